@@ -1,0 +1,185 @@
+/* Organizations: what is particular to them. Get, update and delete are the generic verbs with the hooks below. */
+#include "api/credentials.h"
+#include "api/verbs.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+
+#include <errno.h>
+
+int orgs_list(struct call *c);
+int orgs_create(struct call *c);
+int orgs_list_projects(struct call *c);
+
+extern const struct resource resource_org, resource_project;
+
+/* The caller's organizations, in the order of their ids. */
+int orgs_list(struct call *c)
+{
+	const struct principal *p = c->caller;
+	struct segment *list = arena_new_array(c->arena, struct segment, p->grant_count + 1);
+	size_t count = 0;
+	for (size_t i = 0; i < p->grant_count; i++)
+		if (p->grants[i].roles & role_org_mask) {
+			struct doc d;
+			struct str id = {p->grants[i].scope.z, ID_LEN};
+			/* A role may outlive its organization. */
+			if (tx_get(c->tx, c->arena, "org", id, &d) == 0)
+				list[count++] = (struct segment){.kind = "org", .id = id};
+		}
+	return list_segments(c, &resource_org, list, count, call_query(c, "name"));
+}
+
+/* Those that read all projects see them all; other members see the projects that they have a role in. */
+int orgs_list_projects(struct call *c)
+{
+	const struct principal *p = c->caller;
+	struct str org = c->org.id;
+	struct segment *list = arena_new_array(c->arena, struct segment, p->grant_count + 1);
+	size_t count = 0;
+	if (principal_group_roles(p, org, STR_NONE)) {
+		list[count++] = (struct segment){.kind = "project", .parent = org};
+	} else {
+		for (size_t i = 0; i < p->grant_count; i++) {
+			struct doc d;
+			struct str id = {p->grants[i].scope.z, ID_LEN};
+			if (tx_get(c->tx, c->arena, "project", id, &d) == 0 && str_eq(d.parent, org))
+				list[count++] = (struct segment){.kind = "project", .id = id};
+		}
+	}
+	return list_segments(c, &resource_project, list, count, call_query(c, "name"));
+}
+
+static struct str text_of(const json_t *object, const char *field)
+{
+	const json_t *value = json_object_get(object, field);
+	return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+/* ["ORG_OWNER"] -> [{"orgId": id, "roleName": "ORG_OWNER"}] */
+static json_t *role_assignments(const json_t *names, struct str org_id)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < json_array_size(names); i++)
+		if (json_is_string(json_array_get(names, i)))
+			json_array_append_new(list, json_pack("{s:s%, s:O}", "orgId", org_id.p, org_id.n, "roleName",
+							      json_array_get(names, i)));
+	return list;
+}
+
+static int add_key(struct call *c, struct str org_id, const json_t *wanted, json_t *answer)
+{
+	struct new_key key = {.id = STR_NONE};
+	json_t *roles = role_assignments(json_object_get(wanted, "roles"), org_id);
+	int result = credential_add_key(c->tx, c->arena, org_id, text_of(wanted, "desc"), roles, &key);
+	json_decref(roles);
+	if (result < 0)
+		return result;
+	json_t *body = doc_json(c->arena, key.body);
+	json_object_set_new(body, "privateKey", json_stringn(key.private_key.p, key.private_key.n));
+	json_object_set(answer, "apiKey", body);
+	return 0;
+}
+
+static int add_account(struct call *c, struct str org_id, const json_t *wanted, json_t *answer)
+{
+	struct new_account account = {.id = STR_NONE};
+	int64_t hours = json_integer_value(json_object_get(wanted, "secretExpiresAfterHours"));
+	int result = credential_add_account(c->tx, c->arena, org_id, text_of(wanted, "name"), text_of(wanted, "description"),
+					    json_object_get(wanted, "roles"), NULL, hours, &account);
+	if (result < 0)
+		return result;
+	json_object_set(answer, "serviceAccount", credential_account_json(c->arena, &account));
+	return 0;
+}
+
+/* The named owner must be a user that exists. */
+static int add_owner(struct call *c, struct str org_id, struct str user_id, json_t *answer)
+{
+	struct principal *user;
+	int result = principal_load(c->tx, PRINCIPAL_USER, user_id, &user);
+	if (result == -ENOENT) {
+		call_fail(c, 400, "INVALID_USER_ID", "orgOwnerId: no user has the id %.*s.", STR_ARG(user_id));
+		return call_fail_param(c, STR("orgOwnerId"));
+	}
+	if (result < 0)
+		return result;
+	result = credential_grant(c->tx, c->arena, user, "orgId", org_id, "ORG_OWNER");
+	principal_unref(user);
+	json_object_set_new(answer, "orgOwnerId", json_stringn(user_id.p, user_id.n));
+	return result;
+}
+
+static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
+{
+	struct id id = id_new();
+	struct str key = arena_dup(c->arena, id_str(&id)), name = text_of(c->body, "name");
+	bool skip = json_is_true(json_object_get(c->body, "skipDefaultAlertsSettings"));
+	json_t *body = json_pack("{s:s%, s:b, s:s%, s:b}", "id", key.p, key.n, "isDeleted", 0, "name", name.p, name.n,
+				 "skipDefaultAlertsSettings", skip);
+	struct doc d = {.kind = STR("org"), .id = key, .created_ms = clock_now_ms(), .body = json_text(c->arena, body)};
+	int result = tx_insert(c->tx, &d);
+	struct buf entity = {0};
+	c->roles = role_closure[role_find(STR("ORG_OWNER"))];
+	entity_write(c, &entity, d.body, resource_org.self, "orgId", key, true);
+	json_object_set_new(answer, "organization", json_loadb(entity.p, entity.n, 0, NULL));
+	json_object_set_new(answer, "skipDefaultAlertsSettings", json_boolean(skip));
+	buf_free(&entity);
+	json_decref(body);
+	*ret_id = key;
+	return result;
+}
+
+int orgs_create(struct call *c)
+{
+	struct str id, owner = text_of(c->body, "orgOwnerId");
+	json_t *answer = json_object(), *key = json_object_get(c->body, "apiKey"),
+	       *account = json_object_get(c->body, "serviceAccount");
+	int result = 0;
+	if (json_object_get(c->body, "federationSettingsId")) {
+		call_fail(c, 400, "INVALID_FEDERATION", "federationSettingsId: no federation has this id.");
+		result = call_fail_param(c, STR("federationSettingsId"));
+	}
+	if (result == 0)
+		result = add_organization(c, answer, &id);
+	if (result == 0)
+		result = credential_grant(c->tx, c->arena, c->caller, "orgId", id, "ORG_OWNER");
+	if (result == 0 && owner.n)
+		result = add_owner(c, id, owner, answer);
+	if (result == 0 && key)
+		result = add_key(c, id, key, answer);
+	if (result == 0 && account)
+		result = add_account(c, id, account, answer);
+	if (result == 0) {
+		c->location = link_href(c, resource_org.self, "orgId", id);
+		entity_write(c, &c->out, json_text(c->arena, answer), resource_org.self, "orgId", id, true);
+	}
+	json_decref(answer);
+	return result;
+}
+
+static int org_remove(struct call *c, const struct doc *old)
+{
+	int64_t projects;
+	int result = tx_count(c->tx, "project", old->id, &projects);
+	if (result < 0)
+		return result;
+	if (projects > 0) {
+		call_fail(c, 409, "CANNOT_DELETE_ORG_WITH_PROJECTS",
+			  "The organization still has %lld projects. Delete or move them first.", (long long)projects);
+		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)projects));
+	}
+	result = credential_delete_all(c->tx, c->arena, old->id);
+	return result < 0 ? result : resource_delete_children(c, "orgId", old->id);
+}
+
+const struct resource_hooks org_hooks = {.remove = org_remove};
+
+/* The requirement of access lists is part of every caller's snapshot. */
+static int settings_update(struct call *c, const struct doc *old, json_t *document)
+{
+	tx_touch_identity(c->tx);
+	return 0;
+}
+
+const struct resource_hooks org_settings_hooks = {.update = settings_update};

@@ -1,0 +1,302 @@
+/* Projects: listing what a caller may see, creation, look-up by name and the project's limits. Get, update and delete are
+ * the generic verbs with the hooks below. */
+#include "api/credentials.h"
+#include "api/tenants.h"
+#include "api/verbs.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+
+#include <errno.h>
+
+int projects_list(struct call *c);
+int projects_create(struct call *c);
+int projects_by_name(struct call *c);
+int projects_list_limits(struct call *c);
+int projects_get_limit(struct call *c);
+int projects_set_limit(struct call *c);
+int projects_delete_limit(struct call *c);
+
+extern const struct resource resource_project, resource_project_limit;
+
+/* What the caller sees: whole organizations whose projects it reads, then single projects that it has a role in. */
+static int visible(struct call *c, struct segment **ret_list, size_t *ret_count)
+{
+	const struct principal *p = c->caller;
+	struct segment *list = arena_new_array(c->arena, struct segment, p->grant_count + 1);
+	size_t count = 0;
+	for (size_t i = 0; i < p->grant_count; i++) {
+		struct str id = {p->grants[i].scope.z, ID_LEN};
+		if (principal_group_roles(p, id, STR_NONE))
+			list[count++] = (struct segment){.kind = "project", .parent = id};
+	}
+	for (size_t i = 0; i < p->grant_count; i++) {
+		struct str id = {p->grants[i].scope.z, ID_LEN};
+		struct doc d;
+		if (!(p->grants[i].roles & ~role_org_mask))
+			continue;
+		int result = tx_get(c->tx, c->arena, "project", id, &d);
+		if (result == -ENOENT || (result == 0 && principal_group_roles(p, d.parent, STR_NONE)))
+			continue;
+		if (result < 0)
+			return result;
+		list[count++] = (struct segment){.kind = "project", .id = id};
+	}
+	*ret_list = list;
+	*ret_count = count;
+	return 0;
+}
+
+int projects_list(struct call *c)
+{
+	struct segment *list;
+	size_t count;
+	int result = visible(c, &list, &count);
+	return result < 0 ? result : list_segments(c, &resource_project, list, count, STR_NONE);
+}
+
+int projects_by_name(struct call *c)
+{
+	struct str name = call_path(c, "groupName");
+	struct segment *list;
+	size_t count;
+	struct doc d;
+	int result = visible(c, &list, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		if (list[i].id.n)
+			result = tx_get(c->tx, c->arena, "project", list[i].id, &d);
+		else
+			result = tx_get_by_name(c->tx, c->arena, "project", list[i].parent, name, &d);
+		if (result == 0 && str_eq(d.name, name)) {
+			c->etag = d.rev;
+			c->roles = principal_group_roles(c->caller, d.parent, d.id);
+			entity_write(c, &c->out, d.body, resource_project.self, "groupId", d.id, false);
+			return 0;
+		}
+		if (result == -ENOENT)
+			result = 0;
+	}
+	return result < 0 ? result : -ENOENT;
+}
+
+/* The creator owns what it made, and so does the user that projectOwnerId names. */
+static int add_owners(struct call *c, struct str org_id, struct str group_id)
+{
+	struct str user_id = call_query(c, "projectOwnerId");
+	role_mask owner = (role_mask)1 << role_find(STR("GROUP_OWNER"));
+	int result = 0;
+	if (!(principal_group_roles(c->caller, org_id, group_id) & owner))
+		result = credential_grant(c->tx, c->arena, c->caller, "groupId", group_id, "GROUP_OWNER");
+	if (result < 0 || !user_id.n)
+		return result;
+	struct principal *user;
+	result = principal_load(c->tx, PRINCIPAL_USER, user_id, &user);
+	if (result == -ENOENT) {
+		call_fail(c, 400, "INVALID_USER_ID", "projectOwnerId: no user has the id %.*s.", STR_ARG(user_id));
+		return call_fail_param(c, STR("projectOwnerId"));
+	}
+	if (result < 0)
+		return result;
+	result = credential_grant(c->tx, c->arena, user, "groupId", group_id, "GROUP_OWNER");
+	principal_unref(user);
+	return result;
+}
+
+static int tags_check(struct call *c, json_t *document)
+{
+	const json_t *tags = json_object_get(document, "tags");
+	size_t count = json_array_size(tags);
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < i; j++)
+			if (json_equal(json_object_get(json_array_get(tags, i), "key"),
+				       json_object_get(json_array_get(tags, j), "key"))) {
+				call_fail(c, 400, "DUPLICATE_TAG", "tags[%zu].key: is used twice.", i);
+				return call_fail_param(c, arena_printf(c->arena, "tags[%zu].key", i));
+			}
+	return 0;
+}
+
+void project_complete(json_t *document, struct str id)
+{
+	char now[CLOCK_TEXT];
+	clock_format(clock_now_ms(), now);
+	json_object_set_new(document, "id", json_stringn(id.p, id.n));
+	json_object_set_new(document, "created", json_string(now));
+	json_object_set_new(document, "clusterCount", json_integer(0));
+	if (!json_object_get(document, "tags"))
+		json_object_set_new(document, "tags", json_array());
+	schema_add_defaults(resource_project.schema, document);
+}
+
+int projects_create(struct call *c)
+{
+	struct id id = id_new();
+	json_t *document = doc_json(c->arena, json_text(c->arena, c->body));
+	struct str key = arena_dup(c->arena, id_str(&id));
+	const json_t *org = json_object_get(document, "orgId"), *name = json_object_get(document, "name");
+	int result = tags_check(c, document);
+	if (result < 0)
+		return result;
+	project_complete(document, key);
+	struct doc d = {.kind = STR("project"), .id = key, .parent = {json_string_value(org), json_string_length(org)},
+			.name = {json_string_value(name), json_string_length(name)}, .created_ms = clock_now_ms(),
+			.body = json_text(c->arena, document), .rev = 1};
+	result = tx_insert(c->tx, &d);
+	if (result == -EEXIST) {
+		call_fail(c, 409, "GROUP_ALREADY_EXISTS", "name: the organization has a project \"%.*s\" already. Choose another.",
+			  STR_ARG(d.name));
+		return call_fail_param(c, d.name);
+	}
+	if (result == 0)
+		result = add_owners(c, d.parent, key);
+	if (result < 0)
+		return result;
+	c->etag = d.rev;
+	c->location = link_href(c, resource_project.self, "groupId", key);
+	entity_write(c, &c->out, d.body, resource_project.self, "groupId", key, true);
+	return 0;
+}
+
+static int project_update(struct call *c, const struct doc *old, json_t *document)
+{
+	return tags_check(c, document);
+}
+
+static int project_remove(struct call *c, const struct doc *old)
+{
+	int64_t clusters;
+	int result = tx_count(c->tx, "cluster", old->id, &clusters);
+	if (result < 0)
+		return result;
+	if (clusters > 0) {
+		call_fail(c, 409, "CANNOT_CLOSE_GROUP_ACTIVE_CLUSTERS",
+			  "The project still has %lld clusters. Delete them first.", (long long)clusters);
+		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)clusters));
+	}
+	return resource_delete_children(c, "groupId", old->id);
+}
+
+const struct resource_hooks project_hooks = {.update = project_update, .remove = project_remove};
+
+/* Limits: the table is data (api/projects.json); a document exists only where a project has a value of its own. */
+
+static const struct project_limit *limit_find(struct str name)
+{
+	for (unsigned i = 0; i < project_limit_count; i++)
+		if (str_is(name, project_limits[i].name))
+			return &project_limits[i];
+	return NULL;
+}
+
+static int limit_value(struct call *c, const struct project_limit *l, struct doc *ret_doc, int64_t *ret_value)
+{
+	int result = tx_get_by_name(c->tx, c->arena, "project_limit", c->group.id, str_of(l->name), ret_doc);
+	if (result == 0) {
+		*ret_value = json_integer_value(json_object_get(doc_json(c->arena, ret_doc->body), "value"));
+	} else if (result == -ENOENT && l->standard >= 0) {
+		*ret_doc = (struct doc){.rev = 0};
+		*ret_value = l->standard;
+		result = 0;
+	}
+	return result;
+}
+
+static int limit_write(struct call *c, const struct project_limit *l, int64_t value, bool in_list)
+{
+	int64_t usage = 0;
+	struct buf b = {0};
+	int result = l->counts ? tx_count(c->tx, l->counts, c->group.id, &usage) : 0;
+	if (result < 0)
+		return result;
+	json_open(&b, '{');
+	if (l->counts) {
+		json_key(&b, "currentUsage");
+		json_int(&b, usage);
+	}
+	if (l->standard >= 0) {
+		json_key(&b, "defaultLimit");
+		json_int(&b, l->standard);
+	}
+	json_key(&b, "maximumLimit");
+	json_int(&b, l->most);
+	json_key(&b, "name");
+	json_z(&b, l->name);
+	json_key(&b, "value");
+	json_int(&b, value);
+	json_close(&b, '}');
+	entity_write(c, &c->out, buf_view(&b), resource_project_limit.self, "limitName", str_of(l->name), in_list);
+	buf_free(&b);
+	return 0;
+}
+
+int projects_list_limits(struct call *c)
+{
+	json_open(&c->out, '[');
+	for (unsigned i = 0; i < project_limit_count; i++) {
+		struct doc d;
+		int64_t value;
+		int result = limit_value(c, &project_limits[i], &d, &value);
+		if (result == 0)
+			result = limit_write(c, &project_limits[i], value, true);
+		if (result < 0 && result != -ENOENT)
+			return result;
+	}
+	json_close(&c->out, ']');
+	return 0;
+}
+
+int projects_get_limit(struct call *c)
+{
+	const struct project_limit *l = limit_find(call_path(c, "limitName"));
+	struct doc d;
+	int64_t value;
+	int result = l ? limit_value(c, l, &d, &value) : -ENOENT;
+	if (result < 0)
+		return result;
+	c->etag = d.rev;
+	return limit_write(c, l, value, false);
+}
+
+int projects_set_limit(struct call *c)
+{
+	const struct project_limit *l = limit_find(call_path(c, "limitName"));
+	int64_t value = json_integer_value(json_object_get(c->body, "value")), before;
+	struct doc d;
+	if (!l)
+		return -ENOENT;
+	if (value < l->least || value > l->most) {
+		call_fail(c, 400, "LIMIT_OUT_OF_RANGE", "value: must be from %lld to %lld for %s, not %lld.", (long long)l->least,
+			  (long long)l->most, l->name, (long long)value);
+		return call_fail_param(c, STR("value"));
+	}
+	int result = limit_value(c, l, &d, &before);
+	if (result == -ENOENT)
+		d = (struct doc){.rev = 0};
+	else if (result < 0)
+		return result;
+	if ((result = if_match(c, d.rev)) < 0)
+		return result;
+	d.body = arena_printf(c->arena, "{\"name\":\"%s\",\"value\":%lld}", l->name, (long long)value);
+	if (d.rev) {
+		result = tx_update(c->tx, &d);
+	} else {
+		struct id id = id_new();
+		d = (struct doc){.kind = STR("project_limit"), .id = arena_dup(c->arena, id_str(&id)), .parent = c->group.id,
+				 .name = str_of(l->name), .created_ms = clock_now_ms(), .body = d.body};
+		result = tx_insert(c->tx, &d);
+	}
+	c->etag = d.rev + 1;
+	return result < 0 ? result : limit_write(c, l, value, false);
+}
+
+int projects_delete_limit(struct call *c)
+{
+	const struct project_limit *l = limit_find(call_path(c, "limitName"));
+	struct doc d;
+	int64_t value;
+	int result = l ? limit_value(c, l, &d, &value) : -ENOENT;
+	if (result == 0)
+		result = if_match(c, d.rev);
+	/* One that has the default already stays as it is. */
+	return result < 0 || !d.rev ? result : tx_delete(c->tx, "project_limit", d.id);
+}

@@ -1,0 +1,226 @@
+/* What lies outside the catalog: health, metrics, the OpenAPI document, tokens, the test control; and what is done for
+ * every request: the body's bound, the log line, the metrics, the recording. */
+#include "api/router.h"
+
+#include "api/tenants.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "catalog/openapi.h"
+#include "gate/answer.h"
+#include "gate/authenticate.h"
+#include "gate/dispatch.h"
+#include "gate/metrics.h"
+#include "gate/query.h"
+#include "gate/record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define BODY_MAX (1u << 20)
+
+size_t router_body_limit(void *ctx, const struct request *r)
+{
+	enum method method;
+	struct match m;
+	if (!method_parse(r->method, &method))
+		return BODY_MAX;
+	catalog_match(method, r->path, r->arena, &m);
+	return m.op && m.op->body_max ? m.op->body_max : BODY_MAX;
+}
+
+static void answer_not_found(struct request *r)
+{
+	struct buf parameters = {0};
+	json_open(&parameters, '[');
+	json_str(&parameters, r->path);
+	json_close(&parameters, ']');
+	struct problem p = {.status = 404, .code = "RESOURCE_NOT_FOUND",
+			    .detail = arena_printf(r->arena, "Cannot find resource %.*s.", STR_ARG(r->path)),
+			    .parameters = buf_view(&parameters)};
+	answer_problem(r, &p);
+	buf_free(&parameters);
+	http_respond(r);
+}
+
+static void health(struct service *s, struct request *r)
+{
+	struct buf b = {0};
+	json_open(&b, '{');
+	json_key(&b, "status");
+	json_z(&b, "ok");
+	json_close(&b, '}');
+	answer_json(r, 200, &b);
+	http_respond(r);
+}
+
+/* Ready: the store can be read and no drain has begun. */
+static void readiness(struct service *s, struct request *r)
+{
+	struct str value;
+	bool store = tx_meta_get(s->loop[r->loop].reader, r->arena, "bootstrap", &value) == 0;
+	bool draining = atomic_load(&s->draining);
+	struct problem p = {.status = 503, .code = "NOT_READY",
+			    .detail = draining ? STR("The service is stopping.") : STR("The store cannot be read.")};
+	if (!store || draining) {
+		response_header(&r->response, "retry-after", STR("1"));
+		answer_problem(r, &p);
+	} else {
+		struct buf b = {0};
+		json_open(&b, '{');
+		json_key(&b, "status");
+		json_z(&b, "ready");
+		json_key(&b, "engine");
+		json_z(&b, s->engine);
+		json_key(&b, "store");
+		json_z(&b, "ok");
+		json_key(&b, "limits");
+		json_z(&b, "memory");
+		json_close(&b, '}');
+		answer_json(r, 200, &b);
+	}
+	http_respond(r);
+}
+
+static void metrics(struct service *s, struct request *r)
+{
+	struct buf b = {0};
+	metrics_write(&b, s);
+	r->response.status = 200;
+	r->response.body = arena_dup(r->arena, buf_view(&b));
+	response_header(&r->response, "content-type", STR(METRICS_CONTENT_TYPE));
+	buf_free(&b);
+	http_respond(r);
+}
+
+/* One document per date, made when first asked for, on a thread of its own, and kept. */
+static struct buf *documents; /* by catalog_dates */
+static pthread_mutex_t documents_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void router_teardown(void)
+{
+	for (unsigned i = 0; documents && i < catalog_date_count; i++)
+		buf_free(&documents[i]);
+	free(documents);
+	documents = NULL;
+}
+
+struct export {
+	struct service *service;
+	struct request *request;
+	unsigned date;
+};
+
+static void *export_run(void *arg)
+{
+	struct export *e = arg;
+	struct request *r = e->request;
+	pthread_mutex_lock(&documents_lock);
+	if (!documents)
+		documents = must_calloc(catalog_date_count, sizeof *documents);
+	struct buf *b = &documents[e->date];
+	if (b->n == 0)
+		openapi_write(b, str_of(catalog_dates[e->date]), e->service->base_url);
+	pthread_mutex_unlock(&documents_lock);
+	r->response.status = 200;
+	r->response.body = buf_view(b);
+	response_header(&r->response, "content-type", STR("application/json"));
+	http_respond_from_thread(r);
+	return NULL;
+}
+
+/* ?version=DATE selects the newest not after it; without it, the current one. */
+static bool export_date(struct request *r, unsigned *ret_date)
+{
+	struct str rest = r->query, name, value, version = str_of(catalog_current);
+	while (query_next(&rest, &name, &value))
+		if (str_is(name, "version"))
+			version = value;
+	if (version.n != strlen(catalog_current))
+		return false;
+	for (unsigned i = catalog_date_count; i-- > 0;)
+		if (memcmp(catalog_dates[i], version.p, version.n) <= 0) {
+			*ret_date = i;
+			return true;
+		}
+	return false;
+}
+
+static void openapi(struct service *s, struct request *r)
+{
+	struct export *e = arena_new_of(r->arena, struct export);
+	pthread_t thread;
+	*e = (struct export){.service = s, .request = r};
+	struct problem p = {.status = 400, .code = "INVALID_VERSION", .parameters = STR("[\"version\"]"),
+			    .detail = arena_printf(r->arena, "version: must be a date from %s on, such as %s.", catalog_dates[0],
+						   catalog_current)};
+	if (export_date(r, &e->date)) {
+		if (pthread_create(&thread, NULL, export_run, e) == 0) {
+			pthread_detach(thread);
+			return;
+		}
+		p = (struct problem){.status = 503, .code = "SERVICE_BUSY", .detail = STR("Try again in a second.")};
+	}
+	answer_problem(r, &p);
+	http_respond(r);
+}
+
+static const struct {
+	const char *path;
+	void (*serve)(struct service *s, struct request *r);
+} pages[] = {{"/healthz", health}, {"/readyz", readiness}, {"/metrics", metrics}, {"/openapi.json", openapi}};
+
+static void page(struct service *s, struct request *r)
+{
+	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+		if (!str_is(r->path, pages[i].path))
+			continue;
+		if (str_is(r->method, "GET") || str_is(r->method, "HEAD")) {
+			pages[i].serve(s, r);
+			return;
+		}
+		struct problem p = {.status = 405, .code = "METHOD_NOT_ALLOWED", .detail = STR("Use GET or HEAD.")};
+		response_header(&r->response, "allow", STR("GET, HEAD"));
+		answer_problem(r, &p);
+		http_respond(r);
+		return;
+	}
+	answer_not_found(r);
+}
+
+void router_handle(void *ctx, struct request *r)
+{
+	struct service *s = ((struct router *)ctx)->service;
+	if (str_starts(r->path, STR("/api/svc/")))
+		dispatch(s, r);
+	else if (str_is(r->path, "/api/oauth/token"))
+		oauth_token(s, r);
+	else if (str_is(r->path, "/api/oauth/revoke"))
+		oauth_revoke(s, r);
+	else if (s->test_control && str_starts(r->path, STR("/api/test/")))
+		test_control(s, r);
+	else
+		page(s, r);
+}
+
+void router_done(void *ctx, struct request *r, size_t bytes_sent)
+{
+	struct router *router = ctx;
+	struct service *s = router->service;
+	/* Only dispatch() sets app: other paths have no call. */
+	const struct call *c = r->app;
+	const struct op *op = c ? c->op : NULL;
+	int64_t micros = clock_mono_us() - r->started_us;
+	metrics_observe(s->loop[r->loop].metrics, op ? (int)(op - catalog_ops) : -1, r->response.status, micros);
+	if (log_enabled(LOG_INFO)) {
+		char peer[IP_TEXT];
+		ip_format(&r->peer, peer);
+		struct log_request line = {.id = str_of(r->id), .method = r->method, .path = r->path,
+					   .operation = str_of(op ? op->id : NULL), .peer = str_of(peer),
+					   .caller = str_of(c && c->caller ? c->caller->name : NULL),
+					   .status = r->response.status, .micros = micros, .bytes = bytes_sent};
+		log_access(&line);
+	}
+	record_exchange(router->recorder, r);
+}

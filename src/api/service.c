@@ -1,0 +1,280 @@
+/* The root, the rate limits and the control plane's addresses. */
+#include "api/verbs.h"
+
+#include "base/id.h"
+#include "gate/service.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+int service_root(struct call *c);
+int service_list_limits(struct call *c);
+int service_get_limit(struct call *c);
+int service_addresses(struct call *c);
+
+/* The calling key, when a key calls: its own roles and access list. */
+static int write_key(struct call *c, struct buf *b)
+{
+	struct doc d, *entries;
+	size_t count;
+	int result = tx_get(c->tx, c->arena, "api_key", str_of(c->caller->id), &d);
+	if (result == 0)
+		result = tx_list(c->tx, c->arena, "api_access", str_of(c->caller->id), 0, 500, &entries, &count);
+	if (result < 0)
+		return result;
+	json_t *body = doc_json(c->arena, d.body);
+	json_key(b, "apiKey");
+	json_open(b, '{');
+	json_key(b, "accessList");
+	json_open(b, '[');
+	for (size_t i = 0; i < count; i++) {
+		struct str address, length;
+		str_cut(entries[i].name, '/', &address, &length);
+		json_open(b, '{');
+		json_key(b, "cidrBlock");
+		json_str(b, entries[i].name);
+		json_key(b, "ipAddress");
+		json_str(b, address);
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+	json_key(b, "id");
+	json_z(b, c->caller->id);
+	json_key(b, "publicKey");
+	json_z(b, c->caller->name);
+	json_key(b, "roles");
+	json_raw(b, json_text(c->arena, json_object_get(body, "roles")));
+	json_close(b, '}');
+	return 0;
+}
+
+int service_root(struct call *c)
+{
+	struct buf b = {0};
+	int result = 0;
+	json_open(&b, '{');
+	json_key(&b, "appName");
+	json_z(&b, "Service");
+	json_key(&b, "build");
+	json_z(&b, STEWARD_VERSION);
+	json_key(&b, "throttling");
+	json_bool(&b, false);
+	if (c->caller->kind == PRINCIPAL_API_KEY)
+		result = write_key(c, &b);
+	json_close(&b, '}');
+	if (result == 0)
+		entity_write(c, &c->out, buf_view(&b), c->op, NULL, STR_NONE, false);
+	buf_free(&b);
+	return result;
+}
+
+/* Which scope instance the filters ask about; a set of another scope is left out. */
+struct limit_view {
+	struct str scope;
+	int kind; /* enum bucket_scope, or -1: all sets, without an instance */
+};
+
+static int view_project(struct call *c, struct str id)
+{
+	struct doc d;
+	int result = tx_get(c->tx, c->arena, "project", id, &d);
+	if (result < 0)
+		return result;
+	bool member = principal_group_roles(c->caller, d.parent, id) || principal_org_roles(c->caller, d.parent);
+	return member ? 0 : -ENOENT;
+}
+
+static int limit_view(struct call *c, struct limit_view *ret_view)
+{
+	static const struct {
+		const char *param;
+		enum bucket_scope scope;
+	} filters[] = {{"groupId", SCOPE_GROUP}, {"orgId", SCOPE_ORGANIZATION}, {"userId", SCOPE_USER}, {"ipAddress", SCOPE_IP}};
+	struct limit_view view = {.kind = -1};
+	for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+		struct str value = call_query(c, filters[i].param);
+		if (!value.p)
+			continue;
+		if (view.kind >= 0) {
+			call_fail(c, 400, "CONFLICTING_PARAMETERS", "%s: give only one of groupId, orgId, userId and ipAddress.",
+				  filters[i].param);
+			return call_fail_param(c, str_of(filters[i].param));
+		}
+		view = (struct limit_view){.scope = value, .kind = (int)filters[i].scope};
+	}
+	int result = 0;
+	if (view.kind == SCOPE_GROUP)
+		result = view_project(c, view.scope);
+	else if (view.kind == SCOPE_ORGANIZATION && !principal_org_roles(c->caller, view.scope))
+		result = -ENOENT;
+	if (result < 0)
+		return result;
+	*ret_view = view;
+	return 0;
+}
+
+static void set_write(struct call *c, const struct bucket_set *set, const struct limit_view *view, bool in_list)
+{
+	unsigned capacity, refill;
+	struct buf b = {0};
+	limiter_effective(c->service->limiter, set, view->scope, &capacity, &refill);
+	json_open(&b, '{');
+	json_key(&b, "capacity");
+	json_int(&b, capacity);
+	json_key(&b, "endpointSetId");
+	json_z(&b, set->id);
+	json_key(&b, "endpointSetName");
+	json_z(&b, set->name);
+	json_key(&b, "endpoints");
+	json_open(&b, '[');
+	for (unsigned i = 0; i < catalog_op_count; i++)
+		if (catalog_ops[i].set == set) {
+			json_open(&b, '{');
+			json_key(&b, "method");
+			json_z(&b, method_name(catalog_ops[i].method));
+			json_key(&b, "path");
+			json_str(&b, arena_printf(c->arena, "%s%s", API_BASE, catalog_ops[i].path));
+			json_close(&b, '}');
+		}
+	json_close(&b, ']');
+	json_key(&b, "refillDurationSeconds");
+	json_int(&b, set->seconds);
+	json_key(&b, "refillRate");
+	json_int(&b, refill);
+	json_key(&b, "scope");
+	static const char *const scopes[] = {"GROUP", "ORGANIZATION", "USER", "IP"};
+	json_z(&b, scopes[set->scope]);
+	json_close(&b, '}');
+	entity_write(c, &c->out, buf_view(&b), catalog_op("getRateLimit"), "endpointSetId", str_of(set->id), in_list);
+	buf_free(&b);
+}
+
+static bool contains_fold(const char *text, struct str part)
+{
+	for (; *text; text++)
+		if (strncasecmp(text, part.p, part.n) == 0)
+			return true;
+	return part.n == 0;
+}
+
+static bool has_endpoint(const struct bucket_set *set, struct str path)
+{
+	for (unsigned i = 0; i < catalog_op_count; i++)
+		if (catalog_ops[i].set == set) {
+			struct str below = str_of(catalog_ops[i].path), full = path;
+			if (str_starts(full, STR(API_BASE))) {
+				full.p += strlen(API_BASE);
+				full.n -= strlen(API_BASE);
+			}
+			if (str_eq(below, full))
+				return true;
+		}
+	return false;
+}
+
+static bool set_wanted(struct call *c, const struct bucket_set *set, const struct limit_view *view)
+{
+	struct str name = call_query(c, "name"), path = call_query(c, "endpointPath");
+	if (view->kind >= 0 && set->scope != (enum bucket_scope)view->kind)
+		return false;
+	return (!name.p || contains_fold(set->name, name)) && (!path.p || has_endpoint(set, path));
+}
+
+int service_list_limits(struct call *c)
+{
+	struct limit_view view;
+	int64_t total = 0, from = list_offset(c);
+	int result = limit_view(c, &view);
+	if (result < 0)
+		return result;
+	list_begin(c);
+	for (unsigned i = 0; i < catalog_set_count; i++) {
+		if (!set_wanted(c, &catalog_sets[i], &view))
+			continue;
+		if (total >= from && total < from + c->page_size)
+			set_write(c, &catalog_sets[i], &view, true);
+		total++;
+	}
+	list_end(c, total, from + c->page_size < total);
+	return 0;
+}
+
+int service_get_limit(struct call *c)
+{
+	struct str id = call_path(c, "endpointSetId");
+	struct limit_view view;
+	int result = limit_view(c, &view);
+	if (result < 0)
+		return result;
+	for (unsigned i = 0; i < catalog_set_count; i++)
+		if (str_is(id, catalog_sets[i].id)) {
+			if (view.kind >= 0 && catalog_sets[i].scope != (enum bucket_scope)view.kind)
+				return -ENOENT;
+			set_write(c, &catalog_sets[i], &view, false);
+			return 0;
+		}
+	return -ENOENT;
+}
+
+/* Where the service is reached: the address that it listens on, or all of this host's when it listens on all. */
+static void hosts_write(struct buf *b, const char *listen_host)
+{
+	struct ip own;
+	char text[IP_TEXT];
+	struct ifaddrs *list = NULL;
+	static const struct ip any_v6, any_v4 = {{[10] = 0xff, [11] = 0xff}};
+	bool known = ip_parse(str_of(listen_host), &own);
+	if (known && !ip_equal(&own, &any_v4) && !ip_equal(&own, &any_v6)) {
+		ip_format(&own, text);
+		json_z(b, text);
+		return;
+	}
+	if (getifaddrs(&list) != 0)
+		return;
+	for (struct ifaddrs *i = list; i; i = i->ifa_next) {
+		if (!i->ifa_addr || (i->ifa_flags & IFF_LOOPBACK) ||
+		    (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
+			continue;
+		own = ip_from_sockaddr(i->ifa_addr);
+		ip_format(&own, text);
+		json_z(b, text);
+	}
+	freeifaddrs(list);
+}
+
+/* A cluster's provider and region are labels on this host, so for each provider the addresses are this host's, under the
+ * one region "self-hosted". */
+static void addresses_write(struct call *c, struct buf *b, const char *direction)
+{
+	static const char *const providers[] = {"aws", "azure", "gcp"};
+	json_key(b, direction);
+	json_open(b, '{');
+	for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
+		json_key(b, providers[i]);
+		json_open(b, '{');
+		json_key(b, "self-hosted");
+		json_open(b, '[');
+		hosts_write(b, c->service->listen_host);
+		json_close(b, ']');
+		json_close(b, '}');
+	}
+	json_close(b, '}');
+}
+
+int service_addresses(struct call *c)
+{
+	struct buf b = {0};
+	json_open(&b, '{');
+	json_key(&b, "gateways");
+	json_open(&b, '[');
+	json_close(&b, ']');
+	addresses_write(c, &b, "inbound");
+	addresses_write(c, &b, "outbound");
+	json_close(&b, '}');
+	entity_write(c, &c->out, buf_view(&b), c->op, NULL, STR_NONE, true);
+	buf_free(&b);
+	return 0;
+}

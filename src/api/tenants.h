@@ -1,0 +1,22 @@
+/* The first organization, project and credentials, and those that tests ask for. */
+#ifndef STEWARD_API_TENANTS_H
+#define STEWARD_API_TENANTS_H
+
+#include "gate/call.h"
+
+/* projects.c: sets the fields of a new project that the service sets. */
+void project_complete(json_t *document, struct str id);
+
+/* bootstrap.c: on an empty store makes the first tenant and writes DIR/bootstrap.json; otherwise checks that the file is
+ * there. *ret_first tells which. Failure: a sentence to stderr, negative. */
+must_check int bootstrap_ensure(struct store *store, const char *data_dir, const char *base_url, const char *ca_file,
+				bool *ret_first);
+/* The store as after the first start, with the credentials of DIR/bootstrap.json. */
+must_check int bootstrap_reset(struct store *store, const char *data_dir);
+/* baseUrl and caFile of the file, when they have changed. */
+must_check int bootstrap_refresh(const char *data_dir, const char *base_url, const char *ca_file);
+
+/* test_control.c: /api/test/. Answers now or later. */
+void test_control(struct service *s, struct request *r);
+
+#endif

@@ -1,0 +1,40 @@
+/* One arena per request: everything that a request needs is allocated here and freed at once after the answer.
+ * Allocation never fails for the caller: what outsiders can make us allocate is bounded before it gets here, so running
+ * out of memory is the machine's end and the process stops with a message. */
+#ifndef STEWARD_BASE_ARENA_H
+#define STEWARD_BASE_ARENA_H
+
+#include "base/str.h"
+
+#include <stdarg.h>
+
+struct arena;
+
+struct arena *arena_new(void);
+/* Runs the deferred functions, newest first, and frees everything. Accepts NULL. */
+void arena_free(struct arena *a);
+/* The same, but keeps the arena itself for reuse. */
+void arena_reset(struct arena *a);
+
+/* Zeroed, aligned for any type. */
+void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
+#define arena_new_of(a, type) ((type *)arena_alloc((a), sizeof(type)))
+#define arena_new_array(a, type, count) ((type *)arena_calloc((a), (count), sizeof(type)))
+void *arena_calloc(struct arena *a, size_t count, size_t size);
+
+/* Copies; the copies are NUL-terminated. */
+struct str arena_dup(struct arena *a, struct str s);
+char *arena_z(struct arena *a, struct str s);
+struct str arena_printf(struct arena *a, const char *format, ...) printf_like(2, 3);
+struct str arena_vprintf(struct arena *a, const char *format, va_list args) printf_like(2, 0);
+
+/* Calls fn(arg) when the arena is freed or reset. */
+void arena_defer(struct arena *a, void (*fn)(void *), void *arg);
+
+/* malloc, calloc and realloc that stop the process with a message instead of returning NULL. */
+void *must_malloc(size_t n);
+void *must_calloc(size_t count, size_t size);
+void *must_realloc(void *p, size_t n);
+char *must_strdup(const char *z);
+
+#endif

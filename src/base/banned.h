@@ -1,0 +1,12 @@
+/* Functions that do not compile here. Included on the command line for every source file. */
+#ifndef STEWARD_BANNED_H
+#define STEWARD_BANNED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atof asctime ctime gmtime localtime
+
+#endif

@@ -1,0 +1,190 @@
+/* Real and virtual time, and ISO 8601. */
+#include "base/clock.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+static atomic_bool is_virtual;
+static _Atomic int64_t virtual_ms;
+
+static int64_t machine_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+int64_t clock_now_ms(void)
+{
+	return is_virtual ? virtual_ms : machine_ms();
+}
+
+void clock_make_virtual(void)
+{
+	virtual_ms = machine_ms();
+	is_virtual = true;
+}
+
+bool clock_is_virtual(void)
+{
+	return is_virtual;
+}
+
+void clock_advance_ms(int64_t ms)
+{
+	virtual_ms += ms;
+}
+
+void clock_reset(void)
+{
+	virtual_ms = machine_ms();
+}
+
+int64_t clock_mono_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* Days since 1970-01-01 of a proleptic Gregorian date, and back: counted in 400-year eras that start in March, so that
+ * the leap day is the last of the year. */
+static int64_t days_from_date(int64_t y, int m, int d)
+{
+	y -= m <= 2;
+	int64_t era = (y >= 0 ? y : y - 399) / 400;
+	int64_t yoe = y - era * 400;
+	int64_t doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+	return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
+}
+
+static void date_from_days(int64_t days, int *ret_y, int *ret_m, int *ret_d)
+{
+	days += 719468;
+	int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+	int64_t doe = days - era * 146097;
+	int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+	int64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+	int64_t mp = (5 * doy + 2) / 153;
+	*ret_d = (int)(doy - (153 * mp + 2) / 5 + 1);
+	*ret_m = (int)(mp < 10 ? mp + 3 : mp - 9);
+	*ret_y = (int)(yoe + era * 400 + (*ret_m <= 2));
+}
+
+void clock_format(int64_t ms, char ret_text[CLOCK_TEXT])
+{
+	int64_t s = ms / 1000;
+	if (ms % 1000 < 0)
+		s--;
+	int64_t days = s / 86400, rest = s % 86400;
+	if (rest < 0) {
+		rest += 86400;
+		days--;
+	}
+	int y, m, d;
+	date_from_days(days, &y, &m, &d);
+	snprintf(ret_text, CLOCK_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", y, m, d, (int)(rest / 3600),
+		 (int)(rest / 60 % 60), (int)(rest % 60));
+}
+
+struct scan {
+	const char *p, *end;
+};
+
+static bool digits(struct scan *s, int count, int *ret_value)
+{
+	if (s->end - s->p < count)
+		return false;
+	int v = 0;
+	for (int i = 0; i < count; i++) {
+		if (s->p[i] < '0' || s->p[i] > '9')
+			return false;
+		v = v * 10 + (s->p[i] - '0');
+	}
+	s->p += count;
+	*ret_value = v;
+	return true;
+}
+
+static bool take(struct scan *s, char c)
+{
+	if (s->p >= s->end || *s->p != c)
+		return false;
+	s->p++;
+	return true;
+}
+
+static bool at_digit(const struct scan *s)
+{
+	return s->p < s->end && *s->p >= '0' && *s->p <= '9';
+}
+
+static bool scan_zone(struct scan *s, int *ret_minutes)
+{
+	int hours = 0, minutes = 0;
+	if (s->p == s->end || take(s, 'Z') || take(s, 'z')) {
+		*ret_minutes = 0;
+		return s->p == s->end;
+	}
+	int sign = take(s, '+') ? 1 : take(s, '-') ? -1 : 0;
+	if (!sign || !digits(s, 2, &hours) || hours > 23)
+		return false;
+	if (s->p < s->end) {
+		take(s, ':');
+		if (!digits(s, 2, &minutes) || minutes > 59)
+			return false;
+	}
+	*ret_minutes = sign * (hours * 60 + minutes);
+	return s->p == s->end;
+}
+
+static bool scan_time(struct scan *s, int *ret_seconds, int *ret_ms)
+{
+	int hour, minute = 0, second = 0, ms = 0;
+	if (!digits(s, 2, &hour))
+		return false;
+	if (take(s, ':') || at_digit(s)) {
+		if (!digits(s, 2, &minute))
+			return false;
+		if (take(s, ':') || at_digit(s)) {
+			if (!digits(s, 2, &second))
+				return false;
+			if (take(s, '.') || take(s, ',')) {
+				if (!at_digit(s))
+					return false;
+				for (int unit = 100; at_digit(s); s->p++, unit /= 10)
+					ms += (*s->p - '0') * unit;
+			}
+		}
+	}
+	bool midnight_end = hour == 24 && !minute && !second && !ms;
+	if ((hour > 23 && !midnight_end) || minute > 59 || second > 60)
+		return false;
+	*ret_seconds = hour * 3600 + minute * 60 + second;
+	*ret_ms = ms;
+	return true;
+}
+
+bool clock_parse(struct str text, int64_t *ret_ms)
+{
+	static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	struct scan s = {text.p, text.p + text.n};
+	int y, m, d, seconds = 0, ms = 0, zone = 0;
+	if (text.n == 0 || text.n > 64 || !digits(&s, 4, &y))
+		return false;
+	bool extended = take(&s, '-');
+	if (!digits(&s, 2, &m) || (extended && !take(&s, '-')) || !digits(&s, 2, &d))
+		return false;
+	bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+	if (m < 1 || m > 12 || d < 1 || d > month_days[m - 1] + (m == 2 && leap))
+		return false;
+	if (s.p < s.end) {
+		if (!take(&s, 'T') && !take(&s, 't') && !take(&s, ' '))
+			return false;
+		if (!scan_time(&s, &seconds, &ms) || !scan_zone(&s, &zone))
+			return false;
+	}
+	*ret_ms = (days_from_date(y, m, d) * 86400 + seconds - (int64_t)zone * 60) * 1000 + ms;
+	return true;
+}

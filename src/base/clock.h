@@ -1,0 +1,27 @@
+/* The only place that reads the time. Two clocks: the service's (real, or virtual in tests), on which everything that a
+ * caller can see runs, and the machine's monotonic one, for socket deadlines and latencies. */
+#ifndef STEWARD_BASE_CLOCK_H
+#define STEWARD_BASE_CLOCK_H
+
+#include "base/str.h"
+
+/* Milliseconds since 1970, of the service's clock. */
+int64_t clock_now_ms(void);
+/* From now on the service's clock stands still and moves only by clock_advance_ms(). */
+void clock_make_virtual(void);
+bool clock_is_virtual(void);
+void clock_advance_ms(int64_t ms);
+/* A virtual clock back to the machine's time. */
+void clock_reset(void);
+
+/* Microseconds, monotonic, never virtual. */
+int64_t clock_mono_us(void);
+
+/* ISO 8601 in UTC. CLOCK_TEXT bytes with the NUL: "2026-11-15T00:39:40Z". */
+#define CLOCK_TEXT 32
+void clock_format(int64_t ms, char ret_text[CLOCK_TEXT]);
+/* Any ISO 8601 date or date and time: "2026-11-15", "2026-11-15T10:00", with seconds, fraction (., or ,), "Z", "+hh",
+ * "+hhmm" or "+hh:mm", basic ("20261115T100000Z") or extended; a space or 't' for 'T'. No zone: UTC. */
+must_check bool clock_parse(struct str text, int64_t *ret_ms);
+
+#endif

@@ -1,0 +1,211 @@
+/* The options of `steward serve`. The table is the only list of them. */
+#include "base/config.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stddef.h>
+
+#define AT(member) offsetof(struct config, member)
+
+const struct option_row config_options[] = {
+	{"data", 0, OPTION_TEXT, AT(data), "./data", "DIR",
+	 "Directory of everything that is kept: store, keys, certificates."},
+	{"listen", 0, OPTION_ADDRESS, AT(listen), "127.0.0.1:8443", "HOST:PORT",
+	 "Address to serve HTTPS on. Port 0 picks a free one."},
+	{"base-url", 0, OPTION_URL, AT(base_url), NULL, "URL",
+	 "How callers reach the service, used in links: https://HOST[:PORT]. Without it, made from --listen."},
+	{"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
+	 "Where documents are kept, as sqlite:PATH. Without it, in --data."},
+	{"engine", 0, OPTION_CHOICE, AT(engine), "simulated", "NAME", "What runs the databases: simulated.",
+	 "simulated"},
+	{"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",
+	 "Certificate chain (PEM). Without it, the first start makes a CA and a certificate in DIR/tls."},
+	{"tls-key", 0, OPTION_FILE, AT(tls_key), NULL, "FILE", "Private key (PEM) of --tls-cert."},
+	{"config", 0, OPTION_FILE, AT(file), NULL, "FILE",
+	 "File with \"name = value\" lines, names as here, and limits (see below)."},
+	{"log-level", 0, OPTION_CHOICE, AT(log_level), "info", "LEVEL", "error, warn, info or debug.",
+	 "error|warn|info|debug"},
+	{"log-format", 0, OPTION_CHOICE, AT(log_format), "text", "FORMAT", "text for people, json for machines.",
+	 "text|json"},
+	{"record", 0, OPTION_TEXT, AT(record), NULL, "FILE",
+	 "Append every exchange to FILE as a line of JSON, with secrets taken out."},
+	{"clock", 0, OPTION_CHOICE, AT(clock), "real", "KIND",
+	 "real, or virtual: time stands still until the test control moves it.", "real|virtual"},
+	{"test-control", 0, OPTION_SWITCH, AT(test_control), NULL, NULL,
+	 "Open /api/test/ to everyone: reset, seed, clock, faults. For tests only."},
+	{"threads", 0, OPTION_NUMBER, AT(threads), NULL, "N", "Threads that serve. Without it, one for each processor.",
+	 NULL, 1, 64},
+	{"header-seconds", 0, OPTION_NUMBER, AT(header_seconds), "10", "N",
+	 "Most time for a TLS handshake and a whole header block.", NULL, 1, 3600},
+	{"body-seconds", 0, OPTION_NUMBER, AT(body_seconds), "30", "N", "Most time for a whole request body.", NULL, 1,
+	 3600},
+	{"idle-seconds", 0, OPTION_NUMBER, AT(idle_seconds), "75", "N", "How long an idle connection is kept.", NULL, 1,
+	 86400},
+	{"send-seconds", 0, OPTION_NUMBER, AT(send_seconds), "30", "N",
+	 "A reader that takes nothing for so long is cut off.", NULL, 1, 3600},
+	{"connections-max", 0, OPTION_NUMBER, AT(connections_max), "10000", "N", "Connections in all.", NULL, 1,
+	 1000000},
+	{"connections-per-address", 0, OPTION_NUMBER, AT(connections_per_address), "2000", "N",
+	 "Connections from one address.", NULL, 1, 1000000},
+	{"store-batch", 0, OPTION_NUMBER, AT(store_batch), "256", "N",
+	 "Writes that may share one flush to disk; 1 is one flush per write.", NULL, 1, 100000},
+};
+const size_t config_option_count = sizeof config_options / sizeof *config_options;
+
+struct limit_list {
+	struct config_limit *list;
+	size_t count, cap;
+};
+
+static bool limit_value_parse(struct str value, struct config_limit *ret_limit)
+{
+	struct str capacity, refill;
+	uint64_t c, r;
+	if (!str_cut(value, '/', &capacity, &refill))
+		return false;
+	if (!str_to_u64(str_trim(capacity), LIMIT_MAX, &c) || !str_to_u64(str_trim(refill), LIMIT_MAX, &r) || !c || !r)
+		return false;
+	ret_limit->capacity = (unsigned)c;
+	ret_limit->refill = (unsigned)r;
+	return true;
+}
+
+static bool word_is_plain(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= ' ' || s.p[i] > '~')
+			return false;
+	return s.n > 0 && s.n <= 64;
+}
+
+/* `rest` is what follows "limit.". */
+static int limit_add(struct arena *a, struct limit_list *l, struct str rest, struct str value, const char *where)
+{
+	struct config_limit limit = {.where = where};
+	bool scoped = str_cut(rest, '@', &limit.set, &limit.scope);
+	if (!word_is_plain(limit.set) || (scoped && !word_is_plain(limit.scope)))
+		return option_refuse("%s: is not limit.SET or limit.SET@SCOPE, for example limit.S17 or limit.*",
+				     where);
+	if (!limit_value_parse(value, &limit))
+		return option_refuse(
+			"%s: \"%.*s\" is not CAPACITY/REFILL, two whole numbers from 1 to %u, for example 100/50",
+			where, (int)(value.n > 200 ? 200 : value.n), value.p, LIMIT_MAX);
+	for (size_t i = 0; i < l->count; i++)
+		if (str_eq(l->list[i].set, limit.set) && str_eq(l->list[i].scope, limit.scope))
+			return option_refuse("%s: is set a second time; keep one of the two lines", where);
+	if (l->count == CONFIG_LIMITS_MAX)
+		return option_refuse("%s: is one limit too many; a file holds at most %d", where, CONFIG_LIMITS_MAX);
+	if (l->count == l->cap) {
+		l->cap = l->cap ? l->cap * 2 : 16;
+		struct config_limit *grown = arena_new_array(a, struct config_limit, l->cap);
+		if (l->count)
+			memcpy(grown, l->list, l->count * sizeof *grown);
+		l->list = grown;
+	}
+	l->list[l->count++] = limit;
+	return 0;
+}
+
+struct file_reader {
+	struct options *options; /* NULL: only the limits are wanted */
+	struct arena *arena;
+	struct limit_list limits;
+};
+
+static int file_line(void *ctx, struct str name, struct str value, const char *where)
+{
+	struct file_reader *f = ctx;
+	if (str_starts(name, STR("limit.")))
+		return limit_add(f->arena, &f->limits, (struct str){name.p + 6, name.n - 6}, value, where);
+	if (!f->options)
+		return 0;
+	if (str_is(name, "config"))
+		return option_refuse("%s: a file cannot name another file", where);
+	return options_set(f->options, name, value, OPTION_FROM_FILE, where);
+}
+
+static unsigned processors(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return n < 1 ? 1 : n > 64 ? 64 : (unsigned)n;
+}
+
+static void listen_split(struct config *c)
+{
+	const char *colon = strrchr(c->listen, ':');
+	struct str host = {c->listen, (size_t)(colon - c->listen)};
+	uint64_t port = 0;
+	if (host.p[0] == '[')
+		host = (struct str){host.p + 1, host.n - 2};
+	if (str_to_u64(str_of(colon + 1), 65535, &port))
+		c->listen_port = (unsigned)port;
+	c->listen_host = arena_z(c->arena, host);
+}
+
+static int config_finish(struct config *c)
+{
+	if (!c->tls_cert != !c->tls_key)
+		return option_refuse("--tls-%s is missing: --tls-cert and --tls-key go together",
+				     c->tls_cert ? "key" : "cert");
+	if (c->connections_per_address > c->connections_max)
+		c->connections_per_address = c->connections_max;
+	if (c->threads == 0)
+		c->threads = processors();
+	listen_split(c);
+	c->log_json = strcmp(c->log_format, "json") == 0;
+	c->clock_virtual = strcmp(c->clock, "virtual") == 0;
+	return 0;
+}
+
+static int config_read(int argc, char **argv, struct config *c)
+{
+	struct options o;
+	const char *words[1];
+	size_t count;
+	options_setup(&o, "serve", config_options, config_option_count, c, c->arena);
+	int r = options_args(&o, argc, argv, words, 0, &count);
+	if (r != 0)
+		return r;
+	r = options_environment(&o);
+	if (r < 0)
+		return r;
+	if (c->file) {
+		struct file_reader f = {.options = &o, .arena = c->arena};
+		r = options_file_each(c->arena, c->file, file_line, &f);
+		if (r < 0)
+			return r;
+		c->limits = f.limits.list;
+		c->limit_count = f.limits.count;
+	}
+	return config_finish(c);
+}
+
+int config_parse(int argc, char **argv, struct config *ret_config)
+{
+	struct config c = {.arena = arena_new()};
+	int r = config_read(argc, argv, &c);
+	if (r != 0) {
+		arena_free(c.arena);
+		return r;
+	}
+	*ret_config = c;
+	return 0;
+}
+
+void config_free(struct config *c)
+{
+	arena_free(c->arena);
+	*c = (struct config){0};
+}
+
+int config_limits(const struct config *c, struct arena *a, struct config_limit **ret_limits, size_t *ret_count)
+{
+	struct file_reader f = {.arena = a};
+	int r = c->file ? options_file_each(a, c->file, file_line, &f) : 0;
+	if (r < 0)
+		return r;
+	*ret_limits = f.limits.list;
+	*ret_count = f.limits.count;
+	return 0;
+}

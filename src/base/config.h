@@ -1,0 +1,46 @@
+/* How `steward serve` is to run: flags, then the environment, then the file of --config, then the defaults. */
+#ifndef STEWARD_BASE_CONFIG_H
+#define STEWARD_BASE_CONFIG_H
+
+#include "base/option.h"
+
+/* One `limit.SET[@SCOPE] = CAPACITY/REFILL` of the file. Whether the set exists is for the catalog's readers to say. */
+struct config_limit {
+	struct str set;   /* "S17", or "*" for all */
+	struct str scope; /* empty: every instance */
+	unsigned capacity, refill;
+	const char *where; /* "FILE:LINE: NAME", for messages */
+};
+
+#define CONFIG_LIMITS_MAX 10000
+#define LIMIT_MAX 1000000000u /* of a capacity or refill */
+
+struct config {
+	struct arena *arena;
+	const char *data, *listen, *base_url, *store, *engine, *tls_cert, *tls_key, *file, *log_level, *log_format,
+		*record, *clock;
+	bool test_control;
+	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
+		connections_per_address, store_batch;
+	struct config_limit *limits;
+	size_t limit_count;
+	/* Made from the above. */
+	const char *listen_host; /* without port and brackets */
+	unsigned listen_port;
+	bool log_json, clock_virtual;
+};
+
+extern const struct option_row config_options[];
+extern const size_t config_option_count;
+
+/* argv without program and command name. 0; OPTIONS_HELP when help is asked for; negative after a sentence on stderr.
+ * base_url, store, tls_*, file and record are NULL when not given; threads is resolved to the number of processors. */
+must_check int config_parse(int argc, char **argv, struct config *ret_config);
+void config_free(struct config *c);
+
+/* Reads the limits of c->file again (SIGHUP), into the arena. Negative, after a sentence, when the file is bad: the
+ * caller keeps the old ones. */
+must_check int config_limits(const struct config *c, struct arena *a, struct config_limit **ret_limits,
+			     size_t *ret_count);
+
+#endif

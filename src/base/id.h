@@ -1,0 +1,27 @@
+/* Identifiers: 24 lower-case hexadecimal digits, 8 of them the seconds since 1970 and 16 random. */
+#ifndef STEWARD_BASE_ID_H
+#define STEWARD_BASE_ID_H
+
+#include "base/str.h"
+
+#define ID_LEN 24
+
+struct id {
+	char z[ID_LEN + 1];
+};
+
+struct id id_new(void);
+bool id_is_valid(struct str s);
+
+static inline struct str id_str(const struct id *id)
+{
+	return (struct str){id->z, ID_LEN};
+}
+
+/* n random bytes from the system; n random characters of the alphabet, NUL-terminated (buffer of n + 1). */
+void random_bytes(void *ret_bytes, size_t n);
+void random_text(char *ret_text, size_t n, const char *alphabet);
+/* Lower-case hexadecimal of n bytes; the buffer holds 2 n + 1. */
+void hex_encode(const void *bytes, size_t n, char *ret_text);
+
+#endif

@@ -1,0 +1,112 @@
+/* Addresses and networks, on inet_pton. */
+#include "base/ip.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+static const unsigned char v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+struct ip ip_from_sockaddr(const struct sockaddr *sa)
+{
+	struct ip ip = {{0}};
+	if (sa->sa_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)sa;
+		memcpy(ip.b, v4_prefix, sizeof v4_prefix);
+		memcpy(ip.b + 12, &in->sin_addr, 4);
+	} else if (sa->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)(const void *)sa;
+		memcpy(ip.b, &in->sin6_addr, 16);
+	}
+	return ip;
+}
+
+bool ip_is_v4(const struct ip *ip)
+{
+	return memcmp(ip->b, v4_prefix, sizeof v4_prefix) == 0;
+}
+
+bool ip_equal(const struct ip *a, const struct ip *b)
+{
+	return memcmp(a->b, b->b, sizeof a->b) == 0;
+}
+
+bool ip_parse(struct str text, struct ip *ret_ip)
+{
+	char z[IP_TEXT];
+	struct ip ip;
+	if (text.n == 0 || text.n >= sizeof z || memchr(text.p, 0, text.n))
+		return false;
+	memcpy(z, text.p, text.n);
+	z[text.n] = '\0';
+	if (inet_pton(AF_INET, z, ip.b + 12) == 1)
+		memcpy(ip.b, v4_prefix, sizeof v4_prefix);
+	else if (inet_pton(AF_INET6, z, ip.b) != 1)
+		return false;
+	*ret_ip = ip;
+	return true;
+}
+
+void ip_format(const struct ip *ip, char ret_text[IP_TEXT])
+{
+	if (ip_is_v4(ip))
+		inet_ntop(AF_INET, ip->b + 12, ret_text, IP_TEXT);
+	else
+		inet_ntop(AF_INET6, ip->b, ret_text, IP_TEXT);
+}
+
+static void clear_host_bits(struct cidr *c)
+{
+	for (unsigned bit = c->bits; bit < 128; bit++)
+		c->net.b[bit / 8] &= (unsigned char)~(0x80u >> (bit % 8));
+}
+
+bool cidr_parse(struct str text, struct cidr *ret_cidr)
+{
+	struct str address, length;
+	struct cidr c;
+	uint64_t bits;
+	bool has_length = str_cut(text, '/', &address, &length);
+	if (!ip_parse(address, &c.net))
+		return false;
+	c.v4 = memchr(address.p, ':', address.n) == NULL;
+	uint64_t most = c.v4 ? 32 : 128;
+	bits = most;
+	if (has_length && !str_to_u64(length, most, &bits))
+		return false;
+	c.bits = (unsigned)(c.v4 ? bits + 96 : bits);
+	clear_host_bits(&c);
+	*ret_cidr = c;
+	return true;
+}
+
+void cidr_format(const struct cidr *c, char ret_text[IP_TEXT])
+{
+	char address[IP_TEXT];
+	if (c->v4)
+		inet_ntop(AF_INET, c->net.b + 12, address, sizeof address);
+	else
+		inet_ntop(AF_INET6, c->net.b, address, sizeof address);
+	snprintf(ret_text, IP_TEXT, "%.50s/%u", address, c->v4 ? c->bits - 96 : c->bits);
+}
+
+static bool same_prefix(const struct ip *a, const struct ip *b, unsigned bits)
+{
+	if (memcmp(a->b, b->b, bits / 8) != 0)
+		return false;
+	if (bits % 8 == 0)
+		return true;
+	unsigned char mask = (unsigned char)(0xffu << (8 - bits % 8));
+	return ((a->b[bits / 8] ^ b->b[bits / 8]) & mask) == 0;
+}
+
+bool cidr_contains(const struct cidr *c, const struct ip *ip)
+{
+	return same_prefix(&c->net, ip, c->bits);
+}
+
+bool cidr_overlaps(const struct cidr *a, const struct cidr *b)
+{
+	return same_prefix(&a->net, &b->net, a->bits < b->bits ? a->bits : b->bits);
+}

@@ -1,0 +1,33 @@
+/* Addresses and networks. IPv4 is kept as IPv4-mapped IPv6, so that one comparison serves both. */
+#ifndef STEWARD_BASE_IP_H
+#define STEWARD_BASE_IP_H
+
+#include "base/str.h"
+
+struct sockaddr;
+
+struct ip {
+	unsigned char b[16];
+};
+
+struct cidr {
+	struct ip net;
+	unsigned bits; /* 0 to 128, counted on the mapped form */
+	bool v4;
+};
+
+#define IP_TEXT 64
+
+struct ip ip_from_sockaddr(const struct sockaddr *sa);
+bool ip_is_v4(const struct ip *ip);
+must_check bool ip_parse(struct str text, struct ip *ret_ip);
+void ip_format(const struct ip *ip, char ret_text[IP_TEXT]);
+bool ip_equal(const struct ip *a, const struct ip *b);
+
+/* "10.0.0.0/8", "::1/128"; a bare address counts as a whole-length prefix. Host bits may be set; they are cleared. */
+must_check bool cidr_parse(struct str text, struct cidr *ret_cidr);
+void cidr_format(const struct cidr *c, char ret_text[IP_TEXT]);
+bool cidr_contains(const struct cidr *c, const struct ip *ip);
+bool cidr_overlaps(const struct cidr *a, const struct cidr *b);
+
+#endif

@@ -1,0 +1,68 @@
+/* Small string helpers. Nothing here allocates. */
+#include "base/str.h"
+
+#include <openssl/crypto.h>
+#include <strings.h>
+
+bool str_ieq(struct str a, struct str b)
+{
+	return a.n == b.n && (a.n == 0 || strncasecmp(a.p, b.p, a.n) == 0);
+}
+
+bool str_starts(struct str s, struct str prefix)
+{
+	return s.n >= prefix.n && memcmp(s.p, prefix.p, prefix.n) == 0;
+}
+
+bool str_ends(struct str s, struct str suffix)
+{
+	return s.n >= suffix.n && memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0;
+}
+
+struct str str_trim(struct str s)
+{
+	while (s.n > 0 && (*s.p == ' ' || *s.p == '\t')) {
+		s.p++;
+		s.n--;
+	}
+	while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+		s.n--;
+	return s;
+}
+
+bool str_cut(struct str s, char sep, struct str *ret_left, struct str *ret_right)
+{
+	const char *at = s.n ? memchr(s.p, sep, s.n) : NULL;
+	if (!at) {
+		*ret_left = s;
+		*ret_right = STR_NONE;
+		return false;
+	}
+	*ret_left = (struct str){s.p, (size_t)(at - s.p)};
+	*ret_right = (struct str){at + 1, s.n - ret_left->n - 1};
+	return true;
+}
+
+bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	if (s.n == 0 || s.n > 20)
+		return false;
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+		uint64_t digit = (uint64_t)(s.p[i] - '0');
+		if (value > (UINT64_MAX - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	if (value > max)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+bool str_eq_secret(struct str a, struct str b)
+{
+	return a.n == b.n && CRYPTO_memcmp(a.p, b.p, a.n) == 0;
+}

@@ -1,0 +1,55 @@
+/* Strings travel as (pointer, length). A struct str borrows its bytes and is not NUL-terminated unless said. */
+#ifndef STEWARD_BASE_STR_H
+#define STEWARD_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct str {
+	const char *p;
+	size_t n;
+};
+
+#define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
+#define STR_NONE ((struct str){NULL, 0})
+/* For printf's "%.*s". */
+#define STR_ARG(s) (int)(s).n, (s).p
+
+#define must_check __attribute__((warn_unused_result))
+#define printf_like(f, a) __attribute__((format(printf, f, a)))
+
+static inline struct str str_of(const char *z)
+{
+	return (struct str){z, z ? strlen(z) : 0};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool str_is(struct str a, const char *z)
+{
+	return str_eq(a, str_of(z));
+}
+
+/* ASCII case-insensitive. */
+bool str_ieq(struct str a, struct str b);
+bool str_starts(struct str s, struct str prefix);
+bool str_ends(struct str s, struct str suffix);
+
+/* Without leading and trailing spaces and tabs. */
+struct str str_trim(struct str s);
+
+/* Splits at the first `sep`. False, with *ret_left = s and *ret_right empty, when there is none. */
+bool str_cut(struct str s, char sep, struct str *ret_left, struct str *ret_right);
+
+/* Whole string, digits only, no sign, no overflow past `max`. */
+must_check bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value);
+
+/* Compares without an early exit: for secrets. */
+bool str_eq_secret(struct str a, struct str b);
+
+#endif

@@ -1,0 +1,136 @@
+/* The operations, as a table that the build makes from api/. The only place where code learns of a path, a role, a
+ * bucket or a version. */
+#ifndef STEWARD_CATALOG_CATALOG_H
+#define STEWARD_CATALOG_CATALOG_H
+
+#include "catalog/schema.h"
+
+#define API_BASE "/api/svc/v2"
+#define API_BASE_V1 "/api/svc/v1.0"
+
+enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_PATCH, METHOD_DELETE, METHOD_HEAD, METHOD_COUNT };
+
+enum bucket_scope { SCOPE_GROUP, SCOPE_ORGANIZATION, SCOPE_USER, SCOPE_IP };
+
+struct bucket_set {
+	const char *id, *name;
+	enum bucket_scope scope;
+	unsigned capacity, refill, seconds;
+};
+
+/* What the membership gate looks up before anything else is told. */
+enum tenant {
+	TENANT_NONE,       /* no scope in the path: any authenticated caller */
+	TENANT_ORG,        /* {orgId} */
+	TENANT_GROUP,      /* {groupId} */
+	TENANT_FEDERATION, /* {federationSettingsId}: membership in an organization that is connected to it */
+	TENANT_PUBLIC      /* no credentials needed */
+};
+
+typedef uint64_t role_mask; /* bit i: role i of role_names */
+
+struct param {
+	const char *name;
+	const char *description;
+	const struct schema *schema;
+	bool required;
+};
+
+struct op_version {
+	const char *date;   /* "2023-01-01" */
+	const char *sunset; /* date after which it may go, or NULL: a version with a sunset is deprecated */
+	const struct schema *request, *response; /* or NULL */
+};
+
+enum { PRODUCES_JSON = 1, PRODUCES_GZIP = 2, PRODUCES_CSV = 4 };
+
+struct call;
+struct resource;
+
+/* What an operation does. Exactly one of: a generic verb on a resource, or a function of its family. NULL: unbuilt. */
+typedef int (*op_handler)(struct call *c);
+
+struct op {
+	const char *id, *tag, *summary, *path; /* path below the base: "/groups/{groupId}" */
+	enum method method;
+	enum tenant tenant;
+	const struct bucket_set *set;
+	role_mask roles; /* any of them, or one that includes it; 0 only where open_to_all */
+	bool open_to_all, paginated, request_required, deprecated, writes;
+	unsigned char produces;
+	short success, other_success;
+	const struct param *path_params, *query_params, *header_params;
+	unsigned char path_param_count, query_param_count, header_param_count, version_count;
+	const struct op_version *versions; /* oldest first */
+	const struct resource *resource;   /* or NULL */
+	op_handler handler;                /* NULL: answers 501 */
+	bool on_v1;                        /* also served under the v1.0 prefix */
+	size_t body_max;                   /* 0: the default */
+	const char *body_org_field; /* the body names the organization there, and in it one of body_roles is needed */
+	role_mask body_roles;
+};
+
+/* A limit that each project has. Rows come from "projectLimits" in api/. */
+struct project_limit {
+	const char *name;
+	int64_t least, standard, most; /* standard -1: none until one is set */
+	const char *counts;            /* store kind whose documents in the project are the usage, or NULL */
+};
+extern const struct project_limit project_limits[];
+extern const unsigned project_limit_count;
+
+/* A kind of document that the generic verbs serve. Rows come from "resources" in api/. */
+struct resource {
+	const char *kind;   /* in the store */
+	const char *parent_param, *key_param; /* path parameters; key_param NULL: a singleton of its parent */
+	bool key_is_name;   /* the key is the unique name, not the id */
+	const char *name_field;  /* field that is unique within the parent, or NULL */
+	const char *id_field;    /* field that carries the id in the document, or NULL */
+	const struct schema *schema; /* of the stored document */
+	const struct op *self;   /* the GET of one */
+	const struct resource_hooks *hooks; /* or NULL */
+	const char *defaults; /* JSON object: what a singleton is before it is first written, or NULL */
+};
+
+extern const struct op catalog_ops[];
+extern const unsigned catalog_op_count;
+extern const struct bucket_set catalog_sets[];
+extern const unsigned catalog_set_count;
+extern const struct resource *const catalog_resources[];
+extern const unsigned catalog_resource_count;
+extern const char *const catalog_dates[]; /* all version dates, oldest first */
+extern const unsigned catalog_date_count;
+extern const char catalog_current[]; /* "2025-03-12" */
+
+/* Roles. closure[i]: the roles that role i includes, itself too. in_project[i]: the project roles that organization role
+ * i gives in every project, closed. */
+extern const char *const role_names[];
+extern const char *const role_descriptions[];
+extern const unsigned role_count;
+extern const role_mask role_closure[];
+extern const role_mask role_in_project[];
+extern const role_mask role_org_mask; /* the organization roles */
+/* -1 when there is no such role. */
+int role_find(struct str name);
+
+#define PATH_PARAMS_MAX 8
+
+struct match {
+	const struct op *op;       /* NULL: no operation for that method */
+	unsigned allowed;          /* bit per enum method that the path has, HEAD where GET; 0: no such path */
+	struct str params[PATH_PARAMS_MAX]; /* percent-decoded, in the order of the path */
+	bool v1;
+};
+
+/* Builds the path tree. Before the threads start; negative when two rows collide. */
+must_check int catalog_setup(void);
+void catalog_teardown(void);
+
+/* The row for a method and a path with its base prefix, still percent-encoded. */
+void catalog_match(enum method method, struct str path, struct arena *arena, struct match *ret_match);
+
+must_check bool method_parse(struct str text, enum method *ret_method);
+const char *method_name(enum method m);
+const struct op *catalog_op(const char *operation_id);
+
+#endif

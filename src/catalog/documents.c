@@ -1,0 +1,137 @@
+/* Changes that a schema asks of a document: defaults in, write-only fields out, dates to UTC. */
+#include "base/clock.h"
+#include "catalog/checker.h"
+
+#define BRANCH_DEPTH 4
+
+/* The schemas of an object, found as the check finds them. */
+static struct view view_of(const struct schema *s, json_t *object, struct arena *arena)
+{
+	unsigned work = CHECK_WORK;
+	struct checker c = {.use = SCHEMA_STORED, .arena = arena, .limit = UINT32_MAX, .work = &work};
+	struct view v = {.count = 0};
+	view_resolve(&c, s, object, NULL, &v);
+	return v;
+}
+
+static void add_defaults(const struct schema *s, json_t *value, unsigned depth, struct arena *arena)
+{
+	size_t i;
+	json_t *item;
+	if (!value || depth >= CHECK_DEPTH || schema_is_choice(s))
+		return;
+	if (json_is_array(value) && s->items) {
+		json_array_foreach(value, i, item)
+			add_defaults(s->items, item, depth + 1, arena);
+	}
+	if (!json_is_object(value) || (!s->field_count && !s->branch_count && !s->mapping_count && !s->additional))
+		return;
+	struct view v = view_of(s, value, arena);
+	for (unsigned k = v.count; k-- > 0;) {
+		for (unsigned f = 0; f < v.of[k]->field_count; f++) {
+			const struct field *field = &v.of[k]->fields[f];
+			item = json_object_get(value, field->name);
+			if (item && view_field(&v, str_of(field->name)) == field)
+				add_defaults(field->schema, item, depth + 1, arena);
+			else if (!item && field->schema->default_json)
+				json_object_set_new(value, field->name,
+						    json_loads(field->schema->default_json, JSON_DECODE_ANY, NULL));
+		}
+	}
+	const struct schema *additional;
+	const char *key;
+	(void)view_is_open(&v, &additional);
+	json_object_foreach(value, key, item)
+		if (additional && !view_field(&v, str_of(key)))
+			add_defaults(additional, item, depth + 1, arena);
+}
+
+void schema_add_defaults(const struct schema *s, json_t *value)
+{
+	struct arena *arena = arena_new();
+	add_defaults(s, value, 0, arena);
+	arena_free(arena);
+}
+
+static void strip(const struct schema *s, json_t *value, unsigned depth, unsigned branch_depth)
+{
+	size_t i;
+	json_t *item;
+	if (!value || depth >= CHECK_DEPTH || branch_depth >= BRANCH_DEPTH)
+		return;
+	if (json_is_array(value) && s->items) {
+		json_array_foreach(value, i, item)
+			strip(s->items, item, depth + 1, 0);
+	}
+	if (!json_is_object(value))
+		return;
+	for (unsigned f = 0; f < s->field_count; f++) {
+		if (s->fields[f].schema->flags & SCHEMA_WRITE_ONLY)
+			json_object_del(value, s->fields[f].name);
+		else
+			strip(s->fields[f].schema, json_object_get(value, s->fields[f].name), depth + 1, 0);
+	}
+	const char *key;
+	if (s->additional) {
+		json_object_foreach(value, key, item)
+			if (!schema_field(s, str_of(key)))
+				strip(s->additional, item, depth + 1, 0);
+	}
+	json_t *picks = s->discriminator ? json_object_get(value, s->discriminator) : NULL;
+	const struct schema *branch = json_is_string(picks) ? mapping_find(s, str_of(json_string_value(picks))) : NULL;
+	if (branch) {
+		if (branch != s)
+			strip(branch, value, depth, branch_depth + 1);
+		return;
+	}
+	/* Which branch it is cannot be told for sure, and a secret too many taken out is better than one too few. */
+	for (unsigned b = 0; b < s->branch_count; b++)
+		strip(s->branches[b].schema, value, depth, branch_depth + 1);
+	for (unsigned b = 0; !s->branch_count && b < s->mapping_count; b++)
+		if (b == 0 || s->mapping[b].schema != s->mapping[b - 1].schema)
+			strip(s->mapping[b].schema, value, depth, branch_depth + 1);
+}
+
+void schema_strip_write_only(const struct schema *s, json_t *value)
+{
+	strip(s, value, 0, 0);
+}
+
+static void normalize(const struct schema *s, json_t *value, unsigned depth, struct arena *arena)
+{
+	size_t i;
+	json_t *item;
+	const char *key;
+	if (!value || depth >= CHECK_DEPTH || schema_is_choice(s))
+		return;
+	if (json_is_string(value) && s->format == FORMAT_DATE_TIME) {
+		int64_t ms;
+		char text[CLOCK_TEXT];
+		if (clock_parse((struct str){json_string_value(value), json_string_length(value)}, &ms)) {
+			clock_format(ms, text);
+			json_string_set(value, text);
+		}
+	}
+	if (json_is_array(value) && s->items) {
+		json_array_foreach(value, i, item)
+			normalize(s->items, item, depth + 1, arena);
+	}
+	if (!json_is_object(value) || (!s->field_count && !s->branch_count && !s->mapping_count && !s->additional))
+		return;
+	struct view v = view_of(s, value, arena);
+	const struct schema *additional;
+	(void)view_is_open(&v, &additional);
+	json_object_foreach(value, key, item) {
+		const struct field *field = view_field(&v, str_of(key));
+		const struct schema *of = field ? field->schema : additional;
+		if (of)
+			normalize(of, item, depth + 1, arena);
+	}
+}
+
+void schema_normalize_dates(const struct schema *s, json_t *value)
+{
+	struct arena *arena = arena_new();
+	normalize(s, value, 0, arena);
+	arena_free(arena);
+}

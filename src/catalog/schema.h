@@ -1,0 +1,108 @@
+/* Schemas of bodies and parameters, as tables that the build makes from api/, and their check.
+ *
+ * allOf is merged by the build, so that an object has one list of fields. A schema with a discriminator picks its branch
+ * by the field's value; a oneOf or anyOf without one takes the branch with the fewest faults. */
+#ifndef STEWARD_CATALOG_SCHEMA_H
+#define STEWARD_CATALOG_SCHEMA_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+#include <jansson.h>
+
+enum schema_type { TYPE_ANY, TYPE_STRING, TYPE_INTEGER, TYPE_NUMBER, TYPE_BOOLEAN, TYPE_ARRAY, TYPE_OBJECT };
+
+enum schema_format {
+	FORMAT_NONE, FORMAT_DATE_TIME, FORMAT_DATE, FORMAT_INT32, FORMAT_INT64, FORMAT_FLOAT, FORMAT_DOUBLE,
+	FORMAT_EMAIL, FORMAT_UUID, FORMAT_URI, FORMAT_PASSWORD, FORMAT_BINARY
+};
+
+enum schema_flag {
+	SCHEMA_READ_ONLY = 1, SCHEMA_WRITE_ONLY = 2, SCHEMA_NULLABLE = 4, SCHEMA_DEPRECATED = 8, SCHEMA_UNIQUE = 16,
+	SCHEMA_HAS_MIN = 32, SCHEMA_HAS_MAX = 64, SCHEMA_EXCLUSIVE_MIN = 128,
+	SCHEMA_HAS_MIN_LENGTH = 256, SCHEMA_HAS_MAX_LENGTH = 512, /* of a string, an array's items or an object's fields */
+	SCHEMA_OPEN = 1024, /* an object that takes any field: additionalProperties without fields of its own, or true */
+	SCHEMA_IMMUTABLE = 2048 /* can be set by a create, not by an update */
+};
+
+struct schema;
+
+struct field {
+	const char *name;
+	const struct schema *schema;
+	bool required;
+};
+
+struct branch {
+	const char *value; /* of the discriminator, or NULL */
+	const struct schema *schema;
+};
+
+struct schema {
+	const char *name;        /* of a named schema, else NULL */
+	const char *description; /* or NULL */
+	unsigned char type, format;
+	unsigned short flags;
+	short pattern;           /* index of schema_patterns, or -1 */
+	unsigned short enum_count, field_count, branch_count, mapping_count;
+	const char *const *enums;       /* as JSON texts: "\"AWS\"", "1" */
+	const char *default_json;       /* JSON text or NULL */
+	double min, max;
+	unsigned min_length, max_length;
+	const struct field *fields;     /* sorted by name */
+	const struct schema *items;
+	const struct schema *additional; /* schema of additionalProperties, or NULL */
+	const struct branch *branches;  /* oneOf / anyOf */
+	const char *discriminator;      /* property name or NULL */
+	const struct branch *mapping;   /* discriminator value -> schema */
+};
+
+extern const char *const schema_patterns[];
+extern const unsigned schema_pattern_count;
+
+/* All named schemas, sorted by name. */
+extern const struct schema *const schema_all[];
+extern const unsigned schema_all_count;
+const struct schema *schema_find(struct str name);
+const struct field *schema_field(const struct schema *s, struct str name);
+
+enum schema_use {
+	SCHEMA_CREATE, /* POST and PUT: required fields must be there; read-only ones refused */
+	SCHEMA_UPDATE, /* PATCH: the same, and immutable ones refused */
+	SCHEMA_STORED  /* our own documents: read-only allowed */
+};
+
+struct fault {
+	struct str path; /* replicationSpecs[0].regionConfigs[1].priority; "" is the body itself */
+	struct str text; /* "must be one of AWS, AZURE, GCP" */
+};
+
+#define FAULTS_MAX 32
+
+struct faults {
+	struct fault list[FAULTS_MAX];
+	size_t count; /* found in all; the list holds the first FAULTS_MAX */
+};
+
+/* Adds a fault that a gate or a family found itself. The path is copied; the format's text says what would be right. */
+void faults_add(struct faults *faults, struct arena *arena, struct str path, const char *format, ...) printf_like(4, 5);
+
+/* Compiles the patterns. Before the threads start; negative when one does not compile. */
+must_check int schema_setup(void);
+void schema_teardown(void);
+
+/* Holds a value against a schema; adds what is wrong. Strings in `faults` live in the arena. */
+void schema_check(const struct schema *s, json_t *value, enum schema_use use, struct arena *arena, struct faults *faults);
+
+/* A parameter's text against its schema; `name` becomes the path. Arrays are comma-separated or repeated: each value is
+ * checked as an item. Returns false, with faults added, when it does not fit. */
+bool schema_check_text(const struct schema *s, struct str name, struct str text, struct arena *arena, struct faults *faults);
+
+/* Sets the defaults of absent fields, at any depth that exists. */
+void schema_add_defaults(const struct schema *s, json_t *value);
+/* Removes write-only fields, at any depth. */
+void schema_strip_write_only(const struct schema *s, json_t *value);
+/* date-time fields to UTC ("...Z"), at any depth: what was sent with another zone is stored as we return it. */
+void schema_normalize_dates(const struct schema *s, json_t *value);
+
+#endif

@@ -1,0 +1,104 @@
+/* `steward backup`: a consistent copy of the store of a service that may be running. The keys are not copied along: a
+ * backup that lies about should not open the secrets that it holds. */
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "store/store.h"
+
+#include <stddef.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct backup_arguments {
+	const char *data, *store;
+};
+
+const struct option_row backup_options[] = {
+	{"data", 0, OPTION_TEXT, offsetof(struct backup_arguments, data), "./data", "DIR",
+	 "Data directory of the service."},
+	{"store", 0, OPTION_TEXT, offsetof(struct backup_arguments, store), NULL, "URL",
+	 "The store, where the service is run with --store."},
+};
+const size_t backup_option_count = sizeof backup_options / sizeof *backup_options;
+
+#define BAR 40
+#define TENTH 10
+
+/* store_backup() has no context for its progress; a command runs once per process. */
+static struct {
+	bool terminal;
+	int shown; /* percent last written, or -1 */
+} bar = {.shown = -1};
+
+static void bar_draw(int done, int total)
+{
+	int percent = total > 0 ? (int)((int64_t)done * 100 / total) : 100;
+	if (percent == bar.shown || (!bar.terminal && percent / TENTH == bar.shown / TENTH && bar.shown >= 0))
+		return;
+	bar.shown = percent;
+	if (bar.terminal) {
+		static const char hashes[] = "########################################";
+		int full = percent * BAR / 100;
+		fprintf(stderr, "\r[%.*s%*s] %3d%%", full, hashes, BAR - full, "", percent);
+	} else {
+		fprintf(stderr, "steward: backup %d%% (%d of %d pages)\n", percent, done, total);
+	}
+}
+
+static int backup_run(const struct backup_arguments *g, const char *file)
+{
+	struct stat st;
+	const char *data = g->data;
+	/* The store takes the path of its file as well as that of its directory. */
+	const char *source = g->store && strncmp(g->store, "sqlite:", 7) == 0 ? g->store + 7 : data;
+	if (g->store && source == data) {
+		option_refuse("--store: \"%s\" is not sqlite:PATH", g->store);
+		return EXIT_USAGE;
+	}
+	if (stat(source, &st) < 0 || (source == data && !S_ISDIR(st.st_mode))) {
+		option_refuse("%s is not %s", source, g->store ? "there" : "a data directory; give --data DIR");
+		return EXIT_USAGE;
+	}
+	if (lstat(file, &st) == 0) {
+		option_refuse("%s exists already; give another name, or remove it first", file);
+		return EXIT_USAGE;
+	}
+	int64_t started = clock_mono_us();
+	bar.terminal = isatty(STDERR_FILENO);
+	int r = store_backup(source, file, bar_draw);
+	if (bar.terminal && bar.shown >= 0)
+		fputc('\n', stderr);
+	if (r < 0) {
+		option_refuse("backup: %s was not written", file);
+		return EXIT_NOT_DONE;
+	}
+	long long bytes = stat(file, &st) == 0 ? (long long)st.st_size : 0;
+	printf("%s: %lld bytes in %.1f s\n", file, bytes, (double)(clock_mono_us() - started) / 1e6);
+	printf("Keep %s/secret.key and %s/tls with it, in a safe place of their own: without the key the sealed\n"
+	       "secrets in the copy cannot be opened, and without the CA callers would have to trust a new one.\n"
+	       "To restore: put it as steward.db into an empty data directory, with the key and tls beside it.\n",
+	       data, data);
+	return EXIT_DONE;
+}
+
+int backup_command(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	struct backup_arguments g = {0};
+	struct options given;
+	const char *words[1];
+	size_t count = 0;
+	options_setup(&given, "backup", backup_options, backup_option_count, &g, a);
+	int r = options_args(&given, argc, argv, words, 1, &count), code = EXIT_USAGE;
+	if (r == OPTIONS_HELP) {
+		help_command(stdout, "backup");
+		code = EXIT_DONE;
+	} else if (r == 0 && options_environment(&given) == 0) {
+		if (count == 0)
+			option_refuse(
+				"backup: the name of the file to write is missing: steward backup --data DIR FILE");
+		else
+			code = backup_run(&g, words[0]);
+	}
+	arena_free(a);
+	return code;
+}

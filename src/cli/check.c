@@ -1,0 +1,57 @@
+/* `steward check`: verifies a store, of a running service too, or a copy of one. */
+#include "cli/cli.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <unistd.h>
+
+struct check_arguments {
+	const char *data;
+};
+
+const struct option_row check_options[] = {
+	{"data", 0, OPTION_TEXT, offsetof(struct check_arguments, data), "./data", "DIR",
+	 "Data directory of the service."},
+};
+const size_t check_option_count = sizeof check_options / sizeof *check_options;
+
+static int check_run(const char *path)
+{
+	if (access(path, R_OK) < 0) {
+		option_refuse("check: %s cannot be read: %s", path, strerror(errno));
+		return EXIT_USAGE;
+	}
+	int faults = store_check(path, stdout);
+	if (faults < 0) {
+		option_refuse("check: %s could not be checked", path);
+		return EXIT_USAGE;
+	}
+	if (faults > 0) {
+		printf("%s: %d %s\n", path, faults, faults == 1 ? "fault" : "faults");
+		return EXIT_NOT_DONE;
+	}
+	printf("%s: clean\n", path);
+	return EXIT_DONE;
+}
+
+int check_command(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	struct check_arguments g = {0};
+	struct options given;
+	const char *words[1];
+	size_t count = 0;
+	options_setup(&given, "check", check_options, check_option_count, &g, a);
+	int r = options_args(&given, argc, argv, words, 1, &count), code = EXIT_USAGE;
+	if (r == OPTIONS_HELP) {
+		help_command(stdout, "check");
+		code = EXIT_DONE;
+	} else if (r == 0 && count && options_given(&given, "data")) {
+		option_refuse("check: give either --data DIR or a FILE");
+	} else if (r == 0 && options_environment(&given) == 0) {
+		code = check_run(count ? words[0] : g.data);
+	}
+	arena_free(a);
+	return code;
+}

@@ -1,0 +1,24 @@
+/* The subcommands that work on a data directory, beside a running service or without one. Each takes the arguments
+ * after its name and returns the exit code: 0 done, 1 not done or faults found, 2 wrong usage or nothing to work on. */
+#ifndef STEWARD_CLI_CLI_H
+#define STEWARD_CLI_CLI_H
+
+#include "base/option.h"
+
+enum { EXIT_DONE = 0, EXIT_NOT_DONE = 1, EXIT_USAGE = 2 };
+
+int limits_command(int argc, char **argv); /* limits.c: set, list, clear */
+int backup_command(int argc, char **argv); /* backup.c */
+int check_command(int argc, char **argv);  /* check.c */
+
+extern const struct option_row limits_options[], backup_options[], check_options[];
+extern const size_t limits_option_count, backup_option_count, check_option_count;
+
+/* help.c. help_command() returns false when there is no such command. */
+void help_program(FILE *out);
+bool help_command(FILE *out, const char *command);
+void version_print(FILE *out);
+/* A sentence on stderr for a word that is no command. Returns EXIT_USAGE. */
+int help_unknown(const char *word);
+
+#endif

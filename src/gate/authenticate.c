@@ -1,0 +1,71 @@
+/* Who is calling? The Authorization header's scheme decides who is asked: tokens for Bearer, keys for Digest, nobody
+ * else. A refusal offers both, one challenge a line, Digest first, and never says which part was wrong. */
+#include "gate/authenticate.h"
+
+#include <errno.h>
+
+/* Both digests carry one nonce: clients that join the lines mix the directives of the two. */
+void authenticate_challenge(struct call *c, bool stale, bool bad_token)
+{
+	static const char *const algorithms[] = {"MD5", "SHA-256"};
+	char nonce[NONCE_TEXT], opaque[33];
+	unsigned char mac[32];
+	nonce_issue(c->service->nonces, nonce);
+	seal_mac("opaque", STR(DIGEST_REALM), mac);
+	hex_encode(mac, 16, opaque);
+	for (size_t i = 0; i < 2; i++)
+		call_header(c, STR("www-authenticate"),
+		            arena_printf(c->arena,
+		                         "Digest realm=\"" DIGEST_REALM "\", domain=\"/api\", nonce=\"%s\", "
+		                         "opaque=\"%s\", stale=%s, algorithm=%s, qop=\"auth\"",
+		                         nonce, opaque, stale ? "true" : "false", algorithms[i]));
+	call_header(c, STR("www-authenticate"),
+	            bad_token ? STR("Bearer realm=\"" DIGEST_REALM "\", error=\"invalid_token\"")
+	                      : STR("Bearer realm=\"" DIGEST_REALM "\""));
+}
+
+static bool has_scheme(struct str value, struct str scheme)
+{
+	return value.n > scheme.n && value.p[scheme.n] == ' ' && str_ieq((struct str){value.p, scheme.n}, scheme);
+}
+
+static int bearer(struct call *c, struct str value)
+{
+	struct str text = str_trim((struct str){value.p + 7, value.n - 7});
+	int r = token_caller(c->service, call_loop(c)->tokens, c->tx, text, &c->caller);
+	if (r == 0)
+		return 0;
+	if (r != -EACCES)
+		return call_fail_store(c, r, "token");
+	authenticate_challenge(c, false, true);
+	return call_fail(c, 401, "INVALID_TOKEN", "The access token is not valid or has expired.");
+}
+
+static int digest(struct call *c, struct str value)
+{
+	int r = digest_caller(c, value, &c->caller);
+	if (r == 0)
+		return 0;
+	if (r != -EACCES && r != -ESTALE)
+		return call_fail_store(c, r, "api_key");
+	authenticate_challenge(c, r == -ESTALE, false);
+	if (r == -ESTALE)
+		return call_fail(c, 401, "STALE_NONCE", "The nonce has expired or was used before. Use the new one.");
+	return call_fail(c, 401, "INVALID_CREDENTIALS", "The credentials are not valid.");
+}
+
+int gate_authenticate(struct call *c)
+{
+	if (c->op->tenant == TENANT_PUBLIC)
+		return 0;
+	struct str value = str_trim(request_header(c->request, "authorization"));
+	if (value.n && request_header_count(c->request, "authorization") == 1) {
+		if (has_scheme(value, STR("Bearer")))
+			return bearer(c, value);
+		if (has_scheme(value, STR("Digest")))
+			return digest(c, value);
+	}
+	authenticate_challenge(c, false, false);
+	return call_fail(c, 401, "NOT_AUTHENTICATED",
+	                 "Credentials are required: an access token (Bearer) or an API key (Digest).");
+}

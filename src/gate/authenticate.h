@@ -1,0 +1,83 @@
+/* Credentials: bearer tokens of service accounts (OAuth 2.0 client credentials) and digest API keys (RFC 7616).
+ *
+ * Documents (store kinds) they read; the secret column is sealed with the context "<kind>/<id>":
+ *   "api_key"          id, parent = organization, name none; ref "api_key_public" -> id;
+ *                      body: {"id","desc","publicKey","roles":[{"orgId"|"groupId","roleName"}]}
+ *                      secret (sealed): {"md5": HA1, "sha256": HA1} for realm DIGEST_REALM
+ *   "service_account"  id, parent = organization; ref "service_account_client" -> id;
+ *                      body: {"clientId","name","description","createdAt","roles":["ORG_..."],
+ *                      "grants":[{"orgId"|"groupId","roleName"}]}   (grants is ours: families take it out of what they
+ *                      return)
+ *   "sa_secret"        id, parent = service account id; body: {"id","createdAt","expiresAt","maskedSecretValue",
+ *                      "lastUsedAt"?}; secret: SHA-256 of the secret as hexadecimal
+ *   "api_access"       id, parent = id of the key or account; name = the CIDR text; body: {"cidrBlock","ipAddress"?,...}
+ *   "org_settings"     id = organization; body: OrganizationSettings; "apiAccessListRequired": true demands a list
+ *   "token_revoked"    id = the unique id inside the token; body {"expiresAtMs"}
+ */
+#ifndef STEWARD_GATE_AUTHENTICATE_H
+#define STEWARD_GATE_AUTHENTICATE_H
+
+#include "base/id.h"
+#include "gate/gate.h"
+#include "gate/service.h"
+
+#define DIGEST_REALM "Steward"
+#define TOKEN_SECONDS 3600
+
+/* Per loop: what its callers' credentials stand for. Holds the key cache too. */
+struct token_cache *token_cache_new(void);
+void token_cache_free(struct token_cache *t);
+struct nonce_window *nonce_window_new(void);
+void nonce_window_free(struct nonce_window *w);
+
+/* authenticate.c: the WWW-Authenticate headers of a 401. */
+void authenticate_challenge(struct call *c, bool stale, bool bad_token);
+
+/* tokens.c: a signed token for a service account and the secret it was got with. */
+struct str token_issue(struct arena *a, struct str account_id, struct str secret_id, int64_t expires_ms);
+struct token {
+	struct id account_id, secret_id, unique; /* unique: names it in "token_revoked" */
+	int64_t expires_ms;
+};
+/* Signature and form only; the time and the store are the caller's to ask. */
+must_check bool token_parse(struct str text, struct token *ret_token);
+/* The caller behind a bearer token, owned. -EACCES: not a token in force; -EIO. */
+must_check int token_caller(struct service *s, struct token_cache *t, struct tx *tx, struct str text,
+			    struct principal **ret_caller);
+/* False when a secret's document (kind "sa_secret") says that its time is over. ret_ms: when it will be. */
+must_check bool secret_in_force(const struct doc *secret, int64_t *ret_ms);
+struct key_cache *token_cache_keys(struct token_cache *t);
+
+/* digest.c */
+struct digest_header {
+	struct str username, realm, nonce, uri, response, opaque, algorithm, qop, cnonce, nc;
+	bool username_hash; /* userhash=true */
+};
+must_check bool digest_parse(struct str header_value, struct arena *a, struct digest_header *ret_digest);
+/* Hexadecimal HA1 of a new key, to be stored. */
+void digest_ha1(bool sha256, struct str username, struct str password, char ret_hex[65]);
+struct key_cache *key_cache_new(void);
+void key_cache_free(struct key_cache *k);
+/* The caller behind a digest header, owned. -EACCES: wrong; -ESTALE: right, but the nonce is used up; -EIO. */
+must_check int digest_caller(struct call *c, struct str header_value, struct principal **ret_caller);
+
+/* nonces.c: nonces are signed, so that a challenge keeps nothing; only what was used is remembered. */
+#define NONCE_TEXT 41
+#define NONCE_SECONDS 300
+void nonce_issue(struct nonce_window *w, char ret_nonce[NONCE_TEXT]);
+/* True once for each count of a nonce of ours in its lifetime; a later request may overtake an earlier one by up to 63. */
+must_check bool nonce_use(struct nonce_window *w, struct str nonce, uint32_t count);
+
+/* base64.c: unpadded base64url text of n bytes, NUL-terminated (BASE64_TEXT(n) bytes with the NUL); and back, from
+ * either alphabet, padded or not: the number of bytes, or negative when it is no base64 or longer than `max`. */
+#define BASE64_TEXT(n) (((n) * 4 + 2) / 3 + 1)
+void base64url_encode(const void *bytes, size_t n, char *ret_text);
+must_check ssize_t base64_decode(struct str text, void *ret_bytes, size_t max);
+
+/* oauth.c: POST /api/oauth/token and /api/oauth/revoke: outside the catalog, called by the router. Answer in RFC 6749's
+ * and RFC 7009's form; errors as the error document with the RFC's "error" names in errorCode. Never block: the revocation
+ * is a write, answered when it is on disk. */
+void oauth_token(struct service *s, struct request *r);
+void oauth_revoke(struct service *s, struct request *r);
+
+#endif

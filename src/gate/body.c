@@ -1,0 +1,144 @@
+/* The request's body: is there one where one is due, is it JSON, does it fit its schema. */
+#include "catalog/formats.h"
+#include "gate/gate.h"
+
+#define BODY_DEPTH 64
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static struct str without_space(struct str s)
+{
+	while (s.n && is_space(s.p[0])) {
+		s.p++;
+		s.n--;
+	}
+	while (s.n && is_space(s.p[s.n - 1]))
+		s.n--;
+	return s;
+}
+
+/* Whether the body has nothing to say: no bytes, or an object without fields. */
+static bool says_nothing(struct str body)
+{
+	return body.n == 0 ||
+	       (body.n >= 2 && body.p[0] == '{' && body.p[body.n - 1] == '}' && without_space((struct str){body.p + 1, body.n - 2}).n == 0);
+}
+
+static bool is_date(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (i == 4 || i == 7 ? s.p[i] != '-' : s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	return s.n == 10;
+}
+
+/* application/json or application/vnd.svc.<date>+json, with no parameter but charset=utf-8. */
+static bool media_type_fits(struct str value)
+{
+	static const struct str prefix = {"application/vnd.svc.", 20}, suffix = {"+json", 5};
+	struct str type, parameters, parameter, name, charset;
+	str_cut(value, ';', &type, &parameters);
+	type = str_trim(type);
+	bool versioned = type.n == prefix.n + 10 + suffix.n && str_ieq((struct str){type.p, prefix.n}, prefix) &&
+			 is_date((struct str){type.p + prefix.n, 10}) &&
+			 str_ieq((struct str){type.p + prefix.n + 10, suffix.n}, suffix);
+	if (!versioned && !str_ieq(type, STR("application/json")))
+		return false;
+	while (parameters.n) {
+		str_cut(parameters, ';', &parameter, &parameters);
+		parameter = str_trim(parameter);
+		if (parameter.n == 0)
+			continue;
+		str_cut(parameter, '=', &name, &charset);
+		if (charset.n > 1 && charset.p[0] == '"' && charset.p[charset.n - 1] == '"')
+			charset = (struct str){charset.p + 1, charset.n - 2};
+		if (!str_ieq(name, STR("charset")) || !str_ieq(charset, STR("utf-8")))
+			return false;
+	}
+	return true;
+}
+
+/* Counted before the parser builds anything, so that what comes after may recurse. */
+static bool too_deep(struct str body)
+{
+	unsigned depth = 0;
+	bool in_string = false;
+	for (size_t i = 0; i < body.n; i++) {
+		char c = body.p[i];
+		if (in_string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				in_string = false;
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '{' || c == '[') {
+			if (++depth > BODY_DEPTH)
+				return true;
+		} else if ((c == '}' || c == ']') && depth) {
+			depth--;
+		}
+	}
+	return false;
+}
+
+static void body_free(void *body)
+{
+	json_decref(body);
+}
+
+static int body_parse(struct call *c, struct str text, json_t **ret_body)
+{
+	json_error_t error;
+	if (too_deep(text))
+		return call_fail(c, 400, "INVALID_JSON", "The body must not be nested more than %d levels deep.", BODY_DEPTH);
+	json_t *body = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+	if (!body) {
+		/* The parser cuts its message where its buffer ends, which may be within a character. */
+		struct str words = str_of(error.text);
+		while (words.n && !utf8_is_valid(words))
+			words.n--;
+		return call_fail(c, 400, "INVALID_JSON", "The body must be JSON: line %d, column %d: %.*s.", error.line,
+				 error.column, STR_ARG(words));
+	}
+	arena_defer(c->arena, body_free, body);
+	*ret_body = body;
+	return 0;
+}
+
+int gate_body(struct call *c)
+{
+	const struct schema *schema = c->version ? c->version->request : NULL;
+	struct str text = without_space(c->request->body);
+	struct faults faults = {.count = 0};
+	json_t *body = NULL;
+
+	if (!schema) {
+		if (says_nothing(text))
+			return 0;
+		return call_fail(c, 400, "VALIDATION_ERROR", "body: this operation takes no body.");
+	}
+	if (text.n == 0) {
+		if (!c->op->request_required)
+			return 0;
+		faults_add(&faults, c->arena, STR_NONE, "is required: send a JSON %s",
+			   schema->type == TYPE_ARRAY ? "array" : "object");
+		return call_fail_faults(c, &faults);
+	}
+	if (request_header_count(c->request, "content-type") != 1 ||
+	    !media_type_fits(request_header(c->request, "content-type")))
+		return call_fail(c, 415, "UNSUPPORTED_MEDIA_TYPE",
+				 "The body's Content-Type must be application/json or application/vnd.svc.%s+json.",
+				 c->version->date);
+	int result = body_parse(c, text, &body);
+	if (result < 0)
+		return result;
+	schema_check(schema, body, c->op->method == METHOD_PATCH ? SCHEMA_UPDATE : SCHEMA_CREATE, c->arena, &faults);
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	c->body = body;
+	return 0;
+}

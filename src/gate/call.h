@@ -1,0 +1,75 @@
+/* One call of one operation, on its way through the gates to its handler. */
+#ifndef STEWARD_GATE_CALL_H
+#define STEWARD_GATE_CALL_H
+
+#include "base/problem.h"
+#include "catalog/catalog.h"
+#include "gate/principal.h"
+#include "http/http.h"
+#include "limit/limit.h"
+#include "store/seal.h"
+#include "store/store.h"
+
+struct service; /* what the process holds: gate/service.h */
+
+struct query_value {
+	const struct param *param;
+	struct str text; /* percent-decoded; a repeated parameter is joined with commas */
+};
+
+struct call {
+	struct service *service;
+	struct request *request;
+	struct arena *arena; /* the request's */
+	const struct op *op;
+	enum method method; /* as called: HEAD stays HEAD while op is the GET */
+	bool v1;
+	struct str params[PATH_PARAMS_MAX];
+
+	struct principal *caller; /* NULL on public operations */
+	struct doc org, group;    /* the scope's documents, where the path names one (org: also the project's) */
+	role_mask roles;          /* the caller's closed roles in that scope */
+	struct limit_answer limit;
+	bool limited;             /* a bucket was asked */
+
+	const struct op_version *version;
+	unsigned produces; /* the PRODUCES_ bit of the answer */
+	struct query_value *query;
+	size_t query_count;
+	bool envelope, pretty, include_count;
+	int64_t page, page_size;
+	json_t *body; /* checked; NULL when none. Freed with the arena */
+
+	struct tx *tx; /* reads on the loop; a write's transaction in a write */
+
+	/* The answer. */
+	int status;
+	struct problem problem; /* status >= 400 */
+	struct buf out;         /* JSON text of an entity or list, without envelope; freed with the arena */
+	bool is_list;           /* out is a list document: the envelope only adds status */
+	int64_t etag;           /* revision, or 0 */
+	struct str location;    /* of a created resource, or empty */
+	const char *content_type; /* set: the body is not JSON and response.stream or out is sent as it is */
+	struct str extra_headers[8][2];
+	size_t extra_header_count;
+};
+
+/* The first fault wins. Returns -status, so that a gate or handler can `return call_fail(...)`. `parameters` are strings. */
+int call_fail(struct call *c, int status, const char *code, const char *format, ...) printf_like(4, 5);
+/* Adds one string to the problem's parameters, after call_fail(). Returns -status again. */
+int call_fail_param(struct call *c, struct str parameter);
+/* 400 VALIDATION_ERROR that names all faults; parameters hold the paths. */
+int call_fail_faults(struct call *c, const struct faults *faults);
+/* 404 RESOURCE_NOT_FOUND with the requested path, in the specification's words. */
+int call_not_found(struct call *c);
+/* A store's error: 409, 412, 500 or 503 as fits. */
+int call_fail_store(struct call *c, int error, const char *what);
+
+/* The value of a path or query parameter; STR_NONE when absent. */
+struct str call_path(const struct call *c, const char *name);
+struct str call_query(const struct call *c, const char *name);
+bool call_query_bool(const struct call *c, const char *name, bool otherwise);
+
+void call_header(struct call *c, struct str name, struct str value);
+
+#endif

@@ -1,0 +1,220 @@
+/* The way of one call. Reads run here, on the loop, with the loop's own reader. Writes run in the store's transaction and
+ * the answer leaves when they are on disk. */
+#include "gate/dispatch.h"
+
+#include "base/log.h"
+#include "gate/gate.h"
+#include "gate/query.h"
+#include "gate/service.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+typedef int (*gate)(struct call *c);
+
+/* The order is the contract: the first that says no writes the error document. */
+static const gate gates[] = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,
+			     gate_version,      gate_roles,       gate_parameters, gate_body,
+			     gate_body_scope};
+
+struct pending {
+	struct write write;
+	struct call *call;
+	struct idempotency *idempotency;
+};
+
+static void release(void *arg)
+{
+	struct call *c = arg;
+	buf_free(&c->out);
+	principal_unref(c->caller);
+}
+
+static void answer_now(struct call *c)
+{
+	call_finish(c);
+	http_respond(c->request);
+}
+
+/* A retried write starts from the state before the handler. */
+static void forget_answer(struct call *c)
+{
+	c->out.n = 0;
+	c->problem = (struct problem){0};
+	c->status = 0;
+	c->etag = 0;
+	c->location = STR_NONE;
+	c->is_list = false;
+}
+
+/* A handler that wrote no status succeeded with the row's. */
+static int settle(struct call *c, int result)
+{
+	if (result < 0 && !c->problem.status)
+		return call_fail_store(c, result, c->op->id);
+	if (result >= 0 && !c->status)
+		c->status = c->op->success;
+	return result;
+}
+
+static int run_write(struct tx *tx, void *ctx)
+{
+	struct pending *p = ctx;
+	struct call *c = p->call;
+	int result = 0;
+	forget_answer(c);
+	c->request->response.header_count = 0;
+	c->tx = tx;
+	if (p->idempotency)
+		result = idempotency_replay(c, p->idempotency);
+	if (result == 0) {
+		size_t headers_before = c->extra_header_count;
+		result = settle(c, c->op->handler(c));
+		if (result >= 0 && p->idempotency)
+			result = idempotency_keep(c, p->idempotency);
+		if (result < 0)
+			c->extra_header_count = headers_before;
+	}
+	c->tx = NULL;
+	return result < 0 ? result : 0;
+}
+
+static void write_done(void *ctx, int result)
+{
+	struct pending *p = ctx;
+	struct call *c = p->call;
+	if (result < 0 && !c->problem.status) {
+		forget_answer(c);
+		call_fail_store(c, result, c->op->id);
+	}
+	idempotency_end(c->service, p->idempotency);
+	call_finish(c);
+	http_respond_from_thread(c->request);
+}
+
+static void start_write(struct call *c)
+{
+	struct pending *p = arena_new_of(c->arena, struct pending);
+	p->call = c;
+	p->write = (struct write){.run = run_write, .done = write_done, .ctx = p};
+	if (c->op->method == METHOD_POST && idempotency_begin(c, &p->idempotency) < 0) {
+		answer_now(c);
+		return;
+	}
+	if (store_write(c->service->store, &p->write))
+		return;
+	idempotency_end(c->service, p->idempotency);
+	call_header(c, STR("retry-after"), STR("1"));
+	call_fail(c, 503, "SERVICE_BUSY", "The service has too many writes waiting. Try again in a second.");
+	answer_now(c);
+}
+
+static void run_handler(struct call *c)
+{
+	if (!c->op->handler) {
+		call_fail(c, 501, "NOT_IMPLEMENTED", "%s is not part of this version of Steward.", c->op->id);
+		answer_now(c);
+	} else if (c->op->writes) {
+		start_write(c);
+	} else {
+		c->tx = call_loop(c)->reader;
+		tx_begin_read(c->tx);
+		settle(c, c->op->handler(c));
+		tx_end_read(c->tx);
+		answer_now(c);
+	}
+}
+
+static void resume(struct request *r)
+{
+	run_handler(r->app);
+}
+
+struct delay {
+	struct request *request;
+	unsigned ms;
+};
+
+static void *delay_run(void *arg)
+{
+	struct delay *d = arg;
+	struct timespec t = {.tv_sec = d->ms / 1000, .tv_nsec = (long)(d->ms % 1000) * 1000000};
+	nanosleep(&t, NULL);
+	http_call_on_loop(d->request, resume);
+	return NULL;
+}
+
+/* Faults of the test control. True when the call is held back or answered. */
+static bool faulted(struct call *c)
+{
+	int status = 0;
+	unsigned ms = fault_take(c->service, c->op, &status);
+	if (status) {
+		call_fail(c, status, "INJECTED_FAULT", "The test control asked for this answer.");
+		answer_now(c);
+		return true;
+	}
+	if (!ms)
+		return false;
+	struct delay *d = arena_new_of(c->arena, struct delay);
+	pthread_t thread;
+	*d = (struct delay){c->request, ms};
+	if (pthread_create(&thread, NULL, delay_run, d) != 0)
+		return false;
+	pthread_detach(thread);
+	return true;
+}
+
+static int method_not_allowed(struct call *c, unsigned allowed)
+{
+	struct buf b = {0};
+	for (unsigned i = 0; i < METHOD_COUNT; i++)
+		if (allowed & 1u << i)
+			buf_printf(&b, "%s%s", b.n ? ", " : "", method_name((enum method)i));
+	struct str list = arena_dup(c->arena, buf_view(&b));
+	buf_free(&b);
+	call_header(c, STR("allow"), list);
+	int result = call_fail(c, 405, "METHOD_NOT_ALLOWED", "%.*s is not supported here. Use %.*s.",
+			       STR_ARG(c->request->method), STR_ARG(list));
+	call_fail_param(c, c->request->method);
+	return result;
+}
+
+static int find_row(struct call *c)
+{
+	struct match m;
+	bool known = method_parse(c->request->method, &c->method);
+	catalog_match(known ? c->method : METHOD_GET, c->request->path, c->arena, &m);
+	if (!m.allowed)
+		return call_not_found(c);
+	if (!known || !m.op)
+		return method_not_allowed(c, m.allowed);
+	c->op = m.op;
+	c->v1 = m.v1;
+	memcpy(c->params, m.params, sizeof m.params);
+	return 0;
+}
+
+void dispatch(struct service *s, struct request *r)
+{
+	struct call *c = arena_new_of(r->arena, struct call);
+	c->service = s;
+	c->request = r;
+	c->arena = r->arena;
+	c->page = 1;
+	c->page_size = 100;
+	c->include_count = true;
+	r->app = c;
+	arena_defer(r->arena, release, c);
+	query_peek(r->query, &c->envelope, &c->pretty);
+	int result = find_row(c);
+	c->tx = call_loop(c)->reader;
+	for (size_t i = 0; result == 0 && i < sizeof gates / sizeof *gates; i++)
+		result = gates[i](c);
+	c->tx = NULL;
+	if (result < 0)
+		answer_now(c);
+	else if (!s->test_control || !faulted(c))
+		run_handler(c);
+}

@@ -1,0 +1,92 @@
+/* The last step of a call: envelope, pretty printing, headers. Everything that all answers share is here. */
+#include "gate/dispatch.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+
+static void out_replace(struct call *c, struct buf *b)
+{
+	buf_free(&c->out);
+	c->out = *b;
+}
+
+/* An entity becomes {"content": ..., "status": ...}; a list document only gains the status. */
+static void envelop(struct call *c)
+{
+	struct buf b = {0};
+	if (c->is_list && c->status < 400) {
+		buf_add(&b, c->out.p, c->out.n - 1);
+	} else {
+		json_open(&b, '{');
+		json_key(&b, "content");
+		if (c->out.n)
+			json_raw(&b, buf_view(&c->out));
+		else
+			json_nil(&b);
+	}
+	json_key(&b, "status");
+	json_int(&b, c->status);
+	json_close(&b, '}');
+	out_replace(c, &b);
+}
+
+static void prettify(struct call *c)
+{
+	struct buf b = {0};
+	json_t *value = json_loadb(c->out.p, c->out.n, JSON_DECODE_ANY, NULL);
+	char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
+	if (text) {
+		buf_z(&b, text);
+		buf_c(&b, '\n');
+		out_replace(c, &b);
+	}
+	free(text);
+	json_decref(value);
+}
+
+static struct str media_type(struct call *c)
+{
+	if (c->status >= 400 || !c->version)
+		return STR("application/json");
+	if (c->content_type)
+		return str_of(c->content_type);
+	const char *form = c->produces == PRODUCES_CSV ? "csv" : c->produces == PRODUCES_GZIP ? "gzip" : "json";
+	return arena_printf(c->arena, "application/vnd.svc.%s+%s", c->version->date, form);
+}
+
+static void headers(struct call *c, bool has_body)
+{
+	struct response *r = &c->request->response;
+	if (has_body)
+		response_header(r, "content-type", media_type(c));
+	if (c->status < 400 && c->etag)
+		response_header(r, "etag", arena_printf(c->arena, "\"%lld\"", (long long)c->etag));
+	if (c->status == 201 && c->location.n)
+		response_header(r, "location", c->location);
+	for (size_t i = 0; i < c->extra_header_count; i++)
+		response_header(r, c->extra_headers[i][0].p, c->extra_headers[i][1]);
+}
+
+void call_finish(struct call *c)
+{
+	struct response *r = &c->request->response;
+	bool is_json = !c->content_type;
+	if (c->problem.status) {
+		c->status = c->problem.status;
+		c->out.n = 0;
+		is_json = true;
+		problem_write(&c->out, &c->problem);
+	}
+	if (c->status == 204)
+		c->out.n = 0;
+	if (is_json && c->status != 204) {
+		if (c->envelope)
+			envelop(c);
+		if (c->pretty)
+			prettify(c);
+	}
+	r->status = c->status;
+	r->body = buf_view(&c->out);
+	headers(c, c->out.n > 0 || r->stream.read);
+}

@@ -1,0 +1,42 @@
+/* The gates, in the order in which they are asked. Each returns 0 to let the call pass, or negative after it has written
+ * the problem. They run on the loop and only read. */
+#ifndef STEWARD_GATE_GATE_H
+#define STEWARD_GATE_GATE_H
+
+#include "gate/call.h"
+
+must_check int gate_authenticate(struct call *c); /* authenticate.c: 401 */
+must_check int gate_access_list(struct call *c);  /* access_list.c: 403 */
+must_check int gate_membership(struct call *c);   /* membership.c: 404, 401 */
+must_check int gate_bucket(struct call *c);       /* bucket.c: 429 */
+must_check int gate_version(struct call *c);      /* version.c: 406 */
+must_check int gate_roles(struct call *c);        /* roles.c: 403 */
+must_check int gate_parameters(struct call *c);   /* parameters.c: 400 */
+must_check int gate_body(struct call *c);         /* body.c: 400, 413, 415 */
+must_check int gate_body_scope(struct call *c);   /* body_scope.c: 404, 401, 403 */
+
+/* access_list.c: whether that address may use the credential. */
+bool access_list_permits(const struct principal *p, const struct ip *peer);
+/* bucket.c: the scope instance that an address counts as: IPv4 whole, IPv6 by its /64. */
+void bucket_address(const struct ip *ip, char ret_text[IP_TEXT]);
+
+/* version.c: an Accept header's value, as far as it can matter to us. */
+#define ACCEPT_MAX 32
+enum accept_kind { ACCEPT_ANY, ACCEPT_CURRENT, ACCEPT_DATED, ACCEPT_BAD_DATE, ACCEPT_OTHER };
+struct accept_item {
+	enum accept_kind kind;
+	unsigned produces; /* the PRODUCES_ bits that would do */
+	unsigned q;        /* 0 to 1000 */
+	char date[11];     /* ACCEPT_DATED: "2023-01-01" */
+};
+struct accept {
+	struct accept_item items[ACCEPT_MAX];
+	size_t count;
+};
+/* Adds the value's items, in order, to ret_accept; what goes beyond ACCEPT_MAX is left out. */
+void accept_parse(struct str value, struct accept *ret_accept);
+/* The best item that the operation can serve; negative, nothing written, when there is none. */
+must_check int accept_choose(const struct accept *a, const struct op *op, const struct op_version **ret_version,
+			     unsigned *ret_produces);
+
+#endif

@@ -1,0 +1,23 @@
+/* What the service counts, for GET /metrics. Each loop counts in its own memory; a scrape adds them up. */
+#ifndef STEWARD_GATE_METRICS_H
+#define STEWARD_GATE_METRICS_H
+
+#include "base/buf.h"
+
+struct op_metrics;
+struct service;
+
+#define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+/* Of one loop: loop_state.metrics. `operations`: catalog_op_count. */
+struct op_metrics *metrics_new(unsigned operations);
+void metrics_free(struct op_metrics *m); /* accepts NULL */
+
+/* One answered request, on the loop that owns `m`. `op` is its index in catalog_ops, or negative for what is no
+ * operation: health, tokens, unknown paths, refusals of the edge. */
+void metrics_observe(struct op_metrics *m, int op, int status, int64_t micros);
+
+/* Prometheus text format 0.0.4, from any thread. Operations never called are left out. */
+void metrics_write(struct buf *b, struct service *s);
+
+#endif

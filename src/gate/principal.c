@@ -1,0 +1,201 @@
+/* Snapshots of callers. Everything that a gate asks about a caller is read here once and then only looked at: roles are
+ * closed, scopes sorted, networks parsed. */
+#include "gate/principal.h"
+
+#include "base/id.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define ACCESS_PAGE 200
+#define ACCESS_MAX 5000
+
+struct principal *principal_ref(struct principal *p)
+{
+	atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+	return p;
+}
+
+void principal_unref(struct principal *p)
+{
+	if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	free(p->grants);
+	free(p->access_list);
+	free(p);
+}
+
+static struct grant *grant_find(const struct principal *p, struct str scope)
+{
+	size_t low = 0, high = p->grant_count;
+	if (scope.n != ID_LEN)
+		return NULL;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		int order = memcmp(p->grants[middle].scope.z, scope.p, ID_LEN);
+		if (order == 0)
+			return &p->grants[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+role_mask principal_org_roles(const struct principal *p, struct str org_id)
+{
+	const struct grant *g = grant_find(p, org_id);
+	return g ? g->roles & role_org_mask : 0;
+}
+
+role_mask principal_group_roles(const struct principal *p, struct str org_id, struct str group_id)
+{
+	const struct grant *g = grant_find(p, group_id);
+	role_mask roles = g ? g->roles & ~role_org_mask : 0;
+	for (role_mask of_org = principal_org_roles(p, org_id); of_org; of_org &= of_org - 1)
+		roles |= role_in_project[__builtin_ctzll(of_org)];
+	return roles;
+}
+
+static int grant_order(const void *a, const void *b)
+{
+	return memcmp(((const struct grant *)a)->scope.z, ((const struct grant *)b)->scope.z, ID_LEN);
+}
+
+/* An organization role counts in an organization only, a project role in a project only: a mismatch gives nothing. */
+static void grant_add(struct principal *p, struct str scope, struct str role, bool in_org)
+{
+	int index = role_find(role);
+	if (index < 0 || !id_is_valid(scope) || in_org != !!(role_org_mask >> index & 1)) {
+		log_warn("%s: the role %.*s is ignored", p->id, (int)(role.n > 64 ? 64 : role.n), role.p);
+		return;
+	}
+	for (size_t i = 0; i < p->grant_count; i++) {
+		if (memcmp(p->grants[i].scope.z, scope.p, ID_LEN) == 0) {
+			p->grants[i].roles |= role_closure[index];
+			return;
+		}
+	}
+	p->grants = must_realloc(p->grants, (p->grant_count + 1) * sizeof *p->grants);
+	struct grant *g = &p->grants[p->grant_count++];
+	*g = (struct grant){.roles = role_closure[index]};
+	memcpy(g->scope.z, scope.p, ID_LEN);
+}
+
+static struct str text_of(const json_t *value)
+{
+	if (!json_is_string(value))
+		return STR("");
+	return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+/* [{"orgId"|"groupId", "roleName"}]: keys and users. */
+static void grants_of_list(struct principal *p, const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *entry = json_array_get(list, i);
+		const json_t *org = json_object_get(entry, "orgId"), *group = json_object_get(entry, "groupId");
+		grant_add(p, text_of(group ? group : org), text_of(json_object_get(entry, "roleName")), !group);
+	}
+}
+
+/* ["ORG_..."] of its own organization, and "grants" as keys have them: service accounts. */
+static void grants_of_account(struct principal *p, const json_t *body)
+{
+	const json_t *own = json_object_get(body, "roles");
+	for (size_t i = 0; i < json_array_size(own); i++)
+		grant_add(p, str_of(p->org_id), text_of(json_array_get(own, i)), true);
+	grants_of_list(p, json_object_get(body, "grants"));
+}
+
+static int access_load(struct tx *tx, struct arena *a, struct principal *p)
+{
+	struct doc *docs;
+	size_t count;
+	for (int64_t offset = 0; offset < ACCESS_MAX; offset += ACCESS_PAGE) {
+		int r = tx_list(tx, a, "api_access", str_of(p->id), offset, ACCESS_PAGE, &docs, &count);
+		if (r < 0)
+			return r;
+		p->access_list = must_realloc(p->access_list, (p->access_count + count + 1) * sizeof *p->access_list);
+		for (size_t i = 0; i < count; i++) {
+			if (cidr_parse(docs[i].name, &p->access_list[p->access_count])) {
+				p->access_count++;
+				continue;
+			}
+			log_error("%s: an access list entry is no network and permits nobody", p->id);
+			p->access_required = true;
+		}
+		if (count < ACCESS_PAGE)
+			break;
+	}
+	return 0;
+}
+
+/* Whether the caller's organization demands an access list. */
+static int requirement_load(struct tx *tx, struct arena *a, struct principal *p)
+{
+	struct doc settings;
+	int r = tx_get(tx, a, "org_settings", str_of(p->org_id), &settings);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	json_t *body = json_loadb(settings.body.p, settings.body.n, 0, NULL);
+	p->access_required |= json_is_true(json_object_get(body, "apiAccessListRequired"));
+	json_decref(body);
+	return 0;
+}
+
+static int principal_fill(struct tx *tx, struct arena *a, struct principal *p, struct str id)
+{
+	static const char *const kinds[] = {"api_key", "service_account", "user"};
+	static const char *const names[] = {"publicKey", "clientId", "username"};
+	struct doc doc;
+	int r = tx_get(tx, a, kinds[p->kind], id, &doc);
+	if (r < 0)
+		return r;
+	json_t *body = json_loadb(doc.body.p, doc.body.n, 0, NULL);
+	if (!body) {
+		log_error("%s %.*s: the stored document is no JSON", kinds[p->kind], STR_ARG(id));
+		return -EIO;
+	}
+	snprintf(p->id, sizeof p->id, "%.*s", STR_ARG(doc.id));
+	struct str name = text_of(json_object_get(body, names[p->kind]));
+	snprintf(p->name, sizeof p->name, "%.*s", STR_ARG(name));
+	if (p->kind != PRINCIPAL_USER)
+		snprintf(p->org_id, sizeof p->org_id, "%.*s", STR_ARG(doc.parent));
+	if (p->kind == PRINCIPAL_SERVICE_ACCOUNT)
+		grants_of_account(p, body);
+	else
+		grants_of_list(p, json_object_get(body, "roles"));
+	grants_of_list(p, json_object_get(body, "grants"));
+	json_decref(body);
+	if (p->grant_count)
+		qsort(p->grants, p->grant_count, sizeof *p->grants, grant_order);
+	r = access_load(tx, a, p);
+	if (r == 0 && p->org_id[0])
+		r = requirement_load(tx, a, p);
+	return r;
+}
+
+int principal_load(struct tx *tx, enum principal_kind kind, struct str id, struct principal **ret_principal)
+{
+	if (!id_is_valid(id))
+		return -ENOENT;
+	struct arena *a = arena_new();
+	struct principal *p = must_calloc(1, sizeof *p);
+	p->refs = 1;
+	p->kind = kind;
+	int r = principal_fill(tx, a, p, id);
+	arena_free(a);
+	if (r < 0) {
+		principal_unref(p);
+		return r;
+	}
+	*ret_principal = p;
+	return 0;
+}

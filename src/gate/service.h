@@ -1,0 +1,38 @@
+/* What the process holds while it serves. Made in main, read everywhere, written after the start only where said. */
+#ifndef STEWARD_GATE_SERVICE_H
+#define STEWARD_GATE_SERVICE_H
+
+#include "gate/call.h"
+
+struct token_cache;
+struct nonce_window;
+
+/* State of one loop; only its thread touches it. */
+struct loop_state {
+	struct tx *reader;
+	struct token_cache *tokens;
+	struct op_metrics *metrics;
+};
+
+struct service {
+	struct store *store;
+	struct limiter *limiter;
+	const char *base_url; /* "https://localhost:8443", without a slash at the end */
+	const char *listen_host;
+	const char *data_dir;
+	const char *engine; /* name of the engine in use */
+	unsigned loops;
+	struct loop_state *loop; /* by request->loop */
+	struct nonce_window *nonces; /* digest replay window; has its own locks */
+	bool test_control;
+	_Atomic bool draining; /* SIGTERM came: /readyz says no */
+	struct http_server *_Atomic http; /* set once the edge runs; NULL before */
+	int64_t started_us;               /* clock_mono_us() at the start */
+};
+
+static inline struct loop_state *call_loop(const struct call *c)
+{
+	return &c->service->loop[c->request->loop];
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* A connection without its socket: bytes in, bytes out. The loop drives it with a TLS socket under it; tests and fuzzers
+ * drive it with nothing under it.
+ *
+ *	struct conn_env *env = conn_env_new(&app, &options, 0);
+ *	struct conn *c = conn_new(env, CONN_HTTP1, &peer, clock_mono_us());
+ *	conn_input(c, bytes);
+ *	struct str out = conn_output(c);  ...  conn_sent(c, out.n);
+ *	conn_free(c);
+ *	conn_env_free(env);
+ */
+#ifndef STEWARD_HTTP_CONN_H
+#define STEWARD_HTTP_CONN_H
+
+#include "http/http.h"
+
+#include "base/buf.h"
+
+/* Output that waits for the peer: above it nothing more is produced or read. */
+#define CONN_OUT_MAX (256u * 1024)
+/* Input that waits for the answer to what came before it. */
+#define CONN_IN_MAX (64u * 1024)
+
+enum conn_protocol { CONN_HTTP1, CONN_HTTP2 };
+
+struct conn;
+struct post;
+
+#define ENV_SPARES 64
+
+/* What the connections of one loop share. */
+struct conn_env {
+	const struct http_app *app;
+	struct http_options limits; /* defaults filled in */
+	unsigned loop;
+	bool draining;
+	int64_t now_us; /* of this turn of the loop */
+	size_t live;    /* exchanges that exist */
+	struct http_stats stats; /* written by this loop only, relaxed */
+	/* The connection has output, or wants input again, outside conn_input(). NULL: nobody to tell. */
+	void (*wake)(struct conn *c);
+	/* Takes work to the loop's thread. NULL: there is one thread only, do it at once. */
+	void (*post)(struct conn_env *env, struct post *p);
+	void *owner;
+	struct arena *arenas[ENV_SPARES];
+	unsigned arena_count;
+	struct buf bufs[ENV_SPARES];
+	unsigned buf_count;
+	int64_t date_second;
+	char date[32]; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
+};
+
+#define DATE_LEN 29
+
+/* The loop's own counters: one writer, so no atomic addition. */
+#define ENV_COUNT(env, field, by)                                                                                      \
+	__atomic_store_n(&(env)->stats.field, (env)->stats.field + (uint64_t)(by), __ATOMIC_RELAXED)
+
+struct conn_env *conn_env_new(const struct http_app *app, const struct http_options *options, unsigned loop);
+/* All connections are freed and all requests answered. */
+void conn_env_free(struct conn_env *env);
+/* Fills what is zero. */
+void http_options_default(struct http_options *o);
+
+/* `since_us`: when the client connected, for the header deadline. */
+struct conn *conn_new(struct conn_env *env, enum conn_protocol protocol, const struct ip *peer, int64_t since_us);
+/* The peer is gone or done. Requests that the application still holds live on until they are answered. */
+void conn_free(struct conn *c);
+/* The transport's own pointer. */
+void conn_set_owner(struct conn *c, void *owner);
+void *conn_owner(const struct conn *c);
+
+void conn_input(struct conn *c, struct str bytes);
+/* The peer sends no more; it may still read. */
+void conn_input_end(struct conn *c);
+/* False while the peer must wait: too much output or input is pending, or nothing more will be read at all. */
+bool conn_wants_input(const struct conn *c);
+
+/* Output that is ready now; conn_sent() takes bytes off its front and produces what comes next. */
+struct str conn_output(const struct conn *c);
+void conn_sent(struct conn *c, size_t n);
+/* Nothing comes after the pending output: send it and close. */
+bool conn_is_closing(const struct conn *c);
+/* Close at once: the stream of an answer broke. */
+bool conn_is_broken(const struct conn *c);
+
+/* Looks at the deadlines. */
+void conn_tick(struct conn *c, int64_t now_us);
+/* No new requests: idle connections close, others after what is under way. */
+void conn_drain(struct conn *c);
+
+/* Plain HTTP came where TLS belongs: answers 400 and closes. */
+void conn_refuse_plain(struct conn *c);
+
+#endif

@@ -1,0 +1,132 @@
+/* The HTTP edge: bytes in, struct request out; struct response in, bytes out. It knows TLS, HTTP/1.1, HTTP/2, deadlines
+ * and size limits, and nothing of what is asked for.
+ *
+ * One loop per thread, each with its own listening socket. A request belongs to the loop of its connection. The handler
+ * runs on that loop, must not block, and answers either at once with http_respond() or later, from any thread, with
+ * http_respond_from_thread(). Every request is answered exactly once, also when its client has gone. */
+#ifndef STEWARD_HTTP_HTTP_H
+#define STEWARD_HTTP_HTTP_H
+
+#include "base/arena.h"
+#include "base/ip.h"
+#include "base/str.h"
+
+#include <sys/types.h>
+
+struct header {
+	struct str name; /* lower case */
+	struct str value;
+};
+
+/* A body that is produced while it is sent. read() fills up to n bytes and returns the count, 0 at the end, -EAGAIN when
+ * nothing is ready (http_stream_ready() wakes it), another negative number to cut the connection. Runs on the loop. */
+struct body_stream {
+	ssize_t (*read)(void *ctx, char *ret_bytes, size_t n);
+	void (*close)(void *ctx);
+	void *ctx;
+};
+
+#define RESPONSE_HEADERS_MAX 32
+
+struct response {
+	int status;
+	struct header headers[RESPONSE_HEADERS_MAX]; /* without content-length, connection and date: the edge's */
+	size_t header_count;
+	struct str body; /* lives at least as long as the request's arena */
+	struct body_stream stream;
+};
+
+struct request {
+	struct arena *arena;
+	struct str method;    /* "GET" */
+	struct str target;    /* as sent: path and query */
+	struct str path;      /* still percent-encoded */
+	struct str query;     /* without '?' */
+	struct str authority; /* Host or :authority */
+	struct header *headers;
+	size_t header_count;
+	struct str body;
+	struct ip peer;
+	unsigned loop;      /* index of the loop that serves it */
+	int http_version;   /* 10, 11 or 20 */
+	char id[25];        /* X-Request-Id, made by the edge */
+	int64_t started_us; /* clock_mono_us() when the header block was complete */
+	struct response response;
+	void *app;   /* the application's own */
+	void *stream_state; /* the edge's own */
+};
+
+/* The first header of that (lower-case) name; STR_NONE when absent. */
+struct str request_header(const struct request *r, const char *name);
+/* How often it occurs. */
+size_t request_header_count(const struct request *r, const char *name);
+
+/* Borrowed name and value must live as long as the arena. More than RESPONSE_HEADERS_MAX is our own bug: asserts. */
+void response_header(struct response *r, const char *name, struct str value);
+
+struct http_app {
+	void *ctx;
+	/* Header block complete, before the body: the most bytes of body that this request may have. */
+	size_t (*body_limit)(void *ctx, const struct request *r);
+	/* The request is complete. */
+	void (*handle)(void *ctx, struct request *r);
+	/* The answer has been handed to the socket or dropped: for the access log, metrics and recordings. Also called for
+	 * requests that the edge itself refused (with r->path possibly empty). */
+	void (*done)(void *ctx, struct request *r, size_t bytes_sent);
+	/* Or NULL. On each loop's thread before it accepts anything: for per-thread state. http_start() returns after all of
+	 * them. */
+	void (*loop_start)(void *ctx, unsigned loop);
+};
+
+struct http_options {
+	const char *listen;        /* "127.0.0.1:8443", "[::1]:8443" */
+	const char *cert_file, *key_file;
+	unsigned threads;
+	/* Called once the port is known, before anything is served. */
+	void (*bound)(void *ctx, int port);
+	void *bound_ctx;
+	/* Zero means the default in parentheses. */
+	size_t header_max;         /* (32768) whole header block */
+	unsigned header_count_max; /* (100) */
+	unsigned header_seconds;   /* (10) deadline for the whole header block, handshake included */
+	unsigned body_seconds;     /* (30) deadline for the whole body */
+	unsigned idle_seconds;     /* (75) keep-alive */
+	unsigned send_seconds;     /* (30) a reader that takes nothing for so long is cut */
+	unsigned connections_max;  /* (10000) in all */
+	unsigned connections_per_address; /* (2000) */
+	unsigned streams_max;      /* (100) concurrent HTTP/2 streams a connection */
+	unsigned resets_max;       /* (200) client resets in 10 s before GOAWAY */
+};
+
+struct http_stats { /* sums over all loops since start */
+	uint64_t connections_accepted, connections_open, connections_refused;
+	uint64_t handshakes_full, handshakes_resumed, handshakes_failed;
+	uint64_t timeouts, protocol_errors, bytes_in, bytes_out, requests_http1, requests_http2;
+};
+
+struct http_server;
+
+/* Binds, loads the certificate and starts the loops. On failure writes a sentence to stderr and returns negative. */
+must_check int http_start(const struct http_options *options, const struct http_app *app, struct http_server **ret_server);
+/* The port in use (for --listen HOST:0). */
+int http_port(const struct http_server *s);
+/* Certificate and key read again; new connections use them. Old ones stay in force when the files are bad. */
+must_check int http_reload_certificate(struct http_server *s);
+/* Stops accepting, finishes what is under way (at most `seconds`), closes, joins the loops, frees. */
+void http_drain_and_stop(struct http_server *s, unsigned seconds);
+void http_stats(const struct http_server *s, struct http_stats *ret_stats);
+
+/* Runs fn(ctx) once on each loop's thread, between events, and returns when all have. For what must be there before the
+ * first request, use http_app.loop_start. */
+void http_each_loop(struct http_server *s, void (*fn)(void *ctx, unsigned loop), void *ctx);
+
+/* Answer with r->response. On the request's own loop. */
+void http_respond(struct request *r);
+/* The same from any other thread: the loop is woken and sends. */
+void http_respond_from_thread(struct request *r);
+/* Runs fn(r) on the request's loop soon; from any thread. */
+void http_call_on_loop(struct request *r, void (*fn)(struct request *r));
+/* The body stream has bytes again, or its end. From any thread, but not after its close() was called. */
+void http_stream_ready(struct request *r);
+
+#endif

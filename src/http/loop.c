@@ -1,0 +1,167 @@
+/* One thread's event loop. Other threads reach it by its mailbox: a lock-free list and an eventfd that is written only
+ * when the list was empty. Deadlines are looked at four times a second. */
+#include "http/loop.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TICK_US 250000
+#define EVENTS 256
+#define ACCEPTS_A_TURN 64
+/* After the drain's end the application gets so long to give back the requests that it holds. */
+#define ABANDON_US 10000000
+
+void loop_post(struct loop *l, struct post *p)
+{
+	struct post *head = atomic_load_explicit(&l->mailbox, memory_order_relaxed);
+	do
+		p->next = head;
+	while (!atomic_compare_exchange_weak_explicit(&l->mailbox, &head, p, memory_order_acq_rel, memory_order_relaxed));
+	if (!head) {
+		uint64_t one = 1;
+		ssize_t ignored = write(l->wakeup, &one, sizeof one);
+		(void)ignored; /* it fails only when it is readable already */
+	}
+}
+
+static void mailbox_run(struct loop *l)
+{
+	struct post *newest = atomic_exchange_explicit(&l->mailbox, NULL, memory_order_acq_rel), *oldest = NULL;
+	while (newest) {
+		struct post *p = newest;
+		newest = p->next;
+		p->next = oldest;
+		oldest = p;
+	}
+	while (oldest) {
+		struct post *p = oldest;
+		oldest = p->next;
+		p->run(p);
+	}
+}
+
+static void listen_set(struct loop *l, bool on)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = &l->listener};
+	if (l->listening == on || l->listener < 0)
+		return;
+	epoll_ctl(l->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->listener, &e);
+	l->listening = on;
+}
+
+static void accept_some(struct loop *l)
+{
+	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		struct sockaddr_storage from;
+		socklen_t n = sizeof from;
+		int fd = accept4(l->listener, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+				/* Not accepting for a moment beats being woken for it without end. */
+				log_warn("cannot accept connections: %s", strerrordesc_np(errno));
+				listen_set(l, false);
+			}
+			return;
+		}
+		struct ip peer = ip_from_sockaddr((struct sockaddr *)&from);
+		sock_accept(l, fd, &peer);
+	}
+}
+
+static void tick(struct loop *l)
+{
+	l->last_tick_us = l->env->now_us;
+	if (!l->draining)
+		listen_set(l, true);
+	socks_tick(l);
+}
+
+static void drain_begin(struct loop *l)
+{
+	l->draining = l->env->draining = true;
+	listen_set(l, false);
+	close(l->listener);
+	l->listener = -1;
+	socks_drain(l);
+}
+
+/* True when the loop's work is over. */
+static bool drain_step(struct loop *l)
+{
+	int64_t until = atomic_load(&l->drain_until_us), now = l->env->now_us;
+	if (!until)
+		return false;
+	if (!l->draining)
+		drain_begin(l);
+	if (l->socks && now < until)
+		return false;
+	socks_close_all(l);
+	if (l->env->live == 0)
+		return true;
+	if (!l->abandon_us)
+		l->abandon_us = now + ABANDON_US;
+	l->abandoned = now > l->abandon_us;
+	return l->abandoned;
+}
+
+static void *loop_main(void *arg)
+{
+	struct loop *l = arg;
+	struct conn_env *env = l->env;
+	struct epoll_event events[EVENTS];
+	if (env->app->loop_start)
+		env->app->loop_start(env->app->ctx, env->loop);
+	listen_set(l, true);
+	sem_post(l->started);
+	do {
+		int timeout = l->ready ? 0 : TICK_US / 1000;
+		int n = epoll_wait(l->epoll, events, EVENTS, l->draining && timeout ? 10 : timeout);
+		env->now_us = clock_mono_us();
+		for (int i = 0; i < n; i++) {
+			void *what = events[i].data.ptr;
+			if (what == &l->listener) {
+				accept_some(l);
+			} else if (what == &l->wakeup) {
+				uint64_t count;
+				ssize_t ignored = read(l->wakeup, &count, sizeof count);
+				(void)ignored;
+			} else {
+				sock_event(what, events[i].events);
+			}
+		}
+		mailbox_run(l);
+		socks_run_ready(l);
+		if (env->now_us - l->last_tick_us >= TICK_US)
+			tick(l);
+	} while (!drain_step(l));
+	return NULL;
+}
+
+int loop_start(struct loop *l)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = &l->wakeup};
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (l->epoll < 0 || l->wakeup < 0 || epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->wakeup, &e) < 0)
+		return -errno;
+	return -pthread_create(&l->thread, NULL, loop_main, l);
+}
+
+static void nothing(struct post *p)
+{
+	free(p);
+}
+
+void loop_drain(struct loop *l, int64_t until_us)
+{
+	struct post *p = must_calloc(1, sizeof *p);
+	p->run = nothing;
+	atomic_store(&l->drain_until_us, until_us);
+	loop_post(l, p);
+}

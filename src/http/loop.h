@@ -1,0 +1,46 @@
+/* One thread: its listening socket, its connections, its mailbox. */
+#ifndef STEWARD_HTTP_LOOP_H
+#define STEWARD_HTTP_LOOP_H
+
+#include "http/exchange.h"
+#include "http/peers.h"
+#include "http/tls.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+struct sock;
+
+#define LOOP_SCRATCH (32u * 1024)
+
+struct loop {
+	struct conn_env *env;
+	struct tls *tls;
+	struct peers *peers;
+	pthread_t thread;
+	int epoll, wakeup, listener;
+	bool listening;
+	sem_t *started;
+	_Atomic(struct post *) mailbox;
+	atomic_llong drain_until_us; /* 0: serving */
+	int64_t last_tick_us, abandon_us;
+	bool draining, abandoned; /* abandoned: the application still holds requests after the end */
+	struct sock *socks, *ready;
+	char scratch[LOOP_SCRATCH];
+};
+
+must_check int loop_start(struct loop *l);
+void loop_post(struct loop *l, struct post *p);
+/* From any thread. */
+void loop_drain(struct loop *l, int64_t until_us);
+
+/* sock.c: the connections of a loop. */
+void sock_accept(struct loop *l, int fd, const struct ip *peer);
+void sock_event(struct sock *s, uint32_t events);
+void socks_run_ready(struct loop *l);
+void socks_tick(struct loop *l);
+void socks_drain(struct loop *l);
+void socks_close_all(struct loop *l);
+void sock_wake(struct conn *c);
+
+#endif

@@ -1,0 +1,380 @@
+/* A connection's socket: the look at the first byte, the handshake, reading and writing through TLS, back-pressure by
+ * leaving epoll's interest out, and a close that lets the peer read the last answer. */
+#include "http/loop.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LINGER_US 2000000
+#define LINGER_BYTES (4u << 20)
+#define READS_A_TURN 8
+#define WRITE_A_TURN (1u << 20)
+
+enum sock_state { SOCK_FIRST, SOCK_HANDSHAKE, SOCK_OPEN, SOCK_LINGER };
+
+struct sock {
+	struct loop *loop;
+	struct sock *prev, *next, *ready_prev, *ready_next;
+	int fd;
+	enum sock_state state;
+	uint32_t interest;
+	bool in_ready, write_blocked, ended;
+	bool more_input; /* stopped reading although more may lie in OpenSSL's buffer */
+	SSL *ssl;        /* NULL while unknown, and for plain HTTP, which is only refused */
+	struct conn *conn;
+	struct ip peer;
+	int64_t since_us, deadline_us;
+	size_t lingered;
+};
+
+static void ready_remove(struct sock *s)
+{
+	if (!s->in_ready)
+		return;
+	if (s->ready_prev)
+		s->ready_prev->ready_next = s->ready_next;
+	else
+		s->loop->ready = s->ready_next;
+	if (s->ready_next)
+		s->ready_next->ready_prev = s->ready_prev;
+	s->in_ready = false;
+}
+
+static void ready_add(struct sock *s)
+{
+	if (s->in_ready)
+		return;
+	s->in_ready = true;
+	s->ready_prev = NULL;
+	s->ready_next = s->loop->ready;
+	if (s->ready_next)
+		s->ready_next->ready_prev = s;
+	s->loop->ready = s;
+}
+
+void sock_wake(struct conn *c)
+{
+	struct sock *s = conn_owner(c);
+	if (s)
+		ready_add(s);
+}
+
+static void sock_close(struct sock *s)
+{
+	struct loop *l = s->loop;
+	ready_remove(s);
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		l->socks = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	if (s->ssl) {
+		/* Otherwise OpenSSL would take the session for a broken one and not resume it. */
+		SSL_set_shutdown(s->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+		SSL_free(s->ssl);
+	}
+	close(s->fd);
+	conn_free(s->conn);
+	peers_leave(l->peers, &s->peer);
+	ENV_COUNT(l->env, connections_open, -1);
+	free(s);
+}
+
+static void interest_set(struct sock *s, uint32_t interest)
+{
+	if (s->interest == interest)
+		return;
+	struct epoll_event e = {.events = interest, .data.ptr = s};
+	epoll_ctl(s->loop->epoll, EPOLL_CTL_MOD, s->fd, &e);
+	s->interest = interest;
+}
+
+void sock_accept(struct loop *l, int fd, const struct ip *peer)
+{
+	if (!peers_enter(l->peers, peer)) {
+		ENV_COUNT(l->env, connections_refused, 1);
+		close(fd);
+		return;
+	}
+	struct sock *s = must_calloc(1, sizeof *s);
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = s};
+	s->loop = l;
+	s->fd = fd;
+	s->interest = EPOLLIN;
+	s->peer = *peer;
+	s->since_us = l->env->now_us;
+	s->deadline_us = s->since_us + (int64_t)l->env->limits.header_seconds * 1000000;
+	s->next = l->socks;
+	if (s->next)
+		s->next->prev = s;
+	l->socks = s;
+	ENV_COUNT(l->env, connections_accepted, 1);
+	ENV_COUNT(l->env, connections_open, 1);
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
+		sock_close(s);
+}
+
+/* Bytes written, -EAGAIN, or another negative number when the connection is dead. */
+static ssize_t transport_write(struct sock *s, struct str out)
+{
+	if (!s->ssl) {
+		ssize_t n = send(s->fd, out.p, out.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? -EAGAIN : -EIO;
+	}
+	int n = SSL_write(s->ssl, out.p, (int)(out.n > (1 << 30) ? 1 << 30 : out.n));
+	if (n > 0)
+		return n;
+	int e = SSL_get_error(s->ssl, n);
+	ERR_clear_error();
+	return e == SSL_ERROR_WANT_WRITE || e == SSL_ERROR_WANT_READ ? -EAGAIN : -EIO;
+}
+
+/* Bytes read, 0 at the end, -EAGAIN, or another negative number when the connection is dead. */
+static ssize_t transport_read(struct sock *s)
+{
+	int n = SSL_read(s->ssl, s->loop->scratch, (int)sizeof s->loop->scratch);
+	if (n > 0)
+		return n;
+	int e = SSL_get_error(s->ssl, n);
+	ERR_clear_error();
+	if (e == SSL_ERROR_ZERO_RETURN)
+		return 0;
+	return e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE ? -EAGAIN : -EIO;
+}
+
+/* Nothing more will be said. What the peer is still sending is read away for a moment: closing on it would make the
+ * kernel drop the answer on its way. */
+static void sock_linger(struct sock *s)
+{
+	if (s->ssl && SSL_shutdown(s->ssl) < 0)
+		ERR_clear_error();
+	if (s->ended || shutdown(s->fd, SHUT_WR) < 0) {
+		sock_close(s);
+		return;
+	}
+	conn_free(s->conn);
+	s->conn = NULL;
+	s->state = SOCK_LINGER;
+	s->deadline_us = s->loop->env->now_us + LINGER_US;
+	interest_set(s, EPOLLIN);
+}
+
+static void sock_drop_input(struct sock *s)
+{
+	ssize_t n = recv(s->fd, s->loop->scratch, sizeof s->loop->scratch, MSG_DONTWAIT);
+	if (n > 0)
+		s->lingered += (size_t)n;
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || s->lingered > LINGER_BYTES)
+		sock_close(s);
+}
+
+/* Sends what is there, closes when that was the end, sets the interest. May free the socket. */
+static void sock_flush(struct sock *s)
+{
+	size_t written = 0;
+	struct str out;
+	s->write_blocked = false;
+	while (!conn_is_broken(s->conn) && (out = conn_output(s->conn)).n) {
+		ssize_t n = transport_write(s, out);
+		if (n == -EAGAIN) {
+			s->write_blocked = true;
+			break;
+		}
+		if (n < 0) {
+			sock_close(s);
+			return;
+		}
+		conn_sent(s->conn, (size_t)n);
+		written += (size_t)n;
+		if (written > WRITE_A_TURN) {
+			ready_add(s);
+			break;
+		}
+	}
+	if (conn_is_broken(s->conn)) {
+		sock_close(s);
+		return;
+	}
+	if (conn_is_closing(s->conn) && !conn_output(s->conn).n) {
+		sock_linger(s);
+		return;
+	}
+	bool wants = conn_wants_input(s->conn) && !s->ended;
+	if (wants && s->more_input)
+		ready_add(s);
+	interest_set(s, (wants ? EPOLLIN : 0u) | (s->write_blocked ? EPOLLOUT : 0u));
+}
+
+/* False when the socket is gone. */
+static bool sock_read(struct sock *s)
+{
+	s->more_input = false;
+	if (!s->ssl || s->ended)
+		return true;
+	for (int i = 0; i < READS_A_TURN; i++) {
+		if (!conn_wants_input(s->conn))
+			break;
+		ssize_t n = transport_read(s);
+		if (n == -EAGAIN)
+			return true;
+		if (n < 0) {
+			sock_close(s);
+			return false;
+		}
+		if (n == 0) {
+			s->ended = true;
+			conn_input_end(s->conn);
+			return true;
+		}
+		conn_input(s->conn, (struct str){s->loop->scratch, (size_t)n});
+		/* Without bytes in its buffer, asking again would only cost a system call: epoll will tell. */
+		if (!SSL_has_pending(s->ssl))
+			return true;
+	}
+	s->more_input = true;
+	return true;
+}
+
+static void sock_open(struct sock *s, enum conn_protocol protocol)
+{
+	s->conn = conn_new(s->loop->env, protocol, &s->peer, s->since_us);
+	conn_set_owner(s->conn, s);
+	s->state = SOCK_OPEN;
+	s->deadline_us = INT64_MAX;
+}
+
+static void sock_handshake(struct sock *s)
+{
+	struct conn_env *env = s->loop->env;
+	int n = SSL_do_handshake(s->ssl);
+	if (n == 1) {
+		if (SSL_session_reused(s->ssl))
+			ENV_COUNT(env, handshakes_resumed, 1);
+		else
+			ENV_COUNT(env, handshakes_full, 1);
+		sock_open(s, tls_chose_http2(s->ssl) ? CONN_HTTP2 : CONN_HTTP1);
+		if (env->draining)
+			conn_drain(s->conn);
+		if (sock_read(s))
+			sock_flush(s);
+		return;
+	}
+	int e = SSL_get_error(s->ssl, n);
+	ERR_clear_error();
+	if (e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE) {
+		interest_set(s, e == SSL_ERROR_WANT_READ ? EPOLLIN : EPOLLOUT);
+		return;
+	}
+	ENV_COUNT(env, handshakes_failed, 1);
+	sock_close(s);
+}
+
+static bool looks_like_http(const char *p, size_t n)
+{
+	static const char *const methods[] = {"GET ",    "POST ",  "PUT ",     "HEAD ",    "PATCH ",
+					      "DELETE ", "TRACE ", "OPTIONS ", "CONNECT ", "PRI * HTTP"};
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+		size_t m = strlen(methods[i]);
+		if (memcmp(p, methods[i], n < m ? n : m) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void sock_first(struct sock *s)
+{
+	char first[16];
+	ssize_t n = recv(s->fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0 && first[0] == 0x16) {
+		s->ssl = tls_accept(s->loop->tls, s->fd);
+		s->state = SOCK_HANDSHAKE;
+		if (s->ssl)
+			sock_handshake(s);
+		else
+			sock_close(s);
+	} else if (n > 0 && looks_like_http(first, (size_t)n)) {
+		sock_open(s, CONN_HTTP1);
+		conn_refuse_plain(s->conn);
+		sock_flush(s);
+	} else {
+		if (n > 0)
+			ENV_COUNT(s->loop->env, handshakes_failed, 1);
+		sock_close(s);
+	}
+}
+
+void sock_event(struct sock *s, uint32_t events)
+{
+	if (!(events & (EPOLLIN | EPOLLOUT))) {
+		sock_close(s); /* error or hang-up alone */
+		return;
+	}
+	switch (s->state) {
+	case SOCK_FIRST: sock_first(s); return;
+	case SOCK_HANDSHAKE: sock_handshake(s); return;
+	case SOCK_LINGER: sock_drop_input(s); return;
+	case SOCK_OPEN:
+		if ((events & EPOLLIN) && !sock_read(s))
+			return;
+		sock_flush(s);
+		return;
+	}
+}
+
+void socks_run_ready(struct loop *l)
+{
+	/* Those that become ready meanwhile wait for the next turn. */
+	struct sock *list = l->ready;
+	l->ready = NULL;
+	for (struct sock *s = list, *next; s; s = next) {
+		next = s->ready_next;
+		s->in_ready = false;
+		if (s->state != SOCK_OPEN)
+			continue;
+		if (s->more_input && !sock_read(s))
+			continue;
+		sock_flush(s);
+	}
+}
+
+void socks_tick(struct loop *l)
+{
+	int64_t now = l->env->now_us;
+	for (struct sock *s = l->socks, *next; s; s = next) {
+		next = s->next;
+		if (s->conn) {
+			conn_tick(s->conn, now);
+			if (conn_is_broken(s->conn) || conn_is_closing(s->conn) || conn_output(s->conn).n)
+				sock_flush(s);
+		} else if (now > s->deadline_us) {
+			if (s->state != SOCK_LINGER)
+				ENV_COUNT(l->env, timeouts, 1);
+			sock_close(s);
+		}
+	}
+}
+
+void socks_drain(struct loop *l)
+{
+	for (struct sock *s = l->socks, *next; s; s = next) {
+		next = s->next;
+		if (s->state == SOCK_OPEN) {
+			conn_drain(s->conn);
+			sock_flush(s);
+		} else if (s->state == SOCK_FIRST) {
+			sock_close(s);
+		}
+	}
+}
+
+void socks_close_all(struct loop *l)
+{
+	while (l->socks)
+		sock_close(l->socks);
+}

@@ -1,0 +1,148 @@
+/* TLS 1.2 and 1.3 with OpenSSL. Tickets resume a session on any loop, and across a reload, because the ticket keys are
+ * made once and given to each context. Contexts are counted by OpenSSL: a connection keeps the one it began with. */
+#include "http/tls.h"
+
+#include "base/arena.h"
+#include "base/id.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <pthread.h>
+
+#define TICKET_KEYS 80
+
+struct tls {
+	char *cert_file, *key_file;
+	unsigned char ticket_keys[TICKET_KEYS];
+	pthread_mutex_t lock;
+	SSL_CTX *ctx;
+};
+
+static int choose_protocol(SSL *ssl, const unsigned char **ret_out, unsigned char *ret_n, const unsigned char *in,
+			   unsigned n, void *arg)
+{
+	static const unsigned char ours[] = "\x02h2\x08http/1.1";
+	unsigned char *chosen;
+	if (SSL_select_next_proto(&chosen, ret_n, ours, sizeof ours - 1, in, n) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*ret_out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+static void complain(const char *what, const char *file)
+{
+	char text[256];
+	ERR_error_string_n(ERR_peek_last_error(), text, sizeof text);
+	fprintf(stderr, "steward: %s %s: %s\n", what, file, text);
+	ERR_clear_error();
+}
+
+static bool context_load(SSL_CTX *ctx, const char *cert_file, const char *key_file)
+{
+	if (SSL_CTX_use_certificate_chain_file(ctx, cert_file) != 1) {
+		complain("cannot use the certificate", cert_file);
+		return false;
+	}
+	if (SSL_CTX_use_PrivateKey_file(ctx, key_file, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(ctx) != 1) {
+		complain("cannot use the key", key_file);
+		return false;
+	}
+	return true;
+}
+
+static SSL_CTX *context_new(struct tls *t)
+{
+	static const unsigned char id[] = "steward";
+	char groups[] = "X25519:P-256:P-384"; /* the macro wants it writable */
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	if (!ctx) {
+		complain("cannot set up TLS for", t->cert_file);
+		return NULL;
+	}
+	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+					 SSL_OP_PRIORITIZE_CHACHA | SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_read_ahead(ctx, 1);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
+	SSL_CTX_sess_set_cache_size(ctx, 2048);
+	SSL_CTX_set_num_tickets(ctx, 1);
+	SSL_CTX_set_session_id_context(ctx, id, sizeof id - 1);
+	SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
+	if (SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1 ||
+	    SSL_CTX_set1_groups_list(ctx, groups) != 1 ||
+	    SSL_CTX_set_tlsext_ticket_keys(ctx, t->ticket_keys, TICKET_KEYS) != 1) {
+		complain("cannot set up TLS for", t->cert_file);
+		SSL_CTX_free(ctx);
+		return NULL;
+	}
+	if (!context_load(ctx, t->cert_file, t->key_file)) {
+		SSL_CTX_free(ctx);
+		return NULL;
+	}
+	return ctx;
+}
+
+int tls_new(const char *cert_file, const char *key_file, struct tls **ret_tls)
+{
+	struct tls *t = must_calloc(1, sizeof *t);
+	t->cert_file = must_strdup(cert_file);
+	t->key_file = must_strdup(key_file);
+	random_bytes(t->ticket_keys, sizeof t->ticket_keys);
+	pthread_mutex_init(&t->lock, NULL);
+	t->ctx = context_new(t);
+	if (!t->ctx) {
+		tls_free(t);
+		return -EINVAL;
+	}
+	*ret_tls = t;
+	return 0;
+}
+
+void tls_free(struct tls *t)
+{
+	if (!t)
+		return;
+	SSL_CTX_free(t->ctx);
+	pthread_mutex_destroy(&t->lock);
+	OPENSSL_cleanse(t->ticket_keys, sizeof t->ticket_keys);
+	free(t->cert_file);
+	free(t->key_file);
+	free(t);
+}
+
+int tls_reload(struct tls *t)
+{
+	SSL_CTX *fresh = context_new(t);
+	if (!fresh)
+		return -EINVAL;
+	pthread_mutex_lock(&t->lock);
+	SSL_CTX *old = t->ctx;
+	t->ctx = fresh;
+	pthread_mutex_unlock(&t->lock);
+	SSL_CTX_free(old);
+	return 0;
+}
+
+SSL *tls_accept(struct tls *t, int fd)
+{
+	pthread_mutex_lock(&t->lock);
+	SSL *ssl = SSL_new(t->ctx);
+	pthread_mutex_unlock(&t->lock);
+	if (!ssl || SSL_set_fd(ssl, fd) != 1) {
+		SSL_free(ssl);
+		ERR_clear_error();
+		return NULL;
+	}
+	SSL_set_accept_state(ssl);
+	return ssl;
+}
+
+bool tls_chose_http2(const SSL *ssl)
+{
+	const unsigned char *name = NULL;
+	unsigned n = 0;
+	SSL_get0_alpn_selected(ssl, &name, &n);
+	return n == 2 && memcmp(name, "h2", 2) == 0;
+}

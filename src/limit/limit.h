@@ -1,0 +1,46 @@
+/* Token buckets, in memory. A bucket is (set, scope instance); it starts full and gets `refill` tokens at each full
+ * `seconds` since its first use, never above `capacity`. The table is bounded and forgets full buckets first. */
+#ifndef STEWARD_LIMIT_LIMIT_H
+#define STEWARD_LIMIT_LIMIT_H
+
+#include "base/arena.h"
+#include "catalog/catalog.h"
+
+struct limiter;
+
+struct limit_answer {
+	bool granted;
+	unsigned capacity, refill, seconds;
+	unsigned remaining;
+	unsigned retry_after; /* whole seconds until the next refill, at least 1; when not granted */
+};
+
+struct limiter *limiter_new(unsigned buckets_max); /* 0: default (65536) */
+void limiter_free(struct limiter *l);
+
+/* Takes one token of the set's bucket for that scope instance (project id, organization id, caller id, address text). */
+void limiter_take(struct limiter *l, const struct bucket_set *set, struct str scope, struct limit_answer *ret_answer);
+/* The same answer, but takes nothing and makes no bucket: `granted` says whether a token is there. */
+void limiter_peek(struct limiter *l, const struct bucket_set *set, struct str scope, struct limit_answer *ret_answer);
+
+/* Overrides, most specific first: set and scope, set, all sets and scope, all sets. Replaces all of them at once; a bucket
+ * keeps its tokens, cut to a smaller capacity, and is filled by the difference when the capacity grew. */
+struct limit_rule {
+	const struct bucket_set *set; /* NULL: all */
+	struct str scope;             /* empty: all */
+	unsigned capacity, refill;
+};
+void limiter_set_rules(struct limiter *l, const struct limit_rule *rules, size_t count);
+/* The limits in force for a set and scope. */
+void limiter_effective(struct limiter *l, const struct bucket_set *set, struct str scope, unsigned *ret_capacity,
+		       unsigned *ret_refill);
+
+/* All buckets full again (the test control's reset). */
+void limiter_reset(struct limiter *l);
+
+struct limiter_stats {
+	uint64_t granted, refused, buckets, evicted;
+};
+void limiter_stats(struct limiter *l, struct limiter_stats *ret_stats);
+
+#endif

@@ -1,0 +1,29 @@
+/* The program: which subcommand is meant. */
+#include "cli/cli.h"
+#include "serve.h"
+
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {{"serve", serve_command}, {"limits", limits_command}, {"backup", backup_command}, {"check", check_command}};
+
+int main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "--help";
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+		if (strcmp(word, commands[i].name) == 0)
+			return commands[i].run(argc - 2, argv + 2);
+	if (strcmp(word, "--version") == 0) {
+		version_print(stdout);
+		return EXIT_DONE;
+	}
+	if (strcmp(word, "--help") == 0 || strcmp(word, "help") == 0) {
+		if (argc > 2)
+			return help_command(stdout, argv[2]) ? EXIT_DONE : help_unknown(argv[2]);
+		help_program(stdout);
+		return argc > 1 ? EXIT_DONE : EXIT_USAGE;
+	}
+	return help_unknown(word);
+}

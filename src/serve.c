@@ -1,0 +1,334 @@
+/* The running service: what is made at the start, in which order, and taken down at the end. The main thread then waits
+ * for signals, and looks now and then whether an operator has changed a limit in the store. */
+#include "serve.h"
+
+#include "api/router.h"
+#include "api/tenants.h"
+#include "api/verbs.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "gate/authenticate.h"
+#include "gate/metrics.h"
+#include "gate/record.h"
+#include "gate/rules.h"
+#include "http/certificate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DRAIN_SECONDS 25
+#define POLL_MS 250
+
+struct server {
+	struct config config;
+	struct arena *arena; /* lives as long as the process serves */
+	struct service service;
+	struct router router;
+	struct tx *reader; /* of the main thread */
+	int lock;
+	const char *cert_file, *key_file, *ca_file;
+	struct config_limit *limits; /* of the file, as last read */
+	size_t limit_count;
+	struct arena *limits_arena;
+	uint64_t data_version;
+	bool first_start;
+};
+
+static int sentence(const char *what, const char *name)
+{
+	int error = -errno;
+	fprintf(stderr, "steward: cannot %s %s: %s\n", what, name, strerror(errno));
+	return error;
+}
+
+/* One service per data directory; the kernel lets go of the lock when the process ends, however it ends. */
+static int data_dir_take(struct server *s)
+{
+	const char *dir = s->config.data;
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return sentence("make the data directory", dir);
+	const char *path = arena_printf(s->arena, "%s/lock", dir).p;
+	s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (s->lock < 0)
+		return sentence("open", path);
+	if (flock(s->lock, LOCK_EX | LOCK_NB) < 0) {
+		fprintf(stderr, "steward: another service is running on %s. Stop it, or choose another --data.\n", dir);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+static int certificates(struct server *s)
+{
+	struct config *c = &s->config;
+	if (c->tls_cert || c->tls_key) {
+		if (!c->tls_cert || !c->tls_key) {
+			fprintf(stderr, "steward: --tls-cert and --tls-key go together: give both or none\n");
+			return -EINVAL;
+		}
+		s->cert_file = c->tls_cert;
+		s->key_file = c->tls_key;
+		s->ca_file = c->tls_cert;
+		return 0;
+	}
+	int result = certificate_ensure(c->data, c->listen_host, c->base_url);
+	if (result < 0)
+		return result;
+	char *real = realpath(c->data, NULL);
+	const char *dir = real ? real : c->data;
+	s->cert_file = arena_printf(s->arena, "%s/" CERTIFICATE_SERVER, dir).p;
+	s->key_file = arena_printf(s->arena, "%s/" CERTIFICATE_SERVER_KEY, dir).p;
+	s->ca_file = arena_printf(s->arena, "%s/" CERTIFICATE_CA, dir).p;
+	free(real);
+	return 0;
+}
+
+static void limits_apply(struct server *s)
+{
+	struct arena *a = arena_new();
+	struct limit_rule *rules;
+	size_t count;
+	if (rules_make(a, s->limits, s->limit_count, s->reader, &rules, &count) == 0)
+		limiter_set_rules(s->service.limiter, rules, count);
+	arena_free(a);
+}
+
+static void limits_reload(struct server *s)
+{
+	struct arena *a = arena_new();
+	struct config_limit *limits = NULL;
+	size_t count = 0;
+	if (s->config.file && (config_limits(&s->config, a, &limits, &count) < 0 || !rules_check(limits, count))) {
+		log_error("limits: the old ones stay in force");
+		arena_free(a);
+		return;
+	}
+	arena_free(s->limits_arena);
+	s->limits_arena = a;
+	s->limits = limits;
+	s->limit_count = count;
+	limits_apply(s);
+}
+
+static void loops_make(struct server *s)
+{
+	struct service *v = &s->service;
+	v->loops = s->config.threads;
+	v->loop = arena_new_array(s->arena, struct loop_state, v->loops);
+	for (unsigned i = 0; i < v->loops; i++) {
+		v->loop[i].reader = store_reader(v->store);
+		v->loop[i].tokens = token_cache_new();
+		v->loop[i].metrics = metrics_new(catalog_op_count);
+	}
+}
+
+static void loops_free(struct server *s)
+{
+	struct service *v = &s->service;
+	for (unsigned i = 0; i < v->loops; i++) {
+		store_reader_free(v->loop[i].reader);
+		token_cache_free(v->loop[i].tokens);
+		metrics_free(v->loop[i].metrics);
+	}
+}
+
+/* What the process needs before it opens a port. */
+static int prepare(struct server *s)
+{
+	struct config *c = &s->config;
+	struct service *v = &s->service;
+	struct store_options store = {.url = c->store, .data_dir = c->data, .batch_max = c->store_batch};
+	int result = data_dir_take(s);
+	if (result == 0)
+		result = seal_setup(c->data);
+	if (result == 0)
+		result = store_open(&store, &v->store);
+	if (result == 0)
+		result = certificates(s);
+	if (result == 0)
+		result = schema_setup();
+	if (result == 0)
+		result = catalog_setup();
+	if (result == 0 && !rules_check(c->limits, c->limit_count))
+		result = -EINVAL;
+	if (result == 0 && c->record)
+		result = record_open(c->record, &s->router.recorder);
+	if (result < 0)
+		return result;
+	links_setup();
+	v->limiter = limiter_new(0);
+	v->nonces = nonce_window_new();
+	v->engine = c->engine;
+	v->data_dir = c->data;
+	v->listen_host = c->listen_host;
+	v->test_control = c->test_control;
+	v->started_us = clock_mono_us();
+	s->router.service = v;
+	s->reader = store_reader(v->store);
+	s->limits = c->limits;
+	s->limit_count = c->limit_count;
+	loops_make(s);
+	limits_apply(s);
+	return 0;
+}
+
+/* The port is known: so is the base URL, and with it the first answer's links. */
+static void bound(void *ctx, int port)
+{
+	struct server *s = ctx;
+	const char *host = s->config.listen_host;
+	bool wild = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+	if (s->config.base_url)
+		s->service.base_url = s->config.base_url;
+	else if (strchr(host, ':') && !wild)
+		s->service.base_url = arena_printf(s->arena, "https://[%s]:%d", host, port).p;
+	else
+		s->service.base_url = arena_printf(s->arena, "https://%s:%d", wild ? "localhost" : host, port).p;
+}
+
+static int serve(struct server *s)
+{
+	const struct config *c = &s->config;
+	struct http_app app = {.ctx = &s->router, .body_limit = router_body_limit, .handle = router_handle, .done = router_done};
+	struct http_options options = {.listen = c->listen, .cert_file = s->cert_file, .key_file = s->key_file,
+				       .threads = c->threads, .bound = bound, .bound_ctx = s,
+				       .header_seconds = c->header_seconds, .body_seconds = c->body_seconds,
+				       .idle_seconds = c->idle_seconds, .send_seconds = c->send_seconds,
+				       .connections_max = c->connections_max,
+				       .connections_per_address = c->connections_per_address};
+	struct http_server *http;
+	int result = http_start(&options, &app, &http);
+	if (result < 0)
+		return result;
+	s->service.http = http;
+	result = bootstrap_ensure(s->service.store, c->data, s->service.base_url, s->ca_file, &s->first_start);
+	if (result == 0 && !s->first_start)
+		result = bootstrap_refresh(c->data, s->service.base_url, s->ca_file);
+	return result;
+}
+
+/* The first start's greeting: everything that a first successful call needs. */
+static void greet(struct server *s)
+{
+	const char *file = arena_printf(s->arena, "%s/bootstrap.json", s->config.data).p;
+	json_t *first = s->first_start ? json_load_file(file, 0, NULL) : NULL;
+	if (first) {
+		const json_t *key = json_object_get(first, "apiKey");
+		printf("\nThis is the first start. The credentials are in %s; the first organization's owner key is\n\n"
+		       "  public key   %s\n  private key  %s\n\nTry it:\n\n"
+		       "  curl --cacert '%s' --digest --user '%s:%s' '%s" API_BASE "/groups?pretty=true'\n\n",
+		       file, json_string_value(json_object_get(key, "publicKey")),
+		       json_string_value(json_object_get(key, "privateKey")), s->ca_file,
+		       json_string_value(json_object_get(key, "publicKey")),
+		       json_string_value(json_object_get(key, "privateKey")), s->service.base_url);
+		json_decref(first);
+	}
+	printf("steward: ready %s\n", s->service.base_url);
+	fflush(stdout);
+}
+
+static void reload(struct server *s)
+{
+	log_info("reload: certificate and limits");
+	if (!s->config.tls_cert && certificate_ensure(s->config.data, s->config.listen_host, s->config.base_url) < 0)
+		log_error("certificate: the old one stays in force");
+	else if (http_reload_certificate(s->service.http) < 0)
+		log_error("certificate: the old one stays in force");
+	limits_reload(s);
+}
+
+/* Until SIGTERM or SIGINT. */
+static void wait_for_signals(struct server *s, const sigset_t *signals)
+{
+	const struct timespec nap = {.tv_nsec = POLL_MS * 1000000L};
+	for (;;) {
+		int signal = sigtimedwait(signals, NULL, &nap);
+		if (signal == SIGTERM || signal == SIGINT)
+			return;
+		if (signal == SIGHUP)
+			reload(s);
+		uint64_t version = store_data_version(s->reader);
+		if (version != s->data_version) {
+			s->data_version = version;
+			limits_apply(s);
+		}
+	}
+}
+
+static void take_down(struct server *s)
+{
+	struct service *v = &s->service;
+	if (v->http)
+		http_drain_and_stop(v->http, DRAIN_SECONDS);
+	loops_free(s);
+	store_reader_free(s->reader);
+	store_close(v->store);
+	limiter_free(v->limiter);
+	nonce_window_free(v->nonces);
+	record_close(s->router.recorder);
+	router_teardown();
+	links_teardown();
+	catalog_teardown();
+	schema_teardown();
+	arena_free(s->limits_arena);
+	if (s->lock >= 0)
+		close(s->lock);
+}
+
+static int run(struct server *s)
+{
+	sigset_t signals;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	/* Blocked before any thread starts, so that all inherit it and only the main thread takes them. */
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	int result = prepare(s);
+	if (result == 0)
+		result = serve(s);
+	if (result == 0) {
+		greet(s);
+		wait_for_signals(s, &signals);
+		log_info("stopping: finishing what is under way");
+		atomic_store(&s->service.draining, true);
+	}
+	take_down(s);
+	return result < 0 ? EXIT_NOT_DONE : EXIT_DONE;
+}
+
+int serve_command(int argc, char **argv)
+{
+	struct server *s = must_calloc(1, sizeof *s);
+	enum log_level level;
+	int result = config_parse(argc, argv, &s->config);
+	if (result != 0) {
+		if (result == OPTIONS_HELP)
+			help_command(stdout, "serve");
+		free(s);
+		return result == OPTIONS_HELP ? EXIT_DONE : EXIT_USAGE;
+	}
+	s->arena = arena_new();
+	s->lock = -1;
+	if (!log_level_parse(str_of(s->config.log_level), &level))
+		level = LOG_INFO;
+	log_setup(level, s->config.log_json);
+	if (s->config.clock_virtual)
+		clock_make_virtual();
+	result = run(s);
+	arena_free(s->arena);
+	config_free(&s->config);
+	free(s);
+	return result;
+}

@@ -1,0 +1,20 @@
+/* Secrets at rest. One 256-bit key per data directory (DIR/secret.key, mode 0600, made on first start). */
+#ifndef STEWARD_STORE_SEAL_H
+#define STEWARD_STORE_SEAL_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* Reads or makes the key. Failure: a sentence to stderr, negative. */
+must_check int seal_setup(const char *data_dir);
+/* AES-256-GCM; the output is base64url text. `context` is authenticated, not stored: an opened value cannot be moved
+ * to another place. */
+struct str seal(struct arena *a, struct str plain, struct str context);
+must_check int seal_open(struct arena *a, struct str sealed, struct str context, struct str *ret_plain);
+/* HMAC-SHA256 under a key derived for `purpose`. */
+void seal_mac(const char *purpose, struct str message, unsigned char ret_mac[32]);
+/* SHA-256, as bytes and as hexadecimal text. */
+void sha256(struct str message, unsigned char ret_digest[32]);
+void sha256_hex(struct str message, char ret_text[65]);
+
+#endif

@@ -1,0 +1,185 @@
+/* What the files of the SQLite store share: a connection with its prepared statements, and every statement that the
+ * service runs, in one table. Nothing outside src/store/ includes this.
+ *
+ * There is no table of functions between store.h and SQLite: with one engine it would only be a second copy of store.h.
+ * What a second engine needs is kept apart already: writer.c (queue, group commit, generation) speaks to the engine
+ * only through conn_*() and ST_*, and every other sqlite_*.c file implements one noun of store.h. */
+#ifndef STEWARD_STORE_SQLITE_H
+#define STEWARD_STORE_SQLITE_H
+
+#include "store/store.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+
+#define STORE_FILE "steward.db"
+/* Answers to repeated POSTs are kept for a day. */
+#define ANSWER_MS 86400000LL
+/* Key in meta: grows with each change of identities, whichever process made it. Survives tx_wipe(). */
+#define META_IDENTITY "store.identity"
+
+/* Lists are counted in blocks, so that a deep page is found without walking the documents before it: level 0 counts
+ * runs of 512 positions, level 1 runs of 512 level-0 blocks. The first block is list.head, so that a small list, and
+ * nearly all are, costs one row. */
+#define BLOCK_BITS 9
+#define BLOCK_SIZE (1 << BLOCK_BITS)
+#define BLOCK_LEVELS 2
+
+#define DOC_COLUMNS "kind, id, parent, name, seq, rev, created_ms, body, secret"
+
+#define STATEMENTS(X)                                                                                                 \
+	X(BEGIN_READ, "BEGIN")                                                                                        \
+	X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                             \
+	X(COMMIT, "COMMIT")                                                                                           \
+	X(ROLLBACK, "ROLLBACK")                                                                                       \
+	X(SAVEPOINT, "SAVEPOINT w")                                                                                   \
+	X(UNDO, "ROLLBACK TO w")                                                                                      \
+	X(RELEASE, "RELEASE w")                                                                                       \
+	X(DATA_VERSION, "PRAGMA data_version")                                                                        \
+	X(DOC_GET, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND id = ?2")                                     \
+	X(DOC_BY_NAME, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND parent = ?2 AND name = ?3")               \
+	X(DOC_LIST, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND parent = ?2 AND seq >= ?3 ORDER BY seq"      \
+	            " LIMIT ?4 OFFSET ?5")                                                                            \
+	X(DOC_WHERE, "SELECT rev, parent, seq FROM doc WHERE kind = ?1 AND id = ?2")                                  \
+	X(DOC_INSERT, "INSERT INTO doc (" DOC_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8)")                 \
+	X(DOC_UPDATE, "UPDATE doc SET name = ?3, body = ?4, secret = ?5, rev = rev + 1 WHERE kind = ?1 AND id = ?2")  \
+	X(DOC_DELETE, "DELETE FROM doc WHERE kind = ?1 AND id = ?2")                                                  \
+	X(LIST_GET, "SELECT next_seq, count, head FROM list WHERE kind = ?1 AND parent = ?2")                         \
+	X(LIST_ADD, "INSERT INTO list (kind, parent, next_seq, count, head) VALUES (?1, ?2, ?3 + 1, 1, ?4)"           \
+	            " ON CONFLICT DO UPDATE SET next_seq = ?3 + 1, count = count + 1, head = head + ?4")              \
+	X(LIST_SUBTRACT, "UPDATE list SET count = count - 1, head = head - ?3 WHERE kind = ?1 AND parent = ?2")       \
+	X(LIST_CLEAR, "DELETE FROM list WHERE kind = ?1 AND parent = ?2 AND count = 0")                               \
+	X(BLOCK_ADD, "INSERT INTO list_block (kind, parent, level, block, count) VALUES (?1, ?2, ?3, ?4, 1)"          \
+	             " ON CONFLICT DO UPDATE SET count = count + 1")                                                  \
+	X(BLOCK_SUBTRACT, "UPDATE list_block SET count = count - 1"                                                   \
+	                  " WHERE kind = ?1 AND parent = ?2 AND level = ?3 AND block = ?4")                           \
+	X(BLOCK_CLEAR, "DELETE FROM list_block WHERE kind = ?1 AND parent = ?2 AND level = ?3 AND block = ?4"         \
+	               " AND count = 0")                                                                              \
+	X(BLOCK_WALK, "SELECT block, count FROM list_block WHERE kind = ?1 AND parent = ?2 AND level = ?3"            \
+	              " AND block >= ?4 ORDER BY block")                                                              \
+	X(REF_GET, "SELECT id FROM ref WHERE kind = ?1 AND value = ?2")                                               \
+	X(REF_PUT, "INSERT INTO ref (kind, value, id) VALUES (?1, ?2, ?3)")                                           \
+	X(REF_DELETE, "DELETE FROM ref WHERE kind = ?1 AND value = ?2")                                               \
+	X(META_GET, "SELECT value FROM meta WHERE key = ?1")                                                          \
+	X(META_PUT, "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")             \
+	X(META_INCREMENT, "INSERT INTO meta (key, value) VALUES (?1, '1')"                                            \
+	                  " ON CONFLICT DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)")              \
+	X(EVENT_LAST, "SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1")                                        \
+	X(EVENT_ADD, "INSERT INTO event (seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash)"         \
+	             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")                                                  \
+	X(ANSWER_GET, "SELECT fingerprint, answer FROM answer WHERE caller = ?1 AND key = ?2 AND created_ms > ?3")    \
+	X(ANSWER_PUT, "INSERT INTO answer (caller, key, created_ms, fingerprint, answer) VALUES (?1, ?2, ?4, ?5, ?6)" \
+	              " ON CONFLICT DO UPDATE SET created_ms = ?4, fingerprint = ?5, answer = ?6"                     \
+	              " WHERE created_ms <= ?3")                                                                      \
+	X(ANSWER_PRUNE, "DELETE FROM answer WHERE rowid IN"                                                           \
+	                " (SELECT rowid FROM answer WHERE created_ms <= ?1 ORDER BY created_ms LIMIT 2)")             \
+	X(OVERRIDES, "SELECT set_id, scope, capacity, refill FROM limit_override ORDER BY set_id, scope")             \
+	X(OVERRIDE_PUT, "INSERT INTO limit_override (set_id, scope, capacity, refill) VALUES (?1, ?2, ?3, ?4)"        \
+	                " ON CONFLICT DO UPDATE SET capacity = ?3, refill = ?4")                                      \
+	X(OVERRIDE_DELETE, "DELETE FROM limit_override WHERE set_id = ?1 AND scope = ?2")
+
+#define STATEMENT_NAME(name, sql) ST_##name,
+enum statement { STATEMENTS(STATEMENT_NAME) ST_COUNT };
+#undef STATEMENT_NAME
+
+/* A connection. Readers have one each; the writer's is used by its thread only. */
+struct tx {
+	sqlite3 *db;
+	struct store *store;
+	sqlite3_stmt *statements[ST_COUNT]; /* prepared when first used */
+	bool writes;                        /* the writer's */
+	bool reading;                       /* between tx_begin_read() and tx_end_read() */
+	bool in_write;                      /* inside a write's run() */
+	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
+	bool touched; /* tx_touch_identity() in this batch */
+	_Atomic uint64_t reads;
+	struct tx *next; /* in store->readers */
+};
+
+/* Behind pointers, because statistics are read through a const store. */
+struct readers {
+	pthread_mutex_t lock;
+	struct tx *first;
+	uint64_t reads_of_freed;
+};
+
+struct writer;
+
+struct store {
+	char *path;
+	struct readers *readers;
+	struct writer *writer;
+	_Atomic uint64_t generation, writes, commits, failed;
+	_Atomic int64_t commit_micros;
+};
+
+/* sqlite.c. All messages go to the log; conn_open() and the migrations, which run at the start, write to stderr. */
+must_check int conn_open(const char *path, int flags, struct tx **ret_conn);
+void conn_close(struct tx *conn); /* accepts NULL */
+must_check int conn_exec(struct tx *conn, const char *sql);
+/* A single integer, as "PRAGMA user_version". */
+must_check int conn_int(struct tx *conn, const char *sql, int64_t *ret_value);
+/* Ready to be bound; NULL (logged) when it cannot be prepared. */
+sqlite3_stmt *conn_statement(struct tx *conn, enum statement which);
+/* 1: a row, to be read before the next step; 0: finished. Negative: -EEXIST for a constraint, -EIO (logged) for the
+ * rest. Anything but a row resets the statement, so that it holds no lock. */
+must_check int conn_step(struct tx *conn, sqlite3_stmt *st);
+/* A statement without parameters, to its end. */
+must_check int conn_run(struct tx *conn, enum statement which);
+/* Path of the store in a data directory, or the path itself when it is no directory. Freed by the caller. */
+char *store_path(const char *dir_or_file);
+/* Removes the entry's risk of vanishing with the power: fsync of the directory that holds the path. */
+must_check int sync_parent(const char *path);
+
+static inline void bind_str(sqlite3_stmt *st, int i, struct str s)
+{
+	sqlite3_bind_text64(st, i, s.p ? s.p : "", s.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static inline void bind_str_or_null(sqlite3_stmt *st, int i, struct str s)
+{
+	if (s.n)
+		bind_str(st, i, s);
+	else
+		sqlite3_bind_null(st, i);
+}
+
+static inline void bind_z(sqlite3_stmt *st, int i, const char *z)
+{
+	bind_str(st, i, str_of(z));
+}
+
+/* Bytes of a column, valid until the next step. Asked for as a blob, which spares SQLite a copy for the NUL. */
+static inline struct str column_str(sqlite3_stmt *st, int i)
+{
+	const char *p = sqlite3_column_blob(st, i);
+	return (struct str){p, p ? (size_t)sqlite3_column_bytes(st, i) : 0};
+}
+
+static inline void tx_count_read(struct tx *tx)
+{
+	/* One thread writes it; others only look. */
+	atomic_store_explicit(&tx->reads, atomic_load_explicit(&tx->reads, memory_order_relaxed) + 1,
+	                      memory_order_relaxed);
+}
+
+/* migrations.c: sentences to stderr. */
+must_check int migrations_run(struct tx *conn, const char *path);
+/* 0 when the store has exactly the schema of this program. */
+must_check int migrations_verify(struct tx *conn, const char *path, FILE *out);
+
+/* sqlite_events.c: the hash that chains an event to the one before it. */
+struct event_row {
+	int64_t seq;
+	struct event event;
+};
+void event_hash(const unsigned char prev[32], const struct event_row *row, unsigned char ret_hash[32]);
+
+/* writer.c */
+must_check int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct writer **ret_writer);
+/* Finishes what is queued, joins the thread, closes the connection. Accepts NULL. */
+void writer_stop(struct writer *w);
+uint64_t writer_depth(struct writer *w);
+
+#endif

@@ -1,0 +1,206 @@
+/* Verifies a store or a copy of one, in one snapshot, so that it may be in use meanwhile. It only reads. */
+#include "store/sqlite.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* More would say nothing new. */
+#define FAULTS_SHOWN 100
+
+struct check {
+	struct tx *conn;
+	FILE *out;
+	int faults;
+};
+
+static void fault(struct check *c, const char *format, ...) printf_like(2, 3);
+
+static void fault(struct check *c, const char *format, ...)
+{
+	va_list args;
+	if (++c->faults > FAULTS_SHOWN) {
+		if (c->faults == FAULTS_SHOWN + 1)
+			fprintf(c->out, "and more\n");
+		return;
+	}
+	va_start(args, format);
+	vfprintf(c->out, format, args);
+	va_end(args);
+	fputc('\n', c->out);
+}
+
+/* Calls row() for each row. Negative when the query cannot be run to its end. */
+static int each_row(struct check *c, const char *sql, void (*row)(struct check *c, sqlite3_stmt *st, void *ctx),
+                    void *ctx)
+{
+	sqlite3_stmt *st = NULL;
+	int r = sqlite3_prepare_v2(c->conn->db, sql, -1, &st, NULL);
+	while (r == SQLITE_OK || r == SQLITE_ROW) {
+		r = sqlite3_step(st);
+		if (r == SQLITE_ROW)
+			row(c, st, ctx);
+	}
+	sqlite3_finalize(st);
+	if (r == SQLITE_DONE)
+		return 0;
+	fault(c, "cannot be read: %s", sqlite3_errmsg(c->conn->db));
+	return -EIO;
+}
+
+static void row_integrity(struct check *c, sqlite3_stmt *st, void *ctx)
+{
+	struct str line = column_str(st, 0);
+	if (!str_is(line, "ok"))
+		fault(c, "file: %.*s", STR_ARG(line));
+}
+
+static void row_list(struct check *c, sqlite3_stmt *st, void *ctx)
+{
+	struct str kind = column_str(st, 0), parent = column_str(st, 1);
+	fault(c,
+	      "list %.*s of \"%.*s\": counts %lld documents (%lld at its head, next position %lld), has %lld (%lld, "
+	      "%lld)",
+	      STR_ARG(kind), STR_ARG(parent), (long long)sqlite3_column_int64(st, 2),
+	      (long long)sqlite3_column_int64(st, 3), (long long)sqlite3_column_int64(st, 4),
+	      (long long)sqlite3_column_int64(st, 5), (long long)sqlite3_column_int64(st, 6),
+	      (long long)sqlite3_column_int64(st, 7));
+}
+
+static void row_block(struct check *c, sqlite3_stmt *st, void *ctx)
+{
+	struct str kind = column_str(st, 0), parent = column_str(st, 1);
+	fault(c, "list %.*s of \"%.*s\": block %lld of level %lld counts %lld documents, has %lld", STR_ARG(kind),
+	      STR_ARG(parent), (long long)sqlite3_column_int64(st, 3), (long long)sqlite3_column_int64(st, 2),
+	      (long long)sqlite3_column_int64(st, 4), (long long)sqlite3_column_int64(st, 5));
+}
+
+static void row_body(struct check *c, sqlite3_stmt *st, void *ctx)
+{
+	struct str kind = column_str(st, 0), id = column_str(st, 1), body = column_str(st, 2);
+	json_error_t error;
+	json_t *json = json_loadb(body.p ? body.p : "", body.n, JSON_REJECT_DUPLICATES, &error);
+	if (!json)
+		fault(c, "document %.*s %.*s: the body is not JSON: %s", STR_ARG(kind), STR_ARG(id), error.text);
+	else if (!json_is_object(json))
+		fault(c, "document %.*s %.*s: the body is not an object", STR_ARG(kind), STR_ARG(id));
+	json_decref(json);
+}
+
+static void row_ref(struct check *c, sqlite3_stmt *st, void *ctx)
+{
+	struct str kind = column_str(st, 0), value = column_str(st, 1), id = column_str(st, 2);
+	fault(c, "reference %.*s \"%.*s\": points to %.*s, which is not there", STR_ARG(kind), STR_ARG(value),
+	      STR_ARG(id));
+}
+
+struct chain {
+	int64_t seq;
+	unsigned char hash[32];
+	bool started;
+};
+
+static void row_event(struct check *c, sqlite3_stmt *st, void *ctx)
+{
+	struct chain *chain = ctx;
+	unsigned char hash[32];
+	struct event_row row = {
+	        .seq = sqlite3_column_int64(st, 0),
+	        .event = {.id = column_str(st, 1),
+	                  .org_id = column_str(st, 2),
+	                  .group_id = column_str(st, 3),
+	                  .type = column_str(st, 4),
+	                  .created_ms = sqlite3_column_int64(st, 5),
+	                  .body = column_str(st, 6)},
+	};
+	struct str prev = column_str(st, 7), stored = column_str(st, 8);
+	if (prev.n != sizeof hash || stored.n != sizeof hash) {
+		fault(c, "event %lld: has no hash", (long long)row.seq);
+		return;
+	}
+	/* The first may be a later one, when old events have been let go: it brings the hash that it follows. */
+	bool first = !chain->started && row.seq > 1;
+	if (!first && (row.seq != chain->seq + 1 || memcmp(prev.p, chain->hash, sizeof hash) != 0))
+		fault(c, "event %lld: does not follow event %lld", (long long)row.seq, (long long)chain->seq);
+	memcpy(hash, prev.p, sizeof hash);
+	event_hash(hash, &row, hash);
+	if (memcmp(hash, stored.p, sizeof hash) != 0)
+		fault(c, "event %lld: was changed after it was written", (long long)row.seq);
+	memcpy(chain->hash, stored.p, sizeof hash);
+	chain->seq = row.seq;
+	chain->started = true;
+}
+
+/* clang-format off */
+/* %d: the bits of a block. */
+static const char sql_lists[] =
+	"SELECT coalesce(l.kind, d.kind), coalesce(l.parent, d.parent), coalesce(l.count, 0), coalesce(l.head, 0),"
+	" coalesce(l.next_seq, 0), coalesce(d.count, 0), coalesce(d.head, 0), coalesce(d.next_seq, 0)"
+	" FROM list l FULL JOIN (SELECT kind, parent, count(*) AS count, sum(seq >> %d = 0) AS head,"
+	"  max(seq) + 1 AS next_seq FROM doc GROUP BY kind, parent) d ON l.kind = d.kind AND l.parent = d.parent"
+	" WHERE l.count IS NOT d.count OR l.head IS NOT d.head OR l.next_seq < d.next_seq";
+
+/* %d: the level, the level, the bits of a block of that level, the bits of a block. */
+static const char sql_blocks[] =
+	"SELECT coalesce(b.kind, d.kind), coalesce(b.parent, d.parent), %d, coalesce(b.block, d.block),"
+	" coalesce(b.count, 0), coalesce(d.count, 0)"
+	" FROM (SELECT * FROM list_block WHERE level = %d) b FULL JOIN"
+	" (SELECT kind, parent, seq >> %d AS block, count(*) AS count FROM doc WHERE seq >> %d > 0"
+	"  GROUP BY kind, parent, block) d ON b.kind = d.kind AND b.parent = d.parent AND b.block = d.block"
+	" WHERE b.count IS NOT d.count";
+
+/* Kinds of reference whose target's kind is known. */
+static const char sql_refs[] =
+	"WITH target (ref, kind) AS (VALUES ('api_key_public', 'api_key'),"
+	"  ('service_account_client', 'service_account'), ('user_name', 'user'))"
+	" SELECT r.kind, r.value, r.id FROM ref r JOIN target t ON t.ref = r.kind"
+	" WHERE NOT EXISTS (SELECT 1 FROM doc d WHERE d.kind = t.kind AND d.id = r.id)";
+
+static const char sql_events[] =
+	"SELECT seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash FROM event ORDER BY seq";
+/* clang-format on */
+
+static int check_all(struct check *c)
+{
+	struct chain chain = {0};
+	char sql[1024];
+	int r = each_row(c, "PRAGMA integrity_check", row_integrity, NULL);
+	snprintf(sql, sizeof sql, sql_lists, BLOCK_BITS);
+	if (r == 0)
+		r = each_row(c, sql, row_list, NULL);
+	for (int level = 0; r == 0 && level < BLOCK_LEVELS; level++) {
+		snprintf(sql, sizeof sql, sql_blocks, level, level, BLOCK_BITS * (level + 1), BLOCK_BITS);
+		r = each_row(c, sql, row_block, NULL);
+	}
+	if (r == 0)
+		r = each_row(c, "SELECT kind, id, body FROM doc", row_body, NULL);
+	if (r == 0)
+		r = each_row(c, sql_refs, row_ref, NULL);
+	if (r == 0)
+		r = each_row(c, sql_events, row_event, &chain);
+	return r;
+}
+
+int store_check(const char *path, FILE *out)
+{
+	char *file = store_path(path);
+	struct check c = {.out = out};
+	int r = access(file, R_OK) < 0 ? -errno : 0;
+	if (r < 0)
+		fprintf(out, "%s: %s\n", file, strerror(-r));
+	if (r == 0)
+		r = conn_open(file, SQLITE_OPEN_READONLY, &c.conn);
+	if (r == 0)
+		r = migrations_verify(c.conn, file, out);
+	if (r == 0)
+		r = conn_exec(c.conn, "BEGIN");
+	if (r == 0) {
+		/* A file that is damaged so that it cannot be read to its end has faults, not no answer. */
+		r = check_all(&c);
+		r = r < 0 && c.faults == 0 ? r : c.faults;
+	}
+	conn_close(c.conn);
+	free(file);
+	return r;
+}

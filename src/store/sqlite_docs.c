@@ -1,0 +1,326 @@
+/* Documents and their lists.
+ *
+ * A list is read by position, and positions are found through counts: list.head for the first block, list_block for the
+ * rest, kept up to date by each insert and delete in the same transaction. */
+#include "store/sqlite.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+
+/* Below this, stepping over index entries is as cheap as walking the blocks. */
+#define SHALLOW 2048
+
+static void doc_read(struct arena *a, sqlite3_stmt *st, struct doc *ret_doc)
+{
+	*ret_doc = (struct doc){
+	        .kind = arena_dup(a, column_str(st, 0)),
+	        .id = arena_dup(a, column_str(st, 1)),
+	        .parent = arena_dup(a, column_str(st, 2)),
+	        .name = arena_dup(a, column_str(st, 3)),
+	        .seq = sqlite3_column_int64(st, 4),
+	        .rev = sqlite3_column_int64(st, 5),
+	        .created_ms = sqlite3_column_int64(st, 6),
+	        .body = arena_dup(a, column_str(st, 7)),
+	        .secret = arena_dup(a, column_str(st, 8)),
+	};
+}
+
+static int doc_read_one(struct tx *tx, struct arena *a, sqlite3_stmt *st, struct doc *ret_doc)
+{
+	tx_count_read(tx);
+	int r = conn_step(tx, st);
+	if (r <= 0)
+		return r < 0 ? -EIO : -ENOENT;
+	doc_read(a, st, ret_doc);
+	sqlite3_reset(st);
+	return 0;
+}
+
+int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_GET);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, kind);
+	bind_str(st, 2, id);
+	return doc_read_one(tx, a, st, ret_doc);
+}
+
+int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
+                   struct doc *ret_doc)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_BY_NAME);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, kind);
+	bind_str(st, 2, parent);
+	bind_str(st, 3, name);
+	return doc_read_one(tx, a, st, ret_doc);
+}
+
+struct list_row {
+	int64_t next_seq, count, head;
+};
+
+/* A list that has no row is an empty one. */
+static int list_read(struct tx *tx, const char *kind, struct str parent, struct list_row *ret_row)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_LIST_GET);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, kind);
+	bind_str(st, 2, parent);
+	int r = conn_step(tx, st);
+	if (r < 0)
+		return -EIO;
+	*ret_row = (struct list_row){0};
+	if (r > 0) {
+		*ret_row = (struct list_row){sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1),
+		                             sqlite3_column_int64(st, 2)};
+		sqlite3_reset(st);
+	}
+	return 0;
+}
+
+int tx_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count)
+{
+	struct list_row row;
+	tx_count_read(tx);
+	int r = list_read(tx, kind, parent, &row);
+	if (r == 0)
+		*ret_count = row.count;
+	return r;
+}
+
+/* The block of `level`, from block `*block` on, that holds the document `*offset` places after that block's start. Both
+ * move on: to the block, and to the places that remain inside it. -ENOENT past the end. */
+static int block_find(struct tx *tx, const char *kind, struct str parent, int level, int64_t *block, int64_t *offset)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_BLOCK_WALK);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, kind);
+	bind_str(st, 2, parent);
+	sqlite3_bind_int(st, 3, level);
+	sqlite3_bind_int64(st, 4, *block);
+	int64_t left = *offset;
+	int r;
+	while ((r = conn_step(tx, st)) > 0) {
+		int64_t count = sqlite3_column_int64(st, 1);
+		if (left < count) {
+			*block = sqlite3_column_int64(st, 0);
+			*offset = left;
+			sqlite3_reset(st);
+			return 0;
+		}
+		left -= count;
+	}
+	return r < 0 ? -EIO : -ENOENT;
+}
+
+/* Turns an offset into the list into a position to start from and the documents to skip from there. */
+static int list_seek(struct tx *tx, const char *kind, struct str parent, int64_t offset, int64_t *ret_seq,
+                     int64_t *ret_skip)
+{
+	struct list_row row;
+	int r = list_read(tx, kind, parent, &row);
+	if (r < 0)
+		return r;
+	if (offset >= row.count)
+		return -ENOENT;
+	int64_t block = 0;
+	if (offset >= row.head) {
+		offset -= row.head;
+		for (int level = BLOCK_LEVELS - 1; level >= 0; level--) {
+			r = block_find(tx, kind, parent, level, &block, &offset);
+			if (r < 0)
+				return r;
+			block <<= level ? BLOCK_BITS : 0;
+		}
+	}
+	*ret_seq = block << BLOCK_BITS;
+	*ret_skip = offset;
+	return 0;
+}
+
+static int list_read_docs(struct tx *tx, struct arena *a, sqlite3_stmt *st, struct doc **ret_docs, size_t *ret_count)
+{
+	size_t count = 0, cap = 16;
+	struct doc *docs = arena_new_array(a, struct doc, cap);
+	int r;
+	while ((r = conn_step(tx, st)) > 0) {
+		if (count == cap) {
+			struct doc *more = arena_new_array(a, struct doc, cap *= 2);
+			memcpy(more, docs, count * sizeof(*docs));
+			docs = more;
+		}
+		doc_read(a, st, &docs[count++]);
+	}
+	if (r < 0)
+		return -EIO;
+	*ret_docs = docs;
+	*ret_count = count;
+	return 0;
+}
+
+int tx_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
+            struct doc **ret_docs, size_t *ret_count)
+{
+	int64_t seq = 0, skip = offset < 0 ? 0 : offset;
+	int r = 0;
+	tx_count_read(tx);
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_LIST);
+	if (!st)
+		return -EIO;
+	/* Counts and documents must be of one state. */
+	bool own = skip >= SHALLOW && !tx->reading && !tx->writes;
+	if (own)
+		tx_begin_read(tx);
+	if (skip >= SHALLOW)
+		r = list_seek(tx, kind, parent, skip, &seq, &skip);
+	if (r == 0) {
+		bind_z(st, 1, kind);
+		bind_str(st, 2, parent);
+		sqlite3_bind_int64(st, 3, seq);
+		sqlite3_bind_int64(st, 4, limit < 0 ? 0 : limit);
+		sqlite3_bind_int64(st, 5, skip);
+		r = list_read_docs(tx, a, st, ret_docs, ret_count);
+	} else if (r == -ENOENT) {
+		*ret_docs = arena_new_array(a, struct doc, 1);
+		*ret_count = 0;
+		r = 0;
+	}
+	if (own)
+		tx_end_read(tx);
+	return r;
+}
+
+/* Steps a statement whose first two parameters name a list; the others where it has them. */
+static int list_step(struct tx *tx, enum statement which, struct str kind, struct str parent, int64_t third,
+                     int64_t fourth)
+{
+	sqlite3_stmt *st = conn_statement(tx, which);
+	if (!st)
+		return -EIO;
+	bind_str(st, 1, kind);
+	bind_str(st, 2, parent);
+	if (sqlite3_bind_parameter_count(st) > 2)
+		sqlite3_bind_int64(st, 3, third);
+	if (sqlite3_bind_parameter_count(st) > 3)
+		sqlite3_bind_int64(st, 4, fourth);
+	return conn_step(tx, st);
+}
+
+static int counts_add(struct tx *tx, struct str kind, struct str parent, int64_t seq)
+{
+	bool head = seq < BLOCK_SIZE;
+	int r = list_step(tx, ST_LIST_ADD, kind, parent, seq, head);
+	for (int level = 0; r == 0 && !head && level < BLOCK_LEVELS; level++)
+		r = list_step(tx, ST_BLOCK_ADD, kind, parent, level, seq >> (BLOCK_BITS * (level + 1)));
+	return r;
+}
+
+/* Rows whose count has come to nothing go, so that an emptied part of a list costs later walks nothing. */
+static int counts_subtract(struct tx *tx, struct str kind, struct str parent, int64_t seq)
+{
+	bool head = seq < BLOCK_SIZE;
+	int r = list_step(tx, ST_LIST_SUBTRACT, kind, parent, head, 0);
+	if (r == 0)
+		r = list_step(tx, ST_LIST_CLEAR, kind, parent, 0, 0);
+	for (int level = 0; r == 0 && !head && level < BLOCK_LEVELS; level++) {
+		int64_t block = seq >> (BLOCK_BITS * (level + 1));
+		r = list_step(tx, ST_BLOCK_SUBTRACT, kind, parent, level, block);
+		if (r == 0)
+			r = list_step(tx, ST_BLOCK_CLEAR, kind, parent, level, block);
+	}
+	return r;
+}
+
+int tx_insert(struct tx *tx, const struct doc *d)
+{
+	assert(tx->in_write && d->kind.n && d->id.n);
+	sqlite3_stmt *list = conn_statement(tx, ST_LIST_GET), *st = conn_statement(tx, ST_DOC_INSERT);
+	if (!list || !st)
+		return -EIO;
+	bind_str(list, 1, d->kind);
+	bind_str(list, 2, d->parent);
+	int r = conn_step(tx, list);
+	if (r < 0)
+		return -EIO;
+	int64_t seq = r > 0 ? sqlite3_column_int64(list, 0) : 0;
+	sqlite3_reset(list);
+	bind_str(st, 1, d->kind);
+	bind_str(st, 2, d->id);
+	bind_str(st, 3, d->parent);
+	bind_str_or_null(st, 4, d->name);
+	sqlite3_bind_int64(st, 5, seq);
+	sqlite3_bind_int64(st, 6, d->created_ms ? d->created_ms : clock_now_ms());
+	bind_str(st, 7, d->body);
+	bind_str_or_null(st, 8, d->secret);
+	r = conn_step(tx, st);
+	return r < 0 ? r : counts_add(tx, d->kind, d->parent, seq);
+}
+
+struct doc_place {
+	int64_t rev, seq;
+	struct str parent; /* in the arena; empty without one */
+};
+
+static int doc_place(struct tx *tx, struct arena *a, struct str kind, struct str id, struct doc_place *ret_place)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_WHERE);
+	if (!st)
+		return -EIO;
+	bind_str(st, 1, kind);
+	bind_str(st, 2, id);
+	int r = conn_step(tx, st);
+	if (r <= 0)
+		return r < 0 ? -EIO : -ENOENT;
+	ret_place->rev = sqlite3_column_int64(st, 0);
+	ret_place->seq = sqlite3_column_int64(st, 2);
+	ret_place->parent = a ? arena_dup(a, column_str(st, 1)) : STR_NONE;
+	sqlite3_reset(st);
+	return 0;
+}
+
+int tx_update(struct tx *tx, const struct doc *d)
+{
+	struct doc_place place;
+	assert(tx->in_write);
+	int r = doc_place(tx, NULL, d->kind, d->id, &place);
+	if (r < 0)
+		return r;
+	if (d->rev && d->rev != place.rev)
+		return -ESTALE;
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_UPDATE);
+	if (!st)
+		return -EIO;
+	bind_str(st, 1, d->kind);
+	bind_str(st, 2, d->id);
+	bind_str_or_null(st, 3, d->name);
+	bind_str(st, 4, d->body);
+	bind_str_or_null(st, 5, d->secret);
+	return conn_step(tx, st);
+}
+
+int tx_delete(struct tx *tx, const char *kind, struct str id)
+{
+	struct doc_place place;
+	assert(tx->in_write);
+	struct arena *a = arena_new();
+	int r = doc_place(tx, a, str_of(kind), id, &place);
+	sqlite3_stmt *st = r == 0 ? conn_statement(tx, ST_DOC_DELETE) : NULL;
+	if (r == 0 && !st)
+		r = -EIO;
+	if (r == 0) {
+		bind_z(st, 1, kind);
+		bind_str(st, 2, id);
+		r = conn_step(tx, st);
+	}
+	if (r == 0)
+		r = counts_subtract(tx, str_of(kind), place.parent, place.seq);
+	arena_free(a);
+	return r;
+}

@@ -1,0 +1,123 @@
+/* What is kept. Documents by (kind, id), listed by (kind, parent) in the order of their creation, with a unique name
+ * within the parent where they have one; references for look-ups by another unique value; counters; events; jobs.
+ *
+ * Reads run where they are called, on a reader of the calling thread. Writes are functions that the store runs in a
+ * transaction: several share one flush, each is all or nothing, and done() is called only once it is on disk. */
+#ifndef STEWARD_STORE_STORE_H
+#define STEWARD_STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+#include <stdio.h>
+
+struct store;
+struct tx; /* a reader's or a writer's view */
+
+struct doc {
+	struct str kind, id, parent, name; /* name empty: none */
+	int64_t seq, rev, created_ms;
+	struct str body;   /* JSON object, final form without links */
+	struct str secret; /* what never leaves: hashes, encrypted values; empty: none */
+};
+
+struct store_options {
+	const char *url;      /* "sqlite:PATH"; NULL: the embedded store in data_dir */
+	const char *data_dir;
+	unsigned batch_max;   /* writes that may share one flush; 0: default (256) */
+};
+
+/* Opens, migrates, starts the writer. Failure: a sentence to stderr, negative. */
+must_check int store_open(const struct store_options *o, struct store **ret_store);
+/* Finishes queued writes. All readers must be freed before. Accepts NULL. */
+void store_close(struct store *s);
+
+/* A reader for the calling thread's use only. NULL, after a sentence to stderr, when it cannot be opened. */
+struct tx *store_reader(struct store *s);
+void store_reader_free(struct tx *tx);
+/* All reads between the two see one state. */
+void tx_begin_read(struct tx *tx);
+void tx_end_read(struct tx *tx);
+
+/* Reads: 0, or -ENOENT, or -EIO (logged). Results are copied into the arena. */
+must_check int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc);
+must_check int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
+			      struct doc *ret_doc);
+/* Documents `offset` to `offset + limit` of the list, in order. Cheap at any depth. */
+must_check int tx_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
+		       struct doc **ret_docs, size_t *ret_count);
+must_check int tx_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count);
+/* The id behind a unique value ("api_key_public" / "abcdefgh"). */
+must_check int tx_ref_get(struct tx *tx, struct arena *a, const char *kind, struct str value, struct str *ret_id);
+/* Small settings of the service: the signing key's id, the bootstrap's ids. */
+must_check int tx_meta_get(struct tx *tx, struct arena *a, const char *key, struct str *ret_value);
+
+/* Writes, inside a write only. -EEXIST: the id, name or reference is taken. -ENOENT: nothing there. -ESTALE: d->rev is
+ * not 0 and not the stored revision. Insert sets rev 1 and seq; update bumps rev and keeps seq, parent and created_ms. */
+must_check int tx_insert(struct tx *tx, const struct doc *d);
+must_check int tx_update(struct tx *tx, const struct doc *d);
+must_check int tx_delete(struct tx *tx, const char *kind, struct str id);
+must_check int tx_ref_put(struct tx *tx, const char *kind, struct str value, struct str id);
+must_check int tx_ref_delete(struct tx *tx, const char *kind, struct str value);
+must_check int tx_meta_put(struct tx *tx, const char *key, struct str value);
+
+struct event {
+	struct str id, org_id, group_id, type, body;
+	int64_t created_ms;
+};
+must_check int tx_event_add(struct tx *tx, const struct event *e);
+
+/* Who may do what has changed: caches of principals are stale from the commit on. */
+void tx_touch_identity(struct tx *tx);
+/* Grows with each such commit, here or (within a second) in another process. Cheap. */
+uint64_t store_identity_generation(const struct store *s);
+
+/* One write. run() may be called more than once (a retry starts from the beginning) and returns 0 to commit or negative
+ * to undo; done() gets that result, or -EIO when the flush failed, on the store's thread. */
+struct write {
+	int (*run)(struct tx *tx, void *ctx);
+	void (*done)(void *ctx, int result);
+	void *ctx;
+	struct write *next; /* the store's own */
+};
+/* Queues; false when the queue is full (the caller answers 503). */
+must_check bool store_write(struct store *s, struct write *w);
+/* The same, and waits, also for room in the queue. Not on a loop, nor inside run() or done(). -ESHUTDOWN: closing. */
+must_check int store_write_wait(struct store *s, int (*run)(struct tx *, void *), void *ctx);
+
+/* First answers to POSTs with an Idempotency-Key, kept for a day. `fingerprint` is a hash of what was asked. A put
+ * under a key that has an answer is -EEXIST. */
+struct stored_answer {
+	struct str fingerprint;
+	struct str answer; /* opaque to the store: sealed by the caller */
+};
+must_check int tx_answer_get(struct tx *tx, struct arena *a, struct str caller, struct str key, struct stored_answer *ret);
+must_check int tx_answer_put(struct tx *tx, struct str caller, struct str key, const struct stored_answer *answer);
+
+/* Operator's limits. scope empty: every instance of the set. set "*": all sets. */
+struct limit_override {
+	struct str set, scope;
+	unsigned capacity, refill;
+};
+must_check int tx_overrides(struct tx *tx, struct arena *a, struct limit_override **ret_list, size_t *ret_count);
+must_check int tx_override_put(struct tx *tx, const struct limit_override *o);
+must_check int tx_override_delete(struct tx *tx, struct str set, struct str scope);
+/* Changes with each commit of any process; for polling. */
+uint64_t store_data_version(struct tx *reader);
+
+/* Everything gone, as after the migrations (the test control's reset). */
+must_check int tx_wipe(struct tx *tx);
+
+/* A consistent copy of a store that may be in use, with progress(done, total) now and then. */
+must_check int store_backup(const char *data_dir, const char *file, void (*progress)(int done, int total));
+/* Verifies a store or a copy: integrity, counters against documents, lists dense, references point to something. Writes
+ * each fault to `out`; returns the number of faults, or negative when it cannot be read. */
+must_check int store_check(const char *path, FILE *out);
+
+struct store_stats {
+	uint64_t writes, commits, failed, queue_depth, reads;
+	int64_t commit_micros; /* sum */
+};
+void store_stats(const struct store *s, struct store_stats *ret_stats);
+
+#endif

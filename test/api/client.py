@@ -1,0 +1,377 @@
+"""Starts the real binary and talks to it.
+
+Two ways of talking: Api (requests, one call at a time, what a user's tool would do) and Wire (a socket with pipelined
+HTTP/1.1, for the sweeps over all operations, where requests would cost more than the server)."""
+import base64, json, os, pathlib, re, signal, socket, ssl, subprocess, tempfile, time, uuid
+from urllib.parse import urlsplit
+
+import requests
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get('STEWARD_BUILD', ROOT / 'build'))
+EXCHANGES = BUILD / 'exchanges.jsonl'
+SWEEP = BUILD / 'sweep.jsonl'
+BASE = '/api/svc/v2'
+BASE_V1 = '/api/svc/v1.0'
+ID = re.compile(r'^[0-9a-f]{24}$')
+NO_ID = 'ffffffff0123456789abcdef'
+SANITIZER = re.compile(r'ERROR: (Address|Leak|Memory)Sanitizer|runtime error:|WARNING: ThreadSanitizer|Assertion .* failed')
+
+running = []  # every server that was started and not yet ended
+shown = []    # those whose log a failing test should show
+
+
+def binary():
+	given = os.environ.get('STEWARD_BIN')
+	for path in [given] if given else [BUILD / 'asan' / 'steward', BUILD / 'steward']:
+		if path and os.access(path, os.X_OK):
+			return str(path)
+	raise RuntimeError('no steward binary: build it, or name it in STEWARD_BIN')
+
+
+def unique(prefix='p'):
+	return prefix + '-' + uuid.uuid4().hex[:12]
+
+
+def cli(*args, check=True, timeout=60, env=None):
+	"""Runs the binary once, as an operator would."""
+	done = subprocess.run([binary(), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+			      timeout=timeout, env={**os.environ, **(env or {})})
+	assert not SANITIZER.search(done.stderr), done.stderr
+	if check:
+		assert done.returncode == 0, 'steward %s: exit %d\n%s%s' % (' '.join(map(str, args)), done.returncode,
+									    done.stdout, done.stderr)
+	return done
+
+
+class Bearer(requests.auth.AuthBase):
+	def __init__(self, token):
+		self.token = token
+
+	def __call__(self, request):
+		request.headers['Authorization'] = 'Bearer ' + (self.token() if callable(self.token) else self.token)
+		return request
+
+
+class Api:
+	"""One caller's session. Paths without /api are below the v2 base."""
+
+	def __init__(self, server, auth=None):
+		self.server = server
+		self.session = requests.Session()
+		self.session.trust_env = False
+		self.session.verify = server.ca_file
+		self.session.auth = auth
+		self.session.headers.clear()
+
+	def request(self, method, path, **kw):
+		if not path.startswith(('/api', 'https:', '/healthz', '/readyz', '/metrics', '/openapi')):
+			path = BASE + path
+		url = path if path.startswith('https:') else self.server.base_url + path
+		kw.setdefault('timeout', 30)
+		return self.session.request(method, url, **kw)
+
+	def get(self, path, **kw):
+		return self.request('GET', path, **kw)
+
+	def head(self, path, **kw):
+		return self.request('HEAD', path, **kw)
+
+	def post(self, path, json=None, **kw):
+		return self.request('POST', path, json=json, **kw)
+
+	def put(self, path, json=None, **kw):
+		return self.request('PUT', path, json=json, **kw)
+
+	def patch(self, path, json=None, **kw):
+		return self.request('PATCH', path, json=json, **kw)
+
+	def delete(self, path, **kw):
+		return self.request('DELETE', path, **kw)
+
+	def project(self, name=None, org=None, **more):
+		"""A new project, as its document."""
+		body = {'name': name or unique(), 'orgId': org or self.server.org, **more}
+		return ok(self.post('/groups', json=body))
+
+
+def ok(answer, status=200):
+	"""The document of an answer that must have this status."""
+	assert answer.status_code == status, '%s %s -> %d: %s' % (answer.request.method, answer.request.url,
+								   answer.status_code, answer.text[:2000])
+	return answer.json() if answer.content else None
+
+
+def refused(answer, status, code=None, *parameters):
+	"""The error document of an answer that must be refused with this status; parameters are ones that it must name."""
+	assert answer.status_code == status, '%s %s -> %d: %s' % (answer.request.method, answer.request.url,
+								   answer.status_code, answer.text[:2000])
+	doc = answer.json()
+	assert_problem(doc, status)
+	if code:
+		assert doc['errorCode'] == code, doc
+	for p in parameters:
+		assert p in doc['parameters'], doc
+	if status == 401:
+		assert answer.headers.get('WWW-Authenticate'), 'a 401 without WWW-Authenticate'
+	return doc
+
+
+def assert_problem(doc, status):
+	assert isinstance(doc, dict), doc
+	for field, kind in (('detail', str), ('error', int), ('errorCode', str), ('parameters', list), ('reason', str)):
+		assert isinstance(doc.get(field), kind), 'error document: %s is %r in %r' % (field, doc.get(field), doc)
+	assert doc['error'] == status, doc
+	assert doc['detail'] and doc['errorCode'] == doc['errorCode'].upper() and doc['reason'], doc
+
+
+def bare(doc):
+	"""Without its links."""
+	return {k: v for k, v in doc.items() if k != 'links'}
+
+
+def links(doc):
+	return {x['rel']: x['href'] for x in doc['links']}
+
+
+class Server:
+	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True, listen='127.0.0.1:0',
+		     cwd=None, start_seconds=30):
+		self.tmp = pathlib.Path(tempfile.mkdtemp(prefix='steward-test-'))
+		self.data_dir = pathlib.Path(data_dir) if data_dir else self.tmp / 'data'
+		self.stderr_file, self.stdout_file = self.tmp / 'stderr', self.tmp / 'stdout'
+		command = [binary(), 'serve', '--data', str(self.data_dir), '--listen', listen]
+		if clock:
+			command += ['--clock', clock]
+		if control:
+			command.append('--test-control')
+		if record:
+			command += ['--record', str(record)]
+		command += list(map(str, args))
+		with open(self.stderr_file, 'wb') as err, open(self.stdout_file, 'wb') as out:
+			self.process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=cwd,
+							env={**os.environ, **(env or {})})
+		self.pid, self.killed, self.ended, self._token = self.process.pid, False, False, None
+		running.append(self)
+		shown.append(self)
+		self._wait_ready(start_seconds)
+
+	def _wait_ready(self, seconds):
+		until = time.monotonic() + seconds
+		while True:
+			ready = re.search(r'^steward: ready (https://\S+)$', self.stdout, re.M)
+			if ready:
+				break
+			if self.process.poll() is not None:
+				self.ended = True
+				running.remove(self)
+				raise AssertionError('steward serve ended with %d\n%s%s' % (self.process.returncode, self.stdout,
+											    self.stderr))
+			assert time.monotonic() < until, 'steward serve is not ready after %d s\n%s%s' % (seconds, self.stdout,
+													self.stderr)
+			time.sleep(0.004)
+		self.base_url = ready.group(1)
+		parts = urlsplit(self.base_url)
+		self.host, self.port = parts.hostname, parts.port
+		self.bootstrap = json.loads((self.data_dir / 'bootstrap.json').read_text())
+		self.ca_file = self.bootstrap['caFile']
+		if not os.path.isabs(self.ca_file):
+			self.ca_file = str(self.data_dir / self.ca_file)
+		self.org, self.group = self.bootstrap['orgId'], self.bootstrap['groupId']
+		self.owner = Api(self, Bearer(self.token))
+		self.anonymous = Api(self)
+		for name in ('get', 'head', 'post', 'put', 'patch', 'delete', 'request', 'project'):
+			setattr(self, name, getattr(self.owner, name))
+
+	@property
+	def stdout(self):
+		return self.stdout_file.read_text(errors='replace')
+
+	@property
+	def stderr(self):
+		return self.stderr_file.read_text(errors='replace')
+
+	@property
+	def digest(self):
+		key = self.bootstrap['apiKey']
+		return Api(self, requests.auth.HTTPDigestAuth(key['publicKey'], key['privateKey']))
+
+	def token(self, account=None):
+		"""An access token of the bootstrap's service account (kept), or of the given one (new)."""
+		if account is None and self._token:
+			return self._token
+		a = account or self.bootstrap['serviceAccount']
+		r = requests.post(self.base_url + '/api/oauth/token', data={'grant_type': 'client_credentials'},
+				  auth=(a['clientId'], a['clientSecret']), verify=self.ca_file, timeout=30)
+		assert r.status_code == 200, r.text
+		if account is None:
+			self._token = r.json()['access_token']
+			return self._token
+		return r.json()['access_token']
+
+	def api_for(self, principal):
+		"""A session for a principal that seed() made."""
+		if principal['type'] == 'apiKey':
+			return Api(self, requests.auth.HTTPDigestAuth(principal['publicKey'], principal['privateKey']))
+		return Api(self, Bearer(principal['accessToken']))
+
+	def control(self, path, body=None, method='POST'):
+		r = self.anonymous.request(method, '/api/test/' + path, json=body)
+		assert r.status_code in (200, 204), '%s: %d %s' % (path, r.status_code, r.text)
+		return r.json() if r.content else None
+
+	def seed(self, *organizations):
+		return self.control('seed', {'organizations': list(organizations)})['organizations']
+
+	def refill(self):
+		self.control('buckets/reset')
+
+	def advance(self, seconds):
+		self._token = None
+		return self.control('clock', {'advanceSeconds': seconds})
+
+	def fault(self, operation, **what):
+		self.control('faults', {'operationId': operation, **what})
+
+	def signal(self, number):
+		self.process.send_signal(number)
+
+	def stop(self, seconds=20):
+		"""SIGTERM, and a clean end."""
+		if self.ended:
+			return
+		self.process.send_signal(signal.SIGTERM)
+		try:
+			self.process.wait(seconds)
+		except subprocess.TimeoutExpired:
+			self.kill()
+			raise AssertionError('the server had not ended %d s after SIGTERM' % seconds)
+		self._over()
+		assert self.process.returncode == 0, 'exit %d after SIGTERM\n%s' % (self.process.returncode, self.stderr[-6000:])
+		assert not SANITIZER.search(self.stderr), self.stderr[-6000:]
+
+	def kill(self):
+		if self.ended:
+			return
+		self.killed = True
+		self.process.kill()
+		self.process.wait()
+		self._over()
+
+	def _over(self):
+		self.ended = True
+		if self in running:
+			running.remove(self)
+
+
+class Answer:
+	__slots__ = ('status', 'lines', 'body')
+
+	def __init__(self, status, lines, body):
+		self.status, self.lines, self.body = status, lines, body
+
+	def header(self, name, default=None):
+		values = self.headers(name)
+		return values[0] if values else default
+
+	def headers(self, name):
+		return [v for k, v in self.lines if k == name]
+
+	def json(self):
+		return json.loads(self.body)
+
+
+class Wire:
+	"""A TLS connection with HTTP/1.1, on which requests can be pipelined."""
+
+	def __init__(self, server, token=None):
+		self.server, self.token = server, token
+		context = ssl.create_default_context(cafile=server.ca_file)
+		context.set_alpn_protocols(['http/1.1'])
+		raw = socket.create_connection((server.host, server.port), timeout=60)
+		raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+		self.socket = context.wrap_socket(raw, server_hostname=server.host)
+		self.buffer = b''
+
+	def close(self):
+		self.socket.close()
+
+	def __enter__(self):
+		return self
+
+	def __exit__(self, *args):
+		self.close()
+
+	def encode(self, method, path, headers=None, body=None, token=''):
+		token = self.token if token == '' else token
+		lines = ['%s %s HTTP/1.1' % (method, path), 'Host: %s:%d' % (self.server.host, self.server.port)]
+		if token:
+			lines.append('Authorization: Bearer ' + token)
+		for k, v in (headers or {}).items():
+			lines.append('%s: %s' % (k, v))
+		data = b''
+		if body is not None:
+			data = body if isinstance(body, bytes) else json.dumps(body).encode()
+			if not any(k.lower() == 'content-type' for k in headers or ()):
+				lines.append('Content-Type: application/json')
+		if body is not None or method in ('POST', 'PUT', 'PATCH'):
+			lines.append('Content-Length: %d' % len(data))
+		return '\r\n'.join(lines).encode() + b'\r\n\r\n' + data
+
+	def _more(self):
+		data = self.socket.recv(65536)
+		if not data:
+			raise ConnectionError('the server closed the connection; left over: %r' % self.buffer[:200])
+		self.buffer += data
+
+	def read(self, method='GET'):
+		while b'\r\n\r\n' not in self.buffer:
+			self._more()
+		head, _, self.buffer = self.buffer.partition(b'\r\n\r\n')
+		lines = head.decode('latin-1').split('\r\n')
+		status = int(lines[0].split(' ')[1])
+		fields = [(k.lower(), v.strip()) for k, _, v in (x.partition(':') for x in lines[1:])]
+		length, chunked = 0, False
+		for k, v in fields:
+			if k == 'content-length':
+				length = int(v)
+			elif k == 'transfer-encoding':
+				chunked = 'chunked' in v
+		if method == 'HEAD' or status in (204, 304):
+			return Answer(status, fields, b'')
+		if chunked:
+			return Answer(status, fields, self._chunks())
+		while len(self.buffer) < length:
+			self._more()
+		body, self.buffer = self.buffer[:length], self.buffer[length:]
+		return Answer(status, fields, body)
+
+	def _chunks(self):
+		out = b''
+		while True:
+			while b'\r\n' not in self.buffer:
+				self._more()
+			size, _, self.buffer = self.buffer.partition(b'\r\n')
+			n = int(size.split(b';')[0], 16)
+			while len(self.buffer) < n + 2:
+				self._more()
+			out, self.buffer = out + self.buffer[:n], self.buffer[n + 2:]
+			if n == 0:
+				return out
+
+	def one(self, method, path, headers=None, body=None, token=''):
+		self.socket.sendall(self.encode(method, path, headers, body, token))
+		return self.read(method)
+
+	def batch(self, requests_, depth=24):
+		"""Answers to (method, path[, headers[, body[, token]]]) tuples, in order."""
+		out = []
+		for i in range(0, len(requests_), depth):
+			part = requests_[i:i + depth]
+			self.socket.sendall(b''.join(self.encode(*r) for r in part))
+			out += [self.read(r[0]) for r in part]
+		return out
+
+
+def basic(user, password):
+	return 'Basic ' + base64.b64encode(('%s:%s' % (user, password)).encode()).decode()

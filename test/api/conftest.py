@@ -1,0 +1,79 @@
+"""Fixtures: one server for the session, and a factory for tests that need one of their own."""
+import os, sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import client
+
+
+def pytest_sessionstart(session):
+	"""Recordings hold this run only: the last test holds them against the schemas."""
+	if session.config.option.collectonly:
+		return
+	client.BUILD.mkdir(parents=True, exist_ok=True)
+	for file in (client.EXCHANGES, client.SWEEP):
+		file.write_text('')
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+	report = (yield).get_result()
+	if report.failed:
+		for s in client.shown[-3:]:
+			if s.stderr_file.exists():
+				report.sections.append(('stderr of steward %d (%s)' % (s.pid, s.tmp), s.stderr[-3000:]))
+
+
+def end(server):
+	"""Ends a server by its own id; what it wrote must hold no sanitizer report, and its exit must be clean."""
+	try:
+		if not server.ended:
+			died = server.process.poll()
+			assert died is None, 'the server died by itself with %s\n%s' % (died, server.stderr[-6000:])
+			server.stop()
+		assert not client.SANITIZER.search(server.stderr), server.stderr[-6000:]
+	finally:
+		server.kill()
+		if server in client.shown:
+			client.shown.remove(server)
+
+
+@pytest.fixture(scope='session')
+def server():
+	s = client.Server('--log-format', 'json', record=client.EXCHANGES)
+	yield s
+	end(s)
+
+
+@pytest.fixture(autouse=True)
+def full_buckets(request):
+	"""Tests share the session's server; none shall be refused because of another's calls."""
+	if 'server' in request.fixturenames:
+		request.getfixturevalue('server').refill()
+
+
+@pytest.fixture
+def start_server():
+	made = []
+
+	def start(*args, **kw):
+		made.append(client.Server(*args, **kw))
+		return made[-1]
+
+	yield start
+	faults = []
+	for s in reversed(made):
+		try:
+			end(s)
+		except AssertionError as e:
+			faults.append(str(e))
+	assert not faults, '\n'.join(faults)
+
+
+@pytest.fixture(scope='module')
+def module_server():
+	"""For a module whose exchanges are not recorded (overrides, faults, real time)."""
+	s = client.Server()
+	yield s
+	end(s)

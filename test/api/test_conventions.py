@@ -1,0 +1,445 @@
+"""What holds for every resource: lists, links, envelope, pretty, dates, HEAD, versions, headers, revisions."""
+import datetime, json, re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from client import BASE, BASE_V1, ID, NO_ID, Api, Bearer, Wire, bare, links, ok, refused, unique
+from derive import Api as Data
+
+data = Data()
+
+
+@pytest.fixture(scope='module')
+def many(server):
+	"""An organization of its own with 23 projects, and its owner."""
+	server.refill()
+	org, = server.seed({'name': unique('many'), 'projectCount': 23,
+			    'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	org['api'] = server.api_for(org['principals'][0])
+	org['path'] = '/orgs/%s/groups' % org['id']
+	return org
+
+
+# Lists
+
+def test_list_document(many):
+	doc = ok(many['api'].get(many['path']))
+	assert set(doc) == {'links', 'results', 'totalCount'}
+	assert doc['totalCount'] == 23 and len(doc['results']) == 23
+	assert list(links(doc)) == ['self']
+	for r in doc['results']:
+		assert [x['rel'] for x in r['links']] == ['self'], 'an element carries only its self link'
+		assert r['links'][0]['href'].endswith('%s/groups/%s' % (BASE, r['id']))
+
+
+def test_pages(many):
+	seen = []
+	url, n = many['path'] + '?itemsPerPage=5', 0
+	while url:
+		doc = ok(many['api'].get(url))
+		n += 1
+		seen += [r['id'] for r in doc['results']]
+		rel = links(doc)
+		assert ('previous' in rel) == (n > 1) and ('next' in rel) == (n < 5) and 'self' in rel
+		assert len(doc['links']) == len(rel) <= 3
+		assert doc['totalCount'] == 23
+		url = rel.get('next')
+	assert n == 5 and len(seen) == 23 == len(set(seen))
+	assert seen == [r['id'] for r in ok(many['api'].get(many['path']))['results']], 'the order is not stable'
+
+
+def test_page_links_keep_the_query(many):
+	doc = ok(many['api'].get(many['path'] + '?itemsPerPage=4&pageNum=3&includeCount=false&pretty=true'))
+	rel = links(doc)
+	for name, page in (('previous', '2'), ('self', '3'), ('next', '4')):
+		q = parse_qs(urlsplit(rel[name]).query)
+		assert q == {'itemsPerPage': ['4'], 'pageNum': [page], 'includeCount': ['false'], 'pretty': ['true']}, rel
+	back = ok(many['api'].get(rel['previous']))
+	assert links(back)['self'] == rel['previous']
+	odd = ok(many['api'].get('/orgs', params={'name': 'ä &=+?', 'itemsPerPage': 1}))
+	assert parse_qs(urlsplit(links(odd)['self']).query)['name'] == ['ä &=+?']
+
+
+def test_exact_last_page(many):
+	doc = ok(many['api'].get(many['path'] + '?itemsPerPage=23'))
+	assert 'next' not in links(doc)
+	doc = ok(many['api'].get(many['path'] + '?itemsPerPage=22'))
+	assert 'next' in links(doc)
+	doc = ok(many['api'].get(many['path'] + '?itemsPerPage=22&pageNum=2'))
+	assert len(doc['results']) == 1 and 'next' not in links(doc)
+
+
+def test_page_past_the_end(many):
+	for page in (100, 2147483647):
+		doc = ok(many['api'].get(many['path'] + '?pageNum=%d' % page))
+		assert doc['results'] == [] and doc['totalCount'] == 23
+		assert 'next' not in links(doc) and 'previous' in links(doc)
+
+
+def test_include_count(many):
+	assert 'totalCount' not in ok(many['api'].get(many['path'] + '?includeCount=false'))
+	assert ok(many['api'].get(many['path'] + '?includeCount=true'))['totalCount'] == 23
+
+
+@pytest.mark.parametrize('query, named', [
+	('itemsPerPage=0', 'itemsPerPage'), ('itemsPerPage=501', 'itemsPerPage'), ('itemsPerPage=-1', 'itemsPerPage'),
+	('itemsPerPage=ten', 'itemsPerPage'), ('itemsPerPage=', 'itemsPerPage'), ('pageNum=0', 'pageNum'), ('pageNum=x', 'pageNum'),
+	('pageNum=1e3', 'pageNum'), ('includeCount=yes', 'includeCount'), ('envelope=2', 'envelope'), ('pretty=TRUE1', 'pretty'),
+	('nothing=1', 'nothing'), ('PageNum=1', 'PageNum')])
+def test_bad_parameters(many, query, named):
+	doc = refused(many['api'].get(many['path'] + '?' + query), 400, None, named)
+	assert named in doc['detail']
+
+
+def test_all_bad_parameters_are_named(many):
+	doc = refused(many['api'].get(many['path'] + '?itemsPerPage=0&pageNum=x&foo=1'), 400)
+	assert set(doc['parameters']) == {'itemsPerPage', 'pageNum', 'foo'}
+
+
+def test_bounds_are_inclusive(many):
+	ok(many['api'].get(many['path'] + '?itemsPerPage=500&pageNum=1'))
+	assert len(ok(many['api'].get(many['path'] + '?itemsPerPage=1'))['results']) == 1
+
+
+def test_default_page_has_100(server):
+	org, = server.seed({'name': unique('hundred'), 'projectCount': 120,
+			    'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	doc = ok(server.api_for(org['principals'][0]).get('/orgs/%s/groups' % org['id']))
+	assert len(doc['results']) == 100 and doc['totalCount'] == 120 and 'next' in links(doc)
+
+
+def test_empty_list_and_no_context(server):
+	org, = server.seed({'name': unique('empty'), 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	doc = ok(server.api_for(org['principals'][0]).get('/orgs/%s/groups' % org['id']))
+	assert doc['results'] == [] and doc['totalCount'] == 0 and list(links(doc)) == ['self']
+	path = '%s/orgs/%s/groups' % (BASE, NO_ID)
+	doc = refused(server.get(path), 404, 'RESOURCE_NOT_FOUND', path)
+	assert doc['detail'] == 'Cannot find resource %s.' % path and doc['reason'] == 'Not Found'
+
+
+def test_not_found_leaves_the_query_out(server):
+	path = '%s/groups/%s' % (BASE, NO_ID)
+	doc = refused(server.get(path + '?pretty=true'), 404, 'RESOURCE_NOT_FOUND')
+	assert doc['parameters'] == [path] and doc['detail'] == 'Cannot find resource %s.' % path
+
+
+# Envelope and pretty
+
+def test_envelope_of_an_entity(server):
+	plain = ok(server.get('/groups/' + server.group))
+	doc = ok(server.get('/groups/%s?envelope=true' % server.group))
+	assert set(doc) == {'status', 'content'} and doc['status'] == 200
+	assert bare(doc['content']) == bare(plain)
+
+
+def test_envelope_of_a_list(many):
+	doc = ok(many['api'].get(many['path'] + '?envelope=true'))
+	assert set(doc) == {'links', 'results', 'totalCount', 'status'} and doc['status'] == 200
+
+
+def test_envelope_of_an_error(server):
+	r = server.get('/groups/%s?envelope=true' % NO_ID)
+	assert r.status_code == 404
+	doc = r.json()
+	assert doc['status'] == 404
+	inner = doc.get('content', doc)
+	assert inner['error'] == 404 and inner['errorCode'] == 'RESOURCE_NOT_FOUND'
+	r = server.get('/groups?envelope=true&foo=1')
+	assert r.status_code == 400 and r.json()['status'] == 400
+	r = server.anonymous.get('/groups?envelope=true')
+	assert r.status_code == 401 and r.json()['status'] == 401
+
+
+def test_envelope_of_a_create(server):
+	r = server.post('/groups?envelope=true', json={'name': unique(), 'orgId': server.org})
+	assert r.status_code == 200 and r.json()['status'] == 200 and ID.match(r.json()['content']['id'])
+	assert ok(server.get('/groups/%s?envelope=false' % server.group))['id'] == server.group
+
+
+def test_pretty(server):
+	short, long_ = server.get('/groups/' + server.group), server.get('/groups/%s?pretty=true' % server.group)
+	assert b'\n' not in short.content.strip() and b'": ' not in short.content and b', "' not in short.content
+	assert long_.content.count(b'\n') >= 5
+	assert bare(short.json()) == bare(long_.json())
+	assert refused(server.get('/groups/%s?pretty=true' % NO_ID), 404)
+	assert b'\n' in server.get('/groups/%s?pretty=true' % NO_ID).content.strip()
+	assert b'\n' in server.get('/groups?pretty=true&envelope=true').content.strip()
+
+
+# Headers
+
+SAFE = {'Strict-Transport-Security': r'max-age=\d+', 'X-Content-Type-Options': r'^nosniff$', 'Cache-Control': r'no-store',
+	'Referrer-Policy': r'.+'}
+
+
+@pytest.mark.parametrize('call', [
+	lambda s: s.get('/groups'), lambda s: s.get('/groups/' + NO_ID), lambda s: s.anonymous.get('/groups'),
+	lambda s: s.post('/groups', json={}), lambda s: s.delete(''), lambda s: s.get('/api/nothing'), lambda s: s.head('/groups'),
+	lambda s: s.anonymous.get('/healthz'), lambda s: s.get('/groups', headers={'Accept': 'text/html'})],
+	ids=['200', '404', '401', '400', '405', 'no path', 'head', 'healthz', '406'])
+def test_headers_on_every_answer(server, call):
+	r = call(server)
+	for name, pattern in SAFE.items():
+		assert re.search(pattern, r.headers.get(name, '')), (name, dict(r.headers))
+	assert r.headers.get('X-Request-Id')
+	assert r.headers.get('Date')
+	assert 'Content-Length' in r.headers or r.headers.get('Transfer-Encoding') == 'chunked'
+
+
+def test_request_ids(server):
+	ids = [server.get('').headers['X-Request-Id'] for _ in range(5)]
+	assert len(set(ids)) == 5
+	last = server.get('/groups/' + NO_ID)
+	found = [json.loads(line) for line in server.stderr.splitlines() if last.headers['X-Request-Id'] in line]
+	assert len(found) == 1, 'one log line a request'
+	assert '404' in json.dumps(found[0]) and NO_ID in json.dumps(found[0])
+
+
+def test_error_content_type(server):
+	for r in (server.get('/groups/' + NO_ID), server.get('/api/nothing'), server.anonymous.get('/groups')):
+		assert re.match(r'application/(vnd\.svc\.[\d-]+\+)?json', r.headers['Content-Type']), r.headers
+
+
+def test_head(server):
+	for path in ('', '/groups', '/groups/' + server.group, '/orgs', '/orgs/' + server.org, '/rateLimits', '/eventTypes',
+		     '/groups/%s/settings' % server.group, '/groups/' + NO_ID, '/nothing'):
+		get, head = server.get(path), server.head(path)
+		assert head.status_code == get.status_code and head.content == b''
+		assert head.headers['Content-Type'] == get.headers['Content-Type']
+		assert head.headers.get('Content-Length', str(len(get.content))) == str(len(get.content)), path
+		assert head.headers.get('ETag') == get.headers.get('ETag')
+
+
+def test_method_not_allowed(server):
+	r = server.delete('')
+	refused(r, 405)
+	assert {x.strip() for x in r.headers['Allow'].split(',')} == {'GET', 'HEAD'}
+	r = server.put('/groups/' + server.group, json={})
+	refused(r, 405)
+	assert {x.strip() for x in r.headers['Allow'].split(',')} == {'GET', 'HEAD', 'PATCH', 'DELETE'}
+
+
+def test_created_with_location(server):
+	r = server.post('/orgs', json={'name': unique('located')})
+	doc = ok(r, 201)
+	assert r.headers['Location'] == '%s%s/orgs/%s' % (server.base_url, BASE, doc['organization']['id'])
+
+
+def test_limit_headers(server):
+	before = server.get('/groups/' + server.group)
+	after = server.get('/groups/' + server.group)
+	assert before.headers['RateLimit-Limit'] == '1200'
+	assert int(after.headers['RateLimit-Remaining']) == int(before.headers['RateLimit-Remaining']) - 1
+	assert 'Retry-After' not in after.headers
+
+
+# Revisions
+
+def test_etag_and_if_match(server):
+	p = server.project()
+	path = '/groups/' + p['id']
+	r = server.get(path)
+	tag = r.headers['ETag']
+	assert re.match(r'^(W/)?"[^"]+"$', tag)
+	assert server.get(path).headers['ETag'] == tag
+	renamed = server.patch(path, json={'name': unique('renamed')}, headers={'If-Match': tag})
+	ok(renamed)
+	now = server.get(path).headers['ETag']
+	assert now != tag and renamed.headers.get('ETag', now) == now
+	refused(server.patch(path, json={'name': unique()}, headers={'If-Match': tag}), 412)
+	assert ok(server.get(path))['name'] == renamed.json()['name']
+	refused(server.delete(path, headers={'If-Match': tag}), 412)
+	ok(server.patch(path, json={'name': unique()}, headers={'If-Match': '*'}))
+	now = server.get(path).headers['ETag']
+	assert server.delete(path, headers={'If-Match': '"other", ' + now}).status_code == 204
+
+
+def test_etag_none_match(server):
+	path = '/groups/' + server.group
+	tag = server.get(path).headers['ETag']
+	r = server.get(path, headers={'If-None-Match': '"other"'})
+	assert r.status_code == 200
+	assert server.get(path, headers={'If-None-Match': tag}).status_code in (200, 304)
+
+
+# Versions
+
+CURRENT = 'application/vnd.svc.2025-03-12+json'
+
+
+@pytest.mark.parametrize('accept, version', [
+	(None, '2023-01-01'), ('*/*', '2023-01-01'), ('application/json', '2023-01-01'), ('application/*', '2023-01-01'),
+	(CURRENT, '2023-01-01'), ('application/vnd.svc.2023-01-01+json', '2023-01-01'),
+	('application/vnd.svc.2024-02-29+json', '2023-01-01'), ('application/vnd.svc.2030-01-01+json', '2023-01-01'),
+	('text/html, application/json;q=0.5', '2023-01-01'), ('APPLICATION/VND.SVC.2024-08-05+JSON', '2023-01-01'),
+	('application/vnd.svc.2022-12-31+json', None), ('text/html', None), ('application/vnd.svc.2023-02-30+json', None),
+	('application/vnd.svc.2023-01-01+csv', None), ('application/vnd.svc.2023-01-01+xml', None), ('application/json;q=0', None),
+	('application/vnd.svc.tomorrow+json', None)])
+def test_version(server, accept, version):
+	r = server.get('/groups/' + server.group, headers={'Accept': accept} if accept else {})
+	if version:
+		ok(r)
+		assert re.match(r'application/vnd\.svc\.%s\+json($|;)' % version, r.headers['Content-Type']), r.headers
+	else:
+		refused(r, 406)
+
+
+def test_version_of_a_younger_resource(server):
+	"""rateLimits exists from 2025-03-12 on: an older date has nothing to select."""
+	r = server.get('/rateLimits')
+	ok(r)
+	assert '2025-03-12' in r.headers['Content-Type']
+	ok(server.get('/rateLimits', headers={'Accept': CURRENT}))
+	refused(server.get('/rateLimits', headers={'Accept': 'application/vnd.svc.2024-08-05+json'}), 406)
+
+
+def test_deprecated_versions_say_so(server):
+	"""Over all operations with a version that has a sunset: Deprecation and Sunset on the old, none on the new."""
+	wrong, tried = [], 0
+	with Wire(server, server.token()) as wire:
+		for op in data.ops:
+			if op['method'] != 'GET' or not op.get('sunset') or op.get('produces') != ['json']:
+				continue
+			path = data.path(op, groupId=server.group, orgId=server.org) + data.query(op)
+			for i, v in enumerate(op['versions']):
+				a = wire.one('GET', path, {'Accept': 'application/vnd.svc.%s+json' % v})
+				if a.status >= 400:
+					continue  # a family still to come, or nothing of that name
+				tried += 1
+				sunset = a.header('sunset')
+				if (v in op['sunset']) != bool(sunset) or (v in op['sunset']) != bool(a.header('deprecation')):
+					wrong.append((op['operationId'], v, a.lines))
+				elif sunset and datetime.datetime.strptime(sunset, '%a, %d %b %Y %H:%M:%S GMT').date().isoformat() \
+						!= op['sunset'][v]:
+					wrong.append((op['operationId'], v, sunset))
+	assert not wrong, wrong
+	if not tried:
+		pytest.skip('no built operation has a version with a sunset yet')
+
+
+def test_no_deprecation_on_what_stays(server):
+	r = server.get('/groups/' + server.group)
+	assert 'Deprecation' not in r.headers and 'Sunset' not in r.headers
+
+
+# Bodies
+
+def test_body_rules(server):
+	path = '/groups/' + server.group
+	refused(server.patch(path, data=b'{"name": ', headers={'Content-Type': 'application/json'}), 400)
+	refused(server.patch(path, data=b'name=x', headers={'Content-Type': 'text/plain'}), 415)
+	refused(server.patch(path, data=b'{"name":"a","name":"b"}', headers={'Content-Type': 'application/json'}), 400)
+	refused(server.post('/groups', data=b'x' * (1 << 20) + b'y', headers={'Content-Type': 'application/json'}), 413)
+	doc = refused(server.patch(path, json={'nme': 'x'}), 400, None, 'nme')
+	assert 'nme' in doc['detail']
+	for field, value in (('id', server.group), ('orgId', server.org), ('created', '2026-01-01T00:00:00Z'), ('clusterCount', 1)):
+		doc = refused(server.patch(path, json={field: value}), 400, None, field)
+		assert field in doc['detail']
+
+
+def test_long_targets(server):
+	r = server.get('/groups?' + 'x' * 20000)
+	assert r.status_code in (400, 414)
+	refused(r, r.status_code)
+	refused(server.get('/groups', headers={'X-Long': 'y' * 40000}), 431)
+
+
+def test_plain_http_gets_a_sentence(server):
+	import socket
+	with socket.create_connection((server.host, server.port), timeout=10) as s:
+		s.sendall(b'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+		text = b''
+		while True:
+			more = s.recv(4096)
+			if not more:
+				break
+			text += more
+	head, _, body = text.partition(b'\r\n\r\n')
+	assert b' 400 ' in head.splitlines()[0] and b'HTTPS only' in body
+	assert json.loads(body)['error'] == 400
+
+
+def test_dates_are_utc(server):
+	p = server.project()
+	assert re.match(r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$', p['created'])
+
+
+# The older prefix
+
+def test_v1_private_ip_mode(server):
+	p = server.project()
+	path = '/groups/%s/privateIpMode' % p['id']
+	assert bare(ok(server.patch(BASE_V1 + path, json={'enabled': True}))) == {'enabled': True}
+	assert bare(ok(server.get(path))) == {'enabled': True}
+	r = server.patch(BASE_V1 + path, json={'enabled': False})
+	assert bare(ok(r)) == {'enabled': False}
+	refused(server.patch(BASE_V1 + path, json={'enabled': 'no'}), 400, None, 'enabled')
+	refused(server.anonymous.patch(BASE_V1 + path, json={'enabled': True}), 401)
+	refused(server.get(BASE_V1 + '/groups'), 404)
+	refused(server.delete(BASE_V1 + path), 405)
+
+
+# Browsability
+
+def crawl(server, start):
+	seen, queue, answers = set(), [start], {}
+	while queue:
+		url = queue.pop()
+		if url in seen or len(seen) > 600:
+			continue
+		seen.add(url)
+		if len(seen) % 100 == 0:
+			server.refill()
+		assert url.startswith(server.base_url), 'a link leads away: ' + url
+		r = server.get(url)
+		answers[url] = r.status_code
+		if r.status_code == 200 and 'json' in r.headers['Content-Type']:
+			found = []
+
+			def walk(x):
+				if isinstance(x, dict):
+					if set(x) == {'rel', 'href'}:
+						found.append(x)
+					for v in x.values():
+						walk(v)
+				elif isinstance(x, list):
+					for v in x:
+						walk(v)
+			walk(r.json())
+			for x in found:
+				queue.append(x['href'])
+	return answers
+
+
+def test_browsable(start_server):
+	"""From the root, following links reaches every GET resource of the built families, and no link is dead."""
+	server = start_server()
+	p = server.project(name='browsed')
+	ok(server.patch('/groups/%s/limits/svc.project.deployment.clusters' % p['id'], json={'value': 7}))
+	answers = crawl(server, server.base_url + BASE)
+	dead = {u: s for u, s in answers.items() if s not in (200, 501)}
+	assert not dead, dead
+	reached = {}
+	for url in answers:
+		path = urlsplit(url).path
+		if path.startswith(BASE):
+			op = data.match('GET', path[len(BASE):])
+			assert op, 'a link to nothing: ' + url
+			reached.setdefault(op['operationId'], []).append(path)
+	assert any(p['id'] in x for x in reached['getGroup']) and any(server.group in x for x in reached['getGroup'])
+	# the same project under its name is no resource of its own
+	missing = [op['operationId'] for op in data.built() if op['method'] == 'GET' and op['operationId'] not in reached
+		   and op['operationId'] not in ('getGroupByName', 'getUserByName')]
+	assert not missing, missing
+
+
+def test_self_links_lead_to_themselves(server):
+	for path in ('', '/groups', '/orgs', '/groups/' + server.group, '/orgs/' + server.org, '/rateLimits', '/eventTypes',
+		     '/groups/%s/limits/svc.project.deployment.clusters' % server.group, '/rateLimits/S17'):
+		doc = ok(server.get(path))
+		if 'links' not in doc:
+			continue
+		me = links(doc)['self']
+		again = ok(server.get(me))
+		assert links(again)['self'] == me

@@ -1,0 +1,324 @@
+"""The figures. Each is a function of the bench and the pair of servers, and returns what was measured (for bench.json)
+and the rows of the table: (figure, measured, wanted)."""
+import contextlib, http.client, json, ssl, statistics, subprocess, threading, time
+
+from servers import BASE, Nginx, Steward, Trouble, free_port
+from tools import Progress, flush_cost, h2load, load, ratio, say, wrk
+
+LIST = '?itemsPerPage=100'
+MANY_CONNECTIONS = 1000
+SLOW_FLUSH_US = 2000
+
+
+class Pair:
+	"""Our server with 101 projects and nginx with the same bodies as files; started when first asked for."""
+
+	def __init__(self, workshop, files_max):
+		self.workshop, self.files_max = workshop, files_max
+		self._steward = self._nginx = None
+
+	@property
+	def steward(self):
+		if not self._steward:
+			s = self._steward = Steward(self.workshop)
+			s.raise_limits()
+			for i in range(100):
+				s.api('POST', '/groups', json={'name': 'bench-%03d' % i, 'orgId': s.bootstrap['orgId']})
+		return self._steward
+
+	@property
+	def nginx(self):
+		if not self._nginx:
+			self._nginx = Nginx(self.workshop, self.files_max)
+		return self._nginx
+
+	def sides(self, path, name):
+		"""The same body from both."""
+		body = self.steward.api('GET', path).content
+		return {'steward': {'server': self.steward, 'path': BASE + path},
+			'nginx': {'server': self.nginx, 'path': self.nginx.serve(name, body)}}, len(body)
+
+	def project(self):
+		return self.sides('/groups/' + self.steward.bootstrap['groupId'], 'project.json')
+
+	def list(self):
+		return self.sides('/orgs/%s/groups%s' % (self.steward.bootstrap['orgId'], LIST), 'list.json')
+
+
+def versus(result, what='/s'):
+	m, c = result['medians'], result['cpuMicrosPerRequest']
+	a, b = list(m)[:2]
+	return '%s of %s (%s and %s %s; %.0f and %.0f us of CPU each)' % (
+		times(result['ratio']), b, thousands(m[a]), thousands(m[b]), what, c[a], c[b])
+
+
+def times(x):
+	return '%.2f' % x if x is not None else '-'
+
+
+def thousands(x):
+	return '{:,.0f}'.format(x)
+
+
+def figure_project(bench, pair):
+	sides, size = pair.project()
+	token = pair.steward.token()
+	result = bench.alternate(sides, lambda side, s: wrk(bench, side['server'], side['path'], token, s))
+	result.update(bodyBytes=size, connections=64, wanted={'ratioAtLeast': 0.5})
+	return result, [('GET of one project, TLS, 64 connections', versus(result), 'at least 0.50 of nginx')]
+
+
+def figure_h2(bench, pair):
+	sides, size = pair.project()
+	token = pair.steward.token()
+	result = bench.alternate(sides, lambda side, s: h2load(bench, side['server'], side['path'], token, s))
+	result.update(bodyBytes=size, connections=16, streams=32, wanted={'ratioAtLeast': 1.0})
+	return result, [('GET of one project, HTTP/2, 16 x 32 streams', versus(result), 'at least 1.0 of nginx')]
+
+
+def figure_list(bench, pair):
+	sides, size = pair.list()
+	document = pair.steward.call('GET', sides['steward']['path'], headers=pair.steward.headers()).json()
+	if len(document['results']) != 100:
+		raise Trouble('the list has not 100 projects')
+	token = pair.steward.token()
+	result = bench.alternate(sides, lambda side, s: wrk(bench, side['server'], side['path'], token, s))
+	result.update(bodyBytes=size, connections=64)
+	return result, [('list of 100 projects (%.0f KB), 64 connections' % (size / 1e3), versus(result), '-')]
+
+
+def figure_digest(bench, pair):
+	server, key = pair.steward, pair.steward.bootstrap['apiKey']
+	path = BASE + '/groups/' + server.bootstrap['groupId']
+	sides = {'digest': {'server': server, 'auth': {'user': key['publicKey'], 'password': key['privateKey']}},
+		 'bearer': {'server': server, 'auth': {'bearer': server.token()}}}
+	result = bench.alternate(sides, lambda side, s: load(bench, server, path, s, connections=16, **side['auth']))
+	result.update(connections=16)
+	return result, [('digest calls, 16 connections', versus(result), '-')]
+
+
+def figure_handshakes(bench, pair):
+	sides, _ = pair.project()
+	token = pair.steward.token()
+	how = {'connections': 16, 'bearer': token, 'reconnect': 'yes'}
+	measure = lambda side, s: load(bench, side['server'], side['path'], s, **how)
+	result = bench.alternate(sides, measure)
+	result.update(connections=16, tls={name: result['rounds'][0][name]['tls'] for name in sides})
+	return result, [('full TLS handshakes with one request each', versus(result), '-')]
+
+
+@contextlib.contextmanager
+def held(bench, server, path, token):
+	"""Many connections that have each been answered once and are now idle."""
+	command = [bench.workshop.load, '127.0.0.1', server.port, path, 'bearer', token,
+		   'connections', MANY_CONNECTIONS, 'hold', 'yes']
+	client = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+	try:
+		line = client.stdout.readline()
+		if not line or json.loads(line)['held'] != MANY_CONNECTIONS:
+			raise Trouble('%s did not hold %d connections' % (server.name, MANY_CONNECTIONS))
+		time.sleep(1)
+		yield
+	finally:
+		client.stdin.close()
+		end = client.stdout.read()
+		client.wait(30)
+		if end and json.loads(end)['broken']:
+			bench.fault('%s closed idle connections' % server.name)
+
+
+def memory_of(bench, server, path, token):
+	time.sleep(1)
+	result = {'idle': server.pss()}
+	with held(bench, server, path, token):
+		result['connections1000'] = server.pss()
+	wrk(bench, server, path, token, 1 if bench.quick else 3)
+	time.sleep(1)
+	result['afterLoad'] = server.pss()
+	return result
+
+
+def figure_memory(bench, pair):
+	"""Of a server that was started on an existing store: what it holds after other figures says more about them."""
+	sides, size = pair.project()
+	first, token = pair.steward, pair.steward.token()
+	path = sides['steward']['path']
+	first.stop()
+	again = Steward(bench.workshop, data=first.data)
+	try:
+		again.api('GET', '/groups', token=token)
+		result = {'steward': memory_of(bench, again, path, token)}
+	finally:
+		again.stop()
+		pair._steward = Steward(bench.workshop, data=first.data)
+	nginx = Nginx(bench.workshop, pair.files_max)
+	try:
+		result['nginx'] = memory_of(bench, nginx, nginx.serve('project.json', b' ' * size), token)
+	finally:
+		nginx.stop()
+	result['wanted'] = {'idleBytesAtMost': 30e6}
+	ours, theirs = result['steward'], result['nginx']
+	show = lambda name: '%.1f MB (nginx: %.1f MB)' % (ours[name] / 1e6, theirs[name] / 1e6)
+	return result, [('memory, idle (PSS)', show('idle'), 'at most 30 MB'),
+			('memory, 1,000 idle TLS connections', show('connections1000'), '-'),
+			('memory, after load', show('afterLoad'), '-')]
+
+
+def first_answer(bench, data, path, token):
+	"""Seconds from exec to the first complete answer to an authorized call. The server is stopped afterwards."""
+	context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+	context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+	server = Steward(bench.workshop, data=data, port=free_port(), wait=False)
+	try:
+		end = server.began + 60
+		while time.perf_counter() < end:
+			connection = http.client.HTTPSConnection('127.0.0.1', server.port, timeout=30, context=context)
+			with contextlib.suppress(ConnectionError, ssl.SSLError):
+				connection.request('GET', path, headers={'Authorization': 'Bearer ' + token})
+				answer = connection.getresponse()
+				answer.read()
+				if answer.status == 200:
+					return time.perf_counter() - server.began
+			connection.close()
+			time.sleep(0.0005)
+		raise Trouble('no answer within 60 s of the start')
+	finally:
+		server.stop()
+
+
+def starts(bench, data, path, token, count):
+	return sorted(round(1000 * first_answer(bench, data, path, token), 2) for _ in range(count))
+
+
+def figure_start(bench, pair):
+	server, token = pair.steward, pair.steward.token()
+	path = BASE + '/groups/' + server.bootstrap['groupId']
+	server.stop()
+	try:
+		rounds = starts(bench, server.data, path, token, 5 if bench.quick else 20)
+	finally:
+		pair._steward = Steward(bench.workshop, data=server.data)
+	middle = statistics.median(rounds)
+	return {'milliseconds': rounds, 'median': middle, 'wanted': {'millisecondsAtMost': 300}}, [
+		('start to first answer, %d starts' % len(rounds), '%.0f ms' % middle, 'at most 300 ms')]
+
+
+def creates(bench, env):
+	"""Creates by 64 callers, flushes shared and one each: two servers, alternately."""
+	flush = flush_cost(bench, bench.workshop.dir, env) # before the load: afterwards the disk still writes back
+	shared = Steward(bench.workshop, env=env)
+	single = Steward(bench.workshop, '--store-batch', '1', env=env)
+	run = [0]
+
+	def measure(side, seconds):
+		server, run[0] = side['server'], run[0] + 1
+		body = json.dumps({'name': 'p-{n}', 'orgId': server.bootstrap['orgId']})
+		return load(bench, server, BASE + '/groups', seconds, connections=64, bearer=server.token(), post=body,
+			    run=run[0])
+
+	try:
+		for server in (shared, single):
+			server.raise_limits()
+		result = bench.alternate({'shared': {'server': shared}, 'onePerCreate': {'server': single}}, measure)
+	finally:
+		shared.stop()
+		single.stop()
+	result.update(flushMicros=flush, connections=64, wanted={'ratioAtLeast': 5})
+	return result
+
+
+def figure_creates(bench, pair):
+	result, rows = {}, []
+	for name, label, env in (('thisDisk', 'this disk', {}),
+				 ('slowDisk', 'a disk with %d us added to a flush' % SLOW_FLUSH_US,
+				  bench.workshop.slow(SLOW_FLUSH_US))):
+		one = result[name] = creates(bench, env)
+		rates = [thousands(one['medians'][side]) for side in ('shared', 'onePerCreate')]
+		rows.append(('durable creates, %s (a flush takes %s us)' % (label, thousands(one['flushMicros'])),
+			     '%s times one flush per create (%s and %s /s)' % (times(one['ratio']), *rates),
+			     'at least 5 times'))
+	return result, rows
+
+
+def seed(server, name, count, bytes_each=0):
+	"""An organization with so many projects; its id and a token of its owner."""
+	body = {'organizations': [{'name': name, 'projectCount': count,
+				   'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]}]}
+	answer, before = {}, server.disk_bytes()
+
+	def post():
+		try:
+			done = server.call('POST', '/api/test/seed', json=body, timeout=600)
+			answer['made'] = done.json()['organizations'][0]
+		except Exception as e:
+			answer['fault'] = e
+
+	thread = threading.Thread(target=post, daemon=True)
+	thread.start()
+	bar = Progress('%s projects' % thousands(count)) if bytes_each else None
+	while thread.is_alive():
+		thread.join(0.2)
+		if bar:
+			bar.show(min(0.99, (server.disk_bytes() - before) / (bytes_each * count)))
+	if 'fault' in answer:
+		raise Trouble('seeding %d projects: %s' % (count, answer['fault']))
+	if bar:
+		bar.end()
+	return answer['made']['id'], answer['made']['principals'][0]['accessToken']
+
+
+def page_targets(server, few, many):
+	"""(name, path, token) of the first page and of one at 90 % depth, with few and with many projects."""
+	before = server.disk_bytes()
+	seed(server, 'sample', 20000)
+	each = max(1, (server.disk_bytes() - before) / 20000)
+	small, large = seed(server, 'few', few), seed(server, 'many', many, each)
+	targets = []
+	for name, (org, token), count in (('few', small, few), ('many', large, many)):
+		for depth, page in (('first', 1), ('deep', count * 9 // 10 // 100)):
+			path = '/orgs/%s/groups%s&pageNum=%d' % (org, LIST, page)
+			document = server.api('GET', path, token=token).json()
+			shown, total = len(document['results']), document.get('totalCount')
+			if shown != 100 or total != count:
+				raise Trouble('%s: %d results, totalCount %s' % (path, shown, total))
+			targets.append((name + '.' + depth, BASE + path, token))
+	return targets
+
+
+def page_micros(bench, server, path, token):
+	return load(bench, server, path, 60, bearer=token, connections=1, threads=1, count=300)['p50us']
+
+
+def figure_pages(bench, pair):
+	few, many = 1000, 100000 if bench.quick else 1000000
+	server = Steward(bench.workshop, '--test-control')
+	try:
+		server.raise_limits()
+		began = time.monotonic()
+		targets = page_targets(server, few, many)
+		result = {'few': few, 'many': many, 'seedSeconds': round(time.monotonic() - began, 1),
+			  'storeBytes': server.disk_bytes()}
+		result['rounds'] = [{name: page_micros(bench, server, path, token) for name, path, token in targets}
+				    for _ in range(bench.rounds)]
+		result['pssBytes'] = server.pss()
+		path, token = targets[2][1:]
+	finally:
+		server.stop()
+	result['startMilliseconds'] = starts(bench, server.data, path, token, 3 if bench.quick else 5)
+	middle = {name: statistics.median(r[name] for r in result['rounds']) for name in result['rounds'][0]}
+	result['medians'] = middle
+	result['ratios'] = {name: ratio(us, middle['few.first']) for name, us in middle.items()}
+	result['wanted'] = {'many.first': 1.5, 'many.deep': 5}
+	show = lambda name: '%s times (%s us)' % (times(result['ratios'][name]), thousands(middle[name]))
+	row = lambda name, label, wanted: (label, show(name), wanted)
+	return result, [row('few.first', 'page 1 of %s projects' % thousands(few), '-'),
+			row('few.deep', 'page at 90 %% of %s projects' % thousands(few), '-'),
+			row('many.first', 'page 1 of %s projects' % thousands(many), 'within 1.5 times'),
+			row('many.deep', 'page at 90 %% of %s projects' % thousands(many), 'within 5 times'),
+			('start to first answer with %s projects' % thousands(many),
+			 '%.0f ms' % statistics.median(result['startMilliseconds']), '-')]
+
+
+FIGURES = {'project': figure_project, 'h2': figure_h2, 'digest': figure_digest, 'list': figure_list,
+	   'handshakes': figure_handshakes, 'memory': figure_memory, 'start': figure_start, 'creates': figure_creates,
+	   'pages': figure_pages}

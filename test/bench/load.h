@@ -1,0 +1,88 @@
+/* Inside the load client: one connection, what it sends, and what was counted. */
+#ifndef BENCH_LOAD_H
+#define BENCH_LOAD_H
+
+#include <openssl/ssl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HEAD_MAX 8192
+#define REQUEST_MAX 8192
+#define HEX_MD5 33
+#define NONCE_MAX 256
+#define STATUS_MAX 600
+
+struct plan {
+	const char *host, *port, *path;
+	const char *accept, *bearer;
+	const char *user, *password; /* digest */
+	const char *post;            /* a JSON body in which "{n}" stands for a number that no other request has */
+	const char *run;             /* part of the unique text: several runs on one store */
+	unsigned connections, threads;
+	double seconds, settle;
+	uint64_t count;
+	bool reconnect; /* a new connection, with a full handshake, for each request */
+	bool hold;      /* one request on each, then wait for the end of stdin */
+	char ha1[HEX_MD5];
+	char fixed[REQUEST_MAX]; /* the request, where it is always the same */
+	size_t fixed_n;
+};
+
+struct tally {
+	uint64_t requests, challenges, broken;
+	uint64_t statuses[STATUS_MAX];
+	uint64_t body_bytes;
+	uint32_t *micros;
+	size_t sample_count, sample_cap;
+};
+
+enum link_state { LINK_DOWN, LINK_CONNECTING, LINK_HANDSHAKE, LINK_SENDING, LINK_READING, LINK_HELD };
+
+struct link {
+	struct worker *worker;
+	unsigned number;
+	int fd;
+	SSL *ssl;
+	enum link_state state;
+	bool settled; /* has had an answer that counts */
+	uint64_t sent_count, began_us;
+	char nonce[NONCE_MAX];
+	uint32_t nonce_count;
+	char request[REQUEST_MAX];
+	const char *out;
+	size_t out_n, out_at;
+	char head[HEAD_MAX];
+	size_t head_n;
+	uint64_t body_left, body_n;
+	bool head_done;
+	int status;
+};
+
+struct worker {
+	const struct plan *plan;
+	SSL_CTX *tls;
+	int poll;
+	struct link *links;
+	unsigned link_count;
+	struct tally tally;
+	atomic_uint *settled;
+	atomic_int *phase; /* enum phase */
+	atomic_ullong *done;
+};
+
+enum phase { PHASE_SETTLING, PHASE_COUNTING, PHASE_OVER };
+
+uint64_t now_us(void);
+
+/* link.c: does what can be done without waiting. */
+void link_drive(struct link *l);
+void link_down(struct link *l);
+
+/* speak.c: the request's text and the answer's meaning. */
+void plan_prepare(struct plan *p);
+void link_compose(struct link *l);
+/* The header block is complete in l->head: status and length. False: not to be understood. */
+bool link_understand(struct link *l);
+
+#endif

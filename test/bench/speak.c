@@ -1,0 +1,146 @@
+/* The load client's HTTP/1.1 and digest: just enough to talk to a server that is known. */
+#include "load.h"
+
+#include <openssl/evp.h>
+#include <strings.h>
+
+static EVP_MD *md5;
+
+static void hash_hex(const char *text, char ret_hex[HEX_MD5])
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char raw[EVP_MAX_MD_SIZE];
+	unsigned n = 0;
+	if (EVP_Digest(text, strlen(text), raw, &n, md5, NULL) != 1 || n != 16) {
+		fputs("load: no MD5\n", stderr);
+		exit(1);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		ret_hex[2 * i] = digits[raw[i] >> 4];
+		ret_hex[2 * i + 1] = digits[raw[i] & 15];
+	}
+	ret_hex[2 * n] = '\0';
+}
+
+static size_t request_write(const struct plan *p, const char *authorization, const char *body,
+			    char ret_text[REQUEST_MAX])
+{
+	char content[96] = "";
+	if (body)
+		snprintf(content, sizeof content, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+			 strlen(body));
+	int n = snprintf(ret_text, REQUEST_MAX, "%s %s HTTP/1.1\r\nHost: %s:%s\r\nAccept: %s\r\n%s%s\r\n%s",
+			 body ? "POST" : "GET", p->path, p->host, p->port, p->accept, authorization, content,
+			 body ? body : "");
+	if (n < 0 || n >= REQUEST_MAX) {
+		fputs("load: the request is too long\n", stderr);
+		exit(1);
+	}
+	return (size_t)n;
+}
+
+static void bearer_write(const struct plan *p, char *ret_line, size_t size)
+{
+	ret_line[0] = '\0';
+	if (p->bearer)
+		snprintf(ret_line, size, "Authorization: Bearer %s\r\n", p->bearer);
+}
+
+void plan_prepare(struct plan *p)
+{
+	char line[REQUEST_MAX];
+	md5 = EVP_MD_fetch(NULL, "MD5", NULL);
+	if (p->user) {
+		snprintf(line, sizeof line, "%s:Steward:%s", p->user, p->password);
+		hash_hex(line, p->ha1);
+	} else if (!p->post) {
+		bearer_write(p, line, sizeof line);
+		p->fixed_n = request_write(p, line, NULL, p->fixed);
+	}
+}
+
+static void digest_write(struct link *l, char *ret_line, size_t size)
+{
+	const struct plan *p = l->worker->plan;
+	char text[1024], ha2[HEX_MD5], response[HEX_MD5];
+	ret_line[0] = '\0';
+	if (!l->nonce[0])
+		return; /* the answer will be the challenge */
+	l->nonce_count++;
+	snprintf(text, sizeof text, "%s:%s", p->post ? "POST" : "GET", p->path);
+	hash_hex(text, ha2);
+	snprintf(text, sizeof text, "%s:%s:%08x:0a4f113b:auth:%s", p->ha1, l->nonce, l->nonce_count, ha2);
+	hash_hex(text, response);
+	snprintf(ret_line, size,
+		 "Authorization: Digest username=\"%s\", realm=\"Steward\", nonce=\"%s\", uri=\"%s\", algorithm=MD5, "
+		 "qop=auth, nc=%08x, cnonce=\"0a4f113b\", response=\"%s\"\r\n",
+		 p->user, l->nonce, p->path, l->nonce_count, response);
+}
+
+static void body_write(struct link *l, char *ret_body, size_t size)
+{
+	const struct plan *p = l->worker->plan;
+	const char *hole = strstr(p->post, "{n}");
+	if (!hole)
+		snprintf(ret_body, size, "%s", p->post);
+	else
+		snprintf(ret_body, size, "%.*s%s-%u-%llu%s", (int)(hole - p->post), p->post, p->run, l->number,
+			 (unsigned long long)l->sent_count, hole + 3);
+}
+
+void link_compose(struct link *l)
+{
+	const struct plan *p = l->worker->plan;
+	char line[2048], body[2048];
+	l->sent_count++;
+	l->out = p->fixed;
+	l->out_n = p->fixed_n;
+	if (p->fixed_n)
+		return;
+	if (p->user)
+		digest_write(l, line, sizeof line);
+	else
+		bearer_write(p, line, sizeof line);
+	if (p->post)
+		body_write(l, body, sizeof body);
+	l->out_n = request_write(p, line, p->post ? body : NULL, l->request);
+	l->out = l->request;
+}
+
+/* The first MD5 challenge's nonce; one challenge a line. */
+static void challenge_take(struct link *l, const char *line)
+{
+	const char *nonce = strstr(line, "nonce=\"");
+	const char *end = nonce ? strchr(nonce + 7, '"') : NULL;
+	const char *algorithm = strstr(line, "algorithm=");
+	if (!end || (size_t)(end - nonce - 7) >= NONCE_MAX || (algorithm && strstr(algorithm, "SHA-256")))
+		return;
+	memcpy(l->nonce, nonce + 7, (size_t)(end - nonce - 7));
+	l->nonce[end - nonce - 7] = '\0';
+	l->nonce_count = 0;
+}
+
+bool link_understand(struct link *l)
+{
+	bool length = false;
+	l->body_left = 0;
+	l->status = 0;
+	if (strncmp(l->head, "HTTP/1.1 ", 9) != 0)
+		return false;
+	l->status = (int)strtol(l->head + 9, NULL, 10);
+	for (char *line = strstr(l->head, "\r\n"); line && line[2]; line = strstr(line, "\r\n")) {
+		line += 2;
+		char *end = strstr(line, "\r\n");
+		if (!end)
+			break;
+		*end = '\0';
+		if (strncasecmp(line, "content-length:", 15) == 0) {
+			l->body_left = strtoull(line + 15, NULL, 10);
+			length = true;
+		} else if (strncasecmp(line, "www-authenticate: digest", 24) == 0 && l->status == 401) {
+			challenge_take(l, line);
+		}
+		*end = '\r';
+	}
+	return l->status >= 200 && l->status < STATUS_MAX && (length || l->status == 204 || l->status == 304);
+}

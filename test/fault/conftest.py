@@ -1,0 +1,30 @@
+"""Crash and disturbance tests start the same binary with the same helpers as the API tests; a release build by choice,
+because what is tried here is timing."""
+import os, sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'api'))
+import client
+
+if 'STEWARD_BIN' not in os.environ:
+	for found in (client.BUILD / 'release' / 'steward', client.BUILD / 'steward', client.BUILD / 'asan' / 'steward'):
+		if os.access(found, os.X_OK):
+			os.environ['STEWARD_BIN'] = str(found)
+			break
+
+
+@pytest.fixture
+def start_server():
+	made = []
+
+	def start(*args, **kw):
+		made.append(client.Server(*args, **kw))
+		return made[-1]
+
+	yield start
+	for s in made:
+		try:
+			assert not client.SANITIZER.search(s.stderr), s.stderr[-6000:]
+		finally:
+			s.kill()

@@ -1,0 +1,147 @@
+"""What slow, idle and hostile connections do to everybody else's latency.
+
+The disturbers run in a process of their own (this file, run as a script) at the lowest priority, so that what is measured
+is the server's work and not the disturber's. Quiet and disturbed measurements alternate; the medians of three are
+compared. A few milliseconds of absolute slack take the machine's noise out."""
+import os, random, resource, socket, ssl, statistics, subprocess, sys, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'api'))
+
+REQUESTS = int(os.environ.get('STEWARD_DISTURBANCE_REQUESTS', '1500'))
+ROUNDS = 3
+SLACK_P50, SLACK_P99 = 0.001, 0.005
+
+
+def tls(host, port):
+	context = ssl.create_default_context()
+	context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+	context.set_alpn_protocols(['http/1.1'])
+	raw = socket.create_connection((host, port), timeout=30)
+	return context.wrap_socket(raw, server_hostname=host)
+
+
+def ready():
+	print('ready', flush=True)
+
+
+def slow(host, port, count=500):
+	"""Header blocks that never end, a byte at a time; who is cut off comes back."""
+	held = []
+
+	def more():
+		s = tls(host, port)
+		s.sendall(b'GET /api/svc/v2/groups HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+		s.settimeout(0)
+		held.append(s)
+	for _ in range(count):
+		more()
+	ready()
+	while True:
+		for s in list(held):
+			try:
+				s.send(b'a')
+				s.recv(100)
+			except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+				continue
+			except OSError:
+				pass
+			else:
+				continue
+			held.remove(s)
+			s.close()
+			try:
+				more()
+			except OSError:
+				pass
+		time.sleep(0.5)
+
+
+def idle(host, port, count=1000):
+	held = [tls(host, port) for _ in range(count)]
+	ready()
+	while held:
+		time.sleep(1)
+
+
+def garbage(host, port):
+	"""Bytes that are no TLS, TLS that carries no HTTP, and HTTP that is none."""
+	ready()
+	while True:
+		try:
+			dice = random.random()
+			if dice < 0.6:
+				with socket.create_connection((host, port), timeout=5) as s:
+					s.sendall(os.urandom(random.randrange(1, 2000)))
+					s.settimeout(0.05)
+					s.recv(1000)
+			elif dice < 0.8:
+				with socket.create_connection((host, port), timeout=5) as s:
+					s.sendall(b'\x16\x03\x01\x02\x00\x01' + os.urandom(500))
+					s.settimeout(0.05)
+					s.recv(1000)
+			else:
+				with tls(host, port) as s:
+					s.sendall(os.urandom(random.randrange(1, 5000)))
+					s.settimeout(0.05)
+					s.recv(1000)
+		except OSError:
+			pass
+
+
+class Disturber:
+	def __init__(self, kind, server):
+		self.process = subprocess.Popen([sys.executable, __file__, kind, server.host, str(server.port)], stdout=subprocess.PIPE,
+						text=True, preexec_fn=lambda: os.nice(19))
+		assert self.process.stdout.readline().strip() == 'ready', 'the disturber did not start'
+
+	def stop(self):
+		assert self.process.poll() is None, 'the disturber had ended'
+		self.process.kill()
+		self.process.wait()
+
+
+def measure(server, requests):
+	from client import BASE, Wire
+	times = []
+	with Wire(server, server.token()) as w:
+		path = '%s/groups/%s' % (BASE, server.group)
+		for _ in range(50):
+			w.one('GET', path)
+		for _ in range(requests):
+			began = time.perf_counter()
+			a = w.one('GET', path)
+			times.append(time.perf_counter() - began)
+			assert a.status == 200, a.body
+	times.sort()
+	return times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+def test_others_do_not_suffer(start_server, tmp_path):
+	config = tmp_path / 'limits.conf'
+	config.write_text('limit.* = 1000000/1000000\n')
+	server = start_server('--config', config, '--log-level', 'error', clock=None, control=False)
+	measure(server, 300)
+	faults = []
+	for kind in ('slow', 'idle', 'garbage'):
+		quiet, loud = [], []
+		for _ in range(ROUNDS):
+			quiet.append(measure(server, REQUESTS))
+			d = Disturber(kind, server)
+			try:
+				loud.append(measure(server, REQUESTS))
+			finally:
+				d.stop()
+			time.sleep(0.3)
+		(q50, q99), (l50, l99) = [[statistics.median(x[i] for x in side) for i in (0, 1)] for side in (quiet, loud)]
+		print('\n%-8s p50 %.2f -> %.2f ms, p99 %.2f -> %.2f ms' % (kind, q50 * 1e3, l50 * 1e3, q99 * 1e3, l99 * 1e3), end='')
+		if l50 > 2 * q50 + SLACK_P50:
+			faults.append('%s: p50 %.2f ms, undisturbed %.2f ms' % (kind, l50 * 1e3, q50 * 1e3))
+		if l99 > 2 * q99 + SLACK_P99:
+			faults.append('%s: p99 %.2f ms, undisturbed %.2f ms' % (kind, l99 * 1e3, q99 * 1e3))
+	assert not faults, '\n'.join(faults)
+
+
+if __name__ == '__main__':
+	most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+	resource.setrlimit(resource.RLIMIT_NOFILE, (most if most == resource.RLIM_INFINITY else min(most, 8192), most))
+	{'slow': slow, 'idle': idle, 'garbage': garbage}[sys.argv[1]](sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,737 @@
+/* The store: documents and lists against a model, writes that share a flush, undoing, faults of the disk, copies,
+ * checks, threads, and kill -9 at random moments. */
+#include "check.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char dir[64];
+static struct arena *a;
+
+static void dir_clear(void)
+{
+	const char *const names[] = {"steward.db", "steward.db-wal", "steward.db-shm", "copy.db", "other.db"};
+	char path[128];
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+}
+
+static struct store *open_store(unsigned batch_max)
+{
+	struct store *s = NULL;
+	struct store_options o = {.data_dir = dir, .batch_max = batch_max};
+	if (store_open(&o, &s) < 0) {
+		fprintf(stderr, "the store does not open\n");
+		exit(1);
+	}
+	return s;
+}
+
+/* Around what is meant to complain. */
+static int stderr_quiet(void)
+{
+	int saved = dup(2), null = open("/dev/null", O_WRONLY);
+	dup2(null, 2);
+	close(null);
+	return saved;
+}
+
+static void stderr_back(int saved)
+{
+	dup2(saved, 2);
+	close(saved);
+}
+
+static int check_store(void)
+{
+	return store_check(dir, stderr);
+}
+
+/* Runs SQL behind the store's back. */
+static void raw_sql(const char *file, const char *sql)
+{
+	char path[128];
+	sqlite3 *db;
+	snprintf(path, sizeof path, "%s/%s", dir, file);
+	CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+	CHECK(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
+	sqlite3_close(db);
+}
+
+static struct doc doc_of(const char *kind, const char *id, const char *parent, const char *name, const char *body)
+{
+	return (struct doc){.kind = str_of(kind),
+	                    .id = str_of(id),
+	                    .parent = str_of(parent),
+	                    .name = str_of(name),
+	                    .body = str_of(body)};
+}
+
+static int run_insert(struct tx *tx, void *ctx)
+{
+	return tx_insert(tx, ctx);
+}
+
+static int run_update(struct tx *tx, void *ctx)
+{
+	return tx_update(tx, ctx);
+}
+
+static int run_delete(struct tx *tx, void *ctx)
+{
+	const struct doc *d = ctx;
+	char kind[32];
+	snprintf(kind, sizeof kind, "%.*s", STR_ARG(d->kind));
+	return tx_delete(tx, kind, d->id);
+}
+
+static void test_documents(void)
+{
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	struct doc got, d = doc_of("group", "1", "org", "alpha", "{\"a\":1}"),
+	                e = doc_of("group", "2", "org", "alpha", "{}");
+	int64_t count = -1;
+	d.secret = STR("s3");
+	CHECK(tx_get(r, a, "group", STR("1"), &got) == -ENOENT);
+	CHECK(store_write_wait(s, run_insert, &d) == 0);
+	CHECK(store_write_wait(s, run_insert, &d) == -EEXIST);
+	CHECK(store_write_wait(s, run_insert, &e) == -EEXIST);
+	e.name = STR("beta");
+	CHECK(store_write_wait(s, run_insert, &e) == 0);
+	CHECK(tx_get(r, a, "group", STR("1"), &got) == 0);
+	CHECK(str_is(got.body, "{\"a\":1}") && str_is(got.secret, "s3") && str_is(got.name, "alpha") && got.rev == 1);
+	CHECK(str_is(got.parent, "org") && str_is(got.kind, "group") && got.seq == 0 && got.created_ms > 0);
+	CHECK(tx_get_by_name(r, a, "group", STR("org"), STR("beta"), &got) == 0 && str_is(got.id, "2") && got.seq == 1);
+	CHECK(tx_get_by_name(r, a, "group", STR("other"), STR("beta"), &got) == -ENOENT);
+	CHECK(tx_count(r, "group", STR("org"), &count) == 0 && count == 2);
+	CHECK(tx_count(r, "group", STR("none"), &count) == 0 && count == 0);
+
+	d.rev = 7;
+	CHECK(store_write_wait(s, run_update, &d) == -ESTALE);
+	d.rev = 1;
+	d.body = STR("{\"a\":2}");
+	CHECK(store_write_wait(s, run_update, &d) == 0);
+	CHECK(store_write_wait(s, run_update, &d) == -ESTALE);
+	d.rev = 0;
+	d.name = STR("beta");
+	CHECK(store_write_wait(s, run_update, &d) == -EEXIST);
+	CHECK(tx_get(r, a, "group", STR("1"), &got) == 0 && got.rev == 2 && str_is(got.body, "{\"a\":2}"));
+	d.id = STR("none");
+	CHECK(store_write_wait(s, run_update, &d) == -ENOENT);
+
+	CHECK(store_write_wait(s, run_delete, &d) == -ENOENT);
+	CHECK(store_write_wait(s, run_delete, &e) == 0);
+	CHECK(tx_get(r, a, "group", STR("2"), &got) == -ENOENT);
+	CHECK(tx_count(r, "group", STR("org"), &count) == 0 && count == 1);
+	store_reader_free(r);
+	store_close(s);
+	CHECK(check_store() == 0);
+}
+
+static int run_rows(struct tx *tx, void *ctx)
+{
+	struct str text;
+	CHECK(tx_ref_put(tx, "k", STR("v"), STR("id")) == 0);
+	CHECK(tx_ref_put(tx, "k", STR("v"), STR("id2")) == -EEXIST);
+	CHECK(tx_ref_get(tx, a, "k", STR("v"), &text) == 0 && str_is(text, "id"));
+	CHECK(tx_ref_delete(tx, "k", STR("v")) == 0);
+	CHECK(tx_ref_delete(tx, "k", STR("v")) == -ENOENT);
+	CHECK(tx_ref_put(tx, "k", STR("v"), STR("id3")) == 0);
+	CHECK(tx_meta_get(tx, a, "m", &text) == -ENOENT);
+	CHECK(tx_meta_put(tx, "m", STR("1")) == 0 && tx_meta_put(tx, "m", STR("2")) == 0);
+	struct limit_override o = {STR("S17"), STR(""), 10, 5}, all = {STR("*"), STR("scope"), 4000000000u, 1};
+	CHECK(tx_override_put(tx, &o) == 0 && tx_override_put(tx, &all) == 0);
+	o.capacity = 11;
+	CHECK(tx_override_put(tx, &o) == 0);
+	CHECK(tx_override_delete(tx, STR("S99"), STR("")) == -ENOENT);
+	struct event e = {STR("e1"), STR("org"), STR(""), STR("TYPE"), STR("{}"), 5};
+	CHECK(tx_event_add(tx, &e) == 0);
+	CHECK(tx_event_add(tx, &e) == -EEXIST);
+	e.id = STR("e2");
+	CHECK(tx_event_add(tx, &e) == 0);
+	return 0;
+}
+
+static int run_wipe(struct tx *tx, void *ctx)
+{
+	return tx_wipe(tx);
+}
+
+static void test_rows(void)
+{
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	struct limit_override *list;
+	struct str text;
+	size_t n;
+	int64_t count;
+	uint64_t version = store_data_version(r), generation = store_identity_generation(s);
+	CHECK(store_write_wait(s, run_rows, NULL) == 0);
+	CHECK(store_data_version(r) != version);
+	CHECK(store_identity_generation(s) == generation);
+	CHECK(tx_meta_get(r, a, "m", &text) == 0 && str_is(text, "2"));
+	CHECK(tx_overrides(r, a, &list, &n) == 0 && n == 2);
+	CHECK(str_is(list[0].set, "*") && list[0].capacity == 4000000000u && list[1].capacity == 11 &&
+	      !list[1].scope.n);
+	CHECK(check_store() == 0);
+	CHECK(store_write_wait(s, run_wipe, NULL) == 0);
+	CHECK(store_identity_generation(s) == generation + 1);
+	CHECK(tx_meta_get(r, a, "m", &text) == -ENOENT && tx_ref_get(r, a, "k", STR("v"), &text) == -ENOENT);
+	CHECK(tx_overrides(r, a, &list, &n) == 0 && n == 0);
+	CHECK(tx_count(r, "group", STR("org"), &count) == 0 && count == 0);
+	store_reader_free(r);
+	store_close(s);
+	CHECK(check_store() == 0);
+}
+
+static int run_answer(struct tx *tx, void *ctx)
+{
+	return tx_answer_put(tx, STR("caller"), str_of(ctx), &(struct stored_answer){STR("f"), STR("text")});
+}
+
+static void test_answers(void)
+{
+	char k1[] = "k1", k2[] = "k2";
+	struct stored_answer got;
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	clock_make_virtual();
+	CHECK(tx_answer_get(r, a, STR("caller"), STR("k1"), &got) == -ENOENT);
+	CHECK(store_write_wait(s, run_answer, k1) == 0);
+	CHECK(store_write_wait(s, run_answer, k1) == -EEXIST);
+	CHECK(tx_answer_get(r, a, STR("caller"), STR("k1"), &got) == 0 && str_is(got.answer, "text"));
+	CHECK(tx_answer_get(r, a, STR("else"), STR("k1"), &got) == -ENOENT);
+	clock_advance_ms(24 * 3600 * 1000 + 1);
+	CHECK(tx_answer_get(r, a, STR("caller"), STR("k1"), &got) == -ENOENT);
+	CHECK(store_write_wait(s, run_answer, k2) == 0);
+	CHECK(store_write_wait(s, run_answer, k1) == 0);
+	CHECK(tx_answer_get(r, a, STR("caller"), STR("k1"), &got) == 0 && str_is(got.fingerprint, "f"));
+	store_reader_free(r);
+	store_close(s);
+}
+
+/* A list of many blocks, against an array. */
+#define MODEL 6000
+struct model {
+	int ids[MODEL];
+	int count;
+	unsigned random;
+};
+
+static unsigned model_random(struct model *m)
+{
+	m->random = m->random * 1103515245u + 12345u;
+	return m->random >> 8;
+}
+
+static int model_add(struct tx *tx, void *ctx)
+{
+	struct model *m = ctx;
+	char id[16];
+	for (int i = 0; i < MODEL; i++) {
+		snprintf(id, sizeof id, "%d", i);
+		struct doc d = doc_of("m", id, "p", "", "{}");
+		if (tx_insert(tx, &d) < 0)
+			return -EINVAL;
+		m->ids[m->count++] = i;
+	}
+	return 0;
+}
+
+static int model_thin(struct tx *tx, void *ctx)
+{
+	struct model *m = ctx;
+	char id[16];
+	for (int i = 0; i < 1000; i++) {
+		int at = (int)(model_random(m) % (unsigned)m->count);
+		snprintf(id, sizeof id, "%d", m->ids[at]);
+		if (tx_delete(tx, "m", str_of(id)) < 0)
+			return -EINVAL;
+		memmove(&m->ids[at], &m->ids[at + 1], (size_t)(m->count - at - 1) * sizeof(int));
+		m->count--;
+	}
+	return 0;
+}
+
+static bool model_agrees(struct model *m, struct tx *r)
+{
+	static const int offsets[] = {0,    1,    511,  512,  2047, 2048, 2049, 2560,
+	                              3000, 4095, 4096, 4999, 5500, 5999, 6000, 7000};
+	struct doc *docs;
+	size_t n;
+	char id[16];
+	int64_t count;
+	bool ok = tx_count(r, "m", STR("p"), &count) == 0 && count == m->count;
+	for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+		int at = offsets[i], left = m->count - at < 0 ? 0 : m->count - at;
+		ok = ok && tx_list(r, a, "m", STR("p"), at, 40, &docs, &n) == 0 && n == (size_t)(left < 40 ? left : 40);
+		for (size_t k = 0; ok && k < n; k++) {
+			snprintf(id, sizeof id, "%d", m->ids[(size_t)at + k]);
+			ok = str_is(docs[k].id, id);
+		}
+	}
+	return ok;
+}
+
+static void test_lists(void)
+{
+	struct model *m = must_calloc(1, sizeof(*m));
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	struct doc *docs;
+	size_t n = 9;
+	m->random = 42;
+	CHECK(tx_list(r, a, "m", STR("p"), 0, 100, &docs, &n) == 0 && n == 0);
+	CHECK(tx_list(r, a, "m", STR("p"), 5000, 100, &docs, &n) == 0 && n == 0);
+	CHECK(store_write_wait(s, model_add, m) == 0);
+	CHECK(model_agrees(m, r));
+	for (int i = 0; i < 5; i++) {
+		CHECK(store_write_wait(s, model_thin, m) == 0);
+		CHECK(model_agrees(m, r));
+	}
+	CHECK(tx_list(r, a, "m", STR("p"), -5, -1, &docs, &n) == 0 && n == 0);
+	CHECK(m->count == 1000 && check_store() == 0);
+	CHECK(store_write_wait(s, model_thin, m) == 0);
+	CHECK(m->count == 0 && model_agrees(m, r));
+	store_reader_free(r);
+	store_close(s);
+	CHECK(check_store() == 0);
+	free(m);
+}
+
+/* Queued writes: failing ones are undone alone, and done() comes in order, once each. */
+struct queued {
+	struct write w;
+	int number, result;
+	atomic_int *done;
+};
+
+static int queued_run(struct tx *tx, void *ctx)
+{
+	struct queued *q = ctx;
+	char id[16];
+	snprintf(id, sizeof id, "q%d", q->number);
+	struct doc d = doc_of("q", id, "", "", "{}");
+	int r = tx_insert(tx, &d);
+	if (q->number % 3 == 0)
+		tx_touch_identity(tx);
+	return r < 0 ? r : q->number % 3 == 0 ? -ECANCELED : 0;
+}
+
+static void queued_done(void *ctx, int result)
+{
+	struct queued *q = ctx;
+	q->result = result;
+	atomic_fetch_add(q->done, 1);
+}
+
+static int run_nothing(struct tx *tx, void *ctx)
+{
+	return 0;
+}
+
+static void test_batches(void)
+{
+	static struct queued q[300];
+	atomic_int done = 0;
+	struct store *s = open_store(64);
+	struct tx *r = store_reader(s);
+	struct doc got;
+	struct store_stats stats;
+	uint64_t generation = store_identity_generation(s);
+	char id[16];
+	for (int i = 0; i < 300; i++) {
+		q[i] = (struct queued){
+		        .w = {.run = queued_run, .done = queued_done, .ctx = &q[i]}, .number = i, .done = &done};
+		CHECK(store_write(s, &q[i].w));
+	}
+	CHECK(store_write_wait(s, run_nothing, NULL) == 0);
+	CHECK(done == 300);
+	for (int i = 0; i < 300; i++) {
+		snprintf(id, sizeof id, "q%d", i);
+		bool there = tx_get(r, a, "q", str_of(id), &got) == 0;
+		if (q[i].result != (i % 3 ? 0 : -ECANCELED) || there != (i % 3 != 0))
+			CHECK(!"each write is all or nothing");
+	}
+	CHECK(store_identity_generation(s) == generation);
+	store_stats(s, &stats);
+	CHECK(stats.writes == 201 && stats.failed == 100 && stats.commits < 100 && stats.reads == 300 &&
+	      stats.queue_depth == 0);
+	store_reader_free(r);
+	store_close(s);
+	CHECK(check_store() == 0);
+}
+
+static int run_touch(struct tx *tx, void *ctx)
+{
+	tx_touch_identity(tx);
+	return 0;
+}
+
+static void test_snapshot_and_generation(void)
+{
+	struct store *s = open_store(0), *other = open_store(0); /* the other stands for another process */
+	struct tx *r = store_reader(s);
+	struct doc d = doc_of("snap", "1", "", "", "{}"), got;
+	uint64_t before = store_identity_generation(s);
+	tx_begin_read(r);
+	CHECK(tx_get(r, a, "snap", STR("1"), &got) == -ENOENT);
+	CHECK(store_write_wait(other, run_insert, &d) == 0);
+	CHECK(tx_get(r, a, "snap", STR("1"), &got) == -ENOENT);
+	tx_end_read(r);
+	CHECK(tx_get(r, a, "snap", STR("1"), &got) == 0);
+
+	CHECK(store_write_wait(s, run_touch, NULL) == 0);
+	CHECK(store_identity_generation(s) == before + 1);
+	CHECK(store_write_wait(other, run_touch, NULL) == 0);
+	for (int i = 0; i < 100 && store_identity_generation(s) == before + 1; i++)
+		usleep(10000);
+	CHECK(store_identity_generation(s) == before + 2);
+	store_reader_free(r);
+	store_close(other);
+	store_close(s);
+}
+
+static int run_big(struct tx *tx, void *ctx)
+{
+	struct id id = id_new();
+	char *body = must_malloc(100000);
+	memset(body, ' ', 100000);
+	body[0] = '{';
+	body[99999] = '}';
+	struct doc d = {.kind = STR("big"), .id = id_str(&id), .body = {body, 100000}};
+	int r = tx_insert(tx, &d);
+	free(body);
+	return r;
+}
+
+/* A file that may not grow: writes fail and leave nothing, reads go on, and it recovers by itself. */
+static void test_full_disk(void)
+{
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	struct rlimit limit, old;
+	struct doc got;
+	int64_t count, after;
+	int result = 0, good = 0;
+	CHECK(store_write_wait(s, run_big, NULL) == 0);
+	int quiet = stderr_quiet();
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &old);
+	limit = (struct rlimit){2000000, old.rlim_max};
+	setrlimit(RLIMIT_FSIZE, &limit);
+	while (result == 0 && good < 1000) {
+		result = store_write_wait(s, run_big, NULL);
+		good += result == 0;
+	}
+	CHECK(result == -EIO && good > 2);
+	CHECK(store_write_wait(s, run_big, NULL) == -EIO);
+	CHECK(tx_count(r, "big", STR(""), &count) == 0 && count == good + 1);
+	CHECK(tx_get(r, a, "snap", STR("1"), &got) == 0);
+	setrlimit(RLIMIT_FSIZE, &old);
+	stderr_back(quiet);
+	CHECK(store_write_wait(s, run_big, NULL) == 0);
+	CHECK(tx_count(r, "big", STR(""), &after) == 0 && after == count + 1);
+	store_reader_free(r);
+	store_close(s);
+	CHECK(check_store() == 0);
+}
+
+static int progress_calls;
+static void progress(int done, int total)
+{
+	progress_calls += done <= total;
+}
+
+static void test_copy_and_check(void)
+{
+	char copy[128];
+	FILE *sink = fopen("/dev/null", "w");
+	struct stat info;
+	snprintf(copy, sizeof copy, "%s/copy.db", dir);
+	struct store *s = open_store(0);
+	CHECK(store_write_wait(s, run_rows, NULL) == 0);
+	struct doc key = doc_of("api_key", "k1", "org", "", "{}");
+	CHECK(store_write_wait(s, run_insert, &key) == 0);
+	CHECK(store_backup(dir, copy, progress) == 0 && progress_calls > 0);
+	int quiet = stderr_quiet();
+	int again = store_backup(dir, copy, NULL);
+	stderr_back(quiet);
+	CHECK(again == -EEXIST);
+	CHECK(stat(copy, &info) == 0 && (info.st_mode & 0777) == 0600);
+	store_close(s);
+	CHECK(store_check(copy, stderr) == 0);
+	snprintf(copy, sizeof copy, "%s/copy.db-wal", dir);
+	CHECK(access(copy, F_OK) < 0);
+	snprintf(copy, sizeof copy, "%s/copy.db", dir);
+
+	raw_sql("copy.db", "UPDATE list SET count = count + 1 WHERE kind = 'big'");
+	CHECK(store_check(copy, sink) == 1);
+	raw_sql("copy.db", "UPDATE list SET count = count - 1 WHERE kind = 'big'");
+	raw_sql("copy.db", "INSERT INTO list_block VALUES ('big', '', 0, 7, 1)");
+	CHECK(store_check(copy, sink) == 1);
+	raw_sql("copy.db",
+	        "DELETE FROM list_block WHERE kind = 'big'; UPDATE doc SET body = '[]' WHERE kind = 'api_key'");
+	CHECK(store_check(copy, sink) == 1);
+	raw_sql("copy.db", "UPDATE doc SET body = '{' WHERE kind = 'api_key'");
+	CHECK(store_check(copy, sink) == 1);
+	raw_sql("copy.db", "UPDATE doc SET body = '{}'; INSERT INTO ref VALUES ('api_key_public', 'x', 'k1')");
+	CHECK(store_check(copy, sink) == 0);
+	raw_sql("copy.db", "UPDATE ref SET id = 'k2' WHERE value = 'x'");
+	CHECK(store_check(copy, sink) == 1);
+	raw_sql("copy.db", "DELETE FROM ref WHERE value = 'x'; UPDATE event SET type = 'OTHER' WHERE seq = 1");
+	CHECK(store_check(copy, sink) == 1);
+	raw_sql("copy.db", "UPDATE event SET type = 'TYPE' WHERE seq = 1");
+	CHECK(store_check(copy, sink) == 0);
+	raw_sql("copy.db", "UPDATE event SET seq = 3 WHERE seq = 2");
+	CHECK(store_check(copy, sink) >= 1);
+	CHECK(store_check("/nonexistent/x", sink) < 0);
+	fclose(sink);
+}
+
+static void test_refusals(void)
+{
+	char url[160];
+	struct store *s;
+	int quiet = stderr_quiet();
+	snprintf(url, sizeof url, "sqlite:%s/other.db", dir);
+	struct store_options o = {.url = url, .data_dir = dir};
+	raw_sql("other.db", "CREATE TABLE t (x)");
+	CHECK(store_open(&o, &s) == -EINVAL);
+	snprintf(url, sizeof url, "sqlite:%s/copy.db", dir);
+	raw_sql("copy.db", "PRAGMA user_version = 99");
+	CHECK(store_open(&o, &s) == -EPROTO);
+	CHECK(store_check(url + 7, stderr) == -EPROTO);
+	snprintf(url, sizeof url, "mysql:x");
+	CHECK(store_open(&o, &s) == -EINVAL);
+	o = (struct store_options){.data_dir = "/nonexistent/dir"};
+	CHECK(store_open(&o, &s) == -ENOENT);
+	stderr_back(quiet);
+}
+
+/* Four threads write and two read, for a moment. */
+struct crowd {
+	struct store *s;
+	atomic_bool stop;
+	atomic_int written, faults;
+};
+
+static void *crowd_write(void *arg)
+{
+	struct crowd *c = arg;
+	while (!c->stop) {
+		struct id id = id_new();
+		struct doc d = {.kind = STR("crowd"), .id = id_str(&id), .parent = STR("p"), .body = STR("{}")};
+		if (store_write_wait(c->s, run_insert, &d) == 0)
+			c->written++;
+		else
+			c->faults++;
+		if (c->written % 8 == 0 && store_write_wait(c->s, run_touch, NULL) < 0)
+			c->faults++;
+	}
+	return NULL;
+}
+
+static void *crowd_read(void *arg)
+{
+	struct crowd *c = arg;
+	struct tx *r = store_reader(c->s);
+	struct arena *mine = arena_new();
+	struct store_stats stats;
+	while (!c->stop) {
+		struct doc *docs;
+		size_t n;
+		int64_t count;
+		tx_begin_read(r);
+		if (tx_count(r, "crowd", STR("p"), &count) < 0 ||
+		    tx_list(r, mine, "crowd", STR("p"), count, 10, &docs, &n) < 0 || n)
+			c->faults++;
+		tx_end_read(r);
+		store_stats(c->s, &stats);
+		store_identity_generation(c->s);
+		arena_reset(mine);
+	}
+	arena_free(mine);
+	store_reader_free(r);
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	struct crowd c = {.s = open_store(0)};
+	pthread_t threads[6];
+	int64_t count = 0;
+	for (int i = 0; i < 6; i++)
+		pthread_create(&threads[i], NULL, i < 4 ? crowd_write : crowd_read, &c);
+	usleep(1000000);
+	c.stop = true;
+	for (int i = 0; i < 6; i++)
+		pthread_join(threads[i], NULL);
+	struct tx *r = store_reader(c.s);
+	CHECK(tx_count(r, "crowd", STR("p"), &count) == 0 && count == c.written && c.written > 0 && c.faults == 0);
+	store_reader_free(r);
+	store_close(c.s);
+	CHECK(check_store() == 0);
+}
+
+/* kill -9. Each write makes two documents, a reference and an event, or nothing. */
+#define PAIRS_UNDER_WAY 32
+struct pair {
+	struct write w;
+	struct id id, twin;
+	struct store *s;
+	int pipe;
+};
+
+static int pair_run(struct tx *tx, void *ctx)
+{
+	struct pair *p = ctx;
+	struct doc d = {.kind = STR("pair"),
+	                .id = id_str(&p->id),
+	                .parent = STR("p"),
+	                .name = id_str(&p->twin),
+	                .body = STR("{}")};
+	struct event e = {.id = id_str(&p->id), .type = STR("PAIR"), .body = STR("{}"), .created_ms = 1};
+	int r = tx_insert(tx, &d);
+	d.kind = STR("twin");
+	d.id = id_str(&p->twin);
+	d.name = STR_NONE;
+	if (r == 0)
+		r = tx_insert(tx, &d);
+	if (r == 0)
+		r = tx_ref_put(tx, "pair", id_str(&p->twin), id_str(&p->id));
+	return r < 0 ? r : tx_event_add(tx, &e);
+}
+
+static void pair_done(void *ctx, int result)
+{
+	struct pair *p = ctx;
+	if (result < 0 || write(p->pipe, p->id.z, ID_LEN) != ID_LEN)
+		_exit(3);
+	p->id = id_new();
+	p->twin = id_new();
+	if (!store_write(p->s, &p->w))
+		_exit(4);
+}
+
+static void crash_child(int out)
+{
+	static struct pair pairs[PAIRS_UNDER_WAY];
+	struct store *s = open_store(0);
+	for (int i = 0; i < PAIRS_UNDER_WAY; i++) {
+		pairs[i] = (struct pair){.w = {.run = pair_run, .done = pair_done, .ctx = &pairs[i]},
+		                         .id = id_new(),
+		                         .twin = id_new(),
+		                         .s = s,
+		                         .pipe = out};
+		if (!store_write(s, &pairs[i].w))
+			_exit(5);
+	}
+	for (;;)
+		pause();
+}
+
+static void crash_round(char **acknowledged, size_t *count, int round)
+{
+	int ends[2];
+	if (pipe(ends) < 0)
+		exit(1);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		crash_child(ends[1]);
+	}
+	close(ends[1]);
+	size_t start = *count, wait_for = (size_t)(round * 37 % 400) * ID_LEN + 1;
+	char chunk[ID_LEN * 128];
+	ssize_t n;
+	bool killed = false;
+	while ((n = read(ends[0], chunk, sizeof chunk)) > 0) {
+		*acknowledged = must_realloc(*acknowledged, *count + (size_t)n);
+		memcpy(*acknowledged + *count, chunk, (size_t)n);
+		*count += (size_t)n;
+		if (!killed && *count - start >= wait_for) {
+			usleep((useconds_t)(round * 7919 % 5000));
+			kill(pid, SIGKILL);
+			killed = true;
+		}
+	}
+	close(ends[0]);
+	int status = 0;
+	waitpid(pid, &status, 0);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CHECK(*count % ID_LEN == 0);
+}
+
+static void test_crashes(void)
+{
+	char *acknowledged = NULL;
+	size_t count = 0, lost = 0;
+	int64_t pairs, twins;
+	struct doc got;
+	struct str id;
+	for (int round = 0; round < 20; round++) {
+		crash_round(&acknowledged, &count, round);
+		CHECK(check_store() == 0);
+		struct store *s = open_store(0);
+		struct tx *r = store_reader(s);
+		for (size_t i = 0; i < count; i += ID_LEN) {
+			bool whole = tx_get(r, a, "pair", (struct str){acknowledged + i, ID_LEN}, &got) == 0 &&
+			             tx_ref_get(r, a, "pair", got.name, &id) == 0 &&
+			             tx_get(r, a, "twin", got.name, &got) == 0;
+			lost += !whole;
+		}
+		arena_reset(a);
+		CHECK(tx_count(r, "pair", STR("p"), &pairs) == 0 && tx_count(r, "twin", STR("p"), &twins) == 0 &&
+		      pairs == twins);
+		CHECK((size_t)pairs >= count / ID_LEN);
+		store_reader_free(r);
+		store_close(s);
+	}
+	CHECK(lost == 0 && count > 0);
+	printf("20 kills: %zu acknowledged writes, %zu lost\n", count / ID_LEN, lost);
+	free(acknowledged);
+}
+
+int main(void)
+{
+	snprintf(dir, sizeof dir, "/tmp/steward-store-XXXXXX");
+	if (!mkdtemp(dir))
+		return 1;
+	log_setup(LOG_WARN, false);
+	a = arena_new();
+	test_crashes();
+	dir_clear();
+	test_documents();
+	test_rows();
+	test_lists();
+	test_batches();
+	test_snapshot_and_generation();
+	test_full_disk();
+	test_copy_and_check();
+	test_refusals();
+	test_threads();
+	test_answers(); /* last: the clock stays virtual */
+	arena_free(a);
+	dir_clear();
+	rmdir(dir);
+	return CHECK_DONE();
+}
