@@ -7,6 +7,7 @@
 #include "api/verbs.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "gate/authenticate.h"
@@ -142,6 +143,30 @@ static void loops_free(struct server *s)
 	}
 }
 
+static int key_remember(struct tx *tx, void *ctx)
+{
+	return tx_meta_put(tx, "secret_key", str_of(ctx));
+}
+
+/* Sealed values open only with the key they were sealed with: a store and a key that do not belong together are refused. */
+static int key_check(struct server *s)
+{
+	unsigned char mac[32];
+	char mine[65];
+	struct str kept;
+	seal_mac("store", STR("key"), mac);
+	hex_encode(mac, sizeof mac, mine);
+	int result = tx_meta_get(s->reader, s->arena, "secret_key", &kept);
+	if (result == -ENOENT)
+		return store_write_wait(s->service.store, key_remember, mine);
+	if (result == 0 && !str_is(kept, mine)) {
+		fprintf(stderr, "steward: %s/secret.key is not the key of this store. Bring back the file that was beside it.\n",
+			s->config.data);
+		return -EINVAL;
+	}
+	return result;
+}
+
 /* What the process needs before it opens a port. */
 static int prepare(struct server *s)
 {
@@ -153,6 +178,10 @@ static int prepare(struct server *s)
 		result = seal_setup(c->data);
 	if (result == 0)
 		result = store_open(&store, &v->store);
+	if (result == 0 && !(s->reader = store_reader(v->store)))
+		result = -EIO;
+	if (result == 0)
+		result = key_check(s);
 	if (result == 0)
 		result = certificates(s);
 	if (result == 0)
@@ -174,7 +203,6 @@ static int prepare(struct server *s)
 	v->test_control = c->test_control;
 	v->started_us = clock_mono_us();
 	s->router.service = v;
-	s->reader = store_reader(v->store);
 	s->limits = c->limits;
 	s->limit_count = c->limit_count;
 	loops_make(s);

@@ -185,6 +185,10 @@ bool clock_parse(struct str text, int64_t *ret_ms)
 		if (!scan_time(&s, &seconds, &ms) || !scan_zone(&s, &zone))
 			return false;
 	}
-	*ret_ms = (days_from_date(y, m, d) * 86400 + seconds - (int64_t)zone * 60) * 1000 + ms;
+	int64_t when = (days_from_date(y, m, d) * 86400 + seconds - (int64_t)zone * 60) * 1000 + ms;
+	/* A zone or 24:00 can lead out of the years that four digits write. */
+	if (when < days_from_date(0, 1, 1) * 86400000 || when >= days_from_date(10000, 1, 1) * 86400000)
+		return false;
+	*ret_ms = when;
 	return true;
 }

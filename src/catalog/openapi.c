@@ -1,5 +1,6 @@
 /* The OpenAPI document. Paths are whole (base path included), so that the root needs no trailing slash. Two rows whose
- * paths differ only in the names of parameters are one path in OpenAPI: the first row's names are used for both. The older v1.0 prefix is left out: what it has, v2 has. */
+ * paths differ only in the names of parameters are one path in OpenAPI: the first row's names are used for both. The
+ * older v1.0 prefix is left out: what it has, v2 has. */
 #include "catalog/openapi.h"
 
 #include "catalog/common.h"

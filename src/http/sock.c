@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define LINGER_US 2000000
+#define LINGER_DRAINING_US 300000
 #define LINGER_BYTES (4u << 20)
 #define READS_A_TURN 8
 #define WRITE_A_TURN (1u << 20)
@@ -147,19 +148,20 @@ static ssize_t transport_read(struct sock *s)
 }
 
 /* Nothing more will be said. What the peer is still sending is read away for a moment: closing on it would make the
- * kernel drop the answer on its way. */
-static void sock_linger(struct sock *s)
+ * kernel drop the answer on its way. `silent`: there was no answer. */
+static void sock_linger(struct sock *s, bool silent)
 {
+	struct conn_env *env = s->loop->env;
 	if (s->ssl && SSL_shutdown(s->ssl) < 0)
 		ERR_clear_error();
-	if (s->ended || shutdown(s->fd, SHUT_WR) < 0) {
+	if (silent || s->ended || shutdown(s->fd, SHUT_WR) < 0) {
 		sock_close(s);
 		return;
 	}
 	conn_free(s->conn);
 	s->conn = NULL;
 	s->state = SOCK_LINGER;
-	s->deadline_us = s->loop->env->now_us + LINGER_US;
+	s->deadline_us = env->now_us + (env->draining ? LINGER_DRAINING_US : LINGER_US);
 	interest_set(s, EPOLLIN);
 }
 
@@ -200,7 +202,7 @@ static void sock_flush(struct sock *s)
 		return;
 	}
 	if (conn_is_closing(s->conn) && !conn_output(s->conn).n) {
-		sock_linger(s);
+		sock_linger(s, written == 0);
 		return;
 	}
 	bool wants = conn_wants_input(s->conn) && !s->ended;

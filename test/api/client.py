@@ -25,7 +25,7 @@ def binary():
 	given = os.environ.get('STEWARD_BIN')
 	for path in [given] if given else [BUILD / 'asan' / 'steward', BUILD / 'steward']:
 		if path and os.access(path, os.X_OK):
-			return str(path)
+			return os.path.abspath(path)
 	raise RuntimeError('no steward binary: build it, or name it in STEWARD_BIN')
 
 

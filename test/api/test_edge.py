@@ -314,11 +314,6 @@ def test_absolute_form(edge):
 
 
 def test_half_closed_client_gets_its_answers(edge):
-	s = tls(edge)
-	s.sendall(get() + get(LARGE) + get())
-	# close_notify and the end of the TCP stream; ours stays open.
-	raw = socket.socket(fileno=s.detach())
-	raw.close()
 	c = context(edge)
 	s = plain(edge)
 	incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -473,7 +468,6 @@ def test_deadlines(start_server):
 	idle.sendall(get())
 	assert Reader(idle).answer().status == 200
 	began = time.monotonic()
-
 	while time.monotonic() - began < 1.6:  # activity does not help
 		for s in (header, body):
 			try:
@@ -633,7 +627,12 @@ class H2:
 		if not data:
 			self.over = True
 			return
-		for e in self.c.receive_data(data):
+		try:
+			events = self.c.receive_data(data)
+		except h2.exceptions.ProtocolError:  # raw frames were sent that the library does not know of
+			self.over = True
+			return
+		for e in events:
 			if isinstance(e, h2.events.ResponseReceived):
 				self.headers[e.stream_id] = dict(e.headers)
 				self.status[e.stream_id] = int(dict(e.headers)[':status'])
@@ -764,12 +763,10 @@ def frame(kind, flags, stream, payload):
 
 def test_h2_continuation_flood(edge):
 	c = H2(edge)
-	sent = 0
 	try:
 		c.s.sendall(frame(1, 0, 1, b'\x82\x87\x84\x41\x01a'))
 		for _ in range(2000):
-			c.s.sendall(frame(9, 0, 1, b'\x00\x04name\x7f\x81\x06' + b'v' * 261) * 4)
-			sent += 1
+			c.s.sendall(frame(9, 0, 1, b'\x00\x04name\x7f\x86\x01' + b'v' * 261) * 4)
 	except (ConnectionError, ssl.SSLError, socket.timeout):
 		pass
 	c.wait(lambda: c.goaway is not None or c.over)

@@ -37,6 +37,15 @@ static inline unsigned fuzz_byte(struct str *s)
 	return byte;
 }
 
+/* Whether the edge would let such a target pass; what comes after it need not be asked about other bytes. */
+static inline bool fuzz_is_target(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= ' ' || s.p[i] == 0x7f || s.p[i] == '#')
+			return false;
+	return true;
+}
+
 /* A copy in a malloc of exactly its size, so that a read past its end is seen. Freed by the caller. */
 static inline char *fuzz_copy(struct str s)
 {
