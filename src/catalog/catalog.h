@@ -66,6 +66,7 @@ struct op {
 	op_handler handler;                /* NULL: answers 501 */
 	bool on_v1;                        /* also served under the v1.0 prefix */
 	size_t body_max;                   /* 0: the default */
+	const char *event;                 /* type of the event that it writes, or NULL */
 	const char *body_org_field; /* the body names the organization there, and in it one of body_roles is needed */
 	role_mask body_roles;
 };

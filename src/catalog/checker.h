@@ -18,15 +18,16 @@ struct place {
 struct checker {
 	enum schema_use use;
 	struct arena *arena;
-	struct faults *faults; /* NULL: only scores, to compare branches */
-	unsigned score, limit; /* weight of the faults so far; scoring stops at the limit */
+	struct faults *faults;       /* NULL: only scores, to compare branches */
+	unsigned score, limit;       /* weight of the faults so far; scoring stops at the limit */
 	unsigned depth, trial_depth; /* trial_depth: of the value whose branches are compared */
-	unsigned *work; /* what is left, shared with the checkers that score branches */
+	unsigned *work;              /* what is left, shared with the checkers that score branches */
 };
 
 /* A wrong value of an enumeration says "another branch" more loudly than a missing field does, and loudest when the
- * enumeration is a field of the very object whose branches are compared; whatever is wrong further inside counts little. */
-enum { WEIGHT_FAULT = 1, WEIGHT_ENUM = 4, WEIGHT_INSIDE_MAX = 8, WEIGHT_OWN_ENUM = 64 };
+ * enumeration is a field of the very object whose branches are compared; whatever is wrong further inside counts
+ * little. */
+enum { WEIGHT_FAULT = 1, WEIGHT_UNKNOWN = 2, WEIGHT_ENUM = 4, WEIGHT_INSIDE_MAX = 8, WEIGHT_OWN_ENUM = 64 };
 
 /* faults.c */
 unsigned weight_enum(const struct checker *c);
@@ -36,8 +37,8 @@ void fault_enum(struct checker *c, const struct place *at, const struct schema *
 void fault_mapping(struct checker *c, const struct place *at, const struct schema *s);
 void fault_choice(struct checker *c, const struct place *at, const struct schema *s);
 
-/* All the schemas that together describe one object: a schema, the branch that it picks, the branch's branch, and so on.
- * A later one knows better than an earlier one. */
+/* All the schemas that together describe one object: a schema, the branch that it picks, the branch's branch, and so
+ * on. A later one knows better than an earlier one. */
 #define VIEW_MAX 8
 
 struct view {

@@ -21,8 +21,7 @@ static void add_defaults(const struct schema *s, json_t *value, unsigned depth, 
 	if (!value || depth >= CHECK_DEPTH || schema_is_choice(s))
 		return;
 	if (json_is_array(value) && s->items) {
-		json_array_foreach(value, i, item)
-			add_defaults(s->items, item, depth + 1, arena);
+		json_array_foreach(value, i, item) add_defaults(s->items, item, depth + 1, arena);
 	}
 	if (!json_is_object(value) || (!s->field_count && !s->branch_count && !s->mapping_count && !s->additional))
 		return;
@@ -35,15 +34,14 @@ static void add_defaults(const struct schema *s, json_t *value, unsigned depth, 
 				add_defaults(field->schema, item, depth + 1, arena);
 			else if (!item && field->schema->default_json)
 				json_object_set_new(value, field->name,
-						    json_loads(field->schema->default_json, JSON_DECODE_ANY, NULL));
+				                    json_loads(field->schema->default_json, JSON_DECODE_ANY, NULL));
 		}
 	}
 	const struct schema *additional;
 	const char *key;
 	(void)view_is_open(&v, &additional);
-	json_object_foreach(value, key, item)
-		if (additional && !view_field(&v, str_of(key)))
-			add_defaults(additional, item, depth + 1, arena);
+	json_object_foreach(value, key, item) if (additional && !view_field(&v, str_of(key)))
+	        add_defaults(additional, item, depth + 1, arena);
 }
 
 void schema_add_defaults(const struct schema *s, json_t *value)
@@ -60,8 +58,7 @@ static void strip(const struct schema *s, json_t *value, unsigned depth, unsigne
 	if (!value || depth >= CHECK_DEPTH || branch_depth >= BRANCH_DEPTH)
 		return;
 	if (json_is_array(value) && s->items) {
-		json_array_foreach(value, i, item)
-			strip(s->items, item, depth + 1, 0);
+		json_array_foreach(value, i, item) strip(s->items, item, depth + 1, 0);
 	}
 	if (!json_is_object(value))
 		return;
@@ -73,9 +70,8 @@ static void strip(const struct schema *s, json_t *value, unsigned depth, unsigne
 	}
 	const char *key;
 	if (s->additional) {
-		json_object_foreach(value, key, item)
-			if (!schema_field(s, str_of(key)))
-				strip(s->additional, item, depth + 1, 0);
+		json_object_foreach(value, key, item) if (!schema_field(s, str_of(key)))
+		        strip(s->additional, item, depth + 1, 0);
 	}
 	json_t *picks = s->discriminator ? json_object_get(value, s->discriminator) : NULL;
 	const struct schema *branch = json_is_string(picks) ? mapping_find(s, str_of(json_string_value(picks))) : NULL;
@@ -113,15 +109,15 @@ static void normalize(const struct schema *s, json_t *value, unsigned depth, str
 		}
 	}
 	if (json_is_array(value) && s->items) {
-		json_array_foreach(value, i, item)
-			normalize(s->items, item, depth + 1, arena);
+		json_array_foreach(value, i, item) normalize(s->items, item, depth + 1, arena);
 	}
 	if (!json_is_object(value) || (!s->field_count && !s->branch_count && !s->mapping_count && !s->additional))
 		return;
 	struct view v = view_of(s, value, arena);
 	const struct schema *additional;
 	(void)view_is_open(&v, &additional);
-	json_object_foreach(value, key, item) {
+	json_object_foreach(value, key, item)
+	{
 		const struct field *field = view_field(&v, str_of(key));
 		const struct schema *of = field ? field->schema : additional;
 		if (of)

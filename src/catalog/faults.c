@@ -3,7 +3,7 @@
 #include "catalog/checker.h"
 #include "catalog/formats.h"
 
-#define KEY_SHOWN 64   /* bytes of a caller's own field name that an answer repeats */
+#define KEY_SHOWN 64    /* bytes of a caller's own field name that an answer repeats */
 #define VALUES_SHOWN 12 /* of an enumeration */
 #define PATH_MAX_BYTES 2000
 
@@ -93,8 +93,9 @@ static void values_put(struct checker *c, const struct place *at, struct values 
 {
 	if (v->left)
 		buf_printf(&v->text, " … and %zu more", v->left);
-	fault_put(c, at, arena_printf(c->arena, v->shown == 1 ? "must be %.*s" : "must be one of %.*s",
-				      STR_ARG(buf_view(&v->text))));
+	fault_put(c, at,
+	          arena_printf(c->arena, v->shown == 1 ? "must be %.*s" : "must be one of %.*s",
+	                       STR_ARG(buf_view(&v->text))));
 	buf_free(&v->text);
 }
 
@@ -155,7 +156,8 @@ static unsigned edit_distance(struct str a, struct str b, unsigned most)
 				best = last[j] + 1;
 			if (row[j - 1] + 1 < best)
 				best = row[j - 1] + 1;
-			if (i > 1 && j > 1 && x == (b.p[j - 2] | 0x20) && y == (a.p[i - 2] | 0x20) && before[j - 2] + 1 < best)
+			if (i > 1 && j > 1 && x == (b.p[j - 2] | 0x20) && y == (a.p[i - 2] | 0x20) &&
+			    before[j - 2] + 1 < best)
 				best = before[j - 2] + 1;
 			row[j] = best;
 		}
@@ -196,8 +198,9 @@ static const char *view_nearest(const struct checker *c, const struct view *v, s
 
 void fault_unknown(struct checker *c, const struct place *at, const struct view *v, struct str name)
 {
-	if (!fault_counts(c, WEIGHT_FAULT))
+	if (!fault_counts(c, WEIGHT_UNKNOWN))
 		return;
 	const char *nearest = view_nearest(c, v, name);
-	fault_put(c, at, nearest ? arena_printf(c->arena, "unknown field (did you mean %s?)", nearest) : STR("unknown field"));
+	fault_put(c, at,
+	          nearest ? arena_printf(c->arena, "unknown field (did you mean %s?)", nearest) : STR("unknown field"));
 }

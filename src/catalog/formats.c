@@ -1,6 +1,6 @@
 /* Formats by hand rather than by pattern: they run on every body, and each is a few comparisons. E-mail addresses and
- * URIs are held to what the RFCs allow in practice; quoted local parts and address literals are refused, because nothing
- * that we send to would take them. */
+ * URIs are held to what the RFCs allow in practice; quoted local parts and address literals are refused, because
+ * nothing that we send to would take them. */
 #include "catalog/formats.h"
 
 #include "base/clock.h"

@@ -6,7 +6,8 @@
 #include "catalog/common.h"
 #include "catalog/openapi_schema.h"
 
-struct export {
+struct export
+{
 	struct buf *b;
 	struct str date;
 	const char *base_url;
@@ -141,17 +142,20 @@ static const struct {
 	int status;
 	const char *name, *words;
 } errors[] = {
-	{400, "badRequest", "Something is wrong with the request; the detail names each wrong field and what would be right."},
-	{401, "unauthorized", "Credentials are missing or wrong, or their owner is no member of the organization or project."},
-	{403, "forbidden", "No role of the caller permits this, or the address is not on the access list."},
-	{404, "notFound", "The resource, or the context of a list, does not exist."},
-	{406, "notAcceptable", "The Accept header asks for a version or a media type that there is not."},
-	{409, "conflict", "An entity with a value that must be unique exists already, or the state forbids the change."},
-	{412, "preconditionFailed", "The resource has another revision than If-Match says."},
-	{415, "unsupportedMediaType", "The Content-Type of the body is not JSON."},
-	{429, "tooManyRequests", "The rate-limit bucket is empty; Retry-After says when to try again."},
-	{500, "unexpected", "The service failed; try again later."},
-	{501, "notImplemented", "This service does not have the operation yet."},
+        {400, "badRequest",
+         "Something is wrong with the request; the detail names each wrong field and what would be right."},
+        {401, "unauthorized",
+         "Credentials are missing or wrong, or their owner is no member of the organization or project."},
+        {403, "forbidden", "No role of the caller permits this, or the address is not on the access list."},
+        {404, "notFound", "The resource, or the context of a list, does not exist."},
+        {406, "notAcceptable", "The Accept header asks for a version or a media type that there is not."},
+        {409, "conflict",
+         "An entity with a value that must be unique exists already, or the state forbids the change."},
+        {412, "preconditionFailed", "The resource has another revision than If-Match says."},
+        {415, "unsupportedMediaType", "The Content-Type of the body is not JSON."},
+        {429, "tooManyRequests", "The rate-limit bucket is empty; Retry-After says when to try again."},
+        {500, "unexpected", "The service failed; try again later."},
+        {501, "notImplemented", "This service does not have the operation yet."},
 };
 
 #define ERROR_COUNT (sizeof errors / sizeof *errors)
@@ -187,7 +191,10 @@ static void write_success(struct buf *b, const struct op *op, const struct op_ve
 {
 	json_sep(b);
 	buf_printf(b, "\"%d\":{\"description\":\"%s\"", status,
-		   status == 201 ? "Created." : status == 202 ? "Accepted; the work goes on." : status == 204 ? "Done; no body." : "Done.");
+	           status == 201   ? "Created."
+	           : status == 202 ? "Accepted; the work goes on."
+	           : status == 204 ? "Done; no body."
+	                           : "Done.");
 	write_headers(b);
 	if (status != 204) {
 		json_key(b, "content");
@@ -339,17 +346,20 @@ static void write_error_responses(struct buf *b)
 static void write_components(struct export *x)
 {
 	static const char api_error[] =
-		"{\"type\":\"object\",\"description\":\"What every error answers with.\","
-		"\"required\":[\"detail\",\"error\",\"errorCode\",\"parameters\",\"reason\"],\"properties\":{"
-		"\"detail\":{\"type\":\"string\",\"description\":\"What is wrong, for people.\"},"
-		"\"error\":{\"type\":\"integer\",\"format\":\"int32\",\"description\":\"The HTTP status.\"},"
-		"\"errorCode\":{\"type\":\"string\",\"description\":\"Name of the failure.\"},"
-		"\"parameters\":{\"type\":\"array\",\"items\":{},\"description\":\"Further values; what they mean depends on errorCode.\"},"
-		"\"reason\":{\"type\":\"string\",\"description\":\"The standard text of the status.\"}}}";
+	        "{\"type\":\"object\",\"description\":\"What every error answers with.\","
+	        "\"required\":[\"detail\",\"error\",\"errorCode\",\"parameters\",\"reason\"],\"properties\":{"
+	        "\"detail\":{\"type\":\"string\",\"description\":\"What is wrong, for people.\"},"
+	        "\"error\":{\"type\":\"integer\",\"format\":\"int32\",\"description\":\"The HTTP status.\"},"
+	        "\"errorCode\":{\"type\":\"string\",\"description\":\"Name of the failure.\"},"
+	        "\"parameters\":{\"type\":\"array\",\"items\":{},\"description\":\"Further values; what they mean "
+	        "depends on errorCode.\"},"
+	        "\"reason\":{\"type\":\"string\",\"description\":\"The standard text of the status.\"}}}";
 	static const char headers[] =
-		"{\"RateLimit-Limit\":{\"description\":\"Capacity of the bucket.\",\"schema\":{\"type\":\"integer\"}},"
-		"\"RateLimit-Remaining\":{\"description\":\"Tokens left in the bucket.\",\"schema\":{\"type\":\"integer\"}},"
-		"\"X-Request-Id\":{\"description\":\"Names the request in the log.\",\"schema\":{\"type\":\"string\"}}}";
+	        "{\"RateLimit-Limit\":{\"description\":\"Capacity of the bucket.\",\"schema\":{\"type\":\"integer\"}},"
+	        "\"RateLimit-Remaining\":{\"description\":\"Tokens left in the "
+	        "bucket.\",\"schema\":{\"type\":\"integer\"}},"
+	        "\"X-Request-Id\":{\"description\":\"Names the request in the "
+	        "log.\",\"schema\":{\"type\":\"string\"}}}";
 	struct buf *b = x->b, url = {0};
 	json_key(b, "components");
 	json_open(b, '{');
@@ -409,7 +419,8 @@ void openapi_write(struct buf *b, struct str date, const char *base_url)
 	json_key(b, "info");
 	json_open(b, '{');
 	write_text(b, "title", "Steward Administration API");
-	write_text(b, "description", "Administration of organizations, projects, database clusters and all that belongs to them.");
+	write_text(b, "description",
+	           "Administration of organizations, projects, database clusters and all that belongs to them.");
 	json_key(b, "version");
 	json_str(b, date);
 	json_key(b, "license");

@@ -1,5 +1,6 @@
 /* Schemas in OpenAPI's words. A oneOf without a discriminator is exported as anyOf: that is how it is checked, and the
- * branches overlap. A mapping without a oneOf gets one, because OpenAPI wants a discriminator to choose among something. */
+ * branches overlap. A mapping without a oneOf gets one, because OpenAPI wants a discriminator to choose among
+ * something. */
 #include "catalog/openapi_schema.h"
 
 #include <math.h>
@@ -77,8 +78,10 @@ static void write_flag(struct buf *b, const struct schema *s, unsigned flag, con
 
 static void write_bounds(struct buf *b, const struct schema *s)
 {
-	static const char *const least[] = {[TYPE_STRING] = "minLength", [TYPE_ARRAY] = "minItems", [TYPE_OBJECT] = "minProperties"};
-	static const char *const most[] = {[TYPE_STRING] = "maxLength", [TYPE_ARRAY] = "maxItems", [TYPE_OBJECT] = "maxProperties"};
+	static const char *const least[] = {
+	        [TYPE_STRING] = "minLength", [TYPE_ARRAY] = "minItems", [TYPE_OBJECT] = "minProperties"};
+	static const char *const most[] = {
+	        [TYPE_STRING] = "maxLength", [TYPE_ARRAY] = "maxItems", [TYPE_OBJECT] = "maxProperties"};
 	if (s->flags & SCHEMA_HAS_MIN)
 		write_number(b, "minimum", s->min);
 	if (s->flags & SCHEMA_HAS_MAX)
@@ -171,8 +174,8 @@ static void write_branches(struct buf *b, const struct schema *s)
 static void write_whole(struct buf *b, const struct schema *s)
 {
 	static const char *const types[] = {NULL, "string", "integer", "number", "boolean", "array", "object"};
-	static const char *const formats[] = {NULL, "date-time", "date", "int32", "int64", "float", "double",
-					      "email", "uuid", "uri", "password", "binary"};
+	static const char *const formats[] = {NULL,     "date-time", "date", "int32", "int64",    "float",
+	                                      "double", "email",     "uuid", "uri",   "password", "binary"};
 	json_open(b, '{');
 	if (types[s->type]) {
 		json_key(b, "type");

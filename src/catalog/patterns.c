@@ -1,6 +1,6 @@
-/* The schemas' patterns, compiled once with PCRE2 and its JIT. They mean what JSON schema means: searched anywhere in the
- * text, Unicode characters, \d and \w in ASCII, $ only at the very end. Each search is bounded, so that a pattern which
- * backtracks badly costs its caller a refusal and not us a thread. */
+/* The schemas' patterns, compiled once with PCRE2 and its JIT. They mean what JSON schema means: searched anywhere in
+ * the text, Unicode characters, \d and \w in ASCII, $ only at the very end. Each search is bounded, so that a pattern
+ * which backtracks badly costs its caller a refusal and not us a thread. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "catalog/formats.h"
 
@@ -40,7 +40,7 @@ int patterns_setup(void)
 {
 	if (pthread_key_create(&match_key, match_free) != 0)
 		return -EAGAIN;
-	compiled = must_calloc(schema_pattern_count + 1, sizeof *compiled);
+	compiled = must_calloc(schema_pattern_count + 1, sizeof(pcre2_code *));
 	limits = pcre2_match_context_create(NULL);
 	if (!limits) {
 		patterns_teardown();
@@ -53,11 +53,12 @@ int patterns_setup(void)
 		int error;
 		PCRE2_SIZE offset;
 		compiled[i] = pcre2_compile((PCRE2_SPTR)schema_patterns[i], PCRE2_ZERO_TERMINATED,
-					    PCRE2_UTF | PCRE2_DOLLAR_ENDONLY, &error, &offset, NULL);
+		                            PCRE2_UTF | PCRE2_DOLLAR_ENDONLY, &error, &offset, NULL);
 		if (!compiled[i]) {
 			PCRE2_UCHAR text[128];
 			pcre2_get_error_message(error, text, sizeof text);
-			log_error("pattern %s does not compile: %s at %zu", schema_patterns[i], (const char *)text, offset);
+			log_error("pattern %s does not compile: %s at %zu", schema_patterns[i], (const char *)text,
+			          offset);
 			patterns_teardown();
 			return -EINVAL;
 		}
@@ -90,6 +91,7 @@ bool pattern_matches(int pattern, struct str text)
 		return false;
 	int rc = pcre2_match(compiled[pattern], subject, text.n, 0, PCRE2_NO_UTF_CHECK, match, limits);
 	if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-		rc = pcre2_match(compiled[pattern], subject, text.n, 0, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match, limits);
+		rc = pcre2_match(compiled[pattern], subject, text.n, 0, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match,
+		                 limits);
 	return rc >= 0;
 }

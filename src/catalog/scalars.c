@@ -36,10 +36,10 @@ void check_string(struct checker *c, const struct schema *s, struct str text, co
 		size_t length = utf8_length(text);
 		if (s->flags & SCHEMA_HAS_MIN_LENGTH && length < s->min_length)
 			fault_add(c, at, WEIGHT_FAULT, "must be at least %u character%s long", s->min_length,
-				  s->min_length == 1 ? "" : "s");
+			          s->min_length == 1 ? "" : "s");
 		else if (s->flags & SCHEMA_HAS_MAX_LENGTH && length > s->max_length)
 			fault_add(c, at, WEIGHT_FAULT, "must be at most %u character%s long", s->max_length,
-				  s->max_length == 1 ? "" : "s");
+			          s->max_length == 1 ? "" : "s");
 	}
 	if (s->pattern >= 0 && !pattern_matches(s->pattern, text))
 		fault_add(c, at, WEIGHT_FAULT, "must match %s", schema_patterns[s->pattern]);
@@ -88,9 +88,11 @@ void check_boolean(struct checker *c, const struct schema *s, bool value, const 
 void check_count(struct checker *c, const struct schema *s, size_t count, const char *noun, const struct place *at)
 {
 	if (s->flags & SCHEMA_HAS_MIN_LENGTH && count < s->min_length)
-		fault_add(c, at, WEIGHT_FAULT, "must have at least %u %s%s", s->min_length, noun, s->min_length == 1 ? "" : "s");
+		fault_add(c, at, WEIGHT_FAULT, "must have at least %u %s%s", s->min_length, noun,
+		          s->min_length == 1 ? "" : "s");
 	else if (s->flags & SCHEMA_HAS_MAX_LENGTH && count > s->max_length)
-		fault_add(c, at, WEIGHT_FAULT, "must have at most %u %s%s", s->max_length, noun, s->max_length == 1 ? "" : "s");
+		fault_add(c, at, WEIGHT_FAULT, "must have at most %u %s%s", s->max_length, noun,
+		          s->max_length == 1 ? "" : "s");
 }
 
 /* The text of a parameter. */
@@ -205,7 +207,8 @@ static void check_text(struct checker *c, const struct schema *s, struct str tex
 	c->depth--;
 }
 
-bool schema_check_text(const struct schema *s, struct str name, struct str text, struct arena *arena, struct faults *faults)
+bool schema_check_text(const struct schema *s, struct str name, struct str text, struct arena *arena,
+                       struct faults *faults)
 {
 	unsigned work = CHECK_WORK;
 	size_t before = faults->count;

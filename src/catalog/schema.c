@@ -66,8 +66,12 @@ bool checker_stops(const struct checker *c)
 
 struct checker checker_trial(const struct checker *c, unsigned limit)
 {
-	return (struct checker){.use = c->use, .arena = c->arena, .limit = limit, .depth = c->depth, .trial_depth = c->depth,
-				.work = c->work};
+	return (struct checker){.use = c->use,
+	                        .arena = c->arena,
+	                        .limit = limit,
+	                        .depth = c->depth,
+	                        .trial_depth = c->depth,
+	                        .work = c->work};
 }
 
 unsigned trial_limit(const struct checker *c)
@@ -138,14 +142,10 @@ static uint64_t hash_value(json_t *value)
 	case JSON_REAL:
 		real = json_real_value(value) + 0.0; /* -0.0 is equal to 0.0 */
 		return hash_mix(h, hash_bytes((const char *)&real, sizeof real));
-	case JSON_ARRAY:
-		json_array_foreach(value, i, item)
-			h = hash_mix(h, hash_value(item));
-		return h;
+	case JSON_ARRAY: json_array_foreach(value, i, item) h = hash_mix(h, hash_value(item)); return h;
 	case JSON_OBJECT: {
 		uint64_t sum = 0;
-		json_object_keylen_foreach(value, key, n, item)
-			sum += hash_mix(hash_bytes(key, n), hash_value(item));
+		json_object_keylen_foreach(value, key, n, item) sum += hash_mix(hash_bytes(key, n), hash_value(item));
 		return hash_mix(h, sum);
 	}
 	default: return h;
@@ -193,7 +193,8 @@ static void check_array(struct checker *c, const struct schema *s, json_t *array
 	if (s->flags & SCHEMA_HAS_MAX_LENGTH && count > s->max_length)
 		return;
 	if (s->items) {
-		json_array_foreach(array, i, item) {
+		json_array_foreach(array, i, item)
+		{
 			struct place here = {at, STR_NONE, i};
 			if (checker_stops(c))
 				return;
@@ -216,7 +217,8 @@ static bool known_to_branch(const struct schema *s, struct str name)
 	return false;
 }
 
-static void check_unlisted(struct checker *c, const struct view *v, struct str name, json_t *value, const struct place *at)
+static void check_unlisted(struct checker *c, const struct view *v, struct str name, json_t *value,
+                           const struct place *at)
 {
 	const struct schema *additional;
 	bool open = view_is_open(v, &additional);
@@ -253,7 +255,8 @@ void view_check(struct checker *c, const struct view *v, json_t *object, const s
 	size_t n;
 	json_t *value;
 	check_count(c, v->of[0], json_object_size(object), "field", at);
-	json_object_keylen_foreach(object, key, n, value) {
+	json_object_keylen_foreach(object, key, n, value)
+	{
 		struct str name = {key, n};
 		struct place here = {at, name, 0};
 		const struct field *f = view_field(v, name);
@@ -299,8 +302,9 @@ static void check_choice(struct checker *c, const struct schema *s, json_t *valu
 static void check_type(struct checker *c, const struct schema *s, json_t *value, const struct place *at)
 {
 	static const char *const rules[] = {
-		[TYPE_STRING] = "must be a string", [TYPE_INTEGER] = "must be an integer", [TYPE_NUMBER] = "must be a number",
-		[TYPE_BOOLEAN] = "must be true or false", [TYPE_ARRAY] = "must be an array", [TYPE_OBJECT] = "must be an object",
+	        [TYPE_STRING] = "must be a string", [TYPE_INTEGER] = "must be an integer",
+	        [TYPE_NUMBER] = "must be a number", [TYPE_BOOLEAN] = "must be true or false",
+	        [TYPE_ARRAY] = "must be an array",  [TYPE_OBJECT] = "must be an object",
 	};
 	unsigned type = s->type == TYPE_ANY && has_parts(s) ? TYPE_OBJECT : s->type;
 
@@ -350,7 +354,8 @@ void check_value(struct checker *c, const struct schema *s, json_t *value, const
 	c->depth--;
 }
 
-void schema_check(const struct schema *s, json_t *value, enum schema_use use, struct arena *arena, struct faults *faults)
+void schema_check(const struct schema *s, json_t *value, enum schema_use use, struct arena *arena,
+                  struct faults *faults)
 {
 	unsigned work = CHECK_WORK;
 	size_t before = faults->count;

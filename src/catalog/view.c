@@ -1,5 +1,5 @@
-/* Which schemas describe an object: the branch of a oneOf or anyOf, picked by the discriminator's value, by its default,
- * or, where there is neither, by trying: the branch with the least faults is what the caller meant. */
+/* Which schemas describe an object: the branch of a oneOf or anyOf, picked by the discriminator's value, by its
+ * default, or, where there is neither, by trying: the branch with the least faults is what the caller meant. */
 #include "catalog/checker.h"
 
 static bool view_has(const struct view *v, const struct schema *s)
@@ -33,7 +33,8 @@ bool view_is_open(const struct view *v, const struct schema **ret_additional)
 		if (v->of[i]->additional)
 			*ret_additional = v->of[i]->additional;
 		/* A branch without fields adds none; only alone does it mean "anything". */
-		open = open || v->of[i]->additional || v->of[i]->flags & SCHEMA_OPEN || (v->count == 1 && is_open(v->of[i]));
+		open = open || v->of[i]->additional || v->of[i]->flags & SCHEMA_OPEN ||
+		       (v->count == 1 && is_open(v->of[i]));
 	}
 	return open;
 }
@@ -56,7 +57,7 @@ static const struct schema *mapping_default(const struct schema *s, const struct
 
 /* The score of an object if that branch were meant. */
 static unsigned branch_score(struct checker *c, const struct view *v, const struct schema *branch, json_t *object,
-			     const struct place *at, unsigned limit)
+                             const struct place *at, unsigned limit)
 {
 	struct checker trial = checker_trial(c, limit);
 	struct view whole = *v;
@@ -68,14 +69,10 @@ static unsigned branch_score(struct checker *c, const struct view *v, const stru
 }
 
 static void resolve_by_trial(struct checker *c, const struct branch *list, unsigned count, bool alone, json_t *object,
-			     const struct place *at, struct view *v)
+                             const struct place *at, struct view *v)
 {
 	unsigned best = trial_limit(c);
-	const struct schema *chosen = NULL;
-	if (alone)
-		best = branch_score(c, v, NULL, object, at, best);
-	else
-		chosen = list[0].schema;
+	const struct schema *chosen = list[0].schema;
 	for (unsigned i = 0; i < count && best > 0 && *c->work > 0; i++) {
 		if (i > 0 && list[i].schema == list[i - 1].schema)
 			continue;
@@ -84,6 +81,11 @@ static void resolve_by_trial(struct checker *c, const struct branch *list, unsig
 			best = score;
 			chosen = list[i].schema;
 		}
+	}
+	unsigned without = alone && best > 0 ? branch_score(c, v, NULL, object, at, best) : best;
+	if (without < best) {
+		best = without;
+		chosen = NULL;
 	}
 	if (c->faults && best > 0) {
 		/* Again, this time in words. */
@@ -98,7 +100,7 @@ static void resolve_by_trial(struct checker *c, const struct branch *list, unsig
 }
 
 static void resolve_by_value(struct checker *c, const struct schema *s, json_t *object, const struct place *at,
-			     struct view *v)
+                             struct view *v)
 {
 	struct str name = str_of(s->discriminator);
 	json_t *value = json_object_getn(object, name.p, name.n);

@@ -23,8 +23,8 @@ static struct str without_space(struct str s)
 /* Whether the body has nothing to say: no bytes, or an object without fields. */
 static bool says_nothing(struct str body)
 {
-	return body.n == 0 ||
-	       (body.n >= 2 && body.p[0] == '{' && body.p[body.n - 1] == '}' && without_space((struct str){body.p + 1, body.n - 2}).n == 0);
+	return body.n == 0 || (body.n >= 2 && body.p[0] == '{' && body.p[body.n - 1] == '}' &&
+	                       without_space((struct str){body.p + 1, body.n - 2}).n == 0);
 }
 
 static bool is_date(struct str s)
@@ -43,8 +43,8 @@ static bool media_type_fits(struct str value)
 	str_cut(value, ';', &type, &parameters);
 	type = str_trim(type);
 	bool versioned = type.n == prefix.n + 10 + suffix.n && str_ieq((struct str){type.p, prefix.n}, prefix) &&
-			 is_date((struct str){type.p + prefix.n, 10}) &&
-			 str_ieq((struct str){type.p + prefix.n + 10, suffix.n}, suffix);
+	                 is_date((struct str){type.p + prefix.n, 10}) &&
+	                 str_ieq((struct str){type.p + prefix.n + 10, suffix.n}, suffix);
 	if (!versioned && !str_ieq(type, STR("application/json")))
 		return false;
 	while (parameters.n) {
@@ -94,7 +94,8 @@ static int body_parse(struct call *c, struct str text, json_t **ret_body)
 {
 	json_error_t error;
 	if (too_deep(text))
-		return call_fail(c, 400, "INVALID_JSON", "The body must not be nested more than %d levels deep.", BODY_DEPTH);
+		return call_fail(c, 400, "INVALID_JSON", "The body must not be nested more than %d levels deep.",
+		                 BODY_DEPTH);
 	json_t *body = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 	if (!body) {
 		/* The parser cuts its message where its buffer ends, which may be within a character. */
@@ -102,7 +103,7 @@ static int body_parse(struct call *c, struct str text, json_t **ret_body)
 		while (words.n && !utf8_is_valid(words))
 			words.n--;
 		return call_fail(c, 400, "INVALID_JSON", "The body must be JSON: line %d, column %d: %.*s.", error.line,
-				 error.column, STR_ARG(words));
+		                 error.column, STR_ARG(words));
 	}
 	arena_defer(c->arena, body_free, body);
 	*ret_body = body;
@@ -125,14 +126,14 @@ int gate_body(struct call *c)
 		if (!c->op->request_required)
 			return 0;
 		faults_add(&faults, c->arena, STR_NONE, "is required: send a JSON %s",
-			   schema->type == TYPE_ARRAY ? "array" : "object");
+		           schema->type == TYPE_ARRAY ? "array" : "object");
 		return call_fail_faults(c, &faults);
 	}
 	if (request_header_count(c->request, "content-type") != 1 ||
 	    !media_type_fits(request_header(c->request, "content-type")))
 		return call_fail(c, 415, "UNSUPPORTED_MEDIA_TYPE",
-				 "The body's Content-Type must be application/json or application/vnd.svc.%s+json.",
-				 c->version->date);
+		                 "The body's Content-Type must be application/json or application/vnd.svc.%s+json.",
+		                 c->version->date);
 	int result = body_parse(c, text, &body);
 	if (result < 0)
 		return result;

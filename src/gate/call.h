@@ -17,6 +17,20 @@ struct query_value {
 	struct str text; /* percent-decoded; a repeated parameter is joined with commas */
 };
 
+#define EVENT_FIELDS_MAX 8
+
+/* What the call's event says beyond the row's type and the caller: gate/audit.h. */
+struct call_event {
+	const char *type;
+	bool type_chosen;
+	struct str org_id, group_id;
+	struct {
+		const char *name;
+		struct str value;
+	} fields[EVENT_FIELDS_MAX];
+	size_t field_count;
+};
+
 struct call {
 	struct service *service;
 	struct request *request;
@@ -41,6 +55,7 @@ struct call {
 	json_t *body; /* checked; NULL when none. Freed with the arena */
 
 	struct tx *tx; /* reads on the loop; a write's transaction in a write */
+	struct call_event event;
 
 	/* The answer. */
 	int status;

@@ -28,12 +28,16 @@ struct key_slot {
 
 struct key_cache {
 	unsigned turn;
+	EVP_MD_CTX *hashes[ALGORITHMS]; /* used again and again: making one costs more than the hash */
 	struct key_slot slots[SLOTS];
 };
 
 struct key_cache *key_cache_new(void)
 {
-	return must_calloc(1, sizeof(struct key_cache));
+	struct key_cache *k = must_calloc(1, sizeof *k);
+	for (size_t i = 0; i < ALGORITHMS; i++)
+		k->hashes[i] = EVP_MD_CTX_new();
+	return k;
 }
 
 void key_cache_free(struct key_cache *k)
@@ -42,6 +46,8 @@ void key_cache_free(struct key_cache *k)
 		return;
 	for (size_t i = 0; i < SLOTS; i++)
 		principal_unref(k->slots[i].caller);
+	for (size_t i = 0; i < ALGORITHMS; i++)
+		EVP_MD_CTX_free(k->hashes[i]);
 	OPENSSL_cleanse(k, sizeof *k);
 	free(k);
 }
@@ -180,17 +186,15 @@ static void algorithms_fetch(void)
 }
 
 /* Hexadecimal hash of the parts with colons between them. False where the algorithm is not to be had. */
-static bool hash_parts(int algorithm, const struct str *parts, size_t count, char ret_hex[HEX_MAX])
+static bool hash_parts(EVP_MD_CTX *ctx, int algorithm, const struct str *parts, size_t count, char ret_hex[HEX_MAX])
 {
 	unsigned char raw[EVP_MAX_MD_SIZE];
 	unsigned n = 0;
 	pthread_once(&algorithms_once, algorithms_fetch);
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	bool ok = ctx && algorithms[algorithm] && EVP_DigestInit_ex2(ctx, algorithms[algorithm], NULL);
 	for (size_t i = 0; ok && i < count; i++)
 		ok = (i == 0 || EVP_DigestUpdate(ctx, ":", 1)) && EVP_DigestUpdate(ctx, parts[i].p, parts[i].n);
 	ok = ok && EVP_DigestFinal_ex(ctx, raw, &n) && n * 2 < HEX_MAX;
-	EVP_MD_CTX_free(ctx);
 	if (ok)
 		hex_encode(raw, n, ret_hex);
 	return ok;
@@ -199,18 +203,21 @@ static bool hash_parts(int algorithm, const struct str *parts, size_t count, cha
 void digest_ha1(bool sha256, struct str username, struct str password, char ret_hex[65])
 {
 	const struct str parts[] = {username, STR(DIGEST_REALM), password};
-	if (!hash_parts(sha256 ? ALGORITHM_SHA256 : ALGORITHM_MD5, parts, 3, ret_hex))
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	if (!hash_parts(ctx, sha256 ? ALGORITHM_SHA256 : ALGORITHM_MD5, parts, 3, ret_hex))
 		ret_hex[0] = '\0'; /* matches no response */
+	EVP_MD_CTX_free(ctx);
 }
 
-static bool response_is_right(const struct digest_header *d, struct str method, int algorithm, const char *ha1)
+static bool response_is_right(EVP_MD_CTX *ctx, int algorithm, const struct digest_header *d, struct str method,
+                              const char *ha1)
 {
 	char ha2[HEX_MAX], expected[HEX_MAX], given[HEX_MAX];
 	const struct str second[] = {method, d->uri};
-	if (!hash_parts(algorithm, second, 2, ha2))
+	if (!hash_parts(ctx, algorithm, second, 2, ha2))
 		return false;
 	const struct str all[] = {str_of(ha1), d->nonce, d->nc, d->cnonce, d->qop, str_of(ha2)};
-	if (!hash_parts(algorithm, all, 6, expected) || d->response.n >= sizeof given)
+	if (!hash_parts(ctx, algorithm, all, 6, expected) || d->response.n >= sizeof given)
 		return false;
 	for (size_t i = 0; i < d->response.n; i++) {
 		char c = d->response.p[i];
@@ -342,8 +349,9 @@ int digest_caller(struct call *c, struct str header_value, struct principal **re
 	if (r < 0 && r != -ENOENT)
 		return r;
 	int algorithm = sha256 ? ALGORITHM_SHA256 : ALGORITHM_MD5;
-	bool right =
-	        response_is_right(&d, c->request->method, algorithm, key ? key->ha1[algorithm] : nobody[algorithm]);
+	EVP_MD_CTX *ctx = token_cache_keys(call_loop(c)->tokens)->hashes[algorithm];
+	const char *ha1 = key ? key->ha1[algorithm] : nobody[algorithm];
+	bool right = response_is_right(ctx, algorithm, &d, c->request->method, ha1);
 	if (!right || !key)
 		return -EACCES;
 	if (!nonce_use(c->service->nonces, d.nonce, count))

@@ -3,6 +3,7 @@
 #include "gate/dispatch.h"
 
 #include "base/log.h"
+#include "gate/audit.h"
 #include "gate/gate.h"
 #include "gate/query.h"
 #include "gate/service.h"
@@ -46,6 +47,7 @@ static void forget_answer(struct call *c)
 	c->etag = 0;
 	c->location = STR_NONE;
 	c->is_list = false;
+	c->event = (struct call_event){0};
 }
 
 /* A handler that wrote no status succeeded with the row's. */
@@ -71,6 +73,8 @@ static int run_write(struct tx *tx, void *ctx)
 	if (result == 0) {
 		size_t headers_before = c->extra_header_count;
 		result = settle(c, c->op->handler(c));
+		if (result >= 0)
+			result = audit_write(c);
 		if (result >= 0 && p->idempotency)
 			result = idempotency_keep(c, p->idempotency);
 		if (result < 0)

@@ -1,5 +1,5 @@
-/* Path, query and header parameters against their schemas. A path that cannot name anything is a 404, like a name that is
- * not taken; what is wrong in the query and the headers is a 400 that names all of it at once. */
+/* Path, query and header parameters against their schemas. A path that cannot name anything is a 404, like a name that
+ * is not taken; what is wrong in the query and the headers is a 400 that names all of it at once. */
 #include "base/buf.h"
 #include "catalog/common.h"
 #include "catalog/formats.h"
@@ -16,8 +16,9 @@ static bool fits_encoded(const struct param *p, struct str text, struct arena *a
 	size_t n = 0;
 	for (size_t i = 0; i < text.n; i++) {
 		if (text.p[i] == '/') {
-			memcpy(out + n, "%2F", 3);
-			n += 3;
+			out[n++] = '%';
+			out[n++] = '2';
+			out[n++] = 'F';
 		} else {
 			out[n++] = text.p[i];
 		}
@@ -118,7 +119,8 @@ static void query_read(struct call *c, struct given *given, struct faults *fault
 			struct str shown = utf8_is_valid(raw_name) ? utf8_prefix(raw_name, NAME_SHOWN) : STR("query");
 			faults_add(faults, c->arena, shown, "must be named in percent-encoded UTF-8");
 		} else if (!query_decode(raw_value, c->arena, &value)) {
-			faults_add(faults, c->arena, utf8_prefix(name, NAME_SHOWN), "must be percent-encoded UTF-8 text");
+			faults_add(faults, c->arena, utf8_prefix(name, NAME_SHOWN),
+			           "must be percent-encoded UTF-8 text");
 		} else {
 			query_take(c, name, value, given, faults);
 		}
@@ -156,7 +158,8 @@ static void headers_check(struct call *c, struct faults *faults)
 		if (count > 1)
 			faults_add(faults, c->arena, str_of(p->name), "must be given only once");
 		else if (count == 1)
-			(void)schema_check_text(p->schema, str_of(p->name), str_trim(request_header(c->request, name)), c->arena, faults);
+			(void)schema_check_text(p->schema, str_of(p->name), str_trim(request_header(c->request, name)),
+			                        c->arena, faults);
 		else if (p->required)
 			faults_add(faults, c->arena, str_of(p->name), "is required");
 	}
@@ -165,7 +168,8 @@ static void headers_check(struct call *c, struct faults *faults)
 static int64_t number_of(const struct given *given, enum common which, int64_t otherwise)
 {
 	uint64_t value;
-	return given->has_common[which] && str_to_u64(given->common[which], INT32_MAX, &value) ? (int64_t)value : otherwise;
+	return given->has_common[which] && str_to_u64(given->common[which], INT32_MAX, &value) ? (int64_t)value
+	                                                                                       : otherwise;
 }
 
 static bool is_true(const struct given *given, enum common which, bool otherwise)

@@ -10,8 +10,8 @@
 /* The next name and value, still encoded; empty pieces are skipped. False at the end. */
 bool query_next(struct str *rest, struct str *ret_name, struct str *ret_value);
 
-/* Undoes %xx and '+'. False when a %xx is broken, or the result is not UTF-8 or holds a NUL. Borrows the bytes when there
- * is nothing to undo. */
+/* Undoes %xx and '+'. False when a %xx is broken, or the result is not UTF-8 or holds a NUL. Borrows the bytes when
+ * there is nothing to undo. */
 must_check bool query_decode(struct str encoded, struct arena *a, struct str *ret_text);
 
 /* Whether envelope=true and pretty=true are asked for, before any gate has run: errors are wrapped too. Lenient. */

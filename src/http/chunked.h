@@ -15,8 +15,8 @@ struct chunked {
 
 void chunked_free(struct chunked *d);
 
-/* Appends what it decodes to `body`. 1: the body has ended; 0: more is needed; -EBADMSG: malformed; -EFBIG: past `limit`.
- * *ret_used says how many bytes of the input belong to the body. */
+/* Appends what it decodes to `body`. 1: the body has ended; 0: more is needed; -EBADMSG: malformed; -EFBIG: past
+ * `limit`. *ret_used says how many bytes of the input belong to the body. */
 int chunked_decode(struct chunked *d, struct str in, size_t limit, struct buf *body, size_t *ret_used);
 
 #endif

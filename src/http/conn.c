@@ -1,6 +1,6 @@
 /* The connection without its socket: buffers, back-pressure, deadlines, and the choice between the two protocols. Input
- * is parsed where the caller has it and copied only when it is incomplete; output is one buffer, so that an answer leaves
- * in one TLS record. Idle connections hold no buffers: these are lent by the loop's environment. */
+ * is parsed where the caller has it and copied only when it is incomplete; output is one buffer, so that an answer
+ * leaves in one TLS record. Idle connections hold no buffers: these are lent by the loop's environment. */
 #include "http/exchange.h"
 
 #include "base/clock.h"
@@ -51,9 +51,9 @@ struct str env_date(struct conn_env *env)
 	if (second != env->date_second) {
 		char t[CLOCK_TEXT]; /* 2026-11-15T00:39:40Z */
 		clock_format(second * 1000, t);
-		int month = (t[5] - '0') * 10 + t[6] - '0';
-		snprintf(env->date, sizeof env->date, "%.3s, %.2s %.3s %.4s %.8s GMT", days + (second / 86400 + 4) % 7 * 3,
-			 t + 8, months + (month - 1) * 3, t, t + 11);
+		size_t month = (size_t)((t[5] - '0') * 10 + t[6] - '0');
+		snprintf(env->date, sizeof env->date, "%.3s, %.2s %.3s %.4s %.8s GMT",
+		         days + (second / 86400 + 4) % 7 * 3, t + 8, months + (month - 1) * 3, t, t + 11);
 		env->date_second = second;
 	}
 	return (struct str){env->date, DATE_LEN};

@@ -1,5 +1,5 @@
-/* A connection without its socket: bytes in, bytes out. The loop drives it with a TLS socket under it; tests and fuzzers
- * drive it with nothing under it.
+/* A connection without its socket: bytes in, bytes out. The loop drives it with a TLS socket under it; tests and
+ *fuzzers drive it with nothing under it.
  *
  *	struct conn_env *env = conn_env_new(&app, &options, 0);
  *	struct conn *c = conn_new(env, CONN_HTTP1, &peer, clock_mono_us());
@@ -16,9 +16,9 @@
 #include "base/buf.h"
 
 /* Output that waits for the peer: above it nothing more is produced or read. */
-#define CONN_OUT_MAX (256u * 1024)
+#define CONN_OUT_MAX ((size_t)256 * 1024)
 /* Input that waits for the answer to what came before it. */
-#define CONN_IN_MAX (64u * 1024)
+#define CONN_IN_MAX ((size_t)64 * 1024)
 
 enum conn_protocol { CONN_HTTP1, CONN_HTTP2 };
 
@@ -33,8 +33,8 @@ struct conn_env {
 	struct http_options limits; /* defaults filled in */
 	unsigned loop;
 	bool draining;
-	int64_t now_us; /* of this turn of the loop */
-	size_t live;    /* exchanges that exist */
+	int64_t now_us;          /* of this turn of the loop */
+	size_t live;             /* exchanges that exist */
 	struct http_stats stats; /* written by this loop only, relaxed */
 	/* The connection has output, or wants input again, outside conn_input(). NULL: nobody to tell. */
 	void (*wake)(struct conn *c);
@@ -52,7 +52,7 @@ struct conn_env {
 #define DATE_LEN 29
 
 /* The loop's own counters: one writer, so no atomic addition. */
-#define ENV_COUNT(env, field, by)                                                                                      \
+#define ENV_COUNT(env, field, by) \
 	__atomic_store_n(&(env)->stats.field, (env)->stats.field + (uint64_t)(by), __ATOMIC_RELAXED)
 
 struct conn_env *conn_env_new(const struct http_app *app, const struct http_options *options, unsigned loop);

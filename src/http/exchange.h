@@ -21,16 +21,16 @@ struct post {
 struct exchange {
 	struct request r;
 	struct conn_env *env;
-	struct conn *conn; /* NULL: the client has gone */
+	struct conn *conn;            /* NULL: the client has gone */
 	struct exchange *prev, *next; /* of the same connection */
-	atomic_uint refs; /* its own life and each post under way */
+	atomic_uint refs;             /* its own life and each post under way */
 	struct post answer_post, ready_post;
 	atomic_bool ready_posted;
-	struct buf body;         /* as it arrives, when it does not arrive at once */
+	struct buf body; /* as it arrives, when it does not arrive at once */
 	struct chunked chunked;
 	size_t body_limit;
 	uint64_t body_expected;
-	int64_t deadline_us;     /* of the body, then of the reader's next step */
+	int64_t deadline_us; /* of the body, then of the reader's next step */
 	size_t body_sent, bytes_sent, dropped;
 	size_t header_bytes, header_cap;
 	int32_t stream_id;
@@ -49,9 +49,9 @@ struct conn {
 	void *owner;
 	enum conn_protocol protocol;
 	struct ip peer;
-	bool busy;    /* inside one of our own functions: answers are picked up on the way out */
+	bool busy; /* inside one of our own functions: answers are picked up on the way out */
 	bool closing, broken, input_ended;
-	struct str cur;  /* input not yet consumed: in `in` or in the caller's bytes */
+	struct str cur; /* input not yet consumed: in `in` or in the caller's bytes */
 	struct buf in, out;
 	size_t out_at;
 	int64_t send_deadline_us; /* the peer must take some of the output by then */

@@ -1,7 +1,7 @@
-/* HTTP/1.1 and 1.0. A header block is searched for its end, copied into the request's arena, scanned strictly, then taken
- * apart by llhttp; scan and parser must agree on how the request ends. One request at a time: the next is not looked at
- * before the previous one is answered, which keeps the answers in order. After a refusal nothing more is read, since
- * nobody knows where the next request would start. */
+/* HTTP/1.1 and 1.0. A header block is searched for its end, copied into the request's arena, scanned strictly, then
+ * taken apart by llhttp; scan and parser must agree on how the request ends. One request at a time: the next is not
+ * looked at before the previous one is answered, which keeps the answers in order. After a refusal nothing more is
+ * read, since nobody knows where the next request would start. */
 #include "http/exchange.h"
 
 #include "base/problem.h"
@@ -64,10 +64,10 @@ static int on_value_complete(llhttp_t *p)
 }
 
 static const llhttp_settings_t parse_settings = {
-	.on_url = on_url,
-	.on_header_field = on_field,
-	.on_header_value = on_value,
-	.on_header_value_complete = on_value_complete,
+        .on_url = on_url,
+        .on_header_field = on_field,
+        .on_header_value = on_value,
+        .on_header_value_complete = on_value_complete,
 };
 
 /* False when llhttp refuses the block or reads it in another way than the scan did. */
@@ -111,9 +111,9 @@ static void answer_finished(struct conn *c, struct exchange *ex)
 	c->deadline_us = conn_after(c, c->env->limits.idle_seconds);
 }
 
-#define CONSTANT_HEADERS                                                                                               \
-	"\r\nStrict-Transport-Security: max-age=31536000\r\n"                                                          \
-	"X-Content-Type-Options: nosniff\r\n"                                                                          \
+#define CONSTANT_HEADERS                                      \
+	"\r\nStrict-Transport-Security: max-age=31536000\r\n" \
+	"X-Content-Type-Options: nosniff\r\n"                 \
 	"Referrer-Policy: no-referrer\r\n"
 
 static char *put(char *to, const char *from, size_t n)

@@ -1,6 +1,6 @@
 /* HTTP/2 on nghttp2, which does frames, HPACK, flow control and the rules of HTTP messages. What is ours: requests and
- * answers, limits on headers and bodies, deadlines, and the guards against floods (resets, pings, settings, streams that
- * are opened faster than they are answered), each of which ends in GOAWAY with ENHANCE_YOUR_CALM. */
+ * answers, limits on headers and bodies, deadlines, and the guards against floods (resets, pings, settings, streams
+ * that are opened faster than they are answered), each of which ends in GOAWAY with ENHANCE_YOUR_CALM. */
 #include "http/exchange.h"
 
 #include <errno.h>
@@ -94,7 +94,7 @@ static void header_add(struct exchange *ex, struct str name, struct str value)
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
-		     const uint8_t *value, size_t value_n, uint8_t flags, void *user)
+                     const uint8_t *value, size_t value_n, uint8_t flags, void *user)
 {
 	struct conn *c = user;
 	struct exchange *ex = exchange_at(session, frame->hd.stream_id);
@@ -118,7 +118,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 }
 
 static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
-			     const uint8_t *value, size_t value_n, uint8_t flags, void *user)
+                             const uint8_t *value, size_t value_n, uint8_t flags, void *user)
 {
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
@@ -224,7 +224,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 	}
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t n, void *user)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t n,
+                   void *user)
 {
 	struct conn *c = user;
 	struct exchange *ex = exchange_at(session, stream_id);
@@ -284,7 +285,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 }
 
 static ssize_t body_read(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t n, uint32_t *flags,
-			 nghttp2_data_source *source, void *user)
+                         nghttp2_data_source *source, void *user)
 {
 	struct conn *c = user;
 	struct exchange *ex = source->ptr;
@@ -315,12 +316,15 @@ static ssize_t body_read(nghttp2_session *session, int32_t stream_id, uint8_t *t
 
 #define NV_STATIC (NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)
 #define BYTES(z) ((uint8_t *)(uintptr_t)(z))
-#define NV_CONST(name, value) {BYTES(name), BYTES(value), sizeof(name) - 1, sizeof(value) - 1, NV_STATIC}
+#define NV_CONST(name, value)                                                             \
+	{                                                                                 \
+		BYTES(name), BYTES(value), sizeof(name) - 1, sizeof(value) - 1, NV_STATIC \
+	}
 
 static const nghttp2_nv constant_headers[] = {
-	NV_CONST("strict-transport-security", "max-age=31536000"),
-	NV_CONST("x-content-type-options", "nosniff"),
-	NV_CONST("referrer-policy", "no-referrer"),
+        NV_CONST("strict-transport-security", "max-age=31536000"),
+        NV_CONST("x-content-type-options", "nosniff"),
+        NV_CONST("referrer-policy", "no-referrer"),
 };
 
 #define NV_CONSTANTS (sizeof constant_headers / sizeof *constant_headers)
@@ -359,7 +363,7 @@ static size_t headers_build(struct exchange *ex, char status[3], char length[24]
 	n += NV_CONSTANTS;
 	/* Different each time: in the dynamic table it would only push out the others. */
 	nv[n++] = nv_of(STR("x-request-id"), (struct str){ex->r.id, sizeof ex->r.id - 1},
-			NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_INDEX);
+	                NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_INDEX);
 	for (size_t i = 0; i < p->header_count; i++) {
 		nv[n++] = nv_of(p->headers[i].name, value_clean(ex, p->headers[i].value), NGHTTP2_NV_FLAG_NONE);
 		cache_control |= p->headers[i].name.n == 13 && str_ieq(p->headers[i].name, STR("cache-control"));
@@ -369,7 +373,8 @@ static size_t headers_build(struct exchange *ex, char status[3], char length[24]
 		nv[n++] = nv_of(STR("cache-control"), STR("no-store"), NV_STATIC);
 	if (!p->stream.read && !status_is_bare(p->status)) {
 		int digits = snprintf(length, 24, "%zu", p->body.n);
-		nv[n++] = nv_of(STR("content-length"), (struct str){length, (size_t)digits}, NGHTTP2_NV_FLAG_NO_COPY_NAME);
+		nv[n++] = nv_of(STR("content-length"), (struct str){length, (size_t)digits},
+		                NGHTTP2_NV_FLAG_NO_COPY_NAME);
 	}
 	return n;
 }
@@ -388,7 +393,8 @@ void h2_answer(struct exchange *ex)
 	nghttp2_data_provider provider = {.source.ptr = ex, .read_callback = body_read};
 	ex->deadline_us = conn_after(ex->conn, ex->env->limits.send_seconds);
 	if (nghttp2_submit_response(ex->conn->h2->session, ex->stream_id, nv, n, bodiless ? NULL : &provider) != 0)
-		nghttp2_submit_rst_stream(ex->conn->h2->session, NGHTTP2_FLAG_NONE, ex->stream_id, NGHTTP2_INTERNAL_ERROR);
+		nghttp2_submit_rst_stream(ex->conn->h2->session, NGHTTP2_FLAG_NONE, ex->stream_id,
+		                          NGHTTP2_INTERNAL_ERROR);
 }
 
 void h2_stream_ready(struct exchange *ex)
@@ -428,14 +434,15 @@ void h2_start(struct conn *c)
 {
 	const struct http_options *o = &c->env->limits;
 	nghttp2_settings_entry settings[] = {
-		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, o->streams_max},
-		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)o->header_max},
-		{NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+	        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, o->streams_max},
+	        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)o->header_max},
+	        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
 	};
 	c->h2 = must_calloc(1, sizeof *c->h2);
 	c->h2->window_us = c->env->now_us;
 	if (nghttp2_session_server_new2(&c->h2->session, callbacks, c, options) != 0 ||
-	    nghttp2_submit_settings(c->h2->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) != 0) {
+	    nghttp2_submit_settings(c->h2->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) !=
+	            0) {
 		c->broken = true;
 		return;
 	}
@@ -479,8 +486,8 @@ void h2_run(struct conn *c)
 	if (n < 0) {
 		/* Not HTTP/2, or a flood that nghttp2 saw: the rest of the output is sent, then the end. */
 		ENV_COUNT(c->env, protocol_errors, 1);
-		nghttp2_session_terminate_session(c->h2->session,
-						  n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
+		nghttp2_session_terminate_session(c->h2->session, n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM
+		                                                                           : NGHTTP2_PROTOCOL_ERROR);
 	}
 	h2_pump(c);
 	if (n < 0)
@@ -534,6 +541,7 @@ void h2_tick(struct conn *c)
 void h2_drain(struct conn *c)
 {
 	nghttp2_session *s = c->h2->session;
-	nghttp2_submit_goaway(s, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(s), NGHTTP2_NO_ERROR, NULL, 0);
+	nghttp2_submit_goaway(s, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(s), NGHTTP2_NO_ERROR, NULL,
+	                      0);
 	h2_pump(c);
 }

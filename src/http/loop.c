@@ -22,7 +22,8 @@ void loop_post(struct loop *l, struct post *p)
 	struct post *head = atomic_load_explicit(&l->mailbox, memory_order_relaxed);
 	do
 		p->next = head;
-	while (!atomic_compare_exchange_weak_explicit(&l->mailbox, &head, p, memory_order_acq_rel, memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(&l->mailbox, &head, p, memory_order_acq_rel,
+	                                              memory_order_relaxed));
 	if (!head) {
 		uint64_t one = 1;
 		ssize_t ignored = write(l->wakeup, &one, sizeof one);

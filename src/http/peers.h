@@ -1,4 +1,5 @@
-/* How many connections there are, in all and per address. Shared by the loops, touched only when one opens or closes. */
+/* How many connections there are, in all and per address. Shared by the loops, touched only when one opens or closes.
+ */
 #ifndef STEWARD_HTTP_PEERS_H
 #define STEWARD_HTTP_PEERS_H
 

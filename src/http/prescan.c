@@ -1,6 +1,6 @@
-/* The strict reading of an HTTP/1 header block. It decides on framing (Content-Length, chunked) and on whether the block
- * may be read at all; the fields themselves are then taken apart by llhttp, and both must agree. Written as one pass over
- * a table of character classes, since every request goes through it. */
+/* The strict reading of an HTTP/1 header block. It decides on framing (Content-Length, chunked) and on whether the
+ * block may be read at all; the fields themselves are then taken apart by llhttp, and both must agree. Written as one
+ * pass over a table of character classes, since every request goes through it. */
 #include "http/prescan.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static void malformed(struct prescan *s, const char *detail)
 static void scan_version(struct prescan *s, struct str v)
 {
 	bool shaped = v.n == 8 && !memcmp(v.p, "HTTP/", 5) && v.p[5] >= '0' && v.p[5] <= '9' && v.p[6] == '.' &&
-		      v.p[7] >= '0' && v.p[7] <= '9';
+	              v.p[7] >= '0' && v.p[7] <= '9';
 	if (!shaped)
 		malformed(s, "request line: must be METHOD SP TARGET SP HTTP/1.1.");
 	else if (v.p[5] != '1' || v.p[7] > '1')
@@ -108,9 +108,8 @@ static void scan_target(struct prescan *s)
 		malformed(s, "request target: must be printable ASCII without '#'.");
 	else if (!prescan_method_known(s->method))
 		refuse(s, 501, "METHOD_NOT_IMPLEMENTED", "method: is not known here.");
-	else if (t.n == 0 ||
-		 (t.p[0] != '/' && !(t.n > 8 && !strncasecmp(t.p, "https://", 8)) &&
-		  !(str_is(t, "*") && str_is(s->method, "OPTIONS"))))
+	else if (t.n == 0 || (t.p[0] != '/' && !(t.n > 8 && !strncasecmp(t.p, "https://", 8)) &&
+	                      !(str_is(t, "*") && str_is(s->method, "OPTIONS"))))
 		malformed(s, "request target: must be a path that starts with '/'.");
 }
 

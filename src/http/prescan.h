@@ -19,8 +19,8 @@ struct prescan {
 	bool has_length, chunked, has_host, keep_alive, expect_continue;
 };
 
-/* Where the block that starts at p ends (its length, with the empty line), 0 when it is not complete, -EBADMSG at a line
- * that ends without CR. `from` bytes have been searched before. */
+/* Where the block that starts at p ends (its length, with the empty line), 0 when it is not complete, -EBADMSG at a
+ * line that ends without CR. `from` bytes have been searched before. */
 ssize_t prescan_end(const char *p, size_t n, size_t from);
 
 /* `block` is the request line, the fields and the empty line. */

@@ -53,7 +53,7 @@ static int address_resolve(const char *listen_on, struct addrinfo **ret_list)
 
 static int port_of(int fd)
 {
-	struct sockaddr_storage ss;
+	struct sockaddr_storage ss = {0};
 	socklen_t n = sizeof ss;
 	if (getsockname(fd, (struct sockaddr *)&ss, &n) < 0)
 		return -1;

@@ -278,7 +278,7 @@ static void sock_handshake(struct sock *s)
 static bool looks_like_http(const char *p, size_t n)
 {
 	static const char *const methods[] = {"GET ",    "POST ",  "PUT ",     "HEAD ",    "PATCH ",
-					      "DELETE ", "TRACE ", "OPTIONS ", "CONNECT ", "PRI * HTTP"};
+	                                      "DELETE ", "TRACE ", "OPTIONS ", "CONNECT ", "PRI * HTTP"};
 	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
 		size_t m = strlen(methods[i]);
 		if (memcmp(p, methods[i], n < m ? n : m) == 0)

@@ -19,7 +19,7 @@ struct tls {
 };
 
 static int choose_protocol(SSL *ssl, const unsigned char **ret_out, unsigned char *ret_n, const unsigned char *in,
-			   unsigned n, void *arg)
+                           unsigned n, void *arg)
 {
 	static const unsigned char ours[] = "\x02h2\x08http/1.1";
 	unsigned char *chosen;
@@ -61,9 +61,9 @@ static SSL_CTX *context_new(struct tls *t)
 	}
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
-					 SSL_OP_PRIORITIZE_CHACHA | SSL_OP_IGNORE_UNEXPECTED_EOF);
+	                                 SSL_OP_PRIORITIZE_CHACHA | SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	                              SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
 	SSL_CTX_sess_set_cache_size(ctx, 2048);

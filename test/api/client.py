@@ -29,6 +29,13 @@ def binary():
 	raise RuntimeError('no steward binary: build it, or name it in STEWARD_BIN')
 
 
+def environment(env=None, leaks=False):
+	"""Leaks are looked for where it is asked for: the search at the exit of a sanitized process takes seconds."""
+	out = {**os.environ, **(env or {})}
+	out['ASAN_OPTIONS'] = ':'.join(filter(None, [out.get('ASAN_OPTIONS'), 'detect_leaks=%d' % leaks]))
+	return out
+
+
 def unique(prefix='p'):
 	return prefix + '-' + uuid.uuid4().hex[:12]
 
@@ -36,7 +43,7 @@ def unique(prefix='p'):
 def cli(*args, check=True, timeout=60, env=None):
 	"""Runs the binary once, as an operator would."""
 	done = subprocess.run([binary(), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-			      timeout=timeout, env={**os.environ, **(env or {})})
+			      timeout=timeout, env=environment(env))
 	assert not SANITIZER.search(done.stderr), done.stderr
 	if check:
 		assert done.returncode == 0, 'steward %s: exit %d\n%s%s' % (' '.join(map(str, args)), done.returncode,
@@ -63,6 +70,7 @@ class Api:
 		self.session.verify = server.ca_file
 		self.session.auth = auth
 		self.session.headers.clear()
+		server.sessions.append(self.session)
 
 	def request(self, method, path, **kw):
 		if not path.startswith(('/api', 'https:', '/healthz', '/readyz', '/metrics', '/openapi')):
@@ -136,7 +144,7 @@ def links(doc):
 
 class Server:
 	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True, listen='127.0.0.1:0',
-		     cwd=None, start_seconds=30):
+		     cwd=None, start_seconds=30, leaks=False):
 		self.tmp = pathlib.Path(tempfile.mkdtemp(prefix='steward-test-'))
 		self.data_dir = pathlib.Path(data_dir) if data_dir else self.tmp / 'data'
 		self.stderr_file, self.stdout_file = self.tmp / 'stderr', self.tmp / 'stdout'
@@ -150,8 +158,8 @@ class Server:
 		command += list(map(str, args))
 		with open(self.stderr_file, 'wb') as err, open(self.stdout_file, 'wb') as out:
 			self.process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=cwd,
-							env={**os.environ, **(env or {})})
-		self.pid, self.killed, self.ended, self._token = self.process.pid, False, False, None
+							env=environment(env, leaks))
+		self.pid, self.killed, self.ended, self._token, self.sessions = self.process.pid, False, False, None, []
 		running.append(self)
 		shown.append(self)
 		self._wait_ready(start_seconds)
@@ -236,11 +244,13 @@ class Server:
 	def signal(self, number):
 		self.process.send_signal(number)
 
-	def stop(self, seconds=20):
+	def stop(self, seconds=60):
 		"""SIGTERM, and a clean end."""
 		if self.ended:
 			return
 		self.process.send_signal(signal.SIGTERM)
+		for s in self.sessions:
+			s.close()
 		try:
 			self.process.wait(seconds)
 		except subprocess.TimeoutExpired:

@@ -22,7 +22,7 @@ def pytest_runtest_makereport(item, call):
 	if report.failed:
 		for s in client.shown[-3:]:
 			if s.stderr_file.exists():
-				report.sections.append(('stderr of steward %d (%s)' % (s.pid, s.tmp), s.stderr[-3000:]))
+				report.sections.append(('stderr of steward %d (%s)' % (s.pid, s.tmp), '\n'.join(s.stderr[-4000:].splitlines()[-12:])))
 
 
 def end(server):
@@ -41,7 +41,7 @@ def end(server):
 
 @pytest.fixture(scope='session')
 def server():
-	s = client.Server('--log-format', 'json', record=client.EXCHANGES)
+	s = client.Server('--log-format', 'json', record=client.EXCHANGES, leaks=True)
 	yield s
 	end(s)
 

@@ -86,16 +86,18 @@ class Api:
 		"""The path with its base, the parameters filled from values or with something of the right form."""
 		out = op['path']
 		for p in op['pathParams']:
-			value = values.get(p['name'])
-			if value is None:
-				value = str(self.minimal(p))
-			out = out.replace('{%s}' % p['name'], re.sub(r'[^A-Za-z0-9._~:@!$&\'()*+,;=-]',
-								     lambda m: ''.join('%%%02X' % b for b in m.group().encode()), value))
+			out = out.replace('{%s}' % p['name'], values.get(p['name']) or self.parameter(p))
 		return BASE + out
+
+	def parameter(self, p):
+		"""A value of a parameter, as it stands in a URL."""
+		value = self.minimal(p)
+		text = json.dumps(value) if isinstance(value, (bool, int, float)) else ','.join(value) if isinstance(value, list) else value
+		return re.sub(r'[^A-Za-z0-9._~:@!$&\'()*+,;=-]', lambda m: ''.join('%%%02X' % b for b in m.group().encode()), text)
 
 	def query(self, op):
 		"""What the query must have."""
-		need = ['%s=%s' % (p['name'], self.minimal(p)) for p in op.get('queryParams', []) if p.get('required')]
+		need = ['%s=%s' % (p['name'], self.parameter(p)) for p in op.get('queryParams', []) if p.get('required')]
 		return '?' + '&'.join(need) if need else ''
 
 	# Schemas
@@ -121,9 +123,9 @@ class Api:
 
 	def branches(self, s):
 		"""[(discriminator value or None, schema)] of a resolved schema that has alternatives, else []."""
-		if not (s.get('oneOf') or s.get('anyOf')):
-			return []
 		mapping = (s.get('discriminator') or {}).get('mapping')
+		if not (s.get('oneOf') or s.get('anyOf') or mapping):
+			return []
 		if mapping:
 			return [(k, {'$ref': v.split('/')[-1]}) for k, v in mapping.items()]
 		return [(None, b) for b in s.get('oneOf') or s['anyOf']]
@@ -140,7 +142,7 @@ class Api:
 				if s.get('properties'):
 					value = {**self._object(s, depth), **value}
 				if key is not None:
-					value[s['discriminator']['propertyName']] = key
+					value = self._discriminated(s, branch, key, value)
 			return value
 		if 'enum' in s:
 			return next(x for x in s['enum'] if x is not None)
@@ -165,6 +167,11 @@ class Api:
 		if kind == 'object' or 'properties' in s or 'allOf' in s:
 			return self._object(s, depth)
 		return 'anything'
+
+	def _discriminated(self, s, branch, key, value):
+		name = s['discriminator']['propertyName']
+		field = {**self.merged(s)[0], **self.merged(branch)[0]}.get(name, {})
+		return value if self.read_only(field) else {**value, name: key}
 
 	def _object(self, s, depth):
 		fields, required, _ = self.merged(s)
@@ -262,8 +269,8 @@ class Api:
 				return
 			if alternatives:
 				discriminator = (s.get('discriminator') or {}).get('propertyName')
-				fields, required, more = self._common([b for k, b in alternatives
-								       if k is None or value.get(discriminator) == k])
+				fields, required, more = self._common([b for k, b in alternatives if value.get(discriminator) == k is not None]
+								      or [b for _, b in alternatives])
 				if s.get('properties'):
 					f, r, _ = self.merged(s)
 					fields, required = {**f, **fields}, required + [x for x in r if x not in required]

@@ -152,6 +152,7 @@ def test_tls_versions(edge, version):
 	assert s.version() == {'TLSv1_2': 'TLSv1.2', 'TLSv1_3': 'TLSv1.3'}[version.name]
 
 
+@pytest.mark.filterwarnings('ignore::DeprecationWarning')
 def test_old_tls_is_refused(edge):
 	c = context(edge)
 	c.set_ciphers('DEFAULT:@SECLEVEL=0')

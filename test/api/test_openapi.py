@@ -1,6 +1,6 @@
 """The OpenAPI document of every version date, held against the OpenAPI Initiative's own schema (Debian package
-openapi-specification) and, for the oldest and the current one, against JSON::Validator, which also resolves every
-reference. What neither looks at (parameters against paths, names that occur twice) is looked at here."""
+openapi-specification) and, for the current one, against JSON::Validator, which also resolves every reference. What
+neither looks at (parameters against paths, names that occur twice) is looked at here."""
 import json, pathlib, re, subprocess
 
 import jsonschema
@@ -74,10 +74,9 @@ def test_document_is_valid(fetch, date):
 	assert not faults, '\n'.join(faults[:20])
 
 
-@pytest.mark.parametrize('date', sorted({DATES[0], DATES[-1]}))
-def test_document_is_valid_to_another_validator(fetch, date, tmp_path):
+def test_document_is_valid_to_another_validator(fetch, tmp_path):
 	file = tmp_path / 'openapi.json'
-	file.write_text(json.dumps(fetch(date)))
+	file.write_text(json.dumps(fetch('')))
 	run = subprocess.run(['perl', '-e', PERL, str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
 	assert (run.returncode, run.stdout, run.stderr) == (0, '', '')
 

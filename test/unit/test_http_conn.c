@@ -150,11 +150,27 @@ static void answers(void)
 	stop();
 }
 
+static void methods_and_upgrades(void)
+{
+	static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"};
+	start(CONN_HTTP1);
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+		char text[128];
+		snprintf(text, sizeof text, "%s /m HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", methods[i]);
+		feed(text);
+	}
+	feed("POST /u HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\nab");
+	feed("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
+	CHECK(occurrences(output(), "HTTP/1.1 200 OK") == 9 && handled == 9 && !conn_is_closing(conn));
+	stop();
+}
+
 static void bytewise(void)
 {
-	static const char text[] = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
-				   "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
-				   "GET /c HTTP/1.1\r\nHost: a\r\n\r\n";
+	static const char text[] =
+	        "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
+	        "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+	        "GET /c HTTP/1.1\r\nHost: a\r\n\r\n";
 	start(CONN_HTTP1);
 	for (size_t i = 0; i < sizeof text - 1; i++)
 		conn_input(conn, (struct str){text + i, 1});
@@ -165,14 +181,16 @@ static void bytewise(void)
 static void pipelines(void)
 {
 	start(CONN_HTTP1);
-	feed("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /hold HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\nGET /4");
+	feed("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /hold HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: "
+	     "a\r\n\r\nGET /4");
 	CHECK(handled == 2 && occurrences(output(), "HTTP/1.1 200") == 1);
 	feed(" HTTP/1.1\r\nHost: a\r\n\r\n");
 	CHECK(handled == 2 && held_count == 1);
 	held[0]->response.body = STR("/2");
 	http_respond(held[0]);
 	const char *out = output();
-	const char *two = strstr(out, "\r\n\r\n/2"), *three = strstr(out, "\r\n\r\n/3"), *four = strstr(out, "\r\n\r\n/4");
+	const char *two = strstr(out, "\r\n\r\n/2"), *three = strstr(out, "\r\n\r\n/3"),
+	           *four = strstr(out, "\r\n\r\n/4");
 	CHECK(handled == 4 && two && three && four && two < three && three < four);
 	stop();
 }
@@ -183,16 +201,17 @@ static void refusals(void)
 		const char *text;
 		int status;
 	} cases[] = {
-		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x", 400},
-		{"GET / HTTP/1.1\nHost: a\n\n", 400},
-		{"GET / HTTP/1.1\r\n\r\n", 400},
-		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", 413},
-		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n", 413},
-		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
-		{"GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505},
-		{"FOO / HTTP/1.1\r\nHost: a\r\n\r\n", 501},
-		{"GET https://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},
-		{"\x16\x03\x01 garbage", 400},
+	        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x",
+	         400},
+	        {"GET / HTTP/1.1\nHost: a\n\n", 400},
+	        {"GET / HTTP/1.1\r\n\r\n", 400},
+	        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", 413},
+	        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n", 413},
+	        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+	        {"GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505},
+	        {"FOO / HTTP/1.1\r\nHost: a\r\n\r\n", 501},
+	        {"GET https://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+	        {"\x16\x03\x01 garbage", 400},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		start(CONN_HTTP1);
@@ -220,7 +239,8 @@ static void oversize(void)
 	start(CONN_HTTP1);
 	feed("GET / HTTP/1.1\r\nHost: a\r\n");
 	for (int i = 0; i < 400; i++)
-		feed("X-Long: 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567\r\n");
+		feed("X-Long: "
+		     "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567\r\n");
 	CHECK(!strncmp(output(), "HTTP/1.1 431 ", 13));
 	stop();
 }
@@ -258,7 +278,8 @@ static void streams(void)
 	drip = (struct drip){.left = 100000};
 	feed("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
 	const char *out = output();
-	CHECK(strstr(out, "Transfer-Encoding: chunked\r\n\r\n4000\r\ndddd") && !strcmp(out + strlen(out) - 5, "0\r\n\r\n"));
+	CHECK(strstr(out, "Transfer-Encoding: chunked\r\n\r\n4000\r\ndddd") &&
+	      !strcmp(out + strlen(out) - 5, "0\r\n\r\n"));
 	CHECK(closed_count == 1 && done_count == 1 && !conn_is_closing(conn));
 	stop();
 	start(CONN_HTTP1);
@@ -335,10 +356,11 @@ static uint32_t goaway_error, reset_error;
 static size_t client_bytes, client_answers;
 
 static int client_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name, size_t name_n,
-			 const uint8_t *value, size_t value_n, uint8_t flags, void *user)
+                         const uint8_t *value, size_t value_n, uint8_t flags, void *user)
 {
 	uint64_t v;
-	if (name_n == 7 && !memcmp(name, ":status", 7) && str_to_u64((struct str){(const char *)value, value_n}, 999, &v))
+	if (name_n == 7 && !memcmp(name, ":status", 7) &&
+	    str_to_u64((struct str){(const char *)value, value_n}, 999, &v))
 		client_status = (int)v;
 	return 0;
 }
@@ -397,10 +419,13 @@ static void converse(void)
 	}
 }
 
-#define NV(name, value) {(uint8_t[]){name}, (uint8_t[]){value}, sizeof(name) - 1, sizeof(value) - 1, 0}
+#define NV(name, value)                                                                       \
+	{                                                                                     \
+		(uint8_t[]){name}, (uint8_t[]){value}, sizeof(name) - 1, sizeof(value) - 1, 0 \
+	}
 
 static ssize_t upload(nghttp2_session *s, int32_t id, uint8_t *to, size_t n, uint32_t *flags, nghttp2_data_source *src,
-		      void *user)
+                      void *user)
 {
 	size_t *left = src->ptr;
 	if (n > *left)
@@ -539,6 +564,7 @@ static void http2_deadlines(void)
 int main(void)
 {
 	answers();
+	methods_and_upgrades();
 	bytewise();
 	pipelines();
 	refusals();

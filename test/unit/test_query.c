@@ -1,5 +1,5 @@
-/* Query strings, and the gates of parameters and bodies, on hand-made rows. Links with gate/{query,parameters,body,call}.c
- * and the catalog's schema files; the edge's look-up of headers is made here. */
+/* Query strings, and the gates of parameters and bodies, on hand-made rows. Links with
+ * gate/{query,parameters,body,call}.c and the catalog's schema files; the edge's look-up of headers is made here. */
 #include "gate/gate.h"
 #include "gate/query.h"
 
@@ -20,7 +20,8 @@ static const struct schema text = {.type = TYPE_STRING, PLAIN};
 static const struct schema boolean = {.type = TYPE_BOOLEAN, PLAIN};
 static const struct schema frozen = {.type = TYPE_STRING, PLAIN, .flags = SCHEMA_IMMUTABLE};
 static const struct field body_fields[] = {{"frozen", &frozen}, {"name", &text, true}};
-static const struct schema body_schema = {.name = "Body", .type = TYPE_OBJECT, PLAIN, .field_count = 2, .fields = body_fields};
+static const struct schema body_schema = {
+        .name = "Body", .type = TYPE_OBJECT, PLAIN, .field_count = 2, .fields = body_fields};
 const struct schema *const schema_all[] = {&body_schema};
 const unsigned schema_all_count = 1;
 
@@ -30,9 +31,15 @@ static const struct param needed[] = {{"need", NULL, &boolean, true}};
 static const struct param headers[] = {{"Use-Effective-Fields", NULL, &boolean}};
 static const struct op_version version = {.date = "2024-08-05", .request = &body_schema};
 static const struct op_version bare_version = {.date = "2024-08-05"};
-static const struct op list_op = {
-	.id = "listThings", .method = METHOD_GET, .paginated = true, .path_params = path_params, .path_param_count = 2,
-	.query_params = query_params, .query_param_count = 3, .header_params = headers, .header_param_count = 1};
+static const struct op list_op = {.id = "listThings",
+                                  .method = METHOD_GET,
+                                  .paginated = true,
+                                  .path_params = path_params,
+                                  .path_param_count = 2,
+                                  .query_params = query_params,
+                                  .query_param_count = 3,
+                                  .header_params = headers,
+                                  .header_param_count = 1};
 static const struct op need_op = {.id = "need", .query_params = needed, .query_param_count = 1};
 static const struct op post_op = {.id = "createThing", .method = METHOD_POST, .request_required = true};
 static const struct op patch_op = {.id = "updateThing", .method = METHOD_PATCH};
@@ -91,8 +98,10 @@ static void test_decode(void)
 	CHECK(query_decode(STR("a+b%20c%C3%A4"), arena, &out) && str_is(out, "a b c\xc3\xa4"));
 	CHECK(query_decode(STR(""), arena, &out) && out.n == 0);
 	CHECK(query_decode(STR("%41%2b"), arena, &out) && str_is(out, "A+"));
-	CHECK(!query_decode(STR("%"), arena, &out) && !query_decode(STR("%4"), arena, &out) && !query_decode(STR("%zz"), arena, &out));
-	CHECK(!query_decode(STR("%00"), arena, &out) && !query_decode(STR("%ff"), arena, &out) && !query_decode(STR("%C3"), arena, &out));
+	CHECK(!query_decode(STR("%"), arena, &out) && !query_decode(STR("%4"), arena, &out) &&
+	      !query_decode(STR("%zz"), arena, &out));
+	CHECK(!query_decode(STR("%00"), arena, &out) && !query_decode(STR("%ff"), arena, &out) &&
+	      !query_decode(STR("%C3"), arena, &out));
 	bool envelope, pretty;
 	query_peek(STR("a=b&envelope=true&&pretty"), &envelope, &pretty);
 	CHECK(envelope && !pretty);
@@ -104,20 +113,23 @@ static void test_decode(void)
 
 static void test_parameters(void)
 {
-	CHECK(parameters(&list_op, "") == 0 && call.page == 1 && call.page_size == 100 && call.include_count && !call.envelope && !call.pretty);
+	CHECK(parameters(&list_op, "") == 0 && call.page == 1 && call.page_size == 100 && call.include_count &&
+	      !call.envelope && !call.pretty);
 	CHECK(parameters(&list_op, "pageNum=3&itemsPerPage=500&includeCount=false&envelope=true&pretty=true") == 0);
 	CHECK(call.page == 3 && call.page_size == 500 && !call.include_count && call.envelope && call.pretty);
 	CHECK(parameters(&list_op, "itemsPerPage=501") == -400 && says("itemsPerPage: must be at most 500."));
 	CHECK(parameters(&list_op, "itemsPerPage=0&pageNum=0&pretty=yes") == -400);
 	CHECK(says("pretty: must be true or false; pageNum: must be at least 1; itemsPerPage: must be at least 1."));
 	CHECK(parameters(&list_op, "pageNum=99999999999") == -400);
-	CHECK(parameters(&list_op, "pageNum=-1") == -400 && parameters(&list_op, "pageNum=") == -400 && parameters(&list_op, "pageNum=1x") == -400);
+	CHECK(parameters(&list_op, "pageNum=-1") == -400 && parameters(&list_op, "pageNum=") == -400 &&
+	      parameters(&list_op, "pageNum=1x") == -400);
 	CHECK(parameters(&list_op, "q=a+b%21&state=OPEN") == 0 && call.query_count == 2);
 	CHECK(str_is(call_query(&call, "q"), "a b!") && str_is(call_query(&call, "state"), "OPEN"));
 	CHECK(parameters(&list_op, "state=open") == -400 && says("state: must be one of OPEN, CLOSED."));
 	CHECK(parameters(&list_op, "q=1&q=2") == -400 && says("q: must be given only once."));
 	CHECK(parameters(&list_op, "pretty=true&pretty=true") == -400 && says("pretty: must be given only once."));
-	CHECK(parameters(&list_op, "states=OPEN,CLOSED&states=OPEN") == 0 && str_is(call_query(&call, "states"), "OPEN,CLOSED,OPEN"));
+	CHECK(parameters(&list_op, "states=OPEN,CLOSED&states=OPEN") == 0 &&
+	      str_is(call_query(&call, "states"), "OPEN,CLOSED,OPEN"));
 	CHECK(parameters(&list_op, "states=OPEN&states=x") == -400 && says("states: must be one of OPEN, CLOSED."));
 	CHECK(parameters(&list_op, "q=%zz&state=OPEN") == -400 && says("q: must be percent-encoded UTF-8 text."));
 	CHECK(parameters(&list_op, "%ff=1") == -400 && says("%ff: must be named in percent-encoded UTF-8."));
@@ -170,10 +182,16 @@ static int body(const struct op *op, const char *type, const char *json)
 
 static void test_body(void)
 {
-	static const char *const good[] = {"application/json", "Application/JSON; charset=UTF-8", "application/json;charset=\"utf-8\"",
-					   "application/vnd.svc.2024-08-05+json", " application/json ;"};
-	static const char *const bad[] = {"", "text/json", "application/json; charset=latin1", "application/vnd.svc.+json",
-					  "application/vnd.svc.2024-8-05+json", "application/jsonx", "application/json; q=1"};
+	static const char *const good[] = {"application/json", "Application/JSON; charset=UTF-8",
+	                                   "application/json;charset=\"utf-8\"", "application/vnd.svc.2024-08-05+json",
+	                                   " application/json ;"};
+	static const char *const bad[] = {"",
+	                                  "text/json",
+	                                  "application/json; charset=latin1",
+	                                  "application/vnd.svc.+json",
+	                                  "application/vnd.svc.2024-8-05+json",
+	                                  "application/jsonx",
+	                                  "application/json; q=1"};
 	for (size_t i = 0; i < COUNT(good); i++)
 		CHECK(body(&post_op, good[i], " {\"name\":\"x\"} ") == 0 && call.body);
 	for (size_t i = 0; i < COUNT(bad); i++)
@@ -185,10 +203,13 @@ static void test_body(void)
 	CHECK(body(&post_op, good[0], "3") == -400 && says("body: must be an object."));
 	CHECK(body(&post_op, good[0], "{\"frozen\":\"a\",\"name\":1,\"nam\":2}") == -400 &&
 	      says("name: must be a string; nam: unknown field (did you mean name?)."));
-	CHECK(body(&patch_op, good[0], "{\"frozen\":\"a\",\"name\":\"\"}") == -400 && says("frozen: cannot be changed."));
+	CHECK(body(&patch_op, good[0], "{\"frozen\":\"a\",\"name\":\"\"}") == -400 &&
+	      says("frozen: cannot be changed."));
 	CHECK(body(&post_op, good[0], "{\"name\":") == -400 && strcmp(call.problem.code, "INVALID_JSON") == 0);
-	CHECK(body(&post_op, good[0], "{\"name\":\"x\",\"name\":\"y\"}") == -400 && strcmp(call.problem.code, "INVALID_JSON") == 0);
-	CHECK(body(&post_op, good[0], "{\"name\":\"\xff\"}") == -400 && body(&post_op, good[0], "{\"name\":\"\\u0000\"}") == -400);
+	CHECK(body(&post_op, good[0], "{\"name\":\"x\",\"name\":\"y\"}") == -400 &&
+	      strcmp(call.problem.code, "INVALID_JSON") == 0);
+	CHECK(body(&post_op, good[0], "{\"name\":\"\xff\"}") == -400 &&
+	      body(&post_op, good[0], "{\"name\":\"\\u0000\"}") == -400);
 
 	char deep[200];
 	memset(deep, '[', sizeof deep - 1);
