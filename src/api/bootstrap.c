@@ -104,8 +104,9 @@ static int make_tenant(struct tx *tx, struct first *f)
 		result = insert(tx, "project", f->group_id, f->org_id, STR("Project0"), json_text(a, project));
 	if (result == 0)
 		result = insert(tx, "user", f->user_id, STR_NONE, STR_NONE,
-				arena_printf(a, "{\"id\":\"%.*s\",\"username\":\"" OWNER_NAME "\",\"roles\":[{\"orgId\":\"%.*s\","
-						"\"roleName\":\"ORG_OWNER\"}]}", STR_ARG(f->user_id), STR_ARG(f->org_id)));
+				arena_printf(a, "{\"id\":\"%.*s\",\"username\":\"" OWNER_NAME "\"}", STR_ARG(f->user_id)));
+	if (result == 0)
+		result = grant_set(tx, a, GRANTEE_USER, f->user_id, true, f->org_id, role_bit("ORG_OWNER"));
 	if (result == 0)
 		result = tx_ref_put(tx, "user_name", STR(OWNER_NAME), f->user_id);
 	return result;
@@ -114,22 +115,19 @@ static int make_tenant(struct tx *tx, struct first *f)
 static int make_all(struct tx *tx, void *ctx)
 {
 	struct first *f = ctx;
-	json_t *assigned = json_pack("[{s:s%, s:s}]", "orgId", f->org_id.p, f->org_id.n, "roleName", "ORG_OWNER");
-	json_t *names = json_pack("[s]", "ORG_OWNER");
+	struct grant_row owner = {f->org_id, true, role_bit("ORG_OWNER")};
 	int result = f->wipes ? tx_wipe(tx) : 0;
 	if (result == 0)
 		result = make_tenant(tx, f);
 	if (result == 0)
-		result = credential_add_key(tx, f->arena, f->org_id, STR("First key"), assigned, &f->key);
+		result = credential_add_key(tx, f->arena, f->org_id, STR("First key"), &owner, 1, &f->key);
 	if (result == 0)
 		result = credential_add_account(tx, f->arena, f->org_id, STR("First service account"),
-						STR("Made by the first start"), names, NULL, SECRET_HOURS, &f->account);
+						STR("Made by the first start"), &owner, 1, SECRET_HOURS, &f->account);
 	if (result == 0)
 		result = tx_meta_put(tx, "bootstrap", f->org_id);
 	if (result == 0 && f->writes_file)
 		result = file_put(f);
-	json_decref(assigned);
-	json_decref(names);
 	return result;
 }
 

@@ -61,8 +61,17 @@ static struct str key_secret(struct arena *a, const struct new_key *key)
 	return seal(a, plain, arena_printf(a, "api_key/%.*s", STR_ARG(key->id)));
 }
 
-int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct str description, json_t *roles,
-		       struct new_key *key)
+static int grants_add(struct tx *tx, struct arena *a, enum grantee who, struct str id, const struct grant_row *grants,
+		      size_t count)
+{
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = grant_set(tx, a, who, id, grants[i].in_org, grants[i].id, grants[i].roles);
+	return result;
+}
+
+int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct str description,
+		       const struct grant_row *grants, size_t grant_count, struct new_key *key)
 {
 	if (!key->id.n)
 		key->id = new_id(a);
@@ -73,16 +82,16 @@ int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct
 	}
 	if (!key->private_key.n)
 		key->private_key = new_private_key(a);
-	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:O}", "id", str_json(key->id), "desc", str_json(description),
-					  "publicKey", str_json(key->public_key), "roles", roles));
-	if (!body)
-		return -EINVAL;
+	json_t *body = owned(a, json_pack("{s:o, s:o, s:o}", "id", str_json(key->id), "desc", str_json(description),
+					  "publicKey", str_json(key->public_key)));
 	key->body = json_text(a, body);
 	struct doc d = {.kind = STR("api_key"), .id = key->id, .parent = org_id, .created_ms = clock_now_ms(),
 			.body = key->body, .secret = key_secret(a, key)};
 	int result = tx_insert(tx, &d);
 	if (result == 0)
 		result = tx_ref_put(tx, "api_key_public", key->public_key, key->id);
+	if (result == 0)
+		result = grants_add(tx, a, GRANTEE_KEY, key->id, grants, grant_count);
 	tx_touch_identity(tx);
 	return result;
 }
@@ -109,19 +118,16 @@ static int add_secret(struct tx *tx, struct arena *a, int64_t hours, struct new_
 }
 
 int credential_add_account(struct tx *tx, struct arena *a, struct str org_id, struct str name, struct str description,
-			   json_t *roles, json_t *grants, int64_t secret_hours, struct new_account *account)
+			   const struct grant_row *grants, size_t grant_count, int64_t secret_hours,
+			   struct new_account *account)
 {
 	if (!account->id.n)
 		account->id = new_id(a);
 	if (!account->client_id.n)
 		account->client_id = arena_printf(a, CLIENT_PREFIX "%.*s", STR_ARG(account->id));
-	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:o, s:O}", "clientId", str_json(account->client_id), "name",
+	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:o}", "clientId", str_json(account->client_id), "name",
 					  str_json(name), "description", str_json(description), "createdAt",
-					  time_json(clock_now_ms()), "roles", roles));
-	if (!body)
-		return -EINVAL;
-	if (grants)
-		json_object_set(body, "grants", grants);
+					  time_json(clock_now_ms())));
 	account->body = json_text(a, body);
 	struct doc d = {.kind = STR("service_account"), .id = account->id, .parent = org_id, .created_ms = clock_now_ms(),
 			.body = account->body};
@@ -130,6 +136,8 @@ int credential_add_account(struct tx *tx, struct arena *a, struct str org_id, st
 		result = tx_ref_put(tx, "service_account_client", account->client_id, account->id);
 	if (result == 0)
 		result = add_secret(tx, a, secret_hours, account);
+	if (result == 0)
+		result = grants_add(tx, a, GRANTEE_ACCOUNT, account->id, grants, grant_count);
 	tx_touch_identity(tx);
 	return result;
 }
@@ -145,25 +153,16 @@ int credential_add_access(struct tx *tx, struct arena *a, struct str owner_id, c
 	return tx_insert(tx, &d);
 }
 
-int credential_grant(struct tx *tx, struct arena *a, const struct principal *p, const char *scope_field, struct str scope_id,
+int credential_grant(struct tx *tx, struct arena *a, const struct principal *p, bool in_org, struct str scope_id,
 		     const char *role)
 {
-	static const char *const kinds[] = {"api_key", "service_account", "user"};
-	struct doc d;
-	int result = tx_get(tx, a, kinds[p->kind], str_of(p->id), &d);
+	static const enum grantee grantees[] = {[PRINCIPAL_API_KEY] = GRANTEE_KEY,
+						[PRINCIPAL_SERVICE_ACCOUNT] = GRANTEE_ACCOUNT, [PRINCIPAL_USER] = GRANTEE_USER};
+	role_mask roles;
+	int result = grant_get(tx, a, str_of(p->id), scope_id, &roles);
 	if (result < 0)
 		return result;
-	json_t *body = doc_json(a, d.body);
-	const char *field = p->kind == PRINCIPAL_SERVICE_ACCOUNT ? "grants" : "roles";
-	json_t *list = json_object_get(body, field);
-	if (!list) {
-		json_object_set_new(body, field, json_array());
-		list = json_object_get(body, field);
-	}
-	json_array_append_new(list, json_pack("{s:o, s:s}", scope_field, str_json(scope_id), "roleName", role));
-	d.body = json_text(a, body);
-	tx_touch_identity(tx);
-	return tx_update(tx, &d);
+	return grant_set(tx, a, grantees[p->kind], str_of(p->id), in_org, scope_id, roles | role_bit(role));
 }
 
 static int delete_list(struct tx *tx, struct arena *a, const char *kind, struct str parent)
@@ -179,39 +178,64 @@ static int delete_list(struct tx *tx, struct arena *a, const char *kind, struct 
 	return result;
 }
 
-static int delete_owner(struct tx *tx, struct arena *a, const char *kind, const char *ref, const char *ref_field,
-			const struct doc *d)
+int credential_delete(struct tx *tx, struct arena *a, enum grantee who, const struct doc *d)
 {
-	json_t *value = json_object_get(doc_json(a, d->body), ref_field);
-	int result = tx_ref_delete(tx, ref, (struct str){json_string_value(value), json_string_length(value)});
+	bool key = who == GRANTEE_KEY;
+	json_t *value = json_object_get(doc_json(a, d->body), key ? "publicKey" : "clientId");
+	int result = tx_ref_delete(tx, key ? "api_key_public" : "service_account_client",
+				   (struct str){json_string_value(value), json_string_length(value)});
 	if (result == 0 || result == -ENOENT)
 		result = delete_list(tx, a, "api_access", d->id);
 	if (result == 0)
 		result = delete_list(tx, a, "sa_secret", d->id);
-	return result < 0 ? result : tx_delete(tx, kind, d->id);
+	if (result == 0)
+		result = grants_delete_grantee(tx, a, who, d->id);
+	tx_touch_identity(tx);
+	return result < 0 ? result : tx_delete(tx, key ? "api_key" : "service_account", d->id);
 }
 
 int credential_delete_all(struct tx *tx, struct arena *a, struct str org_id)
 {
-	static const char *const rows[][3] = {{"api_key", "api_key_public", "publicKey"},
-					      {"service_account", "service_account_client", "clientId"}};
+	static const char *const kinds[] = {[GRANTEE_KEY] = "api_key", [GRANTEE_ACCOUNT] = "service_account"};
 	int result = 0;
-	tx_touch_identity(tx);
-	for (size_t k = 0; k < 2; k++)
+	for (int who = GRANTEE_KEY; who <= GRANTEE_ACCOUNT; who++)
 		for (size_t count = 1; result == 0 && count;) {
 			struct doc *docs;
-			result = tx_list(tx, a, rows[k][0], org_id, 0, 500, &docs, &count);
+			result = tx_list(tx, a, kinds[who], org_id, 0, 500, &docs, &count);
 			for (size_t i = 0; result == 0 && i < count; i++)
-				result = delete_owner(tx, a, rows[k][0], rows[k][1], rows[k][2], &docs[i]);
+				result = credential_delete(tx, a, (enum grantee)who, &docs[i]);
 		}
 	return result;
 }
 
-json_t *credential_account_json(struct arena *a, const struct new_account *fresh)
+int credential_key_json(struct tx *tx, struct arena *a, struct str body, json_t **ret_key)
 {
-	json_t *body = doc_json(a, fresh->body), *secret = doc_json(a, fresh->secret_body);
-	json_object_del(body, "grants");
-	json_object_set_new(secret, "secret", str_json(fresh->secret));
-	json_object_set_new(body, "secrets", json_pack("[O]", secret));
-	return body;
+	json_t *key = doc_json(a, body), *id = json_object_get(key, "id");
+	struct grant_row *rows;
+	size_t count;
+	int result = grants_of(tx, a, (struct str){json_string_value(id), json_string_length(id)}, &rows, &count);
+	if (result < 0)
+		return result;
+	json_object_set_new(key, "roles", assignments_json(rows, count));
+	*ret_key = key;
+	return 0;
+}
+
+int credential_account_json(struct tx *tx, struct arena *a, const struct doc *account, json_t **ret_account)
+{
+	json_t *body = doc_json(a, account->body), *secrets = owned(a, json_array());
+	role_mask roles;
+	struct doc *docs;
+	size_t count;
+	int result = grant_get(tx, a, account->id, account->parent, &roles);
+	if (result == 0)
+		result = tx_list(tx, a, "sa_secret", account->id, 0, 500, &docs, &count);
+	if (result < 0)
+		return result;
+	for (size_t i = 0; i < count; i++)
+		json_array_append(secrets, doc_json(a, docs[i].body));
+	json_object_set_new(body, "roles", roles_json(roles));
+	json_object_set(body, "secrets", secrets);
+	*ret_account = body;
+	return 0;
 }

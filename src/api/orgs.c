@@ -56,26 +56,16 @@ static struct str text_of(const json_t *object, const char *field)
 	return (struct str){json_string_value(value), json_string_length(value)};
 }
 
-/* ["ORG_OWNER"] -> [{"orgId": id, "roleName": "ORG_OWNER"}] */
-static json_t *role_assignments(const json_t *names, struct str org_id)
-{
-	json_t *list = json_array();
-	for (size_t i = 0; i < json_array_size(names); i++)
-		if (json_is_string(json_array_get(names, i)))
-			json_array_append_new(list, json_pack("{s:s%, s:O}", "orgId", org_id.p, org_id.n, "roleName",
-							      json_array_get(names, i)));
-	return list;
-}
-
 static int add_key(struct call *c, struct str org_id, const json_t *wanted, json_t *answer)
 {
 	struct new_key key = {.id = STR_NONE};
-	json_t *roles = role_assignments(json_object_get(wanted, "roles"), org_id);
-	int result = credential_add_key(c->tx, c->arena, org_id, text_of(wanted, "desc"), roles, &key);
-	json_decref(roles);
+	struct grant_row grant = {org_id, true, roles_from_json(json_object_get(wanted, "roles"), true)};
+	json_t *body;
+	int result = credential_add_key(c->tx, c->arena, org_id, text_of(wanted, "desc"), &grant, 1, &key);
+	if (result == 0)
+		result = credential_key_json(c->tx, c->arena, key.body, &body);
 	if (result < 0)
 		return result;
-	json_t *body = doc_json(c->arena, key.body);
 	json_object_set_new(body, "privateKey", json_stringn(key.private_key.p, key.private_key.n));
 	json_object_set(answer, "apiKey", body);
 	return 0;
@@ -84,12 +74,19 @@ static int add_key(struct call *c, struct str org_id, const json_t *wanted, json
 static int add_account(struct call *c, struct str org_id, const json_t *wanted, json_t *answer)
 {
 	struct new_account account = {.id = STR_NONE};
+	struct grant_row grant = {org_id, true, roles_from_json(json_object_get(wanted, "roles"), true)};
 	int64_t hours = json_integer_value(json_object_get(wanted, "secretExpiresAfterHours"));
+	json_t *body;
 	int result = credential_add_account(c->tx, c->arena, org_id, text_of(wanted, "name"), text_of(wanted, "description"),
-					    json_object_get(wanted, "roles"), NULL, hours, &account);
+					    &grant, 1, hours, &account);
+	struct doc d = {.id = account.id, .parent = org_id, .body = account.body};
+	if (result == 0)
+		result = credential_account_json(c->tx, c->arena, &d, &body);
 	if (result < 0)
 		return result;
-	json_object_set(answer, "serviceAccount", credential_account_json(c->arena, &account));
+	json_object_set_new(json_array_get(json_object_get(body, "secrets"), 0), "secret",
+			    json_stringn(account.secret.p, account.secret.n));
+	json_object_set(answer, "serviceAccount", body);
 	return 0;
 }
 
@@ -104,7 +101,7 @@ static int add_owner(struct call *c, struct str org_id, struct str user_id, json
 	}
 	if (result < 0)
 		return result;
-	result = credential_grant(c->tx, c->arena, user, "orgId", org_id, "ORG_OWNER");
+	result = credential_grant(c->tx, c->arena, user, true, org_id, "ORG_OWNER");
 	principal_unref(user);
 	json_object_set_new(answer, "orgOwnerId", json_stringn(user_id.p, user_id.n));
 	return result;
@@ -143,7 +140,7 @@ int orgs_create(struct call *c)
 	if (result == 0)
 		result = add_organization(c, answer, &id);
 	if (result == 0)
-		result = credential_grant(c->tx, c->arena, c->caller, "orgId", id, "ORG_OWNER");
+		result = credential_grant(c->tx, c->arena, c->caller, true, id, "ORG_OWNER");
 	if (result == 0 && owner.n)
 		result = add_owner(c, id, owner, answer);
 	if (result == 0 && key)
@@ -170,6 +167,8 @@ static int org_remove(struct call *c, const struct doc *old)
 		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)projects));
 	}
 	result = credential_delete_all(c->tx, c->arena, old->id);
+	if (result == 0)
+		result = grants_delete_scope(c->tx, c->arena, true, old->id);
 	return result < 0 ? result : resource_delete_children(c, "orgId", old->id);
 }
 

@@ -86,7 +86,7 @@ static int add_owners(struct call *c, struct str org_id, struct str group_id)
 	role_mask owner = (role_mask)1 << role_find(STR("GROUP_OWNER"));
 	int result = 0;
 	if (!(principal_group_roles(c->caller, org_id, group_id) & owner))
-		result = credential_grant(c->tx, c->arena, c->caller, "groupId", group_id, "GROUP_OWNER");
+		result = credential_grant(c->tx, c->arena, c->caller, false, group_id, "GROUP_OWNER");
 	if (result < 0 || !user_id.n)
 		return result;
 	struct principal *user;
@@ -97,7 +97,7 @@ static int add_owners(struct call *c, struct str org_id, struct str group_id)
 	}
 	if (result < 0)
 		return result;
-	result = credential_grant(c->tx, c->arena, user, "groupId", group_id, "GROUP_OWNER");
+	result = credential_grant(c->tx, c->arena, user, false, group_id, "GROUP_OWNER");
 	principal_unref(user);
 	return result;
 }
@@ -173,7 +173,8 @@ static int project_remove(struct call *c, const struct doc *old)
 			  "The project still has %lld clusters. Delete them first.", (long long)clusters);
 		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)clusters));
 	}
-	return resource_delete_children(c, "groupId", old->id);
+	result = grants_delete_scope(c->tx, c->arena, false, old->id);
+	return result < 0 ? result : resource_delete_children(c, "groupId", old->id);
 }
 
 const struct resource_hooks project_hooks = {.update = project_update, .remove = project_remove};

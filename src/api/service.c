@@ -1,7 +1,7 @@
 /* The root, the rate limits and the control plane's addresses. */
 #include "api/verbs.h"
 
-#include "base/id.h"
+#include "gate/grants.h"
 #include "gate/service.h"
 
 #include <errno.h>
@@ -18,14 +18,15 @@ int service_addresses(struct call *c);
 /* The calling key, when a key calls: its own roles and access list. */
 static int write_key(struct call *c, struct buf *b)
 {
-	struct doc d, *entries;
-	size_t count;
-	int result = tx_get(c->tx, c->arena, "api_key", str_of(c->caller->id), &d);
+	struct doc *entries;
+	struct grant_row *grants;
+	size_t count, grant_count;
+	int result = grants_of(c->tx, c->arena, str_of(c->caller->id), &grants, &grant_count);
 	if (result == 0)
 		result = tx_list(c->tx, c->arena, "api_access", str_of(c->caller->id), 0, 500, &entries, &count);
 	if (result < 0)
 		return result;
-	json_t *body = doc_json(c->arena, d.body);
+	json_t *roles = assignments_json(grants, grant_count);
 	json_key(b, "apiKey");
 	json_open(b, '{');
 	json_key(b, "accessList");
@@ -46,7 +47,8 @@ static int write_key(struct call *c, struct buf *b)
 	json_key(b, "publicKey");
 	json_z(b, c->caller->name);
 	json_key(b, "roles");
-	json_raw(b, json_text(c->arena, json_object_get(body, "roles")));
+	json_raw(b, json_text(c->arena, roles));
+	json_decref(roles);
 	json_close(b, '}');
 	return 0;
 }

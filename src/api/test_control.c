@@ -157,29 +157,32 @@ static const char *project_by_name(const struct seeding *s, const char *name)
 	return NULL;
 }
 
-/* Roles as a credential carries them: of the organization when `org` is set, and of its projects. */
-static json_t *assignments(const struct seeding *s, const json_t *wanted, bool org)
+/* Roles of the organization, and of its projects by their names. */
+static struct grant_row *grants_wanted(const struct seeding *s, const json_t *wanted, size_t *ret_count)
 {
-	json_t *list = json_array();
-	const json_t *roles = json_object_get(wanted, "roles"), *projects = json_object_get(wanted, "projectRoles");
-	for (size_t i = 0; org && i < json_array_size(roles); i++)
-		json_array_append_new(list, json_pack("{s:s%, s:O}", "orgId", s->org_id.p, s->org_id.n, "roleName",
-						      json_array_get(roles, i)));
+	const json_t *projects = json_object_get(wanted, "projectRoles");
+	struct grant_row *rows = arena_new_array(s->arena, struct grant_row, json_array_size(projects) + 1);
+	size_t count = 0;
+	role_mask in_org = roles_from_json(json_object_get(wanted, "roles"), true);
+	if (in_org)
+		rows[count++] = (struct grant_row){s->org_id, true, in_org};
 	for (size_t i = 0; i < json_array_size(projects); i++) {
-		const json_t *entry = json_array_get(projects, i), *names = json_object_get(entry, "roles");
+		const json_t *entry = json_array_get(projects, i);
 		const char *id = project_by_name(s, json_string_value(json_object_get(entry, "project")));
-		for (size_t j = 0; id && j < json_array_size(names); j++)
-			json_array_append_new(list, json_pack("{s:s, s:O}", "groupId", id, "roleName", json_array_get(names, j)));
+		if (id)
+			rows[count++] = (struct grant_row){arena_dup(s->arena, str_of(id)), false,
+							   roles_from_json(json_object_get(entry, "roles"), false)};
 	}
-	return list;
+	*ret_count = count;
+	return rows;
 }
 
 static int seed_key(struct tx *tx, struct seeding *s, const json_t *wanted, json_t *answer, struct str *ret_id)
 {
 	struct new_key key = {.id = STR_NONE};
-	json_t *roles = assignments(s, wanted, true);
-	int result = credential_add_key(tx, s->arena, s->org_id, STR("seeded"), roles, &key);
-	json_decref(roles);
+	size_t count;
+	struct grant_row *grants = grants_wanted(s, wanted, &count);
+	int result = credential_add_key(tx, s->arena, s->org_id, STR("seeded"), grants, count, &key);
 	json_object_set_new(answer, "publicKey", str_json(key.public_key));
 	json_object_set_new(answer, "privateKey", str_json(key.private_key));
 	*ret_id = key.id;
@@ -189,12 +192,9 @@ static int seed_key(struct tx *tx, struct seeding *s, const json_t *wanted, json
 static int seed_account(struct tx *tx, struct seeding *s, const json_t *wanted, json_t *answer, struct str *ret_id)
 {
 	struct new_account account = {.id = STR_NONE};
-	json_t *grants = assignments(s, wanted, false), *roles = json_object_get(wanted, "roles");
-	json_t *none = json_array();
-	int result = credential_add_account(tx, s->arena, s->org_id, STR("seeded"), STR("seeded"), roles ? roles : none, grants,
-					    8760, &account);
-	json_decref(grants);
-	json_decref(none);
+	size_t count;
+	struct grant_row *grants = grants_wanted(s, wanted, &count);
+	int result = credential_add_account(tx, s->arena, s->org_id, STR("seeded"), STR("seeded"), grants, count, 8760, &account);
 	struct str token = token_issue(s->arena, account.id, account.secret_id, clock_now_ms() + TOKEN_SECONDS * 1000);
 	json_object_set_new(answer, "clientId", str_json(account.client_id));
 	json_object_set_new(answer, "clientSecret", str_json(account.secret));

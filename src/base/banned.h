@@ -1,6 +1,6 @@
 /* Functions that do not compile here. Included on the command line for every source file. */
-#ifndef STEWARD_BANNED_H
-#define STEWARD_BANNED_H
+#ifndef STEWARD_BASE_BANNED_H
+#define STEWARD_BASE_BANNED_H
 
 #include <stdio.h>
 #include <stdlib.h>

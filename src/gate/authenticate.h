@@ -2,12 +2,10 @@
  *
  * Documents (store kinds) they read; the secret column is sealed with the context "<kind>/<id>":
  *   "api_key"          id, parent = organization, name none; ref "api_key_public" -> id;
- *                      body: {"id","desc","publicKey","roles":[{"orgId"|"groupId","roleName"}]}
+ *                      body: {"id","desc","publicKey"}
  *                      secret (sealed): {"md5": HA1, "sha256": HA1} for realm DIGEST_REALM
  *   "service_account"  id, parent = organization; ref "service_account_client" -> id;
- *                      body: {"clientId","name","description","createdAt","roles":["ORG_..."],
- *                      "grants":[{"orgId"|"groupId","roleName"}]}   (grants is ours: families take it out of what they
- *                      return)
+ *                      body: {"clientId","name","description","createdAt"}
  *   "sa_secret"        id, parent = service account id; body: {"id","createdAt","expiresAt","maskedSecretValue",
  *                      "lastUsedAt"?}; secret: SHA-256 of the secret as hexadecimal
  *   "api_access"       id, parent = id of the key or account; name = the CIDR text; body: {"cidrBlock","ipAddress"?,...}

@@ -61,7 +61,7 @@ static bool federation_roles(struct call *c, const json_t *org_ids, struct str o
 
 static int member_of_federation(struct call *c)
 {
-	struct doc federation;
+	struct doc federation = {0};
 	role_mask any, here;
 	int r = scope_get(c, "federation", "federationSettingsId", &federation);
 	if (r < 0)

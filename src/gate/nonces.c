@@ -113,7 +113,7 @@ bool nonce_use(struct nonce_window *w, struct str nonce, uint32_t count)
 	if (CRYPTO_memcmp(mac, raw + STAMP, MAC) != 0)
 		return false;
 	int64_t age = clock_now_ms() - (int64_t)number_get(raw, 6);
-	if (age < -CLOCK_SLACK_MS || age >= NONCE_SECONDS * 1000)
+	if (age < -CLOCK_SLACK_MS || age >= NONCE_SECONDS * INT64_C(1000))
 		return false;
 	uint64_t number = number_get(raw + 6, 8);
 	size_t slot = number % SLOTS;

@@ -286,7 +286,7 @@ void oauth_token(struct service *s, struct request *r)
 		return;
 	}
 	struct str token = token_issue(r->arena, id_str(&client.account), id_str(&client.secret),
-	                               clock_now_ms() + TOKEN_SECONDS * 1000);
+	                               clock_now_ms() + TOKEN_SECONDS * INT64_C(1000));
 	json_open(&b, '{');
 	json_key(&b, "access_token");
 	json_str(&b, token);
@@ -314,7 +314,7 @@ static int revocations_sweep(struct tx *tx, struct arena *a)
 	size_t count;
 	int r = tx_list(tx, a, "token_revoked", STR(""), 0, SWEEP, &docs, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (docs[i].created_ms + TOKEN_SECONDS * 1000 >= clock_now_ms())
+		if (docs[i].created_ms + TOKEN_SECONDS * INT64_C(1000) >= clock_now_ms())
 			break;
 		r = tx_delete(tx, "token_revoked", docs[i].id);
 	}

@@ -4,6 +4,7 @@
 
 #include "base/id.h"
 #include "base/log.h"
+#include "gate/grants.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -12,6 +13,7 @@
 
 #define ACCESS_PAGE 200
 #define ACCESS_MAX 5000
+#define TEAMS_MAX 1000
 
 struct principal *principal_ref(struct principal *p)
 {
@@ -66,24 +68,42 @@ static int grant_order(const void *a, const void *b)
 	return memcmp(((const struct grant *)a)->scope.z, ((const struct grant *)b)->scope.z, ID_LEN);
 }
 
-/* An organization role counts in an organization only, a project role in a project only: a mismatch gives nothing. */
-static void grant_add(struct principal *p, struct str scope, struct str role, bool in_org)
+static void grant_add(struct principal *p, const struct grant_row *row)
 {
-	int index = role_find(role);
-	if (index < 0 || !id_is_valid(scope) || in_org != !!(role_org_mask >> index & 1)) {
-		log_warn("%s: the role %.*s is ignored", p->id, (int)(role.n > 64 ? 64 : role.n), role.p);
-		return;
-	}
-	for (size_t i = 0; i < p->grant_count; i++) {
-		if (memcmp(p->grants[i].scope.z, scope.p, ID_LEN) == 0) {
-			p->grants[i].roles |= role_closure[index];
+	role_mask closed = 0;
+	for (role_mask rest = row->roles; rest; rest &= rest - 1)
+		closed |= role_closure[__builtin_ctzll(rest)];
+	for (size_t i = 0; i < p->grant_count; i++)
+		if (memcmp(p->grants[i].scope.z, row->id.p, ID_LEN) == 0) {
+			p->grants[i].roles |= closed;
 			return;
 		}
-	}
 	p->grants = must_realloc(p->grants, (p->grant_count + 1) * sizeof *p->grants);
 	struct grant *g = &p->grants[p->grant_count++];
-	*g = (struct grant){.roles = role_closure[index]};
-	memcpy(g->scope.z, scope.p, ID_LEN);
+	*g = (struct grant){.roles = closed};
+	memcpy(g->scope.z, row->id.p, ID_LEN);
+}
+
+static int grants_load(struct tx *tx, struct arena *a, struct principal *p, struct str grantee)
+{
+	struct grant_row *rows;
+	size_t count;
+	int r = grants_of(tx, a, grantee, &rows, &count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (id_is_valid(rows[i].id))
+			grant_add(p, &rows[i]);
+	return r;
+}
+
+/* A user also has what its teams have. */
+static int teams_load(struct tx *tx, struct arena *a, struct principal *p)
+{
+	struct doc *docs;
+	size_t count;
+	int r = tx_list(tx, a, "user_team", str_of(p->id), 0, TEAMS_MAX, &docs, &count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = grants_load(tx, a, p, docs[i].name);
+	return r;
 }
 
 static struct str text_of(const json_t *value)
@@ -91,25 +111,6 @@ static struct str text_of(const json_t *value)
 	if (!json_is_string(value))
 		return STR("");
 	return (struct str){json_string_value(value), json_string_length(value)};
-}
-
-/* [{"orgId"|"groupId", "roleName"}]: keys and users. */
-static void grants_of_list(struct principal *p, const json_t *list)
-{
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *entry = json_array_get(list, i);
-		const json_t *org = json_object_get(entry, "orgId"), *group = json_object_get(entry, "groupId");
-		grant_add(p, text_of(group ? group : org), text_of(json_object_get(entry, "roleName")), !group);
-	}
-}
-
-/* ["ORG_..."] of its own organization, and "grants" as keys have them: service accounts. */
-static void grants_of_account(struct principal *p, const json_t *body)
-{
-	const json_t *own = json_object_get(body, "roles");
-	for (size_t i = 0; i < json_array_size(own); i++)
-		grant_add(p, str_of(p->org_id), text_of(json_array_get(own, i)), true);
-	grants_of_list(p, json_object_get(body, "grants"));
 }
 
 static int access_load(struct tx *tx, struct arena *a, struct principal *p)
@@ -168,12 +169,12 @@ static int principal_fill(struct tx *tx, struct arena *a, struct principal *p, s
 	snprintf(p->name, sizeof p->name, "%.*s", STR_ARG(name));
 	if (p->kind != PRINCIPAL_USER)
 		snprintf(p->org_id, sizeof p->org_id, "%.*s", STR_ARG(doc.parent));
-	if (p->kind == PRINCIPAL_SERVICE_ACCOUNT)
-		grants_of_account(p, body);
-	else
-		grants_of_list(p, json_object_get(body, "roles"));
-	grants_of_list(p, json_object_get(body, "grants"));
 	json_decref(body);
+	r = grants_load(tx, a, p, doc.id);
+	if (r == 0 && p->kind == PRINCIPAL_USER)
+		r = teams_load(tx, a, p);
+	if (r < 0)
+		return r;
 	if (p->grant_count)
 		qsort(p->grants, p->grant_count, sizeof *p->grants, grant_order);
 	r = access_load(tx, a, p);

@@ -14,7 +14,7 @@
 
 #define PREFIX "stw_"
 #define VERSION 1
-#define RAW_ID (ID_LEN / 2)
+#define RAW_ID ((size_t)ID_LEN / 2)
 #define PAYLOAD (1 + 3 * RAW_ID + 8)
 #define RAW (PAYLOAD + 32)
 #define TEXT (sizeof PREFIX - 1 + BASE64_TEXT(RAW) - 1)

@@ -294,8 +294,10 @@ def test_version_of_a_younger_resource(server):
 	refused(server.get('/rateLimits', headers={'Accept': 'application/vnd.svc.2024-08-05+json'}), 406)
 
 
-def test_deprecated_versions_say_so(server):
-	"""Over all operations with a version that has a sunset: Deprecation and Sunset on the old, none on the new."""
+def test_deprecated_versions_say_so(module_server):
+	"""Over all operations with a version that has a sunset: Deprecation and Sunset on the old, none on the new. What is
+	still to come says so too: the version is chosen before."""
+	server = module_server
 	wrong, tried = [], 0
 	with Wire(server, server.token()) as wire:
 		for op in data.ops:
@@ -304,8 +306,8 @@ def test_deprecated_versions_say_so(server):
 			path = data.path(op, groupId=server.group, orgId=server.org) + data.query(op)
 			for i, v in enumerate(op['versions']):
 				a = wire.one('GET', path, {'Accept': 'application/vnd.svc.%s+json' % v})
-				if a.status >= 400:
-					continue  # a family still to come, or nothing of that name
+				if a.status == 404:
+					continue  # nothing of that name
 				tried += 1
 				sunset = a.header('sunset')
 				if (v in op['sunset']) != bool(sunset) or (v in op['sunset']) != bool(a.header('deprecation')):
@@ -314,8 +316,7 @@ def test_deprecated_versions_say_so(server):
 						!= op['sunset'][v]:
 					wrong.append((op['operationId'], v, sunset))
 	assert not wrong, wrong
-	if not tried:
-		pytest.skip('no built operation has a version with a sunset yet')
+	assert tried > 20
 
 
 def test_no_deprecation_on_what_stays(server):

@@ -4,6 +4,7 @@ import threading
 import pytest
 
 from client import BASE, ID, NO_ID, Bearer, Api, bare, links, ok, refused, unique
+from derive import Api as Data
 
 CLUSTERS = 'svc.project.deployment.clusters'
 
@@ -232,11 +233,10 @@ def test_limits_of_two_projects_are_apart(server):
 
 
 def test_database_versions(server, crew):
-	path = '/groups/%s/dbVersions' % server.group
-	r = server.get(path)
-	if r.status_code == 501:
+	if Data().by_id['getDbVersions']['handler'] == 'unbuilt':
 		pytest.skip('still to come')
-	doc = ok(r)
+	path = '/groups/%s/dbVersions' % server.group
+	doc = ok(server.get(path))
 	assert doc['results'] and doc['totalCount'] >= len(doc['results'])
 	for provider in ('AWS', 'AZURE', 'GCP'):
 		for x in ok(server.get(path, params={'cloudProvider': provider}))['results']:

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "check.h"
 #include "gate/authenticate.h"
+#include "gate/grants.h"
 
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -77,6 +78,28 @@ static inline void fixture_delete(const char *kind, const char *id)
 	fixture_write((struct fixture_write){.what = FIXTURE_DELETE, .doc = {.kind = str_of(kind), .id = str_of(id)}});
 }
 
+struct fixture_grant {
+	enum grantee who;
+	const char *id, *scope, *roles; /* roles: JSON list */
+	bool in_org;
+};
+
+static inline int fixture_grant_run(struct tx *tx, void *ctx)
+{
+	const struct fixture_grant *g = ctx;
+	json_t *names = json_loads(g->roles, 0, NULL);
+	role_mask roles = roles_from_json(names, g->in_org);
+	json_decref(names);
+	return grant_set(tx, fx.arena, g->who, str_of(g->id), g->in_org, str_of(g->scope), roles);
+}
+
+static inline void fixture_grant(enum grantee who, const char *id, bool in_org, const char *scope, const char *roles)
+{
+	struct fixture_grant g = {who, id, scope, roles, in_org};
+	if (store_write_wait(fx.service.store, fixture_grant_run, &g) < 0)
+		exit(1);
+}
+
 static inline void fixture_key(void)
 {
 	char md5[65], sha256[65];
@@ -85,11 +108,11 @@ static inline void fixture_key(void)
 	struct str plain = arena_printf(fx.arena, "{\"md5\":\"%s\",\"sha256\":\"%s\"}", md5, sha256);
 	fixture_write((struct fixture_write){
 		.doc = {.kind = STR("api_key"), .id = STR(KEY), .parent = STR(ORG), .name = STR(""),
-			.body = STR("{\"id\":\"" KEY "\",\"publicKey\":\"publickey\",\"roles\":["
-				    "{\"groupId\":\"" GROUP "\",\"roleName\":\"GROUP_CLUSTER_MANAGER\"},"
-				    "{\"orgId\":\"" ORG "\",\"roleName\":\"ORG_MEMBER\"}]}"),
+			.body = STR("{\"id\":\"" KEY "\",\"publicKey\":\"publickey\"}"),
 			.secret = seal(fx.arena, plain, STR("api_key/" KEY))},
 		.ref_kind = STR("api_key_public"), .ref_value = STR("publickey")});
+	fixture_grant(GRANTEE_KEY, KEY, false, GROUP, "[\"GROUP_CLUSTER_MANAGER\"]");
+	fixture_grant(GRANTEE_KEY, KEY, true, ORG, "[\"ORG_MEMBER\"]");
 }
 
 static inline void fixture_account(void)
@@ -98,10 +121,11 @@ static inline void fixture_account(void)
 	sha256_hex(STR("client-secret"), hash);
 	fixture_write((struct fixture_write){
 		.doc = {.kind = STR("service_account"), .id = STR(ACCOUNT), .parent = STR(ORG), .name = STR(""),
-			.body = STR("{\"clientId\":\"client-id\",\"name\":\"a\",\"roles\":[\"ORG_READ_ONLY\"],"
-				    "\"grants\":[{\"groupId\":\"" GROUP "\",\"roleName\":\"GROUP_OWNER\"}]}"),
+			.body = STR("{\"clientId\":\"client-id\",\"name\":\"a\"}"),
 			.secret = STR("")},
 		.ref_kind = STR("service_account_client"), .ref_value = STR("client-id")});
+	fixture_grant(GRANTEE_ACCOUNT, ACCOUNT, true, ORG, "[\"ORG_READ_ONLY\"]");
+	fixture_grant(GRANTEE_ACCOUNT, ACCOUNT, false, GROUP, "[\"GROUP_OWNER\"]");
 	clock_format(clock_now_ms() + (int64_t)86400 * 1000, expires);
 	fixture_write((struct fixture_write){
 		.doc = {.kind = STR("sa_secret"), .id = STR(SECRET), .parent = STR(ACCOUNT), .name = STR(""),

@@ -42,14 +42,27 @@ static void test_load(void)
 	principal_unref(NULL);
 }
 
+static void test_teams(void)
+{
+	static const char team[] = "000000000000000000000071";
+	fixture_put("user", "000000000000000000000053", "", "", "{\"username\":\"w\"}");
+	fixture_grant(GRANTEE_TEAM, team, false, GROUP, "[\"GROUP_CLUSTER_MANAGER\"]");
+	struct principal *p = load(PRINCIPAL_USER, "000000000000000000000053");
+	CHECK(!principal_group_roles(p, STR(ORG), STR(GROUP)));
+	principal_unref(p);
+	fixture_put("user_team", "000000000000000000000072", "000000000000000000000053", team, "{}");
+	p = load(PRINCIPAL_USER, "000000000000000000000053");
+	CHECK(principal_group_roles(p, STR(ORG), STR(GROUP)) & role("GROUP_CLUSTER_MANAGER"));
+	principal_unref(p);
+}
+
 static void test_odd_roles(void)
 {
-	fixture_put("user", USER, "", "",
-		    "{\"id\":\"" USER "\",\"username\":\"u@example.com\",\"roles\":["
-		    "{\"orgId\":\"" ORG "\",\"roleName\":\"ORG_OWNER\"},{\"orgId\":\"" OTHER_ORG "\",\"roleName\":\"NONSENSE\"},"
-		    "{\"groupId\":\"" OTHER_GROUP "\",\"roleName\":\"ORG_OWNER\"},"
-		    "{\"orgId\":\"" OTHER_ORG "\",\"roleName\":\"GROUP_OWNER\"},"
-		    "{\"orgId\":\"x\",\"roleName\":\"ORG_OWNER\"},{},7]}");
+	fixture_put("user", USER, "", "", "{\"id\":\"" USER "\",\"username\":\"u@example.com\"}");
+	fixture_grant(GRANTEE_USER, USER, true, ORG, "[\"ORG_OWNER\"]");
+	/* No role, or a role of the other kind of scope, gives nothing. */
+	fixture_grant(GRANTEE_USER, USER, true, OTHER_ORG, "[\"NONSENSE\", \"GROUP_OWNER\", 7]");
+	fixture_grant(GRANTEE_USER, USER, false, OTHER_GROUP, "[\"ORG_OWNER\"]");
 	struct principal *p = load(PRINCIPAL_USER, USER);
 	CHECK(p->org_id[0] == '\0' && p->grant_count == 1 && strcmp(p->name, "u@example.com") == 0);
 	CHECK(principal_org_roles(p, STR(ORG)) & role("ORG_BILLING_READ_ONLY"));
@@ -130,8 +143,8 @@ static void test_membership(void)
 	CHECK(member(TENANT_NONE, account, NULL, NULL, &c) == 0 && (c->roles & role("GROUP_OWNER")));
 	CHECK(member(TENANT_PUBLIC, NULL, NULL, NULL, &c) == 0 && c->roles == 0);
 	/* A role in one project makes no member of its organization. */
-	fixture_put("user", "000000000000000000000052", "", "",
-		    "{\"username\":\"v\",\"roles\":[{\"groupId\":\"" GROUP "\",\"roleName\":\"GROUP_OWNER\"}]}");
+	fixture_put("user", "000000000000000000000052", "", "", "{\"username\":\"v\"}");
+	fixture_grant(GRANTEE_USER, "000000000000000000000052", false, GROUP, "[\"GROUP_OWNER\"]");
 	struct principal *user = load(PRINCIPAL_USER, "000000000000000000000052");
 	CHECK(member(TENANT_ORG, user, ORG, NULL, NULL) == -401);
 	CHECK(member(TENANT_GROUP, user, GROUP, NULL, &c) == 0 && !(c->roles & role_org_mask));
@@ -206,6 +219,7 @@ int main(void)
 	fixture_setup();
 	test_load();
 	test_odd_roles();
+	test_teams();
 	test_membership();
 	test_roles();
 	test_bucket();

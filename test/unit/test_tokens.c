@@ -98,7 +98,7 @@ static void test_changes(void)
 	char hash[65];
 	CHECK(token_caller(&fx.service, fx.loop.tokens, fx.loop.reader, text, &p) == 0);
 	CHECK(principal_org_roles(p, STR(ORG)) != 0);
-	fixture_update("service_account", ACCOUNT, "", "{\"clientId\":\"client-id\",\"roles\":[],\"grants\":[]}", STR(""));
+	fixture_grant(GRANTEE_ACCOUNT, ACCOUNT, true, ORG, "[]");
 	CHECK(principal_org_roles(p, STR(ORG)) != 0); /* a snapshot does not change under a call */
 	principal_unref(p);
 	CHECK(token_caller(&fx.service, fx.loop.tokens, fx.loop.reader, text, &p) == 0);

@@ -5,8 +5,8 @@
  *   "grant"                parent = grantee, name = scope:    {"inOrg": bool, "roles": [...]}
  *   "org_user", "group_user", "org_key", ...   parent = scope, name = grantee:  {"id": grantee, "roles": [...]}
  *   "org_owner"            parent = organization, name = user: one for each user that owns it */
-#ifndef STEWARD_API_GRANTS_H
-#define STEWARD_API_GRANTS_H
+#ifndef STEWARD_GATE_GRANTS_H
+#define STEWARD_GATE_GRANTS_H
 
 #include "catalog/catalog.h"
 #include "store/store.h"
@@ -40,6 +40,9 @@ must_check int grants_delete_scope(struct tx *tx, struct arena *a, bool in_org, 
 /* Users that own the organization. */
 must_check int grant_owner_count(struct tx *tx, struct str org_id, int64_t *ret_count);
 
+/* [{"orgId"|"groupId", "roleName"}, ...], as keys and users show them; and back, -EINVAL for what is no role or scope. */
+json_t *assignments_json(const struct grant_row *rows, size_t count);
+must_check int assignments_parse(struct arena *a, const json_t *list, struct grant_row **ret_rows, size_t *ret_count);
 /* ["ORG_OWNER", ...] and back. Unknown names, and names of the other kind of scope, are left out. */
 json_t *roles_json(role_mask roles);
 role_mask roles_from_json(const json_t *names, bool in_org);

@@ -1,6 +1,6 @@
 /* Grants, kept in both directions. Each change of one touches the identity generation, so that it holds from the very next
  * request. */
-#include "api/grants.h"
+#include "gate/grants.h"
 
 #include "base/clock.h"
 #include "base/id.h"
@@ -46,6 +46,40 @@ role_mask roles_from_json(const json_t *names, bool in_org)
 			roles |= (role_mask)1 << r;
 	}
 	return in_org ? roles & role_org_mask : roles & ~role_org_mask;
+}
+
+json_t *assignments_json(const struct grant_row *rows, size_t count)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < count; i++)
+		for (unsigned r = 0; r < role_count; r++)
+			if (rows[i].roles >> r & 1)
+				json_array_append_new(list, json_pack("{s:s%, s:s}", rows[i].in_org ? "orgId" : "groupId",
+								      rows[i].id.p, rows[i].id.n, "roleName", role_names[r]));
+	return list;
+}
+
+int assignments_parse(struct arena *a, const json_t *list, struct grant_row **ret_rows, size_t *ret_count)
+{
+	size_t count = 0;
+	struct grant_row *rows = arena_new_array(a, struct grant_row, json_array_size(list) + 1);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *entry = json_array_get(list, i), *name = json_object_get(entry, "roleName");
+		const json_t *org = json_object_get(entry, "orgId"), *group = json_object_get(entry, "groupId");
+		struct str scope = {json_string_value(org ? org : group), json_string_length(org ? org : group)};
+		int role = role_find((struct str){json_string_value(name), json_string_length(name)});
+		if (role < 0 || !id_is_valid(scope) || (org && group) || !(role_org_mask >> role & 1) != !org)
+			return -EINVAL;
+		size_t at = 0;
+		while (at < count && !str_eq(rows[at].id, scope))
+			at++;
+		if (at == count)
+			rows[count++] = (struct grant_row){.id = arena_dup(a, scope), .in_org = org != NULL};
+		rows[at].roles |= (role_mask)1 << role;
+	}
+	*ret_rows = rows;
+	*ret_count = count;
+	return 0;
 }
 
 /* Inserts, changes or (roles 0) deletes the one document with that name below that parent. */
