@@ -15,6 +15,9 @@ struct parse {
 	char *block;
 	struct header *field; /* under way */
 	size_t max;
+	/* As the block says: a message without a body is complete at once, and llhttp forgets them. */
+	unsigned flags;
+	uint64_t content_length;
 };
 
 static int on_url(llhttp_t *p, const char *at, size_t n)
@@ -63,11 +66,20 @@ static int on_value_complete(llhttp_t *p)
 	return 0;
 }
 
+static int on_headers_complete(llhttp_t *p)
+{
+	struct parse *parse = p->data;
+	parse->flags = p->flags;
+	parse->content_length = p->content_length;
+	return 0;
+}
+
 static const llhttp_settings_t parse_settings = {
         .on_url = on_url,
         .on_header_field = on_field,
         .on_header_value = on_value,
         .on_header_value_complete = on_value_complete,
+        .on_headers_complete = on_headers_complete,
 };
 
 /* False when llhttp refuses the block or reads it in another way than the scan did. */
@@ -84,9 +96,10 @@ static bool block_parse(struct exchange *ex, char *block, size_t n, const struct
 	/* "Connection: upgrade" makes it stop; upgrades are ignored here. */
 	if (e != HPE_OK && e != HPE_PAUSED_UPGRADE)
 		return false;
-	bool same_length = !scan->has_length || scan->content_length == 0 || p.content_length == scan->content_length;
-	return r->header_count == scan->header_count && str_eq(r->target, scan->target) && same_length &&
-	       ((p.flags & F_CHUNKED) != 0) == scan->chunked && ((p.flags & F_CONTENT_LENGTH) != 0) == scan->has_length;
+	return r->header_count == scan->header_count && str_eq(r->target, scan->target) &&
+	       ((parse.flags & F_CONTENT_LENGTH) != 0) == scan->has_length &&
+	       ((parse.flags & F_CHUNKED) != 0) == scan->chunked &&
+	       (!scan->has_length || parse.content_length == scan->content_length);
 }
 
 static void h1_close(struct conn *c)

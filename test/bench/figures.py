@@ -247,7 +247,8 @@ def figure_creates(bench, pair):
 		rates = [thousands(one['medians'][side]) for side in ('shared', 'onePerCreate')]
 		shared = statistics.median(r['shared']['createsPerCommit'] for r in one['rounds'])
 		rows.append(('durable creates, %s (append and flush: %s us)' % (label, thousands(one['flushMicros'])),
-			     '%s times one flush each (%s and %s /s; %.0f share a flush)' % (times(one['ratio']), *rates, shared),
+			     '%s times one flush each (%s and %s /s; %.0f share a flush)' % (
+				     times(one['ratio']), *rates, shared),
 			     'at least 5 times'))
 	return result, rows
 
