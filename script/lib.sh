@@ -29,6 +29,9 @@ packages() {
 		die "apt-get could not install: ${missing[*]}"
 }
 
+# How the program is built to be run.
+release=(--buildtype=release -Db_lto=true)
+
 # build NAME [meson options]: configures build/NAME once and builds it.
 build() {
 	local name=$1

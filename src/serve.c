@@ -227,7 +227,8 @@ static void bound(void *ctx, int port)
 static int serve(struct server *s)
 {
 	const struct config *c = &s->config;
-	struct http_app app = {.ctx = &s->router, .body_limit = router_body_limit, .handle = router_handle, .done = router_done};
+	struct http_app app = {.ctx = &s->router, .body_limit = router_body_limit, .handle = router_handle, .done = router_done,
+			       .turn_end = router_turn_end};
 	struct http_options options = {.listen = c->listen, .cert_file = s->cert_file, .key_file = s->key_file,
 				       .threads = c->threads, .bound = bound, .bound_ctx = s,
 				       .header_seconds = c->header_seconds, .body_seconds = c->body_seconds,

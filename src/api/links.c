@@ -43,13 +43,19 @@ void links_teardown(void)
 
 static bool is_unreserved(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-._~:@!$'()*,;=+", c));
+	if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'))
+		return true;
+	return c && strchr("-._~:@!$'()*,;=+", c);
 }
 
 static void encode(struct buf *b, struct str text)
 {
 	static const char hex[] = "0123456789ABCDEF";
-	for (size_t i = 0; i < text.n; i++) {
+	size_t plain = 0;
+	while (plain < text.n && is_unreserved(text.p[plain]))
+		plain++;
+	buf_add(b, text.p, plain);
+	for (size_t i = plain; i < text.n; i++) {
 		char c = text.p[i];
 		if (is_unreserved(c)) {
 			buf_c(b, c);
@@ -97,15 +103,12 @@ static void link_write(struct buf *b, struct str href, const char *below, struct
 	/* URLs are percent-encoded: nothing in them needs escaping. */
 	buf_c(b, '"');
 	buf_str(b, href);
-	if (below)
-		buf_z(b, below);
-	buf_c(b, '"');
-	json_key(b, "rel");
-	if (below)
-		buf_printf(b, "\"%s/rels%s\"", c->service->base_url, below);
-	else
-		buf_z(b, "\"self\"");
-	json_close(b, '}');
+	buf_z(b, below);
+	buf_z(b, "\",\"rel\":\"");
+	buf_z(b, c->service->base_url);
+	buf_z(b, "/rels");
+	buf_z(b, below);
+	buf_z(b, "\"}");
 }
 
 static void child_links(struct call *c, struct buf *b, const struct op *self, struct str href)
@@ -124,14 +127,16 @@ static void child_links(struct call *c, struct buf *b, const struct op *self, st
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param, struct str key,
 		  bool in_list)
 {
-	struct str href = link_href(c, self, key_param, key);
 	json_sep(b);
+	buf_reserve(b, body.n + 256);
 	buf_add(b, body.p, body.n - 1);
 	json_key(b, "links");
-	json_open(b, '[');
-	link_write(b, href, NULL, c);
+	buf_z(b, "[{\"href\":\"");
+	size_t from = b->n;
+	href_write(b, c, self, key_param, key);
+	size_t to = b->n;
+	buf_z(b, "\",\"rel\":\"self\"}");
 	if (!in_list)
-		child_links(c, b, self, href);
-	json_close(b, ']');
-	json_close(b, '}');
+		child_links(c, b, self, arena_dup(c->arena, (struct str){b->p + from, to - from}));
+	buf_z(b, "]}");
 }

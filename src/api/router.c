@@ -224,3 +224,8 @@ void router_done(void *ctx, struct request *r, size_t bytes_sent)
 	}
 	record_exchange(router->recorder, r);
 }
+
+void router_turn_end(void *ctx, unsigned loop)
+{
+	tx_rest(((struct router *)ctx)->service->loop[loop].reader);
+}

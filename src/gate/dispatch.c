@@ -214,8 +214,10 @@ void dispatch(struct service *s, struct request *r)
 	query_peek(r->query, &c->envelope, &c->pretty);
 	int result = find_row(c);
 	c->tx = call_loop(c)->reader;
+	tx_begin_read(c->tx);
 	for (size_t i = 0; result == 0 && i < sizeof gates / sizeof *gates; i++)
 		result = gates[i](c);
+	tx_end_read(c->tx);
 	c->tx = NULL;
 	if (result < 0)
 		answer_now(c);

@@ -52,7 +52,14 @@ static struct str media_type(struct call *c)
 	if (c->content_type)
 		return str_of(c->content_type);
 	const char *form = c->produces == PRODUCES_CSV ? "csv" : c->produces == PRODUCES_GZIP ? "gzip" : "json";
-	return arena_printf(c->arena, "application/vnd.svc.%s+%s", c->version->date, form);
+	static const char stem[] = "application/vnd.svc.YYYY-MM-DD+";
+	enum { STEM = sizeof stem - 1, DATE = 10 };
+	size_t n = strlen(form);
+	char *p = arena_alloc(c->arena, STEM + n);
+	memcpy(p, stem, STEM);
+	memcpy(p + STEM - DATE - 1, c->version->date, DATE);
+	memcpy(p + STEM, form, n);
+	return (struct str){p, STEM + n};
 }
 
 static void headers(struct call *c, bool has_body)

@@ -76,6 +76,8 @@ struct http_app {
 	/* Or NULL. On each loop's thread before it accepts anything: for per-thread state. http_start() returns after all of
 	 * them. */
 	void (*loop_start)(void *ctx, unsigned loop);
+	/* Or NULL. On the loop's thread when a turn's requests are done and it is about to wait. */
+	void (*turn_end)(void *ctx, unsigned loop);
 };
 
 struct http_options {

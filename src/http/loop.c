@@ -138,6 +138,8 @@ static void *loop_main(void *arg)
 		}
 		mailbox_run(l);
 		socks_run_ready(l);
+		if (env->app->turn_end)
+			env->app->turn_end(env->app->ctx, env->loop);
 		if (env->now_us - l->last_tick_us >= TICK_US)
 			tick(l);
 	} while (!drain_step(l));

@@ -92,9 +92,17 @@ int conn_int(struct tx *conn, const char *sql, int64_t *ret_value)
 	return row ? 0 : -EIO;
 }
 
+/* A kept transaction serves only while nothing was written since: who was told of a write must find it. */
+void reader_refresh(struct tx *tx)
+{
+	if (tx->lingers && !tx->reading && tx->seen != atomic_load(&tx->store->commits))
+		tx_rest(tx);
+}
+
 sqlite3_stmt *conn_statement(struct tx *conn, enum statement which)
 {
 	sqlite3_stmt **st = &conn->statements[which];
+	reader_refresh(conn);
 	/* After a failure SQLite may have ended the transaction: what came now would be committed by itself. */
 	if (conn->broken && conn->in_write)
 		return NULL;

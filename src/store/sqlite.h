@@ -90,6 +90,8 @@ struct tx {
 	sqlite3_stmt *statements[ST_COUNT]; /* prepared when first used */
 	bool writes;                        /* the writer's */
 	bool reading;                       /* between tx_begin_read() and tx_end_read() */
+	bool lingers;  /* the last read's transaction is still open, for the next that may see the same state */
+	uint64_t seen; /* store->commits when it was opened */
 	bool in_write;                      /* inside a write's run() */
 	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
 	bool touched; /* tx_touch_identity() in this batch */
@@ -121,6 +123,7 @@ must_check int conn_exec(struct tx *conn, const char *sql);
 /* A single integer, as "PRAGMA user_version". */
 must_check int conn_int(struct tx *conn, const char *sql, int64_t *ret_value);
 /* Ready to be bound; NULL (logged) when it cannot be prepared. */
+void reader_refresh(struct tx *tx);
 sqlite3_stmt *conn_statement(struct tx *conn, enum statement which);
 /* 1: a row, to be read before the next step; 0: finished. Negative: -EEXIST for a constraint, -EIO (logged) for the
  * rest. Anything but a row resets the statement, so that it holds no lock. */

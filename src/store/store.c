@@ -118,14 +118,25 @@ void tx_begin_read(struct tx *tx)
 	/* A write sees one state anyway. */
 	if (tx->writes || tx->reading)
 		return;
-	tx->reading = conn_run(tx, ST_BEGIN_READ) == 0;
+	reader_refresh(tx);
+	if (!tx->lingers) {
+		tx->seen = atomic_load(&tx->store->commits);
+		tx->lingers = conn_run(tx, ST_BEGIN_READ) == 0;
+	}
+	tx->reading = true;
 }
 
 void tx_end_read(struct tx *tx)
 {
-	if (!tx->reading)
-		return;
 	tx->reading = false;
+}
+
+void tx_rest(struct tx *tx)
+{
+	if (!tx->lingers || tx->reading)
+		return;
+	/* Before the statement runs, which would ask for a refresh itself. */
+	tx->lingers = false;
 	if (conn_run(tx, ST_COMMIT) < 0 && !sqlite3_get_autocommit(tx->db) && conn_run(tx, ST_ROLLBACK) < 0)
 		log_error("store: a read could not be ended");
 }

@@ -35,9 +35,11 @@ void store_close(struct store *s);
 /* A reader for the calling thread's use only. NULL, after a sentence to stderr, when it cannot be opened. */
 struct tx *store_reader(struct store *s);
 void store_reader_free(struct tx *tx);
-/* All reads between the two see one state. */
+/* All reads between the two see one state, no older than the last write of this process that was done when it began. */
 void tx_begin_read(struct tx *tx);
 void tx_end_read(struct tx *tx);
+/* The reader will not be used for a while: lets go of the state that it may have kept for the next read. */
+void tx_rest(struct tx *tx);
 
 /* Reads: 0, or -ENOENT, or -EIO (logged). Results are copied into the arena. */
 must_check int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc);

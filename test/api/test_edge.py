@@ -275,6 +275,15 @@ def test_a_request_byte_by_byte(edge):
 	assert r.answer().status == 200
 
 
+def test_an_empty_body_may_be_announced(edge):
+	s = tls(edge)
+	s.sendall(P + b'Content-Length: 0\r\n\r\n' + get(extra=b'Content-Length: 0\r\n') + get(
+		extra=b'Connection: Upgrade\r\nUpgrade: h2c\r\n'))
+	r = Reader(s)
+	assert 400 <= r.answer().status < 500
+	assert [r.answer().status, r.answer().status] == [200, 200]
+
+
 def test_chunked_body(edge):
 	s = tls(edge)
 	s.sendall(b'POST ' + TAKES_BODY.encode() + b' HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'

@@ -397,7 +397,19 @@ static void test_snapshot_and_generation(void)
 	CHECK(store_write_wait(other, run_insert, &d) == 0);
 	CHECK(tx_get(r, a, "snap", STR("1"), &got) == -ENOENT);
 	tx_end_read(r);
+	tx_rest(r);
 	CHECK(tx_get(r, a, "snap", STR("1"), &got) == 0);
+	/* A state that is kept for the next read never hides a write of this process that is done. */
+	struct doc second = doc_of("snap", "2", "", "", "{}");
+	tx_begin_read(r);
+	CHECK(tx_get(r, a, "snap", STR("2"), &got) == -ENOENT);
+	tx_end_read(r);
+	CHECK(store_write_wait(s, run_insert, &second) == 0);
+	CHECK(tx_get(r, a, "snap", STR("2"), &got) == 0);
+	tx_begin_read(r);
+	CHECK(tx_get(r, a, "snap", STR("2"), &got) == 0);
+	tx_end_read(r);
+	tx_rest(r);
 
 	CHECK(store_write_wait(s, run_touch, NULL) == 0);
 	CHECK(store_identity_generation(s) == before + 1);
