@@ -2,6 +2,7 @@
  * for signals, and looks now and then whether an operator has changed a limit in the store. */
 #include "serve.h"
 
+#include "api/access_list.h"
 #include "api/router.h"
 #include "api/tenants.h"
 #include "api/verbs.h"
@@ -10,10 +11,12 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "gate/audit.h"
 #include "gate/authenticate.h"
 #include "gate/metrics.h"
 #include "gate/record.h"
 #include "gate/rules.h"
+#include "gate/uses.h"
 #include "http/certificate.h"
 
 #include <errno.h>
@@ -29,6 +32,7 @@
 
 #define DRAIN_SECONDS 25
 #define POLL_MS 250
+#define PRUNE_MS 60000
 
 struct server {
 	struct config config;
@@ -42,6 +46,9 @@ struct server {
 	size_t limit_count;
 	struct arena *limits_arena;
 	uint64_t data_version;
+	int64_t pruned_ms; /* when events were last let go, on the service's clock */
+	struct access_sweep sweep;
+	unsigned polls;
 	bool first_start;
 };
 
@@ -140,6 +147,7 @@ static void loops_free(struct server *s)
 		store_reader_free(v->loop[i].reader);
 		token_cache_free(v->loop[i].tokens);
 		metrics_free(v->loop[i].metrics);
+		uses_free(v->loop[i].uses);
 	}
 }
 
@@ -276,6 +284,15 @@ static void reload(struct server *s)
 	limits_reload(s);
 }
 
+static void prune(struct server *s)
+{
+	int64_t now = clock_now_ms();
+	if (!s->config.event_retention_days || (now - s->pruned_ms < PRUNE_MS && now >= s->pruned_ms))
+		return;
+	s->pruned_ms = now;
+	audit_prune(s->service.store, s->config.event_retention_days);
+}
+
 /* Until SIGTERM or SIGINT. */
 static void wait_for_signals(struct server *s, const sigset_t *signals)
 {
@@ -291,6 +308,11 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 			s->data_version = version;
 			limits_apply(s);
 		}
+		if (++s->polls % (1000 / POLL_MS) == 0) {
+			uses_flush(&s->service);
+			access_list_sweep(s->service.store, s->reader, &s->sweep);
+			prune(s);
+		}
 	}
 }
 
@@ -299,6 +321,8 @@ static void take_down(struct server *s)
 	struct service *v = &s->service;
 	if (v->http)
 		http_drain_and_stop(v->http, DRAIN_SECONDS);
+	if (v->store)
+		uses_flush(v);
 	loops_free(s);
 	store_reader_free(s->reader);
 	store_close(v->store);

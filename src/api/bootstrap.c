@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "gate/audit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,6 +127,10 @@ static int make_all(struct tx *tx, void *ctx)
 						STR("Made by the first start"), &owner, 1, SECRET_HOURS, &f->account);
 	if (result == 0)
 		result = tx_meta_put(tx, "bootstrap", f->org_id);
+	if (result == 0)
+		result = audit_service(tx, f->arena, "ORG_CREATED", f->org_id, STR_NONE, STR_NONE);
+	if (result == 0)
+		result = audit_service(tx, f->arena, "GROUP_CREATED", f->org_id, f->group_id, STR_NONE);
 	if (result == 0 && f->writes_file)
 		result = file_put(f);
 	return result;

@@ -52,6 +52,33 @@ static struct str new_private_key(struct arena *a)
 	return arena_printf(a, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
 }
 
+/* What a key shows of its private key after the first time: the last four characters. */
+static struct str masked(struct arena *a, struct str private_key)
+{
+	char *text = arena_z(a, private_key);
+	for (size_t i = 0; i + 4 < private_key.n; i++)
+		if (text[i] != '-')
+			text[i] = '*';
+	return (struct str){text, private_key.n};
+}
+
+/* Eight letters are few enough that one may be taken. */
+static int new_public_key(struct tx *tx, struct arena *a, struct str *ret_key)
+{
+	char text[9];
+	struct str taken;
+	for (;;) {
+		random_text(text, 8, LOWER);
+		int result = tx_ref_get(tx, a, "api_key_public", str_of(text), &taken);
+		if (result == -ENOENT) {
+			*ret_key = arena_dup(a, str_of(text));
+			return 0;
+		}
+		if (result < 0)
+			return result;
+	}
+}
+
 static struct str key_secret(struct arena *a, const struct new_key *key)
 {
 	char md5[65], sha256[65];
@@ -75,19 +102,18 @@ int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct
 {
 	if (!key->id.n)
 		key->id = new_id(a);
-	if (!key->public_key.n) {
-		char text[9];
-		random_text(text, 8, LOWER);
-		key->public_key = arena_dup(a, str_of(text));
-	}
+	int result = key->public_key.n ? 0 : new_public_key(tx, a, &key->public_key);
+	if (result < 0)
+		return result;
 	if (!key->private_key.n)
 		key->private_key = new_private_key(a);
-	json_t *body = owned(a, json_pack("{s:o, s:o, s:o}", "id", str_json(key->id), "desc", str_json(description),
-					  "publicKey", str_json(key->public_key)));
+	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:o}", "id", str_json(key->id), "desc", str_json(description),
+					  "privateKey", str_json(masked(a, key->private_key)), "publicKey",
+					  str_json(key->public_key)));
 	key->body = json_text(a, body);
 	struct doc d = {.kind = STR("api_key"), .id = key->id, .parent = org_id, .created_ms = clock_now_ms(),
 			.body = key->body, .secret = key_secret(a, key)};
-	int result = tx_insert(tx, &d);
+	result = tx_insert(tx, &d);
 	if (result == 0)
 		result = tx_ref_put(tx, "api_key_public", key->public_key, key->id);
 	if (result == 0)
@@ -96,7 +122,7 @@ int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct
 	return result;
 }
 
-static int add_secret(struct tx *tx, struct arena *a, int64_t hours, struct new_account *account)
+int credential_add_secret(struct tx *tx, struct arena *a, int64_t hours, struct new_account *account)
 {
 	char text[41], hash[65];
 	int64_t now = clock_now_ms();
@@ -135,7 +161,7 @@ int credential_add_account(struct tx *tx, struct arena *a, struct str org_id, st
 	if (result == 0)
 		result = tx_ref_put(tx, "service_account_client", account->client_id, account->id);
 	if (result == 0)
-		result = add_secret(tx, a, secret_hours, account);
+		result = credential_add_secret(tx, a, secret_hours, account);
 	if (result == 0)
 		result = grants_add(tx, a, GRANTEE_ACCOUNT, account->id, grants, grant_count);
 	tx_touch_identity(tx);

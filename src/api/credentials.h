@@ -8,7 +8,7 @@
 /* Empty fields are made; filled ones are used as they are (a reset brings the first credentials back). */
 struct new_key {
 	struct str id, public_key, private_key; /* the private key is shown once and kept only as hashes */
-	struct str body;                        /* the document, without the private key */
+	struct str body;                        /* the document, with all but the end of the private key masked */
 };
 must_check int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct str description,
 				  const struct grant_row *grants, size_t grant_count, struct new_key *key);
@@ -20,6 +20,9 @@ struct new_account {
 must_check int credential_add_account(struct tx *tx, struct arena *a, struct str org_id, struct str name,
 				      struct str description, const struct grant_row *grants, size_t grant_count,
 				      int64_t secret_hours, struct new_account *account);
+
+/* One more secret for the account with account->id; sets secret_id, secret and secret_body. */
+must_check int credential_add_secret(struct tx *tx, struct arena *a, int64_t hours, struct new_account *account);
 
 /* One entry of a credential's access list. */
 must_check int credential_add_access(struct tx *tx, struct arena *a, struct str owner_id, const struct cidr *network);

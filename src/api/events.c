@@ -1,81 +1,120 @@
-/* Event types: the catalogue of what can happen, taken from the schemas' own lists. */
+/* Events and their types: what happened in an organization or a project, newest first. An organization's list shows what
+ * happened to the organization itself and to what it has in its projects, not what happened inside them: a member of the
+ * organization may not read all of its projects. */
+#include "api/events.h"
 #include "api/verbs.h"
 
-#include <ctype.h>
-#include <pthread.h>
-#include <stdlib.h>
+#include "base/clock.h"
+#include "gate/event_types.h"
 
 int events_list_types(struct call *c);
-
-struct event_type {
-	struct str name;
-	bool alertable;
-};
-
-static struct event_type types[2048];
-static size_t type_count;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static int order(const void *a, const void *b)
-{
-	const struct event_type *x = a, *y = b;
-	size_t n = x->name.n < y->name.n ? x->name.n : y->name.n;
-	int by_bytes = memcmp(x->name.p, y->name.p, n);
-	return by_bytes ? by_bytes : (x->name.n > y->name.n) - (x->name.n < y->name.n);
-}
-
-/* Enum texts are JSON strings: the name stands between the quotes. */
-static void collect(const struct schema *s, bool alertable)
-{
-	for (unsigned i = 0; i < s->enum_count; i++) {
-		struct str name = {s->enums[i] + 1, strlen(s->enums[i]) - 2};
-		size_t at = 0;
-		while (at < type_count && !str_eq(types[at].name, name))
-			at++;
-		if (at == sizeof types / sizeof *types)
-			return;
-		if (at == type_count)
-			types[type_count++].name = name;
-		types[at].alertable |= alertable;
-	}
-	for (unsigned i = 0; i < s->branch_count; i++)
-		collect(s->branches[i].schema, alertable);
-}
-
-static void build(void)
-{
-	collect(schema_find(STR("EventTypeForNdsGroup")), false);
-	collect(schema_find(STR("EventTypeForOrg")), false);
-	for (unsigned i = 0; i < schema_all_count; i++)
-		if (strstr(schema_all[i]->name, "EventType") && strstr(schema_all[i]->name, "Alertable"))
-			collect(schema_all[i], true);
-	qsort(types, type_count, sizeof *types, order);
-}
-
-/* GROUP_CREATED -> "Group created" */
-static struct str describe(struct arena *a, struct str name)
-{
-	char *text = arena_z(a, name);
-	for (size_t i = 0; i < name.n; i++)
-		text[i] = text[i] == '_' ? ' ' : i ? (char)tolower((unsigned char)text[i]) : text[i];
-	return (struct str){text, name.n};
-}
+int events_list(struct call *c);
+int events_get(struct call *c);
 
 int events_list_types(struct call *c)
 {
+	size_t count;
+	const struct event_type *types = event_types(&count);
 	int64_t from = list_offset(c);
-	pthread_once(&once, build);
 	list_begin(c);
-	for (int64_t i = from; i < from + c->page_size && i < (int64_t)type_count; i++) {
+	for (int64_t i = from; i < from + c->page_size && i < (int64_t)count; i++) {
 		json_open(&c->out, '{');
 		json_key(&c->out, "alertable");
 		json_bool(&c->out, types[i].alertable);
 		json_key(&c->out, "description");
-		json_str(&c->out, describe(c->arena, types[i].name));
+		json_str(&c->out, event_type_describe(c->arena, types[i].name));
 		json_key(&c->out, "eventType");
 		json_str(&c->out, types[i].name);
 		json_close(&c->out, '}');
 	}
-	list_end(c, (int64_t)type_count, from + c->page_size < (int64_t)type_count);
+	list_end(c, (int64_t)count, from + c->page_size < (int64_t)count);
+	return 0;
+}
+
+/* A list parameter as a JSON array, as the store takes it; empty when it is not given. */
+static struct str texts_of(struct call *c, const char *name)
+{
+	struct str rest = call_query(c, name), one;
+	struct buf b = {0};
+	if (!rest.n)
+		return STR_NONE;
+	json_open(&b, '[');
+	while (rest.n) {
+		str_cut(rest, ',', &one, &rest);
+		if (one.n)
+			json_str(&b, one);
+	}
+	json_close(&b, ']');
+	struct str texts = arena_dup(c->arena, buf_view(&b));
+	buf_free(&b);
+	return texts;
+}
+
+int events_filter(struct call *c, const char *clusters, struct event_filter *ret_filter)
+{
+	struct event_filter f = {.in_org = c->op->tenant == TENANT_ORG};
+	struct str min = call_query(c, "minDate"), max = call_query(c, "maxDate");
+	f.scope = f.in_org ? c->org.id : c->group.id;
+	f.types = texts_of(c, "eventType");
+	f.excluded = texts_of(c, "excludedEventType");
+	f.clusters = texts_of(c, clusters);
+	f.has_min = min.n && clock_parse(min, &f.min_ms);
+	f.has_max = max.n && clock_parse(max, &f.max_ms);
+	if (f.has_min && f.has_max && f.min_ms > f.max_ms) {
+		call_fail(c, 400, "INVALID_DATE_RANGE", "minDate: must not be after maxDate.");
+		return call_fail_param(c, STR("minDate"));
+	}
+	/* Events show whole seconds: the one that shows this time is not after it. */
+	if (f.has_max)
+		f.max_ms += 999 - f.max_ms % 1000;
+	*ret_filter = f;
+	return 0;
+}
+
+static const struct op *self_of(bool in_org)
+{
+	return catalog_op(in_org ? "getOrgEvent" : "getGroupEvent");
+}
+
+static void event_write(struct call *c, const struct event *e, bool in_org, bool in_list)
+{
+	struct str body = e->body;
+	if (e->raw.n && call_query_bool(c, "includeRaw", false))
+		body = arena_printf(c->arena, "%.*s,\"raw\":%.*s}", (int)body.n - 1, body.p, STR_ARG(e->raw));
+	entity_write(c, &c->out, body, self_of(in_org), "eventId", e->id, in_list);
+}
+
+int events_list(struct call *c)
+{
+	struct event_filter f;
+	struct event *events;
+	size_t count;
+	int64_t total = -1;
+	int result = events_filter(c, "clusterNames", &f);
+	/* One more than the page tells, without counting, whether there is a next. */
+	if (result == 0)
+		result = tx_event_list(c->tx, c->arena, &f, list_offset(c), c->page_size + 1, &events, &count);
+	if (result == 0 && c->include_count)
+		result = tx_event_count(c->tx, &f, &total);
+	if (result < 0)
+		return result;
+	bool more = (int64_t)count > c->page_size;
+	list_begin(c);
+	for (size_t i = 0; i < count - more; i++)
+		event_write(c, &events[i], f.in_org, true);
+	list_end(c, total, more);
+	return 0;
+}
+
+int events_get(struct call *c)
+{
+	bool in_org = c->op->tenant == TENANT_ORG;
+	struct event e;
+	int result = tx_event_get(c->tx, c->arena, call_path(c, "eventId"), &e);
+	if (result < 0)
+		return result;
+	if (in_org ? !e.for_org || !str_eq(e.org_id, c->org.id) : !e.for_group || !str_eq(e.group_id, c->group.id))
+		return call_not_found(c);
+	event_write(c, &e, in_org, false);
 	return 0;
 }

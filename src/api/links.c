@@ -66,6 +66,13 @@ static void encode(struct buf *b, struct str text)
 	}
 }
 
+/* Paths below a project do not name its organization; links from there may lead to it. */
+static struct str param_value(struct call *c, struct str name)
+{
+	struct str value = call_path(c, arena_z(c->arena, name));
+	return value.p || !str_is(name, "orgId") ? value : c->org.id;
+}
+
 static void href_write(struct buf *b, struct call *c, const struct op *op, const char *key_param, struct str key)
 {
 	buf_z(b, c->service->base_url);
@@ -82,7 +89,7 @@ static void href_write(struct buf *b, struct call *c, const struct op *op, const
 		if (key_param && str_is(name, key_param))
 			encode(b, key);
 		else
-			encode(b, call_path(c, arena_z(c->arena, name)));
+			encode(b, param_value(c, name));
 		p = shut + 1;
 	}
 }
@@ -122,6 +129,19 @@ static void child_links(struct call *c, struct buf *b, const struct op *self, st
 		if (op->open_to_all || (op->roles & c->roles))
 			link_write(b, href, op->path + from, c);
 	}
+}
+
+void entity_link(struct call *c, struct buf *b, const char *rel, struct str href)
+{
+	b->n -= 2; /* the brackets of the links and of the entity */
+	json_open(b, '{');
+	json_key(b, "href");
+	json_str(b, href);
+	json_key(b, "rel");
+	buf_printf(b, "\"%s/rels/%s\"", c->service->base_url, rel);
+	json_close(b, '}');
+	json_close(b, ']');
+	json_close(b, '}');
 }
 
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param, struct str key,

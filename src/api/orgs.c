@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "gate/audit.h"
 
 #include <errno.h>
 
@@ -148,6 +149,7 @@ int orgs_create(struct call *c)
 	if (result == 0 && account)
 		result = add_account(c, id, account, answer);
 	if (result == 0) {
+		audit_scope(c, id, STR_NONE);
 		c->location = link_href(c, resource_org.self, "orgId", id);
 		entity_write(c, &c->out, json_text(c->arena, answer), resource_org.self, "orgId", id, true);
 	}
@@ -172,13 +174,13 @@ static int org_remove(struct call *c, const struct doc *old)
 	return result < 0 ? result : resource_delete_children(c, "orgId", old->id);
 }
 
-const struct resource_hooks org_hooks = {.remove = org_remove};
-
-/* The requirement of access lists is part of every caller's snapshot. */
-static int settings_update(struct call *c, const struct doc *old, json_t *document)
+/* A name is what the types have an event for; the rest is told as settings. */
+static int org_update(struct call *c, const struct doc *old, json_t *document)
 {
-	tx_touch_identity(c->tx);
+	const json_t *before = doc_json(c->arena, old->body);
+	if (json_equal(json_object_get(before, "name"), json_object_get(document, "name")))
+		audit_type(c, json_equal(before, document) ? NULL : "ORG_SETTINGS_UPDATED");
 	return 0;
 }
 
-const struct resource_hooks org_settings_hooks = {.update = settings_update};
+const struct resource_hooks org_hooks = {.update = org_update, .remove = org_remove};

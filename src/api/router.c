@@ -2,6 +2,7 @@
  * every request: the body's bound, the log line, the metrics, the recording. */
 #include "api/router.h"
 
+#include "api/events.h"
 #include "api/tenants.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -198,6 +199,8 @@ void router_handle(void *ctx, struct request *r)
 		oauth_token(s, r);
 	else if (str_is(r->path, "/api/oauth/revoke"))
 		oauth_revoke(s, r);
+	else if (str_starts(r->path, STR(FEED_PATH)))
+		feed_serve(s, r);
 	else if (s->test_control && str_starts(r->path, STR("/api/test/")))
 		test_control(s, r);
 	else

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "gate/audit.h"
 #include "gate/answer.h"
 #include "gate/authenticate.h"
 #include "gate/dispatch.h"
@@ -140,6 +141,8 @@ static int seed_projects(struct tx *tx, struct seeding *s)
 			break;
 		}
 		result = seed_project(tx, s->arena, s->org_id, text, &id);
+		if (result == 0)
+			result = audit_service(tx, s->arena, "GROUP_CREATED", s->org_id, id, STR_NONE);
 		json_array_append_new(list, json_pack("{s:o, s:o}", "id", str_json(id), "name", str_json(text)));
 	}
 	json_object_set_new(s->answer, "projects", list);
@@ -255,6 +258,8 @@ static int seed_org(struct tx *tx, void *ctx)
 	struct doc d = {.kind = STR("org"), .id = s->org_id, .created_ms = clock_now_ms(), .body = json_text(s->arena, body)};
 	json_decref(body);
 	int result = tx_insert(tx, &d);
+	if (result == 0)
+		result = audit_service(tx, s->arena, "ORG_CREATED", s->org_id, STR_NONE, STR_NONE);
 	if (result == 0)
 		result = seed_settings(tx, s);
 	if (result == 0)

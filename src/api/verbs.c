@@ -23,6 +23,12 @@ struct str json_text(struct arena *a, const json_t *value)
 	return (struct str){p, n};
 }
 
+struct str json_field(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+	return (struct str){json_string_value(value), json_string_length(value)};
+}
+
 json_t *doc_json(struct arena *a, struct str body)
 {
 	json_t *value = json_loadb(body.p, body.n, 0, NULL);

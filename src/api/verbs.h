@@ -28,6 +28,8 @@ must_check int resource_delete_children(struct call *c, const char *parent_param
 
 /* Compact JSON text in the arena. */
 struct str json_text(struct arena *a, const json_t *value);
+/* A string field of an object; STR_NONE when it has none, or one that is no string. Borrowed. */
+struct str json_field(const json_t *object, const char *name);
 /* Parses a stored body; freed with the arena. */
 json_t *doc_json(struct arena *a, struct str body);
 
@@ -39,6 +41,8 @@ struct str link_href(struct call *c, const struct op *op, const char *key_param,
 /* One entity: its body with "links". In a list only self; on its own also what lies below it and the caller may read. */
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param, struct str key,
 		  bool in_list);
+/* One more link of the entity that was just written, to what does not lie below it. */
+void entity_link(struct call *c, struct buf *b, const char *rel, struct str href);
 
 /* lists.c: a list document. total: -1 when it was not counted; has_next tells about the page after this one. */
 void list_begin(struct call *c);

@@ -49,6 +49,8 @@ const struct option_row config_options[] = {
 	 "Connections from one address.", NULL, 1, 1000000},
 	{"store-batch", 0, OPTION_NUMBER, AT(store_batch), "256", "N",
 	 "Writes that may share one flush to disk; 1 is one flush per write.", NULL, 1, 100000},
+	{"event-retention-days", 0, OPTION_NUMBER, AT(event_retention_days), "0", "N",
+	 "How long events are kept; 0 keeps them all.", NULL, 0, 36500},
 };
 const size_t config_option_count = sizeof config_options / sizeof *config_options;
 

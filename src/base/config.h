@@ -21,7 +21,7 @@ struct config {
 		*record, *clock;
 	bool test_control;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
-		connections_per_address, store_batch;
+		connections_per_address, store_batch, event_retention_days;
 	struct config_limit *limits;
 	size_t limit_count;
 	/* Made from the above. */

@@ -76,6 +76,8 @@ bool cidr_parse(struct str text, struct cidr *ret_cidr)
 	if (has_length && !str_to_u64(length, most, &bits))
 		return false;
 	c.bits = (unsigned)(c.v4 ? bits + 96 : bits);
+	/* An IPv4-mapped network is the IPv4 network: one text for one meaning. */
+	c.v4 = c.v4 || (c.bits >= 96 && ip_is_v4(&c.net));
 	clear_host_bits(&c);
 	*ret_cidr = c;
 	return true;
@@ -89,6 +91,33 @@ void cidr_format(const struct cidr *c, char ret_text[IP_TEXT])
 	else
 		inet_ntop(AF_INET6, c->net.b, address, sizeof address);
 	snprintf(ret_text, IP_TEXT, "%.50s/%u", address, c->v4 ? c->bits - 96 : c->bits);
+}
+
+void ip_format_full(const struct ip *ip, char ret_text[IP_TEXT])
+{
+	int n = 0;
+	if (ip_is_v4(ip)) {
+		inet_ntop(AF_INET, ip->b + 12, ret_text, IP_TEXT);
+		return;
+	}
+	for (int i = 0; i < 16; i += 2)
+		n += snprintf(ret_text + n, (size_t)(IP_TEXT - n), "%s%x", i ? ":" : "", ip->b[i] << 8 | ip->b[i + 1]);
+}
+
+void cidr_format_full(const struct cidr *c, char ret_text[IP_TEXT])
+{
+	char address[IP_TEXT];
+	if (c->v4) {
+		cidr_format(c, ret_text);
+		return;
+	}
+	ip_format_full(&c->net, address);
+	snprintf(ret_text, IP_TEXT, "%.50s/%u", address, c->bits);
+}
+
+bool cidr_is_address(const struct cidr *c)
+{
+	return c->bits == 128;
 }
 
 static bool same_prefix(const struct ip *a, const struct ip *b, unsigned bits)

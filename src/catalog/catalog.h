@@ -64,6 +64,7 @@ struct op {
 	const struct op_version *versions; /* oldest first */
 	const struct resource *resource;   /* or NULL */
 	op_handler handler;                /* NULL: answers 501 */
+	op_handler prepare; /* or NULL: what is too slow for the loop and the write; runs after the gates on a thread of its own */
 	bool on_v1;                        /* also served under the v1.0 prefix */
 	size_t body_max;                   /* 0: the default */
 	const char *event;                 /* type of the event that it writes, or NULL */

@@ -1,5 +1,6 @@
 /* `steward check`: verifies a store, of a running service too, or a copy of one. */
 #include "cli/cli.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -22,6 +23,9 @@ static int check_run(const char *path)
 		option_refuse("check: %s cannot be read: %s", path, strerror(errno));
 		return EXIT_USAGE;
 	}
+	/* With the key at hand, what it signed is checked too; a copy alone has none. */
+	if (seal_has_key(path) && seal_setup(path) < 0)
+		return EXIT_USAGE;
 	int faults = store_check(path, stdout);
 	if (faults < 0) {
 		option_refuse("check: %s could not be checked", path);

@@ -1,21 +1,33 @@
 /* May this address use the credential? A credential with a list is bound to it; one whose organization demands lists
  * and that has none may be used from nowhere. */
 #include "gate/gate.h"
+#include "gate/uses.h"
+
+/* The first entry that contains the address; access_count when there is none. */
+static size_t entry_find(const struct principal *p, const struct ip *peer)
+{
+	size_t i = 0;
+	while (i < p->access_count && !cidr_contains(&p->access_list[i], peer))
+		i++;
+	return i;
+}
 
 bool access_list_permits(const struct principal *p, const struct ip *peer)
 {
 	if (p->access_count == 0)
 		return !p->access_required;
-	for (size_t i = 0; i < p->access_count; i++)
-		if (cidr_contains(&p->access_list[i], peer))
-			return true;
-	return false;
+	return entry_find(p, peer) < p->access_count;
 }
 
 int gate_access_list(struct call *c)
 {
-	if (!c->caller || access_list_permits(c->caller, &c->request->peer))
+	if (!c->caller || (c->caller->access_count == 0 && !c->caller->access_required))
 		return 0;
+	size_t entry = entry_find(c->caller, &c->request->peer);
+	if (entry < c->caller->access_count) {
+		use_access(c->service, c->request->loop, c->caller, entry, &c->request->peer);
+		return 0;
+	}
 	char peer[IP_TEXT];
 	ip_format(&c->request->peer, peer);
 	call_fail(c, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",

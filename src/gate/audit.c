@@ -1,11 +1,22 @@
-/* Events. The body is final JSON text, like every stored document; the store adds the hash that chains it to the one
- * before. */
+/* Events. The body is final JSON text, like every stored document, in the form that the schemas have for its type: a
+ * field that the form lacks is told in the description instead. The store adds the hash that chains it to the one before.
+ *
+ * Which lists show it: a project's list shows what happens in the project; an organization's, what happens to the
+ * organization, and from its projects only what event_type_is_of_org() says. */
 #include "gate/audit.h"
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/log.h"
+#include "catalog/formats.h"
+#include "gate/event_types.h"
 
+#include <errno.h>
 #include <stdio.h>
+
+#define DESCRIPTION_MAX 500
+#define NAME_MAX_BYTES 64 /* of "gn" and "orgName" */
+#define PRUNE_BATCH 2000
 
 void audit_type(struct call *c, const char *type)
 {
@@ -28,23 +39,140 @@ void audit_scope(struct call *c, struct str org_id, struct str group_id)
 	c->event.group_id = group_id;
 }
 
-/* The form that the schema's pattern takes: IPv6 written out in full. */
-static void address_write(struct buf *b, const struct ip *ip)
+void audit_cluster(struct call *c, struct str name)
 {
-	char text[IP_TEXT];
-	if (ip_is_v4(ip)) {
-		ip_format(ip, text);
-		json_z(b, text);
-		return;
-	}
-	json_sep(b);
-	buf_c(b, '"');
-	for (int i = 0; i < 16; i += 2)
-		buf_printf(b, "%s%x", i ? ":" : "", ip->b[i] << 8 | ip->b[i + 1]);
-	buf_c(b, '"');
+	c->event.cluster = name;
 }
 
-static void text_field(struct buf *b, const char *name, struct str value)
+/* One event on its way into the store. */
+struct entry {
+	struct tx *tx;
+	struct arena *arena;
+	const struct call *call; /* NULL: the service itself */
+	const struct event_type *type; /* NULL: a type of no list */
+	struct event event;
+	struct buf body, description;
+	const char *field; /* of the service's own event, or NULL */
+	struct str value;
+};
+
+/* The form must have the field, in each list that will show it. */
+static bool takes(const struct entry *e, const char *name)
+{
+	const struct str field = str_of(name);
+	return (!e->event.for_group || schema_field(e->type->in_group, field)) &&
+	       (!e->event.for_org || schema_field(e->type->in_org, field));
+}
+
+static void text_field(struct entry *e, const char *name, struct str value)
+{
+	if (!value.n || !takes(e, name))
+		return;
+	json_key(&e->body, name);
+	json_str(&e->body, value);
+}
+
+/* The form that the schema's pattern takes: IPv6 written out in full. */
+static void address_write(struct entry *e, const struct ip *ip)
+{
+	char text[IP_TEXT];
+	size_t n = 0;
+	if (ip_is_v4(ip))
+		ip_format(ip, text);
+	else
+		for (int i = 0; i < 16; i += 2)
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%x", i ? ":" : "", ip->b[i] << 8 | ip->b[i + 1]);
+	text_field(e, "remoteAddress", str_of(text));
+}
+
+static void caller_write(struct entry *e, const struct principal *p)
+{
+	bool user = p->kind == PRINCIPAL_USER;
+	/* A service account has no field of its own in the schemas: its client id stands where a public key would. */
+	text_field(e, user ? "userId" : "apiKeyId", str_of(p->id));
+	text_field(e, user ? "username" : "publicKey", str_of(p->name));
+}
+
+static void describe(struct entry *e, const char *name, struct str value)
+{
+	buf_printf(&e->description, "; %s: %.*s", name, STR_ARG(value));
+}
+
+/* What the call was about: the resource in its path, and in an update the names of the fields that it gave. */
+static void describe_call(struct entry *e)
+{
+	const struct call *c = e->call;
+	const char *key, *sep = "; fields: ";
+	json_t *value;
+	for (unsigned i = 0; i < c->op->path_param_count; i++) {
+		const char *name = c->op->path_params[i].name;
+		if (strcmp(name, "groupId") != 0 && strcmp(name, "orgId") != 0)
+			describe(e, name, c->params[i]);
+	}
+	if (c->op->method != METHOD_PATCH && c->op->method != METHOD_PUT)
+		return;
+	json_object_foreach(c->body, key, value)
+	{
+		buf_printf(&e->description, "%s%s", sep, key);
+		sep = ", ";
+	}
+}
+
+static void fields_write(struct entry *e)
+{
+	const struct call_event *event = &e->call->event;
+	for (size_t i = 0; i < event->field_count; i++) {
+		text_field(e, event->fields[i].name, event->fields[i].value);
+		if (!takes(e, event->fields[i].name))
+			describe(e, event->fields[i].name, event->fields[i].value);
+	}
+}
+
+static void body_write(struct entry *e)
+{
+	const struct event *v = &e->event;
+	char now[CLOCK_TEXT];
+	clock_format(v->created_ms, now);
+	json_open(&e->body, '{');
+	text_field(e, "id", v->id);
+	text_field(e, "created", str_of(now));
+	text_field(e, "eventTypeName", v->type);
+	text_field(e, "orgId", v->org_id);
+	text_field(e, "groupId", v->group_id);
+	if (takes(e, "isGlobalAdmin")) {
+		json_key(&e->body, "isGlobalAdmin");
+		json_bool(&e->body, false);
+	}
+	if (e->call) {
+		address_write(e, &e->call->request->peer);
+		if (e->call->caller)
+			caller_write(e, e->call->caller);
+		describe_call(e);
+		fields_write(e);
+	}
+	if (e->field)
+		text_field(e, e->field, e->value);
+	json_close(&e->body, '}');
+}
+
+/* The scope's name at this moment: it may be another one when the event is read. */
+static int name_of(struct entry *e, const char *kind, struct str id, struct str *ret_name)
+{
+	struct doc d;
+	int result = id.n ? tx_get(e->tx, e->arena, kind, id, &d) : -ENOENT;
+	*ret_name = STR_NONE;
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	json_t *body = json_loadb(d.body.p, d.body.n, 0, NULL);
+	const json_t *name = json_object_get(body, "name");
+	if (json_is_string(name))
+		*ret_name = utf8_prefix(arena_dup(e->arena, (struct str){json_string_value(name), json_string_length(name)}),
+					NAME_MAX_BYTES);
+	json_decref(body);
+	return 0;
+}
+
+static void raw_field(struct buf *b, const char *name, struct str value)
 {
 	if (!value.n)
 		return;
@@ -52,50 +180,121 @@ static void text_field(struct buf *b, const char *name, struct str value)
 	json_str(b, value);
 }
 
-static void caller_write(struct buf *b, const struct principal *p)
+static int raw_write(struct entry *e)
 {
-	if (!p)
-		return;
-	if (p->kind == PRINCIPAL_USER) {
-		text_field(b, "userId", str_of(p->id));
-		text_field(b, "username", str_of(p->name));
-	} else {
-		/* A service account has no field of its own in the schemas: its client id stands where a public key would. */
-		text_field(b, "apiKeyId", str_of(p->id));
-		text_field(b, "publicKey", str_of(p->name));
-	}
+	struct str org, group;
+	struct buf b = {0};
+	char now[CLOCK_TEXT];
+	int result = name_of(e, "org", e->event.org_id, &org);
+	if (result == 0)
+		result = name_of(e, "project", e->event.group_id, &group);
+	if (result < 0)
+		return result;
+	clock_format(e->event.created_ms, now);
+	const struct schema *form = !e->type ? NULL : e->event.for_group ? e->type->in_group : e->type->in_org;
+	json_open(&b, '{');
+	raw_field(&b, "_t", str_of(form ? form->name : NULL));
+	raw_field(&b, "cre", str_of(now));
+	raw_field(&b, "description", utf8_prefix(buf_view(&e->description), DESCRIPTION_MAX));
+	raw_field(&b, "gn", group);
+	raw_field(&b, "id", e->event.id);
+	raw_field(&b, "orgId", e->event.org_id);
+	raw_field(&b, "orgName", org);
+	raw_field(&b, "severity", STR("INFO"));
+	json_close(&b, '}');
+	e->event.raw = arena_dup(e->arena, buf_view(&b));
+	buf_free(&b);
+	return 0;
+}
+
+/* Type, scope and cluster are set. */
+static int entry_write(struct entry *e)
+{
+	struct id id = id_new();
+	e->event.id = id_str(&id);
+	e->event.created_ms = clock_now_ms();
+	e->type = event_type_find(e->event.type);
+	e->event.for_group = e->event.group_id.n && e->type && e->type->in_group;
+	e->event.for_org = e->event.org_id.n && e->type && e->type->in_org &&
+			   (!e->event.group_id.n || event_type_is_of_org(e->type));
+	if (e->type && !e->event.for_group && !e->event.for_org)
+		log_warn("the event %.*s stands in no list: its scope is not of its kind", STR_ARG(e->event.type));
+	buf_str(&e->description, event_type_describe(e->arena, e->event.type));
+	body_write(e);
+	e->event.body = buf_view(&e->body);
+	int result = raw_write(e);
+	if (result == 0)
+		result = tx_event_add(e->tx, &e->event);
+	buf_free(&e->body);
+	buf_free(&e->description);
+	return result;
 }
 
 int audit_write(struct call *c)
 {
-	const char *type = c->event.type_chosen ? c->event.type : c->op->event;
+	const struct call_event *v = &c->event;
+	const char *type = v->type_chosen ? v->type : c->op->event;
 	if (!type)
 		return 0;
-	struct id id = id_new();
-	struct buf b = {0};
-	char now[CLOCK_TEXT];
-	struct event e = {.id = id_str(&id), .type = str_of(type), .created_ms = clock_now_ms(),
-			  .org_id = c->event.org_id.n ? c->event.org_id : c->org.id,
-			  .group_id = c->event.group_id.n ? c->event.group_id : c->group.id};
-	clock_format(e.created_ms, now);
-	json_open(&b, '{');
-	text_field(&b, "id", e.id);
-	json_key(&b, "created");
-	json_z(&b, now);
-	json_key(&b, "eventTypeName");
-	json_z(&b, type);
-	text_field(&b, "orgId", e.org_id);
-	text_field(&b, "groupId", e.group_id);
-	json_key(&b, "isGlobalAdmin");
-	json_bool(&b, false);
-	json_key(&b, "remoteAddress");
-	address_write(&b, &c->request->peer);
-	caller_write(&b, c->caller);
-	for (size_t i = 0; i < c->event.field_count; i++)
-		text_field(&b, c->event.fields[i].name, c->event.fields[i].value);
-	json_close(&b, '}');
-	e.body = buf_view(&b);
-	int result = tx_event_add(c->tx, &e);
-	buf_free(&b);
+	struct entry e = {.tx = c->tx, .arena = c->arena, .call = c};
+	e.event.type = str_of(type);
+	bool scoped = v->org_id.n || v->group_id.n;
+	e.event.org_id = v->org_id.n ? v->org_id : c->org.id;
+	e.event.group_id = scoped ? v->group_id : c->group.id;
+	e.event.cluster = v->cluster.n ? v->cluster : call_path(c, "clusterName");
+	return entry_write(&e);
+}
+
+int audit_next(struct call *c)
+{
+	int result = audit_write(c);
+	c->event = (struct call_event){0};
 	return result;
+}
+
+int audit_service(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id, struct str cluster)
+{
+	struct entry e = {.tx = tx, .arena = a};
+	e.event.type = str_of(type);
+	e.event.org_id = org_id;
+	e.event.group_id = group_id;
+	e.event.cluster = cluster;
+	return entry_write(&e);
+}
+
+int audit_service_field(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
+			const char *name, struct str value)
+{
+	struct entry e = {.tx = tx, .arena = a, .field = name, .value = value};
+	e.event.type = str_of(type);
+	e.event.org_id = org_id;
+	e.event.group_id = group_id;
+	return entry_write(&e);
+}
+
+struct pruning {
+	int64_t before_ms, count;
+};
+
+static int prune_run(struct tx *tx, void *ctx)
+{
+	struct pruning *p = ctx;
+	return tx_events_prune(tx, p->before_ms, PRUNE_BATCH, &p->count);
+}
+
+void audit_prune(struct store *s, unsigned days)
+{
+	struct pruning p = {.before_ms = clock_now_ms() - (int64_t)days * 86400000};
+	int64_t total = 0;
+	/* In batches, so that no other write waits for all of them. */
+	do {
+		int result = store_write_wait(s, prune_run, &p);
+		if (result < 0) {
+			log_error("events past their time could not be let go (error %d)", result);
+			return;
+		}
+		total += p.count;
+	} while (p.count == PRUNE_BATCH);
+	if (total)
+		log_info("events: %lld older than %u days let go", (long long)total, days);
 }

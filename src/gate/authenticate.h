@@ -56,6 +56,9 @@ must_check bool digest_parse(struct str header_value, struct arena *a, struct di
 void digest_ha1(bool sha256, struct str username, struct str password, char ret_hex[65]);
 struct key_cache *key_cache_new(void);
 void key_cache_free(struct key_cache *k);
+/* The key behind a pair that was given outright, owned. -EACCES: no such pair; -EIO. */
+must_check int digest_prove(struct tx *tx, struct arena *a, struct str public_key, struct str private_key,
+			    struct principal **ret_key);
 /* The caller behind a digest header, owned. -EACCES: wrong; -ESTALE: right, but the nonce is used up; -EIO. */
 must_check int digest_caller(struct call *c, struct str header_value, struct principal **ret_caller);
 

@@ -1,6 +1,6 @@
 /* Some operations name their organization in the body. What the path's scope is to others, that field is to them: it must
  * exist, the caller must be a member, and hold one of the row's roles there. */
-#include "gate/gate.h"
+#include "gate/authenticate.h"
 
 #include <errno.h>
 
@@ -19,8 +19,10 @@ int gate_body_scope(struct call *c)
 	if (result < 0)
 		return call_fail_store(c, result, c->op->id);
 	role_mask roles = principal_org_roles(c->caller, org_id);
-	if (!roles)
+	if (!roles) {
+		authenticate_challenge(c, false, false);
 		return call_fail(c, 401, "USER_UNAUTHORIZED", "The caller is not a member of this organization.");
+	}
 	c->roles = roles;
 	if (roles & c->op->body_roles)
 		return 0;

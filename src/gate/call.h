@@ -23,7 +23,7 @@ struct query_value {
 struct call_event {
 	const char *type;
 	bool type_chosen;
-	struct str org_id, group_id;
+	struct str org_id, group_id, cluster;
 	struct {
 		const char *name;
 		struct str value;
@@ -56,6 +56,11 @@ struct call {
 
 	struct tx *tx; /* reads on the loop; a write's transaction in a write */
 	struct call_event event;
+	struct idempotency *idempotency; /* of a POST with an Idempotency-Key */
+	void *prepared; /* what the row's prepare function made */
+	/* A writing handler may set it: called once, on the store's thread, when its write is on disk. Must be quick. */
+	void (*committed)(struct call *c, void *arg);
+	void *committed_arg;
 
 	/* The answer. */
 	int status;

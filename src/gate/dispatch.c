@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 typedef int (*gate)(struct call *c);
@@ -19,10 +20,12 @@ static const gate gates[] = {gate_authenticate, gate_access_list, gate_membershi
 			     gate_version,      gate_roles,       gate_parameters, gate_body,
 			     gate_body_scope};
 
+#define PREPARING_MAX 64
+static atomic_uint preparing; /* calls whose prepare function runs */
+
 struct pending {
 	struct write write;
 	struct call *call;
-	struct idempotency *idempotency;
 };
 
 static void release(void *arg)
@@ -34,6 +37,7 @@ static void release(void *arg)
 
 static void answer_now(struct call *c)
 {
+	idempotency_end(c->service, c->idempotency);
 	call_finish(c);
 	http_respond(c->request);
 }
@@ -48,6 +52,7 @@ static void forget_answer(struct call *c)
 	c->location = STR_NONE;
 	c->is_list = false;
 	c->event = (struct call_event){0};
+	c->committed = NULL;
 }
 
 /* A handler that wrote no status succeeded with the row's. */
@@ -68,15 +73,15 @@ static int run_write(struct tx *tx, void *ctx)
 	forget_answer(c);
 	c->request->response.header_count = 0;
 	c->tx = tx;
-	if (p->idempotency)
-		result = idempotency_replay(c, p->idempotency);
+	if (c->idempotency)
+		result = idempotency_replay(c, c->idempotency);
 	if (result == 0) {
 		size_t headers_before = c->extra_header_count;
 		result = settle(c, c->op->handler(c));
 		if (result >= 0)
 			result = audit_write(c);
-		if (result >= 0 && p->idempotency)
-			result = idempotency_keep(c, p->idempotency);
+		if (result >= 0 && c->idempotency)
+			result = idempotency_keep(c, c->idempotency);
 		if (result < 0)
 			c->extra_header_count = headers_before;
 	}
@@ -92,7 +97,9 @@ static void write_done(void *ctx, int result)
 		forget_answer(c);
 		call_fail_store(c, result, c->op->id);
 	}
-	idempotency_end(c->service, p->idempotency);
+	if (result >= 0 && c->committed)
+		c->committed(c, c->committed_arg);
+	idempotency_end(c->service, c->idempotency);
 	call_finish(c);
 	http_respond_from_thread(c->request);
 }
@@ -102,15 +109,42 @@ static void start_write(struct call *c)
 	struct pending *p = arena_new_of(c->arena, struct pending);
 	p->call = c;
 	p->write = (struct write){.run = run_write, .done = write_done, .ctx = p};
-	if (c->op->method == METHOD_POST && idempotency_begin(c, &p->idempotency) < 0) {
-		answer_now(c);
-		return;
-	}
 	if (store_write(c->service->store, &p->write))
 		return;
-	idempotency_end(c->service, p->idempotency);
 	call_header(c, STR("retry-after"), STR("1"));
 	call_fail(c, 503, "SERVICE_BUSY", "The service has too many writes waiting. Try again in a second.");
+	answer_now(c);
+}
+
+static void prepared(struct request *r)
+{
+	struct call *c = r->app;
+	if (c->problem.status)
+		answer_now(c);
+	else
+		start_write(c);
+}
+
+static void *prepare_run(void *arg)
+{
+	struct call *c = arg;
+	if (c->op->prepare(c) < 0)
+		call_fail(c, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.");
+	atomic_fetch_sub(&preparing, 1);
+	http_call_on_loop(c->request, prepared);
+	return NULL;
+}
+
+static void start_prepare(struct call *c)
+{
+	pthread_t thread;
+	if (atomic_fetch_add(&preparing, 1) < PREPARING_MAX && pthread_create(&thread, NULL, prepare_run, c) == 0) {
+		pthread_detach(thread);
+		return;
+	}
+	atomic_fetch_sub(&preparing, 1);
+	call_header(c, STR("retry-after"), STR("1"));
+	call_fail(c, 503, "SERVICE_BUSY", "The service has too many such calls under way. Try again in a second.");
 	answer_now(c);
 }
 
@@ -119,6 +153,8 @@ static void run_handler(struct call *c)
 	if (!c->op->handler) {
 		call_fail(c, 501, "NOT_IMPLEMENTED", "%s is not part of this version of Steward.", c->op->id);
 		answer_now(c);
+	} else if (c->op->prepare) {
+		start_prepare(c);
 	} else if (c->op->writes) {
 		start_write(c);
 	} else {
@@ -219,6 +255,8 @@ void dispatch(struct service *s, struct request *r)
 		result = gates[i](c);
 	tx_end_read(c->tx);
 	c->tx = NULL;
+	if (result == 0 && c->op->writes && c->op->handler && c->op->method == METHOD_POST)
+		result = idempotency_begin(c, &c->idempotency);
 	if (result < 0)
 		answer_now(c);
 	else if (!s->test_control || !faulted(c))

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "gate/answer.h"
 #include "gate/authenticate.h"
+#include "gate/uses.h"
 
 #include <errno.h>
 
@@ -287,6 +288,7 @@ void oauth_token(struct service *s, struct request *r)
 	}
 	struct str token = token_issue(r->arena, id_str(&client.account), id_str(&client.secret),
 	                               clock_now_ms() + TOKEN_SECONDS * INT64_C(1000));
+	use_secret(s, r->loop, id_str(&client.secret));
 	json_open(&b, '{');
 	json_key(&b, "access_token");
 	json_str(&b, token);

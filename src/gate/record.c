@@ -275,7 +275,7 @@ static void headers_write(struct buf *b, const struct header *headers, size_t co
 static struct str content_type(const struct header *headers, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (str_is(headers[i].name, "content-type"))
+		if (str_ieq(headers[i].name, STR("content-type")))
 			return headers[i].value;
 	return STR_NONE;
 }

@@ -5,13 +5,16 @@
 #include "gate/call.h"
 
 struct token_cache;
+struct mail;
 struct nonce_window;
+struct uses;
 
 /* State of one loop; only its thread touches it. */
 struct loop_state {
 	struct tx *reader;
 	struct token_cache *tokens;
 	struct op_metrics *metrics;
+	struct uses *_Atomic uses; /* of credentials; the main thread takes them away: gate/uses.h */
 };
 
 struct service {
@@ -23,6 +26,7 @@ struct service {
 	const char *engine; /* name of the engine in use */
 	unsigned loops;
 	struct loop_state *loop; /* by request->loop */
+	struct mail *mail; /* api/mail.h; NULL: no mail server */
 	struct nonce_window *nonces; /* digest replay window; has its own locks */
 	bool test_control;
 	_Atomic bool draining; /* SIGTERM came: /readyz says no */

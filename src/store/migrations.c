@@ -45,6 +45,15 @@ static const char *const steps[] = {
 
 	"CREATE TABLE limit_override (set_id TEXT NOT NULL, scope TEXT NOT NULL, capacity INTEGER NOT NULL,"
 	" refill INTEGER NOT NULL, PRIMARY KEY (set_id, scope)) WITHOUT ROWID;",
+
+	/* 2: events are listed by position. No operation wrote any before. */
+	"DELETE FROM event; DROP INDEX event_org; DROP INDEX event_group;"
+	"ALTER TABLE event ADD COLUMN cluster TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE event ADD COLUMN raw TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE event ADD COLUMN org_pos INTEGER;"
+	"ALTER TABLE event ADD COLUMN group_pos INTEGER;"
+	"CREATE INDEX event_of_org ON event (org_id, org_pos, type, created_ms, cluster) WHERE org_pos > 0;"
+	"CREATE INDEX event_of_group ON event (group_id, group_pos, type, created_ms, cluster) WHERE group_pos > 0;",
 };
 /* clang-format on */
 

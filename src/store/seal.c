@@ -359,6 +359,19 @@ static int key_read(const char *path)
 	return r;
 }
 
+bool seal_has_key(const char *data_dir)
+{
+	char *path = NULL;
+	bool has = asprintf(&path, "%s/%s", data_dir, KEY_FILE) >= 0 && access(path, R_OK) == 0;
+	free(path);
+	return has;
+}
+
+bool seal_is_ready(void)
+{
+	return ready;
+}
+
 int seal_setup(const char *data_dir)
 {
 	char *path = NULL;

@@ -7,6 +7,9 @@
 
 /* Reads or makes the key. Failure: a sentence to stderr, negative. */
 must_check int seal_setup(const char *data_dir);
+/* Whether a data directory has a key; and whether one is set up. */
+bool seal_has_key(const char *data_dir);
+bool seal_is_ready(void);
 /* AES-256-GCM; the output is base64url text. `context` is authenticated, not stored: an opened value cannot be moved
  * to another place. */
 struct str seal(struct arena *a, struct str plain, struct str context);

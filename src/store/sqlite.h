@@ -28,6 +28,12 @@
 
 #define DOC_COLUMNS "kind, id, parent, name, seq, rev, created_ms, body, secret"
 
+#define EVENT_COLUMNS "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos"
+#define EVENT_FILTER                                                                                                  \
+	" AND (?2 = '[]' OR type IN (SELECT value FROM json_each(?2)))"                                               \
+	" AND (?3 = '[]' OR type NOT IN (SELECT value FROM json_each(?3)))"                                           \
+	" AND (?4 = '[]' OR cluster IN (SELECT value FROM json_each(?4))) AND created_ms BETWEEN ?5 AND ?6"
+
 #define STATEMENTS(X)                                                                                                 \
 	X(BEGIN_READ, "BEGIN")                                                                                        \
 	X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                             \
@@ -44,6 +50,8 @@
 	X(DOC_WHERE, "SELECT rev, parent, seq FROM doc WHERE kind = ?1 AND id = ?2")                                  \
 	X(DOC_INSERT, "INSERT INTO doc (" DOC_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8)")                 \
 	X(DOC_UPDATE, "UPDATE doc SET name = ?3, body = ?4, secret = ?5, rev = rev + 1 WHERE kind = ?1 AND id = ?2")  \
+	X(DOC_MOVE, "UPDATE doc SET parent = ?3, seq = ?4, name = ?5, body = ?6, rev = rev + 1"                       \
+	            " WHERE kind = ?1 AND id = ?2")                                                                   \
 	X(DOC_DELETE, "DELETE FROM doc WHERE kind = ?1 AND id = ?2")                                                  \
 	X(LIST_GET, "SELECT next_seq, count, head FROM list WHERE kind = ?1 AND parent = ?2")                         \
 	X(LIST_ADD, "INSERT INTO list (kind, parent, next_seq, count, head) VALUES (?1, ?2, ?3 + 1, 1, ?4)"           \
@@ -65,9 +73,29 @@
 	X(META_PUT, "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")             \
 	X(META_INCREMENT, "INSERT INTO meta (key, value) VALUES (?1, '1')"                                            \
 	                  " ON CONFLICT DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)")              \
-	X(EVENT_LAST, "SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1")                                        \
-	X(EVENT_ADD, "INSERT INTO event (seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash)"         \
-	             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")                                                  \
+	X(EVENT_ADD, "INSERT INTO event (seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash,"         \
+	             " cluster, raw, org_pos, group_pos) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"       \
+	             " CASE WHEN ?12 THEN"                                                                            \
+	             " 1 + coalesce((SELECT max(org_pos) FROM event WHERE org_id = ?3 AND org_pos > 0), 0) END,"      \
+	             " CASE WHEN ?13 THEN"                                                                            \
+	             " 1 + coalesce((SELECT max(group_pos) FROM event WHERE group_id = ?4 AND group_pos > 0), 0) END)") \
+	X(EVENT_GET, "SELECT " EVENT_COLUMNS " FROM event WHERE id = ?1")                                             \
+	X(EVENT_BOUNDS_ORG, "SELECT (SELECT min(org_pos) FROM event WHERE org_id = ?1 AND org_pos > 0),"              \
+	                   " (SELECT max(org_pos) FROM event WHERE org_id = ?1 AND org_pos > 0)")                     \
+	X(EVENT_PAGE_ORG, "SELECT " EVENT_COLUMNS " FROM event WHERE org_id = ?1 AND org_pos > 0"                     \
+	                 " AND org_pos <= ?2 ORDER BY org_pos DESC LIMIT ?3")                                         \
+	X(EVENT_LIST_ORG, "SELECT " EVENT_COLUMNS " FROM event WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER        \
+	                 " ORDER BY org_pos DESC LIMIT ?7 OFFSET ?8")                                                 \
+	X(EVENT_COUNT_ORG, "SELECT count(*) FROM event WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER)               \
+	X(EVENT_BOUNDS_GROUP, "SELECT (SELECT min(group_pos) FROM event WHERE group_id = ?1 AND group_pos > 0),"      \
+	                   " (SELECT max(group_pos) FROM event WHERE group_id = ?1 AND group_pos > 0)")               \
+	X(EVENT_PAGE_GROUP, "SELECT " EVENT_COLUMNS " FROM event WHERE group_id = ?1 AND group_pos > 0"               \
+	                 " AND group_pos <= ?2 ORDER BY group_pos DESC LIMIT ?3")                                     \
+	X(EVENT_LIST_GROUP, "SELECT " EVENT_COLUMNS " FROM event WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER  \
+	                 " ORDER BY group_pos DESC LIMIT ?7 OFFSET ?8")                                               \
+	X(EVENT_COUNT_GROUP, "SELECT count(*) FROM event WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER)         \
+	X(EVENT_OLDEST, "SELECT seq, created_ms, hash FROM event ORDER BY seq LIMIT ?1")                              \
+	X(EVENT_PRUNE, "DELETE FROM event WHERE seq <= ?1")                                                           \
 	X(ANSWER_GET, "SELECT fingerprint, answer FROM answer WHERE caller = ?1 AND key = ?2 AND created_ms > ?3")    \
 	X(ANSWER_PUT, "INSERT INTO answer (caller, key, created_ms, fingerprint, answer) VALUES (?1, ?2, ?4, ?5, ?6)" \
 	              " ON CONFLICT DO UPDATE SET created_ms = ?4, fingerprint = ?5, answer = ?6"                     \
@@ -178,6 +206,17 @@ struct event_row {
 	struct event event;
 };
 void event_hash(const unsigned char prev[32], const struct event_row *row, unsigned char ret_hash[32]);
+
+/* The ends of the chain, as they stand in meta. */
+#define EVENT_CHAIN_TEXT 192
+struct event_chain {
+	int64_t first, last;      /* numbers of the first and last event that is kept; none: last is first - 1 */
+	unsigned char before[32]; /* the hash that the first follows */
+	unsigned char head[32];   /* the hash of the last */
+	bool forged;              /* the key is at hand, and the signature is not its */
+};
+/* -ENOENT: nothing was ever written. -EBADMSG: what stands there is no such thing. */
+must_check int event_chain_read(struct tx *tx, struct event_chain *ret_chain);
 
 /* writer.c */
 must_check int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct writer **ret_writer);

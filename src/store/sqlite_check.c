@@ -96,9 +96,9 @@ static void row_ref(struct check *c, sqlite3_stmt *st, void *ctx)
 }
 
 struct chain {
+	struct event_chain ends; /* as meta has them */
 	int64_t seq;
 	unsigned char hash[32];
-	bool started;
 };
 
 static void row_event(struct check *c, sqlite3_stmt *st, void *ctx)
@@ -112,16 +112,18 @@ static void row_event(struct check *c, sqlite3_stmt *st, void *ctx)
 	                  .group_id = column_str(st, 3),
 	                  .type = column_str(st, 4),
 	                  .created_ms = sqlite3_column_int64(st, 5),
-	                  .body = column_str(st, 6)},
+	                  .body = column_str(st, 6),
+	                  .cluster = column_str(st, 9),
+	                  .raw = column_str(st, 10),
+	                  .for_org = sqlite3_column_type(st, 11) != SQLITE_NULL,
+	                  .for_group = sqlite3_column_type(st, 12) != SQLITE_NULL},
 	};
 	struct str prev = column_str(st, 7), stored = column_str(st, 8);
 	if (prev.n != sizeof hash || stored.n != sizeof hash) {
 		fault(c, "event %lld: has no hash", (long long)row.seq);
 		return;
 	}
-	/* The first may be a later one, when old events have been let go: it brings the hash that it follows. */
-	bool first = !chain->started && row.seq > 1;
-	if (!first && (row.seq != chain->seq + 1 || memcmp(prev.p, chain->hash, sizeof hash) != 0))
+	if (row.seq != chain->seq + 1 || memcmp(prev.p, chain->hash, sizeof hash) != 0)
 		fault(c, "event %lld: does not follow event %lld", (long long)row.seq, (long long)chain->seq);
 	memcpy(hash, prev.p, sizeof hash);
 	event_hash(hash, &row, hash);
@@ -129,7 +131,14 @@ static void row_event(struct check *c, sqlite3_stmt *st, void *ctx)
 		fault(c, "event %lld: was changed after it was written", (long long)row.seq);
 	memcpy(chain->hash, stored.p, sizeof hash);
 	chain->seq = row.seq;
-	chain->started = true;
+}
+
+static void row_positions(struct check *c, sqlite3_stmt *st, void *ctx)
+{
+	struct str scope = column_str(st, 0);
+	fault(c, "events of %.*s: %lld are listed at positions %lld to %lld, or not in their order", STR_ARG(scope),
+	      (long long)sqlite3_column_int64(st, 1), (long long)sqlite3_column_int64(st, 2),
+	      (long long)sqlite3_column_int64(st, 3));
 }
 
 /* clang-format off */
@@ -158,12 +167,42 @@ static const char sql_refs[] =
 	" WHERE NOT EXISTS (SELECT 1 FROM doc d WHERE d.kind = t.kind AND d.id = r.id)";
 
 static const char sql_events[] =
-	"SELECT seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash FROM event ORDER BY seq";
+	"SELECT seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash, cluster, raw, org_pos, group_pos"
+	" FROM event ORDER BY seq";
+
+/* Positions must be dense and in the order of the chain: less the running number, all of a scope are the same. */
+static const char sql_org_positions[] =
+	"SELECT org_id, count(*), min(org_pos), max(org_pos) FROM (SELECT org_id, org_pos,"
+	" org_pos - row_number() OVER (PARTITION BY org_id ORDER BY seq) AS base FROM event WHERE org_pos > 0)"
+	" GROUP BY org_id HAVING min(base) <> max(base)";
+static const char sql_group_positions[] =
+	"SELECT group_id, count(*), min(group_pos), max(group_pos) FROM (SELECT group_id, group_pos,"
+	" group_pos - row_number() OVER (PARTITION BY group_id ORDER BY seq) AS base FROM event WHERE group_pos > 0)"
+	" GROUP BY group_id HAVING min(base) <> max(base)";
 /* clang-format on */
+
+/* The events between the ends that meta tells. */
+static int check_events(struct check *c)
+{
+	struct chain chain = {.ends = {.first = 1}};
+	int r = event_chain_read(c->conn, &chain.ends);
+	if (r == -EIO)
+		return r;
+	if (r == -EBADMSG || chain.ends.forged)
+		fault(c, "events: the ends of the log are not signed by this service");
+	chain.seq = chain.ends.first - 1;
+	memcpy(chain.hash, chain.ends.before, sizeof chain.hash);
+	r = each_row(c, sql_events, row_event, &chain);
+	if (r == 0 && (chain.seq != chain.ends.last || memcmp(chain.hash, chain.ends.head, sizeof chain.hash) != 0))
+		fault(c, "events: the log ends with event %lld, %lld was the last that was written", (long long)chain.seq,
+		      (long long)chain.ends.last);
+	if (r == 0)
+		r = each_row(c, sql_org_positions, row_positions, NULL);
+	return r < 0 ? r : each_row(c, sql_group_positions, row_positions, NULL);
+}
 
 static int check_all(struct check *c)
 {
-	struct chain chain = {0};
 	char sql[1024];
 	int r = each_row(c, "PRAGMA integrity_check", row_integrity, NULL);
 	snprintf(sql, sizeof sql, sql_lists, BLOCK_BITS);
@@ -178,7 +217,7 @@ static int check_all(struct check *c)
 	if (r == 0)
 		r = each_row(c, sql_refs, row_ref, NULL);
 	if (r == 0)
-		r = each_row(c, sql_events, row_event, &chain);
+		r = check_events(c);
 	return r;
 }
 

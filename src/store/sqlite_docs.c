@@ -324,3 +324,34 @@ int tx_delete(struct tx *tx, const char *kind, struct str id)
 	arena_free(a);
 	return r;
 }
+
+int tx_move(struct tx *tx, const struct doc *d)
+{
+	struct doc_place place;
+	struct list_row list;
+	assert(tx->in_write);
+	struct arena *a = arena_new();
+	int r = doc_place(tx, a, d->kind, d->id, &place);
+	if (r == 0 && d->rev && d->rev != place.rev)
+		r = -ESTALE;
+	if (r == 0)
+		r = list_read(tx, arena_z(a, d->kind), d->parent, &list);
+	sqlite3_stmt *st = r == 0 ? conn_statement(tx, ST_DOC_MOVE) : NULL;
+	if (r == 0 && !st)
+		r = -EIO;
+	if (r == 0) {
+		bind_str(st, 1, d->kind);
+		bind_str(st, 2, d->id);
+		bind_str(st, 3, d->parent);
+		sqlite3_bind_int64(st, 4, list.next_seq);
+		bind_str_or_null(st, 5, d->name);
+		bind_str(st, 6, d->body);
+		r = conn_step(tx, st);
+	}
+	if (r == 0)
+		r = counts_add(tx, d->kind, d->parent, list.next_seq);
+	if (r == 0)
+		r = counts_subtract(tx, d->kind, place.parent, place.seq);
+	arena_free(a);
+	return r;
+}

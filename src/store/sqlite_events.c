@@ -1,12 +1,22 @@
 /* Events, each chained to the one before it: its hash covers that one's hash and all of its own fields, so that an
- * event that was changed or taken out of the middle shows in store_check(). */
+ * event that was changed or taken out of the middle shows in store_check(). Where the chain begins and ends stands in
+ * meta, signed with the service's key and written with each event: events that are gone from either end show too.
+ *
+ * The lists of an organization and of a project are read by position: each event has, in each list that shows it, the
+ * number after its predecessor's. Old events go from the front only, so that positions stay dense, a count is a
+ * subtraction and a page is found by its number, however long the list. Filters look through an index that holds all
+ * that they ask about. */
 #include "store/sqlite.h"
 
 #include "base/buf.h"
+#include "base/id.h"
 #include "store/seal.h"
 
 #include <assert.h>
 #include <errno.h>
+
+#define META_CHAIN "event.chain"
+#define NO_TEXTS STR("[]")
 
 static void add_number(struct buf *b, uint64_t v)
 {
@@ -19,39 +29,123 @@ static void add_number(struct buf *b, uint64_t v)
 void event_hash(const unsigned char prev[32], const struct event_row *row, unsigned char ret_hash[32])
 {
 	const struct event *e = &row->event;
-	const struct str fields[] = {e->id, e->org_id, e->group_id, e->type, e->body};
+	const struct str texts[] = {e->id, e->org_id, e->group_id, e->type, e->body, e->cluster, e->raw};
 	struct buf b = {0};
 	buf_add(&b, prev, 32);
 	add_number(&b, (uint64_t)row->seq);
 	add_number(&b, (uint64_t)e->created_ms);
+	add_number(&b, (uint64_t)e->for_org << 1 | e->for_group);
 	/* Lengths, so that no two rows have the same bytes. */
-	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-		add_number(&b, fields[i].n);
-		buf_str(&b, fields[i]);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		add_number(&b, texts[i].n);
+		buf_str(&b, texts[i]);
 	}
 	sha256(buf_view(&b), ret_hash);
 	buf_free(&b);
 }
 
+/* The chain's ends: "FIRST LAST BEFORE HEAD MAC", numbers and hexadecimal hashes. */
+
+static bool hash_parse(struct str text, unsigned char ret_hash[32])
+{
+	if (text.n != 64)
+		return false;
+	for (size_t i = 0; i < 64; i++) {
+		char c = text.p[i];
+		int v = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+		if (v < 0)
+			return false;
+		ret_hash[i / 2] = (unsigned char)(i % 2 ? ret_hash[i / 2] | v : v << 4);
+	}
+	return true;
+}
+
+static struct str chain_text(const struct event_chain *chain, char ret_text[EVENT_CHAIN_TEXT])
+{
+	char before[65], head[65];
+	hex_encode(chain->before, sizeof chain->before, before);
+	hex_encode(chain->head, sizeof chain->head, head);
+	int n = snprintf(ret_text, EVENT_CHAIN_TEXT, "%lld %lld %s %s", (long long)chain->first, (long long)chain->last,
+	                 before, head);
+	return (struct str){ret_text, (size_t)n};
+}
+
+static void chain_mac(const struct event_chain *chain, char ret_mac[65])
+{
+	char text[EVENT_CHAIN_TEXT];
+	unsigned char mac[32];
+	seal_mac("events", chain_text(chain, text), mac);
+	hex_encode(mac, sizeof mac, ret_mac);
+}
+
+static bool chain_parse(struct str rest, struct event_chain *ret_chain)
+{
+	struct event_chain chain = {0};
+	struct str word[5];
+	uint64_t first, last;
+	char mac[65];
+	for (size_t i = 0; i < 5; i++)
+		str_cut(rest, ' ', &word[i], &rest);
+	if (!str_to_u64(word[0], INT64_MAX, &first) || !str_to_u64(word[1], INT64_MAX, &last) ||
+	    !hash_parse(word[2], chain.before) || !hash_parse(word[3], chain.head))
+		return false;
+	chain.first = (int64_t)first;
+	chain.last = (int64_t)last;
+	if (seal_is_ready()) {
+		chain_mac(&chain, mac);
+		chain.forged = !str_eq_secret(word[4], str_of(mac));
+	}
+	*ret_chain = chain;
+	return true;
+}
+
+int event_chain_read(struct tx *tx, struct event_chain *ret_chain)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_META_GET);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, META_CHAIN);
+	int r = conn_step(tx, st);
+	if (r <= 0)
+		return r < 0 ? -EIO : -ENOENT;
+	r = chain_parse(column_str(st, 0), ret_chain) ? 0 : -EBADMSG;
+	sqlite3_reset(st);
+	return r;
+}
+
+static int chain_write(struct tx *tx, const struct event_chain *chain)
+{
+	char text[EVENT_CHAIN_TEXT + 66], mac[65] = "-";
+	struct str ends = chain_text(chain, text);
+	/* What somebody else wrote is never signed: it would be covered up. */
+	if (seal_is_ready() && !chain->forged)
+		chain_mac(chain, mac);
+	snprintf(text + ends.n, sizeof text - ends.n, " %s", mac);
+	return tx_meta_put(tx, META_CHAIN, str_of(text));
+}
+
+/* The ends to go on from. */
+static int chain_continue(struct tx *tx, struct event_chain *ret_chain)
+{
+	int r = event_chain_read(tx, ret_chain);
+	if (r == -ENOENT) {
+		*ret_chain = (struct event_chain){.first = 1};
+		return 0;
+	}
+	return r == -EBADMSG ? -EIO : r;
+}
+
 int tx_event_add(struct tx *tx, const struct event *e)
 {
 	assert(tx->in_write);
-	unsigned char prev[32] = {0}, hash[32];
-	struct event_row row = {.seq = 1, .event = *e};
-	sqlite3_stmt *last = conn_statement(tx, ST_EVENT_LAST), *st = conn_statement(tx, ST_EVENT_ADD);
-	if (!last || !st)
+	struct event_chain chain;
+	int r = chain_continue(tx, &chain);
+	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_ADD);
+	if (r < 0 || !st)
 		return -EIO;
-	int r = conn_step(tx, last);
-	if (r < 0)
-		return -EIO;
-	if (r > 0) {
-		struct str h = column_str(last, 1);
-		row.seq = sqlite3_column_int64(last, 0) + 1;
-		if (h.n == sizeof prev)
-			memcpy(prev, h.p, sizeof prev);
-		sqlite3_reset(last);
-	}
-	event_hash(prev, &row, hash);
+	struct event_row row = {.seq = chain.last + 1, .event = *e};
+	unsigned char hash[32];
+	event_hash(chain.head, &row, hash);
 	sqlite3_bind_int64(st, 1, row.seq);
 	bind_str(st, 2, e->id);
 	bind_str(st, 3, e->org_id);
@@ -59,7 +153,182 @@ int tx_event_add(struct tx *tx, const struct event *e)
 	bind_str(st, 5, e->type);
 	sqlite3_bind_int64(st, 6, e->created_ms);
 	bind_str(st, 7, e->body);
-	sqlite3_bind_blob(st, 8, prev, sizeof prev, SQLITE_STATIC);
+	sqlite3_bind_blob(st, 8, chain.head, sizeof chain.head, SQLITE_STATIC);
 	sqlite3_bind_blob(st, 9, hash, sizeof hash, SQLITE_STATIC);
-	return conn_step(tx, st);
+	bind_str(st, 10, e->cluster);
+	bind_str(st, 11, e->raw);
+	sqlite3_bind_int(st, 12, e->for_org);
+	sqlite3_bind_int(st, 13, e->for_group);
+	r = conn_step(tx, st);
+	if (r < 0)
+		return r;
+	chain.last = row.seq;
+	memcpy(chain.head, hash, sizeof hash);
+	return chain_write(tx, &chain);
+}
+
+static void event_read(struct arena *a, sqlite3_stmt *st, struct event *ret_event)
+{
+	*ret_event = (struct event){
+	        .id = arena_dup(a, column_str(st, 0)),
+	        .org_id = arena_dup(a, column_str(st, 1)),
+	        .group_id = arena_dup(a, column_str(st, 2)),
+	        .type = arena_dup(a, column_str(st, 3)),
+	        .created_ms = sqlite3_column_int64(st, 4),
+	        .body = arena_dup(a, column_str(st, 5)),
+	        .cluster = arena_dup(a, column_str(st, 6)),
+	        .raw = arena_dup(a, column_str(st, 7)),
+	        .for_org = sqlite3_column_type(st, 8) != SQLITE_NULL,
+	        .for_group = sqlite3_column_type(st, 9) != SQLITE_NULL,
+	};
+}
+
+int tx_event_get(struct tx *tx, struct arena *a, struct str id, struct event *ret_event)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_GET);
+	if (!st)
+		return -EIO;
+	tx_count_read(tx);
+	bind_str(st, 1, id);
+	int r = conn_step(tx, st);
+	if (r <= 0)
+		return r < 0 ? -EIO : -ENOENT;
+	event_read(a, st, ret_event);
+	sqlite3_reset(st);
+	return 0;
+}
+
+static bool filter_is_none(const struct event_filter *f)
+{
+	return !f->types.n && !f->excluded.n && !f->clusters.n && !f->has_min && !f->has_max;
+}
+
+/* First and last position of the list; 1 and 0 for an empty one. */
+static int bounds(struct tx *tx, const struct event_filter *f, int64_t *ret_first, int64_t *ret_last)
+{
+	sqlite3_stmt *st = conn_statement(tx, f->in_org ? ST_EVENT_BOUNDS_ORG : ST_EVENT_BOUNDS_GROUP);
+	if (!st)
+		return -EIO;
+	bind_str(st, 1, f->scope);
+	int r = conn_step(tx, st);
+	if (r < 0)
+		return -EIO;
+	*ret_first = r > 0 && sqlite3_column_int64(st, 0) ? sqlite3_column_int64(st, 0) : 1;
+	*ret_last = r > 0 ? sqlite3_column_int64(st, 1) : 0;
+	sqlite3_reset(st);
+	return 0;
+}
+
+static void bind_filter(sqlite3_stmt *st, const struct event_filter *f)
+{
+	bind_str(st, 1, f->scope);
+	bind_str(st, 2, f->types.n ? f->types : NO_TEXTS);
+	bind_str(st, 3, f->excluded.n ? f->excluded : NO_TEXTS);
+	bind_str(st, 4, f->clusters.n ? f->clusters : NO_TEXTS);
+	sqlite3_bind_int64(st, 5, f->has_min ? f->min_ms : INT64_MIN);
+	sqlite3_bind_int64(st, 6, f->has_max ? f->max_ms : INT64_MAX);
+}
+
+int tx_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_count)
+{
+	int64_t first, last;
+	tx_count_read(tx);
+	if (filter_is_none(f)) {
+		int r = bounds(tx, f, &first, &last);
+		if (r == 0)
+			*ret_count = last - first + 1;
+		return r;
+	}
+	sqlite3_stmt *st = conn_statement(tx, f->in_org ? ST_EVENT_COUNT_ORG : ST_EVENT_COUNT_GROUP);
+	if (!st)
+		return -EIO;
+	bind_filter(st, f);
+	int r = conn_step(tx, st);
+	if (r <= 0)
+		return -EIO;
+	*ret_count = sqlite3_column_int64(st, 0);
+	sqlite3_reset(st);
+	return 0;
+}
+
+static int events_read(struct tx *tx, struct arena *a, sqlite3_stmt *st, int64_t limit, struct event **ret_events,
+                       size_t *ret_count)
+{
+	struct event *events = arena_new_array(a, struct event, (size_t)limit + 1);
+	size_t count = 0;
+	int r;
+	while ((r = conn_step(tx, st)) > 0)
+		event_read(a, st, &events[count++]);
+	if (r < 0)
+		return -EIO;
+	*ret_events = events;
+	*ret_count = count;
+	return 0;
+}
+
+int tx_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, int64_t offset, int64_t limit,
+                  struct event **ret_events, size_t *ret_count)
+{
+	int64_t first, last;
+	sqlite3_stmt *st;
+	tx_count_read(tx);
+	if (filter_is_none(f)) {
+		st = conn_statement(tx, f->in_org ? ST_EVENT_PAGE_ORG : ST_EVENT_PAGE_GROUP);
+		int r = st ? bounds(tx, f, &first, &last) : -EIO;
+		if (r < 0)
+			return r;
+		bind_str(st, 1, f->scope);
+		sqlite3_bind_int64(st, 2, offset < last ? last - offset : 0);
+		sqlite3_bind_int64(st, 3, limit);
+	} else {
+		st = conn_statement(tx, f->in_org ? ST_EVENT_LIST_ORG : ST_EVENT_LIST_GROUP);
+		if (!st)
+			return -EIO;
+		bind_filter(st, f);
+		sqlite3_bind_int64(st, 7, limit);
+		sqlite3_bind_int64(st, 8, offset);
+	}
+	return events_read(tx, a, st, limit, ret_events, ret_count);
+}
+
+/* Where the chain will begin: after the last event, among the first `limit`, that no younger one precedes. */
+static int prune_find(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *ret_seq, unsigned char ret_hash[32])
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_OLDEST);
+	if (!st)
+		return -EIO;
+	sqlite3_bind_int64(st, 1, limit);
+	*ret_seq = 0;
+	int r;
+	while ((r = conn_step(tx, st)) > 0) {
+		struct str hash = column_str(st, 2);
+		if (sqlite3_column_int64(st, 1) >= before_ms || hash.n != 32)
+			break;
+		*ret_seq = sqlite3_column_int64(st, 0);
+		memcpy(ret_hash, hash.p, 32);
+	}
+	sqlite3_reset(st);
+	return r < 0 ? -EIO : 0;
+}
+
+int tx_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *ret_count)
+{
+	assert(tx->in_write);
+	struct event_chain chain;
+	int64_t seq;
+	int r = chain_continue(tx, &chain);
+	if (r == 0)
+		r = prune_find(tx, before_ms, limit, &seq, chain.before);
+	if (r < 0)
+		return r;
+	*ret_count = seq ? seq - chain.first + 1 : 0;
+	if (!seq || chain.forged)
+		return 0;
+	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_PRUNE);
+	if (!st)
+		return -EIO;
+	sqlite3_bind_int64(st, 1, seq);
+	r = conn_step(tx, st);
+	chain.first = seq + 1;
+	return r < 0 ? r : chain_write(tx, &chain);
 }

@@ -59,6 +59,9 @@ must_check int tx_meta_get(struct tx *tx, struct arena *a, const char *key, stru
 must_check int tx_insert(struct tx *tx, const struct doc *d);
 must_check int tx_update(struct tx *tx, const struct doc *d);
 must_check int tx_delete(struct tx *tx, const char *kind, struct str id);
+/* To the end of another parent's list, with the name and body of `d`; d->parent is the new one. -EEXIST: a document there
+ * has the name. */
+must_check int tx_move(struct tx *tx, const struct doc *d);
 must_check int tx_ref_put(struct tx *tx, const char *kind, struct str value, struct str id);
 must_check int tx_ref_delete(struct tx *tx, const char *kind, struct str value);
 must_check int tx_meta_put(struct tx *tx, const char *key, struct str value);
@@ -66,8 +69,26 @@ must_check int tx_meta_put(struct tx *tx, const char *key, struct str value);
 struct event {
 	struct str id, org_id, group_id, type, body;
 	int64_t created_ms;
+	struct str cluster, raw; /* name of the cluster that it is about; further fields, as a JSON object; or empty */
+	bool for_org, for_group; /* stands in the list of the organization, of the project */
 };
 must_check int tx_event_add(struct tx *tx, const struct event *e);
+
+/* Which events of an organization or project. */
+struct event_filter {
+	struct str scope;
+	bool in_org;
+	struct str types, excluded, clusters; /* JSON arrays of strings; empty: any type, none, any cluster */
+	bool has_min, has_max;
+	int64_t min_ms, max_ms; /* both included */
+};
+/* Newest first. Without a filter, cheap at any depth; with one, a walk over an index of the scope's events. */
+must_check int tx_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, int64_t offset, int64_t limit,
+			     struct event **ret_events, size_t *ret_count);
+must_check int tx_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_count);
+must_check int tx_event_get(struct tx *tx, struct arena *a, struct str id, struct event *ret_event);
+/* Lets go of the oldest events, at most `limit`, that are from before that time. The chain of the rest stays whole. */
+must_check int tx_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *ret_count);
 
 /* Who may do what has changed: caches of principals are stale from the commit on. */
 void tx_touch_identity(struct tx *tx);

@@ -2,7 +2,7 @@
 
 Two ways of talking: Api (requests, one call at a time, what a user's tool would do) and Wire (a socket with pipelined
 HTTP/1.1, for the sweeps over all operations, where requests would cost more than the server)."""
-import base64, json, os, pathlib, re, signal, socket, ssl, subprocess, tempfile, time, uuid
+import atexit, base64, json, os, pathlib, re, shutil, signal, socket, ssl, subprocess, tempfile, time, uuid
 from urllib.parse import urlsplit
 
 import requests
@@ -19,6 +19,16 @@ SANITIZER = re.compile(r'ERROR: (Address|Leak|Memory)Sanitizer|runtime error:|WA
 
 running = []  # every server that was started and not yet ended
 shown = []    # those whose log a failing test should show
+folders = []  # what they wrote; kept after the run where STEWARD_KEEP is set
+
+
+@atexit.register
+def clean_up():
+	for s in list(running):
+		s.kill()
+	for f in folders:
+		if not os.environ.get('STEWARD_KEEP'):
+			shutil.rmtree(f, ignore_errors=True)
 
 
 def binary():
@@ -143,7 +153,8 @@ def links(doc):
 
 
 class Server:
-	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True, listen='127.0.0.1:0',
+	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True,
+			listen='127.0.0.1:0',
 		     cwd=None, start_seconds=30, leaks=False):
 		self.tmp = pathlib.Path(tempfile.mkdtemp(prefix='steward-test-'))
 		self.data_dir = pathlib.Path(data_dir) if data_dir else self.tmp / 'data'
@@ -157,11 +168,13 @@ class Server:
 			command += ['--record', str(record)]
 		command += list(map(str, args))
 		with open(self.stderr_file, 'wb') as err, open(self.stdout_file, 'wb') as out:
-			self.process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=cwd,
+			self.process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+					cwd=cwd,
 							env=environment(env, leaks))
 		self.pid, self.killed, self.ended, self._token, self.sessions = self.process.pid, False, False, None, []
 		running.append(self)
 		shown.append(self)
+		folders.append(self.tmp)
 		self._wait_ready(start_seconds)
 
 	def _wait_ready(self, seconds):
@@ -173,9 +186,11 @@ class Server:
 			if self.process.poll() is not None:
 				self.ended = True
 				running.remove(self)
-				raise AssertionError('steward serve ended with %d\n%s%s' % (self.process.returncode, self.stdout,
+				raise AssertionError('steward serve ended with %d\n%s%s' % (self.process.returncode,
+						self.stdout,
 											    self.stderr))
-			assert time.monotonic() < until, 'steward serve is not ready after %d s\n%s%s' % (seconds, self.stdout,
+			assert time.monotonic() < until, 'steward serve is not ready after %d s\n%s%s' % (seconds,
+					self.stdout,
 													self.stderr)
 			time.sleep(0.004)
 		self.base_url = ready.group(1)
@@ -257,7 +272,8 @@ class Server:
 			self.kill()
 			raise AssertionError('the server had not ended %d s after SIGTERM' % seconds)
 		self._over()
-		assert self.process.returncode == 0, 'exit %d after SIGTERM\n%s' % (self.process.returncode, self.stderr[-6000:])
+		assert self.process.returncode == 0, 'exit %d after SIGTERM\n%s' % (self.process.returncode,
+				self.stderr[-6000:])
 		assert not SANITIZER.search(self.stderr), self.stderr[-6000:]
 
 	def kill(self):

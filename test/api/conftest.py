@@ -22,7 +22,8 @@ def pytest_runtest_makereport(item, call):
 	if report.failed:
 		for s in client.shown[-3:]:
 			if s.stderr_file.exists():
-				report.sections.append(('stderr of steward %d (%s)' % (s.pid, s.tmp), '\n'.join(s.stderr[-4000:].splitlines()[-12:])))
+				report.sections.append(('stderr of steward %d (%s)' % (s.pid, s.tmp),
+						'\n'.join(s.stderr[-4000:].splitlines()[-12:])))
 
 
 def end(server):

@@ -39,7 +39,8 @@ class Api:
 		self._close_roles()
 		self._patterns = {}
 		ranked = sorted(self.ops, key=lambda o: (o['path'].count('{'), -len(o['path'])))
-		self._routes = [(o['method'], re.compile('^' + re.sub(r'\\\{[^}]*\\\}', '[^/]+?', re.escape(o['path'])) + '$'), o)
+		self._routes = [(o['method'], re.compile('^' + re.sub(r'\\\{[^}]*\\\}', '[^/]+?',
+				re.escape(o['path'])) + '$'), o)
 				for o in ranked]
 
 	def match(self, method, path):
@@ -92,12 +93,15 @@ class Api:
 	def parameter(self, p):
 		"""A value of a parameter, as it stands in a URL."""
 		value = self.minimal(p)
-		text = json.dumps(value) if isinstance(value, (bool, int, float)) else ','.join(value) if isinstance(value, list) else value
-		return re.sub(r'[^A-Za-z0-9._~:@!$&\'()*+,;=-]', lambda m: ''.join('%%%02X' % b for b in m.group().encode()), text)
+		text = json.dumps(value) if isinstance(value, (bool, int,
+				float)) else ','.join(value) if isinstance(value, list) else value
+		return re.sub(r'[^A-Za-z0-9._~:@!$&\'()*+,;=-]',
+				lambda m: ''.join('%%%02X' % b for b in m.group().encode()), text)
 
 	def query(self, op):
 		"""What the query must have."""
-		need = ['%s=%s' % (p['name'], self.parameter(p)) for p in op.get('queryParams', []) if p.get('required')]
+		need = ['%s=%s' % (p['name'], self.parameter(p)) for p in op.get('queryParams',
+				[]) if p.get('required')]
 		return '?' + '&'.join(need) if need else ''
 
 	# Schemas
@@ -113,7 +117,8 @@ class Api:
 			if s['$ref'] in seen:
 				return {}, [], None
 			return self.merged(self.resolve(s), seen + (s['$ref'],))
-		fields, required, more = dict(s.get('properties', {})), list(s.get('required', [])), s.get('additionalProperties')
+		fields, required, more = dict(s.get('properties', {})), list(s.get('required',
+				[])), s.get('additionalProperties')
 		for part in s.get('allOf', []):
 			f, r, m = self.merged(part, seen)
 			fields = {**f, **fields}
@@ -183,7 +188,8 @@ class Api:
 		all_ = [self.merged(self.resolve(x)) for x in schemas]
 		first = all_[0]
 		fields = {n: f for n, f in first[0].items()
-			  if all(n in a[0] and self.kind(a[0][n]) == self.kind(f) and self.read_only(a[0][n]) == self.read_only(f)
+			  if all(n in a[0] and self.kind(a[0][n]) == self.kind(f)
+					and self.read_only(a[0][n]) == self.read_only(f)
 				 for a in all_)}
 		if len(all_) > 1:  # bounds and enums may differ from one to the other: types only
 			fields = {n: {'type': self.kind(f), 'readOnly': self.read_only(f)} for n, f in fields.items()}
@@ -217,7 +223,8 @@ class Api:
 			self._patterns[text] = re.compile(python)
 		return self._patterns[text]
 
-	SAMPLES = (HEX24, 'sample1', 'S-1-5', '10.0.0.1', '10.0.0.0/24', '1.2.3', 'host1.example.com:27017', 'someone@example.com',
+	SAMPLES = (HEX24, 'sample1', 'S-1-5', '10.0.0.1', '10.0.0.0/24', '1.2.3', 'host1.example.com:27017',
+			'someone@example.com',
 		   'https://example.com/sample', 'US', 'a' * 20, 'a' * 40, 'a' * 64, '123456789012',
 		   '/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/e')
 
@@ -269,7 +276,8 @@ class Api:
 				return
 			if alternatives:
 				discriminator = (s.get('discriminator') or {}).get('propertyName')
-				fields, required, more = self._common([b for k, b in alternatives if value.get(discriminator) == k is not None]
+				fields, required, more = self._common([b for k,
+						b in alternatives if value.get(discriminator) == k is not None]
 								      or [b for _, b in alternatives])
 				if s.get('properties'):
 					f, r, _ = self.merged(s)
@@ -294,7 +302,8 @@ class Api:
 						put(dot + name, keys + [name], self.minimal(field), 'read-only')
 					continue
 				kind = self.kind(f)
-				wrong = {'string': 12345, 'integer': 'wrong', 'number': 'wrong', 'boolean': 'wrong', 'array': 'wrong',
+				wrong = {'string': 12345, 'integer': 'wrong', 'number': 'wrong', 'boolean': 'wrong',
+						'array': 'wrong',
 					 'object': 'wrong'}.get(kind)
 				if wrong is not None and (typed < 8 or name in required):
 					typed += 1
@@ -305,7 +314,8 @@ class Api:
 					few['enum'] -= 1
 					put(dot + name, keys + [name], 'NO_SUCH_VALUE', 'enum')
 				elif kind == 'string' and 'pattern' in f and few['pattern']:
-					bad = next((x for x in ('\n!', '', ' ') if not self.pattern(f['pattern']).search(x)), None)
+					bad = next((x for x in ('\n!', '',
+							' ') if not self.pattern(f['pattern']).search(x)), None)
 					if bad is not None:
 						few['pattern'] -= 1
 						put(dot + name, keys + [name], bad, 'pattern')
@@ -345,7 +355,8 @@ class Api:
 		alternatives = self.branches(s)
 		if alternatives:
 			name = (s.get('discriminator') or {}).get('propertyName')
-			picked = [b for k, b in alternatives if k is not None and isinstance(v, dict) and v.get(name) == k]
+			picked = [b for k, b in alternatives if k is not None and isinstance(v,
+					dict) and v.get(name) == k]
 			found = [self.faults(b, v, where, depth + 1) for b in picked or [b for _, b in alternatives]]
 			best = min(found, key=len)
 			if best or 'properties' not in s or picked:
@@ -354,7 +365,8 @@ class Api:
 		fits = {'string': lambda: isinstance(v, str), 'boolean': lambda: isinstance(v, bool),
 			'integer': lambda: isinstance(v, int) and not isinstance(v, bool),
 			'number': lambda: isinstance(v, (int, float)) and not isinstance(v, bool),
-			'array': lambda: isinstance(v, list), 'object': lambda: isinstance(v, dict)}.get(kind, lambda: True)
+			'array': lambda: isinstance(v, list), 'object': lambda: isinstance(v, dict)}.get(kind,
+			lambda: True)
 		if not fits():
 			return ['%s: %r is no %s' % (where, v, kind)]
 		out = []
@@ -363,7 +375,8 @@ class Api:
 		if isinstance(v, str):
 			if 'pattern' in s and not self.pattern(s['pattern']).search(v):
 				out.append('%s: %r does not match %s' % (where, v, s['pattern']))
-			if s.get('format') == 'date-time' and not re.match(r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$', v):
+			if s.get('format') == 'date-time' and not re.match(r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$',
+					v):
 				out.append('%s: %r is no date in UTC' % (where, v))
 			if not s.get('minLength', 0) <= len(v) <= s.get('maxLength', len(v)):
 				out.append('%s: %d characters' % (where, len(v)))

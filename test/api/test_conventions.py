@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from client import BASE, BASE_V1, ID, NO_ID, Api, Bearer, Wire, bare, links, ok, refused, unique
+from client import BASE, BASE_V1, ID, NO_ID, Wire, bare, links, ok, refused, unique
 from derive import Api as Data
 
 data = Data()
@@ -54,7 +54,8 @@ def test_page_links_keep_the_query(many):
 	rel = links(doc)
 	for name, page in (('previous', '2'), ('self', '3'), ('next', '4')):
 		q = parse_qs(urlsplit(rel[name]).query)
-		assert q == {'itemsPerPage': ['4'], 'pageNum': [page], 'includeCount': ['false'], 'pretty': ['true']}, rel
+		assert q == {'itemsPerPage': ['4'], 'pageNum': [page], 'includeCount': ['false'],
+				'pretty': ['true']}, rel
 	back = ok(many['api'].get(rel['previous']))
 	assert links(back)['self'] == rel['previous']
 	odd = ok(many['api'].get('/orgs', params={'name': 'ä &=+?', 'itemsPerPage': 1}))
@@ -84,8 +85,10 @@ def test_include_count(many):
 
 @pytest.mark.parametrize('query, named', [
 	('itemsPerPage=0', 'itemsPerPage'), ('itemsPerPage=501', 'itemsPerPage'), ('itemsPerPage=-1', 'itemsPerPage'),
-	('itemsPerPage=ten', 'itemsPerPage'), ('itemsPerPage=', 'itemsPerPage'), ('pageNum=0', 'pageNum'), ('pageNum=x', 'pageNum'),
-	('pageNum=1e3', 'pageNum'), ('includeCount=yes', 'includeCount'), ('envelope=2', 'envelope'), ('pretty=TRUE1', 'pretty'),
+	('itemsPerPage=ten', 'itemsPerPage'), ('itemsPerPage=', 'itemsPerPage'), ('pageNum=0', 'pageNum'), ('pageNum=x',
+	'pageNum'),
+	('pageNum=1e3', 'pageNum'), ('includeCount=yes', 'includeCount'), ('envelope=2', 'envelope'), ('pretty=TRUE1',
+	'pretty'),
 	('nothing=1', 'nothing'), ('PageNum=1', 'PageNum')])
 def test_bad_parameters(many, query, named):
 	doc = refused(many['api'].get(many['path'] + '?' + query), 400, None, named)
@@ -110,7 +113,8 @@ def test_default_page_has_100(server):
 
 
 def test_empty_list_and_no_context(server):
-	org, = server.seed({'name': unique('empty'), 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	org, = server.seed({'name': unique('empty'), 'principals': [{'type': 'serviceAccount',
+			'roles': ['ORG_OWNER']}]})
 	doc = ok(server.api_for(org['principals'][0]).get('/orgs/%s/groups' % org['id']))
 	assert doc['results'] == [] and doc['totalCount'] == 0 and list(links(doc)) == ['self']
 	path = '%s/orgs/%s/groups' % (BASE, NO_ID)
@@ -169,13 +173,15 @@ def test_pretty(server):
 
 # Headers
 
-SAFE = {'Strict-Transport-Security': r'max-age=\d+', 'X-Content-Type-Options': r'^nosniff$', 'Cache-Control': r'no-store',
+SAFE = {'Strict-Transport-Security': r'max-age=\d+', 'X-Content-Type-Options': r'^nosniff$',
+		'Cache-Control': r'no-store',
 	'Referrer-Policy': r'.+'}
 
 
 @pytest.mark.parametrize('call', [
 	lambda s: s.get('/groups'), lambda s: s.get('/groups/' + NO_ID), lambda s: s.anonymous.get('/groups'),
-	lambda s: s.post('/groups', json={}), lambda s: s.delete(''), lambda s: s.get('/api/nothing'), lambda s: s.head('/groups'),
+	lambda s: s.post('/groups', json={}), lambda s: s.delete(''), lambda s: s.get('/api/nothing'),
+	lambda s: s.head('/groups'),
 	lambda s: s.anonymous.get('/healthz'), lambda s: s.get('/groups', headers={'Accept': 'text/html'})],
 	ids=['200', '404', '401', '400', '405', 'no path', 'head', 'healthz', '406'])
 def test_headers_on_every_answer(server, call):
@@ -202,7 +208,8 @@ def test_error_content_type(server):
 
 
 def test_head(server):
-	for path in ('', '/groups', '/groups/' + server.group, '/orgs', '/orgs/' + server.org, '/rateLimits', '/eventTypes',
+	for path in ('', '/groups', '/groups/' + server.group, '/orgs', '/orgs/' + server.org, '/rateLimits',
+			'/eventTypes',
 		     '/groups/%s/settings' % server.group, '/groups/' + NO_ID, '/nothing'):
 		get, head = server.get(path), server.head(path)
 		assert head.status_code == get.status_code and head.content == b''
@@ -269,12 +276,15 @@ CURRENT = 'application/vnd.svc.2025-03-12+json'
 
 
 @pytest.mark.parametrize('accept, version', [
-	(None, '2023-01-01'), ('*/*', '2023-01-01'), ('application/json', '2023-01-01'), ('application/*', '2023-01-01'),
+	(None, '2023-01-01'), ('*/*', '2023-01-01'), ('application/json', '2023-01-01'), ('application/*',
+	'2023-01-01'),
 	(CURRENT, '2023-01-01'), ('application/vnd.svc.2023-01-01+json', '2023-01-01'),
 	('application/vnd.svc.2024-02-29+json', '2023-01-01'), ('application/vnd.svc.2030-01-01+json', '2023-01-01'),
 	('text/html, application/json;q=0.5', '2023-01-01'), ('APPLICATION/VND.SVC.2024-08-05+JSON', '2023-01-01'),
-	('application/vnd.svc.2022-12-31+json', None), ('text/html', None), ('application/vnd.svc.2023-02-30+json', None),
-	('application/vnd.svc.2023-01-01+csv', None), ('application/vnd.svc.2023-01-01+xml', None), ('application/json;q=0', None),
+	('application/vnd.svc.2022-12-31+json', None), ('text/html', None), ('application/vnd.svc.2023-02-30+json',
+	None),
+	('application/vnd.svc.2023-01-01+csv', None), ('application/vnd.svc.2023-01-01+xml', None),
+	('application/json;q=0', None),
 	('application/vnd.svc.tomorrow+json', None)])
 def test_version(server, accept, version):
 	r = server.get('/groups/' + server.group, headers={'Accept': accept} if accept else {})
@@ -312,7 +322,8 @@ def test_deprecated_versions_say_so(module_server):
 				sunset = a.header('sunset')
 				if (v in op['sunset']) != bool(sunset) or (v in op['sunset']) != bool(a.header('deprecation')):
 					wrong.append((op['operationId'], v, a.lines))
-				elif sunset and datetime.datetime.strptime(sunset, '%a, %d %b %Y %H:%M:%S GMT').date().isoformat() \
+				elif sunset and datetime.datetime.strptime(sunset,
+						'%a, %d %b %Y %H:%M:%S GMT').date().isoformat() \
 						!= op['sunset'][v]:
 					wrong.append((op['operationId'], v, sunset))
 	assert not wrong, wrong
@@ -334,7 +345,8 @@ def test_body_rules(server):
 	refused(server.post('/groups', data=b'x' * (1 << 20) + b'y', headers={'Content-Type': 'application/json'}), 413)
 	doc = refused(server.patch(path, json={'nme': 'x'}), 400, None, 'nme')
 	assert 'nme' in doc['detail']
-	for field, value in (('id', server.group), ('orgId', server.org), ('created', '2026-01-01T00:00:00Z'), ('clusterCount', 1)):
+	for field, value in (('id', server.group), ('orgId', server.org), ('created', '2026-01-01T00:00:00Z'),
+			('clusterCount', 1)):
 		doc = refused(server.patch(path, json={field: value}), 400, None, field)
 		assert field in doc['detail']
 
@@ -430,13 +442,15 @@ def test_browsable(start_server):
 			reached.setdefault(op['operationId'], []).append(path)
 	assert any(p['id'] in x for x in reached['getGroup']) and any(server.group in x for x in reached['getGroup'])
 	# the same project under its name is no resource of its own
-	missing = [op['operationId'] for op in data.built() if op['method'] == 'GET' and op['operationId'] not in reached
+	missing = [op['operationId'] for op in data.built() if op['method'] == 'GET'
+			and op['operationId'] not in reached
 		   and op['operationId'] not in ('getGroupByName', 'getUserByName')]
 	assert not missing, missing
 
 
 def test_self_links_lead_to_themselves(server):
-	for path in ('', '/groups', '/orgs', '/groups/' + server.group, '/orgs/' + server.org, '/rateLimits', '/eventTypes',
+	for path in ('', '/groups', '/orgs', '/groups/' + server.group, '/orgs/' + server.org, '/rateLimits',
+			'/eventTypes',
 		     '/groups/%s/limits/svc.project.deployment.clusters' % server.group, '/rateLimits/S17'):
 		doc = ok(server.get(path))
 		if 'links' not in doc:

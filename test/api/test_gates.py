@@ -2,7 +2,7 @@
 
 One test a check; each goes over all operations and reports all that fail. Runs against servers of its own, because
 operations whose family is still to come answer 501 here."""
-import collections, hashlib, json, random, re, time
+import collections, hashlib, json, random, re
 
 import pytest
 
@@ -71,7 +71,8 @@ class World:
 				principals.append({'type': 'serviceAccount', 'roles': ['ORG_MEMBER'],
 						   'projectRoles': [{'project': self.project_name, 'roles': [r]}]})
 		home, away = self.server.seed(
-			{'name': self.home_name, 'federation': True, 'projects': [self.project_name], 'principals': principals},
+			{'name': self.home_name, 'federation': True, 'projects': [self.project_name],
+			'principals': principals},
 			{'name': self.other, 'federation': True, 'projects': [unique('away')],
 			 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
 		self.org, self.group, self.federation = home['id'], home['projects'][0]['id'], home['federationSettingsId']
@@ -80,7 +81,8 @@ class World:
 		self.stranger = away['principals'][0]['accessToken']
 
 	def path(self, op, **values):
-		return api.path(op, **{'groupId': self.group, 'orgId': self.org, 'federationSettingsId': self.federation, **values})
+		return api.path(op, **{'groupId': self.group, 'orgId': self.org,
+				'federationSettingsId': self.federation, **values})
 
 
 @pytest.fixture(scope='module')
@@ -110,7 +112,8 @@ def test_no_credentials(world, wire, failures):
 		failures.document(op, a, 401)
 		challenges = a.headers('www-authenticate')
 		failures.check(op, challenges and challenges[0].startswith('Digest ') and
-			       all(x in challenges[0] for x in ('realm=', 'nonce=', 'qop="auth"')), 'challenges %r' % challenges)
+			       all(x in challenges[0] for x in ('realm=', 'nonce=', 'qop="auth"')),
+			'challenges %r' % challenges)
 
 
 @pytest.mark.parametrize('header', [
@@ -129,7 +132,8 @@ def test_changed_token(world, wire, failures):
 	for _ in range(40):
 		i = random.randrange(len(world.owner))
 		other = random.choice([c for c in 'ABCabc019' if c != world.owner[i]])
-		a = wire.one('GET', BASE + '/groups/' + world.group, token=world.owner[:i] + other + world.owner[i + 1:])
+		a = wire.one('GET', BASE + '/groups/' + world.group, token=world.owner[:i] + other + world.owner[i
+				+ 1:])
 		# base64 has spare bits in its last character; no other change may pass
 		if i < len(world.owner) - 1:
 			failures.document('character %d' % i, a, 401)
@@ -147,7 +151,8 @@ def test_stranger(world, wire, failures):
 		for s in secrets:
 			failures.check(op, s not in text or s in world.path(op), 'reveals %s' % s)
 		failures.check(op, not a.header('ratelimit-limit'), 'reveals the state of a bucket')
-	for path in ('/orgs', '/groups', '/orgs?name=' + world.home_name, '/rateLimits?groupId=' + world.group, '/clusters',
+	for path in ('/orgs', '/groups', '/orgs?name=' + world.home_name, '/rateLimits?groupId=' + world.group,
+			'/clusters',
 		     '/groups/byName/' + world.project_name):
 		a = wire.one('GET', BASE + path, token=world.stranger)
 		for s in secrets:
@@ -168,7 +173,8 @@ def test_method_not_allowed(world, wire, failures):
 	for (method, url, own, also), a in zip(calls, wire.batch([c[:2] for c in calls])):
 		failures.document('%s %s' % (method, url), a, 405)
 		got = {x.strip() for x in (a.header('allow') or '').split(',') if x.strip()}
-		failures.check('%s %s' % (method, url), got in (head(own), head(also)), 'Allow is %s instead of %s' % (got, head(own)))
+		failures.check('%s %s' % (method, url), got in (head(own), head(also)),
+				'Allow is %s instead of %s' % (got, head(own)))
 	for method in ('OPTIONS', 'TRACE'):
 		failures.document(method, wire.one(method, BASE + '/groups'), 405)
 	failures.document('PROPFIND', wire.one('PROPFIND', BASE + '/groups'), 501)
@@ -190,7 +196,8 @@ def test_limit_header(world, failures):
 
 
 @pytest.mark.parametrize('accept', ['application/vnd.svc.2022-12-31+json', 'text/html', 'application/vnd.svc.+json',
-				    'application/vnd.svc.2023-13-45+json', 'application/vnd.other.2023-01-01+json', 'image/*'])
+				    'application/vnd.svc.2023-13-45+json', 'application/vnd.other.2023-01-01+json',
+				'image/*'])
 def test_not_acceptable(world, wire, failures, accept):
 	every = api.ops if '2022' in accept else api.ops[::9]
 	for op, a in zip(every, wire.batch([(op['method'], world.path(op), {'Accept': accept}) for op in every])):
@@ -254,7 +261,8 @@ def test_roles(world, failures):
 		for op, a in zip(ops, answers):
 			if api.permitted(op, role):
 				doc = failures.document(op, a, 400)
-				failures.check(op, not doc or 'noSuchParameter' in doc['parameters'], '%s: %s' % (role, doc))
+				failures.check(op, not doc or 'noSuchParameter' in doc['parameters'], '%s: %s' % (role,
+						doc))
 			else:
 				refusals.add(op['operationId'])
 				if not failures.document(op, a, 403):
@@ -282,11 +290,13 @@ def test_open_operations_need_no_role(world, failures):
 
 
 def test_unknown_query_parameter(world, wire, failures):
-	answers = wire.batch([(op['method'], world.path(op) + (api.query(op) + '&' if api.query(op) else '?') + 'noSuchParameter=1', None,
+	answers = wire.batch([(op['method'], world.path(op) + (api.query(op) + '&' if api.query(op)
+			else '?') + 'noSuchParameter=1', None,
 			       api.minimal(op['request']) if 'request' in op else None) for op in api.ops])
 	for op, a in zip(api.ops, answers):
 		doc = failures.document(op, a, 400)
-		failures.check(op, not doc or 'noSuchParameter' in doc['parameters'] and 'noSuchParameter' in doc['detail'], doc)
+		failures.check(op, not doc or 'noSuchParameter' in doc['parameters']
+				and 'noSuchParameter' in doc['detail'], doc)
 
 
 def test_query_parameters(world, wire, failures):
@@ -296,7 +306,8 @@ def test_query_parameters(world, wire, failures):
 		body = api.minimal(op['request']) if 'request' in op else None
 		params = op.get('queryParams', [])
 		for p in params:
-			others = '&'.join('%s=%s' % (x['name'], api.parameter(x)) for x in params if x.get('required') and x is not p)
+			others = '&'.join('%s=%s' % (x['name'], api.parameter(x)) for x in params if x.get('required')
+					and x is not p)
 			if p.get('required'):
 				calls.append((op, p['name'], others, body))
 			kind = p.get('type')
@@ -309,7 +320,8 @@ def test_query_parameters(world, wire, failures):
 				bad = 'yesterday'
 			if bad:
 				calls.append((op, p['name'], others + '&%s=%s' % (p['name'], bad), body))
-	answers = wire.batch([(op['method'], world.path(op) + '?' + q.lstrip('&'), None, body) for op, p, q, body in calls])
+	answers = wire.batch([(op['method'], world.path(op) + '?' + q.lstrip('&'), None, body) for op, p, q,
+			body in calls])
 	for (op, p, q, body), a in zip(calls, answers):
 		doc = failures.document('%s ?%s' % (name(op), q), a, 400)
 		failures.check(op, not doc or p in doc['parameters'] and p in doc['detail'], '?%s: %s' % (q, doc))
@@ -322,7 +334,8 @@ def test_common_parameters(world, wire, failures):
 			continue
 		bad = ['envelope=maybe', 'pretty=1']
 		if op.get('paginated'):
-			bad += ['pageNum=0', 'pageNum=-1', 'pageNum=x', 'itemsPerPage=0', 'itemsPerPage=501', 'itemsPerPage=1.5',
+			bad += ['pageNum=0', 'pageNum=-1', 'pageNum=x', 'itemsPerPage=0', 'itemsPerPage=501',
+					'itemsPerPage=1.5',
 				'includeCount=no', 'pageNum=99999999999999999999']
 		query = api.query(op)
 		for b in bad:
@@ -373,7 +386,8 @@ def test_spoiled_bodies(world, wire, failures):
 		# an object without fields of its own takes any; everything else must have been spoiled in both ways
 		if api.merged(api.resolve(op['request']))[0] or api.branches(api.resolve(op['request'])):
 			for what in ('unknown', 'type'):
-				failures.check(op, any(c[0] is op and c[1][0] == what for c in calls), 'no %s was tried' % what)
+				failures.check(op, any(c[0] is op and c[1][0] == what for c in calls),
+						'no %s was tried' % what)
 
 
 def test_bodies_that_are_none(world, wire, failures):
@@ -381,8 +395,10 @@ def test_bodies_that_are_none(world, wire, failures):
 	for op in BODIES:
 		wrong_root = {} if api.kind(op['request']) == 'array' else []
 		for label, headers, body in (('cut off', None, b'{"name": '), ('a list or object', None, wrong_root),
-					     ('a number', None, 5), ('empty', None, b''), ('two documents', None, b'{}{}'),
-					     ('no UTF-8', None, b'{"name": "\xff\xfe"}'), ('NUL', None, b'{"name": "a\\u0000b"}\0'),
+					     ('a number', None, 5), ('empty', None, b''), ('two documents', None,
+					b'{}{}'),
+					     ('no UTF-8', None, b'{"name": "\xff\xfe"}'), ('NUL', None,
+					b'{"name": "a\\u0000b"}\0'),
 					     ('deep', None, b'[' * 5000)):
 			if label != 'empty' or op['requestRequired']:
 				calls.append((op, label, world.path(op) + api.query(op), headers, body))
@@ -396,13 +412,15 @@ def test_content_type(world, wire, failures):
 	calls = [(op, None, world.path(op) + api.query(op), {'Content-Type': t}, b'name=x') for op in BODIES
 		 for t in ('text/plain', 'application/x-www-form-urlencoded')]
 	in_batches(world, wire, calls, failures, lambda c, a: failures.document(c[0], a, 415))
-	for t in ('application/json', 'application/json; charset=utf-8', 'application/vnd.svc.2024-08-05+json', 'APPLICATION/JSON'):
+	for t in ('application/json', 'application/json; charset=utf-8', 'application/vnd.svc.2024-08-05+json',
+			'APPLICATION/JSON'):
 		a = wire.one('PATCH', '%s/groups/%s' % (BASE, world.group), {'Content-Type': t}, {})
 		failures.check(t, a.status == 200, 'status %d: %s' % (a.status, a.body[:200]))
 
 
 def test_all_faults_are_named(world, wire):
-	a = wire.one('POST', BASE + '/groups', None, {'name': 5, 'orgId': 'x', 'tags': [{'key': 1}, {}], 'noSuch': 1, 'id': world.group})
+	a = wire.one('POST', BASE + '/groups', None, {'name': 5, 'orgId': 'x', 'tags': [{'key': 1}, {}], 'noSuch': 1,
+			'id': world.group})
 	doc = a.json()
 	assert a.status == 400
 	for path in ('name', 'orgId', 'tags[0].key', 'tags[0].value', 'tags[1].key', 'tags[1].value', 'noSuch', 'id'):
@@ -422,21 +440,25 @@ def test_no_such_scope(world, wire, failures):
 				continue
 			path = world.path(op, **values)
 			doc = failures.document(op, wire.one(op['method'], path), 404)
-			failures.check(op, not doc or (doc['errorCode'], doc['parameters'], doc['detail'], doc['reason']) == (
+			failures.check(op, not doc or (doc['errorCode'], doc['parameters'], doc['detail'],
+					doc['reason']) == (
 				'RESOURCE_NOT_FOUND', [path], 'Cannot find resource %s.' % path, 'Not Found'), doc)
 
 
 def test_no_such_path(world, wire, failures):
-	for path in ('/nothing', '/groups/%s/nothing' % world.group, '/groups/', '//groups', '/groups/%s/clusters/a/b/c/d/e' % world.group,
+	for path in ('/nothing', '/groups/%s/nothing' % world.group, '/groups/', '//groups',
+			'/groups/%s/clusters/a/b/c/d/e' % world.group,
 		     '/groups/%2e%2e', '/orgs/%s/settings/x' % world.org):
 		for token in (world.owner, None):
 			a = wire.one('GET', BASE + path, token=token)
 			if path in ('/groups/', ) and a.status in (200, 401):
 				continue  # a slash at the end may be forgiven
-			failures.check(path, a.status in (404, 400) or token is None and a.status == 401, 'status %d' % a.status)
+			failures.check(path, a.status in (404, 400) or token is None and a.status == 401,
+					'status %d' % a.status)
 			if a.status == 404:
 				doc = a.json()
-				failures.check(path, doc['detail'] == 'Cannot find resource %s.' % doc['parameters'][0], doc)
+				failures.check(path, doc['detail'] == 'Cannot find resource %s.' % doc['parameters'][0],
+						doc)
 	for path in ('/', '/api', '/api/svc', '/api/svc/v3', '/api/svc/v2x', '/index.html', '/favicon.ico'):
 		failures.document(path, wire.one('GET', path), 404)
 
@@ -450,7 +472,8 @@ def test_federation_of_another_organization(world, wire, failures):
 
 # The credentials themselves
 
-def digest_header(key, method, uri, challenge, nc=1, algorithm='MD5', cnonce='0123abcd', password=None, qop='auth', user=None):
+def digest_header(key, method, uri, challenge, nc=1, algorithm='MD5', cnonce='0123abcd', password=None, qop='auth',
+		user=None):
 	h = hashlib.md5 if algorithm == 'MD5' else hashlib.sha256
 	field = lambda n: re.search(n + r'="?([^",]*)"?', challenge).group(1)
 	hex_ = lambda text: h(text.encode()).hexdigest()
@@ -459,7 +482,8 @@ def digest_header(key, method, uri, challenge, nc=1, algorithm='MD5', cnonce='01
 	response = hex_(':'.join([a1, field('nonce'), count, cnonce, qop, hex_('%s:%s' % (method, uri))]))
 	opaque = re.search(r'opaque="([^"]*)"', challenge)
 	return ('Digest username="%s", realm="%s", nonce="%s", uri="%s", algorithm=%s, response="%s", qop=%s, nc=%s, cnonce="%s"'
-		% (user or key['publicKey'], field('realm'), field('nonce'), uri, algorithm, response, qop, count, cnonce)
+		% (user or key['publicKey'], field('realm'), field('nonce'), uri, algorithm, response, qop, count,
+				cnonce)
 		+ (', opaque="%s"' % opaque.group(1) if opaque else ''))
 
 
@@ -486,9 +510,11 @@ def test_digest(auth, algorithm):
 		assert w.one('GET', path, {'Authorization': good}).status == 200
 		again = w.one('GET', path, {'Authorization': good})
 		assert again.status == 401, 'a replay was let in'
-		assert w.one('GET', path, {'Authorization': digest_header(key, 'GET', path, challenge, 2, algorithm)}).status == 200
+		assert w.one('GET', path, {'Authorization': digest_header(key, 'GET', path, challenge, 2,
+				algorithm)}).status == 200
 		# the counter may arrive out of order on parallel connections, but no count twice
-		assert w.one('GET', path, {'Authorization': digest_header(key, 'GET', path, challenge, 9, algorithm)}).status == 200
+		assert w.one('GET', path, {'Authorization': digest_header(key, 'GET', path, challenge, 9,
+				algorithm)}).status == 200
 		for bad in (digest_header(key, 'GET', path, challenge, 20, algorithm, password='wrong'),
 			    digest_header(key, 'GET', path, challenge, 21, algorithm, user='zzzzzzzz'),
 			    digest_header(key, 'POST', path, challenge, 22, algorithm),
@@ -498,7 +524,8 @@ def test_digest(auth, algorithm):
 			a = w.one('GET', path, {'Authorization': bad})
 			assert a.status in (400, 401), (bad, a.body)
 			assert_problem(a.json(), a.status)
-		assert w.one('GET', path, {'Authorization': digest_header(key, 'GET', path, challenge, 26, algorithm)}).status == 200
+		assert w.one('GET', path, {'Authorization': digest_header(key, 'GET', path, challenge, 26,
+				algorithm)}).status == 200
 
 
 def test_digest_through_a_client(auth):
@@ -579,8 +606,10 @@ def test_token_revoked(auth):
 @pytest.mark.parametrize('kind', ['serviceAccount', 'apiKey'])
 def test_access_list(auth, kind):
 	near, far, demanded = auth.seed(
-		{'name': unique('near'), 'principals': [{'type': kind, 'roles': ['ORG_OWNER'], 'accessList': ['127.0.0.0/8']}]},
-		{'name': unique('far'), 'principals': [{'type': kind, 'roles': ['ORG_OWNER'], 'accessList': ['192.0.2.0/24', '::1/128']}]},
+		{'name': unique('near'), 'principals': [{'type': kind, 'roles': ['ORG_OWNER'],
+		'accessList': ['127.0.0.0/8']}]},
+		{'name': unique('far'), 'principals': [{'type': kind, 'roles': ['ORG_OWNER'],
+		'accessList': ['192.0.2.0/24', '::1/128']}]},
 		{'name': unique('none'), 'apiAccessListRequired': True, 'principals': [
 			{'type': kind, 'roles': ['ORG_OWNER']},
 			{'type': kind, 'roles': ['ORG_OWNER'], 'accessList': ['127.0.0.1/32']}]})
@@ -634,15 +663,18 @@ def test_everything_with_good_input(world, failures):
 			if op['method'] == 'GET':
 				head = wire.one('HEAD', path, None, body)
 				a = wire.one('GET', path, None, body)
-				failures.check(op, head.status == a.status and not head.body, 'HEAD %d, GET %d' % (head.status, a.status))
-				failures.check(op, head.header('content-type') == a.header('content-type'), 'HEAD has another Content-Type')
+				failures.check(op, head.status == a.status and not head.body,
+						'HEAD %d, GET %d' % (head.status, a.status))
+				failures.check(op, head.header('content-type') == a.header('content-type'),
+						'HEAD has another Content-Type')
 			else:
 				a = wire.one(op['method'], path, None, body)
 			kinds[a.status] += 1
 			if op['handler'] == 'unbuilt':
 				failures.document(op, a, 501)
 			else:
-				failures.check(op, a.status < 500 and a.status not in (400, 401, 403, 405, 406, 415, 429),
+				failures.check(op, a.status < 500 and a.status not in (400, 401, 403, 405, 406, 415,
+						429),
 					       'status %d for %s: %s' % (a.status, body, a.body[:300]))
 	print(dict(kinds))
 
@@ -655,6 +687,7 @@ def test_no_server_error_was_seen():
 			x = json.loads(line)
 			n += 1
 			if x['status'] >= 500 and x['status'] != 501:
-				bad['%s %s -> %d' % (x['method'], re.sub('[0-9a-f]{24}', '<id>', x['url']), x['status'])] += 1
+				bad['%s %s -> %d' % (x['method'], re.sub('[0-9a-f]{24}', '<id>', x['url']),
+						x['status'])] += 1
 	assert n > 5000
 	assert not bad, bad

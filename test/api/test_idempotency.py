@@ -3,7 +3,6 @@ import pathlib, threading, time
 
 import pytest
 
-import client
 from client import Api, Bearer, ok, refused, unique
 
 
@@ -44,9 +43,11 @@ def test_another_path_is_refused(server):
 
 def test_keys_belong_to_the_caller(server):
 	key = unique('key')
-	org, = server.seed({'name': unique('caller'), 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	org, = server.seed({'name': unique('caller'), 'principals': [{'type': 'serviceAccount',
+			'roles': ['ORG_OWNER']}]})
 	mine = ok(created(server, key, {'name': unique(), 'orgId': server.org}))
-	theirs = ok(created(server, key, {'name': unique(), 'orgId': org['id']}, caller=server.api_for(org['principals'][0])))
+	theirs = ok(created(server, key, {'name': unique(), 'orgId': org['id']},
+			caller=server.api_for(org['principals'][0])))
 	assert mine['id'] != theirs['id']
 
 

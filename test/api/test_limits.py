@@ -5,7 +5,7 @@ import time
 import pytest
 
 import client
-from client import BASE, Wire, cli, ok, refused, unique
+from client import BASE, Wire, cli, ok, unique
 from derive import Api as Data
 
 data = Data()
@@ -14,7 +14,8 @@ BAD = {'Accept': 'application/vnd.svc.1999-01-01+json'}  # takes a token, and do
 
 def owned(server, **more):
 	org, = server.seed({'name': unique('limits'), 'projects': ['a', 'b'], **more,
-			    'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}, {'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+			    'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']},
+			{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
 	org['api'], org['other'] = [server.api_for(p) for p in org['principals']]
 	return org
 
@@ -138,7 +139,8 @@ def test_overrides(start_server):
 	take(org['api'], path_a, 8)
 	r = take(org['api'], path_a)
 	assert r.status_code == 429
-	assert r.json()['parameters'][2:] == [7, 3, 60] and 'Request capacity: 7. Refill rate: 3 per 60 seconds.' in r.json()['detail']
+	assert r.json()['parameters'][2:] == [7, 3,
+			60] and 'Request capacity: 7. Refill rate: 3 per 60 seconds.' in r.json()['detail']
 	limits('set', '--set', 'S53', '--capacity', 50, '--refill', 20)
 	in_force(s, org['api'], path_b, 50)
 	assert org['api'].get(path_a).headers['RateLimit-Limit'] == '7', 'the more specific one holds'
@@ -181,7 +183,8 @@ def test_a_raised_limit_helps_at_once(start_server):
 	path = '/orgs/%s/settings' % org['id']
 	take(org['api'], path, 10)
 	assert take(org['api'], path).status_code == 429
-	cli('limits', 'set', '--data', s.data_dir, '--set', 'S45', '--scope', org['id'], '--capacity', 100, '--refill', 50)
+	cli('limits', 'set', '--data', s.data_dir, '--set', 'S45', '--scope', org['id'], '--capacity', 100, '--refill',
+			50)
 	until = time.monotonic() + 1.5
 	while take(org['api'], path).status_code == 429:
 		assert time.monotonic() < until
@@ -190,8 +193,10 @@ def test_a_raised_limit_helps_at_once(start_server):
 
 @pytest.mark.parametrize('args', [
 	['set', '--set', 'S99', '--capacity', '5', '--refill', '5'], ['set', '--capacity', '5', '--refill', '5'],
-	['set', '--set', 'S17', '--capacity', 'x', '--refill', '5'], ['set', '--set', 'S17', '--capacity', '0', '--refill', '5'],
-	['set', '--set', 'S17', '--capacity', '5'], ['set', '--set', 'S17', '--all', '--capacity', '5', '--refill', '5'],
+	['set', '--set', 'S17', '--capacity', 'x', '--refill', '5'], ['set', '--set', 'S17', '--capacity', '0',
+	'--refill', '5'],
+	['set', '--set', 'S17', '--capacity', '5'], ['set', '--set', 'S17', '--all', '--capacity', '5', '--refill',
+	'5'],
 	['nonsense'], []])
 def test_bad_limits_commands(module_server, args):
 	done = cli('limits', *args, '--data', module_server.data_dir, check=False)
@@ -208,11 +213,13 @@ def test_limits_command_without_data(tmp_path):
 def test_many_scopes_stay_bounded(start_server):
 	"""More scopes than anybody has: every one still gets a right answer."""
 	s = start_server()
-	org, = s.seed({'name': unique('wide'), 'projectCount': 3000, 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	org, = s.seed({'name': unique('wide'), 'projectCount': 3000, 'principals': [{'type': 'serviceAccount',
+			'roles': ['ORG_OWNER']}]})
 	with Wire(s, org['principals'][0]['accessToken']) as w:
 		ids = []
 		for page in range(1, 7):
-			ids += [x['id'] for x in w.one('GET', '%s/orgs/%s/groups?itemsPerPage=500&pageNum=%d' % (BASE, org['id'], page)).json()['results']]
+			ids += [x['id'] for x in w.one('GET', '%s/orgs/%s/groups?itemsPerPage=500&pageNum=%d' % (BASE,
+					org['id'], page)).json()['results']]
 		assert len(set(ids)) == 3000
 		for a in w.batch([('GET', '%s/groups/%s' % (BASE, i), BAD) for i in ids]):
 			assert a.status == 406 and a.header('ratelimit-remaining') == '1199'

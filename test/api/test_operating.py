@@ -1,5 +1,5 @@
 """Running the service: health, metrics, logs, signals, backup, check, configuration, the first start."""
-import json, os, pathlib, re, shutil, signal, socket, ssl, stat, subprocess, threading, time
+import json, re, shutil, signal, socket, ssl, stat, subprocess, threading, time
 
 import pytest
 
@@ -59,7 +59,8 @@ def test_metrics(server):
 		by = {}
 		for labels, v in values[h + '_bucket'].items():
 			le = dict(labels)['le']
-			by.setdefault(tuple(x for x in labels if x[0] != 'le'), []).append((float(le.replace('+Inf', 'inf')), v))
+			by.setdefault(tuple(x for x in labels if x[0] != 'le'), []).append((float(le.replace('+Inf',
+					'inf')), v))
 		for labels, buckets in by.items():
 			buckets.sort()
 			assert buckets[-1][0] == float('inf')
@@ -88,7 +89,8 @@ def test_json_log(start_server):
 	r = s.get('/groups/%s?pretty=true' % s.group)
 	d = s.digest.get('/groups')
 	ok(s.post('/orgs', json={'name': unique('logged'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']}}), 201)
-	secret = s.post('/orgs', json={'name': unique('logged'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']}}).json()['apiKey']['privateKey']
+	secret = s.post('/orgs', json={'name': unique('logged'), 'apiKey': {'desc': 'k',
+			'roles': ['ORG_OWNER']}}).json()['apiKey']['privateKey']
 	time.sleep(0.1)
 	lines = [json.loads(line) for line in s.stderr.splitlines()]
 	mine = [x for x in lines if r.headers['X-Request-Id'] in json.dumps(x)]
@@ -97,7 +99,8 @@ def test_json_log(start_server):
 	for part in ('GET', '200', 'getGroup', s.group, '127.0.0.1'):
 		assert part in text, (part, text)
 	everything = s.stderr
-	for word in (s.token(), s.bootstrap['apiKey']['privateKey'], s.bootstrap['serviceAccount']['clientSecret'], secret,
+	for word in (s.token(), s.bootstrap['apiKey']['privateKey'], s.bootstrap['serviceAccount']['clientSecret'],
+			secret,
 		     d.request.headers['Authorization'], 'Bearer '):
 		assert word not in everything
 
@@ -133,7 +136,8 @@ def test_bootstrap_file(server):
 	doc = json.loads(file.read_text())
 	assert set(doc) >= {'baseUrl', 'caFile', 'orgId', 'groupId', 'userId', 'username', 'apiKey', 'serviceAccount'}
 	assert doc['baseUrl'] == server.base_url and doc['username']
-	assert set(doc['apiKey']) >= {'publicKey', 'privateKey'} and set(doc['serviceAccount']) >= {'clientId', 'clientSecret'}
+	assert set(doc['apiKey']) >= {'publicKey', 'privateKey'} and set(doc['serviceAccount']) >= {'clientId',
+			'clientSecret'}
 	assert re.match(r'^mdb_sa_id_[0-9a-f]{24}$', doc['serviceAccount']['clientId'])
 	assert len(doc['apiKey']['publicKey']) == 8
 
@@ -153,7 +157,8 @@ def test_the_printed_curl_line_works(start_server, tmp_path):
 	s = start_server(clock=None, control=False)
 	line = next(x for x in s.stdout.splitlines() if 'curl ' in x)
 	line = line[line.index('curl '):]
-	done = subprocess.run(['sh', '-c', line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, timeout=30)
+	done = subprocess.run(['sh', '-c', line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+			cwd=tmp_path, timeout=30)
 	assert done.returncode == 0, (line, done.stderr)
 	doc = json.loads(done.stdout[done.stdout.index('{'):])
 	assert 'error' not in doc and ('results' in doc or 'id' in doc or 'appName' in doc), done.stdout
@@ -231,8 +236,10 @@ def test_sigterm_with_idle_connections(start_server):
 def certificate(folder, name, ca=None):
 	"""A self-signed certificate and key, made with openssl."""
 	cert, key = folder / (name + '.crt'), folder / (name + '.key')
-	subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
-			'-subj', '/CN=' + name, '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', str(key), '-out', str(cert)],
+	subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1',
+			'-nodes', '-days', '2',
+			'-subj', '/CN=' + name, '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', str(key), '-out',
+			str(cert)],
 		       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 	return cert, key
 
@@ -322,22 +329,27 @@ def test_sighup_reloads_limits(start_server, tmp_path):
 	assert s.get('/groups').headers['RateLimit-Limit'] == '12', 'a bad file leaves the old ones in force'
 
 
-@pytest.mark.parametrize('content, words', [('nonsense = 1\n', 'nonsense'), ('limit.S99 = 1/1\n', 'S99'), ('limit.S17 = x\n', 'S17|CAPACITY'),
+@pytest.mark.parametrize('content, words', [('nonsense = 1\n', 'nonsense'), ('limit.S99 = 1/1\n', 'S99'),
+		('limit.S17 = x\n', 'S17|CAPACITY'),
 					    ('log-level loud\n', 'log-level|loud|='), ('listen = \n', 'listen')])
 def test_bad_config_files(tmp_path, content, words):
 	file = tmp_path / 'bad.conf'
 	file.write_text(content)
-	done = cli('serve', '--data', tmp_path / 'data', '--listen', '127.0.0.1:0', '--config', file, check=False, timeout=20)
+	done = cli('serve', '--data', tmp_path / 'data', '--listen', '127.0.0.1:0', '--config', file, check=False,
+			timeout=20)
 	assert done.returncode not in (0, -6, -11) and re.search(words, done.stderr), done
 
 
 @pytest.mark.parametrize('args, words', [
 	(['serve', '--nonsense'], 'nonsense'), (['serve', '--listen', 'nowhere'], 'listen'),
 	(['serve', '--log-level', 'loud'], 'log-level|loud'), (['serve', '--clock', 'sundial'], 'clock|sundial'),
-	(['serve', '--listen', '127.0.0.1:99999'], '99999|port|listen'), (['serve', '--engine', 'steam'], 'engine|steam'),
+	(['serve', '--listen', '127.0.0.1:99999'], '99999|port|listen'), (['serve', '--engine', 'steam'],
+	'engine|steam'),
 	(['serve', '--store', 'ftp://x'], 'store|ftp'), (['serve', '--data'], 'data'), (['dance'], 'dance'),
-	(['serve', '--tls-cert', '/nonexistent'], 'tls|nonexistent'), (['serve', '--config', '/nonexistent.conf'], 'nonexistent'),
-	(['serve', '--threads', 'x'], 'threads'), (['backup'], 'backup|FILE|file'), (['check', '--data', '/nonexistent'], 'nonexistent')])
+	(['serve', '--tls-cert', '/nonexistent'], 'tls|nonexistent'), (['serve', '--config', '/nonexistent.conf'],
+	'nonexistent'),
+	(['serve', '--threads', 'x'], 'threads'), (['backup'], 'backup|FILE|file'), (['check', '--data',
+	'/nonexistent'], 'nonexistent')])
 def test_bad_flags(tmp_path, args, words):
 	if args[0] == 'serve' and '--data' not in args:
 		args = args + ['--data', str(tmp_path / 'data')]
@@ -416,7 +428,8 @@ def test_backup_does_not_overwrite(server, tmp_path):
 def test_recording_holds_no_secret(start_server, tmp_path):
 	file = tmp_path / 'record.jsonl'
 	s = start_server(record=file)
-	doc = ok(s.post('/orgs', json={'name': unique('rec'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']}, 'serviceAccount': {
+	doc = ok(s.post('/orgs', json={'name': unique('rec'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']},
+			'serviceAccount': {
 		'name': 'r', 'description': 'd', 'roles': ['ORG_OWNER'], 'secretExpiresAfterHours': 8}}), 201)
 	d = s.digest.get('/groups')
 	token = s.token()
@@ -450,7 +463,8 @@ def test_http2(server):
 			sid = conn.get_next_available_stream_id()
 			path = BASE + ('/groups/' + (server.group if i % 2 else NO_ID))
 			conn.send_headers(sid, [(':method', 'GET'), (':path', path), (':scheme', 'https'),
-						(':authority', '%s:%d' % (server.host, server.port)), ('authorization', 'Bearer ' + token)], end_stream=True)
+						(':authority', '%s:%d' % (server.host, server.port)), ('authorization',
+						'Bearer ' + token)], end_stream=True)
 		tls.sendall(conn.data_to_send())
 		while len(done) < 20:
 			data = tls.recv(65536)

@@ -26,7 +26,8 @@ def test_create(server):
 
 
 def test_create_with_api_key(server):
-	doc = ok(server.post('/orgs', json={'name': unique('keyed'), 'apiKey': {'desc': 'first key', 'roles': ['ORG_OWNER']}}), 201)
+	doc = ok(server.post('/orgs', json={'name': unique('keyed'), 'apiKey': {'desc': 'first key',
+			'roles': ['ORG_OWNER']}}), 201)
 	key, org = doc['apiKey'], doc['organization']['id']
 	assert len(key['publicKey']) == 8 and key['privateKey'] and key['desc'] == 'first key'
 	caller = Api(server, client.requests.auth.HTTPDigestAuth(key['publicKey'], key['privateKey']))
@@ -37,7 +38,8 @@ def test_create_with_api_key(server):
 
 def test_create_with_service_account(server):
 	doc = ok(server.post('/orgs', json={'name': unique('account'), 'serviceAccount': {
-		'name': 'robot', 'description': 'does things', 'roles': ['ORG_READ_ONLY'], 'secretExpiresAfterHours': 8}}), 201)
+		'name': 'robot', 'description': 'does things', 'roles': ['ORG_READ_ONLY'],
+		'secretExpiresAfterHours': 8}}), 201)
 	account, org = doc['serviceAccount'], doc['organization']['id']
 	secret = account['secrets'][0]['secret']
 	caller = Api(server, Bearer(server.token({'clientId': account['clientId'], 'clientSecret': secret})))
@@ -50,16 +52,20 @@ def test_create_refusals(server):
 	refused(server.post('/orgs', json={'name': 'a b'}), 400, None, 'name')
 	refused(server.post('/orgs', json={'name': unique(), 'id': NO_ID}), 400, None, 'id')
 	refused(server.post('/orgs', json={'name': unique(), 'apiKey': {'desc': 'x'}}), 400, None, 'apiKey.roles')
-	refused(server.post('/orgs', json={'name': unique(), 'apiKey': {'desc': 'x', 'roles': []}}), 400, None, 'apiKey.roles')
-	refused(server.post('/orgs', json={'name': unique(), 'apiKey': {'desc': 'x', 'roles': ['KING']}}), 400, None, 'apiKey.roles[0]')
-	refused(server.post('/orgs', json={'name': unique(), 'serviceAccount': {'name': 'x', 'description': 'y', 'roles': ['ORG_OWNER'],
+	refused(server.post('/orgs', json={'name': unique(), 'apiKey': {'desc': 'x', 'roles': []}}), 400, None,
+			'apiKey.roles')
+	refused(server.post('/orgs', json={'name': unique(), 'apiKey': {'desc': 'x', 'roles': ['KING']}}), 400, None,
+			'apiKey.roles[0]')
+	refused(server.post('/orgs', json={'name': unique(), 'serviceAccount': {'name': 'x', 'description': 'y',
+			'roles': ['ORG_OWNER'],
 		'secretExpiresAfterHours': -1}}), 400, None, 'serviceAccount.secretExpiresAfterHours')
 	refused(server.anonymous.post('/orgs', json={'name': unique()}), 401)
 	assert server.post('/orgs', json={'name': unique(), 'orgOwnerId': NO_ID}).status_code in (400, 404)
 
 
 def test_secrets_are_shown_once(server):
-	doc = ok(server.post('/orgs', json={'name': unique('once'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']}}), 201)
+	doc = ok(server.post('/orgs', json={'name': unique('once'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']}}),
+			201)
 	text = server.get('/orgs/' + doc['organization']['id']).text + server.get('').text
 	assert doc['apiKey']['privateKey'] not in text
 
@@ -153,7 +159,8 @@ def test_settings(server, fresh):
 	refused(fresh['member'].patch(path, json={'restrictEmployeeAccess': True}), 403)
 	refused(fresh['owner'].patch(path, json={'maxServiceAccountSecretValidityInHours': 7}), 400, None,
 		'maxServiceAccountSecretValidityInHours')
-	refused(fresh['owner'].patch(path, json={'customSessionTimeouts': {'idleSessionTimeoutInSeconds': 'x'}}), 400, None,
+	refused(fresh['owner'].patch(path, json={'customSessionTimeouts': {'idleSessionTimeoutInSeconds': 'x'}}), 400,
+			None,
 		'customSessionTimeouts.idleSessionTimeoutInSeconds')
 
 

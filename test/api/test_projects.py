@@ -16,9 +16,11 @@ def crew(server):
 	name = unique('crew')
 	org, = server.seed({'name': name, 'projects': ['first', 'second'], 'principals': [
 		{'type': 'serviceAccount', 'roles': ['ORG_OWNER']},
-		{'type': 'serviceAccount', 'roles': ['ORG_MEMBER'], 'projectRoles': [{'project': 'first', 'roles': ['GROUP_READ_ONLY']}]},
+		{'type': 'serviceAccount', 'roles': ['ORG_MEMBER'], 'projectRoles': [{'project': 'first',
+		'roles': ['GROUP_READ_ONLY']}]},
 		{'type': 'serviceAccount', 'roles': ['ORG_GROUP_CREATOR']},
-		{'type': 'serviceAccount', 'roles': ['ORG_MEMBER'], 'projectRoles': [{'project': 'second', 'roles': ['GROUP_OWNER']}]},
+		{'type': 'serviceAccount', 'roles': ['ORG_MEMBER'], 'projectRoles': [{'project': 'second',
+		'roles': ['GROUP_OWNER']}]},
 		{'type': 'apiKey', 'roles': ['ORG_READ_ONLY']}]})
 	org['first'], org['second'] = [p['id'] for p in org['projects']]
 	for who, p in zip(('owner', 'reader', 'creator', 'second_owner', 'auditor'), org['principals']):
@@ -28,7 +30,8 @@ def crew(server):
 
 def test_create(server):
 	name = unique('new')
-	r = server.post('/groups', json={'name': name, 'orgId': server.org, 'tags': [{'key': 'stage', 'value': 'test'}]})
+	r = server.post('/groups', json={'name': name, 'orgId': server.org, 'tags': [{'key': 'stage',
+			'value': 'test'}]})
 	doc = ok(r)
 	assert ID.match(doc['id']) and doc['name'] == name and doc['orgId'] == server.org
 	assert doc['clusterCount'] == 0 and doc['tags'] == [{'key': 'stage', 'value': 'test'}]
@@ -39,9 +42,11 @@ def test_create(server):
 	assert doc['id'] in [r['id'] for r in ok(server.get('/groups?itemsPerPage=500'))['results']]
 
 
-@pytest.mark.parametrize('name', ['plain', 'Größe-Ω', '项目', 'проект_1', "a.b(c),d:e&f@g+h'i", 'x', 'y' * 64, 'ﬁ', '한국어'])
+@pytest.mark.parametrize('name', ['plain', 'Größe-Ω', '项目', 'проект_1', "a.b(c),d:e&f@g+h'i", 'x', 'y' * 64, 'ﬁ',
+		'한국어'])
 def test_names_in_any_script(server, name):
-	org, = server.seed({'name': unique('script'), 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	org, = server.seed({'name': unique('script'), 'principals': [{'type': 'serviceAccount',
+			'roles': ['ORG_OWNER']}]})
 	caller = server.api_for(org['principals'][0])
 	doc = caller.project(name=name, org=org['id'])
 	assert doc['name'] == name
@@ -61,10 +66,13 @@ def test_bad_names(server, name):
 def test_create_refusals(server, crew):
 	refused(server.post('/groups', json={'name': unique()}), 400, None, 'orgId')
 	refused(server.post('/groups', json={'orgId': server.org}), 400, None, 'name')
-	refused(server.post('/groups', json={'name': unique(), 'orgId': server.org, 'clusterCount': 3}), 400, None, 'clusterCount')
-	refused(server.post('/groups', json={'name': unique(), 'orgId': server.org, 'regionUsageRestrictions': 'MOON'}), 400, None,
+	refused(server.post('/groups', json={'name': unique(), 'orgId': server.org, 'clusterCount': 3}), 400, None,
+			'clusterCount')
+	refused(server.post('/groups', json={'name': unique(), 'orgId': server.org, 'regionUsageRestrictions': 'MOON'}),
+			400, None,
 		'regionUsageRestrictions')
-	refused(server.post('/groups', json={'name': unique(), 'orgId': server.org, 'tags': [{'key': 'k'}]}), 400, None, 'tags[0].value')
+	refused(server.post('/groups', json={'name': unique(), 'orgId': server.org, 'tags': [{'key': 'k'}]}), 400, None,
+			'tags[0].value')
 	assert server.post('/groups', json={'name': unique(), 'orgId': NO_ID}).status_code in (400, 401, 404)
 	# the organization is in the body: membership and role are asked there
 	stranger = refused(server.post('/groups', json={'name': unique(), 'orgId': crew['id']}), 401)
@@ -96,7 +104,8 @@ def test_only_one_of_many_creates_wins(server):
 	name, statuses = unique('race'), []
 
 	def create():
-		statuses.append(Api(server, Bearer(server.token())).post('/groups', json={'name': name, 'orgId': server.org}).status_code)
+		statuses.append(Api(server, Bearer(server.token())).post('/groups', json={'name': name,
+				'orgId': server.org}).status_code)
 	threads = [threading.Thread(target=create) for _ in range(12)]
 	[t.start() for t in threads]
 	[t.join() for t in threads]
@@ -140,7 +149,8 @@ def test_update(server):
 	name = unique('renamed')
 	doc = ok(server.patch('/groups/' + p['id'], json={'name': name}))
 	assert doc['name'] == name and doc['id'] == p['id'] and doc['tags'] == p['tags'] and doc['created'] == p['created']
-	doc = ok(server.patch('/groups/' + p['id'], json={'tags': [{'key': 'b', 'value': 'ü'}, {'key': 'c', 'value': '3'}]}))
+	doc = ok(server.patch('/groups/' + p['id'], json={'tags': [{'key': 'b', 'value': 'ü'}, {'key': 'c',
+			'value': '3'}]}))
 	assert doc['name'] == name and [t['key'] for t in doc['tags']] == ['b', 'c']
 	assert ok(server.patch('/groups/' + p['id'], json={'tags': []})).get('tags', []) == []
 	got = ok(server.patch('/groups/' + p['id'], json={}))
@@ -152,7 +162,8 @@ def test_update(server):
 def test_update_refusals(server, crew):
 	p = server.project()
 	path = '/groups/' + p['id']
-	for field, value in (('id', p['id']), ('orgId', server.org), ('created', p['created']), ('clusterCount', 0), ('unknown', 1)):
+	for field, value in (('id', p['id']), ('orgId', server.org), ('created', p['created']), ('clusterCount', 0),
+			('unknown', 1)):
 		refused(server.patch(path, json={field: value}), 400, None, field)
 	refused(server.patch(path, json={'tags': [{'key': '', 'value': 'x'}]}), 400, None, 'tags[0].key')
 	refused(server.patch(path, json={'tags': [{'key': 'k', 'value': 'x' * 256}]}), 400, None, 'tags[0].value')
@@ -185,7 +196,8 @@ def test_settings(server, crew):
 	assert ok(server.get(path)) == changed
 	refused(server.patch(path, json={'isDataExplorerEnabled': 'yes'}), 400, None, 'isDataExplorerEnabled')
 	refused(server.patch(path, json={'isNothing': True}), 400, None, 'isNothing')
-	refused(crew['reader'].patch('/groups/%s/settings' % crew['first'], json={'isSchemaAdvisorEnabled': False}), 403)
+	refused(crew['reader'].patch('/groups/%s/settings' % crew['first'], json={'isSchemaAdvisorEnabled': False}),
+			403)
 	ok(crew['reader'].get('/groups/%s/settings' % crew['first']))
 	refused(server.get('/groups/%s/settings' % NO_ID), 404)
 
@@ -263,10 +275,13 @@ def test_private_ip_mode(server, crew):
 
 
 def test_project_owner_of_a_create(server):
-	refused(server.post('/groups?projectOwnerId=x', json={'name': unique(), 'orgId': server.org}), 400, None, 'projectOwnerId')
-	r = server.post('/groups?projectOwnerId=' + server.bootstrap['userId'], json={'name': unique(), 'orgId': server.org})
+	refused(server.post('/groups?projectOwnerId=x', json={'name': unique(), 'orgId': server.org}), 400, None,
+			'projectOwnerId')
+	r = server.post('/groups?projectOwnerId=' + server.bootstrap['userId'], json={'name': unique(),
+			'orgId': server.org})
 	ok(r)
-	assert server.post('/groups?projectOwnerId=' + NO_ID, json={'name': unique(), 'orgId': server.org}).status_code in (400, 404)
+	assert server.post('/groups?projectOwnerId=' + NO_ID, json={'name': unique(),
+			'orgId': server.org}).status_code in (400, 404)
 
 
 def test_what_was_written_survives_a_restart(start_server, tmp_path):

@@ -1,8 +1,6 @@
 """The root, the rate limits as a resource, the control plane's addresses, event types."""
 import ipaddress
 
-import pytest
-
 from client import BASE, links, ok, refused, unique
 from derive import Api as Data
 
@@ -31,7 +29,8 @@ def test_rate_limits(server):
 	assert doc['totalCount'] == 67 == len(doc['results'])
 	for x in doc['results']:
 		s = data.sets[x['endpointSetId']]
-		assert (x['endpointSetName'], x['scope'], x['capacity'], x['refillRate'], x['refillDurationSeconds']) == (
+		assert (x['endpointSetName'], x['scope'], x['capacity'], x['refillRate'],
+				x['refillDurationSeconds']) == (
 			s['name'], s['scope'], s['capacity'], s['refillRate'], s['refillDurationSeconds'])
 		got = {(e['method'], e['path'].split(BASE)[-1]) for e in x['endpoints']}
 		assert got == {(op['method'], op['path']) for op in s['ops']}, x['endpointSetId']
@@ -51,7 +50,8 @@ def test_rate_limits_filters(server):
 	assert ids(ipAddress='127.0.0.1') == by_scope('IP')
 	assert ids(userId=server.bootstrap['userId']) == by_scope('USER')
 	assert ids(name='Clusters') >= {'S17'} and 'S01' not in ids(name='Clusters')
-	assert 'S17' in ids(endpointPath='/groups/{groupId}/clusters') or 'S17' in ids(endpointPath=BASE + '/groups/{groupId}/clusters')
+	assert 'S17' in ids(endpointPath='/groups/{groupId}/clusters') or 'S17' in ids(endpointPath=BASE
+			+ '/groups/{groupId}/clusters')
 	assert ids(name='no set has this name') == set()
 
 
@@ -90,7 +90,8 @@ def test_control_plane_addresses(server):
 	refused(server.anonymous.get('/unauth/controlPlaneIPAddresses?x=1'), 400, None, 'x')
 	refused(server.anonymous.post('/unauth/controlPlaneIPAddresses', json={}), 405)
 	# credentials are not needed, but wrong ones do not matter either
-	assert server.anonymous.get('/unauth/controlPlaneIPAddresses', headers={'Authorization': 'Bearer x'}).status_code in (200, 401)
+	assert server.anonymous.get('/unauth/controlPlaneIPAddresses',
+			headers={'Authorization': 'Bearer x'}).status_code in (200, 401)
 
 
 def test_event_types(server):

@@ -56,7 +56,8 @@ def success_faults(x, op, body, headers, query):
 		out.append('RateLimit-Limit is %s' % headers.get('ratelimit-limit'))
 	if x['method'] == 'HEAD':
 		return out + (['HEAD with a body'] if body else [])
-	if body is not None and not re.match(r'application/vnd\.svc\.\d{4}-\d\d-\d\d\+(json|gzip|csv)', headers.get('content-type', '')):
+	if body is not None and not re.match(r'application/vnd\.svc\.\d{4}-\d\d-\d\d\+(json|gzip|csv)',
+			headers.get('content-type', '')):
 		out.append('Content-Type is %s' % headers.get('content-type'))
 	if 'response' not in op:
 		return out + (['a body where none is due'] if body else [])
@@ -84,9 +85,11 @@ def test_every_exchange_fits(recorded):
 		op = api.match(x['method'], path[len(BASE):])
 		headers = {k.lower(): v for k, v in x['responseHeaders'].items()}
 		body, faults = body_of(x, query) if x['method'] != 'HEAD' else (x.get('responseBody'), [])
-		faults += error_faults(x, body, headers) if x['status'] >= 400 else success_faults(x, op, body, headers, query)
+		faults += error_faults(x, body, headers) if x['status'] >= 400 else success_faults(x, op, body, headers,
+				query)
 		for f in faults:
-			bad[re.sub('[0-9a-f]{24}', '<id>', '%s %s -> %d: %s' % (x['method'], x['url'][:100], x['status'], f))] += 1
+			bad[re.sub('[0-9a-f]{24}', '<id>', '%s %s -> %d: %s' % (x['method'], x['url'][:100],
+					x['status'], f))] += 1
 	assert not bad, '\n'.join('%dx %s' % (n, k) for k, n in bad.most_common(40))
 
 

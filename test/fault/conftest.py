@@ -8,7 +8,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import client
 
 if 'STEWARD_BIN' not in os.environ:
-	for found in (client.BUILD / 'release' / 'steward', client.BUILD / 'steward', client.BUILD / 'asan' / 'steward'):
+	for found in (client.BUILD / 'release' / 'steward', client.BUILD / 'steward',
+			client.BUILD / 'asan' / 'steward'):
 		if os.access(found, os.X_OK):
 			os.environ['STEWARD_BIN'] = str(found)
 			break

@@ -44,7 +44,8 @@ class Writer(threading.Thread):
 		if not self.live or (dice < 0.5 and len(self.live) < KEEP):
 			name, key = unique('c'), unique('key') if random.random() < 0.5 else None
 			self.open = ('create', name, key)
-			a = wire.one('POST', BASE + '/groups', {'Idempotency-Key': key} if key else None, {'name': name, 'orgId': self.org})
+			a = wire.one('POST', BASE + '/groups', {'Idempotency-Key': key} if key else None, {'name': name,
+					'orgId': self.org})
 			self.expect(a, 200)
 			self.live[a.json()['id']] = name
 		elif dice < 0.75 and len(self.live) < KEEP:
@@ -74,7 +75,8 @@ class Writer(threading.Thread):
 			ids = [i for i, n in found.items() if n == what[1]]
 			assert len(ids) <= 1, 'created twice: %s' % what[1]
 			if what[2]:  # the same key again must not make a second one
-				a = wire.one('POST', BASE + '/groups', {'Idempotency-Key': what[2]}, {'name': what[1], 'orgId': self.org})
+				a = wire.one('POST', BASE + '/groups', {'Idempotency-Key': what[2]}, {'name': what[1],
+						'orgId': self.org})
 				assert a.status == 200, (what, a.status, a.body)
 				group = a.json()['id']
 				assert not ids or ids == [group], 'the repeat of a done create answered with another project'
@@ -142,7 +144,8 @@ def test_kill_under_write_load(start_server, tmp_path):
 	config = tmp_path / 'limits.conf'
 	config.write_text('limit.* = 1000000/1000000\n')
 	data = tmp_path / 'data'
-	start = lambda: start_server('--config', config, '--log-level', 'error', data_dir=data, clock=None, control=False)
+	start = lambda: start_server('--config', config, '--log-level', 'error', data_dir=data, clock=None,
+			control=False)
 	server = start()
 	with Wire(server, server.token()) as wire:
 		first = everything(wire, '/groups')
@@ -157,7 +160,8 @@ def test_kill_under_write_load(start_server, tmp_path):
 			w.join(20)
 			assert not w.is_alive() and w.fault is None, 'round %d: %s' % (n, w.fault)
 		checked = cli('check', '--data', data, check=False)
-		assert checked.returncode == 0, 'round %d: steward check says\n%s%s' % (n, checked.stdout, checked.stderr)
+		assert checked.returncode == 0, 'round %d: steward check says\n%s%s' % (n, checked.stdout,
+				checked.stderr)
 		client.shown.clear()
 		server = start()
 		for k, v in verify(server, writers, first).items():

@@ -15,7 +15,7 @@
 #define APP_BIG 300000u
 
 struct app {
-	bool later;                      /* answers wait for app_go_on() */
+	bool later;                       /* answers wait for app_go_on() */
 	struct request *waiting[APP_MAX]; /* handled, not answered */
 	size_t waiting_count;
 	struct request *stalled[APP_MAX]; /* their stream said that it has nothing */

@@ -14,12 +14,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Stops where the property broke, so that the fuzzer keeps the input. */
-#define HOLDS(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                  \
-			abort();                                                                                       \
-		}                                                                                                      \
+#define HOLDS(condition)                                                                               \
+	do {                                                                                           \
+		if (!(condition)) {                                                                    \
+			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                                       \
+		}                                                                                      \
 	} while (0)
 
 static inline struct str fuzz_input(const uint8_t *data, size_t size)

@@ -25,7 +25,8 @@ static void item_holds(const struct accept_item *item)
 static const struct op_version *served(const struct op *op, const struct accept_item *item)
 {
 	const struct op_version *v = NULL;
-	if (item->q == 0 || item->kind == ACCEPT_OTHER || item->kind == ACCEPT_BAD_DATE || !(item->produces & op->produces))
+	if (item->q == 0 || item->kind == ACCEPT_OTHER || item->kind == ACCEPT_BAD_DATE ||
+	    !(item->produces & op->produces))
 		return NULL;
 	if (item->kind != ACCEPT_DATED)
 		return &op->versions[op->version_count - 1];
@@ -52,7 +53,7 @@ static void choice_holds(const struct accept *a, const struct op *op)
 	HOLDS((produces & op->produces) == produces && produces && (produces & (produces - 1)) == 0);
 	for (size_t i = 0; i < a->count; i++)
 		explained |= a->items[i].q == best && served(op, &a->items[i]) == version &&
-			     (a->items[i].produces & produces);
+		             (a->items[i].produces & produces);
 	HOLDS(explained);
 }
 

@@ -75,7 +75,10 @@ static void send_bytes(struct peer *p, struct str bytes)
 
 static int hex_digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+	                              : -1;
 }
 
 static void unescape(struct buf *b, struct str s)
@@ -156,7 +159,8 @@ static void frame_send(struct peer *p, int type, struct str line)
 	payload_make(&payload, line.p[0], (struct str){line.p + skip, line.n - skip});
 	uint32_t id = stream > 0 ? (uint32_t)stream * 2 - 1 : 0;
 	size_t n = payload.n;
-	buf_add(&frame, (char[]){(char)(n >> 16), (char)(n >> 8), (char)n, (char)type, (char)(flags < 0 ? 0xff : flags)}, 5);
+	buf_add(&frame,
+	        (char[]){(char)(n >> 16), (char)(n >> 8), (char)n, (char)type, (char)(flags < 0 ? 0xff : flags)}, 5);
 	buf_add(&frame, (char[]){0, 0, 0, (char)id}, 4);
 	buf_str(&frame, buf_view(&payload));
 	send_bytes(p, buf_view(&frame));

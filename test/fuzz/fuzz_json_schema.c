@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "catalog/catalog.h"
+#include "gate/gate.h"
 #include "pick.h"
 #include "sprout.h"
 
@@ -114,6 +115,27 @@ static void body_holds(const struct op *op, const struct op_version *v, json_t *
 	arena_free(a);
 }
 
+/* The same text through the gate: what it refuses comes with a document that is JSON, whatever bytes it speaks of. */
+static void gate_holds(const struct op *op, const struct op_version *v, struct str text, json_t *value)
+{
+	struct arena *a = arena_new();
+	struct header type = {STR("content-type"), STR("application/json")};
+	struct request request = {.arena = a, .headers = &type, .header_count = 1, .body = text};
+	struct call c = {.request = &request, .arena = a, .op = op, .method = op->method, .version = v};
+	if (gate_body(&c) == 0) {
+		HOLDS(c.body ? json_equal(c.body, value) : !op->request_required);
+	} else {
+		struct buf b = {0};
+		HOLDS(c.problem.status == 400 && c.problem.code && c.problem.detail.n);
+		problem_write(&b, &c.problem);
+		json_t *document = json_loadb(b.p, b.n, 0, NULL);
+		HOLDS(json_is_object(document) && json_is_array(json_object_get(document, "parameters")));
+		json_decref(document);
+		buf_free(&b);
+	}
+	arena_free(a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct str line, rest;
@@ -124,7 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	line.n -= made && line.n;
 	const struct op_version *v = pick_version(line, oldest, &op);
 	json_t *value = made ? sprout(v->request, &rest, 0)
-			     : json_loadb(rest.p ? rest.p : "", rest.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+	                     : json_loadb(rest.p ? rest.p : "", rest.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+	if (!made)
+		gate_holds(op, v, rest, value);
 	if (value)
 		body_holds(op, v, value);
 	json_decref(value);

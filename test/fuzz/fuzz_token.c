@@ -63,8 +63,9 @@ static void strange_token(struct str in)
 
 static bool tokens_equal(const struct token *a, const struct token *b)
 {
-	return str_eq(id_str(&a->account_id), id_str(&b->account_id)) && str_eq(id_str(&a->secret_id), id_str(&b->secret_id)) &&
-	       str_eq(id_str(&a->unique), id_str(&b->unique)) && a->expires_ms == b->expires_ms;
+	return str_eq(id_str(&a->account_id), id_str(&b->account_id)) &&
+	       str_eq(id_str(&a->secret_id), id_str(&b->secret_id)) && str_eq(id_str(&a->unique), id_str(&b->unique)) &&
+	       a->expires_ms == b->expires_ms;
 }
 
 static size_t edit(char *text, size_t n, struct str *in)

@@ -27,14 +27,30 @@ static inline json_t *sprout_wrong(struct str *in)
 static inline json_t *sprout_string(const struct schema *s, struct str *in)
 {
 	static const char *const by_format[] = {
-		[FORMAT_DATE_TIME] = "2026-11-15T10:00:00+02:00", [FORMAT_DATE] = "2026-11-15",
-		[FORMAT_EMAIL] = "a@example.com", [FORMAT_UUID] = "32b6e34b-3d91-4bfb-ae35-b2ff16f7c6a4",
-		[FORMAT_URI] = "https://example.com/a", [FORMAT_BINARY] = "",
+	        [FORMAT_DATE_TIME] = "2026-11-15T10:00:00+02:00",
+	        [FORMAT_DATE] = "2026-11-15",
+	        [FORMAT_EMAIL] = "a@example.com",
+	        [FORMAT_UUID] = "32b6e34b-3d91-4bfb-ae35-b2ff16f7c6a4",
+	        [FORMAT_URI] = "https://example.com/a",
+	        [FORMAT_BINARY] = "",
 	};
 	static const char *const usual[] = {
-		"32b6e34b3d91647abb20e7b8", "a", "name-1", "10.0.0.0/8", "192.0.2.1", "2020-01-31", "0000-01-01T00:30+01:00",
-		"arn:aws:iam::123456789012:role/x", "example.com", "us-east-1", "1.0", "admin", "\xc3\xa9\xe2\x82\xac", "$external",
-		"9999-12-31T23:59:60-01:00", "2026-W01",
+	        "32b6e34b3d91647abb20e7b8",
+	        "a",
+	        "name-1",
+	        "10.0.0.0/8",
+	        "192.0.2.1",
+	        "2020-01-31",
+	        "0000-01-01T00:30+01:00",
+	        "arn:aws:iam::123456789012:role/x",
+	        "example.com",
+	        "us-east-1",
+	        "1.0",
+	        "admin",
+	        "\xc3\xa9\xe2\x82\xac",
+	        "$external",
+	        "9999-12-31T23:59:60-01:00",
+	        "2026-W01",
 	};
 	size_t n = fuzz_byte(in);
 	if (s->enum_count) {
@@ -76,8 +92,10 @@ static inline json_t *sprout_array(const struct schema *s, struct str *in, unsig
 {
 	json_t *array = json_array();
 	size_t count = s->flags & SCHEMA_HAS_MIN_LENGTH && s->min_length < 8 ? s->min_length : 0;
-	if (in->n && depth < SPROUT_DEPTH)
-		count += fuzz_byte(in) % 4;
+	if (in->n && depth < SPROUT_DEPTH) {
+		unsigned n = fuzz_byte(in);
+		count += n < 250 ? n % 4 : 20;
+	}
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(array, s->items ? sprout(s->items, in, depth + 1) : json_integer((json_int_t)i));
 	return array;
@@ -98,7 +116,7 @@ static inline void sprout_fields(const struct schema *s, json_t *object, struct 
 		for (unsigned k = fuzz_byte(in) % 3; k > 0; k--) {
 			char name[] = {'k', (char)('0' + k), 0};
 			json_object_set_new(object, name,
-					    s->additional ? sprout(s->additional, in, depth + 1) : sprout_wrong(in));
+			                    s->additional ? sprout(s->additional, in, depth + 1) : sprout_wrong(in));
 		}
 }
 

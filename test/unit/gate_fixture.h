@@ -8,6 +8,7 @@
 #include "check.h"
 #include "gate/authenticate.h"
 #include "gate/grants.h"
+#include "gate/uses.h"
 
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -160,6 +161,7 @@ static inline void fixture_teardown(void)
 	static const char *const files[] = {"secret.key", "steward.db", "steward.db-wal", "steward.db-shm"};
 	char path[128];
 	token_cache_free(fx.loop.tokens);
+	uses_free(fx.loop.uses);
 	store_reader_free(fx.loop.reader);
 	nonce_window_free(fx.service.nonces);
 	limiter_free(fx.service.limiter);

@@ -1,0 +1,100 @@
+"""Several clients at once, reading, writing, changing limits and reloading: what ThreadSanitizer watches."""
+import os, signal, threading, time
+
+import client
+
+
+def in_threads(count, work):
+	faults = []
+
+	def run(i):
+		try:
+			work(i)
+		except Exception as e:  # the main thread tells
+			faults.append('%s: %s' % (type(e).__name__, e))
+
+	threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+	for t in threads:
+		t.start()
+	for t in threads:
+		t.join()
+	assert not faults, '\n'.join(faults[:5])
+
+
+def test_creates_reads_and_deletes(module_server):
+	s = module_server
+	before = client.ok(s.get('/orgs/%s/groups' % s.org))['totalCount']
+
+	def work(i):
+		api = client.Api(s, client.Bearer(s.token))
+		for n in range(10):
+			project = api.project('c-%d-%d' % (i, n))
+			path = '/groups/' + project['id']
+			assert client.ok(api.get(path))['name'] == project['name']
+			client.ok(api.patch(path, json={'name': 'd-%d-%d' % (i, n)}))
+			if n % 2:
+				client.ok(api.delete(path), 204)
+				client.refused(api.get(path), 404)
+			client.ok(api.get('/groups'))
+
+	in_threads(8, work)
+	assert client.ok(s.get('/orgs/%s/groups' % s.org))['totalCount'] == before + 40
+
+
+def test_one_name_is_taken_once(module_server):
+	s = module_server
+	statuses = []
+
+	def work(i):
+		api = client.Api(s, client.Bearer(s.token))
+		statuses.append(api.post('/groups', json={'name': 'the-one', 'orgId': s.org}).status_code)
+
+	in_threads(8, work)
+	assert sorted(statuses) == [200] + [409] * 7
+
+
+def test_a_revision_is_changed_once(module_server):
+	s = module_server
+	path = '/groups/' + s.project()['id']
+	etag = s.get(path).headers['ETag']
+	statuses = []
+
+	def work(i):
+		api = client.Api(s, client.Bearer(s.token))
+		answer = api.patch(path, json={'name': client.unique()}, headers={'If-Match': etag})
+		statuses.append(answer.status_code)
+
+	in_threads(8, work)
+	assert sorted(statuses) == [200] + [412] * 7
+
+
+def test_buckets_are_exact(start_server):
+	s = start_server()
+	client.cli('limits', 'set', '--data', s.data_dir, '--set', 'S60', '--capacity', '40', '--refill', '1')
+	for _ in range(40):
+		if client.ok(s.get('/rateLimits/S60'))['capacity'] == 40:
+			break
+		time.sleep(0.05)
+	s.refill()
+	statuses = []
+
+	def work(i):
+		api = client.Api(s, client.Bearer(s.token))
+		statuses.extend(api.get('').status_code for _ in range(10))
+
+	in_threads(8, work)
+	assert statuses.count(200) == 40 and statuses.count(429) == 40
+
+
+def test_reload_under_load(start_server):
+	s = start_server()
+
+	def work(i):
+		api = client.Api(s, client.Bearer(s.token))
+		for _ in range(15):
+			client.ok(api.get('/groups/' + s.group))
+			if i == 0:
+				os.kill(s.pid, signal.SIGHUP)
+			assert client.Api(s).get('/metrics').status_code == 200
+
+	in_threads(4, work)
