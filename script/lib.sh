@@ -30,7 +30,7 @@ packages() {
 }
 
 # How the program is built to be run.
-release=(--buildtype=release -Db_lto=true)
+release=(--buildtype=release -Db_lto=true -Db_lto_threads=2 -Dtests=false)
 
 # build NAME [meson options]: configures build/NAME once and builds it.
 build() {

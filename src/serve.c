@@ -3,6 +3,8 @@
 #include "serve.h"
 
 #include "api/access_list.h"
+#include "api/jwks.h"
+#include "api/mail.h"
 #include "api/router.h"
 #include "api/tenants.h"
 #include "api/verbs.h"
@@ -200,6 +202,10 @@ static int prepare(struct server *s)
 		result = -EINVAL;
 	if (result == 0 && c->record)
 		result = record_open(c->record, &s->router.recorder);
+	if (result == 0 && c->smtp_url)
+		result = mail_open(&(struct mail_options){c->smtp_url, c->smtp_from, c->smtp_user, c->smtp_password_file}, &v->mail);
+	if (result == 0)
+		result = jwks_open(v->store, c->identity_ca, &v->jwks);
 	if (result < 0)
 		return result;
 	links_setup();
@@ -321,6 +327,7 @@ static void take_down(struct server *s)
 	struct service *v = &s->service;
 	if (v->http)
 		http_drain_and_stop(v->http, DRAIN_SECONDS);
+	jwks_close(v->jwks);
 	if (v->store)
 		uses_flush(v);
 	loops_free(s);
@@ -328,6 +335,7 @@ static void take_down(struct server *s)
 	store_close(v->store);
 	limiter_free(v->limiter);
 	nonce_window_free(v->nonces);
+	mail_close(v->mail);
 	record_close(s->router.recorder);
 	router_teardown();
 	links_teardown();

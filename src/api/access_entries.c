@@ -21,6 +21,19 @@ bool network_parse(struct arena *a, struct str text, struct cidr *ret_network)
 	return cidr_parse(text, ret_network);
 }
 
+struct str network_key(struct arena *a, struct str name)
+{
+	struct cidr network;
+	char text[IP_TEXT];
+	if (!cidr_parse(name, &network))
+		return name;
+	if (cidr_is_address(&network))
+		ip_format_full(&network.net, text);
+	else
+		cidr_format_full(&network, text);
+	return arena_dup(a, str_of(text));
+}
+
 bool network_read(struct call *c, const json_t *entry, size_t index, struct faults *faults, struct cidr *ret_network)
 {
 	struct str block = json_field(entry, "cidrBlock"), address = json_field(entry, "ipAddress");
@@ -78,16 +91,6 @@ static struct str entry_body(struct call *c, enum grantee who, const struct doc 
 	return json_text(c->arena, out);
 }
 
-static struct str entry_key(struct call *c, const struct doc *d)
-{
-	struct cidr network;
-	char text[IP_TEXT];
-	if (!cidr_parse(d->name, &network))
-		return d->name;
-	cidr_format_full(&network, text);
-	return arena_dup(c->arena, str_of(text));
-}
-
 /* Only an entry of a key can be read alone, and so has a link to itself. */
 static const struct op *entry_self(const struct access_owner *owner)
 {
@@ -98,7 +101,7 @@ static void entry_write(struct call *c, const struct access_owner *owner, const 
 {
 	struct str body = entry_body(c, owner->who, d);
 	if (self)
-		entity_write(c, &c->out, body, self, "ipAddress", entry_key(c, d), c->is_list);
+		entity_write(c, &c->out, body, self, "ipAddress", network_key(c->arena, d->name), c->is_list);
 	else
 		json_raw(&c->out, body);
 }

@@ -8,6 +8,8 @@
 
 /* A network ("10.0.0.0/8") or an address, as the API takes them: "%2F" may stand for the slash. */
 must_check bool network_parse(struct arena *a, struct str text, struct cidr *ret_network);
+/* What stands for an entry in a path, from its name in the store: the address, or the network. */
+struct str network_key(struct arena *a, struct str name);
 /* The network that exactly one of cidrBlock and ipAddress of entry `index` of the body gives. Otherwise adds a fault that
  * names the path, and returns false. */
 must_check bool network_read(struct call *c, const json_t *entry, size_t index, struct faults *faults,

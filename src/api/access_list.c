@@ -8,6 +8,7 @@
 #include "api/access_list.h"
 
 #include "api/access_entries.h"
+#include "api/policy_enforce.h"
 #include "api/project_limits.h"
 #include "api/verbs.h"
 #include "base/clock.h"
@@ -160,7 +161,7 @@ static bool is_over(struct arena *a, const struct doc *d)
 	return text.p && clock_parse(text, &until) && until <= clock_now_ms();
 }
 
-/* The value that the path has for an entry, from its name. */
+/* As events tell it: the network in full, or the security group. */
 static struct str entry_value(struct call *c, const struct doc *d)
 {
 	struct cidr network;
@@ -173,7 +174,8 @@ static struct str entry_value(struct call *c, const struct doc *d)
 
 static void entry_write(struct call *c, const struct doc *d)
 {
-	entity_write(c, &c->out, d->body, resource_access_entry.self, "entryValue", entry_value(c, d), c->is_list);
+	entity_write(c, &c->out, d->body, resource_access_entry.self, "entryValue", network_key(c->arena, d->name),
+		     c->is_list);
 }
 
 /* All entries of the project that are in force. */
@@ -281,6 +283,15 @@ static int count_new(struct call *c, const struct wanted *list, size_t count, in
 	return 0;
 }
 
+/* The organization's policies may forbid some of them. */
+static int policy_check(struct call *c, const struct wanted *list, size_t count)
+{
+	struct str *names = arena_new_array(c->arena, struct str, count + 1);
+	for (size_t i = 0; i < count; i++)
+		names[i] = list[i].name;
+	return policy_check_access_list(c, names, count);
+}
+
 int access_list_add(struct call *c)
 {
 	struct faults faults = {.count = 0};
@@ -294,6 +305,8 @@ int access_list_add(struct call *c)
 	if (faults.count)
 		return call_fail_faults(c, &faults);
 	int result = entries_tidy(c);
+	if (result == 0)
+		result = policy_check(c, list, count);
 	if (result == 0)
 		result = count_new(c, list, count, &fresh);
 	if (result == 0)
@@ -352,7 +365,8 @@ int access_list_status(struct call *c)
 	struct doc d;
 	int result = entry_load(c, &d);
 	if (result == 0)
-		entity_write(c, &c->out, STR("{\"STATUS\":\"ACTIVE\"}"), c->op, "entryValue", entry_value(c, &d), false);
+		entity_write(c, &c->out, STR("{\"STATUS\":\"ACTIVE\"}"), c->op, "entryValue",
+			     network_key(c->arena, d.name), false);
 	return result;
 }
 

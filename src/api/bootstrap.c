@@ -3,6 +3,7 @@
  * The file is on disk under another name before the store commits, and is renamed after: whichever moment a crash picks,
  * either nothing was made, or the credentials are in one of the two files. */
 #include "api/credentials.h"
+#include "api/federations.h"
 #include "api/tenants.h"
 #include "api/verbs.h"
 
@@ -96,11 +97,14 @@ static int insert(struct tx *tx, const char *kind, struct str id, struct str par
 static int make_tenant(struct tx *tx, struct first *f)
 {
 	struct arena *a = f->arena;
+	struct str federation_id;
 	json_t *project = doc_json(a, arena_printf(a, "{\"name\":\"Project0\",\"orgId\":\"%.*s\"}", STR_ARG(f->org_id)));
 	project_complete(project, f->group_id);
 	int result = insert(tx, "org", f->org_id, STR_NONE, STR_NONE,
 			    arena_printf(a, "{\"id\":\"%.*s\",\"isDeleted\":false,\"name\":\"Organization0\","
 					    "\"skipDefaultAlertsSettings\":false}", STR_ARG(f->org_id)));
+	if (result == 0)
+		result = federation_create(tx, a, f->org_id, &federation_id);
 	if (result == 0)
 		result = insert(tx, "project", f->group_id, f->org_id, STR("Project0"), json_text(a, project));
 	if (result == 0)

@@ -1,9 +1,9 @@
-/* How organizations take part in their federation: which providers their people and workloads sign in with, whom they take as
- * members, and which roles the groups of a provider get.
+/* How organizations take part in their federation: which providers their people and workloads sign in with, whom they
+ * take as members, and which roles the groups of a provider get.
  *
- * Members of a federation see of it what they own: an organization's configuration is for its own owners only, also in
- * lists. */
-#include "api/federation.h"
+ * Members of a federation see of it what they own: an organization's configuration is for its own owners only, also
+ * in lists. */
+#include "api/federations.h"
 
 #include "api/identity_providers.h"
 #include "api/verbs.h"
@@ -21,9 +21,9 @@ int federation_disconnect_org(struct call *c);
 
 extern const struct resource resource_role_mapping;
 
-#define ASSIGNMENTS_MAX 500   /* of one role mapping */
-#define DOMAINS_MAX 500       /* of one list */
-#define CONFLICTS_LOOKED 500  /* members that are held against the domains at a reading, which runs on the loop */
+#define ASSIGNMENTS_MAX 500  /* of one role mapping */
+#define DOMAINS_MAX 500      /* of one list */
+#define CONFLICTS_LOOKED 500 /* members that are held against the domains at a reading, which runs on the loop */
 #define DOMAIN_LENGTH_MAX 253
 
 int connected_org_get(struct tx *tx, struct arena *a, struct str org_id, struct doc *ret_doc)
@@ -33,10 +33,13 @@ int connected_org_get(struct tx *tx, struct arena *a, struct str org_id, struct 
 
 int connected_org_add(struct tx *tx, struct str federation_id, struct str org_id)
 {
-	struct doc d = {.kind = STR("connected_org"), .id = org_id, .parent = federation_id, .created_ms = clock_now_ms(),
-			.body = STR("{\"dataAccessIdentityProviderIds\":[],\"domainAllowList\":[],"
-				    "\"domainRestrictionEnabled\":false,\"instantUserProvisioningDisabled\":false,"
-				    "\"postAuthRoleGrants\":[]}")};
+	struct doc d = {.kind = STR("connected_org"),
+	                .id = org_id,
+	                .parent = federation_id,
+	                .created_ms = clock_now_ms(),
+	                .body = STR("{\"dataAccessIdentityProviderIds\":[],\"domainAllowList\":[],"
+	                            "\"domainRestrictionEnabled\":false,\"instantUserProvisioningDisabled\":false,"
+	                            "\"postAuthRoleGrants\":[]}")};
 	return tx_insert(tx, &d);
 }
 
@@ -141,7 +144,7 @@ json_t *domains_read(struct call *c, const json_t *list, const char *path, struc
 }
 
 static int domains_of_provider(struct tx *tx, struct arena *a, struct str federation_id, const json_t *config,
-			       const json_t **ret_domains)
+                               const json_t **ret_domains)
 {
 	struct str okta = json_field(config, "identityProviderId");
 	struct doc provider;
@@ -163,26 +166,22 @@ static bool address_fits(struct arena *a, struct str email, const json_t *config
 	return list_has(json_object_get(config, "domainAllowList"), domain) || list_has(of_provider, domain);
 }
 
-int federation_permits(struct tx *tx, struct arena *a, struct str org_id, struct str email, bool *ret_permits)
+int federation_admit(struct call *c, struct str org_id, struct str email)
 {
 	struct doc d;
 	const json_t *domains;
-	int result = connected_org_get(tx, a, org_id, &d);
-	if (result == -ENOENT) {
-		*ret_permits = true;
-		return 0;
-	}
+	int result = connected_org_get(c->tx, c->arena, org_id, &d);
 	if (result < 0)
-		return result;
-	const json_t *config = doc_json(a, d.body);
-	if (!json_is_true(json_object_get(config, "domainRestrictionEnabled"))) {
-		*ret_permits = true;
+		return result == -ENOENT ? 0 : result;
+	const json_t *config = doc_json(c->arena, d.body);
+	if (!json_is_true(json_object_get(config, "domainRestrictionEnabled")))
 		return 0;
-	}
-	result = domains_of_provider(tx, a, d.parent, config, &domains);
-	if (result == 0)
-		*ret_permits = address_fits(a, email, config, domains);
-	return result;
+	result = domains_of_provider(c->tx, c->arena, d.parent, config, &domains);
+	if (result < 0 || address_fits(c->arena, email, config, domains))
+		return result;
+	call_fail(c, 400, "USER_DOMAIN_NOT_ALLOWED",
+	          "The organization takes only members of its domains, and %.*s is of none of them.", STR_ARG(email));
+	return call_fail_param(c, email);
 }
 
 static struct str email_of(const json_t *user)
@@ -191,8 +190,8 @@ static struct str email_of(const json_t *user)
 	return email.n ? email : json_field(user, "username");
 }
 
-static int conflict_add(struct call *c, struct str user_id, const struct doc *d, const json_t *config, const json_t *domains,
-			json_t *list)
+static int conflict_add(struct call *c, struct str user_id, const struct doc *d, const json_t *config,
+                        const json_t *domains, json_t *list)
 {
 	struct doc doc;
 	int result = tx_get(c->tx, c->arena, "user", user_id, &doc);
@@ -202,9 +201,10 @@ static int conflict_add(struct call *c, struct str user_id, const struct doc *d,
 	struct str email = email_of(user), first = json_field(user, "firstName"), last = json_field(user, "lastName");
 	if (address_fits(c->arena, email, config, domains))
 		return 0;
-	json_array_append_new(list, json_pack("{s:s%, s:s%, s:s%, s:s%, s:s%}", "emailAddress", email.p ? email.p : "", email.n,
-					      "federationSettingsId", d->parent.p, d->parent.n, "firstName", first.p ? first.p : "",
-					      first.n, "lastName", last.p ? last.p : "", last.n, "userId", user_id.p, user_id.n));
+	json_array_append_new(list, json_pack("{s:s%, s:s%, s:s%, s:s%, s:s%}", "emailAddress", email.p ? email.p : "",
+	                                      email.n, "federationSettingsId", d->parent.p, d->parent.n, "firstName",
+	                                      first.p ? first.p : "", first.n, "lastName", last.p ? last.p : "", last.n,
+	                                      "userId", user_id.p, user_id.n));
 	return 0;
 }
 
@@ -248,7 +248,8 @@ static int config_write(struct call *c, const struct doc *d, bool in_list)
 	if (result == 0 && !in_list)
 		result = conflicts_add(c, d, config);
 	if (result == 0)
-		entity_write(c, &c->out, json_text(c->arena, config), catalog_op("getConnectedOrgConfig"), "orgId", d->id, in_list);
+		entity_write(c, &c->out, json_text(c->arena, config), catalog_op("getConnectedOrgConfig"), "orgId",
+		             d->id, in_list);
 	return result;
 }
 
@@ -299,7 +300,8 @@ int federation_list_orgs(struct call *c)
 
 /* Role mappings. */
 
-static int assignment_check(struct call *c, const json_t *one, struct str org_id, const char *path, struct faults *faults)
+static int assignment_check(struct call *c, const json_t *one, struct str org_id, const char *path,
+                            struct faults *faults)
 {
 	struct str org = json_field(one, "orgId"), group = json_field(one, "groupId"), role = json_field(one, "role");
 	int bit = role_find(role);
@@ -312,31 +314,34 @@ static int assignment_check(struct call *c, const json_t *one, struct str org_id
 		faults_add(faults, c->arena, arena_printf(c->arena, "%s.role", path), "is required");
 	else if (bit < 0 || !((role_mask)1 << bit & role_org_mask) != !org.n)
 		faults_add(faults, c->arena, arena_printf(c->arena, "%s.role", path), "must be a role in %s",
-			   org.n ? "organizations" : "projects");
+		           org.n ? "organizations" : "projects");
 	if (org.n && !str_eq(org, org_id))
-		faults_add(faults, c->arena, arena_printf(c->arena, "%s.orgId", path), "must be this organization, %.*s",
-			   STR_ARG(org_id));
+		faults_add(faults, c->arena, arena_printf(c->arena, "%s.orgId", path),
+		           "must be this organization, %.*s", STR_ARG(org_id));
 	if (!group.n)
 		return 0;
 	int result = tx_get(c->tx, c->arena, "project", group, &project);
 	if (result == -ENOENT || (result == 0 && !str_eq(project.parent, org_id))) {
-		faults_add(faults, c->arena, arena_printf(c->arena, "%s.groupId", path), "must be a project of this organization");
+		faults_add(faults, c->arena, arena_printf(c->arena, "%s.groupId", path),
+		           "must be a project of this organization");
 		return 0;
 	}
 	return result;
 }
 
-static int assignments_check(struct call *c, const json_t *mapping, struct str org_id, const char *prefix, struct faults *faults)
+static int assignments_check(struct call *c, const json_t *mapping, struct str org_id, const char *prefix,
+                             struct faults *faults)
 {
 	const json_t *list = json_object_get(mapping, "roleAssignments");
 	int result = 0;
 	if (json_array_size(list) > ASSIGNMENTS_MAX)
-		faults_add(faults, c->arena, arena_printf(c->arena, "%sroleAssignments", prefix), "must have at most %d items",
-			   ASSIGNMENTS_MAX);
+		faults_add(faults, c->arena, arena_printf(c->arena, "%sroleAssignments", prefix),
+		           "must have at most %d items", ASSIGNMENTS_MAX);
 	else
 		for (size_t i = 0; result == 0 && i < json_array_size(list); i++)
-			result = assignment_check(c, json_array_get(list, i), org_id,
-						  arena_printf(c->arena, "%sroleAssignments[%zu]", prefix, i).p, faults);
+			result =
+			        assignment_check(c, json_array_get(list, i), org_id,
+			                         arena_printf(c->arena, "%sroleAssignments[%zu]", prefix, i).p, faults);
 	return result;
 }
 
@@ -386,7 +391,8 @@ static int mapping_remove(struct call *c, const struct doc *old)
 	return config_touch(c);
 }
 
-const struct resource_hooks role_mapping_hooks = {.create = mapping_create, .update = mapping_update, .remove = mapping_remove};
+const struct resource_hooks role_mapping_hooks = {
+        .create = mapping_create, .update = mapping_update, .remove = mapping_remove};
 
 int federation_forget_project(struct tx *tx, struct arena *a, struct str org_id, struct str group_id)
 {
@@ -425,8 +431,11 @@ static int mapping_put(struct call *c, struct str org_id, const json_t *wanted)
 	bool is_new = result == -ENOENT;
 	if (is_new) {
 		struct id id = id_new();
-		d = (struct doc){.kind = STR("role_mapping"), .id = arena_dup(c->arena, id_str(&id)), .parent = org_id,
-				 .name = name, .created_ms = clock_now_ms()};
+		d = (struct doc){.kind = STR("role_mapping"),
+		                 .id = arena_dup(c->arena, id_str(&id)),
+		                 .parent = org_id,
+		                 .name = name,
+		                 .created_ms = clock_now_ms()};
 		result = 0;
 	}
 	json_object_set_new(mapping, "id", json_stringn(d.id.p, d.id.n));
@@ -477,9 +486,10 @@ static int mappings_check(struct call *c, struct str org_id, struct faults *faul
 		struct str name = json_field(one, "externalGroupName");
 		for (size_t k = 0; k < i; k++)
 			if (str_eq(name, json_field(json_array_get(list, k), "externalGroupName"))) {
-				call_fail(c, 409, "DUPLICATE_NAME",
-					  "roleMappings[%zu].externalGroupName: \"%.*s\" is used twice. Choose another.", i,
-					  STR_ARG(name));
+				call_fail(
+				        c, 409, "DUPLICATE_NAME",
+				        "roleMappings[%zu].externalGroupName: \"%.*s\" is used twice. Choose another.",
+				        i, STR_ARG(name));
 				return call_fail_param(c, arena_dup(c->arena, name));
 			}
 		result = assignments_check(c, one, org_id, arena_printf(c->arena, "roleMappings[%zu].", i).p, faults);
@@ -488,15 +498,16 @@ static int mappings_check(struct call *c, struct str org_id, struct faults *faul
 }
 
 static int provider_check(struct call *c, struct str federation_id, struct str id, struct str path, bool saml,
-			  struct faults *faults)
+                          struct faults *faults)
 {
 	struct doc d;
 	int result = provider_get(c->tx, c->arena, federation_id, id, &d);
 	if (result < 0 && result != -ENOENT)
 		return result;
 	if (result == -ENOENT || provider_is_saml(doc_json(c->arena, d.body)) != saml)
-		faults_add(faults, c->arena, path, saml ? "must be the oktaIdpId of a SAML provider of this federation"
-							: "must be the id of an OIDC provider of this federation");
+		faults_add(faults, c->arena, path,
+		           saml ? "must be the oktaIdpId of a SAML provider of this federation"
+		                : "must be the id of an OIDC provider of this federation");
 	return 0;
 }
 
@@ -509,13 +520,13 @@ static int providers_check(struct call *c, struct str federation_id, struct faul
 		result = provider_check(c, federation_id, sign_in, STR("identityProviderId"), true, faults);
 	if (json_array_size(list) > IDENTITY_PROVIDERS_MAX) {
 		faults_add(faults, c->arena, STR("dataAccessIdentityProviderIds"), "must have at most %d items",
-			   IDENTITY_PROVIDERS_MAX);
+		           IDENTITY_PROVIDERS_MAX);
 		return result;
 	}
 	for (size_t i = 0; result == 0 && i < json_array_size(list); i++) {
 		const json_t *id = json_array_get(list, i);
 		result = provider_check(c, federation_id, (struct str){json_string_value(id), json_string_length(id)},
-					arena_printf(c->arena, "dataAccessIdentityProviderIds[%zu]", i), false, faults);
+		                        arena_printf(c->arena, "dataAccessIdentityProviderIds[%zu]", i), false, faults);
 	}
 	return result;
 }
@@ -532,9 +543,10 @@ static int conflicts_check(struct call *c, const struct doc *old, struct faults 
 	bool same = json_array_size(given) == json_array_size(list);
 	for (size_t i = 0; same && i < json_array_size(given); i++)
 		same = json_equal(json_object_get(json_array_get(given, i), "emailAddress"),
-				  json_object_get(json_array_get(list, i), "emailAddress"));
+		                  json_object_get(json_array_get(list, i), "emailAddress"));
 	if (result == 0 && !same)
-		faults_add(faults, c->arena, STR("userConflicts"), "cannot be set: it follows from domainAllowList and the members");
+		faults_add(faults, c->arena, STR("userConflicts"),
+		           "cannot be set: it follows from domainAllowList and the members");
 	return result;
 }
 
@@ -543,13 +555,14 @@ static void config_set(struct call *c, json_t *config, struct faults *faults)
 {
 	static const char *const plain[] = {"dataAccessIdentityProviderIds", "domainRestrictionEnabled"};
 	const json_t *body = c->body, *grants = json_object_get(body, "postAuthRoleGrants"),
-		     *domains = json_object_get(body, "domainAllowList");
+	             *domains = json_object_get(body, "domainAllowList");
 	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
 		if (json_object_get(body, plain[i]))
 			json_object_set(config, plain[i], json_object_get(body, plain[i]));
 	if (json_object_get(body, "instantUserProvisioningDisabled"))
-		json_object_set_new(config, "instantUserProvisioningDisabled",
-				    json_boolean(json_is_true(json_object_get(body, "instantUserProvisioningDisabled"))));
+		json_object_set_new(
+		        config, "instantUserProvisioningDisabled",
+		        json_boolean(json_is_true(json_object_get(body, "instantUserProvisioningDisabled"))));
 	if (json_is_null(json_object_get(body, "identityProviderId")))
 		json_object_del(config, "identityProviderId");
 	else if (json_object_get(body, "identityProviderId"))
@@ -578,7 +591,7 @@ static int access_audit(struct call *c, const json_t *had, const json_t *has, co
 static int config_audit(struct call *c, const json_t *old, const json_t *config)
 {
 	const json_t *had = json_object_get(old, "dataAccessIdentityProviderIds"),
-		     *has = json_object_get(config, "dataAccessIdentityProviderIds");
+	             *has = json_object_get(config, "dataAccessIdentityProviderIds");
 	bool was = json_is_true(json_object_get(old, "domainRestrictionEnabled")),
 	     is = json_is_true(json_object_get(config, "domainRestrictionEnabled"));
 	int result = access_audit(c, had, has, "OIDC_IDENTITY_PROVIDER_ENABLED");
@@ -638,7 +651,7 @@ int federation_disconnect_org(struct call *c)
 		return result;
 	if (json_array_size(org_ids) == 1) {
 		call_fail(c, 409, "CANNOT_DISCONNECT_LAST_ORG",
-			  "The organization is the federation's only one. Delete the federation instead.");
+		          "The organization is the federation's only one. Delete the federation instead.");
 		return call_fail_param(c, d.id);
 	}
 	result = federation_leave(c->tx, c->arena, d.id);

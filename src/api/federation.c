@@ -1,8 +1,9 @@
 /* Federation settings: how federations come, grow and end, and an organization's view of its own.
  *
- * An organization gets a federation when it is made, and a fresh one when it is disconnected from a shared one or deletes its
- * own: the API has no operation that makes federations, and an organization without one could never get one again. */
-#include "api/federation.h"
+ * An organization gets a federation when it is made, and a fresh one when it is disconnected from a shared one or
+ * deletes its own: the API has no operation that makes federations, and an organization without one could never get
+ * one again. */
+#include "api/federations.h"
 
 #include "api/identity_providers.h"
 #include "api/verbs.h"
@@ -76,7 +77,7 @@ int federation_join(struct call *c, struct str id, struct str org_id)
 	int result = federation_orgs(c->tx, c->arena, id, &org_ids);
 	if (result == -ENOENT || (result == 0 && !owns_part(c, org_ids))) {
 		call_fail(c, 400, "INVALID_FEDERATION",
-			  "federationSettingsId: the caller owns no organization of a federation with this id.");
+		          "federationSettingsId: the caller owns no organization of a federation with this id.");
 		return call_fail_param(c, STR("federationSettingsId"));
 	}
 	if (result == 0 && json_array_size(org_ids) >= FEDERATION_ORGS_MAX) {
@@ -144,6 +145,12 @@ static int sign_in_add(struct call *c, const struct doc *config, json_t *setting
 	return 0;
 }
 
+/* What lies in the federation has paths of its own. */
+static void link_below(struct call *c, struct str id, const char *rel, const char *operation)
+{
+	entity_link(c, &c->out, rel, link_href(c, catalog_op(operation), "federationSettingsId", id));
+}
+
 int federation_get_settings(struct call *c)
 {
 	struct doc config;
@@ -159,8 +166,8 @@ int federation_get_settings(struct call *c)
 	json_object_set_new(settings, "id", text_json(config.parent));
 	json_object_set_new(settings, "hasRoleMappings", json_boolean(mappings > 0));
 	entity_write(c, &c->out, json_text(c->arena, settings), c->op, NULL, STR_NONE, false);
-	entity_link(c, &c->out, catalog_op("listConnectedOrgConfigs"), "federationSettingsId", config.parent);
-	entity_link(c, &c->out, catalog_op("listIdentityProviders"), "federationSettingsId", config.parent);
+	link_below(c, config.parent, "connectedOrgConfigs", "listConnectedOrgConfigs");
+	link_below(c, config.parent, "identityProviders", "listIdentityProviders");
 	return 0;
 }
 
@@ -178,13 +185,15 @@ static int refuse_active(struct call *c, struct str id, struct str org_id)
 	for (size_t i = 0; i < count; i++) {
 		const json_t *body = doc_json(c->arena, docs[i].body);
 		active += str_is(json_field(body, "status"), "ACTIVE") ||
-			  connected_org_uses(used, docs[i].id, json_field(body, "oktaIdpId"));
+		          connected_org_uses(used, docs[i].id, json_field(body, "oktaIdpId"));
 	}
 	if (!active)
 		return 0;
 	call_fail(c, 409, "FEDERATION_HAS_ACTIVE_IDENTITY_PROVIDERS",
-		  "The federation still has %zu identity providers that are active or connected. Deactivate and disconnect them "
-		  "first.", active);
+	          "The federation still has %zu identity providers that are active or connected. Deactivate and "
+	          "disconnect them "
+	          "first.",
+	          active);
 	return call_fail_param(c, arena_printf(c->arena, "%zu", active));
 }
 
@@ -198,7 +207,7 @@ int federation_delete(struct call *c)
 	if (json_array_size(org_ids) > 1) {
 		size_t others = json_array_size(org_ids) - 1;
 		call_fail(c, 409, "FEDERATION_HAS_CONNECTED_ORGS",
-			  "The federation still has %zu other connected organizations. Disconnect them first.", others);
+		          "The federation still has %zu other connected organizations. Disconnect them first.", others);
 		return call_fail_param(c, arena_printf(c->arena, "%zu", others));
 	}
 	org_id = arena_dup(c->arena, str_of(json_string_value(json_array_get(org_ids, 0))));

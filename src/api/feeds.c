@@ -15,7 +15,7 @@
 
 #define FEED_DAYS 90
 #define FEED_ENTRIES 100
-#define TOKEN_MAX 16384
+#define TOKEN_MAX 8192
 #define CLUSTER_NAME_MAX 64
 
 int feeds_link(struct call *c);

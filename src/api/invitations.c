@@ -2,6 +2,7 @@
  * found without an index, a copy of the store opens none, and it dies with its document. */
 #include "api/invitations.h"
 
+#include "api/federations.h"
 #include "api/mail.h"
 #include "api/members.h"
 #include "api/verbs.h"
@@ -338,7 +339,9 @@ int invitation_add(struct call *c, struct invitation *i)
 	unsigned char bytes[SECRET];
 	char secret[BASE64_TEXT(SECRET)], hash[65];
 	struct announcement *n = arena_new_of(c->arena, struct announcement);
-	int result = replace_old(c, i);
+	int result = i->org_id.n ? federation_admit(c, i->org_id, i->username) : 0;
+	if (result == 0)
+		result = replace_old(c, i);
 	if (result == 0)
 		result = inviter_of(c, &i->inviter);
 	if (result == 0)

@@ -373,9 +373,13 @@ int invites_add_user(struct call *c)
 		c->status = c->op->other_success;
 		return 0;
 	}
+	/* Of the invitation to the organization, only what concerns the project is its owners' to know. */
+	struct invitation part = m.invitation;
 	json_t *json;
-	result = invitation_org_json(c->tx, c->arena, &m.invitation, &json);
+	part.group_count = part.team_count = 0;
+	invitation_set_group(c->arena, &part, c->group.id, roles);
+	result = invitation_org_json(c->tx, c->arena, &part, &json);
 	if (result == 0)
-		entity_write(c, &c->out, json_text(c->arena, json), resource_group_invitation.self, "invitationId", m.invitation.id, true);
+		entity_write(c, &c->out, json_text(c->arena, json), resource_group_invitation.self, "invitationId", part.id, true);
 	return result;
 }

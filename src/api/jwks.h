@@ -3,8 +3,8 @@
  *   "idp_jwks"  id = provider, parent = federation; body {"issuerUri","fetchedAt","keys":[public JWKs]}
  *   "jwks_due"  id = provider, no parent; body {"federationId","issuerUri","dueMs","failures"}: to be fetched
  *
- * What is to be fetched is written in the transaction of the change that asks for it. Threads of their own do it: no call, no
- * loop and no write waits for an issuer. */
+ * What is to be fetched is written in the transaction of the change that asks for it. Threads of their own do it: no
+ * call, no loop and no write waits for an issuer. */
 #ifndef STEWARD_API_JWKS_H
 #define STEWARD_API_JWKS_H
 
@@ -22,7 +22,8 @@ void jwks_close(struct jwks *j);
 void jwks_wake(struct jwks *j);
 
 /* In a write: the keys are not trusted any more and are fetched anew, soon after the commit. */
-must_check int jwks_renew(struct tx *tx, struct arena *a, struct str provider_id, struct str federation_id, struct str issuer);
+must_check int jwks_renew(struct tx *tx, struct arena *a, struct str provider_id, struct str federation_id,
+                          struct str issuer);
 /* In a write: the provider is gone. */
 must_check int jwks_forget(struct tx *tx, struct str provider_id);
 

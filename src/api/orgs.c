@@ -1,5 +1,7 @@
 /* Organizations: what is particular to them. Get, update and delete are the generic verbs with the hooks below. */
 #include "api/credentials.h"
+#include "api/federations.h"
+#include "api/teams.h"
 #include "api/verbs.h"
 
 #include "base/clock.h"
@@ -128,18 +130,24 @@ static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
 	return result;
 }
 
+/* The federation that the body names, or one of its own. */
+static int add_federation(struct call *c, struct str org_id, json_t *answer)
+{
+	struct str id = text_of(c->body, "federationSettingsId");
+	int result = id.n ? federation_join(c, id, org_id) : federation_create(c->tx, c->arena, org_id, &id);
+	if (result == 0)
+		json_object_set_new(answer, "federationSettingsId", json_stringn(id.p, id.n));
+	return result;
+}
+
 int orgs_create(struct call *c)
 {
 	struct str id, owner = text_of(c->body, "orgOwnerId");
 	json_t *answer = json_object(), *key = json_object_get(c->body, "apiKey"),
 	       *account = json_object_get(c->body, "serviceAccount");
-	int result = 0;
-	if (json_object_get(c->body, "federationSettingsId")) {
-		call_fail(c, 400, "INVALID_FEDERATION", "federationSettingsId: no federation has this id.");
-		result = call_fail_param(c, STR("federationSettingsId"));
-	}
+	int result = add_organization(c, answer, &id);
 	if (result == 0)
-		result = add_organization(c, answer, &id);
+		result = add_federation(c, id, answer);
 	if (result == 0)
 		result = credential_grant(c->tx, c->arena, c->caller, true, id, "ORG_OWNER");
 	if (result == 0 && owner.n)
@@ -170,7 +178,11 @@ static int org_remove(struct call *c, const struct doc *old)
 	}
 	result = credential_delete_all(c->tx, c->arena, old->id);
 	if (result == 0)
+		result = teams_delete_all(c->tx, c->arena, old->id);
+	if (result == 0)
 		result = grants_delete_scope(c->tx, c->arena, true, old->id);
+	if (result == 0)
+		result = federation_leave(c->tx, c->arena, old->id);
 	return result < 0 ? result : resource_delete_children(c, "orgId", old->id);
 }
 

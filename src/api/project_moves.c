@@ -2,14 +2,14 @@
  *
  * What moves is the project with all that is below it, which hangs on the project's id. Who had a role in it through the
  * old organization keeps it only as a member of the new one. */
+#include "api/federations.h"
+#include "api/invitations.h"
 #include "api/verbs.h"
 
-#include "base/clock.h"
 #include "gate/audit.h"
 #include "gate/authenticate.h"
 #include "gate/grants.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -53,15 +53,13 @@ static int key_check(struct call *c, struct str org_id, struct str public_key, s
 }
 
 /* Roles are asked for again inside the write: the caller's snapshot is from before it. */
-static int caller_owns(struct call *c, struct str org_id, bool *ret_member, bool *ret_owner)
+static int caller_owns(struct call *c, struct str org_id, bool *ret_owner)
 {
 	struct principal *p;
 	int result = principal_load(c->tx, c->caller->kind, str_of(c->caller->id), &p);
 	if (result < 0)
 		return result;
-	role_mask roles = principal_org_roles(p, org_id);
-	*ret_member = roles != 0;
-	*ret_owner = roles & role_bit("ORG_OWNER");
+	*ret_owner = principal_org_roles(p, org_id) & role_bit("ORG_OWNER");
 	principal_unref(p);
 	return 0;
 }
@@ -71,7 +69,7 @@ static int destination_check(struct call *c, struct str org_id)
 	struct str public_key = json_field(c->body, "destinationOrgPublicApiKey"),
 		   private_key = json_field(c->body, "destinationOrgPrivateApiKey");
 	struct doc org;
-	bool member, owner;
+	bool owner;
 	if (!org_id.n)
 		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgId", "is required");
 	int result = tx_get(c->tx, c->arena, "org", org_id, &org);
@@ -83,14 +81,9 @@ static int destination_check(struct call *c, struct str org_id)
 		return result;
 	if (public_key.n || private_key.n)
 		return key_check(c, org_id, public_key, private_key);
-	result = caller_owns(c, org_id, &member, &owner);
+	result = caller_owns(c, org_id, &owner);
 	if (result < 0 || owner)
 		return result;
-	if (!member) {
-		authenticate_challenge(c, false, false);
-		return call_fail(c, 401, "USER_UNAUTHORIZED",
-				 "The caller is not a member of the destination. Give a key of one of its owners.");
-	}
 	call_fail(c, 403, "INSUFFICIENT_ROLE",
 		  "destinationOrgId: the caller does not own the destination. Give a key of one of its owners.");
 	return call_fail_param(c, STR("ORG_OWNER"));
@@ -155,7 +148,7 @@ static int tell(struct call *c, struct str from, struct str to)
 int projects_migrate(struct call *c)
 {
 	struct str to = arena_dup(c->arena, json_field(c->body, "destinationOrgId"));
-	bool member, owner;
+	bool owner;
 	struct doc d;
 	int result = tx_get(c->tx, c->arena, "project", c->group.id, &d);
 	if (result == 0)
@@ -163,7 +156,7 @@ int projects_migrate(struct call *c)
 	if (result < 0)
 		return result;
 	struct str from = d.parent;
-	result = caller_owns(c, from, &member, &owner);
+	result = caller_owns(c, from, &owner);
 	if (result == 0 && !owner)
 		result = call_fail(c, 403, "INSUFFICIENT_ROLE", "The caller does not own the project's organization.");
 	if (result == 0)
@@ -175,6 +168,10 @@ int projects_migrate(struct call *c)
 		result = move(c, &d, to);
 	if (result == 0)
 		result = grants_drop(c, d.id, to);
+	if (result == 0)
+		result = federation_forget_project(c->tx, c->arena, from, d.id);
+	if (result == 0)
+		result = invitations_delete_group(c->tx, c->arena, d.id);
 	if (result == 0)
 		result = tell(c, from, to);
 	if (result < 0)

@@ -1,6 +1,8 @@
 /* Projects: listing what a caller may see, creation and look-up by name. Get, update and delete are the generic verbs with
  * the hooks below. */
 #include "api/credentials.h"
+#include "api/federations.h"
+#include "api/invitations.h"
 #include "api/tenants.h"
 #include "api/verbs.h"
 
@@ -183,6 +185,10 @@ static int project_remove(struct call *c, const struct doc *old)
 		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)clusters));
 	}
 	result = grants_delete_scope(c->tx, c->arena, false, old->id);
+	if (result == 0)
+		result = federation_forget_project(c->tx, c->arena, old->parent, old->id);
+	if (result == 0)
+		result = invitations_delete_group(c->tx, c->arena, old->id);
 	return result < 0 ? result : resource_delete_children(c, "groupId", old->id);
 }
 

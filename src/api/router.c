@@ -3,6 +3,7 @@
 #include "api/router.h"
 
 #include "api/events.h"
+#include "api/invitations.h"
 #include "api/tenants.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -195,6 +196,8 @@ void router_handle(void *ctx, struct request *r)
 	struct service *s = ((struct router *)ctx)->service;
 	if (str_starts(r->path, STR("/api/svc/")))
 		dispatch(s, r);
+	else if (str_starts(r->path, STR(INVITATIONS_PATH)) || str_starts(r->path, STR(INVITATIONS_LINK)))
+		invitations_serve(s, r);
 	else if (str_is(r->path, "/api/oauth/token"))
 		oauth_token(s, r);
 	else if (str_is(r->path, "/api/oauth/revoke"))
@@ -207,9 +210,19 @@ void router_handle(void *ctx, struct request *r)
 		page(s, r);
 }
 
+/* The token in an invitation's path is a secret: logs and recordings do without. */
+static void token_hide(struct request *r)
+{
+	if (str_starts(r->path, STR(INVITATIONS_PATH)))
+		r->path = r->target = STR(INVITATIONS_PATH RECORD_REDACTED);
+	else if (str_starts(r->path, STR(INVITATIONS_LINK)))
+		r->path = r->target = STR(INVITATIONS_LINK RECORD_REDACTED);
+}
+
 void router_done(void *ctx, struct request *r, size_t bytes_sent)
 {
 	struct router *router = ctx;
+	token_hide(r);
 	struct service *s = router->service;
 	/* Only dispatch() sets app: other paths have no call. */
 	const struct call *c = r->app;

@@ -157,7 +157,7 @@ static bool is_in(const struct member *m, struct str team_id)
 /* 0 also when the member is in the team already: then *ret_joined is false. */
 static int member_join(struct call *c, struct member *m, struct str team_id, bool *ret_joined)
 {
-	int64_t count;
+	int64_t count = 0;
 	*ret_joined = false;
 	if (is_in(m, team_id))
 		return 0;
@@ -252,11 +252,6 @@ int teams_rename(struct call *c)
 	int result = team_of_path(c, &d);
 	if (result == 0)
 		result = if_match(c, d.rev);
-	if (result == 0 && !name.p) {
-		struct faults faults = {.count = 0};
-		faults_add(&faults, c->arena, STR("name"), "is required");
-		result = call_fail_faults(c, &faults);
-	}
 	if (result == 0)
 		result = name_check(c, name);
 	if (result < 0)
@@ -296,9 +291,11 @@ static int team_delete(struct tx *tx, struct arena *a, const struct doc *team)
 			if (result == 0) {
 				v.team_count = kept;
 				result = invitation_update(tx, a, &v);
-			} else if (result == -ENOENT) {
-				result = tx_delete(tx, "team_pending", docs[i].id);
 			}
+			if (result == 0 || result == -ENOENT)
+				result = tx_delete(tx, "team_pending", docs[i].id);
+			if (result == -ENOENT) /* the update has done it */
+				result = 0;
 		}
 	}
 	return result < 0 ? result : tx_delete(tx, "team", team->id);
@@ -424,19 +421,15 @@ int teams_assign(struct call *c)
 
 int teams_update_in_project(struct call *c)
 {
-	const json_t *names = json_object_get(c->body, "roleNames");
-	struct str id = json_field(c->body, "teamId");
 	struct grant_row row;
 	int result = assigned_load(c, &row);
-	struct faults faults = {.count = 0};
-	if (result == 0 && id.p && !str_eq(id, row.id))
-		faults_add(&faults, c->arena, STR("teamId"), "must be the path's, or be left out");
-	if (result == 0 && !names)
-		faults_add(&faults, c->arena, STR("roleNames"), "is required");
-	if (faults.count)
-		return call_fail_faults(c, &faults);
+	if (result == 0 && !str_eq(json_field(c->body, "teamId"), row.id)) {
+		struct faults faults = {.count = 0};
+		faults_add(&faults, c->arena, STR("teamId"), "must be the one in the path");
+		result = call_fail_faults(c, &faults);
+	}
 	if (result == 0)
-		result = role_list_read(c, names, "roleNames", false, &row.roles);
+		result = role_list_read(c, json_object_get(c->body, "roleNames"), "roleNames", false, &row.roles);
 	if (result == 0)
 		result = grant_set(c->tx, c->arena, GRANTEE_TEAM, row.id, false, c->group.id, row.roles);
 	return result < 0 ? result : teams_list_in_project(c);
@@ -571,15 +564,12 @@ int teams_add_user(struct call *c)
 	return result < 0 ? result : member_answer(c, &m);
 }
 
-static int user_leave(struct call *c, struct str user_id, struct member *ret_member)
+static int user_leave(struct call *c, struct str team_id, struct str user_id, struct member *ret_member)
 {
-	struct doc team;
 	struct member m;
-	int result = team_of_path(c, &team);
+	int result = member_load(c->tx, c->arena, c->org.id, user_id, &m);
 	if (result == 0)
-		result = member_load(c->tx, c->arena, c->org.id, user_id, &m);
-	if (result == 0)
-		result = member_part(c, &m, team.id);
+		result = member_part(c, &m, team_id);
 	if (result < 0)
 		return result;
 	audit_field(c, "targetUsername", m.username);
@@ -590,15 +580,21 @@ static int user_leave(struct call *c, struct str user_id, struct member *ret_mem
 /* By the path. */
 int teams_remove_user(struct call *c)
 {
+	struct doc team;
 	struct member m;
-	return user_leave(c, call_path(c, "userId"), &m);
+	int result = team_of_path(c, &team);
+	return result < 0 ? result : user_leave(c, team.id, call_path(c, "userId"), &m);
 }
 
 /* By the body. */
 int teams_take_user(struct call *c)
 {
+	struct doc team;
 	struct member m;
-	int result = user_leave(c, json_field(c->body, "id"), &m);
+	int result = team_of_path(c, &team);
+	if (result < 0)
+		return result;
+	result = user_leave(c, team.id, json_field(c->body, "id"), &m);
 	if (result == -ENOENT) {
 		call_fail(c, 400, "USER_NOT_IN_TEAM", "id: must be a user of the team.");
 		return call_fail_param(c, STR("id"));

@@ -3,6 +3,7 @@
  *
  * Each call runs on a thread of its own, because it may wait for the store. */
 #include "api/credentials.h"
+#include "api/federations.h"
 #include "api/tenants.h"
 #include "api/verbs.h"
 
@@ -234,14 +235,11 @@ static int seed_settings(struct tx *tx, struct seeding *s)
 				.body = STR("{\"apiAccessListRequired\":true}")};
 		result = tx_insert(tx, &d);
 	}
-	if (result == 0 && json_is_true(json_object_get(s->wanted, "federation"))) {
-		struct str id = new_id(s->arena);
-		struct doc d = {.kind = STR("federation"), .id = id, .created_ms = clock_now_ms(),
-				.body = arena_printf(s->arena, "{\"id\":\"%.*s\",\"orgIds\":[\"%.*s\"]}", STR_ARG(id),
-						     STR_ARG(s->org_id))};
-		result = tx_insert(tx, &d);
-		json_object_set_new(s->answer, "federationSettingsId", str_json(id));
-	}
+	struct str federation_id;
+	if (result == 0)
+		result = federation_create(tx, s->arena, s->org_id, &federation_id);
+	if (result == 0)
+		json_object_set_new(s->answer, "federationSettingsId", str_json(federation_id));
 	return result;
 }
 

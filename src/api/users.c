@@ -1,5 +1,6 @@
 /* Users as accounts: made with a password, read by those who share an organization or a project with them. Users as members
  * are in org_users.c and group_users.c. */
+#include "api/federations.h"
 #include "api/members.h"
 #include "api/verbs.h"
 
@@ -135,6 +136,8 @@ static int row_give(struct call *c, const struct grant_row *row, const struct do
 {
 	struct str org_id;
 	int result = owned_org(c, row, &org_id);
+	if (result == 0)
+		result = federation_admit(c, org_id, username);
 	if (result == 0)
 		result = grant_set(c->tx, c->arena, GRANTEE_USER, user->id, row->in_org, row->id, row->roles);
 	if (result == 0)

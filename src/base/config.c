@@ -29,6 +29,14 @@ const struct option_row config_options[] = {
 	 "text|json"},
 	{"record", 0, OPTION_TEXT, AT(record), NULL, "FILE",
 	 "Append every exchange to FILE as a line of JSON, with secrets taken out."},
+	{"smtp-url", 0, OPTION_TEXT, AT(smtp_url), NULL, "URL",
+	 "Mail server for invitations: smtp://HOST[:PORT] or smtps://HOST[:PORT]. Without it, their links are logged."},
+	{"smtp-from", 0, OPTION_TEXT, AT(smtp_from), NULL, "ADDRESS", "Sender of mail. Needed with --smtp-url."},
+	{"smtp-user", 0, OPTION_TEXT, AT(smtp_user), NULL, "NAME", "User name at the mail server. TLS is demanded then."},
+	{"smtp-password-file", 0, OPTION_FILE, AT(smtp_password_file), NULL, "FILE",
+	 "File that holds the password of --smtp-user."},
+	{"identity-ca", 0, OPTION_FILE, AT(identity_ca), NULL, "FILE",
+	 "Certificates (PEM) to trust beside the system's when signing keys of identity providers are fetched."},
 	{"clock", 0, OPTION_CHOICE, AT(clock), "real", "KIND",
 	 "real, or virtual: time stands still until the test control moves it.", "real|virtual"},
 	{"test-control", 0, OPTION_SWITCH, AT(test_control), NULL, NULL,
@@ -145,8 +153,39 @@ static void listen_split(struct config *c)
 	c->listen_host = arena_z(c->arena, host);
 }
 
+static bool is_address(const char *text)
+{
+	const char *at = strchr(text, '@');
+	return at && at > text && at[1] && !strpbrk(text, " \t\r\n<>\"") && !strchr(at + 1, '@');
+}
+
+static int smtp_check(const struct config *c)
+{
+	struct str url = str_of(c->smtp_url), host = STR_NONE;
+	if (!c->smtp_url) {
+		const char *extra = c->smtp_from ? "from" : c->smtp_user ? "user" : c->smtp_password_file ? "password-file" : NULL;
+		return extra ? option_refuse("--smtp-%s means nothing without --smtp-url", extra) : 0;
+	}
+	if (str_starts(url, STR("smtp://")))
+		host = (struct str){url.p + 7, url.n - 7};
+	else if (str_starts(url, STR("smtps://")))
+		host = (struct str){url.p + 8, url.n - 8};
+	if (!host.n || strpbrk(host.p, " /@?#"))
+		return option_refuse("--smtp-url: \"%s\" is not smtp://HOST[:PORT] or smtps://HOST[:PORT]", c->smtp_url);
+	if (!c->smtp_from || !is_address(c->smtp_from))
+		return option_refuse("--smtp-from: %s; give the address that mail comes from, such as steward@example.com",
+				     c->smtp_from ? "is no mail address" : "is missing");
+	if (!c->smtp_user != !c->smtp_password_file)
+		return option_refuse("--smtp-%s is missing: --smtp-user and --smtp-password-file go together",
+				     c->smtp_user ? "password-file" : "user");
+	return 0;
+}
+
 static int config_finish(struct config *c)
 {
+	int result = smtp_check(c);
+	if (result < 0)
+		return result;
 	if (!c->tls_cert != !c->tls_key)
 		return option_refuse("--tls-%s is missing: --tls-cert and --tls-key go together",
 				     c->tls_cert ? "key" : "cert");

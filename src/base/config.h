@@ -18,7 +18,7 @@ struct config_limit {
 struct config {
 	struct arena *arena;
 	const char *data, *listen, *base_url, *store, *engine, *tls_cert, *tls_key, *file, *log_level, *log_format,
-		*record, *clock;
+		*record, *clock, *smtp_url, *smtp_from, *smtp_user, *smtp_password_file, *identity_ca;
 	bool test_control;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
 		connections_per_address, store_batch, event_retention_days;

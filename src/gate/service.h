@@ -5,6 +5,7 @@
 #include "gate/call.h"
 
 struct token_cache;
+struct jwks;
 struct mail;
 struct nonce_window;
 struct uses;
@@ -26,6 +27,7 @@ struct service {
 	const char *engine; /* name of the engine in use */
 	unsigned loops;
 	struct loop_state *loop; /* by request->loop */
+	struct jwks *jwks; /* api/jwks.h */
 	struct mail *mail; /* api/mail.h; NULL: no mail server */
 	struct nonce_window *nonces; /* digest replay window; has its own locks */
 	bool test_control;

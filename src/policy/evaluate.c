@@ -356,14 +356,35 @@ static enum policy_outcome outcome_of(struct run *r, const struct policy_expr *e
 }
 
 enum policy_outcome policy_evaluate(struct arena *a, const struct policy_statement *s, const struct policy_request *request,
-				    struct policy_fault *ret_fault)
+				    unsigned *steps, struct policy_fault *ret_fault)
 {
-	struct run r = {.arena = a, .request = request, .steps = POLICY_STEPS_MAX};
+	unsigned given = *steps < POLICY_STEPS_MAX ? *steps : POLICY_STEPS_MAX;
+	struct run r = {.arena = a, .request = request, .steps = given};
 	enum policy_outcome outcome = POLICY_APPLIES;
 	for (unsigned i = 0; i < 3 && outcome == POLICY_APPLIES; i++)
 		if (s->scope[i])
 			outcome = outcome_of(&r, s->scope[i], ret_fault);
 	for (const struct policy_expr *e = s->conditions; e && outcome == POLICY_APPLIES; e = e->next)
 		outcome = outcome_of(&r, e, ret_fault);
+	*steps -= given - r.steps;
 	return outcome;
+}
+
+static bool expr_mentions(const struct policy_expr *e, struct str attribute)
+{
+	bool reads = e->kind == EXPR_ATTRIBUTE || e->kind == EXPR_HAS;
+	if (reads && e->first->kind == EXPR_VARIABLE && e->first->variable == VARIABLE_CONTEXT)
+		return str_eq(e->name, attribute);
+	for (const struct policy_expr *child = e->first; child; child = child->next)
+		if (expr_mentions(child, attribute))
+			return true;
+	return false;
+}
+
+bool policy_mentions(const struct policy_statement *s, const char *attribute)
+{
+	for (const struct policy_expr *e = s->conditions; e; e = e->next)
+		if (expr_mentions(e, str_of(attribute)))
+			return true;
+	return false;
 }

@@ -11,7 +11,7 @@
 #define POLICY_TEXT_MAX 16384
 #define POLICY_STATEMENTS_MAX 32
 #define POLICY_DEPTH_MAX 100 /* of expressions */
-#define POLICY_STEPS_MAX 200000
+#define POLICY_STEPS_MAX 200000 /* of one statement and request */
 #define POLICY_FAULTS_MAX 8
 
 /* Where, counted from 1 in characters, and what would be right. */
@@ -111,8 +111,12 @@ enum policy_outcome {
 	POLICY_ERROR,     /* cannot be evaluated for this request: does not apply, as Cedar has it */
 	POLICY_EXHAUSTED  /* ran out of steps: nobody knows, so a forbid must be taken as applying */
 };
-/* ret_fault is written with the last two. */
+/* Takes its steps off *steps, which several evaluations share; has at most POLICY_STEPS_MAX. ret_fault is written with
+ * the last two outcomes. */
 enum policy_outcome policy_evaluate(struct arena *a, const struct policy_statement *s, const struct policy_request *r,
-				    struct policy_fault *ret_fault);
+				    unsigned *steps, struct policy_fault *ret_fault);
+
+/* Whether it reads that attribute of the context. */
+bool policy_mentions(const struct policy_statement *s, const char *attribute);
 
 #endif

@@ -81,7 +81,7 @@ const struct policy_type policy_types[] = {
 	{POLICY_API_KEY, NULL, T_ORGANIZATION, ID_FORM_OURS, &named},
 	{POLICY_SERVICE_ACCOUNT, NULL, T_ORGANIZATION, ID_FORM_ANY, &named},
 	{POLICY_CLOUD_PROVIDER, "cloud::cloudProvider", 0, ID_FORM_PROVIDER, &plain},
-	{POLICY_REGION, "cloud::region", T_CLOUD_PROVIDER, ID_FORM_REGION, &plain},
+	{POLICY_REGION, "cloud::region", 0, ID_FORM_REGION, &plain},
 };
 const unsigned policy_type_count = COUNT(policy_types);
 

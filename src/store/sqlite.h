@@ -34,6 +34,12 @@
 	" AND (?3 = '[]' OR type NOT IN (SELECT value FROM json_each(?3)))"                                           \
 	" AND (?4 = '[]' OR cluster IN (SELECT value FROM json_each(?4))) AND created_ms BETWEEN ?5 AND ?6"
 
+#define JOB_COLUMNS "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error"
+/* No older job of the same subject waits or runs. */
+#define JOB_FIRST                                                                                                     \
+	" AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.subject <> ''"       \
+	" AND b.state IN ('queued', 'running') AND b.rowid < j.rowid))"
+
 #define STATEMENTS(X)                                                                                                 \
 	X(BEGIN_READ, "BEGIN")                                                                                        \
 	X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                             \
@@ -102,6 +108,24 @@
 	              " WHERE created_ms <= ?3")                                                                      \
 	X(ANSWER_PRUNE, "DELETE FROM answer WHERE rowid IN"                                                           \
 	                " (SELECT rowid FROM answer WHERE created_ms <= ?1 ORDER BY created_ms LIMIT 2)")             \
+	X(JOB_ADD, "INSERT INTO job (id, kind, subject, args, state, due_ms, created_ms, updated_ms)"                 \
+	           " VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?6)")                                                  \
+	X(JOB_HURRY, "UPDATE job SET due_ms = min(due_ms, ?3) WHERE rowid = (SELECT rowid FROM job"                   \
+	             " WHERE subject = ?2 AND subject <> '' AND kind = ?1 AND state = 'queued' LIMIT 1)")             \
+	X(JOB_NEXT, "SELECT due_ms, rowid FROM job j WHERE state = 'queued'" JOB_FIRST " ORDER BY due_ms, rowid LIMIT 1") \
+	X(JOB_CLAIM, "UPDATE job SET state = 'running', lease_owner = ?2, lease_until_ms = ?3, fence = fence + 1,"    \
+	             " updated_ms = ?4 WHERE rowid = ?1 RETURNING " JOB_COLUMNS)                                      \
+	X(JOB_SAVE, "UPDATE job SET state = ?3, step = ?4, attempt = ?5, progress = ?6, due_ms = ?7, error = ?8,"     \
+	            " args = ?9, updated_ms = ?10, lease_until_ms = ?11"                                              \
+	            " WHERE id = ?1 AND fence = ?2 AND state = 'running'")                                            \
+	X(JOB_FINISH, "DELETE FROM job WHERE id = ?1 AND fence = ?2 AND state = 'running'")                           \
+	X(JOB_OF, "SELECT " JOB_COLUMNS " FROM job WHERE subject = ?1 AND subject <> ''"                              \
+	          " ORDER BY state = 'failed', CASE state WHEN 'failed' THEN -rowid ELSE rowid END LIMIT 1")          \
+	X(JOBS_FORGET_OF, "DELETE FROM job WHERE subject = ?1 AND subject <> '' AND state = 'failed'")                \
+	X(JOBS_FORGET, "DELETE FROM job WHERE state = 'failed' AND updated_ms < ?1")                                  \
+	X(JOBS_RECOVER, "UPDATE job SET state = 'queued', lease_owner = NULL, lease_until_ms = 0, fence = fence + 1"  \
+	                " WHERE state = 'running'")                                                                   \
+	X(JOB_COUNT, "SELECT count(*) FROM job WHERE state IN ('queued', 'running')")                                 \
 	X(OVERRIDES, "SELECT set_id, scope, capacity, refill FROM limit_override ORDER BY set_id, scope")             \
 	X(OVERRIDE_PUT, "INSERT INTO limit_override (set_id, scope, capacity, refill) VALUES (?1, ?2, ?3, ?4)"        \
 	                " ON CONFLICT DO UPDATE SET capacity = ?3, refill = ?4")                                      \
@@ -123,6 +147,7 @@ struct tx {
 	bool in_write;                      /* inside a write's run() */
 	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
 	bool touched; /* tx_touch_identity() in this batch */
+	bool jobs;    /* a job became claimable in this batch */
 	_Atomic uint64_t reads;
 	struct tx *next; /* in store->readers */
 };
@@ -142,6 +167,8 @@ struct store {
 	struct writer *writer;
 	_Atomic uint64_t generation, writes, commits, failed;
 	_Atomic int64_t commit_micros;
+	void (*_Atomic jobs_wake)(void *ctx);
+	void *_Atomic jobs_ctx;
 };
 
 /* sqlite.c. All messages go to the log; conn_open() and the migrations, which run at the start, write to stderr. */

@@ -162,7 +162,8 @@ static const char sql_blocks[] =
 /* Kinds of reference whose target's kind is known. */
 static const char sql_refs[] =
 	"WITH target (ref, kind) AS (VALUES ('api_key_public', 'api_key'),"
-	"  ('service_account_client', 'service_account'), ('user_name', 'user'))"
+	"  ('service_account_client', 'service_account'), ('user_name', 'user'),"
+	"  ('identity_provider_okta', 'identity_provider'), ('identity_provider_slug', 'identity_provider'))"
 	" SELECT r.kind, r.value, r.id FROM ref r JOIN target t ON t.ref = r.kind"
 	" WHERE NOT EXISTS (SELECT 1 FROM doc d WHERE d.kind = t.kind AND d.id = r.id)";
 

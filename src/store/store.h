@@ -108,6 +108,43 @@ must_check bool store_write(struct store *s, struct write *w);
 /* The same, and waits, also for room in the queue. Not on a loop, nor inside run() or done(). -ESHUTDOWN: closing. */
 must_check int store_write_wait(struct store *s, int (*run)(struct tx *, void *), void *ctx);
 
+/* Jobs: work that outlives its request. One that is due is claimed by one worker at a time, and the jobs of a subject run
+ * one after the other, in the order in which they were added. The fence grows with each claim: what a worker that has lost
+ * its claim would save is refused. A job that is done is gone; one that failed stays, with its error. */
+struct job {
+	struct str id, kind, subject; /* subject empty: runs beside any other */
+	struct str args;              /* JSON object */
+	struct str progress, error;   /* for people, or empty */
+	int64_t step, attempt, due_ms, fence, created_ms;
+	bool running, failed;
+};
+/* With a new id; sets kind, subject, args and due_ms. The workers are woken by the commit. */
+must_check int tx_job_add(struct tx *tx, const struct job *j);
+/* The same, unless one of the kind waits for the subject already: that one is made due at j->due_ms, if that is sooner. */
+must_check int tx_job_ensure(struct tx *tx, const struct job *j);
+/* The next job that is due; -ENOENT when there is none. */
+must_check int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
+			    struct job *ret_job);
+/* When the next job that could be claimed is due; -ENOENT when there is none. On a reader. */
+must_check int tx_job_next(struct tx *tx, int64_t *ret_due_ms);
+/* By the holder of the claim; -ESTALE when it has lost it. save keeps the claim; release puts the job back in line for
+ * j->due_ms; finish takes it away; fail keeps it as failed. Step, attempt, args, progress and error are those of `j`. */
+must_check int tx_job_save(struct tx *tx, const struct job *j);
+must_check int tx_job_release(struct tx *tx, const struct job *j);
+must_check int tx_job_finish(struct tx *tx, const struct job *j);
+must_check int tx_job_fail(struct tx *tx, const struct job *j);
+/* The subject's oldest job that is not finished, or else its last failed one. */
+must_check int tx_job_of(struct tx *tx, struct arena *a, struct str subject, struct job *ret_job);
+/* Failed jobs of a subject, or (subject empty) those from before a time, are forgotten. */
+must_check int tx_jobs_forget(struct tx *tx, struct str subject, int64_t before_ms);
+/* At the start, by the process that owns the store: claims of processes that are gone are given back. */
+must_check int tx_jobs_recover(struct tx *tx, int64_t *ret_count);
+/* Jobs that wait or run. */
+must_check int tx_job_count(struct tx *tx, int64_t *ret_count);
+/* Called on the store's thread after each commit that may have made a job claimable. Must be quick. NULL: none any more,
+ * but a call may be under way until the next write is done. */
+void store_on_jobs(struct store *s, void (*wake)(void *ctx), void *ctx);
+
 /* First answers to POSTs with an Idempotency-Key, kept for a day. `fingerprint` is a hash of what was asked. A put
  * under a key that has an answer is -EEXIST. */
 struct stored_answer {

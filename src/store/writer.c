@@ -197,6 +197,7 @@ static int batch_execute(struct writer *q, const struct write *batch)
 {
 	struct tx *conn = q->conn;
 	conn->touched = false;
+	conn->jobs = false;
 	int r = conn_run(conn, ST_BEGIN_WRITE);
 	if (r < 0)
 		return r;
@@ -223,6 +224,9 @@ static int batch_execute(struct writer *q, const struct write *batch)
 		q->identity = identity;
 		q->store->generation++;
 	}
+	void (*wake)(void *) = q->store->jobs_wake;
+	if (conn->jobs && wake)
+		wake(q->store->jobs_ctx);
 	return 0;
 }
 

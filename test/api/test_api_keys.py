@@ -4,7 +4,7 @@ import re, time
 import pytest
 from requests.auth import HTTPDigestAuth
 
-from client import Api, NO_ID, links, ok, refused, unique
+from client import Api, NO_ID, bare, links, ok, refused, unique
 
 
 def make(server, roles=('ORG_MEMBER',), desc='a key', org=None, api=None):
@@ -194,18 +194,32 @@ def test_access_list(server, key):
 	assert [e['cidrBlock'] for e in listed['results']] == ['192.0.2.15/32', '198.51.100.0/24', '2001:db8:0:0:0:0:0:0/32']
 	assert [e.get('ipAddress') for e in listed['results']] == ['192.0.2.15', None, None]
 	assert listed['totalCount'] == 3 and 'count' not in listed['results'][0]
-	for e in listed['results']:
-		one = ok(server.get(links(e)['self']))
-		assert {k: v for k, v in one.items() if k != 'links'} == {k: v for k, v in e.items() if k != 'links'}
+	assert bare(ok(server.get(links(listed['results'][0])['self']))) == bare(listed['results'][0])
 	ok(server.get(url + '/192.0.2.15'))
-	ok(server.get(url + '/192.0.2.15%2F32'))
 	refused(server.get(url + '/192.0.2.16'), 404)
 	# The same again, in other words, changes nothing.
 	again = ok(server.post(url, json=[{'cidrBlock': '192.0.2.15/32'}, {'ipAddress': '192.0.2.15'}]))
 	assert again['results'] == listed['results']
-	ok(server.delete(url + '/198.51.100.0%2F24'), 204)
-	refused(server.delete(url + '/198.51.100.0%2F24'), 404)
+	ok(server.delete(url + '/192.0.2.15'), 204)
+	refused(server.delete(url + '/192.0.2.15'), 404)
 	assert ok(server.get(url + '?itemsPerPage=1'))['totalCount'] == 2
+
+
+def test_networks_in_paths(module_server):
+	"""Not recorded: the check of recordings takes %2F for a slash."""
+	s = module_server
+	url = url_of(s, make(s))
+	listed = ok(s.post(url, json=[{'ipAddress': '192.0.2.15'}, {'cidrBlock': '198.51.100.77/24'}, {'cidrBlock': '2001:db8::/32'},
+				      {'ipAddress': '2001:db8:0:0:0:0:0:1'}]))
+	for e in listed['results']:
+		assert bare(ok(s.get(links(e)['self']))) == bare(e)
+	ok(s.get(url + '/192.0.2.15%2F32'))
+	ok(s.get(url + '/198.51.100.200%2f24'))
+	refused(s.get(url + '/198.51.100.0%2F25'), 404)
+	refused(s.get(url + '/198.51.100.0%2F99'), 404)
+	for e in listed['results']:
+		ok(s.delete(links(e)['self']), 204)
+	assert ok(s.get(url))['totalCount'] == 0
 
 
 @pytest.mark.parametrize('entry, path', [

@@ -68,11 +68,12 @@ static void answer(struct arena *a, const struct parsed *policies, size_t count,
 	entities_of(a, json_object_get(request, "entities"), &r);
 	for (size_t i = 0; i < count; i++) {
 		const struct policy_statement *s = policies[i].statement;
+		unsigned steps = POLICY_STEPS_MAX;
 		fault = policies[i].fault;
 		if (!s)
 			printf("%s?%u:%u:%.*s", i ? " " : "", fault.line, fault.column, STR_ARG(fault.text));
 		else
-			printf("%s%c%c", i ? " " : "", s->forbids ? 'f' : 'p', "ASEX"[policy_evaluate(a, s, &r, &fault)]);
+			printf("%s%c%c", i ? " " : "", s->forbids ? 'f' : 'p', "ASEX"[policy_evaluate(a, s, &r, &steps, &fault)]);
 	}
 	putchar('\n');
 }

@@ -54,6 +54,11 @@ static void test_teams(void)
 	p = load(PRINCIPAL_USER, "000000000000000000000053");
 	CHECK(principal_group_roles(p, STR(ORG), STR(GROUP)) & role("GROUP_CLUSTER_MANAGER"));
 	principal_unref(p);
+	/* The team emptied: the next snapshot has nothing of it. */
+	fixture_delete("user_team", "000000000000000000000072");
+	p = load(PRINCIPAL_USER, "000000000000000000000053");
+	CHECK(!principal_group_roles(p, STR(ORG), STR(GROUP)));
+	principal_unref(p);
 }
 
 static void test_odd_roles(void)

@@ -1,11 +1,13 @@
-/* Federations: organizations that share identity providers. Every organization is in exactly one, its own from the start.
+/* Federations: organizations that share identity providers. Every organization is in exactly one, from the start its
+ * own.
  *
  *   "federation"         id; body {"id","orgIds":[...]}: what the membership gate reads
- *   "connected_org"      id = organization, parent = federation; body: ConnectedOrgConfig without roleMappings, userConflicts
+ *   "connected_org"      id = organization, parent = federation; body: ConnectedOrgConfig without roleMappings
+ *                        and userConflicts
  *   "role_mapping"       parent = organization, name = the external group; body: AuthFederationRoleMapping
  *   "identity_provider"  see api/identity_providers.h */
-#ifndef STEWARD_API_FEDERATION_H
-#define STEWARD_API_FEDERATION_H
+#ifndef STEWARD_API_FEDERATIONS_H
+#define STEWARD_API_FEDERATIONS_H
 
 #include "gate/call.h"
 
@@ -14,15 +16,16 @@
 
 /* For a new organization: a federation of its own, with a SAML provider that waits to be configured. */
 must_check int federation_create(struct tx *tx, struct arena *a, struct str org_id, struct str *ret_id);
-/* For a new organization: into the federation that the caller names. 400 after call_fail() when there is none such of which
- * the caller owns an organization, 409 when it is full. */
+/* For a new organization: into the federation that the caller names. 400 after call_fail() when there is none such of
+ * which the caller owns an organization, 409 when it is full. */
 must_check int federation_join(struct call *c, struct str id, struct str org_id);
 /* For an organization that is deleted: out of its federation, which ends with its last organization. */
 must_check int federation_leave(struct tx *tx, struct arena *a, struct str org_id);
 /* For a project that is deleted or moves away: no role mapping of the organization gives roles in it any more. */
 must_check int federation_forget_project(struct tx *tx, struct arena *a, struct str org_id, struct str group_id);
-/* Whether the organization takes somebody with that address: any, unless it restricts its members to its domains. */
-must_check int federation_permits(struct tx *tx, struct arena *a, struct str org_id, struct str email, bool *ret_permits);
+/* For somebody who is to become a member: 400 after call_fail() when the organization restricts its members to
+ * domains and the address is of none of them. */
+must_check int federation_admit(struct call *c, struct str org_id, struct str email);
 
 /* What federation.c, connected_orgs.c and identity_providers.c share. */
 
@@ -44,8 +47,8 @@ bool connected_org_visible(const struct call *c, struct str org_id);
 /* A list of domain names as it is kept: lower case, each once. What is none is added to the faults with its path. */
 json_t *domains_read(struct call *c, const json_t *list, const char *path, struct faults *faults);
 
-/* The same event in each organization of the federation, for what concerns them all; in the write. Fields are those that the
- * call's event has now. Leaves the event's type as it was: the row's last event is the last organization's. */
+/* The same event in each organization of the federation, for what concerns them all; in the write. Fields are those
+ * that the call's event has now. Leaves the event's type as it was: the row's last event is the last organization's. */
 must_check int federation_audit(struct call *c, const json_t *org_ids);
 
 #endif

@@ -1,0 +1,442 @@
+/* Answers to invitations: GET tells whose it is and where to, POST accepts, DELETE declines. Outside the catalog: the token is
+ * the only credential, so that somebody without an account can use it; a wrong one costs the address a token of its bucket.
+ *
+ * Accepting makes the account, with the password that is given. Somebody who has an account proves it with the password of the
+ * account, so that a link in the wrong hands does not open one. Passwords are hashed on a thread of the request's own. */
+#include "api/invitations.h"
+#include "api/members.h"
+#include "api/verbs.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "catalog/formats.h"
+#include "gate/answer.h"
+#include "gate/audit.h"
+#include "gate/gate.h"
+#include "gate/password.h"
+#include "gate/service.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define NAME_MAX_BYTES 200
+#define HASHING_MAX 64
+
+static const struct bucket_set unknown_tokens = {.id = "invitations", .name = "Unknown invitations", .scope = SCOPE_IP,
+						 .capacity = 100, .refill = 100, .seconds = 60};
+static const struct bucket_set wrong_passwords = {.id = "invitations", .name = "Wrong passwords of an invitation",
+						  .scope = SCOPE_USER, .capacity = 10, .refill = 10, .seconds = 60};
+
+/* Not of the catalog: it only stands in the events. */
+static const struct op answer_op = {.id = "answerInvitation", .method = METHOD_POST};
+
+static atomic_uint hashing; /* answers whose password is worked on */
+
+struct answering {
+	struct write write;
+	struct service *service;
+	struct request *request;
+	struct str token;
+	struct invitation invitation;
+	json_t *body; /* of POST; freed with the arena */
+	bool declines;
+	bool has_account, has_password; /* before the answer */
+	struct str kept_hash, new_hash; /* of the password: the account's; to be set */
+	struct call call;               /* for the events */
+	struct buf out;
+	struct problem problem;
+};
+
+static int fail(struct answering *w, int status, const char *code, const char *detail, const char *parameter)
+{
+	struct str parameters = parameter ? arena_printf(w->request->arena, "[\"%s\"]", parameter) : STR_NONE;
+	w->problem = (struct problem){.status = status, .code = code, .detail = str_of(detail), .parameters = parameters};
+	return -status;
+}
+
+static int fail_store(struct answering *w, int error)
+{
+	if (error == -ENOENT)
+		return fail(w, 404, "INVITATION_NOT_FOUND",
+			    "There is no such invitation, or it has been answered, withdrawn, or is over. Ask to be invited again.", NULL);
+	log_error("invitations: the store failed with %d, request %s", error, w->request->id);
+	return fail(w, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.", NULL);
+}
+
+static void respond(struct answering *w)
+{
+	struct request *r = w->request;
+	if (w->problem.status)
+		answer_problem(r, &w->problem);
+	else if (w->out.n)
+		answer_json(r, 200, &w->out);
+	else
+		r->response.status = 204;
+}
+
+static void respond_now(struct answering *w)
+{
+	respond(w);
+	http_respond(w->request);
+}
+
+/* Who and where. */
+
+static int account_look(struct tx *tx, struct answering *w)
+{
+	struct doc user;
+	struct arena *a = w->request->arena;
+	int result = tx_get(tx, a, "user", w->invitation.user_id, &user);
+	w->has_account = result == 0;
+	w->has_password = result == 0 && user.secret.n;
+	w->kept_hash = result == 0 ? user.secret : STR_NONE;
+	return result == -ENOENT ? 0 : result;
+}
+
+static int invitation_write(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	const struct invitation *i = &w->invitation;
+	struct doc project;
+	json_t *json;
+	int result;
+	if (i->org_id.n) {
+		result = invitation_org_json(tx, a, i, &json);
+	} else {
+		result = tx_get(tx, a, "project", i->group_id, &project);
+		if (result == 0)
+			result = invitation_group_json(tx, a, i, &project, &json);
+	}
+	if (result < 0)
+		return result;
+	json_object_set_new(json, "hasAccount", json_boolean(w->has_account));
+	json_object_set_new(json, "hasPassword", json_boolean(w->has_password));
+	buf_str(&w->out, json_text(a, json));
+	return 0;
+}
+
+/* The body of POST. */
+
+static void name_check(struct answering *w, const char *field, struct faults *faults)
+{
+	struct str name = json_field(w->body, field);
+	if (w->has_account && json_object_get(w->body, field))
+		faults_add(faults, w->request->arena, str_of(field), "is the account's already; leave it out");
+	else if (!w->has_account && (!str_trim(name).n || name.n > NAME_MAX_BYTES))
+		faults_add(faults, w->request->arena, str_of(field), "must be a name of at most %d bytes", NAME_MAX_BYTES);
+}
+
+static void fields_check(struct answering *w, struct faults *faults)
+{
+	struct arena *a = w->request->arena;
+	struct str password = json_field(w->body, "password");
+	const struct schema *account = schema_find(STR("CloudAppUser"));
+	const char *key;
+	json_t *value;
+	json_object_foreach(w->body, key, value)
+	{
+		bool checked = strcmp(key, "country") == 0 || strcmp(key, "mobileNumber") == 0;
+		if (!checked && strcmp(key, "password") && strcmp(key, "firstName") && strcmp(key, "lastName"))
+			faults_add(faults, a, str_of(key), "is not a field of this");
+		else if (checked && (!json_is_string(value) ||
+				     !pattern_matches(schema_field(account, str_of(key))->schema->pattern, json_field(w->body, key))))
+			faults_add(faults, a, str_of(key), "must be of the form that the user schema says");
+	}
+	name_check(w, "firstName", faults);
+	name_check(w, "lastName", faults);
+	if (utf8_length(password) < PASSWORD_MIN || password.n > PASSWORD_MAX)
+		faults_add(faults, a, STR("password"), "must have %d characters or more, and not more than %d bytes", PASSWORD_MIN,
+			   PASSWORD_MAX);
+}
+
+static int body_read(struct answering *w)
+{
+	struct request *r = w->request;
+	struct faults faults = {.count = 0};
+	struct call c = {.arena = r->arena, .request = r};
+	json_t *body = json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES, NULL);
+	bool is_object = json_is_object(body);
+	if (body) {
+		w->body = doc_json(r->arena, json_text(r->arena, body));
+		json_decref(body);
+	}
+	if (!is_object)
+		return fail(w, 400, "INVALID_JSON", "The body must be a JSON object with a password, firstName and lastName.", NULL);
+	fields_check(w, &faults);
+	if (!faults.count)
+		return 0;
+	call_fail_faults(&c, &faults);
+	w->problem = c.problem;
+	return -400;
+}
+
+/* The write. */
+
+static int event_add(struct answering *w, struct tx *tx, const char *type, struct str org_id, struct str group_id)
+{
+	w->call.tx = tx;
+	audit_type(&w->call, type);
+	audit_scope(&w->call, org_id, group_id);
+	audit_field(&w->call, "targetUsername", w->invitation.username);
+	return audit_next(&w->call);
+}
+
+static int grant_more(struct tx *tx, struct arena *a, struct str user_id, bool in_org, struct str scope, role_mask roles)
+{
+	role_mask held;
+	int result = grant_get(tx, a, user_id, scope, &held);
+	return result < 0 ? result : grant_set(tx, a, GRANTEE_USER, user_id, in_org, scope, held | roles);
+}
+
+static int account_ensure(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	struct doc user;
+	int result = tx_get(tx, a, "user", w->invitation.user_id, &user);
+	if (result == -ENOENT)
+		return w->has_account ? -ENOENT
+				      : user_add(tx, a, w->invitation.username, w->body, w->new_hash, &user);
+	if (result < 0)
+		return result;
+	/* Somebody made the account, or changed its password, while this was worked on. */
+	if (!w->has_account || !str_eq(user.secret, w->kept_hash)) {
+		fail(w, 409, "ACCOUNT_CHANGED", "The account has just changed. Look at the invitation again.", NULL);
+		return -EEXIST;
+	}
+	if (w->has_password)
+		return 0;
+	user.secret = w->new_hash;
+	return tx_update(tx, &user);
+}
+
+static int join_org(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	const struct invitation *i = &w->invitation;
+	struct doc team;
+	int result = grant_more(tx, a, i->user_id, true, i->org_id, i->roles);
+	if (result == 0)
+		result = event_add(w, tx, "JOINED_ORG", i->org_id, STR_NONE);
+	for (size_t k = 0; result == 0 && k < i->group_count; k++) {
+		result = grant_more(tx, a, i->user_id, false, i->groups[k].id, i->groups[k].roles);
+		if (result == 0)
+			result = event_add(w, tx, "JOINED_GROUP", i->org_id, i->groups[k].id);
+	}
+	for (size_t k = 0; result == 0 && k < i->team_count; k++) {
+		result = tx_get(tx, a, "team", i->teams[k], &team);
+		if (result == 0 && str_eq(team.parent, i->org_id))
+			result = team_join(tx, a, i->teams[k], i->user_id);
+		if (result == -ENOENT)
+			result = 0;
+	}
+	return result;
+}
+
+/* For a member of the organization, and only as long as that is so. */
+static int join_group(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	const struct invitation *i = &w->invitation;
+	struct doc project;
+	role_mask in_org = 0;
+	int result = tx_get(tx, a, "project", i->group_id, &project);
+	if (result == 0)
+		result = grant_get(tx, a, i->user_id, project.parent, &in_org);
+	if (result == 0 && !in_org)
+		result = -ENOENT;
+	if (result == 0)
+		result = grant_more(tx, a, i->user_id, false, i->group_id, i->roles);
+	return result < 0 ? result : event_add(w, tx, "JOINED_GROUP", project.parent, i->group_id);
+}
+
+static int decline(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	struct invitation *i = &w->invitation;
+	struct doc project;
+	int result;
+	if (i->org_id.n) {
+		i->rejected = true;
+		result = invitation_update(tx, a, i);
+		return result < 0 ? result : event_add(w, tx, "ORG_INVITATION_DELETED", i->org_id, STR_NONE);
+	}
+	result = tx_get(tx, a, "project", i->group_id, &project);
+	if (result == 0)
+		result = invitation_delete(tx, a, i);
+	return result < 0 ? result : event_add(w, tx, "GROUP_INVITATION_DELETED", project.parent, i->group_id);
+}
+
+static void accepted_write(struct answering *w)
+{
+	const struct invitation *i = &w->invitation;
+	w->out.n = 0;
+	json_open(&w->out, '{');
+	json_key(&w->out, "userId");
+	json_str(&w->out, i->user_id);
+	json_key(&w->out, "username");
+	json_str(&w->out, i->username);
+	json_key(&w->out, i->org_id.n ? "orgId" : "groupId");
+	json_str(&w->out, i->org_id.n ? i->org_id : i->group_id);
+	json_close(&w->out, '}');
+}
+
+static int answer_run(struct tx *tx, void *ctx)
+{
+	struct answering *w = ctx;
+	w->problem = (struct problem){0};
+	/* Again, in the transaction: it may have been answered or withdrawn since. */
+	int result = invitation_by_token(tx, w->request->arena, w->token, &w->invitation);
+	if (result < 0 || w->declines)
+		return result < 0 ? result : decline(tx, w);
+	result = account_ensure(tx, w);
+	if (result == 0)
+		result = principal_load(tx, PRINCIPAL_USER, w->invitation.user_id, &w->call.caller);
+	if (result == 0)
+		result = w->invitation.org_id.n ? join_org(tx, w) : join_group(tx, w);
+	principal_unref(w->call.caller);
+	w->call.caller = NULL;
+	if (result == 0)
+		result = invitation_delete(tx, w->request->arena, &w->invitation);
+	if (result == 0)
+		accepted_write(w);
+	return result;
+}
+
+static void answer_done(void *ctx, int result)
+{
+	struct answering *w = ctx;
+	if (result < 0 && !w->problem.status)
+		fail_store(w, result);
+	respond(w);
+	http_respond_from_thread(w->request);
+}
+
+static void start_write(struct answering *w)
+{
+	w->write = (struct write){.run = answer_run, .done = answer_done, .ctx = w};
+	w->call = (struct call){.service = w->service, .request = w->request, .arena = w->request->arena, .op = &answer_op};
+	if (store_write(w->service->store, &w->write))
+		return;
+	response_header(&w->request->response, "retry-after", STR("1"));
+	fail(w, 503, "SERVICE_BUSY", "The service has too many writes waiting. Try again in a second.", NULL);
+	respond_now(w);
+}
+
+/* Passwords. */
+
+static void hashed(struct request *r)
+{
+	struct answering *w = r->app;
+	r->app = NULL; /* the router takes what is there for a call of the catalog */
+	if (w->problem.status)
+		respond_now(w);
+	else
+		start_write(w);
+}
+
+static void *hash_run(void *arg)
+{
+	struct answering *w = arg;
+	struct limit_answer ignored;
+	struct str password = json_field(w->body, "password");
+	if (w->has_password && !password_verify(password, w->kept_hash)) {
+		limiter_take(w->service->limiter, &wrong_passwords, w->invitation.id, &ignored);
+		fail(w, 403, "WRONG_PASSWORD", "password: is not the one of the account.", "password");
+	} else if (!w->has_password && password_hash(w->request->arena, password, &w->new_hash) < 0) {
+		fail(w, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.", NULL);
+	}
+	atomic_fetch_sub(&hashing, 1);
+	http_call_on_loop(w->request, hashed);
+	return NULL;
+}
+
+static void start_hash(struct answering *w)
+{
+	pthread_t thread;
+	w->request->app = w;
+	if (atomic_fetch_add(&hashing, 1) < HASHING_MAX && pthread_create(&thread, NULL, hash_run, w) == 0) {
+		pthread_detach(thread);
+		return;
+	}
+	atomic_fetch_sub(&hashing, 1);
+	w->request->app = NULL;
+	response_header(&w->request->response, "retry-after", STR("1"));
+	fail(w, 503, "SERVICE_BUSY", "The service has too many such calls under way. Try again in a second.", NULL);
+	respond_now(w);
+}
+
+/* The request. */
+
+static int bucket_ask(struct answering *w, const struct bucket_set *set, struct str scope)
+{
+	struct limit_answer l;
+	limiter_peek(w->service->limiter, set, scope, &l);
+	if (l.granted)
+		return 0;
+	response_header(&w->request->response, "retry-after", arena_printf(w->request->arena, "%u", l.retry_after));
+	return fail(w, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts. Try again in a minute.", NULL);
+}
+
+static int find(struct answering *w)
+{
+	struct request *r = w->request;
+	struct tx *reader = w->service->loop[r->loop].reader;
+	struct limit_answer ignored;
+	char address[IP_TEXT];
+	bucket_address(&r->peer, address);
+	int result = bucket_ask(w, &unknown_tokens, str_of(address));
+	if (result < 0)
+		return result;
+	tx_begin_read(reader);
+	result = invitation_by_token(reader, r->arena, w->token, &w->invitation);
+	if (result == 0)
+		result = account_look(reader, w);
+	if (result == 0 && !str_is(r->method, "POST") && !str_is(r->method, "DELETE"))
+		result = invitation_write(reader, w);
+	tx_end_read(reader);
+	if (result == -ENOENT)
+		limiter_take(w->service->limiter, &unknown_tokens, str_of(address), &ignored);
+	if (result < 0)
+		return fail_store(w, result);
+	return str_is(r->method, "POST") ? bucket_ask(w, &wrong_passwords, w->invitation.id) : 0;
+}
+
+static int method_check(struct answering *w)
+{
+	static const char *const methods[] = {"GET", "HEAD", "POST", "DELETE"};
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+		if (str_is(w->request->method, methods[i]))
+			return 0;
+	response_header(&w->request->response, "allow", STR("DELETE, GET, HEAD, POST"));
+	return fail(w, 405, "METHOD_NOT_ALLOWED", "Use GET, POST or DELETE.", NULL);
+}
+
+static void answering_release(void *arg)
+{
+	buf_free(&((struct answering *)arg)->out);
+}
+
+void invitations_serve(struct service *s, struct request *r)
+{
+	struct answering *w = arena_new_of(r->arena, struct answering);
+	const char *slash = memrchr(r->path.p, '/', r->path.n);
+	w->service = s;
+	w->request = r;
+	w->token = (struct str){slash + 1, r->path.n - (size_t)(slash + 1 - r->path.p)};
+	w->declines = str_is(r->method, "DELETE");
+	arena_defer(r->arena, answering_release, w);
+	bool posts = str_is(r->method, "POST");
+	int result = method_check(w);
+	if (result == 0)
+		result = find(w);
+	if (result == 0 && posts)
+		result = body_read(w);
+	if (result < 0 || (!posts && !w->declines))
+		respond_now(w);
+	else if (posts)
+		start_hash(w);
+	else
+		start_write(w);
+}

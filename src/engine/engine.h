@@ -1,0 +1,138 @@
+/* What runs databases. Desired state in, observed state out. An engine's calls block and are made by job threads, one at a
+ * time for a cluster; each may be repeated after a crash and must then find its way from whatever is there. observe() and
+ * log reading may be called from any thread at any time.
+ *
+ * Two engines: "simulated" (memory and clock only) and "postgres" (real processes on this host). */
+#ifndef STEWARD_ENGINE_ENGINE_H
+#define STEWARD_ENGINE_ENGINE_H
+
+#include "base/arena.h"
+#include "base/ip.h"
+#include "base/str.h"
+
+struct engine;
+
+enum node_kind { NODE_ELECTABLE, NODE_READ_ONLY, NODE_ANALYTICS, NODE_ROUTER };
+enum node_state { NODE_ABSENT, NODE_STARTING, NODE_RUNNING, NODE_STOPPED, NODE_FAILED };
+
+#define ENGINE_NODES_MAX 128
+
+/* One node as it shall be. The name is the first label of its host name ("ab12cd-shard-00-01"): unique, and stable over
+ * the node's life. */
+struct engine_node {
+	char name[64];
+	enum node_kind kind;
+	unsigned shard;
+	char provider[16], region[48]; /* labels on this host */
+	char instance_size[24];
+	unsigned disk_gb;
+	unsigned priority; /* of the region, for elections; 0: never primary */
+	bool outage;       /* shall be down: outage simulation */
+};
+
+struct engine_param {
+	const char *name, *value;
+};
+
+/* A cluster as it shall be. Pointers are borrowed for the call. */
+struct engine_cluster {
+	char id[25], group_id[25];
+	char name[65];
+	char label[8];        /* six-character id in host names */
+	char project_hash[8];
+	unsigned version;     /* major */
+	bool paused, quorum;  /* quorum: a commit waits for one standby */
+	const struct engine_node *nodes;
+	size_t node_count;
+	const struct engine_param *params; /* processArgs, in the engine's names */
+	size_t param_count;
+	unsigned shards;
+};
+
+/* One node as it is. */
+struct node_status {
+	char name[64], host[192];
+	char address[IP_TEXT]; /* where it listens on this host */
+	unsigned port;
+	enum node_kind kind;
+	enum node_state state;
+	unsigned shard;
+	bool primary;
+	char version[24];      /* "15.18.0": three parts */
+	int64_t started_ms;
+};
+
+struct cluster_status {
+	bool exists;
+	struct node_status *nodes; /* in the arena given to observe() */
+	size_t node_count;
+};
+
+/* Who may connect and do what, for all clusters of a project. */
+struct engine_grant {
+	const char *role;       /* "readWrite", or a custom role's name */
+	const char *database;   /* or "" for all */
+	const char *collection; /* table, or "" for all */
+};
+
+struct engine_user {
+	char name[256], auth_database[64];
+	const char *scram;   /* SCRAM-SHA-256 verifier, or NULL */
+	const char *subject; /* X.509 subject, or NULL */
+	bool ldap, super;
+	const struct engine_grant *grants;
+	size_t grant_count;
+};
+
+struct engine_access {
+	const struct engine_user *users;
+	size_t user_count;
+	const struct cidr *networks; /* the access list */
+	size_t network_count;
+};
+
+/* Share done, 0 to 100, with a word of what is being done. Safe to call often. */
+struct engine_progress {
+	void (*tell)(void *ctx, unsigned percent, const char *what);
+	void *ctx;
+};
+
+struct engine_log {
+	const char *cluster_id, *node, *name; /* "postgres", "audit" */
+	int64_t from_ms, to_ms;
+};
+
+struct engine_options {
+	const char *data_dir; /* the service's; the engine keeps its own below DIR/engine */
+	const char *domain;   /* of host names: "<label>-shard-00-00.<project_hash>.<domain>" */
+	bool real_clock;
+};
+
+/* Errors: 0 or negative errno; *ret_why (static or in the arena) says what to do about it. */
+struct engine_ops {
+	const char *name;
+	/* Adopts what runs from before, and supervises from now on. */
+	int (*start)(const struct engine_options *o, struct engine **ret_engine);
+	/* Stops supervising; databases go on. */
+	void (*stop)(struct engine *e);
+	/* Makes or changes the cluster until it is as wanted. */
+	int (*converge)(struct engine *e, const struct engine_cluster *want, const struct engine_access *access,
+			struct engine_progress *progress, struct arena *a, const char **ret_why);
+	/* Leaves nothing behind. 0 too when there is nothing. */
+	int (*destroy)(struct engine *e, const char *cluster_id, struct engine_progress *progress);
+	/* Another node of the shard becomes primary, without losing a write. */
+	int (*switchover)(struct engine *e, const char *cluster_id, unsigned shard, const char **ret_why);
+	/* Users, grants and access list in force when it returns. */
+	int (*apply_access)(struct engine *e, const char *cluster_id, const struct engine_access *access, const char **ret_why);
+	int (*observe)(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status);
+	/* Lines of a log as a file descriptor to read from; the caller closes it. */
+	int (*log_open)(struct engine *e, const struct engine_log *log, int *ret_fd);
+	/* Major versions that it can run, newest first. */
+	size_t (*versions)(struct engine *e, unsigned *ret_versions, size_t max);
+};
+
+extern const struct engine_ops engine_simulated, engine_postgres;
+/* By name; NULL when there is none. */
+const struct engine_ops *engine_find(const char *name);
+
+#endif

@@ -1,0 +1,215 @@
+/* The parts of the PostgreSQL engine, for its own files only. Everything lies below DIR/engine:
+ *
+ *   ca/GROUP/           the project's certificate authority; not readable by the databases
+ *   pool/VERSION-HEX/   data directories made ahead, each with a system identifier of its own
+ *   run/SLOT/           unix sockets; short, because a socket's path has 107 bytes
+ *   CLUSTER/state.json  what the cluster shall be, and per set the term and who is primary; durable before it is done
+ *   CLUSTER/NODE/       data, conf (configuration, HBA, certificate), log
+ *
+ * Locks: cluster.work is held by whoever changes the cluster (a job's step, or the care for a dead node), cluster.lock
+ * only for moments, around fields that others read; a field under both is written with both held. Order: work, lock;
+ * engine.lock is never taken with a cluster's lock held. */
+#ifndef STEWARD_ENGINE_POSTGRES_H
+#define STEWARD_ENGINE_POSTGRES_H
+
+#include "engine/engine.h"
+
+#include <libpq-fe.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#define PG_SUPER "steward_engine" /* superuser; only over the unix socket, only from the service and the nodes */
+#define PG_PORT 27017
+#define PG_PATH 1024
+#define PG_SETS_MAX (ENGINE_NODES_MAX + 1)
+#define PG_PARAMS_MAX 64
+#define PG_ROUTER_SET 100000u /* plus the node's slot: a router is a set of its own */
+#define PG_USER "steward"
+
+struct pg_node {
+	struct engine_node want;
+	unsigned slot, port, set;
+	char address[IP_TEXT];
+	bool busy;     /* being made or removed: not for the supervision */
+	bool removing; /* not wanted any more */
+	/* The process. */
+	pid_t pid; /* 0: none */
+	int pidfd;
+	int64_t started_ms;
+	bool noted; /* its death was seen and is being cared for */
+	unsigned failures;
+	int64_t retry_us;
+	/* The probe for hung ones. */
+	bool stopped_once, hung;
+	int probe_fd;
+	int64_t probe_us;
+	int64_t stale_us; /* since when it does not stream; 0: it does */
+};
+
+struct pg_set {
+	unsigned number, term;
+	char primary[64];
+};
+
+struct pg_param {
+	char *name, *value;
+};
+
+struct pg_cluster {
+	struct engine *engine;
+	struct pg_cluster *next;
+	unsigned refs;
+	bool gone; /* destroyed; freed with the last reference */
+	pthread_mutex_t work, lock;
+	bool caring;
+	char id[25], group_id[25], name[65], label[8], project_hash[8];
+	unsigned version;
+	bool paused, quorum, destroying;
+	struct pg_node *nodes[ENGINE_NODES_MAX * 2];
+	size_t node_count;
+	struct pg_set sets[PG_SETS_MAX];
+	size_t set_count;
+	struct pg_param params[PG_PARAMS_MAX];
+	size_t param_count;
+	int64_t streamed_us; /* when replication was last looked at */
+};
+
+struct engine {
+	char dir[PG_PATH]; /* DIR/engine */
+	char domain[128];
+	uid_t uid;
+	gid_t gid;
+	bool drop; /* we are root; the nodes are not */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct pg_cluster *clusters;
+	struct {
+		unsigned major;
+		char text[24], bin[64];
+	} versions[16];
+	size_t version_count;
+	pthread_t supervisor;
+	int wake_fd;
+	bool stopping, filling;
+	unsigned workers; /* threads that stop() waits for */
+};
+
+/* --- postgres.c */
+struct pg_cluster *cluster_find(struct engine *e, const char *id); /* counts; NULL: none */
+struct pg_cluster *cluster_ensure(struct engine *e, const char *id);
+void cluster_put(struct pg_cluster *c);
+struct pg_node *cluster_node(const struct pg_cluster *c, const char *name);
+struct pg_set *cluster_set(struct pg_cluster *c, unsigned number);
+struct pg_node *set_primary(const struct pg_cluster *c, const struct pg_set *s);
+const char *version_bin(const struct engine *e, unsigned major); /* NULL: not installed */
+/* Runs fn(arg) on a thread that stop() waits for. */
+int engine_work(struct engine *e, void *(*fn)(void *), void *arg);
+void engine_work_done(struct engine *e);
+void engine_wake(struct engine *e);
+/* Text that lives until the thread's next one. */
+void why_set(const char **ret_why, const char *format, ...) printf_like(2, 3);
+const char *why_last(void);
+int64_t mono_ms(void);
+void sleep_ms(int ms);
+
+/* --- postgres_files.c */
+void path_set(char ret_path[PG_PATH], const char *format, ...) printf_like(2, 3);
+/* The whole file or the old one, also after a power cut. mode 0640 and the nodes' group when they must read it. */
+int file_write(const struct engine *e, const char *path, const void *bytes, size_t n, bool for_nodes);
+/* NUL-terminated, heap; -EFBIG over the bound. */
+int file_read(const char *path, size_t max, char **ret_text);
+bool file_is(const char *path);
+int dir_make(const struct engine *e, const char *path, bool owned_by_nodes);
+int dir_sync(const char *path);
+int tree_remove(const char *path);
+
+/* --- postgres_process.c */
+/* A helper program, waited for; the end of what it said in *why_last(). */
+int process_run(const struct engine *e, const char *const *argv, int timeout_ms);
+/* A server: a session of its own, lives on without us. */
+int process_spawn(const struct engine *e, const char *const *argv, const char *log, pid_t *ret_pid, int *ret_pidfd);
+/* The running server of a data directory: 0, or -ESRCH. */
+int process_adopt(const char *data, pid_t *ret_pid, int *ret_pidfd, int64_t *ret_started_ms);
+void process_signal(int pidfd, int sig);
+/* Whether it ended; waits at most that long. Reaps. */
+bool process_ended(int pidfd, int timeout_ms);
+bool process_is_stopped(pid_t pid); /* by SIGSTOP or a debugger */
+/* Kills every server process whose working directory is this. 0: none is left. */
+int process_sweep(const char *data);
+
+/* --- postgres_sql.c */
+int sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn);
+int sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const char *database, int timeout_ms,
+		  PGconn **ret_conn);
+int sql_do(PGconn *conn, int timeout_ms, const char *sql);
+int sql_rows(PGconn *conn, int timeout_ms, const char *sql, PGresult **ret_rows);
+int sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value);
+
+/* --- postgres_state.c */
+int state_save(struct pg_cluster *c);
+/* Reads CLUSTER/state.json into an empty cluster. */
+int state_load(struct pg_cluster *c);
+
+/* --- postgres_pool.c */
+/* Moves a prepared data directory to `path`. */
+int pool_take(struct engine *e, unsigned version, const char *path);
+void pool_start(struct engine *e);
+
+/* --- postgres_config.c */
+int config_check(const struct engine_cluster *want, const char **ret_why);
+int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed);
+void node_run_dir(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH]);
+unsigned config_connections(const char *instance_size);
+
+/* --- postgres_tls.c */
+int tls_ensure(struct pg_cluster *c, struct pg_node *n);
+void node_host(const struct pg_cluster *c, const char *name, char ret_host[192]);
+
+/* --- postgres_node.c */
+void node_path(const struct pg_cluster *c, const struct pg_node *n, const char *below, char ret_path[PG_PATH]);
+int node_place(struct pg_cluster *c, struct pg_node *n); /* slot, address, port */
+int node_prepare(struct pg_cluster *c, struct pg_node *n); /* directories, certificate, configuration */
+bool node_is_made(const struct pg_cluster *c, const struct pg_node *n);
+bool node_is_standby(const struct pg_cluster *c, const struct pg_node *n); /* standby.signal is there */
+int node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, const char *data);
+int node_start(struct pg_cluster *c, struct pg_node *n);
+int node_wait_ready(struct pg_cluster *c, struct pg_node *n, int timeout_ms, const char **ret_why);
+enum node_halt { HALT_FAST, HALT_NOW, HALT_KILL };
+/* Stopped, and proven to be. */
+int node_halt(struct pg_cluster *c, struct pg_node *n, enum node_halt how);
+/* After death: nothing of it runs, locks and shared memory are gone. */
+int node_bury(struct pg_cluster *c, struct pg_node *n);
+int node_reload(struct pg_cluster *c, struct pg_node *n); /* returns when it is in force */
+int node_remove(struct pg_cluster *c, struct pg_node *n);
+bool node_can_lead(const struct pg_node *n);
+bool node_shall_run(const struct pg_cluster *c, const struct pg_node *n);
+void node_free(struct pg_node *n);
+
+/* --- postgres_failover.c; all with cluster.work held */
+int set_promote(struct pg_cluster *c, struct pg_set *s);
+int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers);
+int set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why);
+int node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n);
+int node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_node *n); /* without the lock */
+void set_repoint(struct pg_cluster *c, struct pg_set *s);
+void cluster_care(struct pg_cluster *c);
+void *supervise(void *engine);
+
+/* --- postgres_cluster.c */
+int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
+		     struct engine_progress *progress, const char **ret_why);
+int cluster_destroy(struct pg_cluster *c, struct engine_progress *progress);
+
+/* --- postgres_access.c */
+int access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
+/* HBA and ident files of a node that has none yet. */
+int access_first(struct pg_cluster *c, struct pg_node *n);
+
+/* --- postgres_grants.c: the statements that make one database's users and grants as wanted */
+struct buf;
+int grants_users(struct pg_cluster *c, PGconn *conn, const struct engine_access *access, const char **ret_why);
+
+/* --- postgres_log.c */
+int log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd);
+
+#endif

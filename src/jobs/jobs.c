@@ -1,0 +1,319 @@
+/* The workers. Each claims the next job that is due, in a write, runs one step, and saves the outcome in another. When
+ * nothing is due they wait: for the commit that adds a job, for the clock, or for the test control that moves it. There is
+ * no polling.
+ *
+ * One process owns the store, so claims that are there at the start belong to a process that is gone and are given back;
+ * the fence keeps out a worker that lost its claim (a reset wipes the jobs below it). */
+#include "jobs/jobs.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define THREADS 4
+#define THREADS_MAX 64
+#define ATTEMPTS 6
+#define LEASE_MS 60000
+#define BACKOFF_MS 1000
+#define BACKOFF_MAX_MS 60000
+#define PROGRESS_US 500000
+#define FAILED_KEPT_MS (7 * 86400000LL)
+
+struct jobs {
+	struct store *store;
+	const struct job_kind *kinds;
+	size_t kind_count;
+	void *ctx;
+	char owner[17];
+
+	pthread_t threads[THREADS_MAX];
+	unsigned thread_count;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	uint64_t generation; /* grows when something may have become due */
+	bool stopping;
+	_Atomic uint64_t steps, retries, failed;
+};
+
+static void wake(void *ctx)
+{
+	struct jobs *j = ctx;
+	pthread_mutex_lock(&j->lock);
+	j->generation++;
+	pthread_cond_broadcast(&j->changed);
+	pthread_mutex_unlock(&j->lock);
+}
+
+void jobs_wake(struct jobs *j)
+{
+	if (j)
+		wake(j);
+}
+
+void jobs_stats(const struct jobs *j, uint64_t *ret_steps, uint64_t *ret_retries, uint64_t *ret_failed)
+{
+	*ret_steps = j->steps;
+	*ret_retries = j->retries;
+	*ret_failed = j->failed;
+}
+
+static const struct job_kind *kind_find(const struct jobs *j, struct str name)
+{
+	for (size_t i = 0; i < j->kind_count; i++)
+		if (str_is(name, j->kinds[i].name))
+			return &j->kinds[i];
+	return NULL;
+}
+
+int jobs_schedule(struct tx *tx, void *jobs)
+{
+	struct jobs *j = jobs;
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < j->kind_count; i++) {
+		const struct job_kind *k = &j->kinds[i];
+		/* The schedule's name is the subject, so that there is one, and no two run at once. */
+		struct job job = {.kind = str_of(k->name), .subject = str_of(k->name), .due_ms = clock_now_ms() + k->period_ms};
+		if (k->period_ms)
+			r = tx_job_ensure(tx, &job);
+	}
+	return r;
+}
+
+/* One step's way through the store. */
+
+static int claim_run(struct tx *tx, void *ctx)
+{
+	struct job_run *r = ctx;
+	arena_reset(r->arena);
+	return tx_job_claim(tx, r->arena, str_of(r->jobs->owner), clock_now_ms(), LEASE_MS, &r->job);
+}
+
+struct outcome {
+	struct job_run *run;
+	const struct job_kind *kind;
+	int next; /* enum job_next, or negative */
+};
+
+static int64_t backoff(int64_t attempt)
+{
+	int64_t ms = attempt > 6 ? BACKOFF_MAX_MS : BACKOFF_MS << (attempt - 1);
+	return ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
+}
+
+static int save_again(struct tx *tx, struct outcome *o, struct job *job)
+{
+	job->attempt++;
+	unsigned most = o->kind->attempts ? o->kind->attempts : ATTEMPTS;
+	if (o->kind->period_ms || (o->next != JOB_FAILED && job->attempt < most)) {
+		job->due_ms = clock_now_ms() + backoff(job->attempt);
+		return tx_job_release(tx, job);
+	}
+	int r = tx_job_fail(tx, job);
+	return r == 0 && o->kind->failed ? o->kind->failed(tx, o->run) : r;
+}
+
+static int save_done(struct tx *tx, const struct outcome *o, struct job *job)
+{
+	if (!o->kind->period_ms)
+		return tx_job_finish(tx, job);
+	job->due_ms = clock_now_ms() + o->kind->period_ms;
+	return tx_job_release(tx, job);
+}
+
+static int save_run(struct tx *tx, void *ctx)
+{
+	struct outcome *o = ctx;
+	struct job_run *run = o->run;
+	struct job job = run->job; /* a retry starts from here again */
+	job.error = str_of(run->why);
+	if (o->next < 0 || o->next == JOB_FAILED)
+		return save_again(tx, o, &job);
+	job.error = STR_NONE;
+	job.attempt = 0;
+	if (o->next == JOB_STEP)
+		job.step++;
+	else if (o->next == JOB_DONE)
+		job.step = 0;
+	job.due_ms = o->next == JOB_LATER ? run->due_ms : clock_now_ms();
+	int r = o->next == JOB_DONE ? save_done(tx, o, &job) : tx_job_release(tx, &job);
+	return r == 0 && run->save ? run->save(tx, run) : r;
+}
+
+static void step_tell(const struct outcome *o)
+{
+	const struct job *job = &o->run->job;
+	log_warn("job %.*s %.*s of %.*s, attempt %lld: %s", STR_ARG(job->kind), STR_ARG(job->id), STR_ARG(job->subject),
+		 (long long)job->attempt + 1, o->run->why ? o->run->why : strerror(-o->next));
+}
+
+static void step_run(struct jobs *j, struct job_run *r)
+{
+	static const struct job_kind unknown = {.name = "unknown"};
+	const struct job_kind *kind = kind_find(j, r->job.kind);
+	struct outcome o = {.run = r, .kind = kind ? kind : &unknown, .next = JOB_FAILED};
+	r->due_ms = 0;
+	r->why = kind ? NULL : "this version has no such job";
+	r->save = NULL;
+	r->save_ctx = NULL;
+	r->told_us = 0;
+	if (kind)
+		o.next = kind->step(r);
+	tx_rest(r->reader);
+	if (o.next < 0 && !r->why)
+		r->why = arena_z(r->arena, str_of(strerror(-o.next)));
+	if (o.next < 0 || o.next == JOB_FAILED) {
+		step_tell(&o);
+		j->retries++;
+	}
+	int result = store_write_wait(j->store, save_run, &o);
+	if (result < 0 && result != -ESTALE && o.next >= 0 && o.next != JOB_FAILED) {
+		/* The work is done but could not be written down: that is a failed step. */
+		o.next = result;
+		r->why = "the outcome could not be saved";
+		step_tell(&o);
+		result = store_write_wait(j->store, save_run, &o);
+	}
+	if (result < 0 && result != -ESTALE && result != -ESHUTDOWN)
+		log_error("job %.*s: its state could not be saved (error %d); it goes on after the next start", STR_ARG(r->job.id),
+			  result);
+	j->steps++;
+}
+
+/* Until something changes or is due. */
+static void rest(struct jobs *j, uint64_t seen, bool timed, int64_t due_ms)
+{
+	int64_t until_us = clock_mono_us() + (due_ms - clock_now_ms()) * 1000;
+	struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
+	int r = 0;
+	pthread_mutex_lock(&j->lock);
+	while (!j->stopping && j->generation == seen && r != ETIMEDOUT)
+		r = timed ? pthread_cond_timedwait(&j->changed, &j->lock, &until) : pthread_cond_wait(&j->changed, &j->lock);
+	pthread_mutex_unlock(&j->lock);
+}
+
+static bool generation_read(struct jobs *j, uint64_t *ret_generation)
+{
+	pthread_mutex_lock(&j->lock);
+	bool stopping = j->stopping;
+	*ret_generation = j->generation;
+	pthread_mutex_unlock(&j->lock);
+	return !stopping;
+}
+
+static void *worker_main(void *arg)
+{
+	struct jobs *j = arg;
+	struct job_run r = {.jobs = j, .store = j->store, .ctx = j->ctx, .arena = arena_new()};
+	uint64_t seen;
+	r.reader = store_reader(j->store);
+	while (r.reader && generation_read(j, &seen)) {
+		int64_t due_ms = 0;
+		tx_begin_read(r.reader);
+		int next = tx_job_next(r.reader, &due_ms);
+		tx_end_read(r.reader);
+		tx_rest(r.reader);
+		if (next == 0 && due_ms <= clock_now_ms()) {
+			if (store_write_wait(j->store, claim_run, &r) == 0)
+				step_run(j, &r);
+			arena_reset(r.arena);
+		} else {
+			/* A virtual clock moves only with a wake. */
+			rest(j, seen, next == 0 && !clock_is_virtual(), due_ms);
+		}
+	}
+	store_reader_free(r.reader);
+	arena_free(r.arena);
+	return NULL;
+}
+
+static int recover_run(struct tx *tx, void *ctx)
+{
+	struct jobs *j = ctx;
+	int64_t count = 0;
+	int r = tx_jobs_recover(tx, &count);
+	if (r == 0)
+		r = tx_jobs_forget(tx, STR_NONE, clock_now_ms() - FAILED_KEPT_MS);
+	if (r == 0)
+		r = jobs_schedule(tx, j);
+	if (r == 0 && count)
+		log_info("jobs: %lld go on from where they were", (long long)count);
+	return r;
+}
+
+int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs)
+{
+	struct jobs *j = must_calloc(1, sizeof *j);
+	unsigned wanted = o->threads ? o->threads : THREADS;
+	pthread_condattr_t monotonic;
+	*j = (struct jobs){.store = o->store, .kinds = o->kinds, .kind_count = o->kind_count, .ctx = o->ctx};
+	random_text(j->owner, 16, "0123456789abcdef");
+	pthread_mutex_init(&j->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&j->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	int r = store_write_wait(o->store, recover_run, j);
+	store_on_jobs(o->store, wake, j);
+	for (unsigned i = 0; r == 0 && i < wanted && i < THREADS_MAX; i++) {
+		r = -pthread_create(&j->threads[i], NULL, worker_main, j);
+		j->thread_count += r == 0;
+	}
+	if (r < 0) {
+		fprintf(stderr, "steward: the workers for jobs cannot start: %s\n", strerror(-r));
+		jobs_stop(j);
+		return r;
+	}
+	*ret_jobs = j;
+	return 0;
+}
+
+static int nothing(struct tx *tx, void *ctx)
+{
+	return 0;
+}
+
+void jobs_stop(struct jobs *j)
+{
+	if (!j)
+		return;
+	store_on_jobs(j->store, NULL, NULL);
+	pthread_mutex_lock(&j->lock);
+	j->stopping = true;
+	pthread_cond_broadcast(&j->changed);
+	pthread_mutex_unlock(&j->lock);
+	for (unsigned i = 0; i < j->thread_count; i++)
+		pthread_join(j->threads[i], NULL);
+	/* A wake may be under way on the store's thread; this comes after it. */
+	if (store_write_wait(j->store, nothing, NULL) < 0)
+		log_debug("jobs: the store is closed already");
+	pthread_mutex_destroy(&j->lock);
+	pthread_cond_destroy(&j->changed);
+	free(j);
+}
+
+struct telling {
+	struct job job;
+};
+
+static int tell_run(struct tx *tx, void *ctx)
+{
+	return tx_job_save(tx, &((struct telling *)ctx)->job);
+}
+
+void job_progress(struct job_run *r, unsigned percent, const char *what)
+{
+	int64_t now = clock_mono_us();
+	struct telling t = {.job = r->job};
+	if (r->told_us && now - r->told_us < PROGRESS_US)
+		return;
+	r->told_us = now;
+	r->job.progress = t.job.progress = arena_printf(r->arena, "%u%% %s", percent > 100 ? 100 : percent, what);
+	if (store_write_wait(r->store, tell_run, &t) < 0)
+		log_debug("job %.*s: its progress was not saved", STR_ARG(r->job.id));
+}

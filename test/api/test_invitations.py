@@ -1,0 +1,388 @@
+"""Invitations: made, changed and withdrawn by organizations and projects; mailed or logged; accepted and declined."""
+import email, re, socket, time
+
+import pytest
+from aiosmtpd.controller import Controller
+
+from client import BASE, ID, NO_ID, links, ok, refused, unique
+from test_users import account, events, fresh, group_role, invite, name, org_role  # noqa: F401 (fresh is a fixture)
+
+LINK = re.compile(r'https://\S+?(/invitations/([0-9a-f]{24}[\w-]{43}))')
+ACCEPT = {'password': 'correct horse', 'firstName': 'Grace', 'lastName': 'Hopper', 'country': 'US'}
+
+
+def token(server, username):
+	"""Of the newest invitation of somebody, from the log."""
+	lines = [x for x in server.stderr.splitlines() if 'invitation: %s may accept' % username in x]
+	return LINK.search(lines[-1]).group(2)
+
+
+def answer(server, username, method='POST', body=ACCEPT, of=None):
+	return server.anonymous.request(method, '/api/invitations/' + (of or token(server, username)), json=body)
+
+
+# The operations of organizations.
+
+def test_org_invites(server, fresh):
+	path, owner, username = fresh['path'] + '/invites', fresh['owner'], name('guest')
+	doc = ok(owner.post(path, json={'username': username, 'roles': ['ORG_MEMBER'], 'groupRoleAssignments': [
+		{'groupId': fresh['a'], 'roles': ['GROUP_READ_ONLY', 'GROUP_OWNER']}]}))
+	assert doc['orgId'] == fresh['id'] and doc['orgName'] == fresh['name'] and doc['username'] == username and ID.match(doc['id'])
+	assert {x['groupRole'] for x in doc['groupRoleAssignments']} == {'GROUP_READ_ONLY', 'GROUP_OWNER'}
+	assert links(doc)['self'] == server.base_url + BASE + path + '/' + doc['id']
+	assert ok(owner.get(path + '/' + doc['id'])) == doc
+	other = ok(owner.post(path, json={'username': name(), 'roles': ['ORG_OWNER']}))
+	assert [x['id'] for x in ok(owner.get(path))] == [doc['id'], other['id']]
+	assert [x['id'] for x in ok(owner.get(path, params={'username': username}))] == [doc['id']]
+	assert ok(owner.get(path, params={'envelope': 'true'}))['content'][0]['id'] == doc['id']
+	# The same is a pending user.
+	user, = ok(owner.get(fresh['path'] + '/users', params={'username': username}))['results']
+	assert user['orgMembershipStatus'] == 'PENDING' and user['roles']['orgRoles'] == ['ORG_MEMBER']
+	changed = ok(owner.patch(path, json={'username': username, 'roles': ['ORG_READ_ONLY']}))
+	assert changed['id'] == doc['id'] and changed['roles'] == ['ORG_READ_ONLY'] and len(changed['groupRoleAssignments']) == 2
+	changed = ok(owner.patch(path + '/' + doc['id'], json={'groupRoleAssignments': []}))
+	assert changed['groupRoleAssignments'] == [] and changed['roles'] == ['ORG_READ_ONLY']
+	ok(owner.delete(path + '/' + doc['id']), 204)
+	refused(owner.get(path + '/' + doc['id']), 404)
+	refused(owner.get(fresh['path'] + '/users/' + user['id']), 404)
+	assert {x['targetUsername'] for x in events(fresh, 'ORG_INVITATION_DELETED')} == {username}
+
+
+def test_org_invite_refusals(server, fresh):
+	path, owner = fresh['path'] + '/invites', fresh['owner']
+	doc = ok(owner.post(path, json={'username': name(), 'roles': ['ORG_MEMBER']}))
+	refused(owner.post(path, json={'roles': ['ORG_MEMBER']}), 400, None, 'username')
+	refused(owner.post(path, json={'username': name()}), 400, None, 'roles')
+	refused(owner.post(path, json={'username': name(), 'roles': ['KING']}), 400, None, 'roles[0]')
+	refused(owner.post(path, json={'username': name(), 'roles': ['ORG_MEMBER'], 'groupRoleAssignments': [
+		{'groupId': server.group, 'roles': ['GROUP_OWNER']}]}), 400, None, 'groupRoleAssignments[0].groupId')
+	refused(owner.post(path, json={'username': name(), 'roles': ['ORG_MEMBER'], 'teamIds': ['x']}), 400, None, 'teamIds[0]')
+	refused(owner.post(path, json={'username': doc['username'], 'roles': ['ORG_MEMBER']}), 409, 'USER_ALREADY_INVITED')
+	refused(owner.patch(path, json={'roles': ['ORG_MEMBER']}), 400, None, 'username')
+	refused(owner.patch(path, json={'username': name(), 'roles': ['ORG_MEMBER']}), 404)
+	refused(owner.patch(path + '/' + doc['id'], json={'roles': []}), 400, None, 'roles')
+	refused(owner.patch(path + '/' + doc['id'], json={'username': name()}), 400, None, 'username')
+	refused(owner.patch(path + '/' + doc['id'], json={}, headers={'If-Match': '"77"'}), 412)
+	for method in ('GET', 'DELETE'):
+		refused(owner.request(method, path + '/' + NO_ID), 404)
+		refused(fresh['member'].request(method, path + '/' + doc['id']), 403)
+		refused(server.request(method, '/orgs/%s/invites/%s' % (server.org, doc['id'])), 404)
+	refused(owner.patch(path + '/' + NO_ID, json={}), 404)
+	refused(owner.delete(path + '/nothing'), 404)
+	for call in (fresh['member'].get(path), fresh['member'].post(path, json={}), fresh['member'].patch(path, json={}),
+		     fresh['member'].patch(path + '/' + doc['id'], json={})):
+		refused(call, 403)
+
+
+# The operations of projects.
+
+def test_group_invites(server, fresh):
+	path, owner, username = fresh['group'] + '/invites', fresh['groupOwner'], name('guest')
+	doc = ok(owner.post(path, json={'username': username, 'roles': ['GROUP_READ_ONLY']}))
+	assert doc['groupId'] == fresh['a'] and doc['groupName'] == 'a' and doc['roles'] == ['GROUP_READ_ONLY']
+	assert links(doc)['self'] == server.base_url + BASE + path + '/' + doc['id']
+	assert ok(owner.get(path + '/' + doc['id'])) == doc
+	refused(owner.post(path, json={'username': username, 'roles': ['GROUP_READ_ONLY']}), 409, 'USER_ALREADY_IN_GROUP')
+	assert ok(owner.patch(path, json={'username': username, 'roles': ['GROUP_OWNER']}))['roles'] == ['GROUP_OWNER']
+	assert ok(owner.patch(path + '/' + doc['id'], json={'roles': ['GROUP_CLUSTER_MANAGER']}))['roles'] == ['GROUP_CLUSTER_MANAGER']
+	user, = ok(owner.get(fresh['group'] + '/users'))['results']
+	assert user['username'] == username and user['roles'] == ['GROUP_CLUSTER_MANAGER'] and user['orgMembershipStatus'] == 'PENDING'
+	# A member of the organization is asked too, but is no user of the project before the answer.
+	member = account(fresh['owner'], org_role(fresh))
+	asked = ok(owner.post(path, json={'username': member['username'], 'roles': ['GROUP_OWNER']}))
+	refused(owner.post(path, json={'username': member['username'], 'roles': ['GROUP_OWNER']}), 409)
+	assert ok(owner.get(path + '/' + asked['id']))['username'] == member['username']
+	assert ok(owner.patch(path, json={'username': member['username'], 'roles': ['GROUP_READ_ONLY']}))['id'] == asked['id']
+	assert ok(owner.get(fresh['group'] + '/users'))['totalCount'] == 1
+	assert [x['id'] for x in ok(owner.get(path))] == [doc['id'], asked['id']]
+	assert [x['id'] for x in ok(owner.get(path, params={'username': member['username']}))] == [asked['id']]
+	ok(owner.delete(path + '/' + doc['id']), 204)
+	ok(owner.delete(path + '/' + asked['id']), 204)
+	assert ok(owner.get(path)) == [] and ok(fresh['owner'].get(fresh['path'] + '/invites')) == []
+	assert len(events(fresh, 'GROUP_INVITATION_DELETED', fresh['a'])) == 2
+
+
+def test_group_invite_refusals(server, fresh):
+	path, owner = fresh['group'] + '/invites', fresh['groupOwner']
+	doc = ok(owner.post(path, json={'username': name(), 'roles': ['GROUP_READ_ONLY']}))
+	refused(owner.post(path, json={'roles': ['GROUP_OWNER']}), 400, None, 'username')
+	refused(owner.post(path, json={'username': name()}), 400, None, 'roles')
+	refused(owner.post(path, json={'username': name(), 'roles': ['ORG_OWNER']}), 400, None, 'roles[0]')
+	refused(owner.patch(path, json={'username': name(), 'roles': ['GROUP_OWNER']}), 404)
+	refused(owner.patch(path, json={'roles': ['GROUP_OWNER']}), 400, None, 'username')
+	refused(owner.patch(path + '/' + doc['id'], json={}), 400, None, 'roles')
+	refused(owner.patch(path + '/' + NO_ID, json={'roles': ['GROUP_OWNER']}), 404)
+	there = '/groups/%s/invites/%s' % (fresh['b'], doc['id'])
+	for method in ('GET', 'DELETE'):
+		refused(owner.request(method, path + '/' + NO_ID), 404)
+		refused(fresh['owner'].request(method, there), 404)
+		refused(fresh['manager'].request(method, path + '/' + doc['id']), 403)
+	for call in (server.get(path), server.post(path, json={}), server.patch(path, json={}), server.post(fresh['group'] + '/access', json={})):
+		refused(call, 401)
+	refused(fresh['manager'].get(path), 403)
+
+
+def test_add_group_user(server, fresh):
+	path, owner, username = fresh['group'] + '/access', fresh['groupOwner'], name('guest')
+	doc = ok(owner.post(path, json={'username': username, 'roles': ['GROUP_READ_ONLY']}))
+	assert doc['orgId'] == fresh['id'] and doc['orgName'] == fresh['name'] and doc['roles'] == ['ORG_MEMBER']
+	assert doc['groupRoleAssignments'] == [{'groupId': fresh['a'], 'groupRole': 'GROUP_READ_ONLY'}]
+	member = account(fresh['owner'], org_role(fresh))
+	assert owner.post(path, json={'username': member['username'], 'roles': ['GROUP_OWNER']}).status_code == 204
+	assert ok(owner.get(fresh['group'] + '/users/' + member['id']))['roles'] == ['GROUP_OWNER']
+	for taken in (username, member['username']):
+		refused(owner.post(path, json={'username': taken, 'roles': ['GROUP_OWNER']}), 409, 'USER_ALREADY_IN_GROUP')
+	refused(owner.post(path, json={'username': name(), 'roles': ['KING']}), 400, None, 'roles[0]')
+	refused(owner.post(path, json={'roles': ['GROUP_OWNER']}), 400, None, 'username')
+
+
+# Answers.
+
+def test_accept(server, fresh):
+	owner, guest = fresh['owner'], invite(fresh, roles=['ORG_READ_ONLY'], groups=[(fresh['a'], ['GROUP_OWNER'])])
+	of = token(server, guest['username'])
+	for path in ('/api/invitations/', '/invitations/'):
+		shown = ok(server.anonymous.get(server.base_url + path + of))
+		assert shown['username'] == guest['username'] and shown['orgName'] == fresh['name'] and shown['hasAccount'] is False
+	done = ok(answer(server, guest['username']))
+	assert done == {'userId': guest['id'], 'username': guest['username'], 'orgId': fresh['id']}
+	user = ok(owner.get(fresh['path'] + '/users/' + guest['id']))
+	assert user['orgMembershipStatus'] == 'ACTIVE' and user['firstName'] == 'Grace' and user['country'] == 'US'
+	assert user['roles'] == {'orgRoles': ['ORG_READ_ONLY'], 'groupRoleAssignments': [
+		{'groupId': fresh['a'], 'groupRoles': ['GROUP_OWNER']}]}
+	assert ok(owner.get(fresh['group'] + '/users/' + guest['id']))['orgMembershipStatus'] == 'ACTIVE'
+	assert ok(owner.get('/users/byName/' + guest['username']))['id'] == guest['id']
+	assert ok(owner.get(fresh['path'] + '/users'))['totalCount'] == 1 and ok(owner.get(fresh['path'] + '/invites')) == []
+	joined, = events(fresh, 'JOINED_ORG')
+	assert joined['username'] == joined['targetUsername'] == guest['username'] and joined['userId'] == guest['id']
+	assert len(events(fresh, 'JOINED_GROUP', fresh['a'])) == 1
+	for method in ('GET', 'POST', 'DELETE'):  # once
+		refused(answer(server, None, method, of=of), 404, 'INVITATION_NOT_FOUND')
+
+
+def test_accept_puts_into_teams(server, fresh):
+	owner = fresh['owner']
+	team = ok(owner.post(fresh['path'] + '/teams', json={'name': unique('team'), 'usernames': [
+		account(owner, org_role(fresh))['username']]}))['id']
+	guest = invite(fresh, teamIds=[team])
+	assert guest['teamIds'] == [team]
+	ok(answer(server, guest['username']))
+	assert ok(owner.get(fresh['path'] + '/users/' + guest['id']))['teamIds'] == [team]
+	assert guest['id'] in [x['id'] for x in ok(owner.get(fresh['path'] + '/teams/%s/users' % team))['results']]
+
+
+def test_accept_refusals(server, fresh):
+	guest = invite(fresh)
+	of = token(server, guest['username'])
+	for body, field in (({}, 'password'), ({**ACCEPT, 'password': '1234567'}, 'password'), ({**ACCEPT, 'password': 'x' * 257}, 'password'),
+			    ({**ACCEPT, 'firstName': ' '}, 'firstName'), ({**ACCEPT, 'lastName': 7}, 'lastName'),
+			    ({**ACCEPT, 'country': 'usa'}, 'country'), ({**ACCEPT, 'roles': []}, 'roles'), ({**ACCEPT, 'mobileNumber': '1'}, 'mobileNumber')):
+		refused(answer(server, None, body=body, of=of), 400, None, field)
+	for body in (b'', b'[]', b'{', b'null'):
+		refused(server.anonymous.request('POST', '/api/invitations/' + of, data=body), 400)
+	assert server.anonymous.request('PUT', '/api/invitations/' + of).headers['Allow'] == 'DELETE, GET, HEAD, POST'
+	for bad in ('x', of[:-1], of + 'x', of[:-2] + ('AA' if of[-2:] != 'AA' else 'BB'), NO_ID + of[24:], '..%2f' + of):
+		refused(answer(server, None, 'GET', of=bad), 404)
+	ok(answer(server, guest['username']))
+	got = [answer(server, None, 'GET', of='x').status_code for _ in range(101)]
+	assert set(got) == {404, 429} and got[-1] == 429
+
+
+def test_decline(server, fresh):
+	guest = invite(fresh, groups=[(fresh['a'], ['GROUP_READ_ONLY'])])
+	assert answer(server, guest['username'], 'DELETE').status_code == 204
+	path = fresh['path'] + '/users'
+	assert ok(fresh['owner'].get(path + '/' + guest['id']))['orgMembershipStatus'] == 'INVITATION_REJECTED'
+	assert ok(fresh['owner'].get(fresh['group'] + '/users', params={'orgMembershipStatuses': 'INVITATION_REJECTED'}))['totalCount'] == 1
+	assert ok(fresh['owner'].get(fresh['path'] + '/invites')) == [] and ok(fresh['owner'].get(fresh['group'] + '/invites')) == []
+	refused(answer(server, guest['username']), 404)
+	again = invite(fresh, guest['username'])
+	assert again['id'] == guest['id'] and again['orgMembershipStatus'] == 'PENDING'
+	ok(answer(server, guest['username']))
+
+
+def test_existing_account(server, fresh):
+	other, = server.seed({'name': unique('other'), 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	owner = server.api_for(other['principals'][0])
+	user = account(owner, {'orgId': other['id'], 'roleName': 'ORG_OWNER'})
+	asked = invite(fresh, user['username'])
+	assert asked['id'] == user['id'] and asked['orgMembershipStatus'] == 'PENDING'
+	refused(fresh['owner'].get('/users/' + user['id']), 404)
+	assert ok(answer(server, user['username'], 'GET', None))['hasAccount'] is True
+	refused(answer(server, user['username'], body={'password': 'wrong password'}), 403, 'WRONG_PASSWORD', 'password')
+	refused(answer(server, user['username']), 400, None, 'firstName')
+	ok(answer(server, user['username'], body={'password': 'correct horse'}))
+	mine = ok(fresh['owner'].get('/users/' + user['id']))
+	assert mine['firstName'] == 'Ada' and mine['roles'] == [org_role(fresh)]  # not what it is elsewhere
+	assert ok(owner.get('/users/' + user['id']))['roles'] == [{'orgId': other['id'], 'roleName': 'ORG_OWNER'}]
+
+
+def test_project_invitation_of_a_member(server, fresh):
+	member = account(fresh['owner'], org_role(fresh))
+	path = fresh['group'] + '/invites'
+	ok(fresh['groupOwner'].post(path, json={'username': member['username'], 'roles': ['GROUP_OWNER']}))
+	shown = ok(answer(server, member['username'], 'GET', None))
+	assert shown['groupId'] == fresh['a'] and shown['roles'] == ['GROUP_OWNER']
+	assert ok(answer(server, member['username'], body={'password': 'correct horse'}))['groupId'] == fresh['a']
+	assert ok(fresh['owner'].get(fresh['group'] + '/users/' + member['id']))['roles'] == ['GROUP_OWNER']
+	# Out of the organization, an invitation is worth nothing.
+	ok(fresh['owner'].post('/groups/%s/invites' % fresh['b'], json={'username': member['username'], 'roles': ['GROUP_OWNER']}))
+	ok(fresh['owner'].delete(fresh['path'] + '/users/' + member['id']), 204)
+	refused(answer(server, member['username'], body={'password': 'correct horse'}), 404)
+	assert ok(fresh['owner'].get('/groups/%s/invites' % fresh['b'])) == []
+
+
+def test_same_person_in_two_organizations(server, fresh):
+	username = name()
+	other, = server.seed({'name': unique('other'), 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	there = server.api_for(other['principals'][0])
+	first = invite(fresh, username)
+	second = ok(there.post('/orgs/%s/users' % other['id'], json={'username': username, 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
+	assert first['id'] == second['id']
+	ok(answer(server, username))  # the second: the newest in the log
+	assert ok(there.get('/orgs/%s/users/%s' % (other['id'], first['id'])))['orgMembershipStatus'] == 'ACTIVE'
+	assert ok(fresh['owner'].get(fresh['path'] + '/users/' + first['id']))['orgMembershipStatus'] == 'PENDING'
+	# Made an account by the API, the person is in at once.
+	third = invite(fresh)
+	made = account(fresh['owner'], org_role(fresh, 'ORG_READ_ONLY'), username=third['username'])
+	assert made['id'] == third['id']
+	assert ok(fresh['owner'].get(fresh['path'] + '/users/' + third['id']))['roles']['orgRoles'] == ['ORG_READ_ONLY']
+	assert [x['username'] for x in ok(fresh['owner'].get(fresh['path'] + '/invites'))] == [username]
+
+
+def test_expiry_and_secrecy(start_server, tmp_path):
+	s = start_server(record=tmp_path / 'exchanges')
+	username = name()
+	ok(s.post('/orgs/%s/users' % s.org, json={'username': username, 'roles': {'orgRoles': ['ORG_OWNER']}}), 201)
+	of = token(s, username)
+	ok(s.anonymous.get('/api/invitations/' + of))
+	s.advance(30 * 86400 + 1)
+	refused(s.anonymous.get('/api/invitations/' + of), 404)
+	refused(s.anonymous.post('/api/invitations/' + of, json=ACCEPT), 404)
+	s.stop()
+	secret = of[24:]
+	assert s.stderr.count(secret) == 1 and '/api/invitations/(redacted)' in s.stderr
+	assert secret not in (tmp_path / 'exchanges').read_text()
+	assert secret.encode() not in b''.join(p.read_bytes() for p in s.data_dir.rglob('steward.db*'))
+
+
+def test_idempotent_invitation_is_announced_once(server, fresh):
+	username, key = name(), {'Idempotency-Key': unique()}
+	body = {'username': username, 'roles': {'orgRoles': ['ORG_MEMBER']}}
+	first, second = [ok(fresh['owner'].post(fresh['path'] + '/users', json=body, headers=key), 201) for _ in range(2)]
+	assert first == second and server.stderr.count('invitation: %s may accept' % username) == 1
+
+
+# Mail.
+
+class Inbox:
+	def __init__(self):
+		self.letters = []
+
+	async def handle_DATA(self, server, session, envelope):
+		self.letters.append(envelope)
+		return '250 kept'
+
+	def wait(self, count=1, seconds=20):
+		until = time.monotonic() + seconds
+		while len(self.letters) < count:
+			assert time.monotonic() < until, 'only %d letters came' % len(self.letters)
+			time.sleep(0.02)
+		return self.letters
+
+
+def free_port():
+	with socket.socket() as s:
+		s.bind(('127.0.0.1', 0))
+		return s.getsockname()[1]
+
+
+@pytest.fixture
+def inbox():
+	box = Inbox()
+	controller = Controller(box, hostname='127.0.0.1', port=free_port())
+	controller.start()
+	box.url = 'smtp://127.0.0.1:%d' % controller.port
+	yield box
+	controller.stop()
+
+
+def test_mail(start_server, inbox):
+	s = start_server('--smtp-url', inbox.url, '--smtp-from', 'steward@example.com')
+	username = name('guest')
+	guest = ok(s.post('/orgs/%s/users' % s.org, json={'username': username, 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
+	envelope, = inbox.wait()
+	assert envelope.mail_from == 'steward@example.com' and envelope.rcpt_tos == [username]
+	letter = email.message_from_bytes(envelope.content)
+	assert username in letter['To'] and 'steward@example.com' in letter['From'] and letter['Date'] and letter['Message-ID']
+	assert letter.get_content_type() == 'text/plain' and letter['Subject'].isascii()
+	text = letter.get_payload(decode=True).decode('utf-8')
+	assert 'Organization0' in text and guest['inviterUsername'] in text
+	path, of = LINK.search(text).groups()
+	assert ok(s.anonymous.get(s.base_url + path))['username'] == username
+	ok(s.anonymous.post('/api/invitations/' + of, json=ACCEPT))
+	assert ok(s.get('/orgs/%s/users/%s' % (s.org, guest['id'])))['orgMembershipStatus'] == 'ACTIVE'
+	s.stop()
+	assert of[24:] not in s.stderr and 'mail: to %s: sent' % username in s.stderr
+
+
+def test_no_mail_for_what_was_refused(start_server, inbox):
+	s = start_server('--smtp-url', inbox.url, '--smtp-from', 'steward@example.com')
+	body = {'username': name(), 'roles': {'orgRoles': ['ORG_MEMBER']}}
+	ok(s.post('/orgs/%s/users' % s.org, json=body), 201)
+	refused(s.post('/orgs/%s/users' % s.org, json=body), 409)
+	inbox.wait()
+	s.stop()
+	assert len(inbox.letters) == 1
+
+
+def test_dead_mail_server(start_server):
+	s = start_server('--smtp-url', 'smtp://127.0.0.1:%d' % free_port(), '--smtp-from', 'steward@example.com')
+	started = time.monotonic()
+	doc = ok(s.post('/orgs/%s/users' % s.org, json={'username': name(), 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
+	assert doc['orgMembershipStatus'] == 'PENDING' and time.monotonic() - started < 5
+	until = time.monotonic() + 10
+	while 'trying again in 5 s' not in s.stderr:
+		assert time.monotonic() < until, s.stderr
+		time.sleep(0.05)
+	s.stop()
+	assert 'not delivered before the end' in s.stderr and '/invitations/' not in s.stderr
+
+
+def test_silent_mail_server(start_server):
+	"""It takes the connection and says nothing: neither the call nor the end of the service waits for it."""
+	with socket.socket() as deaf:
+		deaf.bind(('127.0.0.1', 0))
+		deaf.listen()
+		s = start_server('--smtp-url', 'smtp://127.0.0.1:%d' % deaf.getsockname()[1], '--smtp-from', 'steward@example.com')
+		ok(s.post('/orgs/%s/users' % s.org, json={'username': name(), 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
+		started = time.monotonic()
+		s.stop()
+		assert time.monotonic() - started < 12
+
+
+def test_mail_comes_when_the_server_is_back(start_server):
+	port, box = free_port(), Inbox()
+	s = start_server('--smtp-url', 'smtp://127.0.0.1:%d' % port, '--smtp-from', 'steward@example.com')
+	ok(s.post('/orgs/%s/users' % s.org, json={'username': name(), 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
+	until = time.monotonic() + 10
+	while 'trying again' not in s.stderr:
+		assert time.monotonic() < until
+		time.sleep(0.05)
+	controller = Controller(box, hostname='127.0.0.1', port=port)
+	controller.start()
+	try:
+		box.wait()
+	finally:
+		controller.stop()
+
+
+@pytest.mark.parametrize('args, word', [
+	(['--smtp-url', 'http://x'], 'smtp-url'), (['--smtp-url', 'smtp://'], 'smtp-url'), (['--smtp-url', 'smtp://u:p@x'], 'smtp-url'),
+	(['--smtp-url', 'smtp://x'], 'smtp-from'), (['--smtp-url', 'smtp://x', '--smtp-from', 'me'], 'smtp-from'),
+	(['--smtp-from', 'me@example.com'], 'smtp-url'),
+	(['--smtp-url', 'smtp://x', '--smtp-from', 'me@example.com', '--smtp-user', 'me'], 'smtp-password-file')])
+def test_smtp_options(start_server, args, word):
+	with pytest.raises(AssertionError) as e:
+		start_server(*args)
+	assert word in str(e.value)
