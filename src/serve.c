@@ -3,6 +3,7 @@
 #include "serve.h"
 
 #include "api/access_list.h"
+#include "api/cluster_jobs.h"
 #include "api/jwks.h"
 #include "api/mail.h"
 #include "api/router.h"
@@ -216,12 +217,35 @@ static int prepare(struct server *s)
 	v->listen_host = c->listen_host;
 	v->test_control = c->test_control;
 	v->started_us = clock_mono_us();
+	v->db_scheme = c->db_scheme;
+	v->db_domain = c->db_domain;
 	s->router.service = v;
 	s->limits = c->limits;
 	s->limit_count = c->limit_count;
 	loops_make(s);
 	limits_apply(s);
 	return 0;
+}
+
+/* Engine first, then what tells it what to do. */
+static int databases_start(struct server *s)
+{
+	const struct config *c = &s->config;
+	struct service *v = &s->service;
+	struct engine_options options = {.data_dir = c->data, .domain = c->db_domain, .real_clock = !c->clock_virtual,
+					 .simulated_seconds = c->simulated_seconds};
+	struct jobs_options jobs = {.store = v->store, .kinds = cluster_job_kinds, .kind_count = cluster_job_kind_count,
+				    .threads = c->job_threads, .ctx = v};
+	v->engine_ops = engine_find(c->engine);
+	if (!v->engine_ops) {
+		fprintf(stderr, "steward: --engine %s: this program was built without it. Use --engine %s.\n", c->engine,
+			engine_default());
+		return -ENOTSUP;
+	}
+	int result = v->engine_ops->start(&options, &v->engine_state);
+	if (result == 0)
+		result = clusters_adopt(v->store);
+	return result < 0 ? result : jobs_start(&jobs, &v->jobs);
 }
 
 /* The port is known: so is the base URL, and with it the first answer's links. */
@@ -327,6 +351,9 @@ static void take_down(struct server *s)
 	struct service *v = &s->service;
 	if (v->http)
 		http_drain_and_stop(v->http, DRAIN_SECONDS);
+	jobs_stop(v->jobs);
+	if (v->engine_state)
+		v->engine_ops->stop(v->engine_state);
 	jwks_close(v->jwks);
 	if (v->store)
 		uses_flush(v);
@@ -357,6 +384,8 @@ static int run(struct server *s)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	int result = prepare(s);
+	if (result == 0)
+		result = databases_start(s);
 	if (result == 0)
 		result = serve(s);
 	if (result == 0) {

@@ -100,7 +100,7 @@ static int invitation_write(struct tx *tx, struct answering *w)
 	struct arena *a = w->request->arena;
 	const struct invitation *i = &w->invitation;
 	struct doc project;
-	json_t *json;
+	json_t *json = NULL;
 	int result;
 	if (i->org_id.n) {
 		result = invitation_org_json(tx, a, i, &json);
@@ -138,7 +138,7 @@ static void fields_check(struct answering *w, struct faults *faults)
 	json_object_foreach(w->body, key, value)
 	{
 		bool checked = strcmp(key, "country") == 0 || strcmp(key, "mobileNumber") == 0;
-		if (!checked && strcmp(key, "password") && strcmp(key, "firstName") && strcmp(key, "lastName"))
+		if (!checked && strcmp(key, "password") != 0 && strcmp(key, "firstName") != 0 && strcmp(key, "lastName") != 0)
 			faults_add(faults, a, str_of(key), "is not a field of this");
 		else if (checked && (!json_is_string(value) ||
 				     !pattern_matches(schema_field(account, str_of(key))->schema->pattern, json_field(w->body, key))))

@@ -1,6 +1,6 @@
-/* Access lists of credentials. An entry's name in the store is its canonical network, so that 10.0.0.1 and 10.0.0.1/32 are
- * one entry; the answers write IPv6 out in full, because that is the only form that the patterns of the API take. An owner
- * may shut itself out: a list can be narrowed to where the next call will come from. */
+/* Access lists of credentials. An entry's name in the store is its canonical network, so that 10.0.0.1 and
+ * 10.0.0.1/32 are one entry; the answers write IPv6 out in full, because that is the only form that the patterns of
+ * the API take. An owner may shut itself out: a list can be narrowed to where the next call will come from. */
 #include "api/access_entries.h"
 
 #include "api/credentials.h"
@@ -41,17 +41,17 @@ bool network_read(struct call *c, const json_t *entry, size_t index, struct faul
 	struct ip ip;
 	if (!block.p == !address.p) {
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu]", index),
-			   "must have exactly one of cidrBlock and ipAddress");
+		           "must have exactly one of cidrBlock and ipAddress");
 		return false;
 	}
 	if (address.p && !ip_parse(address, &ip)) {
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu].ipAddress", index),
-			   "must be an IPv4 or IPv6 address, like 192.0.2.15");
+		           "must be an IPv4 or IPv6 address, like 192.0.2.15");
 		return false;
 	}
 	if (!network_parse(c->arena, block.p ? block : address, &network)) {
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu].cidrBlock", index),
-			   "must be a network in CIDR notation, like 192.0.2.0/24");
+		           "must be a network in CIDR notation, like 192.0.2.0/24");
 		return false;
 	}
 	*ret_network = network;
@@ -162,8 +162,8 @@ static int entries_insert(struct call *c, const struct access_owner *owner, cons
 		return result;
 	if (total + (int64_t)added > ENTRIES_MAX) {
 		call_fail(c, 400, "TOO_MANY_ACCESS_LIST_ENTRIES",
-			  "The access list has %lld entries; with %zu more it would have more than %d.", (long long)total, added,
-			  ENTRIES_MAX);
+		          "The access list has %lld entries; with %zu more it would have more than %d.",
+		          (long long)total, added, ENTRIES_MAX);
 		return call_fail_param(c, arena_printf(c->arena, "%d", ENTRIES_MAX));
 	}
 	if (!added)
@@ -188,7 +188,8 @@ int access_entries_add(struct call *c, const struct access_owner *owner)
 }
 
 /* The entry that the path names: what cannot be a network is not there. */
-static int entry_of_path(struct call *c, const struct access_owner *owner, struct cidr *ret_network, struct doc *ret_doc)
+static int entry_of_path(struct call *c, const struct access_owner *owner, struct cidr *ret_network,
+                         struct doc *ret_doc)
 {
 	struct cidr network;
 	if (!network_parse(c->arena, call_path(c, "ipAddress"), &network))

@@ -10,10 +10,10 @@
 must_check bool network_parse(struct arena *a, struct str text, struct cidr *ret_network);
 /* What stands for an entry in a path, from its name in the store: the address, or the network. */
 struct str network_key(struct arena *a, struct str name);
-/* The network that exactly one of cidrBlock and ipAddress of entry `index` of the body gives. Otherwise adds a fault that
- * names the path, and returns false. */
+/* The network that exactly one of cidrBlock and ipAddress of entry `index` of the body gives. Otherwise adds a fault
+ * that names the path, and returns false. */
 must_check bool network_read(struct call *c, const json_t *entry, size_t index, struct faults *faults,
-			     struct cidr *ret_network);
+                             struct cidr *ret_network);
 
 /* What the operations do, for the list of `owner`: a key (GRANTEE_KEY) or an account (GRANTEE_ACCOUNT). `name` is the
  * public key for the events of a key. */

@@ -1,10 +1,10 @@
-/* The project's IP access list: from where its databases may be reached. As documents of the kind "access_entry" below the
- * project, named by their canonical value, so that 10.0.0.1 and 10.0.0.1/32 are one entry and adding it again changes its
- * comment and its end.
+/* The project's IP access list: from where its databases may be reached. As documents of the kind "access_entry"
+ * below the project, named by their canonical value, so that 10.0.0.1 and 10.0.0.1/32 are one entry and adding it
+ * again changes its comment and its end.
  *
- * A temporary entry has a second document, "access_temporary", with the same id in one list for the whole service, which is
- * what the sweep reads. Between its end and the sweep an entry is passed over by every read. A project's list is bounded by
- * its limit (a thousand at most), so a read looks at all of it. */
+ * A temporary entry has a second document, "access_temporary", with the same id in one list for the whole service,
+ * which is what the sweep reads. Between its end and the sweep an entry is passed over by every read. A project's
+ * list is bounded by its limit (a thousand at most), so a read looks at all of it. */
 #include "api/access_list.h"
 
 #include "api/access_entries.h"
@@ -85,12 +85,12 @@ static bool wanted_group(struct call *c, const json_t *entry, size_t index, stru
 	struct str group = json_field(entry, "awsSecurityGroup");
 	if (json_field(entry, "cidrBlock").p || json_field(entry, "ipAddress").p) {
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu]", index),
-			   "must have exactly one of awsSecurityGroup, cidrBlock and ipAddress");
+		           "must have exactly one of awsSecurityGroup, cidrBlock and ipAddress");
 		return false;
 	}
 	if (!is_security_group(group)) {
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu].awsSecurityGroup", index),
-			   "must be the id of a security group, like sg-0a1b2c3d");
+		           "must be the id of a security group, like sg-0a1b2c3d");
 		return false;
 	}
 	ret->name = ret->value = group;
@@ -109,7 +109,7 @@ static void wanted_read(struct call *c, const json_t *entry, size_t index, struc
 			return;
 	} else if (!json_field(entry, "cidrBlock").p && !json_field(entry, "ipAddress").p) {
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu]", index),
-			   "must have exactly one of awsSecurityGroup, cidrBlock and ipAddress");
+		           "must have exactly one of awsSecurityGroup, cidrBlock and ipAddress");
 		return;
 	} else if (network_read(c, entry, index, faults, &network)) {
 		wanted_network(c->arena, &network, ret);
@@ -119,7 +119,7 @@ static void wanted_read(struct call *c, const json_t *entry, size_t index, struc
 		return;
 	if (!clock_parse(until, &ret->until_ms) || ret->until_ms <= now || ret->until_ms > now + DAYS_MAX * DAY_MS)
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu].deleteAfterDate", index),
-			   "must be a time in the future, at most %d days ahead", DAYS_MAX);
+		           "must be a time in the future, at most %d days ahead", DAYS_MAX);
 }
 
 static struct str entry_text(struct call *c, const struct wanted *w)
@@ -175,7 +175,7 @@ static struct str entry_value(struct call *c, const struct doc *d)
 static void entry_write(struct call *c, const struct doc *d)
 {
 	entity_write(c, &c->out, d->body, resource_access_entry.self, "entryValue", network_key(c->arena, d->name),
-		     c->is_list);
+	             c->is_list);
 }
 
 /* All entries of the project that are in force. */
@@ -243,8 +243,10 @@ static int temporary_set(struct call *c, struct str id, int64_t until_ms)
 		result = 0;
 	if (result < 0 || !until_ms)
 		return result;
-	struct doc d = {.kind = STR("access_temporary"), .id = id, .created_ms = clock_now_ms(),
-			.body = arena_printf(c->arena, "{\"untilMs\":%lld}", (long long)until_ms)};
+	struct doc d = {.kind = STR("access_temporary"),
+	                .id = id,
+	                .created_ms = clock_now_ms(),
+	                .body = arena_printf(c->arena, "{\"untilMs\":%lld}", (long long)until_ms)};
 	return tx_insert(c->tx, &d);
 }
 
@@ -258,8 +260,12 @@ static int entry_put(struct call *c, const struct wanted *w, bool *ret_new)
 		result = tx_update(c->tx, &d);
 	} else if (result == -ENOENT) {
 		struct id id = id_new();
-		d = (struct doc){.kind = STR("access_entry"), .id = arena_dup(c->arena, id_str(&id)), .parent = c->group.id,
-				 .name = w->name, .created_ms = clock_now_ms(), .body = entry_text(c, w)};
+		d = (struct doc){.kind = STR("access_entry"),
+		                 .id = arena_dup(c->arena, id_str(&id)),
+		                 .parent = c->group.id,
+		                 .name = w->name,
+		                 .created_ms = clock_now_ms(),
+		                 .body = entry_text(c, w)};
 		result = tx_insert(c->tx, &d);
 	}
 	return result < 0 ? result : temporary_set(c, d.id, w->until_ms);
@@ -366,7 +372,7 @@ int access_list_status(struct call *c)
 	int result = entry_load(c, &d);
 	if (result == 0)
 		entity_write(c, &c->out, STR("{\"STATUS\":\"ACTIVE\"}"), c->op, "entryValue",
-			     network_key(c->arena, d.name), false);
+		             network_key(c->arena, d.name), false);
 	return result;
 }
 
@@ -390,11 +396,11 @@ static int expire(struct tx *tx, struct arena *a, struct str id)
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	return audit_service_field(tx, a, "NETWORK_PERMISSION_ENTRY_REMOVED", group.parent, group.id, "whitelistEntry",
-				   entry.name);
+	                           entry.name);
 }
 
-/* One walk over the temporary entries. With a writing tx those that are over are deleted. Tells when the next one is due:
- * now, when it only looked and one is. */
+/* One walk over the temporary entries. With a writing tx those that are over are deleted. Tells when the next one is
+ * due: now, when it only looked and one is. */
 static int walk(struct tx *tx, bool writes, int64_t *ret_next_ms)
 {
 	struct arena *a = arena_new();

@@ -1,6 +1,6 @@
-/* API keys. A key belongs to an organization; projects have it assigned, with roles of their own. A key that is made in a
- * project belongs to the project's organization and is a member there, no more. A project sees only what a key may do in it
- * and in the organization, not in other projects. */
+/* API keys. A key belongs to an organization; projects have it assigned, with roles of their own. A key that is made
+ * in a project belongs to the project's organization and is a member there, no more. A project sees only what a key
+ * may do in it and in the organization, not in other projects. */
 #include "api/access_entries.h"
 #include "api/credentials.h"
 #include "api/role_lists.h"
@@ -108,7 +108,8 @@ int api_keys_list_in_project(struct call *c)
 	struct grant_row *rows;
 	size_t count;
 	int64_t total;
-	int result = grants_in(c->tx, c->arena, GRANTEE_KEY, false, c->group.id, list_offset(c), c->page_size, &rows, &count);
+	int result = grants_in(c->tx, c->arena, GRANTEE_KEY, false, c->group.id, list_offset(c), c->page_size, &rows,
+	                       &count);
 	if (result == 0)
 		result = tx_count(c->tx, grant_kind(GRANTEE_KEY, false), c->group.id, &total);
 	if (result < 0)
@@ -131,12 +132,13 @@ static int key_create(struct call *c, const struct grant_row *grants, size_t gra
 	json_t *body;
 	int result = tx_count(c->tx, "api_key", c->org.id, &total);
 	if (result == 0 && total >= KEYS_MAX) {
-		call_fail(c, 400, "TOO_MANY_API_KEYS", "The organization has %lld API keys, the most it can have. Delete one.",
-			  (long long)total);
+		call_fail(c, 400, "TOO_MANY_API_KEYS",
+		          "The organization has %lld API keys, the most it can have. Delete one.", (long long)total);
 		return call_fail_param(c, arena_printf(c->arena, "%d", KEYS_MAX));
 	}
 	if (result == 0)
-		result = credential_add_key(c->tx, c->arena, c->org.id, json_field(c->body, "desc"), grants, grant_count, &key);
+		result = credential_add_key(c->tx, c->arena, c->org.id, json_field(c->body, "desc"), grants,
+		                            grant_count, &key);
 	struct doc d = {.id = key.id, .body = key.body};
 	if (result == 0)
 		result = key_json(c, &d, &body);
@@ -181,7 +183,8 @@ static int key_change(struct call *c, struct doc *d, bool in_org)
 		role_mask roles;
 		result = role_list_read(c, names, "roles", in_org, &roles);
 		if (result == 0)
-			result = grant_set(c->tx, c->arena, GRANTEE_KEY, d->id, in_org, in_org ? c->org.id : c->group.id, roles);
+			result = grant_set(c->tx, c->arena, GRANTEE_KEY, d->id, in_org,
+			                   in_org ? c->org.id : c->group.id, roles);
 	}
 	if (result == 0 && desc.p) {
 		json_t *body = doc_json(c->arena, d->body);

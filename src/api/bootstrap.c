@@ -109,7 +109,8 @@ static int make_tenant(struct tx *tx, struct first *f)
 		result = insert(tx, "project", f->group_id, f->org_id, STR("Project0"), json_text(a, project));
 	if (result == 0)
 		result = insert(tx, "user", f->user_id, STR_NONE, STR_NONE,
-				arena_printf(a, "{\"id\":\"%.*s\",\"username\":\"" OWNER_NAME "\"}", STR_ARG(f->user_id)));
+				arena_printf(a, "{\"id\":\"%.*s\",\"username\":\"" OWNER_NAME "\",\"firstName\":\"First\","
+						"\"lastName\":\"Owner\"}", STR_ARG(f->user_id)));
 	if (result == 0)
 		result = grant_set(tx, a, GRANTEE_USER, f->user_id, true, f->org_id, role_bit("ORG_OWNER"));
 	if (result == 0)

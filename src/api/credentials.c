@@ -89,7 +89,7 @@ static struct str key_secret(struct arena *a, const struct new_key *key)
 }
 
 static int grants_add(struct tx *tx, struct arena *a, enum grantee who, struct str id, const struct grant_row *grants,
-		      size_t count)
+                      size_t count)
 {
 	int result = 0;
 	for (size_t i = 0; result == 0 && i < count; i++)
@@ -98,7 +98,7 @@ static int grants_add(struct tx *tx, struct arena *a, enum grantee who, struct s
 }
 
 int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct str description,
-		       const struct grant_row *grants, size_t grant_count, struct new_key *key)
+                       const struct grant_row *grants, size_t grant_count, struct new_key *key)
 {
 	if (!key->id.n)
 		key->id = new_id(a);
@@ -107,12 +107,16 @@ int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct
 		return result;
 	if (!key->private_key.n)
 		key->private_key = new_private_key(a);
-	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:o}", "id", str_json(key->id), "desc", str_json(description),
-					  "privateKey", str_json(masked(a, key->private_key)), "publicKey",
-					  str_json(key->public_key)));
+	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:o}", "id", str_json(key->id), "desc",
+	                                  str_json(description), "privateKey", str_json(masked(a, key->private_key)),
+	                                  "publicKey", str_json(key->public_key)));
 	key->body = json_text(a, body);
-	struct doc d = {.kind = STR("api_key"), .id = key->id, .parent = org_id, .created_ms = clock_now_ms(),
-			.body = key->body, .secret = key_secret(a, key)};
+	struct doc d = {.kind = STR("api_key"),
+	                .id = key->id,
+	                .parent = org_id,
+	                .created_ms = clock_now_ms(),
+	                .body = key->body,
+	                .secret = key_secret(a, key)};
 	result = tx_insert(tx, &d);
 	if (result == 0)
 		result = tx_ref_put(tx, "api_key_public", key->public_key, key->id);
@@ -134,29 +138,36 @@ int credential_add_secret(struct tx *tx, struct arena *a, int64_t hours, struct 
 	}
 	struct str masked = arena_printf(a, SECRET_PREFIX "****%.4s", account->secret.p + account->secret.n - 4);
 	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:o}", "id", str_json(account->secret_id), "createdAt",
-					  time_json(now), "expiresAt", time_json(now + hours * 3600 * 1000),
-					  "maskedSecretValue", str_json(masked)));
+	                                  time_json(now), "expiresAt", time_json(now + hours * 3600 * 1000),
+	                                  "maskedSecretValue", str_json(masked)));
 	account->secret_body = json_text(a, body);
 	sha256_hex(account->secret, hash);
-	struct doc d = {.kind = STR("sa_secret"), .id = account->secret_id, .parent = account->id, .created_ms = now,
-			.body = account->secret_body, .secret = str_of(hash)};
+	struct doc d = {.kind = STR("sa_secret"),
+	                .id = account->secret_id,
+	                .parent = account->id,
+	                .created_ms = now,
+	                .body = account->secret_body,
+	                .secret = str_of(hash)};
 	return tx_insert(tx, &d);
 }
 
 int credential_add_account(struct tx *tx, struct arena *a, struct str org_id, struct str name, struct str description,
-			   const struct grant_row *grants, size_t grant_count, int64_t secret_hours,
-			   struct new_account *account)
+                           const struct grant_row *grants, size_t grant_count, int64_t secret_hours,
+                           struct new_account *account)
 {
 	if (!account->id.n)
 		account->id = new_id(a);
 	if (!account->client_id.n)
 		account->client_id = arena_printf(a, CLIENT_PREFIX "%.*s", STR_ARG(account->id));
 	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:o}", "clientId", str_json(account->client_id), "name",
-					  str_json(name), "description", str_json(description), "createdAt",
-					  time_json(clock_now_ms())));
+	                                  str_json(name), "description", str_json(description), "createdAt",
+	                                  time_json(clock_now_ms())));
 	account->body = json_text(a, body);
-	struct doc d = {.kind = STR("service_account"), .id = account->id, .parent = org_id, .created_ms = clock_now_ms(),
-			.body = account->body};
+	struct doc d = {.kind = STR("service_account"),
+	                .id = account->id,
+	                .parent = org_id,
+	                .created_ms = clock_now_ms(),
+	                .body = account->body};
 	int result = tx_insert(tx, &d);
 	if (result == 0)
 		result = tx_ref_put(tx, "service_account_client", account->client_id, account->id);
@@ -172,18 +183,24 @@ int credential_add_access(struct tx *tx, struct arena *a, struct str owner_id, c
 {
 	char text[IP_TEXT];
 	cidr_format(network, text);
-	json_t *body = owned(a, json_pack("{s:s, s:o, s:i}", "cidrBlock", text, "created", time_json(clock_now_ms()), "count", 0));
-	struct doc d = {.kind = STR("api_access"), .id = new_id(a), .parent = owner_id, .name = arena_dup(a, str_of(text)),
-			.created_ms = clock_now_ms(), .body = json_text(a, body)};
+	json_t *body = owned(
+	        a, json_pack("{s:s, s:o, s:i}", "cidrBlock", text, "created", time_json(clock_now_ms()), "count", 0));
+	struct doc d = {.kind = STR("api_access"),
+	                .id = new_id(a),
+	                .parent = owner_id,
+	                .name = arena_dup(a, str_of(text)),
+	                .created_ms = clock_now_ms(),
+	                .body = json_text(a, body)};
 	tx_touch_identity(tx);
 	return tx_insert(tx, &d);
 }
 
 int credential_grant(struct tx *tx, struct arena *a, const struct principal *p, bool in_org, struct str scope_id,
-		     const char *role)
+                     const char *role)
 {
 	static const enum grantee grantees[] = {[PRINCIPAL_API_KEY] = GRANTEE_KEY,
-						[PRINCIPAL_SERVICE_ACCOUNT] = GRANTEE_ACCOUNT, [PRINCIPAL_USER] = GRANTEE_USER};
+	                                        [PRINCIPAL_SERVICE_ACCOUNT] = GRANTEE_ACCOUNT,
+	                                        [PRINCIPAL_USER] = GRANTEE_USER};
 	role_mask roles;
 	int result = grant_get(tx, a, str_of(p->id), scope_id, &roles);
 	if (result < 0)
@@ -209,7 +226,7 @@ int credential_delete(struct tx *tx, struct arena *a, enum grantee who, const st
 	bool key = who == GRANTEE_KEY;
 	json_t *value = json_object_get(doc_json(a, d->body), key ? "publicKey" : "clientId");
 	int result = tx_ref_delete(tx, key ? "api_key_public" : "service_account_client",
-				   (struct str){json_string_value(value), json_string_length(value)});
+	                           (struct str){json_string_value(value), json_string_length(value)});
 	if (result == 0 || result == -ENOENT)
 		result = delete_list(tx, a, "api_access", d->id);
 	if (result == 0)

@@ -62,7 +62,7 @@ static bool with_org(const struct call *c)
 
 static int item_write(struct call *c, const struct member *m)
 {
-	role_mask roles;
+	role_mask roles = 0;
 	if (list_is_old(c))
 		return list_write_account(c, &m->user);
 	int result = roles_shown(c, m, with_teams(c), with_org(c), &roles);
@@ -73,7 +73,7 @@ static int item_write(struct call *c, const struct member *m)
 
 static int id_write(struct call *c, struct str user_id)
 {
-	struct member m;
+	struct member m = {.active = false};
 	int result = member_load(c->tx, c->arena, c->org.id, user_id, &m);
 	if (result == 0 && m.active)
 		result = item_write(c, &m);
@@ -191,7 +191,7 @@ static int wide_page(struct call *c, struct member_page *p)
 		result = collect_teams(c, &set);
 	if (result == 0 && with_org(c))
 		result = collect_granted(c, true, c->org.id, &set);
-	if (result < 0 || !page_cut(p, (int64_t)set.count, &offset, &limit))
+	if (result < 0 || !set.list || !page_cut(p, (int64_t)set.count, &offset, &limit))
 		return result;
 	for (int64_t i = offset; result == 0 && i < offset + limit; i++)
 		result = id_write(c, set.list[i]);
@@ -200,9 +200,9 @@ static int wide_page(struct call *c, struct member_page *p)
 
 static int one_page(struct call *c, const struct member_filter *f, struct member_page *p)
 {
-	struct member m;
+	struct member m = {.active = false};
 	struct str id;
-	role_mask roles;
+	role_mask roles = 0;
 	int result = user_id_of(c->tx, c->arena, f->username, &id);
 	if (result == 0)
 		result = member_load(c->tx, c->arena, c->org.id, id, &m);
@@ -217,14 +217,14 @@ static int one_page(struct call *c, const struct member_filter *f, struct member
 
 static int pending_item(struct call *c, const struct invitation *i)
 {
-	struct member m;
+	struct member m = {.active = false};
 	member_of_invitation(i, &m);
 	return item_write(c, &m);
 }
 
 int users_list_group(struct call *c)
 {
-	struct member_filter f;
+	struct member_filter f = {.statuses = 0};
 	struct member_page p = {.skip = list_offset(c), .room = c->page_size};
 	int result = filter_read(c, &f);
 	if (result < 0)
@@ -248,7 +248,7 @@ int users_list_group(struct call *c)
 /* Somebody in the project, in any way; roles: their own, else those that bring them there. */
 static int load(struct call *c, struct member *ret_member, role_mask *ret_own, role_mask *ret_shown)
 {
-	role_mask all;
+	role_mask all = 0;
 	int result = member_load(c->tx, c->arena, c->org.id, call_path(c, "userId"), ret_member);
 	if (result == 0)
 		result = roles_shown(c, ret_member, true, true, &all);
@@ -264,9 +264,9 @@ static int load(struct call *c, struct member *ret_member, role_mask *ret_own, r
 
 int users_get_group(struct call *c)
 {
-	struct member_filter f;
-	struct member m;
-	role_mask own, shown;
+	struct member_filter f = {.statuses = 0};
+	struct member m = {.active = false};
+	role_mask own = 0, shown = 0;
 	int result = filter_read(c, &f);
 	if (result == 0)
 		result = load(c, &m, &own, &shown);
@@ -281,8 +281,8 @@ int users_get_group(struct call *c)
 int users_add_group(struct call *c)
 {
 	struct str username = user_name_of(c->arena, json_field(c->body, "username"));
-	struct member m;
-	role_mask roles;
+	struct member m = {.active = false};
+	role_mask roles = 0;
 	int result = role_list_read(c, json_object_get(c->body, "roles"), "roles", false, &roles);
 	if (result == 0)
 		result = member_add_group(c, username, roles, &m);
@@ -308,8 +308,8 @@ static int may_change(struct call *c, role_mask roles)
 
 int users_remove_group(struct call *c)
 {
-	struct member m;
-	role_mask own, shown;
+	struct member m = {.active = false};
+	role_mask own = 0, shown = 0;
 	int result = load(c, &m, &own, &shown);
 	if (result < 0)
 		return result;
@@ -339,8 +339,8 @@ static int role_read(struct call *c, role_mask *ret_role)
 
 int users_add_group_role(struct call *c)
 {
-	struct member m;
-	role_mask own, shown, role;
+	struct member m = {.active = false};
+	role_mask own = 0, shown = 0, role = 0;
 	int result = role_read(c, &role);
 	if (result == 0)
 		result = may_change(c, role);
@@ -357,8 +357,8 @@ int users_add_group_role(struct call *c)
 
 int users_remove_group_role(struct call *c)
 {
-	struct member m;
-	role_mask own, shown, role;
+	struct member m = {.active = false};
+	role_mask own = 0, shown = 0, role = 0;
 	int result = role_read(c, &role);
 	if (result == 0)
 		result = may_change(c, role);
@@ -375,8 +375,8 @@ int users_remove_group_role(struct call *c)
 
 int users_set_group_roles(struct call *c)
 {
-	struct member m;
-	role_mask own, shown, roles;
+	struct member m = {.active = false};
+	role_mask own = 0, shown = 0, roles = 0;
 	int result = role_list_read(c, json_object_get(c->body, "groupRoles"), "groupRoles", false, &roles);
 	if (result == 0)
 		result = load(c, &m, &own, &shown);

@@ -62,7 +62,7 @@ static int username_read(struct call *c, struct str *ret_username)
 /* A project's own invitation stands only as long as the membership in the organization. */
 static int in_force(struct call *c, const struct invitation *i)
 {
-	role_mask roles;
+	role_mask roles = 0;
 	if (invitation_status(i) != INVITATION_PENDING)
 		return -ENOENT;
 	if (i->org_id.n)
@@ -80,7 +80,7 @@ static int list_write(struct call *c, const char *kind, struct str parent, struc
 		struct doc *docs;
 		result = tx_list(c->tx, c->arena, kind, parent, at, BATCH, &docs, &got);
 		for (size_t k = 0; result == 0 && k < got; k++) {
-			struct invitation i;
+			struct invitation i = {.rev = 0};
 			if (str_is(docs[k].kind, "group_pending"))
 				result = invitation_get(c->tx, c->arena, true,
 							json_field(doc_json(c->arena, docs[k].body), "invitationId"), &i);
@@ -110,7 +110,7 @@ int invites_list_org(struct call *c)
 
 static int org_load(struct call *c, struct invitation *ret_invitation)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	int result = invitation_get(c->tx, c->arena, true, call_path(c, "invitationId"), &i);
 	if (result == 0 && !str_eq(i.org_id, c->org.id))
 		result = -ENOENT;
@@ -123,7 +123,7 @@ static int org_load(struct call *c, struct invitation *ret_invitation)
 
 int invites_get_org(struct call *c)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	int result = org_load(c, &i);
 	if (result == 0)
 		result = in_force(c, &i);
@@ -180,15 +180,15 @@ static int org_change(struct call *c, struct invitation *i)
 
 int invites_update_org(struct call *c)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	int result = org_load(c, &i);
 	return result < 0 ? result : org_change(c, &i);
 }
 
 int invites_update_org_named(struct call *c)
 {
-	struct invitation i;
-	struct str username, user_id;
+	struct invitation i = {.rev = 0};
+	struct str username = STR_NONE, user_id = STR_NONE;
 	int result = username_read(c, &username);
 	if (result == 0)
 		result = user_id_of(c->tx, c->arena, username, &user_id);
@@ -199,7 +199,7 @@ int invites_update_org_named(struct call *c)
 
 int invites_delete_org(struct call *c)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	int result = org_load(c, &i);
 	if (result == 0)
 		result = if_match(c, i.rev);
@@ -235,7 +235,7 @@ static int group_accept(struct call *c, int result, const struct invitation *i, 
 
 static int group_load(struct call *c, struct invitation *ret_invitation)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	struct str id = call_path(c, "invitationId");
 	int result = invitation_get(c->tx, c->arena, false, id, &i);
 	if (result == -ENOENT)
@@ -245,7 +245,7 @@ static int group_load(struct call *c, struct invitation *ret_invitation)
 
 int invites_get_group(struct call *c)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	int result = group_load(c, &i);
 	if (result == 0)
 		result = in_force(c, &i);
@@ -264,7 +264,7 @@ static int taken(struct call *c, struct str username)
 /* A member is asked; the roles come with the answer. */
 static int invite_member(struct call *c, const struct member *m, role_mask roles, struct invitation *ret_invitation)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	int result = invitation_find(c->tx, c->arena, false, c->group.id, m->user_id, &i);
 	if (member_group_roles(m, c->group.id) || (result == 0 && invitation_status(&i) == INVITATION_PENDING))
 		return taken(c, m->username);
@@ -276,10 +276,10 @@ static int invite_member(struct call *c, const struct member *m, role_mask roles
 
 int invites_create_group(struct call *c)
 {
-	struct invitation i;
-	struct member m;
-	struct str username, user_id;
-	role_mask roles;
+	struct invitation i = {.rev = 0};
+	struct member m = {.active = false};
+	struct str username = STR_NONE, user_id = STR_NONE;
+	role_mask roles = 0;
 	int result = username_read(c, &username);
 	if (result == 0)
 		result = role_list_read(c, json_object_get(c->body, "roles"), "roles", false, &roles);
@@ -302,7 +302,7 @@ int invites_create_group(struct call *c)
 
 static int group_change(struct call *c, struct invitation *i)
 {
-	role_mask roles;
+	role_mask roles = 0;
 	int result = in_force(c, i);
 	if (result == 0)
 		result = if_match(c, i->rev);
@@ -323,15 +323,15 @@ static int group_change(struct call *c, struct invitation *i)
 
 int invites_update_group(struct call *c)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	int result = group_load(c, &i);
 	return result < 0 ? result : group_change(c, &i);
 }
 
 int invites_update_group_named(struct call *c)
 {
-	struct invitation i, mine;
-	struct str username, user_id;
+	struct invitation i = {.rev = 0}, mine = {.rev = 0};
+	struct str username = STR_NONE, user_id = STR_NONE;
 	int result = username_read(c, &username);
 	if (result == 0)
 		result = user_id_of(c->tx, c->arena, username, &user_id);
@@ -346,7 +346,7 @@ int invites_update_group_named(struct call *c)
 
 int invites_delete_group(struct call *c)
 {
-	struct invitation i;
+	struct invitation i = {.rev = 0};
 	int result = group_load(c, &i);
 	if (result == 0)
 		result = if_match(c, i.rev);
@@ -358,9 +358,9 @@ int invites_delete_group(struct call *c)
 /* POST /groups/{groupId}/access: a member is in at once, which has no body; others are invited. */
 int invites_add_user(struct call *c)
 {
-	struct member m;
-	struct str username;
-	role_mask roles;
+	struct member m = {.active = false};
+	struct str username = STR_NONE;
+	role_mask roles = 0;
 	int result = username_read(c, &username);
 	if (result == 0)
 		result = role_list_read(c, json_object_get(c->body, "roles"), "roles", false, &roles);

@@ -9,6 +9,7 @@
 
 #include "api/verbs.h"
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/ip.h"
 #include "base/log.h"
 
@@ -28,6 +29,7 @@
 #define TRANSFER_SECONDS 10L
 #define ANSWER_MAX 262144
 #define KEYS_MAX 100
+#define RETRY STR("retry") /* parent of what is to be tried again */
 #define DISCOVERY "/.well-known/openid-configuration"
 
 /* Seconds, of the service's clock, before each further attempt; after the last the keys wait for the next renewal. */
@@ -38,8 +40,8 @@ struct fetch {
 	struct jwks *jwks;
 	struct arena *arena; /* NULL: the slot is free */
 	pthread_t thread;
-	struct doc due;
-	struct str federation_id, issuer;
+	struct str provider_id, federation_id, issuer;
+	struct str ask; /* tells this asking from a later one */
 	int64_t failures;
 	struct str found; /* body of "idp_jwks"; empty: failed */
 	bool over;        /* to be joined; under the lock */
@@ -65,31 +67,37 @@ static int drop(struct tx *tx, const char *kind, struct str id)
 	return result == -ENOENT ? 0 : result;
 }
 
-static int put(struct tx *tx, const struct doc *d)
-{
-	int result = tx_update(tx, d);
-	return result == -ENOENT ? tx_insert(tx, d) : result;
-}
-
 static struct str due_body(struct arena *a, struct str federation_id, struct str issuer, int64_t due_ms,
                            int64_t failures)
 {
 	json_t *body = doc_json(a, STR("{}"));
+	struct id ask = id_new();
 	json_object_set_new(body, "federationId", json_stringn(federation_id.p, federation_id.n));
 	json_object_set_new(body, "issuerUri", json_stringn(issuer.p, issuer.n));
+	json_object_set_new(body, "ask", json_string(ask.z));
 	json_object_set_new(body, "dueMs", json_integer(due_ms));
 	json_object_set_new(body, "failures", json_integer(failures));
 	return json_text(a, body);
 }
 
-int jwks_renew(struct tx *tx, struct arena *a, struct str provider_id, struct str federation_id, struct str issuer)
+/* What has failed waits in a list of its own, where it holds up nothing new. */
+static int due_put(struct tx *tx, struct str provider_id, bool again, struct str body)
 {
 	struct doc due = {.kind = STR("jwks_due"),
 	                  .id = provider_id,
+	                  .parent = again ? RETRY : STR_NONE,
 	                  .created_ms = clock_now_ms(),
-	                  .body = due_body(a, federation_id, issuer, clock_now_ms(), 0)};
+	                  .body = body};
+	int result = drop(tx, "jwks_due", provider_id);
+	return result < 0 ? result : tx_insert(tx, &due);
+}
+
+int jwks_renew(struct tx *tx, struct arena *a, struct str provider_id, struct str federation_id, struct str issuer)
+{
 	int result = drop(tx, "idp_jwks", provider_id);
-	return result < 0 ? result : put(tx, &due);
+	if (result < 0)
+		return result;
+	return due_put(tx, provider_id, false, due_body(a, federation_id, issuer, clock_now_ms(), 0));
 }
 
 int jwks_forget(struct tx *tx, struct str provider_id)
@@ -257,23 +265,25 @@ static int keys_write(struct tx *tx, void *ctx)
 {
 	struct fetch *f = ctx;
 	struct doc due;
-	int result = tx_get(tx, f->arena, "jwks_due", f->due.id, &due);
+	int result = tx_get(tx, f->arena, "jwks_due", f->provider_id, &due);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
-	if (due.rev != f->due.rev || due.seq != f->due.seq)
+	if (!str_eq(json_field(doc_json(f->arena, due.body), "ask"), f->ask))
 		return 0;
 	if (!f->found.n && f->failures < (int64_t)RETRIES) {
 		int64_t at = clock_now_ms() + waits[f->failures] * INT64_C(1000);
-		due.body = due_body(f->arena, f->federation_id, f->issuer, at, f->failures + 1);
-		return tx_update(tx, &due);
+		return due_put(tx, f->provider_id, true,
+		               due_body(f->arena, f->federation_id, f->issuer, at, f->failures + 1));
 	}
 	struct doc keys = {.kind = STR("idp_jwks"),
-	                   .id = f->due.id,
+	                   .id = f->provider_id,
 	                   .parent = f->federation_id,
 	                   .created_ms = clock_now_ms(),
 	                   .body = f->found};
-	result = f->found.n ? put(tx, &keys) : 0;
-	return result < 0 ? result : tx_delete(tx, "jwks_due", f->due.id);
+	result = drop(tx, "idp_jwks", f->provider_id);
+	if (result == 0 && f->found.n)
+		result = tx_insert(tx, &keys);
+	return result < 0 ? result : tx_delete(tx, "jwks_due", f->provider_id);
 }
 
 static void *fetch_run(void *arg)
@@ -337,9 +347,10 @@ static void fetch_start(struct jwks *j, const struct doc *due)
 	}
 	*f = (struct fetch){.jwks = j,
 	                    .arena = a,
-	                    .due = {.id = arena_dup(a, due->id), .rev = due->rev, .seq = due->seq},
+	                    .provider_id = arena_dup(a, due->id),
 	                    .federation_id = json_field(body, "federationId"),
 	                    .issuer = json_field(body, "issuerUri"),
+	                    .ask = json_field(body, "ask"),
 	                    .failures = json_integer_value(json_object_get(body, "failures"))};
 	if (pthread_create(&f->thread, NULL, fetch_run, f) == 0)
 		return;
@@ -348,13 +359,13 @@ static void fetch_start(struct jwks *j, const struct doc *due)
 	*f = (struct fetch){.arena = NULL};
 }
 
-static void look(struct jwks *j)
+static void look(struct jwks *j, struct str list)
 {
 	struct arena *a = arena_new();
 	struct doc *docs;
 	size_t count = 0;
 	tx_begin_read(j->reader);
-	int result = tx_list(j->reader, a, "jwks_due", STR_NONE, 0, LOOK_AT, &docs, &count);
+	int result = tx_list(j->reader, a, "jwks_due", list, 0, LOOK_AT, &docs, &count);
 	tx_end_read(j->reader);
 	tx_rest(j->reader);
 	for (size_t i = 0; result == 0 && i < count; i++)
@@ -368,7 +379,8 @@ static void *look_run(void *arg)
 	while (!atomic_load(&j->closing)) {
 		struct timespec until;
 		fetches_join(j, false);
-		look(j);
+		look(j, STR_NONE);
+		look(j, RETRY);
 		pthread_mutex_lock(&j->lock);
 		int64_t due_us = clock_mono_us() + IDLE_SECONDS * INT64_C(1000000);
 		until = (struct timespec){.tv_sec = due_us / 1000000, .tv_nsec = due_us % 1000000 * 1000};

@@ -1,7 +1,8 @@
 /* The signing keys of OIDC providers, fetched over HTTPS from their issuers (OpenID Connect Discovery) and kept.
  *
  *   "idp_jwks"  id = provider, parent = federation; body {"issuerUri","fetchedAt","keys":[public JWKs]}
- *   "jwks_due"  id = provider, no parent; body {"federationId","issuerUri","dueMs","failures"}: to be fetched
+ *   "jwks_due"  id = provider, parent none or "retry": to be fetched;
+ *               body {"federationId","issuerUri","ask","dueMs","failures"}
  *
  * What is to be fetched is written in the transaction of the change that asks for it. Threads of their own do it: no
  * call, no loop and no write waits for an issuer. */

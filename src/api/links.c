@@ -1,5 +1,6 @@
-/* Links make the API browsable: an entity links to itself and to every built GET that lies below its path without another
- * parameter. All of it comes from the catalog; nothing is written by hand. */
+/* Links make the API browsable: an entity links to itself, to every built GET that lies below its path without another
+ * parameter, and to the other paths under which it is found (rows with "linkFrom", such as byName). All of it comes from
+ * the catalog; nothing is written by hand. */
 #include "api/verbs.h"
 
 #include "gate/service.h"
@@ -11,7 +12,7 @@ struct children {
 	size_t count;
 };
 
-static struct children *children; /* by index of catalog_ops */
+static struct children *children, *others; /* by index of catalog_ops */
 static struct arena *links_arena;
 
 static bool is_below(const struct op *parent, const struct op *op)
@@ -25,7 +26,15 @@ void links_setup(void)
 {
 	links_arena = arena_new();
 	children = arena_new_array(links_arena, struct children, catalog_op_count);
+	others = arena_new_array(links_arena, struct children, catalog_op_count);
 	for (unsigned i = 0; i < catalog_op_count; i++) {
+		const struct op *from = catalog_ops[i].handler ? catalog_ops[i].link_from : NULL;
+		if (from) {
+			struct children *list = &others[from - catalog_ops];
+			if (!list->ops)
+				list->ops = arena_new_array(links_arena, const struct op *, catalog_op_count);
+			list->ops[list->count++] = &catalog_ops[i];
+		}
 		if (catalog_ops[i].method != METHOD_GET)
 			continue;
 		children[i].ops = arena_new_array(links_arena, const struct op *, catalog_op_count);
@@ -144,6 +153,83 @@ void entity_link(struct call *c, struct buf *b, const char *rel, struct str href
 	json_close(b, '}');
 }
 
+/* Index of the quote that ends the string whose first byte is at `i`. */
+static size_t string_end(struct str json, size_t i)
+{
+	while (i < json.n && json.p[i] != '"')
+		i += json.p[i] == '\\' ? 2 : 1;
+	return i < json.n ? i : json.n;
+}
+
+static struct str string_value(struct arena *a, struct str json, size_t colon)
+{
+	if (colon + 1 >= json.n || json.p[colon + 1] != '"')
+		return STR_NONE;
+	size_t from = colon + 2;
+	struct str raw = {json.p + from, string_end(json, from) - from};
+	if (!memchr(raw.p, '\\', raw.n))
+		return raw;
+	json_t *value = json_loadb(raw.p - 1, raw.n + 2, JSON_DECODE_ANY, NULL);
+	struct str text = value ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)}) : STR_NONE;
+	json_decref(value);
+	return text;
+}
+
+/* A string field of the object that a compact text holds. Looked for without parsing: this is on the way of every read. */
+static struct str text_field(struct arena *a, struct str json, const char *name)
+{
+	int depth = 0;
+	bool at_key = false;
+	for (size_t i = 0; i < json.n; i++) {
+		char ch = json.p[i];
+		if (ch == '"') {
+			size_t from = i + 1;
+			i = string_end(json, from);
+			if (at_key && depth == 1 && str_is((struct str){json.p + from, i - from}, name))
+				return string_value(a, json, i + 1);
+			at_key = false;
+		} else if (ch == '{' || ch == '[') {
+			depth++;
+			at_key = ch == '{';
+		} else if (ch == '}' || ch == ']') {
+			depth--;
+		} else if (ch == ',') {
+			at_key = true;
+		}
+	}
+	return STR_NONE;
+}
+
+/* "byName" of ".../byName/{groupName}". */
+static struct str other_rel(const struct op *op)
+{
+	const char *end = strrchr(op->path, '{') - 1, *start = end;
+	while (start > op->path && start[-1] != '/')
+		start--;
+	return (struct str){start, (size_t)(end - start)};
+}
+
+static void other_links(struct call *c, struct buf *b, const struct op *self, struct str body)
+{
+	const struct children *list = &others[self - catalog_ops];
+	for (size_t i = 0; i < list->count && !c->v1; i++) {
+		const struct op *op = list->ops[i];
+		struct str key = text_field(c->arena, body, op->link_field);
+		/* Clients take dots as a part of a path for a step up. */
+		if (!key.n || str_is(key, ".") || str_is(key, "..") || !(op->open_to_all || (op->roles & c->roles)))
+			continue;
+		json_open(b, '{');
+		json_key(b, "href");
+		buf_c(b, '"');
+		href_write(b, c, op, op->path_params[op->path_param_count - 1].name, key);
+		buf_z(b, "\",\"rel\":\"");
+		buf_z(b, c->service->base_url);
+		buf_z(b, "/rels/");
+		buf_str(b, other_rel(op));
+		buf_z(b, "\"}");
+	}
+}
+
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param, struct str key,
 		  bool in_list)
 {
@@ -156,7 +242,9 @@ void entity_write(struct call *c, struct buf *b, struct str body, const struct o
 	href_write(b, c, self, key_param, key);
 	size_t to = b->n;
 	buf_z(b, "\",\"rel\":\"self\"}");
-	if (!in_list)
+	if (!in_list) {
 		child_links(c, b, self, arena_dup(c->arena, (struct str){b->p + from, to - from}));
+		other_links(c, b, self, body);
+	}
 	buf_z(b, "]}");
 }

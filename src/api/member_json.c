@@ -153,8 +153,8 @@ static void fill(json_t *json, const char *field, const char *value)
 int user_json(struct call *c, const struct doc *user, json_t **ret_json)
 {
 	json_t *json = doc_json(c->arena, user->body), *teams = json_array();
-	struct grant_row *rows;
-	size_t count;
+	struct grant_row *rows = NULL;
+	size_t count = 0;
 	json_object_set_new(json, "teamIds", teams);
 	int result = teams_shared(c, user->id, teams);
 	if (result == 0)

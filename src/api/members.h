@@ -54,6 +54,8 @@ must_check int member_remove(struct call *c, struct member *m, struct str org_id
 
 must_check int team_join(struct tx *tx, struct arena *a, struct str team_id, struct str user_id);
 must_check int team_leave(struct tx *tx, struct arena *a, struct str team_id, struct str user_id);
+/* teams.c: all teams of an organization, with members and roles: gone. Before its invitations go. */
+must_check int teams_delete_all(struct tx *tx, struct arena *a, struct str org_id);
 
 /* The schemas' forms, freed with the arena. roles: what is shown of the project. */
 json_t *member_org_json(struct arena *a, const struct member *m);                      /* OrgUserResponse */

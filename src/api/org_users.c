@@ -45,7 +45,7 @@ static int item_write(struct call *c, const struct member *m)
 static int active_page(struct call *c, struct member_page *p)
 {
 	struct grant_row *rows;
-	struct member m;
+	struct member m = {.active = false};
 	int64_t count, offset, limit;
 	size_t got = 0;
 	int result = tx_count(c->tx, grant_kind(GRANTEE_USER, true), c->org.id, &count);
@@ -62,7 +62,7 @@ static int active_page(struct call *c, struct member_page *p)
 
 static int one_page(struct call *c, const struct member_filter *f, struct member_page *p)
 {
-	struct member m;
+	struct member m = {.active = false};
 	struct str id;
 	int result = user_id_of(c->tx, c->arena, f->username, &id);
 	if (result == 0)
@@ -76,14 +76,14 @@ static int one_page(struct call *c, const struct member_filter *f, struct member
 
 static int pending_item(struct call *c, const struct invitation *i)
 {
-	struct member m;
+	struct member m = {.active = false};
 	member_of_invitation(i, &m);
 	return item_write(c, &m);
 }
 
 int users_list_org(struct call *c)
 {
-	struct member_filter f;
+	struct member_filter f = {.statuses = 0};
 	struct member_page p = {.skip = list_offset(c), .room = c->page_size};
 	int result = filter_read(c, &f);
 	if (result < 0)
@@ -114,8 +114,8 @@ static int load(struct call *c, struct member *ret_member)
 
 int users_get_org(struct call *c)
 {
-	struct member_filter f;
-	struct member m;
+	struct member_filter f = {.statuses = 0};
+	struct member m = {.active = false};
 	int result = filter_read(c, &f);
 	if (result == 0)
 		result = load(c, &m);
@@ -131,7 +131,7 @@ int users_invite(struct call *c)
 {
 	const json_t *roles = json_object_get(c->body, "roles");
 	struct invitation i = {.org_id = c->org.id, .username = user_name_of(c->arena, json_field(c->body, "username"))};
-	struct member m;
+	struct member m = {.active = false};
 	int result = role_list_read(c, json_object_get(roles, "orgRoles"), "roles.orgRoles", true, &i.roles);
 	if (result == 0)
 		result = body_assignments(c, json_object_get(roles, "groupRoleAssignments"), "roles.groupRoleAssignments",
@@ -153,7 +153,7 @@ int users_update_org(struct call *c)
 {
 	const json_t *roles = json_object_get(c->body, "roles"), *groups = json_object_get(roles, "groupRoleAssignments");
 	const json_t *team_ids = json_object_get(c->body, "teamIds");
-	struct member m;
+	struct member m = {.active = false};
 	struct grant_row *rows = NULL;
 	struct str *teams = NULL;
 	size_t row_count = 0, team_count = 0;
@@ -178,7 +178,7 @@ int users_update_org(struct call *c)
 
 int users_remove_org(struct call *c)
 {
-	struct member m;
+	struct member m = {.active = false};
 	int result = load(c, &m);
 	if (result < 0)
 		return result;
@@ -190,7 +190,7 @@ int users_remove_org(struct call *c)
 int users_add_org_role(struct call *c)
 {
 	role_mask role = role_bit(json_field(c->body, "orgRole").p);
-	struct member m;
+	struct member m = {.active = false};
 	int result = load(c, &m);
 	if (result == 0)
 		result = role_add_check(c, &m, m.roles, role);
@@ -204,7 +204,7 @@ int users_add_org_role(struct call *c)
 int users_remove_org_role(struct call *c)
 {
 	role_mask role = role_bit(json_field(c->body, "orgRole").p);
-	struct member m;
+	struct member m = {.active = false};
 	int result = load(c, &m);
 	if (result == 0)
 		result = role_remove_check(c, &m, m.roles, role);
@@ -217,8 +217,8 @@ int users_remove_org_role(struct call *c)
 
 int users_set_org_roles(struct call *c)
 {
-	struct member m;
-	role_mask roles;
+	struct member m = {.active = false};
+	role_mask roles = 0;
 	int result = role_list_read(c, json_object_get(c->body, "orgRoles"), "orgRoles", true, &roles);
 	if (result == 0)
 		result = load(c, &m);

@@ -1,7 +1,7 @@
 /* Organizations: what is particular to them. Get, update and delete are the generic verbs with the hooks below. */
 #include "api/credentials.h"
 #include "api/federations.h"
-#include "api/teams.h"
+#include "api/members.h"
 #include "api/verbs.h"
 
 #include "base/clock.h"

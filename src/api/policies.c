@@ -16,7 +16,8 @@ extern const struct resource resource_resource_policy;
 
 #define PER_ORGANIZATION 50
 #define PER_RESOURCE_POLICY 10
-#define TEXT_ALL_MAX 32768 /* of one resource policy: every check of a change parses them all */
+#define TEXT_MAX 32768      /* bytes of one resource policy */
+#define TEXT_ALL_MAX 131072 /* of an organization's: every check of a change parses them all */
 #define NAME_MAX_LENGTH 128
 #define DESCRIPTION_MAX_LENGTH 1024
 #define PAGE 200
@@ -44,8 +45,8 @@ static int fail_faults(struct call *c, const struct policy_faults *faults, size_
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < faults[i].count; k++) {
 			const struct policy_fault *f = &faults[i].list[k];
-			buf_printf(&b, "%spolicies[%zu].body: line %u, column %u: %.*s", b.n ? "; " : "", i, f->line, f->column,
-				   STR_ARG(f->text));
+			buf_printf(&b, "%spolicies[%zu].body: line %u, column %u: %.*s", b.n ? "; " : "", i, f->line,
+			           f->column, STR_ARG(f->text));
 		}
 	if (!b.n)
 		return 0;
@@ -55,30 +56,58 @@ static int fail_faults(struct call *c, const struct policy_faults *faults, size_
 		for (size_t k = 0; k < faults[i].count; k++) {
 			const struct policy_fault *f = &faults[i].list[k];
 			call_fail_param(c, arena_printf(c->arena, "policies[%zu].body", i));
-			call_fail_param(c, arena_printf(c->arena, "line %u, column %u: %.*s", f->line, f->column, STR_ARG(f->text)));
+			call_fail_param(c, arena_printf(c->arena, "line %u, column %u: %.*s", f->line, f->column,
+			                                STR_ARG(f->text)));
 		}
 	return result;
+}
+
+static size_t text_size(const json_t *document)
+{
+	const json_t *list = json_object_get(document, "policies");
+	size_t bytes = 0;
+	for (size_t i = 0; i < json_array_size(list); i++)
+		bytes += json_field(json_array_get(list, i), "body").n;
+	return bytes;
 }
 
 static int policies_check(struct call *c, const json_t *document)
 {
 	const json_t *list = json_object_get(document, "policies");
-	size_t count = json_array_size(list), bytes = 0;
+	size_t count = json_array_size(list);
 	if (count == 0 || count > PER_RESOURCE_POLICY)
 		return fail_field(c, "policies", "must have from 1 to 10 policies");
 	struct policy_faults *faults = arena_new_array(c->arena, struct policy_faults, count);
 	for (size_t i = 0; i < count; i++) {
 		struct str body = json_field(json_array_get(list, i), "body");
 		struct policy_statement *statements;
-		bytes += body.n;
 		if (policy_parse(c->arena, body, &statements, &faults[i].list[0]) < 0)
 			faults[i].count = 1;
 		else
 			policy_validate(c->arena, statements, &faults[i]);
 	}
-	if (bytes > TEXT_ALL_MAX)
+	if (text_size(document) > TEXT_MAX)
 		return fail_field(c, "policies", "must have at most 32768 bytes of text in all");
 	return fail_faults(c, faults, count);
+}
+
+/* With all others of the organization. */
+static int room_check(struct call *c, const json_t *document, struct str id)
+{
+	struct doc *docs;
+	size_t count, bytes = text_size(document);
+	int result = tx_list(c->tx, c->arena, "resource_policy", c->org.id, 0, PER_ORGANIZATION, &docs, &count);
+	if (result < 0)
+		return result;
+	for (size_t i = 0; i < count; i++)
+		if (!str_eq(docs[i].id, id))
+			bytes += text_size(doc_json(c->arena, docs[i].body));
+	if (bytes <= TEXT_ALL_MAX)
+		return 0;
+	call_fail(c, 409, "RESOURCE_POLICY_LIMIT_EXCEEDED",
+	          "All policies of an organization have at most %d bytes of text; with these it would be %zu.",
+	          TEXT_ALL_MAX, bytes);
+	return call_fail_param(c, STR("policies"));
 }
 
 /* A policy whose text stays keeps its id. */
@@ -92,7 +121,8 @@ static void ids_give(json_t *document, const json_t *before)
 			const json_t *old = json_array_get(before, k);
 			bool taken = false;
 			for (size_t j = 0; j < i; j++)
-				taken |= json_equal(json_object_get(json_array_get(list, j), "id"), json_object_get(old, "id"));
+				taken |= json_equal(json_object_get(json_array_get(list, j), "id"),
+				                    json_object_get(old, "id"));
 			if (!taken && json_equal(json_object_get(old, "body"), json_object_get(policy, "body")))
 				kept = json_object_get(old, "id");
 		}
@@ -124,7 +154,7 @@ static void complete(struct call *c, json_t *document)
 
 static int policy_create(struct call *c, json_t *document)
 {
-	int64_t count;
+	int64_t count = 0;
 	int result = words_check(c, document);
 	if (result == 0)
 		result = policies_check(c, document);
@@ -133,9 +163,13 @@ static int policy_create(struct call *c, json_t *document)
 	if (result < 0)
 		return result;
 	if (count >= PER_ORGANIZATION) {
-		call_fail(c, 409, "RESOURCE_POLICY_LIMIT_EXCEEDED", "An organization has at most %d resource policies.", PER_ORGANIZATION);
+		call_fail(c, 409, "RESOURCE_POLICY_LIMIT_EXCEEDED", "An organization has at most %d resource policies.",
+		          PER_ORGANIZATION);
 		return call_fail_param(c, STR("50"));
 	}
+	result = room_check(c, document, STR_NONE);
+	if (result < 0)
+		return result;
 	ids_give(document, NULL);
 	complete(c, document);
 	stamp(c, document, "createdByUser", "createdDate");
@@ -152,12 +186,15 @@ static int policy_update(struct call *c, const struct doc *old, json_t *document
 	int result = words_check(c, document);
 	if (result == 0)
 		result = policies_check(c, document);
+	if (result == 0)
+		result = room_check(c, document, old->id);
 	if (result < 0)
 		return result;
 	ids_give(document, json_object_get(before, "policies"));
 	stamp(c, document, "lastUpdatedByUser", "lastUpdatedDate");
 	/* The version counts the changes. */
-	json_object_set_new(document, "version", json_string(arena_printf(c->arena, "v%lld", (long long)old->rev + 1).p));
+	json_object_set_new(document, "version",
+	                    json_string(arena_printf(c->arena, "v%lld", (long long)old->rev + 1).p));
 	audit_field(c, "resourcePolicyId", old->id);
 	return 0;
 }
@@ -168,7 +205,8 @@ static int policy_remove(struct call *c, const struct doc *old)
 	return 0;
 }
 
-const struct resource_hooks resource_policy_hooks = {.create = policy_create, .update = policy_update, .remove = policy_remove};
+const struct resource_hooks resource_policy_hooks = {
+        .create = policy_create, .update = policy_update, .remove = policy_remove};
 
 /* All of them: there are at most PER_ORGANIZATION. */
 int policies_list(struct call *c)
@@ -279,7 +317,7 @@ static void finding_write(struct call *c, const struct policy_rules *rules, cons
 }
 
 static void judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
-		  struct policy_subject *s, const struct finding *f)
+                  struct policy_subject *s, const struct finding *f)
 {
 	s->org_id = c->org.id;
 	s->org_name = json_field(doc_json(a, c->org.body), "name");

@@ -1,5 +1,5 @@
-/* Contexts. Whatever a document does not say is left out; the schema has it as optional, or as the value that the absence
- * means. */
+/* Contexts. Whatever a document does not say is left out; the schema has it as optional, or as the value that the
+ * absence means. */
 #include "api/policy_context.h"
 
 #include "api/verbs.h"
@@ -22,7 +22,8 @@ static struct str lower(struct arena *a, struct str text)
 /* "AWS", "US_EAST_1": aws:us-east-1 */
 static json_t *region_json(struct arena *a, struct str provider, struct str region)
 {
-	return policy_entity_json(POLICY_REGION, arena_printf(a, "%.*s:%.*s", STR_ARG(lower(a, provider)), STR_ARG(lower(a, region))));
+	return policy_entity_json(POLICY_REGION,
+	                          arena_printf(a, "%.*s:%.*s", STR_ARG(lower(a, provider)), STR_ARG(lower(a, region))));
 }
 
 static json_t *provider_json(struct arena *a, struct str provider)
@@ -94,7 +95,9 @@ static void size_add(struct cluster_facts *f, struct str size)
 			return;
 		number = number * 10 + (first.p[i] - '0');
 	}
-	enum size_class class = first.p[0] == 'R' ? SIZE_LOW_CPU : str_starts(rest, STR("NVME")) ? SIZE_NVME : SIZE_GENERAL;
+	enum size_class class = first.p[0] == 'R'               ? SIZE_LOW_CPU
+	                        : str_starts(rest, STR("NVME")) ? SIZE_NVME
+	                                                        : SIZE_GENERAL;
 	if (f->least[class] < 0 || number < f->least[class])
 		f->least[class] = number;
 	if (number > f->most[class])
@@ -185,8 +188,12 @@ static void flag_set(json_t *to, const char *name, const json_t *cluster)
 
 void policy_cluster_subject(struct arena *a, const json_t *cluster, struct policy_subject *s)
 {
-	struct cluster_facts f = {.least = {-1, -1, -1}, .most = {-1, -1, -1}, .disk_gb = -1, .dedicated = true,
-				  .providers = json_array(), .regions = json_array()};
+	struct cluster_facts f = {.least = {-1, -1, -1},
+	                          .most = {-1, -1, -1},
+	                          .disk_gb = -1,
+	                          .dedicated = true,
+	                          .providers = json_array(),
+	                          .regions = json_array()};
 	json_t *context = object_new(a), *to = json_object();
 	facts_read(a, cluster, &f);
 	json_object_set_new(context, "cluster", to);
@@ -207,7 +214,7 @@ void policy_cluster_subject(struct arena *a, const json_t *cluster, struct polic
 	text_set(to, "dbMajorVersion", json_field(cluster, "dbMajorVersion"), NULL);
 	text_set(to, "encryptionAtRestProvider", json_field(cluster, "encryptionAtRestProvider"), "NONE");
 	text_set(to, "minimumTlsProtocol",
-		 json_field(json_object_get(cluster, "advancedConfiguration"), "minimumEnabledTlsProtocol"), NULL);
+	         json_field(json_object_get(cluster, "advancedConfiguration"), "minimumEnabledTlsProtocol"), NULL);
 	flag_set(to, "backupEnabled", cluster);
 	flag_set(to, "pitEnabled", cluster);
 	flag_set(to, "terminationProtectionEnabled", cluster);

@@ -1,5 +1,5 @@
-/* The policies are read and parsed for each check: they are few and small, a check costs tens of microseconds, and there
- * is no cache that could be stale. */
+/* The policies are read and parsed for each check: they are few and small, a check costs tens of microseconds, and
+ * there is no cache that could be stale. */
 #include "api/policy_enforce.h"
 
 #include "api/policy_context.h"
@@ -15,12 +15,13 @@ static void rules_read(struct arena *a, const struct doc *d, const json_t *polic
 		struct policy_rule *r = &rules->list[rules->count];
 		struct policy_faults faults = {.count = 0};
 		struct policy_fault fault;
-		*r = (struct policy_rule){.resource_policy_id = d->id, .resource_policy_name = d->name,
-					  .policy_id = json_field(policy, "id")};
+		*r = (struct policy_rule){.resource_policy_id = d->id,
+		                          .resource_policy_name = d->name,
+		                          .policy_id = json_field(policy, "id")};
 		if (policy_parse(a, json_field(policy, "body"), &r->statements, &fault) < 0) {
 			/* It was parsed when it was written. */
-			log_error("resource policy %.*s: line %u, column %u: %.*s", STR_ARG(d->id), fault.line, fault.column,
-				  STR_ARG(fault.text));
+			log_error("resource policy %.*s: line %u, column %u: %.*s", STR_ARG(d->id), fault.line,
+			          fault.column, STR_ARG(fault.text));
 			continue;
 		}
 		policy_validate(a, r->statements, &faults);
@@ -74,17 +75,22 @@ static void request_make(struct arena *a, const struct policy_subject *s, struct
 	struct policy_entity *e = arena_new_array(a, struct policy_entity, 4);
 	up[0] = (struct policy_uid){STR(POLICY_ORGANIZATION), s->org_id};
 	up[1] = (struct policy_uid){STR(POLICY_PROJECT), s->group_id};
-	*r = (struct policy_request){.principal = principal_uid(s->caller), .action = {STR(POLICY_ACTION), str_of(s->action)},
-				     .resource = s->resource, .entities = e, .entity_count = 3};
+	*r = (struct policy_request){.principal = principal_uid(s->caller),
+	                             .action = {STR(POLICY_ACTION), str_of(s->action)},
+	                             .resource = s->resource,
+	                             .entities = e,
+	                             .entity_count = 3};
 	e[0] = (struct policy_entity){up[0], NULL, 0, name_attribute(a, s->org_name)};
 	e[1] = (struct policy_entity){up[1], up, 1, name_attribute(a, s->group_name)};
-	e[2] = (struct policy_entity){r->principal, up, 1, name_attribute(a, str_of(s->caller ? s->caller->name : NULL))};
+	e[2] = (struct policy_entity){r->principal, up, 1,
+	                              name_attribute(a, str_of(s->caller ? s->caller->name : NULL))};
 	if (!policy_uid_equal(s->resource, up[1]))
 		e[r->entity_count++] = (struct policy_entity){s->resource, up, 2, name_attribute(a, s->resource_name)};
 }
 
 /* A context that cannot be read is our fault, and is told as one that forbids nothing. */
-static bool context_make(struct arena *a, const struct policy_subject *s, const json_t *entry, struct policy_value *ret_context)
+static bool context_make(struct arena *a, const struct policy_subject *s, const json_t *entry,
+                         struct policy_value *ret_context)
 {
 	if (entry)
 		json_object_set(s->context, "entry", (json_t *)(uintptr_t)entry);
@@ -95,17 +101,19 @@ static bool context_make(struct arena *a, const struct policy_subject *s, const 
 }
 
 static bool statement_broken(struct arena *a, const struct policy_rule *rule, const struct policy_statement *statement,
-			     const struct policy_request *r, unsigned *steps)
+                             const struct policy_request *r, unsigned *steps)
 {
 	struct policy_fault fault;
 	enum policy_outcome outcome = policy_evaluate(a, statement, r, steps, &fault);
 	if (outcome == POLICY_ERROR || outcome == POLICY_EXHAUSTED)
-		log_warn("resource policy %.*s: policy %.*s: line %u, column %u: %.*s", STR_ARG(rule->resource_policy_id),
-			 STR_ARG(rule->policy_id), fault.line, fault.column, STR_ARG(fault.text));
+		log_warn("resource policy %.*s: policy %.*s: line %u, column %u: %.*s",
+		         STR_ARG(rule->resource_policy_id), STR_ARG(rule->policy_id), fault.line, fault.column,
+		         STR_ARG(fault.text));
 	return outcome == POLICY_APPLIES || outcome == POLICY_EXHAUSTED;
 }
 
-static void rules_ask(struct arena *a, const struct policy_rules *rules, const struct policy_request *r, bool first, unsigned *steps)
+static void rules_ask(struct arena *a, const struct policy_rules *rules, const struct policy_request *r, bool first,
+                      unsigned *steps)
 {
 	for (size_t i = 0; i < rules->count; i++) {
 		struct policy_rule *rule = &rules->list[i];
@@ -136,7 +144,8 @@ size_t policy_judge(struct arena *a, const struct policy_rules *rules, const str
 static const struct policy_rule *broken_next(const struct policy_rules *rules, const struct policy_rule *last)
 {
 	for (size_t i = last ? (size_t)(last - rules->list) + 1 : 0; i < rules->count; i++)
-		if (rules->list[i].broken && (!last || !str_eq(last->resource_policy_id, rules->list[i].resource_policy_id)))
+		if (rules->list[i].broken &&
+		    (!last || !str_eq(last->resource_policy_id, rules->list[i].resource_policy_id)))
 			return &rules->list[i];
 	return NULL;
 }
@@ -145,9 +154,10 @@ static int refuse(struct call *c, const struct policy_rules *rules)
 {
 	struct buf b = {0};
 	for (const struct policy_rule *r = NULL; (r = broken_next(rules, r));)
-		buf_printf(&b, "%s\"%.*s\" (%.*s)", b.n ? ", " : "", STR_ARG(r->resource_policy_name), STR_ARG(r->resource_policy_id));
-	int result = call_fail(c, 403, "RESOURCE_POLICY_VIOLATION", "The organization's resource policies forbid this change: %.*s.",
-			       STR_ARG(buf_view(&b)));
+		buf_printf(&b, "%s\"%.*s\" (%.*s)", b.n ? ", " : "", STR_ARG(r->resource_policy_name),
+		           STR_ARG(r->resource_policy_id));
+	int result = call_fail(c, 403, "RESOURCE_POLICY_VIOLATION",
+	                       "The organization's resource policies forbid this change: %.*s.", STR_ARG(buf_view(&b)));
 	buf_free(&b);
 	for (const struct policy_rule *r = NULL; (r = broken_next(rules, r));) {
 		call_fail_param(c, r->resource_policy_id);

@@ -1,8 +1,8 @@
-/* An organization's resource policies in force: what the families that change clusters, access lists and private networks
- * ask before they change anything, and how what exists is held against the policies.
+/* An organization's resource policies in force: what the families that change clusters, access lists and private
+ * networks ask before they change anything, and how what exists is held against the policies.
  *
- * Everything is allowed that no forbid applies to. Evaluation errors do not forbid (they are logged); an evaluation that
- * runs out of steps does. Without policies a check costs one count in the store. */
+ * Everything is allowed that no forbid applies to. Evaluation errors do not forbid (they are logged); an evaluation
+ * that runs out of steps does. Without policies a check costs one count in the store. */
 #ifndef STEWARD_API_POLICY_ENFORCE_H
 #define STEWARD_API_POLICY_ENFORCE_H
 
@@ -17,8 +17,8 @@
 must_check int policy_check_access_list(struct call *c, const struct str *names, size_t count);
 /* The cluster as it will be, with its id and name: a ClusterDescription20240805. */
 must_check int policy_check_cluster(struct call *c, const json_t *cluster);
-/* A peering connection or a private endpoint (ACTION_PEERING, ACTION_PRIVATE_ENDPOINT). Provider and region in the API's
- * words ("AWS", "US_EAST_1"); what is empty is not known. */
+/* A peering connection or a private endpoint (ACTION_PEERING, ACTION_PRIVATE_ENDPOINT). Provider and region in the
+ * API's words ("AWS", "US_EAST_1"); what is empty is not known. */
 struct policy_link {
 	struct str provider, region, cidr_block, account_id;
 };
@@ -35,7 +35,8 @@ struct policy_rules {
 	size_t count;
 };
 
-/* What is done to what. An access list is judged once for each of its entries, by those statements that ask about one. */
+/* What is done to what. An access list is judged once for each of its entries, by those statements that ask about
+ * one. */
 struct policy_subject {
 	const char *action;
 	struct policy_uid resource;

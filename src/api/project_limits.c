@@ -51,8 +51,8 @@ int limit_enforce(struct call *c, const char *limit_name, int64_t more)
 	if (more <= 0 || used + more <= most)
 		return 0;
 	call_fail(c, 400, "PROJECT_LIMIT_EXCEEDED",
-		  "%s: the project has %lld of at most %lld; %lld more would exceed the limit.", limit_name, (long long)used,
-		  (long long)most, (long long)more);
+	          "%s: the project has %lld of at most %lld; %lld more would exceed the limit.", limit_name,
+	          (long long)used, (long long)most, (long long)more);
 	call_fail_param(c, str_of(limit_name));
 	call_fail_param(c, arena_printf(c->arena, "%lld", (long long)used));
 	return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)most));
@@ -122,8 +122,8 @@ int projects_set_limit(struct call *c)
 	if (!l)
 		return -ENOENT;
 	if (value < l->least || value > l->most) {
-		call_fail(c, 400, "LIMIT_OUT_OF_RANGE", "value: must be from %lld to %lld for %s, not %lld.", (long long)l->least,
-			  (long long)l->most, l->name, (long long)value);
+		call_fail(c, 400, "LIMIT_OUT_OF_RANGE", "value: must be from %lld to %lld for %s, not %lld.",
+		          (long long)l->least, (long long)l->most, l->name, (long long)value);
 		return call_fail_param(c, STR("value"));
 	}
 	int result = limit_value(c, l, &d, &before);
@@ -138,8 +138,12 @@ int projects_set_limit(struct call *c)
 		result = tx_update(c->tx, &d);
 	} else {
 		struct id id = id_new();
-		d = (struct doc){.kind = STR("project_limit"), .id = arena_dup(c->arena, id_str(&id)), .parent = c->group.id,
-				 .name = str_of(l->name), .created_ms = clock_now_ms(), .body = d.body};
+		d = (struct doc){.kind = STR("project_limit"),
+		                 .id = arena_dup(c->arena, id_str(&id)),
+		                 .parent = c->group.id,
+		                 .name = str_of(l->name),
+		                 .created_ms = clock_now_ms(),
+		                 .body = d.body};
 		result = tx_insert(c->tx, &d);
 	}
 	c->etag = d.rev + 1;

@@ -18,8 +18,7 @@ int projects_by_name(struct call *c);
 
 extern const struct resource resource_project;
 
-/* What the caller sees: whole organizations whose projects it reads, then single projects that it has a role in. */
-static int visible(struct call *c, struct segment **ret_list, size_t *ret_count)
+int projects_visible(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
 	const struct principal *p = c->caller;
 	struct segment *list = arena_new_array(c->arena, struct segment, p->grant_count + 1);
@@ -50,7 +49,7 @@ int projects_list(struct call *c)
 {
 	struct segment *list;
 	size_t count;
-	int result = visible(c, &list, &count);
+	int result = projects_visible(c, &list, &count);
 	return result < 0 ? result : list_segments(c, &resource_project, list, count, STR_NONE);
 }
 
@@ -60,7 +59,7 @@ int projects_by_name(struct call *c)
 	struct segment *list;
 	size_t count;
 	struct doc d;
-	int result = visible(c, &list, &count);
+	int result = projects_visible(c, &list, &count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		if (list[i].id.n)
 			result = tx_get(c->tx, c->arena, "project", list[i].id, &d);

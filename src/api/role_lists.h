@@ -5,9 +5,9 @@
 #include "gate/call.h"
 #include "gate/grants.h"
 
-/* The roles that a list of names gives, in an organization or in a project. 400, naming each by its path (`path[i]`), for
- * what is no role of that kind, and for a list that names none; 403 for a role that the caller may not give: only owners
- * make owners, so that who manages access cannot raise itself. Nulls in the list count for nothing. */
+/* The roles that a list of names gives, in an organization or in a project. 400, naming each by its path (`path[i]`),
+ * for what is no role of that kind, and for a list that names none; 403 for a role that the caller may not give: only
+ * owners make owners, so that who manages access cannot raise itself. Nulls in the list count for nothing. */
 must_check int role_list_read(struct call *c, const json_t *names, const char *path, bool in_org, role_mask *ret_roles);
 
 #endif

@@ -1,12 +1,12 @@
-/* Service accounts. An account belongs to an organization; projects have it assigned, with roles of their own. One that is
- * made in a project belongs to the project's organization and is a member there, no more.
+/* Service accounts. An account belongs to an organization; projects have it assigned, with roles of their own. One
+ * that is made in a project belongs to the project's organization and is a member there, no more.
  *
- * Who has a secret of an account is the account. So a project's owner manages the secrets, the details and the access list
- * only of accounts that have nothing but their roles in that project: those of an account that may do more are for the
- * owners of its organization.
+ * Who has a secret of an account is the account. So a project's owner manages the secrets, the details and the access
+ * list only of accounts that have nothing but their roles in that project: those of an account that may do more are
+ * for the owners of its organization.
  *
- * An account has at most two secrets in force, enough to change from one to the next; those that have expired make room
- * when a new one is made. */
+ * An account has at most two secrets in force, enough to change from one to the next; those that have expired make
+ * room when a new one is made. */
 #include "api/access_entries.h"
 #include "api/credentials.h"
 #include "api/role_lists.h"
@@ -71,7 +71,8 @@ static int account_write(struct call *c, const struct doc *d, const struct op *s
 	json_t *body;
 	int result = account_json(c, d, &body);
 	if (result == 0)
-		entity_write(c, &c->out, json_text(c->arena, body), self, "clientId", json_field(body, "clientId"), c->is_list);
+		entity_write(c, &c->out, json_text(c->arena, body), self, "clientId", json_field(body, "clientId"),
+		             c->is_list);
 	return result;
 }
 
@@ -107,10 +108,12 @@ static int account_load_managed(struct call *c, struct doc *ret_doc)
 	if (result < 0)
 		return result;
 	for (size_t i = 0; in_project(c) && !(c->roles & role_bit("ORG_OWNER")) && i < count; i++) {
-		bool harmless = rows[i].in_org ? rows[i].roles == role_bit("ORG_MEMBER") : str_eq(rows[i].id, c->group.id);
+		bool harmless =
+		        rows[i].in_org ? rows[i].roles == role_bit("ORG_MEMBER") : str_eq(rows[i].id, c->group.id);
 		if (!harmless) {
 			call_fail(c, 403, "SERVICE_ACCOUNT_NOT_OF_PROJECT",
-				  "The service account has roles outside of this project: its organization's owners manage it.");
+			          "The service account has roles outside of this project: its organization's owners "
+			          "manage it.");
 			return call_fail_param(c, rows[i].id);
 		}
 	}
@@ -124,7 +127,8 @@ int service_accounts_list(struct call *c)
 	struct doc *docs;
 	size_t count;
 	int64_t total;
-	int result = tx_list(c->tx, c->arena, "service_account", c->org.id, list_offset(c), c->page_size, &docs, &count);
+	int result =
+	        tx_list(c->tx, c->arena, "service_account", c->org.id, list_offset(c), c->page_size, &docs, &count);
 	if (result == 0)
 		result = tx_count(c->tx, "service_account", c->org.id, &total);
 	if (result < 0)
@@ -142,8 +146,8 @@ int service_accounts_list_in_project(struct call *c)
 	struct grant_row *rows;
 	size_t count;
 	int64_t total;
-	int result =
-		grants_in(c->tx, c->arena, GRANTEE_ACCOUNT, false, c->group.id, list_offset(c), c->page_size, &rows, &count);
+	int result = grants_in(c->tx, c->arena, GRANTEE_ACCOUNT, false, c->group.id, list_offset(c), c->page_size,
+	                       &rows, &count);
 	if (result == 0)
 		result = tx_count(c->tx, grant_kind(GRANTEE_ACCOUNT, false), c->group.id, &total);
 	if (result < 0)
@@ -169,7 +173,8 @@ static int hours_read(struct call *c, int64_t *ret_hours)
 	if (result < 0 && result != -ENOENT)
 		return result;
 	if (result == 0)
-		most = json_integer_value(json_object_get(doc_json(c->arena, settings.body), "maxServiceAccountSecretValidityInHours"));
+		most = json_integer_value(
+		        json_object_get(doc_json(c->arena, settings.body), "maxServiceAccountSecretValidityInHours"));
 	if (!most) {
 		const json_t *standard = doc_json(c->arena, str_of(resource_org_settings.defaults));
 		most = json_integer_value(json_object_get(standard, "maxServiceAccountSecretValidityInHours"));
@@ -177,8 +182,8 @@ static int hours_read(struct call *c, int64_t *ret_hours)
 	if (hours < SECRET_HOURS_LEAST || hours > most) {
 		struct faults faults = {.count = 0};
 		faults_add(&faults, c->arena, STR("secretExpiresAfterHours"),
-			   "must be from %d to %lld, which is the most that the organization permits, not %lld",
-			   SECRET_HOURS_LEAST, (long long)most, (long long)hours);
+		           "must be from %d to %lld, which is the most that the organization permits, not %lld",
+		           SECRET_HOURS_LEAST, (long long)most, (long long)hours);
 		return call_fail_faults(c, &faults);
 	}
 	*ret_hours = hours;
@@ -195,19 +200,21 @@ static int account_create(struct call *c, const struct grant_row *grants, size_t
 		result = tx_count(c->tx, "service_account", c->org.id, &total);
 	if (result == 0 && total >= ACCOUNTS_MAX) {
 		call_fail(c, 400, "TOO_MANY_SERVICE_ACCOUNTS",
-			  "The organization has %lld service accounts, the most it can have. Delete one.", (long long)total);
+		          "The organization has %lld service accounts, the most it can have. Delete one.",
+		          (long long)total);
 		return call_fail_param(c, arena_printf(c->arena, "%d", ACCOUNTS_MAX));
 	}
 	if (result == 0)
 		result = credential_add_account(c->tx, c->arena, c->org.id, json_field(c->body, "name"),
-						json_field(c->body, "description"), grants, grant_count, hours, &account);
+		                                json_field(c->body, "description"), grants, grant_count, hours,
+		                                &account);
 	struct doc d = {.id = account.id, .parent = c->org.id, .body = account.body};
 	if (result == 0)
 		result = account_json(c, &d, &body);
 	if (result < 0)
 		return result;
 	json_object_set_new(json_array_get(json_object_get(body, "secrets"), 0), "secret",
-			    json_stringn(account.secret.p, account.secret.n));
+	                    json_stringn(account.secret.p, account.secret.n));
 	c->location = link_href(c, account_self(c), "clientId", account.client_id);
 	entity_write(c, &c->out, json_text(c->arena, body), account_self(c), "clientId", account.client_id, false);
 	return 0;
@@ -259,8 +266,8 @@ static int account_change(struct call *c, bool in_org)
 		role_mask roles;
 		result = role_list_read(c, names, "roles", in_org, &roles);
 		if (result == 0)
-			result = grant_set(c->tx, c->arena, GRANTEE_ACCOUNT, d.id, in_org, in_org ? c->org.id : c->group.id,
-					   roles);
+			result = grant_set(c->tx, c->arena, GRANTEE_ACCOUNT, d.id, in_org,
+			                   in_org ? c->org.id : c->group.id, roles);
 	}
 	if (result == 0 && details)
 		result = details_change(c, &d);
@@ -363,7 +370,8 @@ int service_accounts_add_secret(struct call *c)
 		result = secrets_tidy(c, d.id, &in_force);
 	if (result == 0 && in_force >= SECRETS_MAX) {
 		call_fail(c, 400, "TOO_MANY_SECRETS",
-			  "The service account has %lld secrets in force, the most it can have. Delete one.", (long long)in_force);
+		          "The service account has %lld secrets in force, the most it can have. Delete one.",
+		          (long long)in_force);
 		return call_fail_param(c, arena_printf(c->arena, "%d", SECRETS_MAX));
 	}
 	account.id = result == 0 ? d.id : STR_NONE;
@@ -374,7 +382,7 @@ int service_accounts_add_secret(struct call *c)
 	json_t *body = doc_json(c->arena, account.secret_body);
 	json_object_set_new(body, "secret", json_stringn(account.secret.p, account.secret.n));
 	c->location = link_href(c, catalog_op(in_project(c) ? "deleteGroupSecret" : "deleteOrgSecret"), "secretId",
-				account.secret_id);
+	                        account.secret_id);
 	buf_str(&c->out, json_text(c->arena, body));
 	return 0;
 }
@@ -394,8 +402,7 @@ int service_accounts_delete_secret(struct call *c)
 	return tx_delete(c->tx, "sa_secret", secret.id);
 }
 
-static int access_of_account(struct call *c, bool changes,
-			     int (*run)(struct call *c, const struct access_owner *owner))
+static int access_of_account(struct call *c, bool changes, int (*run)(struct call *c, const struct access_owner *owner))
 {
 	struct doc d;
 	int result = changes ? account_load_managed(c, &d) : account_load(c, in_project(c), &d);

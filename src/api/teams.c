@@ -1,12 +1,11 @@
 /* Teams: people of an organization who get roles in projects together.
  *
  *   "team"          parent = organization, name unique; body {"id","name"}
- *   "team_user"     parent = team, name = user; "user_team" the other way round (members.h keeps both)
- *   "team_pending"  parent = team, name = user: people whose invitation puts them into the team (invitations.c keeps it)
+ *   "team_user"     parent = team, name = user; "user_team" the other way round (members.c keeps both)
+ *   "team_pending"  parent = team, name = user: invited people who will be in the team (invitations.c keeps it)
  *
- * A team's roles in a project are grants; what they give its members is in every member's snapshot (gate/principal.c). */
-#include "api/teams.h"
-
+ * A team's roles in a project are grants; what they give its members is in every member's snapshot, which
+ * gate/principal.c makes. */
 #include "api/member_lists.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
@@ -34,9 +33,9 @@ int teams_remove_user(struct call *c);
 int teams_take_user(struct call *c);
 
 #define NAME_MAX_BYTES 128
-#define TEAMS_MAX 10000      /* of an organization */
-#define TEAM_USERS_MAX 250   /* of a team */
-#define USER_TEAMS_MAX 100   /* of a user, in one organization */
+#define TEAMS_MAX 10000       /* of an organization */
+#define TEAM_USERS_MAX 250    /* of a team */
+#define USER_TEAMS_MAX 100    /* of a user, in one organization */
 #define PROJECT_TEAMS_MAX 100 /* of a project */
 #define BATCH 500
 
@@ -114,14 +113,15 @@ static int name_check(struct call *c, struct str name)
 {
 	struct faults faults = {.count = 0};
 	if (!str_trim(name).n || name.n > NAME_MAX_BYTES)
-		faults_add(&faults, c->arena, STR("name"), "must have from 1 to %d bytes, and not only spaces", NAME_MAX_BYTES);
+		faults_add(&faults, c->arena, STR("name"), "must have from 1 to %d bytes, and not only spaces",
+		           NAME_MAX_BYTES);
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
 
 static int name_taken(struct call *c, struct str name)
 {
 	call_fail(c, 409, "TEAM_ALREADY_EXISTS", "name: the organization has a team \"%.*s\" already. Choose another.",
-		  STR_ARG(name));
+	          STR_ARG(name));
 	return call_fail_param(c, name);
 }
 
@@ -163,7 +163,7 @@ static int member_join(struct call *c, struct member *m, struct str team_id, boo
 		return 0;
 	if (m->team_count >= USER_TEAMS_MAX)
 		return too_many(c, "USER_TEAMS_LIMIT_EXCEEDED", "The user is in too many teams", (int64_t)m->team_count,
-				USER_TEAMS_MAX);
+		                USER_TEAMS_MAX);
 	int result = member_count(c, team_id, &count);
 	if (result < 0)
 		return result;
@@ -200,7 +200,9 @@ static int join_usernames(struct call *c, struct str team_id)
 	const json_t *names = json_object_get(c->body, "usernames");
 	for (size_t i = 0; i < json_array_size(names); i++) {
 		const json_t *name = json_array_get(names, i);
-		struct str given = user_name_of(c->arena, (struct str){json_string_value(name), json_string_length(name)}), id;
+		struct str given = user_name_of(c->arena,
+		                                (struct str){json_string_value(name), json_string_length(name)}),
+		           id;
 		struct member m;
 		bool joined;
 		int result = user_id_of(c->tx, c->arena, given, &id);
@@ -220,8 +222,12 @@ int teams_create(struct call *c)
 {
 	struct id id = id_new();
 	struct str key = arena_dup(c->arena, id_str(&id)), name = json_field(c->body, "name");
-	struct doc d = {.kind = STR("team"), .id = key, .parent = c->org.id, .name = name, .created_ms = clock_now_ms(),
-			.body = team_body(c->arena, key, name)};
+	struct doc d = {.kind = STR("team"),
+	                .id = key,
+	                .parent = c->org.id,
+	                .name = name,
+	                .created_ms = clock_now_ms(),
+	                .body = team_body(c->arena, key, name)};
 	int64_t total;
 	int result = name_check(c, name);
 	if (result == 0)
@@ -338,7 +344,8 @@ int teams_list_in_project(struct call *c)
 	struct grant_row *rows;
 	size_t count;
 	int64_t total;
-	int result = grants_in(c->tx, c->arena, GRANTEE_TEAM, false, c->group.id, list_offset(c), c->page_size, &rows, &count);
+	int result = grants_in(c->tx, c->arena, GRANTEE_TEAM, false, c->group.id, list_offset(c), c->page_size, &rows,
+	                       &count);
 	if (result == 0)
 		result = tx_count(c->tx, grant_kind(GRANTEE_TEAM, false), c->group.id, &total);
 	if (result < 0)
@@ -385,12 +392,12 @@ static int assign_one(struct call *c, size_t index)
 	if (result == -ENOENT) {
 		struct str path = arena_printf(c->arena, "[%zu].teamId", index);
 		call_fail(c, 400, "INVALID_TEAM_ID", "%.*s: must be the id of a team of the project's organization.",
-			  STR_ARG(path));
+		          STR_ARG(path));
 		return call_fail_param(c, path);
 	}
 	if (result == 0)
 		result = role_list_read(c, json_object_get(entry, "roleNames"),
-					arena_printf(c->arena, "[%zu].roleNames", index).p, false, &roles);
+		                        arena_printf(c->arena, "[%zu].roleNames", index).p, false, &roles);
 	if (result == 0 && index)
 		result = audit_next(c);
 	if (result < 0)
@@ -415,7 +422,7 @@ int teams_assign(struct call *c)
 		result = tx_count(c->tx, grant_kind(GRANTEE_TEAM, false), c->group.id, &total);
 	if (result == 0 && total > PROJECT_TEAMS_MAX)
 		return too_many(c, "PROJECT_TEAMS_LIMIT_EXCEEDED", "The project would have too many teams", total,
-				PROJECT_TEAMS_MAX);
+		                PROJECT_TEAMS_MAX);
 	return result < 0 ? result : teams_list_in_project(c);
 }
 
@@ -452,7 +459,8 @@ static int member_write(struct call *c, const struct member *m, const struct op 
 }
 
 /* A team is small: all its people are looked at. */
-static int users_of(struct call *c, struct str team_id, const char *kind, const struct member_filter *f, struct member_page *p)
+static int users_of(struct call *c, struct str team_id, const char *kind, const struct member_filter *f,
+                    struct member_page *p)
 {
 	const struct op *self = catalog_op("getOrgUser");
 	struct str user_id = call_query(c, "userId");
@@ -468,8 +476,8 @@ static int users_of(struct call *c, struct str team_id, const char *kind, const 
 			result = 0;
 			continue;
 		}
-		if (result < 0 || !filter_takes(f, member_status(&m)) || (f->username.n && !str_eq(f->username, m.username)) ||
-		    !page_takes(p))
+		if (result < 0 || !filter_takes(f, member_status(&m)) ||
+		    (f->username.n && !str_eq(f->username, m.username)) || !page_takes(p))
 			continue;
 		result = list_is_old(c) ? list_write_account(c, &m.user) : member_write(c, &m, self);
 	}

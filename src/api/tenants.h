@@ -6,6 +6,9 @@
 
 /* projects.c: sets the fields of a new project that the service sets. */
 void project_complete(json_t *document, struct str id);
+/* What the caller sees: whole organizations whose projects it reads, then single projects that it has a role in. */
+struct segment;
+must_check int projects_visible(struct call *c, struct segment **ret_list, size_t *ret_count);
 
 /* bootstrap.c: on an empty store makes the first tenant and writes DIR/bootstrap.json; otherwise checks that the file is
  * there. *ret_first tells which. Failure: a sentence to stderr, negative. */

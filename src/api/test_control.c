@@ -2,6 +2,7 @@
  * tenants and credentials, and injects faults. It exists only when the service was started with --test-control.
  *
  * Each call runs on a thread of its own, because it may wait for the store. */
+#include "api/cluster_jobs.h"
 #include "api/credentials.h"
 #include "api/federations.h"
 #include "api/tenants.h"
@@ -57,17 +58,49 @@ static void clock_post(struct control *t, struct buf *b)
 		refuse(t, 400, "advanceSeconds: must be a number from 0 to 10000000000");
 	} else {
 		clock_advance_ms((int64_t)(value * 1000));
+		jobs_wake(t->service->jobs);
 		clock_get(t, b);
 	}
 }
 
+#define STANDARD_SECONDS 3 /* of --simulated-seconds */
+
+static bool is_simulated(const struct control *t)
+{
+	return t->service->engine_ops == &engine_simulated;
+}
+
+/* The simulated engine: {"seconds": 0, "fail": "create", "times": 2}. */
+static void engine_post(struct control *t, struct buf *b)
+{
+	const json_t *seconds = json_object_get(t->body, "seconds"), *fail = json_object_get(t->body, "fail"),
+		     *times = json_object_get(t->body, "times");
+	double value = json_is_number(seconds) ? json_number_value(seconds) : STANDARD_SECONDS;
+	json_int_t count = json_is_integer(times) ? json_integer_value(times) : 1000000;
+	if (!is_simulated(t))
+		refuse(t, 409, "the engine is not the simulated one");
+	else if (value < 0 || value > 86400 || count < 0 || count > 1000000)
+		refuse(t, 400, "seconds: must be from 0 to 86400; times: from 0 to 1000000");
+	else
+		simulated_tell(t->service->engine_state, value, json_string_value(fail), (unsigned)count);
+}
+
 static void reset(struct control *t, struct buf *b)
 {
+	struct str *ids = NULL;
+	size_t count = 0;
 	fault_clear(t->service);
 	if (clock_is_virtual())
 		clock_reset();
-	if (bootstrap_reset(t->service->store, t->service->data_dir) < 0)
+	bool collected = clusters_collect(t->service->store, t->request->arena, &ids, &count) == 0;
+	if (!collected || bootstrap_reset(t->service->store, t->service->data_dir) < 0 ||
+	    store_write_wait(t->service->store, jobs_schedule, t->service->jobs) < 0)
 		refuse(t, 500, "the store could not be reset");
+	if (is_simulated(t))
+		simulated_tell(t->service->engine_state, 0, NULL, 0);
+	clusters_destroy(t->service, ids, count);
+	if (is_simulated(t))
+		simulated_tell(t->service->engine_state, STANDARD_SECONDS, NULL, 0);
 	limiter_reset(t->service->limiter);
 }
 
@@ -319,6 +352,7 @@ static const struct {
 } routes[] = {{"GET", "/api/test/clock", clock_get},	 {"POST", "/api/test/clock", clock_post},
 	      {"POST", "/api/test/reset", reset},	 {"POST", "/api/test/buckets/reset", buckets_reset},
 	      {"POST", "/api/test/faults", faults_post}, {"DELETE", "/api/test/faults", faults_delete},
+	      {"POST", "/api/test/engine", engine_post},
 	      {"POST", "/api/test/seed", seed}};
 
 static void run_route(struct control *t, struct buf *b)
@@ -332,7 +366,7 @@ static void run_route(struct control *t, struct buf *b)
 				routes[i].run(t, b);
 			return;
 		}
-	refuse(t, 404, "the test control has clock, reset, buckets/reset, faults and seed");
+	refuse(t, 404, "the test control has clock, reset, buckets/reset, faults, engine and seed");
 }
 
 static void *control_run(void *arg)

@@ -38,14 +38,14 @@ static int visible_write(struct call *c, const struct doc *user)
 
 int users_get(struct call *c)
 {
-	struct doc user;
+	struct doc user = {.rev = 0};
 	int result = tx_get(c->tx, c->arena, "user", call_path(c, "userId"), &user);
 	return result < 0 ? result : visible_write(c, &user);
 }
 
 int users_by_name(struct call *c)
 {
-	struct doc user;
+	struct doc user = {.rev = 0};
 	int result = user_by_name(c->tx, c->arena, user_name_of(c->arena, call_path(c, "userName")), &user);
 	return result < 0 ? result : visible_write(c, &user);
 }
@@ -83,8 +83,8 @@ static int not_owner(struct call *c, const struct grant_row *row)
  * refused before it. */
 int users_prepare(struct call *c)
 {
-	struct grant_row *rows;
-	size_t count;
+	struct grant_row *rows = NULL;
+	size_t count = 0;
 	struct str *hash = arena_new_of(c->arena, struct str), password = json_field(c->body, "password");
 	int result = roles_read(c, &rows, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
@@ -134,7 +134,7 @@ static int join_org(struct call *c, struct str org_id, struct str user_id)
 
 static int row_give(struct call *c, const struct grant_row *row, const struct doc *user, struct str username)
 {
-	struct str org_id;
+	struct str org_id = STR_NONE;
 	int result = owned_org(c, row, &org_id);
 	if (result == 0)
 		result = federation_admit(c, org_id, username);
@@ -158,10 +158,10 @@ static int rows_order(const void *a, const void *b)
 int users_create(struct call *c)
 {
 	struct str username = user_name_of(c->arena, json_field(c->body, "username"));
-	struct grant_row *rows;
-	size_t count;
-	struct doc user;
-	struct str org_id;
+	struct grant_row *rows = NULL;
+	size_t count = 0;
+	struct doc user = {.rev = 0};
+	struct str org_id = STR_NONE;
 	int result = roles_read(c, &rows, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = owned_org(c, &rows[i], &org_id);
@@ -171,7 +171,7 @@ int users_create(struct call *c)
 		call_fail(c, 409, "USER_ALREADY_EXISTS", "username: %.*s has an account already.", STR_ARG(username));
 		return call_fail_param(c, username);
 	}
-	if (result == 0) /* organizations first, so that their roles are not taken for absent */
+	if (result == 0 && rows) /* organizations first, so that their roles are not taken for absent */
 		qsort(rows, count, sizeof *rows, rows_order);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = row_give(c, &rows[i], &user, username);

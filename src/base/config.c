@@ -16,8 +16,13 @@ const struct option_row config_options[] = {
 	 "How callers reach the service, used in links: https://HOST[:PORT]. Without it, made from --listen."},
 	{"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
 	 "Where documents are kept, as sqlite:PATH. Without it, in --data."},
-	{"engine", 0, OPTION_CHOICE, AT(engine), "simulated", "NAME", "What runs the databases: simulated.",
-	 "simulated"},
+	{"engine", 0, OPTION_CHOICE, AT(engine), "simulated", "NAME",
+	 "What runs the databases: postgres (processes on this host) or simulated (none at all).", "simulated|postgres"},
+	{"simulated-seconds", 0, OPTION_NUMBER, AT(simulated_seconds), "3", "N",
+	 "How long the simulated engine takes to make a cluster; other changes take less.", NULL, 0, 86400},
+	{"db-scheme", 0, OPTION_TEXT, AT(db_scheme), "postgresql", "WORD", "Scheme of the clusters' connection strings."},
+	{"db-domain", 0, OPTION_TEXT, AT(db_domain), "steward.local", "NAME", "Domain of the clusters' host names."},
+	{"job-threads", 0, OPTION_NUMBER, AT(job_threads), "4", "N", "Jobs that run at once.", NULL, 1, 64},
 	{"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",
 	 "Certificate chain (PEM). Without it, the first start makes a CA and a certificate in DIR/tls."},
 	{"tls-key", 0, OPTION_FILE, AT(tls_key), NULL, "FILE", "Private key (PEM) of --tls-cert."},
@@ -181,9 +186,28 @@ static int smtp_check(const struct config *c)
 	return 0;
 }
 
+static bool is_word(const char *text, const char *more)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789");
+	while (text[n] && n && strchr(more, text[n]) && text[n + 1])
+		n += 1 + strspn(text + n + 1, "abcdefghijklmnopqrstuvwxyz0123456789");
+	return n && !text[n] && n < 100;
+}
+
+static int database_check(const struct config *c)
+{
+	if (!is_word(c->db_scheme, "+-."))
+		return option_refuse("--db-scheme: \"%s\" is no scheme of a URL, such as postgresql", c->db_scheme);
+	if (!is_word(c->db_domain, "-."))
+		return option_refuse("--db-domain: \"%s\" is no domain in lower case, such as steward.local", c->db_domain);
+	return 0;
+}
+
 static int config_finish(struct config *c)
 {
 	int result = smtp_check(c);
+	if (result == 0)
+		result = database_check(c);
 	if (result < 0)
 		return result;
 	if (!c->tls_cert != !c->tls_key)

@@ -70,6 +70,8 @@ struct op {
 	const char *event;                 /* type of the event that it writes, or NULL */
 	const char *body_org_field; /* the body names the organization there, and in it one of body_roles is needed */
 	role_mask body_roles;
+	const struct op *link_from; /* or NULL: the GET whose entity is also found here, by its field link_field */
+	const char *link_field;
 };
 
 /* A limit that each project has. Rows come from "projectLimits" in api/. */

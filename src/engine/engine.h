@@ -47,6 +47,7 @@ struct engine_cluster {
 	const struct engine_param *params; /* processArgs, in the engine's names */
 	size_t param_count;
 	unsigned shards;
+	bool adopt; /* it was as wanted before this process started: only found again. The simulated engine asks for no time */
 };
 
 /* One node as it is. */
@@ -95,6 +96,9 @@ struct engine_access {
 struct engine_progress {
 	void (*tell)(void *ctx, unsigned percent, const char *what);
 	void *ctx;
+	/* Set by an engine that returns -EAGAIN from converge(), destroy() or load_sample(): call again then, on the service's
+	 * clock. No thread waits for it meanwhile. An engine that does the work within the call never does this. */
+	int64_t again_ms;
 };
 
 struct engine_log {
@@ -106,6 +110,8 @@ struct engine_options {
 	const char *data_dir; /* the service's; the engine keeps its own below DIR/engine */
 	const char *domain;   /* of host names: "<label>-shard-00-00.<project_hash>.<domain>" */
 	bool real_clock;
+	const char *user; /* system user of the databases when the service is root; NULL: "steward" */
+	double simulated_seconds; /* that the simulated engine takes for a creation; less for other changes */
 };
 
 /* Errors: 0 or negative errno; *ret_why (static or in the arena) says what to do about it. */
@@ -129,10 +135,19 @@ struct engine_ops {
 	int (*log_open)(struct engine *e, const struct engine_log *log, int *ret_fd);
 	/* Major versions that it can run, newest first. */
 	size_t (*versions)(struct engine *e, unsigned *ret_versions, size_t max);
+	/* Loads the sample data set into a running cluster. NULL: the engine has none, and the load is done at once. */
+	int (*load_sample)(struct engine *e, const char *cluster_id, struct engine_progress *progress, struct arena *a,
+			   const char **ret_why);
 };
 
 extern const struct engine_ops engine_simulated, engine_postgres;
 /* By name; NULL when there is none. */
 const struct engine_ops *engine_find(const char *name);
+/* The one to use when none is named. */
+const char *engine_default(void);
+
+/* simulated.c: what the test control says. Seconds that a creation takes from now on, and the change that shall fail
+ * ("create", "update", "delete", "sample") so many times; fail NULL: none. */
+void simulated_tell(struct engine *e, double seconds, const char *fail, unsigned times);
 
 #endif

@@ -72,6 +72,7 @@ struct pg_cluster {
 	struct pg_param params[PG_PARAMS_MAX];
 	size_t param_count;
 	int64_t streamed_us; /* when replication was last looked at */
+	int64_t looked_us;   /* when it was last cared for */
 };
 
 struct engine {
@@ -154,12 +155,12 @@ int state_load(struct pg_cluster *c);
 /* Moves a prepared data directory to `path`. */
 int pool_take(struct engine *e, unsigned version, const char *path);
 void pool_start(struct engine *e);
+void pool_refill(struct engine *e); /* in the background */
 
 /* --- postgres_config.c */
 int config_check(const struct engine_cluster *want, const char **ret_why);
 int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed);
 void node_run_dir(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH]);
-unsigned config_connections(const char *instance_size);
 
 /* --- postgres_tls.c */
 int tls_ensure(struct pg_cluster *c, struct pg_node *n);
@@ -185,7 +186,7 @@ bool node_can_lead(const struct pg_node *n);
 bool node_shall_run(const struct pg_cluster *c, const struct pg_node *n);
 void node_free(struct pg_node *n);
 
-/* --- postgres_failover.c; all with cluster.work held */
+/* --- postgres_failover.c, postgres_supervisor.c; all but supervise() with cluster.work held */
 int set_promote(struct pg_cluster *c, struct pg_set *s);
 int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers);
 int set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why);
@@ -198,16 +199,18 @@ void *supervise(void *engine);
 /* --- postgres_cluster.c */
 int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
 		     struct engine_progress *progress, const char **ret_why);
+int cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms);
 int cluster_destroy(struct pg_cluster *c, struct engine_progress *progress);
 
 /* --- postgres_access.c */
 int access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
 /* HBA and ident files of a node that has none yet. */
 int access_first(struct pg_cluster *c, struct pg_node *n);
+int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *ret_changed);
 
-/* --- postgres_grants.c: the statements that make one database's users and grants as wanted */
-struct buf;
-int grants_users(struct pg_cluster *c, PGconn *conn, const struct engine_access *access, const char **ret_why);
+/* --- postgres_grants.c: users, groups and grants of a set, through a connection to its primary's database postgres */
+int grants_apply(struct pg_cluster *c, struct pg_node *primary, PGconn *conn, const struct engine_access *access,
+		 const char **ret_why);
 
 /* --- postgres_log.c */
 int log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd);

@@ -296,7 +296,8 @@ static struct key_slot *slots_of(struct key_cache *k, struct str public_key)
 static int key_find(struct call *c, struct str public_key, struct key_slot **ret_key)
 {
 	struct key_cache *k = token_cache_keys(call_loop(c)->tokens);
-	uint64_t generation = store_identity_generation(c->service->store);
+	/* Kept under the generation that the state read here shows, which may be older than the newest. */
+	uint64_t generation = store_identity_generation(c->service->store), shown = tx_identity_generation(c->tx);
 	struct key_slot fresh, *to;
 	if (public_key.n >= sizeof fresh.caller->name)
 		return -ENOENT;
@@ -315,7 +316,7 @@ static int key_find(struct call *c, struct str public_key, struct key_slot **ret
 		return r;
 	principal_unref(to->caller);
 	*to = fresh;
-	to->generation = generation;
+	to->generation = shown;
 	*ret_key = to;
 	return 0;
 }

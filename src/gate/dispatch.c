@@ -65,6 +65,17 @@ static int settle(struct call *c, int result)
 	return result;
 }
 
+/* The gates looked before the transaction began: what they found may be gone by now, and nothing is written below it. */
+static int scope_again(struct call *c)
+{
+	int result = 0;
+	if (c->op->tenant == TENANT_GROUP)
+		result = tx_get(c->tx, c->arena, "project", c->group.id, &c->group);
+	else if (c->op->tenant == TENANT_ORG)
+		result = tx_get(c->tx, c->arena, "org", c->org.id, &c->org);
+	return result == -ENOENT ? call_not_found(c) : result;
+}
+
 static int run_write(struct tx *tx, void *ctx)
 {
 	struct pending *p = ctx;
@@ -77,7 +88,9 @@ static int run_write(struct tx *tx, void *ctx)
 		result = idempotency_replay(c, c->idempotency);
 	if (result == 0) {
 		size_t headers_before = c->extra_header_count;
-		result = settle(c, c->op->handler(c));
+		result = scope_again(c);
+		if (result == 0)
+			result = settle(c, c->op->handler(c));
 		if (result >= 0)
 			result = audit_write(c);
 		if (result >= 0 && c->idempotency)

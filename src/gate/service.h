@@ -4,6 +4,9 @@
 
 #include "gate/call.h"
 
+struct engine;
+struct engine_ops;
+struct jobs;
 struct token_cache;
 struct jwks;
 struct mail;
@@ -25,6 +28,10 @@ struct service {
 	const char *listen_host;
 	const char *data_dir;
 	const char *engine; /* name of the engine in use */
+	const struct engine_ops *engine_ops; /* engine/engine.h: the engine in use, and its state */
+	struct engine *engine_state;
+	struct jobs *jobs;                    /* jobs/jobs.h */
+	const char *db_scheme, *db_domain;    /* of connection strings and host names */
 	unsigned loops;
 	struct loop_state *loop; /* by request->loop */
 	struct jwks *jwks; /* api/jwks.h */

@@ -183,8 +183,9 @@ int token_caller(struct service *s, struct token_cache *t, struct tx *tx, struct
 {
 	if (text.n != TEXT)
 		return -EACCES;
-	/* Before the store is read: a change after this makes the entry stale, never the other way round. */
-	uint64_t generation = store_identity_generation(s->store);
+	/* Before the store is read: a change after this makes the entry stale, never the other way round. The state that
+	 * is read may be older than the newest generation. */
+	uint64_t generation = store_identity_generation(s->store), shown = tx_identity_generation(tx);
 	int64_t now = clock_now_ms();
 	struct token_slot *slot = slot_find(t, text);
 	if (slot && slot->generation == generation && slot->expires_ms > now) {
@@ -205,7 +206,7 @@ int token_caller(struct service *s, struct token_cache *t, struct tx *tx, struct
 		r = principal_load(tx, PRINCIPAL_SERVICE_ACCOUNT, id_str(&token.account_id), &caller);
 	if (r < 0)
 		return r == -ENOENT ? -EACCES : r;
-	slot_put(t, text, caller, expires_ms, generation);
+	slot_put(t, text, caller, expires_ms, shown);
 	*ret_caller = caller;
 	return 0;
 }

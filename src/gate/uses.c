@@ -1,9 +1,10 @@
-/* Uses of credentials. Each loop gathers in a table of its own; the main thread takes the table away by exchanging the
- * pointer, and the store writes it. A table has one owner at any time, whoever holds the pointer, so nothing is locked: the
- * loop takes its table out for the few instructions of a count, and the main thread finds either the whole table or none.
+/* Uses of credentials. Each loop gathers in a table of its own; the main thread takes the table away by exchanging
+ * the pointer, and the store writes it. A table has one owner at any time, whoever holds the pointer, so nothing is
+ * locked: the loop takes its table out for the few instructions of a count, and the main thread finds either the
+ * whole table or none.
  *
- * A table that is full goes to the store at once. Counts that the store has no room for are lost: they are no reason to
- * refuse a call. */
+ * A table that is full goes to the store at once. Counts that the store has no room for are lost: they are no reason
+ * to refuse a call. */
 #include "gate/uses.h"
 
 #include "base/clock.h"
@@ -60,7 +61,7 @@ static int use_write(struct tx *tx, struct arena *a, const struct use *u)
 	struct doc d;
 	cidr_format(&u->entry, network);
 	int result = u->is_secret ? tx_get(tx, a, "sa_secret", str_of(u->id), &d)
-				  : tx_get_by_name(tx, a, "api_access", str_of(u->id), str_of(network), &d);
+	                          : tx_get_by_name(tx, a, "api_access", str_of(u->id), str_of(network), &d);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result; /* gone since */
 	json_t *body = json_loadb(d.body.p, d.body.n, 0, NULL);

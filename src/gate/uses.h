@@ -10,8 +10,8 @@ void use_access(struct service *s, unsigned loop, const struct principal *p, siz
 /* On the loop: a token was issued for a secret. */
 void use_secret(struct service *s, unsigned loop, struct str secret_id);
 
-/* From the main thread, each second or so, and once more at the end, when the loops have stopped: hands to the store what
- * all loops have gathered. Does not wait. */
+/* From the main thread, each second or so, and once more at the end, when the loops have stopped: hands to the store
+ * what all loops have gathered. Does not wait. */
 void uses_flush(struct service *s);
 /* Of one loop, at the end. Accepts NULL. */
 void uses_free(struct uses *u);

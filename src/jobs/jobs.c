@@ -161,7 +161,8 @@ static void step_run(struct jobs *j, struct job_run *r)
 	r->why = kind ? NULL : "this version has no such job";
 	r->save = NULL;
 	r->save_ctx = NULL;
-	r->told_us = 0;
+	r->job.progress = STR_NONE;
+	r->told_us = clock_mono_us();
 	if (kind)
 		o.next = kind->step(r);
 	tx_rest(r->reader);
@@ -297,23 +298,21 @@ void jobs_stop(struct jobs *j)
 	free(j);
 }
 
-struct telling {
-	struct job job;
-};
-
 static int tell_run(struct tx *tx, void *ctx)
 {
-	return tx_job_save(tx, &((struct telling *)ctx)->job);
+	return tx_job_save(tx, ctx);
 }
 
 void job_progress(struct job_run *r, unsigned percent, const char *what)
 {
 	int64_t now = clock_mono_us();
-	struct telling t = {.job = r->job};
-	if (r->told_us && now - r->told_us < PROGRESS_US)
+	if (now - r->told_us < PROGRESS_US && r->job.progress.n)
+		return;
+	r->job.progress = arena_printf(r->arena, "%u%% %s", percent > 100 ? 100 : percent, what);
+	/* What a short step tells is saved with its outcome. */
+	if (now - r->told_us < PROGRESS_US)
 		return;
 	r->told_us = now;
-	r->job.progress = t.job.progress = arena_printf(r->arena, "%u%% %s", percent > 100 ? 100 : percent, what);
-	if (store_write_wait(r->store, tell_run, &t) < 0)
+	if (store_write_wait(r->store, tell_run, &r->job) < 0)
 		log_debug("job %.*s: its progress was not saved", STR_ARG(r->job.id));
 }

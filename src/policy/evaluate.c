@@ -1,5 +1,5 @@
-/* Evaluation, with the published semantics of Cedar: && || and if look only at what they need; == never fails, all other
- * operators fail on values of the wrong kind; an attribute that is not there fails; sets are compared as sets.
+/* Evaluation, with the published semantics of Cedar: && || and if look only at what they need; == never fails, all
+ * other operators fail on values of the wrong kind; an attribute that is not there fails; sets are compared as sets.
  *
  * Steps are counted over expressions and pairs of compared values, so no policy and no request can hold a thread. */
 #include "policy/policy.h"
@@ -120,9 +120,9 @@ static bool eval_order(struct run *r, const struct policy_expr *e, struct policy
 		return false;
 	int64_t a = left.number, b = right.number;
 	bool holds = e->kind == EXPR_LESS         ? a < b
-		     : e->kind == EXPR_LESS_EQUAL ? a <= b
-		     : e->kind == EXPR_GREATER    ? a > b
-						  : a >= b;
+	             : e->kind == EXPR_LESS_EQUAL ? a <= b
+	             : e->kind == EXPR_GREATER    ? a > b
+	                                          : a >= b;
 	*ret_value = truth(holds);
 	return true;
 }
@@ -172,7 +172,9 @@ static bool like(struct str text, const struct policy_expr *piece)
 		struct str s = piece->value.text;
 		if (!piece->next)
 			return str_ends(text, s);
-		const char *at = s.n == 0 ? text.p : first ? (str_starts(text, s) ? text.p : NULL) : memmem(text.p, text.n, s.p, s.n);
+		const char *at = s.n == 0 ? text.p
+		                 : first  ? (str_starts(text, s) ? text.p : NULL)
+		                          : memmem(text.p, text.n, s.p, s.n);
 		if (s.n && !at)
 			return false;
 		size_t used = s.n ? (size_t)(at - text.p) + s.n : 0;
@@ -287,9 +289,9 @@ static bool eval_variable(struct run *r, const struct policy_expr *e, struct pol
 		*ret_value = q->context;
 	else
 		*ret_value = (struct policy_value){.kind = POLICY_ENTITY,
-						   .uid = e->variable == VARIABLE_PRINCIPAL ? q->principal
-							  : e->variable == VARIABLE_ACTION  ? q->action
-											    : q->resource};
+		                                   .uid = e->variable == VARIABLE_PRINCIPAL ? q->principal
+		                                          : e->variable == VARIABLE_ACTION  ? q->action
+		                                                                            : q->resource};
 	return true;
 }
 
@@ -355,8 +357,9 @@ static enum policy_outcome outcome_of(struct run *r, const struct policy_expr *e
 	return r->steps ? POLICY_ERROR : POLICY_EXHAUSTED;
 }
 
-enum policy_outcome policy_evaluate(struct arena *a, const struct policy_statement *s, const struct policy_request *request,
-				    unsigned *steps, struct policy_fault *ret_fault)
+enum policy_outcome policy_evaluate(struct arena *a, const struct policy_statement *s,
+                                    const struct policy_request *request, unsigned *steps,
+                                    struct policy_fault *ret_fault)
 {
 	unsigned given = *steps < POLICY_STEPS_MAX ? *steps : POLICY_STEPS_MAX;
 	struct run r = {.arena = a, .request = request, .steps = given};

@@ -1,8 +1,8 @@
 /* From bytes to tokens, with the place of each in lines and characters. Text outside strings and comments is ASCII. */
 #include "policy/lexer.h"
 
-static const char *const marks[] = {"::", "==", "!=", "<=", ">=", "&&", "||", "(", ")", "{", "}", "[", "]", ",", ";", ":",
-				    ".",  "@",  "<",  ">",  "!",  "-",  "+",  "*", "?"};
+static const char *const marks[] = {"::", "==", "!=", "<=", ">=", "&&", "||", "(", ")", "{", "}", "[", "]",
+                                    ",",  ";",  ":",  ".",  "@",  "<",  ">",  "!", "-", "+", "*", "?"};
 
 static bool is_word(char c, bool first)
 {
@@ -164,7 +164,7 @@ static long escape_take(struct str *s, bool pattern)
 }
 
 bool lexer_unescape(const struct token *t, struct arena *a, struct str *raw, bool *ret_wild, struct str *ret_text,
-		    struct policy_fault *ret_fault)
+                    struct policy_fault *ret_fault)
 {
 	char *out = arena_alloc(a, raw->n + 4);
 	size_t n = 0;
@@ -180,7 +180,8 @@ bool lexer_unescape(const struct token *t, struct arena *a, struct str *raw, boo
 			long code = escape_take(raw, ret_wild != NULL);
 			if (code < 0) {
 				*ret_fault = (struct policy_fault){t->line, t->column,
-					STR("an escape in this string is none of \\n \\r \\t \\0 \\\\ \\\" \\' \\x00-\\x7f \\u{...}")};
+				                                   STR("an escape in this string is none of \\n \\r "
+				                                       "\\t \\0 \\\\ \\\" \\' \\x00-\\x7f \\u{...}")};
 				return false;
 			}
 			n += utf8_write(out + n, code);

@@ -20,9 +20,9 @@ struct lexer {
 /* False with a fault: an unknown character, or a string that does not end. */
 must_check bool lexer_next(struct lexer *x, struct arena *a, struct token *ret_token, struct policy_fault *ret_fault);
 
-/* A string without its escapes. With `ret_wild`, '*' is a wildcard: the text stops before it and *ret_wild tells so, and
- * *raw goes on after it. False with a fault, at the string's place, for an escape that does not exist. */
-must_check bool lexer_unescape(const struct token *t, struct arena *a, struct str *raw, bool *ret_wild, struct str *ret_text,
-			       struct policy_fault *ret_fault);
+/* A string without its escapes. With `ret_wild`, '*' is a wildcard: the text stops before it and *ret_wild tells so,
+ * and *raw goes on after it. False with a fault, at the string's place, for an escape that does not exist. */
+must_check bool lexer_unescape(const struct token *t, struct arena *a, struct str *raw, bool *ret_wild,
+                               struct str *ret_text, struct policy_fault *ret_fault);
 
 #endif

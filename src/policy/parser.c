@@ -1,7 +1,8 @@
-/* From text to statements, by recursive descent. The first fault ends it, with what was expected and what stands there.
+/* From text to statements, by recursive descent. The first fault ends it, with what was expected and what stands
+ * there.
  *
- * Chains of && and || are one node with many children, so that depth means nesting; both the nesting of the text and the
- * depth of the tree are bounded, because all that walk the tree do so on the stack. */
+ * Chains of && and || are one node with many children, so that depth means nesting; both the nesting of the text and
+ * the depth of the tree are bounded, because all that walk the tree do so on the stack. */
 #include "policy/lexer.h"
 
 #include "base/buf.h"
@@ -38,7 +39,9 @@ static struct policy_expr *fail_expected(struct parser *p, const char *what)
 	struct str text = policy_shown(p->token.text), message;
 	switch (p->token.kind) {
 	case TOKEN_END: message = arena_printf(p->arena, "expected %s, found the end of the text", what); break;
-	case TOKEN_STRING: message = arena_printf(p->arena, "expected %s, found the string \"%.*s\"", what, STR_ARG(text)); break;
+	case TOKEN_STRING:
+		message = arena_printf(p->arena, "expected %s, found the string \"%.*s\"", what, STR_ARG(text));
+		break;
 	default: message = arena_printf(p->arena, "expected %s, found '%.*s'", what, STR_ARG(text)); break;
 	}
 	fail_at(p, p->token.line, p->token.column, message);
@@ -112,7 +115,8 @@ static struct policy_expr *add(struct parser *p, struct policy_expr *parent, str
 		parent->depth = child->depth + 1;
 	if (parent->depth <= POLICY_DEPTH_MAX)
 		return parent;
-	fail_size(p, parent->line, parent->column, arena_printf(p->arena, "nested more than %d levels deep", POLICY_DEPTH_MAX));
+	fail_size(p, parent->line, parent->column,
+	          arena_printf(p->arena, "nested more than %d levels deep", POLICY_DEPTH_MAX));
 	return NULL;
 }
 
@@ -122,7 +126,7 @@ static bool enter(struct parser *p)
 		return false;
 	if (p->nesting == POLICY_DEPTH_MAX) {
 		fail_size(p, p->token.line, p->token.column,
-			  arena_printf(p->arena, "nested more than %d levels deep", POLICY_DEPTH_MAX));
+		          arena_printf(p->arena, "nested more than %d levels deep", POLICY_DEPTH_MAX));
 		return false;
 	}
 	p->nesting++;
@@ -166,7 +170,8 @@ static struct policy_expr *number_parse(struct parser *p, const struct token *mi
 
 static bool word_is_reserved(struct str word)
 {
-	static const char *const reserved[] = {"true", "false", "if", "then", "else", "in", "like", "has", "is", "__cedar"};
+	static const char *const reserved[] = {"true", "false", "if",  "then", "else",
+	                                       "in",   "like",  "has", "is",   "__cedar"};
 	for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
 		if (str_is(word, reserved[i]))
 			return true;
@@ -208,8 +213,10 @@ static struct policy_expr *entity_parse(struct parser *p)
 		return NULL;
 	if (!id) {
 		fail_at(p, start.line, start.column,
-			arena_printf(p->arena, "'%.*s' is no variable (principal, action, resource, context) and no entity (Type::\"id\")",
-				     STR_ARG(policy_shown(e->value.uid.type))));
+		        arena_printf(p->arena,
+		                     "'%.*s' is no variable (principal, action, resource, context) and no entity "
+		                     "(Type::\"id\")",
+		                     STR_ARG(policy_shown(e->value.uid.type))));
 		return NULL;
 	}
 	return string_take(p, &e->value.uid.id) ? e : NULL;
@@ -250,11 +257,18 @@ static bool field_parse(struct parser *p, struct policy_expr *record)
 	struct str key;
 	if (!key_parse(p, "the name of a field", &key) || !need_mark(p, ":", "':'"))
 		return false;
-	for (const struct policy_expr *f = record->first; f; f = f->next)
+	unsigned count = 0;
+	for (const struct policy_expr *f = record->first; f; f = f->next, count++)
 		if (str_eq(f->key, key)) {
-			fail_at(p, at.line, at.column, arena_printf(p->arena, "the field '%.*s' stands twice", STR_ARG(policy_shown(key))));
+			fail_at(p, at.line, at.column,
+			        arena_printf(p->arena, "the field '%.*s' stands twice", STR_ARG(policy_shown(key))));
 			return false;
 		}
+	if (count == POLICY_FIELDS_MAX) {
+		fail_size(p, at.line, at.column,
+		          arena_printf(p->arena, "more than %d fields in one record", POLICY_FIELDS_MAX));
+		return false;
+	}
 	struct policy_expr *value = expr_parse(p);
 	if (!value)
 		return false;
@@ -345,11 +359,11 @@ static const struct {
 	enum policy_method method;
 	bool takes_argument;
 } methods[] = {
-	{"contains", CALL_CONTAINS, true},        {"containsAll", CALL_CONTAINS_ALL, true},
-	{"containsAny", CALL_CONTAINS_ANY, true}, {"isEmpty", CALL_IS_EMPTY, false},
-	{"isInRange", CALL_IS_IN_RANGE, true},    {"isIpv4", CALL_IS_IPV4, false},
-	{"isIpv6", CALL_IS_IPV6, false},          {"isLoopback", CALL_IS_LOOPBACK, false},
-	{"isMulticast", CALL_IS_MULTICAST, false},
+        {"contains", CALL_CONTAINS, true},         {"containsAll", CALL_CONTAINS_ALL, true},
+        {"containsAny", CALL_CONTAINS_ANY, true},  {"isEmpty", CALL_IS_EMPTY, false},
+        {"isInRange", CALL_IS_IN_RANGE, true},     {"isIpv4", CALL_IS_IPV4, false},
+        {"isIpv6", CALL_IS_IPV6, false},           {"isLoopback", CALL_IS_LOOPBACK, false},
+        {"isMulticast", CALL_IS_MULTICAST, false},
 };
 
 /* Behind "receiver.name(". */
@@ -366,15 +380,16 @@ static struct policy_expr *method_parse(struct parser *p, struct policy_expr *re
 		return e && need_mark(p, ")", "')'") ? e : NULL;
 	}
 	fail_at(p, name->line, name->column,
-		arena_printf(p->arena,
-			     "there is no method '%.*s': expected contains, containsAll, containsAny, isEmpty, isInRange, isIpv4, "
-			     "isIpv6, isLoopback or isMulticast",
-			     STR_ARG(policy_shown(name->text))));
+	        arena_printf(p->arena,
+	                     "there is no method '%.*s': expected contains, containsAll, containsAny, isEmpty, "
+	                     "isInRange, isIpv4, "
+	                     "isIpv6, isLoopback or isMulticast",
+	                     STR_ARG(policy_shown(name->text))));
 	return NULL;
 }
 
-static struct policy_expr *attribute(struct parser *p, enum expr_kind kind, struct policy_expr *of, const struct token *at,
-				     struct str name)
+static struct policy_expr *attribute(struct parser *p, enum expr_kind kind, struct policy_expr *of,
+                                     const struct token *at, struct str name)
 {
 	struct policy_expr *e = add(p, node(p, kind, at), of);
 	if (e)
@@ -391,7 +406,8 @@ static struct policy_expr *member_parse(struct parser *p)
 			if (name.kind != TOKEN_WORD)
 				return fail_expected(p, "the name of an attribute or method");
 			advance(p);
-			e = take_mark(p, "(") ? method_parse(p, e, &name) : attribute(p, EXPR_ATTRIBUTE, e, &name, name.text);
+			e = take_mark(p, "(") ? method_parse(p, e, &name)
+			                      : attribute(p, EXPR_ATTRIBUTE, e, &name, name.text);
 		} else if (take_mark(p, "[")) {
 			struct token at = p->token;
 			struct str name;
@@ -484,9 +500,11 @@ static struct policy_expr *scope_entity_parse(struct parser *p, const char *expe
 }
 
 /* Behind `is`: a type, and perhaps `in` an entity. */
-static struct policy_expr *is_parse(struct parser *p, struct policy_expr *subject, const struct token *at, bool in_scope)
+static struct policy_expr *is_parse(struct parser *p, struct policy_expr *subject, const struct token *at,
+                                    bool in_scope)
 {
-	struct policy_expr *copy = arena_new_of(p->arena, struct policy_expr), *is = add(p, node(p, EXPR_IS, at), subject);
+	struct policy_expr *copy = arena_new_of(p->arena, struct policy_expr),
+	                   *is = add(p, node(p, EXPR_IS, at), subject);
 	bool id;
 	*copy = *subject;
 	copy->next = NULL;
@@ -507,7 +525,7 @@ static const struct {
 	const char *mark;
 	enum expr_kind kind;
 } relations[] = {{"==", EXPR_EQUAL},      {"!=", EXPR_UNEQUAL}, {"<", EXPR_LESS},
-		 {"<=", EXPR_LESS_EQUAL}, {">", EXPR_GREATER},  {">=", EXPR_GREATER_EQUAL}};
+                 {"<=", EXPR_LESS_EQUAL}, {">", EXPR_GREATER},  {">=", EXPR_GREATER_EQUAL}};
 
 static struct policy_expr *relation_parse(struct parser *p)
 {
@@ -536,7 +554,7 @@ static struct policy_expr *relation_parse(struct parser *p)
 }
 
 static struct policy_expr *chain_parse(struct parser *p, const char *mark, enum expr_kind kind,
-				       struct policy_expr *(*inner)(struct parser *))
+                                       struct policy_expr *(*inner)(struct parser *))
 {
 	struct policy_expr *first = inner(p), *chain = NULL;
 	struct token at = p->token;
@@ -610,7 +628,9 @@ static bool scope_parse(struct parser *p, enum policy_variable which, struct pol
 		e = e ? add(p, e, scope_entity_parse(p, "an entity, Type::\"id\"")) : NULL;
 	} else if (take_word(p, "in")) {
 		e = add(p, node(p, EXPR_IN, &at), variable);
-		e = e ? add(p, e, which == VARIABLE_ACTION ? scope_list_parse(p) : scope_entity_parse(p, "an entity, Type::\"id\""))
+		e = e ? add(p, e,
+		            which == VARIABLE_ACTION ? scope_list_parse(p)
+		                                     : scope_entity_parse(p, "an entity, Type::\"id\""))
 		      : NULL;
 	} else if (which != VARIABLE_ACTION && take_word(p, "is")) {
 		e = is_parse(p, variable, &at, true);
@@ -691,7 +711,8 @@ static struct policy_statement *statement_parse(struct parser *p)
 	return s;
 }
 
-int policy_parse(struct arena *a, struct str text, struct policy_statement **ret_statements, struct policy_fault *ret_fault)
+int policy_parse(struct arena *a, struct str text, struct policy_statement **ret_statements,
+                 struct policy_fault *ret_fault)
 {
 	struct parser p = {.lexer = {text, 1, 1}, .arena = a};
 	struct policy_statement *list = NULL, **end = &list;
@@ -702,7 +723,7 @@ int policy_parse(struct arena *a, struct str text, struct policy_statement **ret
 	while (!p.error && (p.token.kind != TOKEN_END || !list)) {
 		if (count++ == POLICY_STATEMENTS_MAX) {
 			fail_size(&p, p.token.line, p.token.column,
-				  arena_printf(a, "more than %d policies in one text", POLICY_STATEMENTS_MAX));
+			          arena_printf(a, "more than %d policies in one text", POLICY_STATEMENTS_MAX));
 			break;
 		}
 		*end = statement_parse(&p);

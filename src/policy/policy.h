@@ -1,7 +1,7 @@
 /* Resource policies: a subset of the Cedar language, parsed, checked against what this service has, and evaluated.
  *
- * Pure code: no store, no calls, no clock. Everything is bounded: the text, the nesting, the number of statements and the
- * steps of one evaluation. What is made lives in the arena given; what is parsed borrows the text. */
+ * Pure code: no store, no calls, no clock. Everything is bounded: the text, the nesting, the number of statements and
+ * the steps of one evaluation. What is made lives in the arena given; what is parsed borrows the text. */
 #ifndef STEWARD_POLICY_POLICY_H
 #define STEWARD_POLICY_POLICY_H
 
@@ -10,7 +10,8 @@
 
 #define POLICY_TEXT_MAX 16384
 #define POLICY_STATEMENTS_MAX 32
-#define POLICY_DEPTH_MAX 100 /* of expressions */
+#define POLICY_DEPTH_MAX 100    /* of expressions */
+#define POLICY_FIELDS_MAX 100   /* of a record */
 #define POLICY_STEPS_MAX 200000 /* of one statement and request */
 #define POLICY_FAULTS_MAX 8
 
@@ -26,13 +27,13 @@ struct policy_faults {
 };
 
 enum expr_kind {
-	EXPR_LITERAL,   /* value */
-	EXPR_VARIABLE,  /* variable */
-	EXPR_AND,       /* two or more children */
+	EXPR_LITERAL,  /* value */
+	EXPR_VARIABLE, /* variable */
+	EXPR_AND,      /* two or more children */
 	EXPR_OR,
 	EXPR_NOT,
 	EXPR_NEGATE,
-	EXPR_IF,        /* condition, then, else */
+	EXPR_IF, /* condition, then, else */
 	EXPR_EQUAL,
 	EXPR_UNEQUAL,
 	EXPR_LESS,
@@ -45,9 +46,9 @@ enum expr_kind {
 	EXPR_ATTRIBUTE, /* name */
 	EXPR_LIKE,      /* subject, then the literal pieces between the wildcards */
 	EXPR_SET,
-	EXPR_RECORD,    /* children with their name as key */
-	EXPR_IP,        /* ip(text) */
-	EXPR_METHOD     /* receiver, then the argument if any; method */
+	EXPR_RECORD, /* children with their name as key */
+	EXPR_IP,     /* ip(text) */
+	EXPR_METHOD  /* receiver, then the argument if any; method */
 };
 
 enum policy_variable { VARIABLE_PRINCIPAL, VARIABLE_ACTION, VARIABLE_RESOURCE, VARIABLE_CONTEXT };
@@ -77,7 +78,7 @@ struct policy_expr {
 struct policy_statement {
 	bool forbids;
 	unsigned line, column;
-	struct policy_expr *scope[3]; /* principal, action, resource; NULL: any */
+	struct policy_expr *scope[3];   /* principal, action, resource; NULL: any */
 	struct policy_expr *conditions; /* in order; an `unless` is an EXPR_NOT with `key` "unless" */
 	struct policy_statement *next;
 };
@@ -98,7 +99,7 @@ struct policy_request {
 
 /* parser.c: one or more statements. -EINVAL with the first fault; -E2BIG, with a fault too, beyond a bound. */
 must_check int policy_parse(struct arena *a, struct str text, struct policy_statement **ret_statements,
-			    struct policy_fault *ret_fault);
+                            struct policy_fault *ret_fault);
 
 /* validate.c: names, types and guards against schema.c; other names of entity types become the first ones. Adds to
  * faults. */
@@ -107,14 +108,14 @@ void policy_validate(struct arena *a, struct policy_statement *statements, struc
 /* evaluate.c */
 enum policy_outcome {
 	POLICY_APPLIES,
-	POLICY_SKIPPED,   /* its scope or conditions do not hold */
-	POLICY_ERROR,     /* cannot be evaluated for this request: does not apply, as Cedar has it */
-	POLICY_EXHAUSTED  /* ran out of steps: nobody knows, so a forbid must be taken as applying */
+	POLICY_SKIPPED,  /* its scope or conditions do not hold */
+	POLICY_ERROR,    /* cannot be evaluated for this request: does not apply, as Cedar has it */
+	POLICY_EXHAUSTED /* ran out of steps: nobody knows, so a forbid must be taken as applying */
 };
 /* Takes its steps off *steps, which several evaluations share; has at most POLICY_STEPS_MAX. ret_fault is written with
  * the last two outcomes. */
 enum policy_outcome policy_evaluate(struct arena *a, const struct policy_statement *s, const struct policy_request *r,
-				    unsigned *steps, struct policy_fault *ret_fault);
+                                    unsigned *steps, struct policy_fault *ret_fault);
 
 /* Whether it reads that attribute of the context. */
 bool policy_mentions(const struct policy_statement *s, const char *attribute);

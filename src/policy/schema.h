@@ -27,8 +27,8 @@ struct policy_attribute;
 
 struct policy_shape {
 	enum policy_kind kind;
-	unsigned types;                  /* of an entity: bit i for policy_types[i] */
-	const struct policy_shape *item; /* of a set */
+	unsigned types;                            /* of an entity: bit i for policy_types[i] */
+	const struct policy_shape *item;           /* of a set */
 	const struct policy_attribute *attributes; /* of a record */
 	size_t attribute_count;
 };

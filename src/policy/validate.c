@@ -7,15 +7,26 @@
 #include "policy/policy.h"
 #include "policy/schema.h"
 
+struct literal_field;
+
 /* What an expression can be. Not known: anything. */
 struct type {
 	bool known;
 	enum policy_kind kind;
 	unsigned types;          /* of an entity */
 	const struct type *item; /* of a set; NULL: anything */
-	/* Of a record: the shapes that it may have, one for each action in play; none: a literal, whose fields are free. */
+	/* Of a record: the shapes that it may have, one for each action in play; or a literal's fields. Neither: one of
+	 * several records, whose attributes cannot be read. */
 	const struct policy_shape *shapes[POLICY_ACTIONS_MAX];
 	unsigned shape_count;
+	const struct literal_field *fields;
+	size_t field_count;
+	bool is_literal;
+};
+
+struct literal_field {
+	struct str name;
+	struct type type;
 };
 
 /* Attributes that are known to be there, newest first. */
@@ -31,7 +42,8 @@ struct validator {
 	struct type context;
 };
 
-static const struct guard *check(struct validator *v, struct policy_expr *e, const struct guard *given, struct type *ret_type);
+static const struct guard *check(struct validator *v, struct policy_expr *e, const struct guard *given,
+                                 struct type *ret_type);
 
 static void fault(struct validator *v, const struct policy_expr *at, struct str text)
 {
@@ -74,6 +86,28 @@ static bool can_equal(const struct type *a, const struct type *b)
 	return a->kind != POLICY_SET || !a->item || !b->item || can_equal(a->item, b->item);
 }
 
+/* What is either of two. False when they are of different kinds. */
+static bool type_merge(struct validator *v, struct type *into, const struct type *other)
+{
+	if (!into->known || !other->known) {
+		*into = into->known ? *into : *other;
+		return true;
+	}
+	if (into->kind != other->kind)
+		return false;
+	into->types |= other->types;
+	if (into->kind == POLICY_RECORD)
+		*into = of_kind(POLICY_RECORD);
+	if (!into->item || !other->item) {
+		into->item = into->item ? into->item : other->item;
+		return true;
+	}
+	struct type *item = arena_new_of(v->arena, struct type);
+	*item = *into->item;
+	into->item = item;
+	return type_merge(v, item, other->item);
+}
+
 /* Names of the types, or of the kind. */
 static struct str type_name(struct validator *v, const struct type *t)
 {
@@ -91,7 +125,8 @@ static struct str type_name(struct validator *v, const struct type *t)
 static void need(struct validator *v, const struct policy_expr *e, const struct type *t, enum policy_kind kind)
 {
 	if (t->known && t->kind != kind)
-		fault(v, e, arena_printf(v->arena, "must be %s, not %s", policy_kind_name(kind), policy_kind_name(t->kind)));
+		fault(v, e,
+		      arena_printf(v->arena, "must be %s, not %s", policy_kind_name(kind), policy_kind_name(t->kind)));
 }
 
 static void check_uid(struct validator *v, struct policy_expr *e, struct type *ret_type)
@@ -100,16 +135,21 @@ static void check_uid(struct validator *v, struct policy_expr *e, struct type *r
 	int i = policy_type_find(uid->type);
 	if (i < 0) {
 		*ret_type = (struct type){.known = false};
-		fault(v, e, arena_printf(v->arena, "there is no entity type '%.*s': expected one of " POLICY_NAMESPACE
-					 "Action, Organization, Project, Cluster, User, ApiKey, ServiceAccount, CloudProvider, Region",
-					 STR_ARG(policy_shown(uid->type))));
+		fault(v, e,
+		      arena_printf(v->arena,
+		                   "there is no entity type '%.*s': expected one of " POLICY_NAMESPACE
+		                   "Action, Organization, Project, Cluster, User, ApiKey, ServiceAccount, "
+		                   "CloudProvider, Region",
+		                   STR_ARG(policy_shown(uid->type))));
 		return;
 	}
 	uid->type = str_of(policy_types[i].name);
 	*ret_type = of_types(1u << i);
 	const char *right = policy_id_fault(policy_types[i].form, uid->id);
 	if (right)
-		fault(v, e, arena_printf(v->arena, "%s::\"%.*s\" does not exist: expected %s", policy_types[i].name, STR_ARG(policy_shown(uid->id)), right));
+		fault(v, e,
+		      arena_printf(v->arena, "%s::\"%.*s\" does not exist: expected %s", policy_types[i].name,
+		                   STR_ARG(policy_shown(uid->id)), right));
 }
 
 /* "context.cluster.name" with separators that no name has; empty for what is no path. */
@@ -142,7 +182,8 @@ static const struct guard *guard_add(struct validator *v, const struct guard *gi
 }
 
 /* What holds whichever of two was true. Both lists grew out of the same one. */
-static const struct guard *guard_common(struct validator *v, const struct guard *a, const struct guard *b, const struct guard *given)
+static const struct guard *guard_common(struct validator *v, const struct guard *a, const struct guard *b,
+                                        const struct guard *given)
 {
 	const struct guard *common = given;
 	for (; a && a != given; a = a->next)
@@ -165,8 +206,9 @@ static void fault_attribute(struct validator *v, const struct policy_expr *e, co
 	for (unsigned i = 0; i < t->shape_count; i++)
 		for (size_t k = 0; k < t->shapes[i]->attribute_count; k++)
 			buf_printf(&b, "%s%s", b.n ? ", " : "", t->shapes[i]->attributes[k].name);
-	fault(v, e, arena_printf(v->arena, "there is no attribute '%.*s': expected %.*s", STR_ARG(policy_shown(e->name)),
-				 STR_ARG(b.n ? buf_view(&b) : STR("none"))));
+	fault(v, e,
+	      arena_printf(v->arena, "there is no attribute '%.*s': expected %.*s", STR_ARG(policy_shown(e->name)),
+	                   STR_ARG(b.n ? buf_view(&b) : STR("none"))));
 	buf_free(&b);
 }
 
@@ -186,7 +228,21 @@ static struct type attributes_of(struct validator *v, const struct policy_expr *
 	return record;
 }
 
-static const struct guard *check_attribute(struct validator *v, struct policy_expr *e, const struct guard *given, struct type *ret_type)
+static void check_literal_attribute(struct validator *v, const struct policy_expr *e, const struct type *record,
+                                    struct type *ret_type)
+{
+	for (size_t i = 0; i < record->field_count; i++)
+		if (str_eq(record->fields[i].name, e->name)) {
+			*ret_type = record->fields[i].type;
+			return;
+		}
+	fault(v, e,
+	      record->is_literal ? STR("this record has no such attribute")
+	                         : STR("cannot be read: it is not certain which record this is"));
+}
+
+static const struct guard *check_attribute(struct validator *v, struct policy_expr *e, const struct guard *given,
+                                           struct type *ret_type)
 {
 	struct type of, record, found = {.known = false};
 	unsigned in = 0;
@@ -194,8 +250,11 @@ static const struct guard *check_attribute(struct validator *v, struct policy_ex
 	check(v, e->first, given, &of);
 	record = attributes_of(v, e->first, &of);
 	*ret_type = e->kind == EXPR_HAS ? of_kind(POLICY_BOOL) : found;
-	if (!record.known || record.shape_count == 0)
+	if (!record.known || record.shape_count == 0) {
+		if (record.known && e->kind == EXPR_ATTRIBUTE)
+			check_literal_attribute(v, e, &record, ret_type);
 		return e->kind == EXPR_HAS ? guard_add(v, given, path_of(v, e)) : given;
+	}
 	for (unsigned i = 0; i < record.shape_count; i++) {
 		const struct policy_attribute *a = attribute_find(record.shapes[i], e->name);
 		certain = certain && a && !a->optional;
@@ -210,11 +269,14 @@ static const struct guard *check_attribute(struct validator *v, struct policy_ex
 		return guard_add(v, given, path_of(v, e));
 	*ret_type = found;
 	if (in && !certain && !is_guarded(given, path_of(v, e)))
-		fault(v, e, arena_printf(v->arena, "'%.*s' may be absent: ask 'has %.*s &&' before", STR_ARG(policy_shown(e->name)), STR_ARG(policy_shown(e->name))));
+		fault(v, e,
+		      arena_printf(v->arena, "'%.*s' may be absent: ask 'has %.*s &&' before",
+		                   STR_ARG(policy_shown(e->name)), STR_ARG(policy_shown(e->name))));
 	return given;
 }
 
-static const struct guard *check_chain(struct validator *v, struct policy_expr *e, const struct guard *given, struct type *ret_type)
+static const struct guard *check_chain(struct validator *v, struct policy_expr *e, const struct guard *given,
+                                       struct type *ret_type)
 {
 	const struct guard *all = given;
 	bool first = true;
@@ -228,18 +290,19 @@ static const struct guard *check_chain(struct validator *v, struct policy_expr *
 	return all;
 }
 
-static const struct guard *check_if(struct validator *v, struct policy_expr *e, const struct guard *given, struct type *ret_type)
+static const struct guard *check_if(struct validator *v, struct policy_expr *e, const struct guard *given,
+                                    struct type *ret_type)
 {
 	struct type condition, yes, no;
 	struct policy_expr *then = e->first->next;
 	const struct guard *held = check(v, e->first, given, &condition);
 	need(v, e->first, &condition, POLICY_BOOL);
 	const struct guard *a = check(v, then, held, &yes), *b = check(v, then->next, given, &no);
-	if (yes.known && no.known && yes.kind != no.kind)
-		fault(v, then->next, arena_printf(v->arena, "must be %s like the value behind 'then', not %s",
-						  policy_kind_name(yes.kind), policy_kind_name(no.kind)));
-	*ret_type = yes.known ? yes : no;
-	ret_type->types |= no.known ? no.types : 0;
+	*ret_type = yes;
+	if (!type_merge(v, ret_type, &no))
+		fault(v, then->next,
+		      arena_printf(v->arena, "must be %.*s like the value behind 'then', not %.*s",
+		                   STR_ARG(type_name(v, &yes)), STR_ARG(type_name(v, &no))));
 	return guard_common(v, a, b, given);
 }
 
@@ -261,10 +324,13 @@ static void check_in(struct validator *v, struct policy_expr *e, const struct gu
 	if (!above || !above->known)
 		return;
 	if (above->kind != POLICY_ENTITY)
-		fault(v, e->first->next, arena_printf(v->arena, "must be an entity or a set of entities, not %s", policy_kind_name(above->kind)));
+		fault(v, e->first->next,
+		      arena_printf(v->arena, "must be an entity or a set of entities, not %s",
+		                   policy_kind_name(above->kind)));
 	else if (left.known && left.kind == POLICY_ENTITY && !can_be_in(left.types, above->types))
-		fault(v, e, arena_printf(v->arena, "never holds: %.*s is not in %.*s", STR_ARG(type_name(v, &left)),
-					 STR_ARG(type_name(v, above))));
+		fault(v, e,
+		      arena_printf(v->arena, "never holds: %.*s is not in %.*s", STR_ARG(type_name(v, &left)),
+		                   STR_ARG(type_name(v, above))));
 }
 
 static void check_relation(struct validator *v, struct policy_expr *e, const struct guard *given)
@@ -280,8 +346,9 @@ static void check_relation(struct validator *v, struct policy_expr *e, const str
 		need(v, e->first, &left, POLICY_LONG);
 		need(v, e->first->next, &right, POLICY_LONG);
 	} else if (!can_equal(&left, &right)) {
-		fault(v, e, arena_printf(v->arena, "compares what is never equal: %.*s and %.*s", STR_ARG(type_name(v, &left)),
-					 STR_ARG(type_name(v, &right))));
+		fault(v, e,
+		      arena_printf(v->arena, "compares what is never equal: %.*s and %.*s",
+		                   STR_ARG(type_name(v, &left)), STR_ARG(type_name(v, &right))));
 	}
 }
 
@@ -313,11 +380,10 @@ static void check_set(struct validator *v, struct policy_expr *e, const struct g
 		if (!item) {
 			item = arena_new_of(v->arena, struct type);
 			*item = t;
-		} else if (item->kind != t.kind) {
-			fault(v, child, arena_printf(v->arena, "must be %s like the set's other items, not %s",
-						     policy_kind_name(item->kind), policy_kind_name(t.kind)));
-		} else {
-			item->types |= t.types;
+		} else if (!type_merge(v, item, &t)) {
+			fault(v, child,
+			      arena_printf(v->arena, "must be %.*s like the set's other items, not %.*s",
+			                   STR_ARG(type_name(v, item)), STR_ARG(type_name(v, &t))));
 		}
 	}
 	ret_type->item = item;
@@ -339,7 +405,9 @@ static void check_ip(struct validator *v, struct policy_expr *e, const struct gu
 		fault(v, e->first, STR("must be an address or a network, as in \"10.0.0.0/8\" or \"2001:db8::/32\""));
 	} else if (!ip_equal(&ip.address, &c.net)) {
 		cidr_format(&c, right);
-		fault(v, e->first, arena_printf(v->arena, "has bits beyond its prefix, so that no network equals it: expected \"%s\"", right));
+		fault(v, e->first,
+		      arena_printf(v->arena,
+		                   "has bits beyond its prefix, so that no network equals it: expected \"%s\"", right));
 	}
 }
 
@@ -365,8 +433,9 @@ static void check_method(struct validator *v, struct policy_expr *e, const struc
 		item = with.known && with.kind == POLICY_SET ? with.item : NULL;
 	}
 	if (of.known && of.kind == POLICY_SET && of.item && item && !can_equal(of.item, item))
-		fault(v, argument, arena_printf(v->arena, "never in this set: its items are %.*s, not %.*s", STR_ARG(type_name(v, of.item)),
-						STR_ARG(type_name(v, item))));
+		fault(v, argument,
+		      arena_printf(v->arena, "never in this set: its items are %.*s, not %.*s",
+		                   STR_ARG(type_name(v, of.item)), STR_ARG(type_name(v, item))));
 }
 
 static void check_operand(struct validator *v, struct policy_expr *e, const struct guard *given, enum policy_kind kind)
@@ -393,15 +462,26 @@ static void check_literal(struct validator *v, struct policy_expr *e, struct typ
 		check_uid(v, e, ret_type);
 }
 
-static void check_record(struct validator *v, struct policy_expr *e, const struct guard *given)
+static void check_record(struct validator *v, struct policy_expr *e, const struct guard *given, struct type *ret_type)
 {
-	struct type t;
-	for (struct policy_expr *child = e->first; child; child = child->next)
-		check(v, child, given, &t);
+	size_t count = 0;
+	for (const struct policy_expr *child = e->first; child; child = child->next)
+		count++;
+	struct literal_field *fields = arena_new_array(v->arena, struct literal_field, count + 1);
+	count = 0;
+	for (struct policy_expr *child = e->first; child; child = child->next, count++) {
+		fields[count].name = child->key;
+		check(v, child, given, &fields[count].type);
+	}
+	*ret_type = of_kind(POLICY_RECORD);
+	ret_type->fields = fields;
+	ret_type->field_count = count;
+	ret_type->is_literal = true;
 }
 
 /* Writes what it is; returns what is known to be there when it is true. */
-static const struct guard *check(struct validator *v, struct policy_expr *e, const struct guard *given, struct type *ret_type)
+static const struct guard *check(struct validator *v, struct policy_expr *e, const struct guard *given,
+                                 struct type *ret_type)
 {
 	*ret_type = of_kind(POLICY_BOOL);
 	switch (e->kind) {
@@ -427,10 +507,7 @@ static const struct guard *check(struct validator *v, struct policy_expr *e, con
 	case EXPR_ATTRIBUTE: return check_attribute(v, e, given, ret_type);
 	case EXPR_LIKE: check_operand(v, e, given, POLICY_STRING); break;
 	case EXPR_SET: check_set(v, e, given, ret_type); break;
-	case EXPR_RECORD:
-		check_record(v, e, given);
-		*ret_type = of_kind(POLICY_RECORD);
-		break;
+	case EXPR_RECORD: check_record(v, e, given, ret_type); break;
 	case EXPR_IP:
 		check_ip(v, e, given);
 		*ret_type = of_kind(POLICY_IP);
@@ -455,7 +532,8 @@ static void actions_in_play(struct validator *v, const struct policy_expr *scope
 		if (scope) {
 			const struct policy_expr *to = scope->first->next;
 			in = names_action(to, policy_actions[i].id);
-			for (const struct policy_expr *item = to->kind == EXPR_SET ? to->first : NULL; item && !in; item = item->next)
+			for (const struct policy_expr *item = to->kind == EXPR_SET ? to->first : NULL; item && !in;
+			     item = item->next)
 				in = names_action(item, policy_actions[i].id);
 		}
 		if (!in)

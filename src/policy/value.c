@@ -9,8 +9,9 @@
 const char *policy_kind_name(enum policy_kind kind)
 {
 	static const char *const names[] = {
-		[POLICY_BOOL] = "a boolean", [POLICY_LONG] = "a number", [POLICY_STRING] = "a string", [POLICY_ENTITY] = "an entity",
-		[POLICY_SET] = "a set",      [POLICY_RECORD] = "a record", [POLICY_IP] = "an address",
+	        [POLICY_BOOL] = "a boolean",   [POLICY_LONG] = "a number", [POLICY_STRING] = "a string",
+	        [POLICY_ENTITY] = "an entity", [POLICY_SET] = "a set",     [POLICY_RECORD] = "a record",
+	        [POLICY_IP] = "an address",
 	};
 	return names[kind];
 }
@@ -90,10 +91,11 @@ bool policy_ip_parse(struct str text, struct policy_ip *ret_ip)
 	struct policy_ip ip;
 	uint64_t bits;
 	bool has_length = str_cut(text, '/', &address, &length);
-	bool colon = memchr(address.p ? address.p : "", ':', address.n) != NULL;
-	if (!ip_parse(address, &ip.address) || (colon && memchr(address.p, '.', address.n)))
+	if (!address.n || !ip_parse(address, &ip.address))
 		return false;
-	ip.v4 = !colon;
+	ip.v4 = !memchr(address.p, ':', address.n);
+	if (!ip.v4 && memchr(address.p, '.', address.n))
+		return false;
 	bits = ip.v4 ? 32 : 128;
 	if (has_length && (!str_to_u64(length, bits, &bits) || (length.n > 1 && length.p[0] == '0')))
 		return false;
@@ -193,9 +195,12 @@ static int from_json(struct arena *a, const json_t *json, unsigned depth, struct
 	switch (json ? json_typeof(json) : JSON_NULL) {
 	case JSON_TRUE:
 	case JSON_FALSE: *ret_value = (struct policy_value){.kind = POLICY_BOOL, .truth = json_is_true(json)}; return 0;
-	case JSON_INTEGER: *ret_value = (struct policy_value){.kind = POLICY_LONG, .number = json_integer_value(json)}; return 0;
+	case JSON_INTEGER:
+		*ret_value = (struct policy_value){.kind = POLICY_LONG, .number = json_integer_value(json)};
+		return 0;
 	case JSON_STRING:
-		*ret_value = (struct policy_value){.kind = POLICY_STRING, .text = {json_string_value(json), json_string_length(json)}};
+		*ret_value = (struct policy_value){.kind = POLICY_STRING,
+		                                   .text = {json_string_value(json), json_string_length(json)}};
 		return 0;
 	case JSON_ARRAY: return set_from_json(a, json, depth, ret_value);
 	case JSON_OBJECT: return object_from_json(a, json, depth, ret_value);

@@ -65,8 +65,9 @@ bool policy_ip_in_range(const struct policy_ip *ip, const struct policy_ip *rang
 bool policy_ip_is_loopback(const struct policy_ip *ip);
 bool policy_ip_is_multicast(const struct policy_ip *ip);
 
-/* Cedar's JSON form: {"__entity": {"type", "id"}} is an entity, {"__extn": {"fn": "ip", "arg"}} an address, other objects
- * are records, arrays sets. Borrows the JSON's texts. -EINVAL for null, fractions and what is nested too deeply. */
+/* Cedar's JSON form: {"__entity": {"type", "id"}} is an entity, {"__extn": {"fn": "ip", "arg"}} an address, other
+ * objects are records, arrays sets. Borrows the JSON's texts. -EINVAL for null, fractions and what is nested too
+ * deeply. */
 must_check int policy_value_from_json(struct arena *a, const json_t *json, struct policy_value *ret_value);
 
 /* And back, for those who make contexts. New references. */

@@ -54,6 +54,15 @@ static const char *const steps[] = {
 	"ALTER TABLE event ADD COLUMN group_pos INTEGER;"
 	"CREATE INDEX event_of_org ON event (org_id, org_pos, type, created_ms, cluster) WHERE org_pos > 0;"
 	"CREATE INDEX event_of_group ON event (group_id, group_pos, type, created_ms, cluster) WHERE group_pos > 0;",
+
+	/* 3: filters of events by type and by time have an index each. */
+	"DROP INDEX event_of_org; DROP INDEX event_of_group;"
+	"CREATE INDEX event_org_pos ON event (org_id, org_pos) WHERE org_pos > 0;"
+	"CREATE INDEX event_org_time ON event (org_id, created_ms, org_pos, type, cluster) WHERE org_pos > 0;"
+	"CREATE INDEX event_org_type ON event (org_id, type, org_pos, created_ms, cluster) WHERE org_pos > 0;"
+	"CREATE INDEX event_group_pos ON event (group_id, group_pos) WHERE group_pos > 0;"
+	"CREATE INDEX event_group_time ON event (group_id, created_ms, group_pos, type, cluster) WHERE group_pos > 0;"
+	"CREATE INDEX event_group_type ON event (group_id, type, group_pos, created_ms, cluster) WHERE group_pos > 0;",
 };
 /* clang-format on */
 

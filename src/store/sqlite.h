@@ -29,10 +29,17 @@
 #define DOC_COLUMNS "kind, id, parent, name, seq, rev, created_ms, body, secret"
 
 #define EVENT_COLUMNS "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos"
+/* The planner has no statistics: which index serves which list is said here. */
+#define EVENT_FROM(index) "SELECT " EVENT_COLUMNS " FROM event INDEXED BY " index
+/* What is skipped is skipped in the index: only the page's own events are read. */
+#define EVENT_CHOSEN(index)                                                                                           \
+	"SELECT " EVENT_COLUMNS " FROM event WHERE seq IN (SELECT seq FROM event INDEXED BY " index
+#define EVENT_SORTED(order) " ORDER BY " order " LIMIT ?6 OFFSET ?7) ORDER BY " order
+#define EVENT_COUNT(index) "SELECT count(*) FROM event INDEXED BY " index
 #define EVENT_FILTER                                                                                                  \
-	" AND (?2 = '[]' OR type IN (SELECT value FROM json_each(?2)))"                                               \
-	" AND (?3 = '[]' OR type NOT IN (SELECT value FROM json_each(?3)))"                                           \
-	" AND (?4 = '[]' OR cluster IN (SELECT value FROM json_each(?4))) AND created_ms BETWEEN ?5 AND ?6"
+	" AND created_ms BETWEEN ?2 AND ?3 AND (?4 = '[]' OR type NOT IN (SELECT value FROM json_each(?4)))"          \
+	" AND (?5 = '[]' OR cluster IN (SELECT value FROM json_each(?5)))"
+#define EVENT_TYPES " AND type IN (SELECT value FROM json_each(?8))"
 
 #define JOB_COLUMNS "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error"
 /* No older job of the same subject waits or runs. */
@@ -86,20 +93,40 @@
 	             " CASE WHEN ?13 THEN"                                                                            \
 	             " 1 + coalesce((SELECT max(group_pos) FROM event WHERE group_id = ?4 AND group_pos > 0), 0) END)") \
 	X(EVENT_GET, "SELECT " EVENT_COLUMNS " FROM event WHERE id = ?1")                                             \
-	X(EVENT_BOUNDS_ORG, "SELECT (SELECT min(org_pos) FROM event WHERE org_id = ?1 AND org_pos > 0),"              \
-	                   " (SELECT max(org_pos) FROM event WHERE org_id = ?1 AND org_pos > 0)")                     \
-	X(EVENT_PAGE_ORG, "SELECT " EVENT_COLUMNS " FROM event WHERE org_id = ?1 AND org_pos > 0"                     \
+	X(EVENT_POSITIONS_ORG, "SELECT (SELECT min(org_pos) FROM event"                                               \
+	                  " INDEXED BY event_org_pos WHERE org_id = ?1 AND org_pos > 0),"                             \
+	                      " (SELECT max(org_pos) FROM event"                                                      \
+	                      " INDEXED BY event_org_pos WHERE org_id = ?1 AND org_pos > 0)")                         \
+	X(EVENT_TIMES_ORG, "SELECT (SELECT min(created_ms) FROM event"                                                \
+	                  " INDEXED BY event_org_time WHERE org_id = ?1 AND org_pos > 0),"                            \
+	                  " (SELECT max(created_ms) FROM event"                                                       \
+	                  " INDEXED BY event_org_time WHERE org_id = ?1 AND org_pos > 0)")                            \
+	X(EVENT_PAGE_ORG, EVENT_FROM("event_org_pos") " WHERE org_id = ?1 AND org_pos > 0"                            \
 	                 " AND org_pos <= ?2 ORDER BY org_pos DESC LIMIT ?3")                                         \
-	X(EVENT_LIST_ORG, "SELECT " EVENT_COLUMNS " FROM event WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER        \
-	                 " ORDER BY org_pos DESC LIMIT ?7 OFFSET ?8")                                                 \
-	X(EVENT_COUNT_ORG, "SELECT count(*) FROM event WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER)               \
-	X(EVENT_BOUNDS_GROUP, "SELECT (SELECT min(group_pos) FROM event WHERE group_id = ?1 AND group_pos > 0),"      \
-	                   " (SELECT max(group_pos) FROM event WHERE group_id = ?1 AND group_pos > 0)")               \
-	X(EVENT_PAGE_GROUP, "SELECT " EVENT_COLUMNS " FROM event WHERE group_id = ?1 AND group_pos > 0"               \
+	X(EVENT_LIST_ORG, EVENT_CHOSEN("event_org_time") " WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER            \
+	                 EVENT_SORTED("created_ms DESC, org_pos DESC"))                                               \
+	X(EVENT_COUNT_ORG, EVENT_COUNT("event_org_time") " WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER)           \
+	X(EVENT_TYPES_LIST_ORG, EVENT_CHOSEN("event_org_type") " WHERE org_id = ?1 AND org_pos > 0" EVENT_TYPES       \
+	                       EVENT_FILTER EVENT_SORTED("org_pos DESC"))                                             \
+	X(EVENT_TYPES_COUNT_ORG, EVENT_COUNT("event_org_type") " WHERE org_id = ?1 AND org_pos > 0" EVENT_TYPES       \
+	                        EVENT_FILTER)                                                                         \
+	X(EVENT_POSITIONS_GROUP, "SELECT (SELECT min(group_pos) FROM event"                                           \
+	                  " INDEXED BY event_group_pos WHERE group_id = ?1 AND group_pos > 0),"                       \
+	                      " (SELECT max(group_pos) FROM event"                                                    \
+	                      " INDEXED BY event_group_pos WHERE group_id = ?1 AND group_pos > 0)")                   \
+	X(EVENT_TIMES_GROUP, "SELECT (SELECT min(created_ms) FROM event"                                              \
+	                  " INDEXED BY event_group_time WHERE group_id = ?1 AND group_pos > 0),"                      \
+	                  " (SELECT max(created_ms) FROM event"                                                       \
+	                  " INDEXED BY event_group_time WHERE group_id = ?1 AND group_pos > 0)")                      \
+	X(EVENT_PAGE_GROUP, EVENT_FROM("event_group_pos") " WHERE group_id = ?1 AND group_pos > 0"                    \
 	                 " AND group_pos <= ?2 ORDER BY group_pos DESC LIMIT ?3")                                     \
-	X(EVENT_LIST_GROUP, "SELECT " EVENT_COLUMNS " FROM event WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER  \
-	                 " ORDER BY group_pos DESC LIMIT ?7 OFFSET ?8")                                               \
-	X(EVENT_COUNT_GROUP, "SELECT count(*) FROM event WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER)         \
+	X(EVENT_LIST_GROUP, EVENT_CHOSEN("event_group_time") " WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER    \
+	                 EVENT_SORTED("created_ms DESC, group_pos DESC"))                                             \
+	X(EVENT_COUNT_GROUP, EVENT_COUNT("event_group_time") " WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER)   \
+	X(EVENT_TYPES_LIST_GROUP, EVENT_CHOSEN("event_group_type") " WHERE group_id = ?1 AND group_pos > 0" EVENT_TYPES \
+	                       EVENT_FILTER EVENT_SORTED("group_pos DESC"))                                           \
+	X(EVENT_TYPES_COUNT_GROUP, EVENT_COUNT("event_group_type") " WHERE group_id = ?1 AND group_pos > 0" EVENT_TYPES \
+	                        EVENT_FILTER)                                                                         \
 	X(EVENT_OLDEST, "SELECT seq, created_ms, hash FROM event ORDER BY seq LIMIT ?1")                              \
 	X(EVENT_PRUNE, "DELETE FROM event WHERE seq <= ?1")                                                           \
 	X(ANSWER_GET, "SELECT fingerprint, answer FROM answer WHERE caller = ?1 AND key = ?2 AND created_ms > ?3")    \
@@ -122,6 +149,7 @@
 	X(JOB_OF, "SELECT " JOB_COLUMNS " FROM job WHERE subject = ?1 AND subject <> ''"                              \
 	          " ORDER BY state = 'failed', CASE state WHEN 'failed' THEN -rowid ELSE rowid END LIMIT 1")          \
 	X(JOBS_FORGET_OF, "DELETE FROM job WHERE subject = ?1 AND subject <> '' AND state = 'failed'")                \
+	X(JOBS_CANCEL, "DELETE FROM job WHERE kind = ?1 AND subject = ?2 AND subject <> '' AND state = 'queued'")     \
 	X(JOBS_FORGET, "DELETE FROM job WHERE state = 'failed' AND updated_ms < ?1")                                  \
 	X(JOBS_RECOVER, "UPDATE job SET state = 'queued', lease_owner = NULL, lease_until_ms = 0, fence = fence + 1"  \
 	                " WHERE state = 'running'")                                                                   \
@@ -144,6 +172,7 @@ struct tx {
 	bool reading;                       /* between tx_begin_read() and tx_end_read() */
 	bool lingers;  /* the last read's transaction is still open, for the next that may see the same state */
 	uint64_t seen; /* store->commits when it was opened */
+	uint64_t generation; /* store->generation when it was opened */
 	bool in_write;                      /* inside a write's run() */
 	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
 	bool touched; /* tx_touch_identity() in this batch */

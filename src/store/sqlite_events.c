@@ -4,8 +4,9 @@
  *
  * The lists of an organization and of a project are read by position: each event has, in each list that shows it, the
  * number after its predecessor's. Old events go from the front only, so that positions stay dense, a count is a
- * subtraction and a page is found by its number, however long the list. Filters look through an index that holds all
- * that they ask about. */
+ * subtraction and a page is found by its number, however long the list. Filters by type and by time have an index each,
+ * which holds all that they may ask about besides: they cost what they find, and only filters by nothing but the cluster
+ * or by types to leave out look through the whole list. */
 #include "store/sqlite.h"
 
 #include "base/buf.h"
@@ -198,53 +199,80 @@ int tx_event_get(struct tx *tx, struct arena *a, struct str id, struct event *re
 	return 0;
 }
 
-static bool filter_is_none(const struct event_filter *f)
+/* Two numbers of a list. -ENOENT: it is empty. */
+static int ends(struct tx *tx, const struct event_filter *f, enum statement which, int64_t *ret_first, int64_t *ret_last)
 {
-	return !f->types.n && !f->excluded.n && !f->clusters.n && !f->has_min && !f->has_max;
-}
-
-/* First and last position of the list; 1 and 0 for an empty one. */
-static int bounds(struct tx *tx, const struct event_filter *f, int64_t *ret_first, int64_t *ret_last)
-{
-	sqlite3_stmt *st = conn_statement(tx, f->in_org ? ST_EVENT_BOUNDS_ORG : ST_EVENT_BOUNDS_GROUP);
+	sqlite3_stmt *st = conn_statement(tx, which);
 	if (!st)
 		return -EIO;
 	bind_str(st, 1, f->scope);
-	int r = conn_step(tx, st);
-	if (r < 0)
+	if (conn_step(tx, st) <= 0)
 		return -EIO;
-	*ret_first = r > 0 && sqlite3_column_int64(st, 0) ? sqlite3_column_int64(st, 0) : 1;
-	*ret_last = r > 0 ? sqlite3_column_int64(st, 1) : 0;
+	bool none = sqlite3_column_type(st, 0) == SQLITE_NULL;
+	*ret_first = sqlite3_column_int64(st, 0);
+	*ret_last = sqlite3_column_int64(st, 1);
 	sqlite3_reset(st);
+	return none ? -ENOENT : 0;
+}
+
+static int positions(struct tx *tx, const struct event_filter *f, int64_t *ret_first, int64_t *ret_last)
+{
+	int r = ends(tx, f, f->in_org ? ST_EVENT_POSITIONS_ORG : ST_EVENT_POSITIONS_GROUP, ret_first, ret_last);
+	if (r != -ENOENT)
+		return r;
+	*ret_first = 1;
+	*ret_last = 0;
 	return 0;
 }
 
-static void bind_filter(sqlite3_stmt *st, const struct event_filter *f)
+/* Whether the filter leaves nothing out: dates around all that there is do not. */
+static int filter_is_none(struct tx *tx, const struct event_filter *f, bool *ret_none)
 {
+	int64_t first, last;
+	*ret_none = !f->types.n && !f->excluded.n && !f->clusters.n && !f->has_min && !f->has_max;
+	if (*ret_none || f->types.n || f->excluded.n || f->clusters.n)
+		return 0;
+	int r = ends(tx, f, f->in_org ? ST_EVENT_TIMES_ORG : ST_EVENT_TIMES_GROUP, &first, &last);
+	if (r == 0)
+		*ret_none = (!f->has_min || f->min_ms <= first) && (!f->has_max || f->max_ms >= last);
+	return r == -ENOENT ? 0 : r;
+}
+
+static sqlite3_stmt *filtered(struct tx *tx, const struct event_filter *f, bool count)
+{
+	static const enum statement which[2][2][2] = {
+	        {{ST_EVENT_LIST_GROUP, ST_EVENT_LIST_ORG}, {ST_EVENT_TYPES_LIST_GROUP, ST_EVENT_TYPES_LIST_ORG}},
+	        {{ST_EVENT_COUNT_GROUP, ST_EVENT_COUNT_ORG}, {ST_EVENT_TYPES_COUNT_GROUP, ST_EVENT_TYPES_COUNT_ORG}},
+	};
+	sqlite3_stmt *st = conn_statement(tx, which[count][f->types.n > 0][f->in_org]);
+	if (!st)
+		return NULL;
 	bind_str(st, 1, f->scope);
-	bind_str(st, 2, f->types.n ? f->types : NO_TEXTS);
-	bind_str(st, 3, f->excluded.n ? f->excluded : NO_TEXTS);
-	bind_str(st, 4, f->clusters.n ? f->clusters : NO_TEXTS);
-	sqlite3_bind_int64(st, 5, f->has_min ? f->min_ms : INT64_MIN);
-	sqlite3_bind_int64(st, 6, f->has_max ? f->max_ms : INT64_MAX);
+	sqlite3_bind_int64(st, 2, f->has_min ? f->min_ms : INT64_MIN);
+	sqlite3_bind_int64(st, 3, f->has_max ? f->max_ms : INT64_MAX);
+	bind_str(st, 4, f->excluded.n ? f->excluded : NO_TEXTS);
+	bind_str(st, 5, f->clusters.n ? f->clusters : NO_TEXTS);
+	if (f->types.n)
+		bind_str(st, 8, f->types);
+	return st;
 }
 
 int tx_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_count)
 {
 	int64_t first, last;
+	bool none;
 	tx_count_read(tx);
-	if (filter_is_none(f)) {
-		int r = bounds(tx, f, &first, &last);
+	int r = filter_is_none(tx, f, &none);
+	if (r < 0)
+		return r;
+	if (none) {
+		r = positions(tx, f, &first, &last);
 		if (r == 0)
 			*ret_count = last - first + 1;
 		return r;
 	}
-	sqlite3_stmt *st = conn_statement(tx, f->in_org ? ST_EVENT_COUNT_ORG : ST_EVENT_COUNT_GROUP);
-	if (!st)
-		return -EIO;
-	bind_filter(st, f);
-	int r = conn_step(tx, st);
-	if (r <= 0)
+	sqlite3_stmt *st = filtered(tx, f, true);
+	if (!st || conn_step(tx, st) <= 0)
 		return -EIO;
 	*ret_count = sqlite3_column_int64(st, 0);
 	sqlite3_reset(st);
@@ -270,23 +298,27 @@ int tx_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, 
                   struct event **ret_events, size_t *ret_count)
 {
 	int64_t first, last;
+	bool none;
 	sqlite3_stmt *st;
 	tx_count_read(tx);
-	if (filter_is_none(f)) {
+	int r = filter_is_none(tx, f, &none);
+	if (r == 0 && none)
+		r = positions(tx, f, &first, &last);
+	if (r < 0)
+		return r;
+	if (none) {
 		st = conn_statement(tx, f->in_org ? ST_EVENT_PAGE_ORG : ST_EVENT_PAGE_GROUP);
-		int r = st ? bounds(tx, f, &first, &last) : -EIO;
-		if (r < 0)
-			return r;
+		if (!st)
+			return -EIO;
 		bind_str(st, 1, f->scope);
 		sqlite3_bind_int64(st, 2, offset < last ? last - offset : 0);
 		sqlite3_bind_int64(st, 3, limit);
 	} else {
-		st = conn_statement(tx, f->in_org ? ST_EVENT_LIST_ORG : ST_EVENT_LIST_GROUP);
+		st = filtered(tx, f, false);
 		if (!st)
 			return -EIO;
-		bind_filter(st, f);
-		sqlite3_bind_int64(st, 7, limit);
-		sqlite3_bind_int64(st, 8, offset);
+		sqlite3_bind_int64(st, 6, limit);
+		sqlite3_bind_int64(st, 7, offset);
 	}
 	return events_read(tx, a, st, limit, ret_events, ret_count);
 }
@@ -315,7 +347,7 @@ int tx_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *re
 {
 	assert(tx->in_write);
 	struct event_chain chain;
-	int64_t seq;
+	int64_t seq = 0;
 	int r = chain_continue(tx, &chain);
 	if (r == 0)
 		r = prune_find(tx, before_ms, limit, &seq, chain.before);

@@ -196,6 +196,17 @@ int tx_jobs_forget(struct tx *tx, struct str subject, int64_t before_ms)
 	return conn_step(tx, st);
 }
 
+int tx_jobs_cancel(struct tx *tx, const char *kind, struct str subject)
+{
+	assert(tx->in_write);
+	sqlite3_stmt *st = conn_statement(tx, ST_JOBS_CANCEL);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, kind);
+	bind_str(st, 2, subject);
+	return conn_step(tx, st);
+}
+
 int tx_jobs_recover(struct tx *tx, int64_t *ret_count)
 {
 	assert(tx->in_write);

@@ -121,6 +121,7 @@ void tx_begin_read(struct tx *tx)
 	reader_refresh(tx);
 	if (!tx->lingers) {
 		tx->seen = atomic_load(&tx->store->commits);
+		tx->generation = tx->store->generation;
 		tx->lingers = conn_run(tx, ST_BEGIN_READ) == 0;
 	}
 	tx->reading = true;
@@ -150,6 +151,11 @@ void tx_touch_identity(struct tx *tx)
 uint64_t store_identity_generation(const struct store *s)
 {
 	return s->generation;
+}
+
+uint64_t tx_identity_generation(const struct tx *tx)
+{
+	return tx->lingers ? tx->generation : tx->store->generation;
 }
 
 uint64_t store_data_version(struct tx *reader)

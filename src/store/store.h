@@ -94,6 +94,9 @@ must_check int tx_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, 
 void tx_touch_identity(struct tx *tx);
 /* Grows with each such commit, here or (within a second) in another process. Cheap. */
 uint64_t store_identity_generation(const struct store *s);
+/* The generation that what the tx reads now is sure to show: the one at the start of the state that it keeps, or the
+ * current one. What is remembered from its reads is remembered under this. */
+uint64_t tx_identity_generation(const struct tx *tx);
 
 /* One write. run() may be called more than once (a retry starts from the beginning) and returns 0 to commit or negative
  * to undo; done() gets that result, or -EIO when the flush failed, on the store's thread. */
@@ -137,6 +140,8 @@ must_check int tx_job_fail(struct tx *tx, const struct job *j);
 must_check int tx_job_of(struct tx *tx, struct arena *a, struct str subject, struct job *ret_job);
 /* Failed jobs of a subject, or (subject empty) those from before a time, are forgotten. */
 must_check int tx_jobs_forget(struct tx *tx, struct str subject, int64_t before_ms);
+/* Jobs of a subject that wait, of one kind, are taken back. */
+must_check int tx_jobs_cancel(struct tx *tx, const char *kind, struct str subject);
 /* At the start, by the process that owns the store: claims of processes that are gone are given back. */
 must_check int tx_jobs_recover(struct tx *tx, int64_t *ret_count);
 /* Jobs that wait or run. */

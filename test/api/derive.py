@@ -12,6 +12,42 @@ from client import BASE, ROOT
 
 HEX24 = '5f0000000000000000000001'
 
+# What a good body has beyond what its schema requires: fields that the family checks, by the operation's name. Values
+# that are functions get the ids of the caller's scope.
+SOMEBODY = 'someone@example.com'
+POLICY = {'name': 'sample', 'policies': [{'body': 'forbid(principal, action == ResourcePolicy::Action::"cluster.modify", '
+					  'resource) when { context.cluster.regions.contains('
+					  'ResourcePolicy::Region::"aws:eu-west-1") };'}]}
+CLUSTER = {'name': 'sample', 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [
+	{'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
+	 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}
+MORE = {
+	'addGroupTeams': lambda ids: [{'teamId': ids['teamId'], 'roleNames': ['GROUP_READ_ONLY']}],
+	'addGroupUser': {'username': SOMEBODY, 'roles': ['GROUP_READ_ONLY']},
+	'addGroupUserRole': {'groupRole': 'GROUP_READ_ONLY'},
+	'addGroupUsers': {'roles': ['GROUP_READ_ONLY']},
+	'createAccessListEntry': [{'ipAddress': '192.0.2.15'}],
+	'createCluster': CLUSTER,
+	'createGroup': lambda ids: {'orgId': ids['orgId']},
+	'createGroupApiKey': {'roles': ['GROUP_READ_ONLY']},
+	'createGroupInvite': {'username': SOMEBODY, 'roles': ['GROUP_READ_ONLY']},
+	'createGroupServiceAccount': {'roles': ['GROUP_READ_ONLY'], 'secretExpiresAfterHours': 8},
+	'createIdentityProvider': {'displayName': 'sample', 'issuerUri': 'https://127.0.0.1:1/sample', 'protocol': 'OIDC',
+				   'idpType': 'WORKLOAD', 'audience': 'sample'},
+	'createOrgInvite': {'username': SOMEBODY, 'roles': ['ORG_MEMBER']},
+	'createOrgResourcePolicy': POLICY,
+	'createOrgServiceAccount': {'secretExpiresAfterHours': 8},
+	'createUser': lambda ids: {'roles': [{'orgId': ids['orgId'], 'roleName': 'ORG_MEMBER'}]},
+	'migrateGroup': lambda ids: {'destinationOrgId': ids['orgId']},
+	'removeGroupUserRole': {'groupRole': 'GROUP_READ_ONLY'},
+	'updateGroupInvites': {'username': SOMEBODY, 'roles': ['GROUP_READ_ONLY']},
+	'updateGroupUserRoles': {'groupRoles': ['GROUP_READ_ONLY']},
+	'updateOrgInvites': {'username': SOMEBODY, 'roles': ['ORG_MEMBER']},
+	'updateOrgUserRoles': {'orgRoles': ['ORG_MEMBER']},
+	'validateGroupClusterConfigurations': {'clusterDescription': CLUSTER},
+	'validateResourcePolicies': POLICY,
+}
+
 
 class Api:
 	def __init__(self, folder=ROOT / 'api'):
@@ -212,6 +248,15 @@ class Api:
 		if value == []:
 			value = [self.minimal(self.resolve(s)['items'])]
 		return value
+
+	def good(self, op, **ids):
+		"""A body that the operation takes from an owner of the scope with these ids, or None where it has none."""
+		if 'request' not in op:
+			return None
+		more = MORE.get(op['operationId'], {})
+		more = more(ids) if callable(more) else more
+		return copy.deepcopy(more) if isinstance(more, list) else {**self.full(op['request']), **copy.deepcopy(more)} \
+			if more else self.full(op['request'])
 
 	def read_only(self, s):
 		return bool(s.get('readOnly') or self.resolve(s).get('readOnly'))

@@ -106,6 +106,7 @@ def test_a_stranger_and_another_organization(server, other):
 	url = '/orgs/%s/apiKeys/%s' % (server.org, key['id'])
 	refused(stranger.get(url), 401)
 	refused(stranger.get('/orgs/%s/apiKeys' % server.org), 401)
+	refused(stranger.get('/groups/%s/apiKeys' % server.group), 401)
 	# Its own organization does not have that key.
 	for path in (url, url + '/accessList'):
 		refused(stranger.get(path.replace(server.org, other['id'])), 404)

@@ -395,42 +395,78 @@ def test_v1_private_ip_mode(server):
 
 # Browsability
 
-def crawl(server, start):
+IDENTITY = set('S03 S04 S24 S25 S27 S28 S39 S40 S41 S45 S46 S47 S50 S51 S52 S53 S54 S58 S61 S62 S64 S65'.split())
+
+
+def crawl(server, api, start):
+	"""{URL: status} of everything that links lead to; each link must be one."""
 	seen, queue, answers = set(), [start], {}
+
+	def walk(x):
+		if isinstance(x, dict):
+			if set(x) == {'rel', 'href'}:
+				queue.append(x['href'])
+			for v in x.values():
+				walk(v)
+		elif isinstance(x, list):
+			for v in x:
+				walk(v)
+
 	while queue:
 		url = queue.pop()
-		if url in seen or len(seen) > 600:
+		if url in seen:
 			continue
 		seen.add(url)
-		if len(seen) % 100 == 0:
+		assert len(seen) < 3000, 'the crawl does not end'
+		if len(seen) % 8 == 0:
 			server.refill()
 		assert url.startswith(server.base_url), 'a link leads away: ' + url
-		r = server.get(url)
+		r = api.get(url)
 		answers[url] = r.status_code
 		if r.status_code == 200 and 'json' in r.headers['Content-Type']:
-			found = []
-
-			def walk(x):
-				if isinstance(x, dict):
-					if set(x) == {'rel', 'href'}:
-						found.append(x)
-					for v in x.values():
-						walk(v)
-				elif isinstance(x, list):
-					for v in x:
-						walk(v)
 			walk(r.json())
-			for x in found:
-				queue.append(x['href'])
 	return answers
 
 
+def one_of_everything(server):
+	"""An owner, in whose organization an instance of everything exists that can be made."""
+	org, = server.seed({'name': unique('browsed'), 'federation': True, 'projects': ['browsed'],
+			    'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	api, path, group = server.api_for(org['principals'][0]), '/orgs/' + org['id'], '/groups/' + org['projects'][0]['id']
+	federation = '/federationSettings/' + org['federationSettingsId']
+	entry = [{'cidrBlock': '10.0.0.0/8'}, {'ipAddress': '2001:db8:0:0:0:0:0:1'}]
+	ok(api.patch(group + '/limits/svc.project.deployment.clusters', json={'value': 7}))
+	user = ok(api.post('/users', json={
+		'username': 'o\'hara+%s@example.com' % unique(), 'password': 'correct horse battery', 'firstName': 'Ada',
+		'lastName': 'Byron', 'country': 'GB', 'mobileNumber': '212\\555\\1234',
+		'roles': [{'orgId': org['id'], 'roleName': 'ORG_MEMBER'},
+			  {'groupId': org['projects'][0]['id'], 'roleName': 'GROUP_READ_ONLY'}]}))
+	ok(api.post(path + '/invites', json={'username': unique() + '@example.com', 'roles': ['ORG_MEMBER']}))
+	ok(api.post(group + '/invites', json={'username': unique() + '@example.com', 'roles': ['GROUP_READ_ONLY']}))
+	team = ok(api.post(path + '/teams', json={'name': 'a/b "c" \u00e9 %', 'usernames': [user['username']]}))
+	ok(api.post(path + '/teams', json={'name': '..', 'usernames': []}))
+	ok(api.post(group + '/teams', json=[{'teamId': team['id'], 'roleNames': ['GROUP_READ_ONLY']}]))
+	key = ok(api.post(path + '/apiKeys', json={'desc': 'browsed', 'roles': ['ORG_MEMBER']}))
+	ok(api.post('%s/apiKeys/%s/accessList' % (path, key['id']), json=entry))
+	ok(api.post(group + '/apiKeys', json={'desc': 'browsed', 'roles': ['GROUP_READ_ONLY']}))
+	account = {'name': 'browsed', 'description': 'browsed', 'secretExpiresAfterHours': 8}
+	in_org = ok(api.post(path + '/serviceAccounts', json={**account, 'roles': ['ORG_MEMBER']}), 201)
+	in_group = ok(api.post(group + '/serviceAccounts', json={**account, 'roles': ['GROUP_READ_ONLY']}), 201)
+	ok(api.post('%s/serviceAccounts/%s/accessList' % (path, in_org['clientId']), json=entry))
+	ok(api.post('%s/serviceAccounts/%s/accessList' % (group, in_group['clientId']), json=entry))
+	ok(api.post(group + '/accessList', json=entry + [{'awsSecurityGroup': 'sg-0a1b2c3d'}]))
+	ok(api.post(path + '/resourcePolicies', json=data.good(data.by_id['createOrgResourcePolicy'])), 201)
+	ok(api.post(federation + '/identityProviders', json=data.good(data.by_id['createIdentityProvider'])))
+	ok(api.post('%s/connectedOrgConfigs/%s/roleMappings' % (federation, org['id']), json={
+		'externalGroupName': 'browsed', 'roleAssignments': [{'orgId': org['id'], 'role': 'ORG_MEMBER'}]}))
+	return api, org
+
+
 def test_browsable(start_server):
-	"""From the root, following links reaches every GET resource of the built families, and no link is dead."""
+	"""From the root, following links reaches an instance of every GET of what is built, and no link is dead."""
 	server = start_server()
-	p = server.project(name='browsed')
-	ok(server.patch('/groups/%s/limits/svc.project.deployment.clusters' % p['id'], json={'value': 7}))
-	answers = crawl(server, server.base_url + BASE)
+	api, org = one_of_everything(server)
+	answers = crawl(server, api, server.base_url + BASE)
 	dead = {u: s for u, s in answers.items() if s not in (200, 501)}
 	assert not dead, dead
 	reached = {}
@@ -440,12 +476,27 @@ def test_browsable(start_server):
 			op = data.match('GET', path[len(BASE):])
 			assert op, 'a link to nothing: ' + url
 			reached.setdefault(op['operationId'], []).append(path)
-	assert any(p['id'] in x for x in reached['getGroup']) and any(server.group in x for x in reached['getGroup'])
-	# the same project under its name is no resource of its own
-	missing = [op['operationId'] for op in data.built() if op['method'] == 'GET'
-			and op['operationId'] not in reached
-		   and op['operationId'] not in ('getGroupByName', 'getUserByName')]
+	assert any(org['projects'][0]['id'] in x for x in reached['getGroup'])
+	gets = [op for op in data.built() if op['method'] == 'GET']
+	missing = [op['operationId'] for op in gets if op['operationId'] not in reached and op['set'] in IDENTITY]
 	assert not missing, missing
+	# what has no instance here cannot be reached: only what lies below no further parameter must be
+	missing = [op['operationId'] for op in gets if op['operationId'] not in reached
+		   and not re.sub(r'\{(groupId|orgId)\}', '', op['path']).count('{')]
+	assert not missing, missing
+	assert IDENTITY <= {op['set'] for op in gets}
+
+
+def test_links_to_names(start_server):
+	"""A link by name leads to the entity whatever the name has in it; names that a path cannot have get none."""
+	server = start_server()
+	for name in ('plain', 'a/b', 'a?b#c', '100%', 'q"\\q', '\u00fc \u4f60', '{"name":"x"}', 'name', '.', '..', 'byName'):
+		team = ok(server.post('/orgs/%s/teams' % server.org, json={'name': name, 'usernames': []}))
+		rel = links(ok(server.get('/orgs/%s/teams/%s' % (server.org, team['id']))))
+		href = rel.get(server.base_url + '/rels/byName')
+		assert bool(href) == (name not in ('.', '..')), (name, rel)
+		if href:
+			assert ok(server.get(href))['id'] == team['id']
 
 
 def test_self_links_lead_to_themselves(server):

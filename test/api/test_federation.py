@@ -567,8 +567,8 @@ class Issuer:
 		class Handler(http.server.BaseHTTPRequestHandler):
 			def do_GET(self):
 				issuer.asked.append(self.path)
-				time.sleep(issuer.delay)
 				body = issuer.answer(self.path)
+				time.sleep(issuer.delay)
 				data = body if isinstance(body, bytes) else json.dumps(body).encode()
 				with contextlib.suppress(OSError):
 					self.send_response(issuer.status)
@@ -644,6 +644,19 @@ def test_keys_are_fetched_and_revoked(start_server, issuer):
 	issuer.delay = 0
 	ok(org.owner.delete(org.path(doc)), 204)
 	assert not kept(server, 'idp_jwks') and not kept(server, 'jwks_due')
+
+
+def test_keys_of_before_a_revocation_do_not_come_back(start_server, issuer):
+	server = start_server('--identity-ca', issuer.cert)
+	org = make(server)
+	issuer.keys, issuer.delay = [key('old')], 0.7
+	doc = org.oidc(issuerUri=issuer.url)
+	until(lambda: '/keys' in issuer.asked)
+	issuer.keys = [key('new')]
+	ok(org.owner.delete(org.path(doc) + '/jwks'), 204)  # while the old keys are on their way
+	until(lambda: kept(server, 'idp_jwks'))
+	assert [k['kid'] for k in kept(server, 'idp_jwks')[doc['id']]['keys']] == ['new']
+	assert issuer.asked.count('/keys') == 2
 
 
 def test_keys_that_cannot_be_fetched(start_server, issuer):

@@ -653,13 +653,13 @@ def test_everything_with_good_input(world, failures):
 	order = sorted(api.ops, key=lambda op: (op['method'] == 'DELETE', -len(op['path'])))
 	kinds = collections.Counter()
 	with Wire(world.server, world.owner) as wire:
+		team = wire.one('POST', '%s/orgs/%s/teams' % (BASE, world.org), None, {'name': 'sample', 'usernames': []}).json()
+		ids = {'orgId': world.org, 'groupId': world.group, 'teamId': team['id']}
 		for i, op in enumerate(order):
 			if i % 100 == 0:
 				world.server.refill()
 			path = world.path(op) + api.query(op)
-			body = api.full(op['request']) if 'request' in op else None
-			if op['operationId'] == 'createGroup':
-				body['orgId'] = world.org
+			body = api.good(op, **ids)
 			if op['method'] == 'GET':
 				head = wire.one('HEAD', path, None, body)
 				a = wire.one('GET', path, None, body)

@@ -18,7 +18,8 @@ def org(server):
 	made, = server.seed({'name': unique('policies'), 'projects': ['first', 'second'], 'principals': [
 		{'type': 'serviceAccount', 'roles': ['ORG_OWNER']},
 		{'type': 'apiKey', 'roles': ['ORG_MEMBER']},
-		{'type': 'apiKey', 'roles': ['ORG_MEMBER'], 'projectRoles': [{'project': 'first', 'roles': ['GROUP_OWNER']}]}]})
+		{'type': 'apiKey', 'roles': ['ORG_MEMBER'], 'projectRoles': [{'project': 'first',
+				'roles': ['GROUP_OWNER']}]}]})
 	made['owner'], made['member'], made['first_owner'] = [server.api_for(p) for p in made['principals']]
 	made['path'] = '/orgs/%s/resourcePolicies' % made['id']
 	made['first'], made['second'] = [p['id'] for p in made['projects']]
@@ -34,7 +35,8 @@ def create(org, *bodies, **more):
 
 
 def add(who, group, *entries):
-	return who.post('/groups/%s/accessList' % group, json=[{'cidrBlock': e} if '/' in e else {'ipAddress': e} for e in entries])
+	return who.post('/groups/%s/accessList' % group, json=[{'cidrBlock': e}
+			if '/' in e else {'ipAddress': e} for e in entries])
 
 
 def listed(org, group):
@@ -77,7 +79,8 @@ def test_create_refusals(server, org):
 	refused(owner.post(path, json={'name': 'x', 'policies': [{'body': OPEN_WORLD}] * 11}), 400, None, 'policies')
 	refused(owner.post(path, json={'name': 'x', 'policies': [{}]}), 400, None, 'policies[0].body')
 	refused(owner.post(path, json={'name': 'x', 'policies': [{'body': ''}]}), 400, None, 'policies[0].body')
-	refused(owner.post(path, json={'name': 'x', 'policies': [{'body': OPEN_WORLD, 'id': NO_ID}]}), 400, None, 'policies[0].id')
+	refused(owner.post(path, json={'name': 'x', 'policies': [{'body': OPEN_WORLD, 'id': NO_ID}]}), 400,
+			None, 'policies[0].id')
 	refused(owner.post(path, json={'name': ' ', 'policies': [{'body': OPEN_WORLD}]}), 400, None, 'name')
 	refused(owner.post(path, json={'name': 'x' * 129, 'policies': [{'body': OPEN_WORLD}]}), 400, None, 'name')
 	refused(owner.post(path, json={**policy(), 'version': 'v2'}), 400, None, 'version')
@@ -88,7 +91,8 @@ def test_create_refusals(server, org):
 
 def test_names_are_unique(org):
 	doc = create(org)
-	refused(org['owner'].post(org['path'], json=policy() | {'name': doc['name']}), 409, 'DUPLICATE_NAME', doc['name'])
+	refused(org['owner'].post(org['path'], json=policy() | {'name': doc['name']}), 409, 'DUPLICATE_NAME',
+			doc['name'])
 	other = create(org)
 	path = '%s/%s' % (org['path'], other['id'])
 	refused(org['owner'].patch(path, json={'name': doc['name']}), 409)
@@ -98,20 +102,25 @@ def test_names_are_unique(org):
 
 
 @pytest.mark.parametrize('body, place, says', [
-	('forbid(principal, action, resource)', 'line 1, column 36', "expected 'when', 'unless' or ';', found the end of the text"),
+	('forbid(principal, action, resource)', 'line 1, column 36',
+			"expected 'when', 'unless' or ';', found the end of the text"),
 	('forbid(principal,\n  action,\n  resource) when { 1 === 2 };', 'line 3, column 24', "'='"),
 	('allow(principal, action, resource);', 'line 1, column 1', "expected 'permit' or 'forbid', found 'allow'"),
-	('forbid(principal, action == ResourcePolicy::Action::"cluster.destroy", resource);', 'line 1, column 29', 'expected cluster.modify'),
+	('forbid(principal, action == ResourcePolicy::Action::"cluster.destroy", resource);',
+			'line 1, column 29', 'expected cluster.modify'),
 	('forbid(principal, %s, resource) when { context.cluster.reigons == [] };' % CLUSTER, 'line 1, column 104',
 	 "there is no attribute 'reigons'"),
-	('forbid(principal, %s, resource) when { context.cluster.maxDiskSizeGB > 10 };' % CLUSTER, 'line 1, column 104', 'may be absent'),
-	('forbid(principal, %s, resource) when { context.cluster.name > 10 };' % CLUSTER, 'line 1, column 104', 'must be a number'),
+	('forbid(principal, %s, resource) when { context.cluster.maxDiskSizeGB > 10 };' % CLUSTER,
+			'line 1, column 104', 'may be absent'),
+	('forbid(principal, %s, resource) when { context.cluster.name > 10 };' % CLUSTER, 'line 1, column 104',
+			'must be a number'),
 	('forbid(principal, action, resource) when { ' + '(' * 200, 'line 1, column ', 'nested more than'),
 	('forbid(principal, action, resource); // ' + 'x' * 17000, 'line 1, column 1', '16384'),
 ])
 def test_faults_have_a_place(org, body, place, says):
 	for method, path in (('POST', org['path']), ('POST', org['path'] + ':validate')):
-		doc = refused(org['owner'].request(method, path, json=policy(OPEN_WORLD, body)), 400, 'INVALID_RESOURCE_POLICY', 'policies[1].body')
+		doc = refused(org['owner'].request(method, path, json=policy(OPEN_WORLD, body)), 400,
+				'INVALID_RESOURCE_POLICY', 'policies[1].body')
 		assert 'policies[1].body: ' + place in doc['detail'] and says in doc['detail'], doc['detail']
 		assert any(p.startswith(place) and says in p for p in doc['parameters']), doc
 		assert 'policies[0]' not in doc['detail']
@@ -119,8 +128,10 @@ def test_faults_have_a_place(org, body, place, says):
 
 def test_every_policy_tells_its_faults(org):
 	wrong = 'forbid(principal, %s, resource) when { context.cluster.one == 1 && context.cluster.two == 2 };' % CLUSTER
-	doc = refused(org['owner'].post(org['path'], json=policy('nothing', OPEN_WORLD, wrong)), 400, 'INVALID_RESOURCE_POLICY')
-	assert [p for p in doc['parameters'] if p.startswith('policies')] == ['policies[0].body'] + ['policies[2].body'] * 2
+	doc = refused(org['owner'].post(org['path'], json=policy('nothing', OPEN_WORLD, wrong)), 400,
+			'INVALID_RESOURCE_POLICY')
+	assert [p for p in doc['parameters']
+			if p.startswith('policies')] == ['policies[0].body'] + ['policies[2].body'] * 2
 	assert "'one'" in doc['detail'] and "'two'" in doc['detail']
 
 
@@ -159,7 +170,8 @@ def test_update(server, org):
 	# a policy whose text stays keeps its id
 	third = 'permit(principal, action, resource);'
 	later = ok(org['owner'].patch(path, json={'policies': [{'body': third}, {'body': OPEN_WORLD}]}))
-	assert later['policies'][1] == doc['policies'][0] and later['policies'][0]['id'] not in [p['id'] for p in doc['policies']]
+	assert later['policies'][1] == doc['policies'][0] and later['policies'][0]['id'] not in [p['id']
+			for p in doc['policies']]
 	twice = ok(org['owner'].patch(path, json={'policies': [{'body': OPEN_WORLD}, {'body': OPEN_WORLD}]}))
 	assert len({p['id'] for p in twice['policies']}) == 2
 	assert bare(ok(org['member'].get(path))) == bare(twice)
@@ -171,11 +183,13 @@ def test_update_refusals(server, org):
 	refused(org['member'].patch(path, json={'name': 'x'}), 403)
 	refused(server.owner.patch(path, json={'name': 'x'}), 401)
 	refused(org['owner'].patch('%s/%s' % (org['path'], NO_ID), json={'name': 'x'}), 404, 'RESOURCE_NOT_FOUND')
-	for field, value in (('id', NO_ID), ('orgId', org['id']), ('version', 'v9'), ('createdDate', doc['createdDate'])):
+	for field, value in (('id', NO_ID), ('orgId', org['id']), ('version', 'v9'), ('createdDate',
+			doc['createdDate'])):
 		refused(org['owner'].patch(path, json={field: value}), 400, None, field)
 	refused(org['owner'].patch(path, json={'name': ''}), 400, None, 'name')
 	refused(org['owner'].patch(path, json={'policies': []}), 400, None, 'policies')
-	refused(org['owner'].patch(path, json={'policies': [{'body': 'x'}]}), 400, 'INVALID_RESOURCE_POLICY', 'policies[0].body')
+	refused(org['owner'].patch(path, json={'policies': [{'body': 'x'}]}), 400, 'INVALID_RESOURCE_POLICY',
+			'policies[0].body')
 	assert bare(ok(org['owner'].get(path))) == bare(doc)
 	r = org['owner'].patch(path, json={'name': unique()}, headers={'If-Match': '"7"'})
 	refused(r, 412)
@@ -205,6 +219,18 @@ def test_there_is_a_most(org):
 	refused(org['owner'].post(org['path'], json=policy()), 409, 'RESOURCE_POLICY_LIMIT_EXCEEDED')
 
 
+def test_there_is_a_most_of_text(org):
+	long = [OPEN_WORLD + '//' + 'x' * 16000] * 2
+	for i in range(4):
+		doc = create(org, *long)
+	small = create(org)
+	refused(org['owner'].post(org['path'], json=policy(*long)), 409, 'RESOURCE_POLICY_LIMIT_EXCEEDED')
+	path = '%s/%s' % (org['path'], small['id'])
+	refused(org['owner'].patch(path, json={'policies': [{'body': b} for b in long]}), 409)
+	# its own text does not count twice
+	ok(org['owner'].patch('%s/%s' % (org['path'], doc['id']), json={'policies': [{'body': b} for b in long]}))
+
+
 def test_events(org):
 	doc = create(org)
 	path = '%s/%s' % (org['path'], doc['id'])
@@ -213,15 +239,18 @@ def test_events(org):
 	r = org['owner'].get('/orgs/%s/events' % org['id'])
 	if r.status_code == 501:
 		pytest.skip('still to come')
-	found = [(e['eventTypeName'], e['resourcePolicyId']) for e in ok(r)['results'] if e['eventTypeName'].startswith('RESOURCE_POLICY')]
-	assert sorted(found) == sorted((t, doc['id']) for t in ('RESOURCE_POLICY_CREATED', 'RESOURCE_POLICY_MODIFIED', 'RESOURCE_POLICY_DELETED'))
+	found = [(e['eventTypeName'], e['resourcePolicyId']) for e in ok(r)['results']
+			if e['eventTypeName'].startswith('RESOURCE_POLICY')]
+	assert sorted(found) == sorted((t, doc['id']) for t in ('RESOURCE_POLICY_CREATED',
+			'RESOURCE_POLICY_MODIFIED', 'RESOURCE_POLICY_DELETED'))
 
 
 # In force.
 
 def test_a_forbidden_change_is_refused(server, org):
 	doc = create(org)
-	problem = refused(add(org['owner'], org['first'], '10.0.0.0/8', '0.0.0.0/0'), 403, 'RESOURCE_POLICY_VIOLATION', doc['id'], doc['name'])
+	problem = refused(add(org['owner'], org['first'], '10.0.0.0/8', '0.0.0.0/0'), 403,
+			'RESOURCE_POLICY_VIOLATION', doc['id'], doc['name'])
 	assert doc['name'] in problem['detail']
 	assert listed(org, org['first']) == set()
 	# however it is written

@@ -114,6 +114,8 @@ def test_another_organization_has_nothing_of_it(server, other):
 	stranger = server.api_for(other['principals'][0])
 	account = make(server)
 	refused(stranger.get(url_of(server, account)), 401)
+	refused(stranger.get('/orgs/%s/serviceAccounts' % server.org), 401)
+	refused(stranger.get('/groups/%s/serviceAccounts' % server.group), 401)
 	mine, theirs = url_of(server, account, other['id']), '/groups/%s/serviceAccounts/%s' % (other['projects'][0]['id'],
 												  account['clientId'])
 	for path in (mine, mine + '/accessList', mine + '/groups', theirs, theirs + '/accessList'):

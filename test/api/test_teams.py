@@ -56,7 +56,7 @@ def test_create_get_list_rename_delete(server, url, member):
 	team = make(server, url, user)
 	one = ok(member.get('%s/%s' % (url, team['id'])))
 	assert (one['id'], one['name']) == (team['id'], team['name'])
-	assert {rel.rsplit('/', 1)[-1] for rel in links(one)} == {'self', 'users'}
+	assert {rel.rsplit('/', 1)[-1] for rel in links(one)} == {'self', 'users', 'byName'}
 	assert ok(member.get('%s/byName/%s' % (url, team['name'])))['id'] == team['id']
 	assert team['id'] in [t['id'] for t in ok(member.get(url + '?itemsPerPage=500'))['results']]
 	new = unique('renamed')
@@ -103,6 +103,7 @@ def test_users_of_another_organization(server, url, other):
 	refused(server.post('%s/%s:addUser' % (url, team['id']), json={'id': stranger['id']}), 400, None, 'id')
 	refused(owner.get('/orgs/%s/teams/%s' % (other['id'], team['id'])), 404)
 	refused(owner.get('%s/%s' % (url, team['id'])), 401)
+	refused(owner.get(url), 401)
 
 
 # Their users.

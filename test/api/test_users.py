@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from client import BASE, ID, NO_ID, bare, links, ok, refused, unique
+from client import BASE, ID, NO_ID, bare, cli, links, ok, refused, unique
 
 OLD = {'Accept': 'application/vnd.svc.2023-01-01+json'}
 NUMBER = '212\\555\\1234'
@@ -127,7 +127,8 @@ def test_who_may_read(server, fresh):
 def test_first_owner(server):
 	doc = ok(server.get('/users/' + server.bootstrap['userId']))
 	assert doc['username'] == server.bootstrap['username'] and {'orgId': server.org, 'roleName': 'ORG_OWNER'} in doc['roles']
-	assert ok(server.get('/orgs/%s/users/%s' % (server.org, doc['id'])))['orgMembershipStatus'] == 'ACTIVE'
+	member = ok(server.get('/orgs/%s/users/%s' % (server.org, doc['id'])))
+	assert member['orgMembershipStatus'] == 'ACTIVE' and member['firstName'] and 'country' not in member
 
 
 # Members of an organization.
@@ -450,6 +451,10 @@ def test_passwords_stay_inside(start_server):
 	password = unique('very-secret')
 	user = account(s, {'orgId': s.org, 'roleName': 'ORG_MEMBER'}, password=password)
 	assert password not in s.get('/users/' + user['id']).text and password not in s.stderr
+	ok(s.post('/orgs/%s/users' % s.org, json={'username': name(), 'roles': {'orgRoles': ['ORG_MEMBER'], 'groupRoleAssignments': [
+		{'groupId': s.group, 'groupRoles': ['GROUP_OWNER']}]}}), 201)
+	ok(s.delete('/orgs/%s/users/%s' % (s.org, user['id'])), 204)
 	s.stop()
+	cli('check', '--data', s.data_dir)
 	kept = b''.join(p.read_bytes() for p in s.data_dir.rglob('steward.db*'))
 	assert password.encode() not in kept and b'$scrypt$ln=15,r=8,p=3$' in kept

@@ -1,6 +1,6 @@
-/* Policies. Any bytes are parsed; what parses is validated and evaluated against a request that has a bit of everything.
- * Faults point into the text, outputs stay untouched on failure, the same text gives the same outcome, and what has passed
- * the validator does not fail on a request of the schema's shape. */
+/* Policies. Any bytes are parsed; what parses is validated and evaluated against a request that has a bit of
+ * everything. Faults point into the text, outputs stay untouched on failure, the same text gives the same outcome,
+ * and what has passed the validator does not fail on a request of the schema's shape. */
 #include "fuzz.h"
 
 #include "policy/policy.h"
@@ -39,20 +39,27 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	for (unsigned i = 0; i < policy_action_count; i++)
 		contexts[i] = sample(policy_actions[i].context);
-	odd = json_loads("{\"a\": 1, \"b\": \"x*\", \"c\": [1, [2], {\"d\": true}], \"cluster\": {\"regions\": [[], 3]}}", 0, NULL);
+	odd = json_loads(
+	        "{\"a\": 1, \"b\": \"x*\", \"c\": [1, [2], {\"d\": true}], \"cluster\": {\"regions\": [[], 3]}}", 0,
+	        NULL);
 	HOLDS(odd);
 	return 0;
 }
 
-static enum policy_outcome ask(struct arena *a, const struct policy_statement *s, unsigned action, const json_t *context)
+static enum policy_outcome ask(struct arena *a, const struct policy_statement *s, unsigned action,
+                               const json_t *context)
 {
 	struct policy_uid up[] = {{STR(POLICY_ORGANIZATION), STR("o")}, {STR(POLICY_PROJECT), STR("p")}};
 	struct policy_field name = {STR("name"), {.kind = POLICY_STRING, .text = STR("n")}};
 	struct policy_value named = {.kind = POLICY_RECORD, .count = 1, .fields = &name};
 	struct policy_uid cluster = {STR(POLICY_CLUSTER), STR("c")}, user = {STR(POLICY_USER), STR("u")};
-	struct policy_entity entities[] = {{up[0], NULL, 0, named}, {up[1], up, 1, named}, {cluster, up, 2, named}, {user, up, 1, named}};
-	struct policy_request r = {.principal = user, .action = {STR(POLICY_ACTION), str_of(policy_actions[action].id)},
-				   .resource = action ? up[1] : cluster, .entities = entities, .entity_count = 4};
+	struct policy_entity entities[] = {
+	        {up[0], NULL, 0, named}, {up[1], up, 1, named}, {cluster, up, 2, named}, {user, up, 1, named}};
+	struct policy_request r = {.principal = user,
+	                           .action = {STR(POLICY_ACTION), str_of(policy_actions[action].id)},
+	                           .resource = action ? up[1] : cluster,
+	                           .entities = entities,
+	                           .entity_count = 4};
 	struct policy_fault fault = {0};
 	unsigned steps = POLICY_STEPS_MAX;
 	HOLDS(policy_value_from_json(a, context, &r.context) == 0);
@@ -96,7 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < size; i++)
 		lines += copy[i] == '\n';
 	if (policy_parse(a, (struct str){copy, size}, &list, &fault) < 0) {
-		HOLDS(!list && fault.text.n && fault.line >= 1 && fault.line <= lines && fault.column >= 1 && fault.column <= size + 1);
+		HOLDS(!list && fault.text.n && fault.line >= 1 && fault.line <= lines && fault.column >= 1 &&
+		      fault.column <= size + 1);
 	} else {
 		HOLDS(list && !fault.line && size <= POLICY_TEXT_MAX);
 		policy_validate(a, list, &faults);

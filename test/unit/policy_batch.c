@@ -1,6 +1,6 @@
-/* The policy engine for the property test: reads lines {"policies": [text], "requests": [request]} and writes, for each
- * request, one word for each policy: f or p for its effect, then A (applies), S (skipped), E (error) or X (out of steps).
- * A text that does not parse is a "?" with its fault. */
+/* The policy engine for the property test: reads lines {"policies": [text], "requests": [request]} and writes, for
+ * each request, one word for each policy: f or p for its effect, then A (applies), S (skipped), E (error) or X (out
+ * of steps). A text that does not parse is a "?" with its fault. */
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -34,7 +34,8 @@ static void entities_of(struct arena *a, const json_t *list, struct policy_reque
 		struct policy_uid *up = arena_new_array(a, struct policy_uid, json_array_size(parents) + 1);
 		for (size_t k = 0; k < json_array_size(parents); k++)
 			up[k] = uid_of(json_array_get(parents, k));
-		entities[i] = (struct policy_entity){uid_of(json_object_get(item, "uid")), up, json_array_size(parents), {0}};
+		entities[i] =
+		        (struct policy_entity){uid_of(json_object_get(item, "uid")), up, json_array_size(parents), {0}};
 		value_of(a, json_object_get(item, "attrs"), &entities[i].attributes);
 	}
 	r->entities = entities;
@@ -61,8 +62,8 @@ static struct parsed *parse_all(struct arena *a, const json_t *policies)
 static void answer(struct arena *a, const struct parsed *policies, size_t count, const json_t *request)
 {
 	struct policy_request r = {.principal = uid_of(json_object_get(request, "principal")),
-				   .action = uid_of(json_object_get(request, "action")),
-				   .resource = uid_of(json_object_get(request, "resource"))};
+	                           .action = uid_of(json_object_get(request, "action")),
+	                           .resource = uid_of(json_object_get(request, "resource"))};
 	struct policy_fault fault;
 	value_of(a, json_object_get(request, "context"), &r.context);
 	entities_of(a, json_object_get(request, "entities"), &r);
@@ -73,7 +74,8 @@ static void answer(struct arena *a, const struct parsed *policies, size_t count,
 		if (!s)
 			printf("%s?%u:%u:%.*s", i ? " " : "", fault.line, fault.column, STR_ARG(fault.text));
 		else
-			printf("%s%c%c", i ? " " : "", s->forbids ? 'f' : 'p', "ASEX"[policy_evaluate(a, s, &r, &steps, &fault)]);
+			printf("%s%c%c", i ? " " : "", s->forbids ? 'f' : 'p',
+			       "ASEX"[policy_evaluate(a, s, &r, &steps, &fault)]);
 	}
 	putchar('\n');
 }

@@ -15,8 +15,10 @@ TYPES = ["User", "Team", "Svc::Action", "Cloud::Region"]
 IDS = ["a", "b", "c", "d"]
 NAMES = ["x", "y", "size", "regions", "a b", "é"]
 STRINGS = ["", "a", "b", "aws:us-east-1", "aws:eu-west-1", "*", "a*b", "ab", "ba\"c", "é\n", "\0", "\\", "abcabc"]
-IPS = ["10.0.0.0/8", "10.1.2.3", "10.0.0.1/8", "0.0.0.0/0", "127.0.0.1", "127.0.0.0/8", "126.0.0.0/7", "::1", "::/0", "2001:db8::/32",
-       "2001:db8::1", "224.0.0.1", "224.0.0.0/3", "ff02::1", "10.0.0.0/08", "300.1.1.1", "::ffff:1.2.3.4", "x", "1.2.3.4/33",
+IPS = ["10.0.0.0/8", "10.1.2.3", "10.0.0.1/8", "0.0.0.0/0", "127.0.0.1", "127.0.0.0/8", "126.0.0.0/7", "::1",
+        "::/0", "2001:db8::/32",
+       "2001:db8::1", "224.0.0.1", "224.0.0.0/3", "ff02::1", "10.0.0.0/08", "300.1.1.1", "::ffff:1.2.3.4", "x",
+               "1.2.3.4/33",
        "192.168.0.0/16", "192.168.1.0/24", "::1/127"]
 LONGS = [0, 1, 2, -1, 30, 2**63 - 1, -2**63]
 METHODS0 = ["isEmpty", "isIpv4", "isIpv6", "isLoopback", "isMulticast"]
@@ -220,7 +222,8 @@ def name(e):
     return e if word(e) else quote(e)
 
 
-LEVEL = {"if": 0, "or": 1, "and": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "in": 3, "is": 3, "isin": 3, "has": 3,
+LEVEL = {"if": 0, "or": 1, "and": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "in": 3, "is": 3,
+        "isin": 3, "has": 3,
          "haspath": 3, "like": 3, "not": 4, "neg": 4}
 
 
@@ -292,7 +295,8 @@ def plain(e, in_scope=False):
 
 
 def show_policy(p):
-    text = "".join(R.choice(["", "", "", '@id("x")\n', "@note "]) for _ in range(1)) + ("forbid" if p["forbids"] else "permit")
+    text = "".join(R.choice(["", "", "", '@id("x")\n', "@note "]) for _ in range(1)) + ("forbid"
+            if p["forbids"] else "permit")
     text += space() + "(" + ("," + space()).join(
         plain(s, True) for s in [s or ("var", n) for s, n in zip(p["scope"], ("principal", "action", "resource"))])
     text += ")"
@@ -308,7 +312,8 @@ def entity(types=TYPES):
 
 
 def literal():
-    return ("lit", R.choice([lambda: B(R.random() < 0.5), lambda: L(R.choice(LONGS)), lambda: S(R.choice(STRINGS)), entity])())
+    return ("lit", R.choice([lambda: B(R.random() < 0.5), lambda: L(R.choice(LONGS)),
+            lambda: S(R.choice(STRINGS)), entity])())
 
 
 def make(kind, depth):
@@ -328,14 +333,16 @@ def make(kind, depth):
         item = R.choice(["long", "string", "entity", "entity", "ip", "set"])
         return ("set", [make(item, d - 1) for _ in range(R.randrange(4))])
     if kind == "record":
-        return ("record", [(n, make(R.choice(["long", "string", "bool", "set"]), d - 1)) for n in R.sample(NAMES, R.randrange(4))])
+        return ("record", [(n, make(R.choice(["long", "string", "bool", "set"]), d - 1))
+                for n in R.sample(NAMES, R.randrange(4))])
     if kind == "long" and R.random() < 0.3:
         return ("neg", make("long", d))
     return leaf(kind)
 
 
 def make_bool(d):
-    kind = R.choice(["and", "and", "or", "or", "not", "==", "==", "!=", "<", "<=", ">", ">=", "in", "in", "is", "isin", "has", "haspath",
+    kind = R.choice(["and", "and", "or", "or", "not", "==", "==", "!=", "<", "<=", ">", ">=", "in", "in", "is",
+            "isin", "has", "haspath",
                      "like", "contains", "containsAll", "containsAny", "isEmpty", "address", "range", "leaf"])
     any_kind = R.choice(["bool", "long", "string", "entity", "set", "record", "ip"])
     if kind in ("and", "or"):
@@ -347,7 +354,8 @@ def make_bool(d):
     if kind in ("<", "<=", ">", ">="):
         return (kind, make("long", d), make("long", d))
     if kind == "in":
-        return (kind, make("entity", d), make("entity", d) if R.random() < 0.5 else ("set", [make("entity", d - 1) for _ in range(R.randrange(4))]))
+        return (kind, make("entity", d), make("entity", d) if R.random() < 0.5 else ("set", [make("entity",
+                d - 1) for _ in range(R.randrange(4))]))
     if kind == "is":
         return (kind, make("entity", d), R.choice(TYPES))
     if kind == "isin":
@@ -357,7 +365,8 @@ def make_bool(d):
     if kind == "haspath":
         return (kind, make(R.choice(["entity", "record"]), d), [R.choice(NAMES[:4]) for _ in range(R.randrange(2, 4))])
     if kind == "like":
-        pattern = [c if c != "*" or R.random() < 0.5 else None for c in R.choice(STRINGS + ["*us*", "*-1", "aws:*", "*c*c", "a*b*c*"])]
+        pattern = [c if c != "*" or R.random() < 0.5 else None for c in R.choice(STRINGS + ["*us*", "*-1",
+                "aws:*", "*c*c", "a*b*c*"])]
         return (kind, make("string", d), pattern)
     if kind == "contains":
         return ("call", kind, make("set", d), [make(any_kind, d)])
@@ -383,7 +392,8 @@ def leaf(kind):
         return ("ip", ("lit", S(R.choice(IPS if R.random() < 0.3 else IPS[:14]))))
     if R.random() < 0.2:
         return ("attr", ("var", "context"), R.choice(NAMES))
-    return ("lit", {"bool": lambda: B(R.random() < 0.5), "long": lambda: L(R.choice(LONGS)), "string": lambda: S(R.choice(STRINGS))}[kind]())
+    return ("lit", {"bool": lambda: B(R.random() < 0.5), "long": lambda: L(R.choice(LONGS)),
+            "string": lambda: S(R.choice(STRINGS))}[kind]())
 
 
 def make_scope(variable):
@@ -401,7 +411,8 @@ def make_scope(variable):
 
 def make_policy():
     return {"forbids": R.random() < 0.5, "scope": [make_scope(v) for v in ("principal", "action", "resource")],
-            "conditions": [(R.random() < 0.3, make("bool", R.randrange(1, 5))) for _ in range(R.choice([0, 1, 1, 1, 2, 3]))]}
+            "conditions": [(R.random() < 0.3, make("bool", R.randrange(1, 5))) for _ in range(R.choice([0, 1, 1,
+                    1, 2, 3]))]}
 
 
 def make_value(depth):
@@ -426,8 +437,10 @@ def make_request():
     parents = {u: R.sample(every, R.randrange(3)) for u in R.sample(every, 8)}  # circles included
     attrs = {u: {n: make_value(1) for n in R.sample(NAMES, R.randrange(3))} for u in parents}
     context = {n: make_value(2) for n in R.sample(NAMES, R.randrange(2, 6))}
-    context["regions"] = SET([R.choice([entity(), S(R.choice(STRINGS)), IP(R.choice(IPS[:14]))]) for _ in range(R.randrange(5))])
-    return {"principal": entity(), "action": entity(), "resource": entity(), "context": REC(context), "parents": parents, "attrs": attrs}
+    context["regions"] = SET([R.choice([entity(), S(R.choice(STRINGS)), IP(R.choice(IPS[:14]))])
+            for _ in range(R.randrange(5))])
+    return {"principal": entity(), "action": entity(), "resource": entity(), "context": REC(context),
+            "parents": parents, "attrs": attrs}
 
 
 def to_json(v):
@@ -448,7 +461,8 @@ def uid_json(u):
 
 def request_json(r):
     return {**{k: uid_json(r[k]) for k in ("principal", "action", "resource")}, "context": to_json(r["context"]),
-            "entities": [{"uid": uid_json(u), "parents": [uid_json(p) for p in ups], "attrs": {k: to_json(v) for k, v in r["attrs"][u].items()}}
+            "entities": [{"uid": uid_json(u), "parents": [uid_json(p) for p in ups], "attrs": {k: to_json(v)
+                    for k, v in r["attrs"][u].items()}}
                          for u, ups in r["parents"].items()]}
 
 
@@ -479,9 +493,11 @@ def main():
             continue
         for i, (a, b) in enumerate(zip(line.split(" ") if "?" not in line else [line], words)):
             if a != b and wrong < 3:
-                print("--- seed %d: C says %s, the second evaluator %s\n%s\n%s" % (seed, a, b, shown[i], json.dumps(request_json(request))))
+                print("--- seed %d: C says %s, the second evaluator %s\n%s\n%s" % (seed, a, b, shown[i],
+                        json.dumps(request_json(request))))
             wrong += a != b
-    print("%d cases, %d disagree; %s" % (sum(tally.values()), wrong, " ".join("%s %d" % x for x in sorted(tally.items()))))
+    print("%d cases, %d disagree; %s" % (sum(tally.values()), wrong, " ".join("%s %d" % x
+            for x in sorted(tally.items()))))
     # a run that never gets anywhere proves nothing
     assert all(tally.get(w, 0) > cases / 100 for w in ("fA", "fS", "fE", "pA", "pS", "pE")), tally
     sys.exit(1 if wrong else 0)

@@ -197,6 +197,17 @@ def parameter_differences(ours, theirs, where):
         yield from differences(our, their, '%s/%s' % (where, their['name']))
 
 
+# Where the reference is wrong, and why we say otherwise. It has readOnly on two named schemas, as if nobody could ever give
+# a value of them; then no cluster could have read-only or analytics nodes, or auto-scaling. What is read-only are the
+# fields that tell of sizes in effect.
+CORRECTED = {
+    'DedicatedHardwareSpec20240805/readOnly', 'BaseCloudProviderInstanceSize/readOnly',
+    *('%sRegionConfig20240805/allOf/1/properties/effective%sSpecs/readOnly' % (provider, kind)
+      for provider in ('AWS', 'Azure', 'GCP') for kind in ('Analytics', 'Electable', 'ReadOnly')),
+    'ServerlessProviderSettings/properties/effectiveInstanceSizeName/readOnly',
+}
+
+
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason='the reference is not here')
 def test_facts_are_those_of_the_reference():
     catalog, schemas = load(REFERENCE / 'catalog.json'), load(REFERENCE / 'schemas.json')
@@ -239,4 +250,4 @@ def test_facts_are_those_of_the_reference():
             wrong += ['%s/%s' % (name, key) for key in ('includes', 'inEveryProject')
                       if role.get(key) != ROLES[scope][name].get(key)]
 
-    assert not wrong
+    assert set(wrong) == CORRECTED

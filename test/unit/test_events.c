@@ -285,8 +285,19 @@ static void measure(int64_t events)
 	f.types = STR("[\"CLUSTER_CREATED\"]");
 	measure_page("one type, first page", &f, 0, false);
 	measure_page("one type, first page, counted", &f, 0, true);
+	measure_page("one type, page at 90%", &f, events / 5 * 9 / 10, false);
+	f.types = STR("[\"CLUSTER_CREATED\",\"CLUSTER_DELETED\",\"GROUP_CREATED\"]");
+	measure_page("three types, first page, counted", &f, 0, true);
 	f.types = STR("[\"NONE\"]");
-	measure_page("a type that never happened", &f, 0, false);
+	measure_page("a type that never happened, counted", &f, 0, true);
+	f = (struct event_filter){.scope = STR(GROUP), .has_min = true, .min_ms = -1};
+	measure_page("since ever, counted", &f, 0, true);
+	f.min_ms = events / 3 * 990;
+	measure_page("the last hundredth of the time, counted", &f, 0, true);
+	f.min_ms = events / 3 * 500;
+	measure_page("the last half of the time, counted", &f, 0, true);
+	f = (struct event_filter){.scope = STR(GROUP), .clusters = STR("[\"c1\"]")};
+	measure_page("one cluster, counted", &f, 0, true);
 }
 
 int main(int argc, char **argv)

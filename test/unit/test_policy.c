@@ -1,5 +1,5 @@
-/* Policies: what parses, where faults are told, what the validator sees, what evaluates to what, and the bounds. The bulk
- * of the evaluator's cases is policy_property.py. */
+/* Policies: what parses, where faults are told, what the validator sees, what evaluates to what, and the bounds. The
+ * bulk of the evaluator's cases is policy_property.py. */
 #include "check.h"
 
 #include "base/buf.h"
@@ -45,8 +45,9 @@ static bool faults_at(const char *text, unsigned line, unsigned column, const ch
 static void test_grammar(void)
 {
 	CHECK(parses("permit(principal, action, resource);"));
-	CHECK(parses("@id(\"x\") @note forbid (principal == U::\"a\", action in [A::\"x\", A::\"y\"], resource is R in P::\"z\")\n"
-		     "when { true } unless { false } when { 1 < 2 };"));
+	CHECK(parses("@id(\"x\") @note forbid (principal == U::\"a\", action in [A::\"x\", A::\"y\"], resource is R in "
+	             "P::\"z\")\n"
+	             "when { true } unless { false } when { 1 < 2 };"));
 	CHECK(parses(HEAD "; " HEAD ";"));
 	CHECK(parses("// a comment\n" HEAD "// more\n;// end"));
 	CHECK(parses(HEAD "when { if true then 1 == 2 else [1, 2].contains(3) };"));
@@ -135,7 +136,9 @@ static const char *invalid(const char *text)
 	policy_validate(arena, s, &faults);
 	if (!faults.count)
 		return "";
-	return arena_printf(arena, "%u:%u: %.*s", faults.list[0].line, faults.list[0].column, STR_ARG(faults.list[0].text)).p;
+	return arena_printf(arena, "%u:%u: %.*s", faults.list[0].line, faults.list[0].column,
+	                    STR_ARG(faults.list[0].text))
+	        .p;
 }
 
 static bool invalid_with(const char *text, const char *part)
@@ -148,28 +151,32 @@ static bool invalid_with(const char *text, const char *part)
 }
 
 #define ON_CLUSTER "forbid(principal, action == ResourcePolicy::Action::\"cluster.modify\", resource) when { "
-#define ON_ACCESS "forbid(principal, action == ResourcePolicy::Action::\"project.ipAccessList.modify\", resource) when { "
+#define ON_ACCESS \
+	"forbid(principal, action == ResourcePolicy::Action::\"project.ipAccessList.modify\", resource) when { "
 
 static void test_valid(void)
 {
 	static const char *const valid[] = {
-		HEAD ";",
-		ON_CLUSTER "context.cluster.cloudProviders.contains(ResourcePolicy::CloudProvider::\"aws\") };",
-		ON_CLUSTER "context.cluster.regions.containsAny([cloud::region::\"aws:us-east-1\", cloud::region::\"gcp:eu\"]) };",
-		ON_CLUSTER "context.cluster has minGeneralClusterSize && context.cluster.minGeneralClusterSize < 30 };",
-		ON_CLUSTER "context has cluster.maxDiskSizeGB && context.cluster.maxDiskSizeGB > 100 };",
-		ON_CLUSTER "if context.cluster has dbMajorVersion then context.cluster.dbMajorVersion like \"1*\" else false };",
-		ON_CLUSTER "context.cluster has dbMajorVersion } when { context.cluster.dbMajorVersion == \"16\" };",
-		ON_CLUSTER "(context.cluster has dbMajorVersion && true || context.cluster has dbMajorVersion && false) && "
-			   "context.cluster.dbMajorVersion == \"16\" };",
-		ON_ACCESS "context.project.ipAccessList.contains(ip(\"0.0.0.0/0\")) };",
-		ON_ACCESS "context.entry has address && !context.entry.address.isInRange(ip(\"10.0.0.0/8\")) };",
-		HEAD "when { context has cluster && !context.cluster.backupEnabled };",
-		HEAD "when { resource in ResourcePolicy::Project::\"32b6e34b3d91647abb20e7b8\" };",
-		HEAD "unless { principal == ResourcePolicy::ServiceAccount::\"svc_sa_id_1\" };",
-		"forbid(principal is ResourcePolicy::User, action, resource is ResourcePolicy::Cluster in "
-		"ResourcePolicy::Organization::\"32b6e34b3d91647abb20e7b8\");",
-		HEAD "when { resource.name like \"prod-*\" };",
+	        HEAD ";",
+	        ON_CLUSTER "context.cluster.cloudProviders.contains(ResourcePolicy::CloudProvider::\"aws\") };",
+	        ON_CLUSTER
+	        "context.cluster.regions.containsAny([cloud::region::\"aws:us-east-1\", cloud::region::\"gcp:eu\"]) };",
+	        ON_CLUSTER "context.cluster has minGeneralClusterSize && context.cluster.minGeneralClusterSize < 30 };",
+	        ON_CLUSTER "context has cluster.maxDiskSizeGB && context.cluster.maxDiskSizeGB > 100 };",
+	        ON_CLUSTER
+	        "if context.cluster has dbMajorVersion then context.cluster.dbMajorVersion like \"1*\" else false };",
+	        ON_CLUSTER "context.cluster has dbMajorVersion } when { context.cluster.dbMajorVersion == \"16\" };",
+	        ON_CLUSTER
+	        "(context.cluster has dbMajorVersion && true || context.cluster has dbMajorVersion && false) && "
+	        "context.cluster.dbMajorVersion == \"16\" };",
+	        ON_ACCESS "context.project.ipAccessList.contains(ip(\"0.0.0.0/0\")) };",
+	        ON_ACCESS "context.entry has address && !context.entry.address.isInRange(ip(\"10.0.0.0/8\")) };",
+	        HEAD "when { context has cluster && !context.cluster.backupEnabled };",
+	        HEAD "when { resource in ResourcePolicy::Project::\"32b6e34b3d91647abb20e7b8\" };",
+	        HEAD "unless { principal == ResourcePolicy::ServiceAccount::\"svc_sa_id_1\" };",
+	        "forbid(principal is ResourcePolicy::User, action, resource is ResourcePolicy::Cluster in "
+	        "ResourcePolicy::Organization::\"32b6e34b3d91647abb20e7b8\");",
+	        HEAD "when { resource.name like \"prod-*\" };",
 	};
 	for (size_t i = 0; i < sizeof valid / sizeof *valid; i++) {
 		const char *found = invalid(valid[i]);
@@ -181,46 +188,73 @@ static void test_valid(void)
 
 static void test_invalid(void)
 {
-	CHECK(invalid_with("forbid(principal, action == ResourcePolicy::Action::\"cluster.modfy\", resource);", "1:29: "));
-	CHECK(invalid_with("forbid(principal, action == ResourcePolicy::Action::\"cluster.modfy\", resource) when { context.x };",
-			   "expected cluster.modify, project.ipAccessList.modify"));
+	CHECK(invalid_with("forbid(principal, action == ResourcePolicy::Action::\"cluster.modfy\", resource);",
+	                   "1:29: "));
+	CHECK(invalid_with(
+	        "forbid(principal, action == ResourcePolicy::Action::\"cluster.modfy\", resource) when { context.x };",
+	        "expected cluster.modify, project.ipAccessList.modify"));
 	CHECK(invalid_with("forbid(principal, action == Foo::\"x\", resource);", "there is no entity type 'Foo'"));
 	CHECK(invalid_with(ON_CLUSTER "context.cluster.region == 1 };", "there is no attribute 'region'"));
 	CHECK(invalid_with(ON_CLUSTER "context.cluster has regons };", "there is no attribute 'regons'"));
 	CHECK(invalid_with(ON_CLUSTER "context.project.ipAccessList.isEmpty() };", "there is no attribute 'project'"));
-	CHECK(invalid_with(ON_CLUSTER "context.cluster.minGeneralClusterSize < 30 };", "may be absent: ask 'has minGeneralClusterSize"));
-	CHECK(invalid_with(ON_CLUSTER "context.cluster has minGeneralClusterSize || context.cluster.minGeneralClusterSize < 3 };",
-			   "may be absent"));
-	CHECK(invalid_with(ON_CLUSTER "!(context.cluster has dbMajorVersion) && context.cluster.dbMajorVersion == \"1\" };", "may be absent"));
-	CHECK(invalid_with(ON_CLUSTER "true } unless { context.cluster has dbMajorVersion } when { context.cluster.dbMajorVersion == \"1\" };",
-			   "may be absent"));
+	CHECK(invalid_with(ON_CLUSTER "context.cluster.minGeneralClusterSize < 30 };",
+	                   "may be absent: ask 'has minGeneralClusterSize"));
+	CHECK(invalid_with(ON_CLUSTER
+	                   "context.cluster has minGeneralClusterSize || context.cluster.minGeneralClusterSize < 3 };",
+	                   "may be absent"));
+	CHECK(invalid_with(ON_CLUSTER
+	                   "!(context.cluster has dbMajorVersion) && context.cluster.dbMajorVersion == \"1\" };",
+	                   "may be absent"));
+	CHECK(invalid_with(ON_CLUSTER "true } unless { context.cluster has dbMajorVersion } when { "
+	                              "context.cluster.dbMajorVersion == \"1\" };",
+	                   "may be absent"));
 	CHECK(invalid_with(HEAD "when { context.cluster.backupEnabled };", "'cluster' may be absent"));
 	CHECK(invalid_with(ON_CLUSTER "context.cluster.regions.contains(\"aws:us-east-1\") };", "never in this set"));
-	CHECK(invalid_with(ON_CLUSTER "context.cluster.regions.contains(ResourcePolicy::CloudProvider::\"aws\") };", "never in this set"));
-	CHECK(invalid_with(ON_CLUSTER "context.cluster.regions.contains(cloud::region::\"US_EAST_1\") };", "as in aws:us-east-1"));
-	CHECK(invalid_with(ON_CLUSTER "context.cluster.cloudProviders.containsAny([cloud::cloudProvider::\"ibm\"]) };", "aws, azure or gcp"));
-	CHECK(invalid_with(ON_CLUSTER "context.cluster.cloudProviders == cloud::cloudProvider::\"aws\" };", "never equal"));
+	CHECK(invalid_with(ON_CLUSTER "context.cluster.regions.contains(ResourcePolicy::CloudProvider::\"aws\") };",
+	                   "never in this set"));
+	CHECK(invalid_with(ON_CLUSTER "context.cluster.regions.contains(cloud::region::\"US_EAST_1\") };",
+	                   "as in aws:us-east-1"));
+	CHECK(invalid_with(ON_CLUSTER "context.cluster.cloudProviders.containsAny([cloud::cloudProvider::\"ibm\"]) };",
+	                   "aws, azure or gcp"));
+	CHECK(invalid_with(ON_CLUSTER "context.cluster.cloudProviders == cloud::cloudProvider::\"aws\" };",
+	                   "never equal"));
 	CHECK(invalid_with(ON_CLUSTER "context.cluster.nodeCount };", "must be a boolean, not a number"));
 	CHECK(invalid_with(ON_CLUSTER "context.cluster.nodeCount < \"3\" };", "must be a number, not a string"));
 	CHECK(invalid_with(ON_CLUSTER "context.cluster.name.isIpv4() };", "must be an address, not a string"));
 	CHECK(invalid_with(ON_CLUSTER "[1, \"a\"].contains(1) };", "like the set's other items"));
-	CHECK(invalid_with(ON_ACCESS "context.project.ipAccessList.contains(ip(\"10.0.0.1/8\")) };", "expected \"10.0.0.0/8\""));
-	CHECK(invalid_with(ON_ACCESS "context.project.ipAccessList.contains(ip(\"10.0.0.256\")) };", "must be an address or a network"));
+	CHECK(invalid_with(ON_ACCESS "context.project.ipAccessList.contains(ip(\"10.0.0.1/8\")) };",
+	                   "expected \"10.0.0.0/8\""));
+	CHECK(invalid_with(ON_ACCESS "context.project.ipAccessList.contains(ip(\"10.0.0.256\")) };",
+	                   "must be an address or a network"));
 	CHECK(invalid_with(ON_ACCESS "resource is ResourcePolicy::Cluster };", "never holds"));
-	CHECK(invalid_with(ON_ACCESS "resource in ResourcePolicy::Cluster::\"32b6e34b3d91647abb20e7b8\" };", "never holds"));
+	CHECK(invalid_with(ON_ACCESS "resource in ResourcePolicy::Cluster::\"32b6e34b3d91647abb20e7b8\" };",
+	                   "never holds"));
 	CHECK(invalid_with(HEAD "when { resource in ResourcePolicy::Project::\"x\" };", "24 hexadecimal digits"));
-	CHECK(invalid_with(HEAD "when { principal == ResourcePolicy::Project::\"32b6e34b3d91647abb20e7b8\" };", "never equal"));
+	CHECK(invalid_with(HEAD "when { principal == ResourcePolicy::Project::\"32b6e34b3d91647abb20e7b8\" };",
+	                   "never equal"));
 	CHECK(invalid_with(HEAD "when { if true then 1 else false };", "like the value behind 'then'"));
+	CHECK(invalid_with(HEAD "when { {}[\"a\"] != 1 };", "no such attribute"));
+	CHECK(invalid_with(HEAD "when { {a: {b: 1}}.a.b };", "must be a boolean, not a number"));
+	CHECK(invalid_with(HEAD "when { (if true then {a: 1} else {}).a == 1 };", "which record"));
+	CHECK(invalid_with(HEAD "when { (if context has cluster then context.cluster else context).regions == [] };",
+	                   "which record"));
+	CHECK(invalid_with(HEAD "when { resource in (if true then [] else [1]) };", "an entity or a set of entities"));
+	CHECK(invalid_with(HEAD "when { resource in if true then [resource] else [1] };", "does not parse"));
+	CHECK(invalid_with(HEAD "when { resource in (if true then [resource] else [1]) };",
+	                   "like the value behind 'then'"));
 }
 
 static enum policy_outcome evaluate(const char *text, struct policy_fault *ret_fault)
 {
 	struct policy_statement *s;
 	struct policy_fault f;
-	struct policy_request r = {.principal = {STR("U"), STR("a")}, .action = {STR("A"), STR("b")}, .resource = {STR("R"), STR("c")}};
+	struct policy_request r = {
+	        .principal = {STR("U"), STR("a")}, .action = {STR("A"), STR("b")}, .resource = {STR("R"), STR("c")}};
 	unsigned steps = POLICY_STEPS_MAX;
-	json_t *context = json_loads("{\"n\": 3, \"s\": \"aws:us-east-1\", \"ips\": [{\"__extn\": {\"fn\": \"ip\", \"arg\": \"10.0.0.0/8\"}}],"
-				     " \"es\": [{\"__entity\": {\"type\": \"T\", \"id\": \"x\"}}]}", 0, NULL);
+	json_t *context = json_loads("{\"n\": 3, \"s\": \"aws:us-east-1\", \"ips\": [{\"__extn\": {\"fn\": \"ip\", "
+	                             "\"arg\": \"10.0.0.0/8\"}}],"
+	                             " \"es\": [{\"__entity\": {\"type\": \"T\", \"id\": \"x\"}}]}",
+	                             0, NULL);
 	CHECK(policy_value_from_json(arena, context, &r.context) == 0);
 	CHECK(parse(text, &s, &f) == 0);
 	enum policy_outcome outcome = policy_evaluate(arena, s, &r, &steps, ret_fault);
@@ -237,7 +271,8 @@ static void test_evaluate(void)
 	CHECK(evaluate("forbid(principal, action in [A::\"a\", A::\"b\"], resource is R);", &f) == POLICY_APPLIES);
 	CHECK(evaluate(HEAD "when { context.n == 3 } unless { context has x };", &f) == POLICY_APPLIES);
 	CHECK(evaluate(HEAD "when { context.s like \"aws:*-1\" };", &f) == POLICY_APPLIES);
-	CHECK(evaluate(HEAD "when { context.ips.contains(ip(\"10.0.0.0/8\")) && context.es.contains(T::\"x\") };", &f) == POLICY_APPLIES);
+	CHECK(evaluate(HEAD "when { context.ips.contains(ip(\"10.0.0.0/8\")) && context.es.contains(T::\"x\") };",
+	               &f) == POLICY_APPLIES);
 	CHECK(evaluate(HEAD "when { [1, 2, 2] == [2, 1] };", &f) == POLICY_APPLIES);
 	CHECK(evaluate(HEAD "when { false && context.x };", &f) == POLICY_SKIPPED);
 	CHECK(evaluate(HEAD "when { true || context.x };", &f) == POLICY_APPLIES);

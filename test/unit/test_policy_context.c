@@ -7,19 +7,23 @@
 static struct arena *arena;
 
 static const char cluster_text[] =
-	"{'id': '32b6e34b3d91647abb20e7b8', 'name': 'one', 'clusterType': 'SHARDED', 'backupEnabled': true, 'dbMajorVersion': '16',"
-	" 'advancedConfiguration': {'minimumEnabledTlsProtocol': 'TLS1_2'}, 'replicationSpecs': ["
-	"  {'regionConfigs': [{'providerName': 'AWS', 'regionName': 'US_EAST_1',"
-	"     'electableSpecs': {'instanceSize': 'M30', 'nodeCount': 3, 'diskSizeGB': 10.5},"
-	"     'readOnlySpecs': {'instanceSize': 'M10', 'nodeCount': 0},"
-	"     'analyticsSpecs': {'instanceSize': 'R40_GEN_2', 'nodeCount': 1, 'diskSizeGB': 80},"
-	"     'autoScaling': {'compute': {'enabled': true, 'minInstanceSize': 'M20', 'maxInstanceSize': 'M60'}}},"
-	"    {'providerName': 'GCP', 'regionName': 'WESTERN_EUROPE', 'electableSpecs': {'instanceSize': 'M40_NVME', 'nodeCount': 2}}]},"
-	"  {'regionConfigs': [{'providerName': 'AWS', 'regionName': 'US_EAST_1', 'electableSpecs': {'instanceSize': 'M30', 'nodeCount': 3}}]}]}";
+        "{'id': '32b6e34b3d91647abb20e7b8', 'name': 'one', 'clusterType': 'SHARDED', 'backupEnabled': true, "
+        "'dbMajorVersion': '16',"
+        " 'advancedConfiguration': {'minimumEnabledTlsProtocol': 'TLS1_2'}, 'replicationSpecs': ["
+        "  {'regionConfigs': [{'providerName': 'AWS', 'regionName': 'US_EAST_1',"
+        "     'electableSpecs': {'instanceSize': 'M30', 'nodeCount': 3, 'diskSizeGB': 10.5},"
+        "     'readOnlySpecs': {'instanceSize': 'M10', 'nodeCount': 0},"
+        "     'analyticsSpecs': {'instanceSize': 'R40_GEN_2', 'nodeCount': 1, 'diskSizeGB': 80},"
+        "     'autoScaling': {'compute': {'enabled': true, 'minInstanceSize': 'M20', 'maxInstanceSize': 'M60'}}},"
+        "    {'providerName': 'GCP', 'regionName': 'WESTERN_EUROPE', 'electableSpecs': {'instanceSize': 'M40_NVME', "
+        "'nodeCount': 2}}]},"
+        "  {'regionConfigs': [{'providerName': 'AWS', 'regionName': 'US_EAST_1', 'electableSpecs': {'instanceSize': "
+        "'M30', 'nodeCount': 3}}]}]}";
 
 static const char tenant_text[] =
-	"{'id': '32b6e34b3d91647abb20e7b8', 'name': 'two', 'replicationSpecs': [{'regionConfigs': [{'providerName': 'TENANT',"
-	" 'backingProviderName': 'AZURE', 'regionName': 'EUROPE_WEST', 'electableSpecs': {'instanceSize': 'M0'}}]}]}";
+        "{'id': '32b6e34b3d91647abb20e7b8', 'name': 'two', 'replicationSpecs': [{'regionConfigs': [{'providerName': "
+        "'TENANT',"
+        " 'backingProviderName': 'AZURE', 'regionName': 'EUROPE_WEST', 'electableSpecs': {'instanceSize': 'M0'}}]}]}";
 
 static json_t *quoted(const char *text)
 {
@@ -34,8 +38,9 @@ static json_t *quoted(const char *text)
 /* Whether a forbid with that condition is valid and applies. */
 static bool forbids(struct policy_subject *s, const char *condition)
 {
-	struct str text = arena_printf(arena, "forbid(principal, action == ResourcePolicy::Action::\"%s\", resource) when { %s };",
-				       s->action, condition);
+	struct str text = arena_printf(
+	        arena, "forbid(principal, action == ResourcePolicy::Action::\"%s\", resource) when { %s };", s->action,
+	        condition);
 	struct policy_faults faults = {.count = 0};
 	struct policy_fault fault;
 	struct policy_rule rule = {.policy_id = STR("x")};
@@ -68,10 +73,12 @@ static void test_cluster(void)
 	CHECK(forbids(&s, C " has maxDiskSizeGB && " C ".maxDiskSizeGB == 80"));
 	CHECK(forbids(&s, C ".nodeCount == 9 && " C ".shardCount == 2 && " C ".isDedicated"));
 	CHECK(forbids(&s, C ".backupEnabled && !" C ".pitEnabled && !" C ".terminationProtectionEnabled"));
-	CHECK(forbids(&s, C ".name == \"one\" && " C ".clusterType == \"SHARDED\" && " C ".encryptionAtRestProvider == \"NONE\""));
+	CHECK(forbids(&s, C ".name == \"one\" && " C ".clusterType == \"SHARDED\" && " C
+	                    ".encryptionAtRestProvider == \"NONE\""));
 	CHECK(forbids(&s, C " has minimumTlsProtocol && " C ".minimumTlsProtocol == \"TLS1_2\""));
 	CHECK(forbids(&s, C " has dbMajorVersion && " C ".dbMajorVersion like \"1*\""));
-	CHECK(forbids(&s, "resource.name == \"one\" && resource == ResourcePolicy::Cluster::\"32b6e34b3d91647abb20e7b8\""));
+	CHECK(forbids(&s,
+	              "resource.name == \"one\" && resource == ResourcePolicy::Cluster::\"32b6e34b3d91647abb20e7b8\""));
 	CHECK(forbids(&s, "resource in ResourcePolicy::Project::\"32b6e34b3d91647abb20e7b2\""));
 	CHECK(forbids(&s, "resource in cloud::organization::\"32b6e34b3d91647abb20e7b1\""));
 	CHECK(!forbids(&s, "resource in ResourcePolicy::Project::\"32b6e34b3d91647abb20e7b3\""));
@@ -96,14 +103,17 @@ static void test_tenant(void)
 static void test_links(void)
 {
 	struct policy_link link = {STR("AWS"), STR("EU_WEST_1"), STR("10.0.0.0/16"), STR("123456789012")};
-	struct policy_subject s = {.action = ACTION_PEERING, .context = policy_link_context(arena, ACTION_PEERING, &link)};
+	struct policy_subject s = {.action = ACTION_PEERING,
+	                           .context = policy_link_context(arena, ACTION_PEERING, &link)};
 	CHECK(forbids(&s, "context.vpcPeering.cloudProvider == cloud::cloudProvider::\"aws\""));
-	CHECK(forbids(&s, "context.vpcPeering has region && context.vpcPeering.region == cloud::region::\"aws:eu-west-1\""));
-	CHECK(forbids(&s, "context.vpcPeering has cidrBlock && context.vpcPeering.cidrBlock.isInRange(ip(\"10.0.0.0/8\"))"));
+	CHECK(forbids(
+	        &s, "context.vpcPeering has region && context.vpcPeering.region == cloud::region::\"aws:eu-west-1\""));
+	CHECK(forbids(
+	        &s, "context.vpcPeering has cidrBlock && context.vpcPeering.cidrBlock.isInRange(ip(\"10.0.0.0/8\"))"));
 	CHECK(forbids(&s, "context.vpcPeering has accountId && context.vpcPeering.accountId == \"123456789012\""));
 	link = (struct policy_link){.provider = STR("AZURE")};
 	s = (struct policy_subject){.action = ACTION_PRIVATE_ENDPOINT,
-				    .context = policy_link_context(arena, ACTION_PRIVATE_ENDPOINT, &link)};
+	                            .context = policy_link_context(arena, ACTION_PRIVATE_ENDPOINT, &link)};
 	CHECK(forbids(&s, "context.privateEndpoint.cloudProvider == cloud::cloudProvider::\"azure\""));
 	CHECK(!forbids(&s, "context.privateEndpoint has region"));
 }

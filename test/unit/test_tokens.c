@@ -91,6 +91,21 @@ static void test_revoked(void)
 	CHECK(caller_of(one) == -EACCES && caller_of(two) == 0);
 }
 
+/* A call that began before a revocation may still see the old state, but must not leave it behind for the next one. */
+static void test_old_state_is_not_kept(void)
+{
+	struct str text = issue(100);
+	struct token t;
+	struct doc d;
+	CHECK(token_parse(text, &t));
+	tx_begin_read(fx.loop.reader);
+	CHECK(tx_get(fx.loop.reader, fx.arena, "org", STR(ORG), &d) == 0);
+	fixture_put("token_revoked", t.unique.z, "", "", "{\"expiresAtMs\":1}");
+	CHECK(caller_of(text) == 0);
+	tx_end_read(fx.loop.reader);
+	CHECK(caller_of(text) == -EACCES);
+}
+
 static void test_changes(void)
 {
 	struct str text = issue(100);
@@ -166,6 +181,7 @@ int main(void)
 	test_time();
 	test_hit_reads_nothing();
 	test_revoked();
+	test_old_state_is_not_kept();
 	test_crowd();
 	test_gate();
 	test_changes();

@@ -8,6 +8,7 @@
 #define CALLS 20000
 
 static _Atomic bool counting;
+static struct ip peer;
 
 static json_t *document(const char *kind, const char *id)
 {
@@ -29,11 +30,8 @@ static void settle(void)
 
 static void *count(void *arg)
 {
-	struct principal *p = arg;
-	struct ip peer;
-	CHECK(ip_parse(STR("10.1.2.3"), &peer));
 	for (int i = 0; i < CALLS; i++)
-		use_access(&fx.service, 0, p, 0, &peer);
+		use_access(&fx.service, 0, arg, 0, &peer);
 	atomic_store(&counting, false);
 	return NULL;
 }
@@ -42,6 +40,7 @@ static void test_no_use_is_lost(void)
 {
 	struct principal *p = NULL;
 	pthread_t thread;
+	CHECK(ip_parse(STR("10.1.2.3"), &peer));
 	fixture_put("api_access", ENTRY, KEY, "10.0.0.0/8", "{\"cidrBlock\":\"10.0.0.0/8\",\"count\":0}");
 	CHECK(principal_load(fx.loop.reader, PRINCIPAL_API_KEY, STR(KEY), &p) == 0 && p->access_count == 1);
 	atomic_store(&counting, true);
@@ -77,7 +76,6 @@ static void test_gone(void)
 	fixture_delete("api_access", ENTRY);
 	fixture_put("api_access", ENTRY, ACCOUNT, "192.0.2.0/24", "{\"count\":2147483646}");
 	struct cidr networks[2];
-	struct ip peer;
 	CHECK(cidr_parse(STR("10.0.0.0/8"), &networks[0]) && cidr_parse(STR("192.0.2.0/24"), &networks[1]));
 	CHECK(ip_parse(STR("192.0.2.7"), &peer));
 	struct principal p = {.id = ACCOUNT, .access_list = networks, .access_count = 2};
@@ -98,7 +96,6 @@ static void test_gone(void)
 static void test_many(void)
 {
 	struct cidr network;
-	struct ip peer;
 	CHECK(cidr_parse(STR("192.0.2.0/24"), &network) && ip_parse(STR("192.0.2.7"), &peer));
 	struct principal p = {.access_list = &network, .access_count = 1};
 	for (unsigned i = 0; i < 1000; i++) {

@@ -1,0 +1,184 @@
+/* What can be done to a cluster beside changing its description: other primaries, access for the vendor's employees, the
+ * pin of the feature version, and the way from the shared tiers to larger ones. */
+#include "api/cluster_forms.h"
+#include "api/cluster_jobs.h"
+#include "api/cluster_spec.h"
+#include "api/cluster_update.h"
+#include "api/cluster_view.h"
+#include "api/verbs.h"
+#include "base/clock.h"
+#include "gate/audit.h"
+
+#include <errno.h>
+
+int clusters_restart_primaries(struct call *c);
+int clusters_grant_access(struct call *c);
+int clusters_revoke_access(struct call *c);
+int clusters_pin(struct call *c);
+int clusters_unpin(struct call *c);
+int clusters_upgrade_tenant(struct call *c);
+
+#define DAY_MS 86400000LL
+#define PIN_MS (28 * DAY_MS)
+#define GRANT_MS (90 * DAY_MS)
+
+int clusters_restart_primaries(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load(c, &cluster);
+	if (result == 0)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result == 0)
+		result = cluster_refuse_paused(c, &cluster);
+	if (result < 0)
+		return result;
+	struct job job = {.kind = STR(RESTART_JOB), .subject = cluster.doc.id, .due_ms = clock_now_ms()};
+	audit_field(c, "clusterName", cluster.doc.name);
+	return tx_job_ensure(c->tx, &job);
+}
+
+int restart_step(struct job_run *r)
+{
+	const struct service *s = r->ctx;
+	struct cluster cluster;
+	tx_begin_read(r->reader);
+	int result = cluster_get(r->reader, r->arena, r->job.subject, &cluster);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	if (result < 0)
+		return result == -ENOENT ? JOB_DONE : result;
+	if (cluster_is(&cluster, "DELETING") || json_is_true(json_object_get(cluster.body, "paused")))
+		return JOB_DONE;
+	size_t shards = cluster_shard_count(cluster.body);
+	const char *id = arena_z(r->arena, cluster.doc.id);
+	for (size_t i = 0; result == 0 && i < shards; i++) {
+		job_progress(r, (unsigned)(i * 100 / shards), "changing primaries");
+		result = s->engine_ops->switchover(s->engine_state, id, (unsigned)i, &r->why);
+	}
+	return result < 0 ? result : JOB_DONE;
+}
+
+/* A time in the body that must come, and not too late. */
+static int future_check(struct call *c, const char *field, int64_t most_ms, int64_t *ret_ms)
+{
+	struct str text = json_field(c->body, field);
+	int64_t now = clock_now_ms(), ms;
+	struct faults faults = {.count = 0};
+	char latest[CLOCK_TEXT];
+	clock_format(now + most_ms, latest);
+	if (!clock_parse(text, &ms) || ms <= now || ms > now + most_ms) {
+		faults_add(&faults, c->arena, str_of(field), "must be a time to come, not after %s", latest);
+		return call_fail_faults(c, &faults);
+	}
+	*ret_ms = ms;
+	return 0;
+}
+
+static void date_set(json_t *to, const char *field, int64_t ms)
+{
+	char text[CLOCK_TEXT];
+	clock_format(ms, text);
+	json_object_set_new(to, field, json_string(text));
+}
+
+int clusters_grant_access(struct call *c)
+{
+	struct cluster cluster;
+	int64_t until = 0;
+	int result = cluster_load(c, &cluster);
+	if (result == 0)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result == 0)
+		result = future_check(c, "expirationTime", GRANT_MS, &until);
+	if (result < 0)
+		return result;
+	json_t *grant = json_object();
+	date_set(grant, "expirationTime", until);
+	json_object_set(grant, "grantType", json_object_get(c->body, "grantType"));
+	json_object_set_new(cluster.body, "vendorEmployeeAccessGrant", grant);
+	audit_field(c, "clusterName", cluster.doc.name);
+	return cluster_save(c->tx, c->arena, &cluster);
+}
+
+int clusters_revoke_access(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load(c, &cluster);
+	if (result < 0)
+		return result;
+	if (!cluster_grant(cluster.body)) {
+		audit_type(c, NULL); /* nothing to revoke */
+		return 0;
+	}
+	json_object_del(cluster.body, "vendorEmployeeAccessGrant");
+	audit_field(c, "clusterName", cluster.doc.name);
+	return cluster_save(c->tx, c->arena, &cluster);
+}
+
+int clusters_pin(struct call *c)
+{
+	struct cluster cluster;
+	int64_t until = clock_now_ms() + PIN_MS;
+	int result = cluster_load(c, &cluster);
+	if (result == 0)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result == 0 && json_object_get(c->body, "expirationDate"))
+		result = future_check(c, "expirationDate", PIN_MS, &until);
+	if (result < 0)
+		return result;
+	if (cluster_is_pinned(cluster.body))
+		audit_type(c, "CLUSTER_FCV_EXPIRATION_DATE_UPDATED");
+	else
+		json_object_set(cluster.body, "featureCompatibilityVersion", json_object_get(cluster.body, "dbMajorVersion"));
+	date_set(cluster.body, "featureCompatibilityVersionExpirationDate", until);
+	audit_field(c, "clusterName", cluster.doc.name);
+	return cluster_save(c->tx, c->arena, &cluster);
+}
+
+int clusters_unpin(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load(c, &cluster);
+	if (result == 0)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result < 0)
+		return result;
+	if (!cluster_is_pinned(cluster.body)) {
+		call_fail(c, 400, "FEATURE_COMPATIBILITY_VERSION_NOT_PINNED", "The feature compatibility version of \"%.*s\" is not pinned.",
+			  STR_ARG(cluster.doc.name));
+		return call_fail_param(c, cluster.doc.name);
+	}
+	json_object_del(cluster.body, "featureCompatibilityVersionExpirationDate");
+	json_object_set(cluster.body, "featureCompatibilityVersion", json_object_get(cluster.body, "dbMajorVersion"));
+	audit_field(c, "clusterName", cluster.doc.name);
+	return cluster_save(c->tx, c->arena, &cluster);
+}
+
+static void json_release(void *value)
+{
+	json_decref(value);
+}
+
+int clusters_upgrade_tenant(struct call *c)
+{
+	struct cluster cluster;
+	struct faults faults = {.count = 0};
+	int result = cluster_load_named(c, json_field(c->body, "name"), &cluster);
+	if (result == 0)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result < 0)
+		return result;
+	if (!cluster_is_tenant(cluster.body))
+		faults_add(&faults, c->arena, STR("name"), "%.*s is no shared-tier cluster: update it instead", STR_ARG(cluster.doc.name));
+	if (!json_object_get(c->body, "providerSettings"))
+		faults_add(&faults, c->arena, STR("providerSettings"), "is required");
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	json_t *patch = cluster_from(c->arena, FORM_LEGACY, c->body, cluster.body);
+	arena_defer(c->arena, json_release, patch);
+	result = cluster_update_to(c, &cluster, patch);
+	if (result < 0)
+		return result;
+	cluster_write(c, &cluster.doc, false);
+	return 0;
+}

@@ -1,0 +1,300 @@
+/* The job that makes a cluster what its document says. There is one kind for creation, change and deletion: it reads the
+ * document when it starts, tells the engine what is wanted, and writes down what came of it if the document still wants the
+ * same. It can therefore be repeated at any time, and after a restart it is how clusters are found again. */
+#include "api/cluster_jobs.h"
+
+#include "api/cluster_spec.h"
+#include "api/connection_strings.h"
+#include "api/verbs.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gate/audit.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* One converge under way. */
+struct work {
+	struct cluster cluster;
+	struct engine_cluster want;
+	struct engine_access access;
+	json_int_t generation;
+	struct cluster_status status;
+	json_t *strings;
+};
+
+static void progress_tell(void *ctx, unsigned percent, const char *what)
+{
+	job_progress(ctx, percent, what);
+}
+
+struct engine_progress cluster_progress(struct job_run *r)
+{
+	return (struct engine_progress){.tell = progress_tell, .ctx = r};
+}
+
+static int org_of(struct tx *tx, struct arena *a, struct str group_id, struct str *ret_org)
+{
+	struct doc project;
+	int r = tx_get(tx, a, "project", group_id, &project);
+	*ret_org = r == 0 ? project.parent : STR_NONE;
+	return r == -ENOENT ? 0 : r;
+}
+
+static int event_write(struct tx *tx, struct arena *a, const char *type, const struct cluster *cluster)
+{
+	struct str org;
+	int r = org_of(tx, a, cluster->doc.parent, &org);
+	return r < 0 ? r : audit_service(tx, a, type, org, cluster->doc.parent, cluster->doc.name);
+}
+
+static void text_copy(char *to, size_t size, struct str from)
+{
+	snprintf(to, size, "%.*s", STR_ARG(from));
+}
+
+/* Reads what is wanted. In a read. */
+static int want_load(struct job_run *r, struct work *w)
+{
+	struct arena *a = r->arena;
+	struct cluster *cluster = &w->cluster;
+	struct engine_node *nodes = arena_new_array(a, struct engine_node, ENGINE_NODES_MAX);
+	struct engine_param *params;
+	json_t *outage;
+	int result = outage_regions(r->reader, a, cluster->doc.id, &outage);
+	if (result == 0)
+		result = process_params(r->reader, a, cluster, &params, &w->want.param_count, &w->want.quorum);
+	if (result == 0)
+		result = cluster_access_load(r->reader, a, cluster->doc.parent, &w->access);
+	if (result < 0)
+		return result;
+	w->generation = json_integer_value(json_object_get(cluster->plan, "generation"));
+	w->want.adopt = json_integer_value(json_object_get(cluster->plan, "applied")) == w->generation;
+	text_copy(w->want.id, sizeof w->want.id, cluster->doc.id);
+	text_copy(w->want.group_id, sizeof w->want.group_id, cluster->doc.parent);
+	text_copy(w->want.name, sizeof w->want.name, cluster->doc.name);
+	text_copy(w->want.label, sizeof w->want.label, json_field(cluster->plan, "label"));
+	text_copy(w->want.project_hash, sizeof w->want.project_hash, json_field(cluster->plan, "hash"));
+	w->want.version = cluster_version(cluster->body);
+	w->want.paused = json_is_true(json_object_get(cluster->body, "paused"));
+	w->want.nodes = nodes;
+	w->want.node_count = cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), outage, nodes, ENGINE_NODES_MAX);
+	w->want.params = params;
+	w->want.shards = (unsigned)cluster_shard_count(cluster->body);
+	return 0;
+}
+
+static void json_release(void *value)
+{
+	json_decref(value);
+}
+
+/* Clients connect to the routers of a sharded cluster, and to the nodes that can take writes of any other. */
+static void strings_make(struct job_run *r, struct work *w)
+{
+	const struct service *s = r->ctx;
+	struct connection_options o = {.scheme = s->db_scheme, .domain = s->db_domain};
+	struct connection_node *nodes = arena_new_array(r->arena, struct connection_node, w->status.node_count + 1);
+	struct connection_cluster c = {.label = w->want.label, .project_hash = w->want.project_hash, .nodes = nodes};
+	bool sharded = !str_is(json_field(w->cluster.body, "clusterType"), "REPLICASET");
+	for (size_t i = 0; i < w->status.node_count; i++) {
+		const struct node_status *n = &w->status.nodes[i];
+		if (n->kind == (sharded ? NODE_ROUTER : NODE_ELECTABLE))
+			nodes[c.node_count++] = (struct connection_node){n->name, n->address, n->port};
+	}
+	w->strings = connection_strings_json(r->arena, &o, &c, false);
+	arena_defer(r->arena, json_release, w->strings);
+}
+
+static const char *event_of(const struct cluster *cluster)
+{
+	if (cluster_is(cluster, "CREATING"))
+		return "CLUSTER_READY";
+	return cluster_is(cluster, "IDLE") ? NULL : "CLUSTER_UPDATE_COMPLETED";
+}
+
+/* Writes down what was reached, unless something else is wanted by now: then another job is on its way. */
+static int ready_save(struct tx *tx, struct job_run *r)
+{
+	struct work *w = r->save_ctx;
+	struct cluster now;
+	int result = cluster_get(tx, r->arena, w->cluster.doc.id, &now);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	if (json_integer_value(json_object_get(now.plan, "generation")) != w->generation || cluster_is(&now, "DELETING"))
+		return 0;
+	const char *event = event_of(&now);
+	struct str before = json_text(r->arena, now.body);
+	json_object_set_new(now.plan, "applied", json_integer(w->generation));
+	json_object_set_new(now.body, "stateName", json_string("IDLE"));
+	json_object_set(now.body, "connectionStrings", w->strings);
+	if (w->status.node_count)
+		json_object_set_new(now.body, "dbVersion", json_string(w->status.nodes[0].version));
+	if (!json_object_get(now.body, "featureCompatibilityVersionExpirationDate"))
+		json_object_set(now.body, "featureCompatibilityVersion", json_object_get(now.body, "dbMajorVersion"));
+	if (str_eq(before, json_text(r->arena, now.body)) && w->want.adopt)
+		return 0; /* found again as it was */
+	result = cluster_save(tx, r->arena, &now);
+	if (result == 0)
+		result = outage_converged(tx, r->arena, &now);
+	return result < 0 || !event ? result : event_write(tx, r->arena, event, &now);
+}
+
+static int gone_save(struct tx *tx, struct job_run *r)
+{
+	struct cluster now;
+	int result = cluster_get(tx, r->arena, r->job.subject, &now);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	result = outage_forget(tx, r->arena, now.doc.id);
+	if (result == 0)
+		result = cluster_remove(tx, r->arena, &now);
+	return result < 0 ? result : event_write(tx, r->arena, "CLUSTER_DELETED", &now);
+}
+
+static int later(struct job_run *r, int result, const struct engine_progress *p)
+{
+	if (result != -EAGAIN)
+		return result;
+	r->due_ms = p->again_ms;
+	return JOB_LATER;
+}
+
+static int destroy(struct job_run *r)
+{
+	const struct service *s = r->ctx;
+	struct engine_progress p = cluster_progress(r);
+	int result = s->engine_ops->destroy(s->engine_state, arena_z(r->arena, r->job.subject), &p);
+	if (result < 0)
+		return later(r, result, &p);
+	r->save = gone_save;
+	return JOB_DONE;
+}
+
+static int converge(struct job_run *r, struct work *w)
+{
+	const struct service *s = r->ctx;
+	struct engine_progress p = cluster_progress(r);
+	int result = s->engine_ops->converge(s->engine_state, &w->want, &w->access, &p, r->arena, &r->why);
+	if (result < 0)
+		return later(r, result, &p);
+	result = s->engine_ops->observe(s->engine_state, w->want.id, r->arena, &w->status);
+	if (result < 0)
+		return result;
+	strings_make(r, w);
+	r->save = ready_save;
+	r->save_ctx = w;
+	return JOB_DONE;
+}
+
+static int cluster_step(struct job_run *r)
+{
+	struct work *w = arena_new_of(r->arena, struct work);
+	tx_begin_read(r->reader);
+	int result = cluster_get(r->reader, r->arena, r->job.subject, &w->cluster);
+	bool deleting = result == 0 && cluster_is(&w->cluster, "DELETING");
+	if (result == 0 && !deleting)
+		result = want_load(r, w);
+	tx_end_read(r->reader);
+	/* An engine may take minutes: the store shall not keep an old state for it. */
+	tx_rest(r->reader);
+	if (result < 0)
+		return result == -ENOENT ? JOB_DONE : result;
+	return deleting ? destroy(r) : converge(r, w);
+}
+
+/* The state says that it is not what it should be; the next change, or a deletion, tries again. */
+static int cluster_failed(struct tx *tx, struct job_run *r)
+{
+	struct cluster now;
+	int result = cluster_get(tx, r->arena, r->job.subject, &now);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	log_error("cluster %.*s of project %.*s: %s", STR_ARG(now.doc.name), STR_ARG(now.doc.parent), r->why);
+	if (cluster_is(&now, "DELETING"))
+		return 0;
+	json_object_set_new(now.body, "stateName", json_string("REPAIRING"));
+	return cluster_save(tx, r->arena, &now);
+}
+
+/* Starting, and starting anew. */
+
+static int adopt_one(struct tx *tx, void *ctx, const struct doc *cluster)
+{
+	struct job job = {.kind = STR(CLUSTER_JOB), .subject = cluster->id, .due_ms = clock_now_ms()};
+	return tx_job_ensure(tx, &job);
+}
+
+static int adopt_run(struct tx *tx, void *ctx)
+{
+	struct arena *a = arena_new();
+	int result = clusters_walk(tx, a, adopt_one, NULL);
+	arena_free(a);
+	return result;
+}
+
+int clusters_adopt(struct store *store)
+{
+	return store_write_wait(store, adopt_run, NULL);
+}
+
+struct collection {
+	struct arena *arena;
+	struct str *ids;
+	size_t count, cap;
+};
+
+static int collect_one(struct tx *tx, void *ctx, const struct doc *cluster)
+{
+	struct collection *c = ctx;
+	if (c->count == c->cap) {
+		size_t cap = c->cap ? 2 * c->cap : 64;
+		struct str *more = arena_new_array(c->arena, struct str, cap);
+		if (c->count)
+			memcpy(more, c->ids, c->count * sizeof *more);
+		c->ids = more;
+		c->cap = cap;
+	}
+	c->ids[c->count++] = arena_dup(c->arena, cluster->id);
+	return 0;
+}
+
+int clusters_collect(struct store *store, struct arena *a, struct str **ret_ids, size_t *ret_count)
+{
+	struct collection c = {.arena = a};
+	struct tx *reader = store_reader(store);
+	if (!reader)
+		return -EIO;
+	tx_begin_read(reader);
+	int result = clusters_walk(reader, a, collect_one, &c);
+	tx_end_read(reader);
+	tx_rest(reader);
+	store_reader_free(reader);
+	*ret_ids = c.ids;
+	*ret_count = c.count;
+	return result;
+}
+
+static void tell_nobody(void *ctx, unsigned percent, const char *what)
+{
+}
+
+void clusters_destroy(struct service *s, const struct str *ids, size_t count)
+{
+	struct engine_progress p = {.tell = tell_nobody};
+	for (size_t i = 0; i < count; i++) {
+		char id[25];
+		text_copy(id, sizeof id, ids[i]);
+		int result = s->engine_ops->destroy(s->engine_state, id, &p);
+		if (result < 0 && result != -EAGAIN)
+			log_error("reset: the cluster %s could not be removed (error %d)", id, result);
+	}
+}
+
+const struct job_kind cluster_job_kinds[] = {
+	{.name = CLUSTER_JOB, .step = cluster_step, .failed = cluster_failed},
+	{.name = RESTART_JOB, .step = restart_step, .attempts = 3},
+	{.name = SAMPLE_JOB, .step = sample_step, .failed = sample_failed, .attempts = 3},
+	{.name = OUTAGE_END_JOB, .step = outage_end_step},
+};
+const size_t cluster_job_kind_count = sizeof cluster_job_kinds / sizeof *cluster_job_kinds;

@@ -1,0 +1,45 @@
+/* What runs after the answer: making clusters what their documents say. */
+#ifndef STEWARD_API_CLUSTER_JOBS_H
+#define STEWARD_API_CLUSTER_JOBS_H
+
+#include "api/cluster_store.h"
+#include "gate/service.h"
+#include "jobs/jobs.h"
+
+/* Kinds of jobs; their ctx is the struct service. */
+extern const struct job_kind cluster_job_kinds[];
+extern const size_t cluster_job_kind_count;
+
+/* At the start, once: a job for each cluster, so that the engine finds again what there is. */
+must_check int clusters_adopt(struct store *store);
+/* For the test control's reset: collect before the wipe, destroy after it. */
+must_check int clusters_collect(struct store *store, struct arena *a, struct str **ret_ids, size_t *ret_count);
+void clusters_destroy(struct service *s, const struct str *ids, size_t count);
+
+/* Who may connect to the databases of a project: the users and the access list in force. */
+must_check int cluster_access_load(struct tx *tx, struct arena *a, struct str group_id, struct engine_access *ret_access);
+
+/* cluster_outage.c: regions that shall be down (["AWS/US_EAST_1"], or NULL), and the step of the simulation that a converge
+ * has completed. */
+must_check int outage_regions(struct tx *tx, struct arena *a, struct str cluster_id, json_t **ret_regions);
+must_check int outage_converged(struct tx *tx, struct arena *a, const struct cluster *cluster);
+/* The cluster goes: no job of the simulation's end stays. */
+must_check int outage_forget(struct tx *tx, struct arena *a, struct str cluster_id);
+/* cluster_args.c: the engine's settings from the process arguments. */
+must_check int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster, struct engine_param **ret_params,
+			      size_t *ret_count, bool *ret_quorum);
+/* cluster_samples.c */
+int sample_step(struct job_run *r);
+int sample_failed(struct tx *tx, struct job_run *r);
+#define SAMPLE_JOB "sample_load"
+/* cluster_actions.c: another primary for every shard. */
+int restart_step(struct job_run *r);
+#define RESTART_JOB "restart_primaries"
+/* An outage simulation's time is over. */
+int outage_end_step(struct job_run *r);
+#define OUTAGE_END_JOB "outage_end"
+
+/* What an engine tells of its progress, into the job's row. */
+struct engine_progress cluster_progress(struct job_run *r);
+
+#endif

@@ -1,0 +1,140 @@
+/* Loads of the sample data set: a document to look at, and a job that does it. */
+#include "api/cluster_jobs.h"
+#include "api/cluster_update.h"
+#include "api/verbs.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "gate/audit.h"
+
+#include <errno.h>
+
+int clusters_load_sample(struct call *c);
+int clusters_get_sample(struct call *c);
+
+#define SAMPLE_KIND "sample_load"
+
+/* The last load of the cluster, if any is under way. */
+static int refuse_busy(struct call *c, const struct cluster *cluster)
+{
+	struct doc *docs;
+	size_t count;
+	int64_t total;
+	int result = tx_count(c->tx, SAMPLE_KIND, cluster->doc.id, &total);
+	if (result < 0 || !total)
+		return result;
+	result = tx_list(c->tx, c->arena, SAMPLE_KIND, cluster->doc.id, total - 1, 1, &docs, &count);
+	if (result < 0 || !count || !str_is(json_field(doc_json(c->arena, docs[0].body), "state"), "WORKING"))
+		return result;
+	call_fail(c, 409, "SAMPLE_DATASET_LOAD_IN_PROGRESS", "The cluster \"%.*s\" is being loaded already.", STR_ARG(cluster->doc.name));
+	return call_fail_param(c, docs[0].id);
+}
+
+int clusters_load_sample(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load_named(c, call_path(c, "name"), &cluster);
+	if (result == 0)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result == 0)
+		result = cluster_refuse_paused(c, &cluster);
+	if (result == 0)
+		result = refuse_busy(c, &cluster);
+	if (result < 0)
+		return result;
+	struct id id = id_new();
+	struct str name = cluster.doc.name, key = arena_dup(c->arena, id_str(&id));
+	char now[CLOCK_TEXT];
+	clock_format(clock_now_ms(), now);
+	json_t *body = json_pack("{s:s%, s:s%, s:s, s:s}", "_id", key.p, key.n, "clusterName", name.p, name.n, "createDate", now,
+				 "state", "WORKING");
+	struct doc d = {.kind = STR(SAMPLE_KIND), .id = key, .parent = cluster.doc.id, .created_ms = clock_now_ms(),
+			.body = json_text(c->arena, body)};
+	struct job job = {.kind = STR(SAMPLE_JOB), .subject = cluster.doc.id, .due_ms = clock_now_ms(),
+			  .args = arena_printf(c->arena, "{\"id\":\"%.*s\"}", STR_ARG(key))};
+	json_decref(body);
+	result = tx_insert(c->tx, &d);
+	if (result == 0)
+		result = tx_job_add(c->tx, &job);
+	if (result < 0)
+		return result;
+	audit_cluster(c, name);
+	audit_field(c, "clusterName", name);
+	c->location = link_href(c, catalog_op("getSampleDatasetLoad"), "sampleDatasetId", key);
+	buf_str(&c->out, d.body);
+	return 0;
+}
+
+int clusters_get_sample(struct call *c)
+{
+	struct doc d;
+	struct cluster cluster;
+	int result = tx_get(c->tx, c->arena, SAMPLE_KIND, call_path(c, "sampleDatasetId"), &d);
+	if (result == 0)
+		result = cluster_get(c->tx, c->arena, d.parent, &cluster);
+	/* One of another project is none. */
+	if (result == 0 && !str_eq(cluster.doc.parent, c->group.id))
+		result = -ENOENT;
+	if (result < 0)
+		return result;
+	if (str_is(json_field(doc_json(c->arena, d.body), "state"), "WORKING")) {
+		struct job job;
+		if (tx_job_of(c->tx, c->arena, d.parent, &job) == 0 && str_is(job.kind, SAMPLE_JOB) && job.progress.n)
+			call_header(c, STR("x-steward-progress"), job.progress);
+	}
+	buf_str(&c->out, d.body);
+	return 0;
+}
+
+static int state_save(struct tx *tx, struct job_run *r, const char *state, const char *why)
+{
+	struct doc d;
+	char now[CLOCK_TEXT];
+	int result = tx_get(tx, r->arena, SAMPLE_KIND, json_field(doc_json(r->arena, r->job.args), "id"), &d);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	json_t *body = doc_json(r->arena, d.body);
+	clock_format(clock_now_ms(), now);
+	json_object_set_new(body, "state", json_string(state));
+	json_object_set_new(body, "completeDate", json_string(now));
+	if (why)
+		json_object_set_new(body, "errorMessage", json_string(why));
+	d.body = json_text(r->arena, body);
+	return tx_update(tx, &d);
+}
+
+static int done_save(struct tx *tx, struct job_run *r)
+{
+	return state_save(tx, r, "COMPLETED", NULL);
+}
+
+int sample_failed(struct tx *tx, struct job_run *r)
+{
+	return state_save(tx, r, "FAILED", r->why);
+}
+
+int sample_step(struct job_run *r)
+{
+	const struct service *s = r->ctx;
+	struct engine_progress p = cluster_progress(r);
+	struct cluster cluster;
+	tx_begin_read(r->reader);
+	int result = cluster_get(r->reader, r->arena, r->job.subject, &cluster);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	if (result < 0)
+		return result == -ENOENT ? JOB_DONE : result;
+	if (cluster_is(&cluster, "DELETING") || json_is_true(json_object_get(cluster.body, "paused"))) {
+		r->why = "the cluster was paused or deleted meanwhile";
+		return JOB_FAILED;
+	}
+	if (s->engine_ops->load_sample)
+		result = s->engine_ops->load_sample(s->engine_state, arena_z(r->arena, cluster.doc.id), &p, r->arena, &r->why);
+	if (result == -EAGAIN) {
+		r->due_ms = p.again_ms;
+		return JOB_LATER;
+	}
+	if (result < 0)
+		return result;
+	r->save = done_save;
+	return JOB_DONE;
+}

@@ -1,0 +1,212 @@
+/* Keeping clusters. */
+#include "api/cluster_store.h"
+
+#include "api/cluster_spec.h"
+#include "api/connection_strings.h"
+#include "api/verbs.h"
+#include "base/clock.h"
+#include "base/id.h"
+
+#include <errno.h>
+
+#define LABEL_LENGTH 6
+#define LABEL_REF "cluster_label"
+
+/* Documents that belong to a cluster, by its id as the parent. */
+static const char *const child_kinds[] = {"process_args", "outage_simulation", "sample_load"};
+
+static int cluster_open(struct arena *a, int result, struct cluster *cluster)
+{
+	if (result < 0)
+		return result;
+	cluster->body = doc_json(a, cluster->doc.body);
+	cluster->plan = doc_json(a, cluster->doc.secret);
+	return 0;
+}
+
+int cluster_load_named(struct call *c, struct str name, struct cluster *ret_cluster)
+{
+	struct cluster cluster;
+	int r = tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, c->group.id, name, &cluster.doc);
+	r = cluster_open(c->arena, r, &cluster);
+	if (r == 0)
+		*ret_cluster = cluster;
+	return r;
+}
+
+int cluster_load(struct call *c, struct cluster *ret_cluster)
+{
+	return cluster_load_named(c, call_path(c, "clusterName"), ret_cluster);
+}
+
+int cluster_get(struct tx *tx, struct arena *a, struct str id, struct cluster *ret_cluster)
+{
+	struct cluster cluster;
+	int r = cluster_open(a, tx_get(tx, a, CLUSTER_KIND, id, &cluster.doc), &cluster);
+	if (r == 0)
+		*ret_cluster = cluster;
+	return r;
+}
+
+bool cluster_is(const struct cluster *cluster, const char *state)
+{
+	return str_is(json_field(cluster->body, "stateName"), state);
+}
+
+static void plan_renew(struct cluster *cluster)
+{
+	json_t *plan = cluster->plan;
+	json_int_t generation = json_integer_value(json_object_get(plan, "generation"));
+	json_t *nodes = cluster_nodes(cluster->body, json_object_get(plan, "nodes"),
+				      json_string_value(json_object_get(plan, "label")));
+	json_object_set_new(plan, "nodes", nodes);
+	json_object_set_new(plan, "generation", json_integer(generation + 1));
+}
+
+static int job_ask(struct tx *tx, struct str cluster_id)
+{
+	struct job job = {.kind = STR(CLUSTER_JOB), .subject = cluster_id, .due_ms = clock_now_ms()};
+	int r = tx_jobs_forget(tx, cluster_id, 0);
+	return r < 0 ? r : tx_job_ensure(tx, &job);
+}
+
+/* No two clusters share a label, whatever project they are in. */
+static int label_take(struct tx *tx, struct str id, char ret_label[LABEL_LENGTH + 1])
+{
+	int r = -EEXIST;
+	for (int i = 0; r == -EEXIST && i < 20; i++) {
+		random_text(ret_label, 1, "abcdefghijklmnopqrstuvwxyz");
+		random_text(ret_label + 1, LABEL_LENGTH - 1, "abcdefghijklmnopqrstuvwxyz0123456789");
+		r = tx_ref_put(tx, LABEL_REF, (struct str){ret_label, LABEL_LENGTH}, id);
+	}
+	return r;
+}
+
+int cluster_insert(struct tx *tx, struct arena *a, struct str group_id, json_t *body, bool independent,
+		   struct cluster *ret_cluster)
+{
+	struct id id = id_new();
+	struct str key = arena_dup(a, id_str(&id));
+	char label[LABEL_LENGTH + 1], hash[PROJECT_HASH], now[CLOCK_TEXT];
+	struct cluster cluster = {.body = body, .plan = doc_json(a, STR("{}"))};
+	int r = label_take(tx, key, label);
+	if (r < 0)
+		return r == -EEXIST ? -EIO : r;
+	project_hash(group_id, hash);
+	clock_format(clock_now_ms(), now);
+	json_object_set_new(cluster.plan, "label", json_string(label));
+	json_object_set_new(cluster.plan, "hash", json_string(hash));
+	json_object_set_new(cluster.plan, "independent", json_boolean(independent));
+	json_object_set_new(body, "id", json_stringn(key.p, key.n));
+	json_object_set_new(body, "groupId", json_stringn(group_id.p, group_id.n));
+	json_object_set_new(body, "createDate", json_string(now));
+	json_object_set_new(body, "stateName", json_string("CREATING"));
+	plan_renew(&cluster);
+	cluster.doc = (struct doc){.kind = STR(CLUSTER_KIND), .id = key, .parent = group_id, .name = json_field(body, "name"),
+				   .created_ms = clock_now_ms(), .rev = 1, .body = json_text(a, body),
+				   .secret = json_text(a, cluster.plan)};
+	r = tx_insert(tx, &cluster.doc);
+	if (r == 0)
+		r = job_ask(tx, key);
+	if (r == 0)
+		r = cluster_count_update(tx, a, group_id);
+	if (r == 0)
+		*ret_cluster = cluster;
+	return r;
+}
+
+int cluster_save(struct tx *tx, struct arena *a, struct cluster *cluster)
+{
+	cluster->doc.body = json_text(a, cluster->body);
+	cluster->doc.secret = json_text(a, cluster->plan);
+	int r = tx_update(tx, &cluster->doc);
+	cluster->doc.rev += r == 0;
+	return r;
+}
+
+int cluster_change(struct tx *tx, struct arena *a, struct cluster *cluster, const char *state)
+{
+	json_object_set_new(cluster->body, "stateName", json_string(state));
+	plan_renew(cluster);
+	int r = cluster_save(tx, a, cluster);
+	return r < 0 ? r : job_ask(tx, cluster->doc.id);
+}
+
+static int children_remove(struct tx *tx, struct arena *a, const char *kind, struct str parent)
+{
+	for (;;) {
+		struct doc *docs;
+		size_t count;
+		int r = tx_list(tx, a, kind, parent, 0, 100, &docs, &count);
+		if (r < 0 || !count)
+			return r;
+		for (size_t i = 0; r == 0 && i < count; i++)
+			r = tx_delete(tx, kind, docs[i].id);
+		if (r < 0)
+			return r;
+	}
+}
+
+int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
+{
+	int r = tx_ref_delete(tx, LABEL_REF, json_field(cluster->plan, "label"));
+	if (r == -ENOENT)
+		r = 0;
+	for (size_t i = 0; r == 0 && i < sizeof child_kinds / sizeof *child_kinds; i++)
+		r = children_remove(tx, a, child_kinds[i], cluster->doc.id);
+	if (r == 0)
+		r = tx_jobs_forget(tx, cluster->doc.id, 0);
+	if (r == 0)
+		r = tx_delete(tx, CLUSTER_KIND, cluster->doc.id);
+	return r < 0 ? r : cluster_count_update(tx, a, cluster->doc.parent);
+}
+
+int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id)
+{
+	struct doc project;
+	int64_t count;
+	int r = tx_get(tx, a, "project", group_id, &project);
+	if (r == 0)
+		r = tx_count(tx, CLUSTER_KIND, group_id, &count);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	json_t *body = doc_json(a, project.body);
+	json_object_set_new(body, "clusterCount", json_integer(count));
+	project.body = json_text(a, body);
+	return tx_update(tx, &project);
+}
+
+static int walk_clusters(struct tx *tx, struct arena *a, struct str group_id,
+			 int (*visit)(struct tx *, void *, const struct doc *), void *ctx)
+{
+	int64_t total;
+	struct doc *docs;
+	size_t count;
+	int r = tx_count(tx, CLUSTER_KIND, group_id, &total);
+	if (r < 0 || !total)
+		return r;
+	r = tx_list(tx, a, CLUSTER_KIND, group_id, 0, total, &docs, &count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = visit(tx, ctx, &docs[i]);
+	return r;
+}
+
+int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx)
+{
+	int64_t org_count;
+	struct doc *orgs;
+	size_t orgs_got;
+	int r = tx_count(tx, "org", STR_NONE, &org_count);
+	if (r == 0)
+		r = tx_list(tx, a, "org", STR_NONE, 0, org_count, &orgs, &orgs_got);
+	for (size_t i = 0; r == 0 && i < orgs_got; i++) {
+		struct doc *groups;
+		size_t got = 500;
+		for (int64_t at = 0; r == 0 && got == 500; at += 500) {
+			r = tx_list(tx, a, "project", orgs[i].id, at, 500, &groups, &got);
+			for (size_t k = 0; r == 0 && k < got; k++)
+				r = walk_clusters(tx, a, groups[k].id, visit, ctx);
+		}
+	}
+	return r;
+}

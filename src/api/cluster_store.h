@@ -1,0 +1,47 @@
+/* Clusters as they are kept: the document, in the current form (ClusterDescription20240805) without links, and beside it,
+ * where documents have what never leaves, the plan:
+ *
+ *   {"label": "ab12cd", "hash": "x1y2z3", "generation": 3, "applied": 2, "independent": true, "nodes": [...]}
+ *
+ * Each change that the engine must make counts the generation up and asks for a job; the job notes the generation that it
+ * has applied. Independent: its shards scale on their own. */
+#ifndef STEWARD_API_CLUSTER_STORE_H
+#define STEWARD_API_CLUSTER_STORE_H
+
+#include "engine/engine.h"
+#include "gate/call.h"
+
+#define CLUSTER_KIND "cluster"
+#define CLUSTER_JOB "cluster" /* makes a cluster what its document says, or takes it away */
+
+/* One cluster in hand; body and plan are freed with the arena. */
+struct cluster {
+	struct doc doc;
+	json_t *body, *plan;
+};
+
+/* The path's {clusterName}, or another one of the call's project. -ENOENT. */
+must_check int cluster_load(struct call *c, struct cluster *ret_cluster);
+must_check int cluster_load_named(struct call *c, struct str name, struct cluster *ret_cluster);
+must_check int cluster_get(struct tx *tx, struct arena *a, struct str id, struct cluster *ret_cluster);
+
+/* A new one, from a body that was checked and identified: label, plan, insert, job. */
+must_check int cluster_insert(struct tx *tx, struct arena *a, struct str group_id, json_t *body, bool independent,
+			      struct cluster *ret_cluster);
+/* Writes body and plan back. */
+must_check int cluster_save(struct tx *tx, struct arena *a, struct cluster *cluster);
+/* The same for a change that the engine must make: nodes anew, state, generation, job. */
+must_check int cluster_change(struct tx *tx, struct arena *a, struct cluster *cluster, const char *state);
+/* What hangs on it, its label and itself: gone. */
+must_check int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster);
+
+/* The project's clusterCount, from what is there. */
+must_check int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id);
+
+bool cluster_is(const struct cluster *cluster, const char *state);
+
+/* Every cluster of the service. */
+must_check int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
+			     void *ctx);
+
+#endif

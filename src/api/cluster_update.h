@@ -1,0 +1,16 @@
+/* What the operations on clusters share. Each returns 0, or negative after the problem is written. */
+#ifndef STEWARD_API_CLUSTER_UPDATE_H
+#define STEWARD_API_CLUSTER_UPDATE_H
+
+#include "api/cluster_store.h"
+
+/* Completes and checks a whole cluster in the current form; what is wrong goes to `faults`. */
+must_check int cluster_judge(struct call *c, json_t *body, const json_t *old, struct faults *faults);
+void cluster_complete(json_t *body);
+/* Changes a cluster: `patch` has fields of the current form. Writes the event, and asks for a job where one is needed. */
+must_check int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch);
+/* 409. */
+must_check int cluster_refuse_deleting(struct call *c, const struct cluster *cluster);
+must_check int cluster_refuse_paused(struct call *c, const struct cluster *cluster);
+
+#endif

@@ -1,0 +1,295 @@
+/* Clusters: create, list, get, update, delete, status. A call writes what is wanted and asks for a job in the same
+ * transaction; the answer shows the state from then on. */
+#include "api/cluster_forms.h"
+#include "api/cluster_jobs.h"
+#include "api/cluster_spec.h"
+#include "api/cluster_update.h"
+#include "api/cluster_view.h"
+#include "api/policy_enforce.h"
+#include "api/project_limits.h"
+#include "api/verbs.h"
+#include "base/clock.h"
+#include "gate/audit.h"
+
+#include <errno.h>
+
+int clusters_list(struct call *c);
+int clusters_get(struct call *c);
+int clusters_create(struct call *c);
+int clusters_update(struct call *c);
+int clusters_delete(struct call *c);
+int clusters_status(struct call *c);
+
+extern const struct resource resource_cluster;
+
+#define VERSIONS_MAX 16
+
+static void json_release(void *value)
+{
+	json_decref(value);
+}
+
+int cluster_judge(struct call *c, json_t *body, const json_t *old, struct faults *faults)
+{
+	unsigned versions[VERSIONS_MAX];
+	const struct service *s = c->service;
+	struct cluster_rules rules = {.arena = c->arena, .versions = versions, .old = old};
+	rules.version_count = s->engine_ops->versions(s->engine_state, versions, VERSIONS_MAX);
+	cluster_check(&rules, body, faults);
+	struct str key = json_field(body, "encryptionAtRestProvider");
+	if (key.n && !str_is(key, "NONE")) {
+		struct doc d;
+		int result = tx_get(c->tx, c->arena, "encryption_at_rest", c->group.id, &d);
+		if (result == -ENOENT)
+			faults_add(faults, c->arena, STR("encryptionAtRestProvider"),
+				   "%.*s is not configured for the project's encryption at rest", STR_ARG(key));
+		else if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+int clusters_list(struct call *c)
+{
+	int64_t total;
+	struct doc *docs;
+	size_t count;
+	int result = tx_count(c->tx, CLUSTER_KIND, c->group.id, &total);
+	if (result == 0)
+		result = tx_list(c->tx, c->arena, CLUSTER_KIND, c->group.id, list_offset(c), c->page_size, &docs, &count);
+	if (result < 0)
+		return result;
+	list_begin(c);
+	for (size_t i = 0; i < count; i++)
+		cluster_write(c, &docs[i], true);
+	list_end(c, total, list_offset(c) + c->page_size < total);
+	return 0;
+}
+
+int clusters_get(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load(c, &cluster);
+	if (result < 0)
+		return result;
+	c->etag = cluster.doc.rev;
+	if (!cluster_is(&cluster, "IDLE"))
+		cluster_progress_header(c, cluster.doc.id);
+	cluster_write(c, &cluster.doc, false);
+	return 0;
+}
+
+static void default_set(json_t *body, const char *field, const char *json)
+{
+	if (!json_object_get(body, field))
+		json_object_set_new(body, field, json_loads(json, JSON_DECODE_ANY, NULL));
+}
+
+/* What the schemas have no default for. */
+void cluster_complete(json_t *body)
+{
+	bool sharded = !str_is(json_field(body, "clusterType"), "REPLICASET");
+	schema_add_defaults(resource_cluster.schema, body);
+	schema_normalize_dates(resource_cluster.schema, body);
+	json_object_del(body, "acceptDataRisksAndForceReplicaSetReconfig");
+	default_set(body, "advancedConfiguration", "{}");
+	json_t *advanced = json_object_get(body, "advancedConfiguration");
+	default_set(advanced, "customOpensslCipherConfigTls12", "[]");
+	default_set(advanced, "customOpensslCipherConfigTls13", "[]");
+	default_set(advanced, "minimumEnabledTlsProtocol", "\"TLS1_2\"");
+	default_set(advanced, "tlsCipherConfigMode", "\"DEFAULT\"");
+	default_set(body, "biConnector", "{\"enabled\":false,\"readPreference\":\"SECONDARY\"}");
+	default_set(body, "labels", "[]");
+	default_set(body, "paused", "false");
+	default_set(body, "pitEnabled", "false");
+	default_set(body, "redactClientLogData", "false");
+	default_set(body, "tags", "[]");
+	if (sharded)
+		default_set(body, "configServerType", "\"DEDICATED\"");
+	if (str_is(json_field(body, "clusterType"), "GEOSHARDED"))
+		default_set(body, "globalClusterSelfManagedSharding", "false");
+}
+
+int clusters_create(struct call *c)
+{
+	enum cluster_form form = cluster_form(c->version->request);
+	json_t *body = cluster_from(c->arena, form, c->body, NULL);
+	struct faults faults = {.count = 0};
+	struct cluster cluster;
+	arena_defer(c->arena, json_release, body);
+	int result = cluster_judge(c, body, NULL, &faults);
+	if (result < 0)
+		return result;
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	result = limit_enforce(c, "svc.project.deployment.clusters", 1);
+	if (result < 0)
+		return result;
+	cluster_complete(body);
+	cluster_identify(body, NULL);
+	result = cluster_insert(c->tx, c->arena, c->group.id, body, form == FORM_CURRENT, &cluster);
+	if (result == -EEXIST) {
+		struct str name = json_field(body, "name");
+		call_fail(c, 409, "DUPLICATE_CLUSTER_NAME", "name: the project has a cluster \"%.*s\" already. Choose another.",
+			  STR_ARG(name));
+		return call_fail_param(c, name);
+	}
+	if (result == 0)
+		result = policy_check_cluster(c, cluster.body);
+	if (result < 0)
+		return result;
+	audit_cluster(c, cluster.doc.name);
+	audit_field(c, "clusterName", cluster.doc.name);
+	c->etag = cluster.doc.rev;
+	c->location = link_href(c, resource_cluster.self, "clusterName", cluster.doc.name);
+	cluster_write(c, &cluster.doc, false);
+	return 0;
+}
+
+int cluster_refuse_deleting(struct call *c, const struct cluster *cluster)
+{
+	if (!cluster_is(cluster, "DELETING"))
+		return 0;
+	call_fail(c, 409, "CLUSTER_ALREADY_REQUESTED_DELETION", "The cluster \"%.*s\" is being deleted.", STR_ARG(cluster->doc.name));
+	return call_fail_param(c, cluster->doc.name);
+}
+
+int cluster_refuse_paused(struct call *c, const struct cluster *cluster)
+{
+	if (!json_is_true(json_object_get(cluster->body, "paused")))
+		return 0;
+	call_fail(c, 409, "CANNOT_UPDATE_PAUSED_CLUSTER", "The cluster \"%.*s\" is paused. Resume it first.",
+		  STR_ARG(cluster->doc.name));
+	return call_fail_param(c, cluster->doc.name);
+}
+
+/* What is given replaces what is there; settings that are objects are merged, null takes a field away. */
+static void overlay(json_t *into, const json_t *from)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)from, key, value)
+	{
+		json_t *old = json_object_get(into, key);
+		if (json_is_null(value))
+			json_object_del(into, key);
+		else if (json_is_object(value) && json_is_object(old))
+			json_object_update(old, value);
+		else
+			json_object_set_new(into, key, json_deep_copy(value));
+	}
+}
+
+/* Whether the engine has something to do. */
+static bool is_material(const json_t *before, const json_t *after)
+{
+	static const char *const fields[] = {"replicationSpecs", "clusterType", "dbMajorVersion", "paused", "advancedConfiguration",
+					     "backupEnabled", "pitEnabled", "encryptionAtRestProvider", "biConnector"};
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		if (!json_equal(json_object_get(before, fields[i]), json_object_get(after, fields[i])))
+			return true;
+	return false;
+}
+
+/* A paused cluster can be resumed, described and protected, not changed. */
+static int refuse_while_paused(struct call *c, const struct cluster *cluster, const json_t *after)
+{
+	if (!json_is_true(json_object_get(after, "paused")) || !is_material(cluster->body, after))
+		return 0;
+	return cluster_refuse_paused(c, cluster);
+}
+
+/* Shards scale on their own once a version that can say so has shaped the cluster. */
+static void scaling_note(struct call *c, struct cluster *cluster)
+{
+	bool independent = cluster_form(c->version->request) == FORM_CURRENT;
+	json_object_set_new(cluster->plan, "independent", json_boolean(independent));
+}
+
+int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch)
+{
+	json_t *after = json_deep_copy(cluster->body);
+	struct faults faults = {.count = 0};
+	arena_defer(c->arena, json_release, after);
+	overlay(after, patch);
+	int result = cluster_judge(c, after, cluster->body, &faults);
+	if (result < 0)
+		return result;
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	cluster_complete(after);
+	cluster_identify(after, cluster->body);
+	if (json_object_get(patch, "replicationSpecs"))
+		scaling_note(c, cluster);
+	result = refuse_while_paused(c, cluster, after);
+	if (result == 0)
+		result = policy_check_cluster(c, after);
+	if (result < 0)
+		return result;
+	bool material = is_material(cluster->body, after), changed = !json_equal(cluster->body, after);
+	bool tags = !json_equal(json_object_get(cluster->body, "tags"), json_object_get(after, "tags"));
+	cluster->body = after;
+	audit_cluster(c, cluster->doc.name);
+	audit_field(c, "clusterName", cluster->doc.name);
+	if (!changed)
+		audit_type(c, NULL);
+	else if (tags && !material)
+		audit_type(c, "CLUSTER_TAGS_MODIFIED");
+	if (material)
+		return cluster_change(c->tx, c->arena, cluster, cluster_is(cluster, "CREATING") ? "CREATING" : "UPDATING");
+	return changed ? cluster_save(c->tx, c->arena, cluster) : 0;
+}
+
+int clusters_update(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load(c, &cluster);
+	if (result == 0)
+		result = if_match(c, cluster.doc.rev);
+	if (result == 0)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result < 0)
+		return result;
+	json_t *patch = cluster_from(c->arena, cluster_form(c->version->request), c->body, cluster.body);
+	arena_defer(c->arena, json_release, patch);
+	result = cluster_update_to(c, &cluster, patch);
+	if (result < 0)
+		return result;
+	c->etag = cluster.doc.rev;
+	cluster_write(c, &cluster.doc, false);
+	return 0;
+}
+
+int clusters_delete(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load(c, &cluster);
+	if (result == 0)
+		result = if_match(c, cluster.doc.rev);
+	if (result == 0)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result < 0)
+		return result;
+	if (json_is_true(json_object_get(cluster.body, "terminationProtectionEnabled"))) {
+		call_fail(c, 409, "CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED",
+			  "The cluster \"%.*s\" is protected. Set terminationProtectionEnabled to false first.",
+			  STR_ARG(cluster.doc.name));
+		return call_fail_param(c, cluster.doc.name);
+	}
+	audit_field(c, "clusterName", cluster.doc.name);
+	return cluster_change(c->tx, c->arena, &cluster, "DELETING");
+}
+
+int clusters_status(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load(c, &cluster);
+	if (result < 0)
+		return result;
+	struct job job;
+	bool pending = tx_job_of(c->tx, c->arena, cluster.doc.id, &job) == 0 && !job.failed;
+	cluster_progress_header(c, cluster.doc.id);
+	entity_write(c, &c->out, cluster_is(&cluster, "IDLE") && !pending ? STR("{\"changeStatus\":\"APPLIED\"}") : STR("{\"changeStatus\":\"PENDING\"}"),
+		     c->op, "clusterName", cluster.doc.name, true);
+	return 0;
+}

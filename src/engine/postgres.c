@@ -1,0 +1,567 @@
+/* The PostgreSQL engine: the table of its operations, its start with the adoption of what runs, and its stop.
+ *
+ * Databases are processes of their own sessions and never end because the service does. After a restart everything is
+ * found again from state.json and postmaster.pid; nothing is asked of the servers, so that sixty of them are adopted in
+ * moments. As root, nodes run as a system user of their own, because PostgreSQL refuses to run as root. */
+#include "engine/postgres.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BIN_ROOT "/usr/lib/postgresql"
+#define SOCKET_PATH_MAX 107
+#define THREAD_STACK (512 * 1024)
+
+/* --- small things that all parts use */
+
+static _Thread_local char why_text[1024];
+
+void why_set(const char **ret_why, const char *format, ...)
+{
+	char text[sizeof why_text]; /* the arguments may be the last text */
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	for (size_t n = strlen(text); n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '); n--)
+		text[n - 1] = 0;
+	memcpy(why_text, text, sizeof why_text);
+	if (ret_why)
+		*ret_why = why_text;
+}
+
+const char *why_last(void)
+{
+	return why_text;
+}
+
+int64_t mono_ms(void)
+{
+	return clock_mono_us() / 1000;
+}
+
+void sleep_ms(int ms)
+{
+	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+	while (nanosleep(&t, &t) < 0 && errno == EINTR)
+		;
+}
+
+void engine_wake(struct engine *e)
+{
+	uint64_t one = 1;
+	(void)!write(e->wake_fd, &one, sizeof one);
+}
+
+int engine_work(struct engine *e, void *(*fn)(void *), void *arg)
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	pthread_mutex_lock(&e->lock);
+	e->workers++;
+	pthread_mutex_unlock(&e->lock);
+	int r = pthread_create(&thread, &attr, fn, arg);
+	pthread_attr_destroy(&attr);
+	if (r != 0)
+		engine_work_done(e);
+	return -r;
+}
+
+void engine_work_done(struct engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+	e->workers--;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* --- clusters */
+
+struct pg_node *cluster_node(const struct pg_cluster *c, const char *name)
+{
+	for (size_t i = 0; i < c->node_count; i++)
+		if (strcmp(c->nodes[i]->want.name, name) == 0)
+			return c->nodes[i];
+	return NULL;
+}
+
+struct pg_set *cluster_set(struct pg_cluster *c, unsigned number)
+{
+	for (size_t i = 0; i < c->set_count; i++)
+		if (c->sets[i].number == number)
+			return &c->sets[i];
+	return NULL;
+}
+
+struct pg_node *set_primary(const struct pg_cluster *c, const struct pg_set *s)
+{
+	return cluster_node(c, s->primary);
+}
+
+static struct pg_cluster *cluster_new(struct engine *e, const char *id)
+{
+	struct pg_cluster *c = must_calloc(1, sizeof *c);
+	c->engine = e;
+	c->refs = 1;
+	pthread_mutex_init(&c->work, NULL);
+	pthread_mutex_init(&c->lock, NULL);
+	snprintf(c->id, sizeof c->id, "%s", id);
+	return c;
+}
+
+static void cluster_free(struct pg_cluster *c)
+{
+	for (size_t i = 0; i < c->node_count; i++)
+		node_free(c->nodes[i]);
+	for (size_t i = 0; i < c->param_count; i++) {
+		free(c->params[i].name);
+		free(c->params[i].value);
+	}
+	pthread_mutex_destroy(&c->work);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+static struct pg_cluster *cluster_get(struct engine *e, const char *id, bool make)
+{
+	if (!id_is_valid(str_of(id)))
+		return NULL;
+	pthread_mutex_lock(&e->lock);
+	struct pg_cluster *c = e->clusters;
+	while (c && strcmp(c->id, id) != 0)
+		c = c->next;
+	if (!c && make) {
+		c = cluster_new(e, id);
+		c->next = e->clusters;
+		e->clusters = c;
+	}
+	if (c)
+		c->refs++;
+	pthread_mutex_unlock(&e->lock);
+	return c;
+}
+
+struct pg_cluster *cluster_find(struct engine *e, const char *id)
+{
+	return cluster_get(e, id, false);
+}
+
+struct pg_cluster *cluster_ensure(struct engine *e, const char *id)
+{
+	return cluster_get(e, id, true);
+}
+
+void cluster_put(struct pg_cluster *c)
+{
+	struct engine *e = c->engine;
+	pthread_mutex_lock(&e->lock);
+	bool last = --c->refs == 0;
+	pthread_mutex_unlock(&e->lock);
+	if (last)
+		cluster_free(c);
+}
+
+/* Out of the list, with the list's reference; and the project's CA with its last cluster. */
+static void cluster_unlink(struct pg_cluster *c)
+{
+	struct engine *e = c->engine;
+	bool shared = false;
+	char path[PG_PATH];
+	pthread_mutex_lock(&e->lock);
+	for (struct pg_cluster **at = &e->clusters; *at; at = &(*at)->next)
+		if (*at == c) {
+			*at = c->next;
+			break;
+		}
+	for (struct pg_cluster *o = e->clusters; o; o = o->next) {
+		pthread_mutex_lock(&o->lock);
+		shared |= strcmp(o->group_id, c->group_id) == 0;
+		pthread_mutex_unlock(&o->lock);
+	}
+	if (!shared && *c->group_id) {
+		path_set(path, "%s/ca/%s", e->dir, c->group_id);
+		tree_remove(path);
+	}
+	pthread_mutex_unlock(&e->lock);
+	cluster_put(c);
+}
+
+/* --- start */
+
+const char *version_bin(const struct engine *e, unsigned major)
+{
+	for (size_t i = 0; i < e->version_count; i++)
+		if (e->versions[i].major == major)
+			return e->versions[i].bin;
+	return NULL;
+}
+
+/* "postgres (PostgreSQL) 15.19 (Debian ...)" as "15.19.0". */
+static void version_text(struct engine *e, size_t row)
+{
+	char program[PG_PATH], line[128] = "";
+	unsigned major = e->versions[row].major, minor = 0;
+	path_set(program, "%s/postgres --version", e->versions[row].bin);
+	FILE *out = popen(program, "re");
+	if (out && fgets(line, sizeof line, out)) {
+		const char *digits = line + strcspn(line, "0123456789");
+		if (sscanf(digits, "%u.%u", &major, &minor) < 1)
+			minor = 0;
+	}
+	if (out)
+		pclose(out);
+	snprintf(e->versions[row].text, sizeof e->versions[row].text, "%u.%u.0", e->versions[row].major, minor);
+}
+
+static void versions_find(struct engine *e)
+{
+	DIR *d = opendir(BIN_ROOT);
+	for (struct dirent *entry; d && (entry = readdir(d));) {
+		uint64_t major;
+		char program[PG_PATH];
+		size_t n = e->version_count;
+		path_set(program, BIN_ROOT "/%s/bin/postgres", entry->d_name);
+		if (n == sizeof e->versions / sizeof *e->versions || !str_to_u64(str_of(entry->d_name), 999, &major) ||
+		    access(program, X_OK) < 0)
+			continue;
+		size_t at = n;
+		for (; at > 0 && e->versions[at - 1].major < major; at--)
+			e->versions[at] = e->versions[at - 1];
+		e->versions[at].major = (unsigned)major;
+		snprintf(e->versions[at].bin, sizeof e->versions[at].bin, BIN_ROOT "/%u/bin", (unsigned)major);
+		version_text(e, at);
+		e->version_count++;
+	}
+	if (d)
+		closedir(d);
+}
+
+static int user_find(struct engine *e, const char *name)
+{
+	e->uid = geteuid();
+	e->gid = getegid();
+	if (e->uid != 0)
+		return 0;
+	struct passwd *pw = getpwnam(name);
+	if (!pw || pw->pw_uid == 0) {
+		log_error("engine: PostgreSQL does not run as root, and there is no system user %s: make one (useradd --system "
+			  "%s), or run the service as another user",
+			  name, name);
+		return -ENOENT;
+	}
+	e->uid = pw->pw_uid;
+	e->gid = pw->pw_gid;
+	e->drop = true;
+	return 0;
+}
+
+/* The nodes must be able to pass through the data directory, and through what it lies in. */
+static int dirs_make(struct engine *e, const char *data_dir)
+{
+	static const char *const ours[] = {"", "/run"}, *const probe = "/usr/bin/test";
+	char path[PG_PATH];
+	int r = 0;
+	for (size_t i = 0; i < 2 && r == 0; i++) {
+		path_set(path, "%s%s", e->dir, ours[i]);
+		r = dir_make(e, path, false);
+	}
+	path_set(path, "%s/pool", e->dir);
+	r = r < 0 ? r : dir_make(e, path, true);
+	path_set(path, "%s/ca", e->dir);
+	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r < 0) {
+		log_error("engine: cannot make %s: %s", path, strerror(-r));
+		return r;
+	}
+	path_set(path, "%s/pool", e->dir);
+	const char *argv[] = {probe, "-x", path, NULL};
+	if (!e->drop || process_run(e, argv, 5000) == 0)
+		return 0;
+	struct stat st;
+	if (stat(data_dir, &st) == 0 && (st.st_mode & 0077) == 0 && st.st_uid == 0 && chown(data_dir, 0, e->gid) == 0 &&
+	    chmod(data_dir, 0710) == 0 && process_run(e, argv, 5000) == 0)
+		return 0;
+	log_error("engine: the databases' system user cannot reach %s: let others pass through the directories above it "
+		  "(chmod o+x), or choose another data directory",
+		  e->dir);
+	return -EACCES;
+}
+
+/* What runs, found again. */
+static void cluster_adopt(struct pg_cluster *c)
+{
+	unsigned running = 0;
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		char data[PG_PATH];
+		node_path(c, n, "data", data);
+		if (process_adopt(data, &n->pid, &n->pidfd, &n->started_ms) == 0)
+			running++;
+		n->busy = !node_is_made(c, n); /* for the job that was making it */
+		n->probe_us = clock_mono_us();
+	}
+	log_debug("engine: %s: %u of %zu nodes run", c->id, running, c->node_count);
+}
+
+static void clusters_adopt(struct engine *e)
+{
+	DIR *d = opendir(e->dir);
+	unsigned count = 0;
+	int64_t began = clock_mono_us();
+	for (struct dirent *entry; d && (entry = readdir(d));) {
+		if (!id_is_valid(str_of(entry->d_name)))
+			continue;
+		struct pg_cluster *c = cluster_new(e, entry->d_name);
+		if (state_load(c) < 0) {
+			cluster_free(c);
+			continue;
+		}
+		cluster_adopt(c);
+		/* A promotion that was cut short is gone on with at once. */
+		c->looked_us = c->streamed_us = clock_mono_us();
+		for (size_t i = 0; i < c->set_count; i++) {
+			struct pg_node *p = set_primary(c, &c->sets[i]);
+			if (p && p->pid && node_is_standby(c, p))
+				c->looked_us = 0;
+		}
+		c->next = e->clusters;
+		e->clusters = c;
+		count++;
+	}
+	if (d)
+		closedir(d);
+	if (count)
+		log_info("engine: %u clusters adopted in %d us", count, (int)(clock_mono_us() - began));
+}
+
+static void engine_free(struct engine *e)
+{
+	while (e->clusters) {
+		struct pg_cluster *c = e->clusters;
+		e->clusters = c->next;
+		cluster_free(c);
+	}
+	if (e->wake_fd >= 0)
+		close(e->wake_fd);
+	pthread_mutex_destroy(&e->lock);
+	pthread_cond_destroy(&e->changed);
+	free(e);
+}
+
+static int postgres_start(const struct engine_options *o, struct engine **ret_engine)
+{
+	struct engine *e = must_calloc(1, sizeof *e);
+	char *real = realpath(o->data_dir, NULL);
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->changed, NULL);
+	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	path_set(e->dir, "%s/engine", real ? real : "");
+	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
+	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
+	if (r == 0 && strlen(e->dir) + sizeof "/run/65535/.s.PGSQL.27017" > SOCKET_PATH_MAX) {
+		log_error("engine: the path %s is too long for sockets below it; choose a shorter data directory", e->dir);
+		r = -ENAMETOOLONG;
+	}
+	if (r == 0 && strpbrk(e->dir, "' \"\\\n")) {
+		log_error("engine: the path %s has a space or a quote in it; choose another data directory", e->dir);
+		r = -EINVAL;
+	}
+	if (r == 0)
+		versions_find(e);
+	if (r == 0 && e->version_count == 0) {
+		log_error("engine: no PostgreSQL below " BIN_ROOT "; install it, or use --engine simulated");
+		r = -ENOENT;
+	}
+	r = r < 0 ? r : user_find(e, o->user ? o->user : PG_USER);
+	r = r < 0 ? r : dirs_make(e, real);
+	free(real);
+	if (r == 0) {
+		clusters_adopt(e);
+		r = -pthread_create(&e->supervisor, NULL, supervise, e);
+	}
+	if (r < 0) {
+		engine_free(e);
+		return r;
+	}
+	pool_start(e);
+	*ret_engine = e;
+	return 0;
+}
+
+static void postgres_stop(struct engine *e)
+{
+	if (!e)
+		return;
+	pthread_mutex_lock(&e->lock);
+	e->stopping = true;
+	pthread_mutex_unlock(&e->lock);
+	engine_wake(e);
+	pthread_join(e->supervisor, NULL);
+	pthread_mutex_lock(&e->lock);
+	while (e->workers > 0)
+		pthread_cond_wait(&e->changed, &e->lock);
+	pthread_mutex_unlock(&e->lock);
+	engine_free(e);
+}
+
+/* --- operations */
+
+static int postgres_converge(struct engine *e, const struct engine_cluster *want, const struct engine_access *access,
+			     struct engine_progress *progress, struct arena *a, const char **ret_why)
+{
+	struct pg_cluster *c = cluster_ensure(e, want->id);
+	if (!c) {
+		*ret_why = "id: 24 hexadecimal digits";
+		return -EINVAL;
+	}
+	const char *why = NULL;
+	int r = cluster_converge(c, want, access, progress, &why);
+	if (r < 0)
+		*ret_why = arena_z(a, str_of(why));
+	cluster_put(c);
+	return r;
+}
+
+static int postgres_destroy(struct engine *e, const char *cluster_id, struct engine_progress *progress)
+{
+	if (!id_is_valid(str_of(cluster_id)))
+		return -EINVAL;
+	struct pg_cluster *c = cluster_find(e, cluster_id);
+	if (!c) {
+		char path[PG_PATH];
+		path_set(path, "%s/%s", e->dir, cluster_id);
+		return tree_remove(path);
+	}
+	int r = cluster_destroy(c, progress);
+	if (r == 0)
+		cluster_unlink(c);
+	cluster_put(c);
+	return r;
+}
+
+static int postgres_switchover(struct engine *e, const char *cluster_id, unsigned shard, const char **ret_why)
+{
+	struct pg_cluster *c = cluster_find(e, cluster_id);
+	if (!c) {
+		*ret_why = "there is no such cluster";
+		return -ENOENT;
+	}
+	*ret_why = NULL;
+	pthread_mutex_lock(&c->work);
+	struct pg_set *s = cluster_set(c, shard);
+	int r = !s || c->paused ? -ENOENT : set_switchover(c, s, ret_why);
+	if (r == 0) {
+		/* Not back before all follow: the next call may come at once. */
+		for (size_t i = 0; i < c->node_count; i++)
+			if (c->nodes[i]->set == shard && c->nodes[i]->pid)
+				(void)!node_wait_ready(c, c->nodes[i], 10000, NULL);
+		(void)!cluster_wait_streaming(c, s, 10000);
+	}
+	pthread_mutex_unlock(&c->work);
+	if (r < 0 && !*ret_why)
+		why_set(ret_why, "the cluster has no such running shard");
+	cluster_put(c);
+	return r;
+}
+
+static int postgres_apply_access(struct engine *e, const char *cluster_id, const struct engine_access *access,
+				 const char **ret_why)
+{
+	struct pg_cluster *c = cluster_find(e, cluster_id);
+	if (!c) {
+		*ret_why = "there is no such cluster";
+		return -ENOENT;
+	}
+	const char *why = NULL;
+	pthread_mutex_lock(&c->work);
+	int r = access_apply(c, access, &why);
+	pthread_mutex_unlock(&c->work);
+	if (r < 0)
+		*ret_why = why;
+	cluster_put(c);
+	return r;
+}
+
+static void node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret)
+{
+	struct pg_set *s = cluster_set(c, n->set);
+	snprintf(ret->name, sizeof ret->name, "%s", n->want.name);
+	node_host(c, n->want.name, ret->host);
+	snprintf(ret->address, sizeof ret->address, "%s", n->address);
+	ret->port = n->port;
+	ret->kind = n->want.kind;
+	ret->shard = n->want.shard;
+	ret->state = n->busy               ? NODE_STARTING
+		     : n->pid && !n->noted ? NODE_RUNNING
+		     : c->paused || n->want.outage ? NODE_STOPPED
+		     : n->failures > 3             ? NODE_FAILED
+						   : NODE_STARTING;
+	ret->primary = s && strcmp(s->primary, n->want.name) == 0 && ret->state == NODE_RUNNING;
+	for (size_t i = 0; i < c->engine->version_count; i++)
+		if (c->engine->versions[i].major == c->version)
+			snprintf(ret->version, sizeof ret->version, "%s", c->engine->versions[i].text);
+	ret->started_ms = n->started_ms;
+}
+
+static int postgres_observe(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status)
+{
+	*ret_status = (struct cluster_status){0};
+	struct pg_cluster *c = cluster_find(e, cluster_id);
+	if (!c)
+		return 0;
+	pthread_mutex_lock(&c->lock);
+	ret_status->exists = c->node_count > 0;
+	ret_status->nodes = arena_new_array(a, struct node_status, c->node_count + 1);
+	for (size_t i = 0; i < c->node_count; i++)
+		if (!c->nodes[i]->removing)
+			node_observe(c, c->nodes[i], &ret_status->nodes[ret_status->node_count++]);
+	pthread_mutex_unlock(&c->lock);
+	cluster_put(c);
+	return 0;
+}
+
+static int postgres_log_open(struct engine *e, const struct engine_log *log, int *ret_fd)
+{
+	struct pg_cluster *c = cluster_find(e, log->cluster_id);
+	if (!c)
+		return -ENOENT;
+	int r = log_stream(c, log, ret_fd);
+	cluster_put(c);
+	return r;
+}
+
+static size_t postgres_versions(struct engine *e, unsigned *ret_versions, size_t max)
+{
+	size_t n = 0;
+	for (; n < e->version_count && n < max; n++)
+		ret_versions[n] = e->versions[n].major;
+	return n;
+}
+
+const struct engine_ops engine_postgres = {
+	.name = "postgres",
+	.start = postgres_start,
+	.stop = postgres_stop,
+	.converge = postgres_converge,
+	.destroy = postgres_destroy,
+	.switchover = postgres_switchover,
+	.apply_access = postgres_apply_access,
+	.observe = postgres_observe,
+	.log_open = postgres_log_open,
+	.versions = postgres_versions,
+};

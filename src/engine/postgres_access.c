@@ -1,0 +1,235 @@
+/* Who may connect: the HBA and ident files of every node, from the access list. The rules, in order: the service and the
+ * other nodes over the unix socket, known by their system user; never the superuser from the network; users with
+ * certificates; then everybody with a password, from each listed network, over TLS only. Nothing else matches, so
+ * nothing else gets in. */
+#include "engine/postgres.h"
+
+#include "base/buf.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#define HBA_MAX (16 << 20)
+
+/* A quoted word of an HBA file: a quote is doubled, and keywords are plain names. */
+static void word_add(struct buf *b, const char *word)
+{
+	buf_c(b, '"');
+	for (const char *p = word; *p; p++) {
+		if (*p == '"')
+			buf_c(b, '"');
+		buf_c(b, *p);
+	}
+	buf_c(b, '"');
+}
+
+static void network_add(struct buf *b, const struct cidr *network)
+{
+	char text[IP_TEXT];
+	cidr_format(network, text);
+	buf_printf(b, "%s", text);
+	if (!strchr(text, '/'))
+		buf_printf(b, "/%d", network->v4 ? 32 : 128);
+}
+
+static void hba_make(struct buf *b, const struct engine_access *access)
+{
+	buf_z(b, "# Written by Steward; changes are lost.\n");
+	buf_printf(b, "local all %s peer map=engine\nlocal replication %s peer map=engine\n", PG_SUPER, PG_SUPER);
+	buf_printf(b, "host all %s all reject\n", PG_SUPER);
+	for (size_t i = 0; access && i < access->user_count; i++)
+		for (size_t k = 0; access->users[i].subject && k < access->network_count; k++) {
+			buf_z(b, "hostssl all ");
+			word_add(b, access->users[i].name);
+			buf_c(b, ' ');
+			network_add(b, &access->networks[k]);
+			buf_z(b, " cert clientname=DN map=subjects\n");
+		}
+	for (size_t k = 0; access && k < access->network_count; k++) {
+		buf_z(b, "hostssl all all ");
+		network_add(b, &access->networks[k]);
+		buf_z(b, " scram-sha-256\n");
+	}
+}
+
+static void ident_make(struct buf *b, const struct engine *e, const struct engine_access *access)
+{
+	uid_t ids[2] = {geteuid(), e->uid};
+	buf_z(b, "# Written by Steward; changes are lost.\n");
+	for (int i = 0; i < 2; i++) {
+		char space[1024];
+		struct passwd pw, *found = NULL;
+		if ((i == 0 || ids[1] != ids[0]) && getpwuid_r(ids[i], &pw, space, sizeof space, &found) == 0 && found) {
+			buf_z(b, "engine ");
+			word_add(b, found->pw_name);
+			buf_printf(b, " %s\n", PG_SUPER);
+		}
+	}
+	for (size_t i = 0; access && i < access->user_count; i++)
+		if (access->users[i].subject) {
+			buf_z(b, "subjects ");
+			word_add(b, access->users[i].subject);
+			buf_c(b, ' ');
+			word_add(b, access->users[i].name);
+			buf_c(b, '\n');
+		}
+}
+
+static int text_write(struct pg_cluster *c, const char *path, const struct buf *b, bool *changed)
+{
+	char *old = NULL;
+	bool same = file_read(path, HBA_MAX, &old) == 0 && strlen(old) == b->n && memcmp(old, b->p, b->n) == 0;
+	free(old);
+	int r = same ? 0 : file_write(c->engine, path, b->p, b->n, true);
+	if (r == 0 && !same)
+		*changed = true;
+	return r;
+}
+
+int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *ret_changed)
+{
+	struct buf hba = {0}, ident = {0};
+	char path[PG_PATH];
+	bool changed = false;
+	hba_make(&hba, access);
+	ident_make(&ident, c->engine, access);
+	node_path(c, n, "conf/pg_ident.conf", path);
+	int r = text_write(c, path, &ident, &changed);
+	node_path(c, n, "conf/pg_hba.conf", path);
+	if (r == 0)
+		r = text_write(c, path, &hba, &changed);
+	buf_free(&hba);
+	buf_free(&ident);
+	if (r == 0 && ret_changed)
+		*ret_changed = changed;
+	return r;
+}
+
+int access_first(struct pg_cluster *c, struct pg_node *n)
+{
+	char path[PG_PATH];
+	node_path(c, n, "conf/pg_hba.conf", path);
+	return file_is(path) ? 0 : access_write(c, n, NULL, NULL);
+}
+
+/* The view reads the files as they lie there, before the server does: a fault keeps the old rules in force. */
+static int files_verify(PGconn *conn, const char **ret_why)
+{
+	PGresult *rows;
+	int r = sql_rows(conn, 10000,
+			 "select line_number, error from pg_hba_file_rules where error is not null union all "
+			 "select line_number, error from pg_ident_file_mappings where error is not null limit 1",
+			 &rows);
+	if (r < 0)
+		return r;
+	if (PQntuples(rows) > 0) {
+		why_set(ret_why, "access rules: line %s: %s", PQgetvalue(rows, 0, 0), PQgetvalue(rows, 0, 1));
+		r = -EINVAL;
+	}
+	PQclear(rows);
+	return r;
+}
+
+/* Sessions from addresses that are not listed any more go on until told not to. */
+static int sessions_end(PGconn *conn, const struct engine_access *access)
+{
+	struct buf b = {0};
+	buf_z(&b, "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null and not "
+		  "(client_addr <<= any('{");
+	for (size_t k = 0; k < access->network_count; k++) {
+		if (k)
+			buf_c(&b, ',');
+		network_add(&b, &access->networks[k]);
+	}
+	buf_z(&b, "}'::inet[]))");
+	buf_c(&b, 0);
+	int r = sql_do(conn, 5000, b.p);
+	buf_free(&b);
+	return r;
+}
+
+static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, const char **ret_why)
+{
+	char path[PG_PATH], *old = NULL;
+	bool changed = false;
+	PGconn *conn = NULL;
+	node_path(c, n, "conf/pg_hba.conf", path);
+	if (file_read(path, HBA_MAX, &old) < 0)
+		old = NULL;
+	int r = access_write(c, n, access, &changed);
+	if (r == 0 && n->pid) {
+		r = sql_open_node(c, n, "postgres", 3000, &conn);
+		if (r == 0 && changed)
+			r = files_verify(conn, ret_why);
+		if (r == -EINVAL && old)
+			(void)!file_write(c->engine, path, old, strlen(old), true);
+		if (r == 0 && changed)
+			r = node_reload(c, n);
+		if (r == 0)
+			r = sessions_end(conn, access);
+		PQfinish(conn);
+	}
+	free(old);
+	return r;
+}
+
+/* Standbys know a user once they have replayed it. */
+static void standbys_wait(PGconn *conn)
+{
+	int64_t behind = 1, end = mono_ms() + 3000;
+	int r = 0;
+	while (r == 0 && behind > 0 && mono_ms() < end) {
+		r = sql_int(conn, 2000,
+			    "select count(*) from pg_stat_replication where state = 'streaming' and replay_lsn < "
+			    "pg_current_wal_flush_lsn()",
+			    &behind);
+		if (behind > 0)
+			sleep_ms(5);
+	}
+}
+
+static int users_check(const struct engine_access *access, const char **ret_why)
+{
+	for (size_t i = 0; i < access->user_count; i++) {
+		const char *name = access->users[i].name;
+		size_t n = strlen(name);
+		bool bad = n == 0 || n > 63 || str_starts(str_of(name), STR("pg_")) ||
+			   str_starts(str_of(name), STR("steward:")) || strcmp(name, PG_SUPER) == 0;
+		for (size_t k = 0; k < n; k++)
+			bad |= (unsigned char)name[k] < ' ';
+		for (const char *p = access->users[i].subject; p && *p; p++)
+			bad |= (unsigned char)*p < ' ' || *p == '"';
+		if (bad) {
+			why_set(ret_why, "user %.80s: the name must have 1 to 63 bytes and not begin with pg_ or steward:", name);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why)
+{
+	static const struct engine_access nobody;
+	if (!access)
+		access = &nobody;
+	int r = users_check(access, ret_why);
+	for (size_t i = 0; i < c->set_count && r == 0 && !c->paused; i++) {
+		struct pg_node *p = set_primary(c, &c->sets[i]);
+		PGconn *conn;
+		r = p && p->pid ? sql_open_node(c, p, "postgres", 3000, &conn) : -EAGAIN;
+		if (r == 0) {
+			r = grants_apply(c, p, conn, access, ret_why);
+			if (r == 0)
+				standbys_wait(conn);
+			PQfinish(conn);
+		}
+	}
+	for (size_t i = 0; i < c->node_count && r == 0; i++)
+		if (!c->nodes[i]->removing && node_is_made(c, c->nodes[i]))
+			r = node_apply(c, c->nodes[i], access, ret_why);
+	if (r < 0 && !*ret_why)
+		why_set(ret_why, "access cannot be applied now: %s", strerror(-r));
+	return r;
+}

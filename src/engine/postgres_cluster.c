@@ -1,0 +1,659 @@
+/* From what is there to what is wanted: making, changing, pausing and removing the nodes of a cluster. Every step looks
+ * at what is there first, so that a job repeated after a crash goes on where it was. A node exists when its directory
+ * `data` does; it gets that name only when it is whole. Long copies run without the cluster's lock, with the node marked
+ * busy, so that a primary that dies meanwhile is replaced as always. */
+#include "engine/postgres.h"
+
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <unistd.h>
+
+#define START_MS 60000
+
+static void tell(struct engine_progress *p, unsigned percent, const char *what)
+{
+	if (p && p->tell)
+		p->tell(p->ctx, percent, what);
+}
+
+/* --- what is wanted */
+
+static bool name_is_label(const char *name)
+{
+	size_t n = strlen(name);
+	return n > 0 && n < 64 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n && name[0] != '-';
+}
+
+static int want_check(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why)
+{
+	if (!version_bin(c->engine, want->version)) {
+		why_set(ret_why, "version %u is not installed", want->version);
+		return -ENOENT;
+	}
+	if (c->version && c->version != want->version && c->node_count) {
+		why_set(ret_why, "version: a change from %u to %u needs an upgrade", c->version, want->version);
+		return -EOPNOTSUPP;
+	}
+	if (want->node_count == 0 || want->node_count > ENGINE_NODES_MAX) {
+		why_set(ret_why, "nodes: from 1 to %d", ENGINE_NODES_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < want->node_count; i++) {
+		const struct engine_node *n = &want->nodes[i];
+		bool led = n->kind == NODE_ROUTER;
+		for (size_t k = 0; k < want->node_count && !led; k++)
+			led = want->nodes[k].shard == n->shard && want->nodes[k].kind == NODE_ELECTABLE &&
+			      want->nodes[k].priority > 0;
+		if (!led || !name_is_label(n->name)) {
+			why_set(ret_why, led ? "%s: not a host name's label" : "%s: its shard has no electable node", n->name);
+			return -EINVAL;
+		}
+	}
+	return config_check(want, ret_why);
+}
+
+static void params_take(struct pg_cluster *c, const struct engine_param *params, size_t count)
+{
+	for (size_t i = 0; i < c->param_count; i++) {
+		free(c->params[i].name);
+		free(c->params[i].value);
+	}
+	for (size_t i = 0; i < count; i++)
+		c->params[i] = (struct pg_param){must_strdup(params[i].name), must_strdup(params[i].value)};
+	c->param_count = count;
+}
+
+static size_t params_copy(const struct pg_cluster *c, struct pg_param ret_params[PG_PARAMS_MAX])
+{
+	for (size_t i = 0; i < c->param_count; i++)
+		ret_params[i] = (struct pg_param){must_strdup(c->params[i].name), must_strdup(c->params[i].value)};
+	return c->param_count;
+}
+
+/* Values that PostgreSQL refused must not be met again at the next start. */
+static void params_restore(struct pg_cluster *c, const struct pg_param *old, size_t count)
+{
+	struct engine_param params[PG_PARAMS_MAX] = {{0}};
+	for (size_t i = 0; i < count; i++)
+		params[i] = (struct engine_param){old[i].name, old[i].value};
+	pthread_mutex_lock(&c->lock);
+	params_take(c, params, count);
+	pthread_mutex_unlock(&c->lock);
+	(void)!state_save(c);
+	for (size_t i = 0; i < c->node_count; i++)
+		(void)!config_write(c, c->nodes[i], NULL);
+}
+
+static int node_want(struct pg_cluster *c, const struct engine_node *want)
+{
+	struct pg_node *n = cluster_node(c, want->name);
+	if (!n) {
+		if (c->node_count == sizeof c->nodes / sizeof *c->nodes)
+			return -E2BIG;
+		n = must_calloc(1, sizeof *n);
+		n->pidfd = n->probe_fd = -1;
+		n->busy = true;
+		n->want = *want;
+		int r = node_place(c, n);
+		if (r < 0) {
+			node_free(n);
+			return r;
+		}
+		n->set = want->kind == NODE_ROUTER ? PG_ROUTER_SET + n->slot : want->shard;
+		pthread_mutex_lock(&c->lock);
+		c->nodes[c->node_count++] = n;
+		pthread_mutex_unlock(&c->lock);
+	}
+	pthread_mutex_lock(&c->lock);
+	n->want = *want;
+	n->removing = false;
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+/* Every set has a primary, from its first moment on. */
+static int sets_want(struct pg_cluster *c)
+{
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		struct pg_set *s = cluster_set(c, n->set);
+		if (!s && c->set_count == PG_SETS_MAX)
+			return -E2BIG;
+		struct pg_node *p = s ? set_primary(c, s) : NULL;
+		bool fresh = !p || !node_is_made(c, p);
+		pthread_mutex_lock(&c->lock);
+		if (!s) {
+			s = &c->sets[c->set_count++];
+			*s = (struct pg_set){.number = n->set, .term = 1};
+		}
+		/* Until it is made, the best is the one. */
+		if (node_can_lead(n) && !n->removing && (!p || (fresh && n->want.priority > p->want.priority)))
+			snprintf(s->primary, sizeof s->primary, "%s", n->want.name);
+		pthread_mutex_unlock(&c->lock);
+	}
+	return 0;
+}
+
+static int want_take(struct pg_cluster *c, const struct engine_cluster *want)
+{
+	pthread_mutex_lock(&c->lock);
+	snprintf(c->group_id, sizeof c->group_id, "%s", want->group_id);
+	snprintf(c->name, sizeof c->name, "%s", want->name);
+	snprintf(c->label, sizeof c->label, "%s", want->label);
+	snprintf(c->project_hash, sizeof c->project_hash, "%s", want->project_hash);
+	c->version = want->version;
+	c->paused = want->paused;
+	c->quorum = want->quorum;
+	params_take(c, want->params, want->param_count);
+	for (size_t i = 0; i < c->node_count; i++)
+		c->nodes[i]->removing = true;
+	pthread_mutex_unlock(&c->lock);
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < want->node_count; i++)
+		r = node_want(c, &want->nodes[i]);
+	if (r == 0)
+		r = sets_want(c);
+	return r < 0 ? r : state_save(c);
+}
+
+/* --- making nodes */
+
+static void busy_set(struct pg_cluster *c, struct pg_node *n, bool busy)
+{
+	pthread_mutex_lock(&c->lock);
+	n->busy = busy;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* What a copy that was cut short left. */
+static void node_tidy(struct pg_cluster *c, struct pg_node *n)
+{
+	char dir[PG_PATH], path[PG_PATH];
+	node_path(c, n, "", dir);
+	DIR *d = opendir(dir);
+	for (struct dirent *entry; d && (entry = readdir(d));)
+		if (str_starts(str_of(entry->d_name), STR("data."))) {
+			path_set(path, "%s/%s", dir, entry->d_name);
+			tree_remove(path);
+		}
+	if (d)
+		closedir(d);
+}
+
+struct copy {
+	struct pg_cluster *c;
+	struct pg_node *from, *to;
+	pthread_t thread;
+	bool running;
+	int r;
+	char why[400];
+};
+
+/* A copy of the primary's directory before its first start. It is flushed later, in the background; until then a mark
+ * says that after a power cut it must be made anew. The primary's own directory is flushed before it is used. */
+static int fresh_copy(struct pg_cluster *c, struct pg_node *from, struct pg_node *to)
+{
+	char source[PG_PATH], data[PG_PATH], fresh[PG_PATH], mark[PG_PATH];
+	node_path(c, from, "data", source);
+	node_path(c, to, "data", data);
+	node_path(c, to, "data.copy", fresh);
+	node_path(c, to, "conf/unflushed", mark);
+	const char *copy[] = {"/bin/cp", "-a", "--reflink=auto", "--", source, fresh, NULL};
+	int r = file_write(c->engine, mark, "", 0, false);
+	if (r == 0)
+		r = process_run(c->engine, copy, 120000);
+	if (r == 0)
+		r = node_mark_standby(c, to, fresh);
+	if (r == 0 && rename(fresh, data) < 0)
+		r = -errno;
+	return r;
+}
+
+static void *flush_thread(void *arg)
+{
+	struct pg_cluster *c = arg;
+	struct engine *e = c->engine;
+	char initdb[PG_PATH], mark[PG_PATH], data[PG_PATH];
+	for (size_t i = 0;; i++) {
+		pthread_mutex_lock(&c->lock);
+		bool more = i < c->node_count && !c->destroying;
+		if (more) {
+			node_path(c, c->nodes[i], "conf/unflushed", mark);
+			node_path(c, c->nodes[i], "data", data);
+			path_set(initdb, "%s/initdb", version_bin(e, c->version));
+		}
+		pthread_mutex_unlock(&c->lock);
+		if (!more)
+			break;
+		const char *argv[] = {initdb, "--sync-only", "-D", data, NULL};
+		if (file_is(mark) && process_run(e, argv, 120000) == 0)
+			unlink(mark);
+	}
+	cluster_put(c);
+	engine_work_done(e);
+	return NULL;
+}
+
+static void cluster_flush(struct pg_cluster *c)
+{
+	struct pg_cluster *held = cluster_find(c->engine, c->id);
+	if (held && engine_work(c->engine, flush_thread, held) < 0)
+		cluster_put(held);
+}
+
+static void *copy_thread(void *arg)
+{
+	struct copy *t = arg;
+	t->r = t->from->pid ? node_copy_from(t->c, t->from, t->to) : fresh_copy(t->c, t->from, t->to);
+	if (t->r < 0)
+		snprintf(t->why, sizeof t->why, "%s", why_last());
+	return NULL;
+}
+
+/* All missing nodes of a set but its primary, at once. */
+static int set_copies(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+{
+	struct pg_node *from = set_primary(c, s);
+	struct copy *copies = must_calloc(c->node_count, sizeof *copies);
+	int r = 0;
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		if (n == from || n->set != s->number || n->removing || node_is_made(c, n))
+			continue;
+		copies[i] = (struct copy){.c = c, .from = from, .to = n};
+		copies[i].running = pthread_create(&copies[i].thread, NULL, copy_thread, &copies[i]) == 0;
+		if (!copies[i].running)
+			copy_thread(&copies[i]);
+	}
+	for (size_t i = 0; i < c->node_count; i++) {
+		if (copies[i].running)
+			pthread_join(copies[i].thread, NULL);
+		if (copies[i].r < 0 && r == 0) {
+			r = copies[i].r;
+			why_set(ret_why, "%s: %s", copies[i].to->want.name, copies[i].why);
+		}
+	}
+	free(copies);
+	return r;
+}
+
+/* Without the cluster's lock. */
+static int set_make(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+{
+	struct pg_node *p = set_primary(c, s);
+	char data[PG_PATH];
+	if (!p) {
+		why_set(ret_why, "set %u has no node that can be primary", s->number);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < c->node_count; i++)
+		if (c->nodes[i]->busy && c->nodes[i]->set == s->number)
+			node_tidy(c, c->nodes[i]);
+	if (!node_is_made(c, p)) {
+		node_path(c, p, "data", data);
+		int r = tree_remove(data);
+		r = r < 0 ? r : pool_take(c->engine, c->version, data);
+		if (r < 0) {
+			why_set(ret_why, "%s: no data directory: %s", p->want.name, strerror(-r));
+			return r;
+		}
+	}
+	return set_copies(c, s, ret_why);
+}
+
+/* Starts what was made; waits for all together. */
+static int new_start(struct pg_cluster *c, const char **ret_why)
+{
+	int r = 0;
+	for (int pass = 0; pass < 3 && r == 0 && !c->paused; pass++)
+		for (size_t i = 0; i < c->node_count && r == 0; i++) {
+			struct pg_node *n = c->nodes[i];
+			struct pg_set *s = cluster_set(c, n->set);
+			if (!n->busy || n->removing || n->want.outage || !s || !node_is_made(c, n))
+				continue;
+			bool leads = set_primary(c, s) == n;
+			if (pass < 2 && leads == (pass == 0))
+				r = node_start(c, n);
+			if (pass == 2 || (pass == 0 && leads))
+				r = r < 0 ? r : node_wait_ready(c, n, START_MS, ret_why);
+			if (pass == 0 && leads && r == 0 && node_is_standby(c, n))
+				r = set_promote(c, s);
+		}
+	for (size_t i = 0; i < c->node_count; i++)
+		if (c->nodes[i]->busy && !c->nodes[i]->removing)
+			busy_set(c, c->nodes[i], false);
+	return r;
+}
+
+/* A set that exists is copied from its running primary. */
+static int source_ready(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+{
+	struct pg_node *p = set_primary(c, s);
+	bool missing = false;
+	for (size_t i = 0; i < c->node_count; i++)
+		missing |= c->nodes[i]->set == s->number && !c->nodes[i]->removing && !node_is_made(c, c->nodes[i]);
+	if (!p || !missing || c->paused || p->want.outage || !node_is_made(c, p))
+		return 0;
+	int r = node_start(c, p);
+	r = r < 0 ? r : node_wait_ready(c, p, START_MS, ret_why);
+	return r < 0 || !node_is_standby(c, p) ? r : set_promote(c, s);
+}
+
+static int nodes_make(struct pg_cluster *c, const struct engine_access *access, struct engine_progress *progress,
+		      const char **ret_why)
+{
+	int r = 0;
+	for (size_t i = 0; i < c->node_count && r == 0; i++) {
+		struct pg_node *n = c->nodes[i];
+		if (n->removing)
+			continue;
+		if (!n->pid && !node_is_made(c, n))
+			busy_set(c, n, true);
+		if (n->busy) {
+			r = node_prepare(c, n);
+			r = r < 0 ? r : access_write(c, n, access, NULL);
+		}
+		if (r < 0)
+			why_set(ret_why, "%s: cannot prepare its directory: %s", n->want.name, strerror(-r));
+	}
+	for (size_t i = 0; i < c->set_count && r == 0; i++)
+		r = source_ready(c, &c->sets[i], ret_why);
+	tell(progress, 10, "nodes prepared");
+	pthread_mutex_unlock(&c->work);
+	for (size_t i = 0; i < c->set_count && r == 0; i++) {
+		r = set_make(c, &c->sets[i], ret_why);
+		tell(progress, 10 + (unsigned)(40 * (i + 1) / c->set_count), "nodes made");
+	}
+	pthread_mutex_lock(&c->work);
+	if (r == 0)
+		r = new_start(c, ret_why);
+	tell(progress, 60, "nodes started");
+	return r;
+}
+
+/* --- changing nodes */
+
+/* The new configuration is read by a server that does not start, before any running one gets it. */
+static int config_try(struct pg_cluster *c, struct pg_node *n, const char **ret_why)
+{
+	char program[PG_PATH], data[PG_PATH], conf[PG_PATH], option[PG_PATH + 16];
+	path_set(program, "%s/postgres", version_bin(c->engine, c->version));
+	node_path(c, n, "data", data);
+	node_path(c, n, "conf/postgresql.conf", conf);
+	snprintf(option, sizeof option, "config_file=%s", conf);
+	const char *argv[] = {program, "-C", "max_connections", "-D", data, "-c", option, NULL};
+	int r = process_run(c->engine, argv, 10000);
+	if (r < 0) {
+		why_set(ret_why, "params: %s", why_last());
+		r = -EINVAL;
+	}
+	return r;
+}
+
+static int needs_restart(struct pg_cluster *c, struct pg_node *n, bool *ret_needs)
+{
+	PGconn *conn;
+	int64_t count;
+	int r = sql_open_node(c, n, "postgres", 2000, &conn);
+	if (r < 0)
+		return r;
+	r = sql_int(conn, 2000, "select count(*) from pg_settings where pending_restart", &count);
+	PQfinish(conn);
+	if (r == 0)
+		*ret_needs = count > 0;
+	return r;
+}
+
+static int node_restart(struct pg_cluster *c, struct pg_node *n, const char **ret_why)
+{
+	int r = node_halt(c, n, HALT_FAST);
+	r = r < 0 ? r : node_start(c, n);
+	return r < 0 ? r : node_wait_ready(c, n, START_MS, ret_why);
+}
+
+int cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms)
+{
+	struct pg_node *p = set_primary(c, s);
+	PGconn *conn;
+	int64_t want = 0, have = -1, end = mono_ms() + timeout_ms;
+	for (size_t i = 0; i < c->node_count; i++)
+		want += c->nodes[i] != p && c->nodes[i]->set == s->number && c->nodes[i]->pid != 0;
+	if (want == 0)
+		return 0;
+	int r = p && p->pid ? sql_open_node(c, p, "postgres", 2000, &conn) : -ESRCH;
+	if (r < 0)
+		return r;
+	while (r == 0 && have < want && mono_ms() < end) {
+		r = sql_int(conn, 2000,
+			    "select count(*) from pg_stat_replication where state = 'streaming' and "
+			    "application_name <> 'pg_basebackup'",
+			    &have);
+		if (r == 0 && have < want)
+			sleep_ms(10);
+	}
+	PQfinish(conn);
+	return r < 0 ? r : have < want ? -ETIMEDOUT : 0;
+}
+
+/* Standbys first, each streaming again before the next; then the primary hands over, or, alone, restarts. A standby with
+ * fewer connections than its primary cannot follow it, so when they become fewer the primary goes first. */
+static int set_roll(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+{
+	bool restart[ENGINE_NODES_MAX * 2] = {false};
+	struct pg_node *p = set_primary(c, s);
+	int64_t fewer = 0;
+	PGconn *conn;
+	int r = 0;
+	for (size_t i = 0; i < c->node_count && r == 0; i++)
+		if (c->nodes[i]->set == s->number && c->nodes[i]->pid && !c->nodes[i]->busy)
+			r = needs_restart(c, c->nodes[i], &restart[i]);
+	if (r == 0 && p && p->pid && sql_open_node(c, p, "postgres", 2000, &conn) == 0) {
+		(void)!sql_int(conn, 2000,
+			       "select count(*) from pg_settings s, pg_file_settings f where s.name = 'max_connections' and "
+			       "f.name = s.name and f.error is not null and f.setting::int < s.setting::int and f.seqno = "
+			       "(select max(seqno) from pg_file_settings where name = s.name)",
+			       &fewer);
+		PQfinish(conn);
+	}
+	for (int pass = 0; pass < 3 && r == 0; pass++)
+		for (size_t i = 0; i < c->node_count && r == 0; i++) {
+			struct pg_node *n = c->nodes[i];
+			if (!restart[i] || (pass == 1 ? n == p : n != p) || (pass == 0 && !fewer))
+				continue;
+			restart[i] = false;
+			if (pass == 2 && set_switchover(c, s, ret_why) == 0)
+				r = node_wait_ready(c, n, START_MS, ret_why);
+			else
+				r = node_restart(c, n, ret_why);
+			r = r < 0 ? r : cluster_wait_streaming(c, s, 10000);
+		}
+	return r;
+}
+
+static int nodes_change(struct pg_cluster *c, const char **ret_why)
+{
+	bool any = false;
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		bool changed = false;
+		int r = config_write(c, n, &changed);
+		if (r == 0 && changed && !any && node_is_made(c, n))
+			r = config_try(c, n, ret_why);
+		if (r == 0 && changed && n->pid)
+			r = node_reload(c, n);
+		if (r < 0) {
+			if (!*ret_why)
+				why_set(ret_why, "%s: cannot be configured: %s", n->want.name, strerror(-r));
+			return r;
+		}
+		any |= changed && n->pid;
+	}
+	for (size_t i = 0; any && i < c->set_count; i++) {
+		int r = set_roll(c, &c->sets[i], ret_why);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* --- removing nodes */
+
+static void node_forget(struct pg_cluster *c, struct pg_node *n)
+{
+	pthread_mutex_lock(&c->lock);
+	size_t i = 0;
+	while (c->nodes[i] != n)
+		i++;
+	memmove(&c->nodes[i], &c->nodes[i + 1], (c->node_count - i - 1) * sizeof(struct pg_node *));
+	c->node_count--;
+	bool last = true;
+	for (size_t k = 0; k < c->node_count; k++)
+		last &= c->nodes[k]->set != n->set;
+	for (size_t k = 0; k < c->set_count && last; k++)
+		if (c->sets[k].number == n->set) {
+			c->sets[k] = c->sets[--c->set_count];
+			break;
+		}
+	pthread_mutex_unlock(&c->lock);
+	node_free(n);
+}
+
+/* A primary that shall go, or may not lead any more, hands over first. */
+static int primaries_move(struct pg_cluster *c, const char **ret_why)
+{
+	for (size_t i = 0; i < c->set_count; i++) {
+		struct pg_set *s = &c->sets[i];
+		struct pg_node *p = set_primary(c, s);
+		bool others = false;
+		for (size_t k = 0; k < c->node_count; k++)
+			others |= c->nodes[k]->set == s->number && c->nodes[k] != p && !c->nodes[k]->removing;
+		if (!p || (!p->removing && node_can_lead(p)) || !others || !p->pid)
+			continue;
+		int r = cluster_wait_streaming(c, s, 10000);
+		r = r < 0 ? r : set_switchover(c, s, ret_why);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int nodes_remove(struct pg_cluster *c, const char **ret_why)
+{
+	int r = c->paused ? 0 : primaries_move(c, ret_why);
+	for (size_t i = 0; i < c->node_count && r == 0;) {
+		struct pg_node *n = c->nodes[i];
+		if (!n->removing) {
+			i++;
+			continue;
+		}
+		busy_set(c, n, true);
+		r = node_remove(c, n);
+		if (r < 0)
+			why_set(ret_why, "%s: cannot be removed: %s", n->want.name, strerror(-r));
+		else
+			node_forget(c, n);
+	}
+	return r < 0 ? r : state_save(c);
+}
+
+/* --- all of it */
+
+static int cluster_pause(struct pg_cluster *c)
+{
+	int r = 0;
+	for (size_t i = 0; i < c->set_count && r == 0; i++) {
+		struct pg_node *p = set_primary(c, &c->sets[i]);
+		if (p)
+			r = node_halt(c, p, HALT_FAST);
+	}
+	for (size_t i = 0; i < c->node_count && r == 0; i++)
+		r = node_halt(c, c->nodes[i], HALT_FAST);
+	return r;
+}
+
+static int converge_run(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
+			struct engine_progress *progress, const char **ret_why)
+{
+	char dir[PG_PATH];
+	path_set(dir, "%s/%s", c->engine->dir, c->id);
+	int r = want_check(c, want, ret_why);
+	if (r < 0)
+		return r;
+	r = dir_make(c->engine, dir, false);
+	struct pg_param old[PG_PARAMS_MAX];
+	size_t old_count = params_copy(c, old);
+	r = r < 0 ? r : want_take(c, want);
+	if (r < 0)
+		why_set(ret_why, "cannot write the cluster's state: %s", strerror(-r));
+	tell(progress, 5, "planned");
+	r = r < 0 ? r : nodes_make(c, access, progress, ret_why);
+	if (r == 0 && !c->paused)
+		cluster_care(c); /* resumed nodes, outages */
+	if (r == 0)
+		r = nodes_change(c, ret_why);
+	if (r == -EINVAL)
+		params_restore(c, old, old_count);
+	for (size_t i = 0; i < old_count; i++) {
+		free(old[i].name);
+		free(old[i].value);
+	}
+	if (r == 0)
+		r = nodes_remove(c, ret_why);
+	if (r == 0)
+		r = nodes_change(c, ret_why); /* the others without the removed */
+	tell(progress, 75, "nodes configured");
+	if (r < 0 || c->paused)
+		return r < 0 ? r : cluster_pause(c);
+	for (size_t i = 0; i < c->set_count && r == 0; i++)
+		if (cluster_wait_streaming(c, &c->sets[i], 30000) == -ETIMEDOUT) {
+			why_set(ret_why, "set %u: its standbys do not stream", c->sets[i].number);
+			r = -ETIMEDOUT;
+		}
+	tell(progress, 85, "standbys stream");
+	return r < 0 ? r : access_apply(c, access, ret_why);
+}
+
+int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
+		     struct engine_progress *progress, const char **ret_why)
+{
+	*ret_why = NULL;
+	pthread_mutex_lock(&c->work);
+	int r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
+	pthread_mutex_unlock(&c->work);
+	if (r < 0 && !*ret_why)
+		why_set(ret_why, "%s", strerror(-r));
+	if (r == 0) {
+		tell(progress, 100, "done");
+		cluster_flush(c);
+	}
+	pool_refill(c->engine);
+	return r;
+}
+
+int cluster_destroy(struct pg_cluster *c, struct engine_progress *progress)
+{
+	char path[PG_PATH];
+	pthread_mutex_lock(&c->work);
+	pthread_mutex_lock(&c->lock);
+	c->destroying = true;
+	pthread_mutex_unlock(&c->lock);
+	path_set(path, "%s/%s", c->engine->dir, c->id);
+	int r = file_is(path) && c->node_count ? state_save(c) : 0;
+	while (r == 0 && c->node_count > 0) {
+		struct pg_node *n = c->nodes[0];
+		r = node_remove(c, n);
+		if (r == 0)
+			node_forget(c, n);
+		tell(progress, (unsigned)(90 / (c->node_count + 1)), "nodes removed");
+	}
+	if (r == 0)
+		r = tree_remove(path);
+	if (r == 0)
+		c->gone = true;
+	pthread_mutex_unlock(&c->work);
+	return r;
+}

@@ -1,0 +1,450 @@
+/* Who is primary: failover, switchover, and the way back of a former primary. Called by the jobs and by the supervision.
+ *
+ * There is never a second writable primary, because the order is fixed: the old one is proven dead (its process and all
+ * sessions), then the new term is durable, then the standby is promoted. A node that is not its term's primary starts
+ * only with standby.signal, and a former primary gets that only after a rewind. Whoever continues after a crash reads
+ * the term and goes on from there.
+ *
+ * With quorum a commit was flushed by one of the other electable nodes; all of them must have answered before the one
+ * with the most log is promoted. When one is missing, the old primary is started again instead, which loses nothing. */
+#include "engine/postgres.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define START_MS 30000
+#define FAILURES_MAX 3      /* starts of a primary before another takes over in any case */
+#define REPLICATION_S 5     /* between two looks at who streams */
+#define STALE_S 15          /* without streaming, until a standby is made anew */
+
+/* --- promotion */
+
+int set_promote(struct pg_cluster *c, struct pg_set *s)
+{
+	struct pg_node *n = set_primary(c, s);
+	PGconn *conn;
+	int r = n ? sql_open_node(c, n, "postgres", 2000, &conn) : -ENOENT;
+	if (r < 0)
+		return r;
+	int64_t waiting = 1, end = mono_ms() + 20000;
+	r = sql_int(conn, 2000, "select pg_is_in_recovery()::int", &waiting);
+	if (r == 0 && waiting)
+		r = sql_do(conn, 2000, "select pg_promote(false)");
+	while (r == 0 && waiting && mono_ms() < end) {
+		sleep_ms(3);
+		r = sql_int(conn, 2000, "select pg_is_in_recovery()::int", &waiting);
+	}
+	PQfinish(conn);
+	return r < 0 ? r : waiting ? -ETIMEDOUT : 0;
+}
+
+/* The others follow whoever is primary now. */
+void set_repoint(struct pg_cluster *c, struct pg_set *s)
+{
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		bool changed = false;
+		if (n->set != s->number || config_write(c, n, &changed) < 0)
+			continue;
+		if (changed && n->pid)
+			process_signal(n->pidfd, SIGHUP);
+	}
+}
+
+/* How far a standby has come: all that reached it is flushed once its receiver is gone. */
+static int standby_position(struct pg_cluster *c, struct pg_node *n, int64_t *ret_position)
+{
+	PGconn *conn;
+	int r = sql_open_node(c, n, "postgres", 1000, &conn);
+	if (r < 0)
+		return r;
+	int64_t streaming = 1, end = mono_ms() + 300;
+	while (r == 0 && streaming && mono_ms() < end) {
+		r = sql_int(conn, 1000, "select count(*) from pg_stat_wal_receiver where status = 'streaming'", &streaming);
+		if (r == 0 && streaming)
+			sleep_ms(5);
+	}
+	if (r == 0)
+		r = sql_int(conn, 1000,
+			    "select (greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0')::bigint",
+			    ret_position);
+	PQfinish(conn);
+	return r;
+}
+
+static bool node_hangs(struct pg_cluster *c, const struct pg_node *n)
+{
+	pthread_mutex_lock(&c->lock);
+	bool hangs = n->hung;
+	pthread_mutex_unlock(&c->lock);
+	return hangs;
+}
+
+/* The one to promote; *ret_missing: how many that could lead did not answer. */
+static struct pg_node *set_candidate(struct pg_cluster *c, struct pg_set *s, unsigned *ret_missing)
+{
+	struct pg_node *best = NULL, *old = set_primary(c, s);
+	int64_t best_position = -1;
+	*ret_missing = 0;
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		int64_t position;
+		if (n == old || n->set != s->number || !node_can_lead(n) || n->want.outage || n->removing)
+			continue;
+		if (n->busy && !node_is_made(c, n))
+			continue; /* never held anything */
+		if (n->busy || !n->pid || node_hangs(c, n) || !node_is_standby(c, n) || standby_position(c, n, &position) < 0) {
+			++*ret_missing;
+			continue;
+		}
+		if (position > best_position || (position == best_position && n->want.priority > best->want.priority)) {
+			best = n;
+			best_position = position;
+		}
+	}
+	return best;
+}
+
+static int term_begin(struct pg_cluster *c, struct pg_set *s, const struct pg_node *primary)
+{
+	struct pg_set before = *s;
+	pthread_mutex_lock(&c->lock);
+	s->term++;
+	snprintf(s->primary, sizeof s->primary, "%s", primary->want.name);
+	pthread_mutex_unlock(&c->lock);
+	int r = state_save(c);
+	if (r < 0) {
+		pthread_mutex_lock(&c->lock);
+		*s = before;
+		pthread_mutex_unlock(&c->lock);
+	}
+	return r;
+}
+
+/* The old primary is dead and buried. */
+int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers)
+{
+	struct pg_node *old = set_primary(c, s);
+	unsigned missing;
+	if (old && old->pid)
+		return -EBUSY;
+	int64_t began = mono_ms();
+	struct pg_node *next = set_candidate(c, s, &missing);
+	if (!next || (missing && c->quorum && !whatever_answers))
+		return -EAGAIN;
+	int r = term_begin(c, s, next);
+	if (r < 0)
+		return r;
+	r = set_promote(c, s);
+	log_info("engine: %s set %u term %u: %s is primary in place of %s after %d ms%s", c->id, s->number, s->term,
+		 s->primary, old ? old->want.name : "none", (int)(mono_ms() - began), r < 0 ? ", not promoted yet" : "");
+	set_repoint(c, s);
+	return r;
+}
+
+/* --- planned */
+
+/* Where a cleanly stopped server's log ends: its last record, the shutdown's checkpoint. The head of pg_control is the
+ * same in all versions that we run: identifier, two version numbers, state, time, position of the checkpoint. */
+static int shutdown_position(struct pg_cluster *c, struct pg_node *n, int64_t *ret_position)
+{
+	struct {
+		uint64_t identifier;
+		uint32_t version, catalog, state, pad;
+		int64_t time;
+		uint64_t checkpoint;
+	} head;
+	char path[PG_PATH];
+	node_path(c, n, "data/global/pg_control", path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t got = read(fd, &head, sizeof head);
+	close(fd);
+	if (got != (ssize_t)sizeof head || head.state != 1) /* shut down */
+		return -ENODATA;
+	*ret_position = (int64_t)head.checkpoint;
+	return 0;
+}
+
+/* The best standby that streams now, by priority of its region. */
+static struct pg_node *switch_target(struct pg_cluster *c, struct pg_set *s)
+{
+	struct pg_node *best = NULL, *old = set_primary(c, s);
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		int64_t position;
+		if (n == old || n->set != s->number || !node_can_lead(n) || n->want.outage || n->removing || n->busy ||
+		    !n->pid || !node_is_standby(c, n) || (best && n->want.priority <= best->want.priority))
+			continue;
+		PGconn *conn;
+		if (sql_open_node(c, n, "postgres", 1000, &conn) < 0)
+			continue;
+		if (sql_int(conn, 1000, "select count(*) from pg_stat_wal_receiver where status = 'streaming'",
+			    &position) == 0 &&
+		    position == 1)
+			best = n;
+		PQfinish(conn);
+	}
+	return best;
+}
+
+/* The stopping primary sends its last record to all who stream, before it ends; the target must have it. */
+int set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+{
+	struct pg_node *old = set_primary(c, s), *next = switch_target(c, s);
+	int64_t end = 0, have = 0;
+	PGconn *conn;
+	if (!old || !next) {
+		why_set(ret_why, "no other node of the shard can become primary now");
+		return -EAGAIN;
+	}
+	/* Most of what the stop has to flush is flushed while writes still go on. */
+	if (sql_open_node(c, old, "postgres", 2000, &conn) == 0) {
+		(void)!sql_do(conn, 30000, "checkpoint");
+		PQfinish(conn);
+	}
+	int r = node_halt(c, old, HALT_FAST);
+	if (r == 0)
+		r = shutdown_position(c, old, &end);
+	if (r == 0)
+		r = standby_position(c, next, &have);
+	if (r == 0 && have <= end)
+		r = -ENODATA;
+	if (r == 0)
+		r = term_begin(c, s, next);
+	if (r < 0) {
+		why_set(ret_why, "%s did not get the last writes; %s stays primary", next->want.name, old->want.name);
+		(void)!node_start(c, old);
+		return r;
+	}
+	r = set_promote(c, s);
+	if (r < 0) {
+		why_set(ret_why, "%s is not promoted yet", next->want.name);
+		return r; /* the care goes on from the term */
+	}
+	char data[PG_PATH];
+	node_path(c, old, "data", data);
+	r = node_mark_standby(c, old, data);
+	set_repoint(c, s);
+	if (r == 0 && node_shall_run(c, old))
+		r = node_start(c, old);
+	return r;
+}
+
+/* --- coming back */
+
+/* A whole copy, for a node that is new or cannot be rewound. Long: only the node's `busy` is held. */
+int node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_node *n)
+{
+	char program[PG_PATH], data[PG_PATH], fresh[PG_PATH], run[PG_PATH], port[16], hex[17];
+	unsigned char bytes[8];
+	random_bytes(bytes, sizeof bytes);
+	hex_encode(bytes, sizeof bytes, hex);
+	path_set(program, "%s/pg_basebackup", version_bin(c->engine, c->version));
+	node_path(c, n, "data", data);
+	path_set(fresh, "%s.%s", data, hex);
+	node_run_dir(c, primary, run);
+	snprintf(port, sizeof port, "%u", primary->port);
+	const char *argv[] = {program, "-D", fresh, "-h", run, "-p", port, "-U", PG_SUPER, "-X", "stream", "-c", "fast",
+			      "--no-manifest", "--no-sync", "-w", NULL};
+	int r = process_run(c->engine, argv, 3600 * 1000);
+	if (r == 0)
+		r = node_mark_standby(c, n, fresh);
+	if (r == 0)
+		r = tree_remove(data);
+	if (r == 0 && rename(fresh, data) < 0)
+		r = -errno;
+	char mark[PG_PATH];
+	node_path(c, n, "conf/unflushed", mark);
+	if (r == 0)
+		unlink(mark); /* a server that was not shut down cleanly flushes everything when it starts */
+	else
+		tree_remove(fresh);
+	return r;
+}
+
+static int rewind_run(struct pg_cluster *c, struct pg_node *primary, struct pg_node *n)
+{
+	char program[PG_PATH], data[PG_PATH], conf[PG_PATH], run[PG_PATH], source[PG_PATH + 128];
+	path_set(program, "%s/pg_rewind", version_bin(c->engine, c->version));
+	node_path(c, n, "data", data);
+	node_path(c, n, "conf/postgresql.conf", conf);
+	node_run_dir(c, primary, run);
+	snprintf(source, sizeof source, "host=%s port=%u user=%s dbname=postgres sslmode=disable passfile=/nonexistent", run,
+		 primary->port, PG_SUPER);
+	const char *argv[] = {program, "--target-pgdata", data, "--source-server", source, "--config-file", conf,
+			      "--no-sync", NULL};
+	return process_run(c->engine, argv, 600 * 1000);
+}
+
+/* Cut short in a rewind, or never flushed. */
+static bool node_is_marked(struct pg_cluster *c, struct pg_node *n)
+{
+	char rebuild[PG_PATH], unflushed[PG_PATH];
+	node_path(c, n, "conf/rebuild", rebuild);
+	node_path(c, n, "conf/unflushed", unflushed);
+	return file_is(rebuild) || file_is(unflushed);
+}
+
+/* A former primary follows the new one. A rewind that was cut short cannot be repeated: a mark says so, and the next
+ * try copies everything. */
+int node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n)
+{
+	struct pg_node *primary = set_primary(c, s);
+	char mark[PG_PATH], data[PG_PATH];
+	PGconn *conn;
+	if (!primary || !primary->pid || primary == n)
+		return -EAGAIN;
+	int r = node_halt(c, n, HALT_FAST);
+	/* Without it the new timeline is not in the primary's control file yet, and no rewind would seem needed. */
+	if (r == 0)
+		r = sql_open_node(c, primary, "postgres", 2000, &conn);
+	if (r < 0)
+		return r;
+	int64_t waiting = 0;
+	r = sql_int(conn, 2000, "select pg_is_in_recovery()::int", &waiting);
+	if (r == 0)
+		r = waiting ? -EAGAIN : sql_do(conn, 60000, "checkpoint");
+	PQfinish(conn);
+	if (r < 0)
+		return r;
+	node_path(c, n, "conf/rebuild", mark);
+	node_path(c, n, "data", data);
+	bool again = node_is_marked(c, n) || node_is_standby(c, n);
+	r = file_write(c->engine, mark, "", 0, false);
+	if (r == 0 && (again || rewind_run(c, primary, n) < 0))
+		r = node_copy_from(c, primary, n);
+	if (r == 0)
+		r = node_mark_standby(c, n, data);
+	if (r == 0 && unlink(mark) < 0)
+		r = -errno;
+	if (r == 0)
+		r = config_write(c, n, NULL);
+	return r;
+}
+
+/* --- care */
+
+static void retry_later(struct pg_cluster *c, struct pg_node *n)
+{
+	unsigned shift = n->failures < 8 ? n->failures : 8;
+	pthread_mutex_lock(&c->lock);
+	n->failures++;
+	n->retry_us = clock_mono_us() + ((int64_t)100000 << shift);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void note_deaths(struct pg_cluster *c)
+{
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		if (n->busy || !n->pid)
+			continue;
+		if (node_hangs(c, n)) {
+			log_warn("engine: %s hangs; it is killed", n->want.name);
+			(void)!node_halt(c, n, HALT_KILL);
+		} else if (process_ended(n->pidfd, 0)) {
+			log_warn("engine: %s has ended", n->want.name);
+			(void)!node_bury(c, n);
+		} else if (n->want.outage || c->paused) {
+			(void)!node_halt(c, n, HALT_FAST);
+		}
+	}
+}
+
+static void primary_care(struct pg_cluster *c, struct pg_set *s)
+{
+	struct pg_node *p = set_primary(c, s);
+	if (!p || p->busy)
+		return;
+	if (!p->pid) {
+		bool down = p->want.outage || p->failures >= FAILURES_MAX || !node_is_made(c, p);
+		if (set_failover(c, s, down) == 0)
+			return;
+		p = set_primary(c, s);
+		if (!node_shall_run(c, p) || !node_is_made(c, p) || clock_mono_us() < p->retry_us)
+			return;
+		if (!p->pid && (node_start(c, p) < 0 || node_wait_ready(c, p, START_MS, NULL) < 0)) {
+			retry_later(c, p);
+			return;
+		}
+	}
+	/* A term whose promotion was cut short. */
+	if (node_is_standby(c, p))
+		if (set_promote(c, s) == 0)
+			set_repoint(c, s);
+}
+
+static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node *n)
+{
+	bool stale = n->stale_us && clock_mono_us() - n->stale_us > STALE_S * 1000000ll;
+	if (!node_shall_run(c, n) || clock_mono_us() < n->retry_us || n->removing || !node_is_made(c, n))
+		return;
+	if (n->pid && node_is_standby(c, n) && !stale)
+		return;
+	int r = 0;
+	if (!node_is_standby(c, n) || node_is_marked(c, n) || stale) {
+		/* Not a standby and running: an old primary, ended at once. */
+		if (n->pid && !node_is_standby(c, n))
+			(void)!node_halt(c, n, HALT_NOW);
+		r = node_rejoin(c, s, n);
+	}
+	if (r == 0)
+		r = config_write(c, n, NULL);
+	if (r == 0)
+		r = node_start(c, n);
+	if (r == 0)
+		r = node_wait_ready(c, n, START_MS, NULL);
+	if (r < 0)
+		retry_later(c, n);
+}
+
+/* Who streams; a standby that has not for long is made anew. */
+static void replication_look(struct pg_cluster *c, struct pg_set *s)
+{
+	struct pg_node *p = set_primary(c, s);
+	PGconn *conn;
+	PGresult *rows;
+	if (!p || !p->pid || p->busy || sql_open_node(c, p, "postgres", 1000, &conn) < 0)
+		return;
+	if (sql_rows(conn, 1000, "select application_name from pg_stat_replication where state in ('streaming','catchup')",
+		     &rows) == 0) {
+		for (size_t i = 0; i < c->node_count; i++) {
+			struct pg_node *n = c->nodes[i];
+			bool streams = n == p || n->set != s->number || !n->pid || n->busy;
+			for (int row = 0; row < PQntuples(rows) && !streams; row++)
+				streams = strcmp(PQgetvalue(rows, row, 0), n->want.name) == 0;
+			n->stale_us = streams ? 0 : n->stale_us ? n->stale_us : clock_mono_us();
+		}
+		PQclear(rows);
+	}
+	PQfinish(conn);
+}
+
+void cluster_care(struct pg_cluster *c)
+{
+	if (c->destroying)
+		return;
+	note_deaths(c);
+	if (c->paused)
+		return;
+	for (size_t i = 0; i < c->set_count; i++)
+		primary_care(c, &c->sets[i]);
+	for (size_t i = 0; i < c->set_count; i++)
+		for (size_t k = 0; k < c->node_count; k++)
+			if (c->nodes[k]->set == c->sets[i].number && c->nodes[k] != set_primary(c, &c->sets[i]))
+				standby_care(c, &c->sets[i], c->nodes[k]);
+	if (clock_mono_us() - c->streamed_us > REPLICATION_S * 1000000ll) {
+		c->streamed_us = clock_mono_us();
+		for (size_t i = 0; i < c->set_count; i++)
+			if (c->node_count > 1)
+				replication_look(c, &c->sets[i]);
+	}
+}

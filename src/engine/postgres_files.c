@@ -1,0 +1,146 @@
+/* Files and directories of the PostgreSQL engine. What the service relies on after a crash is written to a temporary
+ * name, flushed, renamed, and the directory flushed: a reader sees the old text or the new one, never a part. */
+#include "engine/postgres.h"
+
+#include "base/arena.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A path that does not fit becomes empty, which no call accepts. */
+void path_set(char ret_path[PG_PATH], const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(ret_path, PG_PATH, format, args);
+	va_end(args);
+	if (n < 0 || n >= PG_PATH)
+		ret_path[0] = 0;
+}
+
+int dir_sync(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int r = fsync(fd) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int parent_sync(const char *path)
+{
+	char parent[PG_PATH];
+	path_set(parent, "%s", path);
+	char *slash = strrchr(parent, '/');
+	if (!slash)
+		return -EINVAL;
+	*slash = 0;
+	return dir_sync(parent);
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = write(fd, p, n);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		p += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int file_write(const struct engine *e, const char *path, const void *bytes, size_t n, bool for_nodes)
+{
+	char temporary[PG_PATH];
+	path_set(temporary, "%s.new", path);
+	unlink(temporary);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int r = write_all(fd, bytes, n);
+	if (r == 0 && e->drop && for_nodes && (fchown(fd, 0, e->gid) < 0 || fchmod(fd, 0640) < 0))
+		r = -errno;
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
+	if (r == 0 && rename(temporary, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(temporary);
+	return r < 0 ? r : parent_sync(path);
+}
+
+int file_read(const char *path, size_t max, char **ret_text)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	char *text = must_malloc(max + 1);
+	size_t n = 0;
+	int r = 0;
+	while (n <= max) {
+		ssize_t got = read(fd, text + n, max + 1 - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			r = -errno;
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	close(fd);
+	if (r == 0 && n > max)
+		r = -EFBIG;
+	if (r < 0) {
+		free(text);
+		return r;
+	}
+	text[n] = 0;
+	*ret_text = text;
+	return 0;
+}
+
+bool file_is(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* The nodes' own: theirs alone. Ours: they may pass through, no more. */
+int dir_make(const struct engine *e, const char *path, bool owned_by_nodes)
+{
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	if (!e->drop)
+		return 0;
+	if (chown(path, owned_by_nodes ? e->uid : 0, e->gid) < 0 || chmod(path, owned_by_nodes ? 0700 : 0710) < 0)
+		return -errno;
+	return 0;
+}
+
+static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int tree_remove(const char *path)
+{
+	/* A server that is just ending can add a file behind our back; once more then. */
+	for (int i = 0; i < 5; i++) {
+		int r = nftw(path, entry_remove, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		if (r == 0 || (r == -1 && errno == ENOENT) || r == -ENOENT || !file_is(path))
+			return 0;
+		if (r != -ENOTEMPTY && r != -EEXIST)
+			return r == -1 ? -errno : r;
+	}
+	return -ENOTEMPTY;
+}

@@ -1,0 +1,138 @@
+/* A node's log between two times, as a stream: a thread reads the server's JSON log files in the order of their names,
+ * which begin with the time they were opened, and sends the lines through a socket. Nothing is held but one line; when
+ * the reader closes its end, the thread ends. "audit" is what pgaudit wrote, "postgres" everything else. */
+#include "engine/postgres.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FILES_MAX 4096
+
+struct reading {
+	struct engine *engine;
+	char dir[PG_PATH];
+	int64_t from_ms, to_ms;
+	bool audit;
+	int fd;
+};
+
+/* {"timestamp":"2026-11-15 02:06:47.123 UTC",... */
+static bool line_time(const char *line, size_t n, int64_t *ret_ms)
+{
+	static const char head[] = "{\"timestamp\":\"";
+	size_t skip = sizeof head - 1;
+	return n > skip + 23 && memcmp(line, head, skip) == 0 && clock_parse((struct str){line + skip, 23}, ret_ms);
+}
+
+static bool send_all(int fd, const char *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = send(fd, p, n, MSG_NOSIGNAL);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return false;
+		p += done;
+		n -= (size_t)done;
+	}
+	return true;
+}
+
+/* False: the reader is gone, or the rest is later than asked. */
+static bool file_send(const struct reading *t, const char *name)
+{
+	char path[PG_PATH], *line = NULL;
+	size_t room = 0;
+	path_set(path, "%s/%s", t->dir, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return true;
+	}
+	bool go_on = true;
+	ssize_t n;
+	while (go_on && (n = getline(&line, &room, f)) > 0) {
+		int64_t at;
+		if (!line_time(line, (size_t)n, &at) || at < t->from_ms || at >= t->to_ms)
+			continue;
+		if ((strstr(line, "\"message\":\"AUDIT:") != NULL) == t->audit)
+			go_on = send_all(t->fd, line, (size_t)n);
+	}
+	free(line);
+	fclose(f);
+	return go_on;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void *reading_thread(void *arg)
+{
+	struct reading *t = arg;
+	struct engine *e = t->engine;
+	char(*names)[64] = must_calloc(FILES_MAX, sizeof *names);
+	size_t count = 0;
+	DIR *d = opendir(t->dir);
+	for (struct dirent *entry; d && count < FILES_MAX && (entry = readdir(d));)
+		if (str_ends(str_of(entry->d_name), STR(".json")))
+			snprintf(names[count++], sizeof *names, "%.63s", entry->d_name);
+	if (d)
+		closedir(d);
+	qsort(names, count, sizeof *names, by_name);
+	bool go_on = true;
+	for (size_t i = 0; i < count && go_on; i++)
+		go_on = file_send(t, names[i]);
+	close(t->fd);
+	free(names);
+	free(t);
+	engine_work_done(e);
+	return NULL;
+}
+
+int log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd)
+{
+	pthread_mutex_lock(&c->lock);
+	struct pg_node *n = cluster_node(c, log->node);
+	struct reading *t = n ? must_calloc(1, sizeof *t) : NULL;
+	if (n)
+		node_path(c, n, "log", t->dir);
+	pthread_mutex_unlock(&c->lock);
+	bool audit = strcmp(log->name, "audit") == 0;
+	if (!n || (!audit && strcmp(log->name, "postgres") != 0)) {
+		free(t);
+		return -ENOENT;
+	}
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+		free(t);
+		return -errno;
+	}
+	shutdown(ends[0], SHUT_WR);
+	/* A reader that stops reading must not keep stop() from ending. */
+	struct timeval patience = {.tv_sec = 60};
+	setsockopt(ends[1], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+	t->engine = c->engine;
+	t->from_ms = log->from_ms;
+	t->to_ms = log->to_ms;
+	t->audit = audit;
+	t->fd = ends[1];
+	int r = engine_work(c->engine, reading_thread, t);
+	if (r < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		free(t);
+		return r;
+	}
+	*ret_fd = ends[0];
+	return 0;
+}

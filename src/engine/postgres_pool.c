@@ -1,0 +1,130 @@
+/* Data directories made ahead: initdb takes half a second, which nobody should wait for. Each is used once, because
+ * copies of one template would share its system identifier, and one cluster's log would be accepted by another. */
+#include "engine/postgres.h"
+
+#include "base/id.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <unistd.h>
+
+#define POOL_SIZE 2
+
+/* In a name of its own until it is whole. */
+static int pool_make(struct engine *e, unsigned version, const char *path)
+{
+	char initdb[PG_PATH], raw[PG_PATH], hex[17];
+	unsigned char bytes[8];
+	const char *bin = version_bin(e, version);
+	if (!bin)
+		return -ENOENT;
+	random_bytes(bytes, sizeof bytes);
+	hex_encode(bytes, sizeof bytes, hex);
+	path_set(initdb, "%s/initdb", bin);
+	path_set(raw, "%s/pool/raw-%s", e->dir, hex);
+	const char *argv[] = {initdb, "-D", raw, "-U", PG_SUPER, "--no-instructions", "-E", "UTF8", "--locale=C.UTF-8",
+			      "-k", "--wal-segsize=4", "--auth=reject", NULL};
+	int r = process_run(e, argv, 60000);
+	/* Its configuration files are not used; ours lie where pg_rewind does not overwrite them. */
+	static const char *const unused[] = {"postgresql.conf", "pg_hba.conf", "pg_ident.conf"};
+	for (size_t i = 0; r == 0 && i < sizeof unused / sizeof *unused; i++) {
+		char file[PG_PATH];
+		path_set(file, "%s/%s", raw, unused[i]);
+		if (unlink(file) < 0 && errno != ENOENT)
+			r = -errno;
+	}
+	if (r == 0 && rename(raw, path) < 0)
+		r = -errno;
+	if (r < 0)
+		tree_remove(raw);
+	return r;
+}
+
+/* The pool's whole entries of a version; one name. */
+static unsigned pool_count(struct engine *e, unsigned version, char *ret_name, size_t size)
+{
+	char dir[PG_PATH], prefix[16];
+	unsigned count = 0;
+	path_set(dir, "%s/pool", e->dir);
+	snprintf(prefix, sizeof prefix, "%u-", version);
+	DIR *d = opendir(dir);
+	for (struct dirent *entry; d && (entry = readdir(d));)
+		if (str_starts(str_of(entry->d_name), str_of(prefix))) {
+			snprintf(ret_name, size, "%s", entry->d_name);
+			count++;
+		}
+	if (d)
+		closedir(d);
+	return count;
+}
+
+static void *pool_fill(void *arg)
+{
+	struct engine *e = arg;
+	char name[64], path[PG_PATH];
+	unsigned failures = 0;
+	while (failures < 3) {
+		pthread_mutex_lock(&e->lock);
+		bool enough = e->stopping || e->version_count == 0 ||
+			      pool_count(e, e->versions[0].major, name, sizeof name) >= POOL_SIZE;
+		if (enough)
+			e->filling = false;
+		pthread_mutex_unlock(&e->lock);
+		if (enough)
+			break;
+		struct id id = id_new();
+		path_set(path, "%s/pool/%u-%s", e->dir, e->versions[0].major, id.z);
+		failures += pool_make(e, e->versions[0].major, path) < 0;
+	}
+	pthread_mutex_lock(&e->lock);
+	e->filling = false;
+	pthread_mutex_unlock(&e->lock);
+	engine_work_done(e);
+	return NULL;
+}
+
+void pool_refill(struct engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+	bool begin = !e->filling && !e->stopping;
+	if (begin)
+		e->filling = true;
+	pthread_mutex_unlock(&e->lock);
+	if (begin && engine_work(e, pool_fill, e) < 0) {
+		pthread_mutex_lock(&e->lock);
+		e->filling = false;
+		pthread_mutex_unlock(&e->lock);
+	}
+}
+
+int pool_take(struct engine *e, unsigned version, const char *path)
+{
+	char name[64], entry[PG_PATH];
+	pthread_mutex_lock(&e->lock);
+	int r = -ENOENT;
+	if (pool_count(e, version, name, sizeof name) > 0) {
+		path_set(entry, "%s/pool/%s", e->dir, name);
+		r = rename(entry, path) < 0 ? -errno : 0;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (r < 0)
+		r = pool_make(e, version, path);
+	return r;
+}
+
+/* Drops what a crash left half made. */
+void pool_start(struct engine *e)
+{
+	char dir[PG_PATH], path[PG_PATH];
+	path_set(dir, "%s/pool", e->dir);
+	DIR *d = opendir(dir);
+	for (struct dirent *entry; d && (entry = readdir(d));)
+		if (str_starts(str_of(entry->d_name), STR("raw-"))) {
+			path_set(path, "%s/%s", dir, entry->d_name);
+			tree_remove(path);
+		}
+	if (d)
+		closedir(d);
+	pool_refill(e);
+}

@@ -1,0 +1,224 @@
+/* Watching all servers from one thread, through their pidfds. When one has ended or hangs, its cluster is cared for on a
+ * thread of its own, so that one cluster's trouble delays no other.
+ *
+ * Hung is who was stopped by a signal, and who does not answer the first eight bytes of a connection in time. */
+#include "engine/postgres.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define TICK_MS 200
+#define PROBE_EVERY_US 10000000
+#define PROBE_WAIT_US 5000000
+#define LOOK_EVERY_US 10000000
+
+/* Asks for TLS, which every server answers with one byte before anything else. */
+static int probe_open(const struct pg_cluster *c, const struct pg_node *n)
+{
+	static const unsigned char ask[8] = {0, 0, 0, 8, 4, 210, 22, 47};
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	char run[PG_PATH];
+	node_run_dir(c, n, run);
+	int length = snprintf(sa.sun_path, sizeof sa.sun_path, "%.80s/.s.PGSQL.%u", run, n->port);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || length >= (int)sizeof sa.sun_path)
+		return fd;
+	/* A full queue of connections counts as no answer. */
+	if (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0)
+		(void)!send(fd, ask, sizeof ask, MSG_NOSIGNAL);
+	return fd;
+}
+
+static void probe_step(const struct pg_cluster *c, struct pg_node *n)
+{
+	int64_t now = clock_mono_us();
+	if (n->probe_fd < 0) {
+		if (now - n->probe_us < PROBE_EVERY_US)
+			return;
+		n->probe_fd = probe_open(c, n);
+		n->probe_us = now;
+		return;
+	}
+	char answer;
+	ssize_t got = recv(n->probe_fd, &answer, 1, MSG_DONTWAIT);
+	bool waiting = got < 0 && (errno == EAGAIN || errno == ENOTCONN);
+	if (waiting && now - n->probe_us < PROBE_WAIT_US)
+		return;
+	if (waiting)
+		n->hung = true;
+	close(n->probe_fd);
+	n->probe_fd = -1;
+	n->probe_us = now;
+}
+
+static bool node_hangs(const struct pg_cluster *c, struct pg_node *n)
+{
+	bool stopped = process_is_stopped(n->pid);
+	if (stopped && n->stopped_once)
+		n->hung = true;
+	n->stopped_once = stopped;
+	if (!stopped)
+		probe_step(c, n);
+	return n->hung;
+}
+
+/* With cluster.lock. Whether somebody must look after the cluster now. */
+static bool needs_care(struct pg_cluster *c, bool tick)
+{
+	bool needs = false;
+	int64_t now = clock_mono_us();
+	for (size_t i = 0; i < c->node_count && !c->destroying; i++) {
+		struct pg_node *n = c->nodes[i];
+		if (n->busy)
+			continue;
+		if (n->noted)
+			needs = true;
+		else if (n->pid && tick && node_hangs(c, n))
+			needs = true;
+		else if (n->pid && (n->want.outage || c->paused) && tick)
+			needs = true;
+		else if (!n->pid && tick && node_shall_run(c, n) && !n->removing && now >= n->retry_us)
+			needs = true;
+	}
+	return needs || (tick && !c->paused && c->node_count > 1 && now - c->looked_us > LOOK_EVERY_US);
+}
+
+static void *care_thread(void *arg)
+{
+	struct pg_cluster *c = arg;
+	struct engine *e = c->engine;
+	pthread_mutex_lock(&c->work);
+	pthread_mutex_lock(&c->lock);
+	c->looked_us = clock_mono_us();
+	pthread_mutex_unlock(&c->lock);
+	if (!c->gone)
+		cluster_care(c);
+	pthread_mutex_unlock(&c->work);
+	pthread_mutex_lock(&c->lock);
+	c->caring = false;
+	pthread_mutex_unlock(&c->lock);
+	cluster_put(c);
+	engine_wake(e);
+	engine_work_done(e);
+	return NULL;
+}
+
+struct watch {
+	struct pollfd *fds;
+	struct pg_cluster **clusters; /* counted, one entry per descriptor but the first */
+	size_t count, room;
+};
+
+static void watch_add(struct watch *w, int fd, struct pg_cluster *c)
+{
+	if (w->count == w->room) {
+		w->room = w->room ? w->room * 2 : 64;
+		w->fds = must_realloc(w->fds, w->room * sizeof *w->fds);
+		w->clusters = must_realloc(w->clusters, w->room * sizeof(struct pg_cluster *));
+	}
+	w->fds[w->count] = (struct pollfd){fd, POLLIN, 0};
+	w->clusters[w->count++] = c;
+}
+
+/* All clusters, counted, so that none goes away while it is looked at. */
+static size_t clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters)
+{
+	size_t count = 0, i = 0;
+	pthread_mutex_lock(&e->lock);
+	for (struct pg_cluster *c = e->clusters; c; c = c->next)
+		count++;
+	struct pg_cluster **all = must_calloc(count + 1, sizeof(struct pg_cluster *));
+	for (struct pg_cluster *c = e->clusters; c; c = c->next) {
+		c->refs++;
+		all[i++] = c;
+	}
+	pthread_mutex_unlock(&e->lock);
+	*ret_clusters = all;
+	return count;
+}
+
+static void care_begin(struct engine *e, struct pg_cluster *c)
+{
+	pthread_mutex_lock(&e->lock);
+	c->refs++;
+	pthread_mutex_unlock(&e->lock);
+	if (engine_work(e, care_thread, c) < 0) {
+		pthread_mutex_lock(&c->lock);
+		c->caring = false;
+		pthread_mutex_unlock(&c->lock);
+		cluster_put(c);
+	}
+}
+
+static void clusters_look(struct engine *e, struct pg_cluster **all, size_t count, bool tick, struct watch *w)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct pg_cluster *c = all[i];
+		pthread_mutex_lock(&c->lock);
+		bool begin = !c->caring && needs_care(c, tick);
+		if (begin)
+			c->caring = true;
+		for (size_t k = 0; k < c->node_count; k++)
+			if (c->nodes[k]->pidfd >= 0 && !c->nodes[k]->noted && !c->nodes[k]->busy)
+				watch_add(w, c->nodes[k]->pidfd, c);
+		pthread_mutex_unlock(&c->lock);
+		if (begin)
+			care_begin(e, c);
+	}
+}
+
+static void deaths_note(struct watch *w)
+{
+	for (size_t i = 1; i < w->count; i++) {
+		if (!w->fds[i].revents)
+			continue;
+		struct pg_cluster *c = w->clusters[i];
+		pthread_mutex_lock(&c->lock);
+		for (size_t k = 0; k < c->node_count; k++)
+			if (c->nodes[k]->pidfd == w->fds[i].fd)
+				c->nodes[k]->noted = true;
+		pthread_mutex_unlock(&c->lock);
+	}
+}
+
+void *supervise(void *arg)
+{
+	struct engine *e = arg;
+	struct watch w = {0};
+	int64_t ticked = 0;
+	for (;;) {
+		struct pg_cluster **all;
+		size_t count = clusters_hold(e, &all);
+		bool tick = mono_ms() - ticked >= TICK_MS;
+		if (tick)
+			ticked = mono_ms();
+		w.count = 0;
+		watch_add(&w, e->wake_fd, NULL);
+		clusters_look(e, all, count, tick, &w);
+		int64_t left = TICK_MS - (mono_ms() - ticked);
+		if (poll(w.fds, w.count, left > 0 ? (int)left : 0) > 0) {
+			uint64_t wakes;
+			if (w.fds[0].revents)
+				(void)!read(e->wake_fd, &wakes, sizeof wakes);
+			deaths_note(&w);
+		}
+		for (size_t i = 0; i < count; i++)
+			cluster_put(all[i]);
+		free(all);
+		pthread_mutex_lock(&e->lock);
+		bool stopping = e->stopping;
+		pthread_mutex_unlock(&e->lock);
+		if (stopping)
+			break;
+	}
+	free(w.fds);
+	free(w.clusters);
+	return NULL;
+}

@@ -1,0 +1,568 @@
+"""Clusters on the simulated engine: shapes, states, older versions, what may be done to them, and restarts."""
+import concurrent.futures, time
+
+import pytest
+
+from client import NO_ID, bare, links, ok, refused, unique
+
+V1 = {'Accept': 'application/vnd.svc.2023-01-01+json'}
+V2 = {'Accept': 'application/vnd.svc.2023-02-01+json'}
+POINT = 0.01
+
+
+def region(name='US_EAST_1', nodes=3, priority=7, provider='AWS', size='M10', **more):
+	out = {'providerName': provider, 'regionName': name, 'electableSpecs': {'instanceSize': size, 'nodeCount': nodes}}
+	if priority is not None:
+		out['priority'] = priority
+	return {**out, **more}
+
+
+def body(name=None, *shards, **more):
+	shards = shards or ([region()],)
+	out = {'name': name or unique('c'), 'clusterType': 'REPLICASET' if len(shards) == 1 else 'SHARDED',
+	       'replicationSpecs': [{'regionConfigs': list(s)} for s in shards]}
+	return {**out, **more}
+
+
+@pytest.fixture
+def group(server):
+	server.control('engine', {})
+	return server.project()['id']
+
+
+def path(group, name=None):
+	return '/groups/%s/clusters%s' % (group, '/' + name if name else '')
+
+
+def until(check, seconds=10):
+	end = time.monotonic() + seconds
+	while True:
+		value = check()
+		if value:
+			return value
+		assert time.monotonic() < end, 'it did not happen'
+		time.sleep(POINT)
+
+
+def state(server, group, name):
+	r = server.get(path(group, name))
+	return None if r.status_code == 404 else ok(r)['stateName']
+
+
+def settle(server, group, name, seconds=5):
+	"""Time passes, and the cluster is what it shall be."""
+	for _ in range(8):
+		server.advance(seconds)
+		for _ in range(20):
+			if state(server, group, name) in ('IDLE', None):
+				return
+			time.sleep(POINT)
+	until(lambda: state(server, group, name) in ('IDLE', None))
+
+
+def create(server, group, *args, **more):
+	doc = ok(server.post(path(group), json=body(*args, **more)), 201)
+	settle(server, group, doc['name'])
+	return ok(server.get(path(group, doc['name'])))
+
+
+def test_create_takes_its_time_and_ends_idle(server, group):
+	wanted = body()
+	r = server.post(path(group), json=wanted)
+	doc = ok(r, 201)
+	assert r.headers['Location'].endswith(path(group, wanted['name']))
+	assert doc['stateName'] == 'CREATING' and doc['groupId'] == group and doc['clusterType'] == 'REPLICASET'
+	assert doc['replicationSpecs'][0]['zoneName'] == 'Zone 1' and doc['replicationSpecs'][0]['id']
+	assert doc['replicationSpecs'][0]['regionConfigs'][0]['electableSpecs']['diskSizeGB'] == 10
+	status = server.get(path(group, doc['name']) + '/status')
+	assert ok(status)['changeStatus'] == 'PENDING'
+	assert '%' in until(lambda: server.get(path(group, doc['name']) + '/status').headers.get('X-Steward-Progress'))
+	time.sleep(0.2)
+	assert state(server, group, doc['name']) == 'CREATING', 'the virtual clock stood still'
+	server.advance(4)
+	until(lambda: state(server, group, doc['name']) == 'IDLE')
+	ready = ok(server.get(path(group, doc['name'])))
+	assert ready['dbVersion'].count('.') == 2 and ready['dbVersion'].startswith(ready['dbMajorVersion'] + '.')
+	assert ok(server.get(path(group, doc['name']) + '/status'))['changeStatus'] == 'APPLIED'
+	assert ok(server.get('/groups/' + group))['clusterCount'] == 1
+	assert [c['name'] for c in ok(server.get(path(group)))['results']] == [doc['name']]
+	types = [e['eventTypeName'] for e in ok(server.get('/groups/%s/events?clusterNames=%s' % (group, doc['name'])))['results']]
+	assert types[:2] == ['CLUSTER_READY', 'CLUSTER_CREATED']
+
+
+def test_connection_strings(server, group):
+	doc = create(server, group, None, [region(), ])
+	strings = doc['connectionStrings']
+	hosts = strings['standard'].split('://')[1].split('/')[0].split(',')
+	assert strings['standard'].startswith('postgresql://') and len(hosts) == 3
+	label, rest = hosts[0].split('-', 1)
+	assert len(label) == 6 and label.isalnum()
+	node, project, domain = rest.split('.', 2)
+	assert node == 'shard-00-00' and domain == 'steward.local:27017' and project.isalnum()
+	assert strings['standardSrv'] == 'postgresql+srv://%s.%s.steward.local' % (label, project)
+	assert 'target_session_attrs=read-write' in strings['standard']
+	other = create(server, group)
+	assert other['connectionStrings']['standardSrv'] != strings['standardSrv']
+
+
+def test_delete(server, group):
+	doc = create(server, group)
+	refused(server.delete('/groups/' + group), 409, 'CANNOT_CLOSE_GROUP_ACTIVE_CLUSTERS')
+	r = server.delete(path(group, doc['name']))
+	assert r.status_code == 202
+	assert state(server, group, doc['name']) == 'DELETING'
+	refused(server.delete(path(group, doc['name'])), 409, 'CLUSTER_ALREADY_REQUESTED_DELETION', doc['name'])
+	refused(server.patch(path(group, doc['name']), json={'paused': True}), 409)
+	settle(server, group, doc['name'])
+	refused(server.get(path(group, doc['name'])), 404)
+	assert ok(server.get(path(group)))['totalCount'] == 0
+	assert ok(server.get('/groups/' + group))['clusterCount'] == 0
+	events = ok(server.get('/groups/%s/events' % group))['results']
+	assert [e['eventTypeName'] for e in events][:2] == ['CLUSTER_DELETED', 'CLUSTER_DELETE_SUBMITTED']
+	assert server.delete('/groups/' + group).status_code == 204
+
+
+def test_delete_while_it_is_made(server, group):
+	doc = ok(server.post(path(group), json=body()), 201)
+	assert server.delete(path(group, doc['name'])).status_code == 202
+	settle(server, group, doc['name'])
+	refused(server.get(path(group, doc['name'])), 404)
+
+
+def test_termination_protection(server, group):
+	doc = create(server, group, terminationProtectionEnabled=True)
+	refused(server.delete(path(group, doc['name'])), 409, 'CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED')
+	doc = ok(server.patch(path(group, doc['name']), json={'terminationProtectionEnabled': False}))
+	assert doc['stateName'] == 'IDLE', 'nothing for the engine to do'
+	assert server.delete(path(group, doc['name'])).status_code == 202
+
+
+@pytest.mark.parametrize('shards', [
+	[[region(nodes=1)]], [[region(nodes=5)]], [[region(nodes=7)]],
+	[[region(nodes=3), region('US_WEST_2', 2, 6)]],
+	[[region(nodes=3), region('EU_WEST_1', 2, 6), region('AP_SOUTH_1', 2, 5)]],
+	[[region(nodes=2), region('EASTERN_US', 1, 6, 'GCP')]],
+	[[region(readOnlySpecs={'nodeCount': 2}, analyticsSpecs={'instanceSize': 'M20', 'nodeCount': 1})]],
+	[[region(), region('EU_WEST_1', 0, 0, readOnlySpecs={'nodeCount': 1})]],
+	[[region()], [region()]],
+	[[region(size='M30')], [region(size='M40')]],
+])
+def test_shapes(server, group, shards):
+	doc = create(server, group, None, *shards)
+	asked = sum(c.get(k, {}).get('nodeCount', 0) for s in doc['replicationSpecs'] for c in s['regionConfigs']
+		    for k in ('electableSpecs', 'readOnlySpecs', 'analyticsSpecs'))
+	detail = next(c for g in ok(server.get('/clusters?itemsPerPage=500'))['results'] if g['groupId'] == group
+		      for c in g['clusters'])
+	assert detail['nodeCount'] == asked + (len(shards) > 1)
+	assert detail['type'] == ('SHARDED_CLUSTER' if len(shards) > 1 else 'REPLICA_SET')
+	assert detail['availability'] == 'available' and detail['clusterId'] == doc['id']
+
+
+def spec(*configs, **more):
+	return body('x', list(configs), **more)
+
+
+FAULTS = [
+	({'replicationSpecs': [{'regionConfigs': [region()]}]}, 'name'),
+	({'name': 'x'}, 'replicationSpecs'),
+	({'name': 'x', 'replicationSpecs': []}, 'replicationSpecs'),
+	({'name': 'x', 'replicationSpecs': [{}]}, 'replicationSpecs[0].regionConfigs'),
+	({'name': 'x' * 65, 'replicationSpecs': [{'regionConfigs': [region()]}]}, 'name'),
+	(spec(region(nodes=2)), 'replicationSpecs[0].regionConfigs'),
+	(spec(region(nodes=3), region('US_WEST_2', 3, 6)), 'replicationSpecs[0].regionConfigs'),
+	(spec(region(nodes=3), region('US_WEST_2', 2, 7)), 'replicationSpecs[0].regionConfigs[1].priority'),
+	(spec(region(nodes=3), region('US_WEST_2', 2, None)), 'replicationSpecs[0].regionConfigs[1].priority'),
+	(spec(region(priority=5)), 'replicationSpecs[0].regionConfigs[0].priority'),
+	(spec(region(nodes=3), region('US_EAST_1', 2, 6)), 'replicationSpecs[0].regionConfigs[1].regionName'),
+	(spec(region('EASTERN_US')), 'replicationSpecs[0].regionConfigs[0].regionName'),
+	(spec(region(size='M90')), 'replicationSpecs[0].regionConfigs[0].electableSpecs.instanceSize'),
+	(spec(region(readOnlySpecs={'instanceSize': 'M20', 'nodeCount': 1})),
+	 'replicationSpecs[0].regionConfigs[0].readOnlySpecs.instanceSize'),
+	(spec({**region(), 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3, 'diskSizeGB': 5}}),
+	 'replicationSpecs[0].regionConfigs[0].electableSpecs.diskSizeGB'),
+	(spec(region(), dbMajorVersion='9'), 'dbMajorVersion'),
+	(spec(region(), paused=True), 'paused'),
+	(spec(region(), pitEnabled=True), 'pitEnabled'),
+	(spec(region(), tags=[{'key': 'a', 'value': '1'}, {'key': 'a', 'value': '2'}]), 'tags[1].key'),
+	(spec(region(), encryptionAtRestProvider='AWS'), 'encryptionAtRestProvider'),
+	(spec(region(autoScaling={'compute': {'enabled': True}})),
+	 'replicationSpecs[0].regionConfigs[0].autoScaling.compute.maxInstanceSize'),
+	(spec(region(), stateName='IDLE'), 'stateName'),
+	(spec(region(effectiveElectableSpecs={'nodeCount': 3})), 'replicationSpecs[0].regionConfigs[0].effectiveElectableSpecs'),
+	({**body('x', [region()], [region()]), 'clusterType': 'REPLICASET'}, 'replicationSpecs'),
+]
+
+
+@pytest.mark.parametrize('wanted,where', FAULTS, ids=[w for _, w in FAULTS])
+def test_what_is_wrong_is_named_by_its_path(server, group, wanted, where):
+	refused(server.post(path(group), json=wanted), 400, None, where)
+
+
+def test_names_are_unique_and_stay(server, group):
+	doc = create(server, group)
+	refused(server.post(path(group), json=body(doc['name'])), 409, 'DUPLICATE_CLUSTER_NAME', doc['name'])
+	refused(server.patch(path(group, doc['name']), json={'name': 'other'}), 400, None, 'name')
+	ok(server.patch(path(group, doc['name']), json={'name': doc['name']}))
+	refused(server.get(path(group, 'nothing')), 404)
+	refused(server.patch(path(group, 'nothing'), json={'paused': True}), 404)
+	refused(server.delete(path(group, 'nothing')), 404)
+
+
+def test_limit_of_clusters(server, group):
+	limit = '/groups/%s/limits/svc.project.deployment.clusters' % group
+	ok(server.patch(limit, json={'name': 'svc.project.deployment.clusters', 'value': 1}))
+	create(server, group)
+	refused(server.post(path(group), json=body()), 400, 'PROJECT_LIMIT_EXCEEDED')
+
+
+def hosts(doc):
+	return doc['connectionStrings']['standard'].split('://')[1].split('/')[0].split(',')
+
+
+def test_scaling_keeps_nodes(server, group):
+	doc = create(server, group)
+	before = hosts(doc)
+	more = ok(server.patch(path(group, doc['name']), json={
+		'replicationSpecs': [{'regionConfigs': [region(size='M20'), region('US_WEST_2', 2, 6, size='M20')]}]}))
+	assert more['stateName'] == 'UPDATING' and more['replicationSpecs'][0]['id'] == doc['replicationSpecs'][0]['id']
+	assert more['replicationSpecs'][0]['regionConfigs'][0]['electableSpecs']['diskSizeGB'] == 10, 'a disk stays'
+	settle(server, group, doc['name'])
+	after = ok(server.get(path(group, doc['name'])))
+	assert hosts(after)[:3] == before and len(hosts(after)) == 5
+	ok(server.patch(path(group, doc['name']), json={'replicationSpecs': [{'regionConfigs': [region(size='M20', nodes=1)]}]}))
+	settle(server, group, doc['name'])
+	assert hosts(ok(server.get(path(group, doc['name'])))) == before[:1]
+	events = [e['eventTypeName'] for e in ok(server.get('/groups/%s/events' % group))['results']]
+	assert 'CLUSTER_UPDATE_SUBMITTED' in events and 'CLUSTER_UPDATE_COMPLETED' in events
+
+
+def test_to_shards_and_not_back(server, group):
+	doc = create(server, group)
+	ok(server.patch(path(group, doc['name']), json={'clusterType': 'SHARDED', 'replicationSpecs': [
+		{'regionConfigs': [region()]}, {'regionConfigs': [region()]}]}))
+	settle(server, group, doc['name'])
+	sharded = ok(server.get(path(group, doc['name'])))
+	assert len(sharded['replicationSpecs']) == 2 and '-router-00.' in hosts(sharded)[0]
+	assert sharded['replicationSpecs'][0]['zoneId'] == sharded['replicationSpecs'][1]['zoneId']
+	refused(server.patch(path(group, doc['name']), json={'clusterType': 'REPLICASET', 'replicationSpecs': [
+		{'regionConfigs': [region()]}]}), 400, None, 'clusterType')
+
+
+def test_zones(server, group):
+	wanted = body(None, [region()], [region('EU_WEST_1')])
+	wanted['clusterType'] = 'GEOSHARDED'
+	wanted['replicationSpecs'][1]['zoneName'] = 'Europe'
+	doc = ok(server.post(path(group), json=wanted), 201)
+	zones = [s['zoneId'] for s in doc['replicationSpecs']]
+	assert zones[0] != zones[1]
+
+
+def test_pause_and_resume(server, group):
+	doc = create(server, group)
+	assert ok(server.patch(path(group, doc['name']), json={'paused': True}))['stateName'] == 'UPDATING'
+	settle(server, group, doc['name'])
+	assert ok(server.get(path(group, doc['name'])))['paused'] is True
+	refused(server.patch(path(group, doc['name']), json={'dbMajorVersion': '17', 'backupEnabled': True}), 409,
+		'CANNOT_UPDATE_PAUSED_CLUSTER')
+	ok(server.patch(path(group, doc['name']), json={'tags': [{'key': 'a', 'value': 'b'}]}))
+	refused(server.post(path(group, doc['name']) + '/restartPrimaries'), 409)
+	ok(server.patch(path(group, doc['name']), json={'paused': False}))
+	settle(server, group, doc['name'])
+	assert ok(server.get(path(group, doc['name'])))['paused'] is False
+
+
+def test_versions_go_up_only(server, group):
+	doc = create(server, group, dbMajorVersion='15')
+	assert doc['dbVersion'].startswith('15.')
+	ok(server.patch(path(group, doc['name']), json={'dbMajorVersion': '16.0'}))
+	settle(server, group, doc['name'])
+	doc = ok(server.get(path(group, doc['name'])))
+	assert doc['dbMajorVersion'] == '16' and doc['dbVersion'].startswith('16.') and doc['featureCompatibilityVersion'] == '16'
+	refused(server.patch(path(group, doc['name']), json={'dbMajorVersion': '15'}), 400, None, 'dbMajorVersion')
+
+
+def test_etag(server, group):
+	doc = create(server, group)
+	tag = server.get(path(group, doc['name'])).headers['ETag']
+	ok(server.patch(path(group, doc['name']), json={'tags': [{'key': 'a', 'value': 'b'}]}, headers={'If-Match': tag}))
+	refused(server.patch(path(group, doc['name']), json={'tags': []}, headers={'If-Match': tag}), 412)
+	refused(server.delete(path(group, doc['name']), headers={'If-Match': tag}), 412)
+
+
+def test_process_args(server, group):
+	doc = create(server, group)
+	args = path(group, doc['name']) + '/processArgs'
+	first = ok(server.get(args))
+	assert first['javascriptEnabled'] is True and first['minimumEnabledTlsProtocol'] == 'TLS1_2'
+	set_ = ok(server.patch(args, json={'defaultMaxTimeMS': 5000, 'minimumEnabledTlsProtocol': 'TLS1_3', 'oplogSizeMB': 2048}))
+	assert set_['defaultMaxTimeMS'] == 5000 and state(server, group, doc['name']) == 'UPDATING'
+	settle(server, group, doc['name'])
+	assert ok(server.get(args))['oplogSizeMB'] == 2048
+	assert ok(server.get(path(group, doc['name'])))['advancedConfiguration']['minimumEnabledTlsProtocol'] == 'TLS1_3'
+	assert 'oplogSizeMB' not in ok(server.patch(args, json={'oplogSizeMB': None}))
+	old = ok(server.get(args, headers=V1))
+	assert old['defaultReadConcern'] == 'available'
+	assert ok(server.patch(args, json={'failIndexKeyTooLong': False}, headers={**V1}))['failIndexKeyTooLong'] is False
+	refused(server.patch(args, json={'oplogSizeMB': 1}), 400, None, 'oplogSizeMB')
+	refused(server.patch(args, json={'nothing': 1}), 400, None, 'nothing')
+	refused(server.get(path(group, 'nothing') + '/processArgs'), 404)
+
+
+def test_version_2023_02_01(server, group):
+	wanted = {'name': unique('c'), 'clusterType': 'SHARDED', 'diskSizeGB': 40,
+		  'replicationSpecs': [{'numShards': 2, 'regionConfigs': [region()]}]}
+	doc = ok(server.post(path(group), json=wanted, headers=V2), 201)
+	assert doc['diskSizeGB'] == 40 and doc['replicationSpecs'][0]['numShards'] == 2
+	assert 'diskSizeGB' not in doc['replicationSpecs'][0]['regionConfigs'][0]['electableSpecs']
+	settle(server, group, doc['name'])
+	now = ok(server.get(path(group, doc['name'])))
+	assert len(now['replicationSpecs']) == 2
+	assert now['replicationSpecs'][1]['regionConfigs'][0]['electableSpecs']['diskSizeGB'] == 40
+	mode = path(group, doc['name']) + '/autoScalingConfiguration'
+	assert ok(server.get(mode))['autoScalingMode'] == 'CLUSTER_WIDE_SCALING'
+	doc = ok(server.patch(path(group, doc['name']), json={'diskSizeGB': 60}, headers=V2))
+	assert doc['diskSizeGB'] == 60
+	assert ok(server.get(path(group), headers=V2))['results'][0]['diskSizeGB'] == 60
+	refused(server.post(path(group), json={'name': 'x', 'diskSizeGB': 20}, headers=V2), 400, None, 'replicationSpecs')
+
+
+def test_version_2023_01_01(server, group):
+	wanted = {'name': unique('c'), 'diskSizeGB': 20, 'providerBackupEnabled': True,
+		  'providerSettings': {'providerName': 'AWS', 'instanceSizeName': 'M20', 'regionName': 'EU_WEST_1'}}
+	doc = ok(server.post(path(group), json=wanted, headers=V1), 201)
+	assert doc['replicationFactor'] == 3 and doc['providerSettings']['regionName'] == 'EU_WEST_1'
+	assert doc['replicationSpec'] == {'EU_WEST_1': {'analyticsNodes': 0, 'electableNodes': 3, 'priority': 7, 'readOnlyNodes': 0}}
+	settle(server, group, doc['name'])
+	old = ok(server.get(path(group, doc['name']), headers=V1))
+	assert old['srvAddress'].startswith('postgresql+srv://') and old['dbURIWithOptions'].startswith(old['dbURI'])
+	now = ok(server.get(path(group, doc['name'])))
+	assert now['backupEnabled'] is True
+	assert now['replicationSpecs'][0]['regionConfigs'][0]['electableSpecs']['instanceSize'] == 'M20'
+	changed = ok(server.patch(path(group, doc['name']), headers=V1,
+				  json={'providerSettings': {'providerName': 'AWS', 'instanceSizeName': 'M30'}}))
+	assert changed['providerSettings']['instanceSizeName'] == 'M30' and changed['diskSizeGB'] == 20
+	two = ok(server.patch(path(group, doc['name']), headers=V1, json={'replicationSpecs': [{'numShards': 1, 'zoneName': 'Zone 1', 'regionsConfig': {
+		'EU_WEST_1': {'electableNodes': 3, 'priority': 7}, 'EU_CENTRAL_1': {'electableNodes': 0, 'priority': 0, 'readOnlyNodes': 1}}}]}))
+	assert two['replicationSpec']['EU_CENTRAL_1']['readOnlyNodes'] == 1
+	assert ok(server.get(path(group), headers=V1))['results'][0]['name'] == doc['name']
+	refused(server.post(path(group), json={'name': 'x'}, headers=V1), 400, None, 'replicationSpecs')
+
+
+def test_shared_tier_and_its_upgrade(server, group):
+	tenant = {'providerName': 'TENANT', 'backingProviderName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
+		  'electableSpecs': {'instanceSize': 'M0'}}
+	doc = create(server, group, None, [tenant])
+	refused(server.patch(path(group, doc['name']), json={'paused': True}), 400, None, 'paused')
+	upgrade = '/groups/%s/clusters/tenantUpgrade' % group
+	settings = {'providerName': 'AWS', 'instanceSizeName': 'M10', 'regionName': 'US_EAST_1'}
+	up = ok(server.post(upgrade, json={'name': doc['name'], 'providerSettings': settings}))
+	assert up['providerSettings']['instanceSizeName'] == 'M10' and up['stateName'] == 'UPDATING'
+	settle(server, group, doc['name'])
+	assert len(hosts(ok(server.get(path(group, doc['name']))))) == 3
+	refused(server.post(upgrade, json={'name': doc['name'], 'providerSettings': settings}), 400, None, 'name')
+	refused(server.post(upgrade, json={'name': 'nothing', 'providerSettings': settings}), 404)
+
+
+def test_effective_fields(server, group):
+	doc = create(server, group)
+	assert 'effectiveReplicationSpecs' not in doc
+	shown = ok(server.get(path(group, doc['name']), headers={'Use-Effective-Instance-Fields': 'true',
+								  'Use-Effective-Fields-Replication-Specs': 'true'}))
+	config = shown['replicationSpecs'][0]['regionConfigs'][0]
+	assert config['effectiveElectableSpecs'] == config['electableSpecs'] and shown['effectiveReplicationSpecs']
+	assert ok(server.get(path(group, doc['name']) + '/autoScalingConfiguration'))['autoScalingMode'] == 'INDEPENDENT_SHARD_SCALING'
+	refused(server.get(path(group, 'nothing') + '/autoScalingConfiguration'), 404)
+	refused(server.get(path(group, 'nothing') + '/status'), 404)
+
+
+def test_provider_regions(server, group):
+	regions = ok(server.get('/groups/%s/clusters/provider/regions' % group))
+	assert [r['provider'] for r in regions['results']] == ['AWS', 'AZURE', 'GCP'] and regions['totalCount'] == 3
+	some = ok(server.get('/groups/%s/clusters/provider/regions?providers=GCP&tier=M10' % group))['results']
+	assert [r['provider'] for r in some] == ['GCP'] and [s['name'] for s in some[0]['instanceSizes']] == ['M10']
+	assert any(r['default'] for r in some[0]['instanceSizes'][0]['availableRegions'])
+	refused(server.get('/groups/%s/clusters/provider/regions' % NO_ID), 404)
+
+
+def test_validate(server, group):
+	check = '/groups/%s/clusterConfigurations:validate' % group
+	good = ok(server.post(check, json={'editing': False, 'clusterDescription': body()}))
+	assert good == {'valid': True, 'errors': []}
+	bad = ok(server.post(check, json={'editing': False, 'clusterDescription': body('x', [region(nodes=2)])}))
+	assert not bad['valid'] and 'electable' in bad['errors'][0]['validationIssue']
+	doc = create(server, group)
+	assert ok(server.post(check, json={'editing': True, 'clusterName': doc['name'], 'clusterDescription': {'paused': True}}))['valid']
+	assert not ok(server.post(check, json={'editing': True, 'clusterName': 'nothing', 'clusterDescription': body()}))['valid']
+	refused(server.post(check, json={'editing': True}), 400, None, 'clusterDescription')
+
+
+def test_restart_primaries(server, group):
+	doc = create(server, group)
+	r = server.post(path(group, doc['name']) + '/restartPrimaries')
+	assert r.status_code == 200 and not r.content
+	until(lambda: ok(server.get(path(group, doc['name']) + '/status'))['changeStatus'] == 'APPLIED')
+	refused(server.post(path(group, 'nothing') + '/restartPrimaries'), 404)
+
+
+def instant(server, seconds):
+	now = server.control('clock', method='GET')['now']
+	at = time.mktime(time.strptime(now, '%Y-%m-%dT%H:%M:%SZ')) - time.timezone + seconds
+	return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))
+
+
+def test_employee_access(server, group):
+	doc = create(server, group)
+	grant = path(group, doc['name']) + ':grantVendorEmployeeAccess'
+	wanted = {'grantType': 'CLUSTER_DATABASE_LOGS', 'expirationTime': instant(server, 3600)}
+	assert server.post(grant, json=wanted).status_code == 204
+	assert ok(server.get(path(group, doc['name'])))['vendorEmployeeAccessGrant'] == wanted
+	server.advance(3601)
+	assert 'vendorEmployeeAccessGrant' not in ok(server.get(path(group, doc['name'])))
+	refused(server.post(grant, json=wanted), 400, None, 'expirationTime')
+	assert server.post(grant, json={**wanted, 'expirationTime': instant(server, 60)}).status_code == 204
+	assert server.post(path(group, doc['name']) + ':revokeVendorEmployeeAccess').status_code == 204
+	assert 'vendorEmployeeAccessGrant' not in ok(server.get(path(group, doc['name'])))
+	refused(server.post(path(group, 'nothing') + ':revokeVendorEmployeeAccess'), 404)
+
+
+def test_pin(server, group):
+	doc = create(server, group, dbMajorVersion='15')
+	pin, unpin = (path(group, doc['name']) + ':%sFeatureCompatibilityVersion' % w for w in ('pin', 'unpin'))
+	refused(server.post(unpin), 400, 'FEATURE_COMPATIBILITY_VERSION_NOT_PINNED')
+	assert server.post(pin).status_code == 204
+	assert ok(server.get(path(group, doc['name'])))['featureCompatibilityVersionExpirationDate']
+	ok(server.patch(path(group, doc['name']), json={'dbMajorVersion': '16'}))
+	settle(server, group, doc['name'])
+	assert ok(server.get(path(group, doc['name'])))['featureCompatibilityVersion'] == '15'
+	assert server.post(pin, json={'expirationDate': instant(server, 86400)}).status_code == 204
+	refused(server.post(pin, json={'expirationDate': instant(server, 86400 * 60)}), 400, None, 'expirationDate')
+	assert server.post(unpin).status_code == 204
+	assert ok(server.get(path(group, doc['name'])))['featureCompatibilityVersion'] == '16'
+
+
+def test_sample_dataset(server, group):
+	doc = create(server, group)
+	load = ok(server.post('/groups/%s/sampleDatasetLoad/%s' % (group, doc['name'])), 201)
+	assert load['state'] == 'WORKING' and load['clusterName'] == doc['name']
+	refused(server.post('/groups/%s/sampleDatasetLoad/%s' % (group, doc['name'])), 409, 'SAMPLE_DATASET_LOAD_IN_PROGRESS')
+	where = '/groups/%s/sampleDatasetLoad/%s' % (group, load['_id'])
+	assert ok(server.get(where))['state'] == 'WORKING'
+
+	def done():
+		server.advance(1)
+		time.sleep(POINT)
+		return ok(server.get(where))['state'] == 'COMPLETED'
+	until(done)
+	assert ok(server.get(where))['completeDate']
+	refused(server.get('/groups/%s/sampleDatasetLoad/%s' % (server.group, load['_id'])), 404)
+	refused(server.post('/groups/%s/sampleDatasetLoad/nothing' % group), 404)
+
+
+def test_outage_simulation(server, group):
+	doc = create(server, group, None, [region(nodes=3), region('US_WEST_2', 2, 6)])
+	outage = path(group, doc['name']) + '/outageSimulation'
+	one = {'outageFilters': [{'cloudProvider': 'AWS', 'regionName': 'US_WEST_2', 'type': 'REGION'}]}
+	refused(server.get(outage), 404)
+	refused(server.delete(outage), 404)
+	refused(server.post(outage, json={'outageFilters': [{'cloudProvider': 'AWS', 'regionName': 'EU_WEST_1'}]}), 400, None,
+		'outageFilters[0].regionName')
+	refused(server.post(outage, json={'outageFilters': [{'cloudProvider': 'AWS', 'regionName': r}
+							     for r in ('US_EAST_1', 'US_WEST_2')]}), 400, None, 'outageFilters')
+	assert ok(server.post(outage, json=one))['state'] == 'START_REQUESTED'
+	refused(server.post(outage, json=one), 400, 'CANNOT_START_OUTAGE_SIMULATION')
+	settle(server, group, doc['name'])
+	assert ok(server.get(outage))['state'] == 'SIMULATING'
+	assert ok(server.delete(outage))['state'] == 'RECOVERY_REQUESTED'
+	settle(server, group, doc['name'])
+	assert ok(server.get(outage))['state'] == 'COMPLETE'
+	refused(server.delete(outage), 400, 'OUTAGE_SIMULATION_NOT_ACTIVE')
+	ok(server.post(outage, json=one))
+	settle(server, group, doc['name'])
+	server.advance(49 * 3600)
+	until(lambda: ok(server.get(outage))['state'] != 'SIMULATING')
+	settle(server, group, doc['name'])
+	assert ok(server.get(outage))['state'] == 'COMPLETE', 'its time was over'
+
+
+def test_failures_are_tried_again_and_then_told(server, group):
+	server.control('engine', {'seconds': 0, 'fail': 'create', 'times': 2})
+	doc = create(server, group)
+	assert doc['stateName'] == 'IDLE', 'the third attempt'
+	server.control('engine', {'seconds': 0, 'fail': 'create'})
+	bad = ok(server.post(path(group), json=body()), 201)
+
+	def failed():
+		server.advance(120)
+		time.sleep(POINT)
+		return state(server, group, bad['name']) == 'REPAIRING'
+	until(failed)
+	assert server.get(path(group, bad['name'])).headers['X-Steward-Progress'].startswith('failed: the test control')
+	server.control('engine', {'seconds': 0})
+	assert server.delete(path(group, bad['name'])).status_code == 202
+	settle(server, group, bad['name'])
+	refused(server.get(path(group, bad['name'])), 404)
+	server.control('engine', {})
+
+
+def test_details_show_only_what_the_caller_sees(server):
+	a, b = server.seed({'name': unique('A'), 'projects': ['one', 'two'], 'principals': [
+		{'type': 'serviceAccount', 'projectRoles': [{'project': 'two', 'roles': ['GROUP_OWNER']}]}]},
+		{'name': unique('B'), 'projects': ['three'], 'principals': []})
+	member = server.api_for(a['principals'][0])
+	seen = ok(member.get('/clusters'))['results']
+	assert [g['groupName'] for g in seen] == ['two'] and seen[0]['clusters'] == []
+	refused(server.anonymous.get('/clusters'), 401)
+
+
+def test_roles(server):
+	org, = server.seed({'name': unique('A'), 'projects': ['one'], 'principals': [
+		{'type': 'serviceAccount', 'projectRoles': [{'project': 'one', 'roles': ['GROUP_READ_ONLY']}]}]})
+	reader, group = server.api_for(org['principals'][0]), org['projects'][0]['id']
+	assert ok(reader.get(path(group)))['results'] == []
+	refused(reader.post(path(group), json=body()), 403)
+	refused(server.anonymous.get(path(group)), 401)
+
+
+def test_restart_in_the_middle(start_server):
+	"""Killed while clusters are made, changed and deleted: each ends as if nothing had happened, and only once."""
+	s = start_server()
+	project = s.project()['id']
+	create(s, project, 'stays')
+	create(s, project, 'grows')
+	create(s, project, 'goes')
+	strings = ok(s.get(path(project, 'stays')))['connectionStrings']
+	ok(s.post(path(project), json=body('comes')), 201)
+	ok(s.patch(path(project, 'grows'), json={'replicationSpecs': [{'regionConfigs': [region(nodes=5)]}]}))
+	assert s.delete(path(project, 'goes')).status_code == 202
+	s.kill()
+	s = start_server(data_dir=s.data_dir)
+	for name in ('comes', 'grows', 'goes', 'stays'):
+		settle(s, project, name)
+	assert sorted(c['name'] for c in ok(s.get(path(project)))['results']) == ['comes', 'grows', 'stays']
+	assert len(hosts(ok(s.get(path(project, 'grows'))))) == 5
+	assert ok(s.get(path(project, 'stays')))['connectionStrings'] == strings
+	assert ok(s.get('/groups/' + project))['clusterCount'] == 3
+	events = [e['eventTypeName'] for e in ok(s.get('/groups/%s/events?itemsPerPage=500' % project))['results']]
+	assert events.count('CLUSTER_READY') == 4 and events.count('CLUSTER_DELETED') == 1
+	s.control('reset')
+	assert ok(s.get('/groups/%s/clusters' % s.group))['results'] == []
+
+
+def test_many_at_once(start_server):
+	s = start_server('--simulated-seconds', 0)
+	ok(s.patch('/groups/%s/limits/svc.project.deployment.clusters' % s.group,
+		   json={'name': 'svc.project.deployment.clusters', 'value': 1000}))
+	names = ['c%d' % i for i in range(60)]
+	s.token()
+
+	def live(name):
+		ok(s.post(path(s.group), json=body(name)), 201)
+		until(lambda: state(s, s.group, name) == 'IDLE', 60)
+		ok(s.patch(path(s.group, name), json={'replicationSpecs': [{'regionConfigs': [region(nodes=1)]}]}))
+		until(lambda: state(s, s.group, name) == 'IDLE', 60)
+		assert s.delete(path(s.group, name)).status_code == 202
+		until(lambda: state(s, s.group, name) is None, 60)
+	with concurrent.futures.ThreadPoolExecutor(8) as pool:
+		list(pool.map(live, names))
+	assert ok(s.get(path(s.group)))['totalCount'] == 0
+	assert ok(s.get('/groups/' + s.group))['clusterCount'] == 0
