@@ -171,8 +171,10 @@ static int key_check(struct server *s)
 	if (result == -ENOENT)
 		return store_write_wait(s->service.store, key_remember, mine);
 	if (result == 0 && !str_is(kept, mine)) {
-		fprintf(stderr, "steward: %s/secret.key is not the key of this store. Bring back the file that was beside it.\n",
-			s->config.data);
+		fprintf(stderr,
+		        "steward: %s/secret.key is not the key of this store. Bring back the file that was beside "
+		        "it.\n",
+		        s->config.data);
 		return -EINVAL;
 	}
 	return result;
@@ -204,7 +206,9 @@ static int prepare(struct server *s)
 	if (result == 0 && c->record)
 		result = record_open(c->record, &s->router.recorder);
 	if (result == 0 && c->smtp_url)
-		result = mail_open(&(struct mail_options){c->smtp_url, c->smtp_from, c->smtp_user, c->smtp_password_file}, &v->mail);
+		result = mail_open(
+		        &(struct mail_options){c->smtp_url, c->smtp_from, c->smtp_user, c->smtp_password_file},
+		        &v->mail);
 	if (result == 0)
 		result = jwks_open(v->store, c->identity_ca, &v->jwks);
 	if (result < 0)
@@ -232,14 +236,19 @@ static int databases_start(struct server *s)
 {
 	const struct config *c = &s->config;
 	struct service *v = &s->service;
-	struct engine_options options = {.data_dir = c->data, .domain = c->db_domain, .real_clock = !c->clock_virtual,
-					 .simulated_seconds = c->simulated_seconds};
-	struct jobs_options jobs = {.store = v->store, .kinds = cluster_job_kinds, .kind_count = cluster_job_kind_count,
-				    .threads = c->job_threads, .ctx = v};
+	struct engine_options options = {.data_dir = c->data,
+	                                 .domain = c->db_domain,
+	                                 .real_clock = !c->clock_virtual,
+	                                 .simulated_seconds = c->simulated_seconds};
+	struct jobs_options jobs = {.store = v->store,
+	                            .kinds = cluster_job_kinds,
+	                            .kind_count = cluster_job_kind_count,
+	                            .threads = c->job_threads,
+	                            .ctx = v};
 	v->engine_ops = engine_find(c->engine);
 	if (!v->engine_ops) {
-		fprintf(stderr, "steward: --engine %s: this program was built without it. Use --engine %s.\n", c->engine,
-			engine_default());
+		fprintf(stderr, "steward: --engine %s: this program was built without it. Use --engine %s.\n",
+		        c->engine, engine_default());
 		return -ENOTSUP;
 	}
 	int result = v->engine_ops->start(&options, &v->engine_state);
@@ -265,14 +274,23 @@ static void bound(void *ctx, int port)
 static int serve(struct server *s)
 {
 	const struct config *c = &s->config;
-	struct http_app app = {.ctx = &s->router, .body_limit = router_body_limit, .handle = router_handle, .done = router_done,
-			       .turn_end = router_turn_end};
-	struct http_options options = {.listen = c->listen, .cert_file = s->cert_file, .key_file = s->key_file,
-				       .threads = c->threads, .bound = bound, .bound_ctx = s,
-				       .header_seconds = c->header_seconds, .body_seconds = c->body_seconds,
-				       .idle_seconds = c->idle_seconds, .send_seconds = c->send_seconds,
-				       .connections_max = c->connections_max,
-				       .connections_per_address = c->connections_per_address};
+	struct http_app app = {.ctx = &s->router,
+	                       .body_limit = router_body_limit,
+	                       .handle = router_handle,
+	                       .done = router_done,
+	                       .turn_end = router_turn_end};
+	struct http_options options = {.listen = c->listen,
+	                               .cert_file = s->cert_file,
+	                               .key_file = s->key_file,
+	                               .threads = c->threads,
+	                               .bound = bound,
+	                               .bound_ctx = s,
+	                               .header_seconds = c->header_seconds,
+	                               .body_seconds = c->body_seconds,
+	                               .idle_seconds = c->idle_seconds,
+	                               .send_seconds = c->send_seconds,
+	                               .connections_max = c->connections_max,
+	                               .connections_per_address = c->connections_per_address};
 	struct http_server *http;
 	int result = http_start(&options, &app, &http);
 	if (result < 0)

@@ -24,10 +24,18 @@
 #define NAME_MAX_BYTES 200
 #define HASHING_MAX 64
 
-static const struct bucket_set unknown_tokens = {.id = "invitations", .name = "Unknown invitations", .scope = SCOPE_IP,
-						 .capacity = 100, .refill = 100, .seconds = 60};
-static const struct bucket_set wrong_passwords = {.id = "invitations", .name = "Wrong passwords of an invitation",
-						  .scope = SCOPE_USER, .capacity = 10, .refill = 10, .seconds = 60};
+static const struct bucket_set unknown_tokens = {.id = "invitations",
+                                                 .name = "Unknown invitations",
+                                                 .scope = SCOPE_IP,
+                                                 .capacity = 100,
+                                                 .refill = 100,
+                                                 .seconds = 60};
+static const struct bucket_set wrong_passwords = {.id = "invitations",
+                                                  .name = "Wrong passwords of an invitation",
+                                                  .scope = SCOPE_USER,
+                                                  .capacity = 10,
+                                                  .refill = 10,
+                                                  .seconds = 60};
 
 /* Not of the catalog: it only stands in the events. */
 static const struct op answer_op = {.id = "answerInvitation", .method = METHOD_POST};
@@ -52,7 +60,8 @@ struct answering {
 static int fail(struct answering *w, int status, const char *code, const char *detail, const char *parameter)
 {
 	struct str parameters = parameter ? arena_printf(w->request->arena, "[\"%s\"]", parameter) : STR_NONE;
-	w->problem = (struct problem){.status = status, .code = code, .detail = str_of(detail), .parameters = parameters};
+	w->problem =
+	        (struct problem){.status = status, .code = code, .detail = str_of(detail), .parameters = parameters};
 	return -status;
 }
 
@@ -60,9 +69,12 @@ static int fail_store(struct answering *w, int error)
 {
 	if (error == -ENOENT)
 		return fail(w, 404, "INVITATION_NOT_FOUND",
-			    "There is no such invitation, or it has been answered, withdrawn, or is over. Ask to be invited again.", NULL);
+		            "There is no such invitation, or it has been answered, withdrawn, or is over. Ask to be "
+		            "invited again.",
+		            NULL);
 	log_error("invitations: the store failed with %d, request %s", error, w->request->id);
-	return fail(w, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.", NULL);
+	return fail(w, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.",
+	            NULL);
 }
 
 static void respond(struct answering *w)
@@ -125,7 +137,8 @@ static void name_check(struct answering *w, const char *field, struct faults *fa
 	if (w->has_account && json_object_get(w->body, field))
 		faults_add(faults, w->request->arena, str_of(field), "is the account's already; leave it out");
 	else if (!w->has_account && (!str_trim(name).n || name.n > NAME_MAX_BYTES))
-		faults_add(faults, w->request->arena, str_of(field), "must be a name of at most %d bytes", NAME_MAX_BYTES);
+		faults_add(faults, w->request->arena, str_of(field), "must be a name of at most %d bytes",
+		           NAME_MAX_BYTES);
 }
 
 static void fields_check(struct answering *w, struct faults *faults)
@@ -138,17 +151,19 @@ static void fields_check(struct answering *w, struct faults *faults)
 	json_object_foreach(w->body, key, value)
 	{
 		bool checked = strcmp(key, "country") == 0 || strcmp(key, "mobileNumber") == 0;
-		if (!checked && strcmp(key, "password") != 0 && strcmp(key, "firstName") != 0 && strcmp(key, "lastName") != 0)
+		if (!checked && strcmp(key, "password") != 0 && strcmp(key, "firstName") != 0 &&
+		    strcmp(key, "lastName") != 0)
 			faults_add(faults, a, str_of(key), "is not a field of this");
 		else if (checked && (!json_is_string(value) ||
-				     !pattern_matches(schema_field(account, str_of(key))->schema->pattern, json_field(w->body, key))))
+		                     !pattern_matches(schema_field(account, str_of(key))->schema->pattern,
+		                                      json_field(w->body, key))))
 			faults_add(faults, a, str_of(key), "must be of the form that the user schema says");
 	}
 	name_check(w, "firstName", faults);
 	name_check(w, "lastName", faults);
 	if (utf8_length(password) < PASSWORD_MIN || password.n > PASSWORD_MAX)
-		faults_add(faults, a, STR("password"), "must have %d characters or more, and not more than %d bytes", PASSWORD_MIN,
-			   PASSWORD_MAX);
+		faults_add(faults, a, STR("password"), "must have %d characters or more, and not more than %d bytes",
+		           PASSWORD_MIN, PASSWORD_MAX);
 }
 
 static int body_read(struct answering *w)
@@ -163,7 +178,8 @@ static int body_read(struct answering *w)
 		json_decref(body);
 	}
 	if (!is_object)
-		return fail(w, 400, "INVALID_JSON", "The body must be a JSON object with a password, firstName and lastName.", NULL);
+		return fail(w, 400, "INVALID_JSON",
+		            "The body must be a JSON object with a password, firstName and lastName.", NULL);
 	fields_check(w, &faults);
 	if (!faults.count)
 		return 0;
@@ -183,7 +199,8 @@ static int event_add(struct answering *w, struct tx *tx, const char *type, struc
 	return audit_next(&w->call);
 }
 
-static int grant_more(struct tx *tx, struct arena *a, struct str user_id, bool in_org, struct str scope, role_mask roles)
+static int grant_more(struct tx *tx, struct arena *a, struct str user_id, bool in_org, struct str scope,
+                      role_mask roles)
 {
 	role_mask held;
 	int result = grant_get(tx, a, user_id, scope, &held);
@@ -196,8 +213,7 @@ static int account_ensure(struct tx *tx, struct answering *w)
 	struct doc user;
 	int result = tx_get(tx, a, "user", w->invitation.user_id, &user);
 	if (result == -ENOENT)
-		return w->has_account ? -ENOENT
-				      : user_add(tx, a, w->invitation.username, w->body, w->new_hash, &user);
+		return w->has_account ? -ENOENT : user_add(tx, a, w->invitation.username, w->body, w->new_hash, &user);
 	if (result < 0)
 		return result;
 	/* Somebody made the account, or changed its password, while this was worked on. */
@@ -316,7 +332,8 @@ static void answer_done(void *ctx, int result)
 static void start_write(struct answering *w)
 {
 	w->write = (struct write){.run = answer_run, .done = answer_done, .ctx = w};
-	w->call = (struct call){.service = w->service, .request = w->request, .arena = w->request->arena, .op = &answer_op};
+	w->call = (struct call){
+	        .service = w->service, .request = w->request, .arena = w->request->arena, .op = &answer_op};
 	if (store_write(w->service->store, &w->write))
 		return;
 	response_header(&w->request->response, "retry-after", STR("1"));

@@ -64,14 +64,14 @@ static int dir_sync(const char *dir)
 
 static int file_put(struct first *f)
 {
-	json_t *root = json_pack("{s:s, s:s, s:s%, s:s%, s:s%, s:s, s:{s:s%, s:s%, s:s%}, s:{s:s%, s:s%, s:s%, s:s%}}", "baseUrl",
-				 f->base_url, "caFile", f->ca_file, "orgId", f->org_id.p, f->org_id.n, "groupId", f->group_id.p,
-				 f->group_id.n, "userId", f->user_id.p, f->user_id.n, "username", OWNER_NAME, "apiKey", "id",
-				 f->key.id.p, f->key.id.n, "publicKey", f->key.public_key.p, f->key.public_key.n, "privateKey",
-				 f->key.private_key.p, f->key.private_key.n, "serviceAccount", "id", f->account.id.p,
-				 f->account.id.n, "clientId", f->account.client_id.p, f->account.client_id.n, "secretId",
-				 f->account.secret_id.p, f->account.secret_id.n, "clientSecret", f->account.secret.p,
-				 f->account.secret.n);
+	json_t *root = json_pack(
+	        "{s:s, s:s, s:s%, s:s%, s:s%, s:s, s:{s:s%, s:s%, s:s%}, s:{s:s%, s:s%, s:s%, s:s%}}", "baseUrl",
+	        f->base_url, "caFile", f->ca_file, "orgId", f->org_id.p, f->org_id.n, "groupId", f->group_id.p,
+	        f->group_id.n, "userId", f->user_id.p, f->user_id.n, "username", OWNER_NAME, "apiKey", "id",
+	        f->key.id.p, f->key.id.n, "publicKey", f->key.public_key.p, f->key.public_key.n, "privateKey",
+	        f->key.private_key.p, f->key.private_key.n, "serviceAccount", "id", f->account.id.p, f->account.id.n,
+	        "clientId", f->account.client_id.p, f->account.client_id.n, "secretId", f->account.secret_id.p,
+	        f->account.secret_id.n, "clientSecret", f->account.secret.p, f->account.secret.n);
 	char *text = json_dumps(root, JSON_INDENT(2));
 	json_decref(root);
 	int result = file_write(path_of(f->arena, f->data_dir, "bootstrap.json.new"), str_of(text));
@@ -89,8 +89,12 @@ static int file_commit(struct arena *a, const char *dir)
 
 static int insert(struct tx *tx, const char *kind, struct str id, struct str parent, struct str name, struct str body)
 {
-	struct doc d = {.kind = str_of(kind), .id = id, .parent = parent, .name = name, .body = body,
-			.created_ms = clock_now_ms()};
+	struct doc d = {.kind = str_of(kind),
+	                .id = id,
+	                .parent = parent,
+	                .name = name,
+	                .body = body,
+	                .created_ms = clock_now_ms()};
 	return tx_insert(tx, &d);
 }
 
@@ -98,19 +102,24 @@ static int make_tenant(struct tx *tx, struct first *f)
 {
 	struct arena *a = f->arena;
 	struct str federation_id;
-	json_t *project = doc_json(a, arena_printf(a, "{\"name\":\"Project0\",\"orgId\":\"%.*s\"}", STR_ARG(f->org_id)));
+	json_t *project =
+	        doc_json(a, arena_printf(a, "{\"name\":\"Project0\",\"orgId\":\"%.*s\"}", STR_ARG(f->org_id)));
 	project_complete(project, f->group_id);
 	int result = insert(tx, "org", f->org_id, STR_NONE, STR_NONE,
-			    arena_printf(a, "{\"id\":\"%.*s\",\"isDeleted\":false,\"name\":\"Organization0\","
-					    "\"skipDefaultAlertsSettings\":false}", STR_ARG(f->org_id)));
+	                    arena_printf(a,
+	                                 "{\"id\":\"%.*s\",\"isDeleted\":false,\"name\":\"Organization0\","
+	                                 "\"skipDefaultAlertsSettings\":false}",
+	                                 STR_ARG(f->org_id)));
 	if (result == 0)
 		result = federation_create(tx, a, f->org_id, &federation_id);
 	if (result == 0)
 		result = insert(tx, "project", f->group_id, f->org_id, STR("Project0"), json_text(a, project));
 	if (result == 0)
 		result = insert(tx, "user", f->user_id, STR_NONE, STR_NONE,
-				arena_printf(a, "{\"id\":\"%.*s\",\"username\":\"" OWNER_NAME "\",\"firstName\":\"First\","
-						"\"lastName\":\"Owner\"}", STR_ARG(f->user_id)));
+		                arena_printf(a,
+		                             "{\"id\":\"%.*s\",\"username\":\"" OWNER_NAME "\",\"firstName\":\"First\","
+		                             "\"lastName\":\"Owner\"}",
+		                             STR_ARG(f->user_id)));
 	if (result == 0)
 		result = grant_set(tx, a, GRANTEE_USER, f->user_id, true, f->org_id, role_bit("ORG_OWNER"));
 	if (result == 0)
@@ -129,7 +138,7 @@ static int make_all(struct tx *tx, void *ctx)
 		result = credential_add_key(tx, f->arena, f->org_id, STR("First key"), &owner, 1, &f->key);
 	if (result == 0)
 		result = credential_add_account(tx, f->arena, f->org_id, STR("First service account"),
-						STR("Made by the first start"), &owner, 1, SECRET_HOURS, &f->account);
+		                                STR("Made by the first start"), &owner, 1, SECRET_HOURS, &f->account);
 	if (result == 0)
 		result = tx_meta_put(tx, "bootstrap", f->org_id);
 	if (result == 0)
@@ -178,7 +187,8 @@ static int bootstrap_run(struct store *store, struct first *f, bool *ret_first)
 	return file_commit(f->arena, f->data_dir);
 }
 
-int bootstrap_ensure(struct store *store, const char *data_dir, const char *base_url, const char *ca_file, bool *ret_first)
+int bootstrap_ensure(struct store *store, const char *data_dir, const char *base_url, const char *ca_file,
+                     bool *ret_first)
 {
 	struct first f = {.arena = arena_new(), .data_dir = data_dir, .base_url = base_url, .ca_file = ca_file};
 	int result = bootstrap_run(store, &f, ret_first);
@@ -189,7 +199,8 @@ int bootstrap_ensure(struct store *store, const char *data_dir, const char *base
 static struct str text_at(struct arena *a, const json_t *object, const char *field)
 {
 	const json_t *value = json_object_get(object, field);
-	return json_is_string(value) ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)}) : STR_NONE;
+	return json_is_string(value) ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)})
+	                             : STR_NONE;
 }
 
 int bootstrap_reset(struct store *store, const char *data_dir)

@@ -1,5 +1,5 @@
-/* What can be done to a cluster beside changing its description: other primaries, access for the vendor's employees, the
- * pin of the feature version, and the way from the shared tiers to larger ones. */
+/* What can be done to a cluster beside changing its description: other primaries, access for the vendor's employees,
+ * the pin of the feature version, and the way from the shared tiers to larger ones. */
 #include "api/cluster_forms.h"
 #include "api/cluster_jobs.h"
 #include "api/cluster_spec.h"
@@ -129,7 +129,8 @@ int clusters_pin(struct call *c)
 	if (cluster_is_pinned(cluster.body))
 		audit_type(c, "CLUSTER_FCV_EXPIRATION_DATE_UPDATED");
 	else
-		json_object_set(cluster.body, "featureCompatibilityVersion", json_object_get(cluster.body, "dbMajorVersion"));
+		json_object_set(cluster.body, "featureCompatibilityVersion",
+		                json_object_get(cluster.body, "dbMajorVersion"));
 	date_set(cluster.body, "featureCompatibilityVersionExpirationDate", until);
 	audit_field(c, "clusterName", cluster.doc.name);
 	return cluster_save(c->tx, c->arena, &cluster);
@@ -144,8 +145,8 @@ int clusters_unpin(struct call *c)
 	if (result < 0)
 		return result;
 	if (!cluster_is_pinned(cluster.body)) {
-		call_fail(c, 400, "FEATURE_COMPATIBILITY_VERSION_NOT_PINNED", "The feature compatibility version of \"%.*s\" is not pinned.",
-			  STR_ARG(cluster.doc.name));
+		call_fail(c, 400, "FEATURE_COMPATIBILITY_VERSION_NOT_PINNED",
+		          "The feature compatibility version of \"%.*s\" is not pinned.", STR_ARG(cluster.doc.name));
 		return call_fail_param(c, cluster.doc.name);
 	}
 	json_object_del(cluster.body, "featureCompatibilityVersionExpirationDate");
@@ -169,7 +170,8 @@ int clusters_upgrade_tenant(struct call *c)
 	if (result < 0)
 		return result;
 	if (!cluster_is_tenant(cluster.body))
-		faults_add(&faults, c->arena, STR("name"), "%.*s is no shared-tier cluster: update it instead", STR_ARG(cluster.doc.name));
+		faults_add(&faults, c->arena, STR("name"), "%.*s is no shared-tier cluster: update it instead",
+		           STR_ARG(cluster.doc.name));
 	if (!json_object_get(c->body, "providerSettings"))
 		faults_add(&faults, c->arena, STR("providerSettings"), "is required");
 	if (faults.count)

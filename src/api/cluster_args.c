@@ -1,5 +1,5 @@
-/* Process arguments: settings of the database processes that a cluster's owner may set, and what they are to the engine.
- * What is about TLS is the cluster's own advancedConfiguration, shown in both places. */
+/* Process arguments: settings of the database processes that a cluster's owner may set, and what they are to the
+ * engine. What is about TLS is the cluster's own advancedConfiguration, shown in both places. */
 #include "api/cluster_jobs.h"
 #include "api/cluster_update.h"
 #include "api/verbs.h"
@@ -14,7 +14,7 @@ int clusters_update_args(struct call *c);
 #define ARGS_KIND "process_args"
 
 static const char *const tls_fields[] = {"customOpensslCipherConfigTls12", "customOpensslCipherConfigTls13",
-					 "minimumEnabledTlsProtocol", "tlsCipherConfigMode"};
+                                         "minimumEnabledTlsProtocol", "tlsCipherConfigMode"};
 #define TLS_FIELDS (sizeof tls_fields / sizeof *tls_fields)
 
 /* Those that were set; revision 0 when none ever was. */
@@ -75,23 +75,28 @@ static int args_check(struct call *c)
 	static const struct {
 		const char *name;
 		double least, most;
-	} bounds[] = {{"defaultMaxTimeMS", 0, 2147483647}, {"oplogSizeMB", 990, 10000000},
-		      {"oplogMinRetentionHours", 0, 100000}, {"transactionLifetimeLimitSeconds", 1, 2147483},
-		      {"chunkMigrationConcurrency", 0, 500}, {"queryStatsLogVerbosity", 1, 3},
-		      {"changeStreamOptionsPreAndPostImagesExpireAfterSeconds", -1, 2147483647}};
+	} bounds[] = {{"defaultMaxTimeMS", 0, 2147483647},
+	              {"oplogSizeMB", 990, 10000000},
+	              {"oplogMinRetentionHours", 0, 100000},
+	              {"transactionLifetimeLimitSeconds", 1, 2147483},
+	              {"chunkMigrationConcurrency", 0, 500},
+	              {"queryStatsLogVerbosity", 1, 3},
+	              {"changeStreamOptionsPreAndPostImagesExpireAfterSeconds", -1, 2147483647}};
 	struct faults faults = {.count = 0};
 	const json_t *concern = json_object_get(c->body, "defaultWriteConcern");
 	for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
 		const json_t *value = json_object_get(c->body, bounds[i].name);
-		if (json_is_number(value) && (json_number_value(value) < bounds[i].least || json_number_value(value) > bounds[i].most))
-			faults_add(&faults, c->arena, str_of(bounds[i].name), "must be from %.0f to %.0f", bounds[i].least,
-				   bounds[i].most);
+		if (json_is_number(value) &&
+		    (json_number_value(value) < bounds[i].least || json_number_value(value) > bounds[i].most))
+			faults_add(&faults, c->arena, str_of(bounds[i].name), "must be from %.0f to %.0f",
+			           bounds[i].least, bounds[i].most);
 	}
 	if (concern) {
 		struct str text = {json_string_value(concern), json_string_length(concern)};
 		uint64_t number;
 		if (!str_is(text, "majority") && !str_to_u64(text, 50, &number))
-			faults_add(&faults, c->arena, STR("defaultWriteConcern"), "must be majority, or a number of nodes");
+			faults_add(&faults, c->arena, STR("defaultWriteConcern"),
+			           "must be majority, or a number of nodes");
 	}
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
@@ -132,7 +137,8 @@ int clusters_update_args(struct call *c)
 	args.created_ms = args.rev ? args.created_ms : clock_now_ms();
 	result = args.rev ? tx_update(c->tx, &args) : tx_insert(c->tx, &args);
 	if (result == 0)
-		result = cluster_change(c->tx, c->arena, &cluster, cluster_is(&cluster, "CREATING") ? "CREATING" : "UPDATING");
+		result = cluster_change(c->tx, c->arena, &cluster,
+		                        cluster_is(&cluster, "CREATING") ? "CREATING" : "UPDATING");
 	if (result < 0)
 		return result;
 	audit_field(c, "clusterName", cluster.doc.name);
@@ -160,18 +166,21 @@ static void number_add(struct params *p, const char *name, const json_t *value, 
 }
 
 int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster, struct engine_param **ret_params,
-		   size_t *ret_count, bool *ret_quorum)
+                   size_t *ret_count, bool *ret_quorum)
 {
 	struct params *p = arena_new_of(a, struct params);
 	struct doc stored;
 	int result = args_load(tx, a, cluster->doc.id, &stored);
 	if (result < 0)
 		return result;
-	const json_t *args = doc_json(a, stored.body), *advanced = json_object_get(cluster->body, "advancedConfiguration");
-	struct str concern = json_field(args, "defaultWriteConcern"), tls = json_field(advanced, "minimumEnabledTlsProtocol");
+	const json_t *args = doc_json(a, stored.body),
+	             *advanced = json_object_get(cluster->body, "advancedConfiguration");
+	struct str concern = json_field(args, "defaultWriteConcern"),
+	           tls = json_field(advanced, "minimumEnabledTlsProtocol");
 	p->arena = a;
 	number_add(p, "statement_timeout", json_object_get(args, "defaultMaxTimeMS"), "ms");
-	number_add(p, "idle_in_transaction_session_timeout", json_object_get(args, "transactionLifetimeLimitSeconds"), "s");
+	number_add(p, "idle_in_transaction_session_timeout", json_object_get(args, "transactionLifetimeLimitSeconds"),
+	           "s");
 	number_add(p, "wal_keep_size", json_object_get(args, "oplogSizeMB"), "MB");
 	if (json_is_true(json_object_get(args, "noTableScan")))
 		param_add(p, "enable_seqscan", STR("off"));

@@ -1,4 +1,5 @@
-/* Translation between the forms of a cluster. Fields of the same name mean the same; only what differs is written here. */
+/* Translation between the forms of a cluster. Fields of the same name mean the same; only what differs is written
+ * here. */
 #include "api/cluster_forms.h"
 
 #include "api/verbs.h"
@@ -123,7 +124,8 @@ static json_t *region_spec(const json_t *config)
 {
 	json_int_t electable = nodes_of(config, 0);
 	json_t *to = json_pack("{s:I, s:I, s:I}", "analyticsNodes", nodes_of(config, 2), "priority",
-			       json_integer_value(json_object_get(config, "priority")), "readOnlyNodes", nodes_of(config, 1));
+	                       json_integer_value(json_object_get(config, "priority")), "readOnlyNodes",
+	                       nodes_of(config, 1));
 	/* The old form has no other numbers. */
 	if (electable == 0 || electable == 3 || electable == 5 || electable == 7)
 		json_object_set_new(to, "electableNodes", json_integer(electable));
@@ -153,7 +155,7 @@ static void field_copy(json_t *to, const char *name, const json_t *from, const c
 static json_t *provider_settings(const json_t *config)
 {
 	const json_t *electable = json_object_get(config, "electableSpecs"),
-		     *compute = json_object_get(json_object_get(config, "autoScaling"), "compute");
+	             *compute = json_object_get(json_object_get(config, "autoScaling"), "compute");
 	json_t *to = json_object();
 	bool tenant = str_is(json_field(config, "providerName"), "TENANT");
 	field_copy(to, "providerName", config, "providerName");
@@ -202,7 +204,7 @@ json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 {
 	json_t *to = same_fields(cluster, "LegacySvcCluster"), *list = json_array();
 	const json_t *specs = json_object_get(cluster, "replicationSpecs"), *first = first_config(cluster),
-		     *scaling = json_object_get(first, "autoScaling"), *compute = json_object_get(scaling, "compute");
+	             *scaling = json_object_get(first, "autoScaling"), *compute = json_object_get(scaling, "compute");
 	json_int_t electable = 0;
 	for (size_t i = 0; config_of(cluster, 0, i); i++)
 		electable += nodes_of(config_of(cluster, 0, i), 0);
@@ -210,7 +212,8 @@ json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 		const json_t *spec = json_array_get(specs, i);
 		for (n = 1; is_like(spec, json_array_get(specs, i + n)); n++)
 			;
-		json_t *one = json_pack("{s:I, s:o}", "numShards", (json_int_t)n, "regionsConfig", regions_config(spec));
+		json_t *one =
+		        json_pack("{s:I, s:o}", "numShards", (json_int_t)n, "regionsConfig", regions_config(spec));
 		field_copy(one, "id", spec, "id");
 		field_copy(one, "zoneName", spec, "zoneName");
 		json_array_append_new(list, one);
@@ -221,14 +224,16 @@ json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 	if (electable == 3 || electable == 5 || electable == 7)
 		json_object_set_new(to, "replicationFactor", json_integer(electable));
 	json_object_set_new(to, "providerSettings", provider_settings(first));
-	json_object_set_new(to, "providerBackupEnabled", json_boolean(json_is_true(json_object_get(cluster, "backupEnabled"))));
+	json_object_set_new(to, "providerBackupEnabled",
+	                    json_boolean(json_is_true(json_object_get(cluster, "backupEnabled"))));
 	json_object_set_new(to, "backupEnabled", json_false());
 	if (disk_of(cluster))
 		json_object_set_new(to, "diskSizeGB", copy(disk_of(cluster)));
 	json_object_set_new(to, "autoScaling",
-			    json_pack("{s:{s:b, s:b}, s:b}", "compute", "enabled", json_is_true(json_object_get(compute, "enabled")),
-				      "scaleDownEnabled", json_is_true(json_object_get(compute, "scaleDownEnabled")), "diskGBEnabled",
-				      json_is_true(json_object_get(json_object_get(scaling, "diskGB"), "enabled"))));
+	                    json_pack("{s:{s:b, s:b}, s:b}", "compute", "enabled",
+	                              json_is_true(json_object_get(compute, "enabled")), "scaleDownEnabled",
+	                              json_is_true(json_object_get(compute, "scaleDownEnabled")), "diskGBEnabled",
+	                              json_is_true(json_object_get(json_object_get(scaling, "diskGB"), "enabled"))));
 	addresses_set(a, to, cluster);
 	return to;
 }
@@ -251,7 +256,7 @@ static json_t *hardware_from(const json_t *whole, const json_t *settings, json_i
 static json_t *scaling_from(const json_t *whole, const json_t *settings)
 {
 	const json_t *scaling = json_object_get(whole, "autoScaling"), *compute = json_object_get(scaling, "compute"),
-		     *sizes = json_object_get(json_object_get(settings, "autoScaling"), "compute");
+	             *sizes = json_object_get(json_object_get(settings, "autoScaling"), "compute");
 	json_t *to = json_object();
 	if (json_is_true(json_object_get(compute, "enabled")) || sizes) {
 		field_copy(to, "enabled", compute, "enabled");
@@ -260,7 +265,7 @@ static json_t *scaling_from(const json_t *whole, const json_t *settings)
 		field_copy(to, "maxInstanceSize", sizes, "maxInstanceSize");
 	}
 	return json_pack("{s:o, s:{s:b}}", "compute", to, "diskGB", "enabled",
-			 json_is_true(json_object_get(scaling, "diskGBEnabled")));
+	                 json_is_true(json_object_get(scaling, "diskGBEnabled")));
 }
 
 static json_t *config_from(const json_t *whole, const char *region, const json_t *counts)
@@ -268,11 +273,12 @@ static json_t *config_from(const json_t *whole, const char *region, const json_t
 	const json_t *settings = json_object_get(whole, "providerSettings");
 	json_t *to = json_pack("{s:s}", "regionName", region);
 	json_int_t read_only = json_integer_value(json_object_get(counts, "readOnlyNodes")),
-		   analytics = json_integer_value(json_object_get(counts, "analyticsNodes"));
+	           analytics = json_integer_value(json_object_get(counts, "analyticsNodes"));
 	field_copy(to, "providerName", settings, "providerName");
 	field_copy(to, "priority", counts, "priority");
-	json_object_set_new(to, "electableSpecs",
-			    hardware_from(whole, settings, json_integer_value(json_object_get(counts, "electableNodes"))));
+	json_object_set_new(
+	        to, "electableSpecs",
+	        hardware_from(whole, settings, json_integer_value(json_object_get(counts, "electableNodes"))));
 	if (read_only)
 		json_object_set_new(to, "readOnlySpecs", hardware_from(whole, settings, read_only));
 	if (analytics)
@@ -316,9 +322,11 @@ static void shards_add(json_t *list, const json_t *whole, const json_t *regions,
 
 static json_t *specs_from(const json_t *whole)
 {
-	const json_t *settings = json_object_get(whole, "providerSettings"), *specs = json_object_get(whole, "replicationSpecs"),
-		     *one = json_object_get(whole, "replicationSpec"), *factor = json_object_get(whole, "replicationFactor"),
-		     *shards = json_object_get(whole, "numShards");
+	const json_t *settings = json_object_get(whole, "providerSettings"),
+	             *specs = json_object_get(whole, "replicationSpecs"),
+	             *one = json_object_get(whole, "replicationSpec"),
+	             *factor = json_object_get(whole, "replicationFactor"),
+	             *shards = json_object_get(whole, "numShards");
 	const char *region = json_string_value(json_object_get(settings, "regionName"));
 	json_t *list = json_array(), *regions = NULL;
 	json_int_t number = shards ? json_integer_value(shards) : 1;
@@ -329,13 +337,13 @@ static json_t *specs_from(const json_t *whole)
 	for (size_t i = 0; i < json_array_size(specs); i++) {
 		const json_t *spec = json_array_get(specs, i), *n = json_object_get(spec, "numShards");
 		shards_add(list, whole, json_object_get(spec, "regionsConfig"), n ? json_integer_value(n) : 1,
-			   json_object_get(spec, "zoneName"));
+		           json_object_get(spec, "zoneName"));
 	}
 	if (!json_array_size(specs) && json_object_size(one)) {
 		shards_add(list, whole, one, number, NULL);
 	} else if (!json_array_size(specs) && region) {
-		regions = json_pack("{s:{s:I, s:i}}", region, "electableNodes", factor ? json_integer_value(factor) : (json_int_t)3,
-				    "priority", 7);
+		regions = json_pack("{s:{s:I, s:i}}", region, "electableNodes",
+		                    factor ? json_integer_value(factor) : (json_int_t)3, "priority", 7);
 		shards_add(list, whole, regions, number, NULL);
 		json_decref(regions);
 	}
@@ -357,11 +365,13 @@ static json_t *legacy_whole(struct arena *a, const json_t *body, const json_t *o
 	const json_t *given = json_object_get(body, "providerSettings");
 	const char *key;
 	bool region = old && given && json_object_get(given, "regionName") &&
-		      !json_equal(json_object_get(given, "regionName"),
-				  json_object_get(json_object_get(whole, "providerSettings"), "regionName"));
-	bool provider = old && given && !json_equal(json_object_get(given, "providerName"),
-						    json_object_get(json_object_get(whole, "providerSettings"), "providerName"));
-	if (region || provider || gives_any(body, (const char *const[]){"replicationFactor", "replicationSpec", "replicationSpecs"}, 3)) {
+	              !json_equal(json_object_get(given, "regionName"),
+	                          json_object_get(json_object_get(whole, "providerSettings"), "regionName"));
+	bool provider = old && given &&
+	                !json_equal(json_object_get(given, "providerName"),
+	                            json_object_get(json_object_get(whole, "providerSettings"), "providerName"));
+	if (region || provider ||
+	    gives_any(body, (const char *const[]){"replicationFactor", "replicationSpec", "replicationSpecs"}, 3)) {
 		json_object_del(whole, "replicationSpecs");
 		json_object_del(whole, "replicationSpec");
 	}
@@ -382,8 +392,8 @@ static json_t *legacy_whole(struct arena *a, const json_t *body, const json_t *o
 
 static json_t *from_legacy(struct arena *a, const json_t *body, const json_t *old)
 {
-	static const char *const shaping[] = {"providerSettings", "replicationSpecs", "replicationSpec", "diskSizeGB",
-					      "autoScaling", "numShards", "replicationFactor"};
+	static const char *const shaping[] = {"providerSettings", "replicationSpecs", "replicationSpec",  "diskSizeGB",
+	                                      "autoScaling",      "numShards",        "replicationFactor"};
 	json_t *to = same_fields(body, "ClusterDescription20240805");
 	json_object_del(to, "dbVersion");
 	if (json_object_get(body, "providerBackupEnabled"))

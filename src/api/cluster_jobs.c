@@ -1,6 +1,6 @@
-/* The job that makes a cluster what its document says. There is one kind for creation, change and deletion: it reads the
- * document when it starts, tells the engine what is wanted, and writes down what came of it if the document still wants the
- * same. It can therefore be repeated at any time, and after a restart it is how clusters are found again. */
+/* The job that makes a cluster what its document says. There is one kind for creation, change and deletion: it reads
+ * the document when it starts, tells the engine what is wanted, and writes down what came of it if the document still
+ * wants the same. It can therefore be repeated at any time, and after a restart it is how clusters are found again. */
 #include "api/cluster_jobs.h"
 
 #include "api/cluster_spec.h"
@@ -78,7 +78,8 @@ static int want_load(struct job_run *r, struct work *w)
 	w->want.version = cluster_version(cluster->body);
 	w->want.paused = json_is_true(json_object_get(cluster->body, "paused"));
 	w->want.nodes = nodes;
-	w->want.node_count = cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), outage, nodes, ENGINE_NODES_MAX);
+	w->want.node_count =
+	        cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), outage, nodes, ENGINE_NODES_MAX);
 	w->want.params = params;
 	w->want.shards = (unsigned)cluster_shard_count(cluster->body);
 	return 0;
@@ -121,7 +122,8 @@ static int ready_save(struct tx *tx, struct job_run *r)
 	int result = cluster_get(tx, r->arena, w->cluster.doc.id, &now);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
-	if (json_integer_value(json_object_get(now.plan, "generation")) != w->generation || cluster_is(&now, "DELETING"))
+	if (json_integer_value(json_object_get(now.plan, "generation")) != w->generation ||
+	    cluster_is(&now, "DELETING"))
 		return 0;
 	const char *event = event_of(&now);
 	struct str before = json_text(r->arena, now.body);
@@ -292,9 +294,9 @@ void clusters_destroy(struct service *s, const struct str *ids, size_t count)
 }
 
 const struct job_kind cluster_job_kinds[] = {
-	{.name = CLUSTER_JOB, .step = cluster_step, .failed = cluster_failed},
-	{.name = RESTART_JOB, .step = restart_step, .attempts = 3},
-	{.name = SAMPLE_JOB, .step = sample_step, .failed = sample_failed, .attempts = 3},
-	{.name = OUTAGE_END_JOB, .step = outage_end_step},
+        {.name = CLUSTER_JOB, .step = cluster_step, .failed = cluster_failed},
+        {.name = RESTART_JOB, .step = restart_step, .attempts = 3},
+        {.name = SAMPLE_JOB, .step = sample_step, .failed = sample_failed, .attempts = 3},
+        {.name = OUTAGE_END_JOB, .step = outage_end_step},
 };
 const size_t cluster_job_kind_count = sizeof cluster_job_kinds / sizeof *cluster_job_kinds;

@@ -17,17 +17,18 @@ must_check int clusters_collect(struct store *store, struct arena *a, struct str
 void clusters_destroy(struct service *s, const struct str *ids, size_t count);
 
 /* Who may connect to the databases of a project: the users and the access list in force. */
-must_check int cluster_access_load(struct tx *tx, struct arena *a, struct str group_id, struct engine_access *ret_access);
+must_check int cluster_access_load(struct tx *tx, struct arena *a, struct str group_id,
+                                   struct engine_access *ret_access);
 
-/* cluster_outage.c: regions that shall be down (["AWS/US_EAST_1"], or NULL), and the step of the simulation that a converge
- * has completed. */
+/* cluster_outage.c: regions that shall be down (["AWS/US_EAST_1"], or NULL), and the step of the simulation that a
+ * converge has completed. */
 must_check int outage_regions(struct tx *tx, struct arena *a, struct str cluster_id, json_t **ret_regions);
 must_check int outage_converged(struct tx *tx, struct arena *a, const struct cluster *cluster);
 /* The cluster goes: no job of the simulation's end stays. */
 must_check int outage_forget(struct tx *tx, struct arena *a, struct str cluster_id);
 /* cluster_args.c: the engine's settings from the process arguments. */
-must_check int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster, struct engine_param **ret_params,
-			      size_t *ret_count, bool *ret_quorum);
+must_check int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster,
+                              struct engine_param **ret_params, size_t *ret_count, bool *ret_quorum);
 /* cluster_samples.c */
 int sample_step(struct job_run *r);
 int sample_failed(struct tx *tx, struct job_run *r);

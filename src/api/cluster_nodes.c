@@ -6,10 +6,12 @@
 
 #include <stdio.h>
 
-static const char *const kind_names[] = {[NODE_ELECTABLE] = "electable", [NODE_READ_ONLY] = "readOnly",
-					 [NODE_ANALYTICS] = "analytics", [NODE_ROUTER] = "router"};
-static const char *const spec_fields[] = {[NODE_ELECTABLE] = "electableSpecs", [NODE_READ_ONLY] = "readOnlySpecs",
-					  [NODE_ANALYTICS] = "analyticsSpecs"};
+static const char *const kind_names[] = {[NODE_ELECTABLE] = "electable",
+                                         [NODE_READ_ONLY] = "readOnly",
+                                         [NODE_ANALYTICS] = "analytics",
+                                         [NODE_ROUTER] = "router"};
+static const char *const spec_fields[] = {
+        [NODE_ELECTABLE] = "electableSpecs", [NODE_READ_ONLY] = "readOnlySpecs", [NODE_ANALYTICS] = "analyticsSpecs"};
 #define SPEC_KINDS 3
 #define ROUTERS 1
 
@@ -106,15 +108,15 @@ static void name_new(struct naming *n, json_t *node)
 static void node_add(struct naming *n, enum node_kind kind, size_t shard, const json_t *config, const json_t *spec)
 {
 	struct str provider = json_field(config, "providerName"), region = json_field(config, "regionName"),
-		   size = json_field(spec, "instanceSize");
+	           size = json_field(spec, "instanceSize");
 	const json_t *priority = json_object_get(config, "priority");
 	if (str_is(provider, "TENANT"))
 		provider = json_field(config, "backingProviderName");
-	json_t *node = json_pack("{s:s, s:I, s:s%, s:s%, s:s%, s:I, s:I}", "kind", kind_names[kind], "shard", (json_int_t)shard,
-				 "provider", provider.n ? provider.p : "", provider.n, "region", region.n ? region.p : "", region.n,
-				 "size", size.n ? size.p : "", size.n, "disk",
-				 (json_int_t)json_number_value(json_object_get(spec, "diskSizeGB")), "priority",
-				 kind == NODE_ELECTABLE ? json_integer_value(priority) : (json_int_t)0);
+	json_t *node = json_pack("{s:s, s:I, s:s%, s:s%, s:s%, s:I, s:I}", "kind", kind_names[kind], "shard",
+	                         (json_int_t)shard, "provider", provider.n ? provider.p : "", provider.n, "region",
+	                         region.n ? region.p : "", region.n, "size", size.n ? size.p : "", size.n, "disk",
+	                         (json_int_t)json_number_value(json_object_get(spec, "diskSizeGB")), "priority",
+	                         kind == NODE_ELECTABLE ? json_integer_value(priority) : (json_int_t)0);
 	name_old(n, node);
 	json_array_append_new(n->nodes, node);
 }
@@ -122,8 +124,9 @@ static void node_add(struct naming *n, enum node_kind kind, size_t shard, const 
 json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char *label)
 {
 	const json_t *specs = json_object_get(cluster, "replicationSpecs"), *first = NULL;
-	struct naming n = {.nodes = json_array(), .left = old_nodes ? json_copy((json_t *)(uintptr_t)old_nodes) : json_array(),
-			   .label = label};
+	struct naming n = {.nodes = json_array(),
+	                   .left = old_nodes ? json_copy((json_t *)(uintptr_t)old_nodes) : json_array(),
+	                   .label = label};
 	for (size_t s = 0; s < json_array_size(specs); s++) {
 		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
 		for (size_t i = 0; i < json_array_size(configs); i++) {
@@ -131,7 +134,8 @@ json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char
 			first = first ? first : config;
 			for (int k = 0; k < SPEC_KINDS; k++)
 				for (json_int_t count = nodes_of(config, k); count > 0; count--)
-					node_add(&n, (enum node_kind)k, s, config, json_object_get(config, spec_fields[k]));
+					node_add(&n, (enum node_kind)k, s, config,
+					         json_object_get(config, spec_fields[k]));
 		}
 	}
 	if (is_sharded(cluster) && first)
@@ -151,8 +155,9 @@ static void text_copy(char *to, size_t size, struct str from)
 static bool is_out(const json_t *outage, struct str provider, struct str region)
 {
 	for (size_t i = 0; i < json_array_size(outage); i++) {
-		struct str p, r, both = {json_string_value(json_array_get(outage, i)),
-					 json_string_length(json_array_get(outage, i))};
+		struct str p, r,
+		        both = {json_string_value(json_array_get(outage, i)),
+		                json_string_length(json_array_get(outage, i))};
 		if (str_cut(both, '/', &p, &r) && str_eq(p, provider) && str_eq(r, region))
 			return true;
 	}
@@ -166,10 +171,10 @@ size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct en
 		const json_t *from = json_array_get(nodes, i);
 		struct engine_node *to = &ret_nodes[count++];
 		*to = (struct engine_node){
-			.shard = (unsigned)json_integer_value(json_object_get(from, "shard")),
-			.disk_gb = (unsigned)json_integer_value(json_object_get(from, "disk")),
-			.priority = (unsigned)json_integer_value(json_object_get(from, "priority")),
-			.outage = is_out(outage, json_field(from, "provider"), json_field(from, "region")),
+		        .shard = (unsigned)json_integer_value(json_object_get(from, "shard")),
+		        .disk_gb = (unsigned)json_integer_value(json_object_get(from, "disk")),
+		        .priority = (unsigned)json_integer_value(json_object_get(from, "priority")),
+		        .outage = is_out(outage, json_field(from, "provider"), json_field(from, "region")),
 		};
 		for (int k = NODE_ELECTABLE; k <= NODE_ROUTER; k++)
 			if (str_is(json_field(from, "kind"), kind_names[k]))

@@ -49,7 +49,7 @@ int outage_regions(struct tx *tx, struct arena *a, struct str cluster_id, json_t
 	for (size_t i = 0; outage && !is_ending(outage) && i < json_array_size(filters); i++) {
 		const json_t *f = json_array_get(filters, i);
 		struct str both = arena_printf(a, "%.*s/%.*s", STR_ARG(json_field(f, "cloudProvider")),
-					       STR_ARG(json_field(f, "regionName")));
+		                               STR_ARG(json_field(f, "regionName")));
 		json_array_append_new(regions, json_stringn(both.p, both.n));
 	}
 	*ret_regions = regions;
@@ -91,7 +91,8 @@ int outage_converged(struct tx *tx, struct arena *a, const struct cluster *clust
 /* Every region must be one of the cluster's, and some electable node must stay up in each shard. */
 static int filters_check(struct call *c, const struct cluster *cluster)
 {
-	const json_t *filters = json_object_get(c->body, "outageFilters"), *nodes = json_object_get(cluster->plan, "nodes");
+	const json_t *filters = json_object_get(c->body, "outageFilters"),
+	             *nodes = json_object_get(cluster->plan, "nodes");
 	struct faults faults = {.count = 0};
 	size_t up = 0;
 	if (!json_array_size(filters))
@@ -102,23 +103,26 @@ static int filters_check(struct call *c, const struct cluster *cluster)
 		for (size_t k = 0; k < json_array_size(nodes); k++) {
 			const json_t *node = json_array_get(nodes, k);
 			found = found || (str_eq(json_field(node, "provider"), json_field(f, "cloudProvider")) &&
-					  str_eq(json_field(node, "region"), json_field(f, "regionName")));
+			                  str_eq(json_field(node, "region"), json_field(f, "regionName")));
 		}
 		if (!found)
 			faults_add(&faults, c->arena, arena_printf(c->arena, "outageFilters[%zu].regionName", i),
-				   "the cluster has no node in %.*s %.*s", STR_ARG(json_field(f, "cloudProvider")),
-				   STR_ARG(json_field(f, "regionName")));
+			           "the cluster has no node in %.*s %.*s", STR_ARG(json_field(f, "cloudProvider")),
+			           STR_ARG(json_field(f, "regionName")));
 	}
 	for (size_t k = 0; k < json_array_size(nodes); k++) {
 		const json_t *node = json_array_get(nodes, k);
 		bool out = !str_is(json_field(node, "kind"), "electable");
 		for (size_t i = 0; i < json_array_size(filters); i++)
-			out = out || (str_eq(json_field(node, "provider"), json_field(json_array_get(filters, i), "cloudProvider")) &&
-				      str_eq(json_field(node, "region"), json_field(json_array_get(filters, i), "regionName")));
+			out = out || (str_eq(json_field(node, "provider"),
+			                     json_field(json_array_get(filters, i), "cloudProvider")) &&
+			              str_eq(json_field(node, "region"),
+			                     json_field(json_array_get(filters, i), "regionName")));
 		up += !out;
 	}
 	if (!faults.count && !up)
-		faults_add(&faults, c->arena, STR("outageFilters"), "must leave at least one region with electable nodes up");
+		faults_add(&faults, c->arena, STR("outageFilters"),
+		           "must leave at least one region with electable nodes up");
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
 
@@ -155,7 +159,8 @@ static int refuse_start(struct call *c, const struct cluster *cluster, int found
 		why = "has an outage simulation under way; end it first";
 	if (!why)
 		return 0;
-	call_fail(c, 400, "CANNOT_START_OUTAGE_SIMULATION", "The cluster \"%.*s\" %s.", STR_ARG(cluster->doc.name), why);
+	call_fail(c, 400, "CANNOT_START_OUTAGE_SIMULATION", "The cluster \"%.*s\" %s.", STR_ARG(cluster->doc.name),
+	          why);
 	return call_fail_param(c, cluster->doc.name);
 }
 
@@ -164,15 +169,21 @@ static int outage_put(struct call *c, const struct cluster *cluster, bool replac
 	int64_t now = clock_now_ms();
 	struct id id = id_new();
 	struct str name = cluster->doc.name, group = cluster->doc.parent, from = date_at(c->arena, now),
-		   until = date_at(c->arena, now + OUTAGE_MS);
-	json_t *body = json_pack("{s:s%, s:s%, s:s%, s:s%, s:o, s:s%, s:s}", "clusterName", name.p, name.n, "expirationDate",
-				 until.p, until.n, "groupId", group.p, group.n, "id", id.z, (size_t)ID_LEN, "outageFilters",
-				 filters_of(c->body), "startRequestDate", from.p, from.n, "state", "START_REQUESTED");
-	struct doc d = {.kind = STR(OUTAGE_KIND), .id = cluster->doc.id, .parent = cluster->doc.id, .created_ms = now,
-			.body = json_text(c->arena, body)};
-	struct job end = {.kind = STR(OUTAGE_END_JOB), .subject = outage_subject(c->arena, cluster->doc.id),
-			  .args = arena_printf(c->arena, "{\"cluster\":\"%.*s\",\"id\":\"%s\"}", STR_ARG(cluster->doc.id), id.z),
-			  .due_ms = now + OUTAGE_MS};
+	           until = date_at(c->arena, now + OUTAGE_MS);
+	json_t *body =
+	        json_pack("{s:s%, s:s%, s:s%, s:s%, s:o, s:s%, s:s}", "clusterName", name.p, name.n, "expirationDate",
+	                  until.p, until.n, "groupId", group.p, group.n, "id", id.z, (size_t)ID_LEN, "outageFilters",
+	                  filters_of(c->body), "startRequestDate", from.p, from.n, "state", "START_REQUESTED");
+	struct doc d = {.kind = STR(OUTAGE_KIND),
+	                .id = cluster->doc.id,
+	                .parent = cluster->doc.id,
+	                .created_ms = now,
+	                .body = json_text(c->arena, body)};
+	struct job end = {
+	        .kind = STR(OUTAGE_END_JOB),
+	        .subject = outage_subject(c->arena, cluster->doc.id),
+	        .args = arena_printf(c->arena, "{\"cluster\":\"%.*s\",\"id\":\"%s\"}", STR_ARG(cluster->doc.id), id.z),
+	        .due_ms = now + OUTAGE_MS};
 	json_decref(body);
 	*ret_body = d.body;
 	int result = replaces ? tx_update(c->tx, &d) : tx_insert(c->tx, &d);
@@ -220,7 +231,8 @@ static int end(struct tx *tx, struct arena *a, struct cluster *cluster, struct d
 	int result = state_set(tx, a, d, doc_json(a, d->body), "RECOVERY_REQUESTED");
 	if (result == 0)
 		result = outage_forget(tx, a, cluster->doc.id);
-	return result < 0 ? result : cluster_change(tx, a, cluster, cluster_is(cluster, "DELETING") ? "DELETING" : "UPDATING");
+	return result < 0 ? result
+	                  : cluster_change(tx, a, cluster, cluster_is(cluster, "DELETING") ? "DELETING" : "UPDATING");
 }
 
 int clusters_end_outage(struct call *c)
@@ -231,8 +243,8 @@ int clusters_end_outage(struct call *c)
 	if (result < 0)
 		return result;
 	if (is_ending(doc_json(c->arena, d.body))) {
-		call_fail(c, 400, "OUTAGE_SIMULATION_NOT_ACTIVE", "The outage simulation of \"%.*s\" is over or ending already.",
-			  STR_ARG(cluster.doc.name));
+		call_fail(c, 400, "OUTAGE_SIMULATION_NOT_ACTIVE",
+		          "The outage simulation of \"%.*s\" is over or ending already.", STR_ARG(cluster.doc.name));
 		return call_fail_param(c, cluster.doc.name);
 	}
 	result = end(c->tx, c->arena, &cluster, &d);

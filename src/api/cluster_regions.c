@@ -1,5 +1,5 @@
-/* Where clusters can be placed, how they scale, and whether a description would be taken. Regions and sizes come from the
- * schemas: there is no other list of them. */
+/* Where clusters can be placed, how they scale, and whether a description would be taken. Regions and sizes come from
+ * the schemas: there is no other list of them. */
 #include "api/cluster_forms.h"
 #include "api/cluster_update.h"
 #include "api/tenants.h"
@@ -16,8 +16,8 @@ int clusters_list_details(struct call *c);
 static const struct {
 	const char *name, *settings, *first; /* first: the region that is offered by default */
 } providers[] = {{"AWS", "AWSCloudProviderSettings", "US_EAST_1"},
-		 {"AZURE", "AzureCloudProviderSettings", "US_EAST_2"},
-		 {"GCP", "CloudGCPProviderSettings", "CENTRAL_US"}};
+                 {"AZURE", "AzureCloudProviderSettings", "US_EAST_2"},
+                 {"GCP", "CloudGCPProviderSettings", "CENTRAL_US"}};
 #define PROVIDERS (sizeof providers / sizeof *providers)
 
 static const struct schema *enum_of(size_t provider, const char *field)
@@ -147,7 +147,8 @@ int clusters_validate(struct call *c)
 	if (result < 0)
 		return result;
 	struct doc taken;
-	if (!editing && tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, c->group.id, json_field(whole, "name"), &taken) == 0)
+	if (!editing &&
+	    tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, c->group.id, json_field(whole, "name"), &taken) == 0)
 		faults_add(&faults, c->arena, STR("name"), "the project has such a cluster already");
 	json_open(&c->out, '{');
 	json_key(&c->out, "errors");
@@ -157,7 +158,8 @@ int clusters_validate(struct call *c)
 		json_key(&c->out, "errorCode");
 		json_z(&c->out, "VALIDATION_ERROR");
 		json_key(&c->out, "validationIssue");
-		json_str(&c->out, arena_printf(c->arena, "%.*s: %.*s", STR_ARG(faults.list[i].path), STR_ARG(faults.list[i].text)));
+		json_str(&c->out, arena_printf(c->arena, "%.*s: %.*s", STR_ARG(faults.list[i].path),
+		                               STR_ARG(faults.list[i].text)));
 		json_close(&c->out, '}');
 	}
 	json_close(&c->out, ']');
@@ -172,7 +174,8 @@ int clusters_validate(struct call *c)
 static void detail_write(struct call *c, struct buf *b, const struct doc *d)
 {
 	const json_t *body = doc_json(c->arena, d->body), *plan = doc_json(c->arena, d->secret);
-	bool paused = json_is_true(json_object_get(body, "paused")), idle = str_is(json_field(body, "stateName"), "IDLE");
+	bool paused = json_is_true(json_object_get(body, "paused")),
+	     idle = str_is(json_field(body, "stateName"), "IDLE");
 	struct str version = json_field(body, "dbVersion");
 	json_open(b, '{');
 	json_key(b, "alertCount");
@@ -243,7 +246,8 @@ static int segment_write(struct call *c, const struct segment *s, int64_t *skip,
 	struct doc one, *docs = &one;
 	size_t got = 1;
 	int64_t count = 1;
-	int result = s->id.n ? tx_get(c->tx, c->arena, s->kind, s->id, &one) : tx_count(c->tx, s->kind, s->parent, &count);
+	int result =
+	        s->id.n ? tx_get(c->tx, c->arena, s->kind, s->id, &one) : tx_count(c->tx, s->kind, s->parent, &count);
 	if (result < 0)
 		return result;
 	*total += count;

@@ -25,7 +25,8 @@ static int refuse_busy(struct call *c, const struct cluster *cluster)
 	result = tx_list(c->tx, c->arena, SAMPLE_KIND, cluster->doc.id, total - 1, 1, &docs, &count);
 	if (result < 0 || !count || !str_is(json_field(doc_json(c->arena, docs[0].body), "state"), "WORKING"))
 		return result;
-	call_fail(c, 409, "SAMPLE_DATASET_LOAD_IN_PROGRESS", "The cluster \"%.*s\" is being loaded already.", STR_ARG(cluster->doc.name));
+	call_fail(c, 409, "SAMPLE_DATASET_LOAD_IN_PROGRESS", "The cluster \"%.*s\" is being loaded already.",
+	          STR_ARG(cluster->doc.name));
 	return call_fail_param(c, docs[0].id);
 }
 
@@ -45,12 +46,17 @@ int clusters_load_sample(struct call *c)
 	struct str name = cluster.doc.name, key = arena_dup(c->arena, id_str(&id));
 	char now[CLOCK_TEXT];
 	clock_format(clock_now_ms(), now);
-	json_t *body = json_pack("{s:s%, s:s%, s:s, s:s}", "_id", key.p, key.n, "clusterName", name.p, name.n, "createDate", now,
-				 "state", "WORKING");
-	struct doc d = {.kind = STR(SAMPLE_KIND), .id = key, .parent = cluster.doc.id, .created_ms = clock_now_ms(),
-			.body = json_text(c->arena, body)};
-	struct job job = {.kind = STR(SAMPLE_JOB), .subject = cluster.doc.id, .due_ms = clock_now_ms(),
-			  .args = arena_printf(c->arena, "{\"id\":\"%.*s\"}", STR_ARG(key))};
+	json_t *body = json_pack("{s:s%, s:s%, s:s, s:s}", "_id", key.p, key.n, "clusterName", name.p, name.n,
+	                         "createDate", now, "state", "WORKING");
+	struct doc d = {.kind = STR(SAMPLE_KIND),
+	                .id = key,
+	                .parent = cluster.doc.id,
+	                .created_ms = clock_now_ms(),
+	                .body = json_text(c->arena, body)};
+	struct job job = {.kind = STR(SAMPLE_JOB),
+	                  .subject = cluster.doc.id,
+	                  .due_ms = clock_now_ms(),
+	                  .args = arena_printf(c->arena, "{\"id\":\"%.*s\"}", STR_ARG(key))};
 	json_decref(body);
 	result = tx_insert(c->tx, &d);
 	if (result == 0)
@@ -128,7 +134,8 @@ int sample_step(struct job_run *r)
 		return JOB_FAILED;
 	}
 	if (s->engine_ops->load_sample)
-		result = s->engine_ops->load_sample(s->engine_state, arena_z(r->arena, cluster.doc.id), &p, r->arena, &r->why);
+		result = s->engine_ops->load_sample(s->engine_state, arena_z(r->arena, cluster.doc.id), &p, r->arena,
+		                                    &r->why);
 	if (result == -EAGAIN) {
 		r->due_ms = p.again_ms;
 		return JOB_LATER;

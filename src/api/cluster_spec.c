@@ -1,5 +1,5 @@
-/* The rules of clusters. All faults are named, by their paths; what is missing and follows from the rest is filled in, so
- * that a stored cluster says everything about itself. */
+/* The rules of clusters. All faults are named, by their paths; what is missing and follows from the rest is filled in,
+ * so that a stored cluster says everything about itself. */
 #include "api/cluster_spec.h"
 
 #include "api/verbs.h"
@@ -27,7 +27,7 @@ struct place {
 static struct str at_config(const struct place *p, const char *field)
 {
 	return arena_printf(p->rules->arena, "replicationSpecs[%zu].regionConfigs[%zu]%s%s", p->spec, p->config,
-			    *field ? "." : "", field);
+	                    *field ? "." : "", field);
 }
 
 static bool text_is(const json_t *object, const char *field, const char *value)
@@ -55,15 +55,17 @@ static bool schema_allows(const char *schema, const char *field, struct str valu
 
 static const char *settings_schema(struct str provider)
 {
-	return str_is(provider, "AWS") ? "AWSCloudProviderSettings"
-	       : str_is(provider, "AZURE") ? "AzureCloudProviderSettings" : "CloudGCPProviderSettings";
+	return str_is(provider, "AWS")     ? "AWSCloudProviderSettings"
+	       : str_is(provider, "AZURE") ? "AzureCloudProviderSettings"
+	                                   : "CloudGCPProviderSettings";
 }
 
 static const char *hardware_schema(struct str provider)
 {
-	return str_is(provider, "AWS") ? "AWSHardwareSpec20240805"
+	return str_is(provider, "AWS")     ? "AWSHardwareSpec20240805"
 	       : str_is(provider, "AZURE") ? "AzureHardwareSpec20240805"
-	       : str_is(provider, "GCP") ? "GCPHardwareSpec20240805" : "TenantHardwareSpec20240805";
+	       : str_is(provider, "GCP")   ? "GCPHardwareSpec20240805"
+	                                   : "TenantHardwareSpec20240805";
 }
 
 static int size_number(struct str size)
@@ -89,7 +91,8 @@ static double disk_standard(struct str size)
 
 bool cluster_is_tenant(const json_t *cluster)
 {
-	const json_t *configs = json_object_get(json_array_get(json_object_get(cluster, "replicationSpecs"), 0), "regionConfigs");
+	const json_t *configs =
+	        json_object_get(json_array_get(json_object_get(cluster, "replicationSpecs"), 0), "regionConfigs");
 	return text_is(json_array_get(configs, 0), "providerName", "TENANT");
 }
 
@@ -124,15 +127,15 @@ static void hardware_check(const struct place *p, json_t *config, const char *fi
 	else if (!count)
 		json_object_set_new(h, "nodeCount", json_integer(0));
 	else if (json_integer_value(count) < 0 || json_integer_value(count) > SHARD_NODES_MAX)
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.nodeCount", field).p), "must be from 0 to %d",
-		      SHARD_NODES_MAX);
+		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.nodeCount", field).p),
+		      "must be from 0 to %d", SHARD_NODES_MAX);
 	if (!size.n && shard->size.n)
 		json_object_set_new(h, "instanceSize", json_stringn(shard->size.p, shard->size.n));
 	else if (!size.n)
 		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.instanceSize", field).p), "is required");
 	else if (provider.n && !schema_allows(hardware_schema(provider), "instanceSize", size))
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.instanceSize", field).p), "%.*s has no %.*s",
-		      STR_ARG(provider), STR_ARG(size));
+		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.instanceSize", field).p),
+		      "%.*s has no %.*s", STR_ARG(provider), STR_ARG(size));
 	else if (strcmp(field, "analyticsSpecs") != 0 && !str_eq(size, shard->size))
 		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.instanceSize", field).p),
 		      "must be %.*s: electable and read-only nodes of a shard have one size", STR_ARG(shard->size));
@@ -140,8 +143,8 @@ static void hardware_check(const struct place *p, json_t *config, const char *fi
 	if (!disk)
 		json_object_set_new(h, "diskSizeGB", json_real(shard->disk));
 	else if (json_number_value(disk) < DISK_MIN || json_number_value(disk) > DISK_MAX)
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.diskSizeGB", field).p), "must be from %d to %d",
-		      DISK_MIN, DISK_MAX);
+		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.diskSizeGB", field).p),
+		      "must be from %d to %d", DISK_MIN, DISK_MAX);
 	else if (json_number_value(disk) != shard->disk)
 		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.diskSizeGB", field).p),
 		      "must be the same for all nodes of a shard (%g)", shard->disk);
@@ -164,7 +167,8 @@ static void scaling_check(const struct place *p, const json_t *config, const cha
 		if (!size.n && enabled && (i == 1 || down))
 			FAULT(p->rules, p->faults, at_config(p, path), "is required");
 		else if (size.n && provider.n && !schema_allows(hardware_schema(provider), "instanceSize", size))
-			FAULT(p->rules, p->faults, at_config(p, path), "%.*s has no %.*s", STR_ARG(provider), STR_ARG(size));
+			FAULT(p->rules, p->faults, at_config(p, path), "%.*s has no %.*s", STR_ARG(provider),
+			      STR_ARG(size));
 	}
 	struct str low = json_field(compute, bounds[0]), high = json_field(compute, bounds[1]);
 	if (low.n && high.n && size_number(low) > size_number(high))
@@ -175,7 +179,8 @@ static void scaling_check(const struct place *p, const json_t *config, const cha
 /* Provider and region, and whether they belong together. */
 static void region_check(const struct place *p, const json_t *configs, json_t *config)
 {
-	struct str provider = json_field(config, "providerName"), region = json_field(config, "regionName"), backing = provider;
+	struct str provider = json_field(config, "providerName"), region = json_field(config, "regionName"),
+	           backing = provider;
 	if (!provider.n)
 		FAULT(p->rules, p->faults, at_config(p, "providerName"), "is required");
 	if (str_is(provider, "TENANT")) {
@@ -186,7 +191,8 @@ static void region_check(const struct place *p, const json_t *configs, json_t *c
 	if (!region.n)
 		FAULT(p->rules, p->faults, at_config(p, "regionName"), "is required");
 	else if (backing.n && !schema_allows(settings_schema(backing), "regionName", region))
-		FAULT(p->rules, p->faults, at_config(p, "regionName"), "%.*s has no region %.*s", STR_ARG(backing), STR_ARG(region));
+		FAULT(p->rules, p->faults, at_config(p, "regionName"), "%.*s has no region %.*s", STR_ARG(backing),
+		      STR_ARG(region));
 	for (size_t i = 0; i < p->config; i++) {
 		const json_t *other = json_array_get(configs, i);
 		if (region.n && str_eq(json_field(other, "regionName"), region) &&
@@ -214,14 +220,18 @@ static void priorities_check(struct place *p, json_t *configs)
 		if (!given && (!votes || voting == 1))
 			json_object_set_new(config, "priority", json_integer(votes ? TOP_PRIORITY : 0));
 		else if (!given)
-			FAULT(p->rules, p->faults, at_config(p, "priority"), "is required where several regions have electable nodes");
+			FAULT(p->rules, p->faults, at_config(p, "priority"),
+			      "is required where several regions have electable nodes");
 		else if (!votes && value != 0)
-			FAULT(p->rules, p->faults, at_config(p, "priority"), "must be 0 for a region without electable nodes");
+			FAULT(p->rules, p->faults, at_config(p, "priority"),
+			      "must be 0 for a region without electable nodes");
 		else if (votes && (value > TOP_PRIORITY || value <= TOP_PRIORITY - (json_int_t)voting))
-			FAULT(p->rules, p->faults, at_config(p, "priority"), "must be from 7 down to %d: one for each region with electable nodes",
+			FAULT(p->rules, p->faults, at_config(p, "priority"),
+			      "must be from 7 down to %d: one for each region with electable nodes",
 			      TOP_PRIORITY - (int)voting + 1);
 		else if (votes && taken & 1u << value)
-			FAULT(p->rules, p->faults, at_config(p, "priority"), "must not be the priority of another region");
+			FAULT(p->rules, p->faults, at_config(p, "priority"),
+			      "must not be the priority of another region");
 		else if (votes)
 			taken |= 1u << value;
 	}
@@ -231,7 +241,7 @@ static void priorities_check(struct place *p, json_t *configs)
 static double disk_before(const struct place *p)
 {
 	const json_t *spec = json_array_get(json_object_get(p->rules->old, "replicationSpecs"), p->spec),
-		     *config = json_array_get(json_object_get(spec, "regionConfigs"), 0);
+	             *config = json_array_get(json_object_get(spec, "regionConfigs"), 0);
 	return json_number_value(json_object_get(json_object_get(config, "electableSpecs"), "diskSizeGB"));
 }
 
@@ -293,9 +303,11 @@ static void configs_check(struct place *p, json_t *configs)
 	priorities_check(p, configs);
 	struct str path = arena_printf(p->rules->arena, "replicationSpecs[%zu].regionConfigs", p->spec);
 	if (electable != 1 && electable != 3 && electable != 5 && electable != 7)
-		FAULT(p->rules, p->faults, path, "must have 1, 3, 5 or 7 electable nodes in all, not %lld", (long long)electable);
+		FAULT(p->rules, p->faults, path, "must have 1, 3, 5 or 7 electable nodes in all, not %lld",
+		      (long long)electable);
 	if (all > SHARD_NODES_MAX)
-		FAULT(p->rules, p->faults, path, "must have at most %d nodes in all, not %lld", SHARD_NODES_MAX, (long long)all);
+		FAULT(p->rules, p->faults, path, "must have at most %d nodes in all, not %lld", SHARD_NODES_MAX,
+		      (long long)all);
 }
 
 static void specs_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults)
@@ -309,7 +321,8 @@ static void specs_check(const struct cluster_rules *rules, json_t *cluster, stru
 		return;
 	}
 	if (replica_set && count > 1)
-		FAULT(rules, faults, STR("replicationSpecs"), "a REPLICASET has one; several need SHARDED or GEOSHARDED");
+		FAULT(rules, faults, STR("replicationSpecs"),
+		      "a REPLICASET has one; several need SHARDED or GEOSHARDED");
 	if (count > SHARDS_MAX)
 		FAULT(rules, faults, STR("replicationSpecs"), "must have at most %d items", SHARDS_MAX);
 	for (p.spec = 0; p.spec < count && p.spec < SHARDS_MAX; p.spec++) {
@@ -333,7 +346,8 @@ static void type_check(const struct cluster_rules *rules, json_t *cluster, struc
 	if (!type.n && shards <= 1)
 		text_set(cluster, "clusterType", "REPLICASET");
 	else if (!type.n)
-		FAULT(rules, faults, STR("clusterType"), "is required: SHARDED or GEOSHARDED for several replicationSpecs");
+		FAULT(rules, faults, STR("clusterType"),
+		      "is required: SHARDED or GEOSHARDED for several replicationSpecs");
 	if (before.n && !str_eq(type, before) && str_is(type, "REPLICASET"))
 		FAULT(rules, faults, STR("clusterType"), "%.*s cannot become a REPLICASET again", STR_ARG(before));
 	if (json_is_true(json_object_get(cluster, "globalClusterSelfManagedSharding")) && !str_is(type, "GEOSHARDED"))
@@ -371,8 +385,9 @@ static void tags_check(const struct cluster_rules *rules, const json_t *cluster,
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (json_equal(json_object_get(json_array_get(tags, i), "key"),
-				       json_object_get(json_array_get(tags, k), "key"))) {
-				FAULT(rules, faults, arena_printf(rules->arena, "tags[%zu].key", i), "must not repeat an earlier key");
+			               json_object_get(json_array_get(tags, k), "key"))) {
+				FAULT(rules, faults, arena_printf(rules->arena, "tags[%zu].key", i),
+				      "must not repeat an earlier key");
 				break;
 			}
 }

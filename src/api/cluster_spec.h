@@ -1,5 +1,6 @@
 /* What a cluster shall be: the rules that its schema cannot say, the values that follow from others, and the nodes that
- * come of it. Works on the current form (ClusterDescription20240805); older forms are translated first (cluster_legacy.c). */
+ * come of it. Works on the current form (ClusterDescription20240805); older forms are translated first
+ * (cluster_legacy.c). */
 #ifndef STEWARD_API_CLUSTER_SPEC_H
 #define STEWARD_API_CLUSTER_SPEC_H
 
@@ -18,8 +19,8 @@ void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct fa
 /* Ids of replication specs and zones: those of `old` by position and zone name, else new ones. */
 void cluster_identify(json_t *cluster, const json_t *old);
 
-/* The nodes: [{"name", "kind", "shard", "provider", "region", "size", "disk", "priority"}, ...]. Nodes of `old` that are
- * still wanted keep their names, first come first kept. A new array. */
+/* The nodes: [{"name", "kind", "shard", "provider", "region", "size", "disk", "priority"}, ...]. Nodes of `old` that
+ * are still wanted keep their names, first come first kept. A new array. */
 json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char *label);
 /* Number of nodes that the specs ask for, at most `most` + 1. */
 size_t cluster_node_count(const json_t *cluster, size_t most);

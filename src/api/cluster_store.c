@@ -58,7 +58,7 @@ static void plan_renew(struct cluster *cluster)
 	json_t *plan = cluster->plan;
 	json_int_t generation = json_integer_value(json_object_get(plan, "generation"));
 	json_t *nodes = cluster_nodes(cluster->body, json_object_get(plan, "nodes"),
-				      json_string_value(json_object_get(plan, "label")));
+	                              json_string_value(json_object_get(plan, "label")));
 	json_object_set_new(plan, "nodes", nodes);
 	json_object_set_new(plan, "generation", json_integer(generation + 1));
 }
@@ -83,7 +83,7 @@ static int label_take(struct tx *tx, struct str id, char ret_label[LABEL_LENGTH 
 }
 
 int cluster_insert(struct tx *tx, struct arena *a, struct str group_id, json_t *body, bool independent,
-		   struct cluster *ret_cluster)
+                   struct cluster *ret_cluster)
 {
 	struct id id = id_new();
 	struct str key = arena_dup(a, id_str(&id));
@@ -102,9 +102,14 @@ int cluster_insert(struct tx *tx, struct arena *a, struct str group_id, json_t *
 	json_object_set_new(body, "createDate", json_string(now));
 	json_object_set_new(body, "stateName", json_string("CREATING"));
 	plan_renew(&cluster);
-	cluster.doc = (struct doc){.kind = STR(CLUSTER_KIND), .id = key, .parent = group_id, .name = json_field(body, "name"),
-				   .created_ms = clock_now_ms(), .rev = 1, .body = json_text(a, body),
-				   .secret = json_text(a, cluster.plan)};
+	cluster.doc = (struct doc){.kind = STR(CLUSTER_KIND),
+	                           .id = key,
+	                           .parent = group_id,
+	                           .name = json_field(body, "name"),
+	                           .created_ms = clock_now_ms(),
+	                           .rev = 1,
+	                           .body = json_text(a, body),
+	                           .secret = json_text(a, cluster.plan)};
 	r = tx_insert(tx, &cluster.doc);
 	if (r == 0)
 		r = job_ask(tx, key);
@@ -177,7 +182,7 @@ int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id)
 }
 
 static int walk_clusters(struct tx *tx, struct arena *a, struct str group_id,
-			 int (*visit)(struct tx *, void *, const struct doc *), void *ctx)
+                         int (*visit)(struct tx *, void *, const struct doc *), void *ctx)
 {
 	int64_t total;
 	struct doc *docs;
@@ -191,7 +196,8 @@ static int walk_clusters(struct tx *tx, struct arena *a, struct str group_id,
 	return r;
 }
 
-int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx)
+int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
+                  void *ctx)
 {
 	int64_t org_count;
 	struct doc *orgs;

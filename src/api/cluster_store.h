@@ -1,10 +1,10 @@
-/* Clusters as they are kept: the document, in the current form (ClusterDescription20240805) without links, and beside it,
- * where documents have what never leaves, the plan:
+/* Clusters as they are kept: the document, in the current form (ClusterDescription20240805) without links, and beside
+ * it, where documents have what never leaves, the plan:
  *
  *   {"label": "ab12cd", "hash": "x1y2z3", "generation": 3, "applied": 2, "independent": true, "nodes": [...]}
  *
- * Each change that the engine must make counts the generation up and asks for a job; the job notes the generation that it
- * has applied. Independent: its shards scale on their own. */
+ * Each change that the engine must make counts the generation up and asks for a job; the job notes the generation that
+ * it has applied. Independent: its shards scale on their own. */
 #ifndef STEWARD_API_CLUSTER_STORE_H
 #define STEWARD_API_CLUSTER_STORE_H
 
@@ -27,7 +27,7 @@ must_check int cluster_get(struct tx *tx, struct arena *a, struct str id, struct
 
 /* A new one, from a body that was checked and identified: label, plan, insert, job. */
 must_check int cluster_insert(struct tx *tx, struct arena *a, struct str group_id, json_t *body, bool independent,
-			      struct cluster *ret_cluster);
+                              struct cluster *ret_cluster);
 /* Writes body and plan back. */
 must_check int cluster_save(struct tx *tx, struct arena *a, struct cluster *cluster);
 /* The same for a change that the engine must make: nodes anew, state, generation, job. */
@@ -41,7 +41,7 @@ must_check int cluster_count_update(struct tx *tx, struct arena *a, struct str g
 bool cluster_is(const struct cluster *cluster, const char *state);
 
 /* Every cluster of the service. */
-must_check int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
-			     void *ctx);
+must_check int clusters_walk(struct tx *tx, struct arena *a,
+                             int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx);
 
 #endif

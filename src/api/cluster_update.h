@@ -7,7 +7,8 @@
 /* Completes and checks a whole cluster in the current form; what is wrong goes to `faults`. */
 must_check int cluster_judge(struct call *c, json_t *body, const json_t *old, struct faults *faults);
 void cluster_complete(json_t *body);
-/* Changes a cluster: `patch` has fields of the current form. Writes the event, and asks for a job where one is needed. */
+/* Changes a cluster: `patch` has fields of the current form. Writes the event, and asks for a job where one is
+ * needed. */
 must_check int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch);
 /* 409. */
 must_check int cluster_refuse_deleting(struct call *c, const struct cluster *cluster);

@@ -1,5 +1,5 @@
-/* From the stored document to the answer. The current form goes out as it is stored, unless a header asks for the sizes in
- * effect or something in it depends on the time. */
+/* From the stored document to the answer. The current form goes out as it is stored, unless a header asks for the sizes
+ * in effect or something in it depends on the time. */
 #include "api/cluster_view.h"
 
 #include "api/cluster_forms.h"
@@ -40,8 +40,8 @@ static bool header_is_true(const struct call *c, const char *name)
 static void effective_add(json_t *specs)
 {
 	static const char *const names[][2] = {{"electableSpecs", "effectiveElectableSpecs"},
-					       {"readOnlySpecs", "effectiveReadOnlySpecs"},
-					       {"analyticsSpecs", "effectiveAnalyticsSpecs"}};
+	                                       {"readOnlySpecs", "effectiveReadOnlySpecs"},
+	                                       {"analyticsSpecs", "effectiveAnalyticsSpecs"}};
 	for (size_t s = 0; s < json_array_size(specs); s++) {
 		json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
 		for (size_t i = 0; i < json_array_size(configs); i++) {
@@ -50,7 +50,8 @@ static void effective_add(json_t *specs)
 				continue;
 			for (size_t k = 0; k < 3; k++)
 				if (json_object_get(config, names[k][0]))
-					json_object_set_new(config, names[k][1], json_deep_copy(json_object_get(config, names[k][0])));
+					json_object_set_new(config, names[k][1],
+					                    json_deep_copy(json_object_get(config, names[k][0])));
 		}
 	}
 }
@@ -74,7 +75,8 @@ static struct str view_make(struct call *c, const struct doc *d, enum cluster_fo
 	else if (header_is_true(c, "use-effective-instance-fields"))
 		effective_add(json_object_get(body, "replicationSpecs"));
 	if (form == FORM_CURRENT && header_is_true(c, "use-effective-fields-replication-specs"))
-		json_object_set_new(body, "effectiveReplicationSpecs", json_deep_copy(json_object_get(body, "replicationSpecs")));
+		json_object_set_new(body, "effectiveReplicationSpecs",
+		                    json_deep_copy(json_object_get(body, "replicationSpecs")));
 	if (older)
 		arena_defer(c->arena, json_release, older);
 	return json_text(c->arena, older ? older : body);
@@ -83,9 +85,10 @@ static struct str view_make(struct call *c, const struct doc *d, enum cluster_fo
 void cluster_write(struct call *c, const struct doc *d, bool in_list)
 {
 	enum cluster_form form = cluster_form(c->version ? c->version->response : NULL);
-	bool plain = form == FORM_CURRENT && !contains(d->body, "ExpirationDate") && !contains(d->body, "expirationTime") &&
-		     !request_header(c->request, "use-effective-instance-fields").p &&
-		     !request_header(c->request, "use-effective-fields-replication-specs").p;
+	bool plain = form == FORM_CURRENT && !contains(d->body, "ExpirationDate") &&
+	             !contains(d->body, "expirationTime") &&
+	             !request_header(c->request, "use-effective-instance-fields").p &&
+	             !request_header(c->request, "use-effective-fields-replication-specs").p;
 	struct str body = plain ? d->body : view_make(c, d, form);
 	entity_write(c, &c->out, body, resource_cluster.self, "clusterName", d->name, in_list);
 }
@@ -107,7 +110,8 @@ void cluster_progress_header(struct call *c, struct str cluster_id)
 		return;
 	if (job.failed)
 		call_header(c, STR("x-steward-progress"),
-			    header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(job.error))));
+		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(job.error))));
 	else
-		call_header(c, STR("x-steward-progress"), header_text(c->arena, job.progress.n ? job.progress : STR("0% waiting")));
+		call_header(c, STR("x-steward-progress"),
+		            header_text(c->arena, job.progress.n ? job.progress : STR("0% waiting")));
 }

@@ -6,7 +6,8 @@
 
 /* Writes the entity with its links to c->out. */
 void cluster_write(struct call *c, const struct doc *d, bool in_list);
-/* The grant of the vendor's employees, and the pin of the feature version, unless their time is over. Borrowed or NULL. */
+/* The grant of the vendor's employees, and the pin of the feature version, unless their time is over. Borrowed or
+ * NULL. */
 const json_t *cluster_grant(const json_t *body);
 bool cluster_is_pinned(const json_t *body);
 /* Tells how far the cluster's job is, in a header: X-Steward-Progress. */

@@ -42,7 +42,7 @@ int cluster_judge(struct call *c, json_t *body, const json_t *old, struct faults
 		int result = tx_get(c->tx, c->arena, "encryption_at_rest", c->group.id, &d);
 		if (result == -ENOENT)
 			faults_add(faults, c->arena, STR("encryptionAtRestProvider"),
-				   "%.*s is not configured for the project's encryption at rest", STR_ARG(key));
+			           "%.*s is not configured for the project's encryption at rest", STR_ARG(key));
 		else if (result < 0)
 			return result;
 	}
@@ -56,7 +56,8 @@ int clusters_list(struct call *c)
 	size_t count;
 	int result = tx_count(c->tx, CLUSTER_KIND, c->group.id, &total);
 	if (result == 0)
-		result = tx_list(c->tx, c->arena, CLUSTER_KIND, c->group.id, list_offset(c), c->page_size, &docs, &count);
+		result = tx_list(c->tx, c->arena, CLUSTER_KIND, c->group.id, list_offset(c), c->page_size, &docs,
+		                 &count);
 	if (result < 0)
 		return result;
 	list_begin(c);
@@ -130,8 +131,8 @@ int clusters_create(struct call *c)
 	result = cluster_insert(c->tx, c->arena, c->group.id, body, form == FORM_CURRENT, &cluster);
 	if (result == -EEXIST) {
 		struct str name = json_field(body, "name");
-		call_fail(c, 409, "DUPLICATE_CLUSTER_NAME", "name: the project has a cluster \"%.*s\" already. Choose another.",
-			  STR_ARG(name));
+		call_fail(c, 409, "DUPLICATE_CLUSTER_NAME",
+		          "name: the project has a cluster \"%.*s\" already. Choose another.", STR_ARG(name));
 		return call_fail_param(c, name);
 	}
 	if (result == 0)
@@ -150,7 +151,8 @@ int cluster_refuse_deleting(struct call *c, const struct cluster *cluster)
 {
 	if (!cluster_is(cluster, "DELETING"))
 		return 0;
-	call_fail(c, 409, "CLUSTER_ALREADY_REQUESTED_DELETION", "The cluster \"%.*s\" is being deleted.", STR_ARG(cluster->doc.name));
+	call_fail(c, 409, "CLUSTER_ALREADY_REQUESTED_DELETION", "The cluster \"%.*s\" is being deleted.",
+	          STR_ARG(cluster->doc.name));
 	return call_fail_param(c, cluster->doc.name);
 }
 
@@ -159,7 +161,7 @@ int cluster_refuse_paused(struct call *c, const struct cluster *cluster)
 	if (!json_is_true(json_object_get(cluster->body, "paused")))
 		return 0;
 	call_fail(c, 409, "CANNOT_UPDATE_PAUSED_CLUSTER", "The cluster \"%.*s\" is paused. Resume it first.",
-		  STR_ARG(cluster->doc.name));
+	          STR_ARG(cluster->doc.name));
 	return call_fail_param(c, cluster->doc.name);
 }
 
@@ -183,8 +185,9 @@ static void overlay(json_t *into, const json_t *from)
 /* Whether the engine has something to do. */
 static bool is_material(const json_t *before, const json_t *after)
 {
-	static const char *const fields[] = {"replicationSpecs", "clusterType", "dbMajorVersion", "paused", "advancedConfiguration",
-					     "backupEnabled", "pitEnabled", "encryptionAtRestProvider", "biConnector"};
+	static const char *const fields[] = {
+	        "replicationSpecs", "clusterType", "dbMajorVersion",           "paused",     "advancedConfiguration",
+	        "backupEnabled",    "pitEnabled",  "encryptionAtRestProvider", "biConnector"};
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (!json_equal(json_object_get(before, fields[i]), json_object_get(after, fields[i])))
 			return true;
@@ -233,10 +236,14 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 	audit_field(c, "clusterName", cluster->doc.name);
 	if (!changed)
 		audit_type(c, NULL);
-	else if (tags && !material)
+	if (tags && !material) {
 		audit_type(c, "CLUSTER_TAGS_MODIFIED");
+		audit_field(c, "resourceId", cluster->doc.id);
+		audit_field(c, "resourceType", STR("CLUSTER"));
+	}
 	if (material)
-		return cluster_change(c->tx, c->arena, cluster, cluster_is(cluster, "CREATING") ? "CREATING" : "UPDATING");
+		return cluster_change(c->tx, c->arena, cluster,
+		                      cluster_is(cluster, "CREATING") ? "CREATING" : "UPDATING");
 	return changed ? cluster_save(c->tx, c->arena, cluster) : 0;
 }
 
@@ -272,8 +279,8 @@ int clusters_delete(struct call *c)
 		return result;
 	if (json_is_true(json_object_get(cluster.body, "terminationProtectionEnabled"))) {
 		call_fail(c, 409, "CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED",
-			  "The cluster \"%.*s\" is protected. Set terminationProtectionEnabled to false first.",
-			  STR_ARG(cluster.doc.name));
+		          "The cluster \"%.*s\" is protected. Set terminationProtectionEnabled to false first.",
+		          STR_ARG(cluster.doc.name));
 		return call_fail_param(c, cluster.doc.name);
 	}
 	audit_field(c, "clusterName", cluster.doc.name);
@@ -289,7 +296,9 @@ int clusters_status(struct call *c)
 	struct job job;
 	bool pending = tx_job_of(c->tx, c->arena, cluster.doc.id, &job) == 0 && !job.failed;
 	cluster_progress_header(c, cluster.doc.id);
-	entity_write(c, &c->out, cluster_is(&cluster, "IDLE") && !pending ? STR("{\"changeStatus\":\"APPLIED\"}") : STR("{\"changeStatus\":\"PENDING\"}"),
-		     c->op, "clusterName", cluster.doc.name, true);
+	entity_write(c, &c->out,
+	             cluster_is(&cluster, "IDLE") && !pending ? STR("{\"changeStatus\":\"APPLIED\"}")
+	                                                      : STR("{\"changeStatus\":\"PENDING\"}"),
+	             c->op, "clusterName", cluster.doc.name, true);
 	return 0;
 }

@@ -25,13 +25,13 @@ static void addresses_add(struct buf *b, const struct connection_cluster *c)
 }
 
 static struct str hosts_string(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-			       const char *suffix, bool addresses)
+                               const char *suffix, bool addresses)
 {
 	struct buf b = {0};
 	buf_printf(&b, "%s://", o->scheme);
 	for (size_t i = 0; i < c->node_count; i++)
 		buf_printf(&b, "%s%s%s.%s.%s:%u", i ? "," : "", c->nodes[i].name, suffix, c->project_hash, o->domain,
-			   c->nodes[i].port);
+		           c->nodes[i].port);
 	buf_z(&b, "/postgres?");
 	if (addresses && c->node_count)
 		addresses_add(&b, c);
@@ -49,28 +49,31 @@ struct str connection_private(struct arena *a, const struct connection_options *
 	return hosts_string(a, o, c, "-pri", false);
 }
 
-struct str connection_standard_srv(struct arena *a, const struct connection_options *o, const struct connection_cluster *c)
+struct str connection_standard_srv(struct arena *a, const struct connection_options *o,
+                                   const struct connection_cluster *c)
 {
 	return arena_printf(a, "%s+srv://%s.%s.%s", o->scheme, c->label, c->project_hash, o->domain);
 }
 
-struct str connection_private_srv(struct arena *a, const struct connection_options *o, const struct connection_cluster *c)
+struct str connection_private_srv(struct arena *a, const struct connection_options *o,
+                                  const struct connection_cluster *c)
 {
 	return arena_printf(a, "%s+srv://%s-pri.%s.%s", o->scheme, c->label, c->project_hash, o->domain);
 }
 
 struct str connection_endpoint(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-			       const struct connection_endpoint *e)
+                               const struct connection_endpoint *e)
 {
-	return arena_printf(a, "%s://pl-%u-%s.%s.%s:%d/postgres?sslmode=require&target_session_attrs=read-write", o->scheme,
-			    e->number, e->location, c->project_hash, o->domain, ENDPOINT_PORT);
+	return arena_printf(a, "%s://pl-%u-%s.%s.%s:%d/postgres?sslmode=require&target_session_attrs=read-write",
+	                    o->scheme, e->number, e->location, c->project_hash, o->domain, ENDPOINT_PORT);
 }
 
-struct str connection_endpoint_srv(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-				   const struct connection_endpoint *e)
+struct str connection_endpoint_srv(struct arena *a, const struct connection_options *o,
+                                   const struct connection_cluster *c, const struct connection_endpoint *e)
 {
 	return arena_printf(a, "%s+srv://%s%spl-%u%s-%s.%s.%s", o->scheme, e->regional ? e->cluster_name : "",
-			    e->regional ? "-" : "", e->number, e->optimized ? "-lb" : "", e->location, c->project_hash, o->domain);
+	                    e->regional ? "-" : "", e->number, e->optimized ? "-lb" : "", e->location, c->project_hash,
+	                    o->domain);
 }
 
 static void string_set(json_t *to, const char *name, struct str value)
@@ -79,7 +82,7 @@ static void string_set(json_t *to, const char *name, struct str value)
 }
 
 json_t *connection_strings_json(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-				bool peered)
+                                bool peered)
 {
 	json_t *strings = json_object();
 	if (peered) {

@@ -1,4 +1,5 @@
-/* Connection strings of clusters: the kinds and host shapes of the specification. Schemes and domain are configuration. */
+/* Connection strings of clusters: the kinds and host shapes of the specification. Schemes and domain are
+ * configuration. */
 #ifndef STEWARD_API_CONNECTION_STRINGS_H
 #define STEWARD_API_CONNECTION_STRINGS_H
 
@@ -24,15 +25,18 @@ struct connection_cluster {
 	size_t node_count;
 };
 
-/* All nodes in one string that psql takes as it is: with the addresses of this host beside the names, and only a node that
- * takes writes is good enough. */
+/* All nodes in one string that psql takes as it is: with the addresses of this host beside the names, and only a node
+ * that takes writes is good enough. */
 struct str connection_standard(struct arena *a, const struct connection_options *o, const struct connection_cluster *c);
-struct str connection_standard_srv(struct arena *a, const struct connection_options *o, const struct connection_cluster *c);
+struct str connection_standard_srv(struct arena *a, const struct connection_options *o,
+                                   const struct connection_cluster *c);
 /* For peered networks: "-pri". */
 struct str connection_private(struct arena *a, const struct connection_options *o, const struct connection_cluster *c);
-struct str connection_private_srv(struct arena *a, const struct connection_options *o, const struct connection_cluster *c);
+struct str connection_private_srv(struct arena *a, const struct connection_options *o,
+                                  const struct connection_cluster *c);
 
-/* A private endpoint: the n-th of a place. `regional`: endpoints are by region, and the SRV host begins with the cluster. */
+/* A private endpoint: the n-th of a place. `regional`: endpoints are by region, and the SRV host begins with the
+ * cluster. */
 struct connection_endpoint {
 	unsigned number;
 	const char *location;
@@ -40,13 +44,13 @@ struct connection_endpoint {
 	bool regional, optimized; /* optimized: the SRV host of a sharded cluster that bounds connections */
 };
 struct str connection_endpoint(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-			       const struct connection_endpoint *e);
-struct str connection_endpoint_srv(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-				   const struct connection_endpoint *e);
+                               const struct connection_endpoint *e);
+struct str connection_endpoint_srv(struct arena *a, const struct connection_options *o,
+                                   const struct connection_cluster *c, const struct connection_endpoint *e);
 
 /* The document's connectionStrings. */
 json_t *connection_strings_json(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-				bool peered);
+                                bool peered);
 
 /* Six characters that stand for a project in host names: the same for the same id. */
 #define PROJECT_HASH 7

@@ -86,9 +86,9 @@ static void event_write(struct call *c, const struct event *e, bool in_org, bool
 
 int events_list(struct call *c)
 {
-	struct event_filter f;
-	struct event *events;
-	size_t count;
+	struct event_filter f = {.in_org = false};
+	struct event *events = NULL;
+	size_t count = 0;
 	int64_t total = -1;
 	int result = events_filter(c, "clusterNames", &f);
 	/* One more than the page tells, without counting, whether there is a next. */
@@ -100,7 +100,7 @@ int events_list(struct call *c)
 		return result;
 	bool more = (int64_t)count > c->page_size;
 	list_begin(c);
-	for (size_t i = 0; i < count - more; i++)
+	for (size_t i = 0; events && i < count - more; i++)
 		event_write(c, &events[i], f.in_org, true);
 	list_end(c, total, more);
 	return 0;

@@ -26,7 +26,8 @@ static int clusters_check(struct call *c)
 	while (rest.n) {
 		str_cut(rest, ',', &one, &rest);
 		if (one.n > CLUSTER_NAME_MAX) {
-			call_fail(c, 400, "VALIDATION_ERROR", "clusterName: must have at most %d characters each.", CLUSTER_NAME_MAX);
+			call_fail(c, 400, "VALIDATION_ERROR", "clusterName: must have at most %d characters each.",
+			          CLUSTER_NAME_MAX);
 			return call_fail_param(c, STR("clusterName"));
 		}
 	}
@@ -72,7 +73,7 @@ static struct str token_make(struct call *c, const struct event_filter *f)
 
 int feeds_link(struct call *c)
 {
-	struct event_filter f;
+	struct event_filter f = {.in_org = false};
 	struct buf b = {0};
 	int result = clusters_check(c);
 	if (result == 0)
@@ -115,7 +116,8 @@ static int not_found(struct feed *f)
 
 static int token_read(struct feed *f)
 {
-	struct str path = f->request->path, token = {path.p + strlen(FEED_PATH), path.n - strlen(FEED_PATH)}, text, given;
+	struct str path = f->request->path, token = {path.p + strlen(FEED_PATH), path.n - strlen(FEED_PATH)}, text,
+	           given;
 	unsigned char mac[32];
 	char signature[BASE64_TEXT(32)];
 	if (token.n > TOKEN_MAX || !str_cut(token, '.', &text, &given))
@@ -140,10 +142,13 @@ static int token_read(struct feed *f)
 static void filter_read(struct feed *f)
 {
 	const json_t *types = json_object_get(f->token, "types"), *clusters = json_object_get(f->token, "clusters"),
-		     *min = json_object_get(f->token, "min"), *max = json_object_get(f->token, "max");
-	f->filter = (struct event_filter){.scope = f->scope.id, .in_org = f->op->tenant == TENANT_ORG,
-					  .has_min = min != NULL, .min_ms = json_integer_value(min),
-					  .has_max = max != NULL, .max_ms = json_integer_value(max)};
+	             *min = json_object_get(f->token, "min"), *max = json_object_get(f->token, "max");
+	f->filter = (struct event_filter){.scope = f->scope.id,
+	                                  .in_org = f->op->tenant == TENANT_ORG,
+	                                  .has_min = min != NULL,
+	                                  .min_ms = json_integer_value(min),
+	                                  .has_max = max != NULL,
+	                                  .max_ms = json_integer_value(max)};
 	if (json_array_size(types))
 		f->filter.types = json_text(f->arena, types);
 	if (json_array_size(clusters))
@@ -168,8 +173,11 @@ static int caller_check(struct feed *f)
 		principal_unref(p);
 	}
 	if (!(roles & f->op->roles))
-		return refuse(f, 403, "FEED_NOT_PERMITTED", "Who asked for this link may not read these events any more.");
-	return address ? 0 : refuse(f, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST", "This link may not be used from this address.");
+		return refuse(f, 403, "FEED_NOT_PERMITTED",
+		              "Who asked for this link may not read these events any more.");
+	return address ? 0
+	               : refuse(f, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
+	                        "This link may not be used from this address.");
 }
 
 static int bucket_check(struct feed *f)
@@ -229,7 +237,7 @@ static void entry_write(struct feed *f, struct buf *b, const struct event *e)
 	xml_text(b, e->type);
 	buf_z(b, "\"/><link rel=\"alternate\" type=\"application/json\" href=\"");
 	xml_text(b, arena_printf(f->arena, "%s" API_BASE "/%s/%.*s/events/%.*s", f->service->base_url, scope,
-				 STR_ARG(f->filter.scope), STR_ARG(e->id)));
+	                         STR_ARG(f->filter.scope), STR_ARG(e->id)));
 	buf_z(b, "\"/><content type=\"text\">");
 	xml_text(b, e->body);
 	buf_z(b, "</content></entry>\n");
@@ -260,8 +268,8 @@ static void feed_write(struct feed *f, const struct event *events, size_t count)
 /* Fills the answer, also with a refusal. */
 static int feed_read(struct feed *f)
 {
-	struct event *events;
-	size_t count;
+	struct event *events = NULL;
+	size_t count = 0;
 	int result = token_read(f);
 	if (result < 0)
 		return result;

@@ -1,8 +1,8 @@
 /* Users of a project. In it are those with roles of their own; those whom a team or a role in the organization brings are
  * listed where it is asked for, and can be read and given roles like the others. Invited people are those whose invitation
  * to the organization names the project. */
-#include "api/members.h"
 #include "api/member_lists.h"
+#include "api/members.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 
@@ -28,7 +28,8 @@ static void member_write(struct call *c, const struct member *m, role_mask roles
 	const struct op *self = found;
 	if (!self)
 		found = self = catalog_op("getGroupUser");
-	entity_write(c, &c->out, json_text(c->arena, member_group_json(c->arena, m, roles)), self, "userId", m->user_id, in_list);
+	entity_write(c, &c->out, json_text(c->arena, member_group_json(c->arena, m, roles)), self, "userId", m->user_id,
+	             in_list);
 	if (!in_list && m->active)
 		entity_link(c, &c->out, "user", link_href(c, resource_user.self, "userId", m->user_id));
 }
@@ -315,7 +316,8 @@ int users_remove_group(struct call *c)
 		return result;
 	if (!own) {
 		call_fail(c, 409, "USER_NOT_IN_GROUP_DIRECTLY",
-			  "%.*s is in the project through a team or an organization role. Change that instead.", STR_ARG(m.username));
+		          "%.*s is in the project through a team or an organization role. Change that instead.",
+		          STR_ARG(m.username));
 		return call_fail_param(c, m.username);
 	}
 	result = may_change(c, own);

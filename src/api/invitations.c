@@ -50,7 +50,8 @@ static int groups_read(struct tx *tx, struct arena *a, const json_t *list, struc
 			continue;
 		if (result < 0)
 			return result;
-		i->groups[i->group_count++] = (struct grant_row){id, false, roles_from_json(json_object_get(entry, "roles"), false)};
+		i->groups[i->group_count++] =
+		        (struct grant_row){id, false, roles_from_json(json_object_get(entry, "roles"), false)};
 	}
 	return 0;
 }
@@ -59,12 +60,17 @@ int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struc
 {
 	json_t *body = doc_json(a, d->body), *teams = json_object_get(body, "teamIds");
 	bool in_org = str_is(d->kind, kind_of(true));
-	struct invitation i = {.id = d->id, .user_id = d->name, .username = json_field(body, "username"), .rev = d->rev,
-			       .inviter = json_field(body, "inviterUsername"), .created_ms = d->created_ms,
-			       .expires_ms = json_integer_value(json_object_get(body, "expiresAtMs")),
-			       .rejected = json_is_true(json_object_get(body, "rejected")),
-			       .via_project = json_is_true(json_object_get(body, "viaProject")),
-			       .roles = roles_from_json(json_object_get(body, "roles"), in_org), .secret = d->secret};
+	struct invitation i = {.id = d->id,
+	                       .user_id = d->name,
+	                       .username = json_field(body, "username"),
+	                       .rev = d->rev,
+	                       .inviter = json_field(body, "inviterUsername"),
+	                       .created_ms = d->created_ms,
+	                       .expires_ms = json_integer_value(json_object_get(body, "expiresAtMs")),
+	                       .rejected = json_is_true(json_object_get(body, "rejected")),
+	                       .via_project = json_is_true(json_object_get(body, "viaProject")),
+	                       .roles = roles_from_json(json_object_get(body, "roles"), in_org),
+	                       .secret = d->secret};
 	*(in_org ? &i.org_id : &i.group_id) = d->parent;
 	i.teams = arena_new_array(a, struct str, json_array_size(teams) + 1);
 	for (size_t k = 0; k < json_array_size(teams); k++) {
@@ -78,7 +84,7 @@ int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struc
 }
 
 int invitation_find(struct tx *tx, struct arena *a, bool in_org, struct str scope, struct str user_id,
-		    struct invitation *ret_invitation)
+                    struct invitation *ret_invitation)
 {
 	struct doc d;
 	int result = tx_get_by_name(tx, a, kind_of(in_org), scope, user_id, &d);
@@ -147,14 +153,14 @@ static struct str body_of(struct arena *a, const struct invitation *i)
 {
 	json_t *groups = json_array(), *teams = json_array();
 	for (size_t k = 0; k < i->group_count; k++)
-		json_array_append_new(groups, json_pack("{s:s%, s:o}", "groupId", i->groups[k].id.p, i->groups[k].id.n, "roles",
-							roles_json(i->groups[k].roles)));
+		json_array_append_new(groups, json_pack("{s:s%, s:o}", "groupId", i->groups[k].id.p, i->groups[k].id.n,
+		                                        "roles", roles_json(i->groups[k].roles)));
 	for (size_t k = 0; k < i->team_count; k++)
 		json_array_append_new(teams, json_stringn(i->teams[k].p, i->teams[k].n));
 	json_t *body = json_pack("{s:s%, s:s%, s:I, s:o, s:o, s:o, s:b, s:b}", "username", i->username.p, i->username.n,
-				 "inviterUsername", i->inviter.p, i->inviter.n, "expiresAtMs", (json_int_t)i->expires_ms, "roles",
-				 roles_json(i->roles), "groups", groups, "teamIds", teams, "viaProject", i->via_project, "rejected",
-				 i->rejected);
+	                         "inviterUsername", i->inviter.p, i->inviter.n, "expiresAtMs",
+	                         (json_int_t)i->expires_ms, "roles", roles_json(i->roles), "groups", groups, "teamIds",
+	                         teams, "viaProject", i->via_project, "rejected", i->rejected);
 	struct str text = json_text(a, body);
 	json_decref(body);
 	return text;
@@ -162,7 +168,7 @@ static struct str body_of(struct arena *a, const struct invitation *i)
 
 /* The invitation's place below a project or a team ("group_pending", "team_pending"). */
 static int pending_set(struct tx *tx, struct arena *a, const struct invitation *i, const char *kind, struct str parent,
-		       bool keep)
+                       bool keep)
 {
 	struct doc d;
 	int result = tx_get_by_name(tx, a, kind, parent, i->user_id, &d);
@@ -171,9 +177,12 @@ static int pending_set(struct tx *tx, struct arena *a, const struct invitation *
 	if (result != -ENOENT || !keep)
 		return result == -ENOENT ? 0 : result;
 	struct id id = id_new();
-	d = (struct doc){.kind = str_of(kind), .id = arena_dup(a, id_str(&id)), .parent = parent, .name = i->user_id,
-			 .created_ms = clock_now_ms(),
-			 .body = arena_printf(a, "{\"invitationId\":\"%.*s\"}", STR_ARG(i->id))};
+	d = (struct doc){.kind = str_of(kind),
+	                 .id = arena_dup(a, id_str(&id)),
+	                 .parent = parent,
+	                 .name = i->user_id,
+	                 .created_ms = clock_now_ms(),
+	                 .body = arena_printf(a, "{\"invitationId\":\"%.*s\"}", STR_ARG(i->id))};
 	return tx_insert(tx, &d);
 }
 
@@ -223,7 +232,11 @@ int invitation_update(struct tx *tx, struct arena *a, const struct invitation *i
 		result = pending_drop(tx, a, &old, i);
 	if (result == 0)
 		result = pending_add(tx, a, i);
-	struct doc d = {.kind = str_of(kind_of(in_org)), .id = i->id, .name = i->user_id, .body = body_of(a, i), .secret = i->secret};
+	struct doc d = {.kind = str_of(kind_of(in_org)),
+	                .id = i->id,
+	                .name = i->user_id,
+	                .body = body_of(a, i),
+	                .secret = i->secret};
 	return result < 0 ? result : tx_update(tx, &d);
 }
 
@@ -276,13 +289,15 @@ static void announce(struct call *c, void *arg)
 	const struct announcement *n = arg;
 	if (!c->service->mail) {
 		/* The only place where a token reaches the log: without a mail server there is no other way to hand it over. */
-		log_info("invitation: %.*s may accept until %s at %.*s", STR_ARG(n->username), n->until, STR_ARG(n->link));
+		log_info("invitation: %.*s may accept until %s at %.*s", STR_ARG(n->username), n->until,
+		         STR_ARG(n->link));
 		return;
 	}
-	struct str text = arena_printf(c->arena,
-				       "%.*s invites you to %.*s.\n\nTo accept or decline, open\n\n%.*s\n\nThe invitation is for "
-				       "%.*s and ends at %s.\nIf you did not expect it, ignore this letter.\n",
-				       STR_ARG(n->inviter), STR_ARG(n->place), STR_ARG(n->link), STR_ARG(n->username), n->until);
+	struct str text =
+	        arena_printf(c->arena,
+	                     "%.*s invites you to %.*s.\n\nTo accept or decline, open\n\n%.*s\n\nThe invitation is for "
+	                     "%.*s and ends at %s.\nIf you did not expect it, ignore this letter.\n",
+	                     STR_ARG(n->inviter), STR_ARG(n->place), STR_ARG(n->link), STR_ARG(n->username), n->until);
 	mail_send(c->service->mail, n->username, STR("You are invited to Steward"), text);
 }
 
@@ -301,8 +316,8 @@ static int place_name(struct call *c, const struct invitation *i, struct str *re
 /* Who invites, as an address: keys and service accounts have none, so theirs is one that cannot be delivered to. */
 static int inviter_of(struct call *c, struct str *ret_inviter)
 {
-	static const char *const domains[] = {[PRINCIPAL_API_KEY] = "api-key.invalid",
-					      [PRINCIPAL_SERVICE_ACCOUNT] = "service-account.invalid"};
+	static const char *const domains[] = {
+	        [PRINCIPAL_API_KEY] = "api-key.invalid", [PRINCIPAL_SERVICE_ACCOUNT] = "service-account.invalid"};
 	const struct principal *p = c->caller;
 	if (p->kind != PRINCIPAL_USER) {
 		*ret_inviter = arena_printf(c->arena, "%s@%s", p->name, domains[p->kind]);
@@ -327,7 +342,8 @@ static int replace_old(struct call *c, const struct invitation *i)
 	if (result == -ENOENT)
 		result = tx_count(c->tx, kind_of(in_org), scope, &count);
 	if (result == 0 && count >= INVITATIONS_MAX) {
-		call_fail(c, 409, "TOO_MANY_INVITATIONS", "There are %d invitations already. Remove some first.", INVITATIONS_MAX);
+		call_fail(c, 409, "TOO_MANY_INVITATIONS", "There are %d invitations already. Remove some first.",
+		          INVITATIONS_MAX);
 		return call_fail_param(c, arena_printf(c->arena, "%d", INVITATIONS_MAX));
 	}
 	return result;
@@ -356,8 +372,13 @@ int invitation_add(struct call *c, struct invitation *i)
 	i->expires_ms = i->created_ms + INVITATION_DAYS * DAY_MS;
 	i->secret = arena_dup(c->arena, str_of(hash));
 	i->rev = 1;
-	struct doc d = {.kind = str_of(kind_of(i->org_id.n)), .id = i->id, .parent = i->org_id.n ? i->org_id : i->group_id,
-			.name = i->user_id, .created_ms = i->created_ms, .body = body_of(c->arena, i), .secret = i->secret};
+	struct doc d = {.kind = str_of(kind_of(i->org_id.n)),
+	                .id = i->id,
+	                .parent = i->org_id.n ? i->org_id : i->group_id,
+	                .name = i->user_id,
+	                .created_ms = i->created_ms,
+	                .body = body_of(c->arena, i),
+	                .secret = i->secret};
 	result = tx_insert(c->tx, &d);
 	if (result == 0)
 		result = pending_add(c->tx, c->arena, i);
@@ -393,8 +414,9 @@ int invitation_org_json(struct tx *tx, struct arena *a, const struct invitation 
 	json_t *json = doc_json(a, STR("{}")), *groups = json_array(), *teams = json_array();
 	for (size_t k = 0; k < i->group_count; k++)
 		for (role_mask rest = i->groups[k].roles; rest; rest &= rest - 1)
-			json_array_append_new(groups, json_pack("{s:s%, s:s}", "groupId", i->groups[k].id.p, i->groups[k].id.n,
-								"groupRole", role_names[__builtin_ctzll(rest)]));
+			json_array_append_new(groups,
+			                      json_pack("{s:s%, s:s}", "groupId", i->groups[k].id.p, i->groups[k].id.n,
+			                                "groupRole", role_names[__builtin_ctzll(rest)]));
 	for (size_t k = 0; k < i->team_count; k++)
 		json_array_append_new(teams, json_stringn(i->teams[k].p, i->teams[k].n));
 	json_object_set_new(json, "id", json_stringn(i->id.p, i->id.n));
@@ -410,7 +432,8 @@ int invitation_org_json(struct tx *tx, struct arena *a, const struct invitation 
 	return 0;
 }
 
-int invitation_group_json(struct tx *tx, struct arena *a, const struct invitation *i, const struct doc *group, json_t **ret_json)
+int invitation_group_json(struct tx *tx, struct arena *a, const struct invitation *i, const struct doc *group,
+                          json_t **ret_json)
 {
 	struct str name = json_field(doc_json(a, group->body), "name");
 	json_t *json = doc_json(a, STR("{}"));

@@ -43,9 +43,11 @@ enum invitation_status invitation_status(const struct invitation *i);
 /* The invitation of a user to an organization, or of a member to a project (in_org false). -ENOENT. Projects that are gone or
  * belong to another organization by now are left out. */
 must_check int invitation_find(struct tx *tx, struct arena *a, bool in_org, struct str scope, struct str user_id,
-			       struct invitation *ret_invitation);
-must_check int invitation_get(struct tx *tx, struct arena *a, bool in_org, struct str id, struct invitation *ret_invitation);
-must_check int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struct invitation *ret_invitation);
+                               struct invitation *ret_invitation);
+must_check int invitation_get(struct tx *tx, struct arena *a, bool in_org, struct str id,
+                              struct invitation *ret_invitation);
+must_check int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d,
+                                 struct invitation *ret_invitation);
 
 /* New: the id is made, the time starts, an older one of the same person in the same scope is replaced. 409 when the scope has
  * too many. The mail (or the line in the log) goes out once the call's write is on disk. */
@@ -66,8 +68,8 @@ must_check int invitation_by_token(struct tx *tx, struct arena *a, struct str to
 
 /* OrganizationInvitation and GroupInvitation; freed with the arena. */
 must_check int invitation_org_json(struct tx *tx, struct arena *a, const struct invitation *i, json_t **ret_json);
-must_check int invitation_group_json(struct tx *tx, struct arena *a, const struct invitation *i, const struct doc *group,
-				     json_t **ret_json);
+must_check int invitation_group_json(struct tx *tx, struct arena *a, const struct invitation *i,
+                                     const struct doc *group, json_t **ret_json);
 
 /* accept.c: /api/invitations/{token}, and /invitations/{token}, which the letter names. Answers now or later. */
 #define INVITATIONS_PATH "/api/invitations/"

@@ -1,8 +1,8 @@
 /* The invitation operations of organizations and projects. What they show and change are the pending memberships that the
  * users' operations show too; a project shows its part of an organization's invitation under the same id, and has invitations
  * of its own only for people who are members of the organization already. */
-#include "api/members.h"
 #include "api/member_lists.h"
+#include "api/members.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 
@@ -33,7 +33,8 @@ static int org_write(struct call *c, const struct invitation *i, bool in_list)
 	json_t *json;
 	int result = invitation_org_json(c->tx, c->arena, i, &json);
 	if (result == 0)
-		entity_write(c, &c->out, json_text(c->arena, json), resource_invitation.self, "invitationId", i->id, in_list);
+		entity_write(c, &c->out, json_text(c->arena, json), resource_invitation.self, "invitationId", i->id,
+		             in_list);
 	return result;
 }
 
@@ -42,7 +43,8 @@ static int group_write(struct call *c, const struct invitation *i, bool in_list)
 	json_t *json;
 	int result = invitation_group_json(c->tx, c->arena, i, &c->group, &json);
 	if (result == 0)
-		entity_write(c, &c->out, json_text(c->arena, json), resource_group_invitation.self, "invitationId", i->id, in_list);
+		entity_write(c, &c->out, json_text(c->arena, json), resource_group_invitation.self, "invitationId",
+		             i->id, in_list);
 	return result;
 }
 
@@ -72,7 +74,7 @@ static int in_force(struct call *c, const struct invitation *i)
 }
 
 static int list_write(struct call *c, const char *kind, struct str parent, struct str username,
-		      int (*write)(struct call *c, const struct invitation *i, bool in_list))
+                      int (*write)(struct call *c, const struct invitation *i, bool in_list))
 {
 	size_t got = BATCH;
 	int result = 0;
@@ -83,7 +85,8 @@ static int list_write(struct call *c, const char *kind, struct str parent, struc
 			struct invitation i = {.rev = 0};
 			if (str_is(docs[k].kind, "group_pending"))
 				result = invitation_get(c->tx, c->arena, true,
-							json_field(doc_json(c->arena, docs[k].body), "invitationId"), &i);
+				                        json_field(doc_json(c->arena, docs[k].body), "invitationId"),
+				                        &i);
 			else
 				result = invitation_of_doc(c->tx, c->arena, &docs[k], &i);
 			if (result == 0)
@@ -142,7 +145,8 @@ static int org_body(struct call *c, struct invitation *i)
 	if (roles || !i->roles)
 		result = role_list_read(c, roles, "roles", true, &i->roles);
 	if (result == 0 && groups)
-		result = body_assignments(c, groups, "groupRoleAssignments", "roles", c->org.id, &i->groups, &i->group_count);
+		result = body_assignments(c, groups, "groupRoleAssignments", "roles", c->org.id, &i->groups,
+		                          &i->group_count);
 	if (result == 0 && teams)
 		result = body_teams(c, teams, "teamIds", c->org.id, &i->teams, &i->team_count);
 	return result;
@@ -225,7 +229,7 @@ static int group_accept(struct call *c, int result, const struct invitation *i, 
 	if (result < 0)
 		return result;
 	bool ours = i->org_id.n ? str_eq(i->org_id, c->org.id) && invitation_group_roles(i, c->group.id)
-				: str_eq(i->group_id, c->group.id);
+	                        : str_eq(i->group_id, c->group.id);
 	if (!ours)
 		return -ENOENT;
 	audit_field(c, "targetUsername", i->username);
@@ -257,7 +261,8 @@ int invites_get_group(struct call *c)
 
 static int taken(struct call *c, struct str username)
 {
-	call_fail(c, 409, "USER_ALREADY_IN_GROUP", "username: %.*s is in the project already, or invited to it.", STR_ARG(username));
+	call_fail(c, 409, "USER_ALREADY_IN_GROUP", "username: %.*s is in the project already, or invited to it.",
+	          STR_ARG(username));
 	return call_fail_param(c, username);
 }
 
@@ -270,7 +275,8 @@ static int invite_member(struct call *c, const struct member *m, role_mask roles
 		return taken(c, m->username);
 	if (result < 0 && result != -ENOENT)
 		return result;
-	*ret_invitation = (struct invitation){.group_id = c->group.id, .user_id = m->user_id, .username = m->username, .roles = roles};
+	*ret_invitation = (struct invitation){
+	        .group_id = c->group.id, .user_id = m->user_id, .username = m->username, .roles = roles};
 	return invitation_add(c, ret_invitation);
 }
 
@@ -352,7 +358,8 @@ int invites_delete_group(struct call *c)
 		result = if_match(c, i.rev);
 	if (result < 0)
 		return result;
-	return i.org_id.n ? invitation_drop_group(c->tx, c->arena, &i, c->group.id) : invitation_delete(c->tx, c->arena, &i);
+	return i.org_id.n ? invitation_drop_group(c->tx, c->arena, &i, c->group.id)
+	                  : invitation_delete(c->tx, c->arena, &i);
 }
 
 /* POST /groups/{groupId}/access: a member is in at once, which has no body; others are invited. */
@@ -380,6 +387,7 @@ int invites_add_user(struct call *c)
 	invitation_set_group(c->arena, &part, c->group.id, roles);
 	result = invitation_org_json(c->tx, c->arena, &part, &json);
 	if (result == 0)
-		entity_write(c, &c->out, json_text(c->arena, json), resource_group_invitation.self, "invitationId", part.id, true);
+		entity_write(c, &c->out, json_text(c->arena, json), resource_group_invitation.self, "invitationId",
+		             part.id, true);
 	return result;
 }

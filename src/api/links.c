@@ -18,8 +18,8 @@ static struct arena *links_arena;
 static bool is_below(const struct op *parent, const struct op *op)
 {
 	size_t n = strlen(parent->path);
-	return op->method == METHOD_GET && op->handler && strncmp(op->path, parent->path, n) == 0 && op->path[n] == '/' &&
-	       !strchr(op->path + n, '{');
+	return op->method == METHOD_GET && op->handler && strncmp(op->path, parent->path, n) == 0 &&
+	       op->path[n] == '/' && !strchr(op->path + n, '{');
 }
 
 void links_setup(void)
@@ -170,7 +170,8 @@ static struct str string_value(struct arena *a, struct str json, size_t colon)
 	if (!memchr(raw.p, '\\', raw.n))
 		return raw;
 	json_t *value = json_loadb(raw.p - 1, raw.n + 2, JSON_DECODE_ANY, NULL);
-	struct str text = value ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)}) : STR_NONE;
+	struct str text =
+	        value ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)}) : STR_NONE;
 	json_decref(value);
 	return text;
 }
@@ -230,8 +231,8 @@ static void other_links(struct call *c, struct buf *b, const struct op *self, st
 	}
 }
 
-void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param, struct str key,
-		  bool in_list)
+void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
+                  struct str key, bool in_list)
 {
 	json_sep(b);
 	buf_reserve(b, body.n + 256);

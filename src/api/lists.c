@@ -93,7 +93,7 @@ static int segment_count(struct call *c, const struct segment *s, int64_t *ret_c
 }
 
 static int segment_read(struct call *c, const struct segment *s, int64_t offset, int64_t limit, struct doc **ret_docs,
-			size_t *ret_count)
+                        size_t *ret_count)
 {
 	if (!s->id.n)
 		return tx_list(c->tx, c->arena, s->kind, s->parent, offset, limit, ret_docs, ret_count);
@@ -129,7 +129,7 @@ static int segment_plain(struct call *c, const struct resource *r, const struct 
 }
 
 static int segment_filtered(struct call *c, const struct resource *r, const struct segment *s, struct str prefix,
-			    struct page *p)
+                            struct page *p)
 {
 	int64_t count;
 	int result = segment_count(c, s, &count);
@@ -152,13 +152,14 @@ static int segment_filtered(struct call *c, const struct resource *r, const stru
 	return result;
 }
 
-int list_segments(struct call *c, const struct resource *r, const struct segment *segments, size_t count, struct str name_prefix)
+int list_segments(struct call *c, const struct resource *r, const struct segment *segments, size_t count,
+                  struct str name_prefix)
 {
 	struct page p = {.skip = list_offset(c), .room = c->page_size};
 	list_begin(c);
 	for (size_t i = 0; i < count; i++) {
 		int result = name_prefix.n ? segment_filtered(c, r, &segments[i], name_prefix, &p)
-					   : segment_plain(c, r, &segments[i], &p);
+		                           : segment_plain(c, r, &segments[i], &p);
 		if (result < 0)
 			return call_fail_store(c, result, c->op->id);
 	}

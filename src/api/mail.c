@@ -42,7 +42,8 @@ struct mail {
 	int64_t close_by_us;
 };
 
-struct str mail_letter(struct arena *a, struct str from, struct str to, struct str subject, struct str text, int64_t now_ms)
+struct str mail_letter(struct arena *a, struct str from, struct str to, struct str subject, struct str text,
+                       int64_t now_ms)
 {
 	struct buf b = {0};
 	char date[64];
@@ -53,9 +54,10 @@ struct str mail_letter(struct arena *a, struct str from, struct str to, struct s
 	gmtime_r(&seconds, &tm);
 	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", &tm);
 	str_cut(from, '@', &local, &domain);
-	buf_printf(&b, "Date: %s\r\nFrom: Steward <%.*s>\r\nTo: <%.*s>\r\nSubject: %.*s\r\n", date, STR_ARG(from), STR_ARG(to),
-		   STR_ARG(subject));
-	buf_printf(&b, "Message-ID: <%s@%.*s>\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n", id.z, STR_ARG(domain));
+	buf_printf(&b, "Date: %s\r\nFrom: Steward <%.*s>\r\nTo: <%.*s>\r\nSubject: %.*s\r\n", date, STR_ARG(from),
+	           STR_ARG(to), STR_ARG(subject));
+	buf_printf(&b, "Message-ID: <%s@%.*s>\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n", id.z,
+	           STR_ARG(domain));
 	buf_z(&b, "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n");
 	while (text.n) {
 		str_cut(text, '\n', &line, &text);
@@ -177,7 +179,8 @@ static void *mail_run(void *arg)
 		if (!fault[0])
 			log_info("mail: to %.*s: sent", STR_ARG(l->to));
 		else if (again)
-			log_warn("mail: to %.*s: %s; trying again in %u s", STR_ARG(l->to), fault, waits[l->attempts - 1]);
+			log_warn("mail: to %.*s: %s; trying again in %u s", STR_ARG(l->to), fault,
+			         waits[l->attempts - 1]);
 		else
 			log_error("mail: to %.*s: %s; given up", STR_ARG(l->to), fault);
 		pthread_mutex_lock(&m->lock);

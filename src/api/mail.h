@@ -24,6 +24,7 @@ void mail_close(struct mail *m);
 void mail_send(struct mail *m, struct str to, struct str subject, struct str text);
 
 /* The letter as it goes over the wire (RFC 5322). */
-struct str mail_letter(struct arena *a, struct str from, struct str to, struct str subject, struct str text, int64_t now_ms);
+struct str mail_letter(struct arena *a, struct str from, struct str to, struct str subject, struct str text,
+                       int64_t now_ms);
 
 #endif

@@ -64,9 +64,10 @@ json_t *member_org_json(struct arena *a, const struct member *m)
 {
 	json_t *json = member_json(a, m), *groups = json_array();
 	for (size_t i = 0; i < m->group_count; i++)
-		json_array_append_new(groups, json_pack("{s:o, s:o}", "groupId", text_json(m->groups[i].id), "groupRoles",
-							roles_json(m->groups[i].roles)));
-	json_object_set_new(json, "roles", json_pack("{s:o, s:o}", "groupRoleAssignments", groups, "orgRoles", roles_json(m->roles)));
+		json_array_append_new(groups, json_pack("{s:o, s:o}", "groupId", text_json(m->groups[i].id),
+		                                        "groupRoles", roles_json(m->groups[i].roles)));
+	json_object_set_new(json, "roles",
+	                    json_pack("{s:o, s:o}", "groupRoleAssignments", groups, "orgRoles", roles_json(m->roles)));
 	json_object_set_new(json, "teamIds", ids_json(m->teams, m->team_count));
 	return json;
 }
@@ -95,7 +96,7 @@ static int grant_is_shared(struct call *c, const struct grant_row *row, bool *re
 	if (result < 0 && result != -ENOENT)
 		return result;
 	*ret_shared = result == 0 && (principal_org_roles(c->caller, project.parent) ||
-				      principal_group_roles(c->caller, project.parent, row->id));
+	                              principal_group_roles(c->caller, project.parent, row->id));
 	return 0;
 }
 

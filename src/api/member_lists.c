@@ -34,10 +34,12 @@ bool list_is_old(const struct call *c)
 int filter_read(struct call *c, struct member_filter *ret_filter)
 {
 	struct str one = call_query(c, "orgMembershipStatus"), list = call_query(c, "orgMembershipStatuses"), name;
-	struct member_filter f = {.username = user_name_of(c->arena, call_query(c, "username")), .statuses = 1 | ALL_PENDING};
+	struct member_filter f = {.username = user_name_of(c->arena, call_query(c, "username")),
+	                          .statuses = 1 | ALL_PENDING};
 	if (one.n && !status_bit(one)) {
 		call_fail(c, 400, "VALIDATION_ERROR",
-			  "orgMembershipStatus: must be one of ACTIVE, PENDING, INVITATION_EXPIRED, INVITATION_REJECTED.");
+		          "orgMembershipStatus: must be one of ACTIVE, PENDING, INVITATION_EXPIRED, "
+		          "INVITATION_REJECTED.");
 		return call_fail_param(c, STR("orgMembershipStatus"));
 	}
 	if (one.n || list.n)
@@ -75,11 +77,12 @@ static int invitation_behind(struct call *c, const struct doc *d, struct invitat
 {
 	if (!str_is(d->kind, "group_pending"))
 		return invitation_of_doc(c->tx, c->arena, d, ret_invitation);
-	return invitation_get(c->tx, c->arena, true, json_field(doc_json(c->arena, d->body), "invitationId"), ret_invitation);
+	return invitation_get(c->tx, c->arena, true, json_field(doc_json(c->arena, d->body), "invitationId"),
+	                      ret_invitation);
 }
 
-int pending_page(struct call *c, const char *kind, struct str parent, const struct member_filter *f, struct member_page *p,
-		 int (*write)(struct call *c, const struct invitation *i))
+int pending_page(struct call *c, const char *kind, struct str parent, const struct member_filter *f,
+                 struct member_page *p, int (*write)(struct call *c, const struct invitation *i))
 {
 	struct doc *docs;
 	struct invitation i;
@@ -93,11 +96,13 @@ int pending_page(struct call *c, const char *kind, struct str parent, const stru
 		return 0;
 	int64_t to = f->every_pending ? from + limit : count;
 	for (; result == 0 && from < to; from += BATCH) {
-		result = tx_list(c->tx, c->arena, kind, parent, from, to - from < BATCH ? to - from : BATCH, &docs, &got);
+		result = tx_list(c->tx, c->arena, kind, parent, from, to - from < BATCH ? to - from : BATCH, &docs,
+		                 &got);
 		for (size_t k = 0; result == 0 && k < got; k++) {
 			result = invitation_behind(c, &docs[k], &i);
-			if (result == 0 && (f->every_pending || (filter_takes(f, invitation_status_name(invitation_status(&i))) &&
-								 page_takes(p))))
+			if (result == 0 &&
+			    (f->every_pending ||
+			     (filter_takes(f, invitation_status_name(invitation_status(&i))) && page_takes(p))))
 				result = write(c, &i);
 			if (result == -ENOENT)
 				result = 0;
@@ -123,12 +128,13 @@ int member_invite(struct call *c, struct invitation *i)
 		result = member_load(c->tx, c->arena, i->org_id, i->user_id, &m);
 	if (result == 0 && m.active && m.roles) {
 		call_fail(c, 409, "USER_ALREADY_IN_ORG", "username: %.*s is a member of the organization already.",
-			  STR_ARG(i->username));
+		          STR_ARG(i->username));
 		return call_fail_param(c, i->username);
 	}
 	if (result == 0 && !m.active && invitation_status(&m.invitation) == INVITATION_PENDING) {
 		call_fail(c, 409, "USER_ALREADY_INVITED",
-			  "username: %.*s is invited already. Update the invitation, or remove it first.", STR_ARG(i->username));
+		          "username: %.*s is invited already. Update the invitation, or remove it first.",
+		          STR_ARG(i->username));
 		return call_fail_param(c, i->username);
 	}
 	return result == 0 || result == -ENOENT ? invitation_add(c, i) : result;
@@ -139,8 +145,8 @@ static int add_now(struct call *c, struct member *m, role_mask roles)
 {
 	struct invitation waiting;
 	if (member_group_roles(m, c->group.id)) {
-		call_fail(c, 409, "USER_ALREADY_IN_GROUP", "username: %.*s is in the project already, or invited to it.",
-			  STR_ARG(m->username));
+		call_fail(c, 409, "USER_ALREADY_IN_GROUP",
+		          "username: %.*s is in the project already, or invited to it.", STR_ARG(m->username));
 		return call_fail_param(c, m->username);
 	}
 	int result = invitation_find(c->tx, c->arena, false, c->group.id, m->user_id, &waiting);
@@ -151,11 +157,13 @@ static int add_now(struct call *c, struct member *m, role_mask roles)
 
 int member_add_group(struct call *c, struct str username, role_mask roles, struct member *ret_member)
 {
-	struct invitation i = {.org_id = c->org.id, .username = username, .roles = role_bit("ORG_MEMBER"), .via_project = true};
+	struct invitation i = {
+	        .org_id = c->org.id, .username = username, .roles = role_bit("ORG_MEMBER"), .via_project = true};
 	int result = user_id_of(c->tx, c->arena, username, &i.user_id);
 	if (result == 0)
 		result = member_load(c->tx, c->arena, c->org.id, i.user_id, ret_member);
-	bool over = result == 0 && !ret_member->active && invitation_status(&ret_member->invitation) != INVITATION_PENDING;
+	bool over =
+	        result == 0 && !ret_member->active && invitation_status(&ret_member->invitation) != INVITATION_PENDING;
 	if (result == 0 && !over)
 		return add_now(c, ret_member, roles);
 	if (result < 0 && result != -ENOENT)
@@ -183,7 +191,7 @@ int role_remove_check(struct call *c, const struct member *m, role_mask held, ro
 		call_fail(c, 409, "ROLE_NOT_HELD", "%.*s does not have %s.", STR_ARG(m->username), name);
 	else if (held == role)
 		call_fail(c, 409, "LAST_ROLE", "%s is the only role that %.*s has here. Remove the user instead.", name,
-			  STR_ARG(m->username));
+		          STR_ARG(m->username));
 	else
 		return 0;
 	return call_fail_param(c, str_of(name));

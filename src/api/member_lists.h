@@ -24,7 +24,7 @@ bool page_takes(struct member_page *p);
 
 /* The invitations below a parent ("invitation": of an organization, "group_pending": of a project). */
 must_check int pending_page(struct call *c, const char *kind, struct str parent, const struct member_filter *f,
-			    struct member_page *p, int (*write)(struct call *c, const struct invitation *i));
+                            struct member_page *p, int (*write)(struct call *c, const struct invitation *i));
 
 /* The answer's version lists accounts (CloudAppUser). */
 bool list_is_old(const struct call *c);

@@ -46,7 +46,7 @@ int user_by_name(struct tx *tx, struct arena *a, struct str username, struct doc
 }
 
 int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *profile, struct str password_hash,
-	     struct doc *ret_user)
+             struct doc *ret_user)
 {
 	static const char *const fields[] = {"firstName", "lastName", "country", "mobileNumber"};
 	struct str id;
@@ -59,8 +59,12 @@ int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (json_is_string(json_object_get(profile, fields[i])))
 			json_object_set(body, fields[i], json_object_get(profile, fields[i]));
-	struct doc d = {.kind = STR("user"), .id = id, .created_ms = clock_now_ms(), .body = json_text(a, body),
-			.secret = password_hash, .rev = 1};
+	struct doc d = {.kind = STR("user"),
+	                .id = id,
+	                .created_ms = clock_now_ms(),
+	                .body = json_text(a, body),
+	                .secret = password_hash,
+	                .rev = 1};
 	result = tx_insert(tx, &d);
 	if (result == 0)
 		result = tx_ref_put(tx, "user_name", username, id);
@@ -115,9 +119,14 @@ static int teams_load(struct tx *tx, struct arena *a, struct str org_id, struct 
 
 void member_of_invitation(const struct invitation *i, struct member *ret_member)
 {
-	*ret_member = (struct member){.user_id = i->user_id, .username = i->username, .invitation = *i, .roles = i->roles,
-				      .groups = i->groups, .group_count = i->group_count, .teams = i->teams,
-				      .team_count = i->team_count};
+	*ret_member = (struct member){.user_id = i->user_id,
+	                              .username = i->username,
+	                              .invitation = *i,
+	                              .roles = i->roles,
+	                              .groups = i->groups,
+	                              .group_count = i->group_count,
+	                              .teams = i->teams,
+	                              .team_count = i->team_count};
 }
 
 int member_load(struct tx *tx, struct arena *a, struct str org_id, struct str user_id, struct member *ret_member)
@@ -196,7 +205,7 @@ static int keep_owner(struct call *c, const struct member *m, struct str org_id,
 	if (result < 0 || owners > 1)
 		return result;
 	call_fail(c, 409, "LAST_ORG_OWNER", "%.*s is the organization's last owner. Make somebody else an owner first.",
-		  STR_ARG(m->username));
+	          STR_ARG(m->username));
 	return call_fail_param(c, m->username);
 }
 
@@ -260,8 +269,12 @@ static int link_put(struct tx *tx, struct arena *a, const char *kind, struct str
 	if (result != -ENOENT)
 		return result;
 	struct id id = id_new();
-	d = (struct doc){.kind = str_of(kind), .id = arena_dup(a, id_str(&id)), .parent = parent, .name = name,
-			 .created_ms = clock_now_ms(), .body = STR("{}")};
+	d = (struct doc){.kind = str_of(kind),
+	                 .id = arena_dup(a, id_str(&id)),
+	                 .parent = parent,
+	                 .name = name,
+	                 .created_ms = clock_now_ms(),
+	                 .body = STR("{}")};
 	return tx_insert(tx, &d);
 }
 
@@ -334,14 +347,15 @@ int member_remove(struct call *c, struct member *m, struct str org_id)
 
 /* Bodies. */
 
-static int assignment_read(struct call *c, const json_t *entry, struct str path, const char *roles_field, struct str org_id,
-			   struct grant_row *ret_row)
+static int assignment_read(struct call *c, const json_t *entry, struct str path, const char *roles_field,
+                           struct str org_id, struct grant_row *ret_row)
 {
 	struct doc project;
 	struct str id = json_field(entry, "groupId"), where = arena_printf(c->arena, "%.*s.groupId", STR_ARG(path));
 	int result = id.n ? tx_get(c->tx, c->arena, "project", id, &project) : -ENOENT;
 	if (result == -ENOENT || (result == 0 && !str_eq(project.parent, org_id))) {
-		call_fail(c, 400, "INVALID_GROUP_ID", "%.*s: must be the id of a project of this organization.", STR_ARG(where));
+		call_fail(c, 400, "INVALID_GROUP_ID", "%.*s: must be the id of a project of this organization.",
+		          STR_ARG(where));
 		return call_fail_param(c, where);
 	}
 	if (result < 0)
@@ -352,7 +366,7 @@ static int assignment_read(struct call *c, const json_t *entry, struct str path,
 }
 
 int body_assignments(struct call *c, const json_t *list, const char *path, const char *roles_field, struct str org_id,
-		     struct grant_row **ret_rows, size_t *ret_count)
+                     struct grant_row **ret_rows, size_t *ret_count)
 {
 	struct invitation all = {.groups = NULL};
 	for (size_t i = 0; i < json_array_size(list); i++) {
@@ -368,17 +382,20 @@ int body_assignments(struct call *c, const json_t *list, const char *path, const
 	return 0;
 }
 
-int body_teams(struct call *c, const json_t *list, const char *path, struct str org_id, struct str **ret_teams, size_t *ret_count)
+int body_teams(struct call *c, const json_t *list, const char *path, struct str org_id, struct str **ret_teams,
+               size_t *ret_count)
 {
 	struct str *teams = arena_new_array(c->arena, struct str, json_array_size(list) + 1);
 	size_t count = 0;
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *text = json_array_get(list, i);
 		struct doc team;
-		int result = tx_get(c->tx, c->arena, "team", (struct str){json_string_value(text), json_string_length(text)}, &team);
+		int result = tx_get(c->tx, c->arena, "team",
+		                    (struct str){json_string_value(text), json_string_length(text)}, &team);
 		if (result == -ENOENT || (result == 0 && !str_eq(team.parent, org_id))) {
 			struct str where = arena_printf(c->arena, "%s[%zu]", path, i);
-			call_fail(c, 400, "INVALID_TEAM_ID", "%.*s: must be the id of a team of this organization.", STR_ARG(where));
+			call_fail(c, 400, "INVALID_TEAM_ID", "%.*s: must be the id of a team of this organization.",
+			          STR_ARG(where));
 			return call_fail_param(c, where);
 		}
 		if (result < 0)

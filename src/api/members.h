@@ -16,8 +16,8 @@ must_check int user_id_of(struct tx *tx, struct arena *a, struct str username, s
 /* -ENOENT when nobody has that name. */
 must_check int user_by_name(struct tx *tx, struct arena *a, struct str username, struct doc *ret_user);
 /* A new account. `profile` may hold firstName, lastName, country and mobileNumber. -EEXIST. */
-must_check int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *profile, struct str password_hash,
-			struct doc *ret_user);
+must_check int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *profile,
+                        struct str password_hash, struct doc *ret_user);
 
 /* Somebody in an organization. */
 struct member {
@@ -32,7 +32,8 @@ struct member {
 	size_t team_count;
 };
 /* -ENOENT when the user has nothing there and is not invited. */
-must_check int member_load(struct tx *tx, struct arena *a, struct str org_id, struct str user_id, struct member *ret_member);
+must_check int member_load(struct tx *tx, struct arena *a, struct str org_id, struct str user_id,
+                           struct member *ret_member);
 /* From an organization's invitation. */
 void member_of_invitation(const struct invitation *i, struct member *ret_member);
 /* "ACTIVE" or the invitation's status. */
@@ -40,7 +41,7 @@ const char *member_status(const struct member *m);
 role_mask member_group_roles(const struct member *m, struct str group_id);
 /* What teams give the member in a project, and what the organization's roles give, without what follows from it. */
 must_check int member_team_roles(struct tx *tx, struct arena *a, const struct member *m, struct str group_id,
-				 role_mask *ret_roles);
+                                 role_mask *ret_roles);
 role_mask member_org_given(const struct member *m);
 
 /* Changes that hold for active and invited members alike. 409 after call_fail() where the organization would lose its last
@@ -58,8 +59,8 @@ must_check int team_leave(struct tx *tx, struct arena *a, struct str team_id, st
 must_check int teams_delete_all(struct tx *tx, struct arena *a, struct str org_id);
 
 /* The schemas' forms, freed with the arena. roles: what is shown of the project. */
-json_t *member_org_json(struct arena *a, const struct member *m);                      /* OrgUserResponse */
-json_t *member_group_json(struct arena *a, const struct member *m, role_mask roles);   /* GroupUserResponse */
+json_t *member_org_json(struct arena *a, const struct member *m);                    /* OrgUserResponse */
+json_t *member_group_json(struct arena *a, const struct member *m, role_mask roles); /* GroupUserResponse */
 /* CloudAppUser, with the roles and teams that the caller may know of: where it is a member itself. */
 must_check int user_json(struct call *c, const struct doc *user, json_t **ret_json);
 /* Whether the caller may know of the user at all. */
@@ -67,9 +68,9 @@ must_check int user_is_visible(struct call *c, struct str user_id, bool *ret_vis
 
 /* What bodies hold. 0, or negative after call_fail() with the paths, or a store's error.
  * [{"groupId", "<roles_field>": [...]}, ...]: projects of the organization, each once. */
-must_check int body_assignments(struct call *c, const json_t *list, const char *path, const char *roles_field, struct str org_id,
-				struct grant_row **ret_rows, size_t *ret_count);
-must_check int body_teams(struct call *c, const json_t *list, const char *path, struct str org_id, struct str **ret_teams,
-			  size_t *ret_count);
+must_check int body_assignments(struct call *c, const json_t *list, const char *path, const char *roles_field,
+                                struct str org_id, struct grant_row **ret_rows, size_t *ret_count);
+must_check int body_teams(struct call *c, const json_t *list, const char *path, struct str org_id,
+                          struct str **ret_teams, size_t *ret_count);
 
 #endif

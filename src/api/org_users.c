@@ -1,7 +1,7 @@
 /* Users of an organization: active ones come from its grants, invited ones from its invitations, in that order. A page costs
  * what its own users cost; only a filter by status has to look at every invitation. */
-#include "api/members.h"
 #include "api/member_lists.h"
+#include "api/members.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 
@@ -26,7 +26,8 @@ static void member_write(struct call *c, const struct member *m, bool in_list)
 	const struct op *self = found;
 	if (!self)
 		found = self = catalog_op("getOrgUser");
-	entity_write(c, &c->out, json_text(c->arena, member_org_json(c->arena, m)), self, "userId", m->user_id, in_list);
+	entity_write(c, &c->out, json_text(c->arena, member_org_json(c->arena, m)), self, "userId", m->user_id,
+	             in_list);
 	if (!in_list && m->active)
 		entity_link(c, &c->out, "user", link_href(c, resource_user.self, "userId", m->user_id));
 }
@@ -130,14 +131,17 @@ int users_get_org(struct call *c)
 int users_invite(struct call *c)
 {
 	const json_t *roles = json_object_get(c->body, "roles");
-	struct invitation i = {.org_id = c->org.id, .username = user_name_of(c->arena, json_field(c->body, "username"))};
+	struct invitation i = {.org_id = c->org.id,
+	                       .username = user_name_of(c->arena, json_field(c->body, "username"))};
 	struct member m = {.active = false};
 	int result = role_list_read(c, json_object_get(roles, "orgRoles"), "roles.orgRoles", true, &i.roles);
 	if (result == 0)
-		result = body_assignments(c, json_object_get(roles, "groupRoleAssignments"), "roles.groupRoleAssignments",
-					  "groupRoles", c->org.id, &i.groups, &i.group_count);
+		result = body_assignments(c, json_object_get(roles, "groupRoleAssignments"),
+		                          "roles.groupRoleAssignments", "groupRoles", c->org.id, &i.groups,
+		                          &i.group_count);
 	if (result == 0)
-		result = body_teams(c, json_object_get(c->body, "teamIds"), "teamIds", c->org.id, &i.teams, &i.team_count);
+		result = body_teams(c, json_object_get(c->body, "teamIds"), "teamIds", c->org.id, &i.teams,
+		                    &i.team_count);
 	if (result == 0)
 		result = member_invite(c, &i);
 	if (result < 0)
@@ -151,7 +155,8 @@ int users_invite(struct call *c)
 
 int users_update_org(struct call *c)
 {
-	const json_t *roles = json_object_get(c->body, "roles"), *groups = json_object_get(roles, "groupRoleAssignments");
+	const json_t *roles = json_object_get(c->body, "roles"),
+	             *groups = json_object_get(roles, "groupRoleAssignments");
 	const json_t *team_ids = json_object_get(c->body, "teamIds");
 	struct member m = {.active = false};
 	struct grant_row *rows = NULL;
@@ -162,7 +167,8 @@ int users_update_org(struct call *c)
 	if (result == 0 && roles)
 		result = role_list_read(c, json_object_get(roles, "orgRoles"), "roles.orgRoles", true, &org_roles);
 	if (result == 0 && groups)
-		result = body_assignments(c, groups, "roles.groupRoleAssignments", "groupRoles", c->org.id, &rows, &row_count);
+		result = body_assignments(c, groups, "roles.groupRoleAssignments", "groupRoles", c->org.id, &rows,
+		                          &row_count);
 	if (result == 0 && team_ids)
 		result = body_teams(c, team_ids, "teamIds", c->org.id, &teams, &team_count);
 	if (result == 0 && roles)

@@ -80,15 +80,15 @@ static int add_account(struct call *c, struct str org_id, const json_t *wanted, 
 	struct grant_row grant = {org_id, true, roles_from_json(json_object_get(wanted, "roles"), true)};
 	int64_t hours = json_integer_value(json_object_get(wanted, "secretExpiresAfterHours"));
 	json_t *body;
-	int result = credential_add_account(c->tx, c->arena, org_id, text_of(wanted, "name"), text_of(wanted, "description"),
-					    &grant, 1, hours, &account);
+	int result = credential_add_account(c->tx, c->arena, org_id, text_of(wanted, "name"),
+	                                    text_of(wanted, "description"), &grant, 1, hours, &account);
 	struct doc d = {.id = account.id, .parent = org_id, .body = account.body};
 	if (result == 0)
 		result = credential_account_json(c->tx, c->arena, &d, &body);
 	if (result < 0)
 		return result;
 	json_object_set_new(json_array_get(json_object_get(body, "secrets"), 0), "secret",
-			    json_stringn(account.secret.p, account.secret.n));
+	                    json_stringn(account.secret.p, account.secret.n));
 	json_object_set(answer, "serviceAccount", body);
 	return 0;
 }
@@ -116,7 +116,7 @@ static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
 	struct str key = arena_dup(c->arena, id_str(&id)), name = text_of(c->body, "name");
 	bool skip = json_is_true(json_object_get(c->body, "skipDefaultAlertsSettings"));
 	json_t *body = json_pack("{s:s%, s:b, s:s%, s:b}", "id", key.p, key.n, "isDeleted", 0, "name", name.p, name.n,
-				 "skipDefaultAlertsSettings", skip);
+	                         "skipDefaultAlertsSettings", skip);
 	struct doc d = {.kind = STR("org"), .id = key, .created_ms = clock_now_ms(), .body = json_text(c->arena, body)};
 	int result = tx_insert(c->tx, &d);
 	struct buf entity = {0};
@@ -173,7 +173,7 @@ static int org_remove(struct call *c, const struct doc *old)
 		return result;
 	if (projects > 0) {
 		call_fail(c, 409, "CANNOT_DELETE_ORG_WITH_PROJECTS",
-			  "The organization still has %lld projects. Delete or move them first.", (long long)projects);
+		          "The organization still has %lld projects. Delete or move them first.", (long long)projects);
 		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)projects));
 	}
 	result = credential_delete_all(c->tx, c->arena, old->id);

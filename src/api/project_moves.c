@@ -35,21 +35,22 @@ static int key_check(struct call *c, struct str org_id, struct str public_key, s
 	struct principal *key;
 	if (!public_key.n)
 		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgPublicApiKey",
-				  "is missing: the two parts of a key go together");
+		                  "is missing: the two parts of a key go together");
 	if (!private_key.n)
 		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgPrivateApiKey",
-				  "is missing: the two parts of a key go together");
+		                  "is missing: the two parts of a key go together");
 	int result = digest_prove(c->tx, c->arena, public_key, private_key, &key);
 	bool owner = false;
 	if (result == 0) {
 		owner = (principal_org_roles(key, org_id) & role_bit("ORG_OWNER")) &&
-			access_list_permits(key, &c->request->peer);
+		        access_list_permits(key, &c->request->peer);
 		principal_unref(key);
 	}
 	if (result < 0 && result != -EACCES)
 		return result;
-	return owner ? 0 : fail_field(c, 403, "INVALID_DESTINATION_API_KEY", "destinationOrgPublicApiKey",
-				      "the pair is not the key of an owner of the destination, allowed from this address");
+	return owner ? 0
+	             : fail_field(c, 403, "INVALID_DESTINATION_API_KEY", "destinationOrgPublicApiKey",
+	                          "the pair is not the key of an owner of the destination, allowed from this address");
 }
 
 /* Roles are asked for again inside the write: the caller's snapshot is from before it. */
@@ -67,14 +68,15 @@ static int caller_owns(struct call *c, struct str org_id, bool *ret_owner)
 static int destination_check(struct call *c, struct str org_id)
 {
 	struct str public_key = json_field(c->body, "destinationOrgPublicApiKey"),
-		   private_key = json_field(c->body, "destinationOrgPrivateApiKey");
+	           private_key = json_field(c->body, "destinationOrgPrivateApiKey");
 	struct doc org;
 	bool owner;
 	if (!org_id.n)
 		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgId", "is required");
 	int result = tx_get(c->tx, c->arena, "org", org_id, &org);
 	if (result == -ENOENT) {
-		call_fail(c, 404, "ORG_NOT_FOUND", "destinationOrgId: no organization has the id %.*s.", STR_ARG(org_id));
+		call_fail(c, 404, "ORG_NOT_FOUND", "destinationOrgId: no organization has the id %.*s.",
+		          STR_ARG(org_id));
 		return call_fail_param(c, org_id);
 	}
 	if (result < 0)
@@ -85,7 +87,7 @@ static int destination_check(struct call *c, struct str org_id)
 	if (result < 0 || owner)
 		return result;
 	call_fail(c, 403, "INSUFFICIENT_ROLE",
-		  "destinationOrgId: the caller does not own the destination. Give a key of one of its owners.");
+	          "destinationOrgId: the caller does not own the destination. Give a key of one of its owners.");
 	return call_fail_param(c, STR("ORG_OWNER"));
 }
 
@@ -97,15 +99,16 @@ static int grants_drop(struct call *c, struct str project, struct str org_id)
 		for (;;) {
 			struct grant_row *rows;
 			size_t count;
-			int result = grants_in(c->tx, c->arena, (enum grantee)who, false, project, kept, GRANTS_PAGE, &rows,
-					       &count);
+			int result = grants_in(c->tx, c->arena, (enum grantee)who, false, project, kept, GRANTS_PAGE,
+			                       &rows, &count);
 			for (size_t i = 0; result == 0 && i < count; i++) {
 				role_mask there;
 				result = grant_get(c->tx, c->arena, rows[i].id, org_id, &there);
 				if (result == 0 && there)
 					kept++;
 				else if (result == 0)
-					result = grant_set(c->tx, c->arena, (enum grantee)who, rows[i].id, false, project, 0);
+					result = grant_set(c->tx, c->arena, (enum grantee)who, rows[i].id, false,
+					                   project, 0);
 			}
 			if (result < 0)
 				return result;
@@ -126,7 +129,8 @@ static int move(struct call *c, struct doc *d, struct str org_id)
 	d->rev++;
 	if (result == -EEXIST) {
 		call_fail(c, 409, "GROUP_ALREADY_EXISTS",
-			  "The destination has a project \"%.*s\" already. Rename one of the two first.", STR_ARG(d->name));
+		          "The destination has a project \"%.*s\" already. Rename one of the two first.",
+		          STR_ARG(d->name));
 		return call_fail_param(c, d->name);
 	}
 	return result;
@@ -163,7 +167,7 @@ int projects_migrate(struct call *c)
 		result = destination_check(c, to);
 	if (result == 0 && str_eq(from, to))
 		result = fail_field(c, 409, "GROUP_ALREADY_IN_ORG", "destinationOrgId",
-				    "the project is in this organization already");
+		                    "the project is in this organization already");
 	if (result == 0)
 		result = move(c, &d, to);
 	if (result == 0)
@@ -223,7 +227,8 @@ struct versions_page {
 	int64_t skip, room, total;
 };
 
-static void version_write(struct call *c, struct versions_page *p, const char *provider, struct str size, size_t version)
+static void version_write(struct call *c, struct versions_page *p, const char *provider, struct str size,
+                          size_t version)
 {
 	struct str status = call_query(c, "defaultStatus");
 	bool standard = version == version_count - 1;

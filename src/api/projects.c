@@ -107,7 +107,7 @@ static int tags_check(struct call *c, json_t *document)
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < i; j++)
 			if (json_equal(json_object_get(json_array_get(tags, i), "key"),
-				       json_object_get(json_array_get(tags, j), "key"))) {
+			               json_object_get(json_array_get(tags, j), "key"))) {
 				call_fail(c, 400, "DUPLICATE_TAG", "tags[%zu].key: is used twice.", i);
 				return call_fail_param(c, arena_printf(c->arena, "tags[%zu].key", i));
 			}
@@ -136,13 +136,17 @@ int projects_create(struct call *c)
 	if (result < 0)
 		return result;
 	project_complete(document, key);
-	struct doc d = {.kind = STR("project"), .id = key, .parent = {json_string_value(org), json_string_length(org)},
-			.name = {json_string_value(name), json_string_length(name)}, .created_ms = clock_now_ms(),
-			.body = json_text(c->arena, document), .rev = 1};
+	struct doc d = {.kind = STR("project"),
+	                .id = key,
+	                .parent = {json_string_value(org), json_string_length(org)},
+	                .name = {json_string_value(name), json_string_length(name)},
+	                .created_ms = clock_now_ms(),
+	                .body = json_text(c->arena, document),
+	                .rev = 1};
 	result = tx_insert(c->tx, &d);
 	if (result == -EEXIST) {
-		call_fail(c, 409, "GROUP_ALREADY_EXISTS", "name: the organization has a project \"%.*s\" already. Choose another.",
-			  STR_ARG(d.name));
+		call_fail(c, 409, "GROUP_ALREADY_EXISTS",
+		          "name: the organization has a project \"%.*s\" already. Choose another.", STR_ARG(d.name));
 		return call_fail_param(c, d.name);
 	}
 	if (result == 0)
@@ -180,7 +184,7 @@ static int project_remove(struct call *c, const struct doc *old)
 		return result;
 	if (clusters > 0) {
 		call_fail(c, 409, "CANNOT_CLOSE_GROUP_ACTIVE_CLUSTERS",
-			  "The project still has %lld clusters. Delete them first.", (long long)clusters);
+		          "The project still has %lld clusters. Delete them first.", (long long)clusters);
 		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)clusters));
 	}
 	result = grants_delete_scope(c->tx, c->arena, false, old->id);

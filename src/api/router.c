@@ -38,9 +38,10 @@ static void answer_not_found(struct request *r)
 	json_open(&parameters, '[');
 	json_str(&parameters, r->path);
 	json_close(&parameters, ']');
-	struct problem p = {.status = 404, .code = "RESOURCE_NOT_FOUND",
-			    .detail = arena_printf(r->arena, "Cannot find resource %.*s.", STR_ARG(r->path)),
-			    .parameters = buf_view(&parameters)};
+	struct problem p = {.status = 404,
+	                    .code = "RESOURCE_NOT_FOUND",
+	                    .detail = arena_printf(r->arena, "Cannot find resource %.*s.", STR_ARG(r->path)),
+	                    .parameters = buf_view(&parameters)};
 	answer_problem(r, &p);
 	buf_free(&parameters);
 	http_respond(r);
@@ -63,8 +64,9 @@ static void readiness(struct service *s, struct request *r)
 	struct str value;
 	bool store = tx_meta_get(s->loop[r->loop].reader, r->arena, "bootstrap", &value) == 0;
 	bool draining = atomic_load(&s->draining);
-	struct problem p = {.status = 503, .code = "NOT_READY",
-			    .detail = draining ? STR("The service is stopping.") : STR("The store cannot be read.")};
+	struct problem p = {.status = 503,
+	                    .code = "NOT_READY",
+	                    .detail = draining ? STR("The service is stopping.") : STR("The store cannot be read.")};
 	if (!store || draining) {
 		response_header(&r->response, "retry-after", STR("1"));
 		answer_problem(r, &p);
@@ -108,7 +110,8 @@ void router_teardown(void)
 	documents = NULL;
 }
 
-struct export {
+struct export
+{
 	struct service *service;
 	struct request *request;
 	unsigned date;
@@ -154,9 +157,11 @@ static void openapi(struct service *s, struct request *r)
 	struct export *e = arena_new_of(r->arena, struct export);
 	pthread_t thread;
 	*e = (struct export){.service = s, .request = r};
-	struct problem p = {.status = 400, .code = "INVALID_VERSION", .parameters = STR("[\"version\"]"),
-			    .detail = arena_printf(r->arena, "version: must be a date from %s on, such as %s.", catalog_dates[0],
-						   catalog_current)};
+	struct problem p = {.status = 400,
+	                    .code = "INVALID_VERSION",
+	                    .parameters = STR("[\"version\"]"),
+	                    .detail = arena_printf(r->arena, "version: must be a date from %s on, such as %s.",
+	                                           catalog_dates[0], catalog_current)};
 	if (export_date(r, &e->date)) {
 		if (pthread_create(&thread, NULL, export_run, e) == 0) {
 			pthread_detach(thread);
@@ -232,10 +237,15 @@ void router_done(void *ctx, struct request *r, size_t bytes_sent)
 	if (log_enabled(LOG_INFO)) {
 		char peer[IP_TEXT];
 		ip_format(&r->peer, peer);
-		struct log_request line = {.id = str_of(r->id), .method = r->method, .path = r->path,
-					   .operation = str_of(op ? op->id : NULL), .peer = str_of(peer),
-					   .caller = str_of(c && c->caller ? c->caller->name : NULL),
-					   .status = r->response.status, .micros = micros, .bytes = bytes_sent};
+		struct log_request line = {.id = str_of(r->id),
+		                           .method = r->method,
+		                           .path = r->path,
+		                           .operation = str_of(op ? op->id : NULL),
+		                           .peer = str_of(peer),
+		                           .caller = str_of(c && c->caller ? c->caller->name : NULL),
+		                           .status = r->response.status,
+		                           .micros = micros,
+		                           .bytes = bytes_sent};
 		log_access(&line);
 	}
 	record_exchange(router->recorder, r);

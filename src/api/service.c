@@ -94,15 +94,18 @@ static int limit_view(struct call *c, struct limit_view *ret_view)
 	static const struct {
 		const char *param;
 		enum bucket_scope scope;
-	} filters[] = {{"groupId", SCOPE_GROUP}, {"orgId", SCOPE_ORGANIZATION}, {"userId", SCOPE_USER}, {"ipAddress", SCOPE_IP}};
+	} filters[] = {{"groupId", SCOPE_GROUP},
+	               {"orgId", SCOPE_ORGANIZATION},
+	               {"userId", SCOPE_USER},
+	               {"ipAddress", SCOPE_IP}};
 	struct limit_view view = {.kind = -1};
 	for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
 		struct str value = call_query(c, filters[i].param);
 		if (!value.p)
 			continue;
 		if (view.kind >= 0) {
-			call_fail(c, 400, "CONFLICTING_PARAMETERS", "%s: give only one of groupId, orgId, userId and ipAddress.",
-				  filters[i].param);
+			call_fail(c, 400, "CONFLICTING_PARAMETERS",
+			          "%s: give only one of groupId, orgId, userId and ipAddress.", filters[i].param);
 			return call_fail_param(c, str_of(filters[i].param));
 		}
 		view = (struct limit_view){.scope = value, .kind = (int)filters[i].scope};

@@ -6,7 +6,7 @@
 #include "gate/audit.h"
 #include "gate/gate.h"
 
-#define SESSION_LEAST 300     /* seconds */
+#define SESSION_LEAST 300    /* seconds */
 #define SESSION_MOST 2592000 /* 30 days */
 
 /* The event of a setting's change; where one was switched off, another. */
@@ -15,21 +15,21 @@ struct setting {
 };
 
 static const struct setting org_events[] = {
-	{"apiAccessListRequired", "ORG_PUBLIC_API_ACCESS_LIST_REQUIRED", "ORG_PUBLIC_API_ACCESS_LIST_NOT_REQUIRED"},
-	{"customSessionTimeouts", "CUSTOM_SESSION_TIMEOUT_MODIFIED", NULL},
-	{"maxServiceAccountSecretValidityInHours", "ORG_SERVICE_ACCOUNT_MAX_SECRET_VALIDITY_EDITED", NULL},
-	{"multiFactorAuthRequired", "ORG_TWO_FACTOR_AUTH_REQUIRED", "ORG_TWO_FACTOR_AUTH_OPTIONAL"},
-	{"operationsContact", "OPERATIONS_CONTACT_MODIFIED", NULL},
-	{"restrictEmployeeAccess", "ORG_EMPLOYEE_ACCESS_RESTRICTED", "ORG_EMPLOYEE_ACCESS_UNRESTRICTED"},
-	{"securityContact", "SECURITY_CONTACT_MODIFIED", NULL},
-	{NULL, NULL, NULL}};
+        {"apiAccessListRequired", "ORG_PUBLIC_API_ACCESS_LIST_REQUIRED", "ORG_PUBLIC_API_ACCESS_LIST_NOT_REQUIRED"},
+        {"customSessionTimeouts", "CUSTOM_SESSION_TIMEOUT_MODIFIED", NULL},
+        {"maxServiceAccountSecretValidityInHours", "ORG_SERVICE_ACCOUNT_MAX_SECRET_VALIDITY_EDITED", NULL},
+        {"multiFactorAuthRequired", "ORG_TWO_FACTOR_AUTH_REQUIRED", "ORG_TWO_FACTOR_AUTH_OPTIONAL"},
+        {"operationsContact", "OPERATIONS_CONTACT_MODIFIED", NULL},
+        {"restrictEmployeeAccess", "ORG_EMPLOYEE_ACCESS_RESTRICTED", "ORG_EMPLOYEE_ACCESS_UNRESTRICTED"},
+        {"securityContact", "SECURITY_CONTACT_MODIFIED", NULL},
+        {NULL, NULL, NULL}};
 
 static const struct setting project_events[] = {
-	{"isCollectDatabaseSpecificsStatisticsEnabled", "PROJECT_COLLECT_DATABASE_STATISTICS_UPDATED", NULL},
-	{"isDataExplorerEnabled", "DATA_EXPLORER_ENABLED", "DATA_EXPLORER_DISABLED"},
-	{"isDataValidationEnabled", "PROJECT_ENABLE_DATA_VALIDATION_UPDATED", NULL},
-	{"isExtendedStorageSizesEnabled", "PROJECT_ENABLE_EXTENDED_STORAGE_SIZES_UPDATED", NULL},
-	{NULL, NULL, NULL}};
+        {"isCollectDatabaseSpecificsStatisticsEnabled", "PROJECT_COLLECT_DATABASE_STATISTICS_UPDATED", NULL},
+        {"isDataExplorerEnabled", "DATA_EXPLORER_ENABLED", "DATA_EXPLORER_DISABLED"},
+        {"isDataValidationEnabled", "PROJECT_ENABLE_DATA_VALIDATION_UPDATED", NULL},
+        {"isExtendedStorageSizesEnabled", "PROJECT_ENABLE_EXTENDED_STORAGE_SIZES_UPDATED", NULL},
+        {NULL, NULL, NULL}};
 
 static const struct setting *setting_find(const struct setting *table, const char *field)
 {
@@ -77,9 +77,10 @@ static int lockout_check(struct call *c, const struct doc *old, const json_t *do
 		return 0;
 	ip_format(&c->request->peer, peer);
 	call_fail(c, 409, "WOULD_LOCK_OUT_CALLER",
-		  "apiAccessListRequired: the address %s is not on the access list of the calling credential, which could not be "
-		  "used any more. Add it to the list first.",
-		  peer);
+	          "apiAccessListRequired: the address %s is not on the access list of the calling credential, which "
+	          "could not be "
+	          "used any more. Add it to the list first.",
+	          peer);
 	return call_fail_param(c, STR("apiAccessListRequired"));
 }
 
@@ -88,19 +89,19 @@ static void timeout_check(struct call *c, const json_t *timeouts, const char *na
 	const json_t *value = json_object_get(timeouts, name);
 	if (value && (json_integer_value(value) < SESSION_LEAST || json_integer_value(value) > SESSION_MOST))
 		faults_add(faults, c->arena, arena_printf(c->arena, "customSessionTimeouts.%s", name),
-			   "must be from %d to %d seconds", SESSION_LEAST, SESSION_MOST);
+		           "must be from %d to %d seconds", SESSION_LEAST, SESSION_MOST);
 }
 
 static void timeouts_check(struct call *c, const json_t *document, struct faults *faults)
 {
 	const json_t *t = json_object_get(document, "customSessionTimeouts"),
-		     *idle = json_object_get(t, "idleSessionTimeoutInSeconds"),
-		     *absolute = json_object_get(t, "absoluteSessionTimeoutInSeconds");
+	             *idle = json_object_get(t, "idleSessionTimeoutInSeconds"),
+	             *absolute = json_object_get(t, "absoluteSessionTimeoutInSeconds");
 	timeout_check(c, t, "idleSessionTimeoutInSeconds", faults);
 	timeout_check(c, t, "absoluteSessionTimeoutInSeconds", faults);
 	if (idle && absolute && json_integer_value(idle) > json_integer_value(absolute))
 		faults_add(faults, c->arena, STR("customSessionTimeouts.idleSessionTimeoutInSeconds"),
-			   "must not be more than absoluteSessionTimeoutInSeconds");
+		           "must not be more than absoluteSessionTimeoutInSeconds");
 }
 
 /* An empty text takes a contact away. */

@@ -13,7 +13,7 @@ must_check int projects_visible(struct call *c, struct segment **ret_list, size_
 /* bootstrap.c: on an empty store makes the first tenant and writes DIR/bootstrap.json; otherwise checks that the file is
  * there. *ret_first tells which. Failure: a sentence to stderr, negative. */
 must_check int bootstrap_ensure(struct store *store, const char *data_dir, const char *base_url, const char *ca_file,
-				bool *ret_first);
+                                bool *ret_first);
 /* The store as after the first start, with the credentials of DIR/bootstrap.json. */
 must_check int bootstrap_reset(struct store *store, const char *data_dir);
 /* baseUrl and caFile of the file, when they have changed. */

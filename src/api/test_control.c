@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/id.h"
-#include "gate/audit.h"
 #include "gate/answer.h"
+#include "gate/audit.h"
 #include "gate/authenticate.h"
 #include "gate/dispatch.h"
 #include "gate/service.h"
@@ -74,7 +74,7 @@ static bool is_simulated(const struct control *t)
 static void engine_post(struct control *t, struct buf *b)
 {
 	const json_t *seconds = json_object_get(t->body, "seconds"), *fail = json_object_get(t->body, "fail"),
-		     *times = json_object_get(t->body, "times");
+	             *times = json_object_get(t->body, "times");
 	double value = json_is_number(seconds) ? json_number_value(seconds) : STANDARD_SECONDS;
 	json_int_t count = json_is_integer(times) ? json_integer_value(times) : 1000000;
 	if (!is_simulated(t))
@@ -113,14 +113,14 @@ static void faults_post(struct control *t, struct buf *b)
 {
 	const json_t *id = json_object_get(t->body, "operationId"), *times = json_object_get(t->body, "times");
 	int64_t status = json_integer_value(json_object_get(t->body, "status")),
-		delay = json_integer_value(json_object_get(t->body, "delayMs"));
+	        delay = json_integer_value(json_object_get(t->body, "delayMs"));
 	if (!json_is_string(id) || !catalog_op(json_string_value(id)))
 		refuse(t, 400, "operationId: must be the id of an operation");
 	else if ((status && (status < 400 || status > 599)) || delay < 0 || delay > 60000)
 		refuse(t, 400, "status: must be from 400 to 599; delayMs: from 0 to 60000");
 	else
 		fault_inject(t->service, str_of(json_string_value(id)), (int)status, (unsigned)delay,
-			  times ? (unsigned)json_integer_value(times) : 1);
+		             times ? (unsigned)json_integer_value(times) : 1);
 }
 
 static void faults_delete(struct control *t, struct buf *b)
@@ -155,8 +155,12 @@ static int seed_project(struct tx *tx, struct arena *a, struct str org_id, struc
 	struct str id = new_id(a);
 	json_t *body = json_pack("{s:o, s:o}", "name", str_json(name), "orgId", str_json(org_id));
 	project_complete(body, id);
-	struct doc d = {.kind = STR("project"), .id = id, .parent = org_id, .name = name, .created_ms = clock_now_ms(),
-			.body = json_text(a, body)};
+	struct doc d = {.kind = STR("project"),
+	                .id = id,
+	                .parent = org_id,
+	                .name = name,
+	                .created_ms = clock_now_ms(),
+	                .body = json_text(a, body)};
 	json_decref(body);
 	*ret_id = id;
 	return tx_insert(tx, &d);
@@ -208,7 +212,7 @@ static struct grant_row *grants_wanted(const struct seeding *s, const json_t *wa
 		const char *id = project_by_name(s, json_string_value(json_object_get(entry, "project")));
 		if (id)
 			rows[count++] = (struct grant_row){arena_dup(s->arena, str_of(id)), false,
-							   roles_from_json(json_object_get(entry, "roles"), false)};
+			                                   roles_from_json(json_object_get(entry, "roles"), false)};
 	}
 	*ret_count = count;
 	return rows;
@@ -231,7 +235,8 @@ static int seed_account(struct tx *tx, struct seeding *s, const json_t *wanted, 
 	struct new_account account = {.id = STR_NONE};
 	size_t count;
 	struct grant_row *grants = grants_wanted(s, wanted, &count);
-	int result = credential_add_account(tx, s->arena, s->org_id, STR("seeded"), STR("seeded"), grants, count, 8760, &account);
+	int result = credential_add_account(tx, s->arena, s->org_id, STR("seeded"), STR("seeded"), grants, count, 8760,
+	                                    &account);
 	struct str token = token_issue(s->arena, account.id, account.secret_id, clock_now_ms() + TOKEN_SECONDS * 1000);
 	json_object_set_new(answer, "clientId", str_json(account.client_id));
 	json_object_set_new(answer, "clientSecret", str_json(account.secret));
@@ -264,8 +269,11 @@ static int seed_settings(struct tx *tx, struct seeding *s)
 {
 	int result = 0;
 	if (json_is_true(json_object_get(s->wanted, "apiAccessListRequired"))) {
-		struct doc d = {.kind = STR("org_settings"), .id = s->org_id, .parent = s->org_id, .created_ms = clock_now_ms(),
-				.body = STR("{\"apiAccessListRequired\":true}")};
+		struct doc d = {.kind = STR("org_settings"),
+		                .id = s->org_id,
+		                .parent = s->org_id,
+		                .created_ms = clock_now_ms(),
+		                .body = STR("{\"apiAccessListRequired\":true}")};
 		result = tx_insert(tx, &d);
 	}
 	struct str federation_id;
@@ -285,8 +293,9 @@ static int seed_org(struct tx *tx, void *ctx)
 	json_object_set_new(s->answer, "id", str_json(s->org_id));
 	json_object_set_new(s->answer, "name", json_string(json_is_string(name) ? json_string_value(name) : "Seeded"));
 	json_t *body = json_pack("{s:O, s:b, s:O, s:b}", "id", json_object_get(s->answer, "id"), "isDeleted", 0, "name",
-				 json_object_get(s->answer, "name"), "skipDefaultAlertsSettings", 0);
-	struct doc d = {.kind = STR("org"), .id = s->org_id, .created_ms = clock_now_ms(), .body = json_text(s->arena, body)};
+	                         json_object_get(s->answer, "name"), "skipDefaultAlertsSettings", 0);
+	struct doc d = {
+	        .kind = STR("org"), .id = s->org_id, .created_ms = clock_now_ms(), .body = json_text(s->arena, body)};
 	json_decref(body);
 	int result = tx_insert(tx, &d);
 	if (result == 0)
@@ -349,11 +358,10 @@ static void seed(struct control *t, struct buf *b)
 static const struct {
 	const char *method, *path;
 	void (*run)(struct control *t, struct buf *b);
-} routes[] = {{"GET", "/api/test/clock", clock_get},	 {"POST", "/api/test/clock", clock_post},
-	      {"POST", "/api/test/reset", reset},	 {"POST", "/api/test/buckets/reset", buckets_reset},
-	      {"POST", "/api/test/faults", faults_post}, {"DELETE", "/api/test/faults", faults_delete},
-	      {"POST", "/api/test/engine", engine_post},
-	      {"POST", "/api/test/seed", seed}};
+} routes[] = {{"GET", "/api/test/clock", clock_get},     {"POST", "/api/test/clock", clock_post},
+              {"POST", "/api/test/reset", reset},        {"POST", "/api/test/buckets/reset", buckets_reset},
+              {"POST", "/api/test/faults", faults_post}, {"DELETE", "/api/test/faults", faults_delete},
+              {"POST", "/api/test/engine", engine_post}, {"POST", "/api/test/seed", seed}};
 
 static void run_route(struct control *t, struct buf *b)
 {

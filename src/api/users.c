@@ -23,7 +23,8 @@ static int user_write(struct call *c, const struct doc *user)
 	if (result < 0)
 		return result;
 	c->etag = 0;
-	entity_write(c, &c->out, json_text(c->arena, json), resource_user.self, resource_user.key_param, user->id, false);
+	entity_write(c, &c->out, json_text(c->arena, json), resource_user.self, resource_user.key_param, user->id,
+	             false);
 	return 0;
 }
 
@@ -63,8 +64,9 @@ static int roles_read(struct call *c, struct grant_row **ret_rows, size_t *ret_c
 	size_t count = 0;
 	struct grant_row *rows;
 	if (assignments_parse(c->arena, json_object_get(c->body, "roles"), &rows, &count) < 0)
-		return roles_refuse(c, "each must have a roleName and either an orgId, for an organization role, or a groupId, for "
-				       "a project role.");
+		return roles_refuse(
+		        c, "each must have a roleName and either an orgId, for an organization role, or a groupId, for "
+		           "a project role.");
 	if (count == 0)
 		return roles_refuse(c, "must name at least one role.");
 	*ret_rows = rows;
@@ -109,7 +111,8 @@ static int owned_org(struct call *c, const struct grant_row *row, struct str *re
 		return principal_org_roles(c->caller, row->id) & role_bit("ORG_OWNER") ? 0 : not_owner(c, row);
 	}
 	int result = tx_get(c->tx, c->arena, "project", row->id, &project);
-	if (result == -ENOENT || (result == 0 && !(principal_group_roles(c->caller, project.parent, row->id) & role_bit("GROUP_OWNER"))))
+	if (result == -ENOENT ||
+	    (result == 0 && !(principal_group_roles(c->caller, project.parent, row->id) & role_bit("GROUP_OWNER"))))
 		return not_owner(c, row);
 	if (result == 0)
 		*ret_org = project.parent;

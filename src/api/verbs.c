@@ -89,7 +89,8 @@ int if_match(struct call *c, int64_t revision)
 		if (str_is(str_trim(one), mine))
 			return 0;
 	}
-	return call_fail(c, 412, "PRECONDITION_FAILED", "If-Match: the resource is at revision %s now. Read it again.", mine);
+	return call_fail(c, 412, "PRECONDITION_FAILED", "If-Match: the resource is at revision %s now. Read it again.",
+	                 mine);
 }
 
 static int answer_entity(struct call *c, const struct resource *r, const struct doc *d)

@@ -39,8 +39,8 @@ void links_teardown(void);
 /* The URL of an operation's path: parameters from the call by name, `key_param` from `key`. */
 struct str link_href(struct call *c, const struct op *op, const char *key_param, struct str key);
 /* One entity: its body with "links". In a list only self; on its own also what lies below it and the caller may read. */
-void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param, struct str key,
-		  bool in_list);
+void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
+                  struct str key, bool in_list);
 /* One more link of the entity that was just written, to what does not lie below it. */
 void entity_link(struct call *c, struct buf *b, const char *rel, struct str href);
 
@@ -59,6 +59,6 @@ struct segment {
 };
 /* Writes the page; name_prefix filters by "name", ignoring case (empty: all). */
 must_check int list_segments(struct call *c, const struct resource *r, const struct segment *segments, size_t count,
-			     struct str name_prefix);
+                             struct str name_prefix);
 
 #endif

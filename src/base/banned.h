@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atof asctime ctime gmtime localtime
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atof asctime ctime gmtime \
+        localtime
 
 #endif

@@ -85,7 +85,7 @@ void clock_format(int64_t ms, char ret_text[CLOCK_TEXT])
 	int y, m, d;
 	date_from_days(days, &y, &m, &d);
 	snprintf(ret_text, CLOCK_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", y, m, d, (int)(rest / 3600),
-		 (int)(rest / 60 % 60), (int)(rest % 60));
+	         (int)(rest / 60 % 60), (int)(rest % 60));
 }
 
 struct scan {

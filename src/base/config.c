@@ -8,62 +8,65 @@
 #define AT(member) offsetof(struct config, member)
 
 const struct option_row config_options[] = {
-	{"data", 0, OPTION_TEXT, AT(data), "./data", "DIR",
-	 "Directory of everything that is kept: store, keys, certificates."},
-	{"listen", 0, OPTION_ADDRESS, AT(listen), "127.0.0.1:8443", "HOST:PORT",
-	 "Address to serve HTTPS on. Port 0 picks a free one."},
-	{"base-url", 0, OPTION_URL, AT(base_url), NULL, "URL",
-	 "How callers reach the service, used in links: https://HOST[:PORT]. Without it, made from --listen."},
-	{"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
-	 "Where documents are kept, as sqlite:PATH. Without it, in --data."},
-	{"engine", 0, OPTION_CHOICE, AT(engine), "simulated", "NAME",
-	 "What runs the databases: postgres (processes on this host) or simulated (none at all).", "simulated|postgres"},
-	{"simulated-seconds", 0, OPTION_NUMBER, AT(simulated_seconds), "3", "N",
-	 "How long the simulated engine takes to make a cluster; other changes take less.", NULL, 0, 86400},
-	{"db-scheme", 0, OPTION_TEXT, AT(db_scheme), "postgresql", "WORD", "Scheme of the clusters' connection strings."},
-	{"db-domain", 0, OPTION_TEXT, AT(db_domain), "steward.local", "NAME", "Domain of the clusters' host names."},
-	{"job-threads", 0, OPTION_NUMBER, AT(job_threads), "4", "N", "Jobs that run at once.", NULL, 1, 64},
-	{"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",
-	 "Certificate chain (PEM). Without it, the first start makes a CA and a certificate in DIR/tls."},
-	{"tls-key", 0, OPTION_FILE, AT(tls_key), NULL, "FILE", "Private key (PEM) of --tls-cert."},
-	{"config", 0, OPTION_FILE, AT(file), NULL, "FILE",
-	 "File with \"name = value\" lines, names as here, and limits (see below)."},
-	{"log-level", 0, OPTION_CHOICE, AT(log_level), "info", "LEVEL", "error, warn, info or debug.",
-	 "error|warn|info|debug"},
-	{"log-format", 0, OPTION_CHOICE, AT(log_format), "text", "FORMAT", "text for people, json for machines.",
-	 "text|json"},
-	{"record", 0, OPTION_TEXT, AT(record), NULL, "FILE",
-	 "Append every exchange to FILE as a line of JSON, with secrets taken out."},
-	{"smtp-url", 0, OPTION_TEXT, AT(smtp_url), NULL, "URL",
-	 "Mail server for invitations: smtp://HOST[:PORT] or smtps://HOST[:PORT]. Without it, their links are logged."},
-	{"smtp-from", 0, OPTION_TEXT, AT(smtp_from), NULL, "ADDRESS", "Sender of mail. Needed with --smtp-url."},
-	{"smtp-user", 0, OPTION_TEXT, AT(smtp_user), NULL, "NAME", "User name at the mail server. TLS is demanded then."},
-	{"smtp-password-file", 0, OPTION_FILE, AT(smtp_password_file), NULL, "FILE",
-	 "File that holds the password of --smtp-user."},
-	{"identity-ca", 0, OPTION_FILE, AT(identity_ca), NULL, "FILE",
-	 "Certificates (PEM) to trust beside the system's when signing keys of identity providers are fetched."},
-	{"clock", 0, OPTION_CHOICE, AT(clock), "real", "KIND",
-	 "real, or virtual: time stands still until the test control moves it.", "real|virtual"},
-	{"test-control", 0, OPTION_SWITCH, AT(test_control), NULL, NULL,
-	 "Open /api/test/ to everyone: reset, seed, clock, faults. For tests only."},
-	{"threads", 0, OPTION_NUMBER, AT(threads), NULL, "N", "Threads that serve. Without it, one for each processor.",
-	 NULL, 1, 64},
-	{"header-seconds", 0, OPTION_NUMBER, AT(header_seconds), "10", "N",
-	 "Most time for a TLS handshake and a whole header block.", NULL, 1, 3600},
-	{"body-seconds", 0, OPTION_NUMBER, AT(body_seconds), "30", "N", "Most time for a whole request body.", NULL, 1,
-	 3600},
-	{"idle-seconds", 0, OPTION_NUMBER, AT(idle_seconds), "75", "N", "How long an idle connection is kept.", NULL, 1,
-	 86400},
-	{"send-seconds", 0, OPTION_NUMBER, AT(send_seconds), "30", "N",
-	 "A reader that takes nothing for so long is cut off.", NULL, 1, 3600},
-	{"connections-max", 0, OPTION_NUMBER, AT(connections_max), "10000", "N", "Connections in all.", NULL, 1,
-	 1000000},
-	{"connections-per-address", 0, OPTION_NUMBER, AT(connections_per_address), "2000", "N",
-	 "Connections from one address.", NULL, 1, 1000000},
-	{"store-batch", 0, OPTION_NUMBER, AT(store_batch), "256", "N",
-	 "Writes that may share one flush to disk; 1 is one flush per write.", NULL, 1, 100000},
-	{"event-retention-days", 0, OPTION_NUMBER, AT(event_retention_days), "0", "N",
-	 "How long events are kept; 0 keeps them all.", NULL, 0, 36500},
+        {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR",
+         "Directory of everything that is kept: store, keys, certificates."},
+        {"listen", 0, OPTION_ADDRESS, AT(listen), "127.0.0.1:8443", "HOST:PORT",
+         "Address to serve HTTPS on. Port 0 picks a free one."},
+        {"base-url", 0, OPTION_URL, AT(base_url), NULL, "URL",
+         "How callers reach the service, used in links: https://HOST[:PORT]. Without it, made from --listen."},
+        {"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
+         "Where documents are kept, as sqlite:PATH. Without it, in --data."},
+        {"engine", 0, OPTION_CHOICE, AT(engine), "simulated", "NAME",
+         "What runs the databases: postgres (processes on this host) or simulated (none at all).",
+         "simulated|postgres"},
+        {"simulated-seconds", 0, OPTION_NUMBER, AT(simulated_seconds), "3", "N",
+         "How long the simulated engine takes to make a cluster; other changes take less.", NULL, 0, 86400},
+        {"db-scheme", 0, OPTION_TEXT, AT(db_scheme), "postgresql", "WORD",
+         "Scheme of the clusters' connection strings."},
+        {"db-domain", 0, OPTION_TEXT, AT(db_domain), "steward.local", "NAME", "Domain of the clusters' host names."},
+        {"job-threads", 0, OPTION_NUMBER, AT(job_threads), "4", "N", "Jobs that run at once.", NULL, 1, 64},
+        {"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",
+         "Certificate chain (PEM). Without it, the first start makes a CA and a certificate in DIR/tls."},
+        {"tls-key", 0, OPTION_FILE, AT(tls_key), NULL, "FILE", "Private key (PEM) of --tls-cert."},
+        {"config", 0, OPTION_FILE, AT(file), NULL, "FILE",
+         "File with \"name = value\" lines, names as here, and limits (see below)."},
+        {"log-level", 0, OPTION_CHOICE, AT(log_level), "info", "LEVEL", "error, warn, info or debug.",
+         "error|warn|info|debug"},
+        {"log-format", 0, OPTION_CHOICE, AT(log_format), "text", "FORMAT", "text for people, json for machines.",
+         "text|json"},
+        {"record", 0, OPTION_TEXT, AT(record), NULL, "FILE",
+         "Append every exchange to FILE as a line of JSON, with secrets taken out."},
+        {"smtp-url", 0, OPTION_TEXT, AT(smtp_url), NULL, "URL",
+         "Mail server for invitations: smtp://HOST[:PORT] or smtps://HOST[:PORT]. Without it, their links are logged."},
+        {"smtp-from", 0, OPTION_TEXT, AT(smtp_from), NULL, "ADDRESS", "Sender of mail. Needed with --smtp-url."},
+        {"smtp-user", 0, OPTION_TEXT, AT(smtp_user), NULL, "NAME",
+         "User name at the mail server. TLS is demanded then."},
+        {"smtp-password-file", 0, OPTION_FILE, AT(smtp_password_file), NULL, "FILE",
+         "File that holds the password of --smtp-user."},
+        {"identity-ca", 0, OPTION_FILE, AT(identity_ca), NULL, "FILE",
+         "Certificates (PEM) to trust beside the system's when signing keys of identity providers are fetched."},
+        {"clock", 0, OPTION_CHOICE, AT(clock), "real", "KIND",
+         "real, or virtual: time stands still until the test control moves it.", "real|virtual"},
+        {"test-control", 0, OPTION_SWITCH, AT(test_control), NULL, NULL,
+         "Open /api/test/ to everyone: reset, seed, clock, faults. For tests only."},
+        {"threads", 0, OPTION_NUMBER, AT(threads), NULL, "N", "Threads that serve. Without it, one for each processor.",
+         NULL, 1, 64},
+        {"header-seconds", 0, OPTION_NUMBER, AT(header_seconds), "10", "N",
+         "Most time for a TLS handshake and a whole header block.", NULL, 1, 3600},
+        {"body-seconds", 0, OPTION_NUMBER, AT(body_seconds), "30", "N", "Most time for a whole request body.", NULL, 1,
+         3600},
+        {"idle-seconds", 0, OPTION_NUMBER, AT(idle_seconds), "75", "N", "How long an idle connection is kept.", NULL, 1,
+         86400},
+        {"send-seconds", 0, OPTION_NUMBER, AT(send_seconds), "30", "N",
+         "A reader that takes nothing for so long is cut off.", NULL, 1, 3600},
+        {"connections-max", 0, OPTION_NUMBER, AT(connections_max), "10000", "N", "Connections in all.", NULL, 1,
+         1000000},
+        {"connections-per-address", 0, OPTION_NUMBER, AT(connections_per_address), "2000", "N",
+         "Connections from one address.", NULL, 1, 1000000},
+        {"store-batch", 0, OPTION_NUMBER, AT(store_batch), "256", "N",
+         "Writes that may share one flush to disk; 1 is one flush per write.", NULL, 1, 100000},
+        {"event-retention-days", 0, OPTION_NUMBER, AT(event_retention_days), "0", "N",
+         "How long events are kept; 0 keeps them all.", NULL, 0, 36500},
 };
 const size_t config_option_count = sizeof config_options / sizeof *config_options;
 
@@ -100,11 +103,11 @@ static int limit_add(struct arena *a, struct limit_list *l, struct str rest, str
 	bool scoped = str_cut(rest, '@', &limit.set, &limit.scope);
 	if (!word_is_plain(limit.set) || (scoped && !word_is_plain(limit.scope)))
 		return option_refuse("%s: is not limit.SET or limit.SET@SCOPE, for example limit.S17 or limit.*",
-				     where);
+		                     where);
 	if (!limit_value_parse(value, &limit))
 		return option_refuse(
-			"%s: \"%.*s\" is not CAPACITY/REFILL, two whole numbers from 1 to %u, for example 100/50",
-			where, (int)(value.n > 200 ? 200 : value.n), value.p, LIMIT_MAX);
+		        "%s: \"%.*s\" is not CAPACITY/REFILL, two whole numbers from 1 to %u, for example 100/50",
+		        where, (int)(value.n > 200 ? 200 : value.n), value.p, LIMIT_MAX);
 	for (size_t i = 0; i < l->count; i++)
 		if (str_eq(l->list[i].set, limit.set) && str_eq(l->list[i].scope, limit.scope))
 			return option_refuse("%s: is set a second time; keep one of the two lines", where);
@@ -168,7 +171,10 @@ static int smtp_check(const struct config *c)
 {
 	struct str url = str_of(c->smtp_url), host = STR_NONE;
 	if (!c->smtp_url) {
-		const char *extra = c->smtp_from ? "from" : c->smtp_user ? "user" : c->smtp_password_file ? "password-file" : NULL;
+		const char *extra = c->smtp_from            ? "from"
+		                    : c->smtp_user          ? "user"
+		                    : c->smtp_password_file ? "password-file"
+		                                            : NULL;
 		return extra ? option_refuse("--smtp-%s means nothing without --smtp-url", extra) : 0;
 	}
 	if (str_starts(url, STR("smtp://")))
@@ -176,13 +182,15 @@ static int smtp_check(const struct config *c)
 	else if (str_starts(url, STR("smtps://")))
 		host = (struct str){url.p + 8, url.n - 8};
 	if (!host.n || strpbrk(host.p, " /@?#"))
-		return option_refuse("--smtp-url: \"%s\" is not smtp://HOST[:PORT] or smtps://HOST[:PORT]", c->smtp_url);
+		return option_refuse("--smtp-url: \"%s\" is not smtp://HOST[:PORT] or smtps://HOST[:PORT]",
+		                     c->smtp_url);
 	if (!c->smtp_from || !is_address(c->smtp_from))
-		return option_refuse("--smtp-from: %s; give the address that mail comes from, such as steward@example.com",
-				     c->smtp_from ? "is no mail address" : "is missing");
+		return option_refuse(
+		        "--smtp-from: %s; give the address that mail comes from, such as steward@example.com",
+		        c->smtp_from ? "is no mail address" : "is missing");
 	if (!c->smtp_user != !c->smtp_password_file)
 		return option_refuse("--smtp-%s is missing: --smtp-user and --smtp-password-file go together",
-				     c->smtp_user ? "password-file" : "user");
+		                     c->smtp_user ? "password-file" : "user");
 	return 0;
 }
 
@@ -199,7 +207,8 @@ static int database_check(const struct config *c)
 	if (!is_word(c->db_scheme, "+-."))
 		return option_refuse("--db-scheme: \"%s\" is no scheme of a URL, such as postgresql", c->db_scheme);
 	if (!is_word(c->db_domain, "-."))
-		return option_refuse("--db-domain: \"%s\" is no domain in lower case, such as steward.local", c->db_domain);
+		return option_refuse("--db-domain: \"%s\" is no domain in lower case, such as steward.local",
+		                     c->db_domain);
 	return 0;
 }
 
@@ -212,7 +221,7 @@ static int config_finish(struct config *c)
 		return result;
 	if (!c->tls_cert != !c->tls_key)
 		return option_refuse("--tls-%s is missing: --tls-cert and --tls-key go together",
-				     c->tls_cert ? "key" : "cert");
+		                     c->tls_cert ? "key" : "cert");
 	if (c->connections_per_address > c->connections_max)
 		c->connections_per_address = c->connections_max;
 	if (c->threads == 0)

@@ -18,11 +18,11 @@ struct config_limit {
 struct config {
 	struct arena *arena;
 	const char *data, *listen, *base_url, *store, *engine, *tls_cert, *tls_key, *file, *log_level, *log_format,
-		*record, *clock, *smtp_url, *smtp_from, *smtp_user, *smtp_password_file, *identity_ca,
-		*db_scheme, *db_domain;
+	        *record, *clock, *smtp_url, *smtp_from, *smtp_user, *smtp_password_file, *identity_ca, *db_scheme,
+	        *db_domain;
 	bool test_control;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
-		connections_per_address, store_batch, event_retention_days, job_threads, simulated_seconds;
+	        connections_per_address, store_batch, event_retention_days, job_threads, simulated_seconds;
 	struct config_limit *limits;
 	size_t limit_count;
 	/* Made from the above. */
@@ -42,6 +42,6 @@ void config_free(struct config *c);
 /* Reads the limits of c->file again (SIGHUP), into the arena. Negative, after a sentence, when the file is bad: the
  * caller keeps the old ones. */
 must_check int config_limits(const struct config *c, struct arena *a, struct config_limit **ret_limits,
-			     size_t *ret_count);
+                             size_t *ret_count);
 
 #endif

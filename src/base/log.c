@@ -91,8 +91,8 @@ void log_access(const struct log_request *r)
 		const struct {
 			const char *key;
 			struct str value;
-		} fields[] = {{"requestId", r->id}, {"method", r->method}, {"path", r->path},
-			      {"operation", r->operation}, {"caller", r->caller}, {"peer", r->peer}};
+		} fields[] = {{"requestId", r->id},        {"method", r->method}, {"path", r->path},
+		              {"operation", r->operation}, {"caller", r->caller}, {"peer", r->peer}};
 		json_key(&b, "message");
 		json_z(&b, "request");
 		for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -116,7 +116,7 @@ void log_access(const struct log_request *r)
 		buf_add(&b, path.p + 1, path.n - 2);
 		buf_free(&path);
 		buf_printf(&b, " %lldus %zuB id=%.*s peer=%.*s", (long long)r->micros, r->bytes, STR_ARG(r->id),
-			   STR_ARG(r->peer));
+		           STR_ARG(r->peer));
 		if (r->operation.n)
 			buf_printf(&b, " op=%.*s", STR_ARG(r->operation));
 		if (r->caller.n)

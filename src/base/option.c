@@ -168,7 +168,7 @@ static void value_store(struct options *o, const struct option_row *row, struct 
 }
 
 void options_setup(struct options *o, const char *command, const struct option_row *rows, size_t count, void *target,
-		   struct arena *arena)
+                   struct arena *arena)
 {
 	assert(count <= OPTIONS_MAX);
 	*o = (struct options){.rows = rows, .count = count, .target = target, .arena = arena, .command = command};
@@ -303,7 +303,7 @@ int options_args(struct options *o, int argc, char **argv, const char **ret_word
 				return r;
 		} else if (words == words_max) {
 			return option_refuse("\"%s\" is a word too many; \"steward %s --help\" shows what is expected",
-					     arg, o->command);
+			                     arg, o->command);
 		} else {
 			ret_words[words++] = arg;
 		}
@@ -378,7 +378,7 @@ static struct str line_trim(struct str line)
 }
 
 int options_file_each(struct arena *a, const char *path,
-		      int (*line)(void *ctx, struct str name, struct str value, const char *where), void *ctx)
+                      int (*line)(void *ctx, struct str name, struct str value, const char *where), void *ctx)
 {
 	struct str rest, one, name, value;
 	int r = file_read(a, path, &rest);
@@ -432,7 +432,7 @@ void options_help(FILE *out, const struct option_row *rows, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct option_row *row = &rows[i];
 		struct str left = row->letter ? arena_printf(a, "  -%c, --%s", row->letter, row->name)
-					      : arena_printf(a, "  --%s", row->name);
+		                              : arena_printf(a, "  --%s", row->name);
 		if (row->argument)
 			left = arena_printf(a, "%.*s %s", STR_ARG(left), row->argument);
 		fprintf(out, "%-*s", HELP_COLUMN, left.p);

@@ -45,26 +45,26 @@ struct options {
 
 /* Sets the defaults. The rows must be valid: a default that is not asserts. */
 void options_setup(struct options *o, const char *command, const struct option_row *rows, size_t count, void *target,
-		   struct arena *arena);
+                   struct arena *arena);
 
 #define OPTIONS_HELP 1 /* --help was asked for */
 
 /* Arguments after the command's name. Words that are no options go to ret_words, at most words_max. */
 must_check int options_args(struct options *o, int argc, char **argv, const char **ret_words, size_t words_max,
-			    size_t *ret_count);
+                            size_t *ret_count);
 /* STEWARD_<NAME>; empty ones count as absent. Other STEWARD_ variables are not ours to judge: orchestrators set some
  * for every service of that name. */
 must_check int options_environment(struct options *o);
 /* One option by name, unless it came from a stronger source. `where` names the place in messages. */
 must_check int options_set(struct options *o, struct str name, struct str value, enum option_source source,
-			   const char *where);
+                           const char *where);
 bool options_given(const struct options *o, const char *name);
 
 /* Calls line() for each `name = value` of a file, with `where` = "FILE:LINE"; stops at the first negative result. Blank
  * lines and what follows '#' (at the start or after a space) are skipped; a value may stand in double quotes. */
 must_check int options_file_each(struct arena *a, const char *path,
-				 int (*line)(void *ctx, struct str name, struct str value, const char *where),
-				 void *ctx);
+                                 int (*line)(void *ctx, struct str name, struct str value, const char *where),
+                                 void *ctx);
 
 /* One line an option, aligned. */
 void options_help(FILE *out, const struct option_row *rows, size_t count);

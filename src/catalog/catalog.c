@@ -6,8 +6,8 @@
 #include <errno.h>
 
 struct node {
-	struct str text;      /* the literal, or the suffix of a parameter */
-	struct node *next;    /* sibling */
+	struct str text;   /* the literal, or the suffix of a parameter */
+	struct node *next; /* sibling */
 	struct node *literal, *suffixed, *param;
 	const struct op *ops[METHOD_COUNT]; /* this is the end of a path when any is set */
 	bool ends;

@@ -64,10 +64,11 @@ struct op {
 	const struct op_version *versions; /* oldest first */
 	const struct resource *resource;   /* or NULL */
 	op_handler handler;                /* NULL: answers 501 */
-	op_handler prepare; /* or NULL: what is too slow for the loop and the write; runs after the gates on a thread of its own */
-	bool on_v1;                        /* also served under the v1.0 prefix */
-	size_t body_max;                   /* 0: the default */
-	const char *event;                 /* type of the event that it writes, or NULL */
+	op_handler
+	        prepare; /* or NULL: what is too slow for the loop and the write; runs after the gates on a thread of its own */
+	bool on_v1;                 /* also served under the v1.0 prefix */
+	size_t body_max;            /* 0: the default */
+	const char *event;          /* type of the event that it writes, or NULL */
 	const char *body_org_field; /* the body names the organization there, and in it one of body_roles is needed */
 	role_mask body_roles;
 	const struct op *link_from; /* or NULL: the GET whose entity is also found here, by its field link_field */
@@ -85,15 +86,15 @@ extern const unsigned project_limit_count;
 
 /* A kind of document that the generic verbs serve. Rows come from "resources" in api/. */
 struct resource {
-	const char *kind;   /* in the store */
+	const char *kind;                     /* in the store */
 	const char *parent_param, *key_param; /* path parameters; key_param NULL: a singleton of its parent */
-	bool key_is_name;   /* the key is the unique name, not the id */
-	const char *name_field;  /* field that is unique within the parent, or NULL */
-	const char *id_field;    /* field that carries the id in the document, or NULL */
-	const struct schema *schema; /* of the stored document */
-	const struct op *self;   /* the GET of one */
-	const struct resource_hooks *hooks; /* or NULL */
-	const char *defaults; /* JSON object: what a singleton is before it is first written, or NULL */
+	bool key_is_name;                     /* the key is the unique name, not the id */
+	const char *name_field;               /* field that is unique within the parent, or NULL */
+	const char *id_field;                 /* field that carries the id in the document, or NULL */
+	const struct schema *schema;          /* of the stored document */
+	const struct op *self;                /* the GET of one */
+	const struct resource_hooks *hooks;   /* or NULL */
+	const char *defaults;                 /* JSON object: what a singleton is before it is first written, or NULL */
 };
 
 extern const struct op catalog_ops[];
@@ -120,8 +121,8 @@ int role_find(struct str name);
 #define PATH_PARAMS_MAX 8
 
 struct match {
-	const struct op *op;       /* NULL: no operation for that method */
-	unsigned allowed;          /* bit per enum method that the path has, HEAD where GET; 0: no such path */
+	const struct op *op;                /* NULL: no operation for that method */
+	unsigned allowed;                   /* bit per enum method that the path has, HEAD where GET; 0: no such path */
 	struct str params[PATH_PARAMS_MAX]; /* percent-decoded, in the order of the path */
 	bool v1;
 };

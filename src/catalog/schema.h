@@ -13,15 +13,33 @@
 enum schema_type { TYPE_ANY, TYPE_STRING, TYPE_INTEGER, TYPE_NUMBER, TYPE_BOOLEAN, TYPE_ARRAY, TYPE_OBJECT };
 
 enum schema_format {
-	FORMAT_NONE, FORMAT_DATE_TIME, FORMAT_DATE, FORMAT_INT32, FORMAT_INT64, FORMAT_FLOAT, FORMAT_DOUBLE,
-	FORMAT_EMAIL, FORMAT_UUID, FORMAT_URI, FORMAT_PASSWORD, FORMAT_BINARY
+	FORMAT_NONE,
+	FORMAT_DATE_TIME,
+	FORMAT_DATE,
+	FORMAT_INT32,
+	FORMAT_INT64,
+	FORMAT_FLOAT,
+	FORMAT_DOUBLE,
+	FORMAT_EMAIL,
+	FORMAT_UUID,
+	FORMAT_URI,
+	FORMAT_PASSWORD,
+	FORMAT_BINARY
 };
 
 enum schema_flag {
-	SCHEMA_READ_ONLY = 1, SCHEMA_WRITE_ONLY = 2, SCHEMA_NULLABLE = 4, SCHEMA_DEPRECATED = 8, SCHEMA_UNIQUE = 16,
-	SCHEMA_HAS_MIN = 32, SCHEMA_HAS_MAX = 64, SCHEMA_EXCLUSIVE_MIN = 128,
-	SCHEMA_HAS_MIN_LENGTH = 256, SCHEMA_HAS_MAX_LENGTH = 512, /* of a string, an array's items or an object's fields */
-	SCHEMA_OPEN = 1024, /* an object that takes any field: additionalProperties without fields of its own, or true */
+	SCHEMA_READ_ONLY = 1,
+	SCHEMA_WRITE_ONLY = 2,
+	SCHEMA_NULLABLE = 4,
+	SCHEMA_DEPRECATED = 8,
+	SCHEMA_UNIQUE = 16,
+	SCHEMA_HAS_MIN = 32,
+	SCHEMA_HAS_MAX = 64,
+	SCHEMA_EXCLUSIVE_MIN = 128,
+	SCHEMA_HAS_MIN_LENGTH = 256,
+	SCHEMA_HAS_MAX_LENGTH = 512, /* of a string, an array's items or an object's fields */
+	SCHEMA_OPEN =
+	        1024, /* an object that takes any field: additionalProperties without fields of its own, or true */
 	SCHEMA_IMMUTABLE = 2048 /* can be set by a create, not by an update */
 };
 
@@ -43,18 +61,18 @@ struct schema {
 	const char *description; /* or NULL */
 	unsigned char type, format;
 	unsigned short flags;
-	short pattern;           /* index of schema_patterns, or -1 */
+	short pattern; /* index of schema_patterns, or -1 */
 	unsigned short enum_count, field_count, branch_count, mapping_count;
-	const char *const *enums;       /* as JSON texts: "\"AWS\"", "1" */
-	const char *default_json;       /* JSON text or NULL */
+	const char *const *enums; /* as JSON texts: "\"AWS\"", "1" */
+	const char *default_json; /* JSON text or NULL */
 	double min, max;
 	unsigned min_length, max_length;
-	const struct field *fields;     /* sorted by name */
+	const struct field *fields; /* sorted by name */
 	const struct schema *items;
 	const struct schema *additional; /* schema of additionalProperties, or NULL */
-	const struct branch *branches;  /* oneOf / anyOf */
-	const char *discriminator;      /* property name or NULL */
-	const struct branch *mapping;   /* discriminator value -> schema */
+	const struct branch *branches;   /* oneOf / anyOf */
+	const char *discriminator;       /* property name or NULL */
+	const struct branch *mapping;    /* discriminator value -> schema */
 };
 
 extern const char *const schema_patterns[];
@@ -92,11 +110,13 @@ must_check int schema_setup(void);
 void schema_teardown(void);
 
 /* Holds a value against a schema; adds what is wrong. Strings in `faults` live in the arena. */
-void schema_check(const struct schema *s, json_t *value, enum schema_use use, struct arena *arena, struct faults *faults);
+void schema_check(const struct schema *s, json_t *value, enum schema_use use, struct arena *arena,
+                  struct faults *faults);
 
 /* A parameter's text against its schema; `name` becomes the path. Arrays are comma-separated or repeated: each value is
  * checked as an item. Returns false, with faults added, when it does not fit. */
-bool schema_check_text(const struct schema *s, struct str name, struct str text, struct arena *arena, struct faults *faults);
+bool schema_check_text(const struct schema *s, struct str name, struct str text, struct arena *arena,
+                       struct faults *faults);
 
 /* Sets the defaults of absent fields, at any depth that exists. */
 void schema_add_defaults(const struct schema *s, json_t *value);

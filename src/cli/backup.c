@@ -13,10 +13,10 @@ struct backup_arguments {
 };
 
 const struct option_row backup_options[] = {
-	{"data", 0, OPTION_TEXT, offsetof(struct backup_arguments, data), "./data", "DIR",
-	 "Data directory of the service."},
-	{"store", 0, OPTION_TEXT, offsetof(struct backup_arguments, store), NULL, "URL",
-	 "The store, where the service is run with --store."},
+        {"data", 0, OPTION_TEXT, offsetof(struct backup_arguments, data), "./data", "DIR",
+         "Data directory of the service."},
+        {"store", 0, OPTION_TEXT, offsetof(struct backup_arguments, store), NULL, "URL",
+         "The store, where the service is run with --store."},
 };
 const size_t backup_option_count = sizeof backup_options / sizeof *backup_options;
 
@@ -95,7 +95,7 @@ int backup_command(int argc, char **argv)
 	} else if (r == 0 && options_environment(&given) == 0) {
 		if (count == 0)
 			option_refuse(
-				"backup: the name of the file to write is missing: steward backup --data DIR FILE");
+			        "backup: the name of the file to write is missing: steward backup --data DIR FILE");
 		else
 			code = backup_run(&g, words[0]);
 	}

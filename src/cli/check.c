@@ -12,8 +12,8 @@ struct check_arguments {
 };
 
 const struct option_row check_options[] = {
-	{"data", 0, OPTION_TEXT, offsetof(struct check_arguments, data), "./data", "DIR",
-	 "Data directory of the service."},
+        {"data", 0, OPTION_TEXT, offsetof(struct check_arguments, data), "./data", "DIR",
+         "Data directory of the service."},
 };
 const size_t check_option_count = sizeof check_options / sizeof *check_options;
 

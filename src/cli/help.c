@@ -10,50 +10,50 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"serve", "steward serve [OPTION]...", "run the service",
-	 "Serves the administration API over HTTPS. The first start makes, in the data directory, a certificate\n"
-	 "authority and a certificate, and a first organization, project, owner, API key and service account. It\n"
-	 "writes them to DIR/bootstrap.json and prints a curl line to try. Once it serves, it prints the line\n"
-	 "\"steward: ready URL\".",
-	 config_options, &config_option_count,
-	 "Every option can also be set in the environment (--log-level: STEWARD_LOG_LEVEL) or in the file of\n"
-	 "--config (log-level = debug). A flag wins over the environment, the environment over the file.\n"
-	 "\n"
-	 "The file also takes rate limits, as CAPACITY/REFILL:\n"
-	 "  limit.S17 = 100/50              one endpoint set, whoever calls\n"
-	 "  limit.S17@ID = 1000/500         one endpoint set, for one project, organization, caller or address\n"
-	 "  limit.* = 5000/5000             all endpoint sets\n"
-	 "\n"
-	 "SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the certificate and the limits again.\n"
-	 "\n"
-	 "Examples:\n"
-	 "  steward serve\n"
-	 "  steward serve --data /var/lib/steward --listen 0.0.0.0:8443 --base-url https://steward.example.com:8443\n"
-	 "  steward serve --data /tmp/try --listen 127.0.0.1:0 --clock virtual --test-control\n"},
-	{"limits",
-	 "steward limits set (--set ID | --all) [--scope ID] --capacity N --refill N [--data DIR]\n"
-	 "       steward limits clear (--set ID | --all) [--scope ID] [--data DIR]\n"
-	 "       steward limits list [-o json] [--data DIR]",
-	 "change rate limits, also of a running service",
-	 "Overrides of the rate limits, kept in the store. A running service follows within a second. The most\n"
-	 "specific one holds: set and scope, then set, then all and scope, then all. An override wins over the same\n"
-	 "limit in a configuration file; list shows overrides only. clear removes exactly the override that the same\n"
-	 "words would set.",
-	 limits_options, &limits_option_count,
-	 "Examples:\n"
-	 "  steward limits set --set S17 --scope 6740a1b2c3d4e5f601234567 --capacity 1000 --refill 500\n"
-	 "  steward limits set --all --capacity 100000 --refill 100000\n"
-	 "  steward limits clear --all\n"},
-	{"backup", "steward backup [--data DIR] FILE", "copy the data, also of a running service",
-	 "Writes a consistent copy of the store to FILE, which must not exist. DIR/secret.key and DIR/tls are not in\n"
-	 "it and must be kept with it: without the key, sealed secrets cannot be opened.",
-	 backup_options, &backup_option_count,
-	 "Example:\n"
-	 "  steward backup --data /var/lib/steward /backup/steward.db && steward check /backup/steward.db\n"},
-	{"check", "steward check [--data DIR | FILE]", "verify the data or a backup",
-	 "Verifies a store, of a running service too, or a backup: its integrity, counters, lists and references.\n"
-	 "Prints each fault. Exit code: 0 clean, 1 faults found, 2 it cannot be read.",
-	 check_options, &check_option_count, NULL},
+        {"serve", "steward serve [OPTION]...", "run the service",
+         "Serves the administration API over HTTPS. The first start makes, in the data directory, a certificate\n"
+         "authority and a certificate, and a first organization, project, owner, API key and service account. It\n"
+         "writes them to DIR/bootstrap.json and prints a curl line to try. Once it serves, it prints the line\n"
+         "\"steward: ready URL\".",
+         config_options, &config_option_count,
+         "Every option can also be set in the environment (--log-level: STEWARD_LOG_LEVEL) or in the file of\n"
+         "--config (log-level = debug). A flag wins over the environment, the environment over the file.\n"
+         "\n"
+         "The file also takes rate limits, as CAPACITY/REFILL:\n"
+         "  limit.S17 = 100/50              one endpoint set, whoever calls\n"
+         "  limit.S17@ID = 1000/500         one endpoint set, for one project, organization, caller or address\n"
+         "  limit.* = 5000/5000             all endpoint sets\n"
+         "\n"
+         "SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the certificate and the limits again.\n"
+         "\n"
+         "Examples:\n"
+         "  steward serve\n"
+         "  steward serve --data /var/lib/steward --listen 0.0.0.0:8443 --base-url https://steward.example.com:8443\n"
+         "  steward serve --data /tmp/try --listen 127.0.0.1:0 --clock virtual --test-control\n"},
+        {"limits",
+         "steward limits set (--set ID | --all) [--scope ID] --capacity N --refill N [--data DIR]\n"
+         "       steward limits clear (--set ID | --all) [--scope ID] [--data DIR]\n"
+         "       steward limits list [-o json] [--data DIR]",
+         "change rate limits, also of a running service",
+         "Overrides of the rate limits, kept in the store. A running service follows within a second. The most\n"
+         "specific one holds: set and scope, then set, then all and scope, then all. An override wins over the same\n"
+         "limit in a configuration file; list shows overrides only. clear removes exactly the override that the same\n"
+         "words would set.",
+         limits_options, &limits_option_count,
+         "Examples:\n"
+         "  steward limits set --set S17 --scope 6740a1b2c3d4e5f601234567 --capacity 1000 --refill 500\n"
+         "  steward limits set --all --capacity 100000 --refill 100000\n"
+         "  steward limits clear --all\n"},
+        {"backup", "steward backup [--data DIR] FILE", "copy the data, also of a running service",
+         "Writes a consistent copy of the store to FILE, which must not exist. DIR/secret.key and DIR/tls are not in\n"
+         "it and must be kept with it: without the key, sealed secrets cannot be opened.",
+         backup_options, &backup_option_count,
+         "Example:\n"
+         "  steward backup --data /var/lib/steward /backup/steward.db && steward check /backup/steward.db\n"},
+        {"check", "steward check [--data DIR | FILE]", "verify the data or a backup",
+         "Verifies a store, of a running service too, or a backup: its integrity, counters, lists and references.\n"
+         "Prints each fault. Exit code: 0 clean, 1 faults found, 2 it cannot be read.",
+         check_options, &check_option_count, NULL},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
@@ -65,14 +65,14 @@ void version_print(FILE *out)
 void help_program(FILE *out)
 {
 	fprintf(out, "Steward, a self-hosted administration API for database deployments.\n\n"
-		     "Usage: steward COMMAND [OPTION]...\n\nCommands:\n");
+	             "Usage: steward COMMAND [OPTION]...\n\nCommands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	fprintf(out, "\n  steward COMMAND --help    explains a command\n"
-		     "  steward --version         prints the version\n\n"
-		     "To begin: \"steward serve\" keeps its data in ./data, listens on https://127.0.0.1:8443, and "
-		     "prints a curl line\n"
-		     "to try.\n");
+	             "  steward --version         prints the version\n\n"
+	             "To begin: \"steward serve\" keeps its data in ./data, listens on https://127.0.0.1:8443, and "
+	             "prints a curl line\n"
+	             "to try.\n");
 }
 
 bool help_command(FILE *out, const char *name)

@@ -19,17 +19,17 @@ struct limits_arguments {
 #define AT(member) offsetof(struct limits_arguments, member)
 
 const struct option_row limits_options[] = {
-	{"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of the service."},
-	{"store", 0, OPTION_TEXT, AT(store), NULL, "URL", "The store, where the service is run with --store."},
-	{"set", 0, OPTION_TEXT, AT(set), NULL, "ID", "Endpoint set, as GET /rateLimits names it: S17.",
-	 .flag_only = true},
-	{"all", 0, OPTION_SWITCH, AT(all), NULL, NULL, "All sets together, instead of --set.", .flag_only = true},
-	{"scope", 0, OPTION_TEXT, AT(scope), NULL, "ID",
-	 "Only this project, organization, caller or address. Without it: each one.", .flag_only = true},
-	{"capacity", 0, OPTION_NUMBER, AT(capacity), NULL, "N", "Most tokens of a bucket.", NULL, 1, LIMIT_MAX, true},
-	{"refill", 0, OPTION_NUMBER, AT(refill), NULL, "N", "Tokens added at each refill.", NULL, 1, LIMIT_MAX, true},
-	{"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "Of list: text or json.", "text|json",
-	 .flag_only = true},
+        {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of the service."},
+        {"store", 0, OPTION_TEXT, AT(store), NULL, "URL", "The store, where the service is run with --store."},
+        {"set", 0, OPTION_TEXT, AT(set), NULL, "ID", "Endpoint set, as GET /rateLimits names it: S17.",
+         .flag_only = true},
+        {"all", 0, OPTION_SWITCH, AT(all), NULL, NULL, "All sets together, instead of --set.", .flag_only = true},
+        {"scope", 0, OPTION_TEXT, AT(scope), NULL, "ID",
+         "Only this project, organization, caller or address. Without it: each one.", .flag_only = true},
+        {"capacity", 0, OPTION_NUMBER, AT(capacity), NULL, "N", "Most tokens of a bucket.", NULL, 1, LIMIT_MAX, true},
+        {"refill", 0, OPTION_NUMBER, AT(refill), NULL, "N", "Tokens added at each refill.", NULL, 1, LIMIT_MAX, true},
+        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "Of list: text or json.", "text|json",
+         .flag_only = true},
 };
 const size_t limits_option_count = sizeof limits_options / sizeof *limits_options;
 
@@ -42,7 +42,7 @@ static bool set_fits(const struct limits_arguments *g, struct limit_override *o)
 	const struct bucket_set *set = g->set ? rules_find_set(str_of(g->set)) : NULL;
 	if (g->set && !set) {
 		option_refuse("--set: there is no set \"%s\"; sets are %s to %s", g->set, catalog_sets[0].id,
-			      catalog_sets[catalog_set_count - 1].id);
+		              catalog_sets[catalog_set_count - 1].id);
 		return false;
 	}
 	o->set = set ? str_of(set->id) : STR("*");
@@ -60,9 +60,9 @@ static bool scope_fits(struct arena *a, const struct limits_arguments *g, struct
 	bool is_ip = ip_parse(str_of(g->scope), &ip), is_id = id_is_valid(str_of(g->scope));
 	if (set && set->scope == SCOPE_IP ? !is_ip : set ? !is_id : !is_ip && !is_id) {
 		option_refuse("--scope: \"%s\" is not %s", g->scope,
-			      set && set->scope == SCOPE_IP ? "an address: the set counts by address"
-			      : set                         ? "an id of 24 hexadecimal digits"
-							    : "an id of 24 hexadecimal digits or an address");
+		              set && set->scope == SCOPE_IP ? "an address: the set counts by address"
+		              : set                         ? "an id of 24 hexadecimal digits"
+		                                            : "an id of 24 hexadecimal digits or an address");
 		return false;
 	}
 	if (is_ip) {
@@ -91,8 +91,8 @@ static int service_open(struct arena *a, const struct limits_arguments *g, struc
 		proof = g->store + 7;
 	if (access(proof, F_OK) < 0)
 		return option_refuse("%s holds no service's data (%s is missing); give --data DIR of a service that "
-				     "has been started",
-				     g->data, proof);
+		                     "has been started",
+		                     g->data, proof);
 	struct store_options options = {.url = g->store, .data_dir = g->data};
 	return store_open(&options, ret_store);
 }
@@ -124,7 +124,7 @@ static int limits_clear(struct arena *a, struct store *store, struct limit_overr
 	int r = store_write_wait(store, clear_run, o);
 	if (r == -ENOENT) {
 		option_refuse("limits clear: there is no override of %s; \"steward limits list\" shows those there are",
-			      described(a, o));
+		              described(a, o));
 		return EXIT_NOT_DONE;
 	}
 	if (r < 0) {
@@ -198,14 +198,14 @@ static bool usage_fits(const struct options *given, enum verb verb)
 	for (size_t i = 0; i < 2; i++)
 		if (options_given(given, numbers[i]) != (verb == VERB_SET)) {
 			option_refuse(verb == VERB_SET ? "limits set: --%s N is missing"
-						       : "limits: --%s goes with set only",
-				      numbers[i]);
+			                               : "limits: --%s goes with set only",
+			              numbers[i]);
 			return false;
 		}
 	for (size_t i = 0; verb == VERB_LIST && i < 3; i++)
 		if (options_given(given, selectors[i])) {
 			option_refuse("limits list: --%s goes with set and clear; list shows all overrides",
-				      selectors[i]);
+			              selectors[i]);
 			return false;
 		}
 	return true;
@@ -244,7 +244,7 @@ static int limits_run(struct arena *a, int argc, char **argv)
 		return EXIT_USAGE;
 	r = verb == VERB_SET     ? limits_set(a, store, &o)
 	    : verb == VERB_CLEAR ? limits_clear(a, store, &o)
-				 : limits_list(a, store, &g);
+	                         : limits_list(a, store, &g);
 	store_close(store);
 	return r;
 }

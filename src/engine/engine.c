@@ -7,9 +7,9 @@
 #endif
 
 static const struct engine_ops *const engines[] = {
-	&engine_simulated,
+        &engine_simulated,
 #if ENGINE_HAS_POSTGRES
-	&engine_postgres,
+        &engine_postgres,
 #endif
 };
 

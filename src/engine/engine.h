@@ -38,10 +38,10 @@ struct engine_param {
 struct engine_cluster {
 	char id[25], group_id[25];
 	char name[65];
-	char label[8];        /* six-character id in host names */
+	char label[8]; /* six-character id in host names */
 	char project_hash[8];
-	unsigned version;     /* major */
-	bool paused, quorum;  /* quorum: a commit waits for one standby */
+	unsigned version;    /* major */
+	bool paused, quorum; /* quorum: a commit waits for one standby */
 	const struct engine_node *nodes;
 	size_t node_count;
 	const struct engine_param *params; /* processArgs, in the engine's names */
@@ -59,7 +59,7 @@ struct node_status {
 	enum node_state state;
 	unsigned shard;
 	bool primary;
-	char version[24];      /* "15.18.0": three parts */
+	char version[24]; /* "15.18.0": three parts */
 	int64_t started_ms;
 };
 
@@ -71,7 +71,7 @@ struct cluster_status {
 
 /* Who may connect and do what, for all clusters of a project. */
 struct engine_grant {
-	const char *role;       /* "readWrite", or a custom role's name */
+	const char *role;       /* "readWrite"; or of a custom role, flattened, an action: FIND INSERT UPDATE REMOVE */
 	const char *database;   /* or "" for all */
 	const char *collection; /* table, or "" for all */
 };
@@ -110,7 +110,7 @@ struct engine_options {
 	const char *data_dir; /* the service's; the engine keeps its own below DIR/engine */
 	const char *domain;   /* of host names: "<label>-shard-00-00.<project_hash>.<domain>" */
 	bool real_clock;
-	const char *user; /* system user of the databases when the service is root; NULL: "steward" */
+	const char *user;         /* system user of the databases when the service is root; NULL: "steward" */
 	double simulated_seconds; /* that the simulated engine takes for a creation; less for other changes */
 };
 
@@ -123,13 +123,14 @@ struct engine_ops {
 	void (*stop)(struct engine *e);
 	/* Makes or changes the cluster until it is as wanted. */
 	int (*converge)(struct engine *e, const struct engine_cluster *want, const struct engine_access *access,
-			struct engine_progress *progress, struct arena *a, const char **ret_why);
+	                struct engine_progress *progress, struct arena *a, const char **ret_why);
 	/* Leaves nothing behind. 0 too when there is nothing. */
 	int (*destroy)(struct engine *e, const char *cluster_id, struct engine_progress *progress);
 	/* Another node of the shard becomes primary, without losing a write. */
 	int (*switchover)(struct engine *e, const char *cluster_id, unsigned shard, const char **ret_why);
 	/* Users, grants and access list in force when it returns. */
-	int (*apply_access)(struct engine *e, const char *cluster_id, const struct engine_access *access, const char **ret_why);
+	int (*apply_access)(struct engine *e, const char *cluster_id, const struct engine_access *access,
+	                    const char **ret_why);
 	int (*observe)(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status);
 	/* Lines of a log as a file descriptor to read from; the caller closes it. */
 	int (*log_open)(struct engine *e, const struct engine_log *log, int *ret_fd);
@@ -137,7 +138,7 @@ struct engine_ops {
 	size_t (*versions)(struct engine *e, unsigned *ret_versions, size_t max);
 	/* Loads the sample data set into a running cluster. NULL: the engine has none, and the load is done at once. */
 	int (*load_sample)(struct engine *e, const char *cluster_id, struct engine_progress *progress, struct arena *a,
-			   const char **ret_why);
+	                   const char **ret_why);
 };
 
 extern const struct engine_ops engine_simulated, engine_postgres;

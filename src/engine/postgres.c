@@ -258,9 +258,10 @@ static int user_find(struct engine *e, const char *name)
 		return 0;
 	struct passwd *pw = getpwnam(name);
 	if (!pw || pw->pw_uid == 0) {
-		log_error("engine: PostgreSQL does not run as root, and there is no system user %s: make one (useradd --system "
-			  "%s), or run the service as another user",
-			  name, name);
+		log_error("engine: PostgreSQL does not run as root, and there is no system user %s: make one (useradd "
+		          "--system "
+		          "%s), or run the service as another user",
+		          name, name);
 		return -ENOENT;
 	}
 	e->uid = pw->pw_uid;
@@ -296,9 +297,10 @@ static int dirs_make(struct engine *e, const char *data_dir)
 	if (stat(data_dir, &st) == 0 && (st.st_mode & 0077) == 0 && st.st_uid == 0 && chown(data_dir, 0, e->gid) == 0 &&
 	    chmod(data_dir, 0710) == 0 && process_run(e, argv, 5000) == 0)
 		return 0;
-	log_error("engine: the databases' system user cannot reach %s: let others pass through the directories above it "
-		  "(chmod o+x), or choose another data directory",
-		  e->dir);
+	log_error(
+	        "engine: the databases' system user cannot reach %s: let others pass through the directories above it "
+	        "(chmod o+x), or choose another data directory",
+	        e->dir);
 	return -EACCES;
 }
 
@@ -374,7 +376,8 @@ static int postgres_start(const struct engine_options *o, struct engine **ret_en
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
 	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
 	if (r == 0 && strlen(e->dir) + sizeof "/run/65535/.s.PGSQL.27017" > SOCKET_PATH_MAX) {
-		log_error("engine: the path %s is too long for sockets below it; choose a shorter data directory", e->dir);
+		log_error("engine: the path %s is too long for sockets below it; choose a shorter data directory",
+		          e->dir);
 		r = -ENAMETOOLONG;
 	}
 	if (r == 0 && strpbrk(e->dir, "' \"\\\n")) {
@@ -422,7 +425,7 @@ static void postgres_stop(struct engine *e)
 /* --- operations */
 
 static int postgres_converge(struct engine *e, const struct engine_cluster *want, const struct engine_access *access,
-			     struct engine_progress *progress, struct arena *a, const char **ret_why)
+                             struct engine_progress *progress, struct arena *a, const char **ret_why)
 {
 	struct pg_cluster *c = cluster_ensure(e, want->id);
 	if (!c) {
@@ -480,7 +483,7 @@ static int postgres_switchover(struct engine *e, const char *cluster_id, unsigne
 }
 
 static int postgres_apply_access(struct engine *e, const char *cluster_id, const struct engine_access *access,
-				 const char **ret_why)
+                                 const char **ret_why)
 {
 	struct pg_cluster *c = cluster_find(e, cluster_id);
 	if (!c) {
@@ -506,11 +509,11 @@ static void node_observe(struct pg_cluster *c, const struct pg_node *n, struct n
 	ret->port = n->port;
 	ret->kind = n->want.kind;
 	ret->shard = n->want.shard;
-	ret->state = n->busy               ? NODE_STARTING
-		     : n->pid && !n->noted ? NODE_RUNNING
-		     : c->paused || n->want.outage ? NODE_STOPPED
-		     : n->failures > 3             ? NODE_FAILED
-						   : NODE_STARTING;
+	ret->state = n->busy                       ? NODE_STARTING
+	             : n->pid && !n->noted         ? NODE_RUNNING
+	             : c->paused || n->want.outage ? NODE_STOPPED
+	             : n->failures > 3             ? NODE_FAILED
+	                                           : NODE_STARTING;
 	ret->primary = s && strcmp(s->primary, n->want.name) == 0 && ret->state == NODE_RUNNING;
 	for (size_t i = 0; i < c->engine->version_count; i++)
 		if (c->engine->versions[i].major == c->version)
@@ -518,7 +521,8 @@ static void node_observe(struct pg_cluster *c, const struct pg_node *n, struct n
 	ret->started_ms = n->started_ms;
 }
 
-static int postgres_observe(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status)
+static int postgres_observe(struct engine *e, const char *cluster_id, struct arena *a,
+                            struct cluster_status *ret_status)
 {
 	*ret_status = (struct cluster_status){0};
 	struct pg_cluster *c = cluster_find(e, cluster_id);
@@ -554,14 +558,14 @@ static size_t postgres_versions(struct engine *e, unsigned *ret_versions, size_t
 }
 
 const struct engine_ops engine_postgres = {
-	.name = "postgres",
-	.start = postgres_start,
-	.stop = postgres_stop,
-	.converge = postgres_converge,
-	.destroy = postgres_destroy,
-	.switchover = postgres_switchover,
-	.apply_access = postgres_apply_access,
-	.observe = postgres_observe,
-	.log_open = postgres_log_open,
-	.versions = postgres_versions,
+        .name = "postgres",
+        .start = postgres_start,
+        .stop = postgres_stop,
+        .converge = postgres_converge,
+        .destroy = postgres_destroy,
+        .switchover = postgres_switchover,
+        .apply_access = postgres_apply_access,
+        .observe = postgres_observe,
+        .log_open = postgres_log_open,
+        .versions = postgres_versions,
 };

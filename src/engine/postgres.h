@@ -122,6 +122,7 @@ int file_read(const char *path, size_t max, char **ret_text);
 bool file_is(const char *path);
 int dir_make(const struct engine *e, const char *path, bool owned_by_nodes);
 int dir_sync(const char *path);
+int filesystem_sync(const char *path); /* everything on the file system of a directory */
 int tree_remove(const char *path);
 
 /* --- postgres_process.c */
@@ -141,7 +142,7 @@ int process_sweep(const char *data);
 /* --- postgres_sql.c */
 int sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn);
 int sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const char *database, int timeout_ms,
-		  PGconn **ret_conn);
+                  PGconn **ret_conn);
 int sql_do(PGconn *conn, int timeout_ms, const char *sql);
 int sql_rows(PGconn *conn, int timeout_ms, const char *sql, PGresult **ret_rows);
 int sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value);
@@ -168,7 +169,7 @@ void node_host(const struct pg_cluster *c, const char *name, char ret_host[192])
 
 /* --- postgres_node.c */
 void node_path(const struct pg_cluster *c, const struct pg_node *n, const char *below, char ret_path[PG_PATH]);
-int node_place(struct pg_cluster *c, struct pg_node *n); /* slot, address, port */
+int node_place(struct pg_cluster *c, struct pg_node *n);   /* slot, address, port */
 int node_prepare(struct pg_cluster *c, struct pg_node *n); /* directories, certificate, configuration */
 bool node_is_made(const struct pg_cluster *c, const struct pg_node *n);
 bool node_is_standby(const struct pg_cluster *c, const struct pg_node *n); /* standby.signal is there */
@@ -198,7 +199,7 @@ void *supervise(void *engine);
 
 /* --- postgres_cluster.c */
 int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
-		     struct engine_progress *progress, const char **ret_why);
+                     struct engine_progress *progress, const char **ret_why);
 int cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms);
 int cluster_destroy(struct pg_cluster *c, struct engine_progress *progress);
 
@@ -210,7 +211,7 @@ int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_ac
 
 /* --- postgres_grants.c: users, groups and grants of a set, through a connection to its primary's database postgres */
 int grants_apply(struct pg_cluster *c, struct pg_node *primary, PGconn *conn, const struct engine_access *access,
-		 const char **ret_why);
+                 const char **ret_why);
 
 /* --- postgres_log.c */
 int log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd);

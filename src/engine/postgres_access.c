@@ -1,5 +1,5 @@
-/* Who may connect: the HBA and ident files of every node, from the access list. The rules, in order: the service and the
- * other nodes over the unix socket, known by their system user; never the superuser from the network; users with
+/* Who may connect: the HBA and ident files of every node, from the access list. The rules, in order: the service and
+ * the other nodes over the unix socket, known by their system user; never the superuser from the network; users with
  * certificates; then everybody with a password, from each listed network, over TLS only. Nothing else matches, so
  * nothing else gets in. */
 #include "engine/postgres.h"
@@ -61,7 +61,8 @@ static void ident_make(struct buf *b, const struct engine *e, const struct engin
 	for (int i = 0; i < 2; i++) {
 		char space[1024];
 		struct passwd pw, *found = NULL;
-		if ((i == 0 || ids[1] != ids[0]) && getpwuid_r(ids[i], &pw, space, sizeof space, &found) == 0 && found) {
+		if ((i == 0 || ids[1] != ids[0]) && getpwuid_r(ids[i], &pw, space, sizeof space, &found) == 0 &&
+		    found) {
 			buf_z(b, "engine ");
 			word_add(b, found->pw_name);
 			buf_printf(b, " %s\n", PG_SUPER);
@@ -119,9 +120,9 @@ static int files_verify(PGconn *conn, const char **ret_why)
 {
 	PGresult *rows;
 	int r = sql_rows(conn, 10000,
-			 "select line_number, error from pg_hba_file_rules where error is not null union all "
-			 "select line_number, error from pg_ident_file_mappings where error is not null limit 1",
-			 &rows);
+	                 "select line_number, error from pg_hba_file_rules where error is not null union all "
+	                 "select line_number, error from pg_ident_file_mappings where error is not null limit 1",
+	                 &rows);
 	if (r < 0)
 		return r;
 	if (PQntuples(rows) > 0) {
@@ -137,7 +138,7 @@ static int sessions_end(PGconn *conn, const struct engine_access *access)
 {
 	struct buf b = {0};
 	buf_z(&b, "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null and not "
-		  "(client_addr <<= any('{");
+	          "(client_addr <<= any('{");
 	for (size_t k = 0; k < access->network_count; k++) {
 		if (k)
 			buf_c(&b, ',');
@@ -182,9 +183,9 @@ static void standbys_wait(PGconn *conn)
 	int r = 0;
 	while (r == 0 && behind > 0 && mono_ms() < end) {
 		r = sql_int(conn, 2000,
-			    "select count(*) from pg_stat_replication where state = 'streaming' and replay_lsn < "
-			    "pg_current_wal_flush_lsn()",
-			    &behind);
+		            "select count(*) from pg_stat_replication where state = 'streaming' and replay_lsn < "
+		            "pg_current_wal_flush_lsn()",
+		            &behind);
 		if (behind > 0)
 			sleep_ms(5);
 	}
@@ -196,13 +197,15 @@ static int users_check(const struct engine_access *access, const char **ret_why)
 		const char *name = access->users[i].name;
 		size_t n = strlen(name);
 		bool bad = n == 0 || n > 63 || str_starts(str_of(name), STR("pg_")) ||
-			   str_starts(str_of(name), STR("steward:")) || strcmp(name, PG_SUPER) == 0;
+		           str_starts(str_of(name), STR("steward:")) || strcmp(name, PG_SUPER) == 0;
 		for (size_t k = 0; k < n; k++)
 			bad |= (unsigned char)name[k] < ' ';
 		for (const char *p = access->users[i].subject; p && *p; p++)
 			bad |= (unsigned char)*p < ' ' || *p == '"';
 		if (bad) {
-			why_set(ret_why, "user %.80s: the name must have 1 to 63 bytes and not begin with pg_ or steward:", name);
+			why_set(ret_why,
+			        "user %.80s: the name must have 1 to 63 bytes and not begin with pg_ or steward:",
+			        name);
 			return -EINVAL;
 		}
 	}

@@ -1,7 +1,7 @@
-/* From what is there to what is wanted: making, changing, pausing and removing the nodes of a cluster. Every step looks
- * at what is there first, so that a job repeated after a crash goes on where it was. A node exists when its directory
- * `data` does; it gets that name only when it is whole. Long copies run without the cluster's lock, with the node marked
- * busy, so that a primary that dies meanwhile is replaced as always. */
+/* From what is there to what is wanted: making, changing, pausing and removing the nodes of a cluster. Every step
+ * looks at what is there first, so that a job repeated after a crash goes on where it was. A node exists when its
+ * directory `data` does; it gets that name only when it is whole. Long copies run without the cluster's lock, with the
+ * node marked busy, so that a primary that dies meanwhile is replaced as always. */
 #include "engine/postgres.h"
 
 #include "base/arena.h"
@@ -49,7 +49,8 @@ static int want_check(struct pg_cluster *c, const struct engine_cluster *want, c
 			led = want->nodes[k].shard == n->shard && want->nodes[k].kind == NODE_ELECTABLE &&
 			      want->nodes[k].priority > 0;
 		if (!led || !name_is_label(n->name)) {
-			why_set(ret_why, led ? "%s: not a host name's label" : "%s: its shard has no electable node", n->name);
+			why_set(ret_why, led ? "%s: not a host name's label" : "%s: its shard has no electable node",
+			        n->name);
 			return -EINVAL;
 		}
 	}
@@ -217,22 +218,14 @@ static void *flush_thread(void *arg)
 {
 	struct pg_cluster *c = arg;
 	struct engine *e = c->engine;
-	char initdb[PG_PATH], mark[PG_PATH], data[PG_PATH];
-	for (size_t i = 0;; i++) {
-		pthread_mutex_lock(&c->lock);
-		bool more = i < c->node_count && !c->destroying;
-		if (more) {
-			node_path(c, c->nodes[i], "conf/unflushed", mark);
-			node_path(c, c->nodes[i], "data", data);
-			path_set(initdb, "%s/initdb", version_bin(e, c->version));
-		}
-		pthread_mutex_unlock(&c->lock);
-		if (!more)
-			break;
-		const char *argv[] = {initdb, "--sync-only", "-D", data, NULL};
-		if (file_is(mark) && process_run(e, argv, 120000) == 0)
-			unlink(mark);
+	char mark[PG_PATH];
+	bool done = filesystem_sync(e->dir) == 0;
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->node_count && done; i++) {
+		node_path(c, c->nodes[i], "conf/unflushed", mark);
+		unlink(mark);
 	}
+	pthread_mutex_unlock(&c->lock);
 	cluster_put(c);
 	engine_work_done(e);
 	return NULL;
@@ -344,7 +337,7 @@ static int source_ready(struct pg_cluster *c, struct pg_set *s, const char **ret
 }
 
 static int nodes_make(struct pg_cluster *c, const struct engine_access *access, struct engine_progress *progress,
-		      const char **ret_why)
+                      const char **ret_why)
 {
 	int r = 0;
 	for (size_t i = 0; i < c->node_count && r == 0; i++) {
@@ -429,9 +422,9 @@ int cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_m
 		return r;
 	while (r == 0 && have < want && mono_ms() < end) {
 		r = sql_int(conn, 2000,
-			    "select count(*) from pg_stat_replication where state = 'streaming' and "
-			    "application_name <> 'pg_basebackup'",
-			    &have);
+		            "select count(*) from pg_stat_replication where state = 'streaming' and "
+		            "application_name <> 'pg_basebackup'",
+		            &have);
 		if (r == 0 && have < want)
 			sleep_ms(10);
 	}
@@ -439,8 +432,8 @@ int cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_m
 	return r < 0 ? r : have < want ? -ETIMEDOUT : 0;
 }
 
-/* Standbys first, each streaming again before the next; then the primary hands over, or, alone, restarts. A standby with
- * fewer connections than its primary cannot follow it, so when they become fewer the primary goes first. */
+/* Standbys first, each streaming again before the next; then the primary hands over, or, alone, restarts. A standby
+ * with fewer connections than its primary cannot follow it, so when they become fewer the primary goes first. */
 static int set_roll(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
 {
 	bool restart[ENGINE_NODES_MAX * 2] = {false};
@@ -452,11 +445,12 @@ static int set_roll(struct pg_cluster *c, struct pg_set *s, const char **ret_why
 		if (c->nodes[i]->set == s->number && c->nodes[i]->pid && !c->nodes[i]->busy)
 			r = needs_restart(c, c->nodes[i], &restart[i]);
 	if (r == 0 && p && p->pid && sql_open_node(c, p, "postgres", 2000, &conn) == 0) {
-		(void)!sql_int(conn, 2000,
-			       "select count(*) from pg_settings s, pg_file_settings f where s.name = 'max_connections' and "
-			       "f.name = s.name and f.error is not null and f.setting::int < s.setting::int and f.seqno = "
-			       "(select max(seqno) from pg_file_settings where name = s.name)",
-			       &fewer);
+		(void)!sql_int(
+		        conn, 2000,
+		        "select count(*) from pg_settings s, pg_file_settings f where s.name = 'max_connections' and "
+		        "f.name = s.name and f.error is not null and f.setting::int < s.setting::int and f.seqno = "
+		        "(select max(seqno) from pg_file_settings where name = s.name)",
+		        &fewer);
 		PQfinish(conn);
 	}
 	for (int pass = 0; pass < 3 && r == 0; pass++)
@@ -576,7 +570,7 @@ static int cluster_pause(struct pg_cluster *c)
 }
 
 static int converge_run(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
-			struct engine_progress *progress, const char **ret_why)
+                        struct engine_progress *progress, const char **ret_why)
 {
 	char dir[PG_PATH];
 	path_set(dir, "%s/%s", c->engine->dir, c->id);
@@ -618,7 +612,7 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 }
 
 int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
-		     struct engine_progress *progress, const char **ret_why)
+                     struct engine_progress *progress, const char **ret_why)
 {
 	*ret_why = NULL;
 	pthread_mutex_lock(&c->work);

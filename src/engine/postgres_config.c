@@ -13,9 +13,9 @@
 static const struct {
 	unsigned number, buffers_mb, work_mb, connections, max_wal_mb;
 } sizes[] = {
-	{5, 16, 2, 60, 64},	 {10, 16, 4, 100, 128},	   {20, 24, 4, 150, 128},   {30, 32, 8, 200, 256},
-	{40, 64, 8, 300, 512},	 {50, 128, 16, 400, 1024}, {60, 256, 16, 500, 1024}, {80, 512, 32, 600, 2048},
-	{200, 1024, 32, 800, 4096},
+        {5, 16, 2, 60, 64},       {10, 16, 4, 100, 128},    {20, 24, 4, 150, 128},
+        {30, 32, 8, 200, 256},    {40, 64, 8, 300, 512},    {50, 128, 16, 400, 1024},
+        {60, 256, 16, 500, 1024}, {80, 512, 32, 600, 2048}, {200, 1024, 32, 800, 4096},
 };
 
 static size_t size_row(const char *instance_size)
@@ -35,13 +35,52 @@ void node_run_dir(const struct pg_cluster *c, const struct pg_node *n, char ret_
 
 /* What a processArg may not be: commands, files, libraries, addresses, and what the engine itself sets. */
 static const char *const reserved[] = {
-	"_command", "_file",	 "_directory",	"_directories", "_libraries", "_library",   "listen_addresses",
-	"port",	    "ssl",	 "unix_socket", "primary_",	"recovery_",  "synchronous_standby_names",
-	"include",  "hba",	 "ident",	"log_dest",	"logging_",   "log_filename", "log_timezone",
-	"wal_level", "hot_standby", "fsync",	"full_page",	"cluster_name", "promote_", "standby",
-	"dynamic_shared", "shared_memory_type", "krb", "password_encryption", "wal_log_hints", "restart_after_crash",
-	"allow_system_table_mods", "ignore_", "zero_damaged", "session_replication_role", "row_security", "role",
-	"session_authorization", "backtrace", "debug_", "dblink", "max_wal_senders", "archive_", "restore_",
+        "_command",
+        "_file",
+        "_directory",
+        "_directories",
+        "_libraries",
+        "_library",
+        "listen_addresses",
+        "port",
+        "ssl",
+        "unix_socket",
+        "primary_",
+        "recovery_",
+        "synchronous_standby_names",
+        "include",
+        "hba",
+        "ident",
+        "log_dest",
+        "logging_",
+        "log_filename",
+        "log_timezone",
+        "wal_level",
+        "hot_standby",
+        "fsync",
+        "full_page",
+        "cluster_name",
+        "promote_",
+        "standby",
+        "dynamic_shared",
+        "shared_memory_type",
+        "krb",
+        "password_encryption",
+        "wal_log_hints",
+        "restart_after_crash",
+        "allow_system_table_mods",
+        "ignore_",
+        "zero_damaged",
+        "session_replication_role",
+        "row_security",
+        "role",
+        "session_authorization",
+        "backtrace",
+        "debug_",
+        "dblink",
+        "max_wal_senders",
+        "archive_",
+        "restore_",
 };
 
 static bool param_is_allowed(const char *name)
@@ -109,9 +148,9 @@ static void memory_add(struct buf *b, const struct pg_cluster *c, const struct p
 	if (host_mb > 128 && buffers > (unsigned)host_mb / 8)
 		buffers = (unsigned)host_mb / 8;
 	buf_printf(b,
-		   "shared_buffers = %uMB\nwork_mem = %uMB\nmaintenance_work_mem = 32MB\nmax_connections = %u\n"
-		   "max_wal_size = %uMB\nmin_wal_size = 8MB\nwal_keep_size = 64MB\n",
-		   buffers, sizes[row].work_mb, set_connections(c, n), sizes[row].max_wal_mb);
+	           "shared_buffers = %uMB\nwork_mem = %uMB\nmaintenance_work_mem = 32MB\nmax_connections = %u\n"
+	           "max_wal_size = %uMB\nmin_wal_size = 8MB\nwal_keep_size = 64MB\n",
+	           buffers, sizes[row].work_mb, set_connections(c, n), sizes[row].max_wal_mb);
 }
 
 /* Who acknowledges a commit: the other electable nodes of the set. */
@@ -139,9 +178,9 @@ static void upstream_add(struct buf *b, struct pg_cluster *c, const struct pg_no
 		return;
 	node_run_dir(c, primary, run);
 	buf_printf(b,
-		   "primary_conninfo = 'host=%s port=%u user=%s dbname=replication sslmode=disable gssencmode=disable "
-		   "passfile=/nonexistent connect_timeout=5 application_name=%s'\n",
-		   run, primary->port, PG_SUPER, n->want.name);
+	           "primary_conninfo = 'host=%s port=%u user=%s dbname=replication sslmode=disable gssencmode=disable "
+	           "passfile=/nonexistent connect_timeout=5 application_name=%s'\n",
+	           run, primary->port, PG_SUPER, n->want.name);
 }
 
 static void places_add(struct buf *b, const struct pg_cluster *c, const struct pg_node *n)
@@ -149,10 +188,13 @@ static void places_add(struct buf *b, const struct pg_cluster *c, const struct p
 	static const struct {
 		const char *name, *below;
 	} files[] = {
-		{"data_directory", "data"},	       {"hba_file", "conf/pg_hba.conf"},
-		{"ident_file", "conf/pg_ident.conf"}, {"ssl_cert_file", "conf/server.crt"},
-		{"ssl_key_file", "conf/server.key"},  {"ssl_ca_file", "conf/ca.crt"},
-		{"log_directory", "log"},
+	        {"data_directory", "data"},
+	        {"hba_file", "conf/pg_hba.conf"},
+	        {"ident_file", "conf/pg_ident.conf"},
+	        {"ssl_cert_file", "conf/server.crt"},
+	        {"ssl_key_file", "conf/server.key"},
+	        {"ssl_ca_file", "conf/ca.crt"},
+	        {"log_directory", "log"},
 	};
 	char path[PG_PATH];
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -167,18 +209,19 @@ static void places_add(struct buf *b, const struct pg_cluster *c, const struct p
 }
 
 static const char fixed[] =
-	"unix_socket_permissions = 0700\nssl = on\nssl_min_protocol_version = 'TLSv1.2'\n"
-	"password_encryption = 'scram-sha-256'\nsuperuser_reserved_connections = 5\n"
-	"wal_level = logical\nwal_log_hints = on\nhot_standby = on\nmax_wal_senders = 64\nmax_replication_slots = 64\n"
-	"max_slot_wal_keep_size = 1GB\nwal_retrieve_retry_interval = 100ms\nwal_receiver_timeout = 5s\n"
-	"wal_sender_timeout = 5s\nrecovery_target_timeline = 'latest'\nmax_worker_processes = 16\n"
-	/* A killed server leaves nothing outside of its directory. */
-	"dynamic_shared_memory_type = mmap\n"
-	"log_timezone = 'UTC'\nlogging_collector = on\nlog_destination = 'jsonlog'\n"
-	"log_filename = 'postgresql-%Y%m%d-%H%M%S.log'\nlog_rotation_age = 1d\nlog_rotation_size = 16MB\n";
+        "unix_socket_permissions = 0700\nssl = on\nssl_min_protocol_version = 'TLSv1.2'\n"
+        "password_encryption = 'scram-sha-256'\nsuperuser_reserved_connections = 5\n"
+        "wal_level = logical\nwal_log_hints = on\nhot_standby = on\nmax_wal_senders = 64\nmax_replication_slots = 64\n"
+        "recovery_init_sync_method = syncfs\nmax_slot_wal_keep_size = 1GB\nwal_retrieve_retry_interval = "
+        "100ms\nwal_receiver_timeout = 5s\n"
+        "wal_sender_timeout = 5s\nrecovery_target_timeline = 'latest'\nmax_worker_processes = 16\n"
+        /* A killed server leaves nothing outside of its directory. */
+        "dynamic_shared_memory_type = mmap\n"
+        "log_timezone = 'UTC'\nlogging_collector = on\nlog_destination = 'jsonlog'\n"
+        "log_filename = 'postgresql-%Y%m%d-%H%M%S.log'\nlog_rotation_age = 1d\nlog_rotation_size = 16MB\n";
 
 static const char habits[] = "jit = off\ntimezone = 'UTC'\nlog_connections = on\nlog_disconnections = on\n"
-			     "log_checkpoints = off\nlog_min_duration_statement = 1s\ntcp_keepalives_idle = 60\n";
+                             "log_checkpoints = off\nlog_min_duration_statement = 1s\ntcp_keepalives_idle = 60\n";
 
 int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed)
 {

@@ -1,12 +1,14 @@
-/* Who is primary: failover, switchover, and the way back of a former primary. Called by the jobs and by the supervision.
+/* Who is primary: failover, switchover, and the way back of a former primary. Called by the jobs and by the
+ * supervision.
  *
- * There is never a second writable primary, because the order is fixed: the old one is proven dead (its process and all
- * sessions), then the new term is durable, then the standby is promoted. A node that is not its term's primary starts
- * only with standby.signal, and a former primary gets that only after a rewind. Whoever continues after a crash reads
- * the term and goes on from there.
+ * There is never a second writable primary, because the order is fixed: the old one is proven dead (its process and
+ * all sessions), then the new term is durable, then the standby is promoted. A node that is not its term's primary
+ * starts only with standby.signal, and a former primary gets that only after a rewind. Whoever continues after a crash
+ * reads the term and goes on from there.
  *
  * With quorum a commit was flushed by one of the other electable nodes; all of them must have answered before the one
- * with the most log is promoted. When one is missing, the old primary is started again instead, which loses nothing. */
+ * with the most log is promoted. When one is missing, the old primary is started again instead, which loses
+ * nothing. */
 #include "engine/postgres.h"
 
 #include "base/clock.h"
@@ -19,9 +21,9 @@
 #include <unistd.h>
 
 #define START_MS 30000
-#define FAILURES_MAX 3      /* starts of a primary before another takes over in any case */
-#define REPLICATION_S 5     /* between two looks at who streams */
-#define STALE_S 15          /* without streaming, until a standby is made anew */
+#define FAILURES_MAX 3  /* starts of a primary before another takes over in any case */
+#define REPLICATION_S 5 /* between two looks at who streams */
+#define STALE_S 15      /* without streaming, until a standby is made anew */
 
 /* --- promotion */
 
@@ -66,14 +68,15 @@ static int standby_position(struct pg_cluster *c, struct pg_node *n, int64_t *re
 		return r;
 	int64_t streaming = 1, end = mono_ms() + 300;
 	while (r == 0 && streaming && mono_ms() < end) {
-		r = sql_int(conn, 1000, "select count(*) from pg_stat_wal_receiver where status = 'streaming'", &streaming);
+		r = sql_int(conn, 1000, "select count(*) from pg_stat_wal_receiver where status = 'streaming'",
+		            &streaming);
 		if (r == 0 && streaming)
 			sleep_ms(5);
 	}
 	if (r == 0)
 		r = sql_int(conn, 1000,
-			    "select (greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0')::bigint",
-			    ret_position);
+		            "select (greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0')::bigint",
+		            ret_position);
 	PQfinish(conn);
 	return r;
 }
@@ -99,7 +102,8 @@ static struct pg_node *set_candidate(struct pg_cluster *c, struct pg_set *s, uns
 			continue;
 		if (n->busy && !node_is_made(c, n))
 			continue; /* never held anything */
-		if (n->busy || !n->pid || node_hangs(c, n) || !node_is_standby(c, n) || standby_position(c, n, &position) < 0) {
+		if (n->busy || !n->pid || node_hangs(c, n) || !node_is_standby(c, n) ||
+		    standby_position(c, n, &position) < 0) {
 			++*ret_missing;
 			continue;
 		}
@@ -143,7 +147,8 @@ int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers)
 		return r;
 	r = set_promote(c, s);
 	log_info("engine: %s set %u term %u: %s is primary in place of %s after %d ms%s", c->id, s->number, s->term,
-		 s->primary, old ? old->want.name : "none", (int)(mono_ms() - began), r < 0 ? ", not promoted yet" : "");
+	         s->primary, old ? old->want.name : "none", (int)(mono_ms() - began),
+	         r < 0 ? ", not promoted yet" : "");
 	set_repoint(c, s);
 	return r;
 }
@@ -187,7 +192,7 @@ static struct pg_node *switch_target(struct pg_cluster *c, struct pg_set *s)
 		if (sql_open_node(c, n, "postgres", 1000, &conn) < 0)
 			continue;
 		if (sql_int(conn, 1000, "select count(*) from pg_stat_wal_receiver where status = 'streaming'",
-			    &position) == 0 &&
+		            &position) == 0 &&
 		    position == 1)
 			best = n;
 		PQfinish(conn);
@@ -252,8 +257,9 @@ int node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_node
 	path_set(fresh, "%s.%s", data, hex);
 	node_run_dir(c, primary, run);
 	snprintf(port, sizeof port, "%u", primary->port);
-	const char *argv[] = {program, "-D", fresh, "-h", run, "-p", port, "-U", PG_SUPER, "-X", "stream", "-c", "fast",
-			      "--no-manifest", "--no-sync", "-w", NULL};
+	const char *argv[] = {program,     "-D",     fresh, "-h",     run,  "-p",   port,
+	                      "-U",        PG_SUPER, "-X",  "stream", "-c", "fast", "--no-manifest",
+	                      "--no-sync", "-w",     NULL};
 	int r = process_run(c->engine, argv, 3600 * 1000);
 	if (r == 0)
 		r = node_mark_standby(c, n, fresh);
@@ -277,10 +283,10 @@ static int rewind_run(struct pg_cluster *c, struct pg_node *primary, struct pg_n
 	node_path(c, n, "data", data);
 	node_path(c, n, "conf/postgresql.conf", conf);
 	node_run_dir(c, primary, run);
-	snprintf(source, sizeof source, "host=%s port=%u user=%s dbname=postgres sslmode=disable passfile=/nonexistent", run,
-		 primary->port, PG_SUPER);
-	const char *argv[] = {program, "--target-pgdata", data, "--source-server", source, "--config-file", conf,
-			      "--no-sync", NULL};
+	snprintf(source, sizeof source, "host=%s port=%u user=%s dbname=postgres sslmode=disable passfile=/nonexistent",
+	         run, primary->port, PG_SUPER);
+	const char *argv[] = {program, "--target-pgdata", data, "--source-server", source, "--config-file",
+	                      conf,    "--no-sync",       NULL};
 	return process_run(c->engine, argv, 600 * 1000);
 }
 
@@ -414,8 +420,9 @@ static void replication_look(struct pg_cluster *c, struct pg_set *s)
 	PGresult *rows;
 	if (!p || !p->pid || p->busy || sql_open_node(c, p, "postgres", 1000, &conn) < 0)
 		return;
-	if (sql_rows(conn, 1000, "select application_name from pg_stat_replication where state in ('streaming','catchup')",
-		     &rows) == 0) {
+	if (sql_rows(conn, 1000,
+	             "select application_name from pg_stat_replication where state in ('streaming','catchup')",
+	             &rows) == 0) {
 		for (size_t i = 0; i < c->node_count; i++) {
 			struct pg_node *n = c->nodes[i];
 			bool streams = n == p || n->set != s->number || !n->pid || n->busy;

@@ -33,6 +33,16 @@ int dir_sync(const char *path)
 	return r;
 }
 
+int filesystem_sync(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int r = syncfs(fd) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
 static int parent_sync(const char *path)
 {
 	char parent[PG_PATH];

@@ -23,16 +23,16 @@ static const struct {
 	unsigned levels; /* bits of enum level */
 	bool any, monitor, signal;
 } built_in[] = {
-	{"read", 1 << LEVEL_READ, false, false, false},
-	{"readWrite", 1 << LEVEL_READ | 1 << LEVEL_WRITE, false, false, false},
-	{"dbAdmin", 1 << LEVEL_ADMIN, false, false, false},
-	{"readAnyDatabase", 1 << LEVEL_READ, true, false, false},
-	{"readWriteAnyDatabase", 1 << LEVEL_READ | 1 << LEVEL_WRITE, true, false, false},
-	{"dbAdminAnyDatabase", 1 << LEVEL_ADMIN, true, false, false},
-	{"clusterMonitor", 0, true, true, false},
-	{"backup", 1 << LEVEL_READ, true, true, false},
-	{"enableSharding", 0, true, false, false},
-	{"svcAdmin", 1 << LEVEL_READ | 1 << LEVEL_WRITE | 1 << LEVEL_ADMIN, true, true, true},
+        {"read", 1 << LEVEL_READ, false, false, false},
+        {"readWrite", 1 << LEVEL_READ | 1 << LEVEL_WRITE, false, false, false},
+        {"dbAdmin", 1 << LEVEL_ADMIN, false, false, false},
+        {"readAnyDatabase", 1 << LEVEL_READ, true, false, false},
+        {"readWriteAnyDatabase", 1 << LEVEL_READ | 1 << LEVEL_WRITE, true, false, false},
+        {"dbAdminAnyDatabase", 1 << LEVEL_ADMIN, true, false, false},
+        {"clusterMonitor", 0, true, true, false},
+        {"backup", 1 << LEVEL_READ, true, true, false},
+        {"enableSharding", 0, true, false, false},
+        {"svcAdmin", 1 << LEVEL_READ | 1 << LEVEL_WRITE | 1 << LEVEL_ADMIN, true, true, true},
 };
 
 /* Actions of custom roles, already flattened to grants. */
@@ -128,7 +128,7 @@ static int databases_read(struct plan *p)
 {
 	PGresult *rows;
 	int r = sql_rows(p->conn, TIMEOUT_MS,
-			 "select datname from pg_database where datallowconn and not datistemplate order by 1", &rows);
+	                 "select datname from pg_database where datallowconn and not datistemplate order by 1", &rows);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < PQntuples(rows) && p->database_count < DATABASES_MAX; i++)
@@ -192,7 +192,7 @@ static void groups_ensure(struct buf *b, const struct plan *p)
 		}
 	}
 	buf_z(b, "grant pg_read_all_data to \"steward:any:r\"; grant pg_read_all_data, pg_write_all_data to "
-		 "\"steward:any:w\";\n");
+	         "\"steward:any:w\";\n");
 }
 
 static void connect_grant(struct buf *b, const struct plan *p)
@@ -201,7 +201,8 @@ static void connect_grant(struct buf *b, const struct plan *p)
 	for (size_t d = 0; d < p->database_count; d++)
 		for (int level = 0; level < LEVELS; level++)
 			for (int any = 0; any < 2; any++) {
-				buf_printf(b, "grant connect, temporary%s on database ", level == LEVEL_ADMIN ? ", create" : "");
+				buf_printf(b, "grant connect, temporary%s on database ",
+				           level == LEVEL_ADMIN ? ", create" : "");
 				name_add(b, p->databases[d]);
 				group_name(name, level, any ? NULL : p->databases[d]);
 				buf_z(b, " to ");
@@ -255,15 +256,16 @@ static void user_ensure(struct buf *b, const struct engine_user *u)
 	buf_z(b, "alter role ");
 	name_add(b, u->name);
 	buf_printf(b, " login nosuperuser nocreaterole noreplication %screatedb password ",
-		   user_makes_databases(u) ? "" : "no");
+	           user_makes_databases(u) ? "" : "no");
 	if (u->scram)
 		text_add(b, u->scram);
 	else
 		buf_z(b, "null");
 	buf_z(b, ";\n");
 	/* All memberships anew; in one transaction nobody sees the gap. */
-	buf_z(b, "do $do$ declare g name; begin for g in select r.rolname from pg_auth_members m join pg_roles r on r.oid = "
-		 "m.roleid join pg_roles u on u.oid = m.member where u.rolname = ");
+	buf_z(b, "do $do$ declare g name; begin for g in select r.rolname from pg_auth_members m join pg_roles r on "
+	         "r.oid = "
+	         "m.roleid join pg_roles u on u.oid = m.member where u.rolname = ");
 	text_add(b, u->name);
 	buf_z(b, " loop execute format('revoke %I from %I', g, ");
 	text_add(b, u->name);
@@ -290,7 +292,7 @@ static bool user_creates_in(const struct engine_user *u, const char *database)
 }
 
 static const char *const table_rights[LEVELS] = {"select", "select, insert, update, delete",
-						 "truncate, references, trigger"};
+                                                 "truncate, references, trigger"};
 static const char *const sequence_rights[LEVELS] = {"select", "select, usage, update", NULL};
 
 /* What there is, and what each of the users that can make tables will make. */
@@ -331,14 +333,18 @@ static void groups_grant(struct buf *b, const struct plan *p, const char *databa
 
 /* Grants to users themselves, on tables and for tables to come, are set anew each time. */
 static const char direct_clear[] =
-	"do $do$ declare x record; begin\n"
-	"for x in select distinct c.oid::regclass::text t, u.rolname u from pg_class c, aclexplode(c.relacl) a join pg_roles "
-	"u on u.oid = a.grantee where u.rolcanlogin and u.rolname <> '" PG_SUPER "' and c.relowner <> u.oid and c.relkind in "
-	"('r','p','v','m','f') loop execute format('revoke all on %s from %I', x.t, x.u); end loop;\n"
-	"for x in select distinct o.rolname o, u.rolname u from pg_default_acl d join pg_roles o on o.oid = d.defaclrole, "
-	"aclexplode(d.defaclacl) a join pg_roles u on u.oid = a.grantee where u.rolcanlogin and u.oid <> o.oid and "
-	"d.defaclobjtype = 'r' loop execute format('alter default privileges for role %I revoke all on tables from %I', x.o, "
-	"x.u); end loop; end $do$;\n";
+        "do $do$ declare x record; begin\n"
+        "for x in select distinct c.oid::regclass::text t, u.rolname u from pg_class c, aclexplode(c.relacl) a join "
+        "pg_roles "
+        "u on u.oid = a.grantee where u.rolcanlogin and u.rolname <> '" PG_SUPER
+        "' and c.relowner <> u.oid and c.relkind in "
+        "('r','p','v','m','f') loop execute format('revoke all on %s from %I', x.t, x.u); end loop;\n"
+        "for x in select distinct o.rolname o, u.rolname u from pg_default_acl d join pg_roles o on o.oid = "
+        "d.defaclrole, "
+        "aclexplode(d.defaclacl) a join pg_roles u on u.oid = a.grantee where u.rolcanlogin and u.oid <> o.oid and "
+        "d.defaclobjtype = 'r' loop execute format('alter default privileges for role %I revoke all on tables from "
+        "%I', x.o, "
+        "x.u); end loop; end $do$;\n";
 
 static const char *table_privileges(const struct engine_grant *g)
 {
@@ -351,7 +357,7 @@ static const char *table_privileges(const struct engine_grant *g)
 
 /* On one table when it is there, or on all and those to come. */
 static void direct_grant(struct buf *b, const struct plan *p, const struct engine_user *u, const struct engine_grant *g,
-			 const char *database)
+                         const char *database)
 {
 	const char *rights = table_privileges(g);
 	bool table = *text_of(g->collection) != 0;
@@ -395,14 +401,15 @@ static void direct_grant(struct buf *b, const struct plan *p, const struct engin
 
 /* What users that are gone own becomes the service's; what they were granted ends. */
 static const char strangers_own[] =
-	"do $do$ declare u name; begin for u in select rolname from pg_roles where rolcanlogin and rolname <> '" PG_SUPER
-	"' and not rolname = any(%s) loop execute format('reassign owned by %%I to " PG_SUPER "', u); execute "
-	"format('drop owned by %%I', u); end loop; end $do$;\n";
+        "do $do$ declare u name; begin for u in select rolname from pg_roles where rolcanlogin and rolname <> "
+        "'" PG_SUPER "' and not rolname = any(%s) loop execute format('reassign owned by %%I to " PG_SUPER
+        "', u); execute "
+        "format('drop owned by %%I', u); end loop; end $do$;\n";
 static const char strangers_drop[] =
-	"select count(pg_terminate_backend(pid)) from pg_stat_activity where usename <> '" PG_SUPER
-	"' and not usename = any(%s);\n"
-	"do $do$ declare u name; begin for u in select rolname from pg_roles where rolcanlogin and rolname <> '" PG_SUPER
-	"' and not rolname = any(%s) loop execute format('drop role %%I', u); end loop; end $do$;\n";
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity where usename <> '" PG_SUPER
+        "' and not usename = any(%s);\n"
+        "do $do$ declare u name; begin for u in select rolname from pg_roles where rolcanlogin and rolname <> "
+        "'" PG_SUPER "' and not rolname = any(%s) loop execute format('drop role %%I', u); end loop; end $do$;\n";
 
 /* The wanted users as array['a','b']::name[]. */
 static char *users_array(const struct engine_access *access)
@@ -422,7 +429,7 @@ static char *users_array(const struct engine_access *access)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct plan *p, const char *database,
-			  const char *wanted)
+                          const char *wanted)
 {
 	PGconn *conn;
 	struct buf b = {0};
@@ -444,7 +451,7 @@ static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct 
 }
 
 int grants_apply(struct pg_cluster *c, struct pg_node *n, PGconn *conn, const struct engine_access *access,
-		 const char **ret_why)
+                 const char **ret_why)
 {
 	struct plan *p = must_calloc(1, sizeof *p);
 	struct buf b = {0};

@@ -19,15 +19,18 @@
 #include <unistd.h>
 
 static char *const clean_environment[] = {
-	(char[]){"PATH=/usr/bin:/bin"}, (char[]){"LC_ALL=C.UTF-8"}, (char[]){"TZ=UTC"},
-	(char[]){"HOME=/nonexistent"},  NULL,
+        (char[]){"PATH=/usr/bin:/bin"},
+        (char[]){"LC_ALL=C.UTF-8"},
+        (char[]){"TZ=UTC"},
+        (char[]){"HOME=/nonexistent"},
+        NULL,
 };
 
 /* In the child. The raw calls: glibc's would signal threads that are not there. */
 static void child_become(const struct engine *e)
 {
 	if (e->drop && (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, e->gid, e->gid, e->gid) < 0 ||
-			syscall(SYS_setresuid, e->uid, e->uid, e->uid) < 0))
+	                syscall(SYS_setresuid, e->uid, e->uid, e->uid) < 0))
 		_exit(126);
 }
 
@@ -174,7 +177,8 @@ static bool is_server_of(pid_t pid, const char *data)
 	if (strcmp(cwd, data) != 0 || file_read(link, 8192, &words) < 0)
 		return false;
 	const char *option = words + strlen(words) + 1;
-	bool is = str_ends(str_of(words), STR("/postgres")) && strcmp(option, "-D") == 0 && strcmp(option + 3, data) == 0;
+	bool is =
+	        str_ends(str_of(words), STR("/postgres")) && strcmp(option, "-D") == 0 && strcmp(option + 3, data) == 0;
 	free(words);
 	return is;
 }

@@ -33,10 +33,23 @@ int sql_open(const struct pg_node *n, const char *run_dir, const char *database,
 	char port[16];
 	snprintf(port, sizeof port, "%u", n->port);
 	/* Everything that the environment could say otherwise is said here. */
-	const char *names[] = {"host", "port", "user", "dbname", "sslmode", "gssencmode", "passfile", "application_name",
-			       "options", "client_encoding", NULL};
-	const char *values[] = {run_dir, port, PG_SUPER, database, "disable", "disable", "/nonexistent", "steward",
-				"-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning", "UTF8", NULL};
+	const char *names[] = {"host",     "port",
+	                       "user",     "dbname",
+	                       "sslmode",  "gssencmode",
+	                       "passfile", "application_name",
+	                       "options",  "client_encoding",
+	                       NULL};
+	const char *values[] = {run_dir,
+	                        port,
+	                        PG_SUPER,
+	                        database,
+	                        "disable",
+	                        "disable",
+	                        "/nonexistent",
+	                        "steward",
+	                        "-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning",
+	                        "UTF8",
+	                        NULL};
 	int64_t end = mono_ms() + timeout_ms;
 	PGconn *conn = PQconnectStartParams(names, values, 0);
 	if (!conn)
@@ -60,7 +73,7 @@ int sql_open(const struct pg_node *n, const char *run_dir, const char *database,
 }
 
 int sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const char *database, int timeout_ms,
-		  PGconn **ret_conn)
+                  PGconn **ret_conn)
 {
 	char run[PG_PATH];
 	node_run_dir(c, n, run);

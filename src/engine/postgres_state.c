@@ -13,10 +13,10 @@
 static json_t *node_json(const struct pg_node *n)
 {
 	return json_pack("{s:s,s:i,s:i,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:i,s:s,s:i,s:i}", "name", n->want.name, "kind",
-			 (int)n->want.kind, "shard", (int)n->want.shard, "provider", n->want.provider, "region",
-			 n->want.region, "size", n->want.instance_size, "diskGB", (int)n->want.disk_gb, "priority",
-			 (int)n->want.priority, "outage", n->want.outage, "removing", n->removing, "slot", (int)n->slot,
-			 "address", n->address, "port", (int)n->port, "set", (int)n->set);
+	                 (int)n->want.kind, "shard", (int)n->want.shard, "provider", n->want.provider, "region",
+	                 n->want.region, "size", n->want.instance_size, "diskGB", (int)n->want.disk_gb, "priority",
+	                 (int)n->want.priority, "outage", n->want.outage, "removing", n->removing, "slot", (int)n->slot,
+	                 "address", n->address, "port", (int)n->port, "set", (int)n->set);
 }
 
 int state_save(struct pg_cluster *c)
@@ -26,13 +26,13 @@ int state_save(struct pg_cluster *c)
 		json_array_append_new(nodes, node_json(c->nodes[i]));
 	for (size_t i = 0; i < c->set_count; i++)
 		json_array_append_new(sets, json_pack("{s:i,s:i,s:s}", "set", (int)c->sets[i].number, "term",
-						      (int)c->sets[i].term, "primary", c->sets[i].primary));
+		                                      (int)c->sets[i].term, "primary", c->sets[i].primary));
 	for (size_t i = 0; i < c->param_count; i++)
 		json_object_set_new(params, c->params[i].name, json_string(c->params[i].value));
-	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:b,s:b,s:b,s:o,s:o,s:o}", "id", c->id, "groupId", c->group_id,
-				"name", c->name, "label", c->label, "projectHash", c->project_hash, "version",
-				(int)c->version, "paused", c->paused, "quorum", c->quorum, "destroying", c->destroying,
-				"nodes", nodes, "sets", sets, "params", params);
+	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:b,s:b,s:b,s:o,s:o,s:o}", "id", c->id, "groupId",
+	                        c->group_id, "name", c->name, "label", c->label, "projectHash", c->project_hash,
+	                        "version", (int)c->version, "paused", c->paused, "quorum", c->quorum, "destroying",
+	                        c->destroying, "nodes", nodes, "sets", sets, "params", params);
 	char *text = doc ? json_dumps(doc, JSON_INDENT(1)) : NULL, path[PG_PATH];
 	path_set(path, "%s/%s/state.json", c->engine->dir, c->id);
 	int r = text ? file_write(c->engine, path, text, strlen(text), false) : -EINVAL;
@@ -80,21 +80,19 @@ static void parts_get(struct pg_cluster *c, const json_t *doc)
 {
 	size_t i;
 	json_t *o;
-	json_array_foreach(json_object_get(doc, "nodes"), i, o)
-		if (c->node_count < sizeof c->nodes / sizeof *c->nodes)
-			c->nodes[c->node_count++] = node_of(o);
-	json_array_foreach(json_object_get(doc, "sets"), i, o)
-		if (c->set_count < PG_SETS_MAX) {
-			struct pg_set *s = &c->sets[c->set_count++];
-			s->number = number_get(o, "set");
-			s->term = number_get(o, "term");
-			text_get(o, "primary", s->primary, sizeof s->primary);
-		}
+	json_array_foreach(json_object_get(doc, "nodes"), i, o) if (c->node_count < sizeof c->nodes / sizeof *c->nodes)
+	        c->nodes[c->node_count++] = node_of(o);
+	json_array_foreach(json_object_get(doc, "sets"), i, o) if (c->set_count < PG_SETS_MAX)
+	{
+		struct pg_set *s = &c->sets[c->set_count++];
+		s->number = number_get(o, "set");
+		s->term = number_get(o, "term");
+		text_get(o, "primary", s->primary, sizeof s->primary);
+	}
 	const char *key;
-	json_object_foreach(json_object_get(doc, "params"), key, o)
-		if (c->param_count < PG_PARAMS_MAX && json_is_string(o))
-			c->params[c->param_count++] =
-				(struct pg_param){must_strdup(key), must_strdup(json_string_value(o))};
+	json_object_foreach(json_object_get(doc, "params"), key,
+	                    o) if (c->param_count < PG_PARAMS_MAX && json_is_string(o)) c->params[c->param_count++] =
+	        (struct pg_param){must_strdup(key), must_strdup(json_string_value(o))};
 }
 
 int state_load(struct pg_cluster *c)

@@ -1,5 +1,5 @@
-/* Watching all servers from one thread, through their pidfds. When one has ended or hangs, its cluster is cared for on a
- * thread of its own, so that one cluster's trouble delays no other.
+/* Watching all servers from one thread, through their pidfds. When one has ended or hangs, its cluster is cared for on
+ * a thread of its own, so that one cluster's trouble delays no other.
  *
  * Hung is who was stopped by a signal, and who does not answer the first eight bytes of a connection in time. */
 #include "engine/postgres.h"

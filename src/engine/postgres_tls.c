@@ -81,7 +81,7 @@ static bool is_current(const struct pair *p)
 	/* From the machine's time, not the service's: the databases' clients look at that one too. */
 	int days = 0, seconds = 0;
 	bool good = p->cert && p->key && X509_check_private_key(p->cert, p->key) == 1 &&
-		    ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(p->cert)) && days >= RENEW_DAYS;
+	            ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(p->cert)) && days >= RENEW_DAYS;
 	ERR_clear_error();
 	return good;
 }
@@ -106,7 +106,7 @@ static bool pair_begin(struct pair *p, const char *common_name, X509 *issuer, in
 	p->key = EVP_EC_gen("P-256");
 	p->cert = X509_new();
 	bool good = n && p->key && p->cert && X509_set_version(p->cert, X509_VERSION_3) &&
-		    BN_to_ASN1_INTEGER(n, X509_get_serialNumber(p->cert));
+	            BN_to_ASN1_INTEGER(n, X509_get_serialNumber(p->cert));
 	BN_free(n);
 	if (!good)
 		return false;
@@ -173,7 +173,7 @@ static bool node_is_good(const struct pair *p, const struct pair *ca, const char
 	if (!is_current(p))
 		return false;
 	bool good = X509_verify(p->cert, ca->key) == 1 && X509_check_host(p->cert, host, 0, 0, NULL) == 1 &&
-		    X509_check_ip_asc(p->cert, address, 0) == 1;
+	            X509_check_ip_asc(p->cert, address, 0) == 1;
 	ERR_clear_error();
 	return good;
 }

@@ -1,8 +1,8 @@
 /* Databases that are not there: clusters in memory, that take as long as they are told to, on the service's clock. For
  * trying tools in milliseconds, with the same transitions and failures as the real thing.
  *
- * A change takes its time without holding a thread: the first call notes when it will be done and says "again then". What
- * is in memory is gone with the process; the documents say what is wanted, and converging again brings it back. */
+ * A change takes its time without holding a thread: the first call notes when it will be done and says "again then".
+ * What is in memory is gone with the process; the documents say what is wanted, and converging again brings it back. */
 #include "engine/engine.h"
 
 #include "base/clock.h"
@@ -12,6 +12,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define BUCKETS 1024
 #define PORT 27017
@@ -70,7 +72,7 @@ static struct simulated *cluster_make(struct engine *e, const char *id)
 	struct simulated **at = place_of(e, id);
 	if (!*at) {
 		*at = must_calloc(1, sizeof **at);
-		snprintf((*at)->id, sizeof (*at)->id, "%s", id);
+		snprintf((*at)->id, sizeof(*at)->id, "%s", id);
 	}
 	return *at;
 }
@@ -139,9 +141,11 @@ static void cluster_become(struct engine *e, struct simulated *s, const struct e
 	for (size_t i = 0; i < want->node_count; i++) {
 		const struct engine_node *n = &want->nodes[i];
 		struct node_status *to = &nodes[i];
-		*to = (struct node_status){.port = PORT, .kind = n->kind, .shard = n->shard,
-					   .state = want->paused || n->outage ? NODE_STOPPED : NODE_RUNNING,
-					   .started_ms = started_before(s, n->name, now)};
+		*to = (struct node_status){.port = PORT,
+		                           .kind = n->kind,
+		                           .shard = n->shard,
+		                           .state = want->paused || n->outage ? NODE_STOPPED : NODE_RUNNING,
+		                           .started_ms = started_before(s, n->name, now)};
 		snprintf(to->name, sizeof to->name, "%s", n->name);
 		snprintf(to->host, sizeof to->host, "%s.%s.%s", n->name, want->project_hash, e->domain);
 		snprintf(to->version, sizeof to->version, "%u.%u.0", want->version, 20 - want->version % 20);
@@ -220,7 +224,7 @@ static void simulated_stop(struct engine *e)
 }
 
 static int simulated_converge(struct engine *e, const struct engine_cluster *want, const struct engine_access *access,
-			      struct engine_progress *progress, struct arena *a, const char **ret_why)
+                              struct engine_progress *progress, struct arena *a, const char **ret_why)
 {
 	pthread_mutex_lock(&e->lock);
 	struct simulated *s = cluster_make(e, want->id);
@@ -281,12 +285,13 @@ static int simulated_switchover(struct engine *e, const char *cluster_id, unsign
 }
 
 static int simulated_apply_access(struct engine *e, const char *cluster_id, const struct engine_access *access,
-				  const char **ret_why)
+                                  const char **ret_why)
 {
 	return 0;
 }
 
-static int simulated_observe(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status)
+static int simulated_observe(struct engine *e, const char *cluster_id, struct arena *a,
+                             struct cluster_status *ret_status)
 {
 	pthread_mutex_lock(&e->lock);
 	const struct simulated *s = *place_of(e, cluster_id);
@@ -300,9 +305,31 @@ static int simulated_observe(struct engine *e, const char *cluster_id, struct ar
 	return 0;
 }
 
+/* What such a node would have to say: that it started. */
 static int simulated_log_open(struct engine *e, const struct engine_log *log, int *ret_fd)
 {
-	return -ENOENT;
+	int64_t started = -1;
+	pthread_mutex_lock(&e->lock);
+	const struct simulated *s = *place_of(e, log->cluster_id);
+	for (size_t i = 0; s && i < s->node_count; i++)
+		if (strcmp(s->nodes[i].name, log->node) == 0)
+			started = s->nodes[i].started_ms;
+	pthread_mutex_unlock(&e->lock);
+	if (started < 0)
+		return -ENOENT;
+	int fd = memfd_create("log", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	char time[CLOCK_TEXT];
+	clock_format(started, time);
+	if (strcmp(log->name, "audit") != 0 && started >= log->from_ms && started <= log->to_ms)
+		dprintf(fd,
+		        "{\"timestamp\":\"%s\",\"error_severity\":\"LOG\",\"message\":\"simulated node %s is "
+		        "ready\"}\n",
+		        time, log->node);
+	lseek(fd, 0, SEEK_SET);
+	*ret_fd = fd;
+	return 0;
 }
 
 static size_t simulated_versions(struct engine *e, unsigned *ret_versions, size_t max)
@@ -314,8 +341,8 @@ static size_t simulated_versions(struct engine *e, unsigned *ret_versions, size_
 	return n;
 }
 
-static int simulated_load_sample(struct engine *e, const char *cluster_id, struct engine_progress *progress, struct arena *a,
-				 const char **ret_why)
+static int simulated_load_sample(struct engine *e, const char *cluster_id, struct engine_progress *progress,
+                                 struct arena *a, const char **ret_why)
 {
 	pthread_mutex_lock(&e->lock);
 	struct simulated *s = *place_of(e, cluster_id);
@@ -338,15 +365,15 @@ void simulated_tell(struct engine *e, double seconds, const char *fail, unsigned
 }
 
 const struct engine_ops engine_simulated = {
-	.name = "simulated",
-	.start = simulated_start,
-	.stop = simulated_stop,
-	.converge = simulated_converge,
-	.destroy = simulated_destroy,
-	.switchover = simulated_switchover,
-	.apply_access = simulated_apply_access,
-	.observe = simulated_observe,
-	.log_open = simulated_log_open,
-	.versions = simulated_versions,
-	.load_sample = simulated_load_sample,
+        .name = "simulated",
+        .start = simulated_start,
+        .stop = simulated_stop,
+        .converge = simulated_converge,
+        .destroy = simulated_destroy,
+        .switchover = simulated_switchover,
+        .apply_access = simulated_apply_access,
+        .observe = simulated_observe,
+        .log_open = simulated_log_open,
+        .versions = simulated_versions,
+        .load_sample = simulated_load_sample,
 };

@@ -48,7 +48,7 @@ void audit_cluster(struct call *c, struct str name)
 struct entry {
 	struct tx *tx;
 	struct arena *arena;
-	const struct call *call; /* NULL: the service itself */
+	const struct call *call;       /* NULL: the service itself */
 	const struct event_type *type; /* NULL: a type of no list */
 	struct event event;
 	struct buf body, description;
@@ -81,7 +81,8 @@ static void address_write(struct entry *e, const struct ip *ip)
 		ip_format(ip, text);
 	else
 		for (int i = 0; i < 16; i += 2)
-			n += (size_t)snprintf(text + n, sizeof text - n, "%s%x", i ? ":" : "", ip->b[i] << 8 | ip->b[i + 1]);
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%x", i ? ":" : "",
+			                      ip->b[i] << 8 | ip->b[i + 1]);
 	text_field(e, "remoteAddress", str_of(text));
 }
 
@@ -166,8 +167,9 @@ static int name_of(struct entry *e, const char *kind, struct str id, struct str 
 	json_t *body = json_loadb(d.body.p, d.body.n, 0, NULL);
 	const json_t *name = json_object_get(body, "name");
 	if (json_is_string(name))
-		*ret_name = utf8_prefix(arena_dup(e->arena, (struct str){json_string_value(name), json_string_length(name)}),
-					NAME_MAX_BYTES);
+		*ret_name = utf8_prefix(
+		        arena_dup(e->arena, (struct str){json_string_value(name), json_string_length(name)}),
+		        NAME_MAX_BYTES);
 	json_decref(body);
 	return 0;
 }
@@ -216,7 +218,7 @@ static int entry_write(struct entry *e)
 	e->type = event_type_find(e->event.type);
 	e->event.for_group = e->event.group_id.n && e->type && e->type->in_group;
 	e->event.for_org = e->event.org_id.n && e->type && e->type->in_org &&
-			   (!e->event.group_id.n || event_type_is_of_org(e->type));
+	                   (!e->event.group_id.n || event_type_is_of_org(e->type));
 	if (e->type && !e->event.for_group && !e->event.for_org)
 		log_warn("the event %.*s stands in no list: its scope is not of its kind", STR_ARG(e->event.type));
 	buf_str(&e->description, event_type_describe(e->arena, e->event.type));
@@ -252,7 +254,8 @@ int audit_next(struct call *c)
 	return result;
 }
 
-int audit_service(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id, struct str cluster)
+int audit_service(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
+                  struct str cluster)
 {
 	struct entry e = {.tx = tx, .arena = a};
 	e.event.type = str_of(type);
@@ -263,7 +266,7 @@ int audit_service(struct tx *tx, struct arena *a, const char *type, struct str o
 }
 
 int audit_service_field(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
-			const char *name, struct str value)
+                        const char *name, struct str value)
 {
 	struct entry e = {.tx = tx, .arena = a, .field = name, .value = value};
 	e.event.type = str_of(type);

@@ -25,11 +25,11 @@ must_check int audit_write(struct call *c);
 
 /* An event of the service itself, outside a call: the first start, jobs. Empty where there is no project or cluster. */
 must_check int audit_service(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
-			     struct str cluster);
+                             struct str cluster);
 
 /* The same about one thing: a field of the event's own. */
-must_check int audit_service_field(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
-				   const char *name, struct str value);
+must_check int audit_service_field(struct tx *tx, struct arena *a, const char *type, struct str org_id,
+                                   struct str group_id, const char *name, struct str value);
 
 /* Lets go of the events that are older. Waits for the store: not on a loop. */
 void audit_prune(struct store *s, unsigned days);

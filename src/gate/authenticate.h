@@ -41,7 +41,7 @@ struct token {
 must_check bool token_parse(struct str text, struct token *ret_token);
 /* The caller behind a bearer token, owned. -EACCES: not a token in force; -EIO. */
 must_check int token_caller(struct service *s, struct token_cache *t, struct tx *tx, struct str text,
-			    struct principal **ret_caller);
+                            struct principal **ret_caller);
 /* False when a secret's document (kind "sa_secret") says that its time is over. ret_ms: when it will be. */
 must_check bool secret_in_force(const struct doc *secret, int64_t *ret_ms);
 struct key_cache *token_cache_keys(struct token_cache *t);
@@ -58,7 +58,7 @@ struct key_cache *key_cache_new(void);
 void key_cache_free(struct key_cache *k);
 /* The key behind a pair that was given outright, owned. -EACCES: no such pair; -EIO. */
 must_check int digest_prove(struct tx *tx, struct arena *a, struct str public_key, struct str private_key,
-			    struct principal **ret_key);
+                            struct principal **ret_key);
 /* The caller behind a digest header, owned. -EACCES: wrong; -ESTALE: right, but the nonce is used up; -EIO. */
 must_check int digest_caller(struct call *c, struct str header_value, struct principal **ret_caller);
 
@@ -71,7 +71,7 @@ must_check bool nonce_use(struct nonce_window *w, struct str nonce, uint32_t cou
 
 /* base64.c: unpadded base64url text of n bytes, NUL-terminated (BASE64_TEXT(n) bytes with the NUL); and back, from
  * either alphabet, padded or not: the number of bytes, or negative when it is no base64 or longer than `max`. */
-#define BASE64_TEXT(n) (((n) * 4 + 2) / 3 + 1)
+#define BASE64_TEXT(n) (((n)*4 + 2) / 3 + 1)
 void base64url_encode(const void *bytes, size_t n, char *ret_text);
 must_check ssize_t base64_decode(struct str text, void *ret_bytes, size_t max);
 

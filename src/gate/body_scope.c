@@ -13,7 +13,7 @@ int gate_body_scope(struct call *c)
 	int result = tx_get(c->tx, c->arena, "org", org_id, &c->org);
 	if (result == -ENOENT) {
 		call_fail(c, 404, "ORG_NOT_FOUND", "%s: no organization has the id %.*s.", c->op->body_org_field,
-			  STR_ARG(org_id));
+		          STR_ARG(org_id));
 		return call_fail_param(c, org_id);
 	}
 	if (result < 0)
@@ -27,7 +27,7 @@ int gate_body_scope(struct call *c)
 	if (roles & c->op->body_roles)
 		return 0;
 	call_fail(c, 403, "INSUFFICIENT_ROLE", "%s: the caller's roles in this organization do not permit %s.",
-		  c->op->body_org_field, c->op->id);
+	          c->op->body_org_field, c->op->id);
 	for (unsigned i = 0; i < role_count; i++)
 		if (c->op->body_roles >> i & 1)
 			call_fail_param(c, str_of(role_names[i]));

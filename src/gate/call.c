@@ -65,15 +65,15 @@ int call_not_found(struct call *c)
 int call_fail_store(struct call *c, int error, const char *what)
 {
 	switch (error) {
-	case -ENOENT:
-		return call_not_found(c);
-	case -EEXIST:
-		return call_fail(c, 409, "DUPLICATE_RESOURCE", "%s: already exists.", what);
+	case -ENOENT: return call_not_found(c);
+	case -EEXIST: return call_fail(c, 409, "DUPLICATE_RESOURCE", "%s: already exists.", what);
 	case -ESTALE:
-		return call_fail(c, 412, "PRECONDITION_FAILED", "%s: has changed since the revision in If-Match.", what);
+		return call_fail(c, 412, "PRECONDITION_FAILED", "%s: has changed since the revision in If-Match.",
+		                 what);
 	default:
 		log_error("store: %s: error %d, request %s", what, error, c->request->id);
-		return call_fail(c, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.");
+		return call_fail(c, 500, "UNEXPECTED_ERROR",
+		                 "The service could not read or write its store. Try again later.");
 	}
 }
 

@@ -44,7 +44,7 @@ struct call {
 	struct doc org, group;    /* the scope's documents, where the path names one (org: also the project's) */
 	role_mask roles;          /* the caller's closed roles in that scope */
 	struct limit_answer limit;
-	bool limited;             /* a bucket was asked */
+	bool limited; /* a bucket was asked */
 
 	const struct op_version *version;
 	unsigned produces; /* the PRODUCES_ bit of the answer */
@@ -57,18 +57,18 @@ struct call {
 	struct tx *tx; /* reads on the loop; a write's transaction in a write */
 	struct call_event event;
 	struct idempotency *idempotency; /* of a POST with an Idempotency-Key */
-	void *prepared; /* what the row's prepare function made */
+	void *prepared;                  /* what the row's prepare function made */
 	/* A writing handler may set it: called once, on the store's thread, when its write is on disk. Must be quick. */
 	void (*committed)(struct call *c, void *arg);
 	void *committed_arg;
 
 	/* The answer. */
 	int status;
-	struct problem problem; /* status >= 400 */
-	struct buf out;         /* JSON text of an entity or list, without envelope; freed with the arena */
-	bool is_list;           /* out is a list document: the envelope only adds status */
-	int64_t etag;           /* revision, or 0 */
-	struct str location;    /* of a created resource, or empty */
+	struct problem problem;   /* status >= 400 */
+	struct buf out;           /* JSON text of an entity or list, without envelope; freed with the arena */
+	bool is_list;             /* out is a list document: the envelope only adds status */
+	int64_t etag;             /* revision, or 0 */
+	struct str location;      /* of a created resource, or empty */
 	const char *content_type; /* set: the body is not JSON and response.stream or out is sent as it is */
 	struct str extra_headers[8][2];
 	size_t extra_header_count;

@@ -16,9 +16,8 @@
 typedef int (*gate)(struct call *c);
 
 /* The order is the contract: the first that says no writes the error document. */
-static const gate gates[] = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,
-			     gate_version,      gate_roles,       gate_parameters, gate_body,
-			     gate_body_scope};
+static const gate gates[] = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,    gate_version,
+                             gate_roles,        gate_parameters,  gate_body,       gate_body_scope};
 
 #define PREPARING_MAX 64
 static atomic_uint preparing; /* calls whose prepare function runs */
@@ -229,7 +228,7 @@ static int method_not_allowed(struct call *c, unsigned allowed)
 	buf_free(&b);
 	call_header(c, STR("allow"), list);
 	int result = call_fail(c, 405, "METHOD_NOT_ALLOWED", "%.*s is not supported here. Use %.*s.",
-			       STR_ARG(c->request->method), STR_ARG(list));
+	                       STR_ARG(c->request->method), STR_ARG(list));
 	call_fail_param(c, c->request->method);
 	return result;
 }

@@ -33,7 +33,8 @@ static void prefer(const struct schema **current, const struct schema *form)
 }
 
 /* Enum texts are JSON strings: the name stands between the quotes. */
-static void collect(const struct schema *names, bool alertable, const struct schema *in_group, const struct schema *in_org)
+static void collect(const struct schema *names, bool alertable, const struct schema *in_group,
+                    const struct schema *in_org)
 {
 	for (unsigned i = 0; i < names->enum_count; i++) {
 		struct str name = {names->enums[i] + 1, strlen(names->enums[i]) - 2};

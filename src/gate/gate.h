@@ -37,6 +37,6 @@ struct accept {
 void accept_parse(struct str value, struct accept *ret_accept);
 /* The best item that the operation can serve; negative, nothing written, when there is none. */
 must_check int accept_choose(const struct accept *a, const struct op *op, const struct op_version **ret_version,
-			     unsigned *ret_produces);
+                             unsigned *ret_produces);
 
 #endif

@@ -11,9 +11,9 @@
 #define PAGE 500
 
 static const char *const kinds[GRANTEE_COUNT][2] = {[GRANTEE_KEY] = {"group_key", "org_key"},
-						    [GRANTEE_ACCOUNT] = {"group_account", "org_account"},
-						    [GRANTEE_USER] = {"group_user", "org_user"},
-						    [GRANTEE_TEAM] = {"group_team", "org_team_grant"}};
+                                                    [GRANTEE_ACCOUNT] = {"group_account", "org_account"},
+                                                    [GRANTEE_USER] = {"group_user", "org_user"},
+                                                    [GRANTEE_TEAM] = {"group_team", "org_team_grant"}};
 
 const char *grant_kind(enum grantee who, bool in_org)
 {
@@ -54,8 +54,9 @@ json_t *assignments_json(const struct grant_row *rows, size_t count)
 	for (size_t i = 0; i < count; i++)
 		for (unsigned r = 0; r < role_count; r++)
 			if (rows[i].roles >> r & 1)
-				json_array_append_new(list, json_pack("{s:s%, s:s}", rows[i].in_org ? "orgId" : "groupId",
-								      rows[i].id.p, rows[i].id.n, "roleName", role_names[r]));
+				json_array_append_new(list,
+				                      json_pack("{s:s%, s:s}", rows[i].in_org ? "orgId" : "groupId",
+				                                rows[i].id.p, rows[i].id.n, "roleName", role_names[r]));
 	return list;
 }
 
@@ -84,7 +85,7 @@ int assignments_parse(struct arena *a, const json_t *list, struct grant_row **re
 
 /* Inserts, changes or (roles 0) deletes the one document with that name below that parent. */
 static int put(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name, struct str body,
-	       bool keep)
+               bool keep)
 {
 	struct doc d;
 	int result = tx_get_by_name(tx, a, kind, parent, name, &d);
@@ -92,8 +93,12 @@ static int put(struct tx *tx, struct arena *a, const char *kind, struct str pare
 		if (!keep)
 			return 0;
 		struct id id = id_new();
-		d = (struct doc){.kind = str_of(kind), .id = arena_dup(a, id_str(&id)), .parent = parent, .name = name,
-				 .created_ms = clock_now_ms(), .body = body};
+		d = (struct doc){.kind = str_of(kind),
+		                 .id = arena_dup(a, id_str(&id)),
+		                 .parent = parent,
+		                 .name = name,
+		                 .created_ms = clock_now_ms(),
+		                 .body = body};
 		return tx_insert(tx, &d);
 	}
 	if (result < 0)
@@ -113,7 +118,8 @@ static struct str body_text(struct arena *a, json_t *value)
 	return (struct str){p, n};
 }
 
-int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, bool in_org, struct str scope, role_mask roles)
+int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, bool in_org, struct str scope,
+              role_mask roles)
 {
 	struct str forward = body_text(a, json_pack("{s:b, s:o}", "inOrg", in_org, "roles", roles_json(roles)));
 	struct str back = body_text(a, json_pack("{s:s%, s:o}", "id", id.p, id.n, "roles", roles_json(roles)));
@@ -152,7 +158,7 @@ int grant_get(struct tx *tx, struct arena *a, struct str id, struct str scope, r
 }
 
 static int rows_read(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
-		     bool in_org, bool forward, struct grant_row **ret_rows, size_t *ret_count)
+                     bool in_org, bool forward, struct grant_row **ret_rows, size_t *ret_count)
 {
 	struct doc *docs;
 	size_t count;
@@ -174,8 +180,8 @@ int grants_of(struct tx *tx, struct arena *a, struct str id, struct grant_row **
 	return result < 0 ? result : rows_read(tx, a, "grant", id, 0, count, false, true, ret_rows, ret_count);
 }
 
-int grants_in(struct tx *tx, struct arena *a, enum grantee who, bool in_org, struct str scope, int64_t offset, int64_t limit,
-	      struct grant_row **ret_rows, size_t *ret_count)
+int grants_in(struct tx *tx, struct arena *a, enum grantee who, bool in_org, struct str scope, int64_t offset,
+              int64_t limit, struct grant_row **ret_rows, size_t *ret_count)
 {
 	return rows_read(tx, a, kinds[who][in_org], scope, offset, limit, in_org, false, ret_rows, ret_count);
 }

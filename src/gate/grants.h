@@ -14,9 +14,9 @@
 enum grantee { GRANTEE_KEY, GRANTEE_ACCOUNT, GRANTEE_USER, GRANTEE_TEAM, GRANTEE_COUNT };
 
 struct grant_row {
-	struct str id;    /* the scope (grants_of) or the grantee (grants_in) */
+	struct str id; /* the scope (grants_of) or the grantee (grants_in) */
 	bool in_org;
-	role_mask roles;  /* as given: not closed */
+	role_mask roles; /* as given: not closed */
 };
 
 /* The list of a scope's grantees of one kind: "group_user". */
@@ -24,14 +24,14 @@ const char *grant_kind(enum grantee who, bool in_org);
 
 /* The roles from now on; 0 takes the grant away. */
 must_check int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, bool in_org, struct str scope,
-			 role_mask roles);
+                         role_mask roles);
 /* 0 roles when there is none. */
 must_check int grant_get(struct tx *tx, struct arena *a, struct str id, struct str scope, role_mask *ret_roles);
 /* All grants of a grantee. */
 must_check int grants_of(struct tx *tx, struct arena *a, struct str id, struct grant_row **ret_rows, size_t *ret_count);
 /* A page of the grantees of a scope. */
-must_check int grants_in(struct tx *tx, struct arena *a, enum grantee who, bool in_org, struct str scope, int64_t offset,
-			 int64_t limit, struct grant_row **ret_rows, size_t *ret_count);
+must_check int grants_in(struct tx *tx, struct arena *a, enum grantee who, bool in_org, struct str scope,
+                         int64_t offset, int64_t limit, struct grant_row **ret_rows, size_t *ret_count);
 
 /* Every grant of a grantee, or in a scope: gone. */
 must_check int grants_delete_grantee(struct tx *tx, struct arena *a, enum grantee who, struct str id);

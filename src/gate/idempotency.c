@@ -49,7 +49,8 @@ int idempotency_begin(struct call *c, struct idempotency **ret_state)
 	if (!key.p)
 		return 0;
 	if (!key_is_valid(key) || !c->caller) {
-		call_fail(c, 400, "INVALID_HEADER", "Idempotency-Key: must be 1 to %d visible ASCII characters.", KEY_MAX);
+		call_fail(c, 400, "INVALID_HEADER", "Idempotency-Key: must be 1 to %d visible ASCII characters.",
+		          KEY_MAX);
 		return call_fail_param(c, STR("Idempotency-Key"));
 	}
 	struct idempotency *mine = arena_new_of(c->arena, struct idempotency);
@@ -67,8 +68,9 @@ int idempotency_begin(struct call *c, struct idempotency **ret_state)
 	}
 	pthread_mutex_unlock(&lock);
 	if (taken)
-		return call_fail(c, 409, "IDEMPOTENCY_KEY_IN_USE",
-				 "A request with this Idempotency-Key is still under way. Try again when it has ended.");
+		return call_fail(
+		        c, 409, "IDEMPOTENCY_KEY_IN_USE",
+		        "A request with this Idempotency-Key is still under way. Try again when it has ended.");
 	*ret_state = mine;
 	return 0;
 }
@@ -103,7 +105,7 @@ int idempotency_replay(struct call *c, struct idempotency *state)
 		return result;
 	if (!str_is(kept.fingerprint, state->fingerprint))
 		return call_fail(c, 422, "IDEMPOTENCY_KEY_REUSED",
-				 "This Idempotency-Key was used for another request. Use a new key for a new request.");
+		                 "This Idempotency-Key was used for another request. Use a new key for a new request.");
 	result = seal_open(c->arena, kept.answer, seal_context(c, state), &plain);
 	if (result < 0)
 		return result;
@@ -138,7 +140,7 @@ int idempotency_keep(struct call *c, struct idempotency *state)
 	json_str(&b, buf_view(&c->out));
 	json_close(&b, '}');
 	struct stored_answer kept = {.fingerprint = str_of(state->fingerprint),
-				     .answer = seal(c->arena, buf_view(&b), seal_context(c, state))};
+	                             .answer = seal(c->arena, buf_view(&b), seal_context(c, state))};
 	buf_free(&b);
 	return tx_answer_put(c->tx, state->caller, state->key, &kept);
 }

@@ -15,14 +15,14 @@
 
 /* Statuses that we answer with; anything else counts as the last, "other". */
 static const short statuses[] = {200, 201, 202, 204, 206, 302, 304, 400, 401, 403, 404, 405, 406, 408, 409, 412,
-				 413, 414, 415, 421, 422, 428, 429, 431, 500, 501, 502, 503, 504, 505, 0};
+                                 413, 414, 415, 421, 422, 428, 429, 431, 500, 501, 502, 503, 504, 505, 0};
 #define STATUSES (sizeof statuses / sizeof *statuses)
 
 static const int64_t bounds_us[] = {100,   250,    500,    1000,   2500,    5000,    10000,   25000,
-				    50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000};
+                                    50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000};
 /* As Prometheus wants them: seconds. */
 static const char *const bounds_text[] = {"0.0001", "0.00025", "0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025",
-					  "0.05",   "0.1",     "0.25",   "0.5",   "1",      "2.5",   "5",    "10"};
+                                          "0.05",   "0.1",     "0.25",   "0.5",   "1",      "2.5",   "5",    "10"};
 #define BOUNDS (sizeof bounds_us / sizeof *bounds_us)
 
 typedef _Atomic uint64_t counter;
@@ -148,7 +148,7 @@ static void latency_write(struct buf *b, const struct sums *all)
 		for (size_t i = 0; i <= BOUNDS; i++) {
 			so_far += all[op].by_latency[i];
 			buf_printf(b, "%s_bucket{operation=\"%s\",le=\"%s\"} %llu\n", name, op_name(op),
-				   i < BOUNDS ? bounds_text[i] : "+Inf", (unsigned long long)so_far);
+			           i < BOUNDS ? bounds_text[i] : "+Inf", (unsigned long long)so_far);
 		}
 		buf_printf(b, "%s_sum{operation=\"%s\"} %.6f\n", name, op_name(op), (double)all[op].micros / 1e6);
 		buf_printf(b, "%s_count{operation=\"%s\"} %llu\n", name, op_name(op), (unsigned long long)so_far);
@@ -169,10 +169,10 @@ static void seconds(struct buf *b, const char *name, const char *type, const cha
 
 /* Two series of one name, apart by one label. */
 static void labelled(struct buf *b, const char *name, const char *label, const char *one, uint64_t n, const char *two,
-		     uint64_t m)
+                     uint64_t m)
 {
 	buf_printf(b, "%s{%s=\"%s\"} %llu\n%s{%s=\"%s\"} %llu\n", name, label, one, (unsigned long long)n, name, label,
-		   two, (unsigned long long)m);
+	           two, (unsigned long long)m);
 }
 
 static void http_write(struct buf *b, const struct http_server *server)
@@ -220,7 +220,7 @@ static void store_write_stats(struct buf *b, const struct store *store)
 	number(b, "steward_store_failed_writes_total", "counter", "Writes that were undone.", t.failed);
 	number(b, "steward_store_commits_total", "counter", "Commits; several writes share one.", t.commits);
 	seconds(b, "steward_store_commit_seconds_total", "counter", "Time spent in commits.",
-		(double)t.commit_micros / 1e6);
+	        (double)t.commit_micros / 1e6);
 	number(b, "steward_store_queue_depth", "gauge", "Writes that wait.", t.queue_depth);
 }
 
@@ -241,14 +241,14 @@ static void process_write(struct buf *b, const struct service *s)
 	struct rusage use;
 	head(b, "steward_build_info", "gauge", "Always 1; the labels say what runs.");
 	buf_printf(b, "steward_build_info{version=\"%s\",engine=\"%s\"} 1\n", STEWARD_VERSION,
-		   s->engine ? s->engine : "");
+	           s->engine ? s->engine : "");
 	seconds(b, "steward_uptime_seconds", "gauge", "Time since the start.",
-		(double)(clock_mono_us() - s->started_us) / 1e6);
+	        (double)(clock_mono_us() - s->started_us) / 1e6);
 	number(b, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
 	if (getrusage(RUSAGE_SELF, &use) == 0)
 		seconds(b, "process_cpu_seconds_total", "counter", "User and system time.",
-			(double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-				(double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6);
+		        (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+		                (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6);
 }
 
 void metrics_write(struct buf *b, struct service *s)

@@ -25,7 +25,7 @@ static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
 static unsigned busy;
 
 static bool derive(struct str password, const unsigned char *salt, size_t salt_n, unsigned cost_log, unsigned parallel,
-		   unsigned char ret_hash[HASH])
+                   unsigned char ret_hash[HASH])
 {
 	pthread_mutex_lock(&lock);
 	while (busy == AT_ONCE)
@@ -33,7 +33,7 @@ static bool derive(struct str password, const unsigned char *salt, size_t salt_n
 	busy++;
 	pthread_mutex_unlock(&lock);
 	bool ok = EVP_PBE_scrypt(password.p ? password.p : "", password.n, salt, salt_n, UINT64_C(1) << cost_log, BLOCK,
-				 parallel, MEMORY_MAX, ret_hash, HASH) == 1;
+	                         parallel, MEMORY_MAX, ret_hash, HASH) == 1;
 	pthread_mutex_lock(&lock);
 	busy--;
 	pthread_cond_signal(&room);
@@ -77,10 +77,12 @@ bool password_verify(struct str password, struct str kept)
 	if (!str_starts(kept, STR("$scrypt$")))
 		return false;
 	struct str rest = {kept.p + 8, kept.n - 8};
-	if (!number_take(&rest, STR("ln="), ',', COST_LOG_MAX, &cost_log) || !number_take(&rest, STR("r="), ',', BLOCK, &block) ||
-	    block != BLOCK || !number_take(&rest, STR("p="), '$', 16, &parallel) || !str_cut(rest, '$', &salt_text, &hash_text))
+	if (!number_take(&rest, STR("ln="), ',', COST_LOG_MAX, &cost_log) ||
+	    !number_take(&rest, STR("r="), ',', BLOCK, &block) || block != BLOCK ||
+	    !number_take(&rest, STR("p="), '$', 16, &parallel) || !str_cut(rest, '$', &salt_text, &hash_text))
 		return false;
-	ssize_t salt_n = base64_decode(salt_text, salt, sizeof salt), hash_n = base64_decode(hash_text, hash, sizeof hash);
+	ssize_t salt_n = base64_decode(salt_text, salt, sizeof salt),
+	        hash_n = base64_decode(hash_text, hash, sizeof hash);
 	if (salt_n <= 0 || hash_n != HASH || !derive(password, salt, (size_t)salt_n, cost_log, parallel, mine))
 		return false;
 	return CRYPTO_memcmp(mine, hash, HASH) == 0;

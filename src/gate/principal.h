@@ -12,16 +12,18 @@
 enum principal_kind { PRINCIPAL_API_KEY, PRINCIPAL_SERVICE_ACCOUNT, PRINCIPAL_USER };
 
 struct grant {
-	struct id_text { char z[25]; } scope; /* organization or project id */
-	role_mask roles;                      /* closed */
+	struct id_text {
+		char z[25];
+	} scope;         /* organization or project id */
+	role_mask roles; /* closed */
 };
 
 struct principal {
 	_Atomic unsigned refs;
 	enum principal_kind kind;
-	char id[25];        /* of the document */
-	char name[64];      /* public key, client id or user name: for logs and events */
-	char org_id[25];    /* the organization it belongs to; "" for a user */
+	char id[25];          /* of the document */
+	char name[64];        /* public key, client id or user name: for logs and events */
+	char org_id[25];      /* the organization it belongs to; "" for a user */
 	struct grant *grants; /* sorted by scope */
 	size_t grant_count;
 	struct cidr *access_list;

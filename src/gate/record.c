@@ -58,8 +58,8 @@ static bool str_iends(struct str s, struct str end)
 bool record_is_secret(struct str name)
 {
 	static const char *const ends[] = {"password",   "passphrase", "secret",          "token",      "privatekey",
-					   "_key",       "apikey",     "accesskey",       "licensekey", "servicekey",
-					   "routingkey", "accountkey", "client_assertion"};
+	                                   "_key",       "apikey",     "accesskey",       "licensekey", "servicekey",
+	                                   "routingkey", "accountkey", "client_assertion"};
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (str_iends(name, str_of(ends[i])))
 			return true;
@@ -103,7 +103,7 @@ static json_t *redact(json_t *value, bool secret)
 	else if (json_is_array(value))
 		redact_array(value, secret);
 	else if (json_is_string(value) &&
-		 (secret || holds_private_key((struct str){json_string_value(value), json_string_length(value)})))
+	         (secret || holds_private_key((struct str){json_string_value(value), json_string_length(value)})))
 		return json_string(RECORD_REDACTED);
 	return value;
 }
@@ -241,7 +241,7 @@ static void header_value_add(struct buf *b, const struct header *h)
 		}
 		buf_z(b, RECORD_REDACTED);
 	} else if (str_is(h->name, "cookie") || str_is(h->name, "set-cookie") || record_is_secret(h->name) ||
-		   str_is(h->name, "x-api-key")) {
+	           str_is(h->name, "x-api-key")) {
 		buf_z(b, RECORD_REDACTED);
 	} else {
 		buf_str(b, h->value);
@@ -311,8 +311,11 @@ static void line_write(struct buf *b, const struct request *r)
 	json_key(b, "responseHeaders");
 	headers_write(b, r->response.headers, r->response.header_count);
 	json_key(b, "responseBody");
-	body_write(b, bodiless || r->response.stream.read ? STR_NONE : r->response.body,
-		   content_type(r->response.headers, r->response.header_count));
+	if (r->response.stream.read && !bodiless)
+		json_z(b, "(stream)"); /* it is gone by now */
+	else
+		body_write(b, bodiless ? STR_NONE : r->response.body,
+		           content_type(r->response.headers, r->response.header_count));
 	json_close(b, '}');
 	buf_c(b, '\n');
 }

@@ -15,8 +15,8 @@ bool rules_check(const struct config_limit *limits, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (!str_is(limits[i].set, "*") && !rules_find_set(limits[i].set)) {
 			option_refuse("%s: there is no set \"%.*s\"; sets are %s to %s, and * is all", limits[i].where,
-				      STR_ARG(limits[i].set), catalog_sets[0].id,
-				      catalog_sets[catalog_set_count - 1].id);
+			              STR_ARG(limits[i].set), catalog_sets[0].id,
+			              catalog_sets[catalog_set_count - 1].id);
 			good = false;
 		}
 	return good;
@@ -26,9 +26,9 @@ static void rule_add(struct limit_rule *rules, size_t *count, size_t kept, struc
 {
 	bool all = str_is(o.set, "*");
 	struct limit_rule rule = {.set = all ? NULL : rules_find_set(o.set),
-				  .scope = o.scope,
-				  .capacity = o.capacity,
-				  .refill = o.refill};
+	                          .scope = o.scope,
+	                          .capacity = o.capacity,
+	                          .refill = o.refill};
 	if (!all && !rule.set)
 		return;
 	for (size_t i = 0; i < kept; i++)
@@ -38,7 +38,7 @@ static void rule_add(struct limit_rule *rules, size_t *count, size_t kept, struc
 }
 
 int rules_make(struct arena *a, const struct config_limit *limits, size_t count, struct tx *reader,
-	       struct limit_rule **ret_rules, size_t *ret_count)
+               struct limit_rule **ret_rules, size_t *ret_count)
 {
 	struct limit_override *stored;
 	size_t stored_count, made = 0;
@@ -52,7 +52,7 @@ int rules_make(struct arena *a, const struct config_limit *limits, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		/* The configuration's texts may be freed before the rules. */
 		struct limit_override o = {limits[i].set, arena_dup(a, limits[i].scope), limits[i].capacity,
-					   limits[i].refill};
+		                           limits[i].refill};
 		rule_add(rules, &made, kept, o);
 	}
 	*ret_rules = rules;

@@ -15,6 +15,6 @@ must_check bool rules_check(const struct config_limit *limits, size_t count);
 /* For limiter_set_rules(): where both speak of the same set and scope, the store (`steward limits set`) wins over the
  * file. What names a set that does not exist is left out. Everything lives in the arena. 0 or the store's error. */
 must_check int rules_make(struct arena *a, const struct config_limit *limits, size_t count, struct tx *reader,
-			  struct limit_rule **ret_rules, size_t *ret_count);
+                          struct limit_rule **ret_rules, size_t *ret_count);
 
 #endif

@@ -27,18 +27,18 @@ struct service {
 	const char *base_url; /* "https://localhost:8443", without a slash at the end */
 	const char *listen_host;
 	const char *data_dir;
-	const char *engine; /* name of the engine in use */
+	const char *engine;                  /* name of the engine in use */
 	const struct engine_ops *engine_ops; /* engine/engine.h: the engine in use, and its state */
 	struct engine *engine_state;
-	struct jobs *jobs;                    /* jobs/jobs.h */
-	const char *db_scheme, *db_domain;    /* of connection strings and host names */
+	struct jobs *jobs;                 /* jobs/jobs.h */
+	const char *db_scheme, *db_domain; /* of connection strings and host names */
 	unsigned loops;
-	struct loop_state *loop; /* by request->loop */
-	struct jwks *jwks; /* api/jwks.h */
-	struct mail *mail; /* api/mail.h; NULL: no mail server */
+	struct loop_state *loop;     /* by request->loop */
+	struct jwks *jwks;           /* api/jwks.h */
+	struct mail *mail;           /* api/mail.h; NULL: no mail server */
 	struct nonce_window *nonces; /* digest replay window; has its own locks */
 	bool test_control;
-	_Atomic bool draining; /* SIGTERM came: /readyz says no */
+	_Atomic bool draining;            /* SIGTERM came: /readyz says no */
 	struct http_server *_Atomic http; /* set once the edge runs; NULL before */
 	int64_t started_us;               /* clock_mono_us() at the start */
 };

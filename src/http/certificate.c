@@ -44,9 +44,9 @@ static int fail(const char *what, const char *path)
 	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
 	int error = errno;
 	fprintf(stderr, "steward: %s %s: %s\n", what, path,
-		reason  ? reason
-		: error ? strerror(error)
-			: "unknown reason");
+	        reason  ? reason
+	        : error ? strerror(error)
+	                : "unknown reason");
 	ERR_clear_error();
 	return -EIO;
 }
@@ -340,9 +340,9 @@ static int ca_ensure(struct arena *a, const struct paths *at, struct pair *ca)
 	if (ca->cert && !ends_within(ca->cert, RENEW_DAYS)) {
 		if (ca->key && !pair_fits(ca)) {
 			fprintf(stderr,
-				"steward: %s is not the key of %s; put the right one back, or remove both "
-				"to get a new CA\n",
-				at->ca_key, at->ca);
+			        "steward: %s is not the key of %s; put the right one back, or remove both "
+			        "to get a new CA\n",
+			        at->ca_key, at->ca);
 			return -EINVAL;
 		}
 		return 0;
@@ -369,14 +369,14 @@ static int server_ensure(struct arena *a, const struct paths *at, const struct p
 		return 0;
 	if (!ca->key) {
 		fprintf(stderr,
-			"steward: %s must be issued again, but %s is missing; put it back, or give --tls-cert and "
-			"--tls-key\n",
-			at->server, at->ca_key);
+		        "steward: %s must be issued again, but %s is missing; put it back, or give --tls-cert and "
+		        "--tls-key\n",
+		        at->server, at->ca_key);
 		return -ENOENT;
 	}
 	errno = 0;
 	int r = server_make(&server, ca, names) ? pair_write(a, &server, at->server, at->server_key)
-						: fail("cannot make", at->server);
+	                                        : fail("cannot make", at->server);
 	pair_free(&server);
 	return r == 0 ? directory_sync(at->dir) : r;
 }
@@ -385,11 +385,11 @@ int certificate_ensure(const char *data_dir, const char *listen_host, const char
 {
 	struct arena *a = arena_new();
 	struct paths at = {
-		.dir = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_DIR).p,
-		.ca = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_CA).p,
-		.ca_key = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_CA_KEY).p,
-		.server = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_SERVER).p,
-		.server_key = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_SERVER_KEY).p,
+	        .dir = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_DIR).p,
+	        .ca = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_CA).p,
+	        .ca_key = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_CA_KEY).p,
+	        .server = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_SERVER).p,
+	        .server_key = arena_printf(a, "%s/%s", data_dir, CERTIFICATE_SERVER_KEY).p,
 	};
 	int r = 0;
 	if ((mkdir(data_dir, 0700) < 0 && errno != EEXIST) || (mkdir(at.dir, 0755) < 0 && errno != EEXIST))

@@ -52,7 +52,7 @@ struct request {
 	char id[25];        /* X-Request-Id, made by the edge */
 	int64_t started_us; /* clock_mono_us() when the header block was complete */
 	struct response response;
-	void *app;   /* the application's own */
+	void *app;          /* the application's own */
 	void *stream_state; /* the edge's own */
 };
 
@@ -81,23 +81,23 @@ struct http_app {
 };
 
 struct http_options {
-	const char *listen;        /* "127.0.0.1:8443", "[::1]:8443" */
+	const char *listen; /* "127.0.0.1:8443", "[::1]:8443" */
 	const char *cert_file, *key_file;
 	unsigned threads;
 	/* Called once the port is known, before anything is served. */
 	void (*bound)(void *ctx, int port);
 	void *bound_ctx;
 	/* Zero means the default in parentheses. */
-	size_t header_max;         /* (32768) whole header block */
-	unsigned header_count_max; /* (100) */
-	unsigned header_seconds;   /* (10) deadline for the whole header block, handshake included */
-	unsigned body_seconds;     /* (30) deadline for the whole body */
-	unsigned idle_seconds;     /* (75) keep-alive */
-	unsigned send_seconds;     /* (30) a reader that takes nothing for so long is cut */
-	unsigned connections_max;  /* (10000) in all */
+	size_t header_max;                /* (32768) whole header block */
+	unsigned header_count_max;        /* (100) */
+	unsigned header_seconds;          /* (10) deadline for the whole header block, handshake included */
+	unsigned body_seconds;            /* (30) deadline for the whole body */
+	unsigned idle_seconds;            /* (75) keep-alive */
+	unsigned send_seconds;            /* (30) a reader that takes nothing for so long is cut */
+	unsigned connections_max;         /* (10000) in all */
 	unsigned connections_per_address; /* (2000) */
-	unsigned streams_max;      /* (100) concurrent HTTP/2 streams a connection */
-	unsigned resets_max;       /* (200) client resets in 10 s before GOAWAY */
+	unsigned streams_max;             /* (100) concurrent HTTP/2 streams a connection */
+	unsigned resets_max;              /* (200) client resets in 10 s before GOAWAY */
 };
 
 struct http_stats { /* sums over all loops since start */
@@ -109,7 +109,8 @@ struct http_stats { /* sums over all loops since start */
 struct http_server;
 
 /* Binds, loads the certificate and starts the loops. On failure writes a sentence to stderr and returns negative. */
-must_check int http_start(const struct http_options *options, const struct http_app *app, struct http_server **ret_server);
+must_check int http_start(const struct http_options *options, const struct http_app *app,
+                          struct http_server **ret_server);
 /* The port in use (for --listen HOST:0). */
 int http_port(const struct http_server *s);
 /* Certificate and key read again; new connections use them. Old ones stay in force when the files are bad. */

@@ -1,9 +1,9 @@
 /* The workers. Each claims the next job that is due, in a write, runs one step, and saves the outcome in another. When
- * nothing is due they wait: for the commit that adds a job, for the clock, or for the test control that moves it. There is
- * no polling.
+ * nothing is due they wait: for the commit that adds a job, for the clock, or for the test control that moves it. There
+ * is no polling.
  *
- * One process owns the store, so claims that are there at the start belong to a process that is gone and are given back;
- * the fence keeps out a worker that lost its claim (a reset wipes the jobs below it). */
+ * One process owns the store, so claims that are there at the start belong to a process that is gone and are given
+ * back; the fence keeps out a worker that lost its claim (a reset wipes the jobs below it). */
 #include "jobs/jobs.h"
 
 #include "base/clock.h"
@@ -78,7 +78,8 @@ int jobs_schedule(struct tx *tx, void *jobs)
 	for (size_t i = 0; r == 0 && i < j->kind_count; i++) {
 		const struct job_kind *k = &j->kinds[i];
 		/* The schedule's name is the subject, so that there is one, and no two run at once. */
-		struct job job = {.kind = str_of(k->name), .subject = str_of(k->name), .due_ms = clock_now_ms() + k->period_ms};
+		struct job job = {
+		        .kind = str_of(k->name), .subject = str_of(k->name), .due_ms = clock_now_ms() + k->period_ms};
 		if (k->period_ms)
 			r = tx_job_ensure(tx, &job);
 	}
@@ -149,7 +150,7 @@ static void step_tell(const struct outcome *o)
 {
 	const struct job *job = &o->run->job;
 	log_warn("job %.*s %.*s of %.*s, attempt %lld: %s", STR_ARG(job->kind), STR_ARG(job->id), STR_ARG(job->subject),
-		 (long long)job->attempt + 1, o->run->why ? o->run->why : strerror(-o->next));
+	         (long long)job->attempt + 1, o->run->why ? o->run->why : strerror(-o->next));
 }
 
 static void step_run(struct jobs *j, struct job_run *r)
@@ -181,8 +182,8 @@ static void step_run(struct jobs *j, struct job_run *r)
 		result = store_write_wait(j->store, save_run, &o);
 	}
 	if (result < 0 && result != -ESTALE && result != -ESHUTDOWN)
-		log_error("job %.*s: its state could not be saved (error %d); it goes on after the next start", STR_ARG(r->job.id),
-			  result);
+		log_error("job %.*s: its state could not be saved (error %d); it goes on after the next start",
+		          STR_ARG(r->job.id), result);
 	j->steps++;
 }
 
@@ -194,7 +195,8 @@ static void rest(struct jobs *j, uint64_t seen, bool timed, int64_t due_ms)
 	int r = 0;
 	pthread_mutex_lock(&j->lock);
 	while (!j->stopping && j->generation == seen && r != ETIMEDOUT)
-		r = timed ? pthread_cond_timedwait(&j->changed, &j->lock, &until) : pthread_cond_wait(&j->changed, &j->lock);
+		r = timed ? pthread_cond_timedwait(&j->changed, &j->lock, &until)
+		          : pthread_cond_wait(&j->changed, &j->lock);
 	pthread_mutex_unlock(&j->lock);
 }
 

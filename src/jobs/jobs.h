@@ -1,6 +1,6 @@
-/* Workers for the store's jobs. A job is a row; its kind is a function that does one step and says what comes next. What a
- * step has done is saved in one transaction with the row, so that a crash repeats at most the last step: steps must find
- * their way from whatever is there. */
+/* Workers for the store's jobs. A job is a row; its kind is a function that does one step and says what comes next.
+ * What a step has done is saved in one transaction with the row, so that a crash repeats at most the last step: steps
+ * must find their way from whatever is there. */
 #ifndef STEWARD_JOBS_JOBS_H
 #define STEWARD_JOBS_JOBS_H
 
@@ -26,8 +26,8 @@ struct job_run {
 	/* Set by the step. */
 	int64_t due_ms;
 	const char *why; /* of a failure, in words; static or in the arena */
-	/* Runs in the transaction that saves the outcome, after the claim was found to be good; may be NULL. Negative undoes
-	 * all of it, and the step counts as failed. */
+	/* Runs in the transaction that saves the outcome, after the claim was found to be good; may be NULL. Negative
+	 * undoes all of it, and the step counts as failed. */
 	int (*save)(struct tx *tx, struct job_run *r);
 	void *save_ctx;
 	int64_t told_us; /* when progress was last saved */
@@ -40,7 +40,8 @@ struct job_kind {
 	/* In the transaction that marks it failed; may be NULL. */
 	int (*failed)(struct tx *tx, struct job_run *r);
 	unsigned attempts; /* 0: 6 */
-	/* A schedule: there is always one such job, due so long after the last. 0: none. Such a job never fails for good. */
+	/* A schedule: there is always one such job, due so long after the last. 0: none. Such a job never fails for
+	 * good. */
 	int64_t period_ms;
 };
 

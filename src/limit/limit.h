@@ -33,7 +33,7 @@ struct limit_rule {
 void limiter_set_rules(struct limiter *l, const struct limit_rule *rules, size_t count);
 /* The limits in force for a set and scope. */
 void limiter_effective(struct limiter *l, const struct bucket_set *set, struct str scope, unsigned *ret_capacity,
-		       unsigned *ret_refill);
+                       unsigned *ret_refill);
 
 /* All buckets full again (the test control's reset). */
 void limiter_reset(struct limiter *l);

@@ -32,19 +32,18 @@
 /* The planner has no statistics: which index serves which list is said here. */
 #define EVENT_FROM(index) "SELECT " EVENT_COLUMNS " FROM event INDEXED BY " index
 /* What is skipped is skipped in the index: only the page's own events are read. */
-#define EVENT_CHOSEN(index)                                                                                           \
-	"SELECT " EVENT_COLUMNS " FROM event WHERE seq IN (SELECT seq FROM event INDEXED BY " index
+#define EVENT_CHOSEN(index) "SELECT " EVENT_COLUMNS " FROM event WHERE seq IN (SELECT seq FROM event INDEXED BY " index
 #define EVENT_SORTED(order) " ORDER BY " order " LIMIT ?6 OFFSET ?7) ORDER BY " order
 #define EVENT_COUNT(index) "SELECT count(*) FROM event INDEXED BY " index
-#define EVENT_FILTER                                                                                                  \
-	" AND created_ms BETWEEN ?2 AND ?3 AND (?4 = '[]' OR type NOT IN (SELECT value FROM json_each(?4)))"          \
+#define EVENT_FILTER                                                                                         \
+	" AND created_ms BETWEEN ?2 AND ?3 AND (?4 = '[]' OR type NOT IN (SELECT value FROM json_each(?4)))" \
 	" AND (?5 = '[]' OR cluster IN (SELECT value FROM json_each(?5)))"
 #define EVENT_TYPES " AND type IN (SELECT value FROM json_each(?8))"
 
 #define JOB_COLUMNS "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error"
 /* No older job of the same subject waits or runs. */
-#define JOB_FIRST                                                                                                     \
-	" AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.subject <> ''"       \
+#define JOB_FIRST                                                                                               \
+	" AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.subject <> ''" \
 	" AND b.state IN ('queued', 'running') AND b.rowid < j.rowid))"
 
 #define STATEMENTS(X)                                                                                                 \
@@ -86,47 +85,52 @@
 	X(META_PUT, "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")             \
 	X(META_INCREMENT, "INSERT INTO meta (key, value) VALUES (?1, '1')"                                            \
 	                  " ON CONFLICT DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)")              \
-	X(EVENT_ADD, "INSERT INTO event (seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash,"         \
-	             " cluster, raw, org_pos, group_pos) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"       \
-	             " CASE WHEN ?12 THEN"                                                                            \
-	             " 1 + coalesce((SELECT max(org_pos) FROM event WHERE org_id = ?3 AND org_pos > 0), 0) END,"      \
-	             " CASE WHEN ?13 THEN"                                                                            \
-	             " 1 + coalesce((SELECT max(group_pos) FROM event WHERE group_id = ?4 AND group_pos > 0), 0) END)") \
+	X(EVENT_ADD,                                                                                                  \
+	  "INSERT INTO event (seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash,"                    \
+	  " cluster, raw, org_pos, group_pos) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"                  \
+	  " CASE WHEN ?12 THEN"                                                                                       \
+	  " 1 + coalesce((SELECT max(org_pos) FROM event WHERE org_id = ?3 AND org_pos > 0), 0) END,"                 \
+	  " CASE WHEN ?13 THEN"                                                                                       \
+	  " 1 + coalesce((SELECT max(group_pos) FROM event WHERE group_id = ?4 AND group_pos > 0), 0) END)")          \
 	X(EVENT_GET, "SELECT " EVENT_COLUMNS " FROM event WHERE id = ?1")                                             \
 	X(EVENT_POSITIONS_ORG, "SELECT (SELECT min(org_pos) FROM event"                                               \
-	                  " INDEXED BY event_org_pos WHERE org_id = ?1 AND org_pos > 0),"                             \
-	                      " (SELECT max(org_pos) FROM event"                                                      \
-	                      " INDEXED BY event_org_pos WHERE org_id = ?1 AND org_pos > 0)")                         \
+	                       " INDEXED BY event_org_pos WHERE org_id = ?1 AND org_pos > 0),"                        \
+	                       " (SELECT max(org_pos) FROM event"                                                     \
+	                       " INDEXED BY event_org_pos WHERE org_id = ?1 AND org_pos > 0)")                        \
 	X(EVENT_TIMES_ORG, "SELECT (SELECT min(created_ms) FROM event"                                                \
-	                  " INDEXED BY event_org_time WHERE org_id = ?1 AND org_pos > 0),"                            \
-	                  " (SELECT max(created_ms) FROM event"                                                       \
-	                  " INDEXED BY event_org_time WHERE org_id = ?1 AND org_pos > 0)")                            \
+	                   " INDEXED BY event_org_time WHERE org_id = ?1 AND org_pos > 0),"                           \
+	                   " (SELECT max(created_ms) FROM event"                                                      \
+	                   " INDEXED BY event_org_time WHERE org_id = ?1 AND org_pos > 0)")                           \
 	X(EVENT_PAGE_ORG, EVENT_FROM("event_org_pos") " WHERE org_id = ?1 AND org_pos > 0"                            \
-	                 " AND org_pos <= ?2 ORDER BY org_pos DESC LIMIT ?3")                                         \
-	X(EVENT_LIST_ORG, EVENT_CHOSEN("event_org_time") " WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER            \
-	                 EVENT_SORTED("created_ms DESC, org_pos DESC"))                                               \
+	                                              " AND org_pos <= ?2 ORDER BY org_pos DESC LIMIT ?3")            \
+	X(EVENT_LIST_ORG,                                                                                             \
+	  EVENT_CHOSEN("event_org_time") " WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER EVENT_SORTED(              \
+	          "created_ms DESC, org_pos DESC"))                                                                   \
 	X(EVENT_COUNT_ORG, EVENT_COUNT("event_org_time") " WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER)           \
-	X(EVENT_TYPES_LIST_ORG, EVENT_CHOSEN("event_org_type") " WHERE org_id = ?1 AND org_pos > 0" EVENT_TYPES       \
-	                       EVENT_FILTER EVENT_SORTED("org_pos DESC"))                                             \
-	X(EVENT_TYPES_COUNT_ORG, EVENT_COUNT("event_org_type") " WHERE org_id = ?1 AND org_pos > 0" EVENT_TYPES       \
-	                        EVENT_FILTER)                                                                         \
+	X(EVENT_TYPES_LIST_ORG,                                                                                       \
+	  EVENT_CHOSEN("event_org_type") " WHERE org_id = ?1 AND org_pos > 0" EVENT_TYPES EVENT_FILTER EVENT_SORTED(  \
+	          "org_pos DESC"))                                                                                    \
+	X(EVENT_TYPES_COUNT_ORG,                                                                                      \
+	  EVENT_COUNT("event_org_type") " WHERE org_id = ?1 AND org_pos > 0" EVENT_TYPES EVENT_FILTER)                \
 	X(EVENT_POSITIONS_GROUP, "SELECT (SELECT min(group_pos) FROM event"                                           \
-	                  " INDEXED BY event_group_pos WHERE group_id = ?1 AND group_pos > 0),"                       \
-	                      " (SELECT max(group_pos) FROM event"                                                    \
-	                      " INDEXED BY event_group_pos WHERE group_id = ?1 AND group_pos > 0)")                   \
+	                         " INDEXED BY event_group_pos WHERE group_id = ?1 AND group_pos > 0),"                \
+	                         " (SELECT max(group_pos) FROM event"                                                 \
+	                         " INDEXED BY event_group_pos WHERE group_id = ?1 AND group_pos > 0)")                \
 	X(EVENT_TIMES_GROUP, "SELECT (SELECT min(created_ms) FROM event"                                              \
-	                  " INDEXED BY event_group_time WHERE group_id = ?1 AND group_pos > 0),"                      \
-	                  " (SELECT max(created_ms) FROM event"                                                       \
-	                  " INDEXED BY event_group_time WHERE group_id = ?1 AND group_pos > 0)")                      \
+	                     " INDEXED BY event_group_time WHERE group_id = ?1 AND group_pos > 0),"                   \
+	                     " (SELECT max(created_ms) FROM event"                                                    \
+	                     " INDEXED BY event_group_time WHERE group_id = ?1 AND group_pos > 0)")                   \
 	X(EVENT_PAGE_GROUP, EVENT_FROM("event_group_pos") " WHERE group_id = ?1 AND group_pos > 0"                    \
-	                 " AND group_pos <= ?2 ORDER BY group_pos DESC LIMIT ?3")                                     \
-	X(EVENT_LIST_GROUP, EVENT_CHOSEN("event_group_time") " WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER    \
-	                 EVENT_SORTED("created_ms DESC, group_pos DESC"))                                             \
+	                                                  " AND group_pos <= ?2 ORDER BY group_pos DESC LIMIT ?3")    \
+	X(EVENT_LIST_GROUP,                                                                                           \
+	  EVENT_CHOSEN("event_group_time") " WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER EVENT_SORTED(        \
+	          "created_ms DESC, group_pos DESC"))                                                                 \
 	X(EVENT_COUNT_GROUP, EVENT_COUNT("event_group_time") " WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER)   \
-	X(EVENT_TYPES_LIST_GROUP, EVENT_CHOSEN("event_group_type") " WHERE group_id = ?1 AND group_pos > 0" EVENT_TYPES \
-	                       EVENT_FILTER EVENT_SORTED("group_pos DESC"))                                           \
-	X(EVENT_TYPES_COUNT_GROUP, EVENT_COUNT("event_group_type") " WHERE group_id = ?1 AND group_pos > 0" EVENT_TYPES \
-	                        EVENT_FILTER)                                                                         \
+	X(EVENT_TYPES_LIST_GROUP,                                                                                     \
+	  EVENT_CHOSEN("event_group_type") " WHERE group_id = ?1 AND group_pos > 0" EVENT_TYPES EVENT_FILTER          \
+	          EVENT_SORTED("group_pos DESC"))                                                                     \
+	X(EVENT_TYPES_COUNT_GROUP,                                                                                    \
+	  EVENT_COUNT("event_group_type") " WHERE group_id = ?1 AND group_pos > 0" EVENT_TYPES EVENT_FILTER)          \
 	X(EVENT_OLDEST, "SELECT seq, created_ms, hash FROM event ORDER BY seq LIMIT ?1")                              \
 	X(EVENT_PRUNE, "DELETE FROM event WHERE seq <= ?1")                                                           \
 	X(ANSWER_GET, "SELECT fingerprint, answer FROM answer WHERE caller = ?1 AND key = ?2 AND created_ms > ?3")    \
@@ -139,7 +143,8 @@
 	           " VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?6)")                                                  \
 	X(JOB_HURRY, "UPDATE job SET due_ms = min(due_ms, ?3) WHERE rowid = (SELECT rowid FROM job"                   \
 	             " WHERE subject = ?2 AND subject <> '' AND kind = ?1 AND state = 'queued' LIMIT 1)")             \
-	X(JOB_NEXT, "SELECT due_ms, rowid FROM job j WHERE state = 'queued'" JOB_FIRST " ORDER BY due_ms, rowid LIMIT 1") \
+	X(JOB_NEXT,                                                                                                   \
+	  "SELECT due_ms, rowid FROM job j WHERE state = 'queued'" JOB_FIRST " ORDER BY due_ms, rowid LIMIT 1")       \
 	X(JOB_CLAIM, "UPDATE job SET state = 'running', lease_owner = ?2, lease_until_ms = ?3, fence = fence + 1,"    \
 	             " updated_ms = ?4 WHERE rowid = ?1 RETURNING " JOB_COLUMNS)                                      \
 	X(JOB_SAVE, "UPDATE job SET state = ?3, step = ?4, attempt = ?5, progress = ?6, due_ms = ?7, error = ?8,"     \
@@ -170,10 +175,10 @@ struct tx {
 	sqlite3_stmt *statements[ST_COUNT]; /* prepared when first used */
 	bool writes;                        /* the writer's */
 	bool reading;                       /* between tx_begin_read() and tx_end_read() */
-	bool lingers;  /* the last read's transaction is still open, for the next that may see the same state */
-	uint64_t seen; /* store->commits when it was opened */
+	bool lingers;        /* the last read's transaction is still open, for the next that may see the same state */
+	uint64_t seen;       /* store->commits when it was opened */
 	uint64_t generation; /* store->generation when it was opened */
-	bool in_write;                      /* inside a write's run() */
+	bool in_write;       /* inside a write's run() */
 	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
 	bool touched; /* tx_touch_identity() in this batch */
 	bool jobs;    /* a job became claimable in this batch */

@@ -195,8 +195,8 @@ static int check_events(struct check *c)
 	memcpy(chain.hash, chain.ends.before, sizeof chain.hash);
 	r = each_row(c, sql_events, row_event, &chain);
 	if (r == 0 && (chain.seq != chain.ends.last || memcmp(chain.hash, chain.ends.head, sizeof chain.hash) != 0))
-		fault(c, "events: the log ends with event %lld, %lld was the last that was written", (long long)chain.seq,
-		      (long long)chain.ends.last);
+		fault(c, "events: the log ends with event %lld, %lld was the last that was written",
+		      (long long)chain.seq, (long long)chain.ends.last);
 	if (r == 0)
 		r = each_row(c, sql_org_positions, row_positions, NULL);
 	return r < 0 ? r : each_row(c, sql_group_positions, row_positions, NULL);

@@ -200,7 +200,8 @@ int tx_event_get(struct tx *tx, struct arena *a, struct str id, struct event *re
 }
 
 /* Two numbers of a list. -ENOENT: it is empty. */
-static int ends(struct tx *tx, const struct event_filter *f, enum statement which, int64_t *ret_first, int64_t *ret_last)
+static int ends(struct tx *tx, const struct event_filter *f, enum statement which, int64_t *ret_first,
+                int64_t *ret_last)
 {
 	sqlite3_stmt *st = conn_statement(tx, which);
 	if (!st)

@@ -1,5 +1,6 @@
-/* Jobs: claiming, saving and the order of the jobs of one subject. All of it is in the statements: a claim is one update
- * inside the writer's transaction, so two workers never get the same job, and every save names the fence of its claim. */
+/* Jobs: claiming, saving and the order of the jobs of one subject. All of it is in the statements: a claim is one
+ * update inside the writer's transaction, so two workers never get the same job, and every save names the fence of its
+ * claim. */
 #include "store/sqlite.h"
 
 #include "base/clock.h"
@@ -11,7 +12,7 @@
 void store_on_jobs(struct store *s, void (*wake)(void *ctx), void *ctx)
 {
 	if (!wake)
-		s->jobs_wake = NULL;
+		s->jobs_wake = wake;
 	s->jobs_ctx = ctx;
 	s->jobs_wake = wake;
 }
@@ -20,19 +21,19 @@ static void job_read(struct arena *a, sqlite3_stmt *st, struct job *ret_job)
 {
 	struct str state = column_str(st, 4);
 	*ret_job = (struct job){
-		.id = arena_dup(a, column_str(st, 0)),
-		.kind = arena_dup(a, column_str(st, 1)),
-		.subject = arena_dup(a, column_str(st, 2)),
-		.args = arena_dup(a, column_str(st, 3)),
-		.running = str_is(state, "running"),
-		.failed = str_is(state, "failed"),
-		.step = sqlite3_column_int64(st, 5),
-		.attempt = sqlite3_column_int64(st, 6),
-		.progress = arena_dup(a, column_str(st, 7)),
-		.due_ms = sqlite3_column_int64(st, 8),
-		.fence = sqlite3_column_int64(st, 9),
-		.created_ms = sqlite3_column_int64(st, 10),
-		.error = arena_dup(a, column_str(st, 11)),
+	        .id = arena_dup(a, column_str(st, 0)),
+	        .kind = arena_dup(a, column_str(st, 1)),
+	        .subject = arena_dup(a, column_str(st, 2)),
+	        .args = arena_dup(a, column_str(st, 3)),
+	        .running = str_is(state, "running"),
+	        .failed = str_is(state, "failed"),
+	        .step = sqlite3_column_int64(st, 5),
+	        .attempt = sqlite3_column_int64(st, 6),
+	        .progress = arena_dup(a, column_str(st, 7)),
+	        .due_ms = sqlite3_column_int64(st, 8),
+	        .fence = sqlite3_column_int64(st, 9),
+	        .created_ms = sqlite3_column_int64(st, 10),
+	        .error = arena_dup(a, column_str(st, 11)),
 	};
 }
 
@@ -90,7 +91,8 @@ int tx_job_next(struct tx *tx, int64_t *ret_due_ms)
 	return next_read(tx, ret_due_ms, &row);
 }
 
-int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms, struct job *ret_job)
+int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
+                 struct job *ret_job)
 {
 	assert(tx->in_write);
 	int64_t due_ms, row;

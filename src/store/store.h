@@ -22,9 +22,9 @@ struct doc {
 };
 
 struct store_options {
-	const char *url;      /* "sqlite:PATH"; NULL: the embedded store in data_dir */
+	const char *url; /* "sqlite:PATH"; NULL: the embedded store in data_dir */
 	const char *data_dir;
-	unsigned batch_max;   /* writes that may share one flush; 0: default (256) */
+	unsigned batch_max; /* writes that may share one flush; 0: default (256) */
 };
 
 /* Opens, migrates, starts the writer. Failure: a sentence to stderr, negative. */
@@ -44,10 +44,10 @@ void tx_rest(struct tx *tx);
 /* Reads: 0, or -ENOENT, or -EIO (logged). Results are copied into the arena. */
 must_check int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc);
 must_check int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
-			      struct doc *ret_doc);
+                              struct doc *ret_doc);
 /* Documents `offset` to `offset + limit` of the list, in order. Cheap at any depth. */
-must_check int tx_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
-		       struct doc **ret_docs, size_t *ret_count);
+must_check int tx_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset,
+                       int64_t limit, struct doc **ret_docs, size_t *ret_count);
 must_check int tx_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count);
 /* The id behind a unique value ("api_key_public" / "abcdefgh"). */
 must_check int tx_ref_get(struct tx *tx, struct arena *a, const char *kind, struct str value, struct str *ret_id);
@@ -83,8 +83,8 @@ struct event_filter {
 	int64_t min_ms, max_ms; /* both included */
 };
 /* Newest first. Without a filter, cheap at any depth; with one, a walk over an index of the scope's events. */
-must_check int tx_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, int64_t offset, int64_t limit,
-			     struct event **ret_events, size_t *ret_count);
+must_check int tx_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, int64_t offset,
+                             int64_t limit, struct event **ret_events, size_t *ret_count);
 must_check int tx_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_count);
 must_check int tx_event_get(struct tx *tx, struct arena *a, struct str id, struct event *ret_event);
 /* Lets go of the oldest events, at most `limit`, that are from before that time. The chain of the rest stays whole. */
@@ -127,7 +127,7 @@ must_check int tx_job_add(struct tx *tx, const struct job *j);
 must_check int tx_job_ensure(struct tx *tx, const struct job *j);
 /* The next job that is due; -ENOENT when there is none. */
 must_check int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
-			    struct job *ret_job);
+                            struct job *ret_job);
 /* When the next job that could be claimed is due; -ENOENT when there is none. On a reader. */
 must_check int tx_job_next(struct tx *tx, int64_t *ret_due_ms);
 /* By the holder of the claim; -ESTALE when it has lost it. save keeps the claim; release puts the job back in line for
@@ -156,7 +156,8 @@ struct stored_answer {
 	struct str fingerprint;
 	struct str answer; /* opaque to the store: sealed by the caller */
 };
-must_check int tx_answer_get(struct tx *tx, struct arena *a, struct str caller, struct str key, struct stored_answer *ret);
+must_check int tx_answer_get(struct tx *tx, struct arena *a, struct str caller, struct str key,
+                             struct stored_answer *ret);
 must_check int tx_answer_put(struct tx *tx, struct str caller, struct str key, const struct stored_answer *answer);
 
 /* Operator's limits. scope empty: every instance of the set. set "*": all sets. */

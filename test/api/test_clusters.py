@@ -1,5 +1,5 @@
 """Clusters on the simulated engine: shapes, states, older versions, what may be done to them, and restarts."""
-import concurrent.futures, time
+import concurrent.futures, gzip, json, time
 
 import pytest
 
@@ -210,7 +210,7 @@ def test_names_are_unique_and_stay(server, group):
 
 def test_limit_of_clusters(server, group):
 	limit = '/groups/%s/limits/svc.project.deployment.clusters' % group
-	ok(server.patch(limit, json={'name': 'svc.project.deployment.clusters', 'value': 1}))
+	ok(server.patch(limit, json={'value': 1}))
 	create(server, group)
 	refused(server.post(path(group), json=body()), 400, 'PROJECT_LIMIT_EXCEEDED')
 
@@ -300,15 +300,27 @@ def test_process_args(server, group):
 	assert ok(server.get(args))['oplogSizeMB'] == 2048
 	assert ok(server.get(path(group, doc['name'])))['advancedConfiguration']['minimumEnabledTlsProtocol'] == 'TLS1_3'
 	assert 'oplogSizeMB' not in ok(server.patch(args, json={'oplogSizeMB': None}))
-	old = ok(server.get(args, headers=V1))
-	assert old['defaultReadConcern'] == 'available'
-	assert ok(server.patch(args, json={'failIndexKeyTooLong': False}, headers={**V1}))['failIndexKeyTooLong'] is False
 	refused(server.patch(args, json={'oplogSizeMB': 1}), 400, None, 'oplogSizeMB')
 	refused(server.patch(args, json={'nothing': 1}), 400, None, 'nothing')
 	refused(server.get(path(group, 'nothing') + '/processArgs'), 404)
 
 
-def test_version_2023_02_01(server, group):
+@pytest.fixture
+def old(older_server):
+	"""(server, id of a project) for what has another form in an older version."""
+	older_server.control('engine', {})
+	return older_server, older_server.project()['id']
+
+
+def test_older_process_args(old):
+	server, group = old
+	args = path(group, create(server, group)['name']) + '/processArgs'
+	assert ok(server.get(args, headers=V1))['defaultReadConcern'] == 'available'
+	assert ok(server.patch(args, json={'failIndexKeyTooLong': False}, headers=V1))['failIndexKeyTooLong'] is False
+
+
+def test_version_2023_02_01(old):
+	server, group = old
 	wanted = {'name': unique('c'), 'clusterType': 'SHARDED', 'diskSizeGB': 40,
 		  'replicationSpecs': [{'numShards': 2, 'regionConfigs': [region()]}]}
 	doc = ok(server.post(path(group), json=wanted, headers=V2), 201)
@@ -326,7 +338,8 @@ def test_version_2023_02_01(server, group):
 	refused(server.post(path(group), json={'name': 'x', 'diskSizeGB': 20}, headers=V2), 400, None, 'replicationSpecs')
 
 
-def test_version_2023_01_01(server, group):
+def test_version_2023_01_01(old):
+	server, group = old
 	wanted = {'name': unique('c'), 'diskSizeGB': 20, 'providerBackupEnabled': True,
 		  'providerSettings': {'providerName': 'AWS', 'instanceSizeName': 'M20', 'regionName': 'EU_WEST_1'}}
 	doc = ok(server.post(path(group), json=wanted, headers=V1), 201)
@@ -484,6 +497,21 @@ def test_outage_simulation(server, group):
 	assert ok(server.get(outage))['state'] == 'COMPLETE', 'its time was over'
 
 
+def test_logs(server, group):
+	doc = create(server, group)
+	host = hosts(doc)[0].split(':')[0]
+	log = '/groups/%s/clusters/%s/logs/%s.gz' % (group, host, 'db')
+	r = server.get(log)
+	assert r.status_code == 200 and 'gzip' in r.headers['Content-Type']
+	line = json.loads(gzip.decompress(r.content))
+	assert host.split('.')[0] in line['message']
+	assert gzip.decompress(server.get(log + '?endDate=1300000000').content) == b''
+	assert server.head(log).status_code == 200
+	refused(server.get(log + '?startDate=1900000000&endDate=1800000000'), 400, None, 'startDate')
+	refused(server.get('/groups/%s/clusters/%s/logs/db.gz' % (server.group, host)), 404)
+	refused(server.get(log.replace(host, 'nothing')), 404)
+
+
 def test_failures_are_tried_again_and_then_told(server, group):
 	server.control('engine', {'seconds': 0, 'fail': 'create', 'times': 2})
 	doc = create(server, group)
@@ -551,7 +579,7 @@ def test_restart_in_the_middle(start_server):
 def test_many_at_once(start_server):
 	s = start_server('--simulated-seconds', 0)
 	ok(s.patch('/groups/%s/limits/svc.project.deployment.clusters' % s.group,
-		   json={'name': 'svc.project.deployment.clusters', 'value': 1000}))
+		   json={'value': 1000}))
 	names = ['c%d' % i for i in range(60)]
 	s.token()
 

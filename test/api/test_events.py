@@ -180,7 +180,8 @@ def test_pages_newest_first(server, tenant):
 	for value in range(20, 31):
 		limit(tenant, value)
 		server.advance(1)
-	tenant['owner'] = Api(server, Bearer(server.token({k: tenant['principals'][0][k] for k in ('clientId', 'clientSecret')})))
+	account = {k: tenant['principals'][0][k] for k in ('clientId', 'clientSecret')}
+	tenant['owner'] = Api(server, Bearer(server.token(account)))
 	whole = ok(tenant['owner'].get(path, params={'itemsPerPage': 500}))
 	ids = [e['id'] for e in whole['results']]
 	assert whole['totalCount'] == len(ids) == 12 and [e['created'] for e in whole['results']] == sorted(

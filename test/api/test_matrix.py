@@ -118,12 +118,16 @@ def world():
 	end(w.server)
 
 
+def body_of(op):
+	return api.minimal(op['request']) if 'request' in op else None
+
+
 def spoiled(op, values):
-	return (op['method'], api.path(op, **values) + '?' + SPOILED, None, api.minimal(op['request']) if 'request' in op else None)
+	return (op['method'], api.path(op, **values) + '?' + SPOILED, None, body_of(op))
 
 
 def plain(op, values):
-	return (op['method'], api.path(op, **values) + api.query(op), None, api.minimal(op['request']) if 'request' in op else None)
+	return (op['method'], api.path(op, **values) + api.query(op), None, body_of(op))
 
 
 def code(answer):

@@ -88,7 +88,8 @@ def test_grants_of_members_of_both_stay(server, pair):
 	owner, member, key = here['api']
 	# The key makes an organization of its own, where it is the owner, and the project goes there.
 	own = ok(key.post('/orgs', json={'name': unique('own'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']}}), 201)
-	pair_of_keys = {'destinationOrgId': own['organization']['id'], 'destinationOrgPublicApiKey': own['apiKey']['publicKey'],
+	pair_of_keys = {'destinationOrgId': own['organization']['id'],
+		'destinationOrgPublicApiKey': own['apiKey']['publicKey'],
 		'destinationOrgPrivateApiKey': own['apiKey']['privateKey']}
 	ok(owner.post(here['project'] + ':migrate', json=pair_of_keys))
 	ok(key.get(here['project']))
@@ -178,8 +179,8 @@ def test_versions(server):
 	only = ok(server.get(path, params={'cloudProvider': 'AZURE', 'instanceSize': 'M90'}))
 	assert [(v['cloudProvider'], v['instanceSize']) for v in only['results']] == [('AZURE', 'M90')] * len(installed)
 	assert ok(server.get(path, params={'cloudProvider': 'AWS', 'instanceSize': 'M90'}))['results'] == []
-	assert {v['cloudProvider'] for v in ok(server.get(path, params={'instanceSize': 'M10'}))['results']} == {'AWS', 'AZURE',
-			'GCP'}
+	small = ok(server.get(path, params={'instanceSize': 'M10'}))['results']
+	assert {v['cloudProvider'] for v in small} == {'AWS', 'AZURE', 'GCP'}
 	page = ok(server.get(path, params={'itemsPerPage': 10, 'pageNum': 2}))
 	assert page['results'] == doc['results'][10:20] and {'next', 'previous', 'self'} == set(links(page))
 	assert all(list(links(v)) == ['self'] for v in page['results'])

@@ -144,9 +144,9 @@ def test_filters(server, url):
 	refused(server.get(at + '?orgMembershipStatus=NONSENSE'), 400, None, 'orgMembershipStatus')
 
 
-def test_the_older_form(module_server):
-	"""Accounts, active ones only. Not recorded: the check of recordings knows the current form."""
-	s = module_server
+def test_the_older_form(older_server):
+	"""Accounts, active ones only."""
+	s = older_server
 	user, url = make_user(s), '/orgs/%s/teams' % s.org
 	team = make(s, url, user)
 	invite(s, teamIds=[team['id']])

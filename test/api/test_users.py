@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+import client
 from client import BASE, ID, NO_ID, bare, cli, links, ok, refused, unique
 
 OLD = {'Accept': 'application/vnd.svc.2023-01-01+json'}
@@ -433,7 +434,7 @@ def test_invitation_through_a_project_goes_with_it(server, fresh):
 
 
 def test_older_version(start_server):
-	s = start_server()
+	s = start_server(record=client.OLDER)
 	user = account(s, {'orgId': s.org, 'roleName': 'ORG_MEMBER'}, {'groupId': s.group, 'roleName': 'GROUP_READ_ONLY'})
 	ok(s.post('/orgs/%s/users' % s.org, json={'username': name(), 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
 	doc = ok(s.get('/orgs/%s/users' % s.org, headers=OLD))

@@ -2,10 +2,10 @@
  * one write, one read and a share of one epoll_wait: the client must not be what is measured. */
 #include "load.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <arpa/inet.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -125,7 +125,7 @@ static void wait_settled(const struct plan *p, atomic_uint *settled)
 	while (atomic_load(settled) < p->connections) {
 		if (now_us() > until) {
 			fprintf(stderr, "load: only %u of %u connections had an answer within %d s\n",
-				atomic_load(settled), p->connections, SETTLE_SECONDS);
+			        atomic_load(settled), p->connections, SETTLE_SECONDS);
 			exit(3);
 		}
 		usleep(500);
@@ -217,10 +217,16 @@ static void option_take(struct plan *p, const char *name, const char *value)
 		unsigned *number;
 		bool *yes;
 	} rows[] = {
-		{"accept", &p->accept}, {"bearer", &p->bearer}, {"user", &p->user}, {"password", &p->password},
-		{"post", &p->post}, {"run", &p->run},
-		{"connections", .number = &p->connections}, {"threads", .number = &p->threads},
-		{"reconnect", .yes = &p->reconnect}, {"hold", .yes = &p->hold},
+	        {"accept", &p->accept},
+	        {"bearer", &p->bearer},
+	        {"user", &p->user},
+	        {"password", &p->password},
+	        {"post", &p->post},
+	        {"run", &p->run},
+	        {"connections", .number = &p->connections},
+	        {"threads", .number = &p->threads},
+	        {"reconnect", .yes = &p->reconnect},
+	        {"hold", .yes = &p->hold},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (strcmp(rows[i].name, name) != 0)
@@ -267,7 +273,7 @@ static void flush_measure(const char *dir, unsigned count)
 int main(int argc, char **argv)
 {
 	static struct plan plan = {
-		.accept = "application/json", .run = "0", .connections = 16, .threads = 2, .seconds = 5};
+	        .accept = "application/json", .run = "0", .connections = 16, .threads = 2, .seconds = 5};
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 4 && strcmp(argv[1], "flush") == 0) {
 		flush_measure(argv[2], (unsigned)strtoul(argv[3], NULL, 10));

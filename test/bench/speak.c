@@ -23,15 +23,15 @@ static void hash_hex(const char *text, char ret_hex[HEX_MD5])
 }
 
 static size_t request_write(const struct plan *p, const char *authorization, const char *body,
-			    char ret_text[REQUEST_MAX])
+                            char ret_text[REQUEST_MAX])
 {
 	char content[96] = "";
 	if (body)
 		snprintf(content, sizeof content, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-			 strlen(body));
+		         strlen(body));
 	int n = snprintf(ret_text, REQUEST_MAX, "%s %s HTTP/1.1\r\nHost: %s:%s\r\nAccept: %s\r\n%s%s\r\n%s",
-			 body ? "POST" : "GET", p->path, p->host, p->port, p->accept, authorization, content,
-			 body ? body : "");
+	                 body ? "POST" : "GET", p->path, p->host, p->port, p->accept, authorization, content,
+	                 body ? body : "");
 	if (n < 0 || n >= REQUEST_MAX) {
 		fputs("load: the request is too long\n", stderr);
 		exit(1);
@@ -72,9 +72,9 @@ static void digest_write(struct link *l, char *ret_line, size_t size)
 	snprintf(text, sizeof text, "%s:%s:%08x:0a4f113b:auth:%s", p->ha1, l->nonce, l->nonce_count, ha2);
 	hash_hex(text, response);
 	snprintf(ret_line, size,
-		 "Authorization: Digest username=\"%s\", realm=\"Steward\", nonce=\"%s\", uri=\"%s\", algorithm=MD5, "
-		 "qop=auth, nc=%08x, cnonce=\"0a4f113b\", response=\"%s\"\r\n",
-		 p->user, l->nonce, p->path, l->nonce_count, response);
+	         "Authorization: Digest username=\"%s\", realm=\"Steward\", nonce=\"%s\", uri=\"%s\", algorithm=MD5, "
+	         "qop=auth, nc=%08x, cnonce=\"0a4f113b\", response=\"%s\"\r\n",
+	         p->user, l->nonce, p->path, l->nonce_count, response);
 }
 
 static void body_write(struct link *l, char *ret_body, size_t size)
@@ -85,7 +85,7 @@ static void body_write(struct link *l, char *ret_body, size_t size)
 		snprintf(ret_body, size, "%s", p->post);
 	else
 		snprintf(ret_body, size, "%.*s%s-%u-%llu%s", (int)(hole - p->post), p->post, p->run, l->number,
-			 (unsigned long long)l->sent_count, hole + 3);
+		         (unsigned long long)l->sent_count, hole + 3);
 }
 
 void link_compose(struct link *l)

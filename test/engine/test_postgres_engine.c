@@ -6,10 +6,10 @@
  * ROUNDS in the environment repeats the faults. Everything lies in one temporary directory and is gone at the end. */
 #include "engine/engine.h"
 
+#include "../unit/check.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "../unit/check.h"
 
 #include <errno.h>
 #include <libpq-fe.h>
@@ -62,11 +62,11 @@ static struct engine_grant writes_app[] = {{"readWrite", "app", ""}};
 static struct engine_grant one_table[] = {{"read", "app", "solo"}, {"INSERT", "app", "solo"}};
 static struct engine_grant all[] = {{"svcAdmin", "admin", ""}};
 static struct engine_user users[] = {
-	{.name = "writer", .scram = verifier, .grants = writes, .grant_count = 1},
-	{.name = "app reader", .scram = verifier, .grants = reads_app, .grant_count = 1},
-	{.name = "app\"writer", .scram = verifier, .grants = writes_app, .grant_count = 1},
-	{.name = "o'ne", .scram = verifier, .grants = one_table, .grant_count = 2},
-	{.name = "boss", .scram = verifier, .grants = all, .grant_count = 1},
+        {.name = "writer", .scram = verifier, .grants = writes, .grant_count = 1},
+        {.name = "app reader", .scram = verifier, .grants = reads_app, .grant_count = 1},
+        {.name = "app\"writer", .scram = verifier, .grants = writes_app, .grant_count = 1},
+        {.name = "o'ne", .scram = verifier, .grants = one_table, .grant_count = 2},
+        {.name = "boss", .scram = verifier, .grants = all, .grant_count = 1},
 };
 static struct cidr networks[2];
 static struct engine_access access_all = {.users = users, .user_count = 5, .networks = networks, .network_count = 1};
@@ -148,8 +148,8 @@ static PGconn *client(const struct node_status *n, const char *user, const char 
 	char port[16], ca[160];
 	snprintf(port, sizeof port, "%u", n->port);
 	snprintf(ca, sizeof ca, "%s/engine/ca/" GROUP "/ca.crt", dir);
-	const char *names[] = {"host", "hostaddr", "port", "user", "password", "dbname", "sslmode", "sslrootcert",
-			       "connect_timeout", NULL};
+	const char *names[] = {"host",        "hostaddr",        "port", "user", "password", "dbname", "sslmode",
+	                       "sslrootcert", "connect_timeout", NULL};
 	const char *values[] = {n->host, n->address, port, user, password, database, "verify-full", ca, "3", NULL};
 	return PQconnectdbParams(names, values, 0);
 }
@@ -235,7 +235,8 @@ static bool wait_all_running(const char *id, unsigned nodes, int ms)
 		const struct node_status *p = primary_of(&s);
 		if (running == nodes && p) {
 			PGconn *conn = client(p, "boss", PASSWORD, "postgres");
-			long streams = number(conn, "select count(*) from pg_stat_replication where state = 'streaming'");
+			long streams =
+			        number(conn, "select count(*) from pg_stat_replication where state = 'streaming'");
 			PQfinish(conn);
 			if (streams == (long)nodes - 1)
 				return true;
@@ -366,8 +367,10 @@ static void test_access(void)
 	CHECK(converge(&w, &access_all) == 0);
 	struct cluster_status s = observe(ID1);
 	const struct node_status *n = &s.nodes[0];
-	CHECK(as(n, "app\"writer", "app", "create table solo(a int); create table other(a int); insert into other values (1)"));
-	CHECK(as(n, "app reader", "app", "select * from other") && !as(n, "app reader", "app", "insert into other values (2)"));
+	CHECK(as(n, "app\"writer", "app",
+	         "create table solo(a int); create table other(a int); insert into other values (1)"));
+	CHECK(as(n, "app reader", "app", "select * from other") &&
+	      !as(n, "app reader", "app", "insert into other values (2)"));
 	CHECK(!as(n, "app reader", "app", "create table mine(a int)"));
 	CHECK(!as(n, "o'ne", "app", "select * from other"));
 	CHECK(apply(ID1, &access_all) == 0);
@@ -425,7 +428,7 @@ static void test_access(void)
 struct load {
 	pthread_t thread;
 	atomic_bool stop;
-	atomic_long acked;              /* how many were acknowledged */
+	atomic_long acked;            /* how many were acknowledged */
 	unsigned char known[NUMBERS]; /* which */
 	_Atomic int64_t last_us, gap_us;
 	struct cluster_status s;
@@ -440,7 +443,8 @@ static void *load_run(void *arg)
 	while (!atomic_load(&l->stop)) {
 		for (size_t i = 0; i < l->s.node_count && !atomic_load(&l->stop); i++) {
 			PGconn *conn = client(&l->s.nodes[i], "writer", PASSWORD, "postgres");
-			bool good = PQstatus(conn) == CONNECTION_OK && number(conn, "select pg_is_in_recovery()::int") == 0;
+			bool good =
+			        PQstatus(conn) == CONNECTION_OK && number(conn, "select pg_is_in_recovery()::int") == 0;
 			while (good && !atomic_load(&l->stop)) {
 				char sql[80];
 				snprintf(sql, sizeof sql, "insert into load values (%ld)", next);
@@ -527,8 +531,8 @@ static void fault_round(const char *what, struct wish *w, int signal_number, boo
 	p = primary_of(&s);
 	long missing = p ? lost(p, &l) : -1;
 	printf("%s: %s -> %s, longest gap %.0f ms, %ld acknowledged, %ld lost, all streaming after %.0f ms\n", what,
-	       old + strlen(old) - 2, p ? p->name + strlen(p->name) - 2 : "?", (double)atomic_load(&l.gap_us) / 1000, acked,
-	       missing, since_ms(began));
+	       old + strlen(old) - 2, p ? p->name + strlen(p->name) - 2 : "?", (double)atomic_load(&l.gap_us) / 1000,
+	       acked, missing, since_ms(began));
 	CHECK(missing == 0);
 	CHECK(p && strcmp(p->name, old) != 0);
 	if (signal_number == SIGKILL || planned)
@@ -595,12 +599,15 @@ static void bench(void)
 	unsigned n = rounds() > 32 ? 32 : rounds();
 	char command[1200];
 	snprintf(command, sizeof command,
-		 "B=/usr/lib/postgresql/15/bin; D=%s/bare; mkdir $D; chown steward $D; setpriv --reuid=steward "
-		 "--regid=steward --clear-groups sh -c 'cd /; '\"$B/initdb -D $D/a -U x --wal-segsize=4 >/dev/null; $B/pg_ctl -w -D "
-		 "$D/a -o \\\"-c listen_addresses= -k $D -p 1\\\" start >/dev/null; for i in 2 3; do $B/pg_basebackup -c fast "
-		 "-R -h $D -p 1 -U x -D $D/$i; $B/pg_ctl -w -D $D/$i -o \\\"-c listen_addresses= -k $D -p $i\\\" start "
-		 ">/dev/null; done\"",
-		 dir);
+	         "B=/usr/lib/postgresql/15/bin; D=%s/bare; mkdir $D; chown steward $D; setpriv --reuid=steward "
+	         "--regid=steward --clear-groups sh -c 'cd /; '\"$B/initdb -D $D/a -U x --wal-segsize=4 >/dev/null; "
+	         "$B/pg_ctl -w -D "
+	         "$D/a -o \\\"-c listen_addresses= -k $D -p 1\\\" start >/dev/null; for i in 2 3; do $B/pg_basebackup "
+	         "-c fast "
+	         "-R -h $D -p 1 -U x -D $D/\\$i; $B/pg_ctl -w -D $D/\\$i -o \\\"-c listen_addresses= -k $D -p \\$i\\\" "
+	         "start "
+	         ">/dev/null; done\"",
+	         dir);
 	for (unsigned i = 0; i < n; i++) {
 		struct wish w = wish_make(ID3, 3, 0);
 		usleep(1500000); /* the pool fills in the background */
@@ -616,19 +623,21 @@ static void bench(void)
 		bare[i] = since_ms(began);
 		char stop[300];
 		snprintf(stop, sizeof stop,
-			 "for i in 2 3 a; do kill -QUIT $(head -1 %s/bare/$i/postmaster.pid); done; sleep 0.3; rm -rf %s/bare", dir,
-			 dir);
+		         "for i in 2 3 a; do kill -QUIT $(head -1 %s/bare/$i/postmaster.pid); done; sleep 0.3; rm -rf "
+		         "%s/bare",
+		         dir, dir);
 		CHECK(system(stop) == 0);
 	}
 	qsort(create, n, sizeof *create, compare);
 	qsort(bare, n, sizeof *bare, compare);
-	printf("3 nodes, created and connected to: median %.0f ms (%.0f to %.0f); bare initdb, start, basebackup: %.0f ms\n",
+	printf("3 nodes, created and connected to: median %.0f ms (%.0f to %.0f); bare initdb, start, basebackup: %.0f "
+	       "ms\n",
 	       create[n / 2], create[0], create[n - 1], bare[n / 2]);
 }
 
 static void adopt(void)
 {
-	char id[25];
+	char id[48];
 	int64_t began = clock_mono_us();
 	for (int i = 0; i < 20; i++) {
 		snprintf(id, sizeof id, "65f00000000000000000b0%02d", i);

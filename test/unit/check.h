@@ -6,14 +6,14 @@
 
 static unsigned check_passed, check_failed;
 
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (condition) {                                                                                       \
-			check_passed++;                                                                                \
-		} else {                                                                                               \
-			check_failed++;                                                                                \
-			fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                         \
-		}                                                                                                      \
+#define CHECK(condition)                                                                        \
+	do {                                                                                    \
+		if (condition) {                                                                \
+			check_passed++;                                                         \
+		} else {                                                                        \
+			check_failed++;                                                         \
+			fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+		}                                                                               \
 	} while (0)
 
 #define CHECK_DONE() (printf("%u passed, %u failed\n", check_passed, check_failed), check_failed != 0)

@@ -62,16 +62,25 @@ static inline void fixture_write(struct fixture_write w)
 /* Literals only: they are NUL-terminated. */
 static inline void fixture_put(const char *kind, const char *id, const char *parent, const char *name, const char *body)
 {
-	fixture_write((struct fixture_write){
-		.doc = {.kind = str_of(kind), .id = str_of(id), .parent = str_of(parent), .name = str_of(name),
-			.created_ms = clock_now_ms(), .body = str_of(body), .secret = STR("")}});
+	fixture_write((struct fixture_write){.doc = {.kind = str_of(kind),
+	                                             .id = str_of(id),
+	                                             .parent = str_of(parent),
+	                                             .name = str_of(name),
+	                                             .created_ms = clock_now_ms(),
+	                                             .body = str_of(body),
+	                                             .secret = STR("")}});
 }
 
-static inline void fixture_update(const char *kind, const char *id, const char *name, const char *body, struct str secret)
+static inline void fixture_update(const char *kind, const char *id, const char *name, const char *body,
+                                  struct str secret)
 {
 	fixture_write((struct fixture_write){.what = FIXTURE_UPDATE,
-					     .doc = {.kind = str_of(kind), .id = str_of(id), .parent = STR(""),
-						     .name = str_of(name), .body = str_of(body), .secret = secret}});
+	                                     .doc = {.kind = str_of(kind),
+	                                             .id = str_of(id),
+	                                             .parent = STR(""),
+	                                             .name = str_of(name),
+	                                             .body = str_of(body),
+	                                             .secret = secret}});
 }
 
 static inline void fixture_delete(const char *kind, const char *id)
@@ -107,11 +116,14 @@ static inline void fixture_key(void)
 	digest_ha1(false, STR("publickey"), STR("private-key"), md5);
 	digest_ha1(true, STR("publickey"), STR("private-key"), sha256);
 	struct str plain = arena_printf(fx.arena, "{\"md5\":\"%s\",\"sha256\":\"%s\"}", md5, sha256);
-	fixture_write((struct fixture_write){
-		.doc = {.kind = STR("api_key"), .id = STR(KEY), .parent = STR(ORG), .name = STR(""),
-			.body = STR("{\"id\":\"" KEY "\",\"publicKey\":\"publickey\"}"),
-			.secret = seal(fx.arena, plain, STR("api_key/" KEY))},
-		.ref_kind = STR("api_key_public"), .ref_value = STR("publickey")});
+	fixture_write((struct fixture_write){.doc = {.kind = STR("api_key"),
+	                                             .id = STR(KEY),
+	                                             .parent = STR(ORG),
+	                                             .name = STR(""),
+	                                             .body = STR("{\"id\":\"" KEY "\",\"publicKey\":\"publickey\"}"),
+	                                             .secret = seal(fx.arena, plain, STR("api_key/" KEY))},
+	                                     .ref_kind = STR("api_key_public"),
+	                                     .ref_value = STR("publickey")});
 	fixture_grant(GRANTEE_KEY, KEY, false, GROUP, "[\"GROUP_CLUSTER_MANAGER\"]");
 	fixture_grant(GRANTEE_KEY, KEY, true, ORG, "[\"ORG_MEMBER\"]");
 }
@@ -120,18 +132,24 @@ static inline void fixture_account(void)
 {
 	char hash[65], expires[CLOCK_TEXT];
 	sha256_hex(STR("client-secret"), hash);
-	fixture_write((struct fixture_write){
-		.doc = {.kind = STR("service_account"), .id = STR(ACCOUNT), .parent = STR(ORG), .name = STR(""),
-			.body = STR("{\"clientId\":\"client-id\",\"name\":\"a\"}"),
-			.secret = STR("")},
-		.ref_kind = STR("service_account_client"), .ref_value = STR("client-id")});
+	fixture_write((struct fixture_write){.doc = {.kind = STR("service_account"),
+	                                             .id = STR(ACCOUNT),
+	                                             .parent = STR(ORG),
+	                                             .name = STR(""),
+	                                             .body = STR("{\"clientId\":\"client-id\",\"name\":\"a\"}"),
+	                                             .secret = STR("")},
+	                                     .ref_kind = STR("service_account_client"),
+	                                     .ref_value = STR("client-id")});
 	fixture_grant(GRANTEE_ACCOUNT, ACCOUNT, true, ORG, "[\"ORG_READ_ONLY\"]");
 	fixture_grant(GRANTEE_ACCOUNT, ACCOUNT, false, GROUP, "[\"GROUP_OWNER\"]");
 	clock_format(clock_now_ms() + (int64_t)86400 * 1000, expires);
 	fixture_write((struct fixture_write){
-		.doc = {.kind = STR("sa_secret"), .id = STR(SECRET), .parent = STR(ACCOUNT), .name = STR(""),
-			.body = arena_printf(fx.arena, "{\"id\":\"" SECRET "\",\"expiresAt\":\"%s\"}", expires),
-			.secret = str_of(hash)}});
+	        .doc = {.kind = STR("sa_secret"),
+	                .id = STR(SECRET),
+	                .parent = STR(ACCOUNT),
+	                .name = STR(""),
+	                .body = arena_printf(fx.arena, "{\"id\":\"" SECRET "\",\"expiresAt\":\"%s\"}", expires),
+	                .secret = str_of(hash)}});
 }
 
 static inline void fixture_setup(void)

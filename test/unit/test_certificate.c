@@ -164,7 +164,7 @@ static void test_damaged(void)
 int main(void)
 {
 	static const char *const files[] = {CERTIFICATE_CA, CERTIFICATE_CA_KEY, CERTIFICATE_SERVER,
-					    CERTIFICATE_SERVER_KEY};
+	                                    CERTIFICATE_SERVER_KEY};
 	if (!mkdtemp(dir))
 		return 1;
 	test_made();

@@ -88,8 +88,8 @@ static void test_flags(void)
 {
 	struct config c;
 	CHECK(parse(ARGS("--data", "/x", "--listen=[::1]:0", "--test-control", "--clock", "virtual", "--log-format",
-			 "json", "--base-url", "https://example.com:9/", "--threads", "3", "--log-level=debug"),
-		    &c) == 0);
+	                 "json", "--base-url", "https://example.com:9/", "--threads", "3", "--log-level=debug"),
+	            &c) == 0);
 	CHECK(strcmp(c.data, "/x") == 0 && strcmp(c.listen_host, "::1") == 0 && c.listen_port == 0);
 	CHECK(c.test_control && c.clock_virtual && c.log_json && c.threads == 3);
 	CHECK(strcmp(c.base_url, "https://example.com:9") == 0);
@@ -105,7 +105,7 @@ static void test_order(void)
 {
 	struct config c;
 	const char *file = file_make("order.conf", "# ours\n\nthreads = 5   # cores\r\nlog-level=warn\n"
-						   "data = \"/with # inside\"\ntest-control = yes\nidle-seconds = 9");
+	                                           "data = \"/with # inside\"\ntest-control = yes\nidle-seconds = 9");
 	CHECK(parse(ARGS("--config", file), &c) == 0);
 	CHECK(c.threads == 5 && strcmp(c.log_level, "warn") == 0 && c.test_control && c.idle_seconds == 9);
 	CHECK(strcmp(c.data, "/with # inside") == 0);
@@ -149,7 +149,7 @@ static void test_faults(void)
 	refused(ARGS("--log-level", "loud"), "--log-level: \"loud\" is not one of error|warn|info|debug");
 	refused(ARGS("--engine", "warp"), "--engine: \"warp\" is not one of simulated");
 	refused(ARGS("--config", "/nonexistent/steward.conf"),
-		"--config: cannot read \"/nonexistent/steward.conf\": No such");
+	        "--config: cannot read \"/nonexistent/steward.conf\": No such");
 	refused(ARGS("--config", dir), "is not a file");
 	refused(ARGS("--tls-cert", "/dev/null"), "--tls-key is missing");
 	refused(ARGS("--tls-key", "/dev/null"), "--tls-cert is missing");
@@ -161,15 +161,15 @@ static void test_faults(void)
 static void test_file_faults(void)
 {
 	refused(ARGS("--config", file_make("a.conf", "\n\nlistn = 1:2\n")),
-		"a.conf:3: listn: there is no such option; did you");
+	        "a.conf:3: listn: there is no such option; did you");
 	refused(ARGS("--config", file_make("b.conf", "threads = 4\nthreads = 5\n")),
-		"b.conf:2: threads: is set a second time");
+	        "b.conf:2: threads: is set a second time");
 	refused(ARGS("--config", file_make("c.conf", "threads\n")), "c.conf:1: is not of the form \"name = value\"");
 	refused(ARGS("--config", file_make("d.conf", "data = \"x\n")), "d.conf:1: a quotation mark is not closed");
 	refused(ARGS("--config", file_make("e.conf", "config = x\n")), "a file cannot name another file");
 	/* A flag hides the value, not the fault. */
 	refused(ARGS("--threads", "3", "--config", file_make("f.conf", "threads = x\n")),
-		"f.conf:1: threads: \"x\" is not");
+	        "f.conf:1: threads: \"x\" is not");
 	refused(ARGS("--config", file_make("g.conf", "= 3\n")), "g.conf:1: : there is no such option");
 }
 
@@ -180,7 +180,7 @@ static void test_limits(void)
 	struct config_limit *limits;
 	size_t count;
 	const char *path = file_make("l.conf", "limit.S17 = 100/50\nlimit.S17@6740a1b2c3d4e5f601234567 = 7 / 3\n"
-					       "limit.* = 5/5\nthreads = 2\nlimit.*@::1=1/1\n");
+	                                       "limit.* = 5/5\nthreads = 2\nlimit.*@::1=1/1\n");
 	CHECK(parse(ARGS("--config", path), &c) == 0);
 	CHECK(c.limit_count == 4);
 	if (c.limit_count == 4) {
@@ -195,13 +195,13 @@ static void test_limits(void)
 	CHECK(count == 1 && str_is(limits[0].set, "S02") && limits[0].capacity == 9 && limits[0].refill == 8);
 	config_free(&c);
 	refused(ARGS("--config", file_make("m.conf", "limit.S17 = 100\n")),
-		"m.conf:1: limit.S17: \"100\" is not CAPACITY/REFILL");
+	        "m.conf:1: limit.S17: \"100\" is not CAPACITY/REFILL");
 	refused(ARGS("--config", file_make("n.conf", "limit.S17 = 0/1\n")), "from 1 to");
 	refused(ARGS("--config", file_make("o.conf", "limit.S17 = 4294967296/1\n")), "from 1 to");
 	refused(ARGS("--config", file_make("p.conf", "limit. = 1/1\n")), "is not limit.SET");
 	refused(ARGS("--config", file_make("q.conf", "limit.S1@ = 1/1\n")), "is not limit.SET");
 	refused(ARGS("--config", file_make("r.conf", "limit.S1 = 1/1\nlimit.S1 = 2/2\n")),
-		"r.conf:2: limit.S1: is set a second");
+	        "r.conf:2: limit.S1: is set a second");
 	arena_free(a);
 }
 

@@ -27,23 +27,35 @@ static bool parse(const char *text, struct digest_header *ret_digest)
 static void test_parse(void)
 {
 	struct digest_header d;
-	CHECK(parse("Digest username=\"u\", realm=\"r\", nonce=\"n\", uri=\"/x?a=\\\"b\\\\\", response=\"00\", qop=auth, "
-		    "nc=00000001, cnonce=\"c, d\", algorithm=\"MD5\", opaque=\"\"",
-		    &d));
-	CHECK(str_is(d.username, "u") && str_is(d.uri, "/x?a=\"b\\") && str_is(d.cnonce, "c, d") && str_is(d.qop, "auth"));
-	CHECK(str_is(d.nc, "00000001") && str_is(d.algorithm, "MD5") && d.opaque.p && d.opaque.n == 0 && !d.username_hash);
+	CHECK(parse(
+	        "Digest username=\"u\", realm=\"r\", nonce=\"n\", uri=\"/x?a=\\\"b\\\\\", response=\"00\", qop=auth, "
+	        "nc=00000001, cnonce=\"c, d\", algorithm=\"MD5\", opaque=\"\"",
+	        &d));
+	CHECK(str_is(d.username, "u") && str_is(d.uri, "/x?a=\"b\\") && str_is(d.cnonce, "c, d") &&
+	      str_is(d.qop, "auth"));
+	CHECK(str_is(d.nc, "00000001") && str_is(d.algorithm, "MD5") && d.opaque.p && d.opaque.n == 0 &&
+	      !d.username_hash);
 	CHECK(parse("digest\tUSERNAME = u ,realm=r,,nonce=n, uri=\"/\",response=r,userhash=true,unknown=\"x\",", &d));
 	CHECK(d.username_hash && str_is(d.username, "u") && !d.qop.p);
 	static const char *const wrong[] = {
-		"", "Digest", "Digest ", "Digestusername=u", "Basic x", "Digest username",
-		"Digest username=\"u", "Digest username=\"u\\", "Digest username=\"u\\\"",
-		"Digest username=u realm=r, nonce=n, uri=u, response=r",
-		"Digest username=u, realm=r, nonce=n, uri=u, response=r, nonce=n",
-		"Digest username=u, realm=r, nonce=n, uri=/x, response=r", "Digest =u, realm=r, nonce=n, uri=u, response=r",
-		"Digest username=, realm=r, nonce=n, uri=u, response=r",
-		"Digest username=\"u\001\", realm=r, nonce=n, uri=u, response=r",
-		"Digest username=u, realm=r, nonce=n, uri=u", "Digest username=u, realm=r, nonce=n, uri=u, response=r; x=y",
-		"Digest username=\"u\"x, realm=r, nonce=n, uri=u, response=r",
+	        "",
+	        "Digest",
+	        "Digest ",
+	        "Digestusername=u",
+	        "Basic x",
+	        "Digest username",
+	        "Digest username=\"u",
+	        "Digest username=\"u\\",
+	        "Digest username=\"u\\\"",
+	        "Digest username=u realm=r, nonce=n, uri=u, response=r",
+	        "Digest username=u, realm=r, nonce=n, uri=u, response=r, nonce=n",
+	        "Digest username=u, realm=r, nonce=n, uri=/x, response=r",
+	        "Digest =u, realm=r, nonce=n, uri=u, response=r",
+	        "Digest username=, realm=r, nonce=n, uri=u, response=r",
+	        "Digest username=\"u\001\", realm=r, nonce=n, uri=u, response=r",
+	        "Digest username=u, realm=r, nonce=n, uri=u",
+	        "Digest username=u, realm=r, nonce=n, uri=u, response=r; x=y",
+	        "Digest username=\"u\"x, realm=r, nonce=n, uri=u, response=r",
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		CHECK(!parse(wrong[i], &d));
@@ -73,7 +85,8 @@ static void test_nonces(void)
 	CHECK(strcmp(nonce, second) != 0 && strlen(nonce) == NONCE_TEXT - 1);
 	struct str n = str_of(nonce);
 	CHECK(nonce_use(w, n, 1) && !nonce_use(w, n, 1) && !nonce_use(w, n, 0));
-	CHECK(nonce_use(w, n, 5) && nonce_use(w, n, 3) && !nonce_use(w, n, 3) && nonce_use(w, n, 2) && nonce_use(w, n, 4));
+	CHECK(nonce_use(w, n, 5) && nonce_use(w, n, 3) && !nonce_use(w, n, 3) && nonce_use(w, n, 2) &&
+	      nonce_use(w, n, 4));
 	CHECK(nonce_use(w, n, 100) && !nonce_use(w, n, 36) && nonce_use(w, n, 37) && !nonce_use(w, n, 37));
 	CHECK(nonce_use(w, n, UINT32_MAX) && !nonce_use(w, n, UINT32_MAX) && nonce_use(w, n, UINT32_MAX - 63));
 	CHECK(nonce_use(w, str_of(second), 7) && nonce_use(w, str_of(second), 1) && !nonce_use(w, str_of(second), 7));
@@ -150,11 +163,11 @@ static struct call *attempt(struct attempt t)
 	hash(t.sha256, arena_printf(fx.arena, "GET:%s", uri), ha2);
 	hash(t.sha256, arena_printf(fx.arena, "%s:%s:%s:cn:%s:%s", ha1, nonce, nc, qop, ha2), response);
 	struct str header = arena_printf(
-		fx.arena,
-		"Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\", qop=%s, nc=%s, "
-		"cnonce=\"cn\"%s%s",
-		user, t.realm ? t.realm : DIGEST_REALM, nonce, uri, response, qop, nc, t.algorithm ? ", algorithm=" : "",
-		t.algorithm ? t.algorithm : "");
+	        fx.arena,
+	        "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\", qop=%s, nc=%s, "
+	        "cnonce=\"cn\"%s%s",
+	        user, t.realm ? t.realm : DIGEST_REALM, nonce, uri, response, qop, nc,
+	        t.algorithm ? ", algorithm=" : "", t.algorithm ? t.algorithm : "");
 	return fixture_call(&op, "GET", target, "authorization", header.p, NULL);
 }
 

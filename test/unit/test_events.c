@@ -22,7 +22,8 @@ static struct arena *a;
 static struct store *store;
 static struct tx *reader;
 
-static const char *const type_names[] = {"CLUSTER_CREATED", "CLUSTER_DELETED", "PROJECT_LIMIT_UPDATED", "GROUP_CREATED"};
+static const char *const type_names[] = {"CLUSTER_CREATED", "CLUSTER_DELETED", "PROJECT_LIMIT_UPDATED",
+                                         "GROUP_CREATED"};
 
 /* Event i of the model: time i / 3, one of four types, one of three clusters, and every fifth in the other project. */
 struct model {
@@ -52,9 +53,16 @@ static int add(struct tx *tx, void *ctx)
 		struct id id = id_new();
 		char body[32];
 		snprintf(body, sizeof body, "{\"n\":%lld}", (long long)i);
-		struct event e = {.id = id_str(&id), .org_id = STR(ORG), .group_id = m.other ? STR("other") : STR(GROUP),
-				  .type = str_of(m.type), .body = str_of(body), .created_ms = m.at,
-				  .cluster = str_of(m.cluster), .raw = STR("{}"), .for_group = true, .for_org = i % 4 == 3};
+		struct event e = {.id = id_str(&id),
+		                  .org_id = STR(ORG),
+		                  .group_id = m.other ? STR("other") : STR(GROUP),
+		                  .type = str_of(m.type),
+		                  .body = str_of(body),
+		                  .created_ms = m.at,
+		                  .cluster = str_of(m.cluster),
+		                  .raw = STR("{}"),
+		                  .for_group = true,
+		                  .for_org = i % 4 == 3};
 		r = tx_event_add(tx, &e);
 	}
 	return r;
@@ -158,7 +166,8 @@ static void test_lists(void)
 	compare_all(0);
 	struct event_filter group = {.scope = STR(GROUP)};
 	CHECK(tx_event_list(reader, a, &group, 5, 1, &events, &count) == 0 && count == 1);
-	CHECK(tx_event_get(reader, a, events[0].id, &e) == 0 && str_eq(e.body, events[0].body) && e.for_group && !e.for_org);
+	CHECK(tx_event_get(reader, a, events[0].id, &e) == 0 && str_eq(e.body, events[0].body) && e.for_group &&
+	      !e.for_org);
 	CHECK(tx_event_get(reader, a, STR("none"), &e) == -ENOENT);
 	CHECK(store_check(dir, stderr) == 0);
 }
@@ -191,7 +200,11 @@ static int move_setup(struct tx *tx, void *ctx)
 		char id[16], name[16];
 		snprintf(id, sizeof id, "d%d", i);
 		snprintf(name, sizeof name, "n%d", i);
-		struct doc d = {.kind = STR("k"), .id = str_of(id), .parent = STR("a"), .name = str_of(name), .body = STR("{}")};
+		struct doc d = {.kind = STR("k"),
+		                .id = str_of(id),
+		                .parent = STR("a"),
+		                .name = str_of(name),
+		                .body = STR("{}")};
 		r = tx_insert(tx, &d);
 	}
 	struct doc taken = {.kind = STR("k"), .id = STR("x"), .parent = STR("b"), .name = STR("n7"), .body = STR("{}")};
@@ -200,11 +213,15 @@ static int move_setup(struct tx *tx, void *ctx)
 
 static int move_some(struct tx *tx, void *ctx)
 {
-	const char *const ids[] = {"d0", "d511", "d512", "d800", "d1199"}, *const names[] = {"n0", "n511", "n512", "n800", "n1199"};
+	const char *const ids[] = {"d0", "d511", "d512", "d800", "d1199"}, *const names[] = {"n0", "n511", "n512",
+	                                                                                     "n800", "n1199"};
 	int r = 0;
 	for (int i = 0; r == 0 && i < 5; i++) {
-		struct doc d = {.kind = STR("k"), .id = str_of(ids[i]), .parent = STR("b"), .name = str_of(names[i]),
-				.body = STR("{\"moved\":true}")};
+		struct doc d = {.kind = STR("k"),
+		                .id = str_of(ids[i]),
+		                .parent = STR("b"),
+		                .name = str_of(names[i]),
+		                .body = STR("{\"moved\":true}")};
 		r = tx_move(tx, &d);
 	}
 	struct doc d = {.kind = STR("k"), .id = STR("d7"), .parent = STR("b"), .name = STR("n7"), .body = STR("{}")};
@@ -228,7 +245,8 @@ static void test_moves(void)
 	CHECK(tx_list(reader, a, "k", STR("b"), 0, 10, &docs, &count) == 0 && count == 6);
 	CHECK(str_is(docs[0].id, "x") && str_is(docs[1].id, "d0") && str_is(docs[5].id, "d1199"));
 	CHECK(docs[5].rev == 2 && str_is(docs[5].body, "{\"moved\":true}") && str_is(docs[5].parent, "b"));
-	CHECK(tx_list(reader, a, "k", STR("a"), 509, 2, &docs, &count) == 0 && count == 2 && str_is(docs[1].id, "d513"));
+	CHECK(tx_list(reader, a, "k", STR("a"), 509, 2, &docs, &count) == 0 && count == 2 &&
+	      str_is(docs[1].id, "d513"));
 	CHECK(store_check(dir, stderr) == 0);
 }
 
@@ -250,9 +268,11 @@ static void test_service_events(void)
 	struct event_filter f = {.scope = STR("p"), .clusters = STR("[\"c9\"]")}, all = {.scope = STR("p")};
 	CHECK(store_write_wait(store, service_events, NULL) == 0);
 	CHECK(tx_event_list(reader, a, &f, 0, 10, &events, &count) == 0 && count == 1);
-	CHECK(str_is(events[0].type, "CLUSTER_READY") && !events[0].for_org && strstr(events[0].raw.p, "Cluster ready"));
+	CHECK(str_is(events[0].type, "CLUSTER_READY") && !events[0].for_org &&
+	      strstr(events[0].raw.p, "Cluster ready"));
 	CHECK(tx_event_list(reader, a, &all, 0, 10, &events, &count) == 0 && count == 3);
-	CHECK(!strstr(events[0].body.p, "isGlobalAdmin") && strstr(events[1].body.p, "isGlobalAdmin") && events[1].for_org);
+	CHECK(!strstr(events[0].body.p, "isGlobalAdmin") && strstr(events[1].body.p, "isGlobalAdmin") &&
+	      events[1].for_org);
 	CHECK(store_check(dir, stderr) == 0);
 }
 

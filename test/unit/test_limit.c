@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static const struct bucket_set small = {.id = "T1", .name = "small", .scope = SCOPE_GROUP, .capacity = 3, .refill = 2,
-					.seconds = 60};
-static const struct bucket_set large = {.id = "T2", .name = "large", .scope = SCOPE_USER, .capacity = 1000, .refill = 500,
-					.seconds = 60};
+static const struct bucket_set small = {
+        .id = "T1", .name = "small", .scope = SCOPE_GROUP, .capacity = 3, .refill = 2, .seconds = 60};
+static const struct bucket_set large = {
+        .id = "T2", .name = "large", .scope = SCOPE_USER, .capacity = 1000, .refill = 500, .seconds = 60};
 
 static struct limit_answer take(struct limiter *l, const struct bucket_set *set, const char *scope)
 {
@@ -78,10 +78,10 @@ static void test_rules(void)
 	struct limiter *l = limiter_new(0);
 	unsigned capacity, refill;
 	const struct limit_rule rules[] = {
-		{NULL, STR_NONE, 7, 1},
-		{NULL, STR("b"), 8, 2},
-		{&small, STR_NONE, 9, 3},
-		{&small, STR("b"), 10, 4},
+	        {NULL, STR_NONE, 7, 1},
+	        {NULL, STR("b"), 8, 2},
+	        {&small, STR_NONE, 9, 3},
+	        {&small, STR("b"), 10, 4},
 	};
 	take(l, &small, "a");
 	limiter_set_rules(l, rules, 4);

@@ -16,7 +16,7 @@ static void test_letter(void)
 {
 	struct arena *a = arena_new();
 	struct str l = mail_letter(a, STR("steward@example.com"), STR("ada@example.org"), STR("Hello"),
-				   STR("Größe\n.\n\nlast line without an end"), 1767323045000);
+	                           STR("Größe\n.\n\nlast line without an end"), 1767323045000);
 	CHECK(holds(l, "Date: Fri, 02 Jan 2026 03:04:05 +0000\r\n"));
 	CHECK(holds(l, "From: Steward <steward@example.com>\r\n"));
 	CHECK(holds(l, "To: <ada@example.org>\r\n"));
@@ -45,7 +45,8 @@ static void test_dead_server(void)
 static void test_password_file(void)
 {
 	struct mail *m;
-	struct mail_options o = {.url = "smtp://127.0.0.1:9", .from = "a@b", .user = "u", .password_file = "/nonexistent/file"};
+	struct mail_options o = {
+	        .url = "smtp://127.0.0.1:9", .from = "a@b", .user = "u", .password_file = "/nonexistent/file"};
 	CHECK(mail_open(&o, &m) < 0);
 	o.password_file = "/dev/null";
 	CHECK(mail_open(&o, &m) < 0);

@@ -17,11 +17,20 @@ int main(void)
 	CHECK(!password_verify(STR("correct horse "), one));
 	CHECK(!password_verify(STR(""), one));
 	/* RFC 7914, section 12: the first 32 bytes for N = 16384, r = 8, p = 1. */
-	CHECK(password_verify(STR("pleaseletmein"),
-			      STR("$scrypt$ln=14,r=8,p=1$U29kaXVtQ2hsb3JpZGU$cCO9yzr9c0hGHAbNgf046_2o-7qQT44-qbVD9lRdofI")));
-	static const char *const bad[] = {"", "$scrypt$", "$scrypt$failed", "$scrypt$ln=15,r=8,p=3$$", "$scrypt$ln=0,r=8,p=3$YQ$YQ",
-					  "$scrypt$ln=40,r=8,p=3$YQ$YQ", "$scrypt$ln=15,r=9,p=3$YQ$YQ", "$scrypt$ln=15,r=8,p=99$YQ$YQ",
-					  "$scrypt$ln=15,r=8,p=3$YQ", "$scrypt$ln=15,r=8,p=3$%%$YQ", "correct horse"};
+	CHECK(password_verify(
+	        STR("pleaseletmein"),
+	        STR("$scrypt$ln=14,r=8,p=1$U29kaXVtQ2hsb3JpZGU$cCO9yzr9c0hGHAbNgf046_2o-7qQT44-qbVD9lRdofI")));
+	static const char *const bad[] = {"",
+	                                  "$scrypt$",
+	                                  "$scrypt$failed",
+	                                  "$scrypt$ln=15,r=8,p=3$$",
+	                                  "$scrypt$ln=0,r=8,p=3$YQ$YQ",
+	                                  "$scrypt$ln=40,r=8,p=3$YQ$YQ",
+	                                  "$scrypt$ln=15,r=9,p=3$YQ$YQ",
+	                                  "$scrypt$ln=15,r=8,p=99$YQ$YQ",
+	                                  "$scrypt$ln=15,r=8,p=3$YQ",
+	                                  "$scrypt$ln=15,r=8,p=3$%%$YQ",
+	                                  "correct horse"};
 	int64_t started = clock_mono_us();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CHECK(!password_verify(STR("correct horse"), str_of(bad[i])));

@@ -26,7 +26,8 @@ static void test_load(void)
 	CHECK(strcmp(p->name, "publickey") == 0 && strcmp(p->org_id, ORG) == 0 && p->grant_count == 2);
 	CHECK(principal_org_roles(p, STR(ORG)) == role("ORG_MEMBER") && !principal_org_roles(p, STR(OTHER_ORG)));
 	role_mask roles = principal_group_roles(p, STR(ORG), STR(GROUP));
-	CHECK((roles & role("GROUP_CLUSTER_MANAGER")) && (roles & role("GROUP_READ_ONLY")) && !(roles & role("GROUP_OWNER")));
+	CHECK((roles & role("GROUP_CLUSTER_MANAGER")) && (roles & role("GROUP_READ_ONLY")) &&
+	      !(roles & role("GROUP_OWNER")));
 	CHECK(!principal_group_roles(p, STR(OTHER_ORG), STR(OTHER_GROUP)) && !principal_org_roles(p, STR_NONE));
 	principal_unref(principal_ref(p));
 	principal_unref(p);
@@ -111,10 +112,11 @@ static void test_access_list(void)
 	principal_unref(p);
 }
 
-static int member(enum tenant tenant, struct principal *caller, const char *first, const char *second, struct call **ret_call)
+static int member(enum tenant tenant, struct principal *caller, const char *first, const char *second,
+                  struct call **ret_call)
 {
 	static const struct param group[] = {{.name = "groupId"}}, org[] = {{.name = "orgId"}},
-				  federation[] = {{.name = "federationSettingsId"}, {.name = "orgId"}};
+	                          federation[] = {{.name = "federationSettingsId"}, {.name = "orgId"}};
 	struct op *op = arena_new_of(fx.arena, struct op);
 	op->id = "x";
 	op->tenant = tenant;
@@ -138,7 +140,8 @@ static void test_membership(void)
 	CHECK((c->roles & role("ORG_MEMBER")) && (c->roles & role("GROUP_CLUSTER_MANAGER")));
 	CHECK(member(TENANT_GROUP, key, OTHER_GROUP, NULL, &c) == -401);
 	CHECK(strcmp(c->problem.code, "USER_UNAUTHORIZED") == 0 && c->problem.parameters.n == 0);
-	CHECK(!memmem(c->problem.detail.p, c->problem.detail.n, OTHER_GROUP, 24) && fixture_header(c, "www-authenticate", 0).n);
+	CHECK(!memmem(c->problem.detail.p, c->problem.detail.n, OTHER_GROUP, 24) &&
+	      fixture_header(c, "www-authenticate", 0).n);
 	CHECK(member(TENANT_GROUP, key, "00000000000000000000ffff", NULL, NULL) == -404);
 	CHECK(member(TENANT_GROUP, key, "not-an-id", NULL, NULL) == -404);
 	CHECK(member(TENANT_GROUP, key, "", NULL, NULL) == -404);
@@ -175,7 +178,8 @@ static void test_roles(void)
 	c->roles = role("GROUP_READ_ONLY");
 	CHECK(gate_roles(c) == -403 && strcmp(c->problem.code, "INSUFFICIENT_ROLE") == 0);
 	CHECK(str_is(c->problem.parameters, "[\"ORG_OWNER\",\"GROUP_OWNER\"]"));
-	CHECK(str_is(c->problem.detail, "This needs one of the roles ORG_OWNER, GROUP_OWNER, or one that includes it."));
+	CHECK(str_is(c->problem.detail,
+	             "This needs one of the roles ORG_OWNER, GROUP_OWNER, or one that includes it."));
 	op.open_to_all = true;
 	c = fixture_call(&op, "GET", "/", NULL);
 	CHECK(gate_roles(c) == 0);
@@ -183,8 +187,9 @@ static void test_roles(void)
 
 static void test_bucket(void)
 {
-	static const struct bucket_set set = {.id = "S", .scope = SCOPE_GROUP, .capacity = 2, .refill = 1, .seconds = 60},
-				       by_ip = {.id = "I", .scope = SCOPE_IP, .capacity = 2, .refill = 1, .seconds = 60};
+	static const struct bucket_set
+	        set = {.id = "S", .scope = SCOPE_GROUP, .capacity = 2, .refill = 1, .seconds = 60},
+	        by_ip = {.id = "I", .scope = SCOPE_IP, .capacity = 2, .refill = 1, .seconds = 60};
 	static const struct op op = {.id = "x", .set = &set}, open = {.id = "y", .set = &by_ip};
 	struct call *c;
 	for (int i = 0; i < 2; i++) {
@@ -199,8 +204,9 @@ static void test_bucket(void)
 	c->group.id = STR(GROUP);
 	CHECK(gate_bucket(c) == -429 && str_is(fixture_header(c, "retry-after", 0), "43"));
 	CHECK(str_is(fixture_header(c, "ratelimit-remaining", 0), "0"));
-	CHECK(str_is(c->problem.detail, "Rate limit exceeded for /api/svc/v2/groups/a%22b. Please retry after 43 seconds. "
-					"Request capacity: 2. Refill rate: 1 per 60 seconds."));
+	CHECK(str_is(c->problem.detail,
+	             "Rate limit exceeded for /api/svc/v2/groups/a%22b. Please retry after 43 seconds. "
+	             "Request capacity: 2. Refill rate: 1 per 60 seconds."));
 	CHECK(str_is(c->problem.parameters, "[\"/api/svc/v2/groups/a%22b\",43,2,1,60]"));
 	c = fixture_call(&op, "GET", "/", NULL);
 	c->group.id = STR(GROUP);

@@ -11,18 +11,18 @@
 static char path[] = "/tmp/steward-record-XXXXXX";
 
 static struct header headers[] = {
-	{{"host", 4}, {"localhost", 9}},   {{"authorization", 13}, {"Bearer s3cr3t-token", 19}},
-	{{"accept", 6}, {"a", 1}},         {{"accept", 6}, {"b", 1}},
-	{{"cookie", 6}, {"id=s3cr3t", 9}}, {{"content-type", 12}, {"application/json", 16}},
+        {{"host", 4}, {"localhost", 9}},   {{"authorization", 13}, {"Bearer s3cr3t-token", 19}},
+        {{"accept", 6}, {"a", 1}},         {{"accept", 6}, {"b", 1}},
+        {{"cookie", 6}, {"id=s3cr3t", 9}}, {{"content-type", 12}, {"application/json", 16}},
 };
 
 static struct request request_of(const char *method, const char *target, const char *type, const char *body)
 {
 	struct request r = {.method = str_of(method),
-			    .target = str_of(target),
-			    .headers = headers,
-			    .header_count = 6,
-			    .body = str_of(body)};
+	                    .target = str_of(target),
+	                    .headers = headers,
+	                    .header_count = 6,
+	                    .body = str_of(body)};
 	headers[5].value = str_of(type);
 	r.response.status = 200;
 	return r;
@@ -65,13 +65,13 @@ static void test_form(void)
 {
 	static char raw[65536];
 	struct request r = request_of(
-		"POST", "/api/svc/v2/x?pretty=true&access_token=s3cr3t&b", "application/json",
-		"{\"name\": \"x\",\n \"password\": \"s3cr3t\", \"n\": 12, \"token\": 5, \"deep\": [{\"clientSecret\":"
-		"\"s3cr3t\", \"apiKeyId\": \"kept\", \"secret\": {\"id\": \"kept\"}}], \"tokens\": [\"kept\"]}");
+	        "POST", "/api/svc/v2/x?pretty=true&access_token=s3cr3t&b", "application/json",
+	        "{\"name\": \"x\",\n \"password\": \"s3cr3t\", \"n\": 12, \"token\": 5, \"deep\": [{\"clientSecret\":"
+	        "\"s3cr3t\", \"apiKeyId\": \"kept\", \"secret\": {\"id\": \"kept\"}}], \"tokens\": [\"kept\"]}");
 	answer(&r, "application/vnd.svc.2025-03-12+json",
 	       STR("{\n  \"privateKey\" : \"s3cr3t\",\n  \"publicKey\":\"kept\",\"secrets\":[{\"secret\":\"s3cr3t\","
-		   "\"maskedSecretValue\":\"***kept\"}],\"access_token\":\"s3cr3t\", \"pem\": "
-		   "\"-----BEGIN PRIVATE KEY-----s3cr3t\",\"pi\":3.5}"));
+	           "\"maskedSecretValue\":\"***kept\"}],\"access_token\":\"s3cr3t\", \"pem\": "
+	           "\"-----BEGIN PRIVATE KEY-----s3cr3t\",\"pi\":3.5}"));
 	json_t *line = line_of(&r, raw, sizeof raw);
 	CHECK(!strstr(raw, "s3cr3t"));
 	CHECK(strcmp(text_at(line, "method", NULL), "POST") == 0);
@@ -119,14 +119,14 @@ static void test_bodies(void)
 	CHECK(json_is_null(json_object_get(line, "requestBody")));
 	CHECK(strcmp(body_of("GET", "application/gzip", STR("\x1f\x8b\xff"), &line), "H4v/") == 0);
 	CHECK(strcmp(body_of("GET", "application/x-x509", STR("-----BEGIN EC PRIVATE KEY-----"), &line),
-		     "(redacted)") == 0);
+	             "(redacted)") == 0);
 	CHECK(strcmp(body_of("GET", "application/json", STR("\"top\""), &line), "top") == 0);
 	CHECK(strcmp(body_of("GET", "application/json; charset=utf-8", STR("{\"a\": nope"), &line), "{\"a\": nope") ==
 	      0);
 	CHECK(strcmp(body_of("GET", "application/json", STR("{\"Password\": \"x"), &line), "(redacted)") == 0);
 	CHECK(strcmp(body_of("GET", "application/x-www-form-urlencoded",
-			     STR("grant_type=x&client_secret=s&%63lient_secret=s&token=t"), &line),
-		     "grant_type=x&client_secret=(redacted)&%63lient_secret=(redacted)&token=(redacted)") == 0);
+	                     STR("grant_type=x&client_secret=s&%63lient_secret=s&token=t"), &line),
+	             "grant_type=x&client_secret=(redacted)&%63lient_secret=(redacted)&token=(redacted)") == 0);
 	body_of("HEAD", "application/json", STR("{}"), &line);
 	CHECK(is_null(line));
 	body_of("GET", "application/json", STR(""), &line);
@@ -181,10 +181,10 @@ static void test_threads(void)
 static void test_names(void)
 {
 	static const char *const secret[] = {"password",      "bindPassword",     "client_secret",   "clientSecret",
-					     "access_token",  "privateKey",       "secretAccessKey", "apiToken",
-					     "datadogApiKey", "serviceAccountKey"};
+	                                     "access_token",  "privateKey",       "secretAccessKey", "apiToken",
+	                                     "datadogApiKey", "serviceAccountKey"};
 	static const char *const open[] = {"apiKeyId", "tokenizer", "maskedSecretValue", "secretExpiresAfterHours",
-					   "key",      "publicKey", "secrets",           "tokenFilters"};
+	                                   "key",      "publicKey", "secrets",           "tokenFilters"};
 	for (size_t i = 0; i < sizeof secret / sizeof *secret; i++)
 		CHECK(record_is_secret(str_of(secret[i])));
 	for (size_t i = 0; i < sizeof open / sizeof *open; i++)

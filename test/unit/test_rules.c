@@ -11,9 +11,9 @@ static char dir[] = "/tmp/steward-rules-XXXXXX";
 static int put(struct tx *tx, void *ctx)
 {
 	struct limit_override rows[] = {
-		{str_of(catalog_sets[0].id), STR(""), 11, 1},
-		{str_of(catalog_sets[0].id), STR("6740a1b2c3d4e5f601234567"), 12, 2},
-		{STR("S999"), STR(""), 13, 3},
+	        {str_of(catalog_sets[0].id), STR(""), 11, 1},
+	        {str_of(catalog_sets[0].id), STR("6740a1b2c3d4e5f601234567"), 12, 2},
+	        {STR("S999"), STR(""), 13, 3},
 	};
 	for (size_t i = 0; i < 3; i++) {
 		int r = tx_override_put(tx, &rows[i]);
@@ -24,7 +24,7 @@ static int put(struct tx *tx, void *ctx)
 }
 
 static const struct limit_rule *find(const struct limit_rule *rules, size_t count, const struct bucket_set *set,
-				     const char *scope)
+                                     const char *scope)
 {
 	const struct limit_rule *found = NULL;
 	for (size_t i = 0; i < count; i++)
@@ -41,10 +41,10 @@ static void test_joined(struct tx *reader)
 	struct limit_rule *rules;
 	size_t count;
 	struct config_limit limits[] = {
-		{str_of(catalog_sets[0].id), STR(""), 21, 1, "f:1: x"},
-		{str_of(catalog_sets[1].id), STR(""), 22, 2, "f:2: x"},
-		{STR("*"), STR(""), 23, 3, "f:3: x"},
-		{STR("nope"), STR(""), 24, 4, "f:4: nope"},
+	        {str_of(catalog_sets[0].id), STR(""), 21, 1, "f:1: x"},
+	        {str_of(catalog_sets[1].id), STR(""), 22, 2, "f:2: x"},
+	        {STR("*"), STR(""), 23, 3, "f:3: x"},
+	        {STR("nope"), STR(""), 24, 4, "f:4: nope"},
 	};
 	CHECK(rules_check(limits, 3));
 	CHECK(!rules_check(limits, 4));

@@ -150,7 +150,7 @@ static void test_gate(void)
 	static const struct op op = {.id = "x", .tenant = TENANT_NONE}, open = {.id = "y", .tenant = TENANT_PUBLIC};
 	struct str text = issue(100);
 	struct call *c = fixture_call(&op, "GET", "/api/svc/v2", "authorization",
-				      arena_printf(fx.arena, "Bearer %.*s", STR_ARG(text)).p, NULL);
+	                              arena_printf(fx.arena, "Bearer %.*s", STR_ARG(text)).p, NULL);
 	CHECK(gate_authenticate(c) == 0 && c->caller && c->extra_header_count == 0);
 	principal_unref(c->caller);
 	c = fixture_call(&op, "GET", "/api/svc/v2", "authorization", "bEARER stw_nonsense", NULL);
@@ -158,7 +158,8 @@ static void test_gate(void)
 	CHECK(str_starts(fixture_header(c, "www-authenticate", 0), STR("Digest ")));
 	CHECK(str_starts(fixture_header(c, "www-authenticate", 1), STR("Digest ")));
 	CHECK(str_starts(fixture_header(c, "www-authenticate", 2), STR("Bearer ")));
-	static const char *const wrong[] = {"", "Bearer", "Bearer ", "Basic YTpi", "Digest", "Digest ", "x", "Negotiate abc"};
+	static const char *const wrong[] = {"",       "Bearer",  "Bearer ", "Basic YTpi",
+	                                    "Digest", "Digest ", "x",       "Negotiate abc"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		c = fixture_call(&op, "GET", "/api/svc/v2", "authorization", wrong[i], NULL);
 		CHECK(gate_authenticate(c) == -401 && c->problem.status == 401);
@@ -166,7 +167,7 @@ static void test_gate(void)
 	c = fixture_call(&op, "GET", "/api/svc/v2", NULL);
 	CHECK(gate_authenticate(c) == -401 && strcmp(c->problem.code, "NOT_AUTHENTICATED") == 0);
 	c = fixture_call(&op, "GET", "/", "authorization", arena_printf(fx.arena, "Bearer %.*s", STR_ARG(text)).p,
-			 "authorization", "Bearer x", NULL);
+	                 "authorization", "Bearer x", NULL);
 	CHECK(gate_authenticate(c) == -401);
 	c = fixture_call(&open, "GET", "/", "authorization", "Bearer wrong", NULL);
 	CHECK(gate_authenticate(c) == 0 && !c->caller);

@@ -2,11 +2,11 @@
 #include "gate_fixture.h"
 
 static const struct op_version versions[] = {
-	{.date = "2023-01-01", .sunset = "2027-07-01"}, {.date = "2023-02-01"}, {.date = "2024-08-05"}};
+        {.date = "2023-01-01", .sunset = "2027-07-01"}, {.date = "2023-02-01"}, {.date = "2024-08-05"}};
 static const struct op op = {.id = "x", .versions = versions, .version_count = 3, .produces = PRODUCES_JSON};
 static const struct op logs = {.id = "l", .versions = versions, .version_count = 1, .produces = PRODUCES_GZIP};
-static const struct op invoice = {.id = "i", .versions = versions + 1, .version_count = 1,
-				  .produces = PRODUCES_CSV | PRODUCES_JSON};
+static const struct op invoice = {
+        .id = "i", .versions = versions + 1, .version_count = 1, .produces = PRODUCES_CSV | PRODUCES_JSON};
 
 /* The date and form that are chosen, as "2023-01-01/1"; "none". */
 static const char *choose(const struct op *o, const char *text)
@@ -57,7 +57,8 @@ static void test_choice(void)
 	CHECK(is(&op, "text/html, */*;q=0.1", "2024-08-05/1"));
 	CHECK(is(&op, "*/*;q=0.1, application/vnd.svc.2023-01-01+json;q=0.9", "2023-01-01/1"));
 	CHECK(is(&op, "application/vnd.svc.2023-01-01+json, application/vnd.svc.2023-02-01+json", "2023-01-01/1"));
-	CHECK(is(&op, "application/vnd.svc.2023-01-01+json;q=0.5, application/vnd.svc.2023-02-01+json;q=0.501", "2023-02-01/1"));
+	CHECK(is(&op, "application/vnd.svc.2023-01-01+json;q=0.5, application/vnd.svc.2023-02-01+json;q=0.501",
+	         "2023-02-01/1"));
 	CHECK(is(&op, "application/vnd.svc.1999-01-01+json, application/json;q=0.2", "2024-08-05/1"));
 	CHECK(is(&op, "application/json;q=0", "none"));
 	CHECK(is(&op, "application/json;q=1.1", "none"));
@@ -89,7 +90,8 @@ static void test_choice(void)
 static void test_gate(void)
 {
 	struct call *c = fixture_call(&op, "GET", "/", NULL);
-	CHECK(gate_version(c) == 0 && c->version == &versions[2] && c->produces == PRODUCES_JSON && !c->extra_header_count);
+	CHECK(gate_version(c) == 0 && c->version == &versions[2] && c->produces == PRODUCES_JSON &&
+	      !c->extra_header_count);
 	c = fixture_call(&op, "GET", "/", "accept", "", NULL);
 	CHECK(gate_version(c) == 0 && c->version == &versions[2]);
 	c = fixture_call(&op, "GET", "/", "accept", "text/html", "accept", "application/vnd.svc.2023-01-01+json", NULL);
