@@ -28,7 +28,7 @@ int federation_revoke_keys(struct call *c);
 int federation_get_metadata(struct call *c);
 
 #define OKTA_BYTES 10
-#define OKTA_LEN (2 * OKTA_BYTES)
+#define OKTA_LEN (2ul * OKTA_BYTES)
 #define REF_OKTA "identity_provider_okta"
 #define REF_SLUG "identity_provider_slug"
 

@@ -466,7 +466,7 @@ static int users_of(struct call *c, struct str team_id, const char *kind, const 
 	struct str user_id = call_query(c, "userId");
 	struct doc *docs;
 	size_t count;
-	int result = tx_list(c->tx, c->arena, kind, team_id, 0, 2 * TEAM_USERS_MAX, &docs, &count);
+	int result = tx_list(c->tx, c->arena, kind, team_id, 0, 2LL * TEAM_USERS_MAX, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		struct member m;
 		if (user_id.n && !str_eq(user_id, docs[i].name))
@@ -506,7 +506,7 @@ static int list_accounts(struct call *c, struct str team_id)
 {
 	struct doc *docs, user;
 	size_t count;
-	int result = tx_list(c->tx, c->arena, "team_user", team_id, 0, 2 * TEAM_USERS_MAX, &docs, &count);
+	int result = tx_list(c->tx, c->arena, "team_user", team_id, 0, 2LL * TEAM_USERS_MAX, &docs, &count);
 	if (result < 0)
 		return result;
 	list_begin(c);

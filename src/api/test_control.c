@@ -237,7 +237,8 @@ static int seed_account(struct tx *tx, struct seeding *s, const json_t *wanted, 
 	struct grant_row *grants = grants_wanted(s, wanted, &count);
 	int result = credential_add_account(tx, s->arena, s->org_id, STR("seeded"), STR("seeded"), grants, count, 8760,
 	                                    &account);
-	struct str token = token_issue(s->arena, account.id, account.secret_id, clock_now_ms() + TOKEN_SECONDS * 1000);
+	struct str token =
+	        token_issue(s->arena, account.id, account.secret_id, clock_now_ms() + TOKEN_SECONDS * 1000LL);
 	json_object_set_new(answer, "clientId", str_json(account.client_id));
 	json_object_set_new(answer, "clientSecret", str_json(account.secret));
 	json_object_set_new(answer, "accessToken", str_json(token));

@@ -14,14 +14,16 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BIN_ROOT "/usr/lib/postgresql"
 #define SOCKET_PATH_MAX 107
-#define THREAD_STACK (512 * 1024)
+#define THREAD_STACK (512ul * 1024)
 
 /* --- small things that all parts use */
 
@@ -210,21 +212,43 @@ const char *version_bin(const struct engine *e, unsigned major)
 	return NULL;
 }
 
+/* The first bytes that a program prints. No shell. */
+static void first_output(const char *program, const char *argument, char *ret_text, size_t size)
+{
+	const char *const argv[] = {program, argument, NULL};
+	char *const environment[] = {NULL};
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int ends[2];
+	ssize_t n = 0;
+	ret_text[0] = '\0';
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+	int result = posix_spawn(&pid, program, &actions, NULL, (char *const *)(uintptr_t)argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	if (result == 0) {
+		n = read(ends[0], ret_text, size - 1);
+		waitpid(pid, NULL, 0);
+	}
+	close(ends[0]);
+	ret_text[n > 0 ? n : 0] = '\0';
+}
+
 /* "postgres (PostgreSQL) 15.19 (Debian ...)" as "15.19.0". */
 static void version_text(struct engine *e, size_t row)
 {
-	char program[PG_PATH], line[128] = "";
-	unsigned major = e->versions[row].major, minor = 0;
-	path_set(program, "%s/postgres --version", e->versions[row].bin);
-	FILE *out = popen(program, "re");
-	if (out && fgets(line, sizeof line, out)) {
-		const char *digits = line + strcspn(line, "0123456789");
-		if (sscanf(digits, "%u.%u", &major, &minor) < 1)
-			minor = 0;
-	}
-	if (out)
-		pclose(out);
-	snprintf(e->versions[row].text, sizeof e->versions[row].text, "%u.%u.0", e->versions[row].major, minor);
+	char program[PG_PATH], line[128];
+	unsigned major = e->versions[row].major;
+	uint64_t minor = 0;
+	path_set(program, "%s/postgres", e->versions[row].bin);
+	first_output(program, "--version", line, sizeof line);
+	const char *dot = strchr(line, '.');
+	if (dot && !str_to_u64((struct str){dot + 1, strspn(dot + 1, "0123456789")}, 9999, &minor))
+		minor = 0;
+	snprintf(e->versions[row].text, sizeof e->versions[row].text, "%u.%u.0", major, (unsigned)minor);
 }
 
 static void versions_find(struct engine *e)

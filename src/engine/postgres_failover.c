@@ -107,7 +107,8 @@ static struct pg_node *set_candidate(struct pg_cluster *c, struct pg_set *s, uns
 			++*ret_missing;
 			continue;
 		}
-		if (position > best_position || (position == best_position && n->want.priority > best->want.priority)) {
+		if (position > best_position ||
+		    (best && position == best_position && n->want.priority > best->want.priority)) {
 			best = n;
 			best_position = position;
 		}

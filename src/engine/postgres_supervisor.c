@@ -78,13 +78,9 @@ static bool needs_care(struct pg_cluster *c, bool tick)
 		struct pg_node *n = c->nodes[i];
 		if (n->busy)
 			continue;
-		if (n->noted)
-			needs = true;
-		else if (n->pid && tick && node_hangs(c, n))
-			needs = true;
-		else if (n->pid && (n->want.outage || c->paused) && tick)
-			needs = true;
-		else if (!n->pid && tick && node_shall_run(c, n) && !n->removing && now >= n->retry_us)
+		bool shall_stop = n->pid && (n->want.outage || c->paused);
+		bool shall_start = !n->pid && node_shall_run(c, n) && !n->removing && now >= n->retry_us;
+		if (n->noted || (tick && ((n->pid && node_hangs(c, n)) || shall_stop || shall_start)))
 			needs = true;
 	}
 	return needs || (tick && !c->paused && c->node_count > 1 && now - c->looked_us > LOOK_EVERY_US);

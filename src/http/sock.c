@@ -377,6 +377,8 @@ void socks_drain(struct loop *l)
 
 void socks_close_all(struct loop *l)
 {
-	while (l->socks)
-		sock_close(l->socks);
+	for (struct sock *s = l->socks, *next; s; s = next) {
+		next = s->next;
+		sock_close(s);
+	}
 }
