@@ -194,7 +194,7 @@ int clusters_start_outage(struct call *c)
 {
 	struct cluster cluster;
 	struct doc d;
-	struct str body;
+	struct str body = STR_NONE;
 	int result = cluster_load(c, &cluster);
 	if (result < 0)
 		return result;
