@@ -325,9 +325,9 @@ static void greet(struct server *s)
 static void reload(struct server *s)
 {
 	log_info("reload: certificate and limits");
-	if (!s->config.tls_cert && certificate_ensure(s->config.data, s->config.listen_host, s->config.base_url) < 0)
-		log_error("certificate: the old one stays in force");
-	else if (http_reload_certificate(s->service.http) < 0)
+	bool own = !s->config.tls_cert;
+	if ((own && certificate_ensure(s->config.data, s->config.listen_host, s->config.base_url) < 0) ||
+	    http_reload_certificate(s->service.http) < 0)
 		log_error("certificate: the old one stays in force");
 	limits_reload(s);
 }

@@ -16,8 +16,8 @@
 
 int clusters_download_log(struct call *c);
 
-#define RING (64 * 1024)
-#define CHUNK (16 * 1024)
+#define RING (64ul * 1024)
+#define CHUNK (16ul * 1024)
 #define DOWNLOADS_MAX 64
 #define GZIP_WINDOW (15 + 16) /* zlib's way to ask for gzip */
 #define DAY_MS 86400000LL

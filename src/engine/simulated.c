@@ -186,7 +186,7 @@ static int change_wait(struct engine *e, struct simulated *s, enum change change
 	}
 	if (now < s->until_ms) {
 		/* In between, to tell how far it is. */
-		int64_t whole = s->until_ms - s->from_ms, again = now + (whole > 4 * TELL_MS ? whole / 4 : TELL_MS);
+		int64_t whole = s->until_ms - s->from_ms, again = now + (whole > 4LL * TELL_MS ? whole / 4 : TELL_MS);
 		w->again_ms = again < s->until_ms ? again : s->until_ms;
 		w->percent = (unsigned)((now - s->from_ms) * 100 / whole);
 		w->change = change;
