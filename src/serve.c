@@ -269,6 +269,7 @@ static void bound(void *ctx, int port)
 		s->service.base_url = arena_printf(s->arena, "https://[%s]:%d", host, port).p;
 	else
 		s->service.base_url = arena_printf(s->arena, "https://%s:%d", wild ? "localhost" : host, port).p;
+	links_base(s->service.base_url);
 }
 
 static int serve(struct server *s)

@@ -9,6 +9,7 @@
 
 struct children {
 	const struct op **ops;
+	struct str *tails; /* what follows the entity's own URL in the link to each */
 	size_t count;
 };
 
@@ -112,31 +113,32 @@ struct str link_href(struct call *c, const struct op *op, const char *key_param,
 	return href;
 }
 
-static void link_write(struct buf *b, struct str href, const char *below, struct call *c)
+void links_base(const char *base_url)
 {
-	json_open(b, '{');
-	json_key(b, "href");
-	/* URLs are percent-encoded: nothing in them needs escaping. */
-	buf_c(b, '"');
-	buf_str(b, href);
-	buf_z(b, below);
-	buf_z(b, "\",\"rel\":\"");
-	buf_z(b, c->service->base_url);
-	buf_z(b, "/rels");
-	buf_z(b, below);
-	buf_z(b, "\"}");
+	for (unsigned i = 0; i < catalog_op_count; i++) {
+		struct children *list = &children[i];
+		list->tails = arena_new_array(links_arena, struct str, list->count + 1);
+		for (size_t j = 0; j < list->count; j++) {
+			const char *below = list->ops[j]->path + strlen(catalog_ops[i].path);
+			/* URLs are percent-encoded: nothing in them needs escaping. */
+			list->tails[j] =
+			        arena_printf(links_arena, "%s\",\"rel\":\"%s/rels%s\"}", below, base_url, below);
+		}
+	}
 }
 
 static void child_links(struct call *c, struct buf *b, const struct op *self, struct str href)
 {
 	const struct children *list = &children[self - catalog_ops];
-	size_t from = strlen(self->path);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct op *op = list->ops[i];
 		if (c->v1 && !op->on_v1)
 			continue;
-		if (op->open_to_all || (op->roles & c->roles))
-			link_write(b, href, op->path + from, c);
+		if (op->open_to_all || (op->roles & c->roles)) {
+			buf_str(b, STR(",{\"href\":\""));
+			buf_str(b, href);
+			buf_str(b, list->tails[i]);
+		}
 	}
 }
 

@@ -35,6 +35,8 @@ json_t *doc_json(struct arena *a, struct str body);
 
 /* links.c */
 void links_setup(void);
+/* The base URL is known: before anything is served. */
+void links_base(const char *base_url);
 void links_teardown(void);
 /* The URL of an operation's path: parameters from the call by name, `key_param` from `key`. */
 struct str link_href(struct call *c, const struct op *op, const char *key_param, struct str key);
