@@ -169,9 +169,11 @@ static bool scan_time(struct scan *s, int *ret_seconds, int *ret_ms)
 bool clock_parse(struct str text, int64_t *ret_ms)
 {
 	static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	struct scan s = {text.p, text.p + text.n};
 	int y, m, d, seconds = 0, ms = 0, zone = 0;
-	if (text.n == 0 || text.n > 64 || !digits(&s, 4, &y))
+	if (text.n == 0 || text.n > 64)
+		return false;
+	struct scan s = {text.p, text.p + text.n};
+	if (!digits(&s, 4, &y))
 		return false;
 	bool extended = take(&s, '-');
 	if (!digits(&s, 2, &m) || (extended && !take(&s, '-')) || !digits(&s, 2, &d))

@@ -35,7 +35,7 @@ bool str_cut(struct str s, char sep, struct str *ret_left, struct str *ret_right
 	const char *at = s.n ? memchr(s.p, sep, s.n) : NULL;
 	if (!at) {
 		*ret_left = s;
-		*ret_right = STR_NONE;
+		*ret_right = (struct str){s.n ? s.p + s.n : s.p, 0};
 		return false;
 	}
 	*ret_left = (struct str){s.p, (size_t)(at - s.p)};
