@@ -10,7 +10,7 @@ import requests
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get('STEWARD_BUILD', ROOT / 'build'))
 EXCHANGES = BUILD / 'exchanges.jsonl'
-OLDER = BUILD / 'exchanges-older.jsonl'  # in forms that only an older version has
+OLDER = BUILD / 'older-versions.jsonl'  # in forms that only an older version has; the reference knows the newest alone
 SWEEP = BUILD / 'sweep.jsonl'
 BASE = '/api/svc/v2'
 BASE_V1 = '/api/svc/v1.0'
