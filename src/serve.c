@@ -2,6 +2,7 @@
  * for signals, and looks now and then whether an operator has changed a limit in the store. */
 #include "serve.h"
 
+#include "api/access_jobs.h"
 #include "api/access_list.h"
 #include "api/cluster_jobs.h"
 #include "api/jwks.h"
@@ -20,7 +21,9 @@
 #include "gate/record.h"
 #include "gate/rules.h"
 #include "gate/uses.h"
+#include "gate/workers.h"
 #include "http/certificate.h"
+#include "limit/redis.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,11 +51,13 @@ struct server {
 	struct config_limit *limits; /* of the file, as last read */
 	size_t limit_count;
 	struct arena *limits_arena;
+	struct redis_limits *shared_limits;
 	uint64_t data_version;
 	int64_t pruned_ms; /* when events were last let go, on the service's clock */
 	struct access_sweep sweep;
 	unsigned polls;
 	bool first_start;
+	const char *engine_why;
 };
 
 static int sentence(const char *what, const char *name)
@@ -135,18 +140,20 @@ static void loops_make(struct server *s)
 {
 	struct service *v = &s->service;
 	v->loops = s->config.threads;
-	v->loop = arena_new_array(s->arena, struct loop_state, v->loops);
-	for (unsigned i = 0; i < v->loops; i++) {
+	v->remote |= store_is_remote(v->store);
+	v->lanes = v->loops + (v->remote ? s->config.store_connections : WORKERS_LOCAL);
+	v->loop = arena_new_array(s->arena, struct loop_state, v->lanes);
+	for (unsigned i = 0; i < v->lanes; i++) {
 		v->loop[i].reader = store_reader(v->store);
 		v->loop[i].tokens = token_cache_new();
-		v->loop[i].metrics = metrics_new(catalog_op_count);
+		v->loop[i].metrics = i < v->loops ? metrics_new(catalog_op_count) : NULL;
 	}
 }
 
 static void loops_free(struct server *s)
 {
 	struct service *v = &s->service;
-	for (unsigned i = 0; i < v->loops; i++) {
+	for (unsigned i = 0; i < v->lanes; i++) {
 		store_reader_free(v->loop[i].reader);
 		token_cache_free(v->loop[i].tokens);
 		metrics_free(v->loop[i].metrics);
@@ -154,9 +161,40 @@ static void loops_free(struct server *s)
 	}
 }
 
+/* This node's name among those that share a store: made once, kept in the data directory, which one process holds. */
+static int node_name(struct server *s, const char **ret_name)
+{
+	const char *path = arena_printf(s->arena, "%s/node.id", s->config.data).p;
+	char text[ID_LEN] = {0};
+	struct id id = id_new();
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return sentence("open", path);
+	if (read(fd, text, ID_LEN) != ID_LEN || !id_is_valid((struct str){text, ID_LEN})) {
+		memcpy(text, id.z, ID_LEN);
+		if (pwrite(fd, text, ID_LEN, 0) != ID_LEN || fsync(fd) < 0) {
+			int result = sentence("write", path);
+			close(fd);
+			return result;
+		}
+	}
+	close(fd);
+	*ret_name = arena_z(s->arena, (struct str){text, ID_LEN});
+	return 0;
+}
+
+/* Another node may have been first: its key stays. */
 static int key_remember(struct tx *tx, void *ctx)
 {
-	return tx_meta_put(tx, "secret_key", str_of(ctx));
+	struct arena *a = arena_new();
+	struct str kept;
+	int result = tx_meta_get(tx, a, "secret_key", &kept);
+	if (result == 0)
+		result = str_is(kept, ctx) ? 0 : -EKEYREJECTED;
+	else if (result == -ENOENT)
+		result = tx_meta_put(tx, "secret_key", str_of(ctx));
+	arena_free(a);
+	return result;
 }
 
 /* Sealed values open only with the key they were sealed with: a store and a key that do not belong together are refused. */
@@ -169,15 +207,35 @@ static int key_check(struct server *s)
 	hex_encode(mac, sizeof mac, mine);
 	int result = tx_meta_get(s->reader, s->arena, "secret_key", &kept);
 	if (result == -ENOENT)
-		return store_write_wait(s->service.store, key_remember, mine);
-	if (result == 0 && !str_is(kept, mine)) {
+		result = store_write_wait(s->service.store, key_remember, mine);
+	else if (result == 0 && !str_is(kept, mine))
+		result = -EKEYREJECTED;
+	if (result == -EKEYREJECTED) {
 		fprintf(stderr,
-		        "steward: %s/secret.key is not the key of this store. Bring back the file that was beside "
-		        "it.\n",
+		        "steward: %s/secret.key is not the key of this store. Bring back the file that was beside it, or "
+		        "copy it from another node.\n",
 		        s->config.data);
 		return -EINVAL;
 	}
 	return result;
+}
+
+/* Nodes with one key have one store: they share their buckets, and with no other installation. */
+static int limits_share(struct server *s)
+{
+	unsigned char mac[32];
+	char hex[65], prefix[32];
+	if (!s->config.limits_url)
+		return 0;
+	seal_mac("limits", STR("prefix"), mac);
+	hex_encode(mac, sizeof mac, hex);
+	snprintf(prefix, sizeof prefix, "steward:%.16s:", hex);
+	int result = redis_limits_open(s->config.limits_url, prefix, &s->shared_limits);
+	if (result < 0)
+		return result;
+	limiter_share(s->service.limiter, s->shared_limits);
+	s->service.remote = true;
+	return 0;
 }
 
 /* What the process needs before it opens a port. */
@@ -187,6 +245,8 @@ static int prepare(struct server *s)
 	struct service *v = &s->service;
 	struct store_options store = {.url = c->store, .data_dir = c->data, .batch_max = c->store_batch};
 	int result = data_dir_take(s);
+	if (result == 0)
+		result = node_name(s, &store.node);
 	if (result == 0)
 		result = seal_setup(c->data);
 	if (result == 0)
@@ -215,8 +275,10 @@ static int prepare(struct server *s)
 		return result;
 	links_setup();
 	v->limiter = limiter_new(0);
+	result = limits_share(s);
+	if (result < 0)
+		return result;
 	v->nonces = nonce_window_new();
-	v->engine = c->engine;
 	v->data_dir = c->data;
 	v->listen_host = c->listen_host;
 	v->test_control = c->test_control;
@@ -228,7 +290,44 @@ static int prepare(struct server *s)
 	s->limit_count = c->limit_count;
 	loops_make(s);
 	limits_apply(s);
-	return 0;
+	return workers_start(v, v->lanes - v->loops, &v->workers);
+}
+
+static int engine_remember(struct tx *tx, void *ctx)
+{
+	return tx_meta_put(tx, "engine", str_of(ctx));
+}
+
+/* The one that is named; else the one that made the clusters which are there, because another would make them all
+ * anew; else the best that this machine can run. */
+static int engine_choose(struct server *s)
+{
+	const struct config *c = &s->config;
+	struct service *v = &s->service;
+	struct arena *a = s->arena;
+	struct str kept = STR_NONE, *ids;
+	size_t count = 0;
+	int result = tx_meta_get(s->reader, a, "engine", &kept);
+	if (result == -ENOENT)
+		result = clusters_collect(v->store, a, &ids, &count);
+	if (result < 0)
+		return result;
+	bool real = access(arena_printf(a, "%s/engine", c->data).p, F_OK) == 0;
+	const char *made = kept.n ? arena_z(a, kept) : real ? "postgres" : "simulated";
+	const char *name = c->engine ? c->engine : kept.n || count ? made : NULL;
+	s->engine_why = c->engine ? "as asked for" : "as before on this data directory";
+	v->engine_ops = name ? engine_find(name) : engine_default(!c->clock_virtual, a, &s->engine_why);
+	if (!v->engine_ops) {
+		fprintf(stderr, "steward: --engine %s: this program was built without it. Use --engine simulated.\n", name);
+		return -ENOTSUP;
+	}
+	if (kept.n && !str_is(kept, v->engine_ops->name))
+		log_warn("engine: the clusters were made by the engine %.*s; %s makes them anew", STR_ARG(kept),
+		         v->engine_ops->name);
+	v->engine = v->engine_ops->name;
+	if (str_is(kept, v->engine_ops->name))
+		return 0;
+	return store_write_wait(v->store, engine_remember, (void *)(uintptr_t)v->engine);
 }
 
 /* Engine first, then what tells it what to do. */
@@ -245,13 +344,9 @@ static int databases_start(struct server *s)
 	                            .kind_count = cluster_job_kind_count,
 	                            .threads = c->job_threads,
 	                            .ctx = v};
-	v->engine_ops = engine_find(c->engine);
-	if (!v->engine_ops) {
-		fprintf(stderr, "steward: --engine %s: this program was built without it. Use --engine %s.\n",
-		        c->engine, engine_default());
-		return -ENOTSUP;
-	}
-	int result = v->engine_ops->start(&options, &v->engine_state);
+	int result = engine_choose(s);
+	if (result == 0)
+		result = v->engine_ops->start(&options, &v->engine_state);
 	if (result == 0)
 		result = clusters_adopt(v->store);
 	return result < 0 ? result : jobs_start(&jobs, &v->jobs);
@@ -279,6 +374,7 @@ static int serve(struct server *s)
 	                       .body_limit = router_body_limit,
 	                       .handle = router_handle,
 	                       .done = router_done,
+	                       .loop_start = router_loop_start,
 	                       .turn_end = router_turn_end};
 	struct http_options options = {.listen = c->listen,
 	                               .cert_file = s->cert_file,
@@ -319,7 +415,7 @@ static void greet(struct server *s)
 		       json_string_value(json_object_get(key, "privateKey")), s->service.base_url);
 		json_decref(first);
 	}
-	printf("steward: ready %s\n", s->service.base_url);
+	printf("steward: engine %s: %s\nsteward: ready %s\n", s->service.engine, s->engine_why, s->service.base_url);
 	fflush(stdout);
 }
 
@@ -357,10 +453,12 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 			s->data_version = version;
 			limits_apply(s);
 		}
+		access_wait_poll(s->reader);
 		if (++s->polls % (1000 / POLL_MS) == 0) {
 			uses_flush(&s->service);
 			access_list_sweep(s->service.store, s->reader, &s->sweep);
 			prune(s);
+			http_rotate_keys(s->service.http);
 		}
 	}
 }
@@ -368,8 +466,10 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 static void take_down(struct server *s)
 {
 	struct service *v = &s->service;
+	access_wait_close();
 	if (v->http)
 		http_drain_and_stop(v->http, DRAIN_SECONDS);
+	workers_stop(v->workers);
 	jobs_stop(v->jobs);
 	if (v->engine_state)
 		v->engine_ops->stop(v->engine_state);
@@ -380,6 +480,7 @@ static void take_down(struct server *s)
 	store_reader_free(s->reader);
 	store_close(v->store);
 	limiter_free(v->limiter);
+	redis_limits_close(s->shared_limits);
 	nonce_window_free(v->nonces);
 	mail_close(v->mail);
 	record_close(s->router.recorder);

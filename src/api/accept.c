@@ -15,7 +15,7 @@
 #include "gate/audit.h"
 #include "gate/gate.h"
 #include "gate/password.h"
-#include "gate/service.h"
+#include "gate/workers.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -72,6 +72,10 @@ static int fail_store(struct answering *w, int error)
 		            "There is no such invitation, or it has been answered, withdrawn, or is over. Ask to be "
 		            "invited again.",
 		            NULL);
+	if (error == -ENOTCONN) {
+		response_header(&w->request->response, "retry-after", STR("1"));
+		return fail(w, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.", NULL);
+	}
 	log_error("invitations: the store failed with %d, request %s", error, w->request->id);
 	return fail(w, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.",
 	            NULL);
@@ -91,7 +95,7 @@ static void respond(struct answering *w)
 static void respond_now(struct answering *w)
 {
 	respond(w);
-	http_respond(w->request);
+	respond_here(w->request);
 }
 
 /* Who and where. */
@@ -308,6 +312,8 @@ static int answer_run(struct tx *tx, void *ctx)
 		return result < 0 ? result : decline(tx, w);
 	result = account_ensure(tx, w);
 	if (result == 0)
+		result = user_signed_in(tx, w->request->arena, w->invitation.user_id);
+	if (result == 0)
 		result = principal_load(tx, PRINCIPAL_USER, w->invitation.user_id, &w->call.caller);
 	if (result == 0)
 		result = w->invitation.org_id.n ? join_org(tx, w) : join_group(tx, w);
@@ -399,7 +405,7 @@ static int bucket_ask(struct answering *w, const struct bucket_set *set, struct 
 static int find(struct answering *w)
 {
 	struct request *r = w->request;
-	struct tx *reader = w->service->loop[r->loop].reader;
+	struct tx *reader = lane_here(w->service)->reader;
 	struct limit_answer ignored;
 	char address[IP_TEXT];
 	bucket_address(&r->peer, address);

@@ -8,6 +8,7 @@
 #include "api/access_list.h"
 
 #include "api/access_entries.h"
+#include "api/access_jobs.h"
 #include "api/policy_enforce.h"
 #include "api/project_limits.h"
 #include "api/verbs.h"
@@ -326,6 +327,8 @@ int access_list_add(struct call *c)
 			audit_type(c, "NETWORK_PERMISSION_ENTRY_UPDATED");
 		audit_field(c, "whitelistEntry", list[i].value);
 	}
+	if (result == 0)
+		result = access_changed(c, NULL, 0);
 	return result < 0 ? result : access_list_list(c);
 }
 
@@ -362,17 +365,23 @@ int access_list_remove(struct call *c)
 	if (result < 0)
 		return result;
 	audit_field(c, "whitelistEntry", entry_value(c, &d));
-	return entry_delete(c->tx, d.id);
+	result = entry_delete(c->tx, d.id);
+	return result < 0 ? result : access_changed(c, NULL, 0);
 }
 
-/* What stands in the list is in force. */
+/* Whether the project's clusters have taken the list over. */
 int access_list_status(struct call *c)
 {
+	static const char *const texts[] = {[ACCESS_ACTIVE] = "{\"STATUS\":\"ACTIVE\"}",
+	                                    [ACCESS_PENDING] = "{\"STATUS\":\"PENDING\"}",
+	                                    [ACCESS_FAILED] = "{\"STATUS\":\"FAILED\"}"};
+	enum access_state state;
 	struct doc d;
 	int result = entry_load(c, &d);
 	if (result == 0)
-		entity_write(c, &c->out, STR("{\"STATUS\":\"ACTIVE\"}"), c->op, "entryValue",
-		             network_key(c->arena, d.name), false);
+		result = access_state(c->tx, c->arena, c->group.id, &state);
+	if (result == 0)
+		entity_write(c, &c->out, str_of(texts[state]), c->op, "entryValue", network_key(c->arena, d.name), false);
 	return result;
 }
 
@@ -393,6 +402,8 @@ static int expire(struct tx *tx, struct arena *a, struct str id)
 		result = entry_delete(tx, id);
 	if (result == 0)
 		result = tx_get(tx, a, "project", entry.parent, &group);
+	if (result == 0)
+		result = access_ask(tx, a, group.id);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	return audit_service_field(tx, a, "NETWORK_PERMISSION_ENTRY_REMOVED", group.parent, group.id, "whitelistEntry",

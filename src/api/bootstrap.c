@@ -131,7 +131,11 @@ static int make_all(struct tx *tx, void *ctx)
 {
 	struct first *f = ctx;
 	struct grant_row owner = {f->org_id, true, role_bit("ORG_OWNER")};
-	int result = f->wipes ? tx_wipe(tx) : 0;
+	struct str made;
+	/* Of nodes that start together on an empty store, one is first. */
+	int result = f->wipes ? tx_wipe(tx) : tx_meta_get(tx, f->arena, "bootstrap", &made);
+	if (!f->wipes)
+		result = result == 0 ? -EEXIST : result == -ENOENT ? 0 : result;
 	if (result == 0)
 		result = make_tenant(tx, f);
 	if (result == 0)
@@ -179,6 +183,10 @@ static int bootstrap_run(struct store *store, struct first *f, bool *ret_first)
 	f->user_id = new_id(f->arena);
 	f->writes_file = true;
 	int result = store_write_wait(store, make_all, f);
+	if (result == -EEXIST) {
+		*ret_first = false;
+		return 0;
+	}
 	if (result < 0) {
 		fprintf(stderr, "steward: cannot write the first organization to the store (error %d)\n", result);
 		return result;

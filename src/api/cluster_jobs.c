@@ -3,8 +3,15 @@
  * wants the same. It can therefore be repeated at any time, and after a restart it is how clusters are found again. */
 #include "api/cluster_jobs.h"
 
+#include "api/access_jobs.h"
+#include "api/audit_log.h"
+#include "api/authority.h"
 #include "api/cluster_spec.h"
 #include "api/connection_strings.h"
+#include "api/database_users.h"
+#include "api/maintenance_plan.h"
+#include "api/networks.h"
+#include "api/user_security.h"
 #include "api/verbs.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,8 +25,10 @@ struct work {
 	struct cluster cluster;
 	struct engine_cluster want;
 	struct engine_access access;
+	uint64_t stamp; /* of the access */
 	json_int_t generation;
 	struct cluster_status status;
+	bool peered; /* clients in peered networks have connection strings of their own */
 	json_t *strings;
 };
 
@@ -60,12 +69,19 @@ static int want_load(struct job_run *r, struct work *w)
 	struct cluster *cluster = &w->cluster;
 	struct engine_node *nodes = arena_new_array(a, struct engine_node, ENGINE_NODES_MAX);
 	struct engine_param *params;
+	struct authority ca;
 	json_t *outage;
 	int result = outage_regions(r->reader, a, cluster->doc.id, &outage);
 	if (result == 0)
 		result = process_params(r->reader, a, cluster, &params, &w->want.param_count, &w->want.quorum);
 	if (result == 0)
-		result = cluster_access_load(r->reader, a, cluster->doc.parent, &w->access);
+		result = cluster_access_load(r->reader, a, cluster->doc.parent, cluster->doc.name, &w->access);
+	if (result == 0)
+		result = authority_load(r->reader, a, cluster->doc.parent, &ca);
+	if (result == 0)
+		result = audit_log_load(r->reader, a, cluster->doc.parent, &w->want.audit);
+	if (result == 0)
+		result = network_is_private(r->reader, a, cluster->doc.parent, cluster->body, &w->peered);
 	if (result < 0)
 		return result;
 	w->generation = json_integer_value(json_object_get(cluster->plan, "generation"));
@@ -76,11 +92,14 @@ static int want_load(struct job_run *r, struct work *w)
 	text_copy(w->want.label, sizeof w->want.label, json_field(cluster->plan, "label"));
 	text_copy(w->want.project_hash, sizeof w->want.project_hash, json_field(cluster->plan, "hash"));
 	w->want.version = cluster_version(cluster->body);
+	w->want.renew = json_is_true(json_object_get(cluster->plan, "maintain"));
 	w->want.paused = json_is_true(json_object_get(cluster->body, "paused"));
 	w->want.nodes = nodes;
 	w->want.node_count =
 	        cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), outage, nodes, ENGINE_NODES_MAX);
 	w->want.params = params;
+	w->want.ca_cert = ca.certificate.p;
+	w->want.ca_key = ca.key.p;
 	w->want.shards = (unsigned)cluster_shard_count(cluster->body);
 	return 0;
 }
@@ -90,20 +109,31 @@ static void json_release(void *value)
 	json_decref(value);
 }
 
-/* Clients connect to the routers of a sharded cluster, and to the nodes that can take writes of any other. */
+/* Clients connect to the routers of a sharded cluster, and to the nodes of any other: first those that can take writes. */
+static size_t ends_add(const struct cluster_status *status, enum node_kind kind, struct connection_node *nodes)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < status->node_count; i++) {
+		const struct node_status *n = &status->nodes[i];
+		if (n->kind == kind)
+			nodes[count++] = (struct connection_node){n->name, n->address, n->port};
+	}
+	return count;
+}
+
 static void strings_make(struct job_run *r, struct work *w)
 {
 	const struct service *s = r->ctx;
 	struct connection_options o = {.scheme = s->db_scheme, .domain = s->db_domain};
 	struct connection_node *nodes = arena_new_array(r->arena, struct connection_node, w->status.node_count + 1);
 	struct connection_cluster c = {.label = w->want.label, .project_hash = w->want.project_hash, .nodes = nodes};
-	bool sharded = !str_is(json_field(w->cluster.body, "clusterType"), "REPLICASET");
-	for (size_t i = 0; i < w->status.node_count; i++) {
-		const struct node_status *n = &w->status.nodes[i];
-		if (n->kind == (sharded ? NODE_ROUTER : NODE_ELECTABLE))
-			nodes[c.node_count++] = (struct connection_node){n->name, n->address, n->port};
-	}
-	w->strings = connection_strings_json(r->arena, &o, &c, false);
+	struct connection_network n = {.peered = w->peered,
+	                               .sharded = !str_is(json_field(w->cluster.body, "clusterType"), "REPLICASET")};
+	enum node_kind first = n.sharded ? NODE_ROUTER : NODE_ELECTABLE,
+	               last = n.sharded ? NODE_ROUTER : NODE_ANALYTICS;
+	for (enum node_kind kind = first; kind <= last; kind++)
+		c.node_count += ends_add(&w->status, kind, nodes + c.node_count);
+	w->strings = connection_strings_json(r->arena, &o, &c, &n);
 	arena_defer(r->arena, json_release, w->strings);
 }
 
@@ -136,7 +166,12 @@ static int ready_save(struct tx *tx, struct job_run *r)
 		json_object_set(now.body, "featureCompatibilityVersion", json_object_get(now.body, "dbMajorVersion"));
 	if (str_eq(before, json_text(r->arena, now.body)) && w->want.adopt)
 		return 0; /* found again as it was */
-	result = cluster_save(tx, r->arena, &now);
+	bool maintained = json_object_del(now.plan, "maintain") == 0;
+	result = repair_forget(tx, r->arena, &now);
+	if (result == 0)
+		result = cluster_save(tx, r->arena, &now);
+	if (result == 0 && maintained)
+		result = maintenance_hurry(tx, r->arena, now.doc.parent);
 	if (result == 0)
 		result = outage_converged(tx, r->arena, &now);
 	return result < 0 || !event ? result : event_write(tx, r->arena, event, &now);
@@ -149,6 +184,8 @@ static int gone_save(struct tx *tx, struct job_run *r)
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	result = outage_forget(tx, r->arena, now.doc.id);
+	if (result == 0)
+		result = repair_forget(tx, r->arena, &now);
 	if (result == 0)
 		result = cluster_remove(tx, r->arena, &now);
 	return result < 0 ? result : event_write(tx, r->arena, "CLUSTER_DELETED", &now);
@@ -173,6 +210,12 @@ static int destroy(struct job_run *r)
 	return JOB_DONE;
 }
 
+static void converge_saved(struct job_run *r)
+{
+	const struct work *w = r->save_ctx;
+	access_applied(r->job.subject, w->stamp);
+}
+
 static int converge(struct job_run *r, struct work *w)
 {
 	const struct service *s = r->ctx;
@@ -186,12 +229,14 @@ static int converge(struct job_run *r, struct work *w)
 	strings_make(r, w);
 	r->save = ready_save;
 	r->save_ctx = w;
+	r->saved = converge_saved;
 	return JOB_DONE;
 }
 
 static int cluster_step(struct job_run *r)
 {
 	struct work *w = arena_new_of(r->arena, struct work);
+	w->stamp = access_stamp();
 	tx_begin_read(r->reader);
 	int result = cluster_get(r->reader, r->arena, r->job.subject, &w->cluster);
 	bool deleting = result == 0 && cluster_is(&w->cluster, "DELETING");
@@ -205,7 +250,7 @@ static int cluster_step(struct job_run *r)
 	return deleting ? destroy(r) : converge(r, w);
 }
 
-/* The state says that it is not what it should be; the next change, or a deletion, tries again. */
+/* The state says that it is not what it should be. It is tried again after a while, and with the next change. */
 static int cluster_failed(struct tx *tx, struct job_run *r)
 {
 	struct cluster now;
@@ -213,10 +258,13 @@ static int cluster_failed(struct tx *tx, struct job_run *r)
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	log_error("cluster %.*s of project %.*s: %s", STR_ARG(now.doc.name), STR_ARG(now.doc.parent), r->why);
-	if (cluster_is(&now, "DELETING"))
-		return 0;
-	json_object_set_new(now.body, "stateName", json_string("REPAIRING"));
-	return cluster_save(tx, r->arena, &now);
+	result = repair_later(tx, r->arena, &now);
+	if (!cluster_is(&now, "DELETING"))
+		json_object_set_new(now.body, "stateName", json_string("REPAIRING"));
+	bool maintained = json_object_del(now.plan, "maintain") == 0;
+	if (result == 0)
+		result = cluster_save(tx, r->arena, &now);
+	return result == 0 && maintained ? maintenance_hurry(tx, r->arena, now.doc.parent) : result;
 }
 
 /* Starting, and starting anew. */
@@ -297,6 +345,14 @@ const struct job_kind cluster_job_kinds[] = {
         {.name = CLUSTER_JOB, .step = cluster_step, .failed = cluster_failed},
         {.name = RESTART_JOB, .step = restart_step, .attempts = 3},
         {.name = SAMPLE_JOB, .step = sample_step, .failed = sample_failed, .attempts = 3},
+        {.name = REPAIR_JOB, .step = repair_step},
+        {.name = AUTHORITY_SCAN_JOB, .step = authority_scan_step, .period_ms = AUTHORITY_SCAN_MS},
+        {.name = LDAP_VERIFY_JOB, .step = ldap_verify_step, .failed = ldap_verify_failed, .attempts = 3},
         {.name = OUTAGE_END_JOB, .step = outage_end_step},
+        {.name = ACCESS_JOB, .step = access_step, .attempts = ACCESS_ATTEMPTS},
+        {.name = USER_END_JOB, .step = user_end_step},
+        {.name = NETWORK_JOB, .step = network_step},
+        {.name = MAINTENANCE_JOB, .step = maintenance_step},
+        {.name = MAINTENANCE_SCAN_JOB, .step = maintenance_scan_step, .period_ms = MAINTENANCE_SCAN_MS},
 };
 const size_t cluster_job_kind_count = sizeof cluster_job_kinds / sizeof *cluster_job_kinds;

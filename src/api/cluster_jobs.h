@@ -16,8 +16,8 @@ must_check int clusters_adopt(struct store *store);
 must_check int clusters_collect(struct store *store, struct arena *a, struct str **ret_ids, size_t *ret_count);
 void clusters_destroy(struct service *s, const struct str *ids, size_t count);
 
-/* Who may connect to the databases of a project: the users and the access list in force. */
-must_check int cluster_access_load(struct tx *tx, struct arena *a, struct str group_id,
+/* Who may connect to a cluster: the access list and the users in force whose scope takes in its name. */
+must_check int cluster_access_load(struct tx *tx, struct arena *a, struct str group_id, struct str cluster_name,
                                    struct engine_access *ret_access);
 
 /* cluster_outage.c: regions that shall be down (["AWS/US_EAST_1"], or NULL), and the step of the simulation that a
@@ -36,6 +36,12 @@ int sample_failed(struct tx *tx, struct job_run *r);
 /* cluster_actions.c: another primary for every shard. */
 int restart_step(struct job_run *r);
 #define RESTART_JOB "restart_primaries"
+/* cluster_repair.c: a cluster whose job failed is tried again after a while; the caller saves it. Forgotten once it is as
+ * wanted, or gone. */
+must_check int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster);
+must_check int repair_forget(struct tx *tx, struct arena *a, struct cluster *cluster);
+int repair_step(struct job_run *r);
+#define REPAIR_JOB "cluster_repair"
 /* An outage simulation's time is over. */
 int outage_end_step(struct job_run *r);
 #define OUTAGE_END_JOB "outage_end"

@@ -1,6 +1,7 @@
 /* A node's log as gzip, made while it is sent. A thread of its own reads the lines from the engine and packs them into
  * a small ring that the loop empties: nothing is held but that ring, and a reader who is slow slows only its own
  * thread. */
+#include "api/audit_log.h"
 #include "api/cluster_jobs.h"
 #include "api/verbs.h"
 #include "base/clock.h"
@@ -169,7 +170,7 @@ static int node_find(struct call *c, struct cluster *ret_cluster, struct str *re
 	struct str node, rest, label, tail, id;
 	str_cut(call_path(c, "hostName"), '.', &node, &rest);
 	str_cut(node, '-', &label, &tail);
-	int result = tx_ref_get(c->tx, c->arena, "cluster_label", label, &id);
+	int result = tx_ref_get(c->tx, c->arena, CLUSTER_LABEL_REF, label, &id);
 	if (result == 0)
 		result = cluster_get(c->tx, c->arena, id, ret_cluster);
 	if (result < 0)
@@ -211,6 +212,8 @@ int clusters_download_log(struct call *c)
 	struct engine_log log = {.name = strstr(arena_z(c->arena, call_path(c, "logName")), "audit") ? "audit"
 	                                                                                             : "postgres"};
 	int fd, result = node_find(c, &cluster, &node);
+	if (result == 0)
+		result = audit_log_lines(c->tx, c->arena, c->group.id, &log);
 	if (result == 0)
 		result = period_read(c, &log.from_ms, &log.to_ms);
 	if (result < 0)

@@ -3,6 +3,7 @@
 #include "api/cluster_spec.h"
 
 #include "api/verbs.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 
@@ -28,7 +29,7 @@ static bool is_sharded(const json_t *cluster)
 static json_int_t nodes_of(const json_t *config, int kind)
 {
 	const json_t *spec = json_object_get(config, spec_fields[kind]);
-	if (str_is(json_field(config, "providerName"), "TENANT"))
+	if (region_is_shared(config))
 		return kind == NODE_ELECTABLE;
 	return json_integer_value(json_object_get(spec, "nodeCount"));
 }
@@ -81,6 +82,8 @@ static void name_old(struct naming *n, json_t *node)
 		if (!is_same_place(old, node))
 			continue;
 		json_object_set(node, "name", json_object_get(old, "name"));
+		if (json_object_get(old, "created"))
+			json_object_set(node, "created", json_object_get(old, "created"));
 		json_array_remove(n->left, i);
 		return;
 	}
@@ -103,6 +106,7 @@ static void name_new(struct naming *n, json_t *node)
 			break;
 	}
 	json_object_set_new(node, "name", json_string(name));
+	json_object_set_new(node, "created", json_integer(clock_now_ms()));
 }
 
 static void node_add(struct naming *n, enum node_kind kind, size_t shard, const json_t *config, const json_t *spec)
@@ -110,7 +114,7 @@ static void node_add(struct naming *n, enum node_kind kind, size_t shard, const 
 	struct str provider = json_field(config, "providerName"), region = json_field(config, "regionName"),
 	           size = json_field(spec, "instanceSize");
 	const json_t *priority = json_object_get(config, "priority");
-	if (str_is(provider, "TENANT"))
+	if (region_is_shared(config))
 		provider = json_field(config, "backingProviderName");
 	json_t *node = json_pack("{s:s, s:I, s:s%, s:s%, s:s%, s:I, s:I}", "kind", kind_names[kind], "shard",
 	                         (json_int_t)shard, "provider", provider.n ? provider.p : "", provider.n, "region",

@@ -146,9 +146,7 @@ int clusters_validate(struct call *c)
 	result = cluster_judge(c, whole, cluster.body, &faults);
 	if (result < 0)
 		return result;
-	struct doc taken;
-	if (!editing &&
-	    tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, c->group.id, json_field(whole, "name"), &taken) == 0)
+	if (!editing && cluster_name_check(c->tx, c->arena, c->group.id, json_field(whole, "name")) == -EEXIST)
 		faults_add(&faults, c->arena, STR("name"), "the project has such a cluster already");
 	json_open(&c->out, '{');
 	json_key(&c->out, "errors");
@@ -206,23 +204,25 @@ static void detail_write(struct call *c, struct buf *b, const struct doc *d)
 	json_close(b, '}');
 }
 
+static int detail_visit(struct tx *tx, void *ctx, const struct doc *cluster)
+{
+	struct call *c = ctx;
+	detail_write(c, &c->out, cluster);
+	return 0;
+}
+
 static int group_write(struct call *c, struct buf *b, const struct doc *project)
 {
-	struct doc org, *docs;
-	int64_t total;
-	size_t count;
+	struct doc org;
 	int result = tx_get(c->tx, c->arena, "org", project->parent, &org);
-	if (result == 0)
-		result = tx_count(c->tx, CLUSTER_KIND, project->id, &total);
-	if (result == 0)
-		result = tx_list(c->tx, c->arena, CLUSTER_KIND, project->id, 0, total, &docs, &count);
 	if (result < 0)
 		return result;
 	json_open(b, '{');
 	json_key(b, "clusters");
 	json_open(b, '[');
-	for (size_t i = 0; i < count; i++)
-		detail_write(c, b, &docs[i]);
+	result = clusters_walk_group(c->tx, c->arena, project->id, detail_visit, c);
+	if (result < 0)
+		return result;
 	json_close(b, ']');
 	json_key(b, "groupId");
 	json_str(b, project->id);

@@ -93,7 +93,12 @@ bool cluster_is_tenant(const json_t *cluster)
 {
 	const json_t *configs =
 	        json_object_get(json_array_get(json_object_get(cluster, "replicationSpecs"), 0), "regionConfigs");
-	return text_is(json_array_get(configs, 0), "providerName", "TENANT");
+	return region_is_shared(json_array_get(configs, 0));
+}
+
+bool region_is_shared(const json_t *config)
+{
+	return text_is(config, "providerName", "TENANT") || text_is(config, "providerName", "FLEX");
 }
 
 unsigned cluster_version(const json_t *cluster)
@@ -183,7 +188,7 @@ static void region_check(const struct place *p, const json_t *configs, json_t *c
 	           backing = provider;
 	if (!provider.n)
 		FAULT(p->rules, p->faults, at_config(p, "providerName"), "is required");
-	if (str_is(provider, "TENANT")) {
+	if (region_is_shared(config)) {
 		backing = json_field(config, "backingProviderName");
 		if (!backing.n)
 			FAULT(p->rules, p->faults, at_config(p, "backingProviderName"), "is required");
@@ -237,9 +242,11 @@ static void priorities_check(struct place *p, json_t *configs)
 	}
 }
 
-/* A disk that nothing is said about stays as it was. */
+/* A disk that nothing is said about stays as it was, unless it was a shared tier's. */
 static double disk_before(const struct place *p)
 {
+	if (cluster_is_tenant(p->rules->old))
+		return 0;
 	const json_t *spec = json_array_get(json_object_get(p->rules->old, "replicationSpecs"), p->spec),
 	             *config = json_array_get(json_object_get(spec, "regionConfigs"), 0);
 	return json_number_value(json_object_get(json_object_get(config, "electableSpecs"), "diskSizeGB"));
@@ -271,7 +278,8 @@ static void tenant_check(struct place *p, const json_t *configs, json_t *config)
 		FAULT(p->rules, p->faults, at_config(p, "providerName"), "a TENANT cluster has one region");
 	if (!json_field(h, "instanceSize").n)
 		FAULT(p->rules, p->faults, at_config(p, "electableSpecs.instanceSize"), "is required");
-	else if (!schema_allows(hardware_schema(STR("TENANT")), "instanceSize", json_field(h, "instanceSize")))
+	else if (!text_is(config, "providerName", "FLEX") &&
+	         !schema_allows(hardware_schema(STR("TENANT")), "instanceSize", json_field(h, "instanceSize")))
 		FAULT(p->rules, p->faults, at_config(p, "electableSpecs.instanceSize"), "TENANT has M0, M2 and M5");
 	if (!json_object_get(config, "priority"))
 		json_object_set_new(config, "priority", json_integer(TOP_PRIORITY));
@@ -285,7 +293,7 @@ static void configs_check(struct place *p, json_t *configs)
 	for (p->config = 0; p->config < json_array_size(configs); p->config++) {
 		json_t *config = json_array_get(configs, p->config);
 		region_check(p, configs, config);
-		if (text_is(config, "providerName", "TENANT")) {
+		if (region_is_shared(config)) {
 			tenant = true;
 			tenant_check(p, configs, config);
 			continue;

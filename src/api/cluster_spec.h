@@ -28,8 +28,9 @@ size_t cluster_shard_count(const json_t *cluster);
 /* From the array above to the engine's; `outage` names regions that shall be down: ["AWS/US_EAST_1", ...], or NULL. */
 size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct engine_node *ret_nodes, size_t max);
 
-/* A shared-tier cluster. */
+/* A shared-tier cluster: TENANT, or FLEX. The same of one region of it. */
 bool cluster_is_tenant(const json_t *cluster);
+bool region_is_shared(const json_t *config);
 /* Major version as a number; 0 when the text is none. */
 unsigned cluster_version(const json_t *cluster);
 

@@ -1,8 +1,11 @@
 /* Keeping clusters. */
 #include "api/cluster_store.h"
 
+#include "api/access_jobs.h"
+#include "api/authority.h"
 #include "api/cluster_spec.h"
 #include "api/connection_strings.h"
+#include "api/networks.h"
 #include "api/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -10,7 +13,9 @@
 #include <errno.h>
 
 #define LABEL_LENGTH 6
-#define LABEL_REF "cluster_label"
+
+static const char *const kinds[] = {CLUSTER_KIND, FLEX_KIND};
+#define KINDS (sizeof kinds / sizeof *kinds)
 
 /* Documents that belong to a cluster, by its id as the parent. */
 static const char *const child_kinds[] = {"process_args", "outage_simulation", "sample_load"};
@@ -42,7 +47,9 @@ int cluster_load(struct call *c, struct cluster *ret_cluster)
 int cluster_get(struct tx *tx, struct arena *a, struct str id, struct cluster *ret_cluster)
 {
 	struct cluster cluster;
-	int r = cluster_open(a, tx_get(tx, a, CLUSTER_KIND, id, &cluster.doc), &cluster);
+	int r = -ENOENT;
+	for (size_t i = 0; r == -ENOENT && i < KINDS; i++)
+		r = cluster_open(a, tx_get(tx, a, kinds[i], id, &cluster.doc), &cluster);
 	if (r == 0)
 		*ret_cluster = cluster;
 	return r;
@@ -63,11 +70,26 @@ static void plan_renew(struct cluster *cluster)
 	json_object_set_new(plan, "generation", json_integer(generation + 1));
 }
 
-static int job_ask(struct tx *tx, struct str cluster_id)
+int cluster_look_again(struct tx *tx, struct str cluster_id)
 {
 	struct job job = {.kind = STR(CLUSTER_JOB), .subject = cluster_id, .due_ms = clock_now_ms()};
+	return tx_job_ensure(tx, &job);
+}
+
+static int job_ask(struct tx *tx, struct str cluster_id)
+{
 	int r = tx_jobs_forget(tx, cluster_id, 0);
-	return r < 0 ? r : tx_job_ensure(tx, &job);
+	return r < 0 ? r : cluster_look_again(tx, cluster_id);
+}
+
+/* The store keeps names apart within a kind; here over all of them. */
+int cluster_name_check(struct tx *tx, struct arena *a, struct str group_id, struct str name)
+{
+	struct doc d;
+	int r = -ENOENT;
+	for (size_t i = 0; r == -ENOENT && i < KINDS; i++)
+		r = tx_get_by_name(tx, a, kinds[i], group_id, name, &d);
+	return r == 0 ? -EEXIST : r == -ENOENT ? 0 : r;
 }
 
 /* No two clusters share a label, whatever project they are in. */
@@ -77,19 +99,22 @@ static int label_take(struct tx *tx, struct str id, char ret_label[LABEL_LENGTH 
 	for (int i = 0; r == -EEXIST && i < 20; i++) {
 		random_text(ret_label, 1, "abcdefghijklmnopqrstuvwxyz");
 		random_text(ret_label + 1, LABEL_LENGTH - 1, "abcdefghijklmnopqrstuvwxyz0123456789");
-		r = tx_ref_put(tx, LABEL_REF, (struct str){ret_label, LABEL_LENGTH}, id);
+		r = tx_ref_put(tx, CLUSTER_LABEL_REF, (struct str){ret_label, LABEL_LENGTH}, id);
 	}
 	return r;
 }
 
-int cluster_insert(struct tx *tx, struct arena *a, struct str group_id, json_t *body, bool independent,
-                   struct cluster *ret_cluster)
+int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str group_id, json_t *body,
+                   bool independent, struct cluster *ret_cluster)
 {
 	struct id id = id_new();
 	struct str key = arena_dup(a, id_str(&id));
 	char label[LABEL_LENGTH + 1], hash[PROJECT_HASH], now[CLOCK_TEXT];
 	struct cluster cluster = {.body = body, .plan = doc_json(a, STR("{}"))};
-	int r = label_take(tx, key, label);
+	int r = cluster_name_check(tx, a, group_id, json_field(body, "name"));
+	if (r < 0)
+		return r;
+	r = label_take(tx, key, label);
 	if (r < 0)
 		return r == -EEXIST ? -EIO : r;
 	project_hash(group_id, hash);
@@ -102,7 +127,7 @@ int cluster_insert(struct tx *tx, struct arena *a, struct str group_id, json_t *
 	json_object_set_new(body, "createDate", json_string(now));
 	json_object_set_new(body, "stateName", json_string("CREATING"));
 	plan_renew(&cluster);
-	cluster.doc = (struct doc){.kind = STR(CLUSTER_KIND),
+	cluster.doc = (struct doc){.kind = str_of(kind),
 	                           .id = key,
 	                           .parent = group_id,
 	                           .name = json_field(body, "name"),
@@ -110,7 +135,12 @@ int cluster_insert(struct tx *tx, struct arena *a, struct str group_id, json_t *
 	                           .rev = 1,
 	                           .body = json_text(a, body),
 	                           .secret = json_text(a, cluster.plan)};
-	r = tx_insert(tx, &cluster.doc);
+	struct authority ca;
+	r = authority_ensure(tx, a, group_id, &ca);
+	if (r == 0)
+		r = tx_insert(tx, &cluster.doc);
+	if (r == 0)
+		r = containers_provide(tx, a, group_id, body);
 	if (r == 0)
 		r = job_ask(tx, key);
 	if (r == 0)
@@ -134,7 +164,21 @@ int cluster_change(struct tx *tx, struct arena *a, struct cluster *cluster, cons
 	json_object_set_new(cluster->body, "stateName", json_string(state));
 	plan_renew(cluster);
 	int r = cluster_save(tx, a, cluster);
+	if (r == 0)
+		r = access_hurry(tx, a, cluster->doc.id);
+	if (r == 0 && !cluster_is(cluster, "DELETING"))
+		r = containers_provide(tx, a, cluster->doc.parent, cluster->body);
 	return r < 0 ? r : job_ask(tx, cluster->doc.id);
+}
+
+int cluster_move(struct tx *tx, struct arena *a, struct cluster *cluster, const char *kind)
+{
+	int r = tx_delete(tx, arena_z(a, cluster->doc.kind), cluster->doc.id);
+	if (r < 0)
+		return r;
+	cluster->doc.kind = str_of(kind);
+	cluster->doc.rev = 1;
+	return tx_insert(tx, &cluster->doc);
 }
 
 static int children_remove(struct tx *tx, struct arena *a, const char *kind, struct str parent)
@@ -154,7 +198,7 @@ static int children_remove(struct tx *tx, struct arena *a, const char *kind, str
 
 int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
 {
-	int r = tx_ref_delete(tx, LABEL_REF, json_field(cluster->plan, "label"));
+	int r = tx_ref_delete(tx, CLUSTER_LABEL_REF, json_field(cluster->plan, "label"));
 	if (r == -ENOENT)
 		r = 0;
 	for (size_t i = 0; r == 0 && i < sizeof child_kinds / sizeof *child_kinds; i++)
@@ -162,37 +206,48 @@ int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
 	if (r == 0)
 		r = tx_jobs_forget(tx, cluster->doc.id, 0);
 	if (r == 0)
-		r = tx_delete(tx, CLUSTER_KIND, cluster->doc.id);
+		r = tx_delete(tx, arena_z(a, cluster->doc.kind), cluster->doc.id);
 	return r < 0 ? r : cluster_count_update(tx, a, cluster->doc.parent);
 }
 
 int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id)
 {
 	struct doc project;
-	int64_t count;
+	int64_t count, total = 0;
 	int r = tx_get(tx, a, "project", group_id, &project);
-	if (r == 0)
-		r = tx_count(tx, CLUSTER_KIND, group_id, &count);
+	for (size_t i = 0; r == 0 && i < KINDS; i++) {
+		r = tx_count(tx, kinds[i], group_id, &count);
+		total += r == 0 ? count : 0;
+	}
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	json_t *body = doc_json(a, project.body);
-	json_object_set_new(body, "clusterCount", json_integer(count));
+	json_object_set_new(body, "clusterCount", json_integer(total));
 	project.body = json_text(a, body);
 	return tx_update(tx, &project);
 }
 
-static int walk_clusters(struct tx *tx, struct arena *a, struct str group_id,
-                         int (*visit)(struct tx *, void *, const struct doc *), void *ctx)
+static int walk_kind(struct tx *tx, struct arena *a, const char *kind, struct str group_id,
+                     int (*visit)(struct tx *, void *, const struct doc *), void *ctx)
 {
 	int64_t total;
 	struct doc *docs;
 	size_t count;
-	int r = tx_count(tx, CLUSTER_KIND, group_id, &total);
+	int r = tx_count(tx, kind, group_id, &total);
 	if (r < 0 || !total)
 		return r;
-	r = tx_list(tx, a, CLUSTER_KIND, group_id, 0, total, &docs, &count);
+	r = tx_list(tx, a, kind, group_id, 0, total, &docs, &count);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = visit(tx, ctx, &docs[i]);
+	return r;
+}
+
+int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id,
+                        int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < KINDS; i++)
+		r = walk_kind(tx, a, kinds[i], group_id, visit, ctx);
 	return r;
 }
 
@@ -211,7 +266,7 @@ int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, vo
 		for (int64_t at = 0; r == 0 && got == 500; at += 500) {
 			r = tx_list(tx, a, "project", orgs[i].id, at, 500, &groups, &got);
 			for (size_t k = 0; r == 0 && k < got; k++)
-				r = walk_clusters(tx, a, groups[k].id, visit, ctx);
+				r = clusters_walk_group(tx, a, groups[k].id, visit, ctx);
 		}
 	}
 	return r;

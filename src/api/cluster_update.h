@@ -7,6 +7,17 @@
 /* Completes and checks a whole cluster in the current form; what is wrong goes to `faults`. */
 must_check int cluster_judge(struct call *c, json_t *body, const json_t *old, struct faults *faults);
 void cluster_complete(json_t *body);
+/* A page of the project's clusters of one kind. */
+must_check int cluster_list(struct call *c, const char *kind,
+                            void (*write)(struct call *c, const struct doc *d, bool in_list));
+/* A new cluster of that kind from a whole body that cluster_judge() found no fault with: limits, defaults, policies,
+ * event. */
+must_check int cluster_create(struct call *c, const char *kind, json_t *body, bool independent,
+                              struct cluster *ret_cluster);
+/* 412 and 409 of what changes a cluster. */
+must_check int cluster_check_change(struct call *c, const struct cluster *cluster);
+/* Asks for its deletion, unless it is protected. */
+must_check int cluster_delete(struct call *c, struct cluster *cluster);
 /* Changes a cluster: `patch` has fields of the current form. Writes the event, and asks for a job where one is
  * needed. */
 must_check int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch);

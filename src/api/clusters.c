@@ -49,22 +49,26 @@ int cluster_judge(struct call *c, json_t *body, const json_t *old, struct faults
 	return 0;
 }
 
-int clusters_list(struct call *c)
+int cluster_list(struct call *c, const char *kind, void (*write)(struct call *c, const struct doc *d, bool in_list))
 {
 	int64_t total;
 	struct doc *docs;
 	size_t count;
-	int result = tx_count(c->tx, CLUSTER_KIND, c->group.id, &total);
+	int result = tx_count(c->tx, kind, c->group.id, &total);
 	if (result == 0)
-		result = tx_list(c->tx, c->arena, CLUSTER_KIND, c->group.id, list_offset(c), c->page_size, &docs,
-		                 &count);
+		result = tx_list(c->tx, c->arena, kind, c->group.id, list_offset(c), c->page_size, &docs, &count);
 	if (result < 0)
 		return result;
 	list_begin(c);
 	for (size_t i = 0; i < count; i++)
-		cluster_write(c, &docs[i], true);
+		write(c, &docs[i], true);
 	list_end(c, total, list_offset(c) + c->page_size < total);
 	return 0;
+}
+
+int clusters_list(struct call *c)
+{
+	return cluster_list(c, CLUSTER_KIND, cluster_write);
 }
 
 int clusters_get(struct call *c)
@@ -111,24 +115,23 @@ void cluster_complete(json_t *body)
 		default_set(body, "globalClusterSelfManagedSharding", "false");
 }
 
-int clusters_create(struct call *c)
+/* The limit's own count is of the dedicated ones. */
+static int limit_check(struct call *c)
 {
-	enum cluster_form form = cluster_form(c->version->request);
-	json_t *body = cluster_from(c->arena, form, c->body, NULL);
-	struct faults faults = {.count = 0};
+	int64_t flex;
+	int result = tx_count(c->tx, FLEX_KIND, c->group.id, &flex);
+	return result < 0 ? result : limit_enforce(c, "svc.project.deployment.clusters", 1 + flex);
+}
+
+int cluster_create(struct call *c, const char *kind, json_t *body, bool independent, struct cluster *ret_cluster)
+{
 	struct cluster cluster;
-	arena_defer(c->arena, json_release, body);
-	int result = cluster_judge(c, body, NULL, &faults);
-	if (result < 0)
-		return result;
-	if (faults.count)
-		return call_fail_faults(c, &faults);
-	result = limit_enforce(c, "svc.project.deployment.clusters", 1);
+	int result = limit_check(c);
 	if (result < 0)
 		return result;
 	cluster_complete(body);
 	cluster_identify(body, NULL);
-	result = cluster_insert(c->tx, c->arena, c->group.id, body, form == FORM_CURRENT, &cluster);
+	result = cluster_insert(c->tx, c->arena, kind, c->group.id, body, independent, &cluster);
 	if (result == -EEXIST) {
 		struct str name = json_field(body, "name");
 		call_fail(c, 409, "DUPLICATE_CLUSTER_NAME",
@@ -141,6 +144,24 @@ int clusters_create(struct call *c)
 		return result;
 	audit_cluster(c, cluster.doc.name);
 	audit_field(c, "clusterName", cluster.doc.name);
+	*ret_cluster = cluster;
+	return 0;
+}
+
+int clusters_create(struct call *c)
+{
+	enum cluster_form form = cluster_form(c->version->request);
+	json_t *body = cluster_from(c->arena, form, c->body, NULL);
+	struct faults faults = {.count = 0};
+	struct cluster cluster;
+	arena_defer(c->arena, json_release, body);
+	int result = cluster_judge(c, body, NULL, &faults);
+	if (result == 0 && faults.count)
+		result = call_fail_faults(c, &faults);
+	if (result == 0)
+		result = cluster_create(c, CLUSTER_KIND, body, form == FORM_CURRENT, &cluster);
+	if (result < 0)
+		return result;
 	c->etag = cluster.doc.rev;
 	c->location = link_href(c, resource_cluster.self, "clusterName", cluster.doc.name);
 	cluster_write(c, &cluster.doc, false);
@@ -247,14 +268,18 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 	return changed ? cluster_save(c->tx, c->arena, cluster) : 0;
 }
 
+int cluster_check_change(struct call *c, const struct cluster *cluster)
+{
+	int result = if_match(c, cluster->doc.rev);
+	return result < 0 ? result : cluster_refuse_deleting(c, cluster);
+}
+
 int clusters_update(struct call *c)
 {
 	struct cluster cluster;
 	int result = cluster_load(c, &cluster);
 	if (result == 0)
-		result = if_match(c, cluster.doc.rev);
-	if (result == 0)
-		result = cluster_refuse_deleting(c, &cluster);
+		result = cluster_check_change(c, &cluster);
 	if (result < 0)
 		return result;
 	json_t *patch = cluster_from(c->arena, cluster_form(c->version->request), c->body, cluster.body);
@@ -267,24 +292,27 @@ int clusters_update(struct call *c)
 	return 0;
 }
 
+int cluster_delete(struct call *c, struct cluster *cluster)
+{
+	int result = cluster_check_change(c, cluster);
+	if (result < 0)
+		return result;
+	if (json_is_true(json_object_get(cluster->body, "terminationProtectionEnabled"))) {
+		call_fail(c, 409, "CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED",
+		          "The cluster \"%.*s\" is protected. Set terminationProtectionEnabled to false first.",
+		          STR_ARG(cluster->doc.name));
+		return call_fail_param(c, cluster->doc.name);
+	}
+	audit_cluster(c, cluster->doc.name);
+	audit_field(c, "clusterName", cluster->doc.name);
+	return cluster_change(c->tx, c->arena, cluster, "DELETING");
+}
+
 int clusters_delete(struct call *c)
 {
 	struct cluster cluster;
 	int result = cluster_load(c, &cluster);
-	if (result == 0)
-		result = if_match(c, cluster.doc.rev);
-	if (result == 0)
-		result = cluster_refuse_deleting(c, &cluster);
-	if (result < 0)
-		return result;
-	if (json_is_true(json_object_get(cluster.body, "terminationProtectionEnabled"))) {
-		call_fail(c, 409, "CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED",
-		          "The cluster \"%.*s\" is protected. Set terminationProtectionEnabled to false first.",
-		          STR_ARG(cluster.doc.name));
-		return call_fail_param(c, cluster.doc.name);
-	}
-	audit_field(c, "clusterName", cluster.doc.name);
-	return cluster_change(c->tx, c->arena, &cluster, "DELETING");
+	return result < 0 ? result : cluster_delete(c, &cluster);
 }
 
 int clusters_status(struct call *c)

@@ -30,10 +30,17 @@ struct connection_cluster {
 struct str connection_standard(struct arena *a, const struct connection_options *o, const struct connection_cluster *c);
 struct str connection_standard_srv(struct arena *a, const struct connection_options *o,
                                    const struct connection_cluster *c);
-/* For peered networks: "-pri". */
+/* For peered networks: "-pri". On this host they lead to the same addresses, and the certificates stand for them too. */
 struct str connection_private(struct arena *a, const struct connection_options *o, const struct connection_cluster *c);
 struct str connection_private_srv(struct arena *a, const struct connection_options *o,
                                   const struct connection_cluster *c);
+
+/* Of clusters from before labels: the cluster's name, and a hyphen before the project. `provider`: a segment of its own
+ * before the domain, at providers that are not the default one; or NULL. */
+struct str connection_legacy(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                             const char *cluster_name, const char *provider);
+struct str connection_legacy_srv(struct arena *a, const struct connection_options *o,
+                                 const struct connection_cluster *c, const char *cluster_name, const char *provider);
 
 /* A private endpoint: the n-th of a place. `regional`: endpoints are by region, and the SRV host begins with the
  * cluster. */
@@ -41,16 +48,25 @@ struct connection_endpoint {
 	unsigned number;
 	const char *location;
 	const char *cluster_name;
-	bool regional, optimized; /* optimized: the SRV host of a sharded cluster that bounds connections */
+	bool regional, optimized; /* optimized: a sharded cluster's second SRV host, which bounds connections */
+	const char *id, *provider, *region; /* as documents name the endpoint */
 };
 struct str connection_endpoint(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
                                const struct connection_endpoint *e);
 struct str connection_endpoint_srv(struct arena *a, const struct connection_options *o,
-                                   const struct connection_cluster *c, const struct connection_endpoint *e);
+                                   const struct connection_cluster *c, const struct connection_endpoint *e,
+                                   bool optimized);
 
+/* How the cluster can be reached beside the public network. */
+struct connection_network {
+	bool peered;  /* private strings are needed */
+	bool sharded; /* endpoints lead to routers */
+	const struct connection_endpoint *endpoints;
+	size_t endpoint_count;
+};
 /* The document's connectionStrings. */
 json_t *connection_strings_json(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-                                bool peered);
+                                const struct connection_network *n);
 
 /* Six characters that stand for a project in host names: the same for the same id. */
 #define PROJECT_HASH 7

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "gate/answer.h"
 #include "gate/authenticate.h"
+#include "gate/workers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -284,15 +285,31 @@ static int feed_read(struct feed *f)
 	filter_read(f);
 	if (result == 0)
 		result = tx_event_list(f->tx, f->arena, &f->filter, 0, FEED_ENTRIES, &events, &count);
+	if (result == -ENOTCONN) {
+		response_header(&f->request->response, "retry-after", STR("1"));
+		return refuse(f, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.");
+	}
 	if (result < 0)
 		return refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
 	feed_write(f, events, count);
 	return 0;
 }
 
+static void feed_on_worker(struct request *r)
+{
+	struct service *s = r->app;
+	r->app = NULL;
+	feed_serve(s, r);
+}
+
+/* A filter may have to look at all events: not on a loop. */
 void feed_serve(struct service *s, struct request *r)
 {
-	struct feed f = {.service = s, .request = r, .arena = r->arena, .tx = s->loop[r->loop].reader};
+	r->app = s;
+	if (s->workers && !on_worker() && workers_run(s->workers, r, feed_on_worker))
+		return;
+	r->app = NULL;
+	struct feed f = {.service = s, .request = r, .arena = r->arena, .tx = lane_here(s)->reader};
 	if (!str_is(r->method, "GET") && !str_is(r->method, "HEAD")) {
 		response_header(&r->response, "allow", STR("GET, HEAD"));
 		refuse(&f, 405, "METHOD_NOT_ALLOWED", "Use GET or HEAD.");
@@ -301,5 +318,5 @@ void feed_serve(struct service *s, struct request *r)
 		feed_read(&f);
 		tx_end_read(f.tx);
 	}
-	http_respond(r);
+	respond_here(r);
 }

@@ -3,6 +3,7 @@
  * to the organization names the project. */
 #include "api/member_lists.h"
 #include "api/members.h"
+#include "api/role_changes.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 
@@ -140,19 +141,16 @@ static void id_set_add(struct id_set *s, struct str id)
 	s->slots[at] = (uint32_t)s->count;
 }
 
-/* Users with a grant in the scope; for the organization only those whose roles say something about projects. */
-static int collect_granted(struct call *c, bool in_org, struct str scope, struct id_set *set)
+/* Those of the project: with roles of their own there, and in its teams where they count. */
+static int collect_own(struct call *c, struct id_set *set)
 {
 	struct grant_row *rows;
 	size_t got = BATCH;
 	int result = 0;
 	for (int64_t at = 0; result == 0 && got == BATCH; at += BATCH) {
-		result = grants_in(c->tx, c->arena, GRANTEE_USER, in_org, scope, at, BATCH, &rows, &got);
-		for (size_t i = 0; result == 0 && i < got; i++) {
-			struct member m = {.roles = rows[i].roles};
-			if (!in_org || member_org_given(&m))
-				id_set_add(set, rows[i].id);
-		}
+		result = grants_in(c->tx, c->arena, GRANTEE_USER, false, c->group.id, at, BATCH, &rows, &got);
+		for (size_t i = 0; result == 0 && i < got; i++)
+			id_set_add(set, rows[i].id);
 	}
 	return result;
 }
@@ -183,20 +181,68 @@ static int collect_teams(struct call *c, struct id_set *set)
 	return result;
 }
 
+/* The organization's users whose roles there give them something here. They may be many, so they come first, a page by its
+ * number, and only the project's own people are held against them. */
+static int org_page(struct call *c, struct member_page *p)
+{
+	struct str *ids;
+	int64_t count, offset, limit;
+	size_t got = 0;
+	int result = grant_project_users_count(c->tx, c->org.id, &count);
+	if (result < 0 || !page_cut(p, count, &offset, &limit))
+		return result;
+	result = grant_project_users(c->tx, c->arena, c->org.id, offset, limit, &ids, &got);
+	for (size_t i = 0; result == 0 && i < got; i++)
+		result = id_write(c, ids[i]);
+	return result;
+}
+
+static int set_write(struct call *c, const struct id_set *set, struct member_page *p)
+{
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < set->count; i++) {
+		bool listed = false;
+		if (with_org(c))
+			result = grant_is_project_user(c->tx, c->arena, c->org.id, set->list[i], &listed);
+		if (result == 0 && !listed && page_takes(p))
+			result = id_write(c, set->list[i]);
+	}
+	return result;
+}
+
+/* The people whom a page over all ways into the project may have to look at. */
+static int wide_count(struct call *c, int64_t *ret_count)
+{
+	struct grant_row *rows;
+	size_t got = BATCH;
+	int64_t count, one;
+	int result = tx_count(c->tx, grant_kind(GRANTEE_USER, false), c->group.id, &count);
+	for (int64_t at = 0; result == 0 && with_teams(c) && got == BATCH; at += BATCH) {
+		result = grants_in(c->tx, c->arena, GRANTEE_TEAM, false, c->group.id, at, BATCH, &rows, &got);
+		for (size_t i = 0; result == 0 && i < got; i++) {
+			result = tx_count(c->tx, "team_user", rows[i].id, &one);
+			count += result == 0 ? one : 0;
+		}
+	}
+	if (result == 0)
+		*ret_count = count;
+	return result;
+}
+
 static int wide_page(struct call *c, struct member_page *p)
 {
 	struct id_set set = {.arena = c->arena};
-	int64_t offset, limit;
-	int result = collect_granted(c, false, c->group.id, &set);
+	int64_t count = 0;
+	int result = wide_count(c, &count);
+	if (result < 0 || call_takes_long(c, count))
+		return result;
+	if (with_org(c))
+		result = org_page(c, p);
+	if (result == 0)
+		result = collect_own(c, &set);
 	if (result == 0 && with_teams(c))
 		result = collect_teams(c, &set);
-	if (result == 0 && with_org(c))
-		result = collect_granted(c, true, c->org.id, &set);
-	if (result < 0 || !set.list || !page_cut(p, (int64_t)set.count, &offset, &limit))
-		return result;
-	for (int64_t i = offset; result == 0 && i < offset + limit; i++)
-		result = id_write(c, set.list[i]);
-	return result;
+	return result < 0 ? result : set_write(c, &set, p);
 }
 
 static int one_page(struct call *c, const struct member_filter *f, struct member_page *p)
@@ -236,7 +282,7 @@ int users_list_group(struct call *c)
 	} else {
 		if (filter_takes(&f, "ACTIVE"))
 			result = with_teams(c) || with_org(c) ? wide_page(c, &p) : own_page(c, &p);
-		if (result == 0 && f.pending)
+		if (result == 0 && f.pending && !c->elsewhere)
 			result = pending_page(c, "group_pending", c->group.id, &f, &p, pending_item);
 	}
 	if (result == 0)
@@ -297,16 +343,6 @@ int users_add_group(struct call *c)
 	return 0;
 }
 
-/* Only owners make and unmake owners: who manages access could raise itself otherwise. */
-static int may_change(struct call *c, role_mask roles)
-{
-	role_mask owner = role_bit("GROUP_OWNER");
-	if (!(roles & owner) || c->roles & (owner | role_bit("ORG_OWNER")))
-		return 0;
-	call_fail(c, 403, "CANNOT_GRANT_ROLE", "Only who holds GROUP_OWNER can give it or take it away.");
-	return call_fail_param(c, STR("GROUP_OWNER"));
-}
-
 int users_remove_group(struct call *c)
 {
 	struct member m = {.active = false};
@@ -320,7 +356,7 @@ int users_remove_group(struct call *c)
 		          STR_ARG(m.username));
 		return call_fail_param(c, m.username);
 	}
-	result = may_change(c, own);
+	result = role_change_check(c, false, own);
 	if (result < 0)
 		return result;
 	if (!m.active)
@@ -328,66 +364,38 @@ int users_remove_group(struct call *c)
 	return member_set_group_roles(c, &m, c->group.id, 0);
 }
 
-static int role_read(struct call *c, role_mask *ret_role)
+/* Roles. */
+
+static int role_load(struct call *c, struct member *ret_member, role_mask *ret_roles)
 {
-	int role = role_find(json_field(c->body, "groupRole"));
-	if (role < 0 || role_org_mask >> role & 1) {
-		call_fail(c, 400, "INVALID_ROLE", "groupRole: must be a project role, such as GROUP_READ_ONLY.");
-		return call_fail_param(c, STR("groupRole"));
-	}
-	*ret_role = (role_mask)1 << role;
-	return 0;
+	role_mask shown = 0;
+	return load(c, ret_member, ret_roles, &shown);
 }
+
+static int role_set(struct call *c, struct member *m, role_mask roles)
+{
+	return member_set_group_roles(c, m, c->group.id, roles);
+}
+
+static void role_write(struct call *c, const struct member *m, role_mask roles)
+{
+	member_write(c, m, roles, false);
+}
+
+static const struct role_place place = {
+        .one = "groupRole", .many = "groupRoles", .load = role_load, .set = role_set, .write = role_write};
 
 int users_add_group_role(struct call *c)
 {
-	struct member m = {.active = false};
-	role_mask own = 0, shown = 0, role = 0;
-	int result = role_read(c, &role);
-	if (result == 0)
-		result = may_change(c, role);
-	if (result == 0)
-		result = load(c, &m, &own, &shown);
-	if (result == 0)
-		result = role_add_check(c, &m, own, role);
-	if (result == 0)
-		result = member_set_group_roles(c, &m, c->group.id, own | role);
-	if (result == 0)
-		member_write(c, &m, own | role, false);
-	return result;
+	return role_add(c, &place);
 }
 
 int users_remove_group_role(struct call *c)
 {
-	struct member m = {.active = false};
-	role_mask own = 0, shown = 0, role = 0;
-	int result = role_read(c, &role);
-	if (result == 0)
-		result = may_change(c, role);
-	if (result == 0)
-		result = load(c, &m, &own, &shown);
-	if (result == 0)
-		result = role_remove_check(c, &m, own, role);
-	if (result == 0)
-		result = member_set_group_roles(c, &m, c->group.id, own & ~role);
-	if (result == 0)
-		member_write(c, &m, own & ~role, false);
-	return result;
+	return role_remove(c, &place);
 }
 
 int users_set_group_roles(struct call *c)
 {
-	struct member m = {.active = false};
-	role_mask own = 0, shown = 0, roles = 0;
-	int result = role_list_read(c, json_object_get(c->body, "groupRoles"), "groupRoles", false, &roles);
-	if (result == 0)
-		result = load(c, &m, &own, &shown);
-	if (result == 0)
-		result = member_set_group_roles(c, &m, c->group.id, roles);
-	if (result < 0)
-		return result;
-	json_t *json = doc_json(c->arena, STR("{}"));
-	json_object_set_new(json, "groupRoles", roles_json(roles));
-	entity_write(c, &c->out, json_text(c->arena, json), c->op, NULL, STR_NONE, true);
-	return 0;
+	return roles_replace(c, &place);
 }

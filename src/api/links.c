@@ -83,7 +83,57 @@ static struct str param_value(struct call *c, struct str name)
 	return value.p || !str_is(name, "orgId") ? value : c->org.id;
 }
 
-static void href_write(struct buf *b, struct call *c, const struct op *op, const char *key_param, struct str key)
+/* Index of the quote that ends the string whose first byte is at `i`. */
+static size_t string_end(struct str json, size_t i)
+{
+	while (i < json.n && json.p[i] != '"')
+		i += json.p[i] == '\\' ? 2 : 1;
+	return i < json.n ? i : json.n;
+}
+
+static struct str string_value(struct arena *a, struct str json, size_t colon)
+{
+	if (colon + 1 >= json.n || json.p[colon + 1] != '"')
+		return STR_NONE;
+	size_t from = colon + 2;
+	struct str raw = {json.p + from, string_end(json, from) - from};
+	if (!memchr(raw.p, '\\', raw.n))
+		return raw;
+	json_t *value = json_loadb(raw.p - 1, raw.n + 2, JSON_DECODE_ANY, NULL);
+	struct str text =
+	        value ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)}) : STR_NONE;
+	json_decref(value);
+	return text;
+}
+
+/* A string field of the object that a compact text holds. Looked for without parsing: this is on the way of every read. */
+static struct str text_field(struct arena *a, struct str json, struct str name)
+{
+	int depth = 0;
+	bool at_key = false;
+	for (size_t i = 0; i < json.n; i++) {
+		char ch = json.p[i];
+		if (ch == '"') {
+			size_t from = i + 1;
+			i = string_end(json, from);
+			if (at_key && depth == 1 && str_eq((struct str){json.p + from, i - from}, name))
+				return string_value(a, json, i + 1);
+			at_key = false;
+		} else if (ch == '{' || ch == '[') {
+			depth++;
+			at_key = ch == '{';
+		} else if (ch == '}' || ch == ']') {
+			depth--;
+		} else if (ch == ',') {
+			at_key = true;
+		}
+	}
+	return STR_NONE;
+}
+
+/* A parameter that neither the key nor the call's path gives is a field of the entity. */
+static void href_write(struct buf *b, struct call *c, const struct op *op, const char *key_param, struct str key,
+                       struct str body)
 {
 	buf_z(b, c->service->base_url);
 	buf_z(b, c->v1 ? API_BASE_V1 : API_BASE);
@@ -96,21 +146,24 @@ static void href_write(struct buf *b, struct call *c, const struct op *op, const
 		buf_add(b, p, (size_t)(open - p));
 		const char *shut = strchr(open, '}');
 		struct str name = {open + 1, (size_t)(shut - open - 1)};
-		if (key_param && str_is(name, key_param))
-			encode(b, key);
-		else
-			encode(b, param_value(c, name));
+		struct str value = key_param && str_is(name, key_param) ? key : param_value(c, name);
+		encode(b, value.p ? value : text_field(c->arena, body, name));
 		p = shut + 1;
 	}
 }
 
-struct str link_href(struct call *c, const struct op *op, const char *key_param, struct str key)
+struct str entity_href(struct call *c, const struct op *op, const char *key_param, struct str key, struct str body)
 {
 	struct buf b = {0};
-	href_write(&b, c, op, key_param, key);
+	href_write(&b, c, op, key_param, key, body);
 	struct str href = arena_dup(c->arena, buf_view(&b));
 	buf_free(&b);
 	return href;
+}
+
+struct str link_href(struct call *c, const struct op *op, const char *key_param, struct str key)
+{
+	return entity_href(c, op, key_param, key, STR_NONE);
 }
 
 void links_base(const char *base_url)
@@ -155,54 +208,6 @@ void entity_link(struct call *c, struct buf *b, const char *rel, struct str href
 	json_close(b, '}');
 }
 
-/* Index of the quote that ends the string whose first byte is at `i`. */
-static size_t string_end(struct str json, size_t i)
-{
-	while (i < json.n && json.p[i] != '"')
-		i += json.p[i] == '\\' ? 2 : 1;
-	return i < json.n ? i : json.n;
-}
-
-static struct str string_value(struct arena *a, struct str json, size_t colon)
-{
-	if (colon + 1 >= json.n || json.p[colon + 1] != '"')
-		return STR_NONE;
-	size_t from = colon + 2;
-	struct str raw = {json.p + from, string_end(json, from) - from};
-	if (!memchr(raw.p, '\\', raw.n))
-		return raw;
-	json_t *value = json_loadb(raw.p - 1, raw.n + 2, JSON_DECODE_ANY, NULL);
-	struct str text =
-	        value ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)}) : STR_NONE;
-	json_decref(value);
-	return text;
-}
-
-/* A string field of the object that a compact text holds. Looked for without parsing: this is on the way of every read. */
-static struct str text_field(struct arena *a, struct str json, const char *name)
-{
-	int depth = 0;
-	bool at_key = false;
-	for (size_t i = 0; i < json.n; i++) {
-		char ch = json.p[i];
-		if (ch == '"') {
-			size_t from = i + 1;
-			i = string_end(json, from);
-			if (at_key && depth == 1 && str_is((struct str){json.p + from, i - from}, name))
-				return string_value(a, json, i + 1);
-			at_key = false;
-		} else if (ch == '{' || ch == '[') {
-			depth++;
-			at_key = ch == '{';
-		} else if (ch == '}' || ch == ']') {
-			depth--;
-		} else if (ch == ',') {
-			at_key = true;
-		}
-	}
-	return STR_NONE;
-}
-
 /* "byName" of ".../byName/{groupName}". */
 static struct str other_rel(const struct op *op)
 {
@@ -217,14 +222,14 @@ static void other_links(struct call *c, struct buf *b, const struct op *self, st
 	const struct children *list = &others[self - catalog_ops];
 	for (size_t i = 0; i < list->count && !c->v1; i++) {
 		const struct op *op = list->ops[i];
-		struct str key = text_field(c->arena, body, op->link_field);
+		struct str key = text_field(c->arena, body, str_of(op->link_field));
 		/* Clients take dots as a part of a path for a step up. */
 		if (!key.n || str_is(key, ".") || str_is(key, "..") || !(op->open_to_all || (op->roles & c->roles)))
 			continue;
 		json_open(b, '{');
 		json_key(b, "href");
 		buf_c(b, '"');
-		href_write(b, c, op, op->path_params[op->path_param_count - 1].name, key);
+		href_write(b, c, op, op->path_params[op->path_param_count - 1].name, key, STR_NONE);
 		buf_z(b, "\",\"rel\":\"");
 		buf_z(b, c->service->base_url);
 		buf_z(b, "/rels/");
@@ -242,7 +247,7 @@ void entity_write(struct call *c, struct buf *b, struct str body, const struct o
 	json_key(b, "links");
 	buf_z(b, "[{\"href\":\"");
 	size_t from = b->n;
-	href_write(b, c, self, key_param, key);
+	href_write(b, c, self, key_param, key, body);
 	size_t to = b->n;
 	buf_z(b, "\",\"rel\":\"self\"}");
 	if (!in_list) {

@@ -152,14 +152,32 @@ static int segment_filtered(struct call *c, const struct resource *r, const stru
 	return result;
 }
 
+/* Whether a filter by name has more to look at than a loop should. */
+static int filter_is_long(struct call *c, const struct segment *segments, size_t count, bool *ret_long)
+{
+	int64_t all = 0, one = 0;
+	for (size_t i = 0; i < count; i++) {
+		int result = segment_count(c, &segments[i], &one);
+		if (result < 0)
+			return result;
+		all += one;
+	}
+	*ret_long = call_takes_long(c, all);
+	return 0;
+}
+
 int list_segments(struct call *c, const struct resource *r, const struct segment *segments, size_t count,
                   struct str name_prefix)
 {
 	struct page p = {.skip = list_offset(c), .room = c->page_size};
+	bool is_long = false;
+	int result = name_prefix.n ? filter_is_long(c, segments, count, &is_long) : 0;
+	if (result < 0 || is_long)
+		return result;
 	list_begin(c);
 	for (size_t i = 0; i < count; i++) {
-		int result = name_prefix.n ? segment_filtered(c, r, &segments[i], name_prefix, &p)
-		                           : segment_plain(c, r, &segments[i], &p);
+		result = name_prefix.n ? segment_filtered(c, r, &segments[i], name_prefix, &p)
+		                       : segment_plain(c, r, &segments[i], &p);
 		if (result < 0)
 			return call_fail_store(c, result, c->op->id);
 	}

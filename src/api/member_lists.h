@@ -35,8 +35,4 @@ must_check int member_invite(struct call *c, struct invitation *i);
 /* Into the call's project: a member gets the roles at once, others are invited to the organization, with the project. */
 must_check int member_add_group(struct call *c, struct str username, role_mask roles, struct member *ret_member);
 
-/* 409: the role is held already; is not held; is the only one. */
-must_check int role_add_check(struct call *c, const struct member *m, role_mask held, role_mask role);
-must_check int role_remove_check(struct call *c, const struct member *m, role_mask held, role_mask role);
-
 #endif

@@ -73,6 +73,20 @@ int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *
 	return result;
 }
 
+int user_signed_in(struct tx *tx, struct arena *a, struct str user_id)
+{
+	struct doc user;
+	char now[CLOCK_TEXT];
+	int result = tx_get(tx, a, "user", user_id, &user);
+	if (result < 0)
+		return result;
+	json_t *body = doc_json(a, user.body);
+	clock_format(clock_now_ms(), now);
+	json_object_set_new(body, "lastAuth", json_string(now));
+	user.body = json_text(a, body);
+	return tx_update(tx, &user);
+}
+
 /* Members. */
 
 static int groups_load(struct tx *tx, struct arena *a, struct str org_id, struct member *m)

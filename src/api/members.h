@@ -19,6 +19,9 @@ must_check int user_by_name(struct tx *tx, struct arena *a, struct str username,
 must_check int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *profile,
                         struct str password_hash, struct doc *ret_user);
 
+/* The user has just proved who it is: lastAuth. */
+must_check int user_signed_in(struct tx *tx, struct arena *a, struct str user_id);
+
 /* Somebody in an organization. */
 struct member {
 	struct str user_id, username;

@@ -2,6 +2,7 @@
  * what its own users cost; only a filter by status has to look at every invitation. */
 #include "api/member_lists.h"
 #include "api/members.h"
+#include "api/role_changes.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 
@@ -193,47 +194,40 @@ int users_remove_org(struct call *c)
 	return member_remove(c, &m, c->org.id);
 }
 
+/* Roles. */
+
+static int role_load(struct call *c, struct member *ret_member, role_mask *ret_roles)
+{
+	int result = load(c, ret_member);
+	if (result == 0)
+		*ret_roles = ret_member->roles;
+	return result;
+}
+
+static int role_set(struct call *c, struct member *m, role_mask roles)
+{
+	return member_set_org_roles(c, m, c->org.id, roles);
+}
+
+static void role_write(struct call *c, const struct member *m, role_mask roles)
+{
+	member_write(c, m, false);
+}
+
+static const struct role_place place = {
+        .in_org = true, .one = "orgRole", .many = "orgRoles", .load = role_load, .set = role_set, .write = role_write};
+
 int users_add_org_role(struct call *c)
 {
-	role_mask role = role_bit(json_field(c->body, "orgRole").p);
-	struct member m = {.active = false};
-	int result = load(c, &m);
-	if (result == 0)
-		result = role_add_check(c, &m, m.roles, role);
-	if (result == 0)
-		result = member_set_org_roles(c, &m, c->org.id, m.roles | role);
-	if (result == 0)
-		member_write(c, &m, false);
-	return result;
+	return role_add(c, &place);
 }
 
 int users_remove_org_role(struct call *c)
 {
-	role_mask role = role_bit(json_field(c->body, "orgRole").p);
-	struct member m = {.active = false};
-	int result = load(c, &m);
-	if (result == 0)
-		result = role_remove_check(c, &m, m.roles, role);
-	if (result == 0)
-		result = member_set_org_roles(c, &m, c->org.id, m.roles & ~role);
-	if (result == 0)
-		member_write(c, &m, false);
-	return result;
+	return role_remove(c, &place);
 }
 
 int users_set_org_roles(struct call *c)
 {
-	struct member m = {.active = false};
-	role_mask roles = 0;
-	int result = role_list_read(c, json_object_get(c->body, "orgRoles"), "orgRoles", true, &roles);
-	if (result == 0)
-		result = load(c, &m);
-	if (result == 0)
-		result = member_set_org_roles(c, &m, c->org.id, roles);
-	if (result < 0)
-		return result;
-	json_t *json = doc_json(c->arena, STR("{}"));
-	json_object_set_new(json, "orgRoles", roles_json(roles));
-	entity_write(c, &c->out, json_text(c->arena, json), c->op, NULL, STR_NONE, true);
-	return 0;
+	return roles_replace(c, &place);
 }

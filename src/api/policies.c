@@ -1,5 +1,6 @@
 /* Resource policies: written by owners, checked where they are written, and held against what exists. Get, update and
  * delete are the generic verbs with the hooks below; policy_enforce.c keeps them in force. */
+#include "api/cluster_store.h"
 #include "api/policy_enforce.h"
 #include "api/verbs.h"
 
@@ -329,6 +330,25 @@ static void judge(struct call *c, struct arena *a, const struct policy_rules *ru
 		finding_write(c, rules, f);
 }
 
+struct cluster_judge {
+	struct call *call;
+	struct arena *arena;
+	const struct policy_rules *rules;
+	const struct doc *project;
+};
+
+static int cluster_visit(struct tx *tx, void *ctx, const struct doc *d)
+{
+	const struct cluster_judge *j = ctx;
+	struct policy_subject s = {.action = NULL};
+	const json_t *cluster = doc_json(j->arena, d->body);
+	policy_cluster_subject(j->arena, cluster, &s);
+	s.resource.id = d->id;
+	judge(j->call, j->arena, j->rules, j->project, &s,
+	      &(struct finding){j->project->id, d->id, json_field(cluster, "name"), true});
+	return 0;
+}
+
 static int project_judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project)
 {
 	struct doc *docs;
@@ -345,19 +365,8 @@ static int project_judge(struct call *c, struct arena *a, const struct policy_ru
 		policy_access_subject(a, names, count, &s);
 		judge(c, a, rules, project, &s, &(struct finding){project->id, project->id, project->name, false});
 	}
-	if (result == 0)
-		result = tx_count(c->tx, "cluster", project->id, &total);
-	if (result == 0)
-		result = tx_list(c->tx, a, "cluster", project->id, 0, total, &docs, &count);
-	for (size_t i = 0; result == 0 && i < count; i++) {
-		struct policy_subject s = {.action = NULL};
-		const json_t *cluster = doc_json(a, docs[i].body);
-		struct str name = json_field(cluster, "name");
-		policy_cluster_subject(a, cluster, &s);
-		s.resource.id = docs[i].id;
-		judge(c, a, rules, project, &s, &(struct finding){project->id, docs[i].id, name, true});
-	}
-	return result;
+	struct cluster_judge j = {.call = c, .arena = a, .rules = rules, .project = project};
+	return result < 0 ? result : clusters_walk_group(c->tx, a, project->id, cluster_visit, &j);
 }
 
 /* Of the projects that the caller may read. What a project needs is forgotten before the next one. */

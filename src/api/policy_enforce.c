@@ -5,6 +5,7 @@
 #include "api/policy_context.h"
 #include "api/verbs.h"
 #include "base/log.h"
+#include "gate/audit.h"
 
 #define STEPS_MAX 5000000 /* of one check, all policies together */
 
@@ -150,6 +151,23 @@ static const struct policy_rule *broken_next(const struct policy_rules *rules, c
 	return NULL;
 }
 
+/* Who tried what against which policies is told, though nothing has changed. */
+static void tell(struct call *c, const struct policy_rules *rules, const struct policy_subject *s)
+{
+	struct buf b = {0};
+	json_open(&b, '[');
+	for (size_t i = 0; i < rules->count; i++)
+		if (rules->list[i].broken)
+			json_str(&b, rules->list[i].policy_id);
+	json_close(&b, ']');
+	audit_refusal(c, "RESOURCE_POLICY_VIOLATED");
+	audit_cluster(c, s->resource_name);
+	audit_field(c, "resourcePolicyId", broken_next(rules, NULL)->resource_policy_id);
+	audit_field(c, "violationAction", str_of(s->action));
+	audit_list(c, "violatedPolicies", arena_dup(c->arena, buf_view(&b)));
+	buf_free(&b);
+}
+
 static int refuse(struct call *c, const struct policy_rules *rules)
 {
 	struct buf b = {0};
@@ -175,7 +193,10 @@ static int check(struct call *c, const struct policy_rules *rules, struct policy
 	s->group_name = c->group.name;
 	if (!s->resource.id.p)
 		s->resource = (struct policy_uid){STR(POLICY_PROJECT), c->group.id};
-	return policy_judge(c->arena, rules, s) ? refuse(c, rules) : 0;
+	if (!policy_judge(c->arena, rules, s))
+		return 0;
+	tell(c, rules, s);
+	return refuse(c, rules);
 }
 
 int policy_check_access_list(struct call *c, const struct str *names, size_t count)

@@ -129,7 +129,7 @@ void project_complete(json_t *document, struct str id)
 int projects_create(struct call *c)
 {
 	struct id id = id_new();
-	json_t *document = doc_json(c->arena, json_text(c->arena, c->body));
+	json_t *document = body_copy(c->arena, c->body);
 	struct str key = arena_dup(c->arena, id_str(&id));
 	const json_t *org = json_object_get(document, "orgId"), *name = json_object_get(document, "name");
 	int result = tags_check(c, document);
@@ -178,10 +178,13 @@ static int project_update(struct call *c, const struct doc *old, json_t *documen
 
 static int project_remove(struct call *c, const struct doc *old)
 {
-	int64_t clusters;
+	int64_t clusters, flex = 0;
 	int result = tx_count(c->tx, "cluster", old->id, &clusters);
+	if (result == 0)
+		result = tx_count(c->tx, "flex_cluster", old->id, &flex);
 	if (result < 0)
 		return result;
+	clusters += flex;
 	if (clusters > 0) {
 		call_fail(c, 409, "CANNOT_CLOSE_GROUP_ACTIVE_CLUSTERS",
 		          "The project still has %lld clusters. Delete them first.", (long long)clusters);

@@ -14,6 +14,7 @@
 #include "gate/metrics.h"
 #include "gate/query.h"
 #include "gate/record.h"
+#include "gate/workers.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +45,7 @@ static void answer_not_found(struct request *r)
 	                    .parameters = buf_view(&parameters)};
 	answer_problem(r, &p);
 	buf_free(&parameters);
-	http_respond(r);
+	respond_here(r);
 }
 
 static void health(struct service *s, struct request *r)
@@ -55,14 +56,14 @@ static void health(struct service *s, struct request *r)
 	json_z(&b, "ok");
 	json_close(&b, '}');
 	answer_json(r, 200, &b);
-	http_respond(r);
+	respond_here(r);
 }
 
 /* Ready: the store can be read and no drain has begun. */
 static void readiness(struct service *s, struct request *r)
 {
 	struct str value;
-	bool store = tx_meta_get(s->loop[r->loop].reader, r->arena, "bootstrap", &value) == 0;
+	bool store = tx_meta_get(lane_here(s)->reader, r->arena, "bootstrap", &value) == 0;
 	bool draining = atomic_load(&s->draining);
 	struct problem p = {.status = 503,
 	                    .code = "NOT_READY",
@@ -72,6 +73,8 @@ static void readiness(struct service *s, struct request *r)
 		answer_problem(r, &p);
 	} else {
 		struct buf b = {0};
+		struct limiter_stats limits;
+		limiter_stats(s->limiter, &limits);
 		json_open(&b, '{');
 		json_key(&b, "status");
 		json_z(&b, "ready");
@@ -80,11 +83,11 @@ static void readiness(struct service *s, struct request *r)
 		json_key(&b, "store");
 		json_z(&b, "ok");
 		json_key(&b, "limits");
-		json_z(&b, "memory");
+		json_z(&b, !limits.shared ? "memory" : limits.shared_up ? "redis" : "redis is away: by this node alone");
 		json_close(&b, '}');
 		answer_json(r, 200, &b);
 	}
-	http_respond(r);
+	respond_here(r);
 }
 
 static void metrics(struct service *s, struct request *r)
@@ -95,7 +98,7 @@ static void metrics(struct service *s, struct request *r)
 	r->response.body = arena_dup(r->arena, buf_view(&b));
 	response_header(&r->response, "content-type", STR(METRICS_CONTENT_TYPE));
 	buf_free(&b);
-	http_respond(r);
+	respond_here(r);
 }
 
 /* One document per date, made when first asked for, on a thread of its own, and kept. */
@@ -170,7 +173,7 @@ static void openapi(struct service *s, struct request *r)
 		p = (struct problem){.status = 503, .code = "SERVICE_BUSY", .detail = STR("Try again in a second.")};
 	}
 	answer_problem(r, &p);
-	http_respond(r);
+	respond_here(r);
 }
 
 static const struct {
@@ -190,15 +193,14 @@ static void page(struct service *s, struct request *r)
 		struct problem p = {.status = 405, .code = "METHOD_NOT_ALLOWED", .detail = STR("Use GET or HEAD.")};
 		response_header(&r->response, "allow", STR("GET, HEAD"));
 		answer_problem(r, &p);
-		http_respond(r);
+		respond_here(r);
 		return;
 	}
 	answer_not_found(r);
 }
 
-void router_handle(void *ctx, struct request *r)
+static void route(struct service *s, struct request *r)
 {
-	struct service *s = ((struct router *)ctx)->service;
 	if (str_starts(r->path, STR("/api/svc/")))
 		dispatch(s, r);
 	else if (str_starts(r->path, STR(INVITATIONS_PATH)) || str_starts(r->path, STR(INVITATIONS_LINK)))
@@ -213,6 +215,38 @@ void router_handle(void *ctx, struct request *r)
 		test_control(s, r);
 	else
 		page(s, r);
+}
+
+static void route_on_worker(struct request *r)
+{
+	struct service *s = r->app;
+	r->app = NULL;
+	route(s, r);
+}
+
+/* Nothing below touches a store on the loop unless it is in this machine. */
+void router_handle(void *ctx, struct request *r)
+{
+	struct service *s = ((struct router *)ctx)->service;
+	if (!s->remote || str_is(r->path, "/healthz")) {
+		route(s, r);
+		return;
+	}
+	r->app = s;
+	if (workers_run(s->workers, r, route_on_worker))
+		return;
+	r->app = NULL;
+	struct problem p = {.status = 503,
+	                    .code = "SERVICE_BUSY",
+	                    .detail = STR("The service has too many calls waiting. Try again in a second.")};
+	response_header(&r->response, "retry-after", STR("1"));
+	answer_problem(r, &p);
+	http_respond(r);
+}
+
+void router_loop_start(void *ctx, unsigned loop)
+{
+	lane_take(loop);
 }
 
 /* The token in an invitation's path is a secret: logs and recordings do without. */
@@ -253,5 +287,7 @@ void router_done(void *ctx, struct request *r, size_t bytes_sent)
 
 void router_turn_end(void *ctx, unsigned loop)
 {
-	tx_rest(((struct router *)ctx)->service->loop[loop].reader);
+	const struct service *s = ((struct router *)ctx)->service;
+	if (!s->remote)
+		tx_rest(s->loop[loop].reader);
 }

@@ -15,6 +15,7 @@ struct router {
 size_t router_body_limit(void *ctx, const struct request *r);
 void router_handle(void *ctx, struct request *r);
 void router_done(void *ctx, struct request *r, size_t bytes_sent);
+void router_loop_start(void *ctx, unsigned loop);
 void router_turn_end(void *ctx, unsigned loop);
 
 /* Frees the kept OpenAPI documents. */

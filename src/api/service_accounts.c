@@ -194,7 +194,7 @@ static int account_create(struct call *c, const struct grant_row *grants, size_t
 {
 	struct new_account account = {.id = STR_NONE};
 	int64_t hours, total;
-	json_t *body;
+	json_t *body = NULL;
 	int result = hours_read(c, &hours);
 	if (result == 0)
 		result = tx_count(c->tx, "service_account", c->org.id, &total);

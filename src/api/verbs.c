@@ -38,6 +38,13 @@ json_t *doc_json(struct arena *a, struct str body)
 	return value;
 }
 
+json_t *body_copy(struct arena *a, const json_t *value)
+{
+	json_t *copy = json_deep_copy(value);
+	arena_defer(a, json_release, copy);
+	return copy;
+}
+
 static struct str parent_of(const struct call *c, const struct resource *r)
 {
 	return r->parent_param ? call_path(c, r->parent_param) : STR_NONE;
@@ -145,8 +152,7 @@ int verb_create(struct call *c)
 	const struct resource *r = c->op->resource;
 	struct id id = id_new();
 	struct doc d = {.kind = str_of(r->kind), .parent = parent_of(c, r), .created_ms = clock_now_ms(), .rev = 1};
-	json_t *document = json_deep_copy(c->body);
-	arena_defer(c->arena, json_release, document);
+	json_t *document = body_copy(c->arena, c->body);
 	d.id = arena_dup(c->arena, id_str(&id));
 	if (r->id_field)
 		json_object_set_new(document, r->id_field, json_stringn(d.id.p, d.id.n));

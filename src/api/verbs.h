@@ -32,6 +32,8 @@ struct str json_text(struct arena *a, const json_t *value);
 struct str json_field(const json_t *object, const char *name);
 /* Parses a stored body; freed with the arena. */
 json_t *doc_json(struct arena *a, struct str body);
+/* A copy that may be changed; freed with the arena. */
+json_t *body_copy(struct arena *a, const json_t *value);
 
 /* links.c */
 void links_setup(void);
@@ -40,6 +42,8 @@ void links_base(const char *base_url);
 void links_teardown(void);
 /* The URL of an operation's path: parameters from the call by name, `key_param` from `key`. */
 struct str link_href(struct call *c, const struct op *op, const char *key_param, struct str key);
+/* The same for an entity whose path has parameters that the call's has not: those are fields of its body. */
+struct str entity_href(struct call *c, const struct op *op, const char *key_param, struct str key, struct str body);
 /* One entity: its body with "links". In a list only self; on its own also what lies below it and the caller may read. */
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
                   struct str key, bool in_list);

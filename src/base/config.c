@@ -15,9 +15,10 @@ const struct option_row config_options[] = {
         {"base-url", 0, OPTION_URL, AT(base_url), NULL, "URL",
          "How callers reach the service, used in links: https://HOST[:PORT]. Without it, made from --listen."},
         {"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
-         "Where documents are kept, as sqlite:PATH. Without it, in --data."},
-        {"engine", 0, OPTION_CHOICE, AT(engine), "simulated", "NAME",
-         "What runs the databases: postgres (processes on this host) or simulated (none at all).",
+         "Where documents are kept: sqlite:PATH, or postgresql://... for several nodes that share one. Without it, in --data."},
+        {"engine", 0, OPTION_CHOICE, AT(engine), NULL, "NAME",
+         "What runs the databases: postgres (processes on this host) or simulated (none at all). Without it, the one that "
+         "the data directory was last used with; at first postgres where it is installed and the clock is real.",
          "simulated|postgres"},
         {"simulated-seconds", 0, OPTION_NUMBER, AT(simulated_seconds), "3", "N",
          "How long the simulated engine takes to make a cluster; other changes take less.", NULL, 0, 86400},
@@ -63,8 +64,13 @@ const struct option_row config_options[] = {
          1000000},
         {"connections-per-address", 0, OPTION_NUMBER, AT(connections_per_address), "2000", "N",
          "Connections from one address.", NULL, 1, 1000000},
+        {"limits", 0, OPTION_TEXT, AT(limits_url), NULL, "URL",
+         "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] keeps the rate limits of several nodes; without it each limits"
+         " by itself."},
         {"store-batch", 0, OPTION_NUMBER, AT(store_batch), "256", "N",
          "Writes that may share one flush to disk; 1 is one flush per write.", NULL, 1, 100000},
+        {"store-connections", 0, OPTION_NUMBER, AT(store_connections), "12", "N",
+         "Calls that may ask a PostgreSQL store at once, each on a connection of its own.", NULL, 1, 500},
         {"event-retention-days", 0, OPTION_NUMBER, AT(event_retention_days), "0", "N",
          "How long events are kept; 0 keeps them all.", NULL, 0, 36500},
 };

@@ -120,7 +120,8 @@ static const char *value_fault(struct arena *a, const struct option_row *row, st
 	if (memchr(text.p, 0, text.n))
 		return "holds a NUL byte";
 	switch (row->kind) {
-	case OPTION_TEXT: return NULL;
+	case OPTION_TEXT:
+	case OPTION_TEXTS: return NULL;
 	case OPTION_FILE: return file_fault(a, arena_z(a, text));
 	case OPTION_SWITCH:
 		fits = switch_parse(text, &on);
@@ -162,6 +163,11 @@ static void value_store(struct options *o, const struct option_row *row, struct 
 			assert(!"checked before");
 		*(unsigned *)(void *)member = (unsigned)number;
 		break;
+	case OPTION_TEXTS: {
+		struct option_texts *texts = (struct option_texts *)(void *)member;
+		texts->v[texts->n++] = arena_z(o->arena, text);
+		break;
+	}
 	case OPTION_URL: text = url_trim(text); /* fall through */
 	default: *(const char **)(void *)member = arena_z(o->arena, text);
 	}
@@ -244,6 +250,9 @@ int options_set(struct options *o, struct str name, struct str value, enum optio
 		return option_refuse("%s: is set a second time; keep one of the two lines", where);
 	if (o->from[i] > source)
 		return 0;
+	if (o->rows[i].kind == OPTION_TEXTS &&
+	    ((struct option_texts *)(void *)((char *)o->target + o->rows[i].offset))->n == OPTION_TEXTS_MAX)
+		return option_refuse("%s: is given more than %d times", where, OPTION_TEXTS_MAX);
 	o->from[i] = (unsigned char)source;
 	value_store(o, &o->rows[i], value);
 	return 0;

@@ -14,7 +14,14 @@ enum option_kind {
 	OPTION_CHOICE,  /* const char *: one of `choices` */
 	OPTION_ADDRESS, /* const char *: HOST:PORT or [V6]:PORT */
 	OPTION_URL,     /* const char *: https://HOST[:PORT]; a slash at the end is dropped */
-	OPTION_NUMBER   /* unsigned, from `min` to `max` */
+	OPTION_NUMBER,  /* unsigned, from `min` to `max` */
+	OPTION_TEXTS    /* struct option_texts: may be given several times */
+};
+
+#define OPTION_TEXTS_MAX 32
+struct option_texts {
+	const char *v[OPTION_TEXTS_MAX];
+	size_t n;
 };
 
 struct option_row {

@@ -66,6 +66,7 @@ struct op {
 	op_handler handler;                /* NULL: answers 501 */
 	op_handler
 	        prepare; /* or NULL: what is too slow for the loop and the write; runs after the gates on a thread of its own */
+	bool slow;                  /* a read that may take long: the handler runs on a worker */
 	bool on_v1;                 /* also served under the v1.0 prefix */
 	size_t body_max;            /* 0: the default */
 	const char *event;          /* type of the event that it writes, or NULL */

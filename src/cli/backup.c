@@ -2,6 +2,7 @@
  * backup that lies about should not open the secrets that it holds. */
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "store/store.h"
 
 #include <stddef.h>
@@ -20,28 +21,12 @@ const struct option_row backup_options[] = {
 };
 const size_t backup_option_count = sizeof backup_options / sizeof *backup_options;
 
-#define BAR 40
-#define TENTH 10
-
 /* store_backup() has no context for its progress; a command runs once per process. */
-static struct {
-	bool terminal;
-	int shown; /* percent last written, or -1 */
-} bar = {.shown = -1};
+static struct progress bar;
 
 static void bar_draw(int done, int total)
 {
-	int percent = total > 0 ? (int)((int64_t)done * 100 / total) : 100;
-	if (percent == bar.shown || (!bar.terminal && percent / TENTH == bar.shown / TENTH && bar.shown >= 0))
-		return;
-	bar.shown = percent;
-	if (bar.terminal) {
-		static const char hashes[] = "########################################";
-		int full = percent * BAR / 100;
-		fprintf(stderr, "\r[%.*s%*s] %3d%%", full, hashes, BAR - full, "", percent);
-	} else {
-		fprintf(stderr, "steward: backup %d%% (%d of %d pages)\n", percent, done, total);
-	}
+	progress_show(&bar, total > 0 ? (int)((int64_t)done * 100 / total) : 100, STR(""));
 }
 
 static int backup_run(const struct backup_arguments *g, const char *file)
@@ -63,10 +48,9 @@ static int backup_run(const struct backup_arguments *g, const char *file)
 		return EXIT_USAGE;
 	}
 	int64_t started = clock_mono_us();
-	bar.terminal = isatty(STDERR_FILENO);
+	progress_begin(&bar, "backup");
 	int r = store_backup(source, file, bar_draw);
-	if (bar.terminal && bar.shown >= 0)
-		fputc('\n', stderr);
+	progress_end(&bar);
 	if (r < 0) {
 		option_refuse("backup: %s was not written", file);
 		return EXIT_NOT_DONE;

@@ -1,18 +1,22 @@
-/* The subcommands that work on a data directory, beside a running service or without one. Each takes the arguments
- * after its name and returns the exit code: 0 done, 1 not done or faults found, 2 wrong usage or nothing to work on. */
+/* The subcommands that work on a data directory, beside a running service or without one, and those that talk to a service.
+ * Each takes the arguments after its name and returns the exit code: 0 done, 1 not done, refused or faults found, 2 wrong
+ * usage or nothing to work on, 3 no service could be reached, 4 it took longer than was to be waited for. */
 #ifndef STEWARD_CLI_CLI_H
 #define STEWARD_CLI_CLI_H
 
 #include "base/option.h"
 
-enum { EXIT_DONE = 0, EXIT_NOT_DONE = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = 0, EXIT_NOT_DONE = 1, EXIT_USAGE = 2, EXIT_UNREACHED = 3, EXIT_TIMEOUT = 4 };
 
-int limits_command(int argc, char **argv); /* limits.c: set, list, clear */
-int backup_command(int argc, char **argv); /* backup.c */
-int check_command(int argc, char **argv);  /* check.c */
+int limits_command(int argc, char **argv);   /* limits.c: set, list, clear */
+int backup_command(int argc, char **argv);   /* backup.c */
+int check_command(int argc, char **argv);    /* check.c */
+int clusters_command(int argc, char **argv); /* clusters.c */
+int api_command(int argc, char **argv);      /* api.c */
 
-extern const struct option_row limits_options[], backup_options[], check_options[];
-extern const size_t limits_option_count, backup_option_count, check_option_count;
+extern const struct option_row limits_options[], backup_options[], check_options[], clusters_options[], api_options[];
+extern const size_t limits_option_count, backup_option_count, check_option_count, clusters_option_count,
+        api_option_count;
 
 /* help.c. help_command() returns false when there is no such command. */
 void help_program(FILE *out);

@@ -30,6 +30,45 @@ static const struct command commands[] = {
          "  steward serve\n"
          "  steward serve --data /var/lib/steward --listen 0.0.0.0:8443 --base-url https://steward.example.com:8443\n"
          "  steward serve --data /tmp/try --listen 127.0.0.1:0 --clock virtual --test-control\n"},
+        {"clusters",
+         "steward clusters list\n"
+         "       steward clusters create NAME [--nodes N] [--shards N] [--size SIZE] [--region NAME] [--wait]\n"
+         "       steward clusters get | pause | resume | delete | wait NAME [--wait]",
+         "make, look at, pause, resume and delete clusters",
+         "Calls the API of a service. With --wait the command comes back when the cluster is ready, or gone; on a\n"
+         "terminal a bar shows how far it is, otherwise lines on stderr do. -o json prints the API's documents.\n"
+         "Exit code: 0 done, 1 refused, or the cluster failed, 2 wrong usage or no profile, 3 the service cannot be\n"
+         "reached, 4 not done within --timeout.",
+         clusters_options, &clusters_option_count,
+         "The service and the credentials come from --profile, or from bootstrap.json in the directory of --data, or\n"
+         "from the profile \"default\", or from ./data/bootstrap.json. \"steward help api\" shows what a profile is.\n"
+         "\n"
+         "Examples:\n"
+         "  steward clusters create orders --wait\n"
+         "  steward clusters create big --shards 3 --size M30 --version 15 --wait --timeout 600\n"
+         "  psql \"$(steward clusters get orders -o json | jq -r .connectionStrings.standard)\" -U app\n"
+         "  steward clusters delete orders --wait\n"},
+        {"api", "steward api METHOD PATH [--query NAME=VALUE]... [--body JSON | @FILE | @-]", "call any operation",
+         "Calls one operation of the API and prints the answer. PATH is below /api/svc/v2, or begins with /api, or is "
+         "a\n"
+         "link that the service gave; {groupId} and {orgId} in it stand for those of the profile. Exit code as for\n"
+         "clusters.",
+         api_options, &api_option_count,
+         "A profile is a file in ~/.config/steward/profiles, named as you like, that only you can read (chmod 600):\n"
+         "\n"
+         "  base-url = https://steward.example.com:8443\n"
+         "  ca-file = /etc/steward/ca.crt          # left out: the authorities that this machine trusts\n"
+         "  client-id = ...                        # a service account, or\n"
+         "  client-secret = ...\n"
+         "  public-key = ...                       # an API key\n"
+         "  private-key = ...\n"
+         "  project = 6740a1b2c3d4e5f601234567     # or its name\n"
+         "  organization = 6740a1b2c3d4e5f601234567\n"
+         "\n"
+         "Examples:\n"
+         "  steward api GET /groups --query itemsPerPage=10\n"
+         "  steward api POST '/groups/{groupId}/accessList' --body '[{\"cidrBlock\": \"10.0.0.0/8\"}]'\n"
+         "  steward api GET '/groups/{groupId}/clusters/HOST/logs/db.gz' >log.gz\n"},
         {"limits",
          "steward limits set (--set ID | --all) [--scope ID] --capacity N --refill N [--data DIR]\n"
          "       steward limits clear (--set ID | --all) [--scope ID] [--data DIR]\n"

@@ -21,7 +21,17 @@ const struct engine_ops *engine_find(const char *name)
 	return NULL;
 }
 
-const char *engine_default(void)
+const struct engine_ops *engine_default(bool real_clock, struct arena *a, const char **ret_why)
 {
-	return "simulated";
+	const char *why = "this program was built without libpq";
+#if ENGINE_HAS_POSTGRES
+	if (real_clock && postgres_can_run(a, &why) == 0) {
+		*ret_why = why;
+		return &engine_postgres;
+	}
+	if (!real_clock)
+		why = "databases do not follow a virtual clock";
+#endif
+	*ret_why = why;
+	return &engine_simulated;
 }

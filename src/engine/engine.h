@@ -34,6 +34,12 @@ struct engine_param {
 	const char *name, *value;
 };
 
+/* What the databases write into their audit log. Classes are those of pgaudit ("read, write, role, ddl"); "": none. */
+struct engine_audit {
+	bool enabled;
+	const char *classes; /* of everybody for whom engine_user does not say otherwise */
+};
+
 /* A cluster as it shall be. Pointers are borrowed for the call. */
 struct engine_cluster {
 	char id[25], group_id[25];
@@ -47,6 +53,9 @@ struct engine_cluster {
 	const struct engine_param *params; /* processArgs, in the engine's names */
 	size_t param_count;
 	unsigned shards;
+	const char *ca_cert, *ca_key; /* the project's certificate authority, in PEM: its nodes' certificates are of it */
+	struct engine_audit audit;
+	bool renew; /* also bring nodes up to date that are behind, one after the other */
 	bool adopt; /* it was as wanted before this process started: only found again. The simulated engine asks for no time */
 };
 
@@ -80,12 +89,27 @@ struct engine_user {
 	char name[256], auth_database[64];
 	const char *scram;   /* SCRAM-SHA-256 verifier, or NULL */
 	const char *subject; /* X.509 subject, or NULL */
+	/* Its entry in the directory, where it is known by that: the name of the entry, or a query that finds it
+	 * ("ou=people,dc=example,dc=org??sub?(uid=ann)"). Both NULL: not known by a directory. */
+	const char *ldap_dn, *ldap_query;
+	const char *audit; /* classes for this user; NULL: those of everybody */
 	bool ldap, super;
 	const struct engine_grant *grants;
 	size_t grant_count;
 };
 
+/* The directory that checks passwords of users who have none here. */
+struct engine_ldap {
+	const char *host; /* a name or an address */
+	unsigned port;
+	bool tls, start_tls;
+	const char *bind_dn, *bind_password; /* who looks entries up; or NULL */
+	const char *ca;                      /* PEM; NULL: the system's authorities */
+};
+
 struct engine_access {
+	const char *client_cas;         /* PEM: who may sign the certificates of users; or NULL */
+	const struct engine_ldap *ldap; /* or NULL */
 	const struct engine_user *users;
 	size_t user_count;
 	const struct cidr *networks; /* the access list */
@@ -104,6 +128,8 @@ struct engine_progress {
 struct engine_log {
 	const char *cluster_id, *node, *name; /* "postgres", "audit" */
 	int64_t from_ms, to_ms;
+	/* Since when logins, and statements refused for want of a right, belong to the audit log; 0: they do not. */
+	int64_t logins_ms, denials_ms;
 };
 
 struct engine_options {
@@ -132,8 +158,20 @@ struct engine_ops {
 	int (*apply_access)(struct engine *e, const char *cluster_id, const struct engine_access *access,
 	                    const char **ret_why);
 	int (*observe)(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status);
+	/* Asks one node for the names of its databases, and finds those of the disk partitions that hold its data. May wait
+	 * for the node a few seconds, so not for a loop. -ENOENT: no such node; -EAGAIN: it does not run, or does not
+	 * answer. */
+	int (*databases)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+	                 struct str **ret_names, size_t *ret_count);
+	int (*partitions)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+	                  struct str **ret_names, size_t *ret_count);
+	/* Whether nodes run an older minor version than is there, or with certificates that end soon: what converge()
+	 * mends with `renew`. Quick, from any thread. NULL: never. */
+	bool (*behind)(struct engine *e, const char *cluster_id);
 	/* Lines of a log as a file descriptor to read from; the caller closes it. */
 	int (*log_open)(struct engine *e, const struct engine_log *log, int *ret_fd);
+	/* Whether its databases can write an audit log; if not, what to do about it. */
+	int (*audit_check)(struct engine *e, const char **ret_why);
 	/* Major versions that it can run, newest first. */
 	size_t (*versions)(struct engine *e, unsigned *ret_versions, size_t max);
 	/* Loads the sample data set into a running cluster. NULL: the engine has none, and the load is done at once. */
@@ -144,11 +182,15 @@ struct engine_ops {
 extern const struct engine_ops engine_simulated, engine_postgres;
 /* By name; NULL when there is none. */
 const struct engine_ops *engine_find(const char *name);
-/* The one to use when none is named. */
-const char *engine_default(void);
+/* The one to use when none is named, and why that: the PostgreSQL engine wherever it can run. */
+const struct engine_ops *engine_default(bool real_clock, struct arena *a, const char **ret_why);
+/* postgres.c: whether the machine has what it needs; in words, either way. */
+must_check int postgres_can_run(struct arena *a, const char **ret_why);
 
 /* simulated.c: what the test control says. Seconds that a creation takes from now on, and the change that shall fail
- * ("create", "update", "delete", "sample") so many times; fail NULL: none. */
+ * ("create", "update", "delete", "sample", "access") so many times; fail NULL: none. */
 void simulated_tell(struct engine *e, double seconds, const char *fail, unsigned times);
+/* The newest minor version is so many above the first one. */
+void simulated_patch(struct engine *e, unsigned patch);
 
 #endif

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@
 
 #define BIN_ROOT "/usr/lib/postgresql"
 #define SOCKET_PATH_MAX 107
+#define ELSEWHERE "/var/lib/steward"
 #define THREAD_STACK (512ul * 1024)
 
 /* --- small things that all parts use */
@@ -133,6 +135,9 @@ static void cluster_free(struct pg_cluster *c)
 		free(c->params[i].name);
 		free(c->params[i].value);
 	}
+	free(c->audit);
+	free(c->ca_cert);
+	free(c->ca_key);
 	pthread_mutex_destroy(&c->work);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -177,27 +182,16 @@ void cluster_put(struct pg_cluster *c)
 		cluster_free(c);
 }
 
-/* Out of the list, with the list's reference; and the project's CA with its last cluster. */
+/* Out of the list, with the list's reference. */
 static void cluster_unlink(struct pg_cluster *c)
 {
 	struct engine *e = c->engine;
-	bool shared = false;
-	char path[PG_PATH];
 	pthread_mutex_lock(&e->lock);
 	for (struct pg_cluster **at = &e->clusters; *at; at = &(*at)->next)
 		if (*at == c) {
 			*at = c->next;
 			break;
 		}
-	for (struct pg_cluster *o = e->clusters; o; o = o->next) {
-		pthread_mutex_lock(&o->lock);
-		shared |= strcmp(o->group_id, c->group_id) == 0;
-		pthread_mutex_unlock(&o->lock);
-	}
-	if (!shared && *c->group_id) {
-		path_set(path, "%s/ca/%s", e->dir, c->group_id);
-		tree_remove(path);
-	}
 	pthread_mutex_unlock(&e->lock);
 	cluster_put(c);
 }
@@ -238,17 +232,16 @@ static void first_output(const char *program, const char *argument, char *ret_te
 }
 
 /* "postgres (PostgreSQL) 15.19 (Debian ...)" as "15.19.0". */
-static void version_text(struct engine *e, size_t row)
+void version_read(const char *bin, unsigned major, char ret_text[24])
 {
 	char program[PG_PATH], line[128];
-	unsigned major = e->versions[row].major;
 	uint64_t minor = 0;
-	path_set(program, "%s/postgres", e->versions[row].bin);
+	path_set(program, "%s/postgres", bin);
 	first_output(program, "--version", line, sizeof line);
 	const char *dot = strchr(line, '.');
 	if (dot && !str_to_u64((struct str){dot + 1, strspn(dot + 1, "0123456789")}, 9999, &minor))
 		minor = 0;
-	snprintf(e->versions[row].text, sizeof e->versions[row].text, "%u.%u.0", major, (unsigned)minor);
+	snprintf(ret_text, 24, "%u.%u.0", major, (unsigned)minor);
 }
 
 static void versions_find(struct engine *e)
@@ -267,13 +260,14 @@ static void versions_find(struct engine *e)
 			e->versions[at] = e->versions[at - 1];
 		e->versions[at].major = (unsigned)major;
 		snprintf(e->versions[at].bin, sizeof e->versions[at].bin, BIN_ROOT "/%u/bin", (unsigned)major);
-		version_text(e, at);
+		version_read(e->versions[at].bin, (unsigned)major, e->versions[at].text);
 		e->version_count++;
 	}
 	if (d)
 		closedir(d);
 }
 
+/* 0, or the words to say. */
 static int user_find(struct engine *e, const char *name)
 {
 	e->uid = geteuid();
@@ -282,10 +276,10 @@ static int user_find(struct engine *e, const char *name)
 		return 0;
 	struct passwd *pw = getpwnam(name);
 	if (!pw || pw->pw_uid == 0) {
-		log_error("engine: PostgreSQL does not run as root, and there is no system user %s: make one (useradd "
-		          "--system "
-		          "%s), or run the service as another user",
-		          name, name);
+		why_set(NULL,
+		        "PostgreSQL does not run as root, and there is no system user %s: make one (useradd --system %s), "
+		        "or run the service as another user",
+		        name, name);
 		return -ENOENT;
 	}
 	e->uid = pw->pw_uid;
@@ -294,38 +288,120 @@ static int user_find(struct engine *e, const char *name)
 	return 0;
 }
 
-/* The nodes must be able to pass through the data directory, and through what it lies in. */
-static int dirs_make(struct engine *e, const char *data_dir)
+static int programs_find(struct engine *e)
 {
-	static const char *const ours[] = {"", "/run"}, *const probe = "/usr/bin/test";
+	versions_find(e);
+	if (e->version_count > 0)
+		return 0;
+	why_set(NULL, "there is no PostgreSQL below " BIN_ROOT);
+	return -ENOENT;
+}
+
+int postgres_can_run(struct arena *a, const char **ret_why)
+{
+	struct engine *e = must_calloc(1, sizeof *e);
+	int r = programs_find(e);
+	if (r == 0)
+		r = user_find(e, PG_USER);
+	if (r == 0)
+		why_set(NULL, "PostgreSQL %u is installed", e->versions[0].major);
+	*ret_why = arena_z(a, str_of(why_last()));
+	free(e);
+	return r;
+}
+
+/* --- where it all lies */
+
+/* Whether sockets below the path have names short enough, and words that configuration files take as they are. */
+static bool path_is_usable(const char *path)
+{
+	return strlen(path) + sizeof "/run/65535/.s.PGSQL.27017" <= SOCKET_PATH_MAX && !strpbrk(path, "' \"\\\n");
+}
+
+/* Whether the nodes' user can pass through to what is below. */
+static bool path_is_open(const struct engine *e, const char *path)
+{
+	static const char *const probe = "/usr/bin/test";
+	const char *argv[] = {probe, "-x", path, NULL};
+	return !e->drop || process_run(e, argv, 5000) == 0;
+}
+
+/* Another place, because the data directory's is no good for databases (deep, or below a home that is closed to
+ * others): a directory of its own below /var/lib/steward, to which DIR/engine points from then on. */
+static int place_elsewhere(struct engine *e, const char *link)
+{
 	char path[PG_PATH];
-	int r = 0;
-	for (size_t i = 0; i < 2 && r == 0; i++) {
-		path_set(path, "%s%s", e->dir, ours[i]);
-		r = dir_make(e, path, false);
+	struct id id = id_new();
+	if (!e->drop) {
+		log_error("engine: databases cannot lie in %s: the path is too long for their sockets, or has a space or a "
+		          "quote in it. Choose another --data, of at most %zu bytes",
+		          e->dir, SOCKET_PATH_MAX - sizeof "/engine/run/65535/.s.PGSQL.27017");
+		return -ENAMETOOLONG;
 	}
-	path_set(path, "%s/pool", e->dir);
-	r = r < 0 ? r : dir_make(e, path, true);
-	path_set(path, "%s/ca", e->dir);
-	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+	if (mkdir(ELSEWHERE, 0711) < 0 && errno != EEXIST)
+		return -errno;
+	path_set(path, ELSEWHERE "/%s", id.z);
+	int r = dir_make(e, path, false);
+	if (r == 0 && !path_is_open(e, path))
+		r = -EACCES;
+	if (r == 0 && symlink(path, link) < 0)
 		r = -errno;
 	if (r < 0) {
-		log_error("engine: cannot make %s: %s", path, strerror(-r));
+		rmdir(path);
+		log_error("engine: databases cannot lie in %s (their system user cannot reach it, or the path is too long), "
+		          "nor in " ELSEWHERE ": %s. Choose another --data",
+		          e->dir, strerror(-r));
 		return r;
 	}
-	path_set(path, "%s/pool", e->dir);
-	const char *argv[] = {probe, "-x", path, NULL};
-	if (!e->drop || process_run(e, argv, 5000) == 0)
-		return 0;
+	log_info("engine: databases cannot lie in %s, so they lie in %s", e->dir, path);
+	path_set(e->dir, "%s", path);
+	return 0;
+}
+
+/* The data directory is ours alone; the nodes only pass through. */
+static void data_dir_open(const struct engine *e, const char *data_dir)
+{
 	struct stat st;
-	if (stat(data_dir, &st) == 0 && (st.st_mode & 0077) == 0 && st.st_uid == 0 && chown(data_dir, 0, e->gid) == 0 &&
-	    chmod(data_dir, 0710) == 0 && process_run(e, argv, 5000) == 0)
-		return 0;
-	log_error(
-	        "engine: the databases' system user cannot reach %s: let others pass through the directories above it "
-	        "(chmod o+x), or choose another data directory",
-	        e->dir);
-	return -EACCES;
+	if (e->drop && stat(data_dir, &st) == 0 && st.st_uid == 0 && (st.st_mode & 0077) == 0 &&
+	    chown(data_dir, 0, e->gid) == 0)
+		(void)!chmod(data_dir, 0710);
+}
+
+static int place_find(struct engine *e, const char *data_dir)
+{
+	char link[PG_PATH], real[PATH_MAX];
+	path_set(link, "%s/engine", data_dir);
+	if (realpath(link, real)) {
+		path_set(e->dir, "%s", real);
+	} else {
+		path_set(e->dir, "%s", link);
+		data_dir_open(e, data_dir);
+		int r = path_is_usable(e->dir) ? dir_make(e, e->dir, false) : -ENAMETOOLONG;
+		if (r == 0 && path_is_open(e, e->dir))
+			return 0;
+		if (r == 0)
+			rmdir(e->dir);
+		return r == 0 || r == -ENAMETOOLONG ? place_elsewhere(e, link) : r;
+	}
+	if (!path_is_usable(e->dir) || !path_is_open(e, e->dir)) {
+		log_error("engine: the databases' system user cannot reach %s, or the path is too long: let others pass "
+		          "through the directories above it (chmod o+x), or move the data directory",
+		          e->dir);
+		return -EACCES;
+	}
+	return 0;
+}
+
+static int dirs_make(struct engine *e)
+{
+	char path[PG_PATH];
+	path_set(path, "%s/run", e->dir);
+	int r = dir_make(e, path, false);
+	path_set(path, "%s/pool", e->dir);
+	r = r < 0 ? r : dir_make(e, path, true);
+	if (r < 0)
+		log_error("engine: cannot make %s: %s", path, strerror(-r));
+	return r;
 }
 
 /* What runs, found again. */
@@ -396,26 +472,16 @@ static int postgres_start(const struct engine_options *o, struct engine **ret_en
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->changed, NULL);
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	path_set(e->dir, "%s/engine", real ? real : "");
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
 	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
-	if (r == 0 && strlen(e->dir) + sizeof "/run/65535/.s.PGSQL.27017" > SOCKET_PATH_MAX) {
-		log_error("engine: the path %s is too long for sockets below it; choose a shorter data directory",
-		          e->dir);
-		r = -ENAMETOOLONG;
+	if (r == 0) {
+		r = programs_find(e);
+		r = r < 0 ? r : user_find(e, o->user ? o->user : PG_USER);
+		if (r < 0)
+			log_error("engine: %s; or use --engine simulated", why_last());
 	}
-	if (r == 0 && strpbrk(e->dir, "' \"\\\n")) {
-		log_error("engine: the path %s has a space or a quote in it; choose another data directory", e->dir);
-		r = -EINVAL;
-	}
-	if (r == 0)
-		versions_find(e);
-	if (r == 0 && e->version_count == 0) {
-		log_error("engine: no PostgreSQL below " BIN_ROOT "; install it, or use --engine simulated");
-		r = -ENOENT;
-	}
-	r = r < 0 ? r : user_find(e, o->user ? o->user : PG_USER);
-	r = r < 0 ? r : dirs_make(e, real);
+	r = r < 0 ? r : place_find(e, real);
+	r = r < 0 ? r : dirs_make(e);
 	free(real);
 	if (r == 0) {
 		clusters_adopt(e);
@@ -541,7 +607,8 @@ static void node_observe(struct pg_cluster *c, const struct pg_node *n, struct n
 	ret->primary = s && strcmp(s->primary, n->want.name) == 0 && ret->state == NODE_RUNNING;
 	for (size_t i = 0; i < c->engine->version_count; i++)
 		if (c->engine->versions[i].major == c->version)
-			snprintf(ret->version, sizeof ret->version, "%s", c->engine->versions[i].text);
+			snprintf(ret->version, sizeof ret->version, "%s",
+			         c->version_text[0] ? c->version_text : c->engine->versions[i].text);
 	ret->started_ms = n->started_ms;
 }
 
@@ -573,6 +640,14 @@ static int postgres_log_open(struct engine *e, const struct engine_log *log, int
 	return r;
 }
 
+static int postgres_audit_check(struct engine *e, const char **ret_why)
+{
+	int r = 0;
+	for (size_t i = 0; i < e->version_count && r == 0; i++)
+		r = audit_available(e, e->versions[i].major, ret_why);
+	return r;
+}
+
 static size_t postgres_versions(struct engine *e, unsigned *ret_versions, size_t max)
 {
 	size_t n = 0;
@@ -590,6 +665,11 @@ const struct engine_ops engine_postgres = {
         .switchover = postgres_switchover,
         .apply_access = postgres_apply_access,
         .observe = postgres_observe,
+        .databases = postgres_databases,
+        .partitions = postgres_partitions,
         .log_open = postgres_log_open,
+        .audit_check = postgres_audit_check,
+        .behind = postgres_behind,
         .versions = postgres_versions,
+        .load_sample = postgres_load_sample,
 };

@@ -1,6 +1,5 @@
 /* The parts of the PostgreSQL engine, for its own files only. Everything lies below DIR/engine:
  *
- *   ca/GROUP/           the project's certificate authority; not readable by the databases
  *   pool/VERSION-HEX/   data directories made ahead, each with a system identifier of its own
  *   run/SLOT/           unix sockets; short, because a socket's path has 107 bytes
  *   CLUSTER/state.json  what the cluster shall be, and per set the term and who is primary; durable before it is done
@@ -32,6 +31,7 @@ struct pg_node {
 	char address[IP_TEXT];
 	bool busy;     /* being made or removed: not for the supervision */
 	bool removing; /* not wanted any more */
+	bool loaded;   /* the server runs with the configuration as it is written */
 	/* The process. */
 	pid_t pid; /* 0: none */
 	int pidfd;
@@ -65,12 +65,17 @@ struct pg_cluster {
 	char id[25], group_id[25], name[65], label[8], project_hash[8];
 	unsigned version;
 	bool paused, quorum, destroying;
+	bool renewing;         /* nodes that are behind shall be restarted */
+	char version_text[24]; /* of what they run since; empty: of the engine's start */
 	struct pg_node *nodes[ENGINE_NODES_MAX * 2];
 	size_t node_count;
 	struct pg_set sets[PG_SETS_MAX];
 	size_t set_count;
 	struct pg_param params[PG_PARAMS_MAX];
 	size_t param_count;
+	char *audit;            /* classes of the audit log; NULL: off */
+	char *ca_cert, *ca_key; /* the project's CA, in memory alone; NULL until the first converge */
+	bool rolled;         /* no server waits for a restart to take its configuration */
 	int64_t streamed_us; /* when replication was last looked at */
 	int64_t looked_us;   /* when it was last cared for */
 };
@@ -103,6 +108,8 @@ struct pg_node *cluster_node(const struct pg_cluster *c, const char *name);
 struct pg_set *cluster_set(struct pg_cluster *c, unsigned number);
 struct pg_node *set_primary(const struct pg_cluster *c, const struct pg_set *s);
 const char *version_bin(const struct engine *e, unsigned major); /* NULL: not installed */
+/* Asks the program: "15.19.0". */
+void version_read(const char *bin, unsigned major, char ret_text[24]);
 /* Runs fn(arg) on a thread that stop() waits for. */
 int engine_work(struct engine *e, void *(*fn)(void *), void *arg);
 void engine_work_done(struct engine *e);
@@ -130,6 +137,8 @@ int tree_remove(const char *path);
 int process_run(const struct engine *e, const char *const *argv, int timeout_ms);
 /* A server: a session of its own, lives on without us. */
 int process_spawn(const struct engine *e, const char *const *argv, const char *log, pid_t *ret_pid, int *ret_pidfd);
+/* Remembers which process it is, for the adoption; a number alone can come to mean another. */
+void process_note(const char *data, pid_t pid);
 /* The running server of a data directory: 0, or -ESRCH. */
 int process_adopt(const char *data, pid_t *ret_pid, int *ret_pidfd, int64_t *ret_started_ms);
 void process_signal(int pidfd, int sig);
@@ -164,7 +173,10 @@ int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed);
 void node_run_dir(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH]);
 
 /* --- postgres_tls.c */
-int tls_ensure(struct pg_cluster *c, struct pg_node *n);
+/* A certificate for the node, unless it has a good one. Without a CA at hand, the one that it has is good. */
+int tls_ensure(struct pg_cluster *c, struct pg_node *n, bool *ret_changed);
+bool tls_ends_soon(const struct pg_cluster *c, const struct pg_node *n);
+void tls_take(struct pg_cluster *c, const struct engine_cluster *want);
 void node_host(const struct pg_cluster *c, const char *name, char ret_host[192]);
 
 /* --- postgres_node.c */
@@ -196,6 +208,13 @@ int node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_node
 void set_repoint(struct pg_cluster *c, struct pg_set *s);
 void cluster_care(struct pg_cluster *c);
 void *supervise(void *engine);
+/* All clusters, counted, so that none goes away while it is looked at; the caller puts each and frees the list. */
+size_t clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters);
+
+/* --- postgres_retention.c */
+#define LOG_BYTES_MAX (512ll << 20)
+void log_tidy(const char *path, int64_t bytes_max);
+void *logs_tidy(void *engine); /* with engine_work() */
 
 /* --- postgres_cluster.c */
 int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
@@ -212,6 +231,36 @@ int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_ac
 /* --- postgres_grants.c: users, groups and grants of a set, through a connection to its primary's database postgres */
 int grants_apply(struct pg_cluster *c, struct pg_node *primary, PGconn *conn, const struct engine_access *access,
                  const char **ret_why);
+
+/* --- postgres_audit.c */
+void audit_take(struct pg_cluster *c, const struct engine_cluster *want);
+/* Whether PostgreSQL of that version has pgaudit; and the lines of a node's configuration. */
+int audit_available(const struct engine *e, unsigned version, const char **ret_why);
+struct buf;
+void audit_configure(struct buf *b, const struct pg_cluster *c);
+/* Users who have classes of their own, or had; through a connection to a primary. */
+int audit_apply(PGconn *conn, const struct engine_access *access, bool on);
+
+/* --- postgres_sample.c: of engine_ops */
+int postgres_load_sample(struct engine *e, const char *cluster_id, struct engine_progress *progress, struct arena *a,
+                         const char **ret_why);
+
+/* --- postgres_inspect.c: of engine_ops */
+int postgres_databases(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+                       struct str **ret_names, size_t *ret_count);
+int postgres_partitions(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+                        struct str **ret_names, size_t *ret_count);
+
+/* --- postgres_grants_sql.c: its scripts */
+extern const char grants_sql_quiet[], grants_sql_roles[], grants_sql_strangers[], grants_sql_sessions[],
+        grants_sql_installed[], grants_sql_prepare[], grants_sql_direct[], grants_sql_version[], grants_sql_noted[],
+        grants_sql_oids[], grants_sql_notes[], grants_sql_note[];
+extern const char *const grants_sql_install[]; /* up to NULL */
+
+/* --- postgres_renew.c */
+/* It runs a program that was replaced. */
+bool node_is_behind(const struct pg_node *n);
+bool postgres_behind(struct engine *e, const char *cluster_id);
 
 /* --- postgres_log.c */
 int log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd);

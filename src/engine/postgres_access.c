@@ -1,12 +1,13 @@
 /* Who may connect: the HBA and ident files of every node, from the access list. The rules, in order: the service and
  * the other nodes over the unix socket, known by their system user; never the superuser from the network; users with
- * certificates; then everybody with a password, from each listed network, over TLS only. Nothing else matches, so
- * nothing else gets in. */
+ * certificates and users of a directory; then everybody with a password, from each listed network, over TLS only. Nothing
+ * else matches, so nothing else gets in. A certificate counts by its subject, which the ident file maps to one user. */
 #include "engine/postgres.h"
 
 #include "base/buf.h"
 #include "base/log.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <pwd.h>
 #include <unistd.h>
@@ -34,18 +35,88 @@ static void network_add(struct buf *b, const struct cidr *network)
 		buf_printf(b, "/%d", network->v4 ? 32 : 128);
 }
 
+/* name="value" */
+static void option_add(struct buf *b, const char *name, const char *value)
+{
+	buf_printf(b, " %s=", name);
+	word_add(b, value);
+}
+
+/* An LDAP URL's parts are percent-encoded, and the three question marks that separate them are kept. */
+static void encoded_add(struct buf *b, const char *text)
+{
+	unsigned marks = 0;
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+		if (isalnum(*p) || strchr("=,.-_()&|!*:", *p) || (*p == '?' && ++marks <= 3))
+			buf_c(b, (char)*p);
+		else
+			buf_printf(b, "%%%02X", *p);
+}
+
+/* An entry whose name holds the user's is bound to at once, and no password but the user's own is needed. Any other
+ * is looked up first. */
+static void directory_add(struct buf *b, const struct engine_ldap *ldap, const struct engine_user *u)
+{
+	const char *at = u->ldap_dn ? strstr(u->ldap_dn, u->name) : NULL;
+	bool v6 = strchr(ldap->host, ':') != NULL;
+	struct buf part = {0};
+	if (at) {
+		buf_printf(&part, v6 ? "[%s]" : "%s", ldap->host);
+		buf_c(&part, 0);
+		option_add(b, "ldapserver", part.p);
+		buf_printf(b, " ldapport=%u%s", ldap->port, ldap->tls ? " ldapscheme=ldaps" : "");
+		part.n = 0;
+		buf_add(&part, u->ldap_dn, (size_t)(at - u->ldap_dn));
+		buf_c(&part, 0);
+		option_add(b, "ldapprefix", part.p);
+		option_add(b, "ldapsuffix", at + strlen(u->name));
+	} else {
+		buf_printf(&part, v6 ? "%s://[%s]:%u/" : "%s://%s:%u/", ldap->tls ? "ldaps" : "ldap", ldap->host,
+		           ldap->port);
+		encoded_add(&part, u->ldap_dn ? u->ldap_dn : u->ldap_query);
+		buf_z(&part, u->ldap_dn ? "??base?(objectClass=*)" : "");
+		buf_c(&part, 0);
+		option_add(b, "ldapurl", part.p);
+		if (ldap->bind_dn) {
+			option_add(b, "ldapbinddn", ldap->bind_dn);
+			option_add(b, "ldapbindpasswd", ldap->bind_password ? ldap->bind_password : "");
+		}
+	}
+	if (ldap->start_tls)
+		buf_z(b, " ldaptls=1");
+	buf_free(&part);
+}
+
+static bool by_directory(const struct engine_access *access, const struct engine_user *u)
+{
+	return access->ldap && (u->ldap_dn || u->ldap_query);
+}
+
+static void rule_begin(struct buf *b, const char *user, const struct cidr *network)
+{
+	buf_z(b, "hostssl all ");
+	word_add(b, user);
+	buf_c(b, ' ');
+	network_add(b, network);
+}
+
 static void hba_make(struct buf *b, const struct engine_access *access)
 {
 	buf_z(b, "# Written by Steward; changes are lost.\n");
 	buf_printf(b, "local all %s peer map=engine\nlocal replication %s peer map=engine\n", PG_SUPER, PG_SUPER);
 	buf_printf(b, "host all %s all reject\n", PG_SUPER);
 	for (size_t i = 0; access && i < access->user_count; i++)
-		for (size_t k = 0; access->users[i].subject && k < access->network_count; k++) {
-			buf_z(b, "hostssl all ");
-			word_add(b, access->users[i].name);
-			buf_c(b, ' ');
-			network_add(b, &access->networks[k]);
-			buf_z(b, " cert clientname=DN map=subjects\n");
+		for (size_t k = 0; k < access->network_count; k++) {
+			const struct engine_user *u = &access->users[i];
+			if (u->subject) {
+				rule_begin(b, u->name, &access->networks[k]);
+				buf_z(b, " cert clientname=DN map=subjects\n");
+			} else if (by_directory(access, u)) {
+				rule_begin(b, u->name, &access->networks[k]);
+				buf_z(b, " ldap");
+				directory_add(b, access->ldap, u);
+				buf_c(b, '\n');
+			}
 		}
 	for (size_t k = 0; access && k < access->network_count; k++) {
 		buf_z(b, "hostssl all all ");
@@ -89,6 +160,38 @@ static int text_write(struct pg_cluster *c, const char *path, const struct buf *
 	return r;
 }
 
+#define SYSTEM_CAS "/etc/ssl/certs/ca-certificates.crt"
+
+/* Whom a server trusts: for its clients' certificates, and for the directory's. */
+static int trust_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *changed)
+{
+	const char *cas = access && access->client_cas ? access->client_cas : c->ca_cert;
+	struct buf view = {0};
+	char path[PG_PATH];
+	int r = 0;
+	node_path(c, n, "conf/ca.crt", path);
+	if (cas) {
+		buf_z(&view, cas);
+		r = text_write(c, path, &view, changed);
+	}
+	node_path(c, n, "conf/ldap-ca.crt", path);
+	view.n = 0;
+	if (r == 0 && access && access->ldap && access->ldap->ca) {
+		buf_z(&view, access->ldap->ca);
+		r = text_write(c, path, &view, changed);
+	} else if (r == 0 && access && access->ldap) {
+		char at[sizeof SYSTEM_CAS + 1];
+		if (readlink(path, at, sizeof at) != sizeof SYSTEM_CAS - 1) {
+			unlink(path);
+			r = symlink(SYSTEM_CAS, path) < 0 ? -errno : 0;
+		}
+	} else if (r == 0) {
+		unlink(path);
+	}
+	buf_free(&view);
+	return r;
+}
+
 int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *ret_changed)
 {
 	struct buf hba = {0}, ident = {0};
@@ -98,6 +201,8 @@ int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_ac
 	ident_make(&ident, c->engine, access);
 	node_path(c, n, "conf/pg_ident.conf", path);
 	int r = text_write(c, path, &ident, &changed);
+	if (r == 0)
+		r = trust_write(c, n, access, &changed);
 	node_path(c, n, "conf/pg_hba.conf", path);
 	if (r == 0)
 		r = text_write(c, path, &hba, &changed);
@@ -160,6 +265,8 @@ static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engi
 	if (file_read(path, HBA_MAX, &old) < 0)
 		old = NULL;
 	int r = access_write(c, n, access, &changed);
+	if (r == 0)
+		r = tls_ensure(c, n, &changed);
 	if (r == 0 && n->pid) {
 		r = sql_open_node(c, n, "postgres", 3000, &conn);
 		if (r == 0 && changed)
@@ -191,6 +298,19 @@ static void standbys_wait(PGconn *conn)
 	}
 }
 
+static bool is_plain(const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; p && *p; p++)
+		if (*p < ' ')
+			return false;
+	return true;
+}
+
+static bool ldap_is_plain(const struct engine_ldap *ldap)
+{
+	return !ldap || (is_plain(ldap->host) && is_plain(ldap->bind_dn) && is_plain(ldap->bind_password));
+}
+
 static int users_check(const struct engine_access *access, const char **ret_why)
 {
 	for (size_t i = 0; i < access->user_count; i++) {
@@ -198,13 +318,13 @@ static int users_check(const struct engine_access *access, const char **ret_why)
 		size_t n = strlen(name);
 		bool bad = n == 0 || n > 63 || str_starts(str_of(name), STR("pg_")) ||
 		           str_starts(str_of(name), STR("steward:")) || strcmp(name, PG_SUPER) == 0;
-		for (size_t k = 0; k < n; k++)
-			bad |= (unsigned char)name[k] < ' ';
-		for (const char *p = access->users[i].subject; p && *p; p++)
-			bad |= (unsigned char)*p < ' ' || *p == '"';
+		/* PostgreSQL 16 takes a name that begins with a slash for a pattern, however it is quoted. */
+		const char *subject = access->users[i].subject;
+		bad |= name[0] == '/' || (subject && subject[0] == '/') || !is_plain(name) || !is_plain(subject) ||
+		       !is_plain(access->users[i].ldap_dn) || !is_plain(access->users[i].ldap_query);
 		if (bad) {
 			why_set(ret_why,
-			        "user %.80s: the name must have 1 to 63 bytes and not begin with pg_ or steward:",
+			        "user %.80s: the name must have 1 to 63 bytes and not begin with /, pg_ or steward:",
 			        name);
 			return -EINVAL;
 		}
@@ -217,13 +337,15 @@ int access_apply(struct pg_cluster *c, const struct engine_access *access, const
 	static const struct engine_access nobody;
 	if (!access)
 		access = &nobody;
-	int r = users_check(access, ret_why);
+	int r = ldap_is_plain(access->ldap) ? users_check(access, ret_why) : -EINVAL;
 	for (size_t i = 0; i < c->set_count && r == 0 && !c->paused; i++) {
 		struct pg_node *p = set_primary(c, &c->sets[i]);
 		PGconn *conn;
 		r = p && p->pid ? sql_open_node(c, p, "postgres", 3000, &conn) : -EAGAIN;
 		if (r == 0) {
 			r = grants_apply(c, p, conn, access, ret_why);
+			if (r == 0)
+				r = audit_apply(conn, access, c->audit != NULL);
 			if (r == 0)
 				standbys_wait(conn);
 			PQfinish(conn);

@@ -38,6 +38,10 @@ static int want_check(struct pg_cluster *c, const struct engine_cluster *want, c
 		why_set(ret_why, "version: a change from %u to %u needs an upgrade", c->version, want->version);
 		return -EOPNOTSUPP;
 	}
+	if (!want->ca_cert || !want->ca_key) {
+		why_set(ret_why, "the project has no certificate authority");
+		return -EINVAL;
+	}
 	if (want->node_count == 0 || want->node_count > ENGINE_NODES_MAX) {
 		why_set(ret_why, "nodes: from 1 to %d", ENGINE_NODES_MAX);
 		return -EINVAL;
@@ -54,7 +58,8 @@ static int want_check(struct pg_cluster *c, const struct engine_cluster *want, c
 			return -EINVAL;
 		}
 	}
-	return config_check(want, ret_why);
+	int r = want->audit.enabled ? audit_available(c->engine, want->version, ret_why) : 0;
+	return r < 0 ? r : config_check(want, ret_why);
 }
 
 static void params_take(struct pg_cluster *c, const struct engine_param *params, size_t count)
@@ -149,7 +154,10 @@ static int want_take(struct pg_cluster *c, const struct engine_cluster *want)
 	c->version = want->version;
 	c->paused = want->paused;
 	c->quorum = want->quorum;
+	c->renewing = want->renew;
 	params_take(c, want->params, want->param_count);
+	tls_take(c, want);
+	audit_take(c, want);
 	for (size_t i = 0; i < c->node_count; i++)
 		c->nodes[i]->removing = true;
 	pthread_mutex_unlock(&c->lock);
@@ -444,6 +452,8 @@ static int set_roll(struct pg_cluster *c, struct pg_set *s, const char **ret_why
 	for (size_t i = 0; i < c->node_count && r == 0; i++)
 		if (c->nodes[i]->set == s->number && c->nodes[i]->pid && !c->nodes[i]->busy)
 			r = needs_restart(c, c->nodes[i], &restart[i]);
+	for (size_t i = 0; i < c->node_count && c->renewing; i++)
+		restart[i] |= c->nodes[i]->set == s->number && !c->nodes[i]->busy && node_is_behind(c->nodes[i]);
 	if (r == 0 && p && p->pid && sql_open_node(c, p, "postgres", 2000, &conn) == 0) {
 		(void)!sql_int(
 		        conn, 2000,
@@ -468,29 +478,36 @@ static int set_roll(struct pg_cluster *c, struct pg_set *s, const char **ret_why
 	return r;
 }
 
+/* The files may be those of a change that was cut short: what counts is what the servers have taken. */
 static int nodes_change(struct pg_cluster *c, const char **ret_why)
 {
-	bool any = false;
+	bool tried = false;
 	for (size_t i = 0; i < c->node_count; i++) {
 		struct pg_node *n = c->nodes[i];
 		bool changed = false;
 		int r = config_write(c, n, &changed);
-		if (r == 0 && changed && !any && node_is_made(c, n))
+		if (changed)
+			n->loaded = c->rolled = false;
+		if (r == 0 && !n->loaded && !tried && node_is_made(c, n)) {
 			r = config_try(c, n, ret_why);
-		if (r == 0 && changed && n->pid)
+			tried = true;
+		}
+		if (r == 0 && !n->loaded && n->pid) {
 			r = node_reload(c, n);
+			n->loaded = r == 0;
+		}
 		if (r < 0) {
 			if (!*ret_why)
 				why_set(ret_why, "%s: cannot be configured: %s", n->want.name, strerror(-r));
 			return r;
 		}
-		any |= changed && n->pid;
 	}
-	for (size_t i = 0; any && i < c->set_count; i++) {
+	for (size_t i = 0; (!c->rolled || c->renewing) && i < c->set_count; i++) {
 		int r = set_roll(c, &c->sets[i], ret_why);
 		if (r < 0)
 			return r;
 	}
+	c->rolled = true;
 	return 0;
 }
 
@@ -569,6 +586,15 @@ static int cluster_pause(struct pg_cluster *c)
 	return r;
 }
 
+static void version_note(struct pg_cluster *c)
+{
+	char text[24];
+	version_read(version_bin(c->engine, c->version), c->version, text);
+	pthread_mutex_lock(&c->lock);
+	snprintf(c->version_text, sizeof c->version_text, "%s", text);
+	pthread_mutex_unlock(&c->lock);
+}
+
 static int converge_run(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
                         struct engine_progress *progress, const char **ret_why)
 {
@@ -584,6 +610,11 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	if (r < 0)
 		why_set(ret_why, "cannot write the cluster's state: %s", strerror(-r));
 	tell(progress, 5, "planned");
+	if (want->adopt) { /* nothing was under way */
+		c->rolled = true;
+		for (size_t i = 0; i < c->node_count; i++)
+			c->nodes[i]->loaded = true;
+	}
 	r = r < 0 ? r : nodes_make(c, access, progress, ret_why);
 	if (r == 0 && !c->paused)
 		cluster_care(c); /* resumed nodes, outages */
@@ -599,6 +630,8 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 		r = nodes_remove(c, ret_why);
 	if (r == 0)
 		r = nodes_change(c, ret_why); /* the others without the removed */
+	if (r == 0 && c->renewing)
+		version_note(c);
 	tell(progress, 75, "nodes configured");
 	if (r < 0 || c->paused)
 		return r < 0 ? r : cluster_pause(c);
@@ -620,6 +653,8 @@ int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, co
 	pthread_mutex_unlock(&c->work);
 	if (r < 0 && !*ret_why)
 		why_set(ret_why, "%s", strerror(-r));
+	if (r == -EAGAIN)
+		r = -EBUSY; /* the caller's word for "ask me again then", which nobody has said when */
 	if (r == 0) {
 		tell(progress, 100, "done");
 		cluster_flush(c);
@@ -636,7 +671,10 @@ int cluster_destroy(struct pg_cluster *c, struct engine_progress *progress)
 	c->destroying = true;
 	pthread_mutex_unlock(&c->lock);
 	path_set(path, "%s/%s", c->engine->dir, c->id);
-	int r = file_is(path) && c->node_count ? state_save(c) : 0;
+	/* On a full disk that cannot be written down; removing makes room, and the job that asks for it is durable. */
+	if (file_is(path) && c->node_count)
+		(void)!state_save(c);
+	int r = 0;
 	while (r == 0 && c->node_count > 0) {
 		struct pg_node *n = c->nodes[0];
 		r = node_remove(c, n);

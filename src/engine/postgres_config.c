@@ -94,6 +94,13 @@ static bool param_is_allowed(const char *name)
 	return *name != 0 && strlen(name) < 64;
 }
 
+/* Of the reserved names, the one that has a choice: which versions of TLS. */
+static bool param_is_tls_version(const struct engine_param *p)
+{
+	return strcmp(p->name, "ssl_min_protocol_version") == 0 &&
+	       (strcmp(p->value, "TLSv1.2") == 0 || strcmp(p->value, "TLSv1.3") == 0);
+}
+
 static bool param_value_is_plain(const char *value)
 {
 	for (const char *p = value; *p; p++)
@@ -109,7 +116,8 @@ int config_check(const struct engine_cluster *want, const char **ret_why)
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < want->param_count; i++)
-		if (!param_is_allowed(want->params[i].name) || !param_value_is_plain(want->params[i].value)) {
+		if (!param_is_tls_version(&want->params[i]) &&
+		    (!param_is_allowed(want->params[i].name) || !param_value_is_plain(want->params[i].value))) {
 			why_set(ret_why, "%.64s: not a parameter that can be set here", want->params[i].name);
 			return -EINVAL;
 		}
@@ -209,7 +217,7 @@ static void places_add(struct buf *b, const struct pg_cluster *c, const struct p
 }
 
 static const char fixed[] =
-        "unix_socket_permissions = 0700\nssl = on\nssl_min_protocol_version = 'TLSv1.2'\n"
+        "unix_socket_permissions = 0700\nssl = on\n"
         "password_encryption = 'scram-sha-256'\nsuperuser_reserved_connections = 5\n"
         "wal_level = logical\nwal_log_hints = on\nhot_standby = on\nmax_wal_senders = 64\nmax_replication_slots = 64\n"
         "recovery_init_sync_method = syncfs\nmax_slot_wal_keep_size = 1GB\nwal_retrieve_retry_interval = "
@@ -220,7 +228,7 @@ static const char fixed[] =
         "log_timezone = 'UTC'\nlogging_collector = on\nlog_destination = 'jsonlog'\n"
         "log_filename = 'postgresql-%Y%m%d-%H%M%S.log'\nlog_rotation_age = 1d\nlog_rotation_size = 16MB\n";
 
-static const char habits[] = "jit = off\ntimezone = 'UTC'\nlog_connections = on\nlog_disconnections = on\n"
+static const char habits[] = "ssl_min_protocol_version = 'TLSv1.2'\njit = off\ntimezone = 'UTC'\nlog_connections = on\nlog_disconnections = on\n"
                              "log_checkpoints = off\nlog_min_duration_statement = 1s\ntcp_keepalives_idle = 60\n";
 
 int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed)
@@ -233,6 +241,7 @@ int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed)
 	for (size_t i = 0; i < c->param_count; i++)
 		line_add(&b, c->params[i].name, c->params[i].value);
 	buf_z(&b, fixed);
+	audit_configure(&b, c);
 	places_add(&b, c, n);
 	quorum_add(&b, c, n);
 	upstream_add(&b, c, n);

@@ -1,8 +1,9 @@
-/* Files and directories of the PostgreSQL engine. What the service relies on after a crash is written to a temporary
- * name, flushed, renamed, and the directory flushed: a reader sees the old text or the new one, never a part. */
+/* Files and directories of the PostgreSQL engine. What the service relies on after a crash is written whole
+ * (base/file.h). */
 #include "engine/postgres.h"
 
 #include "base/arena.h"
+#include "base/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,12 +26,7 @@ void path_set(char ret_path[PG_PATH], const char *format, ...)
 
 int dir_sync(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	int r = fsync(fd) < 0 ? -errno : 0;
-	close(fd);
-	return r;
+	return directory_sync(path);
 }
 
 int filesystem_sync(const char *path)
@@ -43,51 +39,10 @@ int filesystem_sync(const char *path)
 	return r;
 }
 
-static int parent_sync(const char *path)
-{
-	char parent[PG_PATH];
-	path_set(parent, "%s", path);
-	char *slash = strrchr(parent, '/');
-	if (!slash)
-		return -EINVAL;
-	*slash = 0;
-	return dir_sync(parent);
-}
-
-static int write_all(int fd, const char *p, size_t n)
-{
-	while (n > 0) {
-		ssize_t done = write(fd, p, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? -errno : -EIO;
-		p += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
 int file_write(const struct engine *e, const char *path, const void *bytes, size_t n, bool for_nodes)
 {
-	char temporary[PG_PATH];
-	path_set(temporary, "%s.new", path);
-	unlink(temporary);
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	int r = write_all(fd, bytes, n);
-	if (r == 0 && e->drop && for_nodes && (fchown(fd, 0, e->gid) < 0 || fchmod(fd, 0640) < 0))
-		r = -errno;
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	if (close(fd) < 0 && r == 0)
-		r = -errno;
-	if (r == 0 && rename(temporary, path) < 0)
-		r = -errno;
-	if (r < 0)
-		unlink(temporary);
-	return r < 0 ? r : parent_sync(path);
+	bool shared = e->drop && for_nodes;
+	return file_replace(path, (struct str){bytes, n}, shared ? 0640 : 0600, shared ? e->gid : FILE_NO_GROUP);
 }
 
 int file_read(const char *path, size_t max, char **ret_text)

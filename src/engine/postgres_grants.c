@@ -1,49 +1,85 @@
 /* Users and their grants as PostgreSQL has them. A built-in role on one database is membership in a group of that
  * database (steward:r:DB, steward:w:DB, steward:a:DB: read, read and write, administer); on any database, in
- * steward:any:r and so on. Grants on one table, and single actions of custom roles, go to the user directly. A database
- * that a grant names is made when it is not there: users must be able to connect to it at once.
+ * steward:any:r and so on. Who writes a database belongs to steward:o:DB, which owns its tables, so that everybody who
+ * writes can also alter them and they outlive their makers. Grants on one table, and single actions of custom roles, go to
+ * the user directly. A database that a grant names is made when it is not there: users must be able to connect at once.
  *
- * All of one database's changes are one transaction: nobody loses a right for a moment while it is set again. Every
- * login role but the superuser is one of ours, because users cannot make roles. */
+ * What is wanted goes to the server as JSON; scripts there (postgres_grants_sql.c) change what differs, in one transaction
+ * for the roles and one for each database. Every role is one of ours, because users cannot make roles. */
 #include "engine/postgres.h"
 
 #include "base/buf.h"
-#include "base/log.h"
+#include "store/seal.h"
 
 #include <errno.h>
 
-#define TIMEOUT_MS 20000
+#define TIMEOUT_MS 30000
 #define DATABASES_MAX 1000
+#define DATABASE_NAME_MAX 52 /* a group's name has ten bytes more, of 63 */
 
 enum level { LEVEL_READ, LEVEL_WRITE, LEVEL_ADMIN, LEVELS };
 static const char level_letter[LEVELS] = {'r', 'w', 'a'};
+#define READ (1u << LEVEL_READ)
+#define WRITE (1u << LEVEL_WRITE)
+#define ADMIN (1u << LEVEL_ADMIN)
 
 static const struct {
 	const char *role;
 	unsigned levels; /* bits of enum level */
 	bool any, monitor, signal;
 } built_in[] = {
-        {"read", 1 << LEVEL_READ, false, false, false},
-        {"readWrite", 1 << LEVEL_READ | 1 << LEVEL_WRITE, false, false, false},
-        {"dbAdmin", 1 << LEVEL_ADMIN, false, false, false},
-        {"readAnyDatabase", 1 << LEVEL_READ, true, false, false},
-        {"readWriteAnyDatabase", 1 << LEVEL_READ | 1 << LEVEL_WRITE, true, false, false},
-        {"dbAdminAnyDatabase", 1 << LEVEL_ADMIN, true, false, false},
+        {"read", READ, false, false, false},
+        {"readWrite", READ | WRITE, false, false, false},
+        {"dbAdmin", ADMIN, false, false, false},
+        {"readAnyDatabase", READ, true, false, false},
+        {"readWriteAnyDatabase", READ | WRITE, true, false, false},
+        {"dbAdminAnyDatabase", ADMIN, true, false, false},
         {"clusterMonitor", 0, true, true, false},
-        {"backup", 1 << LEVEL_READ, true, true, false},
+        {"backup", READ, true, true, false},
         {"enableSharding", 0, true, false, false},
-        {"svcAdmin", 1 << LEVEL_READ | 1 << LEVEL_WRITE | 1 << LEVEL_ADMIN, true, true, true},
+        {"svcAdmin", READ | WRITE | ADMIN, true, true, true},
 };
 
-/* Actions of custom roles, already flattened to grants. */
+/* Actions of custom roles, already flattened to grants: rights on tables, a group of the server, or what only a table's
+ * owner may do. Others mean nothing here. */
 static const struct {
-	const char *action, *privilege;
-} actions[] = {{"FIND", "SELECT"}, {"INSERT", "INSERT"}, {"UPDATE", "UPDATE"}, {"REMOVE", "DELETE"}};
+	const char *action, *privilege, *group;
+	bool owner;
+} actions[] = {
+        {"FIND", "SELECT", NULL, false},
+        {"INSERT", "INSERT", NULL, false},
+        {"UPDATE", "UPDATE", NULL, false},
+        {"REMOVE", "DELETE", NULL, false},
+        {"CREATE_COLLECTION", "", NULL, false},
+        {"CREATE_INDEX", NULL, NULL, true},
+        {"DROP_INDEX", NULL, NULL, true},
+        {"DROP_COLLECTION", NULL, NULL, true},
+        {"COLL_MOD", NULL, NULL, true},
+        {"RENAME_COLLECTION_SAME_DB", NULL, NULL, true},
+        {"RE_INDEX", NULL, NULL, true},
+        {"IN_PROG", NULL, "pg_read_all_stats", false},
+        {"SERVER_STATUS", NULL, "pg_read_all_stats", false},
+        {"TOP", NULL, "pg_read_all_stats", false},
+        {"LIST_SESSIONS", NULL, "pg_read_all_stats", false},
+        {"CONN_POOL_STATS", NULL, "pg_read_all_stats", false},
+        {"REPL_SET_GET_STATUS", NULL, "pg_read_all_stats", false},
+        {"GET_PARAMETER", NULL, "pg_read_all_settings", false},
+        {"GET_CMD_LINE_OPTS", NULL, "pg_read_all_settings", false},
+        {"REPL_SET_GET_CONFIG", NULL, "pg_read_all_settings", false},
+        {"KILL_OP", NULL, "pg_signal_backend", false},
+        {"KILL_ANY_SESSION", NULL, "pg_signal_backend", false},
+        {"KILL_ANY_CURSOR", NULL, "pg_signal_backend", false},
+};
+
+struct database {
+	char name[64], oid[16];
+	char hash[65]; /* of what is given there */
+	bool is_stale; /* what was last given there is something else, or somebody is gone from it */
+};
 
 struct plan {
-	PGconn *conn;
 	const struct engine_access *access;
-	char databases[DATABASES_MAX][64];
+	struct database databases[DATABASES_MAX];
 	size_t database_count;
 };
 
@@ -55,12 +91,12 @@ static int built_in_find(const char *role)
 	return -1;
 }
 
-static const char *action_privilege(const char *role)
+static int action_find(const char *role)
 {
 	for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
 		if (strcmp(actions[i].action, role) == 0)
-			return actions[i].privilege;
-	return NULL;
+			return (int)i;
+	return -1;
 }
 
 static const char *text_of(const char *z)
@@ -75,6 +111,11 @@ static bool grant_is_any(const struct engine_grant *g)
 	return (row >= 0 && built_in[row].any) || !*text_of(g->database);
 }
 
+static bool grant_is_in(const struct engine_grant *g, const char *database)
+{
+	return grant_is_any(g) || strcmp(g->database, database) == 0;
+}
+
 static void name_add(struct buf *b, const char *name)
 {
 	buf_c(b, '"');
@@ -86,156 +127,128 @@ static void name_add(struct buf *b, const char *name)
 	buf_c(b, '"');
 }
 
-static void text_add(struct buf *b, const char *text)
+static void text_add(struct buf *b, const struct buf *text)
 {
 	buf_z(b, " E'");
-	for (const char *p = text; *p; p++) {
-		if (*p == '\'' || *p == '\\')
-			buf_c(b, *p);
-		buf_c(b, *p);
+	for (size_t i = 0; i < text->n; i++) {
+		if (text->p[i] == '\'' || text->p[i] == '\\')
+			buf_c(b, text->p[i]);
+		buf_c(b, text->p[i]);
 	}
 	buf_c(b, '\'');
-}
-
-/* "steward:r:DB", or "steward:any:r" without a database. */
-static void group_name(char ret_name[80], enum level level, const char *database)
-{
-	if (database)
-		snprintf(ret_name, 80, "steward:%c:%.52s", level_letter[level], database);
-	else
-		snprintf(ret_name, 80, "steward:any:%c", level_letter[level]);
 }
 
 static int run(PGconn *conn, struct buf *b)
 {
 	buf_c(b, 0);
-	int r = b->n > 1 ? sql_do(conn, TIMEOUT_MS, b->p) : 0;
+	int r = sql_do(conn, TIMEOUT_MS, b->p);
 	b->n = 0;
 	return r;
 }
 
 /* --- databases */
 
-static bool database_known(const struct plan *p, const char *name)
+static struct database *database_find(struct plan *p, const char *name)
 {
 	for (size_t i = 0; i < p->database_count; i++)
-		if (strcmp(p->databases[i], name) == 0)
-			return true;
-	return false;
+		if (strcmp(p->databases[i].name, name) == 0)
+			return &p->databases[i];
+	return NULL;
 }
 
-static int databases_read(struct plan *p)
+static int databases_read(struct plan *p, PGconn *conn)
 {
 	PGresult *rows;
-	int r = sql_rows(p->conn, TIMEOUT_MS,
-	                 "select datname from pg_database where datallowconn and not datistemplate order by 1", &rows);
+	int r = sql_rows(
+	        conn, TIMEOUT_MS,
+	        "select datname from pg_database where datallowconn and not datistemplate and octet_length(datname) "
+	        "<= 52 order by 1",
+	        &rows);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < PQntuples(rows) && p->database_count < DATABASES_MAX; i++)
-		snprintf(p->databases[p->database_count++], 64, "%s", PQgetvalue(rows, i, 0));
+		snprintf(p->databases[p->database_count++].name, 64, "%s", PQgetvalue(rows, i, 0));
 	PQclear(rows);
 	return 0;
 }
 
-static int database_make(struct plan *p, const char *name, const char **ret_why)
+static int database_make(struct plan *p, PGconn *conn, const char *name, const char **ret_why)
 {
 	struct buf b = {0};
-	if (strlen(name) > 52 || strncmp(name, "template", 8) == 0 || p->database_count == DATABASES_MAX) {
+	if (strlen(name) > DATABASE_NAME_MAX || strncmp(name, "template", 8) == 0 ||
+	    p->database_count == DATABASES_MAX) {
 		why_set(ret_why, "database %.60s: a name of at most 52 bytes that is no template", name);
 		return -EINVAL;
 	}
 	buf_z(&b, "create database ");
 	name_add(&b, name);
-	int r = run(p->conn, &b);
-	buf_z(&b, "revoke all on database ");
-	name_add(&b, name);
-	buf_z(&b, " from public");
-	r = r < 0 ? r : run(p->conn, &b);
+	int r = run(conn, &b);
 	buf_free(&b);
 	if (r == 0)
-		snprintf(p->databases[p->database_count++], 64, "%s", name);
+		snprintf(p->databases[p->database_count++].name, 64, "%s", name);
 	return r;
 }
 
-static int databases_make(struct plan *p, const char **ret_why)
+static int databases_make(struct plan *p, PGconn *conn, const char **ret_why)
 {
 	for (size_t i = 0; i < p->access->user_count; i++)
 		for (size_t k = 0; k < p->access->users[i].grant_count; k++) {
 			const struct engine_grant *g = &p->access->users[i].grants[k];
-			if (grant_is_any(g) || database_known(p, g->database))
+			if (grant_is_any(g) || database_find(p, g->database))
 				continue;
-			int r = database_make(p, g->database, ret_why);
+			int r = database_make(p, conn, g->database, ret_why);
 			if (r < 0)
 				return r;
 		}
 	return 0;
 }
 
-/* --- roles, all of them in one transaction in the database postgres */
+/* --- what is wanted, in words of the scripts */
 
-static void group_ensure(struct buf *b, const char *name)
-{
-	buf_z(b, "do $do$ begin create role ");
-	name_add(b, name);
-	buf_z(b, " nologin; exception when duplicate_object then null; end $do$;\n");
-}
+/* Rights on all tables of a database that single actions add up to. */
+#define DATA_ACTIONS 4 /* the first of the table */
 
-static void groups_ensure(struct buf *b, const struct plan *p)
+/* Whether a user's actions make up all that writing a database is, with something that only owners may do: then it is
+ * one of its writers. */
+static bool user_owns_by_actions(const struct engine_user *u, const char *database)
 {
-	char name[80];
-	for (int level = 0; level < LEVELS; level++) {
-		group_name(name, level, NULL);
-		group_ensure(b, name);
-		for (size_t d = 0; d < p->database_count; d++) {
-			group_name(name, level, p->databases[d]);
-			group_ensure(b, name);
-		}
+	bool data[DATA_ACTIONS] = {false}, owner = false;
+	for (size_t k = 0; k < u->grant_count; k++) {
+		int row = action_find(u->grants[k].role);
+		if (row < 0 || *text_of(u->grants[k].collection) || !grant_is_in(&u->grants[k], database))
+			continue;
+		if (row < DATA_ACTIONS)
+			data[row] = true;
+		owner = owner || actions[row].owner;
 	}
-	buf_z(b, "grant pg_read_all_data to \"steward:any:r\"; grant pg_read_all_data, pg_write_all_data to "
-	         "\"steward:any:w\";\n");
+	return owner && data[0] && data[1] && data[2] && data[3];
 }
 
-static void connect_grant(struct buf *b, const struct plan *p)
+/* "steward:r:DB", or "steward:any:r" without a database. */
+static void group_add(struct buf *b, enum level level, const char *database)
 {
 	char name[80];
-	for (size_t d = 0; d < p->database_count; d++)
-		for (int level = 0; level < LEVELS; level++)
-			for (int any = 0; any < 2; any++) {
-				buf_printf(b, "grant connect, temporary%s on database ",
-				           level == LEVEL_ADMIN ? ", create" : "");
-				name_add(b, p->databases[d]);
-				group_name(name, level, any ? NULL : p->databases[d]);
-				buf_z(b, " to ");
-				name_add(b, name);
-				buf_z(b, ";\n");
-			}
+	if (database)
+		snprintf(name, sizeof name, "steward:%c:%s", level_letter[level], database);
+	else
+		snprintf(name, sizeof name, "steward:any:%c", level_letter[level]);
+	json_z(b, name);
 }
 
-static void member_add(struct buf *b, const char *group, const char *user)
+static void grant_groups(struct buf *b, const struct engine_grant *g)
 {
-	buf_z(b, "grant ");
-	name_add(b, group);
-	buf_z(b, " to ");
-	name_add(b, user);
-	buf_z(b, ";\n");
-}
-
-static void user_grant(struct buf *b, const struct engine_user *u, const struct engine_grant *g)
-{
-	int row = built_in_find(g->role);
-	char name[80];
+	int row = built_in_find(g->role), action = action_find(g->role);
+	if (action >= 0 && actions[action].group)
+		json_z(b, actions[action].group);
 	if (row < 0 || *text_of(g->collection))
 		return;
-	bool any = grant_is_any(g);
 	for (int level = 0; level < LEVELS; level++)
-		if (built_in[row].levels & (1u << level)) {
-			group_name(name, level, any ? NULL : g->database);
-			member_add(b, name, u->name);
-		}
+		if (built_in[row].levels & (1u << level))
+			group_add(b, (enum level)level, grant_is_any(g) ? NULL : g->database);
 	if (built_in[row].monitor)
-		member_add(b, "pg_monitor", u->name);
+		json_z(b, "pg_monitor");
 	if (built_in[row].signal)
-		member_add(b, "pg_signal_backend", u->name);
+		json_z(b, "pg_signal_backend");
 }
 
 /* Whether the user may make databases: who writes or administers any. */
@@ -243,242 +256,238 @@ static bool user_makes_databases(const struct engine_user *u)
 {
 	for (size_t k = 0; k < u->grant_count; k++) {
 		int row = built_in_find(u->grants[k].role);
-		if (row >= 0 && built_in[row].any && built_in[row].levels & ~(1u << LEVEL_READ))
+		if (row >= 0 && built_in[row].any && built_in[row].levels & ~READ)
 			return true;
 	}
 	return u->super;
 }
 
-static void user_ensure(struct buf *b, const struct engine_user *u)
+static void user_add(struct buf *b, const struct plan *p, const struct engine_user *u)
 {
 	static const struct engine_grant all = {"svcAdmin", "", ""};
-	group_ensure(b, u->name);
-	buf_z(b, "alter role ");
-	name_add(b, u->name);
-	buf_printf(b, " login nosuperuser nocreaterole noreplication %screatedb password ",
-	           user_makes_databases(u) ? "" : "no");
-	if (u->scram)
-		text_add(b, u->scram);
-	else
-		buf_z(b, "null");
-	buf_z(b, ";\n");
-	/* All memberships anew; in one transaction nobody sees the gap. */
-	buf_z(b, "do $do$ declare g name; begin for g in select r.rolname from pg_auth_members m join pg_roles r on "
-	         "r.oid = "
-	         "m.roleid join pg_roles u on u.oid = m.member where u.rolname = ");
-	text_add(b, u->name);
-	buf_z(b, " loop execute format('revoke %I from %I', g, ");
-	text_add(b, u->name);
-	buf_z(b, "); end loop; end $do$;\n");
-	for (size_t k = 0; k < u->grant_count; k++)
-		user_grant(b, u, &u->grants[k]);
-	if (u->super)
-		user_grant(b, u, &all);
-}
-
-/* --- one database's schema and tables */
-
-static bool user_creates_in(const struct engine_user *u, const char *database)
-{
-	if (u->super)
-		return true;
-	for (size_t k = 0; k < u->grant_count; k++) {
-		int row = built_in_find(u->grants[k].role);
-		if (row >= 0 && built_in[row].levels & ~(1u << LEVEL_READ) && !*text_of(u->grants[k].collection) &&
-		    (grant_is_any(&u->grants[k]) || strcmp(u->grants[k].database, database) == 0))
-			return true;
+	json_open(b, '{');
+	json_key(b, "name");
+	json_z(b, u->name);
+	if (u->scram) {
+		json_key(b, "password");
+		json_z(b, u->scram);
 	}
-	return false;
+	json_key(b, "createdb");
+	json_bool(b, user_makes_databases(u));
+	json_key(b, "groups");
+	json_open(b, '[');
+	for (size_t k = 0; k < u->grant_count; k++)
+		grant_groups(b, &u->grants[k]);
+	if (u->super)
+		grant_groups(b, &all);
+	for (size_t d = 0; d < p->database_count; d++)
+		if (user_owns_by_actions(u, p->databases[d].name))
+			group_add(b, LEVEL_WRITE, p->databases[d].name);
+	json_close(b, ']');
+	json_close(b, '}');
 }
-
-static const char *const table_rights[LEVELS] = {"select", "select, insert, update, delete",
-                                                 "truncate, references, trigger"};
-static const char *const sequence_rights[LEVELS] = {"select", "select, usage, update", NULL};
-
-/* What there is, and what each of the users that can make tables will make. */
-static void groups_grant(struct buf *b, const struct plan *p, const char *database)
-{
-	char name[80];
-	for (int level = 0; level < LEVELS; level++)
-		for (int any = 0; any < 2; any++) {
-			group_name(name, level, any ? NULL : database);
-			buf_printf(b, "grant usage%s on schema public to ", level == LEVEL_READ ? "" : ", create");
-			name_add(b, name);
-			buf_printf(b, "; grant %s on all tables in schema public to ", table_rights[level]);
-			name_add(b, name);
-			buf_z(b, ";\n");
-			if (sequence_rights[level]) {
-				buf_printf(b, "grant %s on all sequences in schema public to ", sequence_rights[level]);
-				name_add(b, name);
-				buf_z(b, ";\n");
-			}
-			for (size_t i = 0; i < p->access->user_count; i++) {
-				if (!user_creates_in(&p->access->users[i], database))
-					continue;
-				buf_z(b, "alter default privileges for role ");
-				name_add(b, p->access->users[i].name);
-				buf_printf(b, " grant %s on tables to ", table_rights[level]);
-				name_add(b, name);
-				buf_z(b, ";\n");
-				if (!sequence_rights[level])
-					continue;
-				buf_z(b, "alter default privileges for role ");
-				name_add(b, p->access->users[i].name);
-				buf_printf(b, " grant %s on sequences to ", sequence_rights[level]);
-				name_add(b, name);
-				buf_z(b, ";\n");
-			}
-		}
-}
-
-/* Grants to users themselves, on tables and for tables to come, are set anew each time. */
-static const char direct_clear[] =
-        "do $do$ declare x record; begin\n"
-        "for x in select distinct c.oid::regclass::text t, u.rolname u from pg_class c, aclexplode(c.relacl) a join "
-        "pg_roles "
-        "u on u.oid = a.grantee where u.rolcanlogin and u.rolname <> '" PG_SUPER
-        "' and c.relowner <> u.oid and c.relkind in "
-        "('r','p','v','m','f') loop execute format('revoke all on %s from %I', x.t, x.u); end loop;\n"
-        "for x in select distinct o.rolname o, u.rolname u from pg_default_acl d join pg_roles o on o.oid = "
-        "d.defaclrole, "
-        "aclexplode(d.defaclacl) a join pg_roles u on u.oid = a.grantee where u.rolcanlogin and u.oid <> o.oid and "
-        "d.defaclobjtype = 'r' loop execute format('alter default privileges for role %I revoke all on tables from "
-        "%I', x.o, "
-        "x.u); end loop; end $do$;\n";
 
 static const char *table_privileges(const struct engine_grant *g)
 {
+	int row = action_find(g->role);
+	if (row >= 0)
+		return actions[row].privilege;
 	if (strcmp(g->role, "read") == 0)
 		return "SELECT";
-	if (strcmp(g->role, "readWrite") == 0)
-		return "SELECT, INSERT, UPDATE, DELETE";
-	return action_privilege(g->role);
+	return strcmp(g->role, "readWrite") == 0 ? "SELECT, INSERT, UPDATE, DELETE" : NULL;
 }
 
-/* On one table when it is there, or on all and those to come. */
-static void direct_grant(struct buf *b, const struct plan *p, const struct engine_user *u, const struct engine_grant *g,
-                         const char *database)
+/* What goes to the user directly: built-in roles on one table, and actions. */
+static void right_add(struct buf *b, const struct engine_user *u, const struct engine_grant *g)
 {
 	const char *rights = table_privileges(g);
-	bool table = *text_of(g->collection) != 0;
-	if (!rights || (!table && built_in_find(g->role) >= 0) ||
-	    (*text_of(g->database) && strcmp(g->database, database) != 0))
+	if (!rights || (!*text_of(g->collection) && built_in_find(g->role) >= 0))
 		return;
-	buf_z(b, "grant connect on database ");
-	name_add(b, database);
-	buf_z(b, " to ");
-	name_add(b, u->name);
-	buf_z(b, "; grant usage on schema public to ");
-	name_add(b, u->name);
-	buf_z(b, ";\n");
-	if (table) {
-		struct buf quoted = {0};
-		buf_z(&quoted, "public.");
-		name_add(&quoted, g->collection);
-		buf_c(&quoted, 0);
-		buf_z(b, "do $do$ begin if to_regclass(");
-		text_add(b, quoted.p);
-		buf_printf(b, ") is not null then execute format('grant %s on %%s to %%I', to_regclass(", rights);
-		text_add(b, quoted.p);
-		buf_z(b, "), ");
-		text_add(b, u->name);
-		buf_z(b, "); end if; end $do$;\n");
-		buf_free(&quoted);
-		return;
-	}
-	buf_printf(b, "grant %s on all tables in schema public to ", rights);
-	name_add(b, u->name);
-	buf_z(b, ";\n");
-	for (size_t i = 0; i < p->access->user_count; i++)
-		if (user_creates_in(&p->access->users[i], database)) {
-			buf_z(b, "alter default privileges for role ");
-			name_add(b, p->access->users[i].name);
-			buf_printf(b, " grant %s on tables to ", rights);
-			name_add(b, u->name);
-			buf_z(b, ";\n");
-		}
+	json_open(b, '{');
+	json_key(b, "u");
+	json_z(b, u->name);
+	json_key(b, "t");
+	json_z(b, text_of(g->collection));
+	json_key(b, "p");
+	json_z(b, rights);
+	json_key(b, "c");
+	json_bool(b, !*rights && !*text_of(g->collection));
+	json_close(b, '}');
 }
 
-/* What users that are gone own becomes the service's; what they were granted ends. */
-static const char strangers_own[] =
-        "do $do$ declare u name; begin for u in select rolname from pg_roles where rolcanlogin and rolname <> "
-        "'" PG_SUPER "' and not rolname = any(%s) loop execute format('reassign owned by %%I to " PG_SUPER
-        "', u); execute "
-        "format('drop owned by %%I', u); end loop; end $do$;\n";
-static const char strangers_drop[] =
-        "select count(pg_terminate_backend(pid)) from pg_stat_activity where usename <> '" PG_SUPER
-        "' and not usename = any(%s);\n"
-        "do $do$ declare u name; begin for u in select rolname from pg_roles where rolcanlogin and rolname <> "
-        "'" PG_SUPER "' and not rolname = any(%s) loop execute format('drop role %%I', u); end loop; end $do$;\n";
+/* What users are given themselves in one database. */
+static void rights_add(struct buf *json, const struct plan *p, const char *database)
+{
+	json_open(json, '[');
+	for (size_t i = 0; i < p->access->user_count; i++)
+		for (size_t k = 0; k < p->access->users[i].grant_count; k++)
+			if (grant_is_in(&p->access->users[i].grants[k], database))
+				right_add(json, &p->access->users[i], &p->access->users[i].grants[k]);
+	json_close(json, ']');
+}
 
-/* The wanted users as array['a','b']::name[]. */
-static char *users_array(const struct engine_access *access)
+static int input_set(PGconn *conn, const struct buf *json)
 {
 	struct buf b = {0};
-	buf_z(&b, "array[");
-	for (size_t i = 0; i < access->user_count; i++) {
-		if (i)
-			buf_c(&b, ',');
-		text_add(&b, access->users[i].name);
-	}
-	buf_z(&b, "]::name[]");
-	buf_c(&b, 0);
-	return b.p;
+	buf_z(&b, "select set_config('steward.wanted',");
+	text_add(&b, json);
+	buf_z(&b, ", false)");
+	int r = run(conn, &b);
+	buf_free(&b);
+	return r;
 }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct plan *p, const char *database,
-                          const char *wanted)
+/* Sets the scripts' input: the users, and what they are given in one database (NULL: none in particular). */
+static int wanted_set(PGconn *conn, const struct plan *p, const char *database)
+{
+	struct buf json = {0};
+	json_open(&json, '{');
+	json_key(&json, "databases");
+	json_open(&json, '[');
+	for (size_t d = 0; d < p->database_count; d++)
+		json_z(&json, p->databases[d].name);
+	json_close(&json, ']');
+	json_key(&json, "users");
+	json_open(&json, '[');
+	for (size_t i = 0; i < p->access->user_count; i++)
+		user_add(&json, p, &p->access->users[i]);
+	json_close(&json, ']');
+	if (database) {
+		json_key(&json, "rights");
+		rights_add(&json, p, database);
+	}
+	json_close(&json, '}');
+	int r = input_set(conn, &json);
+	buf_free(&json);
+	return r;
+}
+
+/* --- applying */
+
+/* The functions and the trigger in the database of the connection, which is to be quiet from here on. */
+static int install(PGconn *conn)
+{
+	int64_t done = 0;
+	int r = sql_do(conn, TIMEOUT_MS, grants_sql_quiet);
+	if (r == 0)
+		r = sql_int(conn, TIMEOUT_MS, grants_sql_installed, &done);
+	for (size_t i = 0; grants_sql_install[i] && r == 0 && !done; i++)
+		r = sql_do(conn, TIMEOUT_MS, grants_sql_install[i]);
+	return r;
+}
+
+static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct plan *p, const char *database)
 {
 	PGconn *conn;
-	struct buf b = {0};
 	int r = sql_open_node(c, n, database, 3000, &conn);
 	if (r < 0)
 		return r;
-	buf_z(&b, "begin;\n");
-	buf_printf(&b, strangers_own, wanted);
-	buf_z(&b, direct_clear);
-	groups_grant(&b, p, database);
-	for (size_t i = 0; i < p->access->user_count; i++)
-		for (size_t k = 0; k < p->access->users[i].grant_count; k++)
-			direct_grant(&b, p, &p->access->users[i], &p->access->users[i].grants[k], database);
-	buf_z(&b, "commit;\n");
-	r = run(conn, &b);
-	buf_free(&b);
+	r = install(conn);
+	r = r < 0 ? r : wanted_set(conn, p, database);
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_prepare);
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_direct);
 	PQfinish(conn);
 	return r;
+}
+
+/* The template of databases to come: users may make some, and their tables shall be as any other. Once. */
+static int template_install(struct pg_cluster *c, struct pg_node *n, PGconn *conn)
+{
+	int64_t done = 0;
+	PGconn *inside;
+	int r = sql_int(
+	        conn, TIMEOUT_MS,
+	        "select count(*) from pg_shdescription s join pg_database d on d.oid = s.objoid where s.classoid = "
+	        "'pg_database'::regclass and datname = 'template1' and description = 'prepared by Steward'",
+	        &done);
+	if (r < 0 || done)
+		return r;
+	r = sql_open_node(c, n, "template1", 3000, &inside);
+	if (r < 0)
+		return r;
+	r = install(inside);
+	if (r == 0)
+		r = sql_do(inside, TIMEOUT_MS,
+		           "revoke all on database template1 from public; comment on database template1 is 'prepared "
+		           "by Steward'");
+	PQfinish(inside);
+	return r;
+}
+
+/* Which databases have to be visited: most changes are of roles alone, which all databases share. The superuser's notes
+ * of what was given where are by the databases' ids: one that was made anew under the same name is another. */
+static int stale_find(struct plan *p, PGconn *conn)
+{
+	PGresult *rows;
+	int64_t noted = 0;
+	struct buf json = {0};
+	for (size_t d = 0; d < p->database_count; d++) {
+		json.n = 0;
+		buf_z(&json, grants_sql_version);
+		rights_add(&json, p, p->databases[d].name);
+		sha256_hex(buf_view(&json), p->databases[d].hash);
+		p->databases[d].is_stale = true;
+	}
+	buf_free(&json);
+	int r = sql_int(conn, TIMEOUT_MS, grants_sql_noted, &noted);
+	if (r == 0)
+		r = sql_rows(conn, TIMEOUT_MS, noted ? grants_sql_notes : grants_sql_oids, &rows);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < PQntuples(rows); i++) {
+		struct database *d = database_find(p, PQgetvalue(rows, i, 0));
+		if (!d)
+			continue;
+		snprintf(d->oid, sizeof d->oid, "%s", PQgetvalue(rows, i, 1));
+		d->is_stale = strcmp(PQgetvalue(rows, i, 2), d->hash) != 0 || *PQgetvalue(rows, i, 3) == 't';
+	}
+	PQclear(rows);
+	return 0;
+}
+
+static int notes_write(const struct plan *p, PGconn *conn)
+{
+	struct buf json = {0};
+	json_open(&json, '{');
+	for (size_t d = 0; d < p->database_count; d++) {
+		json_key(&json, p->databases[d].oid);
+		json_z(&json, p->databases[d].hash);
+	}
+	json_close(&json, '}');
+	int r = input_set(conn, &json);
+	buf_free(&json);
+	return r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_note);
+}
+
+static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan *p, PGconn *conn)
+{
+	bool visited = false;
+	int r = stale_find(p, conn);
+	for (size_t d = 0; d < p->database_count && r == 0; d++)
+		if (p->databases[d].is_stale) {
+			r = database_apply(c, n, p, p->databases[d].name);
+			visited = true;
+		}
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_strangers);
+	return r < 0 || !visited ? r : notes_write(p, conn);
 }
 
 int grants_apply(struct pg_cluster *c, struct pg_node *n, PGconn *conn, const struct engine_access *access,
                  const char **ret_why)
 {
 	struct plan *p = must_calloc(1, sizeof *p);
-	struct buf b = {0};
-	char *wanted = users_array(access);
-	p->conn = conn;
 	p->access = access;
-	int r = databases_read(p);
-	r = r < 0 ? r : databases_make(p, ret_why);
-	buf_z(&b, "begin;\n");
-	groups_ensure(&b, p);
-	connect_grant(&b, p);
-	for (size_t i = 0; i < access->user_count; i++)
-		user_ensure(&b, &access->users[i]);
-	buf_z(&b, "commit;\n");
-	if (r == 0)
-		r = run(conn, &b);
-	for (size_t d = 0; d < p->database_count && r == 0; d++)
-		r = database_apply(c, n, p, p->databases[d], wanted);
-	b.n = 0;
-	buf_printf(&b, strangers_drop, wanted, wanted);
-	if (r == 0)
-		r = run(conn, &b);
+	int r = sql_do(conn, TIMEOUT_MS, grants_sql_quiet);
+	r = r < 0 ? r : template_install(c, n, conn);
+	r = r < 0 ? r : databases_read(p, conn);
+	r = r < 0 ? r : databases_make(p, conn, ret_why);
+	r = r < 0 ? r : wanted_set(conn, p, NULL);
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_roles);
+	/* Who cannot log in any more has no session either, and makes nothing from here on. */
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_sessions);
+	r = r < 0 ? r : databases_apply(c, n, p, conn);
 	if (r < 0 && !*ret_why)
 		why_set(ret_why, "users: %s", why_last());
-	buf_free(&b);
-	free(wanted);
 	free(p);
 	return r;
 }
-#pragma GCC diagnostic pop

@@ -1,6 +1,7 @@
 /* A node's log between two times, as a stream: a thread reads the server's JSON log files in the order of their names,
  * which begin with the time they were opened, and sends the lines through a socket. Nothing is held but one line; when
- * the reader closes its end, the thread ends. "audit" is what pgaudit wrote, "postgres" everything else. */
+ * the reader closes its end, the thread ends. "audit" is what pgaudit wrote, with the logins and refusals that the caller
+ * wants there; "postgres" is everything else. */
 #include "engine/postgres.h"
 
 #include "base/arena.h"
@@ -17,7 +18,7 @@
 struct reading {
 	struct engine *engine;
 	char dir[PG_PATH];
-	int64_t from_ms, to_ms;
+	int64_t from_ms, to_ms, logins_ms, denials_ms;
 	bool audit;
 	int fd;
 };
@@ -28,6 +29,24 @@ static bool line_time(const char *line, size_t n, int64_t *ret_ms)
 	static const char head[] = "{\"timestamp\":\"";
 	size_t skip = sizeof head - 1;
 	return n > skip + 23 && memcmp(line, head, skip) == 0 && clock_parse((struct str){line + skip, 23}, ret_ms);
+}
+
+/* The quotes of a value are escaped, so what is looked for is a field and nothing that a user wrote. */
+static bool line_has(const char *line, const char *field)
+{
+	return strstr(line, field) != NULL;
+}
+
+/* Class 28 is who somebody is, 42501 a right that is missing. */
+static bool line_is_audit(const struct reading *t, const char *line, int64_t at)
+{
+	if (line_has(line, ",\"message\":\"AUDIT: "))
+		return true;
+	if (t->logins_ms && at >= t->logins_ms &&
+	    (line_has(line, ",\"message\":\"connection auth") || line_has(line, ",\"message\":\"disconnection: ") ||
+	     line_has(line, ",\"state_code\":\"28")))
+		return true;
+	return t->denials_ms && at >= t->denials_ms && line_has(line, ",\"state_code\":\"42501\"");
 }
 
 static bool send_all(int fd, const char *p, size_t n)
@@ -63,7 +82,7 @@ static bool file_send(const struct reading *t, const char *name)
 		int64_t at;
 		if (!line_time(line, (size_t)n, &at) || at < t->from_ms || at >= t->to_ms)
 			continue;
-		if ((strstr(line, "\"message\":\"AUDIT:") != NULL) == t->audit)
+		if (line_is_audit(t, line, at) == t->audit)
 			go_on = send_all(t->fd, line, (size_t)n);
 	}
 	free(line);
@@ -124,6 +143,8 @@ int log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd)
 	t->engine = c->engine;
 	t->from_ms = log->from_ms;
 	t->to_ms = log->to_ms;
+	t->logins_ms = log->logins_ms;
+	t->denials_ms = log->denials_ms;
 	t->audit = audit;
 	t->fd = ends[1];
 	int r = engine_work(c->engine, reading_thread, t);

@@ -121,7 +121,7 @@ int node_prepare(struct pg_cluster *c, struct pg_node *n)
 	r = r < 0 ? r : dir_make(c->engine, path, true);
 	node_run_dir(c, n, path);
 	r = r < 0 ? r : dir_make(c->engine, path, true);
-	r = r < 0 ? r : tls_ensure(c, n);
+	r = r < 0 ? r : tls_ensure(c, n, NULL);
 	r = r < 0 ? r : access_first(c, n);
 	return r < 0 ? r : config_write(c, n, NULL);
 }
@@ -252,6 +252,8 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 	r = process_spawn(c->engine, argv, log, &pid, &pidfd);
 	if (r == 0) {
 		process_set(c, n, pid, pidfd);
+		process_note(data, pid);
+		n->loaded = true;
 		engine_wake(c->engine);
 	}
 	return r;

@@ -23,6 +23,8 @@ static char *const clean_environment[] = {
         (char[]){"LC_ALL=C.UTF-8"},
         (char[]){"TZ=UTC"},
         (char[]){"HOME=/nonexistent"},
+        /* Whom a server trusts when it asks a directory: relative to its data directory. */
+        (char[]){"LDAPTLS_CACERT=../conf/ldap-ca.crt"},
         NULL,
 };
 
@@ -135,7 +137,8 @@ int process_run(const struct engine *e, const char *const *argv, int timeout_ms)
 			text[i] = ' ';
 	const char *name = strrchr(argv[0], '/');
 	why_set(NULL, "%s: %s", name ? name + 1 : argv[0], late ? "took too long" : text);
-	log_warn("engine: %s", why_last());
+	if (used || late)
+		log_warn("engine: %s", why_last());
 	return late ? -ETIMEDOUT : strstr(text, "No space left") ? -ENOSPC : -EIO;
 }
 
@@ -183,6 +186,49 @@ static bool is_server_of(pid_t pid, const char *data)
 	return is;
 }
 
+/* Field 22 of its stat: when it started, in ticks since the machine did. Unlike a date it never moves. */
+static bool start_ticks(pid_t pid, uint64_t *ret_ticks)
+{
+	char path[64], *text;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (file_read(path, 4096, &text) < 0)
+		return false;
+	const char *p = strrchr(text, ')');
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	bool good = p && str_to_u64((struct str){p + 1, strspn(p + 1, "0123456789")}, UINT64_MAX, ret_ticks);
+	free(text);
+	return good;
+}
+
+void process_note(const char *data, pid_t pid)
+{
+	char path[PG_PATH];
+	uint64_t ticks;
+	path_set(path, "%s/../conf/process", data);
+	int fd = start_ticks(pid, &ticks) ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	if (fd < 0)
+		return;
+	dprintf(fd, "%d %llu\n", (int)pid, (unsigned long long)ticks);
+	close(fd);
+}
+
+/* Whether it is the process that was noted for the directory. Where nothing was noted, the other signs decide. */
+static bool is_noted(pid_t pid, const char *data)
+{
+	char path[PG_PATH], *text;
+	int noted;
+	unsigned long long then;
+	uint64_t ticks;
+	path_set(path, "%s/../conf/process", data);
+	if (file_read(path, 64, &text) < 0)
+		return true;
+	bool other = sscanf(text, "%d %llu", &noted, &then) == 2 && noted == pid &&
+	             (!start_ticks(pid, &ticks) || ticks != then);
+	free(text);
+	return !other;
+}
+
 int process_adopt(const char *data, pid_t *ret_pid, int *ret_pidfd, int64_t *ret_started_ms)
 {
 	char path[PG_PATH], *text;
@@ -201,7 +247,7 @@ int process_adopt(const char *data, pid_t *ret_pid, int *ret_pidfd, int64_t *ret
 	if (fd < 0)
 		return -ESRCH;
 	/* Looked at after the pidfd is open: from here on the number cannot come to mean another. */
-	if (!is_server_of((pid_t)pid, data) || process_ended(fd, 0)) {
+	if (!is_server_of((pid_t)pid, data) || !is_noted((pid_t)pid, data) || process_ended(fd, 0)) {
 		close(fd);
 		return -ESRCH;
 	}

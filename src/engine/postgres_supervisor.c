@@ -18,6 +18,7 @@
 #define PROBE_EVERY_US 10000000
 #define PROBE_WAIT_US 5000000
 #define LOOK_EVERY_US 10000000
+#define TIDY_EVERY_MS 60000
 
 /* Asks for TLS, which every server answers with one byte before anything else. */
 static int probe_open(const struct pg_cluster *c, const struct pg_node *n)
@@ -123,8 +124,7 @@ static void watch_add(struct watch *w, int fd, struct pg_cluster *c)
 	w->clusters[w->count++] = c;
 }
 
-/* All clusters, counted, so that none goes away while it is looked at. */
-static size_t clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters)
+size_t clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters)
 {
 	size_t count = 0, i = 0;
 	pthread_mutex_lock(&e->lock);
@@ -188,13 +188,17 @@ void *supervise(void *arg)
 {
 	struct engine *e = arg;
 	struct watch w = {0};
-	int64_t ticked = 0;
+	int64_t ticked = 0, tidied = mono_ms();
 	for (;;) {
 		struct pg_cluster **all;
 		size_t count = clusters_hold(e, &all);
 		bool tick = mono_ms() - ticked >= TICK_MS;
 		if (tick)
 			ticked = mono_ms();
+		if (mono_ms() - tidied > TIDY_EVERY_MS) {
+			tidied = mono_ms();
+			(void)!engine_work(e, logs_tidy, e);
+		}
 		w.count = 0;
 		watch_add(&w, e->wake_fd, NULL);
 		clusters_look(e, all, count, tick, &w);

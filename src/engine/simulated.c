@@ -19,18 +19,19 @@
 #define PORT 27017
 #define TELL_MS 500
 
-enum change { CHANGE_NONE, CHANGE_CREATE, CHANGE_UPDATE, CHANGE_DELETE, CHANGE_SAMPLE, CHANGE_COUNT };
+enum change { CHANGE_NONE, CHANGE_CREATE, CHANGE_UPDATE, CHANGE_DELETE, CHANGE_SAMPLE, CHANGE_ACCESS, CHANGE_COUNT };
 
-static const char *const change_names[] = {"none", "create", "update", "delete", "sample"};
+static const char *const change_names[] = {"none", "create", "update", "delete", "sample", "access"};
 /* Shares of the time that a creation takes. */
-static const double change_share[] = {0, 1, 2 / 3.0, 1 / 3.0, 2 / 3.0};
-static const char *const change_words[] = {"", "making nodes", "changing nodes", "removing nodes", "loading data"};
+static const double change_share[] = {0, 1, 2 / 3.0, 1 / 3.0, 2 / 3.0, 0};
+static const char *const change_words[] = {"", "making nodes", "changing nodes", "removing nodes", "loading data", ""};
 
 struct simulated {
 	struct simulated *next;
 	char id[ID_LEN + 1];
 	struct node_status *nodes;
 	size_t node_count;
+	unsigned patch; /* of its minor version */
 	uint64_t shape; /* hash of what was last wanted and reached */
 	bool exists;
 	enum change change; /* under way */
@@ -44,6 +45,7 @@ struct engine {
 	char domain[104];
 	double seconds; /* of a creation */
 	unsigned fail[CHANGE_COUNT];
+	unsigned patch; /* of the newest minor version */
 };
 
 static uint64_t hash_add(uint64_t h, const void *bytes, size_t n)
@@ -100,7 +102,7 @@ static uint64_t shape_of(const struct engine_cluster *want)
 	}
 	for (size_t i = 0; i < want->param_count; i++)
 		h = hash_z(hash_z(h, want->params[i].name), want->params[i].value);
-	return h;
+	return want->audit.enabled ? hash_z(h, want->audit.classes) : h;
 }
 
 /* The primary of each shard: the one it has, if it is still there and may be, else the node of the highest priority. */
@@ -134,10 +136,12 @@ static int64_t started_before(const struct simulated *old, const char *name, int
 	return otherwise;
 }
 
-static void cluster_become(struct engine *e, struct simulated *s, const struct engine_cluster *want)
+static void cluster_become(struct engine *e, struct simulated *s, const struct engine_cluster *want, bool renew)
 {
 	struct node_status *nodes = must_calloc(want->node_count + 1, sizeof *nodes);
 	int64_t now = clock_now_ms();
+	if (!s->exists || renew)
+		s->patch = e->patch;
 	for (size_t i = 0; i < want->node_count; i++) {
 		const struct engine_node *n = &want->nodes[i];
 		struct node_status *to = &nodes[i];
@@ -145,10 +149,10 @@ static void cluster_become(struct engine *e, struct simulated *s, const struct e
 		                           .kind = n->kind,
 		                           .shard = n->shard,
 		                           .state = want->paused || n->outage ? NODE_STOPPED : NODE_RUNNING,
-		                           .started_ms = started_before(s, n->name, now)};
+		                           .started_ms = renew ? now : started_before(s, n->name, now)};
 		snprintf(to->name, sizeof to->name, "%s", n->name);
 		snprintf(to->host, sizeof to->host, "%s.%s.%s", n->name, want->project_hash, e->domain);
-		snprintf(to->version, sizeof to->version, "%u.%u.0", want->version, 20 - want->version % 20);
+		snprintf(to->version, sizeof to->version, "%u.%u.0", want->version, 20 - want->version % 20 + s->patch);
 	}
 	primaries_choose(want, s, nodes);
 	free(s->nodes);
@@ -232,11 +236,13 @@ static int simulated_converge(struct engine *e, const struct engine_cluster *wan
 	struct waiting w = {.again_ms = 0};
 	int r = 0;
 	if (!s->exists && want->adopt)
-		cluster_become(e, s, want);
-	if (!s->exists || s->shape != shape)
-		r = change_wait(e, s, s->exists ? CHANGE_UPDATE : CHANGE_CREATE, shape, &w);
-	if (r == 0 && (!s->exists || s->shape != shape))
-		cluster_become(e, s, want);
+		cluster_become(e, s, want, false);
+	bool renew = want->renew && s->exists && s->patch < e->patch;
+	bool change = !s->exists || s->shape != shape || renew;
+	if (change)
+		r = change_wait(e, s, s->exists ? CHANGE_UPDATE : CHANGE_CREATE, shape + renew, &w);
+	if (r == 0 && change)
+		cluster_become(e, s, want, renew);
 	pthread_mutex_unlock(&e->lock);
 	waiting_tell(&w, progress);
 	if (r == -EIO)
@@ -287,7 +293,13 @@ static int simulated_switchover(struct engine *e, const char *cluster_id, unsign
 static int simulated_apply_access(struct engine *e, const char *cluster_id, const struct engine_access *access,
                                   const char **ret_why)
 {
-	return 0;
+	pthread_mutex_lock(&e->lock);
+	const struct simulated *s = *place_of(e, cluster_id);
+	int r = !s || !s->exists ? -ENOENT : told_to_fail(e, CHANGE_ACCESS) ? -EIO : 0;
+	pthread_mutex_unlock(&e->lock);
+	if (r < 0)
+		*ret_why = r == -EIO ? "the test control asked for this failure" : "there is no such cluster";
+	return r;
 }
 
 static int simulated_observe(struct engine *e, const char *cluster_id, struct arena *a,
@@ -302,6 +314,44 @@ static int simulated_observe(struct engine *e, const char *cluster_id, struct ar
 		memcpy(ret_status->nodes, s->nodes, s->node_count * sizeof *s->nodes);
 	}
 	pthread_mutex_unlock(&e->lock);
+	return 0;
+}
+
+/* 0 when there is such a node and it runs. */
+static int node_check(struct engine *e, const char *cluster_id, const char *node)
+{
+	int r = -ENOENT;
+	pthread_mutex_lock(&e->lock);
+	const struct simulated *s = *place_of(e, cluster_id);
+	for (size_t i = 0; s && i < s->node_count; i++)
+		if (strcmp(s->nodes[i].name, node) == 0)
+			r = s->nodes[i].state == NODE_RUNNING ? 0 : -EAGAIN;
+	pthread_mutex_unlock(&e->lock);
+	return r;
+}
+
+/* A new server has this one. */
+static int simulated_databases(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+                               struct str **ret_names, size_t *ret_count)
+{
+	int r = node_check(e, cluster_id, node);
+	if (r < 0)
+		return r;
+	*ret_names = arena_new_of(a, struct str);
+	**ret_names = STR("postgres");
+	*ret_count = 1;
+	return 0;
+}
+
+static int simulated_partitions(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+                                struct str **ret_names, size_t *ret_count)
+{
+	int r = node_check(e, cluster_id, node);
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	*ret_names = arena_new_of(a, struct str);
+	**ret_names = STR("data");
+	*ret_count = 1;
 	return 0;
 }
 
@@ -332,6 +382,11 @@ static int simulated_log_open(struct engine *e, const struct engine_log *log, in
 	return 0;
 }
 
+static int simulated_audit_check(struct engine *e, const char **ret_why)
+{
+	return 0;
+}
+
 static size_t simulated_versions(struct engine *e, unsigned *ret_versions, size_t max)
 {
 	static const unsigned versions[] = {17, 16, 15};
@@ -355,6 +410,22 @@ static int simulated_load_sample(struct engine *e, const char *cluster_id, struc
 	return r;
 }
 
+static bool simulated_behind(struct engine *e, const char *cluster_id)
+{
+	pthread_mutex_lock(&e->lock);
+	const struct simulated *s = *place_of(e, cluster_id);
+	bool behind = s && s->exists && s->patch < e->patch;
+	pthread_mutex_unlock(&e->lock);
+	return behind;
+}
+
+void simulated_patch(struct engine *e, unsigned patch)
+{
+	pthread_mutex_lock(&e->lock);
+	e->patch = patch;
+	pthread_mutex_unlock(&e->lock);
+}
+
 void simulated_tell(struct engine *e, double seconds, const char *fail, unsigned times)
 {
 	pthread_mutex_lock(&e->lock);
@@ -373,7 +444,11 @@ const struct engine_ops engine_simulated = {
         .switchover = simulated_switchover,
         .apply_access = simulated_apply_access,
         .observe = simulated_observe,
+        .databases = simulated_databases,
+        .partitions = simulated_partitions,
+        .behind = simulated_behind,
         .log_open = simulated_log_open,
+        .audit_check = simulated_audit_check,
         .versions = simulated_versions,
         .load_sample = simulated_load_sample,
 };

@@ -25,7 +25,7 @@ int gate_access_list(struct call *c)
 		return 0;
 	size_t entry = entry_find(c->caller, &c->request->peer);
 	if (entry < c->caller->access_count) {
-		use_access(c->service, c->request->loop, c->caller, entry, &c->request->peer);
+		use_access(c->service, thread_lane, c->caller, entry, &c->request->peer);
 		return 0;
 	}
 	char peer[IP_TEXT];

@@ -33,6 +33,18 @@ void audit_field(struct call *c, const char *name, struct str value)
 	c->event.field_count++;
 }
 
+void audit_list(struct call *c, const char *name, struct str array)
+{
+	audit_field(c, name, array);
+	if (c->event.field_count)
+		c->event.fields[c->event.field_count - 1].is_list = true;
+}
+
+void audit_refusal(struct call *c, const char *type)
+{
+	c->event = (struct call_event){.type = type, .type_chosen = true, .of_refusal = true};
+}
+
 void audit_scope(struct call *c, struct str org_id, struct str group_id)
 {
 	c->event.org_id = org_id;
@@ -123,9 +135,16 @@ static void fields_write(struct entry *e)
 {
 	const struct call_event *event = &e->call->event;
 	for (size_t i = 0; i < event->field_count; i++) {
-		text_field(e, event->fields[i].name, event->fields[i].value);
-		if (!takes(e, event->fields[i].name))
-			describe(e, event->fields[i].name, event->fields[i].value);
+		const char *name = event->fields[i].name;
+		struct str value = event->fields[i].value;
+		if (!takes(e, name)) {
+			describe(e, name, value);
+		} else if (event->fields[i].is_list) {
+			json_key(&e->body, name);
+			json_raw(&e->body, value);
+		} else {
+			text_field(e, name, value);
+		}
 	}
 }
 
@@ -164,6 +183,10 @@ static int name_of(struct entry *e, const char *kind, struct str id, struct str 
 	*ret_name = STR_NONE;
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
+	if (d.name.n) {
+		*ret_name = utf8_prefix(d.name, NAME_MAX_BYTES);
+		return 0;
+	}
 	json_t *body = json_loadb(d.body.p, d.body.n, 0, NULL);
 	const json_t *name = json_object_get(body, "name");
 	if (json_is_string(name))

@@ -10,6 +10,11 @@ void audit_type(struct call *c, const char *type);
 /* A field of the event's own ("targetUsername"), never a secret. Borrowed until the answer. One that the schemas do not
  * have for the type becomes part of the description (includeRaw). */
 void audit_field(struct call *c, const char *name, struct str value);
+/* The same with a JSON array of texts. */
+void audit_list(struct call *c, const char *name, struct str array);
+/* In a handler that refuses a change: the event, as it will stand when the handler returns, is written all the same, in a
+ * write of its own. */
+void audit_refusal(struct call *c, const char *type);
 /* The scope, where it is not the path's: the organization or project that the call made. Without a project, the event is
  * the organization's. */
 void audit_scope(struct call *c, struct str org_id, struct str group_id);

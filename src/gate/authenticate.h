@@ -8,6 +8,7 @@
  *                      body: {"clientId","name","description","createdAt"}
  *   "sa_secret"        id, parent = service account id; body: {"id","createdAt","expiresAt","maskedSecretValue",
  *                      "lastUsedAt"?}; secret: SHA-256 of the secret as hexadecimal
+ *   "user_session"     id, parent = user id; body: {"expiresAt"?}: a user who has signed in
  *   "api_access"       id, parent = id of the key or account; name = the CIDR text; body: {"cidrBlock","ipAddress"?,...}
  *   "org_settings"     id = organization; body: OrganizationSettings; "apiAccessListRequired": true demands a list
  *   "token_revoked"    id = the unique id inside the token; body {"expiresAtMs"}

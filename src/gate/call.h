@@ -27,8 +27,10 @@ struct call_event {
 	struct {
 		const char *name;
 		struct str value;
+		bool is_list; /* value is a JSON array */
 	} fields[EVENT_FIELDS_MAX];
 	size_t field_count;
+	bool of_refusal; /* written although, and because, the call is refused */
 };
 
 struct call {
@@ -61,6 +63,14 @@ struct call {
 	/* A writing handler may set it: called once, on the store's thread, when its write is on disk. Must be quick. */
 	void (*committed)(struct call *c, void *arg);
 	void *committed_arg;
+	/* A writing handler may set it, for an answer that has to wait for more than the write: called once, on the store's
+	 * thread, when the write is on disk; must be quick. Nothing is sent until call_send(), from any thread, exactly once. */
+	void (*held)(struct call *c, void *arg);
+	void *held_arg;
+	bool elsewhere; /* see call_takes_long() */
+	/* A reading handler may set it, for what is too slow for the loop: it runs next, on a thread of its own and without the
+	 * store, and completes the answer. */
+	op_handler slow;
 
 	/* The answer. */
 	int status;
@@ -91,5 +101,11 @@ struct str call_query(const struct call *c, const char *name);
 bool call_query_bool(const struct call *c, const char *name, bool otherwise);
 
 void call_header(struct call *c, struct str name, struct str value);
+
+/* dispatch.c: for a reading handler that has found how many entries it will have to look at. True: they are too many for a
+ * loop, and the handler returns 0 at once; it is run again, from the start, on a worker. */
+must_check bool call_takes_long(struct call *c, int64_t entries);
+/* dispatch.c: lets go of an answer that was held. */
+void call_send(struct call *c);
 
 #endif

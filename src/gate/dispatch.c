@@ -1,12 +1,13 @@
-/* The way of one call. Reads run here, on the loop, with the loop's own reader. Writes run in the store's transaction and
- * the answer leaves when they are on disk. */
+/* The way of one call. Reads run here, on the calling thread, with its own reader: on the loop, or on a worker where the
+ * store is reached over a network; a row that says that it is slow has its handler run on a worker in any case. Writes run
+ * in the store's transaction and the answer leaves when they are on disk. */
 #include "gate/dispatch.h"
 
 #include "base/log.h"
 #include "gate/audit.h"
 #include "gate/gate.h"
 #include "gate/query.h"
-#include "gate/service.h"
+#include "gate/workers.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +20,9 @@ typedef int (*gate)(struct call *c);
 static const gate gates[] = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,    gate_version,
                              gate_roles,        gate_parameters,  gate_body,       gate_body_scope};
 
-#define PREPARING_MAX 64
-static atomic_uint preparing; /* calls whose prepare function runs */
+#define LONG_READ 2000 /* entries that a loop may look at: a few milliseconds */
+#define THREADS_MAX 64
+static atomic_uint threads; /* calls that have one of their own */
 
 struct pending {
 	struct write write;
@@ -38,7 +40,7 @@ static void answer_now(struct call *c)
 {
 	idempotency_end(c->service, c->idempotency);
 	call_finish(c);
-	http_respond(c->request);
+	respond_here(c->request);
 }
 
 /* A retried write starts from the state before the handler. */
@@ -52,6 +54,7 @@ static void forget_answer(struct call *c)
 	c->is_list = false;
 	c->event = (struct call_event){0};
 	c->committed = NULL;
+	c->held = NULL;
 }
 
 /* A handler that wrote no status succeeded with the row's. */
@@ -101,19 +104,55 @@ static int run_write(struct tx *tx, void *ctx)
 	return result < 0 ? result : 0;
 }
 
+void call_send(struct call *c)
+{
+	idempotency_end(c->service, c->idempotency);
+	call_finish(c);
+	http_respond_from_thread(c->request);
+}
+
+/* A refusal that is an event itself: the change is undone, so that the event needs a write of its own. The answer waits for
+ * it, as for every event. */
+static int refusal_run(struct tx *tx, void *ctx)
+{
+	struct pending *p = ctx;
+	p->call->tx = tx;
+	int result = audit_write(p->call);
+	p->call->tx = NULL;
+	return result;
+}
+
+static void refusal_done(void *ctx, int result)
+{
+	struct pending *p = ctx;
+	if (result < 0)
+		log_error("%s was refused, and the event of that could not be written (error %d)", p->call->op->id,
+		          result);
+	call_send(p->call);
+}
+
+static bool start_refusal(struct pending *p)
+{
+	p->write = (struct write){.run = refusal_run, .done = refusal_done, .ctx = p};
+	return store_write(p->call->service->store, &p->write);
+}
+
 static void write_done(void *ctx, int result)
 {
 	struct pending *p = ctx;
 	struct call *c = p->call;
-	if (result < 0 && !c->problem.status) {
+	if (result < 0 && c->problem.status && c->event.of_refusal && start_refusal(p))
+		return;
+	if (result == -ENOTCONN || (result < 0 && !c->problem.status)) {
 		forget_answer(c);
 		call_fail_store(c, result, c->op->id);
 	}
 	if (result >= 0 && c->committed)
 		c->committed(c, c->committed_arg);
-	idempotency_end(c->service, c->idempotency);
-	call_finish(c);
-	http_respond_from_thread(c->request);
+	if (result >= 0 && c->held)
+		c->held(c, c->held_arg);
+	else
+		call_send(c);
 }
 
 static void start_write(struct call *c)
@@ -142,22 +181,79 @@ static void *prepare_run(void *arg)
 	struct call *c = arg;
 	if (c->op->prepare(c) < 0)
 		call_fail(c, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.");
-	atomic_fetch_sub(&preparing, 1);
+	atomic_fetch_sub(&threads, 1);
 	http_call_on_loop(c->request, prepared);
 	return NULL;
 }
 
-static void start_prepare(struct call *c)
+static void *slow_run(void *arg)
+{
+	struct call *c = arg;
+	settle(c, c->slow(c));
+	atomic_fetch_sub(&threads, 1);
+	call_finish(c);
+	http_respond_from_thread(c->request);
+	return NULL;
+}
+
+static void start_thread(struct call *c, void *(*run)(void *))
 {
 	pthread_t thread;
-	if (atomic_fetch_add(&preparing, 1) < PREPARING_MAX && pthread_create(&thread, NULL, prepare_run, c) == 0) {
+	if (atomic_fetch_add(&threads, 1) < THREADS_MAX && pthread_create(&thread, NULL, run, c) == 0) {
 		pthread_detach(thread);
 		return;
 	}
-	atomic_fetch_sub(&preparing, 1);
+	atomic_fetch_sub(&threads, 1);
 	call_header(c, STR("retry-after"), STR("1"));
 	call_fail(c, 503, "SERVICE_BUSY", "The service has too many such calls under way. Try again in a second.");
 	answer_now(c);
+}
+
+bool call_takes_long(struct call *c, int64_t entries)
+{
+	c->elsewhere = entries > LONG_READ && c->service->workers && !on_worker();
+	return c->elsewhere;
+}
+
+static void start_on_worker(struct call *c);
+
+static void run_read(struct call *c)
+{
+	c->tx = call_loop(c)->reader;
+	tx_begin_read(c->tx);
+	int result = settle(c, c->op->handler(c));
+	tx_end_read(c->tx);
+	c->tx = NULL;
+	if (result >= 0 && c->elsewhere)
+		start_on_worker(c);
+	else if (result >= 0 && c->slow)
+		start_thread(c, slow_run);
+	else
+		answer_now(c);
+}
+
+static void run_read_of(struct request *r)
+{
+	run_read(r->app);
+}
+
+static void start_on_worker(struct call *c)
+{
+	forget_answer(c);
+	c->elsewhere = false;
+	if (workers_run(c->service->workers, c->request, run_read_of))
+		return;
+	call_header(c, STR("retry-after"), STR("1"));
+	call_fail(c, 503, "SERVICE_BUSY", "The service has too many calls waiting. Try again in a second.");
+	answer_now(c);
+}
+
+static void start_read(struct call *c)
+{
+	if (on_worker() || !(c->op->slow || c->service->remote))
+		run_read(c);
+	else
+		start_on_worker(c);
 }
 
 static void run_handler(struct call *c)
@@ -166,15 +262,11 @@ static void run_handler(struct call *c)
 		call_fail(c, 501, "NOT_IMPLEMENTED", "%s is not part of this version of Steward.", c->op->id);
 		answer_now(c);
 	} else if (c->op->prepare) {
-		start_prepare(c);
+		start_thread(c, prepare_run);
 	} else if (c->op->writes) {
 		start_write(c);
 	} else {
-		c->tx = call_loop(c)->reader;
-		tx_begin_read(c->tx);
-		settle(c, c->op->handler(c));
-		tx_end_read(c->tx);
-		answer_now(c);
+		start_read(c);
 	}
 }
 

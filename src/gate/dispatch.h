@@ -4,7 +4,7 @@
 
 #include "gate/call.h"
 
-/* On the request's loop. Answers now, or later when the store has written. */
+/* On the request's loop, or on a worker. Answers now, or later when the store has written. */
 void dispatch(struct service *s, struct request *r);
 
 /* finish.c: the answer's bytes and headers from what the handler left in the call; does not send. */

@@ -9,6 +9,8 @@
 #include <errno.h>
 
 #define PAGE 500
+#define OWNERS "org_owner"
+#define PROJECT_USERS "org_project_user"
 
 static const char *const kinds[GRANTEE_COUNT][2] = {[GRANTEE_KEY] = {"group_key", "org_key"},
                                                     [GRANTEE_ACCOUNT] = {"group_account", "org_account"},
@@ -105,6 +107,8 @@ static int put(struct tx *tx, struct arena *a, const char *kind, struct str pare
 		return result;
 	if (!keep)
 		return tx_delete(tx, kind, d.id);
+	if (str_eq(d.body, body))
+		return 0;
 	d.body = body;
 	return tx_update(tx, &d);
 }
@@ -118,6 +122,15 @@ static struct str body_text(struct arena *a, json_t *value)
 	return (struct str){p, n};
 }
 
+/* What the roles of an organization give in its projects. */
+static bool in_projects(role_mask roles)
+{
+	for (; roles; roles &= roles - 1)
+		if (role_in_project[__builtin_ctzll(roles)])
+			return true;
+	return false;
+}
+
 int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, bool in_org, struct str scope,
               role_mask roles)
 {
@@ -127,7 +140,9 @@ int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, b
 	if (result == 0)
 		result = put(tx, a, kinds[who][in_org], scope, id, back, roles != 0);
 	if (result == 0 && who == GRANTEE_USER && in_org)
-		result = put(tx, a, "org_owner", scope, id, STR("{}"), roles & role_bit("ORG_OWNER"));
+		result = put(tx, a, OWNERS, scope, id, STR("{}"), roles & role_bit("ORG_OWNER"));
+	if (result == 0 && who == GRANTEE_USER && in_org)
+		result = put(tx, a, PROJECT_USERS, scope, id, STR("{}"), in_projects(roles));
 	tx_touch_identity(tx);
 	return result;
 }
@@ -217,5 +232,36 @@ int grants_delete_scope(struct tx *tx, struct arena *a, bool in_org, struct str 
 
 int grant_owner_count(struct tx *tx, struct str org_id, int64_t *ret_count)
 {
-	return tx_count(tx, "org_owner", org_id, ret_count);
+	return tx_count(tx, OWNERS, org_id, ret_count);
+}
+
+int grant_project_users_count(struct tx *tx, struct str org_id, int64_t *ret_count)
+{
+	return tx_count(tx, PROJECT_USERS, org_id, ret_count);
+}
+
+int grant_project_users(struct tx *tx, struct arena *a, struct str org_id, int64_t offset, int64_t limit,
+                        struct str **ret_ids, size_t *ret_count)
+{
+	struct doc *docs;
+	size_t count;
+	int result = tx_list(tx, a, PROJECT_USERS, org_id, offset, limit, &docs, &count);
+	if (result < 0)
+		return result;
+	struct str *ids = arena_new_array(a, struct str, count + 1);
+	for (size_t i = 0; i < count; i++)
+		ids[i] = docs[i].name;
+	*ret_ids = ids;
+	*ret_count = count;
+	return 0;
+}
+
+int grant_is_project_user(struct tx *tx, struct arena *a, struct str org_id, struct str id, bool *ret_is)
+{
+	struct doc d;
+	int result = tx_get_by_name(tx, a, PROJECT_USERS, org_id, id, &d);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	*ret_is = result == 0;
+	return 0;
 }

@@ -4,7 +4,9 @@
  *
  *   "grant"                parent = grantee, name = scope:    {"inOrg": bool, "roles": [...]}
  *   "org_user", "group_user", "org_key", ...   parent = scope, name = grantee:  {"id": grantee, "roles": [...]}
- *   "org_owner"            parent = organization, name = user: one for each user that owns it */
+ *   "org_owner"            parent = organization, name = user: one for each user that owns it
+ *   "org_project_user"     parent = organization, name = user: one for each whose roles there say something about its
+ *                          projects */
 #ifndef STEWARD_GATE_GRANTS_H
 #define STEWARD_GATE_GRANTS_H
 
@@ -32,6 +34,13 @@ must_check int grants_of(struct tx *tx, struct arena *a, struct str id, struct g
 /* A page of the grantees of a scope. */
 must_check int grants_in(struct tx *tx, struct arena *a, enum grantee who, bool in_org, struct str scope,
                          int64_t offset, int64_t limit, struct grant_row **ret_rows, size_t *ret_count);
+
+/* Users whose roles in the organization give them roles in each of its projects: how many, a page of their ids, and
+ * whether somebody is one of them. */
+must_check int grant_project_users_count(struct tx *tx, struct str org_id, int64_t *ret_count);
+must_check int grant_project_users(struct tx *tx, struct arena *a, struct str org_id, int64_t offset, int64_t limit,
+                                   struct str **ret_ids, size_t *ret_count);
+must_check int grant_is_project_user(struct tx *tx, struct arena *a, struct str org_id, struct str id, bool *ret_is);
 
 /* Every grant of a grantee, or in a scope: gone. */
 must_check int grants_delete_grantee(struct tx *tx, struct arena *a, enum grantee who, struct str id);

@@ -207,6 +207,9 @@ static void limiter_write(struct buf *b, struct limiter *l)
 	number(b, "steward_buckets", "gauge", "Rate-limit buckets in memory.", t.buckets);
 	number(b, "steward_buckets_evicted_total", "counter", "Buckets forgotten because the table was full.",
 	       t.evicted);
+	if (t.shared)
+		number(b, "steward_buckets_shared", "gauge",
+		       "1 while the buckets are those in Redis; 0 while this node limits by itself.", t.shared_up);
 }
 
 static void store_write_stats(struct buf *b, const struct store *store)

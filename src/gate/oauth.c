@@ -6,8 +6,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gate/answer.h"
+#include "gate/audit.h"
 #include "gate/authenticate.h"
 #include "gate/uses.h"
+#include "gate/workers.h"
 
 #include <errno.h>
 
@@ -55,6 +57,10 @@ static int fail_client(struct oauth *o)
 
 static int fail_store(struct oauth *o, int error)
 {
+	if (error == -ENOTCONN) {
+		response_header(&o->request->response, "retry-after", STR("1"));
+		return fail(o, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.");
+	}
 	log_error("oauth: the store failed with %d, request %s", error, o->request->id);
 	return fail(o, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.");
 }
@@ -218,7 +224,7 @@ static int client_authenticate(struct oauth *o, struct client *ret_client)
 		result = credentials_take(o, list, &count);
 	int found = -ENOENT;
 	for (size_t i = 0; result == 0 && found == -ENOENT && i < count; i++)
-		found = client_find(o->service->loop[r->loop].reader, r->arena, &list[i], ret_client);
+		found = client_find(lane_here(o->service)->reader, r->arena, &list[i], ret_client);
 	if (result == 0 && found == -ENOENT)
 		result = fail_client(o);
 	else if (result == 0 && found < 0)
@@ -269,7 +275,7 @@ static int admit(struct oauth *o, struct client *ret_client)
 static void refuse(struct oauth *o)
 {
 	answer_problem(o->request, &o->problem);
-	http_respond(o->request);
+	respond_here(o->request);
 }
 
 void oauth_token(struct service *s, struct request *r)
@@ -288,7 +294,7 @@ void oauth_token(struct service *s, struct request *r)
 	}
 	struct str token = token_issue(r->arena, id_str(&client.account), id_str(&client.secret),
 	                               clock_now_ms() + TOKEN_SECONDS * INT64_C(1000));
-	use_secret(s, r->loop, id_str(&client.secret));
+	use_secret(s, thread_lane, id_str(&client.secret));
 	json_open(&b, '{');
 	json_key(&b, "access_token");
 	json_str(&b, token);
@@ -298,7 +304,7 @@ void oauth_token(struct service *s, struct request *r)
 	json_int(&b, TOKEN_SECONDS);
 	json_close(&b, '}');
 	answer_json(r, 200, &b);
-	http_respond(r);
+	respond_here(r);
 }
 
 /* Revocation. */
@@ -307,7 +313,11 @@ struct revocation {
 	struct write write;
 	struct oauth o;
 	struct token token;
+	struct call call; /* for the event: who, from where */
 };
+
+/* What the event says that it is about: nothing beyond its type. */
+static const struct op revoke_op = {.id = "revokeToken", .method = METHOD_POST};
 
 /* Forgets revocations of tokens that have expired, oldest first, so that their number stays that of an hour. */
 static int revocations_sweep(struct tx *tx, struct arena *a)
@@ -335,6 +345,12 @@ static int revoke_run(struct tx *tx, void *ctx)
 	if (r < 0)
 		return r;
 	tx_touch_identity(tx);
+	v->call.tx = tx;
+	audit_type(&v->call, "OAUTH_TOKEN_REVOKED");
+	audit_scope(&v->call, str_of(v->call.caller->org_id), STR_NONE);
+	r = audit_next(&v->call);
+	if (r < 0)
+		return r;
 	return tx_insert(tx, &(struct doc){
 	                             .kind = STR("token_revoked"),
 	                             .id = id_str(&v->token.unique),
@@ -372,6 +388,8 @@ void oauth_revoke(struct service *s, struct request *r)
 	v->o = (struct oauth){.service = s, .request = r};
 	v->write = (struct write){.run = revoke_run, .done = revoke_done, .ctx = v};
 	int result = admit(&v->o, &client);
+	v->call = (struct call){
+	        .service = s, .request = r, .arena = r->arena, .op = &revoke_op, .caller = client.principal};
 	if (result == 0 && !v->o.form.token.n)
 		result = fail(&v->o, 400, "INVALID_REQUEST", "token: is required.");
 	bool ours = result == 0 && token_parse(v->o.form.token, &v->token);
@@ -389,5 +407,5 @@ void oauth_revoke(struct service *s, struct request *r)
 		return;
 	}
 	revoked(r);
-	http_respond(r);
+	respond_here(r);
 }

@@ -68,31 +68,41 @@ static int grant_order(const void *a, const void *b)
 	return memcmp(((const struct grant *)a)->scope.z, ((const struct grant *)b)->scope.z, ID_LEN);
 }
 
-static void grant_add(struct principal *p, const struct grant_row *row)
-{
-	role_mask closed = 0;
-	for (role_mask rest = row->roles; rest; rest &= rest - 1)
-		closed |= role_closure[__builtin_ctzll(rest)];
-	for (size_t i = 0; i < p->grant_count; i++)
-		if (memcmp(p->grants[i].scope.z, row->id.p, ID_LEN) == 0) {
-			p->grants[i].roles |= closed;
-			return;
-		}
-	p->grants = must_realloc(p->grants, (p->grant_count + 1) * sizeof *p->grants);
-	struct grant *g = &p->grants[p->grant_count++];
-	*g = (struct grant){.roles = closed};
-	memcpy(g->scope.z, row->id.p, ID_LEN);
-}
-
+/* As they come; grants_settle() puts them in order. */
 static int grants_load(struct tx *tx, struct arena *a, struct principal *p, struct str grantee)
 {
 	struct grant_row *rows;
 	size_t count;
 	int r = grants_of(tx, a, grantee, &rows, &count);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		if (id_is_valid(rows[i].id))
-			grant_add(p, &rows[i]);
-	return r;
+	if (r < 0 || count == 0)
+		return r;
+	p->grants = must_realloc(p->grants, (p->grant_count + count) * sizeof *p->grants);
+	for (size_t i = 0; i < count; i++) {
+		struct grant *g = &p->grants[p->grant_count];
+		if (!id_is_valid(rows[i].id))
+			continue;
+		*g = (struct grant){.roles = 0};
+		memcpy(g->scope.z, rows[i].id.p, ID_LEN);
+		for (role_mask rest = rows[i].roles; rest; rest &= rest - 1)
+			g->roles |= role_closure[__builtin_ctzll(rest)];
+		p->grant_count++;
+	}
+	return 0;
+}
+
+/* Sorted by scope, each scope once: what is given twice, by a team too, is joined. */
+static void grants_settle(struct principal *p)
+{
+	size_t kept = 0;
+	if (p->grant_count)
+		qsort(p->grants, p->grant_count, sizeof *p->grants, grant_order);
+	for (size_t i = 0; i < p->grant_count; i++) {
+		if (kept && grant_order(&p->grants[kept - 1], &p->grants[i]) == 0)
+			p->grants[kept - 1].roles |= p->grants[i].roles;
+		else
+			p->grants[kept++] = p->grants[i];
+	}
+	p->grant_count = kept;
 }
 
 /* A user also has what its teams have. */
@@ -175,8 +185,7 @@ static int principal_fill(struct tx *tx, struct arena *a, struct principal *p, s
 		r = teams_load(tx, a, p);
 	if (r < 0)
 		return r;
-	if (p->grant_count)
-		qsort(p->grants, p->grant_count, sizeof *p->grants, grant_order);
+	grants_settle(p);
 	r = access_load(tx, a, p);
 	if (r == 0 && p->org_id[0])
 		r = requirement_load(tx, a, p);

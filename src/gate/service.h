@@ -12,12 +12,13 @@ struct jwks;
 struct mail;
 struct nonce_window;
 struct uses;
+struct workers;
 
-/* State of one loop; only its thread touches it. */
+/* State of one thread that runs calls, a loop or a worker: its lane. Only that thread touches it. */
 struct loop_state {
 	struct tx *reader;
 	struct token_cache *tokens;
-	struct op_metrics *metrics;
+	struct op_metrics *metrics; /* of a loop */
 	struct uses *_Atomic uses; /* of credentials; the main thread takes them away: gate/uses.h */
 };
 
@@ -32,8 +33,10 @@ struct service {
 	struct engine *engine_state;
 	struct jobs *jobs;                 /* jobs/jobs.h */
 	const char *db_scheme, *db_domain; /* of connection strings and host names */
-	unsigned loops;
-	struct loop_state *loop;     /* by request->loop */
+	unsigned loops, lanes;       /* lanes: of the loops, then of the workers */
+	struct loop_state *loop;     /* by lane; a loop's is request->loop */
+	struct workers *workers;     /* gate/workers.h */
+	bool remote;                 /* the store is reached over a network: no loop touches it */
 	struct jwks *jwks;           /* api/jwks.h */
 	struct mail *mail;           /* api/mail.h; NULL: no mail server */
 	struct nonce_window *nonces; /* digest replay window; has its own locks */
@@ -43,9 +46,17 @@ struct service {
 	int64_t started_us;               /* clock_mono_us() at the start */
 };
 
+/* Of the calling thread; set by gate/workers.h. */
+extern _Thread_local unsigned thread_lane;
+
+static inline struct loop_state *lane_here(const struct service *s)
+{
+	return &s->loop[thread_lane];
+}
+
 static inline struct loop_state *call_loop(const struct call *c)
 {
-	return &c->service->loop[c->request->loop];
+	return lane_here(c->service);
 }
 
 #endif

@@ -1,7 +1,7 @@
-/* Bearer tokens of service accounts.
+/* Bearer tokens of service accounts, and of users who have signed in.
  *
  * A token is its own proof: "stw_" and the base64url of a version, the ids of the account, of the secret it was got
- * with and of itself, its expiry and an HMAC over all that. So issuing one writes nothing. Whether it still holds (not
+ * with (a user's: of the session) and of itself, its expiry and an HMAC over all that. So issuing one writes nothing. Whether it still holds (not
  * revoked, its secret and account there) is asked of the store once, and again when the store says that identities have
  * changed; in between the loop's own cache answers, with no lock and no signature. The time is asked on each use. */
 #include "base/clock.h"
@@ -159,9 +159,10 @@ static void slot_put(struct token_cache *t, struct str text, struct principal *c
 	memcpy(to->text, text.p, TEXT);
 }
 
-/* What only the store knows of a token whose signature and time are right. Shortens *expires_ms to the secret's time.
- */
-static int token_check(struct tx *tx, struct arena *a, const struct token *token, int64_t *expires_ms)
+/* What only the store knows of a token whose signature and time are right. Shortens *expires_ms to the secret's time. Whose
+ * token it is follows from what it was got with. */
+static int token_check(struct tx *tx, struct arena *a, const struct token *token, int64_t *expires_ms,
+                       enum principal_kind *ret_kind)
 {
 	struct doc doc;
 	int64_t secret_ms;
@@ -169,6 +170,9 @@ static int token_check(struct tx *tx, struct arena *a, const struct token *token
 	if (r != -ENOENT)
 		return r < 0 ? r : -EACCES;
 	r = tx_get(tx, a, "sa_secret", id_str(&token->secret_id), &doc);
+	*ret_kind = r == -ENOENT ? PRINCIPAL_USER : PRINCIPAL_SERVICE_ACCOUNT;
+	if (r == -ENOENT)
+		r = tx_get(tx, a, "user_session", id_str(&token->secret_id), &doc);
 	if (r < 0)
 		return r == -ENOENT ? -EACCES : r;
 	if (!str_eq(doc.parent, id_str(&token->account_id)) || !secret_in_force(&doc, &secret_ms))
@@ -200,10 +204,11 @@ int token_caller(struct service *s, struct token_cache *t, struct tx *tx, struct
 	struct arena *a = arena_new();
 	struct principal *caller = NULL;
 	int64_t expires_ms = token.expires_ms;
-	int r = token_check(tx, a, &token, &expires_ms);
+	enum principal_kind kind;
+	int r = token_check(tx, a, &token, &expires_ms, &kind);
 	arena_free(a);
 	if (r == 0)
-		r = principal_load(tx, PRINCIPAL_SERVICE_ACCOUNT, id_str(&token.account_id), &caller);
+		r = principal_load(tx, kind, id_str(&token.account_id), &caller);
 	if (r < 0)
 		return r == -ENOENT ? -EACCES : r;
 	slot_put(t, text, caller, expires_ms, shown);

@@ -155,7 +155,7 @@ void use_secret(struct service *s, unsigned loop, struct str secret_id)
 
 void uses_flush(struct service *s)
 {
-	for (unsigned i = 0; i < s->loops; i++) {
+	for (unsigned i = 0; i < s->lanes; i++) {
 		struct uses *t = atomic_exchange_explicit(&s->loop[i].uses, NULL, memory_order_acquire);
 		if (t)
 			table_flush(s->store, t);

@@ -5,9 +5,9 @@
 
 #include "gate/service.h"
 
-/* On the loop: an address was let in by the n-th entry of the caller's access list. */
+/* On the thread of that lane: an address was let in by the n-th entry of the caller's access list. */
 void use_access(struct service *s, unsigned loop, const struct principal *p, size_t entry, const struct ip *peer);
-/* On the loop: a token was issued for a secret. */
+/* On the thread of that lane: a token was issued for a secret. */
 void use_secret(struct service *s, unsigned loop, struct str secret_id);
 
 /* From the main thread, each second or so, and once more at the end, when the loops have stopped: hands to the store

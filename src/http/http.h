@@ -115,6 +115,8 @@ must_check int http_start(const struct http_options *options, const struct http_
 int http_port(const struct http_server *s);
 /* Certificate and key read again; new connections use them. Old ones stay in force when the files are bad. */
 must_check int http_reload_certificate(struct http_server *s);
+/* Each minute or so: TLS ticket keys whose time is over are changed. Any thread. */
+void http_rotate_keys(struct http_server *s);
 /* Stops accepting, finishes what is under way (at most `seconds`), closes, joins the loops, frees. */
 void http_drain_and_stop(struct http_server *s, unsigned seconds);
 void http_stats(const struct http_server *s, struct http_stats *ret_stats);

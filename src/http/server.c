@@ -229,6 +229,11 @@ int http_reload_certificate(struct http_server *s)
 	return tls_reload(s->tls);
 }
 
+void http_rotate_keys(struct http_server *s)
+{
+	tls_rotate(s->tls);
+}
+
 void http_drain_and_stop(struct http_server *s, unsigned seconds)
 {
 	if (!s)

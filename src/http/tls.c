@@ -1,22 +1,91 @@
-/* TLS 1.2 and 1.3 with OpenSSL. Tickets resume a session on any loop, and across a reload, because the ticket keys are
- * made once and given to each context. Contexts are counted by OpenSSL: a connection keeps the one it began with. */
+/* TLS 1.2 and 1.3 with OpenSSL. Tickets resume a session on any loop, and across a reload, because their keys are those of
+ * the service, not of a context. Contexts are counted by OpenSSL: a connection keeps the one it began with.
+ *
+ * A ticket key lives an hour as the one that makes tickets, and another as one that still opens them; then it is wiped, and
+ * what was recorded under its tickets can no longer be read with anything that is left here. Keys are changed by each new
+ * connection that finds them old, and by tls_rotate(), which the service calls now and then for when there is none. */
 #include "http/tls.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/id.h"
 
 #include <errno.h>
+#include <openssl/core_names.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 
-#define TICKET_KEYS 80
+#define TICKET_KEY_SECONDS 3600
+#define TICKET_NAME 16
+
+struct ticket_key {
+	unsigned char name[TICKET_NAME], cipher[32], mac[32];
+};
 
 struct tls {
 	char *cert_file, *key_file;
-	unsigned char ticket_keys[TICKET_KEYS];
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* of all below */
+	struct ticket_key current, previous;
+	bool has_previous;
+	int64_t changed_ms; /* when current was made */
 	SSL_CTX *ctx;
 };
+
+/* Under the lock. A clock that was set back does not prolong a key's life. */
+static void keys_rotate(struct tls *t)
+{
+	int64_t now = clock_now_ms(), age = now - t->changed_ms, most = TICKET_KEY_SECONDS * INT64_C(1000);
+	if (age >= 0 && age < most)
+		return;
+	t->has_previous = age >= 0 && age < 2 * most;
+	if (t->has_previous)
+		t->previous = t->current;
+	else
+		OPENSSL_cleanse(&t->previous, sizeof t->previous);
+	random_bytes(&t->current, sizeof t->current);
+	t->changed_ms = now;
+}
+
+/* The key to make a ticket with, or the one that a ticket names. 1: use it; 2: and give the client a new ticket; 0: none. */
+static int key_choose(struct tls *t, const unsigned char *name, struct ticket_key *ret_key)
+{
+	int result = 0;
+	pthread_mutex_lock(&t->lock);
+	keys_rotate(t);
+	if (!name || CRYPTO_memcmp(name, t->current.name, TICKET_NAME) == 0) {
+		*ret_key = t->current;
+		result = 1;
+	} else if (t->has_previous && CRYPTO_memcmp(name, t->previous.name, TICKET_NAME) == 0) {
+		*ret_key = t->previous;
+		result = 2;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return result;
+}
+
+static int ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac,
+                      int makes)
+{
+	struct tls *t = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+	struct ticket_key key;
+	char digest[] = "SHA256"; /* the parameter wants it writable */
+	int result = key_choose(t, makes ? NULL : name, &key);
+	if (result == 0)
+		return 0;
+	OSSL_PARAM params[] = {OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac, sizeof key.mac),
+	                       OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+	                       OSSL_PARAM_construct_end()};
+	if (makes) {
+		memcpy(name, key.name, TICKET_NAME);
+		random_bytes(iv, EVP_MAX_IV_LENGTH);
+	}
+	if (EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key.cipher, iv, makes) != 1 ||
+	    EVP_MAC_CTX_set_params(mac, params) != 1)
+		result = -1;
+	OPENSSL_cleanse(&key, sizeof key);
+	return result;
+}
 
 static int choose_protocol(SSL *ssl, const unsigned char **ret_out, unsigned char *ret_n, const unsigned char *in,
                            unsigned n, void *arg)
@@ -68,11 +137,12 @@ static SSL_CTX *context_new(struct tls *t)
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
 	SSL_CTX_sess_set_cache_size(ctx, 2048);
 	SSL_CTX_set_num_tickets(ctx, 1);
+	SSL_CTX_set_timeout(ctx, TICKET_KEY_SECONDS);
+	SSL_CTX_set_app_data(ctx, t);
 	SSL_CTX_set_session_id_context(ctx, id, sizeof id - 1);
 	SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
 	if (SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1 ||
-	    SSL_CTX_set1_groups_list(ctx, groups) != 1 ||
-	    SSL_CTX_set_tlsext_ticket_keys(ctx, t->ticket_keys, TICKET_KEYS) != 1) {
+	    SSL_CTX_set1_groups_list(ctx, groups) != 1 || SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, ticket_key) != 1) {
 		complain("cannot set up TLS for", t->cert_file);
 		SSL_CTX_free(ctx);
 		return NULL;
@@ -89,7 +159,8 @@ int tls_new(const char *cert_file, const char *key_file, struct tls **ret_tls)
 	struct tls *t = must_calloc(1, sizeof *t);
 	t->cert_file = must_strdup(cert_file);
 	t->key_file = must_strdup(key_file);
-	random_bytes(t->ticket_keys, sizeof t->ticket_keys);
+	random_bytes(&t->current, sizeof t->current);
+	t->changed_ms = clock_now_ms();
 	pthread_mutex_init(&t->lock, NULL);
 	t->ctx = context_new(t);
 	if (!t->ctx) {
@@ -106,7 +177,8 @@ void tls_free(struct tls *t)
 		return;
 	SSL_CTX_free(t->ctx);
 	pthread_mutex_destroy(&t->lock);
-	OPENSSL_cleanse(t->ticket_keys, sizeof t->ticket_keys);
+	OPENSSL_cleanse(&t->current, sizeof t->current);
+	OPENSSL_cleanse(&t->previous, sizeof t->previous);
 	free(t->cert_file);
 	free(t->key_file);
 	free(t);
@@ -125,9 +197,17 @@ int tls_reload(struct tls *t)
 	return 0;
 }
 
+void tls_rotate(struct tls *t)
+{
+	pthread_mutex_lock(&t->lock);
+	keys_rotate(t);
+	pthread_mutex_unlock(&t->lock);
+}
+
 SSL *tls_accept(struct tls *t, int fd)
 {
 	pthread_mutex_lock(&t->lock);
+	keys_rotate(t);
 	SSL *ssl = SSL_new(t->ctx);
 	pthread_mutex_unlock(&t->lock);
 	if (!ssl || SSL_set_fd(ssl, fd) != 1) {

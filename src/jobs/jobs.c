@@ -136,7 +136,8 @@ static int save_run(struct tx *tx, void *ctx)
 	if (o->next < 0 || o->next == JOB_FAILED)
 		return save_again(tx, o, &job);
 	job.error = STR_NONE;
-	job.attempt = 0;
+	if (o->next != JOB_LATER) /* waiting is no success: what fails after each wait must come to its end */
+		job.attempt = 0;
 	if (o->next == JOB_STEP)
 		job.step++;
 	else if (o->next == JOB_DONE)
@@ -162,6 +163,7 @@ static void step_run(struct jobs *j, struct job_run *r)
 	r->why = kind ? NULL : "this version has no such job";
 	r->save = NULL;
 	r->save_ctx = NULL;
+	r->saved = NULL;
 	r->job.progress = STR_NONE;
 	r->told_us = clock_mono_us();
 	if (kind)
@@ -184,6 +186,8 @@ static void step_run(struct jobs *j, struct job_run *r)
 	if (result < 0 && result != -ESTALE && result != -ESHUTDOWN)
 		log_error("job %.*s: its state could not be saved (error %d); it goes on after the next start",
 		          STR_ARG(r->job.id), result);
+	if (result == 0 && r->saved)
+		r->saved(r);
 	j->steps++;
 }
 

@@ -30,6 +30,8 @@ struct job_run {
 	 * undoes all of it, and the step counts as failed. */
 	int (*save)(struct tx *tx, struct job_run *r);
 	void *save_ctx;
+	/* Called once the outcome is on disk; may be NULL. */
+	void (*saved)(struct job_run *r);
 	int64_t told_us; /* when progress was last saved */
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "limit/redis.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -50,7 +51,8 @@ struct rules {
 struct limiter {
 	uint64_t seed;
 	_Atomic(struct rules *) rules;
-	pthread_mutex_t rules_lock; /* between those who replace them */
+	pthread_mutex_t rules_lock;  /* between those who replace them */
+	struct redis_limits *shared; /* asked first; NULL: none */
 	struct stripe stripes[STRIPES];
 };
 
@@ -304,12 +306,36 @@ static struct str scope_cut(struct str scope)
 	return (struct str){scope.p, scope.n > SCOPE_MAX ? SCOPE_MAX : scope.n};
 }
 
+void limiter_share(struct limiter *l, struct redis_limits *shared)
+{
+	l->shared = shared;
+}
+
+/* By the buckets that all nodes share. False: those are away, or there are none. */
+static bool shared_take(struct limiter *l, const struct bucket_set *set, struct str scope, bool only_look,
+                        struct limit_answer *ret_answer)
+{
+	struct redis_take take = {
+	        .set = set->id, .scope = scope, .seconds = set->seconds ? set->seconds : 1, .only_look = only_look};
+	if (!l->shared)
+		return false;
+	limiter_effective(l, set, scope, &take.capacity, &take.refill);
+	return redis_limits_take(l->shared, &take, ret_answer);
+}
+
 void limiter_take(struct limiter *l, const struct bucket_set *set, struct str scope, struct limit_answer *ret_answer)
 {
 	scope = scope_cut(scope);
 	uint64_t hash = hash_of(l, set, scope);
 	struct stripe *s = &l->stripes[hash >> 58];
+	bool shared = shared_take(l, set, scope, false, ret_answer);
 	pthread_mutex_lock(&s->lock);
+	if (shared) {
+		s->granted += ret_answer->granted;
+		s->refused += !ret_answer->granted;
+		pthread_mutex_unlock(&s->lock);
+		return;
+	}
 	/* Inside the lock, so that two takes never see time run backwards. */
 	int64_t now = clock_now_ms();
 	const struct rules *rules = l->rules;
@@ -334,6 +360,8 @@ void limiter_peek(struct limiter *l, const struct bucket_set *set, struct str sc
 	uint64_t hash = hash_of(l, set, scope);
 	struct stripe *s = &l->stripes[hash >> 58];
 	struct bucket fresh;
+	if (shared_take(l, set, scope, true, ret_answer))
+		return;
 	pthread_mutex_lock(&s->lock);
 	int64_t now = clock_now_ms();
 	struct bucket *b = stripe_find(s, (uint32_t)hash, set, scope);
@@ -371,6 +399,8 @@ void limiter_effective(struct limiter *l, const struct bucket_set *set, struct s
 
 void limiter_reset(struct limiter *l)
 {
+	if (l->shared)
+		redis_limits_reset(l->shared);
 	for (unsigned i = 0; i < STRIPES; i++) {
 		struct stripe *s = &l->stripes[i];
 		pthread_mutex_lock(&s->lock);
@@ -393,5 +423,7 @@ void limiter_stats(struct limiter *l, struct limiter_stats *ret_stats)
 		sum.buckets += s->used;
 		pthread_mutex_unlock(&s->lock);
 	}
+	sum.shared = l->shared != NULL;
+	sum.shared_up = l->shared && redis_limits_up(l->shared);
 	*ret_stats = sum;
 }

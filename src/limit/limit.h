@@ -17,6 +17,10 @@ struct limit_answer {
 
 struct limiter *limiter_new(unsigned buckets_max); /* 0: default (65536) */
 void limiter_free(struct limiter *l);
+/* Buckets that other processes take from too: asked first, while they can be reached; then no take may be on a loop. Before
+ * the first take; they outlive the limiter. */
+struct redis_limits;
+void limiter_share(struct limiter *l, struct redis_limits *shared);
 
 /* Takes one token of the set's bucket for that scope instance (project id, organization id, caller id, address text). */
 void limiter_take(struct limiter *l, const struct bucket_set *set, struct str scope, struct limit_answer *ret_answer);
@@ -39,7 +43,8 @@ void limiter_effective(struct limiter *l, const struct bucket_set *set, struct s
 void limiter_reset(struct limiter *l);
 
 struct limiter_stats {
-	uint64_t granted, refused, buckets, evicted;
+	uint64_t granted, refused, buckets, evicted; /* buckets: of this process */
+	bool shared, shared_up;
 };
 void limiter_stats(struct limiter *l, struct limiter_stats *ret_stats);
 

@@ -14,6 +14,9 @@
 #include <unistd.h>
 
 #define BUSY_MS 5000
+/* Below 128 KiB: what goes beyond it is moved to a file in one piece, and SQLite fails with "disk is full" where a piece is
+ * longer than that. */
+#define UNDO_MEMORY 126976
 
 #define STATEMENT_SQL(name, sql) sql,
 static const char *const statement_sql[] = {STATEMENTS(STATEMENT_SQL)};
@@ -23,6 +26,8 @@ static void library_setup(void)
 {
 	/* The statistics would put a process-wide lock around each allocation. */
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+	/* What a write may have to undo stays in memory up to this size, and a batch makes no temporary file. */
+	sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, UNDO_MEMORY);
 	sqlite3_initialize();
 }
 
@@ -31,6 +36,8 @@ int conn_open(const char *path, int flags, struct tx **ret_conn)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, library_setup);
 	struct tx *conn = must_calloc(1, sizeof(*conn));
+	conn->ops = &sqlite_ops;
+	conn->statements = must_calloc(ST_COUNT, sizeof(*conn->statements));
 	conn->writes = flags & SQLITE_OPEN_READWRITE;
 	int r = sqlite3_open_v2(path, &conn->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
 	if (r != SQLITE_OK) {
@@ -65,6 +72,8 @@ void conn_close(struct tx *conn)
 		sqlite3_finalize(conn->statements[i]);
 	if (sqlite3_close(conn->db) != SQLITE_OK)
 		log_error("store: a connection did not close: %s", sqlite3_errmsg(conn->db));
+	free(conn->statements);
+	free(conn->writing);
 	free(conn);
 }
 
@@ -166,3 +175,122 @@ int sync_parent(const char *path)
 	free(dir);
 	return r;
 }
+
+/* The file is made here and not by SQLite, so that nobody else can read it from its first byte on; the log and the
+ * shared memory beside it take its mode. */
+static int file_make(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno == EEXIST ? 0 : -errno;
+	close(fd);
+	return sync_parent(path);
+}
+
+static int path_of(const struct store_options *o, char **ret_path)
+{
+	if (o->url) {
+		if (!str_starts(str_of(o->url), STR("sqlite:")) || !o->url[7]) {
+			fprintf(stderr,
+			        "steward: --store %s: not a store this program has; give sqlite:PATH or "
+			        "postgresql://...\n",
+			        o->url);
+			return -EINVAL;
+		}
+		*ret_path = must_strdup(o->url + 7);
+		return 0;
+	}
+	if (mkdir(o->data_dir, 0700) < 0 && errno != EEXIST) {
+		int r = -errno;
+		fprintf(stderr, "steward: cannot make the data directory %s: %s\n", o->data_dir, strerror(-r));
+		return r;
+	}
+	*ret_path = store_path(o->data_dir);
+	return 0;
+}
+
+static int sqlite_open(struct store *s, const struct store_options *o, struct tx **ret_conn)
+{
+	struct tx *conn = NULL;
+	int r = path_of(o, &s->path);
+	if (r < 0)
+		return r;
+	r = file_make(s->path);
+	if (r < 0)
+		fprintf(stderr, "steward: cannot make the store %s: %s\n", s->path, strerror(-r));
+	if (r == 0)
+		r = conn_open(s->path, SQLITE_OPEN_READWRITE, &conn);
+	if (r == 0)
+		r = migrations_run(conn, s->path);
+	if (r == 0) {
+		conn->store = s;
+		r = sqlite_writer_setup(conn);
+	}
+	if (r < 0) {
+		conn_close(conn);
+		return r;
+	}
+	*ret_conn = conn;
+	return 0;
+}
+
+static int sqlite_reader(struct store *s, struct tx **ret_tx)
+{
+	struct tx *tx;
+	int r = conn_open(s->path, SQLITE_OPEN_READONLY, &tx);
+	if (r < 0)
+		return r;
+	tx->store = s;
+	*ret_tx = tx;
+	return 0;
+}
+
+static void sqlite_begin_read(struct tx *tx)
+{
+	reader_refresh(tx);
+	if (tx->lingers)
+		return;
+	tx->seen = atomic_load(&tx->store->commits);
+	tx->generation = tx->store->generation;
+	tx->lingers = conn_run(tx, ST_BEGIN_READ) == 0;
+}
+
+/* The transaction is kept for the next read, which may see the same state. */
+static void sqlite_end_read(struct tx *tx)
+{
+}
+
+static void sqlite_rest(struct tx *tx)
+{
+	/* Before the statement runs, which would ask for a refresh itself. */
+	tx->lingers = false;
+	if (conn_run(tx, ST_COMMIT) < 0 && !sqlite3_get_autocommit(tx->db) && conn_run(tx, ST_ROLLBACK) < 0)
+		log_error("store: a read could not be ended");
+}
+
+static uint64_t sqlite_data_version(struct tx *reader)
+{
+	sqlite3_stmt *st = conn_statement(reader, ST_DATA_VERSION);
+	if (!st || conn_step(reader, st) <= 0)
+		return 0;
+	uint64_t version = (uint64_t)sqlite3_column_int64(st, 0);
+	sqlite3_reset(st);
+	return version;
+}
+
+#define STORE_MEMBER(name, parameters, arguments) .name = sqlite_##name,
+const struct store_ops sqlite_ops = {.open = sqlite_open,
+                                     .reader = sqlite_reader,
+                                     .conn_close = conn_close,
+                                     .begin_read = sqlite_begin_read,
+                                     .end_read = sqlite_end_read,
+                                     .rest = sqlite_rest,
+                                     .data_version = sqlite_data_version,
+                                     .batch_begin = sqlite_batch_begin,
+                                     .write_begin = sqlite_write_begin,
+                                     .write_end = sqlite_write_end,
+                                     .batch_commit = sqlite_batch_commit,
+                                     .batch_abort = sqlite_batch_abort,
+                                     .idle = sqlite_idle,
+                                     STORE_OPS(STORE_MEMBER)};
+#undef STORE_MEMBER

@@ -1,31 +1,13 @@
-/* What the files of the SQLite store share: a connection with its prepared statements, and every statement that the
- * service runs, in one table. Nothing outside src/store/ includes this.
- *
- * There is no table of functions between store.h and SQLite: with one engine it would only be a second copy of store.h.
- * What a second engine needs is kept apart already: writer.c (queue, group commit, generation) speaks to the engine
- * only through conn_*() and ST_*, and every other sqlite_*.c file implements one noun of store.h. */
+/* What the files of the SQLite back end share: a connection with its prepared statements, and every statement that the
+ * service runs, in one table. Nothing outside src/store/ includes this. */
 #ifndef STEWARD_STORE_SQLITE_H
 #define STEWARD_STORE_SQLITE_H
 
-#include "store/store.h"
+#include "store/backend.h"
 
-#include <pthread.h>
 #include <sqlite3.h>
-#include <stdatomic.h>
 
 #define STORE_FILE "steward.db"
-/* Answers to repeated POSTs are kept for a day. */
-#define ANSWER_MS 86400000LL
-/* Key in meta: grows with each change of identities, whichever process made it. Survives tx_wipe(). */
-#define META_IDENTITY "store.identity"
-
-/* Lists are counted in blocks, so that a deep page is found without walking the documents before it: level 0 counts
- * runs of 512 positions, level 1 runs of 512 level-0 blocks. The first block is list.head, so that a small list, and
- * nearly all are, costs one row. */
-#define BLOCK_BITS 9
-#define BLOCK_SIZE (1 << BLOCK_BITS)
-#define BLOCK_LEVELS 2
-
 #define DOC_COLUMNS "kind, id, parent, name, seq, rev, created_ms, body, secret"
 
 #define EVENT_COLUMNS "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos"
@@ -153,6 +135,8 @@
 	X(JOB_FINISH, "DELETE FROM job WHERE id = ?1 AND fence = ?2 AND state = 'running'")                           \
 	X(JOB_OF, "SELECT " JOB_COLUMNS " FROM job WHERE subject = ?1 AND subject <> ''"                              \
 	          " ORDER BY state = 'failed', CASE state WHEN 'failed' THEN -rowid ELSE rowid END LIMIT 1")          \
+	X(JOB_FIND, "SELECT " JOB_COLUMNS " FROM job WHERE subject = ?1 AND subject <> '' AND kind = ?2"              \
+	            " ORDER BY state = 'failed', CASE state WHEN 'failed' THEN -rowid ELSE rowid END LIMIT 1")        \
 	X(JOBS_FORGET_OF, "DELETE FROM job WHERE subject = ?1 AND subject <> '' AND state = 'failed'")                \
 	X(JOBS_CANCEL, "DELETE FROM job WHERE kind = ?1 AND subject = ?2 AND subject <> '' AND state = 'queued'")     \
 	X(JOBS_FORGET, "DELETE FROM job WHERE state = 'failed' AND updated_ms < ?1")                                  \
@@ -167,43 +151,6 @@
 #define STATEMENT_NAME(name, sql) ST_##name,
 enum statement { STATEMENTS(STATEMENT_NAME) ST_COUNT };
 #undef STATEMENT_NAME
-
-/* A connection. Readers have one each; the writer's is used by its thread only. */
-struct tx {
-	sqlite3 *db;
-	struct store *store;
-	sqlite3_stmt *statements[ST_COUNT]; /* prepared when first used */
-	bool writes;                        /* the writer's */
-	bool reading;                       /* between tx_begin_read() and tx_end_read() */
-	bool lingers;        /* the last read's transaction is still open, for the next that may see the same state */
-	uint64_t seen;       /* store->commits when it was opened */
-	uint64_t generation; /* store->generation when it was opened */
-	bool in_write;       /* inside a write's run() */
-	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
-	bool touched; /* tx_touch_identity() in this batch */
-	bool jobs;    /* a job became claimable in this batch */
-	_Atomic uint64_t reads;
-	struct tx *next; /* in store->readers */
-};
-
-/* Behind pointers, because statistics are read through a const store. */
-struct readers {
-	pthread_mutex_t lock;
-	struct tx *first;
-	uint64_t reads_of_freed;
-};
-
-struct writer;
-
-struct store {
-	char *path;
-	struct readers *readers;
-	struct writer *writer;
-	_Atomic uint64_t generation, writes, commits, failed;
-	_Atomic int64_t commit_micros;
-	void (*_Atomic jobs_wake)(void *ctx);
-	void *_Atomic jobs_ctx;
-};
 
 /* sqlite.c. All messages go to the log; conn_open() and the migrations, which run at the start, write to stderr. */
 must_check int conn_open(const char *path, int flags, struct tx **ret_conn);
@@ -249,40 +196,35 @@ static inline struct str column_str(sqlite3_stmt *st, int i)
 	return (struct str){p, p ? (size_t)sqlite3_column_bytes(st, i) : 0};
 }
 
-static inline void tx_count_read(struct tx *tx)
-{
-	/* One thread writes it; others only look. */
-	atomic_store_explicit(&tx->reads, atomic_load_explicit(&tx->reads, memory_order_relaxed) + 1,
-	                      memory_order_relaxed);
-}
-
 /* migrations.c: sentences to stderr. */
 must_check int migrations_run(struct tx *conn, const char *path);
 /* 0 when the store has exactly the schema of this program. */
 must_check int migrations_verify(struct tx *conn, const char *path, FILE *out);
 
-/* sqlite_events.c: the hash that chains an event to the one before it. */
-struct event_row {
-	int64_t seq;
-	struct event event;
-};
-void event_hash(const unsigned char prev[32], const struct event_row *row, unsigned char ret_hash[32]);
-
-/* The ends of the chain, as they stand in meta. */
-#define EVENT_CHAIN_TEXT 192
-struct event_chain {
-	int64_t first, last;      /* numbers of the first and last event that is kept; none: last is first - 1 */
-	unsigned char before[32]; /* the hash that the first follows */
-	unsigned char head[32];   /* the hash of the last */
-	bool forged;              /* the key is at hand, and the signature is not its */
-};
-/* -ENOENT: nothing was ever written. -EBADMSG: what stands there is no such thing. */
+/* sqlite_events.c. -ENOENT: nothing was ever written. -EBADMSG: what stands there is no such thing. */
 must_check int event_chain_read(struct tx *tx, struct event_chain *ret_chain);
+/* Before the commit of a batch. */
+must_check int event_chain_flush(struct tx *tx);
 
-/* writer.c */
-must_check int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct writer **ret_writer);
-/* Finishes what is queued, joins the thread, closes the connection. Accepts NULL. */
-void writer_stop(struct writer *w);
-uint64_t writer_depth(struct writer *w);
+/* The writer's connection. */
+struct sqlite_writer {
+	int log_pages, checkpoint_at;
+	int64_t polled_us, data_version, identity;
+	bool chain_known, chain_known_before; /* the chain's ends were read in this batch; and before this write */
+	struct event_chain chain, chain_before;
+};
+
+/* sqlite_writer.c */
+must_check int sqlite_writer_setup(struct tx *conn);
+int sqlite_batch_begin(struct tx *conn);
+int sqlite_write_begin(struct tx *conn);
+int sqlite_write_end(struct tx *conn, bool keep);
+int sqlite_batch_commit(struct tx *conn);
+void sqlite_batch_abort(struct tx *conn);
+void sqlite_idle(struct tx *conn, bool busy);
+
+#define STORE_PROTOTYPE(name, parameters, arguments) int sqlite_##name parameters;
+STORE_OPS(STORE_PROTOTYPE)
+#undef STORE_PROTOTYPE
 
 #endif

@@ -222,7 +222,7 @@ static int check_all(struct check *c)
 	return r;
 }
 
-int store_check(const char *path, FILE *out)
+int sqlite_check(const char *path, FILE *out)
 {
 	char *file = store_path(path);
 	struct check c = {.out = out};

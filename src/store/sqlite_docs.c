@@ -38,7 +38,7 @@ static int doc_read_one(struct tx *tx, struct arena *a, sqlite3_stmt *st, struct
 	return 0;
 }
 
-int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc)
+int sqlite_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_DOC_GET);
 	if (!st)
@@ -48,8 +48,8 @@ int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, stru
 	return doc_read_one(tx, a, st, ret_doc);
 }
 
-int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
-                   struct doc *ret_doc)
+int sqlite_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
+                       struct doc *ret_doc)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_DOC_BY_NAME);
 	if (!st)
@@ -84,7 +84,7 @@ static int list_read(struct tx *tx, const char *kind, struct str parent, struct 
 	return 0;
 }
 
-int tx_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count)
+int sqlite_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count)
 {
 	struct list_row row;
 	tx_count_read(tx);
@@ -165,8 +165,8 @@ static int list_read_docs(struct tx *tx, struct arena *a, sqlite3_stmt *st, stru
 	return 0;
 }
 
-int tx_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
-            struct doc **ret_docs, size_t *ret_count)
+int sqlite_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
+                struct doc **ret_docs, size_t *ret_count)
 {
 	int64_t seq = 0, skip = offset < 0 ? 0 : offset;
 	int r = 0;
@@ -238,7 +238,7 @@ static int counts_subtract(struct tx *tx, struct str kind, struct str parent, in
 	return r;
 }
 
-int tx_insert(struct tx *tx, const struct doc *d)
+int sqlite_insert(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write && d->kind.n && d->id.n);
 	sqlite3_stmt *list = conn_statement(tx, ST_LIST_GET), *st = conn_statement(tx, ST_DOC_INSERT);
@@ -285,7 +285,7 @@ static int doc_place(struct tx *tx, struct arena *a, struct str kind, struct str
 	return 0;
 }
 
-int tx_update(struct tx *tx, const struct doc *d)
+int sqlite_update(struct tx *tx, const struct doc *d)
 {
 	struct doc_place place;
 	assert(tx->in_write);
@@ -305,7 +305,7 @@ int tx_update(struct tx *tx, const struct doc *d)
 	return conn_step(tx, st);
 }
 
-int tx_delete(struct tx *tx, const char *kind, struct str id)
+int sqlite_delete(struct tx *tx, const char *kind, struct str id)
 {
 	struct doc_place place;
 	assert(tx->in_write);
@@ -325,7 +325,7 @@ int tx_delete(struct tx *tx, const char *kind, struct str id)
 	return r;
 }
 
-int tx_move(struct tx *tx, const struct doc *d)
+int sqlite_move(struct tx *tx, const struct doc *d)
 {
 	struct doc_place place;
 	struct list_row list;

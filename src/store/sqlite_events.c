@@ -1,6 +1,4 @@
-/* Events, each chained to the one before it: its hash covers that one's hash and all of its own fields, so that an
- * event that was changed or taken out of the middle shows in store_check(). Where the chain begins and ends stands in
- * meta, signed with the service's key and written with each event: events that are gone from either end show too.
+/* Events, each chained to the one before it (chain.c).
  *
  * The lists of an organization and of a project are read by position: each event has, in each list that shows it, the
  * number after its predecessor's. Old events go from the front only, so that positions stay dense, a count is a
@@ -9,96 +7,10 @@
  * or by types to leave out look through the whole list. */
 #include "store/sqlite.h"
 
-#include "base/buf.h"
-#include "base/id.h"
-#include "store/seal.h"
-
 #include <assert.h>
 #include <errno.h>
 
-#define META_CHAIN "event.chain"
 #define NO_TEXTS STR("[]")
-
-static void add_number(struct buf *b, uint64_t v)
-{
-	char bytes[8];
-	for (int i = 0; i < 8; i++)
-		bytes[i] = (char)(v >> (56 - 8 * i));
-	buf_add(b, bytes, sizeof bytes);
-}
-
-void event_hash(const unsigned char prev[32], const struct event_row *row, unsigned char ret_hash[32])
-{
-	const struct event *e = &row->event;
-	const struct str texts[] = {e->id, e->org_id, e->group_id, e->type, e->body, e->cluster, e->raw};
-	struct buf b = {0};
-	buf_add(&b, prev, 32);
-	add_number(&b, (uint64_t)row->seq);
-	add_number(&b, (uint64_t)e->created_ms);
-	add_number(&b, (uint64_t)e->for_org << 1 | e->for_group);
-	/* Lengths, so that no two rows have the same bytes. */
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-		add_number(&b, texts[i].n);
-		buf_str(&b, texts[i]);
-	}
-	sha256(buf_view(&b), ret_hash);
-	buf_free(&b);
-}
-
-/* The chain's ends: "FIRST LAST BEFORE HEAD MAC", numbers and hexadecimal hashes. */
-
-static bool hash_parse(struct str text, unsigned char ret_hash[32])
-{
-	if (text.n != 64)
-		return false;
-	for (size_t i = 0; i < 64; i++) {
-		char c = text.p[i];
-		int v = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-		if (v < 0)
-			return false;
-		ret_hash[i / 2] = (unsigned char)(i % 2 ? ret_hash[i / 2] | v : v << 4);
-	}
-	return true;
-}
-
-static struct str chain_text(const struct event_chain *chain, char ret_text[EVENT_CHAIN_TEXT])
-{
-	char before[65], head[65];
-	hex_encode(chain->before, sizeof chain->before, before);
-	hex_encode(chain->head, sizeof chain->head, head);
-	int n = snprintf(ret_text, EVENT_CHAIN_TEXT, "%lld %lld %s %s", (long long)chain->first, (long long)chain->last,
-	                 before, head);
-	return (struct str){ret_text, (size_t)n};
-}
-
-static void chain_mac(const struct event_chain *chain, char ret_mac[65])
-{
-	char text[EVENT_CHAIN_TEXT];
-	unsigned char mac[32];
-	seal_mac("events", chain_text(chain, text), mac);
-	hex_encode(mac, sizeof mac, ret_mac);
-}
-
-static bool chain_parse(struct str rest, struct event_chain *ret_chain)
-{
-	struct event_chain chain = {0};
-	struct str word[5];
-	uint64_t first, last;
-	char mac[65];
-	for (size_t i = 0; i < 5; i++)
-		str_cut(rest, ' ', &word[i], &rest);
-	if (!str_to_u64(word[0], INT64_MAX, &first) || !str_to_u64(word[1], INT64_MAX, &last) ||
-	    !hash_parse(word[2], chain.before) || !hash_parse(word[3], chain.head))
-		return false;
-	chain.first = (int64_t)first;
-	chain.last = (int64_t)last;
-	if (seal_is_ready()) {
-		chain_mac(&chain, mac);
-		chain.forged = !str_eq_secret(word[4], str_of(mac));
-	}
-	*ret_chain = chain;
-	return true;
-}
 
 int event_chain_read(struct tx *tx, struct event_chain *ret_chain)
 {
@@ -109,44 +21,48 @@ int event_chain_read(struct tx *tx, struct event_chain *ret_chain)
 	int r = conn_step(tx, st);
 	if (r <= 0)
 		return r < 0 ? -EIO : -ENOENT;
-	r = chain_parse(column_str(st, 0), ret_chain) ? 0 : -EBADMSG;
+	r = event_chain_parse(column_str(st, 0), ret_chain) ? 0 : -EBADMSG;
 	sqlite3_reset(st);
 	return r;
 }
 
 static int chain_write(struct tx *tx, const struct event_chain *chain)
 {
-	char text[EVENT_CHAIN_TEXT + 66], mac[65] = "-";
-	struct str ends = chain_text(chain, text);
-	/* What somebody else wrote is never signed: it would be covered up. */
-	if (seal_is_ready() && !chain->forged)
-		chain_mac(chain, mac);
-	snprintf(text + ends.n, sizeof text - ends.n, " %s", mac);
-	return tx_meta_put(tx, META_CHAIN, str_of(text));
+	char text[EVENT_CHAIN_TEXT];
+	return tx_meta_put(tx, META_CHAIN, event_chain_format(chain, text));
 }
 
-/* The ends to go on from. */
-static int chain_continue(struct tx *tx, struct event_chain *ret_chain)
+/* The ends to go on from: read once for a batch, and written down before its commit. */
+static int chain_continue(struct tx *tx)
 {
-	int r = event_chain_read(tx, ret_chain);
-	if (r == -ENOENT) {
-		*ret_chain = (struct event_chain){.first = 1};
+	struct sqlite_writer *w = tx->writing;
+	if (w->chain_known)
 		return 0;
+	int r = event_chain_read(tx, &w->chain);
+	if (r == -ENOENT) {
+		w->chain = (struct event_chain){.first = 1};
+		r = 0;
 	}
+	w->chain_known = r == 0;
 	return r == -EBADMSG ? -EIO : r;
 }
 
-int tx_event_add(struct tx *tx, const struct event *e)
+int event_chain_flush(struct tx *tx)
+{
+	return tx->writing->chain_known ? chain_write(tx, &tx->writing->chain) : 0;
+}
+
+int sqlite_event_add(struct tx *tx, const struct event *e)
 {
 	assert(tx->in_write);
-	struct event_chain chain;
-	int r = chain_continue(tx, &chain);
+	struct event_chain *chain = &tx->writing->chain;
+	int r = chain_continue(tx);
 	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_ADD);
 	if (r < 0 || !st)
 		return -EIO;
-	struct event_row row = {.seq = chain.last + 1, .event = *e};
+	struct event_row row = {.seq = chain->last + 1, .event = *e};
 	unsigned char hash[32];
-	event_hash(chain.head, &row, hash);
+	event_hash(chain->head, &row, hash);
 	sqlite3_bind_int64(st, 1, row.seq);
 	bind_str(st, 2, e->id);
 	bind_str(st, 3, e->org_id);
@@ -154,7 +70,7 @@ int tx_event_add(struct tx *tx, const struct event *e)
 	bind_str(st, 5, e->type);
 	sqlite3_bind_int64(st, 6, e->created_ms);
 	bind_str(st, 7, e->body);
-	sqlite3_bind_blob(st, 8, chain.head, sizeof chain.head, SQLITE_STATIC);
+	sqlite3_bind_blob(st, 8, chain->head, sizeof chain->head, SQLITE_STATIC);
 	sqlite3_bind_blob(st, 9, hash, sizeof hash, SQLITE_STATIC);
 	bind_str(st, 10, e->cluster);
 	bind_str(st, 11, e->raw);
@@ -163,9 +79,9 @@ int tx_event_add(struct tx *tx, const struct event *e)
 	r = conn_step(tx, st);
 	if (r < 0)
 		return r;
-	chain.last = row.seq;
-	memcpy(chain.head, hash, sizeof hash);
-	return chain_write(tx, &chain);
+	chain->last = row.seq;
+	memcpy(chain->head, hash, sizeof hash);
+	return 0;
 }
 
 static void event_read(struct arena *a, sqlite3_stmt *st, struct event *ret_event)
@@ -184,7 +100,7 @@ static void event_read(struct arena *a, sqlite3_stmt *st, struct event *ret_even
 	};
 }
 
-int tx_event_get(struct tx *tx, struct arena *a, struct str id, struct event *ret_event)
+int sqlite_event_get(struct tx *tx, struct arena *a, struct str id, struct event *ret_event)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_GET);
 	if (!st)
@@ -258,7 +174,7 @@ static sqlite3_stmt *filtered(struct tx *tx, const struct event_filter *f, bool 
 	return st;
 }
 
-int tx_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_count)
+int sqlite_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_count)
 {
 	int64_t first, last;
 	bool none;
@@ -295,8 +211,8 @@ static int events_read(struct tx *tx, struct arena *a, sqlite3_stmt *st, int64_t
 	return 0;
 }
 
-int tx_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, int64_t offset, int64_t limit,
-                  struct event **ret_events, size_t *ret_count)
+int sqlite_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, int64_t offset, int64_t limit,
+                      struct event **ret_events, size_t *ret_count)
 {
 	int64_t first, last;
 	bool none;
@@ -344,24 +260,28 @@ static int prune_find(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *
 	return r < 0 ? -EIO : 0;
 }
 
-int tx_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *ret_count)
+int sqlite_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *ret_count)
 {
 	assert(tx->in_write);
-	struct event_chain chain;
+	struct event_chain *chain = &tx->writing->chain;
+	unsigned char before[32];
 	int64_t seq = 0;
-	int r = chain_continue(tx, &chain);
+	int r = chain_continue(tx);
 	if (r == 0)
-		r = prune_find(tx, before_ms, limit, &seq, chain.before);
+		r = prune_find(tx, before_ms, limit, &seq, before);
 	if (r < 0)
 		return r;
-	*ret_count = seq ? seq - chain.first + 1 : 0;
-	if (!seq || chain.forged)
+	*ret_count = seq ? seq - chain->first + 1 : 0;
+	if (!seq || chain->forged)
 		return 0;
 	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_PRUNE);
 	if (!st)
 		return -EIO;
 	sqlite3_bind_int64(st, 1, seq);
 	r = conn_step(tx, st);
-	chain.first = seq + 1;
-	return r < 0 ? r : chain_write(tx, &chain);
+	if (r < 0)
+		return r;
+	memcpy(chain->before, before, sizeof before);
+	chain->first = seq + 1;
+	return 0;
 }

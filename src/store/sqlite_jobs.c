@@ -9,14 +9,6 @@
 #include <assert.h>
 #include <errno.h>
 
-void store_on_jobs(struct store *s, void (*wake)(void *ctx), void *ctx)
-{
-	if (!wake)
-		s->jobs_wake = wake;
-	s->jobs_ctx = ctx;
-	s->jobs_wake = wake;
-}
-
 static void job_read(struct arena *a, sqlite3_stmt *st, struct job *ret_job)
 {
 	struct str state = column_str(st, 4);
@@ -37,7 +29,7 @@ static void job_read(struct arena *a, sqlite3_stmt *st, struct job *ret_job)
 	};
 }
 
-int tx_job_add(struct tx *tx, const struct job *j)
+int sqlite_job_add(struct tx *tx, const struct job *j)
 {
 	assert(tx->in_write);
 	struct id id = id_new();
@@ -54,7 +46,7 @@ int tx_job_add(struct tx *tx, const struct job *j)
 	return conn_step(tx, st);
 }
 
-int tx_job_ensure(struct tx *tx, const struct job *j)
+int sqlite_job_ensure(struct tx *tx, const struct job *j)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, ST_JOB_HURRY);
@@ -85,14 +77,14 @@ static int next_read(struct tx *tx, int64_t *ret_due_ms, int64_t *ret_row)
 	return 0;
 }
 
-int tx_job_next(struct tx *tx, int64_t *ret_due_ms)
+int sqlite_job_next(struct tx *tx, int64_t *ret_due_ms)
 {
 	int64_t row;
 	return next_read(tx, ret_due_ms, &row);
 }
 
-int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
-                 struct job *ret_job)
+int sqlite_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
+                     struct job *ret_job)
 {
 	assert(tx->in_write);
 	int64_t due_ms, row;
@@ -138,24 +130,24 @@ static int job_write(struct tx *tx, const struct job *j, const char *state, int6
 	return sqlite3_changes(tx->db) ? 0 : -ESTALE;
 }
 
-int tx_job_save(struct tx *tx, const struct job *j)
+int sqlite_job_save(struct tx *tx, const struct job *j)
 {
 	return job_write(tx, j, "running", clock_now_ms() + 60000);
 }
 
-int tx_job_release(struct tx *tx, const struct job *j)
+int sqlite_job_release(struct tx *tx, const struct job *j)
 {
 	tx->jobs = true;
 	return job_write(tx, j, "queued", 0);
 }
 
-int tx_job_fail(struct tx *tx, const struct job *j)
+int sqlite_job_fail(struct tx *tx, const struct job *j)
 {
 	tx->jobs = true; /* the next of the subject */
 	return job_write(tx, j, "failed", 0);
 }
 
-int tx_job_finish(struct tx *tx, const struct job *j)
+int sqlite_job_finish(struct tx *tx, const struct job *j)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, ST_JOB_FINISH);
@@ -170,13 +162,15 @@ int tx_job_finish(struct tx *tx, const struct job *j)
 	return sqlite3_changes(tx->db) ? 0 : -ESTALE;
 }
 
-int tx_job_of(struct tx *tx, struct arena *a, struct str subject, struct job *ret_job)
+static int job_of(struct tx *tx, struct arena *a, const char *kind, struct str subject, struct job *ret_job)
 {
-	sqlite3_stmt *st = conn_statement(tx, ST_JOB_OF);
+	sqlite3_stmt *st = conn_statement(tx, kind ? ST_JOB_FIND : ST_JOB_OF);
 	if (!st)
 		return -EIO;
 	tx_count_read(tx);
 	bind_str(st, 1, subject);
+	if (kind)
+		bind_z(st, 2, kind);
 	int r = conn_step(tx, st);
 	if (r <= 0)
 		return r < 0 ? -EIO : -ENOENT;
@@ -185,7 +179,17 @@ int tx_job_of(struct tx *tx, struct arena *a, struct str subject, struct job *re
 	return 0;
 }
 
-int tx_jobs_forget(struct tx *tx, struct str subject, int64_t before_ms)
+int sqlite_job_of(struct tx *tx, struct arena *a, struct str subject, struct job *ret_job)
+{
+	return job_of(tx, a, NULL, subject, ret_job);
+}
+
+int sqlite_job_find(struct tx *tx, struct arena *a, const char *kind, struct str subject, struct job *ret_job)
+{
+	return job_of(tx, a, kind, subject, ret_job);
+}
+
+int sqlite_jobs_forget(struct tx *tx, struct str subject, int64_t before_ms)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, subject.n ? ST_JOBS_FORGET_OF : ST_JOBS_FORGET);
@@ -198,7 +202,7 @@ int tx_jobs_forget(struct tx *tx, struct str subject, int64_t before_ms)
 	return conn_step(tx, st);
 }
 
-int tx_jobs_cancel(struct tx *tx, const char *kind, struct str subject)
+int sqlite_jobs_cancel(struct tx *tx, const char *kind, struct str subject)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, ST_JOBS_CANCEL);
@@ -209,7 +213,7 @@ int tx_jobs_cancel(struct tx *tx, const char *kind, struct str subject)
 	return conn_step(tx, st);
 }
 
-int tx_jobs_recover(struct tx *tx, int64_t *ret_count)
+int sqlite_jobs_recover(struct tx *tx, int64_t *ret_count)
 {
 	assert(tx->in_write);
 	int r = conn_run(tx, ST_JOBS_RECOVER);
@@ -220,7 +224,7 @@ int tx_jobs_recover(struct tx *tx, int64_t *ret_count)
 	return 0;
 }
 
-int tx_job_count(struct tx *tx, int64_t *ret_count)
+int sqlite_job_count(struct tx *tx, int64_t *ret_count)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_JOB_COUNT);
 	if (!st)

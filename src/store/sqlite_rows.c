@@ -27,7 +27,7 @@ static int delete_step(struct tx *tx, sqlite3_stmt *st)
 	return sqlite3_changes(tx->db) ? 0 : -ENOENT;
 }
 
-int tx_ref_get(struct tx *tx, struct arena *a, const char *kind, struct str value, struct str *ret_id)
+int sqlite_ref_get(struct tx *tx, struct arena *a, const char *kind, struct str value, struct str *ret_id)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_REF_GET);
 	if (!st)
@@ -37,7 +37,7 @@ int tx_ref_get(struct tx *tx, struct arena *a, const char *kind, struct str valu
 	return value_read(tx, a, st, ret_id);
 }
 
-int tx_ref_put(struct tx *tx, const char *kind, struct str value, struct str id)
+int sqlite_ref_put(struct tx *tx, const char *kind, struct str value, struct str id)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, ST_REF_PUT);
@@ -49,7 +49,7 @@ int tx_ref_put(struct tx *tx, const char *kind, struct str value, struct str id)
 	return conn_step(tx, st);
 }
 
-int tx_ref_delete(struct tx *tx, const char *kind, struct str value)
+int sqlite_ref_delete(struct tx *tx, const char *kind, struct str value)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, ST_REF_DELETE);
@@ -60,7 +60,7 @@ int tx_ref_delete(struct tx *tx, const char *kind, struct str value)
 	return delete_step(tx, st);
 }
 
-int tx_meta_get(struct tx *tx, struct arena *a, const char *key, struct str *ret_value)
+int sqlite_meta_get(struct tx *tx, struct arena *a, const char *key, struct str *ret_value)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_META_GET);
 	if (!st)
@@ -69,7 +69,7 @@ int tx_meta_get(struct tx *tx, struct arena *a, const char *key, struct str *ret
 	return value_read(tx, a, st, ret_value);
 }
 
-int tx_meta_put(struct tx *tx, const char *key, struct str value)
+int sqlite_meta_put(struct tx *tx, const char *key, struct str value)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, ST_META_PUT);
@@ -80,7 +80,7 @@ int tx_meta_put(struct tx *tx, const char *key, struct str value)
 	return conn_step(tx, st);
 }
 
-int tx_answer_get(struct tx *tx, struct arena *a, struct str caller, struct str key, struct stored_answer *ret)
+int sqlite_answer_get(struct tx *tx, struct arena *a, struct str caller, struct str key, struct stored_answer *ret)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_ANSWER_GET);
 	if (!st)
@@ -100,7 +100,7 @@ int tx_answer_get(struct tx *tx, struct arena *a, struct str caller, struct str 
 
 /* An expired answer gives way. Each new one takes up to two expired ones away, which bounds the table to about what a
  * day brings without a job that has to remember to clean. */
-int tx_answer_put(struct tx *tx, struct str caller, struct str key, const struct stored_answer *answer)
+int sqlite_answer_put(struct tx *tx, struct str caller, struct str key, const struct stored_answer *answer)
 {
 	assert(tx->in_write);
 	int64_t now = clock_now_ms();
@@ -123,7 +123,7 @@ int tx_answer_put(struct tx *tx, struct str caller, struct str key, const struct
 	return sqlite3_changes(tx->db) ? 0 : -EEXIST;
 }
 
-int tx_overrides(struct tx *tx, struct arena *a, struct limit_override **ret_list, size_t *ret_count)
+int sqlite_overrides(struct tx *tx, struct arena *a, struct limit_override **ret_list, size_t *ret_count)
 {
 	size_t count = 0, cap = 16;
 	sqlite3_stmt *st = conn_statement(tx, ST_OVERRIDES);
@@ -152,7 +152,7 @@ int tx_overrides(struct tx *tx, struct arena *a, struct limit_override **ret_lis
 	return 0;
 }
 
-int tx_override_put(struct tx *tx, const struct limit_override *o)
+int sqlite_override_put(struct tx *tx, const struct limit_override *o)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, ST_OVERRIDE_PUT);
@@ -165,7 +165,7 @@ int tx_override_put(struct tx *tx, const struct limit_override *o)
 	return conn_step(tx, st);
 }
 
-int tx_override_delete(struct tx *tx, struct str set, struct str scope)
+int sqlite_override_delete(struct tx *tx, struct str set, struct str scope)
 {
 	assert(tx->in_write);
 	sqlite3_stmt *st = conn_statement(tx, ST_OVERRIDE_DELETE);
@@ -176,7 +176,7 @@ int tx_override_delete(struct tx *tx, struct str set, struct str scope)
 	return delete_step(tx, st);
 }
 
-int tx_wipe(struct tx *tx)
+int sqlite_wipe(struct tx *tx)
 {
 	assert(tx->in_write);
 	/* The identity counter stays and moves on: other processes must see that everybody has gone. */
@@ -186,5 +186,6 @@ int tx_wipe(struct tx *tx)
 	                      "DELETE FROM answer; DELETE FROM limit_override");
 	if (r < 0)
 		tx->broken = true;
+	tx->writing->chain_known = false;
 	return r;
 }

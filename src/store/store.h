@@ -22,15 +22,23 @@ struct doc {
 };
 
 struct store_options {
-	const char *url; /* "sqlite:PATH"; NULL: the embedded store in data_dir */
+	const char *url; /* "sqlite:PATH", "postgresql://..."; NULL: the embedded store in data_dir */
 	const char *data_dir;
 	unsigned batch_max; /* writes that may share one flush; 0: default (256) */
+	const char *node;   /* of a store that several processes share: this one's name, no other's; NULL: made up */
 };
 
 /* Opens, migrates, starts the writer. Failure: a sentence to stderr, negative. */
 must_check int store_open(const struct store_options *o, struct store **ret_store);
 /* Finishes queued writes. All readers must be freed before. Accepts NULL. */
 void store_close(struct store *s);
+
+/* Whether each read is a round trip over a network: then no loop may make one. */
+bool store_is_remote(const struct store *s);
+bool store_url_is_remote(const char *url);
+
+/* The name of this node among those that share the store; empty where the store is one process's own. */
+const char *store_node(const struct store *s);
 
 /* A reader for the calling thread's use only. NULL, after a sentence to stderr, when it cannot be opened. */
 struct tx *store_reader(struct store *s);
@@ -41,7 +49,7 @@ void tx_end_read(struct tx *tx);
 /* The reader will not be used for a while: lets go of the state that it may have kept for the next read. */
 void tx_rest(struct tx *tx);
 
-/* Reads: 0, or -ENOENT, or -EIO (logged). Results are copied into the arena. */
+/* Reads: 0, or -ENOENT, or -EIO (logged), or -ENOTCONN: the store is out of reach, try again in a second. Results are copied into the arena. */
 must_check int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc);
 must_check int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
                               struct doc *ret_doc);
@@ -99,7 +107,7 @@ uint64_t store_identity_generation(const struct store *s);
 uint64_t tx_identity_generation(const struct tx *tx);
 
 /* One write. run() may be called more than once (a retry starts from the beginning) and returns 0 to commit or negative
- * to undo; done() gets that result, or -EIO when the flush failed, on the store's thread. */
+ * to undo; done() gets that result, or -EIO when the flush failed, or -ENOTCONN when the store stayed out of reach, on the store's thread. */
 struct write {
 	int (*run)(struct tx *tx, void *ctx);
 	void (*done)(void *ctx, int result);
@@ -118,10 +126,11 @@ struct job {
 	struct str id, kind, subject; /* subject empty: runs beside any other */
 	struct str args;              /* JSON object */
 	struct str progress, error;   /* for people, or empty */
+	struct str host;              /* the node that must run it, where it is work on that host; empty: any */
 	int64_t step, attempt, due_ms, fence, created_ms;
 	bool running, failed;
 };
-/* With a new id; sets kind, subject, args and due_ms. The workers are woken by the commit. */
+/* With a new id; sets kind, subject, args, host and due_ms. The workers are woken by the commit. */
 must_check int tx_job_add(struct tx *tx, const struct job *j);
 /* The same, unless one of the kind waits for the subject already: that one is made due at j->due_ms, if that is sooner. */
 must_check int tx_job_ensure(struct tx *tx, const struct job *j);
@@ -138,6 +147,8 @@ must_check int tx_job_finish(struct tx *tx, const struct job *j);
 must_check int tx_job_fail(struct tx *tx, const struct job *j);
 /* The subject's oldest job that is not finished, or else its last failed one. */
 must_check int tx_job_of(struct tx *tx, struct arena *a, struct str subject, struct job *ret_job);
+/* The same among the subject's jobs of one kind. */
+must_check int tx_job_find(struct tx *tx, struct arena *a, const char *kind, struct str subject, struct job *ret_job);
 /* Failed jobs of a subject, or (subject empty) those from before a time, are forgotten. */
 must_check int tx_jobs_forget(struct tx *tx, struct str subject, int64_t before_ms);
 /* Jobs of a subject that wait, of one kind, are taken back. */
@@ -176,7 +187,7 @@ must_check int tx_wipe(struct tx *tx);
 
 /* A consistent copy of a store that may be in use, with progress(done, total) now and then. */
 must_check int store_backup(const char *data_dir, const char *file, void (*progress)(int done, int total));
-/* Verifies a store or a copy: integrity, counters against documents, lists dense, references point to something. Writes
+/* Verifies a store (by its path, directory or URL) or a copy: integrity, counters against documents, lists dense, references point to something. Writes
  * each fault to `out`; returns the number of faults, or negative when it cannot be read. */
 must_check int store_check(const char *path, FILE *out);
 

@@ -5,6 +5,7 @@ HTTP/1.1, for the sweeps over all operations, where requests would cost more tha
 import atexit, base64, json, os, pathlib, re, shutil, signal, socket, ssl, subprocess, tempfile, time, uuid
 from urllib.parse import urlsplit
 
+import database
 import requests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -18,6 +19,9 @@ ID = re.compile(r'^[0-9a-f]{24}$')
 NO_ID = 'ffffffff0123456789abcdef'
 SANITIZER = re.compile(r'ERROR: (Address|Leak|Memory)Sanitizer|runtime error:|WARNING: ThreadSanitizer|Assertion .* failed')
 
+# STEWARD_TEST_STORE=postgresql runs the suite on a PostgreSQL that it starts: each data directory has a database there.
+REMOTE = os.environ.get('STEWARD_TEST_STORE') == 'postgresql'
+stores = {}  # data directory -> URL
 running = []  # every server that was started and not yet ended
 shown = []    # those whose log a failing test should show
 folders = []  # what they wrote; kept after the run where STEWARD_KEEP is set
@@ -47,12 +51,27 @@ def environment(env=None, leaks=False):
 	return out
 
 
+def store_of(data_dir):
+	"""The URL of a data directory's store; None: it is in the directory."""
+	global postgres
+	if not REMOTE:
+		return None
+	if not stores:
+		postgres = database.Database()
+	key = os.path.abspath(data_dir)
+	if key not in stores:
+		stores[key] = postgres.fresh()
+	return stores[key]
+
+
 def unique(prefix='p'):
 	return prefix + '-' + uuid.uuid4().hex[:12]
 
 
 def cli(*args, check=True, timeout=60, env=None):
 	"""Runs the binary once, as an operator would."""
+	if REMOTE and '--data' in args and os.path.abspath(args[args.index('--data') + 1]) in stores:
+		env = {'STEWARD_STORE': store_of(args[args.index('--data') + 1]), **(env or {})}
 	done = subprocess.run([binary(), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
 			      timeout=timeout, env=environment(env))
 	assert not SANITIZER.search(done.stderr), done.stderr
@@ -60,6 +79,28 @@ def cli(*args, check=True, timeout=60, env=None):
 		assert done.returncode == 0, 'steward %s: exit %d\n%s%s' % (' '.join(map(str, args)), done.returncode,
 									    done.stdout, done.stderr)
 	return done
+
+
+def database_processes(folder):
+	"""Process id -> the file that it runs, of the database servers whose data lies there."""
+	out = {}
+	for p in pathlib.Path('/proc').glob('[0-9]*'):
+		try:
+			words = (p / 'cmdline').read_bytes().split(b'\0')
+			if words[0].endswith(b'/postgres') and any(w.startswith(os.fsencode(folder)) for w in words):
+				out[int(p.name)] = os.readlink(p / 'exe')
+		except OSError:
+			pass
+	return out
+
+
+def end_databases(folder):
+	"""What a test that failed has left: databases go on when the service ends."""
+	for pid in database_processes(folder):
+		try:
+			os.kill(pid, signal.SIGQUIT)
+		except ProcessLookupError:
+			pass
 
 
 class Bearer(requests.auth.AuthBase):
@@ -167,6 +208,10 @@ class Server:
 			command.append('--test-control')
 		if record:
 			command += ['--record', str(record)]
+		if REMOTE and '--store' not in args:
+			command += ['--store', store_of(self.data_dir)]
+		if '--engine' not in args:  # real databases are for the tests that name them
+			command += ['--engine', 'simulated']
 		command += list(map(str, args))
 		with open(self.stderr_file, 'wb') as err, open(self.stdout_file, 'wb') as out:
 			self.process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL,

@@ -28,6 +28,7 @@ MORE = {
 	'addGroupUsers': {'roles': ['GROUP_READ_ONLY']},
 	'createAccessListEntry': [{'ipAddress': '192.0.2.15'}],
 	'createCluster': CLUSTER,
+	'createFlexCluster': {'providerSettings': {'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}},
 	'createGroup': lambda ids: {'orgId': ids['orgId']},
 	'createGroupApiKey': {'roles': ['GROUP_READ_ONLY']},
 	'createGroupInvite': {'username': SOMEBODY, 'roles': ['GROUP_READ_ONLY']},
@@ -44,6 +45,7 @@ MORE = {
 	'updateGroupUserRoles': {'groupRoles': ['GROUP_READ_ONLY']},
 	'updateOrgInvites': {'username': SOMEBODY, 'roles': ['ORG_MEMBER']},
 	'updateOrgUserRoles': {'orgRoles': ['ORG_MEMBER']},
+	'upgradeClusterToServerless': {'name': 'nothing'},
 	'validateGroupClusterConfigurations': {'clusterDescription': CLUSTER},
 	'validateResourcePolicies': POLICY,
 }

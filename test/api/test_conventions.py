@@ -455,6 +455,10 @@ def one_of_everything(server):
 	ok(api.post('%s/serviceAccounts/%s/accessList' % (path, in_org['clientId']), json=entry))
 	ok(api.post('%s/serviceAccounts/%s/accessList' % (group, in_group['clientId']), json=entry))
 	ok(api.post(group + '/accessList', json=entry + [{'awsSecurityGroup': 'sg-0a1b2c3d'}]))
+	ok(api.post(group + '/databaseUsers', json={
+		'username': 'a/b "c" \u00e9 %', 'password': 'correct horse battery', 'databaseName': 'admin', 'groupId': org['projects'][0]['id'],
+		'roles': [{'roleName': 'read', 'databaseName': 'browsed'}]}), 201)
+	ok(api.post(group + '/customDBRoles/roles', json={'roleName': 'browsed', 'inheritedRoles': [{'role': 'read', 'db': 'browsed'}]}), 202)
 	ok(api.post(path + '/resourcePolicies', json=data.good(data.by_id['createOrgResourcePolicy'])), 201)
 	ok(api.post(federation + '/identityProviders', json=data.good(data.by_id['createIdentityProvider'])))
 	ok(api.post('%s/connectedOrgConfigs/%s/roleMappings' % (federation, org['id']), json={

@@ -148,6 +148,8 @@ def test_accept(server, fresh):
 	assert done == {'userId': guest['id'], 'username': guest['username'], 'orgId': fresh['id']}
 	user = ok(owner.get(fresh['path'] + '/users/' + guest['id']))
 	assert user['orgMembershipStatus'] == 'ACTIVE' and user['firstName'] == 'Grace' and user['country'] == 'US'
+	assert user['lastAuth'] >= user['createdAt']
+	assert ok(owner.get(fresh['group'] + '/users/' + guest['id']))['lastAuth'] == user['lastAuth']
 	assert user['roles'] == {'orgRoles': ['ORG_READ_ONLY'], 'groupRoleAssignments': [
 		{'groupId': fresh['a'], 'groupRoles': ['GROUP_OWNER']}]}
 	assert ok(owner.get(fresh['group'] + '/users/' + guest['id']))['orgMembershipStatus'] == 'ACTIVE'
@@ -213,6 +215,7 @@ def test_existing_account(server, fresh):
 	refused(answer(server, user['username']), 400, None, 'firstName')
 	ok(answer(server, user['username'], body={'password': 'correct horse'}))
 	mine = ok(fresh['owner'].get('/users/' + user['id']))
+	assert 'lastAuth' not in user and mine['lastAuth'] >= user['createdAt']
 	assert mine['firstName'] == 'Ada' and mine['roles'] == [org_role(fresh)]  # not what it is elsewhere
 	assert ok(owner.get('/users/' + user['id']))['roles'] == [{'orgId': other['id'], 'roleName': 'ORG_OWNER'}]
 

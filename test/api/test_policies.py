@@ -260,6 +260,25 @@ def test_a_forbidden_change_is_refused(server, org):
 	ok(add(server.owner, server.project()['id'], '0.0.0.0/0'))
 
 
+def test_a_refused_change_is_an_event(server, org):
+	doc, other = create(org), create(org, OPEN_WORLD, NO_AWS)
+	before = ok(org['owner'].get('/groups/%s/events' % org['first']))['totalCount']
+	refused(add(org['first_owner'], org['first'], '0.0.0.0/0'), 403, 'RESOURCE_POLICY_VIOLATION')
+	event = ok(org['owner'].get('/groups/%s/events' % org['first']))['results'][0]
+	assert event['eventTypeName'] == 'RESOURCE_POLICY_VIOLATED'
+	assert event['resourcePolicyId'] == doc['id'] and event['groupId'] == org['first']
+	assert event['violatedPolicies'] == [doc['policies'][0]['id'], other['policies'][0]['id']]
+	assert event['violationAction'] == 'project.ipAccessList.modify'
+	assert event['publicKey'] == org['principals'][2]['publicKey'] and event['remoteAddress'] == '127.0.0.1'
+	assert ok(org['owner'].get('/groups/%s/events' % org['first']))['totalCount'] == before + 1
+	# a change that is allowed, or refused for another reason, writes none
+	ok(add(org['owner'], org['first'], '10.0.0.0/8'))
+	refused(add(org['owner'], org['first'], '300.0.0.0/8'), 400)
+	again = {'eventType': 'RESOURCE_POLICY_VIOLATED'}
+	assert ok(org['owner'].get('/groups/%s/events' % org['first'], params=again))['totalCount'] == 1
+	assert listed(org, org['first']) == {'10.0.0.0/8'}
+
+
 def test_a_change_of_a_policy_takes_effect_at_once(org):
 	doc = create(org)
 	path = '%s/%s' % (org['path'], doc['id'])

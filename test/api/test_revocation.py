@@ -145,6 +145,69 @@ def test_token_revoked(tenant):
 						 auth=(account['clientId'], account['secrets'][0]['secret']))
 	ok(answer)
 	refused(api.get('/orgs'), 401)
+	event = ok(tenant.api.get('/orgs/%s/events' % tenant.org))['results'][0]
+	assert event['eventTypeName'] == 'OAUTH_TOKEN_REVOKED' and event['publicKey'] == account['clientId']
+	assert token not in str(event)
+	# once is enough
+	ok(tenant.server.anonymous.request('POST', '/api/oauth/revoke', data={'token': token},
+					   auth=(account['clientId'], account['secrets'][0]['secret'])))
+	assert ok(tenant.api.get('/orgs/%s/events' % tenant.org,
+				 params={'eventType': 'OAUTH_TOKEN_REVOKED'}))['totalCount'] == 1
+
+
+class People(Tenant):
+	"""Somebody who has signed in and is in a team that has a role in the project."""
+
+	def __init__(self, server, roles=('ORG_MEMBER',)):
+		user = {'type': 'user', 'username': unique('ada') + '@example.com', 'roles': list(roles)}
+		seeded, = server.seed({'name': unique('Org'), 'projects': ['p'], 'principals': [
+			{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}, user]})
+		self.server, self.org, self.group = server, seeded['id'], seeded['projects'][0]['id']
+		self.api, self.user_api = [server.api_for(p) for p in seeded['principals']]
+		self.user = seeded['principals'][1]
+		self.project = '/groups/' + self.group
+		self.team = ok(self.api.post('/orgs/%s/teams' % self.org, json={'name': unique('team'), 'usernames':
+				[user['username']]}))['id']
+		self.assign('GROUP_CLUSTER_MANAGER')
+
+	def assign(self, role):
+		ok(self.api.post(self.project + '/teams', json=[{'teamId': self.team, 'roleNames': [role]}]))
+
+
+@pytest.fixture
+def people(server):
+	return People(server)
+
+
+def test_team_emptied(people):
+	ok(people.user_api.get(people.project))
+	ok(people.api.delete('/orgs/%s/teams/%s/users/%s' % (people.org, people.team, people.user['id'])), 204)
+	refused(people.user_api.get(people.project), 403)  # a member of the organization, and no more
+	ok(people.user_api.get('/orgs/' + people.org))
+
+
+def test_team_role_narrowed(people):
+	rename = lambda: people.user_api.patch(people.project, json={'name': unique()})
+	people.assign('GROUP_OWNER')
+	ok(rename())
+	people.assign('GROUP_READ_ONLY')
+	refused(rename(), 403)
+
+
+def test_team_unassigned_and_deleted(people):
+	ok(people.api.delete(people.project + '/teams/' + people.team), 204)
+	refused(people.user_api.get(people.project), 403)
+	people.assign('GROUP_READ_ONLY')
+	ok(people.user_api.get(people.project))
+	ok(people.api.delete('/orgs/%s/teams/%s' % (people.org, people.team)), 204)
+	refused(people.user_api.get(people.project), 403)
+
+
+def test_user_removed(people):
+	ok(people.user_api.get('/orgs/' + people.org))
+	ok(people.api.delete('/orgs/%s/users/%s' % (people.org, people.user['id'])), 204)
+	refused(people.user_api.get('/orgs/' + people.org), 401)
+	refused(people.user_api.get(people.project), 401)
 
 
 def test_organization_deleted(tenant):

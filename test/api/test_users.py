@@ -373,9 +373,9 @@ def test_list_group(server, fresh):
 	invite(fresh)
 	assert [x['id'] for x in ok(fresh['groupOwner'].get(users))['results']] == [reader, guest['id']]
 	doc = ok(owner.get(users, params={'includeOrgUsers': 'true'}))
-	assert [x['id'] for x in doc['results']] == [reader, boss, guest['id']] and doc['totalCount'] == 3
-	assert [x['roles'] for x in doc['results']][1] == ['GROUP_OWNER']
-	assert set(doc['results'][0]['roles']) == {'GROUP_CLUSTER_MANAGER', 'GROUP_READ_ONLY'}
+	assert [x['id'] for x in doc['results']] == [boss, reader, guest['id']] and doc['totalCount'] == 3
+	assert [x['roles'] for x in doc['results']][0] == ['GROUP_OWNER']
+	assert set(doc['results'][1]['roles']) == {'GROUP_CLUSTER_MANAGER', 'GROUP_READ_ONLY'}
 	page = ok(owner.get(users, params={'includeOrgUsers': 'true', 'itemsPerPage': 2, 'pageNum': 2}))
 	assert [x['id'] for x in page['results']] == [guest['id']]
 	assert [x['id'] for x in ok(owner.get(users, params={'orgMembershipStatus': 'PENDING'}))['results']] == [guest['id']]

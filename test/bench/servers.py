@@ -207,7 +207,8 @@ class Steward(Process):
 		self.began = time.perf_counter()
 		self.start([binary(), 'serve', '--data', self.data, '--listen', '127.0.0.1:%d' % self.port,
 			    '--tls-cert', workshop.cert, '--tls-key', workshop.key, '--log-level', 'warn',
-			    '--threads', THREADS, *args], self.output, env)
+			    '--threads', THREADS,
+			    *(() if '--engine' in args else ('--engine', 'simulated')), *args], self.output, env)
 		self.session = requests.Session()
 		self.session.trust_env = False
 		self.session.verify = str(workshop.cert)

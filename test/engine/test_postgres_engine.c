@@ -4,9 +4,10 @@
  *   test_postgres_engine converge DIR ID NODES    one converge, for the tests that kill it
  *
  * ROUNDS in the environment repeats the faults. Everything lies in one temporary directory and is gone at the end. */
-#include "engine/engine.h"
+#include "engine/postgres.h"
 
 #include "../unit/check.h"
+#include "base/certs.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -32,6 +33,7 @@ static struct engine *engine;
 static struct arena *arena;
 static char dir[64];
 static char verifier[256];
+static struct str ca_cert, ca_key;
 static const char *self;
 
 /* --- what is wanted */
@@ -54,6 +56,32 @@ static void verifier_make(void)
 	base64(stored, 32, b);
 	base64(server, 32, c);
 	snprintf(verifier, sizeof verifier, "SCRAM-SHA-256$4096:%s$%s:%s", a, b, c);
+}
+
+/* The project's certificate authority, the same one for every process of this test. */
+static void authority_make(void)
+{
+	char cert[96], key[96];
+	snprintf(cert, sizeof cert, "%s/ca.crt", dir);
+	snprintf(key, sizeof key, "%s/ca.key", dir);
+	if (file_is(cert)) {
+		char *text;
+		CHECK(file_read(cert, 1 << 16, &text) == 0);
+		ca_cert = arena_dup(arena, str_of(text));
+		free(text);
+		CHECK(file_read(key, 1 << 16, &text) == 0);
+		ca_key = arena_dup(arena, str_of(text));
+		free(text);
+		return;
+	}
+	struct pair ca = {0};
+	CHECK(pair_begin_named(&ca, CERT_CA, "Steward test", NULL, 30) && pair_sign(&ca, ca.key) &&
+	      pair_pem(&ca, arena, &ca_cert, &ca_key) == 0);
+	pair_free(&ca);
+	FILE *f = fopen(cert, "w");
+	CHECK(f && fwrite(ca_cert.p, 1, ca_cert.n, f) == ca_cert.n && fclose(f) == 0);
+	f = fopen(key, "w");
+	CHECK(f && fwrite(ca_key.p, 1, ca_key.n, f) == ca_key.n && fclose(f) == 0);
 }
 
 static struct engine_grant writes[] = {{"readWriteAnyDatabase", "admin", ""}};
@@ -103,6 +131,8 @@ static int converge(struct wish *w, const struct engine_access *access)
 {
 	const char *why = NULL;
 	w->c.nodes = w->nodes;
+	w->c.ca_cert = arena_z(arena, ca_cert);
+	w->c.ca_key = arena_z(arena, ca_key);
 	int r = ops->converge(engine, &w->c, access, NULL, arena, &why);
 	if (r < 0)
 		fprintf(stderr, "converge: %s: %s\n", strerror(-r), why);
@@ -147,7 +177,7 @@ static PGconn *client(const struct node_status *n, const char *user, const char 
 {
 	char port[16], ca[160];
 	snprintf(port, sizeof port, "%u", n->port);
-	snprintf(ca, sizeof ca, "%s/engine/ca/" GROUP "/ca.crt", dir);
+	snprintf(ca, sizeof ca, "%s/ca.crt", dir);
 	const char *names[] = {"host",        "hostaddr",        "port", "user", "password", "dbname", "sslmode",
 	                       "sslrootcert", "connect_timeout", NULL};
 	const char *values[] = {n->host, n->address, port, user, password, database, "verify-full", ca, "3", NULL};
@@ -210,7 +240,11 @@ static pid_t pid_of(const char *id, const char *node)
 		line[0] = 0;
 	if (f)
 		fclose(f);
-	return (pid_t)strtol(line, NULL, 10);
+	pid_t pid = (pid_t)strtol(line, NULL, 10);
+	CHECK(pid > 1);
+	if (pid <= 1)
+		exit(1); /* a signal to 0 would be for all of us */
+	return pid;
 }
 
 static double since_ms(int64_t from_us)
@@ -578,6 +612,7 @@ static void test_crash(void)
 static int child_converge(char **argv)
 {
 	snprintf(dir, sizeof dir, "%s", argv[2]);
+	authority_make();
 	engine_begin();
 	struct wish w = wish_make(argv[3], (unsigned)strtoul(argv[4], NULL, 10), 0);
 	int r = converge(&w, &access_all);
@@ -681,6 +716,7 @@ int main(int argc, char **argv)
 	snprintf(dir, sizeof dir, "/tmp/steward-pg-XXXXXX");
 	if (!mkdtemp(dir))
 		return 1;
+	authority_make();
 	engine_begin();
 	if (part(argc, argv, "single", true))
 		test_single();

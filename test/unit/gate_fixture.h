@@ -161,7 +161,7 @@ static inline void fixture_setup(void)
 		exit(1);
 	fx.arena = arena_new();
 	fx.service.limiter = limiter_new(0);
-	fx.service.loops = 1;
+	fx.service.loops = fx.service.lanes = 1;
 	fx.service.loop = &fx.loop;
 	fx.service.nonces = nonce_window_new();
 	fx.loop.reader = store_reader(fx.service.store);

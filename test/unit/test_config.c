@@ -77,7 +77,7 @@ static void test_defaults(void)
 	CHECK(strcmp(c.listen, "127.0.0.1:8443") == 0);
 	CHECK(strcmp(c.listen_host, "127.0.0.1") == 0 && c.listen_port == 8443);
 	CHECK(!c.base_url && !c.store && !c.tls_cert && !c.record && !c.file);
-	CHECK(strcmp(c.engine, "simulated") == 0);
+	CHECK(c.engine == NULL);
 	CHECK(c.threads >= 1 && c.store_batch == 256 && c.header_seconds == 10);
 	CHECK(!c.test_control && !c.log_json && !c.clock_virtual);
 	CHECK(c.limit_count == 0);

@@ -1,0 +1,294 @@
+/* Checks of an LDAP directory: a request is kept, a job does what the databases would do, step by step, and notes how far
+ * it got. The bind password is sealed until then and forgotten afterwards. Each network step is bounded by a few seconds,
+ * and a project's checks run one after the other, so that a directory that does not answer costs one job thread at most.
+ *
+ * libldap is optional: without it every check fails at CONNECT, and the log says why. */
+#include "api/user_security.h"
+
+#include "api/ldap_mapping.h"
+#include "api/verbs.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+
+#include <errno.h>
+#ifdef API_HAS_LDAP
+#include <ldap.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+int ldap_verify_create(struct call *c);
+
+#define VERIFY_KIND "ldap_verification"
+#define KEPT 50 /* a project's checks; the oldest goes */
+#define STEP_SECONDS 5
+#define ENTRIES_MAX 1000
+
+extern const struct resource resource_ldap_verification;
+
+static struct str seal_context(struct arena *a, struct str id)
+{
+	return arena_printf(a, VERIFY_KIND "/%.*s", STR_ARG(id));
+}
+
+static int oldest_drop(struct call *c)
+{
+	struct doc *docs;
+	size_t count;
+	int64_t total;
+	int result = tx_count(c->tx, VERIFY_KIND, c->group.id, &total);
+	if (result < 0 || total < KEPT)
+		return result;
+	result = tx_list(c->tx, c->arena, VERIFY_KIND, c->group.id, 0, 1, &docs, &count);
+	return result < 0 || !count ? result : tx_delete(c->tx, VERIFY_KIND, docs[0].id);
+}
+
+int ldap_verify_create(struct call *c)
+{
+	struct faults faults = {.count = 0};
+	struct id id = id_new();
+	json_t *request = doc_json(c->arena, json_text(c->arena, c->body));
+	schema_add_defaults(c->version->request, request);
+	ldap_server_check(request, "", c->arena, &faults);
+	if (!json_field(request, "hostname").n)
+		faults_add(&faults, c->arena, STR("hostname"), "must be a host name or an IP address");
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	struct doc d = {.kind = STR(VERIFY_KIND),
+	                .id = arena_dup(c->arena, id_str(&id)),
+	                .parent = c->group.id,
+	                .created_ms = clock_now_ms(),
+	                .rev = 1};
+	/* The query is not shown either, so it goes where the password goes. */
+	json_t *hidden = json_pack("{s:O,s:O}", "password", json_object_get(request, "bindPassword"), "query",
+	                           json_object_get(request, "authzQueryTemplate"));
+	d.secret = seal(c->arena, json_text(c->arena, hidden), seal_context(c->arena, d.id));
+	json_decref(hidden);
+	json_object_del(request, "links");
+	schema_strip_write_only(c->version->request, request);
+	json_t *body = doc_json(c->arena, STR("{\"status\":\"PENDING\",\"validations\":[]}"));
+	json_object_set_new(body, "groupId", json_stringn(c->group.id.p, c->group.id.n));
+	json_object_set_new(body, "requestId", json_string(id.z));
+	json_object_set(body, "request", request);
+	d.body = json_text(c->arena, body);
+	struct job job = {.kind = STR(LDAP_VERIFY_JOB),
+	                  .subject = arena_printf(c->arena, "ldap/%.*s", STR_ARG(c->group.id)),
+	                  .args = arena_printf(c->arena, "{\"id\":\"%s\"}", id.z),
+	                  .due_ms = clock_now_ms()};
+	int result = oldest_drop(c);
+	if (result == 0)
+		result = tx_insert(c->tx, &d);
+	if (result == 0)
+		result = tx_job_add(c->tx, &job);
+	if (result < 0)
+		return result;
+	c->location = link_href(c, resource_ldap_verification.self, "requestId", d.id);
+	entity_write(c, &c->out, d.body, resource_ldap_verification.self, "requestId", d.id, false);
+	return 0;
+}
+
+/* One check under way. */
+struct check {
+	struct arena *arena;
+	struct doc doc;
+	json_t *body, *validations;
+	struct str host, user, password, ca, query;
+	unsigned port;
+};
+
+static bool note(struct check *k, const char *type, bool good)
+{
+	json_array_append_new(k->validations,
+	                      json_pack("{s:s,s:s}", "status", good ? "OK" : "FAIL", "validationType", type));
+	return good;
+}
+
+/* {USER} becomes the name of the one who asks. */
+static bool query_make(struct check *k, struct ldap_query *ret_query)
+{
+	struct str mark = STR("{USER}");
+	const char *at = memmem(k->query.p, k->query.n, mark.p, mark.n);
+	if (!note(k, "TEMPLATE", at != NULL))
+		return false;
+	struct str rest = {at + mark.n, k->query.n - (size_t)(at - k->query.p) - mark.n};
+	bool in_filter = memchr(k->query.p, '?', (size_t)(at - k->query.p)) != NULL;
+	struct str user = in_filter ? ldap_escape_filter(k->arena, k->user) : k->user;
+	struct str text = arena_printf(k->arena, "%.*s%.*s%.*s", (int)(at - k->query.p), k->query.p, STR_ARG(user),
+	                               STR_ARG(rest));
+	return note(k, "PARSE_AUTHZ_QUERY", ldap_query_parse(text, ret_query));
+}
+
+#ifdef API_HAS_LDAP
+
+static void says(const struct check *k, const char *what, int code)
+{
+	log_info("LDAP check %.*s: %s: %s", STR_ARG(k->doc.id), what, ldap_err2string(code));
+}
+
+/* libldap takes authorities from a file; one in memory leaves nothing behind. */
+static int trust_set(LDAP *ld, struct str ca, int *ret_fd)
+{
+	char path[64];
+	int demand = LDAP_OPT_X_TLS_DEMAND, zero = 0, fd = -1;
+	int code = ldap_set_option(ld, LDAP_OPT_X_TLS_REQUIRE_CERT, &demand);
+	if (code == LDAP_OPT_SUCCESS && ca.n) {
+		fd = memfd_create("ldap-ca", MFD_CLOEXEC);
+		if (fd < 0 || write(fd, ca.p, ca.n) != (ssize_t)ca.n)
+			code = LDAP_LOCAL_ERROR;
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		if (code == LDAP_OPT_SUCCESS)
+			code = ldap_set_option(ld, LDAP_OPT_X_TLS_CACERTFILE, path);
+	}
+	if (code == LDAP_OPT_SUCCESS)
+		code = ldap_set_option(ld, LDAP_OPT_X_TLS_NEWCTX, &zero);
+	*ret_fd = fd;
+	return code;
+}
+
+static int directory_connect(struct check *k, LDAP **ret_ld, int *ret_fd)
+{
+	bool tls, start_tls;
+	int version = LDAP_VERSION3;
+	struct timeval limit = {.tv_sec = STEP_SECONDS};
+	LDAP *ld = NULL;
+	ldap_transport(k->port, k->ca.n > 0, &tls, &start_tls);
+	bool v6 = memchr(k->host.p, ':', k->host.n) != NULL;
+	struct str url = arena_printf(k->arena, v6 ? "%s://[%.*s]:%u" : "%s://%.*s:%u", tls ? "ldaps" : "ldap",
+	                              STR_ARG(k->host), k->port);
+	int code = ldap_initialize(&ld, url.p);
+	if (code != LDAP_SUCCESS)
+		return code;
+	*ret_ld = ld;
+	ldap_set_option(ld, LDAP_OPT_PROTOCOL_VERSION, &version);
+	ldap_set_option(ld, LDAP_OPT_NETWORK_TIMEOUT, &limit);
+	ldap_set_option(ld, LDAP_OPT_TIMEOUT, &limit);
+	ldap_set_option(ld, LDAP_OPT_REFERRALS, LDAP_OPT_OFF);
+	if (tls || start_tls)
+		code = trust_set(ld, k->ca, ret_fd);
+	if (code == LDAP_SUCCESS)
+		code = start_tls ? ldap_start_tls_s(ld, NULL, NULL) : ldap_connect(ld);
+	return code;
+}
+
+static int directory_bind(struct check *k, LDAP *ld)
+{
+	char *password = arena_z(k->arena, k->password);
+	struct berval credentials = {.bv_len = k->password.n, .bv_val = password};
+	return ldap_sasl_bind_s(ld, arena_z(k->arena, k->user), LDAP_SASL_SIMPLE, &credentials, NULL, NULL, NULL);
+}
+
+static int directory_search(struct check *k, LDAP *ld, const struct ldap_query *q)
+{
+	int scope = str_is(q->scope, "sub")   ? LDAP_SCOPE_SUBTREE
+	            : str_is(q->scope, "one") ? LDAP_SCOPE_ONELEVEL
+	                                      : LDAP_SCOPE_BASE;
+	char *attributes[] = {q->attributes.n ? arena_z(k->arena, q->attributes) : NULL, NULL};
+	struct timeval limit = {.tv_sec = STEP_SECONDS};
+	LDAPMessage *found = NULL;
+	int code = ldap_search_ext_s(ld, arena_z(k->arena, q->base), scope, arena_z(k->arena, q->filter), attributes, 0,
+	                             NULL, NULL, &limit, ENTRIES_MAX, &found);
+	ldap_msgfree(found);
+	return code;
+}
+
+static bool directory_try(struct check *k)
+{
+	struct ldap_query query;
+	LDAP *ld = NULL;
+	int fd = -1, code = directory_connect(k, &ld, &fd);
+	bool good = note(k, "CONNECT", code == LDAP_SUCCESS);
+	if (!good)
+		says(k, "connect", code);
+	if (good) {
+		code = directory_bind(k, ld);
+		good = note(k, "AUTHENTICATE", code == LDAP_SUCCESS);
+		if (!good)
+			says(k, "bind", code);
+	}
+	good = good && note(k, "AUTHORIZATION_ENABLED", true) && query_make(k, &query);
+	if (good) {
+		code = directory_search(k, ld, &query);
+		good = note(k, "QUERY_SERVER", code == LDAP_SUCCESS);
+		if (!good)
+			says(k, "search", code);
+	}
+	if (ld)
+		ldap_unbind_ext_s(ld, NULL, NULL);
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+#else
+
+static bool directory_try(struct check *k)
+{
+	struct ldap_query query;
+	log_warn("LDAP check %.*s: this build has no LDAP client", STR_ARG(k->doc.id));
+	return note(k, "CONNECT", false) && query_make(k, &query);
+}
+
+#endif
+
+static int check_load(struct job_run *r, struct check *k)
+{
+	struct str id = json_field(doc_json(r->arena, r->job.args), "id"), plain;
+	int result = tx_get(r->reader, r->arena, VERIFY_KIND, id, &k->doc);
+	if (result == 0)
+		result = seal_open(r->arena, k->doc.secret, seal_context(r->arena, k->doc.id), &plain);
+	if (result < 0)
+		return result;
+	const json_t *hidden = doc_json(r->arena, plain);
+	k->arena = r->arena;
+	k->body = doc_json(r->arena, k->doc.body);
+	k->validations = json_object_get(k->body, "validations");
+	const json_t *request = json_object_get(k->body, "request");
+	k->host = json_field(request, "hostname");
+	k->user = json_field(request, "bindUsername");
+	k->ca = json_field(request, "caCertificate");
+	k->port = (unsigned)json_integer_value(json_object_get(request, "port"));
+	k->password = json_field(hidden, "password");
+	k->query = json_field(hidden, "query");
+	return 0;
+}
+
+/* The password is not needed any more. */
+static int check_save(struct tx *tx, struct job_run *r)
+{
+	struct check *k = r->save_ctx;
+	k->doc.body = json_text(r->arena, k->body);
+	k->doc.secret = STR_NONE;
+	k->doc.rev = 0;
+	int result = tx_update(tx, &k->doc);
+	return result == -ENOENT ? 0 : result;
+}
+
+int ldap_verify_step(struct job_run *r)
+{
+	struct check *k = arena_new_of(r->arena, struct check);
+	tx_begin_read(r->reader);
+	int result = check_load(r, k);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	if (result < 0)
+		return result == -ENOENT ? JOB_DONE : result;
+	bool good = note(k, "SERVER_SPECIFIED", true) && directory_try(k);
+	json_object_set_new(k->body, "status", json_string(good ? "SUCCESS" : "FAIL"));
+	r->save = check_save;
+	r->save_ctx = k;
+	return JOB_DONE;
+}
+
+int ldap_verify_failed(struct tx *tx, struct job_run *r)
+{
+	struct doc d;
+	int result = tx_get(tx, r->arena, VERIFY_KIND, json_field(doc_json(r->arena, r->job.args), "id"), &d);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	json_t *body = doc_json(r->arena, d.body);
+	json_object_set_new(body, "status", json_string("FAIL"));
+	d.body = json_text(r->arena, body);
+	d.secret = STR_NONE;
+	return tx_update(tx, &d);
+}

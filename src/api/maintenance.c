@@ -1,0 +1,168 @@
+/* The maintenance window of a project: when it is, putting off what is pending, and starting it at once. */
+#include "api/maintenance_plan.h"
+#include "api/verbs.h"
+#include "base/clock.h"
+#include "gate/audit.h"
+
+int maintenance_update(struct call *c);
+int maintenance_reset(struct call *c);
+int maintenance_defer(struct call *c);
+int maintenance_auto_defer(struct call *c);
+
+#define WEEK_MS (7 * 86400000LL)
+#define DEFERRALS_MAX 2
+
+static bool is_within(json_int_t hour, json_int_t from, json_int_t to)
+{
+	return from < to ? hour >= from && hour < to : hour >= from || hour < to;
+}
+
+static void window_check(struct call *c, const json_t *body, struct faults *faults)
+{
+	const json_t *hours = json_object_get(body, "protectedHours"), *from = json_object_get(hours, "startHourOfDay"),
+	             *to = json_object_get(hours, "endHourOfDay");
+	json_int_t hour = json_integer_value(json_object_get(body, "hourOfDay"));
+	if (!hours)
+		return;
+	if (!from)
+		faults_add(faults, c->arena, STR("protectedHours.startHourOfDay"), "is required");
+	if (!to)
+		faults_add(faults, c->arena, STR("protectedHours.endHourOfDay"), "is required");
+	if (!from || !to)
+		return;
+	if (json_equal(from, to))
+		faults_add(faults, c->arena, STR("protectedHours.endHourOfDay"),
+		           "must not be startHourOfDay: some hours must be left");
+	else if (is_within(hour, json_integer_value(from), json_integer_value(to)))
+		faults_add(faults, c->arena, STR("hourOfDay"), "must not be a protected hour");
+}
+
+/* What is given replaces what is there; protected hours that are empty are taken away. */
+static json_t *merged(struct call *c, const json_t *old)
+{
+	json_t *body = doc_json(c->arena, json_text(c->arena, old));
+	json_object_update(body, c->body);
+	if (json_object_size(json_object_get(body, "protectedHours")) == 0)
+		json_object_del(body, "protectedHours");
+	return body;
+}
+
+static bool differs(const json_t *a, const json_t *b, const char *field)
+{
+	const json_t *one = json_object_get(a, field), *other = json_object_get(b, field);
+	return one != other && !json_equal(one, other);
+}
+
+/* One event for each thing that changed. */
+static int events_write(struct call *c, const json_t *old, const json_t *new, bool first)
+{
+	const char *types[4];
+	size_t count = 0;
+	if (first)
+		types[count++] = "SVC_MAINTENANCE_WINDOW_ADDED";
+	else if (differs(old, new, "dayOfWeek") || differs(old, new, "hourOfDay"))
+		types[count++] = "SVC_MAINTENANCE_WINDOW_MODIFIED";
+	if (differs(old, new, "protectedHours"))
+		types[count++] = !json_object_get(old, "protectedHours")   ? "SVC_MAINTENANCE_PROTECTED_HOURS_CREATED"
+		                 : !json_object_get(new, "protectedHours") ? "SVC_MAINTENANCE_PROTECTED_HOURS_REMOVED"
+		                                                           : "SVC_MAINTENANCE_PROTECTED_HOURS_MODIFIED";
+	if (differs(old, new, "autoDeferOnceEnabled"))
+		types[count++] = json_is_true(json_object_get(new, "autoDeferOnceEnabled"))
+		                         ? "SVC_MAINTENANCE_AUTO_DEFER_ENABLED"
+		                         : "SVC_MAINTENANCE_AUTO_DEFER_DISABLED";
+	if (differs(old, new, "startASAP") && json_is_true(json_object_get(new, "startASAP")))
+		types[count++] = "SVC_MAINTENANCE_START_ASAP";
+	if (!count)
+		audit_type(c, NULL);
+	for (size_t i = 0; i < count; i++) {
+		audit_type(c, types[i]);
+		if (i + 1 < count) {
+			int result = audit_next(c);
+			if (result < 0)
+				return result;
+		}
+	}
+	return 0;
+}
+
+/* What is pending moves with the window, within the week that it was in. */
+static void due_move(struct window *w, const json_t *old)
+{
+	int64_t due = window_due(w), now = clock_now_ms(), from = due - WEEK_MS > now ? due - WEEK_MS : now;
+	if (!due || window_is_running(w))
+		return;
+	if (json_is_true(json_object_get(w->body, "startASAP")))
+		window_due_set(w, now);
+	else if (differs(old, w->body, "dayOfWeek") || differs(old, w->body, "hourOfDay"))
+		window_due_set(w, window_next(w->body, from));
+}
+
+static int window_open(struct call *c, struct window *ret_window)
+{
+	int result = window_load(c->tx, c->arena, c->group.id, ret_window);
+	return result < 0 ? result : if_match(c, ret_window->doc.rev);
+}
+
+int maintenance_update(struct call *c)
+{
+	struct window w;
+	struct faults faults = {.count = 0};
+	int result = window_open(c, &w);
+	if (result < 0)
+		return result;
+	const json_t *old = w.body;
+	bool first = !json_is_true(json_object_get(w.plan, "set"));
+	w.body = merged(c, old);
+	window_check(c, w.body, &faults);
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	json_object_set_new(w.plan, "set", json_true());
+	due_move(&w, old);
+	result = events_write(c, old, w.body, first);
+	return result < 0 ? result : window_save(c->tx, c->arena, &w);
+}
+
+int maintenance_reset(struct call *c)
+{
+	struct window w;
+	int result = window_open(c, &w);
+	if (result < 0)
+		return result;
+	const json_t *old = w.body;
+	if (!w.doc.rev) {
+		audit_type(c, NULL); /* it is what it would become */
+		return 0;
+	}
+	window_reset(c->arena, &w);
+	due_move(&w, old);
+	return window_save(c->tx, c->arena, &w);
+}
+
+int maintenance_auto_defer(struct call *c)
+{
+	struct window w;
+	int result = window_open(c, &w);
+	if (result < 0)
+		return result;
+	bool on = !json_is_true(json_object_get(w.body, "autoDeferOnceEnabled"));
+	json_object_set_new(w.body, "autoDeferOnceEnabled", json_boolean(on));
+	audit_type(c, on ? "SVC_MAINTENANCE_AUTO_DEFER_ENABLED" : "SVC_MAINTENANCE_AUTO_DEFER_DISABLED");
+	return window_save(c->tx, c->arena, &w);
+}
+
+int maintenance_defer(struct call *c)
+{
+	struct window w;
+	int result = window_open(c, &w);
+	if (result < 0)
+		return result;
+	if (!window_due(&w))
+		return call_fail(c, 409, "MAINTENANCE_NOT_SCHEDULED", "The project has no maintenance to defer.");
+	if (window_is_running(&w))
+		return call_fail(c, 409, "MAINTENANCE_ALREADY_STARTED", "The maintenance is under way.");
+	if (json_integer_value(json_object_get(w.body, "numberOfDeferrals")) >= DEFERRALS_MAX)
+		return call_fail(c, 409, "MAINTENANCE_DEFERRAL_LIMIT_EXCEEDED",
+		                 "The maintenance was deferred %d times. It cannot be put off again.", DEFERRALS_MAX);
+	window_defer(&w);
+	return window_save(c->tx, c->arena, &w);
+}

@@ -1,0 +1,50 @@
+/* Networks of a project: the containers that its clusters live in, the peering connections to networks of the customer,
+ * and what they mean for the clusters. No cloud is behind them: they are state machines on the service's clock, and the
+ * other side of a peering accepts by itself. */
+#ifndef STEWARD_API_NETWORKS_H
+#define STEWARD_API_NETWORKS_H
+
+#include "api/verbs.h"
+#include "base/ip.h"
+#include "jobs/jobs.h"
+
+#define CONTAINER_KIND "network_container"
+#define PEER_KIND "network_peer"
+#define NETWORK_JOB "network" /* moves a container or a peering connection to its next state */
+
+/* The regions of a dedicated cluster have containers, which get their networks. In a write. */
+must_check int containers_provide(struct tx *tx, struct arena *a, struct str group_id, const json_t *cluster);
+/* Whether the cluster has nodes at that provider; region empty: in any region. */
+bool cluster_is_in(const json_t *cluster, struct str provider, struct str region);
+
+/* All of the project; there are few. */
+must_check int containers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs,
+                               size_t *ret_count);
+must_check int peers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs,
+                          size_t *ret_count);
+/* Its network is wanted: there when the job has run. */
+must_check int container_provision(struct tx *tx, const struct doc *container);
+/* The address block that a document says, of a container or a peering connection. False: it says none. */
+bool network_block(const json_t *document, struct cidr *ret_block);
+/* 409 when the block overlaps a container's or a peering connection's. `self`: the document that it is for. */
+must_check int network_check_overlap(struct call *c, const char *field, const struct cidr *block, const json_t *self);
+
+/* Whether clients in a peered network need names of their own for the cluster: the "private" connection strings. */
+must_check int network_is_private(struct tx *tx, struct arena *a, struct str group_id, const json_t *cluster,
+                                  bool *ret_private);
+/* The connection strings of the project's clusters may have changed. In a write. */
+must_check int network_changed(struct tx *tx, struct arena *a, struct str group_id);
+
+/* The job. */
+int network_step(struct job_run *r);
+/* Its parts: what a container or a peering connection becomes. In the write that saves the step; *ret_again: it is not
+ * where it shall be yet. */
+int container_advance(struct tx *tx, struct arena *a, struct doc *d);
+int peer_advance(struct tx *tx, struct arena *a, struct doc *d, bool *ret_again);
+/* In a write: the job of a container or peering connection, after the time that one state takes. */
+must_check int network_job_ask(struct tx *tx, struct str id);
+
+/* One page of the documents that `shows`, or all when it is NULL. */
+must_check int network_list(struct call *c, const struct doc *docs, size_t count, struct str provider);
+
+#endif

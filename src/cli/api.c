@@ -1,0 +1,182 @@
+/* `steward api`: one call of any operation. The path is what the API's documentation says; what the service answers goes
+ * to stdout as it comes, so that archives can be piped on, and a refusal is explained on stderr too. */
+#include "catalog/catalog.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <unistd.h>
+
+struct api_arguments {
+	struct profile_arguments at;
+	const char *body, *accept;
+	struct option_texts query;
+	bool include;
+};
+
+#define AT(member) offsetof(struct api_arguments, member)
+
+const struct option_row api_options[] = {
+        {"body", 0, OPTION_TEXT, AT(body), NULL, "JSON", "Request body: JSON, @FILE, or @- for standard input.",
+         .flag_only = true},
+        {"query", 0, OPTION_TEXTS, AT(query), NULL, "NAME=VALUE",
+         "Query parameter, not yet percent-encoded. May be given several times.", .flag_only = true},
+        {"accept", 0, OPTION_TEXT, AT(accept), NULL, "TYPE",
+         "Version and form: application/vnd.svc.2025-03-12+json. Without it: the current one.", .flag_only = true},
+        {"include", 'i', OPTION_SWITCH, AT(include), NULL, NULL, "Print the status and the headers too.",
+         .flag_only = true},
+        PROFILE_OPTIONS,
+};
+const size_t api_option_count = sizeof api_options / sizeof *api_options;
+
+static bool path_is_plain(const char *path)
+{
+	for (const char *p = path; *p; p++)
+		if (!isgraph((unsigned char)*p))
+			return false;
+	return true;
+}
+
+/* {groupId} and {orgId} from the profile. */
+static int parameters_fill(struct client *c, struct arena *a, const char *path, struct buf *b)
+{
+	static const char group[] = "{groupId}", org[] = "{orgId}";
+	for (const char *p = path; *p;) {
+		const char *value = NULL;
+		int r = 0;
+		if (strncmp(p, group, sizeof group - 1) == 0) {
+			r = client_project(c, a, &value);
+			p += sizeof group - 1;
+		} else if (strncmp(p, org, sizeof org - 1) == 0) {
+			value = client_profile(c)->organization;
+			if (!value)
+				r = option_refuse(
+				        "which organization? set organization in %s, or write its id in the place "
+				        "of {orgId}",
+				        client_profile(c)->source);
+			p += sizeof org - 1;
+		} else {
+			buf_c(b, *p++);
+		}
+		if (r < 0)
+			return r;
+		if (value)
+			buf_z(b, url_escape(a, str_of(value)));
+	}
+	return 0;
+}
+
+static int query_add(struct arena *a, const struct option_texts *query, struct buf *b)
+{
+	for (size_t i = 0; i < query->n; i++) {
+		struct str name, value;
+		if (!str_cut(str_of(query->v[i]), '=', &name, &value) || !name.n)
+			return option_refuse("--query: \"%s\" is not NAME=VALUE", query->v[i]);
+		buf_printf(b, "%c%s=%s", memchr(b->p, '?', b->n) ? '&' : '?', url_escape(a, name),
+		           url_escape(a, value));
+	}
+	return 0;
+}
+
+/* Paths are below the API's base, or whole ("/api/...", "/openapi.json"), or links of the service. */
+static int path_make(struct client *c, struct arena *a, const struct api_arguments *g, const char *given,
+                     const char **ret_path)
+{
+	static const char *const whole[] = {"/api/", "/openapi.json", "/healthz", "/readyz", "/metrics"};
+	const char *base = client_profile(c)->base_url;
+	struct buf b = {0};
+	if (strncmp(given, base, strlen(base)) == 0 && given[strlen(base)] == '/')
+		given += strlen(base);
+	if (given[0] != '/')
+		return option_refuse("api: the path begins with a slash, as in /groups, or is a link of %s", base);
+	if (!path_is_plain(given))
+		return option_refuse("api: percent-encode spaces and other such characters in the path");
+	bool below = true;
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+		below = below && strncmp(given, whole[i], strlen(whole[i])) != 0;
+	if (below)
+		buf_z(&b, API_BASE);
+	if (strcmp(given, "/") == 0)
+		given = "";
+	int r = parameters_fill(c, a, given, &b);
+	if (r == 0)
+		r = query_add(a, &g->query, &b);
+	/* For a reader; a program gets what the service sends. */
+	if (r == 0 && isatty(STDOUT_FILENO) && !memmem(b.p, b.n, "pretty=", 7))
+		buf_printf(&b, "%cpretty=true", memchr(b.p, '?', b.n) ? '&' : '?');
+	if (r == 0)
+		*ret_path = arena_dup(a, buf_view(&b)).p;
+	buf_free(&b);
+	return r;
+}
+
+static const char *method_of(struct arena *a, const char *word)
+{
+	enum method m;
+	char *name = arena_z(a, str_of(word));
+	for (char *p = name; *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	if (method_parse(str_of(name), &m))
+		return name;
+	option_refuse("api: \"%s\" is no method; there are GET, POST, PUT, PATCH, DELETE and HEAD", word);
+	return NULL;
+}
+
+static int call_run(struct client *c, struct arena *a, const struct client_request *r, const struct api_arguments *g)
+{
+	struct client_answer answer;
+	int result = client_call(c, a, r, &answer);
+	if (result < 0)
+		return result == -EACCES ? EXIT_NOT_DONE : EXIT_UNREACHED;
+	if (g->include || strcmp(r->method, "HEAD") == 0)
+		printf("%.*s", STR_ARG(answer.headers));
+	fwrite(answer.body.p, 1, answer.body.n, stdout);
+	if (answer.body.n && isatty(STDOUT_FILENO) && answer.body.p[answer.body.n - 1] != '\n')
+		putchar('\n');
+	if (fflush(stdout) != 0) {
+		option_refuse("the answer cannot be written: %s", strerror(errno));
+		return EXIT_NOT_DONE;
+	}
+	if (answer.status < 400)
+		return EXIT_DONE;
+	client_explain(c, &answer);
+	return EXIT_NOT_DONE;
+}
+
+static int api_run(struct arena *a, const struct api_arguments *g, const char *method, const char *path)
+{
+	struct profile profile;
+	struct client *c;
+	/* With the headers first, the body has to wait for them. */
+	struct client_request r = {.accept = g->accept, .sink = g->include ? NULL : stdout};
+	r.method = method_of(a, method);
+	if (!r.method || (g->body && body_read(a, g->body, &r.body) < 0) || profile_load(a, &g->at, &profile) < 0 ||
+	    client_open(a, &profile, &c) < 0)
+		return EXIT_USAGE;
+	int code = path_make(c, a, g, path, &r.path) < 0 ? EXIT_USAGE : call_run(c, a, &r, g);
+	client_close(c);
+	return code;
+}
+
+int api_command(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	struct api_arguments g = {.body = NULL};
+	struct options given;
+	const char *words[2];
+	size_t count = 0;
+	options_setup(&given, "api", api_options, api_option_count, &g, a);
+	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
+	if (r == OPTIONS_HELP) {
+		help_command(stdout, "api");
+		code = EXIT_DONE;
+	} else if (r == 0 && count < 2) {
+		option_refuse("api: say what to call: steward api METHOD PATH, for example: steward api GET /groups");
+	} else if (r == 0) {
+		code = api_run(a, &g, words[0], words[1]);
+	}
+	arena_free(a);
+	return code;
+}

@@ -1,0 +1,381 @@
+/* Calls over libcurl. A service account fetches a token once, and again when it is refused during a long wait; an API key
+ * answers the digest challenge of each call. Everything that the service says is bounded, and is shown without control
+ * characters. */
+#include "cli/client.h"
+
+#include "base/id.h"
+#include "catalog/catalog.h"
+#include "cli/cli.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <errno.h>
+
+#define ANSWER_MAX (64u << 20)
+#define HEADERS_MAX (64u << 10)
+#define BODY_MAX (16u << 20)
+#define CONNECT_SECONDS 10L
+#define STALL_SECONDS 120L
+
+struct client {
+	CURL *curl;
+	const struct profile *profile;
+	struct buf token;
+	char fault[CURL_ERROR_SIZE];
+};
+
+/* One transfer under way. */
+struct transfer {
+	struct client *client;
+	struct buf body, headers;
+	FILE *sink;
+	bool too_much, sink_failed;
+};
+
+const struct profile *client_profile(const struct client *c)
+{
+	return c->profile;
+}
+
+static size_t body_take(char *bytes, size_t one, size_t n, void *ctx)
+{
+	struct transfer *t = ctx;
+	long status = 0;
+	curl_easy_getinfo(t->client->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (t->sink && status >= 200 && status < 300) {
+		t->sink_failed = fwrite(bytes, one, n, t->sink) != n;
+		return t->sink_failed ? 0 : n;
+	}
+	t->too_much = t->body.n + n > ANSWER_MAX;
+	if (t->too_much)
+		return 0;
+	buf_add(&t->body, bytes, n);
+	return n;
+}
+
+/* A digest challenge and an interim answer come before the real one: each status line begins anew. */
+static size_t header_take(char *bytes, size_t one, size_t n, void *ctx)
+{
+	struct transfer *t = ctx;
+	if (n >= 5 && memcmp(bytes, "HTTP/", 5) == 0)
+		t->headers.n = 0;
+	t->too_much = t->headers.n + n > HEADERS_MAX;
+	if (t->too_much)
+		return 0;
+	buf_add(&t->headers, bytes, n);
+	return n;
+}
+
+static bool is_loopback(const char *url)
+{
+	static const char *const hosts[] = {"https://127.", "https://localhost", "https://[::1]"};
+	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+		if (strncmp(url, hosts[i], strlen(hosts[i])) == 0)
+			return true;
+	return false;
+}
+
+int client_open(struct arena *a, const struct profile *p, struct client **ret_client)
+{
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return option_refuse("the HTTP library cannot be used");
+	struct client *c = arena_new_of(a, struct client);
+	c->profile = p;
+	c->curl = curl_easy_init();
+	if (!c->curl) {
+		curl_global_cleanup();
+		return option_refuse("the HTTP library cannot be used");
+	}
+	*ret_client = c;
+	return 0;
+}
+
+void client_close(struct client *c)
+{
+	if (!c)
+		return;
+	curl_easy_cleanup(c->curl);
+	curl_global_cleanup();
+	buf_free(&c->token);
+}
+
+static void options_common(struct client *c, struct transfer *t, const char *url)
+{
+	CURL *h = c->curl;
+	curl_easy_reset(h); /* keeps the connection */
+	c->fault[0] = '\0';
+	curl_easy_setopt(h, CURLOPT_URL, url);
+	curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "https");
+	curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(h, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, STALL_SECONDS);
+	curl_easy_setopt(h, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
+	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->fault);
+	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, body_take);
+	curl_easy_setopt(h, CURLOPT_WRITEDATA, t);
+	curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, header_take);
+	curl_easy_setopt(h, CURLOPT_HEADERDATA, t);
+	if (c->profile->ca_file)
+		curl_easy_setopt(h, CURLOPT_CAINFO, c->profile->ca_file);
+	if (is_loopback(url))
+		curl_easy_setopt(h, CURLOPT_PROXY, ""); /* a proxy's own loopback is not ours */
+}
+
+static int unreached(const struct client *c, const struct transfer *t, CURLcode code, bool quiet)
+{
+	const struct profile *p = c->profile;
+	const char *why = c->fault[0] ? c->fault : curl_easy_strerror(code);
+	if (quiet)
+		return -EHOSTUNREACH;
+	if (t->too_much)
+		option_refuse("%s: the answer is larger than %u MB", p->base_url, ANSWER_MAX >> 20);
+	else if (t->sink_failed)
+		option_refuse("the answer cannot be written: %s", strerror(errno));
+	else if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST)
+		option_refuse("%s cannot be reached: %s; is the service running, and is the URL in %s right?",
+		              p->base_url, why, p->source);
+	else if (code == CURLE_PEER_FAILED_VERIFICATION)
+		option_refuse(
+		        "%s is not trusted: %s; set ca-file in %s to the service's authority, which is tls/ca.crt "
+		        "in its data directory",
+		        p->base_url, why, p->source);
+	else
+		option_refuse("%s: %s", p->base_url, why);
+	return -EHOSTUNREACH;
+}
+
+static struct str header_find(struct str headers, const char *name)
+{
+	struct str line, field, value;
+	while (headers.n) {
+		str_cut(headers, '\n', &line, &headers);
+		if (str_cut(line, ':', &field, &value) && str_ieq(field, str_of(name))) {
+			if (value.n && value.p[value.n - 1] == '\r')
+				value.n--;
+			return str_trim(value);
+		}
+	}
+	return STR_NONE;
+}
+
+static void json_release(void *value)
+{
+	json_decref(value);
+}
+
+/* Performs what the handle is set up for. */
+static int transfer_run(struct client *c, struct arena *a, struct transfer *t, bool quiet, struct client_answer *ret)
+{
+	CURLcode code = curl_easy_perform(c->curl);
+	long status = 0;
+	uint64_t seconds = 0;
+	int r = code == CURLE_OK ? 0 : unreached(c, t, code, quiet);
+	if (r == 0) {
+		curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+		*ret = (struct client_answer){.status = (int)status,
+		                              .body = arena_dup(a, buf_view(&t->body)),
+		                              .headers = arena_dup(a, buf_view(&t->headers))};
+		ret->progress = header_find(ret->headers, "x-steward-progress");
+		if (str_to_u64(header_find(ret->headers, "retry-after"), 86400, &seconds))
+			ret->retry_after = (unsigned)seconds;
+		ret->json = json_loadb(ret->body.p ? ret->body.p : "", ret->body.n, 0, NULL);
+		if (ret->json)
+			arena_defer(a, json_release, ret->json);
+	}
+	buf_free(&t->body);
+	buf_free(&t->headers);
+	return r;
+}
+
+static int token_fetch(struct client *c, struct arena *a, bool quiet)
+{
+	const struct profile *p = c->profile;
+	struct transfer t = {.client = c};
+	struct client_answer answer;
+	options_common(c, &t, arena_printf(a, "%s/api/oauth/token", p->base_url).p);
+	curl_easy_setopt(c->curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+	curl_easy_setopt(c->curl, CURLOPT_USERNAME, p->client_id);
+	curl_easy_setopt(c->curl, CURLOPT_PASSWORD, p->client_secret);
+	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, "grant_type=client_credentials");
+	int r = transfer_run(c, a, &t, quiet, &answer);
+	if (r < 0)
+		return r;
+	const char *token = json_string_value(json_object_get(answer.json, "access_token"));
+	if (answer.status == 200 && token) {
+		c->token.n = 0;
+		buf_z(&c->token, token);
+		buf_c(&c->token, '\0');
+		return 0;
+	}
+	if (!quiet)
+		option_refuse("%s gives no token to the service account %s (%d): check client-id and client-secret in "
+		              "%s; a secret that has expired is replaced with a new one",
+		              p->base_url, p->client_id, answer.status, p->source);
+	return -EACCES;
+}
+
+static int call_once(struct client *c, struct arena *a, const struct client_request *r, struct client_answer *ret)
+{
+	const struct profile *p = c->profile;
+	struct transfer t = {.client = c, .sink = r->sink};
+	struct curl_slist *headers = NULL;
+	options_common(c, &t, arena_printf(a, "%s%s", p->base_url, r->path).p);
+	if (p->client_id) {
+		curl_easy_setopt(c->curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+		curl_easy_setopt(c->curl, CURLOPT_XOAUTH2_BEARER, c->token.p);
+	} else {
+		curl_easy_setopt(c->curl, CURLOPT_HTTPAUTH, CURLAUTH_DIGEST);
+		curl_easy_setopt(c->curl, CURLOPT_USERNAME, p->public_key);
+		curl_easy_setopt(c->curl, CURLOPT_PASSWORD, p->private_key);
+	}
+	if (r->body.p) {
+		headers = curl_slist_append(headers, "Content-Type: application/json");
+		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, r->body.p);
+		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.n);
+	}
+	if (r->accept)
+		headers = curl_slist_append(headers, arena_printf(a, "Accept: %s", r->accept).p);
+	headers = curl_slist_append(headers, "Expect:");
+	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, r->method);
+	if (strcmp(r->method, "HEAD") == 0)
+		curl_easy_setopt(c->curl, CURLOPT_NOBODY, 1L);
+	int result = transfer_run(c, a, &t, r->quiet, ret);
+	curl_slist_free_all(headers);
+	return result;
+}
+
+int client_call(struct client *c, struct arena *a, const struct client_request *r, struct client_answer *ret_answer)
+{
+	struct client_answer answer;
+	bool account = c->profile->client_id, old = c->token.n > 0;
+	int result = account && !old ? token_fetch(c, a, r->quiet) : 0;
+	if (result == 0)
+		result = call_once(c, a, r, &answer);
+	/* A token lives for an hour: a wait may be longer. */
+	if (result == 0 && answer.status == 401 && account && old) {
+		result = token_fetch(c, a, r->quiet);
+		if (result == 0)
+			result = call_once(c, a, r, &answer);
+	}
+	if (result == 0)
+		*ret_answer = answer;
+	return result;
+}
+
+static const char *visible(struct arena *a, const char *text)
+{
+	char *z = arena_z(a, str_of(text));
+	for (char *p = z; *p; p++)
+		if (iscntrl((unsigned char)*p))
+			*p = ' ';
+	return z;
+}
+
+void client_explain(const struct client *c, const struct client_answer *answer)
+{
+	struct arena *a = arena_new();
+	const char *code = json_string_value(json_object_get(answer->json, "errorCode")),
+	           *detail = json_string_value(json_object_get(answer->json, "detail"));
+	option_refuse("%d %s%s%s", answer->status, code ? visible(a, code) : "", detail ? ": " : "",
+	              detail ? visible(a, detail) : "");
+	if (answer->status == 401)
+		fprintf(stderr,
+		        "steward: the credentials come from %s; are they of this service, and of a member of the "
+		        "project?\n",
+		        c->profile->source);
+	else if (answer->status == 403)
+		fprintf(stderr,
+		        "steward: the credentials in %s lack a role for this, or may not be used from this "
+		        "address\n",
+		        c->profile->source);
+	else if (answer->status >= 500)
+		fprintf(stderr, "steward: try again in a while; the service's log has more about it\n");
+	arena_free(a);
+}
+
+const char *url_escape(struct arena *a, struct str text)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	char *out = arena_alloc(a, 3 * text.n + 1), *p = out;
+	for (size_t i = 0; i < text.n; i++) {
+		unsigned char one = (unsigned char)text.p[i];
+		if (isalnum(one) || memchr("-._~", one, 4)) {
+			*p++ = (char)one;
+		} else {
+			*p++ = '%';
+			*p++ = hex[one >> 4];
+			*p++ = hex[one & 15];
+		}
+	}
+	return out;
+}
+
+int client_project(struct client *c, struct arena *a, const char **ret_id)
+{
+	const char *given = c->profile->project;
+	struct client_answer answer;
+	if (!given)
+		return option_refuse("which project? give --project ID, or set project in %s", c->profile->source);
+	if (id_is_valid(str_of(given))) {
+		*ret_id = given;
+		return 0;
+	}
+	struct client_request r = {
+	        .method = "GET", .path = arena_printf(a, API_BASE "/groups/byName/%s", url_escape(a, str_of(given))).p};
+	int result = client_call(c, a, &r, &answer);
+	if (result < 0)
+		return result;
+	const char *id = json_string_value(json_object_get(answer.json, "id"));
+	if (answer.status == 404)
+		return option_refuse("--project: there is no project \"%s\" that the credentials in %s reach", given,
+		                     c->profile->source);
+	if (answer.status != 200 || !id) {
+		client_explain(c, &answer);
+		return -EACCES;
+	}
+	*ret_id = arena_z(a, str_of(id));
+	return 0;
+}
+
+static int stream_read(struct arena *a, const char *name, struct str *ret_text)
+{
+	bool standard = strcmp(name, "-") == 0;
+	FILE *f = standard ? stdin : fopen(name, "re");
+	struct buf b = {0};
+	char part[8192];
+	size_t n = 1;
+	if (!f)
+		return option_refuse("--body: cannot read \"%s\": %s", name, strerror(errno));
+	while (n > 0 && b.n <= BODY_MAX) {
+		n = fread(part, 1, sizeof part, f);
+		buf_add(&b, part, n);
+	}
+	bool failed = ferror(f);
+	if (!standard)
+		fclose(f);
+	*ret_text = arena_dup(a, buf_view(&b));
+	buf_free(&b);
+	if (failed || ret_text->n > BODY_MAX)
+		return option_refuse("--body: \"%s\" %s", name, failed ? "cannot be read" : "is larger than 16 MB");
+	return 0;
+}
+
+int body_read(struct arena *a, const char *given, struct str *ret_body)
+{
+	struct str text = str_of(given);
+	json_error_t error;
+	int r = given[0] == '@' ? stream_read(a, given + 1, &text) : 0;
+	if (r < 0)
+		return r;
+	json_t *value = json_loadb(text.p ? text.p : "", text.n, JSON_DECODE_ANY, &error);
+	if (!value)
+		return option_refuse("--body: is not JSON: %s (line %d, column %d)", error.text, error.line,
+		                     error.column);
+	json_decref(value);
+	*ret_body = text;
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* The client side of the API: one connection to one service, signed in from a profile. */
+#ifndef STEWARD_CLI_CLIENT_H
+#define STEWARD_CLI_CLIENT_H
+
+#include "base/buf.h"
+#include "cli/profile.h"
+
+#include <jansson.h>
+
+struct client;
+
+struct client_request {
+	const char *method, *path; /* path with its query, percent-encoded, below the base URL: "/api/svc/v2/groups" */
+	const char *accept;        /* or NULL */
+	struct str body;           /* JSON; p NULL: none */
+	FILE *sink;                /* or NULL: where the body of a success goes as it comes, instead of the answer */
+	bool quiet;                /* says nothing when the service cannot be reached */
+};
+
+/* In the arena of the call. */
+struct client_answer {
+	int status;
+	struct str body;     /* empty when it went to the sink */
+	json_t *json;        /* the body, or NULL when it is none */
+	struct str progress; /* X-Steward-Progress */
+	struct str headers;  /* status line and headers, as they came */
+	unsigned retry_after;
+};
+
+must_check int client_open(struct arena *a, const struct profile *p, struct client **ret_client);
+/* Accepts NULL. */
+void client_close(struct client *c);
+const struct profile *client_profile(const struct client *c);
+
+/* 0: there is an answer, whatever its status. Negative: none; why, and what to do, is on stderr. */
+must_check int client_call(struct client *c, struct arena *a, const struct client_request *r,
+                           struct client_answer *ret_answer);
+/* Says on stderr what the service refused, and what to do. */
+void client_explain(const struct client *c, const struct client_answer *answer);
+
+/* Percent-encodes all but letters, digits and "-._~". */
+const char *url_escape(struct arena *a, struct str text);
+/* The id of the project that the profile or --project names. Negative after the reason is on stderr. */
+must_check int client_project(struct client *c, struct arena *a, const char **ret_id);
+
+/* The text of --body: JSON, @FILE or @- (standard input). Checked to be JSON. */
+must_check int body_read(struct arena *a, const char *given, struct str *ret_body);
+
+#endif

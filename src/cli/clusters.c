@@ -1,0 +1,496 @@
+/* `steward clusters`: the everyday commands about clusters, and waiting for them. A wait asks for the cluster's document
+ * until it is what was asked for; how far it is stands in the X-Steward-Progress header. What is shown goes to stdout,
+ * how far it is to stderr. */
+#include "base/clock.h"
+#include "catalog/catalog.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/progress.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+struct clusters_arguments {
+	struct profile_arguments at;
+	const char *output, *provider, *region, *size, *version, *body;
+	unsigned nodes, shards, disk, timeout;
+	bool wait;
+};
+
+#define AT(member) offsetof(struct clusters_arguments, member)
+
+const struct option_row clusters_options[] = {
+        {"wait", 0, OPTION_SWITCH, AT(wait), NULL, NULL, "Come back when it is done.", .flag_only = true},
+        {"timeout", 0, OPTION_NUMBER, AT(timeout), "1800", "SECONDS", "Wait no longer than this.", NULL, 1, 604800,
+         true},
+        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text or json.", "text|json", .flag_only = true},
+        {"nodes", 0, OPTION_NUMBER, AT(nodes), "3", "N", "create: nodes of each shard; odd.", NULL, 1, 50, true},
+        {"shards", 0, OPTION_NUMBER, AT(shards), "1", "N", "create: more than one makes it sharded.", NULL, 1, 50,
+         true},
+        {"size", 0, OPTION_TEXT, AT(size), "M10", "SIZE", "create: size of the nodes.", .flag_only = true},
+        {"disk", 0, OPTION_NUMBER, AT(disk), NULL, "GB", "create: disk of each node.", NULL, 1, 65536, true},
+        {"provider", 0, OPTION_TEXT, AT(provider), "AWS", "NAME", "create: AWS, AZURE or GCP.", .flag_only = true},
+        {"region", 0, OPTION_TEXT, AT(region), "US_EAST_1", "NAME", "create: region of the nodes.", .flag_only = true},
+        {"version", 0, OPTION_TEXT, AT(version), NULL, "N", "create: major version of the database.",
+         .flag_only = true},
+        {"body", 0, OPTION_TEXT, AT(body), NULL, "JSON",
+         "create: the whole request instead, as JSON, @FILE or @- for standard input.", .flag_only = true},
+        PROFILE_OPTIONS,
+};
+const size_t clusters_option_count = sizeof clusters_options / sizeof *clusters_options;
+
+#define POLL_FIRST_MS 100
+#define POLL_MOST_MS 2000
+#define UNREACHED_MAX 30 /* polls in a row that found no service: it may be starting anew */
+
+/* What a command works with. */
+struct work {
+	struct arena *arena;
+	const struct clusters_arguments *given;
+	struct client *client;
+	const char *project;
+	const char *name; /* of the cluster */
+	bool json;
+};
+
+static const char *field(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+static const char *cluster_path(struct work *w, struct arena *a)
+{
+	return arena_printf(a, API_BASE "/groups/%s/clusters/%s", w->project, url_escape(a, str_of(w->name))).p;
+}
+
+static void json_print(const json_t *value)
+{
+	json_dumpf(value, stdout, JSON_INDENT(2));
+	putchar('\n');
+}
+
+static int failed(int result)
+{
+	return result == -EHOSTUNREACH ? EXIT_UNREACHED : EXIT_NOT_DONE;
+}
+
+/* A call that must succeed; otherwise explained. Returns an exit code. */
+static int call(struct work *w, const char *method, const char *path, const json_t *body, json_t **ret_json)
+{
+	struct client_answer answer;
+	struct client_request r = {.method = method, .path = path};
+	if (body) {
+		char *text = json_dumps(body, JSON_COMPACT);
+		r.body = arena_dup(w->arena, str_of(text));
+		free(text);
+	}
+	int result = client_call(w->client, w->arena, &r, &answer);
+	if (result < 0)
+		return failed(result);
+	if (answer.status >= 400) {
+		client_explain(w->client, &answer);
+		return EXIT_NOT_DONE;
+	}
+	*ret_json = answer.json;
+	return EXIT_DONE;
+}
+
+/* Showing. */
+
+static json_int_t nodes_count(const json_t *cluster)
+{
+	static const char *const kinds[] = {"electableSpecs", "readOnlySpecs", "analyticsSpecs"};
+	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	json_int_t count = 0;
+	for (size_t s = 0; s < json_array_size(specs); s++) {
+		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
+		for (size_t i = 0; i < json_array_size(configs); i++)
+			for (size_t k = 0; k < 3; k++)
+				count += json_integer_value(json_object_get(
+				        json_object_get(json_array_get(configs, i), kinds[k]), "nodeCount"));
+	}
+	return count;
+}
+
+static const json_t *first_config(const json_t *cluster)
+{
+	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	return json_array_get(json_object_get(json_array_get(specs, 0), "regionConfigs"), 0);
+}
+
+static const char *state_of(const json_t *cluster)
+{
+	bool rests =
+	        json_is_true(json_object_get(cluster, "paused")) && strcmp(field(cluster, "stateName"), "IDLE") == 0;
+	return rests ? "PAUSED" : field(cluster, "stateName");
+}
+
+static void cluster_print(const json_t *cluster)
+{
+	const json_t *config = first_config(cluster), *strings = json_object_get(cluster, "connectionStrings");
+	printf("name      %s\nstate     %s\ntype      %s\nversion   %s\n", field(cluster, "name"), state_of(cluster),
+	       field(cluster, "clusterType"),
+	       field(cluster, "dbVersion")[0] ? field(cluster, "dbVersion") : field(cluster, "dbMajorVersion"));
+	printf("nodes     %lld\nsize      %s\nplace     %s %s\ncreated   %s\nid        %s\n",
+	       (long long)nodes_count(cluster), field(json_object_get(config, "electableSpecs"), "instanceSize"),
+	       field(config, "providerName"), field(config, "regionName"), field(cluster, "createDate"),
+	       field(cluster, "id"));
+	if (strings && json_object_get(strings, "standard"))
+		printf("connect   %s\n", field(strings, "standard"));
+}
+
+static void list_print(const json_t *clusters)
+{
+	size_t width = 4, count = json_array_size(clusters);
+	if (!count)
+		printf("no clusters; \"steward clusters create NAME --wait\" makes one\n");
+	for (size_t i = 0; i < count; i++) {
+		size_t n = strlen(field(json_array_get(clusters, i), "name"));
+		width = n > width ? n : width;
+	}
+	if (count)
+		printf("%-*s  %-9s  %-10s  %-8s  %5s  %s\n", (int)width, "NAME", "STATE", "TYPE", "VERSION", "NODES",
+		       "SIZE");
+	for (size_t i = 0; i < count; i++) {
+		const json_t *one = json_array_get(clusters, i), *config = first_config(one);
+		printf("%-*s  %-9s  %-10s  %-8s  %5lld  %s\n", (int)width, field(one, "name"), state_of(one),
+		       field(one, "clusterType"),
+		       field(one, "dbVersion")[0] ? field(one, "dbVersion") : field(one, "dbMajorVersion"),
+		       (long long)nodes_count(one), field(json_object_get(config, "electableSpecs"), "instanceSize"));
+	}
+}
+
+static void show(const struct work *w, const json_t *cluster)
+{
+	if (w->json)
+		json_print(cluster);
+	else
+		cluster_print(cluster);
+}
+
+/* Waiting. */
+
+struct wait {
+	struct work *work;
+	struct progress bar;
+	bool gone; /* waits for its end, not for IDLE */
+	int64_t end_us;
+	unsigned unreached;
+};
+
+static void pause_ms(int64_t ms)
+{
+	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+	nanosleep(&t, NULL);
+}
+
+static void progress_tell(struct wait *t, const struct client_answer *answer, const char *state)
+{
+	struct str percent, what;
+	uint64_t number = 0;
+	str_cut(answer->progress, '%', &percent, &what);
+	if (!str_to_u64(percent, 100, &number))
+		what = STR_NONE;
+	struct buf b = {0};
+	buf_printf(&b, "%s%s%.*s", state, str_trim(what).n ? ": " : "", STR_ARG(str_trim(what)));
+	progress_show(&t->bar, (int)number, buf_view(&b));
+	buf_free(&b);
+}
+
+#define WAIT_ON (-1)
+
+/* What one look at the cluster says: WAIT_ON, or an exit code. */
+static int look(struct wait *t, const struct client_answer *answer)
+{
+	const char *name = t->work->name, *state = field(answer->json, "stateName");
+	bool broken = strcmp(state, "REPAIRING") == 0 || str_starts(answer->progress, STR("failed"));
+	if (answer->status == 404 && t->gone) {
+		progress_show(&t->bar, 100, STR("done"));
+		return EXIT_DONE;
+	}
+	/* Waiting means asking often: the service may say that it is too often, or be starting. */
+	if (answer->status == 429 || answer->status == 503)
+		return WAIT_ON;
+	if (answer->status != 200) {
+		progress_end(&t->bar);
+		client_explain(t->work->client, answer);
+		return EXIT_NOT_DONE;
+	}
+	if (broken) {
+		progress_end(&t->bar);
+		option_refuse("%s is %s: %.*s", name, state, STR_ARG(answer->progress));
+		fprintf(stderr,
+		        "steward: what is wrong is in the service's log; change or delete the cluster to have it "
+		        "tried again\n");
+		return EXIT_NOT_DONE;
+	}
+	if (!t->gone && strcmp(state, "IDLE") == 0) {
+		progress_show(&t->bar, 100, STR("done"));
+		return EXIT_DONE;
+	}
+	progress_tell(t, answer, state);
+	return WAIT_ON;
+}
+
+static int poll_once(struct wait *t, unsigned *ret_pause_ms)
+{
+	struct work *w = t->work;
+	struct arena *a = arena_new();
+	struct client_answer answer;
+	struct client_request r = {.method = "GET", .path = cluster_path(w, a), .quiet = t->unreached < UNREACHED_MAX};
+	int result = client_call(w->client, a, &r, &answer), code = WAIT_ON;
+	if (result == -EHOSTUNREACH && t->unreached++ < UNREACHED_MAX) {
+		*ret_pause_ms = 1000;
+	} else if (result < 0) {
+		progress_end(&t->bar);
+		code = failed(result);
+	} else {
+		t->unreached = 0;
+		if (answer.retry_after)
+			*ret_pause_ms = answer.retry_after * 1000;
+		code = look(t, &answer);
+		if (code == EXIT_DONE && !t->gone)
+			show(w, answer.json);
+	}
+	arena_free(a);
+	return code;
+}
+
+static int wait_run(struct work *w, bool gone)
+{
+	struct wait t = {.work = w, .gone = gone, .end_us = clock_mono_us() + (int64_t)w->given->timeout * 1000000};
+	unsigned usual = POLL_FIRST_MS;
+	progress_begin(&t.bar, w->name);
+	for (;;) {
+		unsigned pause = usual;
+		int code = poll_once(&t, &pause);
+		if (code == EXIT_DONE)
+			progress_end(&t.bar);
+		if (code != WAIT_ON)
+			return code;
+		int64_t left_ms = (t.end_us - clock_mono_us()) / 1000;
+		if (left_ms <= 0)
+			break;
+		pause_ms(pause < left_ms ? pause : left_ms);
+		usual = usual * 5 / 4 < POLL_MOST_MS ? usual * 5 / 4 : POLL_MOST_MS;
+	}
+	progress_end(&t.bar);
+	option_refuse("%s: not done after %u s; it goes on without us: \"steward clusters wait %s\" waits again",
+	              w->name, w->given->timeout, w->name);
+	return EXIT_TIMEOUT;
+}
+
+/* Commands. */
+
+static int list_run(struct work *w)
+{
+	json_t *all = json_array(), *page = NULL;
+	int code = EXIT_DONE;
+	bool more = true;
+	for (int number = 1; more && code == EXIT_DONE; number++) {
+		const char *path = arena_printf(w->arena, API_BASE "/groups/%s/clusters?itemsPerPage=500&pageNum=%d",
+		                                w->project, number)
+		                           .p;
+		code = call(w, "GET", path, NULL, &page);
+		json_t *results = code == EXIT_DONE ? json_object_get(page, "results") : NULL;
+		more = json_array_size(results) == 500;
+		json_array_extend(all, results);
+	}
+	if (code == EXIT_DONE && w->json)
+		json_print(all);
+	else if (code == EXIT_DONE)
+		list_print(all);
+	json_decref(all);
+	return code;
+}
+
+static int get_run(struct work *w)
+{
+	json_t *cluster;
+	int code = call(w, "GET", cluster_path(w, w->arena), NULL, &cluster);
+	if (code == EXIT_DONE)
+		show(w, cluster);
+	return code;
+}
+
+static json_t *shape_make(const struct clusters_arguments *g, const char *name)
+{
+	json_t *specs = json_array();
+	for (unsigned i = 0; i < g->shards; i++) {
+		json_t *electable = json_pack("{s:s, s:i}", "instanceSize", g->size, "nodeCount", (int)g->nodes);
+		if (g->disk)
+			json_object_set_new(electable, "diskSizeGB", json_integer(g->disk));
+		json_array_append_new(specs, json_pack("{s:[{s:s, s:s, s:i, s:o}]}", "regionConfigs", "providerName",
+		                                       g->provider, "regionName", g->region, "priority", 7,
+		                                       "electableSpecs", electable));
+	}
+	json_t *body = json_pack("{s:s, s:s, s:o}", "name", name, "clusterType",
+	                         g->shards > 1 ? "SHARDED" : "REPLICASET", "replicationSpecs", specs);
+	if (g->version)
+		json_object_set_new(body, "dbMajorVersion", json_string(g->version));
+	return body;
+}
+
+static void json_release(void *value)
+{
+	json_decref(value);
+}
+
+/* The request's body, from the options or from --body; also settles the name. */
+static int create_body(struct work *w, const struct options *given, json_t **ret_body)
+{
+	static const char *const shape[] = {"nodes", "shards", "size", "disk", "provider", "region", "version"};
+	const struct clusters_arguments *g = w->given;
+	json_t *body;
+	if (!g->body) {
+		if (!w->name)
+			return option_refuse(
+			        "clusters create: the cluster's name is missing: steward clusters create NAME");
+		body = shape_make(g, w->name);
+	} else {
+		struct str text;
+		for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+			if (options_given(given, shape[i]))
+				return option_refuse(
+				        "clusters create: --body is the whole request; --%s cannot be given with it",
+				        shape[i]);
+		int r = body_read(w->arena, g->body, &text);
+		if (r < 0)
+			return r;
+		body = json_loadb(text.p, text.n, 0, NULL);
+		if (!json_is_object(body)) {
+			json_decref(body);
+			return option_refuse("--body: is not a JSON object");
+		}
+		if (w->name)
+			json_object_set_new(body, "name", json_string(w->name));
+	}
+	if (body)
+		arena_defer(w->arena, json_release, body);
+	w->name = json_string_value(json_object_get(body, "name"));
+	if (!w->name)
+		return option_refuse("clusters create: the cluster has no valid name: steward clusters create NAME");
+	*ret_body = body;
+	return 0;
+}
+
+/* A change was asked for: wait for it, or show what was answered. */
+static int after(struct work *w, const json_t *cluster)
+{
+	if (w->given->wait)
+		return wait_run(w, false);
+	show(w, cluster);
+	return EXIT_DONE;
+}
+
+static int create_run(struct work *w, const json_t *body)
+{
+	json_t *cluster;
+	const char *path = arena_printf(w->arena, API_BASE "/groups/%s/clusters", w->project).p;
+	int code = call(w, "POST", path, body, &cluster);
+	return code == EXIT_DONE ? after(w, cluster) : code;
+}
+
+static int paused_set(struct work *w, bool paused)
+{
+	json_t *body = json_pack("{s:b}", "paused", (int)paused), *cluster;
+	int code = call(w, "PATCH", cluster_path(w, w->arena), body, &cluster);
+	json_decref(body);
+	return code == EXIT_DONE ? after(w, cluster) : code;
+}
+
+static int delete_run(struct work *w)
+{
+	json_t *nothing;
+	int code = call(w, "DELETE", cluster_path(w, w->arena), NULL, &nothing);
+	if (code == EXIT_DONE && w->given->wait)
+		code = wait_run(w, true);
+	if (code == EXIT_DONE && !w->json)
+		printf("%s %s\n", w->name, w->given->wait ? "is deleted" : "is being deleted");
+	return code;
+}
+
+enum verb { VERB_LIST, VERB_GET, VERB_CREATE, VERB_PAUSE, VERB_RESUME, VERB_DELETE, VERB_WAIT, VERBS };
+static const char *const verbs[] = {"list", "get", "create", "pause", "resume", "delete", "wait"};
+
+static int verb_run(struct work *w, enum verb verb, const json_t *body)
+{
+	switch (verb) {
+	case VERB_LIST: return list_run(w);
+	case VERB_GET: return get_run(w);
+	case VERB_CREATE: return create_run(w, body);
+	case VERB_PAUSE: return paused_set(w, true);
+	case VERB_RESUME: return paused_set(w, false);
+	case VERB_DELETE: return delete_run(w);
+	default: return wait_run(w, false);
+	}
+}
+
+/* Options of create are for create alone. */
+static bool usage_fits(const struct options *given, enum verb verb, size_t words)
+{
+	static const char *const shape[] = {"nodes", "shards", "size", "disk", "provider", "region", "version", "body"};
+	for (size_t i = 0; verb != VERB_CREATE && i < sizeof shape / sizeof *shape; i++)
+		if (options_given(given, shape[i])) {
+			option_refuse("clusters %s: --%s goes with create only", verbs[verb], shape[i]);
+			return false;
+		}
+	if ((verb == VERB_LIST || verb == VERB_GET) && options_given(given, "wait")) {
+		option_refuse("clusters %s: --wait goes with what changes a cluster", verbs[verb]);
+		return false;
+	}
+	if (verb == VERB_LIST ? words > 1 : verb != VERB_CREATE && words < 2) {
+		option_refuse(verb == VERB_LIST ? "clusters list: shows all; \"steward clusters get NAME\" shows one"
+		                                : "clusters %s: the cluster's name is missing",
+		              verbs[verb]);
+		return false;
+	}
+	return true;
+}
+
+static int clusters_run(struct arena *a, const struct options *given, const struct clusters_arguments *g,
+                        const char **words, size_t count)
+{
+	struct work w = {.arena = a, .given = g, .json = strcmp(g->output, "json") == 0};
+	struct profile profile;
+	json_t *body = NULL;
+	size_t verb = 0;
+	while (count && verb < VERBS && strcmp(words[0], verbs[verb]) != 0)
+		verb++;
+	if (!count || verb == VERBS) {
+		option_refuse(
+		        "clusters: say list, get, create, pause, resume, delete or wait; \"steward clusters --help\" "
+		        "shows how");
+		return EXIT_USAGE;
+	}
+	if (!usage_fits(given, (enum verb)verb, count))
+		return EXIT_USAGE;
+	w.name = count > 1 ? words[1] : NULL;
+	if ((verb == VERB_CREATE && create_body(&w, given, &body) < 0) || profile_load(a, &g->at, &profile) < 0 ||
+	    client_open(a, &profile, &w.client) < 0)
+		return EXIT_USAGE;
+	int r = client_project(w.client, a, &w.project);
+	int code = r == -EINVAL ? EXIT_USAGE : r < 0 ? failed(r) : verb_run(&w, (enum verb)verb, body);
+	client_close(w.client);
+	return code;
+}
+
+int clusters_command(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	struct clusters_arguments g = {.output = NULL};
+	struct options given;
+	const char *words[2];
+	size_t count = 0;
+	options_setup(&given, "clusters", clusters_options, clusters_option_count, &g, a);
+	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
+	if (r == OPTIONS_HELP) {
+		help_command(stdout, "clusters");
+		code = EXIT_DONE;
+	} else if (r == 0) {
+		code = clusters_run(a, &given, &g, words, count);
+	}
+	arena_free(a);
+	return code;
+}

@@ -1,0 +1,319 @@
+/* What runs inside the databases to keep rights as they are wanted: see postgres_grants.c. The scripts are constant; what
+ * is wanted comes to them as JSON in the setting steward.wanted, so that no name is ever part of a statement's text
+ * without being quoted by the server itself.
+ *
+ * In every database, and in the template of those to come, a trigger gives new tables the rights of the groups, and of the
+ * users that were given rights on them or on all tables. It runs as the superuser, so it takes nothing from the one who
+ * fires it but object ids, and its functions are out of reach. What single users were given stands in the body of a
+ * function and not in a table, because who may write all data could write a table. */
+#include "engine/postgres.h"
+
+/* Verifiers must not end up in logs that users can read. */
+const char grants_sql_quiet[] =
+        "set log_statement = 'none'; set log_min_duration_statement = -1; set log_duration = off; "
+        "set log_min_error_statement = 'panic'; set pgaudit.log = 'none'; set lock_timeout = '10s'";
+
+/* The names of roles that are not ours: users that are gone. */
+#define STRANGERS                                                  \
+	"select rolname from pg_roles where rolname <> '" PG_SUPER \
+	"' and rolname !~ '^(pg_|steward:)' and not exists "       \
+	"(select from jsonb_array_elements(wanted->'users') one where one->>'name' = rolname)"
+
+/* Groups, users, memberships: {"databases": ["shop"], "users": [{"name", "password", "createdb", "groups": []}]}. Only
+ * what differs is touched. Users that are gone cannot log in from here on. */
+const char grants_sql_roles[] =
+        "do $steward$\n"
+        "declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; g text; m text; u record; cur "
+        "record;\n"
+        "  have text[]; db text;\n"
+        "begin\n"
+        "for g in select 'steward:any:' || l from unnest(array['r','w','a']) l union all\n"
+        "  select 'steward:' || l || ':' || x from jsonb_array_elements_text(wanted->'databases') x,\n"
+        "    unnest(array['r','w','a','o']) l except select rolname::text from pg_roles\n"
+        "loop\n"
+        "  execute format('create role %I nologin', g);\n"
+        "end loop;\n"
+        "for g, m in select x.g, x.m from (\n"
+        "    values ('pg_read_all_data', 'steward:any:r'), ('pg_read_all_data', 'steward:any:w'),\n"
+        "      ('pg_write_all_data', 'steward:any:w')\n"
+        "    union all select 'steward:o:' || x, 'steward:w:' || x from jsonb_array_elements_text(wanted->'databases') "
+        "x\n"
+        "    union all select 'steward:o:' || x, 'steward:any:w' from jsonb_array_elements_text(wanted->'databases') "
+        "x\n"
+        "  ) x(g, m) except select a.rolname::text, b.rolname::text from pg_auth_members k join pg_roles a on\n"
+        "    a.oid = k.roleid join pg_roles b on b.oid = k.member\n"
+        "loop\n"
+        "  execute format('grant %I to %I', g, m);\n"
+        "end loop;\n"
+        "for u in select * from jsonb_to_recordset(wanted->'users') as x(name text, password text, createdb boolean,\n"
+        "    groups text[])\n"
+        "loop\n"
+        "  select rolcanlogin, rolcreatedb, rolpassword into cur from pg_authid where rolname = u.name;\n"
+        "  if not found then execute format('create role %I', u.name); end if;\n"
+        "  if cur.rolcanlogin is not true or cur.rolcreatedb is distinct from u.createdb or cur.rolpassword is "
+        "distinct\n"
+        "    from u.password\n"
+        "  then\n"
+        "    execute format('alter role %I login nosuperuser nocreaterole noreplication nobypassrls inherit %s "
+        "password %L',\n"
+        "      u.name, case when u.createdb then 'createdb' else 'nocreatedb' end, u.password);\n"
+        "  end if;\n"
+        "  have := array(select r.rolname::text from pg_auth_members k join pg_roles r on r.oid = k.roleid join "
+        "pg_roles n\n"
+        "    on n.oid = k.member where n.rolname = u.name);\n"
+        "  for g in select unnest(have) except select unnest(u.groups) loop\n"
+        "    execute format('revoke %I from %I', g, u.name);\n"
+        "  end loop;\n"
+        "  for g in select unnest(u.groups) except select unnest(have) loop\n"
+        "    execute format('grant %I to %I', g, u.name);\n"
+        "  end loop;\n"
+        "end loop;\n"
+        "for g in " STRANGERS " and rolcanlogin loop\n"
+        "  execute format('alter role %I nologin password null', g);\n"
+        "end loop;\n"
+        "for db, g in select d.datname, r.rolname from pg_database d join pg_roles r on r.oid = d.datdba where\n"
+        "  r.rolname in (" STRANGERS ")\n"
+        "loop\n"
+        "  execute format('alter database %I owner to " PG_SUPER "', db);\n"
+        "end loop;\n"
+        "end $steward$";
+
+/* After every database has let go of them. One that still holds something where nobody looked stays, as nobody. */
+const char grants_sql_strangers[] =
+        "do $steward$\n"
+        "declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; g text;\n"
+        "begin\n"
+        "for g in " STRANGERS " loop\n"
+        "  begin execute format('drop role %I', g); exception when dependent_objects_still_exist then null; end;\n"
+        "end loop;\n"
+        "end $steward$";
+
+const char grants_sql_sessions[] = "select count(pg_terminate_backend(pid)) from pg_stat_activity where usename in "
+                                   "(select rolname from pg_roles where "
+                                   "not rolcanlogin and rolname <> '" PG_SUPER "')";
+
+#define VERSION "1"
+const char grants_sql_version[] = VERSION;
+
+/* Notes of what was given where, kept as everything else in a function's body, in the database postgres. */
+const char grants_sql_noted[] =
+        "select count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where nspname = "
+        "'steward' and proname = 'applied'";
+const char grants_sql_oids[] = "select datname, oid, '', true from pg_database";
+/* Name, id, what was noted, whether users that are gone hold something there. */
+const char grants_sql_notes[] =
+        "with wanted as (select current_setting('steward.wanted')::jsonb wanted), gone as (select oid from pg_roles "
+        "where "
+        "rolname in (select s.rolname from wanted, lateral (" STRANGERS ") s)) select datname, d.oid, "
+        "coalesce(steward.applied()->>d.oid::text, ''), exists (select from pg_shdepend k where k.dbid = d.oid and "
+        "k.refclassid "
+        "= 'pg_authid'::regclass and k.refobjid in (select oid from gone)) from pg_database d";
+const char grants_sql_note[] =
+        "do $steward$ begin\n"
+        "execute format('create or replace function steward.applied() returns jsonb language sql immutable as %L',\n"
+        "  format('select %L::jsonb', current_setting('steward.wanted')));\n"
+        "revoke all on function steward.applied() from public;\n"
+        "end $steward$";
+
+/* Once in each database: the functions and the trigger, in one transaction. */
+const char grants_sql_installed[] =
+        "select count(*) from pg_namespace n join pg_description d on d.objoid = n.oid and d.classoid = "
+        "'pg_namespace'::regclass where nspname = 'steward' and description like 'rights " VERSION "%'";
+
+const char *const grants_sql_install[] = {
+        "begin",
+        "create schema if not exists steward",
+        "revoke all on schema steward from public",
+        /* [{"u": user, "t": table or "", "p": "SELECT, INSERT", "c": may create tables}] */
+        "create or replace function steward.rights() returns jsonb language sql immutable as $$select '[]'::jsonb$$",
+        /* What users were given themselves on one relation: all of them, or one. */
+        "create or replace function steward.direct(rel oid, who name) returns void language plpgsql set search_path =\n"
+        "  pg_catalog, pg_temp as $fn$\n"
+        "declare c record; x record; tab oid := rel;\n"
+        "begin\n"
+        "  select relkind, relname, nspname into c from pg_class k join pg_namespace n on n.oid = relnamespace where "
+        "k.oid = rel;\n"
+        "  if c.relkind = 'S' then\n"
+        "    select refobjid into tab from pg_depend where objid = rel and classid = 'pg_class'::regclass and "
+        "refclassid =\n"
+        "      'pg_class'::regclass and deptype in ('a', 'i');\n"
+        "    select relname into c.relname from pg_class where oid = tab;\n"
+        "  end if;\n"
+        "  for x in select r->>'u' u, r->>'t' t, r->>'p' p from jsonb_array_elements(steward.rights()) r join pg_roles "
+        "on\n"
+        "    rolname = r->>'u' where (who is null or rolname = who) and r->>'p' <> '' and (r->>'t' = '' or (r->>'t' = "
+        "c.relname and\n"
+        "    c.nspname = 'public'))\n"
+        "  loop\n"
+        "    if c.relkind <> 'S' then\n"
+        "      execute format('grant %s on %s to %I', x.p, rel::regclass, x.u);\n"
+        "    elsif x.p like '%INSERT%' then\n"
+        "      execute format('grant usage, select on sequence %s to %I', rel::regclass, x.u);\n"
+        "    end if;\n"
+        "  end loop;\n"
+        "end $fn$",
+        "create or replace function steward.relation(rel oid) returns void language plpgsql set search_path = "
+        "pg_catalog,\n"
+        "  pg_temp as $fn$\n"
+        "declare c record; db constant text := current_database(); g record; o constant name := case when exists\n"
+        "  (select from pg_roles where rolname = 'steward:o:' || db) then 'steward:o:' || db else 'steward:any:w' "
+        "end;\n"
+        "begin\n"
+        "  select relkind, nspname, relowner, pg_get_userbyid(relowner) as owner into c from pg_class k join "
+        "pg_namespace n on\n"
+        "    n.oid = relnamespace where k.oid = rel and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and relpersistence "
+        "<> 't';\n"
+        "  if not found or c.nspname ~ '^pg_' or c.nspname in ('information_schema', 'steward') then return; end if;\n"
+        /* Who writes the database owns its tables together with all others who do; in one that a user has just made, with
+         * those who write any. Nobody else's become theirs: a view or an index works with its owner's rights. */
+        "  if c.owner not in (o, '" PG_SUPER "') and pg_has_role(c.relowner, o, 'member') and not (c.relkind = 'S' and "
+        "exists (select from pg_depend where objid = rel and classid =\n"
+        "    'pg_class'::regclass and refclassid = 'pg_class'::regclass and deptype in ('a', 'i')))\n"
+        "  then\n"
+        "    execute format('alter %s %s owner to %I', case c.relkind when 'v' then 'view' when 'm' then 'materialized "
+        "view'\n"
+        "      when 'f' then 'foreign table' when 'S' then 'sequence' else 'table' end, rel::regclass, o);\n"
+        "  end if;\n"
+        "  for g in select v.*, case when w = 'any' then 'steward:any:' || l else 'steward:' || l || ':' || db end as "
+        "name from\n"
+        "    (values ('r', 'select', 'select'), ('w', 'select, insert, update, delete', 'usage, select, update'),\n"
+        "      ('a', 'truncate, references, trigger', null)) v(l, tables, sequences), unnest(array['any', 'one']) w\n"
+        "  loop\n"
+        "    continue when not exists (select from pg_roles where rolname = g.name);\n"
+        "    if c.relkind <> 'S' then\n"
+        "      execute format('grant %s on %s to %I', g.tables, rel::regclass, g.name);\n"
+        "    elsif g.sequences is not null then\n"
+        "      execute format('grant %s on sequence %s to %I', g.sequences, rel::regclass, g.name);\n"
+        "    end if;\n"
+        "  end loop;\n"
+        "  perform steward.direct(rel, null);\n"
+        "end $fn$",
+        "create or replace function steward.namespace(ns oid) returns void language plpgsql set search_path = "
+        "pg_catalog,\n"
+        "  pg_temp as $fn$\n"
+        "declare s record; db constant text := current_database(); g record; o constant name := case when exists\n"
+        "  (select from pg_roles where rolname = 'steward:o:' || db) then 'steward:o:' || db else 'steward:any:w' "
+        "end;\n"
+        "begin\n"
+        "  select nspname, nspowner, pg_get_userbyid(nspowner) as owner into s from pg_namespace where oid = ns;\n"
+        "  if not found or s.nspname ~ '^pg_' or s.nspname in ('information_schema', 'steward') then return; end if;\n"
+        "  if s.owner not in (o, '" PG_SUPER "', 'pg_database_owner') and pg_has_role(s.nspowner, o, 'member') then\n"
+        "    execute format('alter schema %I owner to %I', s.nspname, o);\n"
+        "  end if;\n"
+        "  for g in select v.*, case when w = 'any' then 'steward:any:' || l else 'steward:' || l || ':' || db end as "
+        "name from\n"
+        "    (values ('r', 'usage'), ('w', 'usage, create'), ('a', 'usage, create')) v(l, rights), unnest(array['any', "
+        "'one']) w\n"
+        "  loop\n"
+        "    continue when not exists (select from pg_roles where rolname = g.name);\n"
+        "    execute format('grant %s on schema %I to %I', g.rights, s.nspname, g.name);\n"
+        "  end loop;\n"
+        "  for g in select r->>'u' u, bool_or((r->>'c')::boolean) c from jsonb_array_elements(steward.rights()) r join "
+        "pg_roles on\n"
+        "    rolname = r->>'u' where r->>'t' = '' or s.nspname = 'public' group by 1\n"
+        "  loop\n"
+        "    execute format('grant usage%s on schema %I to %I', case when g.c and s.nspname = 'public' then ', create' "
+        "else ''\n"
+        "      end, s.nspname, g.u);\n"
+        "  end loop;\n"
+        "end $fn$",
+        "create or replace function steward.on_ddl() returns event_trigger language plpgsql security definer set "
+        "search_path =\n"
+        "  pg_catalog, pg_temp as $fn$\n"
+        "declare x record;\n"
+        "begin\n"
+        "  for x in select distinct classid, objid from pg_event_trigger_ddl_commands() where not in_extension and "
+        "schema_name\n"
+        "    is distinct from 'pg_temp' and classid in ('pg_class'::regclass, 'pg_namespace'::regclass)\n"
+        "  loop\n"
+        "    if x.classid = 'pg_namespace'::regclass then perform steward.namespace(x.objid);\n"
+        "    else perform steward.relation(x.objid);\n"
+        "    end if;\n"
+        "  end loop;\n"
+        "end $fn$",
+        "revoke all on all functions in schema steward from public",
+        "drop event trigger if exists steward_ddl",
+        "create event trigger steward_ddl on ddl_command_end when tag in ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT "
+        "INTO',\n"
+        "  'CREATE VIEW', 'CREATE MATERIALIZED VIEW', 'CREATE SEQUENCE', 'CREATE FOREIGN TABLE', 'IMPORT FOREIGN "
+        "SCHEMA',\n"
+        "  'ALTER TABLE', 'CREATE SCHEMA') execute function steward.on_ddl()",
+        "comment on schema steward is 'rights " VERSION "'",
+        "commit",
+        NULL,
+};
+
+/* The groups' rights on what was there before the trigger; once in each database. */
+const char grants_sql_prepare[] =
+        "do $steward$\n"
+        "declare db constant text := current_database(); done constant text := 'rights " VERSION
+        " of ' || db; g record; x record;\n"
+        "begin\n"
+        "if obj_description(to_regnamespace('steward'), 'pg_namespace') = done then return; end if;\n"
+        /* Everybody connects to postgres: it is where connection strings lead when they name no other. */
+        "if db <> 'postgres' then execute format('revoke all on database %I from public', db); end if;\n"
+        "for g in select v.*, case when w = 'any' then 'steward:any:' || l else 'steward:' || l || ':' || db end as "
+        "name from\n"
+        "  (values ('r', 'connect, temporary'), ('w', 'connect, temporary, create'), ('a', 'connect, temporary, "
+        "create')) v(l,\n"
+        "  rights), unnest(array['any', 'one']) w\n"
+        "loop\n"
+        "  execute format('grant %s on database %I to %I', g.rights, db, g.name);\n"
+        "end loop;\n"
+        "for x in select oid from pg_namespace loop perform steward.namespace(x.oid); end loop;\n"
+        "for x in select oid from pg_class where relkind in ('r', 'p', 'v', 'm', 'f', 'S') loop\n"
+        "  perform steward.relation(x.oid);\n"
+        "end loop;\n"
+        "execute format('comment on schema steward is %L', done);\n"
+        "end $steward$";
+
+/* What users are given themselves, here: steward.wanted has "users" and "rights". Who has what was given before keeps it
+ * untouched. And what users that are gone own becomes that of those who write the database, or else administer it. */
+const char grants_sql_direct[] =
+        "do $steward$\n"
+        "declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; db constant text := "
+        "current_database();\n"
+        "  old constant jsonb := steward.rights(); new constant jsonb := wanted->'rights'; g text; x record;\n"
+        "begin\n"
+        "for g in " STRANGERS " loop\n"
+        "  execute format('reassign owned by %I to %I', g, case when pg_has_role(g, 'steward:o:' || db, 'member') "
+        "then\n"
+        "    'steward:o:' else 'steward:a:' end || db);\n"
+        "  execute format('drop owned by %I', g);\n"
+        "end loop;\n"
+        "if old = new then return; end if;\n"
+        "execute format('create or replace function steward.rights() returns jsonb language sql immutable as %L',\n"
+        "  format('select %L::jsonb', new::text));\n"
+        "for g in select coalesce(a.u, b.u) from (select r->>'u' u, jsonb_agg(r order by r) rows from "
+        "jsonb_array_elements(old) r\n"
+        "  group by 1) a full join (select r->>'u' u, jsonb_agg(r order by r) rows from jsonb_array_elements(new) r "
+        "group by 1)\n"
+        "  b on a.u = b.u where a.rows is distinct from b.rows and exists (select from pg_roles where rolname =\n"
+        "  coalesce(a.u, b.u))\n"
+        "loop\n"
+        "  for x in select distinct c.oid::regclass rel, c.relkind from pg_class c, aclexplode(c.relacl) k join "
+        "pg_roles u on\n"
+        "    u.oid = k.grantee where u.rolname = g and c.relowner <> u.oid\n"
+        "  loop\n"
+        "    execute format('revoke all on %s %s from %I', case x.relkind when 'S' then 'sequence' else 'table' end, "
+        "x.rel, g);\n"
+        "  end loop;\n"
+        "  for x in select distinct s.nspname from pg_namespace s, aclexplode(s.nspacl) k join pg_roles u on u.oid = "
+        "k.grantee\n"
+        "    where u.rolname = g and s.nspowner <> u.oid\n"
+        "  loop\n"
+        "    execute format('revoke all on schema %I from %I', x.nspname, g);\n"
+        "  end loop;\n"
+        "  execute format('revoke all on database %I from %I', db, g);\n"
+        "  if exists (select from jsonb_array_elements(new) r where r->>'u' = g) then\n"
+        "    execute format('grant connect, temporary on database %I to %I', db, g);\n"
+        "    for x in select oid from pg_class where relkind in ('r', 'p', 'v', 'm', 'f', 'S') and relnamespace not in "
+        "(select\n"
+        "      oid from pg_namespace where nspname ~ '^pg_' or nspname in ('information_schema', 'steward'))\n"
+        "    loop\n"
+        "      perform steward.direct(x.oid, g);\n"
+        "    end loop;\n"
+        "  end if;\n"
+        "end loop;\n"
+        "for x in select oid from pg_namespace loop perform steward.namespace(x.oid); end loop;\n"
+        "end $steward$";

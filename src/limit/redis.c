@@ -1,0 +1,373 @@
+/* Buckets in Redis. The script counts as limit.c does, on Redis's own clock, so that the clocks of the nodes do not
+ * matter; under the virtual clock the service's time is given. A bucket expires when it would be full: a full bucket and
+ * none are the same.
+ *
+ * Connections are kept in a stack and taken by whoever asks; a thread that finds none opens one. The first failure turns
+ * everybody away from Redis until the keeper, a thread, has reached it again. */
+#include "limit/redis.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define IDLE_MAX 64
+#define PORT_DEFAULT 6379
+#define KEEPER_MS 250
+static const struct timeval patience = {.tv_usec = 250000};
+
+/* KEYS: the bucket. ARGV: capacity, refill, period in ms, whether to take, time in ms or 0 for Redis's own. */
+static const char script[] =
+        "local cap, refill, period = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])\n"
+        "local now = tonumber(ARGV[5])\n"
+        "local given = now > 0\n"
+        "if not given then local t = redis.call('TIME'); now = t[1] * 1000 + math.floor(t[2] / 1000) end\n"
+        "local b = redis.call('HMGET', KEYS[1], 'first', 'steps', 'tokens', 'cap')\n"
+        "local first, steps, tokens, was = now, 0, cap, cap\n"
+        "if b[1] then first, steps, tokens, was = tonumber(b[1]), tonumber(b[2]), tonumber(b[3]), tonumber(b[4]) end\n"
+        "if cap > was then tokens = tokens + cap - was elseif tokens > cap then tokens = cap end\n"
+        "if now < first + steps * period then first, steps = now, 0 end\n"
+        "local due = math.floor((now - first) / period)\n"
+        "if due > steps then tokens = math.min(cap, tokens + (due - steps) * refill); steps = due end\n"
+        "local granted = 0\n"
+        "if tokens > 0 then granted = 1 end\n"
+        "if ARGV[4] == '1' then\n"
+        "  tokens = tokens - granted\n"
+        "  redis.call('HSET', KEYS[1], 'first', first, 'steps', steps, 'tokens', tokens, 'cap', cap)\n"
+        "  local life = 86400000\n"
+        "  if not given then life = (math.ceil((cap - tokens) / math.max(refill, 1)) + 1) * period end\n"
+        "  redis.call('PEXPIRE', KEYS[1], math.min(life, 31536000000))\n"
+        "end\n"
+        "return {granted, tokens, first + (steps + 1) * period - now}\n";
+
+struct redis_limits {
+	char *host, *user, *password, *prefix;
+	int port, database;
+	char sha[41]; /* of the script; set once, by the keeper */
+	_Atomic bool up;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	redisContext *idle[IDLE_MAX];
+	unsigned idle_count;
+	bool closing;
+	pthread_t keeper;
+};
+
+/* A reply, or NULL with the connection in error. */
+static redisReply *ask(redisContext *c, int argc, const char **argv, const size_t *lengths)
+{
+	return redisCommandArgv(c, argc, argv, lengths);
+}
+
+static bool say(redisContext *c, int argc, const char **argv)
+{
+	redisReply *reply = ask(c, argc, argv, NULL);
+	bool ok = reply && reply->type != REDIS_REPLY_ERROR;
+	if (reply && !ok)
+		log_warn("limits: redis: %s", reply->str);
+	freeReplyObject(reply);
+	return ok;
+}
+
+static redisContext *connection_open(const struct redis_limits *r)
+{
+	char database[12];
+	redisContext *c = redisConnectWithTimeout(r->host, r->port, patience);
+	if (!c || c->err || redisSetTimeout(c, patience) != REDIS_OK) {
+		redisFree(c);
+		return NULL;
+	}
+	snprintf(database, sizeof database, "%d", r->database);
+	const char *auth[] = {"AUTH", r->user ? r->user : r->password, r->password};
+	const char *select[] = {"SELECT", database};
+	bool ok = !r->password || (r->user ? say(c, 3, auth) : say(c, 2, auth));
+	if (ok && r->database)
+		ok = say(c, 2, select);
+	if (!ok) {
+		redisFree(c);
+		return NULL;
+	}
+	return c;
+}
+
+static redisContext *connection_take(struct redis_limits *r)
+{
+	redisContext *c = NULL;
+	pthread_mutex_lock(&r->lock);
+	if (r->idle_count)
+		c = r->idle[--r->idle_count];
+	pthread_mutex_unlock(&r->lock);
+	return c ? c : connection_open(r);
+}
+
+static void connection_put(struct redis_limits *r, redisContext *c)
+{
+	pthread_mutex_lock(&r->lock);
+	if (r->idle_count < IDLE_MAX) {
+		r->idle[r->idle_count++] = c;
+		c = NULL;
+	}
+	pthread_mutex_unlock(&r->lock);
+	redisFree(c);
+}
+
+/* Redis did not answer: nobody asks it again before the keeper has. */
+static void lost(struct redis_limits *r, redisContext *c)
+{
+	if (atomic_exchange(&r->up, false))
+		log_warn("limits: redis is away (%s): this node limits by itself until it is back",
+		         c && c->err ? c->errstr : "no connection");
+	redisFree(c);
+	pthread_mutex_lock(&r->lock);
+	while (r->idle_count)
+		redisFree(r->idle[--r->idle_count]);
+	pthread_cond_signal(&r->wake);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static bool reach(struct redis_limits *r)
+{
+	const char *load[] = {"SCRIPT", "LOAD", script};
+	redisContext *c = connection_open(r);
+	if (!c)
+		return false;
+	redisReply *reply = ask(c, 3, load, NULL);
+	bool ok = reply && reply->type == REDIS_REPLY_STRING && reply->len == 40;
+	if (ok && !r->sha[0])
+		memcpy(r->sha, reply->str, 41);
+	freeReplyObject(reply);
+	if (ok)
+		connection_put(r, c);
+	else
+		redisFree(c);
+	return ok;
+}
+
+static void *keeper_main(void *arg)
+{
+	struct redis_limits *r = arg;
+	pthread_mutex_lock(&r->lock);
+	while (!r->closing) {
+		if (!r->up) {
+			pthread_mutex_unlock(&r->lock);
+			if (reach(r)) {
+				log_info("limits: redis at %s:%d keeps the buckets", r->host, r->port);
+				atomic_store(&r->up, true);
+			}
+			pthread_mutex_lock(&r->lock);
+		}
+		int64_t until = clock_mono_us() + KEEPER_MS * 1000;
+		struct timespec t = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
+		if (!r->closing)
+			pthread_cond_timedwait(&r->wake, &r->lock, &t);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+static char *part(CURLU *u, CURLUPart which, unsigned flags)
+{
+	char *text = NULL, *copy = NULL;
+	if (curl_url_get(u, which, &text, flags) == CURLUE_OK && text && *text)
+		copy = must_strdup(text);
+	curl_free(text);
+	return copy;
+}
+
+static bool url_parse(const char *url, struct redis_limits *r)
+{
+	uint64_t number;
+	CURLU *u = curl_url();
+	bool ok = u && str_starts(str_of(url), STR("redis://")) &&
+	          curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+	char *port = ok ? part(u, CURLUPART_PORT, 0) : NULL, *path = ok ? part(u, CURLUPART_PATH, 0) : NULL;
+	if (ok) {
+		r->host = part(u, CURLUPART_HOST, 0);
+		r->user = part(u, CURLUPART_USER, CURLU_URLDECODE);
+		r->password = part(u, CURLUPART_PASSWORD, CURLU_URLDECODE);
+	}
+	size_t n = r->host ? strlen(r->host) : 0;
+	if (n > 2 && r->host[0] == '[') { /* an IPv6 address, without its brackets */
+		memmove(r->host, r->host + 1, n - 2);
+		r->host[n - 2] = '\0';
+	}
+	r->port = PORT_DEFAULT;
+	if (port && str_to_u64(str_of(port), 65535, &number))
+		r->port = (int)number;
+	if (path && path[0] == '/' && path[1]) {
+		ok = ok && str_to_u64(str_of(path + 1), 1000000, &number);
+		r->database = ok ? (int)number : 0;
+	}
+	ok = ok && r->host && (!r->user || r->password);
+	free(port);
+	free(path);
+	curl_url_cleanup(u);
+	return ok;
+}
+
+static void limits_free(struct redis_limits *r)
+{
+	free(r->host);
+	free(r->user);
+	free(r->password);
+	free(r->prefix);
+	free(r);
+}
+
+int redis_limits_open(const char *url, const char *prefix, struct redis_limits **ret_limits)
+{
+	struct redis_limits *r = must_calloc(1, sizeof *r);
+	pthread_condattr_t monotonic;
+	if (!url_parse(url, r)) {
+		/* Not the URL itself: it may hold a password. */
+		fputs("steward: --limits is not redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]\n", stderr);
+		limits_free(r);
+		return -EINVAL;
+	}
+	r->prefix = must_strdup(prefix);
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&r->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	r->up = reach(r);
+	if (!r->up)
+		log_warn("limits: redis at %s:%d is away: this node limits by itself until it is there", r->host,
+		         r->port);
+	int result = -pthread_create(&r->keeper, NULL, keeper_main, r);
+	if (result < 0) {
+		fprintf(stderr, "steward: the keeper of the limits cannot start: %s\n", strerror(-result));
+		while (r->idle_count)
+			redisFree(r->idle[--r->idle_count]);
+		pthread_mutex_destroy(&r->lock);
+		pthread_cond_destroy(&r->wake);
+		limits_free(r);
+		return result;
+	}
+	*ret_limits = r;
+	return 0;
+}
+
+void redis_limits_close(struct redis_limits *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->closing = true;
+	pthread_cond_signal(&r->wake);
+	pthread_mutex_unlock(&r->lock);
+	pthread_join(r->keeper, NULL);
+	while (r->idle_count)
+		redisFree(r->idle[--r->idle_count]);
+	pthread_mutex_destroy(&r->lock);
+	pthread_cond_destroy(&r->wake);
+	limits_free(r);
+}
+
+bool redis_limits_up(struct redis_limits *r)
+{
+	return r->up;
+}
+
+#define TAKE_ARGS 9
+
+/* Fills argv[4..8]; texts live in `text`. */
+static void take_numbers(const struct redis_take *t, char text[4][24], const char **argv)
+{
+	snprintf(text[0], sizeof text[0], "%u", t->capacity);
+	snprintf(text[1], sizeof text[1], "%u", t->refill);
+	snprintf(text[2], sizeof text[2], "%u", t->seconds * 1000);
+	snprintf(text[3], sizeof text[3], "%lld", clock_is_virtual() ? (long long)clock_now_ms() : 0LL);
+	argv[4] = text[0];
+	argv[5] = text[1];
+	argv[6] = text[2];
+	argv[7] = t->only_look ? "0" : "1";
+	argv[8] = text[3];
+}
+
+static redisReply *take_ask(const struct redis_limits *r, redisContext *c, const struct redis_take *t)
+{
+	char key[256], text[4][24];
+	const char *argv[TAKE_ARGS] = {"EVALSHA", r->sha, "1", key};
+	size_t lengths[TAKE_ARGS];
+	take_numbers(t, text, argv);
+	int n = snprintf(key, sizeof key, "%s%s:%.*s", r->prefix, t->set, STR_ARG(t->scope));
+	for (int i = 0; i < TAKE_ARGS; i++)
+		lengths[i] = strlen(argv[i]);
+	lengths[3] = n < (int)sizeof key ? (size_t)n : sizeof key - 1;
+	redisReply *reply = ask(c, TAKE_ARGS, argv, lengths);
+	/* After a restart of Redis the script is not known there: sent along once. */
+	if (reply && reply->type == REDIS_REPLY_ERROR && str_starts(str_of(reply->str), STR("NOSCRIPT"))) {
+		freeReplyObject(reply);
+		argv[0] = "EVAL";
+		argv[1] = script;
+		lengths[0] = 4;
+		lengths[1] = sizeof script - 1;
+		reply = ask(c, TAKE_ARGS, argv, lengths);
+	}
+	return reply;
+}
+
+static bool numbers(const redisReply *reply)
+{
+	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
+		return false;
+	for (size_t i = 0; i < 3; i++)
+		if (reply->element[i]->type != REDIS_REPLY_INTEGER)
+			return false;
+	return true;
+}
+
+bool redis_limits_take(struct redis_limits *r, const struct redis_take *t, struct limit_answer *ret_answer)
+{
+	if (!r->up)
+		return false;
+	redisContext *c = connection_take(r);
+	redisReply *reply = c ? take_ask(r, c, t) : NULL;
+	if (!numbers(reply)) {
+		if (reply && reply->type == REDIS_REPLY_ERROR)
+			log_warn("limits: redis: %s", reply->str);
+		freeReplyObject(reply);
+		lost(r, c);
+		return false;
+	}
+	bool granted = reply->element[0]->integer == 1;
+	long long wait = (reply->element[2]->integer + 999) / 1000;
+	*ret_answer = (struct limit_answer){
+	        .granted = granted,
+	        .capacity = t->capacity,
+	        .refill = t->refill,
+	        .seconds = t->seconds,
+	        .remaining = (unsigned)reply->element[1]->integer,
+	        .retry_after = granted ? 0 : (unsigned)(wait < 1 ? 1 : wait),
+	};
+	freeReplyObject(reply);
+	connection_put(r, c);
+	return true;
+}
+
+void redis_limits_reset(struct redis_limits *r)
+{
+	static const char sweep[] = "local c = '0'\n"
+	                            "repeat\n"
+	                            "  local found = redis.call('SCAN', c, 'MATCH', ARGV[1], 'COUNT', 1000)\n"
+	                            "  c = found[1]\n"
+	                            "  if #found[2] > 0 then redis.call('DEL', unpack(found[2])) end\n"
+	                            "until c == '0'\n";
+	char pattern[256];
+	const char *argv[] = {"EVAL", sweep, "0", pattern};
+	snprintf(pattern, sizeof pattern, "%s*", r->prefix);
+	redisContext *c = r->up ? connection_take(r) : NULL;
+	if (!c)
+		return;
+	if (say(c, 4, argv))
+		connection_put(r, c);
+	else
+		lost(r, c);
+}

@@ -1,0 +1,195 @@
+/* What the back ends of the store share, and what each has to give: a table of functions, one for each of store.h's. The
+ * list below is the only one; from it come the table's type, the functions of store.h that call through it (store.c) and
+ * the back ends' prototypes. Nothing outside src/store/ includes this. */
+#ifndef STEWARD_STORE_BACKEND_H
+#define STEWARD_STORE_BACKEND_H
+
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Answers to repeated POSTs are kept for a day. */
+#define ANSWER_MS 86400000LL
+/* Key in meta: grows with each change of identities, whichever process made it. Survives tx_wipe(). */
+#define META_IDENTITY "store.identity"
+
+/* Lists are counted in blocks, so that a deep page is found without walking the documents before it: level 0 counts
+ * runs of 512 positions, level 1 runs of 512 level-0 blocks. The first block is list.head, so that a small list, and
+ * nearly all are, costs one row. */
+#define BLOCK_BITS 9
+#define BLOCK_SIZE (1 << BLOCK_BITS)
+#define BLOCK_LEVELS 2
+
+/* X(name, parameters, arguments): int tx_name(). */
+#define STORE_OPS(X)                                                                                                 \
+	X(get, (struct tx * tx, struct arena * a, const char *kind, struct str id, struct doc *ret),                 \
+	  (tx, a, kind, id, ret))                                                                                    \
+	X(get_by_name,                                                                                               \
+	  (struct tx * tx, struct arena * a, const char *kind, struct str parent, struct str name, struct doc *ret), \
+	  (tx, a, kind, parent, name, ret))                                                                          \
+	X(list,                                                                                                      \
+	  (struct tx * tx, struct arena * a, const char *kind, struct str parent, int64_t offset, int64_t limit,     \
+	   struct doc **ret, size_t *ret_n),                                                                         \
+	  (tx, a, kind, parent, offset, limit, ret, ret_n))                                                          \
+	X(count, (struct tx * tx, const char *kind, struct str parent, int64_t *ret), (tx, kind, parent, ret))       \
+	X(ref_get, (struct tx * tx, struct arena * a, const char *kind, struct str value, struct str *ret),          \
+	  (tx, a, kind, value, ret))                                                                                 \
+	X(meta_get, (struct tx * tx, struct arena * a, const char *key, struct str *ret), (tx, a, key, ret))         \
+	X(insert, (struct tx * tx, const struct doc *d), (tx, d))                                                    \
+	X(update, (struct tx * tx, const struct doc *d), (tx, d))                                                    \
+	X(delete, (struct tx * tx, const char *kind, struct str id), (tx, kind, id))                                 \
+	X(move, (struct tx * tx, const struct doc *d), (tx, d))                                                      \
+	X(ref_put, (struct tx * tx, const char *kind, struct str value, struct str id), (tx, kind, value, id))       \
+	X(ref_delete, (struct tx * tx, const char *kind, struct str value), (tx, kind, value))                       \
+	X(meta_put, (struct tx * tx, const char *key, struct str value), (tx, key, value))                           \
+	X(event_add, (struct tx * tx, const struct event *e), (tx, e))                                               \
+	X(event_list,                                                                                                \
+	  (struct tx * tx, struct arena * a, const struct event_filter *f, int64_t offset, int64_t limit,            \
+	   struct event **ret, size_t *ret_n),                                                                       \
+	  (tx, a, f, offset, limit, ret, ret_n))                                                                     \
+	X(event_count, (struct tx * tx, const struct event_filter *f, int64_t *ret), (tx, f, ret))                   \
+	X(event_get, (struct tx * tx, struct arena * a, struct str id, struct event * ret), (tx, a, id, ret))        \
+	X(events_prune, (struct tx * tx, int64_t before_ms, int64_t limit, int64_t * ret),                           \
+	  (tx, before_ms, limit, ret))                                                                               \
+	X(job_add, (struct tx * tx, const struct job *j), (tx, j))                                                   \
+	X(job_ensure, (struct tx * tx, const struct job *j), (tx, j))                                                \
+	X(job_claim,                                                                                                 \
+	  (struct tx * tx, struct arena * a, struct str owner, int64_t now_ms, int64_t lease_ms, struct job * ret),  \
+	  (tx, a, owner, now_ms, lease_ms, ret))                                                                     \
+	X(job_next, (struct tx * tx, int64_t * ret), (tx, ret))                                                      \
+	X(job_save, (struct tx * tx, const struct job *j), (tx, j))                                                  \
+	X(job_release, (struct tx * tx, const struct job *j), (tx, j))                                               \
+	X(job_finish, (struct tx * tx, const struct job *j), (tx, j))                                                \
+	X(job_fail, (struct tx * tx, const struct job *j), (tx, j))                                                  \
+	X(job_of, (struct tx * tx, struct arena * a, struct str subject, struct job * ret), (tx, a, subject, ret))   \
+	X(job_find, (struct tx * tx, struct arena * a, const char *kind, struct str subject, struct job *ret),       \
+	  (tx, a, kind, subject, ret))                                                                               \
+	X(jobs_forget, (struct tx * tx, struct str subject, int64_t before_ms), (tx, subject, before_ms))            \
+	X(jobs_cancel, (struct tx * tx, const char *kind, struct str subject), (tx, kind, subject))                  \
+	X(jobs_recover, (struct tx * tx, int64_t * ret), (tx, ret))                                                  \
+	X(job_count, (struct tx * tx, int64_t * ret), (tx, ret))                                                     \
+	X(answer_get,                                                                                                \
+	  (struct tx * tx, struct arena * a, struct str caller, struct str key, struct stored_answer * ret),         \
+	  (tx, a, caller, key, ret))                                                                                 \
+	X(answer_put, (struct tx * tx, struct str caller, struct str key, const struct stored_answer *answer),       \
+	  (tx, caller, key, answer))                                                                                 \
+	X(overrides, (struct tx * tx, struct arena * a, struct limit_override * *ret, size_t * ret_n),               \
+	  (tx, a, ret, ret_n))                                                                                       \
+	X(override_put, (struct tx * tx, const struct limit_override *o), (tx, o))                                   \
+	X(override_delete, (struct tx * tx, struct str set, struct str scope), (tx, set, scope))                     \
+	X(wipe, (struct tx * tx), (tx))
+
+struct store_ops {
+	bool remote; /* every statement is a round trip */
+	/* Opens and migrates what s->path names; sentences to stderr. ret_conn is the writer's connection. */
+	int (*open)(struct store *s, const struct store_options *o, struct tx **ret_conn);
+	void (*close)(struct store *s); /* or NULL; after the writer has stopped */
+	int (*reader)(struct store *s, struct tx **ret_tx);
+	void (*conn_close)(struct tx *tx); /* accepts NULL */
+	void (*begin_read)(struct tx *tx);
+	void (*end_read)(struct tx *tx);
+	void (*rest)(struct tx *tx);
+	uint64_t (*data_version)(struct tx *reader);
+	/* The writer's thread. A batch is one transaction, each write in it can be undone alone. -EAGAIN of any of them:
+	 * nothing of the batch was kept or ever will be, and it may be run again from the start. */
+	int (*batch_begin)(struct tx *tx);
+	int (*write_begin)(struct tx *tx);
+	int (*write_end)(struct tx *tx, bool keep);
+	int (*batch_commit)(struct tx *tx);
+	void (*batch_abort)(struct tx *tx);
+	/* Between batches; busy: more is queued. */
+	void (*idle)(struct tx *tx, bool busy);
+#define STORE_OP(name, parameters, arguments) int(*name) parameters;
+	STORE_OPS(STORE_OP)
+#undef STORE_OP
+};
+
+/* A connection. Readers have one each; the writer's is used by its thread only. */
+struct tx {
+	const struct store_ops *ops;
+	struct store *store;
+	bool writes;         /* the writer's */
+	bool reading;        /* between tx_begin_read() and tx_end_read() */
+	bool lingers;        /* a read's transaction is open */
+	uint64_t seen;       /* store->commits when it was opened */
+	uint64_t generation; /* of identities when it was opened */
+	bool in_write;       /* inside a write's run() */
+	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
+	bool touched; /* tx_touch_identity() in this batch */
+	bool jobs;    /* a job became claimable in this batch */
+	_Atomic uint64_t reads;
+	struct tx *next; /* in store->readers */
+	/* SQLite's. */
+	struct sqlite3 *db;
+	struct sqlite3_stmt **statements; /* prepared when first used */
+	struct sqlite_writer *writing;    /* of the writer's */
+	/* PostgreSQL's. */
+	struct pg *pg;
+};
+
+/* Behind pointers, because statistics are read through a const store. */
+struct readers {
+	pthread_mutex_t lock;
+	struct tx *first;
+	uint64_t reads_of_freed;
+};
+
+struct writer;
+struct pg_store;
+
+struct store {
+	const struct store_ops *ops;
+	char *path;    /* of the file, or the URL */
+	char node[64]; /* this process, where several share the store */
+	struct readers *readers;
+	struct writer *writer;
+	_Atomic uint64_t generation, writes, commits, failed;
+	_Atomic int64_t commit_micros;
+	_Atomic bool distrusted; /* what other processes change may go unseen: caches of identities must not be used */
+	_Atomic uint64_t distrust;
+	void (*_Atomic jobs_wake)(void *ctx);
+	void *_Atomic jobs_ctx;
+	struct pg_store *pg;
+};
+
+/* store_check() and store_backup() of each. */
+must_check int sqlite_check(const char *path, FILE *out);
+must_check int pg_check(const char *url, FILE *out);
+
+extern const struct store_ops sqlite_ops, postgres_ops;
+
+static inline void tx_count_read(struct tx *tx)
+{
+	/* One thread writes it; others only look. */
+	atomic_store_explicit(&tx->reads, atomic_load_explicit(&tx->reads, memory_order_relaxed) + 1,
+	                      memory_order_relaxed);
+}
+
+/* chain.c: the hash that chains an event to the one before it. */
+struct event_row {
+	int64_t seq;
+	struct event event;
+};
+void event_hash(const unsigned char prev[32], const struct event_row *row, unsigned char ret_hash[32]);
+
+/* The ends of the chain, as they stand in meta. */
+#define META_CHAIN "event.chain"
+#define EVENT_CHAIN_TEXT 256
+struct event_chain {
+	int64_t first, last;      /* numbers of the first and last event that is kept; none: last is first - 1 */
+	unsigned char before[32]; /* the hash that the first follows */
+	unsigned char head[32];   /* the hash of the last */
+	bool forged;              /* the key is at hand, and the signature is not its */
+};
+must_check bool event_chain_parse(struct str text, struct event_chain *ret_chain);
+/* Signed where the key is at hand. */
+struct str event_chain_format(const struct event_chain *chain, char ret_text[EVENT_CHAIN_TEXT]);
+
+/* writer.c */
+must_check int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct writer **ret_writer);
+/* Finishes what is queued, joins the thread, closes the connection. Accepts NULL. */
+void writer_stop(struct writer *w);
+uint64_t writer_depth(struct writer *w);
+
+#endif

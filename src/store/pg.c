@@ -1,0 +1,591 @@
+/* Connections to PostgreSQL: how they are made, how statements travel, and what errors mean.
+ *
+ * A connection is in libpq's pipeline mode all the time. Statements whose outcome nobody waits for (BEGIN, SAVEPOINT, an
+ * event, the COMMIT of a read) are sent along with the next one that is waited for, so that a read of one row costs one
+ * round trip with its transaction, and a write costs one for each statement whose outcome its handler looks at.
+ *
+ * No wait is without a bound. A reader whose connection went before it had read anything connects again and goes on;
+ * after that its snapshot is gone, and the call is told -ENOTCONN. When a connection cannot be made, readers give up at
+ * once for a moment instead of queueing up for the same failure. */
+#include "store/pg.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define CONNECT_US 2000000
+#define READ_US 20000000
+#define PAUSE_US 50000
+#define DOWN_US 300000
+
+enum pg_sent { SENT_SYNC = -2, SENT_COMMAND = -1 };
+
+#define PG_STATEMENT_SQL(name, sql) sql,
+static const char *const statement_sql[] = {PG_STATEMENTS(PG_STATEMENT_SQL)};
+#undef PG_STATEMENT_SQL
+
+bool pg_utf8(struct str s)
+{
+	for (size_t i = 0; i < s.n;) {
+		unsigned char c = (unsigned char)s.p[i];
+		size_t more = c < 0x80                ? 0
+		              : c >= 0xc2 && c < 0xe0 ? 1
+		              : c >= 0xe0 && c < 0xf0 ? 2
+		              : c >= 0xf0 && c < 0xf5 ? 3
+		                                      : 9;
+		if (c == 0 || more > s.n - i - 1)
+			return false;
+		uint32_t v = more ? c & (0x3fu >> more) : c;
+		for (size_t k = 1; k <= more; k++) {
+			unsigned char next = (unsigned char)s.p[i + k];
+			if ((next & 0xc0) != 0x80)
+				return false;
+			v = v << 6 | (next & 0x3fu);
+		}
+		if ((more == 2 && (v < 0x800 || (v >= 0xd800 && v < 0xe000))) ||
+		    (more == 3 && (v < 0x10000 || v > 0x10ffff)))
+			return false;
+		i += more + 1;
+	}
+	return true;
+}
+
+/* Texts go in binary form: with a length, and without a NUL. */
+void pg_str(struct pg_args *a, struct str s)
+{
+	assert(a->count < PG_ARGS_MAX);
+	if (!pg_utf8(s))
+		a->impossible = true;
+	a->values[a->count] = s.n ? s.p : "";
+	a->lengths[a->count] = (int)s.n;
+	a->formats[a->count++] = 1;
+}
+
+void pg_str_or_null(struct pg_args *a, struct str s)
+{
+	pg_str(a, s);
+	if (!s.n)
+		a->values[a->count - 1] = NULL;
+}
+
+void pg_z(struct pg_args *a, const char *z)
+{
+	pg_str(a, str_of(z));
+}
+
+/* As decimal text, which fits whatever type of number the statement wants. */
+void pg_int(struct pg_args *a, int64_t v)
+{
+	assert(a->count < PG_ARGS_MAX);
+	a->lengths[a->count] = snprintf(a->numbers[a->count], sizeof a->numbers[a->count], "%lld", (long long)v);
+	a->values[a->count] = a->numbers[a->count];
+	a->formats[a->count++] = 0;
+}
+
+void pg_bytes(struct pg_args *a, const void *p, size_t n)
+{
+	assert(a->count < PG_ARGS_MAX);
+	a->values[a->count] = p;
+	a->lengths[a->count] = (int)n;
+	a->formats[a->count++] = 1;
+}
+
+struct tx *pg_tx_new(struct store *s, enum pg_role role)
+{
+	struct tx *tx = must_calloc(1, sizeof *tx);
+	tx->ops = &postgres_ops;
+	tx->store = s;
+	tx->writes = role == PG_WRITER;
+	tx->pg = must_calloc(1, sizeof *tx->pg);
+	tx->pg->role = role;
+	return tx;
+}
+
+void pg_tx_free(struct tx *tx)
+{
+	if (!tx)
+		return;
+	pg_disconnect(tx->pg);
+	free(tx->pg);
+	free(tx);
+}
+
+void pg_disconnect(struct pg *p)
+{
+	PQfinish(p->conn);
+	p->conn = NULL;
+	p->sent_count = 0;
+	p->begun = false;
+	memset(p->prepared, 0, sizeof p->prepared);
+}
+
+/* Waits for the socket. False at the deadline. */
+static bool socket_wait(PGconn *conn, short events, int64_t until_us)
+{
+	for (;;) {
+		int64_t left = until_us - clock_mono_us();
+		struct pollfd fd = {.fd = PQsocket(conn), .events = events};
+		if (left <= 0 || fd.fd < 0)
+			return false;
+		int r = poll(&fd, 1, (int)(left / 1000) + 1);
+		if (r > 0)
+			return true;
+		if (r < 0 && errno != EINTR)
+			return false;
+	}
+}
+
+/* What a session is set up with, by role; sent ahead of its first statement. */
+static const char *const setups[] = {
+        [PG_READER] = "SELECT set_config('search_path', '" PG_SCHEMA "', false),"
+                      " set_config('default_transaction_isolation', 'repeatable read', false),"
+                      " set_config('default_transaction_read_only', 'on', false),"
+                      " set_config('statement_timeout', '15s', false),"
+                      " set_config('idle_in_transaction_session_timeout', '15s', false)",
+        /* A node that is cut off must not hold up the others: the server gives up its batch. */
+        [PG_WRITER] = "SELECT set_config('search_path', '" PG_SCHEMA "', false),"
+                      " set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off'"
+                      "  THEN 'on' ELSE current_setting('synchronous_commit') END, false),"
+                      " set_config('lock_timeout', '3s', false), set_config('statement_timeout', '60s', false),"
+                      " set_config('idle_in_transaction_session_timeout', '2s', false)",
+        [PG_LISTENER] = "SELECT set_config('search_path', '" PG_SCHEMA "', false),"
+                        " set_config('synchronous_commit', 'off', false), set_config('statement_timeout', '2s', false)",
+        [PG_TOOL] = "SELECT set_config('search_path', '" PG_SCHEMA "', false)",
+};
+
+static void sent_add(struct pg *p, short what)
+{
+	p->sent[p->sent_count++] = what;
+}
+
+static bool setup_send(struct pg *p)
+{
+	if (!PQsendQueryParams(p->conn, setups[p->role], 0, NULL, NULL, NULL, NULL, 1))
+		return false;
+	sent_add(p, SENT_COMMAND);
+	if (!PQpipelineSync(p->conn))
+		return false;
+	sent_add(p, SENT_SYNC);
+	return true;
+}
+
+/* One attempt. What the URL says wins over what stands before it. */
+static bool connect_once(struct pg *p, const char *url, int64_t until_us)
+{
+	const char *const names[] = {"connect_timeout",      "keepalives_idle",
+	                             "keepalives_interval",  "keepalives_count",
+	                             "tcp_user_timeout",     "fallback_application_name",
+	                             "target_session_attrs", "dbname",
+	                             "client_encoding",      NULL};
+	const char *const values[] = {"2", "1", "1", "2", "3000", "steward", "read-write", url, "UTF8", NULL};
+	p->conn = PQconnectStartParams(names, values, 1);
+	PostgresPollingStatusType s =
+	        p->conn && PQstatus(p->conn) != CONNECTION_BAD ? PGRES_POLLING_WRITING : PGRES_POLLING_FAILED;
+	while (s == PGRES_POLLING_READING || s == PGRES_POLLING_WRITING) {
+		if (!socket_wait(p->conn, s == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_us))
+			break;
+		s = PQconnectPoll(p->conn);
+	}
+	return s == PGRES_POLLING_OK && PQsetnonblocking(p->conn, 1) == 0 && PQenterPipelineMode(p->conn) &&
+	       setup_send(p);
+}
+
+static void pause_us(int64_t us)
+{
+	struct timespec t = {.tv_nsec = us * 1000};
+	nanosleep(&t, NULL);
+}
+
+int pg_connect(struct tx *tx, int64_t until_us)
+{
+	struct pg *p = tx->pg;
+	struct pg_store *shared = tx->store->pg;
+	bool patient = p->role != PG_READER;
+	if (p->conn && PQstatus(p->conn) == CONNECTION_OK)
+		return 0;
+	pg_disconnect(p);
+	if (!patient && clock_mono_us() < shared->down_until_us)
+		return -ENOTCONN;
+	do {
+		if (connect_once(p, tx->store->path, until_us)) {
+			shared->down_until_us = 0;
+			return 0;
+		}
+		struct str why = str_trim(str_of(p->conn ? PQerrorMessage(p->conn) : "no memory"));
+		bool more = clock_mono_us() + PAUSE_US < until_us;
+		if (!more || p->role == PG_LISTENER)
+			log_warn("store: cannot connect: %.*s", STR_ARG(why));
+		pg_disconnect(p);
+		if (!more)
+			break;
+		pause_us(PAUSE_US);
+	} while (patient || clock_mono_us() >= shared->down_until_us);
+	shared->down_until_us = clock_mono_us() + DOWN_US;
+	return -ENOTCONN;
+}
+
+/* The next result, or NULL at the end of a statement's. False: the connection is of no use any more. */
+static bool result_next(struct pg *p, int64_t until_us, PGresult **ret_result)
+{
+	for (;;) {
+		int left = PQflush(p->conn);
+		if (left < 0)
+			return false;
+		if (!PQisBusy(p->conn)) {
+			*ret_result = PQgetResult(p->conn);
+			return true;
+		}
+		if (!socket_wait(p->conn, (short)(POLLIN | (left ? POLLOUT : 0)), until_us)) {
+			log_warn("store: no answer in time");
+			return false;
+		}
+		if (!PQconsumeInput(p->conn))
+			return false;
+	}
+}
+
+/* -ENOTCONN: another attempt may go well. */
+static int error_of(struct tx *tx, const PGresult *r)
+{
+	static const char *const passing[] = {"40001", "40P01", "55P03", "57P01", "57P02",
+	                                      "57P03", "25P03", "25006", "57014", "53300"};
+	const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+	if (!state || strncmp(state, "08", 2) == 0)
+		return -ENOTCONN;
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+		if (strcmp(state, passing[i]) == 0) {
+			log_info("store: %s (%s)", PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY), state);
+			return -ENOTCONN;
+		}
+	log_error("store: %s (%s)", PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY), state);
+	return -EIO;
+}
+
+struct outcome {
+	int error;     /* the first */
+	bool deferred; /* it was of a statement that nobody waited for */
+	PGresult *last;
+};
+
+/* One result of what was sent. False: the connection is of no use. */
+static bool take_one(struct tx *tx, short what, bool is_last, int64_t until_us, struct outcome *o)
+{
+	struct pg *p = tx->pg;
+	PGresult *r = NULL, *end = NULL;
+	if (!result_next(p, until_us, &r) || !r)
+		return false;
+	ExecStatusType s = PQresultStatus(r);
+	if (what == SENT_SYNC) {
+		PQclear(r);
+		return s == PGRES_PIPELINE_SYNC;
+	}
+	bool ok = s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
+	if (what >= 0)
+		p->prepared[what] = ok ? 2 : 0;
+	if (s == PGRES_FATAL_ERROR && !o->error) {
+		o->error = error_of(tx, r);
+		o->deferred = !is_last;
+	}
+	if (is_last && ok)
+		o->last = r;
+	else
+		PQclear(r);
+	/* After the last of its results comes none. */
+	if (!result_next(p, until_us, &end))
+		return false;
+	bool fine = !end && PQstatus(p->conn) == CONNECTION_OK;
+	PQclear(end);
+	return fine;
+}
+
+/* Reads everything that is under way. -ENOTCONN: the connection went, and is closed. */
+static int drain(struct tx *tx, int64_t until_us, struct outcome *o)
+{
+	struct pg *p = tx->pg;
+	unsigned last = p->sent_count;
+	while (last > 0 && p->sent[last - 1] == SENT_SYNC)
+		last--;
+	for (unsigned i = 0; i < p->sent_count; i++)
+		if (!take_one(tx, p->sent[i], i + 1 == last, until_us, o)) {
+			PQclear(o->last);
+			o->last = NULL;
+			pg_disconnect(p);
+			return -ENOTCONN;
+		}
+	p->sent_count = 0;
+	return 0;
+}
+
+static bool sync_send(struct pg *p)
+{
+	if (p->sent_count && p->sent[p->sent_count - 1] == SENT_SYNC)
+		return true;
+	if (!PQpipelineSync(p->conn))
+		return false;
+	sent_add(p, SENT_SYNC);
+	return true;
+}
+
+static bool statement_send(struct pg *p, enum pg_statement st, const struct pg_args *args)
+{
+	static const struct pg_args none;
+	char name[16];
+	snprintf(name, sizeof name, "s%d", (int)st);
+	if (!args)
+		args = &none;
+	if (!p->prepared[st]) {
+		if (!PQsendPrepare(p->conn, name, statement_sql[st], 0, NULL))
+			return false;
+		p->prepared[st] = 1;
+		sent_add(p, (short)st);
+	}
+	if (!PQsendQueryPrepared(p->conn, name, args->count, args->values, args->lengths, args->formats, 1))
+		return false;
+	sent_add(p, SENT_COMMAND);
+	return true;
+}
+
+static int rows_of(const PGresult *r)
+{
+	if (PQresultStatus(r) == PGRES_TUPLES_OK)
+		return PQntuples(r);
+	uint64_t n = 0;
+	return str_to_u64(str_of(PQcmdTuples((PGresult *)(uintptr_t)r)), INT32_MAX, &n) ? (int)n : 0;
+}
+
+static int finish(struct outcome *o, PGresult **ret_result)
+{
+	int n = rows_of(o->last);
+	if (ret_result)
+		*ret_result = o->last;
+	else
+		PQclear(o->last);
+	return n;
+}
+
+/* A reader's statement, on a connection that is there. */
+static int read_once(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+{
+	struct pg *p = tx->pg;
+	struct outcome o = {0};
+	bool begins = tx->reading && !p->begun;
+	bool sent = (!begins || statement_send(p, PG_BEGIN_ST, NULL)) && statement_send(p, st, args) && sync_send(p);
+	if (!sent) {
+		pg_disconnect(p);
+		return -ENOTCONN;
+	}
+	p->begun = tx->reading;
+	int r = drain(tx, clock_mono_us() + READ_US, &o);
+	if (r == 0 && o.error) {
+		/* The transaction has failed: a new one needs a new start. */
+		PQclear(o.last);
+		pg_disconnect(p);
+		return o.error;
+	}
+	return r < 0 ? r : finish(&o, ret_result);
+}
+
+static int read_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+{
+	struct pg *p = tx->pg;
+	int r = p->gone ? -ENOTCONN : 0;
+	for (int attempt = 0; r == 0 && attempt < 2; attempt++) {
+		r = pg_connect(tx, clock_mono_us() + CONNECT_US);
+		if (r == 0)
+			r = read_once(tx, st, args, ret_result);
+		if (r != -ENOTCONN || p->looked || attempt)
+			break;
+		r = 0;
+	}
+	if (r >= 0)
+		p->looked = tx->reading;
+	else if (tx->reading)
+		p->gone = true;
+	return r;
+}
+
+/* What went wrong in a batch, put down where the writer looks. */
+static int write_failed(struct tx *tx, const struct outcome *o, int r)
+{
+	struct pg *p = tx->pg;
+	PQclear(o->last);
+	tx->broken = true;
+	if (r < 0 || o->error == -ENOTCONN) {
+		p->lost = true;
+		return -ENOTCONN;
+	}
+	p->spoiled |= o->deferred;
+	return o->error;
+}
+
+static int write_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+{
+	struct pg *p = tx->pg;
+	struct outcome o = {0};
+	if (p->lost || !p->conn)
+		return write_failed(tx, &o, -ENOTCONN);
+	if (tx->broken && tx->in_write)
+		return -EIO;
+	if (!statement_send(p, st, args) || !sync_send(p))
+		return write_failed(tx, &o, -ENOTCONN);
+	int r = drain(tx, clock_mono_us() + READ_US, &o);
+	if (r < 0 || o.error)
+		return write_failed(tx, &o, r);
+	return finish(&o, ret_result);
+}
+
+int pg_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+{
+	if (args && args->impossible) {
+		if (tx->in_write)
+			log_warn("store: a text that is not UTF-8 was asked for");
+		if (ret_result)
+			*ret_result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+		return 0;
+	}
+	return tx->pg->role == PG_READER ? read_exec(tx, st, args, ret_result) : write_exec(tx, st, args, ret_result);
+}
+
+int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_args *args)
+{
+	struct pg *p = tx->pg;
+	struct outcome o = {0};
+	if (args && args->impossible)
+		return -EINVAL;
+	if (p->lost || !p->conn)
+		return write_failed(tx, &o, -ENOTCONN);
+	/* Answers are read now and then, so that neither side has to keep many. */
+	if (p->sent_count > PG_SENT_MAX / 2 && pg_settle(tx) < 0)
+		return -ENOTCONN;
+	return statement_send(p, st, args) ? 0 : write_failed(tx, &o, -ENOTCONN);
+}
+
+int pg_settle(struct tx *tx)
+{
+	struct outcome o = {0};
+	struct pg *p = tx->pg;
+	if (!p->conn || !p->sent_count)
+		return p->lost ? -ENOTCONN : 0;
+	int r = sync_send(p) ? drain(tx, clock_mono_us() + READ_US, &o) : -ENOTCONN;
+	if (r < 0 || o.error) {
+		o.deferred = true;
+		return write_failed(tx, &o, r);
+	}
+	PQclear(o.last);
+	return 0;
+}
+
+int pg_once(struct tx *tx, const char *sql, const struct pg_args *args, PGresult **ret_result)
+{
+	static const struct pg_args none;
+	struct pg *p = tx->pg;
+	struct outcome o = {0};
+	if (!args)
+		args = &none;
+	if (!p->conn ||
+	    !PQsendQueryParams(p->conn, sql, args->count, NULL, args->values, args->lengths, args->formats, 1))
+		return -ENOTCONN;
+	sent_add(p, SENT_COMMAND);
+	int r = sync_send(p) ? drain(tx, INT64_MAX / 2, &o) : -ENOTCONN;
+	if (r == 0 && o.error)
+		r = o.error;
+	if (r < 0) {
+		PQclear(o.last);
+		return r;
+	}
+	return finish(&o, ret_result);
+}
+
+/* The table. */
+
+static int pg_open(struct store *s, const struct store_options *o, struct tx **ret_conn)
+{
+	struct id made = id_new();
+	s->path = must_strdup(o->url);
+	s->pg = must_calloc(1, sizeof *s->pg);
+	snprintf(s->node, sizeof s->node, "%s", o->node ? o->node : made.z);
+	struct tx *tx = pg_tx_new(s, PG_WRITER);
+	int r = pg_connect(tx, clock_mono_us() + CONNECT_US * 2);
+	if (r == 0)
+		r = pg_migrations_run(tx);
+	if (r == 0)
+		r = pg_exec(tx, PG_MARKS_FORGET_ST, NULL, NULL);
+	if (r >= 0)
+		r = pg_listener_start(s);
+	if (r < 0) {
+		fprintf(stderr, "steward: the PostgreSQL store cannot be used: %s\n",
+		        r == -ENOTCONN ? "it cannot be reached" : strerror(-r));
+		pg_tx_free(tx);
+		return r;
+	}
+	*ret_conn = tx;
+	return 0;
+}
+
+static void pg_close(struct store *s)
+{
+	if (s->pg)
+		pg_listener_stop(s);
+	free(s->pg);
+}
+
+static int pg_reader(struct store *s, struct tx **ret_tx)
+{
+	*ret_tx = pg_tx_new(s, PG_READER);
+	return 0;
+}
+
+static void pg_begin_read(struct tx *tx)
+{
+	struct pg *p = tx->pg;
+	tx->generation = store_identity_generation(tx->store);
+	tx->lingers = true;
+	p->looked = p->gone = false;
+}
+
+/* The end travels with the next statement's answer. */
+static void pg_end_read(struct tx *tx)
+{
+	struct pg *p = tx->pg;
+	tx->lingers = false;
+	p->gone = p->looked = false;
+	if (!p->begun || !p->conn)
+		return;
+	p->begun = false;
+	if (!statement_send(p, PG_COMMIT_ST, NULL) || !sync_send(p) || PQflush(p->conn) < 0)
+		pg_disconnect(p);
+}
+
+static void pg_rest(struct tx *tx)
+{
+}
+
+static uint64_t pg_data_version(struct tx *reader)
+{
+	return reader->store->pg->data_version;
+}
+
+#define STORE_MEMBER(name, parameters, arguments) .name = pg_##name,
+const struct store_ops postgres_ops = {.remote = true,
+                                       .open = pg_open,
+                                       .close = pg_close,
+                                       .reader = pg_reader,
+                                       .conn_close = pg_tx_free,
+                                       .begin_read = pg_begin_read,
+                                       .end_read = pg_end_read,
+                                       .rest = pg_rest,
+                                       .data_version = pg_data_version,
+                                       .batch_begin = pg_batch_begin,
+                                       .write_begin = pg_write_begin,
+                                       .write_end = pg_write_end,
+                                       .batch_commit = pg_batch_commit,
+                                       .batch_abort = pg_batch_abort,
+                                       .idle = pg_idle,
+                                       STORE_OPS(STORE_MEMBER)};
+#undef STORE_MEMBER

@@ -1,0 +1,290 @@
+/* What the files of the PostgreSQL back end share: a connection in pipeline mode, and every statement that the service
+ * runs, in one table. Nothing outside src/store/ includes this.
+ *
+ * Results are in binary form: every number in the schema is a BIGINT, so that there is one way to read it. Texts are
+ * compared byte by byte (COLLATE "C"), as in SQLite. No statement of a write may fail for what its caller asked: PostgreSQL
+ * would give up the write's transaction. So what may be taken already is asked for in the statement itself. */
+#ifndef STEWARD_STORE_PG_H
+#define STEWARD_STORE_PG_H
+
+#include "store/backend.h"
+
+#include <endian.h>
+#include <libpq-fe.h>
+
+/* The tables live in a schema of this name. */
+#define PG_SCHEMA "steward"
+#define PG_CHANNEL "steward"
+/* A node that has not been heard of for so long has lost its jobs. The database's clock decides. */
+#define PG_ALIVE "alive > clock_timestamp() - interval '5 seconds'"
+/* One batch at a time in all processes: "STWD". */
+#define PG_LOCK "1398036292"
+
+#define PG_DOC "kind, id, parent, name, seq, rev, created_ms, body, secret"
+#define PG_EVENT "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos"
+#define PG_EVENT_FILTER                                                                     \
+	" AND created_ms BETWEEN $2 AND $3 AND ($4::text = '[]' OR NOT type = ANY (SELECT " \
+	"json_array_elements_text($4::text::json)))"                                        \
+	" AND ($5::text = '[]' OR cluster = ANY (SELECT json_array_elements_text($5::text::json)))"
+#define PG_EVENT_TYPES " AND type = ANY (SELECT json_array_elements_text($6::text::json))"
+#define PG_EVENT_LISTS(X, NAME, scope, pos)                                                                            \
+	X(EVENT_POSITIONS_##NAME, "SELECT min(" pos "), max(" pos ") FROM event WHERE " scope " = $1 AND " pos " > 0") \
+	X(EVENT_TIMES_##NAME,                                                                                          \
+	  "SELECT min(created_ms), max(created_ms) FROM event WHERE " scope " = $1 AND " pos " > 0")                   \
+	X(EVENT_PAGE_##NAME, "SELECT " PG_EVENT " FROM event WHERE " scope " = $1 AND " pos " > 0 AND " pos " <= $2"   \
+	                     " ORDER BY " pos " DESC LIMIT $3")                                                        \
+	X(EVENT_LIST_##NAME, "SELECT " PG_EVENT " FROM event WHERE " scope " = $1 AND " pos " > 0" PG_EVENT_FILTER     \
+	                     " ORDER BY created_ms DESC, " pos " DESC LIMIT $6 OFFSET $7")                             \
+	X(EVENT_COUNT_##NAME, "SELECT count(*) FROM event WHERE " scope " = $1 AND " pos " > 0" PG_EVENT_FILTER)       \
+	X(EVENT_TYPES_LIST_##NAME, "SELECT " PG_EVENT " FROM event WHERE " scope " = $1 AND " pos                      \
+	                           " > 0" PG_EVENT_FILTER PG_EVENT_TYPES " ORDER BY " pos " DESC LIMIT $7 OFFSET $8")  \
+	X(EVENT_TYPES_COUNT_##NAME,                                                                                    \
+	  "SELECT count(*) FROM event WHERE " scope " = $1 AND " pos " > 0" PG_EVENT_FILTER PG_EVENT_TYPES)
+
+#define PG_JOB "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error, host"
+/* That this node ($1) could claim: queued ones that are the first of their subject, and those of nodes that are gone. */
+#define PG_JOB_FREE                                                                                            \
+	"(j.host = '' OR j.host = $1) AND (j.state = 'running' AND NOT EXISTS (SELECT 1 FROM node WHERE id = " \
+	"j.lease_owner"                                                                                        \
+	" AND " PG_ALIVE ") OR j.state = 'queued' AND (j.subject = '' OR NOT EXISTS (SELECT 1 FROM job b"      \
+	" WHERE b.subject = j.subject AND b.state IN ('queued', 'running') AND b.n < j.n)))"
+#define PG_JOB_DUE "CASE j.state WHEN 'running' THEN 0 ELSE j.due_ms END"
+#define PG_JOB_FIRST " ORDER BY (state = 'failed'), CASE state WHEN 'failed' THEN -n ELSE n END LIMIT 1"
+
+#define PG_STATEMENTS(X)                                                                                               \
+	X(BEGIN, "BEGIN")                                                                                              \
+	X(COMMIT, "COMMIT")                                                                                            \
+	X(ROLLBACK, "ROLLBACK")                                                                                        \
+	X(SAVEPOINT, "SAVEPOINT w")                                                                                    \
+	X(UNDO, "ROLLBACK TO w")                                                                                       \
+	X(RELEASE, "RELEASE w")                                                                                        \
+	X(LOCK, "SELECT pg_advisory_xact_lock(" PG_LOCK ")")                                                           \
+	X(LISTEN, "LISTEN " PG_CHANNEL)                                                                                \
+	X(NOTIFY, "SELECT pg_notify('" PG_CHANNEL "', $1)")                                                            \
+	X(MARK_PUT,                                                                                                    \
+	  "INSERT INTO mark (node, batch, commits, at) VALUES ($1, $2, 1, clock_timestamp()) ON CONFLICT (node)"       \
+	  " DO UPDATE SET batch = $2, commits = mark.commits + 1, at = clock_timestamp()")                             \
+	X(MARK_GET, "SELECT batch FROM mark WHERE node = $1")                                                          \
+	X(MARKS_FORGET, "DELETE FROM mark WHERE at < clock_timestamp() - interval '1 day'")                            \
+	X(BEAT, "INSERT INTO node (id, alive) VALUES ($1, clock_timestamp())"                                          \
+	        " ON CONFLICT (id) DO UPDATE SET alive = clock_timestamp()")                                           \
+	X(BEAT_END, "DELETE FROM node WHERE id = $1")                                                                  \
+	X(LOOK,                                                                                                        \
+	  "SELECT coalesce((SELECT value FROM meta WHERE key = '" META_IDENTITY "'), '0'),"                            \
+	  " (SELECT coalesce(sum(commits), 0)::int8 FROM mark), EXISTS (SELECT 1 FROM job j WHERE j.state = 'running'" \
+	  " AND NOT EXISTS (SELECT 1 FROM node WHERE id = j.lease_owner AND " PG_ALIVE "))::int::int8")                \
+	X(DOC_GET, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND id = $2")                                           \
+	X(DOC_BY_NAME, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND parent = $2 AND name = $3")                     \
+	X(DOC_LIST, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND parent = $2 AND seq >= $3 ORDER BY seq"            \
+	            " LIMIT $4 OFFSET $5")                                                                             \
+	X(DOC_WHERE, "SELECT rev FROM doc WHERE kind = $1 AND id = $2")                                                \
+	X(DOC_INSERT,                                                                                                  \
+	  "WITH d AS (INSERT INTO doc (" PG_DOC ") SELECT $1, $2, $3, $4,"                                             \
+	  "  coalesce((SELECT next_seq FROM list WHERE kind = $1 AND parent = $3), 0), 1, $5::int8, $6, $7"            \
+	  "  ON CONFLICT DO NOTHING RETURNING seq),"                                                                   \
+	  " l AS (INSERT INTO list (kind, parent, next_seq, count, head) SELECT $1, $3, seq + 1, 1, (seq < 512)::int " \
+	  "FROM d"                                                                                                     \
+	  "  ON CONFLICT (kind, parent) DO UPDATE SET next_seq = excluded.next_seq, count = list.count + 1,"           \
+	  "  head = list.head + excluded.head),"                                                                       \
+	  " b AS (INSERT INTO list_block (kind, parent, level, block, count)"                                          \
+	  "  SELECT $1, $3, level, seq >> (9 * (level + 1)), 1 FROM d, (VALUES (0), (1)) v (level) WHERE seq >= 512"   \
+	  "  ON CONFLICT (kind, parent, level, block) DO UPDATE SET count = list_block.count + 1)"                     \
+	  " SELECT seq FROM d")                                                                                        \
+	X(DOC_UPDATE,                                                                                                  \
+	  "UPDATE doc d SET name = $3, body = $4, secret = $5, rev = rev + 1 WHERE kind = $1 AND id = $2"              \
+	  " AND ($6::int8 = 0 OR rev = $6) AND ($3::text IS NULL OR NOT EXISTS (SELECT 1 FROM doc o WHERE o.kind = $1" \
+	  " AND o.parent = d.parent AND o.name = $3 AND o.id <> $2))")                                                 \
+	X(DOC_MOVE,                                                                                                    \
+	  "WITH old AS (SELECT parent, seq FROM doc WHERE kind = $1 AND id = $2),"                                     \
+	  " d AS (UPDATE doc SET parent = $3, name = $4, body = $5, rev = rev + 1,"                                    \
+	  "  seq = coalesce((SELECT next_seq FROM list WHERE kind = $1 AND parent = $3), 0)"                           \
+	  "  WHERE kind = $1 AND id = $2 AND ($6::int8 = 0 OR rev = $6) AND ($4::text IS NULL OR NOT EXISTS"           \
+	  "  (SELECT 1 FROM doc o WHERE o.kind = $1 AND o.parent = $3 AND o.name = $4 AND o.id <> $2)) RETURNING "     \
+	  "seq),"                                                                                                      \
+	  " l AS (INSERT INTO list (kind, parent, next_seq, count, head) SELECT $1, $3, seq + 1, 1, (seq < 512)::int " \
+	  "FROM d"                                                                                                     \
+	  "  ON CONFLICT (kind, parent) DO UPDATE SET next_seq = excluded.next_seq, count = list.count + 1,"           \
+	  "  head = list.head + excluded.head),"                                                                       \
+	  " b AS (INSERT INTO list_block (kind, parent, level, block, count)"                                          \
+	  "  SELECT $1, $3, level, seq >> (9 * (level + 1)), 1 FROM d, (VALUES (0), (1)) v (level) WHERE seq >= 512"   \
+	  "  ON CONFLICT (kind, parent, level, block) DO UPDATE SET count = list_block.count + 1)"                     \
+	  " SELECT old.parent, old.seq FROM d, old")                                                                   \
+	X(DOC_DELETE, "DELETE FROM doc WHERE kind = $1 AND id = $2 RETURNING parent, seq")                             \
+	X(COUNTS_SUBTRACT,                                                                                             \
+	  "WITH l AS (UPDATE list SET count = count - 1, head = head - ($3::int8 < 512)::int"                          \
+	  "  WHERE kind = $1 AND parent = $2 AND count > 1),"                                                          \
+	  " lc AS (DELETE FROM list WHERE kind = $1 AND parent = $2 AND count <= 1),"                                  \
+	  " b AS (UPDATE list_block SET count = count - 1 WHERE kind = $1 AND parent = $2 AND count > 1"               \
+	  "  AND $3 >= 512 AND (level = 0 AND block = $3 >> 9 OR level = 1 AND block = $3 >> 18)),"                    \
+	  " bc AS (DELETE FROM list_block WHERE kind = $1 AND parent = $2 AND count <= 1"                              \
+	  "  AND $3 >= 512 AND (level = 0 AND block = $3 >> 9 OR level = 1 AND block = $3 >> 18))"                     \
+	  " SELECT 1")                                                                                                 \
+	X(LIST_GET, "SELECT next_seq, count, head FROM list WHERE kind = $1 AND parent = $2")                          \
+	X(BLOCK_FIND,                                                                                                  \
+	  "SELECT block, before FROM (SELECT block, count, (sum(count) OVER (ORDER BY block))::int8 - count"           \
+	  " AS before FROM list_block WHERE kind = $1 AND parent = $2 AND level = $3 AND block >= $4) s"               \
+	  " WHERE $5 < before + count ORDER BY block LIMIT 1")                                                         \
+	X(REF_GET, "SELECT id FROM ref WHERE kind = $1 AND value = $2")                                                \
+	X(REF_PUT, "INSERT INTO ref (kind, value, id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")                     \
+	X(REF_DELETE, "DELETE FROM ref WHERE kind = $1 AND value = $2")                                                \
+	X(META_GET, "SELECT value FROM meta WHERE key = $1")                                                           \
+	X(META_PUT, "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = $2")        \
+	X(META_INCREMENT, "INSERT INTO meta (key, value) VALUES ($1, '1')"                                             \
+	                  " ON CONFLICT (key) DO UPDATE SET value = (meta.value::int8 + 1)::text")                     \
+	X(EVENT_ADD,                                                                                                   \
+	  "INSERT INTO event (seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash, cluster, raw, "      \
+	  "org_pos,"                                                                                                   \
+	  " group_pos) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,"                                          \
+	  " CASE WHEN $12::int8 > 0 THEN"                                                                              \
+	  " 1 + coalesce((SELECT max(org_pos) FROM event WHERE org_id = $3 AND org_pos > 0), 0) END,"                  \
+	  " CASE WHEN $13::int8 > 0 THEN"                                                                              \
+	  " 1 + coalesce((SELECT max(group_pos) FROM event WHERE group_id = $4 AND group_pos > 0), 0) END)")           \
+	X(EVENT_GET, "SELECT " PG_EVENT " FROM event WHERE id = $1")                                                   \
+	PG_EVENT_LISTS(X, ORG, "org_id", "org_pos")                                                                    \
+	PG_EVENT_LISTS(X, GROUP, "group_id", "group_pos")                                                              \
+	X(EVENT_OLDEST, "SELECT seq, created_ms, hash FROM event ORDER BY seq LIMIT $1")                               \
+	X(EVENT_PRUNE, "DELETE FROM event WHERE seq <= $1")                                                            \
+	X(ANSWER_GET, "SELECT fingerprint, answer FROM answer WHERE caller = $1 AND key = $2 AND created_ms > $3")     \
+	X(ANSWER_PUT, "INSERT INTO answer (caller, key, created_ms, fingerprint, answer) VALUES ($1, $2, $4, $5, $6)"  \
+	              " ON CONFLICT (caller, key) DO UPDATE SET created_ms = $4, fingerprint = $5, answer = $6"        \
+	              " WHERE answer.created_ms <= $3")                                                                \
+	X(ANSWER_PRUNE, "DELETE FROM answer WHERE (caller, key) IN (SELECT caller, key FROM answer"                    \
+	                " WHERE created_ms <= $1 ORDER BY created_ms LIMIT 2)")                                        \
+	X(JOB_ADD, "INSERT INTO job (id, kind, subject, args, state, due_ms, created_ms, updated_ms, host)"            \
+	           " VALUES ($1, $2, $3, $4, 'queued', $5, $6, $6, $7)")                                               \
+	X(JOB_HURRY, "UPDATE job SET due_ms = least(due_ms, $3) WHERE n = (SELECT n FROM job"                          \
+	             " WHERE subject = $2 AND subject <> '' AND kind = $1 AND state = 'queued' ORDER BY n LIMIT 1)")   \
+	X(JOB_NEXT, "SELECT " PG_JOB_DUE ", n FROM job j WHERE j.state IN ('queued', 'running') AND " PG_JOB_FREE      \
+	            " ORDER BY 1, n LIMIT 1")                                                                          \
+	X(JOB_CLAIM, "UPDATE job SET state = 'running', lease_owner = $2, lease_until_ms = $3, fence = fence + 1,"     \
+	             " updated_ms = $4 WHERE n = $1 RETURNING " PG_JOB)                                                \
+	X(JOB_SAVE, "UPDATE job SET state = $3, step = $4, attempt = $5, progress = $6, due_ms = $7, error = $8,"      \
+	            " args = $9, updated_ms = $10, lease_until_ms = $11"                                               \
+	            " WHERE id = $1 AND fence = $2 AND state = 'running'")                                             \
+	X(JOB_FINISH, "DELETE FROM job WHERE id = $1 AND fence = $2 AND state = 'running'")                            \
+	X(JOB_OF, "SELECT " PG_JOB " FROM job WHERE subject = $1 AND subject <> ''" PG_JOB_FIRST)                      \
+	X(JOB_FIND, "SELECT " PG_JOB " FROM job WHERE subject = $1 AND subject <> '' AND kind = $2" PG_JOB_FIRST)      \
+	X(JOBS_FORGET_OF, "DELETE FROM job WHERE subject = $1 AND subject <> '' AND state = 'failed'")                 \
+	X(JOBS_CANCEL, "DELETE FROM job WHERE kind = $1 AND subject = $2 AND subject <> '' AND state = 'queued'")      \
+	X(JOBS_FORGET, "DELETE FROM job WHERE state = 'failed' AND updated_ms < $1")                                   \
+	X(JOBS_RECOVER, "UPDATE job SET state = 'queued', lease_owner = NULL, lease_until_ms = 0, fence = fence + 1"   \
+	                " WHERE state = 'running' AND (lease_owner = $1 OR NOT EXISTS"                                 \
+	                " (SELECT 1 FROM node WHERE id = lease_owner AND " PG_ALIVE "))")                              \
+	X(JOB_COUNT, "SELECT count(*) FROM job WHERE state IN ('queued', 'running')")                                  \
+	X(OVERRIDES, "SELECT set_id, scope, capacity, refill FROM limit_override ORDER BY set_id, scope")              \
+	X(OVERRIDE_PUT, "INSERT INTO limit_override (set_id, scope, capacity, refill) VALUES ($1, $2, $3, $4)"         \
+	                " ON CONFLICT (set_id, scope) DO UPDATE SET capacity = $3, refill = $4")                       \
+	X(OVERRIDE_DELETE, "DELETE FROM limit_override WHERE set_id = $1 AND scope = $2")                              \
+	X(WIPE, "WITH a AS (DELETE FROM doc), b AS (DELETE FROM list), c AS (DELETE FROM list_block), d AS (DELETE "   \
+	        "FROM ref),"                                                                                           \
+	        " e AS (DELETE FROM meta WHERE key <> '" META_IDENTITY "'), f AS (DELETE FROM event),"                 \
+	        " g AS (DELETE FROM job), h AS (DELETE FROM answer), i AS (DELETE FROM limit_override) SELECT 1")
+
+#define PG_STATEMENT_NAME(name, sql) PG_##name##_ST,
+enum pg_statement { PG_STATEMENTS(PG_STATEMENT_NAME) PG_STATEMENT_COUNT };
+#undef PG_STATEMENT_NAME
+
+#define PG_ARGS_MAX 16
+struct pg_args {
+	int count;
+	bool impossible; /* a text that no row can have: not UTF-8, or with a NUL */
+	const char *values[PG_ARGS_MAX];
+	int lengths[PG_ARGS_MAX], formats[PG_ARGS_MAX];
+	char numbers[PG_ARGS_MAX][24];
+};
+
+void pg_str(struct pg_args *a, struct str s);
+void pg_str_or_null(struct pg_args *a, struct str s);
+void pg_z(struct pg_args *a, const char *z);
+void pg_int(struct pg_args *a, int64_t v);
+void pg_bytes(struct pg_args *a, const void *p, size_t n);
+
+enum pg_role { PG_READER, PG_WRITER, PG_LISTENER, PG_TOOL };
+
+#define PG_SENT_MAX 1024
+
+/* One connection. */
+struct pg {
+	PGconn *conn; /* NULL: none */
+	enum pg_role role;
+	/* What was sent and has not been answered, in order: enum pg_sent, or the statement whose preparation it is. */
+	short sent[PG_SENT_MAX];
+	unsigned sent_count;
+	char prepared[PG_STATEMENT_COUNT]; /* 0: no; 1: sent; 2: yes */
+	/* A reader's. */
+	bool begun;  /* the transaction of this read */
+	bool looked; /* something was read in it: another connection would show another state */
+	bool gone;   /* the connection went after that */
+	/* The writer's. */
+	bool lost, spoiled; /* the batch cannot go on: its connection went (run it again), or it failed for good */
+	bool chain_known, chain_changed;
+	struct event_chain chain, chain_before;
+	bool known_before, changed_before; /* at the start of the write */
+	char batch[25];
+};
+
+struct pg_store {
+	_Atomic int64_t down_until_us; /* the last attempt to connect failed: no reader tries before */
+	_Atomic uint64_t data_version;
+	_Atomic int64_t touches; /* changes of identities that this process has made */
+	_Atomic int writer_pid;  /* of the session that announces them */
+	struct pg_listener *listener;
+};
+
+/* pg.c. A connection is made when it is first used, with waits that are bounded. */
+struct tx *pg_tx_new(struct store *s, enum pg_role role);
+void pg_tx_free(struct tx *tx); /* accepts NULL */
+/* -ENOTCONN, logged once in a while. */
+must_check int pg_connect(struct tx *tx, int64_t until_us);
+void pg_disconnect(struct pg *p);
+/* Runs a statement. The number of rows, or of rows that were changed; -ENOTCONN; -EIO (logged). ret_result, where it is
+ * asked for, is the caller's to PQclear(). */
+must_check int pg_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result);
+/* In a write: the same, without waiting for the outcome. What goes wrong shows with the next statement that waits, and
+ * undoes the whole batch. */
+must_check int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_args *args);
+/* Reads all answers that are under way. */
+must_check int pg_settle(struct tx *tx);
+/* SQL that is run once: migrations, checks, copies. */
+must_check int pg_once(struct tx *tx, const char *sql, const struct pg_args *args, PGresult **ret_result);
+bool pg_utf8(struct str s);
+
+static inline struct str pg_column(const PGresult *r, int row, int i)
+{
+	if (PQgetisnull(r, row, i))
+		return STR_NONE;
+	return (struct str){PQgetvalue(r, row, i), (size_t)PQgetlength(r, row, i)};
+}
+
+static inline int64_t pg_number(const PGresult *r, int row, int i)
+{
+	uint64_t v = 0;
+	if (!PQgetisnull(r, row, i) && PQgetlength(r, row, i) == 8)
+		memcpy(&v, PQgetvalue(r, row, i), 8);
+	return (int64_t)be64toh(v);
+}
+
+/* pg_migrations.c */
+must_check int pg_migrations_run(struct tx *tx);
+must_check int pg_migrations_verify(struct tx *tx, FILE *out);
+
+/* pg_writer.c */
+int pg_batch_begin(struct tx *tx);
+int pg_write_begin(struct tx *tx);
+int pg_write_end(struct tx *tx, bool keep);
+int pg_batch_commit(struct tx *tx);
+void pg_batch_abort(struct tx *tx);
+void pg_idle(struct tx *tx, bool busy);
+
+/* pg_events.c: the chain's ends, from meta. */
+must_check int pg_chain_read(struct tx *tx, struct event_chain *ret_chain);
+
+/* pg_listen.c: hears what other processes have changed. */
+must_check int pg_listener_start(struct store *s);
+void pg_listener_stop(struct store *s);
+
+#define STORE_PROTOTYPE(name, parameters, arguments) int pg_##name parameters;
+STORE_OPS(STORE_PROTOTYPE)
+#undef STORE_PROTOTYPE
+
+#endif

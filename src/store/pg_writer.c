@@ -1,0 +1,187 @@
+/* PostgreSQL's part of the writer.
+ *
+ * A batch takes one lock for all processes before it reads anything, and holds it to its end: so its writes see what SQLite's
+ * writer sees, a store that nobody else is changing, and every rule that a handler checks before it writes holds with any
+ * number of nodes. The lock is taken in the same round trip as the first statement.
+ *
+ * With the batch goes a mark: this node's row gets the batch's id. When the connection is lost while the batch is being
+ * committed, the writer connects again, takes the lock, which the old session holds until its end is decided, and reads the
+ * mark: it tells whether the batch is there or must be run again. So nothing is lost, and nothing done twice. */
+#include "store/pg.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+
+#include <errno.h>
+
+#define ATTEMPT_US 1000000
+#define DECIDE_US 8000000
+
+static void batch_forget(struct pg *p)
+{
+	p->lost = p->spoiled = p->chain_known = p->chain_changed = false;
+}
+
+int pg_batch_begin(struct tx *tx)
+{
+	struct pg *p = tx->pg;
+	struct id id = id_new();
+	batch_forget(p);
+	memcpy(p->batch, id.z, sizeof p->batch);
+	if (pg_connect(tx, clock_mono_us() + ATTEMPT_US) < 0)
+		return -EAGAIN;
+	tx->store->pg->writer_pid = PQbackendPID(p->conn);
+	int r = pg_defer(tx, PG_BEGIN_ST, NULL);
+	if (r == 0)
+		r = pg_defer(tx, PG_LOCK_ST, NULL);
+	if (r < 0)
+		pg_batch_abort(tx);
+	return r < 0 ? -EAGAIN : 0;
+}
+
+/* Of a batch that cannot go on. */
+static int batch_fault(const struct pg *p)
+{
+	return p->lost ? -EAGAIN : p->spoiled ? -EIO : 0;
+}
+
+int pg_write_begin(struct tx *tx)
+{
+	struct pg *p = tx->pg;
+	p->chain_before = p->chain;
+	p->changed_before = p->chain_changed;
+	p->known_before = p->chain_known;
+	int r = pg_defer(tx, PG_SAVEPOINT_ST, NULL);
+	return r < 0 ? -EAGAIN : 0;
+}
+
+int pg_write_end(struct tx *tx, bool keep)
+{
+	struct pg *p = tx->pg;
+	int r = batch_fault(p);
+	if (r == 0 && !keep) {
+		tx->broken = false;
+		p->chain = p->chain_before;
+		p->chain_known = p->known_before;
+		p->chain_changed = p->changed_before;
+		r = pg_defer(tx, PG_UNDO_ST, NULL);
+	}
+	if (r == 0)
+		r = pg_defer(tx, PG_RELEASE_ST, NULL);
+	return r < 0 && r != -EIO ? -EAGAIN : r;
+}
+
+/* What goes with the batch, whatever its writes are. */
+static int batch_seal(struct tx *tx)
+{
+	struct pg *p = tx->pg;
+	struct pg_args mark = {0}, identity = {0}, chain = {0}, notice = {0};
+	char text[EVENT_CHAIN_TEXT];
+	int r = 0;
+	if (p->chain_changed) {
+		pg_z(&chain, META_CHAIN);
+		pg_str(&chain, event_chain_format(&p->chain, text));
+		r = pg_defer(tx, PG_META_PUT_ST, &chain);
+	}
+	pg_z(&identity, META_IDENTITY);
+	if (r == 0 && tx->touched)
+		r = pg_defer(tx, PG_META_INCREMENT_ST, &identity);
+	pg_z(&notice, tx->touched ? tx->jobs ? "ij" : "i" : "j");
+	if (r == 0 && (tx->touched || tx->jobs))
+		r = pg_defer(tx, PG_NOTIFY_ST, &notice);
+	pg_z(&mark, tx->store->node);
+	pg_z(&mark, p->batch);
+	return r < 0 ? r : pg_defer(tx, PG_MARK_PUT_ST, &mark);
+}
+
+/* The listener knows by these what other processes have done. */
+static void batch_kept(struct tx *tx)
+{
+	struct pg_store *shared = tx->store->pg;
+	shared->data_version++;
+	if (tx->touched)
+		shared->touches++;
+}
+
+/* Whether the batch is there. */
+static int mark_look(struct tx *tx, bool *ret_there)
+{
+	struct pg *p = tx->pg;
+	struct pg_args args = {0};
+	PGresult *result = NULL;
+	p->lost = p->spoiled = tx->broken = false;
+	if (pg_connect(tx, clock_mono_us() + ATTEMPT_US) < 0)
+		return -ENOTCONN;
+	pg_z(&args, tx->store->node);
+	int r = pg_defer(tx, PG_BEGIN_ST, NULL);
+	if (r == 0)
+		r = pg_defer(tx, PG_LOCK_ST, NULL);
+	if (r == 0)
+		r = pg_exec(tx, PG_MARK_GET_ST, &args, &result);
+	if (r >= 0) {
+		*ret_there = r > 0 && str_is(pg_column(result, 0, 0), p->batch);
+		PQclear(result);
+	}
+	pg_batch_abort(tx);
+	return r < 0 ? -ENOTCONN : 0;
+}
+
+/* The connection went in the middle of a commit. */
+static int commit_decide(struct tx *tx)
+{
+	int64_t until = clock_mono_us() + DECIDE_US;
+	bool there = false;
+	while (mark_look(tx, &there) < 0)
+		if (clock_mono_us() > until) {
+			log_error(
+			        "store: it is not known whether a batch of writes was kept: the store is out of reach");
+			return -ENOTCONN;
+		}
+	log_info("store: the connection was lost during a commit; the batch %s", there ? "was kept" : "is run again");
+	if (!there)
+		return -EAGAIN;
+	batch_kept(tx);
+	return 0;
+}
+
+int pg_batch_commit(struct tx *tx)
+{
+	struct pg *p = tx->pg;
+	PGresult *result = NULL;
+	/* Until here nothing can be kept: a fault of what was deferred is told apart from one of the commit. */
+	if (pg_settle(tx) < 0)
+		return batch_fault(p);
+	int r = batch_seal(tx);
+	if (r == 0)
+		r = pg_exec(tx, PG_COMMIT_ST, NULL, &result);
+	if (p->lost) {
+		pg_disconnect(p);
+		return commit_decide(tx);
+	}
+	if (r < 0)
+		return -EIO;
+	/* A transaction that has failed is rolled back by its COMMIT, and that is no error. */
+	bool kept = strcmp(PQcmdStatus(result), "COMMIT") == 0;
+	PQclear(result);
+	if (!kept)
+		return -EIO;
+	batch_kept(tx);
+	return 0;
+}
+
+void pg_batch_abort(struct tx *tx)
+{
+	struct pg *p = tx->pg;
+	bool gone = p->lost || !p->conn;
+	tx->broken = false;
+	/* Sent even where nothing was begun: it is a warning then. */
+	if (gone || pg_defer(tx, PG_ROLLBACK_ST, NULL) < 0 || pg_settle(tx) < 0)
+		pg_disconnect(p);
+	tx->broken = false;
+	batch_forget(p);
+}
+
+void pg_idle(struct tx *tx, bool busy)
+{
+}

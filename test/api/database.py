@@ -1,0 +1,94 @@
+"""A PostgreSQL of our own for a store: started in a temporary folder, ended by its own process id."""
+import atexit, os, pathlib, pwd, shutil, signal, socket, subprocess, tempfile, time
+
+USER = 'steward'  # who it runs as when we are root: PostgreSQL refuses to be root
+running = []
+
+
+@atexit.register
+def clean_up():
+	for d in list(running):
+		d.close()
+
+
+def folder():
+	found = sorted(pathlib.Path('/usr/lib/postgresql').glob('*/bin/initdb'), key=lambda p: int(p.parts[4]))
+	if not found:
+		raise RuntimeError('no PostgreSQL server is installed')
+	return found[-1].parent
+
+
+def free_port():
+	with socket.socket() as s:
+		s.bind(('127.0.0.1', 0))
+		return s.getsockname()[1]
+
+
+class Database:
+	"""One server with the database `steward` in it. On a loopback address, with a socket in its folder beside."""
+
+	def __init__(self, host='127.0.0.1', **settings):
+		self.bin = folder()
+		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='sw-pg-', dir='/var/tmp'))
+		self.data = self.dir / 'data'
+		self.host, self.port = host, free_port()
+		self.process = None
+		self.settings = {'listen_addresses': host, 'port': self.port, 'unix_socket_directories': self.dir,
+				 'max_connections': 200, 'fsync': 'off', 'log_min_messages': 'warning', **settings}
+		os.chmod(self.dir, 0o755)
+		if os.getuid() == 0:
+			shutil.chown(self.dir, USER)
+		self.run('initdb', '-D', self.data, '-U', 'steward', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync')
+		with open(self.data / 'pg_hba.conf', 'a') as f:
+			f.write('host all all 0.0.0.0/0 trust\n')
+		running.append(self)
+		self.start()
+		self.sql('CREATE DATABASE steward', database='postgres')
+
+	def as_user(self):
+		return {'user': USER, 'group': pwd.getpwnam(USER).pw_gid, 'extra_groups': []} if os.getuid() == 0 else {}
+
+	def run(self, tool, *args):
+		done = subprocess.run([self.bin / tool, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+				      text=True, cwd=self.dir, **self.as_user())
+		assert done.returncode == 0, done.stdout
+		return done.stdout
+
+	def start(self):
+		log = open(self.dir / 'log', 'ab')
+		options = [w for k, v in self.settings.items() for w in ('-c', '%s=%s' % (k, v))]
+		self.process = subprocess.Popen([self.bin / 'postgres', '-D', self.data, *map(str, options)], stdout=log,
+						stderr=log, cwd=self.dir, **self.as_user())
+		log.close()
+		until = time.monotonic() + 30
+		while subprocess.run([self.bin / 'pg_isready', '-q', '-h', self.dir, '-p', str(self.port)]).returncode:
+			assert self.process.poll() is None and time.monotonic() < until, (self.dir / 'log').read_text()[-3000:]
+			time.sleep(0.05)
+
+	def stop(self, how=signal.SIGINT):
+		"""SIGINT: fast; SIGQUIT: as if it had crashed."""
+		if self.process:
+			self.process.send_signal(how)
+			self.process.wait(30)
+			self.process = None
+
+	def url(self, database='steward'):
+		return 'postgresql://steward@%s:%d/%s' % (self.host, self.port, database)
+
+	def sql(self, text, database='steward'):
+		return subprocess.run([self.bin / 'psql', '-h', self.dir, '-p', str(self.port), '-U', 'steward', '-d', database,
+				       '-v', 'ON_ERROR_STOP=1', '-qAt', '-c', text], check=True, stdout=subprocess.PIPE,
+				      text=True).stdout.strip()
+
+	def fresh(self):
+		"""The URL of an empty database."""
+		self.made = getattr(self, 'made', 0) + 1
+		name = 'steward_%d' % self.made
+		self.sql('CREATE DATABASE ' + name, database='postgres')
+		return self.url(name)
+
+	def close(self):
+		if self in running:
+			running.remove(self)
+			self.stop()
+			shutil.rmtree(self.dir, ignore_errors=True)

@@ -1,0 +1,293 @@
+"""The client in the binary: clusters and any call, signed in from bootstrap.json or a profile, against a real server."""
+import json, os, pty, re, select, subprocess, time
+
+import pytest
+
+import client
+from client import NO_ID, SANITIZER, binary, cli, environment, ok
+
+DONE, NOT_DONE, USAGE, UNREACHED, TIMEOUT = 0, 1, 2, 3, 4
+
+
+@pytest.fixture(scope='module')
+def service():
+	"""Real time, so that something is under way; not recorded."""
+	import conftest
+	s = client.Server('--engine', 'simulated', clock='real')
+	yield s
+	conftest.end(s)
+
+
+@pytest.fixture(autouse=True)
+def quick(service):
+	service.control('engine', {'seconds': 0.4})
+	service.refill()
+
+
+@pytest.fixture
+def run(service, tmp_path):
+	"""Runs steward signed in from the service's bootstrap.json; no profile of ours is seen."""
+	def call(*args, check=True, data=True, **env):
+		env = {'HOME': str(tmp_path), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': '', **env}
+		return cli(*args, *(['--data', service.data_dir] if data else []), check=check, env=env)
+	return call
+
+
+def name():
+	return client.unique('c')
+
+
+def profile(tmp_path, text, file='default', mode=0o600):
+	path = tmp_path / '.config' / 'steward' / 'profiles' / file
+	path.parent.mkdir(parents=True, exist_ok=True)
+	path.write_text(text)
+	path.chmod(mode)
+	return path
+
+
+def account_text(s, **more):
+	a = s.bootstrap['serviceAccount']
+	return ''.join('%s = %s\n' % x for x in {'base-url': s.base_url, 'ca-file': s.ca_file, 'client-id': a['clientId'],
+		'client-secret': a['clientSecret'], 'project': s.group, **more}.items())
+
+
+def key_text(s, **more):
+	k = s.bootstrap['apiKey']
+	return ''.join('%s = "%s"\n' % x for x in {'base-url': s.base_url, 'ca-file': s.ca_file, 'public-key': k['publicKey'],
+		'private-key': k['privateKey'], 'project': s.group, **more}.items())
+
+
+def test_life_of_a_cluster(service, run):
+	n = name()
+	made = run('clusters', 'create', n, '--wait')
+	assert re.search(r'^name +%s$' % n, made.stdout, re.M) and re.search(r'^state +IDLE$', made.stdout, re.M)
+	assert 'postgresql://' in made.stdout and '\r' not in made.stderr
+	lines = made.stderr.splitlines()
+	assert any('%s 100%% done' % n in x for x in lines) and all(x.startswith('steward: ' + n) for x in lines)
+	assert any('CREATING' in x for x in lines), 'how far it was'
+	doc = json.loads(run('clusters', 'get', n, '-o', 'json').stdout)
+	assert doc['name'] == n and doc['stateName'] == 'IDLE'
+	assert [x['name'] for x in json.loads(run('clusters', 'list', '-o', 'json').stdout)].count(n) == 1
+	assert re.search(r'^%s +IDLE +REPLICASET +\S+ +3 +M10$' % n, run('clusters', 'list').stdout, re.M)
+	run('clusters', 'pause', n, '--wait')
+	assert re.search(r'^%s +PAUSED ' % n, run('clusters', 'list').stdout, re.M)
+	assert json.loads(run('clusters', 'resume', n, '--wait', '-o', 'json').stdout)['paused'] is False
+	gone = run('clusters', 'delete', n, '--wait')
+	assert gone.stdout == n + ' is deleted\n'
+	again = run('clusters', 'get', n, check=False)
+	assert again.returncode == NOT_DONE and again.stdout == '' and '404' in again.stderr
+
+
+def test_without_wait(service, run):
+	n = name()
+	assert json.loads(run('clusters', 'create', n, '--nodes', '5', '--size', 'M20', '-o', 'json').stdout)['stateName'] == 'CREATING'
+	assert 'state     IDLE' in run('clusters', 'wait', n).stdout
+	doc = ok(service.get('/groups/%s/clusters/%s' % (service.group, n)))
+	spec = doc['replicationSpecs'][0]['regionConfigs'][0]['electableSpecs']
+	assert spec['nodeCount'] == 5 and spec['instanceSize'] == 'M20'
+	assert run('clusters', 'delete', n).stdout == n + ' is being deleted\n'
+
+
+def test_shapes(service, run, tmp_path):
+	n = name()
+	doc = json.loads(run('clusters', 'create', n, '--shards', '2', '--provider', 'GCP', '--region', 'WESTERN_EUROPE', '--version',
+		'16', '--disk', '20', '--wait', '-o', 'json').stdout)
+	assert doc['clusterType'] == 'SHARDED' and len(doc['replicationSpecs']) == 2 and doc['dbMajorVersion'] == '16'
+	config = doc['replicationSpecs'][1]['regionConfigs'][0]
+	assert (config['providerName'], config['regionName']) == ('GCP', 'WESTERN_EUROPE')
+	assert config['electableSpecs']['diskSizeGB'] == 20
+	whole = tmp_path / 'cluster.json'
+	whole.write_text(json.dumps({'name': 'other', 'clusterType': 'REPLICASET', 'tags': [{'key': 'a', 'value': 'b'}],
+		'replicationSpecs': [{'regionConfigs': [{'providerName': 'AWS', 'regionName': 'EU_WEST_1', 'priority': 7,
+		'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}))
+	m = name()
+	doc = json.loads(run('clusters', 'create', m, '--body', '@%s' % whole, '-o', 'json').stdout)
+	assert doc['name'] == m and doc['tags'] == [{'key': 'a', 'value': 'b'}]
+	r = run('clusters', 'create', m, '--body', '@%s' % whole, '--nodes', '3', check=False)
+	assert r.returncode == USAGE and '--nodes' in r.stderr
+
+
+def test_timeout(service, run):
+	n = name()
+	service.control('engine', {'seconds': 3600})
+	r = run('clusters', 'create', n, '--wait', '--timeout', '1', check=False)
+	assert r.returncode == TIMEOUT and 'not done after 1 s' in r.stderr
+
+
+def on_terminal(args, env, seconds=30):
+	"""Runs steward with a terminal as its stderr; returns (exit code, stdout, what the terminal saw)."""
+	outer, inner = pty.openpty()
+	p = subprocess.Popen([binary(), *map(str, args)], stdout=subprocess.PIPE, stderr=inner, stdin=subprocess.DEVNULL,
+			     env=environment(env))
+	os.close(inner)
+	seen, until = b'', time.monotonic() + seconds
+	while time.monotonic() < until:
+		if select.select([outer], [], [], 0.1)[0]:
+			try:
+				more = os.read(outer, 4096)
+			except OSError:
+				break
+			if not more:
+				break
+			seen += more
+	out = p.communicate(timeout=seconds)[0].decode()
+	os.close(outer)
+	assert not SANITIZER.search(seen.decode()), seen
+	return p.returncode, out, seen.decode()
+
+
+def test_bar_on_a_terminal(service):
+	n = name()
+	code, out, seen = on_terminal(['clusters', 'create', n, '--wait', '--data', service.data_dir], {})
+	assert code == DONE and n in out
+	assert seen.count('\r[') >= 2 and re.search(r'\[#{40}\] 100% done', seen) and seen.endswith('\n')
+	assert 'CREATING' in seen
+
+
+def test_api(service, run):
+	doc = json.loads(run('api', 'get', '/groups').stdout)
+	assert service.group in [g['id'] for g in doc['results']]
+	page = json.loads(run('api', 'GET', '/groups', '--query', 'itemsPerPage=1', '--query', 'includeCount=false').stdout)
+	assert len(page['results']) == 1 and 'totalCount' not in page
+	made = json.loads(run('api', 'POST', '/groups', '--body', json.dumps({'name': 'cli&project', 'orgId': service.org})).stdout)
+	assert made['name'] == 'cli&project'
+	assert json.loads(run('api', 'GET', '/groups/byName/cli%26project').stdout)['id'] == made['id']
+	assert json.loads(run('api', 'GET', made['links'][0]['href']).stdout)['id'] == made['id'], 'a link of the service'
+	assert json.loads(run('api', 'GET', '/groups/{groupId}').stdout)['id'] == service.group
+	assert json.loads(run('api', 'GET', '/groups/{groupId}', '--project', 'cli&project').stdout)['id'] == made['id']
+	assert json.loads(run('api', 'GET', '/orgs/{orgId}').stdout)['id'] == service.org
+	assert json.loads(run('api', 'PATCH', '/groups/' + made['id'], '--body', '{"name": "cli-two"}').stdout)['name'] == 'cli-two'
+	assert run('api', 'DELETE', '/groups/' + made['id']).stdout == ''
+	assert run('api', 'GET', '/').stdout.startswith('{') and run('api', 'GET', '/healthz').returncode == DONE
+	listed = json.loads(run('api', 'GET', '/groups/{groupId}/clusters', '--query', 'pretty=true').stdout)
+	assert 'results' in listed
+
+
+def test_api_headers_bodies_versions(service, run, tmp_path):
+	r = run('api', 'HEAD', '/groups')
+	assert r.stdout.startswith('HTTP/') and 'x-request-id:' in r.stdout.lower()
+	r = run('api', 'GET', '/groups', '-i', '--accept', 'application/vnd.svc.2023-01-01+json')
+	head, _, body = r.stdout.partition('\n\n') if '\n\n' in r.stdout else r.stdout.partition('\r\n\r\n')
+	assert 'vnd.svc.2023-01-01+json' in head and json.loads(body)['results']
+	file = tmp_path / 'body.json'
+	file.write_text('[{"cidrBlock": "10.1.0.0/16", "comment": "from a file"}]')
+	made = json.loads(run('api', 'POST', '/groups/{groupId}/accessList', '--body', '@%s' % file).stdout)
+	assert '10.1.0.0/16' in [e['cidrBlock'] for e in made['results']]
+	done = subprocess.run([binary(), 'api', 'POST', '/groups/{groupId}/accessList', '--body', '@-', '--data', str(service.data_dir)],
+		input='[{"cidrBlock": "10.2.0.0/16"}]', capture_output=True, text=True, env=environment())
+	assert done.returncode == DONE and '10.2.0.0/16' in done.stdout, done.stderr
+	for wrong in ('{', '@%s/nothing' % tmp_path, '@%s' % tmp_path):
+		r = run('api', 'POST', '/groups', '--body', wrong, check=False)
+		assert r.returncode == USAGE and '--body' in r.stderr, r
+
+
+def test_api_pipes_archives(service, run):
+	n = name()
+	doc = json.loads(run('clusters', 'create', n, '--wait', '-o', 'json').stdout)
+	host = re.search(r'://([^:]+):', doc['connectionStrings']['standard']).group(1)
+	done = subprocess.run([binary(), 'api', 'GET', '/groups/{groupId}/clusters/%s/logs/db.gz' % host, '--data',
+		str(service.data_dir)], capture_output=True, env=environment())
+	assert done.returncode == DONE and done.stdout[:2] == b'\x1f\x8b', (done.stdout[:300], done.stderr)
+
+
+def test_refusals_say_what_to_do(service, run):
+	r = run('api', 'GET', '/groups/' + NO_ID, check=False)
+	assert r.returncode == NOT_DONE and json.loads(r.stdout)['error'] == 404, 'the document too, for programs'
+	assert r.stderr.startswith('steward: 404 ')
+	r = run('clusters', 'create', 'bad_name', check=False)
+	assert r.returncode == NOT_DONE and '400' in r.stderr and 'name' in r.stderr
+	for args, word in ((['api'], 'METHOD PATH'), (['api', 'GET'], 'METHOD PATH'), (['api', 'FETCH', '/groups'], 'no method'),
+			   (['api', 'GET', 'groups'], 'slash'), (['api', 'GET', '/a b'], 'percent-encode'),
+			   (['api', 'GET', '/groups', '--query', 'x'], 'NAME=VALUE'),
+			   (['api', 'GET', '/groups'] + 33 * ['--query', 'a=b'], 'more than 32 times'), (['clusters'], 'say list'),
+			   (['clusters', 'shrink'], 'say list'), (['clusters', 'get'], 'name is missing'),
+			   (['clusters', 'create'], 'name is missing'), (['clusters', 'get', 'x', '--nodes', '3'], 'create only'),
+			   (['clusters', 'list', 'x'], 'shows one'), (['clusters', 'list', '--wait'], '--wait'),
+			   (['clusters', 'list', '--profile', 'x'], 'not both'),
+			   (['clusters', 'create', 'x', '--nodes', 'many'], 'whole number')):
+		r = run(*args, check=False)
+		assert r.returncode == USAGE and word in r.stderr and r.stdout == '', (args, r)
+
+
+def test_profiles(service, run, tmp_path):
+	r = run('clusters', 'list', check=False, data=False)
+	assert r.returncode == USAGE and '--data DIR' in r.stderr and '--profile NAME' in r.stderr
+	profile(tmp_path, account_text(service))
+	profile(tmp_path, key_text(service) + '# a comment\n', 'key')
+	listed = run('clusters', 'list', '-o', 'json', data=False).stdout
+	assert run('clusters', 'list', '-o', 'json', '--profile', 'key', data=False).stdout == listed
+	assert run('clusters', 'list', '-o', 'json', data=False, STEWARD_PROFILE='key').stdout == listed
+	assert run('clusters', 'list', '-o', 'json', '--profile', tmp_path / '.config/steward/profiles/key', data=False).stdout == listed
+	assert run('clusters', 'list', '-o', 'json', data=False, STEWARD_DATA=str(service.data_dir), HOME='/nonexistent').stdout == listed
+	n = name()  # digest, with bodies
+	doc = json.loads(run('clusters', 'create', n, '--wait', '-o', 'json', '--profile', 'key', data=False).stdout)
+	assert doc['stateName'] == 'IDLE'
+	run('clusters', 'delete', n, '--profile', 'key', data=False)
+	r = run('clusters', 'list', '--profile', 'nothing', check=False, data=False)
+	assert r.returncode == USAGE and 'profiles/nothing' in r.stderr
+
+
+def test_profiles_that_are_wrong(service, run, tmp_path):
+	secret = service.bootstrap['serviceAccount']['clientSecret']
+
+	def refused_(text, code, *words, mode=0o600):
+		profile(tmp_path, text, 'wrong', mode)
+		r = run('clusters', 'list', '--profile', 'wrong', check=False, data=False)
+		assert r.returncode == code, r
+		for w in words:
+			assert w in r.stderr, r
+		assert secret not in r.stderr + r.stdout
+	good = account_text(service)
+	refused_(good, USAGE, 'chmod 600', mode=0o644)
+	refused_('client-id = x\nclient-secret = y\n', USAGE, 'base-url')
+	refused_('base-url = %s\n' % service.base_url, USAGE, 'client-id')
+	refused_('base-url = http://127.0.0.1:1\n', USAGE, 'https://')
+	refused_(good.replace('client-secret', 'client-secet'), USAGE, 'did you mean')
+	refused_('\n'.join(x for x in good.split('\n') if 'client-secret' not in x), USAGE, 'go together')
+	refused_('\n'.join(x for x in good.split('\n') if 'project' not in x), USAGE, '--project')
+	refused_(account_text(service, project='nowhere'), USAGE, 'nowhere')
+	refused_('\n'.join(x for x in good.split('\n') if 'ca-file' not in x), UNREACHED, 'not trusted', 'ca-file')
+	refused_(account_text(service, **{'base-url': 'https://127.0.0.1:1'}), UNREACHED, 'cannot be reached')
+	refused_(account_text(service, **{'client-secret': 'mdb_sa_sk_' + 'x' * 40}), NOT_DONE, 'client-secret')
+	refused_(key_text(service, **{'private-key': '00000000-0000-0000-0000-000000000000'}), NOT_DONE, '401', 'wrong')
+
+
+def while_time_passes(s, *args, step):
+	"""Runs steward while the service's clock moves on."""
+	p = subprocess.Popen([binary(), *args, '--data', str(s.data_dir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+			     env=environment())
+	until = time.monotonic() + 30
+	while p.poll() is None and time.monotonic() < until:
+		s.advance(step)
+		s.refill()
+		time.sleep(0.3)
+	if p.poll() is None:
+		p.kill()
+	out, err = p.communicate(timeout=10)
+	assert not SANITIZER.search(err), err
+	return p.returncode, out, err
+
+
+def test_failure_ends_the_wait(start_server):
+	s = start_server('--engine', 'simulated')
+	s.control('engine', {'seconds': 0, 'fail': 'create', 'times': 1000})
+	code, out, err = while_time_passes(s, 'clusters', 'create', 'broken', '--wait', step=60)
+	assert code == NOT_DONE and 'REPAIRING' in err and 'asked for this failure' in err and out == '', (out, err)
+	s.control('engine', {'seconds': 0})
+	code, out, err = while_time_passes(s, 'clusters', 'delete', 'broken', '--wait', step=60)
+	assert code == DONE and out == 'broken is deleted\n', err
+
+
+def test_token_is_renewed(start_server):
+	"""A wait may outlive a token."""
+	s = start_server('--engine', 'simulated', '--simulated-seconds', '7300')
+	code, out, err = while_time_passes(s, 'clusters', 'create', 'slow', '--wait', step=1500)
+	assert code == DONE and 'IDLE' in out, err
+	assert len(re.findall(r'/api/oauth/token', s.stderr)) > 1
+
+
+def test_help():
+	text = cli('--help').stdout
+	assert 'clusters' in text and 'api' in text
+	for command, word in (('clusters', '--wait'), ('api', 'client-secret')):
+		assert word in cli(command, '--help').stdout and word in cli('help', command).stdout

@@ -1,0 +1,360 @@
+"""Database users, custom roles and the access list on real databases: who gets in, from where, and what they may do there.
+
+Skipped only where PostgreSQL is not installed."""
+import datetime, os, pathlib, shutil, signal, subprocess, tempfile, time
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+import client
+from client import ok, refused, unique
+
+pytestmark = pytest.mark.skipif(not (list(pathlib.Path('/usr/lib/postgresql').glob('*/bin/postgres')) and shutil.which('psql')),
+				reason='PostgreSQL is not installed')
+PASSWORD = 'correct horse battery'
+
+
+class Real:
+	"""A service with real databases, a project and a cluster that listens on this machine only."""
+
+	def __init__(self):
+		self.dir = tempfile.mkdtemp(prefix='sw-', dir='/var/tmp')
+		os.chmod(self.dir, 0o755)
+		self.server = client.Server('--engine', 'postgres', data_dir=self.dir + '/d', clock='real', start_seconds=60)
+		self.group = self.server.group
+
+	def end(self):
+		s = self.server
+		try:
+			if not s.ended:
+				for c in ok(s.get('/groups/%s/clusters' % self.group))['results']:
+					s.delete('/groups/%s/clusters/%s' % (self.group, c['name']))
+				until(lambda: ok(s.get('/groups/%s/clusters' % self.group))['totalCount'] == 0, 60)
+				s.stop()
+			assert not client.SANITIZER.search(s.stderr), s.stderr[-6000:]
+			left = [p for p in pathlib.Path('/proc').glob('[0-9]*/cwd') if cwd_of(p).startswith(self.dir)]
+			assert not left, 'still running: %s' % left
+		finally:
+			s.kill()
+			stop_strays(self.dir)
+			shutil.rmtree(self.dir, ignore_errors=True)
+
+	def path(self, what):
+		return '/groups/%s/%s' % (self.group, what)
+
+	def cluster(self, name='c0'):
+		body = {'name': name, 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [
+			{'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7, 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}
+		ok(self.server.post(self.path('clusters'), json=body), 201)
+		until(lambda: ok(self.server.get(self.path('clusters/' + name)))['stateName'] == 'IDLE', 60)
+		return name
+
+	def string(self, name, user, password, database):
+		"""The API's own connection string, with credentials and a database put in."""
+		text = ok(self.server.get(self.path('clusters/' + name)))['connectionStrings']['standard']
+		scheme, rest = text.split('://', 1)
+		hosts, rest = rest.split('/', 1)
+		return '%s://%s:%s@%s/%s?%s' % (scheme, quote(user, safe=''), quote(password, safe=''), hosts, quote(database), rest.split('?', 1)[1])
+
+	def sql(self, user, statement, database='shop', password=PASSWORD, name='c0'):
+		"""(worked, what was said)"""
+		done = subprocess.run(['psql', '-X', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', self.string(name, user, password, database),
+				       '-c', statement], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30,
+				      env={'PATH': os.environ['PATH'], 'PGCONNECT_TIMEOUT': '10', 'HOME': '/nonexistent'})
+		return done.returncode == 0, done.stdout
+
+	def can(self, user, statement, *expected, **kw):
+		worked, said = self.sql(user, statement, **kw)
+		assert worked, said
+		if expected:
+			assert said.strip() == expected[0], said
+
+	def cannot(self, user, statement, why='permission denied', **kw):
+		worked, said = self.sql(user, statement, **kw)
+		assert not worked and why in said, said
+
+	def session(self, user, database='shop', name='c0'):
+		"""A client that stays connected."""
+		p = subprocess.Popen(['psql', '-X', '-A', '-t', '-d', self.string(name, user, PASSWORD, database)], stdin=subprocess.PIPE,
+				     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+				     env={'PATH': os.environ['PATH'], 'HOME': '/nonexistent'})
+		p.stdin.write('select 41 + 1;\n')
+		p.stdin.flush()
+		assert p.stdout.readline().strip() == '42'
+		return p
+
+	def is_alive(self, p):
+		try:
+			p.stdin.write('select 7;\n')
+			p.stdin.flush()
+			return p.stdout.readline().strip() == '7'
+		except BrokenPipeError:
+			return False
+
+	def user(self, name, *roles, status=201, **more):
+		body = {'username': name, 'databaseName': 'admin', 'groupId': self.group, 'password': PASSWORD, 'roles': list(roles), **more}
+		return ok(self.server.post(self.path('databaseUsers'), json=body), status)
+
+	def change(self, name, *roles, **more):
+		body = {'username': name, 'databaseName': 'admin', 'groupId': self.group, 'roles': list(roles), **more}
+		return ok(self.server.patch(self.path('databaseUsers/admin/' + name), json=body))
+
+	def remove(self, name):
+		ok(self.server.delete(self.path('databaseUsers/admin/' + name)), 204)
+
+	def role(self, name, *actions, inherits=()):
+		body = {'roleName': name, 'inheritedRoles': [{'role': r, 'db': d} for r, d in inherits], 'actions': [
+			{'action': a, 'resources': [{'db': d, 'collection': t, 'cluster': not d and a not in ('FIND', 'INSERT', 'UPDATE', 'REMOVE')}]}
+			for a, d, t in actions]}
+		ok(self.server.post(self.path('customDBRoles/roles'), json=body), 202)
+
+
+def cwd_of(link):
+	try:
+		return os.readlink(link)
+	except OSError:
+		return ''
+
+
+def stop_strays(folder):
+	"""Only after a failure: servers whose data lies in this test's own folder."""
+	for link in pathlib.Path('/proc').glob('[0-9]*/cwd'):
+		if cwd_of(link).startswith(folder + '/'):
+			os.kill(int(link.parent.name), signal.SIGKILL)
+
+
+def until(check, seconds=10):
+	end = time.monotonic() + seconds
+	while not check():
+		assert time.monotonic() < end, 'not within %d s' % seconds
+		time.sleep(0.05)
+
+
+def on(role, database='shop', collection=None):
+	out = {'roleName': role, 'databaseName': database}
+	return {**out, 'collectionName': collection} if collection else out
+
+
+@pytest.fixture(scope='module')
+def real():
+	r = Real()
+	try:
+		# Users and entries from before the cluster are there when it is.
+		ok(r.server.post(r.path('accessList'), json=[{'cidrBlock': '127.0.0.0/8'}]))
+		r.user('early', on('readWrite'))
+		r.cluster()
+		yield r
+	finally:
+		r.end()
+
+
+def test_a_user_from_before_the_cluster(real):
+	real.can('early', 'create table early_one(a int); insert into early_one values (1); select a from early_one', 'CREATE TABLE\nINSERT 0 1\n1')
+	assert ok(real.server.get(real.path('accessList/127.0.0.0%2F8/status')))['STATUS'] == 'ACTIVE'
+
+
+def test_log_in_when_the_call_returns(real):
+	for i in range(3):
+		name = unique('now')
+		real.user(name, on('read'))
+		real.can(name, 'select 1', '1')
+		real.cannot(name, 'select 1', 'password authentication failed', password='wrong' + PASSWORD)
+		real.remove(name)
+		real.cannot(name, 'select 1', 'password authentication failed')
+
+
+def test_names_that_need_quoting(real):
+	for name in ("o'neil", 'a "b" c', '$do$;select', 'sch\u00f6n', 'back\\slash', '$steward$', '--', 'A'):
+		real.user(name, on('readWrite', 'q u"x'.replace('"', '')))
+		real.can(name, 'create table "t x"(a int); drop table "t x"', database='q ux')
+		ok(real.server.delete(real.path('databaseUsers/admin/' + quote(name, safe=''))), 204)
+
+
+def test_read_and_write(real):
+	real.user('w1', on('readWrite'))
+	real.user('w2', on('readWrite'))
+	real.user('r1', on('read'))
+	real.can('w1', 'create table orders(id serial primary key, what text); insert into orders(what) values (\'a\')')
+	real.can('r1', 'select what from orders', 'a')
+	for statement in ("insert into orders(what) values ('b')", 'update orders set what = \'c\'', 'delete from orders', 'truncate orders',
+			  'create table mine(a int)', 'create schema mine'):
+		real.cannot('r1', statement)
+	real.cannot('r1', 'drop table orders', 'must be owner')
+	# Writers share their tables, and what one leaves behind is the others'.
+	real.can('w2', "insert into orders(what) values ('b'); alter table orders add column n int; create index on orders(what)")
+	real.remove('w1')
+	real.can('w2', 'alter table orders drop column n')
+	real.can('r1', 'select count(*) from orders', '2')
+	real.can('w2', 'create schema more; create table more.t(a int); insert into more.t values (5); create view more.v as select * from more.t')
+	real.can('r1', 'select * from more.t union all select * from more.v', '5\n5')
+	# Nothing elsewhere.
+	real.user('elsewhere', on('readWrite', 'other'))
+	real.cannot('elsewhere', 'select 1', 'permission denied for database')
+	real.can('elsewhere', 'create table x(a int)', database='other')
+	for name in ('w2', 'r1', 'elsewhere'):
+		real.remove(name)
+
+
+def test_one_table(real):
+	real.user('solo', on('read', 'shop', 'solo'), on('readWrite', 'shop', 'later'))
+	real.can('early', 'create table solo(a int); insert into solo values (1); create table not_solo(a int); create table later(id serial, a int)')
+	real.can('solo', 'select a from solo', '1')
+	real.can('solo', 'insert into later(a) values (3); update later set a = 4; select id, a from later', 'INSERT 0 1\nUPDATE 1\n1|4')
+	real.cannot('solo', 'insert into solo values (2)')
+	real.cannot('solo', 'select * from not_solo')
+	real.can('early', 'alter table not_solo rename to tmp; alter table solo rename to was_solo; drop table later')
+	real.change('solo', on('read', 'shop', 'tmp'))
+	real.can('solo', 'select * from tmp')
+	real.cannot('solo', 'select * from was_solo')
+	real.can('early', 'drop table tmp, was_solo')
+	real.remove('solo')
+
+
+def test_any_database(real):
+	real.user('any_r', on('readAnyDatabase', 'admin'))
+	real.user('any_w', on('readWriteAnyDatabase', 'admin'))
+	real.user('adm', on('dbAdmin'))
+	real.user('boss', on('svcAdmin', 'admin'))
+	real.user('watch', on('clusterMonitor', 'admin'))
+	real.can('any_w', 'create database made_by_user', database='postgres')
+	real.can('any_w', 'create table t(a int); insert into t values (1)', database='made_by_user')
+	real.can('any_r', 'select a from t', '1', database='made_by_user')
+	real.cannot('any_r', 'insert into t values (1)', database='made_by_user')
+	real.can('early', 'create table adm_t(a int)')
+	real.can('adm', 'truncate adm_t; create table adm_own(a int)')
+	real.cannot('adm', 'select * from adm_t')
+	real.can('adm', 'drop table adm_own')
+	# Not by a view or a function either: these work with their owner's rights.
+	real.can('adm', "create view peek as select * from adm_t; create function peek() returns bigint language sql security definer as "
+			"'select count(*) from adm_t'")
+	real.cannot('adm', 'select * from peek')
+	real.cannot('adm', 'select peek()')
+	real.can('watch', 'select count(*) > 0 from pg_stat_activity where query is not null', 't', database='postgres')
+	real.can('boss', 'insert into t values (2); alter table t add b int', database='made_by_user')
+	# Never out of the database.
+	for statement in ("copy (select 1) to program 'true'", 'create role evil superuser', "select pg_read_file('/etc/passwd')",
+			  'alter system set port = 1', 'create extension plperl', 'drop event trigger steward_ddl',
+			  "create or replace function steward.rights() returns jsonb language sql as 'select null::jsonb'",
+			  'alter role any_r superuser', 'set role steward_engine', 'drop role any_r'):
+		worked, said = real.sql('boss', statement, database='made_by_user')
+		assert not worked, (statement, said)
+	real.remove('any_w')
+	real.can('boss', 'drop table t', database='made_by_user')
+	real.remove('adm')
+	real.can('early', 'drop view peek; drop table adm_t')
+	for name in ('any_r', 'boss', 'watch'):
+		real.remove(name)
+
+
+def test_custom_roles(real):
+	real.can('early', 'create table c1(id serial, a int); create table c2(a int); insert into c1(a) values (1)')
+	real.role('finder', ('FIND', 'shop', 'c1'))
+	real.role('putter', ('INSERT', 'shop', 'c1'), inherits=[('finder', 'admin')])
+	real.user('custom', on('putter', 'admin'))
+	real.can('custom', 'insert into c1(a) values (2); select a from c1', 'INSERT 0 1\n1\n2')
+	real.cannot('custom', 'update c1 set a = 1')
+	real.cannot('custom', 'select * from c2')
+	# A role that changes changes its users, through whatever it is inherited.
+	ok(real.server.patch(real.path('customDBRoles/roles/finder'), json={'actions': [
+		{'action': 'FIND', 'resources': [{'db': 'shop', 'collection': '', 'cluster': False}]}]}))
+	real.can('custom', 'select * from c2')
+	real.can('early', 'create table c3(a int)')
+	real.can('custom', 'select * from c3')
+	real.cannot('custom', 'insert into c3 values (1)')
+	ok(real.server.patch(real.path('customDBRoles/roles/putter'), json={'inheritedRoles': []}))
+	real.cannot('custom', 'select * from c2')
+	real.cannot('custom', 'select a from c1')
+	real.can('custom', 'insert into c1(a) values (3)')
+	real.role('builder', *[(a, 'shop', '') for a in ('FIND', 'INSERT', 'UPDATE', 'REMOVE', 'CREATE_COLLECTION', 'CREATE_INDEX', 'DROP_COLLECTION')])
+	real.change('custom', on('builder', 'admin'))
+	real.can('custom', 'create table c4(a int); create index on c1(a); drop table c4; drop table c3')
+	real.role('monitor', ('IN_PROG', '', ''), inherits=[('read', 'shop')])
+	real.change('custom', on('monitor', 'admin'))
+	real.can('custom', 'select count(*) from c1', '3')
+	real.cannot('custom', 'insert into c1(a) values (4)')
+	real.remove('custom')
+	real.can('early', 'drop table c1, c2')
+
+
+def test_password_change(real):
+	real.user('pw', on('read'))
+	p = real.session('pw')
+	real.change('pw', on('read'), password='another ' + PASSWORD)
+	real.cannot('pw', 'select 1', 'password authentication failed')
+	real.can('pw', 'select 1', '1', password='another ' + PASSWORD)
+	assert real.is_alive(p)
+	real.change('pw', on('read'), description='no new password')
+	real.can('pw', 'select 1', '1', password='another ' + PASSWORD)
+	real.remove('pw')
+	assert not real.is_alive(p)
+	p.wait()
+
+
+def test_scope(real):
+	real.user('here', on('read'), scopes=[{'name': 'c0', 'type': 'CLUSTER'}])
+	real.user('there', on('read'), scopes=[{'name': 'c9', 'type': 'CLUSTER'}])
+	real.can('here', 'select 1', '1')
+	real.cannot('there', 'select 1', 'password authentication failed')
+	p = real.session('here')
+	real.change('here', on('read'), scopes=[{'name': 'c9', 'type': 'CLUSTER'}])
+	assert not real.is_alive(p)
+	p.wait()
+	real.change('there', on('read'), scopes=[])
+	real.can('there', 'select 1', '1')
+	for name in ('here', 'there'):
+		real.remove(name)
+
+
+def test_temporary_users_vanish(real):
+	until_ = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
+	real.user('brief', on('read'), deleteAfterDate=until_.strftime('%Y-%m-%dT%H:%M:%SZ'))
+	real.can('brief', 'select 1', '1')
+	p = real.session('brief')
+	until(lambda: real.server.get(real.path('databaseUsers/admin/brief')).status_code == 404, 15)
+	until(lambda: not real.sql('brief', 'select 1')[0], 5)
+	assert not real.is_alive(p)
+	p.wait()
+
+
+def test_access_list(real):
+	s = real.server
+	real.user('net', on('read'))
+	p = real.session('net')
+	ok(s.post(real.path('accessList'), json=[{'ipAddress': '192.0.2.1'}]))
+	assert real.is_alive(p)
+	ok(s.delete(real.path('accessList/127.0.0.0%2F8')), 204)
+	assert not real.is_alive(p)
+	p.wait()
+	real.cannot('net', 'select 1', 'no pg_hba.conf entry')
+	# Back for a moment: a temporary entry ends sessions with it.
+	until_ = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
+	ok(s.post(real.path('accessList'), json=[{'cidrBlock': '127.0.0.0/8', 'deleteAfterDate': until_.strftime('%Y-%m-%dT%H:%M:%SZ')}]))
+	p = real.session('net')
+	until(lambda: not real.sql('net', 'select 1')[0], 15)
+	assert not real.is_alive(p)
+	p.wait()
+	ok(s.post(real.path('accessList'), json=[{'cidrBlock': '127.0.0.0/8'}]))
+	real.can('net', 'select 1', '1')
+	assert ok(s.get(real.path('accessList/192.0.2.1/status')))['STATUS'] == 'ACTIVE'
+	real.remove('net')
+
+
+def test_standbys_know_it_at_once(real):
+	"""The hosts of the string are the three nodes; a user logs in on each."""
+	real.user('each', on('read'))
+	text = real.string('c0', 'each', PASSWORD, 'shop').replace('target_session_attrs=read-write', 'target_session_attrs=standby')
+	done = subprocess.run(['psql', '-X', '-A', '-t', '-d', text, '-c', 'select pg_is_in_recovery()'], stdout=subprocess.PIPE,
+			      stderr=subprocess.STDOUT, text=True, timeout=30, env={'PATH': os.environ['PATH'], 'HOME': '/nonexistent'})
+	assert done.stdout.strip() == 't', done.stdout
+	real.remove('each')
+
+
+def test_nothing_secret_in_the_logs(real):
+	secret = 'S3cret-' + unique()
+	real.user('hidden', on('read'), password=secret)
+	real.can('hidden', 'select 1', '1', password=secret)
+	real.remove('hidden')
+	assert secret not in real.server.stderr
+	for file in pathlib.Path(real.dir).rglob('log/*'):
+		text = file.read_text(errors='replace')
+		assert secret not in text and 'SCRAM-SHA-256$' not in text, file

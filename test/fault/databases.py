@@ -1,0 +1,241 @@
+"""A service with real databases, looked at from outside: its files, its processes, and connections as clients make them.
+
+Every site has a short directory of its own below /var/tmp, which the databases' system user can reach. What a site has
+started is found by where it works, so that a site ends what is its own and nothing else."""
+import json, os, pathlib, shutil, signal, subprocess, tempfile, time
+
+import psycopg2
+
+import client
+from client import ok
+
+USER, PASSWORD = 'app', 'correct horse 4 battery'
+
+
+def installed():
+	return any(pathlib.Path('/usr/lib/postgresql').glob('*/bin/postgres'))
+
+
+def until(check, seconds=60, what='it'):
+	end = time.monotonic() + seconds
+	while True:
+		value = check()
+		if value:
+			return value
+		assert time.monotonic() < end, '%s did not happen in %d s' % (what, seconds)
+		time.sleep(0.01)
+
+
+def region(nodes=3, size='M10', **more):
+	return {'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
+		'electableSpecs': {'instanceSize': size, 'nodeCount': nodes}, **more}
+
+
+def shape(nodes=3, size='M10', shards=1):
+	return {'clusterType': 'REPLICASET' if shards == 1 else 'SHARDED',
+		'replicationSpecs': [{'regionConfigs': [region(nodes, size)]} for _ in range(shards)]}
+
+
+def working_in(directory):
+	"""Processes that work below a directory: servers and all that they forked."""
+	found = []
+	for p in pathlib.Path('/proc').glob('[0-9]*'):
+		try:
+			if os.readlink(p / 'cwd').startswith(str(directory) + '/') and (p / 'stat').read_text().split(')')[1][1] != 'Z':
+				found.append(int(p.name))
+		except OSError:
+			continue
+	return found
+
+
+def listening():
+	"""Addresses of this host on which somebody listens, as "a.b.c.d:port"."""
+	found = set()
+	for line in open('/proc/net/tcp').read().splitlines()[1:]:
+		words = line.split()
+		if words[3] == '0A':
+			host, port = words[1].split(':')
+			found.add('%s:%d' % ('.'.join(str(b) for b in reversed(bytes.fromhex(host))), int(port, 16)))
+	return found
+
+
+class Site:
+	def __init__(self, *args):
+		self.root = pathlib.Path(tempfile.mkdtemp(prefix='swe-', dir='/var/tmp'))
+		os.chmod(self.root, 0o711)
+		self.data, self.args, self.places, self.mounted = self.root / 'd', args, set(), None
+		self.elsewhere = self._elsewhere()
+		self.server = None
+
+	@staticmethod
+	def _elsewhere():
+		return set(os.listdir('/var/lib/steward')) if os.path.isdir('/var/lib/steward') else set()
+
+	def disk(self, megabytes):
+		"""Databases get a disk of their own, of this size. As root only."""
+		self.mounted = self.data / 'engine'
+		if not self.mounted.is_dir():
+			self.mounted.mkdir(parents=True)
+			os.chmod(self.data, 0o711)
+			subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=%dm,mode=0711' % megabytes, 'tmpfs', str(self.mounted)],
+				       check=True)
+		else:
+			subprocess.run(['mount', '-o', 'remount,size=%dm' % megabytes, str(self.mounted)], check=True)
+
+	def start(self):
+		config = self.root / 'limits.conf'
+		config.write_text('limit.* = 1000000/1000000\n')
+		self.server = client.Server('--engine', 'postgres', '--config', config, '--log-level', 'warn', *self.args,
+					    data_dir=self.data, clock=None)
+		return self.server
+
+	def kill(self):
+		"""-9, as a crash would."""
+		self.server.kill()
+
+	def cluster(self, name, **wanted):
+		return Cluster(self, name, wanted)
+
+	def end(self):
+		"""Everything is taken down the way users do it, and nothing of it may be left."""
+		left = []
+		try:
+			if self.server and not self.server.ended:
+				self.server.stop()
+			left += ['process %d: %s' % (p, pathlib.Path('/proc/%d/cmdline' % p).read_text().replace('\0', ' '))
+				 for p in working_in(self.root)]
+			engine = self.data / 'engine'
+			left += [str(p) for p in engine.iterdir() if p.name not in ('pool', 'run', 'ca')] if engine.is_dir() else []
+			left += [str(p) for p in (engine / 'run').iterdir()] if (engine / 'run').is_dir() else []
+			left += ['listening: ' + p for p in self.places & listening()]
+			left += ['/var/lib/steward/' + x for x in self._elsewhere() - self.elsewhere]
+		finally:
+			self.wipe()
+		assert not left, 'left behind: ' + ', '.join(left)
+
+	def wipe(self):
+		"""By force, after a failure."""
+		if self.server:
+			self.server.kill()
+		for p in working_in(self.root):
+			try:
+				os.kill(p, signal.SIGKILL)
+			except ProcessLookupError:
+				pass
+		if self.mounted:
+			until(lambda: not working_in(self.root), 10)
+			subprocess.run(['umount', str(self.mounted)], check=False)
+		shutil.rmtree(self.root, ignore_errors=True)
+
+
+class Cluster:
+	"""One cluster of the first project, as its users and its keeper see it."""
+
+	def __init__(self, site, name, wanted):
+		self.site, self.name = site, name
+		self.path = '/groups/%s/clusters/%s' % (site.server.group, name)
+		self.made = ok(site.server.post('/groups/%s/clusters' % site.server.group,
+						json={'name': name, **(wanted or shape())}), 201)
+		self.id = self.made['id']
+
+	@property
+	def server(self):
+		return self.site.server
+
+	def state(self):
+		r = self.server.get(self.path)
+		return None if r.status_code == 404 else ok(r)['stateName']
+
+	def why(self):
+		return self.server.get(self.path + '/status').headers.get('X-Steward-Progress')
+
+	def settled(self, seconds=60, at='IDLE'):
+		try:
+			until(lambda: self.state() == at, seconds, '%s to be %s' % (self.name, at))
+		except AssertionError as e:
+			raise AssertionError('%s: %s, %s\n%s' % (e, self.state(), self.why(), self.server.stderr[-3000:]))
+		self.note()
+		return self
+
+	def change(self, **what):
+		return ok(self.server.patch(self.path, json=what))
+
+	def delete(self):
+		r = self.server.delete(self.path)
+		assert r.status_code == 202, r.text
+
+	def deleted(self, seconds=60):
+		until(lambda: self.state() is None, seconds, 'the deletion of ' + self.name)
+		assert not (self.site.data / 'engine' / self.id).exists()
+
+	def book(self):
+		return json.loads((self.site.data / 'engine' / self.id / 'state.json').read_text())
+
+	def nodes(self):
+		return {n['name']: n for n in self.book()['nodes']}
+
+	def note(self):
+		self.site.places |= {'%s:%d' % (n['address'], n['port']) for n in self.book()['nodes']}
+
+	def primary(self, shard=0):
+		return next(s['primary'] for s in self.book()['sets'] if s['set'] == shard)
+
+	def directory(self, node):
+		return self.site.data / 'engine' / self.id / node / 'data'
+
+	def pid(self, node):
+		pid = int((self.directory(node) / 'postmaster.pid').read_text().split()[0])
+		assert pid > 1
+		return pid
+
+	def connect(self, node=None, database='postgres', user=USER, password=PASSWORD, timeout=2):
+		"""To one node, or with the API's own string to whichever takes writes."""
+		login = dict(user=user, password=password, dbname=database, connect_timeout=timeout)
+		if node:
+			n = self.nodes()[node] if isinstance(node, str) else node
+			c = psycopg2.connect(host=n['name'], hostaddr=n['address'], port=n['port'], sslmode='require', **login)
+		else:
+			c = psycopg2.connect(ok(self.server.get(self.path))['connectionStrings']['standard'], **login)
+		c.autocommit = True
+		return c
+
+	def ask(self, sql, node=None, **kw):
+		c = self.connect(node, **kw)
+		try:
+			cursor = c.cursor()
+			cursor.execute(sql)
+			return cursor.fetchall() if cursor.description else None
+		finally:
+			c.close()
+
+	def writable(self):
+		"""Names of the nodes that take writes."""
+		found = []
+		for name, n in self.nodes().items():
+			try:
+				if self.ask('select pg_is_in_recovery()', n) == [(False,)]:
+					found.append(name)
+			except psycopg2.Error:
+				pass
+		return found
+
+	def whole(self, count, seconds=30):
+		"""All nodes run, one takes writes, and the others stream from it."""
+		def check():
+			primaries = self.writable()
+			if len(primaries) != 1 or len(self.nodes()) != count:
+				return False
+			try:
+				return self.ask('select count(*) from pg_stat_replication', primaries[0]) == [(count - 1,)] and \
+					all(self.ask('select 1', n) for n in self.nodes().values())
+			except psycopg2.Error:
+				return False
+		until(check, seconds, '%d nodes of %s' % (count, self.name))
+
+
+def allow(server):
+	"""An access-list entry and a user, through the API."""
+	ok(server.post('/groups/%s/accessList' % server.group, json=[{'cidrBlock': '127.0.0.0/8'}]))
+	ok(server.post('/groups/%s/databaseUsers' % server.group, json={
+		'username': USER, 'password': PASSWORD, 'databaseName': 'admin', 'groupId': server.group,
+		'roles': [{'roleName': 'readWriteAnyDatabase', 'databaseName': 'admin'}]}), 201)

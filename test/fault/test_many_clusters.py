@@ -1,0 +1,85 @@
+"""Two thousand simulated clusters, made, listed, changed and deleted by fifty clients at once."""
+import concurrent.futures, os, sqlite3, time
+
+from client import Api, Bearer, cli, ok, unique
+
+CLIENTS, EACH = 50, 40
+IN_PROJECT = 20  # a project has at most 25
+
+
+def resident(server):
+	for line in open('/proc/%d/status' % server.pid):
+		if line.startswith('VmRSS'):
+			return int(line.split()[1]) * 1024
+	raise AssertionError('no VmRSS')
+
+
+def shape(name, size='M10'):
+	region = {'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
+		  'electableSpecs': {'instanceSize': size, 'nodeCount': 3}}
+	return {'name': name, 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [region]}]}
+
+
+def until(check, what, seconds=120):
+	end = time.monotonic() + seconds
+	while not check():
+		assert time.monotonic() < end, what
+		time.sleep(0.05)
+
+
+class Client:
+	"""Its own projects, its own connection."""
+
+	def __init__(self, server, token, groups):
+		self.api, self.groups = Api(server, Bearer(token)), groups
+		self.names = [(g, unique('c')) for g in groups for _ in range(IN_PROJECT)]
+
+	def states(self):
+		seen = {}
+		for g in self.groups:
+			page = ok(self.api.get('/groups/%s/clusters?itemsPerPage=100' % g))
+			assert page['totalCount'] == len(page['results'])
+			seen.update({c['name']: c['stateName'] for c in page['results']})
+		return seen
+
+	def all_idle(self):
+		seen = self.states()
+		return len(seen) == len(self.names) and set(seen.values()) == {'IDLE'}
+
+	def run(self):
+		for g, name in self.names:
+			ok(self.api.post('/groups/%s/clusters' % g, json=shape(name)), 201)
+		until(self.all_idle, 'not all are IDLE after their creation')
+		for g, name in self.names:
+			ok(self.api.patch('/groups/%s/clusters/%s' % (g, name), json=shape(name, 'M20')))
+		until(self.all_idle, 'not all are IDLE after their change')
+		g, name = self.names[-1]
+		specs = ok(self.api.get('/groups/%s/clusters/%s' % (g, name)))['replicationSpecs']
+		assert specs[0]['regionConfigs'][0]['electableSpecs']['instanceSize'] == 'M20'
+		for g, name in self.names:
+			ok(self.api.delete('/groups/%s/clusters/%s' % (g, name)), 202)
+		until(lambda: not self.states(), 'not all are gone')
+		self.api.session.close()
+
+
+def test_two_thousand(start_server):
+	server = start_server('--simulated-seconds', 0, '--connections-per-address', 5000, clock=None)
+	cli('limits', 'set', '--data', server.data_dir, '--all', '--capacity', 1000000, '--refill', 1000000)
+	until(lambda: server.get('/groups').headers['RateLimit-Limit'] == '1000000', 'the limits are not raised')
+	groups = [server.project()['id'] for _ in range(CLIENTS * EACH // IN_PROJECT)]
+	used = []
+	for round_ in range(3):
+		per = EACH // IN_PROJECT
+		clients = [Client(server, server.token(), groups[i * per:(i + 1) * per]) for i in range(CLIENTS)]
+		began = time.monotonic()
+		with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+			for done in [pool.submit(c.run) for c in clients]:
+				done.result()
+		used.append(resident(server))
+		print('%d clusters: %.1f s, %.1f MB' % (CLIENTS * EACH, time.monotonic() - began, used[-1] / 1e6))
+		with sqlite3.connect('file:%s/steward.db?mode=ro' % server.data_dir, uri=True) as store:
+			assert store.execute('SELECT count(*) FROM job').fetchone()[0] == 0, 'jobs are left over'
+			assert store.execute("SELECT count(*) FROM doc WHERE kind = 'cluster'").fetchone()[0] == 0
+	# The first round fills caches and the allocator's pools; after that nothing may grow.
+	assert used[2] < used[1] * 1.1 + (4 << 20), used
+	assert os.path.exists('/proc/%d' % server.pid)
