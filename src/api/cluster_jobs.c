@@ -216,6 +216,26 @@ static void converge_saved(struct job_run *r)
 	access_applied(r->job.subject, w->stamp);
 }
 
+/* Who was let in while the work was under way shall find it so when the cluster says that it is ready. Should it fail,
+ * the access job that waits behind this one tries again. */
+static void access_catch_up(struct job_run *r, struct work *w)
+{
+	const struct service *s = r->ctx;
+	struct engine_access access;
+	struct job waiting;
+	const char *why;
+	uint64_t stamp = access_stamp();
+	tx_begin_read(r->reader);
+	int result = tx_job_find(r->reader, r->arena, ACCESS_JOB, r->job.subject, &waiting);
+	if (result == 0)
+		result = cluster_access_load(r->reader, r->arena, w->cluster.doc.parent, w->cluster.doc.name, &access);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	if (result == 0 && !waiting.failed &&
+	    s->engine_ops->apply_access(s->engine_state, w->want.id, &access, &why) == 0)
+		w->stamp = stamp;
+}
+
 static int converge(struct job_run *r, struct work *w)
 {
 	const struct service *s = r->ctx;
@@ -223,6 +243,8 @@ static int converge(struct job_run *r, struct work *w)
 	int result = s->engine_ops->converge(s->engine_state, &w->want, &w->access, &p, r->arena, &r->why);
 	if (result < 0)
 		return later(r, result, &p);
+	if (!w->want.paused)
+		access_catch_up(r, w);
 	result = s->engine_ops->observe(s->engine_state, w->want.id, r->arena, &w->status);
 	if (result < 0)
 		return result;

@@ -416,8 +416,9 @@ int containers_list(struct call *c)
 {
 	struct doc *docs;
 	size_t count;
+	struct str provider = call_query(c, "providerName");
 	int result = containers_load(c->tx, c->arena, c->group.id, &docs, &count);
-	return result < 0 ? result : network_list(c, docs, count, call_query(c, "providerName"));
+	return result < 0 ? result : network_list(c, docs, count, provider.n ? provider : str_of(providers[0].name));
 }
 
 /* With the first cluster. */

@@ -221,10 +221,8 @@ static void names_write(struct call *c, const struct asking *q, const struct str
 	list_end(c, (int64_t)count, to < (int64_t)count);
 }
 
-/* On a thread of its own. */
-static int names_answer(struct call *c)
+static int names_answer(struct call *c, const struct asking *q)
 {
-	const struct asking *q = c->prepared;
 	struct str *names, wanted = call_path(c, q->field);
 	size_t count;
 	int result = q->ask(c->service->engine_state, q->cluster_id, q->node.name, c->arena, &names, &count);
@@ -250,18 +248,13 @@ static int names_answer(struct call *c)
 
 static int names_ask(struct call *c, const char *field, const char *self, names_fn ask)
 {
-	struct asking *q = arena_new_of(c->arena, struct asking);
+	struct asking q = {.field = field, .self = catalog_op(self), .ask = ask};
 	struct cluster cluster;
-	int result = process_find(c, &cluster, &q->node);
+	int result = process_find(c, &cluster, &q.node);
 	if (result < 0)
 		return result;
-	q->cluster_id = arena_z(c->arena, cluster.doc.id);
-	q->field = field;
-	q->self = catalog_op(self);
-	q->ask = ask;
-	c->prepared = q;
-	c->slow = names_answer;
-	return 0;
+	q.cluster_id = arena_z(c->arena, cluster.doc.id);
+	return names_answer(c, &q);
 }
 
 /* The list, or the one that the path names. */

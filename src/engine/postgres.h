@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #define PG_SUPER "steward_engine" /* superuser; only over the unix socket, only from the service and the nodes */
+#define PG_SHARD "steward:shard"  /* owns what lies on the shards; only for routers, over the unix socket */
 #define PG_PORT 27017
 #define PG_PATH 1024
 #define PG_SETS_MAX (ENGINE_NODES_MAX + 1)
@@ -210,6 +211,11 @@ void cluster_care(struct pg_cluster *c);
 void *supervise(void *engine);
 /* All clusters, counted, so that none goes away while it is looked at; the caller puts each and frees the list. */
 size_t clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters);
+
+/* --- postgres_router.c */
+/* Before a change: no shard goes that holds data. After it: routers know all shards. */
+int router_check(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
+int router_apply(struct pg_cluster *c, const char **ret_why);
 
 /* --- postgres_retention.c */
 #define LOG_BYTES_MAX (512ll << 20)

@@ -104,7 +104,8 @@ static void hba_make(struct buf *b, const struct engine_access *access)
 {
 	buf_z(b, "# Written by Steward; changes are lost.\n");
 	buf_printf(b, "local all %s peer map=engine\nlocal replication %s peer map=engine\n", PG_SUPER, PG_SUPER);
-	buf_printf(b, "host all %s all reject\n", PG_SUPER);
+	buf_printf(b, "local postgres \"%s\" peer map=engine\n", PG_SHARD);
+	buf_printf(b, "host all %s,\"%s\" all reject\n", PG_SUPER, PG_SHARD);
 	for (size_t i = 0; access && i < access->user_count; i++)
 		for (size_t k = 0; k < access->network_count; k++) {
 			const struct engine_user *u = &access->users[i];
@@ -137,6 +138,9 @@ static void ident_make(struct buf *b, const struct engine *e, const struct engin
 			buf_z(b, "engine ");
 			word_add(b, found->pw_name);
 			buf_printf(b, " %s\n", PG_SUPER);
+			buf_z(b, "engine ");
+			word_add(b, found->pw_name);
+			buf_printf(b, " \"%s\"\n", PG_SHARD);
 		}
 	}
 	for (size_t i = 0; access && i < access->user_count; i++)

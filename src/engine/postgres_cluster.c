@@ -601,6 +601,7 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	char dir[PG_PATH];
 	path_set(dir, "%s/%s", c->engine->dir, c->id);
 	int r = want_check(c, want, ret_why);
+	r = r < 0 ? r : router_check(c, want, ret_why);
 	if (r < 0)
 		return r;
 	r = dir_make(c->engine, dir, false);
@@ -641,7 +642,8 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 			r = -ETIMEDOUT;
 		}
 	tell(progress, 85, "standbys stream");
-	return r < 0 ? r : access_apply(c, access, ret_why);
+	r = r < 0 ? r : access_apply(c, access, ret_why);
+	return r < 0 ? r : router_apply(c, ret_why);
 }
 
 int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,

@@ -36,10 +36,9 @@ const char grants_sql_roles[] =
         "for g, m in select x.g, x.m from (\n"
         "    values ('pg_read_all_data', 'steward:any:r'), ('pg_read_all_data', 'steward:any:w'),\n"
         "      ('pg_write_all_data', 'steward:any:w')\n"
-        "    union all select 'steward:o:' || x, 'steward:w:' || x from jsonb_array_elements_text(wanted->'databases') "
-        "x\n"
-        "    union all select 'steward:o:' || x, 'steward:any:w' from jsonb_array_elements_text(wanted->'databases') "
-        "x\n"
+        "    union all select 'steward:' || k.g || ':' || d.name, case k.m when 'any' then 'steward:any:w' else 'steward:' ||\n"
+        "      k.m || ':' || d.name end from jsonb_array_elements_text(wanted->'databases') d(name),\n"
+        "      (values ('o', 'w'), ('o', 'any'), ('a', 'o')) k(g, m)\n"
         "  ) x(g, m) except select a.rolname::text, b.rolname::text from pg_auth_members k join pg_roles a on\n"
         "    a.oid = k.roleid join pg_roles b on b.oid = k.member\n"
         "loop\n"
@@ -123,7 +122,6 @@ const char grants_sql_installed[] =
 const char *const grants_sql_install[] = {
         "begin",
         "create schema if not exists steward",
-        "revoke all on schema steward from public",
         /* [{"u": user, "t": table or "", "p": "SELECT, INSERT", "c": may create tables}] */
         "create or replace function steward.rights() returns jsonb language sql immutable as $$select '[]'::jsonb$$",
         /* What users were given themselves on one relation: all of them, or one. */
@@ -163,7 +161,7 @@ const char *const grants_sql_install[] = {
         "pg_namespace n on\n"
         "    n.oid = relnamespace where k.oid = rel and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and relpersistence "
         "<> 't';\n"
-        "  if not found or c.nspname ~ '^pg_' or c.nspname in ('information_schema', 'steward') then return; end if;\n"
+        "  if not found or c.nspname ~ '^(pg_|steward|information_schema$)' then return; end if;\n"
         /* Who writes the database owns its tables together with all others who do; in one that a user has just made, with
          * those who write any. Nobody else's become theirs: a view or an index works with its owner's rights. */
         "  if c.owner not in (o, '" PG_SUPER "') and pg_has_role(c.relowner, o, 'member') and not (c.relkind = 'S' and "
@@ -196,7 +194,7 @@ const char *const grants_sql_install[] = {
         "end;\n"
         "begin\n"
         "  select nspname, nspowner, pg_get_userbyid(nspowner) as owner into s from pg_namespace where oid = ns;\n"
-        "  if not found or s.nspname ~ '^pg_' or s.nspname in ('information_schema', 'steward') then return; end if;\n"
+        "  if not found or s.nspname ~ '^(pg_|steward|information_schema$)' then return; end if;\n"
         "  if s.owner not in (o, '" PG_SUPER "', 'pg_database_owner') and pg_has_role(s.nspowner, o, 'member') then\n"
         "    execute format('alter schema %I owner to %I', s.nspname, o);\n"
         "  end if;\n"
@@ -309,7 +307,7 @@ const char grants_sql_direct[] =
         "    execute format('grant connect, temporary on database %I to %I', db, g);\n"
         "    for x in select oid from pg_class where relkind in ('r', 'p', 'v', 'm', 'f', 'S') and relnamespace not in "
         "(select\n"
-        "      oid from pg_namespace where nspname ~ '^pg_' or nspname in ('information_schema', 'steward'))\n"
+        "      oid from pg_namespace where nspname ~ '^(pg_|steward|information_schema$)')\n"
         "    loop\n"
         "      perform steward.direct(x.oid, g);\n"
         "    end loop;\n"

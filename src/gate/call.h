@@ -68,9 +68,6 @@ struct call {
 	void (*held)(struct call *c, void *arg);
 	void *held_arg;
 	bool elsewhere; /* see call_takes_long() */
-	/* A reading handler may set it, for what is too slow for the loop: it runs next, on a thread of its own and without the
-	 * store, and completes the answer. */
-	op_handler slow;
 
 	/* The answer. */
 	int status;

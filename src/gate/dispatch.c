@@ -21,8 +21,8 @@ static const gate gates[] = {gate_authenticate, gate_access_list, gate_membershi
                              gate_roles,        gate_parameters,  gate_body,       gate_body_scope};
 
 #define LONG_READ 2000 /* entries that a loop may look at: a few milliseconds */
-#define THREADS_MAX 64
-static atomic_uint threads; /* calls that have one of their own */
+#define PREPARING_MAX 64
+static atomic_uint preparing; /* calls whose prepare function runs */
 
 struct pending {
 	struct write write;
@@ -181,29 +181,19 @@ static void *prepare_run(void *arg)
 	struct call *c = arg;
 	if (c->op->prepare(c) < 0)
 		call_fail(c, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.");
-	atomic_fetch_sub(&threads, 1);
+	atomic_fetch_sub(&preparing, 1);
 	http_call_on_loop(c->request, prepared);
 	return NULL;
 }
 
-static void *slow_run(void *arg)
-{
-	struct call *c = arg;
-	settle(c, c->slow(c));
-	atomic_fetch_sub(&threads, 1);
-	call_finish(c);
-	http_respond_from_thread(c->request);
-	return NULL;
-}
-
-static void start_thread(struct call *c, void *(*run)(void *))
+static void start_prepare(struct call *c)
 {
 	pthread_t thread;
-	if (atomic_fetch_add(&threads, 1) < THREADS_MAX && pthread_create(&thread, NULL, run, c) == 0) {
+	if (atomic_fetch_add(&preparing, 1) < PREPARING_MAX && pthread_create(&thread, NULL, prepare_run, c) == 0) {
 		pthread_detach(thread);
 		return;
 	}
-	atomic_fetch_sub(&threads, 1);
+	atomic_fetch_sub(&preparing, 1);
 	call_header(c, STR("retry-after"), STR("1"));
 	call_fail(c, 503, "SERVICE_BUSY", "The service has too many such calls under way. Try again in a second.");
 	answer_now(c);
@@ -226,8 +216,6 @@ static void run_read(struct call *c)
 	c->tx = NULL;
 	if (result >= 0 && c->elsewhere)
 		start_on_worker(c);
-	else if (result >= 0 && c->slow)
-		start_thread(c, slow_run);
 	else
 		answer_now(c);
 }
@@ -262,7 +250,7 @@ static void run_handler(struct call *c)
 		call_fail(c, 501, "NOT_IMPLEMENTED", "%s is not part of this version of Steward.", c->op->id);
 		answer_now(c);
 	} else if (c->op->prepare) {
-		start_thread(c, prepare_run);
+		start_prepare(c);
 	} else if (c->op->writes) {
 		start_write(c);
 	} else {

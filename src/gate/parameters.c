@@ -135,7 +135,8 @@ static void query_check(struct call *c, const struct given *given, struct faults
 	}
 	for (unsigned i = 0; i < c->op->query_param_count; i++) {
 		const struct param *p = &c->op->query_params[i];
-		if (p->required && !query_find(c, p))
+		/* One that has a default is never missing. */
+		if (p->required && !p->schema->default_json && !query_find(c, p))
 			faults_add(faults, c->arena, str_of(p->name), "is required");
 	}
 	for (int i = 0; i < COMMON_COUNT; i++) {

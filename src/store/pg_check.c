@@ -192,11 +192,8 @@ static int check_bodies(struct check *c)
 	c->id = text_keep(NULL, STR_NONE);
 	do {
 		struct pg_args args = {0};
-		char kind[256], id[256];
-		snprintf(kind, sizeof kind, "%s", c->kind);
-		snprintf(id, sizeof id, "%s", c->id);
-		pg_z(&args, kind);
-		pg_z(&args, id);
+		pg_z(&args, c->kind);
+		pg_z(&args, c->id);
 		r = each_row(c, sql_bodies, &args, row_body);
 	} while (r == PAGE);
 	free(c->kind);

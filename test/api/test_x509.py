@@ -121,3 +121,19 @@ def test_only_an_owner_issues(server):
 	ok(api.post('/groups/%s/databaseUsers' % group, json=body), 201)
 	refused(api.post(certs(group, 'x'), json={}), 403)
 	assert ok(api.get(certs(group, 'x')))['results'] == []
+
+
+def test_an_authority_is_replaced_before_it_ends(start_server):
+	started = start_server()
+	org, = started.seed({'name': 'o', 'projects': ['p'], 'principals': [{'type': 'apiKey', 'roles': ['ORG_OWNER']}]})
+	# A key, because it does not end.
+	server, group = started.api_for(org['principals'][0]), org['projects'][0]['id']
+	name = make(server, group)
+	early = ok(server.post(certs(group, name), json={'monthsUntilExpiration': 24}), 201)
+	started.advance(7 * 365 * 86400)
+	late = ok(server.post(certs(group, name), json={'monthsUntilExpiration': 24}), 201)
+	assert x509(early, '-issuer') == x509(late, '-issuer')
+	started.advance(2 * 365 * 86400)
+	later = ok(server.post(certs(group, name), json={'monthsUntilExpiration': 24}), 201)
+	assert x509(later, '-issuer') != x509(late, '-issuer') and x509(later, '-subject') == x509(late, '-subject')
+	assert len(ok(server.get(certs(group, name)))['results']) == 3

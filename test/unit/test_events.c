@@ -327,7 +327,7 @@ int main(int argc, char **argv)
 		return 1;
 	log_setup(LOG_WARN, false);
 	a = arena_new();
-	struct store_options o = {.data_dir = dir};
+	struct store_options o = {.url = getenv("TEST_STORE_URL"), .data_dir = dir};
 	if (store_open(&o, &store) < 0 || !(reader = store_reader(store)))
 		return 1;
 	if (argc > 1) {

@@ -23,7 +23,7 @@ static char dir[64];
 static struct store *open_store(void)
 {
 	struct store *s = NULL;
-	struct store_options o = {.data_dir = dir};
+	struct store_options o = {.url = getenv("TEST_STORE_URL"), .data_dir = dir, .node = "unit"};
 	if (store_open(&o, &s) < 0)
 		exit(1);
 	return s;

@@ -1,0 +1,232 @@
+/* Sharded clusters: each shard is a set of its own, and the router is a server without data that knows them as foreign
+ * servers. A table is spread over the shards by the hash of one of its columns when its owner asks for that:
+ *
+ *   select steward.shard_table('orders', 'customer')
+ *
+ * The table must be empty; it becomes a partitioned one whose partitions lie on the shards. Everything else in the
+ * router's databases is an ordinary table of the router. docs/operations.md has the limits.
+ *
+ * Router and shards talk over the shards' unix sockets, as a role that owns the spread tables and nothing else; users
+ * have no right to the foreign servers, so they reach on the shards only what the router's tables show them. All nodes
+ * of a shard that can lead are named, so a failover needs no change here. */
+#include "engine/postgres.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+
+#define TIMEOUT_MS 30000
+
+static const char shard_sql[] =
+        "do $$ begin if not exists (select from pg_roles where rolname = '" PG_SHARD "') then "
+        "create role \"" PG_SHARD "\" login; end if; end $$;"
+        "create schema if not exists sharded authorization \"" PG_SHARD "\"";
+
+static const char router_sql[] =
+        "create schema if not exists steward; grant usage on schema steward to public;"
+        "create schema if not exists steward_parts;"
+        "create extension if not exists postgres_fdw schema steward_parts;"
+        "create extension if not exists dblink schema steward_parts;"
+        "create table if not exists steward_parts.spread(id oid primary key);";
+
+/* The definer is the engine: what it does is checked against who asks. */
+static const char function_head[] =
+        "create or replace function steward.shard_table(tab regclass, key name) returns int language plpgsql "
+        "security definer set search_path = pg_catalog, pg_temp as $f$ "
+        "declare t record; s record; g record; cols text; pk name[]; total int; n int := 0; used bool; remote text; "
+        "begin "
+        "select c.oid, c.relname, c.relkind, c.relowner, c.relacl, pg_get_userbyid(c.relowner) as owner, x.nspname "
+        "into t from pg_class c join pg_namespace x on x.oid = c.relnamespace where c.oid = tab; "
+        "if not pg_has_role(session_user, t.relowner, 'usage') then "
+        "raise insufficient_privilege using message = format('must be owner of table %s', tab); end if; "
+        "if t.relkind <> 'r' or t.nspname ~ '^(pg_|steward|information_schema)' then "
+        "raise exception '%: only an ordinary table can be spread', tab; end if; "
+        "execute format('lock table %s in access exclusive mode', tab); "
+        "execute format('select exists (select from %s)', tab) into used; "
+        "if used then raise exception '%: must be empty to be spread', tab; end if; "
+        "if exists (select from pg_constraint where conrelid = tab and contype in ('f', 'x')) or "
+        "exists (select from pg_constraint where confrelid = tab) or "
+        "exists (select from pg_trigger where tgrelid = tab) then "
+        "raise exception '%: has foreign keys, exclusions or triggers, which shards cannot keep', tab; end if; "
+        "if not exists (select from pg_attribute where attrelid = tab and attname = key and attnum > 0 and not "
+        "attisdropped) then raise undefined_column using message = format('%s has no column %I', tab, key); end if; "
+        "if exists (select from pg_attribute a join pg_type y on y.oid = a.atttypid where a.attrelid = tab and "
+        "a.attnum > 0 and not a.attisdropped and y.typnamespace <> 'pg_catalog'::regnamespace) then "
+        "raise exception '%: has columns of types that the shards do not know', tab; end if; "
+        "select array_agg(a.attname) into pk from pg_index i join pg_attribute a on a.attrelid = i.indrelid and "
+        "a.attnum = any(i.indkey) where i.indrelid = tab and i.indisunique; "
+        "if pk is not null and (not key = any(pk) or (select count(*) from pg_index where indrelid = tab and "
+        "indisunique) > 1) then "
+        "raise exception '%: can have one unique key, and it must contain %', tab, key; end if; "
+        "select string_agg(format('%I %s%s', attname, format_type(atttypid, atttypmod), "
+        "case when attnotnull then ' not null' else '' end), ', ' order by attnum) into cols "
+        "from pg_attribute where attrelid = tab and attnum > 0 and not attisdropped; "
+        "if pk is not null then cols := cols || format(', unique (%s)', "
+        "(select string_agg(format('%I', x), ', ') from unnest(pk) x)); end if; "
+        "select count(*) into total from pg_foreign_server where srvname ~ '^shard_[0-9]+$'; "
+        "remote := format('t%s', t.oid); ";
+
+static const char function_rest[] =
+        "insert into steward_parts.spread values (t.oid); "
+        "execute format('create table %I.%I (like %s including defaults including constraints including comments) "
+        "partition by hash (%I)', t.nspname, remote, tab, key); "
+        "for s in select srvname from pg_foreign_server where srvname ~ '^shard_[0-9]+$' "
+        "order by substring(srvname, 7)::int loop "
+        "perform steward_parts.dblink_exec(s.srvname, format('drop table if exists sharded.%I; "
+        "create table sharded.%I (%s)', remote, remote, cols)); "
+        "execute format('create foreign table %I.%I partition of %I.%I for values with (modulus %s, remainder %s) "
+        "server %I options (schema_name ''sharded'', table_name %L)', t.nspname, format('%s_%s', remote, n), t.nspname, "
+        "remote, total, n, s.srvname, remote); n := n + 1; end loop; "
+        "for g in select d.objid::regclass as seq from pg_depend d where d.refobjid = tab and d.deptype = 'a' and "
+        "d.classid = 'pg_class'::regclass and exists (select from pg_class where oid = d.objid and relkind = 'S') loop "
+        "execute format('alter sequence %s owned by none', g.seq); end loop; "
+        "execute format('drop table %s', tab); "
+        "execute format('alter table %I.%I rename to %I', t.nspname, remote, t.relname); "
+        "execute format('alter table %I.%I owner to %I', t.nspname, t.relname, t.owner); "
+        "for g in select case when e.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(e.grantee)) end as who, "
+        "e.privilege_type as what from aclexplode(t.relacl) e where e.privilege_type in "
+        "('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE') and e.grantee <> t.relowner loop "
+        "execute format('grant %s on %I.%I to %s', g.what, t.nspname, t.relname, g.who); end loop; "
+        "return total; end $f$;"
+        "revoke all on function steward.shard_table(regclass, name) from public;"
+        "grant execute on function steward.shard_table(regclass, name) to public;";
+
+static const char tidy_sql[] =
+        /* What was dropped on the router goes on the shards too. */
+        "create or replace function steward_parts.tidy() returns void language plpgsql set search_path = pg_catalog as "
+        "$f$ declare s record; r record; begin "
+        "for r in select id from steward_parts.spread p where not exists (select from pg_foreign_table where ftoptions "
+        "@> array[format('table_name=t%s', p.id)]) loop "
+        "for s in select srvname from pg_foreign_server where srvname ~ '^shard_[0-9]+$' loop "
+        "perform steward_parts.dblink_exec(s.srvname, format('drop table if exists sharded.%I', format('t%s', r.id))); "
+        "end loop; delete from steward_parts.spread where id = r.id; end loop; end $f$;";
+
+static bool is_router(const struct pg_set *s)
+{
+	return s->number >= PG_ROUTER_SET;
+}
+
+static struct pg_node *router_of(struct pg_cluster *c)
+{
+	for (size_t i = 0; i < c->set_count; i++) {
+		struct pg_node *n = is_router(&c->sets[i]) ? set_primary(c, &c->sets[i]) : NULL;
+		if (n && n->pid && !n->removing)
+			return n;
+	}
+	return NULL;
+}
+
+/* Server and mapping of one shard. Paths and ports hold no quote. */
+static void server_add(struct buf *b, const struct pg_cluster *c, unsigned shard)
+{
+	struct buf hosts = {0}, ports = {0};
+	for (size_t i = 0; i < c->node_count; i++) {
+		const struct pg_node *n = c->nodes[i];
+		char run[PG_PATH];
+		if (n->set != shard || n->removing || !node_can_lead(n))
+			continue;
+		node_run_dir(c, n, run);
+		buf_printf(&hosts, "%s%s", hosts.n ? "," : "", run);
+		buf_printf(&ports, "%s%u", ports.n ? "," : "", n->port);
+	}
+	buf_printf(b,
+	           "create server if not exists shard_%u foreign data wrapper postgres_fdw options (host '', port '', "
+	           "dbname 'postgres', target_session_attrs 'read-write', connect_timeout '5', async_capable 'true');"
+	           "alter server shard_%u options (set host '%.*s', set port '%.*s');"
+	           "create user mapping if not exists for public server shard_%u options (user '" PG_SHARD
+	           "', password_required 'false');",
+	           shard, shard, (int)hosts.n, hosts.p, (int)ports.n, ports.p, shard);
+	buf_free(&hosts);
+	buf_free(&ports);
+}
+
+static int router_set_up(struct pg_cluster *c, struct pg_node *router)
+{
+	struct buf b = {0}, kept = {0};
+	PGconn *conn;
+	buf_z(&b, router_sql);
+	for (size_t i = 0; i < c->set_count; i++)
+		if (!is_router(&c->sets[i])) {
+			server_add(&b, c, c->sets[i].number);
+			buf_printf(&kept, "%s'shard_%u'", kept.n ? "," : "", c->sets[i].number);
+		}
+	buf_printf(&b,
+	           "do $$ declare s name; begin for s in select srvname from pg_foreign_server where srvname ~ "
+	           "'^shard_[0-9]+$' and srvname not in (%.*s) loop execute format('drop server %%I cascade', s); end "
+	           "loop; end $$;",
+	           (int)kept.n, kept.p);
+	buf_z(&b, function_head);
+	buf_z(&b, function_rest);
+	buf_z(&b, tidy_sql);
+	buf_z(&b, "select steward_parts.tidy()");
+	buf_c(&b, 0);
+	int r = sql_open_node(c, router, "postgres", 3000, &conn);
+	if (r == 0) {
+		r = sql_do(conn, TIMEOUT_MS, b.p);
+		PQfinish(conn);
+	}
+	buf_free(&b);
+	buf_free(&kept);
+	return r;
+}
+
+int router_apply(struct pg_cluster *c, const char **ret_why)
+{
+	bool sharded = false;
+	for (size_t i = 0; i < c->set_count; i++)
+		sharded |= is_router(&c->sets[i]);
+	int r = 0;
+	for (size_t i = 0; sharded && r == 0 && i < c->set_count; i++) {
+		struct pg_node *p = set_primary(c, &c->sets[i]);
+		PGconn *conn;
+		if (is_router(&c->sets[i]))
+			continue;
+		r = p && p->pid ? sql_open_node(c, p, "postgres", 3000, &conn) : -ENOTCONN;
+		if (r < 0)
+			break;
+		r = sql_do(conn, TIMEOUT_MS, shard_sql);
+		PQfinish(conn);
+	}
+	for (size_t i = 0; sharded && r == 0 && i < c->set_count; i++) {
+		struct pg_node *p = set_primary(c, &c->sets[i]);
+		if (is_router(&c->sets[i]) && p && p->pid)
+			r = router_set_up(c, p);
+	}
+	if (r < 0)
+		why_set(ret_why, "router: %s", r == -ENOTCONN ? "a shard has no primary" : why_last());
+	return r;
+}
+
+int router_check(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why)
+{
+	struct pg_node *router = router_of(c);
+	for (size_t i = 0; router && i < c->set_count; i++) {
+		bool stays = is_router(&c->sets[i]);
+		for (size_t k = 0; k < want->node_count && !stays; k++)
+			stays = want->nodes[k].kind != NODE_ROUTER && want->nodes[k].shard == c->sets[i].number;
+		if (stays)
+			continue;
+		char sql[200];
+		int64_t tables = 0;
+		PGconn *conn;
+		snprintf(sql, sizeof sql,
+		         "select count(*) from pg_foreign_table t join pg_foreign_server s on s.oid = t.ftserver where "
+		         "srvname = 'shard_%u'",
+		         c->sets[i].number);
+		int r = sql_open_node(c, router, "postgres", 3000, &conn);
+		if (r < 0)
+			return r;
+		r = sql_int(conn, 5000, sql, &tables);
+		PQfinish(conn);
+		if (r < 0)
+			return r;
+		if (tables > 0) {
+			why_set(ret_why,
+			        "shard %u holds parts of %lld tables: copy them to tables that are not spread, and drop them "
+			        "first",
+			        c->sets[i].number, (long long)tables);
+			return -EBUSY;
+		}
+	}
+	return 0;
+}

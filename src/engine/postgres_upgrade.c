@@ -1,0 +1,236 @@
+/* From one major version to a newer one, with pg_upgrade, which links the files instead of copying them. The cluster
+ * stands still meanwhile: seconds, whatever its size.
+ *
+ * First it is tried without effect, while everything runs. Then all nodes stop, and beside each primary's directory a
+ * new one is made. Up to there everything can be taken back; a crash or a failure leads back to the old version. Then
+ * the new version is written down, which is the point of no return: directories change places, standbys are dropped, and
+ * what follows is the ordinary way of a cluster whose standbys are missing. */
+#include "engine/postgres.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define UPGRADE_MS (3600 * 1000)
+
+static const char *const moved[] = {"postgresql.conf", "pg_hba.conf", "pg_ident.conf"};
+
+/* Servers that pg_upgrade starts look for their files in the data directory. */
+static int files_lend(struct pg_cluster *c, struct pg_node *n, const char *data)
+{
+	const char *preload = c->audit ? "shared_preload_libraries = 'pgaudit'\n" : "";
+	char path[PG_PATH], *text;
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < 3; i++) {
+		char own[PG_PATH], below[40];
+		snprintf(below, sizeof below, "conf/%s", moved[i]);
+		node_path(c, n, below, own);
+		path_set(path, "%s/%s", data, moved[i]);
+		if (i == 0) {
+			r = file_write(c->engine, path, preload, strlen(preload), true);
+			continue;
+		}
+		r = file_read(own, 1 << 24, &text);
+		if (r == 0) {
+			r = file_write(c->engine, path, text, strlen(text), true);
+			free(text);
+		}
+	}
+	return r;
+}
+
+static void files_take_back(const char *data)
+{
+	for (size_t i = 0; i < 3; i++) {
+		char path[PG_PATH];
+		path_set(path, "%s/%s", data, moved[i]);
+		unlink(path);
+	}
+}
+
+static int upgrade_run(struct pg_cluster *c, struct pg_node *n, unsigned version, bool check)
+{
+	char dir[PG_PATH], data[PG_PATH], fresh[PG_PATH], run[PG_PATH], program[PG_PATH], port[16];
+	node_path(c, n, "", dir);
+	node_path(c, n, "data", data);
+	node_path(c, n, "data.up", fresh);
+	node_run_dir(c, n, run);
+	path_set(program, "%s/pg_upgrade", version_bin(c->engine, version));
+	snprintf(port, sizeof port, "%u", n->port);
+	const char *argv[] = {"/usr/bin/env",
+	                      "-C",
+	                      dir,
+	                      program,
+	                      "-b",
+	                      version_bin(c->engine, c->version),
+	                      "-B",
+	                      version_bin(c->engine, version),
+	                      "-d",
+	                      data,
+	                      "-D",
+	                      fresh,
+	                      "-U",
+	                      PG_SUPER,
+	                      "-s",
+	                      run,
+	                      "-p",
+	                      port,
+	                      "-P",
+	                      port,
+	                      "--link",
+	                      check ? "--check" : NULL,
+	                      NULL};
+	int r = tree_remove(fresh);
+	r = r < 0 ? r : pool_take(c->engine, version, fresh);
+	r = r < 0 ? r : files_lend(c, n, fresh);
+	r = r < 0 ? r : files_lend(c, n, data);
+	r = r < 0 ? r : process_run(c->engine, argv, UPGRADE_MS);
+	files_take_back(data);
+	files_take_back(fresh);
+	return r;
+}
+
+/* The old directory as it was: pg_upgrade puts its control file aside, so that nobody starts both. */
+static void upgrade_undo(struct pg_cluster *c)
+{
+	char path[PG_PATH], aside[PG_PATH];
+	for (size_t i = 0; i < c->node_count; i++) {
+		node_path(c, c->nodes[i], "data.up", path);
+		tree_remove(path);
+		node_path(c, c->nodes[i], "data/global/pg_control", path);
+		path_set(aside, "%s.old", path);
+		if (!file_is(path) && file_is(aside) && rename(aside, path) < 0)
+			log_error("engine: %s cannot be put back: %m", path);
+		node_path(c, c->nodes[i], "data", path);
+		files_take_back(path);
+	}
+}
+
+static int upgrade_mark(struct pg_cluster *c, unsigned upgrading, unsigned version)
+{
+	pthread_mutex_lock(&c->lock);
+	unsigned before = c->upgrading, old = c->version;
+	c->upgrading = upgrading;
+	c->version = version;
+	pthread_mutex_unlock(&c->lock);
+	int r = state_save(c);
+	if (r < 0) {
+		pthread_mutex_lock(&c->lock);
+		c->upgrading = before;
+		c->version = old;
+		pthread_mutex_unlock(&c->lock);
+	}
+	return r;
+}
+
+/* Primaries first, so that standbys get their last record. */
+static int all_halt(struct pg_cluster *c)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < c->set_count; i++) {
+		struct pg_node *p = set_primary(c, &c->sets[i]);
+		r = p ? node_halt(c, p, HALT_FAST) : -ENOENT;
+	}
+	for (size_t i = 0; r == 0 && i < c->node_count; i++)
+		r = node_halt(c, c->nodes[i], HALT_FAST);
+	return r;
+}
+
+/* After the point of no return; may be repeated. */
+static int places_change(struct pg_cluster *c)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		struct pg_set *s = cluster_set(c, n->set);
+		char data[PG_PATH], fresh[PG_PATH], old[PG_PATH];
+		node_path(c, n, "data", data);
+		node_path(c, n, "data.up", fresh);
+		node_path(c, n, "data.old", old);
+		if (!s || set_primary(c, s) != n) {
+			r = tree_remove(data);
+			continue;
+		}
+		if (file_is(fresh)) {
+			if (file_is(data))
+				r = tree_remove(old);
+			if (r == 0 && file_is(data) && rename(data, old) < 0)
+				r = -errno;
+			if (r == 0 && rename(fresh, data) < 0)
+				r = -errno;
+		}
+		r = r < 0 ? r : tree_remove(old);
+	}
+	return r < 0 ? r : filesystem_sync(c->engine->dir);
+}
+
+/* Every primary is ready to be made anew. */
+static int check_all(struct pg_cluster *c, const char **ret_why)
+{
+	for (size_t i = 0; i < c->set_count; i++) {
+		struct pg_node *p = set_primary(c, &c->sets[i]);
+		if (!p || (!p->pid && !c->paused && !c->upgrading)) {
+			why_set(ret_why, "upgrade: set %u has no running primary", c->sets[i].number);
+			return -EBUSY;
+		}
+	}
+	return 0;
+}
+
+static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret_why)
+{
+	int r = check_all(c, ret_why);
+	if (r < 0)
+		return r;
+	r = upgrade_mark(c, version, c->version);
+	r = r < 0 ? r : all_halt(c);
+	/* A crash may have left it half done. */
+	if (r == 0)
+		upgrade_undo(c);
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; r == 0 && i < c->set_count; i++)
+			r = upgrade_run(c, set_primary(c, &c->sets[i]), version, pass == 0);
+	if (r == 0)
+		return upgrade_mark(c, version, version);
+	char why[400];
+	snprintf(why, sizeof why, "%s", why_last());
+	upgrade_undo(c);
+	(void)!upgrade_mark(c, 0, c->version);
+	why_set(ret_why, "upgrade: %s; version %u goes on", why, c->version);
+	cluster_care(c);
+	return r;
+}
+
+int cluster_upgrade(struct pg_cluster *c, unsigned version, struct engine_progress *progress, const char **ret_why)
+{
+	int r = 0;
+	bool done = c->version == version;
+	if (!done && c->upgrading && c->upgrading != version)
+		upgrade_undo(c);
+	if (done && !c->upgrading)
+		return 0;
+	if (version < c->version) {
+		why_set(ret_why, "version: there is no way back from %u to %u; restore a snapshot into a new cluster", c->version,
+		        version);
+		return -EINVAL;
+	}
+	if (c->upgrading && done && !file_is_upgraded(c)) { /* wanted no more before it was done */
+		upgrade_undo(c);
+		return upgrade_mark(c, 0, version);
+	}
+	if (!done) {
+		if (progress && progress->tell)
+			progress->tell(progress->ctx, 3, "upgrading");
+		r = upgrade_make(c, version, ret_why);
+	}
+	r = r < 0 ? r : places_change(c);
+	r = r < 0 ? r : upgrade_mark(c, 0, version);
+	if (r == 0)
+		log_info("engine: %s runs version %u from now on", c->id, version);
+	if (r < 0 && !*ret_why)
+		why_set(ret_why, "upgrade: %s", strerror(-r));
+	return r;
+}
