@@ -49,32 +49,63 @@ int projects_list(struct call *c)
 {
 	struct segment *list;
 	size_t count;
+	/* Each single project has to be looked at. */
+	if (call_takes_long(c, (int64_t)c->caller->grant_count))
+		return 0;
 	int result = projects_visible(c, &list, &count);
 	return result < 0 ? result : list_segments(c, &resource_project, list, count, STR_NONE);
+}
+
+/* By its name in an organization; -ENOENT also when the caller may not see it. */
+static int named_in(struct call *c, struct str org_id, struct str name, struct doc *ret_doc)
+{
+	int result = tx_get_by_name(c->tx, c->arena, "project", org_id, name, ret_doc);
+	if (result == 0 && !principal_group_roles(c->caller, org_id, ret_doc->id))
+		result = -ENOENT;
+	return result;
+}
+
+/* In the organizations that the caller belongs to: there a name is found at once, however many projects there are. */
+static int named_at_home(struct call *c, struct str name, struct doc *ret_doc)
+{
+	const struct principal *p = c->caller;
+	int result = p->org_id[0] ? named_in(c, str_of(p->org_id), name, ret_doc) : -ENOENT;
+	for (size_t i = 0; result == -ENOENT && i < p->grant_count; i++)
+		if (p->grants[i].roles & role_org_mask)
+			result = named_in(c, (struct str){p->grants[i].scope.z, ID_LEN}, name, ret_doc);
+	return result;
+}
+
+/* Among single projects of organizations that the caller does not belong to. */
+static int named_elsewhere(struct call *c, struct str name, struct doc *ret_doc)
+{
+	const struct principal *p = c->caller;
+	int result = -ENOENT;
+	if (call_takes_long(c, (int64_t)p->grant_count))
+		return 0;
+	for (size_t i = 0; result == -ENOENT && i < p->grant_count; i++) {
+		if (!(p->grants[i].roles & ~role_org_mask))
+			continue;
+		result = tx_get(c->tx, c->arena, "project", (struct str){p->grants[i].scope.z, ID_LEN}, ret_doc);
+		if (result == 0 && !str_eq(ret_doc->name, name))
+			result = -ENOENT;
+	}
+	return result;
 }
 
 int projects_by_name(struct call *c)
 {
 	struct str name = call_path(c, "groupName");
-	struct segment *list;
-	size_t count;
-	struct doc d;
-	int result = projects_visible(c, &list, &count);
-	for (size_t i = 0; result == 0 && i < count; i++) {
-		if (list[i].id.n)
-			result = tx_get(c->tx, c->arena, "project", list[i].id, &d);
-		else
-			result = tx_get_by_name(c->tx, c->arena, "project", list[i].parent, name, &d);
-		if (result == 0 && str_eq(d.name, name)) {
-			c->etag = d.rev;
-			c->roles = principal_group_roles(c->caller, d.parent, d.id);
-			entity_write(c, &c->out, d.body, resource_project.self, "groupId", d.id, false);
-			return 0;
-		}
-		if (result == -ENOENT)
-			result = 0;
-	}
-	return result < 0 ? result : -ENOENT;
+	struct doc d = {.rev = 0};
+	int result = named_at_home(c, name, &d);
+	if (result == -ENOENT)
+		result = named_elsewhere(c, name, &d);
+	if (result < 0 || c->elsewhere)
+		return result;
+	c->etag = d.rev;
+	c->roles = principal_group_roles(c->caller, d.parent, d.id);
+	entity_write(c, &c->out, d.body, resource_project.self, "groupId", d.id, false);
+	return 0;
 }
 
 /* The creator owns what it made, and so does the user that projectOwnerId names. */

@@ -35,6 +35,13 @@ static int backup_run(const struct backup_arguments *g, const char *file)
 	const char *data = g->data;
 	/* The store takes the path of its file as well as that of its directory. */
 	const char *source = g->store && strncmp(g->store, "sqlite:", 7) == 0 ? g->store + 7 : data;
+	if (store_url_is_remote(g->store)) {
+		option_refuse("backup: a PostgreSQL store is copied with pg_dump, as in: pg_dump --format=custom "
+		              "--schema=steward "
+		              "--file=%s URL. Keep %s/secret.key with it",
+		              file, data);
+		return EXIT_USAGE;
+	}
 	if (g->store && source == data) {
 		option_refuse("--store: \"%s\" is not sqlite:PATH", g->store);
 		return EXIT_USAGE;

@@ -8,25 +8,33 @@
 #include <unistd.h>
 
 struct check_arguments {
-	const char *data;
+	const char *data, *store;
 };
 
 const struct option_row check_options[] = {
         {"data", 0, OPTION_TEXT, offsetof(struct check_arguments, data), "./data", "DIR",
          "Data directory of the service."},
+        {"store", 0, OPTION_TEXT, offsetof(struct check_arguments, store), NULL, "URL",
+         "The store, where the service is run with --store."},
 };
 const size_t check_option_count = sizeof check_options / sizeof *check_options;
 
-static int check_run(const char *path)
+static int check_run(const char *path, const char *data)
 {
-	if (access(path, R_OK) < 0) {
+	const char *place = path;
+	bool remote = store_url_is_remote(path);
+	if (!remote && access(path, R_OK) < 0) {
 		option_refuse("check: %s cannot be read: %s", path, strerror(errno));
 		return EXIT_USAGE;
 	}
 	/* With the key at hand, what it signed is checked too; a copy alone has none. */
-	if (seal_has_key(path) && seal_setup(path) < 0)
+	const char *keeper = remote ? data : path;
+	if (seal_has_key(keeper) && seal_setup(keeper) < 0)
 		return EXIT_USAGE;
-	int faults = store_check(path, stdout);
+	/* A URL may hold a password. */
+	if (remote)
+		path = "store";
+	int faults = store_check(place, stdout);
 	if (faults < 0) {
 		option_refuse("check: %s could not be checked", path);
 		return EXIT_USAGE;
@@ -54,7 +62,7 @@ int check_command(int argc, char **argv)
 	} else if (r == 0 && count && options_given(&given, "data")) {
 		option_refuse("check: give either --data DIR or a FILE");
 	} else if (r == 0 && options_environment(&given) == 0) {
-		code = check_run(count ? words[0] : g.data);
+		code = check_run(count ? words[0] : g.store ? g.store : g.data, g.data);
 	}
 	arena_free(a);
 	return code;

@@ -89,7 +89,7 @@ static const struct command commands[] = {
          backup_options, &backup_option_count,
          "Example:\n"
          "  steward backup --data /var/lib/steward /backup/steward.db && steward check /backup/steward.db\n"},
-        {"check", "steward check [--data DIR | FILE]", "verify the data or a backup",
+        {"check", "steward check [--data DIR | --store URL | FILE]", "verify the data or a backup",
          "Verifies a store, of a running service too, or a backup: its integrity, counters, lists and references.\n"
          "Prints each fault. Exit code: 0 clean, 1 faults found, 2 it cannot be read.",
          check_options, &check_option_count, NULL},

@@ -87,7 +87,9 @@ static const char *described(struct arena *a, const struct limit_override *o)
 static int service_open(struct arena *a, const struct limits_arguments *g, struct store **ret_store)
 {
 	const char *proof = arena_printf(a, "%s/secret.key", g->data).p;
-	if (g->store && strncmp(g->store, "sqlite:", 7) == 0)
+	if (store_url_is_remote(g->store))
+		proof = "/";
+	else if (g->store && strncmp(g->store, "sqlite:", 7) == 0)
 		proof = g->store + 7;
 	if (access(proof, F_OK) < 0)
 		return option_refuse("%s holds no service's data (%s is missing); give --data DIR of a service that "

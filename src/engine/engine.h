@@ -136,6 +136,7 @@ struct engine_options {
 	const char *data_dir; /* the service's; the engine keeps its own below DIR/engine */
 	const char *domain;   /* of host names: "<label>-shard-00-00.<project_hash>.<domain>" */
 	bool real_clock;
+	const char *programs;     /* where PostgreSQL's versions lie, NUMBER/bin each; NULL: /usr/lib/postgresql */
 	const char *user;         /* system user of the databases when the service is root; NULL: "steward" */
 	double simulated_seconds; /* that the simulated engine takes for a creation; less for other changes */
 };

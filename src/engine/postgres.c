@@ -244,14 +244,14 @@ void version_read(const char *bin, unsigned major, char ret_text[24])
 	snprintf(ret_text, 24, "%u.%u.0", major, (unsigned)minor);
 }
 
-static void versions_find(struct engine *e)
+static void versions_find(struct engine *e, const char *root)
 {
-	DIR *d = opendir(BIN_ROOT);
+	DIR *d = opendir(root);
 	for (struct dirent *entry; d && (entry = readdir(d));) {
 		uint64_t major;
 		char program[PG_PATH];
 		size_t n = e->version_count;
-		path_set(program, BIN_ROOT "/%s/bin/postgres", entry->d_name);
+		path_set(program, "%s/%s/bin/postgres", root, entry->d_name);
 		if (n == sizeof e->versions / sizeof *e->versions || !str_to_u64(str_of(entry->d_name), 999, &major) ||
 		    access(program, X_OK) < 0)
 			continue;
@@ -259,7 +259,7 @@ static void versions_find(struct engine *e)
 		for (; at > 0 && e->versions[at - 1].major < major; at--)
 			e->versions[at] = e->versions[at - 1];
 		e->versions[at].major = (unsigned)major;
-		snprintf(e->versions[at].bin, sizeof e->versions[at].bin, BIN_ROOT "/%u/bin", (unsigned)major);
+		snprintf(e->versions[at].bin, sizeof e->versions[at].bin, "%.40s/%u/bin", root, (unsigned)major);
 		version_read(e->versions[at].bin, (unsigned)major, e->versions[at].text);
 		e->version_count++;
 	}
@@ -288,19 +288,19 @@ static int user_find(struct engine *e, const char *name)
 	return 0;
 }
 
-static int programs_find(struct engine *e)
+static int programs_find(struct engine *e, const char *root)
 {
-	versions_find(e);
+	versions_find(e, root ? root : BIN_ROOT);
 	if (e->version_count > 0)
 		return 0;
-	why_set(NULL, "there is no PostgreSQL below " BIN_ROOT);
+	why_set(NULL, "there is no PostgreSQL below %s", root ? root : BIN_ROOT);
 	return -ENOENT;
 }
 
 int postgres_can_run(struct arena *a, const char **ret_why)
 {
 	struct engine *e = must_calloc(1, sizeof *e);
-	int r = programs_find(e);
+	int r = programs_find(e, NULL);
 	if (r == 0)
 		r = user_find(e, PG_USER);
 	if (r == 0)
@@ -475,7 +475,7 @@ static int postgres_start(const struct engine_options *o, struct engine **ret_en
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
 	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
 	if (r == 0) {
-		r = programs_find(e);
+		r = programs_find(e, o->programs);
 		r = r < 0 ? r : user_find(e, o->user ? o->user : PG_USER);
 		if (r < 0)
 			log_error("engine: %s; or use --engine simulated", why_last());

@@ -65,6 +65,7 @@ struct pg_cluster {
 	bool caring;
 	char id[25], group_id[25], name[65], label[8], project_hash[8];
 	unsigned version;
+	unsigned upgrading; /* to which version; nothing is started meanwhile */
 	bool paused, quorum, destroying;
 	bool renewing;         /* nodes that are behind shall be restarted */
 	char version_text[24]; /* of what they run since; empty: of the engine's start */
@@ -211,6 +212,12 @@ void cluster_care(struct pg_cluster *c);
 void *supervise(void *engine);
 /* All clusters, counted, so that none goes away while it is looked at; the caller puts each and frees the list. */
 size_t clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters);
+
+/* --- postgres_upgrade.c */
+/* Ends what a crash cut short, and then, where a newer version is wanted, goes there: primaries in their new form,
+ * stopped, standbys gone. */
+int cluster_upgrade(struct pg_cluster *c, unsigned version, struct engine_progress *progress, const char **ret_why);
+int cluster_analyze(struct pg_cluster *c); /* an upgrade forgets what the planner knew */
 
 /* --- postgres_router.c */
 /* Before a change: no shard goes that holds data. After it: routers know all shards. */

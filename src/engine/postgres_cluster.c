@@ -34,10 +34,6 @@ static int want_check(struct pg_cluster *c, const struct engine_cluster *want, c
 		why_set(ret_why, "version %u is not installed", want->version);
 		return -ENOENT;
 	}
-	if (c->version && c->version != want->version && c->node_count) {
-		why_set(ret_why, "version: a change from %u to %u needs an upgrade", c->version, want->version);
-		return -EOPNOTSUPP;
-	}
 	if (!want->ca_cert || !want->ca_key) {
 		why_set(ret_why, "the project has no certificate authority");
 		return -EINVAL;
@@ -602,6 +598,8 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	path_set(dir, "%s/%s", c->engine->dir, c->id);
 	int r = want_check(c, want, ret_why);
 	r = r < 0 ? r : router_check(c, want, ret_why);
+	unsigned before = c->version;
+	r = r < 0 ? r : cluster_upgrade(c, want->version, progress, ret_why);
 	if (r < 0)
 		return r;
 	r = dir_make(c->engine, dir, false);
@@ -643,7 +641,10 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 		}
 	tell(progress, 85, "standbys stream");
 	r = r < 0 ? r : access_apply(c, access, ret_why);
-	return r < 0 ? r : router_apply(c, ret_why);
+	r = r < 0 ? r : router_apply(c, ret_why);
+	if (r == 0 && before && before != c->version)
+		(void)!cluster_analyze(c);
+	return r;
 }
 
 int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,

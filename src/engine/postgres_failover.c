@@ -441,7 +441,7 @@ void cluster_care(struct pg_cluster *c)
 	if (c->destroying)
 		return;
 	note_deaths(c);
-	if (c->paused)
+	if (c->paused || c->upgrading)
 		return;
 	for (size_t i = 0; i < c->set_count; i++)
 		primary_care(c, &c->sets[i]);

@@ -28,7 +28,7 @@ bool node_can_lead(const struct pg_node *n)
 
 bool node_shall_run(const struct pg_cluster *c, const struct pg_node *n)
 {
-	return !c->paused && !c->destroying && !n->want.outage && !n->busy;
+	return !c->paused && !c->destroying && !c->upgrading && !n->want.outage && !n->busy;
 }
 
 void node_free(struct pg_node *n)

@@ -29,9 +29,9 @@ int state_save(struct pg_cluster *c)
 		                                      (int)c->sets[i].term, "primary", c->sets[i].primary));
 	for (size_t i = 0; i < c->param_count; i++)
 		json_object_set_new(params, c->params[i].name, json_string(c->params[i].value));
-	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:b,s:b,s:b,s:o,s:o,s:o,s:s*}", "id", c->id, "groupId",
+	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:b,s:o,s:o,s:o,s:s*}", "id", c->id, "groupId",
 	                        c->group_id, "name", c->name, "label", c->label, "projectHash", c->project_hash,
-	                        "version", (int)c->version, "paused", c->paused, "quorum", c->quorum, "destroying",
+	                        "version", (int)c->version, "upgrading", (int)c->upgrading, "paused", c->paused, "quorum", c->quorum, "destroying",
 	                        c->destroying, "nodes", nodes, "sets", sets, "params", params, "audit", c->audit);
 	char *text = doc ? json_dumps(doc, JSON_INDENT(1)) : NULL, path[PG_PATH];
 	path_set(path, "%s/%s/state.json", c->engine->dir, c->id);
@@ -114,6 +114,7 @@ int state_load(struct pg_cluster *c)
 	text_get(doc, "label", c->label, sizeof c->label);
 	text_get(doc, "projectHash", c->project_hash, sizeof c->project_hash);
 	c->version = number_get(doc, "version");
+	c->upgrading = number_get(doc, "upgrading");
 	c->paused = json_is_true(json_object_get(doc, "paused"));
 	c->quorum = json_is_true(json_object_get(doc, "quorum"));
 	c->destroying = json_is_true(json_object_get(doc, "destroying"));

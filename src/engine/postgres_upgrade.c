@@ -10,7 +10,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -53,13 +52,14 @@ static void files_take_back(const char *data)
 
 static int upgrade_run(struct pg_cluster *c, struct pg_node *n, unsigned version, bool check)
 {
-	char dir[PG_PATH], data[PG_PATH], fresh[PG_PATH], run[PG_PATH], program[PG_PATH], port[16];
+	char dir[PG_PATH], data[PG_PATH], fresh[PG_PATH], run[PG_PATH], program[PG_PATH], port[16], other[16];
 	node_path(c, n, "", dir);
 	node_path(c, n, "data", data);
 	node_path(c, n, "data.up", fresh);
 	node_run_dir(c, n, run);
 	path_set(program, "%s/pg_upgrade", version_bin(c->engine, version));
 	snprintf(port, sizeof port, "%u", n->port);
+	snprintf(other, sizeof other, "%u", n->port + 1); /* a socket's name, no more */
 	const char *argv[] = {"/usr/bin/env",
 	                      "-C",
 	                      dir,
@@ -79,7 +79,7 @@ static int upgrade_run(struct pg_cluster *c, struct pg_node *n, unsigned version
 	                      "-p",
 	                      port,
 	                      "-P",
-	                      port,
+	                      other,
 	                      "--link",
 	                      check ? "--check" : NULL,
 	                      NULL};
@@ -103,7 +103,7 @@ static void upgrade_undo(struct pg_cluster *c)
 		node_path(c, c->nodes[i], "data/global/pg_control", path);
 		path_set(aside, "%s.old", path);
 		if (!file_is(path) && file_is(aside) && rename(aside, path) < 0)
-			log_error("engine: %s cannot be put back: %m", path);
+			log_error("engine: %s cannot be put back: %s", path, strerror(errno));
 		node_path(c, c->nodes[i], "data", path);
 		files_take_back(path);
 	}
@@ -167,70 +167,76 @@ static int places_change(struct pg_cluster *c)
 	return r < 0 ? r : filesystem_sync(c->engine->dir);
 }
 
-/* Every primary is ready to be made anew. */
-static int check_all(struct pg_cluster *c, const char **ret_why)
+static int each_run(struct pg_cluster *c, unsigned version, bool check)
 {
-	for (size_t i = 0; i < c->set_count; i++) {
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < c->set_count; i++) {
 		struct pg_node *p = set_primary(c, &c->sets[i]);
-		if (!p || (!p->pid && !c->paused && !c->upgrading)) {
-			why_set(ret_why, "upgrade: set %u has no running primary", c->sets[i].number);
-			return -EBUSY;
-		}
+		r = p && (p->pid || c->paused || !check) ? upgrade_run(c, p, version, check) : -EBUSY;
 	}
-	return 0;
+	return r;
 }
 
 static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret_why)
 {
-	int r = check_all(c, ret_why);
-	if (r < 0)
-		return r;
-	r = upgrade_mark(c, version, c->version);
+	int r = each_run(c, version, true);
+	r = r < 0 ? r : upgrade_mark(c, version, c->version);
 	r = r < 0 ? r : all_halt(c);
-	/* A crash may have left it half done. */
-	if (r == 0)
-		upgrade_undo(c);
-	for (int pass = 0; pass < 2; pass++)
-		for (size_t i = 0; r == 0 && i < c->set_count; i++)
-			r = upgrade_run(c, set_primary(c, &c->sets[i]), version, pass == 0);
+	r = r < 0 ? r : each_run(c, version, false);
 	if (r == 0)
 		return upgrade_mark(c, version, version);
 	char why[400];
 	snprintf(why, sizeof why, "%s", why_last());
 	upgrade_undo(c);
 	(void)!upgrade_mark(c, 0, c->version);
-	why_set(ret_why, "upgrade: %s; version %u goes on", why, c->version);
+	why_set(ret_why, "upgrade: %s; version %u goes on", r == -EBUSY ? "a primary does not run" : why, c->version);
 	cluster_care(c);
 	return r;
 }
 
+/* What a crash left: back to the old version, or on to the new one. */
+static int upgrade_resume(struct pg_cluster *c)
+{
+	int r = all_halt(c);
+	if (r == 0 && c->upgrading == c->version)
+		r = places_change(c);
+	else if (r == 0)
+		upgrade_undo(c);
+	return r < 0 ? r : upgrade_mark(c, 0, c->version);
+}
+
 int cluster_upgrade(struct pg_cluster *c, unsigned version, struct engine_progress *progress, const char **ret_why)
 {
-	int r = 0;
-	bool done = c->version == version;
-	if (!done && c->upgrading && c->upgrading != version)
-		upgrade_undo(c);
-	if (done && !c->upgrading)
-		return 0;
+	int r = c->upgrading ? upgrade_resume(c) : 0;
+	if (r < 0 || !c->version || !c->node_count || c->version == version)
+		return r;
 	if (version < c->version) {
-		why_set(ret_why, "version: there is no way back from %u to %u; restore a snapshot into a new cluster", c->version,
-		        version);
+		why_set(ret_why, "version: there is no way back from %u to %u", c->version, version);
 		return -EINVAL;
 	}
-	if (c->upgrading && done && !file_is_upgraded(c)) { /* wanted no more before it was done */
-		upgrade_undo(c);
-		return upgrade_mark(c, 0, version);
-	}
-	if (!done) {
-		if (progress && progress->tell)
-			progress->tell(progress->ctx, 3, "upgrading");
-		r = upgrade_make(c, version, ret_why);
-	}
+	if (progress && progress->tell)
+		progress->tell(progress->ctx, 3, "upgrading");
+	r = upgrade_make(c, version, ret_why);
 	r = r < 0 ? r : places_change(c);
 	r = r < 0 ? r : upgrade_mark(c, 0, version);
 	if (r == 0)
 		log_info("engine: %s runs version %u from now on", c->id, version);
-	if (r < 0 && !*ret_why)
-		why_set(ret_why, "upgrade: %s", strerror(-r));
+	return r;
+}
+
+int cluster_analyze(struct pg_cluster *c)
+{
+	int r = 0;
+	for (size_t i = 0; i < c->set_count; i++) {
+		struct pg_node *p = set_primary(c, &c->sets[i]);
+		char program[PG_PATH], run[PG_PATH], port[16];
+		if (!p || !p->pid)
+			continue;
+		path_set(program, "%s/vacuumdb", version_bin(c->engine, c->version));
+		node_run_dir(c, p, run);
+		snprintf(port, sizeof port, "%u", p->port);
+		const char *argv[] = {program, "-h", run, "-p", port, "-U", PG_SUPER, "--all", "--analyze-only", "-w", "-q", NULL};
+		r = process_run(c->engine, argv, UPGRADE_MS);
+	}
 	return r;
 }

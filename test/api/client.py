@@ -197,11 +197,11 @@ def links(doc):
 class Server:
 	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True,
 			listen='127.0.0.1:0',
-		     cwd=None, start_seconds=30, leaks=False):
+		     cwd=None, start_seconds=30, leaks=False, prefix=()):
 		self.tmp = pathlib.Path(tempfile.mkdtemp(prefix='steward-test-'))
 		self.data_dir = pathlib.Path(data_dir) if data_dir else self.tmp / 'data'
 		self.stderr_file, self.stdout_file = self.tmp / 'stderr', self.tmp / 'stdout'
-		command = [binary(), 'serve', '--data', str(self.data_dir), '--listen', listen]
+		command = [*prefix, binary(), 'serve', '--data', str(self.data_dir), '--listen', listen]
 		if clock:
 			command += ['--clock', clock]
 		if control:

@@ -56,6 +56,10 @@ def test_statements_by_class_and_user(real):
 	until(lambda: lines(real, AUDIT, 'create table audited_1'))
 	assert lines(real, AUDIT, 'insert into') == [] and lines(real, PLAIN, 'AUDIT: ') == []
 	assert all(x['message'].startswith('AUDIT: ') for x in lines(real, AUDIT))
+	# Nobody writes into it by hand.
+	real.can('alice', "do $$ begin raise log 'AUDIT: SESSION,1,1,DDL,forged'; end $$")
+	until(lambda: lines(real, PLAIN, 'forged'))
+	assert lines(real, AUDIT, 'forged') == []
 	# Only one user's, and what was allowed too.
 	command = {'$in': ['insert', 'find']}
 	audit(real, auditAuthorizationSuccess=True, auditFilter=json.dumps(

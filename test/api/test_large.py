@@ -90,3 +90,19 @@ def test_non_compliant(large):
 	ok(large['owner'].post(large['path'] + '/resourcePolicies', json={'name': 'x', 'policies': [{'body': body}]}), 201)
 	found = ok(large['owner'].get(large['path'] + '/nonCompliantResources'))
 	assert [x['resourceId'] for x in found] == [large['firstProjectId']]
+
+
+def test_a_caller_with_many_single_projects(module_server):
+	"""Names are found, and lists are whole, without a role in the organization too."""
+	names = ['single-%04d' % i for i in range(2100)]
+	roles = [{'project': n, 'roles': ['GROUP_READ_ONLY']} for n in names[:-1]]
+	org, = module_server.seed({'name': unique('singles'), 'projects': names, 'principals': [
+		{'type': 'serviceAccount', 'roles': [], 'projectRoles': roles},
+		{'type': 'user', 'username': unique('u') + '@example.com', 'projectRoles': roles}]})
+	ids = {p['name']: p['id'] for p in org['projects']}
+	for principal in org['principals']:
+		caller = module_server.api_for(principal)
+		assert ok(caller.get('/groups/byName/single-2000'))['id'] == ids['single-2000']
+		refused(caller.get('/groups/byName/single-2099'), 404)
+		refused(caller.get('/groups/byName/nothing'), 404)
+		assert set(everything(caller, '/groups')) == {ids[n] for n in names[:-1]}

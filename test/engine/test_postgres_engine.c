@@ -1,6 +1,6 @@
 /* The PostgreSQL engine against real servers, through its operations alone; clients connect over TLS as users would.
  *
- *   test_postgres_engine [PART...]   parts: single set access faults crash (all of them by default); also: bench adopt
+ *   test_postgres_engine [PART...]   parts: single set access faults crash retention upgrade (all of them by default); also: bench adopt
  *   test_postgres_engine converge DIR ID NODES    one converge, for the tests that kill it
  *
  * ROUNDS in the environment repeats the faults. Everything lies in one temporary directory and is gone at the end. */
@@ -34,7 +34,7 @@ static struct arena *arena;
 static char dir[64];
 static char verifier[256];
 static struct str ca_cert, ca_key;
-static const char *self;
+static const char *self, *programs;
 
 /* --- what is wanted */
 
@@ -165,7 +165,7 @@ static const struct node_status *primary_of(const struct cluster_status *s)
 
 static void engine_begin(void)
 {
-	struct engine_options o = {.data_dir = dir, .domain = DOMAIN, .real_clock = true};
+	struct engine_options o = {.data_dir = dir, .domain = DOMAIN, .real_clock = true, .programs = programs};
 	CHECK(ops->start(&o, &engine) == 0);
 	if (!engine)
 		exit(1);
@@ -609,15 +609,118 @@ static void test_crash(void)
 	CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 }
 
-static int child_converge(char **argv)
+static int child_converge(char **argv, unsigned version)
 {
+	static char root[96];
 	snprintf(dir, sizeof dir, "%s", argv[2]);
+	snprintf(root, sizeof root, "%s/programs", dir);
+	programs = version > 15 ? root : NULL;
 	authority_make();
 	engine_begin();
 	struct wish w = wish_make(argv[3], (unsigned)strtoul(argv[4], NULL, 10), 0);
-	int r = converge(&w, &access_all);
+	w.c.version = version;
+	int r = converge(&w, version > 15 ? &access_writer : &access_all);
 	ops->stop(engine);
 	return r < 0;
+}
+
+/* --- a newer version: pg_upgrade takes the same one for it, so one installation stands for both */
+
+#define ID4 "65f0000000000000000000a4"
+
+static void programs_make(void)
+{
+	static char root[96];
+	char command[500];
+	snprintf(root, sizeof root, "%s/programs", dir);
+	snprintf(command, sizeof command,
+	         "chmod 711 %s; mkdir %s && ln -s /usr/lib/postgresql/15 %s/15 && ln -s /usr/lib/postgresql/15 %s/16", dir,
+	         root, root, root);
+	CHECK(system(command) == 0);
+	programs = root;
+}
+
+/* Cut short at any moment, it goes on, or with the old version where that is wanted again. */
+static void upgrade_crash(unsigned round)
+{
+	struct wish w = wish_make(ID4, 3, 0);
+	CHECK(converge(&w, &access_writer) == 0);
+	struct cluster_status s = observe(ID4);
+	CHECK(as(primary_of(&s), "writer", "postgres", "create table t(a int); insert into t values (1)"));
+	ops->stop(engine);
+	pid_t child = fork();
+	if (child == 0) {
+		execl(self, self, "upgrade", dir, ID4, "3", (char *)NULL);
+		_exit(127);
+	}
+	usleep(700000 + 800000 * (round % 6));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	engine_begin();
+	w.c.version = round % 2 ? 15 : 16;
+	int r = converge(&w, &access_writer);
+	if (r == -EINVAL) /* it was done already */
+		w.c.version = 16;
+	CHECK(r == 0 || converge(&w, &access_writer) == 0);
+	s = observe(ID4);
+	const struct node_status *p = primary_of(&s);
+	printf("upgrade cut short, then version %u: %s\n", w.c.version, p ? p->version : "none");
+	CHECK(p && strtoul(p->version, NULL, 10) == w.c.version);
+	CHECK(p && as(p, "writer", "postgres", "insert into t select max(a) + 1 from t"));
+	CHECK(ops->destroy(engine, ID4, NULL) == 0 && servers_running() == 0);
+}
+
+static void test_upgrade(void)
+{
+	struct wish w = wish_make(ID4, 3, 1);
+	CHECK(converge(&w, &access_writer) == 0);
+	w.c.version = 99;
+	CHECK(converge(&w, &access_writer) == -ENOENT);
+	struct cluster_status s = observe(ID4);
+	CHECK(as(primary_of(&s), "writer", "postgres", "create table t(a int); insert into t select generate_series(1, 1000)"));
+	ops->stop(engine);
+	programs_make();
+	engine_begin();
+	w.c.version = 16;
+	int64_t began = clock_mono_us();
+	CHECK(converge(&w, &access_writer) == 0);
+	printf("upgrade of 3 + 1 nodes: %.0f ms\n", since_ms(began));
+	s = observe(ID4);
+	const struct node_status *p = primary_of(&s);
+	CHECK(s.node_count == 4 && p && strncmp(p->version, "16.", 3) == 0);
+	PGconn *conn = client(p, "writer", PASSWORD, "postgres");
+	CHECK(number(conn, "select count(*) from t") == 1000);
+	CHECK(number(conn, "select count(*) from pg_stat_replication") == 3);
+	PQfinish(conn);
+	CHECK(p && as(p, "writer", "postgres", "insert into t values (0)"));
+	w.c.version = 15;
+	CHECK(converge(&w, &access_writer) == -EINVAL);
+	CHECK(ops->destroy(engine, ID4, NULL) == 0);
+	for (unsigned i = 0; i < rounds(); i++)
+		upgrade_crash(i);
+}
+
+/* --- logs do not grow for ever */
+
+static void test_retention(void)
+{
+	char path[160], command[600];
+	snprintf(path, sizeof path, "%s/logs", dir);
+	snprintf(command, sizeof command,
+	         "mkdir %s && cd %s && for i in 1 2 3 4 5 6 7 8; do head -c 1000 /dev/zero > postgresql-2026010$i-000000.json; "
+	         "done; touch other start.log && touch -d '40 days ago' postgresql-20260104-000000.json",
+	         path, path);
+	CHECK(system(command) == 0);
+	log_tidy(path, 1 << 20);
+	snprintf(command, sizeof command, "cd %s && test $(ls | wc -l) = 9 && test ! -e postgresql-20260104-000000.json", path);
+	CHECK(system(command) == 0);
+	log_tidy(path, 4500);
+	snprintf(command, sizeof command,
+	         "cd %s && test $(ls | wc -l) = 6 && test -e postgresql-20260105-000000.json && test -e other", path);
+	CHECK(system(command) == 0);
+	log_tidy(path, 0);
+	snprintf(command, sizeof command, "cd %s && test $(ls | wc -l) = 5 && rm -r %s", path, path);
+	CHECK(system(command) == 0);
 }
 
 /* --- figures */
@@ -711,8 +814,8 @@ int main(int argc, char **argv)
 	verifier_make();
 	if (!cidr_parse(STR("127.0.0.0/8"), &networks[0]))
 		return 1;
-	if (argc == 5 && strcmp(argv[1], "converge") == 0)
-		return child_converge(argv);
+	if (argc == 5 && (strcmp(argv[1], "converge") == 0 || strcmp(argv[1], "upgrade") == 0))
+		return child_converge(argv, strcmp(argv[1], "upgrade") == 0 ? 16 : 15);
 	snprintf(dir, sizeof dir, "/tmp/steward-pg-XXXXXX");
 	if (!mkdtemp(dir))
 		return 1;
@@ -728,6 +831,10 @@ int main(int argc, char **argv)
 		test_faults();
 	if (part(argc, argv, "crash", true))
 		test_crash();
+	if (part(argc, argv, "retention", true))
+		test_retention();
+	if (part(argc, argv, "upgrade", true))
+		test_upgrade();
 	if (part(argc, argv, "bench", false))
 		bench();
 	if (part(argc, argv, "adopt", false))

@@ -9,7 +9,7 @@ from client import ok
 from databases import listening, until, working_in
 
 TRUST = ('/etc/ssl/certs', '/usr/local/share/ca-certificates')
-CERTIFICATES = ('*.crt', '*.key', '*.pem', '*.crl')
+CERTIFICATES = ('.crt', '.key', '.pem', '.crl')
 KEPT = {'pool', 'run', 'ca'}  # of the engine: prepared directories and what is empty when nothing runs
 
 
@@ -21,6 +21,11 @@ def machine():
 
 def names_of(folder):
 	return set(os.listdir(folder)) if os.path.isdir(folder) else set()
+
+
+def files_below(folder, *ends):
+	"""Also while others are taken away there."""
+	return [os.path.join(at, n) for at, _, names in os.walk(folder) for n in names if n.endswith(ends)]
 
 
 class Place(databases.Site):
@@ -55,9 +60,9 @@ class Place(databases.Site):
 			except OSError:
 				continue
 			self.memory |= set(re.findall(r'/dev/shm/\S+', maps))
-		for file in self.data.glob('engine/*/*/data/postmaster.pid'):
+		for file in files_below(self.data / 'engine', 'postmaster.pid'):
 			try:
-				lines = file.read_text().split('\n')
+				lines = open(file).read().split('\n')
 				self.places.add('%s:%s' % (lines[5], lines[3]))
 				self.memory.add('shm %s' % lines[6].split()[1])
 			except (OSError, IndexError):
@@ -94,8 +99,8 @@ class Place(databases.Site):
 		out += ['process %d' % p for p in working_in(self.root)]
 		out += ['directory %s' % (engine / n) for n in names_of(engine) - KEPT]
 		out += ['socket %s' % n for n in names_of(engine / 'run')]
-		out += ['directory /var/lib/steward/%s' % n for n in self._elsewhere() - self.elsewhere]
-		out += ['certificate %s' % f for pattern in CERTIFICATES for f in engine.rglob(pattern)]
+		out += ['directory %s' % os.path.realpath(engine)] if engine.is_symlink() else []
+		out += ['certificate %s' % f for f in files_below(engine, *CERTIFICATES)]
 		out += ['port %s' % p for p in self.places & listening()]
 		segments = {'shm ' + line.split()[1] for line in open('/proc/sysvipc/shm').read().splitlines()[1:]}
 		out += ['shared memory %s' % m for m in self.memory if m in segments or os.path.exists(m)]

@@ -1,0 +1,200 @@
+"""Several nodes on one PostgreSQL, behind haproxy: what the tests of test_nodes.py stand on."""
+import json, os, pathlib, shutil, subprocess, tempfile, threading, time, uuid
+
+import requests
+
+import client, database
+
+LIMITS = 'limit.* = 1000000/1000000\n'
+
+
+class Proxy:
+	"""haproxy in TCP mode: it asks each node's /readyz and spreads connections over those that say yes."""
+
+	def __init__(self, port, nodes):
+		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='steward-haproxy-'))
+		client.folders.append(self.dir)
+		lines = ['global', ' maxconn 2000', 'defaults', ' mode tcp', ' timeout connect 1s', ' timeout client 60s',
+			 ' timeout server 60s', ' option redispatch', ' retries 3', 'listen front', ' bind 127.0.0.1:%d' % port,
+			 ' balance roundrobin', ' option httpchk GET /readyz',
+			 ' default-server inter 300ms fastinter 200ms fall 2 rise 1 check check-ssl verify none on-marked-down'
+			 ' shutdown-sessions']
+		lines += [' server n%d %s' % (i, address) for i, address in enumerate(nodes)]
+		(self.dir / 'cfg').write_text('\n'.join(lines) + '\n')
+		self.process = subprocess.Popen(['haproxy', '-db', '-f', str(self.dir / 'cfg')], stdout=subprocess.DEVNULL,
+						stderr=open(self.dir / 'log', 'wb'))
+
+	def close(self):
+		self.process.kill()
+		self.process.wait()
+
+
+class Nodes:
+	def __init__(self, count=3, host_of=None, prefix_of=None, db=None, **settings):
+		self.db = db or database.Database(**settings)
+		self.front = database.free_port()
+		self.home = pathlib.Path(tempfile.mkdtemp(prefix='steward-nodes-'))
+		client.folders.append(self.home)
+		self.host_of = host_of or (lambda i: '127.0.0.1')
+		self.prefix_of = prefix_of or (lambda i: ())
+		self.url_of = lambda i: self.db.url()
+		self.addresses = ['%s:%d' % (self.host_of(i), database.free_port()) for i in range(count)]
+		(self.home / 'config').write_text(LIMITS)
+		self.nodes = [None] * count
+		self.proxy = None
+
+	def start(self):
+		for i in range(len(self.nodes)):
+			self.start_node(i)
+		self.proxy = Proxy(self.front, self.addresses)
+		self.until(lambda: self.caller().get('/groups').status_code == 200, 15)
+		return self
+
+	def start_node(self, i, *args):
+		folder = self.home / ('n%d' % i)
+		if i and not folder.exists():  # one key and one certificate authority for all
+			folder.mkdir(mode=0o700)
+			first = self.home / 'n0'
+			shutil.copy(first / 'secret.key', folder)
+			shutil.copytree(first / 'tls', folder / 'tls')
+			shutil.copy(first / 'bootstrap.json', folder)
+		self.nodes[i] = client.Server('--store', self.url_of(i), '--base-url', 'https://127.0.0.1:%d' % self.front,
+					      '--config', self.home / 'config', *args, data_dir=folder, clock='real',
+					      control=False, listen=self.addresses[i], prefix=self.prefix_of(i), start_seconds=60)
+		return self.nodes[i]
+
+	def token(self, i=0):
+		a = self.nodes[i].bootstrap['serviceAccount']
+		r = requests.post('https://%s/api/oauth/token' % self.addresses[i], data={'grant_type': 'client_credentials'},
+				  auth=(a['clientId'], a['clientSecret']), verify=False, timeout=30)
+		assert r.status_code == 200, r.text
+		return r.json()['access_token']
+
+	def caller(self, i=None):
+		"""Through the proxy, or straight to one node."""
+		return Caller('https://127.0.0.1:%d' % self.front if i is None else 'https://' + self.addresses[i], self.kept())
+
+	def kept(self):
+		if not getattr(self, '_token', None):
+			self._token = self.token(next(i for i, n in enumerate(self.nodes) if n and not n.ended))
+		return self._token
+
+	@property
+	def org(self):
+		return self.nodes[0].org
+
+	def until(self, done, seconds):
+		"""How long it took."""
+		start = time.monotonic()
+		while True:
+			try:
+				if done():
+					return time.monotonic() - start
+			except requests.RequestException:
+				pass
+			assert time.monotonic() - start < seconds, 'not within %d s' % seconds
+			time.sleep(0.05)
+
+	def close(self):
+		for n in self.nodes:
+			if n:
+				n.kill()
+				assert not client.SANITIZER.search(n.stderr), n.stderr[-6000:]
+		if self.proxy:
+			self.proxy.close()
+		self.db.close()
+
+
+class Caller:
+	"""One connection at a time, so that the proxy's choice is made for each call."""
+
+	def __init__(self, base, token):
+		self.base, self.headers = base + client.BASE, {'Authorization': 'Bearer ' + token, 'Connection': 'close'}
+
+	def call(self, method, path, **kw):
+		headers = {**self.headers, **kw.pop('headers', {})}
+		return requests.request(method, self.base + path, headers=headers, verify=False, timeout=30, **kw)
+
+	def get(self, path, **kw):
+		return self.call('GET', path, **kw)
+
+	def post(self, path, **kw):
+		return self.call('POST', path, **kw)
+
+	def delete(self, path, **kw):
+		return self.call('DELETE', path, **kw)
+
+
+class Load:
+	"""Threads that create projects and read them back, all the time. A creation has an Idempotency-Key and is tried again
+	until it is answered; what was acknowledged is written down, and every other answer too."""
+
+	def __init__(self, nodes, threads=4):
+		self.nodes, self.stopped = nodes, threading.Event()
+		self.acknowledged, self.answers, self.broken, self.missing = {}, [], 0, []
+		self.lock = threading.Lock()
+		self.threads = [threading.Thread(target=self.work, daemon=True) for _ in range(threads)]
+		for t in self.threads:
+			t.start()
+
+	def note(self, r):
+		if r.status_code != 200:
+			with self.lock:
+				self.answers.append((r.status_code, r.headers.get('Retry-After'), r.headers.get('Content-Type'), r.text))
+
+	def create(self, caller, name):
+		key = uuid.uuid4().hex
+		while True:
+			try:
+				r = caller.post('/groups', json={'name': name, 'orgId': self.nodes.org}, headers={'Idempotency-Key': key})
+			except requests.RequestException:
+				self.broken += 1
+				time.sleep(0.05)
+				continue
+			self.note(r)
+			if r.status_code == 200:
+				return r.json()['id']
+			time.sleep(0.1)
+
+	def work(self):
+		caller = self.nodes.caller()
+		while not self.stopped.is_set():
+			name = client.unique('load')
+			made = self.create(caller, name)
+			with self.lock:
+				self.acknowledged[name] = made
+			try:
+				r = caller.get('/groups/' + made)  # most often by another node
+				self.note(r)
+				if r.status_code == 404:
+					self.missing.append(made)
+			except requests.RequestException:
+				self.broken += 1
+
+	def stop(self):
+		self.stopped.set()
+		for t in self.threads:
+			t.join(60)
+			assert not t.is_alive(), 'a caller was never answered'
+
+	def verify(self, connections_may_break=False):
+		"""Nothing acknowledged is lost, nothing was done twice, and what was refused was refused properly."""
+		caller, found, page = self.nodes.caller(0), {}, 1
+		while True:
+			results = client.ok(caller.get('/groups?itemsPerPage=500&pageNum=%d' % page))['results']
+			for g in results:
+				assert g['name'] not in found, 'made twice: ' + g['name']
+				found[g['name']] = g['id']
+			if len(results) < 500:
+				break
+			page += 1
+		assert self.acknowledged, 'nothing was created at all'
+		for name, made in self.acknowledged.items():
+			assert found.get(name) == made, 'lost: %s %s' % (name, made)
+		for name in found:
+			assert not name.startswith('load-') or name in self.acknowledged, 'made, and never acknowledged: ' + name
+		assert not self.missing, 'not found right after its creation: %s' % self.missing
+		for status, retry, kind, text in self.answers:
+			assert status == 503 and retry and 'json' in kind, (status, retry, kind, text[:500])
+			client.assert_problem(json.loads(text), 503)
+		assert connections_may_break or not self.broken, '%d connections broke' % self.broken

@@ -1,0 +1,184 @@
+"""Several nodes that share a PostgreSQL: one state for all, and what happens when a node, the store or the network between
+them goes away."""
+import os, shutil, signal, subprocess, threading, time
+
+import pytest
+import urllib3
+
+import client
+from nodes import Load, Nodes
+
+urllib3.disable_warnings()
+RECOVERY = 5  # seconds
+pytestmark = pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed')
+
+
+@pytest.fixture
+def nodes():
+	made = Nodes().start()
+	yield made
+	made.close()
+
+
+def recovers(nodes, seconds=RECOVERY):
+	"""Every node that runs reads and writes again."""
+	start = time.monotonic()
+	for i, n in enumerate(nodes.nodes):
+		if n and not n.ended:
+			left = seconds - (time.monotonic() - start)
+			nodes.until(lambda: nodes.caller(i).get('/groups').status_code == 200, left)
+			nodes.until(lambda: nodes.caller(i).post('/groups', json={'name': client.unique('after'),
+						'orgId': nodes.org}).status_code == 200, left)
+	return time.monotonic() - start
+
+
+def test_one_bootstrap():
+	"""Two nodes that start at once on an empty store make one first organization."""
+	nodes = Nodes(2)
+	try:
+		folder = nodes.home / 'n0'
+		nodes.start_node(0)
+		nodes.nodes[0].stop()
+		nodes.db.sql('DROP SCHEMA steward CASCADE')
+		for f in ('bootstrap.json', 'node.id'):
+			os.unlink(folder / f)
+		shutil.copytree(folder, nodes.home / 'n1')
+		processes = [subprocess.Popen([client.binary(), 'serve', '--data', str(nodes.home / name), '--listen', '127.0.0.1:0',
+					       '--store', nodes.db.url(), '--engine', 'simulated'], stdout=subprocess.PIPE,
+					      stderr=subprocess.DEVNULL, text=True) for name in ('n0', 'n1')]
+		try:
+			for p in processes:
+				assert any(line.startswith('steward: ready') for line in p.stdout), 'a node did not start'
+		finally:
+			for p in processes:
+				p.kill()
+				p.wait()
+				p.stdout.close()
+		assert nodes.db.sql("SELECT count(*) FROM steward.doc WHERE kind = 'org'") == '1'
+		assert sum((nodes.home / n / 'bootstrap.json').exists() for n in ('n0', 'n1')) == 1
+	finally:
+		nodes.close()
+
+
+def test_one_state(nodes):
+	"""What one node has written the next one shows at once; names are unique over all of them; a revoked credential is
+	refused everywhere."""
+	for i in range(12):
+		made = client.ok(nodes.caller(i % 3).post('/groups', json={'name': 'p%d' % i, 'orgId': nodes.org}))
+		for k in range(3):
+			client.ok(nodes.caller(k).get('/groups/' + made['id']))
+		client.refused(nodes.caller((i + 1) % 3).post('/groups', json={'name': 'p%d' % i, 'orgId': nodes.org}), 409)
+	account = client.ok(nodes.caller(0).post('/orgs/%s/serviceAccounts' % nodes.org, json={'name': 'x', 'description': 'x',
+			'roles': ['ORG_OWNER'], 'secretExpiresAfterHours': 24}), 201)
+	import requests
+	token = requests.post('https://%s/api/oauth/token' % nodes.addresses[1], data={'grant_type': 'client_credentials'},
+			auth=(account['clientId'], account['secrets'][0]['secret']), verify=False).json()['access_token']
+	from nodes import Caller
+	callers = [Caller('https://' + a, token) for a in nodes.addresses]
+	for c in callers:
+		for _ in range(20):  # every thread remembers it
+			client.ok(c.get('/groups'))
+	assert nodes.caller(2).delete('/orgs/%s/serviceAccounts/%s' % (nodes.org, account['clientId'])).status_code == 204
+	assert callers[2].get('/groups').status_code == 401, 'at once on the node that revoked it'
+	revoked = time.monotonic()
+	for c in callers[:2]:
+		nodes.until(lambda: c.get('/groups').status_code == 401, 1)
+	assert time.monotonic() - revoked < 1
+	for c in callers:
+		for _ in range(20):
+			assert c.get('/groups').status_code == 401
+
+
+def test_unique_names_at_once(nodes):
+	"""Of simultaneous creations with one name, on all nodes, one succeeds."""
+	for n in range(5):
+		answers, name = [], client.unique('same')
+
+		def create(i):
+			answers.append(nodes.caller(i % 3).post('/groups', json={'name': name, 'orgId': nodes.org}).status_code)
+
+		threads = [threading.Thread(target=create, args=(i,)) for i in range(9)]
+		[t.start() for t in threads]
+		[t.join() for t in threads]
+		assert sorted(answers) == [200] + [409] * 8, answers
+
+
+def test_node_killed(nodes):
+	load = Load(nodes)
+	for i in (1, 2):
+		time.sleep(1.5)
+		nodes.nodes[i].kill()
+		time.sleep(1.5)
+		nodes.start_node(i)
+	recovers(nodes)
+	load.stop()
+	load.verify(connections_may_break=True)
+	assert client.cli('check', nodes.db.url()).returncode == 0
+
+
+@pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGQUIT], ids=['restarted', 'crashed'])
+def test_store_restarted(nodes, how):
+	load = Load(nodes)
+	for _ in range(2):
+		time.sleep(1.5)
+		nodes.db.stop(how)
+		time.sleep(0.7)
+		nodes.db.start()
+		recovers(nodes)
+	load.stop()
+	# The proxy takes nodes out while none is ready, and cuts their connections.
+	load.verify(connections_may_break=True)
+	assert client.cli('check', nodes.db.url()).returncode == 0
+
+
+def ip(*words):
+	subprocess.run(['ip', *words], check=True)
+
+
+@pytest.fixture
+def cut_off():
+	"""Nodes of which the last has a network of its own: one wire to the proxy, one to the store."""
+	if os.getuid() != 0 or not shutil.which('ip'):
+		pytest.skip('needs root and iproute2')
+	name = 'sw%d' % (os.getpid() % 10000)
+	try:
+		ip('netns', 'add', name)
+	except subprocess.CalledProcessError:
+		pytest.skip('network namespaces are not permitted here')
+	nodes = None
+	try:
+		ip('netns', 'exec', name, 'ip', 'link', 'set', 'lo', 'up')
+		for wire, net in (('c', '10.213.1'), ('s', '10.213.2')):
+			ip('link', 'add', name + wire, 'type', 'veth', 'peer', 'name', 'x' + wire, 'netns', name)
+			ip('addr', 'add', net + '.1/24', 'dev', name + wire)
+			ip('link', 'set', name + wire, 'up')
+			ip('netns', 'exec', name, 'ip', 'addr', 'add', net + '.2/24', 'dev', 'x' + wire)
+			ip('netns', 'exec', name, 'ip', 'link', 'set', 'x' + wire, 'up')
+		nodes = Nodes(3, host_of=lambda i: '10.213.1.2' if i == 2 else '127.0.0.1',
+			      prefix_of=lambda i: ('ip', 'netns', 'exec', name) if i == 2 else (), listen_addresses='*')
+		nodes.url_of = lambda i: nodes.db.url().replace('127.0.0.1', '10.213.2.1') if i == 2 else nodes.db.url()
+		nodes.wire = name + 's'
+		yield nodes.start()
+	finally:
+		if nodes:
+			nodes.close()
+		ip('netns', 'del', name)
+
+
+def test_network_cut(cut_off):
+	nodes = cut_off
+	load = Load(nodes)
+	for seconds in (1.5, 6):
+		time.sleep(1)
+		ip('link', 'set', nodes.wire, 'down')
+		time.sleep(seconds)
+		# The others go on without it: its batch and its locks do not hold them up.
+		start = time.monotonic()
+		for i in range(2):
+			client.ok(nodes.caller(i).post('/groups', json={'name': client.unique('others'), 'orgId': nodes.org}))
+		assert time.monotonic() - start < RECOVERY
+		ip('link', 'set', nodes.wire, 'up')
+		recovers(nodes)
+	load.stop()
+	load.verify(connections_may_break=True)
+	assert client.cli('check', nodes.db.url()).returncode == 0
