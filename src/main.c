@@ -8,7 +8,8 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {{"serve", serve_command},   {"clusters", clusters_command}, {"api", api_command},
-                {"limits", limits_command}, {"backup", backup_command},     {"check", check_command}};
+                {"limits", limits_command}, {"backup", backup_command},     {"check", check_command},
+                {"store", store_command}};
 
 int main(int argc, char **argv)
 {

@@ -212,7 +212,8 @@ static int key_check(struct server *s)
 		result = -EKEYREJECTED;
 	if (result == -EKEYREJECTED) {
 		fprintf(stderr,
-		        "steward: %s/secret.key is not the key of this store. Bring back the file that was beside it, or "
+		        "steward: %s/secret.key is not the key of this store. Bring back the file that was beside it, "
+		        "or "
 		        "copy it from another node.\n",
 		        s->config.data);
 		return -EINVAL;
@@ -318,7 +319,8 @@ static int engine_choose(struct server *s)
 	s->engine_why = c->engine ? "as asked for" : "as before on this data directory";
 	v->engine_ops = name ? engine_find(name) : engine_default(!c->clock_virtual, a, &s->engine_why);
 	if (!v->engine_ops) {
-		fprintf(stderr, "steward: --engine %s: this program was built without it. Use --engine simulated.\n", name);
+		fprintf(stderr, "steward: --engine %s: this program was built without it. Use --engine simulated.\n",
+		        name);
 		return -ENOTSUP;
 	}
 	if (kept.n && !str_is(kept, v->engine_ops->name))

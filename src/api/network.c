@@ -62,7 +62,7 @@ int network_is_private(struct tx *tx, struct arena *a, struct str group_id, cons
 {
 	struct doc *peers;
 	size_t count;
-	bool dns, only = false, found = false;
+	bool dns = false, only = false, found = false;
 	int r = peers_load(tx, a, group_id, &peers, &count);
 	if (r == 0)
 		r = setting_is_on(tx, a, "custom_dns", group_id, &dns);

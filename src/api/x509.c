@@ -191,7 +191,7 @@ static int certs_make_room(struct call *c, json_t *certs)
 int x509_create_cert(struct call *c)
 {
 	struct doc user, d;
-	json_t *document, *row;
+	json_t *document, *row = NULL;
 	struct str pem;
 	int64_t months;
 	int result = user_load(c, &user, &document);

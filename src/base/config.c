@@ -15,9 +15,11 @@ const struct option_row config_options[] = {
         {"base-url", 0, OPTION_URL, AT(base_url), NULL, "URL",
          "How callers reach the service, used in links: https://HOST[:PORT]. Without it, made from --listen."},
         {"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
-         "Where documents are kept: sqlite:PATH, or postgresql://... for several nodes that share one. Without it, in --data."},
+         "Where documents are kept: sqlite:PATH, or postgresql://... for several nodes that share one. Without it, in "
+         "--data."},
         {"engine", 0, OPTION_CHOICE, AT(engine), NULL, "NAME",
-         "What runs the databases: postgres (processes on this host) or simulated (none at all). Without it, the one that "
+         "What runs the databases: postgres (processes on this host) or simulated (none at all). Without it, the one "
+         "that "
          "the data directory was last used with; at first postgres where it is installed and the clock is real.",
          "simulated|postgres"},
         {"simulated-seconds", 0, OPTION_NUMBER, AT(simulated_seconds), "3", "N",

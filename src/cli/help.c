@@ -89,6 +89,12 @@ static const struct command commands[] = {
          backup_options, &backup_option_count,
          "Example:\n"
          "  steward backup --data /var/lib/steward /backup/steward.db && steward check /backup/steward.db\n"},
+        {"store", "steward store copy --from URL --to URL", "copy everything into another store",
+         "Copies a store into an empty one of either kind, and compares the two row by row at the end. Stop the service\n"
+         "first. A copy that was broken off goes on when the same command is given again.",
+         store_options_rows, &store_option_count,
+         "Example:\n"
+         "  steward store copy --from /var/lib/steward --to postgresql://steward@db.example.com/steward\n"},
         {"check", "steward check [--data DIR | --store URL | FILE]", "verify the data or a backup",
          "Verifies a store, of a running service too, or a backup: its integrity, counters, lists and references.\n"
          "Prints each fault. Exit code: 0 clean, 1 faults found, 2 it cannot be read.",

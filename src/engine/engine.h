@@ -53,7 +53,8 @@ struct engine_cluster {
 	const struct engine_param *params; /* processArgs, in the engine's names */
 	size_t param_count;
 	unsigned shards;
-	const char *ca_cert, *ca_key; /* the project's certificate authority, in PEM: its nodes' certificates are of it */
+	const char *ca_cert,
+	        *ca_key; /* the project's certificate authority, in PEM: its nodes' certificates are of it */
 	struct engine_audit audit;
 	bool renew; /* also bring nodes up to date that are behind, one after the other */
 	bool adopt; /* it was as wanted before this process started: only found again. The simulated engine asks for no time */

@@ -277,7 +277,8 @@ static int user_find(struct engine *e, const char *name)
 	struct passwd *pw = getpwnam(name);
 	if (!pw || pw->pw_uid == 0) {
 		why_set(NULL,
-		        "PostgreSQL does not run as root, and there is no system user %s: make one (useradd --system %s), "
+		        "PostgreSQL does not run as root, and there is no system user %s: make one (useradd --system "
+		        "%s), "
 		        "or run the service as another user",
 		        name, name);
 		return -ENOENT;
@@ -333,7 +334,8 @@ static int place_elsewhere(struct engine *e, const char *link)
 	char path[PG_PATH];
 	struct id id = id_new();
 	if (!e->drop) {
-		log_error("engine: databases cannot lie in %s: the path is too long for their sockets, or has a space or a "
+		log_error("engine: databases cannot lie in %s: the path is too long for their sockets, or has a space "
+		          "or a "
 		          "quote in it. Choose another --data, of at most %zu bytes",
 		          e->dir, SOCKET_PATH_MAX - sizeof "/engine/run/65535/.s.PGSQL.27017");
 		return -ENAMETOOLONG;
@@ -348,7 +350,8 @@ static int place_elsewhere(struct engine *e, const char *link)
 		r = -errno;
 	if (r < 0) {
 		rmdir(path);
-		log_error("engine: databases cannot lie in %s (their system user cannot reach it, or the path is too long), "
+		log_error("engine: databases cannot lie in %s (their system user cannot reach it, or the path is too "
+		          "long), "
 		          "nor in " ELSEWHERE ": %s. Choose another --data",
 		          e->dir, strerror(-r));
 		return r;
@@ -384,9 +387,10 @@ static int place_find(struct engine *e, const char *data_dir)
 		return r == 0 || r == -ENAMETOOLONG ? place_elsewhere(e, link) : r;
 	}
 	if (!path_is_usable(e->dir) || !path_is_open(e, e->dir)) {
-		log_error("engine: the databases' system user cannot reach %s, or the path is too long: let others pass "
-		          "through the directories above it (chmod o+x), or move the data directory",
-		          e->dir);
+		log_error(
+		        "engine: the databases' system user cannot reach %s, or the path is too long: let others pass "
+		        "through the directories above it (chmod o+x), or move the data directory",
+		        e->dir);
 		return -EACCES;
 	}
 	return 0;

@@ -77,9 +77,9 @@ struct pg_cluster {
 	size_t param_count;
 	char *audit;            /* classes of the audit log; NULL: off */
 	char *ca_cert, *ca_key; /* the project's CA, in memory alone; NULL until the first converge */
-	bool rolled;         /* no server waits for a restart to take its configuration */
-	int64_t streamed_us; /* when replication was last looked at */
-	int64_t looked_us;   /* when it was last cared for */
+	bool rolled;            /* no server waits for a restart to take its configuration */
+	int64_t streamed_us;    /* when replication was last looked at */
+	int64_t looked_us;      /* when it was last cared for */
 };
 
 struct engine {

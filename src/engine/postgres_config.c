@@ -228,7 +228,8 @@ static const char fixed[] =
         "log_timezone = 'UTC'\nlogging_collector = on\nlog_destination = 'jsonlog'\n"
         "log_filename = 'postgresql-%Y%m%d-%H%M%S.log'\nlog_rotation_age = 1d\nlog_rotation_size = 16MB\n";
 
-static const char habits[] = "ssl_min_protocol_version = 'TLSv1.2'\njit = off\ntimezone = 'UTC'\nlog_connections = on\nlog_disconnections = on\n"
+static const char habits[] = "ssl_min_protocol_version = 'TLSv1.2'\njit = off\ntimezone = 'UTC'\nlog_connections = "
+                             "on\nlog_disconnections = on\n"
                              "log_checkpoints = off\nlog_min_duration_statement = 1s\ntcp_keepalives_idle = 60\n";
 
 int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed)

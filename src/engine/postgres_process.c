@@ -206,7 +206,8 @@ void process_note(const char *data, pid_t pid)
 	char path[PG_PATH];
 	uint64_t ticks;
 	path_set(path, "%s/../conf/process", data);
-	int fd = start_ticks(pid, &ticks) ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	int fd =
+	        start_ticks(pid, &ticks) ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 	if (fd < 0)
 		return;
 	dprintf(fd, "%d %llu\n", (int)pid, (unsigned long long)ticks);

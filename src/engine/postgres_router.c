@@ -17,17 +17,15 @@
 
 #define TIMEOUT_MS 30000
 
-static const char shard_sql[] =
-        "do $$ begin if not exists (select from pg_roles where rolname = '" PG_SHARD "') then "
-        "create role \"" PG_SHARD "\" login; end if; end $$;"
-        "create schema if not exists sharded authorization \"" PG_SHARD "\"";
+static const char shard_sql[] = "do $$ begin if not exists (select from pg_roles where rolname = '" PG_SHARD "') then "
+                                "create role \"" PG_SHARD "\" login; end if; end $$;"
+                                "create schema if not exists sharded authorization \"" PG_SHARD "\"";
 
-static const char router_sql[] =
-        "create schema if not exists steward; grant usage on schema steward to public;"
-        "create schema if not exists steward_parts;"
-        "create extension if not exists postgres_fdw schema steward_parts;"
-        "create extension if not exists dblink schema steward_parts;"
-        "create table if not exists steward_parts.spread(id oid primary key);";
+static const char router_sql[] = "create schema if not exists steward; grant usage on schema steward to public;"
+                                 "create schema if not exists steward_parts;"
+                                 "create extension if not exists postgres_fdw schema steward_parts;"
+                                 "create extension if not exists dblink schema steward_parts;"
+                                 "create table if not exists steward_parts.spread(id oid primary key);";
 
 /* The definer is the engine: what it does is checked against who asks. */
 static const char function_head[] =
@@ -75,7 +73,8 @@ static const char function_rest[] =
         "perform steward_parts.dblink_exec(s.srvname, format('drop table if exists sharded.%I; "
         "create table sharded.%I (%s)', remote, remote, cols)); "
         "execute format('create foreign table %I.%I partition of %I.%I for values with (modulus %s, remainder %s) "
-        "server %I options (schema_name ''sharded'', table_name %L)', t.nspname, format('%s_%s', remote, n), t.nspname, "
+        "server %I options (schema_name ''sharded'', table_name %L)', t.nspname, format('%s_%s', remote, n), "
+        "t.nspname, "
         "remote, total, n, s.srvname, remote); n := n + 1; end loop; "
         "for g in select d.objid::regclass as seq from pg_depend d where d.refobjid = tab and d.deptype = 'a' and "
         "d.classid = 'pg_class'::regclass and exists (select from pg_class where oid = d.objid and relkind = 'S') loop "
@@ -83,7 +82,8 @@ static const char function_rest[] =
         "execute format('drop table %s', tab); "
         "execute format('alter table %I.%I rename to %I', t.nspname, remote, t.relname); "
         "execute format('alter table %I.%I owner to %I', t.nspname, t.relname, t.owner); "
-        "for g in select case when e.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(e.grantee)) end as who, "
+        "for g in select case when e.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(e.grantee)) end as "
+        "who, "
         "e.privilege_type as what from aclexplode(t.relacl) e where e.privilege_type in "
         "('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE') and e.grantee <> t.relowner loop "
         "execute format('grant %s on %I.%I to %s', g.what, t.nspname, t.relname, g.who); end loop; "
@@ -222,7 +222,8 @@ int router_check(struct pg_cluster *c, const struct engine_cluster *want, const 
 			return r;
 		if (tables > 0) {
 			why_set(ret_why,
-			        "shard %u holds parts of %lld tables: copy them to tables that are not spread, and drop them "
+			        "shard %u holds parts of %lld tables: copy them to tables that are not spread, and "
+			        "drop them "
 			        "first",
 			        c->sets[i].number, (long long)tables);
 			return -EBUSY;

@@ -13,7 +13,8 @@
 
 static const char tables[] =
         "create table if not exists loaded(slice int primary key);"
-        "create table if not exists customers(id int primary key, name text not null, country text not null, since date "
+        "create table if not exists customers(id int primary key, name text not null, country text not null, since "
+        "date "
         "not null);"
         "create table if not exists products(id int primary key, name text not null, price numeric(8,2) not null, tags "
         "text[] not null);"

@@ -235,7 +235,8 @@ int cluster_analyze(struct pg_cluster *c)
 		path_set(program, "%s/vacuumdb", version_bin(c->engine, c->version));
 		node_run_dir(c, p, run);
 		snprintf(port, sizeof port, "%u", p->port);
-		const char *argv[] = {program, "-h", run, "-p", port, "-U", PG_SUPER, "--all", "--analyze-only", "-w", "-q", NULL};
+		const char *argv[] = {program,          "-h", run,  "-p", port, "-U", PG_SUPER, "--all",
+		                      "--analyze-only", "-w", "-q", NULL};
 		r = process_run(c->engine, argv, UPGRADE_MS);
 	}
 	return r;

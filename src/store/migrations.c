@@ -63,6 +63,9 @@ static const char *const steps[] = {
 	"CREATE INDEX event_group_pos ON event (group_id, group_pos) WHERE group_pos > 0;"
 	"CREATE INDEX event_group_time ON event (group_id, created_ms, group_pos, type, cluster) WHERE group_pos > 0;"
 	"CREATE INDEX event_group_type ON event (group_id, type, group_pos, created_ms, cluster) WHERE group_pos > 0;",
+
+	/* 4: some jobs are work on one host. */
+	"ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';",
 };
 /* clang-format on */
 

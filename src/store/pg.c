@@ -481,6 +481,19 @@ int pg_settle(struct tx *tx)
 	return 0;
 }
 
+int pg_queue(struct tx *tx, const char *sql, const struct pg_args *args)
+{
+	static const struct pg_args none;
+	struct pg *p = tx->pg;
+	if (!args)
+		args = &none;
+	if (!p->conn || p->sent_count + 2 > PG_SENT_MAX ||
+	    !PQsendQueryParams(p->conn, sql, args->count, NULL, args->values, args->lengths, args->formats, 1))
+		return -ENOTCONN;
+	sent_add(p, SENT_COMMAND);
+	return 0;
+}
+
 int pg_once(struct tx *tx, const char *sql, const struct pg_args *args, PGresult **ret_result)
 {
 	static const struct pg_args none;

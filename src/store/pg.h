@@ -184,7 +184,7 @@
 enum pg_statement { PG_STATEMENTS(PG_STATEMENT_NAME) PG_STATEMENT_COUNT };
 #undef PG_STATEMENT_NAME
 
-#define PG_ARGS_MAX 16
+#define PG_ARGS_MAX 20
 struct pg_args {
 	int count;
 	bool impossible; /* a text that no row can have: not UTF-8, or with a NUL */
@@ -247,6 +247,8 @@ must_check int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_arg
 must_check int pg_settle(struct tx *tx);
 /* SQL that is run once: migrations, checks, copies. */
 must_check int pg_once(struct tx *tx, const char *sql, const struct pg_args *args, PGresult **ret_result);
+/* The same, without waiting: pg_settle() tells. */
+must_check int pg_queue(struct tx *tx, const char *sql, const struct pg_args *args);
 bool pg_utf8(struct str s);
 
 static inline struct str pg_column(const PGresult *r, int row, int i)

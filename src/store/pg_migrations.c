@@ -101,7 +101,7 @@ static int version_read(struct tx *tx, FILE *out, int64_t *ret_version)
 
 static int steps_run(struct tx *tx)
 {
-	int64_t version;
+	int64_t version = 0;
 	struct pg_args args = {0};
 	int r = version_read(tx, stderr, &version);
 	if (r < 0 || version == STEP_COUNT)

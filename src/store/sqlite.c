@@ -14,9 +14,6 @@
 #include <unistd.h>
 
 #define BUSY_MS 5000
-/* Below 128 KiB: what goes beyond it is moved to a file in one piece, and SQLite fails with "disk is full" where a piece is
- * longer than that. */
-#define UNDO_MEMORY 126976
 
 #define STATEMENT_SQL(name, sql) sql,
 static const char *const statement_sql[] = {STATEMENTS(STATEMENT_SQL)};
@@ -26,8 +23,9 @@ static void library_setup(void)
 {
 	/* The statistics would put a process-wide lock around each allocation. */
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-	/* What a write may have to undo stays in memory up to this size, and a batch makes no temporary file. */
-	sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, UNDO_MEMORY);
+	/* What one write may have to undo stays in memory: a write is bounded, and temporary files would cost each batch more
+	 * than its flush. */
+	sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, -1);
 	sqlite3_initialize();
 }
 
@@ -50,7 +48,7 @@ int conn_open(const char *path, int flags, struct tx **ret_conn)
 	sqlite3_db_config(conn->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(conn->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !conn->writes, NULL);
-	/* Temporary files, not memory: what a huge write keeps to be undone must not be held in memory. */
+	/* Temporary files, not memory: what a large sort needs must not be held in memory. */
 	const char *setup = conn->writes ? "PRAGMA synchronous = FULL; PRAGMA cache_size = -4096; PRAGMA mmap_size = 0;"
 	                                   "PRAGMA journal_size_limit = 33554432; PRAGMA temp_store = FILE"
 	                                 : "PRAGMA cache_size = -1024; PRAGMA mmap_size = 0; PRAGMA temp_store = FILE";

@@ -187,6 +187,11 @@ must_check int tx_wipe(struct tx *tx);
 
 /* A consistent copy of a store that may be in use, with progress(done, total) now and then. */
 must_check int store_backup(const char *data_dir, const char *file, void (*progress)(int done, int total));
+/* Copies all of a store (sqlite:PATH, a data directory, or a PostgreSQL URL) into an empty one, which is made where it can be,
+ * or goes on with such a copy that was broken off; then compares the two, row by row. The source must not be in use. Faults
+ * are told on stderr. */
+typedef void store_copy_progress(void *ctx, const char *what, int64_t done, int64_t total);
+must_check int store_copy(const char *from, const char *to, store_copy_progress *progress, void *ctx, int64_t *ret_rows);
 /* Verifies a store (by its path, directory or URL) or a copy: integrity, counters against documents, lists dense, references point to something. Writes
  * each fault to `out`; returns the number of faults, or negative when it cannot be read. */
 must_check int store_check(const char *path, FILE *out);

@@ -2,10 +2,10 @@
 
 Two ways of talking: Api (requests, one call at a time, what a user's tool would do) and Wire (a socket with pipelined
 HTTP/1.1, for the sweeps over all operations, where requests would cost more than the server)."""
-import atexit, base64, json, os, pathlib, re, shutil, signal, socket, ssl, subprocess, tempfile, time, uuid
+import atexit, base64, contextlib, csv, io, json, os, pathlib, re, shutil, signal, socket, sqlite3, ssl, subprocess, tempfile, time, uuid
 from urllib.parse import urlsplit
 
-import database
+import database, redis_server
 import requests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -21,10 +21,28 @@ SANITIZER = re.compile(r'ERROR: (Address|Leak|Memory)Sanitizer|runtime error:|WA
 
 # STEWARD_TEST_STORE=postgresql runs the suite on a PostgreSQL that it starts: each data directory has a database there.
 REMOTE = os.environ.get('STEWARD_TEST_STORE') == 'postgresql'
+# STEWARD_TEST_LIMITS=redis has the buckets in a Redis that the run starts; servers with different keys do not meet there.
+SHARED = os.environ.get('STEWARD_TEST_LIMITS') == 'redis'
+redis = None
 stores = {}  # data directory -> URL
 running = []  # every server that was started and not yet ended
 shown = []    # those whose log a failing test should show
 folders = []  # what they wrote; kept after the run where STEWARD_KEEP is set
+
+
+def databases_end(engine):
+	"""Real databases outlive their service, and may lie elsewhere: what a failed test has left of them is ended."""
+	if not engine.exists():
+		return
+	real = str(engine.resolve())
+	for p in pathlib.Path('/proc').glob('[0-9]*'):
+		try:
+			if os.readlink(p / 'cwd').startswith(real + '/'):
+				os.kill(int(p.name), signal.SIGKILL)
+		except OSError:
+			continue
+	if engine.is_symlink():
+		shutil.rmtree(real, ignore_errors=True)
 
 
 @atexit.register
@@ -33,6 +51,7 @@ def clean_up():
 		s.kill()
 	for f in folders:
 		if not os.environ.get('STEWARD_KEEP'):
+			databases_end(f / 'data' / 'engine')
 			shutil.rmtree(f, ignore_errors=True)
 
 
@@ -62,6 +81,29 @@ def store_of(data_dir):
 	if key not in stores:
 		stores[key] = postgres.fresh()
 	return stores[key]
+
+
+def limits_url():
+	global redis
+	if not redis:
+		redis = redis_server.Redis()
+	return redis.url()
+
+
+def clone(data_dir, copy):
+	"""A stopped service's data directory again, with its store."""
+	shutil.copytree(data_dir, copy)
+	if REMOTE:
+		stores[os.path.abspath(copy)] = postgres.fresh(template=store_of(data_dir).rsplit('/', 1)[1])
+
+
+def execute(data_dir, sql):
+	"""Behind the store's back."""
+	if REMOTE:
+		postgres.sql('SET search_path TO steward; ' + sql, database=store_of(data_dir).rsplit('/', 1)[1])
+		return
+	with contextlib.closing(sqlite3.connect(pathlib.Path(data_dir) / 'steward.db')) as db, db:
+		db.execute(sql)
 
 
 def unique(prefix='p'):
@@ -197,7 +239,8 @@ def links(doc):
 class Server:
 	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True,
 			listen='127.0.0.1:0',
-		     cwd=None, start_seconds=30, leaks=False, prefix=()):
+		     cwd=None, start_seconds=30, leaks=False, prefix=(),
+		     engine='simulated'):
 		self.tmp = pathlib.Path(tempfile.mkdtemp(prefix='steward-test-'))
 		self.data_dir = pathlib.Path(data_dir) if data_dir else self.tmp / 'data'
 		self.stderr_file, self.stdout_file = self.tmp / 'stderr', self.tmp / 'stdout'
@@ -210,8 +253,10 @@ class Server:
 			command += ['--record', str(record)]
 		if REMOTE and '--store' not in args:
 			command += ['--store', store_of(self.data_dir)]
-		if '--engine' not in args:  # real databases are for the tests that name them
-			command += ['--engine', 'simulated']
+		if SHARED and '--limits' not in args:
+			command += ['--limits', limits_url()]
+		if engine and '--engine' not in args:  # real databases are for the tests that name them
+			command += ['--engine', engine]
 		command += list(map(str, args))
 		with open(self.stderr_file, 'wb') as err, open(self.stdout_file, 'wb') as out:
 			self.process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
@@ -283,6 +328,16 @@ class Server:
 		if principal['type'] == 'apiKey':
 			return Api(self, requests.auth.HTTPDigestAuth(principal['publicKey'], principal['privateKey']))
 		return Api(self, Bearer(principal['accessToken']))
+
+	def rows(self, sql):
+		"""What the store itself says, whichever it is. An empty text may stand for none."""
+		if REMOTE:
+			out = postgres.sql('SET search_path TO steward; COPY (%s) TO STDOUT (FORMAT csv)' % sql,
+					database=store_of(self.data_dir).rsplit('/', 1)[1])
+			csv.field_size_limit(1 << 24)
+			return [tuple(row) for row in csv.reader(io.StringIO(out))]
+		with contextlib.closing(sqlite3.connect('file:%s?mode=ro' % (self.data_dir / 'steward.db'), uri=True)) as db:
+			return db.execute(sql).fetchall()
 
 	def control(self, path, body=None, method='POST'):
 		r = self.anonymous.request(method, '/api/test/' + path, json=body)

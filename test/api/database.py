@@ -80,11 +80,11 @@ class Database:
 				       '-v', 'ON_ERROR_STOP=1', '-qAt', '-c', text], check=True, stdout=subprocess.PIPE,
 				      text=True).stdout.strip()
 
-	def fresh(self):
-		"""The URL of an empty database."""
+	def fresh(self, template='template1'):
+		"""The URL of an empty database, or of a copy of one that is not in use."""
 		self.made = getattr(self, 'made', 0) + 1
 		name = 'steward_%d' % self.made
-		self.sql('CREATE DATABASE ' + name, database='postgres')
+		self.sql('CREATE DATABASE %s TEMPLATE %s' % (name, template), database='postgres')
 		return self.url(name)
 
 	def close(self):

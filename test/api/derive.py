@@ -28,6 +28,9 @@ MORE = {
 	'addGroupUsers': {'roles': ['GROUP_READ_ONLY']},
 	'createAccessListEntry': [{'ipAddress': '192.0.2.15'}],
 	'createCluster': CLUSTER,
+	'createCustomDbRole': {'roleName': 'sample', 'actions': [{'action': 'FIND', 'resources': [{'cluster': False, 'db': 'a', 'collection': ''}]}]},
+	'createDatabaseUser': lambda ids: {'groupId': ids['groupId'], 'password': 'a-long-password-1', 'username': 'sample',
+					   'roles': [{'roleName': 'read', 'databaseName': 'a'}]},
 	'createFlexCluster': {'providerSettings': {'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}},
 	'createGroup': lambda ids: {'orgId': ids['orgId']},
 	'createGroupApiKey': {'roles': ['GROUP_READ_ONLY']},
@@ -139,7 +142,7 @@ class Api:
 	def query(self, op):
 		"""What the query must have."""
 		need = ['%s=%s' % (p['name'], self.parameter(p)) for p in op.get('queryParams',
-				[]) if p.get('required')]
+				[]) if p.get('required') and 'default' not in p]
 		return '?' + '&'.join(need) if need else ''
 
 	# Schemas

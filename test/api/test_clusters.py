@@ -532,6 +532,27 @@ def test_failures_are_tried_again_and_then_told(server, group):
 	server.control('engine', {})
 
 
+def test_repair_goes_on_by_itself(server, group):
+	server.control('engine', {'seconds': 0, 'fail': 'create'})
+	bad = ok(server.post(path(group), json=body()), 201)
+
+	def after(seconds, wanted):
+		def check():
+			server.advance(seconds)
+			time.sleep(POINT)
+			return state(server, group, bad['name']) == wanted
+		until(check)
+	after(17, 'REPAIRING')
+	server.control('engine', {'seconds': 0})  # the cause is gone
+	after(30, 'IDLE')
+	assert 'X-Steward-Progress' not in server.get(path(group, bad['name'])).headers
+	types = [e['eventTypeName'] for e in ok(server.get('/groups/%s/events' % group))['results']]
+	assert types.count('CLUSTER_CREATED') == 1
+	assert server.delete(path(group, bad['name'])).status_code == 202
+	settle(server, group, bad['name'])
+	server.control('engine', {})
+
+
 def test_details_show_only_what_the_caller_sees(server):
 	a, b = server.seed({'name': unique('A'), 'projects': ['one', 'two'], 'principals': [
 		{'type': 'serviceAccount', 'projectRoles': [{'project': 'two', 'roles': ['GROUP_OWNER']}]}]},

@@ -1,5 +1,5 @@
 """Federation: settings, connected organizations, role mappings, identity providers, SAML metadata, signing keys."""
-import contextlib, http.server, json, re, sqlite3, ssl, subprocess, threading, time
+import contextlib, http.server, json, re, ssl, subprocess, threading, time
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -612,9 +612,7 @@ def key(kid):
 
 def kept(server, kind):
 	"""Documents of a kind, by id, as the store has them."""
-	file, = [f for f in server.data_dir.iterdir() if f.name.endswith('.db') or f.name.endswith('.sqlite')]
-	with contextlib.closing(sqlite3.connect('file:%s?mode=ro' % file, uri=True)) as db:
-		return {i: json.loads(b) for i, b in db.execute('SELECT id, body FROM doc WHERE kind = ?', (kind,))}
+	return {i: json.loads(b) for i, b in server.rows("SELECT id, body FROM doc WHERE kind = '%s'" % kind)}
 
 
 def until(what, seconds=15):

@@ -381,6 +381,7 @@ def test_help_and_version():
 
 # Backup and check
 
+@pytest.mark.skipif(client.REMOTE, reason='pg_dump copies a PostgreSQL store')
 def test_backup_and_check(start_server, tmp_path):
 	s = start_server()
 	for i in range(20):

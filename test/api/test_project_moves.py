@@ -1,5 +1,5 @@
 """Projects that move to another organization, and the database versions that they can have."""
-import pathlib, sqlite3
+import pathlib
 
 import pytest
 
@@ -135,8 +135,7 @@ def test_the_key_is_written_nowhere(server, pair):
 	here, there = pair
 	ok(here['api'][0].post(here['project'] + ':migrate', json=body(there)))
 	private = there['principals'][1]['privateKey']
-	with sqlite3.connect('file:%s?mode=ro' % (server.data_dir / 'steward.db'), uri=True) as db:
-		log = '\n'.join(''.join(map(str, row)) for row in db.execute('SELECT body, raw FROM event'))
+	log = '\n'.join(''.join(map(str, row)) for row in server.rows('SELECT body, raw FROM event'))
 	assert private not in log and private not in server.stderr and private not in client.EXCHANGES.read_text()
 
 

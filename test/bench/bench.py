@@ -4,7 +4,7 @@
 
   --quick       one round of 2 s instead of three of 5 s, and 100,000 projects instead of a million
   --only NAME   these figures only: project, h2, digest, list, handshakes, memory, start, creates, pages,
-                identity
+                identity, clusters, many (real databases: needs PostgreSQL)
   --help        this text
 
 Our server and nginx (static files of the same size, the same certificate, as many processes as we have threads) run

@@ -2,6 +2,7 @@
 and the rows of the table: (figure, measured, wanted)."""
 import contextlib, http.client, json, re, ssl, statistics, subprocess, threading, time
 
+from engine import figure_clusters, figure_many
 from identity import figure_identity
 from servers import BASE, Nginx, Steward, Trouble, free_port
 from tools import Progress, flush_cost, h2load, load, ratio, say, wrk
@@ -335,4 +336,4 @@ def figure_pages(bench, pair):
 
 FIGURES = {'project': figure_project, 'h2': figure_h2, 'digest': figure_digest, 'list': figure_list,
 	   'handshakes': figure_handshakes, 'memory': figure_memory, 'start': figure_start, 'creates': figure_creates,
-	   'pages': figure_pages, 'identity': figure_identity}
+	   'pages': figure_pages, 'identity': figure_identity, 'clusters': figure_clusters, 'many': figure_many}

@@ -634,8 +634,8 @@ static void programs_make(void)
 	char command[500];
 	snprintf(root, sizeof root, "%s/programs", dir);
 	snprintf(command, sizeof command,
-	         "chmod 711 %s; mkdir %s && ln -s /usr/lib/postgresql/15 %s/15 && ln -s /usr/lib/postgresql/15 %s/16", dir,
-	         root, root, root);
+	         "chmod 711 %s; mkdir %s && ln -s /usr/lib/postgresql/15 %s/15 && ln -s /usr/lib/postgresql/15 %s/16",
+	         dir, root, root, root);
 	CHECK(system(command) == 0);
 	programs = root;
 }
@@ -677,7 +677,8 @@ static void test_upgrade(void)
 	w.c.version = 99;
 	CHECK(converge(&w, &access_writer) == -ENOENT);
 	struct cluster_status s = observe(ID4);
-	CHECK(as(primary_of(&s), "writer", "postgres", "create table t(a int); insert into t select generate_series(1, 1000)"));
+	CHECK(as(primary_of(&s), "writer", "postgres",
+	         "create table t(a int); insert into t select generate_series(1, 1000)"));
 	ops->stop(engine);
 	programs_make();
 	engine_begin();
@@ -707,12 +708,14 @@ static void test_retention(void)
 	char path[160], command[600];
 	snprintf(path, sizeof path, "%s/logs", dir);
 	snprintf(command, sizeof command,
-	         "mkdir %s && cd %s && for i in 1 2 3 4 5 6 7 8; do head -c 1000 /dev/zero > postgresql-2026010$i-000000.json; "
+	         "mkdir %s && cd %s && for i in 1 2 3 4 5 6 7 8; do head -c 1000 /dev/zero > "
+	         "postgresql-2026010$i-000000.json; "
 	         "done; touch other start.log && touch -d '40 days ago' postgresql-20260104-000000.json",
 	         path, path);
 	CHECK(system(command) == 0);
 	log_tidy(path, 1 << 20);
-	snprintf(command, sizeof command, "cd %s && test $(ls | wc -l) = 9 && test ! -e postgresql-20260104-000000.json", path);
+	snprintf(command, sizeof command,
+	         "cd %s && test $(ls | wc -l) = 9 && test ! -e postgresql-20260104-000000.json", path);
 	CHECK(system(command) == 0);
 	log_tidy(path, 4500);
 	snprintf(command, sizeof command,

@@ -64,12 +64,7 @@ class Site:
 		self.root = pathlib.Path(tempfile.mkdtemp(prefix='swe-', dir='/var/tmp'))
 		os.chmod(self.root, 0o711)
 		self.data, self.args, self.places, self.mounted = self.root / 'd', args, set(), None
-		self.elsewhere = self._elsewhere()
 		self.server = None
-
-	@staticmethod
-	def _elsewhere():
-		return set(os.listdir('/var/lib/steward')) if os.path.isdir('/var/lib/steward') else set()
 
 	def disk(self, megabytes):
 		"""Databases get a disk of their own, of this size. As root only."""
@@ -108,7 +103,7 @@ class Site:
 			left += [str(p) for p in engine.iterdir() if p.name not in ('pool', 'run', 'ca')] if engine.is_dir() else []
 			left += [str(p) for p in (engine / 'run').iterdir()] if (engine / 'run').is_dir() else []
 			left += ['listening: ' + p for p in self.places & listening()]
-			left += ['/var/lib/steward/' + x for x in self._elsewhere() - self.elsewhere]
+			left += [str(engine.resolve())] if engine.is_symlink() else []
 		finally:
 			self.wipe()
 		assert not left, 'left behind: ' + ', '.join(left)

@@ -1,5 +1,5 @@
 """Several nodes on one PostgreSQL, behind haproxy: what the tests of test_nodes.py stand on."""
-import json, os, pathlib, shutil, subprocess, tempfile, threading, time, uuid
+import asyncio, json, pathlib, random, shutil, subprocess, tempfile, threading, time, uuid
 
 import requests
 
@@ -198,3 +198,54 @@ class Load:
 			assert status == 503 and retry and 'json' in kind, (status, retry, kind, text[:500])
 			client.assert_problem(json.loads(text), 503)
 		assert connections_may_break or not self.broken, '%d connections broke' % self.broken
+
+
+class Cutter:
+	"""Between the nodes and the store: cuts a connection before what a node has sent arrives, or after a transaction was
+	committed and before its node hears of it."""
+
+	def __init__(self, port):
+		self.target, self.before, self.after, self.cuts = port, 0.0, 0.0, 0
+		self.loop = asyncio.new_event_loop()
+		self.server = self.loop.run_until_complete(asyncio.start_server(self.serve, '127.0.0.1', 0))
+		self.port = self.server.sockets[0].getsockname()[1]
+		self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+		self.thread.start()
+
+	async def pump(self, reader, writer, cut):
+		while True:
+			data = await reader.read(65536)
+			if not data or cut(data):
+				return
+			writer.write(data)
+			await writer.drain()
+
+	def cut_before(self, data):
+		return self.counted(random.random() < self.before)
+
+	def cut_after(self, data):
+		return self.counted(b'COMMIT\0' in data and random.random() < self.after)
+
+	def counted(self, cut):
+		self.cuts += cut
+		return cut
+
+	async def serve(self, reader, writer):
+		up = None
+		try:
+			far, up = await asyncio.open_connection('127.0.0.1', self.target)
+			pumps = [asyncio.ensure_future(self.pump(reader, up, self.cut_before)),
+				 asyncio.ensure_future(self.pump(far, writer, self.cut_after))]
+			await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+			for p in pumps:
+				p.cancel()
+		except OSError:
+			pass
+		finally:
+			for w in (writer, up):
+				if w:
+					w.transport.abort()
+
+	def close(self):
+		self.loop.call_soon_threadsafe(self.loop.stop)
+		self.thread.join()

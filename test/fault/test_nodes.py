@@ -3,14 +3,14 @@ them goes away."""
 import os, shutil, signal, subprocess, threading, time
 
 import pytest
-import urllib3
+import requests
 
 import client
-from nodes import Load, Nodes
+from nodes import Caller, Cutter, Load, Nodes
 
-urllib3.disable_warnings()
 RECOVERY = 5  # seconds
-pytestmark = pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed')
+pytestmark = [pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed'),
+	      pytest.mark.filterwarnings('ignore:Unverified HTTPS request')]
 
 
 @pytest.fixture
@@ -70,10 +70,8 @@ def test_one_state(nodes):
 		client.refused(nodes.caller((i + 1) % 3).post('/groups', json={'name': 'p%d' % i, 'orgId': nodes.org}), 409)
 	account = client.ok(nodes.caller(0).post('/orgs/%s/serviceAccounts' % nodes.org, json={'name': 'x', 'description': 'x',
 			'roles': ['ORG_OWNER'], 'secretExpiresAfterHours': 24}), 201)
-	import requests
 	token = requests.post('https://%s/api/oauth/token' % nodes.addresses[1], data={'grant_type': 'client_credentials'},
 			auth=(account['clientId'], account['secrets'][0]['secret']), verify=False).json()['access_token']
-	from nodes import Caller
 	callers = [Caller('https://' + a, token) for a in nodes.addresses]
 	for c in callers:
 		for _ in range(20):  # every thread remembers it
@@ -129,6 +127,29 @@ def test_store_restarted(nodes, how):
 	# The proxy takes nodes out while none is ready, and cuts their connections.
 	load.verify(connections_may_break=True)
 	assert client.cli('check', nodes.db.url()).returncode == 0
+
+
+def test_connections_cut():
+	"""Connections that go at any moment, in the middle of a commit too: each batch is there once, or run again."""
+	nodes = Nodes()
+	cutter = Cutter(nodes.db.port)
+	nodes.url_of = lambda i: nodes.db.url().replace(':%d/' % nodes.db.port, ':%d/' % cutter.port)
+	try:
+		nodes.start()
+		load = Load(nodes, threads=6)
+		cutter.before, cutter.after = 0.02, 0.1
+		time.sleep(8)
+		cutter.before = cutter.after = 0
+		recovers(nodes)
+		load.stop()
+		load.verify(connections_may_break=True)
+		logs = ''.join(n.stderr for n in nodes.nodes)
+		for word in ('was kept', 'is run again'):
+			assert 'during a commit; the batch ' + word in logs, 'no such cut among %d' % cutter.cuts
+		assert client.cli('check', nodes.db.url()).returncode == 0
+	finally:
+		nodes.close()
+		cutter.close()
 
 
 def ip(*words):

@@ -1,0 +1,57 @@
+"""A Redis of our own for the limits: started in a temporary folder on a loopback port, ended by its own process id."""
+import atexit, pathlib, shutil, signal, socket, subprocess, tempfile, time
+
+import database
+
+running = []
+
+
+@atexit.register
+def clean_up():
+	for r in list(running):
+		r.close()
+
+
+class Redis:
+	def __init__(self):
+		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='steward-redis-'))
+		self.port, self.process = database.free_port(), None
+		running.append(self)
+		self.start()
+
+	def start(self):
+		"""Keeps nothing on disk: after a restart it is empty."""
+		program = shutil.which('redis-server')
+		if not program:
+			raise RuntimeError('no Redis server is installed')
+		self.process = subprocess.Popen([program, '--bind', '127.0.0.1', '--port', str(self.port), '--dir', str(self.dir),
+						 '--save', '', '--appendonly', 'no', '--daemonize', 'no', '--logfile', 'log'],
+						stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+						cwd=self.dir)
+		until = time.monotonic() + 10
+		while not self.answers():
+			assert self.process.poll() is None and time.monotonic() < until, 'Redis did not start'
+			time.sleep(0.02)
+
+	def answers(self):
+		try:
+			with socket.create_connection(('127.0.0.1', self.port), timeout=1) as s:
+				s.sendall(b'PING\r\n')
+				return s.recv(16).startswith(b'+PONG')
+		except OSError:
+			return False
+
+	def url(self):
+		return 'redis://127.0.0.1:%d' % self.port
+
+	def stop(self, how=signal.SIGTERM):
+		if self.process:
+			self.process.send_signal(how)
+			self.process.wait(30)
+			self.process = None
+
+	def close(self):
+		if self in running:
+			running.remove(self)
+			self.stop(signal.SIGKILL)
+			shutil.rmtree(self.dir, ignore_errors=True)
