@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "serve.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const struct {
@@ -11,12 +12,21 @@ static const struct {
                 {"limits", limits_command}, {"backup", backup_command},     {"check", check_command},
                 {"store", store_command}};
 
+/* A command whose output did not arrive is not done. The service's own output may be closed. */
+static int finish(int code, bool serves)
+{
+	if (serves || (fflush(stdout) == 0 && !ferror(stdout)))
+		return code;
+	option_refuse("the output cannot be written: %s", strerror(errno));
+	return code == EXIT_DONE ? EXIT_NOT_DONE : code;
+}
+
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "--help";
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(word, commands[i].name) == 0)
-			return commands[i].run(argc - 2, argv + 2);
+			return finish(commands[i].run(argc - 2, argv + 2), i == 0);
 	if (strcmp(word, "--version") == 0) {
 		version_print(stdout);
 		return EXIT_DONE;

@@ -327,6 +327,7 @@ static int engine_choose(struct server *s)
 		log_warn("engine: the clusters were made by the engine %.*s; %s makes them anew", STR_ARG(kept),
 		         v->engine_ops->name);
 	v->engine = v->engine_ops->name;
+	store_binds_jobs(v->store, v->engine_ops->on_host);
 	if (str_is(kept, v->engine_ops->name))
 		return 0;
 	return store_write_wait(v->store, engine_remember, (void *)(uintptr_t)v->engine);

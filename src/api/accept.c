@@ -74,7 +74,8 @@ static int fail_store(struct answering *w, int error)
 		            NULL);
 	if (error == -ENOTCONN) {
 		response_header(&w->request->response, "retry-after", STR("1"));
-		return fail(w, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.", NULL);
+		return fail(w, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.",
+		            NULL);
 	}
 	log_error("invitations: the store failed with %d, request %s", error, w->request->id);
 	return fail(w, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.",

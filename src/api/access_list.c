@@ -163,14 +163,14 @@ static bool is_over(struct arena *a, const struct doc *d)
 }
 
 /* As events tell it: the network in full, or the security group. */
-static struct str entry_value(struct call *c, const struct doc *d)
+static struct str entry_value(struct arena *a, const struct doc *d)
 {
 	struct cidr network;
 	char text[IP_TEXT];
 	if (!cidr_parse(d->name, &network))
 		return d->name;
 	cidr_format_full(&network, text);
-	return arena_dup(c->arena, str_of(text));
+	return arena_dup(a, str_of(text));
 }
 
 static void entry_write(struct call *c, const struct doc *d)
@@ -221,6 +221,25 @@ static int entry_delete(struct tx *tx, struct str id)
 	return result;
 }
 
+/* The end of an entry whose time is over: an event of the service's own. */
+static int expire(struct tx *tx, struct arena *a, struct str id)
+{
+	struct doc entry, group;
+	int result = tx_get(tx, a, "access_entry", id, &entry);
+	if (result == -ENOENT) /* its project is gone */
+		return tx_delete(tx, "access_temporary", id);
+	if (result == 0)
+		result = entry_delete(tx, id);
+	if (result == 0)
+		result = tx_get(tx, a, "project", entry.parent, &group);
+	if (result == 0)
+		result = access_ask(tx, a, group.id);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	return audit_service_field(tx, a, "NETWORK_PERMISSION_ENTRY_REMOVED", group.parent, group.id, "whitelistEntry",
+	                           entry_value(a, &entry));
+}
+
 /* Entries that are over count for nothing: neither against the limit nor as ones to change. */
 static int entries_tidy(struct call *c)
 {
@@ -232,7 +251,7 @@ static int entries_tidy(struct call *c)
 		result = tx_list(c->tx, c->arena, "access_entry", c->group.id, 0, total, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		if (is_over(c->arena, &docs[i]))
-			result = entry_delete(c->tx, docs[i].id);
+			result = expire(c->tx, c->arena, docs[i].id);
 	return result;
 }
 
@@ -364,7 +383,7 @@ int access_list_remove(struct call *c)
 	int result = entry_load(c, &d);
 	if (result < 0)
 		return result;
-	audit_field(c, "whitelistEntry", entry_value(c, &d));
+	audit_field(c, "whitelistEntry", entry_value(c->arena, &d));
 	result = entry_delete(c->tx, d.id);
 	return result < 0 ? result : access_changed(c, NULL, 0);
 }
@@ -390,24 +409,6 @@ int access_list_status(struct call *c)
 static int64_t until_of(struct arena *a, const struct doc *temporary)
 {
 	return json_integer_value(json_object_get(doc_json(a, temporary->body), "untilMs"));
-}
-
-static int expire(struct tx *tx, struct arena *a, struct str id)
-{
-	struct doc entry, group;
-	int result = tx_get(tx, a, "access_entry", id, &entry);
-	if (result == -ENOENT) /* its project is gone */
-		return tx_delete(tx, "access_temporary", id);
-	if (result == 0)
-		result = entry_delete(tx, id);
-	if (result == 0)
-		result = tx_get(tx, a, "project", entry.parent, &group);
-	if (result == 0)
-		result = access_ask(tx, a, group.id);
-	if (result < 0)
-		return result == -ENOENT ? 0 : result;
-	return audit_service_field(tx, a, "NETWORK_PERMISSION_ENTRY_REMOVED", group.parent, group.id, "whitelistEntry",
-	                           entry.name);
 }
 
 /* One walk over the temporary entries. With a writing tx those that are over are deleted. Tells when the next one is

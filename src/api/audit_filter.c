@@ -118,6 +118,11 @@ static enum truth fact_among(const char *fact, const json_t *list)
 	return t;
 }
 
+static bool is_falsy(const json_t *value)
+{
+	return json_is_false(value) || json_is_null(value) || (json_is_number(value) && json_number_value(value) == 0);
+}
+
 static enum truth fact_meets(const char *fact, const json_t *want)
 {
 	enum truth all = YES;
@@ -137,9 +142,45 @@ static enum truth fact_meets(const char *fact, const json_t *want)
 		else if (strcmp(key, "$nin") == 0)
 			t = opposite(fact_among(fact, value));
 		else if (strcmp(key, "$exists") == 0)
-			t = json_is_false(value) ? NO : YES;
+			t = is_falsy(value) ? NO : YES;
 		else if (strcmp(key, "$not") == 0)
 			t = opposite(fact_meets(fact, value));
+		all = least(all, t);
+	}
+	return all;
+}
+
+static bool has_null(const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (json_is_null(json_array_get(list, i)))
+			return true;
+	return false;
+}
+
+/* A record without the field: it equals null, and nothing else. */
+static enum truth absent_meets(const json_t *want)
+{
+	enum truth all = YES;
+	const char *key;
+	json_t *value;
+	if (!json_is_object(want))
+		return json_is_null(want) ? YES : NO;
+	json_object_foreach((json_t *)(uintptr_t)want, key, value)
+	{
+		enum truth t = MAYBE;
+		if (strcmp(key, "$eq") == 0)
+			t = json_is_null(value) ? YES : NO;
+		else if (strcmp(key, "$ne") == 0)
+			t = json_is_null(value) ? NO : YES;
+		else if (strcmp(key, "$in") == 0)
+			t = has_null(value) ? YES : NO;
+		else if (strcmp(key, "$nin") == 0)
+			t = has_null(value) ? NO : YES;
+		else if (strcmp(key, "$exists") == 0)
+			t = is_falsy(value) ? YES : NO;
+		else if (strcmp(key, "$not") == 0)
+			t = opposite(absent_meets(value));
 		all = least(all, t);
 	}
 	return all;
@@ -173,7 +214,7 @@ static enum truth users_meet(const struct record *r, const json_t *want)
 {
 	const json_t *element = json_object_get(want, "$elemMatch");
 	if (element)
-		return takes(element, r, true);
+		return least(takes(element, r, true), json_object_size(want) > 1 ? MAYBE : YES);
 	/* An empty list is a record of the server itself. */
 	return json_is_array(want) && json_array_size(want) == 0 ? NO : MAYBE;
 }
@@ -191,7 +232,7 @@ static enum truth field_meets(const char *key, const json_t *want, const struct 
 	if (strcmp(key, "atype") == 0)
 		return fact_meets(r->atype, want);
 	if (strcmp(key, "param.command") == 0)
-		return r->open ? MAYBE : r->command ? fact_meets(r->command, want) : NO;
+		return r->open ? MAYBE : r->command ? fact_meets(r->command, want) : absent_meets(want);
 	if (strcmp(key, "users.user") == 0)
 		return user_meets(r, want);
 	return strcmp(key, "users") == 0 ? users_meet(r, want) : MAYBE;

@@ -39,6 +39,18 @@ int authority_load(struct tx *tx, struct arena *a, struct str group_id, struct a
 	return result < 0 ? result : doc_open(a, &d, ret_authority);
 }
 
+int authority_certificates(struct tx *tx, struct arena *a, struct str group_id, struct str *ret_pem)
+{
+	struct doc d;
+	int result = tx_get(tx, a, AUTHORITY_KIND, group_id, &d);
+	if (result < 0)
+		return result;
+	const json_t *body = doc_json(a, d.body);
+	struct str now = json_field(body, "certificate"), earlier = json_field(body, "earlier");
+	*ret_pem = arena_printf(a, "%.*s%.*s", STR_ARG(now), STR_ARG(earlier));
+	return 0;
+}
+
 static bool lasts(const struct authority *authority)
 {
 	struct pair ca = pair_parse(authority->certificate, STR_NONE);

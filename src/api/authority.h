@@ -20,6 +20,9 @@ must_check int authority_load(struct tx *tx, struct arena *a, struct str group_i
  * be cut short. */
 must_check int authority_ensure(struct tx *tx, struct arena *a, struct str group_id, struct authority *ret_authority);
 
+/* Its certificate and those before it, in PEM: what clients know the project's databases by. -ENOENT. */
+must_check int authority_certificates(struct tx *tx, struct arena *a, struct str group_id, struct str *ret_pem);
+
 /* Once a day every cluster is looked at again, which is when certificates that end soon are issued anew. */
 #define AUTHORITY_SCAN_JOB "certificate_scan"
 #define AUTHORITY_SCAN_MS 86400000LL

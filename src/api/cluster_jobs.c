@@ -261,14 +261,14 @@ static int cluster_step(struct job_run *r)
 	w->stamp = access_stamp();
 	tx_begin_read(r->reader);
 	int result = cluster_get(r->reader, r->arena, r->job.subject, &w->cluster);
-	bool deleting = result == 0 && cluster_is(&w->cluster, "DELETING");
+	bool gone = result == -ENOENT, deleting = result == 0 && cluster_is(&w->cluster, "DELETING");
 	if (result == 0 && !deleting)
 		result = want_load(r, w);
 	tx_end_read(r->reader);
 	/* An engine may take minutes: the store shall not keep an old state for it. */
 	tx_rest(r->reader);
 	if (result < 0)
-		return result == -ENOENT ? JOB_DONE : result;
+		return gone ? JOB_DONE : result;
 	return deleting ? destroy(r) : converge(r, w);
 }
 

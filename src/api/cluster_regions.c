@@ -211,8 +211,9 @@ static int detail_visit(struct tx *tx, void *ctx, const struct doc *cluster)
 	return 0;
 }
 
-static int group_write(struct call *c, struct buf *b, const struct doc *project)
+static int group_write(struct call *c, const void *ctx, const struct doc *project)
 {
+	struct buf *b = &c->out;
 	struct doc org;
 	int result = tx_get(c->tx, c->arena, "org", project->parent, &org);
 	if (result < 0)
@@ -241,42 +242,10 @@ static int group_write(struct call *c, struct buf *b, const struct doc *project)
 	return 0;
 }
 
-static int segment_write(struct call *c, const struct segment *s, int64_t *skip, int64_t *room, int64_t *total)
-{
-	struct doc one, *docs = &one;
-	size_t got = 1;
-	int64_t count = 1;
-	int result =
-	        s->id.n ? tx_get(c->tx, c->arena, s->kind, s->id, &one) : tx_count(c->tx, s->kind, s->parent, &count);
-	if (result < 0)
-		return result;
-	*total += count;
-	if (*skip >= count || !*room) {
-		*skip -= *skip >= count ? count : 0;
-		return 0;
-	}
-	if (!s->id.n)
-		result = tx_list(c->tx, c->arena, s->kind, s->parent, *skip, *room, &docs, &got);
-	for (size_t i = 0; result == 0 && i < got; i++)
-		result = group_write(c, &c->out, &docs[i]);
-	*room -= (int64_t)got;
-	*skip = 0;
-	return result;
-}
-
 int clusters_list_details(struct call *c)
 {
 	struct segment *list;
 	size_t count;
-	int64_t skip = list_offset(c), room = c->page_size, total = 0;
 	int result = projects_visible(c, &list, &count);
-	if (result < 0)
-		return result;
-	list_begin(c);
-	for (size_t i = 0; result == 0 && i < count; i++)
-		result = segment_write(c, &list[i], &skip, &room, &total);
-	if (result < 0)
-		return result;
-	list_end(c, total, list_offset(c) + c->page_size < total);
-	return 0;
+	return result < 0 ? result : list_segments_by(c, list, count, group_write, NULL);
 }

@@ -46,7 +46,9 @@ static int look_again(struct tx *tx, struct job_run *r)
 		return result == -ENOENT ? 0 : result;
 	if (!cluster_is(&cluster, "REPAIRING") && !cluster_is(&cluster, "DELETING"))
 		return 0;
-	return cluster_look_again(tx, cluster.doc.id);
+	/* What failed before is told until now; without this, years of trying would be kept. */
+	result = tx_jobs_forget(tx, cluster.doc.id, 0);
+	return result < 0 ? result : cluster_look_again(tx, cluster.doc.id);
 }
 
 int repair_step(struct job_run *r)

@@ -115,6 +115,8 @@ int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str 
 	if (r < 0)
 		return r;
 	r = label_take(tx, key, label);
+	if (r == 0)
+		r = tx_jobs_bind(tx, key);
 	if (r < 0)
 		return r == -EEXIST ? -EIO : r;
 	project_hash(group_id, hash);
@@ -206,6 +208,8 @@ int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
 	if (r == 0)
 		r = tx_jobs_forget(tx, cluster->doc.id, 0);
 	if (r == 0)
+		r = tx_jobs_unbind(tx, cluster->doc.id);
+	if (r == 0)
 		r = tx_delete(tx, arena_z(a, cluster->doc.kind), cluster->doc.id);
 	return r < 0 ? r : cluster_count_update(tx, a, cluster->doc.parent);
 }
@@ -257,6 +261,7 @@ int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, vo
 	int64_t org_count;
 	struct doc *orgs;
 	size_t orgs_got;
+	struct arena *part = arena_new(); /* the clusters of all projects at once may be more than there is room for */
 	int r = tx_count(tx, "org", STR_NONE, &org_count);
 	if (r == 0)
 		r = tx_list(tx, a, "org", STR_NONE, 0, org_count, &orgs, &orgs_got);
@@ -264,10 +269,12 @@ int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, vo
 		struct doc *groups;
 		size_t got = 500;
 		for (int64_t at = 0; r == 0 && got == 500; at += 500) {
-			r = tx_list(tx, a, "project", orgs[i].id, at, 500, &groups, &got);
+			arena_reset(part);
+			r = tx_list(tx, part, "project", orgs[i].id, at, 500, &groups, &got);
 			for (size_t k = 0; r == 0 && k < got; k++)
-				r = clusters_walk_group(tx, a, groups[k].id, visit, ctx);
+				r = clusters_walk_group(tx, part, groups[k].id, visit, ctx);
 		}
 	}
+	arena_free(part);
 	return r;
 }

@@ -41,8 +41,11 @@ static bool is_gcp(const struct provider *p)
 }
 
 /* The containers know fewer regions than the clusters do. */
-static bool region_is_known(const struct provider *p, struct str region)
+bool container_region_is_known(struct str provider, struct str region)
 {
+	const struct provider *p = provider_find(provider);
+	if (!p)
+		return false;
 	const struct schema *s = schema_find(str_of(p->schema));
 	const struct field *f = s ? schema_field(s, str_of(p->field)) : NULL;
 	const struct schema *of = f && f->schema->items ? f->schema->items : f ? f->schema : NULL;
@@ -400,6 +403,8 @@ int network_list(struct call *c, const struct doc *docs, size_t count, struct st
 {
 	int64_t total = 0, from = list_offset(c), to = from + c->page_size;
 	const struct resource *r = c->op->resource;
+	if (call_takes_long(c, (int64_t)count))
+		return 0;
 	list_begin(c);
 	for (size_t i = 0; i < count; i++) {
 		if (!str_eq(json_field(doc_json(c->arena, docs[i].body), "providerName"), provider))
@@ -436,7 +441,7 @@ static int container_insert(struct tx *tx, struct arena *a, struct str group_id,
 	char text[IP_TEXT];
 	int r = block_choose(tx, a, group_id, p->standard, text);
 	/* No room left, or a region that a container cannot name: the cluster needs neither. */
-	if (r < 0 || !text[0] || !region_is_known(p, region))
+	if (r < 0 || !text[0] || !container_region_is_known(str_of(p->name), region))
 		return r;
 	json_t *body = doc_json(a, STR("{}"));
 	json_object_set_new(body, "id", json_stringn(id.z, ID_LEN));
@@ -461,7 +466,7 @@ static int container_insert(struct tx *tx, struct arena *a, struct str group_id,
 static int regions_add(struct tx *tx, struct arena *a, const struct provider *p, struct doc *d, struct str region)
 {
 	json_t *body = doc_json(a, d->body), *list = json_object_get(body, p->field);
-	if (!is_gcp(p) || !json_array_size(list) || !region_is_known(p, region))
+	if (!is_gcp(p) || !json_array_size(list) || !container_region_is_known(str_of(p->name), region))
 		return 0;
 	for (size_t i = 0; i < json_array_size(list); i++)
 		if (str_is(region, json_string_value(json_array_get(list, i))))

@@ -243,7 +243,8 @@ void database_roles_flatten(struct arena *a, const json_t *roles, const json_t *
 struct checking {
 	struct call *call;
 	struct faults faults;
-	const json_t *roles; /* of the project, this one among them as it will be */
+	const json_t *roles; /* of the project, as they are */
+	json_t *seen;        /* those that do not lead back to this one */
 	struct str name;
 	size_t resources;
 };
@@ -302,19 +303,21 @@ static void actions_check(struct checking *k, const json_t *actions)
 }
 
 /* The way from a role back to the one that is written, as "b -> c -> a"; false: there is none. */
-static bool circle_find(struct checking *k, struct str from, json_t *seen, struct buf *way)
+static bool circle_find(struct checking *k, struct str from, struct buf *way)
 {
 	size_t before = way->n;
 	buf_str(way, from);
 	if (str_eq(from, k->name))
 		return true;
 	const json_t *inherited = json_object_get(json_object_getn(k->roles, from.p, from.n), "inheritedRoles");
-	bool known = json_object_getn(seen, from.p, from.n) != NULL;
-	json_object_setn_new(seen, from.p, from.n, json_true());
+	bool known = json_object_getn(k->seen, from.p, from.n) != NULL;
+	json_object_setn_new(k->seen, from.p, from.n, json_true());
 	buf_z(way, " -> ");
 	for (size_t i = 0; !known && i < json_array_size(inherited); i++)
-		if (circle_find(k, json_field(json_array_get(inherited, i), "role"), seen, way))
+		if (circle_find(k, json_field(json_array_get(inherited, i), "role"), way)) {
+			json_object_deln(k->seen, from.p, from.n);
 			return true;
+		}
 	way->n = before;
 	return false;
 }
@@ -336,7 +339,7 @@ static void inherited_check(struct checking *k, const json_t *from, size_t i)
 	if (!json_object_getn(k->roles, name.p, name.n) && !str_eq(name, k->name))
 		faults_add(&k->faults, a, arena_printf(a, "inheritedRoles[%zu].role", i),
 		           "must be a built-in role or a custom role of the project");
-	else if (circle_find(k, name, doc_json(a, STR("{}")), &way))
+	else if (circle_find(k, name, &way))
 		faults_add(&k->faults, a, arena_printf(a, "inheritedRoles[%zu].role", i),
 		           "would make the role inherit itself: %.*s -> %.*s", STR_ARG(k->name),
 		           STR_ARG(buf_view(&way)));
@@ -353,6 +356,7 @@ static int role_check(struct call *c, const json_t *document)
 	if (result < 0)
 		return result;
 	k.roles = roles;
+	k.seen = doc_json(c->arena, STR("{}"));
 	name_check(&k);
 	actions_check(&k, actions);
 	if (json_array_size(actions) + json_array_size(inherited) == 0)

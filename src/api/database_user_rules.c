@@ -181,45 +181,46 @@ static void identity_check(struct checking *k)
 		FAULT(k, STR("databaseName"), "cannot be changed: it must be the one in the path");
 }
 
-static void role_check(struct checking *k, const json_t *role, const json_t *custom, size_t i)
+/* Roles are looked up one by one: all of a project's together can be large. */
+static int role_check(struct checking *k, const json_t *role, size_t i)
 {
 	struct arena *a = k->call->arena;
 	struct str name = json_field(role, "roleName"), database = json_field(role, "databaseName"),
 	           collection = json_field(role, "collectionName");
 	const struct built_in_role *known = built_in_role_find(name);
 	const char *fault = known && !known->everywhere ? database_name_fault(database) : NULL;
-	if (!known && !json_object_getn(custom, name.p, name.n)) {
+	struct doc custom;
+	int result = known ? 0 : tx_get_by_name(k->call->tx, a, DATABASE_ROLE, k->call->group.id, name, &custom);
+	if (result == -ENOENT)
 		FAULT(k, arena_printf(a, "roles[%zu].roleName", i),
 		      "must be a built-in role or a custom role of the project");
-		return;
-	}
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
 	if (fault)
 		FAULT(k, arena_printf(a, "roles[%zu].databaseName", i), "%s", fault);
 	else if (!(known && !known->everywhere) && !str_is(database, "admin"))
 		FAULT(k, arena_printf(a, "roles[%zu].databaseName", i), "must be admin for the role %.*s",
 		      STR_ARG(name));
 	if (!collection.n)
-		return;
+		return 0;
 	if (!known || !known->on_tables)
 		FAULT(k, arena_printf(a, "roles[%zu].collectionName", i),
 		      "goes with the roles read and readWrite only");
 	else if ((fault = table_name_fault(collection)))
 		FAULT(k, arena_printf(a, "roles[%zu].collectionName", i), "%s", fault);
+	return 0;
 }
 
 static int roles_check(struct checking *k)
 {
 	const json_t *roles = json_object_get(k->document, "roles");
 	size_t count = json_array_size(roles);
-	json_t *custom;
-	int result = database_roles_load(k->call->tx, k->call->arena, k->call->group.id, &custom);
-	if (result < 0)
-		return result;
+	int result = 0;
 	if (count == 0 || count > ROLES_MAX)
 		FAULT(k, STR("roles"), "must be 1 to %d", ROLES_MAX);
-	for (size_t i = 0; i < count && i < ROLES_MAX; i++)
-		role_check(k, json_array_get(roles, i), custom, i);
-	return 0;
+	for (size_t i = 0; result == 0 && i < count && i < ROLES_MAX; i++)
+		result = role_check(k, json_array_get(roles, i), i);
+	return result;
 }
 
 static void time_check(struct checking *k)

@@ -287,7 +287,8 @@ static int feed_read(struct feed *f)
 		result = tx_event_list(f->tx, f->arena, &f->filter, 0, FEED_ENTRIES, &events, &count);
 	if (result == -ENOTCONN) {
 		response_header(&f->request->response, "retry-after", STR("1"));
-		return refuse(f, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.");
+		return refuse(f, 503, "STORE_UNAVAILABLE",
+		              "The service cannot reach its store. Try again in a second.");
 	}
 	if (result < 0)
 		return refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");

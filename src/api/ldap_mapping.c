@@ -15,6 +15,7 @@
 #define MATCH_LIMIT 100000
 #define DEPTH_LIMIT 10000
 #define GROUPS_MAX 16
+#define ENTRY_MAX 3000 /* bytes; percent-encoded it is still a word that the databases take */
 
 bool ldap_query_parse(struct str text, struct ldap_query *ret_query)
 {
@@ -183,11 +184,18 @@ static struct str fill(struct arena *a, struct str text, const struct caught *ca
 	return out;
 }
 
+/* An empty name is nobody's: a directory takes who binds with it for anonymous, whatever the password. */
+static struct str entry_or_none(struct str entry)
+{
+	return entry.n && entry.n <= ENTRY_MAX ? entry : STR_NONE;
+}
+
 void ldap_mapping_apply(const json_t *rules, struct str user, struct arena *a, struct str *ret_dn,
                         struct str *ret_query)
 {
 	struct caught caught;
 	struct ldap_query q;
+	struct str base;
 	*ret_dn = json_array_size(rules) ? STR_NONE : arena_dup(a, user);
 	*ret_query = STR_NONE;
 	for (size_t i = 0; i < json_array_size(rules); i++) {
@@ -196,10 +204,11 @@ void ldap_mapping_apply(const json_t *rules, struct str user, struct arena *a, s
 			continue;
 		struct str to = json_field(rule, "substitution");
 		if (to.p)
-			*ret_dn = fill(a, to, &caught, false);
-		else if (ldap_query_parse(json_field(rule, "ldapQuery"), &q))
-			*ret_query = arena_printf(a, "%s\?\?%.*s?%s", fill(a, q.base, &caught, false).p,
-			                          STR_ARG(q.scope), fill(a, q.filter, &caught, true).p);
+			*ret_dn = entry_or_none(fill(a, to, &caught, false));
+		else if (ldap_query_parse(json_field(rule, "ldapQuery"), &q) &&
+		         (base = fill(a, q.base, &caught, false)).n)
+			*ret_query = entry_or_none(arena_printf(a, "%s\?\?%.*s?%s", base.p, STR_ARG(q.scope),
+			                                        fill(a, q.filter, &caught, true).p));
 		return;
 	}
 }

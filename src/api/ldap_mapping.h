@@ -20,7 +20,8 @@ struct str ldap_escape_filter(struct arena *a, struct str value);
 /* Rules in the form of the API; `path` names the array in faults. */
 void ldap_mapping_check(const json_t *rules, struct str path, struct arena *a, struct faults *faults);
 /* The entry of a user, by the first rule that matches the whole name: its name, or a query that finds it; the other is
- * STR_NONE. Without rules the user's name is the entry's. Both are STR_NONE when no rule matches. */
+ * STR_NONE. Without rules the user's name is the entry's. Both are STR_NONE when no rule matches, or what it makes is empty
+ * or too long to be told to the databases. */
 void ldap_mapping_apply(const json_t *rules, struct str user, struct arena *a, struct str *ret_dn,
                         struct str *ret_query);
 

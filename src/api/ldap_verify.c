@@ -24,6 +24,7 @@ int ldap_verify_create(struct call *c);
 #define KEPT 50 /* a project's checks; the oldest goes */
 #define STEP_SECONDS 5
 #define ENTRIES_MAX 1000
+#define MESSAGE_MAX (1 << 20)
 
 extern const struct resource resource_ldap_verification;
 
@@ -146,6 +147,15 @@ static int trust_set(LDAP *ld, struct str ca, int *ret_fd)
 	return code;
 }
 
+/* A message of a directory that says that it is longer is not read. */
+static void message_bound(LDAP *ld)
+{
+	ber_len_t most = MESSAGE_MAX;
+	Sockbuf *socket = NULL;
+	if (ldap_get_option(ld, LDAP_OPT_SOCKBUF, &socket) == LDAP_OPT_SUCCESS && socket)
+		ber_sockbuf_ctrl(socket, LBER_SB_OPT_SET_MAX_INCOMING, &most);
+}
+
 static int directory_connect(struct check *k, LDAP **ret_ld, int *ret_fd)
 {
 	bool tls, start_tls;
@@ -164,6 +174,7 @@ static int directory_connect(struct check *k, LDAP **ret_ld, int *ret_fd)
 	ldap_set_option(ld, LDAP_OPT_NETWORK_TIMEOUT, &limit);
 	ldap_set_option(ld, LDAP_OPT_TIMEOUT, &limit);
 	ldap_set_option(ld, LDAP_OPT_REFERRALS, LDAP_OPT_OFF);
+	message_bound(ld);
 	if (tls || start_tls)
 		code = trust_set(ld, k->ca, ret_fd);
 	if (code == LDAP_SUCCESS)
@@ -178,18 +189,35 @@ static int directory_bind(struct check *k, LDAP *ld)
 	return ldap_sasl_bind_s(ld, arena_z(k->arena, k->user), LDAP_SASL_SIMPLE, &credentials, NULL, NULL, NULL);
 }
 
+/* One entry at a time, and none is kept: how many there are, and how long it takes, is the directory's to say otherwise. */
+static int answer_await(LDAP *ld, int id)
+{
+	int64_t end = clock_mono_us() + STEP_SECONDS * 1000000LL, left;
+	for (int count = 0; count <= ENTRIES_MAX && (left = end - clock_mono_us()) > 0; count++) {
+		struct timeval limit = {.tv_sec = left / 1000000, .tv_usec = left % 1000000};
+		LDAPMessage *message = NULL;
+		int code = LDAP_OTHER, type = ldap_result(ld, id, LDAP_MSG_ONE, &limit, &message);
+		if (type == LDAP_RES_SEARCH_RESULT) {
+			int parsed = ldap_parse_result(ld, message, &code, NULL, NULL, NULL, NULL, 1);
+			return parsed == LDAP_SUCCESS ? code : parsed;
+		}
+		ldap_msgfree(message);
+		if (type <= 0)
+			return type < 0 ? LDAP_SERVER_DOWN : LDAP_TIMEOUT;
+	}
+	ldap_abandon_ext(ld, id, NULL, NULL);
+	return LDAP_SIZELIMIT_EXCEEDED;
+}
+
 static int directory_search(struct check *k, LDAP *ld, const struct ldap_query *q)
 {
 	int scope = str_is(q->scope, "sub")   ? LDAP_SCOPE_SUBTREE
 	            : str_is(q->scope, "one") ? LDAP_SCOPE_ONELEVEL
 	                                      : LDAP_SCOPE_BASE;
 	char *attributes[] = {q->attributes.n ? arena_z(k->arena, q->attributes) : NULL, NULL};
-	struct timeval limit = {.tv_sec = STEP_SECONDS};
-	LDAPMessage *found = NULL;
-	int code = ldap_search_ext_s(ld, arena_z(k->arena, q->base), scope, arena_z(k->arena, q->filter), attributes, 0,
-	                             NULL, NULL, &limit, ENTRIES_MAX, &found);
-	ldap_msgfree(found);
-	return code;
+	int id, code = ldap_search_ext(ld, arena_z(k->arena, q->base), scope, arena_z(k->arena, q->filter), attributes,
+	                               0, NULL, NULL, NULL, ENTRIES_MAX, &id);
+	return code == LDAP_SUCCESS ? answer_await(ld, id) : code;
 }
 
 static bool directory_try(struct check *k)

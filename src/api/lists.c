@@ -66,9 +66,11 @@ void list_end(struct call *c, int64_t total, bool has_next)
 	json_close(&c->out, '}');
 }
 
-static void item_write(struct call *c, const struct resource *r, const struct doc *d)
+static int item_write(struct call *c, const void *ctx, const struct doc *d)
 {
+	const struct resource *r = ctx;
 	entity_write(c, &c->out, d->body, r->self, r->key_param, r->key_is_name ? d->name : d->id, true);
+	return 0;
 }
 
 static bool name_matches(struct call *c, const struct doc *d, struct str prefix)
@@ -106,7 +108,8 @@ static int segment_read(struct call *c, const struct segment *s, int64_t offset,
 	return 0;
 }
 
-static int segment_plain(struct call *c, const struct resource *r, const struct segment *s, struct page *p)
+static int segment_plain(struct call *c, const struct segment *s, segment_writer *write, const void *ctx,
+                         struct page *p)
 {
 	int64_t count;
 	struct doc *docs;
@@ -122,7 +125,7 @@ static int segment_plain(struct call *c, const struct resource *r, const struct 
 	int64_t limit = count - p->skip < p->room ? count - p->skip : p->room;
 	result = segment_read(c, s, p->skip, limit, &docs, &got);
 	for (size_t i = 0; result == 0 && i < got; i++)
-		item_write(c, r, &docs[i]);
+		result = write(c, ctx, &docs[i]);
 	p->room -= (int64_t)got;
 	p->skip = 0;
 	return result;
@@ -145,7 +148,7 @@ static int segment_filtered(struct call *c, const struct resource *r, const stru
 				p->skip--;
 			} else if (p->room > 0) {
 				p->room--;
-				item_write(c, r, &docs[i]);
+				result = item_write(c, r, &docs[i]);
 			}
 		}
 	}
@@ -166,21 +169,37 @@ static int filter_is_long(struct call *c, const struct segment *segments, size_t
 	return 0;
 }
 
+static int list_finish(struct call *c, int result, const struct page *p)
+{
+	if (result < 0)
+		return call_fail_store(c, result, c->op->id);
+	list_end(c, p->total, list_offset(c) + c->page_size < p->total);
+	return 0;
+}
+
+int list_segments_by(struct call *c, const struct segment *segments, size_t count, segment_writer *write,
+                     const void *ctx)
+{
+	struct page p = {.skip = list_offset(c), .room = c->page_size};
+	int result = 0;
+	list_begin(c);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = segment_plain(c, &segments[i], write, ctx, &p);
+	return list_finish(c, result, &p);
+}
+
 int list_segments(struct call *c, const struct resource *r, const struct segment *segments, size_t count,
                   struct str name_prefix)
 {
 	struct page p = {.skip = list_offset(c), .room = c->page_size};
 	bool is_long = false;
-	int result = name_prefix.n ? filter_is_long(c, segments, count, &is_long) : 0;
+	if (!name_prefix.n)
+		return list_segments_by(c, segments, count, item_write, r);
+	int result = filter_is_long(c, segments, count, &is_long);
 	if (result < 0 || is_long)
 		return result;
 	list_begin(c);
-	for (size_t i = 0; i < count; i++) {
-		result = name_prefix.n ? segment_filtered(c, r, &segments[i], name_prefix, &p)
-		                       : segment_plain(c, r, &segments[i], &p);
-		if (result < 0)
-			return call_fail_store(c, result, c->op->id);
-	}
-	list_end(c, p.total, list_offset(c) + c->page_size < p.total);
-	return 0;
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = segment_filtered(c, r, &segments[i], name_prefix, &p);
+	return list_finish(c, result, &p);
 }

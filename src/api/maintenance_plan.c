@@ -17,7 +17,7 @@ extern const struct resource resource_maintenance_window;
 #define WEEK_MS (7 * DAY_MS)
 #define NOTICE_MS (3 * DAY_MS)
 #define LOOK_MS 15000
-#define GROUPS_MAX 100000
+#define LOOK_MAX 500 /* found in one look: what is written down at once holds up other writes */
 
 int window_load(struct tx *tx, struct arena *a, struct str group_id, struct window *ret_window)
 {
@@ -150,16 +150,32 @@ static bool is_ready(struct arena *a, const struct doc *cluster)
 	return (str_is(state, "IDLE") || str_is(state, "UPDATING")) && !json_is_true(json_object_get(body, "paused"));
 }
 
+/* Announced, and its time has not come: the scan has nothing to write. */
+static int is_announced(struct tx *tx, struct arena *a, struct str group_id, bool *ret_announced)
+{
+	struct window w;
+	int r = window_load(tx, a, group_id, &w);
+	if (r == 0)
+		*ret_announced = window_due(&w) > clock_now_ms();
+	return r;
+}
+
 static int look_at(struct tx *tx, void *ctx, const struct doc *cluster)
 {
 	struct look *l = ctx;
 	const struct service *s = l->service;
 	struct arena *a = arena_new();
-	if (s->engine_ops->behind && s->engine_ops->behind(s->engine_state, arena_z(a, cluster->id)) &&
-	    is_ready(a, cluster) && l->count < GROUPS_MAX)
-		look_add(l, l->groups ? cluster->parent : cluster->id);
+	bool announced = false;
+	int r = 0;
+	if (l->count < LOOK_MAX && s->engine_ops->behind &&
+	    s->engine_ops->behind(s->engine_state, arena_z(a, cluster->id)) && is_ready(a, cluster)) {
+		if (l->groups)
+			r = is_announced(tx, a, cluster->parent, &announced);
+		if (r == 0 && !announced)
+			look_add(l, l->groups ? cluster->parent : cluster->id);
+	}
 	arena_free(a);
-	return 0;
+	return r;
 }
 
 /* The scan. */
@@ -169,8 +185,10 @@ static int announce(struct tx *tx, struct arena *a, struct str group_id)
 	struct window w;
 	int64_t now = clock_now_ms();
 	int r = window_load(tx, a, group_id, &w);
-	if (r < 0 || window_due(&w))
+	if (r < 0)
 		return r;
+	if (window_due(&w)) /* its job is there, or should be */
+		return job_ask(tx, a, group_id, window_due(&w));
 	bool at_once = json_is_true(json_object_get(w.body, "startASAP"));
 	bool deferred = !at_once && json_is_true(json_object_get(w.body, "autoDeferOnceEnabled"));
 	window_due_set(&w, at_once ? now : window_next(w.body, now + NOTICE_MS));
@@ -191,6 +209,12 @@ static int scan_save(struct tx *tx, struct job_run *r)
 	return result;
 }
 
+static int later(struct job_run *r, int64_t due_ms)
+{
+	r->due_ms = due_ms;
+	return JOB_LATER;
+}
+
 int maintenance_scan_step(struct job_run *r)
 {
 	struct look *l = arena_new_of(r->arena, struct look);
@@ -203,18 +227,27 @@ int maintenance_scan_step(struct job_run *r)
 		return result;
 	r->save = l->count ? scan_save : NULL;
 	r->save_ctx = l;
-	return JOB_DONE;
+	return l->count == LOOK_MAX ? later(r, clock_now_ms() + LOOK_MS) : JOB_DONE;
 }
 
 /* The project's job. */
 
+static struct str job_group(const struct job_run *r)
+{
+	struct str prefix, group_id;
+	str_cut(r->job.subject, ':', &prefix, &group_id);
+	return group_id;
+}
+
 static int start_save(struct tx *tx, struct job_run *r)
 {
 	const struct look *l = r->save_ctx;
-	struct str prefix, group_id;
+	struct str group_id = job_group(r);
 	struct window w;
-	str_cut(r->job.subject, ':', &prefix, &group_id);
 	int result = window_load(tx, r->arena, group_id, &w);
+	/* It may have been put off, or the project deleted, since the step looked. */
+	if (result == 0 && (!window_due(&w) || window_due(&w) > clock_now_ms()))
+		return 0;
 	for (size_t i = 0; result == 0 && i < l->count; i++) {
 		struct cluster cluster;
 		result = cluster_get(tx, r->arena, l->ids[i], &cluster);
@@ -238,11 +271,10 @@ static int start_save(struct tx *tx, struct job_run *r)
 static int end_save(struct tx *tx, struct job_run *r)
 {
 	const bool *done = r->save_ctx;
-	struct str prefix, group_id;
+	struct str group_id = job_group(r);
 	struct window w;
-	str_cut(r->job.subject, ':', &prefix, &group_id);
 	int result = window_load(tx, r->arena, group_id, &w);
-	if (result < 0)
+	if (result < 0 || !window_due(&w)) /* it went with its project */
 		return result;
 	json_object_del(w.plan, "due");
 	json_object_del(w.plan, "running");
@@ -268,20 +300,13 @@ static int busy_look(struct tx *tx, void *ctx, const struct doc *cluster)
 	return 0;
 }
 
-static int later(struct job_run *r, int64_t due_ms)
-{
-	r->due_ms = due_ms;
-	return JOB_LATER;
-}
-
 int maintenance_step(struct job_run *r)
 {
 	struct look *l = arena_new_of(r->arena, struct look);
-	struct str prefix, group_id;
+	struct str group_id = job_group(r);
 	struct window w;
 	bool busy = false;
 	*l = (struct look){.arena = r->arena, .service = r->ctx};
-	str_cut(r->job.subject, ':', &prefix, &group_id);
 	tx_begin_read(r->reader);
 	int result = window_load(r->reader, r->arena, group_id, &w);
 	if (result == 0)

@@ -17,6 +17,8 @@ must_check int containers_provide(struct tx *tx, struct arena *a, struct str gro
 /* Whether the cluster has nodes at that provider; region empty: in any region. */
 bool cluster_is_in(const json_t *cluster, struct str provider, struct str region);
 
+/* Whether a container can be in that region of the provider. */
+bool container_region_is_known(struct str provider, struct str region);
 /* All of the project; there are few. */
 must_check int containers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs,
                                size_t *ret_count);
@@ -44,7 +46,7 @@ int peer_advance(struct tx *tx, struct arena *a, struct doc *d, bool *ret_again)
 /* In a write: the job of a container or peering connection, after the time that one state takes. */
 must_check int network_job_ask(struct tx *tx, struct str id);
 
-/* One page of the documents that `shows`, or all when it is NULL. */
+/* One page of those at that provider. */
 must_check int network_list(struct call *c, const struct doc *docs, size_t count, struct str provider);
 
 #endif

@@ -77,18 +77,6 @@ static struct str region_form(struct arena *a, struct str region)
 	return (struct str){z, region.n};
 }
 
-static bool is_region(struct str region)
-{
-	const struct schema *s = schema_find(STR("AWSCloudProviderContainer"));
-	const struct field *f = s ? schema_field(s, STR("regionName")) : NULL;
-	for (unsigned i = 0; f && i < f->schema->enum_count; i++) {
-		struct str e = str_of(f->schema->enums[i]);
-		if (e.n == region.n + 2 && memcmp(e.p + 1, region.p, region.n) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The container that the body names: in this project, at the same provider. */
 static int container_find(struct call *c, const json_t *document, struct doc *ret_container)
 {
@@ -115,7 +103,7 @@ static int aws_check(struct call *c, const json_t *document)
 {
 	struct faults faults = {.count = 0};
 	struct cidr block;
-	if (!is_region(region_form(c->arena, json_field(document, "accepterRegionName"))))
+	if (!container_region_is_known(STR("AWS"), region_form(c->arena, json_field(document, "accepterRegionName"))))
 		faults_add(&faults, c->arena, STR("accepterRegionName"), "must be a region of AWS, like us-east-1");
 	if (!network_block(document, &block))
 		faults_add(&faults, c->arena, STR("routeTableCidrBlock"), "must be an address or a network");

@@ -1,11 +1,13 @@
-/* What lies outside the catalog: health, metrics, the OpenAPI document, tokens, the test control; and what is done for
- * every request: the body's bound, the log line, the metrics, the recording. */
+/* What lies outside the catalog: health, metrics, the OpenAPI document, the projects' authorities, tokens, the test
+ * control; and what is done for every request: the body's bound, the log line, the metrics, the recording. */
 #include "api/router.h"
 
+#include "api/authority.h"
 #include "api/events.h"
 #include "api/invitations.h"
 #include "api/tenants.h"
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "catalog/openapi.h"
 #include "gate/answer.h"
@@ -22,6 +24,7 @@
 #include <stdlib.h>
 
 #define BODY_MAX (1u << 20)
+#define CA_PATH "/ca/" /* and a project's id */
 
 size_t router_body_limit(void *ctx, const struct request *r)
 {
@@ -83,7 +86,9 @@ static void readiness(struct service *s, struct request *r)
 		json_key(&b, "store");
 		json_z(&b, "ok");
 		json_key(&b, "limits");
-		json_z(&b, !limits.shared ? "memory" : limits.shared_up ? "redis" : "redis is away: by this node alone");
+		json_z(&b, !limits.shared     ? "memory"
+		           : limits.shared_up ? "redis"
+		                              : "redis is away: by this node alone");
 		json_close(&b, '}');
 		answer_json(r, 200, &b);
 	}
@@ -98,6 +103,34 @@ static void metrics(struct service *s, struct request *r)
 	r->response.body = arena_dup(r->arena, buf_view(&b));
 	response_header(&r->response, "content-type", STR(METRICS_CONTENT_TYPE));
 	buf_free(&b);
+	respond_here(r);
+}
+
+/* Certificates are public: who connects to a database is shown the issuer, and who shall verify it may have no
+ * credentials here. The project's id cannot be guessed. */
+static void authority(struct service *s, struct request *r)
+{
+	struct str group_id = {r->path.p + strlen(CA_PATH), r->path.n - strlen(CA_PATH)}, pem;
+	struct tx *tx = lane_here(s)->reader;
+	int result = -ENOENT;
+	if (id_is_valid(group_id)) {
+		tx_begin_read(tx);
+		result = authority_certificates(tx, r->arena, group_id, &pem);
+		tx_end_read(tx);
+	}
+	if (result == -ENOENT) {
+		answer_not_found(r);
+		return;
+	}
+	if (result < 0) {
+		struct problem p = {.status = 503, .code = "NOT_READY", .detail = STR("The store cannot be read.")};
+		response_header(&r->response, "retry-after", STR("1"));
+		answer_problem(r, &p);
+	} else {
+		r->response.status = 200;
+		r->response.body = pem;
+		response_header(&r->response, "content-type", STR("application/x-pem-file"));
+	}
 	respond_here(r);
 }
 
@@ -177,14 +210,23 @@ static void openapi(struct service *s, struct request *r)
 }
 
 static const struct {
-	const char *path;
+	const char *path; /* and, where it ends with a slash, what lies below it */
 	void (*serve)(struct service *s, struct request *r);
-} pages[] = {{"/healthz", health}, {"/readyz", readiness}, {"/metrics", metrics}, {"/openapi.json", openapi}};
+} pages[] = {{"/healthz", health},
+             {"/readyz", readiness},
+             {"/metrics", metrics},
+             {"/openapi.json", openapi},
+             {CA_PATH, authority}};
+
+static bool page_is(struct str path, const char *page)
+{
+	return str_ends(str_of(page), STR("/")) ? str_starts(path, str_of(page)) : str_is(path, page);
+}
 
 static void page(struct service *s, struct request *r)
 {
 	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
-		if (!str_is(r->path, pages[i].path))
+		if (!page_is(r->path, pages[i].path))
 			continue;
 		if (str_is(r->method, "GET") || str_is(r->method, "HEAD")) {
 			pages[i].serve(s, r);

@@ -66,5 +66,9 @@ struct segment {
 /* Writes the page; name_prefix filters by "name", ignoring case (empty: all). */
 must_check int list_segments(struct call *c, const struct resource *r, const struct segment *segments, size_t count,
                              struct str name_prefix);
+/* The same without a filter, each entry written by a function of its own: 0 or negative. */
+typedef int segment_writer(struct call *c, const void *ctx, const struct doc *d);
+must_check int list_segments_by(struct call *c, const struct segment *segments, size_t count, segment_writer *write,
+                                const void *ctx);
 
 #endif

@@ -5,7 +5,6 @@
 #include "cli/client.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -84,7 +83,7 @@ static int query_add(struct arena *a, const struct option_texts *query, struct b
 static int path_make(struct client *c, struct arena *a, const struct api_arguments *g, const char *given,
                      const char **ret_path)
 {
-	static const char *const whole[] = {"/api/", "/openapi.json", "/healthz", "/readyz", "/metrics"};
+	static const char *const whole[] = {"/api/", "/openapi.json", "/healthz", "/readyz", "/metrics", "/ca/"};
 	const char *base = client_profile(c)->base_url;
 	struct buf b = {0};
 	if (strncmp(given, base, strlen(base)) == 0 && given[strlen(base)] == '/')
@@ -129,16 +128,12 @@ static int call_run(struct client *c, struct arena *a, const struct client_reque
 	struct client_answer answer;
 	int result = client_call(c, a, r, &answer);
 	if (result < 0)
-		return result == -EACCES ? EXIT_NOT_DONE : EXIT_UNREACHED;
+		return client_exit(result);
 	if (g->include || strcmp(r->method, "HEAD") == 0)
 		printf("%.*s", STR_ARG(answer.headers));
 	fwrite(answer.body.p, 1, answer.body.n, stdout);
 	if (answer.body.n && isatty(STDOUT_FILENO) && answer.body.p[answer.body.n - 1] != '\n')
 		putchar('\n');
-	if (fflush(stdout) != 0) {
-		option_refuse("the answer cannot be written: %s", strerror(errno));
-		return EXIT_NOT_DONE;
-	}
 	if (answer.status < 400)
 		return EXIT_DONE;
 	client_explain(c, &answer);
@@ -155,7 +150,7 @@ static int api_run(struct arena *a, const struct api_arguments *g, const char *m
 	if (!r.method || (g->body && body_read(a, g->body, &r.body) < 0) || profile_load(a, &g->at, &profile) < 0 ||
 	    client_open(a, &profile, &c) < 0)
 		return EXIT_USAGE;
-	int code = path_make(c, a, g, path, &r.path) < 0 ? EXIT_USAGE : call_run(c, a, &r, g);
+	int result = path_make(c, a, g, path, &r.path), code = result < 0 ? client_exit(result) : call_run(c, a, &r, g);
 	client_close(c);
 	return code;
 }

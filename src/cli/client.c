@@ -190,7 +190,7 @@ static int transfer_run(struct client *c, struct arena *a, struct transfer *t, b
 	return r;
 }
 
-static int token_fetch(struct client *c, struct arena *a, bool quiet)
+static int token_fetch(struct client *c, struct arena *a, const struct client_request *of)
 {
 	const struct profile *p = c->profile;
 	struct transfer t = {.client = c};
@@ -200,7 +200,8 @@ static int token_fetch(struct client *c, struct arena *a, bool quiet)
 	curl_easy_setopt(c->curl, CURLOPT_USERNAME, p->client_id);
 	curl_easy_setopt(c->curl, CURLOPT_PASSWORD, p->client_secret);
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, "grant_type=client_credentials");
-	int r = transfer_run(c, a, &t, quiet, &answer);
+	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)of->timeout_ms);
+	int r = transfer_run(c, a, &t, of->quiet, &answer);
 	if (r < 0)
 		return r;
 	const char *token = json_string_value(json_object_get(answer.json, "access_token"));
@@ -210,7 +211,7 @@ static int token_fetch(struct client *c, struct arena *a, bool quiet)
 		buf_c(&c->token, '\0');
 		return 0;
 	}
-	if (!quiet)
+	if (!of->quiet)
 		option_refuse("%s gives no token to the service account %s (%d): check client-id and client-secret in "
 		              "%s; a secret that has expired is replaced with a new one",
 		              p->base_url, p->client_id, answer.status, p->source);
@@ -241,6 +242,7 @@ static int call_once(struct client *c, struct arena *a, const struct client_requ
 	headers = curl_slist_append(headers, "Expect:");
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, r->method);
+	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
 	if (strcmp(r->method, "HEAD") == 0)
 		curl_easy_setopt(c->curl, CURLOPT_NOBODY, 1L);
 	int result = transfer_run(c, a, &t, r->quiet, ret);
@@ -252,12 +254,12 @@ int client_call(struct client *c, struct arena *a, const struct client_request *
 {
 	struct client_answer answer;
 	bool account = c->profile->client_id, old = c->token.n > 0;
-	int result = account && !old ? token_fetch(c, a, r->quiet) : 0;
+	int result = account && !old ? token_fetch(c, a, r) : 0;
 	if (result == 0)
 		result = call_once(c, a, r, &answer);
 	/* A token lives for an hour: a wait may be longer. */
 	if (result == 0 && answer.status == 401 && account && old) {
-		result = token_fetch(c, a, r->quiet);
+		result = token_fetch(c, a, r);
 		if (result == 0)
 			result = call_once(c, a, r, &answer);
 	}
@@ -266,12 +268,20 @@ int client_call(struct client *c, struct arena *a, const struct client_request *
 	return result;
 }
 
-static const char *visible(struct arena *a, const char *text)
+int client_exit(int error)
 {
-	char *z = arena_z(a, str_of(text));
-	for (char *p = z; *p; p++)
-		if (iscntrl((unsigned char)*p))
+	return error == -EHOSTUNREACH ? EXIT_UNREACHED : error == -EINVAL ? EXIT_USAGE : EXIT_NOT_DONE;
+}
+
+const char *text_shown(struct arena *a, struct str text)
+{
+	char *z = arena_z(a, text);
+	for (unsigned char *p = (unsigned char *)z; *p; p++) {
+		if (iscntrl(*p))
 			*p = ' ';
+		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) /* terminals take U+009B for ESC [ */
+			p[0] = p[1] = ' ';
+	}
 	return z;
 }
 
@@ -280,8 +290,8 @@ void client_explain(const struct client *c, const struct client_answer *answer)
 	struct arena *a = arena_new();
 	const char *code = json_string_value(json_object_get(answer->json, "errorCode")),
 	           *detail = json_string_value(json_object_get(answer->json, "detail"));
-	option_refuse("%d %s%s%s", answer->status, code ? visible(a, code) : "", detail ? ": " : "",
-	              detail ? visible(a, detail) : "");
+	option_refuse("%d %s%s%s", answer->status, text_shown(a, str_of(code)), detail ? ": " : "",
+	              text_shown(a, str_of(detail)));
 	if (answer->status == 401)
 		fprintf(stderr,
 		        "steward: the credentials come from %s; are they of this service, and of a member of the "
@@ -333,7 +343,7 @@ int client_project(struct client *c, struct arena *a, const char **ret_id)
 	if (answer.status == 404)
 		return option_refuse("--project: there is no project \"%s\" that the credentials in %s reach", given,
 		                     c->profile->source);
-	if (answer.status != 200 || !id) {
+	if (answer.status != 200 || !id || !id_is_valid(str_of(id))) {
 		client_explain(c, &answer);
 		return -EACCES;
 	}

@@ -15,6 +15,7 @@ struct client_request {
 	struct str body;           /* JSON; p NULL: none */
 	FILE *sink;                /* or NULL: where the body of a success goes as it comes, instead of the answer */
 	bool quiet;                /* says nothing when the service cannot be reached */
+	int64_t timeout_ms;        /* for all of it; 0: as long as something comes */
 };
 
 /* In the arena of the call. */
@@ -35,9 +36,13 @@ const struct profile *client_profile(const struct client *c);
 /* 0: there is an answer, whatever its status. Negative: none; why, and what to do, is on stderr. */
 must_check int client_call(struct client *c, struct arena *a, const struct client_request *r,
                            struct client_answer *ret_answer);
+/* The exit code of a call that had no answer, or of what could not be asked. */
+int client_exit(int error);
 /* Says on stderr what the service refused, and what to do. */
 void client_explain(const struct client *c, const struct client_answer *answer);
 
+/* What a service says, for a terminal: without control characters. */
+const char *text_shown(struct arena *a, struct str text);
 /* Percent-encodes all but letters, digits and "-._~". */
 const char *url_escape(struct arena *a, struct str text);
 /* The id of the project that the profile or --project names. Negative after the reason is on stderr. */

@@ -41,6 +41,7 @@ const size_t clusters_option_count = sizeof clusters_options / sizeof *clusters_
 
 #define POLL_FIRST_MS 100
 #define POLL_MOST_MS 2000
+#define TIMEOUT_LEAST_MS 1000
 #define UNREACHED_MAX 30 /* polls in a row that found no service: it may be starting anew */
 
 /* What a command works with. */
@@ -70,11 +71,6 @@ static void json_print(const json_t *value)
 	putchar('\n');
 }
 
-static int failed(int result)
-{
-	return result == -EHOSTUNREACH ? EXIT_UNREACHED : EXIT_NOT_DONE;
-}
-
 /* A call that must succeed; otherwise explained. Returns an exit code. */
 static int call(struct work *w, const char *method, const char *path, const json_t *body, json_t **ret_json)
 {
@@ -87,7 +83,7 @@ static int call(struct work *w, const char *method, const char *path, const json
 	}
 	int result = client_call(w->client, w->arena, &r, &answer);
 	if (result < 0)
-		return failed(result);
+		return client_exit(result);
 	if (answer.status >= 400) {
 		client_explain(w->client, &answer);
 		return EXIT_NOT_DONE;
@@ -119,28 +115,37 @@ static const json_t *first_config(const json_t *cluster)
 	return json_array_get(json_object_get(json_array_get(specs, 0), "regionConfigs"), 0);
 }
 
-static const char *state_of(const json_t *cluster)
+static const char *shown(const struct work *w, const json_t *object, const char *name)
+{
+	return text_shown(w->arena, str_of(field(object, name)));
+}
+
+static const char *state_of(const struct work *w, const json_t *cluster)
 {
 	bool rests =
 	        json_is_true(json_object_get(cluster, "paused")) && strcmp(field(cluster, "stateName"), "IDLE") == 0;
-	return rests ? "PAUSED" : field(cluster, "stateName");
+	return rests ? "PAUSED" : shown(w, cluster, "stateName");
 }
 
-static void cluster_print(const json_t *cluster)
+static const char *version_of(const struct work *w, const json_t *cluster)
+{
+	return shown(w, cluster, field(cluster, "dbVersion")[0] ? "dbVersion" : "dbMajorVersion");
+}
+
+static void cluster_print(const struct work *w, const json_t *cluster)
 {
 	const json_t *config = first_config(cluster), *strings = json_object_get(cluster, "connectionStrings");
-	printf("name      %s\nstate     %s\ntype      %s\nversion   %s\n", field(cluster, "name"), state_of(cluster),
-	       field(cluster, "clusterType"),
-	       field(cluster, "dbVersion")[0] ? field(cluster, "dbVersion") : field(cluster, "dbMajorVersion"));
+	printf("name      %s\nstate     %s\ntype      %s\nversion   %s\n", shown(w, cluster, "name"),
+	       state_of(w, cluster), shown(w, cluster, "clusterType"), version_of(w, cluster));
 	printf("nodes     %lld\nsize      %s\nplace     %s %s\ncreated   %s\nid        %s\n",
-	       (long long)nodes_count(cluster), field(json_object_get(config, "electableSpecs"), "instanceSize"),
-	       field(config, "providerName"), field(config, "regionName"), field(cluster, "createDate"),
-	       field(cluster, "id"));
+	       (long long)nodes_count(cluster), shown(w, json_object_get(config, "electableSpecs"), "instanceSize"),
+	       shown(w, config, "providerName"), shown(w, config, "regionName"), shown(w, cluster, "createDate"),
+	       shown(w, cluster, "id"));
 	if (strings && json_object_get(strings, "standard"))
-		printf("connect   %s\n", field(strings, "standard"));
+		printf("connect   %s\n", shown(w, strings, "standard"));
 }
 
-static void list_print(const json_t *clusters)
+static void list_print(const struct work *w, const json_t *clusters)
 {
 	size_t width = 4, count = json_array_size(clusters);
 	if (!count)
@@ -154,10 +159,9 @@ static void list_print(const json_t *clusters)
 		       "SIZE");
 	for (size_t i = 0; i < count; i++) {
 		const json_t *one = json_array_get(clusters, i), *config = first_config(one);
-		printf("%-*s  %-9s  %-10s  %-8s  %5lld  %s\n", (int)width, field(one, "name"), state_of(one),
-		       field(one, "clusterType"),
-		       field(one, "dbVersion")[0] ? field(one, "dbVersion") : field(one, "dbMajorVersion"),
-		       (long long)nodes_count(one), field(json_object_get(config, "electableSpecs"), "instanceSize"));
+		printf("%-*s  %-9s  %-10s  %-8s  %5lld  %s\n", (int)width, shown(w, one, "name"), state_of(w, one),
+		       shown(w, one, "clusterType"), version_of(w, one), (long long)nodes_count(one),
+		       shown(w, json_object_get(config, "electableSpecs"), "instanceSize"));
 	}
 }
 
@@ -166,7 +170,7 @@ static void show(const struct work *w, const json_t *cluster)
 	if (w->json)
 		json_print(cluster);
 	else
-		cluster_print(cluster);
+		cluster_print(w, cluster);
 }
 
 /* Waiting. */
@@ -219,10 +223,11 @@ static int look(struct wait *t, const struct client_answer *answer)
 	}
 	if (broken) {
 		progress_end(&t->bar);
-		option_refuse("%s is %s: %.*s", name, state, STR_ARG(answer->progress));
+		option_refuse("%s is %s: %s", name, shown(t->work, answer->json, "stateName"),
+		              text_shown(t->work->arena, answer->progress));
 		fprintf(stderr,
-		        "steward: what is wrong is in the service's log; change or delete the cluster to have it "
-		        "tried again\n");
+		        "steward: what is wrong is in the service's log; once it is mended, the service finds out by "
+		        "itself\n");
 		return EXIT_NOT_DONE;
 	}
 	if (!t->gone && strcmp(state, "IDLE") == 0) {
@@ -238,13 +243,18 @@ static int poll_once(struct wait *t, unsigned *ret_pause_ms)
 	struct work *w = t->work;
 	struct arena *a = arena_new();
 	struct client_answer answer;
-	struct client_request r = {.method = "GET", .path = cluster_path(w, a), .quiet = t->unreached < UNREACHED_MAX};
+	int64_t left_ms = (t->end_us - clock_mono_us()) / 1000;
+	bool quiet = t->unreached < UNREACHED_MAX;
+	struct client_request r = {
+	        .method = "GET", .path = cluster_path(w, a), .quiet = quiet, .timeout_ms = TIMEOUT_LEAST_MS};
+	if (left_ms > r.timeout_ms)
+		r.timeout_ms = left_ms;
 	int result = client_call(w->client, a, &r, &answer), code = WAIT_ON;
 	if (result == -EHOSTUNREACH && t->unreached++ < UNREACHED_MAX) {
 		*ret_pause_ms = 1000;
 	} else if (result < 0) {
 		progress_end(&t->bar);
-		code = failed(result);
+		code = client_exit(result);
 	} else {
 		t->unreached = 0;
 		if (answer.retry_after)
@@ -300,7 +310,7 @@ static int list_run(struct work *w)
 	if (code == EXIT_DONE && w->json)
 		json_print(all);
 	else if (code == EXIT_DONE)
-		list_print(all);
+		list_print(w, all);
 	json_decref(all);
 	return code;
 }
@@ -411,13 +421,34 @@ static int delete_run(struct work *w)
 	return code;
 }
 
-enum verb { VERB_LIST, VERB_GET, VERB_CREATE, VERB_PAUSE, VERB_RESUME, VERB_DELETE, VERB_WAIT, VERBS };
-static const char *const verbs[] = {"list", "get", "create", "pause", "resume", "delete", "wait"};
+/* What sslrootcert of sslmode=verify-full needs. */
+static int ca_run(struct work *w)
+{
+	struct client_answer answer;
+	struct client_request r = {.method = "GET", .path = arena_printf(w->arena, "/ca/%s", w->project).p};
+	int result = client_call(w->client, w->arena, &r, &answer);
+	if (result < 0)
+		return client_exit(result);
+	if (answer.status == 404) {
+		option_refuse("the project has no certificate authority yet: it is made with the first cluster");
+		return EXIT_NOT_DONE;
+	}
+	if (answer.status != 200) {
+		client_explain(w->client, &answer);
+		return EXIT_NOT_DONE;
+	}
+	printf("%.*s", STR_ARG(answer.body));
+	return EXIT_DONE;
+}
+
+enum verb { VERB_LIST, VERB_CA, VERB_GET, VERB_CREATE, VERB_PAUSE, VERB_RESUME, VERB_DELETE, VERB_WAIT, VERBS };
+static const char *const verbs[] = {"list", "ca", "get", "create", "pause", "resume", "delete", "wait"};
 
 static int verb_run(struct work *w, enum verb verb, const json_t *body)
 {
 	switch (verb) {
 	case VERB_LIST: return list_run(w);
+	case VERB_CA: return ca_run(w);
 	case VERB_GET: return get_run(w);
 	case VERB_CREATE: return create_run(w, body);
 	case VERB_PAUSE: return paused_set(w, true);
@@ -436,12 +467,14 @@ static bool usage_fits(const struct options *given, enum verb verb, size_t words
 			option_refuse("clusters %s: --%s goes with create only", verbs[verb], shape[i]);
 			return false;
 		}
-	if ((verb == VERB_LIST || verb == VERB_GET) && options_given(given, "wait")) {
+	bool of_project = verb == VERB_LIST || verb == VERB_CA;
+	if ((of_project || verb == VERB_GET) && options_given(given, "wait")) {
 		option_refuse("clusters %s: --wait goes with what changes a cluster", verbs[verb]);
 		return false;
 	}
-	if (verb == VERB_LIST ? words > 1 : verb != VERB_CREATE && words < 2) {
+	if (of_project ? words > 1 : verb != VERB_CREATE && words < 2) {
 		option_refuse(verb == VERB_LIST ? "clusters list: shows all; \"steward clusters get NAME\" shows one"
+		              : verb == VERB_CA ? "clusters ca: is one for all clusters of the project"
 		                                : "clusters %s: the cluster's name is missing",
 		              verbs[verb]);
 		return false;
@@ -459,9 +492,9 @@ static int clusters_run(struct arena *a, const struct options *given, const stru
 	while (count && verb < VERBS && strcmp(words[0], verbs[verb]) != 0)
 		verb++;
 	if (!count || verb == VERBS) {
-		option_refuse(
-		        "clusters: say list, get, create, pause, resume, delete or wait; \"steward clusters --help\" "
-		        "shows how");
+		option_refuse("clusters: say list, get, create, pause, resume, delete, wait or ca; \"steward clusters "
+		              "--help\" "
+		              "shows how");
 		return EXIT_USAGE;
 	}
 	if (!usage_fits(given, (enum verb)verb, count))
@@ -471,7 +504,7 @@ static int clusters_run(struct arena *a, const struct options *given, const stru
 	    client_open(a, &profile, &w.client) < 0)
 		return EXIT_USAGE;
 	int r = client_project(w.client, a, &w.project);
-	int code = r == -EINVAL ? EXIT_USAGE : r < 0 ? failed(r) : verb_run(&w, (enum verb)verb, body);
+	int code = r < 0 ? client_exit(r) : verb_run(&w, (enum verb)verb, body);
 	client_close(w.client);
 	return code;
 }

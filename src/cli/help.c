@@ -33,10 +33,12 @@ static const struct command commands[] = {
         {"clusters",
          "steward clusters list\n"
          "       steward clusters create NAME [--nodes N] [--shards N] [--size SIZE] [--region NAME] [--wait]\n"
-         "       steward clusters get | pause | resume | delete | wait NAME [--wait]",
+         "       steward clusters get | pause | resume | delete | wait NAME [--wait]\n"
+         "       steward clusters ca",
          "make, look at, pause, resume and delete clusters",
          "Calls the API of a service. With --wait the command comes back when the cluster is ready, or gone; on a\n"
-         "terminal a bar shows how far it is, otherwise lines on stderr do. -o json prints the API's documents.\n"
+         "terminal a bar shows how far it is, otherwise lines on stderr do. -o json prints the API's documents. ca\n"
+         "prints the certificates by which clients know the project's databases.\n"
          "Exit code: 0 done, 1 refused, or the cluster failed, 2 wrong usage or no profile, 3 the service cannot be\n"
          "reached, 4 not done within --timeout.",
          clusters_options, &clusters_option_count,
@@ -47,6 +49,7 @@ static const struct command commands[] = {
          "  steward clusters create orders --wait\n"
          "  steward clusters create big --shards 3 --size M30 --version 15 --wait --timeout 600\n"
          "  psql \"$(steward clusters get orders -o json | jq -r .connectionStrings.standard)\" -U app\n"
+         "  steward clusters ca >ca.crt             # for sslmode=verify-full and sslrootcert=ca.crt\n"
          "  steward clusters delete orders --wait\n"},
         {"api", "steward api METHOD PATH [--query NAME=VALUE]... [--body JSON | @FILE | @-]", "call any operation",
          "Calls one operation of the API and prints the answer. PATH is below /api/svc/v2, or begins with /api, or is "
@@ -90,7 +93,8 @@ static const struct command commands[] = {
          "Example:\n"
          "  steward backup --data /var/lib/steward /backup/steward.db && steward check /backup/steward.db\n"},
         {"store", "steward store copy --from URL --to URL", "copy everything into another store",
-         "Copies a store into an empty one of either kind, and compares the two row by row at the end. Stop the service\n"
+         "Copies a store into an empty one of either kind, and compares the two row by row at the end. Stop the "
+         "service\n"
          "first. A copy that was broken off goes on when the same command is given again.",
          store_options_rows, &store_option_count,
          "Example:\n"

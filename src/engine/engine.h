@@ -145,6 +145,7 @@ struct engine_options {
 /* Errors: 0 or negative errno; *ret_why (static or in the arena) says what to do about it. */
 struct engine_ops {
 	const char *name;
+	bool on_host; /* databases are processes of this host: what is done to them is done here */
 	/* Adopts what runs from before, and supervises from now on. */
 	int (*start)(const struct engine_options *o, struct engine **ret_engine);
 	/* Stops supervising; databases go on. */

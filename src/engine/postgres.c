@@ -662,6 +662,7 @@ static size_t postgres_versions(struct engine *e, unsigned *ret_versions, size_t
 
 const struct engine_ops engine_postgres = {
         .name = "postgres",
+        .on_host = true,
         .start = postgres_start,
         .stop = postgres_stop,
         .converge = postgres_converge,

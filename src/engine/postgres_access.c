@@ -42,12 +42,11 @@ static void option_add(struct buf *b, const char *name, const char *value)
 	word_add(b, value);
 }
 
-/* An LDAP URL's parts are percent-encoded, and the three question marks that separate them are kept. */
-static void encoded_add(struct buf *b, const char *text)
+/* An LDAP URL's parts are percent-encoded, and so many question marks, which separate them, are kept. */
+static void encoded_add(struct buf *b, const char *text, unsigned marks)
 {
-	unsigned marks = 0;
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-		if (isalnum(*p) || strchr("=,.-_()&|!*:", *p) || (*p == '?' && ++marks <= 3))
+		if (isalnum(*p) || strchr("=,.-_()&|!*:", *p) || (*p == '?' && marks && marks--))
 			buf_c(b, (char)*p);
 		else
 			buf_printf(b, "%%%02X", *p);
@@ -73,7 +72,7 @@ static void directory_add(struct buf *b, const struct engine_ldap *ldap, const s
 	} else {
 		buf_printf(&part, v6 ? "%s://[%s]:%u/" : "%s://%s:%u/", ldap->tls ? "ldaps" : "ldap", ldap->host,
 		           ldap->port);
-		encoded_add(&part, u->ldap_dn ? u->ldap_dn : u->ldap_query);
+		encoded_add(&part, u->ldap_dn ? u->ldap_dn : u->ldap_query, u->ldap_dn ? 0 : 3);
 		buf_z(&part, u->ldap_dn ? "??base?(objectClass=*)" : "");
 		buf_c(&part, 0);
 		option_add(b, "ldapurl", part.p);
@@ -212,8 +211,8 @@ int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_ac
 		r = text_write(c, path, &hba, &changed);
 	buf_free(&hba);
 	buf_free(&ident);
-	if (r == 0 && ret_changed)
-		*ret_changed = changed;
+	if (changed && ret_changed) /* also of what was written before a fault */
+		*ret_changed = true;
 	return r;
 }
 
@@ -242,24 +241,27 @@ static int files_verify(PGconn *conn, const char **ret_why)
 	return r;
 }
 
-/* Sessions from addresses that are not listed any more go on until told not to. */
+/* Sessions from addresses that are not listed any more, and of users that are gone, go on until told not to. The users'
+ * have ended on the primary already, but standbys have sessions too. */
 static int sessions_end(PGconn *conn, const struct engine_access *access)
 {
 	struct buf b = {0};
-	buf_z(&b, "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null and not "
-	          "(client_addr <<= any('{");
+	buf_z(&b, "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null and (not "
+	          "exists (select from pg_roles r where r.oid = usesysid and r.rolcanlogin) or not (client_addr <<= "
+	          "any('{");
 	for (size_t k = 0; k < access->network_count; k++) {
 		if (k)
 			buf_c(&b, ',');
 		network_add(&b, &access->networks[k]);
 	}
-	buf_z(&b, "}'::inet[]))");
+	buf_z(&b, "}'::inet[])))");
 	buf_c(&b, 0);
 	int r = sql_do(conn, 5000, b.p);
 	buf_free(&b);
 	return r;
 }
 
+/* The files may be those of an attempt that was cut short: what counts is what the server has taken. */
 static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, const char **ret_why)
 {
 	char path[PG_PATH], *old = NULL;
@@ -271,14 +273,17 @@ static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engi
 	int r = access_write(c, n, access, &changed);
 	if (r == 0)
 		r = tls_ensure(c, n, &changed);
+	n->admits = n->admits && !changed;
 	if (r == 0 && n->pid) {
 		r = sql_open_node(c, n, "postgres", 3000, &conn);
-		if (r == 0 && changed)
+		if (r == 0 && !n->admits)
 			r = files_verify(conn, ret_why);
 		if (r == -EINVAL && old)
 			(void)!file_write(c->engine, path, old, strlen(old), true);
-		if (r == 0 && changed)
+		if (r == 0 && !n->admits) {
 			r = node_reload(c, n);
+			n->admits = r == 0;
+		}
 		if (r == 0)
 			r = sessions_end(conn, access);
 		PQfinish(conn);
@@ -336,29 +341,42 @@ static int users_check(const struct engine_access *access, const char **ret_why)
 	return 0;
 }
 
+/* Users and what is audited of them, in one set. */
+static int set_apply(struct pg_cluster *c, struct pg_set *s, const struct engine_access *access, const char **ret_why)
+{
+	struct pg_node *p = set_primary(c, s);
+	PGconn *conn;
+	int r = p && p->pid ? sql_open_node(c, p, "postgres", 3000, &conn) : -EAGAIN;
+	if (r < 0)
+		return r;
+	r = grants_apply(c, p, conn, access, ret_why);
+	int audited = audit_apply(conn, access, c->audit != NULL);
+	if (r == 0)
+		r = audited;
+	standbys_wait(conn);
+	PQfinish(conn);
+	return r;
+}
+
+/* What one part cannot do now keeps no other from what it can: a network that is not listed any more shall be out, whatever
+ * else fails. */
 int access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why)
 {
 	static const struct engine_access nobody;
 	if (!access)
 		access = &nobody;
-	int r = ldap_is_plain(access->ldap) ? users_check(access, ret_why) : -EINVAL;
-	for (size_t i = 0; i < c->set_count && r == 0 && !c->paused; i++) {
-		struct pg_node *p = set_primary(c, &c->sets[i]);
-		PGconn *conn;
-		r = p && p->pid ? sql_open_node(c, p, "postgres", 3000, &conn) : -EAGAIN;
-		if (r == 0) {
-			r = grants_apply(c, p, conn, access, ret_why);
-			if (r == 0)
-				r = audit_apply(conn, access, c->audit != NULL);
-			if (r == 0)
-				standbys_wait(conn);
-			PQfinish(conn);
-		}
+	int fault = ldap_is_plain(access->ldap) ? users_check(access, ret_why) : -EINVAL;
+	bool good = fault == 0;
+	for (size_t i = 0; i < c->set_count && good && !c->paused; i++) {
+		int r = set_apply(c, &c->sets[i], access, ret_why);
+		fault = r < 0 ? r : fault;
 	}
-	for (size_t i = 0; i < c->node_count && r == 0; i++)
-		if (!c->nodes[i]->removing && node_is_made(c, c->nodes[i]))
-			r = node_apply(c, c->nodes[i], access, ret_why);
-	if (r < 0 && !*ret_why)
-		why_set(ret_why, "access cannot be applied now: %s", strerror(-r));
-	return r;
+	for (size_t i = 0; i < c->node_count && good; i++)
+		if (!c->nodes[i]->removing && node_is_made(c, c->nodes[i])) {
+			int r = node_apply(c, c->nodes[i], access, ret_why);
+			fault = r < 0 ? r : fault;
+		}
+	if (fault < 0 && !*ret_why)
+		why_set(ret_why, "access cannot be applied now: %s", strerror(-fault));
+	return fault;
 }

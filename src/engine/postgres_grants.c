@@ -177,7 +177,8 @@ static int database_make(struct plan *p, PGconn *conn, const char *name, const c
 	struct buf b = {0};
 	if (strlen(name) > DATABASE_NAME_MAX || strncmp(name, "template", 8) == 0 ||
 	    p->database_count == DATABASES_MAX) {
-		why_set(ret_why, "database %.60s: a name of at most 52 bytes that is no template", name);
+		why_set(ret_why, "database %.60s: a name of at most 52 bytes that is no template, of at most %d in all",
+		        name, DATABASES_MAX);
 		return -EINVAL;
 	}
 	buf_z(&b, "create database ");
@@ -459,17 +460,25 @@ static int notes_write(const struct plan *p, PGconn *conn)
 	return r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_note);
 }
 
-static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan *p, PGconn *conn)
+/* A database that cannot be changed now (its owner may have seen to that) does not keep the others from being. */
+static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan *p, PGconn *conn, const char **ret_why)
 {
 	bool visited = false;
-	int r = stale_find(p, conn);
-	for (size_t d = 0; d < p->database_count && r == 0; d++)
-		if (p->databases[d].is_stale) {
-			r = database_apply(c, n, p, p->databases[d].name);
-			visited = true;
+	int fault = 0, r = stale_find(p, conn);
+	for (size_t d = 0; d < p->database_count && r == 0; d++) {
+		struct database *at = &p->databases[d];
+		int done = at->is_stale ? database_apply(c, n, p, at->name) : 0;
+		visited = visited || at->is_stale;
+		if (done < 0) {
+			at->hash[0] = 0; /* stale next time too */
+			fault = done;
+			why_set(ret_why, "users: database %.60s: %s", at->name,
+			        done == -ETIMEDOUT ? strerror(-done) : why_last());
 		}
+	}
 	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_strangers);
-	return r < 0 || !visited ? r : notes_write(p, conn);
+	r = r < 0 || !visited ? r : notes_write(p, conn);
+	return r < 0 ? r : fault;
 }
 
 int grants_apply(struct pg_cluster *c, struct pg_node *n, PGconn *conn, const struct engine_access *access,
@@ -482,10 +491,11 @@ int grants_apply(struct pg_cluster *c, struct pg_node *n, PGconn *conn, const st
 	r = r < 0 ? r : databases_read(p, conn);
 	r = r < 0 ? r : databases_make(p, conn, ret_why);
 	r = r < 0 ? r : wanted_set(conn, p, NULL);
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_clear);
 	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_roles);
 	/* Who cannot log in any more has no session either, and makes nothing from here on. */
 	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_sessions);
-	r = r < 0 ? r : databases_apply(c, n, p, conn);
+	r = r < 0 ? r : databases_apply(c, n, p, conn, ret_why);
 	if (r < 0 && !*ret_why)
 		why_set(ret_why, "users: %s", why_last());
 	free(p);

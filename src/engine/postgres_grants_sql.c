@@ -5,19 +5,33 @@
  * In every database, and in the template of those to come, a trigger gives new tables the rights of the groups, and of the
  * users that were given rights on them or on all tables. It runs as the superuser, so it takes nothing from the one who
  * fires it but object ids, and its functions are out of reach. What single users were given stands in the body of a
- * function and not in a table, because who may write all data could write a table. */
+ * function and not in a table, because who may write all data could write a table.
+ *
+ * Who owns the schema owns what the superuser calls there. A user who has made a database out of template0 can have made
+ * the schema before: so whose it is is looked at first, each time. */
 #include "engine/postgres.h"
 
-/* Verifiers must not end up in logs that users can read. */
+/* Verifiers must not end up in logs that users can read, where the context of an error would tell them too, nor in
+ * pg_stat_activity. */
 const char grants_sql_quiet[] =
         "set log_statement = 'none'; set log_min_duration_statement = -1; set log_duration = off; "
-        "set log_min_error_statement = 'panic'; set pgaudit.log = 'none'; set lock_timeout = '10s'";
+        "set log_min_messages = 'panic'; set log_min_error_statement = 'panic'; set track_activities = off; "
+        "set pgaudit.log = 'none'; set lock_timeout = '10s'";
 
 /* The names of roles that are not ours: users that are gone. */
 #define STRANGERS                                                  \
 	"select rolname from pg_roles where rolname <> '" PG_SUPER \
 	"' and rolname !~ '^(pg_|steward:)' and not exists "       \
 	"(select from jsonb_array_elements(wanted->'users') one where one->>'name' = rolname)"
+
+/* Users may change their own passwords, and one who never commits would keep out every change of users, its own end
+ * among them: who holds what the next script needs is put out first, and so is who is gone. */
+const char grants_sql_clear[] =
+        "with wanted as (select current_setting('steward.wanted')::jsonb wanted) select "
+        "count(pg_terminate_backend(pid, 1000)) from pg_stat_activity where usename <> '" PG_SUPER
+        "' and backend_type = 'client backend' and (usename in (select s.rolname from wanted, lateral (" STRANGERS ") s) "
+        "or pid in (select pid from pg_locks where granted and mode = 'RowExclusiveLock' and relation in "
+        "('pg_authid'::regclass, 'pg_db_role_setting'::regclass)))";
 
 /* Groups, users, memberships: {"databases": ["shop"], "users": [{"name", "password", "createdb", "groups": []}]}. Only
  * what differs is touched. Users that are gone cannot log in from here on. */
@@ -27,6 +41,7 @@ const char grants_sql_roles[] =
         "record;\n"
         "  have text[]; db text;\n"
         "begin\n"
+        "lock table pg_authid in share row exclusive mode;\n"
         "for g in select 'steward:any:' || l from unnest(array['r','w','a']) l union all\n"
         "  select 'steward:' || l || ':' || x from jsonb_array_elements_text(wanted->'databases') x,\n"
         "    unnest(array['r','w','a','o']) l except select rolname::text from pg_roles\n"
@@ -92,13 +107,15 @@ const char grants_sql_sessions[] = "select count(pg_terminate_backend(pid)) from
                                    "(select rolname from pg_roles where "
                                    "not rolcanlogin and rolname <> '" PG_SUPER "')";
 
-#define VERSION "1"
+#define VERSION "2"
 const char grants_sql_version[] = VERSION;
+
+#define IS_OURS "pg_get_userbyid(nspowner) = '" PG_SUPER "'"
 
 /* Notes of what was given where, kept as everything else in a function's body, in the database postgres. */
 const char grants_sql_noted[] =
         "select count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where nspname = "
-        "'steward' and proname = 'applied'";
+        "'steward' and proname = 'applied' and " IS_OURS;
 const char grants_sql_oids[] = "select datname, oid, '', true from pg_database";
 /* Name, id, what was noted, whether users that are gone hold something there. */
 const char grants_sql_notes[] =
@@ -118,11 +135,20 @@ const char grants_sql_note[] =
 /* Once in each database: the functions and the trigger, in one transaction. */
 const char grants_sql_installed[] =
         "select count(*) from pg_namespace n join pg_description d on d.objoid = n.oid and d.classoid = "
-        "'pg_namespace'::regclass where nspname = 'steward' and description like 'rights " VERSION "%'";
+        "'pg_namespace'::regclass where nspname = 'steward' and description like 'rights " VERSION "%' and " IS_OURS;
 
 const char *const grants_sql_install[] = {
         "begin",
-        "create schema if not exists steward",
+        /* A user's schema of that name gets another. One that is made this very moment is met by the second look. */
+        "do $do$ declare x record; begin\n"
+        "for x in select oid, nspname from pg_namespace where nspname ~ '^steward' and not " IS_OURS " loop\n"
+        "  execute format('alter schema %I rename to %I', x.nspname, 'not_' || left(x.nspname, 40) || '_' || x.oid);\n"
+        "end loop;\n"
+        "create schema if not exists steward;\n"
+        "if exists (select from pg_namespace where nspname = 'steward' and not " IS_OURS ") then\n"
+        "  raise 'the schema steward is not ours';\n"
+        "end if;\n"
+        "end $do$",
         /* [{"u": user, "t": table or "", "p": "SELECT, INSERT", "c": may create tables}] */
         "create or replace function steward.rights() returns jsonb language sql immutable as $$select '[]'::jsonb$$",
         /* What users were given themselves on one relation: all of them, or one. */
@@ -225,6 +251,9 @@ const char *const grants_sql_install[] = {
         "schema_name\n"
         "    is distinct from 'pg_temp' and classid in ('pg_class'::regclass, 'pg_namespace'::regclass)\n"
         "  loop\n"
+        "    if exists (select from pg_namespace where x.classid = 'pg_namespace'::regclass and oid = x.objid and\n"
+        "      nspname ~ '^steward' and not " IS_OURS ")\n"
+        "    then raise reserved_name using message = 'the names of schemas must not begin with steward'; end if;\n"
         "    if x.classid = 'pg_namespace'::regclass then perform steward.namespace(x.objid);\n"
         "    else perform steward.relation(x.objid);\n"
         "    end if;\n"
@@ -236,7 +265,7 @@ const char *const grants_sql_install[] = {
         "INTO',\n"
         "  'CREATE VIEW', 'CREATE MATERIALIZED VIEW', 'CREATE SEQUENCE', 'CREATE FOREIGN TABLE', 'IMPORT FOREIGN "
         "SCHEMA',\n"
-        "  'ALTER TABLE', 'CREATE SCHEMA') execute function steward.on_ddl()",
+        "  'ALTER TABLE', 'CREATE SCHEMA', 'ALTER SCHEMA') execute function steward.on_ddl()",
         "comment on schema steward is 'rights " VERSION "'",
         "commit",
         NULL,

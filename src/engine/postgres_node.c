@@ -253,7 +253,7 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 	if (r == 0) {
 		process_set(c, n, pid, pidfd);
 		process_note(data, pid);
-		n->loaded = true;
+		n->loaded = n->admits = true;
 		engine_wake(c->engine);
 	}
 	return r;

@@ -28,6 +28,14 @@ static int fault(PGconn *conn, const char *what)
 	return -EIO;
 }
 
+/* What a database's owner may have set for all who connect to it, the superuser among them, does not count here. */
+static const char session_options[] =
+        "-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning -c role=none "
+        "-c local_preload_libraries= -c default_transaction_read_only=off -c default_transaction_deferrable=off "
+        "-c default_transaction_isolation=read\\ committed -c statement_timeout=0 -c lock_timeout=0 "
+        "-c idle_in_transaction_session_timeout=0 -c standard_conforming_strings=on -c default_tablespace= "
+        "-c temp_tablespaces=";
+
 int sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn)
 {
 	char port[16];
@@ -47,7 +55,7 @@ int sql_open(const struct pg_node *n, const char *run_dir, const char *database,
 	                        "disable",
 	                        "/nonexistent",
 	                        "steward",
-	                        "-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning",
+	                        session_options,
 	                        "UTF8",
 	                        NULL};
 	int64_t end = mono_ms() + timeout_ms;
@@ -68,6 +76,8 @@ int sql_open(const struct pg_node *n, const char *run_dir, const char *database,
 		PQfinish(conn);
 		return r;
 	}
+	/* The context of an error can hold a statement with a verifier in it, and errors are logged and kept. */
+	PQsetErrorVerbosity(conn, PQERRORS_TERSE);
 	*ret_conn = conn;
 	return 0;
 }

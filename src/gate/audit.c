@@ -35,9 +35,10 @@ void audit_field(struct call *c, const char *name, struct str value)
 
 void audit_list(struct call *c, const char *name, struct str array)
 {
+	size_t at = c->event.field_count;
 	audit_field(c, name, array);
-	if (c->event.field_count)
-		c->event.fields[c->event.field_count - 1].is_list = true;
+	if (c->event.field_count > at)
+		c->event.fields[at].is_list = true;
 }
 
 void audit_refusal(struct call *c, const char *type)

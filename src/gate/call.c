@@ -73,7 +73,8 @@ int call_fail_store(struct call *c, int error, const char *what)
 	case -ENOTCONN:
 		if (!c->problem.status)
 			call_header(c, STR("retry-after"), STR("1"));
-		return call_fail(c, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.");
+		return call_fail(c, 503, "STORE_UNAVAILABLE",
+		                 "The service cannot reach its store. Try again in a second.");
 	default:
 		log_error("store: %s: error %d, request %s", what, error, c->request->id);
 		return call_fail(c, 500, "UNEXPECTED_ERROR",

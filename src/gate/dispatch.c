@@ -27,6 +27,7 @@ static atomic_uint preparing; /* calls whose prepare function runs */
 struct pending {
 	struct write write;
 	struct call *call;
+	size_t headers; /* the gates' */
 };
 
 static void release(void *arg)
@@ -85,11 +86,11 @@ static int run_write(struct tx *tx, void *ctx)
 	int result = 0;
 	forget_answer(c);
 	c->request->response.header_count = 0;
+	c->extra_header_count = p->headers;
 	c->tx = tx;
 	if (c->idempotency)
 		result = idempotency_replay(c, c->idempotency);
 	if (result == 0) {
-		size_t headers_before = c->extra_header_count;
 		result = scope_again(c);
 		if (result == 0)
 			result = settle(c, c->op->handler(c));
@@ -97,9 +98,9 @@ static int run_write(struct tx *tx, void *ctx)
 			result = audit_write(c);
 		if (result >= 0 && c->idempotency)
 			result = idempotency_keep(c, c->idempotency);
-		if (result < 0)
-			c->extra_header_count = headers_before;
 	}
+	if (result < 0)
+		c->extra_header_count = p->headers;
 	c->tx = NULL;
 	return result < 0 ? result : 0;
 }
@@ -145,6 +146,7 @@ static void write_done(void *ctx, int result)
 		return;
 	if (result == -ENOTCONN || (result < 0 && !c->problem.status)) {
 		forget_answer(c);
+		c->extra_header_count = p->headers;
 		call_fail_store(c, result, c->op->id);
 	}
 	if (result >= 0 && c->committed)
@@ -159,6 +161,7 @@ static void start_write(struct call *c)
 {
 	struct pending *p = arena_new_of(c->arena, struct pending);
 	p->call = c;
+	p->headers = c->extra_header_count;
 	p->write = (struct write){.run = run_write, .done = write_done, .ctx = p};
 	if (store_write(c->service->store, &p->write))
 		return;

@@ -78,6 +78,8 @@ static void sock_close(struct sock *s)
 		SSL_set_shutdown(s->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 		SSL_free(s->ssl);
 	}
+	/* A close alone would not do: a process that is being started holds a copy until it is, and events would go on. */
+	epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->fd, NULL);
 	close(s->fd);
 	conn_free(s->conn);
 	peers_leave(l->peers, &s->peer);

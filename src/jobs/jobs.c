@@ -80,6 +80,13 @@ int jobs_schedule(struct tx *tx, void *jobs)
 		/* The schedule's name is the subject, so that there is one, and no two run at once. */
 		struct job job = {
 		        .kind = str_of(k->name), .subject = str_of(k->name), .due_ms = clock_now_ms() + k->period_ms};
+		char subject[160];
+		const char *node = store_node(j->store);
+		if (k->per_node && node[0]) {
+			snprintf(subject, sizeof subject, "%s@%s", k->name, node);
+			job.subject = str_of(subject);
+			job.host = str_of(node);
+		}
 		if (k->period_ms)
 			r = tx_job_ensure(tx, &job);
 	}
@@ -144,7 +151,10 @@ static int save_run(struct tx *tx, void *ctx)
 		job.step = 0;
 	job.due_ms = o->next == JOB_LATER ? run->due_ms : clock_now_ms();
 	int r = o->next == JOB_DONE ? save_done(tx, o, &job) : tx_job_release(tx, &job);
-	return r == 0 && run->save ? run->save(tx, run) : r;
+	if (r < 0 || !run->save)
+		return r;
+	r = run->save(tx, run);
+	return r == -ESTALE ? -EIO : r; /* -ESTALE means that the claim is lost, after which nobody writes anything */
 }
 
 static void step_tell(const struct outcome *o)
@@ -225,14 +235,17 @@ static void *worker_main(void *arg)
 		int next = tx_job_next(r.reader, &due_ms);
 		tx_end_read(r.reader);
 		tx_rest(r.reader);
-		if (next == 0 && due_ms <= clock_now_ms()) {
-			if (store_write_wait(j->store, claim_run, &r) == 0)
+		bool due = next == 0 && due_ms <= clock_now_ms();
+		if (due) {
+			next = store_write_wait(j->store, claim_run, &r);
+			if (next == 0)
 				step_run(j, &r);
 			arena_reset(r.arena);
-		} else {
-			/* A virtual clock moves only with a wake. */
-			rest(j, seen, next == 0 && !clock_is_virtual(), due_ms);
 		}
+		if (next < 0 && next != -ENOENT) /* nobody wakes us when the store can be used again */
+			rest(j, seen, true, clock_now_ms() + BACKOFF_MS);
+		else if (!due) /* a virtual clock moves only with a wake */
+			rest(j, seen, next == 0 && !clock_is_virtual(), due_ms);
 	}
 	store_reader_free(r.reader);
 	arena_free(r.arena);

@@ -45,6 +45,8 @@ struct job_kind {
 	/* A schedule: there is always one such job, due so long after the last. 0: none. Such a job never fails for
 	 * good. */
 	int64_t period_ms;
+	/* The schedule is for each node that shares the store, and runs there: it looks at what its own engine runs. */
+	bool per_node;
 };
 
 struct jobs_options {

@@ -117,7 +117,8 @@ static void connection_put(struct redis_limits *r, redisContext *c)
 	redisFree(c);
 }
 
-/* Redis did not answer: nobody asks it again before the keeper has. */
+/* Redis did not answer: nobody asks it again before the keeper has, at its next turn. Not sooner: one that answers the
+ * keeper but takes nothing (it is full, or a replica) would be asked, and told of, by every call. */
 static void lost(struct redis_limits *r, redisContext *c)
 {
 	if (atomic_exchange(&r->up, false))
@@ -127,7 +128,6 @@ static void lost(struct redis_limits *r, redisContext *c)
 	pthread_mutex_lock(&r->lock);
 	while (r->idle_count)
 		redisFree(r->idle[--r->idle_count]);
-	pthread_cond_signal(&r->wake);
 	pthread_mutex_unlock(&r->lock);
 }
 

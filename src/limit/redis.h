@@ -8,7 +8,7 @@
 
 struct redis_limits;
 
-/* redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE]. `prefix` begins every key. A Redis that is away is no failure; a URL
+/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. `prefix` begins every key. A Redis that is away is no failure; a URL
  * that is none is: a sentence to stderr, negative. */
 must_check int redis_limits_open(const char *url, const char *prefix, struct redis_limits **ret_limits);
 void redis_limits_close(struct redis_limits *r); /* accepts NULL */

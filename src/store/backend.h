@@ -14,6 +14,9 @@
 /* Key in meta: grows with each change of identities, whichever process made it. Survives tx_wipe(). */
 #define META_IDENTITY "store.identity"
 
+/* References from a subject to the node that its jobs must run on. */
+#define REF_HOST "job_host"
+
 /* Lists are counted in blocks, so that a deep page is found without walking the documents before it: level 0 counts
  * runs of 512 positions, level 1 runs of 512 level-0 blocks. The first block is list.head, so that a small list, and
  * nearly all are, costs one row. */
@@ -150,6 +153,7 @@ struct store {
 	_Atomic uint64_t distrust;
 	void (*_Atomic jobs_wake)(void *ctx);
 	void *_Atomic jobs_ctx;
+	_Atomic bool binds_jobs;
 	struct pg_store *pg;
 };
 

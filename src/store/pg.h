@@ -151,8 +151,9 @@
 	X(ANSWER_PRUNE, "DELETE FROM answer WHERE (caller, key) IN (SELECT caller, key FROM answer"                    \
 	                " WHERE created_ms <= $1 ORDER BY created_ms LIMIT 2)")                                        \
 	X(JOB_ADD, "INSERT INTO job (id, kind, subject, args, state, due_ms, created_ms, updated_ms, host)"            \
-	           " VALUES ($1, $2, $3, $4, 'queued', $5, $6, $6, $7)")                                               \
-	X(JOB_HURRY, "UPDATE job SET due_ms = least(due_ms, $3) WHERE n = (SELECT n FROM job"                          \
+	           " VALUES ($1, $2, $3, $4, 'queued', $5, $6, $6, coalesce(nullif($7, ''),"                           \
+	           " (SELECT id FROM ref WHERE kind = '" REF_HOST "' AND value = $3), ''))")                           \
+	X(JOB_HURRY, "UPDATE job SET due_ms = least(due_ms, $3), progress = NULL WHERE n = (SELECT n FROM job"         \
 	             " WHERE subject = $2 AND subject <> '' AND kind = $1 AND state = 'queued' ORDER BY n LIMIT 1)")   \
 	X(JOB_NEXT, "SELECT " PG_JOB_DUE ", n FROM job j WHERE j.state IN ('queued', 'running') AND " PG_JOB_FREE      \
 	            " ORDER BY 1, n LIMIT 1")                                                                          \

@@ -123,7 +123,7 @@
 	                " (SELECT rowid FROM answer WHERE created_ms <= ?1 ORDER BY created_ms LIMIT 2)")             \
 	X(JOB_ADD, "INSERT INTO job (id, kind, subject, args, state, due_ms, created_ms, updated_ms)"                 \
 	           " VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?6)")                                                  \
-	X(JOB_HURRY, "UPDATE job SET due_ms = min(due_ms, ?3) WHERE rowid = (SELECT rowid FROM job"                   \
+	X(JOB_HURRY, "UPDATE job SET due_ms = min(due_ms, ?3), progress = NULL WHERE rowid = (SELECT rowid FROM job"  \
 	             " WHERE subject = ?2 AND subject <> '' AND kind = ?1 AND state = 'queued' LIMIT 1)")             \
 	X(JOB_NEXT,                                                                                                   \
 	  "SELECT due_ms, rowid FROM job j WHERE state = 'queued'" JOB_FIRST " ORDER BY due_ms, rowid LIMIT 1")       \

@@ -144,20 +144,19 @@ static void row_positions(struct check *c, sqlite3_stmt *st, void *ctx)
 /* clang-format off */
 /* %d: the bits of a block. */
 static const char sql_lists[] =
-	"SELECT coalesce(l.kind, d.kind), coalesce(l.parent, d.parent), coalesce(l.count, 0), coalesce(l.head, 0),"
-	" coalesce(l.next_seq, 0), coalesce(d.count, 0), coalesce(d.head, 0), coalesce(d.next_seq, 0)"
-	" FROM list l FULL JOIN (SELECT kind, parent, count(*) AS count, sum(seq >> %d = 0) AS head,"
-	"  max(seq) + 1 AS next_seq FROM doc GROUP BY kind, parent) d ON l.kind = d.kind AND l.parent = d.parent"
-	" WHERE l.count IS NOT d.count OR l.head IS NOT d.head OR l.next_seq < d.next_seq";
+	"SELECT kind, parent, coalesce(max(count), 0), coalesce(max(head), 0), coalesce(max(next_seq), 0),"
+	" coalesce(max(docs), 0), coalesce(max(docs_head), 0), coalesce(max(docs_next), 0) FROM"
+	" (SELECT kind, parent, count, head, next_seq, NULL AS docs, NULL AS docs_head, NULL AS docs_next FROM list"
+	"  UNION ALL SELECT kind, parent, NULL, NULL, NULL, count(*), sum(seq >> %d = 0), max(seq) + 1 FROM doc"
+	"  GROUP BY kind, parent) GROUP BY kind, parent"
+	" HAVING max(count) IS NOT max(docs) OR max(head) IS NOT max(docs_head) OR max(next_seq) < max(docs_next)";
 
 /* %d: the level, the level, the bits of a block of that level, the bits of a block. */
 static const char sql_blocks[] =
-	"SELECT coalesce(b.kind, d.kind), coalesce(b.parent, d.parent), %d, coalesce(b.block, d.block),"
-	" coalesce(b.count, 0), coalesce(d.count, 0)"
-	" FROM (SELECT * FROM list_block WHERE level = %d) b FULL JOIN"
-	" (SELECT kind, parent, seq >> %d AS block, count(*) AS count FROM doc WHERE seq >> %d > 0"
-	"  GROUP BY kind, parent, block) d ON b.kind = d.kind AND b.parent = d.parent AND b.block = d.block"
-	" WHERE b.count IS NOT d.count";
+	"SELECT kind, parent, %d, block, coalesce(max(count), 0), coalesce(max(docs), 0) FROM"
+	" (SELECT kind, parent, block, count, NULL AS docs FROM list_block WHERE level = %d"
+	"  UNION ALL SELECT kind, parent, seq >> %d AS block, NULL, count(*) FROM doc WHERE seq >> %d > 0"
+	"  GROUP BY kind, parent, seq >> %d) GROUP BY kind, parent, block HAVING max(count) IS NOT max(docs)";
 
 /* Kinds of reference whose target's kind is known. */
 static const char sql_refs[] =
@@ -210,7 +209,8 @@ static int check_all(struct check *c)
 	if (r == 0)
 		r = each_row(c, sql, row_list, NULL);
 	for (int level = 0; r == 0 && level < BLOCK_LEVELS; level++) {
-		snprintf(sql, sizeof sql, sql_blocks, level, level, BLOCK_BITS * (level + 1), BLOCK_BITS);
+		int bits = BLOCK_BITS * (level + 1);
+		snprintf(sql, sizeof sql, sql_blocks, level, level, bits, BLOCK_BITS, bits);
 		r = each_row(c, sql, row_block, NULL);
 	}
 	if (r == 0)

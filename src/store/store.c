@@ -165,6 +165,23 @@ void store_on_jobs(struct store *s, void (*wake)(void *ctx), void *ctx)
 	s->jobs_wake = wake;
 }
 
+void store_binds_jobs(struct store *s, bool binds)
+{
+	s->binds_jobs = binds;
+}
+
+int tx_jobs_bind(struct tx *tx, struct str subject)
+{
+	return tx->store->node[0] && tx->store->binds_jobs ? tx_ref_put(tx, REF_HOST, subject, str_of(tx->store->node))
+	                                                   : 0;
+}
+
+int tx_jobs_unbind(struct tx *tx, struct str subject)
+{
+	int r = tx->store->node[0] ? tx_ref_delete(tx, REF_HOST, subject) : 0;
+	return r == -ENOENT ? 0 : r;
+}
+
 void store_stats(const struct store *s, struct store_stats *ret_stats)
 {
 	struct readers *readers = s->readers;

@@ -132,8 +132,14 @@ struct job {
 };
 /* With a new id; sets kind, subject, args, host and due_ms. The workers are woken by the commit. */
 must_check int tx_job_add(struct tx *tx, const struct job *j);
-/* The same, unless one of the kind waits for the subject already: that one is made due at j->due_ms, if that is sooner. */
+/* The same, unless one of the kind waits for the subject already: that one is made due at j->due_ms, if that is sooner,
+ * and what it told of its progress, which was of what was wanted before, is forgotten. */
 must_check int tx_job_ensure(struct tx *tx, const struct job *j);
+/* The subject's jobs, of whatever kind, are work on this node's host: no other node gets those that are added from now on.
+ * Nothing unless store_binds_jobs() has said that work is tied to a host, and several processes share the store. */
+must_check int tx_jobs_bind(struct tx *tx, struct str subject);
+must_check int tx_jobs_unbind(struct tx *tx, struct str subject);
+void store_binds_jobs(struct store *s, bool binds);
 /* The next job that is due; -ENOENT when there is none. */
 must_check int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
                             struct job *ret_job);
@@ -191,7 +197,8 @@ must_check int store_backup(const char *data_dir, const char *file, void (*progr
  * or goes on with such a copy that was broken off; then compares the two, row by row. The source must not be in use. Faults
  * are told on stderr. */
 typedef void store_copy_progress(void *ctx, const char *what, int64_t done, int64_t total);
-must_check int store_copy(const char *from, const char *to, store_copy_progress *progress, void *ctx, int64_t *ret_rows);
+must_check int store_copy(const char *from, const char *to, store_copy_progress *progress, void *ctx,
+                          int64_t *ret_rows);
 /* Verifies a store (by its path, directory or URL) or a copy: integrity, counters against documents, lists dense, references point to something. Writes
  * each fault to `out`; returns the number of faults, or negative when it cannot be read. */
 must_check int store_check(const char *path, FILE *out);

@@ -27,6 +27,7 @@ redis = None
 stores = {}  # data directory -> URL
 running = []  # every server that was started and not yet ended
 shown = []    # those whose log a failing test should show
+elsewhere = set()  # where databases lie whose data directory was no place for them
 folders = []  # what they wrote; kept after the run where STEWARD_KEEP is set
 
 
@@ -49,6 +50,9 @@ def databases_end(engine):
 def clean_up():
 	for s in list(running):
 		s.kill()
+	for e in elsewhere:
+		databases_end(e)
+		shutil.rmtree(e, ignore_errors=True)
 	for f in folders:
 		if not os.environ.get('STEWARD_KEEP'):
 			databases_end(f / 'data' / 'engine')
@@ -112,8 +116,9 @@ def unique(prefix='p'):
 
 def cli(*args, check=True, timeout=60, env=None):
 	"""Runs the binary once, as an operator would."""
-	if REMOTE and '--data' in args and os.path.abspath(args[args.index('--data') + 1]) in stores:
-		env = {'STEWARD_STORE': store_of(args[args.index('--data') + 1]), **(env or {})}
+	data = [os.path.abspath(b) for a, b in zip(args, args[1:]) if a == '--data']
+	if data and data[0] in stores:
+		env = {'STEWARD_STORE': stores[data[0]], **(env or {})}
 	done = subprocess.run([binary(), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
 			      timeout=timeout, env=environment(env))
 	assert not SANITIZER.search(done.stderr), done.stderr
@@ -387,6 +392,9 @@ class Server:
 
 	def _over(self):
 		self.ended = True
+		engine = self.data_dir / 'engine'
+		if engine.is_symlink():
+			elsewhere.add(engine.resolve())
 		if self in running:
 			running.remove(self)
 

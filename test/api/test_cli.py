@@ -1,7 +1,8 @@
 """The client in the binary: clusters and any call, signed in from bootstrap.json or a profile, against a real server."""
-import json, os, pty, re, select, subprocess, time
+import http.server, json, os, pty, re, select, socket, ssl, subprocess, threading, time
 
 import pytest
+import requests
 
 import client
 from client import NO_ID, SANITIZER, binary, cli, environment, ok
@@ -284,6 +285,95 @@ def test_token_is_renewed(start_server):
 	code, out, err = while_time_passes(s, 'clusters', 'create', 'slow', '--wait', step=1500)
 	assert code == DONE and 'IDLE' in out, err
 	assert len(re.findall(r'/api/oauth/token', s.stderr)) > 1
+
+
+def test_certificate_authority(service, run):
+	"""What clients verify the databases by; no credentials are needed for it."""
+	group = service.project()['id']
+	none = run('clusters', 'ca', '--project', group, check=False)
+	assert none.returncode == NOT_DONE and 'first cluster' in none.stderr and none.stdout == ''
+	run('clusters', 'create', name(), '--project', group)
+	pem = run('clusters', 'ca', '--project', group).stdout
+	assert pem.startswith('-----BEGIN CERTIFICATE-----') and 'PRIVATE' not in pem
+	nobody = requests.Session()
+	nobody.verify, nobody.trust_env = service.ca_file, False
+	url = service.base_url + '/ca/'
+	r = nobody.get(url + group)
+	assert r.status_code == 200 and r.text == pem and r.headers['Content-Type'] == 'application/x-pem-file'
+	for wrong in (NO_ID, '', group + '/', group[:-1], '%2e%2e'):
+		assert nobody.get(url + wrong).json()['errorCode'] == 'RESOURCE_NOT_FOUND', wrong
+	r = nobody.post(url + group)
+	assert r.status_code == 405 and r.headers['Allow'] == 'GET, HEAD'
+	assert run('api', 'GET', '/ca/' + group).stdout == pem
+	assert run('clusters', 'ca', 'x', check=False).returncode == USAGE
+
+
+@pytest.fixture
+def impostor(service, tmp_path):
+	"""A service that says what it likes, with a certificate that is trusted: a function from path to (status, headers, body)."""
+	class Handler(http.server.BaseHTTPRequestHandler):
+		def do_GET(self):
+			status, headers, text = (200, {}, '{"access_token":"t"}') if 'oauth' in self.path else server.answer(self.path)
+			self.rfile.read(int(self.headers.get('Content-Length') or 0))
+			self.send_response(status)
+			for header in headers.items():
+				self.send_header(*header)
+			self.send_header('Content-Length', str(len(text.encode())))
+			self.end_headers()
+			self.wfile.write(text.encode())
+		do_POST = do_GET
+
+		def log_message(self, *args):
+			pass
+
+	server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+	context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+	context.load_cert_chain(service.data_dir / 'tls' / 'server.crt', service.data_dir / 'tls' / 'server.key')
+	server.socket = context.wrap_socket(server.socket, server_side=True)
+	profile(tmp_path, account_text(service, **{'base-url': 'https://127.0.0.1:%d' % server.server_port}))
+	threading.Thread(target=server.serve_forever, daemon=True).start()
+	yield server
+	server.shutdown()
+	server.server_close()
+
+
+def test_nothing_moves_the_cursor(impostor, run):
+	"""Neither in what is shown nor in what went wrong: no escape, in either spelling."""
+	bad = 'x\x1b[2Jy\u009b31m\x07'
+	impostor.answer = lambda path: (200, {'X-Steward-Progress': 'failed: \x1b]0;title\x07'}, json.dumps(
+		{'name': bad, 'stateName': 'REPAIRING', 'dbVersion': bad, 'connectionStrings': {'standard': bad}}))
+	shown = run('clusters', 'get', 'c', data=False)
+	told = run('clusters', 'wait', 'c', data=False, check=False)
+	assert 'x [2Jy' in shown.stdout and told.returncode == NOT_DONE and ']0;title' in told.stderr
+	impostor.answer = lambda path: (409, {}, json.dumps({'errorCode': bad, 'detail': bad}))
+	refusal = run('clusters', 'get', 'c', data=False, check=False)
+	assert refusal.returncode == NOT_DONE
+	for text in (shown.stdout, told.stderr, refusal.stderr):
+		assert not re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f]', text), repr(text)
+
+
+def test_a_silent_service_does_not_outlast_the_timeout(service, run, tmp_path):
+	with socket.socket() as silent:
+		silent.bind(('127.0.0.1', 0))
+		silent.listen()
+		profile(tmp_path, account_text(service, **{'base-url': 'https://127.0.0.1:%d' % silent.getsockname()[1]}))
+		began = time.monotonic()
+		done = run('clusters', 'wait', 'c', '--timeout', '2', data=False, check=False)
+		assert done.returncode == TIMEOUT and time.monotonic() - began < 8, done.stderr
+
+
+def test_no_service_is_no_wrong_usage(service, run, tmp_path):
+	profile(tmp_path, account_text(service, **{'base-url': 'https://127.0.0.1:1', 'project': 'by name'}))
+	for args in (('api', 'GET', '/groups/{groupId}'), ('clusters', 'list')):
+		assert run(*args, data=False, check=False).returncode == UNREACHED
+
+
+def test_output_that_does_not_arrive_is_an_error(service, run):
+	for args in (('clusters', 'list', '-o', 'json'), ('clusters', 'list'), ('api', 'GET', '/groups'), ('api', 'GET', '/groups', '-i')):
+		with open('/dev/full', 'w') as full:
+			done = subprocess.run([binary(), *args, '--data', str(service.data_dir)], stdout=full, stderr=subprocess.PIPE,
+					      text=True, env=environment())
+		assert done.returncode in (NOT_DONE, UNREACHED) and 'cannot be written' in done.stderr, (args, done)
 
 
 def test_help():

@@ -349,6 +349,84 @@ def test_standbys_know_it_at_once(real):
 	real.remove('each')
 
 
+SPY = ("create table public.caught(who text); grant insert on public.caught to public; create function public.spy() returns void language plpgsql as "
+       "$x$ begin if (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then insert into public.caught values "
+       "(current_user); end if; end $x$; ")
+
+
+def test_no_way_to_the_superuser(real):
+	"""What the service calls in a database is its own, also where a user was there first."""
+	real.user('maker', on('readWriteAnyDatabase', 'admin'))
+	real.can('maker', 'create database trap template template0', database='postgres')
+	calls = ''.join("create function steward.%s returns %s language plpgsql as $x$ begin perform public.spy(); %s end $x$; " % f for f in (
+		('namespace(oid)', 'void', ''), ('relation(oid)', 'void', ''), ('direct(oid, name)', 'void', ''),
+		('rights()', 'jsonb', "return '[]'::jsonb;"), ('applied()', 'jsonb', "return '{}'::jsonb;")))
+	real.can('maker', SPY + 'create schema steward; ' + calls + "comment on schema steward is 'rights 2'", database='trap')
+	# The sample is the superuser's too: tables, their triggers and operators may be there before it.
+	real.can('maker', 'create database sample_shop', database='postgres')
+	real.can('maker', SPY + "create table loaded(slice int primary key); create function told() returns trigger language plpgsql as "
+		 "$x$ begin perform public.spy(); return new; end $x$; create trigger told before insert on loaded for each row execute function "
+		 "told(); create function public.join(text, int) returns text language plpgsql as $x$ begin perform public.spy(); return $1; end $x$; "
+		 "create operator public.|| (leftarg = text, rightarg = int, function = public.join)", database='sample_shop')
+	job = ok(real.server.post(real.path('sampleDatasetLoad/c0')), 201)
+	until(lambda: ok(real.server.get(real.path('sampleDatasetLoad/' + job['_id'])))['state'] == 'COMPLETED', 30)
+	real.user('visit', on('read'))
+	for database in ('trap', 'sample_shop'):
+		real.can('maker', 'select count(*) from public.caught', '0', database=database)
+	real.can('maker', 'select count(*) from public.orders', '50000', database='sample_shop')
+	# The trap is a database like any other now, and nobody's schema has our name any more.
+	real.can('maker', "select pg_get_userbyid(nspowner) from pg_namespace where nspname = 'steward'", 'steward_engine', database='trap')
+	for statement in ('create schema steward_parts', 'create schema a; alter schema a rename to steward_x'):
+		real.cannot('maker', statement, 'must not begin with steward', database='trap')
+	for database in ('trap', 'sample_shop'):
+		real.can('maker', 'drop database ' + database, database='postgres')
+	real.remove('visit')
+	real.remove('maker')
+
+
+def test_an_owner_cannot_keep_changes_out(real):
+	"""A database's own settings count for the service as little as its faults count for the rest."""
+	real.user('stubborn', on('readWriteAnyDatabase', 'admin'))
+	real.can('stubborn', 'create database closed', database='postgres')
+	for setting in ('default_transaction_read_only = on', 'statement_timeout = 1', 'role = stubborn', "local_preload_libraries = 'none_such'",
+			"default_transaction_isolation = 'serializable'"):
+		real.can('stubborn', 'alter database closed set ' + setting, database='postgres')
+	real.user('late', on('read', 'closed'))
+	real.can('late', 'select 1', '1', database='postgres')
+	assert ok(real.server.get(real.path('accessList/127.0.0.0%2F8/status')))['STATUS'] == 'ACTIVE'
+	real.can('stubborn', 'drop database closed', database='postgres')
+	real.remove('late')
+	real.remove('stubborn')
+
+
+def test_sessions_of_users_that_are_gone_end_on_standbys_too(real):
+	real.user('leaves', on('read'))
+	text = real.string('c0', 'leaves', PASSWORD, 'shop').replace('target_session_attrs=read-write', 'target_session_attrs=standby')
+	p = subprocess.Popen(['psql', '-X', '-A', '-t', '-d', text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+			     text=True, env={'PATH': os.environ['PATH'], 'HOME': '/nonexistent'})
+	assert real.is_alive(p)
+	real.remove('leaves')
+	assert not real.is_alive(p)
+	p.kill()
+	p.communicate()
+
+
+def test_who_holds_a_lock_keeps_nobody_in(real):
+	"""A transaction that never ends, over what a change of users must change too."""
+	real.user('holder', on('readWriteAnyDatabase', 'admin'))
+	p = real.session('holder')
+	p.stdin.write("begin; alter role holder password 'other'; select 5;\n")
+	p.stdin.flush()
+	while p.stdout.readline().strip() != '5':
+		pass
+	start = time.monotonic()
+	real.remove('holder')
+	assert time.monotonic() - start < 4 and not real.is_alive(p)
+	p.kill()
+	p.communicate()
+	assert ok(real.server.get(real.path('accessList/127.0.0.0%2F8/status')))['STATUS'] == 'ACTIVE'
+
+
 def test_nothing_secret_in_the_logs(real):
 	secret = 'S3cret-' + unique()
 	real.user('hidden', on('read'), password=secret)

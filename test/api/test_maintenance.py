@@ -1,5 +1,5 @@
 """The maintenance window: when it is, what is pending, putting it off, and that it is done in its time."""
-import datetime, os, pathlib, shutil, stat, subprocess, tempfile, time
+import datetime, os, pathlib, shutil, sqlite3, stat, subprocess, tempfile, time
 
 import pytest
 
@@ -267,6 +267,23 @@ def test_restart_in_the_middle(start_server, tmp_path):
 	again.advance(2 * HOUR)  # a new process begins with the machine's time
 	pass_time(again, lambda: 'MAINTENANCE_COMPLETED' in types(again, group), 60)
 	assert get(again, group, name)['stateName'] == 'IDLE'
+
+
+def test_a_lost_job_is_found_again(start_server, tmp_path):
+	"""What is pending would otherwise stay so for ever: it is announced once."""
+	first = start_server('--store', 'sqlite:%s' % (tmp_path / 'store.db'), data_dir=tmp_path / 'data')
+	group = first.project()['id']
+	cluster(first, group)
+	first.control('engine', {'patch': 5})
+	first.advance(HOUR)
+	until(lambda: told(first, group, 'PROJECT_SCHEDULED_MAINTENANCE'))
+	first.kill()
+	with sqlite3.connect(tmp_path / 'store.db') as db:
+		assert db.execute("DELETE FROM job WHERE kind = 'maintenance'").rowcount == 1
+	again = start_server('--store', 'sqlite:%s' % (tmp_path / 'store.db'), data_dir=tmp_path / 'data')
+	again.control('engine', {'patch': 5})
+	again.advance(14 * DAY)
+	until(lambda: told(again, group, 'MAINTENANCE_STARTED', 'MAINTENANCE_NO_LONGER_NEEDED'))
 
 
 POSTGRES = pathlib.Path('/usr/lib/postgresql')

@@ -199,8 +199,9 @@ def test_psql_takes_the_string(postgres):
 	assert 'password authentication failed' in psql(standard, '-c', look, password='wrong-pass-1').stderr
 	reading = standard.replace('target_session_attrs=read-write', 'target_session_attrs=prefer-standby')
 	assert psql(reading, '-c', look).stdout.strip() == 't|t'
-	ca = glob.glob('%s/engine/*/*/conf/ca.crt' % s.data_dir)[0]
-	strict = standard + '&sslmode=verify-full&sslrootcert=' + ca
+	ca = s.data_dir.parent / 'project.crt'
+	ca.write_text(client.cli('clusters', 'ca', '--data', s.data_dir).stdout)
+	strict = standard + '&sslmode=verify-full&sslrootcert=%s' % ca
 	assert psql(strict, '-c', look).stdout.strip() == 'f|t', psql(strict, '-c', look).stderr
 	private = re.sub(r'(-shard-\d\d-\d\d)\.', r'\1-pri.', strict)
 	assert psql(private, '-c', look).stdout.strip() == 'f|t', 'the certificates stand for the private names too'

@@ -58,10 +58,13 @@ class Workshop:
 		self.cert, self.key = self.dir / 'server.crt', self.dir / 'server.key'
 		self.load, self.slow_flush = self.dir / 'load', self.dir / 'slow_flush.so'
 
-	def setup(self):
+	def certify(self):
 		self.run('openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1',
 			 '-nodes', '-days', '30', '-subj', '/CN=localhost',
 			 '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-keyout', self.key, '-out', self.cert)
+
+	def setup(self):
+		self.certify()
 		compile = [os.environ.get('CC', 'cc'), '-std=gnu17', '-O2', '-D_GNU_SOURCE', '-pthread', '-Wall',
 			   '-Wextra', '-include', ROOT / 'src/base/banned.h']
 		self.run(*compile, *(HERE / name for name in ('load.c', 'link.c', 'speak.c')), '-o', self.load, '-lssl',

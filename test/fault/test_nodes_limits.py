@@ -8,7 +8,7 @@ import client, redis_server
 from nodes import Nodes
 
 RECOVERY = 5  # seconds
-CAPACITY = 60
+CAPACITY = 40
 SCOPED = '/orgs/%s/settings'  # of the set that the tests make small
 BAD = {'Accept': 'application/vnd.svc.1999-01-01+json'}  # takes a token, and does nothing
 pytestmark = [pytest.mark.skipif(not shutil.which('haproxy') or not shutil.which('redis-server'),
@@ -28,9 +28,17 @@ class Limited(Nodes):
 	def start_node(self, i, *args):
 		return super().start_node(i, '--limits', self.redis.url(), *args)
 
-	def take(self, i=None):
-		"""Status of one call, through the proxy or straight to a node."""
-		return self.caller(i).get(SCOPED % self.org, headers=BAD).status_code
+	def session(self, i=None):
+		"""A kept connection to a node, or through the proxy to one of them."""
+		s = requests.Session()
+		s.trust_env, s.verify = False, False
+		s.headers['Authorization'] = 'Bearer ' + self.kept()
+		s.base = 'https://%s%s' % ('127.0.0.1:%d' % self.front if i is None else self.addresses[i], client.BASE)
+		return s
+
+	def take(self, session):
+		"""Status of one call that needs a token of the small bucket."""
+		return session.get(session.base + SCOPED % self.org, headers=BAD, timeout=30).status_code
 
 	def page(self, i, path):
 		return requests.get('https://%s%s' % (self.addresses[i], path), verify=False, timeout=10)
@@ -82,25 +90,28 @@ def granted(answers):
 
 def test_exact_over_all_nodes(nodes):
 	assert [nodes.shares(i) for i in range(3)] == [True] * 3
-	answers = at_once(3 * CAPACITY, lambda i: nodes.take())
+	sessions = [nodes.session() for _ in range(3 * CAPACITY)]
+	for s in sessions:  # each has its connection, and its node
+		assert s.get(s.base + '/groups/' + nodes.nodes[0].group, timeout=30).status_code == 200
+	answers = at_once(len(sessions), lambda i: nodes.take(sessions[i]))
 	assert granted(answers) == CAPACITY
-	assert granted([nodes.take(i) for i in range(3)]) == 0, 'no node has a bucket of its own'
+	assert granted([nodes.take(nodes.session(i)) for i in range(3)]) == 0, 'no node has a bucket of its own'
 
 
 class Calls:
-	"""Calls of an unlimited operation through the proxy, all the time: none may fail, whatever Redis does."""
+	"""Calls of an unlimited operation on each node, all the time: none may fail, whatever Redis does."""
 
 	def __init__(self, nodes):
 		self.nodes, self.stopped, self.answers = nodes, threading.Event(), []
-		self.threads = [threading.Thread(target=self.work, daemon=True) for _ in range(3)]
+		self.threads = [threading.Thread(target=self.work, args=(i,), daemon=True) for i in range(3)]
 		for t in self.threads:
 			t.start()
 
-	def work(self):
-		caller = self.nodes.caller()
-		while not self.stopped.is_set():
+	def work(self, node):
+		session = self.nodes.session(node)
+		while not self.stopped.wait(0.02):
 			began = time.monotonic()
-			status = caller.get('/groups/' + self.nodes.nodes[0].group).status_code
+			status = session.get(session.base + '/groups/' + self.nodes.nodes[0].group, timeout=30).status_code
 			self.answers.append((status, time.monotonic() - began))
 
 	def stop(self):
@@ -111,21 +122,21 @@ class Calls:
 
 
 def test_redis_restarted(nodes):
-	calls = Calls(nodes)
-	for _ in range(2):
+	calls, sessions = Calls(nodes), [nodes.session(i) for i in range(3)]
+	for time_alone in range(2):
 		time.sleep(0.5)
 		nodes.redis.stop(signal.SIGKILL)
 		for i in range(3):
 			nodes.until(lambda: nodes.shares(i) is False, RECOVERY)
 		# Each by itself: three buckets, full at first, or as full as an earlier time alone has left them.
-		alone = [granted([nodes.take(i) for _ in range(CAPACITY + 5)]) for i in range(3)]
-		assert alone == ([CAPACITY] * 3 if _ == 0 else [0] * 3), alone
+		alone = [granted([nodes.take(s) for _ in range(CAPACITY + 5)]) for s in sessions]
+		assert alone == ([CAPACITY] * 3 if time_alone == 0 else [0] * 3), alone
 		nodes.redis.start()
 		began = time.monotonic()
 		for i in range(3):
 			nodes.until(lambda: nodes.shares(i) is True, RECOVERY - (time.monotonic() - began))
 		# A Redis that kept nothing starts with full buckets, once for all nodes.
-		assert granted([nodes.take(k % 3) for k in range(2 * CAPACITY)]) == CAPACITY
+		assert granted([nodes.take(sessions[k % 3]) for k in range(2 * CAPACITY)]) == CAPACITY
 	calls.stop()
 	assert len(calls.answers) > 50
 	assert {status for status, _ in calls.answers} == {200}
@@ -138,7 +149,7 @@ def test_redis_hangs(nodes):
 	try:
 		for i in range(3):
 			began = time.monotonic()
-			assert nodes.take(i) == 406
+			assert nodes.take(nodes.session(i)) == 406
 			assert time.monotonic() - began < 2
 			nodes.until(lambda: nodes.shares(i) is False, RECOVERY)
 	finally:

@@ -133,6 +133,10 @@ def test_it_is_in_the_logs(world):
 		assert 'REPLICA_SECONDARY' in {types[h] for h in world.log('db-audit-log', 'select what from orders')}
 
 
+def test_no_node_ended_meanwhile(world):
+	assert 'has ended' not in world.server.stderr
+
+
 def test_it_is_in_the_access_data(world):
 	user = ok(world.server.get(world.path('databaseUsers/admin/' + USER)))
 	assert user['roles'] == [{'roleName': 'readWriteAnyDatabase', 'databaseName': 'admin'}] and 'password' not in user

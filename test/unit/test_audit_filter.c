@@ -38,6 +38,14 @@ static void test_actions(void)
 	CHECK(is("{\"$and\": [{\"atype\": \"dropUser\"}, {\"atype\": \"dropIndex\"}]}", NULL, true, ""));
 	CHECK(is("{\"$nor\": [{\"atype\": \"authCheck\"}, {\"atype\": {\"$exists\": false}}]}", NULL, true,
 	         "ddl, role"));
+	/* Other records have no command, which is not to find either. */
+	CHECK(is("{\"param.command\": {\"$ne\": \"find\"}}", NULL, true, "read, write, function, misc, ddl, role"));
+	CHECK(is("{\"param.command\": {\"$nin\": [\"eval\"]}}", NULL, true, "read, write, misc, ddl, role"));
+	CHECK(is("{\"param.command\": {\"$exists\": false}}", NULL, true, "ddl, role"));
+	CHECK(is("{\"param.command\": {\"$exists\": 0}}", NULL, true, "ddl, role"));
+	CHECK(is("{\"param.command\": {\"$not\": {\"$in\": [\"eval\"]}}}", NULL, true,
+	         "read, write, misc, ddl, role"));
+	CHECK(is("{\"param.command\": null}", NULL, true, "ddl, role"));
 	/* What cannot be known before is recorded. */
 	CHECK(is("{\"atype\": \"dropUser\", \"param.db\": \"shop\", \"result\": 0}", NULL, true, "role"));
 	CHECK(is("{\"atype\": \"dropUser\", \"param.db\": {\"$ne\": \"shop\"}}", NULL, true, "role"));

@@ -134,6 +134,11 @@ static int store_run(struct tx *tx, void *ctx)
 	CHECK(tx_job_ensure(tx, &later) == 0 && tx_job_ensure(tx, &sooner) == 0 && tx_job_ensure(tx, &later) == 0);
 	CHECK(tx_job_count(tx, &due) == 0 && due == 2);
 	CHECK(tx_job_claim(tx, a, STR("me"), 6, 1000, &one) == 0 && str_is(one.kind, "e"));
+	/* Asked for anew, it has told nothing yet. */
+	one.progress = STR("40% half");
+	CHECK(tx_job_release(tx, &one) == 0 && tx_job_find(tx, a, "e", STR("t"), &two) == 0 && two.progress.n);
+	CHECK(tx_job_ensure(tx, &later) == 0 && tx_job_find(tx, a, "e", STR("t"), &two) == 0 && !two.progress.n);
+	CHECK(tx_job_claim(tx, a, STR("me"), 6, 1000, &one) == 0 && str_is(one.kind, "e"));
 	CHECK(tx_job_ensure(tx, &later) == 0 && tx_job_count(tx, &due) == 0 && due == 3);
 	CHECK(tx_jobs_cancel(tx, "e", STR("t")) == 0 && tx_job_count(tx, &due) == 0 && due == 2);
 	return -ECANCELED; /* leaves nothing behind */
@@ -200,6 +205,19 @@ static int broken_failed(struct tx *tx, struct job_run *r)
 	return 0;
 }
 
+/* What it saves has changed under it: that is no lost claim. */
+static int outdated_save(struct tx *tx, struct job_run *r)
+{
+	return -ESTALE;
+}
+
+static int outdated(struct job_run *r)
+{
+	r->save = r->job.attempt < 2 ? outdated_save : NULL;
+	runs++;
+	return JOB_DONE;
+}
+
 static int later(struct job_run *r)
 {
 	r->due_ms = r->job.created_ms + 60000;
@@ -216,9 +234,13 @@ static int tick(struct job_run *r)
 }
 
 static const struct job_kind kinds[] = {
-        {.name = "quick", .step = quick}, {.name = "steps", .step = steps},
-        {.name = "flaky", .step = flaky}, {.name = "broken", .step = broken, .failed = broken_failed, .attempts = 3},
-        {.name = "later", .step = later}, {.name = "tick", .step = tick, .period_ms = 3600000},
+        {.name = "quick", .step = quick},
+        {.name = "steps", .step = steps},
+        {.name = "flaky", .step = flaky},
+        {.name = "broken", .step = broken, .failed = broken_failed, .attempts = 3},
+        {.name = "later", .step = later},
+        {.name = "outdated", .step = outdated},
+        {.name = "tick", .step = tick, .period_ms = 3600000},
 };
 
 static struct jobs *start(struct store *s, size_t kind_count)
@@ -232,7 +254,7 @@ static struct jobs *start(struct store *s, size_t kind_count)
 static void test_workers(void)
 {
 	struct store *s = open_store();
-	struct jobs *j = start(s, 5);
+	struct jobs *j = start(s, 6);
 	char subject[16];
 	meet = true;
 	for (int i = 0; i < 40; i++) {
@@ -280,9 +302,13 @@ static bool waits(struct store *s, const char *subject)
 static void test_time(void)
 {
 	struct store *s = open_store();
-	struct jobs *j = start(s, 5);
+	struct jobs *j = start(s, 6);
 	runs = 0;
 	add(s, "flaky", "f", 0);
+	pass_time(s, j, 1000);
+	CHECK(runs == 3);
+	runs = 0;
+	add(s, "outdated", "o", 0);
 	pass_time(s, j, 1000);
 	CHECK(runs == 3);
 	runs = 0;
@@ -306,7 +332,7 @@ static void test_time(void)
 	wait_for_none(s);
 	CHECK(runs == 1);
 	jobs_stop(j);
-	j = start(s, 6);
+	j = start(s, 7);
 	for (int i = 0; i < 3; i++) {
 		int before = ticks;
 		clock_advance_ms(3600000);

@@ -1,6 +1,8 @@
 /* From names of users to entries of a directory. */
 #include "api/ldap_mapping.h"
 
+#include "base/buf.h"
+
 #include "check.h"
 
 static struct arena *arena;
@@ -51,6 +53,17 @@ static void test_apply(void)
 	CHECK(is(query, "a)(b=*", "ou=a)(b\\3D*??sub?(uid=a\\29\\28b=\\2A)"));
 	CHECK(is(query, "a?b", "ou=a\\3Fb??sub?(uid=a?b)"));
 	CHECK(is("[{\"match\": \"(a)|(b)\", \"substitution\": \"x={0}{1}\"}]", "b", "x=b"));
+	/* An empty entry would be anonymous: it is nobody. So is one that is too long. */
+	CHECK(is("[{\"match\": \"a(b)?\", \"substitution\": \"{0}\"}]", "a", ""));
+	CHECK(is("[{\"match\": \"a(b)?\", \"ldapQuery\": \"{0}??sub\"}]", "a", ""));
+	struct buf many = {0};
+	buf_z(&many, "[{\"match\": \"(.+)\", \"substitution\": \"");
+	for (int i = 0; i < 300; i++)
+		buf_z(&many, "{0}");
+	buf_z(&many, "\"}]");
+	buf_c(&many, 0);
+	CHECK(is(many.p, "long-enough", ""));
+	buf_free(&many);
 	/* A pattern that backtracks badly matches nobody, and soon. */
 	CHECK(is("[{\"match\": \"(a+)+b\", \"substitution\": \"x\"}]", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", ""));
 }

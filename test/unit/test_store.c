@@ -625,14 +625,15 @@ static void test_impossible_texts(void)
 #define NODE_WRITES 150
 struct node_writer {
 	struct store *s;
-	int number, faults;
+	atomic_int faults;
 };
 
 static int node_run(struct tx *tx, void *ctx)
 {
 	struct id id = id_new();
 	struct doc d = {.kind = STR("node"), .id = id_str(&id), .parent = STR("p"), .body = STR("{}")};
-	struct event e = {.id = id_str(&id), .org_id = STR("nodes"), .type = STR("NODE"), .body = STR("{}"), .for_org = true};
+	struct event e = {
+	        .id = id_str(&id), .org_id = STR("nodes"), .type = STR("NODE"), .body = STR("{}"), .for_org = true};
 	int64_t before, after;
 	/* What is read before the write still holds after it. */
 	int r = tx_count(tx, "node", STR("p"), &before);
@@ -660,7 +661,7 @@ static void test_several_nodes(void)
 	pthread_t threads[NODES * 2];
 	int64_t count = 0, events = 0;
 	for (int i = 0; i < NODES; i++)
-		w[i] = (struct node_writer){.s = open_store(0), .number = i};
+		w[i] = (struct node_writer){.s = open_store(0)};
 	for (int i = 0; i < NODES * 2; i++)
 		pthread_create(&threads[i], NULL, node_main, &w[i % NODES]);
 	for (int i = 0; i < NODES * 2; i++)
@@ -674,6 +675,43 @@ static void test_several_nodes(void)
 	for (int i = 0; i < NODES; i++)
 		store_close(w[i].s);
 	CHECK(check_store() == 0);
+}
+
+static int hosts_run(struct tx *tx, void *ctx)
+{
+	struct job bound = {.kind = STR("k"), .subject = STR("c1")}, loose = {.kind = STR("k"), .subject = STR("c2")};
+	int r = tx_jobs_bind(tx, STR("c1"));
+	if (r == 0)
+		r = tx_job_add(tx, &bound);
+	return r < 0 ? r : tx_job_add(tx, &loose);
+}
+
+static int claim_run(struct tx *tx, void *ctx)
+{
+	return tx_job_claim(tx, a, STR("x"), clock_now_ms(), 1000, ctx);
+}
+
+static int save_run(struct tx *tx, void *ctx)
+{
+	return tx_job_save(tx, ctx);
+}
+
+/* Work on a host is for its node only; what else a node had when it died goes to another, and its own saves are refused. */
+static void test_job_hosts(void)
+{
+	struct store *s = open_store(0), *other = open_store(0);
+	struct job taken = {0}, again = {0}, bound = {0}, none;
+	store_binds_jobs(s, true);
+	CHECK(store_write_wait(s, hosts_run, NULL) == 0);
+	CHECK(store_write_wait(other, claim_run, &taken) == 0 && str_is(taken.subject, "c2") && taken.fence == 1);
+	CHECK(store_write_wait(other, claim_run, &none) == -ENOENT);
+	CHECK(store_write_wait(s, claim_run, &bound) == 0 && str_is(bound.subject, "c1") &&
+	      str_is(bound.host, store_node(s)));
+	CHECK(store_write_wait(s, claim_run, &none) == -ENOENT);
+	store_close(other);
+	CHECK(store_write_wait(s, claim_run, &again) == 0 && str_eq(again.id, taken.id) && again.fence == 2);
+	CHECK(store_write_wait(s, save_run, &taken) == -ESTALE && store_write_wait(s, save_run, &again) == 0);
+	store_close(s);
 }
 
 /* kill -9. Each write makes two documents, a reference and an event, or nothing. */
@@ -719,6 +757,9 @@ static void pair_done(void *ctx, int result)
 static void crash_child(int out)
 {
 	static struct pair pairs[PAIRS_UNDER_WAY];
+	/* The random bytes that were drawn before the fork are the parent's. */
+	for (int i = 0; i < 64; i++)
+		id_new();
 	struct store *s = open_store(0);
 	for (int i = 0; i < PAIRS_UNDER_WAY; i++) {
 		pairs[i] = (struct pair){.w = {.run = pair_run, .done = pair_done, .ctx = &pairs[i]},
@@ -823,6 +864,7 @@ int main(void)
 	} else {
 		test_impossible_texts();
 		test_several_nodes();
+		test_job_hosts();
 	}
 	test_threads();
 	test_answers(); /* last: the clock stays virtual */
