@@ -400,7 +400,8 @@ int access_list_status(struct call *c)
 	if (result == 0)
 		result = access_state(c->tx, c->arena, c->group.id, &state);
 	if (result == 0)
-		entity_write(c, &c->out, str_of(texts[state]), c->op, "entryValue", network_key(c->arena, d.name), false);
+		entity_write(c, &c->out, str_of(texts[state]), c->op, "entryValue", network_key(c->arena, d.name),
+		             false);
 	return result;
 }
 

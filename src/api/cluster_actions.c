@@ -155,11 +155,6 @@ int clusters_unpin(struct call *c)
 	return cluster_save(c->tx, c->arena, &cluster);
 }
 
-static void json_release(void *value)
-{
-	json_decref(value);
-}
-
 int clusters_upgrade_tenant(struct call *c)
 {
 	struct cluster cluster;
@@ -176,8 +171,7 @@ int clusters_upgrade_tenant(struct call *c)
 		faults_add(&faults, c->arena, STR("providerSettings"), "is required");
 	if (faults.count)
 		return call_fail_faults(c, &faults);
-	json_t *patch = cluster_from(c->arena, FORM_LEGACY, c->body, cluster.body);
-	arena_defer(c->arena, json_release, patch);
+	json_t *patch = json_keep(c->arena, cluster_from(c->arena, FORM_LEGACY, c->body, cluster.body));
 	result = cluster_update_to(c, &cluster, patch);
 	if (result < 0)
 		return result;

@@ -104,11 +104,6 @@ static int want_load(struct job_run *r, struct work *w)
 	return 0;
 }
 
-static void json_release(void *value)
-{
-	json_decref(value);
-}
-
 /* Clients connect to the routers of a sharded cluster, and to the nodes of any other: first those that can take writes. */
 static size_t ends_add(const struct cluster_status *status, enum node_kind kind, struct connection_node *nodes)
 {
@@ -134,7 +129,7 @@ static void strings_make(struct job_run *r, struct work *w)
 	for (enum node_kind kind = first; kind <= last; kind++)
 		c.node_count += ends_add(&w->status, kind, nodes + c.node_count);
 	w->strings = connection_strings_json(r->arena, &o, &c, &n);
-	arena_defer(r->arena, json_release, w->strings);
+	json_keep(r->arena, w->strings);
 }
 
 static const char *event_of(const struct cluster *cluster)

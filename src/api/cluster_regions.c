@@ -110,11 +110,6 @@ int clusters_scaling_mode(struct call *c)
 	return 0;
 }
 
-static void json_release(void *value)
-{
-	json_decref(value);
-}
-
 /* The cluster that is edited, or a fault. */
 static int edited_load(struct call *c, struct faults *faults, struct cluster *ret_cluster)
 {
@@ -136,8 +131,7 @@ int clusters_validate(struct call *c)
 	int result = editing ? edited_load(c, &faults, &cluster) : 0;
 	if (result < 0)
 		return result;
-	json_t *whole = cluster.body ? json_deep_copy(cluster.body) : json_object();
-	arena_defer(c->arena, json_release, whole);
+	json_t *whole = json_keep(c->arena, cluster.body ? json_deep_copy(cluster.body) : json_object());
 	json_object_update(whole, (json_t *)(uintptr_t)given);
 	if (!editing && !json_object_get(whole, "name") && json_object_get(c->body, "clusterName"))
 		json_object_set(whole, "name", json_object_get(c->body, "clusterName"));

@@ -56,11 +56,6 @@ static void effective_add(json_t *specs)
 	}
 }
 
-static void json_release(void *value)
-{
-	json_decref(value);
-}
-
 static struct str view_make(struct call *c, const struct doc *d, enum cluster_form form)
 {
 	json_t *body = doc_json(c->arena, d->body), *older = NULL;
@@ -78,7 +73,7 @@ static struct str view_make(struct call *c, const struct doc *d, enum cluster_fo
 		json_object_set_new(body, "effectiveReplicationSpecs",
 		                    json_deep_copy(json_object_get(body, "replicationSpecs")));
 	if (older)
-		arena_defer(c->arena, json_release, older);
+		json_keep(c->arena, older);
 	return json_text(c->arena, older ? older : body);
 }
 

@@ -24,11 +24,6 @@ extern const struct resource resource_cluster;
 
 #define VERSIONS_MAX 16
 
-static void json_release(void *value)
-{
-	json_decref(value);
-}
-
 int cluster_judge(struct call *c, json_t *body, const json_t *old, struct faults *faults)
 {
 	unsigned versions[VERSIONS_MAX];
@@ -154,7 +149,7 @@ int clusters_create(struct call *c)
 	json_t *body = cluster_from(c->arena, form, c->body, NULL);
 	struct faults faults = {.count = 0};
 	struct cluster cluster;
-	arena_defer(c->arena, json_release, body);
+	json_keep(c->arena, body);
 	int result = cluster_judge(c, body, NULL, &faults);
 	if (result == 0 && faults.count)
 		result = call_fail_faults(c, &faults);
@@ -234,7 +229,7 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 {
 	json_t *after = json_deep_copy(cluster->body);
 	struct faults faults = {.count = 0};
-	arena_defer(c->arena, json_release, after);
+	json_keep(c->arena, after);
 	overlay(after, patch);
 	int result = cluster_judge(c, after, cluster->body, &faults);
 	if (result < 0)
@@ -282,8 +277,8 @@ int clusters_update(struct call *c)
 		result = cluster_check_change(c, &cluster);
 	if (result < 0)
 		return result;
-	json_t *patch = cluster_from(c->arena, cluster_form(c->version->request), c->body, cluster.body);
-	arena_defer(c->arena, json_release, patch);
+	json_t *patch =
+	        json_keep(c->arena, cluster_from(c->arena, cluster_form(c->version->request), c->body, cluster.body));
 	result = cluster_update_to(c, &cluster, patch);
 	if (result < 0)
 		return result;

@@ -94,11 +94,6 @@ static int end_schedule(struct tx *tx, struct str id, const json_t *user)
 	return tx_job_add(tx, &job);
 }
 
-static void json_release(void *value)
-{
-	json_decref(value);
-}
-
 static void array_default(json_t *document, const char *field)
 {
 	if (!json_object_get(document, field))
@@ -139,8 +134,7 @@ static int insert(struct call *c, json_t *document, struct doc *d)
 int database_users_create(struct call *c)
 {
 	struct id id = id_new();
-	json_t *document = json_deep_copy(c->body);
-	arena_defer(c->arena, json_release, document);
+	json_t *document = json_keep(c->arena, json_deep_copy(c->body));
 	int result = database_user_check(c, document, NULL);
 	if (result == 0)
 		result = limit_enforce(c, LIMIT, 1);
@@ -195,8 +189,7 @@ int database_users_update(struct call *c)
 		result = if_match(c, d.rev);
 	if (result < 0)
 		return result;
-	json_t *document = json_deep_copy(old);
-	arena_defer(c->arena, json_release, document);
+	json_t *document = json_keep(c->arena, json_deep_copy(old));
 	json_object_update(document, c->body);
 	result = database_user_check(c, document, old);
 	if (result < 0)

@@ -23,11 +23,6 @@ extern const struct resource resource_flex_cluster;
 #define DISK_GB 5
 #define SPEC_PATH "replicationSpecs[0].regionConfigs[0]."
 
-static void json_release(void *value)
-{
-	json_decref(value);
-}
-
 /* From the settings of a request to the clusters' form. */
 static json_t *specs_make(const json_t *settings)
 {
@@ -147,7 +142,7 @@ int flex_create(struct call *c)
 	json_t *body = json_object();
 	struct faults faults = {.count = 0};
 	struct cluster cluster;
-	arena_defer(c->arena, json_release, body);
+	json_keep(c->arena, body);
 	fields_copy(body, c->body, same, sizeof same / sizeof *same);
 	json_object_set_new(body, "replicationSpecs", specs_make(json_object_get(c->body, "providerSettings")));
 	int result = cluster_judge(c, body, NULL, &faults);
@@ -165,8 +160,7 @@ int flex_update(struct call *c)
 {
 	static const char *const same[] = {"tags", "terminationProtectionEnabled"};
 	struct cluster cluster;
-	json_t *patch = json_object();
-	arena_defer(c->arena, json_release, patch);
+	json_t *patch = json_keep(c->arena, json_object());
 	fields_copy(patch, c->body, same, sizeof same / sizeof *same);
 	int result = flex_load(c, call_path(c, "name"), &cluster);
 	if (result == 0)
@@ -207,8 +201,8 @@ int flex_upgrade(struct call *c)
 		return call_fail_faults(c, &faults);
 	json_t *settings = settings_make(cluster.body),
 	       *patch = cluster_from(c->arena, FORM_CURRENT, c->body, cluster.body);
-	arena_defer(c->arena, json_release, patch);
-	arena_defer(c->arena, json_release, settings);
+	json_keep(c->arena, patch);
+	json_keep(c->arena, settings);
 	result = cluster_move(c->tx, c->arena, &cluster, CLUSTER_KIND);
 	if (result == 0)
 		result = cluster_update_to(c, &cluster, patch);
@@ -244,8 +238,7 @@ int flex_from_tenant(struct call *c)
 	struct str name = json_field(c->body, "name");
 	struct cluster cluster;
 	struct faults faults = {.count = 0};
-	json_t *patch = json_object();
-	arena_defer(c->arena, json_release, patch);
+	json_t *patch = json_keep(c->arena, json_object());
 	if (!name.n)
 		faults_add(&faults, c->arena, STR("name"), "is required");
 	int result = faults.count ? 0 : cluster_load_named(c, name, &cluster);

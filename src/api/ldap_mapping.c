@@ -118,7 +118,7 @@ static void rule_check(const json_t *rule, struct str path, struct arena *a, str
 		faults_add(faults, a, arena_printf(a, "%.*s.%s", STR_ARG(path), to.p ? "substitution" : "ldapQuery"),
 		           "{%d} is not there: match has %u groups, which are numbered from 0", groups_used(text),
 		           groups);
-	for (size_t i = 0; i < text.n; i++)
+	for (size_t i = 0; text.p && i < text.n; i++)
 		if ((unsigned char)text.p[i] < ' ') {
 			faults_add(faults, a, path, "must not have control characters");
 			break;
@@ -153,7 +153,7 @@ static bool rule_matches(const json_t *rule, struct str user, struct arena *a, s
 		count = pcre2_match(code, (PCRE2_SPTR)user.p, user.n, 0, 0, data, limits);
 	}
 	const PCRE2_SIZE *at = count > 0 ? pcre2_get_ovector_pointer(data) : NULL;
-	for (int i = 1; i < count; i++)
+	for (size_t i = 1; (int)i < count; i++)
 		ret_caught->groups[i - 1] =
 		        at[2 * i] == PCRE2_UNSET
 		                ? STR_NONE

@@ -1,6 +1,7 @@
 /* Checks of an LDAP directory: a request is kept, a job does what the databases would do, step by step, and notes how far
- * it got. The bind password is sealed until then and forgotten afterwards. Each network step is bounded by a few seconds,
- * and a project's checks run one after the other, so that a directory that does not answer costs one job thread at most.
+ * it got. The bind password is sealed until then and forgotten afterwards. Each network step is bounded by a few seconds
+ * where libldap can do that; it cannot for the handshake of TLS, so a watch cuts the connection of a check that takes too
+ * long. A project's checks run one after the other, so that a directory that does not answer costs one job thread at most.
  *
  * libldap is optional: without it every check fails at CONNECT, and the log says why. */
 #include "api/user_security.h"
@@ -13,8 +14,11 @@
 
 #include <errno.h>
 #ifdef API_HAS_LDAP
+#include <fcntl.h>
 #include <ldap.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #endif
 
@@ -23,6 +27,7 @@ int ldap_verify_create(struct call *c);
 #define VERIFY_KIND "ldap_verification"
 #define KEPT 50 /* a project's checks; the oldest goes */
 #define STEP_SECONDS 5
+#define CHECK_SECONDS 12 /* all steps together */
 #define ENTRIES_MAX 1000
 #define MESSAGE_MAX (1 << 20)
 
@@ -127,6 +132,75 @@ static void says(const struct check *k, const char *what, int code)
 	log_info("LDAP check %.*s: %s: %s", STR_ARG(k->doc.id), what, ldap_err2string(code));
 }
 
+/* Whoever runs a check is not left alone with the directory. */
+struct watch {
+	struct ldap_conncb callback;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int fd; /* a copy of the connection's, so that it can come to mean no other; -1: none yet */
+	bool late, over;
+};
+
+static int connection_begins(LDAP *ld, Sockbuf *socket, LDAPURLDesc *server, struct sockaddr *address,
+                             struct ldap_conncb *callback)
+{
+	struct watch *w = callback->lc_arg;
+	int fd = -1;
+	ber_sockbuf_ctrl(socket, LBER_SB_OPT_GET_FD, &fd);
+	pthread_mutex_lock(&w->lock);
+	if (w->fd < 0 && fd >= 0)
+		w->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	bool refused = w->late || w->fd < 0;
+	pthread_mutex_unlock(&w->lock);
+	return refused ? -1 : 0;
+}
+
+static void connection_ends(LDAP *ld, Sockbuf *socket, struct ldap_conncb *callback)
+{
+}
+
+static void *watch_main(void *arg)
+{
+	struct watch *w = arg;
+	int64_t until = clock_mono_us() + CHECK_SECONDS * 1000000LL;
+	struct timespec t = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
+	int r = 0;
+	pthread_mutex_lock(&w->lock);
+	while (!w->over && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&w->changed, &w->lock, &t);
+	w->late = !w->over;
+	if (w->late && w->fd >= 0)
+		shutdown(w->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+static int watch_start(struct watch *w)
+{
+	pthread_condattr_t monotonic;
+	*w = (struct watch){.callback = {connection_begins, connection_ends, w}, .fd = -1};
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return -pthread_create(&w->thread, NULL, watch_main, w);
+}
+
+static void watch_end(struct watch *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->over = true;
+	pthread_cond_signal(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	if (w->fd >= 0)
+		close(w->fd);
+	pthread_mutex_destroy(&w->lock);
+	pthread_cond_destroy(&w->changed);
+}
+
 /* libldap takes authorities from a file; one in memory leaves nothing behind. */
 static int trust_set(LDAP *ld, struct str ca, int *ret_fd)
 {
@@ -156,7 +230,7 @@ static void message_bound(LDAP *ld)
 		ber_sockbuf_ctrl(socket, LBER_SB_OPT_SET_MAX_INCOMING, &most);
 }
 
-static int directory_connect(struct check *k, LDAP **ret_ld, int *ret_fd)
+static int directory_connect(struct check *k, struct watch *w, LDAP **ret_ld, int *ret_fd)
 {
 	bool tls, start_tls;
 	int version = LDAP_VERSION3;
@@ -174,6 +248,7 @@ static int directory_connect(struct check *k, LDAP **ret_ld, int *ret_fd)
 	ldap_set_option(ld, LDAP_OPT_NETWORK_TIMEOUT, &limit);
 	ldap_set_option(ld, LDAP_OPT_TIMEOUT, &limit);
 	ldap_set_option(ld, LDAP_OPT_REFERRALS, LDAP_OPT_OFF);
+	ldap_set_option(ld, LDAP_OPT_CONNECT_CB, &w->callback);
 	message_bound(ld);
 	if (tls || start_tls)
 		code = trust_set(ld, k->ca, ret_fd);
@@ -220,11 +295,11 @@ static int directory_search(struct check *k, LDAP *ld, const struct ldap_query *
 	return code == LDAP_SUCCESS ? answer_await(ld, id) : code;
 }
 
-static bool directory_try(struct check *k)
+static bool steps_try(struct check *k, struct watch *w)
 {
 	struct ldap_query query;
 	LDAP *ld = NULL;
-	int fd = -1, code = directory_connect(k, &ld, &fd);
+	int fd = -1, code = directory_connect(k, w, &ld, &fd);
 	bool good = note(k, "CONNECT", code == LDAP_SUCCESS);
 	if (!good)
 		says(k, "connect", code);
@@ -245,6 +320,16 @@ static bool directory_try(struct check *k)
 		ldap_unbind_ext_s(ld, NULL, NULL);
 	if (fd >= 0)
 		close(fd);
+	return good;
+}
+
+static bool directory_try(struct check *k)
+{
+	struct watch w;
+	if (watch_start(&w) < 0)
+		return note(k, "CONNECT", false);
+	bool good = steps_try(k, &w);
+	watch_end(&w);
 	return good;
 }
 

@@ -15,6 +15,12 @@ static void json_release(void *value)
 	json_decref(value);
 }
 
+json_t *json_keep(struct arena *a, json_t *value)
+{
+	arena_defer(a, json_release, value);
+	return value;
+}
+
 struct str json_text(struct arena *a, const json_t *value)
 {
 	size_t n = json_dumpb(value, NULL, 0, JSON_TEXT);
@@ -34,15 +40,12 @@ json_t *doc_json(struct arena *a, struct str body)
 	json_t *value = json_loadb(body.p, body.n, 0, NULL);
 	if (!value)
 		value = json_object();
-	arena_defer(a, json_release, value);
-	return value;
+	return json_keep(a, value);
 }
 
 json_t *body_copy(struct arena *a, const json_t *value)
 {
-	json_t *copy = json_deep_copy(value);
-	arena_defer(a, json_release, copy);
-	return copy;
+	return json_keep(a, json_deep_copy(value));
 }
 
 static struct str parent_of(const struct call *c, const struct resource *r)
@@ -212,7 +215,7 @@ static int change(struct call *c, bool replaces)
 	json_t *document = replaces ? json_deep_copy(c->body) : json_loadb(old.body.p, old.body.n, 0, NULL);
 	if (!document)
 		return -EIO;
-	arena_defer(c->arena, json_release, document);
+	json_keep(c->arena, document);
 	if (!replaces)
 		merge(document, c->body);
 	else if (r->id_field)

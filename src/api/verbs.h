@@ -32,6 +32,8 @@ struct str json_text(struct arena *a, const json_t *value);
 struct str json_field(const json_t *object, const char *name);
 /* Parses a stored body; freed with the arena. */
 json_t *doc_json(struct arena *a, struct str body);
+/* Takes the value: it is freed with the arena. Returns it. */
+json_t *json_keep(struct arena *a, json_t *value);
 /* A copy that may be changed; freed with the arena. */
 json_t *body_copy(struct arena *a, const json_t *value);
 

@@ -266,9 +266,9 @@ int postgres_partitions(struct engine *e, const char *cluster_id, const char *no
                         struct str **ret_names, size_t *ret_count);
 
 /* --- postgres_grants_sql.c: its scripts */
-extern const char grants_sql_quiet[], grants_sql_clear[], grants_sql_roles[], grants_sql_strangers[], grants_sql_sessions[],
-        grants_sql_installed[], grants_sql_prepare[], grants_sql_direct[], grants_sql_version[], grants_sql_noted[],
-        grants_sql_oids[], grants_sql_notes[], grants_sql_note[];
+extern const char grants_sql_quiet[], grants_sql_clear[], grants_sql_roles[], grants_sql_strangers[],
+        grants_sql_sessions[], grants_sql_installed[], grants_sql_prepare[], grants_sql_direct[], grants_sql_version[],
+        grants_sql_noted[], grants_sql_oids[], grants_sql_notes[], grants_sql_note[];
 extern const char *const grants_sql_install[]; /* up to NULL */
 
 /* --- postgres_renew.c */

@@ -246,9 +246,10 @@ static int files_verify(PGconn *conn, const char **ret_why)
 static int sessions_end(PGconn *conn, const struct engine_access *access)
 {
 	struct buf b = {0};
-	buf_z(&b, "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null and (not "
-	          "exists (select from pg_roles r where r.oid = usesysid and r.rolcanlogin) or not (client_addr <<= "
-	          "any('{");
+	buf_z(&b,
+	      "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null and (not "
+	      "exists (select from pg_roles r where r.oid = usesysid and r.rolcanlogin) or not (client_addr <<= "
+	      "any('{");
 	for (size_t k = 0; k < access->network_count; k++) {
 		if (k)
 			buf_c(&b, ',');

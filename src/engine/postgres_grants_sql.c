@@ -29,7 +29,8 @@ const char grants_sql_quiet[] =
 const char grants_sql_clear[] =
         "with wanted as (select current_setting('steward.wanted')::jsonb wanted) select "
         "count(pg_terminate_backend(pid, 1000)) from pg_stat_activity where usename <> '" PG_SUPER
-        "' and backend_type = 'client backend' and (usename in (select s.rolname from wanted, lateral (" STRANGERS ") s) "
+        "' and backend_type = 'client backend' and (usename in (select s.rolname from wanted, lateral (" STRANGERS
+        ") s) "
         "or pid in (select pid from pg_locks where granted and mode = 'RowExclusiveLock' and relation in "
         "('pg_authid'::regclass, 'pg_db_role_setting'::regclass)))";
 

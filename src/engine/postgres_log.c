@@ -1,6 +1,7 @@
 /* A node's log between two times, as a stream: a thread reads the server's JSON log files in the order of their names,
- * which begin with the time they were opened, and sends the lines through a socket. Nothing is held but one line; when
- * the reader closes its end, the thread ends. "audit" is what pgaudit wrote, with the logins and refusals that the caller
+ * which begin with the time they were opened, and sends the lines through a socket. A line can be as long as a statement,
+ * which is a user's to say: a long one is read twice, first to know what it is, and never held. When the reader closes its
+ * end, the thread ends. "audit" is what pgaudit wrote, with the logins and refusals that the caller
  * wants there; "postgres" is everything else. */
 #include "engine/postgres.h"
 
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #define FILES_MAX 4096
+#define PIECE 65536
+#define OVERLAP 64 /* longer than any mark */
 
 struct reading {
 	struct engine *engine;
@@ -31,23 +34,61 @@ static bool line_time(const char *line, size_t n, int64_t *ret_ms)
 	return n > skip + 23 && memcmp(line, head, skip) == 0 && clock_parse((struct str){line + skip, 23}, ret_ms);
 }
 
-/* The quotes of a value are escaped, so what is looked for is a field and nothing that a user wrote. */
-static bool line_has(const char *line, const char *field)
+/* The quotes of a value are escaped, so what is looked for is a field and nothing that a user wrote. Class 28 is who
+ * somebody is, 42501 a right that is missing. */
+enum mark { AUDIT = 1, CONTEXT = 2, LOGIN = 4, DENIAL = 8 };
+static const struct {
+	const char *text;
+	enum mark mark;
+} marks[] = {{",\"message\":\"AUDIT: ", AUDIT},         {",\"context\":\"", CONTEXT},
+             {",\"message\":\"connection auth", LOGIN}, {",\"message\":\"disconnection: ", LOGIN},
+             {",\"state_code\":\"28", LOGIN},           {",\"state_code\":\"42501\"", DENIAL}};
+
+static unsigned marks_in(const char *p, size_t n)
 {
-	return strstr(line, field) != NULL;
+	unsigned found = 0;
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		if (memmem(p, n, marks[i].text, strlen(marks[i].text)))
+			found |= marks[i].mark;
+	return found;
 }
 
-/* Class 28 is who somebody is, 42501 a right that is missing. */
-static bool line_is_audit(const struct reading *t, const char *line, int64_t at)
+struct line {
+	off_t from;
+	size_t n;
+	bool timed;
+	int64_t at_ms;
+	unsigned marks;
+};
+
+/* The next whole line. One of at most PIECE bytes is in `piece` afterwards. */
+static bool line_next(FILE *f, char *piece, struct line *l)
+{
+	size_t n = 0;
+	*l = (struct line){.from = l->from + (off_t)l->n};
+	for (int c; (c = getc_unlocked(f)) != EOF;) {
+		piece[n++] = (char)c;
+		l->n++;
+		if (c != '\n' && n < PIECE)
+			continue;
+		if (l->n == n)
+			l->timed = line_time(piece, n, &l->at_ms);
+		l->marks |= marks_in(piece, n);
+		if (c == '\n')
+			return true;
+		memmove(piece, piece + n - OVERLAP, OVERLAP);
+		n = OVERLAP;
+	}
+	return false;
+}
+
+static bool line_is_audit(const struct reading *t, const struct line *l)
 {
 	/* pgaudit hides its context; what a user's code raises under its name has one. */
-	if (line_has(line, ",\"message\":\"AUDIT: "))
-		return !line_has(line, ",\"context\":\"");
-	if (t->logins_ms && at >= t->logins_ms &&
-	    (line_has(line, ",\"message\":\"connection auth") || line_has(line, ",\"message\":\"disconnection: ") ||
-	     line_has(line, ",\"state_code\":\"28")))
-		return true;
-	return t->denials_ms && at >= t->denials_ms && line_has(line, ",\"state_code\":\"42501\"");
+	if (l->marks & AUDIT)
+		return !(l->marks & CONTEXT);
+	return (t->logins_ms && l->at_ms >= t->logins_ms && l->marks & LOGIN) ||
+	       (t->denials_ms && l->at_ms >= t->denials_ms && l->marks & DENIAL);
 }
 
 static bool send_all(int fd, const char *p, size_t n)
@@ -64,11 +105,24 @@ static bool send_all(int fd, const char *p, size_t n)
 	return true;
 }
 
-/* False: the reader is gone, or the rest is later than asked. */
+static bool line_send(const struct reading *t, int fd, char *piece, const struct line *l)
+{
+	if (l->n <= PIECE)
+		return send_all(t->fd, piece, l->n);
+	for (size_t done = 0; done < l->n;) {
+		size_t most = l->n - done < PIECE ? l->n - done : PIECE;
+		ssize_t got = pread(fd, piece, most, l->from + (off_t)done);
+		if (got <= 0 || !send_all(t->fd, piece, (size_t)got))
+			return false;
+		done += (size_t)got;
+	}
+	return true;
+}
+
+/* False: the reader is gone. */
 static bool file_send(const struct reading *t, const char *name)
 {
-	char path[PG_PATH], *line = NULL;
-	size_t room = 0;
+	char path[PG_PATH];
 	path_set(path, "%s/%s", t->dir, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
@@ -77,16 +131,13 @@ static bool file_send(const struct reading *t, const char *name)
 			close(fd);
 		return true;
 	}
+	char *piece = must_malloc(PIECE);
+	struct line l = {.n = 0};
 	bool go_on = true;
-	ssize_t n;
-	while (go_on && (n = getline(&line, &room, f)) > 0) {
-		int64_t at;
-		if (!line_time(line, (size_t)n, &at) || at < t->from_ms || at >= t->to_ms)
-			continue;
-		if (line_is_audit(t, line, at) == t->audit)
-			go_on = send_all(t->fd, line, (size_t)n);
-	}
-	free(line);
+	while (go_on && line_next(f, piece, &l))
+		if (l.timed && l.at_ms >= t->from_ms && l.at_ms < t->to_ms && line_is_audit(t, &l) == t->audit)
+			go_on = line_send(t, fd, piece, &l);
+	free(piece);
 	fclose(f);
 	return go_on;
 }

@@ -47,17 +47,8 @@ int sql_open(const struct pg_node *n, const char *run_dir, const char *database,
 	                       "passfile", "application_name",
 	                       "options",  "client_encoding",
 	                       NULL};
-	const char *values[] = {run_dir,
-	                        port,
-	                        PG_SUPER,
-	                        database,
-	                        "disable",
-	                        "disable",
-	                        "/nonexistent",
-	                        "steward",
-	                        session_options,
-	                        "UTF8",
-	                        NULL};
+	const char *values[] = {run_dir,        port,      PG_SUPER,        database, "disable", "disable",
+	                        "/nonexistent", "steward", session_options, "UTF8",   NULL};
 	int64_t end = mono_ms() + timeout_ms;
 	PGconn *conn = PQconnectStartParams(names, values, 0);
 	if (!conn)

@@ -19,7 +19,7 @@ struct loop_state {
 	struct tx *reader;
 	struct token_cache *tokens;
 	struct op_metrics *metrics; /* of a loop */
-	struct uses *_Atomic uses; /* of credentials; the main thread takes them away: gate/uses.h */
+	struct uses *_Atomic uses;  /* of credentials; the main thread takes them away: gate/uses.h */
 };
 
 struct service {
@@ -33,13 +33,13 @@ struct service {
 	struct engine *engine_state;
 	struct jobs *jobs;                 /* jobs/jobs.h */
 	const char *db_scheme, *db_domain; /* of connection strings and host names */
-	unsigned loops, lanes;       /* lanes: of the loops, then of the workers */
-	struct loop_state *loop;     /* by lane; a loop's is request->loop */
-	struct workers *workers;     /* gate/workers.h */
-	bool remote;                 /* the store is reached over a network: no loop touches it */
-	struct jwks *jwks;           /* api/jwks.h */
-	struct mail *mail;           /* api/mail.h; NULL: no mail server */
-	struct nonce_window *nonces; /* digest replay window; has its own locks */
+	unsigned loops, lanes;             /* lanes: of the loops, then of the workers */
+	struct loop_state *loop;           /* by lane; a loop's is request->loop */
+	struct workers *workers;           /* gate/workers.h */
+	bool remote;                       /* the store is reached over a network: no loop touches it */
+	struct jwks *jwks;                 /* api/jwks.h */
+	struct mail *mail;                 /* api/mail.h; NULL: no mail server */
+	struct nonce_window *nonces;       /* digest replay window; has its own locks */
 	bool test_control;
 	_Atomic bool draining;            /* SIGTERM came: /readyz says no */
 	struct http_server *_Atomic http; /* set once the edge runs; NULL before */

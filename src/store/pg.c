@@ -1,8 +1,9 @@
 /* Connections to PostgreSQL: how they are made, how statements travel, and what errors mean.
  *
  * A connection is in libpq's pipeline mode all the time. Statements whose outcome nobody waits for (BEGIN, SAVEPOINT, an
- * event, the COMMIT of a read) are sent along with the next one that is waited for, so that a read of one row costs one
- * round trip with its transaction, and a write costs one for each statement whose outcome its handler looks at.
+ * event) are sent along with the next one that is waited for, so that a write costs one round trip for each statement whose
+ * outcome its handler looks at. A read is the transaction between two syncs, at the isolation that the session was set up
+ * with: it costs no statement of its own.
  *
  * No wait is without a bound. A reader whose connection went before it had read anything connects again and goes on;
  * after that its snapshot is gone, and the call is told -ENOTCONN. When a connection cannot be made, readers give up at
@@ -141,23 +142,33 @@ static bool socket_wait(PGconn *conn, short events, int64_t until_us)
 	}
 }
 
+/* The server must notice too when a node is cut off. */
+#define KEEPALIVE                                                                                             \
+	", set_config('tcp_keepalives_idle', '1', false), set_config('tcp_keepalives_interval', '1', false)," \
+	" set_config('tcp_keepalives_count', '3', false)"
+
 /* What a session is set up with, by role; sent ahead of its first statement. */
 static const char *const setups[] = {
         [PG_READER] = "SELECT set_config('search_path', '" PG_SCHEMA "', false),"
                       " set_config('default_transaction_isolation', 'repeatable read', false),"
                       " set_config('default_transaction_read_only', 'on', false),"
                       " set_config('statement_timeout', '15s', false),"
-                      " set_config('idle_in_transaction_session_timeout', '15s', false)",
+                      " set_config('idle_in_transaction_session_timeout', '15s', false)" KEEPALIVE,
         /* A node that is cut off must not hold up the others: the server gives up its batch. */
         [PG_WRITER] = "SELECT set_config('search_path', '" PG_SCHEMA "', false),"
                       " set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off'"
                       "  THEN 'on' ELSE current_setting('synchronous_commit') END, false),"
                       " set_config('lock_timeout', '3s', false), set_config('statement_timeout', '60s', false),"
-                      " set_config('idle_in_transaction_session_timeout', '2s', false)",
+                      " set_config('idle_in_transaction_session_timeout', '2s', false)" KEEPALIVE,
         [PG_LISTENER] = "SELECT set_config('search_path', '" PG_SCHEMA "', false),"
                         " set_config('synchronous_commit', 'off', false), set_config('statement_timeout', '2s', false)",
         [PG_TOOL] = "SELECT set_config('search_path', '" PG_SCHEMA "', false)",
 };
+
+/* Errors come with results; what a server says besides is not for the operator's terminal. */
+static void notice_drop(void *ctx, const PGresult *r)
+{
+}
 
 static void sent_add(struct pg *p, short what)
 {
@@ -192,8 +203,10 @@ static bool connect_once(struct pg *p, const char *url, int64_t until_us)
 			break;
 		s = PQconnectPoll(p->conn);
 	}
-	return s == PGRES_POLLING_OK && PQsetnonblocking(p->conn, 1) == 0 && PQenterPipelineMode(p->conn) &&
-	       setup_send(p);
+	if (s != PGRES_POLLING_OK)
+		return false;
+	PQsetNoticeReceiver(p->conn, notice_drop, NULL);
+	return PQsetnonblocking(p->conn, 1) == 0 && PQenterPipelineMode(p->conn) && setup_send(p);
 }
 
 static void pause_us(int64_t us)
@@ -374,8 +387,8 @@ static int read_once(struct tx *tx, enum pg_statement st, const struct pg_args *
 {
 	struct pg *p = tx->pg;
 	struct outcome o = {0};
-	bool begins = tx->reading && !p->begun;
-	bool sent = (!begins || statement_send(p, PG_BEGIN_ST, NULL)) && statement_send(p, st, args) && sync_send(p);
+	/* All that comes before the next sync is one transaction, without a word: its snapshot is the first statement's. */
+	bool sent = statement_send(p, st, args) && (tx->reading ? PQsendFlushRequest(p->conn) : sync_send(p));
 	if (!sent) {
 		pg_disconnect(p);
 		return -ENOTCONN;
@@ -562,7 +575,7 @@ static void pg_begin_read(struct tx *tx)
 	p->looked = p->gone = false;
 }
 
-/* The end travels with the next statement's answer. */
+/* Nobody waits for the end: its answer is read with the next statement's. */
 static void pg_end_read(struct tx *tx)
 {
 	struct pg *p = tx->pg;
@@ -571,7 +584,7 @@ static void pg_end_read(struct tx *tx)
 	if (!p->begun || !p->conn)
 		return;
 	p->begun = false;
-	if (!statement_send(p, PG_COMMIT_ST, NULL) || !sync_send(p) || PQflush(p->conn) < 0)
+	if (!sync_send(p))
 		pg_disconnect(p);
 }
 

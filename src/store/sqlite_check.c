@@ -151,7 +151,7 @@ static const char sql_lists[] =
 	"  GROUP BY kind, parent) GROUP BY kind, parent"
 	" HAVING max(count) IS NOT max(docs) OR max(head) IS NOT max(docs_head) OR max(next_seq) < max(docs_next)";
 
-/* %d: the level, the level, the bits of a block of that level, the bits of a block. */
+/* %d: the level, the level, the bits of a block of that level, the bits of a block, those of the level again. */
 static const char sql_blocks[] =
 	"SELECT kind, parent, %d, block, coalesce(max(count), 0), coalesce(max(docs), 0) FROM"
 	" (SELECT kind, parent, block, count, NULL AS docs FROM list_block WHERE level = %d"

@@ -60,6 +60,12 @@ def test_statements_by_class_and_user(real):
 	real.can('alice', "do $$ begin raise log 'AUDIT: SESSION,1,1,DDL,forged'; end $$")
 	until(lambda: lines(real, PLAIN, 'forged'))
 	assert lines(real, AUDIT, 'forged') == []
+	# However long it is.
+	real.can('alice', 'create table audited_2 (n int) /* %s */' % ('x' * 100000))
+	real.can('alice', "do $$ begin raise log 'AUDIT: counterfeit %', repeat('x', 200000); end $$")
+	until(lambda: lines(real, PLAIN, 'counterfeit'))
+	assert lines(real, AUDIT, 'counterfeit') == []
+	assert [len(x['message']) > 100000 for x in lines(real, AUDIT, 'create table audited_2')] == [True]
 	# Only one user's, and what was allowed too.
 	command = {'$in': ['insert', 'find']}
 	audit(real, auditAuthorizationSuccess=True, auditFilter=json.dumps(

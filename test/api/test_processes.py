@@ -1,9 +1,9 @@
 """Database processes, their databases and disks: on the simulated engine, recorded, and on real servers."""
-import glob, os, re, shutil, subprocess, tempfile
+import os, re, shutil, subprocess, tempfile
 
 import pytest
 
-from client import NO_ID, bare, links, ok, refused
+from client import NO_ID, bare, cli, links, ok, refused
 from test_clusters import body, create, path, region, settle, until
 
 KEYS = {'created', 'groupId', 'hostname', 'id', 'lastPing', 'port', 'replicaSetName', 'typeName', 'userAlias', 'version'}
@@ -200,7 +200,7 @@ def test_psql_takes_the_string(postgres):
 	reading = standard.replace('target_session_attrs=read-write', 'target_session_attrs=prefer-standby')
 	assert psql(reading, '-c', look).stdout.strip() == 't|t'
 	ca = s.data_dir.parent / 'project.crt'
-	ca.write_text(client.cli('clusters', 'ca', '--data', s.data_dir).stdout)
+	ca.write_text(cli('clusters', 'ca', '--data', s.data_dir).stdout)
 	strict = standard + '&sslmode=verify-full&sslrootcert=%s' % ca
 	assert psql(strict, '-c', look).stdout.strip() == 'f|t', psql(strict, '-c', look).stderr
 	private = re.sub(r'(-shard-\d\d-\d\d)\.', r'\1-pri.', strict)

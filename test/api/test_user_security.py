@@ -1,5 +1,5 @@
 """User security: LDAP settings, the customer's certificate authorities, and checks of a real directory."""
-import os, time
+import os, socket, threading, time
 
 import pytest
 
@@ -163,6 +163,60 @@ def test_start_tls_and_clear(server, group, directory):
 	clear = directory.settings(port=389)
 	del clear['caCertificate']
 	assert verify(server, group, clear)[0] == 'SUCCESS'
+
+
+BOUND = bytes.fromhex('300c02010161070a010004000400')
+ENTRY = bytes.fromhex('300f0201026409') + b'\x04\x05cn=xx' + bytes.fromhex('3000')
+
+
+class Hostile:
+	"""A listener that answers the first request, the second, and then for ever, with given bytes."""
+
+	def __init__(self, port, *answers):
+		self.answers, self.sent, self.listener = answers, 0, socket.create_server(('127.0.71.9', port))
+		self.port = self.listener.getsockname()[1]
+		self.thread = threading.Thread(target=self.run, daemon=True)
+		self.thread.start()
+
+	def run(self):
+		c, _ = self.listener.accept()
+		try:
+			for answer in self.answers[:2]:
+				if not c.recv(4096):
+					return
+				c.sendall(answer)
+			while len(self.answers) > 2:
+				c.sendall(self.answers[2])
+				self.sent += len(self.answers[2])
+			while c.recv(4096):
+				pass
+		except OSError:
+			pass
+		finally:
+			c.close()
+
+	def check(self, server, group):
+		body = {'hostname': '127.0.71.9', 'port': self.port, 'bindUsername': ADMIN, 'bindPassword': 'x', 'authzQueryTemplate': '{USER}??sub'}
+		start = time.monotonic()
+		answer = verify(server, group, body)
+		assert time.monotonic() - start < 19
+		self.listener.close()
+		self.thread.join(10)
+		assert not self.thread.is_alive()
+		return answer
+
+
+def test_hostile_directories(server, group):
+	"""They cost neither a thread nor memory for long."""
+	failed_at(Hostile(0).check(server, group), 'CONNECT')  # no word of TLS
+	if os.geteuid() != 0:
+		return
+	failed_at(Hostile(389, b'').check(server, group), 'AUTHENTICATE')
+	failed_at(Hostile(389, b'\x30\x84\x7f\xff\xff\xff', b'', b'x' * 65536).check(server, group), 'AUTHENTICATE')
+	endless = Hostile(389, BOUND, ENTRY, ENTRY * 1000)
+	failed_at(endless.check(server, group), 'QUERY_SERVER')
+	assert endless.sent < 64 << 20
+	failed_at(Hostile(389, BOUND, b'').check(server, group), 'QUERY_SERVER')
 
 
 def test_checks_that_cannot_be(server, group):

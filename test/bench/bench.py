@@ -1,10 +1,13 @@
-"""How fast Steward is, beside nginx. Prints a table and writes build/bench.json.
+"""How fast Steward is, beside nginx. Prints a table and writes build/bench.json (with --nodes build/bench-nodes.json).
 
-  script/bench [--quick] [--only NAME[,NAME...]]
+  script/bench [--quick] [--nodes] [--only NAME[,NAME...]]
 
   --quick       one round of 2 s instead of three of 5 s, and 100,000 projects instead of a million
   --only NAME   these figures only: project, h2, digest, list, handshakes, memory, start, creates, pages,
                 identity, clusters, many (real databases: needs PostgreSQL)
+  --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
+                both stores: store-get, store-creates, store-pages (needs PostgreSQL, 20 GB below /var/tmp and half an
+                hour; with --quick a tenth of it)
   --help        this text
 
 Our server and nginx (static files of the same size, the same certificate, as many processes as we have threads) run
@@ -13,14 +16,17 @@ instead of build/release/steward. Nothing here passes or fails: the table puts w
 The exit code is 1 only when something could not be measured or was answered wrongly."""
 import json, os, platform, resource, signal, subprocess, sys, time
 
-import servers, tools
-from figures import FIGURES, Pair
+import nodes, servers, tools
+from figures import FIGURES as USUAL, Pair
 
-MINUTES_MAX = 12
+FIGURES = {**USUAL, **nodes.FIGURES}
+MINUTES_MAX = {False: 12, True: 60}  # with --nodes
+minutes_max = MINUTES_MAX[False]
 
 
 def options_read(words):
-	quick, only = False, list(FIGURES)
+	global minutes_max
+	quick, only = False, list(USUAL)
 	words = list(words)
 	while words:
 		word = words.pop(0)
@@ -29,6 +35,8 @@ def options_read(words):
 			sys.exit(0)
 		elif word == '--quick':
 			quick = True
+		elif word == '--nodes':
+			only, minutes_max = list(nodes.FIGURES), MINUTES_MAX[True]
 		elif word == '--only' and words:
 			only = words.pop(0).split(',')
 		elif word.startswith('--only='):
@@ -85,7 +93,7 @@ def busy(facts):
 
 
 def stopped(number, frame):
-	raise servers.Trouble('stopped' + (': over %d minutes' % MINUTES_MAX if number == signal.SIGALRM else ''))
+	raise servers.Trouble('stopped' + (': over %d minutes' % minutes_max if number == signal.SIGALRM else ''))
 
 
 def measure_all(bench, pair, only, report, rows):
@@ -110,7 +118,7 @@ def main():
 	quick, only = options_read(sys.argv[1:])
 	for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
 		signal.signal(number, stopped)
-	signal.alarm(MINUTES_MAX * 60)
+	signal.alarm(minutes_max * 60)
 	workshop = None
 	try:
 		report = {'machine': machine(), 'quick': quick, 'rounds': 1 if quick else 3,
@@ -130,7 +138,7 @@ def main():
 			workshop.close()
 	report['faults'] = bench.faults
 	report['table'] = [dict(zip(rows[0], row)) for row in rows[1:]]
-	out = servers.BUILD / 'bench.json'
+	out = servers.BUILD / ('bench-nodes.json' if minutes_max == MINUTES_MAX[True] else 'bench.json')
 	out.write_text(json.dumps(report, indent=1) + '\n')
 	facts = report['machine']
 	tools.say('\n%d cores, %s, Linux %s; medians of %d rounds of %d s%s' % (

@@ -207,6 +207,7 @@ class Steward(Process):
 		self.port = port or free_port()
 		self.base_url = 'https://127.0.0.1:%d' % self.port
 		self.output = pathlib.Path(tempfile.mkdtemp(prefix='steward-', dir=workshop.dir)) / 'output.log'
+		self.store = args[args.index('--store') + 1] if '--store' in args else None
 		self.began = time.perf_counter()
 		self.start([binary(), 'serve', '--data', self.data, '--listen', '127.0.0.1:%d' % self.port,
 			    '--tls-cert', workshop.cert, '--tls-key', workshop.key, '--log-level', 'warn',
@@ -244,8 +245,8 @@ class Steward(Process):
 
 	def raise_limits(self):
 		"""Buckets that no run can empty; in force within a second."""
-		self.workshop.run(binary(), 'limits', 'set', '--data', self.data, '--all', '--capacity', UNLIMITED,
-				  '--refill', UNLIMITED)
+		self.workshop.run(binary(), 'limits', 'set', '--data', self.data, *(('--store', self.store) if self.store else ()),
+				  '--all', '--capacity', UNLIMITED, '--refill', UNLIMITED)
 		limit = lambda: self.api('GET', '/groups').headers.get('RateLimit-Limit')
 		wait_for('the raised limit', lambda: limit() == UNLIMITED, 10)
 

@@ -43,8 +43,7 @@ static void test_actions(void)
 	CHECK(is("{\"param.command\": {\"$nin\": [\"eval\"]}}", NULL, true, "read, write, misc, ddl, role"));
 	CHECK(is("{\"param.command\": {\"$exists\": false}}", NULL, true, "ddl, role"));
 	CHECK(is("{\"param.command\": {\"$exists\": 0}}", NULL, true, "ddl, role"));
-	CHECK(is("{\"param.command\": {\"$not\": {\"$in\": [\"eval\"]}}}", NULL, true,
-	         "read, write, misc, ddl, role"));
+	CHECK(is("{\"param.command\": {\"$not\": {\"$in\": [\"eval\"]}}}", NULL, true, "read, write, misc, ddl, role"));
 	CHECK(is("{\"param.command\": null}", NULL, true, "ddl, role"));
 	/* What cannot be known before is recorded. */
 	CHECK(is("{\"atype\": \"dropUser\", \"param.db\": \"shop\", \"result\": 0}", NULL, true, "role"));
