@@ -275,7 +275,7 @@ static int cluster_failed(struct tx *tx, struct job_run *r)
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	log_error("cluster %.*s of project %.*s: %s", STR_ARG(now.doc.name), STR_ARG(now.doc.parent), r->why);
-	result = repair_later(tx, r->arena, &now);
+	result = repair_later(tx, r->arena, &now, r->why);
 	if (!cluster_is(&now, "DELETING"))
 		json_object_set_new(now.body, "stateName", json_string("REPAIRING"));
 	bool maintained = json_object_del(now.plan, "maintain") == 0;

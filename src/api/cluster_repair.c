@@ -16,11 +16,12 @@ static struct str repair_subject(struct arena *a, struct str cluster_id)
 	return arena_printf(a, "%.*s/repair", STR_ARG(cluster_id));
 }
 
-int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster)
+int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why)
 {
 	json_int_t tries = json_integer_value(json_object_get(cluster->plan, "repairs"));
 	int64_t wait = tries > 5 ? LAST_MS : FIRST_MS << tries;
 	json_object_set_new(cluster->plan, "repairs", json_integer(tries + 1));
+	json_object_set_new(cluster->plan, "why", json_string(why ? why : "it failed"));
 	struct job job = {.kind = STR(REPAIR_JOB),
 	                  .subject = repair_subject(a, cluster->doc.id),
 	                  .due_ms = clock_now_ms() + (wait < LAST_MS ? wait : LAST_MS),
@@ -32,6 +33,7 @@ int repair_forget(struct tx *tx, struct arena *a, struct cluster *cluster)
 {
 	if (json_object_del(cluster->plan, "repairs") < 0)
 		return 0;
+	json_object_del(cluster->plan, "why");
 	int result = tx_jobs_cancel(tx, REPAIR_JOB, repair_subject(a, cluster->doc.id));
 	return result < 0 ? result : tx_jobs_forget(tx, cluster->doc.id, 0);
 }

@@ -98,12 +98,17 @@ static struct str header_text(struct arena *a, struct str text)
 	return (struct str){z, text.n < 200 ? text.n : 200};
 }
 
-void cluster_progress_header(struct call *c, struct str cluster_id)
+void cluster_progress_header(struct call *c, const struct cluster *cluster)
 {
 	struct job job;
-	if (tx_job_of(c->tx, c->arena, cluster_id, &job) < 0)
+	struct str why = json_field(cluster->plan, "why");
+	if (tx_job_of(c->tx, c->arena, cluster->doc.id, &job) < 0)
 		return;
-	if (job.failed)
+	/* While it is tried again, what went wrong is what somebody wants to know. */
+	if (why.n && cluster_is(cluster, "REPAIRING"))
+		call_header(c, STR("x-steward-progress"),
+		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(why))));
+	else if (job.failed)
 		call_header(c, STR("x-steward-progress"),
 		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(job.error))));
 	else

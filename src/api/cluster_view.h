@@ -11,6 +11,6 @@ void cluster_write(struct call *c, const struct doc *d, bool in_list);
 const json_t *cluster_grant(const json_t *body);
 bool cluster_is_pinned(const json_t *body);
 /* Tells how far the cluster's job is, in a header: X-Steward-Progress. */
-void cluster_progress_header(struct call *c, struct str cluster_id);
+void cluster_progress_header(struct call *c, const struct cluster *cluster);
 
 #endif

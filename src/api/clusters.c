@@ -74,7 +74,7 @@ int clusters_get(struct call *c)
 		return result;
 	c->etag = cluster.doc.rev;
 	if (!cluster_is(&cluster, "IDLE"))
-		cluster_progress_header(c, cluster.doc.id);
+		cluster_progress_header(c, &cluster);
 	cluster_write(c, &cluster.doc, false);
 	return 0;
 }
@@ -318,7 +318,7 @@ int clusters_status(struct call *c)
 		return result;
 	struct job job;
 	bool pending = tx_job_of(c->tx, c->arena, cluster.doc.id, &job) == 0 && !job.failed;
-	cluster_progress_header(c, cluster.doc.id);
+	cluster_progress_header(c, &cluster);
 	entity_write(c, &c->out,
 	             cluster_is(&cluster, "IDLE") && !pending ? STR("{\"changeStatus\":\"APPLIED\"}")
 	                                                      : STR("{\"changeStatus\":\"PENDING\"}"),

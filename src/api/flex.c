@@ -100,7 +100,7 @@ static int flex_answer(struct call *c, const struct cluster *cluster)
 {
 	c->etag = cluster->doc.rev;
 	if (!cluster_is(cluster, "IDLE"))
-		cluster_progress_header(c, cluster->doc.id);
+		cluster_progress_header(c, cluster);
 	flex_write(c, &cluster->doc, false);
 	return 0;
 }

@@ -123,6 +123,7 @@ static struct pg_cluster *cluster_new(struct engine *e, const char *id)
 	c->refs = 1;
 	pthread_mutex_init(&c->work, NULL);
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->copied, NULL);
 	snprintf(c->id, sizeof c->id, "%s", id);
 	return c;
 }
@@ -140,6 +141,7 @@ static void cluster_free(struct pg_cluster *c)
 	free(c->ca_key);
 	pthread_mutex_destroy(&c->work);
 	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->copied);
 	free(c);
 }
 
@@ -186,14 +188,16 @@ void cluster_put(struct pg_cluster *c)
 static void cluster_unlink(struct pg_cluster *c)
 {
 	struct engine *e = c->engine;
+	bool found = false; /* not when two remove it at once, and the other was first */
 	pthread_mutex_lock(&e->lock);
-	for (struct pg_cluster **at = &e->clusters; *at; at = &(*at)->next)
+	for (struct pg_cluster **at = &e->clusters; *at && !found; at = found ? at : &(*at)->next)
 		if (*at == c) {
 			*at = c->next;
-			break;
+			found = true;
 		}
 	pthread_mutex_unlock(&e->lock);
-	cluster_put(c);
+	if (found)
+		cluster_put(c);
 }
 
 /* --- start */

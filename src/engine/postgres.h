@@ -6,7 +6,8 @@
  *   CLUSTER/NODE/       data, conf (configuration, HBA, certificate), log
  *
  * Locks: cluster.work is held by whoever changes the cluster (a job's step, or the care for a dead node), cluster.lock
- * only for moments, around fields that others read; a field under both is written with both held. Order: work, lock;
+ * only for moments, around fields that others read; a field under both is written with both held. While nodes are
+ * copied, work is free for the care, and whoever would add or remove nodes waits for cluster.copied. Order: work, lock;
  * engine.lock is never taken with a cluster's lock held. */
 #ifndef STEWARD_ENGINE_POSTGRES_H
 #define STEWARD_ENGINE_POSTGRES_H
@@ -63,6 +64,8 @@ struct pg_cluster {
 	unsigned refs;
 	bool gone; /* destroyed; freed with the last reference */
 	pthread_mutex_t work, lock;
+	bool copying; /* nodes are made without the lock: none may come or go until it ends */
+	pthread_cond_t copied;
 	bool caring;
 	char id[25], group_id[25], name[65], label[8], project_hash[8];
 	unsigned version;
@@ -221,8 +224,10 @@ int cluster_upgrade(struct pg_cluster *c, unsigned version, struct engine_progre
 int cluster_analyze(struct pg_cluster *c); /* an upgrade forgets what the planner knew */
 
 /* --- postgres_router.c */
-/* Before a change: no shard goes that holds data. After it: routers know all shards. */
-int router_check(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
+/* No shard goes that holds data. Before a change, to spare the work: refuses when a router says so. And as the `last`
+ * word, right before shards are removed: refuses unless all routers say that there is none. */
+int router_check(struct pg_cluster *c, const struct engine_cluster *want, bool last, const char **ret_why);
+/* After a change: routers know all shards. */
 int router_apply(struct pg_cluster *c, const char **ret_why);
 
 /* --- postgres_retention.c */

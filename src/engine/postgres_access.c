@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define HBA_MAX (16 << 20)

@@ -189,16 +189,30 @@ static void node_tidy(struct pg_cluster *c, struct pg_node *n)
 		closedir(d);
 }
 
+/* Decided with the cluster's lock held, because without it a failover may move the primary. A directory may be copied
+ * as it lies only when nobody starts its server meanwhile; whether it runs at this moment says nothing. */
+struct plan {
+	struct pg_node *primary;
+	bool lies;
+};
+
+static struct plan set_plan(const struct pg_cluster *c, const struct pg_set *s)
+{
+	struct pg_node *p = set_primary(c, s);
+	return (struct plan){p, p && !p->pid && (p->busy || c->paused || p->want.outage)};
+}
+
 struct copy {
 	struct pg_cluster *c;
 	struct pg_node *from, *to;
+	bool lies;
 	pthread_t thread;
 	bool running;
 	int r;
 	char why[400];
 };
 
-/* A copy of the primary's directory before its first start. It is flushed later, in the background; until then a mark
+/* A copy of the directory of a primary that stands still, mostly before its first start. It is flushed later, in the background; until then a mark
  * says that after a power cut it must be made anew. The primary's own directory is flushed before it is used. */
 static int fresh_copy(struct pg_cluster *c, struct pg_node *from, struct pg_node *to)
 {
@@ -245,23 +259,23 @@ static void cluster_flush(struct pg_cluster *c)
 static void *copy_thread(void *arg)
 {
 	struct copy *t = arg;
-	t->r = t->from->pid ? node_copy_from(t->c, t->from, t->to) : fresh_copy(t->c, t->from, t->to);
+	t->r = t->lies ? fresh_copy(t->c, t->from, t->to) : node_copy_from(t->c, t->from, t->to);
 	if (t->r < 0)
 		snprintf(t->why, sizeof t->why, "%s", why_last());
 	return NULL;
 }
 
 /* All missing nodes of a set but its primary, at once. */
-static int set_copies(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+static int set_copies(struct pg_cluster *c, unsigned set, const struct plan *plan, const char **ret_why)
 {
-	struct pg_node *from = set_primary(c, s);
+	struct pg_node *from = plan->primary;
 	struct copy *copies = must_calloc(c->node_count, sizeof *copies);
 	int r = 0;
 	for (size_t i = 0; i < c->node_count; i++) {
 		struct pg_node *n = c->nodes[i];
-		if (n == from || n->set != s->number || n->removing || node_is_made(c, n))
+		if (n == from || n->set != set || n->removing || node_is_made(c, n))
 			continue;
-		copies[i] = (struct copy){.c = c, .from = from, .to = n};
+		copies[i] = (struct copy){.c = c, .from = from, .to = n, .lies = plan->lies};
 		copies[i].running = pthread_create(&copies[i].thread, NULL, copy_thread, &copies[i]) == 0;
 		if (!copies[i].running)
 			copy_thread(&copies[i]);
@@ -279,16 +293,21 @@ static int set_copies(struct pg_cluster *c, struct pg_set *s, const char **ret_w
 }
 
 /* Without the cluster's lock. */
-static int set_make(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+static int set_make(struct pg_cluster *c, unsigned set, const struct plan *plan, const char **ret_why)
 {
-	struct pg_node *p = set_primary(c, s);
+	struct pg_node *p = plan->primary;
 	char data[PG_PATH];
+	pthread_mutex_lock(&c->lock);
+	bool destroying = c->destroying;
+	pthread_mutex_unlock(&c->lock);
+	if (destroying)
+		return -ENOENT;
 	if (!p) {
-		why_set(ret_why, "set %u has no node that can be primary", s->number);
+		why_set(ret_why, "set %u has no node that can be primary", set);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < c->node_count; i++)
-		if (c->nodes[i]->busy && c->nodes[i]->set == s->number)
+		if (c->nodes[i]->busy && c->nodes[i]->set == set)
 			node_tidy(c, c->nodes[i]);
 	if (!node_is_made(c, p)) {
 		node_path(c, p, "data", data);
@@ -299,7 +318,7 @@ static int set_make(struct pg_cluster *c, struct pg_set *s, const char **ret_why
 			return r;
 		}
 	}
-	return set_copies(c, s, ret_why);
+	return set_copies(c, set, plan, ret_why);
 }
 
 /* Starts what was made; waits for all together. */
@@ -343,6 +362,7 @@ static int source_ready(struct pg_cluster *c, struct pg_set *s, const char **ret
 static int nodes_make(struct pg_cluster *c, const struct engine_access *access, struct engine_progress *progress,
                       const char **ret_why)
 {
+	struct plan plans[PG_SETS_MAX];
 	int r = 0;
 	for (size_t i = 0; i < c->node_count && r == 0; i++) {
 		struct pg_node *n = c->nodes[i];
@@ -359,13 +379,20 @@ static int nodes_make(struct pg_cluster *c, const struct engine_access *access, 
 	}
 	for (size_t i = 0; i < c->set_count && r == 0; i++)
 		r = source_ready(c, &c->sets[i], ret_why);
+	for (size_t i = 0; i < c->set_count; i++)
+		plans[i] = set_plan(c, &c->sets[i]);
 	tell(progress, 10, "nodes prepared");
+	c->copying = true;
 	pthread_mutex_unlock(&c->work);
 	for (size_t i = 0; i < c->set_count && r == 0; i++) {
-		r = set_make(c, &c->sets[i], ret_why);
+		r = set_make(c, c->sets[i].number, &plans[i], ret_why);
 		tell(progress, 10 + (unsigned)(40 * (i + 1) / c->set_count), "nodes made");
 	}
 	pthread_mutex_lock(&c->work);
+	c->copying = false;
+	pthread_cond_broadcast(&c->copied);
+	if (r == 0 && c->destroying)
+		r = -ENOENT;
 	if (r == 0)
 		r = new_start(c, ret_why);
 	tell(progress, 60, "nodes started");
@@ -551,10 +578,12 @@ static int primaries_move(struct pg_cluster *c, const char **ret_why)
 static int nodes_remove(struct pg_cluster *c, const char **ret_why)
 {
 	int r = c->paused ? 0 : primaries_move(c, ret_why);
-	for (size_t i = 0; i < c->node_count && r == 0;) {
-		struct pg_node *n = c->nodes[i];
-		if (!n->removing) {
-			i++;
+	/* Routers last: as long as there is one, it can say what the shards hold. */
+	for (size_t i = 0, pass = 0; r == 0 && pass < 2;) {
+		struct pg_node *n = i < c->node_count ? c->nodes[i] : NULL;
+		if (!n || !n->removing || (n->want.kind == NODE_ROUTER && pass == 0)) {
+			pass += !n;
+			i = n ? i + 1 : 0;
 			continue;
 		}
 		busy_set(c, n, true);
@@ -597,7 +626,7 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	char dir[PG_PATH];
 	path_set(dir, "%s/%s", c->engine->dir, c->id);
 	int r = want_check(c, want, ret_why);
-	r = r < 0 ? r : router_check(c, want, ret_why);
+	r = r < 0 ? r : router_check(c, want, false, ret_why);
 	unsigned before = c->version;
 	r = r < 0 ? r : cluster_upgrade(c, want->version, progress, ret_why);
 	if (r < 0)
@@ -626,6 +655,8 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 		free(old[i].value);
 	}
 	if (r == 0)
+		r = router_check(c, want, true, ret_why);
+	if (r == 0)
 		r = nodes_remove(c, ret_why);
 	if (r == 0)
 		r = nodes_change(c, ret_why); /* the others without the removed */
@@ -647,11 +678,18 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	return r;
 }
 
+static void copies_wait(struct pg_cluster *c)
+{
+	while (c->copying)
+		pthread_cond_wait(&c->copied, &c->work);
+}
+
 int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
                      struct engine_progress *progress, const char **ret_why)
 {
 	*ret_why = NULL;
 	pthread_mutex_lock(&c->work);
+	copies_wait(c);
 	int r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
 	pthread_mutex_unlock(&c->work);
 	if (r < 0 && !*ret_why)
@@ -673,6 +711,7 @@ int cluster_destroy(struct pg_cluster *c, struct engine_progress *progress)
 	pthread_mutex_lock(&c->lock);
 	c->destroying = true;
 	pthread_mutex_unlock(&c->lock);
+	copies_wait(c);
 	path_set(path, "%s/%s", c->engine->dir, c->id);
 	/* On a full disk that cannot be written down; removing makes room, and the job that asks for it is durable. */
 	if (file_is(path) && c->node_count)

@@ -12,6 +12,7 @@
 #include "store/seal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define TIMEOUT_MS 30000
 #define DATABASES_MAX 1000

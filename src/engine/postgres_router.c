@@ -106,16 +106,6 @@ static bool is_router(const struct pg_set *s)
 	return s->number >= PG_ROUTER_SET;
 }
 
-static struct pg_node *router_of(struct pg_cluster *c)
-{
-	for (size_t i = 0; i < c->set_count; i++) {
-		struct pg_node *n = is_router(&c->sets[i]) ? set_primary(c, &c->sets[i]) : NULL;
-		if (n && n->pid && !n->removing)
-			return n;
-	}
-	return NULL;
-}
-
 /* Server and mapping of one shard. Paths and ports hold no quote. */
 static void server_add(struct buf *b, const struct pg_cluster *c, unsigned shard)
 {
@@ -197,37 +187,83 @@ int router_apply(struct pg_cluster *c, const char **ret_why)
 	return r;
 }
 
-int router_check(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why)
+/* --- before a shard goes */
+
+static bool set_leaves(const struct pg_cluster *c, const struct pg_set *s, const struct engine_cluster *want)
 {
-	struct pg_node *router = router_of(c);
-	for (size_t i = 0; router && i < c->set_count; i++) {
-		bool stays = is_router(&c->sets[i]);
-		for (size_t k = 0; k < want->node_count && !stays; k++)
-			stays = want->nodes[k].kind != NODE_ROUTER && want->nodes[k].shard == c->sets[i].number;
-		if (stays)
-			continue;
-		char sql[200];
-		int64_t tables = 0;
-		PGconn *conn;
+	bool leaves = !is_router(s), made = false;
+	for (size_t i = 0; i < want->node_count && leaves; i++)
+		leaves = want->nodes[i].kind == NODE_ROUTER || want->nodes[i].shard != s->number;
+	for (size_t i = 0; i < c->node_count && leaves && !made; i++)
+		made = c->nodes[i]->set == s->number && node_is_made(c, c->nodes[i]);
+	return leaves && made;
+}
+
+/* The last word makes the router forget the shard too, so that nobody spreads a table over it any more. */
+static int shard_ask(struct pg_cluster *c, struct pg_node *router, unsigned shard, bool last, int64_t *ret_tables)
+{
+	char sql[200];
+	PGconn *conn;
+	int r = sql_open_node(c, router, "postgres", 3000, &conn);
+	if (r < 0)
+		return r;
+	snprintf(sql, sizeof sql,
+	         "select count(*) from pg_foreign_table t join pg_foreign_server s on s.oid = t.ftserver where "
+	         "srvname = 'shard_%u'",
+	         shard);
+	r = sql_int(conn, 5000, sql, ret_tables);
+	if (r == 0 && last && *ret_tables == 0) {
 		snprintf(sql, sizeof sql,
-		         "select count(*) from pg_foreign_table t join pg_foreign_server s on s.oid = t.ftserver where "
-		         "srvname = 'shard_%u'",
-		         c->sets[i].number);
-		int r = sql_open_node(c, router, "postgres", 3000, &conn);
-		if (r < 0)
-			return r;
-		r = sql_int(conn, 5000, sql, &tables);
-		PQfinish(conn);
-		if (r < 0)
-			return r;
-		if (tables > 0) {
-			why_set(ret_why,
-			        "shard %u holds parts of %lld tables: copy them to tables that are not spread, and "
-			        "drop them "
-			        "first",
-			        c->sets[i].number, (long long)tables);
-			return -EBUSY;
-		}
+		         "drop user mapping if exists for public server shard_%u; drop server if exists shard_%u",
+		         shard, shard);
+		r = sql_do(conn, 5000, sql);
 	}
-	return 0;
+	PQfinish(conn);
+	return r;
+}
+
+/* A router that does not run is started for the question, of a paused cluster too. */
+static int router_ask(struct pg_cluster *c, struct pg_node *router, unsigned shard, bool last, int64_t *ret_tables)
+{
+	if (c->upgrading || router->want.outage)
+		return -ENOTCONN;
+	int r = node_start(c, router);
+	r = r < 0 ? r : node_wait_ready(c, router, TIMEOUT_MS, NULL);
+	r = r < 0 ? r : shard_ask(c, router, shard, last, ret_tables);
+	if (c->paused && node_halt(c, router, HALT_FAST) < 0 && r == 0)
+		r = -EBUSY;
+	return r;
+}
+
+static int shard_check(struct pg_cluster *c, struct pg_node *router, unsigned shard, bool last, const char **ret_why)
+{
+	int64_t tables = 0;
+	int r = router_ask(c, router, shard, last, &tables);
+	if (r == 0 && tables == 0)
+		return 0;
+	if (r == 0) {
+		why_set(ret_why,
+		        "shard %u holds parts of %lld tables: copy them to tables that are not spread, and drop them "
+		        "first",
+		        shard, (long long)tables);
+		return -EBUSY;
+	}
+	if (!last)
+		return 0;
+	why_set(ret_why, "shard %u stays until %s runs and says that it holds no data", shard, router->want.name);
+	return -EBUSY;
+}
+
+int router_check(struct pg_cluster *c, const struct engine_cluster *want, bool last, const char **ret_why)
+{
+	int r = 0;
+	for (size_t i = 0; i < c->set_count; i++) {
+		if (!set_leaves(c, &c->sets[i], want))
+			continue;
+		/* Also a router that goes itself: what was spread there is data. One never made has spread nothing. */
+		for (size_t k = 0; k < c->node_count && r == 0; k++)
+			if (c->nodes[k]->want.kind == NODE_ROUTER && node_is_made(c, c->nodes[k]))
+				r = shard_check(c, c->nodes[k], c->sets[i].number, last, ret_why);
+	}
+	return r;
 }

@@ -59,7 +59,7 @@ static int upgrade_run(struct pg_cluster *c, struct pg_node *n, unsigned version
 	node_run_dir(c, n, run);
 	path_set(program, "%s/pg_upgrade", version_bin(c->engine, version));
 	snprintf(port, sizeof port, "%u", n->port);
-	snprintf(other, sizeof other, "%u", n->port + 1); /* a socket's name, no more */
+	snprintf(other, sizeof other, "%u", n->port < 65535 ? n->port + 1 : n->port - 1); /* a socket's name, no more */
 	const char *argv[] = {"/usr/bin/env",
 	                      "-C",
 	                      dir,

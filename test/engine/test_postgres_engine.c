@@ -1,6 +1,7 @@
 /* The PostgreSQL engine against real servers, through its operations alone; clients connect over TLS as users would.
  *
- *   test_postgres_engine [PART...]   parts: single set access faults crash retention upgrade (all of them by default); also: bench adopt
+ *   test_postgres_engine [PART...]   parts: single set access faults crash retention shards both upgrade (all of them by
+ *                                    default); also: bench adopt
  *   test_postgres_engine converge DIR ID NODES    one converge, for the tests that kill it
  *
  * ROUNDS in the environment repeats the faults. Everything lies in one temporary directory and is gone at the end. */
@@ -701,6 +702,124 @@ static void test_upgrade(void)
 		upgrade_crash(i);
 }
 
+/* --- shards */
+
+#define ID5 "65f0000000000000000000a5"
+
+static struct wish wish_sharded(unsigned shards)
+{
+	struct wish w = wish_make(ID5, shards + 1, 0);
+	for (unsigned i = 0; i <= shards; i++) {
+		struct engine_node *n = &w.nodes[i];
+		n->kind = i ? NODE_ELECTABLE : NODE_ROUTER;
+		n->shard = i ? i - 1 : 0;
+		n->priority = i ? 7 : 0;
+		snprintf(n->name, sizeof n->name, i ? "%s-shard-%02u-00" : "%s-router-%02u", w.c.label, i ? i - 1 : 0);
+	}
+	w.c.quorum = false;
+	w.c.shards = shards;
+	return w;
+}
+
+static const struct node_status *router_in(const struct cluster_status *s)
+{
+	for (size_t i = 0; i < s->node_count; i++)
+		if (s->nodes[i].kind == NODE_ROUTER)
+			return &s->nodes[i];
+	return NULL;
+}
+
+static long spread_rows(void)
+{
+	struct cluster_status s = observe(ID5);
+	PGconn *conn = client(router_in(&s), "writer", PASSWORD, "postgres");
+	long rows = number(conn, "select count(*) from spread");
+	PQfinish(conn);
+	return rows;
+}
+
+/* A shard that holds data stays, also when the router cannot be asked as things are. */
+static void test_shards(void)
+{
+	struct wish w = wish_sharded(2), fewer = wish_sharded(1);
+	CHECK(converge(&w, &access_writer) == 0);
+	struct cluster_status s = observe(ID5);
+	CHECK(as(router_in(&s), "writer", "postgres",
+	         "create table spread(a int); select steward.shard_table('spread', 'a');"
+	         "insert into spread select generate_series(1, 100)"));
+	CHECK(converge(&fewer, &access_writer) == -EBUSY && spread_rows() == 100);
+	kill(pid_of(ID5, w.nodes[0].name), SIGKILL);
+	CHECK(converge(&fewer, &access_writer) == -EBUSY);
+	w.c.paused = fewer.c.paused = true;
+	CHECK(converge(&w, &access_writer) == 0);
+	CHECK(converge(&fewer, &access_writer) == -EBUSY && servers_running() == 0);
+	fewer.c.paused = false;
+	CHECK(converge(&fewer, &access_writer) == -EBUSY && servers_running() == 0);
+	/* Nothing is known while the router is out. */
+	w.c.paused = false;
+	w.nodes[0].outage = fewer.nodes[0].outage = true;
+	CHECK(converge(&w, &access_writer) == 0 && converge(&fewer, &access_writer) == -EBUSY);
+	w.nodes[0].outage = fewer.nodes[0].outage = false;
+	CHECK(converge(&fewer, &access_writer) == -EBUSY);
+	CHECK(converge(&w, &access_writer) == 0 && spread_rows() == 100);
+	/* Without data it goes, from a paused cluster too. */
+	s = observe(ID5);
+	CHECK(as(router_in(&s), "writer", "postgres", "drop table spread"));
+	w.c.paused = true;
+	CHECK(converge(&w, &access_writer) == 0 && converge(&fewer, &access_writer) == 0);
+	CHECK(observe(ID5).node_count == 2 && servers_running() == 2);
+	CHECK(ops->destroy(engine, ID5, NULL) == 0 && servers_running() == 0);
+}
+
+/* --- removed while it is made, and grown while its primary dies */
+
+static void *converge_thread(void *arg)
+{
+	(void)!converge(arg, &access_writer);
+	return NULL;
+}
+
+static void *destroy_thread(void *arg)
+{
+	CHECK(ops->destroy(engine, ID3, NULL) == 0);
+	return NULL;
+}
+
+static void test_both(void)
+{
+	pthread_t threads[3];
+	for (unsigned i = 0; i < rounds() * 4; i++) {
+		struct wish w = wish_make(ID3, 5, 0);
+		pthread_create(&threads[0], NULL, converge_thread, &w);
+		usleep(20000 + 60000 * (i % 8));
+		pthread_create(&threads[1], NULL, destroy_thread, NULL);
+		pthread_create(&threads[2], NULL, destroy_thread, NULL);
+		for (int k = 0; k < 3; k++)
+			pthread_join(threads[k], NULL);
+		CHECK(ops->destroy(engine, ID3, NULL) == 0 && !observe(ID3).exists && servers_running() == 0);
+	}
+	for (unsigned i = 0; i < rounds(); i++) {
+		struct wish w = wish_make(ID3, 1, 0), more = wish_make(ID3, 3, 0);
+		CHECK(converge(&w, &access_all) == 0);
+		struct cluster_status s = observe(ID3);
+		CHECK(as(primary_of(&s), "writer", "postgres",
+		         "create table t as select generate_series(1, 300000) a"));
+		pid_t pid = pid_of(ID3, w.nodes[0].name);
+		pthread_create(&threads[0], NULL, converge_thread, &more);
+		usleep(100000 + 60000 * (i % 5));
+		kill(pid, SIGKILL);
+		pthread_join(threads[0], NULL);
+		CHECK(converge(&more, &access_all) == 0 && wait_all_running(ID3, 3, 20000));
+		s = observe(ID3);
+		for (size_t k = 0; k < s.node_count; k++) {
+			PGconn *conn = client(&s.nodes[k], "boss", PASSWORD, "postgres");
+			CHECK(number(conn, "select count(*) from t") == 300000);
+			PQfinish(conn);
+		}
+		CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+	}
+}
+
 /* --- logs do not grow for ever */
 
 static void test_retention(void)
@@ -836,6 +955,10 @@ int main(int argc, char **argv)
 		test_crash();
 	if (part(argc, argv, "retention", true))
 		test_retention();
+	if (part(argc, argv, "shards", true))
+		test_shards();
+	if (part(argc, argv, "both", true))
+		test_both();
 	if (part(argc, argv, "upgrade", true))
 		test_upgrade();
 	if (part(argc, argv, "bench", false))
