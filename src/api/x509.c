@@ -156,7 +156,7 @@ static int issue(struct call *c, const struct doc *user, int64_t months, json_t 
 		return result;
 	struct pair ca = pair_parse(authority.certificate, authority.key);
 	bool made = pair_fits(&ca) &&
-	            pair_begin(&p, CERT_CLIENT, names, 3, ca.cert, (int64_t)(months * DAYS_OF_MONTH)) &&
+	            pair_begin(&p, CERT_CLIENT, names, 3, ca.cert, (int64_t)((double)months * DAYS_OF_MONTH)) &&
 	            pair_sign(&p, ca.key);
 	result = made ? pair_pem(&p, c->arena, &cert, &key) : -EIO;
 	if (result == 0) {
@@ -193,7 +193,7 @@ int x509_create_cert(struct call *c)
 	struct doc user, d;
 	json_t *document, *row = NULL;
 	struct str pem;
-	int64_t months;
+	int64_t months = 0;
 	int result = user_load(c, &user, &document);
 	if (result == 0)
 		result = months_read(c, &months);

@@ -231,7 +231,7 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 	const char *bin = version_bin(c->engine, c->version);
 	if (!bin)
 		return -ENOENT;
-	if (n->pid)
+	if (n->pid && !process_ended(n->pidfd, 0)) /* an end may not have been noted yet */
 		return 0;
 	node_path(c, n, "data", data);
 	pid_t pid;

@@ -162,7 +162,7 @@ static void *keeper_main(void *arg)
 			}
 			pthread_mutex_lock(&r->lock);
 		}
-		int64_t until = clock_mono_us() + KEEPER_MS * 1000;
+		int64_t until = clock_mono_us() + (int64_t)KEEPER_MS * 1000;
 		struct timespec t = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
 		if (!r->closing)
 			pthread_cond_timedwait(&r->wake, &r->lock, &t);

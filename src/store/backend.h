@@ -103,6 +103,7 @@ struct store_ops {
 	void (*batch_abort)(struct tx *tx);
 	/* Between batches; busy: more is queued. */
 	void (*idle)(struct tx *tx, bool busy);
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration */
 #define STORE_OP(name, parameters, arguments) int(*name) parameters;
 	STORE_OPS(STORE_OP)
 #undef STORE_OP

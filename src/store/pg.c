@@ -537,7 +537,7 @@ static int pg_open(struct store *s, const struct store_options *o, struct tx **r
 	s->pg = must_calloc(1, sizeof *s->pg);
 	snprintf(s->node, sizeof s->node, "%s", o->node ? o->node : made.z);
 	struct tx *tx = pg_tx_new(s, PG_WRITER);
-	int r = pg_connect(tx, clock_mono_us() + CONNECT_US * 2);
+	int r = pg_connect(tx, clock_mono_us() + (int64_t)CONNECT_US * 2);
 	if (r == 0)
 		r = pg_migrations_run(tx);
 	if (r == 0)
