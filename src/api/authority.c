@@ -115,7 +115,7 @@ static int look_again(struct tx *tx, void *ctx, const struct doc *cluster)
 
 static int scan_save(struct tx *tx, struct job_run *r)
 {
-	return clusters_walk(tx, r->arena, look_again, r->arena);
+	return clusters_walk(tx, look_again, r->arena);
 }
 
 int authority_scan_step(struct job_run *r)

@@ -294,10 +294,7 @@ static int adopt_one(struct tx *tx, void *ctx, const struct doc *cluster)
 
 static int adopt_run(struct tx *tx, void *ctx)
 {
-	struct arena *a = arena_new();
-	int result = clusters_walk(tx, a, adopt_one, NULL);
-	arena_free(a);
-	return result;
+	return clusters_walk(tx, adopt_one, NULL);
 }
 
 int clusters_adopt(struct store *store)
@@ -333,7 +330,7 @@ int clusters_collect(struct store *store, struct arena *a, struct str **ret_ids,
 	if (!reader)
 		return -EIO;
 	tx_begin_read(reader);
-	int result = clusters_walk(reader, a, collect_one, &c);
+	int result = clusters_walk(reader, collect_one, &c);
 	tx_end_read(reader);
 	tx_rest(reader);
 	store_reader_free(reader);

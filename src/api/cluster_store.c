@@ -16,6 +16,7 @@
 
 static const char *const kinds[] = {CLUSTER_KIND, FLEX_KIND};
 #define KINDS (sizeof kinds / sizeof *kinds)
+#define WALK_PAGE 200
 
 /* Documents that belong to a cluster, by its id as the parent. */
 static const char *const child_kinds[] = {"process_args", "outage_simulation", "sample_load"};
@@ -255,26 +256,36 @@ int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id,
 	return r;
 }
 
-int clusters_walk(struct tx *tx, struct arena *a, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
-                  void *ctx)
+/* A page of them at a time: all at once may be more than there is room for. */
+static int walk_all(struct tx *tx, const char *kind, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
+                    void *ctx)
 {
-	int64_t org_count;
-	struct doc *orgs;
-	size_t orgs_got;
-	struct arena *part = arena_new(); /* the clusters of all projects at once may be more than there is room for */
-	int r = tx_count(tx, "org", STR_NONE, &org_count);
-	if (r == 0)
-		r = tx_list(tx, a, "org", STR_NONE, 0, org_count, &orgs, &orgs_got);
-	for (size_t i = 0; r == 0 && i < orgs_got; i++) {
-		struct doc *groups;
-		size_t got = 500;
-		for (int64_t at = 0; r == 0 && got == 500; at += 500) {
-			arena_reset(part);
-			r = tx_list(tx, part, "project", orgs[i].id, at, 500, &groups, &got);
-			for (size_t k = 0; r == 0 && k < got; k++)
-				r = clusters_walk_group(tx, part, groups[k].id, visit, ctx);
+	struct arena *page = arena_new(), *next = arena_new();
+	struct str parent = STR("");
+	int64_t seq = -1;
+	size_t got = WALK_PAGE;
+	int r = 0;
+	while (r == 0 && got == WALK_PAGE) {
+		struct doc *docs;
+		r = tx_walk(tx, page, kind, parent, seq, WALK_PAGE, &docs, &got);
+		for (size_t i = 0; r == 0 && i < got; i++)
+			r = visit(tx, ctx, &docs[i]);
+		if (r == 0 && got) {
+			arena_reset(next);
+			parent = arena_dup(next, docs[got - 1].parent);
+			seq = docs[got - 1].seq;
 		}
+		arena_reset(page);
 	}
-	arena_free(part);
+	arena_free(page);
+	arena_free(next);
+	return r;
+}
+
+int clusters_walk(struct tx *tx, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < KINDS; i++)
+		r = walk_all(tx, kinds[i], visit, ctx);
 	return r;
 }

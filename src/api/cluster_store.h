@@ -53,8 +53,9 @@ must_check int cluster_look_again(struct tx *tx, struct str cluster_id);
 must_check int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id,
                                    int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx);
 
-/* Every cluster of the service. The document is the visitor's for the call only. */
-must_check int clusters_walk(struct tx *tx, struct arena *a,
-                             int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx);
+/* Every cluster of the service, kind by kind and in each project by project. The document is the visitor's for the call
+ * only. */
+must_check int clusters_walk(struct tx *tx, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
+                             void *ctx);
 
 #endif

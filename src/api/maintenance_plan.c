@@ -220,7 +220,7 @@ int maintenance_scan_step(struct job_run *r)
 	struct look *l = arena_new_of(r->arena, struct look);
 	*l = (struct look){.arena = r->arena, .service = r->ctx, .groups = true};
 	tx_begin_read(r->reader);
-	int result = clusters_walk(r->reader, r->arena, look_at, l);
+	int result = clusters_walk(r->reader, look_at, l);
 	tx_end_read(r->reader);
 	tx_rest(r->reader);
 	if (result < 0)

@@ -317,7 +317,7 @@ static int list_run(struct work *w)
 
 static int get_run(struct work *w)
 {
-	json_t *cluster;
+	json_t *cluster = NULL;
 	int code = call(w, "GET", cluster_path(w, w->arena), NULL, &cluster);
 	if (code == EXIT_DONE)
 		show(w, cluster);
@@ -396,7 +396,7 @@ static int after(struct work *w, const json_t *cluster)
 
 static int create_run(struct work *w, const json_t *body)
 {
-	json_t *cluster;
+	json_t *cluster = NULL;
 	const char *path = arena_printf(w->arena, API_BASE "/groups/%s/clusters", w->project).p;
 	int code = call(w, "POST", path, body, &cluster);
 	return code == EXIT_DONE ? after(w, cluster) : code;

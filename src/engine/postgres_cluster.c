@@ -418,15 +418,21 @@ static int config_try(struct pg_cluster *c, struct pg_node *n, const char **ret_
 	return r;
 }
 
-static int needs_restart(struct pg_cluster *c, struct pg_node *n, bool *ret_needs)
+static int node_ask(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_value)
 {
 	PGconn *conn;
-	int64_t count;
 	int r = sql_open_node(c, n, "postgres", 2000, &conn);
 	if (r < 0)
 		return r;
-	r = sql_int(conn, 2000, "select count(*) from pg_settings where pending_restart", &count);
+	r = sql_int(conn, 2000, sql, ret_value);
 	PQfinish(conn);
+	return r;
+}
+
+static int needs_restart(struct pg_cluster *c, struct pg_node *n, bool *ret_needs)
+{
+	int64_t count;
+	int r = node_ask(c, n, "select count(*) from pg_settings where pending_restart", &count);
 	if (r == 0)
 		*ret_needs = count > 0;
 	return r;
@@ -463,8 +469,28 @@ int cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_m
 	return r < 0 ? r : have < want ? -ETIMEDOUT : 0;
 }
 
+/* Until the standbys have replayed all that the primary has written. */
+static int replay_wait(struct pg_cluster *c, struct pg_set *s, int timeout_ms)
+{
+	struct pg_node *p = set_primary(c, s);
+	int64_t want = 0, have, end = mono_ms() + timeout_ms;
+	int r = p ? node_ask(c, p, "select (pg_current_wal_lsn() - '0/0')::bigint", &want) : -ESRCH;
+	for (size_t i = 0; i < c->node_count && r == 0; i++) {
+		struct pg_node *n = c->nodes[i];
+		for (have = 0; n != p && n->set == s->number && n->pid && !n->busy && r == 0 && have < want;) {
+			r = node_ask(c, n, "select (pg_last_wal_replay_lsn() - '0/0')::bigint", &have);
+			if (r == 0 && have < want && mono_ms() >= end)
+				r = -ETIMEDOUT;
+			if (r == 0 && have < want)
+				sleep_ms(10);
+		}
+	}
+	return r;
+}
+
 /* Standbys first, each streaming again before the next; then the primary hands over, or, alone, restarts. A standby
- * with fewer connections than its primary cannot follow it, so when they become fewer the primary goes first. */
+ * with fewer connections than its primary cannot follow it, nor start before it has replayed that they are fewer, so
+ * when they become fewer the primary goes first. */
 static int set_roll(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
 {
 	bool restart[ENGINE_NODES_MAX * 2] = {false};
@@ -497,6 +523,7 @@ static int set_roll(struct pg_cluster *c, struct pg_set *s, const char **ret_why
 			else
 				r = node_restart(c, n, ret_why);
 			r = r < 0 ? r : cluster_wait_streaming(c, s, 10000);
+			r = r < 0 || pass > 0 ? r : replay_wait(c, s, 10000);
 		}
 	return r;
 }
@@ -693,7 +720,7 @@ int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, co
 	int r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
 	pthread_mutex_unlock(&c->work);
 	if (r < 0 && !*ret_why)
-		why_set(ret_why, "%s", strerror(-r));
+		why_set(ret_why, "%s", r == -ENOENT ? "the cluster is being removed" : strerror(-r));
 	if (r == -EAGAIN)
 		r = -EBUSY; /* the caller's word for "ask me again then", which nobody has said when */
 	if (r == 0) {

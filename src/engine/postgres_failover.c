@@ -391,7 +391,9 @@ static void primary_care(struct pg_cluster *c, struct pg_set *s)
 
 static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node *n)
 {
-	bool stale = n->stale_us && clock_mono_us() - n->stale_us > STALE_S * 1000000ll;
+	/* Without streaming for long; or it does not start, and then each fourth try is with a new copy. */
+	bool stale = (n->stale_us && clock_mono_us() - n->stale_us > STALE_S * 1000000ll) ||
+	             (!n->pid && n->failures % (FAILURES_MAX + 1) == FAILURES_MAX);
 	if (!node_shall_run(c, n) || clock_mono_us() < n->retry_us || n->removing || !node_is_made(c, n))
 		return;
 	if (n->pid && node_is_standby(c, n) && !stale)

@@ -35,6 +35,10 @@
 	  (struct tx * tx, struct arena * a, const char *kind, struct str parent, int64_t offset, int64_t limit,     \
 	   struct doc **ret, size_t *ret_n),                                                                         \
 	  (tx, a, kind, parent, offset, limit, ret, ret_n))                                                          \
+	X(walk,                                                                                                      \
+	  (struct tx * tx, struct arena * a, const char *kind, struct str parent, int64_t seq, int64_t limit,        \
+	   struct doc **ret, size_t *ret_n),                                                                         \
+	  (tx, a, kind, parent, seq, limit, ret, ret_n))                                                             \
 	X(count, (struct tx * tx, const char *kind, struct str parent, int64_t *ret), (tx, kind, parent, ret))       \
 	X(ref_get, (struct tx * tx, struct arena * a, const char *kind, struct str value, struct str *ret),          \
 	  (tx, a, kind, value, ret))                                                                                 \

@@ -113,6 +113,7 @@ void pg_tx_free(struct tx *tx)
 	if (!tx)
 		return;
 	pg_disconnect(tx->pg);
+	pg_memo_free(tx->pg);
 	free(tx->pg);
 	free(tx);
 }

@@ -77,6 +77,8 @@
 	X(DOC_BY_NAME, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND parent = $2 AND name = $3")                     \
 	X(DOC_LIST, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND parent = $2 AND seq >= $3 ORDER BY seq"            \
 	            " LIMIT $4 OFFSET $5")                                                                             \
+	X(DOC_WALK, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND (parent, seq) > ($2, $3)"                          \
+	            " ORDER BY parent, seq LIMIT $4")                                                                  \
 	X(DOC_WHERE, "SELECT rev FROM doc WHERE kind = $1 AND id = $2")                                                \
 	X(DOC_INSERT,                                                                                                  \
 	  "WITH d AS (INSERT INTO doc (" PG_DOC ") SELECT $1, $2, $3, $4,"                                             \
@@ -222,6 +224,7 @@ struct pg {
 	struct event_chain chain, chain_before;
 	bool known_before, changed_before; /* at the start of the write */
 	char batch[25];
+	struct pg_memo *memo; /* or NULL: none yet */
 };
 
 struct pg_store {
@@ -281,6 +284,13 @@ void pg_idle(struct tx *tx, bool busy);
 
 /* pg_events.c: the chain's ends, from meta. */
 must_check int pg_chain_read(struct tx *tx, struct event_chain *ret_chain);
+
+/* pg_memo.c: documents that the batch under way has seen. */
+bool pg_memo_get(struct tx *tx, struct arena *a, struct str kind, struct str id, struct doc *ret_doc);
+void pg_memo_put(struct tx *tx, const struct doc *d);
+void pg_memo_drop(struct tx *tx, struct str kind, struct str id);
+void pg_memo_clear(struct pg *p);
+void pg_memo_free(struct pg *p);
 
 /* pg_listen.c: hears what other processes have changed. */
 must_check int pg_listener_start(struct store *s);

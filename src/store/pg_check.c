@@ -54,9 +54,16 @@ static int each_row(struct check *c, const char *sql, const struct pg_args *args
 	return r;
 }
 
+/* For messages: nothing is an empty text. */
+static struct str cell(const PGresult *r, int row, int i)
+{
+	struct str value = pg_column(r, row, i);
+	return value.p ? value : STR("");
+}
+
 static void row_list(struct check *c, const PGresult *r, int i)
 {
-	struct str kind = pg_column(r, i, 0), parent = pg_column(r, i, 1);
+	struct str kind = cell(r, i, 0), parent = cell(r, i, 1);
 	fault(c,
 	      "list %.*s of \"%.*s\": counts %lld documents (%lld at its head, next position %lld), has %lld (%lld, "
 	      "%lld)",
@@ -67,7 +74,7 @@ static void row_list(struct check *c, const PGresult *r, int i)
 
 static void row_block(struct check *c, const PGresult *r, int i)
 {
-	struct str kind = pg_column(r, i, 0), parent = pg_column(r, i, 1);
+	struct str kind = cell(r, i, 0), parent = cell(r, i, 1);
 	fault(c, "list %.*s of \"%.*s\": block %lld of level %lld counts %lld documents, has %lld", STR_ARG(kind),
 	      STR_ARG(parent), (long long)pg_number(r, i, 3), (long long)pg_number(r, i, 2),
 	      (long long)pg_number(r, i, 4), (long long)pg_number(r, i, 5));
@@ -75,14 +82,14 @@ static void row_block(struct check *c, const PGresult *r, int i)
 
 static void row_ref(struct check *c, const PGresult *r, int i)
 {
-	struct str kind = pg_column(r, i, 0), value = pg_column(r, i, 1), id = pg_column(r, i, 2);
+	struct str kind = cell(r, i, 0), value = cell(r, i, 1), id = cell(r, i, 2);
 	fault(c, "reference %.*s \"%.*s\": points to %.*s, which is not there", STR_ARG(kind), STR_ARG(value),
 	      STR_ARG(id));
 }
 
 static void row_positions(struct check *c, const PGresult *r, int i)
 {
-	struct str scope = pg_column(r, i, 0);
+	struct str scope = cell(r, i, 0);
 	fault(c, "events of %.*s: %lld are listed at positions %lld to %lld, or not in their order", STR_ARG(scope),
 	      (long long)pg_number(r, i, 1), (long long)pg_number(r, i, 2), (long long)pg_number(r, i, 3));
 }
@@ -98,7 +105,7 @@ static char *text_keep(char *old, struct str s)
 
 static void row_body(struct check *c, const PGresult *r, int i)
 {
-	struct str kind = pg_column(r, i, 0), id = pg_column(r, i, 1), body = pg_column(r, i, 2);
+	struct str kind = cell(r, i, 0), id = cell(r, i, 1), body = cell(r, i, 2);
 	json_error_t error;
 	json_t *json = json_loadb(body.p ? body.p : "", body.n, JSON_REJECT_DUPLICATES, &error);
 	if (!json)
@@ -115,18 +122,18 @@ static void row_event(struct check *c, const PGresult *r, int i)
 	unsigned char hash[32];
 	struct event_row row = {
 	        .seq = pg_number(r, i, 0),
-	        .event = {.id = pg_column(r, i, 1),
-	                  .org_id = pg_column(r, i, 2),
-	                  .group_id = pg_column(r, i, 3),
-	                  .type = pg_column(r, i, 4),
+	        .event = {.id = cell(r, i, 1),
+	                  .org_id = cell(r, i, 2),
+	                  .group_id = cell(r, i, 3),
+	                  .type = cell(r, i, 4),
 	                  .created_ms = pg_number(r, i, 5),
-	                  .body = pg_column(r, i, 6),
-	                  .cluster = pg_column(r, i, 9),
-	                  .raw = pg_column(r, i, 10),
+	                  .body = cell(r, i, 6),
+	                  .cluster = cell(r, i, 9),
+	                  .raw = cell(r, i, 10),
 	                  .for_org = !PQgetisnull(r, i, 11),
 	                  .for_group = !PQgetisnull(r, i, 12)},
 	};
-	struct str prev = pg_column(r, i, 7), stored = pg_column(r, i, 8);
+	struct str prev = cell(r, i, 7), stored = cell(r, i, 8);
 	if (prev.n != sizeof hash || stored.n != sizeof hash) {
 		fault(c, "event %lld: has no hash", (long long)row.seq);
 		c->seq = row.seq;

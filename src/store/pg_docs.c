@@ -42,9 +42,14 @@ static int doc_read_one(struct tx *tx, struct arena *a, enum pg_statement st, co
 int pg_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc)
 {
 	struct pg_args args = {0};
+	if (tx->in_write && !tx->broken && pg_memo_get(tx, a, str_of(kind), id, ret_doc))
+		return 0;
 	pg_z(&args, kind);
 	pg_str(&args, id);
-	return doc_read_one(tx, a, PG_DOC_GET_ST, &args, ret_doc);
+	int r = doc_read_one(tx, a, PG_DOC_GET_ST, &args, ret_doc);
+	if (r == 0)
+		pg_memo_put(tx, ret_doc);
+	return r;
 }
 
 int pg_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
@@ -131,11 +136,11 @@ static int list_seek(struct tx *tx, const char *kind, struct str parent, int64_t
 	return r;
 }
 
-static int list_read_docs(struct tx *tx, struct arena *a, const struct pg_args *args, struct doc **ret_docs,
-                          size_t *ret_count)
+static int list_read_docs(struct tx *tx, struct arena *a, enum pg_statement st, const struct pg_args *args,
+                          struct doc **ret_docs, size_t *ret_count)
 {
 	PGresult *result;
-	int r = pg_exec(tx, PG_DOC_LIST_ST, args, &result);
+	int r = pg_exec(tx, st, args, &result);
 	if (r < 0)
 		return r;
 	struct doc *docs = arena_new_array(a, struct doc, (size_t)r + 1);
@@ -166,7 +171,7 @@ int pg_list(struct tx *tx, struct arena *a, const char *kind, struct str parent,
 		pg_int(&args, seq);
 		pg_int(&args, limit < 0 ? 0 : limit);
 		pg_int(&args, skip);
-		r = list_read_docs(tx, a, &args, ret_docs, ret_count);
+		r = list_read_docs(tx, a, PG_DOC_LIST_ST, &args, ret_docs, ret_count);
 	} else if (r == -ENOENT) {
 		*ret_docs = arena_new_array(a, struct doc, 1);
 		*ret_count = 0;
@@ -177,6 +182,18 @@ int pg_list(struct tx *tx, struct arena *a, const char *kind, struct str parent,
 	return r;
 }
 
+int pg_walk(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t seq, int64_t limit,
+            struct doc **ret_docs, size_t *ret_count)
+{
+	struct pg_args args = {0};
+	tx_count_read(tx);
+	pg_z(&args, kind);
+	pg_str(&args, parent);
+	pg_int(&args, seq);
+	pg_int(&args, limit);
+	return list_read_docs(tx, a, PG_DOC_WALK_ST, &args, ret_docs, ret_count);
+}
+
 int pg_insert(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write && d->kind.n && d->id.n);
@@ -185,13 +202,24 @@ int pg_insert(struct tx *tx, const struct doc *d)
 	pg_str(&args, d->id);
 	pg_str(&args, d->parent);
 	pg_str_or_null(&args, d->name);
-	pg_int(&args, d->created_ms ? d->created_ms : clock_now_ms());
+	struct doc made = *d;
+	PGresult *result;
+	made.rev = 1;
+	made.created_ms = d->created_ms ? d->created_ms : clock_now_ms();
+	pg_int(&args, made.created_ms);
 	pg_str(&args, d->body);
 	pg_str_or_null(&args, d->secret);
 	if (args.impossible)
 		return -EINVAL;
-	int r = pg_exec(tx, PG_DOC_INSERT_ST, &args, NULL);
-	return r < 0 ? r : r > 0 ? 0 : -EEXIST;
+	int r = pg_exec(tx, PG_DOC_INSERT_ST, &args, &result);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		made.seq = pg_number(result, 0, 0);
+		pg_memo_put(tx, &made);
+	}
+	PQclear(result);
+	return r > 0 ? 0 : -EEXIST;
 }
 
 /* Why no document was changed. */
@@ -212,6 +240,7 @@ static int refusal(struct tx *tx, const struct doc *d)
 int pg_update(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write);
+	pg_memo_drop(tx, d->kind, d->id);
 	struct pg_args args = {0};
 	pg_str(&args, d->kind);
 	pg_str(&args, d->id);
@@ -237,6 +266,7 @@ static int counts_subtract(struct tx *tx, struct str kind, struct str parent, in
 int pg_delete(struct tx *tx, const char *kind, struct str id)
 {
 	assert(tx->in_write);
+	pg_memo_drop(tx, str_of(kind), id);
 	struct pg_args args = {0};
 	PGresult *result;
 	pg_z(&args, kind);
@@ -252,6 +282,7 @@ int pg_delete(struct tx *tx, const char *kind, struct str id)
 int pg_move(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write);
+	pg_memo_drop(tx, d->kind, d->id);
 	struct pg_args args = {0};
 	PGresult *result;
 	pg_str(&args, d->kind);

@@ -153,6 +153,7 @@ int pg_wipe(struct tx *tx)
 	assert(tx->in_write);
 	/* The identity counter stays and moves on: other processes must see that everybody has gone. */
 	tx_touch_identity(tx);
+	pg_memo_clear(tx->pg);
 	tx->pg->chain = (struct event_chain){.first = 1};
 	tx->pg->chain_known = true;
 	tx->pg->chain_changed = false;

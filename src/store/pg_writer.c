@@ -21,6 +21,7 @@
 static void batch_forget(struct pg *p)
 {
 	p->lost = p->spoiled = p->chain_known = p->chain_changed = false;
+	pg_memo_clear(p);
 }
 
 int pg_batch_begin(struct tx *tx)
@@ -63,6 +64,7 @@ int pg_write_end(struct tx *tx, bool keep)
 	if (r == 0 && !keep) {
 		tx->broken = false;
 		p->chain = p->chain_before;
+		pg_memo_clear(p);
 		p->chain_known = p->known_before;
 		p->chain_changed = p->changed_before;
 		r = pg_defer(tx, PG_UNDO_ST, NULL);

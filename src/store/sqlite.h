@@ -41,6 +41,8 @@
 	X(DOC_BY_NAME, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND parent = ?2 AND name = ?3")               \
 	X(DOC_LIST, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND parent = ?2 AND seq >= ?3 ORDER BY seq"      \
 	            " LIMIT ?4 OFFSET ?5")                                                                            \
+	X(DOC_WALK, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND (parent, seq) > (?2, ?3)"                    \
+	            " ORDER BY parent, seq LIMIT ?4")                                                                 \
 	X(DOC_WHERE, "SELECT rev, parent, seq FROM doc WHERE kind = ?1 AND id = ?2")                                  \
 	X(DOC_INSERT, "INSERT INTO doc (" DOC_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8)")                 \
 	X(DOC_UPDATE, "UPDATE doc SET name = ?3, body = ?4, secret = ?5, rev = rev + 1 WHERE kind = ?1 AND id = ?2")  \

@@ -197,6 +197,20 @@ int sqlite_list(struct tx *tx, struct arena *a, const char *kind, struct str par
 	return r;
 }
 
+int sqlite_walk(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t seq, int64_t limit,
+                struct doc **ret_docs, size_t *ret_count)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_WALK);
+	tx_count_read(tx);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, kind);
+	bind_str(st, 2, parent);
+	sqlite3_bind_int64(st, 3, seq);
+	sqlite3_bind_int64(st, 4, limit);
+	return list_read_docs(tx, a, st, ret_docs, ret_count);
+}
+
 /* Steps a statement whose first two parameters name a list; the others where it has them. */
 static int list_step(struct tx *tx, enum statement which, struct str kind, struct str parent, int64_t third,
                      int64_t fourth)

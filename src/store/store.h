@@ -56,6 +56,10 @@ must_check int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, 
 /* Documents `offset` to `offset + limit` of the list, in order. Cheap at any depth. */
 must_check int tx_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset,
                        int64_t limit, struct doc **ret_docs, size_t *ret_count);
+/* Documents of a kind whoever their parent is, by parent and then in the order of its list, at most `limit`, from the place
+ * after (parent, seq) on; ("", -1) is before all. For walks over all of them: costs what they are, not what else there is. */
+must_check int tx_walk(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t seq, int64_t limit,
+                       struct doc **ret_docs, size_t *ret_count);
 must_check int tx_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count);
 /* The id behind a unique value ("api_key_public" / "abcdefgh"). */
 must_check int tx_ref_get(struct tx *tx, struct arena *a, const char *kind, struct str value, struct str *ret_id);

@@ -782,21 +782,23 @@ static void *converge_thread(void *arg)
 
 static void *destroy_thread(void *arg)
 {
-	CHECK(ops->destroy(engine, ID3, NULL) == 0);
+	*(int *)arg = ops->destroy(engine, ID3, NULL);
 	return NULL;
 }
 
 static void test_both(void)
 {
 	pthread_t threads[3];
-	for (unsigned i = 0; i < rounds() * 4; i++) {
+	for (unsigned i = 0; i < rounds() * 2; i++) {
 		struct wish w = wish_make(ID3, 5, 0);
 		pthread_create(&threads[0], NULL, converge_thread, &w);
-		usleep(20000 + 60000 * (i % 8));
-		pthread_create(&threads[1], NULL, destroy_thread, NULL);
-		pthread_create(&threads[2], NULL, destroy_thread, NULL);
+		usleep(20000 + 120000 * (i % 4));
+		int results[2] = {-1, -1};
+		pthread_create(&threads[1], NULL, destroy_thread, &results[0]);
+		pthread_create(&threads[2], NULL, destroy_thread, &results[1]);
 		for (int k = 0; k < 3; k++)
 			pthread_join(threads[k], NULL);
+		CHECK(results[0] == 0 && results[1] == 0);
 		CHECK(ops->destroy(engine, ID3, NULL) == 0 && !observe(ID3).exists && servers_running() == 0);
 	}
 	for (unsigned i = 0; i < rounds(); i++) {

@@ -1,6 +1,6 @@
 """Real databases through the real service, and what may befall them.
 
-STEWARD_ROUNDS repeats each fault (2 by default; `script/test engine-faults` does 20). Times are printed; those that
+STEWARD_ROUNDS repeats each fault (1 by default; `script/test engine-faults` does 20). Times are printed; those that
 are promised are asserted: a killed primary is replaced within a second."""
 import os, random, signal, statistics, threading, time
 
@@ -10,7 +10,7 @@ import databases
 from client import ok, unique
 from databases import PASSWORD, Site, allow, shape, until, working_in
 
-ROUNDS = int(os.environ.get('STEWARD_ROUNDS', '2'))
+ROUNDS = int(os.environ.get('STEWARD_ROUNDS', '1'))
 WRITABLE_SECONDS = 1.0
 pytestmark = pytest.mark.skipif(not databases.installed(), reason='PostgreSQL is not installed')
 
@@ -321,7 +321,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(site):
 	s = site()
 	s.disk(60)
 	allow(s.start())
-	for n in range(ROUNDS):
+	for n in range(max(ROUNDS, 2)):  # the two ways out
 		c = s.cluster('full%d' % n)
 		c.settled(90, at='REPAIRING')
 		assert 'space' in c.why().lower() and c.why().startswith('failed'), c.why()

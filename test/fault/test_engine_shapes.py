@@ -5,7 +5,7 @@ import psycopg2, pytest
 
 import databases
 from client import ok
-from databases import Site, allow, shape, until
+from databases import Site, allow, shape, until, working_in
 
 pytestmark = pytest.mark.skipif(not databases.installed(), reason='PostgreSQL is not installed')
 
@@ -65,5 +65,18 @@ def test_sharded(site):
 	c.change(replicationSpecs=shape(3, shards=2)['replicationSpecs'])
 	c.settled(60, at='REPAIRING')
 	assert 'holds parts of 1 tables' in c.why() and c.ask('select count(*) from more') == [(0,)]
+	# nor when the router sleeps as the change comes
+	c.change(replicationSpecs=shape(3, shards=3)['replicationSpecs'])
+	c.settled()
+	c.ask('insert into more select generate_series(1, 99)')
+	c.change(paused=True)
+	until(lambda: not working_in(site.data / 'engine' / c.id), 60, 'the pause')
+	c.settled()
+	c.change(paused=False, replicationSpecs=shape(3, shards=2)['replicationSpecs'])
+	c.settled(60, at='REPAIRING')
+	assert 'holds parts of 1 tables' in c.why(), c.why()
+	c.change(paused=False, replicationSpecs=shape(3, shards=3)['replicationSpecs'])
+	c.settled()
+	assert c.ask('select count(*) from more') == [(99,)]
 	c.delete()
 	c.deleted()

@@ -294,6 +294,100 @@ static bool model_agrees(struct model *m, struct tx *r)
 	return ok;
 }
 
+/* A walk over all lists of a kind, in pages, sees each document once, by parent. */
+static int run_walk(struct tx *tx, void *ctx)
+{
+	static const char *const parents[] = {"c", "a", "b"};
+	char id[16];
+	for (int i = 0; i < 30; i++) {
+		snprintf(id, sizeof id, "%d", i);
+		struct doc d = doc_of("w", id, parents[i % 3], "", "{}"),
+		           other = doc_of("v", id, parents[i % 3], "", "{}");
+		if (tx_insert(tx, &d) < 0 || tx_insert(tx, &other) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static void test_walk(void)
+{
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	struct str parent = STR("");
+	int64_t seq = -1;
+	size_t n = 0, seen = 0;
+	bool ok = true;
+	CHECK(store_write_wait(s, run_walk, NULL) == 0);
+	do {
+		struct doc *docs;
+		ok = ok && tx_walk(r, a, "w", parent, seq, 7, &docs, &n) == 0;
+		for (size_t i = 0; ok && i < n; i++, seen++) {
+			ok = str_is(docs[i].kind, "w") && docs[i].parent.p[0] == "abc"[seen / 10] &&
+			     docs[i].seq == (int64_t)(seen % 10);
+			parent = docs[i].parent;
+			seq = docs[i].seq;
+		}
+	} while (ok && n == 7);
+	CHECK(ok && seen == 30);
+	store_reader_free(r);
+	store_close(s);
+}
+
+/* What a write reads of what it, or one before it in the batch, has just changed. */
+static int run_own(struct tx *tx, void *ctx)
+{
+	struct doc got, d = doc_of("own", "1", "p", "x", "{\"v\":1}");
+	bool fresh = tx_get(tx, a, "own", STR("1"), &got) == -ENOENT;
+	if (!fresh || tx_insert(tx, &d) < 0 || tx_get(tx, a, "own", STR("1"), &got) < 0 || got.rev != 1 ||
+	    got.seq != 0 || !str_is(got.name, "x") || !str_is(got.body, "{\"v\":1}") || got.created_ms == 0)
+		return -EINVAL;
+	d.body = STR("{\"v\":2}");
+	if (tx_update(tx, &d) < 0 || tx_get(tx, a, "own", STR("1"), &got) < 0 || got.rev != 2 ||
+	    !str_is(got.body, "{\"v\":2}"))
+		return -EINVAL;
+	d.parent = STR("q");
+	if (tx_move(tx, &d) < 0 || tx_get(tx, a, "own", STR("1"), &got) < 0 || !str_is(got.parent, "q"))
+		return -EINVAL;
+	if (ctx)
+		return -ECANCELED; /* undone */
+	return tx_delete(tx, "own", STR("1")) < 0 || tx_get(tx, a, "own", STR("1"), &got) != -ENOENT ? -EINVAL : 0;
+}
+
+struct own {
+	struct write write;
+	atomic_int *left, *wrong;
+	bool undo;
+};
+
+static void own_done(void *ctx, int result)
+{
+	struct own *o = ctx;
+	if (result != (o->undo ? -ECANCELED : 0))
+		atomic_fetch_add(o->wrong, 1);
+	atomic_fetch_sub(o->left, 1);
+}
+
+static int own_run(struct tx *tx, void *ctx)
+{
+	const struct own *o = ctx;
+	return run_own(tx, o->undo ? ctx : NULL);
+}
+
+static void test_own_changes(void)
+{
+	struct store *s = open_store(0);
+	struct own writes[40];
+	atomic_int left = 40, wrong = 0;
+	for (int i = 0; i < 40; i++) {
+		writes[i] = (struct own){.left = &left, .wrong = &wrong, .undo = i % 3 != 0};
+		writes[i].write = (struct write){.run = own_run, .done = own_done, .ctx = &writes[i]};
+		CHECK(store_write(s, &writes[i].write));
+	}
+	store_close(s);
+	CHECK(left == 0 && wrong == 0);
+	CHECK(check_store() == 0);
+}
+
 static void test_lists(void)
 {
 	struct model *m = must_calloc(1, sizeof(*m));
@@ -855,6 +949,8 @@ int main(void)
 	test_documents();
 	test_rows();
 	test_lists();
+	test_walk();
+	test_own_changes();
 	test_batches();
 	test_snapshot_and_generation();
 	if (!remote) {
