@@ -79,9 +79,15 @@ unsigned workers_depth(struct workers *w)
 }
 
 /* False when stopping and nothing is left. Copies the entry: it dies with its request. */
-static bool take(struct workers *w, struct entry *ret_entry)
+static bool take(struct workers *w, struct tx *reader, struct entry *ret_entry)
 {
 	pthread_mutex_lock(&w->lock);
+	if (!w->first) {
+		/* Nothing to go on with: the reader lets go of what it has. */
+		pthread_mutex_unlock(&w->lock);
+		tx_rest(reader);
+		pthread_mutex_lock(&w->lock);
+	}
 	while (!w->first && !w->stopping)
 		pthread_cond_wait(&w->queued, &w->lock);
 	struct entry *e = w->first;
@@ -102,10 +108,8 @@ static void *worker_main(void *arg)
 	struct entry e;
 	is_worker = true;
 	lane_take(me->lane);
-	while (take(me->workers, &e)) {
+	while (take(me->workers, me->workers->service->loop[me->lane].reader, &e))
 		e.fn(e.request);
-		tx_rest(me->workers->service->loop[me->lane].reader);
-	}
 	return NULL;
 }
 

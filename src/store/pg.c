@@ -123,7 +123,7 @@ void pg_disconnect(struct pg *p)
 	PQfinish(p->conn);
 	p->conn = NULL;
 	p->sent_count = 0;
-	p->begun = false;
+	p->begun = p->ending = false;
 	memset(p->prepared, 0, sizeof p->prepared);
 }
 
@@ -389,7 +389,9 @@ static int read_once(struct tx *tx, enum pg_statement st, const struct pg_args *
 	struct pg *p = tx->pg;
 	struct outcome o = {0};
 	/* All that comes before the next sync is one transaction, without a word: its snapshot is the first statement's. */
-	bool sent = statement_send(p, st, args) && (tx->reading ? PQsendFlushRequest(p->conn) : sync_send(p));
+	bool sent = (!p->ending || sync_send(p)) && statement_send(p, st, args) &&
+	            (tx->reading ? PQsendFlushRequest(p->conn) : sync_send(p));
+	p->ending = false;
 	if (!sent) {
 		pg_disconnect(p);
 		return -ENOTCONN;
@@ -576,21 +578,21 @@ static void pg_begin_read(struct tx *tx)
 	p->looked = p->gone = false;
 }
 
-/* Nobody waits for the end: its answer is read with the next statement's. */
+/* Nobody waits for the end: the server hears of it together with the next statement, which wakes it once instead of twice, or
+ * when the reader rests. */
 static void pg_end_read(struct tx *tx)
 {
 	struct pg *p = tx->pg;
-	tx->lingers = false;
-	p->gone = p->looked = false;
-	if (!p->begun || !p->conn)
-		return;
-	p->begun = false;
-	if (!sync_send(p))
-		pg_disconnect(p);
+	tx->lingers = p->ending = p->begun && p->conn;
+	p->gone = p->looked = p->begun = false;
 }
 
 static void pg_rest(struct tx *tx)
 {
+	struct pg *p = tx->pg;
+	if (p->ending && p->conn && !sync_send(p))
+		pg_disconnect(p);
+	tx->lingers = p->ending = false;
 }
 
 static uint64_t pg_data_version(struct tx *reader)

@@ -216,6 +216,7 @@ struct pg {
 	char prepared[PG_STATEMENT_COUNT]; /* 0: no; 1: sent; 2: yes */
 	/* A reader's. */
 	bool begun;  /* the transaction of this read */
+	bool ending; /* it is over, and the server has yet to hear that */
 	bool looked; /* something was read in it: another connection would show another state */
 	bool gone;   /* the connection went after that */
 	/* The writer's. */

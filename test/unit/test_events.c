@@ -18,6 +18,13 @@
 #define GROUP "5f0000000000000000000002"
 
 static char dir[64];
+
+/* The whole store, wherever it is kept. */
+static int check_all(void)
+{
+	const char *remote = getenv("TEST_STORE_URL");
+	return store_check(remote ? remote : dir, stderr);
+}
 static struct arena *a;
 static struct store *store;
 static struct tx *reader;
@@ -169,7 +176,7 @@ static void test_lists(void)
 	CHECK(tx_event_get(reader, a, events[0].id, &e) == 0 && str_eq(e.body, events[0].body) && e.for_group &&
 	      !e.for_org);
 	CHECK(tx_event_get(reader, a, STR("none"), &e) == -ENOENT);
-	CHECK(store_check(dir, stderr) == 0);
+	CHECK(check_all() == 0);
 }
 
 static void test_prune(void)
@@ -183,14 +190,14 @@ static void test_prune(void)
 		total += p.count;
 	} while (p.count == p.limit);
 	CHECK(total == 600);
-	CHECK(store_check(dir, stderr) == 0);
+	CHECK(check_all() == 0);
 	compare_all(600);
 	p = (struct pruning){.before = INT64_MAX, .limit = EVENTS};
 	CHECK(store_write_wait(store, prune, &p) == 0 && p.count == EVENTS - 600);
-	CHECK(store_check(dir, stderr) == 0);
+	CHECK(check_all() == 0);
 	compare_all(EVENTS);
 	fill(0, 10);
-	CHECK(store_check(dir, stderr) == 0);
+	CHECK(check_all() == 0);
 }
 
 static int move_setup(struct tx *tx, void *ctx)
@@ -247,7 +254,7 @@ static void test_moves(void)
 	CHECK(docs[5].rev == 2 && str_is(docs[5].body, "{\"moved\":true}") && str_is(docs[5].parent, "b"));
 	CHECK(tx_list(reader, a, "k", STR("a"), 509, 2, &docs, &count) == 0 && count == 2 &&
 	      str_is(docs[1].id, "d513"));
-	CHECK(store_check(dir, stderr) == 0);
+	CHECK(check_all() == 0);
 }
 
 static int service_events(struct tx *tx, void *ctx)
@@ -273,7 +280,7 @@ static void test_service_events(void)
 	CHECK(tx_event_list(reader, a, &all, 0, 10, &events, &count) == 0 && count == 3);
 	CHECK(!strstr(events[0].body.p, "isGlobalAdmin") && strstr(events[1].body.p, "isGlobalAdmin") &&
 	      events[1].for_org);
-	CHECK(store_check(dir, stderr) == 0);
+	CHECK(check_all() == 0);
 }
 
 static void measure_page(const char *what, const struct event_filter *f, int64_t offset, bool counts)
