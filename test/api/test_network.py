@@ -118,6 +118,7 @@ def test_containers_are_listed_by_provider(server, group):
 	assert [d['id'] for d in ok(server.get(containers(group, 'all')))['results']] == made
 	assert [d['id'] for d in ok(server.get(containers(group)))['results']] == [d['id'] for d in list_['results']]
 	refused(server.get(containers(NO_ID, 'all')), 404)
+	refused(server.get(containers(NO_ID)), 404)
 
 
 @pytest.mark.parametrize('body', [aws('10.8.0.0/20'), aws('10.8.0.0/25'), aws('10.8.0.1/24'), aws('8.8.8.0/24'),
