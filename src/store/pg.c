@@ -583,7 +583,9 @@ static void pg_begin_read(struct tx *tx)
 static void pg_end_read(struct tx *tx)
 {
 	struct pg *p = tx->pg;
-	tx->lingers = p->ending = p->begun && p->conn;
+	/* One before may still be ending, when this one has read nothing. */
+	p->ending |= p->begun && p->conn;
+	tx->lingers = p->ending;
 	p->gone = p->looked = p->begun = false;
 }
 

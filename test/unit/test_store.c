@@ -388,6 +388,28 @@ static void test_own_changes(void)
 	CHECK(check_store() == 0);
 }
 
+/* A read that reads nothing in between leaves the next one no older state. */
+static void test_fresh_reads(void)
+{
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	struct doc got, d = doc_of("fresh", "1", "p", "x", "{}");
+	tx_begin_read(r);
+	CHECK(tx_get(r, a, "fresh", STR("1"), &got) == -ENOENT);
+	tx_end_read(r);
+	tx_begin_read(r);
+	tx_end_read(r);
+	CHECK(store_write_wait(s, run_insert, &d) == 0);
+	tx_begin_read(r);
+	CHECK(tx_get(r, a, "fresh", STR("1"), &got) == 0);
+	tx_end_read(r);
+	CHECK(store_write_wait(s, run_delete, &d) == 0);
+	CHECK(tx_get(r, a, "fresh", STR("1"), &got) == -ENOENT);
+	tx_rest(r);
+	store_reader_free(r);
+	store_close(s);
+}
+
 static void test_lists(void)
 {
 	struct model *m = must_calloc(1, sizeof(*m));
@@ -951,6 +973,7 @@ int main(void)
 	test_lists();
 	test_walk();
 	test_own_changes();
+	test_fresh_reads();
 	test_batches();
 	test_snapshot_and_generation();
 	if (!remote) {
