@@ -88,6 +88,9 @@ void cluster_write(struct call *c, const struct doc *d, bool in_list)
 	entity_write(c, &c->out, body, resource_cluster.self, "clusterName", d->name, in_list);
 }
 
+/* Long enough for an engine's sentence with two paths in it: the cause stands at its end. */
+#define HEADER_TEXT_MAX 600
+
 /* What an engine says may hold anything. */
 static struct str header_text(struct arena *a, struct str text)
 {
@@ -95,7 +98,7 @@ static struct str header_text(struct arena *a, struct str text)
 	for (size_t i = 0; i < text.n; i++)
 		if (z[i] < ' ' || z[i] > '~')
 			z[i] = ' ';
-	return (struct str){z, text.n < 200 ? text.n : 200};
+	return (struct str){z, text.n < HEADER_TEXT_MAX ? text.n : HEADER_TEXT_MAX};
 }
 
 void cluster_progress_header(struct call *c, const struct cluster *cluster)
