@@ -202,6 +202,17 @@ class Api:
 		return ok(self.post('/groups', json=body))
 
 
+def until(check, seconds=60, what='it'):
+	"""What check() gives once it is true of something."""
+	end = time.monotonic() + seconds
+	while True:
+		value = check()
+		if value:
+			return value
+		assert time.monotonic() < end, '%s did not happen in %d s' % (what, seconds)
+		time.sleep(0.01)
+
+
 def ok(answer, status=200):
 	"""The document of an answer that must have this status."""
 	assert answer.status_code == status, '%s %s -> %d: %s' % (answer.request.method, answer.request.url,

@@ -3,7 +3,7 @@ import concurrent.futures, gzip, json, time
 
 import pytest
 
-from client import NO_ID, bare, links, ok, refused, unique
+from client import NO_ID, bare, links, ok, refused, unique, until
 
 V1 = {'Accept': 'application/vnd.svc.2023-01-01+json'}
 V2 = {'Accept': 'application/vnd.svc.2023-02-01+json'}
@@ -32,16 +32,6 @@ def group(server):
 
 def path(group, name=None):
 	return '/groups/%s/clusters%s' % (group, '/' + name if name else '')
-
-
-def until(check, seconds=10):
-	end = time.monotonic() + seconds
-	while True:
-		value = check()
-		if value:
-			return value
-		assert time.monotonic() < end, 'it did not happen'
-		time.sleep(POINT)
 
 
 def state(server, group, name):

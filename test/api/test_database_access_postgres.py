@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 import client
-from client import ok, unique
+from client import ok, unique, until
 
 pytestmark = pytest.mark.skipif(not (list(pathlib.Path('/usr/lib/postgresql').glob('*/bin/postgres')) and shutil.which('psql')),
 				reason='PostgreSQL is not installed')
@@ -121,13 +121,6 @@ def stop_strays(folder):
 	for link in pathlib.Path('/proc').glob('[0-9]*/cwd'):
 		if cwd_of(link).startswith(folder + '/'):
 			os.kill(int(link.parent.name), signal.SIGKILL)
-
-
-def until(check, seconds=10):
-	end = time.monotonic() + seconds
-	while not check():
-		assert time.monotonic() < end, 'not within %d s' % seconds
-		time.sleep(0.05)
 
 
 def on(role, database='shop', collection=None):

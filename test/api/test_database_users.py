@@ -3,7 +3,7 @@ import datetime, pathlib, threading, time
 
 import pytest
 
-from client import NO_ID, bare, links, ok, refused, unique
+from client import NO_ID, bare, links, ok, refused, unique, until
 
 PASSWORD = 'correct horse battery'
 
@@ -36,13 +36,6 @@ def patch(group, name, database='admin', **more):
 def after(server, **kw):
 	now = datetime.datetime.fromisoformat(server.control('clock', method='GET')['now'].replace('Z', '+00:00'))
 	return (now + datetime.timedelta(**kw)).strftime('%Y-%m-%dT%H:%M:%SZ')
-
-
-def until(check, seconds=10):
-	end = time.monotonic() + seconds
-	while not check():
-		assert time.monotonic() < end, 'not within %d s' % seconds
-		time.sleep(0.02)
 
 
 def cluster(server, group, name='c0'):

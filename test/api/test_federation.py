@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from client import BASE, ID, NO_ID, bare, links, ok, refused, unique
+from client import BASE, ID, NO_ID, bare, links, ok, refused, unique, until
 
 OKTA = re.compile(r'^[0-9a-f]{20}$')
 OLD = {'Accept': 'application/vnd.svc.2023-01-01+json'}
@@ -613,13 +613,6 @@ def key(kid):
 def kept(server, kind):
 	"""Documents of a kind, by id, as the store has them."""
 	return {i: json.loads(b) for i, b in server.rows("SELECT id, body FROM doc WHERE kind = '%s'" % kind)}
-
-
-def until(what, seconds=15):
-	end = time.monotonic() + seconds
-	while not what():
-		assert time.monotonic() < end, 'it did not come about'
-		time.sleep(0.03)
 
 
 def test_keys_are_fetched_and_revoked(start_server, issuer):

@@ -4,7 +4,7 @@ import datetime, os, pathlib, shutil, sqlite3, stat, subprocess, tempfile, time
 import pytest
 
 import client
-from client import NO_ID, bare, ok, refused, unique
+from client import NO_ID, bare, ok, refused, unique, until
 
 POINT = 0.01
 HOUR, DAY, WEEK = 3600, 86400, 7 * 86400
@@ -33,13 +33,6 @@ def types(server, group):
 
 def told(server, group, *wanted):
 	return [t for t in reversed(types(server, group)) if t in wanted or (not wanted and 'MAINTENANCE' in t)]
-
-
-def until(check, seconds=10):
-	end = time.monotonic() + seconds
-	while not check():
-		assert time.monotonic() < end, 'it did not happen'
-		time.sleep(POINT)
 
 
 def get(server, group, name):

@@ -3,7 +3,7 @@ import re, time
 
 import pytest
 
-from client import NO_ID, bare, links, ok, refused, unique
+from client import NO_ID, bare, links, ok, refused, unique, until
 
 POINT = 0.01
 AWS_PEER = {'providerName': 'AWS', 'accepterRegionName': 'us-east-1', 'awsAccountId': '123456789012',
@@ -37,16 +37,6 @@ def containers(group, id_=None):
 
 def peers(group, id_=None):
 	return '/groups/%s/peers%s' % (group, '/' + id_ if id_ else '')
-
-
-def until(check, seconds=10):
-	end = time.monotonic() + seconds
-	while True:
-		value = check()
-		if value:
-			return value
-		assert time.monotonic() < end, 'it did not happen'
-		time.sleep(POINT)
 
 
 def cluster(server, group, provider='AWS', region='US_EAST_1', name=None):

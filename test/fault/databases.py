@@ -2,28 +2,18 @@
 
 Every site has a short directory of its own below /var/tmp, which the databases' system user can reach. What a site has
 started is found by where it works, so that a site ends what is its own and nothing else."""
-import json, os, pathlib, shutil, signal, subprocess, tempfile, time
+import json, os, pathlib, shutil, signal, subprocess, tempfile
 
 import psycopg2
 
 import client
-from client import ok
+from client import ok, until
 
 USER, PASSWORD = 'app', 'correct horse 4 battery'
 
 
 def installed():
 	return any(pathlib.Path('/usr/lib/postgresql').glob('*/bin/postgres'))
-
-
-def until(check, seconds=60, what='it'):
-	end = time.monotonic() + seconds
-	while True:
-		value = check()
-		if value:
-			return value
-		assert time.monotonic() < end, '%s did not happen in %d s' % (what, seconds)
-		time.sleep(0.01)
 
 
 def region(nodes=3, size='M10', **more):

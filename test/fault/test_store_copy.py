@@ -1,10 +1,10 @@
 """steward store copy: both ways, broken off and gone on with, and what it refuses."""
-import shutil, subprocess, time
+import shutil, subprocess
 
 import pytest
 
 import client, database
-from client import cli, ok, unique
+from client import cli, ok, unique, until
 
 
 @pytest.fixture(scope='module')
@@ -24,13 +24,6 @@ def source(tmp_path_factory):
 	cli('limits', 'set', '--data', s.data_dir, '--all', '--capacity', 5000, '--refill', 5000)
 	s.stop()
 	return s.data_dir
-
-
-def until(done, seconds=20):
-	end = time.monotonic() + seconds
-	while not done():
-		assert time.monotonic() < end
-		time.sleep(0.02)
 
 
 def hashed(data, *store):
