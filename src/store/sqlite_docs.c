@@ -96,7 +96,8 @@ int sqlite_count(struct tx *tx, const char *kind, struct str parent, int64_t *re
 
 /* The block of `level`, from block `*block` on, that holds the document `*offset` places after that block's start. Both
  * move on: to the block, and to the places that remain inside it. -ENOENT past the end. */
-static int block_find(struct tx *tx, const char *kind, struct str parent, int level, int64_t *block, int64_t *offset)
+static int block_find(struct tx *tx, const char *kind, struct str parent, int level, int64_t *block, int64_t *offset,
+                      int64_t *ret_count)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_BLOCK_WALK);
 	if (!st)
@@ -112,6 +113,7 @@ static int block_find(struct tx *tx, const char *kind, struct str parent, int le
 		if (left < count) {
 			*block = sqlite3_column_int64(st, 0);
 			*offset = left;
+			*ret_count = count;
 			sqlite3_reset(st);
 			return 0;
 		}
@@ -130,18 +132,21 @@ static int list_seek(struct tx *tx, const char *kind, struct str parent, int64_t
 		return r;
 	if (offset >= row.count)
 		return -ENOENT;
-	int64_t block = 0;
+	int64_t block = 0, count = row.head;
 	if (offset >= row.head) {
 		offset -= row.head;
 		for (int level = BLOCK_LEVELS - 1; level >= 0; level--) {
-			r = block_find(tx, kind, parent, level, &block, &offset);
+			r = block_find(tx, kind, parent, level, &block, &offset, &count);
 			if (r < 0)
 				return r;
 			block <<= level ? BLOCK_BITS : 0;
 		}
 	}
-	*ret_seq = block << BLOCK_BITS;
-	*ret_skip = offset;
+	int64_t start = block << BLOCK_BITS, left = row.next_seq - start;
+	bool gapless =
+	        count == (left < BLOCK_SIZE ? left : BLOCK_SIZE); /* then a place is a position: nothing to skip */
+	*ret_seq = gapless ? start + offset : start;
+	*ret_skip = gapless ? 0 : offset;
 	return 0;
 }
 
