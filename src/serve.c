@@ -390,7 +390,9 @@ static int serve(struct server *s)
 	                               .idle_seconds = c->idle_seconds,
 	                               .send_seconds = c->send_seconds,
 	                               .connections_max = c->connections_max,
-	                               .connections_per_address = c->connections_per_address};
+	                               .connections_per_address = c->connections_per_address,
+	                               .proxies = c->proxy_list,
+	                               .proxy_count = c->proxy_count};
 	struct http_server *http;
 	int result = http_start(&options, &app, &http);
 	if (result < 0)

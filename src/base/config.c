@@ -66,6 +66,9 @@ const struct option_row config_options[] = {
          1000000},
         {"connections-per-address", 0, OPTION_NUMBER, AT(connections_per_address), "2000", "N",
          "Connections from one address.", NULL, 1, 1000000},
+        {"proxies", 0, OPTION_TEXT, AT(proxies), NULL, "CIDR[,CIDR...]",
+         "Load balancers that pass connections on with a PROXY header (version 1 or 2), which says whose they are. From"
+         " these addresses nothing else is taken."},
         {"limits", 0, OPTION_TEXT, AT(limits_url), NULL, "URL",
          "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] keeps the rate limits of several nodes; without it each limits"
          " by itself."},
@@ -220,9 +223,27 @@ static int database_check(const struct config *c)
 	return 0;
 }
 
+static int proxies_read(struct config *c)
+{
+	if (!c->proxies)
+		return 0;
+	struct str rest = str_of(c->proxies), one;
+	c->proxy_list = arena_new_array(c->arena, struct cidr, rest.n + 1);
+	for (bool more = true; more;) {
+		more = str_cut(rest, ',', &one, &rest);
+		if (!cidr_parse(str_trim(one), &c->proxy_list[c->proxy_count++]))
+			return option_refuse(
+			        "--proxies: \"%.*s\" is no address or network, such as 10.0.0.5 or 10.0.0.0/24",
+			        (int)(one.n > 200 ? 200 : one.n), one.p);
+	}
+	return 0;
+}
+
 static int config_finish(struct config *c)
 {
 	int result = smtp_check(c);
+	if (result == 0)
+		result = proxies_read(c);
 	if (result == 0)
 		result = database_check(c);
 	if (result < 0)

@@ -2,6 +2,7 @@
 #ifndef STEWARD_BASE_CONFIG_H
 #define STEWARD_BASE_CONFIG_H
 
+#include "base/ip.h"
 #include "base/option.h"
 
 /* One `limit.SET[@SCOPE] = CAPACITY/REFILL` of the file. Whether the set exists is for the catalog's readers to say. */
@@ -19,7 +20,7 @@ struct config {
 	struct arena *arena;
 	const char *data, *listen, *base_url, *store, *limits_url, *engine, *tls_cert, *tls_key, *file, *log_level,
 	        *log_format, *record, *clock, *smtp_url, *smtp_from, *smtp_user, *smtp_password_file, *identity_ca,
-	        *db_scheme, *db_domain;
+	        *db_scheme, *db_domain, *proxies;
 	bool test_control;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
 	        connections_per_address, store_batch, store_connections, event_retention_days, job_threads,
@@ -27,6 +28,8 @@ struct config {
 	struct config_limit *limits;
 	size_t limit_count;
 	/* Made from the above. */
+	struct cidr *proxy_list;
+	size_t proxy_count;
 	const char *listen_host; /* without port and brackets */
 	unsigned listen_port;
 	bool log_json, clock_virtual;

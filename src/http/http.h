@@ -98,6 +98,9 @@ struct http_options {
 	unsigned connections_per_address; /* (2000) */
 	unsigned streams_max;             /* (100) concurrent HTTP/2 streams a connection */
 	unsigned resets_max;              /* (200) client resets in 10 s before GOAWAY */
+	/* Connections from these begin with a PROXY header, and are the connections of whom it names. */
+	const struct cidr *proxies;
+	size_t proxy_count;
 };
 
 struct http_stats { /* sums over all loops since start */

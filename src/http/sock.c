@@ -1,8 +1,11 @@
 /* A connection's socket: the look at the first byte, the handshake, reading and writing through TLS, back-pressure by
  * leaving epoll's interest out, and a close that lets the peer read the last answer. */
 #include "http/loop.h"
+#include "http/proxy.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -13,8 +16,9 @@
 #define LINGER_BYTES (4u << 20)
 #define READS_A_TURN 8
 #define WRITE_A_TURN (1u << 20)
+#define RECORD_MAX 16384u /* bytes in one TLS record */
 
-enum sock_state { SOCK_FIRST, SOCK_HANDSHAKE, SOCK_OPEN, SOCK_LINGER };
+enum sock_state { SOCK_PROXIED, SOCK_FIRST, SOCK_HANDSHAKE, SOCK_OPEN, SOCK_LINGER };
 
 struct sock {
 	struct loop *loop;
@@ -22,7 +26,7 @@ struct sock {
 	int fd;
 	enum sock_state state;
 	uint32_t interest;
-	bool in_ready, write_blocked, ended;
+	bool counted, in_ready, write_blocked, ended, corked;
 	bool more_input; /* stopped reading although more may lie in OpenSSL's buffer */
 	SSL *ssl;        /* NULL while unknown, and for plain HTTP, which is only refused */
 	struct conn *conn;
@@ -82,7 +86,8 @@ static void sock_close(struct sock *s)
 	epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->fd, NULL);
 	close(s->fd);
 	conn_free(s->conn);
-	peers_leave(l->peers, &s->peer);
+	if (s->counted)
+		peers_leave(l->peers, &s->peer);
 	ENV_COUNT(l->env, connections_open, -1);
 	free(s);
 }
@@ -96,6 +101,14 @@ static void interest_set(struct sock *s, uint32_t interest)
 	s->interest = interest;
 }
 
+static bool peer_is_proxy(const struct http_options *o, const struct ip *peer)
+{
+	for (size_t i = 0; i < o->proxy_count; i++)
+		if (cidr_contains(&o->proxies[i], peer))
+			return true;
+	return false;
+}
+
 void sock_accept(struct loop *l, int fd, const struct ip *peer)
 {
 	if (!peers_enter(l->peers, peer)) {
@@ -107,8 +120,10 @@ void sock_accept(struct loop *l, int fd, const struct ip *peer)
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = s};
 	s->loop = l;
 	s->fd = fd;
+	s->counted = true;
 	s->interest = EPOLLIN;
 	s->peer = *peer;
+	s->state = peer_is_proxy(&l->env->limits, peer) ? SOCK_PROXIED : SOCK_FIRST;
 	s->since_us = l->env->now_us;
 	s->deadline_us = s->since_us + (int64_t)l->env->limits.header_seconds * 1000000;
 	s->next = l->socks;
@@ -176,6 +191,14 @@ static void sock_drop_input(struct sock *s)
 		sock_close(s);
 }
 
+/* Held back, records that are written one after the other leave as few large segments. */
+static void sock_cork(struct sock *s, bool on)
+{
+	int value = on;
+	if (s->corked != on && setsockopt(s->fd, IPPROTO_TCP, TCP_CORK, &value, sizeof value) == 0)
+		s->corked = on;
+}
+
 /* Sends what is there, closes when that was the end, sets the interest. May free the socket. */
 static void sock_flush(struct sock *s)
 {
@@ -183,6 +206,8 @@ static void sock_flush(struct sock *s)
 	struct str out;
 	s->write_blocked = false;
 	while (!conn_is_broken(s->conn) && (out = conn_output(s->conn)).n) {
+		if (out.n > RECORD_MAX)
+			sock_cork(s, true);
 		ssize_t n = transport_write(s, out);
 		if (n == -EAGAIN) {
 			s->write_blocked = true;
@@ -199,6 +224,7 @@ static void sock_flush(struct sock *s)
 			break;
 		}
 	}
+	sock_cork(s, false);
 	if (conn_is_broken(s->conn)) {
 		sock_close(s);
 		return;
@@ -313,6 +339,45 @@ static void sock_first(struct sock *s)
 	}
 }
 
+/* Epoll is quiet until so many bytes are there. */
+static void wait_for_bytes(struct sock *s, int count)
+{
+	setsockopt(s->fd, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof count);
+}
+
+/* A balancer's header comes first. From there on the connection is the client's: in limits, access lists and events.
+ * Without a header there is nothing to believe, since the client could have written one itself. */
+static void sock_proxied(struct sock *s)
+{
+	struct loop *l = s->loop;
+	struct ip client = s->peer;
+	ssize_t n = recv(s->fd, l->scratch, PROXY_HEADER_MAX, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	int length = n > 0 ? proxy_header_read((struct str){l->scratch, (size_t)n}, &client) : -EINVAL;
+	if (length == -EAGAIN) {
+		wait_for_bytes(s, (int)n + 1);
+		return;
+	}
+	if (length < 0 || recv(s->fd, l->scratch, (size_t)length, MSG_DONTWAIT) != length) {
+		if (n > 0)
+			ENV_COUNT(l->env, protocol_errors, 1);
+		sock_close(s);
+		return;
+	}
+	wait_for_bytes(s, 1);
+	peers_leave(l->peers, &s->peer);
+	s->counted = peers_enter(l->peers, &client);
+	if (!s->counted) {
+		ENV_COUNT(l->env, connections_refused, 1);
+		sock_close(s);
+		return;
+	}
+	s->peer = client;
+	s->state = SOCK_FIRST;
+	sock_first(s);
+}
+
 void sock_event(struct sock *s, uint32_t events)
 {
 	if (!(events & (EPOLLIN | EPOLLOUT))) {
@@ -320,6 +385,7 @@ void sock_event(struct sock *s, uint32_t events)
 		return;
 	}
 	switch (s->state) {
+	case SOCK_PROXIED: sock_proxied(s); return;
 	case SOCK_FIRST: sock_first(s); return;
 	case SOCK_HANDSHAKE: sock_handshake(s); return;
 	case SOCK_LINGER: sock_drop_input(s); return;
@@ -371,7 +437,7 @@ void socks_drain(struct loop *l)
 		if (s->state == SOCK_OPEN) {
 			conn_drain(s->conn);
 			sock_flush(s);
-		} else if (s->state == SOCK_FIRST) {
+		} else if (s->state == SOCK_FIRST || s->state == SOCK_PROXIED) {
 			sock_close(s);
 		}
 	}

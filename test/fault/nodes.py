@@ -1,26 +1,31 @@
 """Several nodes on one PostgreSQL, behind haproxy: what the tests of test_nodes.py stand on."""
-import asyncio, json, pathlib, random, shutil, subprocess, tempfile, threading, time, uuid
+import asyncio, json, pathlib, random, re, shutil, subprocess, tempfile, threading, time, uuid
 
 import requests
 
 import client, database
 
+DOCS = pathlib.Path(__file__).parents[2] / 'docs/haproxy'
 LIMITS = 'limit.* = 1000000/1000000\n'
 
 
 class Proxy:
-	"""haproxy in TCP mode: it asks each node's /readyz and spreads connections over those that say yes."""
+	"""haproxy as docs/haproxy sets it up. It speaks from an address of its own, so that calls straight to a node need no
+	PROXY header."""
+	SOURCES = {'127.0.0.1': '127.0.0.2', '10.213.1.2': '10.213.1.3'}
 
-	def __init__(self, port, nodes):
+	def __init__(self, port, nodes, tls):
 		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='steward-haproxy-'))
 		client.folders.append(self.dir)
-		lines = ['global', ' maxconn 2000', 'defaults', ' mode tcp', ' timeout connect 1s', ' timeout client 60s',
-			 ' timeout server 60s', ' option redispatch', ' retries 3', 'listen front', ' bind 127.0.0.1:%d' % port,
-			 ' balance roundrobin', ' option httpchk GET /readyz',
-			 ' default-server inter 300ms fastinter 200ms fall 2 rise 1 check check-ssl verify none on-marked-down'
-			 ' shutdown-sessions']
-		lines += [' server n%d %s' % (i, address) for i, address in enumerate(nodes)]
-		(self.dir / 'cfg').write_text('\n'.join(lines) + '\n')
+		(self.dir / 'steward.pem').write_text((tls / 'server.crt').read_text() + (tls / 'server.key').read_text())
+		shutil.copy(tls / 'ca.crt', self.dir)
+		shutil.copy(DOCS / '503.http', self.dir)
+		text = (DOCS / 'haproxy.cfg').read_text().replace('/etc/haproxy', str(self.dir))
+		text = re.sub(r'bind :443', 'bind 127.0.0.1:%d' % port, text)
+		text = re.sub(r'(?m)^  server .*\n', '', text)
+		text += ''.join('  server n%d %s source %s\n' % (i, address, self.SOURCES[address.split(':')[0]])
+				for i, address in enumerate(nodes))
+		(self.dir / 'cfg').write_text(text)
 		self.process = subprocess.Popen(['haproxy', '-db', '-f', str(self.dir / 'cfg')], stdout=subprocess.DEVNULL,
 						stderr=open(self.dir / 'log', 'wb'))
 
@@ -39,14 +44,14 @@ class Nodes:
 		self.prefix_of = prefix_of or (lambda i: ())
 		self.url_of = lambda i: self.db.url()
 		self.addresses = ['%s:%d' % (self.host_of(i), database.free_port()) for i in range(count)]
-		(self.home / 'config').write_text(LIMITS)
+		(self.home / 'config').write_text(LIMITS + 'proxies = %s\n' % ','.join(Proxy.SOURCES.values()))
 		self.nodes = [None] * count
 		self.proxy = None
 
 	def start(self):
 		for i in range(len(self.nodes)):
 			self.start_node(i)
-		self.proxy = Proxy(self.front, self.addresses)
+		self.proxy = Proxy(self.front, self.addresses, self.home / 'n0/tls')
 		self.until(lambda: self.caller().get('/groups').status_code == 200, 15)
 		return self
 
@@ -177,7 +182,7 @@ class Load:
 			t.join(60)
 			assert not t.is_alive(), 'a caller was never answered'
 
-	def verify(self, connections_may_break=False):
+	def verify(self):
 		"""Nothing acknowledged is lost, nothing was done twice, and what was refused was refused properly."""
 		caller, found, page = self.nodes.caller(0), {}, 1
 		while True:
@@ -197,7 +202,7 @@ class Load:
 		for status, retry, kind, text in self.answers:
 			assert status == 503 and retry and 'json' in kind, (status, retry, kind, text[:500])
 			client.assert_problem(json.loads(text), 503)
-		assert connections_may_break or not self.broken, '%d connections broke' % self.broken
+		assert not self.broken, '%d connections broke' % self.broken
 
 
 class Cutter:
