@@ -30,7 +30,7 @@ packages() {
 }
 
 # How the program is built to be run; and for tests of timing, where the time to link counts too.
-release=(--buildtype=release -Db_lto=true -Db_lto_threads=2 -Dtests=false)
+release=(--buildtype=release -Db_lto=true -Db_lto_threads=2 -Dc_link_args=-flto=auto -Dtests=false)
 fast=(--buildtype=release -Dtests=false)
 
 # build NAME [meson options]: configures build/NAME once and builds it.

@@ -310,6 +310,7 @@ void feed_serve(struct service *s, struct request *r)
 	if (s->workers && !on_worker() && workers_run(s->workers, r, feed_on_worker))
 		return;
 	r->app = NULL;
+	workers_share();
 	struct feed f = {.service = s, .request = r, .arena = r->arena, .tx = lane_here(s)->reader};
 	if (!str_is(r->method, "GET") && !str_is(r->method, "HEAD")) {
 		response_header(&r->response, "allow", STR("GET, HEAD"));

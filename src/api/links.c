@@ -9,8 +9,8 @@
 
 struct children {
 	const struct op **ops;
-	struct str *tails; /* what follows the entity's own URL in the link to each */
-	size_t count;
+	struct str *tails;   /* what follows the entity's own URL in the link to each */
+	size_t count, bytes; /* bytes: of all tails */
 };
 
 static struct children *children, *others; /* by index of catalog_ops */
@@ -83,54 +83,6 @@ static struct str param_value(struct call *c, struct str name)
 	return value.p || !str_is(name, "orgId") ? value : c->org.id;
 }
 
-/* Index of the quote that ends the string whose first byte is at `i`. */
-static size_t string_end(struct str json, size_t i)
-{
-	while (i < json.n && json.p[i] != '"')
-		i += json.p[i] == '\\' ? 2 : 1;
-	return i < json.n ? i : json.n;
-}
-
-static struct str string_value(struct arena *a, struct str json, size_t colon)
-{
-	if (colon + 1 >= json.n || json.p[colon + 1] != '"')
-		return STR_NONE;
-	size_t from = colon + 2;
-	struct str raw = {json.p + from, string_end(json, from) - from};
-	if (!memchr(raw.p, '\\', raw.n))
-		return raw;
-	json_t *value = json_loadb(raw.p - 1, raw.n + 2, JSON_DECODE_ANY, NULL);
-	struct str text =
-	        value ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)}) : STR_NONE;
-	json_decref(value);
-	return text;
-}
-
-/* A string field of the object that a compact text holds. Looked for without parsing: this is on the way of every read. */
-static struct str text_field(struct arena *a, struct str json, struct str name)
-{
-	int depth = 0;
-	bool at_key = false;
-	for (size_t i = 0; i < json.n; i++) {
-		char ch = json.p[i];
-		if (ch == '"') {
-			size_t from = i + 1;
-			i = string_end(json, from);
-			if (at_key && depth == 1 && str_eq((struct str){json.p + from, i - from}, name))
-				return string_value(a, json, i + 1);
-			at_key = false;
-		} else if (ch == '{' || ch == '[') {
-			depth++;
-			at_key = ch == '{';
-		} else if (ch == '}' || ch == ']') {
-			depth--;
-		} else if (ch == ',') {
-			at_key = true;
-		}
-	}
-	return STR_NONE;
-}
-
 /* A parameter that neither the key nor the call's path gives is a field of the entity. */
 static void href_write(struct buf *b, struct call *c, const struct op *op, const char *key_param, struct str key,
                        struct str body)
@@ -147,7 +99,7 @@ static void href_write(struct buf *b, struct call *c, const struct op *op, const
 		const char *shut = strchr(open, '}');
 		struct str name = {open + 1, (size_t)(shut - open - 1)};
 		struct str value = key_param && str_is(name, key_param) ? key : param_value(c, name);
-		encode(b, value.p ? value : text_field(c->arena, body, name));
+		encode(b, value.p ? value : document_text(c->arena, body, name));
 		p = shut + 1;
 	}
 }
@@ -171,28 +123,37 @@ void links_base(const char *base_url)
 	for (unsigned i = 0; i < catalog_op_count; i++) {
 		struct children *list = &children[i];
 		list->tails = arena_new_array(links_arena, struct str, list->count + 1);
+		list->bytes = 0;
 		for (size_t j = 0; j < list->count; j++) {
 			const char *below = list->ops[j]->path + strlen(catalog_ops[i].path);
 			/* URLs are percent-encoded: nothing in them needs escaping. */
 			list->tails[j] =
 			        arena_printf(links_arena, "%s\",\"rel\":\"%s/rels%s\"}", below, base_url, below);
+			list->bytes += list->tails[j].n;
 		}
 	}
 }
 
+/* Most of what an entity's answer is: room is made once, then bytes are only copied. */
 static void child_links(struct call *c, struct buf *b, const struct op *self, struct str href)
 {
+	static const char open[] = ",{\"href\":\"";
+	enum { OPEN = sizeof open - 1 };
 	const struct children *list = &children[self - catalog_ops];
+	buf_reserve(b, list->count * (OPEN + href.n) + list->bytes);
+	char *to = b->p + b->n;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct op *op = list->ops[i];
 		if (c->v1 && !op->on_v1)
 			continue;
 		if (op->open_to_all || (op->roles & c->roles)) {
-			buf_str(b, STR(",{\"href\":\""));
-			buf_str(b, href);
-			buf_str(b, list->tails[i]);
+			memcpy(to, open, OPEN);
+			memcpy(to + OPEN, href.p, href.n);
+			memcpy(to + OPEN + href.n, list->tails[i].p, list->tails[i].n);
+			to += OPEN + href.n + list->tails[i].n;
 		}
 	}
+	b->n = (size_t)(to - b->p);
 }
 
 void entity_link(struct call *c, struct buf *b, const char *rel, struct str href)
@@ -222,7 +183,7 @@ static void other_links(struct call *c, struct buf *b, const struct op *self, st
 	const struct children *list = &others[self - catalog_ops];
 	for (size_t i = 0; i < list->count && !c->v1; i++) {
 		const struct op *op = list->ops[i];
-		struct str key = text_field(c->arena, body, str_of(op->link_field));
+		struct str key = document_text(c->arena, body, str_of(op->link_field));
 		/* Clients take dots as a part of a path for a step up. */
 		if (!key.n || str_is(key, ".") || str_is(key, "..") || !(op->open_to_all || (op->roles & c->roles)))
 			continue;
@@ -241,8 +202,9 @@ static void other_links(struct call *c, struct buf *b, const struct op *self, st
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
                   struct str key, bool in_list)
 {
+	const struct children *list = &children[self - catalog_ops];
 	json_sep(b);
-	buf_reserve(b, body.n + 256);
+	buf_reserve(b, body.n + 256 + (in_list ? 0 : list->bytes + list->count * 128));
 	buf_add(b, body.p, body.n - 1);
 	json_key(b, "links");
 	buf_z(b, "[{\"href\":\"");

@@ -157,20 +157,18 @@ void project_complete(json_t *document, struct str id)
 	schema_add_defaults(resource_project.schema, document);
 }
 
-int projects_create(struct call *c)
+static int create(struct call *c, json_t *document)
 {
 	struct id id = id_new();
-	json_t *document = body_copy(c->arena, c->body);
 	struct str key = arena_dup(c->arena, id_str(&id));
-	const json_t *org = json_object_get(document, "orgId"), *name = json_object_get(document, "name");
 	int result = tags_check(c, document);
 	if (result < 0)
 		return result;
 	project_complete(document, key);
 	struct doc d = {.kind = STR("project"),
 	                .id = key,
-	                .parent = {json_string_value(org), json_string_length(org)},
-	                .name = {json_string_value(name), json_string_length(name)},
+	                .parent = arena_dup(c->arena, json_field(document, "orgId")),
+	                .name = json_field(document, "name"),
 	                .created_ms = clock_now_ms(),
 	                .body = json_text(c->arena, document),
 	                .rev = 1};
@@ -189,6 +187,15 @@ int projects_create(struct call *c)
 	c->location = link_href(c, resource_project.self, "groupId", key);
 	entity_write(c, &c->out, d.body, resource_project.self, "groupId", key, true);
 	return 0;
+}
+
+int projects_create(struct call *c)
+{
+	/* Freed here, not with the request: what another thread frees costs both. */
+	json_t *document = json_deep_copy(c->body);
+	int result = create(c, document);
+	json_decref(document);
+	return result;
 }
 
 static int project_update(struct call *c, const struct doc *old, json_t *document)

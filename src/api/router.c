@@ -263,6 +263,9 @@ static void route_on_worker(struct request *r)
 {
 	struct service *s = r->app;
 	r->app = NULL;
+	/* Calls of the catalog say themselves when they wait. */
+	if (!str_starts(r->path, STR("/api/svc/")))
+		workers_share();
 	route(s, r);
 }
 

@@ -23,7 +23,10 @@ json_t *json_keep(struct arena *a, json_t *value)
 
 struct str json_text(struct arena *a, const json_t *value)
 {
-	size_t n = json_dumpb(value, NULL, 0, JSON_TEXT);
+	char small[2048];
+	size_t n = json_dumpb(value, small, sizeof small, JSON_TEXT);
+	if (n <= sizeof small)
+		return arena_dup(a, (struct str){small, n});
 	char *p = arena_alloc(a, n + 1);
 	json_dumpb(value, p, n, JSON_TEXT);
 	return (struct str){p, n};

@@ -72,6 +72,12 @@ static void date_from_days(int64_t days, int *ret_y, int *ret_m, int *ret_d)
 	*ret_y = (int)(yoe + era * 400 + (*ret_m <= 2));
 }
 
+static void two_digits(char *p, int value)
+{
+	p[0] = (char)('0' + value / 10);
+	p[1] = (char)('0' + value % 10);
+}
+
 void clock_format(int64_t ms, char ret_text[CLOCK_TEXT])
 {
 	int64_t s = ms / 1000;
@@ -84,8 +90,20 @@ void clock_format(int64_t ms, char ret_text[CLOCK_TEXT])
 	}
 	int y, m, d;
 	date_from_days(days, &y, &m, &d);
-	snprintf(ret_text, CLOCK_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", y, m, d, (int)(rest / 3600),
-	         (int)(rest / 60 % 60), (int)(rest % 60));
+	if (y < 0 || y > 9999) {
+		snprintf(ret_text, CLOCK_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", y, m, d, (int)(rest / 3600),
+		         (int)(rest / 60 % 60), (int)(rest % 60));
+		return;
+	}
+	/* Every document and event has one: worth not going through a format. */
+	memcpy(ret_text, "0000-00-00T00:00:00Z", 21);
+	two_digits(ret_text, y / 100);
+	two_digits(ret_text + 2, y % 100);
+	two_digits(ret_text + 5, m);
+	two_digits(ret_text + 8, d);
+	two_digits(ret_text + 11, (int)(rest / 3600));
+	two_digits(ret_text + 14, (int)(rest / 60 % 60));
+	two_digits(ret_text + 17, (int)(rest % 60));
 }
 
 struct scan {

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#define ID_RANDOM 7
+
 void random_bytes(void *ret_bytes, size_t n)
 {
 	char *p = ret_bytes;
@@ -38,15 +40,17 @@ struct id id_new(void)
 	static _Thread_local size_t left;
 	unsigned char raw[12];
 	struct id id;
-	uint32_t seconds = (uint32_t)(clock_now_ms() / 1000);
-	if (left < 8) {
+	int64_t now_ms = clock_now_ms();
+	uint32_t seconds = (uint32_t)(now_ms / 1000);
+	if (left < ID_RANDOM) {
 		random_bytes(pool, sizeof pool);
 		left = sizeof pool;
 	}
-	left -= 8;
+	left -= ID_RANDOM;
 	for (int i = 0; i < 4; i++)
 		raw[i] = (unsigned char)(seconds >> (24 - 8 * i));
-	memcpy(raw + 4, pool + left, 8);
+	raw[4] = (unsigned char)(now_ms % 1000 * 256 / 1000);
+	memcpy(raw + 5, pool + left, ID_RANDOM);
 	hex_encode(raw, sizeof raw, id.z);
 	return id;
 }

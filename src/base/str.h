@@ -49,6 +49,17 @@ bool str_cut(struct str s, char sep, struct str *ret_left, struct str *ret_right
 /* Whole string, digits only, no sign, no overflow past `max`. */
 must_check bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value);
 
+#define U64_TEXT 20
+/* Digits without printf, for what every request writes. They lie at the end of ret_text. */
+static inline struct str str_from_u64(uint64_t v, char ret_text[U64_TEXT])
+{
+	char *p = ret_text + U64_TEXT;
+	do
+		*--p = (char)('0' + v % 10);
+	while (v /= 10);
+	return (struct str){p, (size_t)(ret_text + U64_TEXT - p)};
+}
+
 /* Compares without an early exit: for secrets. */
 bool str_eq_secret(struct str a, struct str b);
 

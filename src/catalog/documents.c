@@ -1,4 +1,5 @@
-/* Changes that a schema asks of a document: defaults in, write-only fields out, dates to UTC. */
+/* Changes that a schema asks of a document: defaults in, write-only fields out, dates to UTC; and a look into one that is
+ * stored. */
 #include "base/clock.h"
 #include "catalog/checker.h"
 
@@ -130,4 +131,51 @@ void schema_normalize_dates(const struct schema *s, json_t *value)
 	struct arena *arena = arena_new();
 	normalize(s, value, 0, arena);
 	arena_free(arena);
+}
+
+/* Index of the quote that ends the string whose first byte is at `i`. */
+static size_t string_end(struct str json, size_t i)
+{
+	while (i < json.n && json.p[i] != '"')
+		i += json.p[i] == '\\' ? 2 : 1;
+	return i < json.n ? i : json.n;
+}
+
+static struct str string_value(struct arena *a, struct str json, size_t colon)
+{
+	if (colon + 1 >= json.n || json.p[colon + 1] != '"')
+		return STR_NONE;
+	size_t from = colon + 2;
+	struct str raw = {json.p + from, string_end(json, from) - from};
+	if (!memchr(raw.p, '\\', raw.n))
+		return raw;
+	json_t *value = json_loadb(raw.p - 1, raw.n + 2, JSON_DECODE_ANY, NULL);
+	struct str text =
+	        value ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)}) : STR_NONE;
+	json_decref(value);
+	return text;
+}
+
+struct str document_text(struct arena *a, struct str json, struct str name)
+{
+	int depth = 0;
+	bool at_key = false;
+	for (size_t i = 0; i < json.n; i++) {
+		char ch = json.p[i];
+		if (ch == '"') {
+			size_t from = i + 1;
+			i = string_end(json, from);
+			if (at_key && depth == 1 && str_eq((struct str){json.p + from, i - from}, name))
+				return string_value(a, json, i + 1);
+			at_key = false;
+		} else if (ch == '{' || ch == '[') {
+			depth++;
+			at_key = ch == '{';
+		} else if (ch == '}' || ch == ']') {
+			depth--;
+		} else if (ch == ',') {
+			at_key = true;
+		}
+	}
+	return STR_NONE;
 }

@@ -120,6 +120,9 @@ bool schema_check_text(const struct schema *s, struct str name, struct str text,
 
 /* Sets the defaults of absent fields, at any depth that exists. */
 void schema_add_defaults(const struct schema *s, json_t *value);
+/* A string field of the object that a compact text holds, or STR_NONE. Looked for without parsing: this is on the way of
+ * every read. */
+struct str document_text(struct arena *a, struct str json, struct str name);
 /* Removes write-only fields, at any depth. */
 void schema_strip_write_only(const struct schema *s, json_t *value);
 /* date-time fields to UTC ("...Z"), at any depth: what was sent with another zone is stored as we return it. */

@@ -141,8 +141,9 @@ int tree_remove(const char *path);
 /* --- postgres_process.c */
 /* A helper program, waited for; the end of what it said in *why_last(). */
 int process_run(const struct engine *e, const char *const *argv, int timeout_ms);
-/* A server: a session of its own, lives on without us. */
-int process_spawn(const struct engine *e, const char *const *argv, const char *log, pid_t *ret_pid, int *ret_pidfd);
+/* The server of a data directory: a session of its own, lives on without us. */
+int process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, pid_t *ret_pid,
+                  int *ret_pidfd);
 /* Remembers which process it is, for the adoption; a number alone can come to mean another. */
 void process_note(const char *data, pid_t pid);
 /* The running server of a data directory: 0, or -ESRCH. */
@@ -151,8 +152,8 @@ void process_signal(int pidfd, int sig);
 /* Whether it ended; waits at most that long. Reaps. */
 bool process_ended(int pidfd, int timeout_ms);
 bool process_is_stopped(pid_t pid); /* by SIGSTOP or a debugger */
-/* Kills every server process whose working directory is this. 0: none is left. */
-int process_sweep(const char *data);
+/* Kills every process of the nodes' user whose working directory is this. 0: none is left. */
+int process_sweep(const struct engine *e, const char *dir);
 
 /* --- postgres_sql.c */
 int sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn);
@@ -197,8 +198,9 @@ int node_wait_ready(struct pg_cluster *c, struct pg_node *n, int timeout_ms, con
 enum node_halt { HALT_FAST, HALT_NOW, HALT_KILL };
 /* Stopped, and proven to be. */
 int node_halt(struct pg_cluster *c, struct pg_node *n, enum node_halt how);
-/* After death: nothing of it runs, locks and shared memory are gone. */
+/* After death: nothing of it runs, locks and shared memory are gone. Of the node's server, or another in its place. */
 int node_bury(struct pg_cluster *c, struct pg_node *n);
+int server_bury(struct pg_cluster *c, struct pg_node *n, const char *data, unsigned port);
 int node_reload(struct pg_cluster *c, struct pg_node *n); /* returns when it is in force */
 int node_remove(struct pg_cluster *c, struct pg_node *n);
 bool node_can_lead(const struct pg_node *n);
@@ -218,6 +220,8 @@ void *supervise(void *engine);
 size_t clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters);
 
 /* --- postgres_upgrade.c */
+/* pg_upgrade starts servers that outlive it: no process of one that was cut short is left. */
+int upgrade_sweep(struct pg_cluster *c, struct pg_node *n);
 /* Ends what a crash cut short, and then, where a newer version is wanted, goes there: primaries in their new form,
  * stopped, standbys gone. */
 int cluster_upgrade(struct pg_cluster *c, unsigned version, struct engine_progress *progress, const char **ret_why);

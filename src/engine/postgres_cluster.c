@@ -212,8 +212,9 @@ struct copy {
 	char why[400];
 };
 
-/* A copy of the directory of a primary that stands still, mostly before its first start. It is flushed later, in the background; until then a mark
- * says that after a power cut it must be made anew. The primary's own directory is flushed before it is used. */
+/* A copy of the directory of a primary that stands still, mostly before its first start. It is flushed later, in the
+ * background; until then a mark says that after a power cut it must be made anew. The primary's own directory is
+ * flushed before it is used. */
 static int fresh_copy(struct pg_cluster *c, struct pg_node *from, struct pg_node *to)
 {
 	char source[PG_PATH], data[PG_PATH], fresh[PG_PATH], mark[PG_PATH];

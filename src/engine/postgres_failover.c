@@ -362,6 +362,10 @@ static void note_deaths(struct pg_cluster *c)
 			(void)!node_bury(c, n);
 		} else if (n->want.outage || c->paused) {
 			(void)!node_halt(c, n, HALT_FAST);
+		} else { /* noted for its predecessor, whose descriptor had the same number */
+			pthread_mutex_lock(&c->lock);
+			n->noted = false;
+			pthread_mutex_unlock(&c->lock);
 		}
 	}
 }

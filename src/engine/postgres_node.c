@@ -153,7 +153,8 @@ int node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, const
 int node_remove(struct pg_cluster *c, struct pg_node *n)
 {
 	char path[PG_PATH];
-	int r = node_halt(c, n, HALT_NOW);
+	int r = upgrade_sweep(c, n);
+	r = r < 0 ? r : node_halt(c, n, HALT_NOW);
 	node_path(c, n, "", path);
 	if (r == 0)
 		r = tree_remove(path);
@@ -203,12 +204,11 @@ static void segment_remove(const char *pid_file)
 	free(text);
 }
 
-int node_bury(struct pg_cluster *c, struct pg_node *n)
+int server_bury(struct pg_cluster *c, struct pg_node *n, const char *data, unsigned port)
 {
-	char data[PG_PATH], path[PG_PATH], run[PG_PATH];
-	node_path(c, n, "data", data);
+	char path[PG_PATH], run[PG_PATH];
 	/* Sessions outlive a killed server until they next look, and would go on committing. */
-	int r = process_sweep(data);
+	int r = process_sweep(c->engine, data);
 	if (r < 0) {
 		log_error("engine: processes of %s do not end", n->want.name);
 		return r;
@@ -217,12 +217,21 @@ int node_bury(struct pg_cluster *c, struct pg_node *n)
 	segment_remove(path);
 	unlink(path);
 	node_run_dir(c, n, run);
-	path_set(path, "%s/.s.PGSQL.%u", run, n->port);
+	path_set(path, "%s/.s.PGSQL.%u", run, port);
 	unlink(path);
-	path_set(path, "%s/.s.PGSQL.%u.lock", run, n->port);
+	path_set(path, "%s/.s.PGSQL.%u.lock", run, port);
 	unlink(path);
-	process_set(c, n, 0, -1);
 	return 0;
+}
+
+int node_bury(struct pg_cluster *c, struct pg_node *n)
+{
+	char data[PG_PATH];
+	node_path(c, n, "data", data);
+	int r = server_bury(c, n, data, n->port);
+	if (r == 0)
+		process_set(c, n, 0, -1);
+	return r;
 }
 
 int node_start(struct pg_cluster *c, struct pg_node *n)
@@ -249,7 +258,7 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 	node_path(c, n, "log/start.log", log);
 	snprintf(option, sizeof option, "config_file=%s", conf);
 	const char *argv[] = {program, "-D", data, "-c", option, NULL};
-	r = process_spawn(c->engine, argv, log, &pid, &pidfd);
+	r = process_spawn(c->engine, argv, data, log, &pid, &pidfd);
 	if (r == 0) {
 		process_set(c, n, pid, pidfd);
 		process_note(data, pid);

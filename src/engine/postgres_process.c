@@ -36,7 +36,9 @@ static void child_become(const struct engine *e)
 		_exit(126);
 }
 
-static pid_t process_fork(const struct engine *e, const char *const *argv, int out, bool server)
+/* `data`: of a server, which works there from the first moment on, so that whoever sweeps after a crash finds it; NULL
+ * for a program that ends with us. */
+static pid_t process_fork(const struct engine *e, const char *const *argv, int out, const char *data)
 {
 	char *arguments[32];
 	size_t n = 0;
@@ -52,7 +54,7 @@ static pid_t process_fork(const struct engine *e, const char *const *argv, int o
 	sigfillset(&all);
 	sigemptyset(&none);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
 		for (int s = 1; s < 65; s++)
 			signal(s, SIG_DFL);
@@ -64,9 +66,9 @@ static pid_t process_fork(const struct engine *e, const char *const *argv, int o
 		umask(077);
 		setsid();
 		child_become(e);
-		if (!server)
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (chdir("/") < 0)
+		if (!data && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+			_exit(126);
+		if (chdir(data ? data : "/") < 0)
 			_exit(126);
 		pthread_sigmask(SIG_SETMASK, &none, NULL);
 		execve(arguments[0], arguments, clean_environment);
@@ -106,7 +108,7 @@ int process_run(const struct engine *e, const char *const *argv, int timeout_ms)
 	int out[2];
 	if (pipe2(out, O_CLOEXEC) < 0)
 		return -errno;
-	pid_t pid = process_fork(e, argv, out[1], false);
+	pid_t pid = process_fork(e, argv, out[1], NULL);
 	close(out[1]);
 	if (pid < 0) {
 		close(out[0]);
@@ -142,7 +144,8 @@ int process_run(const struct engine *e, const char *const *argv, int timeout_ms)
 	return late ? -ETIMEDOUT : strstr(text, "No space left") ? -ENOSPC : -EIO;
 }
 
-int process_spawn(const struct engine *e, const char *const *argv, const char *log, pid_t *ret_pid, int *ret_pidfd)
+int process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, pid_t *ret_pid,
+                  int *ret_pidfd)
 {
 	int out = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (out < 0)
@@ -151,7 +154,7 @@ int process_spawn(const struct engine *e, const char *const *argv, const char *l
 		close(out);
 		return -errno;
 	}
-	pid_t pid = process_fork(e, argv, out, true);
+	pid_t pid = process_fork(e, argv, out, data);
 	close(out);
 	if (pid < 0)
 		return (int)pid;
@@ -292,35 +295,41 @@ bool process_is_stopped(pid_t pid)
 	return stopped;
 }
 
-/* Whether `pid` is one of the server's processes: works in its directory, and is PostgreSQL. */
-static bool works_in(const char *pid, const char *data)
+/* Whether `pid` works in a directory and is PostgreSQL, or what PostgreSQL's programs run: whatever has the nodes' user
+ * and no terminal, unlike somebody who looks around there. */
+static bool works_in(const struct engine *e, const char *pid, const char *dir)
 {
-	char path[PG_PATH], cwd[PG_PATH], *name;
+	char path[PG_PATH], cwd[PG_PATH], *text;
+	struct stat st;
 	path_set(path, "/proc/%.12s/cwd", pid);
 	ssize_t n = readlink(path, cwd, sizeof cwd - 1);
 	if (n <= 0)
 		return false;
 	cwd[n] = 0;
-	path_set(path, "/proc/%.12s/comm", pid);
-	if (strcmp(cwd, data) != 0 || file_read(path, 64, &name) < 0)
+	path_set(path, "/proc/%.12s/stat", pid);
+	if (strcmp(cwd, dir) != 0 || stat(path, &st) < 0 || file_read(path, 4096, &text) < 0)
 		return false;
-	bool is = strcmp(name, "postgres\n") == 0;
-	free(name);
-	return is;
+	const char *name = strchr(text, '('), *end = strrchr(text, ')');
+	int terminal = 1;
+	bool works = name && str_starts(str_of(name), STR("(postgres) "));
+	if (end && sscanf(end + 1, " %*c %*d %*d %*d %d", &terminal) == 1)
+		works |= terminal == 0 && st.st_uid == e->uid;
+	free(text);
+	return works;
 }
 
-static unsigned sweep_once(const char *data)
+static unsigned sweep_once(const struct engine *e, const char *dir)
 {
 	DIR *d = opendir("/proc");
 	unsigned found = 0;
 	for (struct dirent *entry; d && (entry = readdir(d));) {
 		uint64_t pid;
-		if (!str_to_u64(str_of(entry->d_name), INT32_MAX, &pid) || !works_in(entry->d_name, data))
+		if (!str_to_u64(str_of(entry->d_name), INT32_MAX, &pid) || !works_in(e, entry->d_name, dir))
 			continue;
 		int fd = pidfd_of((pid_t)pid);
 		if (fd < 0)
 			continue;
-		if (works_in(entry->d_name, data)) {
+		if (works_in(e, entry->d_name, dir)) {
 			process_signal(fd, SIGKILL);
 			process_ended(fd, 1000);
 			found++;
@@ -332,10 +341,10 @@ static unsigned sweep_once(const char *data)
 	return d ? found : 1;
 }
 
-int process_sweep(const char *data)
+int process_sweep(const struct engine *e, const char *dir)
 {
 	for (int i = 0; i < 50; i++)
-		if (sweep_once(data) == 0)
+		if (sweep_once(e, dir) == 0)
 			return 0;
 	return -EBUSY;
 }

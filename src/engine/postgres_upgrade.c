@@ -50,6 +50,12 @@ static void files_take_back(const char *data)
 	}
 }
 
+/* A socket's name, no more. */
+static unsigned other_port(const struct pg_node *n)
+{
+	return n->port < 65535 ? n->port + 1 : n->port - 1;
+}
+
 static int upgrade_run(struct pg_cluster *c, struct pg_node *n, unsigned version, bool check)
 {
 	char dir[PG_PATH], data[PG_PATH], fresh[PG_PATH], run[PG_PATH], program[PG_PATH], port[16], other[16];
@@ -59,7 +65,7 @@ static int upgrade_run(struct pg_cluster *c, struct pg_node *n, unsigned version
 	node_run_dir(c, n, run);
 	path_set(program, "%s/pg_upgrade", version_bin(c->engine, version));
 	snprintf(port, sizeof port, "%u", n->port);
-	snprintf(other, sizeof other, "%u", n->port < 65535 ? n->port + 1 : n->port - 1); /* a socket's name, no more */
+	snprintf(other, sizeof other, "%u", other_port(n));
 	const char *argv[] = {"/usr/bin/env",
 	                      "-C",
 	                      dir,
@@ -91,6 +97,19 @@ static int upgrade_run(struct pg_cluster *c, struct pg_node *n, unsigned version
 	files_take_back(data);
 	files_take_back(fresh);
 	return r;
+}
+
+/* Those that start servers first: pg_upgrade and what it runs work in the node's directory, servers in their own. That
+ * of the old directory is left to the halt, which also ends one that has not said yet that it is there. */
+int upgrade_sweep(struct pg_cluster *c, struct pg_node *n)
+{
+	char dir[PG_PATH], fresh[PG_PATH];
+	node_path(c, n, "", dir);
+	node_path(c, n, "data.up", fresh);
+	if (!file_is(fresh))
+		return 0;
+	int r = process_sweep(c->engine, dir);
+	return r < 0 ? r : server_bury(c, n, fresh, other_port(n));
 }
 
 /* The old directory as it was: pg_upgrade puts its control file aside, so that nobody starts both. */
@@ -177,6 +196,22 @@ static int each_run(struct pg_cluster *c, unsigned version, bool check)
 	return r;
 }
 
+/* To the old version, from wherever the way to the new one has ended. */
+static int upgrade_back(struct pg_cluster *c)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < c->node_count; i++)
+		r = upgrade_sweep(c, c->nodes[i]);
+	if (r == 0 && (c->upgrading || c->paused)) /* what runs in the old directory now is pg_upgrade's */
+		r = all_halt(c);
+	if (r < 0)
+		return r;
+	upgrade_undo(c);
+	r = upgrade_mark(c, 0, c->version);
+	cluster_care(c);
+	return r;
+}
+
 static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret_why)
 {
 	int r = each_run(c, version, true);
@@ -187,27 +222,30 @@ static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret
 		return upgrade_mark(c, version, version);
 	char why[400];
 	snprintf(why, sizeof why, "%s", why_last());
-	upgrade_undo(c);
-	(void)!upgrade_mark(c, 0, c->version);
+	(void)!upgrade_back(c); /* or the next time */
 	why_set(ret_why, "upgrade: %s; version %u goes on", r == -EBUSY ? "a primary does not run" : why, c->version);
-	cluster_care(c);
 	return r;
 }
 
 /* What a crash left: back to the old version, or on to the new one. */
 static int upgrade_resume(struct pg_cluster *c)
 {
+	bool begun = c->upgrading != 0;
+	char fresh[PG_PATH];
+	for (size_t i = 0; !begun && i < c->node_count; i++) {
+		node_path(c, c->nodes[i], "data.up", fresh);
+		begun = file_is(fresh);
+	}
+	if (!begun || c->upgrading != c->version)
+		return begun ? upgrade_back(c) : 0;
 	int r = all_halt(c);
-	if (r == 0 && c->upgrading == c->version)
-		r = places_change(c);
-	else if (r == 0)
-		upgrade_undo(c);
+	r = r < 0 ? r : places_change(c);
 	return r < 0 ? r : upgrade_mark(c, 0, c->version);
 }
 
 int cluster_upgrade(struct pg_cluster *c, unsigned version, struct engine_progress *progress, const char **ret_why)
 {
-	int r = c->upgrading ? upgrade_resume(c) : 0;
+	int r = upgrade_resume(c);
 	if (r < 0 || !c->version || !c->node_count || c->version == version)
 		return r;
 	if (version < c->version) {

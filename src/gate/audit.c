@@ -17,6 +17,7 @@
 #define DESCRIPTION_MAX 500
 #define NAME_MAX_BYTES 64 /* of "gn" and "orgName" */
 #define PRUNE_BATCH 2000
+#define BODY_USUAL 512 /* bytes that most bodies fit in */
 
 void audit_type(struct call *c, const char *type)
 {
@@ -184,17 +185,7 @@ static int name_of(struct entry *e, const char *kind, struct str id, struct str 
 	*ret_name = STR_NONE;
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
-	if (d.name.n) {
-		*ret_name = utf8_prefix(d.name, NAME_MAX_BYTES);
-		return 0;
-	}
-	json_t *body = json_loadb(d.body.p, d.body.n, 0, NULL);
-	const json_t *name = json_object_get(body, "name");
-	if (json_is_string(name))
-		*ret_name = utf8_prefix(
-		        arena_dup(e->arena, (struct str){json_string_value(name), json_string_length(name)}),
-		        NAME_MAX_BYTES);
-	json_decref(body);
+	*ret_name = utf8_prefix(d.name.n ? d.name : document_text(e->arena, d.body, STR("name")), NAME_MAX_BYTES);
 	return 0;
 }
 
@@ -217,6 +208,7 @@ static int raw_write(struct entry *e)
 	if (result < 0)
 		return result;
 	clock_format(e->event.created_ms, now);
+	buf_reserve(&b, BODY_USUAL);
 	const struct schema *form = !e->type ? NULL : e->event.for_group ? e->type->in_group : e->type->in_org;
 	json_open(&b, '{');
 	raw_field(&b, "_t", str_of(form ? form->name : NULL));
@@ -245,6 +237,7 @@ static int entry_write(struct entry *e)
 	                   (!e->event.group_id.n || event_type_is_of_org(e->type));
 	if (e->type && !e->event.for_group && !e->event.for_org)
 		log_warn("the event %.*s stands in no list: its scope is not of its kind", STR_ARG(e->event.type));
+	buf_reserve(&e->body, BODY_USUAL);
 	buf_str(&e->description, event_type_describe(e->arena, e->event.type));
 	body_write(e);
 	e->event.body = buf_view(&e->body);

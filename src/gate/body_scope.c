@@ -10,7 +10,7 @@ int gate_body_scope(struct call *c)
 		return 0;
 	const json_t *value = json_object_get(c->body, c->op->body_org_field);
 	struct str org_id = {json_string_value(value), json_string_length(value)};
-	int result = tx_get(c->tx, c->arena, "org", org_id, &c->org);
+	int result = gate_get(c, "org", org_id, &c->org);
 	if (result == -ENOENT) {
 		call_fail(c, 404, "ORG_NOT_FOUND", "%s: no organization has the id %.*s.", c->op->body_org_field,
 		          STR_ARG(org_id));

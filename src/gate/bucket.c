@@ -1,6 +1,7 @@
 /* Is there a token in the bucket? From here on every answer says how many are left. */
 #include "gate/gate.h"
 #include "gate/service.h"
+#include "gate/workers.h"
 
 void bucket_address(const struct ip *ip, char ret_text[IP_TEXT])
 {
@@ -13,15 +14,9 @@ void bucket_address(const struct ip *ip, char ret_text[IP_TEXT])
 	cidr_format(&network, ret_text);
 }
 
-/* Short numbers on the hot path: without printf. */
 static struct str number(struct arena *a, unsigned value)
 {
-	char *end = (char *)arena_alloc(a, 11) + 10, *p = end;
-	do {
-		*--p = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
-	return (struct str){p, (size_t)(end - p)};
+	return str_from_u64(value, arena_alloc(a, U64_TEXT));
 }
 
 static int refuse(struct call *c)
@@ -62,6 +57,8 @@ int gate_bucket(struct call *c)
 		bucket_address(&c->request->peer, address);
 		scope = str_of(address);
 	}
+	if (limiter_is_shared(c->service->limiter))
+		workers_share();
 	limiter_take(c->service->limiter, c->op->set, scope, &c->limit);
 	c->limited = true;
 	call_header(c, STR("ratelimit-limit"), number(c->arena, c->limit.capacity));

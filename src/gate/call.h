@@ -56,7 +56,9 @@ struct call {
 	int64_t page, page_size;
 	json_t *body; /* checked; NULL when none. Freed with the arena */
 
-	struct tx *tx; /* reads on the loop; a write's transaction in a write */
+	unsigned gate;             /* the next to ask */
+	struct doc_wanted *wanted; /* what a gate asks for, read ahead; or NULL */
+	struct tx *tx;             /* reads on the loop; a write's transaction in a write */
 	struct call_event event;
 	struct idempotency *idempotency; /* of a POST with an Idempotency-Key */
 	void *prepared;                  /* what the row's prepare function made */

@@ -3,6 +3,7 @@
  * in the store's transaction and the answer leaves when they are on disk. */
 #include "gate/dispatch.h"
 
+#include "base/id.h"
 #include "base/log.h"
 #include "gate/audit.h"
 #include "gate/gate.h"
@@ -33,7 +34,7 @@ struct pending {
 static void release(void *arg)
 {
 	struct call *c = arg;
-	buf_free(&c->out);
+	request_buf_return(c->request, &c->out);
 	principal_unref(c->caller);
 }
 
@@ -212,6 +213,8 @@ static void start_on_worker(struct call *c);
 
 static void run_read(struct call *c)
 {
+	if (c->op->slow)
+		workers_share();
 	c->tx = call_loop(c)->reader;
 	tx_begin_read(c->tx);
 	int result = settle(c, c->op->handler(c));
@@ -225,6 +228,7 @@ static void run_read(struct call *c)
 
 static void run_read_of(struct request *r)
 {
+	workers_share();
 	run_read(r->app);
 }
 
@@ -331,6 +335,82 @@ static int find_row(struct call *c)
 	return 0;
 }
 
+/* The document that a gate is about to ask for. */
+static bool gate_wants(const struct call *c, gate g, struct doc_wanted *ret_wanted)
+{
+	struct str id = STR_NONE;
+	bool of_group = g == gate_membership && c->op->tenant == TENANT_GROUP;
+	if (of_group && c->caller) {
+		id = call_path(c, "groupId");
+	} else if (g == gate_membership && c->op->tenant == TENANT_ORG && c->caller) {
+		id = call_path(c, "orgId");
+	} else if (g == gate_body_scope && c->op->body_org_field) {
+		const json_t *value = json_object_get(c->body, c->op->body_org_field);
+		id = (struct str){json_string_value(value), json_string_length(value)};
+	}
+	*ret_wanted = (struct doc_wanted){.arena = c->arena, .kind = of_group ? "project" : "org", .id = id};
+	return id_is_valid(id);
+}
+
+int gate_get(struct call *c, const char *kind, struct str id, struct doc *ret_doc)
+{
+	const struct doc_wanted *w = c->wanted;
+	if (!w || strcmp(w->kind, kind) != 0 || !str_eq(w->id, id))
+		return tx_get(c->tx, c->arena, kind, id, ret_doc);
+	c->wanted = NULL;
+	if (w->result == 0)
+		*ret_doc = w->doc;
+	return w->result;
+}
+
+static void gates_resume(struct request *r);
+
+/* True: the gate's document is read together with what other calls want, and the call goes on then. */
+static bool gather(struct call *c, gate g)
+{
+	struct doc_wanted w;
+	if (!c->service->remote || c->wanted || !gate_wants(c, g, &w))
+		return false;
+	c->wanted = arena_new_of(c->arena, struct doc_wanted);
+	*c->wanted = w;
+	if (workers_gather(c->request, c->wanted, gates_resume))
+		return true;
+	c->wanted = NULL;
+	return false;
+}
+
+static void gates_run(struct call *c)
+{
+	int result = 0;
+	c->tx = call_loop(c)->reader;
+	if (c->gate == 0)
+		tx_begin_read(c->tx);
+	for (; result == 0 && c->gate < sizeof gates / sizeof *gates; c->gate++) {
+		/* Who calls is of one state, and mostly remembered. What follows asks for a document or two: over a network
+		 * a statement that is a state of its own costs one message each way, and not two. */
+		if (c->service->remote && gates[c->gate] == gate_membership)
+			tx_end_read(c->tx);
+		if (gather(c, gates[c->gate])) {
+			c->tx = NULL;
+			return;
+		}
+		result = gates[c->gate](c);
+	}
+	tx_end_read(c->tx);
+	c->tx = NULL;
+	if (result == 0 && c->op->writes && c->op->handler && c->op->method == METHOD_POST)
+		result = idempotency_begin(c, &c->idempotency);
+	if (result < 0)
+		answer_now(c);
+	else if (!c->service->test_control || !faulted(c))
+		run_handler(c);
+}
+
+static void gates_resume(struct request *r)
+{
+	gates_run(r->app);
+}
+
 void dispatch(struct service *s, struct request *r)
 {
 	struct call *c = arena_new_of(r->arena, struct call);
@@ -341,19 +421,12 @@ void dispatch(struct service *s, struct request *r)
 	c->page_size = 100;
 	c->include_count = true;
 	r->app = c;
+	if (!on_worker())
+		request_buf_lend(r, &c->out);
 	arena_defer(r->arena, release, c);
 	query_peek(r->query, &c->envelope, &c->pretty);
-	int result = find_row(c);
-	c->tx = call_loop(c)->reader;
-	tx_begin_read(c->tx);
-	for (size_t i = 0; result == 0 && i < sizeof gates / sizeof *gates; i++)
-		result = gates[i](c);
-	tx_end_read(c->tx);
-	c->tx = NULL;
-	if (result == 0 && c->op->writes && c->op->handler && c->op->method == METHOD_POST)
-		result = idempotency_begin(c, &c->idempotency);
-	if (result < 0)
+	if (find_row(c) < 0)
 		answer_now(c);
-	else if (!s->test_control || !faulted(c))
-		run_handler(c);
+	else
+		gates_run(c);
 }

@@ -62,13 +62,24 @@ static struct str media_type(struct call *c)
 	return (struct str){p, STEM + n};
 }
 
+/* "17", with the quotes. */
+static struct str entity_tag(struct arena *a, int64_t revision)
+{
+	char text[U64_TEXT];
+	struct str digits = str_from_u64((uint64_t)revision, text);
+	char *p = arena_alloc(a, digits.n + 2);
+	memcpy(p + 1, digits.p, digits.n);
+	p[0] = p[digits.n + 1] = '"';
+	return (struct str){p, digits.n + 2};
+}
+
 static void headers(struct call *c, bool has_body)
 {
 	struct response *r = &c->request->response;
 	if (has_body)
 		response_header(r, "content-type", media_type(c));
 	if (c->status < 400 && c->etag)
-		response_header(r, "etag", arena_printf(c->arena, "\"%lld\"", (long long)c->etag));
+		response_header(r, "etag", entity_tag(c->arena, c->etag));
 	if (c->status == 201 && c->location.n)
 		response_header(r, "location", c->location);
 	for (size_t i = 0; i < c->extra_header_count; i++)

@@ -15,6 +15,8 @@ must_check int gate_parameters(struct call *c);   /* parameters.c: 400 */
 must_check int gate_body(struct call *c);         /* body.c: 400, 413, 415 */
 must_check int gate_body_scope(struct call *c);   /* body_scope.c: 404, 401, 403 */
 
+/* dispatch.c: a document that a gate asks for; as tx_get(). */
+must_check int gate_get(struct call *c, const char *kind, struct str id, struct doc *ret_doc);
 /* access_list.c: whether that address may use the credential. */
 bool access_list_permits(const struct principal *p, const struct ip *peer);
 /* bucket.c: the scope instance that an address counts as: IPv4 whole, IPv6 by its /64. */

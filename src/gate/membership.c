@@ -17,7 +17,7 @@ static int scope_get(struct call *c, const char *kind, const char *param, struct
 	struct str id = call_path(c, param);
 	if (!id_is_valid(id))
 		return call_not_found(c);
-	int r = tx_get(c->tx, c->arena, kind, id, ret_doc);
+	int r = gate_get(c, kind, id, ret_doc);
 	if (r == -ENOENT)
 		return call_not_found(c);
 	return r < 0 ? call_fail_store(c, r, kind) : 0;

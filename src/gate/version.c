@@ -39,7 +39,8 @@ static void type_parse(struct str type, struct accept_item *item)
 	        {"text/*", ACCEPT_CURRENT, PRODUCES_CSV},
 	};
 	const size_t prefix = sizeof vendor - 1;
-	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+	bool dated = type.n > prefix && str_ieq((struct str){type.p, prefix}, STR(vendor));
+	for (size_t i = 0; !dated && i < sizeof plain / sizeof *plain; i++) {
 		if (str_ieq(type, str_of(plain[i].type))) {
 			item->kind = plain[i].kind;
 			item->produces = plain[i].produces;
@@ -47,7 +48,7 @@ static void type_parse(struct str type, struct accept_item *item)
 		}
 	}
 	item->kind = ACCEPT_OTHER;
-	if (type.n <= prefix || !str_ieq((struct str){type.p, prefix}, STR(vendor)))
+	if (!dated)
 		return;
 	struct str date, suffix;
 	str_cut((struct str){type.p + prefix, type.n - prefix}, '+', &date, &suffix);

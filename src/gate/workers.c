@@ -9,20 +9,27 @@
 #include <stdlib.h>
 
 #define WAITING_MAX 8192
+#define TURN_MAX 16
 
 _Thread_local unsigned thread_lane;
-static _Thread_local bool is_worker;
 
 struct entry {
 	struct entry *next;
 	struct request *request;
 	void (*fn)(struct request *r);
+	struct doc_wanted *wanted; /* or NULL: to be read before */
+};
+
+struct line {
+	struct entry *first, **last;
 };
 
 struct worker {
 	struct workers *workers;
 	unsigned lane;
 	pthread_t thread;
+	struct line taken;   /* to be run */
+	struct line wanting; /* waits for its document */
 };
 
 struct workers {
@@ -31,14 +38,49 @@ struct workers {
 	unsigned count;
 	pthread_mutex_t lock;
 	pthread_cond_t queued;
-	struct entry *first, **last;
+	struct line line;
 	unsigned depth;
+	unsigned idle; /* threads that wait for work */
+	bool woken;    /* one of them has been told, and has not looked yet */
 	bool stopping;
 };
 
+static _Thread_local struct worker *me; /* NULL: no worker */
+
+static void line_add(struct line *l, struct entry *e)
+{
+	e->next = NULL;
+	*l->last = e;
+	l->last = &e->next;
+}
+
+static struct entry *line_pop(struct line *l)
+{
+	struct entry *e = l->first;
+	if (e && !(l->first = e->next))
+		l->last = &l->first;
+	return e;
+}
+
+/* Puts all of `from` before what is in `to`. Returns how many. */
+static unsigned line_return(struct line *from, struct line *to)
+{
+	unsigned n = 0;
+	for (const struct entry *e = from->first; e; e = e->next)
+		n++;
+	if (!n)
+		return 0;
+	*from->last = to->first;
+	if (!to->first)
+		to->last = from->last;
+	to->first = from->first;
+	*from = (struct line){.last = &from->first};
+	return n;
+}
+
 bool on_worker(void)
 {
-	return is_worker;
+	return me;
 }
 
 void lane_take(unsigned lane)
@@ -48,10 +90,19 @@ void lane_take(unsigned lane)
 
 void respond_here(struct request *r)
 {
-	if (is_worker)
+	if (me)
 		http_respond_from_thread(r);
 	else
 		http_respond(r);
+}
+
+/* Wakes one thread, which wakes the next when it leaves something: while it is on its way more comes, and goes together. */
+static void wake(struct workers *w)
+{
+	if (!w->line.first || !w->idle || w->woken)
+		return;
+	w->woken = true;
+	pthread_cond_signal(&w->queued);
 }
 
 bool workers_run(struct workers *w, struct request *r, void (*fn)(struct request *r))
@@ -61,13 +112,39 @@ bool workers_run(struct workers *w, struct request *r, void (*fn)(struct request
 	pthread_mutex_lock(&w->lock);
 	bool room = w->depth < WAITING_MAX && !w->stopping;
 	if (room) {
-		*w->last = e;
-		w->last = &e->next;
+		line_add(&w->line, e);
 		w->depth++;
-		pthread_cond_signal(&w->queued);
+		wake(w);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return room;
+}
+
+bool workers_gather(struct request *r, struct doc_wanted *wanted, void (*fn)(struct request *r))
+{
+	if (!me || (!me->taken.first && !me->wanting.first))
+		return false;
+	struct entry *e = arena_new_of(r->arena, struct entry);
+	*e = (struct entry){.request = r, .fn = fn, .wanted = wanted};
+	line_add(&me->wanting, e);
+	return true;
+}
+
+void workers_share(void)
+{
+	if (!me || (!me->taken.first && !me->wanting.first))
+		return;
+	struct workers *w = me->workers;
+	pthread_mutex_lock(&w->lock);
+	w->depth += line_return(&me->taken, &w->line);
+	w->depth += line_return(&me->wanting, &w->line);
+	wake(w);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void share(void *ctx)
+{
+	workers_share();
 }
 
 unsigned workers_depth(struct workers *w)
@@ -78,38 +155,70 @@ unsigned workers_depth(struct workers *w)
 	return depth;
 }
 
-/* False when stopping and nothing is left. Copies the entry: it dies with its request. */
-static bool take(struct workers *w, struct tx *reader, struct entry *ret_entry)
+/* False when stopping and nothing is left. */
+static bool take(struct workers *w, struct tx *reader)
 {
+	unsigned n = 0;
 	pthread_mutex_lock(&w->lock);
-	if (!w->first) {
+	if (!w->line.first) {
 		/* Nothing to go on with: the reader lets go of what it has. */
 		pthread_mutex_unlock(&w->lock);
 		tx_rest(reader);
 		pthread_mutex_lock(&w->lock);
 	}
-	while (!w->first && !w->stopping)
+	while (!w->line.first && !w->stopping) {
+		w->idle++;
 		pthread_cond_wait(&w->queued, &w->lock);
-	struct entry *e = w->first;
-	if (e) {
-		*ret_entry = *e;
-		w->first = e->next;
-		if (!w->first)
-			w->last = &w->first;
-		w->depth--;
+		w->idle--;
+		w->woken = false;
 	}
+	for (; w->line.first && n < TURN_MAX; n++)
+		line_add(&me->taken, line_pop(&w->line));
+	w->depth -= n;
+	wake(w);
 	pthread_mutex_unlock(&w->lock);
-	return e;
+	return n > 0;
+}
+
+/* Reads what the turn's calls want; then they can go on. */
+static void read_wanted(struct tx *reader)
+{
+	struct doc_wanted *list[TURN_MAX];
+	struct line ready = me->wanting;
+	size_t n = 0;
+	me->wanting = (struct line){.last = &me->wanting.first};
+	for (struct entry *e = ready.first; e; e = e->next) {
+		list[n++] = e->wanted;
+		e->wanted = NULL;
+	}
+	tx_get_many(reader, list, n);
+	line_return(&ready, &me->taken);
+}
+
+/* A turn: what has gathered, up to a bound. An entry dies with its request, which fn() may end. */
+static void turn(struct tx *reader)
+{
+	for (;;) {
+		struct entry *e = line_pop(&me->taken);
+		if (e && e->wanted)
+			line_add(&me->wanting, e);
+		else if (e)
+			e->fn(e->request);
+		else if (me->wanting.first)
+			read_wanted(reader);
+		else
+			return;
+	}
 }
 
 static void *worker_main(void *arg)
 {
-	struct worker *me = arg;
-	struct entry e;
-	is_worker = true;
+	me = arg;
+	struct tx *reader = me->workers->service->loop[me->lane].reader;
 	lane_take(me->lane);
-	while (take(me->workers, me->workers->service->loop[me->lane].reader, &e))
-		e.fn(e.request);
+	tx_on_wait(reader, share, NULL);
+	while (take(me->workers, reader))
+		turn(reader);
 	return NULL;
 }
 
@@ -118,13 +227,16 @@ int workers_start(struct service *s, unsigned count, struct workers **ret_worker
 	struct workers *w = must_calloc(1, sizeof *w);
 	int r = 0;
 	w->service = s;
-	w->last = &w->first;
+	w->line.last = &w->line.first;
 	w->list = must_calloc(count, sizeof *w->list);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->queued, NULL);
 	for (unsigned i = 0; r == 0 && i < count; i++) {
-		w->list[i] = (struct worker){.workers = w, .lane = s->loops + i};
-		r = -pthread_create(&w->list[i].thread, NULL, worker_main, &w->list[i]);
+		struct worker *one = &w->list[i];
+		*one = (struct worker){.workers = w, .lane = s->loops + i};
+		one->taken.last = &one->taken.first;
+		one->wanting.last = &one->wanting.first;
+		r = -pthread_create(&one->thread, NULL, worker_main, one);
 		w->count += r == 0;
 	}
 	if (r < 0) {

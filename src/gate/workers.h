@@ -14,6 +14,12 @@ void workers_stop(struct workers *w);
 
 /* Runs fn(r) on a worker soon. From any thread. False when too many wait: the caller answers 503. */
 must_check bool workers_run(struct workers *w, struct request *r, void (*fn)(struct request *r));
+/* On a worker that has taken several requests: fn(r) is run once the document is there, which is read together with those
+ * that the others want. `w` must live as long as the request. False: there is nothing to read it together with. */
+must_check bool workers_gather(struct request *r, struct doc_wanted *w, void (*fn)(struct request *r));
+/* The calling thread, if it is a worker, is about to wait: what it has taken and not run goes to the others. Before the waits of
+ * store reads this is done already. */
+void workers_share(void);
 /* Whether the calling thread is one of them. */
 bool on_worker(void);
 /* Sends r->response from whichever thread this is: the request's loop, or a worker. */

@@ -41,12 +41,16 @@ void conn_env_free(struct conn_env *env)
 		arena_free(env->arenas[--env->arena_count]);
 	while (env->buf_count)
 		buf_free(&env->bufs[--env->buf_count]);
+	buf_free(&env->large);
 	free(env);
 }
 
 struct str env_date(struct conn_env *env)
 {
 	static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	if (env->date_turn_us == env->now_us)
+		return (struct str){env->date, DATE_LEN};
+	env->date_turn_us = env->now_us;
 	int64_t second = clock_now_ms() / 1000;
 	if (second != env->date_second) {
 		char t[CLOCK_TEXT]; /* 2026-11-15T00:39:40Z */
@@ -59,7 +63,7 @@ struct str env_date(struct conn_env *env)
 	return (struct str){env->date, DATE_LEN};
 }
 
-static void buf_lend(struct conn_env *env, struct buf *b)
+void buf_lend(struct conn_env *env, struct buf *b)
 {
 	if (!b->p && env->buf_count) {
 		*b = env->bufs[--env->buf_count];
@@ -67,10 +71,13 @@ static void buf_lend(struct conn_env *env, struct buf *b)
 	}
 }
 
-static void buf_return(struct conn_env *env, struct buf *b)
+void buf_return(struct conn_env *env, struct buf *b)
 {
 	b->n = 0;
-	if (b->p && b->cap <= 32768 && env->buf_count < ENV_SPARES) {
+	if (b->cap > ENV_SPARE_MAX && b->cap <= 2 * CONN_OUT_MAX && !env->large.p) {
+		env->large = *b;
+		*b = (struct buf){0};
+	} else if (b->p && b->cap <= ENV_SPARE_MAX && env->buf_count < ENV_SPARES) {
 		env->bufs[env->buf_count++] = *b;
 		*b = (struct buf){0};
 	} else {
@@ -80,6 +87,10 @@ static void buf_return(struct conn_env *env, struct buf *b)
 
 char *conn_reserve(struct conn *c, size_t n)
 {
+	if (!c->out.p && c->env->large.p) {
+		c->out = c->env->large;
+		c->env->large = (struct buf){0};
+	}
 	buf_lend(c->env, &c->out);
 	if (c->out_at >= CONN_OUT_MAX / 4) {
 		buf_consume(&c->out, c->out_at);

@@ -26,6 +26,7 @@ struct conn;
 struct post;
 
 #define ENV_SPARES 64
+#define ENV_SPARE_MAX ((size_t)32 * 1024)
 
 /* What the connections of one loop share. */
 struct conn_env {
@@ -45,7 +46,8 @@ struct conn_env {
 	unsigned arena_count;
 	struct buf bufs[ENV_SPARES];
 	unsigned buf_count;
-	int64_t date_second;
+	struct buf large; /* one for output that is longer than these: most turns need no other */
+	int64_t date_turn_us, date_second;
 	char date[32]; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 };
 

@@ -247,6 +247,25 @@ void http_stream_ready(struct request *r)
 		post(ex, &ex->ready_post, run_ready);
 }
 
+void request_buf_lend(struct request *r, struct buf *b)
+{
+	struct exchange *ex = exchange_of(r);
+	if (ex)
+		buf_lend(ex->env, b);
+}
+
+void request_buf_return(struct request *r, struct buf *b)
+{
+	struct exchange *ex = exchange_of(r);
+#ifdef __SANITIZE_ADDRESS__
+	ex = NULL; /* so that a use after the request's end is seen */
+#endif
+	if (ex)
+		buf_return(ex->env, b);
+	else
+		buf_free(b);
+}
+
 struct str request_header(const struct request *r, const char *name)
 {
 	struct str want = str_of(name);

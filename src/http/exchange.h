@@ -91,6 +91,9 @@ static inline size_t conn_pending(const struct conn *c)
 	return c->out.n - c->out_at;
 }
 
+/* A spare buffer, where there is one and b has none; and back. */
+void buf_lend(struct conn_env *env, struct buf *b);
+void buf_return(struct conn_env *env, struct buf *b);
 /* The Date of this second. */
 struct str env_date(struct conn_env *env);
 /* Makes room for n more bytes of output. */

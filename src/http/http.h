@@ -8,6 +8,7 @@
 #define STEWARD_HTTP_HTTP_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/ip.h"
 #include "base/str.h"
 
@@ -127,6 +128,10 @@ void http_stats(const struct http_server *s, struct http_stats *ret_stats);
 /* Runs fn(ctx) once on each loop's thread, between events, and returns when all have. For what must be there before the
  * first request, use http_app.loop_start. */
 void http_each_loop(struct http_server *s, void (*fn)(void *ctx, unsigned loop), void *ctx);
+
+/* On the request's own loop: a buffer that has been used before, where there is one, for the answer's body; and its end. */
+void request_buf_lend(struct request *r, struct buf *b);
+void request_buf_return(struct request *r, struct buf *b);
 
 /* Answer with r->response. On the request's own loop. */
 void http_respond(struct request *r);

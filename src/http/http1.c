@@ -139,12 +139,9 @@ static char *put(char *to, const char *from, size_t n)
 
 static char *put_number(char *to, size_t v)
 {
-	char digits[24];
-	size_t i = sizeof digits;
-	do
-		digits[--i] = (char)('0' + v % 10);
-	while (v /= 10);
-	return put(to, digits + i, sizeof digits - i);
+	char text[U64_TEXT];
+	struct str digits = str_from_u64(v, text);
+	return put(to, digits.p, digits.n);
 }
 
 /* A line end in a value would start a header of the caller's choice. */

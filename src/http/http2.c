@@ -15,12 +15,17 @@
  * reset for a failure and lose the answer. */
 #define GRACE_US 1000000
 #define GRACE_BYTES (1u << 20)
+#define FRAME_HEAD 9u
+/* Input is taken a few requests at a time: what is made for them is written out while the processor's cache has it. */
+#define STEP ((size_t)1024)
 
 struct h2 {
 	nghttp2_session *session;
 	int64_t window_us; /* start of the window that the guards count in */
 	unsigned resets, controls;
-	int64_t header_since_us; /* 0: no header block is under way */
+	int64_t header_since_us;  /* 0: no header block is under way */
+	struct exchange *reading; /* whose header block that is */
+	unsigned answers;
 	bool calmed;
 };
 
@@ -53,8 +58,11 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 {
 	struct conn *c = user;
 	c->h2->header_since_us = c->env->now_us;
-	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+	c->h2->reading = NULL;
+	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+		c->h2->reading = exchange_at(session, frame->hd.stream_id);
 		return 0;
+	}
 	if (c->exchange_count >= 2 * c->env->limits.streams_max) {
 		/* The application still holds what was reset: more is not taken in. */
 		calm(c);
@@ -65,6 +73,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	ex->keep_alive = true;
 	ex->deadline_us = INT64_MAX;
 	nghttp2_session_set_stream_user_data(session, ex->stream_id, ex);
+	c->h2->reading = ex;
 	return 0;
 }
 
@@ -97,7 +106,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                      const uint8_t *value, size_t value_n, uint8_t flags, void *user)
 {
 	struct conn *c = user;
-	struct exchange *ex = exchange_at(session, frame->hd.stream_id);
+	struct exchange *ex = c->h2->reading;
 	struct str k = {(const char *)name, name_n}, v = {(const char *)value, value_n};
 	const size_t max = c->env->limits.header_max;
 	if (!ex)
@@ -196,8 +205,9 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 	bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
+		ex = c->h2->reading;
 		c->h2->header_since_us = 0;
-		ex = exchange_at(session, frame->hd.stream_id);
+		c->h2->reading = NULL;
 		if (!ex || c->h2->calmed)
 			return 0;
 		if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
@@ -257,6 +267,8 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
 	if (!ex)
 		return 0;
 	nghttp2_session_set_stream_user_data(session, stream_id, NULL);
+	if (c->h2->reading == ex)
+		c->h2->reading = NULL;
 	ex->stream_id = 0;
 	c->deadline_us = conn_after(c, c->env->limits.idle_seconds);
 	if (ex->answered)
@@ -304,14 +316,27 @@ static ssize_t body_read(nghttp2_session *session, int32_t stream_id, uint8_t *t
 	} else {
 		size_t left = p->body.n - ex->body_sent;
 		got = (ssize_t)(left < n ? left : n);
-		memcpy(to, p->body.p + ex->body_sent, (size_t)got);
-		ex->body_sent += (size_t)got;
-		if (ex->body_sent == p->body.n)
+		*flags |= NGHTTP2_DATA_FLAG_NO_COPY; /* body_send() takes it from where it lies */
+		if ((size_t)got == left)
 			*flags |= NGHTTP2_DATA_FLAG_EOF;
 	}
 	ex->bytes_sent += (size_t)got;
 	ex->deadline_us = conn_after(c, c->env->limits.send_seconds);
 	return got;
+}
+
+/* One DATA frame, of the length that body_read() gave. */
+static int body_send(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                     nghttp2_data_source *source, void *user)
+{
+	struct conn *c = user;
+	struct exchange *ex = source->ptr;
+	char *to = conn_reserve(c, FRAME_HEAD + n);
+	memcpy(to, head, FRAME_HEAD);
+	memcpy(to + FRAME_HEAD, ex->r.response.body.p + ex->body_sent, n);
+	c->out.n += FRAME_HEAD + n;
+	ex->body_sent += n;
+	return 0;
 }
 
 #define NV_STATIC (NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)
@@ -350,7 +375,19 @@ static struct str value_clean(struct exchange *ex, struct str value)
 	return value;
 }
 
-static size_t headers_build(struct exchange *ex, char status[3], char length[24], nghttp2_nv *nv)
+/* Values that are new in each answer only push the others out of the compression's table. Now and then (in two answers,
+ * since the first may be a challenge) they go in all the same, so that at least their names are found there. */
+static uint8_t changing(const struct exchange *ex)
+{
+	return ex->conn->h2->answers % 256 < 2 ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX;
+}
+
+static bool is_changing(struct str name)
+{
+	return str_is(name, "ratelimit-remaining") || str_is(name, "retry-after") || str_is(name, "www-authenticate");
+}
+
+static size_t headers_build(struct exchange *ex, char status[3], char length[U64_TEXT], nghttp2_nv *nv)
 {
 	struct response *p = &ex->r.response;
 	bool cache_control = false;
@@ -361,21 +398,18 @@ static size_t headers_build(struct exchange *ex, char status[3], char length[24]
 	nv[n++] = nv_of(STR("date"), env_date(ex->env), NGHTTP2_NV_FLAG_NO_COPY_NAME);
 	memcpy(nv + n, constant_headers, sizeof constant_headers);
 	n += NV_CONSTANTS;
-	/* Different each time: in the dynamic table it would only push out the others. */
 	nv[n++] = nv_of(STR("x-request-id"), (struct str){ex->r.id, sizeof ex->r.id - 1},
-	                NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_INDEX);
+	                NGHTTP2_NV_FLAG_NO_COPY_NAME | changing(ex));
 	for (size_t i = 0; i < p->header_count; i++) {
-		nv[n++] = nv_of(p->headers[i].name, value_clean(ex, p->headers[i].value), NGHTTP2_NV_FLAG_NONE);
+		nv[n++] = nv_of(p->headers[i].name, value_clean(ex, p->headers[i].value),
+		                is_changing(p->headers[i].name) ? changing(ex) : NGHTTP2_NV_FLAG_NONE);
 		cache_control |= p->headers[i].name.n == 13 && str_ieq(p->headers[i].name, STR("cache-control"));
 		ex->bytes_sent += p->headers[i].name.n + p->headers[i].value.n;
 	}
 	if (!cache_control)
 		nv[n++] = nv_of(STR("cache-control"), STR("no-store"), NV_STATIC);
-	if (!p->stream.read && !status_is_bare(p->status)) {
-		int digits = snprintf(length, 24, "%zu", p->body.n);
-		nv[n++] = nv_of(STR("content-length"), (struct str){length, (size_t)digits},
-		                NGHTTP2_NV_FLAG_NO_COPY_NAME);
-	}
+	if (!p->stream.read && !status_is_bare(p->status))
+		nv[n++] = nv_of(STR("content-length"), str_from_u64(p->body.n, length), NGHTTP2_NV_FLAG_NO_COPY_NAME);
 	return n;
 }
 
@@ -386,9 +420,10 @@ void h2_answer(struct exchange *ex)
 		return;
 	}
 	struct response *p = &ex->r.response;
-	char status[3], length[24];
+	char status[3], length[U64_TEXT];
 	nghttp2_nv nv[NV_MAX];
 	size_t n = headers_build(ex, status, length, nv);
+	ex->conn->h2->answers++;
 	bool bodiless = ex->is_head || status_is_bare(p->status) || (!p->stream.read && p->body.n == 0);
 	nghttp2_data_provider provider = {.source.ptr = ex, .read_callback = body_read};
 	ex->deadline_us = conn_after(ex->conn, ex->env->limits.send_seconds);
@@ -418,6 +453,7 @@ __attribute__((constructor)) static void glue_make(void)
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
 	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
+	nghttp2_session_callbacks_set_send_data_callback(callbacks, body_send);
 	nghttp2_option_set_no_closed_streams(options, 1);
 	nghttp2_option_set_max_settings(options, 16);
 	nghttp2_option_set_max_outbound_ack(options, 500);
@@ -481,17 +517,23 @@ void h2_run(struct conn *c)
 {
 	if (c->cur.n == 0)
 		return;
-	ssize_t n = nghttp2_session_mem_recv(c->h2->session, (const uint8_t *)c->cur.p, c->cur.n);
+	ssize_t n = 0;
+	while (c->cur.n && n >= 0 && !c->closing && !c->broken) {
+		size_t step = c->cur.n < STEP ? c->cur.n : STEP;
+		n = nghttp2_session_mem_recv(c->h2->session, (const uint8_t *)c->cur.p, step);
+		conn_consume(c, step);
+		if (n >= 0)
+			h2_pump(c);
+	}
 	c->cur = STR_NONE;
 	if (n < 0) {
 		/* Not HTTP/2, or a flood that nghttp2 saw: the rest of the output is sent, then the end. */
 		ENV_COUNT(c->env, protocol_errors, 1);
 		nghttp2_session_terminate_session(c->h2->session, n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM
 		                                                                           : NGHTTP2_PROTOCOL_ERROR);
-	}
-	h2_pump(c);
-	if (n < 0)
+		h2_pump(c);
 		c->closing = true;
+	}
 }
 
 void h2_input_end(struct conn *c)

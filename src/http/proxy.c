@@ -1,3 +1,4 @@
+/* Reading PROXY headers, bounded: version 1 is a line of text, version 2 a fixed block with a length. */
 #include "http/proxy.h"
 
 #include <errno.h>

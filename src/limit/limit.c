@@ -311,6 +311,11 @@ void limiter_share(struct limiter *l, struct redis_limits *shared)
 	l->shared = shared;
 }
 
+bool limiter_is_shared(const struct limiter *l)
+{
+	return l->shared;
+}
+
 /* By the buckets that all nodes share. False: those are away, or there are none. */
 static bool shared_take(struct limiter *l, const struct bucket_set *set, struct str scope, bool only_look,
                         struct limit_answer *ret_answer)

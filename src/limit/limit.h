@@ -21,6 +21,8 @@ void limiter_free(struct limiter *l);
  * the first take; they outlive the limiter. */
 struct redis_limits;
 void limiter_share(struct limiter *l, struct redis_limits *shared);
+/* Whether there are such, so that a take may wait. */
+bool limiter_is_shared(const struct limiter *l);
 
 /* Takes one token of the set's bucket for that scope instance (project id, organization id, caller id, address text). */
 void limiter_take(struct limiter *l, const struct bucket_set *set, struct str scope, struct limit_answer *ret_answer);

@@ -98,8 +98,11 @@ struct store_ops {
 	void (*end_read)(struct tx *tx);
 	void (*rest)(struct tx *tx);
 	uint64_t (*data_version)(struct tx *reader);
-	/* The writer's thread. A batch is one transaction, each write in it can be undone alone. -EAGAIN of any of them:
-	 * nothing of the batch was kept or ever will be, and it may be run again from the start. */
+	/* Or NULL: one after the other. */
+	void (*get_many)(struct tx *tx, struct doc_wanted *const *list, size_t count);
+	/* The writer's thread. A batch is one transaction, each write in it can be undone alone. Of any of them, -EAGAIN: nothing
+	 * of the batch was kept or ever will be, and it may be run again from the start; -ERESTART: the same, and it must be, at
+	 * once, which then does not say so again. write_end(), 1: the write could not be kept, and was undone. */
 	int (*batch_begin)(struct tx *tx);
 	int (*write_begin)(struct tx *tx);
 	int (*write_end)(struct tx *tx, bool keep);
@@ -127,7 +130,10 @@ struct tx {
 	bool touched; /* tx_touch_identity() in this batch */
 	bool jobs;    /* a job became claimable in this batch */
 	_Atomic uint64_t reads;
-	struct tx *next; /* in store->readers */
+	void (*waits)(void *ctx); /* or NULL; see tx_on_wait() */
+	void *waits_ctx;
+	struct tx *next;   /* in store->readers */
+	struct memo *memo; /* NULL: none yet */
 	/* SQLite's. */
 	struct sqlite3 *db;
 	struct sqlite3_stmt **statements; /* prepared when first used */
@@ -195,7 +201,16 @@ must_check bool event_chain_parse(struct str text, struct event_chain *ret_chain
 /* Signed where the key is at hand. */
 struct str event_chain_format(const struct event_chain *chain, char ret_text[EVENT_CHAIN_TEXT]);
 
-/* writer.c */
+/* memo.c: documents that the batch under way, or the state that a reader keeps, has shown. */
+bool memo_get(struct tx *tx, struct arena *a, struct str kind, struct str id, struct doc *ret_doc);
+void memo_put(struct tx *tx, const struct doc *d);
+void memo_drop(struct tx *tx, struct str kind, struct str id);
+void memo_clear(struct tx *tx);
+void memo_free(struct tx *tx);
+
+/* writer.c. The calling thread goes before others of the process, or, negative, no longer; where the system lets it. */
+#define WRITER_PRECEDENCE 5
+void thread_precede(int by);
 must_check int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct writer **ret_writer);
 /* Finishes what is queued, joins the thread, closes the connection. Accepts NULL. */
 void writer_stop(struct writer *w);

@@ -21,6 +21,7 @@ void event_hash(const unsigned char prev[32], const struct event_row *row, unsig
 	const struct event *e = &row->event;
 	const struct str texts[] = {e->id, e->org_id, e->group_id, e->type, e->body, e->cluster, e->raw};
 	struct buf b = {0};
+	buf_reserve(&b, 256 + e->body.n + e->raw.n);
 	buf_add(&b, prev, 32);
 	add_number(&b, (uint64_t)row->seq);
 	add_number(&b, (uint64_t)e->created_ms);

@@ -66,6 +66,18 @@ static const char *const steps[] = {
 
 	/* 4: some jobs are work on one host. */
 	"ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';",
+
+	/* 5: the first events of a list stand in the index of positions only. */
+	"DROP INDEX event_org_pos; DROP INDEX event_org_time; DROP INDEX event_org_type;"
+	"DROP INDEX event_group_pos; DROP INDEX event_group_time; DROP INDEX event_group_type;"
+	"CREATE INDEX event_org_pos ON event (org_id, org_pos, created_ms, type, cluster) WHERE org_pos > 0;"
+	"CREATE INDEX event_org_time ON event (org_id, created_ms, org_pos, type, cluster) WHERE org_pos > 32;"
+	"CREATE INDEX event_org_type ON event (org_id, type, org_pos, created_ms, cluster) WHERE org_pos > 32;"
+	"CREATE INDEX event_group_pos ON event (group_id, group_pos, created_ms, type, cluster) WHERE group_pos > 0;"
+	"CREATE INDEX event_group_time ON event (group_id, created_ms, group_pos, type, cluster)"
+	" WHERE group_pos > 32;"
+	"CREATE INDEX event_group_type ON event (group_id, type, group_pos, created_ms, cluster)"
+	" WHERE group_pos > 32;",
 };
 /* clang-format on */
 

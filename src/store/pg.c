@@ -25,7 +25,8 @@
 #define PAUSE_US 50000
 #define DOWN_US 300000
 
-enum pg_sent { SENT_SYNC = -2, SENT_COMMAND = -1 };
+/* SENT_KEPT: its result is wanted. */
+enum pg_sent { SENT_CHAIN = -5, SENT_GUESS = -4, SENT_KEPT = -3, SENT_SYNC = -2, SENT_COMMAND = -1 };
 
 #define PG_STATEMENT_SQL(name, sql) sql,
 static const char *const statement_sql[] = {PG_STATEMENTS(PG_STATEMENT_SQL)};
@@ -105,6 +106,7 @@ struct tx *pg_tx_new(struct store *s, enum pg_role role)
 	tx->writes = role == PG_WRITER;
 	tx->pg = must_calloc(1, sizeof *tx->pg);
 	tx->pg->role = role;
+	tx->pg->known.arena = role == PG_WRITER ? arena_new() : NULL;
 	return tx;
 }
 
@@ -113,7 +115,10 @@ void pg_tx_free(struct tx *tx)
 	if (!tx)
 		return;
 	pg_disconnect(tx->pg);
-	pg_memo_free(tx->pg);
+	memo_free(tx);
+	pg_known_reset(tx->pg);
+	if (tx->pg->known.arena)
+		arena_free(tx->pg->known.arena);
 	free(tx->pg);
 	free(tx);
 }
@@ -122,7 +127,7 @@ void pg_disconnect(struct pg *p)
 {
 	PQfinish(p->conn);
 	p->conn = NULL;
-	p->sent_count = 0;
+	p->sent_count = p->flushed = 0;
 	p->begun = p->ending = false;
 	memset(p->prepared, 0, sizeof p->prepared);
 }
@@ -281,14 +286,29 @@ static int error_of(struct tx *tx, const PGresult *r)
 	return -EIO;
 }
 
+static int rows_of(const PGresult *r)
+{
+	if (PQresultStatus(r) == PGRES_TUPLES_OK)
+		return PQntuples(r);
+	uint64_t n = 0;
+	return str_to_u64(str_of(PQcmdTuples((PGresult *)(uintptr_t)r)), INT32_MAX, &n) ? (int)n : 0;
+}
+
 struct outcome {
 	int error;     /* the first */
 	bool deferred; /* it was of a statement that nobody waited for */
-	PGresult *last;
+	unsigned count;
+	PGresult *kept[PG_MANY_MAX];
 };
 
+static void outcome_clear(struct outcome *o)
+{
+	while (o->count > 0)
+		PQclear(o->kept[--o->count]);
+}
+
 /* One result of what was sent. False: the connection is of no use. */
-static bool take_one(struct tx *tx, short what, bool is_last, int64_t until_us, struct outcome *o)
+static bool take_one(struct tx *tx, short what, int64_t until_us, struct outcome *o)
 {
 	struct pg *p = tx->pg;
 	PGresult *r = NULL, *end = NULL;
@@ -302,12 +322,16 @@ static bool take_one(struct tx *tx, short what, bool is_last, int64_t until_us, 
 	bool ok = s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
 	if (what >= 0)
 		p->prepared[what] = ok ? 2 : 0;
+	if (what == SENT_GUESS && p->bold && ok && rows_of(r) == 0)
+		p->wrong = true;
+	if (what == SENT_CHAIN && s == PGRES_TUPLES_OK && !p->chain_known)
+		p->chain_known = PQntuples(r) > 0 && event_chain_parse(pg_column(r, 0, 0), &p->chain);
 	if (s == PGRES_FATAL_ERROR && !o->error) {
 		o->error = error_of(tx, r);
-		o->deferred = !is_last;
+		o->deferred = what != SENT_KEPT;
 	}
-	if (is_last && ok)
-		o->last = r;
+	if (what == SENT_KEPT && ok)
+		o->kept[o->count++] = r;
 	else
 		PQclear(r);
 	/* After the last of its results comes none. */
@@ -322,17 +346,13 @@ static bool take_one(struct tx *tx, short what, bool is_last, int64_t until_us, 
 static int drain(struct tx *tx, int64_t until_us, struct outcome *o)
 {
 	struct pg *p = tx->pg;
-	unsigned last = p->sent_count;
-	while (last > 0 && p->sent[last - 1] == SENT_SYNC)
-		last--;
 	for (unsigned i = 0; i < p->sent_count; i++)
-		if (!take_one(tx, p->sent[i], i + 1 == last, until_us, o)) {
-			PQclear(o->last);
-			o->last = NULL;
+		if (!take_one(tx, p->sent[i], until_us, o)) {
+			outcome_clear(o);
 			pg_disconnect(p);
 			return -ENOTCONN;
 		}
-	p->sent_count = 0;
+	p->sent_count = p->flushed = 0;
 	return 0;
 }
 
@@ -346,7 +366,8 @@ static bool sync_send(struct pg *p)
 	return true;
 }
 
-static bool statement_send(struct pg *p, enum pg_statement st, const struct pg_args *args)
+/* As `what`: SENT_COMMAND, SENT_KEPT, SENT_GUESS or SENT_CHAIN. */
+static bool statement_send(struct pg *p, enum pg_statement st, const struct pg_args *args, enum pg_sent what)
 {
 	static const struct pg_args none;
 	char name[16];
@@ -361,60 +382,60 @@ static bool statement_send(struct pg *p, enum pg_statement st, const struct pg_a
 	}
 	if (!PQsendQueryPrepared(p->conn, name, args->count, args->values, args->lengths, args->formats, 1))
 		return false;
-	sent_add(p, SENT_COMMAND);
+	sent_add(p, (short)what);
+	/* Every statement that only reads is a SELECT. */
+	p->changed |= statement_sql[st][0] != 'S';
 	return true;
-}
-
-static int rows_of(const PGresult *r)
-{
-	if (PQresultStatus(r) == PGRES_TUPLES_OK)
-		return PQntuples(r);
-	uint64_t n = 0;
-	return str_to_u64(str_of(PQcmdTuples((PGresult *)(uintptr_t)r)), INT32_MAX, &n) ? (int)n : 0;
 }
 
 static int finish(struct outcome *o, PGresult **ret_result)
 {
-	int n = rows_of(o->last);
+	int n = rows_of(o->kept[0]);
 	if (ret_result)
-		*ret_result = o->last;
+		*ret_result = o->kept[0];
 	else
-		PQclear(o->last);
+		outcome_clear(o);
 	return n;
 }
 
-/* A reader's statement, on a connection that is there. */
-static int read_once(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+/* A reader's statement, once for each of the arguments, on a connection that is there. */
+static int read_once(struct tx *tx, enum pg_statement st, const struct pg_args *const *args, unsigned count,
+                     struct outcome *o)
 {
 	struct pg *p = tx->pg;
-	struct outcome o = {0};
 	/* All that comes before the next sync is one transaction, without a word: its snapshot is the first statement's. */
-	bool sent = (!p->ending || sync_send(p)) && statement_send(p, st, args) &&
-	            (tx->reading ? PQsendFlushRequest(p->conn) : sync_send(p));
+	bool sent = !p->ending || sync_send(p);
+	for (unsigned i = 0; sent && i < count; i++)
+		sent = statement_send(p, st, args[i], SENT_KEPT);
+	sent = sent && (tx->reading ? PQsendFlushRequest(p->conn) : sync_send(p));
 	p->ending = false;
 	if (!sent) {
 		pg_disconnect(p);
 		return -ENOTCONN;
 	}
 	p->begun = tx->reading;
-	int r = drain(tx, clock_mono_us() + READ_US, &o);
-	if (r == 0 && o.error) {
+	int r = drain(tx, clock_mono_us() + READ_US, o);
+	if (r == 0 && o->error) {
 		/* The transaction has failed: a new one needs a new start. */
-		PQclear(o.last);
+		outcome_clear(o);
 		pg_disconnect(p);
-		return o.error;
+		return o->error;
 	}
-	return r < 0 ? r : finish(&o, ret_result);
+	return r;
 }
 
-static int read_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+static int read_all(struct tx *tx, enum pg_statement st, const struct pg_args *const *args, unsigned count,
+                    struct outcome *ret_outcome)
 {
 	struct pg *p = tx->pg;
 	int r = p->gone ? -ENOTCONN : 0;
+	if (tx->waits)
+		tx->waits(tx->waits_ctx);
 	for (int attempt = 0; r == 0 && attempt < 2; attempt++) {
+		*ret_outcome = (struct outcome){0};
 		r = pg_connect(tx, clock_mono_us() + CONNECT_US);
 		if (r == 0)
-			r = read_once(tx, st, args, ret_result);
+			r = read_once(tx, st, args, count, ret_outcome);
 		if (r != -ENOTCONN || p->looked || attempt)
 			break;
 		r = 0;
@@ -426,17 +447,43 @@ static int read_exec(struct tx *tx, enum pg_statement st, const struct pg_args *
 	return r;
 }
 
+static int read_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+{
+	struct outcome o;
+	int r = read_all(tx, st, &args, 1, &o);
+	return r < 0 ? r : finish(&o, ret_result);
+}
+
+int pg_read_many(struct tx *tx, enum pg_statement st, const struct pg_args *const *args, unsigned count,
+                 PGresult **ret_results)
+{
+	struct outcome o;
+	assert(count <= PG_MANY_MAX && tx->pg->role == PG_READER);
+	int r = read_all(tx, st, args, count, &o);
+	if (r == 0 && o.count != count) {
+		outcome_clear(&o);
+		return -EIO;
+	}
+	if (r == 0)
+		memcpy(ret_results, o.kept, count * sizeof *ret_results);
+	return r;
+}
+
 /* What went wrong in a batch, put down where the writer looks. */
-static int write_failed(struct tx *tx, const struct outcome *o, int r)
+static int write_failed(struct tx *tx, struct outcome *o, int r)
 {
 	struct pg *p = tx->pg;
-	PQclear(o->last);
+	outcome_clear(o);
 	tx->broken = true;
 	if (r < 0 || o->error == -ENOTCONN) {
 		p->lost = true;
 		return -ENOTCONN;
 	}
-	p->spoiled |= o->deferred;
+	if (p->bold) {
+		p->wrong = true;
+		return -ENOTCONN;
+	}
+	p->spoiled |= o->deferred && !p->undoable;
 	return o->error;
 }
 
@@ -448,10 +495,10 @@ static int write_exec(struct tx *tx, enum pg_statement st, const struct pg_args 
 		return write_failed(tx, &o, -ENOTCONN);
 	if (tx->broken && tx->in_write)
 		return -EIO;
-	if (!statement_send(p, st, args) || !sync_send(p))
+	if (!statement_send(p, st, args, SENT_KEPT) || !sync_send(p))
 		return write_failed(tx, &o, -ENOTCONN);
 	int r = drain(tx, clock_mono_us() + READ_US, &o);
-	if (r < 0 || o.error)
+	if (r < 0 || o.error || p->wrong)
 		return write_failed(tx, &o, r);
 	return finish(&o, ret_result);
 }
@@ -468,7 +515,7 @@ int pg_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGr
 	return tx->pg->role == PG_READER ? read_exec(tx, st, args, ret_result) : write_exec(tx, st, args, ret_result);
 }
 
-int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_args *args)
+static int send_later(struct tx *tx, enum pg_statement st, const struct pg_args *args, enum pg_sent what)
 {
 	struct pg *p = tx->pg;
 	struct outcome o = {0};
@@ -479,7 +526,25 @@ int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_args *args)
 	/* Answers are read now and then, so that neither side has to keep many. */
 	if (p->sent_count > PG_SENT_MAX / 2 && pg_settle(tx) < 0)
 		return -ENOTCONN;
-	return statement_send(p, st, args) ? 0 : write_failed(tx, &o, -ENOTCONN);
+	return statement_send(p, st, args, what) ? 0 : write_failed(tx, &o, -ENOTCONN);
+}
+
+int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_args *args)
+{
+	return send_later(tx, st, args, SENT_COMMAND);
+}
+
+int pg_guess(struct tx *tx, enum pg_statement st, const struct pg_args *args)
+{
+	assert(tx->pg->bold && tx->in_write);
+	return send_later(tx, st, args, SENT_GUESS);
+}
+
+int pg_chain_ask(struct tx *tx)
+{
+	struct pg_args args = {0};
+	pg_z(&args, META_CHAIN);
+	return send_later(tx, PG_META_GET_ST, &args, SENT_CHAIN);
 }
 
 int pg_settle(struct tx *tx)
@@ -489,11 +554,10 @@ int pg_settle(struct tx *tx)
 	if (!p->conn || !p->sent_count)
 		return p->lost ? -ENOTCONN : 0;
 	int r = sync_send(p) ? drain(tx, clock_mono_us() + READ_US, &o) : -ENOTCONN;
-	if (r < 0 || o.error) {
+	if (r < 0 || o.error || p->wrong) {
 		o.deferred = true;
 		return write_failed(tx, &o, r);
 	}
-	PQclear(o.last);
 	return 0;
 }
 
@@ -520,12 +584,12 @@ int pg_once(struct tx *tx, const char *sql, const struct pg_args *args, PGresult
 	if (!p->conn ||
 	    !PQsendQueryParams(p->conn, sql, args->count, NULL, args->values, args->lengths, args->formats, 1))
 		return -ENOTCONN;
-	sent_add(p, SENT_COMMAND);
+	sent_add(p, SENT_KEPT);
 	int r = sync_send(p) ? drain(tx, INT64_MAX / 2, &o) : -ENOTCONN;
 	if (r == 0 && o.error)
 		r = o.error;
 	if (r < 0) {
-		PQclear(o.last);
+		outcome_clear(&o);
 		return r;
 	}
 	return finish(&o, ret_result);
@@ -612,6 +676,7 @@ const struct store_ops postgres_ops = {.remote = true,
                                        .end_read = pg_end_read,
                                        .rest = pg_rest,
                                        .data_version = pg_data_version,
+                                       .get_many = pg_get_many,
                                        .batch_begin = pg_batch_begin,
                                        .write_begin = pg_write_begin,
                                        .write_end = pg_write_end,

@@ -7,6 +7,7 @@
 #ifndef STEWARD_STORE_PG_H
 #define STEWARD_STORE_PG_H
 
+#include "base/buf.h"
 #include "store/backend.h"
 
 #include <endian.h>
@@ -92,6 +93,17 @@
 	  "  SELECT $1, $3, level, seq >> (9 * (level + 1)), 1 FROM d, (VALUES (0), (1)) v (level) WHERE seq >= 512"   \
 	  "  ON CONFLICT (kind, parent, level, block) DO UPDATE SET count = list_block.count + 1)"                     \
 	  " SELECT seq FROM d")                                                                                        \
+	/* The same for a list whose counts the batch keeps, and what brings those up to date. */                      \
+	X(DOC_ADD, "INSERT INTO doc (" PG_DOC ") VALUES ($1, $2, $3, $4, $8, 1, $5, $6, $7) ON CONFLICT DO NOTHING")   \
+	X(COUNTS_ADD,                                                                                                  \
+	  "WITH l AS (INSERT INTO list (kind, parent, next_seq, count, head)"                                          \
+	  "  VALUES ($1, $2, $4::int8, $4 - $3::int8, greatest(least($4, 512) - $3, 0))"                               \
+	  "  ON CONFLICT (kind, parent) DO UPDATE SET next_seq = excluded.next_seq, count = list.count + "             \
+	  "excluded.count, head = list.head + excluded.head)"                                                          \
+	  " INSERT INTO list_block (kind, parent, level, block, count) SELECT $1, $2, level, block,"                   \
+	  "  least($4, (block + 1) << bits) - greatest($3, 512, block << bits) FROM (VALUES (0, 9), (1, 18)) v "       \
+	  "(level, bits), generate_series(greatest($3, 512) >> bits, ($4 - 1) >> bits) block WHERE $4 > 512"           \
+	  "  ON CONFLICT (kind, parent, level, block) DO UPDATE SET count = list_block.count + excluded.count")        \
 	X(DOC_UPDATE,                                                                                                  \
 	  "UPDATE doc d SET name = $3, body = $4, secret = $5, rev = rev + 1 WHERE kind = $1 AND id = $2"              \
 	  " AND ($6::int8 = 0 OR rev = $6) AND ($3::text IS NULL OR NOT EXISTS (SELECT 1 FROM doc o WHERE o.kind = $1" \
@@ -141,6 +153,16 @@
 	  " 1 + coalesce((SELECT max(org_pos) FROM event WHERE org_id = $3 AND org_pos > 0), 0) END,"                  \
 	  " CASE WHEN $13::int8 > 0 THEN"                                                                              \
 	  " 1 + coalesce((SELECT max(group_pos) FROM event WHERE group_id = $4 AND group_pos > 0), 0) END)")           \
+	X(EVENTS_ADD,                                                                                                  \
+	  "INSERT INTO event (seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash, cluster, raw, "      \
+	  "org_pos, group_pos) SELECT seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash, cluster, "   \
+	  "raw, CASE WHEN for_org > 0 THEN row_number() OVER (PARTITION BY org_id, for_org ORDER BY seq) + coalesce("  \
+	  "(SELECT max(o.org_pos) FROM event o WHERE o.org_id = n.org_id COLLATE \"C\" AND o.org_pos > 0), 0) END,"    \
+	  " CASE WHEN for_group > 0 THEN row_number() OVER (PARTITION BY group_id, for_group ORDER BY seq) + coalesce" \
+	  "((SELECT max(o.group_pos) FROM event o WHERE o.group_id = n.group_id COLLATE \"C\" AND o.group_pos > 0), "  \
+	  "0) END FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[],"     \
+	  " $8::bytea[], $9::bytea[], $10::text[], $11::text[], $12::int8[], $13::int8[]) n (seq, id, org_id, "        \
+	  "group_id, type, created_ms, body, prev_hash, hash, cluster, raw, for_org, for_group)")                      \
 	X(EVENT_GET, "SELECT " PG_EVENT " FROM event WHERE id = $1")                                                   \
 	PG_EVENT_LISTS(X, ORG, "org_id", "org_pos")                                                                    \
 	PG_EVENT_LISTS(X, GROUP, "group_id", "group_pos")                                                              \
@@ -205,6 +227,26 @@ void pg_bytes(struct pg_args *a, const void *p, size_t n);
 enum pg_role { PG_READER, PG_WRITER, PG_LISTENER, PG_TOOL };
 
 #define PG_SENT_MAX 1024
+#define PG_MANY_MAX 32
+#define PG_KNOWN_MAX 16
+#define PG_EVENT_COLUMNS 13
+
+/* A list that a batch adds to. Its positions from `first` on, up to `next`, are not in its counts yet. */
+struct pg_list {
+	struct str kind, parent;
+	int64_t first, next; /* next < 0: not read, nothing is owed */
+};
+
+/* What a batch that guesses knows of the store; see pg_writer.c. */
+struct pg_known {
+	struct arena *arena;
+	size_t bytes; /* in it */
+	struct pg_list lists[PG_KNOWN_MAX];
+	unsigned list_count;
+	/* Events that are written together: an array for each column, in PostgreSQL's binary form. */
+	struct buf events[PG_EVENT_COLUMNS];
+	uint32_t event_count;
+};
 
 /* One connection. */
 struct pg {
@@ -212,7 +254,7 @@ struct pg {
 	enum pg_role role;
 	/* What was sent and has not been answered, in order: enum pg_sent, or the statement whose preparation it is. */
 	short sent[PG_SENT_MAX];
-	unsigned sent_count;
+	unsigned sent_count, flushed;      /* flushed: of them, as far as a batch has pushed them out */
 	char prepared[PG_STATEMENT_COUNT]; /* 0: no; 1: sent; 2: yes */
 	/* A reader's. */
 	bool begun;  /* the transaction of this read */
@@ -221,11 +263,15 @@ struct pg {
 	bool gone;   /* the connection went after that */
 	/* The writer's. */
 	bool lost, spoiled; /* the batch cannot go on: its connection went (run it again), or it failed for good */
+	bool undoable;      /* whatever fails is of the write under way, which has a savepoint */
 	bool chain_known, chain_changed;
 	struct event_chain chain, chain_before;
 	bool known_before, changed_before; /* at the start of the write */
+	bool bold, wrong;                  /* the batch guesses; and has guessed wrong: run it again without */
+	bool changed;                      /* the write under way has sent a change */
+	unsigned careful;                  /* batches that do not guess, to come */
+	struct pg_known known;
 	char batch[25];
-	struct pg_memo *memo; /* or NULL: none yet */
 };
 
 struct pg_store {
@@ -245,9 +291,18 @@ void pg_disconnect(struct pg *p);
 /* Runs a statement. The number of rows, or of rows that were changed; -ENOTCONN; -EIO (logged). ret_result, where it is
  * asked for, is the caller's to PQclear(). */
 must_check int pg_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result);
-/* In a write: the same, without waiting for the outcome. What goes wrong shows with the next statement that waits, and
+/* The same for a reader, with a statement that reads, once for each of at most PG_MANY_MAX arguments: in one round trip and
+ * of one state. 0, and a result for each. */
+must_check int pg_read_many(struct tx *tx, enum pg_statement st, const struct pg_args *const *args, unsigned count,
+                            PGresult **ret_results);
+/* In a write: the same as pg_exec(), without waiting for the outcome. What goes wrong shows with the next statement that waits, and
  * undoes the whole batch. */
 must_check int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_args *args);
+/* The same for a statement that is expected to give or change a row. If it does not, the batch is run again. Only in a
+ * batch that guesses. */
+must_check int pg_guess(struct tx *tx, enum pg_statement st, const struct pg_args *args);
+/* Asks for the chain's ends ahead of the first event: they come with the next answer. */
+must_check int pg_chain_ask(struct tx *tx);
 /* Reads all answers that are under way. */
 must_check int pg_settle(struct tx *tx);
 /* SQL that is run once: migrations, checks, copies. */
@@ -283,15 +338,17 @@ int pg_batch_commit(struct tx *tx);
 void pg_batch_abort(struct tx *tx);
 void pg_idle(struct tx *tx, bool busy);
 
-/* pg_events.c: the chain's ends, from meta. */
-must_check int pg_chain_read(struct tx *tx, struct event_chain *ret_chain);
+/* pg_docs.c */
+void pg_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count);
+/* What a batch that guesses keeps. */
+void pg_known_reset(struct pg *p);
+/* Writes the counts that are owed, and forgets the lists. */
+must_check int pg_known_lists(struct tx *tx);
 
-/* pg_memo.c: documents that the batch under way has seen. */
-bool pg_memo_get(struct tx *tx, struct arena *a, struct str kind, struct str id, struct doc *ret_doc);
-void pg_memo_put(struct tx *tx, const struct doc *d);
-void pg_memo_drop(struct tx *tx, struct str kind, struct str id);
-void pg_memo_clear(struct pg *p);
-void pg_memo_free(struct pg *p);
+/* pg_events.c: writes the events that wait. */
+must_check int pg_known_events(struct tx *tx);
+/* The chain's ends, from meta. */
+must_check int pg_chain_read(struct tx *tx, struct event_chain *ret_chain);
 
 /* pg_listen.c: hears what other processes have changed. */
 must_check int pg_listener_start(struct store *s);

@@ -25,6 +25,44 @@ static void doc_read(struct arena *a, const PGresult *r, int row, struct doc *re
 	};
 }
 
+/* What a batch that guesses knows. */
+
+#define KNOWN_BYTES (4 << 20)
+
+void pg_known_reset(struct pg *p)
+{
+	struct arena *a = p->known.arena;
+	if (a)
+		arena_reset(a);
+	for (unsigned i = 0; i < PG_EVENT_COLUMNS; i++)
+		buf_free(&p->known.events[i]);
+	p->known = (struct pg_known){.arena = a};
+}
+
+static bool list_is(const struct pg_list *l, struct str kind, struct str parent)
+{
+	return str_eq(l->kind, kind) && str_eq(l->parent, parent);
+}
+
+int pg_known_lists(struct tx *tx)
+{
+	struct pg *p = tx->pg;
+	unsigned count = p->known.list_count;
+	p->known.list_count = 0;
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < count; i++) {
+		const struct pg_list *l = &p->known.lists[i];
+		struct pg_args args = {0};
+		pg_str(&args, l->kind);
+		pg_str(&args, l->parent);
+		pg_int(&args, l->first);
+		pg_int(&args, l->next);
+		if (l->next > l->first)
+			r = pg_defer(tx, PG_COUNTS_ADD_ST, &args);
+	}
+	return r;
+}
+
 static int doc_read_one(struct tx *tx, struct arena *a, enum pg_statement st, const struct pg_args *args,
                         struct doc *ret_doc)
 {
@@ -42,14 +80,52 @@ static int doc_read_one(struct tx *tx, struct arena *a, enum pg_statement st, co
 int pg_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc)
 {
 	struct pg_args args = {0};
-	if (tx->in_write && !tx->broken && pg_memo_get(tx, a, str_of(kind), id, ret_doc))
+	if (tx->in_write && !tx->broken && memo_get(tx, a, str_of(kind), id, ret_doc))
 		return 0;
 	pg_z(&args, kind);
 	pg_str(&args, id);
 	int r = doc_read_one(tx, a, PG_DOC_GET_ST, &args, ret_doc);
-	if (r == 0)
-		pg_memo_put(tx, ret_doc);
+	if (r == 0 && tx->in_write)
+		memo_put(tx, ret_doc);
 	return r;
+}
+
+static void get_some(struct tx *tx, struct doc_wanted *const *list, unsigned count)
+{
+	struct pg_args args[PG_MANY_MAX];
+	const struct pg_args *asked[PG_MANY_MAX];
+	PGresult *results[PG_MANY_MAX];
+	unsigned n = 0;
+	for (unsigned i = 0; i < count; i++) {
+		args[i] = (struct pg_args){0};
+		pg_z(&args[i], list[i]->kind);
+		pg_str(&args[i], list[i]->id);
+		list[i]->result = -ENOENT;
+		if (!args[i].impossible)
+			asked[n++] = &args[i];
+		tx_count_read(tx);
+	}
+	int r = n ? pg_read_many(tx, PG_DOC_GET_ST, asked, n, results) : 0;
+	n = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (args[i].impossible)
+			continue;
+		if (r < 0) {
+			list[i]->result = r;
+			continue;
+		}
+		if (PQntuples(results[n]) > 0) {
+			doc_read(list[i]->arena, results[n], 0, &list[i]->doc);
+			list[i]->result = 0;
+		}
+		PQclear(results[n++]);
+	}
+}
+
+void pg_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i += PG_MANY_MAX)
+		get_some(tx, list + i, count - i < PG_MANY_MAX ? (unsigned)(count - i) : PG_MANY_MAX);
 }
 
 int pg_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
@@ -63,22 +139,22 @@ int pg_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str 
 }
 
 struct list_row {
-	int64_t count, head;
+	int64_t next, count, head;
 };
 
 /* A list that has no row is an empty one. */
-static int list_read(struct tx *tx, const char *kind, struct str parent, struct list_row *ret_row)
+static int list_read(struct tx *tx, struct str kind, struct str parent, struct list_row *ret_row)
 {
 	struct pg_args args = {0};
 	PGresult *result;
-	pg_z(&args, kind);
+	pg_str(&args, kind);
 	pg_str(&args, parent);
 	int r = pg_exec(tx, PG_LIST_GET_ST, &args, &result);
 	if (r < 0)
 		return r;
 	*ret_row = (struct list_row){0};
 	if (r > 0)
-		*ret_row = (struct list_row){pg_number(result, 0, 1), pg_number(result, 0, 2)};
+		*ret_row = (struct list_row){pg_number(result, 0, 0), pg_number(result, 0, 1), pg_number(result, 0, 2)};
 	PQclear(result);
 	return 0;
 }
@@ -87,7 +163,9 @@ int pg_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_co
 {
 	struct list_row row;
 	tx_count_read(tx);
-	int r = list_read(tx, kind, parent, &row);
+	int r = pg_known_lists(tx);
+	if (r == 0)
+		r = list_read(tx, str_of(kind), parent, &row);
 	if (r == 0)
 		*ret_count = row.count;
 	return r;
@@ -121,7 +199,9 @@ static int list_seek(struct tx *tx, const char *kind, struct str parent, int64_t
 {
 	struct list_row row;
 	int64_t block = 0;
-	int r = list_read(tx, kind, parent, &row);
+	int r = pg_known_lists(tx);
+	if (r == 0)
+		r = list_read(tx, str_of(kind), parent, &row);
 	if (r == 0 && offset >= row.count)
 		r = -ENOENT;
 	if (r == 0 && offset >= row.head) {
@@ -194,6 +274,55 @@ int pg_walk(struct tx *tx, struct arena *a, const char *kind, struct str parent,
 	return list_read_docs(tx, a, PG_DOC_WALK_ST, &args, ret_docs, ret_count);
 }
 
+/* The place of a document in a list that the batch has added to before; -ENOENT for the first, whose statement finds it. */
+static int list_append(struct tx *tx, const struct doc *d, struct pg_list **ret_list)
+{
+	struct pg_known *k = &tx->pg->known;
+	struct pg_list *l = k->lists;
+	struct list_row row;
+	int r = 0;
+	while (l < k->lists + k->list_count && !list_is(l, d->kind, d->parent))
+		l++;
+	if (l == k->lists + k->list_count) {
+		k->bytes += d->kind.n + d->parent.n;
+		if (k->bytes > KNOWN_BYTES)
+			return -ENOENT;
+		if (k->list_count == PG_KNOWN_MAX)
+			r = pg_known_lists(tx);
+		k->lists[k->list_count++] =
+		        (struct pg_list){arena_dup(k->arena, d->kind), arena_dup(k->arena, d->parent), 0, -1};
+		return r < 0 ? r : -ENOENT;
+	}
+	if (l->next < 0) {
+		r = list_read(tx, d->kind, d->parent, &row);
+		if (r < 0)
+			return r;
+		l->first = l->next = row.next;
+	}
+	*ret_list = l;
+	return 0;
+}
+
+/* Guesses that the document is new. */
+static int insert_guess(struct tx *tx, const struct doc *d, struct pg_args *args)
+{
+	struct pg_list *l;
+	struct doc made = *d;
+	int r = list_append(tx, d, &l);
+	if (r == -ENOENT)
+		return pg_guess(tx, PG_DOC_INSERT_ST, args);
+	if (r < 0)
+		return r;
+	pg_int(args, l->next);
+	r = pg_guess(tx, PG_DOC_ADD_ST, args);
+	if (r < 0)
+		return r;
+	made.seq = l->next++;
+	made.rev = 1;
+	memo_put(tx, &made);
+	return 0;
+}
+
 int pg_insert(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write && d->kind.n && d->id.n);
@@ -211,12 +340,14 @@ int pg_insert(struct tx *tx, const struct doc *d)
 	pg_str_or_null(&args, d->secret);
 	if (args.impossible)
 		return -EINVAL;
+	if (tx->pg->bold)
+		return insert_guess(tx, &made, &args);
 	int r = pg_exec(tx, PG_DOC_INSERT_ST, &args, &result);
 	if (r < 0)
 		return r;
 	if (r > 0) {
 		made.seq = pg_number(result, 0, 0);
-		pg_memo_put(tx, &made);
+		memo_put(tx, &made);
 	}
 	PQclear(result);
 	return r > 0 ? 0 : -EEXIST;
@@ -240,7 +371,7 @@ static int refusal(struct tx *tx, const struct doc *d)
 int pg_update(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write);
-	pg_memo_drop(tx, d->kind, d->id);
+	memo_drop(tx, d->kind, d->id);
 	struct pg_args args = {0};
 	pg_str(&args, d->kind);
 	pg_str(&args, d->id);
@@ -266,12 +397,14 @@ static int counts_subtract(struct tx *tx, struct str kind, struct str parent, in
 int pg_delete(struct tx *tx, const char *kind, struct str id)
 {
 	assert(tx->in_write);
-	pg_memo_drop(tx, str_of(kind), id);
+	memo_drop(tx, str_of(kind), id);
 	struct pg_args args = {0};
 	PGresult *result;
 	pg_z(&args, kind);
 	pg_str(&args, id);
-	int r = pg_exec(tx, PG_DOC_DELETE_ST, &args, &result);
+	int r = pg_known_lists(tx);
+	if (r == 0)
+		r = pg_exec(tx, PG_DOC_DELETE_ST, &args, &result);
 	if (r < 0)
 		return r;
 	r = r > 0 ? counts_subtract(tx, str_of(kind), pg_column(result, 0, 0), pg_number(result, 0, 1)) : -ENOENT;
@@ -282,7 +415,7 @@ int pg_delete(struct tx *tx, const char *kind, struct str id)
 int pg_move(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write);
-	pg_memo_drop(tx, d->kind, d->id);
+	memo_drop(tx, d->kind, d->id);
 	struct pg_args args = {0};
 	PGresult *result;
 	pg_str(&args, d->kind);
@@ -293,7 +426,9 @@ int pg_move(struct tx *tx, const struct doc *d)
 	pg_int(&args, d->rev);
 	if (args.impossible)
 		return -EINVAL;
-	int r = pg_exec(tx, PG_DOC_MOVE_ST, &args, &result);
+	int r = pg_known_lists(tx);
+	if (r == 0)
+		r = pg_exec(tx, PG_DOC_MOVE_ST, &args, &result);
 	if (r < 0)
 		return r;
 	r = r > 0 ? counts_subtract(tx, d->kind, pg_column(result, 0, 0), pg_number(result, 0, 1)) : refusal(tx, d);

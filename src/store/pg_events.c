@@ -37,6 +37,94 @@ static int chain_continue(struct tx *tx)
 	return 0;
 }
 
+#define TOGETHER 64
+#define TOGETHER_BYTES (1 << 20)
+
+enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25 };
+static const uint32_t event_oids[PG_EVENT_COLUMNS] = {OID_INT8, OID_TEXT, OID_TEXT,  OID_TEXT,  OID_TEXT,
+                                                      OID_INT8, OID_TEXT, OID_BYTEA, OID_BYTEA, OID_TEXT,
+                                                      OID_TEXT, OID_INT8, OID_INT8};
+
+/* One dimension, no NULLs, type, length, first index. */
+struct array_head {
+	uint32_t dimensions, nulls, oid, count, first;
+};
+
+int pg_known_events(struct tx *tx)
+{
+	struct pg_known *k = &tx->pg->known;
+	struct pg_args args = {0};
+	if (!k->event_count)
+		return 0;
+	for (unsigned i = 0; i < PG_EVENT_COLUMNS; i++) {
+		struct array_head h = {htobe32(1), 0, htobe32(event_oids[i]), htobe32(k->event_count), htobe32(1)};
+		memcpy(k->events[i].p, &h, sizeof h);
+		pg_bytes(&args, k->events[i].p, k->events[i].n);
+	}
+	int r = pg_defer(tx, PG_EVENTS_ADD_ST, &args);
+	k->event_count = 0;
+	for (unsigned i = 0; i < PG_EVENT_COLUMNS; i++)
+		k->events[i].n = 0;
+	return r;
+}
+
+static void element_add(struct buf *column, const void *p, size_t n)
+{
+	static const struct array_head room;
+	uint32_t size = htobe32((uint32_t)n);
+	if (!column->n)
+		buf_add(column, &room, sizeof room);
+	buf_add(column, &size, sizeof size);
+	buf_add(column, p, n);
+}
+
+/* Keeps an event until others go with it. */
+static int event_later(struct tx *tx, const struct event_row *row, const unsigned char hash[32])
+{
+	struct pg *p = tx->pg;
+	struct pg_known *k = &p->known;
+	const struct event *e = &row->event;
+	const int64_t numbers[] = {row->seq, e->created_ms, e->for_org, e->for_group};
+	const struct str texts[] = {e->id, e->org_id, e->group_id, e->type, e->body, e->cluster, e->raw};
+	static const unsigned number_at[] = {0, 5, 11, 12}, text_at[] = {1, 2, 3, 4, 6, 9, 10};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (!pg_utf8(texts[i]))
+			return -EINVAL;
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		uint64_t v = htobe64((uint64_t)numbers[i]);
+		element_add(&k->events[number_at[i]], &v, sizeof v);
+	}
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		element_add(&k->events[text_at[i]], texts[i].n ? texts[i].p : "", texts[i].n);
+	element_add(&k->events[7], p->chain.head, sizeof p->chain.head);
+	element_add(&k->events[8], hash, 32);
+	k->event_count++;
+	p->changed = true;
+	bool full = k->event_count == TOGETHER || k->events[6].n + k->events[10].n > TOGETHER_BYTES;
+	return full ? pg_known_events(tx) : 0;
+}
+
+static int event_now(struct tx *tx, const struct event_row *row, const unsigned char hash[32])
+{
+	struct pg *p = tx->pg;
+	const struct event *e = &row->event;
+	struct pg_args args = {0};
+	pg_int(&args, row->seq);
+	pg_str(&args, e->id);
+	pg_str(&args, e->org_id);
+	pg_str(&args, e->group_id);
+	pg_str(&args, e->type);
+	pg_int(&args, e->created_ms);
+	pg_str(&args, e->body);
+	pg_bytes(&args, p->chain.head, sizeof p->chain.head);
+	pg_bytes(&args, hash, 32);
+	pg_str(&args, e->cluster);
+	pg_str(&args, e->raw);
+	pg_int(&args, e->for_org);
+	pg_int(&args, e->for_group);
+	return pg_defer(tx, PG_EVENT_ADD_ST, &args);
+}
+
 int pg_event_add(struct tx *tx, const struct event *e)
 {
 	assert(tx->in_write);
@@ -45,23 +133,9 @@ int pg_event_add(struct tx *tx, const struct event *e)
 	if (r < 0)
 		return r;
 	struct event_row row = {.seq = p->chain.last + 1, .event = *e};
-	struct pg_args args = {0};
 	unsigned char hash[32];
 	event_hash(p->chain.head, &row, hash);
-	pg_int(&args, row.seq);
-	pg_str(&args, e->id);
-	pg_str(&args, e->org_id);
-	pg_str(&args, e->group_id);
-	pg_str(&args, e->type);
-	pg_int(&args, e->created_ms);
-	pg_str(&args, e->body);
-	pg_bytes(&args, p->chain.head, sizeof p->chain.head);
-	pg_bytes(&args, hash, sizeof hash);
-	pg_str(&args, e->cluster);
-	pg_str(&args, e->raw);
-	pg_int(&args, e->for_org);
-	pg_int(&args, e->for_group);
-	r = pg_defer(tx, PG_EVENT_ADD_ST, &args);
+	r = p->bold ? event_later(tx, &row, hash) : event_now(tx, &row, hash);
 	if (r < 0)
 		return r;
 	p->chain.last = row.seq;
@@ -92,7 +166,9 @@ int pg_event_get(struct tx *tx, struct arena *a, struct str id, struct event *re
 	PGresult *result;
 	tx_count_read(tx);
 	pg_str(&args, id);
-	int r = pg_exec(tx, PG_EVENT_GET_ST, &args, &result);
+	int r = pg_known_events(tx);
+	if (r == 0)
+		r = pg_exec(tx, PG_EVENT_GET_ST, &args, &result);
 	if (r < 0)
 		return r;
 	if (r > 0)
@@ -168,7 +244,9 @@ int pg_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_cou
 	PGresult *result;
 	struct pg_args args = {0};
 	tx_count_read(tx);
-	int r = filter_is_none(tx, f, &none);
+	int r = pg_known_events(tx);
+	if (r == 0)
+		r = filter_is_none(tx, f, &none);
 	if (r < 0)
 		return r;
 	if (none) {
@@ -209,7 +287,9 @@ int pg_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, 
 	bool none;
 	struct pg_args args = {0};
 	tx_count_read(tx);
-	int r = filter_is_none(tx, f, &none);
+	int r = pg_known_events(tx);
+	if (r == 0)
+		r = filter_is_none(tx, f, &none);
 	if (r == 0 && none)
 		r = positions(tx, f, &first, &last);
 	if (r < 0)
@@ -254,7 +334,9 @@ int pg_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *re
 	struct pg_args args = {0};
 	unsigned char hash[32];
 	int64_t seq = 0;
-	int r = chain_continue(tx);
+	int r = pg_known_events(tx);
+	if (r == 0)
+		r = chain_continue(tx);
 	if (r == 0)
 		r = prune_find(tx, before_ms, limit, &seq, hash);
 	if (r < 0)

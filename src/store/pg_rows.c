@@ -153,10 +153,11 @@ int pg_wipe(struct tx *tx)
 	assert(tx->in_write);
 	/* The identity counter stays and moves on: other processes must see that everybody has gone. */
 	tx_touch_identity(tx);
-	pg_memo_clear(tx->pg);
+	memo_clear(tx);
 	tx->pg->chain = (struct event_chain){.first = 1};
 	tx->pg->chain_known = true;
 	tx->pg->chain_changed = false;
+	pg_known_reset(tx->pg);
 	int r = pg_exec(tx, PG_WIPE_ST, NULL, NULL);
 	return r < 0 ? r : 0;
 }

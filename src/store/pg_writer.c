@@ -6,7 +6,13 @@
  *
  * With the batch goes a mark: this node's row gets the batch's id. When the connection is lost while the batch is being
  * committed, the writer connects again, takes the lock, which the old session holds until its end is decided, and reads the
- * mark: it tells whether the batch is there or must be run again. So nothing is lost, and nothing done twice. */
+ * mark: it tells whether the batch is there or must be run again. So nothing is lost, and nothing done twice.
+ *
+ * A batch guesses that all goes well: that what is inserted is new, and that no write has to be undone after it has changed
+ * something. Then no savepoint is needed, inserts are not waited for, documents that the batch has read or made are known,
+ * the counts of a list are written once, and events many at a time. A guess that was wrong shows with the next answer of
+ * the server, before the commit at the latest: the batch is given up and run again, write by write with savepoints, as are
+ * some batches after it, so that callers who provoke refusals do not make the others' writes run twice. */
 #include "store/pg.h"
 
 #include "base/clock.h"
@@ -17,18 +23,25 @@
 
 #define ATTEMPT_US 1000000
 #define DECIDE_US 8000000
+#define CAREFUL_BATCHES 4 /* the one that is run again among them */
+#define FLUSH_EACH 8      /* statements */
 
-static void batch_forget(struct pg *p)
+static void batch_forget(struct tx *tx)
 {
-	p->lost = p->spoiled = p->chain_known = p->chain_changed = false;
-	pg_memo_clear(p);
+	struct pg *p = tx->pg;
+	p->lost = p->spoiled = p->undoable = p->chain_known = p->chain_changed = false;
+	memo_clear(tx);
+	p->bold = p->wrong = false;
+	pg_known_reset(p);
 }
 
 int pg_batch_begin(struct tx *tx)
 {
 	struct pg *p = tx->pg;
 	struct id id = id_new();
-	batch_forget(p);
+	batch_forget(tx);
+	p->bold = p->careful == 0;
+	p->careful -= p->careful > 0;
 	memcpy(p->batch, id.z, sizeof p->batch);
 	if (pg_connect(tx, clock_mono_us() + ATTEMPT_US) < 0)
 		return -EAGAIN;
@@ -36,6 +49,8 @@ int pg_batch_begin(struct tx *tx)
 	int r = pg_defer(tx, PG_BEGIN_ST, NULL);
 	if (r == 0)
 		r = pg_defer(tx, PG_LOCK_ST, NULL);
+	if (r == 0 && p->bold)
+		r = pg_chain_ask(tx);
 	if (r < 0)
 		pg_batch_abort(tx);
 	return r < 0 ? -EAGAIN : 0;
@@ -44,7 +59,20 @@ int pg_batch_begin(struct tx *tx)
 /* Of a batch that cannot go on. */
 static int batch_fault(const struct pg *p)
 {
-	return p->lost ? -EAGAIN : p->spoiled ? -EIO : 0;
+	return p->lost ? -EAGAIN : p->wrong ? -ERESTART : p->spoiled ? -EIO : 0;
+}
+
+static int bold_end(struct tx *tx, bool keep)
+{
+	struct pg *p = tx->pg;
+	if (batch_fault(p) == 0 && !keep)
+		p->wrong = p->changed;
+	/* The server has work while the next write is prepared. What goes wrong here shows with the next statement. */
+	if (p->conn && p->sent_count > p->flushed + FLUSH_EACH) {
+		PQflush(p->conn);
+		p->flushed = p->sent_count;
+	}
+	return batch_fault(p);
 }
 
 int pg_write_begin(struct tx *tx)
@@ -53,25 +81,36 @@ int pg_write_begin(struct tx *tx)
 	p->chain_before = p->chain;
 	p->changed_before = p->chain_changed;
 	p->known_before = p->chain_known;
+	p->changed = false;
+	if (p->bold)
+		return batch_fault(p);
 	int r = pg_defer(tx, PG_SAVEPOINT_ST, NULL);
+	p->undoable = r == 0;
 	return r < 0 ? -EAGAIN : 0;
 }
 
 int pg_write_end(struct tx *tx, bool keep)
 {
 	struct pg *p = tx->pg;
+	if (p->bold)
+		return bold_end(tx, keep);
 	int r = batch_fault(p);
-	if (r == 0 && !keep) {
+	/* What it has deferred must not fail later, when it could not be told from its neighbours'. */
+	bool failed = r == 0 && keep && pg_settle(tx) < 0;
+	p->undoable = false;
+	if (failed)
+		r = batch_fault(p);
+	if (r == 0 && (failed || !keep)) {
 		tx->broken = false;
 		p->chain = p->chain_before;
-		pg_memo_clear(p);
+		memo_clear(tx);
 		p->chain_known = p->known_before;
 		p->chain_changed = p->changed_before;
 		r = pg_defer(tx, PG_UNDO_ST, NULL);
 	}
 	if (r == 0)
 		r = pg_defer(tx, PG_RELEASE_ST, NULL);
-	return r < 0 && r != -EIO ? -EAGAIN : r;
+	return r < 0 ? r == -EIO ? r : -EAGAIN : failed;
 }
 
 /* What goes with the batch, whatever its writes are. */
@@ -112,7 +151,7 @@ static int mark_look(struct tx *tx, bool *ret_there)
 	struct pg *p = tx->pg;
 	struct pg_args args = {0};
 	PGresult *result = NULL;
-	p->lost = p->spoiled = tx->broken = false;
+	p->lost = p->spoiled = p->bold = p->wrong = tx->broken = false;
 	if (pg_connect(tx, clock_mono_us() + ATTEMPT_US) < 0)
 		return -ENOTCONN;
 	pg_z(&args, tx->store->node);
@@ -152,8 +191,11 @@ int pg_batch_commit(struct tx *tx)
 	struct pg *p = tx->pg;
 	PGresult *result = NULL;
 	/* Until here nothing can be kept: a fault of what was deferred is told apart from one of the commit. */
-	if (pg_settle(tx) < 0)
-		return batch_fault(p);
+	if (pg_known_lists(tx) < 0 || pg_known_events(tx) < 0 || pg_settle(tx) < 0) {
+		int fault = batch_fault(p);
+		return fault ? fault : -EIO;
+	}
+	p->bold = false;
 	int r = batch_seal(tx);
 	if (r == 0)
 		r = pg_exec(tx, PG_COMMIT_ST, NULL, &result);
@@ -176,12 +218,14 @@ void pg_batch_abort(struct tx *tx)
 {
 	struct pg *p = tx->pg;
 	bool gone = p->lost || !p->conn;
-	tx->broken = false;
+	if (p->wrong)
+		p->careful = CAREFUL_BATCHES;
+	p->bold = p->wrong = tx->broken = false;
 	/* Sent even where nothing was begun: it is a warning then. */
 	if (gone || pg_defer(tx, PG_ROLLBACK_ST, NULL) < 0 || pg_settle(tx) < 0)
 		pg_disconnect(p);
 	tx->broken = false;
-	batch_forget(p);
+	batch_forget(tx);
 }
 
 void pg_idle(struct tx *tx, bool busy)

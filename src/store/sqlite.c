@@ -27,6 +27,7 @@ static void library_setup(void)
 	 * than its flush. */
 	sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, -1);
 	sqlite3_initialize();
+	log_vfs_setup();
 }
 
 int conn_open(const char *path, int flags, struct tx **ret_conn)
@@ -37,7 +38,8 @@ int conn_open(const char *path, int flags, struct tx **ret_conn)
 	conn->ops = &sqlite_ops;
 	conn->statements = must_calloc(ST_COUNT, sizeof(*conn->statements));
 	conn->writes = flags & SQLITE_OPEN_READWRITE;
-	int r = sqlite3_open_v2(path, &conn->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+	int r = sqlite3_open_v2(path, &conn->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+	                        conn->writes ? LOG_VFS : NULL);
 	if (r != SQLITE_OK) {
 		fprintf(stderr, "steward: cannot open the store %s: %s\n", path,
 		        conn->db ? sqlite3_errmsg(conn->db) : sqlite3_errstr(r));
@@ -66,12 +68,15 @@ void conn_close(struct tx *conn)
 {
 	if (!conn)
 		return;
+	if (conn->writing)
+		checkpointer_stop(conn->writing->checkpointer);
 	for (int i = 0; i < ST_COUNT; i++)
 		sqlite3_finalize(conn->statements[i]);
 	if (sqlite3_close(conn->db) != SQLITE_OK)
 		log_error("store: a connection did not close: %s", sqlite3_errmsg(conn->db));
 	free(conn->statements);
 	free(conn->writing);
+	memo_free(conn);
 	free(conn);
 }
 
@@ -262,6 +267,7 @@ static void sqlite_rest(struct tx *tx)
 {
 	/* Before the statement runs, which would ask for a refresh itself. */
 	tx->lingers = false;
+	memo_clear(tx);
 	if (conn_run(tx, ST_COMMIT) < 0 && !sqlite3_get_autocommit(tx->db) && conn_run(tx, ST_ROLLBACK) < 0)
 		log_error("store: a read could not be ended");
 }

@@ -3,6 +3,7 @@
 #ifndef STEWARD_STORE_SQLITE_H
 #define STEWARD_STORE_SQLITE_H
 
+#include "base/id.h"
 #include "store/backend.h"
 
 #include <sqlite3.h>
@@ -13,14 +14,36 @@
 #define EVENT_COLUMNS "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos"
 /* The planner has no statistics: which index serves which list is said here. */
 #define EVENT_FROM(index) "SELECT " EVENT_COLUMNS " FROM event INDEXED BY " index
-/* What is skipped is skipped in the index: only the page's own events are read. */
-#define EVENT_CHOSEN(index) "SELECT " EVENT_COLUMNS " FROM event WHERE seq IN (SELECT seq FROM event INDEXED BY " index
-#define EVENT_SORTED(order) " ORDER BY " order " LIMIT ?6 OFFSET ?7) ORDER BY " order
-#define EVENT_COUNT(index) "SELECT count(*) FROM event INDEXED BY " index
 #define EVENT_FILTER                                                                                         \
 	" AND created_ms BETWEEN ?2 AND ?3 AND (?4 = '[]' OR type NOT IN (SELECT value FROM json_each(?4)))" \
 	" AND (?5 = '[]' OR cluster IN (SELECT value FROM json_each(?5)))"
 #define EVENT_TYPES " AND type IN (SELECT value FROM json_each(?8))"
+/* The first events of a list stand in no index but that of positions, where they are looked through: most lists are short,
+ * and the others lose little. Filters are held against both parts, `scope` is org or group, `order` time or type. */
+#define EVENT_FEW "32"
+#define EVENT_OF(scope) scope "_id = ?1 AND " scope "_pos > "
+#define EVENT_LATER(scope, order) " FROM event INDEXED BY event_" scope "_" order " WHERE " EVENT_OF(scope) EVENT_FEW
+#define EVENT_FIRST(scope) \
+	" FROM event INDEXED BY event_" scope "_pos WHERE " EVENT_OF(scope) "0 AND " scope "_pos <= " EVENT_FEW
+#define EVENT_BOTH(scope, order, filter)                                                \
+	"SELECT seq, created_ms, " scope "_pos AS pos" EVENT_LATER(scope, order) filter \
+	        " UNION ALL "                                                           \
+	        "SELECT seq, created_ms, " scope "_pos" EVENT_FIRST(scope) filter
+/* What is skipped is skipped in the index: only the page's own events are read. */
+#define EVENT_CHOSEN(scope, order, filter, by)                                            \
+	"SELECT " EVENT_COLUMNS " FROM event WHERE seq IN (SELECT seq FROM (" EVENT_BOTH( \
+	        scope, order, filter) " ORDER BY " by "pos DESC LIMIT ?6 OFFSET ?7)) ORDER BY " by scope "_pos DESC"
+#define EVENT_COUNT(scope, order, filter) \
+	"SELECT (SELECT count(*)" EVENT_LATER(scope, order) filter ") + (SELECT count(*)" EVENT_FIRST(scope) filter ")"
+#define EVENT_POSITIONS(scope)                                                                            \
+	"SELECT (SELECT min(" scope "_pos) FROM event INDEXED BY event_" scope                            \
+	"_pos WHERE " EVENT_OF(scope) "0), (SELECT max(" scope "_pos) FROM event INDEXED BY event_" scope \
+	                              "_pos WHERE " EVENT_OF(scope) "0)"
+#define EVENT_TIME(scope, end)                                        \
+	"(SELECT " end "(t) FROM (SELECT (SELECT " end                \
+	"(created_ms)" EVENT_LATER(scope, "time") ") AS t UNION ALL " \
+	                                          "SELECT " end "(created_ms)" EVENT_FIRST(scope) "))"
+#define EVENT_TIMES(scope) "SELECT " EVENT_TIME(scope, "min") ", " EVENT_TIME(scope, "max")
 
 #define JOB_COLUMNS "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error"
 /* No older job of the same subject waits or runs. */
@@ -50,12 +73,12 @@
 	            " WHERE kind = ?1 AND id = ?2")                                                                   \
 	X(DOC_DELETE, "DELETE FROM doc WHERE kind = ?1 AND id = ?2")                                                  \
 	X(LIST_GET, "SELECT next_seq, count, head FROM list WHERE kind = ?1 AND parent = ?2")                         \
-	X(LIST_ADD, "INSERT INTO list (kind, parent, next_seq, count, head) VALUES (?1, ?2, ?3 + 1, 1, ?4)"           \
-	            " ON CONFLICT DO UPDATE SET next_seq = ?3 + 1, count = count + 1, head = head + ?4")              \
+	X(LIST_ADD, "INSERT INTO list (kind, parent, next_seq, count, head) VALUES (?1, ?2, ?3, ?4, ?5)"              \
+	            " ON CONFLICT DO UPDATE SET next_seq = ?3, count = count + ?4, head = head + ?5")                 \
 	X(LIST_SUBTRACT, "UPDATE list SET count = count - 1, head = head - ?3 WHERE kind = ?1 AND parent = ?2")       \
 	X(LIST_CLEAR, "DELETE FROM list WHERE kind = ?1 AND parent = ?2 AND count = 0")                               \
-	X(BLOCK_ADD, "INSERT INTO list_block (kind, parent, level, block, count) VALUES (?1, ?2, ?3, ?4, 1)"          \
-	             " ON CONFLICT DO UPDATE SET count = count + 1")                                                  \
+	X(BLOCK_ADD, "INSERT INTO list_block (kind, parent, level, block, count) VALUES (?1, ?2, ?3, ?4, ?5)"         \
+	             " ON CONFLICT DO UPDATE SET count = count + ?5")                                                 \
 	X(BLOCK_SUBTRACT, "UPDATE list_block SET count = count - 1"                                                   \
 	                  " WHERE kind = ?1 AND parent = ?2 AND level = ?3 AND block = ?4")                           \
 	X(BLOCK_CLEAR, "DELETE FROM list_block WHERE kind = ?1 AND parent = ?2 AND level = ?3 AND block = ?4"         \
@@ -72,49 +95,26 @@
 	X(EVENT_ADD,                                                                                                  \
 	  "INSERT INTO event (seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash,"                    \
 	  " cluster, raw, org_pos, group_pos) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"                  \
-	  " CASE WHEN ?12 THEN"                                                                                       \
-	  " 1 + coalesce((SELECT max(org_pos) FROM event WHERE org_id = ?3 AND org_pos > 0), 0) END,"                 \
-	  " CASE WHEN ?13 THEN"                                                                                       \
+	  " ?12, CASE WHEN ?13 THEN"                                                                                  \
 	  " 1 + coalesce((SELECT max(group_pos) FROM event WHERE group_id = ?4 AND group_pos > 0), 0) END)")          \
+	X(EVENT_LAST_ORG, "SELECT max(org_pos) FROM event WHERE org_id = ?1 AND org_pos > 0")                         \
 	X(EVENT_GET, "SELECT " EVENT_COLUMNS " FROM event WHERE id = ?1")                                             \
-	X(EVENT_POSITIONS_ORG, "SELECT (SELECT min(org_pos) FROM event"                                               \
-	                       " INDEXED BY event_org_pos WHERE org_id = ?1 AND org_pos > 0),"                        \
-	                       " (SELECT max(org_pos) FROM event"                                                     \
-	                       " INDEXED BY event_org_pos WHERE org_id = ?1 AND org_pos > 0)")                        \
-	X(EVENT_TIMES_ORG, "SELECT (SELECT min(created_ms) FROM event"                                                \
-	                   " INDEXED BY event_org_time WHERE org_id = ?1 AND org_pos > 0),"                           \
-	                   " (SELECT max(created_ms) FROM event"                                                      \
-	                   " INDEXED BY event_org_time WHERE org_id = ?1 AND org_pos > 0)")                           \
-	X(EVENT_PAGE_ORG, EVENT_FROM("event_org_pos") " WHERE org_id = ?1 AND org_pos > 0"                            \
-	                                              " AND org_pos <= ?2 ORDER BY org_pos DESC LIMIT ?3")            \
-	X(EVENT_LIST_ORG,                                                                                             \
-	  EVENT_CHOSEN("event_org_time") " WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER EVENT_SORTED(              \
-	          "created_ms DESC, org_pos DESC"))                                                                   \
-	X(EVENT_COUNT_ORG, EVENT_COUNT("event_org_time") " WHERE org_id = ?1 AND org_pos > 0" EVENT_FILTER)           \
-	X(EVENT_TYPES_LIST_ORG,                                                                                       \
-	  EVENT_CHOSEN("event_org_type") " WHERE org_id = ?1 AND org_pos > 0" EVENT_TYPES EVENT_FILTER EVENT_SORTED(  \
-	          "org_pos DESC"))                                                                                    \
-	X(EVENT_TYPES_COUNT_ORG,                                                                                      \
-	  EVENT_COUNT("event_org_type") " WHERE org_id = ?1 AND org_pos > 0" EVENT_TYPES EVENT_FILTER)                \
-	X(EVENT_POSITIONS_GROUP, "SELECT (SELECT min(group_pos) FROM event"                                           \
-	                         " INDEXED BY event_group_pos WHERE group_id = ?1 AND group_pos > 0),"                \
-	                         " (SELECT max(group_pos) FROM event"                                                 \
-	                         " INDEXED BY event_group_pos WHERE group_id = ?1 AND group_pos > 0)")                \
-	X(EVENT_TIMES_GROUP, "SELECT (SELECT min(created_ms) FROM event"                                              \
-	                     " INDEXED BY event_group_time WHERE group_id = ?1 AND group_pos > 0),"                   \
-	                     " (SELECT max(created_ms) FROM event"                                                    \
-	                     " INDEXED BY event_group_time WHERE group_id = ?1 AND group_pos > 0)")                   \
-	X(EVENT_PAGE_GROUP, EVENT_FROM("event_group_pos") " WHERE group_id = ?1 AND group_pos > 0"                    \
-	                                                  " AND group_pos <= ?2 ORDER BY group_pos DESC LIMIT ?3")    \
-	X(EVENT_LIST_GROUP,                                                                                           \
-	  EVENT_CHOSEN("event_group_time") " WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER EVENT_SORTED(        \
-	          "created_ms DESC, group_pos DESC"))                                                                 \
-	X(EVENT_COUNT_GROUP, EVENT_COUNT("event_group_time") " WHERE group_id = ?1 AND group_pos > 0" EVENT_FILTER)   \
-	X(EVENT_TYPES_LIST_GROUP,                                                                                     \
-	  EVENT_CHOSEN("event_group_type") " WHERE group_id = ?1 AND group_pos > 0" EVENT_TYPES EVENT_FILTER          \
-	          EVENT_SORTED("group_pos DESC"))                                                                     \
-	X(EVENT_TYPES_COUNT_GROUP,                                                                                    \
-	  EVENT_COUNT("event_group_type") " WHERE group_id = ?1 AND group_pos > 0" EVENT_TYPES EVENT_FILTER)          \
+	X(EVENT_POSITIONS_ORG, EVENT_POSITIONS("org"))                                                                \
+	X(EVENT_TIMES_ORG, EVENT_TIMES("org"))                                                                        \
+	X(EVENT_PAGE_ORG,                                                                                             \
+	  EVENT_FROM("event_org_pos") " WHERE " EVENT_OF("org") "0 AND org_pos <= ?2 ORDER BY org_pos DESC LIMIT ?3") \
+	X(EVENT_LIST_ORG, EVENT_CHOSEN("org", "time", EVENT_FILTER, "created_ms DESC, "))                             \
+	X(EVENT_COUNT_ORG, EVENT_COUNT("org", "time", EVENT_FILTER))                                                  \
+	X(EVENT_TYPES_LIST_ORG, EVENT_CHOSEN("org", "type", EVENT_TYPES EVENT_FILTER, ""))                            \
+	X(EVENT_TYPES_COUNT_ORG, EVENT_COUNT("org", "type", EVENT_TYPES EVENT_FILTER))                                \
+	X(EVENT_POSITIONS_GROUP, EVENT_POSITIONS("group"))                                                            \
+	X(EVENT_TIMES_GROUP, EVENT_TIMES("group"))                                                                    \
+	X(EVENT_PAGE_GROUP, EVENT_FROM("event_group_pos") " WHERE " EVENT_OF(                                         \
+	                            "group") "0 AND group_pos <= ?2 ORDER BY group_pos DESC LIMIT ?3")                \
+	X(EVENT_LIST_GROUP, EVENT_CHOSEN("group", "time", EVENT_FILTER, "created_ms DESC, "))                         \
+	X(EVENT_COUNT_GROUP, EVENT_COUNT("group", "time", EVENT_FILTER))                                              \
+	X(EVENT_TYPES_LIST_GROUP, EVENT_CHOSEN("group", "type", EVENT_TYPES EVENT_FILTER, ""))                        \
+	X(EVENT_TYPES_COUNT_GROUP, EVENT_COUNT("group", "type", EVENT_TYPES EVENT_FILTER))                            \
 	X(EVENT_OLDEST, "SELECT seq, created_ms, hash FROM event ORDER BY seq LIMIT ?1")                              \
 	X(EVENT_PRUNE, "DELETE FROM event WHERE seq <= ?1")                                                           \
 	X(ANSWER_GET, "SELECT fingerprint, answer FROM answer WHERE caller = ?1 AND key = ?2 AND created_ms > ?3")    \
@@ -208,13 +208,54 @@ must_check int event_chain_read(struct tx *tx, struct event_chain *ret_chain);
 /* Before the commit of a batch. */
 must_check int event_chain_flush(struct tx *tx);
 
+/* Documents that the batch under way has put at the end of a list, positions `first` to `next` - 1, and that the list's counts
+ * do not have yet. */
+#define LIST_GROWTHS_MAX 16
+struct list_growth {
+	size_t kind_n, parent_n;
+	int64_t first, next;
+	char key[128]; /* kind, then parent */
+};
+
 /* The writer's connection. */
 struct sqlite_writer {
 	int log_pages, checkpoint_at;
+	struct checkpointer *checkpointer; /* or NULL: none yet */
+	unsigned careful;                  /* batches that are still to be run with a savepoint for each write */
+	bool saves;                        /* the batch under way is */
+	int64_t changes_before;            /* rows changed so far when the write began */
+	unsigned growth_count;
+	struct list_growth growths[LIST_GROWTHS_MAX];
 	int64_t polled_us, data_version, identity;
 	bool chain_known, chain_known_before; /* the chain's ends were read in this batch; and before this write */
 	struct event_chain chain, chain_before;
+	char last_org[ID_LEN + 1]; /* the organization of the batch's last event in its list, or "" */
+	int64_t last_org_pos;      /* and its position there */
 };
+
+/* sqlite_checkpoint.c. ret_all: the log is in the file, all of it. */
+must_check int checkpoint_run(struct tx *conn, bool *ret_all);
+/* Has most of the log moved by the thread beside the writer, which is started when first asked; true once that is done, or
+ * when there is no such thread: then the writer does the rest. */
+must_check bool checkpoint_ahead(struct tx *conn);
+void checkpointer_stop(struct checkpointer *c); /* accepts NULL */
+
+/* sqlite_log.c: the files of a connection that writes. Once, before the first is opened. */
+#define LOG_VFS "steward-log"
+void log_vfs_setup(void);
+
+/* sqlite_counts.c. A list that has no row is an empty one. */
+struct list_row {
+	int64_t next_seq, count, head;
+};
+must_check int list_read(struct tx *tx, struct str kind, struct str parent, struct list_row *ret_row);
+/* The position that the list's next document gets; and that it has got it. */
+must_check int counts_next(struct tx *tx, struct str kind, struct str parent, int64_t *ret_seq);
+must_check int counts_add(struct tx *tx, struct str kind, struct str parent, int64_t seq);
+must_check int counts_subtract(struct tx *tx, struct str kind, struct str parent, int64_t seq);
+/* Writes down what the batch has added; or forgets it, because it is undone. */
+must_check int counts_flush(struct tx *tx);
+void counts_forget(struct tx *tx);
 
 /* sqlite_writer.c */
 must_check int sqlite_writer_setup(struct tx *conn);

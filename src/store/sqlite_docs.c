@@ -40,12 +40,21 @@ static int doc_read_one(struct tx *tx, struct arena *a, sqlite3_stmt *st, struct
 
 int sqlite_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc)
 {
+	/* A state that does not change until it is let go. */
+	bool still = tx->in_write ? !tx->broken : tx->reading && tx->lingers;
+	if (still && memo_get(tx, a, str_of(kind), id, ret_doc)) {
+		tx_count_read(tx);
+		return 0;
+	}
 	sqlite3_stmt *st = conn_statement(tx, ST_DOC_GET);
 	if (!st)
 		return -EIO;
 	bind_z(st, 1, kind);
 	bind_str(st, 2, id);
-	return doc_read_one(tx, a, st, ret_doc);
+	int r = doc_read_one(tx, a, st, ret_doc);
+	if (r == 0 && still)
+		memo_put(tx, ret_doc);
+	return r;
 }
 
 int sqlite_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
@@ -60,35 +69,11 @@ int sqlite_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct 
 	return doc_read_one(tx, a, st, ret_doc);
 }
 
-struct list_row {
-	int64_t next_seq, count, head;
-};
-
-/* A list that has no row is an empty one. */
-static int list_read(struct tx *tx, const char *kind, struct str parent, struct list_row *ret_row)
-{
-	sqlite3_stmt *st = conn_statement(tx, ST_LIST_GET);
-	if (!st)
-		return -EIO;
-	bind_z(st, 1, kind);
-	bind_str(st, 2, parent);
-	int r = conn_step(tx, st);
-	if (r < 0)
-		return -EIO;
-	*ret_row = (struct list_row){0};
-	if (r > 0) {
-		*ret_row = (struct list_row){sqlite3_column_int64(st, 0), sqlite3_column_int64(st, 1),
-		                             sqlite3_column_int64(st, 2)};
-		sqlite3_reset(st);
-	}
-	return 0;
-}
-
 int sqlite_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count)
 {
 	struct list_row row;
 	tx_count_read(tx);
-	int r = list_read(tx, kind, parent, &row);
+	int r = list_read(tx, str_of(kind), parent, &row);
 	if (r == 0)
 		*ret_count = row.count;
 	return r;
@@ -127,7 +112,7 @@ static int list_seek(struct tx *tx, const char *kind, struct str parent, int64_t
                      int64_t *ret_skip)
 {
 	struct list_row row;
-	int r = list_read(tx, kind, parent, &row);
+	int r = list_read(tx, str_of(kind), parent, &row);
 	if (r < 0)
 		return r;
 	if (offset >= row.count)
@@ -216,70 +201,29 @@ int sqlite_walk(struct tx *tx, struct arena *a, const char *kind, struct str par
 	return list_read_docs(tx, a, st, ret_docs, ret_count);
 }
 
-/* Steps a statement whose first two parameters name a list; the others where it has them. */
-static int list_step(struct tx *tx, enum statement which, struct str kind, struct str parent, int64_t third,
-                     int64_t fourth)
-{
-	sqlite3_stmt *st = conn_statement(tx, which);
-	if (!st)
-		return -EIO;
-	bind_str(st, 1, kind);
-	bind_str(st, 2, parent);
-	if (sqlite3_bind_parameter_count(st) > 2)
-		sqlite3_bind_int64(st, 3, third);
-	if (sqlite3_bind_parameter_count(st) > 3)
-		sqlite3_bind_int64(st, 4, fourth);
-	return conn_step(tx, st);
-}
-
-static int counts_add(struct tx *tx, struct str kind, struct str parent, int64_t seq)
-{
-	bool head = seq < BLOCK_SIZE;
-	int r = list_step(tx, ST_LIST_ADD, kind, parent, seq, head);
-	for (int level = 0; r == 0 && !head && level < BLOCK_LEVELS; level++)
-		r = list_step(tx, ST_BLOCK_ADD, kind, parent, level, seq >> (BLOCK_BITS * (level + 1)));
-	return r;
-}
-
-/* Rows whose count has come to nothing go, so that an emptied part of a list costs later walks nothing. */
-static int counts_subtract(struct tx *tx, struct str kind, struct str parent, int64_t seq)
-{
-	bool head = seq < BLOCK_SIZE;
-	int r = list_step(tx, ST_LIST_SUBTRACT, kind, parent, head, 0);
-	if (r == 0)
-		r = list_step(tx, ST_LIST_CLEAR, kind, parent, 0, 0);
-	for (int level = 0; r == 0 && !head && level < BLOCK_LEVELS; level++) {
-		int64_t block = seq >> (BLOCK_BITS * (level + 1));
-		r = list_step(tx, ST_BLOCK_SUBTRACT, kind, parent, level, block);
-		if (r == 0)
-			r = list_step(tx, ST_BLOCK_CLEAR, kind, parent, level, block);
-	}
-	return r;
-}
-
 int sqlite_insert(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write && d->kind.n && d->id.n);
-	sqlite3_stmt *list = conn_statement(tx, ST_LIST_GET), *st = conn_statement(tx, ST_DOC_INSERT);
-	if (!list || !st)
+	struct doc made = *d;
+	int r = counts_next(tx, d->kind, d->parent, &made.seq);
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_INSERT);
+	if (r < 0 || !st)
 		return -EIO;
-	bind_str(list, 1, d->kind);
-	bind_str(list, 2, d->parent);
-	int r = conn_step(tx, list);
-	if (r < 0)
-		return -EIO;
-	int64_t seq = r > 0 ? sqlite3_column_int64(list, 0) : 0;
-	sqlite3_reset(list);
 	bind_str(st, 1, d->kind);
 	bind_str(st, 2, d->id);
 	bind_str(st, 3, d->parent);
 	bind_str_or_null(st, 4, d->name);
-	sqlite3_bind_int64(st, 5, seq);
-	sqlite3_bind_int64(st, 6, d->created_ms ? d->created_ms : clock_now_ms());
+	made.rev = 1;
+	made.created_ms = d->created_ms ? d->created_ms : clock_now_ms();
+	sqlite3_bind_int64(st, 5, made.seq);
+	sqlite3_bind_int64(st, 6, made.created_ms);
 	bind_str(st, 7, d->body);
 	bind_str_or_null(st, 8, d->secret);
 	r = conn_step(tx, st);
-	return r < 0 ? r : counts_add(tx, d->kind, d->parent, seq);
+	if (r < 0)
+		return r;
+	memo_put(tx, &made);
+	return counts_add(tx, d->kind, d->parent, made.seq);
 }
 
 struct doc_place {
@@ -308,6 +252,7 @@ int sqlite_update(struct tx *tx, const struct doc *d)
 {
 	struct doc_place place;
 	assert(tx->in_write);
+	memo_drop(tx, d->kind, d->id);
 	int r = doc_place(tx, NULL, d->kind, d->id, &place);
 	if (r < 0)
 		return r;
@@ -328,6 +273,7 @@ int sqlite_delete(struct tx *tx, const char *kind, struct str id)
 {
 	struct doc_place place;
 	assert(tx->in_write);
+	memo_drop(tx, str_of(kind), id);
 	struct arena *a = arena_new();
 	int r = doc_place(tx, a, str_of(kind), id, &place);
 	sqlite3_stmt *st = r == 0 ? conn_statement(tx, ST_DOC_DELETE) : NULL;
@@ -347,14 +293,15 @@ int sqlite_delete(struct tx *tx, const char *kind, struct str id)
 int sqlite_move(struct tx *tx, const struct doc *d)
 {
 	struct doc_place place;
-	struct list_row list;
+	int64_t seq = 0;
 	assert(tx->in_write);
+	memo_drop(tx, d->kind, d->id);
 	struct arena *a = arena_new();
 	int r = doc_place(tx, a, d->kind, d->id, &place);
 	if (r == 0 && d->rev && d->rev != place.rev)
 		r = -ESTALE;
 	if (r == 0)
-		r = list_read(tx, arena_z(a, d->kind), d->parent, &list);
+		r = counts_next(tx, d->kind, d->parent, &seq);
 	sqlite3_stmt *st = r == 0 ? conn_statement(tx, ST_DOC_MOVE) : NULL;
 	if (r == 0 && !st)
 		r = -EIO;
@@ -362,13 +309,13 @@ int sqlite_move(struct tx *tx, const struct doc *d)
 		bind_str(st, 1, d->kind);
 		bind_str(st, 2, d->id);
 		bind_str(st, 3, d->parent);
-		sqlite3_bind_int64(st, 4, list.next_seq);
+		sqlite3_bind_int64(st, 4, seq);
 		bind_str_or_null(st, 5, d->name);
 		bind_str(st, 6, d->body);
 		r = conn_step(tx, st);
 	}
 	if (r == 0)
-		r = counts_add(tx, d->kind, d->parent, list.next_seq);
+		r = counts_add(tx, d->kind, d->parent, seq);
 	if (r == 0)
 		r = counts_subtract(tx, d->kind, place.parent, place.seq);
 	arena_free(a);

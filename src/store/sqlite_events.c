@@ -52,11 +52,42 @@ int event_chain_flush(struct tx *tx)
 	return tx->writing->chain_known ? chain_write(tx, &tx->writing->chain) : 0;
 }
 
+/* The position after the list's last. One organization has most events of a batch: its position is remembered. */
+static int org_position(struct tx *tx, const struct event *e, int64_t *ret_pos)
+{
+	struct sqlite_writer *w = tx->writing;
+	if (w->last_org[0] && str_is(e->org_id, w->last_org)) {
+		*ret_pos = w->last_org_pos + 1;
+		return 0;
+	}
+	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_LAST_ORG);
+	if (!st)
+		return -EIO;
+	bind_str(st, 1, e->org_id);
+	if (conn_step(tx, st) <= 0)
+		return -EIO;
+	*ret_pos = sqlite3_column_int64(st, 0) + 1;
+	sqlite3_reset(st);
+	return 0;
+}
+
+static void org_position_taken(struct sqlite_writer *w, const struct event *e, int64_t pos)
+{
+	w->last_org[0] = '\0';
+	if (e->org_id.n != ID_LEN)
+		return;
+	memcpy(w->last_org, e->org_id.p, ID_LEN);
+	w->last_org_pos = pos;
+}
+
 int sqlite_event_add(struct tx *tx, const struct event *e)
 {
 	assert(tx->in_write);
 	struct event_chain *chain = &tx->writing->chain;
+	int64_t org_pos = 0;
 	int r = chain_continue(tx);
+	if (r == 0 && e->for_org)
+		r = org_position(tx, e, &org_pos);
 	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_ADD);
 	if (r < 0 || !st)
 		return -EIO;
@@ -74,11 +105,16 @@ int sqlite_event_add(struct tx *tx, const struct event *e)
 	sqlite3_bind_blob(st, 9, hash, sizeof hash, SQLITE_STATIC);
 	bind_str(st, 10, e->cluster);
 	bind_str(st, 11, e->raw);
-	sqlite3_bind_int(st, 12, e->for_org);
+	if (e->for_org)
+		sqlite3_bind_int64(st, 12, org_pos);
+	else
+		sqlite3_bind_null(st, 12);
 	sqlite3_bind_int(st, 13, e->for_group);
 	r = conn_step(tx, st);
 	if (r < 0)
 		return r;
+	if (e->for_org)
+		org_position_taken(tx->writing, e, org_pos);
 	chain->last = row.seq;
 	memcpy(chain->head, hash, sizeof hash);
 	return 0;
@@ -283,5 +319,6 @@ int sqlite_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t
 		return r;
 	memcpy(chain->before, before, sizeof before);
 	chain->first = seq + 1;
+	tx->writing->last_org[0] = '\0';
 	return 0;
 }

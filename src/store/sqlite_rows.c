@@ -187,5 +187,8 @@ int sqlite_wipe(struct tx *tx)
 	if (r < 0)
 		tx->broken = true;
 	tx->writing->chain_known = false;
+	tx->writing->last_org[0] = '\0';
+	counts_forget(tx);
+	memo_clear(tx);
 	return r;
 }

@@ -1,6 +1,10 @@
-/* SQLite's part of the writer: batches as transactions with a savepoint for each write, and what is done between them:
- * every 200 ms a look whether another process has changed identities, and moving pages from the log into the file when
- * the log has grown: after the callers have their answers, and rather when it is idle. */
+/* SQLite's part of the writer: batches as transactions, and what is done between them: every 200 ms a look whether another
+ * process has changed identities, and moving pages from the log into the file when the log has grown: after the callers
+ * have their answers, and rather when it is idle.
+ *
+ * A savepoint for each write would have every page that the write changes copied first, and nearly no write is undone after
+ * it has changed something. So a batch is run without; when a write of it must be undone after all, the batch is run again
+ * from the start with savepoints, and so are the next ones. */
 #include "store/sqlite.h"
 
 #include "base/clock.h"
@@ -13,6 +17,10 @@
 /* Pages of log: from here on when idle, and from here on in any case. */
 #define CHECKPOINT_IDLE 1000
 #define CHECKPOINT_BUSY 4000
+/* So many more and the writer no longer waits for the thread that moves them. */
+#define CHECKPOINT_MUST 16000
+/* Batches that are run with savepoints after one that had to be run again for want of them. */
+#define CAREFUL_BATCHES 64
 
 static int identity_increment(struct tx *conn)
 {
@@ -55,26 +63,57 @@ int sqlite_writer_setup(struct tx *conn)
 
 int sqlite_batch_begin(struct tx *conn)
 {
-	conn->writing->chain_known = false;
+	struct sqlite_writer *w = conn->writing;
+	w->chain_known = false;
+	w->last_org[0] = '\0';
+	counts_forget(conn);
+	memo_clear(conn);
+	w->saves = w->careful > 0;
+	w->careful -= w->saves;
 	return conn_run(conn, ST_BEGIN_WRITE);
 }
 
 int sqlite_write_begin(struct tx *conn)
 {
-	conn->writing->chain_known_before = conn->writing->chain_known;
-	conn->writing->chain_before = conn->writing->chain;
+	struct sqlite_writer *w = conn->writing;
+	w->changes_before = sqlite3_total_changes64(conn->db);
+	if (!w->saves)
+		return 0;
+	w->chain_known_before = w->chain_known;
+	w->chain_before = w->chain;
 	return conn_run(conn, ST_SAVEPOINT);
+}
+
+/* A write to undo that has changed nothing needs no undoing. */
+static int undo_without_savepoint(struct tx *conn)
+{
+	struct sqlite_writer *w = conn->writing;
+	if (!conn->broken && sqlite3_total_changes64(conn->db) == w->changes_before)
+		return 0;
+	w->careful = CAREFUL_BATCHES;
+	return -ERESTART;
 }
 
 int sqlite_write_end(struct tx *conn, bool keep)
 {
+	struct sqlite_writer *w = conn->writing;
 	if (sqlite3_get_autocommit(conn->db))
 		return -EIO;
-	if (!keep) {
-		conn->writing->chain_known = conn->writing->chain_known_before;
-		conn->writing->chain = conn->writing->chain_before;
+	if (!w->saves)
+		return keep ? 0 : undo_without_savepoint(conn);
+	int r;
+	if (keep) {
+		conn->in_write = true;
+		r = counts_flush(conn);
+		conn->in_write = false;
+	} else {
+		w->chain_known = w->chain_known_before;
+		w->chain = w->chain_before;
+		w->last_org[0] = '\0';
+		counts_forget(conn);
+		memo_clear(conn);
+		r = conn_run(conn, ST_UNDO);
 	}
-	int r = keep ? 0 : conn_run(conn, ST_UNDO);
 	return r < 0 ? r : conn_run(conn, ST_RELEASE);
 }
 
@@ -82,7 +121,9 @@ int sqlite_batch_commit(struct tx *conn)
 {
 	int64_t identity = conn->writing->identity;
 	conn->in_write = true;
-	int r = event_chain_flush(conn);
+	int r = counts_flush(conn);
+	if (r == 0)
+		r = event_chain_flush(conn);
 	conn->in_write = false;
 	if (r == 0 && conn->touched)
 		r = identity_increment(conn);
@@ -101,15 +142,12 @@ void sqlite_batch_abort(struct tx *conn)
 		log_error("store: a failed transaction could not be rolled back");
 }
 
-/* Passive: readers go on, and what they still need stays in the log until the next time. */
 static void checkpoint(struct tx *conn)
 {
 	struct sqlite_writer *w = conn->writing;
-	int pages = 0, moved = 0;
-	int r = sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
-	if (r != SQLITE_OK && (r & 0xff) != SQLITE_BUSY)
-		log_warn("store: checkpoint: %s (code %d)", sqlite3_errmsg(conn->db), r);
-	w->checkpoint_at = r == SQLITE_OK && moved == pages ? CHECKPOINT_IDLE : w->log_pages + CHECKPOINT_IDLE;
+	bool all = false;
+	int r = checkpoint_run(conn, &all);
+	w->checkpoint_at = r == 0 && all ? CHECKPOINT_IDLE : w->log_pages + CHECKPOINT_IDLE;
 	w->log_pages = 0;
 }
 
@@ -132,8 +170,11 @@ static void poll_identity(struct tx *conn)
 
 void sqlite_idle(struct tx *conn, bool busy)
 {
+	struct sqlite_writer *w = conn->writing;
 	poll_identity(conn);
-	int patience = busy ? CHECKPOINT_BUSY - CHECKPOINT_IDLE : 0;
-	if (conn->writing->log_pages >= conn->writing->checkpoint_at + patience)
+	if (w->log_pages < w->checkpoint_at)
+		return;
+	int ahead = w->log_pages - w->checkpoint_at;
+	if (!busy || ahead >= CHECKPOINT_MUST || (ahead >= CHECKPOINT_BUSY - CHECKPOINT_IDLE && checkpoint_ahead(conn)))
 		checkpoint(conn);
 }

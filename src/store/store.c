@@ -133,6 +133,22 @@ void tx_rest(struct tx *tx)
 		tx->ops->rest(tx);
 }
 
+void tx_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count)
+{
+	assert(!tx->reading);
+	if (tx->ops->get_many)
+		tx->ops->get_many(tx, list, count);
+	else
+		for (size_t i = 0; i < count; i++)
+			list[i]->result = tx_get(tx, list[i]->arena, list[i]->kind, list[i]->id, &list[i]->doc);
+}
+
+void tx_on_wait(struct tx *tx, void (*waits)(void *ctx), void *ctx)
+{
+	tx->waits = waits;
+	tx->waits_ctx = ctx;
+}
+
 void tx_touch_identity(struct tx *tx)
 {
 	assert(tx->in_write);

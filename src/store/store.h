@@ -53,6 +53,18 @@ void tx_rest(struct tx *tx);
 must_check int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc);
 must_check int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
                               struct doc *ret_doc);
+/* A document that one of several callers wants. */
+struct doc_wanted {
+	struct arena *arena; /* the caller's: the document is copied into it */
+	const char *kind;
+	struct str id;
+	int result; /* as tx_get()'s */
+	struct doc doc;
+};
+/* Reads them all, each as tx_get() would outside of tx_begin_read() and tx_end_read(), in one round trip. */
+void tx_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count);
+/* waits() is called whenever the reader is about to wait for a store that is reached over a network. */
+void tx_on_wait(struct tx *tx, void (*waits)(void *ctx), void *ctx);
 /* Documents `offset` to `offset + limit` of the list, in order. Cheap at any depth. */
 must_check int tx_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset,
                        int64_t limit, struct doc **ret_docs, size_t *ret_count);

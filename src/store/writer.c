@@ -2,7 +2,8 @@
  * and flushes once. It never waits for more to come: while one flush runs the next batch gathers by itself.
  *
  * Each write can be undone alone. When the transaction itself fails, all of its writes get -EIO and nothing of them is
- * kept; when the store was out of reach, the batch is run again from the start for a few seconds. */
+ * kept; when the store was out of reach, the batch is run again from the start for a few seconds. A store may also ask for
+ * that because it has tried a shorter way, and found that it did not lead to the end. */
 #include "store/backend.h"
 
 #include "base/clock.h"
@@ -10,6 +11,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define QUEUE_MAX 4096
 #define BATCH_DEFAULT 256
@@ -145,15 +148,18 @@ static int write_run(struct tx *conn, const struct write *w, int *ret_result)
 	conn->in_write = false;
 	if (conn->broken && result >= 0)
 		result = -EIO;
+	r = conn->ops->write_end(conn, result >= 0);
+	if (r > 0)
+		result = -EIO;
 	if (result < 0)
 		conn->touched = touched;
-	r = conn->ops->write_end(conn, result >= 0);
-	if (r == 0)
-		*ret_result = result;
-	return r;
+	if (r < 0)
+		return r;
+	*ret_result = result;
+	return 0;
 }
 
-/* The transaction of a batch: 0 when it is on disk; -EAGAIN: nothing of it is, and it may be tried again. */
+/* The transaction of a batch: 0 when it is on disk; -EAGAIN, -ERESTART: nothing of it is, and it may, must be tried again. */
 static int batch_try(struct writer *q, const struct write *batch)
 {
 	struct tx *conn = q->conn;
@@ -187,8 +193,9 @@ static int batch_execute(struct writer *q, const struct write *batch)
 {
 	int64_t until = clock_mono_us() + RETRY_US;
 	int r;
-	while ((r = batch_try(q, batch)) == -EAGAIN && clock_mono_us() < until)
-		;
+	do
+		r = batch_try(q, batch);
+	while (r == -ERESTART || (r == -EAGAIN && clock_mono_us() < until));
 	return r == -EAGAIN ? -ENOTCONN : r;
 }
 
@@ -207,10 +214,21 @@ static void batch_run(struct writer *q, struct write *batch)
 	}
 }
 
+void thread_precede(int by)
+{
+	id_t thread = (id_t)gettid();
+	errno = 0;
+	int now = getpriority(PRIO_PROCESS, thread);
+	if (errno == 0)
+		setpriority(PRIO_PROCESS, thread, now - by); /* refused to most users: it takes turns then */
+}
+
 static void *writer_main(void *arg)
 {
 	struct writer *q = arg;
 	bool closing = false;
+	/* One thread writes for all callers: whenever it waits for a processor, they all do. */
+	thread_precede(WRITER_PRECEDENCE);
 	for (;;) {
 		struct write *batch = queue_take(q, &closing);
 		if (batch)

@@ -159,6 +159,7 @@ static void plan_run(const struct plan *p)
 	if (!workers || !threads || !tls)
 		stop("out of", "memory");
 	SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_read_ahead(tls, 1); /* one read for a record, not one for its header and one for the rest */
 	for (unsigned i = 0; i < p->threads; i++) {
 		unsigned first = p->connections * i / p->threads, last = p->connections * (i + 1) / p->threads;
 		worker_setup(&workers[i], p, tls, first, last - first);

@@ -25,7 +25,8 @@ struct plan {
 	bool reconnect; /* a new connection, with a full handshake, for each request */
 	bool hold;      /* one request on each, then wait for the end of stdin */
 	char ha1[HEX_MD5];
-	char fixed[REQUEST_MAX]; /* the request, where it is always the same */
+	char fixed
+	        [REQUEST_MAX]; /* the request, or, with a body, all before the number that is its length; none with digest */
 	size_t fixed_n;
 };
 

@@ -22,21 +22,22 @@ static void hash_hex(const char *text, char ret_hex[HEX_MD5])
 	ret_hex[2 * n] = '\0';
 }
 
-static size_t request_write(const struct plan *p, const char *authorization, const char *body,
-                            char ret_text[REQUEST_MAX])
+static size_t must_fit(int n, size_t room)
 {
-	char content[96] = "";
-	if (body)
-		snprintf(content, sizeof content, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-		         strlen(body));
-	int n = snprintf(ret_text, REQUEST_MAX, "%s %s HTTP/1.1\r\nHost: %s:%s\r\nAccept: %s\r\n%s%s\r\n%s",
-	                 body ? "POST" : "GET", p->path, p->host, p->port, p->accept, authorization, content,
-	                 body ? body : "");
-	if (n < 0 || n >= REQUEST_MAX) {
+	if (n < 0 || (size_t)n >= room) {
 		fputs("load: the request is too long\n", stderr);
 		exit(1);
 	}
 	return (size_t)n;
+}
+
+/* All of it, or, with a body, all before the number that is the body's length. */
+static size_t head_write(const struct plan *p, const char *authorization, char ret_text[REQUEST_MAX])
+{
+	int n = snprintf(ret_text, REQUEST_MAX, "%s %s HTTP/1.1\r\nHost: %s:%s\r\nAccept: %s\r\n%s%s",
+	                 p->post ? "POST" : "GET", p->path, p->host, p->port, p->accept, authorization,
+	                 p->post ? "Content-Type: application/json\r\nContent-Length: " : "\r\n");
+	return must_fit(n, REQUEST_MAX);
 }
 
 static void bearer_write(const struct plan *p, char *ret_line, size_t size)
@@ -53,9 +54,9 @@ void plan_prepare(struct plan *p)
 	if (p->user) {
 		snprintf(line, sizeof line, "%s:Steward:%s", p->user, p->password);
 		hash_hex(line, p->ha1);
-	} else if (!p->post) {
+	} else {
 		bearer_write(p, line, sizeof line);
-		p->fixed_n = request_write(p, line, NULL, p->fixed);
+		p->fixed_n = head_write(p, line, p->fixed);
 	}
 }
 
@@ -77,34 +78,37 @@ static void digest_write(struct link *l, char *ret_line, size_t size)
 	         p->user, l->nonce, p->path, l->nonce_count, response);
 }
 
-static void body_write(struct link *l, char *ret_body, size_t size)
+/* The body's length, the end of the header block and the body. */
+static size_t body_write(struct link *l, char *ret_text, size_t size)
 {
 	const struct plan *p = l->worker->plan;
 	const char *hole = strstr(p->post, "{n}");
-	if (!hole)
-		snprintf(ret_body, size, "%s", p->post);
-	else
-		snprintf(ret_body, size, "%.*s%s-%u-%llu%s", (int)(hole - p->post), p->post, p->run, l->number,
-		         (unsigned long long)l->sent_count, hole + 3);
+	char body[2048];
+	int n = hole ? snprintf(body, sizeof body, "%.*s%s-%u-%llu%s", (int)(hole - p->post), p->post, p->run,
+	                        l->number, (unsigned long long)l->sent_count, hole + 3)
+	             : snprintf(body, sizeof body, "%s", p->post);
+	must_fit(n, sizeof body);
+	return must_fit(snprintf(ret_text, size, "%d\r\n\r\n%s", n, body), size);
 }
 
 void link_compose(struct link *l)
 {
 	const struct plan *p = l->worker->plan;
-	char line[2048], body[2048];
+	char line[2048];
 	l->sent_count++;
 	l->out = p->fixed;
 	l->out_n = p->fixed_n;
-	if (p->fixed_n)
+	if (p->fixed_n && !p->post)
 		return;
-	if (p->user)
-		digest_write(l, line, sizeof line);
-	else
-		bearer_write(p, line, sizeof line);
-	if (p->post)
-		body_write(l, body, sizeof body);
-	l->out_n = request_write(p, line, p->post ? body : NULL, l->request);
 	l->out = l->request;
+	if (p->user) {
+		digest_write(l, line, sizeof line);
+		l->out_n = head_write(p, line, l->request);
+	} else {
+		memcpy(l->request, p->fixed, p->fixed_n);
+	}
+	if (p->post)
+		l->out_n += body_write(l, l->request + l->out_n, REQUEST_MAX - l->out_n);
 }
 
 /* The first MD5 challenge's nonce; one challenge a line. */
@@ -128,19 +132,19 @@ bool link_understand(struct link *l)
 	if (strncmp(l->head, "HTTP/1.1 ", 9) != 0)
 		return false;
 	l->status = (int)strtol(l->head + 9, NULL, 10);
-	for (char *line = strstr(l->head, "\r\n"); line && line[2]; line = strstr(line, "\r\n")) {
-		line += 2;
-		char *end = strstr(line, "\r\n");
-		if (!end)
-			break;
-		*end = '\0';
+	for (char *line = strchr(l->head, '\n'); line && line[1]; line = strchr(line, '\n')) {
+		line++;
 		if (strncasecmp(line, "content-length:", 15) == 0) {
 			l->body_left = strtoull(line + 15, NULL, 10);
 			length = true;
-		} else if (strncasecmp(line, "www-authenticate: digest", 24) == 0 && l->status == 401) {
+		} else if (l->status == 401 && strncasecmp(line, "www-authenticate: digest", 24) == 0) {
+			char *end = strchr(line, '\n');
+			if (end)
+				*end = '\0';
 			challenge_take(l, line);
+			if (end)
+				*end = '\n';
 		}
-		*end = '\r';
 	}
 	return l->status >= 200 && l->status < STATUS_MAX && (length || l->status == 204 || l->status == 304);
 }

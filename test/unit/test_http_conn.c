@@ -62,6 +62,9 @@ static void handle(void *ctx, struct request *r)
 		r->response.body = (struct str){large, sizeof large};
 	else if (str_is(r->path, "/stream"))
 		r->response.stream = (struct body_stream){drip_read, drip_close, &drip};
+	else if (str_is(r->path, "/count"))
+		response_header(&r->response, "ratelimit-remaining",
+		                arena_printf(r->arena, "%zu", 900000000 - handled));
 	else if (str_is(r->path, "/none"))
 		r->response.status = 204;
 	else if (str_is(r->path, "/inject"))
@@ -353,7 +356,8 @@ static void deadlines(void)
 static nghttp2_session *client;
 static int client_status;
 static uint32_t goaway_error, reset_error;
-static size_t client_bytes, client_answers;
+static size_t client_bytes, client_answers, client_block;
+static const char *client_expects; /* the bytes that come, or NULL */
 
 static int client_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name, size_t name_n,
                          const uint8_t *value, size_t value_n, uint8_t flags, void *user)
@@ -367,6 +371,8 @@ static int client_header(nghttp2_session *s, const nghttp2_frame *f, const uint8
 
 static int client_frame(nghttp2_session *s, const nghttp2_frame *f, void *user)
 {
+	if (f->hd.type == NGHTTP2_HEADERS)
+		client_block = f->hd.length;
 	if (f->hd.type == NGHTTP2_GOAWAY)
 		goaway_error = f->goaway.error_code;
 	if (f->hd.type == NGHTTP2_RST_STREAM)
@@ -378,6 +384,8 @@ static int client_frame(nghttp2_session *s, const nghttp2_frame *f, void *user)
 
 static int client_data(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *user)
 {
+	if (client_expects)
+		CHECK(memcmp(client_expects + client_bytes, p, n) == 0);
 	client_bytes += n;
 	return 0;
 }
@@ -474,6 +482,58 @@ static void http2_basics(void)
 	ask("BREW", "/", NULL);
 	converse();
 	CHECK(client_status == 501);
+	client_stop();
+}
+
+/* What comes together is taken a part at a time, wherever that cuts a frame. */
+static void http2_together(void)
+{
+	struct buf b = {0};
+	const uint8_t *p;
+	size_t expected = 0;
+	char path[400];
+	client_start();
+	converse();
+	for (size_t i = 0; i < 10; i++) {
+		memset(path, 'a' + (char)i, sizeof path - 1);
+		path[0] = '/';
+		path[sizeof path - 1 - 7 * i] = '\0';
+		expected += strlen(path);
+		ask("GET", path, NULL);
+	}
+	for (ssize_t n; (n = nghttp2_session_mem_send(client, &p)) > 0;)
+		buf_add(&b, p, (size_t)n);
+	CHECK(b.n > 2500); /* several parts */
+	conn_input(conn, buf_view(&b));
+	converse();
+	CHECK(client_answers == 10 && client_bytes == expected && handled == 10 && done_count == 10);
+	buf_free(&b);
+	for (size_t i = 0; i < sizeof large; i++)
+		large[i] = (char)(i * 31 >> 4);
+	client_bytes = 0;
+	client_expects = large;
+	ask("GET", "/large", NULL);
+	converse();
+	CHECK(client_bytes == sizeof large && client_answers == 11);
+	client_expects = NULL;
+	client_stop();
+}
+
+/* What is new in each answer does not push out what stays: a long connection's answers stay short. */
+static void http2_header_table(void)
+{
+	client_start();
+	converse();
+	ask("GET", "/count", NULL);
+	converse();
+	size_t first = client_block, longest = 0;
+	for (size_t i = 1; i < 600; i++) {
+		ask("GET", "/count", NULL);
+		converse();
+		if (i % 256 > 2 && client_block > longest)
+			longest = client_block;
+	}
+	CHECK(client_answers == 600 && longest * 3 < first);
 	client_stop();
 }
 
@@ -576,6 +636,8 @@ int main(void)
 	gone_client();
 	deadlines();
 	http2_basics();
+	http2_together();
+	http2_header_table();
 	http2_gone();
 	http2_floods();
 	http2_deadlines();

@@ -501,6 +501,101 @@ static void test_batches(void)
 	CHECK(check_store() == 0);
 }
 
+/* Neighbours in a batch, some of which must fail, each for another reason: nobody else notices. */
+struct neighbour {
+	struct write w;
+	int number, result;
+	atomic_int *done;
+};
+
+static int neighbour_run(struct tx *tx, void *ctx)
+{
+	const struct neighbour *n = ctx;
+	char id[16], event_id[16];
+	int kind = n->number % 10;
+	snprintf(id, sizeof id, "n%d", kind == 3 ? 1 : n->number);
+	snprintf(event_id, sizeof event_id, "ne%d", kind == 5 ? 5 : n->number);
+	struct doc d = doc_of("n", id, "parent", id, "{}");
+	struct event e = {str_of(event_id), STR("neighbours"), STR(""), STR("TYPE"), STR("{}"), 5, .for_org = true};
+	int r = tx_insert(tx, &d);
+	if (r == 0)
+		r = tx_event_add(tx, &e);
+	return r == 0 && kind == 7 ? -ECANCELED : r;
+}
+
+static void neighbour_done(void *ctx, int result)
+{
+	struct neighbour *n = ctx;
+	n->result = result;
+	atomic_fetch_add(n->done, 1);
+}
+
+static bool neighbour_fails(int number)
+{
+	return number % 10 == 3 || number % 10 == 7 || (number % 10 == 5 && number != 5);
+}
+
+static void test_neighbours(void)
+{
+	static struct neighbour n[120];
+	atomic_int done = 0;
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	struct event_filter f = {.scope = STR("neighbours"), .in_org = true};
+	int64_t count = 0, events = 0, good = 0;
+	for (int i = 0; i < 120; i++) {
+		n[i] = (struct neighbour){
+		        .w = {.run = neighbour_run, .done = neighbour_done, .ctx = &n[i]}, .number = i, .done = &done};
+		CHECK(store_write(s, &n[i].w));
+	}
+	int saved = stderr_quiet(); /* a repeated id is a fault of ours, and logged */
+	CHECK(store_write_wait(s, run_nothing, NULL) == 0);
+	stderr_back(saved);
+	CHECK(done == 120);
+	for (int i = 0; i < 120; i++) {
+		bool fails = neighbour_fails(i);
+		good += !fails;
+		if ((n[i].result < 0) != fails || (i % 10 == 3 && n[i].result != -EEXIST) ||
+		    (i % 10 == 7 && n[i].result != -ECANCELED))
+			CHECK(!"a write that failed takes no other with it");
+	}
+	CHECK(tx_count(r, "n", STR("parent"), &count) == 0 && count == good);
+	CHECK(tx_event_count(r, &f, &events) == 0 && events == good);
+	store_reader_free(r);
+	store_close(s);
+	CHECK(check_store() == 0);
+}
+
+static void test_get_many(void)
+{
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	struct doc_wanted wanted[80], *list[80];
+	struct store_stats before, after;
+	char ids[80][16];
+	for (int i = 0; i < 80; i++) {
+		snprintf(ids[i], sizeof ids[i], "w%d", i);
+		struct doc d = doc_of("w", ids[i], "parent", ids[i], "{}");
+		if (i % 7)
+			CHECK(store_write_wait(s, run_insert, &d) == 0);
+		wanted[i] = (struct doc_wanted){.arena = a, .kind = "w", .id = str_of(ids[i]), .result = 1};
+		list[i] = &wanted[i];
+	}
+	wanted[40].id = STR("\xff");
+	store_stats(s, &before);
+	tx_get_many(r, list, 80);
+	for (int i = 0; i < 80; i++) {
+		bool there = i % 7 && i != 40;
+		if (wanted[i].result != (there ? 0 : -ENOENT) || (there && !str_is(wanted[i].doc.name, ids[i])))
+			CHECK(!"each gets its own");
+	}
+	store_stats(s, &after);
+	CHECK(after.reads == before.reads + 80);
+	tx_get_many(r, list, 0);
+	store_reader_free(r);
+	store_close(s);
+}
+
 static int run_touch(struct tx *tx, void *ctx)
 {
 	tx_touch_identity(tx);
@@ -634,7 +729,7 @@ static void test_copy_and_check(void)
 	CHECK(store_check(copy, sink) == 1);
 	raw_sql("copy.db", "UPDATE event SET type = 'TYPE' WHERE seq = 1");
 	CHECK(store_check(copy, sink) == 0);
-	raw_sql("copy.db", "UPDATE event SET seq = 3 WHERE seq = 2");
+	raw_sql("copy.db", "UPDATE event SET seq = 1000000 WHERE seq = 2");
 	CHECK(store_check(copy, sink) >= 1);
 	CHECK(store_check("/nonexistent/x", sink) < 0);
 	fclose(sink);
@@ -977,6 +1072,8 @@ int main(void)
 	test_own_changes();
 	test_fresh_reads();
 	test_batches();
+	test_neighbours();
+	test_get_many();
 	test_snapshot_and_generation();
 	if (!remote) {
 		test_full_disk();

@@ -1,0 +1,83 @@
+/* Documents that a batch, or a reader in the state that it keeps, has read or written. What it has once seen stays true: no
+ * other process writes while a batch is under way, and a state is a state. So a document is asked for once in a batch, not
+ * once in each of its writes (an organization's name for every event), and one that was just made not at all; and calls that
+ * come in a row ask once for the organization that they are about. */
+#include "store/backend.h"
+
+#include <stdlib.h>
+
+#define MEMO_MAX 256
+#define MEMO_READER_MAX 16
+#define MEMO_BODY_MAX 16384 /* larger ones would be much to keep for a guess */
+
+struct memo {
+	struct arena *arena;
+	size_t count;
+	struct doc docs[MEMO_MAX];
+};
+
+static struct doc *memo_find(struct memo *m, struct str kind, struct str id)
+{
+	for (size_t i = 0; m && i < m->count; i++)
+		if (str_eq(m->docs[i].id, id) && str_eq(m->docs[i].kind, kind))
+			return &m->docs[i];
+	return NULL;
+}
+
+static void doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc)
+{
+	*ret_doc = *from;
+	ret_doc->kind = arena_dup(a, from->kind);
+	ret_doc->id = arena_dup(a, from->id);
+	ret_doc->parent = arena_dup(a, from->parent);
+	ret_doc->name = arena_dup(a, from->name);
+	ret_doc->body = arena_dup(a, from->body);
+	ret_doc->secret = arena_dup(a, from->secret);
+}
+
+bool memo_get(struct tx *tx, struct arena *a, struct str kind, struct str id, struct doc *ret_doc)
+{
+	const struct doc *found = memo_find(tx->memo, kind, id);
+	if (found)
+		doc_copy(a, found, ret_doc);
+	return found;
+}
+
+void memo_put(struct tx *tx, const struct doc *d)
+{
+	struct memo *m = tx->memo;
+	if (d->body.n > MEMO_BODY_MAX)
+		return;
+	if (!m)
+		m = tx->memo = must_calloc(1, sizeof *m);
+	if (!m->arena)
+		m->arena = arena_new();
+	if (m->count == MEMO_READER_MAX && !tx->writes)
+		memo_clear(tx);
+	if (m->count < MEMO_MAX && !memo_find(m, d->kind, d->id))
+		doc_copy(m->arena, d, &m->docs[m->count++]);
+}
+
+void memo_drop(struct tx *tx, struct str kind, struct str id)
+{
+	struct memo *m = tx->memo;
+	struct doc *found = memo_find(m, kind, id);
+	if (found)
+		*found = m->docs[--m->count];
+}
+
+void memo_clear(struct tx *tx)
+{
+	if (!tx->memo || !tx->memo->arena)
+		return;
+	arena_reset(tx->memo->arena);
+	tx->memo->count = 0;
+}
+
+void memo_free(struct tx *tx)
+{
+	if (tx->memo)
+		arena_free(tx->memo->arena);
+	free(tx->memo);
+	tx->memo = NULL;
+}

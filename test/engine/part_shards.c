@@ -1,0 +1,71 @@
+/* Shards: one that holds data stays, also when the router cannot be asked as things are. */
+#include "harness.h"
+
+#include <signal.h>
+
+#define ID5 "65f0000000000000000000a5"
+
+static struct wish wish_sharded(unsigned shards)
+{
+	struct wish w = wish_make(ID5, shards + 1, 0);
+	for (unsigned i = 0; i <= shards; i++) {
+		struct engine_node *n = &w.nodes[i];
+		n->kind = i ? NODE_ELECTABLE : NODE_ROUTER;
+		n->shard = i ? i - 1 : 0;
+		n->priority = i ? 7 : 0;
+		snprintf(n->name, sizeof n->name, i ? "%s-shard-%02u-00" : "%s-router-%02u", w.c.label, i ? i - 1 : 0);
+	}
+	w.c.quorum = false;
+	w.c.shards = shards;
+	return w;
+}
+
+static const struct node_status *router_in(const struct cluster_status *s)
+{
+	for (size_t i = 0; i < s->node_count; i++)
+		if (s->nodes[i].kind == NODE_ROUTER)
+			return &s->nodes[i];
+	return NULL;
+}
+
+static long spread_rows(void)
+{
+	struct cluster_status s = observe(ID5);
+	PGconn *conn = client(router_in(&s), "writer", PASSWORD, "postgres");
+	long rows = number(conn, "select count(*) from spread");
+	PQfinish(conn);
+	return rows;
+}
+
+void part_shards(void)
+{
+	struct wish w = wish_sharded(2), fewer = wish_sharded(1);
+	CHECK(converge(&w, &access_writer) == 0);
+	struct cluster_status s = observe(ID5);
+	CHECK(as(router_in(&s), "writer", "postgres",
+	         "create table spread(a int); select steward.shard_table('spread', 'a');"
+	         "insert into spread select generate_series(1, 100)"));
+	CHECK(converge(&fewer, &access_writer) == -EBUSY && spread_rows() == 100);
+	kill(pid_of(ID5, w.nodes[0].name), SIGKILL);
+	CHECK(converge(&fewer, &access_writer) == -EBUSY);
+	w.c.paused = fewer.c.paused = true;
+	CHECK(converge(&w, &access_writer) == 0);
+	CHECK(converge(&fewer, &access_writer) == -EBUSY && servers_running() == 0);
+	fewer.c.paused = false;
+	CHECK(converge(&fewer, &access_writer) == -EBUSY && servers_running() == 0);
+	/* Nothing is known while the router is out. */
+	w.c.paused = false;
+	w.nodes[0].outage = fewer.nodes[0].outage = true;
+	(void)!converge(&w, &access_writer); /* nor can access be applied to it */
+	CHECK(converge(&fewer, &access_writer) == -EBUSY);
+	w.nodes[0].outage = fewer.nodes[0].outage = false;
+	CHECK(converge(&fewer, &access_writer) == -EBUSY);
+	CHECK(converge(&w, &access_writer) == 0 && spread_rows() == 100);
+	/* Without data it goes, from a paused cluster too. */
+	s = observe(ID5);
+	CHECK(as(router_in(&s), "writer", "postgres", "drop table spread"));
+	w.c.paused = true;
+	CHECK(converge(&w, &access_writer) == 0 && converge(&fewer, &access_writer) == 0);
+	CHECK(observe(ID5).node_count == 2 && servers_running() == 2);
+	CHECK(ops->destroy(engine, ID5, NULL) == 0 && servers_running() == 0);
+}

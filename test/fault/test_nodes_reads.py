@@ -1,0 +1,67 @@
+"""Calls that a node takes together: one that waits for the store holds up none of the others."""
+import shutil, subprocess, threading, time
+
+import pytest
+import requests
+
+import client
+from nodes import Nodes
+
+CALLERS = 24
+HELD = 2  # seconds
+pytestmark = [pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed'),
+	      pytest.mark.filterwarnings('ignore:Unverified HTTPS request')]
+
+
+@pytest.fixture
+def node():
+	made = Nodes(1)
+	made.start_node(0, '--store-connections', '2')
+	yield made
+	made.close()
+
+
+def sessions(node, count):
+	"""Connections that are there already, so that calls arrive together."""
+	made = []
+	for _ in range(count):
+		s = requests.Session()
+		s.trust_env, s.verify = False, False
+		s.headers['Authorization'] = 'Bearer ' + node.kept()
+		s.base = 'https://%s%s' % (node.addresses[0], client.BASE)
+		assert s.get(s.base + '/groups', timeout=10).status_code == 200
+		made.append(s)
+	return made
+
+
+def events_lock(db):
+	"""Keeps every read of events waiting for a while."""
+	psql = subprocess.Popen([db.bin / 'psql', '-h', db.dir, '-p', str(db.port), '-U', 'steward', '-d', 'steward', '-qAtX', '-c',
+				 'BEGIN; LOCK TABLE steward.event; SELECT 1', '-c', 'SELECT pg_sleep(%d)' % HELD, '-c', 'COMMIT'],
+				stdout=subprocess.PIPE, text=True)
+	assert psql.stdout.readline().strip() == '1'
+	return psql
+
+
+def test_one_waits_alone(node):
+	group = client.ok(node.caller(0).post('/groups', json={'name': 'read', 'orgId': node.org}))['id']
+	callers, waiter = sessions(node, CALLERS), sessions(node, 1)[0]
+	for _ in range(3):
+		psql, took, gate = events_lock(node.db), [], threading.Barrier(CALLERS + 1)
+
+		def read(s, path):
+			gate.wait()
+			start = time.monotonic()
+			answer = s.get(s.base + path, timeout=30)
+			took.append((path, answer.status_code, time.monotonic() - start))
+
+		threads = [threading.Thread(target=read, args=(s, '/groups/' + group)) for s in callers]
+		threads.append(threading.Thread(target=read, args=(waiter, '/groups/%s/events' % group)))
+		[t.start() for t in threads]
+		[t.join() for t in threads]
+		psql.wait()
+		psql.stdout.close()
+		assert all(status == 200 for _, status, _ in took), took
+		waited = {path.endswith('/events'): seconds for path, _, seconds in sorted(took, key=lambda t: t[2])}
+		assert waited[True] > HELD / 2, 'the lock held nobody up'
+		assert waited[False] < HELD / 2, 'a call waited behind another: %s' % took
