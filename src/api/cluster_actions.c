@@ -37,6 +37,32 @@ int clusters_restart_primaries(struct call *c)
 	return tx_job_ensure(c->tx, &job);
 }
 
+/* Who leads each shard is noted before any of them hands over: the job, repeated after a crash, moves no primary twice. */
+static int primaries_note(struct job_run *r, const char *id, size_t shards)
+{
+	const struct service *s = r->ctx;
+	struct cluster_status status;
+	int result = s->engine_ops->observe(s->engine_state, id, r->arena, &status);
+	json_t *names = json_array();
+	for (size_t i = 0; result == 0 && i < shards; i++) {
+		const struct node_status *leader = NULL;
+		for (size_t k = 0; k < status.node_count; k++)
+			if (status.nodes[k].primary && status.nodes[k].shard == i &&
+			    status.nodes[k].kind != NODE_ROUTER)
+				leader = &status.nodes[k];
+		if (leader)
+			json_array_append_new(names, json_string(leader->name));
+		else
+			result = -EAGAIN;
+	}
+	json_t *args = json_pack("{s:o}", "primaries", names);
+	r->job.args = json_text(r->arena, args);
+	json_decref(args);
+	if (result == -EAGAIN)
+		r->why = "a shard has no primary at the moment";
+	return result < 0 ? result : JOB_STEP;
+}
+
 int restart_step(struct job_run *r)
 {
 	const struct service *s = r->ctx;
@@ -49,11 +75,14 @@ int restart_step(struct job_run *r)
 		return result == -ENOENT ? JOB_DONE : result;
 	if (cluster_is(&cluster, "DELETING") || json_is_true(json_object_get(cluster.body, "paused")))
 		return JOB_DONE;
-	size_t shards = cluster_shard_count(cluster.body);
 	const char *id = arena_z(r->arena, cluster.doc.id);
-	for (size_t i = 0; result == 0 && i < shards; i++) {
+	if (r->job.step == 0)
+		return primaries_note(r, id, cluster_shard_count(cluster.body));
+	const json_t *names = json_object_get(doc_json(r->arena, r->job.args), "primaries");
+	for (size_t i = 0, shards = json_array_size(names); result == 0 && i < shards; i++) {
 		job_progress(r, (unsigned)(i * 100 / shards), "changing primaries");
-		result = s->engine_ops->switchover(s->engine_state, id, (unsigned)i, &r->why);
+		result = s->engine_ops->switchover(s->engine_state, id, (unsigned)i,
+		                                   json_string_value(json_array_get(names, i)), &r->why);
 	}
 	return result < 0 ? result : JOB_DONE;
 }

@@ -155,8 +155,10 @@ struct engine_ops {
 	                struct engine_progress *progress, struct arena *a, const char **ret_why);
 	/* Leaves nothing behind. 0 too when there is nothing. */
 	int (*destroy)(struct engine *e, const char *cluster_id, struct engine_progress *progress);
-	/* Another node of the shard becomes primary, without losing a write. */
-	int (*switchover)(struct engine *e, const char *cluster_id, unsigned shard, const char **ret_why);
+	/* Another node of the shard becomes primary in place of this one, without losing a write. 0 too when another is
+	 * primary already. */
+	int (*switchover)(struct engine *e, const char *cluster_id, unsigned shard, const char *from,
+	                  const char **ret_why);
 	/* Users, grants and access list in force when it returns. */
 	int (*apply_access)(struct engine *e, const char *cluster_id, const struct engine_access *access,
 	                    const char **ret_why);

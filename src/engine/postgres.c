@@ -555,7 +555,8 @@ static int postgres_destroy(struct engine *e, const char *cluster_id, struct eng
 	return r;
 }
 
-static int postgres_switchover(struct engine *e, const char *cluster_id, unsigned shard, const char **ret_why)
+static int postgres_switchover(struct engine *e, const char *cluster_id, unsigned shard, const char *from,
+                               const char **ret_why)
 {
 	struct pg_cluster *c = cluster_find(e, cluster_id);
 	if (!c) {
@@ -565,7 +566,9 @@ static int postgres_switchover(struct engine *e, const char *cluster_id, unsigne
 	*ret_why = NULL;
 	pthread_mutex_lock(&c->work);
 	struct pg_set *s = cluster_set(c, shard);
-	int r = !s || c->paused ? -ENOENT : set_switchover(c, s, ret_why);
+	if (!c->paused)
+		cluster_care(c); /* one that was cut short goes on first */
+	int r = !s || c->paused ? -ENOENT : strcmp(s->primary, from) != 0 ? 0 : set_switchover(c, s, ret_why);
 	if (r == 0) {
 		/* Not back before all follow: the next call may come at once. */
 		for (size_t i = 0; i < c->node_count; i++)

@@ -35,6 +35,7 @@ struct pg_node {
 	bool removing; /* not wanted any more */
 	bool loaded;   /* the server runs with the configuration as it is written */
 	bool admits;   /* and with the access rules */
+	bool told;     /* whom to follow, by us: not yet the one that was found running */
 	/* The process. */
 	pid_t pid; /* 0: none */
 	int pidfd;

@@ -536,6 +536,8 @@ static int nodes_change(struct pg_cluster *c, const char **ret_why)
 	for (size_t i = 0; i < c->node_count; i++) {
 		struct pg_node *n = c->nodes[i];
 		bool changed = false;
+		if (n->removing && !n->pid)
+			continue; /* perhaps in part already */
 		int r = config_write(c, n, &changed);
 		if (changed)
 			n->loaded = c->rolled = false;

@@ -46,7 +46,7 @@ int set_promote(struct pg_cluster *c, struct pg_set *s)
 	return r < 0 ? r : waiting ? -ETIMEDOUT : 0;
 }
 
-/* The others follow whoever is primary now. */
+/* The others follow whoever is primary now. Who was found running may have the file and not have been told to read it. */
 void set_repoint(struct pg_cluster *c, struct pg_set *s)
 {
 	for (size_t i = 0; i < c->node_count; i++) {
@@ -54,9 +54,18 @@ void set_repoint(struct pg_cluster *c, struct pg_set *s)
 		bool changed = false;
 		if (n->set != s->number || config_write(c, n, &changed) < 0)
 			continue;
-		if (changed && n->pid)
+		if ((changed || !n->told) && n->pid)
 			process_signal(n->pidfd, SIGHUP);
+		n->told = true;
 	}
+}
+
+static bool set_is_told(const struct pg_cluster *c, const struct pg_set *s)
+{
+	bool told = true;
+	for (size_t i = 0; i < c->node_count; i++)
+		told &= c->nodes[i]->told || c->nodes[i]->set != s->number || c->nodes[i]->busy;
+	return told;
 }
 
 /* How far a standby has come: all that reached it is flushed once its receiver is gone. */
@@ -449,16 +458,20 @@ void cluster_care(struct pg_cluster *c)
 	note_deaths(c);
 	if (c->paused || c->upgrading)
 		return;
-	for (size_t i = 0; i < c->set_count; i++)
+	for (size_t i = 0; i < c->set_count; i++) {
 		primary_care(c, &c->sets[i]);
-	for (size_t i = 0; i < c->set_count; i++)
-		for (size_t k = 0; k < c->node_count; k++)
-			if (c->nodes[k]->set == c->sets[i].number && c->nodes[k] != set_primary(c, &c->sets[i]))
-				standby_care(c, &c->sets[i], c->nodes[k]);
+		if (!set_is_told(c, &c->sets[i])) /* a change of primaries was cut short, or may have been */
+			set_repoint(c, &c->sets[i]);
+	}
+	/* Before standbys are judged by it. */
 	if (clock_mono_us() - c->streamed_us > REPLICATION_S * 1000000ll) {
 		c->streamed_us = clock_mono_us();
 		for (size_t i = 0; i < c->set_count; i++)
 			if (c->node_count > 1)
 				replication_look(c, &c->sets[i]);
 	}
+	for (size_t i = 0; i < c->set_count; i++)
+		for (size_t k = 0; k < c->node_count; k++)
+			if (c->nodes[k]->set == c->sets[i].number && c->nodes[k] != set_primary(c, &c->sets[i]))
+				standby_care(c, &c->sets[i], c->nodes[k]);
 }

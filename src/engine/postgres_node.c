@@ -152,9 +152,14 @@ int node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, const
 
 int node_remove(struct pg_cluster *c, struct pg_node *n)
 {
-	char path[PG_PATH];
+	char path[PG_PATH], aside[PG_PATH];
 	int r = upgrade_sweep(c, n);
 	r = r < 0 ? r : node_halt(c, n, HALT_NOW);
+	/* What is removed in part does not look like a node, should it be wanted again. */
+	node_path(c, n, "data", path);
+	node_path(c, n, "data.removed", aside);
+	if (r == 0 && rename(path, aside) < 0 && errno != ENOENT)
+		r = tree_remove(path); /* there is one from before */
 	node_path(c, n, "", path);
 	if (r == 0)
 		r = tree_remove(path);
@@ -248,6 +253,7 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 	int64_t started;
 	if (process_adopt(data, &pid, &pidfd, &started) == 0) {
 		process_set(c, n, pid, pidfd);
+		n->told = false;
 		return 0;
 	}
 	int r = node_bury(c, n);
@@ -262,7 +268,7 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 	if (r == 0) {
 		process_set(c, n, pid, pidfd);
 		process_note(data, pid);
-		n->loaded = n->admits = true;
+		n->loaded = n->admits = n->told = true;
 		engine_wake(c->engine);
 	}
 	return r;

@@ -264,25 +264,27 @@ static int simulated_destroy(struct engine *e, const char *cluster_id, struct en
 }
 
 /* The next electable node in the order of the list takes over. */
-static int simulated_switchover(struct engine *e, const char *cluster_id, unsigned shard, const char **ret_why)
+static int simulated_switchover(struct engine *e, const char *cluster_id, unsigned shard, const char *from,
+                                const char **ret_why)
 {
 	int r = -ENOENT;
 	pthread_mutex_lock(&e->lock);
 	struct simulated *s = *place_of(e, cluster_id);
-	size_t from = 0;
-	while (s && from < s->node_count && !(s->nodes[from].primary && s->nodes[from].shard == shard))
-		from++;
-	if (s && from < s->node_count) {
+	size_t old = 0;
+	while (s && old < s->node_count && !(s->nodes[old].primary && s->nodes[old].shard == shard))
+		old++;
+	if (s && old < s->node_count)
 		r = 0;
+	if (r == 0 && strcmp(s->nodes[old].name, from) == 0) {
 		for (size_t i = 1; i < s->node_count; i++) {
-			struct node_status *n = &s->nodes[(from + i) % s->node_count];
+			struct node_status *n = &s->nodes[(old + i) % s->node_count];
 			if (n->shard != shard || n->kind != NODE_ELECTABLE || n->state != NODE_RUNNING)
 				continue;
-			s->nodes[from].primary = false;
+			s->nodes[old].primary = false;
 			n->primary = true;
 			break;
 		}
-		s->nodes[from].started_ms = clock_now_ms();
+		s->nodes[old].started_ms = clock_now_ms();
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (r < 0)

@@ -97,7 +97,7 @@ static void fault_round(const char *what, struct wish *w, int signal_number, boo
 	int64_t began = clock_mono_us();
 	const char *why = NULL;
 	if (planned)
-		CHECK(ops->switchover(engine, ID3, 0, &why) == 0);
+		CHECK(ops->switchover(engine, ID3, 0, old, &why) == 0);
 	else
 		kill(pid_of(ID3, old), signal_number);
 	unsigned most = 0;

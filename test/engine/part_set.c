@@ -37,9 +37,17 @@ void part_set(void)
 	CHECK(converge(&w, &access_all) == 0 && wait_all_running(ID3, 3, 5000));
 	const char *why = NULL;
 	for (int i = 0; i < 3; i++) {
+		s = observe(ID3);
+		p = primary_of(&s);
 		began = clock_mono_us();
-		CHECK(ops->switchover(engine, ID3, 0, &why) == 0);
+		CHECK(p && ops->switchover(engine, ID3, 0, p->name, &why) == 0);
 		printf("switchover: %.0f ms\n", since_ms(began));
+		/* Asked once more, for the same one: nothing. */
+		struct cluster_status after = observe(ID3);
+		const struct node_status *next = primary_of(&after);
+		CHECK(next && strcmp(next->name, p->name) != 0 && ops->switchover(engine, ID3, 0, p->name, &why) == 0);
+		after = observe(ID3);
+		CHECK(primary_of(&after) && strcmp(primary_of(&after)->name, next->name) == 0);
 	}
 	CHECK(wait_all_running(ID3, 3, 5000));
 	w.c.paused = true;

@@ -196,8 +196,20 @@ def parameter_check(c):
 	until(lambda: {c.ask('show wal_keep_size', n)[0][0] for n in c.nodes().values()} == {'1234MB'}, 10)
 
 
+def term(c):
+	return c.book()['sets'][0]['term']
+
+
 def switch_ask(c):
+	c.term = term(c)
 	ok(c.server.post(c.path + '/restartPrimaries'))
+
+
+def switch_check(c):
+	"""The cluster is IDLE all the time: the job is over when the status tells of none. It moved the primary once."""
+	until(lambda: c.why() is None, 30, 'the switchover')
+	c.whole(5)
+	assert term(c) == c.term + 1
 
 
 def sample_ask(c):
@@ -257,7 +269,7 @@ JOBS = {
 	'scale up': (*scaled(5), 1.5, False),
 	'parameter': (parameter_ask, parameter_check, 0.6, False),
 	'size': (*scaled(5, 'M30'), 1.5, True),
-	'switchover': (switch_ask, lambda c: c.whole(5), 0.4, True),
+	'switchover': (switch_ask, switch_check, 0.4, True),
 	'sample load': (sample_ask, sample_check, 1.0, False),
 	'access': (access_ask, access_check, 0.3, False),
 	'scale down': (*scaled(3, 'M30'), 1.0, True),
