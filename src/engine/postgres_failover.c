@@ -63,6 +63,8 @@ void set_repoint(struct pg_cluster *c, struct pg_set *s)
 static bool set_is_told(const struct pg_cluster *c, const struct pg_set *s)
 {
 	bool told = true;
+	if (c->node_count == 1) /* nobody to follow */
+		return true;
 	for (size_t i = 0; i < c->node_count; i++)
 		told &= c->nodes[i]->told || c->nodes[i]->set != s->number || c->nodes[i]->busy;
 	return told;
