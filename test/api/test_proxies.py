@@ -85,9 +85,10 @@ def test_nothing_else_is_taken(front, header):
 def test_a_header_that_does_not_come(front):
 	s = socket.create_connection((front.host, front.port), timeout=10, source_address=(PROXY, 0))
 	s.sendall(b'PROXY TCP4 ')
-	with pytest.raises(ConnectionError):  # after --header-seconds
-		while s.recv(1) == b'':
-			raise ConnectionError
+	try:
+		assert s.recv(1) == b''  # after --header-seconds
+	except ConnectionResetError:  # what was sent lay unread
+		pass
 
 
 def test_others_speak_for_themselves(front):
