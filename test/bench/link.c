@@ -18,6 +18,7 @@ void link_down(struct link *l)
 		setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 		close(l->fd);
 	}
+	streams_end(l);
 	SSL_free(l->ssl);
 	l->fd = -1;
 	l->ssl = NULL;
@@ -78,28 +79,32 @@ static void request_start(struct link *l)
 	l->state = LINK_SENDING;
 }
 
+void answer_count(struct link *l, int status, uint64_t body_n, uint64_t began_us)
+{
+	struct worker *w = l->worker;
+	if (atomic_load_explicit(w->phase, memory_order_relaxed) == PHASE_COUNTING) {
+		w->tally.requests++;
+		w->tally.statuses[status]++;
+		w->tally.body_bytes += body_n;
+		sample_add(&w->tally, now_us() - began_us);
+		if (w->plan->count)
+			atomic_fetch_add(w->done, 1);
+	}
+	if (!l->settled) {
+		l->settled = true;
+		atomic_fetch_add(w->settled, 1);
+	}
+}
+
 /* An answer is complete. */
 static void request_end(struct link *l)
 {
 	struct worker *w = l->worker;
 	const struct plan *p = w->plan;
-	bool challenged = p->user && l->status == 401 && l->nonce[0] && l->nonce_count == 0;
-	if (atomic_load_explicit(w->phase, memory_order_relaxed) == PHASE_COUNTING) {
-		if (challenged) {
-			w->tally.challenges++;
-		} else {
-			w->tally.requests++;
-			w->tally.statuses[l->status]++;
-			w->tally.body_bytes += l->body_n;
-			sample_add(&w->tally, now_us() - l->began_us);
-			if (p->count)
-				atomic_fetch_add(w->done, 1);
-		}
-	}
-	if (!challenged && !l->settled) {
-		l->settled = true;
-		atomic_fetch_add(w->settled, 1);
-	}
+	if (!(p->user && l->status == 401 && l->nonce[0] && l->nonce_count == 0))
+		answer_count(l, l->status, l->body_n, l->began_us);
+	else if (atomic_load_explicit(w->phase, memory_order_relaxed) == PHASE_COUNTING)
+		w->tally.challenges++;
 	if (p->hold && l->settled)
 		l->state = LINK_HELD;
 	else if (p->reconnect)
@@ -108,8 +113,7 @@ static void request_end(struct link *l)
 		request_start(l);
 }
 
-/* -1: broken, 0: must wait, 1: go on. */
-static int tls_result(const struct link *l, int r)
+int tls_result(const struct link *l, int r)
 {
 	if (r > 0)
 		return 1;
@@ -174,9 +178,14 @@ static int link_read(struct link *l)
 static int link_shake(struct link *l)
 {
 	int r = tls_result(l, SSL_do_handshake(l->ssl));
-	if (r > 0)
-		request_start(l);
-	return r;
+	if (r <= 0)
+		return r;
+	if (l->worker->plan->streams) {
+		l->state = LINK_STREAMS;
+		return streams_start(l) ? 1 : -1;
+	}
+	request_start(l);
+	return 1;
 }
 
 static int link_held(struct link *l)
@@ -200,6 +209,7 @@ void link_drive(struct link *l)
 		case LINK_SENDING: r = link_send(l); break;
 		case LINK_READING: r = link_read(l); break;
 		case LINK_HELD: r = link_held(l); break;
+		case LINK_STREAMS: r = streams_drive(l); break;
 		}
 	}
 	if (r < 0)

@@ -1,5 +1,5 @@
-/* A load client over TLS and HTTP/1.1, for what the usual ones cannot do: digest calls, creates with unique names, full
- * handshakes only, connections that are held idle, and the latency of one request after the other.
+/* A load client over TLS, with HTTP/1.1 or HTTP/2, for what the usual ones cannot do: digest calls, creates with unique
+ * names, full handshakes only, connections that are held idle, and the latency of one request after the other.
  *
  *	load HOST PORT PATH [option value]...     prints one line of JSON
  *	load flush DIR COUNT                     microseconds of a flush (fdatasync) after an append of 4 KB: the middle
@@ -150,7 +150,7 @@ static void plan_run(const struct plan *p)
 {
 	atomic_uint settled = 0;
 	atomic_int phase = PHASE_SETTLING;
-	atomic_ullong done = 0;
+	atomic_ullong done = 0, made = 0;
 	struct worker *workers = calloc(p->threads, sizeof *workers);
 	pthread_t *threads = calloc(p->threads, sizeof *threads);
 	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
@@ -159,6 +159,8 @@ static void plan_run(const struct plan *p)
 	if (!workers || !threads || !tls)
 		stop("out of", "memory");
 	SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
+	if (p->streams && SSL_CTX_set_alpn_protos(tls, (const unsigned char *)"\2h2", 3) != 0)
+		stop("no ALPN", "h2");
 	SSL_CTX_set_read_ahead(tls, 1); /* one read for a record, not one for its header and one for the rest */
 	for (unsigned i = 0; i < p->threads; i++) {
 		unsigned first = p->connections * i / p->threads, last = p->connections * (i + 1) / p->threads;
@@ -166,6 +168,7 @@ static void plan_run(const struct plan *p)
 		workers[i].settled = &settled;
 		workers[i].phase = &phase;
 		workers[i].done = &done;
+		workers[i].made = &made;
 		if (pthread_create(&threads[i], NULL, worker_run, &workers[i]) != 0)
 			stop("cannot start", "a thread");
 	}
@@ -226,6 +229,7 @@ static void option_take(struct plan *p, const char *name, const char *value)
 	        {"run", &p->run},
 	        {"connections", .number = &p->connections},
 	        {"threads", .number = &p->threads},
+	        {"streams", .number = &p->streams},
 	        {"reconnect", .yes = &p->reconnect},
 	        {"hold", .yes = &p->hold},
 	};
@@ -289,6 +293,8 @@ int main(int argc, char **argv)
 		option_take(&plan, argv[i], argv[i + 1]);
 	if (!plan.connections || !plan.threads || !plan.user != !plan.password)
 		stop("no connections, no threads, or a user without", "password");
+	if (plan.streams && (plan.user || plan.reconnect || plan.hold))
+		stop("streams are for calls with a bearer token on connections that stay", "");
 	if (plan.threads > plan.connections)
 		plan.threads = plan.connections;
 	plan_prepare(&plan);

@@ -67,8 +67,8 @@ class Workshop:
 		self.certify()
 		compile = [os.environ.get('CC', 'cc'), '-std=gnu17', '-O2', '-D_GNU_SOURCE', '-pthread', '-Wall',
 			   '-Wextra', '-include', ROOT / 'src/base/banned.h']
-		self.run(*compile, *(HERE / name for name in ('load.c', 'link.c', 'speak.c')), '-o', self.load, '-lssl',
-			 '-lcrypto')
+		parts = [HERE / name for name in ('load.c', 'link.c', 'speak.c', 'streams.c')]
+		self.run(*compile, *parts, '-o', self.load, '-lssl', '-lcrypto', '-lnghttp2')
 		self.run(*compile, '-shared', '-fPIC', HERE / 'slow_flush.c', '-o', self.slow_flush, '-ldl')
 
 	def run(self, *command):

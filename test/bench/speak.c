@@ -57,6 +57,9 @@ void plan_prepare(struct plan *p)
 	} else {
 		bearer_write(p, line, sizeof line);
 		p->fixed_n = head_write(p, line, p->fixed);
+		must_fit(snprintf(p->authority, sizeof p->authority, "%s:%s", p->host, p->port), sizeof p->authority);
+		must_fit(snprintf(p->authorization, sizeof p->authorization, "Bearer %s", p->bearer ? p->bearer : ""),
+		         sizeof p->authorization);
 	}
 }
 
@@ -78,24 +81,28 @@ static void digest_write(struct link *l, char *ret_line, size_t size)
 	         p->user, l->nonce, p->path, l->nonce_count, response);
 }
 
-/* The body's length, the end of the header block and the body. */
-static size_t body_write(struct link *l, char *ret_text, size_t size)
+size_t body_compose(struct link *l, char ret_body[BODY_MAX])
 {
 	const struct plan *p = l->worker->plan;
 	const char *hole = strstr(p->post, "{n}");
-	char body[2048];
-	int n = hole ? snprintf(body, sizeof body, "%.*s%s-%u-%llu%s", (int)(hole - p->post), p->post, p->run,
-	                        l->number, (unsigned long long)l->sent_count, hole + 3)
-	             : snprintf(body, sizeof body, "%s", p->post);
-	must_fit(n, sizeof body);
-	return must_fit(snprintf(ret_text, size, "%d\r\n\r\n%s", n, body), size);
+	int n = hole ? snprintf(ret_body, BODY_MAX, "%.*s%s-%llu%s", (int)(hole - p->post), p->post, p->run,
+	                        atomic_fetch_add(l->worker->made, 1), hole + 3)
+	             : snprintf(ret_body, BODY_MAX, "%s", p->post);
+	return must_fit(n, BODY_MAX);
+}
+
+/* The body's length, the end of the header block and the body. */
+static size_t body_write(struct link *l, char *ret_text, size_t size)
+{
+	char body[BODY_MAX];
+	size_t n = body_compose(l, body);
+	return must_fit(snprintf(ret_text, size, "%zu\r\n\r\n%s", n, body), size);
 }
 
 void link_compose(struct link *l)
 {
 	const struct plan *p = l->worker->plan;
 	char line[2048];
-	l->sent_count++;
 	l->out = p->fixed;
 	l->out_n = p->fixed_n;
 	if (p->fixed_n && !p->post)
