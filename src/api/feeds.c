@@ -6,6 +6,7 @@
 #include "api/events.h"
 #include "api/verbs.h"
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "gate/answer.h"
 #include "gate/authenticate.h"

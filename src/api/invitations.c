@@ -7,6 +7,7 @@
 #include "api/members.h"
 #include "api/verbs.h"
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"

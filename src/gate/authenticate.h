@@ -70,12 +70,6 @@ void nonce_issue(struct nonce_window *w, char ret_nonce[NONCE_TEXT]);
 /* True once for each count of a nonce of ours in its lifetime; a later request may overtake an earlier one by up to 63. */
 must_check bool nonce_use(struct nonce_window *w, struct str nonce, uint32_t count);
 
-/* base64.c: unpadded base64url text of n bytes, NUL-terminated (BASE64_TEXT(n) bytes with the NUL); and back, from
- * either alphabet, padded or not: the number of bytes, or negative when it is no base64 or longer than `max`. */
-#define BASE64_TEXT(n) (((n)*4 + 2) / 3 + 1)
-void base64url_encode(const void *bytes, size_t n, char *ret_text);
-must_check ssize_t base64_decode(struct str text, void *ret_bytes, size_t max);
-
 /* oauth.c: POST /api/oauth/token and /api/oauth/revoke: outside the catalog, called by the router. Answer in RFC 6749's
  * and RFC 7009's form; errors as the error document with the RFC's "error" names in errorCode. Never block: the revocation
  * is a write, answered when it is on disk. */

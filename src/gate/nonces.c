@@ -4,6 +4,7 @@
  * so a flood of them costs no memory, and a nonce of an earlier process, whose window is lost, is not taken for one of
  * ours. The window is a ring of slots by that number, written only by uses that were proved right. A slot is taken over
  * by a higher number only; a nonce that finds a higher one there has been forgotten and counts as used up. */
+#include "base/base64.h"
 #include "base/clock.h"
 #include "gate/authenticate.h"
 

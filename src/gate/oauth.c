@@ -3,6 +3,7 @@
  *
  * A client is checked against every secret that the account has, by hash and without an early exit. Failures cost a
  * token of the address's own bucket, and an address without tokens is refused before anything is looked at. */
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "gate/answer.h"

@@ -2,8 +2,8 @@
  * verify; those of a text are bounded, because memory follows from them. */
 #include "gate/password.h"
 
+#include "base/base64.h"
 #include "base/id.h"
-#include "gate/authenticate.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

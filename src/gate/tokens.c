@@ -4,6 +4,7 @@
  * with (a user's: of the session) and of itself, its expiry and an HMAC over all that. So issuing one writes nothing. Whether it still holds (not
  * revoked, its secret and account there) is asked of the store once, and again when the store says that identities have
  * changed; in between the loop's own cache answers, with no lock and no signature. The time is asked on each use. */
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "gate/authenticate.h"

@@ -5,6 +5,7 @@
  * kept per thread, because making them costs more than using them. */
 #include "store/seal.h"
 
+#include "base/base64.h"
 #include "base/id.h"
 
 #include <assert.h>
@@ -156,62 +157,6 @@ void sha256_hex(struct str message, char ret_text[65])
 	hex_encode(digest, sizeof digest, ret_text);
 }
 
-static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-static struct str base64url_encode(struct arena *a, const unsigned char *bytes, size_t n)
-{
-	char *text = arena_alloc(a, (n * 4 + 2) / 3 + 1);
-	uint32_t bits = 0;
-	int have = 0;
-	size_t out = 0;
-	for (size_t i = 0; i < n; i++) {
-		bits = bits << 8 | bytes[i];
-		for (have += 8; have >= 6;) {
-			have -= 6;
-			text[out++] = base64url[bits >> have & 63];
-		}
-	}
-	if (have)
-		text[out++] = base64url[bits << (6 - have) & 63];
-	return (struct str){text, out};
-}
-
-static int base64url_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '-' ? 62 : c == '_' ? 63 : -1;
-}
-
-/* Only what base64url_encode() writes: bits left over must be zero. */
-static bool base64url_decode(struct arena *a, struct str text, unsigned char **ret_bytes, size_t *ret_n)
-{
-	unsigned char *bytes = arena_alloc(a, text.n * 3 / 4 + 1);
-	uint32_t bits = 0;
-	int have = 0;
-	size_t out = 0;
-	for (size_t i = 0; i < text.n; i++) {
-		int v = base64url_value(text.p[i]);
-		if (v < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)v;
-		have += 6;
-		if (have >= 8) {
-			have -= 8;
-			bytes[out++] = (unsigned char)(bits >> have);
-		}
-	}
-	if (have >= 6 || bits & ((1u << have) - 1))
-		return false;
-	*ret_bytes = bytes;
-	*ret_n = out;
-	return true;
-}
-
 /* The thread's context for one direction, with its key, told the nonce and the context. */
 static EVP_CIPHER_CTX *cipher_start(bool encrypt, const unsigned char *nonce, struct str context)
 {
@@ -244,18 +189,21 @@ struct str seal(struct arena *a, struct str plain, struct str context)
 		must(EVP_CipherUpdate(c, body, &n, (const unsigned char *)plain.p, (int)plain.n));
 	must((size_t)n == plain.n && EVP_CipherFinal_ex(c, body + plain.n, &n) && n == 0 &&
 	     EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, TAG_SIZE, body + plain.n));
-	return base64url_encode(a, bytes, plain.n + OVERHEAD);
+	char *text = arena_alloc(a, BASE64_TEXT(plain.n + OVERHEAD));
+	base64url_encode(bytes, plain.n + OVERHEAD, text);
+	return str_of(text);
 }
 
 int seal_open(struct arena *a, struct str sealed, struct str context, struct str *ret_plain)
 {
-	unsigned char *bytes;
-	size_t size;
-	int n = 0;
-	if (sealed.n > SEALED_MAX * 2 || !base64url_decode(a, sealed, &bytes, &size) || size < OVERHEAD ||
-	    bytes[0] != FORMAT)
+	if (sealed.n > SEALED_MAX * 2)
 		return -EBADMSG;
-	size_t plain_size = size - OVERHEAD;
+	unsigned char *bytes = arena_alloc(a, sealed.n + 1);
+	ssize_t size = base64_decode(sealed, bytes, sealed.n);
+	int n = 0;
+	if (size < (ssize_t)OVERHEAD || bytes[0] != FORMAT)
+		return -EBADMSG;
+	size_t plain_size = (size_t)size - OVERHEAD;
 	unsigned char *plain = arena_alloc(a, plain_size + 1), *body = bytes + 1 + NONCE_SIZE;
 	EVP_CIPHER_CTX *c = cipher_start(false, bytes + 1, context);
 	bool ok = (!plain_size || EVP_CipherUpdate(c, plain, &n, body, (int)plain_size)) &&

@@ -5,6 +5,7 @@
  * what is still accepted must mean exactly what was issued. */
 #include "fuzz.h"
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "gate/authenticate.h"
 

@@ -1,6 +1,8 @@
 /* Bearer tokens: form, signature, time, revocation, and that the cache never outlives a change. */
 #include "gate_fixture.h"
 
+#include "base/base64.h"
+
 #include <errno.h>
 
 static struct str issue(int64_t seconds)

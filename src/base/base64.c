@@ -1,6 +1,6 @@
-/* Base64, as tokens, nonces and Basic credentials need it. Decoding is strict where two texts could mean the same
- * bytes: no line breaks, no bits left over. */
-#include "gate/authenticate.h"
+/* Base64, as tokens, nonces, sealed values and Basic credentials need it. Decoding is strict where two texts could mean
+ * the same bytes: no line breaks, no bits left over. */
+#include "base/base64.h"
 
 #include <errno.h>
 
