@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 		version_print(stdout);
 		return EXIT_DONE;
 	}
-	if (strcmp(word, "--help") == 0 || strcmp(word, "help") == 0) {
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
 		if (argc > 2)
 			return help_command(stdout, argv[2]) ? EXIT_DONE : help_unknown(argv[2]);
 		help_program(stdout);

@@ -84,6 +84,15 @@ static int data_dir_take(struct server *s)
 	return 0;
 }
 
+/* What is printed and written down must hold from every directory. */
+static const char *path_whole(struct arena *a, const char *path)
+{
+	char *real = realpath(path, NULL);
+	const char *whole = arena_z(a, str_of(real ? real : path));
+	free(real);
+	return whole;
+}
+
 static int certificates(struct server *s)
 {
 	struct config *c = &s->config;
@@ -94,18 +103,16 @@ static int certificates(struct server *s)
 		}
 		s->cert_file = c->tls_cert;
 		s->key_file = c->tls_key;
-		s->ca_file = c->tls_cert;
+		s->ca_file = path_whole(s->arena, c->tls_cert);
 		return 0;
 	}
 	int result = certificate_ensure(c->data, c->listen_host, c->base_url);
 	if (result < 0)
 		return result;
-	char *real = realpath(c->data, NULL);
-	const char *dir = real ? real : c->data;
+	const char *dir = path_whole(s->arena, c->data);
 	s->cert_file = arena_printf(s->arena, "%s/" CERTIFICATE_SERVER, dir).p;
 	s->key_file = arena_printf(s->arena, "%s/" CERTIFICATE_SERVER_KEY, dir).p;
 	s->ca_file = arena_printf(s->arena, "%s/" CERTIFICATE_CA, dir).p;
-	free(real);
 	return 0;
 }
 
@@ -340,6 +347,9 @@ static int databases_start(struct server *s)
 	struct service *v = &s->service;
 	struct engine_options options = {.data_dir = c->data,
 	                                 .domain = c->db_domain,
+	                                 .address = c->db_address,
+	                                 .port_first = c->db_port_first,
+	                                 .port_last = c->db_port_last,
 	                                 .real_clock = !c->clock_virtual,
 	                                 .simulated_seconds = c->simulated_seconds};
 	struct jobs_options jobs = {.store = v->store,
@@ -404,6 +414,16 @@ static int serve(struct server *s)
 	return result;
 }
 
+/* Whoever reaches the test control may read and change everything. */
+static void test_control_warn(const struct config *c)
+{
+	struct str host = str_of(c->listen_host);
+	bool loopback = str_starts(host, STR("127.")) || str_is(host, "::1") || str_is(host, "localhost");
+	if (c->test_control && !loopback)
+		log_warn("test control: /api/test/ asks for no credentials and is open to everyone who reaches %s",
+		         c->listen);
+}
+
 /* The first start's greeting: everything that a first successful call needs. */
 static void greet(struct server *s)
 {
@@ -424,14 +444,26 @@ static void greet(struct server *s)
 	fflush(stdout);
 }
 
-static void reload(struct server *s)
+static void certificate_reload(struct server *s)
 {
-	log_info("reload: certificate and limits");
 	bool own = !s->config.tls_cert;
 	if ((own && certificate_ensure(s->config.data, s->config.listen_host, s->config.base_url) < 0) ||
 	    http_reload_certificate(s->service.http) < 0)
 		log_error("certificate: the old one stays in force");
+}
+
+static void reload(struct server *s)
+{
+	log_info("reload: certificate and limits");
+	certificate_reload(s);
 	limits_reload(s);
+}
+
+/* A service that runs for a year must not come to the end of the certificate that it made. */
+static void certificate_renew(struct server *s)
+{
+	if (!s->config.tls_cert && s->polls % (24 * 3600 * (1000 / POLL_MS)) == 0)
+		certificate_reload(s);
 }
 
 static void prune(struct server *s)
@@ -464,6 +496,7 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 			access_list_sweep(s->service.store, s->reader, &s->sweep);
 			prune(s);
 			http_rotate_keys(s->service.http);
+			certificate_renew(s);
 		}
 	}
 }
@@ -514,6 +547,7 @@ static int run(struct server *s)
 	if (result == 0)
 		result = serve(s);
 	if (result == 0) {
+		test_control_warn(&s->config);
 		greet(s);
 		wait_for_signals(s, &signals);
 		log_info("stopping: finishing what is under way");

@@ -3,6 +3,7 @@
  *
  * Accepting makes the account, with the password that is given. Somebody who has an account proves it with the password of the
  * account, so that a link in the wrong hands does not open one. Passwords are hashed on a thread of the request's own. */
+#include "api/federations.h"
 #include "api/invitations.h"
 #include "api/members.h"
 #include "api/verbs.h"
@@ -232,12 +233,24 @@ static int account_ensure(struct tx *tx, struct answering *w)
 	return tx_update(tx, &user);
 }
 
+/* The organization may have begun to take only some domains since it invited. */
+static int domain_check(struct tx *tx, struct answering *w)
+{
+	w->call.tx = tx;
+	int result = federation_admit(&w->call, w->invitation.org_id, w->invitation.username);
+	if (result < 0 && w->call.problem.status)
+		w->problem = w->call.problem;
+	return result;
+}
+
 static int join_org(struct tx *tx, struct answering *w)
 {
 	struct arena *a = w->request->arena;
 	const struct invitation *i = &w->invitation;
 	struct doc team;
-	int result = grant_more(tx, a, i->user_id, true, i->org_id, i->roles);
+	int result = domain_check(tx, w);
+	if (result == 0)
+		result = grant_more(tx, a, i->user_id, true, i->org_id, i->roles);
 	if (result == 0)
 		result = event_add(w, tx, "JOINED_ORG", i->org_id, STR_NONE);
 	for (size_t k = 0; result == 0 && k < i->group_count; k++) {
@@ -247,26 +260,26 @@ static int join_org(struct tx *tx, struct answering *w)
 	}
 	for (size_t k = 0; result == 0 && k < i->team_count; k++) {
 		result = tx_get(tx, a, "team", i->teams[k], &team);
-		if (result == 0 && str_eq(team.parent, i->org_id))
-			result = team_join(tx, a, i->teams[k], i->user_id);
-		if (result == -ENOENT)
+		if (result == -ENOENT || (result == 0 && !str_eq(team.parent, i->org_id))) {
 			result = 0;
+			continue;
+		}
+		if (result == 0)
+			result = team_join(tx, a, i->teams[k], i->user_id);
+		audit_field(&w->call, "teamId", i->teams[k]);
+		if (result == 0)
+			result = event_add(w, tx, "JOINED_TEAM", i->org_id, STR_NONE);
 	}
 	return result;
 }
 
-/* For a member of the organization, and only as long as that is so. */
+/* For a member of the organization: the token stands for nothing otherwise. */
 static int join_group(struct tx *tx, struct answering *w)
 {
 	struct arena *a = w->request->arena;
 	const struct invitation *i = &w->invitation;
 	struct doc project;
-	role_mask in_org = 0;
 	int result = tx_get(tx, a, "project", i->group_id, &project);
-	if (result == 0)
-		result = grant_get(tx, a, i->user_id, project.parent, &in_org);
-	if (result == 0 && !in_org)
-		result = -ENOENT;
 	if (result == 0)
 		result = grant_more(tx, a, i->user_id, false, i->group_id, i->roles);
 	return result < 0 ? result : event_add(w, tx, "JOINED_GROUP", project.parent, i->group_id);
@@ -306,7 +319,8 @@ static void accepted_write(struct answering *w)
 static int answer_run(struct tx *tx, void *ctx)
 {
 	struct answering *w = ctx;
-	w->problem = (struct problem){0};
+	w->problem = w->call.problem = (struct problem){0};
+	w->call.event = (struct call_event){0};
 	/* Again, in the transaction: it may have been answered or withdrawn since. */
 	int result = invitation_by_token(tx, w->request->arena, w->token, &w->invitation);
 	if (result < 0 || w->declines)

@@ -136,11 +136,10 @@ static int entry_event(struct call *c, const struct access_owner *owner, const s
 {
 	int result = first ? 0 : audit_next(c);
 	char text[IP_TEXT];
-	if (owner->who == GRANTEE_KEY) {
-		cidr_format_full(network, text);
+	cidr_format_full(network, text);
+	if (owner->who == GRANTEE_KEY)
 		audit_field(c, "targetPublicKey", owner->name);
-		audit_field(c, "whitelistEntry", arena_dup(c->arena, str_of(text)));
-	}
+	audit_field(c, "whitelistEntry", arena_dup(c->arena, str_of(text)));
 	return result;
 }
 

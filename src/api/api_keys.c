@@ -3,6 +3,7 @@
  * may do in it and in the organization, not in other projects. */
 #include "api/access_entries.h"
 #include "api/credentials.h"
+#include "api/role_changes.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 #include "gate/audit.h"
@@ -64,19 +65,21 @@ static int key_load(struct call *c, struct doc *ret_doc)
 	return result;
 }
 
-/* The same, assigned to the project. */
-static int key_load_assigned(struct call *c, struct doc *ret_doc)
+/* The same, assigned to the project, and its roles there. */
+static int key_load_assigned(struct call *c, struct doc *ret_doc, role_mask *ret_roles)
 {
-	role_mask roles;
+	role_mask roles = 0;
 	struct doc d;
 	int result = key_load(c, &d);
 	if (result == 0)
 		result = grant_get(c->tx, c->arena, d.id, c->group.id, &roles);
 	if (result == 0 && !roles)
 		result = -ENOENT;
-	if (result == 0)
-		*ret_doc = d;
-	return result;
+	if (result < 0)
+		return result;
+	*ret_doc = d;
+	*ret_roles = roles;
+	return 0;
 }
 
 static struct str public_key(struct call *c, const struct doc *d)
@@ -146,6 +149,7 @@ static int key_create(struct call *c, const struct grant_row *grants, size_t gra
 		return result;
 	json_object_set_new(body, "privateKey", json_stringn(key.private_key.p, key.private_key.n));
 	audit_field(c, "targetPublicKey", key.public_key);
+	audit_roles(c, grants[grant_count - 1].roles);
 	entity_write(c, &c->out, json_text(c->arena, body), catalog_op("getOrgApiKey"), "apiUserId", key.id, false);
 	return 0;
 }
@@ -171,8 +175,8 @@ int api_keys_get(struct call *c)
 	return result < 0 ? result : key_write(c, &d, c->op);
 }
 
-/* Description and roles in one scope. What the body does not name stays. */
-static int key_change(struct call *c, struct doc *d, bool in_org)
+/* Description and roles in one scope, where the key has those that are held. What the body does not name stays. */
+static int key_change(struct call *c, struct doc *d, bool in_org, role_mask held)
 {
 	struct str desc = json_field(c->body, "desc");
 	const json_t *names = json_object_get(c->body, "roles");
@@ -180,12 +184,17 @@ static int key_change(struct call *c, struct doc *d, bool in_org)
 	audit_field(c, "targetPublicKey", public_key(c, d));
 	audit_type(c, names ? "API_KEY_ROLES_CHANGED" : desc.p ? "API_KEY_DESCRIPTION_CHANGED" : NULL);
 	if (names) {
-		role_mask roles;
+		role_mask roles = 0;
 		result = role_list_read(c, names, "roles", in_org, &roles);
+		if (result == 0)
+			result = role_change_check(c, in_org, held ^ roles);
+		audit_roles(c, roles);
 		if (result == 0)
 			result = grant_set(c->tx, c->arena, GRANTEE_KEY, d->id, in_org,
 			                   in_org ? c->org.id : c->group.id, roles);
 	}
+	if (result == 0 && desc.p)
+		result = credential_check_ours(c, d->id, "API_KEY_NOT_OF_PROJECT", "The API key");
 	if (result == 0 && desc.p) {
 		json_t *body = doc_json(c->arena, d->body);
 		json_object_set_new(body, "desc", json_stringn(desc.p, desc.n));
@@ -198,15 +207,19 @@ static int key_change(struct call *c, struct doc *d, bool in_org)
 int api_keys_update(struct call *c)
 {
 	struct doc d;
+	role_mask held = 0;
 	int result = key_load(c, &d);
-	return result < 0 ? result : key_change(c, &d, true);
+	if (result == 0)
+		result = grant_get(c->tx, c->arena, d.id, c->org.id, &held);
+	return result < 0 ? result : key_change(c, &d, true, held);
 }
 
 int api_keys_update_in_project(struct call *c)
 {
 	struct doc d;
-	int result = key_load_assigned(c, &d);
-	return result < 0 ? result : key_change(c, &d, false);
+	role_mask held = 0;
+	int result = key_load_assigned(c, &d, &held);
+	return result < 0 ? result : key_change(c, &d, false, held);
 }
 
 int api_keys_delete(struct call *c)
@@ -242,13 +255,17 @@ int api_keys_assign(struct call *c)
 	if (result < 0)
 		return result;
 	audit_field(c, "targetPublicKey", public_key(c, &d));
+	audit_roles(c, roles);
 	return grant_set(c->tx, c->arena, GRANTEE_KEY, d.id, false, c->group.id, roles);
 }
 
 int api_keys_unassign(struct call *c)
 {
 	struct doc d;
-	int result = key_load_assigned(c, &d);
+	role_mask held = 0;
+	int result = key_load_assigned(c, &d, &held);
+	if (result == 0)
+		result = role_change_check(c, false, held);
 	if (result < 0)
 		return result;
 	audit_field(c, "targetPublicKey", public_key(c, &d));

@@ -34,7 +34,36 @@ int clusters_restart_primaries(struct call *c)
 		return result;
 	struct job job = {.kind = STR(RESTART_JOB), .subject = cluster.doc.id, .due_ms = clock_now_ms()};
 	audit_field(c, "clusterName", cluster.doc.name);
-	return tx_job_ensure(c->tx, &job);
+	if (cluster_is(&cluster, "IDLE")) {
+		json_object_set_new(cluster.body, "stateName", json_string("UPDATING"));
+		result = cluster_save(c->tx, c->arena, &cluster);
+	}
+	return result < 0 ? result : tx_job_ensure(c->tx, &job);
+}
+
+/* The state is IDLE again, unless there is more to do: another change of primaries, or of anything else. */
+static int restart_save(struct tx *tx, struct job_run *r)
+{
+	struct cluster cluster;
+	struct job job;
+	int result = cluster_get(tx, r->arena, r->job.subject, &cluster);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	result = tx_job_find(tx, r->arena, RESTART_JOB, cluster.doc.id, &job);
+	bool waits = result == 0 && !job.failed;
+	if (result < 0 && result != -ENOENT)
+		return result;
+	if (waits || !cluster_is(&cluster, "UPDATING") ||
+	    !json_equal(json_object_get(cluster.plan, "generation"), json_object_get(cluster.plan, "applied")))
+		return 0;
+	json_object_set_new(cluster.body, "stateName", json_string("IDLE"));
+	return cluster_save(tx, r->arena, &cluster);
+}
+
+/* Whatever came of it, the cluster is looked at, and then says what state it is in. */
+int restart_failed(struct tx *tx, struct job_run *r)
+{
+	return cluster_look_again(tx, r->job.subject);
 }
 
 /* Who leads each shard is noted before any of them hands over: the job, repeated after a crash, moves no primary twice. */
@@ -84,6 +113,7 @@ int restart_step(struct job_run *r)
 		result = s->engine_ops->switchover(s->engine_state, id, (unsigned)i,
 		                                   json_string_value(json_array_get(names, i)), &r->why);
 	}
+	r->save = restart_save;
 	return result < 0 ? result : JOB_DONE;
 }
 

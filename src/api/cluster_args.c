@@ -2,6 +2,7 @@
  * engine. What is about TLS is the cluster's own advancedConfiguration, shown in both places. */
 #include "api/cluster_jobs.h"
 #include "api/cluster_update.h"
+#include "api/policy_enforce.h"
 #include "api/verbs.h"
 #include "base/clock.h"
 #include "gate/audit.h"
@@ -133,6 +134,9 @@ int clusters_update_args(struct call *c)
 		return result;
 	json_t *stored = doc_json(c->arena, args.body);
 	merge(&cluster, stored, c->body);
+	result = policy_check_cluster(c, cluster.body);
+	if (result < 0)
+		return result;
 	args.body = json_text(c->arena, stored);
 	args.created_ms = args.rev ? args.created_ms : clock_now_ms();
 	result = args.rev ? tx_update(c->tx, &args) : tx_insert(c->tx, &args);
@@ -165,6 +169,26 @@ static void number_add(struct params *p, const char *name, const json_t *value, 
 		param_add(p, name, arena_printf(p->arena, "%.0f%s", json_number_value(value), unit));
 }
 
+/* The chosen ciphers of TLS 1.2, by OpenSSL's names. The API names them for servers with RSA keys; ours have others. */
+static void ciphers_add(struct params *p, const json_t *advanced)
+{
+	static const char *const names[][2] = {
+	        {"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"},
+	        {"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256"},
+	};
+	const json_t *chosen = json_object_get(advanced, "customOpensslCipherConfigTls12");
+	struct str list = STR_NONE;
+	if (!str_is(json_field(advanced, "tlsCipherConfigMode"), "CUSTOM"))
+		return;
+	for (size_t i = 0; i < json_array_size(chosen); i++)
+		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+			if (strcmp(json_string_value(json_array_get(chosen, i)), names[k][0]) == 0)
+				list = arena_printf(p->arena, "%.*s%s%s", STR_ARG(list), list.n ? ":" : "",
+				                    names[k][1]);
+	if (list.n)
+		param_add(p, "ssl_ciphers", list);
+}
+
 int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster, struct engine_param **ret_params,
                    size_t *ret_count, bool *ret_quorum)
 {
@@ -186,6 +210,7 @@ int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster
 		param_add(p, "enable_seqscan", STR("off"));
 	/* Nothing older than TLS 1.2 is spoken. */
 	param_add(p, "ssl_min_protocol_version", str_is(tls, "TLS1_3") ? STR("TLSv1.3") : STR("TLSv1.2"));
+	ciphers_add(p, advanced);
 	*ret_params = p->list;
 	*ret_count = p->count;
 	*ret_quorum = !concern.n || (!str_is(concern, "0") && !str_is(concern, "1"));

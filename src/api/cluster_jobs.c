@@ -153,6 +153,7 @@ static int ready_save(struct tx *tx, struct job_run *r)
 	const char *event = event_of(&now);
 	struct str before = json_text(r->arena, now.body);
 	json_object_set_new(now.plan, "applied", json_integer(w->generation));
+	json_object_set(now.plan, "type", json_object_get(now.body, "clusterType"));
 	json_object_set_new(now.body, "stateName", json_string("IDLE"));
 	json_object_set(now.body, "connectionStrings", w->strings);
 	if (w->status.node_count)
@@ -278,10 +279,8 @@ static int cluster_failed(struct tx *tx, struct job_run *r)
 	result = repair_later(tx, r->arena, &now, r->why);
 	if (!cluster_is(&now, "DELETING"))
 		json_object_set_new(now.body, "stateName", json_string("REPAIRING"));
-	bool maintained = json_object_del(now.plan, "maintain") == 0;
-	if (result == 0)
-		result = cluster_save(tx, r->arena, &now);
-	return result == 0 && maintained ? maintenance_hurry(tx, r->arena, now.doc.parent) : result;
+	/* A maintenance that failed is not over: what it should bring is still wanted when it is tried again. */
+	return result < 0 ? result : cluster_save(tx, r->arena, &now);
 }
 
 /* Starting, and starting anew. */
@@ -357,7 +356,7 @@ void clusters_destroy(struct service *s, const struct str *ids, size_t count)
 
 const struct job_kind cluster_job_kinds[] = {
         {.name = CLUSTER_JOB, .step = cluster_step, .failed = cluster_failed},
-        {.name = RESTART_JOB, .step = restart_step, .attempts = 3},
+        {.name = RESTART_JOB, .step = restart_step, .failed = restart_failed, .attempts = 3},
         {.name = SAMPLE_JOB, .step = sample_step, .failed = sample_failed, .attempts = 3},
         {.name = REPAIR_JOB, .step = repair_step},
         {.name = AUTHORITY_SCAN_JOB, .step = authority_scan_step, .period_ms = AUTHORITY_SCAN_MS},

@@ -24,6 +24,8 @@ must_check int cluster_access_load(struct tx *tx, struct arena *a, struct str gr
  * converge has completed. */
 must_check int outage_regions(struct tx *tx, struct arena *a, struct str cluster_id, json_t **ret_regions);
 must_check int outage_converged(struct tx *tx, struct arena *a, const struct cluster *cluster);
+/* Adds a link to the cluster's simulation, where there is one, to the entity that was written last. */
+void outage_link(struct call *c, const struct doc *cluster);
 /* The cluster goes: no job of the simulation's end stays. */
 must_check int outage_forget(struct tx *tx, struct arena *a, struct str cluster_id);
 /* cluster_args.c: the engine's settings from the process arguments. */
@@ -35,6 +37,7 @@ int sample_failed(struct tx *tx, struct job_run *r);
 #define SAMPLE_JOB "sample_load"
 /* cluster_actions.c: another primary for every shard. */
 int restart_step(struct job_run *r);
+int restart_failed(struct tx *tx, struct job_run *r);
 #define RESTART_JOB "restart_primaries"
 /* cluster_repair.c: a cluster whose job failed is tried again after a while; the caller saves it. Forgotten once it is as
  * wanted, or gone. */

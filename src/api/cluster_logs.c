@@ -204,6 +204,12 @@ static int period_read(struct call *c, int64_t *ret_from_ms, int64_t *ret_to_ms)
 	return 0;
 }
 
+/* HEAD has the headers of a download, whose length nobody knows, and none of it. */
+static ssize_t nothing_read(void *ctx, char *to, size_t n)
+{
+	return 0;
+}
+
 int clusters_download_log(struct call *c)
 {
 	const struct service *s = c->service;
@@ -218,8 +224,11 @@ int clusters_download_log(struct call *c)
 		result = period_read(c, &log.from_ms, &log.to_ms);
 	if (result < 0)
 		return result;
-	if (c->method == METHOD_HEAD)
+	if (c->method == METHOD_HEAD) {
+		c->request->response.stream.read = nothing_read;
 		return 0;
+	}
+	log.redact = json_is_true(json_object_get(cluster.body, "redactClientLogData"));
 	log.cluster_id = arena_z(c->arena, cluster.doc.id);
 	log.node = arena_z(c->arena, node);
 	if (atomic_fetch_add(&downloads, 1) >= DOWNLOADS_MAX) {

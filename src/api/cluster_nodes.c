@@ -183,6 +183,8 @@ size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct en
 		for (int k = NODE_ELECTABLE; k <= NODE_ROUTER; k++)
 			if (str_is(json_field(from, "kind"), kind_names[k]))
 				to->kind = (enum node_kind)k;
+		/* Clients of every region come through the router: it is in none that goes down. */
+		to->outage = to->outage && to->kind != NODE_ROUTER;
 		text_copy(to->name, sizeof to->name, json_field(from, "name"));
 		text_copy(to->provider, sizeof to->provider, json_field(from, "provider"));
 		text_copy(to->region, sizeof to->region, json_field(from, "region"));

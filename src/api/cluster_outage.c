@@ -1,6 +1,7 @@
 /* Outage simulation: a cluster's nodes in some regions go down, and come back when it is ended or its time is over. The
  * document says what is asked for; the cluster's job makes it so and moves the state on. */
 #include "api/cluster_jobs.h"
+#include "api/cluster_spec.h"
 #include "api/cluster_update.h"
 #include "api/verbs.h"
 #include "base/clock.h"
@@ -24,6 +25,14 @@ static struct str outage_subject(struct arena *a, struct str cluster_id)
 int outage_forget(struct tx *tx, struct arena *a, struct str cluster_id)
 {
 	return tx_jobs_cancel(tx, OUTAGE_END_JOB, outage_subject(a, cluster_id));
+}
+
+void outage_link(struct call *c, const struct doc *cluster)
+{
+	const struct op *op = catalog_op("getOutageSimulation");
+	struct doc d;
+	if ((op->roles & c->roles) && tx_get(c->tx, c->arena, OUTAGE_KIND, cluster->id, &d) == 0)
+		entity_link(c, &c->out, "outageSimulation", link_href(c, op, "clusterName", cluster->name));
 }
 
 static bool is_over(const json_t *outage)
@@ -88,41 +97,55 @@ int outage_converged(struct tx *tx, struct arena *a, const struct cluster *clust
 	return result < 0 ? result : service_event(tx, a, "CLUSTER_REGIONAL_OUTAGE_SIMULATION_COMPLETED", cluster);
 }
 
+static bool is_in(const json_t *node, const json_t *filter)
+{
+	return str_eq(json_field(node, "provider"), json_field(filter, "cloudProvider")) &&
+	       str_eq(json_field(node, "region"), json_field(filter, "regionName"));
+}
+
+static bool is_named(const json_t *filters, const json_t *node)
+{
+	bool named = false;
+	for (size_t i = 0; i < json_array_size(filters) && !named; i++)
+		named = is_in(node, json_array_get(filters, i));
+	return named;
+}
+
+/* Whether a shard has an electable node that stays up. */
+static bool shard_is_up(const json_t *nodes, const json_t *filters, json_int_t shard)
+{
+	for (size_t k = 0; k < json_array_size(nodes); k++) {
+		const json_t *node = json_array_get(nodes, k);
+		if (str_is(json_field(node, "kind"), "electable") &&
+		    json_integer_value(json_object_get(node, "shard")) == shard && !is_named(filters, node))
+			return true;
+	}
+	return false;
+}
+
 /* Every region must be one of the cluster's, and some electable node must stay up in each shard. */
 static int filters_check(struct call *c, const struct cluster *cluster)
 {
-	const json_t *filters = json_object_get(c->body, "outageFilters"),
-	             *nodes = json_object_get(cluster->plan, "nodes");
+	json_t *filters = json_object_get(c->body, "outageFilters"), *nodes = json_object_get(cluster->plan, "nodes");
 	struct faults faults = {.count = 0};
-	size_t up = 0;
 	if (!json_array_size(filters))
 		faults_add(&faults, c->arena, STR("outageFilters"), "is required");
 	for (size_t i = 0; i < json_array_size(filters); i++) {
 		const json_t *f = json_array_get(filters, i);
 		bool found = false;
-		for (size_t k = 0; k < json_array_size(nodes); k++) {
-			const json_t *node = json_array_get(nodes, k);
-			found = found || (str_eq(json_field(node, "provider"), json_field(f, "cloudProvider")) &&
-			                  str_eq(json_field(node, "region"), json_field(f, "regionName")));
-		}
+		for (size_t k = 0; k < json_array_size(nodes) && !found; k++)
+			found = is_in(json_array_get(nodes, k), f);
 		if (!found)
 			faults_add(&faults, c->arena, arena_printf(c->arena, "outageFilters[%zu].regionName", i),
 			           "the cluster has no node in %.*s %.*s", STR_ARG(json_field(f, "cloudProvider")),
 			           STR_ARG(json_field(f, "regionName")));
 	}
-	for (size_t k = 0; k < json_array_size(nodes); k++) {
-		const json_t *node = json_array_get(nodes, k);
-		bool out = !str_is(json_field(node, "kind"), "electable");
-		for (size_t i = 0; i < json_array_size(filters); i++)
-			out = out || (str_eq(json_field(node, "provider"),
-			                     json_field(json_array_get(filters, i), "cloudProvider")) &&
-			              str_eq(json_field(node, "region"),
-			                     json_field(json_array_get(filters, i), "regionName")));
-		up += !out;
-	}
-	if (!faults.count && !up)
-		faults_add(&faults, c->arena, STR("outageFilters"),
-		           "must leave at least one region with electable nodes up");
+	json_int_t shards = (json_int_t)cluster_shard_count(cluster->body);
+	for (json_int_t shard = 0; !faults.count && shard < shards; shard++)
+		if (!shard_is_up(nodes, filters, shard))
+			faults_add(&faults, c->arena, STR("outageFilters"),
+			           shards > 1 ? "must leave at least one region with electable nodes up in every shard"
+			                      : "must leave at least one region with electable nodes up");
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
 

@@ -1,10 +1,10 @@
 /* Clusters as they are kept: the document, in the current form (ClusterDescription20240805) without links, and beside
  * it, where documents have what never leaves, the plan:
  *
- *   {"label": "ab12cd", "hash": "x1y2z3", "generation": 3, "applied": 2, "independent": true, "nodes": [...]}
+ *   {"label": "ab12cd", "hash": "x1y2z3", "generation": 3, "applied": 2, "type": "SHARDED", "independent": true, "nodes": [...]}
  *
  * Each change that the engine must make counts the generation up and asks for a job; the job notes the generation that
- * it has applied. Independent: its shards scale on their own. */
+ * it has applied, and as which type of cluster. Independent: its shards scale on their own. */
 #ifndef STEWARD_API_CLUSTER_STORE_H
 #define STEWARD_API_CLUSTER_STORE_H
 

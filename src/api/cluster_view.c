@@ -3,6 +3,7 @@
 #include "api/cluster_view.h"
 
 #include "api/cluster_forms.h"
+#include "api/cluster_jobs.h"
 #include "api/verbs.h"
 #include "base/clock.h"
 
@@ -86,6 +87,8 @@ void cluster_write(struct call *c, const struct doc *d, bool in_list)
 	             !request_header(c->request, "use-effective-fields-replication-specs").p;
 	struct str body = plain ? d->body : view_make(c, d, form);
 	entity_write(c, &c->out, body, resource_cluster.self, "clusterName", d->name, in_list);
+	if (!in_list)
+		outage_link(c, d);
 }
 
 /* Long enough for an engine's sentence with two paths in it: the cause stands at its end. */

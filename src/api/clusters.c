@@ -225,13 +225,24 @@ static void scaling_note(struct call *c, struct cluster *cluster)
 	json_object_set_new(cluster->plan, "independent", json_boolean(independent));
 }
 
+/* A change of type that never came to pass can be taken back: what counts is the type that the databases have. */
+static const json_t *applied_form(struct arena *a, const struct cluster *cluster)
+{
+	json_t *type = json_object_get(cluster->plan, "type");
+	if (!type || json_equal(type, json_object_get(cluster->body, "clusterType")))
+		return cluster->body;
+	json_t *form = json_copy(cluster->body);
+	json_object_set(form, "clusterType", type);
+	return json_keep(a, form);
+}
+
 int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch)
 {
 	json_t *after = json_deep_copy(cluster->body);
 	struct faults faults = {.count = 0};
 	json_keep(c->arena, after);
 	overlay(after, patch);
-	int result = cluster_judge(c, after, cluster->body, &faults);
+	int result = cluster_judge(c, after, applied_form(c->arena, cluster), &faults);
 	if (result < 0)
 		return result;
 	if (faults.count)

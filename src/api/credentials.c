@@ -13,6 +13,9 @@
 #define ALNUM "ABCDEFGHIJKLMNOPQRSTUVWXYZ" LOWER "0123456789"
 #define CLIENT_PREFIX "mdb_sa_id_"
 #define SECRET_PREFIX "mdb_sa_sk_"
+#define SECRET_HOURS_LEAST 8
+
+extern const struct resource resource_org_settings;
 
 static struct str new_id(struct arena *a)
 {
@@ -149,6 +152,51 @@ int credential_add_secret(struct tx *tx, struct arena *a, int64_t hours, struct 
 	                .body = account->secret_body,
 	                .secret = str_of(hash)};
 	return tx_insert(tx, &d);
+}
+
+int credential_secret_hours(struct call *c, struct str org_id, const json_t *from, const char *path, int64_t *ret_hours)
+{
+	int64_t hours = json_integer_value(json_object_get(from, "secretExpiresAfterHours"));
+	struct doc settings;
+	json_int_t most = 0;
+	int result = tx_get(c->tx, c->arena, "org_settings", org_id, &settings);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	if (result == 0)
+		most = json_integer_value(
+		        json_object_get(doc_json(c->arena, settings.body), "maxServiceAccountSecretValidityInHours"));
+	if (!most) {
+		const json_t *standard = doc_json(c->arena, str_of(resource_org_settings.defaults));
+		most = json_integer_value(json_object_get(standard, "maxServiceAccountSecretValidityInHours"));
+	}
+	if (hours < SECRET_HOURS_LEAST || hours > most) {
+		struct faults faults = {.count = 0};
+		faults_add(&faults, c->arena, arena_printf(c->arena, "%ssecretExpiresAfterHours", path),
+		           "must be from %d to %lld, which is the most that the organization permits, not %lld",
+		           SECRET_HOURS_LEAST, (long long)most, (long long)hours);
+		return call_fail_faults(c, &faults);
+	}
+	*ret_hours = hours;
+	return 0;
+}
+
+int credential_check_ours(struct call *c, struct str id, const char *code, const char *what)
+{
+	struct grant_row *rows;
+	size_t count;
+	if (!c->group.id.n || c->roles & role_bit("ORG_OWNER"))
+		return 0;
+	int result = grants_of(c->tx, c->arena, id, &rows, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		bool harmless =
+		        rows[i].in_org ? rows[i].roles == role_bit("ORG_MEMBER") : str_eq(rows[i].id, c->group.id);
+		if (!harmless) {
+			call_fail(c, 403, code,
+			          "%s has roles outside of this project: its organization's owners manage it.", what);
+			return call_fail_param(c, rows[i].id);
+		}
+	}
+	return result;
 }
 
 int credential_add_account(struct tx *tx, struct arena *a, struct str org_id, struct str name, struct str description,

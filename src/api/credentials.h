@@ -24,6 +24,15 @@ must_check int credential_add_account(struct tx *tx, struct arena *a, struct str
 /* One more secret for the account with account->id; sets secret_id, secret and secret_body. */
 must_check int credential_add_secret(struct tx *tx, struct arena *a, int64_t hours, struct new_account *account);
 
+/* secretExpiresAfterHours of an object, within what the organization permits; path: the object's in the body, with its
+ * point, or "". 400. */
+must_check int credential_secret_hours(struct call *c, struct str org_id, const json_t *from, const char *path,
+                                       int64_t *ret_hours);
+
+/* In a project: 403 with that code unless all that the credential may do is in the project, or the caller owns the
+ * organization. `what` begins the sentence: "The API key". */
+must_check int credential_check_ours(struct call *c, struct str id, const char *code, const char *what);
+
 /* One entry of a credential's access list. */
 must_check int credential_add_access(struct tx *tx, struct arena *a, struct str owner_id, const struct cidr *network);
 

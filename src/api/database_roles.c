@@ -20,7 +20,6 @@ int database_roles_list(struct call *c);
 #define ACTIONS_MAX 200
 #define RESOURCES_MAX 1000 /* of all actions together */
 #define INHERITED_MAX 100
-#define GRANTS_MAX 20000 /* of one user */
 
 extern const struct resource resource_database_role, resource_database_user;
 extern const struct resource_hooks database_role_hooks;
@@ -169,12 +168,15 @@ struct flattening {
 	json_t *seen; /* custom roles that were taken in */
 	struct engine_grant *grants;
 	size_t count, cap;
+	bool counting; /* how many there are, no more */
 };
 
 static void grant_add(struct flattening *f, struct str role, struct str database, struct str collection)
 {
-	if (f->count == GRANTS_MAX)
+	if (f->counting) {
+		f->count++;
 		return;
+	}
 	if (f->count == f->cap) {
 		size_t cap = f->cap ? 2 * f->cap : 16;
 		struct engine_grant *more = arena_new_array(f->arena, struct engine_grant, cap);
@@ -225,17 +227,29 @@ static void role_add(struct flattening *f, struct str name, struct str database,
 		custom_add(f, name, custom);
 }
 
+static void flatten(struct flattening *f, const json_t *given)
+{
+	for (size_t i = 0; i < json_array_size(given); i++) {
+		const json_t *role = json_array_get(given, i);
+		role_add(f, json_field(role, "roleName"), json_field(role, "databaseName"),
+		         json_field(role, "collectionName"));
+	}
+}
+
 void database_roles_flatten(struct arena *a, const json_t *roles, const json_t *given, struct engine_grant **ret_grants,
                             size_t *ret_count)
 {
 	struct flattening f = {.arena = a, .roles = roles, .seen = doc_json(a, STR("{}"))};
-	for (size_t i = 0; i < json_array_size(given); i++) {
-		const json_t *role = json_array_get(given, i);
-		role_add(&f, json_field(role, "roleName"), json_field(role, "databaseName"),
-		         json_field(role, "collectionName"));
-	}
+	flatten(&f, given);
 	*ret_grants = f.grants;
 	*ret_count = f.count;
+}
+
+size_t database_roles_count(struct arena *a, const json_t *roles, const json_t *given)
+{
+	struct flattening f = {.arena = a, .roles = roles, .seen = doc_json(a, STR("{}")), .counting = true};
+	flatten(&f, given);
+	return f.count;
 }
 
 /* Checking. */
@@ -389,9 +403,51 @@ static int role_create(struct call *c, json_t *document)
 	return 0;
 }
 
+/* All that the project's own roles give, each once: more than that nobody has through them. */
+static size_t roles_total(struct arena *a, json_t *roles)
+{
+	struct flattening f = {.arena = a, .roles = roles, .seen = doc_json(a, STR("{}")), .counting = true};
+	const char *name;
+	json_t *role;
+	json_object_foreach(roles, name, role) custom_add(&f, str_of(name), role);
+	return f.count;
+}
+
+/* What the role becomes, its users get: none of them may come to have more than there is room for. */
+static int users_check(struct call *c, json_t *document)
+{
+	struct str name = json_field(document, "roleName");
+	struct faults faults = {.count = 0};
+	json_t *roles;
+	struct doc *docs;
+	size_t count = 0;
+	int64_t total = 0;
+	int result = database_roles_load(c->tx, c->arena, c->group.id, &roles);
+	if (result < 0)
+		return result;
+	json_object_setn(roles, name.p, name.n, document);
+	if (roles_total(c->arena, roles) + USER_ROLES_MAX <= USER_GRANTS_MAX)
+		return 0;
+	result = tx_count(c->tx, resource_database_user.kind, c->group.id, &total);
+	if (result == 0 && total)
+		result = tx_list(c->tx, c->arena, resource_database_user.kind, c->group.id, 0, total, &docs, &count);
+	for (size_t i = 0; result == 0 && !faults.count && i < count; i++) {
+		const json_t *given = json_object_get(doc_json(c->arena, docs[i].body), "roles");
+		size_t grants = database_roles_count(c->arena, roles, given);
+		if (grants > USER_GRANTS_MAX)
+			faults_add(&faults, c->arena, STR("actions"),
+			           "would give the database user %.*s %zu rights through its roles; at most %d are "
+			           "possible: name whole databases instead of single collections",
+			           STR_ARG(docs[i].name), grants, USER_GRANTS_MAX);
+	}
+	return result < 0 ? result : faults.count ? call_fail_faults(c, &faults) : 0;
+}
+
 static int role_update(struct call *c, const struct doc *old, json_t *document)
 {
 	int result = role_check(c, document);
+	if (result == 0)
+		result = users_check(c, document);
 	/* The jobs read what this write leaves behind. */
 	return result < 0 ? result : access_changed(c, NULL, 0);
 }

@@ -9,6 +9,8 @@
 #define DATABASE_ROLE "database_role"
 #define DATABASE_NAME_MAX 52 /* bytes; the databases keep groups of roles named after them */
 #define TABLE_NAME_MAX 63
+#define USER_ROLES_MAX 100
+#define USER_GRANTS_MAX 20000 /* what the roles of one user come to, flattened */
 
 struct built_in_role {
 	const char *name;
@@ -27,7 +29,9 @@ must_check int database_roles_load(struct tx *tx, struct arena *a, struct str gr
 
 /* What the databases shall permit to who has these roles ([{"roleName", "databaseName", "collectionName"?}]): custom roles
  * flattened to the actions and built-in roles that they are made of. */
+/* There is no bound here: whoever gives roles refuses what comes to more than USER_GRANTS_MAX. */
 void database_roles_flatten(struct arena *a, const json_t *roles, const json_t *given, struct engine_grant **ret_grants,
                             size_t *ret_count);
+size_t database_roles_count(struct arena *a, const json_t *roles, const json_t *given);
 
 #endif

@@ -14,7 +14,6 @@
 #define NAME_RESERVED "steward"
 #define DAYS_MAX 7
 #define DAY_MS INT64_C(86400000)
-#define ROLES_MAX 100
 #define SCOPES_MAX 500
 #define LABELS_MAX 50
 #define PASSWORD_LEAST 8
@@ -211,16 +210,35 @@ static int role_check(struct checking *k, const json_t *role, size_t i)
 	return 0;
 }
 
+/* What the roles come to in the databases. Built-in ones are one right each, and there are not that many of them. */
+static int grants_check(struct checking *k, const json_t *given)
+{
+	bool custom = false;
+	json_t *roles;
+	for (size_t i = 0; i < json_array_size(given); i++)
+		custom = custom || !built_in_role_find(json_field(json_array_get(given, i), "roleName"));
+	if (!custom)
+		return 0;
+	int result = database_roles_load(k->call->tx, k->call->arena, k->call->group.id, &roles);
+	size_t count = result < 0 ? 0 : database_roles_count(k->call->arena, roles, given);
+	if (count > USER_GRANTS_MAX)
+		FAULT(k, STR("roles"),
+		      "come to %zu rights; at most %d are possible: name whole databases instead of single "
+		      "collections in the custom roles",
+		      count, USER_GRANTS_MAX);
+	return result;
+}
+
 static int roles_check(struct checking *k)
 {
 	const json_t *roles = json_object_get(k->document, "roles");
 	size_t count = json_array_size(roles);
 	int result = 0;
-	if (count == 0 || count > ROLES_MAX)
-		FAULT(k, STR("roles"), "must be 1 to %d", ROLES_MAX);
-	for (size_t i = 0; result == 0 && i < count && i < ROLES_MAX; i++)
+	if (count == 0 || count > USER_ROLES_MAX)
+		FAULT(k, STR("roles"), "must be 1 to %d", USER_ROLES_MAX);
+	for (size_t i = 0; result == 0 && i < count && i < USER_ROLES_MAX; i++)
 		result = role_check(k, json_array_get(roles, i), i);
-	return result;
+	return result < 0 || k->faults.count ? result : grants_check(k, roles);
 }
 
 static void time_check(struct checking *k)

@@ -71,7 +71,8 @@ int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struc
 	                       .rejected = json_is_true(json_object_get(body, "rejected")),
 	                       .via_project = json_is_true(json_object_get(body, "viaProject")),
 	                       .roles = roles_from_json(json_object_get(body, "roles"), in_org),
-	                       .secret = d->secret};
+	                       .secret = d->secret,
+	                       .membership = json_field(body, "membership")};
 	*(in_org ? &i.org_id : &i.group_id) = d->parent;
 	i.teams = arena_new_array(a, struct str, json_array_size(teams) + 1);
 	for (size_t k = 0; k < json_array_size(teams); k++) {
@@ -99,6 +100,22 @@ int invitation_get(struct tx *tx, struct arena *a, bool in_org, struct str id, s
 	return result < 0 ? result : invitation_of_doc(tx, a, &d, ret_invitation);
 }
 
+int invitation_in_force(struct tx *tx, struct arena *a, const struct invitation *i)
+{
+	struct doc project;
+	struct str membership;
+	if (invitation_status(i) != INVITATION_PENDING)
+		return -ENOENT;
+	if (i->org_id.n)
+		return 0;
+	int result = tx_get(tx, a, "project", i->group_id, &project);
+	if (result == 0)
+		result = grant_id(tx, a, i->user_id, project.parent, &membership);
+	if (result == 0 && i->membership.n && !str_eq(i->membership, membership))
+		result = -ENOENT;
+	return result;
+}
+
 /* An id can name either kind; which one is tried second does not matter. */
 int invitation_by_token(struct tx *tx, struct arena *a, struct str token, struct invitation *ret_invitation)
 {
@@ -115,10 +132,12 @@ int invitation_by_token(struct tx *tx, struct arena *a, struct str token, struct
 	if (result < 0)
 		return result;
 	sha256_hex(secret, hash);
-	if (!str_eq_secret(i.secret, str_of(hash)) || invitation_status(&i) != INVITATION_PENDING)
+	if (!str_eq_secret(i.secret, str_of(hash)))
 		return -ENOENT;
-	*ret_invitation = i;
-	return 0;
+	result = invitation_in_force(tx, a, &i);
+	if (result == 0)
+		*ret_invitation = i;
+	return result;
 }
 
 role_mask invitation_group_roles(const struct invitation *i, struct str group_id)
@@ -162,6 +181,8 @@ static struct str body_of(struct arena *a, const struct invitation *i)
 	                         "inviterUsername", i->inviter.p, i->inviter.n, "expiresAtMs",
 	                         (json_int_t)i->expires_ms, "roles", roles_json(i->roles), "groups", groups, "teamIds",
 	                         teams, "viaProject", i->via_project, "rejected", i->rejected);
+	if (i->membership.n)
+		json_object_set_new(body, "membership", json_stringn(i->membership.p, i->membership.n));
 	struct str text = json_text(a, body);
 	json_decref(body);
 	return text;

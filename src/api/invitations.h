@@ -7,7 +7,8 @@
  *   "group_pending"     parent = project, name = user id; body {"invitationId"}: one for each project of an invitation
  *   "team_pending"      parent = team, name = user id; the same for its teams
  *   "group_invitation"  parent = project, name = user id: a member of the organization is invited to a project. The body is
- *                       the same, without groups and teams; its roles are the project's.
+ *                       the same, without groups and teams; its roles are the project's. "membership" is the grant that
+ *                       makes the user a member of the organization: the invitation ends with it.
  *
  * The user id is the account's, or the one that the account will have: see user_id_of(). */
 #ifndef STEWARD_API_INVITATIONS_H
@@ -36,6 +37,7 @@ struct invitation {
 	struct str *teams;
 	size_t team_count;
 	struct str secret;
+	struct str membership; /* of a project's own: grant_id() */
 };
 
 enum invitation_status invitation_status(const struct invitation *i);
@@ -48,6 +50,10 @@ must_check int invitation_get(struct tx *tx, struct arena *a, bool in_org, struc
                               struct invitation *ret_invitation);
 must_check int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d,
                                  struct invitation *ret_invitation);
+
+/* -ENOENT unless it is pending; a project's own stands only as long as the membership that it was made for: who left the
+ * organization and came back has to be asked again. */
+must_check int invitation_in_force(struct tx *tx, struct arena *a, const struct invitation *i);
 
 /* New: the id is made, the time starts, an older one of the same person in the same scope is replaced. 409 when the scope has
  * too many. The mail (or the line in the log) goes out once the call's write is on disk. */

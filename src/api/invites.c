@@ -61,16 +61,9 @@ static int username_read(struct call *c, struct str *ret_username)
 	return 0;
 }
 
-/* A project's own invitation stands only as long as the membership in the organization. */
 static int in_force(struct call *c, const struct invitation *i)
 {
-	role_mask roles = 0;
-	if (invitation_status(i) != INVITATION_PENDING)
-		return -ENOENT;
-	if (i->org_id.n)
-		return 0;
-	int result = grant_get(c->tx, c->arena, i->user_id, c->org.id, &roles);
-	return result < 0 ? result : roles ? 0 : -ENOENT;
+	return invitation_in_force(c->tx, c->arena, i);
 }
 
 static int list_write(struct call *c, const char *kind, struct str parent, struct str username,
@@ -148,8 +141,21 @@ static int org_body(struct call *c, struct invitation *i)
 		result = body_assignments(c, groups, "groupRoleAssignments", "roles", c->org.id, &i->groups,
 		                          &i->group_count);
 	if (result == 0 && teams)
-		result = body_teams(c, teams, "teamIds", c->org.id, &i->teams, &i->team_count);
+		result = body_teams(c, teams, "teamIds", c->org.id, i->teams, i->team_count, &i->teams, &i->team_count);
 	return result;
+}
+
+/* Either may be none. */
+static int org_tell(struct call *c, const struct invitation *old, const struct invitation *now)
+{
+	struct member before = {.active = false}, after = {.active = false};
+	if (old)
+		member_of_invitation(old, &before);
+	member_of_invitation(now ? now : old, &after);
+	if (!now)
+		after.group_count = after.team_count = 0;
+	audit_roles(c, after.roles);
+	return member_tell(c, &before, &after, c->org.id);
 }
 
 int invites_create_org(struct call *c)
@@ -160,6 +166,8 @@ int invites_create_org(struct call *c)
 		result = org_body(c, &i);
 	if (result == 0)
 		result = member_invite(c, &i);
+	if (result == 0)
+		result = org_tell(c, NULL, &i);
 	if (result < 0)
 		return result;
 	c->etag = i.rev;
@@ -168,6 +176,7 @@ int invites_create_org(struct call *c)
 
 static int org_change(struct call *c, struct invitation *i)
 {
+	const struct invitation old = *i;
 	int result = in_force(c, i);
 	if (result == 0)
 		result = if_match(c, i->rev);
@@ -176,6 +185,8 @@ static int org_change(struct call *c, struct invitation *i)
 	i->via_project = false;
 	if (result == 0)
 		result = invitation_update(c->tx, c->arena, i);
+	if (result == 0)
+		result = org_tell(c, &old, i);
 	if (result < 0)
 		return result;
 	c->etag = i->rev + 1;
@@ -207,7 +218,9 @@ int invites_delete_org(struct call *c)
 	int result = org_load(c, &i);
 	if (result == 0)
 		result = if_match(c, i.rev);
-	return result < 0 ? result : invitation_delete(c->tx, c->arena, &i);
+	if (result == 0)
+		result = invitation_delete(c->tx, c->arena, &i);
+	return result < 0 ? result : org_tell(c, &i, NULL);
 }
 
 /* Projects. */
@@ -269,15 +282,22 @@ static int taken(struct call *c, struct str username)
 /* A member is asked; the roles come with the answer. */
 static int invite_member(struct call *c, const struct member *m, role_mask roles, struct invitation *ret_invitation)
 {
-	struct invitation i = {.rev = 0};
+	struct invitation i = {.rev = 0}, fresh = {.group_id = c->group.id,
+	                                           .user_id = m->user_id,
+	                                           .username = m->username,
+	                                           .roles = roles};
 	int result = invitation_find(c->tx, c->arena, false, c->group.id, m->user_id, &i);
-	if (member_group_roles(m, c->group.id) || (result == 0 && invitation_status(&i) == INVITATION_PENDING))
+	if (result == 0)
+		result = in_force(c, &i);
+	if (result == 0 || member_group_roles(m, c->group.id))
 		return taken(c, m->username);
-	if (result < 0 && result != -ENOENT)
-		return result;
-	*ret_invitation = (struct invitation){
-	        .group_id = c->group.id, .user_id = m->user_id, .username = m->username, .roles = roles};
-	return invitation_add(c, ret_invitation);
+	if (result == -ENOENT)
+		result = grant_id(c->tx, c->arena, m->user_id, c->org.id, &fresh.membership);
+	if (result == 0)
+		result = invitation_add(c, &fresh);
+	if (result == 0)
+		*ret_invitation = fresh;
+	return result;
 }
 
 int invites_create_group(struct call *c)

@@ -1,5 +1,5 @@
 /* Links make the API browsable: an entity links to itself, to every built GET that lies below its path without another
- * parameter, and to the other paths under which it is found (rows with "linkFrom", such as byName). All of it comes from
+ * parameter (but for those that may be absent, to which whoever knows of them adds a link), and to the other paths under which it is found (rows with "linkFrom", such as byName). All of it comes from
  * the catalog; nothing is written by hand. */
 #include "api/verbs.h"
 
@@ -19,8 +19,8 @@ static struct arena *links_arena;
 static bool is_below(const struct op *parent, const struct op *op)
 {
 	size_t n = strlen(parent->path);
-	return op->method == METHOD_GET && op->handler && strncmp(op->path, parent->path, n) == 0 &&
-	       op->path[n] == '/' && !strchr(op->path + n, '{');
+	return op->method == METHOD_GET && op->handler && !op->may_be_absent &&
+	       strncmp(op->path, parent->path, n) == 0 && op->path[n] == '/' && !strchr(op->path + n, '{');
 }
 
 void links_setup(void)

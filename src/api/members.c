@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #define TEAMS_MAX 1000
+#define ASSIGNMENTS_MAX 1000 /* projects that one body gives roles in */
 
 /* Accounts. */
 
@@ -382,22 +383,33 @@ static int assignment_read(struct call *c, const json_t *entry, struct str path,
 int body_assignments(struct call *c, const json_t *list, const char *path, const char *roles_field, struct str org_id,
                      struct grant_row **ret_rows, size_t *ret_count)
 {
-	struct invitation all = {.groups = NULL};
-	for (size_t i = 0; i < json_array_size(list); i++) {
+	size_t count = 0, given = json_array_size(list);
+	struct grant_row *rows = arena_new_array(c->arena, struct grant_row, given + 1);
+	if (given > ASSIGNMENTS_MAX) {
+		struct faults faults = {.count = 0};
+		faults_add(&faults, c->arena, str_of(path), "must have at most %d items", ASSIGNMENTS_MAX);
+		return call_fail_faults(c, &faults);
+	}
+	for (size_t i = 0; i < given; i++) {
 		struct grant_row row = {.id = STR_NONE};
 		struct str where = arena_printf(c->arena, "%s[%zu]", path, i);
 		int result = assignment_read(c, json_array_get(list, i), where, roles_field, org_id, &row);
+		size_t at = 0;
 		if (result < 0)
 			return result;
-		invitation_set_group(c->arena, &all, row.id, row.roles | invitation_group_roles(&all, row.id));
+		while (at < count && !str_eq(rows[at].id, row.id))
+			at++;
+		row.roles |= at < count ? rows[at].roles : 0;
+		rows[at] = row;
+		count += at == count;
 	}
-	*ret_rows = all.groups;
-	*ret_count = all.group_count;
+	*ret_rows = rows;
+	*ret_count = count;
 	return 0;
 }
 
-int body_teams(struct call *c, const json_t *list, const char *path, struct str org_id, struct str **ret_teams,
-               size_t *ret_count)
+int body_teams(struct call *c, const json_t *list, const char *path, struct str org_id, const struct str *had,
+               size_t had_count, struct str **ret_teams, size_t *ret_count)
 {
 	struct str *teams = arena_new_array(c->arena, struct str, json_array_size(list) + 1);
 	size_t count = 0;
@@ -412,11 +424,16 @@ int body_teams(struct call *c, const json_t *list, const char *path, struct str 
 			          STR_ARG(where));
 			return call_fail_param(c, where);
 		}
+		if (result == 0 && !listed(had, had_count, team.id))
+			result = team_admit(c, team.id);
 		if (result < 0)
 			return result;
 		if (!listed(teams, count, team.id))
 			teams[count++] = team.id;
 	}
+	int result = user_teams_check(c, count, 0);
+	if (result < 0)
+		return result;
 	*ret_teams = teams;
 	*ret_count = count;
 	return 0;

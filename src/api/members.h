@@ -56,8 +56,15 @@ must_check int member_set_teams(struct call *c, struct member *m, struct str *te
 /* Out of the organization: roles there and in its projects, teams, invitation. The account stays. */
 must_check int member_remove(struct call *c, struct member *m, struct str org_id);
 
+/* member_events.c. Who gets into projects and teams, or out of them, by a change of the membership: an event of each
+ * project, and of the organization for each team. `before` is the member as it was; the call's own event stays as it is. */
+must_check int member_tell(struct call *c, const struct member *before, const struct member *after, struct str org_id);
+
 must_check int team_join(struct tx *tx, struct arena *a, struct str team_id, struct str user_id);
 must_check int team_leave(struct tx *tx, struct arena *a, struct str team_id, struct str user_id);
+/* teams.c: 400 where the team has no room for one more, or a user of so many teams none for more of them. */
+must_check int team_admit(struct call *c, struct str team_id);
+must_check int user_teams_check(struct call *c, size_t count, size_t more);
 /* teams.c: all teams of an organization, with members and roles: gone. Before its invitations go. */
 must_check int teams_delete_all(struct tx *tx, struct arena *a, struct str org_id);
 
@@ -73,7 +80,8 @@ must_check int user_is_visible(struct call *c, struct str user_id, bool *ret_vis
  * [{"groupId", "<roles_field>": [...]}, ...]: projects of the organization, each once. */
 must_check int body_assignments(struct call *c, const json_t *list, const char *path, const char *roles_field,
                                 struct str org_id, struct grant_row **ret_rows, size_t *ret_count);
+/* Teams of the organization; `had` are those that the user is in already. */
 must_check int body_teams(struct call *c, const json_t *list, const char *path, struct str org_id,
-                          struct str **ret_teams, size_t *ret_count);
+                          const struct str *had, size_t had_count, struct str **ret_teams, size_t *ret_count);
 
 #endif

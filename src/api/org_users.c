@@ -134,20 +134,24 @@ int users_invite(struct call *c)
 	const json_t *roles = json_object_get(c->body, "roles");
 	struct invitation i = {.org_id = c->org.id,
 	                       .username = user_name_of(c->arena, json_field(c->body, "username"))};
-	struct member m = {.active = false};
+	struct member m = {.active = false}, nobody = {.active = false};
 	int result = role_list_read(c, json_object_get(roles, "orgRoles"), "roles.orgRoles", true, &i.roles);
 	if (result == 0)
 		result = body_assignments(c, json_object_get(roles, "groupRoleAssignments"),
 		                          "roles.groupRoleAssignments", "groupRoles", c->org.id, &i.groups,
 		                          &i.group_count);
 	if (result == 0)
-		result = body_teams(c, json_object_get(c->body, "teamIds"), "teamIds", c->org.id, &i.teams,
+		result = body_teams(c, json_object_get(c->body, "teamIds"), "teamIds", c->org.id, NULL, 0, &i.teams,
 		                    &i.team_count);
 	if (result == 0)
 		result = member_invite(c, &i);
 	if (result < 0)
 		return result;
 	member_of_invitation(&i, &m);
+	result = member_tell(c, &nobody, &m, c->org.id);
+	if (result < 0)
+		return result;
+	audit_roles(c, m.roles);
 	audit_field(c, "targetUsername", m.username);
 	c->location = link_href(c, catalog_op("getOrgUser"), "userId", m.user_id);
 	member_write(c, &m, false);
@@ -159,7 +163,7 @@ int users_update_org(struct call *c)
 	const json_t *roles = json_object_get(c->body, "roles"),
 	             *groups = json_object_get(roles, "groupRoleAssignments");
 	const json_t *team_ids = json_object_get(c->body, "teamIds");
-	struct member m = {.active = false};
+	struct member m = {.active = false}, before = {.active = false};
 	struct grant_row *rows = NULL;
 	struct str *teams = NULL;
 	size_t row_count = 0, team_count = 0;
@@ -171,7 +175,8 @@ int users_update_org(struct call *c)
 		result = body_assignments(c, groups, "roles.groupRoleAssignments", "groupRoles", c->org.id, &rows,
 		                          &row_count);
 	if (result == 0 && team_ids)
-		result = body_teams(c, team_ids, "teamIds", c->org.id, &teams, &team_count);
+		result = body_teams(c, team_ids, "teamIds", c->org.id, m.teams, m.team_count, &teams, &team_count);
+	before = m;
 	if (result == 0 && roles)
 		result = member_set_org_roles(c, &m, c->org.id, org_roles);
 	if (result == 0 && groups)
@@ -179,8 +184,15 @@ int users_update_org(struct call *c)
 	if (result == 0 && team_ids)
 		result = member_set_teams(c, &m, teams, team_count);
 	if (result == 0)
-		member_write(c, &m, false);
-	return result;
+		result = member_tell(c, &before, &m, c->org.id);
+	if (result < 0)
+		return result;
+	/* The row's event is about the organization's roles. */
+	if (m.roles == before.roles)
+		audit_type(c, NULL);
+	audit_roles(c, m.roles);
+	member_write(c, &m, false);
+	return 0;
 }
 
 int users_remove_org(struct call *c)
@@ -191,7 +203,10 @@ int users_remove_org(struct call *c)
 		return result;
 	if (!m.active)
 		audit_type(c, "ORG_INVITATION_DELETED");
-	return member_remove(c, &m, c->org.id);
+	struct member before = m;
+	result = member_remove(c, &m, c->org.id);
+	m.group_count = m.team_count = 0;
+	return result < 0 ? result : member_tell(c, &before, &m, c->org.id);
 }
 
 /* Roles. */

@@ -59,6 +59,16 @@ static struct str text_of(const json_t *object, const char *field)
 	return (struct str){json_string_value(value), json_string_length(value)};
 }
 
+/* One more event of the new organization: it came with something. */
+static int event_more(struct call *c, struct str org_id, const char *type, const char *field, struct str value)
+{
+	int result = audit_next(c);
+	audit_type(c, type);
+	audit_scope(c, org_id, STR_NONE);
+	audit_field(c, field, value);
+	return result;
+}
+
 static int add_key(struct call *c, struct str org_id, const json_t *wanted, json_t *answer)
 {
 	struct new_key key = {.id = STR_NONE};
@@ -71,17 +81,19 @@ static int add_key(struct call *c, struct str org_id, const json_t *wanted, json
 		return result;
 	json_object_set_new(body, "privateKey", json_stringn(key.private_key.p, key.private_key.n));
 	json_object_set(answer, "apiKey", body);
-	return 0;
+	return event_more(c, org_id, "API_KEY_CREATED", "targetPublicKey", key.public_key);
 }
 
 static int add_account(struct call *c, struct str org_id, const json_t *wanted, json_t *answer)
 {
 	struct new_account account = {.id = STR_NONE};
 	struct grant_row grant = {org_id, true, roles_from_json(json_object_get(wanted, "roles"), true)};
-	int64_t hours = json_integer_value(json_object_get(wanted, "secretExpiresAfterHours"));
+	int64_t hours = 0;
 	json_t *body;
-	int result = credential_add_account(c->tx, c->arena, org_id, text_of(wanted, "name"),
-	                                    text_of(wanted, "description"), &grant, 1, hours, &account);
+	int result = credential_secret_hours(c, org_id, wanted, "serviceAccount.", &hours);
+	if (result == 0)
+		result = credential_add_account(c->tx, c->arena, org_id, text_of(wanted, "name"),
+		                                text_of(wanted, "description"), &grant, 1, hours, &account);
 	struct doc d = {.id = account.id, .parent = org_id, .body = account.body};
 	if (result == 0)
 		result = credential_account_json(c->tx, c->arena, &d, &body);
@@ -90,24 +102,30 @@ static int add_account(struct call *c, struct str org_id, const json_t *wanted, 
 	json_object_set_new(json_array_get(json_object_get(body, "secrets"), 0), "secret",
 	                    json_stringn(account.secret.p, account.secret.n));
 	json_object_set(answer, "serviceAccount", body);
-	return 0;
+	return event_more(c, org_id, "SERVICE_ACCOUNT_CREATED", "clientId", account.client_id);
 }
 
-/* The named owner must be a user that exists. */
+/* The named owner must be a user whom the caller may know of: to others the organization would show who it is. */
 static int add_owner(struct call *c, struct str org_id, struct str user_id, json_t *answer)
 {
-	struct principal *user;
-	int result = principal_load(c->tx, PRINCIPAL_USER, user_id, &user);
-	if (result == -ENOENT) {
-		call_fail(c, 400, "INVALID_USER_ID", "orgOwnerId: no user has the id %.*s.", STR_ARG(user_id));
+	struct doc user;
+	bool visible = false;
+	int result = tx_get(c->tx, c->arena, "user", user_id, &user);
+	if (result == 0)
+		result = user_is_visible(c, user_id, &visible);
+	if (result == -ENOENT || (result == 0 && !visible)) {
+		call_fail(c, 400, "INVALID_USER_ID",
+		          "orgOwnerId: must be the id of a user who shares an organization or a project with the "
+		          "caller.");
 		return call_fail_param(c, STR("orgOwnerId"));
 	}
+	if (result == 0)
+		result = grant_set(c->tx, c->arena, GRANTEE_USER, user_id, true, org_id, role_bit("ORG_OWNER"));
 	if (result < 0)
 		return result;
-	result = credential_grant(c->tx, c->arena, user, true, org_id, "ORG_OWNER");
-	principal_unref(user);
 	json_object_set_new(answer, "orgOwnerId", json_stringn(user_id.p, user_id.n));
-	return result;
+	return event_more(c, org_id, "JOINED_ORG", "targetUsername",
+	                  json_field(doc_json(c->arena, user.body), "username"));
 }
 
 static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
@@ -146,6 +164,7 @@ int orgs_create(struct call *c)
 	json_t *answer = json_object(), *key = json_object_get(c->body, "apiKey"),
 	       *account = json_object_get(c->body, "serviceAccount");
 	int result = add_organization(c, answer, &id);
+	audit_scope(c, id, STR_NONE);
 	if (result == 0)
 		result = add_federation(c, id, answer);
 	if (result == 0)
@@ -157,7 +176,6 @@ int orgs_create(struct call *c)
 	if (result == 0 && account)
 		result = add_account(c, id, account, answer);
 	if (result == 0) {
-		audit_scope(c, id, STR_NONE);
 		c->location = link_href(c, resource_org.self, "orgId", id);
 		entity_write(c, &c->out, json_text(c->arena, answer), resource_org.self, "orgId", id, true);
 	}

@@ -139,17 +139,28 @@ static int twins_check(struct call *c, const json_t *document)
 	return result;
 }
 
-static int policy_ask(struct call *c, const json_t *document, const struct doc *container)
+int policy_link_of_peer(struct tx *tx, struct arena *a, const json_t *peer, struct policy_link *ret_link)
 {
-	const struct ways *w = ways_of(document);
-	struct policy_link link = {.provider = str_of(w->provider),
-	                           .cidr_block = json_field(document, "routeTableCidrBlock"),
-	                           .account_id = json_field(document, w->account)};
-	if (str_is(link.provider, "AWS"))
-		link.region = region_form(c->arena, json_field(document, "accepterRegionName"));
-	else if (str_is(link.provider, "AZURE"))
-		link.region = json_field(doc_json(c->arena, container->body), "region");
-	return policy_check_link(c, ACTION_PEERING, &link);
+	const struct ways *w = ways_of(peer);
+	struct doc container;
+	int result = tx_get(tx, a, CONTAINER_KIND, json_field(peer, "containerId"), &container);
+	if (result < 0)
+		return result;
+	*ret_link = (struct policy_link){.provider = str_of(w->provider),
+	                                 .cidr_block = json_field(peer, "routeTableCidrBlock"),
+	                                 .account_id = json_field(peer, w->account)};
+	if (str_is(ret_link->provider, "AWS"))
+		ret_link->region = region_form(a, json_field(peer, "accepterRegionName"));
+	else if (str_is(ret_link->provider, "AZURE"))
+		ret_link->region = json_field(doc_json(a, container.body), "region");
+	return 0;
+}
+
+static int policy_ask(struct call *c, const json_t *document)
+{
+	struct policy_link link;
+	int result = policy_link_of_peer(c->tx, c->arena, document, &link);
+	return result < 0 ? result : policy_check_link(c, ACTION_PEERING, &link);
 }
 
 static int peer_check(struct call *c, json_t *document)
@@ -163,7 +174,7 @@ static int peer_check(struct call *c, json_t *document)
 	if (result == 0)
 		result = twins_check(c, document);
 	if (result == 0)
-		result = policy_ask(c, document, &container);
+		result = policy_ask(c, document);
 	return result < 0 ? result : container_provision(c->tx, &container);
 }
 

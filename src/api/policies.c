@@ -1,6 +1,8 @@
 /* Resource policies: written by owners, checked where they are written, and held against what exists. Get, update and
  * delete are the generic verbs with the hooks below; policy_enforce.c keeps them in force. */
 #include "api/cluster_store.h"
+#include "api/networks.h"
+#include "api/policy_context.h"
 #include "api/policy_enforce.h"
 #include "api/verbs.h"
 
@@ -8,6 +10,8 @@
 #include "base/id.h"
 #include "gate/audit.h"
 #include "gate/service.h"
+
+#include <errno.h>
 
 int policies_list(struct call *c);
 int policies_validate(struct call *c);
@@ -153,7 +157,8 @@ static void complete(struct call *c, json_t *document)
 	json_object_set_new(document, "version", json_string("v1"));
 }
 
-static int policy_create(struct call *c, json_t *document)
+/* All that can be wrong with a new one but its name. */
+static int new_check(struct call *c, const json_t *document)
 {
 	int64_t count = 0;
 	int result = words_check(c, document);
@@ -168,7 +173,12 @@ static int policy_create(struct call *c, json_t *document)
 		          PER_ORGANIZATION);
 		return call_fail_param(c, STR("50"));
 	}
-	result = room_check(c, document, STR_NONE);
+	return room_check(c, document, STR_NONE);
+}
+
+static int policy_create(struct call *c, json_t *document)
+{
+	int result = new_check(c, document);
 	if (result < 0)
 		return result;
 	ids_give(document, NULL);
@@ -231,9 +241,7 @@ int policies_validate(struct call *c)
 	json_t *document = doc_json(c->arena, json_text(c->arena, c->body));
 	struct str name = json_field(document, "name");
 	struct doc taken;
-	int result = words_check(c, document);
-	if (result == 0)
-		result = policies_check(c, document);
+	int result = new_check(c, document);
 	if (result < 0)
 		return result;
 	if (tx_get_by_name(c->tx, c->arena, "resource_policy", c->org.id, name, &taken) == 0) {
@@ -250,14 +258,14 @@ int policies_validate(struct call *c)
 /* One thing that is held against the rules. */
 struct finding {
 	struct str group_id, id, name;
-	bool is_cluster;
+	const char *clusters; /* the path of its kind of cluster; NULL: it is a project */
 };
 
 static void link_self(struct call *c, struct buf *b, const struct finding *f)
 {
 	struct str href = link_href(c, catalog_op("getGroup"), "groupId", f->group_id);
-	if (f->is_cluster)
-		href = arena_printf(c->arena, "%.*s/clusters/%.*s", STR_ARG(href), STR_ARG(f->name));
+	if (f->clusters)
+		href = arena_printf(c->arena, "%.*s/%s/%.*s", STR_ARG(href), f->clusters, STR_ARG(f->name));
 	json_key(b, "links");
 	json_open(b, '[');
 	json_open(b, '{');
@@ -304,7 +312,7 @@ static void finding_write(struct call *c, const struct policy_rules *rules, cons
 	json_key(b, "resourceName");
 	json_str(b, f->name);
 	json_key(b, "resourceType");
-	json_z(b, f->is_cluster ? "CLUSTER" : "PROJECT");
+	json_z(b, f->clusters ? "CLUSTER" : "PROJECT");
 	json_key(b, "resourcePoliciesCausingNonCompliance");
 	json_open(b, '[');
 	for (size_t i = 0; i < rules->count;) {
@@ -317,8 +325,9 @@ static void finding_write(struct call *c, const struct policy_rules *rules, cons
 	json_close(b, '}');
 }
 
-static void judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
-                  struct policy_subject *s, const struct finding *f)
+/* The number of rules that it breaks. */
+static size_t judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
+                    struct policy_subject *s)
 {
 	s->org_id = c->org.id;
 	s->org_name = json_field(doc_json(a, c->org.body), "name");
@@ -326,8 +335,7 @@ static void judge(struct call *c, struct arena *a, const struct policy_rules *ru
 	s->group_name = project->name;
 	if (!s->resource.id.p)
 		s->resource = (struct policy_uid){STR(POLICY_PROJECT), project->id};
-	if (policy_judge(a, rules, s))
-		finding_write(c, rules, f);
+	return policy_judge(a, rules, s);
 }
 
 struct cluster_judge {
@@ -344,27 +352,66 @@ static int cluster_visit(struct tx *tx, void *ctx, const struct doc *d)
 	const json_t *cluster = doc_json(j->arena, d->body);
 	policy_cluster_subject(j->arena, cluster, &s);
 	s.resource.id = d->id;
-	judge(j->call, j->arena, j->rules, j->project, &s,
-	      &(struct finding){j->project->id, d->id, json_field(cluster, "name"), true});
+	const char *path = str_is(d->kind, FLEX_KIND) ? "flexClusters" : "clusters";
+	if (judge(j->call, j->arena, j->rules, j->project, &s))
+		finding_write(j->call, j->rules,
+		              &(struct finding){j->project->id, d->id, json_field(cluster, "name"), path});
 	return 0;
 }
 
-static int project_judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project)
+static int access_judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
+                        bool *broken)
 {
+	struct policy_subject s = {.action = NULL};
 	struct doc *docs;
 	size_t count;
 	int64_t total;
 	int result = tx_count(c->tx, "access_entry", project->id, &total);
 	if (result == 0)
 		result = tx_list(c->tx, a, "access_entry", project->id, 0, total, &docs, &count);
-	if (result == 0 && count) {
-		struct policy_subject s = {.action = NULL};
-		struct str *names = arena_new_array(a, struct str, count);
-		for (size_t i = 0; i < count; i++)
-			names[i] = docs[i].name;
-		policy_access_subject(a, names, count, &s);
-		judge(c, a, rules, project, &s, &(struct finding){project->id, project->id, project->name, false});
+	if (result < 0 || count == 0)
+		return result;
+	struct str *names = arena_new_array(a, struct str, count);
+	for (size_t i = 0; i < count; i++)
+		names[i] = docs[i].name;
+	policy_access_subject(a, names, count, &s);
+	judge(c, a, rules, project, &s);
+	for (size_t i = 0; i < rules->count; i++)
+		broken[i] |= rules->list[i].broken;
+	return 0;
+}
+
+static int peers_judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
+                       bool *broken)
+{
+	struct doc *docs;
+	size_t count = 0;
+	int result = peers_load(c->tx, a, project->id, &docs, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct policy_subject s = {.action = ACTION_PEERING};
+		struct policy_link link;
+		result = policy_link_of_peer(c->tx, a, doc_json(a, docs[i].body), &link);
+		if (result < 0)
+			break;
+		s.context = policy_link_context(a, s.action, &link);
+		judge(c, a, rules, project, &s);
+		for (size_t k = 0; k < rules->count; k++)
+			broken[k] |= rules->list[k].broken;
 	}
+	return result == -ENOENT ? 0 : result;
+}
+
+/* What is in a project breaks policies as the project does; clusters stand for themselves. */
+static int project_judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project)
+{
+	bool *broken = arena_new_array(a, bool, rules->count + 1), any = false;
+	int result = access_judge(c, a, rules, project, broken);
+	if (result == 0)
+		result = peers_judge(c, a, rules, project, broken);
+	for (size_t i = 0; i < rules->count; i++)
+		any |= rules->list[i].broken = broken[i];
+	if (result == 0 && any)
+		finding_write(c, rules, &(struct finding){project->id, project->id, project->name, NULL});
 	struct cluster_judge j = {.call = c, .arena = a, .rules = rules, .project = project};
 	return result < 0 ? result : clusters_walk_group(c->tx, a, project->id, cluster_visit, &j);
 }

@@ -186,9 +186,13 @@ static int refuse(struct call *c, const struct policy_rules *rules)
 
 static int check(struct call *c, const struct policy_rules *rules, struct policy_subject *s)
 {
+	struct doc org;
+	int result = tx_get(c->tx, c->arena, "org", c->org.id, &org);
+	if (result < 0)
+		return result;
 	s->caller = c->caller;
 	s->org_id = c->org.id;
-	s->org_name = json_field(doc_json(c->arena, c->org.body), "name");
+	s->org_name = json_field(doc_json(c->arena, org.body), "name");
 	s->group_id = c->group.id;
 	s->group_name = c->group.name;
 	if (!s->resource.id.p)

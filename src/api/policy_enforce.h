@@ -23,6 +23,8 @@ struct policy_link {
 	struct str provider, region, cidr_block, account_id;
 };
 must_check int policy_check_link(struct call *c, const char *action, const struct policy_link *link);
+/* peers.c: a peering connection as policies see it. */
+must_check int policy_link_of_peer(struct tx *tx, struct arena *a, const json_t *peer, struct policy_link *ret_link);
 
 /* Loaded policies, and what each says about one thing. */
 struct policy_rule {

@@ -18,6 +18,8 @@ int projects_by_name(struct call *c);
 
 extern const struct resource resource_project;
 
+#define TAGS_MAX 50
+
 int projects_visible(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
 	const struct principal *p = c->caller;
@@ -108,33 +110,52 @@ int projects_by_name(struct call *c)
 	return 0;
 }
 
-/* The creator owns what it made, and so does the user that projectOwnerId names. */
-static int add_owners(struct call *c, struct str org_id, struct str group_id)
+/* The user that projectOwnerId names: one of the organization, as everybody with a role in its projects. */
+static int named_owner_add(struct call *c, struct str org_id, struct str group_id)
 {
 	struct str user_id = call_query(c, "projectOwnerId");
-	role_mask owner = (role_mask)1 << role_find(STR("GROUP_OWNER"));
-	int result = 0;
-	if (!(principal_group_roles(c->caller, org_id, group_id) & owner))
-		result = credential_grant(c->tx, c->arena, c->caller, false, group_id, "GROUP_OWNER");
-	if (result < 0 || !user_id.n)
-		return result;
-	struct principal *user;
-	result = principal_load(c->tx, PRINCIPAL_USER, user_id, &user);
+	struct doc user;
+	role_mask in_org = 0;
+	if (!user_id.n)
+		return 0;
+	int result = grant_get(c->tx, c->arena, user_id, org_id, &in_org);
+	if (result == 0)
+		result = in_org ? tx_get(c->tx, c->arena, "user", user_id, &user) : -ENOENT;
 	if (result == -ENOENT) {
-		call_fail(c, 400, "INVALID_USER_ID", "projectOwnerId: no user has the id %.*s.", STR_ARG(user_id));
+		call_fail(c, 400, "INVALID_USER_ID", "projectOwnerId: must be the id of a user of the organization.");
 		return call_fail_param(c, STR("projectOwnerId"));
 	}
+	if (result == 0)
+		result = grant_set(c->tx, c->arena, GRANTEE_USER, user_id, false, group_id, role_bit("GROUP_OWNER"));
+	if (result == 0)
+		result = audit_next(c);
 	if (result < 0)
 		return result;
-	result = credential_grant(c->tx, c->arena, user, false, group_id, "GROUP_OWNER");
-	principal_unref(user);
-	return result;
+	audit_type(c, "JOINED_GROUP");
+	audit_scope(c, org_id, group_id);
+	audit_field(c, "targetUsername", json_field(doc_json(c->arena, user.body), "username"));
+	return 0;
+}
+
+/* The creator owns what it made. */
+static int add_owners(struct call *c, struct str org_id, struct str group_id)
+{
+	int result = 0;
+	audit_scope(c, org_id, group_id);
+	if (!(principal_group_roles(c->caller, org_id, group_id) & role_bit("GROUP_OWNER")))
+		result = credential_grant(c->tx, c->arena, c->caller, false, group_id, "GROUP_OWNER");
+	return result < 0 ? result : named_owner_add(c, org_id, group_id);
 }
 
 static int tags_check(struct call *c, json_t *document)
 {
 	const json_t *tags = json_object_get(document, "tags");
 	size_t count = json_array_size(tags);
+	if (count > TAGS_MAX) {
+		struct faults faults = {.count = 0};
+		faults_add(&faults, c->arena, STR("tags"), "must have at most %d items", TAGS_MAX);
+		return call_fail_faults(c, &faults);
+	}
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < i; j++)
 			if (json_equal(json_object_get(json_array_get(tags, i), "key"),
@@ -182,7 +203,6 @@ static int create(struct call *c, json_t *document)
 		result = add_owners(c, d.parent, key);
 	if (result < 0)
 		return result;
-	audit_scope(c, d.parent, key);
 	c->etag = d.rev;
 	c->location = link_href(c, resource_project.self, "groupId", key);
 	entity_write(c, &c->out, d.body, resource_project.self, "groupId", key, true);

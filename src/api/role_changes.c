@@ -63,9 +63,11 @@ static int change(struct call *c, const struct role_place *p, bool adds)
 	role_mask roles = adds ? held | role : held & ~role;
 	if (result == 0)
 		result = p->set(c, &m, roles);
-	if (result == 0)
-		p->write(c, &m, roles);
-	return result;
+	if (result < 0)
+		return result;
+	audit_roles(c, roles);
+	p->write(c, &m, roles);
+	return 0;
 }
 
 int role_add(struct call *c, const struct role_place *p)
@@ -91,6 +93,7 @@ int roles_replace(struct call *c, const struct role_place *p)
 		result = p->set(c, &m, roles);
 	if (result < 0)
 		return result;
+	audit_roles(c, roles);
 	json_t *json = doc_json(c->arena, STR("{}"));
 	json_object_set_new(json, p->many, roles_json(roles));
 	entity_write(c, &c->out, json_text(c->arena, json), c->op, NULL, STR_NONE, true);

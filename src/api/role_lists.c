@@ -1,6 +1,8 @@
 /* Role names in bodies. The schemas leave names of project roles open, so they are checked here, against the table. */
 #include "api/role_lists.h"
 
+#include "gate/audit.h"
+
 static void fault_role(struct call *c, struct faults *faults, struct str path, bool in_org)
 {
 	struct buf names = {0};
@@ -46,4 +48,13 @@ int role_list_read(struct call *c, const json_t *names, const char *path, bool i
 	if (result == 0)
 		*ret_roles = roles;
 	return result;
+}
+
+void audit_roles(struct call *c, role_mask roles)
+{
+	struct buf names = {0};
+	for (; roles; roles &= roles - 1)
+		buf_printf(&names, "%s%s", names.n ? ", " : "", role_names[__builtin_ctzll(roles)]);
+	audit_field(c, "roles", arena_dup(c->arena, buf_view(&names)));
+	buf_free(&names);
 }

@@ -10,4 +10,7 @@
  * owners make owners, so that who manages access cannot raise itself. Nulls in the list count for nothing. */
 must_check int role_list_read(struct call *c, const json_t *names, const char *path, bool in_org, role_mask *ret_roles);
 
+/* Which roles the call's event is about. */
+void audit_roles(struct call *c, role_mask roles);
+
 #endif

@@ -153,6 +153,25 @@ struct export
 	unsigned date;
 };
 
+static void export_answer(struct request *r, const struct buf *document)
+{
+	r->response.status = 200;
+	r->response.body = buf_view(document);
+	response_header(&r->response, "content-type", STR("application/json"));
+}
+
+/* A document that is there needs no thread. */
+static bool export_kept(struct request *r, unsigned date)
+{
+	if (pthread_mutex_trylock(&documents_lock) != 0)
+		return false;
+	bool kept = documents && documents[date].n;
+	pthread_mutex_unlock(&documents_lock);
+	if (kept)
+		export_answer(r, &documents[date]);
+	return kept;
+}
+
 static void *export_run(void *arg)
 {
 	struct export *e = arg;
@@ -164,9 +183,7 @@ static void *export_run(void *arg)
 	if (b->n == 0)
 		openapi_write(b, str_of(catalog_dates[e->date]), e->service->base_url);
 	pthread_mutex_unlock(&documents_lock);
-	r->response.status = 200;
-	r->response.body = buf_view(b);
-	response_header(&r->response, "content-type", STR("application/json"));
+	export_answer(r, b);
 	http_respond_from_thread(r);
 	return NULL;
 }
@@ -178,7 +195,9 @@ static bool export_date(struct request *r, unsigned *ret_date)
 	while (query_next(&rest, &name, &value))
 		if (str_is(name, "version"))
 			version = value;
-	if (version.n != strlen(catalog_current))
+	int64_t day;
+	if (version.n != strlen(catalog_current) || version.p[4] != '-' || version.p[7] != '-' ||
+	    !clock_parse(version, &day))
 		return false;
 	for (unsigned i = catalog_date_count; i-- > 0;)
 		if (memcmp(catalog_dates[i], version.p, version.n) <= 0) {
@@ -199,6 +218,10 @@ static void openapi(struct service *s, struct request *r)
 	                    .detail = arena_printf(r->arena, "version: must be a date from %s on, such as %s.",
 	                                           catalog_dates[0], catalog_current)};
 	if (export_date(r, &e->date)) {
+		if (export_kept(r, e->date)) {
+			respond_here(r);
+			return;
+		}
 		if (pthread_create(&thread, NULL, export_run, e) == 0) {
 			pthread_detach(thread);
 			return;
@@ -294,13 +317,15 @@ void router_loop_start(void *ctx, unsigned loop)
 	lane_take(loop);
 }
 
-/* The token in an invitation's path is a secret: logs and recordings do without. */
+/* The token in the path of an invitation or a feed is a secret: logs and recordings do without. */
 static void token_hide(struct request *r)
 {
 	if (str_starts(r->path, STR(INVITATIONS_PATH)))
 		r->path = r->target = STR(INVITATIONS_PATH RECORD_REDACTED);
 	else if (str_starts(r->path, STR(INVITATIONS_LINK)))
 		r->path = r->target = STR(INVITATIONS_LINK RECORD_REDACTED);
+	else if (str_starts(r->path, STR(FEED_PATH)))
+		r->path = r->target = STR(FEED_PATH RECORD_REDACTED);
 }
 
 void router_done(void *ctx, struct request *r, size_t bytes_sent)

@@ -34,11 +34,8 @@ int service_accounts_list_access(struct call *c);
 int service_accounts_add_access(struct call *c);
 int service_accounts_remove_access(struct call *c);
 
-extern const struct resource resource_org_settings;
-
 #define ACCOUNTS_MAX 500 /* of one organization */
 #define SECRETS_MAX 2    /* in force */
-#define SECRET_HOURS_LEAST 8
 
 static bool in_project(const struct call *c)
 {
@@ -99,24 +96,12 @@ static int account_load(struct call *c, bool assigned, struct doc *ret_doc)
 /* For what gives power over the account itself. */
 static int account_load_managed(struct call *c, struct doc *ret_doc)
 {
-	struct grant_row *rows;
-	size_t count;
 	struct doc d;
 	int result = account_load(c, in_project(c), &d);
 	if (result == 0)
-		result = grants_of(c->tx, c->arena, d.id, &rows, &count);
+		result = credential_check_ours(c, d.id, "SERVICE_ACCOUNT_NOT_OF_PROJECT", "The service account");
 	if (result < 0)
 		return result;
-	for (size_t i = 0; in_project(c) && !(c->roles & role_bit("ORG_OWNER")) && i < count; i++) {
-		bool harmless =
-		        rows[i].in_org ? rows[i].roles == role_bit("ORG_MEMBER") : str_eq(rows[i].id, c->group.id);
-		if (!harmless) {
-			call_fail(c, 403, "SERVICE_ACCOUNT_NOT_OF_PROJECT",
-			          "The service account has roles outside of this project: its organization's owners "
-			          "manage it.");
-			return call_fail_param(c, rows[i].id);
-		}
-	}
 	*ret_doc = d;
 	return 0;
 }
@@ -163,39 +148,12 @@ int service_accounts_list_in_project(struct call *c)
 	return result;
 }
 
-/* secretExpiresAfterHours of the body, within what the organization permits. */
-static int hours_read(struct call *c, int64_t *ret_hours)
-{
-	int64_t hours = json_integer_value(json_object_get(c->body, "secretExpiresAfterHours"));
-	struct doc settings;
-	json_int_t most = 0;
-	int result = tx_get(c->tx, c->arena, "org_settings", c->org.id, &settings);
-	if (result < 0 && result != -ENOENT)
-		return result;
-	if (result == 0)
-		most = json_integer_value(
-		        json_object_get(doc_json(c->arena, settings.body), "maxServiceAccountSecretValidityInHours"));
-	if (!most) {
-		const json_t *standard = doc_json(c->arena, str_of(resource_org_settings.defaults));
-		most = json_integer_value(json_object_get(standard, "maxServiceAccountSecretValidityInHours"));
-	}
-	if (hours < SECRET_HOURS_LEAST || hours > most) {
-		struct faults faults = {.count = 0};
-		faults_add(&faults, c->arena, STR("secretExpiresAfterHours"),
-		           "must be from %d to %lld, which is the most that the organization permits, not %lld",
-		           SECRET_HOURS_LEAST, (long long)most, (long long)hours);
-		return call_fail_faults(c, &faults);
-	}
-	*ret_hours = hours;
-	return 0;
-}
-
 static int account_create(struct call *c, const struct grant_row *grants, size_t grant_count)
 {
 	struct new_account account = {.id = STR_NONE};
 	int64_t hours, total;
 	json_t *body = NULL;
-	int result = hours_read(c, &hours);
+	int result = credential_secret_hours(c, c->org.id, c->body, "", &hours);
 	if (result == 0)
 		result = tx_count(c->tx, "service_account", c->org.id, &total);
 	if (result == 0 && total >= ACCOUNTS_MAX) {
@@ -215,6 +173,8 @@ static int account_create(struct call *c, const struct grant_row *grants, size_t
 		return result;
 	json_object_set_new(json_array_get(json_object_get(body, "secrets"), 0), "secret",
 	                    json_stringn(account.secret.p, account.secret.n));
+	audit_field(c, "clientId", account.client_id);
+	audit_roles(c, grants[grant_count - 1].roles);
 	c->location = link_href(c, account_self(c), "clientId", account.client_id);
 	entity_write(c, &c->out, json_text(c->arena, body), account_self(c), "clientId", account.client_id, false);
 	return 0;
@@ -263,8 +223,9 @@ static int account_change(struct call *c, bool in_org)
 	int result = details ? account_load_managed(c, &d) : account_load(c, !in_org, &d);
 	audit_type(c, names ? "SERVICE_ACCOUNT_ROLES_CHANGED" : details ? "SERVICE_ACCOUNT_DETAILS_CHANGED" : NULL);
 	if (result == 0 && names) {
-		role_mask roles;
+		role_mask roles = 0;
 		result = role_list_read(c, names, "roles", in_org, &roles);
+		audit_roles(c, roles);
 		if (result == 0)
 			result = grant_set(c->tx, c->arena, GRANTEE_ACCOUNT, d.id, in_org,
 			                   in_org ? c->org.id : c->group.id, roles);
@@ -303,6 +264,8 @@ int service_accounts_invite(struct call *c)
 		result = grant_get(c->tx, c->arena, d.id, c->group.id, &roles);
 	if (result == 0)
 		result = grant_set(c->tx, c->arena, GRANTEE_ACCOUNT, d.id, false, c->group.id, roles | more);
+	if (result == 0)
+		audit_roles(c, roles | more);
 	return result < 0 ? result : account_write(c, &d, account_self(c));
 }
 
@@ -365,7 +328,7 @@ int service_accounts_add_secret(struct call *c)
 	int64_t hours, in_force;
 	int result = account_load_managed(c, &d);
 	if (result == 0)
-		result = hours_read(c, &hours);
+		result = credential_secret_hours(c, c->org.id, c->body, "", &hours);
 	if (result == 0)
 		result = secrets_tidy(c, d.id, &in_force);
 	if (result == 0 && in_force >= SECRETS_MAX) {
@@ -381,6 +344,7 @@ int service_accounts_add_secret(struct call *c)
 		return result;
 	json_t *body = doc_json(c->arena, account.secret_body);
 	json_object_set_new(body, "secret", json_stringn(account.secret.p, account.secret.n));
+	audit_field(c, "secretId", account.secret_id);
 	c->location = link_href(c, catalog_op(in_project(c) ? "deleteGroupSecret" : "deleteOrgSecret"), "secretId",
 	                        account.secret_id);
 	buf_str(&c->out, json_text(c->arena, body));

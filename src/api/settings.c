@@ -73,7 +73,7 @@ static int lockout_check(struct call *c, const struct doc *old, const json_t *do
 	if (!json_is_true(json_object_get(document, "apiAccessListRequired")) ||
 	    json_is_true(json_object_get(doc_json(c->arena, old->body), "apiAccessListRequired")))
 		return 0;
-	if (!str_eq(str_of(p->org_id), c->org.id) || (p->access_count && access_list_permits(p, &c->request->peer)))
+	if (p->kind == PRINCIPAL_USER || (p->access_count && access_list_permits(p, &c->request->peer)))
 		return 0;
 	ip_format(&c->request->peer, peer);
 	call_fail(c, 409, "WOULD_LOCK_OUT_CALLER",

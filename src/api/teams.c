@@ -7,6 +7,7 @@
  * A team's roles in a project are grants; what they give its members is in every member's snapshot, which
  * gate/principal.c makes. */
 #include "api/member_lists.h"
+#include "api/role_changes.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 #include "base/clock.h"
@@ -154,21 +155,34 @@ static bool is_in(const struct member *m, struct str team_id)
 	return false;
 }
 
+int team_admit(struct call *c, struct str team_id)
+{
+	int64_t count = 0;
+	int result = member_count(c, team_id, &count);
+	if (result < 0 || count < TEAM_USERS_MAX)
+		return result;
+	return too_many(c, "TEAM_USERS_LIMIT_EXCEEDED", "The team has too many users", count, TEAM_USERS_MAX);
+}
+
+int user_teams_check(struct call *c, size_t count, size_t more)
+{
+	if (count + more <= USER_TEAMS_MAX)
+		return 0;
+	return too_many(c, "USER_TEAMS_LIMIT_EXCEEDED", "The user is in too many teams", (int64_t)count,
+	                USER_TEAMS_MAX);
+}
+
 /* 0 also when the member is in the team already: then *ret_joined is false. */
 static int member_join(struct call *c, struct member *m, struct str team_id, bool *ret_joined)
 {
-	int64_t count = 0;
 	*ret_joined = false;
 	if (is_in(m, team_id))
 		return 0;
-	if (m->team_count >= USER_TEAMS_MAX)
-		return too_many(c, "USER_TEAMS_LIMIT_EXCEEDED", "The user is in too many teams", (int64_t)m->team_count,
-		                USER_TEAMS_MAX);
-	int result = member_count(c, team_id, &count);
+	int result = user_teams_check(c, m->team_count, 1);
+	if (result == 0)
+		result = team_admit(c, team_id);
 	if (result < 0)
 		return result;
-	if (count >= TEAM_USERS_MAX)
-		return too_many(c, "TEAM_USERS_LIMIT_EXCEEDED", "The team has too many users", count, TEAM_USERS_MAX);
 	struct str *teams = arena_new_array(c->arena, struct str, m->team_count + 1);
 	for (size_t i = 0; i < m->team_count; i++)
 		teams[i] = m->teams[i];
@@ -214,6 +228,14 @@ static int join_usernames(struct call *c, struct str team_id)
 			result = member_join(c, &m, team_id, &joined);
 		if (result < 0)
 			return result;
+		if (!joined)
+			continue;
+		result = audit_next(c);
+		audit_type(c, m.active ? "JOINED_TEAM" : "INVITED_TO_TEAM");
+		audit_field(c, "targetUsername", m.username);
+		audit_field(c, "teamId", team_id);
+		if (result < 0)
+			return result;
 	}
 	return 0;
 }
@@ -238,13 +260,13 @@ int teams_create(struct call *c)
 		result = tx_insert(c->tx, &d);
 	if (result == -EEXIST)
 		return name_taken(c, name);
+	audit_field(c, "teamId", key);
 	if (result == 0)
 		result = join_usernames(c, key);
 	if (result < 0)
 		return result;
 	json_t *body = doc_json(c->arena, d.body);
 	json_object_set(body, "usernames", json_object_get(c->body, "usernames"));
-	audit_field(c, "teamId", key);
 	c->etag = 1;
 	c->location = link_href(c, catalog_op("getOrgTeam"), "teamId", key);
 	entity_write(c, &c->out, json_text(c->arena, body), catalog_op("getOrgTeam"), "teamId", key, false);
@@ -387,7 +409,7 @@ static int assign_one(struct call *c, size_t index)
 {
 	const json_t *entry = json_array_get(c->body, index);
 	struct doc d;
-	role_mask roles;
+	role_mask roles = 0, held = 0;
 	int result = team_load(c, json_field(entry, "teamId"), &d);
 	if (result == -ENOENT) {
 		struct str path = arena_printf(c->arena, "[%zu].teamId", index);
@@ -398,11 +420,18 @@ static int assign_one(struct call *c, size_t index)
 	if (result == 0)
 		result = role_list_read(c, json_object_get(entry, "roleNames"),
 		                        arena_printf(c->arena, "[%zu].roleNames", index).p, false, &roles);
+	if (result == 0)
+		result = grant_get(c->tx, c->arena, d.id, c->group.id, &held);
+	if (result == 0)
+		result = role_change_check(c, false, held & ~roles);
 	if (result == 0 && index)
 		result = audit_next(c);
 	if (result < 0)
 		return result;
+	if (held)
+		audit_type(c, "TEAM_ROLES_MODIFIED");
 	audit_field(c, "teamId", d.id);
+	audit_roles(c, roles);
 	return grant_set(c->tx, c->arena, GRANTEE_TEAM, d.id, false, c->group.id, roles);
 }
 
@@ -435,17 +464,25 @@ int teams_update_in_project(struct call *c)
 		faults_add(&faults, c->arena, STR("teamId"), "must be the one in the path");
 		result = call_fail_faults(c, &faults);
 	}
+	role_mask roles = 0;
 	if (result == 0)
-		result = role_list_read(c, json_object_get(c->body, "roleNames"), "roleNames", false, &row.roles);
+		result = role_list_read(c, json_object_get(c->body, "roleNames"), "roleNames", false, &roles);
 	if (result == 0)
-		result = grant_set(c->tx, c->arena, GRANTEE_TEAM, row.id, false, c->group.id, row.roles);
-	return result < 0 ? result : teams_list_in_project(c);
+		result = role_change_check(c, false, row.roles & ~roles);
+	if (result == 0)
+		result = grant_set(c->tx, c->arena, GRANTEE_TEAM, row.id, false, c->group.id, roles);
+	if (result < 0)
+		return result;
+	audit_roles(c, roles);
+	return teams_list_in_project(c);
 }
 
 int teams_unassign(struct call *c)
 {
 	struct grant_row row;
 	int result = assigned_load(c, &row);
+	if (result == 0)
+		result = role_change_check(c, false, row.roles);
 	return result < 0 ? result : grant_set(c->tx, c->arena, GRANTEE_TEAM, row.id, false, c->group.id, 0);
 }
 

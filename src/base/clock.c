@@ -2,6 +2,7 @@
 #include "base/clock.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -184,20 +185,72 @@ static bool scan_time(struct scan *s, int *ret_seconds, int *ret_ms)
 	return true;
 }
 
-bool clock_parse(struct str text, int64_t *ret_ms)
+static bool is_leap(int y)
+{
+	return (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+}
+
+/* Month and day: "01-31" or "0131". */
+static bool scan_month_day(struct scan *s, int y, bool extended, int64_t *ret_days)
 {
 	static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	int y, m, d, seconds = 0, ms = 0, zone = 0;
+	int m, d;
+	if (!digits(s, 2, &m) || (extended && !take(s, '-')) || !digits(s, 2, &d))
+		return false;
+	if (m < 1 || m > 12 || d < 1 || d > month_days[m - 1] + (m == 2 && is_leap(y)))
+		return false;
+	*ret_days = days_from_date(y, m, d);
+	return true;
+}
+
+/* Day of the year: "031". */
+static bool scan_year_day(struct scan *s, int y, int64_t *ret_days)
+{
+	int d;
+	if (!digits(s, 3, &d) || d < 1 || d > 365 + is_leap(y))
+		return false;
+	*ret_days = days_from_date(y, 1, 1) + d - 1;
+	return true;
+}
+
+/* Week and day of the week, from Monday: "W05-6" or "W056". Week 1 is the one of 4 January. */
+static bool scan_week_day(struct scan *s, int y, bool extended, int64_t *ret_days)
+{
+	int week, d;
+	if (!take(s, 'W') || !digits(s, 2, &week) || (extended && !take(s, '-')) || !digits(s, 1, &d))
+		return false;
+	/* 1970-01-01 was a Thursday, day 3 when Monday is 0. */
+	int64_t fourth = days_from_date(y, 1, 4), monday = fourth - (((fourth + 3) % 7 + 7) % 7);
+	int64_t next = days_from_date(y + 1, 1, 4), last = next - (((next + 3) % 7 + 7) % 7);
+	int64_t days = monday + (week - 1) * 7 + d - 1;
+	if (week < 1 || d < 1 || d > 7 || days >= last)
+		return false;
+	*ret_days = days;
+	return true;
+}
+
+static bool scan_date(struct scan *s, int64_t *ret_days)
+{
+	int y;
+	if (!digits(s, 4, &y))
+		return false;
+	bool extended = take(s, '-');
+	if (s->p < s->end && *s->p == 'W')
+		return scan_week_day(s, y, extended, ret_days);
+	ptrdiff_t run = 0;
+	while (run < s->end - s->p && s->p[run] >= '0' && s->p[run] <= '9')
+		run++;
+	return run == 3 ? scan_year_day(s, y, ret_days) : scan_month_day(s, y, extended, ret_days);
+}
+
+bool clock_parse(struct str text, int64_t *ret_ms)
+{
+	int64_t days;
+	int seconds = 0, ms = 0, zone = 0;
 	if (text.n == 0 || text.n > 64)
 		return false;
 	struct scan s = {text.p, text.p + text.n};
-	if (!digits(&s, 4, &y))
-		return false;
-	bool extended = take(&s, '-');
-	if (!digits(&s, 2, &m) || (extended && !take(&s, '-')) || !digits(&s, 2, &d))
-		return false;
-	bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
-	if (m < 1 || m > 12 || d < 1 || d > month_days[m - 1] + (m == 2 && leap))
+	if (!scan_date(&s, &days))
 		return false;
 	if (s.p < s.end) {
 		if (!take(&s, 'T') && !take(&s, 't') && !take(&s, ' '))
@@ -205,7 +258,7 @@ bool clock_parse(struct str text, int64_t *ret_ms)
 		if (!scan_time(&s, &seconds, &ms) || !scan_zone(&s, &zone))
 			return false;
 	}
-	int64_t when = (days_from_date(y, m, d) * 86400 + seconds - (int64_t)zone * 60) * 1000 + ms;
+	int64_t when = (days * 86400 + seconds - (int64_t)zone * 60) * 1000 + ms;
 	/* A zone or 24:00 can lead out of the years that four digits write. */
 	if (when < days_from_date(0, 1, 1) * 86400000 || when >= days_from_date(10000, 1, 1) * 86400000)
 		return false;

@@ -21,7 +21,8 @@ int64_t clock_mono_us(void);
 #define CLOCK_TEXT 32
 void clock_format(int64_t ms, char ret_text[CLOCK_TEXT]);
 /* Any ISO 8601 date or date and time: "2026-11-15", "2026-11-15T10:00", with seconds, fraction (., or ,), "Z", "+hh",
- * "+hhmm" or "+hh:mm", basic ("20261115T100000Z") or extended; a space or 't' for 'T'. No zone: UTC. */
+ * "+hhmm" or "+hh:mm", basic ("20261115T100000Z") or extended; a space or 't' for 'T'; the date by month, by week
+ * ("2026-W46-7") or by day of the year ("2026-319"). No zone: UTC. */
 must_check bool clock_parse(struct str text, int64_t *ret_ms);
 
 #endif

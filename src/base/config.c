@@ -27,6 +27,12 @@ const struct option_row config_options[] = {
         {"db-scheme", 0, OPTION_TEXT, AT(db_scheme), "postgresql", "WORD",
          "Scheme of the clusters' connection strings."},
         {"db-domain", 0, OPTION_TEXT, AT(db_domain), "steward.local", "NAME", "Domain of the clusters' host names."},
+        {"db-address", 0, OPTION_TEXT, AT(db_address), NULL, "ADDRESS",
+         "IPv4 address of this host where the clusters' databases listen, each on a port of --db-ports, to be reached "
+         "from "
+         "other hosts. Without it, each on a loopback address of its own. Nodes stay where they were made."},
+        {"db-ports", 0, OPTION_TEXT, AT(db_ports), "20000-29999", "FROM-TO",
+         "Ports of --db-address; also of 127.0.0.1 where there is no loopback network."},
         {"job-threads", 0, OPTION_NUMBER, AT(job_threads), "4", "N", "Jobs that run at once.", NULL, 1, 64},
         {"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",
          "Certificate chain (PEM). Without it, the first start makes a CA and a certificate in DIR/tls."},
@@ -213,13 +219,28 @@ static bool is_word(const char *text, const char *more)
 	return n && !text[n] && n < 100;
 }
 
-static int database_check(const struct config *c)
+static int database_check(struct config *c)
 {
 	if (!is_word(c->db_scheme, "+-."))
 		return option_refuse("--db-scheme: \"%s\" is no scheme of a URL, such as postgresql", c->db_scheme);
 	if (!is_word(c->db_domain, "-."))
 		return option_refuse("--db-domain: \"%s\" is no domain in lower case, such as steward.local",
 		                     c->db_domain);
+	struct cidr address;
+	/* Connection strings carry it: an address that stands for all of them leads nowhere. */
+	if (c->db_address && (!cidr_parse(str_of(c->db_address), &address) || !address.v4 ||
+	                      strchr(c->db_address, '/') || str_is(str_of(c->db_address), "0.0.0.0")))
+		return option_refuse("--db-address: \"%s\" is not one IPv4 address of this host, such as 192.0.2.10",
+		                     c->db_address);
+	struct str first, last;
+	uint64_t from = 0, to = 0;
+	if (!str_cut(str_of(c->db_ports), '-', &first, &last) || !str_to_u64(first, 65535, &from) ||
+	    !str_to_u64(last, 65535, &to) || from < 1024 || to < from)
+		return option_refuse(
+		        "--db-ports: \"%s\" is not FROM-TO, two ports from 1024 to 65535, such as 20000-29999",
+		        c->db_ports);
+	c->db_port_first = (unsigned)from;
+	c->db_port_last = (unsigned)to;
 	return 0;
 }
 

@@ -20,7 +20,7 @@ struct config {
 	struct arena *arena;
 	const char *data, *listen, *base_url, *store, *limits_url, *engine, *tls_cert, *tls_key, *file, *log_level,
 	        *log_format, *record, *clock, *smtp_url, *smtp_from, *smtp_user, *smtp_password_file, *identity_ca,
-	        *db_scheme, *db_domain, *proxies;
+	        *db_scheme, *db_domain, *db_address, *db_ports, *proxies;
 	bool test_control;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
 	        connections_per_address, store_batch, store_connections, event_retention_days, job_threads,
@@ -32,6 +32,7 @@ struct config {
 	size_t proxy_count;
 	const char *listen_host; /* without port and brackets */
 	unsigned listen_port;
+	unsigned db_port_first, db_port_last;
 	bool log_json, clock_virtual;
 };
 
@@ -39,7 +40,7 @@ extern const struct option_row config_options[];
 extern const size_t config_option_count;
 
 /* argv without program and command name. 0; OPTIONS_HELP when help is asked for; negative after a sentence on stderr.
- * base_url, store, tls_*, file and record are NULL when not given; threads is resolved to the number of processors. */
+ * base_url, store, db_address, tls_*, file and record are NULL when not given; threads is resolved to the number of processors. */
 must_check int config_parse(int argc, char **argv, struct config *ret_config);
 void config_free(struct config *c);
 

@@ -74,6 +74,7 @@ struct op {
 	role_mask body_roles;
 	const struct op *link_from; /* or NULL: the GET whose entity is also found here, by its field link_field */
 	const char *link_field;
+	bool may_be_absent; /* it is not always there: its parent links to it only by a handler that has looked */
 };
 
 /* A limit that each project has. Rows come from "projectLimits" in api/. */

@@ -78,10 +78,13 @@ void check_number(struct checker *c, const struct schema *s, double value, const
 
 void check_integer(struct checker *c, const struct schema *s, int64_t value, const struct place *at)
 {
-	if (s->format == FORMAT_INT32 && (value < INT32_MIN || value > INT32_MAX))
-		fault_add(c, at, WEIGHT_FAULT, "must be between %d and %d", INT32_MIN, INT32_MAX);
-	else
+	if (s->format == FORMAT_INT32 && (value < INT32_MIN || value > INT32_MAX)) {
+		double low = s->flags & SCHEMA_HAS_MIN ? s->min : INT32_MIN;
+		double high = s->flags & SCHEMA_HAS_MAX ? s->max : INT32_MAX;
+		fault_add(c, at, WEIGHT_FAULT, "must be between %.0f and %.0f", low, high);
+	} else {
 		check_number(c, s, (double)value, at);
+	}
 }
 
 void check_boolean(struct checker *c, const struct schema *s, bool value, const struct place *at)
@@ -108,13 +111,27 @@ void check_count(struct checker *c, const struct schema *s, size_t count, const 
 
 static void check_text(struct checker *c, const struct schema *s, struct str text, const struct place *at);
 
+/* More than 64 bits: where the schema has no bound of its own, that is one. */
+static void check_text_beyond(struct checker *c, const struct schema *s, bool minus, const struct place *at)
+{
+	unsigned before = c->score;
+	check_integer(c, s, minus ? INT64_MIN : INT64_MAX, at);
+	if (c->score == before)
+		fault_add(c, at, WEIGHT_FAULT, "must be between %" PRId64 " and %" PRId64, INT64_MIN, INT64_MAX);
+}
+
 static void check_text_integer(struct checker *c, const struct schema *s, struct str text, const struct place *at)
 {
 	uint64_t value;
 	bool minus = text.n > 1 && text.p[0] == '-';
 	struct str digits = {text.p + minus, text.n - minus};
-	if (!str_to_u64(digits, INT64_MAX, &value))
+	size_t n = 0;
+	while (n < digits.n && digits.p[n] >= '0' && digits.p[n] <= '9')
+		n++;
+	if (n == 0 || n < digits.n)
 		fault_add(c, at, WEIGHT_FAULT, "must be an integer");
+	else if (!str_to_u64(digits, INT64_MAX, &value))
+		check_text_beyond(c, s, minus, at);
 	else
 		check_integer(c, s, minus ? -(int64_t)value : (int64_t)value, at);
 }

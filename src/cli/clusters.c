@@ -67,7 +67,7 @@ static const char *cluster_path(struct work *w, struct arena *a)
 
 static void json_print(const json_t *value)
 {
-	json_dumpf(value, stdout, JSON_INDENT(2));
+	json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 	putchar('\n');
 }
 
@@ -101,10 +101,13 @@ static json_int_t nodes_count(const json_t *cluster)
 	json_int_t count = 0;
 	for (size_t s = 0; s < json_array_size(specs); s++) {
 		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
-		for (size_t i = 0; i < json_array_size(configs); i++)
+		for (size_t i = 0; i < json_array_size(configs); i++) {
+			/* The shared tiers do not say it. */
+			count += strcmp(field(json_array_get(configs, i), "providerName"), "TENANT") == 0;
 			for (size_t k = 0; k < 3; k++)
 				count += json_integer_value(json_object_get(
 				        json_object_get(json_array_get(configs, i), kinds[k]), "nodeCount"));
+		}
 	}
 	return count;
 }
@@ -324,17 +327,32 @@ static int get_run(struct work *w)
 	return code;
 }
 
+/* The shared tiers: one node, on a provider behind the service's own. */
+static bool size_is_shared(const char *size)
+{
+	return strcmp(size, "M0") == 0 || strcmp(size, "M2") == 0 || strcmp(size, "M5") == 0;
+}
+
+static json_t *config_make(const struct clusters_arguments *g)
+{
+	bool shared = size_is_shared(g->size);
+	json_t *electable = json_pack("{s:s}", "instanceSize", g->size);
+	if (!shared)
+		json_object_set_new(electable, "nodeCount", json_integer(g->nodes));
+	if (g->disk)
+		json_object_set_new(electable, "diskSizeGB", json_integer(g->disk));
+	json_t *config = json_pack("{s:s, s:s, s:i, s:o}", "providerName", shared ? "TENANT" : g->provider,
+	                           "regionName", g->region, "priority", 7, "electableSpecs", electable);
+	if (shared)
+		json_object_set_new(config, "backingProviderName", json_string(g->provider));
+	return config;
+}
+
 static json_t *shape_make(const struct clusters_arguments *g, const char *name)
 {
 	json_t *specs = json_array();
-	for (unsigned i = 0; i < g->shards; i++) {
-		json_t *electable = json_pack("{s:s, s:i}", "instanceSize", g->size, "nodeCount", (int)g->nodes);
-		if (g->disk)
-			json_object_set_new(electable, "diskSizeGB", json_integer(g->disk));
-		json_array_append_new(specs, json_pack("{s:[{s:s, s:s, s:i, s:o}]}", "regionConfigs", "providerName",
-		                                       g->provider, "regionName", g->region, "priority", 7,
-		                                       "electableSpecs", electable));
-	}
+	for (unsigned i = 0; i < g->shards; i++)
+		json_array_append_new(specs, json_pack("{s:[o]}", "regionConfigs", config_make(g)));
 	json_t *body = json_pack("{s:s, s:s, s:o}", "name", name, "clusterType",
 	                         g->shards > 1 ? "SHARDED" : "REPLICASET", "replicationSpecs", specs);
 	if (g->version)
@@ -357,6 +375,8 @@ static int create_body(struct work *w, const struct options *given, json_t **ret
 		if (!w->name)
 			return option_refuse(
 			        "clusters create: the cluster's name is missing: steward clusters create NAME");
+		if (size_is_shared(g->size) && options_given(given, "nodes") && g->nodes != 1)
+			return option_refuse("--nodes: a cluster of the size %s has one node", g->size);
 		body = shape_make(g, w->name);
 	} else {
 		struct str text;

@@ -131,11 +131,15 @@ struct engine_log {
 	int64_t from_ms, to_ms;
 	/* Since when logins, and statements refused for want of a right, belong to the audit log; 0: they do not. */
 	int64_t logins_ms, denials_ms;
+	bool redact; /* nothing of what clients sent; not for "audit" */
 };
 
 struct engine_options {
 	const char *data_dir; /* the service's; the engine keeps its own below DIR/engine */
 	const char *domain;   /* of host names: "<label>-shard-00-00.<project_hash>.<domain>" */
+	const char
+	        *address; /* where databases listen, each on a port of its own; NULL: loopback addresses of their own */
+	unsigned port_first, port_last; /* 0: 20000 to 29999 */
 	bool real_clock;
 	const char *programs;     /* where PostgreSQL's versions lie, NUMBER/bin each; NULL: /usr/lib/postgresql */
 	const char *user;         /* system user of the databases when the service is root; NULL: "steward" */

@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PORT_FIRST 20000
+#define PORT_LAST 29999
 #define BIN_ROOT "/usr/lib/postgresql"
 #define SOCKET_PATH_MAX 107
 #define ELSEWHERE "/var/lib/steward"
@@ -481,7 +483,13 @@ static int postgres_start(const struct engine_options *o, struct engine **ret_en
 	pthread_cond_init(&e->changed, NULL);
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
+	snprintf(e->address, sizeof e->address, "%s", o->address ? o->address : "");
+	e->port_first = o->port_first ? o->port_first : PORT_FIRST;
+	e->port_last = o->port_last ? o->port_last : PORT_LAST;
 	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
+	if (r == 0 && o->address && (r = address_check(o->address)) < 0)
+		log_error("engine: --db-address %s: %s", o->address,
+		          r == -EADDRNOTAVAIL ? "this host has no such address" : strerror(-r));
 	if (r == 0) {
 		r = programs_find(e, o->programs);
 		r = r < 0 ? r : user_find(e, o->user ? o->user : PG_USER);

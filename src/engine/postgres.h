@@ -2,6 +2,7 @@
  *
  *   pool/VERSION-HEX/   data directories made ahead, each with a system identifier of its own
  *   run/SLOT/           unix sockets; short, because a socket's path has 107 bytes
+ *   CLUSTER/applied     mark of the users and rules that its servers have
  *   CLUSTER/state.json  what the cluster shall be, and per set the term and who is primary; durable before it is done
  *   CLUSTER/NODE/       data, conf (configuration, HBA, certificate), log
  *
@@ -90,6 +91,8 @@ struct pg_cluster {
 struct engine {
 	char dir[PG_PATH]; /* DIR/engine */
 	char domain[128];
+	char address[IP_TEXT]; /* where nodes listen; empty: loopback addresses */
+	unsigned port_first, port_last;
 	uid_t uid;
 	gid_t gid;
 	bool drop; /* we are root; the nodes are not */
@@ -126,6 +129,9 @@ void why_set(const char **ret_why, const char *format, ...) printf_like(2, 3);
 const char *why_last(void);
 int64_t mono_ms(void);
 void sleep_ms(int ms);
+
+/* --- postgres_node.c: whether the address can be listened on. */
+int address_check(const char *address);
 
 /* --- postgres_files.c */
 void path_set(char ret_path[PG_PATH], const char *format, ...) printf_like(2, 3);
@@ -229,7 +235,7 @@ int cluster_upgrade(struct pg_cluster *c, unsigned version, struct engine_progre
 int cluster_analyze(struct pg_cluster *c); /* an upgrade forgets what the planner knew */
 
 /* --- postgres_router.c */
-/* No shard goes that holds data. Before a change, to spare the work: refuses when a router says so. And as the `last`
+/* No set becomes a shard that holds data, and no shard goes that does. Before a change, to spare the work: refuses when a router says so. And as the `last`
  * word, right before shards are removed: refuses unless all routers say that there is none. */
 int router_check(struct pg_cluster *c, const struct engine_cluster *want, bool last, const char **ret_why);
 /* After a change: routers know all shards. */
@@ -248,6 +254,10 @@ int cluster_destroy(struct pg_cluster *c, struct engine_progress *progress);
 
 /* --- postgres_access.c */
 int access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
+/* Whether that is what was applied last, with success, to a cluster whose servers are the same since. Unmark: it may not be
+ * any more. */
+bool access_is_applied(const struct pg_cluster *c, const struct engine_access *access);
+void access_unmark(const struct pg_cluster *c);
 /* HBA and ident files of a node that has none yet. */
 int access_first(struct pg_cluster *c, struct pg_node *n);
 int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *ret_changed);

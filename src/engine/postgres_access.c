@@ -6,9 +6,11 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "store/seal.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -360,6 +362,91 @@ static int set_apply(struct pg_cluster *c, struct pg_set *s, const struct engine
 	return r;
 }
 
+/* --- what is in force
+ *
+ * A cluster that is found again after a restart has what was last applied: a mark of that spares its servers to be asked
+ * for all of it once more. It is no promise, so it is not flushed: without it everything is applied. */
+
+static void mark_path(const struct pg_cluster *c, char ret_path[PG_PATH])
+{
+	path_set(ret_path, "%s/%s/applied", c->engine->dir, c->id);
+}
+
+/* With its length before it, so that no two lists of texts read the same. */
+static void mark_add(struct buf *b, const char *text)
+{
+	if (text)
+		buf_printf(b, "%zu:%s", strlen(text), text);
+	else
+		buf_c(b, '-');
+}
+
+static void mark_user(struct buf *b, const struct engine_user *u)
+{
+	const char *const texts[] = {u->name,    u->auth_database, u->scram, u->subject,
+	                             u->ldap_dn, u->ldap_query,    u->audit};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		mark_add(b, texts[i]);
+	buf_printf(b, "%d%d%zu", u->ldap, u->super, u->grant_count);
+	for (size_t k = 0; k < u->grant_count; k++) {
+		mark_add(b, u->grants[k].role);
+		mark_add(b, u->grants[k].database);
+		mark_add(b, u->grants[k].collection);
+	}
+}
+
+/* Of all that decides what the servers get: who, from where, whom they trust, and how it is brought to them. */
+static void mark_make(const struct pg_cluster *c, const struct engine_access *access, char ret_mark[65])
+{
+	const char *const scripts[] = {grants_sql_version, grants_sql_clear,  grants_sql_roles,    grants_sql_sessions,
+	                               grants_sql_prepare, grants_sql_direct, grants_sql_strangers};
+	struct buf b = {0};
+	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+		mark_add(&b, scripts[i]);
+	hba_make(&b, access);
+	ident_make(&b, c->engine, access);
+	mark_add(&b, c->audit);
+	mark_add(&b, c->ca_cert);
+	mark_add(&b, access->client_cas);
+	mark_add(&b, access->ldap ? access->ldap->ca : NULL);
+	for (size_t i = 0; i < access->user_count; i++)
+		mark_user(&b, &access->users[i]);
+	sha256_hex(buf_view(&b), ret_mark);
+	buf_free(&b);
+}
+
+bool access_is_applied(const struct pg_cluster *c, const struct engine_access *access)
+{
+	char path[PG_PATH], want[65], *have;
+	mark_path(c, path);
+	if (!access || file_read(path, 64, &have) < 0)
+		return false;
+	mark_make(c, access, want);
+	bool same = strcmp(have, want) == 0;
+	free(have);
+	return same;
+}
+
+void access_unmark(const struct pg_cluster *c)
+{
+	char path[PG_PATH];
+	mark_path(c, path);
+	unlink(path);
+}
+
+static void access_mark(const struct pg_cluster *c, const struct engine_access *access)
+{
+	char path[PG_PATH], mark[65];
+	mark_path(c, path);
+	mark_make(c, access, mark);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return;
+	if (write(fd, mark, 64) != 64)
+		unlink(path);
+	close(fd);
+}
+
 /* What one part cannot do now keeps no other from what it can: a network that is not listed any more shall be out, whatever
  * else fails. */
 int access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why)
@@ -367,6 +454,7 @@ int access_apply(struct pg_cluster *c, const struct engine_access *access, const
 	static const struct engine_access nobody;
 	if (!access)
 		access = &nobody;
+	access_unmark(c);
 	int fault = ldap_is_plain(access->ldap) ? users_check(access, ret_why) : -EINVAL;
 	bool good = fault == 0;
 	for (size_t i = 0; i < c->set_count && good && !c->paused; i++) {
@@ -380,5 +468,7 @@ int access_apply(struct pg_cluster *c, const struct engine_access *access, const
 		}
 	if (fault < 0 && !*ret_why)
 		why_set(ret_why, "access cannot be applied now: %s", strerror(-fault));
+	if (fault == 0 && !c->paused)
+		access_mark(c, access);
 	return fault;
 }

@@ -250,6 +250,18 @@ static void *flush_thread(void *arg)
 	return NULL;
 }
 
+/* Copies that a crash left to be flushed. */
+static bool has_unflushed(const struct pg_cluster *c)
+{
+	char mark[PG_PATH];
+	bool found = false;
+	for (size_t i = 0; i < c->node_count && !found; i++) {
+		node_path(c, c->nodes[i], "conf/unflushed", mark);
+		found = file_is(mark);
+	}
+	return found;
+}
+
 static void cluster_flush(struct pg_cluster *c)
 {
 	struct pg_cluster *held = cluster_find(c->engine, c->id);
@@ -665,7 +677,10 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	struct pg_param old[PG_PARAMS_MAX];
 	size_t old_count = params_copy(c, old);
 	r = r < 0 ? r : want_take(c, want);
-	if (r < 0)
+	if (r == -EADDRINUSE)
+		why_set(ret_why, "no place for another node: no port from %u to %u is free", c->engine->port_first,
+		        c->engine->port_last);
+	else if (r < 0)
 		why_set(ret_why, "cannot write the cluster's state: %s", strerror(-r));
 	tell(progress, 5, "planned");
 	if (want->adopt) { /* nothing was under way */
@@ -701,7 +716,8 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 			r = -ETIMEDOUT;
 		}
 	tell(progress, 85, "standbys stream");
-	r = r < 0 ? r : access_apply(c, access, ret_why);
+	if (r == 0 && !(want->adopt && access_is_applied(c, access)))
+		r = access_apply(c, access, ret_why);
 	r = r < 0 ? r : router_apply(c, ret_why);
 	if (r == 0 && before && before != c->version)
 		(void)!cluster_analyze(c);
@@ -721,15 +737,16 @@ int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, co
 	pthread_mutex_lock(&c->work);
 	copies_wait(c);
 	int r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
+	bool flush = r == 0 && (!want->adopt || has_unflushed(c));
 	pthread_mutex_unlock(&c->work);
 	if (r < 0 && !*ret_why)
 		why_set(ret_why, "%s", r == -ENOENT ? "the cluster is being removed" : strerror(-r));
 	if (r == -EAGAIN)
 		r = -EBUSY; /* the caller's word for "ask me again then", which nobody has said when */
-	if (r == 0) {
+	if (r == 0)
 		tell(progress, 100, "done");
+	if (flush)
 		cluster_flush(c);
-	}
 	pool_refill(c->engine);
 	return r;
 }

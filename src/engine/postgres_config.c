@@ -94,9 +94,12 @@ static bool param_is_allowed(const char *name)
 	return *name != 0 && strlen(name) < 64;
 }
 
-/* Of the reserved names, the one that has a choice: which versions of TLS. */
-static bool param_is_tls_version(const struct engine_param *p)
+/* Of the reserved names, those that leave a choice: which versions of TLS, and which of the good ciphers. */
+static bool param_is_of_tls(const struct engine_param *p)
 {
+	if (strcmp(p->name, "ssl_ciphers") == 0)
+		return str_starts(str_of(p->value), STR("ECDHE-")) &&
+		       strspn(p->value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-:") == strlen(p->value);
 	return strcmp(p->name, "ssl_min_protocol_version") == 0 &&
 	       (strcmp(p->value, "TLSv1.2") == 0 || strcmp(p->value, "TLSv1.3") == 0);
 }
@@ -116,7 +119,7 @@ int config_check(const struct engine_cluster *want, const char **ret_why)
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < want->param_count; i++)
-		if (!param_is_tls_version(&want->params[i]) &&
+		if (!param_is_of_tls(&want->params[i]) &&
 		    (!param_is_allowed(want->params[i].name) || !param_value_is_plain(want->params[i].value))) {
 			why_set(ret_why, "%.64s: not a parameter that can be set here", want->params[i].name);
 			return -EINVAL;

@@ -157,6 +157,7 @@ int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers)
 	int r = term_begin(c, s, next);
 	if (r < 0)
 		return r;
+	access_unmark(c); /* a standby may not have had the last of it */
 	r = set_promote(c, s);
 	log_info("engine: %s set %u term %u: %s is primary in place of %s after %d ms%s", c->id, s->number, s->term,
 	         s->primary, old ? old->want.name : "none", (int)(mono_ms() - began),

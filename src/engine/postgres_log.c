@@ -1,7 +1,8 @@
 /* A node's log between two times, as a stream: a thread reads the server's JSON log files in the order of their names,
  * which begin with the time they were opened, and sends the lines through a socket. A line can be as long as a statement,
  * which is a user's to say: a long one is read twice, first to know what it is, and never held. When the reader closes its
- * end, the thread ends. "audit" is what pgaudit wrote, with the logins and refusals that the caller
+ * end, the thread ends. Redacted, lines of clients' sessions say who and when, and not what: PostgreSQL puts values and whole
+ * statements into them. "audit" is what pgaudit wrote, with the logins and refusals that the caller
  * wants there; "postgres" is everything else. */
 #include "engine/postgres.h"
 
@@ -23,7 +24,7 @@ struct reading {
 	struct engine *engine;
 	char dir[PG_PATH];
 	int64_t from_ms, to_ms, logins_ms, denials_ms;
-	bool audit;
+	bool audit, redact;
 	int fd;
 };
 
@@ -37,13 +38,17 @@ static bool line_time(const char *line, size_t n, int64_t *ret_ms)
 
 /* The quotes of a value are escaped, so what is looked for is a field and nothing that a user wrote. Class 28 is who
  * somebody is, 42501 a right that is missing. */
-enum mark { AUDIT = 1, CONTEXT = 2, LOGIN = 4, DENIAL = 8 };
+enum mark { AUDIT = 1, CONTEXT = 2, LOGIN = 4, DENIAL = 8, SESSION = 16 };
 static const struct {
 	const char *text;
 	enum mark mark;
-} marks[] = {{",\"message\":\"AUDIT: ", AUDIT},         {",\"context\":\"", CONTEXT},
-             {",\"message\":\"connection auth", LOGIN}, {",\"message\":\"disconnection: ", LOGIN},
-             {",\"state_code\":\"28", LOGIN},           {",\"state_code\":\"42501\"", DENIAL}};
+} marks[] = {{",\"message\":\"AUDIT: ", AUDIT},
+             {",\"context\":\"", CONTEXT},
+             {",\"message\":\"connection auth", LOGIN},
+             {",\"message\":\"disconnection: ", LOGIN},
+             {",\"state_code\":\"28", LOGIN},
+             {",\"state_code\":\"42501\"", DENIAL},
+             {",\"user\":\"", SESSION}};
 
 static unsigned marks_in(const char *p, size_t n)
 {
@@ -120,6 +125,17 @@ static bool line_send(const struct reading *t, int fd, char *piece, const struct
 	return true;
 }
 
+/* What stands before the message says nothing of data; all that comes after it may. */
+static bool line_send_redacted(const struct reading *t, int fd, char *piece, const struct line *l)
+{
+	static const char message[] = ",\"message\":\"", rest[] = ",\"message\":\"redacted\"}\n";
+	size_t n = l->n < PIECE ? l->n : PIECE;
+	if (l->n > PIECE && pread(fd, piece, PIECE, l->from) != PIECE)
+		return true; /* shortened behind our back */
+	const char *at = memmem(piece, n, message, sizeof message - 1);
+	return !at || (send_all(t->fd, piece, (size_t)(at - piece)) && send_all(t->fd, rest, sizeof rest - 1));
+}
+
 /* False: the reader is gone. */
 static bool file_send(const struct reading *t, const char *name)
 {
@@ -137,7 +153,9 @@ static bool file_send(const struct reading *t, const char *name)
 	bool go_on = true;
 	while (go_on && line_next(f, piece, &l))
 		if (l.timed && l.at_ms >= t->from_ms && l.at_ms < t->to_ms && line_is_audit(t, &l) == t->audit)
-			go_on = line_send(t, fd, piece, &l);
+			go_on = t->redact && l.marks & SESSION && !(l.marks & LOGIN)
+			                ? line_send_redacted(t, fd, piece, &l)
+			                : line_send(t, fd, piece, &l);
 	free(piece);
 	fclose(f);
 	return go_on;
@@ -199,6 +217,7 @@ int log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd)
 	t->logins_ms = log->logins_ms;
 	t->denials_ms = log->denials_ms;
 	t->audit = audit;
+	t->redact = log->redact && !audit;
 	t->fd = ends[1];
 	int r = engine_work(c->engine, reading_thread, t);
 	if (r < 0) {

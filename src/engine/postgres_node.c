@@ -13,9 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PORT_FIRST 20000
-#define PORT_COUNT 10000
-
 void node_path(const struct pg_cluster *c, const struct pg_node *n, const char *below, char ret_path[PG_PATH])
 {
 	path_set(ret_path, "%s/%s/%s%s%s", c->engine->dir, c->id, n->want.name, *below ? "/" : "", below);
@@ -57,6 +54,11 @@ static int address_probe(const char *address, unsigned port)
 	return r;
 }
 
+int address_check(const char *address)
+{
+	return address_probe(address, 0);
+}
+
 static bool slot_is_used(struct engine *e, unsigned slot, unsigned port)
 {
 	bool used = false;
@@ -69,29 +71,36 @@ static bool slot_is_used(struct engine *e, unsigned slot, unsigned port)
 	return used;
 }
 
+/* One address, a port each. */
+static int port_try(struct engine *e, const char *address, unsigned draw, struct pg_node *n)
+{
+	unsigned port = e->port_first + draw % (e->port_last - e->port_first + 1);
+	if (slot_is_used(e, n->slot, port) || address_probe(address, port) < 0)
+		return -EAGAIN;
+	n->port = port;
+	snprintf(n->address, sizeof n->address, "%s", address);
+	return 0;
+}
+
 /* Slots are drawn at random, so that several services on one host seldom meet; a taken address is seen by binding. */
 static int place_try(struct engine *e, struct pg_node *n)
 {
 	uint16_t draw[2];
 	char address[IP_TEXT];
 	random_bytes(draw, sizeof draw);
-	unsigned a = draw[0] >> 8, b = draw[0] & 255, slot = a * 256 + b, port = PG_PORT;
-	if (b == 0 || b == 255 || slot_is_used(e, slot, 0))
+	unsigned a = draw[0] >> 8, b = draw[0] & 255;
+	n->slot = a * 256 + b;
+	if (b == 0 || b == 255 || slot_is_used(e, n->slot, 0))
 		return -EAGAIN;
+	if (e->address[0])
+		return port_try(e, e->address, draw[1], n);
 	snprintf(address, sizeof address, "127.77.%u.%u", a, b);
-	int r = address_probe(address, port);
-	if (r == -EADDRNOTAVAIL || r == -EACCES) {
-		/* No loopback network of our own here: one address, a port each. */
-		port = PORT_FIRST + draw[1] % PORT_COUNT;
-		snprintf(address, sizeof address, "127.0.0.1");
-		if (slot_is_used(e, slot, port))
-			return -EAGAIN;
-		r = address_probe(address, port);
-	}
+	int r = address_probe(address, PG_PORT);
+	if (r == -EADDRNOTAVAIL || r == -EACCES) /* no loopback network of our own here */
+		return port_try(e, "127.0.0.1", draw[1], n);
 	if (r < 0)
 		return -EAGAIN;
-	n->slot = slot;
-	n->port = port;
+	n->port = PG_PORT;
 	snprintf(n->address, sizeof n->address, "%s", address);
 	return 0;
 }
@@ -105,7 +114,7 @@ int node_place(struct pg_cluster *c, struct pg_node *n)
 		r = place_try(c->engine, n);
 		pthread_mutex_unlock(&c->engine->lock);
 	}
-	return r;
+	return r == -EAGAIN ? -EADDRINUSE : r;
 }
 
 /* --- its directories */

@@ -254,9 +254,87 @@ static int shard_check(struct pg_cluster *c, struct pg_node *router, unsigned sh
 	return -EBUSY;
 }
 
-int router_check(struct pg_cluster *c, const struct engine_cluster *want, bool last, const char **ret_why)
+/* --- before a set becomes a shard */
+
+static bool wants_router(const struct engine_cluster *want)
+{
+	bool wants = false;
+	for (size_t i = 0; i < want->node_count && !wants; i++)
+		wants = want->nodes[i].kind == NODE_ROUTER;
+	return wants;
+}
+
+static bool has_router(const struct pg_cluster *c)
+{
+	bool has = false;
+	for (size_t i = 0; i < c->node_count && !has; i++)
+		has = c->nodes[i]->want.kind == NODE_ROUTER && node_is_made(c, c->nodes[i]);
+	return has;
+}
+
+/* Tables of users in one database. */
+static int tables_count(struct pg_cluster *c, struct pg_node *n, const char *database, int64_t *ret_count)
+{
+	PGconn *conn;
+	int r = sql_open_node(c, n, database, 3000, &conn);
+	if (r < 0)
+		return r;
+	r = sql_int(conn, TIMEOUT_MS,
+	            "select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace where relkind in "
+	            "('r', 'p', 'm', 'f') and nspname !~ '^(pg_|information_schema$|steward|sharded$)'",
+	            ret_count);
+	PQfinish(conn);
+	return r;
+}
+
+static int set_is_empty(struct pg_cluster *c, struct pg_node *p, const char **ret_why)
+{
+	PGresult *rows;
+	PGconn *conn;
+	int r = p && p->pid ? sql_open_node(c, p, "postgres", 3000, &conn) : -ENOTCONN;
+	if (r < 0) {
+		why_set(ret_why, "whether it holds tables cannot be asked at the moment");
+		return r;
+	}
+	r = sql_rows(conn, TIMEOUT_MS, "select datname from pg_database where datallowconn and not datistemplate",
+	             &rows);
+	PQfinish(conn);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < PQntuples(rows) && r == 0; i++) {
+		int64_t tables = 0;
+		r = tables_count(c, p, PQgetvalue(rows, i, 0), &tables);
+		if (r == 0 && tables > 0) {
+			why_set(ret_why,
+			        "the database %s holds tables (%lld), which nobody would reach behind a router: copy "
+			        "them to "
+			        "a new sharded cluster, or drop them; until then this one can become a REPLICASET "
+			        "again",
+			        PQgetvalue(rows, i, 0), (long long)tables);
+			r = -EBUSY;
+		}
+	}
+	PQclear(rows);
+	return r;
+}
+
+/* Clients of a sharded cluster come to its router, which begins empty. */
+static int shards_are_empty(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why)
 {
 	int r = 0;
+	if (!wants_router(want) || has_router(c))
+		return 0;
+	for (size_t i = 0; i < c->set_count && r == 0; i++) {
+		struct pg_node *p = set_primary(c, &c->sets[i]);
+		if (!is_router(&c->sets[i]) && p && node_is_made(c, p))
+			r = set_is_empty(c, p, ret_why);
+	}
+	return r;
+}
+
+int router_check(struct pg_cluster *c, const struct engine_cluster *want, bool last, const char **ret_why)
+{
+	int r = last ? 0 : shards_are_empty(c, want, ret_why);
 	for (size_t i = 0; i < c->set_count; i++) {
 		if (!set_leaves(c, &c->sets[i], want))
 			continue;

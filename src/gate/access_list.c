@@ -28,6 +28,11 @@ int gate_access_list(struct call *c)
 		use_access(c->service, thread_lane, c->caller, entry, &c->request->peer);
 		return 0;
 	}
+	return access_list_refuse(c);
+}
+
+int access_list_refuse(struct call *c)
+{
 	char peer[IP_TEXT];
 	ip_format(&c->request->peer, peer);
 	call_fail(c, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",

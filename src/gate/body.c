@@ -90,24 +90,55 @@ static void body_free(void *body)
 	json_decref(body);
 }
 
-static int body_parse(struct call *c, struct str text, json_t **ret_body)
+/* What is wrong with the text, without a piece of it: that may be of a secret, and answers are recorded. Only the name of a
+ * field that is there twice is told. */
+static struct str json_fault(const json_error_t *error)
+{
+	struct str words = str_of(error->text);
+	switch (json_error_code(error)) {
+	case json_error_null_character:
+	case json_error_null_byte_in_key: return STR("a string must not hold \\u0000");
+	case json_error_numeric_overflow: return STR("a number is too large");
+	case json_error_invalid_utf8: return STR("it must be UTF-8");
+	case json_error_duplicate_key: break;
+	default: {
+		const char *piece = memmem(words.p, words.n, " near '", 7);
+		words.n = piece ? (size_t)(piece - words.p) : words.n;
+	}
+	}
+	/* The parser cuts its message where its buffer ends, which may be within a character. */
+	while (words.n && !utf8_is_valid(words))
+		words.n--;
+	return words;
+}
+
+static int body_parse(struct call *c, json_t **ret_body)
 {
 	json_error_t error;
+	struct str text = c->request->body;
 	if (too_deep(text))
 		return call_fail(c, 400, "INVALID_JSON", "The body must not be nested more than %d levels deep.",
 		                 BODY_DEPTH);
 	json_t *body = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 	if (!body) {
-		/* The parser cuts its message where its buffer ends, which may be within a character. */
-		struct str words = str_of(error.text);
-		while (words.n && !utf8_is_valid(words))
-			words.n--;
+		struct str fault = json_fault(&error);
 		return call_fail(c, 400, "INVALID_JSON", "The body must be JSON: line %d, column %d: %.*s.", error.line,
-		                 error.column, STR_ARG(words));
+		                 error.column, STR_ARG(fault));
 	}
 	arena_defer(c->arena, body_free, body);
 	*ret_body = body;
 	return 0;
+}
+
+/* A compressed body would only be told that it is no JSON. */
+static int encoding_check(struct call *c)
+{
+	struct str encoding = request_header(c->request, "content-encoding");
+	if (!encoding.n || str_ieq(encoding, STR("identity")))
+		return 0;
+	call_fail(c, 415, "UNSUPPORTED_CONTENT_ENCODING",
+	          "Content-Encoding: must be absent. The body is taken as it is, not compressed.");
+	return call_fail_param(c, STR("Content-Encoding"));
 }
 
 int gate_body(struct call *c)
@@ -134,7 +165,9 @@ int gate_body(struct call *c)
 		return call_fail(c, 415, "UNSUPPORTED_MEDIA_TYPE",
 		                 "The body's Content-Type must be application/json or application/vnd.svc.%s+json.",
 		                 c->version->date);
-	int result = body_parse(c, text, &body);
+	int result = encoding_check(c);
+	if (result == 0)
+		result = body_parse(c, &body);
 	if (result < 0)
 		return result;
 	schema_check(schema, body, c->op->method == METHOD_PATCH ? SCHEMA_UPDATE : SCHEMA_CREATE, c->arena, &faults);

@@ -1,6 +1,7 @@
 /* Some operations name their organization in the body. What the path's scope is to others, that field is to them: it must
  * exist, the caller must be a member, and hold one of the row's roles there. */
 #include "gate/authenticate.h"
+#include "gate/gate.h"
 
 #include <errno.h>
 
@@ -19,6 +20,8 @@ int gate_body_scope(struct call *c)
 	if (result < 0)
 		return call_fail_store(c, result, c->op->id);
 	role_mask roles = principal_org_roles(c->caller, org_id);
+	if (!roles && principal_is_shut_out(c->caller, org_id))
+		return access_list_refuse(c);
 	if (!roles) {
 		authenticate_challenge(c, false, false);
 		return call_fail(c, 401, "USER_UNAUTHORIZED", "The caller is not a member of this organization.");

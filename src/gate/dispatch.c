@@ -73,10 +73,14 @@ static int settle(struct call *c, int result)
 static int scope_again(struct call *c)
 {
 	int result = 0;
-	if (c->op->tenant == TENANT_GROUP)
+	if (c->op->tenant == TENANT_GROUP) {
 		result = tx_get(c->tx, c->arena, "project", c->group.id, &c->group);
-	else if (c->op->tenant == TENANT_ORG)
+		/* Nor is anything in a project that went to another organization: the roles were asked for in this one. */
+		if (result == 0 && !str_eq(c->group.parent, c->org.id))
+			result = -ENOENT;
+	} else if (c->op->tenant == TENANT_ORG) {
 		result = tx_get(c->tx, c->arena, "org", c->org.id, &c->org);
+	}
 	return result == -ENOENT ? call_not_found(c) : result;
 }
 

@@ -3,8 +3,6 @@
 
 #include "base/log.h"
 
-#include <stdlib.h>
-
 static void out_replace(struct call *c, struct buf *b)
 {
 	buf_free(&c->out);
@@ -31,18 +29,54 @@ static void envelop(struct call *c)
 	out_replace(c, &b);
 }
 
+static void line_begin(struct buf *b, unsigned depth)
+{
+	buf_c(b, '\n');
+	for (unsigned i = 0; i < depth; i++)
+		buf_z(b, "  ");
+}
+
+/* A string of JSON from its opening quote on. Returns where it ends. */
+static size_t string_copy(struct buf *b, struct str text, size_t from)
+{
+	size_t i = from + 1;
+	while (i < text.n && text.p[i] != '"')
+		i += text.p[i] == '\\' ? 2 : 1;
+	i = i < text.n ? i + 1 : text.n;
+	buf_add(b, text.p + from, i - from);
+	return i;
+}
+
+/* White space is all that changes: a number read and written again could come out another. */
 static void prettify(struct call *c)
 {
+	struct str text = buf_view(&c->out);
 	struct buf b = {0};
-	json_t *value = json_loadb(c->out.p, c->out.n, JSON_DECODE_ANY, NULL);
-	char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
-	if (text) {
-		buf_z(&b, text);
-		buf_c(&b, '\n');
-		out_replace(c, &b);
+	unsigned depth = 0;
+	for (size_t i = 0; i < text.n;) {
+		char at = text.p[i], next = i + 1 < text.n ? text.p[i + 1] : 0;
+		if (at == '"') {
+			i = string_copy(&b, text, i);
+			continue;
+		}
+		i++;
+		if ((at == '{' && next == '}') || (at == '[' && next == ']')) {
+			buf_add(&b, text.p + i++ - 1, 2);
+			continue;
+		}
+		if (at == '}' || at == ']')
+			line_begin(&b, depth ? --depth : 0);
+		if (at != ' ' && at != '\n' && at != '\r' && at != '\t')
+			buf_c(&b, at);
+		if (at == '{' || at == '[')
+			line_begin(&b, ++depth);
+		else if (at == ',')
+			line_begin(&b, depth);
+		else if (at == ':')
+			buf_c(&b, ' ');
 	}
-	free(text);
-	json_decref(value);
+	buf_c(&b, '\n');
+	out_replace(c, &b);
 }
 
 static struct str media_type(struct call *c)
@@ -101,7 +135,7 @@ void call_finish(struct call *c)
 	if (is_json && c->status != 204) {
 		if (c->envelope)
 			envelop(c);
-		if (c->pretty)
+		if (c->pretty && c->out.n)
 			prettify(c);
 	}
 	r->status = c->status;

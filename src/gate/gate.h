@@ -7,7 +7,7 @@
 
 must_check int gate_authenticate(struct call *c); /* authenticate.c: 401 */
 must_check int gate_access_list(struct call *c);  /* access_list.c: 403 */
-must_check int gate_membership(struct call *c);   /* membership.c: 404, 401 */
+must_check int gate_membership(struct call *c);   /* membership.c: 404, 401, 403 */
 must_check int gate_bucket(struct call *c);       /* bucket.c: 429 */
 must_check int gate_version(struct call *c);      /* version.c: 406 */
 must_check int gate_roles(struct call *c);        /* roles.c: 403 */
@@ -19,6 +19,8 @@ must_check int gate_body_scope(struct call *c);   /* body_scope.c: 404, 401, 403
 must_check int gate_get(struct call *c, const char *kind, struct str id, struct doc *ret_doc);
 /* access_list.c: whether that address may use the credential. */
 bool access_list_permits(const struct principal *p, const struct ip *peer);
+/* access_list.c: the 403 of one that may not. */
+int access_list_refuse(struct call *c);
 /* bucket.c: the scope instance that an address counts as: IPv4 whole, IPv6 by its /64. */
 void bucket_address(const struct ip *ip, char ret_text[IP_TEXT]);
 

@@ -172,6 +172,15 @@ int grant_get(struct tx *tx, struct arena *a, struct str id, struct str scope, r
 	return 0;
 }
 
+int grant_id(struct tx *tx, struct arena *a, struct str id, struct str scope, struct str *ret_id)
+{
+	struct doc d;
+	int result = tx_get_by_name(tx, a, "grant", id, scope, &d);
+	if (result == 0)
+		*ret_id = d.id;
+	return result;
+}
+
 static int rows_read(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
                      bool in_org, bool forward, struct grant_row **ret_rows, size_t *ret_count)
 {

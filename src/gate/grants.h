@@ -29,6 +29,8 @@ must_check int grant_set(struct tx *tx, struct arena *a, enum grantee who, struc
                          role_mask roles);
 /* 0 roles when there is none. */
 must_check int grant_get(struct tx *tx, struct arena *a, struct str id, struct str scope, role_mask *ret_roles);
+/* What tells one grant from another of the same two: it changes when roles are all taken away and given again. -ENOENT. */
+must_check int grant_id(struct tx *tx, struct arena *a, struct str id, struct str scope, struct str *ret_id);
 /* All grants of a grantee. */
 must_check int grants_of(struct tx *tx, struct arena *a, struct str id, struct grant_row **ret_rows, size_t *ret_count);
 /* A page of the grantees of a scope. */

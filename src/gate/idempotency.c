@@ -37,6 +37,9 @@ static void fingerprint(struct call *c, char ret_text[65])
 	buf_c(&b, '\n');
 	buf_str(&b, c->request->target);
 	buf_c(&b, '\n');
+	/* The kept answer is of one version: it is no answer to a request for another. */
+	buf_z(&b, c->version->date);
+	buf_c(&b, '\n');
 	buf_str(&b, c->request->body);
 	sha256_hex(buf_view(&b), ret_text);
 	buf_free(&b);
@@ -48,6 +51,10 @@ int idempotency_begin(struct call *c, struct idempotency **ret_state)
 	bool taken = false;
 	if (!key.p)
 		return 0;
+	if (request_header_count(c->request, "idempotency-key") > 1) {
+		call_fail(c, 400, "INVALID_HEADER", "Idempotency-Key: must be given only once.");
+		return call_fail_param(c, STR("Idempotency-Key"));
+	}
 	if (!key_is_valid(key) || !c->caller) {
 		call_fail(c, 400, "INVALID_HEADER", "Idempotency-Key: must be 1 to %d visible ASCII characters.",
 		          KEY_MAX);

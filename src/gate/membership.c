@@ -1,12 +1,15 @@
 /* Does the scope in the path exist, and is the caller a member of it? Strangers learn nothing but that: their 401 names
  * nothing. What is read here (the project, the organization) is kept in the call for the handler. */
 #include "gate/authenticate.h"
+#include "gate/gate.h"
 
 #include <errno.h>
 #include <jansson.h>
 
 static int stranger(struct call *c)
 {
+	if (principal_is_shut_out(c->caller, c->org.id))
+		return access_list_refuse(c);
 	authenticate_challenge(c, false, false);
 	return call_fail(c, 401, "USER_UNAUTHORIZED", "The caller is not authorized to access this resource.");
 }

@@ -35,6 +35,7 @@ struct form {
 struct client {
 	struct id account, secret; /* secret: the document of the one that was given */
 	struct principal *principal;
+	int64_t until_ms; /* the secret's end */
 };
 
 struct oauth {
@@ -168,7 +169,7 @@ static int client_find(struct tx *tx, struct arena *a, const struct credentials 
 	struct doc *secrets;
 	size_t count = 0;
 	const struct doc *found = NULL;
-	int64_t until;
+	int64_t until = 0;
 	sha256_hex(given->secret, hash);
 	if (!given->id.n || !given->secret.n)
 		return -ENOENT;
@@ -178,8 +179,10 @@ static int client_find(struct tx *tx, struct arena *a, const struct credentials 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < count; i++)
-		if (str_eq_secret(secrets[i].secret, str_of(hash)) && secret_in_force(&secrets[i], &until))
+		if (str_eq_secret(secrets[i].secret, str_of(hash)) && secret_in_force(&secrets[i], &until)) {
 			found = &secrets[i];
+			ret_client->until_ms = until;
+		}
 	if (!found || !id_is_valid(account) || !id_is_valid(found->id))
 		return -ENOENT;
 	struct principal *principal;
@@ -293,8 +296,9 @@ void oauth_token(struct service *s, struct request *r)
 		refuse(&o);
 		return;
 	}
+	int64_t now = clock_now_ms(), lifetime = (client.until_ms - now) / 1000;
 	struct str token = token_issue(r->arena, id_str(&client.account), id_str(&client.secret),
-	                               clock_now_ms() + TOKEN_SECONDS * INT64_C(1000));
+	                               now + TOKEN_SECONDS * INT64_C(1000));
 	use_secret(s, thread_lane, id_str(&client.secret));
 	json_open(&b, '{');
 	json_key(&b, "access_token");
@@ -302,7 +306,8 @@ void oauth_token(struct service *s, struct request *r)
 	json_key(&b, "token_type");
 	json_z(&b, "Bearer");
 	json_key(&b, "expires_in");
-	json_int(&b, TOKEN_SECONDS);
+	/* It ends with its secret, if not before. */
+	json_int(&b, lifetime < TOKEN_SECONDS ? lifetime : TOKEN_SECONDS);
 	json_close(&b, '}');
 	answer_json(r, 200, &b);
 	respond_here(r);

@@ -84,14 +84,32 @@ static void fault_unknown_param(struct call *c, struct str name, struct faults *
 	buf_free(&known);
 }
 
+/* In a query a '+' is a space, and few callers encode the one before a time zone: no other space comes after the time. */
+static struct str zone_restore(struct arena *a, struct str date)
+{
+	enum { TIME = sizeof "2026-01-31T00" - 1 };
+	const char *space = date.n > TIME ? memrchr(date.p + TIME, ' ', date.n - TIME) : NULL;
+	if (!space)
+		return date;
+	char *copy = arena_z(a, date);
+	copy[space - date.p] = '+';
+	return (struct str){copy, date.n};
+}
+
 static void query_take(struct call *c, struct str name, struct str value, struct given *given, struct faults *faults)
 {
 	const struct param *p = param_find(c->op, name);
 	int common = p ? -1 : common_find(c->op, name);
+	if (name.n == 0) {
+		faults_add(faults, c->arena, STR("query"), "a parameter must have a name");
+		return;
+	}
 	if (!p && common < 0) {
 		fault_unknown_param(c, utf8_prefix(name, NAME_SHOWN), faults);
 		return;
 	}
+	if (p && p->schema->format == FORMAT_DATE_TIME)
+		value = zone_restore(c->arena, value);
 	struct query_value *before = p ? query_find(c, p) : NULL;
 	if (p && !before) {
 		if (!c->query)

@@ -54,6 +54,12 @@ role_mask principal_org_roles(const struct principal *p, struct str org_id)
 	return g ? g->roles & role_org_mask : 0;
 }
 
+bool principal_is_shut_out(const struct principal *p, struct str org_id)
+{
+	const struct grant *g = grant_find(p, org_id);
+	return g && g->shut;
+}
+
 role_mask principal_group_roles(const struct principal *p, struct str org_id, struct str group_id)
 {
 	const struct grant *g = grant_find(p, group_id);
@@ -146,19 +152,53 @@ static int access_load(struct tx *tx, struct arena *a, struct principal *p)
 	return 0;
 }
 
-/* Whether the caller's organization demands an access list. */
-static int requirement_load(struct tx *tx, struct arena *a, struct principal *p)
+/* Whether an organization demands access lists. */
+static int requirement_load(struct tx *tx, struct arena *a, struct str org_id, bool *ret_required)
 {
 	struct doc settings;
-	int r = tx_get(tx, a, "org_settings", str_of(p->org_id), &settings);
+	int r = tx_get(tx, a, "org_settings", org_id, &settings);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
 		return r;
 	json_t *body = json_loadb(settings.body.p, settings.body.n, 0, NULL);
-	p->access_required |= json_is_true(json_object_get(body, "apiAccessListRequired"));
+	*ret_required |= json_is_true(json_object_get(body, "apiAccessListRequired"));
 	json_decref(body);
 	return 0;
+}
+
+static int projects_shut(struct tx *tx, struct arena *a, struct principal *p)
+{
+	for (size_t i = 0; i < p->grant_count; i++) {
+		struct doc project;
+		if (!(p->grants[i].roles & ~role_org_mask))
+			continue;
+		int r = tx_get(tx, a, "project", (struct str){p->grants[i].scope.z, ID_LEN}, &project);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (r == 0 && principal_is_shut_out(p, project.parent))
+			p->grants[i].roles = 0;
+	}
+	return 0;
+}
+
+/* A credential without a list has no roles in other organizations than its own that demand one. */
+static int orgs_shut(struct tx *tx, struct arena *a, struct principal *p)
+{
+	bool any = false;
+	for (size_t i = 0; i < p->grant_count; i++) {
+		struct grant *g = &p->grants[i];
+		struct str id = {g->scope.z, ID_LEN};
+		if (!(g->roles & role_org_mask) || str_eq(id, str_of(p->org_id)))
+			continue;
+		int r = requirement_load(tx, a, id, &g->shut);
+		if (r < 0)
+			return r;
+		if (g->shut)
+			g->roles = 0;
+		any |= g->shut;
+	}
+	return any ? projects_shut(tx, a, p) : 0;
 }
 
 static int principal_fill(struct tx *tx, struct arena *a, struct principal *p, struct str id)
@@ -188,7 +228,9 @@ static int principal_fill(struct tx *tx, struct arena *a, struct principal *p, s
 	grants_settle(p);
 	r = access_load(tx, a, p);
 	if (r == 0 && p->org_id[0])
-		r = requirement_load(tx, a, p);
+		r = requirement_load(tx, a, str_of(p->org_id), &p->access_required);
+	if (r == 0 && p->org_id[0] && !p->access_count)
+		r = orgs_shut(tx, a, p);
 	return r;
 }
 

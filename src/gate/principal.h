@@ -16,13 +16,14 @@ struct grant {
 		char z[25];
 	} scope;         /* organization or project id */
 	role_mask roles; /* closed */
+	bool shut;       /* an organization that demands an access list, where the credential has none: no roles */
 };
 
 struct principal {
 	_Atomic unsigned refs;
 	enum principal_kind kind;
 	char id[25];          /* of the document */
-	char name[64];        /* public key, client id or user name: for logs and events */
+	char name[256];       /* public key, client id or user name: for logs and events */
 	char org_id[25];      /* the organization it belongs to; "" for a user */
 	struct grant *grants; /* sorted by scope */
 	size_t grant_count;
@@ -40,5 +41,7 @@ must_check int principal_load(struct tx *tx, enum principal_kind kind, struct st
 /* Closed roles in an organization, and in a project of that organization (what the organization roles give included). */
 role_mask principal_org_roles(const struct principal *p, struct str org_id);
 role_mask principal_group_roles(const struct principal *p, struct str org_id, struct str group_id);
+/* Whether the caller would have roles there, had it an access list. */
+bool principal_is_shut_out(const struct principal *p, struct str org_id);
 
 #endif

@@ -1,8 +1,9 @@
 /* Writes recordings. A line is built without any lock and appended with one write(2) under one.
  *
  * What is secret goes by the field's name, at any depth, in JSON, forms and queries; a private key in PEM form is
- * secret wherever it stands. Text that should be JSON and is not cannot be searched by field, so it is dropped as a
- * whole when it so much as mentions a secret's name. */
+ * secret wherever it stands. What a caller sends is searched as what it is, not as what its Content-Type says: a forgotten
+ * type must not show a password. Text that cannot be searched by field is dropped as a whole when it so much as mentions
+ * a secret's name or could hide one. */
 #include "gate/record.h"
 
 #include "base/buf.h"
@@ -57,9 +58,11 @@ static bool str_iends(struct str s, struct str end)
 /* maskedSecretValue, tokenizer, apiKeyId and secretExpiresAfterHours are none: the end of the name decides. */
 bool record_is_secret(struct str name)
 {
-	static const char *const ends[] = {"password",   "passphrase", "secret",          "token",      "privatekey",
-	                                   "_key",       "apikey",     "accesskey",       "licensekey", "servicekey",
-	                                   "routingkey", "accountkey", "client_assertion"};
+	static const char *const ends[] = {"password", "passphrase", "secret", "token", "privatekey", "_key", "apikey",
+	                                   "accesskey", "licensekey", "servicekey", "routingkey", "accountkey",
+	                                   "client_assertion", "credential", "credentials",
+	                                   /* no fields of ours, but what people write instead of them */
+	                                   "passwd", "pasword", "passwort", "pwd", "passcode"};
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (str_iends(name, str_of(ends[i])))
 			return true;
@@ -69,6 +72,26 @@ bool record_is_secret(struct str name)
 static bool holds_private_key(struct str text)
 {
 	return memmem(text.p, text.n, "PRIVATE KEY-----", 16) != NULL;
+}
+
+static bool holds_link(struct str text)
+{
+	return memmem(text.p, text.n, RECORD_LINK, sizeof RECORD_LINK - 1) != NULL;
+}
+
+/* The text without the tokens of the links in it. */
+static void links_hide(struct buf *b, struct str text)
+{
+	const struct str mark = STR(RECORD_LINK);
+	for (size_t i = 0; i < text.n;) {
+		if (!str_starts((struct str){text.p + i, text.n - i}, mark)) {
+			buf_c(b, text.p[i++]);
+			continue;
+		}
+		buf_z(b, RECORD_LINK RECORD_REDACTED);
+		for (i += mark.n; i < text.n && (isalnum((unsigned char)text.p[i]) || memchr("-_.", text.p[i], 3));)
+			i++;
+	}
 }
 
 /* A value to be kept, or RECORD_REDACTED in its place. Borrowed like json_object_get()'s. */
@@ -102,15 +125,24 @@ static json_t *redact(json_t *value, bool secret)
 		redact_object(value);
 	else if (json_is_array(value))
 		redact_array(value, secret);
-	else if (json_is_string(value) &&
-	         (secret || holds_private_key((struct str){json_string_value(value), json_string_length(value)})))
+	else if (secret && (json_is_string(value) || json_is_number(value)))
 		return json_string(RECORD_REDACTED);
+	else if (json_is_string(value) &&
+	         holds_private_key((struct str){json_string_value(value), json_string_length(value)}))
+		return json_string(RECORD_REDACTED);
+	else if (json_is_string(value) &&
+	         holds_link((struct str){json_string_value(value), json_string_length(value)})) {
+		struct buf kept = {0};
+		links_hide(&kept, (struct str){json_string_value(value), json_string_length(value)});
+		value = json_stringn_nocheck(kept.p, kept.n);
+		buf_free(&kept);
+	}
 	return value;
 }
 
 static bool mentions_secret(struct str text)
 {
-	static const char *const words[] = {"pass", "secret", "token", "key", "assertion"};
+	static const char *const words[] = {"pass", "pasw", "pwd", "secret", "token", "key", "assertion", "credential"};
 	for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
 		size_t n = strlen(words[w]);
 		for (size_t i = 0; i + n <= text.n; i++)
@@ -120,6 +152,15 @@ static bool mentions_secret(struct str text)
 	return false;
 }
 
+/* What a form's or a query's parameter can be called. Anything else may be a body of another kind. */
+static bool name_is_plain(struct str name)
+{
+	for (size_t i = 0; i < name.n; i++)
+		if (!isalnum((unsigned char)name.p[i]) && !memchr("_-.[]%", name.p[i], 6))
+			return false;
+	return name.n <= 64;
+}
+
 /* name=value&name=value, as sent. */
 static void form_add(struct buf *b, struct str form)
 {
@@ -127,7 +168,10 @@ static void form_add(struct buf *b, struct str form)
 	bool more = true;
 	while (more) {
 		more = str_cut(form, '&', &pair, &form);
-		if (str_cut(pair, '=', &name, &value)) {
+		bool has_value = str_cut(pair, '=', &name, &value);
+		if (!name_is_plain(name)) {
+			buf_z(b, RECORD_REDACTED);
+		} else if (has_value) {
 			/* An encoded letter could hide the name. */
 			bool hidden = memchr(name.p, '%', name.n) != NULL;
 			buf_str(b, name);
@@ -166,17 +210,24 @@ static int dump_add(const char *bytes, size_t n, void *ctx)
 	return 0;
 }
 
+/* Escapes, NULs and bytes that are no text could spell a secret's name in a way that a search does not see. */
+static bool may_hide_secret(struct str text)
+{
+	return mentions_secret(text) || memmem(text.p, text.n, "\\u", 2) || memchr(text.p, 0, text.n) ||
+	       !utf8_is_valid(text);
+}
+
 static void json_body_write(struct buf *b, struct str body)
 {
 	json_error_t error;
 	json_t *value = json_loadb(body.p, body.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
 	if (!value) {
-		text_write(b, mentions_secret(body) ? STR(RECORD_REDACTED) : body);
+		text_write(b, may_hide_secret(body) ? STR(RECORD_REDACTED) : body);
 		return;
 	}
 	json_t *kept = redact(value, false);
 	json_sep(b);
-	json_dump_callback(kept, dump_add, b, JSON_COMPACT | JSON_ENCODE_ANY);
+	json_dump_callback(kept, dump_add, b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 	if (kept != value)
 		json_decref(kept);
 	json_decref(value);
@@ -209,24 +260,38 @@ static bool type_is_json(struct str type)
 	return str_iends(type, STR("/json")) || str_iends(type, STR("+json"));
 }
 
-static void body_write(struct buf *b, struct str body, struct str type)
+/* JSON goes without quotes and brackets in a form. */
+static bool looks_like_json(struct str body)
 {
+	size_t i = 0;
+	while (i < body.n && isspace((unsigned char)body.p[i]))
+		i++;
+	return i < body.n && strchr("{[\"", body.p[i]);
+}
+
+/* `sent`: by a caller, and so of any kind, whatever its type says. */
+static void body_write(struct buf *b, struct str body, struct str type, bool sent)
+{
+	bool form = str_starts(str_trim(type), STR("application/x-www-form-urlencoded")) && !looks_like_json(body);
 	if (body.n == 0 || body.n > RECORD_BODY_MAX) {
 		json_nil(b);
-	} else if (type_is_json(type)) {
+	} else if (form) {
+		struct buf kept = {0};
+		form_add(&kept, body);
+		text_write(b, buf_view(&kept));
+		buf_free(&kept);
+	} else if (sent || type_is_json(type)) {
 		if (depth_is_bounded(body))
 			json_body_write(b, body);
 		else
 			json_nil(b);
-	} else if (str_starts(str_trim(type), STR("application/x-www-form-urlencoded"))) {
-		struct buf form = {0};
-		form_add(&form, body);
-		text_write(b, buf_view(&form));
-		buf_free(&form);
 	} else if (holds_private_key(body) || (type.n == 0 && mentions_secret(body))) {
 		json_z(b, RECORD_REDACTED);
 	} else {
-		text_write(b, body);
+		struct buf kept = {0};
+		links_hide(&kept, body);
+		text_write(b, buf_view(&kept));
+		buf_free(&kept);
 	}
 }
 
@@ -307,7 +372,7 @@ static void line_write(struct buf *b, const struct request *r)
 	json_key(b, "requestHeaders");
 	headers_write(b, r->headers, r->header_count);
 	json_key(b, "requestBody");
-	body_write(b, r->body, content_type(r->headers, r->header_count));
+	body_write(b, r->body, content_type(r->headers, r->header_count), true);
 	json_key(b, "responseHeaders");
 	headers_write(b, r->response.headers, r->response.header_count);
 	json_key(b, "responseBody");
@@ -315,7 +380,7 @@ static void line_write(struct buf *b, const struct request *r)
 		json_z(b, "(stream)"); /* it is gone by now */
 	else
 		body_write(b, bodiless ? STR_NONE : r->response.body,
-		           content_type(r->response.headers, r->response.header_count));
+		           content_type(r->response.headers, r->response.header_count), false);
 	json_close(b, '}');
 	buf_c(b, '\n');
 }

@@ -9,6 +9,7 @@
 
 #define RECORD_BODY_MAX (1u << 20)
 #define RECORD_REDACTED "(redacted)"
+#define RECORD_LINK "/feeds/" /* what follows it in a URL is a secret, wherever it stands in an answer */
 
 struct recorder;
 

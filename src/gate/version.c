@@ -130,14 +130,21 @@ static unsigned form_choose(unsigned have)
 	return have & PRODUCES_JSON ? PRODUCES_JSON : have & PRODUCES_GZIP ? PRODUCES_GZIP : have & PRODUCES_CSV;
 }
 
+/* Among items of one weight the most specific counts, wherever it stands: HTTP libraries add a wildcard of their own. */
+static unsigned item_rank(const struct accept_item *item)
+{
+	return item->q * 4 + (item->kind == ACCEPT_DATED ? 2 : item->kind == ACCEPT_CURRENT ? 1 : 0);
+}
+
 int accept_choose(const struct accept *a, const struct op *op, const struct op_version **ret_version,
                   unsigned *ret_produces)
 {
 	const struct op_version *newest = &op->versions[op->version_count - 1], *best = NULL;
-	unsigned produces = 0, q = 0;
+	unsigned produces = 0, rank = 0;
 	for (size_t i = 0; i < a->count; i++) {
 		const struct accept_item *item = &a->items[i];
-		if (item->q <= q || item->kind == ACCEPT_OTHER || item->kind == ACCEPT_BAD_DATE)
+		if (item->q == 0 || (best && item_rank(item) <= rank) || item->kind == ACCEPT_OTHER ||
+		    item->kind == ACCEPT_BAD_DATE)
 			continue;
 		const struct op_version *v = item->kind == ACCEPT_DATED ? version_at(op, item->date) : newest;
 		unsigned form = form_choose(item->produces & op->produces);
@@ -145,7 +152,7 @@ int accept_choose(const struct accept *a, const struct op *op, const struct op_v
 			continue;
 		best = v;
 		produces = form;
-		q = item->q;
+		rank = item_rank(item);
 	}
 	if (!best)
 		return -ENOENT;

@@ -3,7 +3,8 @@
  * none are the same.
  *
  * Connections are kept in a stack and taken by whoever asks; a thread that finds none opens one. The first failure turns
- * everybody away from Redis until the keeper, a thread, has reached it again. */
+ * everybody away from Redis until the keeper, a thread, has reached it again. The keeper also looks now and then at a Redis
+ * that nobody asks, so that what the node says of it is true. */
 #include "limit/redis.h"
 
 #include "base/clock.h"
@@ -20,6 +21,8 @@
 #define IDLE_MAX 64
 #define PORT_DEFAULT 6379
 #define KEEPER_MS 250
+#define LOOK_TURNS 4 /* of the keeper, between two looks at a Redis that is there */
+#define WHY 160
 static const struct timeval patience = {.tv_usec = 250000};
 
 /* KEYS: the bucket. ARGV: capacity, refill, period in ms, whether to take, time in ms or 0 for Redis's own. */
@@ -49,7 +52,8 @@ static const char script[] =
 struct redis_limits {
 	char *host, *user, *password, *prefix;
 	int port, database;
-	char sha[41]; /* of the script; set once, by the keeper */
+	char sha[41];   /* of the script; set once, by the keeper */
+	char told[WHY]; /* the keeper's: why it could not be reached, as last logged */
 	_Atomic bool up;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -65,30 +69,41 @@ static redisReply *ask(redisContext *c, int argc, const char **argv, const size_
 	return redisCommandArgv(c, argc, argv, lengths);
 }
 
-static bool say(redisContext *c, int argc, const char **argv)
+/* Why it did not go well: what Redis said, or what became of the connection. */
+static void why_not(const redisContext *c, const redisReply *reply, char ret_why[WHY])
+{
+	const char *text = reply && reply->type == REDIS_REPLY_ERROR ? reply->str
+	                   : reply                                   ? "it answered something else"
+	                   : c && c->err                             ? c->errstr
+	                                                             : "no connection";
+	snprintf(ret_why, WHY, "%s", text);
+}
+
+static bool say(redisContext *c, int argc, const char **argv, char ret_why[WHY])
 {
 	redisReply *reply = ask(c, argc, argv, NULL);
 	bool ok = reply && reply->type != REDIS_REPLY_ERROR;
-	if (reply && !ok)
-		log_warn("limits: redis: %s", reply->str);
+	if (!ok)
+		why_not(c, reply, ret_why);
 	freeReplyObject(reply);
 	return ok;
 }
 
-static redisContext *connection_open(const struct redis_limits *r)
+static redisContext *connection_open(const struct redis_limits *r, char ret_why[WHY])
 {
 	char database[12];
 	redisContext *c = redisConnectWithTimeout(r->host, r->port, patience);
 	if (!c || c->err || redisSetTimeout(c, patience) != REDIS_OK) {
+		why_not(c, NULL, ret_why);
 		redisFree(c);
 		return NULL;
 	}
 	snprintf(database, sizeof database, "%d", r->database);
 	const char *auth[] = {"AUTH", r->user ? r->user : r->password, r->password};
 	const char *select[] = {"SELECT", database};
-	bool ok = !r->password || (r->user ? say(c, 3, auth) : say(c, 2, auth));
+	bool ok = !r->password || say(c, r->user ? 3 : 2, auth, ret_why);
 	if (ok && r->database)
-		ok = say(c, 2, select);
+		ok = say(c, 2, select, ret_why);
 	if (!ok) {
 		redisFree(c);
 		return NULL;
@@ -96,6 +111,7 @@ static redisContext *connection_open(const struct redis_limits *r)
 	return c;
 }
 
+/* One that is idle, or NULL. */
 static redisContext *connection_take(struct redis_limits *r)
 {
 	redisContext *c = NULL;
@@ -103,7 +119,7 @@ static redisContext *connection_take(struct redis_limits *r)
 	if (r->idle_count)
 		c = r->idle[--r->idle_count];
 	pthread_mutex_unlock(&r->lock);
-	return c ? c : connection_open(r);
+	return c;
 }
 
 static void connection_put(struct redis_limits *r, redisContext *c)
@@ -117,49 +133,157 @@ static void connection_put(struct redis_limits *r, redisContext *c)
 	redisFree(c);
 }
 
-/* Redis did not answer: nobody asks it again before the keeper has, at its next turn. Not sooner: one that answers the
- * keeper but takes nothing (it is full, or a replica) would be asked, and told of, by every call. */
-static void lost(struct redis_limits *r, redisContext *c)
+static void connections_drop(struct redis_limits *r)
 {
-	if (atomic_exchange(&r->up, false))
-		log_warn("limits: redis is away (%s): this node limits by itself until it is back",
-		         c && c->err ? c->errstr : "no connection");
-	redisFree(c);
 	pthread_mutex_lock(&r->lock);
 	while (r->idle_count)
 		redisFree(r->idle[--r->idle_count]);
 	pthread_mutex_unlock(&r->lock);
 }
 
-static bool reach(struct redis_limits *r)
+/* Nobody asks Redis again before the keeper has, at its next turn. */
+static void lost(struct redis_limits *r, const char *why)
+{
+	if (atomic_exchange(&r->up, false))
+		log_warn("limits: redis is away (%s): this node limits by itself until it is back", why);
+	connections_drop(r);
+}
+
+#define TAKE_ARGS 9
+
+/* Fills argv[4..8]; texts live in `text`. */
+static void take_numbers(const struct redis_take *t, char text[4][24], const char **argv)
+{
+	snprintf(text[0], sizeof text[0], "%u", t->capacity);
+	snprintf(text[1], sizeof text[1], "%u", t->refill);
+	snprintf(text[2], sizeof text[2], "%u", t->seconds * 1000);
+	snprintf(text[3], sizeof text[3], "%lld", clock_is_virtual() ? (long long)clock_now_ms() : 0LL);
+	argv[4] = text[0];
+	argv[5] = text[1];
+	argv[6] = text[2];
+	argv[7] = t->only_look ? "0" : "1";
+	argv[8] = text[3];
+}
+
+static redisReply *take_ask(const struct redis_limits *r, redisContext *c, const struct redis_take *t)
+{
+	char key[256], text[4][24];
+	const char *argv[TAKE_ARGS] = {"EVALSHA", r->sha, "1", key};
+	size_t lengths[TAKE_ARGS];
+	take_numbers(t, text, argv);
+	int n = snprintf(key, sizeof key, "%s%s:%.*s", r->prefix, t->set, STR_ARG(t->scope));
+	for (int i = 0; i < TAKE_ARGS; i++)
+		lengths[i] = strlen(argv[i]);
+	lengths[3] = n < (int)sizeof key ? (size_t)n : sizeof key - 1;
+	redisReply *reply = ask(c, TAKE_ARGS, argv, lengths);
+	/* After a restart of Redis the script is not known there: sent along once. */
+	if (reply && reply->type == REDIS_REPLY_ERROR && str_starts(str_of(reply->str), STR("NOSCRIPT"))) {
+		freeReplyObject(reply);
+		argv[0] = "EVAL";
+		argv[1] = script;
+		lengths[0] = 4;
+		lengths[1] = sizeof script - 1;
+		reply = ask(c, TAKE_ARGS, argv, lengths);
+	}
+	return reply;
+}
+
+static bool numbers(const redisReply *reply)
+{
+	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
+		return false;
+	for (size_t i = 0; i < 3; i++)
+		if (reply->element[i]->type != REDIS_REPLY_INTEGER)
+			return false;
+	return true;
+}
+
+/* A take, on a connection that was idle or on a new one. False: Redis is of no use. */
+static bool take_from(struct redis_limits *r, const struct redis_take *t, long long ret_numbers[3], char ret_why[WHY])
+{
+	redisContext *c = connection_take(r);
+	bool kept = c;
+	for (;;) {
+		if (!c && !(c = connection_open(r, ret_why)))
+			return false;
+		redisReply *reply = take_ask(r, c, t);
+		/* Closed since it was last used: that says nothing of Redis, and the others that are idle are no better. A token
+		 * that was taken all the same is lost, never given twice. */
+		bool closed = !reply && (c->err == REDIS_ERR_EOF || errno == ECONNRESET || errno == EPIPE);
+		if (numbers(reply)) {
+			for (int i = 0; i < 3; i++)
+				ret_numbers[i] = reply->element[i]->integer;
+			freeReplyObject(reply);
+			connection_put(r, c);
+			return true;
+		}
+		why_not(c, reply, ret_why);
+		freeReplyObject(reply);
+		redisFree(c);
+		if (!kept || !closed)
+			return false;
+		connections_drop(r);
+		c = NULL;
+		kept = false;
+	}
+}
+
+/* That it answers is not enough: one that is full, or a replica, takes nothing. */
+static bool takes(struct redis_limits *r, char ret_why[WHY])
+{
+	const struct redis_take own = {.set = "keeper", .scope = STR(""), .capacity = 1, .refill = 1, .seconds = 1};
+	long long numbers[3];
+	return take_from(r, &own, numbers, ret_why);
+}
+
+static bool reach(struct redis_limits *r, char ret_why[WHY])
 {
 	const char *load[] = {"SCRIPT", "LOAD", script};
-	redisContext *c = connection_open(r);
+	redisContext *c = connection_open(r, ret_why);
 	if (!c)
 		return false;
 	redisReply *reply = ask(c, 3, load, NULL);
 	bool ok = reply && reply->type == REDIS_REPLY_STRING && reply->len == 40;
 	if (ok && !r->sha[0])
 		memcpy(r->sha, reply->str, 41);
+	if (!ok)
+		why_not(c, reply, ret_why);
 	freeReplyObject(reply);
-	if (ok)
-		connection_put(r, c);
-	else
+	if (!ok) {
 		redisFree(c);
-	return ok;
+		return false;
+	}
+	connection_put(r, c);
+	return takes(r, ret_why);
+}
+
+/* Looks whether Redis is still, or again, what the node says that it is. Each reason is told once. */
+static void look(struct redis_limits *r)
+{
+	char why[WHY];
+	bool was = r->up;
+	if (was ? takes(r, why) : reach(r, why)) {
+		if (!was)
+			log_info("limits: redis at %s:%d keeps the buckets", r->host, r->port);
+		r->told[0] = '\0';
+		atomic_store(&r->up, true);
+		return;
+	}
+	if (!was && strcmp(why, r->told) != 0)
+		log_warn("limits: redis at %s:%d: %s", r->host, r->port, why);
+	memcpy(r->told, why, sizeof why);
+	lost(r, why);
 }
 
 static void *keeper_main(void *arg)
 {
 	struct redis_limits *r = arg;
+	unsigned turns = 0;
 	pthread_mutex_lock(&r->lock);
 	while (!r->closing) {
-		if (!r->up) {
+		if (!r->up || ++turns % LOOK_TURNS == 0) {
 			pthread_mutex_unlock(&r->lock);
-			if (reach(r)) {
-				log_info("limits: redis at %s:%d keeps the buckets", r->host, r->port);
-				atomic_store(&r->up, true);
-			}
+			look(r);
 			pthread_mutex_lock(&r->lock);
 		}
 		int64_t until = clock_mono_us() + (int64_t)KEEPER_MS * 1000;
@@ -236,7 +360,7 @@ int redis_limits_open(const char *url, const char *prefix, struct redis_limits *
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	r->up = reach(r);
+	look(r);
 	if (!r->up)
 		log_warn("limits: redis at %s:%d is away: this node limits by itself until it is there", r->host,
 		         r->port);
@@ -275,80 +399,25 @@ bool redis_limits_up(struct redis_limits *r)
 	return r->up;
 }
 
-#define TAKE_ARGS 9
-
-/* Fills argv[4..8]; texts live in `text`. */
-static void take_numbers(const struct redis_take *t, char text[4][24], const char **argv)
-{
-	snprintf(text[0], sizeof text[0], "%u", t->capacity);
-	snprintf(text[1], sizeof text[1], "%u", t->refill);
-	snprintf(text[2], sizeof text[2], "%u", t->seconds * 1000);
-	snprintf(text[3], sizeof text[3], "%lld", clock_is_virtual() ? (long long)clock_now_ms() : 0LL);
-	argv[4] = text[0];
-	argv[5] = text[1];
-	argv[6] = text[2];
-	argv[7] = t->only_look ? "0" : "1";
-	argv[8] = text[3];
-}
-
-static redisReply *take_ask(const struct redis_limits *r, redisContext *c, const struct redis_take *t)
-{
-	char key[256], text[4][24];
-	const char *argv[TAKE_ARGS] = {"EVALSHA", r->sha, "1", key};
-	size_t lengths[TAKE_ARGS];
-	take_numbers(t, text, argv);
-	int n = snprintf(key, sizeof key, "%s%s:%.*s", r->prefix, t->set, STR_ARG(t->scope));
-	for (int i = 0; i < TAKE_ARGS; i++)
-		lengths[i] = strlen(argv[i]);
-	lengths[3] = n < (int)sizeof key ? (size_t)n : sizeof key - 1;
-	redisReply *reply = ask(c, TAKE_ARGS, argv, lengths);
-	/* After a restart of Redis the script is not known there: sent along once. */
-	if (reply && reply->type == REDIS_REPLY_ERROR && str_starts(str_of(reply->str), STR("NOSCRIPT"))) {
-		freeReplyObject(reply);
-		argv[0] = "EVAL";
-		argv[1] = script;
-		lengths[0] = 4;
-		lengths[1] = sizeof script - 1;
-		reply = ask(c, TAKE_ARGS, argv, lengths);
-	}
-	return reply;
-}
-
-static bool numbers(const redisReply *reply)
-{
-	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
-		return false;
-	for (size_t i = 0; i < 3; i++)
-		if (reply->element[i]->type != REDIS_REPLY_INTEGER)
-			return false;
-	return true;
-}
-
 bool redis_limits_take(struct redis_limits *r, const struct redis_take *t, struct limit_answer *ret_answer)
 {
+	char why[WHY];
+	long long taken[3]; /* granted, tokens left, ms to the next */
 	if (!r->up)
 		return false;
-	redisContext *c = connection_take(r);
-	redisReply *reply = c ? take_ask(r, c, t) : NULL;
-	if (!numbers(reply)) {
-		if (reply && reply->type == REDIS_REPLY_ERROR)
-			log_warn("limits: redis: %s", reply->str);
-		freeReplyObject(reply);
-		lost(r, c);
+	if (!take_from(r, t, taken, why)) {
+		lost(r, why);
 		return false;
 	}
-	bool granted = reply->element[0]->integer == 1;
-	long long wait = (reply->element[2]->integer + 999) / 1000;
+	long long wait = (taken[2] + 999) / 1000;
 	*ret_answer = (struct limit_answer){
-	        .granted = granted,
+	        .granted = taken[0] == 1,
 	        .capacity = t->capacity,
 	        .refill = t->refill,
 	        .seconds = t->seconds,
-	        .remaining = (unsigned)reply->element[1]->integer,
-	        .retry_after = granted ? 0 : (unsigned)(wait < 1 ? 1 : wait),
+	        .remaining = (unsigned)taken[1],
+	        .retry_after = taken[0] == 1 ? 0 : (unsigned)(wait < 1 ? 1 : wait),
 	};
-	freeReplyObject(reply);
-	connection_put(r, c);
 	return true;
 }
 
@@ -363,11 +432,14 @@ void redis_limits_reset(struct redis_limits *r)
 	char pattern[256];
 	const char *argv[] = {"EVAL", sweep, "0", pattern};
 	snprintf(pattern, sizeof pattern, "%s*", r->prefix);
-	redisContext *c = r->up ? connection_take(r) : NULL;
+	char why[WHY];
+	redisContext *c = r->up ? connection_open(r, why) : NULL;
 	if (!c)
 		return;
-	if (say(c, 4, argv))
+	if (say(c, 4, argv, why)) {
 		connection_put(r, c);
-	else
-		lost(r, c);
+	} else {
+		redisFree(c);
+		lost(r, why);
+	}
 }

@@ -160,7 +160,8 @@ struct store {
 	struct writer *writer;
 	_Atomic uint64_t generation, writes, commits, failed;
 	_Atomic int64_t commit_micros;
-	_Atomic bool distrusted; /* what other processes change may go unseen: caches of identities must not be used */
+	/* What other processes change is seen up to then: after it no cache of identities may be used. INT64_MAX: there are none. */
+	_Atomic int64_t trusted_until_us;
 	_Atomic uint64_t distrust;
 	void (*_Atomic jobs_wake)(void *ctx);
 	void *_Atomic jobs_ctx;

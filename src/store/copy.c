@@ -51,17 +51,49 @@ unsigned copy_columns(const struct copy_table *t)
 	return n;
 }
 
-void copy_names(char *ret_text, size_t size, const struct copy_table *t, bool keys_only, const char *rename)
+/* "kind, id, parent": the first columns. `n` is what a job's place in line is called. */
+static void names_write(char *ret_text, size_t size, const struct copy_table *t, unsigned count, const char *n)
 {
 	size_t at = 0;
-	unsigned count = keys_only ? t->keys : copy_columns(t);
-	ret_text[0] = '\0';
 	for (unsigned i = 0; i < count && at < size; i++) {
 		const char *name = t->columns[i].name;
-		if (rename && strcmp(name, "n") == 0)
-			name = rename;
-		at += (size_t)snprintf(ret_text + at, size - at, "%s%s", i ? ", " : "", name);
+		at += (size_t)snprintf(ret_text + at, size - at, "%s%s", i ? ", " : "",
+		                       strcmp(name, "n") == 0 ? n : name);
 	}
+}
+
+/* "$1, $2": both sides know them so. */
+static void places_write(char *ret_text, size_t size, unsigned count)
+{
+	size_t at = 0;
+	for (unsigned i = 1; i <= count && at < size; i++)
+		at += (size_t)snprintf(ret_text + at, size - at, "%s$%u", i > 1 ? ", " : "", i);
+}
+
+void copy_select(char ret_sql[COPY_SQL], const struct copy_table *t, bool after, const char *n)
+{
+	char names[512], keys[128], places[64];
+	names_write(names, sizeof names, t, copy_columns(t), n);
+	names_write(keys, sizeof keys, t, t->keys, n);
+	places_write(places, sizeof places, t->keys);
+	int at = snprintf(ret_sql, COPY_SQL, "SELECT %s FROM %s WHERE %s", names, t->name,
+	                  t->except ? t->except : "true");
+	if (after)
+		at += snprintf(ret_sql + at, COPY_SQL - (size_t)at, " AND (%s) > (%s)", keys, places);
+	snprintf(ret_sql + at, COPY_SQL - (size_t)at, " ORDER BY %s LIMIT %d", keys, COPY_PAGE);
+}
+
+void copy_insert(char ret_sql[COPY_SQL], const struct copy_table *t, const char *n)
+{
+	char names[512], places[128];
+	names_write(names, sizeof names, t, copy_columns(t), n);
+	places_write(places, sizeof places, copy_columns(t));
+	snprintf(ret_sql, COPY_SQL, "INSERT INTO %s (%s) VALUES (%s)", t->name, names, places);
+}
+
+void copy_count(char ret_sql[COPY_SQL], const struct copy_table *t)
+{
+	snprintf(ret_sql, COPY_SQL, "SELECT count(*) FROM %s WHERE %s", t->name, t->except ? t->except : "true");
 }
 
 static int side_open(const char *place, struct copy_side *side)
@@ -259,6 +291,19 @@ static int target_is_free(struct copy *c)
 	return 0;
 }
 
+/* What is being changed cannot be compared, and what a copy is being made into is no whole store. */
+static int source_is_whole(struct copy *c, struct arena *a)
+{
+	struct str mark;
+	int r = c->from.ops->busy(&c->from);
+	if (r < 0)
+		return r;
+	r = c->from.ops->mark(&c->from, a, &mark);
+	if (r == 0)
+		fprintf(stderr, "steward: the source is a copy that was broken off: finish that one first\n");
+	return r == 0 ? -EBUSY : r == -ENOENT ? 0 : r;
+}
+
 static int copy_all(struct copy *c)
 {
 	struct arena *a = arena_new();
@@ -266,7 +311,12 @@ static int copy_all(struct copy *c)
 	struct str mark;
 	size_t table = 0;
 	bool has_key = false;
-	int r = c->to.ops->mark(&c->to, a, &mark);
+	int r = source_is_whole(c, a);
+	if (r < 0) {
+		arena_free(a);
+		return r;
+	}
+	r = c->to.ops->mark(&c->to, a, &mark);
 	if (r == 0 && !mark_read(mark, &table, &c->done, key, &has_key)) {
 		fprintf(stderr, "steward: the target has a mark of a copy that this program does not know\n");
 		r = -EPROTO;
@@ -293,7 +343,7 @@ static int copy_all(struct copy *c)
 int store_copy(const char *from, const char *to, store_copy_progress *progress, void *ctx, int64_t *ret_rows)
 {
 	struct copy c = {.progress = progress, .ctx = ctx};
-	struct store_options make = {.url = to, .data_dir = to};
+	struct store_options make = {.url = to, .data_dir = to, .unfinished = true};
 	struct store *made;
 	/* The target's tables are made as for any store. */
 	if (!store_url_is_remote(to) && !str_starts(str_of(to), STR("sqlite:")))

@@ -28,20 +28,24 @@ struct copy_table {
 	const char *except;          /* rows that are the store's own business, as a condition; or NULL */
 };
 unsigned copy_columns(const struct copy_table *t);
-/* "kind, id, parent": all columns, or those of the key. `rename`: what `n`, a job's place in line, is called, or NULL. */
-void copy_names(char *ret_text, size_t size, const struct copy_table *t, bool keys_only, const char *rename);
+/* The statements of both sides: a page after a key, a row, their number. `n`: what a job's place in line is called there. */
+#define COPY_SQL 1024
+void copy_select(char ret_sql[COPY_SQL], const struct copy_table *t, bool after, const char *n);
+void copy_insert(char ret_sql[COPY_SQL], const struct copy_table *t, const char *n);
+void copy_count(char ret_sql[COPY_SQL], const struct copy_table *t);
 
 /* One end of a copy. Errors are told on stderr. */
 struct copy_side {
 	const struct copy_ops *ops;
 	struct tx *tx;
 	struct store *store; /* PostgreSQL's: what a connection hangs on */
-	bool reads;          /* a snapshot is open */
+	int lock;            /* SQLite's: the descriptor of a service's lock that is held meanwhile, or -1 */
 };
 
 struct copy_ops {
 	int (*open)(const char *place, struct copy_side *side);
 	void (*close)(struct copy_side *side);
+	int (*busy)(struct copy_side *side); /* -EBUSY, with a sentence: a service runs on it */
 	int (*count)(struct copy_side *side, const struct copy_table *t, int64_t *ret_count);
 	/* Up to COPY_PAGE rows after the key `after` (NULL: from the start), in the order of the key. */
 	int (*read)(struct copy_side *side, const struct copy_table *t, const struct cell *after, struct arena *a,

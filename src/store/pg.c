@@ -22,8 +22,12 @@
 
 #define CONNECT_US 2000000
 #define READ_US 20000000
+#define LISTEN_US 2000000
+/* Of several hosts one that says nothing is left for the next after this. */
+#define HOST_US 700000
 #define PAUSE_US 50000
 #define DOWN_US 300000
+#define TELL_US 1000000
 
 /* SENT_KEPT: its result is wanted. */
 enum pg_sent { SENT_CHAIN = -5, SENT_GUESS = -4, SENT_KEPT = -3, SENT_SYNC = -2, SENT_COMMAND = -1 };
@@ -148,10 +152,10 @@ static bool socket_wait(PGconn *conn, short events, int64_t until_us)
 	}
 }
 
-/* The server must notice too when a node is cut off. */
+/* The server must notice too when a node is cut off, also while it has something to say to it. */
 #define KEEPALIVE                                                                                             \
 	", set_config('tcp_keepalives_idle', '1', false), set_config('tcp_keepalives_interval', '1', false)," \
-	" set_config('tcp_keepalives_count', '3', false)"
+	" set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '4000', false)"
 
 /* What a session is set up with, by role; sent ahead of its first statement. */
 static const char *const setups[] = {
@@ -167,7 +171,8 @@ static const char *const setups[] = {
                       " set_config('lock_timeout', '3s', false), set_config('statement_timeout', '60s', false),"
                       " set_config('idle_in_transaction_session_timeout', '2s', false)" KEEPALIVE,
         [PG_LISTENER] = "SELECT set_config('search_path', '" PG_SCHEMA "', false),"
-                        " set_config('synchronous_commit', 'off', false), set_config('statement_timeout', '2s', false)",
+                        " set_config('synchronous_commit', 'off', false), set_config('statement_timeout', '2s', "
+                        "false)" KEEPALIVE,
         [PG_TOOL] = "SELECT set_config('search_path', '" PG_SCHEMA "', false)",
 };
 
@@ -192,15 +197,84 @@ static bool setup_send(struct pg *p)
 	return true;
 }
 
-/* One attempt. What the URL says wins over what stands before it. */
-static bool connect_once(struct pg *p, const char *url, int64_t until_us)
+/* The hosts of a URL, lists with commas as libpq takes them; NULL: not said. */
+struct hosts {
+	PQconninfoOption *options; /* the texts' owner */
+	const char *names, *addresses, *ports;
+	unsigned count;
+};
+
+/* False when it is no URL, with a sentence that has nothing of it: what stands in a wrong place may be the password. */
+static bool hosts_read(const char *url, struct hosts *ret_hosts)
 {
-	const char *const names[] = {"connect_timeout",      "keepalives_idle",
-	                             "keepalives_interval",  "keepalives_count",
-	                             "tcp_user_timeout",     "fallback_application_name",
-	                             "target_session_attrs", "dbname",
-	                             "client_encoding",      NULL};
-	const char *const values[] = {"2", "1", "1", "2", "3000", "steward", "read-write", url, "UTF8", NULL};
+	struct hosts h = {.options = PQconninfoParse(url, NULL), .count = 1};
+	for (const PQconninfoOption *o = h.options; o && o->keyword; o++) {
+		const char **to = strcmp(o->keyword, "host") == 0       ? &h.names
+		                  : strcmp(o->keyword, "hostaddr") == 0 ? &h.addresses
+		                  : strcmp(o->keyword, "port") == 0     ? &h.ports
+		                                                        : NULL;
+		if (to)
+			*to = o->val;
+	}
+	const char *list = h.addresses ? h.addresses : h.names;
+	for (const char *c = list ? list : ""; *c; c++)
+		h.count += *c == ',';
+	if (!h.options || (h.names && strchr(h.names, '@')) ||
+	    (h.ports && h.ports[strspn(h.ports, "0123456789,")] != '\0')) {
+		log_error("store: the URL is not postgresql://USER:PASSWORD@HOST:PORT/DATABASE; special characters in "
+		          "the "
+		          "password must be percent-encoded");
+		PQconninfoFree(h.options);
+		return false;
+	}
+	*ret_hosts = h;
+	return true;
+}
+
+/* One of a list, or the only one. */
+static const char *list_pick(const char *list, unsigned number, char *text, size_t size)
+{
+	if (!list || !strchr(list, ','))
+		return list;
+	for (; number; number--)
+		list = strchr(list, ',') ? strchr(list, ',') + 1 : "";
+	snprintf(text, size, "%.*s", (int)strcspn(list, ","), list);
+	return text;
+}
+
+/* One attempt, with one of the hosts: libpq would go on to the next only from one that refuses, and stay with one that says
+ * nothing. What the URL says wins over what stands before it. */
+static bool connect_once(struct pg *p, const char *url, const struct hosts *h, unsigned number, int64_t until_us)
+{
+	char name[256], address[64], port[8];
+	const char *const names[] = {"connect_timeout",
+	                             "keepalives_idle",
+	                             "keepalives_interval",
+	                             "keepalives_count",
+	                             "tcp_user_timeout",
+	                             "fallback_application_name",
+	                             "target_session_attrs",
+	                             "dbname",
+	                             "client_encoding",
+	                             "host",
+	                             "hostaddr",
+	                             "port",
+	                             NULL};
+	const char *const values[] = {"2",
+	                              "1",
+	                              "1",
+	                              "2",
+	                              "3000",
+	                              "steward",
+	                              "read-write",
+	                              url,
+	                              "UTF8",
+	                              list_pick(h->names, number, name, sizeof name),
+	                              list_pick(h->addresses, number, address, sizeof address),
+	                              list_pick(h->ports, number, port, sizeof port),
+	                              NULL};
+	if (h->count > 1 && until_us > clock_mono_us() + HOST_US)
+		until_us = clock_mono_us() + HOST_US;
 	p->conn = PQconnectStartParams(names, values, 1);
 	PostgresPollingStatusType s =
 	        p->conn && PQstatus(p->conn) != CONNECTION_BAD ? PGRES_POLLING_WRITING : PGRES_POLLING_FAILED;
@@ -221,25 +295,30 @@ static void pause_us(int64_t us)
 	nanosleep(&t, NULL);
 }
 
-int pg_connect(struct tx *tx, int64_t until_us)
+static int hosts_try(struct tx *tx, const struct hosts *hosts, int64_t until_us)
 {
 	struct pg *p = tx->pg;
 	struct pg_store *shared = tx->store->pg;
 	bool patient = p->role != PG_READER;
-	if (p->conn && PQstatus(p->conn) == CONNECTION_OK)
-		return 0;
-	pg_disconnect(p);
-	if (!patient && clock_mono_us() < shared->down_until_us)
-		return -ENOTCONN;
+	char why[256] = "no answer in time";
 	do {
-		if (connect_once(p, tx->store->path, until_us)) {
+		unsigned host = shared->host;
+		if (connect_once(p, tx->store->path, hosts, host % hosts->count, until_us)) {
 			shared->down_until_us = 0;
 			return 0;
 		}
-		struct str why = str_trim(str_of(p->conn ? PQerrorMessage(p->conn) : "no memory"));
-		bool more = clock_mono_us() + PAUSE_US < until_us;
-		if (!more || p->role == PG_LISTENER)
-			log_warn("store: cannot connect: %.*s", STR_ARG(why));
+		/* The next is the others' first too, unless one of them has said so already. */
+		atomic_compare_exchange_strong(&shared->host, &host, host + 1);
+		/* The last attempt ends where time does, often in the middle: what an earlier one was told says more. */
+		struct str told = str_trim(str_of(p->conn ? PQerrorMessage(p->conn) : "no memory"));
+		if (told.n && told.p[told.n - 1] != ':')
+			snprintf(why, sizeof why, "%.*s", STR_ARG(told));
+		int64_t now = clock_mono_us();
+		bool more = now + PAUSE_US < until_us;
+		if (!more && now > shared->told_us + TELL_US) {
+			shared->told_us = now;
+			log_warn("store: cannot connect: %s", why);
+		}
 		pg_disconnect(p);
 		if (!more)
 			break;
@@ -247,6 +326,22 @@ int pg_connect(struct tx *tx, int64_t until_us)
 	} while (patient || clock_mono_us() >= shared->down_until_us);
 	shared->down_until_us = clock_mono_us() + DOWN_US;
 	return -ENOTCONN;
+}
+
+int pg_connect(struct tx *tx, int64_t until_us)
+{
+	struct pg *p = tx->pg;
+	struct hosts hosts;
+	if (p->conn && PQstatus(p->conn) == CONNECTION_OK)
+		return 0;
+	pg_disconnect(p);
+	if (p->role == PG_READER && clock_mono_us() < tx->store->pg->down_until_us)
+		return -ENOTCONN;
+	if (!hosts_read(tx->store->path, &hosts))
+		return -EINVAL;
+	int r = hosts_try(tx, &hosts, until_us);
+	PQconninfoFree(hosts.options);
+	return r;
 }
 
 /* The next result, or NULL at the end of a statement's. False: the connection is of no use any more. */
@@ -269,21 +364,24 @@ static bool result_next(struct pg *p, int64_t until_us, PGresult **ret_result)
 	}
 }
 
-/* -ENOTCONN: another attempt may go well. */
-static int error_of(struct tx *tx, const PGresult *r)
+/* -ENOTCONN: another attempt, on a new connection, may go well. The session is over (FATAL, whatever the reason); or states
+ * and classes of states: the connection, a conflict of transactions, the server's room (53) or its operator (57), a lock that
+ * took too long, a server that has become read-only, plans that were prepared for tables which have changed since (0A000). */
+static int error_of(const PGresult *r)
 {
-	static const char *const passing[] = {"40001", "40P01", "55P03", "57P01", "57P02",
-	                                      "57P03", "25P03", "25006", "57014", "53300"};
+	static const char *const passing[] = {"08", "40", "53", "57", "55P03", "25006", "0A000", "26000"};
 	const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
-	if (!state || strncmp(state, "08", 2) == 0)
+	const char *severity = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
+	if (!state)
 		return -ENOTCONN;
-	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
-		if (strcmp(state, passing[i]) == 0) {
-			log_info("store: %s (%s)", PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY), state);
-			return -ENOTCONN;
-		}
-	log_error("store: %s (%s)", PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY), state);
-	return -EIO;
+	bool passes = severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+	for (size_t i = 0; !passes && i < sizeof passing / sizeof *passing; i++)
+		passes = strncmp(state, passing[i], strlen(passing[i])) == 0;
+	if (passes)
+		log_info("store: %s (%s)", PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY), state);
+	else
+		log_error("store: %s (%s)", PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY), state);
+	return passes ? -ENOTCONN : -EIO;
 }
 
 static int rows_of(const PGresult *r)
@@ -327,7 +425,7 @@ static bool take_one(struct tx *tx, short what, int64_t until_us, struct outcome
 	if (what == SENT_CHAIN && s == PGRES_TUPLES_OK && !p->chain_known)
 		p->chain_known = PQntuples(r) > 0 && event_chain_parse(pg_column(r, 0, 0), &p->chain);
 	if (s == PGRES_FATAL_ERROR && !o->error) {
-		o->error = error_of(tx, r);
+		o->error = error_of(r);
 		o->deferred = what != SENT_KEPT;
 	}
 	if (what == SENT_KEPT && ok)
@@ -431,12 +529,14 @@ static int read_all(struct tx *tx, enum pg_statement st, const struct pg_args *c
 	int r = p->gone ? -ENOTCONN : 0;
 	if (tx->waits)
 		tx->waits(tx->waits_ctx);
+	int64_t began = clock_mono_us();
 	for (int attempt = 0; r == 0 && attempt < 2; attempt++) {
 		*ret_outcome = (struct outcome){0};
 		r = pg_connect(tx, clock_mono_us() + CONNECT_US);
 		if (r == 0)
 			r = read_once(tx, st, args, count, ret_outcome);
-		if (r != -ENOTCONN || p->looked || attempt)
+		/* Who has waited long for nothing does not wait twice as long. */
+		if (r != -ENOTCONN || p->looked || attempt || clock_mono_us() - began > CONNECT_US)
 			break;
 		r = 0;
 	}
@@ -497,7 +597,7 @@ static int write_exec(struct tx *tx, enum pg_statement st, const struct pg_args 
 		return -EIO;
 	if (!statement_send(p, st, args, SENT_KEPT) || !sync_send(p))
 		return write_failed(tx, &o, -ENOTCONN);
-	int r = drain(tx, clock_mono_us() + READ_US, &o);
+	int r = drain(tx, clock_mono_us() + (p->role == PG_LISTENER ? LISTEN_US : READ_US), &o);
 	if (r < 0 || o.error || p->wrong)
 		return write_failed(tx, &o, r);
 	return finish(&o, ret_result);

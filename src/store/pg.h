@@ -66,6 +66,8 @@
 	  "INSERT INTO mark (node, batch, commits, at) VALUES ($1, $2, 1, clock_timestamp()) ON CONFLICT (node)"       \
 	  " DO UPDATE SET batch = $2, commits = mark.commits + 1, at = clock_timestamp()")                             \
 	X(MARK_GET, "SELECT batch FROM mark WHERE node = $1")                                                          \
+	X(MARK_TOUCH, "UPDATE mark SET at = clock_timestamp() WHERE node = $1")                                        \
+	X(NODE_LOCK, "SELECT 1 WHERE pg_try_advisory_lock(" PG_LOCK ", hashtext($1))")                                 \
 	X(MARKS_FORGET, "DELETE FROM mark WHERE at < clock_timestamp() - interval '1 day'")                            \
 	X(BEAT, "INSERT INTO node (id, alive) VALUES ($1, clock_timestamp())"                                          \
 	        " ON CONFLICT (id) DO UPDATE SET alive = clock_timestamp()")                                           \
@@ -276,6 +278,8 @@ struct pg {
 
 struct pg_store {
 	_Atomic int64_t down_until_us; /* the last attempt to connect failed: no reader tries before */
+	_Atomic int64_t told_us;       /* that was last logged then */
+	_Atomic unsigned host;         /* of those in the URL: counts on with each that fails */
 	_Atomic uint64_t data_version;
 	_Atomic int64_t touches; /* changes of identities that this process has made */
 	_Atomic int writer_pid;  /* of the session that announces them */
@@ -285,7 +289,7 @@ struct pg_store {
 /* pg.c. A connection is made when it is first used, with waits that are bounded. */
 struct tx *pg_tx_new(struct store *s, enum pg_role role);
 void pg_tx_free(struct tx *tx); /* accepts NULL */
-/* -ENOTCONN, logged once in a while. */
+/* -ENOTCONN, logged once in a while; -EINVAL: the URL is none (logged, without it). */
 must_check int pg_connect(struct tx *tx, int64_t until_us);
 void pg_disconnect(struct pg *p);
 /* Runs a statement. The number of rows, or of rows that were changed; -ENOTCONN; -EIO (logged). ret_result, where it is

@@ -33,11 +33,27 @@ static void side_close(struct copy_side *side)
 	free(side->store);
 }
 
+static int side_busy(struct copy_side *side)
+{
+	PGresult *result;
+	int r = pg_once(side->tx, "SELECT count(*) FROM node WHERE " PG_ALIVE, NULL, &result);
+	if (r < 0)
+		return r;
+	int64_t nodes = pg_number(result, 0, 0);
+	PQclear(result);
+	if (!nodes)
+		return 0;
+	fprintf(stderr,
+	        "steward: %lld nodes run on the source: stop them first (one that was killed counts for 5 seconds)\n",
+	        (long long)nodes);
+	return -EBUSY;
+}
+
 static int side_count(struct copy_side *side, const struct copy_table *t, int64_t *ret_count)
 {
-	char sql[256];
+	char sql[COPY_SQL];
 	PGresult *result;
-	snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE %s", t->name, t->except ? t->except : "true");
+	copy_count(sql, t);
 	int r = pg_once(side->tx, sql, NULL, &result);
 	if (r < 0)
 		return r;
@@ -58,26 +74,14 @@ static void cell_add(struct pg_args *args, const struct cell *c, enum cell_type 
 		args->values[args->count - 1] = NULL;
 }
 
-static void marks(char *ret_text, size_t size, unsigned count)
-{
-	size_t at = 0;
-	for (unsigned i = 1; i <= count && at < size; i++)
-		at += (size_t)snprintf(ret_text + at, size - at, "%s$%u", i > 1 ? ", " : "", i);
-}
-
 static int side_read(struct copy_side *side, const struct copy_table *t, const struct cell *after, struct arena *a,
                      struct cell **ret_cells, size_t *ret_rows)
 {
-	char names[512], keys[128], values[64], sql[1024];
+	char sql[COPY_SQL];
 	unsigned columns = copy_columns(t);
 	struct pg_args args = {0};
 	PGresult *result;
-	copy_names(names, sizeof names, t, false, NULL);
-	copy_names(keys, sizeof keys, t, true, NULL);
-	marks(values, sizeof values, t->keys);
-	snprintf(sql, sizeof sql, "SELECT %s FROM %s WHERE %s%s%s%s%s%s ORDER BY %s LIMIT %d", names, t->name,
-	         t->except ? t->except : "true", after ? " AND (" : "", after ? keys : "", after ? ") > (" : "",
-	         after ? values : "", after ? ")" : "", keys, COPY_PAGE);
+	copy_select(sql, t, after, "n");
 	for (unsigned i = 0; after && i < t->keys; i++)
 		cell_add(&args, &after[i], t->columns[i].type);
 	int rows = pg_once(side->tx, sql, &args, &result);
@@ -99,14 +103,10 @@ static int side_read(struct copy_side *side, const struct copy_table *t, const s
 
 static int rows_insert(struct copy_side *side, const struct copy_table *t, const struct cell *cells, size_t rows)
 {
-	char names[512], values[128], sql[1024];
+	char sql[COPY_SQL];
 	unsigned columns = copy_columns(t);
-	if (!rows)
-		return 0;
-	copy_names(names, sizeof names, t, false, NULL);
-	marks(values, sizeof values, columns);
-	snprintf(sql, sizeof sql, "INSERT INTO %s (%s) VALUES (%s)", t->name, names, values);
 	int r = 0;
+	copy_insert(sql, t, "n");
 	for (size_t i = 0; r == 0 && i < rows; i++) {
 		struct pg_args args = {0};
 		for (unsigned k = 0; k < columns; k++)
@@ -164,4 +164,5 @@ static int side_mark(struct copy_side *side, struct arena *a, struct str *ret_ma
 	return r > 0 ? 0 : -ENOENT;
 }
 
-const struct copy_ops postgres_copy_ops = {side_open, side_close, side_count, side_read, side_write, side_mark};
+const struct copy_ops postgres_copy_ops = {side_open, side_close, side_busy, side_count,
+                                           side_read, side_write, side_mark};

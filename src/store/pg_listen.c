@@ -2,7 +2,8 @@
  *
  * Changes of identities and new jobs are announced (NOTIFY) with the commit that makes them, so they are heard in the time of
  * a round trip. Several times a second the thread also asks, so that an announcement that went missing costs no more than
- * that. While it has no connection, or gets no answer, nothing that was remembered of identities is trusted. */
+ * that. What is remembered of identities is trusted for less than a second after the start of the last question that was
+ * answered: without a connection, an answer or a processor it lapses by itself. */
 #include "store/pg.h"
 
 #include "base/clock.h"
@@ -15,8 +16,10 @@
 #include <unistd.h>
 
 #define LOOK_US 300000
+#define TRUST_US 900000
 #define BEAT_US 1000000
 #define CONNECT_US 1500000
+#define NAME_US 8000000 /* a process that is gone without a word keeps its name for half of this */
 
 struct pg_listener {
 	struct store *store;
@@ -26,6 +29,8 @@ struct pg_listener {
 	_Atomic bool stopping;
 	int64_t foreign; /* changes of identities by others, as last seen */
 	int64_t beaten_us;
+	bool heard; /* others are */
+	bool named; /* this connection has locked the node's name */
 };
 
 static void identities_changed(struct store *s)
@@ -40,6 +45,18 @@ static void jobs_changed(struct store *s)
 		wake(s->jobs_ctx);
 }
 
+/* Two processes under one name would take each other's batches and jobs for their own. */
+static int name_take(struct pg_listener *l)
+{
+	struct pg_args args = {0};
+	if (l->named)
+		return 0;
+	pg_z(&args, l->store->node);
+	int r = pg_exec(l->tx, PG_NODE_LOCK_ST, &args, NULL);
+	l->named = r > 0;
+	return r < 0 ? r : 0;
+}
+
 static int beat(struct pg_listener *l)
 {
 	struct pg_args args = {0};
@@ -47,7 +64,9 @@ static int beat(struct pg_listener *l)
 	if (now - l->beaten_us < BEAT_US)
 		return 0;
 	pg_z(&args, l->store->node);
-	int r = pg_exec(l->tx, PG_BEAT_ST, &args, NULL);
+	int r = name_take(l);
+	if (r == 0)
+		r = pg_exec(l->tx, PG_BEAT_ST, &args, NULL);
 	if (r >= 0)
 		l->beaten_us = now;
 	return r < 0 ? r : 0;
@@ -58,6 +77,7 @@ static int look(struct pg_listener *l)
 	PGresult *result;
 	uint64_t identity = 0;
 	int r = beat(l);
+	int64_t began = clock_mono_us();
 	if (r == 0)
 		r = pg_exec(l->tx, PG_LOOK_ST, NULL, &result);
 	if (r < 0)
@@ -72,6 +92,7 @@ static int look(struct pg_listener *l)
 		l->store->pg->data_version = (uint64_t)pg_number(result, 0, 1);
 		if (pg_number(result, 0, 2))
 			jobs_changed(l->store);
+		l->store->trusted_until_us = began + TRUST_US;
 	}
 	PQclear(result);
 	return 0;
@@ -99,6 +120,9 @@ static int hear(struct pg_listener *l)
 	if (r == 0)
 		r = pg_exec(l->tx, PG_LISTEN_ST, NULL, NULL);
 	l->beaten_us = 0;
+	l->named = false;
+	/* From here on everything is heard; what was remembered before may be old. */
+	identities_changed(l->store);
 	return r < 0 ? r : look(l);
 }
 
@@ -125,20 +149,18 @@ static int wait_for_news(struct pg_listener *l)
 
 static void distrust(struct pg_listener *l)
 {
-	if (!l->store->distrusted)
+	if (l->heard)
 		log_warn("store: other nodes are not heard; identities are read anew for each call");
-	l->store->distrusted = true;
+	l->heard = false;
+	l->store->trusted_until_us = 0;
 	pg_disconnect(l->tx->pg);
 }
 
-/* From before the first look on everything is heard; what was remembered before may be old. */
 static void trust(struct pg_listener *l)
 {
-	if (l->store->distrusted) {
-		identities_changed(l->store);
+	if (!l->heard)
 		log_info("store: other nodes are heard again");
-	}
-	l->store->distrusted = false;
+	l->heard = true;
 	jobs_changed(l->store);
 }
 
@@ -171,11 +193,32 @@ static void *listener_main(void *arg)
 	return NULL;
 }
 
+/* At the start nobody else may have the name; later it is taken again with each connection, when the old one's end is known. */
+static int name_wait(struct pg_listener *l)
+{
+	int64_t until = clock_mono_us() + NAME_US;
+	int r = 0;
+	while (r == 0 && !l->named && clock_mono_us() < until) {
+		poll(NULL, 0, 100);
+		r = name_take(l);
+	}
+	if (r < 0 || l->named)
+		return r;
+	fprintf(stderr,
+	        "steward: another process serves this store under this node's name, %s. Was its data directory copied? "
+	        "Remove node.id from this one.\n",
+	        l->store->node);
+	return -EADDRINUSE;
+}
+
 int pg_listener_start(struct store *s)
 {
 	struct pg_listener *l = must_calloc(1, sizeof *l);
 	*l = (struct pg_listener){.store = s, .tx = pg_tx_new(s, PG_LISTENER), .stop = eventfd(0, EFD_CLOEXEC)};
 	int r = l->stop < 0 ? -errno : hear(l);
+	if (r == 0)
+		r = name_wait(l);
+	l->heard = r == 0;
 	if (r == 0)
 		r = -pthread_create(&l->thread, NULL, listener_main, l);
 	if (r < 0) {

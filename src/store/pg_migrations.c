@@ -123,8 +123,8 @@ static int steps_run(struct tx *tx)
 
 int pg_migrations_run(struct tx *tx)
 {
-	/* Nodes that start together wait for each other, longer than a batch may. */
-	int r = run(tx, "SELECT set_config('lock_timeout', '60s', false)");
+	/* Nodes that start together wait for each other, longer than a batch may, and a step over large tables takes its time. */
+	int r = run(tx, "SELECT set_config('lock_timeout', '60s', false), set_config('statement_timeout', '0', false)");
 	if (r == 0)
 		r = run(tx, "BEGIN");
 	if (r == 0)
@@ -134,7 +134,8 @@ int pg_migrations_run(struct tx *tx)
 	if (r == 0)
 		r = run(tx, "COMMIT");
 	if (r == 0)
-		return run(tx, "SELECT set_config('lock_timeout', '3s', false)");
+		return run(tx, "SELECT set_config('lock_timeout', '3s', false), set_config('statement_timeout', '60s', "
+		               "false)");
 	if (run(tx, "ROLLBACK") < 0)
 		pg_disconnect(tx->pg);
 	return r;

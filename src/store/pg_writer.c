@@ -6,7 +6,9 @@
  *
  * With the batch goes a mark: this node's row gets the batch's id. When the connection is lost while the batch is being
  * committed, the writer connects again, takes the lock, which the old session holds until its end is decided, and reads the
- * mark: it tells whether the batch is there or must be run again. So nothing is lost, and nothing done twice.
+ * mark: it tells whether the batch is there or must be run again. So nothing is lost, and nothing done twice. One that is
+ * there may have been on its way to a standby that its commit had to wait for: it counts once a later commit, which waits in
+ * the same way, has been answered.
  *
  * A batch guesses that all goes well: that what is inserted is new, and that no write has to be undone after it has changed
  * something. Then no savepoint is needed, inserts are not waited for, documents that the batch has read or made are known,
@@ -160,12 +162,20 @@ static int mark_look(struct tx *tx, bool *ret_there)
 		r = pg_defer(tx, PG_LOCK_ST, NULL);
 	if (r == 0)
 		r = pg_exec(tx, PG_MARK_GET_ST, &args, &result);
-	if (r >= 0) {
-		*ret_there = r > 0 && str_is(pg_column(result, 0, 0), p->batch);
+	bool there = r > 0 && str_is(pg_column(result, 0, 0), p->batch);
+	if (r >= 0)
 		PQclear(result);
+	if (there) {
+		r = pg_exec(tx, PG_MARK_TOUCH_ST, &args, NULL);
+		if (r >= 0)
+			r = pg_exec(tx, PG_COMMIT_ST, NULL, NULL);
 	}
-	pg_batch_abort(tx);
-	return r < 0 ? -ENOTCONN : 0;
+	if (!there || r < 0)
+		pg_batch_abort(tx);
+	if (r < 0)
+		return -ENOTCONN;
+	*ret_there = there;
+	return 0;
 }
 
 /* The connection went in the middle of a commit. */

@@ -3,7 +3,9 @@
 #include "store/sqlite.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static const char *path_in(const char *place)
@@ -11,9 +13,19 @@ static const char *path_in(const char *place)
 	return str_starts(str_of(place), STR("sqlite:")) ? place + 7 : place;
 }
 
+/* The lock that a service holds on its data directory; -1: none has ever run there. */
+static int lock_open(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char lock[4096];
+	snprintf(lock, sizeof lock, "%.*s/lock", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	return open(lock, O_RDWR | O_CLOEXEC);
+}
+
 static int side_open(const char *place, struct copy_side *side)
 {
 	char *path = store_path(path_in(place));
+	side->lock = -1;
 	int r = access(path, R_OK | W_OK) < 0 ? -errno : 0;
 	if (r < 0)
 		fprintf(stderr, "steward: there is no store at %s: %s\n", path, strerror(-r));
@@ -21,6 +33,8 @@ static int side_open(const char *place, struct copy_side *side)
 		r = conn_open(path, SQLITE_OPEN_READWRITE, &side->tx);
 	if (r == 0)
 		r = migrations_verify(side->tx, path, stderr);
+	if (r == 0)
+		side->lock = lock_open(path);
 	free(path);
 	return r;
 }
@@ -28,12 +42,22 @@ static int side_open(const char *place, struct copy_side *side)
 static void side_close(struct copy_side *side)
 {
 	conn_close(side->tx);
+	if (side->lock >= 0)
+		close(side->lock);
+}
+
+static int side_busy(struct copy_side *side)
+{
+	if (side->lock < 0 || flock(side->lock, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	fprintf(stderr, "steward: a service runs on the source: stop it first\n");
+	return -EBUSY;
 }
 
 static int side_count(struct copy_side *side, const struct copy_table *t, int64_t *ret_count)
 {
-	char sql[256];
-	snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE %s", t->name, t->except ? t->except : "true");
+	char sql[COPY_SQL];
+	copy_count(sql, t);
 	return conn_int(side->tx, sql, ret_count);
 }
 
@@ -57,25 +81,13 @@ static int statement(struct copy_side *side, const char *sql, sqlite3_stmt **ret
 	return -EIO;
 }
 
-static void marks(char *ret_text, size_t size, unsigned count)
-{
-	size_t at = 0;
-	for (unsigned i = 1; i <= count && at < size; i++)
-		at += (size_t)snprintf(ret_text + at, size - at, "%s?%u", i > 1 ? ", " : "", i);
-}
-
 static int side_read(struct copy_side *side, const struct copy_table *t, const struct cell *after, struct arena *a,
                      struct cell **ret_cells, size_t *ret_rows)
 {
-	char names[512], keys[128], values[64], sql[1024];
+	char sql[COPY_SQL];
 	unsigned columns = copy_columns(t);
 	sqlite3_stmt *st = NULL;
-	copy_names(names, sizeof names, t, false, "rowid");
-	copy_names(keys, sizeof keys, t, true, "rowid");
-	marks(values, sizeof values, t->keys);
-	snprintf(sql, sizeof sql, "SELECT %s FROM %s WHERE %s%s%s%s%s%s ORDER BY %s LIMIT %d", names, t->name,
-	         t->except ? t->except : "true", after ? " AND (" : "", after ? keys : "", after ? ") > (" : "",
-	         after ? values : "", after ? ")" : "", keys, COPY_PAGE);
+	copy_select(sql, t, after, "rowid");
 	int r = statement(side, sql, &st);
 	if (r < 0)
 		return r;
@@ -102,14 +114,12 @@ static int side_read(struct copy_side *side, const struct copy_table *t, const s
 
 static int rows_insert(struct copy_side *side, const struct copy_table *t, const struct cell *cells, size_t rows)
 {
-	char names[512], values[128], sql[1024];
+	char sql[COPY_SQL];
 	unsigned columns = copy_columns(t);
 	sqlite3_stmt *st = NULL;
 	if (!rows)
 		return 0;
-	copy_names(names, sizeof names, t, false, "rowid");
-	marks(values, sizeof values, columns);
-	snprintf(sql, sizeof sql, "INSERT INTO %s (%s) VALUES (%s)", t->name, names, values);
+	copy_insert(sql, t, "rowid");
 	int r = statement(side, sql, &st);
 	for (size_t i = 0; r == 0 && i < rows; i++) {
 		for (unsigned k = 0; k < columns; k++)
@@ -169,4 +179,5 @@ static int side_mark(struct copy_side *side, struct arena *a, struct str *ret_ma
 	return r == SQLITE_ROW ? 0 : r == SQLITE_DONE ? -ENOENT : -EIO;
 }
 
-const struct copy_ops sqlite_copy_ops = {side_open, side_close, side_count, side_read, side_write, side_mark};
+const struct copy_ops sqlite_copy_ops = {side_open, side_close, side_busy, side_count,
+                                         side_read, side_write, side_mark};

@@ -2,6 +2,9 @@
  * each of which is the back end's. */
 #include "store/backend.h"
 
+#include "base/clock.h"
+#include "store/copy.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +22,21 @@ bool store_url_is_remote(const char *url)
 	return url && (str_starts(str_of(url), STR("postgresql:")) || str_starts(str_of(url), STR("postgres:")));
 }
 
+/* A part of a store would be taken for the whole, and filled up with what is only there later. */
+static int copy_is_over(struct tx *conn)
+{
+	struct arena *a = arena_new();
+	struct str mark;
+	int r = tx_meta_get(conn, a, META_COPY, &mark);
+	if (r == 0)
+		fputs("steward: a copy into this store was broken off: run `steward store copy` again to finish it, or "
+		      "empty the "
+		      "store\n",
+		      stderr);
+	arena_free(a);
+	return r == 0 ? -EBUSY : r == -ENOENT ? 0 : r;
+}
+
 int store_open(const struct store_options *o, struct store **ret_store)
 {
 	struct tx *conn = NULL;
@@ -26,6 +44,7 @@ int store_open(const struct store_options *o, struct store **ret_store)
 	s->readers = must_calloc(1, sizeof(*s->readers));
 	pthread_mutex_init(&s->readers->lock, NULL);
 	s->ops = &sqlite_ops;
+	s->trusted_until_us = INT64_MAX;
 	if (store_url_is_remote(o->url)) {
 #ifdef STORE_HAS_POSTGRES
 		s->ops = &postgres_ops;
@@ -36,6 +55,8 @@ int store_open(const struct store_options *o, struct store **ret_store)
 #endif
 	}
 	int r = s->ops->open(s, o, &conn);
+	if (r == 0 && !o->unfinished)
+		r = copy_is_over(conn);
 	if (r == 0)
 		r = writer_start(s, conn, o->batch_max, &s->writer);
 	if (r < 0) {
@@ -155,10 +176,12 @@ void tx_touch_identity(struct tx *tx)
 	tx->touched = true;
 }
 
-/* While other processes cannot be heard, no two answers are the same, so that nothing that was remembered is used. */
+/* While other processes are not heard, no two answers are the same, so that nothing that was remembered is used. The clock
+ * says so, not the thread that hears them: it may be waiting for an answer, or have stood still with the whole process. */
 uint64_t store_identity_generation(const struct store *s)
 {
-	if (atomic_load(&s->distrusted))
+	int64_t until = atomic_load(&s->trusted_until_us);
+	if (until != INT64_MAX && clock_mono_us() > until)
 		return UINT64_MAX / 2 + atomic_fetch_add(&((struct store *)(uintptr_t)s)->distrust, 1);
 	return s->generation;
 }

@@ -26,6 +26,7 @@ struct store_options {
 	const char *data_dir;
 	unsigned batch_max; /* writes that may share one flush; 0: default (256) */
 	const char *node;   /* of a store that several processes share: this one's name, no other's; NULL: made up */
+	bool unfinished;    /* also one that a copy was begun into and not finished */
 };
 
 /* Opens, migrates, starts the writer. Failure: a sentence to stderr, negative. */
@@ -210,8 +211,8 @@ must_check int tx_wipe(struct tx *tx);
 /* A consistent copy of a store that may be in use, with progress(done, total) now and then. */
 must_check int store_backup(const char *data_dir, const char *file, void (*progress)(int done, int total));
 /* Copies all of a store (sqlite:PATH, a data directory, or a PostgreSQL URL) into an empty one, which is made where it can be,
- * or goes on with such a copy that was broken off; then compares the two, row by row. The source must not be in use. Faults
- * are told on stderr. */
+ * or goes on with such a copy that was broken off; then compares the two, row by row. The source must not be in use: one that
+ * a service runs on is refused. Faults are told on stderr. */
 typedef void store_copy_progress(void *ctx, const char *what, int64_t done, int64_t total);
 must_check int store_copy(const char *from, const char *to, store_copy_progress *progress, void *ctx,
                           int64_t *ret_rows);

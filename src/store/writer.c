@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #define POLL_US 200000
 /* How long a batch is tried again when the store is out of reach, before its callers are told. */
 #define RETRY_US 4000000
+#define RETRY_PAUSE_MS 20
 
 struct writer {
 	struct store *store;
@@ -193,9 +195,9 @@ static int batch_execute(struct writer *q, const struct write *batch)
 {
 	int64_t until = clock_mono_us() + RETRY_US;
 	int r;
-	do
-		r = batch_try(q, batch);
-	while (r == -ERESTART || (r == -EAGAIN && clock_mono_us() < until));
+	while ((r = batch_try(q, batch)) == -ERESTART || (r == -EAGAIN && clock_mono_us() < until))
+		if (r == -EAGAIN)
+			poll(NULL, 0, RETRY_PAUSE_MS);
 	return r == -EAGAIN ? -ENOTCONN : r;
 }
 

@@ -114,7 +114,7 @@ def unique(prefix='p'):
 	return prefix + '-' + uuid.uuid4().hex[:12]
 
 
-def cli(*args, check=True, timeout=60, env=None):
+def cli(*args, check=True, timeout=180, env=None):
 	"""Runs the binary once, as an operator would."""
 	data = [os.path.abspath(b) for a, b in zip(args, args[1:]) if a == '--data']
 	if data and data[0] in stores:
@@ -175,7 +175,7 @@ class Api:
 		if not path.startswith(('/api', 'https:', '/healthz', '/readyz', '/metrics', '/openapi')):
 			path = BASE + path
 		url = path if path.startswith('https:') else self.server.base_url + path
-		kw.setdefault('timeout', 30)
+		kw.setdefault('timeout', 60)
 		return self.session.request(method, url, **kw)
 
 	def get(self, path, **kw):
@@ -204,13 +204,34 @@ class Api:
 
 def until(check, seconds=60, what='it'):
 	"""What check() gives once it is true of something."""
-	end = time.monotonic() + seconds
+	end, pause = time.monotonic() + seconds, 0.01
 	while True:
 		value = check()
 		if value:
 			return value
 		assert time.monotonic() < end, '%s did not happen in %d s' % (what, seconds)
-		time.sleep(0.01)
+		time.sleep(pause)
+		pause = min(pause * 1.2, 0.1)  # on a slow machine asking must not use up the buckets
+
+
+def pass_time(server, check, step=2, seconds=60):
+	"""The virtual clock moves on until check() gives something. More than once, because what an engine does begins when its
+	job is claimed, and that may be after the clock was moved."""
+	end = time.monotonic() + seconds
+	while True:
+		server.advance(step)
+		for _ in range(15):
+			value = check()
+			if value:
+				return value
+			time.sleep(0.01)
+		assert time.monotonic() < end, 'it did not happen in %d s' % seconds
+
+
+def metric(server, name):
+	"""The sum of what /metrics has of that name. A call is counted, logged and recorded after its answer was sent: wait for it."""
+	text = server.anonymous.get('/metrics').text
+	return sum(float(line.rsplit(' ', 1)[1]) for line in text.splitlines() if re.match(name + '[ {]', line))
 
 
 def ok(answer, status=200):
@@ -255,7 +276,7 @@ def links(doc):
 class Server:
 	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True,
 			listen='127.0.0.1:0',
-		     cwd=None, start_seconds=30, leaks=False, prefix=(),
+		     cwd=None, start_seconds=120, leaks=False, prefix=(),
 		     engine='simulated'):
 		self.tmp = pathlib.Path(tempfile.mkdtemp(prefix='steward-test-'))
 		self.data_dir = pathlib.Path(data_dir) if data_dir else self.tmp / 'data'
@@ -332,7 +353,7 @@ class Server:
 			return self._token
 		a = account or self.bootstrap['serviceAccount']
 		r = requests.post(self.base_url + '/api/oauth/token', data={'grant_type': 'client_credentials'},
-				  auth=(a['clientId'], a['clientSecret']), verify=self.ca_file, timeout=30)
+				  auth=(a['clientId'], a['clientSecret']), verify=self.ca_file, timeout=60)
 		assert r.status_code == 200, r.text
 		if account is None:
 			self._token = r.json()['access_token']
@@ -355,13 +376,13 @@ class Server:
 		with contextlib.closing(sqlite3.connect('file:%s?mode=ro' % (self.data_dir / 'steward.db'), uri=True)) as db:
 			return db.execute(sql).fetchall()
 
-	def control(self, path, body=None, method='POST'):
-		r = self.anonymous.request(method, '/api/test/' + path, json=body)
+	def control(self, path, body=None, method='POST', timeout=60):
+		r = self.anonymous.request(method, '/api/test/' + path, json=body, timeout=timeout)
 		assert r.status_code in (200, 204), '%s: %d %s' % (path, r.status_code, r.text)
 		return r.json() if r.content else None
 
 	def seed(self, *organizations):
-		return self.control('seed', {'organizations': list(organizations)})['organizations']
+		return self.control('seed', {'organizations': list(organizations)}, timeout=600)['organizations']
 
 	def refill(self):
 		self.control('buckets/reset')
@@ -376,8 +397,8 @@ class Server:
 	def signal(self, number):
 		self.process.send_signal(number)
 
-	def stop(self, seconds=60):
-		"""SIGTERM, and a clean end."""
+	def stop(self, seconds=300):
+		"""SIGTERM, and a clean end. Where leaks are looked for, on a busy machine, that takes minutes."""
 		if self.ended:
 			return
 		self.process.send_signal(signal.SIGTERM)

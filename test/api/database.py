@@ -1,5 +1,5 @@
 """A PostgreSQL of our own for a store: started in a temporary folder, ended by its own process id."""
-import atexit, os, pathlib, pwd, shutil, signal, socket, subprocess, tempfile, time
+import atexit, os, pathlib, pwd, random, shutil, signal, socket, subprocess, tempfile, time
 
 USER = 'steward'  # who it runs as when we are root: PostgreSQL refuses to be root
 running = []
@@ -18,10 +18,18 @@ def folder():
 	return found[-1].parent
 
 
-def free_port():
-	with socket.socket() as s:
-		s.bind(('127.0.0.1', 0))
-		return s.getsockname()[1]
+def free_port(address='127.0.0.1'):
+	"""For a listener that starts later, or more than once. Below the ports that the system gives away by itself, so that no
+	connection and no other test's server gets it meanwhile."""
+	while True:
+		port = random.SystemRandom().randrange(10000, 20000)
+		with socket.socket() as s:
+			s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+			try:
+				s.bind((address, port))
+				return port
+			except OSError:
+				pass
 
 
 class Database:
@@ -60,7 +68,7 @@ class Database:
 		self.process = subprocess.Popen([self.bin / 'postgres', '-D', self.data, *map(str, options)], stdout=log,
 						stderr=log, cwd=self.dir, **self.as_user())
 		log.close()
-		until = time.monotonic() + 30
+		until = time.monotonic() + 120
 		while subprocess.run([self.bin / 'pg_isready', '-q', '-h', self.dir, '-p', str(self.port)]).returncode:
 			assert self.process.poll() is None and time.monotonic() < until, (self.dir / 'log').read_text()[-3000:]
 			time.sleep(0.05)
@@ -69,7 +77,7 @@ class Database:
 		"""SIGINT: fast; SIGQUIT: as if it had crashed."""
 		if self.process:
 			self.process.send_signal(how)
-			self.process.wait(30)
+			self.process.wait(120)
 			self.process = None
 
 	def url(self, database='steward'):

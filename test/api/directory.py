@@ -1,5 +1,7 @@
 """Certificates, and an LDAP directory of the test's own: slapd with its own folder and port, on loopback."""
-import os, pathlib, shutil, socket, subprocess, tempfile, time
+import os, pathlib, random, shutil, socket, subprocess, tempfile, time
+
+import database
 
 SLAPD = shutil.which('slapd') or (os.access('/usr/sbin/slapd', os.X_OK) and '/usr/sbin/slapd')
 SCHEMAS = pathlib.Path('/etc/ldap/schema')
@@ -37,22 +39,22 @@ class Authority:
 		return cert, key
 
 
-def free_port(address):
-	with socket.socket() as s:
-		s.bind((address, 0))
-		return s.getsockname()[1]
+def loopback():
+	"""An address that nobody else uses, where the port has to be 389: runs of these tests go side by side."""
+	dice = random.SystemRandom()
+	return '127.71.%d.%d' % (dice.randrange(256), dice.randrange(1, 255))
 
 
 class Directory:
 	"""ou=people below dc=example,dc=org, with two people; LDAPS on a free port, and LDAP with StartTLS on 389 where that
 	port can be had."""
 
-	def __init__(self, address='127.0.0.1', with_389=False):
-		self.address = address
+	def __init__(self, with_389=False):
+		self.address = address = loopback()
 		self.folder = pathlib.Path(tempfile.mkdtemp(prefix='steward-slapd-'))
 		self.ca = Authority(self.folder / 'tls')
 		cert, key = self.ca.issue('slapd', '/CN=directory', 'subjectAltName=IP:%s' % address)
-		self.port = free_port(address)
+		self.port = database.free_port(address)
 		(self.folder / 'data').mkdir()
 		conf = self.folder / 'slapd.conf'
 		conf.write_text('\n'.join([
@@ -74,7 +76,7 @@ class Directory:
 		urls = 'ldaps://%s:%d/' % (address, self.port) + (' ldap://%s:389/' % address if with_389 else '')
 		self.process = subprocess.Popen([SLAPD, '-d', '0', '-f', str(conf), '-h', urls], stdout=subprocess.DEVNULL,
 						stderr=subprocess.DEVNULL)
-		end = time.monotonic() + 10
+		end = time.monotonic() + 60
 		while True:
 			try:
 				socket.create_connection((address, self.port), timeout=1).close()
@@ -89,5 +91,5 @@ class Directory:
 
 	def stop(self):
 		self.process.terminate()
-		self.process.wait(10)
+		self.process.wait(60)
 		shutil.rmtree(self.folder, ignore_errors=True)

@@ -11,8 +11,12 @@ api = Api()
 
 
 def exchanges(file=client.EXCHANGES):
-	with open(file) as f:
-		return [json.loads(line) for line in f if line.strip()]
+	def whole():
+		text = file.read_text()
+		return text.endswith('\n') and text
+	# An exchange is written down after its answer was sent: the last line may be on its way.
+	text = client.until(whole, what='the last line of ' + file.name) if file.stat().st_size else ''
+	return [json.loads(line) for line in text.split('\n') if line.strip()]
 
 
 def body_of(x, query):

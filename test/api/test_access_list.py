@@ -3,7 +3,7 @@ import datetime, time
 
 import pytest
 
-from client import bare, links, ok, refused
+from client import bare, links, ok, refused, until
 
 
 @pytest.fixture
@@ -129,10 +129,7 @@ def test_temporary_entries(start_server):
 	assert values(ok(s.get(url))) == ['192.0.2.1/32', '192.0.2.3/32'] and ok(s.get(url))['totalCount'] == 2
 	refused(s.get(url + '/192.0.2.2'), 404)
 	refused(s.delete(url + '/192.0.2.2'), 404)
-	until = time.monotonic() + 10
-	while ok(s.get(limit))['currentUsage'] != 2:
-		assert time.monotonic() < until, 'the sweep did not come'
-		time.sleep(0.1)
+	until(lambda: ok(s.get(limit))['currentUsage'] == 2, what='the sweep')
 	# It can come back, and what was temporary can be made to stay.
 	ok(s.post(url, json=[{'ipAddress': '192.0.2.2', 'deleteAfterDate': after(s, hours=1)}, {'ipAddress': '192.0.2.3'}]))
 	s.advance(8 * 86400)

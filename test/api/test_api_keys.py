@@ -1,10 +1,10 @@
 """API keys of organizations and projects, and their access lists."""
-import re, time
+import re
 
 import pytest
 from requests.auth import HTTPDigestAuth
 
-from client import Api, NO_ID, bare, links, ok, refused, unique
+from client import Api, NO_ID, bare, links, ok, refused, unique, until
 
 
 def make(server, roles=('ORG_MEMBER',), desc='a key', org=None, api=None):
@@ -257,12 +257,8 @@ def test_uses_are_counted(server, key):
 	ok(server.post(url, json=[{'cidrBlock': '127.0.0.0/8'}, {'ipAddress': '192.0.2.1'}]))
 	for _ in range(5):
 		ok(api.get('/orgs'))
-	until = time.monotonic() + 10
-	while True:
-		used, unused = ok(server.get(url))['results']
-		if used.get('count') == 5 or time.monotonic() > until:
-			break
-		time.sleep(0.1)
+	until(lambda: ok(server.get(url))['results'][0].get('count') == 5, what='the count')
+	used, unused = ok(server.get(url))['results']
 	assert used['count'] == 5 and used['lastUsedAddress'] == '127.0.0.1' and used['lastUsed'] >= used['created']
 	assert 'count' not in unused and 'lastUsed' not in unused
 

@@ -26,7 +26,7 @@ def real():
 		r.end()
 
 
-def audit(real, seconds=60, **settings):
+def audit(real, seconds=180, **settings):
 	ok(real.server.patch(real.path('auditLog'), json=settings))
 	until(lambda: ok(real.server.get(real.path('clusters/c0')))['stateName'] == 'IDLE', seconds)
 

@@ -1,9 +1,9 @@
 """Clusters on the simulated engine: shapes, states, older versions, what may be done to them, and restarts."""
-import concurrent.futures, gzip, json, time
+import calendar, concurrent.futures, gzip, json, time
 
 import pytest
 
-from client import NO_ID, bare, links, ok, refused, unique, until
+from client import NO_ID, bare, links, ok, pass_time, refused, unique, until
 
 V1 = {'Accept': 'application/vnd.svc.2023-01-01+json'}
 V2 = {'Accept': 'application/vnd.svc.2023-02-01+json'}
@@ -41,13 +41,7 @@ def state(server, group, name):
 
 def settle(server, group, name, seconds=5):
 	"""Time passes, and the cluster is what it shall be."""
-	for _ in range(8):
-		server.advance(seconds)
-		for _ in range(20):
-			if state(server, group, name) in ('IDLE', None):
-				return
-			time.sleep(POINT)
-	until(lambda: state(server, group, name) in ('IDLE', None))
+	pass_time(server, lambda: state(server, group, name) in ('IDLE', None), seconds)
 
 
 def create(server, group, *args, **more):
@@ -407,12 +401,16 @@ def test_restart_primaries(server, group):
 	r = server.post(path(group, doc['name']) + '/restartPrimaries')
 	assert r.status_code == 200 and not r.content
 	until(lambda: ok(server.get(path(group, doc['name']) + '/status'))['changeStatus'] == 'APPLIED')
+	assert state(server, group, doc['name']) == 'IDLE'
+	for _ in range(3):
+		ok(server.post(path(group, doc['name']) + '/restartPrimaries'))
+	until(lambda: state(server, group, doc['name']) == 'IDLE')
 	refused(server.post(path(group, 'nothing') + '/restartPrimaries'), 404)
 
 
 def instant(server, seconds):
 	now = server.control('clock', method='GET')['now']
-	at = time.mktime(time.strptime(now, '%Y-%m-%dT%H:%M:%SZ')) - time.timezone + seconds
+	at = calendar.timegm(time.strptime(now, '%Y-%m-%dT%H:%M:%SZ')) + seconds
 	return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))
 
 
@@ -464,6 +462,34 @@ def test_sample_dataset(server, group):
 	refused(server.post('/groups/%s/sampleDatasetLoad/nothing' % group), 404)
 
 
+def test_an_outage_leaves_every_shard_a_node_and_clients_a_router(server, group):
+	geo = create(server, group, None, [region(nodes=1)], [region('EU_WEST_1', nodes=1)], clusterType='GEOSHARDED')
+	for name in ('US_EAST_1', 'EU_WEST_1'):
+		refused(server.post(path(group, geo['name']) + '/outageSimulation', json={
+			'outageFilters': [{'cloudProvider': 'AWS', 'regionName': name}]}), 400, None, 'outageFilters')
+	shard = [region(nodes=2), region('US_WEST_2', nodes=1, priority=6)]
+	both = create(server, group, None, shard, shard)
+	ok(server.post(path(group, both['name']) + '/outageSimulation', json={
+		'outageFilters': [{'cloudProvider': 'AWS', 'regionName': 'US_EAST_1'}]}))
+	settle(server, group, both['name'])
+	types = [p['typeName'] for p in ok(server.get('/groups/%s/processes' % group))['results'] if p['userAlias'].startswith(both['name'])]
+	assert types.count('NO_DATA') == 4 and types.count('SHARD_ROUTER') == 1, types
+
+
+def test_a_type_that_was_never_reached_can_be_taken_back(server, group):
+	doc = create(server, group, None, [region(nodes=1)])
+	server.control('engine', {'fail': 'update', 'times': 1000})
+	ok(server.patch(path(group, doc['name']), json={'clusterType': 'SHARDED'}))
+	pass_time(server, lambda: state(server, group, doc['name']) == 'REPAIRING', 60)
+	server.control('engine', {})
+	ok(server.patch(path(group, doc['name']), json={'clusterType': 'REPLICASET'}))
+	settle(server, group, doc['name'])
+	assert ok(server.get(path(group, doc['name'])))['clusterType'] == 'REPLICASET'
+	ok(server.patch(path(group, doc['name']), json={'clusterType': 'SHARDED'}))
+	settle(server, group, doc['name'])
+	refused(server.patch(path(group, doc['name']), json={'clusterType': 'REPLICASET'}), 400, None, 'clusterType')
+
+
 def test_outage_simulation(server, group):
 	doc = create(server, group, None, [region(nodes=3), region('US_WEST_2', 2, 6)])
 	outage = path(group, doc['name']) + '/outageSimulation'
@@ -499,7 +525,9 @@ def test_logs(server, group):
 	line = json.loads(gzip.decompress(r.content))
 	assert host.split('.')[0] in line['message']
 	assert gzip.decompress(server.get(log + '?endDate=1300000000').content) == b''
-	assert server.head(log).status_code == 200
+	head = server.head(log)
+	assert head.status_code == 200 and head.headers['Content-Type'] == r.headers['Content-Type']
+	assert 'Content-Length' not in head.headers and not head.content
 	refused(server.get(log + '?startDate=1900000000&endDate=1800000000'), 400, None, 'startDate')
 	refused(server.get('/groups/%s/clusters/%s/logs/db.gz' % (server.group, host)), 404)
 	refused(server.get(log.replace(host, 'nothing')), 404)
@@ -599,11 +627,11 @@ def test_many_at_once(start_server):
 
 	def live(name):
 		ok(s.post(path(s.group), json=body(name)), 201)
-		until(lambda: state(s, s.group, name) == 'IDLE', 60)
+		until(lambda: state(s, s.group, name) == 'IDLE', 180)
 		ok(s.patch(path(s.group, name), json={'replicationSpecs': [{'regionConfigs': [region(nodes=1)]}]}))
-		until(lambda: state(s, s.group, name) == 'IDLE', 60)
+		until(lambda: state(s, s.group, name) == 'IDLE', 180)
 		assert s.delete(path(s.group, name)).status_code == 202
-		until(lambda: state(s, s.group, name) is None, 60)
+		until(lambda: state(s, s.group, name) is None, 180)
 	with concurrent.futures.ThreadPoolExecutor(8) as pool:
 		list(pool.map(live, names))
 	assert ok(s.get(path(s.group)))['totalCount'] == 0

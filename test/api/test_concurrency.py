@@ -1,5 +1,5 @@
 """Several clients at once, reading, writing, changing limits and reloading: what ThreadSanitizer watches."""
-import os, signal, threading, time
+import os, signal, threading
 
 import client
 
@@ -71,10 +71,7 @@ def test_a_revision_is_changed_once(module_server):
 def test_buckets_are_exact(start_server):
 	s = start_server()
 	client.cli('limits', 'set', '--data', s.data_dir, '--set', 'S60', '--capacity', '40', '--refill', '1')
-	for _ in range(40):
-		if client.ok(s.get('/rateLimits/S60'))['capacity'] == 40:
-			break
-		time.sleep(0.05)
+	client.until(lambda: client.ok(s.get('/rateLimits/S60'))['capacity'] == 40)
 	s.refill()
 	statuses = []
 

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from client import BASE, BASE_V1, ID, NO_ID, Wire, bare, links, ok, refused, unique
+from client import BASE, BASE_V1, ID, NO_ID, Wire, bare, links, ok, refused, unique, until
 from derive import Api as Data
 
 data = Data()
@@ -171,6 +171,19 @@ def test_pretty(server):
 	assert b'\n' in server.get('/groups?pretty=true&envelope=true').content.strip()
 
 
+def test_pretty_changes_white_space_only(server):
+	group = '/groups/' + server.project()['id']
+	ok(server.post(group + '/clusters', json={
+		'name': 'exact', 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [{
+			'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
+			'electableSpecs': {'instanceSize': 'M30', 'nodeCount': 3, 'diskSizeGB': 40.1}}]}]}), 201)
+	team = ok(server.post('/orgs/%s/teams' % server.org, json={'name': 'a"\\{"b":[1, 2]}, \u00e9 ' + unique(), 'usernames': []}))
+	for path in (group, group + '/clusters', group + '/clusters/exact', '/orgs/%s/teams/%s' % (server.org, team['id'])):
+		short, long_ = server.get(path + '?envelope=true').text, server.get(path + '?envelope=true&pretty=true').text
+		short, long_ = (x.replace('&pretty=true', '') for x in (short, long_))
+		assert long_ == json.dumps(json.loads(short), indent=2, ensure_ascii=False) + '\n'
+
+
 # Headers
 
 SAFE = {'Strict-Transport-Security': r'max-age=\d+', 'X-Content-Type-Options': r'^nosniff$',
@@ -197,6 +210,7 @@ def test_request_ids(server):
 	ids = [server.get('').headers['X-Request-Id'] for _ in range(5)]
 	assert len(set(ids)) == 5
 	last = server.get('/groups/' + NO_ID)
+	until(lambda: last.headers['X-Request-Id'] in server.stderr, what='its line in the log')  # after the answer
 	found = [json.loads(line) for line in server.stderr.splitlines() if last.headers['X-Request-Id'] in line]
 	assert len(found) == 1, 'one log line a request'
 	assert '404' in json.dumps(found[0]) and NO_ID in json.dumps(found[0])
@@ -360,7 +374,7 @@ def test_long_targets(server):
 
 def test_plain_http_gets_a_sentence(server):
 	import socket
-	with socket.create_connection((server.host, server.port), timeout=10) as s:
+	with socket.create_connection((server.host, server.port), timeout=60) as s:
 		s.sendall(b'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
 		text = b''
 		while True:
@@ -391,6 +405,38 @@ def test_v1_private_ip_mode(server):
 	refused(server.anonymous.patch(BASE_V1 + path, json={'enabled': True}), 401)
 	refused(server.get(BASE_V1 + '/groups'), 404)
 	refused(server.delete(BASE_V1 + path), 405)
+
+
+@pytest.mark.parametrize('date', ['2030-01-01T00:00:00+02:00', '2030-01-01T00:00:00%2B02:00', '20300101T000000+0200', '2030-001',
+				  '2030-W01-2', '2030-01-01 00:00', '2030-01-01T00:00:00.5Z'])
+def test_dates_in_queries(server, date):
+	"""Any ISO 8601, also with the '+' of a zone as few callers encode it."""
+	assert ok(server.get('/groups/%s/events?minDate=%s' % (server.group, date)))['results'] == []
+
+
+@pytest.mark.parametrize('query,name,words', [
+	('=5', 'query', 'must have a name'), ('=', 'query', 'must have a name'), ('pageNum=99999999999999999999', 'pageNum', 'between 1 and 2147483647'),
+	('itemsPerPage=3000000000', 'itemsPerPage', 'between 1 and 500'), ('pageNum=-99999999999999999999', 'pageNum', 'between 1 and'),
+	('pageNum=1x', 'pageNum', 'must be an integer'), ('pageNum=', 'pageNum', 'must be an integer')])
+def test_faults_in_queries_are_named(server, query, name, words):
+	doc = refused(server.get('/groups?' + query), 400, 'VALIDATION_ERROR', name)
+	assert doc['detail'].startswith(name + ': ') and words in doc['detail'], doc
+
+
+@pytest.mark.parametrize('body,words', [
+	('{"name": "s3cr3t', 'premature end'), ('{"name": s3cr3t}', 'invalid token'), ('\n\n{"name" "s3cr3t"}', 'line 3'),
+	('{"name": "s3cr3t\\u0000"}', 'must not hold \\u0000'), ('{"name": 1e999}', 'number is too large'),
+	('{"name": 123456789012345678901234567890}', 'number is too large'), ('{"name": "a", "name": "b"}', '"name"')])
+def test_no_json(server, body, words):
+	"""The answer says what is wrong and where, in words of its own, and repeats nothing of the text: that may be a secret."""
+	doc = refused(server.post('/groups', data=body, headers={'Content-Type': 'application/json'}), 400, 'INVALID_JSON')
+	assert words in doc['detail'] and 's3cr3t' not in doc['detail'] and 'JSON_' not in doc['detail'], doc
+
+
+def test_compressed_bodies_are_refused(server):
+	headers = {'Content-Type': 'application/json', 'Content-Encoding': 'gzip'}
+	refused(server.post('/groups', data=b'\x1f\x8b\x08\x00', headers=headers), 415, 'UNSUPPORTED_CONTENT_ENCODING', 'Content-Encoding')
+	refused(server.post('/groups', data='{}', headers={**headers, 'Content-Encoding': 'identity'}), 400, 'VALIDATION_ERROR', 'name')
 
 
 # Browsability
@@ -489,6 +535,36 @@ def test_browsable(start_server):
 		   and not re.sub(r'\{(groupId|orgId)\}', '', op['path']).count('{')]
 	assert not missing, missing
 	assert IDENTITY <= {op['set'] for op in gets}
+
+
+def test_no_dead_link_on_a_first_day(start_server):
+	"""What the first start made, and a cluster: every link leads somewhere, also to what is there only at times."""
+	server = start_server(clock='virtual')
+	server.control('engine', {'seconds': 0})
+	regions = [{'providerName': 'AWS', 'priority': 7 - i, 'regionName': region,
+		    'electableSpecs': {'instanceSize': 'M10', 'nodeCount': nodes}}
+		   for i, (region, nodes) in enumerate((('US_EAST_1', 2), ('EU_WEST_1', 1)))]
+	cluster = '/groups/%s/clusters' % server.group
+	ok(server.post(cluster, json={'name': 'first', 'clusterType': 'REPLICASET', 'replicationSpecs': [
+		{'regionConfigs': regions}]}), 201)
+	until(lambda: ok(server.get(cluster + '/first'))['stateName'] == 'IDLE')
+	rel = server.base_url + '/rels/outageSimulation'
+	assert rel not in links(ok(server.get(cluster + '/first')))
+	dead = {u: s for u, s in crawl(server, server.owner, server.base_url + BASE).items() if s != 200}
+	assert not dead, dead
+	ok(server.post(cluster + '/first/outageSimulation', json={'outageFilters': [
+		{'cloudProvider': 'AWS', 'regionName': 'EU_WEST_1', 'type': 'REGION'}]}))
+	found = links(ok(server.get(cluster + '/first')))
+	assert ok(server.get(found[rel]))['clusterName'] == 'first'
+
+
+@pytest.mark.parametrize('name', ['bob@intranet', '\u00fc@example.com', 'Ada@Example.com'])
+def test_every_user_is_found_by_name(server, name):
+	user = ok(server.post('/users', json={
+		'username': unique() + name, 'password': 'correct horse battery', 'firstName': 'Ada', 'lastName': 'Byron', 'country': 'GB',
+		'mobileNumber': '212\\555\\1234', 'roles': [{'orgId': server.org, 'roleName': 'ORG_MEMBER'}]}))
+	found = links(ok(server.get('/users/' + user['id'])))[server.base_url + '/rels/byName']
+	assert ok(server.get(found))['id'] == user['id']
 
 
 def test_links_to_names(start_server):

@@ -129,6 +129,26 @@ def test_limit(server, group):
 	refused(server.post(path(group), json=role('two', action())), 400, 'PROJECT_LIMIT_EXCEEDED')
 
 
+def test_more_rights_than_there_is_room_for_are_refused(module_server):
+	"""Not cut off in silence: neither when a user gets them, nor when a role of theirs grows."""
+	server, group = module_server, module_server.project()['id']
+	names = ['big%d' % i for i in range(21)]
+	for name in names:
+		make(server, group, name, action('FIND', *[on('shop', '%s-%d' % (name, i)) for i in range(1000)]))
+
+	def user(roles):
+		return {'username': 'much', 'password': 'correct horse battery', 'databaseName': 'admin', 'groupId': group,
+			'roles': [{'roleName': r, 'databaseName': 'admin'} for r in roles]}
+	users = '/groups/%s/databaseUsers' % group
+	refused(server.post(users, json=user(names)), 400, None, 'roles')
+	ok(server.post(users, json=user(names[:20])), 201)
+	refused(server.patch(users + '/admin/much', json=user(names)), 400, None, 'roles')
+	grown = {'inheritedRoles': [{'role': names[20], 'db': 'admin'}]}
+	refused(server.patch(path(group, names[0]), json=grown), 400, None, 'actions')
+	ok(server.patch(users + '/admin/much', json=user(names[1:20])))
+	ok(server.patch(path(group, names[0]), json=grown))
+
+
 def test_roles_needed(server):
 	org, = server.seed({'name': unique('o'), 'projects': ['p'], 'principals': [
 		{'type': 'serviceAccount', 'projectRoles': [{'project': 'p', 'roles': ['GROUP_READ_ONLY']}]},

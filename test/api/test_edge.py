@@ -4,6 +4,8 @@ import json, re, socket, ssl, time
 import h2.config, h2.connection, h2.errors, h2.events, h2.exceptions, h2.settings
 import pytest
 
+from client import metric, until
+
 SMALL = '/healthz'
 LARGE = '/openapi.json'
 TAKES_BODY = '/api/oauth/token'
@@ -27,7 +29,7 @@ def context(server, alpn=None, lowest=None, highest=None):
 	return c
 
 
-def plain(server, timeout=10, receive_buffer=None):
+def plain(server, timeout=60, receive_buffer=None):
 	s = socket.socket()
 	s.settimeout(timeout)
 	if receive_buffer:
@@ -36,7 +38,7 @@ def plain(server, timeout=10, receive_buffer=None):
 	return s
 
 
-def tls(server, timeout=10, session=None, receive_buffer=None, **kw):
+def tls(server, timeout=60, session=None, receive_buffer=None, **kw):
 	c = kw.pop('context', None) or context(server, **kw)
 	return c.wrap_socket(plain(server, timeout, receive_buffer), server_hostname='localhost', session=session,
 			     suppress_ragged_eofs=True)
@@ -142,6 +144,14 @@ def alive(server):
 	assert talk(server, get()).answer().status == 200
 
 
+def takes_one_more(server):
+	"""Whether there is a place for a connection."""
+	try:
+		return talk(server, get()).answer().status == 200
+	except (OSError, EOFError):
+		return False
+
+
 # TLS
 
 @pytest.mark.parametrize('version', [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -205,7 +215,6 @@ def test_garbage_is_closed_quietly(edge):
 		       b'\x80\x2e\x01\x00\x02', b'\n'):
 		s = plain(edge)
 		s.sendall(bytes_)
-		s.settimeout(5)
 		try:
 			got = s.recv(1000)
 			# Nothing, or a TLS alert.
@@ -450,7 +459,7 @@ def test_a_large_body_is_refused_before_it_comes(edge):
 	s.sendall(P + b'Content-Length: 3000000\r\n\r\n')
 	try:
 		s.sendall(b'x' * 1000000)
-	except ConnectionError:
+	except (ConnectionError, ssl.SSLError):
 		pass
 	is_problem(Reader(s).answer(), 413)
 	s = tls(edge)
@@ -466,7 +475,7 @@ def test_a_large_body_is_refused_before_it_comes(edge):
 # Deadlines, limits, slow readers
 
 def test_deadlines(start_server):
-	server = start_server('--header-seconds', 1, '--body-seconds', 1, '--idle-seconds', 2)
+	server = start_server('--header-seconds', 3, '--body-seconds', 3, '--idle-seconds', 4)
 	silent = plain(server)
 	shaking = plain(server)
 	shaking.sendall(b'\x16\x03\x01')
@@ -477,29 +486,30 @@ def test_deadlines(start_server):
 	idle = tls(server)
 	idle.sendall(get())
 	assert Reader(idle).answer().status == 200
-	began = time.monotonic()
-	while time.monotonic() - began < 1.6:  # activity does not help
-		for s in (header, body):
+	began, readers = time.monotonic(), [Reader(header), Reader(body)]
+	while not all(r.b for r in readers):  # activity does not help
+		for r in readers:
 			try:
-				s.sendall(b'x')
-			except (ConnectionError, ssl.SSLError):
-				pass
-		time.sleep(0.1)
-	for s in (header, body):
-		is_problem(Reader(s).answer(), 408)
+				r.s.settimeout(0.1)
+				r.b or r.more()
+			except socket.timeout:
+				r.s.sendall(b'x')
+	assert time.monotonic() - began < 9, 'not those that hold where nothing is said'
+	for r in readers:
+		r.s.settimeout(60)
+		is_problem(r.answer(), 408)
 	for s in (silent, shaking):
-		s.settimeout(5)
 		try:
 			assert s.recv(100)[:1] in (b'', b'\x15')
 		except ConnectionError:
 			pass
 	assert Reader(idle).closed()
-	assert time.monotonic() - began < 6
+	assert time.monotonic() - began < 30
 	alive(server)
 
 
 def test_many_slow_clients_do_not_disturb_others(start_server):
-	server = start_server('--header-seconds', 3)
+	server = start_server('--header-seconds', 60)
 	slow = []
 	for i in range(150):
 		s = plain(server)
@@ -512,7 +522,7 @@ def test_many_slow_clients_do_not_disturb_others(start_server):
 		s.sendall(get())
 		assert r.answer().status == 200
 		worst = max(worst, time.monotonic() - began)
-	assert worst < 1
+	assert worst < 20, 'nobody waits for them'
 	for s in slow:
 		s.close()
 
@@ -531,13 +541,14 @@ def test_slow_reader_waits_and_others_do_not(edge):
 def test_reader_that_takes_nothing_is_cut(start_server):
 	server = start_server('--send-seconds', 1)
 	s = tls(server, receive_buffer=4096)
+	s.settimeout(10)
 	try:
 		for _ in range(20):
 			s.sendall(get(LARGE) * 10)
 	except (ConnectionError, ssl.SSLError, socket.timeout):
 		pass
-	time.sleep(2.2)
-	s.settimeout(5)
+	until(lambda: metric(server, 'steward_http_timeouts_total'), what='the cut')
+	s.settimeout(60)
 	total = 0
 	with pytest.raises((EOFError, ConnectionError, ssl.SSLError)):
 		while True:
@@ -552,35 +563,31 @@ def test_reader_that_takes_nothing_is_cut(start_server):
 
 def test_connections_per_address(start_server):
 	server = start_server('--connections-per-address', 10)
-	time.sleep(0.4)  # the starter's own connections are gone
 	held = [tls(server) for _ in range(8)]
 	refused = 0
 	for _ in range(6):
 		try:
-			held.append(tls(server, timeout=5))
+			held.append(tls(server))
 		except (ConnectionError, ssl.SSLError, OSError):
 			refused += 1
 	assert refused >= 4
 	for s in held:
 		s.close()
-	time.sleep(0.3)
-	alive(server)
+	until(lambda: takes_one_more(server), what='a place')
 
 
 def test_connections_in_all(start_server):
 	server = start_server('--connections-max', 10)
-	time.sleep(0.4)
 	held, refused = [], 0
 	for _ in range(16):
 		try:
-			held.append(tls(server, timeout=5))
+			held.append(tls(server))
 		except (ConnectionError, ssl.SSLError, OSError):
 			refused += 1
 	assert 6 <= refused <= 8
 	for s in held:
 		s.close()
-	time.sleep(0.3)
-	alive(server)
+	until(lambda: takes_one_more(server), what='a place')
 
 
 def test_one_thread_serves_too(start_server):
@@ -604,7 +611,7 @@ def test_drain_finishes_what_is_under_way(start_server):
 # HTTP/2
 
 class H2:
-	def __init__(self, server, timeout=10):
+	def __init__(self, server, timeout=60):
 		self.s = tls(server, timeout=timeout, alpn=['h2'])
 		assert self.s.selected_alpn_protocol() == 'h2'
 		self.c = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding='utf-8',
@@ -629,11 +636,16 @@ class H2:
 		self.flush()
 		return n
 
-	def step(self):
+	def step(self, seconds=60):
+		"""Takes what comes within this time. What is sent in answer has all the time that it needs: a frame that was cut short
+		would be a fault of ours."""
 		try:
+			self.s.settimeout(seconds)
 			data = self.s.recv(65536)
 		except (ConnectionError, ssl.SSLError):
 			data = b''
+		finally:
+			self.s.settimeout(60)
 		if not data:
 			self.over = True
 			return
@@ -662,9 +674,9 @@ class H2:
 			self.over = True
 
 	def wait(self, condition):
-		until = time.monotonic() + 10
+		end = time.monotonic() + 60
 		while not condition() and not self.over:
-			assert time.monotonic() < until
+			assert time.monotonic() < end
 			self.step()
 
 	def finish(self, *streams):
@@ -736,12 +748,10 @@ def send_until_refused(c, one):
 			one(i)
 			c.flush()
 			if i % 50 == 49:
-				c.s.settimeout(0.001)
 				try:
-					c.step()
-				except (socket.timeout, ssl.SSLWantReadError):
+					c.step(0.001)
+				except socket.timeout:
 					pass
-				c.s.settimeout(10)
 				if c.goaway is not None or c.over:
 					return
 	except (ConnectionError, ssl.SSLError, h2.exceptions.ProtocolError):
@@ -814,7 +824,7 @@ def test_h2_garbage(edge):
 
 
 def test_h2_body_deadline(start_server):
-	server = start_server('--body-seconds', 1, '--header-seconds', 1)
+	server = start_server('--body-seconds', 2, '--header-seconds', 2)
 	c = H2(server)
 	n = c.ask('POST', TAKES_BODY, body=b'x', end=False)
 	assert c.finish(n) == [408]
@@ -822,7 +832,7 @@ def test_h2_body_deadline(start_server):
 	c.s.sendall(frame(1, 0, 1, b'\x82'))  # a header block that never ends
 	began = time.monotonic()
 	c.wait(lambda: c.goaway is not None or c.over)
-	assert time.monotonic() - began < 5
+	assert time.monotonic() - began < 9, 'not the deadline that holds where nothing is said'
 
 
 def test_h2_flow_control_is_kept(edge):
@@ -831,10 +841,10 @@ def test_h2_flow_control_is_kept(edge):
 	n = c.c.get_next_available_stream_id()
 	c.c.acknowledge_received_data = lambda *a: None
 	c.ask(path=LARGE)
-	c.s.settimeout(0.5)
+	c.wait(lambda: c.body.get(n))
 	try:
 		while True:
-			c.step()
+			c.step(0.5)
 	except socket.timeout:
 		pass
 	assert 0 < len(c.body[n]) <= 65535

@@ -558,7 +558,9 @@ class Issuer:
 	"""An OpenID provider with a certificate of its own, as far as it publishes its keys."""
 
 	def __init__(self, folder):
-		self.asked, self.keys, self.status, self.named, self.delay = [], [], 200, None, 0
+		self.asked, self.keys, self.status, self.named = [], [], 200, None
+		self.answers = threading.Event()  # clear: whoever asks is held until it is set
+		self.answers.set()
 		self.cert = folder / 'issuer.pem'
 		openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=issuer',
 			'-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', 'key.pem', '-out', 'issuer.pem', cwd=folder)
@@ -568,7 +570,7 @@ class Issuer:
 			def do_GET(self):
 				issuer.asked.append(self.path)
 				body = issuer.answer(self.path)
-				time.sleep(issuer.delay)
+				issuer.answers.wait(60)
 				data = body if isinstance(body, bytes) else json.dumps(body).encode()
 				with contextlib.suppress(OSError):
 					self.send_response(issuer.status)
@@ -595,6 +597,7 @@ class Issuer:
 		return {'keys': self.keys} if isinstance(self.keys, list) else self.keys
 
 	def close(self):
+		self.answers.set()
 		self.server.shutdown()
 		self.server.server_close()
 
@@ -615,6 +618,11 @@ def kept(server, kind):
 	return {i: json.loads(b) for i, b in server.rows("SELECT id, body FROM doc WHERE kind = '%s'" % kind)}
 
 
+def failure(server):
+	"""The last of a fetch. Lines of calls come when they come."""
+	return [x for x in server.stderr.splitlines() if 'cannot be fetched' in x][-1]
+
+
 def test_keys_are_fetched_and_revoked(start_server, issuer):
 	server = start_server('--identity-ca', issuer.cert)
 	org = make(server)
@@ -626,13 +634,14 @@ def test_keys_are_fetched_and_revoked(start_server, issuer):
 	got = kept(server, 'idp_jwks')[doc['id']]
 	assert got['issuerUri'] == issuer.url and [k['kid'] for k in got['keys']] == ['one', 'two'] and 'd' not in got['keys'][0]
 	assert not kept(server, 'jwks_due')
-	issuer.keys, issuer.delay = [key('three')], 0.5
+	issuer.keys = [key('three')]
+	issuer.answers.clear()
 	ok(org.owner.delete(org.path(doc) + '/jwks'), 204)
 	assert not kept(server, 'idp_jwks')  # gone with the answer, not with the next fetch
+	issuer.answers.set()
 	until(lambda: kept(server, 'idp_jwks'))
 	assert [k['kid'] for k in kept(server, 'idp_jwks')[doc['id']]['keys']] == ['three']
 	assert org.events('IDENTITY_PROVIDER_JWKS_REVOKED')
-	issuer.delay = 0
 	ok(org.owner.delete(org.path(doc)), 204)
 	assert not kept(server, 'idp_jwks') and not kept(server, 'jwks_due')
 
@@ -640,11 +649,20 @@ def test_keys_are_fetched_and_revoked(start_server, issuer):
 def test_keys_of_before_a_revocation_do_not_come_back(start_server, issuer):
 	server = start_server('--identity-ca', issuer.cert)
 	org = make(server)
-	issuer.keys, issuer.delay = [key('old')], 0.7
+	issuer.keys = [key('old')]
+
+	def answer(path):
+		"""The old keys are on their way, and held up there."""
+		if path == '/keys' and issuer.asked.count(path) == 1:
+			issuer.answers.clear()
+			held.set()
+		return Issuer.answer(issuer, path)
+	held, issuer.answer = threading.Event(), answer
 	doc = org.oidc(issuerUri=issuer.url)
-	until(lambda: '/keys' in issuer.asked)
+	assert held.wait(60)
 	issuer.keys = [key('new')]
-	ok(org.owner.delete(org.path(doc) + '/jwks'), 204)  # while the old keys are on their way
+	ok(org.owner.delete(org.path(doc) + '/jwks'), 204)
+	issuer.answers.set()
 	until(lambda: kept(server, 'idp_jwks'))
 	assert [k['kid'] for k in kept(server, 'idp_jwks')[doc['id']]['keys']] == ['new']
 	assert issuer.asked.count('/keys') == 2
@@ -664,7 +682,7 @@ def test_keys_that_cannot_be_fetched(start_server, issuer):
 		else:
 			ok(org.owner.delete(org.path(doc) + '/jwks'), 204)
 		until(lambda: server.stderr.count('cannot be fetched') > before)
-		assert why in server.stderr.splitlines()[-1], server.stderr.splitlines()[-1]
+		assert why in failure(server), failure(server)
 		until(lambda: [x['failures'] for x in kept(server, 'jwks_due').values()] == [1])
 		assert not kept(server, 'idp_jwks')
 
@@ -695,27 +713,26 @@ def test_untrusted_issuer_and_own_addresses(start_server, issuer):
 	issuer.keys = [key('one')]
 	org.oidc(issuerUri=issuer.url)
 	until(lambda: 'cannot be fetched' in server.stderr)
-	assert 'certificate' in server.stderr.splitlines()[-1] and not issuer.asked
+	assert 'certificate' in failure(server) and not issuer.asked
 	org.oidc(issuerUri='https://169.254.169.254')
-	until(lambda: '169.254.169.254: cannot be fetched' in server.stderr, 4)
+	until(lambda: '169.254.169.254: cannot be fetched' in server.stderr)
+	assert 'time' not in failure(server).split('fetched:')[1].lower(), 'it is not even tried'
 
 
 def test_slow_issuers_hold_up_nobody(start_server, issuer):
 	server = start_server('--identity-ca', issuer.cert)
-	issuer.keys, issuer.delay = [key('one')], 3
+	issuer.keys = [key('one')]
+	issuer.answers.clear()
 	slow = make(server)
 	for i in range(6):
 		slow.oidc(issuerUri=issuer.url, audience='a%d' % i)
 	until(lambda: issuer.asked)
-	began = time.monotonic()
 	quick = make(server)
 	quick.oidc()  # refused at once by its address
 	until(lambda: DEAD in server.stderr)
-	assert time.monotonic() - began < 2.5
+	assert issuer.url + ': cannot' not in server.stderr, 'the slow one is still waited for: its time is 10 s'
 	assert len(issuer.asked) == 1  # one at a time for a federation
-	began = time.monotonic()
-	server.stop()  # in the middle of it
-	assert time.monotonic() - began < 10
+	server.stop(30)  # in the middle of it
 
 
 def test_keys_survive_a_restart(start_server, issuer, tmp_path):

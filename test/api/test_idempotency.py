@@ -1,9 +1,9 @@
 """Idempotency-Key on POST: a repeat gets the first answer, and nothing is done twice."""
-import pathlib, threading, time
+import pathlib, threading
 
 import pytest
 
-from client import Api, Bearer, ok, refused, unique
+from client import BASE, Api, Bearer, Wire, metric, ok, refused, unique, until
 
 
 def created(server, key, body, path='/groups', caller=None):
@@ -39,6 +39,35 @@ def test_another_path_is_refused(server):
 	ok(created(server, key, body, '/orgs'), 201)
 	assert created(server, key, body, '/orgs?pretty=true').status_code in (201, 422)
 	refused(created(server, key, {'name': unique(), 'orgId': server.org}), 422)
+
+
+def test_another_version_is_refused(server):
+	"""The kept answer has the form of one version."""
+	key, name = unique('key'), unique('v')
+	body = {'name': name, 'description': 'd', 'roles': ['ORG_MEMBER'], 'secretExpiresAfterHours': 8}
+
+	def post(version):
+		return server.post('/orgs/%s/serviceAccounts' % server.org, json=body, headers={
+			'Idempotency-Key': key, 'Accept': 'application/vnd.svc.%s+json' % version})
+	ok(post('2024-08-05'), 201)
+	ok(post('2025-03-12'), 201)  # the same one serves
+	key, body = unique('key'), {'name': unique('c'), 'clusterType': 'REPLICASET', 'replicationSpecs': [
+		{'regionConfigs': [{'providerName': 'AWS', 'priority': 7, 'regionName': 'US_EAST_1',
+						    'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}
+
+	def make(version):
+		return server.post('/groups/%s/clusters' % server.group, json=body, headers={
+			'Idempotency-Key': key, 'Accept': 'application/vnd.svc.%s+json' % version})
+	ok(make('2023-02-01'), 201)
+	refused(make('2024-08-05'), 422, 'IDEMPOTENCY_KEY_REUSED')
+
+
+def test_one_key_at_a_time(server):
+	name = unique()
+	with Wire(server, server.token()) as wire:
+		a = wire.one('POST', BASE + '/groups', {'Idempotency-Key': 'a', 'idempotency-key': 'b'}, {'name': name, 'orgId': server.org})
+	assert a.status == 400 and a.json()['parameters'] == ['Idempotency-Key']
+	assert server.get('/groups/byName/' + name).status_code == 404
 
 
 def test_keys_belong_to_the_caller(server):
@@ -88,15 +117,15 @@ def test_after_a_restart(start_server, tmp_path):
 
 def test_in_flight(start_server):
 	s = start_server()
-	s.fault('createGroup', delayMs=1200, times=1)
+	s.fault('createGroup', delayMs=4000, times=1)
 	key, body, answers = unique('key'), {'name': unique(), 'orgId': s.org}, []
-	token = s.token()
+	token, before = s.token(), metric(s, 'steward_bucket_tokens_total')
 
 	def run():
 		answers.append(created(s, key, body, caller=Api(s, Bearer(token))))
 	t = threading.Thread(target=run)
 	t.start()
-	time.sleep(0.4)
+	until(lambda: metric(s, 'steward_bucket_tokens_total') > before, what='the first call')
 	refused(created(s, key, body), 409)
 	t.join()
 	doc = ok(answers[0])

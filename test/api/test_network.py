@@ -3,9 +3,8 @@ import re, time
 
 import pytest
 
-from client import NO_ID, bare, links, ok, refused, unique, until
+from client import NO_ID, bare, links, ok, pass_time, refused, unique, until
 
-POINT = 0.01
 AWS_PEER = {'providerName': 'AWS', 'accepterRegionName': 'us-east-1', 'awsAccountId': '123456789012',
 	    'routeTableCidrBlock': '10.200.0.1', 'vpcId': 'vpc-0123456789abcdef0'}
 AZURE_PEER = {'providerName': 'AZURE', 'azureDirectoryId': '12345678-1234-4234-8234-123456789012',
@@ -49,18 +48,6 @@ def cluster(server, group, provider='AWS', region='US_EAST_1', name=None):
 
 def get_cluster(server, group, name):
 	return ok(server.get('/groups/%s/clusters/%s' % (group, name)))
-
-
-def pass_time(server, check):
-	"""Time passes until it is so: an engine's work begins when its job is claimed."""
-	for _ in range(20):
-		server.advance(2)
-		for _ in range(15):
-			value = check()
-			if value:
-				return value
-			time.sleep(POINT)
-	raise AssertionError('it did not happen')
 
 
 def settle(server, group, name):

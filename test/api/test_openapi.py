@@ -130,7 +130,7 @@ def test_current_version_is_the_default(fetch):
 def test_dates_between_and_wrong_dates(server, fetch):
 	later = server.anonymous.get('/openapi.json?version=2999-01-01', timeout=120)
 	assert later.json()['info']['version'] == DATES[-1]
-	for wrong in ('1999-01-01', 'yesterday', ''):
+	for wrong in ('1999-01-01', 'yesterday', '', 'zzzzzzzzzz', '2025-99-99', '2025-W01-1', '2025-02-30'):
 		answer = server.anonymous.get('/openapi.json?version=' + wrong)
 		assert answer.status_code == 400, wrong
 		assert answer.json()['parameters'] == ['version']

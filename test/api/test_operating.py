@@ -1,10 +1,10 @@
 """Running the service: health, metrics, logs, signals, backup, check, configuration, the first start."""
-import json, re, shutil, signal, socket, ssl, stat, subprocess, threading, time
+import json, re, shutil, signal, socket, ssl, stat, subprocess, threading
 
 import pytest
 
 import client
-from client import BASE, NO_ID, Api, Bearer, Wire, cli, ok, refused, unique
+from client import BASE, NO_ID, Api, Bearer, Wire, cli, metric, ok, refused, unique, until
 
 
 # Health and metrics
@@ -46,13 +46,17 @@ def test_metrics(server):
 	for _ in range(3):
 		server.get('/groups/' + server.group)
 	server.get('/groups/' + NO_ID)
-	r = server.anonymous.get('/metrics')
-	assert r.status_code == 200 and r.headers['Content-Type'].startswith('text/plain')
-	values, types = parse_metrics(r.text)
-	counted = [(labels, v) for n, x in values.items() if types.get(n) == 'counter' for labels, v in x.items()
-		   if ('operation', 'getGroup') in labels]
-	assert any(v >= 3 and any(x[1] == '200' for x in labels) for labels, v in counted), counted
-	assert any(any(x[1] == '404' for x in labels) for labels, v in counted), counted
+
+	def counted():
+		"""The answer, once both are in it: a call is counted when its answer is out."""
+		r = server.anonymous.get('/metrics')
+		assert r.status_code == 200 and r.headers['Content-Type'].startswith('text/plain')
+		values, types = parse_metrics(r.text)
+		found = [(labels, v) for n, x in values.items() if types.get(n) == 'counter' for labels, v in x.items()
+			 if ('operation', 'getGroup') in labels]
+		return any(v >= 3 and any(x[1] == '200' for x in labels) for labels, v in found) and \
+			any(any(x[1] == '404' for x in labels) for labels, v in found) and (r, values, types)
+	r, values, types = until(counted)
 	histograms = [n for n, t in types.items() if t == 'histogram']
 	assert histograms
 	for h in histograms:
@@ -79,6 +83,7 @@ def test_counters_grow(server):
 	before = total()
 	for _ in range(4):
 		server.get('/orgs/' + server.org)
+	until(lambda: total() >= before + 4)
 	assert total() == before + 4
 
 
@@ -91,7 +96,7 @@ def test_json_log(start_server):
 	ok(s.post('/orgs', json={'name': unique('logged'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']}}), 201)
 	secret = s.post('/orgs', json={'name': unique('logged'), 'apiKey': {'desc': 'k',
 			'roles': ['ORG_OWNER']}}).json()['apiKey']['privateKey']
-	time.sleep(0.1)
+	until(lambda: s.stderr.count('"createOrg"') == 2, what='the lines of the last calls')
 	lines = [json.loads(line) for line in s.stderr.splitlines()]
 	mine = [x for x in lines if r.headers['X-Request-Id'] in json.dumps(x)]
 	assert len(mine) == 1
@@ -108,7 +113,8 @@ def test_json_log(start_server):
 def test_text_log(start_server):
 	s = start_server('--log-format', 'text')
 	r = s.get('/groups/' + s.group)
-	time.sleep(0.1)
+	until(lambda: r.headers['X-Request-Id'] in s.stderr)
+	s.stop()
 	lines = [x for x in s.stderr.splitlines() if r.headers['X-Request-Id'] in x]
 	assert len(lines) == 1 and 'GET' in lines[0] and '200' in lines[0]
 
@@ -118,13 +124,14 @@ def test_log_lines_cannot_be_forged(start_server):
 	with Wire(s, s.token()) as w:
 		w.one('GET', BASE + '/groups/a%0Aforged%0D%0Aline')
 		w.one('GET', BASE + '/x', {'User-Agent': 'a\x7fb'})
-	time.sleep(0.1)
+	s.stop()
 	assert not [x for x in s.stderr.splitlines() if x.startswith(('forged', 'line'))]
 
 
 def test_quiet_log(start_server):
 	s = start_server('--log-level', 'error')
 	ok(s.get('/groups'))
+	s.stop()
 	assert 'GET' not in s.stderr
 
 
@@ -158,7 +165,7 @@ def test_the_printed_curl_line_works(start_server, tmp_path):
 	line = next(x for x in s.stdout.splitlines() if 'curl ' in x)
 	line = line[line.index('curl '):]
 	done = subprocess.run(['sh', '-c', line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-			cwd=tmp_path, timeout=30)
+			cwd=tmp_path, timeout=120)
 	assert done.returncode == 0, (line, done.stderr)
 	doc = json.loads(done.stdout[done.stdout.index('{'):])
 	assert 'error' not in doc and ('results' in doc or 'id' in doc or 'appName' in doc), done.stdout
@@ -208,16 +215,15 @@ def test_real_clock_does_not_advance(start_server):
 
 def test_sigterm_drains(start_server):
 	s = start_server()
-	s.fault('getGroup', delayMs=1500)
+	s.fault('getGroup', delayMs=3000)
 	answers, token = [], s.token()
+	before = metric(s, 'steward_bucket_tokens_total')
 	t = threading.Thread(target=lambda: answers.append(Api(s, Bearer(token)).get('/groups/' + s.group)))
 	t.start()
-	time.sleep(0.4)
-	began = time.monotonic()
-	s.stop()
+	until(lambda: metric(s, 'steward_bucket_tokens_total') > before, what='the call')
+	s.stop(20)
 	t.join()
 	assert answers and answers[0].status_code == 200, 'what was under way is answered'
-	assert time.monotonic() - began < 10
 	with pytest.raises(OSError):
 		socket.create_connection((s.host, s.port), timeout=2)
 
@@ -227,9 +233,7 @@ def test_sigterm_with_idle_connections(start_server):
 	wires = [Wire(s, s.token()) for _ in range(20)]
 	for w in wires:
 		assert w.one('GET', BASE + '/groups').status == 200
-	began = time.monotonic()
-	s.stop()
-	assert time.monotonic() - began < 5, 'idle connections do not hold it up'
+	s.stop(20)  # idle connections do not hold it up
 	[w.close() for w in wires]
 
 
@@ -247,9 +251,21 @@ def certificate(folder, name, ca=None):
 def subject(server):
 	context = ssl.create_default_context()
 	context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-	with socket.create_connection((server.host, server.port), timeout=10) as raw:
+	with socket.create_connection((server.host, server.port), timeout=60) as raw:
 		with context.wrap_socket(raw) as tls:
 			return tls.getpeercert(binary_form=True)
+
+
+def test_the_first_line_holds_from_every_directory(start_server, tmp_path):
+	"""Also with a certificate that was named from where the service was started."""
+	cert, key = certificate(tmp_path, 'first')
+	s = start_server('--tls-cert', cert.name, '--tls-key', key.name, cwd=tmp_path)
+	assert s.bootstrap['caFile'] == str(cert.resolve()) and "--cacert '%s'" % cert.resolve() in s.stdout
+
+
+def test_an_open_test_control_is_told(start_server):
+	assert 'test control' not in start_server().stderr
+	assert 'is open to everyone who reaches 0.0.0.0:0' in start_server(listen='0.0.0.0:0').stderr
 
 
 def test_sighup_reloads_the_certificate(start_server, tmp_path):
@@ -265,16 +281,12 @@ def test_sighup_reloads_the_certificate(start_server, tmp_path):
 	[shutil.copy(a, b) for a, b in zip(second, live)]
 	assert subject(s) == der(first[0]), 'not before the signal'
 	s.signal(signal.SIGHUP)
-	until = time.monotonic() + 5
-	while subject(s) != der(second[0]):
-		assert time.monotonic() < until
-		time.sleep(0.05)
+	until(lambda: subject(s) == der(second[0]), what='the second certificate')
 	assert api.get('/healthz').status_code == 200, 'old connections live on'
 	live[0].write_text('nonsense')
 	s.signal(signal.SIGHUP)
-	time.sleep(0.3)
+	until(lambda: 'live.crt' in s.stderr, what='what is wrong with it')
 	assert subject(s) == der(second[0]), 'a bad file leaves the old one in force'
-	assert 'live.crt' in s.stderr or 'certificate' in s.stderr
 
 
 def config_file(tmp_path, **keys):
@@ -287,28 +299,28 @@ def test_config_file(start_server, tmp_path):
 	file = config_file(tmp_path, **{'log-format': 'json', 'log-level': 'info'})
 	s = start_server('--config', file)
 	ok(s.get('/groups'))
-	time.sleep(0.1)
-	assert all(json.loads(x) for x in s.stderr.splitlines())
+	s.stop()
+	assert s.stderr and all(json.loads(x) for x in s.stderr.splitlines())
 
 
 def test_flags_win_over_environment_over_file(start_server, tmp_path):
 	file = config_file(tmp_path, **{'log-format': 'json'})
 	s = start_server('--config', file, env={'STEWARD_LOG_FORMAT': 'text'})
 	ok(s.get('/groups'))
-	time.sleep(0.1)
+	s.stop()
 	with pytest.raises(ValueError):
 		[json.loads(x) for x in s.stderr.splitlines()]
 	t = start_server('--log-format', 'json', env={'STEWARD_LOG_FORMAT': 'text'})
 	ok(t.get('/groups'))
-	time.sleep(0.1)
-	assert all(json.loads(x) for x in t.stderr.splitlines())
+	t.stop()
+	assert t.stderr and all(json.loads(x) for x in t.stderr.splitlines())
 
 
 def test_environment(start_server):
 	s = start_server(env={'STEWARD_LOG_FORMAT': 'json'})
 	ok(s.get('/groups'))
-	time.sleep(0.1)
-	assert all(json.loads(x) for x in s.stderr.splitlines())
+	s.stop()
+	assert s.stderr and all(json.loads(x) for x in s.stderr.splitlines())
 
 
 def test_sighup_reloads_limits(start_server, tmp_path):
@@ -318,14 +330,11 @@ def test_sighup_reloads_limits(start_server, tmp_path):
 	assert s.get('/groups').headers['RateLimit-Limit'] == '11'
 	config_file(tmp_path, **{'limit.S54': '12/2'})
 	s.signal(signal.SIGHUP)
-	until = time.monotonic() + 3
-	while s.get('/groups').headers['RateLimit-Limit'] != '12':
-		assert time.monotonic() < until
-		time.sleep(0.1)
+	until(lambda: s.get('/groups').headers['RateLimit-Limit'] == '12', what='the new limit')
 	assert s.get('/orgs').headers['RateLimit-Limit'] == '300'
 	file.write_text('limit.S54 = many\n')
 	s.signal(signal.SIGHUP)
-	time.sleep(0.3)
+	until(lambda: 'limit.S54' in s.stderr, what='what is wrong with it')
 	assert s.get('/groups').headers['RateLimit-Limit'] == '12', 'a bad file leaves the old ones in force'
 
 
@@ -335,8 +344,7 @@ def test_sighup_reloads_limits(start_server, tmp_path):
 def test_bad_config_files(tmp_path, content, words):
 	file = tmp_path / 'bad.conf'
 	file.write_text(content)
-	done = cli('serve', '--data', tmp_path / 'data', '--listen', '127.0.0.1:0', '--config', file, check=False,
-			timeout=20)
+	done = cli('serve', '--data', tmp_path / 'data', '--listen', '127.0.0.1:0', '--config', file, check=False)
 	assert done.returncode not in (0, -6, -11) and re.search(words, done.stderr), done
 
 
@@ -355,7 +363,7 @@ def test_bad_flags(tmp_path, args, words):
 		args = args + ['--data', str(tmp_path / 'data')]
 		if '--listen' not in args:
 			args += ['--listen', '127.0.0.1:0']
-	done = cli(*args, check=False, timeout=20)
+	done = cli(*args, check=False)
 	assert done.returncode not in (0, -6, -11), done
 	assert re.search(words, done.stderr), done.stderr
 	assert len(done.stderr.strip().splitlines()) <= 40
@@ -363,13 +371,13 @@ def test_bad_flags(tmp_path, args, words):
 
 def test_port_in_use(start_server, tmp_path):
 	s = start_server()
-	done = cli('serve', '--data', tmp_path / 'd', '--listen', '%s:%d' % (s.host, s.port), check=False, timeout=20)
+	done = cli('serve', '--data', tmp_path / 'd', '--listen', '%s:%d' % (s.host, s.port), check=False)
 	assert done.returncode != 0 and str(s.port) in done.stderr
 
 
 def test_data_in_use(start_server):
 	s = start_server()
-	done = cli('serve', '--data', s.data_dir, '--listen', '127.0.0.1:0', check=False, timeout=20)
+	done = cli('serve', '--data', s.data_dir, '--listen', '127.0.0.1:0', check=False)
 	assert done.returncode != 0 and done.stderr.strip()
 	ok(s.get('/groups'))
 
@@ -447,6 +455,22 @@ def test_recording_holds_no_secret(start_server, tmp_path):
 	assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0
 
 
+def test_recording_shows_no_misplaced_secret(start_server, tmp_path):
+	"""A password in a body of the wrong type, with the wrong name, or cut short is one all the same."""
+	file = tmp_path / 'record.jsonl'
+	s = start_server(record=file)
+	path, body = '/groups/%s/databaseUsers' % s.group, '{"username": "u", "password": "s3cr3t&s3cr3t=s3cr3t"}'
+	for kind in ('text/plain', 'application/x-www-form-urlencoded', 'application/xml', ''):
+		assert s.post(path, data=body, headers={'Content-Type': kind}).status_code == 415
+	for text in (body[:-3], body.replace('password', 'pasword'), body.replace('"s3cr3t&s3cr3t=s3cr3t"', '5318008')):
+		assert s.post(path, data=text, headers={'Content-Type': 'application/json'}).status_code == 400
+	assert s.post('/groups', data=b'\xff' + body.encode(), headers={'Content-Type': 'application/json'}).status_code == 400
+	s.stop()
+	text = file.read_text()
+	assert 's3cr3t' not in text and '5318008' not in text
+	assert '"username":"u"' in text and len(text.splitlines()) >= 8
+
+
 # HTTP/2
 
 def test_http2(server):
@@ -454,7 +478,7 @@ def test_http2(server):
 	import h2.config, h2.events
 	context = ssl.create_default_context(cafile=server.ca_file)
 	context.set_alpn_protocols(['h2', 'http/1.1'])
-	with socket.create_connection((server.host, server.port), timeout=20) as raw, \
+	with socket.create_connection((server.host, server.port), timeout=60) as raw, \
 			context.wrap_socket(raw, server_hostname=server.host) as tls:
 		assert tls.selected_alpn_protocol() == 'h2'
 		conn = h2c.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding='utf-8'))

@@ -148,7 +148,7 @@ def postgres():
 		yield s
 		for c in ok(s.get(path(s.group)))['results']:
 			s.delete(path(s.group, c['name']))
-		until(lambda: ok(s.get(path(s.group)))['totalCount'] == 0, 60)
+		until(lambda: ok(s.get(path(s.group)))['totalCount'] == 0, 180)
 		conftest.end(s)
 	finally:
 		s.kill()
@@ -157,7 +157,7 @@ def postgres():
 
 def started(s, *args, **more):
 	doc = ok(s.post(path(s.group), json=body(*args, **more)), 201)
-	until(lambda: ok(s.get(path(s.group, doc['name'])))['stateName'] == 'IDLE', 60)
+	until(lambda: ok(s.get(path(s.group, doc['name'])))['stateName'] == 'IDLE', 180)
 	return ok(s.get(path(s.group, doc['name'])))
 
 
@@ -177,8 +177,8 @@ def test_real_processes(postgres):
 
 
 def psql(string, *args, user='app', password='right-pass-1', **env):
-	env = {**os.environ, 'PGUSER': user, 'PGPASSWORD': password, 'PGCONNECT_TIMEOUT': '10', 'HOME': '/nonexistent', **env}
-	return subprocess.run(['psql', string, '-XAtq', *args], capture_output=True, text=True, env=env, timeout=60)
+	env = {**os.environ, 'PGUSER': user, 'PGPASSWORD': password, 'PGCONNECT_TIMEOUT': '30', 'HOME': '/nonexistent', **env}
+	return subprocess.run(['psql', string, '-XAtq', *args], capture_output=True, text=True, env=env, timeout=180)
 
 
 @needs_postgres
@@ -194,11 +194,11 @@ def test_psql_takes_the_string(postgres):
 	look = "SELECT pg_is_in_recovery(), (SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid())"
 	standard = strings['standard']
 	assert standard.count('-shard-00-0') == 3 and standard.count('127.') == 3
-	found = until(lambda: (lambda r: r if r.returncode == 0 else None)(psql(standard, '-c', look)), 10)
+	found = until(lambda: (lambda r: r if r.returncode == 0 else None)(psql(standard, '-c', look)))
 	assert found.stdout.strip() == 'f|t'
 	assert 'password authentication failed' in psql(standard, '-c', look, password='wrong-pass-1').stderr
 	reading = standard.replace('target_session_attrs=read-write', 'target_session_attrs=prefer-standby')
-	assert psql(reading, '-c', look).stdout.strip() == 't|t'
+	until(lambda: psql(reading, '-c', look).stdout.strip() == 't|t', what='the user on a standby')
 	ca = s.data_dir.parent / 'project.crt'
 	ca.write_text(cli('clusters', 'ca', '--data', s.data_dir).stdout)
 	strict = standard + '&sslmode=verify-full&sslrootcert=%s' % ca

@@ -26,7 +26,7 @@ def real():
 def directory():
 	if not SLAPD:
 		pytest.skip('slapd is not installed')
-	d = Directory('127.0.71.2', with_389=os.geteuid() == 0)
+	d = Directory(with_389=os.geteuid() == 0)
 	yield d
 	d.stop()
 
@@ -46,7 +46,7 @@ def login(real, user, cert, key, mode='require', root=None):
 	query = [q for q in query.split('&') if not q.startswith(('sslmode=', 'sslrootcert='))]
 	query += ['sslmode=' + mode, 'sslcert=%s' % cert, 'sslkey=%s' % key] + (['sslrootcert=%s' % root] if root else [])
 	info = plain + '?' + '&'.join(query)
-	done = subprocess.run(['psql', '-X', '-A', '-t', '-w', '-d', info, '-c', 'select current_user'], text=True, timeout=30,
+	done = subprocess.run(['psql', '-X', '-A', '-t', '-w', '-d', info, '-c', 'select current_user'], text=True, timeout=120,
 			      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={'PATH': os.environ['PATH'], 'HOME': '/nonexistent'})
 	return done.returncode == 0, done.stdout.strip()
 

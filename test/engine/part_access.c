@@ -1,6 +1,36 @@
 /* Who may do what from where: users, grants, networks, and what the log tells of refusals. */
 #include "harness.h"
 
+static long loads(const struct node_status *n)
+{
+	PGconn *conn = client(n, "boss", PASSWORD, "postgres");
+	long at = number(conn, "select (extract(epoch from pg_conf_load_time()) * 1000)::bigint");
+	PQfinish(conn);
+	return at;
+}
+
+/* A cluster that is found again is as it was left: its servers are told nothing, unless something else is wanted than was
+ * last applied, or that may have been lost. */
+static void found_again(struct wish *w, const struct node_status *n)
+{
+	char mark[128];
+	snprintf(mark, sizeof mark, "%s/engine/%s/applied", dir, ID1);
+	w->c.adopt = true;
+	long before = loads(n);
+	engine_restart();
+	CHECK(converge(w, &access_all) == 0 && loads(n) == before && can_connect(n, "writer", PASSWORD, "postgres"));
+	/* As after a backup of the service was put in place of what it had. */
+	engine_restart();
+	CHECK(converge(w, &access_writer) == 0 && !can_connect(n, "boss", PASSWORD, "postgres"));
+	engine_restart();
+	CHECK(converge(w, &access_all) == 0 && can_connect(n, "boss", PASSWORD, "postgres"));
+	before = loads(n);
+	CHECK(unlink(mark) == 0);
+	engine_restart();
+	CHECK(converge(w, &access_all) == 0 && loads(n) > before);
+	w->c.adopt = false;
+}
+
 void part_access(void)
 {
 	struct wish w = wish_make(ID1, 1, 0);
@@ -12,6 +42,7 @@ void part_access(void)
 	CHECK(as(n, "app reader", "app", "select * from other") &&
 	      !as(n, "app reader", "app", "insert into other values (2)"));
 	CHECK(!as(n, "app reader", "app", "create table mine(a int)"));
+	found_again(&w, n);
 	CHECK(!as(n, "o'ne", "app", "select * from other"));
 	CHECK(apply(ID1, &access_all) == 0);
 	CHECK(as(n, "o'ne", "app", "select * from solo; insert into solo values (1)") &&

@@ -37,8 +37,26 @@ static long spread_rows(void)
 	return rows;
 }
 
+/* A set that becomes a shard is reached through the router alone, where its tables are not. */
+static void set_becomes_shard(void)
+{
+	struct wish set = wish_sharded(1), sharded = wish_sharded(1);
+	set.nodes[0] = set.nodes[1];
+	set.c.node_count = 1;
+	CHECK(converge(&set, &access_writer) == 0);
+	struct cluster_status s = observe(ID5);
+	CHECK(as(&s.nodes[0], "writer", "postgres", "create table kept(a int); insert into kept values (1)"));
+	CHECK(converge(&sharded, &access_writer) == -EBUSY);
+	s = observe(ID5);
+	CHECK(s.node_count == 1 && as(&s.nodes[0], "writer", "postgres", "select * from kept"));
+	CHECK(converge(&set, &access_writer) == 0);
+	CHECK(as(&s.nodes[0], "writer", "postgres", "drop table kept") && converge(&sharded, &access_writer) == 0);
+	CHECK(ops->destroy(engine, ID5, NULL) == 0);
+}
+
 void part_shards(void)
 {
+	set_becomes_shard();
 	struct wish w = wish_sharded(2), fewer = wish_sharded(1);
 	CHECK(converge(&w, &access_writer) == 0);
 	struct cluster_status s = observe(ID5);

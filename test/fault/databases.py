@@ -108,7 +108,7 @@ class Site:
 			except ProcessLookupError:
 				pass
 		if self.mounted:
-			until(lambda: not working_in(self.root), 10)
+			until(lambda: not working_in(self.root))
 			subprocess.run(['umount', str(self.mounted)], check=False)
 		shutil.rmtree(self.root, ignore_errors=True)
 
@@ -134,7 +134,7 @@ class Cluster:
 	def why(self):
 		return self.server.get(self.path + '/status').headers.get('X-Steward-Progress')
 
-	def settled(self, seconds=60, at='IDLE'):
+	def settled(self, seconds=240, at='IDLE'):
 		try:
 			until(lambda: self.state() == at, seconds, '%s to be %s' % (self.name, at))
 		except AssertionError as e:
@@ -149,7 +149,7 @@ class Cluster:
 		r = self.server.delete(self.path)
 		assert r.status_code == 202, r.text
 
-	def deleted(self, seconds=60):
+	def deleted(self, seconds=240):
 		until(lambda: self.state() is None, seconds, 'the deletion of ' + self.name)
 		assert not (self.site.data / 'engine' / self.id).exists()
 
@@ -173,7 +173,7 @@ class Cluster:
 		assert pid > 1
 		return pid
 
-	def connect(self, node=None, database='postgres', user=USER, password=PASSWORD, timeout=2):
+	def connect(self, node=None, database='postgres', user=USER, password=PASSWORD, timeout=10):
 		"""To one node, or with the API's own string to whichever takes writes."""
 		login = dict(user=user, password=password, dbname=database, connect_timeout=timeout)
 		if node:
@@ -204,7 +204,7 @@ class Cluster:
 				pass
 		return found
 
-	def whole(self, count, seconds=30):
+	def whole(self, count, seconds=120):
 		"""All nodes run, one takes writes, and the others stream from it."""
 		def check():
 			primaries = self.writable()

@@ -52,7 +52,7 @@ class Nodes:
 		for i in range(len(self.nodes)):
 			self.start_node(i)
 		self.proxy = Proxy(self.front, self.addresses, self.home / 'n0/tls')
-		self.until(lambda: self.caller().get('/groups').status_code == 200, 15)
+		self.until(lambda: self.caller().get('/groups').status_code == 200, 60)
 		return self
 
 	def start_node(self, i, *args):
@@ -65,13 +65,13 @@ class Nodes:
 			shutil.copy(first / 'bootstrap.json', folder)
 		self.nodes[i] = client.Server('--store', self.url_of(i), '--base-url', 'https://127.0.0.1:%d' % self.front,
 					      '--config', self.home / 'config', *args, data_dir=folder, clock='real',
-					      control=False, listen=self.addresses[i], prefix=self.prefix_of(i), start_seconds=60)
+					      control=False, listen=self.addresses[i], prefix=self.prefix_of(i))
 		return self.nodes[i]
 
 	def token(self, i=0):
 		a = self.nodes[i].bootstrap['serviceAccount']
 		r = requests.post('https://%s/api/oauth/token' % self.addresses[i], data={'grant_type': 'client_credentials'},
-				  auth=(a['clientId'], a['clientSecret']), verify=False, timeout=30)
+				  auth=(a['clientId'], a['clientSecret']), verify=False, timeout=60)
 		assert r.status_code == 200, r.text
 		return r.json()['access_token']
 
@@ -113,12 +113,14 @@ class Nodes:
 class Caller:
 	"""One connection at a time, so that the proxy's choice is made for each call."""
 
+	seconds = 60  # for which an answer is waited for
+
 	def __init__(self, base, token):
 		self.base, self.headers = base + client.BASE, {'Authorization': 'Bearer ' + token, 'Connection': 'close'}
 
 	def call(self, method, path, **kw):
 		headers = {**self.headers, **kw.pop('headers', {})}
-		return requests.request(method, self.base + path, headers=headers, verify=False, timeout=30, **kw)
+		return requests.request(method, self.base + path, headers=headers, verify=False, timeout=self.seconds, **kw)
 
 	def get(self, path, **kw):
 		return self.call('GET', path, **kw)
@@ -179,7 +181,7 @@ class Load:
 	def stop(self):
 		self.stopped.set()
 		for t in self.threads:
-			t.join(60)
+			t.join(120)
 			assert not t.is_alive(), 'a caller was never answered'
 
 	def verify(self):

@@ -157,7 +157,7 @@ def test_kill_under_write_load(start_server, tmp_path):
 		time.sleep(random.uniform(0.05, 0.4))
 		server.kill()
 		for w in writers:
-			w.join(20)
+			w.join(60)
 			assert not w.is_alive() and w.fault is None, 'round %d: %s' % (n, w.fault)
 		checked = cli('check', '--data', data, check=False)
 		assert checked.returncode == 0, 'round %d: steward check says\n%s%s' % (n, checked.stdout,

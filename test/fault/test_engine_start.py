@@ -66,5 +66,5 @@ def test_a_deep_path_is_refused_where_nothing_else_can_be_done(place):
 	shutil.copy(client.binary(), binary)
 	r = subprocess.run(['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', str(binary), 'serve', '--data',
 			    str(deep / 'd'), '--listen', '127.0.0.1:0', '--engine', 'postgres'], stdout=subprocess.PIPE,
-			   stderr=subprocess.PIPE, text=True, timeout=60, env=client.environment())
+			   stderr=subprocess.PIPE, text=True, timeout=180, env=client.environment())
 	assert r.returncode != 0 and 'path is too long' in r.stderr and 'Choose another --data' in r.stderr

@@ -51,23 +51,23 @@ class Client:
 	def run(self):
 		for g, name in self.names:
 			ok(self.api.post('/groups/%s/clusters' % g, json=shape(name)), 201)
-		until(self.all_idle, 120, 'all being IDLE after their creation')
+		until(self.all_idle, 600, 'all being IDLE after their creation')
 		for g, name in self.names:
 			ok(self.api.patch('/groups/%s/clusters/%s' % (g, name), json=shape(name, 'M20')))
-		until(self.all_idle, 120, 'all being IDLE after their change')
+		until(self.all_idle, 600, 'all being IDLE after their change')
 		g, name = self.names[-1]
 		specs = ok(self.api.get('/groups/%s/clusters/%s' % (g, name)))['replicationSpecs']
 		assert specs[0]['regionConfigs'][0]['electableSpecs']['instanceSize'] == 'M20'
 		for g, name in self.names:
 			ok(self.api.delete('/groups/%s/clusters/%s' % (g, name)), 202)
-		until(lambda: not self.states(), 120, 'the removal of all')
+		until(lambda: not self.states(), 600, 'the removal of all')
 		self.api.session.close()
 
 
 def test_two_thousand(start_server):
 	server = start_server('--simulated-seconds', 0, '--connections-per-address', 5000, clock=None)
 	cli('limits', 'set', '--data', server.data_dir, '--all', '--capacity', 1000000, '--refill', 1000000)
-	until(lambda: server.get('/groups').headers['RateLimit-Limit'] == '1000000', 10, 'the raising of the limits')
+	until(lambda: server.get('/groups').headers['RateLimit-Limit'] == '1000000', 60, 'the raising of the limits')
 	groups = [server.project()['id'] for _ in range(CLIENTS * EACH // IN_PROJECT)]
 	used, before = [], jobs(server)  # before: those that come again by themselves, such as the scan for maintenance
 	for round_ in range(3):

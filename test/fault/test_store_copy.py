@@ -1,5 +1,5 @@
 """steward store copy: both ways, broken off and gone on with, and what it refuses."""
-import shutil, subprocess
+import contextlib, shutil, sqlite3, subprocess
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_there_and_back(source, postgres, tmp_path):
 	assert hashed(data, url) == one
 
 
-def test_broken_off(source, postgres):
+def test_broken_off(source, postgres, tmp_path):
 	"""Killed while it waits for a table: the next run goes on from there."""
 	url = postgres.fresh()
 	name = url.rsplit('/', 1)[1]
@@ -74,6 +74,11 @@ def test_broken_off(source, postgres):
 			     % name)
 		lock.wait()
 	assert 0 < int(postgres.sql('SELECT count(*) FROM steward.doc', database=name))
+	# A part of a store is none: nobody serves it, and nobody copies it on.
+	half = cli('serve', '--data', tmp_path / 'node', '--store', url, '--listen', '127.0.0.1:0', check=False)
+	assert half.returncode and 'broken off' in half.stderr, half.stderr
+	half = cli('store', 'copy', '--from', url, '--to', tmp_path / 'half', check=False)
+	assert half.returncode and 'broken off' in half.stderr, half.stderr
 	cli('store', 'copy', '--from', source, '--to', url)
 	assert 'clean' in cli('check', '--store', url, '--data', source).stdout
 
@@ -86,3 +91,38 @@ def test_refusals(source, postgres, tmp_path):
 			    (('--from', source, '--to', 'postgresql://127.0.0.1:1/x'), 'cannot')):
 		done = cli('store', 'copy', *args, check=False)
 		assert done.returncode and words in done.stderr, (args, done.stderr)
+
+
+def test_in_use(source, postgres, tmp_path):
+	"""A service that runs on the source goes on writing what the copy would not have."""
+	data, url = tmp_path / 'data', postgres.fresh()
+	shutil.copytree(source, data)
+	s = client.Server(data_dir=data)
+	done = cli('store', 'copy', '--from', data, '--to', url, check=False)
+	assert done.returncode and 'stop it first' in done.stderr, done.stderr
+	s.stop()
+	cli('store', 'copy', '--from', data, '--to', url)
+	node = client.Server('--store', url, data_dir=data)
+	done = cli('store', 'copy', '--from', url, '--to', tmp_path / 'back', check=False)
+	assert done.returncode and 'stop them first' in done.stderr, done.stderr
+	node.stop()
+	cli('store', 'copy', '--from', url, '--to', tmp_path / 'back')
+
+
+def test_changed_meanwhile(source, postgres, tmp_path):
+	"""Rows that the copy has already, changed in the source before it went on: the comparison finds them."""
+	data, url = tmp_path / 'data', postgres.fresh()
+	shutil.copytree(source, data)
+	name = url.rsplit('/', 1)[1]
+	cli('limits', 'list', '--store', url)
+	postgres.sql("CREATE FUNCTION steward.no() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'full'; END$$; CREATE TRIGGER no"
+		     ' BEFORE INSERT ON steward.event EXECUTE FUNCTION steward.no()', database=name)
+	done = cli('store', 'copy', '--from', data, '--to', url, check=False)
+	assert done.returncode and 'full' in done.stderr, done.stderr
+	postgres.sql('DROP FUNCTION steward.no CASCADE', database=name)
+	with contextlib.closing(sqlite3.connect(data / 'steward.db')) as db, db:
+		assert db.execute("UPDATE doc SET body = '{}' WHERE seq = 700").rowcount
+	done = cli('store', 'copy', '--from', data, '--to', url, check=False)
+	assert done.returncode and 'differs in doc' in done.stderr, done.stderr
+	half = cli('serve', '--data', tmp_path / 'node', '--store', url, '--listen', '127.0.0.1:0', check=False)
+	assert half.returncode and 'broken off' in half.stderr, half.stderr

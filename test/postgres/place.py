@@ -35,10 +35,10 @@ class Place(databases.Site):
 
 	def start(self):
 		"""With the limits that the API has, because exchanges are recorded."""
-		self.server = client.Server('--engine', 'postgres', *self.args, data_dir=self.data, clock=self.clock, start_seconds=60)
+		self.server = client.Server('--engine', 'postgres', *self.args, data_dir=self.data, clock=self.clock)
 		return self.server
 
-	def wait(self, path, state='IDLE', seconds=90):
+	def wait(self, path, state='IDLE', seconds=240):
 		"""The document, once it is in this state; None, once it is gone."""
 		end = time.monotonic() + seconds
 		while True:
@@ -50,7 +50,7 @@ class Place(databases.Site):
 				return r.json()
 			assert time.monotonic() < end, '%s: not %s within %d s: %s %s' % (
 				path, state, seconds, r.headers.get('X-Steward-Progress'), r.text)
-			time.sleep(0.01)
+			time.sleep(0.02)
 
 	def look(self):
 		"""Remembers where the databases listen and which shared memory they have."""
@@ -111,9 +111,9 @@ class Place(databases.Site):
 def psql(string, statement, user, password, **settings):
 	"""(whether it worked, what was said) with a connection string as the API gives it."""
 	env = {'PATH': os.environ['PATH'], 'HOME': '/nonexistent', 'PGUSER': user, 'PGPASSWORD': password,
-	       'PGCONNECT_TIMEOUT': '10', **settings}
+	       'PGCONNECT_TIMEOUT': '30', **settings}
 	done = subprocess.run(['psql', '-XAtqw', '-v', 'ON_ERROR_STOP=1', '-d', string, '-c', statement], stdout=subprocess.PIPE,
-			      stderr=subprocess.STDOUT, text=True, timeout=60, env=env)
+			      stderr=subprocess.STDOUT, text=True, timeout=180, env=env)
 	return done.returncode == 0, done.stdout.strip()
 
 

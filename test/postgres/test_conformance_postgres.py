@@ -61,7 +61,7 @@ class World:
 		self.place.wait(self.path(what), None)
 
 	def peer_gone(self, id_):
-		until(lambda: self.server.get(self.path('peers/' + id_)).status_code == 404, 30, 'the end of the connection')
+		until(lambda: self.server.get(self.path('peers/' + id_)).status_code == 404, what='the end of the connection')
 
 
 @pytest.fixture(scope='module')
@@ -92,7 +92,7 @@ def test_networks(world):
 	peer = world.post('peers', body)['id']
 	world.no('POST', 'peers', 409, body)
 	world.no('DELETE', container, 409)
-	until(lambda: world.get('peers/' + peer)['statusName'] == 'AVAILABLE', 30, 'the connection')
+	until(lambda: world.get('peers/' + peer)['statusName'] == 'AVAILABLE', what='the connection')
 	assert [p['id'] for p in world.get('peers')['results']] == [peer]
 	world.patch('peers/' + peer, {**body, 'awsAccountId': '999999999999'})
 	world.no('PATCH', 'peers/' + NO_ID, 404, body)
@@ -133,12 +133,14 @@ def test_what_is_done_to_a_cluster(world):
 	world.idle('clusters/main')
 	before = [p['hostname'] for p in world.get('processes')['results'] if p['typeName'] == 'REPLICA_PRIMARY']
 	world.post('clusters/main/restartPrimaries')
-	until(lambda: [p['hostname'] for p in world.get('processes')['results'] if p['typeName'] == 'REPLICA_PRIMARY'] != before, 30,
+	assert world.get('clusters/main')['stateName'] == 'UPDATING', 'as long as its primaries change'
+	until(lambda: [p['hostname'] for p in world.get('processes')['results'] if p['typeName'] == 'REPLICA_PRIMARY'] != before, 120,
 	      'another primary')
-	until(lambda: world.get('clusters/main/status')['changeStatus'] == 'APPLIED', 30, 'the switchover')
+	until(lambda: world.get('clusters/main/status')['changeStatus'] == 'APPLIED', 120, 'the switchover')
+	assert world.get('clusters/main')['stateName'] == 'IDLE'
 	load = world.post('sampleDatasetLoad/main', None, 201)
 	world.no('POST', 'sampleDatasetLoad/none', 404)
-	until(lambda: world.get('sampleDatasetLoad/' + load['_id'])['state'] == 'COMPLETED', 60, 'the sample data')
+	until(lambda: world.get('sampleDatasetLoad/' + load['_id'])['state'] == 'COMPLETED', 180, 'the sample data')
 	hour = (datetime.datetime.utcnow() + datetime.timedelta(hours=1)).strftime('%Y-%m-%dT%H:%M:%SZ')
 	world.post('clusters/main:grantVendorEmployeeAccess', {'grantType': 'CLUSTER_DATABASE_LOGS', 'expirationTime': hour}, 204)
 	world.no('POST', 'clusters/main:grantVendorEmployeeAccess', 400, {'grantType': 'NONE', 'expirationTime': hour})
@@ -156,10 +158,10 @@ def test_an_outage(world):
 	world.no('DELETE', outage, 404)
 	world.post(outage, west)
 	world.no('POST', outage, 400, west)
-	until(lambda: world.get(outage)['state'] == 'SIMULATING', 60, 'the outage')
+	until(lambda: world.get(outage)['state'] == 'SIMULATING', 180, 'the outage')
 	assert [p['typeName'] for p in world.get('processes')['results'] if p['userAlias'].startswith('main-')].count('NO_DATA') == 1
 	world.delete(outage, 200)
-	until(lambda: world.get(outage)['state'] == 'COMPLETE', 60, 'the end of the outage')
+	until(lambda: world.get(outage)['state'] == 'COMPLETE', 180, 'the end of the outage')
 	world.idle('clusters/main')
 
 
@@ -220,7 +222,7 @@ def test_user_security(world, tmp_path):
 	bind = {'hostname': '127.0.0.1', 'port': 1, 'bindUsername': 'CN=admin,DC=example,DC=org', 'bindPassword': 'x'}
 	check = world.post('userSecurity/ldap/verify', bind)['requestId']
 	world.no('POST', 'userSecurity/ldap/verify', 400, {**bind, 'port': 0})
-	until(lambda: world.get('userSecurity/ldap/verify/' + check)['status'] == 'FAIL', 20, 'the end of the check')
+	until(lambda: world.get('userSecurity/ldap/verify/' + check)['status'] == 'FAIL', what='the end of the check')
 	world.post('databaseUsers', {'username': 'xena', 'databaseName': '$external', 'groupId': world.server.group, 'x509Type': 'MANAGED',
 				     'roles': [{'roleName': 'read', 'databaseName': 'shop'}]}, 201)
 	assert 'BEGIN CERTIFICATE' in world.post('databaseUsers/xena/certs', {'monthsUntilExpiration': 1}, 201)
@@ -263,7 +265,8 @@ def test_flex_clusters_and_upgrades(world):
 	for name in ('clusters/small', 'flexClusters/bends', 'clusters/grows'):
 		world.idle(name)
 	world.delete('flexClusters/bends')
-	world.no('DELETE', 'flexClusters/bends', 409)
+	r = world.server.delete(world.path('flexClusters/bends'))
+	refused(r, 404 if r.status_code == 404 else 409)  # it may be gone already
 	world.delete('clusters/small', 202)
 	world.delete('clusters/grows', 202)
 	for name in ('flexClusters/bends', 'clusters/small', 'clusters/grows'):
@@ -294,7 +297,7 @@ def test_a_maintenance_is_put_off(start_place):
 	def announced():
 		events = ok(server.get('/groups/%s/events' % server.group))['results']
 		return 'PROJECT_SCHEDULED_MAINTENANCE' in [e['eventTypeName'] for e in events]
-	until(announced, 20, 'the announcement')
+	until(announced, what='the announcement')
 	ok(server.post(window + '/defer'))
 	assert ok(server.get(window))['numberOfDeferrals'] == 1
 	time.sleep(0.1)

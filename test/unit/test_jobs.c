@@ -86,7 +86,7 @@ static int64_t count(struct store *s)
 
 static void wait_for_none(struct store *s)
 {
-	for (int i = 0; i < 5000 && count(s) > 0; i++)
+	for (int i = 0; i < 20000 && count(s) > 0; i++)
 		nap();
 	CHECK(count(s) == 0);
 }
@@ -171,7 +171,7 @@ static int quick(struct job_run *r)
 	while (now > most && !atomic_compare_exchange_weak(&most_at_once, &most, now))
 		;
 	/* On a busy machine the others may come late. */
-	for (int i = 0; meet && i < 1000 && most_at_once < 2; i++)
+	for (int i = 0; meet && i < 10000 && most_at_once < 2; i++)
 		nap();
 	nap();
 	runs++;
@@ -280,7 +280,7 @@ static void test_workers(void)
 /* Moves the clock until nothing waits. */
 static void pass_time(struct store *s, struct jobs *j, int64_t ms)
 {
-	for (int i = 0; i < 500 && count(s) > 0; i++) {
+	for (int i = 0; i < 5000 && count(s) > 0; i++) {
 		clock_advance_ms(ms);
 		jobs_wake(j);
 		nap();
@@ -337,11 +337,11 @@ static void test_time(void)
 		int before = ticks;
 		clock_advance_ms(3600000);
 		jobs_wake(j);
-		for (int k = 0; k < 1000 && ticks == before; k++)
+		for (int k = 0; k < 10000 && ticks == before; k++)
 			nap();
 		CHECK(ticks == before + 1);
 		/* Its outcome is saved with the clock as it is then. */
-		for (int k = 0; k < 1000 && !waits(s, "tick"); k++)
+		for (int k = 0; k < 10000 && !waits(s, "tick"); k++)
 			nap();
 	}
 	jobs_stop(j);
@@ -400,7 +400,7 @@ static void crash_round(int round)
 	/* Not before it has begun. */
 	struct stat info = {.st_size = 0};
 	off_t before = stat(ledger, &info) == 0 ? info.st_size : 0;
-	for (int i = 0; i < 2500 && (stat(ledger, &info) < 0 || info.st_size == before); i++)
+	for (int i = 0; i < 15000 && (stat(ledger, &info) < 0 || info.st_size == before); i++)
 		nap();
 	nanosleep(&(struct timespec){.tv_nsec = wait * 300000L}, NULL);
 	kill(pid, SIGKILL);

@@ -31,10 +31,16 @@ int main(void)
 	                                  "$scrypt$ln=15,r=8,p=3$YQ",
 	                                  "$scrypt$ln=15,r=8,p=3$%%$YQ",
 	                                  "correct horse"};
-	int64_t started = clock_mono_us();
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CHECK(!password_verify(STR("correct horse"), str_of(bad[i])));
-	CHECK(clock_mono_us() - started < 50000);
+	/* At once, without the work that a good one costs: the best of a few, because the machine may be busy. */
+	int64_t best = INT64_MAX;
+	for (int round = 0; round < 10; round++) {
+		int64_t started = clock_mono_us();
+		for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+			CHECK(!password_verify(STR("correct horse"), str_of(bad[i])));
+		int64_t took = clock_mono_us() - started;
+		best = took < best ? took : best;
+	}
+	CHECK(best < 50000);
 	arena_free(a);
 	return CHECK_DONE();
 }

@@ -369,7 +369,11 @@ static void test_text(void)
 	CHECK(!text_fits(&priority, "-1") && has("p", "must be at least 0"));
 	CHECK(!text_fits(&priority, "") && !text_fits(&priority, "1x") && !text_fits(&priority, "-") &&
 	      !text_fits(&priority, "1.0"));
-	CHECK(!text_fits(&priority, "99999999999999999999") && has("p", "must be an integer"));
+	CHECK(!text_fits(&priority, "99999999999999999999") && has("p", "must be at most 7"));
+	CHECK(!text_fits(&priority, "-99999999999999999999") && has("p", "must be at least 0"));
+	static const struct schema any = {.type = TYPE_INTEGER, PLAIN};
+	CHECK(text_fits(&any, "9223372036854775807") && !text_fits(&any, "9223372036854775808") &&
+	      has("p", "must be between -9223372036854775808 and 9223372036854775807"));
 	CHECK(text_fits(&positive, "0.5") && text_fits(&positive, "1e3"));
 	CHECK(!text_fits(&positive, "inf") && !text_fits(&positive, "0x10") && !text_fits(&positive, " 1") &&
 	      !text_fits(&positive, ""));

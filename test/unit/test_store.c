@@ -630,7 +630,7 @@ static void test_snapshot_and_generation(void)
 	CHECK(store_write_wait(s, run_touch, NULL) == 0);
 	CHECK(store_identity_generation(s) == before + 1);
 	CHECK(store_write_wait(other, run_touch, NULL) == 0);
-	for (int i = 0; i < 100 && store_identity_generation(s) == before + 1; i++)
+	for (int i = 0; i < 3000 && store_identity_generation(s) == before + 1; i++)
 		usleep(10000);
 	CHECK(store_identity_generation(s) == before + 2);
 	store_reader_free(r);

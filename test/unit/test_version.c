@@ -57,6 +57,11 @@ static void test_choice(void)
 	CHECK(is(&op, "text/html, */*;q=0.1", "2024-08-05/1"));
 	CHECK(is(&op, "*/*;q=0.1, application/vnd.svc.2023-01-01+json;q=0.9", "2023-01-01/1"));
 	CHECK(is(&op, "application/vnd.svc.2023-01-01+json, application/vnd.svc.2023-02-01+json", "2023-01-01/1"));
+	CHECK(is(&op, "*/*, application/vnd.svc.2023-01-01+json", "2023-01-01/1"));
+	CHECK(is(&op, "application/json, application/vnd.svc.2023-01-01+json, */*", "2023-01-01/1"));
+	CHECK(is(&op, "application/json, application/vnd.svc.2023-01-01+json;q=0.9", "2024-08-05/1"));
+	CHECK(is(&op, "*/*, application/vnd.svc.2022-01-01+json", "2024-08-05/1"));
+	CHECK(is(&op, "*/*;q=0", "none"));
 	CHECK(is(&op, "application/vnd.svc.2023-01-01+json;q=0.5, application/vnd.svc.2023-02-01+json;q=0.501",
 	         "2023-02-01/1"));
 	CHECK(is(&op, "application/vnd.svc.1999-01-01+json, application/json;q=0.2", "2024-08-05/1"));
