@@ -199,8 +199,10 @@ def parameter_differences(ours, theirs, where):
 
 # Where the reference is wrong, and why we say otherwise. It has readOnly on two named schemas, as if nobody could ever give
 # a value of them; then no cluster could have read-only or analytics nodes, or auto-scaling. What is read-only are the
-# fields that tell of sizes in effect.
+# fields that tell of sizes in effect. And its pattern of a user's name in a path leaves out names that it lets users have
+# (capital letters, a host without a domain): nobody would find them.
 CORRECTED = {
+    'getUserByName/pathParams/userName/pattern', 'getUserByName/pathParams/userName/format',
     'DedicatedHardwareSpec20240805/readOnly', 'BaseCloudProviderInstanceSize/readOnly',
     *('%sRegionConfig20240805/allOf/1/properties/effective%sSpecs/readOnly' % (provider, kind)
       for provider in ('AWS', 'Azure', 'GCP') for kind in ('Analytics', 'Electable', 'ReadOnly')),
