@@ -222,7 +222,7 @@ static bool scan_week_day(struct scan *s, int y, bool extended, int64_t *ret_day
 	/* 1970-01-01 was a Thursday, day 3 when Monday is 0. */
 	int64_t fourth = days_from_date(y, 1, 4), monday = fourth - (((fourth + 3) % 7 + 7) % 7);
 	int64_t next = days_from_date(y + 1, 1, 4), last = next - (((next + 3) % 7 + 7) % 7);
-	int64_t days = monday + (week - 1) * 7 + d - 1;
+	int64_t days = monday + (week - 1) * 7LL + d - 1;
 	if (week < 1 || d < 1 || d > 7 || days >= last)
 		return false;
 	*ret_days = days;

@@ -119,24 +119,31 @@ static void redact_object(json_t *object)
 	}
 }
 
+static json_t *redact_text(json_t *value, bool secret)
+{
+	struct str text = {json_string_value(value), json_string_length(value)};
+	if (secret || holds_private_key(text))
+		return json_string(RECORD_REDACTED);
+	if (!holds_link(text))
+		return value;
+	struct buf kept = {0};
+	links_hide(&kept, text);
+	json_t *shown = json_stringn_nocheck(kept.p, kept.n);
+	buf_free(&kept);
+	return shown;
+}
+
+/* The value, or what stands for it. */
 static json_t *redact(json_t *value, bool secret)
 {
+	if (json_is_string(value))
+		return redact_text(value, secret);
+	if (secret && json_is_number(value))
+		return json_string(RECORD_REDACTED);
 	if (json_is_object(value))
 		redact_object(value);
 	else if (json_is_array(value))
 		redact_array(value, secret);
-	else if (secret && (json_is_string(value) || json_is_number(value)))
-		return json_string(RECORD_REDACTED);
-	else if (json_is_string(value) &&
-	         holds_private_key((struct str){json_string_value(value), json_string_length(value)}))
-		return json_string(RECORD_REDACTED);
-	else if (json_is_string(value) &&
-	         holds_link((struct str){json_string_value(value), json_string_length(value)})) {
-		struct buf kept = {0};
-		links_hide(&kept, (struct str){json_string_value(value), json_string_length(value)});
-		value = json_stringn_nocheck(kept.p, kept.n);
-		buf_free(&kept);
-	}
 	return value;
 }
 
