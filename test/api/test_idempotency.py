@@ -41,9 +41,9 @@ def test_another_path_is_refused(server):
 	refused(created(server, key, {'name': unique(), 'orgId': server.org}), 422)
 
 
-def test_another_version_is_refused(server):
+def test_another_version_is_refused(older_server):
 	"""The kept answer has the form of one version."""
-	key, name = unique('key'), unique('v')
+	server, key, name = older_server, unique('key'), unique('v')
 	body = {'name': name, 'description': 'd', 'roles': ['ORG_MEMBER'], 'secretExpiresAfterHours': 8}
 
 	def post(version):
