@@ -1,6 +1,6 @@
 /* Links make the API browsable: an entity links to itself, to every built GET that lies below its path without another
- * parameter (but for those that may be absent, to which whoever knows of them adds a link), and to the other paths under which it is found (rows with "linkFrom", such as byName). All of it comes from
- * the catalog; nothing is written by hand. */
+ * parameter, and to the other paths under which it is found (rows with "linkFrom", such as byName). What may be absent is
+ * linked to by whoever knows that it is there. All of it comes from the catalog; nothing is written by hand. */
 #include "api/verbs.h"
 
 #include "gate/service.h"

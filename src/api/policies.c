@@ -338,6 +338,15 @@ static size_t judge(struct call *c, struct arena *a, const struct policy_rules *
 	return policy_judge(a, rules, s);
 }
 
+/* Adds the rules that it breaks to those that are broken. */
+static void judge_also(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
+                       struct policy_subject *s, bool *broken)
+{
+	judge(c, a, rules, project, s);
+	for (size_t i = 0; i < rules->count; i++)
+		broken[i] |= rules->list[i].broken;
+}
+
 struct cluster_judge {
 	struct call *call;
 	struct arena *arena;
@@ -375,9 +384,7 @@ static int access_judge(struct call *c, struct arena *a, const struct policy_rul
 	for (size_t i = 0; i < count; i++)
 		names[i] = docs[i].name;
 	policy_access_subject(a, names, count, &s);
-	judge(c, a, rules, project, &s);
-	for (size_t i = 0; i < rules->count; i++)
-		broken[i] |= rules->list[i].broken;
+	judge_also(c, a, rules, project, &s, broken);
 	return 0;
 }
 
@@ -394,9 +401,7 @@ static int peers_judge(struct call *c, struct arena *a, const struct policy_rule
 		if (result < 0)
 			break;
 		s.context = policy_link_context(a, s.action, &link);
-		judge(c, a, rules, project, &s);
-		for (size_t k = 0; k < rules->count; k++)
-			broken[k] |= rules->list[k].broken;
+		judge_also(c, a, rules, project, &s, broken);
 	}
 	return result == -ENOENT ? 0 : result;
 }

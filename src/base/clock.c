@@ -213,17 +213,21 @@ static bool scan_year_day(struct scan *s, int y, int64_t *ret_days)
 	return true;
 }
 
-/* Week and day of the week, from Monday: "W05-6" or "W056". Week 1 is the one of 4 January. */
+/* The first Monday of a year's weeks: of the week of 4 January. 1970-01-01 was a Thursday, day 3 when Monday is 0. */
+static int64_t weeks_begin(int y)
+{
+	int64_t fourth = days_from_date(y, 1, 4);
+	return fourth - ((fourth + 3) % 7 + 7) % 7;
+}
+
+/* Week and day of the week, from Monday: "W05-6" or "W056". */
 static bool scan_week_day(struct scan *s, int y, bool extended, int64_t *ret_days)
 {
 	int week, d;
 	if (!take(s, 'W') || !digits(s, 2, &week) || (extended && !take(s, '-')) || !digits(s, 1, &d))
 		return false;
-	/* 1970-01-01 was a Thursday, day 3 when Monday is 0. */
-	int64_t fourth = days_from_date(y, 1, 4), monday = fourth - (((fourth + 3) % 7 + 7) % 7);
-	int64_t next = days_from_date(y + 1, 1, 4), last = next - (((next + 3) % 7 + 7) % 7);
-	int64_t days = monday + (week - 1) * 7LL + d - 1;
-	if (week < 1 || d < 1 || d > 7 || days >= last)
+	int64_t days = weeks_begin(y) + (week - 1) * 7LL + d - 1;
+	if (week < 1 || d < 1 || d > 7 || days >= weeks_begin(y + 1))
 		return false;
 	*ret_days = days;
 	return true;

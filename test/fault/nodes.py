@@ -207,17 +207,30 @@ class Load:
 		assert not self.broken, '%d connections broke' % self.broken
 
 
-class Cutter:
-	"""Between the nodes and the store: cuts a connection before what a node has sent arrives, or after a transaction was
-	committed and before its node hears of it."""
+class Between:
+	"""Stands between nodes and the store, on a port of its own; serve() says what becomes of a connection."""
 
 	def __init__(self, port):
-		self.target, self.before, self.after, self.cuts = port, 0.0, 0.0, 0
+		self.target = port
 		self.loop = asyncio.new_event_loop()
 		self.server = self.loop.run_until_complete(asyncio.start_server(self.serve, '127.0.0.1', 0))
 		self.port = self.server.sockets[0].getsockname()[1]
 		self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 		self.thread.start()
+
+	def close(self):
+		self.loop.call_soon_threadsafe(lambda: [t.cancel() for t in asyncio.all_tasks(self.loop)])
+		self.loop.call_soon_threadsafe(lambda: self.loop.call_later(0.1, self.loop.stop))
+		self.thread.join()
+
+
+class Cutter(Between):
+	"""Cuts a connection before what a node has sent arrives, or after a transaction was committed and before its node hears
+	of it."""
+
+	def __init__(self, port):
+		self.before, self.after, self.cuts = 0.0, 0.0, 0
+		super().__init__(port)
 
 	async def pump(self, reader, writer, cut):
 		while True:
@@ -252,7 +265,3 @@ class Cutter:
 			for w in (writer, up):
 				if w:
 					w.transport.abort()
-
-	def close(self):
-		self.loop.call_soon_threadsafe(self.loop.stop)
-		self.thread.join()

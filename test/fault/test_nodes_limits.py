@@ -1,5 +1,5 @@
 """Several nodes that share their buckets in Redis: exact while it is there, each by itself while it is away."""
-import re, shutil, signal, threading, time
+import contextlib, re, shutil, signal, threading, time
 
 import pytest
 import requests
@@ -162,12 +162,9 @@ def test_redis_hangs(nodes):
 
 @pytest.fixture
 def one():
-	made = Limited(1)
-	try:
+	with contextlib.closing(Limited(1)) as made:
 		made.start_node(0)
 		yield made
-	finally:
-		made.close()
 
 
 def test_connections_that_redis_has_closed(one):

@@ -1,28 +1,24 @@
 """What goes wrong between nodes and the store they share without anything being cut: connections that say nothing any more,
 hosts that are gone, sessions that the server has ended, a process that stood still."""
-import asyncio, os, pathlib, shutil, signal, tempfile, threading, time
+import asyncio, contextlib, os, pathlib, shutil, signal, tempfile, threading, time
 
 import pytest
 import requests
 
 import client, database
-from nodes import Caller, Load, Nodes
+from nodes import Between, Caller, Load, Nodes
 
 REVOKED = 1  # second, after which no node takes a credential that is gone
 RECOVERY = 5
 pytestmark = pytest.mark.filterwarnings('ignore:Unverified HTTPS request')
 
 
-class Wire:
+class Wire(Between):
 	"""Passes on what nodes and the store say, until one of them is not to be heard any more."""
 
 	def __init__(self, port):
-		self.target, self.open, self.hushed, self.gone = port, set(), None, False
-		self.loop = asyncio.new_event_loop()
-		self.server = self.loop.run_until_complete(asyncio.start_server(self.serve, '127.0.0.1', 0))
-		self.port = self.server.sockets[0].getsockname()[1]
-		self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
-		self.thread.start()
+		self.open, self.hushed, self.gone = set(), None, False
+		super().__init__(port)
 
 	async def pump(self, reader, writer, said):
 		try:
@@ -55,11 +51,6 @@ class Wire:
 		self.gone = True
 		self.loop.call_soon_threadsafe(lambda: [w.transport.abort() for w in self.open])
 
-	def close(self):
-		self.loop.call_soon_threadsafe(lambda: [t.cancel() for t in asyncio.all_tasks(self.loop)])
-		self.loop.call_soon_threadsafe(lambda: self.loop.call_later(0.1, self.loop.stop))
-		self.thread.join()
-
 
 @pytest.fixture
 def wired():
@@ -79,12 +70,9 @@ def wired():
 
 @pytest.fixture
 def alone():
-	nodes = Nodes(1)
-	try:
+	with contextlib.closing(Nodes(1)) as nodes:
 		nodes.start_node(0)
 		yield nodes
-	finally:
-		nodes.close()
 
 
 def account(nodes):
