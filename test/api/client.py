@@ -114,13 +114,13 @@ def unique(prefix='p'):
 	return prefix + '-' + uuid.uuid4().hex[:12]
 
 
-def cli(*args, check=True, timeout=180, env=None):
+def cli(*args, check=True, timeout=180, env=None, cwd=None):
 	"""Runs the binary once, as an operator would."""
 	data = [os.path.abspath(b) for a, b in zip(args, args[1:]) if a == '--data']
 	if data and data[0] in stores:
 		env = {'STEWARD_STORE': stores[data[0]], **(env or {})}
 	done = subprocess.run([binary(), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-			      timeout=timeout, env=environment(env))
+			      timeout=timeout, env=environment(env), cwd=cwd)
 	assert not SANITIZER.search(done.stderr), done.stderr
 	if check:
 		assert done.returncode == 0, 'steward %s: exit %d\n%s%s' % (' '.join(map(str, args)), done.returncode,

@@ -27,10 +27,10 @@ def quick(service):
 
 @pytest.fixture
 def run(service, tmp_path):
-	"""Runs steward signed in from the service's bootstrap.json; no profile of ours is seen."""
+	"""Runs steward signed in from the service's bootstrap.json; no profile of ours is seen, and no ./data."""
 	def call(*args, check=True, data=True, **env):
 		env = {'HOME': str(tmp_path), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': '', **env}
-		return cli(*args, *(['--data', service.data_dir] if data else []), check=check, env=env)
+		return cli(*args, *(['--data', service.data_dir] if data else []), check=check, env=env, cwd=tmp_path)
 	return call
 
 
