@@ -1,54 +1,30 @@
 /* Verifies a store in PostgreSQL, in one snapshot, so that it may be in use meanwhile. It only reads, a page at a time. That
  * pages and indexes are whole is PostgreSQL's own business (checksums, amcheck). */
+#include "store/check.h"
 #include "store/pg.h"
 
 #include "base/clock.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-/* More would say nothing new. */
-#define FAULTS_SHOWN 100
 #define PAGE 1000
 
-struct check {
+/* A check, and where its walk over documents has come to. */
+struct walk {
+	struct check check;
 	struct tx *tx;
-	FILE *out;
-	int faults;
-	/* Where the walk over documents has come to. */
 	char *kind, *id;
-	/* The chain of events. */
-	struct event_chain ends;
-	int64_t seq;
-	unsigned char hash[32];
 };
 
-static void fault(struct check *c, const char *format, ...) printf_like(2, 3);
-
-static void fault(struct check *c, const char *format, ...)
-{
-	va_list args;
-	if (++c->faults > FAULTS_SHOWN) {
-		if (c->faults == FAULTS_SHOWN + 1)
-			fprintf(c->out, "and more\n");
-		return;
-	}
-	va_start(args, format);
-	vfprintf(c->out, format, args);
-	va_end(args);
-	fputc('\n', c->out);
-}
-
 /* Calls row() for each row. The number of rows, or negative. */
-static int each_row(struct check *c, const char *sql, const struct pg_args *args,
-                    void (*row)(struct check *c, const PGresult *r, int i))
+static int each_row(struct walk *w, const char *sql, const struct pg_args *args,
+                    void (*row)(struct walk *w, const PGresult *r, int i))
 {
 	PGresult *result;
-	int r = pg_once(c->tx, sql, args, &result);
+	int r = pg_once(w->tx, sql, args, &result);
 	for (int i = 0; i < r; i++)
-		row(c, result, i);
+		row(w, result, i);
 	if (r >= 0)
 		PQclear(result);
 	return r;
@@ -61,37 +37,28 @@ static struct str cell(const PGresult *r, int row, int i)
 	return value.p ? value : STR("");
 }
 
-static void row_list(struct check *c, const PGresult *r, int i)
+static void row_list(struct walk *w, const PGresult *r, int i)
 {
-	struct str kind = cell(r, i, 0), parent = cell(r, i, 1);
-	fault(c,
-	      "list %.*s of \"%.*s\": counts %lld documents (%lld at its head, next position %lld), has %lld (%lld, "
-	      "%lld)",
-	      STR_ARG(kind), STR_ARG(parent), (long long)pg_number(r, i, 2), (long long)pg_number(r, i, 3),
-	      (long long)pg_number(r, i, 4), (long long)pg_number(r, i, 5), (long long)pg_number(r, i, 6),
-	      (long long)pg_number(r, i, 7));
+	int64_t n[6];
+	for (int k = 0; k < 6; k++)
+		n[k] = pg_number(r, i, 2 + k);
+	check_list(&w->check, cell(r, i, 0), cell(r, i, 1), n, n + 3);
 }
 
-static void row_block(struct check *c, const PGresult *r, int i)
+static void row_block(struct walk *w, const PGresult *r, int i)
 {
-	struct str kind = cell(r, i, 0), parent = cell(r, i, 1);
-	fault(c, "list %.*s of \"%.*s\": block %lld of level %lld counts %lld documents, has %lld", STR_ARG(kind),
-	      STR_ARG(parent), (long long)pg_number(r, i, 3), (long long)pg_number(r, i, 2),
-	      (long long)pg_number(r, i, 4), (long long)pg_number(r, i, 5));
+	check_block(&w->check, cell(r, i, 0), cell(r, i, 1), pg_number(r, i, 2), pg_number(r, i, 3), pg_number(r, i, 4),
+	            pg_number(r, i, 5));
 }
 
-static void row_ref(struct check *c, const PGresult *r, int i)
+static void row_ref(struct walk *w, const PGresult *r, int i)
 {
-	struct str kind = cell(r, i, 0), value = cell(r, i, 1), id = cell(r, i, 2);
-	fault(c, "reference %.*s \"%.*s\": points to %.*s, which is not there", STR_ARG(kind), STR_ARG(value),
-	      STR_ARG(id));
+	check_ref(&w->check, cell(r, i, 0), cell(r, i, 1), cell(r, i, 2));
 }
 
-static void row_positions(struct check *c, const PGresult *r, int i)
+static void row_positions(struct walk *w, const PGresult *r, int i)
 {
-	struct str scope = cell(r, i, 0);
-	fault(c, "events of %.*s: %lld are listed at positions %lld to %lld, or not in their order", STR_ARG(scope),
-	      (long long)pg_number(r, i, 1), (long long)pg_number(r, i, 2), (long long)pg_number(r, i, 3));
+	check_positions(&w->check, cell(r, i, 0), pg_number(r, i, 1), pg_number(r, i, 2), pg_number(r, i, 3));
 }
 
 static char *text_keep(char *old, struct str s)
@@ -103,23 +70,16 @@ static char *text_keep(char *old, struct str s)
 	return copy;
 }
 
-static void row_body(struct check *c, const PGresult *r, int i)
+static void row_body(struct walk *w, const PGresult *r, int i)
 {
-	struct str kind = cell(r, i, 0), id = cell(r, i, 1), body = cell(r, i, 2);
-	json_error_t error;
-	json_t *json = json_loadb(body.p ? body.p : "", body.n, JSON_REJECT_DUPLICATES, &error);
-	if (!json)
-		fault(c, "document %.*s %.*s: the body is not JSON: %s", STR_ARG(kind), STR_ARG(id), error.text);
-	else if (!json_is_object(json))
-		fault(c, "document %.*s %.*s: the body is not an object", STR_ARG(kind), STR_ARG(id));
-	json_decref(json);
-	c->kind = text_keep(c->kind, kind);
-	c->id = text_keep(c->id, id);
+	struct str kind = cell(r, i, 0), id = cell(r, i, 1);
+	check_body(&w->check, kind, id, cell(r, i, 2));
+	w->kind = text_keep(w->kind, kind);
+	w->id = text_keep(w->id, id);
 }
 
-static void row_event(struct check *c, const PGresult *r, int i)
+static void row_event(struct walk *w, const PGresult *r, int i)
 {
-	unsigned char hash[32];
 	struct event_row row = {
 	        .seq = pg_number(r, i, 0),
 	        .event = {.id = cell(r, i, 1),
@@ -133,20 +93,7 @@ static void row_event(struct check *c, const PGresult *r, int i)
 	                  .for_org = !PQgetisnull(r, i, 11),
 	                  .for_group = !PQgetisnull(r, i, 12)},
 	};
-	struct str prev = cell(r, i, 7), stored = cell(r, i, 8);
-	if (prev.n != sizeof hash || stored.n != sizeof hash) {
-		fault(c, "event %lld: has no hash", (long long)row.seq);
-		c->seq = row.seq;
-		return;
-	}
-	if (row.seq != c->seq + 1 || memcmp(prev.p, c->hash, sizeof hash) != 0)
-		fault(c, "event %lld: does not follow event %lld", (long long)row.seq, (long long)c->seq);
-	memcpy(hash, prev.p, sizeof hash);
-	event_hash(hash, &row, hash);
-	if (memcmp(hash, stored.p, sizeof hash) != 0)
-		fault(c, "event %lld: was changed after it was written", (long long)row.seq);
-	memcpy(c->hash, stored.p, sizeof hash);
-	c->seq = row.seq;
+	check_event(&w->check, &row, cell(r, i, 7), cell(r, i, 8));
 }
 
 /* clang-format off */
@@ -169,82 +116,58 @@ static const char sql_blocks[] =
 static const char sql_bodies[] =
 	"SELECT kind, id, body FROM doc WHERE (kind, id) > ($1, $2) ORDER BY kind, id LIMIT 1000";
 
-/* Kinds of reference whose target's kind is known. */
-static const char sql_refs[] =
-	"WITH target (ref, kind) AS (VALUES ('api_key_public', 'api_key'),"
-	"  ('service_account_client', 'service_account'), ('user_name', 'user'),"
-	"  ('identity_provider_okta', 'identity_provider'), ('identity_provider_slug', 'identity_provider'))"
-	" SELECT r.kind, r.value, r.id FROM ref r JOIN target t ON t.ref = r.kind"
-	" WHERE NOT EXISTS (SELECT 1 FROM doc d WHERE d.kind = t.kind AND d.id = r.id)";
-
 static const char sql_events[] =
-	"SELECT seq, id, org_id, group_id, type, created_ms, body, prev_hash, hash, cluster, raw, org_pos, group_pos"
-	" FROM event WHERE seq > $1 ORDER BY seq LIMIT 1000";
-
-/* Positions must be dense and in the order of the chain: less the running number, all of a scope are the same. */
-static const char sql_org_positions[] =
-	"SELECT org_id, count(*), min(org_pos), max(org_pos) FROM (SELECT org_id, org_pos,"
-	" org_pos - row_number() OVER (PARTITION BY org_id ORDER BY seq) AS base FROM event WHERE org_pos > 0) s"
-	" GROUP BY org_id HAVING min(base) <> max(base)";
-static const char sql_group_positions[] =
-	"SELECT group_id, count(*), min(group_pos), max(group_pos) FROM (SELECT group_id, group_pos,"
-	" group_pos - row_number() OVER (PARTITION BY group_id ORDER BY seq) AS base FROM event WHERE group_pos > 0) s"
-	" GROUP BY group_id HAVING min(base) <> max(base)";
+	"SELECT " CHECK_EVENT_COLUMNS " FROM event WHERE seq > $1 ORDER BY seq LIMIT 1000";
 /* clang-format on */
 
-static int check_bodies(struct check *c)
+static int check_bodies(struct walk *w)
 {
 	int r;
-	c->kind = text_keep(NULL, STR_NONE);
-	c->id = text_keep(NULL, STR_NONE);
+	w->kind = text_keep(NULL, STR_NONE);
+	w->id = text_keep(NULL, STR_NONE);
 	do {
 		struct pg_args args = {0};
-		pg_z(&args, c->kind);
-		pg_z(&args, c->id);
-		r = each_row(c, sql_bodies, &args, row_body);
+		pg_z(&args, w->kind);
+		pg_z(&args, w->id);
+		r = each_row(w, sql_bodies, &args, row_body);
 	} while (r == PAGE);
-	free(c->kind);
-	free(c->id);
+	free(w->kind);
+	free(w->id);
 	return r;
 }
 
 /* The events between the ends that meta tells. */
-static int check_events(struct check *c)
+static int check_events(struct walk *w)
 {
-	c->ends = (struct event_chain){.first = 1};
-	int r = pg_chain_read(c->tx, &c->ends);
-	if (r < 0 && r != -ENOENT && r != -EBADMSG)
+	struct check *c = &w->check;
+	int r = check_chain_begin(c, pg_chain_read(w->tx, &c->ends));
+	if (r < 0)
 		return r;
-	if (r == -EBADMSG || c->ends.forged)
-		fault(c, "events: the ends of the log are not signed by this service");
-	c->seq = c->ends.first - 1;
-	memcpy(c->hash, c->ends.before, sizeof c->hash);
 	do {
 		struct pg_args args = {0};
 		pg_int(&args, c->seq < c->ends.first ? INT64_MIN : c->seq);
-		r = each_row(c, sql_events, &args, row_event);
+		r = each_row(w, sql_events, &args, row_event);
 	} while (r == PAGE);
-	if (r >= 0 && (c->seq != c->ends.last || memcmp(c->hash, c->ends.head, sizeof c->hash) != 0))
-		fault(c, "events: the log ends with event %lld, %lld was the last that was written", (long long)c->seq,
-		      (long long)c->ends.last);
 	if (r >= 0)
-		r = each_row(c, sql_org_positions, NULL, row_positions);
-	return r < 0 ? r : each_row(c, sql_group_positions, NULL, row_positions);
+		check_chain_end(c);
+	if (r >= 0)
+		r = each_row(w, CHECK_POSITIONS("org"), NULL, row_positions);
+	return r < 0 ? r : each_row(w, CHECK_POSITIONS("group"), NULL, row_positions);
 }
 
-static int check_all(struct check *c)
+static int check_all(struct walk *w)
 {
-	int r = pg_once(c->tx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL, NULL);
+	int r = pg_once(w->tx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL, NULL);
 	if (r >= 0)
-		r = each_row(c, sql_lists, NULL, row_list);
+		r = each_row(w, sql_lists, NULL, row_list);
 	if (r >= 0)
-		r = each_row(c, sql_blocks, NULL, row_block);
+		r = each_row(w, sql_blocks, NULL, row_block);
 	if (r >= 0)
-		r = check_bodies(c);
+		r = check_bodies(w);
 	if (r >= 0)
-		r = each_row(c, sql_refs, NULL, row_ref);
+		r = each_row(w, CHECK_REFS, NULL, row_ref);
 	if (r >= 0)
-		r = check_events(c);
+		r = check_events(w);
 	return r;
 }
 
@@ -252,17 +175,17 @@ int pg_check(const char *url, FILE *out)
 {
 	struct pg_store shared = {0};
 	struct store s = {.ops = &postgres_ops, .path = must_strdup(url), .pg = &shared};
-	struct check c = {.tx = pg_tx_new(&s, PG_TOOL), .out = out};
-	int r = pg_connect(c.tx, clock_mono_us() + 5000000);
+	struct walk w = {.tx = pg_tx_new(&s, PG_TOOL), .check = {.out = out}};
+	int r = pg_connect(w.tx, clock_mono_us() + 5000000);
 	if (r == 0)
-		r = pg_migrations_verify(c.tx, out);
+		r = pg_migrations_verify(w.tx, out);
 	if (r == 0) {
-		r = check_all(&c);
-		r = r < 0 && c.faults == 0 ? r : c.faults;
+		r = check_all(&w);
+		r = r < 0 && w.check.faults == 0 ? r : w.check.faults;
 	}
 	if (r < 0)
 		fprintf(out, "the store cannot be read\n");
-	pg_tx_free(c.tx);
+	pg_tx_free(w.tx);
 	free(s.path);
 	return r;
 }
