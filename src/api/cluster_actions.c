@@ -96,13 +96,10 @@ int restart_step(struct job_run *r)
 {
 	const struct service *s = r->ctx;
 	struct cluster cluster;
-	tx_begin_read(r->reader);
-	int result = cluster_get(r->reader, r->arena, r->job.subject, &cluster);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	int result = cluster_of_job(r, &cluster);
 	if (result < 0)
 		return result == -ENOENT ? JOB_DONE : result;
-	if (cluster_is(&cluster, "DELETING") || json_is_true(json_object_get(cluster.body, "paused")))
+	if (result > 0)
 		return JOB_DONE;
 	const char *id = arena_z(r->arena, cluster.doc.id);
 	if (r->job.step == 0)

@@ -37,6 +37,17 @@ static void progress_tell(void *ctx, unsigned percent, const char *what)
 	job_progress(ctx, percent, what);
 }
 
+int cluster_of_job(struct job_run *r, struct cluster *ret_cluster)
+{
+	tx_begin_read(r->reader);
+	int result = cluster_get(r->reader, r->arena, r->job.subject, ret_cluster);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	if (result < 0)
+		return result;
+	return cluster_is(ret_cluster, "DELETING") || json_is_true(json_object_get(ret_cluster->body, "paused"));
+}
+
 struct engine_progress cluster_progress(struct job_run *r)
 {
 	return (struct engine_progress){.tell = progress_tell, .ctx = r};

@@ -49,6 +49,8 @@ int repair_step(struct job_run *r);
 int outage_end_step(struct job_run *r);
 #define OUTAGE_END_JOB "outage_end"
 
+/* The job's cluster, with the store left alone again. 1: it is going or paused, and not to be worked on. */
+must_check int cluster_of_job(struct job_run *r, struct cluster *ret_cluster);
 /* What an engine tells of its progress, into the job's row. */
 struct engine_progress cluster_progress(struct job_run *r);
 

@@ -123,13 +123,10 @@ int sample_step(struct job_run *r)
 	const struct service *s = r->ctx;
 	struct engine_progress p = cluster_progress(r);
 	struct cluster cluster;
-	tx_begin_read(r->reader);
-	int result = cluster_get(r->reader, r->arena, r->job.subject, &cluster);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	int result = cluster_of_job(r, &cluster);
 	if (result < 0)
 		return result == -ENOENT ? JOB_DONE : result;
-	if (cluster_is(&cluster, "DELETING") || json_is_true(json_object_get(cluster.body, "paused"))) {
+	if (result > 0) {
 		r->why = "the cluster was paused or deleted meanwhile";
 		return JOB_FAILED;
 	}

@@ -181,23 +181,6 @@ int cluster_refuse_paused(struct call *c, const struct cluster *cluster)
 	return call_fail_param(c, cluster->doc.name);
 }
 
-/* What is given replaces what is there; settings that are objects are merged, null takes a field away. */
-static void overlay(json_t *into, const json_t *from)
-{
-	const char *key;
-	json_t *value;
-	json_object_foreach((json_t *)(uintptr_t)from, key, value)
-	{
-		json_t *old = json_object_get(into, key);
-		if (json_is_null(value))
-			json_object_del(into, key);
-		else if (json_is_object(value) && json_is_object(old))
-			json_object_update(old, value);
-		else
-			json_object_set_new(into, key, json_deep_copy(value));
-	}
-}
-
 /* Whether the engine has something to do. */
 static bool is_material(const json_t *before, const json_t *after)
 {
@@ -241,7 +224,7 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 	json_t *after = json_deep_copy(cluster->body);
 	struct faults faults = {.count = 0};
 	json_keep(c->arena, after);
-	overlay(after, patch);
+	json_merge(after, patch);
 	int result = cluster_judge(c, after, applied_form(c->arena, cluster), &faults);
 	if (result < 0)
 		return result;

@@ -81,17 +81,20 @@ static int invitation_behind(struct call *c, const struct doc *d, struct invitat
 	                      ret_invitation);
 }
 
-int pending_page(struct call *c, const char *kind, struct str parent, const struct member_filter *f,
-                 struct member_page *p, int (*write)(struct call *c, const struct invitation *i))
+/* Without a filter the page is known; with one, every invitation has to be looked at. */
+static int pending_page(struct call *c, const struct member_place *place, const struct member_filter *f,
+                        struct member_page *p)
 {
+	const char *kind = place->in_org ? "invitation" : "group_pending";
+	struct str parent = place->in_org ? c->org.id : c->group.id;
 	struct doc *docs;
 	struct invitation i;
+	struct member m = {.active = false};
 	int64_t count, from = 0, limit;
 	size_t got = 0;
 	int result = tx_count(c->tx, kind, parent, &count);
 	if (result < 0)
 		return result;
-	/* Without a filter the page is known; with one, all have to be looked at. */
 	if (!f->every_pending && call_takes_long(c, count))
 		return 0;
 	if (f->every_pending && !page_cut(p, count, &from, &limit))
@@ -104,12 +107,35 @@ int pending_page(struct call *c, const char *kind, struct str parent, const stru
 			result = invitation_behind(c, &docs[k], &i);
 			if (result == 0 &&
 			    (f->every_pending ||
-			     (filter_takes(f, invitation_status_name(invitation_status(&i))) && page_takes(p))))
-				result = write(c, &i);
+			     (filter_takes(f, invitation_status_name(invitation_status(&i))) && page_takes(p)))) {
+				member_of_invitation(&i, &m);
+				result = place->write(c, &m);
+			}
 			if (result == -ENOENT)
 				result = 0;
 		}
 	}
+	return result;
+}
+
+int members_list(struct call *c, const struct member_place *place)
+{
+	struct member_filter f = {.statuses = 0};
+	struct member_page p = {.skip = list_offset(c), .room = c->page_size};
+	int result = filter_read(c, &f);
+	if (result < 0)
+		return result;
+	list_begin(c);
+	if (f.username.n) {
+		result = place->one(c, &f, &p);
+	} else {
+		if (filter_takes(&f, "ACTIVE"))
+			result = place->active(c, &p);
+		if (result == 0 && f.pending && !c->elsewhere)
+			result = pending_page(c, place, &f, &p);
+	}
+	if (result == 0)
+		list_end(c, p.total, list_offset(c) + c->page_size < p.total);
 	return result;
 }
 

@@ -22,9 +22,15 @@ bool page_cut(struct member_page *p, int64_t count, int64_t *ret_offset, int64_t
 /* One more item: whether it is on the page. */
 bool page_takes(struct member_page *p);
 
-/* The invitations below a parent ("invitation": of an organization, "group_pending": of a project). */
-must_check int pending_page(struct call *c, const char *kind, struct str parent, const struct member_filter *f,
-                            struct member_page *p, int (*write)(struct call *c, const struct invitation *i));
+/* A list of active users, then of those invited. */
+struct member_place {
+	bool in_org;
+	/* A page of the active ones; the one user of the filter's name, whatever their status; and one item. */
+	int (*active)(struct call *c, struct member_page *p);
+	int (*one)(struct call *c, const struct member_filter *f, struct member_page *p);
+	int (*write)(struct call *c, const struct member *m);
+};
+must_check int members_list(struct call *c, const struct member_place *place);
 
 /* The answer's version lists accounts (CloudAppUser). */
 bool list_is_old(const struct call *c);

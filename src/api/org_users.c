@@ -76,32 +76,11 @@ static int one_page(struct call *c, const struct member_filter *f, struct member
 	return page_takes(p) ? item_write(c, &m) : 0;
 }
 
-static int pending_item(struct call *c, const struct invitation *i)
-{
-	struct member m = {.active = false};
-	member_of_invitation(i, &m);
-	return item_write(c, &m);
-}
-
 int users_list_org(struct call *c)
 {
-	struct member_filter f = {.statuses = 0};
-	struct member_page p = {.skip = list_offset(c), .room = c->page_size};
-	int result = filter_read(c, &f);
-	if (result < 0)
-		return result;
-	list_begin(c);
-	if (f.username.n) {
-		result = one_page(c, &f, &p);
-	} else {
-		if (filter_takes(&f, "ACTIVE"))
-			result = active_page(c, &p);
-		if (result == 0 && f.pending)
-			result = pending_page(c, "invitation", c->org.id, &f, &p, pending_item);
-	}
-	if (result == 0)
-		list_end(c, p.total, list_offset(c) + c->page_size < p.total);
-	return result;
+	static const struct member_place people = {
+	        .in_org = true, .active = active_page, .one = one_page, .write = item_write};
+	return members_list(c, &people);
 }
 
 /* One. */

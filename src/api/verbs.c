@@ -51,6 +51,22 @@ json_t *body_copy(struct arena *a, const json_t *value)
 	return json_keep(a, json_deep_copy(value));
 }
 
+void json_merge(json_t *into, const json_t *from)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)from, key, value)
+	{
+		json_t *old = json_object_get(into, key);
+		if (json_is_null(value))
+			json_object_del(into, key);
+		else if (json_is_object(value) && json_is_object(old))
+			json_merge(old, value);
+		else
+			json_object_set_new(into, key, json_deep_copy(value));
+	}
+}
+
 static struct str parent_of(const struct call *c, const struct resource *r)
 {
 	return r->parent_param ? call_path(c, r->parent_param) : STR_NONE;
@@ -173,23 +189,6 @@ int verb_create(struct call *c)
 	return answer_entity(c, r, &d);
 }
 
-/* Fields given replace what is there; objects are merged; null takes a field away. */
-static void merge(json_t *into, const json_t *from)
-{
-	const char *key;
-	json_t *value;
-	json_object_foreach((json_t *)(uintptr_t)from, key, value)
-	{
-		json_t *old = json_object_get(into, key);
-		if (json_is_null(value))
-			json_object_del(into, key);
-		else if (json_is_object(value) && json_is_object(old))
-			merge(old, value);
-		else
-			json_object_set_new(into, key, json_deep_copy(value));
-	}
-}
-
 static int write_back(struct call *c, const struct resource *r, struct doc *d, json_t *document)
 {
 	bool is_new = d->rev == 0;
@@ -220,7 +219,7 @@ static int change(struct call *c, bool replaces)
 		return -EIO;
 	json_keep(c->arena, document);
 	if (!replaces)
-		merge(document, c->body);
+		json_merge(document, c->body);
 	else if (r->id_field)
 		json_object_set_new(document, r->id_field, json_stringn(old.id.p, old.id.n));
 	if (r->hooks && r->hooks->update)

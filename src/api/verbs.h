@@ -36,6 +36,8 @@ json_t *doc_json(struct arena *a, struct str body);
 json_t *json_keep(struct arena *a, json_t *value);
 /* A copy that may be changed; freed with the arena. */
 json_t *body_copy(struct arena *a, const json_t *value);
+/* Fields given replace what is there; objects are merged; null takes a field away. */
+void json_merge(json_t *into, const json_t *from);
 
 /* links.c */
 void links_setup(void);
