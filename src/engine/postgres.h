@@ -54,6 +54,7 @@ struct pg_node {
 struct pg_set {
 	unsigned number, term;
 	char primary[64];
+	int64_t since_us; /* when the term began; 0: before this process did */
 };
 
 struct pg_param {
@@ -218,6 +219,8 @@ void node_free(struct pg_node *n);
 int set_promote(struct pg_cluster *c, struct pg_set *s);
 int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers);
 int set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why);
+/* To the region of the highest priority, where the primary belongs: nothing to do, or once a node there has caught up. */
+must_check int set_return(struct pg_cluster *c, struct pg_set *s);
 int node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n);
 int node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_node *n); /* without the lock */
 void set_repoint(struct pg_cluster *c, struct pg_set *s);

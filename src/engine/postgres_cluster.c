@@ -617,6 +617,22 @@ static int primaries_move(struct pg_cluster *c, const char **ret_why)
 	return 0;
 }
 
+/* An outage is over, or the regions have other priorities. A shard that cannot change now does so later, with the care. */
+static int primaries_return(struct pg_cluster *c, const char **ret_why)
+{
+	int r = 0;
+	for (size_t i = 0; i < c->set_count && r == 0; i++) {
+		struct pg_set *s = &c->sets[i];
+		struct pg_node *p = set_primary(c, s);
+		unsigned term = s->term;
+		if (set_return(c, s) < 0 || s->term == term)
+			continue;
+		r = node_wait_ready(c, p, START_MS, ret_why);
+		r = r < 0 ? r : cluster_wait_streaming(c, s, 10000);
+	}
+	return r;
+}
+
 static int nodes_remove(struct pg_cluster *c, const char **ret_why)
 {
 	int r = c->paused ? 0 : primaries_move(c, ret_why);
@@ -715,7 +731,9 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 			why_set(ret_why, "set %u: its standbys do not stream", c->sets[i].number);
 			r = -ETIMEDOUT;
 		}
-	tell(progress, 85, "standbys stream");
+	tell(progress, 80, "standbys stream");
+	r = r < 0 || want->adopt ? r : primaries_return(c, ret_why);
+	tell(progress, 85, "primaries in place");
 	if (r == 0 && !(want->adopt && access_is_applied(c, access)))
 		r = access_apply(c, access, ret_why);
 	r = r < 0 ? r : router_apply(c, ret_why);

@@ -24,6 +24,7 @@
 #define FAILURES_MAX 3  /* starts of a primary before another takes over in any case */
 #define REPLICATION_S 5 /* between two looks at who streams */
 #define STALE_S 15      /* without streaming, until a standby is made anew */
+#define SETTLED_S 10    /* of a term, until the primary may go back to the region where it belongs */
 
 /* --- promotion */
 
@@ -132,6 +133,7 @@ static int term_begin(struct pg_cluster *c, struct pg_set *s, const struct pg_no
 	struct pg_set before = *s;
 	pthread_mutex_lock(&c->lock);
 	s->term++;
+	s->since_us = clock_mono_us();
 	snprintf(s->primary, sizeof s->primary, "%s", primary->want.name);
 	pthread_mutex_unlock(&c->lock);
 	int r = state_save(c);
@@ -214,15 +216,11 @@ static struct pg_node *switch_target(struct pg_cluster *c, struct pg_set *s)
 }
 
 /* The stopping primary sends its last record to all who stream, before it ends; the target must have it. */
-int set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+static int hand_over(struct pg_cluster *c, struct pg_set *s, struct pg_node *old, struct pg_node *next,
+                     const char **ret_why)
 {
-	struct pg_node *old = set_primary(c, s), *next = switch_target(c, s);
 	int64_t end = 0, have = 0;
 	PGconn *conn;
-	if (!old || !next) {
-		why_set(ret_why, "no other node of the shard can become primary now");
-		return -EAGAIN;
-	}
 	/* Most of what the stop has to flush is flushed while writes still go on. */
 	if (sql_open_node(c, old, "postgres", 2000, &conn) == 0) {
 		(void)!sql_do(conn, 30000, "checkpoint");
@@ -253,6 +251,58 @@ int set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
 	set_repoint(c, s);
 	if (r == 0 && node_shall_run(c, old))
 		r = node_start(c, old);
+	return r;
+}
+
+int set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why)
+{
+	struct pg_node *old = set_primary(c, s), *next = switch_target(c, s);
+	if (!old || !next) {
+		why_set(ret_why, "no other node of the shard can become primary now");
+		return -EAGAIN;
+	}
+	return hand_over(c, s, old, next, ret_why);
+}
+
+/* A node of a higher priority than the primary's, whoever of them comes first. */
+static struct pg_node *set_superior(const struct pg_cluster *c, const struct pg_set *s, const struct pg_node *p)
+{
+	struct pg_node *best = NULL;
+	for (size_t i = 0; i < c->node_count; i++) {
+		struct pg_node *n = c->nodes[i];
+		if (n->set == s->number && node_can_lead(n) && !n->want.outage && !n->removing && !n->busy && n->pid &&
+		    n->want.priority > (best ? best->want.priority : p->want.priority))
+			best = n;
+	}
+	return best;
+}
+
+int set_return(struct pg_cluster *c, struct pg_set *s)
+{
+	struct pg_node *p = set_primary(c, s), *next = p ? set_superior(c, s, p) : NULL;
+	const char *why = NULL;
+	char sql[200];
+	int64_t follows = 0;
+	PGconn *conn;
+	if (!next || !p->pid || p->busy || !node_is_standby(c, next))
+		return 0;
+	/* One that streams has all but the last moment; one that catches up would keep the writers waiting. */
+	snprintf(sql, sizeof sql,
+	         "select count(*) from pg_stat_replication where state = 'streaming' and application_name = '%s'",
+	         next->want.name);
+	int r = sql_open_node(c, p, "postgres", 1000, &conn);
+	if (r < 0)
+		return r;
+	r = sql_int(conn, 1000, sql, &follows);
+	PQfinish(conn);
+	if (r < 0 || !follows)
+		return r;
+	r = hand_over(c, s, p, next, &why);
+	if (r < 0)
+		log_warn("engine: %s set %u: %s does not take over from %s: %s", c->id, s->number, next->want.name,
+		         p->want.name, why ? why : strerror(-r));
+	else
+		log_info("engine: %s set %u: back to %s, where the primary belongs", c->id, s->number, next->want.name);
 	return r;
 }
 
@@ -467,7 +517,8 @@ void cluster_care(struct pg_cluster *c)
 			set_repoint(c, &c->sets[i]);
 	}
 	/* Before standbys are judged by it. */
-	if (clock_mono_us() - c->streamed_us > REPLICATION_S * 1000000ll) {
+	bool look = clock_mono_us() - c->streamed_us > REPLICATION_S * 1000000ll;
+	if (look) {
 		c->streamed_us = clock_mono_us();
 		for (size_t i = 0; i < c->set_count; i++)
 			if (c->node_count > 1)
@@ -477,4 +528,7 @@ void cluster_care(struct pg_cluster *c)
 		for (size_t k = 0; k < c->node_count; k++)
 			if (c->nodes[k]->set == c->sets[i].number && c->nodes[k] != set_primary(c, &c->sets[i]))
 				standby_care(c, &c->sets[i], c->nodes[k]);
+	for (size_t i = 0; i < c->set_count && look; i++)
+		if (clock_mono_us() - c->sets[i].since_us > SETTLED_S * 1000000ll)
+			(void)!set_return(c, &c->sets[i]);
 }

@@ -31,10 +31,11 @@ static size_t files_find(int dir, struct log_file *ret_files)
 	for (struct dirent *entry; d && count < FILES_MAX && (entry = readdir(d));) {
 		struct stat st;
 		struct log_file *f = &ret_files[count];
-		if (!str_starts(str_of(entry->d_name), STR("postgresql-")) || strlen(entry->d_name) >= sizeof f->name ||
+		struct str name = str_of(entry->d_name);
+		if (!str_starts(name, STR("postgresql-")) || name.n >= sizeof f->name ||
 		    fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		snprintf(f->name, sizeof f->name, "%s", entry->d_name);
+		memcpy(f->name, name.p, name.n + 1);
 		f->bytes = st.st_size;
 		f->changed_s = st.st_mtime;
 		count++;

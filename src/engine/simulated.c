@@ -105,26 +105,29 @@ static uint64_t shape_of(const struct engine_cluster *want)
 	return want->audit.enabled ? hash_z(h, want->audit.classes) : h;
 }
 
-/* The primary of each shard: the one it has, if it is still there and may be, else the node of the highest priority. */
+static bool was_primary(const struct simulated *old, const char *name)
+{
+	for (size_t i = 0; i < old->node_count; i++)
+		if (old->nodes[i].primary && strcmp(old->nodes[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* The primary of each shard: a node of the highest priority, and among those the one it has. */
 static void primaries_choose(const struct engine_cluster *want, const struct simulated *old, struct node_status *nodes)
 {
 	for (unsigned shard = 0; shard < want->shards; shard++) {
-		size_t best = want->node_count;
+		const struct engine_node *best = NULL;
 		for (size_t i = 0; i < want->node_count; i++) {
 			const struct engine_node *n = &want->nodes[i];
 			if (n->shard != shard || n->kind != NODE_ELECTABLE || !n->priority || n->outage)
 				continue;
-			if (best == want->node_count || n->priority > want->nodes[best].priority)
-				best = i;
-			for (size_t k = 0; k < old->node_count; k++)
-				if (old->nodes[k].primary && strcmp(old->nodes[k].name, n->name) == 0) {
-					best = i;
-					i = want->node_count - 1;
-					break;
-				}
+			if (!best || n->priority > best->priority ||
+			    (n->priority == best->priority && was_primary(old, n->name)))
+				best = n;
 		}
-		if (best < want->node_count && !want->paused)
-			nodes[best].primary = true;
+		if (best && !want->paused)
+			nodes[best - want->nodes].primary = true;
 	}
 }
 

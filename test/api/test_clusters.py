@@ -516,6 +516,25 @@ def test_outage_simulation(server, group):
 	assert ok(server.get(outage))['state'] == 'COMPLETE', 'its time was over'
 
 
+def test_the_primary_is_where_the_priority_is_highest(server, group):
+	doc = create(server, group, None, [region(nodes=3), region('US_WEST_2', 2, 6)])
+	outage = path(group, doc['name']) + '/outageSimulation'
+
+	def primary():
+		settle(server, group, doc['name'])
+		found, = [p['userAlias'] for p in ok(server.get('/groups/%s/processes' % group))['results']
+			  if p['typeName'] == 'REPLICA_PRIMARY']
+		return 'east' if int(found.split('.')[0][-2:]) < 3 else 'west'
+	assert primary() == 'east'
+	ok(server.post(outage, json={'outageFilters': [{'cloudProvider': 'AWS', 'regionName': 'US_EAST_1'}]}))
+	assert primary() == 'west'
+	ok(server.delete(outage))
+	assert primary() == 'east', 'its region is back'
+	ok(server.patch(path(group, doc['name']), json={'replicationSpecs': [{'regionConfigs': [
+		region(nodes=3, priority=6), region('US_WEST_2', 2, 7)]}]}))
+	assert primary() == 'west', 'its region is preferred now'
+
+
 def test_logs(server, group):
 	doc = create(server, group)
 	host = hosts(doc)[0].split(':')[0]

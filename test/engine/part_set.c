@@ -54,16 +54,29 @@ void part_set(void)
 	CHECK(converge(&w, &access_all) == 0);
 	w.c.paused = false;
 	CHECK(converge(&w, &access_all) == 0 && wait_all_running(ID3, 3, 5000));
-	/* An outage of the primary's region. */
+	/* An outage of the primary's region, which it goes back to afterwards. */
 	s = observe(ID3);
 	p = primary_of(&s);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		w.nodes[i].outage = p && strcmp(w.nodes[i].name, p->name) == 0;
+		w.nodes[i].priority = w.nodes[i].outage ? 7 : 6;
+	}
 	CHECK(converge(&w, &access_all) == 0);
 	struct cluster_status now = observe(ID3);
 	CHECK(primary_of(&now) && strcmp(primary_of(&now)->name, p->name) != 0);
 	for (int i = 0; i < 3; i++)
 		w.nodes[i].outage = false;
 	CHECK(converge(&w, &access_all) == 0 && wait_all_running(ID3, 3, 5000));
+	now = observe(ID3);
+	CHECK(primary_of(&now) && strcmp(primary_of(&now)->name, p->name) == 0);
+	CHECK(as(primary_of(&now), "writer", "postgres", "insert into t values (3)"));
+	/* And when it lost it otherwise, by itself. */
+	CHECK(ops->switchover(engine, ID3, 0, p->name, &why) == 0);
+	int64_t until = clock_mono_us() + 40000000;
+	do {
+		sleep_ms(200);
+		now = observe(ID3);
+	} while (clock_mono_us() < until && !(primary_of(&now) && strcmp(primary_of(&now)->name, p->name) == 0));
+	CHECK(primary_of(&now) && strcmp(primary_of(&now)->name, p->name) == 0 && wait_all_running(ID3, 3, 5000));
 	CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 }

@@ -54,6 +54,11 @@ class World:
 	def no(self, method, what, status, body=None, **kw):
 		refused(self.server.request(method, self.path(what), json=body, **kw), status)
 
+	def primary(self):
+		found, = [p['userAlias'] for p in self.get('processes')['results']
+			  if p['typeName'] == 'REPLICA_PRIMARY' and p['userAlias'].startswith('main-')]
+		return found.split('.')[0]
+
 	def idle(self, what):
 		return self.place.wait(self.path(what))
 
@@ -163,6 +168,14 @@ def test_an_outage(world):
 	world.delete(outage, 200)
 	until(lambda: world.get(outage)['state'] == 'COMPLETE', 180, 'the end of the outage')
 	world.idle('clusters/main')
+	home = world.primary()
+	world.post(outage, {'outageFilters': [{'cloudProvider': 'AWS', 'regionName': 'US_EAST_1', 'type': 'REGION'}]})
+	until(lambda: world.get(outage)['state'] == 'SIMULATING', 180, 'the outage of the primary')
+	assert world.primary() == 'main-shard-00-02' != home
+	world.delete(outage, 200)
+	until(lambda: world.get(outage)['state'] == 'COMPLETE', 180, 'the end of the outage')
+	world.idle('clusters/main')
+	assert world.primary() in ('main-shard-00-00', 'main-shard-00-01'), 'back in the region of the highest priority'
 
 
 def test_processes_and_logs(world):
