@@ -31,7 +31,8 @@ must_check int outage_forget(struct tx *tx, struct arena *a, struct str cluster_
 /* cluster_args.c: the engine's settings from the process arguments. */
 must_check int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster,
                               struct engine_param **ret_params, size_t *ret_count, bool *ret_quorum);
-/* cluster_samples.c */
+/* cluster_samples.c. The link: to the last load of the cluster, as outage_link() does. */
+void sample_link(struct call *c, const struct doc *cluster);
 int sample_step(struct job_run *r);
 int sample_failed(struct tx *tx, struct job_run *r);
 #define SAMPLE_JOB "sample_load"

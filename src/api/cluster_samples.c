@@ -13,21 +13,26 @@ int clusters_get_sample(struct call *c);
 
 #define SAMPLE_KIND "sample_load"
 
-/* The last load of the cluster, if any is under way. */
+void sample_link(struct call *c, const struct doc *cluster)
+{
+	const struct op *op = catalog_op("getSampleDatasetLoad");
+	struct doc d;
+	if ((op->roles & c->roles) && doc_last(c->tx, c->arena, SAMPLE_KIND, cluster->id, &d) == 0)
+		entity_link(c, &c->out, "sampleDatasetLoad", link_href(c, op, "sampleDatasetId", d.id));
+}
+
+/* Whether the last load of the cluster is under way. */
 static int refuse_busy(struct call *c, const struct cluster *cluster)
 {
-	struct doc *docs;
-	size_t count;
-	int64_t total;
-	int result = tx_count(c->tx, SAMPLE_KIND, cluster->doc.id, &total);
-	if (result < 0 || !total)
-		return result;
-	result = tx_list(c->tx, c->arena, SAMPLE_KIND, cluster->doc.id, total - 1, 1, &docs, &count);
-	if (result < 0 || !count || !str_is(json_field(doc_json(c->arena, docs[0].body), "state"), "WORKING"))
-		return result;
+	struct doc d;
+	int result = doc_last(c->tx, c->arena, SAMPLE_KIND, cluster->doc.id, &d);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	if (!str_is(json_field(doc_json(c->arena, d.body), "state"), "WORKING"))
+		return 0;
 	call_fail(c, 409, "SAMPLE_DATASET_LOAD_IN_PROGRESS", "The cluster \"%.*s\" is being loaded already.",
 	          STR_ARG(cluster->doc.name));
-	return call_fail_param(c, docs[0].id);
+	return call_fail_param(c, d.id);
 }
 
 int clusters_load_sample(struct call *c)

@@ -87,8 +87,10 @@ void cluster_write(struct call *c, const struct doc *d, bool in_list)
 	             !request_header(c->request, "use-effective-fields-replication-specs").p;
 	struct str body = plain ? d->body : view_make(c, d, form);
 	entity_write(c, &c->out, body, resource_cluster.self, "clusterName", d->name, in_list);
-	if (!in_list)
-		outage_link(c, d);
+	if (in_list)
+		return;
+	outage_link(c, d);
+	sample_link(c, d);
 }
 
 /* Long enough for an engine's sentence with two paths in it: the cause stands at its end. */

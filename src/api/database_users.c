@@ -110,10 +110,13 @@ static void document_complete(json_t *document)
 	array_default(document, "scopes");
 }
 
-static int answer(struct call *c, const struct doc *d)
+static int answer(struct call *c, const struct doc *d, const json_t *document)
 {
+	const struct op *certs = catalog_op("listDatabaseUserCerts");
 	c->etag = d->rev;
 	entity_write(c, &c->out, d->body, resource_database_user.self, "username", d->name, false);
+	if ((certs->roles & c->roles) && str_is(json_field(document, "x509Type"), "MANAGED"))
+		entity_link(c, &c->out, "certs", link_href(c, certs, "username", d->name));
 	return 0;
 }
 
@@ -154,7 +157,7 @@ int database_users_create(struct call *c)
 	if (result < 0)
 		return result;
 	c->location = entity_href(c, resource_database_user.self, "username", d.name, d.body);
-	return answer(c, &d);
+	return answer(c, &d, document);
 }
 
 /* The user that the path names, by its name and what it authenticates against. */
@@ -177,7 +180,7 @@ int database_users_get(struct call *c)
 	struct doc d;
 	json_t *document;
 	int result = user_load(c, &d, &document);
-	return result < 0 ? result : answer(c, &d);
+	return result < 0 ? result : answer(c, &d, document);
 }
 
 int database_users_update(struct call *c)
@@ -204,7 +207,7 @@ int database_users_update(struct call *c)
 		result = end_schedule(c->tx, d.id, document);
 	if (result == 0)
 		result = access_changed(c, (const json_t *const[]){old, document}, 2);
-	return result < 0 ? result : answer(c, &d);
+	return result < 0 ? result : answer(c, &d, document);
 }
 
 int database_users_delete(struct call *c)

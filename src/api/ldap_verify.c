@@ -94,6 +94,14 @@ int ldap_verify_create(struct call *c)
 	return 0;
 }
 
+void ldap_verify_link(struct call *c)
+{
+	const struct op *op = resource_ldap_verification.self;
+	struct doc d;
+	if ((op->roles & c->roles) && doc_last(c->tx, c->arena, VERIFY_KIND, c->group.id, &d) == 0)
+		entity_link(c, &c->out, "verify", link_href(c, op, "requestId", d.id));
+}
+
 /* One check under way. */
 struct check {
 	struct arena *arena;

@@ -76,6 +76,17 @@ static void time_add(struct buf *b, const char *field, int64_t ms)
 	json_z(b, text);
 }
 
+/* The node's logs, which lie below its host, not below the process. */
+static void log_links(struct call *c, const struct node_status *n)
+{
+	static const char *const rels[] = {"logs/db", "logs/db-audit-log"};
+	const struct op *op = catalog_op("downloadClusterLog");
+	struct str host = arena_printf(c->arena, "{\"hostName\":\"%s\"}", n->host);
+	for (size_t i = 0; (op->roles & c->roles) && i < sizeof rels / sizeof *rels; i++)
+		entity_link(c, &c->out, rels[i],
+		            entity_href(c, op, "logName", str_of(rels[i] + strlen("logs/")), host));
+}
+
 static void process_write(struct call *c, const struct op *self, const struct cluster *cluster,
                           const struct node_status *n, bool in_list)
 {
@@ -113,6 +124,8 @@ static void process_write(struct call *c, const struct op *self, const struct cl
 	json_close(&b, '}');
 	entity_write(c, &c->out, buf_view(&b), self, "processId", id, in_list);
 	buf_free(&b);
+	if (!in_list)
+		log_links(c, n);
 }
 
 struct listing {

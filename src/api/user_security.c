@@ -16,6 +16,7 @@
 #include <ctype.h>
 #include <errno.h>
 
+int user_security_get(struct call *c);
 int user_security_update(struct call *c);
 int user_security_drop_mapping(struct call *c);
 int user_security_drop_x509(struct call *c);
@@ -132,18 +133,12 @@ static int security_save(struct call *c, struct doc *d, json_t *document)
 	return 0;
 }
 
-/* Fields given replace what is there; null takes a field away. */
-static void part_merge(json_t *document, const json_t *body, const char *name)
+int user_security_get(struct call *c)
 {
-	json_t *part = json_object_get(document, name), *value;
-	const char *key;
-	json_object_foreach(json_object_get(body, name), key, value)
-	{
-		if (json_is_null(value))
-			json_object_del(part, key);
-		else
-			json_object_set(part, key, value);
-	}
+	int result = verb_get(c);
+	if (result == 0)
+		ldap_verify_link(c);
+	return result;
 }
 
 int user_security_update(struct call *c)
@@ -155,8 +150,8 @@ int user_security_update(struct call *c)
 	if (result < 0)
 		return result;
 	json_t *document = doc_json(c->arena, d.body), *ldap = json_object_get(document, "ldap");
-	part_merge(document, c->body, "ldap");
-	part_merge(document, c->body, "customerX509");
+	json_merge(ldap, json_object_get(c->body, "ldap"));
+	json_merge(json_object_get(document, "customerX509"), json_object_get(c->body, "customerX509"));
 	result = security_check(c, document, d.secret.n > 0);
 	if (result < 0)
 		return result;

@@ -15,6 +15,8 @@ must_check int user_security_join(struct tx *tx, struct arena *a, struct str gro
 #define LDAP_VERIFY_JOB "ldap_verify"
 int ldap_verify_step(struct job_run *r);
 int ldap_verify_failed(struct tx *tx, struct job_run *r);
+/* Adds a link to the project's last check, where there is one, to the entity that was written last. */
+void ldap_verify_link(struct call *c);
 /* Whether a text can be a directory's host, and how it is spoken to on that port: 389 and 3268 in the clear, with StartTLS
  * where a certificate authority is given, every other port with TLS from the first byte. */
 bool ldap_host_is_good(struct str host);

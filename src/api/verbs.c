@@ -67,6 +67,19 @@ void json_merge(json_t *into, const json_t *from)
 	}
 }
 
+int doc_last(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct doc *ret_doc)
+{
+	struct doc *docs;
+	size_t count = 0;
+	int64_t total = 0;
+	int result = tx_count(tx, kind, parent, &total);
+	if (result == 0 && total)
+		result = tx_list(tx, a, kind, parent, total - 1, 1, &docs, &count);
+	if (result == 0 && count)
+		*ret_doc = docs[0];
+	return result == 0 && !count ? -ENOENT : result;
+}
+
 static struct str parent_of(const struct call *c, const struct resource *r)
 {
 	return r->parent_param ? call_path(c, r->parent_param) : STR_NONE;

@@ -26,6 +26,9 @@ must_check int if_match(struct call *c, int64_t revision);
 /* Removes every document below a parent: singletons and lists of all resources whose parent is that parameter. */
 must_check int resource_delete_children(struct call *c, const char *parent_param, struct str parent_id);
 
+/* The last document of a list. -ENOENT: it has none. */
+must_check int doc_last(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct doc *ret_doc);
+
 /* Compact JSON text in the arena. */
 struct str json_text(struct arena *a, const json_t *value);
 /* A string field of an object; STR_NONE when it has none, or one that is no string. Borrowed. */

@@ -54,7 +54,7 @@ struct pg_node {
 struct pg_set {
 	unsigned number, term;
 	char primary[64];
-	int64_t since_us; /* when the term began; 0: before this process did */
+	int64_t return_us; /* until then the care leaves the primary where it is, see set_return() */
 };
 
 struct pg_param {

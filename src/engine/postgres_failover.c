@@ -25,6 +25,7 @@
 #define REPLICATION_S 5 /* between two looks at who streams */
 #define STALE_S 15      /* without streaming, until a standby is made anew */
 #define SETTLED_S 10    /* of a term, until the primary may go back to the region where it belongs */
+#define REFUSED_S 600   /* after a way back that failed: each try stops the writers for a moment */
 
 /* --- promotion */
 
@@ -133,7 +134,7 @@ static int term_begin(struct pg_cluster *c, struct pg_set *s, const struct pg_no
 	struct pg_set before = *s;
 	pthread_mutex_lock(&c->lock);
 	s->term++;
-	s->since_us = clock_mono_us();
+	s->return_us = clock_mono_us() + SETTLED_S * 1000000ll;
 	snprintf(s->primary, sizeof s->primary, "%s", primary->want.name);
 	pthread_mutex_unlock(&c->lock);
 	int r = state_save(c);
@@ -298,11 +299,13 @@ int set_return(struct pg_cluster *c, struct pg_set *s)
 	if (r < 0 || !follows)
 		return r;
 	r = hand_over(c, s, p, next, &why);
-	if (r < 0)
-		log_warn("engine: %s set %u: %s does not take over from %s: %s", c->id, s->number, next->want.name,
-		         p->want.name, why ? why : strerror(-r));
-	else
+	if (r == 0) {
 		log_info("engine: %s set %u: back to %s, where the primary belongs", c->id, s->number, next->want.name);
+		return 0;
+	}
+	s->return_us = clock_mono_us() + REFUSED_S * 1000000ll;
+	log_warn("engine: %s set %u: %s does not take over from %s: %s", c->id, s->number, next->want.name,
+	         p->want.name, why ? why : strerror(-r));
 	return r;
 }
 
@@ -529,6 +532,6 @@ void cluster_care(struct pg_cluster *c)
 			if (c->nodes[k]->set == c->sets[i].number && c->nodes[k] != set_primary(c, &c->sets[i]))
 				standby_care(c, &c->sets[i], c->nodes[k]);
 	for (size_t i = 0; i < c->set_count && look; i++)
-		if (clock_mono_us() - c->sets[i].since_us > SETTLED_S * 1000000ll)
+		if (clock_mono_us() >= c->sets[i].return_us)
 			(void)!set_return(c, &c->sets[i]);
 }

@@ -441,9 +441,6 @@ def test_compressed_bodies_are_refused(server):
 
 # Browsability
 
-IDENTITY = set('S03 S04 S24 S25 S27 S28 S39 S40 S41 S45 S46 S47 S50 S51 S52 S53 S54 S58 S61 S62 S64 S65'.split())
-
-
 def crawl(server, api, start):
 	"""{URL: status} of everything that links lead to; each link must be one."""
 	seen, queue, answers = set(), [start], {}
@@ -472,6 +469,31 @@ def crawl(server, api, start):
 		if r.status_code == 200 and 'json' in r.headers['Content-Type']:
 			walk(r.json())
 	return answers
+
+
+FIRST = {'name': 'first', 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [
+	{'providerName': 'AWS', 'priority': priority, 'regionName': region, 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': nodes}}
+	for region, nodes, priority in (('US_EAST_1', 2, 7), ('EU_WEST_1', 1, 6))]}]}
+
+
+def databases(api, group):
+	"""An instance of everything that belongs to databases."""
+	ok(api.post(group + '/clusters', json=FIRST), 201)
+	ok(api.post(group + '/flexClusters', json={'name': 'small', 'providerSettings': {
+		'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}}), 201)
+	until(lambda: {ok(api.get(group + x))['stateName'] for x in ('/clusters/first', '/flexClusters/small')} == {'IDLE'})
+	ok(api.post(group + '/sampleDatasetLoad/first'), 201)
+	until(lambda: ok(api.get(group + '/clusters/first/status'))['changeStatus'] == 'APPLIED')
+	container = ok(api.post(group + '/containers', json={
+		'providerName': 'AWS', 'svcCidrBlock': '10.8.0.0/21', 'regionName': 'EU_WEST_2'}))
+	ok(api.post(group + '/peers', json={
+		'providerName': 'AWS', 'accepterRegionName': 'eu-west-2', 'awsAccountId': '123456789012', 'containerId': container['id'],
+		'routeTableCidrBlock': '10.200.0.1', 'vpcId': 'vpc-0123456789abcdef0'}))
+	ok(api.post(group + '/databaseUsers', json={
+		'username': 'certain', 'databaseName': '$external', 'x509Type': 'MANAGED', 'groupId': group.split('/')[-1],
+		'roles': [{'roleName': 'read', 'databaseName': 'browsed'}]}), 201)
+	ok(api.post(group + '/userSecurity/ldap/verify', json={
+		'hostname': '127.0.0.1', 'port': 1, 'bindUsername': 'CN=x,DC=a', 'bindPassword': 'correct horse'}))
 
 
 def one_of_everything(server):
@@ -505,6 +527,7 @@ def one_of_everything(server):
 		'username': 'a/b "c" \u00e9 %', 'password': 'correct horse battery', 'databaseName': 'admin', 'groupId': org['projects'][0]['id'],
 		'roles': [{'roleName': 'read', 'databaseName': 'browsed'}]}), 201)
 	ok(api.post(group + '/customDBRoles/roles', json={'roleName': 'browsed', 'inheritedRoles': [{'role': 'read', 'db': 'browsed'}]}), 202)
+	databases(api, group)
 	ok(api.post(path + '/resourcePolicies', json=data.good(data.by_id['createOrgResourcePolicy'])), 201)
 	ok(api.post(federation + '/identityProviders', json=data.good(data.by_id['createIdentityProvider'])))
 	ok(api.post('%s/connectedOrgConfigs/%s/roleMappings' % (federation, org['id']), json={
@@ -514,7 +537,8 @@ def one_of_everything(server):
 
 def test_browsable(start_server):
 	"""From the root, following links reaches an instance of every GET of what is built, and no link is dead."""
-	server = start_server()
+	server = start_server(clock='virtual')
+	server.control('engine', {'seconds': 0})
 	api, org = one_of_everything(server)
 	answers = crawl(server, api, server.base_url + BASE)
 	dead = {u: s for u, s in answers.items() if s not in (200, 501)}
@@ -527,26 +551,16 @@ def test_browsable(start_server):
 			assert op, 'a link to nothing: ' + url
 			reached.setdefault(op['operationId'], []).append(path)
 	assert any(org['projects'][0]['id'] in x for x in reached['getGroup'])
-	gets = [op for op in data.built() if op['method'] == 'GET']
-	missing = [op['operationId'] for op in gets if op['operationId'] not in reached and op['set'] in IDENTITY]
-	assert not missing, missing
-	# what has no instance here cannot be reached: only what lies below no further parameter must be
-	missing = [op['operationId'] for op in gets if op['operationId'] not in reached
-		   and not re.sub(r'\{(groupId|orgId)\}', '', op['path']).count('{')]
-	assert not missing, missing
-	assert IDENTITY <= {op['set'] for op in gets}
+	missing = {op['operationId'] for op in data.built() if op['method'] == 'GET'} - set(reached)
+	assert missing == {'getOutageSimulation'}, 'only while there is one: the next test'
 
 
 def test_no_dead_link_on_a_first_day(start_server):
 	"""What the first start made, and a cluster: every link leads somewhere, also to what is there only at times."""
 	server = start_server(clock='virtual')
 	server.control('engine', {'seconds': 0})
-	regions = [{'providerName': 'AWS', 'priority': 7 - i, 'regionName': region,
-		    'electableSpecs': {'instanceSize': 'M10', 'nodeCount': nodes}}
-		   for i, (region, nodes) in enumerate((('US_EAST_1', 2), ('EU_WEST_1', 1)))]
 	cluster = '/groups/%s/clusters' % server.group
-	ok(server.post(cluster, json={'name': 'first', 'clusterType': 'REPLICASET', 'replicationSpecs': [
-		{'regionConfigs': regions}]}), 201)
+	ok(server.post(cluster, json=FIRST), 201)
 	until(lambda: ok(server.get(cluster + '/first'))['stateName'] == 'IDLE')
 	rel = server.base_url + '/rels/outageSimulation'
 	assert rel not in links(ok(server.get(cluster + '/first')))
