@@ -19,6 +19,7 @@ const struct option_row check_options[] = {
 };
 const size_t check_option_count = sizeof check_options / sizeof *check_options;
 
+/* data: where the key of a store elsewhere is, or NULL. */
 static int check_run(const char *path, const char *data)
 {
 	const char *place = path;
@@ -29,7 +30,7 @@ static int check_run(const char *path, const char *data)
 	}
 	/* With the key at hand, what it signed is checked too; a copy alone has none. */
 	const char *keeper = remote ? data : path;
-	if (seal_has_key(keeper) && seal_setup(keeper) < 0)
+	if (keeper && seal_has_key(keeper) && seal_setup(keeper) < 0)
 		return EXIT_USAGE;
 	/* A URL may hold a password. */
 	if (remote)
@@ -62,7 +63,8 @@ int check_command(int argc, char **argv)
 	} else if (r == 0 && count && options_given(&given, "data")) {
 		option_refuse("check: give either --data DIR or a FILE");
 	} else if (r == 0 && options_environment(&given) == 0) {
-		code = check_run(count ? words[0] : g.store ? g.store : g.data, g.data);
+		/* A store that is named alone may be another service's than that of ./data. */
+		code = check_run(count ? words[0] : g.store ? g.store : g.data, count ? NULL : g.data);
 	}
 	arena_free(a);
 	return code;
