@@ -194,6 +194,12 @@ static int shutdown_position(struct pg_cluster *c, struct pg_node *n, int64_t *r
 	return 0;
 }
 
+/* Whether a node of the set could take over as it runs now. */
+static bool may_lead(const struct pg_set *s, const struct pg_node *n)
+{
+	return n->set == s->number && node_can_lead(n) && !n->want.outage && !n->removing && !n->busy && n->pid;
+}
+
 /* The best standby that streams now, by priority of its region. */
 static struct pg_node *switch_target(struct pg_cluster *c, struct pg_set *s)
 {
@@ -201,8 +207,8 @@ static struct pg_node *switch_target(struct pg_cluster *c, struct pg_set *s)
 	for (size_t i = 0; i < c->node_count; i++) {
 		struct pg_node *n = c->nodes[i];
 		int64_t position;
-		if (n == old || n->set != s->number || !node_can_lead(n) || n->want.outage || n->removing || n->busy ||
-		    !n->pid || !node_is_standby(c, n) || (best && n->want.priority <= best->want.priority))
+		if (n == old || !may_lead(s, n) || !node_is_standby(c, n) ||
+		    (best && n->want.priority <= best->want.priority))
 			continue;
 		PGconn *conn;
 		if (sql_open_node(c, n, "postgres", 1000, &conn) < 0)
@@ -271,8 +277,7 @@ static struct pg_node *set_superior(const struct pg_cluster *c, const struct pg_
 	struct pg_node *best = NULL;
 	for (size_t i = 0; i < c->node_count; i++) {
 		struct pg_node *n = c->nodes[i];
-		if (n->set == s->number && node_can_lead(n) && !n->want.outage && !n->removing && !n->busy && n->pid &&
-		    n->want.priority > (best ? best->want.priority : p->want.priority))
+		if (may_lead(s, n) && n->want.priority > (best ? best->want.priority : p->want.priority))
 			best = n;
 	}
 	return best;
