@@ -206,7 +206,7 @@ static void xml_text(struct buf *b, struct str s)
 		else if (c == '"')
 			buf_z(b, "&quot;");
 		else
-			buf_c(b, c < 0x20 ? ' ' : (char)c);
+			buf_c(b, (char)(c < 0x20 ? ' ' : c));
 	}
 }
 

@@ -73,7 +73,7 @@ static struct str region_form(struct arena *a, struct str region)
 {
 	char *z = arena_z(a, region);
 	for (char *p = z; *p; p++)
-		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+		*p = (char)(*p == '-' ? '_' : toupper((unsigned char)*p));
 	return (struct str){z, region.n};
 }
 

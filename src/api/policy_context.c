@@ -15,7 +15,7 @@ static struct str lower(struct arena *a, struct str text)
 {
 	char *z = arena_z(a, text);
 	for (size_t i = 0; i < text.n; i++)
-		z[i] = z[i] == '_' ? '-' : (char)tolower((unsigned char)z[i]);
+		z[i] = (char)(z[i] == '_' ? '-' : tolower((unsigned char)z[i]));
 	return (struct str){z, text.n};
 }
 

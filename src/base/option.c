@@ -327,7 +327,7 @@ static void environment_name(const char *name, char *ret_name, size_t size)
 	int n = snprintf(ret_name, size, "STEWARD_%s", name);
 	assert(n > 0 && (size_t)n < size);
 	for (char *p = ret_name; *p; p++)
-		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+		*p = (char)(*p == '-' ? '_' : toupper((unsigned char)*p));
 }
 
 int options_environment(struct options *o)

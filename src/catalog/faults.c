@@ -150,7 +150,7 @@ static unsigned edit_distance(struct str a, struct str b, unsigned most)
 	for (size_t i = 1; i <= a.n; i++) {
 		row[0] = (unsigned)i;
 		for (size_t j = 1; j <= b.n; j++) {
-			char x = a.p[i - 1] | 0x20, y = b.p[j - 1] | 0x20;
+			int x = a.p[i - 1] | 0x20, y = b.p[j - 1] | 0x20;
 			unsigned best = last[j - 1] + (x != y);
 			if (last[j] + 1 < best)
 				best = last[j] + 1;

@@ -17,7 +17,7 @@ static void what_set(struct progress *p, struct str what)
 {
 	size_t n = what.n < sizeof p->what - 1 ? what.n : sizeof p->what - 1;
 	for (size_t i = 0; i < n; i++)
-		p->what[i] = what.p[i] >= ' ' && what.p[i] <= '~' ? what.p[i] : ' ';
+		p->what[i] = (char)(what.p[i] >= ' ' && what.p[i] <= '~' ? what.p[i] : ' ');
 	p->what[n] = '\0';
 }
 

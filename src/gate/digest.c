@@ -221,7 +221,7 @@ static bool response_is_right(EVP_MD_CTX *ctx, int algorithm, const struct diges
 		return false;
 	for (size_t i = 0; i < d->response.n; i++) {
 		char c = d->response.p[i];
-		given[i] = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+		given[i] = (char)(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
 	}
 	return str_eq_secret((struct str){given, d->response.n}, str_of(expected));
 }
@@ -342,7 +342,7 @@ static bool count_parse(struct str nc, uint32_t *ret_count)
 	if (nc.n != 8)
 		return false;
 	for (size_t i = 0; i < nc.n; i++) {
-		char c = nc.p[i] >= 'A' && nc.p[i] <= 'F' ? (char)(nc.p[i] - 'A' + 'a') : nc.p[i];
+		char c = (char)(nc.p[i] >= 'A' && nc.p[i] <= 'F' ? nc.p[i] - 'A' + 'a' : nc.p[i]);
 		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
 			return false;
 		count = count << 4 | (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);

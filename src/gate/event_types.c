@@ -93,7 +93,7 @@ struct str event_type_describe(struct arena *a, struct str name)
 {
 	char *text = arena_z(a, name);
 	for (size_t i = 0; i < name.n; i++)
-		text[i] = text[i] == '_' ? ' ' : i ? (char)tolower((unsigned char)text[i]) : text[i];
+		text[i] = (char)(text[i] == '_' ? ' ' : i ? tolower((unsigned char)text[i]) : text[i]);
 	return (struct str){text, name.n};
 }
 

@@ -54,7 +54,7 @@ static void prettify(struct call *c)
 	struct buf b = {0};
 	unsigned depth = 0;
 	for (size_t i = 0; i < text.n;) {
-		char at = text.p[i], next = i + 1 < text.n ? text.p[i + 1] : 0;
+		char at = text.p[i], next = (char)(i + 1 < text.n ? text.p[i + 1] : 0);
 		if (at == '"') {
 			i = string_copy(&b, text, i);
 			continue;

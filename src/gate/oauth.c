@@ -88,7 +88,7 @@ static struct str form_decode(struct arena *a, struct str s)
 			out[n++] = (char)(high << 4 | low);
 			i += 2;
 		} else {
-			out[n++] = s.p[i] == '+' ? ' ' : s.p[i];
+			out[n++] = (char)(s.p[i] == '+' ? ' ' : s.p[i]);
 		}
 	}
 	return (struct str){out, n};

@@ -171,7 +171,7 @@ static void headers_check(struct call *c, struct faults *faults)
 		char name[64];
 		size_t n = 0;
 		for (; p->name[n] && n < sizeof name - 1; n++)
-			name[n] = p->name[n] >= 'A' && p->name[n] <= 'Z' ? (char)(p->name[n] | 0x20) : p->name[n];
+			name[n] = (char)(p->name[n] >= 'A' && p->name[n] <= 'Z' ? p->name[n] | 0x20 : p->name[n]);
 		name[n] = 0;
 		size_t count = request_header_count(c->request, name);
 		if (count > 1)

@@ -148,7 +148,7 @@ static char *put_number(char *to, size_t v)
 static char *put_value(char *to, struct str v)
 {
 	for (size_t i = 0; i < v.n; i++)
-		*to++ = (unsigned char)v.p[i] < 0x20 && v.p[i] != '\t' ? ' ' : v.p[i];
+		*to++ = (char)((unsigned char)v.p[i] < 0x20 && v.p[i] != '\t' ? ' ' : v.p[i]);
 	return to;
 }
 
