@@ -8,9 +8,9 @@
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
-} commands[] = {{"serve", serve_command},   {"clusters", clusters_command}, {"api", api_command},
-                {"limits", limits_command}, {"backup", backup_command},     {"check", check_command},
-                {"store", store_command}};
+} commands[] = {{"serve", serve_command}, {"clusters", clusters_command}, {"connect", connect_command},
+                {"api", api_command},     {"limits", limits_command},     {"backup", backup_command},
+                {"check", check_command}, {"store", store_command}};
 
 /* A command whose output did not arrive is not done. The service's own output may be closed. */
 static int finish(int code, bool serves)

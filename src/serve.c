@@ -424,6 +424,20 @@ static void test_control_warn(const struct config *c)
 		         c->listen);
 }
 
+/* From the first start to SQL: this program, with the data directory unless it is where clients look by themselves. */
+static void greet_next(const struct server *s)
+{
+	bool usual = strcmp(s->config.data, "./data") == 0;
+	const char *program = program_invocation_name, *option = usual ? "" : " --data ",
+	           *dir = usual ? "" : s->config.data;
+	bool databases = strcmp(s->service.engine, "simulated") != 0;
+	printf("%s:\n\n  %s clusters create first --wait%s%s\n",
+	       databases ? "A first database, and SQL on it" : "A first cluster, simulated", program, option, dir);
+	if (databases)
+		printf("  %s connect first%s%s\n", program, option, dir);
+	putchar('\n');
+}
+
 /* The first start's greeting: everything that a first successful call needs. */
 static void greet(struct server *s)
 {
@@ -438,6 +452,8 @@ static void greet(struct server *s)
 		       json_string_value(json_object_get(key, "privateKey")), s->ca_file,
 		       json_string_value(json_object_get(key, "publicKey")),
 		       json_string_value(json_object_get(key, "privateKey")), s->service.base_url);
+		if (!clock_is_virtual()) /* there, time waits for the test control */
+			greet_next(s);
 		json_decref(first);
 	}
 	printf("steward: engine %s: %s\nsteward: ready %s\n", s->service.engine, s->engine_why, s->service.base_url);

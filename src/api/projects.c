@@ -1,5 +1,5 @@
-/* Projects: listing what a caller may see, creation and look-up by name. Get, update and delete are the generic verbs with
- * the hooks below. */
+/* Projects: listing what a caller may see, creation and look-up by name. Update and delete are the generic verbs with the
+ * hooks below; get is the generic one too, and tells callers in headers what they are here. */
 #include "api/credentials.h"
 #include "api/federations.h"
 #include "api/invitations.h"
@@ -15,6 +15,7 @@
 int projects_list(struct call *c);
 int projects_create(struct call *c);
 int projects_by_name(struct call *c);
+int projects_get(struct call *c);
 
 extern const struct resource resource_project;
 
@@ -254,6 +255,28 @@ static int project_remove(struct call *c, const struct doc *old)
 	if (result == 0)
 		result = invitations_delete_group(c->tx, c->arena, old->id);
 	return result < 0 ? result : resource_delete_children(c, "groupId", old->id);
+}
+
+/* A client that acts for its caller (`steward connect`) has to know with which rights, and from where the service sees it.
+ * The schema of a project has no fields for that. */
+static void caller_describe(struct call *c)
+{
+	char address[IP_TEXT];
+	struct buf names = {0};
+	ip_format(&c->request->peer, address);
+	for (role_mask rest = c->roles; rest; rest &= rest - 1)
+		buf_printf(&names, "%s%s", names.n ? ", " : "", role_names[__builtin_ctzll(rest)]);
+	call_header(c, STR("x-steward-caller-address"), arena_dup(c->arena, str_of(address)));
+	call_header(c, STR("x-steward-caller-roles"), arena_dup(c->arena, buf_view(&names)));
+	buf_free(&names);
+}
+
+int projects_get(struct call *c)
+{
+	int result = verb_get(c);
+	if (result == 0)
+		caller_describe(c);
+	return result;
 }
 
 const struct resource_hooks project_hooks = {.update = project_update, .remove = project_remove};

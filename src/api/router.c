@@ -308,7 +308,10 @@ void router_handle(void *ctx, struct request *r)
 	                    .code = "SERVICE_BUSY",
 	                    .detail = STR("The service has too many calls waiting. Try again in a second.")};
 	response_header(&r->response, "retry-after", STR("1"));
-	answer_problem(r, &p);
+	if (str_starts(r->path, STR("/api/oauth/")))
+		oauth_problem(r, &p);
+	else
+		answer_problem(r, &p);
 	http_respond(r);
 }
 

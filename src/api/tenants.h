@@ -21,8 +21,8 @@ must_check int bootstrap_refresh(const char *data_dir, const char *base_url, con
 
 /* test_control.c: /api/test/. Answers now or later. */
 void test_control(struct service *s, struct request *r);
-/* test_seed.c: one organization as docs/testing.md describes it; what was made is added to the list. Waits for the store.
- * -EINVAL: it cannot be made so. */
+/* test_seed.c: one organization of a body that was checked; what was made is added to the list. Waits for the store. -EEXIST: a name is
+ * taken. */
 must_check int seed_organization(struct store *store, struct arena *a, const json_t *wanted, json_t *list);
 
 #endif

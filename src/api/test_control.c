@@ -4,6 +4,7 @@
  * Each call runs on a thread of its own, because it may wait for the store. */
 #include "api/cluster_jobs.h"
 #include "api/tenants.h"
+#include "api/test_fields.h"
 #include "api/verbs.h"
 
 #include "base/clock.h"
@@ -18,15 +19,12 @@ struct control {
 	struct service *service;
 	struct request *request;
 	json_t *body;
-	int result; /* HTTP status of a refusal, or 0 */
-	const char *why;
+	struct problem problem; /* status 0: none */
 };
 
-static int refuse(struct control *t, int status, const char *why)
+static void refuse(struct control *t, int status, const char *why)
 {
-	t->result = status;
-	t->why = why;
-	return -status;
+	t->problem = (struct problem){.status = status, .code = "TEST_CONTROL", .detail = str_of(why)};
 }
 
 static void clock_get(struct control *t, struct buf *b)
@@ -41,46 +39,57 @@ static void clock_get(struct control *t, struct buf *b)
 	json_close(b, '}');
 }
 
+static const struct test_field no_fields[] = {{NULL}};
+
+static const struct test_field clock_fields[] = {
+        {"advanceSeconds", TEST_NUMBER, .required = true, .min = 0, .max = 1e10}, {NULL}};
+
 static void clock_post(struct control *t, struct buf *b)
 {
-	const json_t *seconds = json_object_get(t->body, "advanceSeconds");
-	double value = json_number_value(seconds);
 	if (!clock_is_virtual()) {
 		refuse(t, 409, "the clock is real: start the service with --clock virtual");
-	} else if (!json_is_number(seconds) || value < 0 || value > 1e10) {
-		refuse(t, 400, "advanceSeconds: must be a number from 0 to 10000000000");
-	} else {
-		clock_advance_ms((int64_t)(value * 1000));
-		jobs_wake(t->service->jobs);
-		clock_get(t, b);
+		return;
 	}
+	clock_advance_ms((int64_t)(json_number_value(json_object_get(t->body, "advanceSeconds")) * 1000));
+	jobs_wake(t->service->jobs);
+	clock_get(t, b);
 }
 
-#define STANDARD_SECONDS 3 /* of --simulated-seconds */
+#define TIMES_MAX 1000000
+
+static const struct test_field engine_fields[] = {{"seconds", TEST_NUMBER, .min = 0, .max = 86400},
+                                                  {"fail", TEST_TEXT, .or_null = true, .choices = SIMULATED_CHANGES},
+                                                  {"times", TEST_INTEGER, .min = 1, .max = TIMES_MAX},
+                                                  {"patch", TEST_INTEGER, .min = 0, .max = 1000},
+                                                  {NULL}};
 
 static bool is_simulated(const struct control *t)
 {
 	return t->service->engine_ops == &engine_simulated;
 }
 
-/* The simulated engine: {"seconds": 0, "fail": "create", "times": 2, "patch": 1}. */
+/* Each field changes what it names and nothing else; none at all brings back how the engine was started. */
 static void engine_post(struct control *t, struct buf *b)
 {
 	const json_t *seconds = json_object_get(t->body, "seconds"), *fail = json_object_get(t->body, "fail"),
 	             *times = json_object_get(t->body, "times"), *patch = json_object_get(t->body, "patch");
-	double value = json_is_number(seconds) ? json_number_value(seconds) : STANDARD_SECONDS;
-	json_int_t count = json_is_integer(times) ? json_integer_value(times) : 1000000;
-	if (!is_simulated(t))
+	struct engine *e = t->service->engine_state;
+	if (!is_simulated(t)) {
 		refuse(t, 409, "the engine is not the simulated one");
-	else if (value < 0 || value > 86400 || count < 0 || count > 1000000)
-		refuse(t, 400, "seconds: must be from 0 to 86400; times: from 0 to 1000000");
-	else if (patch && (json_integer_value(patch) < 0 || json_integer_value(patch) > 1000))
-		refuse(t, 400, "patch: must be from 0 to 1000");
-	else {
-		simulated_tell(t->service->engine_state, value, json_string_value(fail), (unsigned)count);
-		if (patch)
-			simulated_patch(t->service->engine_state, (unsigned)json_integer_value(patch));
+		return;
 	}
+	if (times && !json_is_string(fail)) {
+		refuse(t, 400, "times: goes with fail, and says how often");
+		return;
+	}
+	if (!json_object_size(t->body))
+		simulated_standard(e);
+	if (seconds)
+		simulated_seconds(e, json_number_value(seconds));
+	if (fail)
+		simulated_fail(e, json_string_value(fail), times ? (unsigned)json_integer_value(times) : TIMES_MAX);
+	if (patch)
+		simulated_patch(e, (unsigned)json_integer_value(patch));
 }
 
 static void reset(struct control *t, struct buf *b)
@@ -94,11 +103,15 @@ static void reset(struct control *t, struct buf *b)
 	if (!collected || bootstrap_reset(t->service->store, t->service->data_dir) < 0 ||
 	    store_write_wait(t->service->store, jobs_schedule, t->service->jobs) < 0)
 		refuse(t, 500, "the store could not be reset");
-	if (is_simulated(t))
-		simulated_tell(t->service->engine_state, 0, NULL, 0);
+	if (is_simulated(t)) {
+		simulated_standard(t->service->engine_state);
+		simulated_seconds(t->service->engine_state, 0);
+	}
 	clusters_destroy(t->service, ids, count);
-	if (is_simulated(t))
-		simulated_tell(t->service->engine_state, STANDARD_SECONDS, NULL, 0);
+	if (is_simulated(t)) {
+		simulated_standard(t->service->engine_state);
+		simulated_patch(t->service->engine_state, 0);
+	}
 	limiter_reset(t->service->limiter);
 }
 
@@ -107,18 +120,34 @@ static void buckets_reset(struct control *t, struct buf *b)
 	limiter_reset(t->service->limiter);
 }
 
+static const struct test_field fault_fields[] = {{"operationId", TEST_TEXT, .required = true},
+                                                 {"status", TEST_INTEGER, .min = 400, .max = 599},
+                                                 {"delayMs", TEST_INTEGER, .min = 1, .max = 60000},
+                                                 {"retryAfterSeconds", TEST_INTEGER, .min = 0, .max = 86400},
+                                                 {"times", TEST_INTEGER, .min = 1, .max = TIMES_MAX},
+                                                 {NULL}};
+
+static unsigned number_or(const json_t *body, const char *name, unsigned otherwise)
+{
+	const json_t *value = json_object_get(body, name);
+	return value ? (unsigned)json_integer_value(value) : otherwise;
+}
+
 static void faults_post(struct control *t, struct buf *b)
 {
-	const json_t *id = json_object_get(t->body, "operationId"), *times = json_object_get(t->body, "times");
-	int64_t status = json_integer_value(json_object_get(t->body, "status")),
-	        delay = json_integer_value(json_object_get(t->body, "delayMs"));
-	if (!json_is_string(id) || !catalog_op(json_string_value(id)))
-		refuse(t, 400, "operationId: must be the id of an operation");
-	else if ((status && (status < 400 || status > 599)) || delay < 0 || delay > 60000)
-		refuse(t, 400, "status: must be from 400 to 599; delayMs: from 0 to 60000");
-	else
-		fault_inject(t->service, str_of(json_string_value(id)), (int)status, (unsigned)delay,
-		             times ? (unsigned)json_integer_value(times) : 1);
+	struct injected fault = {.op = catalog_op(json_string_value(json_object_get(t->body, "operationId"))),
+	                         .status = (int)number_or(t->body, "status", 0),
+	                         .delay_ms = number_or(t->body, "delayMs", 0),
+	                         .retry_after = number_or(t->body, "retryAfterSeconds", 1),
+	                         .times = number_or(t->body, "times", 1)};
+	if (!fault.op)
+		refuse(t, 400, "operationId: must be the id of an operation, as GET /openapi.json lists them");
+	else if (!fault.status && !fault.delay_ms)
+		refuse(t, 400, "status, delayMs: at least one of them is required");
+	else if (json_object_get(t->body, "retryAfterSeconds") && fault.status != 429 && fault.status != 503)
+		refuse(t, 400, "retryAfterSeconds: goes with the status 429 or 503");
+	else if (!fault_inject(t->service, &fault))
+		refuse(t, 409, "too many faults wait for their calls; DELETE /api/test/faults takes them back");
 }
 
 static void faults_delete(struct control *t, struct buf *b)
@@ -130,12 +159,14 @@ static void seed(struct control *t, struct buf *b)
 {
 	const json_t *organizations = json_object_get(t->body, "organizations");
 	json_t *list = json_array(), *answer = json_pack("{s:o}", "organizations", list);
-	int result = json_is_array(organizations) ? 0 : -EINVAL;
+	int result = 0;
 	for (size_t i = 0; result == 0 && i < json_array_size(organizations); i++)
 		result =
 		        seed_organization(t->service->store, t->request->arena, json_array_get(organizations, i), list);
-	if (result < 0)
-		refuse(t, 400, "organizations: must be a list as docs/testing.md describes it");
+	if (result == -EEXIST)
+		refuse(t, 409, "organizations: a user, or a project of an organization, is there already by that name");
+	else if (result < 0)
+		refuse(t, 500, "organizations: the store could not make them");
 	else
 		buf_str(b, json_text(t->request->arena, answer));
 	json_decref(answer);
@@ -144,23 +175,59 @@ static void seed(struct control *t, struct buf *b)
 static const struct {
 	const char *method, *path;
 	void (*run)(struct control *t, struct buf *b);
-} routes[] = {{"GET", "/api/test/clock", clock_get},     {"POST", "/api/test/clock", clock_post},
-              {"POST", "/api/test/reset", reset},        {"POST", "/api/test/buckets/reset", buckets_reset},
-              {"POST", "/api/test/faults", faults_post}, {"DELETE", "/api/test/faults", faults_delete},
-              {"POST", "/api/test/engine", engine_post}, {"POST", "/api/test/seed", seed}};
+	const struct test_field *fields;
+	/* Beyond the fields; or NULL. */
+	void (*check)(struct arena *a, const json_t *body, struct faults *faults);
+} routes[] = {{"GET", "/api/test/clock", clock_get, no_fields},
+              {"POST", "/api/test/clock", clock_post, clock_fields},
+              {"POST", "/api/test/reset", reset, no_fields},
+              {"POST", "/api/test/buckets/reset", buckets_reset, no_fields},
+              {"POST", "/api/test/faults", faults_post, fault_fields},
+              {"DELETE", "/api/test/faults", faults_delete, no_fields},
+              {"POST", "/api/test/engine", engine_post, engine_fields},
+              {"POST", "/api/test/seed", seed, seed_fields, seed_check}};
+#define ROUTES (sizeof routes / sizeof *routes)
+
+/* False after the refusal is written. */
+static bool body_fits(struct control *t, size_t route)
+{
+	struct faults faults = {.count = 0};
+	struct arena *a = t->request->arena;
+	if (t->request->body.n && !json_is_object(t->body)) {
+		refuse(t, 400, "the body must be a JSON object, with each field once");
+		return false;
+	}
+	test_fields_check(a, t->body, "", routes[route].fields, &faults);
+	if (!faults.count && routes[route].check)
+		routes[route].check(a, t->body, &faults);
+	if (!faults.count)
+		return true;
+	struct call call = {.arena = a};
+	(void)call_fail_faults(&call, &faults);
+	t->problem = call.problem;
+	return false;
+}
 
 static void run_route(struct control *t, struct buf *b)
 {
 	struct request *r = t->request;
-	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
-		if (str_is(r->method, routes[i].method) && str_is(r->path, routes[i].path)) {
-			if (r->body.n && !json_is_object(t->body))
-				refuse(t, 400, "the body must be a JSON object");
-			else
+	const char *other = NULL;
+	for (size_t i = 0; i < ROUTES; i++) {
+		if (!str_is(r->path, routes[i].path))
+			continue;
+		if (str_is(r->method, routes[i].method)) {
+			if (body_fits(t, i))
 				routes[i].run(t, b);
 			return;
 		}
-	refuse(t, 404, "the test control has clock, reset, buckets/reset, faults, engine and seed");
+		other = routes[i].method;
+	}
+	if (other) {
+		response_header(&r->response, "allow", str_of(other));
+		refuse(t, 405, "the test control has this path for another method; Allow names one");
+	} else {
+		refuse(t, 404, "the test control has clock, reset, buckets/reset, faults, engine and seed");
+	}
 }
 
 static void *control_run(void *arg)
@@ -171,9 +238,8 @@ static void *control_run(void *arg)
 	t->body = r->body.n ? json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES, NULL) : NULL;
 	run_route(t, &b);
 	json_decref(t->body);
-	if (t->result) {
-		struct problem p = {.status = t->result, .code = "TEST_CONTROL", .detail = str_of(t->why)};
-		answer_problem(r, &p);
+	if (t->problem.status) {
+		answer_problem(r, &t->problem);
 		buf_free(&b);
 	} else if (b.n) {
 		answer_json(r, 200, &b);

@@ -8,6 +8,7 @@
 #include "api/federations.h"
 #include "api/members.h"
 #include "api/tenants.h"
+#include "api/test_fields.h"
 #include "api/verbs.h"
 
 #include "base/clock.h"
@@ -20,6 +21,103 @@
 #define BULK_DOCUMENTS 5000 /* of one write, roughly */
 #define BULK_MAX 10000000
 #define TEAM_PROJECTS 2 /* projects that a team is in */
+
+static const struct test_field project_role_fields[] = {
+        {"project", TEST_TEXT, .required = true}, {"roles", TEST_TEXTS, .required = true}, {NULL}};
+
+static const struct test_field principal_fields[] = {
+        {"type", TEST_TEXT, .required = true, .choices = "apiKey|serviceAccount|user"},
+        {"roles", TEST_TEXTS},
+        {"projectRoles", TEST_OBJECTS, .fields = project_role_fields},
+        {"accessList", TEST_TEXTS},
+        {"username", TEST_TEXT},
+        {"firstName", TEST_TEXT},
+        {"lastName", TEST_TEXT},
+        {"country", TEST_TEXT},
+        {"mobileNumber", TEST_TEXT},
+        {NULL}};
+
+static const struct test_field organization_fields[] = {{"name", TEST_TEXT},
+                                                        {"apiAccessListRequired", TEST_SWITCH},
+                                                        {"projects", TEST_TEXTS},
+                                                        {"projectCount", TEST_INTEGER, .min = 0, .max = BULK_MAX},
+                                                        {"teamCount", TEST_INTEGER, .min = 0, .max = BULK_MAX},
+                                                        {"userCount", TEST_INTEGER, .min = 0, .max = BULK_MAX},
+                                                        {"principals", TEST_OBJECTS, .fields = principal_fields},
+                                                        {NULL}};
+
+const struct test_field seed_fields[] = {
+        {"organizations", TEST_OBJECTS, .required = true, .fields = organization_fields}, {NULL}};
+
+static void roles_check(struct arena *a, const json_t *roles, struct str path, bool in_org, struct faults *faults)
+{
+	for (size_t i = 0; i < json_array_size(roles); i++) {
+		const json_t *name = json_array_get(roles, i);
+		int role = role_find((struct str){json_string_value(name), json_string_length(name)});
+		bool of_org = role >= 0 && (role_org_mask >> role & 1);
+		if (role < 0 || of_org != in_org)
+			faults_add(faults, a, arena_printf(a, "%s[%zu]", path.p, i), "must be a role of %s, like %s",
+			           in_org ? "an organization" : "a project", in_org ? "ORG_OWNER" : "GROUP_OWNER");
+	}
+}
+
+static bool texts_have(const json_t *texts, const char *wanted)
+{
+	for (size_t i = 0; i < json_array_size(texts); i++)
+		if (strcmp(json_string_value(json_array_get(texts, i)), wanted) == 0)
+			return true;
+	return false;
+}
+
+static void grants_check(struct arena *a, const json_t *organization, const json_t *principal, struct str path,
+                         struct faults *faults)
+{
+	const json_t *rows = json_object_get(principal, "projectRoles"),
+	             *projects = json_object_get(organization, "projects");
+	roles_check(a, json_object_get(principal, "roles"), arena_printf(a, "%s.roles", path.p), true, faults);
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+		struct str at = arena_printf(a, "%s.projectRoles[%zu]", path.p, i);
+		if (!texts_have(projects, json_string_value(json_object_get(row, "project"))))
+			faults_add(faults, a, arena_printf(a, "%s.project", at.p),
+			           "must be one of the organization's projects");
+		roles_check(a, json_object_get(row, "roles"), arena_printf(a, "%s.roles", at.p), false, faults);
+	}
+}
+
+static void principal_check(struct arena *a, const json_t *principal, struct str path, struct faults *faults)
+{
+	static const char *const of_users[] = {"username", "firstName", "lastName", "country", "mobileNumber"};
+	const json_t *access = json_object_get(principal, "accessList");
+	bool user = strcmp(json_string_value(json_object_get(principal, "type")), "user") == 0;
+	for (size_t i = 0; !user && i < sizeof of_users / sizeof *of_users; i++)
+		if (json_object_get(principal, of_users[i]))
+			faults_add(faults, a, arena_printf(a, "%s.%s", path.p, of_users[i]), "goes with the type user");
+	if (user && !json_object_get(principal, "username"))
+		faults_add(faults, a, arena_printf(a, "%s.username", path.p), "is required for the type user");
+	if (user && access)
+		faults_add(faults, a, arena_printf(a, "%s.accessList", path.p),
+		           "goes with the types apiKey and serviceAccount");
+	for (size_t i = 0; i < json_array_size(access); i++) {
+		struct cidr network;
+		if (!cidr_parse(str_of(json_string_value(json_array_get(access, i))), &network))
+			faults_add(faults, a, arena_printf(a, "%s.accessList[%zu]", path.p, i),
+			           "must be an address or a network, like 10.0.0.0/8");
+	}
+}
+
+void seed_check(struct arena *a, const json_t *body, struct faults *faults)
+{
+	const json_t *organizations = json_object_get(body, "organizations");
+	for (size_t i = 0; i < json_array_size(organizations); i++) {
+		const json_t *one = json_array_get(organizations, i), *principals = json_object_get(one, "principals");
+		for (size_t k = 0; k < json_array_size(principals); k++) {
+			struct str path = arena_printf(a, "organizations[%zu].principals[%zu]", i, k);
+			principal_check(a, json_array_get(principals, k), path, faults);
+			grants_check(a, one, json_array_get(principals, k), path, faults);
+		}
+	}
+}
 
 struct seeding {
 	struct arena *arena;

@@ -67,6 +67,58 @@ static int parameters_fill(struct client *c, struct arena *a, const char *path, 
 	return 0;
 }
 
+static bool is_placeholder(const char *text)
+{
+	return text && (strcmp(text, "{groupId}") == 0 || strcmp(text, "{orgId}") == 0);
+}
+
+static int placeholder_set(struct client *c, struct arena *a, json_t *object, const char *name, const char *text)
+{
+	struct buf b = {0};
+	int r = parameters_fill(c, a, text, &b);
+	if (r == 0)
+		json_object_set_new(object, name, json_stringn(b.p, b.n));
+	buf_free(&b);
+	return r;
+}
+
+/* "{groupId}" and "{orgId}" as whole values of a body: schemas ask for the ids there too, beside the path. */
+static int values_fill(struct client *c, struct arena *a, json_t *value, bool *ret_changed)
+{
+	const char *name;
+	json_t *child;
+	size_t i;
+	int r = 0;
+	json_object_foreach(value, name, child)
+	{
+		bool placeholder = is_placeholder(json_string_value(child));
+		*ret_changed |= placeholder;
+		if (r == 0)
+			r = placeholder ? placeholder_set(c, a, value, name, json_string_value(child))
+			                : values_fill(c, a, child, ret_changed);
+	}
+	json_array_foreach(value, i, child)
+	{
+		if (r == 0)
+			r = values_fill(c, a, child, ret_changed);
+	}
+	return r;
+}
+
+/* A body without such values goes out as it was given, byte for byte. */
+static int body_fill(struct client *c, struct arena *a, struct str *body)
+{
+	bool changed = false;
+	json_t *value = body->n ? json_loadb(body->p, body->n, JSON_DECODE_ANY, NULL) : NULL;
+	int r = values_fill(c, a, value, &changed);
+	char *text = r == 0 && changed ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+	if (text)
+		*body = arena_dup(a, str_of(text));
+	free(text);
+	json_decref(value);
+	return r;
+}
+
 static int query_add(struct arena *a, const struct option_texts *query, struct buf *b)
 {
 	for (size_t i = 0; i < query->n; i++) {
@@ -150,7 +202,10 @@ static int api_run(struct arena *a, const struct api_arguments *g, const char *m
 	if (!r.method || (g->body && body_read(a, g->body, &r.body) < 0) || profile_load(a, &g->at, &profile) < 0 ||
 	    client_open(a, &profile, &c) < 0)
 		return EXIT_USAGE;
-	int result = path_make(c, a, g, path, &r.path), code = result < 0 ? client_exit(result) : call_run(c, a, &r, g);
+	int result = path_make(c, a, g, path, &r.path);
+	if (result == 0)
+		result = body_fill(c, a, &r.body);
+	int code = result < 0 ? client_exit(result) : call_run(c, a, &r, g);
 	client_close(c);
 	return code;
 }

@@ -13,13 +13,15 @@ int backup_command(int argc, char **argv);   /* backup.c */
 int check_command(int argc, char **argv);    /* check.c */
 int store_command(int argc, char **argv);    /* store_copy.c: copy */
 int clusters_command(int argc, char **argv); /* clusters.c */
+int connect_command(int argc, char **argv);  /* connect.c */
 int api_command(int argc, char **argv);      /* api.c */
 
 extern const struct option_row store_options_rows[];
 extern const size_t store_option_count;
-extern const struct option_row limits_options[], backup_options[], check_options[], clusters_options[], api_options[];
+extern const struct option_row limits_options[], backup_options[], check_options[], clusters_options[], api_options[],
+        connect_options[];
 extern const size_t limits_option_count, backup_option_count, check_option_count, clusters_option_count,
-        api_option_count;
+        api_option_count, connect_option_count;
 
 /* help.c. help_command() returns false when there is no such command. */
 void help_program(FILE *out);

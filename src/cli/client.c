@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "catalog/catalog.h"
 #include "cli/cli.h"
+#include "cli/hints.h"
 
 #include <ctype.h>
 #include <curl/curl.h>
@@ -147,9 +148,9 @@ static int unreached(const struct client *c, const struct transfer *t, CURLcode 
 	return -EHOSTUNREACH;
 }
 
-static struct str header_find(struct str headers, const char *name)
+struct str client_header(const struct client_answer *answer, const char *name)
 {
-	struct str line, field, value;
+	struct str headers = answer->headers, line, field, value;
 	while (headers.n) {
 		str_cut(headers, '\n', &line, &headers);
 		if (str_cut(line, ':', &field, &value) && str_ieq(field, str_of(name))) {
@@ -178,8 +179,8 @@ static int transfer_run(struct client *c, struct arena *a, struct transfer *t, b
 		*ret = (struct client_answer){.status = (int)status,
 		                              .body = arena_dup(a, buf_view(&t->body)),
 		                              .headers = arena_dup(a, buf_view(&t->headers))};
-		ret->progress = header_find(ret->headers, "x-steward-progress");
-		if (str_to_u64(header_find(ret->headers, "retry-after"), 86400, &seconds))
+		ret->progress = client_header(ret, "x-steward-progress");
+		if (str_to_u64(client_header(ret, "retry-after"), 86400, &seconds))
 			ret->retry_after = (unsigned)seconds;
 		ret->json = json_loadb(ret->body.p ? ret->body.p : "", ret->body.n, 0, NULL);
 		if (ret->json)
@@ -211,7 +212,9 @@ static int token_fetch(struct client *c, struct arena *a, const struct client_re
 		buf_c(&c->token, '\0');
 		return 0;
 	}
-	if (!of->quiet)
+	if (!of->quiet && answer.status != 401)
+		client_explain(c, &answer);
+	else if (!of->quiet)
 		option_refuse("%s gives no token to the service account %s (%d): check client-id and client-secret in "
 		              "%s; a secret that has expired is replaced with a new one",
 		              p->base_url, p->client_id, answer.status, p->source);
@@ -292,19 +295,36 @@ void client_explain(const struct client *c, const struct client_answer *answer)
 	           *detail = json_string_value(json_object_get(answer->json, "detail"));
 	option_refuse("%d %s%s%s", answer->status, text_shown(a, str_of(code)), detail ? ": " : "",
 	              text_shown(a, str_of(detail)));
-	if (answer->status == 401)
-		fprintf(stderr,
-		        "steward: the credentials come from %s; are they of this service, and of a member of the "
-		        "project?\n",
-		        c->profile->source);
-	else if (answer->status == 403)
-		fprintf(stderr,
-		        "steward: the credentials in %s lack a role for this, or may not be used from this "
-		        "address\n",
-		        c->profile->source);
-	else if (answer->status >= 500)
-		fprintf(stderr, "steward: try again in a while; the service's log has more about it\n");
+	const char *hint = hint_find(answer->status, code);
+	if (hint) {
+		/* A hint has one "%s" at most; it is no format, so that no text of the table can become one. */
+		struct str before, after;
+		bool source = str_cut(str_of(hint), '%', &before, &after);
+		fprintf(stderr, "steward: %.*s%s%s\n", STR_ARG(before), source ? c->profile->source : "",
+		        source ? after.p + 1 : "");
+	}
 	arena_free(a);
+}
+
+int client_ask(struct client *c, struct arena *a, const char *method, const char *path, const json_t *body,
+               json_t **ret_json)
+{
+	struct client_answer answer;
+	struct client_request r = {.method = method, .path = path};
+	if (body) {
+		char *text = json_dumps(body, JSON_COMPACT);
+		r.body = arena_dup(a, str_of(text));
+		free(text);
+	}
+	int result = client_call(c, a, &r, &answer);
+	if (result < 0)
+		return client_exit(result);
+	if (answer.status >= 400) {
+		client_explain(c, &answer);
+		return EXIT_NOT_DONE;
+	}
+	*ret_json = answer.json;
+	return EXIT_DONE;
 }
 
 const char *url_escape(struct arena *a, struct str text)

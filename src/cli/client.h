@@ -40,6 +40,11 @@ must_check int client_call(struct client *c, struct arena *a, const struct clien
 int client_exit(int error);
 /* Says on stderr what the service refused, and what to do. */
 void client_explain(const struct client *c, const struct client_answer *answer);
+/* A call that must succeed; otherwise explained. body: or NULL. Returns an exit code. */
+int client_ask(struct client *c, struct arena *a, const char *method, const char *path, const json_t *body,
+               json_t **ret_json);
+/* The value of a header; STR_NONE when there is none. */
+struct str client_header(const struct client_answer *answer, const char *name);
 
 /* What a service says, for a terminal: without control characters. */
 const char *text_shown(struct arena *a, struct str text);

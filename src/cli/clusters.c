@@ -71,25 +71,9 @@ static void json_print(const json_t *value)
 	putchar('\n');
 }
 
-/* A call that must succeed; otherwise explained. Returns an exit code. */
 static int call(struct work *w, const char *method, const char *path, const json_t *body, json_t **ret_json)
 {
-	struct client_answer answer;
-	struct client_request r = {.method = method, .path = path};
-	if (body) {
-		char *text = json_dumps(body, JSON_COMPACT);
-		r.body = arena_dup(w->arena, str_of(text));
-		free(text);
-	}
-	int result = client_call(w->client, w->arena, &r, &answer);
-	if (result < 0)
-		return client_exit(result);
-	if (answer.status >= 400) {
-		client_explain(w->client, &answer);
-		return EXIT_NOT_DONE;
-	}
-	*ret_json = answer.json;
-	return EXIT_DONE;
+	return client_ask(w->client, w->arena, method, path, body, ret_json);
 }
 
 /* Showing. */
@@ -146,6 +130,9 @@ static void cluster_print(const struct work *w, const json_t *cluster)
 	       shown(w, cluster, "id"));
 	if (strings && json_object_get(strings, "standard"))
 		printf("connect   %s\n", shown(w, strings, "standard"));
+	/* Databases have addresses; what is simulated has none. */
+	if (strstr(field(strings, "standard"), "hostaddr="))
+		printf("psql      steward connect %s\n", shown(w, cluster, "name"));
 }
 
 static void list_print(const struct work *w, const json_t *clusters)

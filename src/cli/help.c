@@ -48,14 +48,37 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward clusters create orders --wait\n"
          "  steward clusters create big --shards 3 --size M30 --version 15 --wait --timeout 600\n"
+         "  steward connect orders                  # psql, with all that it needs\n"
          "  psql \"$(steward clusters get orders -o json | jq -r .connectionStrings.standard)\" -U app\n"
          "  steward clusters ca >ca.crt             # for sslmode=verify-full and sslrootcert=ca.crt\n"
          "  steward clusters delete orders --wait\n"},
+        {"connect",
+         "steward connect NAME [-c SQL]... [--database NAME] [--read-only] [--hours N]\n"
+         "       steward connect NAME --user USER\n"
+         "       steward connect NAME --print",
+         "open psql on a cluster",
+         "Makes a database user with your rights and a random password, good for an hour and for this cluster alone; "
+         "puts\n"
+         "your address on the project's access list for as long, unless it is covered already; waits until the login "
+         "works;\n"
+         "and starts psql with the server verified. The user is deleted when psql ends. What it has made stays.\n"
+         "\n"
+         "Your rights: an owner of the project gets svcAdmin, GROUP_DATA_ACCESS_READ_WRITE readWriteAnyDatabase,\n"
+         "GROUP_DATA_ACCESS_READ_ONLY readAnyDatabase. Making the user takes GROUP_DATABASE_ACCESS_ADMIN, adding the\n"
+         "address GROUP_NETWORK_ACCESS_MANAGER. Without the first, --user names a user that somebody made for you.\n"
+         "Exit code: that of psql once it runs; before, as for clusters.",
+         connect_options, &connect_option_count,
+         "Examples:\n"
+         "  steward connect orders\n"
+         "  steward connect orders -c 'select version()'\n"
+         "  steward connect orders --database shop <shop.sql\n"
+         "  steward connect orders --read-only --hours 8 --print\n"
+         "  steward connect orders --user app\n"},
         {"api", "steward api METHOD PATH [--query NAME=VALUE]... [--body JSON | @FILE | @-]", "call any operation",
          "Calls one operation of the API and prints the answer. PATH is below /api/svc/v2, or begins with /api, or is "
          "a\n"
-         "link that the service gave; {groupId} and {orgId} in it stand for those of the profile. Exit code as for\n"
-         "clusters.",
+         "link that the service gave; {groupId} and {orgId} in it, and as values in the body, stand for those of the\n"
+         "profile. Exit code as for clusters.",
          api_options, &api_option_count,
          "A profile is a file in ~/.config/steward/profiles, named as you like, that only you can read (chmod 600):\n"
          "\n"
@@ -120,8 +143,9 @@ void help_program(FILE *out)
 	fprintf(out, "\n  steward COMMAND --help    explains a command\n"
 	             "  steward --version         prints the version\n\n"
 	             "To begin: \"steward serve\" keeps its data in ./data, listens on https://127.0.0.1:8443, and "
-	             "prints a curl line\n"
-	             "to try.\n");
+	             "prints what to try:\n"
+	             "\"steward clusters create first --wait\" makes a cluster, \"steward connect first\" opens psql "
+	             "on it.\n");
 }
 
 bool help_command(FILE *out, const char *name)

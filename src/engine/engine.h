@@ -196,9 +196,12 @@ const struct engine_ops *engine_default(bool real_clock, struct arena *a, const 
 /* postgres.c: whether the machine has what it needs; in words, either way. */
 must_check int postgres_can_run(struct arena *a, const char **ret_why);
 
-/* simulated.c: what the test control says. Seconds that a creation takes from now on, and the change that shall fail
- * ("create", "update", "delete", "sample", "access") so many times; fail NULL: none. */
-void simulated_tell(struct engine *e, double seconds, const char *fail, unsigned times);
+/* simulated.c: what the test control says. Seconds that a creation takes from now on; the change that shall fail so many
+ * times, in place of the one before (NULL: none); and both as at the start. */
+#define SIMULATED_CHANGES "create|update|delete|sample|access"
+void simulated_seconds(struct engine *e, double seconds);
+void simulated_fail(struct engine *e, const char *change, unsigned times);
+void simulated_standard(struct engine *e);
 /* The newest minor version is so many above the first one. */
 void simulated_patch(struct engine *e, unsigned patch);
 

@@ -43,7 +43,7 @@ struct engine {
 	pthread_mutex_t lock;
 	struct simulated *buckets[BUCKETS];
 	char domain[104];
-	double seconds; /* of a creation */
+	double seconds, standard_seconds; /* of a creation: now, and as started */
 	unsigned fail[CHANGE_COUNT];
 	unsigned patch; /* of the newest minor version */
 };
@@ -216,7 +216,7 @@ static int simulated_start(const struct engine_options *o, struct engine **ret_e
 	struct engine *e = must_calloc(1, sizeof *e);
 	pthread_mutex_init(&e->lock, NULL);
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
-	e->seconds = o->simulated_seconds;
+	e->seconds = e->standard_seconds = o->simulated_seconds;
 	*ret_engine = e;
 	return 0;
 }
@@ -431,12 +431,26 @@ void simulated_patch(struct engine *e, unsigned patch)
 	pthread_mutex_unlock(&e->lock);
 }
 
-void simulated_tell(struct engine *e, double seconds, const char *fail, unsigned times)
+void simulated_seconds(struct engine *e, double seconds)
 {
 	pthread_mutex_lock(&e->lock);
 	e->seconds = seconds;
+	pthread_mutex_unlock(&e->lock);
+}
+
+void simulated_fail(struct engine *e, const char *change, unsigned times)
+{
+	pthread_mutex_lock(&e->lock);
 	for (size_t i = 1; i < CHANGE_COUNT; i++)
-		e->fail[i] = fail && strcmp(fail, change_names[i]) == 0 ? times : 0;
+		e->fail[i] = change && strcmp(change, change_names[i]) == 0 ? times : 0;
+	pthread_mutex_unlock(&e->lock);
+}
+
+void simulated_standard(struct engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+	e->seconds = e->standard_seconds;
+	memset(e->fail, 0, sizeof e->fail);
 	pthread_mutex_unlock(&e->lock);
 }
 

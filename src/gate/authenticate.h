@@ -71,9 +71,10 @@ void nonce_issue(struct nonce_window *w, char ret_nonce[NONCE_TEXT]);
 must_check bool nonce_use(struct nonce_window *w, struct str nonce, uint32_t count);
 
 /* oauth.c: POST /api/oauth/token and /api/oauth/revoke: outside the catalog, called by the router. Answer in RFC 6749's
- * and RFC 7009's form; errors as the error document with the RFC's "error" names in errorCode. Never block: the revocation
- * is a write, answered when it is on disk. */
+ * and RFC 7009's form, errors too. Never block: the revocation is a write, answered when it is on disk. */
 void oauth_token(struct service *s, struct request *r);
 void oauth_revoke(struct service *s, struct request *r);
+/* Fills the response of either with a refusal in RFC 6749's form; sends nothing. */
+void oauth_problem(struct request *r, const struct problem *p);
 
 #endif

@@ -269,9 +269,14 @@ static void run_handler(struct call *c)
 	}
 }
 
+/* A call that was held back goes on, unless it is to be refused. */
 static void resume(struct request *r)
 {
-	run_handler(r->app);
+	struct call *c = r->app;
+	if (c->problem.status)
+		answer_now(c);
+	else
+		run_handler(c);
 }
 
 struct delay {
@@ -291,22 +296,24 @@ static void *delay_run(void *arg)
 /* Faults of the test control. True when the call is held back or answered. */
 static bool faulted(struct call *c)
 {
-	int status = 0;
-	unsigned ms = fault_take(c->service, c->op, &status);
-	if (status) {
-		call_fail(c, status, "INJECTED_FAULT", "The test control asked for this answer.");
-		answer_now(c);
+	struct injected fault = {.status = 0};
+	pthread_t thread;
+	if (!fault_take(c->service, c->op, &fault))
+		return false;
+	if (fault.status)
+		call_fail(c, fault.status, "INJECTED_FAULT", "The test control asked for this answer.");
+	/* As the service's own refusals of these kinds have it. */
+	if (fault.status == 429 || fault.status == 503)
+		call_header(c, STR("retry-after"), arena_printf(c->arena, "%u", fault.retry_after));
+	struct delay *d = arena_new_of(c->arena, struct delay);
+	*d = (struct delay){c->request, fault.delay_ms};
+	if (d->ms && pthread_create(&thread, NULL, delay_run, d) == 0) {
+		pthread_detach(thread);
 		return true;
 	}
-	if (!ms)
-		return false;
-	struct delay *d = arena_new_of(c->arena, struct delay);
-	pthread_t thread;
-	*d = (struct delay){c->request, ms};
-	if (pthread_create(&thread, NULL, delay_run, d) != 0)
-		return false;
-	pthread_detach(thread);
-	return true;
+	if (fault.status)
+		answer_now(c);
+	return fault.status;
 }
 
 static int method_not_allowed(struct call *c, unsigned allowed)

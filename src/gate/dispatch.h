@@ -21,10 +21,16 @@ must_check int idempotency_keep(struct call *c, struct idempotency *state);
 /* The key is free again. Accepts NULL. */
 void idempotency_end(struct service *s, struct idempotency *state);
 
-/* faults.c: what the test control injects before a handler. Returns the milliseconds to wait, and a status to answer with
- * in *ret_status, or 0. */
-unsigned fault_take(struct service *s, const struct op *op, int *ret_status);
-void fault_inject(struct service *s, struct str operation_id, int status, unsigned delay_ms, unsigned times);
+/* faults.c: what the test control injects before a handler. */
+struct injected {
+	const struct op *op;
+	int status; /* to answer with, or 0 */
+	unsigned delay_ms, retry_after, times;
+};
+/* True when there is one for the operation; it is then used up once. */
+must_check bool fault_take(struct service *s, const struct op *op, struct injected *ret_fault);
+/* False when there are too many already. */
+must_check bool fault_inject(struct service *s, const struct injected *fault);
 void fault_clear(struct service *s);
 
 #endif

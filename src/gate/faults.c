@@ -8,40 +8,34 @@
 
 #define FAULTS_KEPT 64
 
-struct injected {
-	const struct op *op;
-	int status;
-	unsigned delay_ms, times;
-};
-
 static struct injected injected[FAULTS_KEPT];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-unsigned fault_take(struct service *s, const struct op *op, int *ret_status)
+bool fault_take(struct service *s, const struct op *op, struct injected *ret_fault)
 {
-	unsigned ms = 0;
+	bool found = false;
 	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < FAULTS_KEPT; i++)
+	for (size_t i = 0; !found && i < FAULTS_KEPT; i++)
 		if (injected[i].times && injected[i].op == op) {
 			injected[i].times--;
-			ms = injected[i].delay_ms;
-			*ret_status = injected[i].status;
-			break;
+			*ret_fault = injected[i];
+			found = true;
 		}
 	pthread_mutex_unlock(&lock);
-	return ms;
+	return found;
 }
 
-void fault_inject(struct service *s, struct str operation_id, int status, unsigned delay_ms, unsigned times)
+bool fault_inject(struct service *s, const struct injected *fault)
 {
+	bool kept = false;
 	pthread_mutex_lock(&lock);
-	for (unsigned o = 0; o < catalog_op_count; o++)
-		for (size_t i = 0; str_is(operation_id, catalog_ops[o].id) && i < FAULTS_KEPT; i++)
-			if (!injected[i].times) {
-				injected[i] = (struct injected){&catalog_ops[o], status, delay_ms, times};
-				break;
-			}
+	for (size_t i = 0; !kept && i < FAULTS_KEPT; i++)
+		if (!injected[i].times) {
+			injected[i] = *fault;
+			kept = true;
+		}
 	pthread_mutex_unlock(&lock);
+	return kept;
 }
 
 void fault_clear(struct service *s)

@@ -67,6 +67,56 @@ static int fail_store(struct oauth *o, int error)
 	return fail(o, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.");
 }
 
+/* Refusals. Libraries for OAuth read `error` as one of RFC 6749's words. Our own document has the status there, as a number:
+ * at these two endpoints the word takes its place, and error_description stands beside our other fields. */
+
+static const char *error_word(const struct problem *p)
+{
+	static const struct {
+		const char *code, *word;
+	} words[] = {{"INVALID_CLIENT", "invalid_client"},
+	             {"UNSUPPORTED_GRANT_TYPE", "unsupported_grant_type"},
+	             {"UNAUTHORIZED_CLIENT", "unauthorized_client"},
+	             {"IP_ADDRESS_NOT_ON_ACCESS_LIST", "access_denied"}};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(p->code, words[i].code) == 0)
+			return words[i].word;
+	return p->status == 429 || p->status == 503 ? "temporarily_unavailable"
+	       : p->status < 500                    ? "invalid_request"
+	                                            : "server_error";
+}
+
+/* RFC 6749 allows printable ASCII without quotes and backslashes. */
+static struct str error_description(struct arena *a, struct str detail)
+{
+	char *text = arena_z(a, detail);
+	for (char *c = text; *c; c++)
+		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
+			*c = '\'';
+	return str_of(text);
+}
+
+void oauth_problem(struct request *r, const struct problem *p)
+{
+	struct buf b = {0};
+	json_open(&b, '{');
+	json_key(&b, "detail");
+	json_str(&b, p->detail);
+	json_key(&b, "error");
+	json_z(&b, error_word(p));
+	json_key(&b, "error_description");
+	json_str(&b, error_description(r->arena, p->detail));
+	json_key(&b, "errorCode");
+	json_z(&b, p->code);
+	json_key(&b, "parameters");
+	json_raw(&b, p->parameters.n ? p->parameters : STR("[]"));
+	json_key(&b, "reason");
+	json_z(&b, status_reason(p->status));
+	json_close(&b, '}');
+	response_header(&r->response, "pragma", STR("no-cache"));
+	answer_json(r, p->status, &b);
+}
+
 /* The form. */
 
 static int hex_value(char c)
@@ -278,7 +328,7 @@ static int admit(struct oauth *o, struct client *ret_client)
 
 static void refuse(struct oauth *o)
 {
-	answer_problem(o->request, &o->problem);
+	oauth_problem(o->request, &o->problem);
 	respond_here(o->request);
 }
 
@@ -309,6 +359,7 @@ void oauth_token(struct service *s, struct request *r)
 	/* It ends with its secret, if not before. */
 	json_int(&b, lifetime < TOKEN_SECONDS ? lifetime : TOKEN_SECONDS);
 	json_close(&b, '}');
+	response_header(&r->response, "pragma", STR("no-cache")); /* RFC 6749, 5.1 */
 	answer_json(r, 200, &b);
 	respond_here(r);
 }
@@ -380,7 +431,7 @@ static void revoke_done(void *ctx, int result)
 	struct revocation *v = ctx;
 	if (result < 0) {
 		fail_store(&v->o, result);
-		answer_problem(v->o.request, &v->o.problem);
+		oauth_problem(v->o.request, &v->o.problem);
 	} else {
 		revoked(v->o.request);
 	}

@@ -246,7 +246,7 @@ def refused(answer, status, code=None, *parameters):
 	assert answer.status_code == status, '%s %s -> %d: %s' % (answer.request.method, answer.request.url,
 								   answer.status_code, answer.text[:2000])
 	doc = answer.json()
-	assert_problem(doc, status)
+	(assert_oauth_problem if '/api/oauth/' in answer.request.url else assert_problem)(doc, status)
 	if code:
 		assert doc['errorCode'] == code, doc
 	for p in parameters:
@@ -254,6 +254,18 @@ def refused(answer, status, code=None, *parameters):
 	if status == 401:
 		assert answer.headers.get('WWW-Authenticate'), 'a 401 without WWW-Authenticate'
 	return doc
+
+
+OAUTH_WORDS = {400: {'invalid_request', 'unsupported_grant_type', 'unauthorized_client'}, 401: {'invalid_client'},
+	       403: {'access_denied'}, 405: {'invalid_request'}, 429: {'temporarily_unavailable'}, 500: {'server_error'},
+	       503: {'temporarily_unavailable'}}
+
+
+def assert_oauth_problem(doc, status):
+	"""RFC 6749, 5.2, beside our own fields: `error` is its word, not the status."""
+	assert doc['error'] in OAUTH_WORDS[status], doc
+	assert re.fullmatch(r'[ !#-\[\]-~]+', doc['error_description']), doc
+	assert_problem({**doc, 'error': status}, status)
 
 
 def assert_problem(doc, status):

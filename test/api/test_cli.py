@@ -1,10 +1,10 @@
 """The client in the binary: clusters and any call, signed in from bootstrap.json or a profile, against a real server."""
-import http.server, json, os, pty, re, select, socket, ssl, subprocess, threading, time
+import http.server, json, os, pathlib, pty, re, select, socket, ssl, subprocess, threading, time
 
 import pytest
 import requests
 
-import client
+import client, derive
 from client import NO_ID, SANITIZER, binary, cli, environment, ok, until
 
 DONE, NOT_DONE, USAGE, UNREACHED, TIMEOUT = 0, 1, 2, 3, 4
@@ -197,6 +197,24 @@ def test_api_headers_bodies_versions(service, run, tmp_path):
 		assert r.returncode == USAGE and '--body' in r.stderr, r
 
 
+def test_ids_stand_in_bodies_too(service, run):
+	"""As whole values only; a body without them goes out as it was given."""
+	made = json.loads(run('api', 'POST', '/groups', '--body', json.dumps({'name': name(), 'orgId': '{orgId}'})).stdout)
+	assert made['orgId'] == service.org
+	n = name()
+	users = '/groups/{groupId}/databaseUsers'
+	run('api', 'POST', users, '--body', json.dumps({'username': n, 'password': 'long {groupId} enough', 'databaseName': 'admin',
+		'groupId': '{groupId}', 'description': 'of {groupId}', 'labels': [{'key': 'org', 'value': '{orgId}'}],
+		'roles': [{'roleName': 'readAnyDatabase', 'databaseName': 'admin'}]}))
+	doc = ok(service.get('/groups/%s/databaseUsers/admin/%s' % (service.group, n)))
+	assert doc['description'] == 'of {groupId}' and doc['labels'] == [{'key': 'org', 'value': service.org}]
+	ok(service.delete('/groups/%s/databaseUsers/admin/%s' % (service.group, n)), 204)
+	ok(service.delete('/groups/' + made['id']), 204)
+	bare = run('api', 'POST', '/groups', '--body', '{"name": "x", "orgId": "{orgId}"}', check=False, data=False,
+		   STEWARD_PROFILE=str(profile(pathlib.Path(service.data_dir), account_text(service), 'bare')))
+	assert bare.returncode == USAGE and 'which organization?' in bare.stderr
+
+
 def test_api_pipes_archives(service, run):
 	n = name()
 	doc = json.loads(run('clusters', 'create', n, '--wait', '-o', 'json').stdout)
@@ -296,7 +314,7 @@ def test_failure_ends_the_wait(start_server):
 	s.control('engine', {'seconds': 0, 'fail': 'create', 'times': 1000})
 	code, out, err = while_time_passes(s, 'clusters', 'create', 'broken', '--wait', step=60)
 	assert code == NOT_DONE and 'REPAIRING' in err and 'asked for this failure' in err and out == '', (out, err)
-	s.control('engine', {'seconds': 0})
+	s.control('engine', {'fail': None})
 	code, out, err = while_time_passes(s, 'clusters', 'delete', 'broken', '--wait', step=60)
 	assert code == DONE and out == 'broken is deleted\n', err
 
@@ -374,6 +392,68 @@ def test_nothing_moves_the_cursor(impostor, run):
 		assert not re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f]', text), repr(text)
 
 
+@pytest.mark.parametrize('status, code, said, unsaid', [
+	(403, 'INSUFFICIENT_ROLE', 'lack a role', 'policy'), (403, 'IP_ADDRESS_NOT_ON_ACCESS_LIST', 'from this address', 'role'),
+	(403, 'RESOURCE_POLICY_VIOLATION', 'no role would help', 'lack a role'), (403, 'CANNOT_GRANT_ROLE', 'an owner can', 'address'),
+	(501, 'NOT_IMPLEMENTED', 'trying again will not help', 'try again in a while'),
+	(501, 'METHOD_NOT_IMPLEMENTED', 'trying again will not help', 'try again in a while'),
+	(500, 'UNEXPECTED_ERROR', 'try again in a while', 'role'), (503, 'STORE_UNAVAILABLE', 'try again in a while', 'role'),
+	(500, 'NEVER_HEARD_OF', 'try again in a while', 'role'), (401, 'INVALID_CREDENTIALS', 'the credentials come from', 'role'),
+	(429, 'RATE_LIMITED_TOKEN_BUCKET', '/rateLimits', 'role'), (503, 'INJECTED_FAULT', '--test-control', 'log has more')])
+def test_hints_follow_the_error_code(impostor, run, status, code, said, unsaid):
+	"""One status has several causes: a policy's refusal is no missing role, and a 501 is no outage."""
+	impostor.answer = lambda path: (status, {}, json.dumps({'error': status, 'errorCode': code, 'detail': 'x'}))
+	told = run('api', 'GET', '/groups', data=False, check=False).stderr
+	assert 'steward: %d %s: x\n' % (status, code) in told and said in told and unsaid not in told, told
+
+
+def test_what_the_answer_says_is_enough(impostor, run):
+	for status, code in ((403, 'SOMETHING_NEW'), (404, 'RESOURCE_NOT_FOUND'), (409, 'DUPLICATE_NAME')):
+		impostor.answer = lambda path: (status, {}, json.dumps({'error': status, 'errorCode': code, 'detail': 'x'}))
+		assert run('api', 'GET', '/groups', data=False, check=False).stderr == 'steward: %d %s: x\n' % (status, code)
+
+
+def test_a_policy_and_an_unbuilt_operation(service, run):
+	"""The same from a real service."""
+	policy = ok(service.post('/orgs/%s/resourcePolicies' % service.org, json={'name': name(), 'policies': [{'body':
+		'forbid (principal, action == ResourcePolicy::Action::"cluster.modify", resource);'}]}), 201)
+	r = run('clusters', 'create', name(), check=False)
+	assert '403 RESOURCE_POLICY_VIOLATION' in r.stderr and 'no role would help' in r.stderr and 'lack a role' not in r.stderr, r
+	assert policy['id'] in run('api', 'GET', '/orgs/{orgId}/resourcePolicies').stdout, 'as the hint says'
+	ok(service.delete('/orgs/%s/resourcePolicies/%s' % (service.org, policy['id'])))
+	for op in derive.Api().ops:
+		if op['handler'] == 'unbuilt' and op['method'] == 'GET' and re.findall('{(.*?)}', op['path']) == ['groupId']:
+			r = run('api', 'GET', op['path'], check=False)
+			assert '501 NOT_IMPLEMENTED' in r.stderr and 'trying again will not help' in r.stderr, r
+			break
+
+
+def test_connect_needs_a_database(service, run):
+	n = name()
+	run('clusters', 'create', n, '--wait')
+	shown = run('clusters', 'get', n).stdout
+	assert 'steward connect' not in shown and 'postgresql://' in shown
+	listed = ok(service.get('/groups/%s/accessList' % service.group))['results']
+	r = run('connect', n, '-c', 'select 1', check=False)
+	assert r.returncode == NOT_DONE and 'no database to connect to' in r.stderr and 'simulated' in r.stderr and r.stdout == ''
+	assert ok(service.get('/groups/%s/databaseUsers' % service.group))['results'] == []
+	assert ok(service.get('/groups/%s/accessList' % service.group))['results'] == listed
+	run('clusters', 'delete', n)
+
+
+def test_a_project_tells_callers_what_they_are(service):
+	"""By this the client knows which rights it may hand on, and which address to let in."""
+	org, = service.seed({'name': 'o', 'projects': ['p'], 'principals': [
+		{'type': 'serviceAccount', 'projectRoles': [{'project': 'p', 'roles': ['GROUP_DATA_ACCESS_READ_WRITE']}]},
+		{'type': 'apiKey', 'roles': ['ORG_OWNER']}]})
+	path = '/groups/' + org['projects'][0]['id']
+	few, many = (service.api_for(p).get(path).headers for p in org['principals'])
+	assert set(few['X-Steward-Caller-Roles'].split(', ')) == {'GROUP_DATA_ACCESS_READ_WRITE', 'GROUP_DATA_ACCESS_READ_ONLY', 'GROUP_READ_ONLY'}
+	assert {'GROUP_OWNER', 'GROUP_DATABASE_ACCESS_ADMIN'} <= set(many['X-Steward-Caller-Roles'].split(', '))
+	assert few['X-Steward-Caller-Address'] == many['X-Steward-Caller-Address'] == '127.0.0.1'
+	assert 'X-Steward-Caller-Roles' not in service.anonymous.get(path).headers
+
+
 def test_a_silent_service_does_not_outlast_the_timeout(service, run, tmp_path):
 	with socket.socket() as silent:
 		silent.bind(('127.0.0.1', 0))
@@ -400,5 +480,5 @@ def test_output_that_does_not_arrive_is_an_error(service, run):
 def test_help():
 	text = cli('--help').stdout
 	assert 'clusters' in text and 'api' in text and cli('-h').stdout == text
-	for command, word in (('clusters', '--wait'), ('api', 'client-secret')):
+	for command, word in (('clusters', '--wait'), ('api', 'client-secret'), ('connect', '--read-only')):
 		assert word in cli(command, '--help').stdout and word in cli('help', command).stdout

@@ -565,7 +565,7 @@ def test_failures_are_tried_again_and_then_told(server, group):
 		return state(server, group, bad['name']) == 'REPAIRING'
 	until(failed)
 	assert server.get(path(group, bad['name'])).headers['X-Steward-Progress'].startswith('failed: the test control')
-	server.control('engine', {'seconds': 0})
+	server.control('engine', {'fail': None})
 	assert server.delete(path(group, bad['name'])).status_code == 202
 	settle(server, group, bad['name'])
 	refused(server.get(path(group, bad['name'])), 404)
@@ -583,7 +583,7 @@ def test_repair_goes_on_by_itself(server, group):
 			return state(server, group, bad['name']) == wanted
 		until(check)
 	after(17, 'REPAIRING')
-	server.control('engine', {'seconds': 0})  # the cause is gone
+	server.control('engine', {'fail': None})  # the cause is gone
 	after(30, 'IDLE')
 	assert 'X-Steward-Progress' not in server.get(path(group, bad['name'])).headers
 	types = [e['eventTypeName'] for e in ok(server.get('/groups/%s/events' % group))['results']]

@@ -498,7 +498,7 @@ def databases(api, group):
 
 def one_of_everything(server):
 	"""An owner, in whose organization an instance of everything exists that can be made."""
-	org, = server.seed({'name': unique('browsed'), 'federation': True, 'projects': ['browsed'],
+	org, = server.seed({'name': unique('browsed'), 'projects': ['browsed'],
 			    'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
 	api, path, group = server.api_for(org['principals'][0]), '/orgs/' + org['id'], '/groups/' + org['projects'][0]['id']
 	federation = '/federationSettings/' + org['federationSettingsId']

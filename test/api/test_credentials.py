@@ -4,6 +4,7 @@ from urllib.parse import quote
 
 import pytest, requests
 from oauthlib.oauth2 import BackendApplicationClient
+from oauthlib.oauth2.rfc6749 import errors
 from oauthlib.oauth2.rfc6749.errors import OAuth2Error
 from requests.auth import HTTPBasicAuth, HTTPDigestAuth
 from requests_oauthlib import OAuth2Session
@@ -252,13 +253,46 @@ def test_oauth_library(server, in_body):
 	assert r.status_code == 200 and r.json()['results']
 
 
-def test_oauth_library_wrong_secret(server):
-	account = server.bootstrap['serviceAccount']
-	session = OAuth2Session(client=BackendApplicationClient(client_id=account['clientId']))
+def library_error(server, path='/api/oauth/token', client_id=None, **how):
+	"""What requests-oauthlib raises."""
+	session = OAuth2Session(client=BackendApplicationClient(client_id=client_id or server.bootstrap['serviceAccount']['clientId']))
 	session.trust_env = False
-	with pytest.raises(OAuth2Error):
-		session.fetch_token(server.base_url + '/api/oauth/token', verify=server.ca_file,
-				    auth=HTTPBasicAuth(account['clientId'], 'wrong'))
+	with pytest.raises(OAuth2Error) as raised:
+		session.fetch_token(server.base_url + path, verify=server.ca_file, **how)
+	return raised.value
+
+
+def test_oauth_library_says_what_is_wrong(server):
+	"""The library knows RFC 6749's words by heart: each is an exception of its own, with our sentence in it."""
+	account = server.bootstrap['serviceAccount']
+	wrong = library_error(server, auth=HTTPBasicAuth(account['clientId'], 'wrong'))
+	assert type(wrong) is errors.InvalidClientError and wrong.description == 'The client id or secret is not valid.', wrong
+	wrong = library_error(server, client_secret='wrong', include_client_id=True)
+	assert type(wrong) is errors.InvalidClientError and wrong.error == 'invalid_client'
+	other = library_error(server, auth=HTTPBasicAuth(account['clientId'], account['clientSecret']), include_client_id=False,
+			      body='client_id=another')
+	assert other.error == 'invalid_request' and other.description == 'client_id: is not the one in Authorization.'
+	far = server.seed({'name': unique(), 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER'],
+							     'accessList': ['192.0.2.0/24']}]})[0]['principals'][0]
+	denied = library_error(server, client_id=far['clientId'], auth=HTTPBasicAuth(far['clientId'], far['clientSecret']))
+	assert type(denied) is errors.AccessDeniedError and '127.0.0.1' in denied.description
+
+
+@pytest.mark.parametrize('data, word', [
+	({'grant_type': 'password'}, 'unsupported_grant_type'), ({}, 'invalid_request'), ({'grant_type': ''}, 'invalid_request')])
+def test_refusals_are_those_of_the_rfc(server, data, word):
+	account = server.bootstrap['serviceAccount']
+	doc = refused(token_call(server, data=data, headers=FORM, auth=(account['clientId'], account['clientSecret'])), 400)
+	assert doc['error'] == word and doc['error_description'] == doc['detail'] and doc['errorCode'] == word.upper()
+
+
+def test_revocation_refuses_in_the_same_words(server):
+	a, b = server.seed({'name': unique(), 'principals': 2 * [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})[0]['principals']
+	mine = (a['clientId'], a['clientSecret'])
+	for data, auth, status, word in (({'token': 'x'}, (a['clientId'], 'wrong'), 401, 'invalid_client'),
+					 ({}, mine, 400, 'invalid_request'),
+					 ({'token': b['accessToken']}, mine, 400, 'unauthorized_client')):
+		assert refused(token_call(server, 'revoke', data=data, headers=FORM, auth=auth), status)['error'] == word
 
 
 def test_token_answer(server):
@@ -419,7 +453,7 @@ def test_brute_force(start_server):
 		assert [a.status for a in answers] == [401] * 100 + [429] * 10
 		a = w.one('POST', '/api/oauth/token', good, body)
 		assert a.status == 429 and 1 <= int(a.header('retry-after')) <= 60
-		client.assert_problem(a.json(), 429)
+		client.assert_oauth_problem(a.json(), 429)
 		assert w.one('POST', '/api/oauth/revoke', wrong, b'token=x').status == 429
 		ok(Api(s, Bearer(token)).get('/groups'))
 		s.advance(60)

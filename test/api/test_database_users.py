@@ -329,7 +329,7 @@ def test_an_engine_that_fails_holds_the_answer_only_so_long(start_server):
 		assert 4 < timed(post) < 25
 		assert entry_status(s, group) in ('PENDING', 'FAILED')
 		until(lambda: entry_status(s, group) == 'FAILED', 180)
-		s.control('engine', {'seconds': 0})
+		s.control('engine', {'fail': None})
 		return quick(s, group, post)
 	assert any(next_change() for _ in range(3)), 'it brings everything, and does not wait for the next attempt'
 
@@ -361,7 +361,7 @@ def test_only_clusters_in_scope_are_asked(start_server):
 	# The change of a scope concerns the clusters of before and of now.
 	seconds = timed(lambda: ok(s.patch(path(group, 'anna'), json=patch(group, 'anna', scopes=[{'name': 'c0', 'type': 'CLUSTER'}]))))
 	assert seconds > 4 and entry_status(s, group) == 'PENDING'
-	s.control('engine', {'seconds': 0})
+	s.control('engine', {'fail': None})
 
 
 def test_a_crash_loses_nothing(start_server):

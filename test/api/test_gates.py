@@ -71,9 +71,9 @@ class World:
 				principals.append({'type': 'serviceAccount', 'roles': ['ORG_MEMBER'],
 						   'projectRoles': [{'project': self.project_name, 'roles': [r]}]})
 		home, away = self.server.seed(
-			{'name': self.home_name, 'federation': True, 'projects': [self.project_name],
+			{'name': self.home_name, 'projects': [self.project_name],
 			'principals': principals},
-			{'name': self.other, 'federation': True, 'projects': [unique('away')],
+			{'name': self.other, 'projects': [unique('away')],
 			 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
 		self.org, self.group, self.federation = home['id'], home['projects'][0]['id'], home['federationSettingsId']
 		self.owner = home['principals'][0]['accessToken']
@@ -209,7 +209,7 @@ def test_limited(world, failures):
 	server = client.Server()
 	from conftest import end
 	try:
-		org, = server.seed({'name': 'limited', 'federation': True, 'projects': ['limited'],
+		org, = server.seed({'name': 'limited', 'projects': ['limited'],
 				    'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
 		ids = {'groupId': org['projects'][0]['id'], 'orgId': org['id'],
 		       'federationSettingsId': org['federationSettingsId']}

@@ -74,10 +74,10 @@ class World:
 		self.names = {k: unique(k) for k in ('home', 'own', 'other', 'away', 'abroad')}
 		n = self.names
 		roles = list(ORG) + list(PROJECT)
-		home, away = self.server.seed({'name': n['home'], 'federation': True, 'projects': [n['own'], n['other']],
+		home, away = self.server.seed({'name': n['home'], 'projects': [n['own'], n['other']],
 			'principals': [{'type': 'serviceAccount', 'roles': [r]} if r in ORG else {'type': 'serviceAccount',
 				'projectRoles': [{'project': n['own'], 'roles': [r]}]} for r in roles]},
-			{'name': n['away'], 'federation': True, 'projects': [n['abroad']], 'principals': [
+			{'name': n['away'], 'projects': [n['abroad']], 'principals': [
 				{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}, {'type': 'serviceAccount'}]})
 		self.home = home
 		self.callers = [Caller(r, p['accessToken']) for r, p in zip(roles, home['principals'])]
