@@ -15,6 +15,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "gate/attempts.h"
 #include "gate/audit.h"
 #include "gate/authenticate.h"
 #include "gate/metrics.h"
@@ -287,10 +288,16 @@ static int prepare(struct server *s)
 	if (result < 0)
 		return result;
 	v->nonces = nonce_window_new();
+	v->attempts = attempts_new();
 	v->data_dir = c->data;
 	v->listen_host = c->listen_host;
 	v->test_control = c->test_control;
 	v->started_us = clock_mono_us();
+	v->org_creation = str_is(str_of(c->org_creation), "any")    ? ORG_CREATION_ANY
+	                  : str_is(str_of(c->org_creation), "none") ? ORG_CREATION_NONE
+	                                                            : ORG_CREATION_OWNERS;
+	v->orgs_per_caller = c->orgs_per_caller;
+	v->orgs_max = c->orgs_max;
 	v->db_scheme = c->db_scheme;
 	v->db_domain = c->db_domain;
 	s->router.service = v;
@@ -536,6 +543,7 @@ static void take_down(struct server *s)
 	limiter_free(v->limiter);
 	redis_limits_close(s->shared_limits);
 	nonce_window_free(v->nonces);
+	attempts_free(v->attempts);
 	mail_close(v->mail);
 	record_close(s->router.recorder);
 	router_teardown();

@@ -1,8 +1,10 @@
 /* Answers to invitations: GET tells whose it is and where to, POST accepts, DELETE declines. Outside the catalog: the token is
- * the only credential, so that somebody without an account can use it; a wrong one costs the address a token of its bucket.
+ * the only credential, so that somebody without an account can use it; wrong ones, and wrong passwords, are failed sign-ins.
  *
- * Accepting makes the account, with the password that is given. Somebody who has an account proves it with the password of the
- * account, so that a link in the wrong hands does not open one. Passwords are hashed on a thread of the request's own. */
+ * The link proves the address: it went there and nowhere else. Accepting makes the account, with the password that is given.
+ * Somebody who has accepted before gives the password of the account, so that a link in the wrong hands does not open one. An
+ * account whose address nobody has proved (kept by an older version, with whatever password its maker chose) gets its password
+ * now. Passwords are hashed on a thread of the request's own. */
 #include "api/federations.h"
 #include "api/invitations.h"
 #include "api/members.h"
@@ -13,6 +15,7 @@
 #include "base/log.h"
 #include "catalog/formats.h"
 #include "gate/answer.h"
+#include "gate/attempts.h"
 #include "gate/audit.h"
 #include "gate/gate.h"
 #include "gate/password.h"
@@ -24,19 +27,6 @@
 
 #define NAME_MAX_BYTES 200
 #define HASHING_MAX 64
-
-static const struct bucket_set unknown_tokens = {.id = "invitations",
-                                                 .name = "Unknown invitations",
-                                                 .scope = SCOPE_IP,
-                                                 .capacity = 100,
-                                                 .refill = 100,
-                                                 .seconds = 60};
-static const struct bucket_set wrong_passwords = {.id = "invitations",
-                                                  .name = "Wrong passwords of an invitation",
-                                                  .scope = SCOPE_USER,
-                                                  .capacity = 10,
-                                                  .refill = 10,
-                                                  .seconds = 60};
 
 /* Not of the catalog: it only stands in the events. */
 static const struct op answer_op = {.id = "answerInvitation", .method = METHOD_POST};
@@ -51,7 +41,8 @@ struct answering {
 	struct invitation invitation;
 	json_t *body; /* of POST; freed with the arena */
 	bool declines;
-	bool has_account, has_password; /* before the answer */
+	bool has_account, is_proven,
+	        has_password;           /* before the answer; proven: its owner has accepted something before */
 	struct str kept_hash, new_hash; /* of the password: the account's; to be set */
 	struct call call;               /* for the events */
 	struct buf out;
@@ -108,7 +99,8 @@ static int account_look(struct tx *tx, struct answering *w)
 	struct arena *a = w->request->arena;
 	int result = tx_get(tx, a, "user", w->invitation.user_id, &user);
 	w->has_account = result == 0;
-	w->has_password = result == 0 && user.secret.n;
+	w->is_proven = result == 0 && user_is_proven(a, &user);
+	w->has_password = w->is_proven && user.secret.n;
 	w->kept_hash = result == 0 ? user.secret : STR_NONE;
 	return result == -ENOENT ? 0 : result;
 }
@@ -140,9 +132,12 @@ static int invitation_write(struct tx *tx, struct answering *w)
 static void name_check(struct answering *w, const char *field, struct faults *faults)
 {
 	struct str name = json_field(w->body, field);
-	if (w->has_account && json_object_get(w->body, field))
+	bool known = w->has_account || json_field(w->invitation.profile, field).n;
+	if (known && !json_object_get(w->body, field))
+		return;
+	if (w->is_proven)
 		faults_add(faults, w->request->arena, str_of(field), "is the account's already; leave it out");
-	else if (!w->has_account && (!str_trim(name).n || name.n > NAME_MAX_BYTES))
+	else if (!str_trim(name).n || name.n > NAME_MAX_BYTES)
 		faults_add(faults, w->request->arena, str_of(field), "must be a name of at most %d bytes",
 		           NAME_MAX_BYTES);
 }
@@ -213,13 +208,24 @@ static int grant_more(struct tx *tx, struct arena *a, struct str user_id, bool i
 	return result < 0 ? result : grant_set(tx, a, GRANTEE_USER, user_id, in_org, scope, held | roles);
 }
 
+/* What the person says of itself, and where it says nothing, what was said of it. */
+static json_t *profile_of(struct answering *w)
+{
+	json_t *profile = doc_json(w->request->arena, STR("{}"));
+	if (w->invitation.profile)
+		json_object_update(profile, w->invitation.profile);
+	json_object_update(profile, w->body);
+	return profile;
+}
+
 static int account_ensure(struct tx *tx, struct answering *w)
 {
 	struct arena *a = w->request->arena;
 	struct doc user;
 	int result = tx_get(tx, a, "user", w->invitation.user_id, &user);
 	if (result == -ENOENT)
-		return w->has_account ? -ENOENT : user_add(tx, a, w->invitation.username, w->body, w->new_hash, &user);
+		return w->has_account ? -ENOENT
+		                      : user_add(tx, a, w->invitation.username, profile_of(w), w->new_hash, &user);
 	if (result < 0)
 		return result;
 	/* Somebody made the account, or changed its password, while this was worked on. */
@@ -230,6 +236,9 @@ static int account_ensure(struct tx *tx, struct answering *w)
 	if (w->has_password)
 		return 0;
 	user.secret = w->new_hash;
+	json_t *body = doc_json(a, user.body);
+	user_profile_set(body, w->body);
+	user.body = json_text(a, body);
 	return tx_update(tx, &user);
 }
 
@@ -377,10 +386,9 @@ static void hashed(struct request *r)
 static void *hash_run(void *arg)
 {
 	struct answering *w = arg;
-	struct limit_answer ignored;
 	struct str password = json_field(w->body, "password");
 	if (w->has_password && !password_verify(password, w->kept_hash)) {
-		limiter_take(w->service->limiter, &wrong_passwords, w->invitation.id, &ignored);
+		attempt_failed(w->service->attempts, w->invitation.id, &w->request->peer);
 		fail(w, 403, "WRONG_PASSWORD", "password: is not the one of the account.", "password");
 	} else if (!w->has_password && password_hash(w->request->arena, password, &w->new_hash) < 0) {
 		fail(w, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.", NULL);
@@ -407,13 +415,13 @@ static void start_hash(struct answering *w)
 
 /* The request. */
 
-static int bucket_ask(struct answering *w, const struct bucket_set *set, struct str scope)
+/* Of the address, or of an invitation from there: passwords are people's, so they are not even looked at. */
+static int attempts_ask(struct answering *w, struct str invitation)
 {
-	struct limit_answer l;
-	limiter_peek(w->service->limiter, set, scope, &l);
-	if (l.granted)
+	unsigned seconds;
+	if (attempt_ask(w->service->attempts, invitation, &w->request->peer, &seconds) == ATTEMPT_OPEN)
 		return 0;
-	response_header(&w->request->response, "retry-after", arena_printf(w->request->arena, "%u", l.retry_after));
+	response_header(&w->request->response, "retry-after", arena_printf(w->request->arena, "%u", seconds));
 	return fail(w, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts. Try again in a minute.", NULL);
 }
 
@@ -421,24 +429,20 @@ static int find(struct answering *w)
 {
 	struct request *r = w->request;
 	struct tx *reader = lane_here(w->service)->reader;
-	struct limit_answer ignored;
-	char address[IP_TEXT];
-	bucket_address(&r->peer, address);
-	int result = bucket_ask(w, &unknown_tokens, str_of(address));
-	if (result < 0)
-		return result;
 	tx_begin_read(reader);
-	result = invitation_by_token(reader, r->arena, w->token, &w->invitation);
+	int result = invitation_by_token(reader, r->arena, w->token, &w->invitation);
 	if (result == 0)
 		result = account_look(reader, w);
 	if (result == 0 && !str_is(r->method, "POST") && !str_is(r->method, "DELETE"))
 		result = invitation_write(reader, w);
 	tx_end_read(reader);
-	if (result == -ENOENT)
-		limiter_take(w->service->limiter, &unknown_tokens, str_of(address), &ignored);
+	if (result == -ENOENT && (result = attempts_ask(w, STR_NONE)) == 0) {
+		attempt_failed(w->service->attempts, STR_NONE, &r->peer);
+		result = -ENOENT;
+	}
 	if (result < 0)
-		return fail_store(w, result);
-	return str_is(r->method, "POST") ? bucket_ask(w, &wrong_passwords, w->invitation.id) : 0;
+		return w->problem.status ? result : fail_store(w, result);
+	return str_is(r->method, "POST") && w->has_password ? attempts_ask(w, w->invitation.id) : 0;
 }
 
 static int method_check(struct answering *w)

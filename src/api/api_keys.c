@@ -3,7 +3,6 @@
  * may do in it and in the organization, not in other projects. */
 #include "api/access_entries.h"
 #include "api/credentials.h"
-#include "api/role_changes.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 #include "gate/audit.h"
@@ -175,8 +174,8 @@ int api_keys_get(struct call *c)
 	return result < 0 ? result : key_write(c, &d, c->op);
 }
 
-/* Description and roles in one scope, where the key has those that are held. What the body does not name stays. */
-static int key_change(struct call *c, struct doc *d, bool in_org, role_mask held)
+/* Description and roles in one scope. What the body does not name stays. */
+static int key_change(struct call *c, struct doc *d, bool in_org)
 {
 	struct str desc = json_field(c->body, "desc");
 	const json_t *names = json_object_get(c->body, "roles");
@@ -186,8 +185,6 @@ static int key_change(struct call *c, struct doc *d, bool in_org, role_mask held
 	if (names) {
 		role_mask roles = 0;
 		result = role_list_read(c, names, "roles", in_org, &roles);
-		if (result == 0)
-			result = role_change_check(c, in_org, held ^ roles);
 		audit_roles(c, roles);
 		if (result == 0)
 			result = grant_set(c->tx, c->arena, GRANTEE_KEY, d->id, in_org,
@@ -207,11 +204,8 @@ static int key_change(struct call *c, struct doc *d, bool in_org, role_mask held
 int api_keys_update(struct call *c)
 {
 	struct doc d;
-	role_mask held = 0;
 	int result = key_load(c, &d);
-	if (result == 0)
-		result = grant_get(c->tx, c->arena, d.id, c->org.id, &held);
-	return result < 0 ? result : key_change(c, &d, true, held);
+	return result < 0 ? result : key_change(c, &d, true);
 }
 
 int api_keys_update_in_project(struct call *c)
@@ -219,7 +213,7 @@ int api_keys_update_in_project(struct call *c)
 	struct doc d;
 	role_mask held = 0;
 	int result = key_load_assigned(c, &d, &held);
-	return result < 0 ? result : key_change(c, &d, false, held);
+	return result < 0 ? result : key_change(c, &d, false);
 }
 
 int api_keys_delete(struct call *c)
@@ -264,8 +258,6 @@ int api_keys_unassign(struct call *c)
 	struct doc d;
 	role_mask held = 0;
 	int result = key_load_assigned(c, &d, &held);
-	if (result == 0)
-		result = role_change_check(c, false, held);
 	if (result < 0)
 		return result;
 	audit_field(c, "targetPublicKey", public_key(c, &d));

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "gate/audit.h"
+#include "gate/gifts.h"
 #include "gate/grants.h"
 
 #include <errno.h>
@@ -318,15 +319,16 @@ static int assignment_check(struct call *c, const json_t *one, struct str org_id
 	if (org.n && !str_eq(org, org_id))
 		faults_add(faults, c->arena, arena_printf(c->arena, "%s.orgId", path),
 		           "must be this organization, %.*s", STR_ARG(org_id));
+	role_mask given = bit < 0 ? 0 : (role_mask)1 << bit;
 	if (!group.n)
-		return 0;
+		return gift_mapped(c->tx, true, org_id, given & role_org_mask);
 	int result = tx_get(c->tx, c->arena, "project", group, &project);
 	if (result == -ENOENT || (result == 0 && !str_eq(project.parent, org_id))) {
 		faults_add(faults, c->arena, arena_printf(c->arena, "%s.groupId", path),
 		           "must be a project of this organization");
 		return 0;
 	}
-	return result;
+	return result < 0 ? result : gift_mapped(c->tx, false, group, given & ~role_org_mask);
 }
 
 static int assignments_check(struct call *c, const json_t *mapping, struct str org_id, const char *prefix,
@@ -621,6 +623,9 @@ int federation_update_org(struct call *c)
 		result = mappings_check(c, d.id, &faults);
 	if (result == 0)
 		result = conflicts_check(c, &d, &faults);
+	if (result == 0)
+		result = gift_mapped(c->tx, true, d.id,
+		                     roles_from_json(json_object_get(c->body, "postAuthRoleGrants"), true));
 	if (result == 0 && faults.count)
 		result = call_fail_faults(c, &faults);
 	if (result < 0)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "gate/authenticate.h"
+#include "gate/gifts.h"
 
 #include <errno.h>
 
@@ -110,6 +111,9 @@ int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct
 		return result;
 	if (!key->private_key.n)
 		key->private_key = new_private_key(a);
+	result = gift_secret(tx, key->id);
+	if (result < 0)
+		return result;
 	json_t *body = owned(a, json_pack("{s:o, s:o, s:o, s:o}", "id", str_json(key->id), "desc",
 	                                  str_json(description), "privateKey", str_json(masked(a, key->private_key)),
 	                                  "publicKey", str_json(key->public_key)));
@@ -144,6 +148,9 @@ int credential_add_secret(struct tx *tx, struct arena *a, int64_t hours, struct 
 	                                  time_json(now), "expiresAt", time_json(now + hours * 3600 * 1000),
 	                                  "maskedSecretValue", str_json(masked)));
 	account->secret_body = json_text(a, body);
+	int result = gift_secret(tx, account->id);
+	if (result < 0)
+		return result;
 	sha256_hex(account->secret, hash);
 	struct doc d = {.kind = STR("sa_secret"),
 	                .id = account->secret_id,
@@ -279,6 +286,8 @@ int credential_delete(struct tx *tx, struct arena *a, enum grantee who, const st
 		result = delete_list(tx, a, "api_access", d->id);
 	if (result == 0)
 		result = delete_list(tx, a, "sa_secret", d->id);
+	if (result == 0)
+		result = delete_list(tx, a, "credential_holder", d->id);
 	if (result == 0)
 		result = grants_delete_grantee(tx, a, who, d->id);
 	tx_touch_identity(tx);

@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "gate/answer.h"
+#include "gate/attempts.h"
 #include "gate/authenticate.h"
 #include "gate/workers.h"
 
@@ -116,6 +117,18 @@ static int not_found(struct feed *f)
 	return refuse(f, 404, "RESOURCE_NOT_FOUND", "There is no such feed. Ask the API for its link again.");
 }
 
+/* A link that this service did not sign is a failed sign-in; a right one is never refused for those. */
+static int unknown(struct feed *f)
+{
+	unsigned seconds;
+	enum attempt_state attempt = attempt_ask(f->service->attempts, STR_NONE, &f->request->peer, &seconds);
+	attempt_failed(f->service->attempts, STR_NONE, &f->request->peer);
+	if (attempt == ATTEMPT_OPEN)
+		return not_found(f);
+	response_header(&f->request->response, "retry-after", arena_printf(f->arena, "%u", seconds));
+	return refuse(f, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
+}
+
 static int token_read(struct feed *f)
 {
 	struct str path = f->request->path, token = {path.p + strlen(FEED_PATH), path.n - strlen(FEED_PATH)}, text,
@@ -123,11 +136,11 @@ static int token_read(struct feed *f)
 	unsigned char mac[32];
 	char signature[BASE64_TEXT(32)];
 	if (token.n > TOKEN_MAX || !str_cut(token, '.', &text, &given))
-		return not_found(f);
+		return unknown(f);
 	seal_mac("feed", text, mac);
 	base64url_encode(mac, sizeof mac, signature);
 	if (!str_eq_secret(given, str_of(signature)))
-		return not_found(f);
+		return unknown(f);
 	char *bytes = arena_alloc(f->arena, text.n + 1);
 	ssize_t n = base64_decode(text, bytes, text.n);
 	if (n < 0)

@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "gate/authenticate.h"
+#include "gate/gifts.h"
 
 #include <errno.h>
 
@@ -72,7 +73,8 @@ int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struc
 	                       .via_project = json_is_true(json_object_get(body, "viaProject")),
 	                       .roles = roles_from_json(json_object_get(body, "roles"), in_org),
 	                       .secret = d->secret,
-	                       .membership = json_field(body, "membership")};
+	                       .membership = json_field(body, "membership"),
+	                       .profile = json_object_get(body, "profile")};
 	*(in_org ? &i.org_id : &i.group_id) = d->parent;
 	i.teams = arena_new_array(a, struct str, json_array_size(teams) + 1);
 	for (size_t k = 0; k < json_array_size(teams); k++) {
@@ -183,6 +185,8 @@ static struct str body_of(struct arena *a, const struct invitation *i)
 	                         teams, "viaProject", i->via_project, "rejected", i->rejected);
 	if (i->membership.n)
 		json_object_set_new(body, "membership", json_stringn(i->membership.p, i->membership.n));
+	if (i->profile)
+		json_object_set(body, "profile", i->profile);
 	struct str text = json_text(a, body);
 	json_decref(body);
 	return text;
@@ -239,10 +243,34 @@ static int pending_drop(struct tx *tx, struct arena *a, const struct invitation 
 	return result;
 }
 
-int invitation_delete(struct tx *tx, struct arena *a, const struct invitation *i)
+/* An invitation gives what it holds: who accepts has been given it by who invited. */
+static int gifts_tell(struct tx *tx, const struct invitation *old, const struct invitation *i)
+{
+	bool in_org = i->org_id.n;
+	int result = gift_roles(tx, i->user_id, in_org, in_org ? i->org_id : i->group_id, old->roles, i->roles);
+	for (size_t k = 0; result == 0 && k < old->group_count; k++)
+		if (!invitation_group_roles(i, old->groups[k].id))
+			result = gift_roles(tx, i->user_id, false, old->groups[k].id, old->groups[k].roles, 0);
+	for (size_t k = 0; result == 0 && k < i->group_count; k++)
+		result = gift_roles(tx, i->user_id, false, i->groups[k].id,
+		                    invitation_group_roles(old, i->groups[k].id), i->groups[k].roles);
+	for (size_t k = 0; result == 0 && k < i->team_count; k++)
+		if (!has_team(old, i->teams[k]))
+			result = gift_team(tx, i->teams[k], i->user_id);
+	return result;
+}
+
+static int withdraw(struct tx *tx, struct arena *a, const struct invitation *i)
 {
 	int result = pending_drop(tx, a, i, NULL);
 	return result < 0 ? result : tx_delete(tx, kind_of(i->org_id.n), i->id);
+}
+
+int invitation_delete(struct tx *tx, struct arena *a, const struct invitation *i)
+{
+	struct invitation none = {.user_id = i->user_id, .org_id = i->org_id, .group_id = i->group_id};
+	int result = gifts_tell(tx, i, &none);
+	return result < 0 ? result : withdraw(tx, a, i);
 }
 
 int invitation_update(struct tx *tx, struct arena *a, const struct invitation *i)
@@ -250,6 +278,8 @@ int invitation_update(struct tx *tx, struct arena *a, const struct invitation *i
 	bool in_org = i->org_id.n;
 	struct invitation old;
 	int result = invitation_get(tx, a, in_org, i->id, &old);
+	if (result == 0)
+		result = gifts_tell(tx, &old, i);
 	if (result == 0)
 		result = pending_drop(tx, a, &old, i);
 	if (result == 0)
@@ -264,11 +294,10 @@ int invitation_update(struct tx *tx, struct arena *a, const struct invitation *i
 
 int invitation_drop_group(struct tx *tx, struct arena *a, struct invitation *i, struct str group_id)
 {
+	struct invitation old = *i;
 	invitation_set_group(a, i, group_id, 0);
-	if (i->via_project && i->group_count == 0) {
-		int result = pending_set(tx, a, i, "group_pending", group_id, false);
-		return result < 0 ? result : invitation_delete(tx, a, i);
-	}
+	if (i->via_project && i->group_count == 0)
+		return invitation_delete(tx, a, &old);
 	return invitation_update(tx, a, i);
 }
 
@@ -304,11 +333,11 @@ int invitations_delete_group(struct tx *tx, struct arena *a, struct str group_id
 struct announcement {
 	struct str username, place, inviter, link;
 	char until[CLOCK_TEXT];
+	struct announcement *next; /* of the same call */
 };
 
-static void announce(struct call *c, void *arg)
+static void announce_one(struct call *c, const struct announcement *n)
 {
-	const struct announcement *n = arg;
 	if (!c->service->mail) {
 		/* The only place where a token reaches the log: without a mail server there is no other way to hand it over. */
 		log_info("invitation: %.*s may accept until %s at %.*s", STR_ARG(n->username), n->until,
@@ -321,6 +350,12 @@ static void announce(struct call *c, void *arg)
 	                     "%.*s and ends at %s.\nIf you did not expect it, ignore this letter.\n",
 	                     STR_ARG(n->inviter), STR_ARG(n->place), STR_ARG(n->link), STR_ARG(n->username), n->until);
 	mail_send(c->service->mail, n->username, STR("You are invited to Steward"), text);
+}
+
+static void announce(struct call *c, void *arg)
+{
+	for (const struct announcement *n = arg; n; n = n->next)
+		announce_one(c, n);
 }
 
 static int place_name(struct call *c, const struct invitation *i, struct str *ret_place)
@@ -360,7 +395,7 @@ static int replace_old(struct call *c, const struct invitation *i)
 	int64_t count = 0;
 	int result = invitation_find(c->tx, c->arena, in_org, scope, i->user_id, &old);
 	if (result == 0)
-		return invitation_delete(c->tx, c->arena, &old);
+		return withdraw(c->tx, c->arena, &old);
 	if (result == -ENOENT)
 		result = tx_count(c->tx, kind_of(in_org), scope, &count);
 	if (result == 0 && count >= INVITATIONS_MAX) {
@@ -401,7 +436,9 @@ int invitation_add(struct call *c, struct invitation *i)
 	                .created_ms = i->created_ms,
 	                .body = body_of(c->arena, i),
 	                .secret = i->secret};
-	result = tx_insert(c->tx, &d);
+	result = gifts_tell(c->tx, &(struct invitation){.rev = 0}, i);
+	if (result == 0)
+		result = tx_insert(c->tx, &d);
 	if (result == 0)
 		result = pending_add(c->tx, c->arena, i);
 	if (result < 0)
@@ -410,6 +447,7 @@ int invitation_add(struct call *c, struct invitation *i)
 	n->inviter = i->inviter;
 	n->link = arena_printf(c->arena, "%s" INVITATIONS_LINK "%.*s%s", c->service->base_url, STR_ARG(i->id), secret);
 	clock_format(i->expires_ms, n->until);
+	n->next = c->committed == announce ? c->committed_arg : NULL;
 	c->committed = announce;
 	c->committed_arg = n;
 	return 0;

@@ -3,7 +3,7 @@
  *
  *   "invitation"        parent = organization, name = user id; secret: SHA-256 of the token's secret half.
  *                       body: {"username","inviterUsername","expiresAtMs","roles","groups":[{"groupId","roles"}],"teamIds",
- *                       "viaProject"?,"rejected"?}
+ *                       "viaProject"?,"rejected"?,"profile"?}
  *   "group_pending"     parent = project, name = user id; body {"invitationId"}: one for each project of an invitation
  *   "team_pending"      parent = team, name = user id; the same for its teams
  *   "group_invitation"  parent = project, name = user id: a member of the organization is invited to a project. The body is
@@ -38,6 +38,7 @@ struct invitation {
 	size_t team_count;
 	struct str secret;
 	struct str membership; /* of a project's own: grant_id() */
+	json_t *profile; /* or NULL; borrowed: what POST /users said of the person, who may use it when accepting */
 };
 
 enum invitation_status invitation_status(const struct invitation *i);

@@ -151,6 +151,17 @@ static void fill(json_t *json, const char *field, const char *value)
 		json_object_set_new(json, field, json_string(value));
 }
 
+static void user_complete(json_t *json, int64_t created_ms)
+{
+	json_object_set_new(json, "createdAt", time_json(created_ms));
+	json_object_set_new(json, "emailAddress", text_json(json_field(json, "username")));
+	fill(json, "firstName", "");
+	fill(json, "lastName", "");
+	fill(json, "country", NO_COUNTRY);
+	fill(json, "mobileNumber", NO_NUMBER);
+	fill(json, "password", NO_PASSWORD);
+}
+
 int user_json(struct call *c, const struct doc *user, json_t **ret_json)
 {
 	json_t *json = doc_json(c->arena, user->body), *teams = json_array();
@@ -163,13 +174,81 @@ int user_json(struct call *c, const struct doc *user, json_t **ret_json)
 	if (result < 0)
 		return result;
 	json_object_set_new(json, "roles", assignments_json(rows, count));
-	json_object_set_new(json, "createdAt", time_json(user->created_ms));
-	json_object_set_new(json, "emailAddress", text_json(json_field(json, "username")));
-	fill(json, "firstName", "");
-	fill(json, "lastName", "");
-	fill(json, "country", NO_COUNTRY);
-	fill(json, "mobileNumber", NO_NUMBER);
-	fill(json, "password", NO_PASSWORD);
+	user_complete(json, user->created_ms);
 	*ret_json = json;
 	return 0;
+}
+
+/* The invitation of an organization, or with a project, when POST /users made it and it still stands. */
+static int pending_find(struct call *c, struct str scope, bool in_org, struct str user_id,
+                        struct invitation *ret_invitation)
+{
+	struct doc d;
+	int result;
+	if (in_org) {
+		result = invitation_find(c->tx, c->arena, true, scope, user_id, ret_invitation);
+	} else {
+		result = tx_get_by_name(c->tx, c->arena, "group_pending", scope, user_id, &d);
+		if (result == 0)
+			result = invitation_get(c->tx, c->arena, true,
+			                        json_field(doc_json(c->arena, d.body), "invitationId"), ret_invitation);
+	}
+	if (result == 0 && (!ret_invitation->profile || invitation_status(ret_invitation) != INVITATION_PENDING))
+		result = -ENOENT;
+	return result;
+}
+
+static int pending_add(struct call *c, const struct invitation *i, struct grant_row *rows, size_t *count)
+{
+	const struct grant_row of_org = {.id = i->org_id, .in_org = true, .roles = i->roles};
+	for (size_t k = 0; k < i->group_count + 1; k++) {
+		struct grant_row row = k ? i->groups[k - 1] : of_org;
+		bool shared = false;
+		int result = grant_is_shared(c, &row, &shared);
+		if (result < 0)
+			return result;
+		if (shared)
+			rows[(*count)++] = row;
+	}
+	return 0;
+}
+
+/* What the invitation says of the person; each adds its roles, once. */
+static int pending_write(struct call *c, const struct invitation *i, json_t *json)
+{
+	struct grant_row *rows = arena_new_array(c->arena, struct grant_row, i->group_count + 2);
+	size_t count = 0;
+	int result = pending_add(c, i, rows, &count);
+	if (result < 0)
+		return result;
+	if (!json_object_get(json, "id")) {
+		user_profile_set(json, i->profile);
+		json_object_set_new(json, "id", text_json(i->user_id));
+		json_object_set_new(json, "username", text_json(i->username));
+		user_complete(json, i->created_ms);
+	}
+	json_array_extend(json_object_get(json, "roles"), json_keep(c->arena, assignments_json(rows, count)));
+	return 0;
+}
+
+int pending_user_json(struct call *c, struct str user_id, const struct str *orgs, size_t org_count, json_t **ret_json)
+{
+	const struct principal *p = c->caller;
+	size_t places = orgs ? org_count : p->grant_count;
+	json_t *json = doc_json(c->arena, STR("{\"teamIds\":[],\"roles\":[]}"));
+	json_t *seen = doc_json(c->arena, STR("{}")); /* invitations, by their ids: one is found by its projects too */
+	for (size_t k = 0; k < places; k++) {
+		struct invitation i = {.rev = 0};
+		struct str scope = orgs ? orgs[k] : (struct str){p->grants[k].scope.z, ID_LEN};
+		int result = pending_find(c, scope, orgs || p->grants[k].roles & role_org_mask, user_id, &i);
+		if (result == -ENOENT || (result == 0 && json_object_get(seen, arena_z(c->arena, i.id))))
+			continue;
+		if (result == 0)
+			result = pending_write(c, &i, json);
+		if (result < 0)
+			return result;
+		json_object_set_new(seen, arena_z(c->arena, i.id), json_true());
+	}
+	*ret_json = json;
+	return json_object_get(json, "id") ? 0 : -ENOENT;
 }

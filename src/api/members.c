@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "gate/gifts.h"
 
 #include <errno.h>
 
@@ -39,17 +40,22 @@ int user_id_of(struct tx *tx, struct arena *a, struct str username, struct str *
 	return 0;
 }
 
-int user_by_name(struct tx *tx, struct arena *a, struct str username, struct doc *ret_user)
+void user_profile_set(json_t *body, const json_t *profile)
 {
-	struct str id;
-	int result = tx_ref_get(tx, a, "user_name", username, &id);
-	return result < 0 ? result : tx_get(tx, a, "user", id, ret_user);
+	static const char *const fields[] = {"firstName", "lastName", "country", "mobileNumber"};
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		if (json_is_string(json_object_get(profile, fields[i])))
+			json_object_set(body, fields[i], json_object_get(profile, fields[i]));
+}
+
+bool user_is_proven(struct arena *a, const struct doc *user)
+{
+	return json_field(doc_json(a, user->body), "lastAuth").n != 0;
 }
 
 int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *profile, struct str password_hash,
              struct doc *ret_user)
 {
-	static const char *const fields[] = {"firstName", "lastName", "country", "mobileNumber"};
 	struct str id;
 	int result = user_id_of(tx, a, username, &id);
 	if (result < 0)
@@ -57,9 +63,7 @@ int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *
 	json_t *body = doc_json(a, STR("{}"));
 	json_object_set_new(body, "id", json_stringn(id.p, id.n));
 	json_object_set_new(body, "username", json_stringn(username.p, username.n));
-	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-		if (json_is_string(json_object_get(profile, fields[i])))
-			json_object_set(body, fields[i], json_object_get(profile, fields[i]));
+	user_profile_set(body, profile);
 	struct doc d = {.kind = STR("user"),
 	                .id = id,
 	                .created_ms = clock_now_ms(),
@@ -304,7 +308,12 @@ static int link_drop(struct tx *tx, struct arena *a, const char *kind, struct st
 
 int team_join(struct tx *tx, struct arena *a, struct str team_id, struct str user_id)
 {
-	int result = link_put(tx, a, "user_team", user_id, team_id);
+	struct doc d;
+	int result = tx_get_by_name(tx, a, "user_team", user_id, team_id, &d);
+	if (result == -ENOENT)
+		result = gift_team(tx, team_id, user_id);
+	if (result == 0)
+		result = link_put(tx, a, "user_team", user_id, team_id);
 	if (result == 0)
 		result = link_put(tx, a, "team_user", team_id, user_id);
 	tx_touch_identity(tx);

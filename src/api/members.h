@@ -13,12 +13,15 @@
 struct str user_name_of(struct arena *a, struct str given);
 /* The id of the account with that (lower-case) name, or the one that it will have: the same from the first invitation on. */
 must_check int user_id_of(struct tx *tx, struct arena *a, struct str username, struct str *ret_id);
-/* -ENOENT when nobody has that name. */
-must_check int user_by_name(struct tx *tx, struct arena *a, struct str username, struct doc *ret_user);
 /* A new account. `profile` may hold firstName, lastName, country and mobileNumber. -EEXIST. */
 must_check int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *profile,
                         struct str password_hash, struct doc *ret_user);
 
+/* firstName, lastName, country and mobileNumber, where the profile has them. */
+void user_profile_set(json_t *body, const json_t *profile);
+
+/* Whether the owner of the address has ever answered from it: only then is the account's password its owner's. */
+bool user_is_proven(struct arena *a, const struct doc *user);
 /* The user has just proved who it is: lastAuth. */
 must_check int user_signed_in(struct tx *tx, struct arena *a, struct str user_id);
 
@@ -73,7 +76,12 @@ json_t *member_org_json(struct arena *a, const struct member *m);               
 json_t *member_group_json(struct arena *a, const struct member *m, role_mask roles); /* GroupUserResponse */
 /* CloudAppUser, with the roles and teams that the caller may know of: where it is a member itself. */
 must_check int user_json(struct call *c, const struct doc *user, json_t **ret_json);
-/* Whether the caller may know of the user at all. */
+/* The same of somebody who was made with POST /users and has not accepted yet: what was said of it there, and what it was
+ * given in these organizations, or (NULL) wherever the caller is a member. The same for an address that has an account as for
+ * one that has none. -ENOENT. */
+must_check int pending_user_json(struct call *c, struct str user_id, const struct str *orgs, size_t org_count,
+                                 json_t **ret_json);
+/* Whether the caller may know of the user at all; of a key or an account: whether it shares a place with it. */
 must_check int user_is_visible(struct call *c, struct str user_id, bool *ret_visible);
 
 /* What bodies hold. 0, or negative after call_fail() with the paths, or a store's error.

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "gate/audit.h"
+#include "gate/gifts.h"
+#include "gate/service.h"
 
 #include <errno.h>
 
@@ -136,6 +138,7 @@ static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
 	json_t *body = json_pack("{s:s%, s:b, s:s%, s:b}", "id", key.p, key.n, "isDeleted", 0, "name", name.p, name.n,
 	                         "skipDefaultAlertsSettings", skip);
 	struct doc d = {.kind = STR("org"), .id = key, .created_ms = clock_now_ms(), .body = json_text(c->arena, body)};
+	gift_scope(c->tx, key);
 	int result = tx_insert(c->tx, &d);
 	struct buf entity = {0};
 	c->roles = role_closure[role_find(STR("ORG_OWNER"))];
@@ -158,12 +161,105 @@ static int add_federation(struct call *c, struct str org_id, json_t *answer)
 	return result;
 }
 
+/* Who may make organizations, and how many.
+ *
+ * "org_founder"  id = the organization, parent = the one at the root of it
+ *
+ * What an organization's credentials make counts for it, and what is made from there too: a new organization comes with
+ * credentials of its own, which would otherwise each begin to count anew. */
+static int root_of(struct call *c, struct str org_id, struct str *ret_root)
+{
+	struct doc d;
+	int result = tx_get(c->tx, c->arena, "org_founder", org_id, &d);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	*ret_root = result == 0 ? d.parent : org_id;
+	return 0;
+}
+
+static int too_many(struct call *c, const char *whose, unsigned most, const char *option)
+{
+	call_fail(
+	        c, 403, "TOO_MANY_ORGANIZATIONS",
+	        "%s organizations, the most that there may be. Delete one, or ask the operator of this service (--%s).",
+	        whose, option);
+	return call_fail_param(c, arena_printf(c->arena, "%u", most));
+}
+
+/* The root that still has room, of the organizations that a caller acts for: a credential's own, those that a user owns. */
+static int founder_find(struct call *c, struct str *ret_root)
+{
+	const struct principal *p = c->caller;
+	bool user = p->kind == PRINCIPAL_USER;
+	int result = 0;
+	struct str root = user ? str_of(p->id) : STR_NONE;
+	for (size_t i = 0; result == 0 && i < (user ? p->grant_count : 1); i++) {
+		int64_t count = 0;
+		if (user && !(p->grants[i].roles & role_bit("ORG_OWNER")))
+			continue;
+		result = root_of(c, user ? (struct str){p->grants[i].scope.z, ID_LEN} : str_of(p->org_id), &root);
+		if (result == 0)
+			result = tx_count(c->tx, "org_founder", root, &count);
+		if (result == 0 && count < c->service->orgs_per_caller)
+			break;
+	}
+	*ret_root = root;
+	return result;
+}
+
+static int creation_check(struct call *c, struct str *ret_root)
+{
+	const struct service *s = c->service;
+	bool owner = false;
+	int64_t all = 0, count = 0;
+	for (size_t i = 0; i < c->caller->grant_count; i++)
+		owner = owner || c->caller->grants[i].roles & role_bit("ORG_OWNER");
+	if (s->org_creation == ORG_CREATION_NONE)
+		return call_fail(c, 403, "ORG_CREATION_NOT_PERMITTED",
+		                 "Nobody makes organizations here. Ask the operator of this service (--org-creation).");
+	if (s->org_creation == ORG_CREATION_OWNERS && !owner) {
+		call_fail(c, 403, "ORG_CREATION_NOT_PERMITTED",
+		          "Who owns an organization may make another. Ask an owner, or the operator of this service "
+		          "(--org-creation).");
+		return call_fail_param(c, STR("ORG_OWNER"));
+	}
+	int result = founder_find(c, ret_root);
+	if (result == 0)
+		result = tx_count(c->tx, "org_founder", *ret_root, &count);
+	if (result == 0)
+		result = tx_count(c->tx, "org", STR(""), &all);
+	if (result == 0 && count >= s->orgs_per_caller)
+		result =
+		        too_many(c, "The caller has made, itself or by others,", s->orgs_per_caller, "orgs-per-caller");
+	if (result == 0 && all >= s->orgs_max)
+		result = too_many(c, "There are", s->orgs_max, "orgs-max");
+	return result;
+}
+
+static int founder_remember(struct call *c, struct str org_id, struct str root)
+{
+	struct doc d = {.kind = STR("org_founder"),
+	                .id = org_id,
+	                .parent = root,
+	                .created_ms = clock_now_ms(),
+	                .body = STR("{}")};
+	return tx_insert(c->tx, &d);
+}
+
 int orgs_create(struct call *c)
 {
-	struct str id, owner = text_of(c->body, "orgOwnerId");
+	struct str id, root = STR_NONE, owner = text_of(c->body, "orgOwnerId");
 	json_t *answer = json_object(), *key = json_object_get(c->body, "apiKey"),
 	       *account = json_object_get(c->body, "serviceAccount");
-	int result = add_organization(c, answer, &id);
+	int result = creation_check(c, &root);
+	if (result == 0)
+		result = add_organization(c, answer, &id);
+	if (result == 0)
+		result = founder_remember(c, id, root);
+	if (result < 0) {
+		json_decref(answer);
+		return result;
+	}
 	audit_scope(c, id, STR_NONE);
 	if (result == 0)
 		result = add_federation(c, id, answer);
@@ -201,6 +297,10 @@ static int org_remove(struct call *c, const struct doc *old)
 		result = grants_delete_scope(c->tx, c->arena, true, old->id);
 	if (result == 0)
 		result = federation_leave(c->tx, c->arena, old->id);
+	if (result == 0)
+		result = tx_delete(c->tx, "org_founder", old->id);
+	if (result == -ENOENT) /* the operator's own */
+		result = 0;
 	return result < 0 ? result : resource_delete_children(c, "orgId", old->id);
 }
 

@@ -8,6 +8,7 @@
 
 #include "gate/audit.h"
 #include "gate/authenticate.h"
+#include "gate/gifts.h"
 #include "gate/grants.h"
 
 #include <dirent.h>
@@ -170,6 +171,8 @@ int projects_migrate(struct call *c)
 		                    "the project is in this organization already");
 	if (result == 0)
 		result = move(c, &d, to);
+	/* Whose roles end with the move is decided by the owners of both sides, who have agreed to it. */
+	gift_scope(c->tx, d.id);
 	if (result == 0)
 		result = grants_drop(c, d.id, to);
 	if (result == 0)

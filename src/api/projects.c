@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "gate/audit.h"
+#include "gate/gifts.h"
 
 #include <errno.h>
 
@@ -194,6 +195,7 @@ static int create(struct call *c, json_t *document)
 	                .created_ms = clock_now_ms(),
 	                .body = json_text(c->arena, document),
 	                .rev = 1};
+	gift_scope(c->tx, key);
 	result = tx_insert(c->tx, &d);
 	if (result == -EEXIST) {
 		call_fail(c, 409, "GROUP_ALREADY_EXISTS",

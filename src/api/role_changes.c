@@ -4,16 +4,6 @@
 #include "api/role_lists.h"
 #include "api/verbs.h"
 
-int role_change_check(struct call *c, bool in_org, role_mask roles)
-{
-	const char *name = in_org ? "ORG_OWNER" : "GROUP_OWNER";
-	role_mask owner = role_bit(name);
-	if (!(roles & owner) || c->roles & (owner | role_bit("ORG_OWNER")))
-		return 0;
-	call_fail(c, 403, "CANNOT_GRANT_ROLE", "Only who holds %s can give it or take it away.", name);
-	return call_fail_param(c, str_of(name));
-}
-
 static int role_read(struct call *c, const struct role_place *p, role_mask *ret_role)
 {
 	int role = role_find(json_field(c->body, p->one));
@@ -24,7 +14,7 @@ static int role_read(struct call *c, const struct role_place *p, role_mask *ret_
 		return call_fail_param(c, str_of(p->one));
 	}
 	*ret_role = (role_mask)1 << role;
-	return role_change_check(c, p->in_org, *ret_role);
+	return 0;
 }
 
 /* 409: the role is held already. */
@@ -87,8 +77,6 @@ int roles_replace(struct call *c, const struct role_place *p)
 	int result = role_list_read(c, json_object_get(c->body, p->many), p->many, p->in_org, &roles);
 	if (result == 0)
 		result = p->load(c, &m, &held);
-	if (result == 0)
-		result = role_change_check(c, p->in_org, held ^ roles);
 	if (result == 0)
 		result = p->set(c, &m, roles);
 	if (result < 0)

@@ -18,8 +18,4 @@ must_check int role_add(struct call *c, const struct role_place *p);
 must_check int role_remove(struct call *c, const struct role_place *p);
 must_check int roles_replace(struct call *c, const struct role_place *p);
 
-/* 403 unless the caller may give and take those roles: only owners make and unmake owners, because who manages access could
- * raise itself otherwise. */
-must_check int role_change_check(struct call *c, bool in_org, role_mask roles);
-
 #endif

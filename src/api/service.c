@@ -1,4 +1,5 @@
 /* The root, the rate limits and the control plane's addresses. */
+#include "api/members.h"
 #include "api/verbs.h"
 
 #include "gate/grants.h"
@@ -89,6 +90,23 @@ static int view_project(struct call *c, struct str id)
 	return member ? 0 : -ENOENT;
 }
 
+/* A caller is a user, a key or an account. Limits that an operator has set for one are for those to know who share an
+ * organization or a project with it; what a stranger names does not exist. */
+static int view_caller(struct call *c, struct str id)
+{
+	static const char *const kinds[] = {"api_key", "service_account", "user"};
+	bool visible = str_is(id, c->caller->id);
+	int result = -ENOENT;
+	struct doc d;
+	for (size_t i = 0; !visible && result == -ENOENT && i < sizeof kinds / sizeof *kinds; i++)
+		result = tx_get(c->tx, c->arena, kinds[i], id, &d);
+	if (!visible && result == 0)
+		result = user_is_visible(c, id, &visible);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	return visible ? 0 : -ENOENT;
+}
+
 static int limit_view(struct call *c, struct limit_view *ret_view)
 {
 	static const struct {
@@ -113,6 +131,8 @@ static int limit_view(struct call *c, struct limit_view *ret_view)
 	int result = 0;
 	if (view.kind == SCOPE_GROUP)
 		result = view_project(c, view.scope);
+	else if (view.kind == SCOPE_USER)
+		result = view_caller(c, view.scope);
 	else if (view.kind == SCOPE_ORGANIZATION && !principal_org_roles(c->caller, view.scope))
 		result = -ENOENT;
 	if (result < 0)

@@ -7,7 +7,6 @@
  * A team's roles in a project are grants; what they give its members is in every member's snapshot, which
  * gate/principal.c makes. */
 #include "api/member_lists.h"
-#include "api/role_changes.h"
 #include "api/role_lists.h"
 #include "api/verbs.h"
 #include "base/clock.h"
@@ -422,8 +421,6 @@ static int assign_one(struct call *c, size_t index)
 		                        arena_printf(c->arena, "[%zu].roleNames", index).p, false, &roles);
 	if (result == 0)
 		result = grant_get(c->tx, c->arena, d.id, c->group.id, &held);
-	if (result == 0)
-		result = role_change_check(c, false, held & ~roles);
 	if (result == 0 && index)
 		result = audit_next(c);
 	if (result < 0)
@@ -468,8 +465,6 @@ int teams_update_in_project(struct call *c)
 	if (result == 0)
 		result = role_list_read(c, json_object_get(c->body, "roleNames"), "roleNames", false, &roles);
 	if (result == 0)
-		result = role_change_check(c, false, row.roles & ~roles);
-	if (result == 0)
 		result = grant_set(c->tx, c->arena, GRANTEE_TEAM, row.id, false, c->group.id, roles);
 	if (result < 0)
 		return result;
@@ -481,8 +476,6 @@ int teams_unassign(struct call *c)
 {
 	struct grant_row row;
 	int result = assigned_load(c, &row);
-	if (result == 0)
-		result = role_change_check(c, false, row.roles);
 	return result < 0 ? result : grant_set(c->tx, c->arena, GRANTEE_TEAM, row.id, false, c->group.id, 0);
 }
 

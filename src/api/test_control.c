@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "gate/answer.h"
+#include "gate/attempts.h"
 #include "gate/dispatch.h"
 #include "gate/workers.h"
 
@@ -113,11 +114,13 @@ static void reset(struct control *t, struct buf *b)
 		simulated_patch(t->service->engine_state, 0);
 	}
 	limiter_reset(t->service->limiter);
+	attempts_reset(t->service->attempts);
 }
 
 static void buckets_reset(struct control *t, struct buf *b)
 {
 	limiter_reset(t->service->limiter);
+	attempts_reset(t->service->attempts);
 }
 
 static const struct test_field fault_fields[] = {{"operationId", TEST_TEXT, .required = true},

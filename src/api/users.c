@@ -1,7 +1,8 @@
-/* Users as accounts: made with a password, read by those who share an organization or a project with them. Users as members
+/* Users as accounts: made by being invited, read by those who share an organization or a project with them. Users as members
  * are in org_users.c and group_users.c. */
 #include "api/federations.h"
 #include "api/members.h"
+#include "api/role_lists.h"
 #include "api/verbs.h"
 
 #include "gate/audit.h"
@@ -9,7 +10,6 @@
 
 #include <errno.h>
 
-int users_prepare(struct call *c);
 int users_create(struct call *c);
 int users_get(struct call *c);
 int users_by_name(struct call *c);
@@ -28,27 +28,46 @@ static int user_write(struct call *c, const struct doc *user)
 	return 0;
 }
 
-static int visible_write(struct call *c, const struct doc *user)
+/* Says nothing about whether the address has an account. */
+static int made_write(struct call *c, struct str user_id, const struct str *orgs, size_t org_count)
 {
-	bool visible = false;
-	int result = user_is_visible(c, user->id, &visible);
+	json_t *json;
+	int result = pending_user_json(c, user_id, orgs, org_count, &json);
 	if (result < 0)
 		return result;
-	return visible ? user_write(c, user) : -ENOENT;
+	entity_write(c, &c->out, json_text(c->arena, json), resource_user.self, resource_user.key_param, user_id,
+	             false);
+	return 0;
+}
+
+/* The account, or, where the caller may not know of one, what the caller's own organizations have said of the person. */
+static int id_write(struct call *c, struct str user_id)
+{
+	struct doc user = {.rev = 0};
+	bool visible = false;
+	int result = tx_get(c->tx, c->arena, "user", user_id, &user);
+	if (result == 0)
+		result = user_is_visible(c, user_id, &visible);
+	if (result == 0 && visible)
+		return user_write(c, &user);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	/* Each of the caller's places has to be looked at. */
+	if (call_takes_long(c, (int64_t)c->caller->grant_count))
+		return 0;
+	return made_write(c, user_id, NULL, 0);
 }
 
 int users_get(struct call *c)
 {
-	struct doc user = {.rev = 0};
-	int result = tx_get(c->tx, c->arena, "user", call_path(c, "userId"), &user);
-	return result < 0 ? result : visible_write(c, &user);
+	return id_write(c, call_path(c, "userId"));
 }
 
 int users_by_name(struct call *c)
 {
-	struct doc user = {.rev = 0};
-	int result = user_by_name(c->tx, c->arena, user_name_of(c->arena, call_path(c, "userName")), &user);
-	return result < 0 ? result : visible_write(c, &user);
+	struct str id = STR_NONE;
+	int result = user_id_of(c->tx, c->arena, user_name_of(c->arena, call_path(c, "userName")), &id);
+	return result < 0 ? result : id_write(c, id);
 }
 
 /* Creation. */
@@ -81,27 +100,6 @@ static int not_owner(struct call *c, const struct grant_row *row)
 	return call_fail_param(c, str_of(role));
 }
 
-/* The hash takes a fifth of a second, which neither a loop nor the writer has. What can be refused without the store is
- * refused before it. */
-int users_prepare(struct call *c)
-{
-	struct grant_row *rows = NULL;
-	size_t count = 0;
-	struct str *hash = arena_new_of(c->arena, struct str), password = json_field(c->body, "password");
-	int result = roles_read(c, &rows, &count);
-	for (size_t i = 0; result == 0 && i < count; i++)
-		if (rows[i].in_org && !(principal_org_roles(c->caller, rows[i].id) & role_bit("ORG_OWNER")))
-			result = not_owner(c, &rows[i]);
-	if (result == 0 && password.n > PASSWORD_MAX) {
-		call_fail(c, 400, "INVALID_PASSWORD", "password: must not be longer than %d bytes.", PASSWORD_MAX);
-		result = call_fail_param(c, STR("password"));
-	}
-	if (result == 0)
-		result = password_hash(c->arena, password, hash);
-	c->prepared = hash;
-	return result;
-}
-
 /* The organization of a row, after the caller was found to own the place. */
 static int owned_org(struct call *c, const struct grant_row *row, struct str *ret_org)
 {
@@ -119,67 +117,107 @@ static int owned_org(struct call *c, const struct grant_row *row, struct str *re
 	return result;
 }
 
-/* Membership at once: no invitation waits any more. Who has a role in a project belongs to its organization. */
-static int join_org(struct call *c, struct str org_id, struct str user_id)
+/* The rows of one organization as what its invitation holds. */
+static void rows_take(struct call *c, const struct grant_row *rows, const struct str *orgs, size_t count,
+                      struct invitation *i)
 {
-	struct invitation waiting;
-	role_mask roles;
-	int result = grant_get(c->tx, c->arena, user_id, org_id, &roles);
-	if (result == 0 && !roles)
-		result = grant_set(c->tx, c->arena, GRANTEE_USER, user_id, true, org_id, role_bit("ORG_MEMBER"));
-	if (result < 0)
-		return result;
-	result = invitation_find(c->tx, c->arena, true, org_id, user_id, &waiting);
-	if (result == 0)
-		result = invitation_delete(c->tx, c->arena, &waiting);
-	return result == -ENOENT ? 0 : result;
+	bool in_org = false;
+	for (size_t k = 0; k < count; k++) {
+		if (!str_eq(orgs[k], i->org_id))
+			continue;
+		if (!rows[k].in_org)
+			invitation_set_group(c->arena, i, rows[k].id, rows[k].roles);
+		else
+			i->roles = rows[k].roles;
+		in_org = in_org || rows[k].in_org;
+	}
+	if (in_org)
+		i->via_project = false;
 }
 
-static int row_give(struct call *c, const struct grant_row *row, const struct doc *user, struct str username)
+static int exists(struct call *c, struct str username)
 {
-	struct str org_id = STR_NONE;
-	int result = owned_org(c, row, &org_id);
-	if (result == 0)
-		result = federation_admit(c, org_id, username);
-	if (result == 0)
-		result = grant_set(c->tx, c->arena, GRANTEE_USER, user->id, row->in_org, row->id, row->roles);
-	if (result == 0)
-		result = join_org(c, org_id, user->id);
-	if (result < 0)
-		return result;
-	audit_type(c, row->in_org ? "JOINED_ORG" : "JOINED_GROUP");
-	audit_scope(c, org_id, row->in_org ? STR_NONE : row->id);
-	audit_field(c, "targetUsername", username);
-	return audit_next(c);
+	call_fail(c, 409, "USER_ALREADY_EXISTS", "username: %.*s is a user there already.", STR_ARG(username));
+	return call_fail_param(c, username);
 }
 
-static int rows_order(const void *a, const void *b)
+/* Nobody is a member, or has an account, before the owner of the address has answered from it: otherwise whoever makes the
+ * user first would choose the password that its owner's later invitations ask for. An invitation that waits already is
+ * changed, and its link stays. */
+static int org_invite(struct call *c, const struct grant_row *rows, const struct str *orgs, size_t count,
+                      struct invitation *i)
 {
-	return ((const struct grant_row *)b)->in_org - ((const struct grant_row *)a)->in_org;
+	struct member m = {.active = false}, before = {.active = false};
+	int result = member_load(c->tx, c->arena, i->org_id, i->user_id, &m);
+	bool waits = result == 0 && !m.active && invitation_status(&m.invitation) == INVITATION_PENDING;
+	if (result == 0 && (m.active || (waits && m.invitation.profile)))
+		return exists(c, i->username);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	json_t *profile = i->profile;
+	if (waits) {
+		before = m;
+		*i = m.invitation;
+		i->profile = profile;
+	}
+	rows_take(c, rows, orgs, count, i);
+	result = federation_admit(c, i->org_id, i->username);
+	if (result == 0)
+		result = waits ? invitation_update(c->tx, c->arena, i) : invitation_add(c, i);
+	if (result < 0)
+		return result;
+	member_of_invitation(i, &m);
+	audit_type(c, "INVITED_TO_ORG");
+	audit_scope(c, i->org_id, STR_NONE);
+	audit_field(c, "targetUsername", i->username);
+	audit_roles(c, i->roles);
+	result = member_tell(c, &before, &m, i->org_id);
+	return result < 0 ? result : audit_next(c);
+}
+
+static bool is_first(const struct str *orgs, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (str_eq(orgs[i], orgs[at]))
+			return false;
+	return true;
+}
+
+static int password_check(struct call *c)
+{
+	if (json_field(c->body, "password").n <= PASSWORD_MAX)
+		return 0;
+	call_fail(c, 400, "INVALID_PASSWORD", "password: must not be longer than %d bytes.", PASSWORD_MAX);
+	return call_fail_param(c, STR("password"));
 }
 
 int users_create(struct call *c)
 {
-	struct str username = user_name_of(c->arena, json_field(c->body, "username"));
+	struct str username = user_name_of(c->arena, json_field(c->body, "username")), user_id = STR_NONE;
 	struct grant_row *rows = NULL;
 	size_t count = 0;
-	struct doc user = {.rev = 0};
-	struct str org_id = STR_NONE;
-	int result = roles_read(c, &rows, &count);
-	for (size_t i = 0; result == 0 && i < count; i++)
-		result = owned_org(c, &rows[i], &org_id);
+	int result = password_check(c);
 	if (result == 0)
-		result = user_add(c->tx, c->arena, username, c->body, *(struct str *)c->prepared, &user);
-	if (result == -EEXIST) {
-		call_fail(c, 409, "USER_ALREADY_EXISTS", "username: %.*s has an account already.", STR_ARG(username));
-		return call_fail_param(c, username);
-	}
-	if (result == 0 && rows) /* organizations first, so that their roles are not taken for absent */
-		qsort(rows, count, sizeof *rows, rows_order);
+		result = roles_read(c, &rows, &count);
+	struct str *orgs = arena_new_array(c->arena, struct str, count + 1);
 	for (size_t i = 0; result == 0 && i < count; i++)
-		result = row_give(c, &rows[i], &user, username);
+		result = owned_org(c, &rows[i], &orgs[i]);
+	if (result == 0)
+		result = user_id_of(c->tx, c->arena, username, &user_id);
+	json_t *profile = doc_json(c->arena, STR("{}"));
+	user_profile_set(profile, c->body);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct invitation one = {.org_id = orgs[i],
+		                         .username = username,
+		                         .user_id = user_id,
+		                         .roles = role_bit("ORG_MEMBER"),
+		                         .via_project = true,
+		                         .profile = profile};
+		if (is_first(orgs, i))
+			result = org_invite(c, rows, orgs, count, &one);
+	}
 	if (result < 0)
 		return result;
 	audit_type(c, NULL);
-	return user_write(c, &user);
+	return made_write(c, user_id, orgs, count);
 }

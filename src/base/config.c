@@ -82,6 +82,12 @@ const struct option_row config_options[] = {
          "Writes that may share one flush to disk; 1 is one flush per write.", NULL, 1, 100000},
         {"store-connections", 0, OPTION_NUMBER, AT(store_connections), "12", "N",
          "Calls that may ask a PostgreSQL store at once, each on a connection of its own.", NULL, 1, 500},
+        {"org-creation", 0, OPTION_CHOICE, AT(org_creation), "owners", "WHO",
+         "Who may make organizations: owners (of one), any (caller) or none.", "owners|any|none"},
+        {"orgs-per-caller", 0, OPTION_NUMBER, AT(orgs_per_caller), "100", "N",
+         "Organizations that a caller's organization may have made, and those that it made, together.", NULL, 1,
+         1000000},
+        {"orgs-max", 0, OPTION_NUMBER, AT(orgs_max), "10000", "N", "Organizations in all.", NULL, 1, 10000000},
         {"event-retention-days", 0, OPTION_NUMBER, AT(event_retention_days), "0", "N",
          "How long events are kept; 0 keeps them all.", NULL, 0, 36500},
 };

@@ -75,6 +75,7 @@ struct op {
 	const struct op *link_from; /* or NULL: the GET whose entity is also found here, by its field link_field */
 	const char *link_field;
 	bool may_be_absent; /* it is not always there: its parent links to it only by a handler that has looked */
+	bool gives; /* somebody has more roles after it: gate/gifts.h refuses gifts of rows that do not say so */
 };
 
 /* A limit that each project has. Rows come from "projectLimits" in api/. */
@@ -117,6 +118,8 @@ extern const unsigned role_count;
 extern const role_mask role_closure[];
 extern const role_mask role_in_project[];
 extern const role_mask role_org_mask; /* the organization roles */
+/* Who gives roles: owners any, managers any but owners' and not to themselves. The base comes with any role in a project. */
+extern const role_mask role_owner_mask, role_manager_mask, role_base_mask;
 /* -1 when there is no such role. */
 int role_find(struct str name);
 

@@ -2,6 +2,8 @@
  * else. A refusal offers both, one challenge a line, Digest first, and never says which part was wrong. */
 #include "gate/authenticate.h"
 
+#include "gate/attempts.h"
+
 #include <errno.h>
 
 /* Both digests carry one nonce: clients that join the lines mix the directives of the two. */
@@ -29,6 +31,15 @@ static bool has_scheme(struct str value, struct str scheme)
 	return value.n > scheme.n && value.p[scheme.n] == ' ' && str_ieq((struct str){value.p, scheme.n}, scheme);
 }
 
+static int too_many(struct call *c)
+{
+	unsigned seconds = c->limit.retry_after ? c->limit.retry_after : 1;
+	call_header(c, STR("retry-after"), arena_printf(c->arena, "%u", seconds));
+	return call_fail(c, 429, "TOO_MANY_FAILED_ATTEMPTS",
+	                 "Too many failed attempts from this address. Please retry after %u seconds.", seconds);
+}
+
+/* A token cannot be guessed, so a right one is never refused, whoever else fails from its address. */
 static int bearer(struct call *c, struct str value)
 {
 	struct str text = str_trim((struct str){value.p + 7, value.n - 7});
@@ -37,6 +48,11 @@ static int bearer(struct call *c, struct str value)
 		return 0;
 	if (r != -EACCES)
 		return call_fail_store(c, r, "token");
+	enum attempt_state attempt =
+	        attempt_ask(c->service->attempts, STR_NONE, &c->request->peer, &c->limit.retry_after);
+	attempt_failed(c->service->attempts, STR_NONE, &c->request->peer);
+	if (attempt != ATTEMPT_OPEN)
+		return too_many(c);
 	authenticate_challenge(c, false, true);
 	return call_fail(c, 401, "INVALID_TOKEN", "The access token is not valid or has expired.");
 }
@@ -46,6 +62,8 @@ static int digest(struct call *c, struct str value)
 	int r = digest_caller(c, value, &c->caller);
 	if (r == 0)
 		return 0;
+	if (r == -EBUSY)
+		return too_many(c);
 	if (r != -EACCES && r != -ESTALE)
 		return call_fail_store(c, r, "api_key");
 	authenticate_challenge(c, r == -ESTALE, false);

@@ -60,7 +60,8 @@ void key_cache_free(struct key_cache *k);
 /* The key behind a pair that was given outright, owned. -EACCES: no such pair; -EIO. */
 must_check int digest_prove(struct tx *tx, struct arena *a, struct str public_key, struct str private_key,
                             struct principal **ret_key);
-/* The caller behind a digest header, owned. -EACCES: wrong; -ESTALE: right, but the nonce is used up; -EIO. */
+/* The caller behind a digest header, owned. -EACCES: wrong; -ESTALE: right, but the nonce is used up;
+ * -EBUSY: too many have failed, c->limit.retry_after says for how long; -EIO. */
 must_check int digest_caller(struct call *c, struct str header_value, struct principal **ret_caller);
 
 /* nonces.c: nonces are signed, so that a challenge keeps nothing; only what was used is remembered. */

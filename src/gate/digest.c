@@ -5,6 +5,7 @@
  * key learns that a nonce is stale, and only proved uses count. An unknown key costs the same hashes as a known one. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "gate/attempts.h"
 #include "gate/authenticate.h"
 
 #include <errno.h>
@@ -351,6 +352,18 @@ static bool count_parse(struct str nc, uint32_t *ret_count)
 	return count > 0;
 }
 
+/* What is known of who tries; a wrong response is told apart from one too many. */
+static int digest_check(struct call *c, const struct digest_header *d, bool right, enum attempt_state attempt)
+{
+	struct attempts *a = c->service->attempts;
+	if (right) {
+		attempt_succeeded(a, d->username, &c->request->peer);
+		return 0;
+	}
+	attempt_failed(a, d->username, &c->request->peer);
+	return attempt == ATTEMPT_OPEN ? -EACCES : -EBUSY;
+}
+
 int digest_caller(struct call *c, struct str header_value, struct principal **ret_caller)
 {
 	static const char nobody[ALGORITHMS][HEX_MAX] = {
@@ -366,6 +379,10 @@ int digest_caller(struct call *c, struct str header_value, struct principal **re
 		return -EACCES;
 	if (!uri_is_target(d.uri, c->request->target))
 		return -EACCES;
+	enum attempt_state attempt =
+	        attempt_ask(c->service->attempts, d.username, &c->request->peer, &c->limit.retry_after);
+	if (attempt == ATTEMPT_REFUSED)
+		return -EBUSY;
 	int r = key_find(c, d.username, &key);
 	if (r < 0 && r != -ENOENT)
 		return r;
@@ -373,8 +390,9 @@ int digest_caller(struct call *c, struct str header_value, struct principal **re
 	EVP_MD_CTX *ctx = token_cache_keys(call_loop(c)->tokens)->hashes[algorithm];
 	const char *ha1 = key ? key->ha1[algorithm] : nobody[algorithm];
 	bool right = response_is_right(ctx, algorithm, &d, c->request->method, ha1);
-	if (!right || !key)
-		return -EACCES;
+	r = digest_check(c, &d, right && key, attempt);
+	if (r < 0)
+		return r;
 	if (!nonce_use(c->service->nonces, d.nonce, count))
 		return -ESTALE;
 	*ret_caller = principal_ref(key->caller);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "gate/audit.h"
 #include "gate/gate.h"
+#include "gate/gifts.h"
 #include "gate/query.h"
 #include "gate/workers.h"
 
@@ -84,6 +85,14 @@ static int scope_again(struct call *c)
 	return result == -ENOENT ? call_not_found(c) : result;
 }
 
+/* What the handler gave to whom is looked at before anything of it is kept. */
+static int handle_write(struct call *c)
+{
+	struct gifts gifts;
+	gifts_begin(&gifts, c);
+	return gifts_end(&gifts, c->op->handler(c));
+}
+
 static int run_write(struct tx *tx, void *ctx)
 {
 	struct pending *p = ctx;
@@ -98,7 +107,7 @@ static int run_write(struct tx *tx, void *ctx)
 	if (result == 0) {
 		result = scope_again(c);
 		if (result == 0)
-			result = settle(c, c->op->handler(c));
+			result = settle(c, handle_write(c));
 		if (result >= 0)
 			result = audit_write(c);
 		if (result >= 0 && c->idempotency)

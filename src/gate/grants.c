@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "gate/gifts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -136,7 +137,12 @@ int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, b
 {
 	struct str forward = body_text(a, json_pack("{s:b, s:o}", "inOrg", in_org, "roles", roles_json(roles)));
 	struct str back = body_text(a, json_pack("{s:s%, s:o}", "id", id.p, id.n, "roles", roles_json(roles)));
-	int result = put(tx, a, "grant", id, scope, forward, roles != 0);
+	role_mask before = 0;
+	int result = tx_attached(tx) ? grant_get(tx, a, id, scope, &before) : 0;
+	if (result == 0)
+		result = gift_roles(tx, id, in_org, scope, before, roles);
+	if (result == 0)
+		result = put(tx, a, "grant", id, scope, forward, roles != 0);
 	if (result == 0)
 		result = put(tx, a, kinds[who][in_org], scope, id, back, roles != 0);
 	if (result == 0 && who == GRANTEE_USER && in_org)
@@ -210,17 +216,34 @@ int grants_in(struct tx *tx, struct arena *a, enum grantee who, bool in_org, str
 	return rows_read(tx, a, kinds[who][in_org], scope, offset, limit, in_org, false, ret_rows, ret_count);
 }
 
-int grants_delete_grantee(struct tx *tx, struct arena *a, enum grantee who, struct str id)
+/* Who may end a credential, a team or a scope says the row; that their roles end with them is no taking away of roles, which
+ * would be for the owners of each place where a key has some. */
+static int grants_delete(struct tx *tx, int (*run)(struct tx *tx, struct arena *a, int which, struct str id),
+                         struct arena *a, int which, struct str id)
+{
+	void *gifts = tx_attached(tx);
+	tx_attach(tx, NULL);
+	int result = run(tx, a, which, id);
+	tx_attach(tx, gifts);
+	return result;
+}
+
+static int delete_grantee(struct tx *tx, struct arena *a, int who, struct str id)
 {
 	struct grant_row *rows;
 	size_t count;
 	int result = grants_of(tx, a, id, &rows, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
-		result = grant_set(tx, a, who, id, rows[i].in_org, rows[i].id, 0);
+		result = grant_set(tx, a, (enum grantee)who, id, rows[i].in_org, rows[i].id, 0);
 	return result;
 }
 
-int grants_delete_scope(struct tx *tx, struct arena *a, bool in_org, struct str scope)
+int grants_delete_grantee(struct tx *tx, struct arena *a, enum grantee who, struct str id)
+{
+	return grants_delete(tx, delete_grantee, a, who, id);
+}
+
+static int delete_scope(struct tx *tx, struct arena *a, int in_org, struct str scope)
 {
 	for (int who = 0; who < GRANTEE_COUNT; who++)
 		for (;;) {
@@ -237,6 +260,11 @@ int grants_delete_scope(struct tx *tx, struct arena *a, bool in_org, struct str 
 				return result;
 		}
 	return 0;
+}
+
+int grants_delete_scope(struct tx *tx, struct arena *a, bool in_org, struct str scope)
+{
+	return grants_delete(tx, delete_scope, a, in_org, scope);
 }
 
 int grant_owner_count(struct tx *tx, struct str org_id, int64_t *ret_count)

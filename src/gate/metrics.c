@@ -5,6 +5,7 @@
 #include "gate/metrics.h"
 
 #include "base/clock.h"
+#include "gate/attempts.h"
 #include "gate/service.h"
 
 #include <stdatomic.h>
@@ -212,6 +213,17 @@ static void limiter_write(struct buf *b, struct limiter *l)
 		       "1 while the buckets are those in Redis; 0 while this node limits by itself.", t.shared_up);
 }
 
+static void attempts_write(struct buf *b, struct attempts *a)
+{
+	struct attempts_stats t;
+	if (!a)
+		return;
+	attempts_stats(a, &t);
+	number(b, "steward_sign_in_failures_total", "counter", "Sign-ins with a wrong credential.", t.failed);
+	number(b, "steward_sign_ins_refused_total", "counter", "Sign-ins refused unseen after too many failures.",
+	       t.refused);
+}
+
 static void store_write_stats(struct buf *b, const struct store *store)
 {
 	struct store_stats t;
@@ -264,6 +276,7 @@ void metrics_write(struct buf *b, struct service *s)
 	latency_write(b, all);
 	http_write(b, s->http);
 	limiter_write(b, s->limiter);
+	attempts_write(b, s->attempts);
 	store_write_stats(b, s->store);
 	free(all);
 }

@@ -1,12 +1,13 @@
 /* The token endpoint (RFC 6749, client credentials) and revocation (RFC 7009). Outside the catalog: the caller has no
  * token yet, so no gate applies but the access list of the account.
  *
- * A client is checked against every secret that the account has, by hash and without an early exit. Failures cost a
- * token of the address's own bucket, and an address without tokens is refused before anything is looked at. */
+ * A client is checked against every secret that the account has, by hash and without an early exit. Who has failed too often
+ * is refused before anything is looked at: gate/attempts.h. */
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "gate/answer.h"
+#include "gate/attempts.h"
 #include "gate/audit.h"
 #include "gate/authenticate.h"
 #include "gate/uses.h"
@@ -18,15 +19,6 @@
 #define SECRETS_MAX 100
 #define CREDENTIALS_MAX 1024
 #define SWEEP 16
-
-static const struct bucket_set failures = {
-        .id = "oauth",
-        .name = "Failed client authentications",
-        .scope = SCOPE_IP,
-        .capacity = 100,
-        .refill = 100,
-        .seconds = 60,
-};
 
 struct form {
 	struct str grant_type, client_id, client_secret, token;
@@ -245,18 +237,13 @@ static int client_find(struct tx *tx, struct arena *a, const struct credentials 
 	return 0;
 }
 
-/* Refuses an address that has failed too often, before anything is looked at. */
-static int failures_check(struct oauth *o, struct str address)
+static int too_many(struct oauth *o, unsigned seconds)
 {
-	struct limit_answer l;
 	struct arena *a = o->request->arena;
-	limiter_peek(o->service->limiter, &failures, address, &l);
-	if (l.granted)
-		return 0;
-	response_header(&o->request->response, "retry-after", arena_printf(a, "%u", l.retry_after));
+	response_header(&o->request->response, "retry-after", arena_printf(a, "%u", seconds));
 	fail(o, 429, "TOO_MANY_FAILED_ATTEMPTS", "");
-	o->problem.detail = arena_printf(
-	        a, "Too many failed attempts from this address. Please retry after %u seconds.", l.retry_after);
+	o->problem.detail =
+	        arena_printf(a, "Too many failed attempts from this address. Please retry after %u seconds.", seconds);
 	return -429;
 }
 
@@ -268,14 +255,14 @@ static void client_release(void *principal)
 static int client_authenticate(struct oauth *o, struct client *ret_client)
 {
 	struct request *r = o->request;
-	struct credentials list[2];
+	struct credentials list[2] = {{.id = STR_NONE}};
+	struct attempts *attempts = o->service->attempts;
 	size_t count = 0;
-	char address[IP_TEXT];
-	struct limit_answer ignored;
-	bucket_address(&r->peer, address);
-	int result = failures_check(o, str_of(address));
-	if (result == 0)
-		result = credentials_take(o, list, &count);
+	unsigned seconds = 0;
+	int result = credentials_take(o, list, &count);
+	enum attempt_state attempt = attempt_ask(attempts, list[0].id, &r->peer, &seconds);
+	if (attempt == ATTEMPT_REFUSED)
+		return too_many(o, seconds);
 	int found = -ENOENT;
 	for (size_t i = 0; result == 0 && found == -ENOENT && i < count; i++)
 		found = client_find(lane_here(o->service)->reader, r->arena, &list[i], ret_client);
@@ -284,9 +271,12 @@ static int client_authenticate(struct oauth *o, struct client *ret_client)
 	else if (result == 0 && found < 0)
 		result = fail_store(o, found);
 	if (result == -401)
-		limiter_take(o->service->limiter, &failures, str_of(address), &ignored);
+		attempt_failed(attempts, list[0].id, &r->peer);
+	if (result == -401 && attempt != ATTEMPT_OPEN)
+		return too_many(o, seconds);
 	if (result < 0)
 		return result;
+	attempt_succeeded(attempts, list[0].id, &r->peer);
 	arena_defer(r->arena, client_release, ret_client->principal);
 	if (access_list_permits(ret_client->principal, &r->peer))
 		return 0;

@@ -4,6 +4,7 @@
 
 #include "gate/call.h"
 
+struct attempts;
 struct engine;
 struct engine_ops;
 struct jobs;
@@ -40,7 +41,10 @@ struct service {
 	struct jwks *jwks;                 /* api/jwks.h */
 	struct mail *mail;                 /* api/mail.h; NULL: no mail server */
 	struct nonce_window *nonces;       /* digest replay window; has its own locks */
+	struct attempts *attempts;         /* failed sign-ins; likewise */
 	bool test_control;
+	enum org_creation { ORG_CREATION_OWNERS, ORG_CREATION_ANY, ORG_CREATION_NONE } org_creation;
+	unsigned orgs_per_caller, orgs_max;
 	_Atomic bool draining;            /* SIGTERM came: /readyz says no */
 	struct http_server *_Atomic http; /* set once the edge runs; NULL before */
 	int64_t started_us;               /* clock_mono_us() at the start */

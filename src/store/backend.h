@@ -132,6 +132,7 @@ struct tx {
 	_Atomic uint64_t reads;
 	void (*waits)(void *ctx); /* or NULL; see tx_on_wait() */
 	void *waits_ctx;
+	void *attached;    /* see tx_attach() */
 	struct tx *next;   /* in store->readers */
 	struct memo *memo; /* NULL: none yet */
 	/* SQLite's. */

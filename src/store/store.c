@@ -170,6 +170,16 @@ void tx_on_wait(struct tx *tx, void (*waits)(void *ctx), void *ctx)
 	tx->waits_ctx = ctx;
 }
 
+void tx_attach(struct tx *tx, void *what)
+{
+	tx->attached = what;
+}
+
+void *tx_attached(const struct tx *tx)
+{
+	return tx->attached;
+}
+
 void tx_touch_identity(struct tx *tx)
 {
 	assert(tx->in_write);

@@ -115,6 +115,11 @@ must_check int tx_event_get(struct tx *tx, struct arena *a, struct str id, struc
 /* Lets go of the oldest events, at most `limit`, that are from before that time. The chain of the rest stays whole. */
 must_check int tx_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *ret_count);
 
+/* Hangs something on the transaction for those who are called with nothing else, while a write runs; NULL takes it off again.
+ * The store does not look at it. */
+void tx_attach(struct tx *tx, void *what);
+void *tx_attached(const struct tx *tx);
+
 /* Who may do what has changed: caches of principals are stale from the commit on. */
 void tx_touch_identity(struct tx *tx);
 /* Grows with each such commit, here or (within a second) in another process. Cheap. */

@@ -170,7 +170,7 @@ def test_only_owners_make_owners(server, group):
 	"""Who manages access cannot raise itself."""
 	manager = make_in_project(server, group, ['GROUP_ACCESS_MANAGER'])
 	api = caller(server, manager)
-	make_in_project(server, group, ['GROUP_CLUSTER_MANAGER'], api=api)
+	make_in_project(server, group, ['GROUP_READ_ONLY'], api=api)
 	body = {'desc': 'x', 'roles': ['GROUP_OWNER']}
 	refused(api.post('/groups/%s/apiKeys' % group, json=body), 403, 'CANNOT_GRANT_ROLE', 'GROUP_OWNER')
 	refused(api.patch('/groups/%s/apiKeys/%s' % (group, manager['id']), json={'roles': ['GROUP_OWNER']}), 403)

@@ -6,6 +6,7 @@ import pytest
 
 from client import BASE, BASE_V1, ID, NO_ID, Wire, bare, links, ok, refused, unique, until
 from derive import Api as Data
+from test_users import accept
 
 data = Data()
 
@@ -509,6 +510,7 @@ def one_of_everything(server):
 		'lastName': 'Byron', 'country': 'GB', 'mobileNumber': '212\\555\\1234',
 		'roles': [{'orgId': org['id'], 'roleName': 'ORG_MEMBER'},
 			  {'groupId': org['projects'][0]['id'], 'roleName': 'GROUP_READ_ONLY'}]}))
+	accept(server, user)
 	ok(api.post(path + '/invites', json={'username': unique() + '@example.com', 'roles': ['ORG_MEMBER']}))
 	ok(api.post(group + '/invites', json={'username': unique() + '@example.com', 'roles': ['GROUP_READ_ONLY']}))
 	team = ok(api.post(path + '/teams', json={'name': 'a/b "c" \u00e9 %', 'usernames': [user['username']]}))

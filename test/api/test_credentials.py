@@ -10,7 +10,7 @@ from requests.auth import HTTPBasicAuth, HTTPDigestAuth
 from requests_oauthlib import OAuth2Session
 
 import client
-from client import BASE, Api, Bearer, Wire, basic, ok, refused, unique
+from client import BASE, Api, Bearer, Wire, basic, metric, ok, refused, unique
 
 FORM = {'Content-Type': 'application/x-www-form-urlencoded'}
 
@@ -439,22 +439,102 @@ def test_every_changed_character_is_seen(server):
 
 # Brute force.
 
-def test_brute_force(start_server):
-	"""100 failures a minute from one address; then even the right secret waits, and a token still works."""
+BODY = b'grant_type=client_credentials'
+
+
+def attempt(s, source, name, secret):
+	"""A sign-in at the token endpoint from one of the host's addresses."""
+	return at(s, source).post(s.base_url + '/api/oauth/token', data=BODY, headers={'Authorization': basic(name, secret), **FORM})
+
+
+class From(requests.adapters.HTTPAdapter):
+	def __init__(self, source):
+		self.source = source
+		super().__init__()
+
+	def init_poolmanager(self, *args, **kw):
+		super().init_poolmanager(*args, source_address=(self.source, 0), **kw)
+
+
+def at(s, source, auth=None):
+	api = Api(s, auth)
+	api.session.mount('https://', From(source))
+	return api
+
+
+def too_many(answer):
+	doc = refused(answer, 429, 'TOO_MANY_FAILED_ATTEMPTS')
+	assert 1 <= int(answer.headers['Retry-After']) <= 60
+	return doc
+
+
+HERE, THERE = '127.0.0.1', '127.0.0.2'
+
+
+@pytest.fixture
+def account(start_server):
 	s = start_server()
-	account = s.bootstrap['serviceAccount']
-	good = {'Authorization': basic(account['clientId'], account['clientSecret']), **FORM}
-	wrong = {'Authorization': basic(account['clientId'], 'wrong'), **FORM}
-	token, body = s.token(), b'grant_type=client_credentials'
+	org, = s.seed({'name': unique('org'), 'principals': [{'type': t, 'roles': ['ORG_OWNER']} for t in (
+		'serviceAccount', 'serviceAccount', 'apiKey', 'apiKey')]})
+	return s, org['principals']
+
+
+def test_a_name_is_guessed_slowly_and_its_owner_not_disturbed(account):
+	s, (first, second, _, _) = account
+	wrong = [attempt(s, THERE, first['clientId'], 'wrong') for _ in range(25)]
+	assert [a.status_code for a in wrong] == [401] * 20 + [429] * 5
+	too_many(wrong[-1])
+	# From there nobody gets in under that name, from elsewhere its owner does, and others from there do.
+	too_many(attempt(s, THERE, first['clientId'], first['clientSecret']))
+	assert attempt(s, HERE, first['clientId'], first['clientSecret']).status_code == 200
+	assert attempt(s, THERE, second['clientId'], second['clientSecret']).status_code == 200
+	assert metric(s, 'steward_sign_in_failures_total') == 20 and metric(s, 'steward_sign_ins_refused_total') == 6
+	# Revocation is the same door, and tokens stand outside of it.
+	assert at(s, THERE).post(s.base_url + '/api/oauth/revoke', data='token=x', headers={
+		'Authorization': basic(first['clientId'], 'wrong'), **FORM}).status_code == 429
+	ok(at(s, THERE, Bearer(first['accessToken'])).get('/orgs'))
+	s.advance(60)
+	assert attempt(s, THERE, first['clientId'], first['clientSecret']).status_code == 200
+	# Once it has been there, a neighbour behind the same address does not keep it out.
+	assert [attempt(s, THERE, first['clientId'], 'wrong').status_code for _ in range(21)] == [401] * 20 + [429]
+	assert attempt(s, THERE, first['clientId'], first['clientSecret']).status_code == 200
+	s.advance(3600)
+	assert [attempt(s, THERE, first['clientId'], 'wrong').status_code for _ in range(21)] == [401] * 20 + [429]
+	too_many(attempt(s, THERE, first['clientId'], first['clientSecret']))
+
+
+def test_keys_are_guessed_slowly_too(account):
+	s, (_, _, first, second) = account
+	digest = lambda source, key, secret=None: at(s, source, requests.auth.HTTPDigestAuth(key['publicKey'], secret or key['privateKey'])).get('/orgs')
+	assert [digest(THERE, first, 'wrong').status_code for _ in range(22)] == [401] * 20 + [429] * 2
+	too_many(digest(THERE, first))
+	ok(digest(HERE, first))
+	ok(digest(THERE, second))
+	s.advance(60)
+	ok(digest(THERE, first))
+	assert [digest(THERE, first, 'wrong').status_code for _ in range(21)] == [401] * 20 + [429]
+	ok(digest(THERE, first))
+
+
+def test_an_address_that_fails_at_everything(account):
+	s, (first, second, key, other) = account
+	assert attempt(s, HERE, second['clientId'], second['clientSecret']).status_code == 200
 	with Wire(s) as w:
-		for _ in range(20):
-			assert w.one('POST', '/api/oauth/token', good, body).status == 200
-		answers = w.batch([('POST', '/api/oauth/token', wrong, body)] * 110)
-		assert [a.status for a in answers] == [401] * 100 + [429] * 10
-		a = w.one('POST', '/api/oauth/token', good, body)
-		assert a.status == 429 and 1 <= int(a.header('retry-after')) <= 60
-		client.assert_oauth_problem(a.json(), 429)
-		assert w.one('POST', '/api/oauth/revoke', wrong, b'token=x').status == 429
-		ok(Api(s, Bearer(token)).get('/groups'))
-		s.advance(60)
-		assert w.one('POST', '/api/oauth/token', good, body).status == 200
+		answers = w.batch([('POST', '/api/oauth/token', {'Authorization': basic('nobody-%d' % i, 'x'), **FORM}, BODY) for i in range(400)])
+		answers += w.batch([('GET', BASE + '/orgs', {'Authorization': 'Bearer nonsense'}) for _ in range(400)])
+		answers += w.batch([('GET', '/api/invitations/x')] * 100 + [('GET', '/feeds/x.y')] * 100)
+		assert [a.status for a in answers] == [401] * 800 + [404] * 200
+		for method, path, headers, body in (('POST', '/api/oauth/token', {'Authorization': basic('nobody', 'x'), **FORM}, BODY),
+				('GET', BASE + '/orgs', {'Authorization': 'Bearer nonsense'}, None), ('GET', '/api/invitations/x', None, None),
+				('GET', '/feeds/x.y', None, None)):
+			a = w.one(method, path, headers, body)
+			assert a.status == 429 and 1 <= int(a.header('retry-after')) <= 60, path
+			(client.assert_oauth_problem if '/oauth/' in path else client.assert_problem)(a.json(), 429)
+	too_many(attempt(s, HERE, first['clientId'], first['clientSecret']))
+	# Those who were in before, tokens, and all other addresses are let in.
+	assert attempt(s, HERE, second['clientId'], second['clientSecret']).status_code == 200
+	ok(at(s, HERE, Bearer(first['accessToken'])).get('/orgs'))
+	assert attempt(s, THERE, first['clientId'], first['clientSecret']).status_code == 200
+	ok(at(s, THERE, requests.auth.HTTPDigestAuth(key['publicKey'], key['privateKey'])).get('/orgs'))
+	s.advance(60)
+	assert attempt(s, HERE, first['clientId'], first['clientSecret']).status_code == 200

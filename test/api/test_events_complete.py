@@ -76,7 +76,9 @@ def people(walk, org):
 	ada = name('ada')
 	v = walk('createUser', 'POST', '/users', {
 		'username': ada, 'password': 'correct horse', 'firstName': 'A', 'lastName': 'B', 'country': 'GB', 'mobileNumber': NUMBER,
-		'roles': [org_role(org), group_role(org)]}, ('JOINED_ORG', 'JOINED_GROUP', ada))['id']
+		'roles': [org_role(org), group_role(org)]}, ('INVITED_TO_ORG', 'INVITED_TO_GROUP', ada))['id']
+	ok(answer(org['owner'].server, ada, body={'password': 'correct horse'}))
+	assert {e['eventTypeName'] for e in walk.log.new()} == {'JOINED_ORG', 'JOINED_GROUP'}
 	walk('removeGroupUser', 'DELETE', '%s/users/%s' % (group, v), None, ada)
 	walk('addGroupUsers', 'POST', group + '/users', {'username': ada, 'roles': ['GROUP_READ_ONLY']}, (ada, 'JOINED_GROUP'))
 	walk('addGroupUserRole', 'POST', '%s/users/%s:addRole' % (group, v), {'groupRole': 'GROUP_OWNER'}, (ada, 'GROUP_OWNER'))

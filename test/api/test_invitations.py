@@ -4,18 +4,12 @@ import email, re, socket, time
 import pytest
 from aiosmtpd.controller import Controller
 
-from client import BASE, ID, NO_ID, links, ok, refused, unique, until
+from client import BASE, ID, NO_ID, Wire, execute, links, ok, refused, unique, until
 from database import free_port
-from test_users import account, events, fresh, group_role, invite, name, org_role  # noqa: F401 (fresh is a fixture)
+from test_credentials import at
+from test_users import LINK, account, events, fresh, group_role, invite, made, name, org_role, token  # noqa: F401 (fresh is a fixture)
 
-LINK = re.compile(r'https://\S+?(/invitations/([0-9a-f]{24}[\w-]{43}))')
 ACCEPT = {'password': 'correct horse', 'firstName': 'Grace', 'lastName': 'Hopper', 'country': 'US'}
-
-
-def token(server, username):
-	"""Of the newest invitation of somebody, from the log."""
-	lines = [x for x in server.stderr.splitlines() if 'invitation: %s may accept' % username in x]
-	return LINK.search(lines[-1]).group(2)
 
 
 def answer(server, username, method='POST', body=ACCEPT, of=None):
@@ -187,7 +181,8 @@ def test_accept_refusals(server, fresh):
 	for bad in ('x', of[:-1], of + 'x', of[:-2] + ('AA' if of[-2:] != 'AA' else 'BB'), NO_ID + of[24:], '..%2f' + of):
 		refused(answer(server, None, 'GET', of=bad), 404)
 	ok(answer(server, guest['username']))
-	got = [answer(server, None, 'GET', of='x').status_code for _ in range(101)]
+	with Wire(server) as w:
+		got = [a.status for a in w.batch([('GET', '/api/invitations/x')] * 1001)]
 	assert set(got) == {404, 429} and got[-1] == 429
 
 
@@ -216,7 +211,7 @@ def test_existing_account(server, fresh):
 	refused(answer(server, user['username']), 400, None, 'firstName')
 	ok(answer(server, user['username'], body={'password': 'correct horse'}))
 	mine = ok(fresh['owner'].get('/users/' + user['id']))
-	assert 'lastAuth' not in user and mine['lastAuth'] >= user['createdAt']
+	assert mine['lastAuth'] >= user['lastAuth']
 	assert mine['firstName'] == 'Ada' and mine['roles'] == [org_role(fresh)]  # not what it is elsewhere
 	assert ok(owner.get('/users/' + user['id']))['roles'] == [{'orgId': other['id'], 'roleName': 'ORG_OWNER'}]
 
@@ -380,3 +375,123 @@ def test_smtp_options(start_server, args, word):
 	with pytest.raises(AssertionError) as e:
 		start_server(*args)
 	assert word in str(e.value)
+
+
+# Addresses are proven.
+
+@pytest.fixture
+def stranger(server):
+	"""Another tenant, who would like to be somebody else."""
+	org, = server.seed({'name': unique('stranger'), 'projects': ['s'], 'principals': [
+		{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	org['owner'], org['path'] = server.api_for(org['principals'][0]), '/orgs/' + org['id']
+	return org
+
+
+def test_a_stranger_does_not_choose_the_password(server, fresh, stranger):
+	victim = name('victim')
+	user = made(stranger['owner'], org_role(stranger, 'ORG_OWNER'), username=victim)
+	theirs = token(server, victim)
+	# It is nothing yet: no member, no owner, no account.
+	member = ok(stranger['owner'].get(stranger['path'] + '/users/' + user['id']))
+	assert member['orgMembershipStatus'] == 'PENDING'
+	assert ok(stranger['owner'].get(stranger['path'] + '/users?orgMembershipStatus=ACTIVE'))['totalCount'] == 0
+	# The victim's own organization invites: who has that link chooses, and the stranger's password is worth nothing.
+	invite(fresh, victim, roles=['ORG_OWNER'])
+	mine = token(server, victim)
+	shown = ok(answer(server, victim, 'GET', None))
+	assert not shown['hasAccount'] and not shown['hasPassword']
+	ok(answer(server, victim, body={**ACCEPT, 'password': 'my own password'}))
+	assert ok(fresh['owner'].get(fresh['path'] + '/users/' + user['id']))['firstName'] == 'Grace'
+	# The other link now asks for the password of the account.
+	refused(answer(server, None, of=theirs, body={'password': 'a stranger chose it'}), 403, 'WRONG_PASSWORD')
+	refused(answer(server, None, of=theirs), 400, None, 'firstName')
+	ok(answer(server, None, of=theirs, body={'password': 'my own password'}))
+	assert mine != theirs
+
+
+def test_an_account_of_an_older_version_is_its_owners(start_server):
+	"""Made with a password by whoever, and never answered from its address."""
+	s = start_server()
+	username = name('old')
+	user = account(s, {'orgId': s.org, 'roleName': 'ORG_MEMBER'}, username=username)
+	ok(s.delete('/orgs/%s/users/%s' % (s.org, user['id'])), 204)
+	s.stop()
+	execute(s.data_dir, "UPDATE doc SET body = replace(body, 'lastAuth', 'wasAuth') WHERE kind = 'user' AND id = '%s'" % user['id'])
+	s = start_server(data_dir=s.data_dir)
+	ok(s.post('/orgs/%s/users' % s.org, json={'username': username, 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
+	shown = ok(answer(s, username, 'GET', None))
+	assert shown['hasAccount'] and not shown['hasPassword']
+	ok(answer(s, username, body={'password': 'not the old one', 'firstName': 'Grace'}))
+	got = ok(s.get('/users/' + user['id']))
+	assert got['firstName'] == 'Grace' and got['lastName'] == 'Byron'
+
+
+def same(first, second, *names):
+	"""Two answers that differ in nothing but the names and the times."""
+	texts = []
+	for answer_, who in zip((first, second), names):
+		assert answer_.status_code == first.status_code, answer_.text
+		text = answer_.text.replace(who['id'], 'ID').replace(who['username'].split('@')[0], 'NAME')
+		texts.append(re.sub(r'20\d\d-[^"]*Z|[0-9a-f]{24}', 'TIME', text))
+	assert texts[0] == texts[1]
+
+
+def test_strangers_do_not_learn_who_has_an_account(server, fresh, stranger):
+	"""One address has an account elsewhere, the other is nobody's: every answer is the same."""
+	known = account(fresh['owner'], org_role(fresh))
+	nobody = {'username': name('nobody')}
+	asks = stranger['owner']
+	nobody['id'] = ok(asks.post(stranger['path'] + '/invites', json={'username': nobody['username'], 'roles': ['ORG_MEMBER']})) and \
+			ok(asks.get(stranger['path'] + '/users', params={'username': nobody['username']}))['results'][0]['id']
+	ok(asks.delete(stranger['path'] + '/users/' + nobody['id']), 204)
+	who = known, nobody
+	body = {'password': 'a stranger chose it', 'firstName': 'A', 'lastName': 'B', 'country': 'GB', 'mobileNumber': known['mobileNumber'],
+		'roles': [org_role(stranger)]}
+	group = '/groups/' + stranger['projects'][0]['id']
+	calls = [lambda u: asks.get('/users/byName/' + u['username']), lambda u: asks.get('/users/' + u['id']),
+		 lambda u: asks.get(stranger['path'] + '/users', params={'username': u['username']}),
+		 lambda u: asks.post('/users', json={**body, 'username': u['username']}),
+		 lambda u: asks.post('/users', json={**body, 'username': u['username']}),
+		 lambda u: asks.get('/users/' + u['id']), lambda u: asks.get('/users/byName/' + u['username']),
+		 lambda u: asks.get(stranger['path'] + '/users/' + u['id']),
+		 lambda u: asks.post(group + '/users', json={'username': u['username'], 'roles': ['GROUP_READ_ONLY']}),
+		 lambda u: asks.delete(stranger['path'] + '/users/' + u['id']),
+		 lambda u: asks.post(stranger['path'] + '/users', json={'username': u['username'], 'roles': {'orgRoles': ['ORG_MEMBER']}}),
+		 lambda u: asks.post(stranger['path'] + '/teams', json={'name': unique('t'), 'usernames': []}) and
+			asks.post(stranger['path'] + '/invites', json={'username': u['username'], 'roles': ['ORG_MEMBER']}),
+		 lambda u: asks.delete(stranger['path'] + '/users/' + u['id']),
+		 lambda u: asks.post(group + '/invites', json={'username': u['username'], 'roles': ['GROUP_READ_ONLY']}),
+		 lambda u: asks.post('/orgs', json={'name': 'given', 'orgOwnerId': u['id']}),
+		 lambda u: asks.post('/groups?projectOwnerId=' + u['id'], json={'name': 'given', 'orgId': stranger['id']}),
+		 lambda u: asks.get('/rateLimits?userId=' + u['id'])]
+	for call in calls:
+		same(*map(call, who), *who)
+
+
+def test_made_users_are_seen_by_those_who_made_them(server, fresh, stranger):
+	user = made(fresh['groupOwner'], group_role(fresh, 'GROUP_CLUSTER_MANAGER'))
+	for api in (fresh['groupOwner'], fresh['owner']):
+		assert ok(api.get('/users/' + user['id']))['username'] == user['username']
+	refused(stranger['owner'].get('/users/' + user['id']), 404)
+	refused(fresh['groupOwner'].post('/users', json={
+		'username': user['username'], 'password': 'correct horse', 'firstName': 'A', 'lastName': 'B', 'country': 'GB',
+		'mobileNumber': user['mobileNumber'], 'roles': [group_role(fresh)]}), 409, 'USER_ALREADY_EXISTS')
+	ok(answer(server, user['username'], 'DELETE'), 204)
+	refused(fresh['owner'].get('/users/' + user['id']), 404)
+	# In two organizations at once: a link for each.
+	both = account(fresh['owner'], org_role(fresh, 'ORG_READ_ONLY'), group_role(fresh), group_role(fresh, project='b'))
+	assert both['roles'] == [org_role(fresh, 'ORG_READ_ONLY'), group_role(fresh), group_role(fresh, project='b')]
+
+
+def test_passwords_are_guessed_slowly(server, fresh):
+	"""Whoever has the link and guesses from one address does not keep the account's owner out at another."""
+	user = account(fresh['owner'], org_role(fresh))
+	ok(fresh['owner'].post(fresh['group'] + '/invites', json={'username': user['username'], 'roles': ['GROUP_READ_ONLY']}))
+	path = '/api/invitations/' + token(server, user['username'])
+	there = at(server, '127.0.0.3')
+	got = [there.post(path, json={'password': 'wrong password'}).status_code for _ in range(21)]
+	assert got == [403] * 20 + [429]
+	refused(there.post(path, json={'password': 'correct horse'}), 429, 'TOO_MANY_FAILED_ATTEMPTS')
+	ok(there.get(path))
+	ok(server.anonymous.post(path, json={'password': 'correct horse'}))

@@ -3,6 +3,9 @@ import pytest
 
 import client
 from client import BASE, ID, NO_ID, Api, Bearer, links, ok, refused, unique
+from derive import Api as Data
+
+data = Data()
 
 
 @pytest.fixture
@@ -184,3 +187,54 @@ def test_access_list_can_be_demanded(server, fresh):
 	refused(unlisted.get(path), 403)
 	ok(listed.patch(path, json={'apiAccessListRequired': False}))
 	ok(unlisted.get(path))
+
+
+# Who makes organizations, and how many.
+
+def made_by(api, **more):
+	return api.post('/orgs', json={'name': unique('more'), **more})
+
+
+def test_owners_make_organizations(server):
+	"""Any role but the owner's, in an organization or a project, makes none."""
+	roles = data.roles
+	org, = server.seed({'name': unique('org'), 'projects': ['p'], 'principals': [
+		{'type': 'serviceAccount', 'roles': [r]} for r in roles['organization']] + [
+		{'type': 'serviceAccount', 'projectRoles': [{'project': 'p', 'roles': [r]}]} for r in roles['project']] + [
+		{'type': 'user', 'username': unique() + '@example.com', 'roles': ['ORG_OWNER']}]})
+	names = [*roles['organization'], *roles['project'], 'ORG_OWNER']
+	for role, who in zip(names, org['principals']):
+		if role == 'ORG_OWNER':
+			ok(made_by(server.api_for(who)), 201)
+		else:
+			refused(made_by(server.api_for(who)), 403, 'ORG_CREATION_NOT_PERMITTED', 'ORG_OWNER')
+
+
+def test_the_number_of_organizations_is_bounded(start_server):
+	s = start_server('--orgs-per-caller', '3', '--orgs-max', '6')
+	first = ok(made_by(s, apiKey={'desc': 'k', 'roles': ['ORG_OWNER']}), 201)
+	key = first['apiKey']
+	child = Api(s, client.requests.auth.HTTPDigestAuth(key['publicKey'], key['privateKey']))
+	ok(made_by(child), 201)  # counts for who made its organization
+	last = ok(made_by(s.digest), 201)['organization']['id']
+	for api in (s, s.digest, child):
+		said = refused(made_by(api), 403, 'TOO_MANY_ORGANIZATIONS', '3')
+		assert '--orgs-per-caller' in said['detail']
+	# A new key or account of the same organization begins no new count, a deleted organization gives room.
+	fresh = ok(s.post('/orgs/%s/apiKeys' % s.org, json={'desc': 'k', 'roles': ['ORG_OWNER']}))
+	refused(made_by(Api(s, client.requests.auth.HTTPDigestAuth(fresh['publicKey'], fresh['privateKey']))), 403, 'TOO_MANY_ORGANIZATIONS')
+	ok(s.digest.delete('/orgs/' + last), 204)
+	ok(made_by(s), 201)
+	other, = s.seed({'name': unique('org'), 'principals': [{'type': 'apiKey', 'roles': ['ORG_OWNER']}]})
+	ok(made_by(s.api_for(other['principals'][0])), 201)
+	said = refused(made_by(s.api_for(other['principals'][0])), 403, 'TOO_MANY_ORGANIZATIONS', '6')
+	assert '--orgs-max' in said['detail']
+
+
+@pytest.mark.parametrize('who, status', [('any', 201), ('none', 403)])
+def test_the_operator_says_who_makes_organizations(start_server, who, status):
+	s = start_server('--org-creation', who)
+	org, = s.seed({'name': unique('org'), 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_MEMBER']}]})
+	for api in (s, s.digest, s.api_for(org['principals'][0])):
+		answer = made_by(api)
+		ok(answer, 201) if status == 201 else refused(answer, 403, 'ORG_CREATION_NOT_PERMITTED')

@@ -87,10 +87,12 @@ def test_grants_of_members_of_both_stay(server, pair):
 	here, there = pair
 	owner, member, key = here['api']
 	# The key makes an organization of its own, where it is the owner, and the project goes there.
+	ok(owner.patch('/orgs/%s/apiKeys/%s' % (here['id'], here['principals'][2]['id']), json={'roles': ['ORG_OWNER']}))
 	own = ok(key.post('/orgs', json={'name': unique('own'), 'apiKey': {'desc': 'k', 'roles': ['ORG_OWNER']}}), 201)
 	pair_of_keys = {'destinationOrgId': own['organization']['id'],
 		'destinationOrgPublicApiKey': own['apiKey']['publicKey'],
 		'destinationOrgPrivateApiKey': own['apiKey']['privateKey']}
+	ok(owner.patch('/orgs/%s/apiKeys/%s' % (here['id'], here['principals'][2]['id']), json={'roles': ['ORG_MEMBER']}))
 	ok(owner.post(here['project'] + ':migrate', json=pair_of_keys))
 	ok(key.get(here['project']))
 	refused(member.get(here['project']), 401)

@@ -2,6 +2,7 @@
 import pytest
 
 from client import NO_ID, links, ok, refused, unique
+from test_users import accept
 
 NUMBER = '212\\555\\1234'
 OLD = {'Accept': 'application/vnd.svc.2023-01-01+json'}
@@ -14,9 +15,11 @@ def email(prefix='user'):
 def make_user(server, role='ORG_MEMBER', org=None):
 	"""An account, active in the organization."""
 	name = email()
-	return ok(server.post('/users', json={'username': name, 'password': 'correct horse battery', 'firstName': 'Ada',
+	user = ok(server.post('/users', json={'username': name, 'password': 'correct horse battery', 'firstName': 'Ada',
 					      'lastName': 'Lovelace', 'country': 'GB', 'mobileNumber': NUMBER,
 					      'roles': [{'orgId': org or server.org, 'roleName': role}]}))
+	accept(server, user)
+	return user
 
 
 def invite(server, **more):

@@ -8,17 +8,36 @@ from client import BASE, ID, NO_ID, bare, cli, links, ok, refused, unique
 
 OLD = {'Accept': 'application/vnd.svc.2023-01-01+json'}
 NUMBER = '212\\555\\1234'
+LINK = re.compile(r'https://\S+?(/invitations/([0-9a-f]{24}[\w-]{43}))')
 
 
 def name(prefix='someone'):
 	return '%s@example.com' % unique(prefix)
 
 
-def account(api, *roles, username=None, **more):
-	"""A new account, as its document."""
-	body = {'username': username or name(), 'password': 'correct horse', 'firstName': 'Ada', 'lastName': 'Byron',
+def made(api, *roles, username=None, **more):
+	"""Somebody made by the API, who has not answered yet."""
+	body = {'username': username or name(), 'password': 'a stranger chose it', 'firstName': 'Ada', 'lastName': 'Byron',
 		'country': 'GB', 'mobileNumber': NUMBER, 'roles': list(roles), **more}
 	return ok(api.post('/users', json=body))
+
+
+def token(server, username):
+	"""Of the newest invitation of somebody, from the log."""
+	lines = [x for x in server.stderr.splitlines() if 'invitation: %s may accept' % username in x]
+	return LINK.search(lines[-1]).group(2)
+
+
+def accept(server, user):
+	"""By the owner of the address."""
+	ok(server.anonymous.post('/api/invitations/' + token(server, user['username']), json={'password': 'correct horse'}))
+
+
+def account(api, *roles, **more):
+	"""A new account, as its document: made by the API, and accepted by its owner."""
+	user = made(api, *roles, **more)
+	accept(getattr(api, 'server', api), user)
+	return ok(api.get('/users/' + user['id']))
 
 
 @pytest.fixture
@@ -342,7 +361,7 @@ def test_add_to_group(server, fresh):
 	assert doc['orgMembershipStatus'] == 'ACTIVE' and doc['roles'] == ['GROUP_CLUSTER_MANAGER'] and doc['firstName'] == 'Ada'
 	assert answer.headers['Location'] == server.base_url + BASE + users + '/' + member['id']
 	assert ok(owner.get(users + '/' + member['id'])) == doc
-	refused(fresh['manager'].post(users, json={'username': member['username'], 'roles': ['GROUP_OWNER']}), 403, 'CANNOT_GRANT_ROLE')
+	refused(fresh['manager'].post(users, json={'username': name(), 'roles': ['GROUP_OWNER']}), 403, 'CANNOT_GRANT_ROLE')
 	refused(owner.post(users, json={'username': member['username'], 'roles': ['GROUP_OWNER']}), 409, 'USER_ALREADY_IN_GROUP')
 	# Somebody new is invited to the organization, with the project.
 	username = name('guest')

@@ -1,12 +1,15 @@
 """Ways around the rules, each tried by somebody who would gain from it: roles, tenants, links, lists and policies."""
+import re
+
 import requests
 
 import pytest
 
 from client import NO_ID, Api, Bearer, links, ok, refused, unique
+from derive import Api as Data
 from test_invitations import ACCEPT, answer, token
 from test_policies import create, org  # noqa: F401 (org is a fixture)
-from test_users import account, fresh, group_role, invite, name, org_role  # noqa: F401 (fresh is a fixture)
+from test_users import NUMBER, account, fresh, group_role, invite, name, org_role  # noqa: F401 (fresh is a fixture)
 
 CLUSTER = {'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [{
 	'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
@@ -271,3 +274,92 @@ def test_the_link_of_a_feed_is_in_no_log(start_server, tmp_path):
 	secret, kept = link.rsplit('/', 1)[1], (tmp_path / 'record.jsonl').read_text()
 	assert secret not in s.stderr and secret not in kept
 	assert kept.count('/feeds/(redacted)') == 3 and ' /feeds/(redacted) ' in s.stderr
+
+
+# Ids in queries and bodies.
+
+def strangers_ids(server, stranger):
+	"""Something of another tenant for each kind of id."""
+	owner, org = stranger['owner'], '/orgs/' + stranger['id']
+	return {'userId': stranger['user']['id'], 'orgId': stranger['id'], 'groupId': stranger['projects'][0]['id'],
+		'keyId': ok(owner.post(org + '/apiKeys', json={'desc': 'k', 'roles': ['ORG_MEMBER']}))['id'],
+		'accountId': stranger['principals'][0]['id'],
+		'teamId': ok(owner.post(org + '/teams', json={'name': unique('t'), 'usernames': []}))['id'],
+		'federationId': ok(owner.get(org + '/federationSettings'))['id'],
+		'containerId': ok(owner.post('/groups/%s/containers' % stranger['projects'][0]['id'], json={
+			'providerName': 'AWS', 'regionName': 'EU_WEST_1', 'svcCidrBlock': '10.8.0.0/21'}))['id']}
+
+
+# (operation, field) -> the kinds of ids that it takes, and the call with one.
+QUERIES = {
+	('listRateLimits', 'userId'): (('userId', 'keyId', 'accountId'), lambda f, i: f['owner'].get('/rateLimits?userId=' + i)),
+	('getRateLimit', 'userId'): (('userId', 'keyId', 'accountId'), lambda f, i: f['owner'].get('/rateLimits/S17?userId=' + i)),
+	('listRateLimits', 'orgId'): (('orgId',), lambda f, i: f['owner'].get('/rateLimits?orgId=' + i)),
+	('getRateLimit', 'orgId'): (('orgId',), lambda f, i: f['owner'].get('/rateLimits/S17?orgId=' + i)),
+	('listRateLimits', 'groupId'): (('groupId',), lambda f, i: f['owner'].get('/rateLimits?groupId=' + i)),
+	('getRateLimit', 'groupId'): (('groupId',), lambda f, i: f['owner'].get('/rateLimits/S17?groupId=' + i)),
+	('createGroup', 'projectOwnerId'): (('userId',), lambda f, i: f['owner'].post(
+		'/groups?projectOwnerId=' + i, json={'name': 'x', 'orgId': f['id']})),
+	('listTeamUsers', 'userId'): (('userId',), lambda f, i: f['owner'].get('%s/teams/%s/users?userId=%s' % (f['path'], f['team'], i))),
+}
+USER = {'username': 'x@example.com', 'password': 'correct horse', 'firstName': 'A', 'lastName': 'B', 'country': 'GB',
+	'mobileNumber': NUMBER}
+MAPPINGS = lambda f: '/federationSettings/%s/connectedOrgConfigs/%s' % (f['federation'], f['id'])
+BODIES = {
+	('addGroupTeams', 'teamId'): ('teamId', lambda f, i: f['owner'].post(f['group'] + '/teams', json=[
+		{'teamId': i, 'roleNames': ['GROUP_READ_ONLY']}])),
+	('addTeamUsers', 'id'): ('userId', lambda f, i: f['owner'].post('%s/teams/%s/users' % (f['path'], f['team']), json=[{'id': i}])),
+	('addOrgTeamUser', 'id'): ('userId', lambda f, i: f['owner'].post('%s/teams/%s:addUser' % (f['path'], f['team']), json={'id': i})),
+	('removeOrgTeamUser', 'id'): ('userId', lambda f, i: f['owner'].post(
+		'%s/teams/%s:removeUser' % (f['path'], f['team']), json={'id': i})),
+	('createOrgInvite', 'teamIds'): ('teamId', lambda f, i: f['owner'].post(f['path'] + '/invites', json={
+		'username': 'x@example.com', 'roles': ['ORG_MEMBER'], 'teamIds': [i]})),
+	('createOrgInvite', 'groupId'): ('groupId', lambda f, i: f['owner'].post(f['path'] + '/invites', json={
+		'username': 'x@example.com', 'roles': ['ORG_MEMBER'], 'groupRoleAssignments': [{'groupId': i, 'roles': ['GROUP_OWNER']}]})),
+	('createOrgUser', 'teamIds'): ('teamId', lambda f, i: f['owner'].post(f['path'] + '/users', json={
+		'username': 'x@example.com', 'roles': {'orgRoles': ['ORG_MEMBER']}, 'teamIds': [i]})),
+	('createOrgUser', 'groupId'): ('groupId', lambda f, i: f['owner'].post(f['path'] + '/users', json={
+		'username': 'x@example.com', 'roles': {'orgRoles': ['ORG_MEMBER'], 'groupRoleAssignments': [
+			{'groupId': i, 'groupRoles': ['GROUP_OWNER']}]}})),
+	('createUser', 'orgId'): ('orgId', lambda f, i: f['owner'].post('/users', json={
+		**USER, 'roles': [{'orgId': i, 'roleName': 'ORG_MEMBER'}]})),
+	('createUser', 'groupId'): ('groupId', lambda f, i: f['owner'].post('/users', json={
+		**USER, 'roles': [{'groupId': i, 'roleName': 'GROUP_OWNER'}]})),
+	('createOrg', 'orgOwnerId'): ('userId', lambda f, i: f['owner'].post('/orgs', json={'name': 'x', 'orgOwnerId': i})),
+	('createOrg', 'federationSettingsId'): ('federationId', lambda f, i: f['owner'].post('/orgs', json={
+		'name': 'x', 'federationSettingsId': i})),
+	('createRoleMapping', 'groupId'): ('groupId', lambda f, i: f['owner'].post(MAPPINGS(f) + '/roleMappings', json={
+		'externalGroupName': 'g', 'roleAssignments': [{'groupId': i, 'role': 'GROUP_OWNER'}]})),
+	('createRoleMapping', 'orgId'): ('orgId', lambda f, i: f['owner'].post(MAPPINGS(f) + '/roleMappings', json={
+		'externalGroupName': 'g', 'roleAssignments': [{'orgId': i, 'role': 'ORG_OWNER'}]})),
+	('createGroupPeer', 'containerId'): ('containerId', lambda f, i: f['owner'].post(f['group'] + '/peers', json={
+		'providerName': 'AWS', 'accepterRegionName': 'eu-west-1', 'awsAccountId': '123456789012', 'containerId': i,
+		'routeTableCidrBlock': '192.168.0.0/24', 'vpcId': 'vpc-0123456789abcdef0'})),
+}
+
+
+def test_every_query_with_an_id_is_tried():
+	asked = {(op['operationId'], p['name']) for op in Data().built() for p in op.get('queryParams', [])
+		 if re.search(r'(group|org|user|team|owner|key|account)Id$', p['name'], re.I)}
+	assert asked == set(QUERIES)
+
+
+@pytest.mark.parametrize('operation, field', sorted([*QUERIES, *BODIES]))
+def test_ids_of_strangers_are_ids_of_nobody(server, fresh, stranger, operation, field):
+	fresh['team'] = ok(fresh['owner'].post(fresh['path'] + '/teams', json={'name': unique('t'), 'usernames': []}))['id']
+	fresh['federation'] = ok(fresh['owner'].get(fresh['path'] + '/federationSettings'))['id']
+	kinds, call = (QUERIES.get((operation, field)) or BODIES[operation, field])
+	theirs = strangers_ids(server, stranger)
+	nobody = call(fresh, NO_ID)
+	for kind in [kinds] if isinstance(kinds, str) else kinds:
+		got = call(fresh, theirs[kind])
+		assert got.status_code == nobody.status_code and got.status_code >= 400 or field == 'userId' and operation == 'listTeamUsers'
+		assert got.text.replace(theirs[kind], '') == nobody.text.replace(NO_ID, '')
+
+
+def test_limits_of_those_whom_the_caller_knows(server, fresh):
+	user = account(fresh['owner'], org_role(fresh))
+	for who in (user['id'], fresh['principals'][0]['id'], fresh['principals'][1]['id']):
+		assert ok(fresh['owner'].get('/rateLimits?userId=' + who))['totalCount'] > 0
+	assert ok(fresh['groupOwner'].get('/rateLimits?userId=' + fresh['principals'][3]['id']))['totalCount'] > 0
+	refused(fresh['groupOwner'].get('/rateLimits?userId=' + user['id']), 404)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "check.h"
+#include "gate/attempts.h"
 #include "gate/authenticate.h"
 #include "gate/grants.h"
 #include "gate/uses.h"
@@ -164,6 +165,7 @@ static inline void fixture_setup(void)
 	fx.service.loops = fx.service.lanes = 1;
 	fx.service.loop = &fx.loop;
 	fx.service.nonces = nonce_window_new();
+	fx.service.attempts = attempts_new();
 	fx.loop.reader = store_reader(fx.service.store);
 	fx.loop.tokens = token_cache_new();
 	fixture_put("org", ORG, "", "", "{\"id\":\"" ORG "\",\"name\":\"one\"}");
@@ -182,6 +184,7 @@ static inline void fixture_teardown(void)
 	uses_free(fx.loop.uses);
 	store_reader_free(fx.loop.reader);
 	nonce_window_free(fx.service.nonces);
+	attempts_free(fx.service.attempts);
 	limiter_free(fx.service.limiter);
 	store_close(fx.service.store);
 	arena_free(fx.arena);
