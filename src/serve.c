@@ -28,6 +28,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,6 +41,9 @@
 #define DRAIN_SECONDS 25
 #define POLL_MS 250
 #define PRUNE_MS 60000
+#define GIVE_BACK ((size_t)8 << 20)
+/* Larger blocks are the kernel's own mappings, and go back when they are freed. Without a number glibc raises it to 32 MB. */
+#define MAP_FROM (256 << 10)
 
 struct server {
 	struct config config;
@@ -57,6 +61,7 @@ struct server {
 	int64_t pruned_ms; /* when events were last let go, on the service's clock */
 	struct access_sweep sweep;
 	unsigned polls;
+	size_t buffered; /* the most since memory was last given back */
 	bool first_start;
 	const char *engine_why;
 };
@@ -392,6 +397,7 @@ static int serve(struct server *s)
 	const struct config *c = &s->config;
 	struct http_app app = {.ctx = &s->router,
 	                       .body_limit = router_body_limit,
+	                       .begin = router_begin,
 	                       .handle = router_handle,
 	                       .done = router_done,
 	                       .loop_start = router_loop_start,
@@ -408,6 +414,7 @@ static int serve(struct server *s)
 	                               .send_seconds = c->send_seconds,
 	                               .connections_max = c->connections_max,
 	                               .connections_per_address = c->connections_per_address,
+	                               .buffer_max = (size_t)c->buffer_memory << 20,
 	                               .proxies = c->proxy_list,
 	                               .proxy_count = c->proxy_count};
 	struct http_server *http;
@@ -489,6 +496,19 @@ static void certificate_renew(struct server *s)
 		certificate_reload(s);
 }
 
+/* After a flood the heap is large and mostly empty; the kernel gets it back. */
+static void memory_give_back(struct server *s)
+{
+	size_t used, max;
+	http_buffered(s->service.http, &used, &max);
+	if (used > s->buffered)
+		s->buffered = used;
+	if (s->buffered - used < GIVE_BACK)
+		return;
+	s->buffered = used;
+	malloc_trim(GIVE_BACK);
+}
+
 static void prune(struct server *s)
 {
 	int64_t now = clock_now_ms();
@@ -519,6 +539,7 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 			access_list_sweep(s->service.store, s->reader, &s->sweep);
 			prune(s);
 			http_rotate_keys(s->service.http);
+			memory_give_back(s);
 			certificate_renew(s);
 		}
 	}
@@ -565,6 +586,7 @@ static int run(struct server *s)
 	/* Blocked before any thread starts, so that all inherit it and only the main thread takes them. */
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	mallopt(M_MMAP_THRESHOLD, MAP_FROM);
 	int result = prepare(s);
 	if (result == 0)
 		result = databases_start(s);

@@ -19,22 +19,23 @@
 #include "gate/audit.h"
 #include "gate/gate.h"
 #include "gate/password.h"
+#include "gate/pool.h"
 #include "gate/workers.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 
 #define NAME_MAX_BYTES 200
 #define HASHING_MAX 64
+#define HASHING_WAIT 256
 
 /* Not of the catalog: it only stands in the events. */
 static const struct op answer_op = {.id = "answerInvitation", .method = METHOD_POST};
 
-static atomic_uint hashing; /* answers whose password is worked on */
+static struct pool hashing = POOL(HASHING_MAX, HASHING_WAIT); /* for passwords */
 
 struct answering {
 	struct write write;
+	struct pool_work work;
 	struct service *service;
 	struct request *request;
 	struct str token;
@@ -361,7 +362,8 @@ static void answer_done(void *ctx, int result)
 
 static void start_write(struct answering *w)
 {
-	w->write = (struct write){.run = answer_run, .done = answer_done, .ctx = w};
+	w->write =
+	        (struct write){.run = answer_run, .done = answer_done, .ctx = w, .item.key = address_key(w->request)};
 	w->call = (struct call){
 	        .service = w->service, .request = w->request, .arena = w->request->arena, .op = &answer_op};
 	if (store_write(w->service->store, &w->write))
@@ -383,7 +385,7 @@ static void hashed(struct request *r)
 		start_write(w);
 }
 
-static void *hash_run(void *arg)
+static void hash_run(void *arg)
 {
 	struct answering *w = arg;
 	struct str password = json_field(w->body, "password");
@@ -393,20 +395,15 @@ static void *hash_run(void *arg)
 	} else if (!w->has_password && password_hash(w->request->arena, password, &w->new_hash) < 0) {
 		fail(w, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.", NULL);
 	}
-	atomic_fetch_sub(&hashing, 1);
 	http_call_on_loop(w->request, hashed);
-	return NULL;
 }
 
 static void start_hash(struct answering *w)
 {
-	pthread_t thread;
 	w->request->app = w;
-	if (atomic_fetch_add(&hashing, 1) < HASHING_MAX && pthread_create(&thread, NULL, hash_run, w) == 0) {
-		pthread_detach(thread);
+	w->work = (struct pool_work){.run = hash_run, .ctx = w};
+	if (pool_run(&hashing, &w->work, address_key(w->request)))
 		return;
-	}
-	atomic_fetch_sub(&hashing, 1);
 	w->request->app = NULL;
 	response_header(&w->request->response, "retry-after", STR("1"));
 	fail(w, 503, "SERVICE_BUSY", "The service has too many such calls under way. Try again in a second.", NULL);

@@ -6,10 +6,10 @@
 #include "api/verbs.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gate/pool.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,10 +23,11 @@ int clusters_download_log(struct call *c);
 #define GZIP_WINDOW (15 + 16) /* zlib's way to ask for gzip */
 #define DAY_MS 86400000LL
 
-static atomic_uint downloads;
+static struct pool downloads = POOL(DOWNLOADS_MAX, 0); /* places only: each has a thread of its own */
 
 struct download {
 	struct request *request;
+	uint64_t key; /* of its place */
 	int fd;
 	pthread_mutex_t lock;
 	pthread_cond_t room;
@@ -39,8 +40,8 @@ static void download_free(struct download *d)
 {
 	pthread_mutex_destroy(&d->lock);
 	pthread_cond_destroy(&d->room);
+	pool_leave(&downloads, d->key);
 	free(d);
-	atomic_fetch_sub(&downloads, 1);
 }
 
 static ssize_t stream_read(void *ctx, char *ret_bytes, size_t n)
@@ -149,7 +150,7 @@ static int download_start(struct call *c, int fd)
 {
 	struct download *d = must_calloc(1, sizeof *d);
 	pthread_t thread;
-	*d = (struct download){.request = c->request, .fd = fd};
+	*d = (struct download){.request = c->request, .fd = fd, .key = call_key(c)};
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->room, NULL);
 	c->request->response.stream = (struct body_stream){.read = stream_read, .close = stream_close, .ctx = d};
@@ -231,13 +232,11 @@ int clusters_download_log(struct call *c)
 	log.redact = json_is_true(json_object_get(cluster.body, "redactClientLogData"));
 	log.cluster_id = arena_z(c->arena, cluster.doc.id);
 	log.node = arena_z(c->arena, node);
-	if (atomic_fetch_add(&downloads, 1) >= DOWNLOADS_MAX) {
-		atomic_fetch_sub(&downloads, 1);
+	if (!pool_enter(&downloads, call_key(c)))
 		return call_fail(c, 503, "SERVICE_BUSY", "Too many logs are being downloaded. Try again in a minute.");
-	}
 	result = s->engine_ops->log_open(s->engine_state, &log, &fd);
 	if (result < 0) {
-		atomic_fetch_sub(&downloads, 1);
+		pool_leave(&downloads, call_key(c));
 		return result;
 	}
 	return download_start(c, fd);

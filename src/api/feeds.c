@@ -11,6 +11,7 @@
 #include "gate/answer.h"
 #include "gate/attempts.h"
 #include "gate/authenticate.h"
+#include "gate/pool.h"
 #include "gate/workers.h"
 
 #include <errno.h>
@@ -320,13 +321,19 @@ static void feed_on_worker(struct request *r)
 /* A filter may have to look at all events: not on a loop. */
 void feed_serve(struct service *s, struct request *r)
 {
-	r->app = s;
-	if (s->workers && !on_worker() && workers_run(s->workers, r, feed_on_worker))
-		return;
-	r->app = NULL;
-	workers_share();
 	struct feed f = {.service = s, .request = r, .arena = r->arena, .tx = lane_here(s)->reader};
-	if (!str_is(r->method, "GET") && !str_is(r->method, "HEAD")) {
+	bool elsewhere = s->workers && !on_worker();
+	if (elsewhere) {
+		r->app = s;
+		if (workers_run_slow(s->workers, r, address_key(r), feed_on_worker))
+			return;
+		r->app = NULL;
+	}
+	workers_share();
+	if (elsewhere) {
+		response_header(&r->response, "retry-after", STR("1"));
+		refuse(&f, 503, "SERVICE_BUSY", "The service has too many calls waiting. Try again in a second.");
+	} else if (!str_is(r->method, "GET") && !str_is(r->method, "HEAD")) {
 		response_header(&r->response, "allow", STR("GET, HEAD"));
 		refuse(&f, 405, "METHOD_NOT_ALLOWED", "Use GET or HEAD.");
 	} else {

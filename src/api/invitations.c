@@ -349,7 +349,7 @@ static void announce_one(struct call *c, const struct announcement *n)
 	                     "%.*s invites you to %.*s.\n\nTo accept or decline, open\n\n%.*s\n\nThe invitation is for "
 	                     "%.*s and ends at %s.\nIf you did not expect it, ignore this letter.\n",
 	                     STR_ARG(n->inviter), STR_ARG(n->place), STR_ARG(n->link), STR_ARG(n->username), n->until);
-	mail_send(c->service->mail, n->username, STR("You are invited to Steward"), text);
+	mail_send_for(c->service->mail, c->org.id, n->username, STR("You are invited to Steward"), text);
 }
 
 static void announce(struct call *c, void *arg)

@@ -1,8 +1,9 @@
-/* SMTP with libcurl. One thread takes letters from the queue in the order of their due times: a letter that failed is due
- * again later and holds up nobody. The queue is memory only: what a crash loses is asked for again by inviting again. */
+/* SMTP with libcurl. One thread takes new letters, senders by turns, and those that failed when they are due again: they
+ * hold up nobody. The queue is memory only: what a crash loses is asked for again by inviting again. */
 #include "api/mail.h"
 
 #include "base/clock.h"
+#include "base/fair.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/option.h"
@@ -23,6 +24,7 @@ static const unsigned waits[] = {5, 30, 120}; /* seconds before each further att
 #define ATTEMPTS (sizeof waits / sizeof *waits + 1)
 
 struct letter {
+	struct fair_item item; /* first: in the queue of new ones */
 	struct letter *next;
 	struct arena *arena;
 	struct str to, text; /* text: as it goes over the wire */
@@ -36,8 +38,8 @@ struct mail {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* on the monotonic clock */
-	struct letter *first;   /* by due time */
-	size_t count;
+	struct fair *fresh; /* not tried yet: senders take turns. A place is kept until a letter is sent or given up */
+	struct letter *first; /* to be tried again, by due time */
 	bool closing;
 	int64_t close_by_us;
 };
@@ -140,7 +142,6 @@ static void enqueue(struct mail *m, struct letter *l)
 		at = &(*at)->next;
 	l->next = *at;
 	*at = l;
-	m->count++;
 	pthread_cond_signal(&m->changed);
 }
 
@@ -150,13 +151,15 @@ static struct letter *take(struct mail *m)
 	for (;;) {
 		struct letter *l = m->first;
 		int64_t now = clock_mono_us();
-		if (m->closing && (!l || l->attempts || now > m->close_by_us))
+		if (m->closing && now > m->close_by_us)
 			return NULL;
-		if (l && l->due_us <= now) {
+		if (l && l->due_us <= now && !m->closing) {
 			m->first = l->next;
-			m->count--;
 			return l;
 		}
+		struct fair_item *fresh = fair_take(m->fresh);
+		if (fresh || m->closing)
+			return (struct letter *)(void *)fresh;
 		if (l) {
 			struct timespec until = {.tv_sec = l->due_us / 1000000, .tv_nsec = l->due_us % 1000000 * 1000};
 			pthread_cond_timedwait(&m->changed, &m->lock, &until);
@@ -188,6 +191,7 @@ static void *mail_run(void *arg)
 			l->due_us = clock_mono_us() + waits[l->attempts - 1] * INT64_C(1000000);
 			enqueue(m, l);
 		} else {
+			fair_done(m->fresh, l->item.key);
 			letter_free(l);
 		}
 	}
@@ -197,18 +201,21 @@ static void *mail_run(void *arg)
 
 void mail_send(struct mail *m, struct str to, struct str subject, struct str text)
 {
+	mail_send_for(m, STR_NONE, to, subject, text);
+}
+
+void mail_send_for(struct mail *m, struct str sender, struct str to, struct str subject, struct str text)
+{
 	struct letter *l = must_calloc(1, sizeof *l);
 	l->arena = arena_new();
 	l->to = arena_dup(l->arena, to);
 	l->text = mail_letter(l->arena, str_of(m->from), l->to, subject, text, clock_now_ms());
-	l->due_us = clock_mono_us();
 	pthread_mutex_lock(&m->lock);
-	bool full = m->count >= QUEUE_MAX;
-	if (!full)
-		enqueue(m, l);
+	bool full = !fair_add(m->fresh, &l->item, fair_key(sender));
+	pthread_cond_signal(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 	if (full) {
-		log_error("mail: to %.*s: %d letters are waiting already; dropped", STR_ARG(to), QUEUE_MAX);
+		log_error("mail: to %.*s: too many letters are waiting already; dropped", STR_ARG(to));
 		letter_free(l);
 	}
 }
@@ -232,12 +239,15 @@ static int password_read(const char *path, char **ret_password)
 
 static void mail_free(struct mail *m)
 {
-	while (m->first) {
-		struct letter *l = m->first;
-		m->first = l->next;
+	struct letter *l;
+	while ((l = (struct letter *)(void *)fair_take(m->fresh)) || (l = m->first)) {
+		if (l == m->first)
+			m->first = l->next;
 		log_warn("mail: to %.*s: not delivered before the end", STR_ARG(l->to));
+		fair_done(m->fresh, l->item.key);
 		letter_free(l);
 	}
+	fair_free(m->fresh);
 	pthread_mutex_destroy(&m->lock);
 	pthread_cond_destroy(&m->changed);
 	free(m->url);
@@ -263,6 +273,7 @@ int mail_open(const struct mail_options *o, struct mail **ret_mail)
 	m->from = must_strdup(o->from);
 	m->user = o->user ? must_strdup(o->user) : NULL;
 	m->password = password;
+	m->fresh = fair_new(QUEUE_MAX, QUEUE_MAX);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -22,6 +22,8 @@ void mail_close(struct mail *m);
 /* Queues a letter: ASCII subject, UTF-8 text with "\n" lines. From any thread; never waits. A letter that cannot be
  * delivered is tried again three times, then dropped with a line in the log that names the address and not the text. */
 void mail_send(struct mail *m, struct str to, struct str subject, struct str text);
+/* The same on behalf of somebody (an organization's id): senders take turns, and none fills the queue. */
+void mail_send_for(struct mail *m, struct str sender, struct str to, struct str subject, struct str text);
 
 /* The letter as it goes over the wire (RFC 5322). */
 struct str mail_letter(struct arena *a, struct str from, struct str to, struct str subject, struct str text,

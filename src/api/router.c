@@ -14,6 +14,7 @@
 #include "gate/authenticate.h"
 #include "gate/dispatch.h"
 #include "gate/metrics.h"
+#include "gate/pool.h"
 #include "gate/query.h"
 #include "gate/record.h"
 #include "gate/workers.h"
@@ -24,16 +25,32 @@
 #include <stdlib.h>
 
 #define BODY_MAX (1u << 20)
+/* Of what asks for no credentials before it reads its body. */
+#define BODY_PUBLIC (64u << 10)
+#define BODY_SMALL (16u << 10)
+#define BODY_TEST (256u << 10)
 #define CA_PATH "/ca/" /* and a project's id */
+
+/* Of the catalog: the gates ask who calls. */
+static bool is_call(const struct request *r)
+{
+	return str_starts(r->path, STR("/api/svc/"));
+}
 
 size_t router_body_limit(void *ctx, const struct request *r)
 {
 	enum method method;
 	struct match m;
+	if (str_starts(r->path, STR("/api/test/")))
+		return BODY_TEST;
+	if (!is_call(r))
+		return BODY_SMALL;
 	if (!method_parse(r->method, &method))
 		return BODY_MAX;
 	catalog_match(method, r->path, r->arena, &m);
-	return m.op && m.op->body_max ? m.op->body_max : BODY_MAX;
+	if (m.op && m.op->body_max)
+		return m.op->body_max;
+	return m.op && m.op->tenant == TENANT_PUBLIC ? BODY_PUBLIC : BODY_MAX;
 }
 
 static void answer_not_found(struct request *r)
@@ -97,12 +114,10 @@ static void readiness(struct service *s, struct request *r)
 
 static void metrics(struct service *s, struct request *r)
 {
-	struct buf b = {0};
-	metrics_write(&b, s);
 	r->response.status = 200;
-	r->response.body = arena_dup(r->arena, buf_view(&b));
+	r->response.body = metrics_page(s, r->arena);
+	r->response.body_shared = true;
 	response_header(&r->response, "content-type", STR(METRICS_CONTENT_TYPE));
-	buf_free(&b);
 	respond_here(r);
 }
 
@@ -134,58 +149,89 @@ static void authority(struct service *s, struct request *r)
 	respond_here(r);
 }
 
-/* One document per date, made when first asked for, on a thread of its own, and kept. */
-static struct buf *documents; /* by catalog_dates */
+/* One document per date, made when first asked for, on one thread however many ask, and kept. */
+struct document {
+	struct buf text;
+	struct export *waiting; /* those who asked while it is made; the first of them started the thread */
+};
+static struct document *documents; /* by catalog_dates */
 static pthread_mutex_t documents_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void router_teardown(void)
 {
 	for (unsigned i = 0; documents && i < catalog_date_count; i++)
-		buf_free(&documents[i]);
+		buf_free(&documents[i].text);
 	free(documents);
 	documents = NULL;
+	metrics_teardown();
 }
 
 struct export
 {
+	struct export *next;
 	struct service *service;
 	struct request *request;
 	unsigned date;
 };
 
-static void export_answer(struct request *r, const struct buf *document)
+static void export_answer(struct request *r, struct str document)
 {
 	r->response.status = 200;
-	r->response.body = buf_view(document);
+	r->response.body = document;
+	r->response.body_shared = true;
 	response_header(&r->response, "content-type", STR("application/json"));
 }
 
-/* A document that is there needs no thread. */
-static bool export_kept(struct request *r, unsigned date)
+/* The document, when it is there. Otherwise it is waited for; *ret_first: and to be made. */
+static struct str export_ask(struct export *e, bool *ret_first)
 {
-	if (pthread_mutex_trylock(&documents_lock) != 0)
-		return false;
-	bool kept = documents && documents[date].n;
+	pthread_mutex_lock(&documents_lock);
+	if (!documents)
+		documents = must_calloc(catalog_date_count, sizeof *documents);
+	struct document *d = &documents[e->date];
+	*ret_first = !d->text.n && !d->waiting;
+	if (!d->text.n) {
+		e->next = d->waiting;
+		d->waiting = e;
+	}
+	struct str text = buf_view(&d->text);
 	pthread_mutex_unlock(&documents_lock);
-	if (kept)
-		export_answer(r, &documents[date]);
-	return kept;
+	return text;
+}
+
+static struct export *export_end(unsigned date, const struct buf *text)
+{
+	pthread_mutex_lock(&documents_lock);
+	struct document *d = &documents[date];
+	struct export *list = d->waiting;
+	d->waiting = NULL;
+	d->text = *text;
+	pthread_mutex_unlock(&documents_lock);
+	return list;
 }
 
 static void *export_run(void *arg)
 {
-	struct export *e = arg;
-	struct request *r = e->request;
-	pthread_mutex_lock(&documents_lock);
-	if (!documents)
-		documents = must_calloc(catalog_date_count, sizeof *documents);
-	struct buf *b = &documents[e->date];
-	if (b->n == 0)
-		openapi_write(b, str_of(catalog_dates[e->date]), e->service->base_url);
-	pthread_mutex_unlock(&documents_lock);
-	export_answer(r, b);
-	http_respond_from_thread(r);
+	const struct export *e = arg;
+	struct buf b = {0};
+	openapi_write(&b, str_of(catalog_dates[e->date]), e->service->base_url);
+	for (struct export *one = export_end(e->date, &b), *next; one; one = next) {
+		next = one->next;
+		export_answer(one->request, buf_view(&b));
+		http_respond_from_thread(one->request);
+	}
 	return NULL;
+}
+
+/* No thread: nobody gets it now. */
+static void export_fail(unsigned date)
+{
+	struct problem p = {.status = 503, .code = "SERVICE_BUSY", .detail = STR("Try again in a second.")};
+	for (struct export *one = export_end(date, &(struct buf){0}), *next; one; one = next) {
+		next = one->next;
+		answer_problem(one->request, &p);
+		http_respond_from_thread(one->request);
+	}
 }
 
 /* ?version=DATE selects the newest not after it; without it, the current one. */
@@ -211,25 +257,28 @@ static void openapi(struct service *s, struct request *r)
 {
 	struct export *e = arena_new_of(r->arena, struct export);
 	pthread_t thread;
+	bool first;
 	*e = (struct export){.service = s, .request = r};
 	struct problem p = {.status = 400,
 	                    .code = "INVALID_VERSION",
 	                    .parameters = STR("[\"version\"]"),
 	                    .detail = arena_printf(r->arena, "version: must be a date from %s on, such as %s.",
 	                                           catalog_dates[0], catalog_current)};
-	if (export_date(r, &e->date)) {
-		if (export_kept(r, e->date)) {
-			respond_here(r);
-			return;
-		}
-		if (pthread_create(&thread, NULL, export_run, e) == 0) {
-			pthread_detach(thread);
-			return;
-		}
-		p = (struct problem){.status = 503, .code = "SERVICE_BUSY", .detail = STR("Try again in a second.")};
+	if (!export_date(r, &e->date)) {
+		answer_problem(r, &p);
+		respond_here(r);
+		return;
 	}
-	answer_problem(r, &p);
-	respond_here(r);
+	unsigned date = e->date;
+	struct str text = export_ask(e, &first);
+	if (text.n) {
+		export_answer(r, text);
+		respond_here(r);
+	} else if (first && pthread_create(&thread, NULL, export_run, e) == 0) {
+		pthread_detach(thread);
+	} else if (first) {
+		export_fail(date);
+	}
 }
 
 static const struct {
@@ -266,7 +315,7 @@ static void page(struct service *s, struct request *r)
 
 static void route(struct service *s, struct request *r)
 {
-	if (str_starts(r->path, STR("/api/svc/")))
+	if (is_call(r))
 		dispatch(s, r);
 	else if (str_starts(r->path, STR(INVITATIONS_PATH)) || str_starts(r->path, STR(INVITATIONS_LINK)))
 		invitations_serve(s, r);
@@ -287,23 +336,20 @@ static void route_on_worker(struct request *r)
 	struct service *s = r->app;
 	r->app = NULL;
 	/* Calls of the catalog say themselves when they wait. */
-	if (!str_starts(r->path, STR("/api/svc/")))
+	if (!is_call(r))
 		workers_share();
 	route(s, r);
 }
 
-/* Nothing below touches a store on the loop unless it is in this machine. */
-void router_handle(void *ctx, struct request *r)
+static void begin_on_worker(struct request *r)
 {
-	struct service *s = ((struct router *)ctx)->service;
-	if (!s->remote || str_is(r->path, "/healthz")) {
-		route(s, r);
-		return;
-	}
-	r->app = s;
-	if (workers_run(s->workers, r, route_on_worker))
-		return;
+	struct service *s = r->app;
 	r->app = NULL;
+	dispatch_begin(s, r);
+}
+
+static void answer_busy(struct request *r)
+{
 	struct problem p = {.status = 503,
 	                    .code = "SERVICE_BUSY",
 	                    .detail = STR("The service has too many calls waiting. Try again in a second.")};
@@ -313,6 +359,41 @@ void router_handle(void *ctx, struct request *r)
 	else
 		answer_problem(r, &p);
 	http_respond(r);
+}
+
+/* Nothing below touches a store on the loop unless it is in this machine. */
+void router_begin(void *ctx, struct request *r)
+{
+	struct service *s = ((struct router *)ctx)->service;
+	if (!is_call(r)) {
+		http_body_take(r);
+	} else if (!s->remote) {
+		dispatch_begin(s, r);
+	} else {
+		r->app = s;
+		if (workers_run(s->workers, r, address_key(r), begin_on_worker))
+			return;
+		r->app = NULL;
+		answer_busy(r);
+	}
+}
+
+void router_handle(void *ctx, struct request *r)
+{
+	struct service *s = ((struct router *)ctx)->service;
+	struct call *begun = r->app;
+	if (!s->remote && begun) {
+		dispatch_resume(r);
+	} else if (!s->remote || str_is(r->path, "/healthz")) {
+		route(s, r);
+	} else {
+		if (!begun)
+			r->app = s;
+		if (workers_run(s->workers, r, address_key(r), begun ? dispatch_resume : route_on_worker))
+			return;
+		r->app = begun;
+		answer_busy(r);
+	}
 }
 
 void router_loop_start(void *ctx, unsigned loop)

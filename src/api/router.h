@@ -13,6 +13,7 @@ struct router {
 
 /* Callbacks of struct http_app; ctx is a struct router. */
 size_t router_body_limit(void *ctx, const struct request *r);
+void router_begin(void *ctx, struct request *r);
 void router_handle(void *ctx, struct request *r);
 void router_done(void *ctx, struct request *r, size_t bytes_sent);
 void router_loop_start(void *ctx, unsigned loop);

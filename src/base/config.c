@@ -72,6 +72,10 @@ const struct option_row config_options[] = {
          1000000},
         {"connections-per-address", 0, OPTION_NUMBER, AT(connections_per_address), "2000", "N",
          "Connections from one address.", NULL, 1, 1000000},
+        {"buffer-memory", 0, OPTION_NUMBER, AT(buffer_memory), "256", "MB",
+         "Most memory for requests that are not complete and answers that are not taken, of all connections together;"
+         " beyond it calls get 503.",
+         NULL, 8, 1048576},
         {"proxies", 0, OPTION_TEXT, AT(proxies), NULL, "CIDR[,CIDR...]",
          "Load balancers that pass connections on with a PROXY header (version 1 or 2), which says whose they are. From"
          " these addresses nothing else is taken."},

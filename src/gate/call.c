@@ -1,7 +1,9 @@
 /* How a gate or a handler says no, and what every part of a call may ask of it. */
 #include "gate/call.h"
 
+#include "base/fair.h"
 #include "base/log.h"
+#include "gate/pool.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -80,6 +82,13 @@ int call_fail_store(struct call *c, int error, const char *what)
 		return call_fail(c, 500, "UNEXPECTED_ERROR",
 		                 "The service could not read or write its store. Try again later.");
 	}
+}
+
+uint64_t call_key(const struct call *c)
+{
+	if (c->org.id.n)
+		return fair_key(c->org.id);
+	return c->caller ? fair_key(str_of(c->caller->id)) : address_key(c->request);
 }
 
 struct str call_path(const struct call *c, const char *name)

@@ -57,6 +57,8 @@ struct call {
 	json_t *body; /* checked; NULL when none. Freed with the arena */
 
 	unsigned gate;             /* the next to ask */
+	bool awaits_body;          /* the header block alone has come */
+	bool again;                /* the body came later: those gates are asked again whose answer may have changed */
 	struct doc_wanted *wanted; /* what a gate asks for, read ahead; or NULL */
 	struct tx *tx;             /* reads on the loop; a write's transaction in a write */
 	struct call_event event;
@@ -69,7 +71,8 @@ struct call {
 	 * thread, when the write is on disk; must be quick. Nothing is sent until call_send(), from any thread, exactly once. */
 	void (*held)(struct call *c, void *arg);
 	void *held_arg;
-	bool elsewhere; /* see call_takes_long() */
+	bool elsewhere;    /* see call_takes_long() */
+	unsigned delay_ms; /* of the test control, where its work is done */
 
 	/* The answer. */
 	int status;
@@ -100,6 +103,9 @@ struct str call_query(const struct call *c, const char *name);
 bool call_query_bool(const struct call *c, const char *name, bool otherwise);
 
 void call_header(struct call *c, struct str name, struct str value);
+
+/* Whose share of what all share (threads, queues) it uses: its organization's, or the caller's, or the address's. */
+uint64_t call_key(const struct call *c);
 
 /* dispatch.c: for a reading handler that has found how many entries it will have to look at. True: they are too many for a
  * loop, and the handler returns 0 at once; it is run again, from the start, on a worker. */

@@ -393,7 +393,7 @@ int digest_caller(struct call *c, struct str header_value, struct principal **re
 	r = digest_check(c, &d, right && key, attempt);
 	if (r < 0)
 		return r;
-	if (!nonce_use(c->service->nonces, d.nonce, count))
+	if (!c->again && !nonce_use(c->service->nonces, d.nonce, count))
 		return -ESTALE;
 	*ret_caller = principal_ref(key->caller);
 	return 0;

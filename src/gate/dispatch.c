@@ -8,12 +8,12 @@
 #include "gate/audit.h"
 #include "gate/gate.h"
 #include "gate/gifts.h"
+#include "gate/pool.h"
 #include "gate/query.h"
 #include "gate/workers.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 
 typedef int (*gate)(struct call *c);
@@ -22,9 +22,17 @@ typedef int (*gate)(struct call *c);
 static const gate gates[] = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,    gate_version,
                              gate_roles,        gate_parameters,  gate_body,       gate_body_scope};
 
+/* A body may take half a minute to come. A right that was taken away meanwhile is gone when it is there; a token of a bucket
+ * is taken once. */
+static bool asked_once(gate g)
+{
+	return g == gate_bucket || g == gate_version || g == gate_parameters;
+}
+
 #define LONG_READ 2000 /* entries that a loop may look at: a few milliseconds */
 #define PREPARING_MAX 64
-static atomic_uint preparing; /* calls whose prepare function runs */
+#define PREPARING_WAIT 1024
+static struct pool preparing = POOL(PREPARING_MAX, PREPARING_WAIT); /* for the rows' prepare functions */
 
 struct pending {
 	struct write write;
@@ -148,7 +156,7 @@ static void refusal_done(void *ctx, int result)
 
 static bool start_refusal(struct pending *p)
 {
-	p->write = (struct write){.run = refusal_run, .done = refusal_done, .ctx = p};
+	p->write = (struct write){.run = refusal_run, .done = refusal_done, .ctx = p, .item.key = call_key(p->call)};
 	return store_write(p->call->service->store, &p->write);
 }
 
@@ -176,7 +184,7 @@ static void start_write(struct call *c)
 	struct pending *p = arena_new_of(c->arena, struct pending);
 	p->call = c;
 	p->headers = c->extra_header_count;
-	p->write = (struct write){.run = run_write, .done = write_done, .ctx = p};
+	p->write = (struct write){.run = run_write, .done = write_done, .ctx = p, .item.key = call_key(c)};
 	if (store_write(c->service->store, &p->write))
 		return;
 	call_header(c, STR("retry-after"), STR("1"));
@@ -193,24 +201,29 @@ static void prepared(struct request *r)
 		start_write(c);
 }
 
-static void *prepare_run(void *arg)
+/* The test control's delay is spent where the operation's own slowness would be. */
+static void delay(unsigned ms)
+{
+	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+	if (ms)
+		nanosleep(&t, NULL);
+}
+
+static void prepare_run(void *arg)
 {
 	struct call *c = arg;
+	delay(c->delay_ms);
 	if (c->op->prepare(c) < 0)
 		call_fail(c, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.");
-	atomic_fetch_sub(&preparing, 1);
 	http_call_on_loop(c->request, prepared);
-	return NULL;
 }
 
 static void start_prepare(struct call *c)
 {
-	pthread_t thread;
-	if (atomic_fetch_add(&preparing, 1) < PREPARING_MAX && pthread_create(&thread, NULL, prepare_run, c) == 0) {
-		pthread_detach(thread);
+	struct pool_work *w = arena_new_of(c->arena, struct pool_work);
+	*w = (struct pool_work){.run = prepare_run, .ctx = c};
+	if (pool_run(&preparing, w, call_key(c)))
 		return;
-	}
-	atomic_fetch_sub(&preparing, 1);
 	call_header(c, STR("retry-after"), STR("1"));
 	call_fail(c, 503, "SERVICE_BUSY", "The service has too many such calls under way. Try again in a second.");
 	answer_now(c);
@@ -228,6 +241,8 @@ static void run_read(struct call *c)
 {
 	if (c->op->slow)
 		workers_share();
+	if (on_worker())
+		delay(c->delay_ms);
 	c->tx = call_loop(c)->reader;
 	tx_begin_read(c->tx);
 	int result = settle(c, c->op->handler(c));
@@ -249,16 +264,17 @@ static void start_on_worker(struct call *c)
 {
 	forget_answer(c);
 	c->elsewhere = false;
-	if (workers_run(c->service->workers, c->request, run_read_of))
+	if (workers_run_slow(c->service->workers, c->request, call_key(c), run_read_of))
 		return;
 	call_header(c, STR("retry-after"), STR("1"));
 	call_fail(c, 503, "SERVICE_BUSY", "The service has too many calls waiting. Try again in a second.");
 	answer_now(c);
 }
 
+/* A slow one goes to the line of its organization, also when it is on a worker already. */
 static void start_read(struct call *c)
 {
-	if (on_worker() || !(c->op->slow || c->service->remote))
+	if (!c->op->slow && (on_worker() || !c->service->remote))
 		run_read(c);
 	else
 		start_on_worker(c);
@@ -296,8 +312,7 @@ struct delay {
 static void *delay_run(void *arg)
 {
 	struct delay *d = arg;
-	struct timespec t = {.tv_sec = d->ms / 1000, .tv_nsec = (long)(d->ms % 1000) * 1000000};
-	nanosleep(&t, NULL);
+	delay(d->ms);
 	http_call_on_loop(d->request, resume);
 	return NULL;
 }
@@ -308,6 +323,9 @@ static bool faulted(struct call *c)
 	struct injected fault = {.status = 0};
 	pthread_t thread;
 	if (!fault_take(c->service, c->op, &fault))
+		return false;
+	c->delay_ms = !fault.status && c->op->handler && (c->op->prepare || c->op->slow) ? fault.delay_ms : 0;
+	if (c->delay_ms)
 		return false;
 	if (fault.status)
 		call_fail(c, fault.status, "INJECTED_FAULT", "The test control asked for this answer.");
@@ -399,6 +417,14 @@ static bool gather(struct call *c, gate g)
 	return false;
 }
 
+static void body_take(struct call *c)
+{
+	if (on_worker())
+		http_call_on_loop(c->request, http_body_take);
+	else
+		http_body_take(c->request);
+}
+
 static void gates_run(struct call *c)
 {
 	int result = 0;
@@ -406,6 +432,10 @@ static void gates_run(struct call *c)
 	if (c->gate == 0)
 		tx_begin_read(c->tx);
 	for (; result == 0 && c->gate < sizeof gates / sizeof *gates; c->gate++) {
+		if (c->again && asked_once(gates[c->gate]))
+			continue;
+		if (c->awaits_body && gates[c->gate] == gate_body)
+			break;
 		/* Who calls is of one state, and mostly remembered. What follows asks for a document or two: over a network
 		 * a statement that is a state of its own costs one message each way, and not two. */
 		if (c->service->remote && gates[c->gate] == gate_membership)
@@ -418,6 +448,10 @@ static void gates_run(struct call *c)
 	}
 	tx_end_read(c->tx);
 	c->tx = NULL;
+	if (result == 0 && c->awaits_body) {
+		body_take(c);
+		return;
+	}
 	if (result == 0 && c->op->writes && c->op->handler && c->op->method == METHOD_POST)
 		result = idempotency_begin(c, &c->idempotency);
 	if (result < 0)
@@ -431,7 +465,7 @@ static void gates_resume(struct request *r)
 	gates_run(r->app);
 }
 
-void dispatch(struct service *s, struct request *r)
+static void start(struct service *s, struct request *r, bool awaits_body)
 {
 	struct call *c = arena_new_of(r->arena, struct call);
 	c->service = s;
@@ -440,6 +474,7 @@ void dispatch(struct service *s, struct request *r)
 	c->page = 1;
 	c->page_size = 100;
 	c->include_count = true;
+	c->awaits_body = awaits_body;
 	r->app = c;
 	if (!on_worker())
 		request_buf_lend(r, &c->out);
@@ -449,4 +484,27 @@ void dispatch(struct service *s, struct request *r)
 		answer_now(c);
 	else
 		gates_run(c);
+}
+
+void dispatch(struct service *s, struct request *r)
+{
+	start(s, r, false);
+}
+
+void dispatch_begin(struct service *s, struct request *r)
+{
+	start(s, r, true);
+}
+
+void dispatch_resume(struct request *r)
+{
+	struct call *c = r->app;
+	principal_unref(c->caller);
+	c->caller = NULL;
+	c->roles = 0;
+	c->wanted = NULL;
+	c->gate = 0;
+	c->awaits_body = false;
+	c->again = true;
+	gates_run(c);
 }

@@ -6,6 +6,11 @@
 
 /* On the request's loop, or on a worker. Answers now, or later when the store has written. */
 void dispatch(struct service *s, struct request *r);
+/* The header block has come, the body has not: asks the gates that need none, then answers or takes the body. What is known
+ * is in r->app. */
+void dispatch_begin(struct service *s, struct request *r);
+/* Goes on when the body is there. */
+void dispatch_resume(struct request *r);
 
 /* finish.c: the answer's bytes and headers from what the handler left in the call; does not send. */
 void call_finish(struct call *c);

@@ -8,6 +8,7 @@
 #include "gate/attempts.h"
 #include "gate/service.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,6 +240,19 @@ static void store_write_stats(struct buf *b, const struct store *store)
 	number(b, "steward_store_queue_depth", "gauge", "Writes that wait.", t.queue_depth);
 }
 
+static void buffers_write(struct buf *b, const struct http_server *server)
+{
+	size_t used, max;
+	struct http_stats h;
+	if (!server)
+		return;
+	http_stats(server, &h);
+	http_buffered(server, &used, &max);
+	number(b, "steward_buffer_bytes", "gauge", "Memory of requests and answers that wait for clients.", used);
+	number(b, "steward_buffer_limit_bytes", "gauge", "The most that these may take.", max);
+	number(b, "steward_buffer_refusals_total", "counter", "Requests refused because too much waited.", h.busy);
+}
+
 static uint64_t resident_bytes(void)
 {
 	unsigned long long pages = 0;
@@ -275,8 +289,81 @@ void metrics_write(struct buf *b, struct service *s)
 	requests_write(b, all);
 	latency_write(b, all);
 	http_write(b, s->http);
+	buffers_write(b, s->http);
 	limiter_write(b, s->limiter);
 	attempts_write(b, s->attempts);
 	store_write_stats(b, s->store);
 	free(all);
+}
+
+/* The page. A scraper gets one of its own moment. Whoever asks for many and takes none gets, as all others then do, the one
+ * that is there: 4,000 copies for clients that did not read took 3 GB. */
+
+#define PAGE_WAITING 8     /* so many have it and have not taken it */
+#define PAGE_US 1000000    /* for so long it is good enough then */
+#define PAGES_A_SECOND 50u /* however fast they are taken */
+
+struct page {
+	atomic_uint refs;
+	int64_t made_us;
+	struct buf text;
+};
+
+static pthread_mutex_t page_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct page *page_kept;
+static int64_t page_second;
+static unsigned page_count; /* made in that second */
+
+static void page_unref(void *arg)
+{
+	struct page *p = arg;
+	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
+		return;
+	buf_free(&p->text);
+	free(p);
+}
+
+/* With a reference, or NULL: a new one is to be made. */
+static struct page *page_find(void)
+{
+	int64_t now = clock_mono_us();
+	struct page *p = NULL;
+	pthread_mutex_lock(&page_lock);
+	if (now / 1000000 != page_second) {
+		page_second = now / 1000000;
+		page_count = 0;
+	}
+	bool recent = page_kept && now - page_kept->made_us < PAGE_US;
+	if (recent && (atomic_load(&page_kept->refs) > PAGE_WAITING || page_count >= PAGES_A_SECOND)) {
+		p = page_kept;
+		atomic_fetch_add(&p->refs, 1);
+	} else {
+		page_count++;
+	}
+	pthread_mutex_unlock(&page_lock);
+	return p;
+}
+
+struct str metrics_page(struct service *s, struct arena *a)
+{
+	struct page *p = page_find();
+	if (!p) {
+		p = must_calloc(1, sizeof *p);
+		atomic_init(&p->refs, 2);
+		p->made_us = clock_mono_us();
+		metrics_write(&p->text, s);
+		pthread_mutex_lock(&page_lock);
+		struct page *old = page_kept;
+		page_kept = p;
+		pthread_mutex_unlock(&page_lock);
+		page_unref(old);
+	}
+	arena_defer(a, page_unref, p);
+	return buf_view(&p->text);
+}
+
+void metrics_teardown(void)
+{
+	page_unref(page_kept);
+	page_kept = NULL;
 }

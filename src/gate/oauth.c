@@ -10,6 +10,7 @@
 #include "gate/attempts.h"
 #include "gate/audit.h"
 #include "gate/authenticate.h"
+#include "gate/pool.h"
 #include "gate/uses.h"
 #include "gate/workers.h"
 
@@ -433,7 +434,7 @@ void oauth_revoke(struct service *s, struct request *r)
 	struct revocation *v = arena_new_of(r->arena, struct revocation);
 	struct client client = {0};
 	v->o = (struct oauth){.service = s, .request = r};
-	v->write = (struct write){.run = revoke_run, .done = revoke_done, .ctx = v};
+	v->write = (struct write){.run = revoke_run, .done = revoke_done, .ctx = v, .item.key = address_key(r)};
 	int result = admit(&v->o, &client);
 	v->call = (struct call){
 	        .service = s, .request = r, .arena = r->arena, .op = &revoke_op, .caller = client.principal};

@@ -1,8 +1,10 @@
-/* A bounded queue of requests and the threads that take them.
+/* Bounded queues of requests, fair between those who ask, and the threads that take from them.
  *
  * A request waits in the queue as an entry in its own arena, so that queueing allocates nothing that could leak. The number
  * of threads is the number of store connections for calls: more would only queue at the store instead of here. */
 #include "gate/workers.h"
+
+#include "base/fair.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,6 +16,7 @@
 _Thread_local unsigned thread_lane;
 
 struct entry {
+	struct fair_item item; /* first: while it waits in one of the queues */
 	struct entry *next;
 	struct request *request;
 	void (*fn)(struct request *r);
@@ -28,6 +31,8 @@ struct worker {
 	struct workers *workers;
 	unsigned lane;
 	pthread_t thread;
+	bool is_slow; /* what it runs is of the slow queue, and of that key */
+	uint64_t slow_key;
 	struct line taken;   /* to be run */
 	struct line wanting; /* waits for its document */
 };
@@ -38,10 +43,10 @@ struct workers {
 	unsigned count;
 	pthread_mutex_t lock;
 	pthread_cond_t queued;
-	struct line line;
-	unsigned depth;
-	unsigned idle; /* threads that wait for work */
-	bool woken;    /* one of them has been told, and has not looked yet */
+	struct fair *quick, *slow;
+	bool slow_next; /* the turn before was one of quick ones */
+	unsigned idle;  /* threads that wait for work */
+	bool woken;     /* one of them has been told, and has not looked yet */
 	bool stopping;
 };
 
@@ -62,20 +67,33 @@ static struct entry *line_pop(struct line *l)
 	return e;
 }
 
-/* Puts all of `from` before what is in `to`. Returns how many. */
-static unsigned line_return(struct line *from, struct line *to)
+/* Puts all of `from` before what is in `to`. */
+static void line_return(struct line *from, struct line *to)
 {
-	unsigned n = 0;
-	for (const struct entry *e = from->first; e; e = e->next)
-		n++;
-	if (!n)
-		return 0;
+	if (!from->first)
+		return;
 	*from->last = to->first;
 	if (!to->first)
 		to->last = from->last;
 	to->first = from->first;
 	*from = (struct line){.last = &from->first};
-	return n;
+}
+
+/* Back into the queue, in the order in which they are. */
+static void line_requeue(struct line *from, struct fair *to)
+{
+	struct entry *back = NULL, *e;
+	while ((e = line_pop(from))) {
+		e->next = back;
+		back = e;
+	}
+	for (; (e = back); fair_return(to, &e->item))
+		back = e->next;
+}
+
+static struct entry *entry_of(struct fair_item *item)
+{
+	return (struct entry *)(void *)item;
 }
 
 bool on_worker(void)
@@ -99,25 +117,33 @@ void respond_here(struct request *r)
 /* Wakes one thread, which wakes the next when it leaves something: while it is on its way more comes, and goes together. */
 static void wake(struct workers *w)
 {
-	if (!w->line.first || !w->idle || w->woken)
+	if ((!fair_waiting(w->quick) && !fair_waiting(w->slow)) || !w->idle || w->woken)
 		return;
 	w->woken = true;
 	pthread_cond_signal(&w->queued);
 }
 
-bool workers_run(struct workers *w, struct request *r, void (*fn)(struct request *r))
+static bool enqueue(struct workers *w, struct fair *queue, struct request *r, uint64_t key,
+                    void (*fn)(struct request *r))
 {
 	struct entry *e = arena_new_of(r->arena, struct entry);
 	*e = (struct entry){.request = r, .fn = fn};
 	pthread_mutex_lock(&w->lock);
-	bool room = w->depth < WAITING_MAX && !w->stopping;
-	if (room) {
-		line_add(&w->line, e);
-		w->depth++;
+	bool room = !w->stopping && fair_add(queue, &e->item, key);
+	if (room)
 		wake(w);
-	}
 	pthread_mutex_unlock(&w->lock);
 	return room;
+}
+
+bool workers_run(struct workers *w, struct request *r, uint64_t key, void (*fn)(struct request *r))
+{
+	return enqueue(w, w->quick, r, key, fn);
+}
+
+bool workers_run_slow(struct workers *w, struct request *r, uint64_t key, void (*fn)(struct request *r))
+{
+	return enqueue(w, w->slow, r, key, fn);
 }
 
 bool workers_gather(struct request *r, struct doc_wanted *wanted, void (*fn)(struct request *r))
@@ -136,8 +162,8 @@ void workers_share(void)
 		return;
 	struct workers *w = me->workers;
 	pthread_mutex_lock(&w->lock);
-	w->depth += line_return(&me->taken, &w->line);
-	w->depth += line_return(&me->wanting, &w->line);
+	line_requeue(&me->taken, w->quick);
+	line_requeue(&me->wanting, w->quick);
 	wake(w);
 	pthread_mutex_unlock(&w->lock);
 }
@@ -150,32 +176,58 @@ static void share(void *ctx)
 unsigned workers_depth(struct workers *w)
 {
 	pthread_mutex_lock(&w->lock);
-	unsigned depth = w->depth;
+	unsigned depth = fair_waiting(w->quick) + fair_waiting(w->slow);
 	pthread_mutex_unlock(&w->lock);
 	return depth;
+}
+
+/* A few quick ones or one slow one, by turns where there are both. Returns how many. With the lock. */
+static unsigned take_some(struct workers *w)
+{
+	struct fair_item *item = NULL;
+	unsigned n = 0;
+	if (w->slow_next || !fair_waiting(w->quick))
+		item = fair_take(w->slow);
+	w->slow_next = !item;
+	if (item) {
+		me->slow_key = item->key;
+		me->is_slow = true;
+		line_add(&me->taken, entry_of(item));
+		return 1;
+	}
+	for (; n < TURN_MAX && (item = fair_take(w->quick)); n++)
+		line_add(&me->taken, entry_of(item));
+	return n;
 }
 
 /* False when stopping and nothing is left. */
 static bool take(struct workers *w, struct tx *reader)
 {
-	unsigned n = 0;
 	pthread_mutex_lock(&w->lock);
-	if (!w->line.first) {
+	if (me->is_slow) {
+		fair_done(w->slow, me->slow_key);
+		me->is_slow = false;
+	}
+	unsigned n = take_some(w);
+	if (!n) {
 		/* Nothing to go on with: the reader lets go of what it has. */
 		pthread_mutex_unlock(&w->lock);
 		tx_rest(reader);
 		pthread_mutex_lock(&w->lock);
+		n = take_some(w);
 	}
-	while (!w->line.first && !w->stopping) {
+	while (!n && !(w->stopping && !fair_waiting(w->slow))) {
 		w->idle++;
 		pthread_cond_wait(&w->queued, &w->lock);
 		w->idle--;
 		w->woken = false;
+		n = take_some(w);
 	}
-	for (; w->line.first && n < TURN_MAX; n++)
-		line_add(&me->taken, line_pop(&w->line));
-	w->depth -= n;
-	wake(w);
+	/* What may not run now is looked at again by whoever ends a slow one. */
+	if (n)
+		wake(w);
+	if (w->stopping)
+		pthread_cond_broadcast(&w->queued);
 	pthread_mutex_unlock(&w->lock);
 	return n > 0;
 }
@@ -227,7 +279,8 @@ int workers_start(struct service *s, unsigned count, struct workers **ret_worker
 	struct workers *w = must_calloc(1, sizeof *w);
 	int r = 0;
 	w->service = s;
-	w->line.last = &w->line.first;
+	w->quick = fair_new(WAITING_MAX, 0);
+	w->slow = fair_new(WAITING_MAX, s->remote && count > 1 ? count - 1 : count);
 	w->list = must_calloc(count, sizeof *w->list);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->queued, NULL);
@@ -260,6 +313,8 @@ void workers_stop(struct workers *w)
 		pthread_join(w->list[i].thread, NULL);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->queued);
+	fair_free(w->quick);
+	fair_free(w->slow);
 	free(w->list);
 	free(w);
 }

@@ -20,6 +20,7 @@ void http_options_default(struct http_options *o)
 	o->connections_per_address = o->connections_per_address ? o->connections_per_address : 2000;
 	o->streams_max = o->streams_max ? o->streams_max : 100;
 	o->resets_max = o->resets_max ? o->resets_max : 200;
+	o->buffer_max = o->buffer_max ? o->buffer_max : (size_t)256 << 20;
 }
 
 struct conn_env *conn_env_new(const struct http_app *app, const struct http_options *options, unsigned loop)
@@ -136,6 +137,7 @@ struct conn *conn_new(struct conn_env *env, enum conn_protocol protocol, const s
 	c->env = env;
 	c->protocol = protocol;
 	c->peer = *peer;
+	c->place = budget_place(env->budget, peer);
 	c->idle = true;
 	c->deadline_us = since_us + (int64_t)env->limits.header_seconds * 1000000;
 	if (protocol == CONN_HTTP2)
@@ -152,7 +154,21 @@ void conn_free(struct conn *c)
 		exchange_detach(c->exchanges);
 	buf_free(&c->in);
 	buf_return(c->env, &c->out);
+	budget_move(c->env->budget, c->place, c->charged, 0);
 	free(c);
+}
+
+/* In steps, so that most turns touch nothing that the loops share. */
+#define ACCOUNT_STEP ((size_t)4 * 1024)
+
+void conn_account(struct conn *c)
+{
+	size_t now = conn_memory(c);
+	size_t charge = (now + ACCOUNT_STEP - 1) / ACCOUNT_STEP * ACCOUNT_STEP;
+	if (charge == c->charged)
+		return;
+	budget_move(c->env->budget, c->place, c->charged, charge);
+	c->charged = charge;
 }
 
 void conn_set_owner(struct conn *c, void *owner)
@@ -207,9 +223,11 @@ void conn_input_end(struct conn *c)
 
 bool conn_wants_input(const struct conn *c)
 {
-	if (c->closing || c->broken || c->input_ended || conn_pending(c) > CONN_OUT_MAX)
+	if (c->closing || c->broken || c->input_ended || conn_out_full(c))
 		return false;
-	return c->in.n < CONN_IN_MAX || (c->protocol == CONN_HTTP1 && c->state <= H1_BODY);
+	if (c->protocol == CONN_HTTP1 && c->state == H1_ASKING)
+		return false;
+	return c->in.n < CONN_IN_MAX || (c->protocol == CONN_HTTP1 && c->state <= H1_DISCARD);
 }
 
 struct str conn_output(const struct conn *c)

@@ -11,12 +11,15 @@
 #ifndef STEWARD_HTTP_CONN_H
 #define STEWARD_HTTP_CONN_H
 
+#include "http/budget.h"
 #include "http/http.h"
 
 #include "base/buf.h"
 
-/* Output that waits for the peer: above it nothing more is produced or read. */
-#define CONN_OUT_MAX ((size_t)256 * 1024)
+/* Output that waits for the peer: above it nothing more is produced or read. With a head or a frame more it fits 64 KB. */
+#define CONN_OUT_MAX ((size_t)47 * 1024)
+/* The same for an address that holds as much as it may. */
+#define CONN_OUT_LEAST ((size_t)8 * 1024)
 /* Input that waits for the answer to what came before it. */
 #define CONN_IN_MAX ((size_t)64 * 1024)
 
@@ -33,6 +36,7 @@ struct conn_env {
 	const struct http_app *app;
 	struct http_options limits; /* defaults filled in */
 	unsigned loop;
+	struct budget *budget; /* of all loops, or NULL: no bound */
 	bool draining;
 	int64_t now_us;          /* of this turn of the loop */
 	size_t live;             /* exchanges that exist */
@@ -84,6 +88,9 @@ void conn_sent(struct conn *c, size_t n);
 bool conn_is_closing(const struct conn *c);
 /* Close at once: the stream of an answer broke. */
 bool conn_is_broken(const struct conn *c);
+
+/* Tells the budget what the connection holds now: after each turn of work on it. */
+void conn_account(struct conn *c);
 
 /* Looks at the deadlines. */
 void conn_tick(struct conn *c, int64_t now_us);

@@ -16,6 +16,32 @@ static struct exchange *exchange_of(struct request *r)
 	return r->stream_state;
 }
 
+/* What one costs before it has a body or an answer: its arena's first chunk, and what it is made of. */
+#define EXCHANGE_COST ((size_t)9 * 1024)
+/* Room for an answer that is not made yet. */
+#define ANSWER_LEAST ((size_t)16 * 1024)
+
+void exchange_holds(struct exchange *ex, size_t more)
+{
+	ex->held += more;
+	if (ex->conn)
+		ex->conn->held += more;
+}
+
+bool exchange_body_add(struct exchange *ex, const void *p, size_t n)
+{
+	size_t cap = ex->body.cap;
+	/* It grows by doubling. */
+	if (cap - ex->body.n < n && !conn_admits(ex->conn, cap > n ? cap : n))
+		return false;
+	buf_add(&ex->body, p, n);
+	if (ex->body.cap != cap) {
+		exchange_holds(ex, ex->body.cap - cap);
+		conn_account(ex->conn);
+	}
+	return true;
+}
+
 struct exchange *exchange_new(struct conn *c)
 {
 	struct conn_env *env = c->env;
@@ -38,6 +64,8 @@ struct exchange *exchange_new(struct conn *c)
 	c->exchanges = ex;
 	c->exchange_count++;
 	env->live++;
+	ex->place = c->place;
+	exchange_holds(ex, EXCHANGE_COST);
 	return ex;
 }
 
@@ -53,6 +81,7 @@ static void exchange_unlink(struct exchange *ex)
 	if (ex->next)
 		ex->next->prev = ex->prev;
 	c->exchange_count--;
+	c->held -= ex->held;
 	if (c->protocol == CONN_HTTP2)
 		c->body_bytes -= ex->body.n;
 	if (c->ex == ex)
@@ -69,6 +98,7 @@ void exchange_unref(struct exchange *ex)
 	struct arena *a = ex->r.arena;
 	chunked_free(&ex->chunked);
 	buf_free(&ex->body);
+	budget_move(env->budget, ex->place, ex->orphaned, 0);
 	env->live--;
 	if (env->arena_count == ENV_SPARES) {
 		arena_free(a);
@@ -97,8 +127,13 @@ void exchange_detach(struct exchange *ex)
 		return;
 	}
 	exchange_unlink(ex);
-	if (!ex->dispatched)
+	if (!ex->dispatched) {
 		exchange_unref(ex);
+		return;
+	}
+	/* The application has it still, and with it all its memory. */
+	ex->orphaned = ex->held;
+	budget_move(ex->env->budget, ex->place, 0, ex->orphaned);
 }
 
 void exchange_refuse(struct exchange *ex, int status, const char *code, const char *detail)
@@ -112,15 +147,38 @@ void exchange_refuse(struct exchange *ex, int status, const char *code, const ch
 	p->body = arena_dup(ex->r.arena, buf_view(&b));
 	response_header(p, "Content-Type", STR("application/json"));
 	buf_free(&b);
-	ENV_COUNT(ex->env, protocol_errors, 1);
+	if (status != 503)
+		ENV_COUNT(ex->env, protocol_errors, 1);
 	ex->keep_alive = false;
 	ex->finished = true;
 	ex->answered = true;
 }
 
+void exchange_refuse_busy(struct exchange *ex)
+{
+	ENV_COUNT(ex->env, busy, 1);
+	exchange_refuse(ex, 503, "SERVICE_BUSY",
+	                "Too much that was sent to or asked by this address is waiting. Try again in a second.");
+	response_header(&ex->r.response, "Retry-After", STR("1"));
+}
+
+bool exchange_begin(struct exchange *ex)
+{
+	const struct http_app *app = ex->env->app;
+	if (!app->begin)
+		return true;
+	ex->asking = ex->dispatched = true;
+	app->begin(app->ctx, &ex->r);
+	return !ex->asking && !ex->answered;
+}
+
 void exchange_dispatch(struct exchange *ex)
 {
 	const struct http_app *app = ex->env->app;
+	if (!conn_admits(ex->conn, ANSWER_LEAST)) {
+		exchange_refuse_busy(ex);
+		return;
+	}
 	if (ex->r.http_version == 20)
 		ENV_COUNT(ex->env, requests_http2, 1);
 	else
@@ -165,10 +223,50 @@ void http_respond(struct request *r)
 	struct exchange *ex = exchange_of(r);
 	assert(!ex->answered);
 	ex->answered = true;
+	ex->asking = false;
+	if (!r->response.body_shared)
+		exchange_holds(ex, r->response.body.n);
 	if (ex->conn)
 		conn_answer(ex->conn, ex);
 	else
 		exchange_finish(ex);
+}
+
+/* A connection that is inside its own code goes on by itself. */
+static void conn_body_take(struct conn *c, struct exchange *ex)
+{
+	if (c->protocol == CONN_HTTP1) {
+		h1_body_take(ex);
+		if (c->busy)
+			return;
+		c->busy = true;
+		c->cur = buf_view(&c->in);
+		h1_run(c);
+		conn_consume(c, 0);
+	} else {
+		bool busy = c->busy;
+		c->busy = true;
+		h2_body_take(ex);
+		if (busy)
+			return;
+		h2_pump(c);
+	}
+	c->busy = false;
+	if (c->env->wake)
+		c->env->wake(c);
+}
+
+void http_body_take(struct request *r)
+{
+	struct exchange *ex = exchange_of(r);
+	assert(ex->asking && !ex->answered);
+	ex->asking = ex->dispatched = false;
+	if (!ex->conn)
+		exchange_unref(ex); /* nobody is there to send it */
+	else if (ex->r.http_version == 20 && !ex->stream_id)
+		exchange_detach(ex);
+	else
+		conn_body_take(ex->conn, ex);
 }
 
 static void post(struct exchange *ex, struct post *p, void (*run)(struct post *))

@@ -33,6 +33,9 @@ struct exchange {
 	int64_t deadline_us; /* of the body, then of the reader's next step */
 	size_t body_sent, bytes_sent, dropped;
 	size_t header_bytes, header_cap;
+	size_t held;     /* memory, as the budget counts it: in its connection's sum while it has one */
+	size_t orphaned; /* the same, told to the budget, once it has none */
+	unsigned place;  /* in the budget */
 	int32_t stream_id;
 	bool keep_alive, is_chunked, is_head;
 	bool dispatched;     /* the application holds it */
@@ -40,9 +43,15 @@ struct exchange {
 	bool stream_blocked; /* read() had nothing */
 	bool sent_early;     /* the whole answer, before the whole request had come */
 	bool finished;       /* refused: what still arrives of it is dropped */
+	bool asking;         /* begin() has it: none of the body is wanted yet */
+	bool expects;        /* 100 Continue, before it sends the body */
+	bool body_ended;     /* HTTP/2: the body's end came while it was asking */
+	bool overflowed;     /* HTTP/2: more came meanwhile than was kept */
+	size_t unconsumed;   /* HTTP/2: bytes that came meanwhile, for which no window was given back */
 };
 
-enum h1_state { H1_HEADER, H1_BODY, H1_HANDLING, H1_SENDING, H1_CLOSED };
+/* Up to H1_DISCARD the peer is waited for. */
+enum h1_state { H1_HEADER, H1_BODY, H1_DISCARD, H1_ASKING, H1_HANDLING, H1_SENDING, H1_CLOSED };
 
 struct conn {
 	struct conn_env *env;
@@ -64,9 +73,13 @@ struct conn {
 	bool served;     /* a request before this one */
 	size_t searched; /* of cur, for the end of the header block */
 	struct exchange *ex;
+	uint64_t discard; /* bytes of a body that was answered before it came */
 	/* HTTP/2 */
 	struct h2 *h2;
 	size_t body_bytes; /* of all its exchanges */
+	/* Memory: what its exchanges hold, and what the budget was told of all that it holds. */
+	size_t held, charged;
+	unsigned place;
 };
 
 struct exchange *exchange_new(struct conn *c);
@@ -77,6 +90,15 @@ void exchange_detach(struct exchange *ex);
 void exchange_finish(struct exchange *ex);
 /* Puts an error document into the response. */
 void exchange_refuse(struct exchange *ex, int status, const char *code, const char *detail);
+/* The same with 503, because the client's address holds as much as it may. */
+void exchange_refuse_busy(struct exchange *ex);
+/* It holds so much more memory, or so much less. */
+void exchange_holds(struct exchange *ex, size_t more);
+/* Adds to the body. False: there is no room in the budget. */
+must_check bool exchange_body_add(struct exchange *ex, const void *p, size_t n);
+/* Asks begin(), when there is one. False: the answer or http_body_take() comes later. */
+must_check bool exchange_begin(struct exchange *ex);
+/* Refuses instead when there is no room for an answer. */
 void exchange_dispatch(struct exchange *ex);
 /* Splits r->target. */
 void exchange_split_target(struct exchange *ex);
@@ -89,6 +111,25 @@ static inline bool status_is_bare(int status)
 static inline size_t conn_pending(const struct conn *c)
 {
 	return c->out.n - c->out_at;
+}
+
+static inline size_t conn_memory(const struct conn *c)
+{
+	return c->in.cap + c->out.cap + c->held;
+}
+
+/* Whether its address may hold so much more, beside what this connection holds and the budget has not been told. */
+static inline bool conn_admits(const struct conn *c, size_t more)
+{
+	size_t now = conn_memory(c);
+	return budget_admits(c->env->budget, c->place, more + (now > c->charged ? now - c->charged : 0));
+}
+
+/* Enough output waits. */
+static inline bool conn_out_full(const struct conn *c)
+{
+	size_t n = conn_pending(c);
+	return n > CONN_OUT_MAX || (n > CONN_OUT_LEAST && !conn_admits(c, CONN_OUT_MAX));
 }
 
 /* A spare buffer, where there is one and b has none; and back. */
@@ -111,6 +152,8 @@ void h1_input_end(struct conn *c);
 /* An answer came, or its stream has bytes, or the peer has taken output. */
 void h1_answer(struct exchange *ex);
 void h1_pump(struct conn *c);
+/* The body may come: the next run reads it. */
+void h1_body_take(struct exchange *ex);
 void h1_tick(struct conn *c);
 void h1_drain(struct conn *c);
 void h1_refuse_plain(struct conn *c);
@@ -121,6 +164,7 @@ void h2_free(struct conn *c);
 void h2_run(struct conn *c);
 void h2_input_end(struct conn *c);
 void h2_answer(struct exchange *ex);
+void h2_body_take(struct exchange *ex);
 void h2_stream_ready(struct exchange *ex);
 void h2_pump(struct conn *c);
 void h2_tick(struct conn *c);

@@ -33,7 +33,8 @@ struct response {
 	int status;
 	struct header headers[RESPONSE_HEADERS_MAX]; /* without content-length, connection and date: the edge's */
 	size_t header_count;
-	struct str body; /* lives at least as long as the request's arena */
+	struct str body;  /* lives at least as long as the request's arena */
+	bool body_shared; /* other requests have the same bytes: they do not count as this client's */
 	struct body_stream stream;
 };
 
@@ -69,6 +70,9 @@ struct http_app {
 	void *ctx;
 	/* Header block complete, before the body: the most bytes of body that this request may have. */
 	size_t (*body_limit)(void *ctx, const struct request *r);
+	/* Or NULL. Header block complete, and a body follows that is not there yet: either http_body_take(), now or later,
+	 * or an answer. What is refused here costs no memory for a body. Not called when the body came with the headers. */
+	void (*begin)(void *ctx, struct request *r);
 	/* The request is complete. */
 	void (*handle)(void *ctx, struct request *r);
 	/* The answer has been handed to the socket or dropped: for the access log, metrics and recordings. Also called for
@@ -99,6 +103,7 @@ struct http_options {
 	unsigned connections_per_address; /* (2000) */
 	unsigned streams_max;             /* (100) concurrent HTTP/2 streams a connection */
 	unsigned resets_max;              /* (200) client resets in 10 s before GOAWAY */
+	size_t buffer_max;                /* (256 MB) all buffered input and output: http/budget.h */
 	/* Connections from these begin with a PROXY header, and are the connections of whom it names. */
 	const struct cidr *proxies;
 	size_t proxy_count;
@@ -108,6 +113,7 @@ struct http_stats { /* sums over all loops since start */
 	uint64_t connections_accepted, connections_open, connections_refused;
 	uint64_t handshakes_full, handshakes_resumed, handshakes_failed;
 	uint64_t timeouts, protocol_errors, bytes_in, bytes_out, requests_http1, requests_http2;
+	uint64_t busy; /* refused because too much waited already */
 };
 
 struct http_server;
@@ -124,6 +130,8 @@ void http_rotate_keys(struct http_server *s);
 /* Stops accepting, finishes what is under way (at most `seconds`), closes, joins the loops, frees. */
 void http_drain_and_stop(struct http_server *s, unsigned seconds);
 void http_stats(const struct http_server *s, struct http_stats *ret_stats);
+/* Bytes that wait for clients now, and the most that may. */
+void http_buffered(const struct http_server *s, size_t *ret_bytes, size_t *ret_max);
 
 /* Runs fn(ctx) once on each loop's thread, between events, and returns when all have. For what must be there before the
  * first request, use http_app.loop_start. */
@@ -133,6 +141,8 @@ void http_each_loop(struct http_server *s, void (*fn)(void *ctx, unsigned loop),
 void request_buf_lend(struct request *r, struct buf *b);
 void request_buf_return(struct request *r, struct buf *b);
 
+/* After begin(): the body may come. On the request's own loop; handle() follows when it is there. */
+void http_body_take(struct request *r);
 /* Answer with r->response. On the request's own loop. */
 void http_respond(struct request *r);
 /* The same from any other thread: the loop is woken and sends. */

@@ -10,6 +10,9 @@
 #include <errno.h>
 #include <llhttp.h>
 
+/* So much of a header block is kept for anybody. */
+#define HEADER_LEAST ((size_t)4096)
+
 struct parse {
 	struct exchange *ex;
 	char *block;
@@ -109,6 +112,15 @@ static void h1_close(struct conn *c)
 	c->cur = STR_NONE;
 }
 
+static void header_await(struct conn *c)
+{
+	c->state = H1_HEADER;
+	c->idle = true;
+	c->served = true;
+	c->searched = 0;
+	c->deadline_us = conn_after(c, c->env->limits.idle_seconds);
+}
+
 static void answer_finished(struct conn *c, struct exchange *ex)
 {
 	bool keep = ex->keep_alive && !c->env->draining;
@@ -117,11 +129,12 @@ static void answer_finished(struct conn *c, struct exchange *ex)
 		h1_close(c);
 		return;
 	}
-	c->state = H1_HEADER;
-	c->idle = true;
-	c->served = true;
-	c->searched = 0;
-	c->deadline_us = conn_after(c, c->env->limits.idle_seconds);
+	if (c->discard) {
+		c->state = H1_DISCARD;
+		c->deadline_us = conn_after(c, c->env->limits.body_seconds);
+		return;
+	}
+	header_await(c);
 }
 
 #define CONSTANT_HEADERS                                      \
@@ -202,6 +215,12 @@ void h1_answer(struct exchange *ex)
 	struct conn *c = ex->conn;
 	struct response *p = &ex->r.response;
 	bool bodiless = ex->is_head || status_is_bare(p->status);
+	if (c->state == H1_ASKING) {
+		/* Answered before the body: what is on its way is read away. Where it is not known how much that is, or
+		 * whether it comes at all, the connection ends. */
+		ex->keep_alive &= !ex->is_chunked && !ex->expects;
+		c->discard = ex->keep_alive ? ex->body_expected : 0;
+	}
 	if (p->stream.read && !bodiless && ex->r.http_version == 10)
 		ex->keep_alive = false;
 	write_head(c, ex, p->stream.read && !bodiless && ex->r.http_version == 11);
@@ -257,8 +276,9 @@ static int pump_stream(struct conn *c, struct exchange *ex)
 static void pump_body(struct conn *c, struct exchange *ex)
 {
 	struct str body = ex->r.response.body;
-	size_t left = body.n - ex->body_sent, room = CONN_OUT_MAX + 1 - conn_pending(c);
-	size_t n = left < room ? left : room;
+	size_t left = body.n - ex->body_sent, waits = conn_pending(c);
+	size_t most = (conn_admits(c, CONN_OUT_MAX) ? CONN_OUT_MAX : 2 * CONN_OUT_LEAST) + 1;
+	size_t room = waits < most ? most - waits : 0, n = left < room ? left : room;
 	if (n)
 		conn_add(c, body.p + ex->body_sent, n);
 	ex->body_sent += n;
@@ -270,13 +290,13 @@ static void pump_body(struct conn *c, struct exchange *ex)
 void h1_pump(struct conn *c)
 {
 	struct exchange *ex = c->ex;
-	if (c->state != H1_SENDING || c->broken || ex->stream_blocked || conn_pending(c) > CONN_OUT_MAX)
+	if (c->state != H1_SENDING || c->broken || ex->stream_blocked || conn_out_full(c))
 		return;
 	if (!ex->r.response.stream.read) {
 		pump_body(c, ex);
 		return;
 	}
-	while (conn_pending(c) <= CONN_OUT_MAX && pump_stream(c, ex) > 0)
+	while (!conn_out_full(c) && pump_stream(c, ex) > 0)
 		;
 }
 
@@ -285,6 +305,12 @@ static void refuse(struct conn *c, int status, const char *code, const char *det
 	if (!c->ex)
 		c->ex = exchange_new(c);
 	exchange_refuse(c->ex, status, code, detail);
+	h1_answer(c->ex);
+}
+
+static void refuse_busy(struct conn *c)
+{
+	exchange_refuse_busy(c->ex);
 	h1_answer(c->ex);
 }
 
@@ -337,9 +363,30 @@ static void body_begin(struct conn *c, struct exchange *ex, const struct prescan
 		refuse(c, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
 		return;
 	}
+	ex->expects = scan->expect_continue && c->cur.n == 0;
+	/* A body that came with the headers is in hand: the application may as well have all at once. */
+	if (!scan->chunked && c->cur.n >= scan->content_length) {
+		c->deadline_us = conn_after(c, c->env->limits.body_seconds);
+		return;
+	}
+	c->state = H1_ASKING;
+	c->deadline_us = INT64_MAX;
+	if (exchange_begin(ex))
+		h1_body_take(ex);
+	else if (ex->answered)
+		h1_answer(ex);
+}
+
+void h1_body_take(struct exchange *ex)
+{
+	struct conn *c = ex->conn;
+	if (c->state != H1_ASKING)
+		return;
+	c->state = H1_BODY;
 	c->deadline_us = conn_after(c, c->env->limits.body_seconds);
-	if (scan->expect_continue && c->cur.n == 0)
+	if (ex->expects)
 		conn_add(c, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+	ex->expects = false;
 }
 
 static void request_begin(struct conn *c, size_t n)
@@ -398,6 +445,9 @@ static bool header_step(struct conn *c)
 		refuse(c, 414, "URI_TOO_LONG", "request target: must be at most 8192 bytes.");
 	} else if (seen > max) {
 		refuse(c, 431, "HEADER_TOO_LARGE", "header block: is too large.");
+	} else if (end == 0 && seen > HEADER_LEAST && !conn_admits(c, seen)) {
+		c->ex = exchange_new(c);
+		refuse_busy(c);
 	} else if (end == 0) {
 		c->searched = c->cur.n;
 		return false;
@@ -418,10 +468,16 @@ static void request_complete(struct conn *c, struct exchange *ex)
 
 static bool body_step_chunked(struct conn *c, struct exchange *ex)
 {
-	size_t used;
+	size_t used, cap = ex->body.cap;
+	if (cap - ex->body.n < c->cur.n && !conn_admits(c, cap > c->cur.n ? cap : c->cur.n)) {
+		refuse_busy(c);
+		return true;
+	}
 	int r = chunked_decode(&ex->chunked, c->cur, ex->body_limit, &ex->body, &used);
 	if (used)
 		conn_consume(c, used);
+	exchange_holds(ex, ex->body.cap - cap);
+	conn_account(c);
 	if (r == -EFBIG) {
 		refuse(c, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
 	} else if (r < 0) {
@@ -442,10 +498,14 @@ static bool body_step(struct conn *c)
 	size_t want = (size_t)ex->body_expected - ex->body.n;
 	if (want && ex->body.n == 0 && c->cur.n >= want) {
 		ex->r.body = arena_dup(ex->r.arena, (struct str){c->cur.p, want});
+		exchange_holds(ex, want);
 		conn_consume(c, want);
 	} else if (want) {
 		size_t n = want < c->cur.n ? want : c->cur.n;
-		buf_add(&ex->body, c->cur.p, n);
+		if (!exchange_body_add(ex, c->cur.p, n)) {
+			refuse_busy(c);
+			return true;
+		}
 		if (n)
 			conn_consume(c, n);
 		if (n < want)
@@ -456,19 +516,33 @@ static bool body_step(struct conn *c)
 	return true;
 }
 
+static bool discard_step(struct conn *c)
+{
+	size_t n = c->discard < c->cur.n ? (size_t)c->discard : c->cur.n;
+	if (n)
+		conn_consume(c, n);
+	c->discard -= n;
+	if (c->discard)
+		return false;
+	header_await(c);
+	return true;
+}
+
 void h1_run(struct conn *c)
 {
 	bool more = true;
 	while (more && !c->closing && !c->broken) {
 		if (c->state == H1_HEADER)
-			more = conn_pending(c) <= CONN_OUT_MAX && header_step(c);
+			more = !conn_out_full(c) && header_step(c);
 		else if (c->state == H1_BODY)
 			more = body_step(c);
+		else if (c->state == H1_DISCARD)
+			more = discard_step(c);
 		else
 			return;
 	}
 	/* A client that has ended its side gets the answers to what it sent, no more. */
-	if (c->input_ended && !c->closing && c->state <= H1_BODY && conn_pending(c) <= CONN_OUT_MAX)
+	if (c->input_ended && !c->closing && c->state <= H1_DISCARD && !conn_out_full(c))
 		h1_close(c);
 }
 
@@ -481,10 +555,10 @@ void h1_input_end(struct conn *c)
 
 void h1_tick(struct conn *c)
 {
-	if (c->env->now_us <= c->deadline_us || c->state > H1_BODY)
+	if (c->env->now_us <= c->deadline_us || c->state > H1_DISCARD)
 		return;
 	ENV_COUNT(c->env, timeouts, 1);
-	if (c->state == H1_HEADER && c->idle)
+	if (c->state == H1_DISCARD || (c->state == H1_HEADER && c->idle))
 		h1_close(c);
 	else if (c->state == H1_HEADER)
 		refuse(c, 408, "REQUEST_TIMEOUT", "header block: did not arrive in time.");

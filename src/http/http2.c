@@ -16,6 +16,9 @@
 #define GRACE_US 1000000
 #define GRACE_BYTES (1u << 20)
 #define FRAME_HEAD 9u
+/* What a client may send of a body before anybody has looked at its headers; and once its body is wanted. */
+#define WINDOW_FIRST 16384
+#define WINDOW_WANTED 65535
 /* Input is taken a few requests at a time: what is made for them is written out while the processor's cache has it. */
 #define STEP ((size_t)1024)
 
@@ -66,6 +69,12 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	if (c->exchange_count >= 2 * c->env->limits.streams_max) {
 		/* The application still holds what was reset: more is not taken in. */
 		calm(c);
+		return 0;
+	}
+	/* Each request of an address that holds as much as it may would cost more: one is told, others may try again. */
+	if (c->exchange_count && !conn_admits(c, WINDOW_FIRST)) {
+		ENV_COUNT(c->env, busy, 1);
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
 		return 0;
 	}
 	struct exchange *ex = exchange_new(c);
@@ -163,6 +172,32 @@ static bool request_check(struct exchange *ex)
 	return true;
 }
 
+/* Window for the body: of the connection for what came of any, of the stream for what is wanted. */
+static void window_return(struct conn *c, const struct exchange *ex, size_t n)
+{
+	if (!n)
+		return;
+	nghttp2_session_consume_connection(c->h2->session, n);
+	if (ex)
+		nghttp2_session_consume_stream(c->h2->session, ex->stream_id, n);
+}
+
+static void body_wanted(struct exchange *ex)
+{
+	nghttp2_session *session = ex->conn->h2->session;
+	ex->deadline_us = conn_after(ex->conn, ex->env->limits.body_seconds);
+	window_return(ex->conn, ex, ex->unconsumed);
+	ex->unconsumed = 0;
+	uint64_t announced;
+	struct str length = request_header(&ex->r, "content-length");
+	if (!length.n || !str_to_u64(length, INT64_MAX, &announced) || announced > WINDOW_FIRST)
+		nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, ex->stream_id, WINDOW_WANTED);
+	if (ex->expects && !ex->body.n) {
+		nghttp2_nv nv = {(uint8_t[]){":status"}, (uint8_t[]){"100"}, 7, 3, NGHTTP2_NV_FLAG_NONE};
+		nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, ex->stream_id, NULL, &nv, 1, NULL);
+	}
+}
+
 static void body_begin(struct conn *c, struct exchange *ex)
 {
 	const struct http_app *app = c->env->app;
@@ -173,10 +208,13 @@ static void body_begin(struct conn *c, struct exchange *ex)
 	struct str length = request_header(r, "content-length");
 	if (length.n && str_to_u64(length, INT64_MAX, &announced) && announced > ex->body_limit) {
 		refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
-	} else if (str_ieq(request_header(r, "expect"), STR("100-continue"))) {
-		nghttp2_nv nv = {(uint8_t[]){":status"}, (uint8_t[]){"100"}, 7, 3, NGHTTP2_NV_FLAG_NONE};
-		nghttp2_submit_headers(c->h2->session, NGHTTP2_FLAG_NONE, ex->stream_id, NULL, &nv, 1, NULL);
+		return;
 	}
+	ex->expects = str_ieq(request_header(r, "expect"), STR("100-continue"));
+	if (!c->env->app->begin)
+		body_wanted(ex);
+	else if (!exchange_begin(ex) && !ex->answered)
+		ex->deadline_us = INT64_MAX;
 }
 
 static void request_begin(struct conn *c, struct exchange *ex, bool has_body)
@@ -191,11 +229,27 @@ static void request_begin(struct conn *c, struct exchange *ex, bool has_body)
 
 static void request_complete(struct exchange *ex)
 {
-	if (ex->finished || ex->dispatched)
+	ex->body_ended = true;
+	if (ex->finished || ex->dispatched || ex->answered)
 		return;
 	ex->deadline_us = INT64_MAX;
 	ex->r.body = buf_view(&ex->body);
 	exchange_dispatch(ex);
+	if (ex->finished)
+		h2_answer(ex);
+}
+
+void h2_body_take(struct exchange *ex)
+{
+	if (ex->overflowed) {
+		refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
+		return;
+	}
+	body_wanted(ex);
+	if (ex->body_ended)
+		request_complete(ex);
+	else if (ex->conn->input_ended)
+		nghttp2_submit_rst_stream(ex->conn->h2->session, NGHTTP2_FLAG_NONE, ex->stream_id, NGHTTP2_CANCEL);
 }
 
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -239,14 +293,26 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 {
 	struct conn *c = user;
 	struct exchange *ex = exchange_at(session, stream_id);
-	if (!ex || ex->dispatched)
-		return 0;
-	if (ex->finished) {
+	if (!ex || ex->finished || ex->answered || (ex->dispatched && !ex->asking)) {
+		/* Nobody wants it: the other streams get their window back, this one does not. */
+		window_return(c, NULL, n);
+		if (!ex)
+			return 0;
 		ex->dropped += n;
 		if (ex->dropped > GRACE_BYTES)
 			nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_NO_ERROR);
 		return 0;
 	}
+	if (ex->asking) {
+		/* Its headers are being looked at: the window bounds what it may send, and nobody else may answer it. */
+		ex->unconsumed += n;
+		if (n > ex->body_limit - ex->body.n || !exchange_body_add(ex, data, n))
+			ex->overflowed = true;
+		else
+			c->body_bytes += n;
+		return 0;
+	}
+	window_return(c, ex, n);
 	if (n > ex->body_limit - ex->body.n) {
 		refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
 		return 0;
@@ -255,7 +321,11 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 		refuse(ex, 503, "TOO_MANY_BODIES", "body: too many are being sent at once on this connection.");
 		return 0;
 	}
-	buf_add(&ex->body, data, n);
+	if (!exchange_body_add(ex, data, n)) {
+		exchange_refuse_busy(ex);
+		h2_answer(ex);
+		return 0;
+	}
 	c->body_bytes += n;
 	return 0;
 }
@@ -267,6 +337,8 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
 	if (!ex)
 		return 0;
 	nghttp2_session_set_stream_user_data(session, stream_id, NULL);
+	window_return(c, NULL, ex->unconsumed);
+	ex->unconsumed = 0;
 	if (c->h2->reading == ex)
 		c->h2->reading = NULL;
 	ex->stream_id = 0;
@@ -331,6 +403,9 @@ static int body_send(nghttp2_session *session, nghttp2_frame *frame, const uint8
 {
 	struct conn *c = user;
 	struct exchange *ex = source->ptr;
+	/* nghttp2 would go on for as long as the client's windows are open, and they may be as wide as it likes. */
+	if (conn_out_full(c))
+		return NGHTTP2_ERR_WOULDBLOCK;
 	char *to = conn_reserve(c, FRAME_HEAD + n);
 	memcpy(to, head, FRAME_HEAD);
 	memcpy(to + FRAME_HEAD, ex->r.response.body.p + ex->body_sent, n);
@@ -420,6 +495,8 @@ void h2_answer(struct exchange *ex)
 		return;
 	}
 	struct response *p = &ex->r.response;
+	window_return(ex->conn, NULL, ex->unconsumed);
+	ex->unconsumed = 0;
 	char status[3], length[U64_TEXT];
 	nghttp2_nv nv[NV_MAX];
 	size_t n = headers_build(ex, status, length, nv);
@@ -455,6 +532,7 @@ __attribute__((constructor)) static void glue_make(void)
 	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
 	nghttp2_session_callbacks_set_send_data_callback(callbacks, body_send);
 	nghttp2_option_set_no_closed_streams(options, 1);
+	nghttp2_option_set_no_auto_window_update(options, 1);
 	nghttp2_option_set_max_settings(options, 16);
 	nghttp2_option_set_max_outbound_ack(options, 500);
 }
@@ -472,6 +550,7 @@ void h2_start(struct conn *c)
 	nghttp2_settings_entry settings[] = {
 	        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, o->streams_max},
 	        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)o->header_max},
+	        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_FIRST},
 	        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
 	};
 	c->h2 = must_calloc(1, sizeof *c->h2);
@@ -500,7 +579,7 @@ void h2_pump(struct conn *c)
 {
 	nghttp2_session *session = c->h2->session;
 	const uint8_t *p;
-	while (!c->broken && conn_pending(c) <= CONN_OUT_MAX) {
+	while (!c->broken && !conn_out_full(c)) {
 		ssize_t n = nghttp2_session_mem_send(session, &p);
 		if (n < 0)
 			c->broken = true;

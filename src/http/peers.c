@@ -43,7 +43,7 @@ void peers_free(struct peers *p)
 	free(p);
 }
 
-static struct ip key_of(const struct ip *ip)
+struct ip peer_key(const struct ip *ip)
 {
 	struct ip key = *ip;
 	if (!ip_is_v4(ip))
@@ -51,14 +51,25 @@ static struct ip key_of(const struct ip *ip)
 	return key;
 }
 
-static size_t slot_of(const struct peers *p, const struct ip *key)
+/* A product carries upwards only, and addresses of IPv4 differ in the topmost bits: each is followed by a shift down. */
+static uint64_t mix(uint64_t h)
+{
+	h = (h ^ (h >> 32)) * 0x9e3779b97f4a7c15u;
+	h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9u;
+	return h ^ (h >> 32);
+}
+
+uint64_t peer_hash(const struct ip *key, uint64_t seed)
 {
 	uint64_t a, b;
 	memcpy(&a, key->b, 8);
 	memcpy(&b, key->b + 8, 8);
-	uint64_t h = (a ^ p->seed) * 0x9e3779b97f4a7c15u;
-	h = (h ^ (h >> 32) ^ b) * 0xbf58476d1ce4e5b9u;
-	return (size_t)(h ^ (h >> 29)) & p->mask;
+	return mix(mix(a ^ seed) ^ b);
+}
+
+static size_t slot_of(const struct peers *p, const struct ip *key)
+{
+	return (size_t)peer_hash(key, p->seed) & p->mask;
 }
 
 /* The key's entry, or the free one where it would go. */
@@ -72,7 +83,7 @@ static struct peer *find(struct peers *p, const struct ip *key)
 
 bool peers_enter(struct peers *p, const struct ip *ip)
 {
-	struct ip key = key_of(ip);
+	struct ip key = peer_key(ip);
 	pthread_mutex_lock(&p->lock);
 	struct peer *e = find(p, &key);
 	bool free_place = p->total < p->max && e->count < p->max_per_address;
@@ -100,7 +111,7 @@ static void close_gap(struct peers *p, size_t gap)
 
 void peers_leave(struct peers *p, const struct ip *ip)
 {
-	struct ip key = key_of(ip);
+	struct ip key = peer_key(ip);
 	pthread_mutex_lock(&p->lock);
 	struct peer *e = find(p, &key);
 	if (e->count) {

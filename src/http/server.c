@@ -19,6 +19,7 @@ struct http_server {
 	struct http_options options;
 	struct tls *tls;
 	struct peers *peers;
+	struct budget *budget;
 	int port;
 	unsigned loop_count;
 	struct loop **loops;
@@ -118,6 +119,7 @@ static void loops_make(struct http_server *s)
 	for (unsigned i = 0; i < s->loop_count; i++) {
 		struct loop *l = s->loops[i] = must_calloc(1, sizeof *l);
 		l->env = conn_env_new(&s->app, &s->options, i);
+		l->env->budget = s->budget;
 		l->env->wake = sock_wake;
 		l->env->post = env_post;
 		l->env->owner = l;
@@ -154,8 +156,10 @@ static void server_free(struct http_server *s)
 	peers_free(s->peers);
 	sem_destroy(&s->started);
 	/* A request that never came back may still, and would call into this. */
-	if (!abandoned)
+	if (!abandoned) {
+		budget_free(s->budget);
 		free(s);
+	}
 }
 
 /* Signals are for the main thread; SIGPIPE for nobody. */
@@ -202,6 +206,7 @@ int http_start(const struct http_options *options, const struct http_app *app, s
 	sem_init(&s->started, 0, 0);
 	files_raise(s->options.connections_max);
 	s->peers = peers_new(s->options.connections_max, s->options.connections_per_address);
+	s->budget = budget_new(s->options.buffer_max);
 	int r = tls_new(options->cert_file, options->key_file, &s->tls);
 	if (r == 0) {
 		loops_make(s);
@@ -259,6 +264,12 @@ void http_stats(const struct http_server *s, struct http_stats *ret_stats)
 			sum[f] += __atomic_load_n(&from[f], __ATOMIC_RELAXED);
 	}
 	memcpy(ret_stats, sum, sizeof sum);
+}
+
+void http_buffered(const struct http_server *s, size_t *ret_bytes, size_t *ret_max)
+{
+	*ret_bytes = budget_used(s->budget);
+	*ret_max = budget_max(s->budget);
 }
 
 struct visit {

@@ -233,6 +233,7 @@ static void sock_flush(struct sock *s)
 		sock_linger(s, written == 0);
 		return;
 	}
+	conn_account(s->conn);
 	bool wants = conn_wants_input(s->conn) && !s->ended;
 	if (wants && s->more_input)
 		ready_add(s);

@@ -17,7 +17,9 @@
 #include <stdlib.h>
 
 #define THREADS 4
-#define THREADS_MAX 64
+#define THREADS_MAX 80
+#define TENANT_TEXT 32
+#define SHARE 3u
 #define ATTEMPTS 6
 #define LEASE_MS 60000
 #define BACKOFF_MS 1000
@@ -34,12 +36,50 @@ struct jobs {
 
 	pthread_t threads[THREADS_MAX];
 	unsigned thread_count;
+	unsigned workers; /* as many are to be */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t generation; /* grows when something may have become due */
 	bool stopping;
+	char tenants[THREADS_MAX][TENANT_TEXT]; /* by worker: whose step it runs; empty: none's */
 	_Atomic uint64_t steps, retries, failed;
+	atomic_uint numbers; /* of the workers */
 };
+
+#define SKIP_TEXT (THREADS_MAX * TENANT_TEXT + 2)
+
+/* Who does not get a worker now. `idle_only`: everybody who has one, so that others come first. Else those who have their
+ * share: three times as many as are left. */
+static struct str skip_write(struct jobs *j, bool idle_only, char ret_text[SKIP_TEXT])
+{
+	unsigned busy = 0;
+	size_t n = 0;
+	pthread_mutex_lock(&j->lock);
+	for (unsigned i = 0; i < j->workers; i++)
+		busy += j->tenants[i][0] != 0;
+	for (unsigned i = 0; i < j->workers; i++) {
+		unsigned same = 0;
+		for (unsigned k = 0; k < j->workers; k++)
+			same += strcmp(j->tenants[k], j->tenants[i]) == 0;
+		bool skipped = idle_only || same >= SHARE * (j->workers - busy);
+		if (j->tenants[i][0] && skipped)
+			n += (size_t)snprintf(ret_text + n, SKIP_TEXT - n, ",%s", j->tenants[i]);
+	}
+	pthread_mutex_unlock(&j->lock);
+	if (n)
+		ret_text[n++] = ',';
+	return (struct str){ret_text, n};
+}
+
+static void tenant_set(struct jobs *j, unsigned worker, struct str tenant)
+{
+	size_t n = tenant.n < TENANT_TEXT ? tenant.n : 0;
+	pthread_mutex_lock(&j->lock);
+	if (n)
+		memcpy(j->tenants[worker], tenant.p, n);
+	j->tenants[worker][n] = 0;
+	pthread_mutex_unlock(&j->lock);
+}
 
 static void wake(void *ctx)
 {
@@ -95,11 +135,28 @@ int jobs_schedule(struct tx *tx, void *jobs)
 
 /* One step's way through the store. */
 
+/* One worker. */
+struct claim {
+	struct job_run run;
+	unsigned worker;
+};
+
 static int claim_run(struct tx *tx, void *ctx)
 {
-	struct job_run *r = ctx;
-	arena_reset(r->arena);
-	return tx_job_claim(tx, r->arena, str_of(r->jobs->owner), clock_now_ms(), LEASE_MS, &r->job);
+	struct claim *k = ctx;
+	struct job_run *r = &k->run;
+	struct jobs *j = r->jobs;
+	char text[SKIP_TEXT];
+	int result = -ENOENT;
+	for (int others_first = 1; result == -ENOENT && others_first >= 0; others_first--) {
+		struct str skip = skip_write(j, others_first, text);
+		arena_reset(r->arena);
+		result = tx_job_claim(tx, r->arena, str_of(j->owner), skip, clock_now_ms(), LEASE_MS, &r->job);
+	}
+	/* Claims are made one after the other, on the store's thread: the next one sees this. */
+	if (result == 0)
+		tenant_set(j, k->worker, r->job.tenant);
+	return result;
 }
 
 struct outcome {
@@ -226,29 +283,37 @@ static bool generation_read(struct jobs *j, uint64_t *ret_generation)
 static void *worker_main(void *arg)
 {
 	struct jobs *j = arg;
-	struct job_run r = {.jobs = j, .store = j->store, .ctx = j->ctx, .arena = arena_new()};
+	struct claim k = {.run = {.jobs = j, .store = j->store, .ctx = j->ctx, .arena = arena_new()},
+	                  .worker = atomic_fetch_add(&j->numbers, 1)};
+	struct job_run *r = &k.run;
+	char skip[SKIP_TEXT];
 	uint64_t seen;
-	r.reader = store_reader(j->store);
-	while (r.reader && generation_read(j, &seen)) {
+	r->reader = store_reader(j->store);
+	while (r->reader && generation_read(j, &seen)) {
 		int64_t due_ms = 0;
-		tx_begin_read(r.reader);
-		int next = tx_job_next(r.reader, &due_ms);
-		tx_end_read(r.reader);
-		tx_rest(r.reader);
+		tx_begin_read(r->reader);
+		int next = tx_job_next(r->reader, skip_write(j, false, skip), &due_ms);
+		tx_end_read(r->reader);
+		tx_rest(r->reader);
 		bool due = next == 0 && due_ms <= clock_now_ms();
 		if (due) {
-			next = store_write_wait(j->store, claim_run, &r);
+			next = store_write_wait(j->store, claim_run, &k);
 			if (next == 0)
-				step_run(j, &r);
-			arena_reset(r.arena);
+				step_run(j, r);
+			bool shared_out = skip_write(j, false, skip).n > 0;
+			tenant_set(j, k.worker, STR_NONE);
+			/* Whoever looked while somebody had its share looks again. */
+			if (shared_out)
+				wake(j);
+			arena_reset(r->arena);
 		}
 		if (next < 0 && next != -ENOENT) /* nobody wakes us when the store can be used again */
 			rest(j, seen, true, clock_now_ms() + BACKOFF_MS);
 		else if (!due) /* a virtual clock moves only with a wake */
 			rest(j, seen, next == 0 && !clock_is_virtual(), due_ms);
 	}
-	store_reader_free(r.reader);
-	arena_free(r.arena);
+	store_reader_free(r->reader);
+	arena_free(r->arena);
 	return NULL;
 }
 
@@ -270,8 +335,12 @@ int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs)
 {
 	struct jobs *j = must_calloc(1, sizeof *j);
 	unsigned wanted = o->threads ? o->threads : THREADS;
+	/* What is kept free for others comes on top. */
+	wanted += wanted > 1 ? (wanted + 3) / 4 : 0;
+	wanted = wanted < THREADS_MAX ? wanted : THREADS_MAX;
 	pthread_condattr_t monotonic;
 	*j = (struct jobs){.store = o->store, .kinds = o->kinds, .kind_count = o->kind_count, .ctx = o->ctx};
+	j->workers = wanted;
 	random_text(j->owner, 16, "0123456789abcdef");
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -280,7 +349,7 @@ int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs)
 	pthread_condattr_destroy(&monotonic);
 	int r = store_write_wait(o->store, recover_run, j);
 	store_on_jobs(o->store, wake, j);
-	for (unsigned i = 0; r == 0 && i < wanted && i < THREADS_MAX; i++) {
+	for (unsigned i = 0; r == 0 && i < wanted; i++) {
 		r = -pthread_create(&j->threads[i], NULL, worker_main, j);
 		j->thread_count += r == 0;
 	}

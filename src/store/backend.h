@@ -14,6 +14,13 @@
 /* Key in meta: grows with each change of identities, whichever process made it. Survives tx_wipe(). */
 #define META_IDENTITY "store.identity"
 
+/* The organization that a job's subject belongs to: it ends with the id of something of a project, or of a project. `id` is
+ * the SQL for those 24 letters. */
+#define JOB_TENANT(id)                                                                                               \
+	"(SELECT CASE d.kind WHEN 'project' THEN d.parent ELSE (SELECT p.parent FROM doc p WHERE p.kind = 'project'" \
+	" AND p.id = d.parent) END FROM doc d WHERE d.kind IN ('project', 'cluster', 'flex_cluster',"                \
+	" 'network_container', 'network_peer', 'database_user') AND d.id = " id " LIMIT 1)"
+
 /* References from a subject to the node that its jobs must run on. */
 #define REF_HOST "job_host"
 
@@ -62,9 +69,10 @@
 	X(job_add, (struct tx * tx, const struct job *j), (tx, j))                                                   \
 	X(job_ensure, (struct tx * tx, const struct job *j), (tx, j))                                                \
 	X(job_claim,                                                                                                 \
-	  (struct tx * tx, struct arena * a, struct str owner, int64_t now_ms, int64_t lease_ms, struct job * ret),  \
-	  (tx, a, owner, now_ms, lease_ms, ret))                                                                     \
-	X(job_next, (struct tx * tx, int64_t * ret), (tx, ret))                                                      \
+	  (struct tx * tx, struct arena * a, struct str owner, struct str skip, int64_t now_ms, int64_t lease_ms,    \
+	   struct job * ret),                                                                                        \
+	  (tx, a, owner, skip, now_ms, lease_ms, ret))                                                               \
+	X(job_next, (struct tx * tx, struct str skip, int64_t * ret), (tx, skip, ret))                               \
 	X(job_save, (struct tx * tx, const struct job *j), (tx, j))                                                  \
 	X(job_release, (struct tx * tx, const struct job *j), (tx, j))                                               \
 	X(job_finish, (struct tx * tx, const struct job *j), (tx, j))                                                \

@@ -25,7 +25,7 @@ static const struct copy_table tables[] = {
 	              {"prev_hash", B}, {"hash", B}, {"cluster", T}, {"raw", T}, {"org_pos", N}, {"group_pos", N}}, NULL},
 	{"job", 1, {{"n", N}, {"id", T}, {"kind", T}, {"subject", T}, {"args", T}, {"state", T}, {"step", N}, {"attempt", N},
 	            {"progress", T}, {"due_ms", N}, {"lease_owner", T}, {"lease_until_ms", N}, {"fence", N}, {"created_ms", N},
-	            {"updated_ms", N}, {"error", T}, {"host", T}}, NULL},
+	            {"updated_ms", N}, {"error", T}, {"host", T}, {"tenant", T}}, NULL},
 	{"answer", 2, {{"caller", T}, {"key", T}, {"created_ms", N}, {"fingerprint", T}, {"answer", T}}, NULL},
 	{"limit_override", 2, {{"set_id", T}, {"scope", T}, {"capacity", N}, {"refill", N}}, NULL},
 	{"meta", 1, {{"key", T}, {"value", T}}, "key <> '" META_COPY "'"},

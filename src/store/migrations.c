@@ -78,6 +78,9 @@ static const char *const steps[] = {
 	" WHERE group_pos > 32;"
 	"CREATE INDEX event_group_type ON event (group_id, type, group_pos, created_ms, cluster)"
 	" WHERE group_pos > 32;",
+
+	/* 6: whose a job is: organizations take turns. */
+	"ALTER TABLE job ADD COLUMN tenant TEXT NOT NULL DEFAULT '';",
 };
 /* clang-format on */
 

@@ -42,7 +42,7 @@
 	X(EVENT_TYPES_COUNT_##NAME,                                                                                    \
 	  "SELECT count(*) FROM event WHERE " scope " = $1 AND " pos " > 0" PG_EVENT_FILTER PG_EVENT_TYPES)
 
-#define PG_JOB "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error, host"
+#define PG_JOB "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error, host, tenant"
 /* That this node ($1) could claim: queued ones that are the first of their subject, and those of nodes that are gone. */
 #define PG_JOB_FREE                                                                                            \
 	"(j.host = '' OR j.host = $1) AND (j.state = 'running' AND NOT EXISTS (SELECT 1 FROM node WHERE id = " \
@@ -176,13 +176,14 @@
 	              " WHERE answer.created_ms <= $3")                                                                \
 	X(ANSWER_PRUNE, "DELETE FROM answer WHERE (caller, key) IN (SELECT caller, key FROM answer"                    \
 	                " WHERE created_ms <= $1 ORDER BY created_ms LIMIT 2)")                                        \
-	X(JOB_ADD, "INSERT INTO job (id, kind, subject, args, state, due_ms, created_ms, updated_ms, host)"            \
+	X(JOB_ADD, "INSERT INTO job (id, kind, subject, args, state, due_ms, created_ms, updated_ms, host, tenant)"    \
 	           " VALUES ($1, $2, $3, $4, 'queued', $5, $6, $6, coalesce(nullif($7, ''),"                           \
-	           " (SELECT id FROM ref WHERE kind = '" REF_HOST "' AND value = $3), ''))")                           \
+	           " (SELECT id FROM ref WHERE kind = '" REF_HOST "' AND value = $3), ''),"                            \
+	           " coalesce(nullif($8, ''), " JOB_TENANT("right($3, 24)") ", ''))")                                  \
 	X(JOB_HURRY, "UPDATE job SET due_ms = least(due_ms, $3), progress = NULL WHERE n = (SELECT n FROM job"         \
 	             " WHERE subject = $2 AND subject <> '' AND kind = $1 AND state = 'queued' ORDER BY n LIMIT 1)")   \
-	X(JOB_NEXT, "SELECT " PG_JOB_DUE ", n FROM job j WHERE j.state IN ('queued', 'running') AND " PG_JOB_FREE      \
-	            " ORDER BY 1, n LIMIT 1")                                                                          \
+	X(JOB_NEXT, "SELECT " PG_JOB_DUE ", n FROM job j WHERE j.state IN ('queued', 'running')"                       \
+	            " AND strpos($2, ',' || j.tenant || ',') = 0 AND " PG_JOB_FREE " ORDER BY 1, n LIMIT 1")           \
 	X(JOB_CLAIM, "UPDATE job SET state = 'running', lease_owner = $2, lease_until_ms = $3, fence = fence + 1,"     \
 	             " updated_ms = $4 WHERE n = $1 RETURNING " PG_JOB)                                                \
 	X(JOB_SAVE, "UPDATE job SET state = $3, step = $4, attempt = $5, progress = $6, due_ms = $7, error = $8,"      \

@@ -27,6 +27,7 @@ static void job_read(struct arena *a, const PGresult *r, struct job *ret_job)
 	        .created_ms = pg_number(r, 0, 10),
 	        .error = arena_dup(a, pg_column(r, 0, 11)),
 	        .host = arena_dup(a, pg_column(r, 0, 12)),
+	        .tenant = arena_dup(a, pg_column(r, 0, 13)),
 	};
 }
 
@@ -56,6 +57,7 @@ int pg_job_add(struct tx *tx, const struct job *j)
 	pg_int(&args, j->due_ms);
 	pg_int(&args, clock_now_ms());
 	pg_str(&args, j->host);
+	pg_str(&args, j->tenant.n ? j->tenant : STR(""));
 	tx->jobs = true;
 	return pg_defer(tx, PG_JOB_ADD_ST, &args);
 }
@@ -74,12 +76,13 @@ int pg_job_ensure(struct tx *tx, const struct job *j)
 	return r > 0 ? 0 : pg_job_add(tx, j);
 }
 
-static int next_read(struct tx *tx, int64_t *ret_due_ms, int64_t *ret_row)
+static int next_read(struct tx *tx, struct str skip, int64_t *ret_due_ms, int64_t *ret_row)
 {
 	struct pg_args args = {0};
 	PGresult *result;
 	tx_count_read(tx);
 	pg_z(&args, tx->store->node);
+	pg_str(&args, skip.n ? skip : STR(""));
 	int r = pg_exec(tx, PG_JOB_NEXT_ST, &args, &result);
 	if (r < 0)
 		return r;
@@ -91,19 +94,19 @@ static int next_read(struct tx *tx, int64_t *ret_due_ms, int64_t *ret_row)
 	return r > 0 ? 0 : -ENOENT;
 }
 
-int pg_job_next(struct tx *tx, int64_t *ret_due_ms)
+int pg_job_next(struct tx *tx, struct str skip, int64_t *ret_due_ms)
 {
 	int64_t row;
-	return next_read(tx, ret_due_ms, &row);
+	return next_read(tx, skip, ret_due_ms, &row);
 }
 
-int pg_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
+int pg_job_claim(struct tx *tx, struct arena *a, struct str owner, struct str skip, int64_t now_ms, int64_t lease_ms,
                  struct job *ret_job)
 {
 	assert(tx->in_write);
 	int64_t due_ms, row;
 	struct pg_args args = {0};
-	int r = next_read(tx, &due_ms, &row);
+	int r = next_read(tx, skip, &due_ms, &row);
 	if (r < 0 || due_ms > now_ms)
 		return r < 0 ? r : -ENOENT;
 	pg_int(&args, row);

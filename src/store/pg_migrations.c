@@ -48,9 +48,14 @@ static const char *const step_1[] = {
 	"CREATE TABLE node (id TEXT COLLATE \"C\" PRIMARY KEY, alive TIMESTAMPTZ NOT NULL) WITH (fillfactor = 50)",
 	NULL,
 };
+/* Whose a job is: organizations take turns. */
+static const char *const step_2[] = {
+	"ALTER TABLE job ADD COLUMN tenant TEXT COLLATE \"C\" NOT NULL DEFAULT ''",
+	NULL,
+};
 /* clang-format on */
 
-static const char *const *const steps[] = {step_1};
+static const char *const *const steps[] = {step_1, step_2};
 #define STEP_COUNT ((int64_t)(sizeof steps / sizeof *steps))
 
 /* Runs SQL whose outcome is one number. -ENOENT: no row. */

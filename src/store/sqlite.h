@@ -45,7 +45,7 @@
 	                                          "SELECT " end "(created_ms)" EVENT_FIRST(scope) "))"
 #define EVENT_TIMES(scope) "SELECT " EVENT_TIME(scope, "min") ", " EVENT_TIME(scope, "max")
 
-#define JOB_COLUMNS "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error"
+#define JOB_COLUMNS "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error, tenant"
 /* No older job of the same subject waits or runs. */
 #define JOB_FIRST                                                                                               \
 	" AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.subject <> ''" \
@@ -123,12 +123,14 @@
 	              " WHERE created_ms <= ?3")                                                                      \
 	X(ANSWER_PRUNE, "DELETE FROM answer WHERE rowid IN"                                                           \
 	                " (SELECT rowid FROM answer WHERE created_ms <= ?1 ORDER BY created_ms LIMIT 2)")             \
-	X(JOB_ADD, "INSERT INTO job (id, kind, subject, args, state, due_ms, created_ms, updated_ms)"                 \
-	           " VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?6)")                                                  \
+	X(JOB_ADD, "INSERT INTO job (id, kind, subject, args, state, due_ms, created_ms, updated_ms, tenant)"         \
+	           " VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?6,"                                                   \
+	           " coalesce(nullif(?7, ''), " JOB_TENANT("substr(?3, -24)") ", ''))")                               \
 	X(JOB_HURRY, "UPDATE job SET due_ms = min(due_ms, ?3), progress = NULL WHERE rowid = (SELECT rowid FROM job"  \
 	             " WHERE subject = ?2 AND subject <> '' AND kind = ?1 AND state = 'queued' LIMIT 1)")             \
 	X(JOB_NEXT,                                                                                                   \
-	  "SELECT due_ms, rowid FROM job j WHERE state = 'queued'" JOB_FIRST " ORDER BY due_ms, rowid LIMIT 1")       \
+	  "SELECT due_ms, rowid FROM job j WHERE state = 'queued' AND instr(?1, ',' || tenant || ',') = 0" JOB_FIRST  \
+	  " ORDER BY due_ms, rowid LIMIT 1")                                                                          \
 	X(JOB_CLAIM, "UPDATE job SET state = 'running', lease_owner = ?2, lease_until_ms = ?3, fence = fence + 1,"    \
 	             " updated_ms = ?4 WHERE rowid = ?1 RETURNING " JOB_COLUMNS)                                      \
 	X(JOB_SAVE, "UPDATE job SET state = ?3, step = ?4, attempt = ?5, progress = ?6, due_ms = ?7, error = ?8,"     \

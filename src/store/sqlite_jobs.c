@@ -26,6 +26,7 @@ static void job_read(struct arena *a, sqlite3_stmt *st, struct job *ret_job)
 	        .fence = sqlite3_column_int64(st, 9),
 	        .created_ms = sqlite3_column_int64(st, 10),
 	        .error = arena_dup(a, column_str(st, 11)),
+	        .tenant = arena_dup(a, column_str(st, 12)),
 	};
 }
 
@@ -42,6 +43,7 @@ int sqlite_job_add(struct tx *tx, const struct job *j)
 	bind_str(st, 4, j->args.n ? j->args : STR("{}"));
 	sqlite3_bind_int64(st, 5, j->due_ms);
 	sqlite3_bind_int64(st, 6, clock_now_ms());
+	bind_str(st, 7, j->tenant.n ? j->tenant : STR(""));
 	tx->jobs = true;
 	return conn_step(tx, st);
 }
@@ -62,12 +64,13 @@ int sqlite_job_ensure(struct tx *tx, const struct job *j)
 	return sqlite3_changes(tx->db) ? 0 : tx_job_add(tx, j);
 }
 
-static int next_read(struct tx *tx, int64_t *ret_due_ms, int64_t *ret_row)
+static int next_read(struct tx *tx, struct str skip, int64_t *ret_due_ms, int64_t *ret_row)
 {
 	sqlite3_stmt *st = conn_statement(tx, ST_JOB_NEXT);
 	if (!st)
 		return -EIO;
 	tx_count_read(tx);
+	bind_str(st, 1, skip.n ? skip : STR(""));
 	int r = conn_step(tx, st);
 	if (r <= 0)
 		return r < 0 ? -EIO : -ENOENT;
@@ -77,18 +80,18 @@ static int next_read(struct tx *tx, int64_t *ret_due_ms, int64_t *ret_row)
 	return 0;
 }
 
-int sqlite_job_next(struct tx *tx, int64_t *ret_due_ms)
+int sqlite_job_next(struct tx *tx, struct str skip, int64_t *ret_due_ms)
 {
 	int64_t row;
-	return next_read(tx, ret_due_ms, &row);
+	return next_read(tx, skip, ret_due_ms, &row);
 }
 
-int sqlite_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
-                     struct job *ret_job)
+int sqlite_job_claim(struct tx *tx, struct arena *a, struct str owner, struct str skip, int64_t now_ms,
+                     int64_t lease_ms, struct job *ret_job)
 {
 	assert(tx->in_write);
 	int64_t due_ms, row;
-	int r = next_read(tx, &due_ms, &row);
+	int r = next_read(tx, skip, &due_ms, &row);
 	if (r < 0 || due_ms > now_ms)
 		return r < 0 ? r : -ENOENT;
 	sqlite3_stmt *st = conn_statement(tx, ST_JOB_CLAIM);

@@ -7,6 +7,7 @@
 #define STEWARD_STORE_STORE_H
 
 #include "base/arena.h"
+#include "base/fair.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -134,9 +135,11 @@ struct write {
 	int (*run)(struct tx *tx, void *ctx);
 	void (*done)(void *ctx, int result);
 	void *ctx;
+	struct fair_item
+	        item;       /* .key: whose place in the queue it takes; 0: the service's own. The rest is the store's */
 	struct write *next; /* the store's own */
 };
-/* Queues; false when the queue is full (the caller answers 503). */
+/* Queues; false when the queue is full, or that key's share of it (the caller answers 503). */
 must_check bool store_write(struct store *s, struct write *w);
 /* The same, and waits, also for room in the queue. Not on a loop, nor inside run() or done(). -ESHUTDOWN: closing. */
 must_check int store_write_wait(struct store *s, int (*run)(struct tx *, void *), void *ctx);
@@ -148,7 +151,8 @@ struct job {
 	struct str id, kind, subject; /* subject empty: runs beside any other */
 	struct str args;              /* JSON object */
 	struct str progress, error;   /* for people, or empty */
-	struct str host;              /* the node that must run it, where it is work on that host; empty: any */
+	struct str tenant; /* the organization whose work it is; empty: by the subject, or the service's own */
+	struct str host;   /* the node that must run it, where it is work on that host; empty: any */
 	int64_t step, attempt, due_ms, fence, created_ms;
 	bool running, failed;
 };
@@ -162,11 +166,12 @@ must_check int tx_job_ensure(struct tx *tx, const struct job *j);
 must_check int tx_jobs_bind(struct tx *tx, struct str subject);
 must_check int tx_jobs_unbind(struct tx *tx, struct str subject);
 void store_binds_jobs(struct store *s, bool binds);
-/* The next job that is due; -ENOENT when there is none. */
-must_check int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, int64_t now_ms, int64_t lease_ms,
-                            struct job *ret_job);
+/* The next job that is due; -ENOENT when there is none. None of the tenants in `skip`: ids with a comma before, after and
+ * between them; or empty. */
+must_check int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, struct str skip, int64_t now_ms,
+                            int64_t lease_ms, struct job *ret_job);
 /* When the next job that could be claimed is due; -ENOENT when there is none. On a reader. */
-must_check int tx_job_next(struct tx *tx, int64_t *ret_due_ms);
+must_check int tx_job_next(struct tx *tx, struct str skip, int64_t *ret_due_ms);
 /* By the holder of the claim; -ESTALE when it has lost it. save keeps the claim; release puts the job back in line for
  * j->due_ms; finish takes it away; fail keeps it as failed. Step, attempt, args, progress and error are those of `j`. */
 must_check int tx_job_save(struct tx *tx, const struct job *j);

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,8 +32,7 @@ struct writer {
 
 	pthread_mutex_t lock;
 	pthread_cond_t queued, room;
-	struct write *first, **last;
-	unsigned depth;
+	struct fair *queue; /* keys take turns in a batch */
 	bool closing;
 };
 
@@ -40,14 +40,9 @@ bool store_write(struct store *s, struct write *w)
 {
 	struct writer *q = s->writer;
 	pthread_mutex_lock(&q->lock);
-	bool ok = q->depth < QUEUE_MAX && !q->closing;
-	if (ok) {
-		w->next = NULL;
-		*q->last = w;
-		q->last = &w->next;
-		if (q->depth++ == 0)
-			pthread_cond_signal(&q->queued);
-	}
+	bool ok = !q->closing && fair_add(q->queue, &w->item, w->item.key);
+	if (ok && fair_waiting(q->queue) == 1)
+		pthread_cond_signal(&q->queued);
 	pthread_mutex_unlock(&q->lock);
 	return ok;
 }
@@ -87,7 +82,7 @@ int store_write_wait(struct store *s, int (*run)(struct tx *, void *), void *ctx
 	while (!store_write(s, &w)) {
 		pthread_mutex_lock(&q->lock);
 		bool closing = q->closing;
-		while (q->depth >= QUEUE_MAX && !q->closing)
+		while (!fair_has_room(q->queue, 0) && !q->closing)
 			pthread_cond_wait(&q->room, &q->lock);
 		pthread_mutex_unlock(&q->lock);
 		if (closing)
@@ -102,26 +97,30 @@ int store_write_wait(struct store *s, int (*run)(struct tx *, void *), void *ctx
 	return waiter.result;
 }
 
+static struct write *write_of(struct fair_item *item)
+{
+	return (struct write *)(void *)((char *)item - offsetof(struct write, item));
+}
+
 /* Up to batch_max writes; none after 200 ms without any, or when closing. */
 static struct write *queue_take(struct writer *q, bool *ret_closing)
 {
 	pthread_mutex_lock(&q->lock);
-	if (!q->first && !q->closing) {
+	if (!fair_waiting(q->queue) && !q->closing) {
 		int64_t until = clock_mono_us() + POLL_US;
 		struct timespec t = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
 		int r = 0;
-		while (!q->first && !q->closing && r != ETIMEDOUT)
+		while (!fair_waiting(q->queue) && !q->closing && r != ETIMEDOUT)
 			r = pthread_cond_timedwait(&q->queued, &q->lock, &t);
 	}
-	struct write *batch = q->first, **end = &q->first;
+	struct write *batch = NULL, **end = &batch;
+	struct fair_item *item;
 	unsigned n = 0;
-	for (; *end && n < q->batch_max; n++)
+	for (; n < q->batch_max && (item = fair_take(q->queue)); n++) {
+		*end = write_of(item);
 		end = &(*end)->next;
-	q->first = *end;
+	}
 	*end = NULL;
-	if (!q->first)
-		q->last = &q->first;
-	q->depth -= n;
 	*ret_closing = q->closing;
 	if (n)
 		pthread_cond_broadcast(&q->room);
@@ -132,7 +131,7 @@ static struct write *queue_take(struct writer *q, bool *ret_closing)
 uint64_t writer_depth(struct writer *w)
 {
 	pthread_mutex_lock(&w->lock);
-	uint64_t depth = w->depth;
+	uint64_t depth = fair_waiting(w->queue);
 	pthread_mutex_unlock(&w->lock);
 	return depth;
 }
@@ -250,7 +249,7 @@ int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct wr
 	q->conn = conn;
 	q->batch_max = batch_max ? batch_max : BATCH_DEFAULT;
 	q->results = must_calloc(q->batch_max, sizeof(int));
-	q->last = &q->first;
+	q->queue = fair_new(QUEUE_MAX, 0);
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -260,6 +259,7 @@ int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct wr
 	int r = -pthread_create(&q->thread, NULL, writer_main, q);
 	if (r < 0) {
 		fprintf(stderr, "steward: the store's writer cannot start: %s\n", strerror(-r));
+		fair_free(q->queue);
 		free(q->results);
 		free(q);
 		return r;
@@ -282,6 +282,7 @@ void writer_stop(struct writer *w)
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->queued);
 	pthread_cond_destroy(&w->room);
+	fair_free(w->queue);
 	free(w->results);
 	free(w);
 }

@@ -80,18 +80,41 @@ static void done(void *ctx, struct request *r, size_t bytes_sent)
 	last_status = r->response.status;
 }
 
+static unsigned begun;
+
+/* What is asked before a body is read. */
+static void begin(void *ctx, struct request *r)
+{
+	begun++;
+	if (str_is(r->path, "/later")) {
+		held[held_count++] = r;
+	} else if (str_is(r->path, "/no")) {
+		r->response.status = 401;
+		r->response.body = STR("no");
+		http_respond(r);
+	} else {
+		http_body_take(r);
+	}
+}
+
 static const struct http_app app = {.body_limit = body_limit, .handle = handle, .done = done};
+static const struct http_app asking = {.body_limit = body_limit, .begin = begin, .handle = handle, .done = done};
 static struct conn_env *env;
 static struct conn *conn;
 
-static void start(enum conn_protocol protocol)
+static void start_with(const struct http_app *with, enum conn_protocol protocol)
 {
 	struct ip peer = {{0}};
 	struct http_options o = {.streams_max = 10, .resets_max = 20};
-	env = conn_env_new(&app, &o, 0);
+	env = conn_env_new(with, &o, 0);
 	conn = conn_new(env, protocol, &peer, env->now_us);
-	held_count = handled = done_count = closed_count = 0;
+	held_count = handled = done_count = closed_count = begun = 0;
 	last_status = 0;
+}
+
+static void start(enum conn_protocol protocol)
+{
+	start_with(&app, protocol);
 }
 
 static void stop(void)
@@ -621,8 +644,81 @@ static void http2_deadlines(void)
 	client_stop();
 }
 
+#define POST(path, more) "POST " path " HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n" more "\r\n"
+
+/* The application is asked before a body is read, unless it came with the headers. */
+static void headers_first(void)
+{
+	start_with(&asking, CONN_HTTP1);
+	feed(POST("/yes", "") "0123456789");
+	CHECK(begun == 0 && handled == 1 && last_body == 10);
+	output();
+	feed(POST("/yes", "") "01234");
+	CHECK(begun == 1 && handled == 1);
+	feed("56789");
+	CHECK(handled == 2 && last_body == 10);
+	output();
+	/* Refused: nothing of the body is kept, and after it comes the next request. */
+	feed(POST("/no", "") "01");
+	CHECK(begun == 2 && handled == 2 && strstr(output(), "HTTP/1.1 401") && conn_wants_input(conn));
+	feed("234567");
+	feed("89GET /next HTTP/1.1\r\nHost: x\r\n\r\n");
+	CHECK(handled == 3 && strcmp(last_target, "/next") == 0 && strstr(output(), "HTTP/1.1 200"));
+	/* A body that is expected to be asked for is asked for when it is wanted. */
+	feed(POST("/later", "Expect: 100-continue\r\n"));
+	CHECK(begun == 3 && held_count == 1 && conn_output(conn).n == 0 && !conn_wants_input(conn));
+	http_body_take(held[0]);
+	CHECK(strstr(output(), "100 Continue") && conn_wants_input(conn));
+	feed("0123456789");
+	CHECK(handled == 4 && strstr(output(), "HTTP/1.1 200"));
+	/* And when it is not, nobody knows whether it comes. */
+	feed(POST("/no", "Expect: 100-continue\r\n"));
+	const char *text = output();
+	CHECK(strstr(text, "401") && !strstr(text, "100 Continue") && strstr(text, "Connection: close") &&
+	      conn_is_closing(conn));
+	stop();
+	/* Of a chunked one it is not known where it ends. */
+	start_with(&asking, CONN_HTTP1);
+	feed("POST /no HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc");
+	CHECK(strstr(output(), "HTTP/1.1 401") && conn_is_closing(conn));
+	stop();
+	/* The client goes while the application thinks. */
+	start_with(&asking, CONN_HTTP1);
+	feed(POST("/later", "") "01");
+	CHECK(held_count == 1);
+	conn_free(conn);
+	http_body_take(held[0]);
+	CHECK(env->live == 0 && handled == 0);
+	conn_env_free(env);
+}
+
+/* An address that holds as much as it may is refused; what is given back counts. */
+static void bounded_memory(void)
+{
+	struct budget *b = budget_new(1000 * 1024);
+	start_with(&asking, CONN_HTTP1);
+	struct ip greedy = {{[0] = 9}};
+	env->budget = b;
+	budget_move(b, budget_place(b, &greedy), 0, 600 * 1024);
+	CHECK(!budget_admits(b, budget_place(b, &greedy), 1) && budget_admits(b, 0, 20000) &&
+	      !budget_admits(b, 0, 200000));
+	feed("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+	CHECK(handled == 1 && strstr(output(), "HTTP/1.1 200"));
+	budget_move(b, budget_place(b, &greedy), 600 * 1024, 1000 * 1024);
+	feed("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+	const char *text = output();
+	CHECK(handled == 1 && strstr(text, "HTTP/1.1 503") && strstr(text, "Retry-After: 1"));
+	CHECK(env->stats.busy == 1);
+	stop();
+	budget_move(b, budget_place(b, &greedy), 1000 * 1024, 0);
+	CHECK(budget_used(b) == 0);
+	budget_free(b);
+}
+
 int main(void)
 {
+	headers_first();
+	bounded_memory();
 	answers();
 	methods_and_upgrades();
 	bytewise();

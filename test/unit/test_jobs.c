@@ -101,16 +101,16 @@ static int store_run(struct tx *tx, void *ctx)
 	struct job add_one = {.kind = STR("k"), .subject = STR("s"), .due_ms = 20},
 	           add_two = {.kind = STR("k"), .subject = STR("s"), .due_ms = 10},
 	           add_free = {.kind = STR("k"), .due_ms = 30};
-	CHECK(tx_job_claim(tx, a, STR("me"), 100, 1000, &none) == -ENOENT);
+	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 100, 1000, &none) == -ENOENT);
 	CHECK(tx_job_add(tx, &add_one) == 0 && tx_job_add(tx, &add_two) == 0 && tx_job_add(tx, &add_free) == 0);
 	/* The first of the subject goes first, though the second is due sooner. */
-	CHECK(tx_job_next(tx, &due) == 0 && due == 20);
-	CHECK(tx_job_claim(tx, a, STR("me"), 19, 1000, &none) == -ENOENT);
-	CHECK(tx_job_claim(tx, a, STR("me"), 100, 1000, &one) == 0 && one.due_ms == 20 && one.fence == 1 &&
+	CHECK(tx_job_next(tx, STR_NONE, &due) == 0 && due == 20);
+	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 19, 1000, &none) == -ENOENT);
+	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 100, 1000, &one) == 0 && one.due_ms == 20 && one.fence == 1 &&
 	      one.running);
 	/* The subject is busy: only the free one is left. */
-	CHECK(tx_job_claim(tx, a, STR("me"), 100, 1000, &two) == 0 && !two.subject.n);
-	CHECK(tx_job_claim(tx, a, STR("me"), 100, 1000, &none) == -ENOENT);
+	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 100, 1000, &two) == 0 && !two.subject.n);
+	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 100, 1000, &none) == -ENOENT);
 	one.progress = STR("40% half");
 	CHECK(tx_job_save(tx, &one) == 0);
 	CHECK(tx_job_of(tx, a, STR("s"), &none) == 0 && str_is(none.progress, "40% half"));
@@ -119,11 +119,11 @@ static int store_run(struct tx *tx, void *ctx)
 	CHECK(tx_job_finish(tx, &stale) == -ESTALE && tx_job_release(tx, &stale) == -ESTALE &&
 	      tx_job_fail(tx, &stale) == -ESTALE);
 	CHECK(tx_job_finish(tx, &one) == 0 && tx_job_finish(tx, &one) == -ESTALE);
-	CHECK(tx_job_claim(tx, a, STR("me"), 100, 1000, &one) == 0 && one.due_ms == 10);
+	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 100, 1000, &one) == 0 && one.due_ms == 10);
 	/* A process that is gone has lost its claims, and what it would save is refused. */
 	CHECK(tx_jobs_recover(tx, &recovered) == 0 && recovered == 2);
 	CHECK(tx_job_finish(tx, &one) == -ESTALE && tx_job_finish(tx, &two) == -ESTALE);
-	CHECK(tx_job_claim(tx, a, STR("other"), 100, 1000, &one) == 0 && one.fence == 3);
+	CHECK(tx_job_claim(tx, a, STR("other"), STR_NONE, 100, 1000, &one) == 0 && one.fence == 3);
 	one.error = STR("why");
 	CHECK(tx_job_fail(tx, &one) == 0);
 	CHECK(tx_job_of(tx, a, STR("s"), &none) == 0 && none.failed && str_is(none.error, "why"));
@@ -133,12 +133,12 @@ static int store_run(struct tx *tx, void *ctx)
 	sooner.due_ms = 5;
 	CHECK(tx_job_ensure(tx, &later) == 0 && tx_job_ensure(tx, &sooner) == 0 && tx_job_ensure(tx, &later) == 0);
 	CHECK(tx_job_count(tx, &due) == 0 && due == 2);
-	CHECK(tx_job_claim(tx, a, STR("me"), 6, 1000, &one) == 0 && str_is(one.kind, "e"));
+	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 6, 1000, &one) == 0 && str_is(one.kind, "e"));
 	/* Asked for anew, it has told nothing yet. */
 	one.progress = STR("40% half");
 	CHECK(tx_job_release(tx, &one) == 0 && tx_job_find(tx, a, "e", STR("t"), &two) == 0 && two.progress.n);
 	CHECK(tx_job_ensure(tx, &later) == 0 && tx_job_find(tx, a, "e", STR("t"), &two) == 0 && !two.progress.n);
-	CHECK(tx_job_claim(tx, a, STR("me"), 6, 1000, &one) == 0 && str_is(one.kind, "e"));
+	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 6, 1000, &one) == 0 && str_is(one.kind, "e"));
 	CHECK(tx_job_ensure(tx, &later) == 0 && tx_job_count(tx, &due) == 0 && due == 3);
 	CHECK(tx_jobs_cancel(tx, "e", STR("t")) == 0 && tx_job_count(tx, &due) == 0 && due == 2);
 	return -ECANCELED; /* leaves nothing behind */

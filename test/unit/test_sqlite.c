@@ -332,7 +332,8 @@ static void test_older_store(void)
 	store_close(s);
 	lists_compare(before);
 	/* Version 4: every event in every index. */
-	CHECK(raw_sql("DROP INDEX event_org_pos; DROP INDEX event_org_time; DROP INDEX event_org_type;"
+	CHECK(raw_sql("ALTER TABLE job DROP COLUMN tenant;"
+	              "DROP INDEX event_org_pos; DROP INDEX event_org_time; DROP INDEX event_org_type;"
 	              "DROP INDEX event_group_pos; DROP INDEX event_group_time; DROP INDEX event_group_type;"
 	              "CREATE INDEX event_org_pos ON event (org_id, org_pos) WHERE org_pos > 0;"
 	              "CREATE INDEX event_org_time ON event (org_id, created_ms, org_pos, type, cluster) WHERE org_pos "

@@ -901,7 +901,7 @@ static int hosts_run(struct tx *tx, void *ctx)
 
 static int claim_run(struct tx *tx, void *ctx)
 {
-	return tx_job_claim(tx, a, STR("x"), clock_now_ms(), 1000, ctx);
+	return tx_job_claim(tx, a, STR("x"), STR_NONE, clock_now_ms(), 1000, ctx);
 }
 
 static int save_run(struct tx *tx, void *ctx)

@@ -1,0 +1,25 @@
+/* How much memory everything may take that waits in the process for a client: input that is not complete, answers that are
+ * not taken. One number for all loops. Of the most of it an address may hold as much as is still free: one alone gets half,
+ * a hundred greedy ones a hundredth each. The rest is for those who hold little, and for what each connection costs: with it
+ * somebody new is served while others have taken all they can get. Counters only: nothing is locked. */
+#ifndef STEWARD_HTTP_BUDGET_H
+#define STEWARD_HTTP_BUDGET_H
+
+#include "base/ip.h"
+
+struct budget;
+
+struct budget *budget_new(size_t max);
+void budget_free(struct budget *b); /* accepts NULL */
+
+/* Where an address is counted. IPv6 by its /64, as connections are. */
+unsigned budget_place(const struct budget *b, const struct ip *ip);
+/* Whether that address may hold so much more. Asking takes nothing. NULL: always. */
+bool budget_admits(const struct budget *b, unsigned place, size_t more);
+/* What a holder held and what it holds now. Accepts NULL. */
+void budget_move(struct budget *b, unsigned place, size_t from, size_t to);
+
+size_t budget_used(const struct budget *b);
+size_t budget_max(const struct budget *b);
+
+#endif

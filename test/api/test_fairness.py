@@ -1,0 +1,136 @@
+"""What organizations share is shared fairly: one that fills a pool with slow work leaves room for the others."""
+import socket, ssl, threading
+
+import pytest
+
+from client import Api, Bearer, Wire, metric, ok, until
+
+SLOW = 66
+
+
+@pytest.fixture(scope='module')
+def tenants(module_server):
+	"""Two organizations that know nothing of each other."""
+	s = module_server
+	s.greedy, s.other = s.seed(*[{'name': n, 'projects': [n + str(i) for i in range(8)],
+		'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]} for n in ('greedy', 'other')])
+	return s
+
+
+def token(org):
+	return org['principals'][0]['accessToken']
+
+
+def user(group, name):
+	return {'username': name, 'password': 'long-enough-' + name, 'databaseName': 'admin', 'groupId': group,
+		'roles': [{'roleName': 'read', 'databaseName': 'x'}]}
+
+
+def send(server, bearer, method, path, bodies):
+	"""Each on a connection of its own; nobody reads the answers yet."""
+	before, wires = metric(server, 'steward_http_requests_total'), []
+	for body in bodies:
+		w = Wire(server, bearer)
+		w.socket.sendall(w.encode(method, path, body=body))
+		wires.append(w)
+	until(lambda: metric(server, 'steward_http_requests_total') - before >= len(wires), what='all are under way')
+	return wires
+
+
+def answered(wires):
+	"""How many have an answer by now."""
+	for w in wires:
+		w.socket.settimeout(0)
+		try:
+			w.buffer += w.socket.recv(65536)
+		except ssl.SSLWantReadError:
+			pass
+		w.socket.settimeout(60)
+	return sum(bool(w.buffer) for w in wires)
+
+
+def statuses(wires, method):
+	out = [w.read(method).status for w in wires]
+	for w in wires:
+		w.close()
+	return out
+
+
+def test_slow_calls_of_one_leave_room_for_another(tenants):
+	"""64 threads prepare writes. All of them for one tenant, 98 of 99 writes of another got 503."""
+	s = tenants
+	greedy, other = token(s.greedy), token(s.other)
+	mine, theirs = s.greedy['projects'][0]['id'], s.other['projects'][0]['id']
+	s.fault('createDatabaseUser', delayMs=3000, times=SLOW)
+	wires = send(s, greedy, 'POST', '/api/svc/v2/groups/%s/databaseUsers' % mine,
+		[user(mine, 'slow%d' % i) for i in range(SLOW)])
+	got = []
+
+	def write(part):
+		with Wire(s, other) as w:
+			for i in range(11):
+				got.append(w.one('POST', '/api/svc/v2/groups/%s/databaseUsers' % theirs,
+					body=user(theirs, 'quick%d-%d' % (part, i))).status)
+	threads = [threading.Thread(target=write, args=(n,)) for n in range(9)]
+	for t in threads:
+		t.start()
+	for t in threads:
+		t.join()
+	assert got == [201] * 99
+	# They did not wait for the slow ones, and these are all served in the end.
+	assert answered(wires) < SLOW
+	assert statuses(wires, 'POST') == [201] * SLOW
+
+
+def test_slow_reads_of_one_leave_a_thread_for_another(tenants):
+	s = tenants
+	s.fault('getNonCompliantResources', delayMs=300, times=40)
+	path = '/api/svc/v2/orgs/%s/nonCompliantResources'
+	wires = send(s, token(s.greedy), 'GET', path % s.greedy['id'], [None] * 40)
+	with Wire(s, token(s.other)) as w:
+		for _ in range(3):
+			assert w.one('GET', path % s.other['id']).status == 200
+	assert answered(wires) < 20
+	assert statuses(wires, 'GET') == [200] * 40
+
+
+def test_slow_jobs_of_one_leave_a_worker_for_another(tenants):
+	"""Checks of a directory that never answers take job threads for seconds each; a project has one at a time."""
+	s = tenants
+	with socket.create_server(('127.0.0.1', 0), backlog=64) as silent:
+		check = lambda port: {'hostname': '127.0.0.1', 'port': port, 'bindUsername': 'CN=x,DC=a', 'bindPassword': 'y'}
+		greedy, other = Api(s, Bearer(token(s.greedy))), Api(s, Bearer(token(s.other)))
+		path = '/groups/%s/userSecurity/ldap/verify'
+		slow = []
+		for p in s.greedy['projects']:
+			asked = ok(greedy.post(path % p['id'], json=check(silent.getsockname()[1])))
+			slow.append((path % p['id'], asked['requestId']))
+		refused = socket.create_server(('127.0.0.1', 0))
+		port = refused.getsockname()[1]
+		refused.close()
+		mine = path % s.other['projects'][0]['id']
+		asked = ok(other.post(mine, json=check(port)))
+		until(lambda: ok(other.get('%s/%s' % (mine, asked['requestId'])))['status'] == 'FAIL', what='its job is done')
+		pending = [ok(greedy.get('%s/%s' % one))['status'] == 'PENDING' for one in slow]
+		assert sum(pending) >= 5
+
+
+def test_a_right_that_is_lost_before_the_body_comes_is_gone(tenants):
+	"""Who calls is asked when the headers are there, and again when the body is."""
+	s = tenants
+	org, = s.seed({'name': 'leaving', 'projects': ['l'], 'principals': [
+		{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}, {'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	owner = Api(s, Bearer(token(org)))
+	account = org['principals'][1]
+	body = b'{"name": "made-too-late", "orgId": "%s"}' % org['id'].encode()
+	with Wire(s, account['accessToken']) as w, Wire(s, 'nonsense') as stranger:
+		for wire in (w, stranger):
+			wire.socket.sendall(wire.encode('POST', '/api/svc/v2/groups', body=body)[:-len(body)])
+		assert stranger.read('POST').status == 401  # before any of the body
+		ok(owner.delete('/orgs/%s/serviceAccounts/%s' % (org['id'], account['clientId'])), 204)
+		w.socket.sendall(body)
+		assert w.read('POST').status == 401
+		# The connection goes on behind the body that nobody read.
+		stranger.socket.sendall(body)
+		assert stranger.one('GET', '/healthz').status == 200
+	assert ok(owner.get('/groups'))['totalCount'] == 1
