@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "cli/cli.h"
 #include "gate/attempts.h"
 #include "gate/audit.h"
@@ -28,6 +29,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -62,7 +64,7 @@ struct server {
 	struct access_sweep sweep;
 	unsigned polls;
 	size_t buffered; /* the most since memory was last given back */
-	bool first_start;
+	bool first_start, key_made, damage_told;
 	const char *engine_why;
 };
 
@@ -112,9 +114,15 @@ static int certificates(struct server *s)
 		s->ca_file = path_whole(s->arena, c->tls_cert);
 		return 0;
 	}
+	bool made = access(arena_printf(s->arena, "%s/" CERTIFICATE_CA, c->data).p, F_OK) < 0;
 	int result = certificate_ensure(c->data, c->listen_host, c->base_url);
 	if (result < 0)
 		return result;
+	struct str kept;
+	if (made && tx_meta_get(s->reader, s->arena, "bootstrap", &kept) == 0)
+		log_warn("tls: %s/" CERTIFICATE_DIR " was missing and was made anew: callers must be told to trust "
+		         "%s/" CERTIFICATE_CA,
+		         c->data, c->data);
 	const char *dir = path_whole(s->arena, c->data);
 	s->cert_file = arena_printf(s->arena, "%s/" CERTIFICATE_SERVER, dir).p;
 	s->key_file = arena_printf(s->arena, "%s/" CERTIFICATE_SERVER_KEY, dir).p;
@@ -174,12 +182,32 @@ static void loops_free(struct server *s)
 	}
 }
 
+/* Whether the directory holds databases of real clusters: a file of one, or NULL. */
+static const char *databases_lie(struct server *s)
+{
+	glob_t found = {0};
+	const char *file = NULL;
+	if (glob(arena_printf(s->arena, "%s/engine/*/state.json", s->config.data).p, 0, NULL, &found) == 0)
+		file = arena_z(s->arena, str_of(found.gl_pathv[0]));
+	globfree(&found);
+	return file;
+}
+
 /* This node's name among those that share a store: made once, kept in the data directory, which one process holds. */
 static int node_name(struct server *s, const char **ret_name)
 {
 	const char *path = arena_printf(s->arena, "%s/node.id", s->config.data).p;
 	char text[ID_LEN] = {0};
 	struct id id = id_new();
+	if (store_url_is_remote(s->config.store) && access(path, F_OK) < 0 && databases_lie(s)) {
+		fprintf(stderr,
+		        "steward: %s is missing, and the databases in %s/engine belong to the node that it named: with "
+		        "a new name nobody would look after them. Bring the file back; it holds the node's name, which "
+		        "the store has too: select distinct id from steward.ref where kind = 'job_host'. Nothing was "
+		        "changed.\n",
+		        path, s->config.data);
+		return -ENOENT;
+	}
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return sentence("open", path);
@@ -210,6 +238,55 @@ static int key_remember(struct tx *tx, void *ctx)
 	return result;
 }
 
+/* Whether the store has ever been served: with -ENOENT it is new. */
+static int store_used(struct server *s)
+{
+	struct str kept;
+	int result = tx_meta_get(s->reader, s->arena, "secret_key", &kept);
+	return result == -ENOENT ? tx_meta_get(s->reader, s->arena, "bootstrap", &kept) : result;
+}
+
+/* A key is made for a new store only. For one in use, a new key would open none of its secrets, and whoever then puts the
+ * right one back must first know which of the two it is. */
+static int key_ensure(struct server *s)
+{
+	const char *dir = s->config.data;
+	if (seal_is_ready())
+		return 0;
+	int result = store_used(s);
+	if (result == -ENOENT) {
+		s->key_made = true;
+		return seal_setup(dir);
+	}
+	if (result == 0)
+		fprintf(stderr,
+		        "steward: %s/secret.key is missing, and the secrets of this store open with no other key. "
+		        "Bring the file back from where it is kept safe, or copy it from another node. Nothing was "
+		        "changed.\n",
+		        dir);
+	return result < 0 ? result : -ENOKEY;
+}
+
+/* A directory that tells of an organization or of databases, and a store that knows nothing: the store was lost or another
+ * one is meant. Going on would make a first organization anew, over the credentials, and leave the databases to nobody. */
+static int store_belongs(struct server *s)
+{
+	const char *dir = s->config.data, *file = arena_printf(s->arena, "%s/bootstrap.json", dir).p;
+	struct str kept;
+	int result = tx_meta_get(s->reader, s->arena, "bootstrap", &kept);
+	if (result != -ENOENT)
+		return result;
+	if (access(file, F_OK) < 0)
+		file = databases_lie(s);
+	if (!file)
+		return 0;
+	fprintf(stderr,
+	        "steward: the store is empty, but %s was in use: there is %s. Bring back the store (steward.db, or "
+	        "name the right one with --store); to begin anew, choose another --data. Nothing was changed.\n",
+	        dir, file);
+	return -ENOTEMPTY;
+}
+
 /* Sealed values open only with the key they were sealed with: a store and a key that do not belong together are refused. */
 static int key_check(struct server *s)
 {
@@ -229,6 +306,9 @@ static int key_check(struct server *s)
 		        "or "
 		        "copy it from another node.\n",
 		        s->config.data);
+		/* Another node was first on a new store. */
+		if (s->key_made)
+			seal_unmake(s->config.data);
 		return -EINVAL;
 	}
 	return result;
@@ -262,11 +342,15 @@ static int prepare(struct server *s)
 	if (result == 0)
 		result = node_name(s, &store.node);
 	if (result == 0)
-		result = seal_setup(c->data);
-	if (result == 0)
+		result = seal_read(c->data);
+	if (result == 0 || result == -ENOENT)
 		result = store_open(&store, &v->store);
 	if (result == 0 && !(s->reader = store_reader(v->store)))
 		result = -EIO;
+	if (result == 0)
+		result = store_belongs(s);
+	if (result == 0)
+		result = key_ensure(s);
 	if (result == 0)
 		result = key_check(s);
 	if (result == 0)
@@ -452,11 +536,14 @@ static void greet_next(const struct server *s)
 	putchar('\n');
 }
 
-/* The first start's greeting: everything that a first successful call needs. */
+/* The first start's greeting: everything that a first successful call needs. Under a service manager it would stand in the
+ * journal, which more people read than may have the keys. */
 static void greet(struct server *s)
 {
 	const char *file = arena_printf(s->arena, "%s/bootstrap.json", s->config.data).p;
-	json_t *first = s->first_start ? json_load_file(file, 0, NULL) : NULL;
+	json_t *first = s->first_start && !notify_is_wanted() ? json_load_file(file, 0, NULL) : NULL;
+	if (s->first_start && !first)
+		printf("steward: this is the first start: the credentials are in %s\n", file);
 	if (first) {
 		const json_t *key = json_object_get(first, "apiKey");
 		printf("\nThis is the first start. The credentials are in %s; the first organization's owner key is\n\n"
@@ -485,8 +572,10 @@ static void certificate_reload(struct server *s)
 static void reload(struct server *s)
 {
 	log_info("reload: certificate and limits");
+	notify_send("RELOADING=1");
 	certificate_reload(s);
 	limits_reload(s);
+	notify_send("READY=1");
 }
 
 /* A service that runs for a year must not come to the end of the certificate that it made. */
@@ -518,6 +607,26 @@ static void prune(struct server *s)
 	audit_prune(s->service.store, s->config.event_retention_days);
 }
 
+static int damage_event(struct tx *tx, void *ctx)
+{
+	struct arena *a = arena_new();
+	struct str org_id;
+	int result = tx_meta_get(tx, a, "bootstrap", &org_id);
+	if (result == 0)
+		result = audit_service(tx, a, "STORE_DAMAGED", org_id, STR_NONE, STR_NONE);
+	arena_free(a);
+	return result;
+}
+
+/* The first organization is its operator's: its events tell when the store was found damaged. */
+static void damage_tell(struct server *s)
+{
+	bool damaged = store_damage(s->service.store, NULL, 0) > 0;
+	if (damaged && !s->damage_told && store_write_wait(s->service.store, damage_event, NULL) < 0)
+		log_error("store: damaged: the event of that could not be written");
+	s->damage_told = damaged;
+}
+
 /* Until SIGTERM or SIGINT. */
 static void wait_for_signals(struct server *s, const sigset_t *signals)
 {
@@ -538,6 +647,7 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 			uses_flush(&s->service);
 			access_list_sweep(s->service.store, s->reader, &s->sweep);
 			prune(s);
+			damage_tell(s);
 			http_rotate_keys(s->service.http);
 			memory_give_back(s);
 			certificate_renew(s);
@@ -587,15 +697,20 @@ static int run(struct server *s)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	mallopt(M_MMAP_THRESHOLD, MAP_FROM);
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a full disk, not an end */
 	int result = prepare(s);
 	if (result == 0)
 		result = databases_start(s);
 	if (result == 0)
 		result = serve(s);
+	if (result == 0)
+		result = store_watch(s->service.store, s->config.store_check_seconds);
 	if (result == 0) {
 		test_control_warn(&s->config);
 		greet(s);
+		notify_send("READY=1");
 		wait_for_signals(s, &signals);
+		notify_send("STOPPING=1");
 		log_info("stopping: finishing what is under way");
 		atomic_store(&s->service.draining, true);
 	}

@@ -70,6 +70,10 @@ static int fail_store(struct answering *w, int error)
 		return fail(w, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.",
 		            NULL);
 	}
+	if (error == -ENOSPC) {
+		response_header(&w->request->response, "retry-after", STR(STORE_FULL_SECONDS));
+		return fail(w, 503, "STORE_FULL", STORE_FULL_DETAIL, NULL);
+	}
 	log_error("invitations: the store failed with %d, request %s", error, w->request->id);
 	return fail(w, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.",
 	            NULL);

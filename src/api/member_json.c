@@ -13,7 +13,7 @@
 /* A country that is none, a number of the range for examples (in the form that the schema's pattern takes), and a password
  * that never leaves. */
 #define NO_COUNTRY "ZZ"
-#define NO_NUMBER "202\\555\\0100"
+#define NO_NUMBER "202-555-0100"
 #define NO_PASSWORD "********"
 
 static json_t *text_json(struct str s)

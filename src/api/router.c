@@ -79,16 +79,23 @@ static void health(struct service *s, struct request *r)
 	respond_here(r);
 }
 
-/* Ready: the store can be read and no drain has begun. */
+/* Ready: the store can be read, is whole and has room, and no drain has begun. */
 static void readiness(struct service *s, struct request *r)
 {
 	struct str value;
 	bool store = tx_meta_get(lane_here(s)->reader, r->arena, "bootstrap", &value) == 0;
-	bool draining = atomic_load(&s->draining);
+	bool draining = atomic_load(&s->draining), full = store_is_full(s->store);
+	/* Nodes that share a store are all full: a balancer that left them all out would stop the reads too. */
+	bool damaged = store_damage(s->store, NULL, 0) > 0, out = (full || damaged) && !store_is_remote(s->store);
 	struct problem p = {.status = 503,
-	                    .code = "NOT_READY",
-	                    .detail = draining ? STR("The service is stopping.") : STR("The store cannot be read.")};
-	if (!store || draining) {
+	                    .code = draining || (!store && !damaged) ? "NOT_READY"
+	                            : damaged                        ? "STORE_DAMAGED"
+	                                                             : "STORE_FULL",
+	                    .detail = draining  ? STR("The service is stopping.")
+	                              : damaged ? STR(STORE_DAMAGED_DETAIL)
+	                              : !store  ? STR("The store cannot be read.")
+	                                        : STR(STORE_FULL_DETAIL)};
+	if (!store || draining || out) {
 		response_header(&r->response, "retry-after", STR("1"));
 		answer_problem(r, &p);
 	} else {
@@ -101,7 +108,7 @@ static void readiness(struct service *s, struct request *r)
 		json_key(&b, "engine");
 		json_z(&b, s->engine);
 		json_key(&b, "store");
-		json_z(&b, "ok");
+		json_z(&b, damaged ? "damaged: " STORE_DAMAGED_DETAIL : full ? "full: " STORE_FULL_DETAIL : "ok");
 		json_key(&b, "limits");
 		json_z(&b, !limits.shared     ? "memory"
 		           : limits.shared_up ? "redis"

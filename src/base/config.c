@@ -92,6 +92,9 @@ const struct option_row config_options[] = {
          "Organizations that a caller's organization may have made, and those that it made, together.", NULL, 1,
          1000000},
         {"orgs-max", 0, OPTION_NUMBER, AT(orgs_max), "10000", "N", "Organizations in all.", NULL, 1, 10000000},
+        {"store-check-seconds", 0, OPTION_NUMBER, AT(store_check_seconds), "3600", "N",
+         "Pause between two passes of the slow check that reads all of the store for damage; 0 turns it off.", NULL, 0,
+         31536000},
         {"event-retention-days", 0, OPTION_NUMBER, AT(event_retention_days), "0", "N",
          "How long events are kept; 0 keeps them all.", NULL, 0, 36500},
 };

@@ -24,7 +24,7 @@ struct config {
 	bool test_control;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
 	        connections_per_address, store_batch, store_connections, event_retention_days, job_threads,
-	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory;
+	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory, store_check_seconds;
 	struct config_limit *limits;
 	size_t limit_count;
 	/* Made from the above. */

@@ -34,12 +34,14 @@ struct param {
 	const char *description;
 	const struct schema *schema;
 	bool required;
+	const char *example; /* JSON, or NULL */
 };
 
 struct op_version {
 	const char *date;   /* "2023-01-01" */
 	const char *sunset; /* date after which it may go, or NULL: a version with a sunset is deprecated */
-	const struct schema *request, *response; /* or NULL */
+	const struct schema *request, *response;        /* or NULL */
+	const char *request_example, *response_example; /* JSON, or NULL */
 };
 
 enum { PRODUCES_JSON = 1, PRODUCES_GZIP = 2, PRODUCES_CSV = 4 };
@@ -51,7 +53,8 @@ struct resource;
 typedef int (*op_handler)(struct call *c);
 
 struct op {
-	const char *id, *tag, *summary, *path; /* path below the base: "/groups/{groupId}" */
+	const char *id, *tag, *summary, *description;
+	const char *path; /* below the base: "/groups/{groupId}" */
 	enum method method;
 	enum tenant tenant;
 	const struct bucket_set *set;
@@ -77,6 +80,13 @@ struct op {
 	bool may_be_absent; /* it is not always there: its parent links to it only by a handler that has looked */
 	bool gives; /* somebody has more roles after it: gate/gifts.h refuses gifts of rows that do not say so */
 };
+
+/* Groups of operations in the OpenAPI document. */
+struct catalog_tag {
+	const char *name, *description;
+};
+extern const struct catalog_tag catalog_tags[];
+extern const unsigned catalog_tag_count;
 
 /* A limit that each project has. Rows come from "projectLimits" in api/. */
 struct project_limit {

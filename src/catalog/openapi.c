@@ -75,6 +75,10 @@ static void write_param(struct buf *b, const struct param *p, struct str name, c
 	}
 	json_key(b, "schema");
 	openapi_schema(b, p->schema);
+	if (p->example) {
+		json_key(b, "example");
+		json_raw(b, str_of(p->example));
+	}
 	json_close(b, '}');
 }
 
@@ -105,7 +109,32 @@ static void write_params(struct export *x, const struct op *op, const char *path
 	json_close(b, ']');
 }
 
-static void write_media(struct buf *b, const char *date, const char *form, const struct schema *schema)
+/* Examples are kept by the name of their schema: most bodies are of a schema that others have too. One that has no name
+ * stands where it is used. */
+static void write_example(struct buf *b, const struct schema *schema, const char *example, bool request)
+{
+	if (!example)
+		return;
+	json_key(b, "examples");
+	json_open(b, '{');
+	json_key(b, "usual");
+	if (schema && schema->name) {
+		json_open(b, '{');
+		json_key(b, "$ref");
+		json_sep(b);
+		buf_printf(b, "\"#/components/examples/%s.%s\"", schema->name, request ? "sent" : "answered");
+		json_close(b, '}');
+	} else {
+		json_open(b, '{');
+		json_key(b, "value");
+		json_raw(b, str_of(example));
+		json_close(b, '}');
+	}
+	json_close(b, '}');
+}
+
+static void write_media(struct buf *b, const char *date, const char *form, const struct schema *schema,
+                        const char *example, bool request)
 {
 	json_sep(b);
 	buf_printf(b, "\"application/vnd.svc.%s+%s\":{\"schema\":", date, form);
@@ -115,7 +144,16 @@ static void write_media(struct buf *b, const char *date, const char *form, const
 		buf_z(b, "{}");
 	else
 		buf_printf(b, "{\"type\":\"string\"%s}", strcmp(form, "gzip") == 0 ? ",\"format\":\"binary\"" : "");
+	write_example(b, schema, example, request);
 	buf_c(b, '}');
+}
+
+/* What a body is, in words: its schema's, or those of a list's entries. */
+static const char *body_words(const struct schema *s)
+{
+	while (s && !s->description && s->items)
+		s = s->items;
+	return s ? s->description : NULL;
 }
 
 static void write_request(struct buf *b, const struct op *op, const struct op_version *v)
@@ -124,15 +162,18 @@ static void write_request(struct buf *b, const struct op *op, const struct op_ve
 		return;
 	json_key(b, "requestBody");
 	json_open(b, '{');
+	const char *words = body_words(v->request);
+	write_text(b, "description", words ? words : "What the operation is to work with.");
 	json_key(b, "required");
 	json_bool(b, op->request_required);
 	json_key(b, "content");
 	json_open(b, '{');
-	write_media(b, v->date, "json", v->request);
+	write_media(b, v->date, "json", v->request, v->request_example, true);
 	json_key(b, "application/json");
 	json_open(b, '{');
 	json_key(b, "schema");
 	openapi_schema(b, v->request);
+	write_example(b, v->request, v->request_example, true);
 	json_close(b, '}');
 	json_close(b, '}');
 	json_close(b, '}');
@@ -189,22 +230,28 @@ static void write_headers(struct buf *b)
 
 static void write_success(struct buf *b, const struct op *op, const struct op_version *v, int status)
 {
+	const char *words = status == 204 ? NULL : body_words(v->response);
+	struct buf text = {0};
+	buf_z(&text, status == 201   ? "Created"
+	             : status == 202 ? "Accepted; the work goes on"
+	             : status == 204 ? "Done; no body"
+	                             : "Done");
+	if (words)
+		buf_printf(&text, ". The body: %s", words);
 	json_sep(b);
-	buf_printf(b, "\"%d\":{\"description\":\"%s\"", status,
-	           status == 201   ? "Created."
-	           : status == 202 ? "Accepted; the work goes on."
-	           : status == 204 ? "Done; no body."
-	                           : "Done.");
+	buf_printf(b, "\"%d\":{\"description\":", status);
+	json_str(b, buf_view(&text));
+	buf_free(&text);
 	write_headers(b);
 	if (status != 204) {
 		json_key(b, "content");
 		json_open(b, '{');
 		if (op->produces & PRODUCES_JSON)
-			write_media(b, v->date, "json", v->response);
+			write_media(b, v->date, "json", v->response, v->response_example, false);
 		if (op->produces & PRODUCES_GZIP)
-			write_media(b, v->date, "gzip", NULL);
+			write_media(b, v->date, "gzip", NULL, NULL, false);
 		if (op->produces & PRODUCES_CSV)
-			write_media(b, v->date, "csv", NULL);
+			write_media(b, v->date, "csv", NULL, NULL, false);
 		json_close(b, '}');
 	}
 	buf_c(b, '}');
@@ -267,6 +314,7 @@ static void write_operation(struct export *x, const struct op *op, const char *p
 	json_close(b, ']');
 	if (op->summary)
 		write_text(b, "summary", op->summary);
+	write_text(b, "description", op->description);
 	if (op->deprecated || v->sunset) {
 		json_key(b, "deprecated");
 		json_bool(b, true);
@@ -343,6 +391,32 @@ static void write_error_responses(struct buf *b)
 	json_close(b, '}');
 }
 
+/* One for each name and direction. Which schemas were written is found by looking at the operations before. */
+static void write_examples(struct export *x)
+{
+	struct schema_marks *marks[2] = {openapi_marks_new(), openapi_marks_new()};
+	json_key(x->b, "examples");
+	json_open(x->b, '{');
+	for (unsigned i = 0; i < catalog_op_count; i++) {
+		const struct op_version *v = version_at(x, &catalog_ops[i]);
+		for (int sent = 0; v && sent < 2; sent++) {
+			const struct schema *s = sent ? v->request : v->response;
+			const char *example = sent ? v->request_example : v->response_example;
+			if (!s || !s->name || !example || !openapi_mark_one(marks[sent], s))
+				continue;
+			json_sep(x->b);
+			buf_printf(x->b, "\"%s.%s\":{\"summary\":", s->name, sent ? "sent" : "answered");
+			json_z(x->b, s->description ? s->description : s->name);
+			json_key(x->b, "value");
+			json_raw(x->b, str_of(example));
+			buf_c(x->b, '}');
+		}
+	}
+	json_close(x->b, '}');
+	openapi_marks_free(marks[0]);
+	openapi_marks_free(marks[1]);
+}
+
 static void write_components(struct export *x)
 {
 	static const char api_error[] =
@@ -379,6 +453,7 @@ static void write_components(struct export *x)
 	}
 	json_close(b, '}');
 	write_error_responses(b);
+	write_examples(x);
 	json_key(b, "securitySchemes");
 	json_open(b, '{');
 	json_key(b, "serviceAccount");
@@ -397,14 +472,15 @@ static void write_tags(struct export *x)
 {
 	json_key(x->b, "tags");
 	json_open(x->b, '[');
-	for (unsigned i = 0; i < catalog_op_count; i++) {
-		bool seen = !version_at(x, &catalog_ops[i]);
-		for (unsigned k = 0; k < i && !seen; k++)
-			seen = version_at(x, &catalog_ops[k]) && strcmp(catalog_ops[k].tag, catalog_ops[i].tag) == 0;
-		if (seen)
+	for (unsigned i = 0; i < catalog_tag_count; i++) {
+		bool used = false;
+		for (unsigned k = 0; k < catalog_op_count && !used; k++)
+			used = version_at(x, &catalog_ops[k]) && strcmp(catalog_ops[k].tag, catalog_tags[i].name) == 0;
+		if (!used)
 			continue;
 		json_open(x->b, '{');
-		write_text(x->b, "name", catalog_ops[i].tag);
+		write_text(x->b, "name", catalog_tags[i].name);
+		write_text(x->b, "description", catalog_tags[i].description);
 		json_close(x->b, '}');
 	}
 	json_close(x->b, ']');
@@ -423,6 +499,11 @@ void openapi_write(struct buf *b, struct str date, const char *base_url)
 	           "Administration of organizations, projects, database clusters and all that belongs to them.");
 	json_key(b, "version");
 	json_str(b, date);
+	json_key(b, "contact");
+	json_open(b, '{');
+	write_text(b, "name", "The operator of this service");
+	write_text(b, "url", base_url);
+	json_close(b, '}');
 	json_key(b, "license");
 	buf_z(b, "{\"name\":\"Apache-2.0\",\"url\":\"https://www.apache.org/licenses/LICENSE-2.0\"}");
 	json_close(b, '}');

@@ -39,6 +39,13 @@ static size_t index_of(const struct schema *s)
 	return schema_all_count;
 }
 
+bool openapi_mark_one(struct schema_marks *m, const struct schema *s)
+{
+	bool *marked = &m->marked[index_of(s)], was = *marked;
+	*marked = true;
+	return !was;
+}
+
 void openapi_mark(struct schema_marks *m, const struct schema *s)
 {
 	if (!s)

@@ -9,6 +9,8 @@
 struct schema_marks;
 struct schema_marks *openapi_marks_new(void);
 void openapi_marks_free(struct schema_marks *m);
+/* Marks a schema that has a name, alone. False: it was marked already. */
+bool openapi_mark_one(struct schema_marks *m, const struct schema *s);
 /* Marks a schema and all that it reaches. Accepts NULL. */
 void openapi_mark(struct schema_marks *m, const struct schema *s);
 

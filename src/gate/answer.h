@@ -5,6 +5,18 @@
 #include "base/problem.h"
 #include "http/http.h"
 
+/* What a caller is told whose change found no room, and after how many seconds it may try again. */
+#define STORE_FULL_DETAIL                                                                                          \
+	"The disk of the service's store is full: nothing was changed, and reads go on. Changes are taken again, " \
+	"without "                                                                                                 \
+	"a restart, once its operator has made room."
+#define STORE_FULL_SECONDS "30"
+/* And one whose answer would have to come from what a disk has damaged. */
+#define STORE_DAMAGED_DETAIL                                                                                           \
+	"A part of the service's store is damaged, and what stands there is not given out. Its operator must restore " \
+	"it "                                                                                                          \
+	"from a backup."
+
 /* Copies the body into the request's arena and frees the buffer. */
 void answer_json(struct request *r, int status, struct buf *body);
 void answer_problem(struct request *r, const struct problem *p);

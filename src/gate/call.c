@@ -3,7 +3,9 @@
 
 #include "base/fair.h"
 #include "base/log.h"
+#include "gate/answer.h"
 #include "gate/pool.h"
+#include "gate/service.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -77,8 +79,14 @@ int call_fail_store(struct call *c, int error, const char *what)
 			call_header(c, STR("retry-after"), STR("1"));
 		return call_fail(c, 503, "STORE_UNAVAILABLE",
 		                 "The service cannot reach its store. Try again in a second.");
+	case -ENOSPC:
+		if (!c->problem.status)
+			call_header(c, STR("retry-after"), STR(STORE_FULL_SECONDS));
+		return call_fail(c, 503, "STORE_FULL", STORE_FULL_DETAIL);
 	default:
 		log_error("store: %s: error %d, request %s", what, error, c->request->id);
+		if (error == -EIO && store_damage(c->service->store, NULL, 0))
+			return call_fail(c, 500, "STORE_DAMAGED", STORE_DAMAGED_DETAIL);
 		return call_fail(c, 500, "UNEXPECTED_ERROR",
 		                 "The service could not read or write its store. Try again later.");
 	}

@@ -166,7 +166,7 @@ static void write_done(void *ctx, int result)
 	struct call *c = p->call;
 	if (result < 0 && c->problem.status && c->event.of_refusal && start_refusal(p))
 		return;
-	if (result == -ENOTCONN || (result < 0 && !c->problem.status)) {
+	if (result == -ENOTCONN || result == -ENOSPC || (result < 0 && !c->problem.status)) {
 		forget_answer(c);
 		c->extra_header_count = p->headers;
 		call_fail_store(c, result, c->op->id);

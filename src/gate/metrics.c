@@ -238,6 +238,10 @@ static void store_write_stats(struct buf *b, const struct store *store)
 	seconds(b, "steward_store_commit_seconds_total", "counter", "Time spent in commits.",
 	        (double)t.commit_micros / 1e6);
 	number(b, "steward_store_queue_depth", "gauge", "Writes that wait.", t.queue_depth);
+	number(b, "steward_store_checks_total", "counter", "Passes of the slow check over all of the store.", t.passes);
+	number(b, "steward_store_damage", "gauge",
+	       "How often something damaged was met since it was first; 0: nothing is.", store_damage(store, NULL, 0));
+	number(b, "steward_store_full", "gauge", "1 while the store has no room for writes.", store_is_full(store));
 }
 
 static void buffers_write(struct buf *b, const struct http_server *server)

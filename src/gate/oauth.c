@@ -56,6 +56,10 @@ static int fail_store(struct oauth *o, int error)
 		response_header(&o->request->response, "retry-after", STR("1"));
 		return fail(o, 503, "STORE_UNAVAILABLE", "The service cannot reach its store. Try again in a second.");
 	}
+	if (error == -ENOSPC) {
+		response_header(&o->request->response, "retry-after", STR(STORE_FULL_SECONDS));
+		return fail(o, 503, "STORE_FULL", STORE_FULL_DETAIL);
+	}
 	log_error("oauth: the store failed with %d, request %s", error, o->request->id);
 	return fail(o, 500, "UNEXPECTED_ERROR", "The service could not read or write its store. Try again later.");
 }

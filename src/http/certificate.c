@@ -2,7 +2,8 @@
  *
  * Files appear whole (temporary file, fsync, rename). A key is written before its certificate: a crash between the two
  * leaves a pair that does not fit, which the next start sees and replaces. A CA certificate whose key was taken away
- * (kept offline, as it should be) is respected as long as nothing needs to be signed. */
+ * (kept offline, as it should be) is respected as long as nothing needs to be signed. A CA is made where there never was
+ * one, which is where it has signed nothing. */
 #include "http/certificate.h"
 
 #include "base/arena.h"
@@ -189,6 +190,13 @@ static int ca_ensure(const struct paths *at, struct pair *ca)
 	else if (access(at->ca, F_OK) == 0) {
 		fprintf(stderr, "steward: %s is not a certificate; restore it, or remove it to get a new CA\n", at->ca);
 		return -EINVAL;
+	} else if (access(at->server, F_OK) == 0) {
+		/* Callers trust the one that is gone: a new one, made without a word, would lock them all out. */
+		fprintf(stderr,
+		        "steward: %s is missing, which signed %s and which callers trust; bring it back, or remove %s "
+		        "to get a new CA\n",
+		        at->ca, at->server, at->dir);
+		return -ENOENT;
 	}
 	pair_free(ca);
 	errno = 0;

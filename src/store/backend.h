@@ -13,6 +13,8 @@
 #define ANSWER_MS 86400000LL
 /* Key in meta: grows with each change of identities, whichever process made it. Survives tx_wipe(). */
 #define META_IDENTITY "store.identity"
+/* Key in meta: what is written to see whether there is room. */
+#define META_ROOM "store.room"
 
 /* The organization that a job's subject belongs to: it ends with the id of something of a project, or of a project. `id` is
  * the SQL for those 24 letters. */
@@ -95,6 +97,32 @@
 	X(override_delete, (struct tx * tx, struct str set, struct str scope), (tx, set, scope))                     \
 	X(wipe, (struct tx * tx), (tx))
 
+/* How far the slow check has come: in which walk, and after which row. */
+#define WATCH_KEYS 4
+struct watch_key {
+	int64_t number;
+	size_t n;
+	char text[2048];
+};
+struct watch {
+	unsigned at;
+	bool begun;
+	struct watch_key keys[WATCH_KEYS];
+	/* The last event that was seen. */
+	int64_t seq;
+	unsigned char hash[32];
+};
+
+/* What is known to be damaged; watch.c. */
+struct damage {
+	pthread_mutex_t lock;
+	uint64_t count, passes; /* passes: over everything */
+	char what[256];         /* the first; empty: nothing */
+};
+void store_damaged(struct store *s, const char *format, ...) printf_like(2, 3);
+struct watcher;
+void watcher_stop(struct watcher *w); /* accepts NULL */
+
 struct store_ops {
 	bool remote; /* every statement is a round trip */
 	/* Opens and migrates what s->path names; sentences to stderr. ret_conn is the writer's connection. */
@@ -118,6 +146,8 @@ struct store_ops {
 	void (*batch_abort)(struct tx *tx);
 	/* Between batches; busy: more is queued. */
 	void (*idle)(struct tx *tx, bool busy);
+	/* The next slice of a pass over everything, on a reader of its own: 1, or 0 when the pass is over; -ENOTCONN: later. */
+	int (*watch)(struct tx *tx, struct watch *w);
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration */
 #define STORE_OP(name, parameters, arguments) int(*name) parameters;
 	STORE_OPS(STORE_OP)
@@ -135,6 +165,7 @@ struct tx {
 	uint64_t generation; /* of identities when it was opened */
 	bool in_write;       /* inside a write's run() */
 	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
+	bool full;    /* a statement failed because there is no room on the disk */
 	bool touched; /* tx_touch_identity() in this batch */
 	bool jobs;    /* a job became claimable in this batch */
 	_Atomic uint64_t reads;
@@ -175,6 +206,9 @@ struct store {
 	void (*_Atomic jobs_wake)(void *ctx);
 	void *_Atomic jobs_ctx;
 	_Atomic bool binds_jobs;
+	_Atomic bool full; /* the last write found no room */
+	struct damage *damage;
+	struct watcher *watcher;
 	struct pg_store *pg;
 };
 

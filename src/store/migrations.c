@@ -81,6 +81,9 @@ static const char *const steps[] = {
 
 	/* 6: whose a job is: organizations take turns. */
 	"ALTER TABLE job ADD COLUMN tenant TEXT NOT NULL DEFAULT '';",
+
+	/* 7: a document has a sum of its content; doc_sum() is the program's. */
+	"ALTER TABLE doc ADD COLUMN sum INTEGER; UPDATE doc SET sum = doc_sum(kind, id, body);",
 };
 /* clang-format on */
 

@@ -364,16 +364,21 @@ static bool result_next(struct pg *p, int64_t until_us, PGresult **ret_result)
 	}
 }
 
+#define DISK_FULL "53100"
+
 /* -ENOTCONN: another attempt, on a new connection, may go well. The session is over (FATAL, whatever the reason); or states
  * and classes of states: the connection, a conflict of transactions, the server's room (53) or its operator (57), a lock that
  * took too long, a server that has become read-only, plans that were prepared for tables which have changed since (0A000). */
-static int error_of(const PGresult *r)
+static int error_of(struct tx *tx, const PGresult *r)
 {
 	static const char *const passing[] = {"08", "40", "53", "57", "55P03", "25006", "0A000", "26000"};
 	const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
 	const char *severity = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
 	if (!state)
 		return -ENOTCONN;
+	tx->full |= strcmp(state, DISK_FULL) == 0;
+	if (tx->store && (strcmp(state, "XX001") == 0 || strcmp(state, "XX002") == 0))
+		store_damaged(tx->store, "%s (%s)", PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY), state);
 	bool passes = severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
 	for (size_t i = 0; !passes && i < sizeof passing / sizeof *passing; i++)
 		passes = strncmp(state, passing[i], strlen(passing[i])) == 0;
@@ -425,7 +430,7 @@ static bool take_one(struct tx *tx, short what, int64_t until_us, struct outcome
 	if (what == SENT_CHAIN && s == PGRES_TUPLES_OK && !p->chain_known)
 		p->chain_known = PQntuples(r) > 0 && event_chain_parse(pg_column(r, 0, 0), &p->chain);
 	if (s == PGRES_FATAL_ERROR && !o->error) {
-		o->error = error_of(r);
+		o->error = error_of(tx, r);
 		o->deferred = what != SENT_KEPT;
 	}
 	if (what == SENT_KEPT && ok)
@@ -783,5 +788,6 @@ const struct store_ops postgres_ops = {.remote = true,
                                        .batch_commit = pg_batch_commit,
                                        .batch_abort = pg_batch_abort,
                                        .idle = pg_idle,
+                                       .watch = pg_watch,
                                        STORE_OPS(STORE_MEMBER)};
 #undef STORE_MEMBER

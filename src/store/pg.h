@@ -311,6 +311,9 @@ must_check int pg_chain_ask(struct tx *tx);
 /* Reads all answers that are under way. */
 must_check int pg_settle(struct tx *tx);
 /* SQL that is run once: migrations, checks, copies. */
+/* pg_watch.c */
+int pg_watch(struct tx *tx, struct watch *w);
+
 must_check int pg_once(struct tx *tx, const char *sql, const struct pg_args *args, PGresult **ret_result);
 /* The same, without waiting: pg_settle() tells. */
 must_check int pg_queue(struct tx *tx, const char *sql, const struct pg_args *args);

@@ -320,6 +320,27 @@ bool seal_is_ready(void)
 	return ready;
 }
 
+int seal_read(const char *data_dir)
+{
+	char *path = NULL;
+	if (asprintf(&path, "%s/%s", data_dir, KEY_FILE) < 0)
+		return -ENOMEM;
+	int r = key_read(path);
+	free(path);
+	ready = ready || r == 0;
+	return r;
+}
+
+void seal_unmake(const char *data_dir)
+{
+	char *path = NULL;
+	if (asprintf(&path, "%s/%s", data_dir, KEY_FILE) < 0)
+		return;
+	if (unlink(path) < 0)
+		fprintf(stderr, "steward: remove %s, which belongs to no store: %s\n", path, strerror(errno));
+	free(path);
+}
+
 int seal_setup(const char *data_dir)
 {
 	char *path = NULL;
@@ -328,15 +349,12 @@ int seal_setup(const char *data_dir)
 		fprintf(stderr, "steward: cannot make the data directory %s: %s\n", data_dir, strerror(-r));
 		return r;
 	}
+	int r = seal_read(data_dir);
+	if (r != -ENOENT)
+		return r;
 	if (asprintf(&path, "%s/%s", data_dir, KEY_FILE) < 0)
 		return -ENOMEM;
-	int r = key_read(path);
-	if (r == -ENOENT) {
-		r = key_make(data_dir, path);
-		if (r == 0)
-			r = key_read(path);
-	}
+	r = key_make(data_dir, path);
 	free(path);
-	ready = ready || r == 0;
-	return r;
+	return r < 0 ? r : seal_read(data_dir);
 }

@@ -7,6 +7,10 @@
 
 /* Reads or makes the key. Failure: a sentence to stderr, negative. */
 must_check int seal_setup(const char *data_dir);
+/* Reads the key and makes none: -ENOENT, without a word, where there is none. */
+must_check int seal_read(const char *data_dir);
+/* Takes away a key that seal_setup() has just made and that nothing was sealed with. */
+void seal_unmake(const char *data_dir);
 /* Whether a data directory has a key; and whether one is set up. */
 bool seal_has_key(const char *data_dir);
 bool seal_is_ready(void);

@@ -30,6 +30,17 @@ static void library_setup(void)
 	log_vfs_setup();
 }
 
+/* doc_sum(kind, id, body), for the migration. */
+static void doc_sum_sql(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	struct str texts[3];
+	for (int i = 0; i < 3; i++) {
+		texts[i].p = sqlite3_value_blob(values[i]);
+		texts[i].n = (size_t)sqlite3_value_bytes(values[i]);
+	}
+	sqlite3_result_int64(context, doc_sum(texts[0], texts[1], texts[2]));
+}
+
 int conn_open(const char *path, int flags, struct tx **ret_conn)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -54,6 +65,9 @@ int conn_open(const char *path, int flags, struct tx **ret_conn)
 	const char *setup = conn->writes ? "PRAGMA synchronous = FULL; PRAGMA cache_size = -4096; PRAGMA mmap_size = 0;"
 	                                   "PRAGMA journal_size_limit = 33554432; PRAGMA temp_store = FILE"
 	                                 : "PRAGMA cache_size = -1024; PRAGMA mmap_size = 0; PRAGMA temp_store = FILE";
+	if (conn->writes)
+		sqlite3_create_function(conn->db, "doc_sum", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, doc_sum_sql,
+		                        NULL, NULL);
 	r = conn_exec(conn, setup);
 	if (r < 0) {
 		fprintf(stderr, "steward: cannot read the store %s: %s\n", path, sqlite3_errmsg(conn->db));
@@ -80,13 +94,67 @@ void conn_close(struct tx *conn)
 	free(conn);
 }
 
+/* After a flush that failed, the system may count as written what never reached the disk, and the next flush succeeds: what
+ * was acknowledged before, and is on its way from the log into the file, would be lost without a word. The log has it all:
+ * the next start reads it from there, as after a loss of power. */
+void sync_failed(int code)
+{
+	log_error(
+	        "store: the disk did not take what was flushed (code %d, %s). The service ends, because the next start "
+	        "brings back from the log what is not in the file; if it happens again, the disk is failing",
+	        code, strerror(errno));
+	_exit(EXIT_FAILURE);
+}
+
+static bool errno_is_full(int error)
+{
+	return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+/* Why the last operation on the file, or on the log, failed: what SQLite keeps for the connection may be another's errno. */
+static bool file_is_full(struct tx *conn, int which)
+{
+	sqlite3_file *file = NULL;
+	int error = 0;
+	return sqlite3_file_control(conn->db, "main", which, &file) == SQLITE_OK && file && file->pMethods &&
+	       file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK && errno_is_full(error);
+}
+
+static bool code_is_full(struct tx *conn, int code)
+{
+	if ((code & 0xff) == SQLITE_FULL)
+		return true;
+	return (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_TRUNCATE ||
+	        (code & 0xff) == SQLITE_CANTOPEN) &&
+	       (errno_is_full(sqlite3_system_errno(conn->db)) || file_is_full(conn, SQLITE_FCNTL_JOURNAL_POINTER) ||
+	        file_is_full(conn, SQLITE_FCNTL_FILE_POINTER));
+}
+
+int conn_failed(struct tx *conn, int code)
+{
+	if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC)
+		sync_failed(code);
+	if (code_is_full(conn, code)) {
+		conn->full = true;
+		/* Once is enough: its store tells when it begins and ends. */
+		if (!conn->store || !conn->store->full)
+			log_error("store: %s (code %d)", sqlite3_errmsg(conn->db), code);
+		return -ENOSPC;
+	}
+	int kind = code & 0xff;
+	bool unreadable =
+	        code == SQLITE_IOERR_READ || code == SQLITE_IOERR_SHORT_READ || code == SQLITE_IOERR_CORRUPTFS;
+	if (conn->store && (kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB || unreadable))
+		store_damaged(conn->store, "%s (code %d)", sqlite3_errmsg(conn->db), code);
+	else
+		log_error("store: %s (code %d)", sqlite3_errmsg(conn->db), code);
+	return -EIO;
+}
+
 int conn_exec(struct tx *conn, const char *sql)
 {
 	int r = sqlite3_exec(conn->db, sql, NULL, NULL, NULL);
-	if (r == SQLITE_OK)
-		return 0;
-	log_error("store: %s (code %d)", sqlite3_errmsg(conn->db), r);
-	return -EIO;
+	return r == SQLITE_OK ? 0 : conn_failed(conn, r);
 }
 
 int conn_int(struct tx *conn, const char *sql, int64_t *ret_value)
@@ -120,7 +188,7 @@ sqlite3_stmt *conn_statement(struct tx *conn, enum statement which)
 		return NULL;
 	if (!*st &&
 	    sqlite3_prepare_v3(conn->db, statement_sql[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL) != SQLITE_OK) {
-		log_error("store: %s", sqlite3_errmsg(conn->db));
+		(void)conn_failed(conn, sqlite3_extended_errcode(conn->db));
 		conn->broken = true;
 	}
 	return *st;
@@ -135,9 +203,8 @@ int conn_step(struct tx *conn, sqlite3_stmt *st)
 	if (r == SQLITE_CONSTRAINT_UNIQUE || r == SQLITE_CONSTRAINT_PRIMARYKEY || r == SQLITE_CONSTRAINT_ROWID) {
 		result = -EEXIST;
 	} else if (r != SQLITE_DONE) {
-		log_error("store: %s (code %d)", sqlite3_errmsg(conn->db), r);
 		conn->broken = true;
-		result = -EIO;
+		result = conn_failed(conn, r);
 	}
 	sqlite3_reset(st);
 	return result;
@@ -296,5 +363,6 @@ const struct store_ops sqlite_ops = {.open = sqlite_open,
                                      .batch_commit = sqlite_batch_commit,
                                      .batch_abort = sqlite_batch_abort,
                                      .idle = sqlite_idle,
+                                     .watch = sqlite_watch,
                                      STORE_OPS(STORE_MEMBER)};
 #undef STORE_MEMBER

@@ -9,7 +9,7 @@
 #include <sqlite3.h>
 
 #define STORE_FILE "steward.db"
-#define DOC_COLUMNS "kind, id, parent, name, seq, rev, created_ms, body, secret"
+#define DOC_COLUMNS "kind, id, parent, name, seq, rev, created_ms, body, secret, sum"
 
 #define EVENT_COLUMNS "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos"
 /* The planner has no statistics: which index serves which list is said here. */
@@ -67,9 +67,10 @@
 	X(DOC_WALK, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND (parent, seq) > (?2, ?3)"                    \
 	            " ORDER BY parent, seq LIMIT ?4")                                                                 \
 	X(DOC_WHERE, "SELECT rev, parent, seq FROM doc WHERE kind = ?1 AND id = ?2")                                  \
-	X(DOC_INSERT, "INSERT INTO doc (" DOC_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8)")                 \
-	X(DOC_UPDATE, "UPDATE doc SET name = ?3, body = ?4, secret = ?5, rev = rev + 1 WHERE kind = ?1 AND id = ?2")  \
-	X(DOC_MOVE, "UPDATE doc SET parent = ?3, seq = ?4, name = ?5, body = ?6, rev = rev + 1"                       \
+	X(DOC_INSERT, "INSERT INTO doc (" DOC_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9)")             \
+	X(DOC_UPDATE,                                                                                                 \
+	  "UPDATE doc SET name = ?3, body = ?4, secret = ?5, sum = ?6, rev = rev + 1 WHERE kind = ?1 AND id = ?2")    \
+	X(DOC_MOVE, "UPDATE doc SET parent = ?3, seq = ?4, name = ?5, body = ?6, sum = ?7, rev = rev + 1"             \
 	            " WHERE kind = ?1 AND id = ?2")                                                                   \
 	X(DOC_DELETE, "DELETE FROM doc WHERE kind = ?1 AND id = ?2")                                                  \
 	X(LIST_GET, "SELECT next_seq, count, head FROM list WHERE kind = ?1 AND parent = ?2")                         \
@@ -160,6 +161,10 @@ enum statement { STATEMENTS(STATEMENT_NAME) ST_COUNT };
 must_check int conn_open(const char *path, int flags, struct tx **ret_conn);
 void conn_close(struct tx *conn); /* accepts NULL */
 must_check int conn_exec(struct tx *conn, const char *sql);
+/* What a result code of SQLite means: -ENOSPC, and the connection says so, or -EIO; logged. A disk that did not take what
+ * was to be flushed ends the process. */
+int conn_failed(struct tx *conn, int code);
+_Noreturn void sync_failed(int code);
 /* A single integer, as "PRAGMA user_version". */
 must_check int conn_int(struct tx *conn, const char *sql, int64_t *ret_value);
 /* Ready to be bound; NULL (logged) when it cannot be prepared. */
@@ -258,6 +263,10 @@ must_check int counts_subtract(struct tx *tx, struct str kind, struct str parent
 /* Writes down what the batch has added; or forgets it, because it is undone. */
 must_check int counts_flush(struct tx *tx);
 void counts_forget(struct tx *tx);
+
+/* sqlite_watch.c: what is kept with a document, so that other bytes than were written are never given out. */
+int64_t doc_sum(struct str kind, struct str id, struct str body);
+int sqlite_watch(struct tx *tx, struct watch *w);
 
 /* sqlite_writer.c */
 must_check int sqlite_writer_setup(struct tx *conn);

@@ -46,7 +46,12 @@ static void row_block(struct check *c, sqlite3_stmt *st)
 
 static void row_body(struct check *c, sqlite3_stmt *st)
 {
-	check_body(c, column_str(st, 0), column_str(st, 1), column_str(st, 2));
+	struct str kind = column_str(st, 0), id = column_str(st, 1), body = column_str(st, 2);
+	int faults = c->faults;
+	check_body(c, kind, id, body);
+	if (c->faults == faults && sqlite3_column_type(st, 3) != SQLITE_NULL &&
+	    sqlite3_column_int64(st, 3) != doc_sum(kind, id, body))
+		check_fault(c, "document %.*s %.*s: was changed after it was written", STR_ARG(kind), STR_ARG(id));
 }
 
 static void row_ref(struct check *c, sqlite3_stmt *st)
@@ -122,7 +127,7 @@ static int check_all(struct check *c, struct tx *conn)
 		r = each_row(c, conn, sql, row_block);
 	}
 	if (r == 0)
-		r = each_row(c, conn, "SELECT kind, id, body FROM doc", row_body);
+		r = each_row(c, conn, "SELECT kind, id, body, sum FROM doc", row_body);
 	if (r == 0)
 		r = each_row(c, conn, CHECK_REFS, row_ref);
 	if (r == 0)

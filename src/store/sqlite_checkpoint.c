@@ -24,10 +24,8 @@ int checkpoint_run(struct tx *conn, bool *ret_all)
 	int pages = 0, moved = 0;
 	/* Passive: readers go on, and what they still need stays in the log until the next time. */
 	int r = sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
-	if (r != SQLITE_OK && (r & 0xff) != SQLITE_BUSY) {
-		log_warn("store: checkpoint: %s (code %d)", sqlite3_errmsg(conn->db), r);
-		return -EIO;
-	}
+	if (r != SQLITE_OK && (r & 0xff) != SQLITE_BUSY)
+		return conn_failed(conn, r);
 	*ret_all = r == SQLITE_OK && moved == pages;
 	return 0;
 }
@@ -40,7 +38,7 @@ static void file_flush(struct tx *conn)
 	if (r == SQLITE_OK && file && file->pMethods)
 		r = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
 	if (r != SQLITE_OK)
-		log_warn("store: checkpoint: the file could not be flushed (code %d)", r);
+		sync_failed(r);
 }
 
 static void *checkpointer_main(void *arg)

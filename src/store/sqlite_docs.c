@@ -12,7 +12,8 @@
 /* Below this, stepping over index entries is as cheap as walking the blocks. */
 #define SHALLOW 2048
 
-static void doc_read(struct arena *a, sqlite3_stmt *st, struct doc *ret_doc)
+/* -EIO: the content is not what was written. */
+static int doc_read(struct tx *tx, struct arena *a, sqlite3_stmt *st, struct doc *ret_doc)
 {
 	*ret_doc = (struct doc){
 	        .kind = arena_dup(a, column_str(st, 0)),
@@ -25,6 +26,13 @@ static void doc_read(struct arena *a, sqlite3_stmt *st, struct doc *ret_doc)
 	        .body = arena_dup(a, column_str(st, 7)),
 	        .secret = arena_dup(a, column_str(st, 8)),
 	};
+	/* One that came by a copy from another store has no sum until it is written. */
+	if (sqlite3_column_type(st, 9) == SQLITE_NULL ||
+	    sqlite3_column_int64(st, 9) == doc_sum(ret_doc->kind, ret_doc->id, ret_doc->body))
+		return 0;
+	store_damaged(tx->store, "document %.*s %.*s: its content is not what was written", STR_ARG(ret_doc->kind),
+	              STR_ARG(ret_doc->id));
+	return -EIO;
 }
 
 static int doc_read_one(struct tx *tx, struct arena *a, sqlite3_stmt *st, struct doc *ret_doc)
@@ -32,10 +40,10 @@ static int doc_read_one(struct tx *tx, struct arena *a, sqlite3_stmt *st, struct
 	tx_count_read(tx);
 	int r = conn_step(tx, st);
 	if (r <= 0)
-		return r < 0 ? -EIO : -ENOENT;
-	doc_read(a, st, ret_doc);
+		return r < 0 ? r : -ENOENT;
+	r = doc_read(tx, a, st, ret_doc);
 	sqlite3_reset(st);
-	return 0;
+	return r;
 }
 
 int sqlite_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc)
@@ -140,16 +148,18 @@ static int list_read_docs(struct tx *tx, struct arena *a, sqlite3_stmt *st, stru
 	size_t count = 0, cap = 16;
 	struct doc *docs = arena_new_array(a, struct doc, cap);
 	int r;
+	int bad = 0;
 	while ((r = conn_step(tx, st)) > 0) {
 		if (count == cap) {
 			struct doc *more = arena_new_array(a, struct doc, cap *= 2);
 			memcpy(more, docs, count * sizeof(*docs));
 			docs = more;
 		}
-		doc_read(a, st, &docs[count++]);
+		if (doc_read(tx, a, st, &docs[count++]) < 0)
+			bad = -EIO;
 	}
-	if (r < 0)
-		return -EIO;
+	if (r < 0 || bad)
+		return r < 0 ? r : bad;
 	*ret_docs = docs;
 	*ret_count = count;
 	return 0;
@@ -219,6 +229,7 @@ int sqlite_insert(struct tx *tx, const struct doc *d)
 	sqlite3_bind_int64(st, 6, made.created_ms);
 	bind_str(st, 7, d->body);
 	bind_str_or_null(st, 8, d->secret);
+	sqlite3_bind_int64(st, 9, doc_sum(d->kind, d->id, d->body));
 	r = conn_step(tx, st);
 	if (r < 0)
 		return r;
@@ -266,6 +277,7 @@ int sqlite_update(struct tx *tx, const struct doc *d)
 	bind_str_or_null(st, 3, d->name);
 	bind_str(st, 4, d->body);
 	bind_str_or_null(st, 5, d->secret);
+	sqlite3_bind_int64(st, 6, doc_sum(d->kind, d->id, d->body));
 	return conn_step(tx, st);
 }
 
@@ -312,6 +324,7 @@ int sqlite_move(struct tx *tx, const struct doc *d)
 		sqlite3_bind_int64(st, 4, seq);
 		bind_str_or_null(st, 5, d->name);
 		bind_str(st, 6, d->body);
+		sqlite3_bind_int64(st, 7, doc_sum(d->kind, d->id, d->body));
 		r = conn_step(tx, st);
 	}
 	if (r == 0)

@@ -43,6 +43,8 @@ int store_open(const struct store_options *o, struct store **ret_store)
 	struct store *s = must_calloc(1, sizeof(*s));
 	s->readers = must_calloc(1, sizeof(*s->readers));
 	pthread_mutex_init(&s->readers->lock, NULL);
+	s->damage = must_calloc(1, sizeof(*s->damage));
+	pthread_mutex_init(&s->damage->lock, NULL);
 	s->ops = &sqlite_ops;
 	s->trusted_until_us = INT64_MAX;
 	if (store_url_is_remote(o->url)) {
@@ -72,12 +74,15 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
+	watcher_stop(s->watcher);
 	assert(!s->readers->first);
 	writer_stop(s->writer);
 	if (s->ops->close)
 		s->ops->close(s);
 	pthread_mutex_destroy(&s->readers->lock);
 	free(s->readers);
+	pthread_mutex_destroy(&s->damage->lock);
+	free(s->damage);
 	free(s->path);
 	free(s);
 }
@@ -231,6 +236,11 @@ int tx_jobs_unbind(struct tx *tx, struct str subject)
 	return r == -ENOENT ? 0 : r;
 }
 
+bool store_is_full(const struct store *s)
+{
+	return s->full;
+}
+
 void store_stats(const struct store *s, struct store_stats *ret_stats)
 {
 	struct readers *readers = s->readers;
@@ -241,6 +251,9 @@ void store_stats(const struct store *s, struct store_stats *ret_stats)
 	        .commit_micros = s->commit_micros,
 	        .queue_depth = writer_depth(s->writer),
 	};
+	pthread_mutex_lock(&s->damage->lock);
+	ret_stats->passes = s->damage->passes;
+	pthread_mutex_unlock(&s->damage->lock);
 	pthread_mutex_lock(&readers->lock);
 	ret_stats->reads = readers->reads_of_freed;
 	for (struct tx *tx = readers->first; tx; tx = tx->next)

@@ -51,7 +51,8 @@ void tx_end_read(struct tx *tx);
 /* The reader will not be used for a while: lets go of the state that it may have kept for the next read. */
 void tx_rest(struct tx *tx);
 
-/* Reads: 0, or -ENOENT, or -EIO (logged), or -ENOTCONN: the store is out of reach, try again in a second. Results are copied into the arena. */
+/* Reads: 0, or -ENOENT, or -EIO (logged), or -ENOTCONN: the store is out of reach, try again in a second, or
+ * -ENOSPC: its disk is full. Results are copied into the arena. */
 must_check int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc);
 must_check int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
                               struct doc *ret_doc);
@@ -130,7 +131,8 @@ uint64_t store_identity_generation(const struct store *s);
 uint64_t tx_identity_generation(const struct tx *tx);
 
 /* One write. run() may be called more than once (a retry starts from the beginning) and returns 0 to commit or negative
- * to undo; done() gets that result, or -EIO when the flush failed, or -ENOTCONN when the store stayed out of reach, on the store's thread. */
+ * to undo; done() gets that result, or -EIO when the flush failed, or -ENOTCONN when the store stayed out of reach, or -ENOSPC
+ * when there was no room for it, on the store's thread. */
 struct write {
 	int (*run)(struct tx *tx, void *ctx);
 	void (*done)(void *ctx, int result);
@@ -230,9 +232,18 @@ must_check int store_copy(const char *from, const char *to, store_copy_progress 
  * each fault to `out`; returns the number of faults, or negative when it cannot be read. */
 must_check int store_check(const char *path, FILE *out);
 
+/* Whether the last write found no room. It is tried again each second, so that this ends by itself when there is. */
+bool store_is_full(const struct store *s);
+
+/* Begins the slow check of everything that is kept, with a pause of so many seconds between two passes; 0: none. */
+must_check int store_watch(struct store *s, unsigned seconds);
+/* How often something damaged was met, and what was first; 0 when nothing is, or when a pass over everything has found no
+ * more. */
+uint64_t store_damage(const struct store *s, char *ret_what, size_t size);
+
 struct store_stats {
-	uint64_t writes, commits, failed, queue_depth, reads;
-	int64_t commit_micros; /* sum */
+	uint64_t writes, commits, failed, queue_depth, reads, passes; /* passes: of the slow check */
+	int64_t commit_micros;                                        /* sum */
 };
 void store_stats(const struct store *s, struct store_stats *ret_stats);
 

@@ -2,11 +2,13 @@
  * and flushes once. It never waits for more to come: while one flush runs the next batch gathers by itself.
  *
  * Each write can be undone alone. When the transaction itself fails, all of its writes get -EIO and nothing of them is
- * kept; when the store was out of reach, the batch is run again from the start for a few seconds. A store may also ask for
+ * kept; when the store was out of reach, the batch is run again from the start for a few seconds; when its disk is full, they
+ * get -ENOSPC. A store may also ask for
  * that because it has tried a shorter way, and found that it did not lead to the end. */
 #include "store/backend.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,13 +24,17 @@
 /* How long a batch is tried again when the store is out of reach, before its callers are told. */
 #define RETRY_US 4000000
 #define RETRY_PAUSE_MS 20
+/* How often a store that was full is tried, and with how much: what some writes together need. */
+#define ROOM_US 1000000
+#define ROOM_BYTES 65536
 
 struct writer {
 	struct store *store;
 	struct tx *conn;
 	pthread_t thread;
 	unsigned batch_max;
-	int *results; /* of the batch under way */
+	int *results;    /* of the batch under way */
+	int64_t room_us; /* when a store that was full was last tried */
 
 	pthread_mutex_t lock;
 	pthread_cond_t queued, room;
@@ -140,14 +146,17 @@ uint64_t writer_depth(struct writer *w)
 static int write_run(struct tx *conn, const struct write *w, int *ret_result)
 {
 	bool touched = conn->touched;
-	conn->broken = false;
+	conn->broken = conn->full = false;
 	int r = conn->ops->write_begin(conn);
 	if (r < 0)
 		return r;
 	conn->in_write = true;
 	int result = w->run(conn, w->ctx);
 	conn->in_write = false;
-	if (conn->broken && result >= 0)
+	/* What the caller made of it does not count: nobody is at fault, and nothing is broken. */
+	if (conn->full)
+		result = -ENOSPC;
+	else if (conn->broken && result >= 0)
 		result = -EIO;
 	r = conn->ops->write_end(conn, result >= 0);
 	if (r > 0)
@@ -166,6 +175,7 @@ static int batch_try(struct writer *q, const struct write *batch)
 	struct tx *conn = q->conn;
 	conn->touched = false;
 	conn->jobs = false;
+	conn->full = false;
 	int r = conn->ops->batch_begin(conn);
 	if (r < 0)
 		return r;
@@ -177,8 +187,9 @@ static int batch_try(struct writer *q, const struct write *batch)
 	if (r == 0)
 		r = conn->ops->batch_commit(conn);
 	if (r < 0) {
+		bool full = conn->full && r != -ERESTART;
 		conn->ops->batch_abort(conn);
-		return r;
+		return full ? -ENOSPC : r;
 	}
 	q->store->commit_micros += clock_mono_us() - start;
 	q->store->commits++;
@@ -200,12 +211,28 @@ static int batch_execute(struct writer *q, const struct write *batch)
 	return r == -EAGAIN ? -ENOTCONN : r;
 }
 
+static void room_note(struct store *s, bool full)
+{
+	if (atomic_exchange(&s->full, full) == full)
+		return;
+	if (full)
+		log_error("store: there is no room on its disk: changes are refused until there is");
+	else
+		log_info("store: there is room on its disk again");
+}
+
 static void batch_run(struct writer *q, struct write *batch)
 {
 	int r = batch_execute(q, batch);
 	int i = 0;
+	bool full = r == -ENOSPC, done = r == 0;
+	for (const struct write *w = batch; w && r == 0; w = w->next)
+		full |= q->results[i++] == -ENOSPC;
+	if (full || done)
+		room_note(q->store, full);
+	i = 0;
 	for (struct write *w = batch, *next; w; w = next, i++) {
-		int result = r == -ENOTCONN ? r : r < 0 ? -EIO : q->results[i];
+		int result = r == -ENOTCONN || r == -ENOSPC ? r : r < 0 ? -EIO : q->results[i];
 		next = w->next; /* done() may free it */
 		if (result < 0)
 			q->store->failed++;
@@ -213,6 +240,37 @@ static void batch_run(struct writer *q, struct write *batch)
 			q->store->writes++;
 		w->done(w->ctx, result);
 	}
+}
+
+static int room_try(struct tx *tx, void *ctx)
+{
+	char *bytes = must_malloc(ROOM_BYTES);
+	memset(bytes, '.', ROOM_BYTES);
+	int r = tx_meta_put(tx, META_ROOM, (struct str){bytes, ROOM_BYTES});
+	free(bytes);
+	return r;
+}
+
+static int room_free(struct tx *tx, void *ctx)
+{
+	return tx_meta_put(tx, META_ROOM, STR("."));
+}
+
+static void room_done(void *ctx, int result)
+{
+}
+
+/* Nobody may be sending writes while a balancer keeps them away: the store itself looks whether there is room. */
+static void room_look(struct writer *q)
+{
+	struct write try = {.run = room_try, .done = room_done}, undo = {.run = room_free, .done = room_done};
+	int64_t now = clock_mono_us();
+	if (!q->store->full || now - q->room_us < ROOM_US)
+		return;
+	q->room_us = now;
+	batch_run(q, &try);
+	if (!q->store->full)
+		batch_run(q, &undo);
 }
 
 void thread_precede(int by)
@@ -236,8 +294,10 @@ static void *writer_main(void *arg)
 			batch_run(q, batch);
 		else if (closing)
 			return NULL;
-		if (!closing)
-			q->conn->ops->idle(q->conn, writer_depth(q) > 0);
+		if (closing)
+			continue;
+		room_look(q);
+		q->conn->ops->idle(q->conn, writer_depth(q) > 0);
 	}
 }
 

@@ -507,7 +507,7 @@ def one_of_everything(server):
 	ok(api.patch(group + '/limits/svc.project.deployment.clusters', json={'value': 7}))
 	user = ok(api.post('/users', json={
 		'username': 'o\'hara+%s@example.com' % unique(), 'password': 'correct horse battery', 'firstName': 'Ada',
-		'lastName': 'Byron', 'country': 'GB', 'mobileNumber': '212\\555\\1234',
+		'lastName': 'Byron', 'country': 'GB', 'mobileNumber': '+1 212 555 1234',
 		'roles': [{'orgId': org['id'], 'roleName': 'ORG_MEMBER'},
 			  {'groupId': org['projects'][0]['id'], 'roleName': 'GROUP_READ_ONLY'}]}))
 	accept(server, user)
@@ -578,7 +578,7 @@ def test_no_dead_link_on_a_first_day(start_server):
 def test_every_user_is_found_by_name(server, name):
 	user = ok(server.post('/users', json={
 		'username': unique() + name, 'password': 'correct horse battery', 'firstName': 'Ada', 'lastName': 'Byron', 'country': 'GB',
-		'mobileNumber': '212\\555\\1234', 'roles': [{'orgId': server.org, 'roleName': 'ORG_MEMBER'}]}))
+		'mobileNumber': '+1 212 555 1234', 'roles': [{'orgId': server.org, 'roleName': 'ORG_MEMBER'}]}))
 	found = links(ok(server.get('/users/' + user['id'])))[server.base_url + '/rels/byName']
 	assert ok(server.get(found))['id'] == user['id']
 

@@ -197,6 +197,9 @@ def test_peer_rules(server, group):
 	refused(server.post(peers(group), json=body), 409, 'PEER_ALREADY_EXISTS', doc['id'])
 	refused(server.post(peers(group), json={**body, 'vpcId': 'vpc-0123456789abcdef1'}), 409, 'OVERLAPPING_CIDR_BLOCK')
 	ok(server.post(peers(group), json={**body, 'vpcId': 'vpc-0123456789abcdef1', 'routeTableCidrBlock': '10.201.0.1'}))
+	other_network = {**body, 'vpcId': 'vpc-0123456789abcdef2', 'routeTableCidrBlock': '10.202.0.0/16'}  # as people write it
+	assert ok(server.post(peers(group), json=other_network))['routeTableCidrBlock'] == '10.202.0.0/16'
+	refused(server.post(peers(group), json={**other_network, 'routeTableCidrBlock': 'everywhere'}), 400, None, 'routeTableCidrBlock')
 	refused(server.post(containers(group), json=azure('10.200.0.0/21')), 409, 'OVERLAPPING_CIDR_BLOCK')
 	other = ok(server.post(containers(group), json=aws('10.50.0.0/21', 'EU_WEST_1')))
 	ok(server.post(peers(group), json={**body, 'containerId': other['id']}))  # one network, two of ours

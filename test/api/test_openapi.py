@@ -1,7 +1,7 @@
 """The OpenAPI document of every version date, held against the OpenAPI Initiative's own schema (Debian package
 openapi-specification) and, for the current one, against JSON::Validator, which also resolves every reference. What
 neither looks at (parameters against paths, names that occur twice) is looked at here."""
-import json, pathlib, re, subprocess
+import json, os, pathlib, re, subprocess
 
 import jsonschema
 import pytest
@@ -134,3 +134,101 @@ def test_dates_between_and_wrong_dates(server, fetch):
 		answer = server.anonymous.get('/openapi.json?version=' + wrong)
 		assert answer.status_code == 400, wrong
 		assert answer.json()['parameters'] == ['version']
+
+
+# Words and examples
+
+@pytest.fixture(scope='module')
+def current(fetch):
+	return fetch('')
+
+
+def plain(schema, request):
+	"""As JSON schema has it: null, what is not sent or not shown, and patterns as Python writes them."""
+	if isinstance(schema, list):
+		return [plain(s, request) for s in schema]
+	if not isinstance(schema, dict):
+		return schema
+	out = {k: plain(v, request) for k, v in schema.items() if k not in ('example', 'examples', 'discriminator')}
+	if isinstance(schema.get('discriminator'), dict) and 'oneOf' in out:  # the word says which: branches overlap
+		name, mapping = schema['discriminator']['propertyName'], schema['discriminator']['mapping']
+		del out['oneOf']
+		out['allOf'] = [{'anyOf': [{'not': {'properties': {name: {'enum': [word]}}, 'required': [name]}}, {'$ref': ref}]}
+				for word, ref in mapping.items()]
+		out['anyOf'] = [{'properties': {name: {'enum': list(mapping)}}, 'required': [name]}]
+	if isinstance(out.get('pattern'), str):
+		out['pattern'] = out['pattern'].replace('(?<', '(?P<').replace('\\p{L}\\p{N}', '\\w')
+	if isinstance(out.get('enum'), list) and any(isinstance(v, str) and v.startswith('<') for v in out['enum']):
+		del out['enum']  # names that only a family knows
+	if isinstance(out.get('required'), list) and isinstance(out.get('properties'), dict):
+		hidden = 'readOnly' if request else 'writeOnly'
+		out['required'] = [n for n in out['required'] if not out['properties'].get(n, {}).get(hidden)] or None
+		if not out['required']:
+			del out['required']
+	if out.get('nullable'):
+		return {'anyOf': [{'type': 'null'}, {k: v for k, v in out.items() if k != 'nullable'}]}
+	return out
+
+
+def test_everything_is_described(current):
+	for path, method, op in each_operation(current):
+		where = (method, path)
+		assert op['summary'] and len(op['description']) > len(op['summary']) + 40, where
+		for p in op['parameters']:
+			p = current['components']['parameters'][p['$ref'].rsplit('/', 1)[1]] if '$ref' in p else p
+			assert p['description'] and ('example' in p or p['schema'].get('type') == 'array'), (where, p)
+		if 'requestBody' in op:
+			assert op['requestBody']['description'], where
+		for status, r in op['responses'].items():
+			r = current['components']['responses'][r['$ref'].rsplit('/', 1)[1]] if '$ref' in r else r
+			assert r['description'], (where, status)
+	assert all(t['description'] for t in current['tags'])
+
+
+def test_examples_are_valid(current):
+	resolvers = {request: jsonschema.RefResolver('', {'components': {'schemas': plain(current['components']['schemas'], request)}})
+		     for request in (True, False)}
+	count = 0
+
+	def check(value, schema, request, where):
+		nonlocal count
+		count += 1
+		errors = list(jsonschema.Draft4Validator(plain(schema, request), resolver=resolvers[request]).iter_errors(value))
+		assert not errors, '%s: %s\n%s' % (where, errors[0].message[:300], json.dumps(value)[:600])
+
+	def content(body, request, where):
+		for media, m in body.get('content', {}).items():
+			for e in m.get('examples', {}).values():
+				e = current['components']['examples'][e['$ref'].rsplit('/', 1)[1]] if '$ref' in e else e
+				check(e['value'], m['schema'], request, (where, media))
+			empty = m['schema'] == {} or m['schema'].get('type') == 'string' or 'json' not in media
+			assert empty or 'examples' in m or where in BARE, (where, media)
+	for path, method, op in each_operation(current):
+		for p in op['parameters']:
+			if 'example' in p:
+				check(p['example'], p['schema'], True, (op['operationId'], p['name']))
+		content(op.get('requestBody', {}), True, op['operationId'])
+		for r in op['responses'].values():
+			if '$ref' not in r:
+				content(r, False, op['operationId'])
+	assert count > 1500
+
+
+BARE = {'getCostExplorerUsage', 'deleteGroupPeer', 'withStreamSampleConnections'}  # the schema of their body has no field to show
+
+
+LINTERS = ROOT / 'build' / 'npm' / 'node_modules' / '.bin'
+
+
+@pytest.mark.skipif(not (LINTERS / 'redocly').exists(), reason='script/bootstrap --test installs it')
+@pytest.mark.parametrize('linter', ['redocly', 'spectral'])
+def test_linters_have_nothing_to_say(current, tmp_path, linter):
+	file, rules = tmp_path / 'openapi.json', ROOT / 'test' / 'openapi'
+	file.write_text(json.dumps(current))
+	command = {'redocly': ['lint', '--config', rules / 'redocly.yaml', '--format=json', file],
+		   'spectral': ['lint', '--ruleset', rules / 'spectral.yaml', '--format=json', '--quiet', '--fail-severity=hint', file]}
+	done = subprocess.run([str(LINTERS / linter), *map(str, command[linter])], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+			      text=True, timeout=600, cwd=tmp_path, env={**os.environ, 'REDOCLY_TELEMETRY': 'off', 'CI': '1'})
+	said = json.loads(done.stdout)
+	said = said['problems'] if linter == 'redocly' else said
+	assert done.returncode == 0 and not said, json.dumps(said, indent=1)[:3000] + done.stderr[-2000:]

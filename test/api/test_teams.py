@@ -4,7 +4,7 @@ import pytest
 from client import NO_ID, links, ok, refused, unique
 from test_users import accept
 
-NUMBER = '212\\555\\1234'
+NUMBER = '+1 212 555 1234'
 OLD = {'Accept': 'application/vnd.svc.2023-01-01+json'}
 
 

@@ -7,8 +7,8 @@ import client
 from client import BASE, ID, NO_ID, bare, cli, links, ok, refused, unique
 
 OLD = {'Accept': 'application/vnd.svc.2023-01-01+json'}
-NUMBER = '212\\555\\1234'
 LINK = re.compile(r'https://\S+?(/invitations/([0-9a-f]{24}[\w-]{43}))')
+NUMBER = '+1 212 555 1234'
 
 
 def name(prefix='someone'):

@@ -670,8 +670,8 @@ static void test_full_disk(void)
 		result = store_write_wait(s, run_big, NULL);
 		good += result == 0;
 	}
-	CHECK(result == -EIO && good > 2);
-	CHECK(store_write_wait(s, run_big, NULL) == -EIO);
+	CHECK(result == -ENOSPC && good > 2);
+	CHECK(store_write_wait(s, run_big, NULL) == -ENOSPC && store_is_full(s));
 	CHECK(tx_count(r, "big", STR(""), &count) == 0 && count == good + 1);
 	CHECK(tx_get(r, a, "snap", STR("1"), &got) == 0);
 	setrlimit(RLIMIT_FSIZE, &old);
@@ -721,8 +721,12 @@ static void test_copy_and_check(void)
 	CHECK(store_check(copy, sink) == 1);
 	raw_sql("copy.db", "UPDATE doc SET body = '{' WHERE kind = 'api_key'");
 	CHECK(store_check(copy, sink) == 1);
-	raw_sql("copy.db", "UPDATE doc SET body = '{}'; INSERT INTO ref VALUES ('api_key_public', 'x', 'k1')");
+	raw_sql("copy.db",
+	        "UPDATE doc SET body = '{}', sum = NULL; INSERT INTO ref VALUES ('api_key_public', 'x', 'k1')");
 	CHECK(store_check(copy, sink) == 0);
+	raw_sql("copy.db", "UPDATE doc SET sum = 1 WHERE kind = 'api_key'");
+	CHECK(store_check(copy, sink) == 1);
+	raw_sql("copy.db", "UPDATE doc SET sum = NULL");
 	raw_sql("copy.db", "UPDATE ref SET id = 'k2' WHERE value = 'x'");
 	CHECK(store_check(copy, sink) == 1);
 	raw_sql("copy.db", "DELETE FROM ref WHERE value = 'x'; UPDATE event SET type = 'OTHER' WHERE seq = 1");
