@@ -291,7 +291,8 @@ int postgres_partitions(struct engine *e, const char *cluster_id, const char *no
 /* --- postgres_grants_sql.c: its scripts */
 extern const char grants_sql_quiet[], grants_sql_clear[], grants_sql_roles[], grants_sql_strangers[],
         grants_sql_sessions[], grants_sql_installed[], grants_sql_prepare[], grants_sql_direct[], grants_sql_version[],
-        grants_sql_noted[], grants_sql_oids[], grants_sql_notes[], grants_sql_note[];
+        grants_sql_noted[], grants_sql_oids[], grants_sql_notes[], grants_sql_note[], grants_sql_template_done[],
+        grants_sql_template[], grants_sql_owners[], grants_sql_databases[], grants_sql_lost[], grants_sql_lost_done[];
 extern const char *const grants_sql_install[]; /* up to NULL */
 
 /* --- postgres_renew.c */

@@ -81,6 +81,7 @@ static const char *const reserved[] = {
         "max_wal_senders",
         "archive_",
         "restore_",
+        "lo_compat",
 };
 
 static bool param_is_allowed(const char *name)
@@ -221,7 +222,7 @@ static void places_add(struct buf *b, const struct pg_cluster *c, const struct p
 
 static const char fixed[] =
         "unix_socket_permissions = 0700\nssl = on\n"
-        "password_encryption = 'scram-sha-256'\nsuperuser_reserved_connections = 5\n"
+        "password_encryption = 'scram-sha-256'\nlo_compat_privileges = off\nsuperuser_reserved_connections = 5\n"
         "wal_level = logical\nwal_log_hints = on\nhot_standby = on\nmax_wal_senders = 64\nmax_replication_slots = 64\n"
         "recovery_init_sync_method = syncfs\nmax_slot_wal_keep_size = 1GB\nwal_retrieve_retry_interval = "
         "100ms\nwal_receiver_timeout = 5s\n"

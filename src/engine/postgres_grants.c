@@ -253,12 +253,12 @@ static void grant_groups(struct buf *b, const struct engine_grant *g)
 		json_z(b, "pg_signal_backend");
 }
 
-/* Whether the user may make databases: who writes or administers any. */
+/* Whether the user may make databases: who writes any. A database's maker owns it, which is more than administering. */
 static bool user_makes_databases(const struct engine_user *u)
 {
 	for (size_t k = 0; k < u->grant_count; k++) {
 		int row = built_in_find(u->grants[k].role);
-		if (row >= 0 && built_in[row].any && built_in[row].levels & ~READ)
+		if (row >= 0 && built_in[row].any && built_in[row].levels & WRITE)
 			return true;
 	}
 	return u->super;
@@ -387,7 +387,9 @@ static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct 
 	r = install(conn);
 	r = r < 0 ? r : wanted_set(conn, p, database);
 	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_prepare);
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_owners);
 	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_direct);
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_lost);
 	PQfinish(conn);
 	return r;
 }
@@ -397,11 +399,7 @@ static int template_install(struct pg_cluster *c, struct pg_node *n, PGconn *con
 {
 	int64_t done = 0;
 	PGconn *inside;
-	int r = sql_int(
-	        conn, TIMEOUT_MS,
-	        "select count(*) from pg_shdescription s join pg_database d on d.oid = s.objoid where s.classoid = "
-	        "'pg_database'::regclass and datname = 'template1' and description = 'prepared by Steward'",
-	        &done);
+	int r = sql_int(conn, TIMEOUT_MS, grants_sql_template_done, &done);
 	if (r < 0 || done)
 		return r;
 	r = sql_open_node(c, n, "template1", 3000, &inside);
@@ -409,9 +407,7 @@ static int template_install(struct pg_cluster *c, struct pg_node *n, PGconn *con
 		return r;
 	r = install(inside);
 	if (r == 0)
-		r = sql_do(inside, TIMEOUT_MS,
-		           "revoke all on database template1 from public; comment on database template1 is 'prepared "
-		           "by Steward'");
+		r = sql_do(inside, TIMEOUT_MS, grants_sql_template);
 	PQfinish(inside);
 	return r;
 }
@@ -465,7 +461,9 @@ static int notes_write(const struct plan *p, PGconn *conn)
 static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan *p, PGconn *conn, const char **ret_why)
 {
 	bool visited = false;
-	int fault = 0, r = stale_find(p, conn);
+	int r = stale_find(p, conn), fault = r < 0 ? 0 : sql_do(conn, TIMEOUT_MS, grants_sql_databases);
+	if (fault < 0)
+		why_set(ret_why, "users: owners of databases: %s", why_last());
 	for (size_t d = 0; d < p->database_count && r == 0; d++) {
 		struct database *at = &p->databases[d];
 		int done = at->is_stale ? database_apply(c, n, p, at->name) : 0;
@@ -479,6 +477,7 @@ static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan 
 	}
 	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_strangers);
 	r = r < 0 || !visited ? r : notes_write(p, conn);
+	r = r < 0 || fault < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_lost_done);
 	return r < 0 ? r : fault;
 }
 

@@ -34,7 +34,8 @@ static const char session_options[] =
         "-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning -c role=none "
         "-c local_preload_libraries= -c default_transaction_read_only=off -c default_transaction_deferrable=off "
         "-c default_transaction_isolation=read\\ committed -c statement_timeout=0 -c lock_timeout=0 "
-        "-c idle_in_transaction_session_timeout=0 -c standard_conforming_strings=on -c default_tablespace= "
+        "-c idle_in_transaction_session_timeout=0 -c idle_session_timeout=0 -c standard_conforming_strings=on -c "
+        "default_tablespace= "
         "-c temp_tablespaces=";
 
 int sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn)

@@ -1,0 +1,395 @@
+"""The attack matrix: every built-in role and every action of custom roles that means something, against a catalogue of
+attacks, on real databases. attacks.json has both, and says for each attack who may do it: everybody else must be refused.
+What a role is for stands there too, so that taking away too much fails as well.
+
+An attack is a list of statements of the attacker, then what a `victim` does, then a `probe` whose answer tells whether
+something was gained. It is undone at its end; one with `commit` is seen by others, and the superuser takes away what it left.
+`alone` is for what cannot be part of a transaction."""
+import json, os, pathlib, re, subprocess
+
+import psycopg2, pytest
+
+import databases
+from client import ok
+from databases import shape
+
+DATA = json.loads((pathlib.Path(__file__).parent / 'attacks.json').read_text())
+SUBJECTS, ATTACKS = DATA['subjects'], DATA['attacks']
+PASSWORD = 'correct horse 4 battery'
+REFUSAL = 'permission denied|must (be|have) |not a member|role ".*" cannot'
+# Who acts beside the attackers. `nobody` has nothing, to see whether others were given something.
+OTHERS = {'victim': [('readWrite', 'shop'), ('readWrite', 'other')], 'reader': [('read', 'shop')], 'maker': [('readWriteAnyDatabase', 'admin')],
+	  'nobody': [('enableSharding', 'admin')], 'chief': [('svcAdmin', 'admin')]}
+
+
+def members(names):
+	"""The subjects that a row names: themselves, by @sets, by intersections of sets, or all (*)."""
+	found = set()
+	for name in names:
+		parts = [SUBJECTS if p == '*' else members(DATA['sets'][p[1:]]) if p[0] == '@' else {p} for p in name.split(' & ')]
+		found |= set.intersection(*map(set, parts))
+	assert found <= set(SUBJECTS), found - set(SUBJECTS)
+	return found
+
+
+def user_of(subject):
+	return 'x_' + subject.lower().replace(' ', '_')
+
+
+class World:
+	"""One cluster with a user for each subject. The users are older than the cluster, which spares a job for each."""
+
+	def __init__(self):
+		self.site = databases.Site()
+		self.server = self.site.start()
+		for name, subject in SUBJECTS.items():
+			self.user(user_of(name), subject.get('roles', ()), subject.get('actions', ()))
+		for name, roles in OTHERS.items():
+			self.user(name, roles)
+		ok(self.server.post(self.path('accessList'), json=[{'cidrBlock': '127.0.0.0/8'}]))
+		self.cluster = self.site.cluster('c0', **shape(3)).settled()
+		self.string = ok(self.server.get(self.cluster.path))['connectionStrings']['standard']
+		self.open = {}
+		self.fill()
+
+	def path(self, what):
+		return '/groups/%s/%s' % (self.server.group, what)
+
+	def user(self, name, roles, actions=(), status=201):
+		if actions:
+			on = lambda a, d, t: {'db': d, 'collection': t, 'cluster': not d and a not in DATA['of databases']}
+			ok(self.server.post(self.path('customDBRoles/roles'), json={'roleName': name, 'actions': [
+				{'action': a, 'resources': [on(a, d, t)]} for a, d, t in actions]}), 202)
+			roles = [*roles, (name, 'admin')]
+		ok(self.server.post(self.path('databaseUsers'), json={
+			'username': name, 'password': PASSWORD, 'databaseName': 'admin', 'groupId': self.server.group,
+			'roles': [dict(zip(('roleName', 'databaseName', 'collectionName'), r)) for r in roles]}), status)
+
+	def connect(self, user, database):
+		c = psycopg2.connect(self.string, user=user, password=PASSWORD, dbname=database, connect_timeout=20)
+		c.autocommit = True
+		return c
+
+	def engine(self, database='postgres', name='keeper'):
+		"""The superuser, as the service is it."""
+		n = self.cluster.nodes()[self.cluster.primary()]
+		run = next(l for l in (self.cluster.directory(n['name']).parent / 'conf' / 'postgresql.conf').read_text().split('\n')
+			   if l.startswith('unix_socket_directories')).split("'")[1]
+		c = psycopg2.connect(host=run, port=n['port'], user='steward_engine', dbname=database, application_name=name)
+		c.autocommit = True
+		return c
+
+	def as_user(self, user, statement, database='shop'):
+		if (user, database) not in self.open:
+			self.open[user, database] = self.connect(user, database)
+		return run(self.open[user, database], statement)
+
+	def fill(self):
+		self.as_user('victim', """
+			create table orders(id serial primary key, secret text); create index orders_secret on orders(secret);
+			insert into orders(secret) values ('the secret'), ('the secret'), ('another');
+			create table ledger(a int); create view totals as select count(*) from ledger;
+			create sequence counter; create table parts(a int) partition by list (a);
+			create view hidden with (security_barrier) as select * from orders where secret = 'another';
+			create schema more; create table more.notes(a int);
+			select lo_from_bytea(4711, 'the owner''s'); select lo_from_bytea(4712, 'for readers');
+			grant select on large object 4712 to "steward:r:shop"; analyze orders""")
+		self.as_user('victim', 'create table elsewhere(a int)', 'other')
+		self.as_user('victim', "select 'watch me'", 'postgres')
+		self.as_user('maker', 'create database made', 'postgres')
+		self.as_user('maker', 'create table fresh(a int); insert into fresh values (1)', 'made')
+		self.keeper = self.engine()
+		self.cleaner = self.engine('shop')
+
+	def clean(self):
+		"""What a committed attack may have left has a name that begins with evil, or lies on what was there before."""
+		run(self.cleaner, """do $$ declare x record; begin
+			for x in select oid::regclass::text r, case relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then
+				'sequence' else 'table' end k from pg_class where relname ~ '^evil' and relkind in ('r', 'p', 'v', 'm', 'S') and
+				relpersistence <> 't' order by relkind = 'S'
+			loop execute format('drop %s if exists %s cascade', x.k, x.r); end loop;
+			for x in select oid::regprocedure::text r from pg_proc where pronamespace = 'public'::regnamespace and
+				proname in ('evil_f', 'lower')
+			loop execute format('drop routine %s cascade', x.r); end loop;
+			for x in select defaclrole::regrole r from pg_default_acl loop
+				execute format('alter default privileges for role %s revoke all on tables from public', x.r); end loop;
+			drop rule if exists evil on orders;
+			alter table orders alter secret drop default;
+			revoke all on orders from public;
+			end $$""")
+		for name, in run(self.keeper, "select datname from pg_database where datname ~ '^evil'"):
+			run(self.keeper, 'drop database "%s"' % name)
+
+	def end(self):
+		for c in self.open.values():
+			c.close()
+		if self.server and not self.server.ended and hasattr(self, 'cluster'):
+			self.keeper.close()
+			self.cleaner.close()
+			self.cluster.delete()
+			self.cluster.deleted()
+		self.site.end()
+
+
+def run(connection, statement):
+	with connection.cursor() as cursor:
+		cursor.execute(statement)
+		return cursor.fetchall() if cursor.description else None
+
+
+@pytest.fixture(scope='module')
+def world():
+	w = World.__new__(World)
+	try:
+		w.__init__()
+		yield w
+		w.end()
+	finally:
+		w.site.wipe()
+
+
+class Attacker:
+	"""One subject's sessions."""
+
+	def __init__(self, world, subject):
+		self.world, self.subject, self.open = world, subject, {}
+
+	def session(self, database):
+		"""Or what kept it out."""
+		if database not in self.open:
+			try:
+				self.open[database] = self.world.connect(user_of(self.subject), database)
+				run(self.open[database], "set statement_timeout = '20s'")
+			except psycopg2.OperationalError as e:
+				self.open[database] = str(e)
+		return self.open[database]
+
+	def attempt(self, row):
+		"""Whether something was gained, and what refused it."""
+		session, committed = self.session(row.get('database', 'shop')), False
+		if isinstance(session, str):
+			return False, session
+		try:
+			committed = row.get('alone')
+			if not committed:
+				run(session, 'begin')
+			for statement in row['do']:
+				run(session, statement)
+			if row.get('commit'):
+				run(session, 'commit')
+				committed = True
+			for who, statement in row.get('victim', ()):
+				self.world.as_user(who, statement)
+			gained = run(session, row['probe'])[0][0] if 'probe' in row else True
+			return gained, None if gained else 'nothing was gained'
+		except psycopg2.Error as e:
+			return False, str(e)
+		finally:
+			if not committed:
+				run(session, 'rollback')
+			else:
+				self.world.clean()
+
+	def close(self):
+		for c in self.open.values():
+			if not isinstance(c, str):
+				c.close()
+
+
+@pytest.mark.parametrize('subject', SUBJECTS)
+def test_what_a_subject_may_do(world, subject):
+	"""All of a subject's cells: both directions, and a refusal for the reason that the attack is refused for."""
+	attacker, wrong = Attacker(world, subject), []
+	try:
+		for row in ATTACKS:
+			may = subject in members(row['may'])
+			gained, why = attacker.attempt(row)
+			if bool(gained) != may:
+				wrong.append('%s: %s' % (row['attack'], 'was possible' if gained else 'was refused: ' + why))
+			elif not may and not re.search(row.get('refusal', REFUSAL) + '|nothing was gained|' + REFUSAL, why):
+				wrong.append('%s: refused, but with %s' % (row['attack'], why))
+	finally:
+		attacker.close()
+	assert not wrong, '%s, %d cells:\n%s' % (subject, len(wrong), '\n'.join(w.strip() for w in wrong))
+
+
+SOURCE = pathlib.Path(__file__).parents[2] / 'src' / 'engine' / 'postgres_grants.c'
+
+
+def test_every_role_and_action_is_a_subject():
+	"""The tables of the engine are the list of what has an effect; and every subject may something, and not everything."""
+	tables = [set(re.findall(r'{"(\w+)", ', part.split('};')[0])) for part in SOURCE.read_text().split('const struct {')[1:3]]
+	assert [len(t) >= n for t, n in zip(tables, (10, 23))] == [True, True], tables
+	for table, kind in zip(tables, ('roles', 'actions')):
+		assert {row[0] for s in SUBJECTS.values() for row in s.get(kind, ())} == table
+	for subject in SUBJECTS:
+		may = [a['attack'] for a in ATTACKS if subject in members(a['may'])]
+		assert 0 < len(may) < len(ATTACKS), subject
+
+
+def test_catalogs_and_functions_that_are_not_for_everybody(world):
+	"""All of them, whatever version of PostgreSQL this is: nobody has more of the catalogs than the server's own monitoring
+	groups, and the functions for large objects."""
+	stats, writers = ([user_of(s) for s in members(['@' + n])] for n in ('stats', 'writers'))
+	settings = [user_of(s) for s in members(['@settings'])]
+	rows = run(world.cleaner, """
+		select r.rolname, c.oid::regclass::text from pg_roles r, pg_class c where rolname ~ '^x_' and relnamespace in
+			('pg_catalog'::regnamespace, 'information_schema'::regnamespace) and
+			has_table_privilege(r.oid, c.oid, 'select, insert, update, delete, truncate, references, trigger') and
+			not has_table_privilege('nobody', c.oid, 'select, insert, update, delete, truncate, references, trigger')
+			and not (rolname = any(%s) and has_table_privilege('pg_read_all_stats', c.oid, 'select'))
+		union all select r.rolname, p.oid::regprocedure::text from pg_roles r, pg_proc p where rolname ~ '^x_' and
+			pronamespace = 'pg_catalog'::regnamespace and has_function_privilege(r.oid, p.oid, 'execute') and not
+			has_function_privilege('nobody', p.oid, 'execute') and not (rolname = any(%s) and has_function_privilege(
+			'pg_monitor', p.oid, 'execute')) and not (rolname = any(%s) and proname ~ '^lo')""" % tuple(
+				"array['%s']" % "','".join(names) for names in (stats, stats + settings, writers)))
+	assert not rows, rows
+
+
+def test_the_protocol_of_replication(world):
+	for subject in SUBJECTS:
+		for mode in ('true', 'database') if subject in ('read', 'svcAdmin') else ('database',):
+			with pytest.raises(psycopg2.OperationalError) as e:
+				psycopg2.connect(world.string, user=user_of(subject), password=PASSWORD, dbname='shop', replication=mode)
+			assert re.search('no pg_hba.conf entry for replication|must be superuser or replication role|'
+					 'permission denied', str(e.value)), (subject, e.value)
+
+
+def test_a_dump_by_who_reads(world):
+	"""Large objects are their owners', and aside."""
+	def dump(subject):
+		return subprocess.run(['pg_dump', '-B', '-N', 'steward*', '-d', re.sub('/[^/?]*[?]', '/shop?', world.string)], capture_output=True, text=True,
+				      timeout=120, env={'PATH': os.environ['PATH'], 'HOME': '/nonexistent', 'PGUSER': user_of(subject), 'PGPASSWORD': PASSWORD})
+	for subject in ('backup', 'read', 'readAnyDatabase'):
+		done = dump(subject)
+		assert done.returncode == 0 and 'the secret' in done.stdout, done.stderr
+	for subject in ('dbAdmin', 'clusterMonitor', 'FIND one'):
+		done = dump(subject)
+		assert done.returncode != 0 and 'permission denied' in done.stderr and 'the secret' not in done.stdout
+
+
+def applied(world, name):
+	"""A change of users: its job visits what is not as it should be."""
+	world.user(name, [('read', 'shop')])
+	assert ok(world.server.get(world.path('accessList/127.0.0.0%2F8/status')))['STATUS'] == 'ACTIVE'
+
+
+def test_a_database_without_our_template(world):
+	"""It has nothing of ours until the next change of users; then it is as any other."""
+	world.as_user('maker', 'create database bare template template0', 'postgres')
+	world.as_user('maker', 'create table t(a int); insert into t values (1)', 'bare')
+	applied(world, 'after_bare')
+	assert world.as_user(user_of('readAnyDatabase'), 'select a from t', 'bare') == [(1,)]
+	for user, statement in (('readAnyDatabase', 'insert into t values (2)'), ('readAnyDatabase', 'select lo_create(0)'),
+				('read', 'select 1'), ('dbAdminAnyDatabase', "create function f() returns int language sql as 'select 1'")):
+		with pytest.raises(psycopg2.Error) as e:
+			world.as_user(user_of(user), statement, 'bare')
+		assert 'permission denied' in str(e.value)
+
+
+def test_what_is_shared_by_hand_ends_with_the_next_change(world):
+	"""PostgreSQL 15 lets users give membership in themselves."""
+	try:
+		world.as_user('chief', 'grant chief to nobody', 'postgres')
+	except psycopg2.Error as e:  # not so from 16 on
+		assert 'permission denied' in str(e) or 'must have admin option' in str(e)
+	applied(world, 'after_share')
+	assert run(world.keeper, "select pg_has_role('nobody', 'chief', 'member')") == [(False,)]
+
+
+def test_who_loses_a_role_keeps_nothing_that_it_took(world):
+	"""REASSIGN OWNED fires no trigger, and a database's maker owns it."""
+	world.user('falls', [('readWriteAnyDatabase', 'admin')])
+	world.as_user('falls', 'create database taken', 'postgres')
+	world.as_user('falls', 'create table taken(a int default pg_backend_pid()); reassign owned by "steward:o:shop" to falls')
+	assert run(world.cleaner, "select count(*) > 0 from pg_class where relowner = 'falls'::regrole") == [(True,)]
+	ok(world.server.patch(world.path('databaseUsers/admin/falls'), json={
+		'username': 'falls', 'databaseName': 'admin', 'groupId': world.server.group, 'roles': [{'roleName': 'read', 'databaseName': 'shop'}]}))
+	assert run(world.cleaner, "select relname from pg_class where relowner = 'falls'::regrole and relkind in ('r', 'p', 'S')") == []
+	assert world.as_user('falls', 'select count(*) > 0 from orders') == [(True,)]
+	for database, statement in (('shop', "insert into orders(secret) values ('x')"), ('shop', 'drop table taken'), ('shop', 'alter table ledger add b int'),
+				    ('postgres', 'drop database taken'), ('postgres', 'alter database taken set work_mem = 64')):
+		with pytest.raises(psycopg2.Error) as e:
+			world.as_user('falls', statement, database)
+		assert re.search('permission denied|must be owner', str(e.value)), e.value
+	world.as_user('victim', 'alter table ledger add b int; alter table ledger drop b; drop table taken')
+	run(world.keeper, 'drop database taken')
+
+
+def test_what_was_granted_by_hand_ends_with_the_role(world):
+	"""A writer can grant itself what its group has; what the API still gives it stays."""
+	world.user('climbs', [('readWrite', 'shop'), ('read', 'shop', 'ledger')])
+	world.as_user('climbs', 'grant all on orders, ledger to climbs with grant option; grant all on sequence counter to climbs;'
+		      'grant all on schema more, public to climbs; grant update (a) on more.notes to climbs')
+	ok(world.server.patch(world.path('databaseUsers/admin/climbs'), json={
+		'username': 'climbs', 'databaseName': 'admin', 'groupId': world.server.group,
+		'roles': [{'roleName': 'read', 'databaseName': 'shop', 'collectionName': 'ledger'}]}))
+	world.as_user('climbs', 'select * from ledger')
+	for statement in ('select * from orders', "insert into orders(secret) values ('x')", 'insert into ledger values (1)', "select nextval('counter')",
+			  'create table evil_t(a int)', 'update more.notes set a = 1'):
+		with pytest.raises(psycopg2.Error) as e:
+			world.as_user('climbs', statement)
+		assert 'permission denied' in str(e.value), e.value
+	assert run(world.keeper, "select count(*) from pg_shdescription where description = 'lost a role'") == [(0,)]
+
+
+NASTY = ('quo"te', "quo'te", 'semi; drop table x', '$steward$', 'Ünï', 'back\\slash', '%I %s', 'x' * 63)
+SPIED = (('pg_get_userbyid', 'oid', 'name'), ('pg_has_role', 'oid, name, text', 'boolean'), ('quote_ident', 'text', 'text'),
+	 ('current_database', '', 'name'), ('to_regnamespace', 'text', 'regnamespace'), ('obj_description', 'oid, name', 'text'))
+
+
+def test_the_service_runs_nothing_of_users(world):
+	"""The trigger's functions and the service's sessions are the superuser's: what they call and compare is built in, whatever
+	lies in front of it, and names are only names."""
+	world.as_user('maker', 'create database trap', 'postgres')
+	world.as_user('maker', """create table public.caught(what text); grant insert on public.caught to public;
+		create function public.spy(what text) returns boolean language plpgsql as $x$ begin
+			if (select rolsuper from pg_catalog.pg_roles where rolname operator(pg_catalog.=) current_user) then
+				insert into public.caught values (what); end if;
+			return true; end $x$""", 'trap')
+	for name, arguments, returns in SPIED:
+		world.as_user('maker', 'create function public.%s(%s) returns %s language plpgsql as $x$ begin perform '
+			"public.spy('%s'); return null; end $x$" % (name, arguments, returns, name), 'trap')
+	for i, (operator, left, right) in enumerate((o, a, b) for o in ('=', '<>', '~', '||') for a in ('name', 'text') for b in ('name', 'text')):
+		kind = 'text' if operator == '||' else 'boolean'
+		world.as_user('maker', "create function public.op%d(%s, %s) returns %s language plpgsql as $x$ begin perform public.spy('%s'); "
+			'return null; end $x$; create operator public.%s (leftarg = %s, rightarg = %s, function = public.op%d)' % (
+				i, left, right, kind, operator, operator, left, right, i), 'trap')
+	world.as_user('maker', "create function public.index_spy(int) returns int immutable language plpgsql as $x$ begin perform "
+		      "public.spy('index'); return 1; end $x$; create table indexed(a int); create index on indexed(public.index_spy(a)); "
+		      'insert into indexed values (1)', 'trap')
+	world.as_user('maker', 'alter database trap set search_path = public, pg_catalog; alter database trap set idle_session_timeout = 1000;'
+		      'alter database trap set standard_conforming_strings = off', 'postgres')
+	c = world.connect('maker', 'trap')
+	run(c, 'set idle_session_timeout = 0; set search_path = public, pg_catalog; set standard_conforming_strings = off')
+	for name in NASTY:
+		quoted = '"%s"' % name.replace('"', '""')
+		run(c, 'create table %s(%s int, id serial); create schema %s; create view %s.%s as select 1 as a' % ((quoted,) * 5))
+	run(c, 'vacuum indexed')
+	applied(world, 'after_trap')
+	assert run(c, 'select what from public.caught') == []
+	assert len(run(c, "select distinct relname from pg_catalog.pg_class where relkind in ('r', 'v') and pg_catalog.pg_get_userbyid(relowner) "
+			  "operator(pg_catalog.=) 'steward:o:trap'::name and not relname operator(pg_catalog.=) any (array['caught', "
+			  "'indexed']::name[])")) == len(NASTY)
+	c.close()
+
+
+def test_what_an_earlier_version_gave_is_taken_back(world):
+	"""As clusters were: groups that read all catalogs, administrators with triggers, large objects for everybody."""
+	run(world.cleaner, """drop event trigger steward_check; drop event trigger steward_ddl; comment on schema steward is 'rights 2 of shop';
+		grant pg_read_all_data to "steward:any:r", "steward:any:w"; grant pg_write_all_data to "steward:any:w";
+		grant trigger, references on orders to "steward:a:shop", "steward:any:a"; grant execute on function lo_create(oid) to public;
+		create table public.evil_plain(id serial, a int); alter table public.evil_plain owner to x_dbadmin;
+		create view public.evil_view as select * from orders; alter view public.evil_view owner to x_dbadmin""")
+	run(world.keeper, 'drop function steward.applied()')
+	applied(world, 'after_version')
+	assert run(world.cleaner, """select count(*) from pg_auth_members m join pg_roles r on r.oid = m.roleid where rolname in ('pg_read_all_data',
+		'pg_write_all_data')""") == [(0,)]
+	assert run(world.cleaner, """select has_table_privilege('x_dbadmin', 'orders', 'trigger, references'), has_table_privilege(
+		'x_dbadmin', 'orders', 'truncate'), has_function_privilege('x_read', 'lo_create(oid)', 'execute'),
+		has_function_privilege('x_readwrite', 'lo_create(oid)', 'execute')""") == [(False, True, False, True)]
+	owners = "select pg_get_userbyid(relowner) from pg_class where relname in ('evil_plain', 'evil_view') order by relname"
+	assert run(world.cleaner, owners) == [('steward:o:shop',), ('x_dbadmin',)], 'a view works with the rights of its owner'
+	with pytest.raises(psycopg2.Error):
+		world.as_user(user_of('dbAdmin'), "create function public.evil_f() returns int language sql as 'select 1'")
+	world.clean()
