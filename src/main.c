@@ -10,7 +10,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {{"serve", serve_command}, {"clusters", clusters_command}, {"connect", connect_command},
                 {"api", api_command},     {"limits", limits_command},     {"backup", backup_command},
-                {"check", check_command}, {"store", store_command}};
+                {"check", check_command}, {"store", store_command},       {"give-up", give_up_command}};
 
 /* A command whose output did not arrive is not done. The service's own output may be closed. */
 static int finish(int code, bool serves)

@@ -5,6 +5,8 @@
 #include "api/access_jobs.h"
 #include "api/access_list.h"
 #include "api/cluster_jobs.h"
+#include "api/cluster_metrics.h"
+#include "api/cluster_watch.h"
 #include "api/jwks.h"
 #include "api/mail.h"
 #include "api/router.h"
@@ -447,7 +449,9 @@ static int databases_start(struct server *s)
 	                                 .port_first = c->db_port_first,
 	                                 .port_last = c->db_port_last,
 	                                 .real_clock = !c->clock_virtual,
-	                                 .simulated_seconds = c->simulated_seconds};
+	                                 .simulated_seconds = c->simulated_seconds,
+	                                 .changed = watch_changed,
+	                                 .changed_ctx = v};
 	struct jobs_options jobs = {.store = v->store,
 	                            .kinds = cluster_job_kinds,
 	                            .kind_count = cluster_job_kind_count,
@@ -645,6 +649,7 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 		access_wait_poll(s->reader);
 		if (++s->polls % (1000 / POLL_MS) == 0) {
 			uses_flush(&s->service);
+			cluster_metrics_refresh(s->reader);
 			access_list_sweep(s->service.store, s->reader, &s->sweep);
 			prune(s);
 			damage_tell(s);

@@ -133,8 +133,9 @@ int clusters_update_args(struct call *c)
 	if (result < 0)
 		return result;
 	json_t *stored = doc_json(c->arena, args.body);
+	const json_t *before = json_keep(c->arena, json_deep_copy(cluster.body));
 	merge(&cluster, stored, c->body);
-	result = policy_check_cluster(c, cluster.body);
+	result = policy_check_cluster(c, cluster.body, before);
 	if (result < 0)
 		return result;
 	args.body = json_text(c->arena, stored);

@@ -6,7 +6,9 @@
 #include "api/access_jobs.h"
 #include "api/audit_log.h"
 #include "api/authority.h"
+#include "api/cluster_missing.h"
 #include "api/cluster_spec.h"
+#include "api/cluster_watch.h"
 #include "api/connection_strings.h"
 #include "api/database_users.h"
 #include "api/maintenance_plan.h"
@@ -53,19 +55,9 @@ struct engine_progress cluster_progress(struct job_run *r)
 	return (struct engine_progress){.tell = progress_tell, .ctx = r};
 }
 
-static int org_of(struct tx *tx, struct arena *a, struct str group_id, struct str *ret_org)
-{
-	struct doc project;
-	int r = tx_get(tx, a, "project", group_id, &project);
-	*ret_org = r == 0 ? project.parent : STR_NONE;
-	return r == -ENOENT ? 0 : r;
-}
-
 static int event_write(struct tx *tx, struct arena *a, const char *type, const struct cluster *cluster)
 {
-	struct str org;
-	int r = org_of(tx, a, cluster->doc.parent, &org);
-	return r < 0 ? r : audit_service(tx, a, type, org, cluster->doc.parent, cluster->doc.name);
+	return cluster_event(tx, a, type, NULL, cluster, NULL, STR_NONE);
 }
 
 static void text_copy(char *to, size_t size, struct str from)
@@ -96,7 +88,8 @@ static int want_load(struct job_run *r, struct work *w)
 	if (result < 0)
 		return result;
 	w->generation = json_integer_value(json_object_get(cluster->plan, "generation"));
-	w->want.adopt = json_integer_value(json_object_get(cluster->plan, "applied")) == w->generation;
+	bool applied = json_integer_value(json_object_get(cluster->plan, "applied")) == w->generation;
+	w->want.adopt = applied && !json_is_true(json_object_get(cluster->plan, "missing"));
 	text_copy(w->want.id, sizeof w->want.id, cluster->doc.id);
 	text_copy(w->want.group_id, sizeof w->want.group_id, cluster->doc.parent);
 	text_copy(w->want.name, sizeof w->want.name, cluster->doc.name);
@@ -108,6 +101,7 @@ static int want_load(struct job_run *r, struct work *w)
 	w->want.nodes = nodes;
 	w->want.node_count =
 	        cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), outage, nodes, ENGINE_NODES_MAX);
+	made_load(a, cluster, applied, &w->want);
 	w->want.params = params;
 	w->want.ca_cert = ca.certificate.p;
 	w->want.ca_key = ca.key.p;
@@ -161,6 +155,9 @@ static int ready_save(struct tx *tx, struct job_run *r)
 	if (json_integer_value(json_object_get(now.plan, "generation")) != w->generation ||
 	    cluster_is(&now, "DELETING"))
 		return 0;
+	result = watch_ask(tx, r->arena, r->ctx, now.doc.id);
+	if (result < 0)
+		return result;
 	const char *event = event_of(&now);
 	struct str before = json_text(r->arena, now.body);
 	json_object_set_new(now.plan, "applied", json_integer(w->generation));
@@ -171,10 +168,13 @@ static int ready_save(struct tx *tx, struct job_run *r)
 		json_object_set_new(now.body, "dbVersion", json_string(w->status.nodes[0].version));
 	if (!json_object_get(now.body, "featureCompatibilityVersionExpirationDate"))
 		json_object_set(now.body, "featureCompatibilityVersion", json_object_get(now.body, "dbMajorVersion"));
-	if (str_eq(before, json_text(r->arena, now.body)) && w->want.adopt)
+	bool noted = made_note(&now, &w->status);
+	if (str_eq(before, json_text(r->arena, now.body)) && w->want.adopt && !noted)
 		return 0; /* found again as it was */
 	bool maintained = json_object_del(now.plan, "maintain") == 0;
-	result = repair_forget(tx, r->arena, &now);
+	result = missing_end(tx, r->arena, &now);
+	if (result == 0)
+		result = repair_forget(tx, r->arena, &now);
 	if (result == 0)
 		result = cluster_save(tx, r->arena, &now);
 	if (result == 0 && maintained)
@@ -243,11 +243,35 @@ static void access_catch_up(struct job_run *r, struct work *w)
 		w->stamp = stamp;
 }
 
+/* Data that was made is not there. It is looked for again and again: told once, and saved when something is new, so that
+ * whoever reads the cluster finds the same revision. */
+static int missing_save(struct tx *tx, struct job_run *r)
+{
+	struct cluster now;
+	int result = cluster_get(tx, r->arena, r->job.subject, &now);
+	if (result < 0 || cluster_is(&now, "DELETING"))
+		return result == -ENOENT ? 0 : result;
+	struct str body = json_text(r->arena, now.body), plan = json_text(r->arena, now.plan);
+	if (!str_is(json_field(now.plan, "why"), r->why))
+		log_error("cluster %.*s of project %.*s: %s", STR_ARG(now.doc.name), STR_ARG(now.doc.parent), r->why);
+	result = repair_later(tx, r->arena, &now, r->why, true);
+	if (result == 0)
+		result = missing_begin(tx, r->arena, &now, r->why);
+	json_object_set_new(now.body, "stateName", json_string("REPAIRING"));
+	if (result < 0 || (str_eq(body, json_text(r->arena, now.body)) && str_eq(plan, json_text(r->arena, now.plan))))
+		return result;
+	return cluster_save(tx, r->arena, &now);
+}
+
 static int converge(struct job_run *r, struct work *w)
 {
 	const struct service *s = r->ctx;
 	struct engine_progress p = cluster_progress(r);
 	int result = s->engine_ops->converge(s->engine_state, &w->want, &w->access, &p, r->arena, &r->why);
+	if (result == -ENOMEDIUM) { /* which no further attempt brings back */
+		r->save = missing_save;
+		return JOB_DONE;
+	}
 	if (result < 0)
 		return later(r, result, &p);
 	if (!w->want.paused)
@@ -287,7 +311,7 @@ static int cluster_failed(struct tx *tx, struct job_run *r)
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	log_error("cluster %.*s of project %.*s: %s", STR_ARG(now.doc.name), STR_ARG(now.doc.parent), r->why);
-	result = repair_later(tx, r->arena, &now, r->why);
+	result = repair_later(tx, r->arena, &now, r->why, false);
 	if (!cluster_is(&now, "DELETING"))
 		json_object_set_new(now.body, "stateName", json_string("REPAIRING"));
 	/* A maintenance that failed is not over: what it should bring is still wanted when it is tried again. */
@@ -373,6 +397,7 @@ const struct job_kind cluster_job_kinds[] = {
         {.name = AUTHORITY_SCAN_JOB, .step = authority_scan_step, .period_ms = AUTHORITY_SCAN_MS},
         {.name = LDAP_VERIFY_JOB, .step = ldap_verify_step, .failed = ldap_verify_failed, .attempts = 3},
         {.name = OUTAGE_END_JOB, .step = outage_end_step},
+        {.name = WATCH_JOB, .step = watch_step},
         {.name = ACCESS_JOB, .step = access_step, .attempts = ACCESS_ATTEMPTS},
         {.name = USER_END_JOB, .step = user_end_step},
         {.name = NETWORK_JOB, .step = network_step},

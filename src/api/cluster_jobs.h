@@ -42,7 +42,7 @@ int restart_failed(struct tx *tx, struct job_run *r);
 #define RESTART_JOB "restart_primaries"
 /* cluster_repair.c: a cluster whose job failed is tried again after a while; the caller saves it. Forgotten once it is as
  * wanted, or gone. */
-must_check int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why);
+must_check int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why, bool missing);
 must_check int repair_forget(struct tx *tx, struct arena *a, struct cluster *cluster);
 int repair_step(struct job_run *r);
 #define REPAIR_JOB "cluster_repair"

@@ -10,17 +10,18 @@
 
 #define FIRST_MS 30000
 #define LAST_MS 900000
+#define MISSING_MS 10000 /* data that is missing is looked for, which costs little */
 
 static struct str repair_subject(struct arena *a, struct str cluster_id)
 {
 	return arena_printf(a, "%.*s/repair", STR_ARG(cluster_id));
 }
 
-int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why)
+int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why, bool missing)
 {
 	json_int_t tries = json_integer_value(json_object_get(cluster->plan, "repairs"));
-	int64_t wait = tries > 5 ? LAST_MS : FIRST_MS << tries;
-	json_object_set_new(cluster->plan, "repairs", json_integer(tries + 1));
+	int64_t wait = missing ? MISSING_MS : tries > 5 ? LAST_MS : FIRST_MS << tries;
+	json_object_set_new(cluster->plan, "repairs", json_integer(missing ? 1 : tries + 1));
 	json_object_set_new(cluster->plan, "why", json_string(why ? why : "it failed"));
 	struct job job = {.kind = STR(REPAIR_JOB),
 	                  .subject = repair_subject(a, cluster->doc.id),

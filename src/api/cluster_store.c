@@ -19,7 +19,7 @@ static const char *const kinds[] = {CLUSTER_KIND, FLEX_KIND};
 #define WALK_PAGE 200
 
 /* Documents that belong to a cluster, by its id as the parent. */
-static const char *const child_kinds[] = {"process_args", "outage_simulation", "sample_load"};
+static const char *const child_kinds[] = {"process_args", "outage_simulation", "sample_load", "cluster_watch"};
 
 static int cluster_open(struct arena *a, int result, struct cluster *cluster)
 {

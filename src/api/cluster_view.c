@@ -110,13 +110,15 @@ void cluster_progress_header(struct call *c, const struct cluster *cluster)
 {
 	struct job job;
 	struct str why = json_field(cluster->plan, "why");
-	if (tx_job_of(c->tx, c->arena, cluster->doc.id, &job) < 0)
-		return;
 	/* While it is tried again, what went wrong is what somebody wants to know. */
-	if (why.n && cluster_is(cluster, "REPAIRING"))
+	if (why.n && cluster_is(cluster, "REPAIRING")) {
 		call_header(c, STR("x-steward-progress"),
 		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(why))));
-	else if (job.failed)
+		return;
+	}
+	if (tx_job_of(c->tx, c->arena, cluster->doc.id, &job) < 0)
+		return;
+	if (job.failed)
 		call_header(c, STR("x-steward-progress"),
 		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(job.error))));
 	else

@@ -110,18 +110,10 @@ void cluster_complete(json_t *body)
 		default_set(body, "globalClusterSelfManagedSharding", "false");
 }
 
-/* The limit's own count is of the dedicated ones. */
-static int limit_check(struct call *c)
-{
-	int64_t flex;
-	int result = tx_count(c->tx, FLEX_KIND, c->group.id, &flex);
-	return result < 0 ? result : limit_enforce(c, "svc.project.deployment.clusters", 1 + flex);
-}
-
 int cluster_create(struct call *c, const char *kind, json_t *body, bool independent, struct cluster *ret_cluster)
 {
 	struct cluster cluster;
-	int result = limit_check(c);
+	int result = limit_enforce(c, "svc.project.deployment.clusters", 1);
 	if (result < 0)
 		return result;
 	cluster_complete(body);
@@ -134,7 +126,7 @@ int cluster_create(struct call *c, const char *kind, json_t *body, bool independ
 		return call_fail_param(c, name);
 	}
 	if (result == 0)
-		result = policy_check_cluster(c, cluster.body);
+		result = policy_check_cluster(c, cluster.body, NULL);
 	if (result < 0)
 		return result;
 	audit_cluster(c, cluster.doc.name);
@@ -236,7 +228,7 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 		scaling_note(c, cluster);
 	result = refuse_while_paused(c, cluster, after);
 	if (result == 0)
-		result = policy_check_cluster(c, after);
+		result = policy_check_cluster(c, after, cluster->body);
 	if (result < 0)
 		return result;
 	bool material = is_material(cluster->body, after), changed = !json_equal(cluster->body, after);

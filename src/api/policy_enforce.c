@@ -113,13 +113,36 @@ static bool statement_broken(struct arena *a, const struct policy_rule *rule, co
 	return outcome == POLICY_APPLIES || outcome == POLICY_EXHAUSTED;
 }
 
-static void rules_ask(struct arena *a, const struct policy_rules *rules, const struct policy_request *r, bool first,
-                      unsigned *steps)
+/* Whether nothing that it looks at changes. One that looks at nothing of the cluster, or at who asks, is about the change
+ * itself, whatever it is. */
+static bool is_untouched(const struct policy_statement *s, const struct policy_subject *subject)
+{
+	static const char record[] = "cluster";
+	json_t *before = json_object_get(subject->before, record), *after = json_object_get(subject->context, record);
+	const char *name;
+	json_t *value;
+	if (!before || policy_reads_principal(s) || !policy_reads(s, record, NULL))
+		return false;
+	json_object_foreach(before, name, value)
+	{
+		if (!json_equal(value, json_object_get(after, name)) && policy_reads(s, record, name))
+			return false;
+	}
+	json_object_foreach(after, name, value)
+	{
+		if (!json_object_get(before, name) && policy_reads(s, record, name))
+			return false;
+	}
+	return true;
+}
+
+static void rules_ask(struct arena *a, const struct policy_rules *rules, const struct policy_subject *subject,
+                      const struct policy_request *r, bool first, unsigned *steps)
 {
 	for (size_t i = 0; i < rules->count; i++) {
 		struct policy_rule *rule = &rules->list[i];
 		for (const struct policy_statement *s = rule->statements; s && !rule->broken; s = s->next)
-			if (s->forbids && (first || policy_mentions(s, "entry")))
+			if (s->forbids && (first || policy_mentions(s, "entry")) && !is_untouched(s, subject))
 				rule->broken = statement_broken(a, rule, s, r, steps);
 	}
 }
@@ -134,7 +157,7 @@ size_t policy_judge(struct arena *a, const struct policy_rules *rules, const str
 	request_make(a, s, &r);
 	do {
 		if (context_make(a, s, s->entries ? s->entries[i] : NULL, &r.context))
-			rules_ask(a, rules, &r, i == 0, &steps);
+			rules_ask(a, rules, s, &r, i == 0, &steps);
 	} while (++i < s->entry_count);
 	for (size_t k = 0; k < rules->count; k++)
 		broken += rules->list[k].broken;
@@ -214,14 +237,17 @@ int policy_check_access_list(struct call *c, const struct str *names, size_t cou
 	return check(c, &rules, &s);
 }
 
-int policy_check_cluster(struct call *c, const json_t *cluster)
+int policy_check_cluster(struct call *c, const json_t *cluster, const json_t *before)
 {
 	struct policy_rules rules;
-	struct policy_subject s = {.action = NULL};
+	struct policy_subject s = {.action = NULL}, was = {.action = NULL};
 	int result = policy_rules_load(c->tx, c->arena, c->org.id, &rules);
 	if (result < 0 || rules.count == 0)
 		return result;
 	policy_cluster_subject(c->arena, cluster, &s);
+	if (before)
+		policy_cluster_subject(c->arena, before, &was);
+	s.before = was.context;
 	return check(c, &rules, &s);
 }
 

@@ -15,8 +15,10 @@
 
 /* `names` are the list's new entries: networks, or AWS security groups. */
 must_check int policy_check_access_list(struct call *c, const struct str *names, size_t count);
-/* The cluster as it will be, with its id and name: a ClusterDescription20240805. */
-must_check int policy_check_cluster(struct call *c, const json_t *cluster);
+/* The cluster as it will be, with its id and name: a ClusterDescription20240805; and as it is, or NULL for a new one. A policy
+ * that looks only at what a cluster is, and at nothing that changes, does not stand in the way of what is there: a cluster
+ * that breaks it can be paused. */
+must_check int policy_check_cluster(struct call *c, const json_t *cluster, const json_t *before);
 /* A peering connection or a private endpoint (ACTION_PEERING, ACTION_PRIVATE_ENDPOINT). Provider and region in the
  * API's words ("AWS", "US_EAST_1"); what is empty is not known. */
 struct policy_link {
@@ -45,6 +47,7 @@ struct policy_subject {
 	struct str resource_name, group_id, group_name, org_id, org_name;
 	const struct principal *caller; /* NULL: nobody in particular */
 	json_t *context;
+	const json_t *before;   /* the context as it was, of a change; or NULL */
 	json_t *const *entries; /* values of context.entry, or NULL */
 	size_t entry_count;
 };

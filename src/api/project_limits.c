@@ -37,15 +37,28 @@ static int limit_value(struct call *c, const struct project_limit *l, struct doc
 	return result;
 }
 
+/* What the project has of all that the limit counts. */
+static int limit_usage(struct call *c, const struct project_limit *l, int64_t *ret_used)
+{
+	int64_t used = 0, count;
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < sizeof l->counts / sizeof *l->counts && l->counts[i]; i++) {
+		result = tx_count(c->tx, l->counts[i], c->group.id, &count);
+		used += result == 0 ? count : 0;
+	}
+	*ret_used = used;
+	return result;
+}
+
 int limit_enforce(struct call *c, const char *limit_name, int64_t more)
 {
 	const struct project_limit *l = limit_find(str_of(limit_name));
 	struct doc d;
-	int64_t most, used;
-	assert(l && l->counts);
+	int64_t most, used = 0;
+	assert(l && l->counts[0]);
 	int result = limit_value(c, l, &d, &most);
 	if (result == 0)
-		result = tx_count(c->tx, l->counts, c->group.id, &used);
+		result = limit_usage(c, l, &used);
 	if (result < 0)
 		return result;
 	if (more <= 0 || used + more <= most)
@@ -62,11 +75,11 @@ static int limit_write(struct call *c, const struct project_limit *l, int64_t va
 {
 	int64_t usage = 0;
 	struct buf b = {0};
-	int result = l->counts ? tx_count(c->tx, l->counts, c->group.id, &usage) : 0;
+	int result = limit_usage(c, l, &usage);
 	if (result < 0)
 		return result;
 	json_open(&b, '{');
-	if (l->counts) {
+	if (l->counts[0]) {
 		json_key(&b, "currentUsage");
 		json_int(&b, usage);
 	}

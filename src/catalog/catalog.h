@@ -92,7 +92,7 @@ extern const unsigned catalog_tag_count;
 struct project_limit {
 	const char *name;
 	int64_t least, standard, most; /* standard -1: none until one is set */
-	const char *counts;            /* store kind whose documents in the project are the usage, or NULL */
+	const char *counts[2];         /* store kinds whose documents in the project are the usage, or NULL */
 };
 extern const struct project_limit project_limits[];
 extern const unsigned project_limit_count;

@@ -66,8 +66,11 @@ static int backup_run(const struct backup_arguments *g, const char *file)
 	printf("%s: %lld bytes in %.1f s\n", file, bytes, (double)(clock_mono_us() - started) / 1e6);
 	printf("Keep %s/secret.key and %s/tls with it, in a safe place of their own: without the key the sealed\n"
 	       "secrets in the copy cannot be opened, and without the CA callers would have to trust a new one.\n"
-	       "To restore: put it as steward.db into an empty data directory, with the key and tls beside it.\n",
-	       data, data);
+	       "It is the store alone: the databases of the clusters, in %s/engine, are not in it.\n"
+	       "To restore: put it as steward.db into an empty data directory, with the key, tls and engine beside "
+	       "it.\n"
+	       "Clusters whose databases are not there show what is missing, and wait until it is put back.\n",
+	       data, data, data);
 	return EXIT_DONE;
 }
 

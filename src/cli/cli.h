@@ -11,13 +11,14 @@ enum { EXIT_DONE = 0, EXIT_NOT_DONE = 1, EXIT_USAGE = 2, EXIT_UNREACHED = 3, EXI
 int limits_command(int argc, char **argv);   /* limits.c: set, list, clear */
 int backup_command(int argc, char **argv);   /* backup.c */
 int check_command(int argc, char **argv);    /* check.c */
+int give_up_command(int argc, char **argv);  /* give_up.c */
 int store_command(int argc, char **argv);    /* store_copy.c: copy */
 int clusters_command(int argc, char **argv); /* clusters.c */
 int connect_command(int argc, char **argv);  /* connect.c */
 int api_command(int argc, char **argv);      /* api.c */
 
-extern const struct option_row store_options_rows[];
-extern const size_t store_option_count;
+extern const struct option_row store_options_rows[], give_up_options[];
+extern const size_t store_option_count, give_up_option_count;
 extern const struct option_row limits_options[], backup_options[], check_options[], clusters_options[], api_options[],
         connect_options[];
 extern const size_t limits_option_count, backup_option_count, check_option_count, clusters_option_count,

@@ -109,9 +109,10 @@ static const struct command commands[] = {
          "  steward limits set --set S17 --scope 6740a1b2c3d4e5f601234567 --capacity 1000 --refill 500\n"
          "  steward limits set --all --capacity 100000 --refill 100000\n"
          "  steward limits clear --all\n"},
-        {"backup", "steward backup [--data DIR] FILE", "copy the data, also of a running service",
-         "Writes a consistent copy of the store to FILE, which must not exist. DIR/secret.key and DIR/tls are not in\n"
-         "it and must be kept with it: without the key, sealed secrets cannot be opened.",
+        {"backup", "steward backup [--data DIR] FILE", "copy the store, also of a running service",
+         "Writes a consistent copy of the store to FILE, which must not exist. The databases of the clusters, in\n"
+         "DIR/engine, are not in it, nor are DIR/secret.key and DIR/tls, which must be kept with it: without the key,\n"
+         "sealed secrets cannot be opened.",
          backup_options, &backup_option_count,
          "Example:\n"
          "  steward backup --data /var/lib/steward /backup/steward.db && steward check /backup/steward.db\n"},
@@ -122,6 +123,15 @@ static const struct command commands[] = {
          store_options_rows, &store_option_count,
          "Example:\n"
          "  steward store copy --from /var/lib/steward --to postgresql://steward@db.example.com/steward\n"},
+        {"give-up", "steward give-up [--data DIR] CLUSTER [--yes]", "go on without data that is missing",
+         "CLUSTER, an id or a name, is one whose data is missing, or was replaced by another database's: its state is\n"
+         "REPAIRING, and its status says what is missing and where. Put back, it is found again by itself. Given up\n"
+         "with --yes, what is missing is made anew, empty, and what is there is taken as it is. The cluster keeps its\n"
+         "name, users and access list. Works beside a running service, which follows within a minute, and without one.",
+         give_up_options, &give_up_option_count,
+         "Examples:\n"
+         "  steward give-up --data /var/lib/steward orders          # what would be given up\n"
+         "  steward give-up --data /var/lib/steward orders --yes\n"},
         {"check", "steward check [--data DIR | --store URL | FILE]", "verify the data or a backup",
          "Verifies a store, of a running service too, or a backup: its integrity, counters, lists and references.\n"
          "Prints each fault. Exit code: 0 clean, 1 faults found, 2 it cannot be read.",

@@ -14,6 +14,8 @@ struct engine;
 
 enum node_kind { NODE_ELECTABLE, NODE_READ_ONLY, NODE_ANALYTICS, NODE_ROUTER };
 enum node_state { NODE_ABSENT, NODE_STARTING, NODE_RUNNING, NODE_STOPPED, NODE_FAILED };
+#define NODE_KINDS 4
+#define NODE_STATES 5
 
 #define ENGINE_NODES_MAX 128
 
@@ -32,6 +34,12 @@ struct engine_node {
 
 struct engine_param {
 	const char *name, *value;
+};
+
+/* Data that a set of nodes (a shard, or a router) has had: the set's name as in node_status, and the identity of the data,
+ * "" where it is not known. */
+struct engine_made {
+	char set[64], identity[24];
 };
 
 /* What the databases write into their audit log. Classes are those of pgaudit ("read, write, role, ddl"); "": none. */
@@ -58,6 +66,12 @@ struct engine_cluster {
 	struct engine_audit audit;
 	bool renew; /* also bring nodes up to date that are behind, one after the other */
 	bool adopt; /* it was as wanted before this process started: only found again. The simulated engine asks for no time */
+	/* Sets that were made before. Their data is never made anew: where it is missing, or is another's, converge()
+	 * changes nothing and returns -ENOMEDIUM with words for the operator, until it is back or `give_up` says that
+	 * what is missing is to be made anew, empty, and what is there is to be taken. */
+	const struct engine_made *made;
+	size_t made_count;
+	bool give_up;
 };
 
 /* One node as it is. */
@@ -71,6 +85,22 @@ struct node_status {
 	bool primary;
 	char version[24]; /* "15.18.0": three parts */
 	int64_t started_ms;
+	char set[64], identity[24]; /* its set, and the identity of that set's data; "": the engine keeps none */
+	/* What befell it by itself, not what was asked for: how often it has ended, whether it is down since, and that it
+	 * has no data and a converge must bring it. Counted durably, so that who looks seldom misses none. */
+	unsigned ends;
+	bool down, absent;
+	unsigned term,
+	        failovers; /* of its set: how often the primary has changed, and how often because the old one ended */
+};
+
+/* What runs on this host, for monitoring. */
+struct engine_stats {
+	unsigned nodes[NODE_KINDS][2][NODE_STATES]; /* by kind, whether it leads, and state */
+	uint64_t failovers, switchovers, ends;      /* since the start */
+	unsigned standbys, streaming;               /* that run; of them, those that follow their primary */
+	uint64_t lag_bytes;                         /* of the standby that is furthest behind, when last asked */
+	double lag_seconds;
 };
 
 struct cluster_status {
@@ -144,6 +174,10 @@ struct engine_options {
 	const char *programs;     /* where PostgreSQL's versions lie, NUMBER/bin each; NULL: /usr/lib/postgresql */
 	const char *user;         /* system user of the databases when the service is root; NULL: "steward" */
 	double simulated_seconds; /* that the simulated engine takes for a creation; less for other changes */
+	/* Something befell nodes of the cluster by itself: one ended or is back, another leads, data is missing. observe()
+	 * tells what. From any thread of the engine, with its locks held: must neither wait nor call the engine. */
+	void (*changed)(void *ctx, const char *cluster_id);
+	void *changed_ctx;
 };
 
 /* Errors: 0 or negative errno; *ret_why (static or in the arena) says what to do about it. */
@@ -167,6 +201,7 @@ struct engine_ops {
 	int (*apply_access)(struct engine *e, const char *cluster_id, const struct engine_access *access,
 	                    const char **ret_why);
 	int (*observe)(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status);
+	void (*stats)(struct engine *e, struct engine_stats *ret_stats);
 	/* Asks one node for the names of its databases, and finds those of the disk partitions that hold its data. May wait
 	 * for the node a few seconds, so not for a loop. -ENOENT: no such node; -EAGAIN: it does not run, or does not
 	 * answer. */

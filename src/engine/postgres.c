@@ -64,6 +64,12 @@ void sleep_ms(int ms)
 		;
 }
 
+void cluster_changed(const struct pg_cluster *c)
+{
+	if (c->engine->listener)
+		c->engine->listener(c->engine->listener_ctx, c->id);
+}
+
 void engine_wake(struct engine *e)
 {
 	uint64_t one = 1;
@@ -418,16 +424,39 @@ static int dirs_make(struct engine *e)
 static void cluster_adopt(struct pg_cluster *c)
 {
 	unsigned running = 0;
+	identities_learn(c); /* of a version that did not note them */
 	for (size_t i = 0; i < c->node_count; i++) {
 		struct pg_node *n = c->nodes[i];
 		char data[PG_PATH];
 		node_path(c, n, "data", data);
 		if (process_adopt(data, &n->pid, &n->pidfd, &n->started_ms) == 0)
 			running++;
-		n->busy = !node_is_made(c, n); /* for the job that was making it */
+		/* For the job that was making it. One that was made before is no such: another may have to lead. */
+		n->busy = !node_is_made(c, n) && !node_was_made(c, n);
 		n->probe_us = clock_mono_us();
+		if (!n->pid && node_shall_run(c, n) && !n->removing)
+			node_ended(c, n); /* while nobody looked */
 	}
 	log_debug("engine: %s: %u of %zu nodes run", c->id, running, c->node_count);
+}
+
+void cluster_recall(struct pg_cluster *c, const struct engine_access *access)
+{
+	if (c->node_count > 0)
+		return;
+	struct pg_cluster *found = cluster_new(c->engine, c->id);
+	if (state_load(found) == 0) {
+		cluster_adopt(found);
+		pthread_mutex_lock(&c->lock);
+		state_move(c, found);
+		pthread_mutex_unlock(&c->lock);
+		log_info("engine: %s is there again", c->id);
+	}
+	cluster_free(found);
+	/* Its files may name another place, and know users of another time. */
+	for (size_t i = 0; i < c->node_count; i++)
+		if (node_prepare(c, c->nodes[i]) < 0 || access_write(c, c->nodes[i], access, NULL) < 0)
+			log_warn("engine: %s: its directory cannot be prepared", c->nodes[i]->want.name);
 }
 
 static void clusters_adopt(struct engine *e)
@@ -484,6 +513,8 @@ static int postgres_start(const struct engine_options *o, struct engine **ret_en
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
 	snprintf(e->address, sizeof e->address, "%s", o->address ? o->address : "");
+	e->listener = o->changed;
+	e->listener_ctx = o->changed_ctx;
 	e->port_first = o->port_first ? o->port_first : PORT_FIRST;
 	e->port_last = o->port_last ? o->port_last : PORT_LAST;
 	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
@@ -554,6 +585,7 @@ static int postgres_destroy(struct engine *e, const char *cluster_id, struct eng
 	if (!c) {
 		char path[PG_PATH];
 		path_set(path, "%s/%s", e->dir, cluster_id);
+		strays_end(e, path);
 		return tree_remove(path);
 	}
 	int r = cluster_destroy(c, progress);
@@ -609,7 +641,7 @@ static int postgres_apply_access(struct engine *e, const char *cluster_id, const
 	return r;
 }
 
-static void node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret)
+void node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret)
 {
 	struct pg_set *s = cluster_set(c, n->set);
 	snprintf(ret->name, sizeof ret->name, "%s", n->want.name);
@@ -629,6 +661,14 @@ static void node_observe(struct pg_cluster *c, const struct pg_node *n, struct n
 			snprintf(ret->version, sizeof ret->version, "%s",
 			         c->version_text[0] ? c->version_text : c->engine->versions[i].text);
 	ret->started_ms = n->started_ms;
+	ret->ends = n->ends;
+	ret->down = n->down;
+	ret->absent = n->absent;
+	ret->term = s ? s->term : 0;
+	ret->failovers = s ? s->failovers : 0;
+	set_name(&n->want, ret->set);
+	if (s && s->identity)
+		snprintf(ret->identity, sizeof ret->identity, "%llu", (unsigned long long)s->identity);
 }
 
 static int postgres_observe(struct engine *e, const char *cluster_id, struct arena *a,
@@ -685,6 +725,7 @@ const struct engine_ops engine_postgres = {
         .switchover = postgres_switchover,
         .apply_access = postgres_apply_access,
         .observe = postgres_observe,
+        .stats = postgres_stats,
         .databases = postgres_databases,
         .partitions = postgres_partitions,
         .log_open = postgres_log_open,

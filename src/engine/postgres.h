@@ -27,6 +27,7 @@
 #define PG_PARAMS_MAX 64
 #define PG_ROUTER_SET 100000u /* plus the node's slot: a router is a set of its own */
 #define PG_USER "steward"
+#define PG_REMOVED_MAX 16
 
 struct pg_node {
 	struct engine_node want;
@@ -44,6 +45,10 @@ struct pg_node {
 	bool noted; /* its death was seen and is being cared for */
 	unsigned failures;
 	int64_t retry_us;
+	unsigned ends; /* by itself; durable, as is `down`: it has ended, and was not ready since */
+	bool down, absent;
+	uint64_t lag_bytes; /* behind its primary, when last asked */
+	double lag_seconds;
 	/* The probe for hung ones. */
 	bool stopped_once, hung;
 	int probe_fd;
@@ -54,7 +59,11 @@ struct pg_node {
 struct pg_set {
 	unsigned number, term;
 	char primary[64];
-	int64_t return_us; /* until then the care leaves the primary where it is, see set_return() */
+	/* The system identifier of its data, from the moment that it was made: never made anew from then on. An upgrade
+	 * changes it; `former` is the one before, which the store may still have. 0: none. */
+	uint64_t identity, former;
+	unsigned failovers; /* terms that began because the primary had ended */
+	int64_t return_us;  /* until then the care leaves the primary where it is, see set_return() */
 };
 
 struct pg_param {
@@ -82,11 +91,12 @@ struct pg_cluster {
 	size_t set_count;
 	struct pg_param params[PG_PARAMS_MAX];
 	size_t param_count;
-	char *audit;            /* classes of the audit log; NULL: off */
-	char *ca_cert, *ca_key; /* the project's CA, in memory alone; NULL until the first converge */
-	bool rolled;            /* no server waits for a restart to take its configuration */
-	int64_t streamed_us;    /* when replication was last looked at */
-	int64_t looked_us;      /* when it was last cared for */
+	char *audit;                      /* classes of the audit log; NULL: off */
+	char *ca_cert, *ca_key;           /* the project's CA, in memory alone; NULL until the first converge */
+	bool rolled;                      /* no server waits for a restart to take its configuration */
+	int64_t streamed_us;              /* when replication was last looked at */
+	int64_t looked_us;                /* when it was last cared for */
+	uint64_t removed[PG_REMOVED_MAX]; /* identities of sets that were removed as wanted, newest first */
 };
 
 struct engine {
@@ -108,12 +118,17 @@ struct engine {
 	pthread_t supervisor;
 	int wake_fd;
 	bool stopping, filling;
-	unsigned workers; /* threads that stop() waits for */
+	unsigned workers;                                    /* threads that stop() waits for */
+	void (*listener)(void *ctx, const char *cluster_id); /* see engine_options.changed */
+	void *listener_ctx;
+	_Atomic uint64_t failovers, switchovers, ends;
 };
 
 /* --- postgres.c */
 struct pg_cluster *cluster_find(struct engine *e, const char *id); /* counts; NULL: none */
 struct pg_cluster *cluster_ensure(struct engine *e, const char *id);
+/* Of a cluster that has nothing in memory: what lies there, which may have been put back since the start. */
+void cluster_recall(struct pg_cluster *c, const struct engine_access *access);
 void cluster_put(struct pg_cluster *c);
 struct pg_node *cluster_node(const struct pg_cluster *c, const char *name);
 struct pg_set *cluster_set(struct pg_cluster *c, unsigned number);
@@ -122,6 +137,8 @@ const char *version_bin(const struct engine *e, unsigned major); /* NULL: not in
 /* Asks the program: "15.19.0". */
 void version_read(const char *bin, unsigned major, char ret_text[24]);
 /* Runs fn(arg) on a thread that stop() waits for. */
+/* Whoever asked for it hears that something befell the cluster. */
+void cluster_changed(const struct pg_cluster *c);
 int engine_work(struct engine *e, void *(*fn)(void *), void *arg);
 void engine_work_done(struct engine *e);
 void engine_wake(struct engine *e);
@@ -171,10 +188,32 @@ int sql_do(PGconn *conn, int timeout_ms, const char *sql);
 int sql_rows(PGconn *conn, int timeout_ms, const char *sql, PGresult **ret_rows);
 int sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value);
 
+/* --- postgres_missing.c: data that should be there */
+/* The set's name outside: of a shard its number, of a router the node's name. */
+void set_name(const struct engine_node *n, char ret_name[64]);
+/* Reads the system identifier and the timeline of a data directory. */
+int data_identify(const char *data, uint64_t *ret_identity, uint32_t *ret_timeline);
+/* False when its data is known to be of another database. */
+bool node_is_own(struct pg_cluster *c, const struct pg_node *n);
+/* Whether its set has had data: then it is not made anew. */
+bool node_was_made(struct pg_cluster *c, const struct pg_node *n);
+/* -ENOMEDIUM: data that was made is missing, or another's is in its place. Before anything is changed. */
+int missing_check(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
+/* The sets of what was taken know what they were made with; who leads one whose state was lost is found in the data. */
+int missing_take(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
+/* A set whose primary's data is missing gets another primary. */
+void missing_lead(struct pg_cluster *c);
+/* Notes what sets were made with, from their data; true when something was. */
+bool identities_learn(struct pg_cluster *c);
+void identity_remove(struct pg_cluster *c, uint64_t identity); /* of a set that goes as wanted */
+/* No process works any more in the nodes' directories of a cluster whose state is not known. */
+void strays_end(const struct engine *e, const char *path);
+
 /* --- postgres_state.c */
 int state_save(struct pg_cluster *c);
 /* Reads CLUSTER/state.json into an empty cluster. */
 int state_load(struct pg_cluster *c);
+void state_move(struct pg_cluster *to, struct pg_cluster *from); /* into an empty one; nothing is left in `from` */
 
 /* --- postgres_pool.c */
 /* Moves a prepared data directory to `path`. */
@@ -211,6 +250,7 @@ int node_bury(struct pg_cluster *c, struct pg_node *n);
 int server_bury(struct pg_cluster *c, struct pg_node *n, const char *data, unsigned port);
 int node_reload(struct pg_cluster *c, struct pg_node *n); /* returns when it is in force */
 int node_remove(struct pg_cluster *c, struct pg_node *n);
+void node_ended(struct pg_cluster *c, struct pg_node *n); /* by itself: counted, to be saved by the caller */
 bool node_can_lead(const struct pg_node *n);
 bool node_shall_run(const struct pg_cluster *c, const struct pg_node *n);
 void node_free(struct pg_node *n);
@@ -283,6 +323,8 @@ int postgres_load_sample(struct engine *e, const char *cluster_id, struct engine
                          const char **ret_why);
 
 /* --- postgres_inspect.c: of engine_ops */
+void postgres_stats(struct engine *e, struct engine_stats *ret_stats);
+void node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret); /* with cluster.lock */
 int postgres_databases(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
                        struct str **ret_names, size_t *ret_count);
 int postgres_partitions(struct engine *e, const char *cluster_id, const char *node, struct arena *a,

@@ -126,7 +126,7 @@ static int sets_want(struct pg_cluster *c)
 		if (!s && c->set_count == PG_SETS_MAX)
 			return -E2BIG;
 		struct pg_node *p = s ? set_primary(c, s) : NULL;
-		bool fresh = !p || !node_is_made(c, p);
+		bool fresh = !p || (!s->identity && !node_is_made(c, p));
 		pthread_mutex_lock(&c->lock);
 		if (!s) {
 			s = &c->sets[c->set_count++];
@@ -140,7 +140,7 @@ static int sets_want(struct pg_cluster *c)
 	return 0;
 }
 
-static int want_take(struct pg_cluster *c, const struct engine_cluster *want)
+static int want_take(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why)
 {
 	pthread_mutex_lock(&c->lock);
 	snprintf(c->group_id, sizeof c->group_id, "%s", want->group_id);
@@ -160,6 +160,8 @@ static int want_take(struct pg_cluster *c, const struct engine_cluster *want)
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < want->node_count; i++)
 		r = node_want(c, &want->nodes[i]);
+	if (r == 0)
+		r = missing_take(c, want, ret_why);
 	if (r == 0)
 		r = sets_want(c);
 	return r < 0 ? r : state_save(c);
@@ -322,6 +324,12 @@ static int set_make(struct pg_cluster *c, unsigned set, const struct plan *plan,
 	for (size_t i = 0; i < c->node_count; i++)
 		if (c->nodes[i]->busy && c->nodes[i]->set == set)
 			node_tidy(c, c->nodes[i]);
+	if (!node_is_made(c, p) && node_was_made(c, p)) {
+		if (c->paused) /* a standby has it, and leads when the cluster is resumed */
+			return 0;
+		why_set(ret_why, "%s: its data is missing, and no standby has taken over yet", p->want.name);
+		return -EBUSY;
+	}
 	if (!node_is_made(c, p)) {
 		node_path(c, p, "data", data);
 		int r = tree_remove(data);
@@ -345,6 +353,8 @@ static int new_start(struct pg_cluster *c, const char **ret_why)
 			if (!n->busy || n->removing || n->want.outage || !s || !node_is_made(c, n))
 				continue;
 			bool leads = set_primary(c, s) == n;
+			if (!leads && !node_is_standby(c, n))
+				continue; /* a former primary, found without its state: it comes back by a rewind */
 			if (pass < 2 && leads == (pass == 0))
 				r = node_start(c, n);
 			if (pass == 2 || (pass == 0 && leads))
@@ -406,6 +416,9 @@ static int nodes_make(struct pg_cluster *c, const struct engine_access *access, 
 	pthread_cond_broadcast(&c->copied);
 	if (r == 0 && c->destroying)
 		r = -ENOENT;
+	/* Before anything can be put into it. */
+	if (r == 0 && identities_learn(c))
+		r = state_save(c);
 	if (r == 0)
 		r = new_start(c, ret_why);
 	tell(progress, 60, "nodes started");
@@ -591,6 +604,7 @@ static void node_forget(struct pg_cluster *c, struct pg_node *n)
 		last &= c->nodes[k]->set != n->set;
 	for (size_t k = 0; k < c->set_count && last; k++)
 		if (c->sets[k].number == n->set) {
+			identity_remove(c, c->sets[k].identity);
 			c->sets[k] = c->sets[--c->set_count];
 			break;
 		}
@@ -684,19 +698,22 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	char dir[PG_PATH];
 	path_set(dir, "%s/%s", c->engine->dir, c->id);
 	int r = want_check(c, want, ret_why);
+	r = r < 0 || c->upgrading ? r : missing_check(c, want, ret_why);
 	r = r < 0 ? r : router_check(c, want, false, ret_why);
 	unsigned before = c->version;
 	r = r < 0 ? r : cluster_upgrade(c, want->version, progress, ret_why);
+	r = r < 0 ? r
+	          : missing_check(c, want, ret_why); /* an upgrade that was cut short has its directories elsewhere */
 	if (r < 0)
 		return r;
 	r = dir_make(c->engine, dir, false);
 	struct pg_param old[PG_PARAMS_MAX];
 	size_t old_count = params_copy(c, old);
-	r = r < 0 ? r : want_take(c, want);
+	r = r < 0 ? r : want_take(c, want, ret_why);
 	if (r == -EADDRINUSE)
 		why_set(ret_why, "no place for another node: no port from %u to %u is free", c->engine->port_first,
 		        c->engine->port_last);
-	else if (r < 0)
+	else if (r < 0 && !*ret_why)
 		why_set(ret_why, "cannot write the cluster's state: %s", strerror(-r));
 	tell(progress, 5, "planned");
 	if (want->adopt) { /* nothing was under way */
@@ -704,6 +721,8 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 		for (size_t i = 0; i < c->node_count; i++)
 			c->nodes[i]->loaded = true;
 	}
+	if (r == 0)
+		missing_lead(c);
 	r = r < 0 ? r : nodes_make(c, access, progress, ret_why);
 	if (r == 0 && !c->paused)
 		cluster_care(c); /* resumed nodes, outages */
@@ -754,6 +773,7 @@ int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, co
 	*ret_why = NULL;
 	pthread_mutex_lock(&c->work);
 	copies_wait(c);
+	cluster_recall(c, access);
 	int r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
 	bool flush = r == 0 && (!want->adopt || has_unflushed(c));
 	pthread_mutex_unlock(&c->work);
@@ -789,6 +809,7 @@ int cluster_destroy(struct pg_cluster *c, struct engine_progress *progress)
 			node_forget(c, n);
 		tell(progress, (unsigned)(90 / (c->node_count + 1)), "nodes removed");
 	}
+	strays_end(c->engine, path);
 	if (r == 0)
 		r = tree_remove(path);
 	if (r == 0)

@@ -24,6 +24,7 @@
 #define FAILURES_MAX 3  /* starts of a primary before another takes over in any case */
 #define REPLICATION_S 5 /* between two looks at who streams */
 #define STALE_S 15      /* without streaming, until a standby is made anew */
+#define MISSING_S 1     /* until a node without data is looked at again */
 #define SETTLED_S 10    /* of a term, until the primary may go back to the region where it belongs */
 #define REFUSED_S 600   /* after a way back that failed: each try stops the writers for a moment */
 
@@ -129,11 +130,12 @@ static struct pg_node *set_candidate(struct pg_cluster *c, struct pg_set *s, uns
 	return best;
 }
 
-static int term_begin(struct pg_cluster *c, struct pg_set *s, const struct pg_node *primary)
+static int term_begin(struct pg_cluster *c, struct pg_set *s, const struct pg_node *primary, bool failover)
 {
 	struct pg_set before = *s;
 	pthread_mutex_lock(&c->lock);
 	s->term++;
+	s->failovers += failover;
 	s->return_us = clock_mono_us() + SETTLED_S * 1000000ll;
 	snprintf(s->primary, sizeof s->primary, "%s", primary->want.name);
 	pthread_mutex_unlock(&c->lock);
@@ -142,8 +144,11 @@ static int term_begin(struct pg_cluster *c, struct pg_set *s, const struct pg_no
 		pthread_mutex_lock(&c->lock);
 		*s = before;
 		pthread_mutex_unlock(&c->lock);
+		return r;
 	}
-	return r;
+	c->engine->failovers += failover;
+	c->engine->switchovers += !failover;
+	return 0;
 }
 
 /* The old primary is dead and buried. */
@@ -157,7 +162,7 @@ int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers)
 	struct pg_node *next = set_candidate(c, s, &missing);
 	if (!next || (missing && c->quorum && !whatever_answers))
 		return -EAGAIN;
-	int r = term_begin(c, s, next);
+	int r = term_begin(c, s, next, true);
 	if (r < 0)
 		return r;
 	access_unmark(c); /* a standby may not have had the last of it */
@@ -166,6 +171,7 @@ int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers)
 	         s->primary, old ? old->want.name : "none", (int)(mono_ms() - began),
 	         r < 0 ? ", not promoted yet" : "");
 	set_repoint(c, s);
+	cluster_changed(c);
 	return r;
 }
 
@@ -241,7 +247,7 @@ static int hand_over(struct pg_cluster *c, struct pg_set *s, struct pg_node *old
 	if (r == 0 && have <= end)
 		r = -ENODATA;
 	if (r == 0)
-		r = term_begin(c, s, next);
+		r = term_begin(c, s, next, false);
 	if (r < 0) {
 		why_set(ret_why, "%s did not get the last writes; %s stays primary", next->want.name, old->want.name);
 		(void)!node_start(c, old);
@@ -256,6 +262,7 @@ static int hand_over(struct pg_cluster *c, struct pg_set *s, struct pg_node *old
 	node_path(c, old, "data", data);
 	r = node_mark_standby(c, old, data);
 	set_repoint(c, s);
+	cluster_changed(c);
 	if (r == 0 && node_shall_run(c, old))
 		r = node_start(c, old);
 	return r;
@@ -418,17 +425,36 @@ static void retry_later(struct pg_cluster *c, struct pg_node *n)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* There is nothing to start: it is a converge's to bring the data back. */
+static void missing_wait(struct pg_cluster *c, struct pg_node *n)
+{
+	if (n->pid || n->busy || n->removing || node_is_made(c, n))
+		return;
+	pthread_mutex_lock(&c->lock);
+	bool known = n->absent;
+	n->absent = true;
+	n->retry_us = clock_mono_us() + MISSING_S * 1000000ll;
+	pthread_mutex_unlock(&c->lock);
+	if (!known)
+		cluster_changed(c);
+}
+
 static void note_deaths(struct pg_cluster *c)
 {
+	bool ended = false;
 	for (size_t i = 0; i < c->node_count; i++) {
 		struct pg_node *n = c->nodes[i];
 		if (n->busy || !n->pid)
 			continue;
 		if (node_hangs(c, n)) {
 			log_warn("engine: %s hangs; it is killed", n->want.name);
+			node_ended(c, n);
+			ended = true;
 			(void)!node_halt(c, n, HALT_KILL);
 		} else if (process_ended(n->pidfd, 0)) {
 			log_warn("engine: %s has ended", n->want.name);
+			node_ended(c, n);
+			ended = true;
 			(void)!node_bury(c, n);
 		} else if (n->want.outage || c->paused) {
 			(void)!node_halt(c, n, HALT_FAST);
@@ -437,6 +463,10 @@ static void note_deaths(struct pg_cluster *c)
 			n->noted = false;
 			pthread_mutex_unlock(&c->lock);
 		}
+	}
+	if (ended) { /* counted before it is mended, so that it is told also when this service ends now */
+		(void)!state_save(c);
+		cluster_changed(c);
 	}
 }
 
@@ -450,9 +480,12 @@ static void primary_care(struct pg_cluster *c, struct pg_set *s)
 		if (set_failover(c, s, down) == 0)
 			return;
 		p = set_primary(c, s);
+		missing_wait(c, p);
 		if (!node_shall_run(c, p) || !node_is_made(c, p) || clock_mono_us() < p->retry_us)
 			return;
-		if (!p->pid && (node_start(c, p) < 0 || node_wait_ready(c, p, START_MS, NULL) < 0)) {
+		/* The directory may have been moved here from another place. */
+		if (!p->pid && (config_write(c, p, NULL) < 0 || node_start(c, p) < 0 ||
+		                node_wait_ready(c, p, START_MS, NULL) < 0)) {
 			retry_later(c, p);
 			return;
 		}
@@ -468,6 +501,7 @@ static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node 
 	/* Without streaming for long; or it does not start, and then each fourth try is with a new copy. */
 	bool stale = (n->stale_us && clock_mono_us() - n->stale_us > STALE_S * 1000000ll) ||
 	             (!n->pid && n->failures % (FAILURES_MAX + 1) == FAILURES_MAX);
+	missing_wait(c, n);
 	if (!node_shall_run(c, n) || clock_mono_us() < n->retry_us || n->removing || !node_is_made(c, n))
 		return;
 	if (n->pid && node_is_standby(c, n) && !stale)
@@ -489,6 +523,14 @@ static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node 
 		retry_later(c, n);
 }
 
+static void lag_note(struct pg_cluster *c, struct pg_node *n, const char *bytes, const char *seconds)
+{
+	pthread_mutex_lock(&c->lock);
+	n->lag_bytes = strtoull(bytes, NULL, 10);
+	n->lag_seconds = strtod(seconds, NULL);
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* Who streams; a standby that has not for long is made anew. */
 static void replication_look(struct pg_cluster *c, struct pg_set *s)
 {
@@ -498,13 +540,18 @@ static void replication_look(struct pg_cluster *c, struct pg_set *s)
 	if (!p || !p->pid || p->busy || sql_open_node(c, p, "postgres", 1000, &conn) < 0)
 		return;
 	if (sql_rows(conn, 1000,
-	             "select application_name from pg_stat_replication where state in ('streaming','catchup')",
+	             "select application_name, greatest(coalesce(pg_current_wal_lsn() - replay_lsn, 0), 0)::bigint, "
+	             "coalesce(extract(epoch from replay_lag), 0)::float8 from pg_stat_replication where state in "
+	             "('streaming','catchup')",
 	             &rows) == 0) {
 		for (size_t i = 0; i < c->node_count; i++) {
 			struct pg_node *n = c->nodes[i];
 			bool streams = n == p || n->set != s->number || !n->pid || n->busy;
-			for (int row = 0; row < PQntuples(rows) && !streams; row++)
+			for (int row = 0; row < PQntuples(rows) && !streams; row++) {
 				streams = strcmp(PQgetvalue(rows, row, 0), n->want.name) == 0;
+				if (streams)
+					lag_note(c, n, PQgetvalue(rows, row, 1), PQgetvalue(rows, row, 2));
+			}
 			n->stale_us = streams ? 0 : n->stale_us ? n->stale_us : clock_mono_us();
 		}
 		PQclear(rows);

@@ -13,6 +13,36 @@
 
 #define ASK_MS 3000
 
+/* With cluster.lock. */
+static void node_count(struct pg_cluster *c, const struct pg_node *n, struct engine_stats *t)
+{
+	struct node_status s = {.name = ""};
+	node_observe(c, n, &s);
+	t->nodes[s.kind][s.primary][s.state]++;
+	if (s.primary || s.state != NODE_RUNNING || s.kind == NODE_ROUTER)
+		return;
+	t->standbys++;
+	t->streaming += !n->stale_us;
+	t->lag_bytes = n->lag_bytes > t->lag_bytes ? n->lag_bytes : t->lag_bytes;
+	t->lag_seconds = n->lag_seconds > t->lag_seconds ? n->lag_seconds : t->lag_seconds;
+}
+
+void postgres_stats(struct engine *e, struct engine_stats *ret_stats)
+{
+	struct pg_cluster **all;
+	size_t count = clusters_hold(e, &all);
+	*ret_stats = (struct engine_stats){.failovers = e->failovers, .switchovers = e->switchovers, .ends = e->ends};
+	for (size_t i = 0; i < count; i++) {
+		pthread_mutex_lock(&all[i]->lock);
+		for (size_t k = 0; k < all[i]->node_count; k++)
+			if (!all[i]->nodes[k]->removing)
+				node_count(all[i], all[i]->nodes[k], ret_stats);
+		pthread_mutex_unlock(&all[i]->lock);
+		cluster_put(all[i]);
+	}
+	free(all);
+}
+
 /* The cluster with a reference, and the node as it is now. */
 static int node_get(struct engine *e, const char *cluster_id, const char *name, struct pg_cluster **ret_cluster,
                     struct pg_node *ret_node)

@@ -248,6 +248,30 @@ int node_bury(struct pg_cluster *c, struct pg_node *n)
 	return r;
 }
 
+void node_ended(struct pg_cluster *c, struct pg_node *n)
+{
+	pthread_mutex_lock(&c->lock);
+	bool counts = !n->down; /* one that does not start again has not ended once more */
+	n->ends += counts;
+	n->down = true;
+	pthread_mutex_unlock(&c->lock);
+	c->engine->ends += counts;
+}
+
+/* It takes connections. */
+static void node_ready(struct pg_cluster *c, struct pg_node *n)
+{
+	pthread_mutex_lock(&c->lock);
+	bool back = n->down;
+	n->failures = 0;
+	n->down = n->absent = false;
+	pthread_mutex_unlock(&c->lock);
+	if (!back)
+		return;
+	(void)!state_save(c); /* what is not saved is told twice, not lost */
+	cluster_changed(c);
+}
+
 int node_start(struct pg_cluster *c, struct pg_node *n)
 {
 	char program[PG_PATH], data[PG_PATH], conf[PG_PATH], log[PG_PATH], option[PG_PATH + 16];
@@ -256,16 +280,26 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 		return -ENOENT;
 	if (n->pid && !process_ended(n->pidfd, 0)) /* an end may not have been noted yet */
 		return 0;
+	if (n->pid)
+		node_ended(c, n);
 	node_path(c, n, "data", data);
 	pid_t pid;
 	int pidfd;
 	int64_t started;
+	if (!node_is_own(c, n)) {
+		why_set(NULL, "%s is another database's data", data);
+		return -EBADF;
+	}
 	if (process_adopt(data, &pid, &pidfd, &started) == 0) {
 		process_set(c, n, pid, pidfd);
 		n->told = false;
 		return 0;
 	}
 	int r = node_bury(c, n);
+	if (r < 0)
+		return r;
+	node_run_dir(c, n, log);
+	r = dir_make(c->engine, log, true); /* not kept with data that was put back */
 	if (r < 0)
 		return r;
 	path_set(program, "%s/postgres", bin);
@@ -309,9 +343,7 @@ int node_wait_ready(struct pg_cluster *c, struct pg_node *n, int timeout_ms, con
 		}
 		if (sql_open_node(c, n, "postgres", 1000, &conn) == 0) {
 			PQfinish(conn);
-			pthread_mutex_lock(&c->lock);
-			n->failures = 0;
-			pthread_mutex_unlock(&c->lock);
+			node_ready(c, n);
 			return 0;
 		}
 		if (mono_ms() >= end) {

@@ -12,28 +12,57 @@
 
 static json_t *node_json(const struct pg_node *n)
 {
-	return json_pack("{s:s,s:i,s:i,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:i,s:s,s:i,s:i}", "name", n->want.name, "kind",
-	                 (int)n->want.kind, "shard", (int)n->want.shard, "provider", n->want.provider, "region",
-	                 n->want.region, "size", n->want.instance_size, "diskGB", (int)n->want.disk_gb, "priority",
-	                 (int)n->want.priority, "outage", n->want.outage, "removing", n->removing, "slot", (int)n->slot,
-	                 "address", n->address, "port", (int)n->port, "set", (int)n->set);
+	json_t *o = json_pack("{s:s,s:i,s:i,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:i,s:s,s:i,s:i}", "name", n->want.name, "kind",
+	                      (int)n->want.kind, "shard", (int)n->want.shard, "provider", n->want.provider, "region",
+	                      n->want.region, "size", n->want.instance_size, "diskGB", (int)n->want.disk_gb, "priority",
+	                      (int)n->want.priority, "outage", n->want.outage, "removing", n->removing, "slot",
+	                      (int)n->slot, "address", n->address, "port", (int)n->port, "set", (int)n->set);
+	json_object_set_new(o, "ends", json_integer(n->ends));
+	json_object_set_new(o, "down", json_boolean(n->down));
+	return o;
+}
+
+/* A text: JSON's numbers are not that large for everybody. */
+static json_t *identity_json(uint64_t identity)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%llu", (unsigned long long)identity);
+	return json_string(text);
+}
+
+static uint64_t identity_of(const json_t *o)
+{
+	uint64_t identity = 0;
+	return json_is_string(o) && str_to_u64(str_of(json_string_value(o)), UINT64_MAX, &identity) ? identity : 0;
+}
+
+static json_t *set_json(const struct pg_set *s)
+{
+	json_t *o = json_pack("{s:i,s:i,s:s}", "set", (int)s->number, "term", (int)s->term, "primary", s->primary);
+	if (s->identity)
+		json_object_set_new(o, "identity", identity_json(s->identity));
+	if (s->former)
+		json_object_set_new(o, "former", identity_json(s->former));
+	json_object_set_new(o, "failovers", json_integer(s->failovers));
+	return o;
 }
 
 int state_save(struct pg_cluster *c)
 {
-	json_t *nodes = json_array(), *sets = json_array(), *params = json_object();
+	json_t *nodes = json_array(), *sets = json_array(), *params = json_object(), *removed = json_array();
 	for (size_t i = 0; i < c->node_count; i++)
 		json_array_append_new(nodes, node_json(c->nodes[i]));
 	for (size_t i = 0; i < c->set_count; i++)
-		json_array_append_new(sets, json_pack("{s:i,s:i,s:s}", "set", (int)c->sets[i].number, "term",
-		                                      (int)c->sets[i].term, "primary", c->sets[i].primary));
+		json_array_append_new(sets, set_json(&c->sets[i]));
+	for (size_t i = 0; i < PG_REMOVED_MAX && c->removed[i]; i++)
+		json_array_append_new(removed, identity_json(c->removed[i]));
 	for (size_t i = 0; i < c->param_count; i++)
 		json_object_set_new(params, c->params[i].name, json_string(c->params[i].value));
-	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:b,s:o,s:o,s:o,s:s*}", "id", c->id, "groupId",
-	                        c->group_id, "name", c->name, "label", c->label, "projectHash", c->project_hash,
-	                        "version", (int)c->version, "upgrading", (int)c->upgrading, "paused", c->paused,
-	                        "quorum", c->quorum, "destroying", c->destroying, "nodes", nodes, "sets", sets,
-	                        "params", params, "audit", c->audit);
+	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:s*}", "id", c->id,
+	                        "groupId", c->group_id, "name", c->name, "label", c->label, "projectHash",
+	                        c->project_hash, "version", (int)c->version, "upgrading", (int)c->upgrading, "paused",
+	                        c->paused, "quorum", c->quorum, "destroying", c->destroying, "nodes", nodes, "sets",
+	                        sets, "params", params, "removed", removed, "audit", c->audit);
 	char *text = doc ? json_dumps(doc, JSON_INDENT(1)) : NULL, path[PG_PATH];
 	path_set(path, "%s/%s/state.json", c->engine->dir, c->id);
 	int r = text ? file_write(c->engine, path, text, strlen(text), false) : -EINVAL;
@@ -74,6 +103,8 @@ static struct pg_node *node_of(const json_t *o)
 	n->slot = number_get(o, "slot");
 	n->port = number_get(o, "port");
 	n->set = number_get(o, "set");
+	n->ends = number_get(o, "ends");
+	n->down = json_is_true(json_object_get(o, "down"));
 	return n;
 }
 
@@ -89,7 +120,12 @@ static void parts_get(struct pg_cluster *c, const json_t *doc)
 		s->number = number_get(o, "set");
 		s->term = number_get(o, "term");
 		text_get(o, "primary", s->primary, sizeof s->primary);
+		s->identity = identity_of(json_object_get(o, "identity"));
+		s->former = identity_of(json_object_get(o, "former"));
+		s->failovers = number_get(o, "failovers");
 	}
+	for (i = 0; i < PG_REMOVED_MAX; i++)
+		c->removed[i] = identity_of(json_array_get(json_object_get(doc, "removed"), i));
 	const char *key;
 	json_object_foreach(json_object_get(doc, "params"), key,
 	                    o) if (c->param_count < PG_PARAMS_MAX && json_is_string(o)) c->params[c->param_count++] =
@@ -124,4 +160,27 @@ int state_load(struct pg_cluster *c)
 	parts_get(c, doc);
 	json_decref(doc);
 	return 0;
+}
+
+void state_move(struct pg_cluster *to, struct pg_cluster *from)
+{
+	memcpy(to->group_id, from->group_id, sizeof to->group_id);
+	memcpy(to->name, from->name, sizeof to->name);
+	memcpy(to->label, from->label, sizeof to->label);
+	memcpy(to->project_hash, from->project_hash, sizeof to->project_hash);
+	to->version = from->version;
+	to->upgrading = from->upgrading;
+	to->paused = from->paused;
+	to->quorum = from->quorum;
+	memcpy(to->nodes, from->nodes, sizeof to->nodes);
+	memcpy(to->sets, from->sets, sizeof to->sets);
+	memcpy(to->removed, from->removed, sizeof to->removed);
+	memcpy(to->params, from->params, sizeof to->params);
+	to->node_count = from->node_count;
+	to->set_count = from->set_count;
+	to->param_count = from->param_count;
+	free(to->audit);
+	to->audit = from->audit;
+	from->audit = NULL;
+	from->node_count = from->set_count = from->param_count = 0;
 }

@@ -196,6 +196,22 @@ static int each_run(struct pg_cluster *c, unsigned version, bool check)
 	return r;
 }
 
+/* Noted already for the new version, which was then not reached. */
+static void identities_restore(struct pg_cluster *c)
+{
+	char path[PG_PATH];
+	uint64_t old;
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->set_count; i++) {
+		const struct pg_node *p = set_primary(c, &c->sets[i]);
+		if (p)
+			node_path(c, p, "data", path);
+		if (p && data_identify(path, &old, NULL) == 0 && old == c->sets[i].former)
+			c->sets[i].identity = old;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* To the old version, from wherever the way to the new one has ended. */
 static int upgrade_back(struct pg_cluster *c)
 {
@@ -207,8 +223,30 @@ static int upgrade_back(struct pg_cluster *c)
 	if (r < 0)
 		return r;
 	upgrade_undo(c);
+	identities_restore(c);
 	r = upgrade_mark(c, 0, c->version);
 	cluster_care(c);
+	return r;
+}
+
+/* The new directories are other databases to PostgreSQL; they are noted with the version, in one write. */
+static int identities_change(struct pg_cluster *c)
+{
+	uint64_t fresh[PG_SETS_MAX] = {0};
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < c->set_count; i++) {
+		char path[PG_PATH];
+		const struct pg_node *p = set_primary(c, &c->sets[i]);
+		if (p)
+			node_path(c, p, "data.up", path);
+		r = p ? data_identify(path, &fresh[i], NULL) : -ENOENT;
+	}
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; r == 0 && i < c->set_count; i++) {
+		c->sets[i].former = c->sets[i].identity;
+		c->sets[i].identity = fresh[i];
+	}
+	pthread_mutex_unlock(&c->lock);
 	return r;
 }
 
@@ -218,6 +256,7 @@ static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret
 	r = r < 0 ? r : upgrade_mark(c, version, c->version);
 	r = r < 0 ? r : all_halt(c);
 	r = r < 0 ? r : each_run(c, version, false);
+	r = r < 0 ? r : identities_change(c);
 	if (r == 0)
 		return upgrade_mark(c, version, version);
 	char why[400];

@@ -322,6 +322,22 @@ static int simulated_observe(struct engine *e, const char *cluster_id, struct ar
 	return 0;
 }
 
+static void simulated_stats(struct engine *e, struct engine_stats *ret_stats)
+{
+	*ret_stats = (struct engine_stats){.failovers = 0};
+	pthread_mutex_lock(&e->lock);
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (const struct simulated *s = e->buckets[b]; s; s = s->next)
+			for (size_t i = 0; i < s->node_count; i++) {
+				const struct node_status *n = &s->nodes[i];
+				bool follows = n->state == NODE_RUNNING && !n->primary && n->kind != NODE_ROUTER;
+				ret_stats->nodes[n->kind][n->primary][n->state]++;
+				ret_stats->standbys += follows;
+				ret_stats->streaming += follows;
+			}
+	pthread_mutex_unlock(&e->lock);
+}
+
 /* 0 when there is such a node and it runs. */
 static int node_check(struct engine *e, const char *cluster_id, const char *node)
 {
@@ -463,6 +479,7 @@ const struct engine_ops engine_simulated = {
         .switchover = simulated_switchover,
         .apply_access = simulated_apply_access,
         .observe = simulated_observe,
+        .stats = simulated_stats,
         .databases = simulated_databases,
         .partitions = simulated_partitions,
         .behind = simulated_behind,

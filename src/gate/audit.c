@@ -66,8 +66,7 @@ struct entry {
 	const struct event_type *type; /* NULL: a type of no list */
 	struct event event;
 	struct buf body, description;
-	const char *field; /* of the service's own event, or NULL */
-	struct str value;
+	const struct audit_about *about; /* of the service's own event, or NULL */
 };
 
 /* The form must have the field, in each list that will show it. */
@@ -150,6 +149,29 @@ static void fields_write(struct entry *e)
 	}
 }
 
+static void detail_write(struct entry *e, const struct audit_detail *d)
+{
+	char number[24];
+	snprintf(number, sizeof number, "%lld", (long long)d->number);
+	if (!takes(e, d->name)) {
+		describe(e, d->name, d->text.n ? d->text : str_of(number));
+	} else if (d->text.n) {
+		text_field(e, d->name, d->text);
+	} else {
+		json_key(&e->body, d->name);
+		json_int(&e->body, d->number);
+	}
+}
+
+static void details_write(struct entry *e)
+{
+	const struct audit_about *about = e->about;
+	if (about->cluster.n)
+		detail_write(e, &(struct audit_detail){"clusterName", about->cluster, 0});
+	for (size_t i = 0; i < about->detail_count; i++)
+		detail_write(e, &about->details[i]);
+}
+
 static void body_write(struct entry *e)
 {
 	const struct event *v = &e->event;
@@ -172,8 +194,8 @@ static void body_write(struct entry *e)
 		describe_call(e);
 		fields_write(e);
 	}
-	if (e->field)
-		text_field(e, e->field, e->value);
+	if (e->about)
+		details_write(e);
 	json_close(&e->body, '}');
 }
 
@@ -218,7 +240,7 @@ static int raw_write(struct entry *e)
 	raw_field(&b, "id", e->event.id);
 	raw_field(&b, "orgId", e->event.org_id);
 	raw_field(&b, "orgName", org);
-	raw_field(&b, "severity", STR("INFO"));
+	raw_field(&b, "severity", str_of(e->about && e->about->severity ? e->about->severity : "INFO"));
 	json_close(&b, '}');
 	e->event.raw = arena_dup(e->arena, buf_view(&b));
 	buf_free(&b);
@@ -271,25 +293,31 @@ int audit_next(struct call *c)
 	return result;
 }
 
+int audit_service_about(struct tx *tx, struct arena *a, const char *type, const struct audit_about *about)
+{
+	struct entry e = {.tx = tx, .arena = a, .about = about};
+	e.event.type = str_of(type);
+	e.event.org_id = about->org_id;
+	e.event.group_id = about->group_id;
+	e.event.cluster = about->cluster;
+	return entry_write(&e);
+}
+
 int audit_service(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
                   struct str cluster)
 {
-	struct entry e = {.tx = tx, .arena = a};
-	e.event.type = str_of(type);
-	e.event.org_id = org_id;
-	e.event.group_id = group_id;
-	e.event.cluster = cluster;
-	return entry_write(&e);
+	return audit_service_about(tx, a, type,
+	                           &(struct audit_about){.org_id = org_id, .group_id = group_id, .cluster = cluster});
 }
 
 int audit_service_field(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
                         const char *name, struct str value)
 {
-	struct entry e = {.tx = tx, .arena = a, .field = name, .value = value};
-	e.event.type = str_of(type);
-	e.event.org_id = org_id;
-	e.event.group_id = group_id;
-	return entry_write(&e);
+	const struct audit_detail detail = {.name = name, .text = value};
+	return audit_service_about(
+	        tx, a, type,
+	        &(struct audit_about){
+	                .org_id = org_id, .group_id = group_id, .details = &detail, .detail_count = value.n > 0});
 }
 
 struct pruning {

@@ -32,6 +32,21 @@ must_check int audit_write(struct call *c);
 must_check int audit_service(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
                              struct str cluster);
 
+/* The same with more to tell: texts, or numbers where the text is empty. What the schemas have a field for in the type's
+ * form becomes one, the rest part of the description, as the cluster's name does. */
+struct audit_detail {
+	const char *name;
+	struct str text;
+	int64_t number;
+};
+struct audit_about {
+	struct str org_id, group_id, cluster;
+	const char *severity; /* NULL: INFO */
+	const struct audit_detail *details;
+	size_t detail_count;
+};
+must_check int audit_service_about(struct tx *tx, struct arena *a, const char *type, const struct audit_about *about);
+
 /* The same about one thing: a field of the event's own. */
 must_check int audit_service_field(struct tx *tx, struct arena *a, const char *type, struct str org_id,
                                    struct str group_id, const char *name, struct str value);

@@ -348,7 +348,7 @@ static struct page *page_find(void)
 	return p;
 }
 
-struct str metrics_page(struct service *s, struct arena *a)
+struct str metrics_page(struct service *s, struct arena *a, void (*more)(struct buf *b, const struct service *s))
 {
 	struct page *p = page_find();
 	if (!p) {
@@ -356,6 +356,7 @@ struct str metrics_page(struct service *s, struct arena *a)
 		atomic_init(&p->refs, 2);
 		p->made_us = clock_mono_us();
 		metrics_write(&p->text, s);
+		more(&p->text, s);
 		pthread_mutex_lock(&page_lock);
 		struct page *old = page_kept;
 		page_kept = p;

@@ -26,20 +26,31 @@ static bool fits_encoded(const struct param *p, struct str text, struct arena *a
 	return schema_check_text(p->schema, str_of(p->name), (struct str){out, n}, arena, &ignored);
 }
 
-static bool path_fits(struct call *c)
+/* Which parameter names nothing; NULL: none. What is wrong with it goes to `faults`, where it can be told. */
+static const struct param *path_misfit(struct call *c, struct faults *faults)
 {
-	struct faults ignored = {.count = 0};
 	for (unsigned i = 0; i < c->op->path_param_count; i++) {
 		const struct param *p = &c->op->path_params[i];
 		struct str text = c->params[i];
 		if (text.n == 0 || memchr(text.p, 0, text.n))
-			return false;
-		if (schema_check_text(p->schema, str_of(p->name), text, c->arena, &ignored))
+			return p;
+		if (schema_check_text(p->schema, str_of(p->name), text, c->arena, faults))
 			continue;
 		if (!utf8_is_valid(text) || !memchr(text.p, '/', text.n) || !fits_encoded(p, text, c->arena))
-			return false;
+			return p;
+		faults->count = 0;
 	}
-	return true;
+	return NULL;
+}
+
+/* Where there are only some names, the answer says which. */
+static int path_fail(struct call *c, const struct param *p, const struct faults *faults)
+{
+	if (!p->schema->enum_count || !faults->count)
+		return call_not_found(c);
+	call_fail(c, 404, "RESOURCE_NOT_FOUND", "Cannot find resource %.*s: %s %.*s.", STR_ARG(c->request->path),
+	          p->name, STR_ARG(faults->list[0].text));
+	return call_fail_param(c, c->request->path);
 }
 
 /* What a query has said so far: the operation's own parameters stand in c->query, the common ones here. */
@@ -200,8 +211,9 @@ int gate_parameters(struct call *c)
 {
 	struct given given = {.has_common = {false}};
 	struct faults faults = {.count = 0};
-	if (!path_fits(c))
-		return call_not_found(c);
+	const struct param *misfit = path_misfit(c, &faults);
+	if (misfit)
+		return path_fail(c, misfit, &faults);
 	query_read(c, &given, &faults);
 	query_check(c, &given, &faults);
 	headers_check(c, &faults);

@@ -391,3 +391,50 @@ bool policy_mentions(const struct policy_statement *s, const char *attribute)
 			return true;
 	return false;
 }
+
+static bool is_context(const struct policy_expr *e)
+{
+	return e->kind == EXPR_VARIABLE && e->variable == VARIABLE_CONTEXT;
+}
+
+static bool expr_reads(const struct policy_expr *e, struct str record, const char *attribute)
+{
+	const struct policy_expr *of = e->first;
+	bool reads = e->kind == EXPR_ATTRIBUTE || e->kind == EXPR_HAS;
+	if (reads && of->kind == EXPR_ATTRIBUTE && is_context(of->first))
+		return str_eq(of->name, record) && (!attribute || str_is(e->name, attribute));
+	if (reads && is_context(of))
+		return e->kind == EXPR_ATTRIBUTE && str_eq(e->name, record); /* as a whole */
+	if (is_context(e))
+		return true;
+	for (const struct policy_expr *child = of; child; child = child->next)
+		if (expr_reads(child, record, attribute))
+			return true;
+	return false;
+}
+
+bool policy_reads(const struct policy_statement *s, const char *record, const char *attribute)
+{
+	for (const struct policy_expr *e = s->conditions; e; e = e->next)
+		if (expr_reads(e, str_of(record), attribute))
+			return true;
+	return false;
+}
+
+static bool expr_reads_principal(const struct policy_expr *e)
+{
+	if (e->kind == EXPR_VARIABLE && e->variable == VARIABLE_PRINCIPAL)
+		return true;
+	for (const struct policy_expr *child = e->first; child; child = child->next)
+		if (expr_reads_principal(child))
+			return true;
+	return false;
+}
+
+bool policy_reads_principal(const struct policy_statement *s)
+{
+	bool reads = s->scope[0] != NULL;
+	for (const struct policy_expr *e = s->conditions; e && !reads; e = e->next)
+		reads = expr_reads_principal(e);
+	return reads;
+}

@@ -119,5 +119,10 @@ enum policy_outcome policy_evaluate(struct arena *a, const struct policy_stateme
 
 /* Whether it reads that attribute of the context. */
 bool policy_mentions(const struct policy_statement *s, const char *attribute);
+/* Whether it reads context.RECORD.ATTRIBUTE, or the record as a whole; attribute NULL: anything of the record. That it asks
+ * whether there is such a record does not count. */
+bool policy_reads(const struct policy_statement *s, const char *record, const char *attribute);
+/* Whether who asks makes a difference to it. */
+bool policy_reads_principal(const struct policy_statement *s);
 
 #endif

@@ -86,6 +86,7 @@
 	X(jobs_cancel, (struct tx * tx, const char *kind, struct str subject), (tx, kind, subject))                  \
 	X(jobs_recover, (struct tx * tx, int64_t * ret), (tx, ret))                                                  \
 	X(job_count, (struct tx * tx, int64_t * ret), (tx, ret))                                                     \
+	X(job_tally, (struct tx * tx, struct arena * a, struct job_tally * *ret, size_t * n), (tx, a, ret, n))       \
 	X(answer_get,                                                                                                \
 	  (struct tx * tx, struct arena * a, struct str caller, struct str key, struct stored_answer * ret),         \
 	  (tx, a, caller, key, ret))                                                                                 \

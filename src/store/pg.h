@@ -199,6 +199,7 @@
 	                " WHERE state = 'running' AND (lease_owner = $1 OR NOT EXISTS"                                 \
 	                " (SELECT 1 FROM node WHERE id = lease_owner AND " PG_ALIVE "))")                              \
 	X(JOB_COUNT, "SELECT count(*) FROM job WHERE state IN ('queued', 'running')")                                  \
+	X(JOB_TALLY, "SELECT kind, state, count(*) FROM job GROUP BY kind, state ORDER BY kind, state")                \
 	X(OVERRIDES, "SELECT set_id, scope, capacity, refill FROM limit_override ORDER BY set_id, scope")              \
 	X(OVERRIDE_PUT, "INSERT INTO limit_override (set_id, scope, capacity, refill) VALUES ($1, $2, $3, $4)"         \
 	                " ON CONFLICT (set_id, scope) DO UPDATE SET capacity = $3, refill = $4")                       \

@@ -224,3 +224,20 @@ int pg_job_count(struct tx *tx, int64_t *ret_count)
 	PQclear(result);
 	return 0;
 }
+
+int pg_job_tally(struct tx *tx, struct arena *a, struct job_tally **ret_list, size_t *ret_count)
+{
+	PGresult *result;
+	tx_count_read(tx);
+	int r = pg_exec(tx, PG_JOB_TALLY_ST, NULL, &result);
+	if (r < 0)
+		return r;
+	struct job_tally *list = arena_new_array(a, struct job_tally, (size_t)r + 1);
+	for (int i = 0; i < r; i++)
+		list[i] = (struct job_tally){arena_dup(a, pg_column(result, i, 0)),
+		                             arena_dup(a, pg_column(result, i, 1)), pg_number(result, i, 2)};
+	PQclear(result);
+	*ret_list = list;
+	*ret_count = (size_t)r;
+	return 0;
+}

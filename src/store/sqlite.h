@@ -148,6 +148,7 @@
 	X(JOBS_RECOVER, "UPDATE job SET state = 'queued', lease_owner = NULL, lease_until_ms = 0, fence = fence + 1"  \
 	                " WHERE state = 'running'")                                                                   \
 	X(JOB_COUNT, "SELECT count(*) FROM job WHERE state IN ('queued', 'running')")                                 \
+	X(JOB_TALLY, "SELECT kind, state, count(*) FROM job GROUP BY kind, state ORDER BY kind, state")               \
 	X(OVERRIDES, "SELECT set_id, scope, capacity, refill FROM limit_override ORDER BY set_id, scope")             \
 	X(OVERRIDE_PUT, "INSERT INTO limit_override (set_id, scope, capacity, refill) VALUES (?1, ?2, ?3, ?4)"        \
 	                " ON CONFLICT DO UPDATE SET capacity = ?3, refill = ?4")                                      \

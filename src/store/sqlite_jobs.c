@@ -240,3 +240,25 @@ int sqlite_job_count(struct tx *tx, int64_t *ret_count)
 	sqlite3_reset(st);
 	return 0;
 }
+
+#define TALLY_MAX 256 /* kinds and states; there are not that many */
+
+int sqlite_job_tally(struct tx *tx, struct arena *a, struct job_tally **ret_list, size_t *ret_count)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_JOB_TALLY);
+	struct job_tally *list = arena_new_array(a, struct job_tally, TALLY_MAX);
+	size_t count = 0;
+	if (!st)
+		return -EIO;
+	tx_count_read(tx);
+	int r = conn_step(tx, st);
+	for (; r > 0 && count < TALLY_MAX; r = conn_step(tx, st))
+		list[count++] = (struct job_tally){arena_dup(a, column_str(st, 0)), arena_dup(a, column_str(st, 1)),
+		                                   sqlite3_column_int64(st, 2)};
+	sqlite3_reset(st);
+	if (r < 0)
+		return -EIO;
+	*ret_list = list;
+	*ret_count = count;
+	return 0;
+}

@@ -192,6 +192,12 @@ must_check int tx_jobs_cancel(struct tx *tx, const char *kind, struct str subjec
 must_check int tx_jobs_recover(struct tx *tx, int64_t *ret_count);
 /* Jobs that wait or run. */
 must_check int tx_job_count(struct tx *tx, int64_t *ret_count);
+/* All jobs, by kind and state ("queued", "running", "failed"). */
+struct job_tally {
+	struct str kind, state;
+	int64_t count;
+};
+must_check int tx_job_tally(struct tx *tx, struct arena *a, struct job_tally **ret_list, size_t *ret_count);
 /* Called on the store's thread after each commit that may have made a job claimable. Must be quick. NULL: none any more,
  * but a call may be under way until the next write is done. */
 void store_on_jobs(struct store *s, void (*wake)(void *ctx), void *ctx);

@@ -550,6 +550,9 @@ def test_logs(server, group):
 	refused(server.get(log + '?startDate=1900000000&endDate=1800000000'), 400, None, 'startDate')
 	refused(server.get('/groups/%s/clusters/%s/logs/db.gz' % (server.group, host)), 404)
 	refused(server.get(log.replace(host, 'nothing')), 404)
+	r = server.get(log.replace('db.gz', 'postgres.gz'))
+	refused(r, 404)
+	assert all(name in r.json()['detail'] for name in ('logName', 'db,', 'dbs,', 'db-audit-log', 'dbs-audit-log')), r.text
 
 
 def test_failures_are_tried_again_and_then_told(server, group):
@@ -655,3 +658,18 @@ def test_many_at_once(start_server):
 		list(pool.map(live, names))
 	assert ok(s.get(path(s.group)))['totalCount'] == 0
 	assert ok(s.get('/groups/' + s.group))['clusterCount'] == 0
+
+
+def test_every_event_of_a_cluster_names_it(server, group):
+	"""Those of the service too, which tell that something is done."""
+	doc = create(server, group)
+	ok(server.patch(path(group, doc['name']), json={'replicationSpecs': [{'regionConfigs': [region(size='M20')]}]}))
+	settle(server, group, doc['name'])
+	assert server.delete(path(group, doc['name'])).status_code == 202
+	settle(server, group, doc['name'])
+	found = ok(server.get('/groups/%s/events?includeRaw=true&itemsPerPage=500' % group))['results']
+	found = [e for e in found if e['eventTypeName'].startswith('CLUSTER_')]
+	assert {e['eventTypeName'] for e in found} >= {'CLUSTER_CREATED', 'CLUSTER_READY', 'CLUSTER_UPDATE_SUBMITTED',
+		'CLUSTER_UPDATE_COMPLETED', 'CLUSTER_DELETE_SUBMITTED', 'CLUSTER_DELETED'}
+	for e in found:
+		assert 'clusterName: ' + doc['name'] in e['raw']['description'], e

@@ -122,10 +122,15 @@ def test_rules(server, group, change, field):
 
 
 def test_limit_counts_both_kinds(server, group):
-	ok(server.patch('/groups/%s/limits/svc.project.deployment.clusters' % group, json={'value': 1}))
-	create(server, group)
-	refused(server.post(flex(group), json=body()), 400, 'PROJECT_LIMIT_EXCEEDED')
-	refused(server.post(plain(group), json=dedicated(unique('c'))), 400, 'PROJECT_LIMIT_EXCEEDED')
+	limit = '/groups/%s/limits/svc.project.deployment.clusters' % group
+	ok(server.patch(limit, json={'value': 3}))
+	for made in range(3):
+		assert ok(server.get(limit))['currentUsage'] == made
+		create(server, group) if made else ok(server.post(plain(group), json=dedicated(unique('c'))), 201)
+	assert ok(server.get(limit))['currentUsage'] == 3 == ok(server.get('/groups/' + group))['clusterCount']
+	for r in (server.post(flex(group), json=body()), server.post(plain(group), json=dedicated(unique('c')))):
+		refused(r, 400, 'PROJECT_LIMIT_EXCEEDED')
+		assert r.json()['parameters'][1:] == ['3', '3'] and 'has 3 of at most 3; 1 more' in r.json()['detail']
 
 
 def test_policies_know_them(server):

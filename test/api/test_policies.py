@@ -151,7 +151,7 @@ def test_validate_creates_nothing(server, org):
 def test_the_examples_of_the_manual_are_valid(org):
 	code = [l[4:] for l in (ROOT / 'docs/policies.md').read_text().splitlines() if l.startswith('    ')]
 	examples = re.findall(r'^(?:// .*\n)?forbid[^;]*;', '\n'.join(code), re.M)
-	assert len(examples) == 5
+	assert len(examples) == 6
 	for example in examples:
 		ok(org['owner'].post(org['path'] + ':validate', json=policy(example)))
 
@@ -364,3 +364,40 @@ def test_an_organization_goes_with_its_policies(server):
 	ok(server.post('/orgs/%s/resourcePolicies' % made, json=policy()), 201)
 	assert server.delete('/orgs/' + made).status_code == 204
 	refused(server.get('/orgs/%s/resourcePolicies' % made), 404)
+
+
+def test_what_breaks_a_policy_already_can_be_paused(server, org):
+	"""A change that touches nothing of what the policy looks at is not refused for what was there before."""
+	group, region = org['first'], {'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
+		'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}
+	shape = {'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [region]}]}
+	first = '/groups/%s/clusters' % group
+	cluster, flex = first + '/there', '/groups/%s/flexClusters' % group
+	ok(org['owner'].post(first, json={'name': 'there', **shape}), 201)
+	ok(org['owner'].post(flex, json={'name': 'small', 'providerSettings': {'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}}), 201)
+	create(org, NO_AWS)
+	create(org, 'forbid(principal, %s, resource) when { context.cluster has maxGeneralClusterSize && '
+		'context.cluster.maxGeneralClusterSize < 30 };' % CLUSTER)
+	refused(org['owner'].post(first, json={'name': 'other', **shape}), 403, 'RESOURCE_POLICY_VIOLATION')
+	for change in ({'paused': True}, {'paused': False}, {'tags': [{'key': 'k', 'value': 'v'}]}, {'terminationProtectionEnabled': False}):
+		ok(org['owner'].patch(cluster, json=change))
+	ok(org['owner'].patch(flex + '/small', json={'tags': [{'key': 'k', 'value': 'v'}]}))
+	ok(org['owner'].patch(cluster + '/processArgs', json={'oplogSizeMB': 2000}))
+	# What a policy looks at must comply where it changes: sizes here, and no more than sizes.
+	region['electableSpecs']['instanceSize'] = 'M20'
+	refused(org['owner'].patch(cluster, json={'replicationSpecs': shape['replicationSpecs']}), 403, 'RESOURCE_POLICY_VIOLATION')
+	region['electableSpecs']['instanceSize'] = 'M40'
+	ok(org['owner'].patch(cluster, json={'replicationSpecs': shape['replicationSpecs']}))
+	more = {**region, 'regionName': 'US_WEST_2', 'priority': 6, 'electableSpecs': {'instanceSize': 'M40', 'nodeCount': 2}}
+	ok(org['owner'].patch(cluster, json={'replicationSpecs': [{'regionConfigs': [region, more]}]}))
+	more.update(providerName='GCP', regionName='WESTERN_EUROPE')
+	refused(org['owner'].patch(cluster, json={'replicationSpecs': [{'regionConfigs': [region, more]}]}), 403,
+		'RESOURCE_POLICY_VIOLATION')
+	# One that forbids changes as such, or to somebody, still does.
+	who = create(org, 'forbid(principal, %s, resource) unless { principal is ResourcePolicy::User };' % CLUSTER)
+	refused(org['owner'].patch(cluster, json={'paused': True}), 403, 'RESOURCE_POLICY_VIOLATION')
+	ok(org['owner'].delete('%s/%s' % (org['path'], who['id'])))
+	freeze = create(org, 'forbid(principal, %s, resource);' % CLUSTER)
+	refused(org['owner'].patch(cluster, json={'paused': True}), 403, 'RESOURCE_POLICY_VIOLATION')
+	ok(org['owner'].delete('%s/%s' % (org['path'], freeze['id'])))
+	assert org['owner'].delete(cluster).status_code == 202

@@ -75,6 +75,7 @@ void part_retention(void);
 void part_shards(void);
 void part_races(void);
 void part_upgrade(void);
+void part_missing(void);
 void part_figures(void);
 
 #endif

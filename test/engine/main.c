@@ -9,9 +9,9 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } parts[] = {
-        {"single", part_single},       {"set", part_set},         {"access", part_access}, {"faults", part_faults},
-        {"crash", part_crash},         {"shards", part_shards},   {"races", part_races},   {"upgrade", part_upgrade},
-        {"retention", part_retention}, {"figures", part_figures},
+        {"single", part_single},       {"set", part_set},         {"access", part_access},   {"faults", part_faults},
+        {"crash", part_crash},         {"shards", part_shards},   {"races", part_races},     {"upgrade", part_upgrade},
+        {"retention", part_retention}, {"missing", part_missing}, {"figures", part_figures},
 };
 
 int main(int argc, char **argv)

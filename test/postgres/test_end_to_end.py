@@ -176,6 +176,27 @@ def test_chosen_ciphers_are_the_only_ones(world):
 	assert 'AES128' in tls12(world.string, aes128)
 
 
+def test_sample_tables_are_the_writers(world):
+	"""Loaded, they are tables like any that a writer of the database made: read, written, altered and dropped."""
+	load = ok(world.server.post(world.path('sampleDatasetLoad/shop')), 201)
+	until(lambda: ok(world.server.get(world.path('sampleDatasetLoad/' + load['_id'])))['state'] == 'COMPLETED', 120, 'the load')
+	for name, role in (('sampler', 'readWrite'), ('looker', 'read')):
+		ok(world.server.post(world.path('databaseUsers'), json={
+			'username': name, 'password': PASSWORD, 'databaseName': 'admin', 'groupId': world.server.group,
+			'roles': [{'roleName': role, 'databaseName': 'sample_shop'}]}), 201)
+	string = world.string.replace('/postgres?', '/sample_shop?')
+	assert string != world.string
+	assert world.can('select count(*) from customers', string, 'looker') == '2000'
+	worked, said = psql(string, 'alter table customers add column nick text', 'looker', PASSWORD)
+	assert not worked and 'must be owner' in said
+	for user in ('sampler', USER):
+		world.can('insert into customers select max(id) + 1, \'New\', \'DE\', now() from customers', string, user)
+		world.can('alter table customers add column %s text' % user, string, user)
+		world.can('create index on orders(quantity)', string, user)
+	world.can('drop table orders', string, 'sampler')
+	world.can('drop table products', string)
+
+
 def test_no_node_ended_meanwhile(world):
 	assert 'has ended' not in world.server.stderr
 
@@ -183,7 +204,7 @@ def test_no_node_ended_meanwhile(world):
 def test_it_is_in_the_access_data(world):
 	user = ok(world.server.get(world.path('databaseUsers/admin/' + USER)))
 	assert user['roles'] == [{'roleName': 'readWriteAnyDatabase', 'databaseName': 'admin'}] and 'password' not in user
-	assert ok(world.server.get(world.path('databaseUsers')))['totalCount'] == 2
+	assert ok(world.server.get(world.path('databaseUsers')))['totalCount'] == 4
 	entry, = ok(world.server.get(world.path('accessList')))['results']
 	assert entry['ipAddress'] == HERE and entry['comment'] == 'the tests'
 	assert ok(world.server.get(world.path('accessList/%s/status' % HERE)))['STATUS'] == 'ACTIVE'

@@ -140,6 +140,11 @@ static int store_run(struct tx *tx, void *ctx)
 	CHECK(tx_job_ensure(tx, &later) == 0 && tx_job_find(tx, a, "e", STR("t"), &two) == 0 && !two.progress.n);
 	CHECK(tx_job_claim(tx, a, STR("me"), STR_NONE, 6, 1000, &one) == 0 && str_is(one.kind, "e"));
 	CHECK(tx_job_ensure(tx, &later) == 0 && tx_job_count(tx, &due) == 0 && due == 3);
+	struct job_tally *tally;
+	size_t kinds;
+	CHECK(tx_job_tally(tx, a, &tally, &kinds) == 0 && kinds == 3);
+	CHECK(str_is(tally[0].kind, "e") && str_is(tally[0].state, "queued") && tally[0].count == 1);
+	CHECK(str_is(tally[1].kind, "e") && str_is(tally[1].state, "running") && tally[1].count == 1);
 	CHECK(tx_jobs_cancel(tx, "e", STR("t")) == 0 && tx_job_count(tx, &due) == 0 && due == 2);
 	return -ECANCELED; /* leaves nothing behind */
 }

@@ -1,0 +1,12 @@
+/* What /metrics tells of clusters, nodes and jobs, beside gate/metrics.h. */
+#ifndef STEWARD_API_CLUSTER_METRICS_H
+#define STEWARD_API_CLUSTER_METRICS_H
+
+#include "gate/service.h"
+
+/* Counts what is in the store, now and then. On the main thread, with its reader. */
+void cluster_metrics_refresh(struct tx *reader);
+/* From any thread; touches no store. */
+void cluster_metrics_write(struct buf *b, const struct service *s);
+
+#endif

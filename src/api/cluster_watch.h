@@ -1,0 +1,16 @@
+/* What befalls clusters by itself, from the engine to the project's events. */
+#ifndef STEWARD_API_CLUSTER_WATCH_H
+#define STEWARD_API_CLUSTER_WATCH_H
+
+#include "gate/service.h"
+#include "jobs/jobs.h"
+
+/* engine_options.changed, with the service. */
+void watch_changed(void *service, const char *cluster_id);
+/* In a write: the cluster's nodes are held against what was last told. Nothing where the engine has no real nodes. */
+must_check int watch_ask(struct tx *tx, struct arena *a, const struct service *s, struct str cluster_id);
+int watch_step(struct job_run *r);
+#define WATCH_JOB "cluster_watch"
+#define WATCH_KIND "cluster_watch"
+
+#endif
