@@ -1,13 +1,14 @@
 /* How users, roles and access lists reach the databases. A change asks, in its own transaction, for a job on each cluster
- * that it concerns; the call's answer is held until the jobs have run, or a few seconds have passed. The jobs are rows:
- * what the answer did not wait for is done nevertheless. */
+ * that it concerns; the call's answer is held until the jobs have run, or a few seconds have passed: then a change that takes
+ * rights away is answered with 503, because they may still be had. The jobs are rows: what the answer did not wait for is
+ * done nevertheless. */
 #ifndef STEWARD_API_ACCESS_JOBS_H
 #define STEWARD_API_ACCESS_JOBS_H
 
 #include "gate/call.h"
 #include "jobs/jobs.h"
 
-#define ACCESS_JOB "access"
+#define ACCESS_JOB JOB_PASSES
 #define ACCESS_ATTEMPTS 100000u /* a database that is out of reach today may be back tomorrow */
 
 /* In a call's write: who may do what in the project's databases has changed. `users`: the documents of database users, as
@@ -30,6 +31,13 @@ int access_step(struct job_run *r);
  * force. */
 uint64_t access_stamp(void);
 void access_applied(struct str cluster_id, uint64_t stamp);
+/* And word of what is not in force, for the answers that wait. */
+void access_behind(struct str cluster_id, uint64_t stamp, const char *why);
+
+/* The mark that no node of a cluster takes clients, so that changes need not wait for it. Whoever lets clients in takes it
+ * away first, and reads what is to be applied then. */
+must_check int access_is_shut(struct tx *tx, struct arena *a, struct str cluster_id, bool *ret_shut);
+must_check int access_shut_set(struct tx *tx, struct str cluster_id, bool shut);
 
 /* From the main thread, now and then: answers that have waited long enough are sent, and those whose jobs another process
  * has run. */

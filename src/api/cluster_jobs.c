@@ -28,6 +28,8 @@ struct work {
 	struct engine_cluster want;
 	struct engine_access access;
 	uint64_t stamp; /* of the access */
+	bool shut;      /* no node takes clients yet */
+	bool partly;    /* not everybody has been given all */
 	json_int_t generation;
 	struct cluster_status status;
 	bool peered; /* clients in peered networks have connection strings of their own */
@@ -80,6 +82,8 @@ static int want_load(struct job_run *r, struct work *w)
 	if (result == 0)
 		result = cluster_access_load(r->reader, a, cluster->doc.parent, cluster->doc.name, &w->access);
 	if (result == 0)
+		result = access_is_shut(r->reader, a, cluster->doc.id, &w->shut);
+	if (result == 0)
 		result = authority_load(r->reader, a, cluster->doc.parent, &ca);
 	if (result == 0)
 		result = audit_log_load(r->reader, a, cluster->doc.parent, &w->want.audit);
@@ -87,6 +91,7 @@ static int want_load(struct job_run *r, struct work *w)
 		result = network_is_private(r->reader, a, cluster->doc.parent, cluster->body, &w->peered);
 	if (result < 0)
 		return result;
+	w->access.hold = w->shut;
 	w->generation = json_integer_value(json_object_get(cluster->plan, "generation"));
 	bool applied = json_integer_value(json_object_get(cluster->plan, "applied")) == w->generation;
 	w->want.adopt = applied && !json_is_true(json_object_get(cluster->plan, "missing"));
@@ -152,6 +157,13 @@ static int ready_save(struct tx *tx, struct job_run *r)
 	int result = cluster_get(tx, r->arena, w->cluster.doc.id, &now);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
+	if (w->want.paused || w->shut) /* of what the engine has now, whatever is wanted by now */
+		result = access_shut_set(tx, now.doc.id, w->want.paused);
+	struct job again = {.kind = STR(ACCESS_JOB), .subject = now.doc.id, .due_ms = clock_now_ms()};
+	if (result == 0 && w->partly)
+		result = tx_job_ensure(tx, &again);
+	if (result < 0)
+		return result;
 	if (json_integer_value(json_object_get(now.plan, "generation")) != w->generation ||
 	    cluster_is(&now, "DELETING"))
 		return 0;
@@ -223,24 +235,51 @@ static void converge_saved(struct job_run *r)
 	access_applied(r->job.subject, w->stamp);
 }
 
+/* What is wanted by now. */
+static int access_again(struct job_run *r, struct work *w, const char **ret_why)
+{
+	const struct service *s = r->ctx;
+	struct engine_access access;
+	uint64_t stamp = access_stamp();
+	*ret_why = "it cannot be read";
+	tx_begin_read(r->reader);
+	int result = cluster_access_load(r->reader, r->arena, w->cluster.doc.parent, w->cluster.doc.name, &access);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	if (result == 0)
+		result = s->engine_ops->apply_access(s->engine_state, w->want.id, &access, ret_why);
+	if (result < 0)
+		return result;
+	w->partly = result == ENGINE_PARTLY;
+	w->stamp = stamp;
+	return 0;
+}
+
 /* Who was let in while the work was under way shall find it so when the cluster says that it is ready. Should it fail,
  * the access job that waits behind this one tries again. */
 static void access_catch_up(struct job_run *r, struct work *w)
 {
-	const struct service *s = r->ctx;
-	struct engine_access access;
 	struct job waiting;
 	const char *why;
-	uint64_t stamp = access_stamp();
 	tx_begin_read(r->reader);
 	int result = tx_job_find(r->reader, r->arena, ACCESS_JOB, r->job.subject, &waiting);
-	if (result == 0)
-		result = cluster_access_load(r->reader, r->arena, w->cluster.doc.parent, w->cluster.doc.name, &access);
 	tx_end_read(r->reader);
 	tx_rest(r->reader);
-	if (result == 0 && !waiting.failed &&
-	    s->engine_ops->apply_access(s->engine_state, w->want.id, &access, &why) == 0)
-		w->stamp = stamp;
+	if (result == 0 && !waiting.failed && access_again(r, w, &why) < 0)
+		log_debug("cluster %s: its access is left to the job that waits: %s", w->want.id, why);
+}
+
+static int mark_away(struct tx *tx, void *ctx)
+{
+	return access_shut_set(tx, str_of(ctx), false);
+}
+
+/* Clients are let in. From the moment that the mark is gone, every change waits until it is in force here; all that came
+ * before it is read after it. */
+static int access_begin(struct job_run *r, struct work *w)
+{
+	int result = store_write_wait(r->store, mark_away, w->want.id);
+	return result < 0 ? result : access_again(r, w, &r->why);
 }
 
 /* Data that was made is not there. It is looked for again and again: told once, and saved when something is new, so that
@@ -274,8 +313,14 @@ static int converge(struct job_run *r, struct work *w)
 	}
 	if (result < 0)
 		return later(r, result, &p);
-	if (!w->want.paused)
+	w->partly = result == ENGINE_PARTLY;
+	result = 0;
+	if (!w->want.paused && w->shut && s->engine_ops->on_host)
+		result = access_begin(r, w);
+	else if (!w->want.paused)
 		access_catch_up(r, w);
+	if (result < 0)
+		return result == -EAGAIN ? -EBUSY : result;
 	result = s->engine_ops->observe(s->engine_state, w->want.id, r->arena, &w->status);
 	if (result < 0)
 		return result;

@@ -143,6 +143,8 @@ int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str 
 	if (r == 0)
 		r = tx_insert(tx, &cluster.doc);
 	if (r == 0)
+		r = access_shut_set(tx, key, true);
+	if (r == 0)
 		r = containers_provide(tx, a, group_id, body);
 	if (r == 0)
 		r = job_ask(tx, key);
@@ -208,6 +210,8 @@ int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
 		r = children_remove(tx, a, child_kinds[i], cluster->doc.id);
 	if (r == 0)
 		r = tx_jobs_forget(tx, cluster->doc.id, 0);
+	if (r == 0)
+		r = access_shut_set(tx, cluster->doc.id, false);
 	if (r == 0)
 		r = tx_jobs_unbind(tx, cluster->doc.id);
 	if (r == 0)

@@ -118,7 +118,10 @@ void cluster_progress_header(struct call *c, const struct cluster *cluster)
 	}
 	if (tx_job_of(c->tx, c->arena, cluster->doc.id, &job) < 0)
 		return;
-	if (job.failed)
+	if (str_is(job.kind, "access") && job.error.n)
+		call_header(c, STR("x-steward-progress"),
+		            header_text(c->arena, arena_printf(c->arena, "access: %.*s", STR_ARG(job.error))));
+	else if (job.failed)
 		call_header(c, STR("x-steward-progress"),
 		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(job.error))));
 	else

@@ -145,7 +145,13 @@ struct engine_access {
 	size_t user_count;
 	const struct cidr *networks; /* the access list */
 	size_t network_count;
+	/* No server that starts takes clients yet: whoever gives it has not promised to come with every later change. */
+	bool hold;
 };
+
+/* Of converge() and apply_access(): what was taken away is in force, but something that was given is not; *ret_why says
+ * what. */
+#define ENGINE_PARTLY 1
 
 /* Share done, 0 to 100, with a word of what is being done. Safe to call often. */
 struct engine_progress {
@@ -188,7 +194,7 @@ struct engine_ops {
 	int (*start)(const struct engine_options *o, struct engine **ret_engine);
 	/* Stops supervising; databases go on. */
 	void (*stop)(struct engine *e);
-	/* Makes or changes the cluster until it is as wanted. */
+	/* Makes or changes the cluster until it is as wanted; or ENGINE_PARTLY. */
 	int (*converge)(struct engine *e, const struct engine_cluster *want, const struct engine_access *access,
 	                struct engine_progress *progress, struct arena *a, const char **ret_why);
 	/* Leaves nothing behind. 0 too when there is nothing. */
@@ -197,7 +203,8 @@ struct engine_ops {
 	 * primary already. */
 	int (*switchover)(struct engine *e, const char *cluster_id, unsigned shard, const char *from,
 	                  const char **ret_why);
-	/* Users, grants and access list in force when it returns. */
+	/* Users, grants and access list in force when it returns; or ENGINE_PARTLY. A failure: perhaps nothing of it is. No
+	 * server takes clients, whenever and why ever it starts, before it has what was last in force. */
 	int (*apply_access)(struct engine *e, const char *cluster_id, const struct engine_access *access,
 	                    const char **ret_why);
 	int (*observe)(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status);

@@ -5,6 +5,7 @@
  * moments. As root, nodes run as a system user of their own, because PostgreSQL refuses to run as root. */
 #include "engine/postgres.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -147,6 +148,7 @@ static void cluster_free(struct pg_cluster *c)
 	free(c->audit);
 	free(c->ca_cert);
 	free(c->ca_key);
+	arena_free(c->access_arena);
 	pthread_mutex_destroy(&c->work);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->copied);
@@ -433,6 +435,7 @@ static void cluster_adopt(struct pg_cluster *c)
 			running++;
 		/* For the job that was making it. One that was made before is no such: another may have to lead. */
 		n->busy = !node_is_made(c, n) && !node_was_made(c, n);
+		n->shut = admit_is_shut(c, n);
 		n->probe_us = clock_mono_us();
 		if (!n->pid && node_shall_run(c, n) && !n->removing)
 			node_ended(c, n); /* while nobody looked */
@@ -571,7 +574,7 @@ static int postgres_converge(struct engine *e, const struct engine_cluster *want
 	}
 	const char *why = NULL;
 	int r = cluster_converge(c, want, access, progress, &why);
-	if (r < 0)
+	if (r != 0)
 		*ret_why = arena_z(a, str_of(why));
 	cluster_put(c);
 	return r;
@@ -615,6 +618,7 @@ static int postgres_switchover(struct engine *e, const char *cluster_id, unsigne
 			if (c->nodes[i]->set == shard && c->nodes[i]->pid)
 				(void)!node_wait_ready(c, c->nodes[i], 10000, NULL);
 		(void)!cluster_wait_streaming(c, s, 10000);
+		admit_all(c, 10000);
 	}
 	pthread_mutex_unlock(&c->work);
 	if (r < 0 && !*ret_why)
@@ -635,7 +639,7 @@ static int postgres_apply_access(struct engine *e, const char *cluster_id, const
 	pthread_mutex_lock(&c->work);
 	int r = access_apply(c, access, &why);
 	pthread_mutex_unlock(&c->work);
-	if (r < 0)
+	if (r != 0)
 		*ret_why = why;
 	cluster_put(c);
 	return r;

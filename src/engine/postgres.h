@@ -4,7 +4,8 @@
  *   run/SLOT/           unix sockets; short, because a socket's path has 107 bytes
  *   CLUSTER/applied     mark of the users and rules that its servers have
  *   CLUSTER/state.json  what the cluster shall be, and per set the term and who is primary; durable before it is done
- *   CLUSTER/NODE/       data, conf (configuration, HBA, certificate), log
+ *   CLUSTER/NODE/       data, conf (configuration, HBA, certificate), log; conf/pg_hba.rules are the rules for clients,
+ *                       and conf/pg_hba.conf the same, or, while the node is shut, none
  *
  * Locks: cluster.work is held by whoever changes the cluster (a job's step, or the care for a dead node), cluster.lock
  * only for moments, around fields that others read; a field under both is written with both held. While nodes are
@@ -18,6 +19,8 @@
 #include <libpq-fe.h>
 #include <pthread.h>
 #include <sys/types.h>
+
+struct buf;
 
 #define PG_SUPER "steward_engine" /* superuser; only over the unix socket, only from the service and the nodes */
 #define PG_SHARD "steward:shard"  /* owns what lies on the shards; only for routers, over the unix socket */
@@ -37,6 +40,7 @@ struct pg_node {
 	bool removing; /* not wanted any more */
 	bool loaded;   /* the server runs with the configuration as it is written */
 	bool admits;   /* and with the access rules */
+	bool shut;     /* to clients: it may not have what was last in force */
 	bool told;     /* whom to follow, by us: not yet the one that was found running */
 	/* The process. */
 	pid_t pid; /* 0: none */
@@ -64,6 +68,7 @@ struct pg_set {
 	uint64_t identity, former;
 	unsigned failovers; /* terms that began because the primary had ended */
 	int64_t return_us;  /* until then the care leaves the primary where it is, see set_return() */
+	int64_t access_at;  /* the place in its log up to which a node must have come to have all of the access; 0: not known */
 };
 
 struct pg_param {
@@ -94,6 +99,12 @@ struct pg_cluster {
 	char *audit;                      /* classes of the audit log; NULL: off */
 	char *ca_cert, *ca_key;           /* the project's CA, in memory alone; NULL until the first converge */
 	bool rolled;                      /* no server waits for a restart to take its configuration */
+	/* What was last in force is so wherever clients are taken: primaries may start open. Durable: false before a node can
+	 * start that has less. */
+	bool open;
+	struct arena *access_arena; /* holds the access that was given last, to be applied again after a failover */
+	const struct engine_access *access;
+	int64_t admitted_us;              /* when nodes that are shut were last looked at */
 	int64_t streamed_us;              /* when replication was last looked at */
 	int64_t looked_us;                /* when it was last cared for */
 	uint64_t removed[PG_REMOVED_MAX]; /* identities of sets that were removed as wanted, newest first */
@@ -304,16 +315,46 @@ void access_unmark(const struct pg_cluster *c);
 /* HBA and ident files of a node that has none yet. */
 int access_first(struct pg_cluster *c, struct pg_node *n);
 int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *ret_changed);
+/* Keeps a copy: of the users that a server can have. ENGINE_PARTLY: there are others. */
+int access_keep(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
+/* The service's own lines of the HBA file. */
+void access_own_rules(struct buf *b);
+int access_file_write(struct pg_cluster *c, const char *path, const struct buf *b, bool *ret_changed);
+#define HBA_MAX (16 << 20)
+
+/* --- postgres_admit.c: whether a node takes clients; with cluster.work held */
+/* Before a server starts: shut, unless it has all that was last in force. */
+int admit_begin(struct pg_cluster *c, struct pg_node *n);
+bool admit_is_shut(const struct pg_cluster *c, const struct pg_node *n); /* as its files say */
+/* Writes the rules for clients; and what the server reads, as it is shut or not. */
+int admit_write(struct pg_cluster *c, struct pg_node *n, const struct buf *rules, bool *ret_changed);
+/* Whether it has replayed all that its primary has; waits at most that long. */
+bool admit_has_caught_up(struct pg_cluster *c, struct pg_node *n, int timeout_ms);
+/* Nobody comes in any more, and who is in, goes. 0 for one that does not run. */
+int admit_shut(struct pg_cluster *c, struct pg_node *n);
+/* Opens what may be open. Nodes that have to catch up are waited for, together at most that long; -1: primaries alone. */
+void admit_all(struct pg_cluster *c, int timeout_ms);
+/* Durably. */
+int admit_promise(struct pg_cluster *c, bool open);
+/* What the care has to do: access once more after a failover, nodes that have caught up. Quick: whether there is something. */
+bool admit_is_due(const struct pg_cluster *c);
+void admit_care(struct pg_cluster *c);
+void admit_hurry(struct pg_cluster *c); /* the next care does it, however short ago the last was */
+/* Ends who was about to log in under rules that are no more. */
+void admit_sweep(const struct pg_node *n);
 
 /* --- postgres_grants.c: users, groups and grants of a set, through a connection to its primary's database postgres */
-int grants_apply(struct pg_cluster *c, struct pg_node *primary, PGconn *conn, const struct engine_access *access,
-                 const char **ret_why);
+/* Whatever the users had and shall not have any more: logins, passwords, memberships, sessions. Nothing that lies in a
+ * database is needed for it. */
+int grants_revoke(PGconn *conn, const struct engine_access *access, const char **ret_why);
+/* And whatever they shall have. Negative: not all of it. */
+int grants_give(struct pg_cluster *c, struct pg_node *primary, PGconn *conn, const struct engine_access *access,
+                const char **ret_why);
 
 /* --- postgres_audit.c */
 void audit_take(struct pg_cluster *c, const struct engine_cluster *want);
 /* Whether PostgreSQL of that version has pgaudit; and the lines of a node's configuration. */
 int audit_available(const struct engine *e, unsigned version, const char **ret_why);
-struct buf;
 void audit_configure(struct buf *b, const struct pg_cluster *c);
 /* Users who have classes of their own, or had; through a connection to a primary. */
 int audit_apply(PGconn *conn, const struct engine_access *access, bool on);
@@ -331,7 +372,7 @@ int postgres_partitions(struct engine *e, const char *cluster_id, const char *no
                         struct str **ret_names, size_t *ret_count);
 
 /* --- postgres_grants_sql.c: its scripts */
-extern const char grants_sql_quiet[], grants_sql_clear[], grants_sql_roles[], grants_sql_strangers[],
+extern const char grants_sql_quiet[], grants_sql_clear[], grants_sql_revoke[], grants_sql_faults[], grants_sql_bar[], grants_sql_roles[], grants_sql_strangers[],
         grants_sql_sessions[], grants_sql_installed[], grants_sql_prepare[], grants_sql_direct[], grants_sql_version[],
         grants_sql_noted[], grants_sql_oids[], grants_sql_notes[], grants_sql_note[], grants_sql_template_done[],
         grants_sql_template[], grants_sql_owners[], grants_sql_databases[], grants_sql_lost[], grants_sql_lost_done[];

@@ -4,6 +4,7 @@
  * else matches, so nothing else gets in. A certificate counts by its subject, which the ident file maps to one user. */
 #include "engine/postgres.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "store/seal.h"
@@ -15,7 +16,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define HBA_MAX (16 << 20)
+#define ADMIT_MS 10000
+#define REPLAY_MS 2000 /* that standbys have to replay what their primary has */
 
 /* A quoted word of an HBA file: a quote is doubled, and keywords are plain names. */
 static void word_add(struct buf *b, const char *word)
@@ -102,12 +104,17 @@ static void rule_begin(struct buf *b, const char *user, const struct cidr *netwo
 	network_add(b, network);
 }
 
-static void hba_make(struct buf *b, const struct engine_access *access)
+void access_own_rules(struct buf *b)
 {
-	buf_z(b, "# Written by Steward; changes are lost.\n");
 	buf_printf(b, "local all %s peer map=engine\nlocal replication %s peer map=engine\n", PG_SUPER, PG_SUPER);
 	buf_printf(b, "local postgres \"%s\" peer map=engine\n", PG_SHARD);
 	buf_printf(b, "host all %s,\"%s\" all reject\n", PG_SUPER, PG_SHARD);
+}
+
+static void hba_make(struct buf *b, const struct engine_access *access)
+{
+	buf_z(b, "# Written by Steward; changes are lost.\n");
+	access_own_rules(b);
 	for (size_t i = 0; access && i < access->user_count; i++)
 		for (size_t k = 0; k < access->network_count; k++) {
 			const struct engine_user *u = &access->users[i];
@@ -155,7 +162,7 @@ static void ident_make(struct buf *b, const struct engine *e, const struct engin
 		}
 }
 
-static int text_write(struct pg_cluster *c, const char *path, const struct buf *b, bool *changed)
+int access_file_write(struct pg_cluster *c, const char *path, const struct buf *b, bool *changed)
 {
 	char *old = NULL;
 	bool same = file_read(path, HBA_MAX, &old) == 0 && strlen(old) == b->n && memcmp(old, b->p, b->n) == 0;
@@ -178,13 +185,13 @@ static int trust_write(struct pg_cluster *c, struct pg_node *n, const struct eng
 	node_path(c, n, "conf/ca.crt", path);
 	if (cas) {
 		buf_z(&view, cas);
-		r = text_write(c, path, &view, changed);
+		r = access_file_write(c, path, &view, changed);
 	}
 	node_path(c, n, "conf/ldap-ca.crt", path);
 	view.n = 0;
 	if (r == 0 && access && access->ldap && access->ldap->ca) {
 		buf_z(&view, access->ldap->ca);
-		r = text_write(c, path, &view, changed);
+		r = access_file_write(c, path, &view, changed);
 	} else if (r == 0 && access && access->ldap) {
 		char at[sizeof SYSTEM_CAS + 1];
 		if (readlink(path, at, sizeof at) != sizeof SYSTEM_CAS - 1) {
@@ -206,12 +213,11 @@ int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_ac
 	hba_make(&hba, access);
 	ident_make(&ident, c->engine, access);
 	node_path(c, n, "conf/pg_ident.conf", path);
-	int r = text_write(c, path, &ident, &changed);
+	int r = access_file_write(c, path, &ident, &changed);
 	if (r == 0)
 		r = trust_write(c, n, access, &changed);
-	node_path(c, n, "conf/pg_hba.conf", path);
 	if (r == 0)
-		r = text_write(c, path, &hba, &changed);
+		r = admit_write(c, n, &hba, &changed);
 	buf_free(&hba);
 	buf_free(&ident);
 	if (changed && ret_changed) /* also of what was written before a fault */
@@ -223,7 +229,10 @@ int access_first(struct pg_cluster *c, struct pg_node *n)
 {
 	char path[PG_PATH];
 	node_path(c, n, "conf/pg_hba.conf", path);
-	return file_is(path) ? 0 : access_write(c, n, NULL, NULL);
+	if (file_is(path))
+		return 0;
+	n->shut = true;
+	return access_write(c, n, NULL, NULL);
 }
 
 /* The view reads the files as they lie there, before the server does: a fault keeps the old rules in force. */
@@ -244,8 +253,7 @@ static int files_verify(PGconn *conn, const char **ret_why)
 	return r;
 }
 
-/* Sessions from addresses that are not listed any more, and of users that are gone, go on until told not to. The users'
- * have ended on the primary already, but standbys have sessions too. */
+/* Sessions from addresses that are not listed any more, and of users that are gone, go on until told not to. */
 static int sessions_end(PGconn *conn, const struct engine_access *access)
 {
 	struct buf b = {0};
@@ -258,7 +266,13 @@ static int sessions_end(PGconn *conn, const struct engine_access *access)
 			buf_c(&b, ',');
 		network_add(&b, &access->networks[k]);
 	}
-	buf_z(&b, "}'::inet[])))");
+	buf_z(&b, "}'::inet[])) or usename <> all(array[");
+	for (size_t i = 0; i < access->user_count; i++) {
+		char *name = PQescapeLiteral(conn, access->users[i].name, strlen(access->users[i].name));
+		buf_printf(&b, "%s%s", i ? "," : "", name ? name : "''");
+		PQfreemem(name);
+	}
+	buf_z(&b, "]::name[]))");
 	buf_c(&b, 0);
 	int r = sql_do(conn, 5000, b.p);
 	buf_free(&b);
@@ -266,7 +280,8 @@ static int sessions_end(PGconn *conn, const struct engine_access *access)
 }
 
 /* The files may be those of an attempt that was cut short: what counts is what the server has taken. */
-static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, const char **ret_why)
+static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, int64_t replayed,
+                      const char **ret_why)
 {
 	char path[PG_PATH], *old = NULL;
 	bool changed = false;
@@ -288,8 +303,15 @@ static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engi
 			r = node_reload(c, n);
 			n->admits = r == 0;
 		}
-		if (r == 0)
+		/* A standby whose replay is held up, by a reader there for example, is no way in for who is out. */
+		if (r == 0 && !n->shut && !admit_has_caught_up(c, n, (int)(replayed - mono_ms()))) {
+			log_warn("engine: %s is behind; it takes no clients until it has caught up", n->want.name);
+			r = admit_shut(c, n);
+		}
+		if (r == 0) {
+			admit_sweep(n);
 			r = sessions_end(conn, access);
+		}
 		PQfinish(conn);
 	}
 	free(old);
@@ -324,42 +346,159 @@ static bool ldap_is_plain(const struct engine_ldap *ldap)
 	return !ldap || (is_plain(ldap->host) && is_plain(ldap->bind_dn) && is_plain(ldap->bind_password));
 }
 
-static int users_check(const struct engine_access *access, const char **ret_why)
+/* Whether a server can have a user like this. */
+static bool user_is_possible(const struct engine_user *u)
 {
-	for (size_t i = 0; i < access->user_count; i++) {
-		const char *name = access->users[i].name;
-		size_t n = strlen(name);
-		bool bad = n == 0 || n > 63 || str_starts(str_of(name), STR("pg_")) ||
-		           str_starts(str_of(name), STR("steward:")) || strcmp(name, PG_SUPER) == 0;
-		/* PostgreSQL 16 takes a name that begins with a slash for a pattern, however it is quoted. */
-		const char *subject = access->users[i].subject;
-		bad |= name[0] == '/' || (subject && subject[0] == '/') || !is_plain(name) || !is_plain(subject) ||
-		       !is_plain(access->users[i].ldap_dn) || !is_plain(access->users[i].ldap_query);
-		if (bad) {
+	size_t n = strlen(u->name);
+	bool bad = n == 0 || n > 63 || str_starts(str_of(u->name), STR("pg_")) ||
+	           str_starts(str_of(u->name), STR("steward:")) || strcmp(u->name, PG_SUPER) == 0;
+	/* PostgreSQL 16 takes a name that begins with a slash for a pattern, however it is quoted. */
+	bad |= u->name[0] == '/' || (u->subject && u->subject[0] == '/');
+	return !bad && is_plain(u->name) && is_plain(u->subject) && is_plain(u->ldap_dn) && is_plain(u->ldap_query);
+}
+
+/* --- the copy that is kept */
+
+static const char *z_copy(struct arena *a, const char *z)
+{
+	return z ? arena_z(a, str_of(z)) : NULL;
+}
+
+static void user_copy(struct arena *a, const struct engine_user *from, struct engine_user *to)
+{
+	struct engine_grant *grants = arena_new_array(a, struct engine_grant, from->grant_count + 1);
+	*to = *from;
+	to->scram = z_copy(a, from->scram);
+	to->subject = z_copy(a, from->subject);
+	to->ldap_dn = z_copy(a, from->ldap_dn);
+	to->ldap_query = z_copy(a, from->ldap_query);
+	to->audit = z_copy(a, from->audit);
+	for (size_t i = 0; i < from->grant_count; i++)
+		grants[i] = (struct engine_grant){z_copy(a, from->grants[i].role), z_copy(a, from->grants[i].database),
+		                                  z_copy(a, from->grants[i].collection)};
+	to->grants = grants;
+}
+
+static void ldap_copy(struct arena *a, const struct engine_ldap *from, struct engine_access *to)
+{
+	struct engine_ldap *ldap = arena_new_of(a, struct engine_ldap);
+	*ldap = *from;
+	ldap->host = z_copy(a, from->host);
+	ldap->bind_dn = z_copy(a, from->bind_dn);
+	ldap->bind_password = z_copy(a, from->bind_password);
+	ldap->ca = z_copy(a, from->ca);
+	to->ldap = ldap;
+}
+
+int access_keep(struct pg_cluster *c, const struct engine_access *access, const char **ret_why)
+{
+	static const struct engine_access nobody;
+	if (!access)
+		access = &nobody;
+	if (access == c->access)
+		return 0;
+	struct arena *a = arena_new();
+	struct engine_access *kept = arena_new_of(a, struct engine_access);
+	struct engine_user *users = arena_new_array(a, struct engine_user, access->user_count + 1);
+	struct cidr *networks = arena_new_array(a, struct cidr, access->network_count + 1);
+	int r = 0;
+	for (size_t i = 0; i < access->user_count; i++)
+		if (user_is_possible(&access->users[i])) {
+			user_copy(a, &access->users[i], &users[kept->user_count++]);
+		} else {
 			why_set(ret_why,
 			        "user %.80s: the name must have 1 to 63 bytes and not begin with /, pg_ or steward:",
-			        name);
-			return -EINVAL;
+			        access->users[i].name);
+			r = ENGINE_PARTLY;
 		}
+	for (size_t i = 0; i < access->network_count; i++)
+		networks[i] = access->networks[i];
+	kept->users = users;
+	kept->networks = networks;
+	kept->network_count = access->network_count;
+	kept->client_cas = z_copy(a, access->client_cas);
+	kept->hold = access->hold;
+	if (access->ldap && ldap_is_plain(access->ldap)) {
+		ldap_copy(a, access->ldap, kept);
+	} else if (access->ldap) {
+		why_set(ret_why, "the directory's name or credentials have control characters in them");
+		r = ENGINE_PARTLY;
 	}
-	return 0;
+	arena_free(c->access_arena);
+	c->access_arena = a;
+	pthread_mutex_lock(&c->lock);
+	c->access = kept;
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+/* --- sets */
+
+static int set_open(struct pg_cluster *c, struct pg_set *s, PGconn **ret_conn)
+{
+	struct pg_node *p = set_primary(c, s);
+	return p && p->pid ? sql_open_node(c, p, "postgres", 3000, ret_conn) : -EAGAIN;
+}
+
+static bool set_runs(const struct pg_cluster *c, const struct pg_set *s)
+{
+	bool runs = false;
+	for (size_t i = 0; i < c->node_count && !runs; i++)
+		runs = c->nodes[i]->set == s->number && c->nodes[i]->pid && !c->nodes[i]->shut;
+	return runs;
+}
+
+/* In part, or not yet open: those nodes are waited for when they are opened. */
+static bool set_is_shut(const struct pg_cluster *c, const struct pg_set *s)
+{
+	bool shut = false;
+	for (size_t i = 0; i < c->node_count && !shut; i++)
+		shut = c->nodes[i]->set == s->number && c->nodes[i]->pid && c->nodes[i]->shut;
+	return shut;
+}
+
+/* Where no node takes clients, everything is taken away, if none does before it has been told. */
+static int set_revoke(struct pg_cluster *c, struct pg_set *s, const struct engine_access *access, const char **ret_why)
+{
+	PGconn *conn;
+	int64_t at = 0;
+	s->access_at = 0; /* until all is done, no standby can be known to have it */
+	int r = set_open(c, s, &conn);
+	if (r < 0 && !set_runs(c, s)) {
+		why_set(ret_why, "set %u has no primary at the moment; it takes no clients before it has this",
+		        s->number);
+		r = admit_promise(c, false);
+		return r < 0 ? r : ENGINE_PARTLY;
+	}
+	if (r < 0)
+		return r;
+	r = grants_revoke(conn, access, ret_why);
+	if (r == 0)
+		r = sql_int(conn, 2000, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &at);
+	s->access_at = at;
+	PQfinish(conn);
+	return r;
 }
 
 /* Users and what is audited of them, in one set. */
-static int set_apply(struct pg_cluster *c, struct pg_set *s, const struct engine_access *access, const char **ret_why)
+static int set_give(struct pg_cluster *c, struct pg_set *s, const struct engine_access *access, const char **ret_why)
 {
-	struct pg_node *p = set_primary(c, s);
 	PGconn *conn;
-	int r = p && p->pid ? sql_open_node(c, p, "postgres", 3000, &conn) : -EAGAIN;
+	int64_t at = 0;
+	int r = set_open(c, s, &conn);
 	if (r < 0)
 		return r;
-	r = grants_apply(c, p, conn, access, ret_why);
-	int audited = audit_apply(conn, access, c->audit != NULL);
-	if (r == 0)
-		r = audited;
-	standbys_wait(conn);
+	r = grants_give(c, set_primary(c, s), conn, access, ret_why);
 	PQfinish(conn);
-	return r;
+	if (set_open(c, s, &conn) < 0) /* of its own: a statement may still be under way on the other */
+		return r < 0 ? r : -EAGAIN;
+	int audited = audit_apply(conn, access, c->audit != NULL);
+	if (!set_is_shut(c, s))
+		standbys_wait(conn);
+	if (sql_int(conn, 2000, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &at) == 0 && s->access_at)
+		s->access_at = at;
+	PQfinish(conn);
+	return r < 0 ? r : audited;
 }
 
 /* --- what is in force
@@ -398,8 +537,9 @@ static void mark_user(struct buf *b, const struct engine_user *u)
 /* Of all that decides what the servers get: who, from where, whom they trust, and how it is brought to them. */
 static void mark_make(const struct pg_cluster *c, const struct engine_access *access, char ret_mark[65])
 {
-	const char *const scripts[] = {grants_sql_version, grants_sql_clear,  grants_sql_roles,    grants_sql_sessions,
-	                               grants_sql_prepare, grants_sql_direct, grants_sql_strangers};
+	const char *const scripts[] = {grants_sql_version, grants_sql_clear,    grants_sql_revoke,
+	                               grants_sql_roles,   grants_sql_sessions, grants_sql_prepare,
+	                               grants_sql_direct,  grants_sql_strangers};
 	struct buf b = {0};
 	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
 		mark_add(&b, scripts[i]);
@@ -447,28 +587,69 @@ static void access_mark(const struct pg_cluster *c, const struct engine_access *
 	close(fd);
 }
 
-/* What one part cannot do now keeps no other from what it can: a network that is not listed any more shall be out, whatever
- * else fails. */
+/* To clients, where everything was taken away that had to be. */
+static void cluster_open(struct pg_cluster *c, int timeout_ms)
+{
+	bool reached = !c->paused && !c->access->hold;
+	for (size_t i = 0; i < c->set_count; i++)
+		reached &= c->sets[i].access_at != 0;
+	if (reached && admit_promise(c, true) == 0)
+		admit_all(c, timeout_ms);
+}
+
+static void fault_note(int r, int *fault, bool *partly)
+{
+	*partly |= r == ENGINE_PARTLY;
+	if (r < 0)
+		*fault = r;
+}
+
+/* What was taken away comes first, everywhere; and what one part cannot do now keeps no other from what it can: who is
+ * not wanted any more shall be out, whatever else fails. */
+static void access_revoke(struct pg_cluster *c, int *fault, bool *partly, const char **ret_why)
+{
+	for (size_t i = 0; i < c->set_count && !c->paused; i++)
+		fault_note(set_revoke(c, &c->sets[i], c->access, ret_why), fault, partly);
+	int64_t replayed = mono_ms() + REPLAY_MS; /* for all together */
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < c->node_count; i++) {
+			struct pg_node *n = c->nodes[i];
+			const struct pg_set *s = cluster_set(c, n->set);
+			bool leads = s && set_primary(c, s) == n;
+			if (!n->removing && node_is_made(c, n) && leads == (pass == 0))
+				fault_note(node_apply(c, n, c->access, replayed, ret_why), fault, partly);
+		}
+		/* After a failover nobody waits for the other nodes, which do not have these rules yet, nor for what is given. */
+		if (pass == 0 && *fault == 0)
+			cluster_open(c, -1);
+	}
+}
+
 int access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why)
 {
-	static const struct engine_access nobody;
-	if (!access)
-		access = &nobody;
+	int fault = 0;
+	char first[600] = ""; /* what is worst is what is told */
+	bool was_open = c->open;
+	bool partly = access_keep(c, access, ret_why) == ENGINE_PARTLY;
 	access_unmark(c);
-	int fault = ldap_is_plain(access->ldap) ? users_check(access, ret_why) : -EINVAL;
-	bool good = fault == 0;
-	for (size_t i = 0; i < c->set_count && good && !c->paused; i++) {
-		int r = set_apply(c, &c->sets[i], access, ret_why);
-		fault = r < 0 ? r : fault;
-	}
-	for (size_t i = 0; i < c->node_count && good; i++)
-		if (!c->nodes[i]->removing && node_is_made(c, c->nodes[i])) {
-			int r = node_apply(c, c->nodes[i], access, ret_why);
-			fault = r < 0 ? r : fault;
+	access_revoke(c, &fault, &partly, ret_why);
+	if (*ret_why)
+		snprintf(first, sizeof first, "%s", *ret_why);
+	for (size_t i = 0; i < c->set_count && !c->paused; i++) {
+		const char *why = NULL;
+		if (set_give(c, &c->sets[i], c->access, &why) < 0) {
+			partly = true;
+			if (!*first)
+				snprintf(first, sizeof first, "%s", why ? why : "a shard has no primary at the moment");
 		}
-	if (fault < 0 && !*ret_why)
+	}
+	if (fault == 0)
+		cluster_open(c, was_open ? 0 : ADMIT_MS); /* one that lags is left to the care */
+	if (*first)
+		why_set(ret_why, "%s", first);
+	else if (fault < 0)
 		why_set(ret_why, "access cannot be applied now: %s", strerror(-fault));
-	if (fault == 0 && !c->paused)
-		access_mark(c, access);
-	return fault;
+	if (fault == 0 && !partly && !c->paused)
+		access_mark(c, c->access);
+	return fault < 0 ? fault : partly ? ENGINE_PARTLY : 0;
 }

@@ -98,7 +98,7 @@ static int node_want(struct pg_cluster *c, const struct engine_node *want)
 			return -E2BIG;
 		n = must_calloc(1, sizeof *n);
 		n->pidfd = n->probe_fd = -1;
-		n->busy = true;
+		n->busy = n->shut = true;
 		n->want = *want;
 		int r = node_place(c, n);
 		if (r < 0) {
@@ -149,6 +149,7 @@ static int want_take(struct pg_cluster *c, const struct engine_cluster *want, co
 	snprintf(c->project_hash, sizeof c->project_hash, "%s", want->project_hash);
 	c->version = want->version;
 	c->paused = want->paused;
+	c->open = c->open && !want->paused; /* who is resumed starts shut */
 	c->quorum = want->quorum;
 	c->renewing = want->renew;
 	params_take(c, want->params, want->param_count);
@@ -550,6 +551,8 @@ static int set_roll(struct pg_cluster *c, struct pg_set *s, const char **ret_why
 				r = node_restart(c, n, ret_why);
 			r = r < 0 ? r : cluster_wait_streaming(c, s, 10000);
 			r = r < 0 || pass > 0 ? r : replay_wait(c, s, 10000);
+			if (r == 0)
+				admit_all(c, 10000); /* before the next is away */
 		}
 	return r;
 }
@@ -699,6 +702,9 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	path_set(dir, "%s/%s", c->engine->dir, c->id);
 	int r = want_check(c, want, ret_why);
 	r = r < 0 || c->upgrading ? r : missing_check(c, want, ret_why);
+	/* What the care would apply from here on is no older than this. */
+	if (r == 0)
+		(void)!access_keep(c, access, ret_why);
 	r = r < 0 ? r : router_check(c, want, false, ret_why);
 	unsigned before = c->version;
 	r = r < 0 ? r : cluster_upgrade(c, want->version, progress, ret_why);
@@ -753,10 +759,13 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	tell(progress, 80, "standbys stream");
 	r = r < 0 || want->adopt ? r : primaries_return(c, ret_why);
 	tell(progress, 85, "primaries in place");
-	if (r == 0 && !(want->adopt && access_is_applied(c, access)))
+	if (r == 0 && want->adopt && c->open && access_is_applied(c, access))
+		admit_all(c, START_MS);
+	else if (r == 0)
 		r = access_apply(c, access, ret_why);
-	r = r < 0 ? r : router_apply(c, ret_why);
-	if (r == 0 && before && before != c->version)
+	int routed = r < 0 ? r : router_apply(c, ret_why);
+	r = routed < 0 ? routed : r;
+	if (r >= 0 && before && before != c->version)
 		(void)!cluster_analyze(c);
 	return r;
 }
@@ -775,13 +784,13 @@ int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, co
 	copies_wait(c);
 	cluster_recall(c, access);
 	int r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
-	bool flush = r == 0 && (!want->adopt || has_unflushed(c));
+	bool flush = r >= 0 && (!want->adopt || has_unflushed(c));
 	pthread_mutex_unlock(&c->work);
 	if (r < 0 && !*ret_why)
 		why_set(ret_why, "%s", r == -ENOENT ? "the cluster is being removed" : strerror(-r));
 	if (r == -EAGAIN)
 		r = -EBUSY; /* the caller's word for "ask me again then", which nobody has said when */
-	if (r == 0)
+	if (r >= 0)
 		tell(progress, 100, "done");
 	if (flush)
 		cluster_flush(c);

@@ -103,12 +103,14 @@ static bool node_hangs(struct pg_cluster *c, const struct pg_node *n)
 	return hangs;
 }
 
-/* The one to promote; *ret_missing: how many that could lead did not answer. */
-static struct pg_node *set_candidate(struct pg_cluster *c, struct pg_set *s, unsigned *ret_missing)
+/* The one to promote, and how far it has come; *ret_missing: how many that could lead did not answer. */
+static struct pg_node *set_candidate(struct pg_cluster *c, struct pg_set *s, unsigned *ret_missing,
+                                     int64_t *ret_position)
 {
 	struct pg_node *best = NULL, *old = set_primary(c, s);
 	int64_t best_position = -1;
 	*ret_missing = 0;
+	*ret_position = -1;
 	for (size_t i = 0; i < c->node_count; i++) {
 		struct pg_node *n = c->nodes[i];
 		int64_t position;
@@ -124,7 +126,7 @@ static struct pg_node *set_candidate(struct pg_cluster *c, struct pg_set *s, uns
 		if (position > best_position ||
 		    (best && position == best_position && n->want.priority > best->want.priority)) {
 			best = n;
-			best_position = position;
+			best_position = *ret_position = position;
 		}
 	}
 	return best;
@@ -156,13 +158,18 @@ int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers)
 {
 	struct pg_node *old = set_primary(c, s);
 	unsigned missing;
+	int64_t position;
 	if (old && old->pid)
 		return -EBUSY;
 	int64_t began = mono_ms();
-	struct pg_node *next = set_candidate(c, s, &missing);
+	struct pg_node *next = set_candidate(c, s, &missing, &position);
 	if (!next || (missing && c->quorum && !whatever_answers))
 		return -EAGAIN;
-	int r = term_begin(c, s, next, true);
+	/* One that has not all of the access leads nobody before it has. */
+	bool has_access = s->access_at && position >= s->access_at;
+	int r = has_access ? 0 : admit_promise(c, false);
+	r = r < 0 || has_access ? r : admit_shut(c, next);
+	r = r < 0 ? r : term_begin(c, s, next, true);
 	if (r < 0)
 		return r;
 	access_unmark(c); /* a standby may not have had the last of it */
@@ -172,6 +179,10 @@ int set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers)
 	         r < 0 ? ", not promoted yet" : "");
 	set_repoint(c, s);
 	cluster_changed(c);
+	if (r == 0) {
+		admit_hurry(c);
+		admit_care(c);
+	}
 	return r;
 }
 
@@ -491,9 +502,10 @@ static void primary_care(struct pg_cluster *c, struct pg_set *s)
 		}
 	}
 	/* A term whose promotion was cut short. */
-	if (node_is_standby(c, p))
-		if (set_promote(c, s) == 0)
-			set_repoint(c, s);
+	if (node_is_standby(c, p) && set_promote(c, s) == 0) {
+		set_repoint(c, s);
+		admit_hurry(c);
+	}
 }
 
 static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node *n)
@@ -519,6 +531,8 @@ static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node 
 		r = node_start(c, n);
 	if (r == 0)
 		r = node_wait_ready(c, n, START_MS, NULL);
+	if (r == 0)
+		admit_hurry(c);
 	if (r < 0)
 		retry_later(c, n);
 }
@@ -583,6 +597,7 @@ void cluster_care(struct pg_cluster *c)
 		for (size_t k = 0; k < c->node_count; k++)
 			if (c->nodes[k]->set == c->sets[i].number && c->nodes[k] != set_primary(c, &c->sets[i]))
 				standby_care(c, &c->sets[i], c->nodes[k]);
+	admit_care(c);
 	for (size_t i = 0; i < c->set_count && look; i++)
 		if (clock_mono_us() >= c->sets[i].return_us)
 			(void)!set_return(c, &c->sets[i]);

@@ -4,8 +4,12 @@
  * writes can also alter them and they outlive their makers. Grants on one table, and single actions of custom roles, go to
  * the user directly. A database that a grant names is made when it is not there: users must be able to connect at once.
  *
- * What is wanted goes to the server as JSON; scripts there (postgres_grants_sql.c) change what differs, in one transaction
- * for the roles and one for each database. Every role is one of ours, because users cannot make roles. */
+ * What is wanted goes to the server as JSON; scripts there (postgres_grants_sql.c) change what differs: first, of what all
+ * databases share, whatever is to be taken away, then the roles, and then each database in a transaction of its own. Every
+ * role is one of ours, because users cannot make roles.
+ *
+ * What a user leaves behind belongs to steward:l:DB, which has no rights but those of an owner of just that; who administers
+ * or writes the database may do with it what owners may. Nothing of it runs with its owner's rights any more. */
 #include "engine/postgres.h"
 
 #include "base/buf.h"
@@ -15,6 +19,7 @@
 #include <stdlib.h>
 
 #define TIMEOUT_MS 30000
+#define REVOKE_MS 10000
 #define DATABASES_MAX 1000
 #define DATABASE_NAME_MAX 52 /* a group's name has ten bytes more, of 63 */
 
@@ -191,18 +196,25 @@ static int database_make(struct plan *p, PGconn *conn, const char *name, const c
 	return r;
 }
 
+/* One that cannot be made (somebody has one of that name which nobody can connect to, for example) keeps no other from
+ * being made. */
 static int databases_make(struct plan *p, PGconn *conn, const char **ret_why)
 {
+	int fault = 0;
 	for (size_t i = 0; i < p->access->user_count; i++)
 		for (size_t k = 0; k < p->access->users[i].grant_count; k++) {
 			const struct engine_grant *g = &p->access->users[i].grants[k];
 			if (grant_is_any(g) || database_find(p, g->database))
 				continue;
 			int r = database_make(p, conn, g->database, ret_why);
+			if (r == -EPROTO)
+				why_set(ret_why, "users: database %.60s: %s", g->database, why_last());
 			if (r < 0)
+				fault = r;
+			if (r < 0 && r != -EPROTO && r != -EINVAL)
 				return r;
 		}
-	return 0;
+	return fault;
 }
 
 /* --- what is wanted, in words of the scripts */
@@ -457,6 +469,21 @@ static int notes_write(const struct plan *p, PGconn *conn)
 	return r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_note);
 }
 
+/* Nobody connects to a database that cannot be told who lost what was given there. */
+static int database_bar(const struct plan *p, PGconn *conn, const struct database *d)
+{
+	struct buf json = {0};
+	json_open(&json, '{');
+	json_key(&json, "database");
+	json_z(&json, d->name);
+	json_key(&json, "rights");
+	rights_add(&json, p, d->name);
+	json_close(&json, '}');
+	int r = input_set(conn, &json);
+	buf_free(&json);
+	return r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_bar);
+}
+
 /* A database that cannot be changed now (its owner may have seen to that) does not keep the others from being. */
 static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan *p, PGconn *conn, const char **ret_why)
 {
@@ -473,31 +500,72 @@ static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan 
 			fault = done;
 			why_set(ret_why, "users: database %.60s: %s", at->name,
 			        done == -ETIMEDOUT ? strerror(-done) : why_last());
+			(void)!database_bar(p, conn, at);
 		}
 	}
+	r = r < 0 ? r : wanted_set(conn, p, NULL);
 	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_strangers);
 	r = r < 0 || !visited ? r : notes_write(p, conn);
 	r = r < 0 || fault < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_lost_done);
 	return r < 0 ? r : fault;
 }
 
-int grants_apply(struct pg_cluster *c, struct pg_node *n, PGconn *conn, const struct engine_access *access,
-                 const char **ret_why)
+/* What the last script could not do; the rest of it is done. */
+static int faults_take(PGconn *conn, const char **ret_why)
+{
+	PGresult *rows;
+	int r = sql_rows(conn, TIMEOUT_MS, grants_sql_faults, &rows);
+	if (r < 0)
+		return r;
+	if (PQntuples(rows) > 0 && *PQgetvalue(rows, 0, 0)) {
+		why_set(ret_why, "users: %.400s", PQgetvalue(rows, 0, 0));
+		r = -EBUSY;
+	}
+	PQclear(rows);
+	return r;
+}
+
+int grants_revoke(PGconn *conn, const struct engine_access *access, const char **ret_why)
 {
 	struct plan *p = must_calloc(1, sizeof *p);
 	p->access = access;
-	int r = sql_do(conn, TIMEOUT_MS, grants_sql_quiet);
-	r = r < 0 ? r : template_install(c, n, conn);
+	int r = sql_do(conn, REVOKE_MS, grants_sql_quiet);
 	r = r < 0 ? r : databases_read(p, conn);
-	r = r < 0 ? r : databases_make(p, conn, ret_why);
 	r = r < 0 ? r : wanted_set(conn, p, NULL);
-	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_clear);
-	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_roles);
+	r = r < 0 ? r : sql_do(conn, REVOKE_MS, grants_sql_clear);
+	r = r < 0 ? r : sql_do(conn, REVOKE_MS, grants_sql_revoke);
+	int fault = r < 0 ? r : faults_take(conn, ret_why);
 	/* Who cannot log in any more has no session either, and makes nothing from here on. */
-	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_sessions);
+	r = r < 0 ? r : sql_do(conn, REVOKE_MS, grants_sql_sessions);
+	if (r < 0 && !*ret_why)
+		why_set(ret_why, "users: %s", why_last());
+	free(p);
+	return r < 0 ? r : fault;
+}
+
+int grants_give(struct pg_cluster *c, struct pg_node *n, PGconn *conn, const struct engine_access *access,
+                const char **ret_why)
+{
+	struct plan *p = must_calloc(1, sizeof *p);
+	p->access = access;
+	int r = sql_do(conn, TIMEOUT_MS, grants_sql_quiet), fault = 0;
+	if (r == 0 && (fault = template_install(c, n, conn)) < 0)
+		why_set(ret_why, "users: template1: %s", why_last());
+	r = r < 0 ? r : databases_read(p, conn);
+	if (r == 0) {
+		int made = databases_make(p, conn, ret_why);
+		fault = made < 0 ? made : fault;
+		r = made == -ETIMEDOUT || made == -EIO ? made : 0;
+	}
+	r = r < 0 ? r : wanted_set(conn, p, NULL);
+	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_roles);
+	if (r == 0) {
+		int given = faults_take(conn, ret_why);
+		fault = given < 0 ? given : fault;
+	}
 	r = r < 0 ? r : databases_apply(c, n, p, conn, ret_why);
 	if (r < 0 && !*ret_why)
 		why_set(ret_why, "users: %s", why_last());
 	free(p);
-	return r;
+	return r < 0 ? r : fault;
 }

@@ -23,7 +23,9 @@
 const char grants_sql_quiet[] =
         "set log_statement = 'none'; set log_min_duration_statement = -1; set log_duration = off; "
         "set log_min_messages = 'panic'; set log_min_error_statement = 'panic'; set track_activities = off; "
-        "set pgaudit.log = 'none'; set lock_timeout = '10s'";
+        "set pgaudit.log = 'none'; set lock_timeout = '10s'; "
+        /* A quorum that misses its standbys keeps nobody in: who takes over is held against where the change has ended. */
+        "set synchronous_commit = local";
 
 /* The names of roles that are not ours: users that are gone. */
 #define STRANGERS                                                  \
@@ -48,18 +50,66 @@ const char grants_sql_clear[] =
 	"select r.oid, rolname from pg_roles r join pg_shdescription s on s.objoid = r.oid and s.classoid = " \
 	"'pg_authid'::regclass where description = 'lost a role'"
 
+/* Whatever is to be taken away: {"users": [{"name", "password", "createdb", "groups": []}]}. One thing that cannot be done
+ * now keeps nothing else from being: each is tried on its own, without waiting long for anybody's lock, and what failed is
+ * told in the setting steward.faults. */
+#define ATTEMPT(statements)                                                                          \
+	"  begin\n" statements "  exception when others then faults := faults || sqlerrm || '; ';\n" \
+	"  end;\n"
+#define FAULTS_BEGIN                                         \
+	"perform set_config('steward.faults', '', false);\n" \
+	"perform set_config('lock_timeout', '2s', true);\n"
+#define FAULTS_END "perform set_config('steward.faults', left(faults, 1000), false);\n"
+const char grants_sql_faults[] = "select current_setting('steward.faults', true)";
+
+/* clang-format off */
+const char grants_sql_revoke[] =
+	"do $steward$\n"
+	"declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; g text; m text; u record;\n"
+	"  faults text := '';\n"
+	"begin\n"
+	"lock table pg_authid in share row exclusive mode;\n"
+	FAULTS_BEGIN
+	"for g in " STRANGERS " and (rolcanlogin or rolcreatedb) loop\n"
+	ATTEMPT("    execute format('alter role %I nologin nocreatedb password null', g);\n")
+	"end loop;\n"
+	/* A password that is none of ours any more, and what a user made of its own role. */
+	"for u in select x.name, x.password, x.createdb from jsonb_to_recordset(wanted->'users') as x(name text, password text,\n"
+	"  createdb boolean) join pg_authid a on a.rolname = x.name where (a.rolpassword is not null and a.rolpassword is\n"
+	"  distinct from x.password) or (a.rolcreatedb and not x.createdb) or a.rolsuper or a.rolcreaterole or\n"
+	"  a.rolreplication or a.rolbypassrls\n"
+	"loop\n"
+	ATTEMPT("    execute format('alter role %I nosuperuser nocreaterole noreplication nobypassrls %s password %L',\n"
+		"      u.name, case when u.createdb then '' else 'nocreatedb' end, u.password);\n")
+	"end loop;\n"
+	"for g, m in select a.rolname, b.rolname from pg_auth_members k join pg_roles a on a.oid = k.roleid join pg_roles b on\n"
+	"  b.oid = k.member where b.rolname <> '" PG_SUPER "' and b.rolname !~ '^(pg_|steward:)' and not exists (select from\n"
+	"  jsonb_array_elements(wanted->'users') one where one->>'name' = b.rolname and one->'groups' ? a.rolname::text)\n"
+	"loop\n"
+	ATTEMPT("    execute format('revoke %I from %I', g, m);\n"
+		"    execute format('comment on role %I is " ROLE_LOST "', m);\n")
+	"end loop;\n"
+	"for g, m in select d.datname, r.rolname from pg_database d join pg_roles r on r.oid = d.datdba where\n"
+	"  r.rolname in (" STRANGERS ")\n"
+	"loop\n"
+	ATTEMPT("    execute format('alter database %I owner to " PG_SUPER "', g);\n")
+	"end loop;\n"
+	FAULTS_END
+	"end $steward$";
+/* clang-format on */
+
 /* Groups, users, memberships: {"databases": ["shop"], "users": [{"name", "password", "createdb", "groups": []}]}. Only
- * what differs is touched. Users that are gone cannot log in from here on. */
+ * what differs is touched. */
 const char grants_sql_roles[] =
         "do $steward$\n"
         "declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; g text; m text; u record; cur "
         "record;\n"
-        "  have text[]; db text;\n"
+        "  have text[]; faults text := '';\n"
         "begin\n"
-        "lock table pg_authid in share row exclusive mode;\n"
+        "lock table pg_authid in share row exclusive mode;\n" FAULTS_BEGIN
         "for g in select 'steward:any:' || l from unnest(array['r','w','a']) l union all\n"
         "  select 'steward:' || l || ':' || x from jsonb_array_elements_text(wanted->'databases') x,\n"
-        "    unnest(array['r','w','a','o']) l except select rolname::text from pg_roles\n"
+        "    unnest(array['r','w','a','o','l']) l except select rolname::text from pg_roles\n"
         "loop\n"
         "  execute format('create role %I nologin', g);\n"
         "end loop;\n"
@@ -67,7 +117,7 @@ const char grants_sql_roles[] =
         "    select 'steward:' || k.g || ':' || d.name, case k.m when 'any' then 'steward:any:w' else "
         "'steward:' ||\n"
         "      k.m || ':' || d.name end from jsonb_array_elements_text(wanted->'databases') d(name),\n"
-        "      (values ('o', 'w'), ('o', 'any'), ('a', 'o')) k(g, m)\n"
+        "      (values ('o', 'w'), ('o', 'any'), ('a', 'o'), ('l', 'a')) k(g, m)\n"
         "  ) x(g, m) except select a.rolname::text, b.rolname::text from pg_auth_members k join pg_roles a on\n"
         "    a.oid = k.roleid join pg_roles b on b.oid = k.member\n"
         "loop\n"
@@ -83,6 +133,7 @@ const char grants_sql_roles[] =
         "for u in select * from jsonb_to_recordset(wanted->'users') as x(name text, password text, createdb boolean,\n"
         "    groups text[])\n"
         "loop\n"
+        "  begin\n"
         "  select rolcanlogin, rolcreatedb, rolpassword into cur from pg_authid where rolname = u.name;\n"
         "  if not found then execute format('create role %I', u.name); end if;\n"
         "  if cur.rolcanlogin is not true or cur.rolcreatedb is distinct from u.createdb or cur.rolpassword is "
@@ -96,21 +147,25 @@ const char grants_sql_roles[] =
         "  have := array(select r.rolname::text from pg_auth_members k join pg_roles r on r.oid = k.roleid join "
         "pg_roles n\n"
         "    on n.oid = k.member where n.rolname = u.name);\n"
-        "  for g in select unnest(have) except select unnest(u.groups) loop\n"
-        "    execute format('revoke %I from %I', g, u.name);\n"
-        "    execute format('comment on role %I is " ROLE_LOST "', u.name);\n"
-        "  end loop;\n"
         "  for g in select unnest(u.groups) except select unnest(have) loop\n"
-        "    execute format('grant %I to %I', g, u.name);\n"
+        "    if exists (select from pg_roles where rolname = g) then execute format('grant %I to %I', g, u.name);\n"
+        "    else faults := faults || format('%s: there is no database %s; ', u.name, substr(g, 11)); end if;\n"
         "  end loop;\n"
-        "end loop;\n"
-        "for g in " STRANGERS " and rolcanlogin loop\n"
-        "  execute format('alter role %I nologin password null', g);\n"
-        "end loop;\n"
-        "for db, g in select d.datname, r.rolname from pg_database d join pg_roles r on r.oid = d.datdba where\n"
-        "  r.rolname in (" STRANGERS ")\n"
+        "  exception when others then faults := faults || u.name || ': ' || sqlerrm || '; ';\n"
+        "  end;\n"
+        "end loop;\n" FAULTS_END "end $steward$";
+
+/* {"database", "rights"}: what single users have to connect there by. */
+const char grants_sql_bar[] =
+        "do $steward$\n"
+        "declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; g text;\n"
+        "begin\n"
+        "for g in select distinct r.rolname from pg_database d, aclexplode(d.datacl) k join pg_roles r on r.oid = "
+        "k.grantee\n"
+        "  where d.datname = wanted->>'database' and r.rolname !~ '^(pg_|steward:)' and not exists (select from\n"
+        "  jsonb_array_elements(wanted->'rights') one where one->>'u' = r.rolname)\n"
         "loop\n"
-        "  execute format('alter database %I owner to " PG_SUPER "', db);\n"
+        "  execute format('revoke all on database %I from %I', wanted->>'database', g);\n"
         "end loop;\n"
         "end $steward$";
 
@@ -500,6 +555,13 @@ const char grants_sql_prepare[] =
         "  execute format('grant %s on database %I to %I', g.rights, db, g.name);\n"
         "end loop;\n"
         "execute format('grant execute on function " LARGE_OBJECT_WRITERS " to %I', 'steward:w:' || db);\n"
+        /* Functions that users who are gone have left to a group, before there was somebody without rights to leave them to. */
+        "for x in select p.oid::regprocedure f, case prokind when 'p' then 'procedure' else 'function' end k from "
+        "pg_proc p\n"
+        "  where prosecdef and pg_get_userbyid(proowner) ~ '^steward:'\n"
+        "loop\n"
+        "  execute format('alter %s %s security invoker', x.k, x.f);\n"
+        "end loop;\n"
         "for x in select oid from pg_namespace loop perform steward.namespace(x.oid); end loop;\n"
         "for x in select oid from pg_class where relkind in ('r', 'p', 'v', 'm', 'f', 'S') loop\n"
         "  perform steward.relation(x.oid);\n"
@@ -579,7 +641,8 @@ const char grants_sql_databases[] =
         "end $steward$";
 
 /* What users are given themselves, here: steward.wanted has "users" and "rights". Who has what was given before keeps it
- * untouched. And what users that are gone own becomes that of those who write the database, or else administer it. */
+ * untouched. And what users that are gone own becomes nobody's, whom those who write the database or administer it may
+ * replace. */
 const char grants_sql_direct[] =
         "do $steward$\n"
         "declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; db constant text := "
@@ -587,9 +650,14 @@ const char grants_sql_direct[] =
         "  old constant jsonb := steward.rights(); new constant jsonb := wanted->'rights'; g text; x record;\n"
         "begin\n"
         "for g in " STRANGERS " loop\n"
-        "  execute format('reassign owned by %I to %I', g, case when pg_has_role(g, 'steward:o:' || db, 'member') "
-        "then\n"
-        "    'steward:o:' else 'steward:a:' end || db);\n"
+        /* A function that runs with its owner's rights would get those of its new owner. */
+        "  for x in select p.oid::regprocedure f, case prokind when 'p' then 'procedure' else 'function' end k from "
+        "pg_proc p\n"
+        "    where prosecdef and pg_get_userbyid(proowner) = g\n"
+        "  loop\n"
+        "    execute format('alter %s %s security invoker', x.k, x.f);\n"
+        "  end loop;\n"
+        "  execute format('reassign owned by %I to %I', g, 'steward:l:' || db);\n"
         "  execute format('drop owned by %I', g);\n"
         "end loop;\n"
         "if old = new then return; end if;\n"

@@ -296,6 +296,7 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 		return 0;
 	}
 	int r = node_bury(c, n);
+	r = r < 0 ? r : admit_begin(c, n);
 	if (r < 0)
 		return r;
 	node_run_dir(c, n, log);

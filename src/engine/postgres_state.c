@@ -58,10 +58,10 @@ int state_save(struct pg_cluster *c)
 		json_array_append_new(removed, identity_json(c->removed[i]));
 	for (size_t i = 0; i < c->param_count; i++)
 		json_object_set_new(params, c->params[i].name, json_string(c->params[i].value));
-	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:s*}", "id", c->id,
+	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:s*}", "id", c->id,
 	                        "groupId", c->group_id, "name", c->name, "label", c->label, "projectHash",
 	                        c->project_hash, "version", (int)c->version, "upgrading", (int)c->upgrading, "paused",
-	                        c->paused, "quorum", c->quorum, "destroying", c->destroying, "nodes", nodes, "sets",
+	                        c->paused, "quorum", c->quorum, "open", c->open, "destroying", c->destroying, "nodes", nodes, "sets",
 	                        sets, "params", params, "removed", removed, "audit", c->audit);
 	char *text = doc ? json_dumps(doc, JSON_INDENT(1)) : NULL, path[PG_PATH];
 	path_set(path, "%s/%s/state.json", c->engine->dir, c->id);
@@ -155,6 +155,8 @@ int state_load(struct pg_cluster *c)
 	c->paused = json_is_true(json_object_get(doc, "paused"));
 	c->quorum = json_is_true(json_object_get(doc, "quorum"));
 	c->destroying = json_is_true(json_object_get(doc, "destroying"));
+	/* One from before this was written down runs as it did. */
+	c->open = !c->paused && !json_is_false(json_object_get(doc, "open"));
 	const char *audit = json_string_value(json_object_get(doc, "audit"));
 	c->audit = audit ? must_strdup(audit) : NULL;
 	parts_get(c, doc);

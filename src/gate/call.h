@@ -112,5 +112,8 @@ uint64_t call_key(const struct call *c);
 must_check bool call_takes_long(struct call *c, int64_t entries);
 /* dispatch.c: lets go of an answer that was held. */
 void call_send(struct call *c);
+/* The same for a change that is saved, but is not what a success would say: with this refusal in place of its answer. The
+ * details are the caller's, who has called nothing else for the call. */
+void call_send_failed(struct call *c, int status, const char *code, struct str detail);
 
 #endif

@@ -317,6 +317,13 @@ static void *delay_run(void *arg)
 	return NULL;
 }
 
+void call_send_failed(struct call *c, int status, const char *code, struct str detail)
+{
+	forget_answer(c);
+	call_fail(c, status, code, "%.*s", STR_ARG(detail));
+	call_send(c);
+}
+
 /* Faults of the test control. True when the call is held back or answered. */
 static bool faulted(struct call *c)
 {

@@ -284,6 +284,15 @@ static void process_write(struct buf *b, const struct service *s)
 		                (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6);
 }
 
+static void access_write(struct buf *b, const struct service *s)
+{
+	number(b, "steward_access_failures_total", "counter",
+	       "Attempts that failed to bring users, roles and networks to a cluster.", s->access_failures);
+	number(b, "steward_access_behind", "gauge", "Clusters whose last such attempt failed.", s->access_behind);
+	number(b, "steward_access_unconfirmed_total", "counter",
+	       "Answers that said that rights taken away may still be in force.", s->access_unconfirmed);
+}
+
 void metrics_write(struct buf *b, struct service *s)
 {
 	struct sums *all = must_calloc(catalog_op_count + 1, sizeof *all);
@@ -297,6 +306,7 @@ void metrics_write(struct buf *b, struct service *s)
 	limiter_write(b, s->limiter);
 	attempts_write(b, s->attempts);
 	store_write_stats(b, s->store);
+	access_write(b, s);
 	free(all);
 }
 

@@ -48,6 +48,9 @@ struct service {
 	_Atomic bool draining;            /* SIGTERM came: /readyz says no */
 	struct http_server *_Atomic http; /* set once the edge runs; NULL before */
 	int64_t started_us;               /* clock_mono_us() at the start */
+	/* Of changes of users, networks and roles: attempts to bring them to a cluster that failed, clusters whose last one
+	 * did, and answers that said that it is not in force. */
+	_Atomic uint64_t access_failures, access_behind, access_unconfirmed;
 };
 
 /* Of the calling thread; set by gate/workers.h. */

@@ -48,7 +48,8 @@
 	"(j.host = '' OR j.host = $1) AND (j.state = 'running' AND NOT EXISTS (SELECT 1 FROM node WHERE id = " \
 	"j.lease_owner"                                                                                        \
 	" AND " PG_ALIVE ") OR j.state = 'queued' AND (j.subject = '' OR NOT EXISTS (SELECT 1 FROM job b"      \
-	" WHERE b.subject = j.subject AND b.state IN ('queued', 'running') AND b.n < j.n)))"
+	" WHERE b.subject = j.subject AND b.n <> j.n AND (b.state = 'running' OR b.state = 'queued' AND"       \
+	" b.n < j.n AND NOT (j.kind = '" JOB_PASSES "' AND b.attempt > 0 AND b.due_ms > j.due_ms)))))"
 #define PG_JOB_DUE "CASE j.state WHEN 'running' THEN 0 ELSE j.due_ms END"
 #define PG_JOB_FIRST " ORDER BY (state = 'failed'), CASE state WHEN 'failed' THEN -n ELSE n END LIMIT 1"
 

@@ -47,9 +47,10 @@
 
 #define JOB_COLUMNS "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error, tenant"
 /* No older job of the same subject waits or runs. */
-#define JOB_FIRST                                                                                               \
-	" AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.subject <> ''" \
-	" AND b.state IN ('queued', 'running') AND b.rowid < j.rowid))"
+#define JOB_FIRST                                                                                                      \
+	" AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.rowid <> j.rowid AND" \
+	" (b.state = 'running' OR b.state = 'queued' AND b.rowid < j.rowid AND NOT (j.kind = '" JOB_PASSES             \
+	"' AND b.attempt > 0 AND b.due_ms > j.due_ms))))"
 
 #define STATEMENTS(X)                                                                                                 \
 	X(BEGIN_READ, "BEGIN")                                                                                        \

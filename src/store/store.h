@@ -149,6 +149,9 @@ must_check int store_write_wait(struct store *s, int (*run)(struct tx *, void *)
 /* Jobs: work that outlives its request. One that is due is claimed by one worker at a time, and the jobs of a subject run
  * one after the other, in the order in which they were added. The fence grows with each claim: what a worker that has lost
  * its claim would save is refused. A job that is done is gone; one that failed stays, with its error. */
+/* No two jobs of a subject run at once, and they run in the order of their coming; but one that waits for another attempt
+ * does not hold up those of this kind: what takes rights away is not to wait for a change that fails. */
+#define JOB_PASSES "access"
 struct job {
 	struct str id, kind, subject; /* subject empty: runs beside any other */
 	struct str args;              /* JSON object */

@@ -1,7 +1,7 @@
 """Database users, custom roles and the access list on real databases: who gets in, from where, and what they may do there.
 
 Skipped only where PostgreSQL is not installed."""
-import datetime, os, pathlib, shutil, signal, subprocess, tempfile, threading
+import datetime, os, pathlib, shutil, signal, socket, ssl, struct, subprocess, tempfile, threading
 from urllib.parse import quote
 
 import pytest
@@ -407,6 +407,119 @@ def test_an_owner_cannot_keep_changes_out(real):
 	real.can('stubborn', 'drop database closed', database='postgres')
 	real.remove('late')
 	real.remove('stubborn')
+
+
+def test_what_cannot_be_given_keeps_nobody_in(real):
+	"""A role on a database that nobody can connect to, and databases that refuse what the service asks of them."""
+	s = real.server
+	real.user('maker', on('readWriteAnyDatabase', 'admin'))
+	real.user('victim', on('read'), on('read', 'shop', 'solo'))
+	real.user('barred', on('readWrite', 'locked', 'solo'))
+	real.can('maker', 'create database sealed allow_connections false', database='postgres')
+	real.can('maker', 'create table solo(a int); insert into solo values (1)', database='locked')
+	real.can('barred', 'select a from solo', '1', database='locked')
+	# One more, which holds what a change there needs.
+	holder = real.session('maker', 'locked')
+	holder.stdin.write('begin; lock table solo in access exclusive mode; select 5;\n')
+	holder.stdin.flush()
+	while holder.stdout.readline().strip() != '5':
+		pass
+	# What is not given is told, in every way there is.
+	body = {'username': 'hopeful', 'databaseName': 'admin', 'groupId': real.group, 'password': PASSWORD, 'roles': [on('read', 'sealed')]}
+	failures = client.metric(s, 'steward_access_failures_total')
+	answer = s.post(real.path('databaseUsers'), json=body)
+	assert answer.status_code == 201 and 'sealed' in answer.headers['X-Steward-Progress'], answer.headers
+	until(lambda: 'sealed' in s.get(real.path('clusters/c0/status')).headers.get('X-Steward-Progress', ''))
+	until(lambda: ok(s.get(real.path('accessList/127.0.0.0%2F8/status')))['STATUS'] == 'FAILED')
+	until(lambda: ok(s.get(real.path('events?eventType=HOST_SECURITY_CHECKUP_NOT_MET')))['totalCount'] > 0)
+	assert client.metric(s, 'steward_access_failures_total') > failures and client.metric(s, 'steward_access_behind') == 1
+	# And what is taken away is gone.
+	p = real.session('victim')
+	real.remove('victim')
+	real.cannot('victim', 'select 1', 'authentication failed')
+	assert not real.is_alive(p)
+	p.wait()
+	real.change('barred', on('read', 'shop'))
+	real.cannot('barred', 'select a from solo', 'permission denied', database='locked')
+	real.user('later', on('read'))
+	real.can('later', 'select 1', '1')
+	real.remove('hopeful')
+	holder.kill()
+	holder.communicate()
+	until(lambda: ok(s.get(real.path('accessList/127.0.0.0%2F8/status')))['STATUS'] == 'ACTIVE')
+	assert client.metric(s, 'steward_access_behind') == 0
+	real.can('maker', 'drop database sealed', database='postgres')
+	for name in ('barred', 'later', 'maker'):
+		real.remove(name)
+
+
+DEFINER = ("create function {0}() returns text language sql security definer as 'select string_agg(a::text, chr(44)) from secret'; "
+	   "create procedure {0}_p() language plpgsql security definer as $x$ begin insert into secret values (9); end $x$; "
+	   "grant execute on function {0}() to public; grant execute on procedure {0}_p() to public; ")
+
+
+def test_what_a_deleted_user_leaves_runs_with_nobodys_rights(real):
+	"""Nor with the rights of the group that its things go to, nor of whoever may write there."""
+	real.can('early', 'create table secret(a int); insert into secret values (1)')
+	real.role('makes', ('CREATE_COLLECTION', 'shop', ''), ('FIND', 'shop', 'open'))
+	authors = {'w': on('readWrite'), 'adm': on('dbAdmin'), 'any': on('readWriteAnyDatabase', 'admin'), 'own': on('makes', 'admin')}
+	real.user('reader', on('read', 'shop', 'open'))
+	for name, role in authors.items():
+		real.user('author_' + name, role)
+		real.can('author_' + name, DEFINER.format('left_' + name) + 'create view v_%s as select * from secret; '
+			 'grant select on v_%s to public; create table t_%s(a int)' % (name, name, name))
+	real.can('reader', 'select left_w()', '1')
+	real.cannot('reader', 'select left_own()')
+	# A writer that becomes a reader: its functions read, and do not write any more.
+	real.change('author_any', on('read'))
+	real.cannot('reader', 'call left_any_p()')
+	for name in authors:
+		real.remove('author_' + name)
+		real.cannot('reader', 'select left_%s()' % name)
+		real.cannot('reader', 'call left_%s_p()' % name)
+		real.can('early', 'select prosecdef from pg_proc where proname ~ $$^left_%s$$' % name, 'f\nf')
+	for name in ('adm', 'own'):  # who could not read the table; the others' view is the writers'
+		real.cannot('reader', 'select * from v_' + name)
+	real.cannot('reader', 'insert into v_w values (3)')
+	# Who writes the database can put it in order.
+	real.can('early', 'select * from secret', '1')
+	for name in authors:
+		real.can('early', 'drop function left_{0}(); drop procedure left_{0}_p(); drop view v_{0}; drop table t_{0}'.format(name))
+	real.can('early', 'drop table secret')
+	real.remove('reader')
+
+
+def test_a_slow_login_is_no_way_around(real):
+	"""Who has begun to log in before its network went, and says who it is afterwards."""
+	s = real.server
+	ok(s.post(real.path('accessList'), json=[{'ipAddress': '127.0.3.7'}]))
+	real.user('slow', on('read'))
+	text = real.string('c0', 'slow', PASSWORD, 'shop')
+	address = text.split('hostaddr=')[1].split('&')[0].split(',')[0]
+	port = int(text.split('@')[1].split(',')[0].rsplit(':', 1)[1])
+	waiting = [socket.create_connection((address, port), 30, ('127.0.3.7', 0)) for _ in range(2)]
+	context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+	context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+	for i, plain in enumerate(waiting):  # one with TLS, and one that says nothing at all
+		plain.sendall(struct.pack('!ii', 8, 80877103) if i == 0 else b'')
+	assert waiting[0].recv(1) == b'S'
+	waiting[0] = context.wrap_socket(waiting[0])
+	ok(s.delete(real.path('accessList/127.0.3.7')), 204)
+	words = b'user\0slow\0database\0shop\0\0'
+	for i, plain in enumerate(waiting):
+		try:
+			if i == 1:
+				plain.sendall(struct.pack('!ii', 8, 80877103))
+				assert plain.recv(1) == b'S'
+				plain = context.wrap_socket(plain)
+			plain.sendall(struct.pack('!ii', 8 + len(words), 196608) + words)
+			assert plain.recv(1) != b'R', 'asked for its password'
+		except OSError:
+			pass
+		except AssertionError as e:
+			assert 'asked' not in str(e), e
+		plain.close()
+	real.remove('slow')
 
 
 def test_sessions_of_users_that_are_gone_end_on_standbys_too(real):

@@ -3,7 +3,7 @@ import datetime, pathlib, threading, time
 
 import pytest
 
-from client import NO_ID, bare, links, ok, refused, unique, until
+from client import NO_ID, bare, links, metric, ok, refused, unique, until
 
 PASSWORD = 'correct horse battery'
 
@@ -359,9 +359,42 @@ def test_only_clusters_in_scope_are_asked(start_server):
 	ok(s.post(path(group), json=user(group, 'anna', scopes=[{'name': 'other', 'type': 'CLUSTER'}])), 201)
 	assert entry_status(s, group) == 'ACTIVE'
 	# The change of a scope concerns the clusters of before and of now.
-	seconds = timed(lambda: ok(s.patch(path(group, 'anna'), json=patch(group, 'anna', scopes=[{'name': 'c0', 'type': 'CLUSTER'}]))))
+	seconds = timed(lambda: refused(s.patch(path(group, 'anna'), json=patch(group, 'anna', scopes=[{'name': 'c0', 'type': 'CLUSTER'}])),
+					503, 'ACCESS_NOT_IN_FORCE'))
 	assert seconds > 4 and entry_status(s, group) == 'PENDING'
 	s.control('engine', {'fail': None})
+
+
+def test_rights_that_may_still_be_had_are_no_success(start_server):
+	"""What takes rights away and is not in force says so; it is saved all the same, and comes into force."""
+	s = start_server('--engine', 'simulated', clock='real')
+	group = s.group
+	s.control('engine', {'seconds': 0})
+	ok(s.post('/groups/%s/accessList' % group, json=[{'ipAddress': '192.0.2.1'}, {'ipAddress': '192.0.2.2'}]))
+	ok(s.post(path(group), json=user(group, 'anna')), 201)
+	body = {'name': 'c0', 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [
+		{'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7, 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}
+	ok(s.post('/groups/%s/clusters' % group, json=body), 201)
+	until(lambda: ok(s.get('/groups/%s/clusters/c0' % group))['stateName'] == 'IDLE')
+	s.control('engine', {'seconds': 0, 'fail': 'access'})
+	answers = []
+	calls = [lambda: s.delete(path(group, 'anna')), lambda: s.delete('/groups/%s/accessList/192.0.2.2' % group)]
+	threads = [threading.Thread(target=lambda c=c: answers.append(c())) for c in calls]
+	for t in threads:
+		t.start()
+	for t in threads:
+		t.join()
+	for answer in answers:
+		told = refused(answer, 503, 'ACCESS_NOT_IN_FORCE')
+		assert 'c0' in told['detail'] and 'the test control asked' in told['detail'] and answer.headers['Retry-After'], told
+	refused(s.get(path(group, 'anna')), 404)
+	refused(s.get('/groups/%s/accessList/192.0.2.2' % group), 404)
+	assert metric(s, 'steward_access_unconfirmed_total') == 2 and metric(s, 'steward_access_behind') == 1
+	until(lambda: ok(s.get('/groups/%s/events?eventType=HOST_SECURITY_CHECKUP_NOT_MET' % group))['totalCount'] >= 1)
+	assert 'test control' in s.get('/groups/%s/clusters/c0/status' % group).headers['X-Steward-Progress']
+	s.control('engine', {'seconds': 0})
+	until(lambda: entry_status(s, group) == 'ACTIVE')
+	assert metric(s, 'steward_access_behind') == 0
 
 
 def test_a_crash_loses_nothing(start_server):
