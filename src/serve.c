@@ -4,6 +4,7 @@
 
 #include "api/access_jobs.h"
 #include "api/access_list.h"
+#include "api/cluster_disk.h"
 #include "api/cluster_jobs.h"
 #include "api/cluster_metrics.h"
 #include "api/cluster_watch.h"
@@ -451,13 +452,18 @@ static int databases_start(struct server *s)
 	                                 .real_clock = !c->clock_virtual,
 	                                 .simulated_seconds = c->simulated_seconds,
 	                                 .changed = watch_changed,
-	                                 .changed_ctx = v};
+	                                 .changed_ctx = v,
+	                                 .disk_mb = c->db_disk_mb,
+	                                 .cgroup = c->db_cgroup,
+	                                 .full_changed = disk_changed,
+	                                 .full_ctx = v};
 	struct jobs_options jobs = {.store = v->store,
 	                            .kinds = cluster_job_kinds,
 	                            .kind_count = cluster_job_kind_count,
 	                            .threads = c->job_threads,
 	                            .ctx = v};
 	int result = engine_choose(s);
+	v->metrics_more = cluster_metrics_write;
 	if (result == 0)
 		result = v->engine_ops->start(&options, &v->engine_state);
 	if (result == 0)

@@ -4,6 +4,8 @@
  * or a project: the page stays small, and tells strangers nothing. */
 #include "api/cluster_metrics.h"
 
+#include "api/cluster_disk.h"
+
 #include "api/cluster_store.h"
 #include "base/clock.h"
 #include "jobs/jobs.h"
@@ -168,7 +170,7 @@ static void jobs_write(struct buf *b, const struct figures *f, const struct jobs
 	       "Of them, those that failed and are tried again or given up.", retries);
 }
 
-void cluster_metrics_write(struct buf *b, const struct service *s)
+void cluster_metrics_write(struct buf *b, struct service *s)
 {
 	struct engine_stats *t = must_calloc(1, sizeof *t);
 	struct figures *f = must_calloc(1, sizeof *f);
@@ -181,6 +183,7 @@ void cluster_metrics_write(struct buf *b, const struct service *s)
 		engine_write(b, t);
 	}
 	jobs_write(b, f, s->jobs);
+	disk_metrics(b, s);
 	free(f);
 	free(t);
 }

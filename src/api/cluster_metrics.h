@@ -6,7 +6,7 @@
 
 /* Counts what is in the store, now and then. On the main thread, with its reader. */
 void cluster_metrics_refresh(struct tx *reader);
-/* From any thread; touches no store. */
-void cluster_metrics_write(struct buf *b, const struct service *s);
+/* service.metrics_more: from any thread; touches no store. */
+void cluster_metrics_write(struct buf *b, struct service *s);
 
 #endif

@@ -2,6 +2,7 @@
  * in effect or something in it depends on the time. */
 #include "api/cluster_view.h"
 
+#include "api/cluster_disk.h"
 #include "api/cluster_forms.h"
 #include "api/cluster_jobs.h"
 #include "api/verbs.h"
@@ -116,8 +117,10 @@ void cluster_progress_header(struct call *c, const struct cluster *cluster)
 		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(why))));
 		return;
 	}
-	if (tx_job_of(c->tx, c->arena, cluster->doc.id, &job) < 0)
+	if (tx_job_of(c->tx, c->arena, cluster->doc.id, &job) < 0) {
+		cluster_disk_header(c, cluster);
 		return;
+	}
 	if (str_is(job.kind, "access") && job.error.n)
 		call_header(c, STR("x-steward-progress"),
 		            header_text(c->arena, arena_printf(c->arena, "access: %.*s", STR_ARG(job.error))));

@@ -3,7 +3,6 @@
 #include "api/router.h"
 
 #include "api/authority.h"
-#include "api/cluster_metrics.h"
 #include "api/events.h"
 #include "api/invitations.h"
 #include "api/tenants.h"
@@ -123,7 +122,7 @@ static void readiness(struct service *s, struct request *r)
 static void metrics(struct service *s, struct request *r)
 {
 	r->response.status = 200;
-	r->response.body = metrics_page(s, r->arena, cluster_metrics_write);
+	r->response.body = metrics_page(s, r->arena);
 	r->response.body_shared = true;
 	response_header(&r->response, "content-type", STR(METRICS_CONTENT_TYPE));
 	respond_here(r);

@@ -33,6 +33,13 @@ const struct option_row config_options[] = {
          "other hosts. Without it, each on a loopback address of its own. Nodes stay where they were made."},
         {"db-ports", 0, OPTION_TEXT, AT(db_ports), "20000-29999", "FROM-TO",
          "Ports of --db-address; also of 127.0.0.1 where there is no loopback network."},
+        {"db-cgroup", 0, OPTION_TEXT, AT(db_cgroup), "/sys/fs/cgroup/steward", "DIR",
+         "Directory of a cgroup (v2) below which each cluster gets its own, with CPU and memory by its size. Where it "
+         "is not "
+         "there or may not be written, and with an empty value, clusters are not bounded in these."},
+        {"db-disk-mb", 0, OPTION_NUMBER, AT(db_disk_mb), "1024", "N",
+         "Megabytes of this host's disk that a node may take for each GB of its diskSizeGB. 0: no bound.", NULL, 0,
+         1048576},
         {"job-threads", 0, OPTION_NUMBER, AT(job_threads), "4", "N", "Jobs that run at once.", NULL, 1, 64},
         {"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",
          "Certificate chain (PEM). Without it, the first start makes a CA and a certificate in DIR/tls."},

@@ -103,9 +103,20 @@ struct engine_stats {
 	double lag_seconds;
 };
 
+/* How a cluster stands to the disk that it was given. */
+enum engine_full { FULL_NOT, FULL_READ_ONLY, FULL_CLOSED };
+
+/* The disk of all clusters on this host: bytes, and how many are full. */
+struct engine_disk {
+	uint64_t used, limit;
+	unsigned read_only, closed;
+};
+
 struct cluster_status {
 	bool exists;
-	struct node_status *nodes; /* in the arena given to observe() */
+	enum engine_full full;
+	uint64_t disk_used, disk_limit; /* bytes, of the shard that has the least room; 0: not known yet, or no bound */
+	struct node_status *nodes;      /* in the arena given to observe() */
 	size_t node_count;
 };
 
@@ -184,6 +195,12 @@ struct engine_options {
 	 * tells what. From any thread of the engine, with its locks held: must neither wait nor call the engine. */
 	void (*changed)(void *ctx, const char *cluster_id);
 	void *changed_ctx;
+	unsigned disk_mb;         /* that a node may take for each GB of its disk_gb; 0: no bound */
+	const char *
+	        cgroup; /* directory of the cgroup below which clusters get theirs; "": none; NULL: our own, if we may */
+	/* A cluster's disk became full, or has room again. From any thread of the engine; must not call the engine. */
+	void (*full_changed)(void *ctx, const char *cluster_id, enum engine_full full);
+	void *full_ctx;
 };
 
 /* Errors: 0 or negative errno; *ret_why (static or in the arena) says what to do about it. */
@@ -209,6 +226,8 @@ struct engine_ops {
 	                    const char **ret_why);
 	int (*observe)(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status);
 	void (*stats)(struct engine *e, struct engine_stats *ret_stats);
+	/* Disk of all clusters; NULL: the engine takes none. */
+	void (*disk)(struct engine *e, struct engine_disk *ret_disk);
 	/* Asks one node for the names of its databases, and finds those of the disk partitions that hold its data. May wait
 	 * for the node a few seconds, so not for a loop. -ENOENT: no such node; -EAGAIN: it does not run, or does not
 	 * answer. */

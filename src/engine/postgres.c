@@ -476,6 +476,7 @@ static void clusters_adopt(struct engine *e)
 			continue;
 		}
 		cluster_adopt(c);
+		quota_recall(c);
 		/* A promotion that was cut short is gone on with at once. */
 		c->looked_us = c->streamed_us = clock_mono_us();
 		for (size_t i = 0; i < c->set_count; i++) {
@@ -520,6 +521,9 @@ static int postgres_start(const struct engine_options *o, struct engine **ret_en
 	e->listener_ctx = o->changed_ctx;
 	e->port_first = o->port_first ? o->port_first : PORT_FIRST;
 	e->port_last = o->port_last ? o->port_last : PORT_LAST;
+	e->disk_unit = (uint64_t)o->disk_mb << 20;
+	e->full_changed = o->full_changed;
+	e->full_ctx = o->full_ctx;
 	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
 	if (r == 0 && o->address && (r = address_check(o->address)) < 0)
 		log_error("engine: --db-address %s: %s", o->address,
@@ -533,6 +537,8 @@ static int postgres_start(const struct engine_options *o, struct engine **ret_en
 	r = r < 0 ? r : place_find(e, real);
 	r = r < 0 ? r : dirs_make(e);
 	free(real);
+	if (r == 0)
+		cgroup_find(e, o->cgroup);
 	if (r == 0) {
 		clusters_adopt(e);
 		r = -pthread_create(&e->supervisor, NULL, supervise, e);
@@ -576,6 +582,10 @@ static int postgres_converge(struct engine *e, const struct engine_cluster *want
 	int r = cluster_converge(c, want, access, progress, &why);
 	if (r != 0)
 		*ret_why = arena_z(a, str_of(why));
+	pthread_mutex_lock(&c->work);
+	if (r == 0 && !c->gone && !c->destroying)
+		(void)!cgroup_apply(c); /* sizes may be others now; a fault is in the log */
+	pthread_mutex_unlock(&c->work);
 	cluster_put(c);
 	return r;
 }
@@ -592,6 +602,8 @@ static int postgres_destroy(struct engine *e, const char *cluster_id, struct eng
 		return tree_remove(path);
 	}
 	int r = cluster_destroy(c, progress);
+	if (r == 0)
+		cgroup_remove(c);
 	if (r == 0)
 		cluster_unlink(c);
 	cluster_put(c);
@@ -684,6 +696,9 @@ static int postgres_observe(struct engine *e, const char *cluster_id, struct are
 		return 0;
 	pthread_mutex_lock(&c->lock);
 	ret_status->exists = c->node_count > 0;
+	ret_status->full = c->full;
+	ret_status->disk_used = c->disk_used;
+	ret_status->disk_limit = c->disk_limit;
 	ret_status->nodes = arena_new_array(a, struct node_status, c->node_count + 1);
 	for (size_t i = 0; i < c->node_count; i++)
 		if (!c->nodes[i]->removing)
@@ -730,6 +745,7 @@ const struct engine_ops engine_postgres = {
         .apply_access = postgres_apply_access,
         .observe = postgres_observe,
         .stats = postgres_stats,
+        .disk = postgres_disk,
         .databases = postgres_databases,
         .partitions = postgres_partitions,
         .log_open = postgres_log_open,

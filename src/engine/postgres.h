@@ -108,6 +108,8 @@ struct pg_cluster {
 	int64_t streamed_us;              /* when replication was last looked at */
 	int64_t looked_us;                /* when it was last cared for */
 	uint64_t removed[PG_REMOVED_MAX]; /* identities of sets that were removed as wanted, newest first */
+	enum engine_full full;            /* see postgres_quota.c */
+	uint64_t disk_used, disk_limit, full_from;
 };
 
 struct engine {
@@ -133,6 +135,12 @@ struct engine {
 	void (*listener)(void *ctx, const char *cluster_id); /* see engine_options.changed */
 	void *listener_ctx;
 	_Atomic uint64_t failovers, switchovers, ends;
+	char cgroup[PG_PATH]; /* below which clusters have theirs; empty: none */
+	uint64_t disk_unit;   /* bytes for each GB of a node's disk; 0: no bound */
+	int64_t quota_due_ms;
+	bool quota_looks;
+	void (*full_changed)(void *ctx, const char *cluster_id, enum engine_full full);
+	void *full_ctx;
 };
 
 /* --- postgres.c */
@@ -178,8 +186,8 @@ int tree_remove(const char *path);
 /* A helper program, waited for; the end of what it said in *why_last(). */
 int process_run(const struct engine *e, const char *const *argv, int timeout_ms);
 /* The server of a data directory: a session of its own, lives on without us. */
-int process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, pid_t *ret_pid,
-                  int *ret_pidfd);
+int process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, int cgroup_fd,
+                  pid_t *ret_pid, int *ret_pidfd);
 /* Remembers which process it is, for the adoption; a number alone can come to mean another. */
 void process_note(const char *data, pid_t pid);
 /* The running server of a data directory: 0, or -ESRCH. */
@@ -233,9 +241,15 @@ void pool_start(struct engine *e);
 void pool_refill(struct engine *e); /* in the background */
 
 /* --- postgres_config.c */
+/* What an instance size stands for on this host. */
+struct pg_size {
+	unsigned number, buffers_mb, work_mb, connections, max_wal_mb, memory_mb, processors;
+};
+struct pg_size config_size(const char *instance_size);
 int config_check(const struct engine_cluster *want, const char **ret_why);
 int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed);
 void node_run_dir(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH]);
+unsigned config_connections(const struct pg_cluster *c, const struct pg_node *n); /* that its set takes */
 
 /* --- postgres_tls.c */
 /* A certificate for the node, unless it has a good one. Without a CA at hand, the one that it has is good. */
@@ -294,11 +308,30 @@ int cluster_analyze(struct pg_cluster *c); /* an upgrade forgets what the planne
 int router_check(struct pg_cluster *c, const struct engine_cluster *want, bool last, const char **ret_why);
 /* After a change: routers know all shards. */
 int router_apply(struct pg_cluster *c, const char **ret_why);
+/* Whether it lies behind a router, through which alone users come. */
+bool node_is_shard(const struct pg_cluster *c, const struct pg_node *n);
+
+/* --- postgres_spread_sql.c: its scripts, each up to NULL. The router's begins before the servers are made. */
+extern const char *const spread_sql_shard[], *const spread_sql_begin[], *const spread_sql_rest[];
 
 /* --- postgres_retention.c */
 #define LOG_BYTES_MAX (512ll << 20)
 void log_tidy(const char *path, int64_t bytes_max);
 void *logs_tidy(void *engine); /* with engine_work() */
+
+/* --- postgres_cgroup.c */
+void cgroup_find(struct engine *e, const char *dir); /* NULL: where one is looked for; "": none */
+/* What the nodes' sizes come to is in force for the cluster. 0 too where there are no cgroups. */
+int cgroup_apply(const struct pg_cluster *c);
+int cgroup_open(const struct pg_cluster *c); /* for process_spawn(), which the caller closes after; or -1 */
+void cgroup_remove(const struct pg_cluster *c);
+
+/* --- postgres_quota.c */
+void quota_recall(struct pg_cluster *c); /* what it was before this process */
+void quota_tick(struct engine *e);       /* looks, in the background, when it is time */
+/* How many connections each user may have; through a connection to a primary. */
+int quota_apply(struct pg_cluster *c, const struct pg_node *primary, PGconn *conn);
+void postgres_disk(struct engine *e, struct engine_disk *ret_disk); /* of engine_ops */
 
 /* --- postgres_cluster.c */
 int cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,

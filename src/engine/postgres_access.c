@@ -210,7 +210,7 @@ int access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_ac
 	struct buf hba = {0}, ident = {0};
 	char path[PG_PATH];
 	bool changed = false;
-	hba_make(&hba, access);
+	hba_make(&hba, node_is_shard(c, n) ? NULL : access); /* users come to the router alone */
 	ident_make(&ident, c->engine, access);
 	node_path(c, n, "conf/pg_ident.conf", path);
 	int r = access_file_write(c, path, &ident, &changed);
@@ -493,6 +493,8 @@ static int set_give(struct pg_cluster *c, struct pg_set *s, const struct engine_
 	if (set_open(c, s, &conn) < 0) /* of its own: a statement may still be under way on the other */
 		return r < 0 ? r : -EAGAIN;
 	int audited = audit_apply(conn, access, c->audit != NULL);
+	if (audited == 0)
+		audited = quota_apply(c, set_primary(c, s), conn);
 	if (!set_is_shut(c, s))
 		standbys_wait(conn);
 	if (sql_int(conn, 2000, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &at) == 0 && s->access_at)
@@ -545,6 +547,7 @@ static void mark_make(const struct pg_cluster *c, const struct engine_access *ac
 		mark_add(&b, scripts[i]);
 	hba_make(&b, access);
 	ident_make(&b, c->engine, access);
+	mark_add(&b, "shards closed, connections limited"); /* what is applied beside: other words when that changes */
 	mark_add(&b, c->audit);
 	mark_add(&b, c->ca_cert);
 	mark_add(&b, access->client_cas);

@@ -10,12 +10,16 @@
 #include <unistd.h>
 
 /* By the size's number: M10 has 10. Memory is of this host, so the ladder is flat. */
-static const struct {
-	unsigned number, buffers_mb, work_mb, connections, max_wal_mb;
-} sizes[] = {
-        {5, 16, 2, 60, 64},       {10, 16, 4, 100, 128},    {20, 24, 4, 150, 128},
-        {30, 32, 8, 200, 256},    {40, 64, 8, 300, 512},    {50, 128, 16, 400, 1024},
-        {60, 256, 16, 500, 1024}, {80, 512, 32, 600, 2048}, {200, 1024, 32, 800, 4096},
+static const struct pg_size sizes[] = {
+        {5, 16, 2, 60, 64, 1024, 1},
+        {10, 16, 4, 100, 128, 2048, 2},
+        {20, 24, 4, 150, 128, 4096, 2},
+        {30, 32, 8, 200, 256, 8192, 2},
+        {40, 64, 8, 300, 512, 16384, 4},
+        {50, 128, 16, 400, 1024, 32768, 8},
+        {60, 256, 16, 500, 1024, 65536, 16},
+        {80, 512, 32, 600, 2048, 131072, 32},
+        {200, 1024, 32, 800, 4096, 262144, 64},
 };
 
 static size_t size_row(const char *instance_size)
@@ -26,6 +30,11 @@ static size_t size_row(const char *instance_size)
 	while (i + 1 < sizeof sizes / sizeof *sizes && sizes[i].number < number)
 		i++;
 	return i;
+}
+
+struct pg_size config_size(const char *instance_size)
+{
+	return sizes[size_row(instance_size)];
 }
 
 void node_run_dir(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH])
@@ -141,7 +150,7 @@ static void line_add(struct buf *b, const char *name, const char *value)
 }
 
 /* A standby must take as many connections as its primary, so all nodes of a set have the most of any. */
-static unsigned set_connections(const struct pg_cluster *c, const struct pg_node *n)
+unsigned config_connections(const struct pg_cluster *c, const struct pg_node *n)
 {
 	unsigned most = 0;
 	for (size_t i = 0; i < c->node_count; i++) {
@@ -162,7 +171,23 @@ static void memory_add(struct buf *b, const struct pg_cluster *c, const struct p
 	buf_printf(b,
 	           "shared_buffers = %uMB\nwork_mem = %uMB\nmaintenance_work_mem = 32MB\nmax_connections = %u\n"
 	           "max_wal_size = %uMB\nmin_wal_size = 8MB\nwal_keep_size = 64MB\n",
-	           buffers, sizes[row].work_mb, set_connections(c, n), sizes[row].max_wal_mb);
+	           buffers, sizes[row].work_mb, config_connections(c, n), sizes[row].max_wal_mb);
+}
+
+/* What keeps a cluster within its size, whatever the parameters say: temporary files of a session, and log that is kept
+ * for a standby that does not come. */
+static void bounds_add(struct buf *b, const struct pg_cluster *c, const struct pg_node *n)
+{
+	uint64_t disk_mb = (n->want.disk_gb * c->engine->disk_unit) >> 20;
+	uint64_t temp_mb = disk_mb / 10 < 10 ? 10 : disk_mb / 10;
+	uint64_t slot_mb = disk_mb / 4 < 64 ? 64 : disk_mb / 4;
+	if (disk_mb == 0)
+		buf_z(b, "temp_file_limit = -1\nmax_slot_wal_keep_size = 1GB\n");
+	else
+		buf_printf(b, "temp_file_limit = %lluMB\nmax_slot_wal_keep_size = %lluMB\n",
+		           (unsigned long long)temp_mb, (unsigned long long)(slot_mb < 1024 ? slot_mb : 1024));
+	if (c->full != FULL_NOT && !node_is_shard(c, n))
+		buf_z(b, "default_transaction_read_only = on\n");
 }
 
 /* Who acknowledges a commit: the other electable nodes of the set. */
@@ -224,7 +249,7 @@ static const char fixed[] =
         "unix_socket_permissions = 0700\nssl = on\n"
         "password_encryption = 'scram-sha-256'\nlo_compat_privileges = off\nsuperuser_reserved_connections = 5\n"
         "wal_level = logical\nwal_log_hints = on\nhot_standby = on\nmax_wal_senders = 64\nmax_replication_slots = 64\n"
-        "recovery_init_sync_method = syncfs\nmax_slot_wal_keep_size = 1GB\nwal_retrieve_retry_interval = "
+        "recovery_init_sync_method = syncfs\nwal_retrieve_retry_interval = "
         "100ms\nwal_receiver_timeout = 5s\n"
         "wal_sender_timeout = 5s\nrecovery_target_timeline = 'latest'\nmax_worker_processes = 16\n"
         /* A killed server leaves nothing outside of its directory. */
@@ -246,6 +271,7 @@ int config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed)
 	for (size_t i = 0; i < c->param_count; i++)
 		line_add(&b, c->params[i].name, c->params[i].value);
 	buf_z(&b, fixed);
+	bounds_add(&b, c, n);
 	audit_configure(&b, c);
 	places_add(&b, c, n);
 	quorum_add(&b, c, n);

@@ -308,7 +308,10 @@ int node_start(struct pg_cluster *c, struct pg_node *n)
 	node_path(c, n, "log/start.log", log);
 	snprintf(option, sizeof option, "config_file=%s", conf);
 	const char *argv[] = {program, "-D", data, "-c", option, NULL};
-	r = process_spawn(c->engine, argv, data, log, &pid, &pidfd);
+	int cgroup = cgroup_open(c);
+	r = process_spawn(c->engine, argv, data, log, cgroup, &pid, &pidfd);
+	if (cgroup >= 0)
+		close(cgroup);
 	if (r == 0) {
 		process_set(c, n, pid, pidfd);
 		process_note(data, pid);

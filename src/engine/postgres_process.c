@@ -37,8 +37,8 @@ static void child_become(const struct engine *e)
 }
 
 /* `data`: of a server, which works there from the first moment on, so that whoever sweeps after a crash finds it; NULL
- * for a program that ends with us. */
-static pid_t process_fork(const struct engine *e, const char *const *argv, int out, const char *data)
+ * for a program that ends with us. cgroup_fd: of the cgroup to enter; -1: none. */
+static pid_t process_fork(const struct engine *e, const char *const *argv, int out, const char *data, int cgroup_fd)
 {
 	char *arguments[32];
 	size_t n = 0;
@@ -62,6 +62,8 @@ static pid_t process_fork(const struct engine *e, const char *const *argv, int o
 		dup2(null, 0);
 		dup2(out, 1);
 		dup2(out, 2);
+		if (cgroup_fd >= 0)
+			(void)!write(cgroup_fd, "0", 1); /* this process, before it has any of its own */
 		close_range(3, ~0U, 0);
 		umask(077);
 		setsid();
@@ -108,7 +110,7 @@ int process_run(const struct engine *e, const char *const *argv, int timeout_ms)
 	int out[2];
 	if (pipe2(out, O_CLOEXEC) < 0)
 		return -errno;
-	pid_t pid = process_fork(e, argv, out[1], NULL);
+	pid_t pid = process_fork(e, argv, out[1], NULL, -1);
 	close(out[1]);
 	if (pid < 0) {
 		close(out[0]);
@@ -144,8 +146,8 @@ int process_run(const struct engine *e, const char *const *argv, int timeout_ms)
 	return late ? -ETIMEDOUT : strstr(text, "No space left") ? -ENOSPC : -EIO;
 }
 
-int process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, pid_t *ret_pid,
-                  int *ret_pidfd)
+int process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, int cgroup_fd,
+                  pid_t *ret_pid, int *ret_pidfd)
 {
 	int out = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (out < 0)
@@ -154,7 +156,7 @@ int process_spawn(const struct engine *e, const char *const *argv, const char *d
 		close(out);
 		return -errno;
 	}
-	pid_t pid = process_fork(e, argv, out, data);
+	pid_t pid = process_fork(e, argv, out, data, cgroup_fd);
 	close(out);
 	if (pid < 0)
 		return (int)pid;

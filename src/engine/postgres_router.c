@@ -3,11 +3,13 @@
  *
  *   select steward.shard_table('orders', 'customer')
  *
- * The table must be empty; it becomes a partitioned one whose partitions lie on the shards. Everything else in the
- * router's databases is an ordinary table of the router. docs/operations.md has the limits.
+ * The table must be empty; it becomes a partitioned one whose partitions lie on the shards. Later changes of it follow to
+ * the shards (postgres_spread_sql.c). Everything else in the router's databases is an ordinary table of the router.
+ * docs/operations.md has the limits.
  *
  * Router and shards talk over the shards' unix sockets, as a role that owns the spread tables and nothing else; users
- * have no right to the foreign servers, so they reach on the shards only what the router's tables show them. All nodes
+ * have no right to the foreign servers and do not get into the shards from the network (access_write), so they reach there
+ * only what the router's tables show them, and plant nothing that would run with that role's rights. All nodes
  * of a shard that can lead are named, so a failover needs no change here. */
 #include "engine/postgres.h"
 
@@ -17,89 +19,19 @@
 
 #define TIMEOUT_MS 30000
 
-static const char shard_sql[] = "do $$ begin if not exists (select from pg_roles where rolname = '" PG_SHARD "') then "
-                                "create role \"" PG_SHARD "\" login; end if; end $$;"
-                                "create schema if not exists sharded authorization \"" PG_SHARD "\"";
+bool node_is_shard(const struct pg_cluster *c, const struct pg_node *n)
+{
+	bool sharded = false;
+	for (size_t i = 0; i < c->node_count && !sharded; i++)
+		sharded = c->nodes[i]->want.kind == NODE_ROUTER && !c->nodes[i]->removing;
+	return sharded && n->want.kind != NODE_ROUTER;
+}
 
-static const char router_sql[] = "create schema if not exists steward; grant usage on schema steward to public;"
-                                 "create schema if not exists steward_parts;"
-                                 "create extension if not exists postgres_fdw schema steward_parts;"
-                                 "create extension if not exists dblink schema steward_parts;"
-                                 "create table if not exists steward_parts.spread(id oid primary key);";
-
-/* The definer is the engine: what it does is checked against who asks. */
-static const char function_head[] =
-        "create or replace function steward.shard_table(tab regclass, key name) returns int language plpgsql "
-        "security definer set search_path = pg_catalog, pg_temp as $f$ "
-        "declare t record; s record; g record; cols text; pk name[]; total int; n int := 0; remote text; "
-        "begin "
-        "select c.oid, c.relname, c.relkind, c.relowner, c.relacl, pg_get_userbyid(c.relowner) as owner, x.nspname "
-        "into t from pg_class c join pg_namespace x on x.oid = c.relnamespace where c.oid = tab; "
-        "if not pg_has_role(session_user, t.relowner, 'usage') then "
-        "raise insufficient_privilege using message = format('must be owner of table %s', tab); end if; "
-        "if t.relkind <> 'r' or t.nspname ~ '^(pg_|steward|information_schema)' then "
-        "raise exception '%: only an ordinary table can be spread', tab; end if; "
-        "execute format('lock table %s in access exclusive mode', tab); "
-        /* Not by a query: what was a table a moment ago may be a view now, which would run its maker's code. */
-        "if pg_relation_size(tab) > 0 then raise exception '%: must be empty to be spread: truncate it', tab; end if; "
-        "if exists (select from pg_constraint where conrelid = tab and contype in ('f', 'x')) or "
-        "exists (select from pg_constraint where confrelid = tab) or "
-        "exists (select from pg_trigger where tgrelid = tab) then "
-        "raise exception '%: has foreign keys, exclusions or triggers, which shards cannot keep', tab; end if; "
-        "if not exists (select from pg_attribute where attrelid = tab and attname = key and attnum > 0 and not "
-        "attisdropped) then raise undefined_column using message = format('%s has no column %I', tab, key); end if; "
-        "if exists (select from pg_attribute a join pg_type y on y.oid = a.atttypid where a.attrelid = tab and "
-        "a.attnum > 0 and not a.attisdropped and y.typnamespace <> 'pg_catalog'::regnamespace) then "
-        "raise exception '%: has columns of types that the shards do not know', tab; end if; "
-        "select array_agg(a.attname) into pk from pg_index i join pg_attribute a on a.attrelid = i.indrelid and "
-        "a.attnum = any(i.indkey) where i.indrelid = tab and i.indisunique; "
-        "if pk is not null and (not key = any(pk) or (select count(*) from pg_index where indrelid = tab and "
-        "indisunique) > 1) then "
-        "raise exception '%: can have one unique key, and it must contain %', tab, key; end if; "
-        "select string_agg(format('%I %s%s', attname, format_type(atttypid, atttypmod), "
-        "case when attnotnull then ' not null' else '' end), ', ' order by attnum) into cols "
-        "from pg_attribute where attrelid = tab and attnum > 0 and not attisdropped; "
-        "if pk is not null then cols := cols || format(', unique (%s)', "
-        "(select string_agg(format('%I', x), ', ') from unnest(pk) x)); end if; "
-        "select count(*) into total from pg_foreign_server where srvname ~ '^shard_[0-9]+$'; "
-        "remote := format('t%s', t.oid); ";
-
-static const char function_rest[] =
-        "insert into steward_parts.spread values (t.oid); "
-        "execute format('create table %I.%I (like %s including defaults including constraints including comments) "
-        "partition by hash (%I)', t.nspname, remote, tab, key); "
-        "for s in select srvname from pg_foreign_server where srvname ~ '^shard_[0-9]+$' "
-        "order by substring(srvname, 7)::int loop "
-        "perform steward_parts.dblink_exec(s.srvname, format('drop table if exists sharded.%I; "
-        "create table sharded.%I (%s)', remote, remote, cols)); "
-        "execute format('create foreign table %I.%I partition of %I.%I for values with (modulus %s, remainder %s) "
-        "server %I options (schema_name ''sharded'', table_name %L)', t.nspname, format('%s_%s', remote, n), "
-        "t.nspname, "
-        "remote, total, n, s.srvname, remote); n := n + 1; end loop; "
-        "for g in select d.objid::regclass as seq from pg_depend d where d.refobjid = tab and d.deptype = 'a' and "
-        "d.classid = 'pg_class'::regclass and exists (select from pg_class where oid = d.objid and relkind = 'S') loop "
-        "execute format('alter sequence %s owned by none', g.seq); end loop; "
-        "execute format('drop table %s', tab); "
-        "execute format('alter table %I.%I rename to %I', t.nspname, remote, t.relname); "
-        "execute format('alter table %I.%I owner to %I', t.nspname, t.relname, t.owner); "
-        "for g in select case when e.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(e.grantee)) end as "
-        "who, "
-        "e.privilege_type as what from aclexplode(t.relacl) e where e.privilege_type in "
-        "('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE') and e.grantee <> t.relowner loop "
-        "execute format('grant %s on %I.%I to %s', g.what, t.nspname, t.relname, g.who); end loop; "
-        "return total; end $f$;"
-        "revoke all on function steward.shard_table(regclass, name) from public;"
-        "grant execute on function steward.shard_table(regclass, name) to public;";
-
-static const char tidy_sql[] =
-        /* What was dropped on the router goes on the shards too. */
-        "create or replace function steward_parts.tidy() returns void language plpgsql set search_path = pg_catalog as "
-        "$f$ declare s record; r record; begin "
-        "for r in select id from steward_parts.spread p where not exists (select from pg_foreign_table where ftoptions "
-        "@> array[format('table_name=t%s', p.id)]) loop "
-        "for s in select srvname from pg_foreign_server where srvname ~ '^shard_[0-9]+$' loop "
-        "perform steward_parts.dblink_exec(s.srvname, format('drop table if exists sharded.%I', format('t%s', r.id))); "
-        "end loop; delete from steward_parts.spread where id = r.id; end loop; end $f$;";
+static void script_add(struct buf *b, const char *const *script)
+{
+	for (size_t i = 0; script[i]; i++)
+		buf_z(b, script[i]);
+}
 
 static bool is_router(const struct pg_set *s)
 {
@@ -134,7 +66,7 @@ static int router_set_up(struct pg_cluster *c, struct pg_node *router)
 {
 	struct buf b = {0}, kept = {0};
 	PGconn *conn;
-	buf_z(&b, router_sql);
+	script_add(&b, spread_sql_begin);
 	for (size_t i = 0; i < c->set_count; i++)
 		if (!is_router(&c->sets[i])) {
 			server_add(&b, c, c->sets[i].number);
@@ -145,10 +77,7 @@ static int router_set_up(struct pg_cluster *c, struct pg_node *router)
 	           "'^shard_[0-9]+$' and srvname not in (%.*s) loop execute format('drop server %%I cascade', s); end "
 	           "loop; end $$;",
 	           (int)kept.n, kept.p);
-	buf_z(&b, function_head);
-	buf_z(&b, function_rest);
-	buf_z(&b, tidy_sql);
-	buf_z(&b, "select steward_parts.tidy()");
+	script_add(&b, spread_sql_rest);
 	buf_c(&b, 0);
 	int r = sql_open_node(c, router, "postgres", 3000, &conn);
 	if (r == 0) {
@@ -160,6 +89,21 @@ static int router_set_up(struct pg_cluster *c, struct pg_node *router)
 	return r;
 }
 
+static int shard_set_up(struct pg_cluster *c, struct pg_node *primary)
+{
+	struct buf b = {0};
+	PGconn *conn;
+	int r = sql_open_node(c, primary, "postgres", 3000, &conn);
+	if (r < 0)
+		return r;
+	script_add(&b, spread_sql_shard);
+	buf_c(&b, 0);
+	r = sql_do(conn, TIMEOUT_MS, b.p);
+	PQfinish(conn);
+	buf_free(&b);
+	return r;
+}
+
 int router_apply(struct pg_cluster *c, const char **ret_why)
 {
 	bool sharded = false;
@@ -168,14 +112,8 @@ int router_apply(struct pg_cluster *c, const char **ret_why)
 	int r = 0;
 	for (size_t i = 0; sharded && r == 0 && i < c->set_count; i++) {
 		struct pg_node *p = set_primary(c, &c->sets[i]);
-		PGconn *conn;
-		if (is_router(&c->sets[i]))
-			continue;
-		r = p && p->pid ? sql_open_node(c, p, "postgres", 3000, &conn) : -ENOTCONN;
-		if (r < 0)
-			break;
-		r = sql_do(conn, TIMEOUT_MS, shard_sql);
-		PQfinish(conn);
+		if (!is_router(&c->sets[i]))
+			r = p && p->pid ? shard_set_up(c, p) : -ENOTCONN;
 	}
 	for (size_t i = 0; sharded && r == 0 && i < c->set_count; i++) {
 		struct pg_node *p = set_primary(c, &c->sets[i]);

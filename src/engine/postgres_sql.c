@@ -29,13 +29,15 @@ static int fault(PGconn *conn, const char *what)
 	return -EIO;
 }
 
-/* What a database's owner may have set for all who connect to it, the superuser among them, does not count here. */
+/* What a database's owner may have set for all who connect to it, the superuser among them, does not count here. A
+ * hostile user's locks hold the service up for seconds only, and a statement that nobody waits for any more ends: its
+ * sessions would otherwise wait on, until no connection is left for the next. */
 static const char session_options[] =
         "-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning -c role=none "
         "-c local_preload_libraries= -c default_transaction_read_only=off -c default_transaction_deferrable=off "
-        "-c default_transaction_isolation=read\\ committed -c statement_timeout=0 -c lock_timeout=0 "
-        "-c idle_in_transaction_session_timeout=0 -c idle_session_timeout=0 -c standard_conforming_strings=on -c "
-        "default_tablespace= "
+        "-c default_transaction_isolation=read\\ committed -c statement_timeout=10min -c lock_timeout=10s "
+        "-c idle_in_transaction_session_timeout=2min -c idle_session_timeout=0 -c client_connection_check_interval=2s -c "
+        "standard_conforming_strings=on -c default_tablespace= "
         "-c temp_tablespaces=";
 
 int sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn)

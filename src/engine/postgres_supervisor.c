@@ -200,6 +200,7 @@ void *supervise(void *arg)
 			tidied = mono_ms();
 			(void)!engine_work(e, logs_tidy, e);
 		}
+		quota_tick(e);
 		w.count = 0;
 		watch_add(&w, e->wake_fd, NULL);
 		clusters_look(e, all, count, tick, &w);

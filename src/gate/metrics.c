@@ -307,6 +307,8 @@ void metrics_write(struct buf *b, struct service *s)
 	attempts_write(b, s->attempts);
 	store_write_stats(b, s->store);
 	access_write(b, s);
+	if (s->metrics_more)
+		s->metrics_more(b, s);
 	free(all);
 }
 
@@ -358,7 +360,7 @@ static struct page *page_find(void)
 	return p;
 }
 
-struct str metrics_page(struct service *s, struct arena *a, void (*more)(struct buf *b, const struct service *s))
+struct str metrics_page(struct service *s, struct arena *a)
 {
 	struct page *p = page_find();
 	if (!p) {
@@ -366,7 +368,6 @@ struct str metrics_page(struct service *s, struct arena *a, void (*more)(struct 
 		atomic_init(&p->refs, 2);
 		p->made_us = clock_mono_us();
 		metrics_write(&p->text, s);
-		more(&p->text, s);
 		pthread_mutex_lock(&page_lock);
 		struct page *old = page_kept;
 		page_kept = p;

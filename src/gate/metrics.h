@@ -21,9 +21,8 @@ void metrics_observe(struct op_metrics *m, int op, int status, int64_t micros);
 /* Prometheus text format 0.0.4, from any thread. Operations never called are left out. */
 void metrics_write(struct buf *b, struct service *s);
 
-/* The same as a page that requests share when many want it: it lives as long as the arena. From any thread. `more` adds what
- * those above this folder count. */
-struct str metrics_page(struct service *s, struct arena *a, void (*more)(struct buf *b, const struct service *s));
+/* The same as a page that requests share when many want it: it lives as long as the arena. From any thread. */
+struct str metrics_page(struct service *s, struct arena *a);
 /* Lets go of the page that is kept. */
 void metrics_teardown(void);
 

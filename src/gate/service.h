@@ -5,6 +5,7 @@
 #include "gate/call.h"
 
 struct attempts;
+struct buf;
 struct engine;
 struct engine_ops;
 struct jobs;
@@ -51,6 +52,8 @@ struct service {
 	/* Of changes of users, networks and roles: attempts to bring them to a cluster that failed, clusters whose last one
 	 * did, and answers that said that it is not in force. */
 	_Atomic uint64_t access_failures, access_behind, access_unconfirmed;
+	/* Writes the metrics of what the gates do not know; or NULL. */
+	void (*metrics_more)(struct buf *b, struct service *s);
 };
 
 /* Of the calling thread; set by gate/workers.h. */

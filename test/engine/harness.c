@@ -241,6 +241,8 @@ bool run(PGconn *conn, const char *sql)
 {
 	PGresult *r = PQexec(conn, sql);
 	bool good = PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK;
+	if (!good && getenv("DEBUG"))
+		fprintf(stderr, "%.60s: %s", sql, PQerrorMessage(conn));
 	PQclear(r);
 	return good;
 }

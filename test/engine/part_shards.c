@@ -54,6 +54,26 @@ static void set_becomes_shard(void)
 	CHECK(ops->destroy(engine, ID5, NULL) == 0);
 }
 
+/* What is changed on the router is changed on all shards, or nowhere; and nobody goes past the router. */
+static void spread_changes(const struct node_status *router)
+{
+	struct cluster_status s = observe(ID5);
+	PGconn *conn = client(router, "writer", PASSWORD, "postgres");
+	CHECK(run(conn, "create index on spread(a); alter table spread add column b int not null default 3"));
+	CHECK(number(conn, "select sum(b) from spread") == 300);
+	CHECK(!run(conn, "insert into spread values (101, null)"));
+	CHECK(run(conn, "begin; alter table spread rename b to c; update spread set c = 4; rollback"));
+	CHECK(number(conn, "select sum(b) from spread") == 300);
+	CHECK(!run(conn, "alter table spread alter b type bigint"));
+	CHECK(run(conn, "drop index spread_a_idx; alter table spread drop column b"));
+	CHECK(!run(conn, "select steward_parts.dblink_connect('host=127.0.0.1 port=1 password=x')"));
+	CHECK(number(conn, "select count(*) from pg_proc where pronamespace = 'steward_parts'::regnamespace and "
+	                   "has_function_privilege(oid, 'execute')") == 0);
+	PQfinish(conn);
+	for (size_t i = 0; i < s.node_count; i++)
+		CHECK(can_connect(&s.nodes[i], "writer", PASSWORD, "postgres") == (s.nodes[i].kind == NODE_ROUTER));
+}
+
 void part_shards(void)
 {
 	set_becomes_shard();
@@ -63,6 +83,7 @@ void part_shards(void)
 	CHECK(as(router_in(&s), "writer", "postgres",
 	         "create table spread(a int); select steward.shard_table('spread', 'a');"
 	         "insert into spread select generate_series(1, 100)"));
+	spread_changes(router_in(&s));
 	CHECK(converge(&fewer, &access_writer) == -EBUSY && spread_rows() == 100);
 	kill(pid_of(ID5, w.nodes[0].name), SIGKILL);
 	CHECK(converge(&fewer, &access_writer) == -EBUSY);

@@ -3,6 +3,29 @@
 
 #include <signal.h>
 
+/* A user's lock holds the service up for a moment, and nothing of it is left waiting there. */
+static void hostile_lock(const struct node_status *n)
+{
+	struct pg_cluster *c = cluster_find(engine, ID1);
+	PGconn *hostile = client(n, "writer", PASSWORD, "postgres"), *own = NULL, *watch = NULL;
+	CHECK(run(hostile, "begin; lock table t in access exclusive mode"));
+	CHECK(sql_open_node(c, c->nodes[0], "postgres", 3000, &own) == 0);
+	CHECK(number(own, "select setting from pg_settings where name = 'lock_timeout'") == 10000);
+	CHECK(number(own, "select setting from pg_settings where name = 'statement_timeout'") == 600000);
+	CHECK(sql_do(own, 300, "select * from public.t") == -ETIMEDOUT);
+	PQfinish(own);
+	CHECK(sql_open_node(c, c->nodes[0], "postgres", 3000, &watch) == 0);
+	int64_t began = clock_mono_us();
+	while (number(watch, "select count(*) from pg_stat_activity where usename = current_user and wait_event_type = "
+	                     "'Lock'") > 0 &&
+	       since_ms(began) < 8000)
+		usleep(50000);
+	CHECK(since_ms(began) < 8000);
+	PQfinish(watch);
+	PQfinish(hostile);
+	cluster_put(c);
+}
+
 void part_single(void)
 {
 	struct wish w = wish_make(ID1, 1, 0);
@@ -16,6 +39,7 @@ void part_single(void)
 	CHECK(!can_connect(&s.nodes[0], "writer", "wrong", "postgres"));
 	CHECK(!can_connect(&s.nodes[0], "steward_engine", PASSWORD, "postgres"));
 	CHECK(as(&s.nodes[0], "writer", "postgres", "create table t(a int); insert into t values (1)"));
+	hostile_lock(&s.nodes[0]);
 	/* Stop and start of the service: the server goes on, and is adopted. */
 	pid_t pid = pid_of(ID1, w.nodes[0].name);
 	ops->stop(engine);
