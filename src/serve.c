@@ -285,7 +285,8 @@ static int store_belongs(struct server *s)
 		return 0;
 	fprintf(stderr,
 	        "steward: the store is empty, but %s was in use: there is %s. Bring back the store (steward.db, or "
-	        "name the right one with --store); to begin anew, choose another --data. Nothing was changed.\n",
+	        "name the right one with --store); to begin anew, choose another --data. Nothing that was there was "
+	        "changed.\n",
 	        dir, file);
 	return -ENOTEMPTY;
 }

@@ -25,7 +25,7 @@
 #include <errno.h>
 
 #define NAME_MAX_BYTES 200
-#define HASHING_MAX 64
+#define HASHING_MAX 4 /* few more than are hashed at once: those that wait do so here, where it is fair */
 #define HASHING_WAIT 256
 
 /* Not of the catalog: it only stands in the events. */
@@ -393,10 +393,11 @@ static void hash_run(void *arg)
 {
 	struct answering *w = arg;
 	struct str password = json_field(w->body, "password");
-	if (w->has_password && !password_verify(password, w->kept_hash)) {
-		attempt_failed(w->service->attempts, w->invitation.id, &w->request->peer);
+	if (w->has_password && password_verify(password, w->kept_hash)) {
+		attempt_take_back(w->service->attempts, w->invitation.id, &w->request->peer);
+	} else if (w->has_password) {
 		fail(w, 403, "WRONG_PASSWORD", "password: is not the one of the account.", "password");
-	} else if (!w->has_password && password_hash(w->request->arena, password, &w->new_hash) < 0) {
+	} else if (password_hash(w->request->arena, password, &w->new_hash) < 0) {
 		fail(w, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.", NULL);
 	}
 	http_call_on_loop(w->request, hashed);
@@ -406,8 +407,12 @@ static void start_hash(struct answering *w)
 {
 	w->request->app = w;
 	w->work = (struct pool_work){.run = hash_run, .ctx = w};
+	if (w->has_password)
+		attempt_failed(w->service->attempts, w->invitation.id, &w->request->peer);
 	if (pool_run(&hashing, &w->work, address_key(w->request)))
 		return;
+	if (w->has_password)
+		attempt_take_back(w->service->attempts, w->invitation.id, &w->request->peer);
 	w->request->app = NULL;
 	response_header(&w->request->response, "retry-after", STR("1"));
 	fail(w, 503, "SERVICE_BUSY", "The service has too many such calls under way. Try again in a second.", NULL);

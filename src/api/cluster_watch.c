@@ -31,7 +31,8 @@ int watch_ask(struct tx *tx, struct arena *a, const struct service *s, struct st
 {
 	if (!s->engine_ops->on_host)
 		return 0;
-	/* A subject of its own: it waits for no change of the cluster that is under way. The nodes are on this host. */
+	/* A subject of its own, so that it need not wait for a change of the cluster that is under way. On this host, because
+	 * the nodes are. */
 	struct job job = {.kind = STR(WATCH_JOB),
 	                  .subject = arena_printf(a, "%.*s/watch", STR_ARG(cluster_id)),
 	                  .args = arena_printf(a, "{\"id\":\"%.*s\"}", STR_ARG(cluster_id)),
@@ -113,7 +114,7 @@ static int node_tell(struct telling *t, const json_t *told, const struct node_st
 	json_int_t ends = (json_int_t)n->ends - number_of(told, "ends");
 	int r = 0;
 	if (ends <= 0 && n->down && !down)
-		ends = 1; /* the count is of an older copy */
+		ends = 1; /* its directory was put back from an older copy, and its count with it */
 	for (json_int_t i = 0; r == 0 && i < ends && i < TOLD_MAX; i++) {
 		if (down)
 			r = node_event(t, "HOST_UP", NULL, n);

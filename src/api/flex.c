@@ -99,8 +99,7 @@ static void flex_write(struct call *c, const struct doc *d, bool in_list)
 static int flex_answer(struct call *c, const struct cluster *cluster)
 {
 	c->etag = cluster->doc.rev;
-	if (!cluster_is(cluster, "IDLE"))
-		cluster_progress_header(c, cluster);
+	cluster_progress_header(c, cluster); /* there is no status to ask beside it */
 	flex_write(c, &cluster->doc, false);
 	return 0;
 }

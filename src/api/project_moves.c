@@ -6,6 +6,7 @@
 #include "api/invitations.h"
 #include "api/verbs.h"
 
+#include "gate/attempts.h"
 #include "gate/audit.h"
 #include "gate/authenticate.h"
 #include "gate/gifts.h"
@@ -33,6 +34,8 @@ static int fail_field(struct call *c, int status, const char *code, const char *
 /* The pair proves an owner's key of the destination, used from an address that the key may be used from. */
 static int key_check(struct call *c, struct str org_id, struct str public_key, struct str private_key)
 {
+	struct attempts *attempts = c->service->attempts;
+	unsigned seconds;
 	struct principal *key;
 	if (!public_key.n)
 		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgPublicApiKey",
@@ -40,8 +43,12 @@ static int key_check(struct call *c, struct str org_id, struct str public_key, s
 	if (!private_key.n)
 		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgPrivateApiKey",
 		                  "is missing: the two parts of a key go together");
-	int result = digest_prove(c->tx, c->arena, public_key, private_key, &key);
+	/* A sign-in like others: this is no way to guess faster. */
+	bool looks = attempt_ask(attempts, public_key, &c->request->peer, &seconds) != ATTEMPT_REFUSED;
+	int result = looks ? digest_prove(c->tx, c->arena, public_key, private_key, &key) : -EACCES;
 	bool owner = false;
+	if (looks && result == -EACCES)
+		attempt_failed(attempts, public_key, &c->request->peer);
 	if (result == 0) {
 		owner = (principal_org_roles(key, org_id) & role_bit("ORG_OWNER")) &&
 		        access_list_permits(key, &c->request->peer);

@@ -69,6 +69,12 @@ static bool is_simulated(const struct control *t)
 	return t->service->engine_ops == &engine_simulated;
 }
 
+static void engine_check(struct arena *a, const json_t *body, struct faults *faults)
+{
+	if (json_object_get(body, "times") && !json_is_string(json_object_get(body, "fail")))
+		faults_add(faults, a, STR("times"), "goes with fail, and says how often");
+}
+
 /* Each field changes what it names and nothing else; none at all brings back how the engine was started. */
 static void engine_post(struct control *t, struct buf *b)
 {
@@ -77,10 +83,6 @@ static void engine_post(struct control *t, struct buf *b)
 	struct engine *e = t->service->engine_state;
 	if (!is_simulated(t)) {
 		refuse(t, 409, "the engine is not the simulated one");
-		return;
-	}
-	if (times && !json_is_string(fail)) {
-		refuse(t, 400, "times: goes with fail, and says how often");
 		return;
 	}
 	if (!json_object_size(t->body))
@@ -136,6 +138,17 @@ static unsigned number_or(const json_t *body, const char *name, unsigned otherwi
 	return value ? (unsigned)json_integer_value(value) : otherwise;
 }
 
+static void faults_check(struct arena *a, const json_t *body, struct faults *faults)
+{
+	unsigned status = number_or(body, "status", 0);
+	if (!catalog_op(json_string_value(json_object_get(body, "operationId"))))
+		faults_add(faults, a, STR("operationId"), "must be that of an operation, as GET /openapi.json has it");
+	if (!status && !json_object_get(body, "delayMs"))
+		faults_add(faults, a, STR("status"), "is required where there is no delayMs");
+	if (json_object_get(body, "retryAfterSeconds") && status != 429 && status != 503)
+		faults_add(faults, a, STR("retryAfterSeconds"), "goes with the status 429 or 503");
+}
+
 static void faults_post(struct control *t, struct buf *b)
 {
 	struct injected fault = {.op = catalog_op(json_string_value(json_object_get(t->body, "operationId"))),
@@ -143,13 +156,7 @@ static void faults_post(struct control *t, struct buf *b)
 	                         .delay_ms = number_or(t->body, "delayMs", 0),
 	                         .retry_after = number_or(t->body, "retryAfterSeconds", 1),
 	                         .times = number_or(t->body, "times", 1)};
-	if (!fault.op)
-		refuse(t, 400, "operationId: must be the id of an operation, as GET /openapi.json lists them");
-	else if (!fault.status && !fault.delay_ms)
-		refuse(t, 400, "status, delayMs: at least one of them is required");
-	else if (json_object_get(t->body, "retryAfterSeconds") && fault.status != 429 && fault.status != 503)
-		refuse(t, 400, "retryAfterSeconds: goes with the status 429 or 503");
-	else if (!fault_inject(t->service, &fault))
+	if (!fault_inject(t->service, &fault))
 		refuse(t, 409, "too many faults wait for their calls; DELETE /api/test/faults takes them back");
 }
 
@@ -185,9 +192,9 @@ static const struct {
               {"POST", "/api/test/clock", clock_post, clock_fields},
               {"POST", "/api/test/reset", reset, no_fields},
               {"POST", "/api/test/buckets/reset", buckets_reset, no_fields},
-              {"POST", "/api/test/faults", faults_post, fault_fields},
+              {"POST", "/api/test/faults", faults_post, fault_fields, faults_check},
               {"DELETE", "/api/test/faults", faults_delete, no_fields},
-              {"POST", "/api/test/engine", engine_post, engine_fields},
+              {"POST", "/api/test/engine", engine_post, engine_fields, engine_check},
               {"POST", "/api/test/seed", seed, seed_fields, seed_check}};
 #define ROUTES (sizeof routes / sizeof *routes)
 

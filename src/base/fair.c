@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define BUCKETS 256u
-#define SHARE 3u /* times what is left may run */
+#define SHARE 3u /* a key may run up to so many times what is free: see fair.h */
 
 struct line {
 	struct line *next;         /* in its bucket */

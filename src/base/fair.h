@@ -1,7 +1,12 @@
 /* A queue that is fair between keys, for every pool that tenants share. Each key has a line of its own; lines take turns.
- * A key may have as many waiting as there are places left, so that nobody takes all of them, and may occupy three times as
- * many of what serves (threads, slots) as are left, so that something is always left for another. A key is an organization,
- * or an address where it is not known who calls. Not locked: that is the owner's. */
+ * So that no key takes everything, two bounds grow tighter as less is left:
+ *
+ *   waiting   a key may add an item while it has fewer waiting than there are free places: one alone fills half of the queue
+ *   running   a key may start another while it runs fewer than three times what is still free: one alone gets three quarters
+ *             of what serves (threads, slots), and the last quarter is there when another comes
+ *
+ * A key is an organization, or an address where it is not known who calls. There is no lock here: whoever has the queue has
+ * one. */
 #ifndef STEWARD_BASE_FAIR_H
 #define STEWARD_BASE_FAIR_H
 

@@ -216,8 +216,7 @@ static int look(struct wait *t, const struct client_answer *answer)
 		option_refuse("%s is %s: %s", name, shown(t->work, answer->json, "stateName"),
 		              text_shown(t->work->arena, answer->progress));
 		fprintf(stderr,
-		        "steward: what is wrong is in the service's log; once it is mended, the service finds out by "
-		        "itself\n");
+		        "steward: the service tries again by itself; its log may say more about what is wrong\n");
 		return EXIT_NOT_DONE;
 	}
 	if (!t->gone && strcmp(state, "IDLE") == 0) {
@@ -305,13 +304,27 @@ static int list_run(struct work *w)
 	return code;
 }
 
+/* How far a change is, why a cluster is being repaired, that its disk is full. */
+static void status_print(struct work *w)
+{
+	struct client_request r = {.method = "GET",
+	                           .path = arena_printf(w->arena, "%s/status", cluster_path(w, w->arena)).p,
+	                           .quiet = true};
+	struct client_answer answer;
+	if (client_call(w->client, w->arena, &r, &answer) == 0 && answer.status == 200 && answer.progress.n)
+		printf("status    %s\n", text_shown(w->arena, answer.progress));
+}
+
 static int get_run(struct work *w)
 {
 	json_t *cluster = NULL;
 	int code = call(w, "GET", cluster_path(w, w->arena), NULL, &cluster);
-	if (code == EXIT_DONE)
-		show(w, cluster);
-	return code;
+	if (code != EXIT_DONE)
+		return code;
+	show(w, cluster);
+	if (!w->json)
+		status_print(w);
+	return EXIT_DONE;
 }
 
 /* The shared tiers: one node, on a provider behind the service's own. */

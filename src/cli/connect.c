@@ -74,6 +74,7 @@ struct session {
 	int64_t until_ms; /* end of what is made, on the service's clock */
 	char until[CLOCK_TEXT];
 	struct str standard; /* the cluster's connection string */
+	const char *path;    /* where the service tells of it */
 	const char *ca_file;
 	const char *user, *password, *role; /* password NULL: an existing user */
 	bool made;                          /* the user is ours to delete */
@@ -137,6 +138,7 @@ static int cluster_find(struct session *s, const json_t **ret_cluster)
 			return client_exit(result);
 		if (answer.status == 200) {
 			*ret_cluster = answer.json;
+			s->path = arena_printf(s->arena, "%s%s", r.path, i == 0 ? "/status" : "").p;
 			return EXIT_DONE;
 		}
 		if (answer.status != 404) {
@@ -446,6 +448,15 @@ static const char *string_make(struct session *s)
 	return string;
 }
 
+/* Why nobody gets in, where the service knows: that data is missing, or that the disk is full. */
+static void status_tell(const struct session *s)
+{
+	struct client_request r = {.method = "GET", .path = s->path, .quiet = true};
+	struct client_answer answer;
+	if (client_call(s->client, s->arena, &r, &answer) == 0 && answer.progress.n)
+		option_refuse("%s: %s", s->name, text_shown(s->arena, answer.progress));
+}
+
 /* A call that changes access comes back when it is in force in every cluster that can be reached, or after a few seconds: a
  * cluster that is being changed gets it later. */
 static int login_wait(struct session *s, const struct psql *p)
@@ -461,6 +472,7 @@ static int login_wait(struct session *s, const struct psql *p)
 			nanosleep(&pause, NULL);
 			continue;
 		}
+		status_tell(s);
 		if (!p->password)
 			return EXIT_DONE; /* psql says what is wrong with a user that is not ours */
 		option_refuse("no login to %s works after %u s: %s", s->name, s->given->timeout,

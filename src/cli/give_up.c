@@ -1,7 +1,7 @@
 /* `steward give-up`: the operator's word that what is missing of a cluster's data will not come back. It is a command on
  * the data directory and no operation of the API: who may delete a cluster through the API can do that; making databases
  * empty under the same name, users and addresses is for whoever keeps the machine. It only writes the mark; the service
- * does the rest when it next looks, within seconds, or when it starts. */
+ * does the rest when it next looks, within a minute, or when it starts. */
 #include "api/cluster_missing.h"
 #include "cli/cli.h"
 #include "store/store.h"

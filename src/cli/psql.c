@@ -79,7 +79,7 @@ static char **environment_make(struct arena *a, const char *const *set, size_t c
 	return all;
 }
 
-/* The child gets the signals that we hold. */
+/* The child starts with no signal blocked: those that we hold back are for it. */
 static int spawn(const char *const *argv, char **env, posix_spawn_file_actions_t *files, pid_t *ret_pid)
 {
 	posix_spawnattr_t attributes;
@@ -108,8 +108,8 @@ static struct str said_read(struct arena *a, int fd)
 	return arena_dup(a, (struct str){text, n});
 }
 
-/* What a server says to who comes before it is ready, or before its access is in force. All else is for psql to say to its
- * user: that a database does not exist, or that a password is wanted. */
+/* Whether the fault may pass by itself: the server is not ready, or the new user and address are not in force yet. Any other
+ * (there is no such database, a password is wanted) would only come again, and psql tells it to its user. */
 static bool is_too_early(struct str said)
 {
 	static const char *const words[] = {"no pg_hba.conf entry",

@@ -195,7 +195,7 @@ struct engine_options {
 	 * tells what. From any thread of the engine, with its locks held: must neither wait nor call the engine. */
 	void (*changed)(void *ctx, const char *cluster_id);
 	void *changed_ctx;
-	unsigned disk_mb;         /* that a node may take for each GB of its disk_gb; 0: no bound */
+	unsigned disk_mb; /* that a node may take for each GB of its disk_gb; 0: no bound */
 	const char *
 	        cgroup; /* directory of the cgroup below which clusters get theirs; "": none; NULL: our own, if we may */
 	/* A cluster's disk became full, or has room again. From any thread of the engine; must not call the engine. */

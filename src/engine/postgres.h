@@ -3,6 +3,7 @@
  *   pool/VERSION-HEX/   data directories made ahead, each with a system identifier of its own
  *   run/SLOT/           unix sockets; short, because a socket's path has 107 bytes
  *   CLUSTER/applied     mark of the users and rules that its servers have
+ *   CLUSTER/full        how full its disk is, see postgres_quota.c; not there when it is not
  *   CLUSTER/state.json  what the cluster shall be, and per set the term and who is primary; durable before it is done
  *   CLUSTER/NODE/       data, conf (configuration, HBA, certificate), log; conf/pg_hba.rules are the rules for clients,
  *                       and conf/pg_hba.conf the same, or, while the node is shut, none
@@ -68,7 +69,7 @@ struct pg_set {
 	uint64_t identity, former;
 	unsigned failovers; /* terms that began because the primary had ended */
 	int64_t return_us;  /* until then the care leaves the primary where it is, see set_return() */
-	int64_t access_at;  /* the place in its log up to which a node must have come to have all of the access; 0: not known */
+	int64_t access_at; /* the place in its log up to which a node must have come to have all of the access; 0: not known */
 };
 
 struct pg_param {
@@ -96,9 +97,9 @@ struct pg_cluster {
 	size_t set_count;
 	struct pg_param params[PG_PARAMS_MAX];
 	size_t param_count;
-	char *audit;                      /* classes of the audit log; NULL: off */
-	char *ca_cert, *ca_key;           /* the project's CA, in memory alone; NULL until the first converge */
-	bool rolled;                      /* no server waits for a restart to take its configuration */
+	char *audit;            /* classes of the audit log; NULL: off */
+	char *ca_cert, *ca_key; /* the project's CA, in memory alone; NULL until the first converge */
+	bool rolled;            /* no server waits for a restart to take its configuration */
 	/* What was last in force is so wherever clients are taken: primaries may start open. Durable: false before a node can
 	 * start that has less. */
 	bool open;
@@ -405,10 +406,12 @@ int postgres_partitions(struct engine *e, const char *cluster_id, const char *no
                         struct str **ret_names, size_t *ret_count);
 
 /* --- postgres_grants_sql.c: its scripts */
-extern const char grants_sql_quiet[], grants_sql_clear[], grants_sql_revoke[], grants_sql_faults[], grants_sql_bar[], grants_sql_roles[], grants_sql_strangers[],
-        grants_sql_sessions[], grants_sql_installed[], grants_sql_prepare[], grants_sql_direct[], grants_sql_version[],
-        grants_sql_noted[], grants_sql_oids[], grants_sql_notes[], grants_sql_note[], grants_sql_template_done[],
-        grants_sql_template[], grants_sql_owners[], grants_sql_databases[], grants_sql_lost[], grants_sql_lost_done[];
+extern const char grants_sql_quiet[], grants_sql_roles_lock[], grants_sql_clear[], grants_sql_revoke[],
+        grants_sql_faults[], grants_sql_bar[], grants_sql_roles[], grants_sql_strangers[], grants_sql_sessions[],
+        grants_sql_installed[], grants_sql_prepare[], grants_sql_direct[], grants_sql_version[], grants_sql_noted[],
+        grants_sql_oids[], grants_sql_notes[], grants_sql_note[], grants_sql_template_done[], grants_sql_template[],
+        grants_sql_owners[], grants_sql_databases[], grants_sql_lost_roles[], grants_sql_lost_count[],
+        grants_sql_lost[], grants_sql_lost_done[];
 extern const char *const grants_sql_install[]; /* up to NULL */
 
 /* --- postgres_renew.c */

@@ -253,7 +253,8 @@ static int files_verify(PGconn *conn, const char **ret_why)
 	return r;
 }
 
-/* Sessions from addresses that are not listed any more, and of users that are gone, go on until told not to. */
+/* Sessions from addresses that are not listed any more, and of users that are gone, go on until told not to. And who has
+ * become a group with SET ROLE stays it in that session, when it does not belong to the group any more. */
 static int sessions_end(PGconn *conn, const struct engine_access *access)
 {
 	struct buf b = {0};
@@ -272,7 +273,7 @@ static int sessions_end(PGconn *conn, const struct engine_access *access)
 		buf_printf(&b, "%s%s", i ? "," : "", name ? name : "''");
 		PQfreemem(name);
 	}
-	buf_z(&b, "]::name[]))");
+	buf_printf(&b, "]::name[]) or usesysid in (select oid from (%s) l))", grants_sql_lost_roles);
 	buf_c(&b, 0);
 	int r = sql_do(conn, 5000, b.p);
 	buf_free(&b);
@@ -284,7 +285,7 @@ static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engi
                       const char **ret_why)
 {
 	char path[PG_PATH], *old = NULL;
-	bool changed = false;
+	bool changed = false, nobody = n->shut && n->admits;
 	PGconn *conn = NULL;
 	node_path(c, n, "conf/pg_hba.conf", path);
 	if (file_read(path, HBA_MAX, &old) < 0)
@@ -293,8 +294,12 @@ static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engi
 	if (r == 0)
 		r = tls_ensure(c, n, &changed);
 	n->admits = n->admits && !changed;
-	if (r == 0 && n->pid) {
-		r = sql_open_node(c, n, "postgres", 3000, &conn);
+	if (r == 0 && n->pid && !process_ended(n->pidfd, 0)) {
+		r = sql_open_node(c, n, "postgres", nobody ? 500 : 3000, &conn);
+		if (r < 0 && nobody) { /* it starts, or tries to: it will be told before it is opened */
+			free(old);
+			return 0;
+		}
 		if (r == 0 && !n->admits)
 			r = files_verify(conn, ret_why);
 		if (r == -EINVAL && old)
@@ -480,8 +485,10 @@ static int set_revoke(struct pg_cluster *c, struct pg_set *s, const struct engin
 	return r;
 }
 
-/* Users and what is audited of them, in one set. */
-static int set_give(struct pg_cluster *c, struct pg_set *s, const struct engine_access *access, const char **ret_why)
+/* Users and what is audited of them, in one set; and whether users who lost a role may still have what they were granted by
+ * hand, because somebody holds it. */
+static int set_give(struct pg_cluster *c, struct pg_set *s, const struct engine_access *access, int64_t *ret_lost,
+                    const char **ret_why)
 {
 	PGconn *conn;
 	int64_t at = 0;
@@ -492,6 +499,8 @@ static int set_give(struct pg_cluster *c, struct pg_set *s, const struct engine_
 	PQfinish(conn);
 	if (set_open(c, s, &conn) < 0) /* of its own: a statement may still be under way on the other */
 		return r < 0 ? r : -EAGAIN;
+	if (r < 0)
+		(void)!sql_int(conn, 2000, grants_sql_lost_count, ret_lost);
 	int audited = audit_apply(conn, access, c->audit != NULL);
 	if (audited == 0)
 		audited = quota_apply(c, set_primary(c, s), conn);
@@ -640,8 +649,11 @@ int access_apply(struct pg_cluster *c, const struct engine_access *access, const
 		snprintf(first, sizeof first, "%s", *ret_why);
 	for (size_t i = 0; i < c->set_count && !c->paused; i++) {
 		const char *why = NULL;
-		if (set_give(c, &c->sets[i], c->access, &why) < 0) {
+		int64_t lost = 0;
+		if (set_give(c, &c->sets[i], c->access, &lost, &why) < 0) {
 			partly = true;
+			if (lost > 0)
+				fault = -EBUSY;
 			if (!*first)
 				snprintf(first, sizeof first, "%s", why ? why : "a shard has no primary at the moment");
 		}

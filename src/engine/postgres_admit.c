@@ -18,7 +18,7 @@
 
 #define SHUT "# Written by Steward; closed to clients.\n"
 #define ADMIT_EVERY_US 500000
-#define LOGIN_MS 300 /* what is left to who logs in at this moment */
+#define LOGIN_MS 300 /* a login that was under way when the rules changed gets so long to end by itself */
 
 static void rules_path(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH])
 {
@@ -41,7 +41,7 @@ bool admit_is_shut(const struct pg_cluster *c, const struct pg_node *n)
 	return shut;
 }
 
-/* The rules, also of a node that was made before there was a file of their own. */
+/* The rules for clients. Nodes of older versions have them in pg_hba.conf alone: they are copied out of it once. */
 static int rules_read(struct pg_cluster *c, struct pg_node *n, struct buf *b)
 {
 	char path[PG_PATH], *text;
@@ -87,7 +87,7 @@ int admit_write(struct pg_cluster *c, struct pg_node *n, const struct buf *rules
 	return r < 0 ? r : file_set(c, n, rules, ret_changed);
 }
 
-/* One state or the other, in the file that the server reads. */
+/* Writes the file that the server reads: shut, or with the rules. Without readable rules a node can still be shut. */
 static int shut_set(struct pg_cluster *c, struct pg_node *n, bool shut)
 {
 	struct buf rules = {0};
@@ -186,13 +186,14 @@ static int node_open(struct pg_cluster *c, struct pg_node *n)
 	int r = shut_set(c, n, false);
 	r = r < 0 ? r : node_reload(c, n);
 	n->admits = r == 0;
-	if (r < 0) { /* or the care would think that it is done */
+	if (r < 0) { /* marked as shut again, so that the next care tries once more */
 		log_warn("engine: %s is not open to clients yet: %s", n->want.name, strerror(-r));
 		(void)!shut_set(c, n, true);
 	}
 	return r;
 }
 
+/* Primaries first, because standbys are held against them; with a negative time primaries alone. */
 void admit_all(struct pg_cluster *c, int timeout_ms)
 {
 	int64_t end = mono_ms() + timeout_ms;

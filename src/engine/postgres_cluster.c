@@ -708,8 +708,8 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	r = r < 0 ? r : router_check(c, want, false, ret_why);
 	unsigned before = c->version;
 	r = r < 0 ? r : cluster_upgrade(c, want->version, progress, ret_why);
-	r = r < 0 ? r
-	          : missing_check(c, want, ret_why); /* an upgrade that was cut short has its directories elsewhere */
+	/* Again: one that was cut short had its directories elsewhere. */
+	r = r < 0 ? r : missing_check(c, want, ret_why);
 	if (r < 0)
 		return r;
 	r = dir_make(c->engine, dir, false);

@@ -439,18 +439,19 @@ static void retry_later(struct pg_cluster *c, struct pg_node *n)
 /* There is nothing to start: it is a converge's to bring the data back. */
 static void missing_wait(struct pg_cluster *c, struct pg_node *n)
 {
-	if (n->pid || n->busy || n->removing || node_is_made(c, n))
-		return;
+	bool absent = !n->pid && !n->busy && !n->removing && !node_is_made(c, n);
 	pthread_mutex_lock(&c->lock);
-	bool known = n->absent;
-	n->absent = true;
-	n->retry_us = clock_mono_us() + MISSING_S * 1000000ll;
+	bool known = n->absent == absent;
+	n->absent = absent;
+	if (absent)
+		n->retry_us = clock_mono_us() + MISSING_S * 1000000ll;
 	pthread_mutex_unlock(&c->lock);
-	if (!known)
+	if (!known && absent)
 		cluster_changed(c);
 }
 
-static void note_deaths(struct pg_cluster *c)
+/* Whether any ended by itself. */
+static bool note_deaths(struct pg_cluster *c)
 {
 	bool ended = false;
 	for (size_t i = 0; i < c->node_count; i++) {
@@ -475,10 +476,17 @@ static void note_deaths(struct pg_cluster *c)
 			pthread_mutex_unlock(&c->lock);
 		}
 	}
-	if (ended) { /* counted before it is mended, so that it is told also when this service ends now */
-		(void)!state_save(c);
-		cluster_changed(c);
-	}
+	return ended;
+}
+
+/* After primaries were cared for, which is what clients wait for. Should this service end before, the next one finds who does
+ * not run, and counts it then. */
+static void ends_save(struct pg_cluster *c, bool ended)
+{
+	if (!ended)
+		return;
+	(void)!state_save(c);
+	cluster_changed(c);
 }
 
 static void primary_care(struct pg_cluster *c, struct pg_set *s)
@@ -577,14 +585,17 @@ void cluster_care(struct pg_cluster *c)
 {
 	if (c->destroying)
 		return;
-	note_deaths(c);
-	if (c->paused || c->upgrading)
+	bool ended = note_deaths(c);
+	if (c->paused || c->upgrading) {
+		ends_save(c, ended);
 		return;
+	}
 	for (size_t i = 0; i < c->set_count; i++) {
 		primary_care(c, &c->sets[i]);
 		if (!set_is_told(c, &c->sets[i])) /* a change of primaries was cut short, or may have been */
 			set_repoint(c, &c->sets[i]);
 	}
+	ends_save(c, ended);
 	/* Before standbys are judged by it. */
 	bool look = clock_mono_us() - c->streamed_us > REPLICATION_S * 1000000ll;
 	if (look) {

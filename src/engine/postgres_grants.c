@@ -20,6 +20,7 @@
 
 #define TIMEOUT_MS 30000
 #define REVOKE_MS 10000
+#define SLOW_MS 5000 /* of visits to databases, before nobody's lock is waited for any more */
 #define DATABASES_MAX 1000
 #define DATABASE_NAME_MAX 52 /* a group's name has ten bytes more, of 63 */
 
@@ -87,6 +88,7 @@ struct plan {
 	const struct engine_access *access;
 	struct database databases[DATABASES_MAX];
 	size_t database_count;
+	bool is_partial; /* there are more */
 };
 
 static int built_in_find(const char *role)
@@ -162,18 +164,21 @@ static struct database *database_find(struct plan *p, const char *name)
 	return NULL;
 }
 
+/* A database that is a template (its maker may call it one) can be connected to like any other. Where there are too many,
+ * those that users made come last. */
 static int databases_read(struct plan *p, PGconn *conn)
 {
 	PGresult *rows;
 	int r = sql_rows(
 	        conn, TIMEOUT_MS,
-	        "select datname from pg_database where datallowconn and not datistemplate and octet_length(datname) "
-	        "<= 52 order by 1",
+	        "select datname from pg_database where datallowconn and datname not in ('template0', 'template1') and "
+	        "octet_length(datname) <= 52 order by pg_get_userbyid(datdba) <> '" PG_SUPER "', 1",
 	        &rows);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < PQntuples(rows) && p->database_count < DATABASES_MAX; i++)
 		snprintf(p->databases[p->database_count++].name, 64, "%s", PQgetvalue(rows, i, 0));
+	p->is_partial = PQntuples(rows) > DATABASES_MAX;
 	PQclear(rows);
 	return 0;
 }
@@ -379,10 +384,12 @@ static int wanted_set(PGconn *conn, const struct plan *p, const char *database)
 /* --- applying */
 
 /* The functions and the trigger in the database of the connection, which is to be quiet from here on. */
-static int install(PGconn *conn)
+static int install(PGconn *conn, const char *patience)
 {
 	int64_t done = 0;
 	int r = sql_do(conn, TIMEOUT_MS, grants_sql_quiet);
+	if (r == 0)
+		r = sql_do(conn, TIMEOUT_MS, patience);
 	if (r == 0)
 		r = sql_int(conn, TIMEOUT_MS, grants_sql_installed, &done);
 	for (size_t i = 0; grants_sql_install[i] && r == 0 && !done; i++)
@@ -390,20 +397,27 @@ static int install(PGconn *conn)
 	return r;
 }
 
-static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct plan *p, const char *database)
+/* Each step on its own: what one cannot do now, because somebody holds a table, keeps nothing else from being done. */
+static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct plan *p, const char *database,
+                          unsigned lock_ms)
 {
+	const char *const steps[] = {grants_sql_owners, grants_sql_direct, grants_sql_lost};
+	char patience[64];
 	PGconn *conn;
-	int r = sql_open_node(c, n, database, 3000, &conn);
+	int r = sql_open_node(c, n, database, 3000, &conn), fault = 0;
 	if (r < 0)
 		return r;
-	r = install(conn);
+	snprintf(patience, sizeof patience, "set lock_timeout = %u", lock_ms);
+	r = install(conn, patience);
 	r = r < 0 ? r : wanted_set(conn, p, database);
 	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_prepare);
-	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_owners);
-	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_direct);
-	r = r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_lost);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps && r == 0; i++) {
+		int done = sql_do(conn, TIMEOUT_MS, steps[i]);
+		fault = done < 0 ? done : fault;
+		r = done == -EPROTO ? 0 : done;
+	}
 	PQfinish(conn);
-	return r;
+	return r < 0 ? r : fault;
 }
 
 /* The template of databases to come: users may make some, and their tables shall be as any other. Once. */
@@ -417,7 +431,7 @@ static int template_install(struct pg_cluster *c, struct pg_node *n, PGconn *con
 	r = sql_open_node(c, n, "template1", 3000, &inside);
 	if (r < 0)
 		return r;
-	r = install(inside);
+	r = install(inside, "set lock_timeout = '2s'");
 	if (r == 0)
 		r = sql_do(inside, TIMEOUT_MS, grants_sql_template);
 	PQfinish(inside);
@@ -484,16 +498,36 @@ static int database_bar(const struct plan *p, PGconn *conn, const struct databas
 	return r < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_bar);
 }
 
+/* What the last script could not do; the rest of it is done. */
+static int faults_take(PGconn *conn, const char **ret_why)
+{
+	PGresult *rows;
+	int r = sql_rows(conn, TIMEOUT_MS, grants_sql_faults, &rows);
+	if (r < 0)
+		return r;
+	if (PQntuples(rows) > 0 && *PQgetvalue(rows, 0, 0)) {
+		why_set(ret_why, "users: %.400s", PQgetvalue(rows, 0, 0));
+		r = -EBUSY;
+	}
+	PQclear(rows);
+	return r;
+}
+
 /* A database that cannot be changed now (its owner may have seen to that) does not keep the others from being. */
 static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan *p, PGconn *conn, const char **ret_why)
 {
 	bool visited = false;
+	int64_t slow = mono_ms() + SLOW_MS;
 	int r = stale_find(p, conn), fault = r < 0 ? 0 : sql_do(conn, TIMEOUT_MS, grants_sql_databases);
 	if (fault < 0)
 		why_set(ret_why, "users: owners of databases: %s", why_last());
+	else if (r == 0)
+		fault = faults_take(conn, ret_why);
 	for (size_t d = 0; d < p->database_count && r == 0; d++) {
 		struct database *at = &p->databases[d];
-		int done = at->is_stale ? database_apply(c, n, p, at->name) : 0;
+		/* Whoever holds a table in each of many databases would hold up the next revocation for minutes. */
+		unsigned lock_ms = fault < 0 || mono_ms() > slow ? 50 : 1000;
+		int done = at->is_stale ? database_apply(c, n, p, at->name, lock_ms) : 0;
 		visited = visited || at->is_stale;
 		if (done < 0) {
 			at->hash[0] = 0; /* stale next time too */
@@ -508,21 +542,6 @@ static int databases_apply(struct pg_cluster *c, struct pg_node *n, struct plan 
 	r = r < 0 || !visited ? r : notes_write(p, conn);
 	r = r < 0 || fault < 0 ? r : sql_do(conn, TIMEOUT_MS, grants_sql_lost_done);
 	return r < 0 ? r : fault;
-}
-
-/* What the last script could not do; the rest of it is done. */
-static int faults_take(PGconn *conn, const char **ret_why)
-{
-	PGresult *rows;
-	int r = sql_rows(conn, TIMEOUT_MS, grants_sql_faults, &rows);
-	if (r < 0)
-		return r;
-	if (PQntuples(rows) > 0 && *PQgetvalue(rows, 0, 0)) {
-		why_set(ret_why, "users: %.400s", PQgetvalue(rows, 0, 0));
-		r = -EBUSY;
-	}
-	PQclear(rows);
-	return r;
 }
 
 int grants_revoke(PGconn *conn, const struct engine_access *access, const char **ret_why)
@@ -552,6 +571,11 @@ int grants_give(struct pg_cluster *c, struct pg_node *n, PGconn *conn, const str
 	if (r == 0 && (fault = template_install(c, n, conn)) < 0)
 		why_set(ret_why, "users: template1: %s", why_last());
 	r = r < 0 ? r : databases_read(p, conn);
+	if (p->is_partial) {
+		why_set(ret_why, "users: more than %d databases; those that users made last are left out",
+		        DATABASES_MAX);
+		fault = -E2BIG;
+	}
 	if (r == 0) {
 		int made = databases_make(p, conn, ret_why);
 		fault = made < 0 ? made : fault;

@@ -23,7 +23,7 @@
 const char grants_sql_quiet[] =
         "set log_statement = 'none'; set log_min_duration_statement = -1; set log_duration = off; "
         "set log_min_messages = 'panic'; set log_min_error_statement = 'panic'; set track_activities = off; "
-        "set pgaudit.log = 'none'; set lock_timeout = '10s'; "
+        "set pgaudit.log = 'none'; set lock_timeout = '2s'; "
         /* A quorum that misses its standbys keeps nobody in: who takes over is held against where the change has ended. */
         "set synchronous_commit = local";
 
@@ -34,14 +34,33 @@ const char grants_sql_quiet[] =
 	"(select from jsonb_array_elements(wanted->'users') one where one->>'name' = rolname)"
 
 /* Users may change their own passwords, and one who never commits would keep out every change of users, its own end
- * among them: who holds what the next script needs is put out first, and so is who is gone. */
+ * among them: who holds what the next script needs is put out first, and so is who is gone. Nobody waits for each of them to
+ * end: that takes a tenth of a second, and a hundred sessions would outlast the call. */
+#define HOLDS_ROLES                                                                                     \
+	"pid in (select pid from pg_locks where granted and mode = 'RowExclusiveLock' and relation in " \
+	"('pg_authid'::regclass, 'pg_db_role_setting'::regclass))"
+#define IS_CLIENT "usename <> '" PG_SUPER "' and backend_type = 'client backend'"
 const char grants_sql_clear[] =
         "with wanted as (select current_setting('steward.wanted')::jsonb wanted) select "
-        "count(pg_terminate_backend(pid, 1000)) from pg_stat_activity where usename <> '" PG_SUPER
-        "' and backend_type = 'client backend' and (usename in (select s.rolname from wanted, lateral (" STRANGERS
-        ") s) "
-        "or pid in (select pid from pg_locks where granted and mode = 'RowExclusiveLock' and relation in "
-        "('pg_authid'::regclass, 'pg_db_role_setting'::regclass)))";
+        "count(pg_terminate_backend(pid)) from pg_stat_activity where " IS_CLIENT
+        " and (usename in (select s.rolname from wanted, lateral (" STRANGERS ") s) or " HOLDS_ROLES ")";
+
+/* Who is put out comes back and takes it again. While this waits nobody else gets it, so that only those are in the way who
+ * came between the two: they are put out as well, until there are none. */
+#define ROLES_LOCK                                                                                               \
+	"for i in 1..40 loop\n"                                                                                  \
+	"  begin\n"                                                                                              \
+	"    perform set_config('lock_timeout', '200ms', true);\n"                                               \
+	"    lock table pg_authid in share row exclusive mode;\n"                                                \
+	"    exit;\n"                                                                                            \
+	"  exception when lock_not_available then\n"                                                             \
+	"    if i = 40 then raise; end if;\n"                                                                    \
+	"    perform pg_stat_clear_snapshot();\n"                                                                \
+	"    perform pg_terminate_backend(pid) from pg_stat_activity where " IS_CLIENT " and " HOLDS_ROLES ";\n" \
+	"  end;\n"                                                                                               \
+	"end loop;\n"
+
+const char grants_sql_roles_lock[] = ROLES_LOCK;
 
 /* Of a user that has lost a role: what writers have granted it by hand, itself among them, is yet to be taken back. Nobody
  * but the superuser can comment on a role. */
@@ -49,6 +68,9 @@ const char grants_sql_clear[] =
 #define LOST                                                                                                  \
 	"select r.oid, rolname from pg_roles r join pg_shdescription s on s.objoid = r.oid and s.classoid = " \
 	"'pg_authid'::regclass where description = 'lost a role'"
+
+const char grants_sql_lost_roles[] = LOST;
+const char grants_sql_lost_count[] = "select count(*) from (" LOST ") l";
 
 /* Whatever is to be taken away: {"users": [{"name", "password", "createdb", "groups": []}]}. One thing that cannot be done
  * now keeps nothing else from being: each is tried on its own, without waiting long for anybody's lock, and what failed is
@@ -68,7 +90,7 @@ const char grants_sql_revoke[] =
 	"declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; g text; m text; u record;\n"
 	"  faults text := '';\n"
 	"begin\n"
-	"lock table pg_authid in share row exclusive mode;\n"
+	ROLES_LOCK
 	FAULTS_BEGIN
 	"for g in " STRANGERS " and (rolcanlogin or rolcreatedb) loop\n"
 	ATTEMPT("    execute format('alter role %I nologin nocreatedb password null', g);\n")
@@ -105,8 +127,7 @@ const char grants_sql_roles[] =
         "declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; g text; m text; u record; cur "
         "record;\n"
         "  have text[]; faults text := '';\n"
-        "begin\n"
-        "lock table pg_authid in share row exclusive mode;\n" FAULTS_BEGIN
+        "begin\n" ROLES_LOCK FAULTS_BEGIN
         "for g in select 'steward:any:' || l from unnest(array['r','w','a']) l union all\n"
         "  select 'steward:' || l || ':' || x from jsonb_array_elements_text(wanted->'databases') x,\n"
         "    unnest(array['r','w','a','o','l']) l except select rolname::text from pg_roles\n"
@@ -619,6 +640,18 @@ const char grants_sql_lost[] =
         "  if x.classid = 'pg_class'::regclass then perform steward.direct(x.objid, x.rolname); end if;\n"
         "  if x.classid = 'pg_namespace'::regclass then perform steward.namespace(x.objid); end if;\n"
         "end loop;\n"
+        /* And what it would be granted on things to come. */
+        "for x in select distinct pg_get_userbyid(defaclrole) o, nspname, defaclobjtype t, rolname from pg_default_acl "
+        "left join\n"
+        "  pg_namespace n on n.oid = defaclnamespace, aclexplode(defaclacl) k join (" LOST ") l on l.oid = k.grantee "
+        "where\n"
+        "  defaclrole <> l.oid\n"
+        "loop\n"
+        "  execute format('alter default privileges for role %I %s revoke all on %s from %I cascade', x.o,\n"
+        "    case when x.nspname is null then '' else format('in schema %I', x.nspname) end, case x.t when 'r' then\n"
+        "    'tables' when 'S' then 'sequences' when 'f' then 'functions' when 'T' then 'types' else 'schemas' end,\n"
+        "    x.rolname);\n"
+        "end loop;\n"
         "end $steward$";
 const char grants_sql_lost_done[] =
         "do $steward$\n"
@@ -628,17 +661,30 @@ const char grants_sql_lost_done[] =
         "end $steward$";
 
 /* Who may not make databases any more does not own those that it made: owners change a database's settings and drop it. */
+/* clang-format off */
 const char grants_sql_databases[] =
-        "do $steward$\n"
-        "declare db name;\n"
-        "begin\n"
-        "for db in select datname from pg_database d join pg_roles r on r.oid = datdba where " IS_USER " and "
-        "not\n"
-        "  rolcreatedb\n"
-        "loop\n"
-        "  execute format('alter database %I owner to " PG_SUPER "', db);\n"
-        "end loop;\n"
-        "end $steward$";
+	"do $steward$\n"
+	"declare db name; u name; faults text := '';\n"
+	"begin\n"
+	FAULTS_BEGIN
+	"for db, u in select datname, rolname from pg_database d join pg_roles r on r.oid = datdba where " IS_USER " and not\n"
+	"  rolcreatedb\n"
+	"loop\n"
+	/* One that changes its database and does not commit. */
+	"  perform pg_terminate_backend(pid) from pg_stat_activity where usename = u and backend_xid is not null;\n"
+	ATTEMPT("    execute format('alter database %I owner to " PG_SUPER "', db);\n")
+	"end loop;\n"
+	/* Of a name that leaves no room for groups: those who write any database share it. */
+	"for db in select datname from pg_database where octet_length(datname) > 52 and datallowconn loop\n"
+	ATTEMPT("    execute format('revoke all on database %I from public', db);\n"
+		"    for u in select distinct r.rolname from pg_database d, aclexplode(d.datacl) k join pg_roles r on r.oid =\n"
+		"      k.grantee where d.datname = db and d.datdba <> r.oid and r.rolname !~ '^(pg_|steward:)'\n"
+		"    loop execute format('revoke all on database %I from %I cascade', db, u); end loop;\n"
+		"    execute format('grant connect, temporary, create on database %I to \"steward:any:w\"', db);\n")
+	"end loop;\n"
+	FAULTS_END
+	"end $steward$";
+/* clang-format on */
 
 /* What users are given themselves, here: steward.wanted has "users" and "rights". Who has what was given before keeps it
  * untouched. And what users that are gone own becomes nobody's, whom those who write the database or administer it may

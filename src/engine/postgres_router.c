@@ -234,7 +234,8 @@ static int set_is_empty(struct pg_cluster *c, struct pg_node *p, const char **re
 		why_set(ret_why, "whether it holds tables cannot be asked at the moment");
 		return r;
 	}
-	r = sql_rows(conn, TIMEOUT_MS, "select datname from pg_database where datallowconn and not datistemplate",
+	r = sql_rows(conn, TIMEOUT_MS,
+	             "select datname from pg_database where datallowconn and datname not in ('template0', 'template1')",
 	             &rows);
 	PQfinish(conn);
 	if (r < 0)

@@ -61,8 +61,8 @@ int state_save(struct pg_cluster *c)
 	json_t *doc = json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:b,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:s*}", "id", c->id,
 	                        "groupId", c->group_id, "name", c->name, "label", c->label, "projectHash",
 	                        c->project_hash, "version", (int)c->version, "upgrading", (int)c->upgrading, "paused",
-	                        c->paused, "quorum", c->quorum, "open", c->open, "destroying", c->destroying, "nodes", nodes, "sets",
-	                        sets, "params", params, "removed", removed, "audit", c->audit);
+	                        c->paused, "quorum", c->quorum, "open", c->open, "destroying", c->destroying, "nodes",
+	                        nodes, "sets", sets, "params", params, "removed", removed, "audit", c->audit);
 	char *text = doc ? json_dumps(doc, JSON_INDENT(1)) : NULL, path[PG_PATH];
 	path_set(path, "%s/%s/state.json", c->engine->dir, c->id);
 	int r = text ? file_write(c->engine, path, text, strlen(text), false) : -EINVAL;

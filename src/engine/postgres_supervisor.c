@@ -1,7 +1,7 @@
 /* Watching all servers from one thread, through their pidfds. When one has ended or hangs, its cluster is cared for on
  * a thread of its own, so that one cluster's trouble delays no other.
  *
- * Hung is who was stopped by a signal, and who does not answer the first eight bytes of a connection in time. */
+ * Hung is who was stopped by a signal, and who takes no connection, or does not answer its first eight bytes, in time. */
 #include "engine/postgres.h"
 
 #include "base/arena.h"
@@ -21,20 +21,15 @@
 #define TIDY_EVERY_MS 60000
 
 /* Asks for TLS, which every server answers with one byte before anything else. */
-static int probe_open(const struct pg_cluster *c, const struct pg_node *n)
+static void probe_ask(const struct pg_cluster *c, const struct pg_node *n)
 {
 	static const unsigned char ask[8] = {0, 0, 0, 8, 4, 210, 22, 47};
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	char run[PG_PATH];
 	node_run_dir(c, n, run);
 	int length = snprintf(sa.sun_path, sizeof sa.sun_path, "%.80s/.s.PGSQL.%u", run, n->port);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || length >= (int)sizeof sa.sun_path)
-		return fd;
-	/* A full queue of connections counts as no answer. */
-	if (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0)
-		(void)!send(fd, ask, sizeof ask, MSG_NOSIGNAL);
-	return fd;
+	if (length < (int)sizeof sa.sun_path && connect(n->probe_fd, (struct sockaddr *)&sa, sizeof sa) == 0)
+		(void)!send(n->probe_fd, ask, sizeof ask, MSG_NOSIGNAL);
 }
 
 static void probe_step(const struct pg_cluster *c, struct pg_node *n)
@@ -43,13 +38,18 @@ static void probe_step(const struct pg_cluster *c, struct pg_node *n)
 	if (n->probe_fd < 0) {
 		if (now - n->probe_us < PROBE_EVERY_US)
 			return;
-		n->probe_fd = probe_open(c, n);
+		n->probe_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		n->probe_us = now;
+		if (n->probe_fd >= 0)
+			probe_ask(c, n);
 		return;
 	}
 	char answer;
 	ssize_t got = recv(n->probe_fd, &answer, 1, MSG_DONTWAIT);
-	bool waiting = got < 0 && (errno == EAGAIN || errno == ENOTCONN);
+	/* EINVAL: not connected. Its queue of connections is full, or its socket was removed: that is no answer either. */
+	bool apart = got < 0 && errno == EINVAL, waiting = apart || (got < 0 && errno == EAGAIN);
+	if (apart)
+		probe_ask(c, n);
 	if (waiting && now - n->probe_us < PROBE_WAIT_US)
 		return;
 	if (waiting)

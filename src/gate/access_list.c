@@ -25,7 +25,8 @@ int gate_access_list(struct call *c)
 		return 0;
 	size_t entry = entry_find(c->caller, &c->request->peer);
 	if (entry < c->caller->access_count) {
-		use_access(c->service, thread_lane, c->caller, entry, &c->request->peer);
+		if (!c->again)
+			use_access(c->service, thread_lane, c->caller, entry, &c->request->peer);
 		return 0;
 	}
 	return access_list_refuse(c);

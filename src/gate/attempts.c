@@ -20,7 +20,7 @@
 struct slot {
 	uint64_t key; /* 0: free */
 	int64_t at_ms;
-	uint64_t count; /* failures since at_ms; of a success, how recent it is */
+	uint64_t count; /* failures since at_ms; of a success its time, so that a full set forgets the oldest */
 };
 
 struct table {
@@ -133,7 +133,7 @@ static struct slot slot_get(struct attempts *a, struct table *t, uint64_t key, i
 	return found;
 }
 
-/* One more; fresh: its time begins anew. */
+/* Counts one more. With `fresh` (a success) the slot begins anew at this moment. */
 static void slot_count(struct attempts *a, struct table *t, uint64_t key, int64_t now, bool fresh)
 {
 	size_t set = set_of(key);
@@ -193,6 +193,26 @@ void attempt_failed(struct attempts *a, struct str name, const struct ip *peer)
 	if (name.n)
 		slot_count(a, &a->names, key_of(a, name, peer), now, false);
 	atomic_store_explicit(&a->last_ms, now, memory_order_relaxed);
+}
+
+static void slot_take_back(struct table *t, uint64_t key)
+{
+	size_t set = set_of(key);
+	pthread_mutex_lock(&t->locks[set % LOCKS]);
+	for (size_t i = 0; i < WAYS; i++) {
+		struct slot *s = &t->slots[set * WAYS + i];
+		if (s->key == key && s->count)
+			s->count--;
+	}
+	pthread_mutex_unlock(&t->locks[set % LOCKS]);
+}
+
+void attempt_take_back(struct attempts *a, struct str name, const struct ip *peer)
+{
+	atomic_fetch_sub_explicit(&a->failed, 1, memory_order_relaxed);
+	slot_take_back(&a->addresses, key_of(a, STR_NONE, peer));
+	if (name.n)
+		slot_take_back(&a->names, key_of(a, name, peer));
 }
 
 void attempt_succeeded(struct attempts *a, struct str name, const struct ip *peer)

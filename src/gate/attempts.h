@@ -30,6 +30,9 @@ enum attempt_state {
 must_check enum attempt_state attempt_ask(struct attempts *a, struct str name, const struct ip *peer,
                                           unsigned *ret_seconds);
 void attempt_failed(struct attempts *a, struct str name, const struct ip *peer);
+/* For what takes long to check: counted as failed before it is looked at, and taken back when it was right. Otherwise as many
+ * as fit into that time would be tried at once. */
+void attempt_take_back(struct attempts *a, struct str name, const struct ip *peer);
 void attempt_succeeded(struct attempts *a, struct str name, const struct ip *peer);
 
 struct attempts_stats {

@@ -9,7 +9,9 @@
 #include <errno.h>
 
 #define HOLDERS "credential_holder"
-#define HOLDERS_MAX 64 /* people behind one credential; who has more gives nobody anything that it does not hold */
+/* People who know the secret of one credential. With more it is not known who they all are, so everybody counts as the giver
+ * itself, and such a credential gives only what it holds. */
+#define HOLDERS_MAX 64
 
 struct gift {
 	struct str to; /* user, key, account or team; empty: anybody */
@@ -291,11 +293,12 @@ static int gift_check(struct gifts *g, struct tx *tx, const struct gift *gift)
 	if (result < 0)
 		return result;
 	role_mask held = g->giver ? roles_in(g->giver, gift, org_id) : 0;
+	/* A role in a project makes its receiver a member of the organization too: who may give the one may give the other. */
 	if (gift->in_org && after & ~held & role_base_mask) {
 		result = brings_project(g, tx, org_id, &brings);
 		after = brings ? after & ~(role_base_mask & ~gift->before) : after;
 	}
-	if (result == 0 && gift_refused(held, gift->before, after, true))
+	if (result == 0 && g->giver && gift_refused(held, gift->before, after, true))
 		result = is_self(g, tx, gift, org_id, &self);
 	if (result < 0)
 		return result;
@@ -303,16 +306,33 @@ static int gift_check(struct gifts *g, struct tx *tx, const struct gift *gift)
 	return refused ? refuse(g->call, refused, held & role_manager_mask) : 0;
 }
 
-/* Remembered for as long as the credential lives: who knows its secret is it. */
+static int holder_insert(struct gifts *g, struct tx *tx, struct str credential, const struct holder *h)
+{
+	struct arena *a = g->call->arena;
+	struct id id = id_new();
+	struct doc d;
+	int result = tx_get_by_name(tx, a, HOLDERS, credential, h->id, &d);
+	if (result != -ENOENT)
+		return result;
+	d = (struct doc){
+	        .kind = STR(HOLDERS),
+	        .id = arena_dup(a, id_str(&id)),
+	        .parent = credential,
+	        .name = h->id,
+	        .created_ms = clock_now_ms(),
+	        .body = arena_printf(a, "{\"kind\":%d,\"owner\":%s}", (int)h->kind, h->owner ? "true" : "false")};
+	return tx_insert(tx, &d);
+}
+
+/* Whoever was shown a secret can act as the credential for as long as it lives, so that is remembered; and with it whether
+ * the caller owned every scope that the credential has roles in, for when the caller itself is gone. Whoever knows the
+ * caller's secret gets a row of its own: a chain over the caller would end when the caller is deleted. */
 static int holder_remember(struct gifts *g, struct tx *tx, struct str credential)
 {
 	const struct principal *p = g->call->caller;
-	struct arena *a = g->call->arena;
+	struct holders *h = arena_new_of(g->call->arena, struct holders);
 	bool owner = g->giver != NULL;
-	struct doc d;
-	int result = tx_get_by_name(tx, a, HOLDERS, credential, str_of(p->id), &d);
-	if (result != -ENOENT)
-		return result;
+	int result = 0;
 	for (size_t i = 0; owner && i < g->count; i++) {
 		struct str org_id = STR_NONE;
 		if (!str_eq(g->list[i].to, credential) || listed(g->made, g->made_count, g->list[i].scope))
@@ -323,14 +343,12 @@ static int holder_remember(struct gifts *g, struct tx *tx, struct str credential
 		bool base = g->list[i].in_org && !(g->list[i].after & ~role_base_mask);
 		owner = base || roles_in(g->giver, &g->list[i], org_id) & role_owner_mask;
 	}
-	struct id id = id_new();
-	d = (struct doc){.kind = STR(HOLDERS),
-	                 .id = arena_dup(a, id_str(&id)),
-	                 .parent = credential,
-	                 .name = str_of(p->id),
-	                 .created_ms = clock_now_ms(),
-	                 .body = arena_printf(a, "{\"kind\":%d,\"owner\":%s}", (int)p->kind, owner ? "true" : "false")};
-	return tx_insert(tx, &d);
+	result = holders_of(tx, g->call->arena, (struct holder){str_of(p->id), p->kind, true}, h);
+	for (size_t i = 0; result == 0 && i < h->count; i++) {
+		h->list[i].owner &= owner;
+		result = holder_insert(g, tx, credential, &h->list[i]);
+	}
+	return result;
 }
 
 void gifts_begin(struct gifts *g, struct call *c)

@@ -36,7 +36,8 @@ static bool thread_start(struct pool *p, struct pool_work *w)
 	return false;
 }
 
-/* With the lock: a thread for each that may run now. Without one it waits on, for a thread that ends. */
+/* With the lock held: starts a thread for each item that may run now. An item for which no thread can be had goes on waiting,
+ * and is taken by the next thread that has finished its own. */
 static void threads_start(struct pool *p)
 {
 	struct fair_item *item;
@@ -76,7 +77,7 @@ static void pool_lock(struct pool *p)
 bool pool_run(struct pool *p, struct pool_work *w, uint64_t key)
 {
 	pool_lock(p);
-	/* Whoever has to wait is served by a thread that ends: there must be one. */
+	/* What waits is taken up by a thread that has finished. Where none runs, nobody ever would: it is refused instead. */
 	bool added = fair_add(p->fair, &w->item, key);
 	if (added)
 		threads_start(p);

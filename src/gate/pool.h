@@ -1,5 +1,5 @@
-/* Threads for what takes long and has no thread of its own: so many at a time, started when they are needed, fair between
- * organizations. What does not get one at once waits for its turn. */
+/* Threads for what takes long and has no thread of its own. At most `running_max` run at a time; they are started when they
+ * are needed, and shared fairly between organizations. Work that does not get a thread at once waits for its turn. */
 #ifndef STEWARD_GATE_POOL_H
 #define STEWARD_GATE_POOL_H
 

@@ -1,7 +1,10 @@
 /* How much memory everything may take that waits in the process for a client: input that is not complete, answers that are
- * not taken. One number for all loops. Of the most of it an address may hold as much as is still free: one alone gets half,
- * a hundred greedy ones a hundredth each. The rest is for those who hold little, and for what each connection costs: with it
- * somebody new is served while others have taken all they can get. Counters only: nothing is locked. */
+ * not taken. One number for all loops.
+ *
+ * Five eighths are shared by the greedy: an address may take more while it holds less than is still free of them, so one
+ * alone gets half of that part, and a hundred get a hundredth each. The rest is for addresses that hold little, and for what
+ * each connection costs: it is why somebody new is served while others have taken all they can get. Counters only: nothing
+ * is locked. */
 #ifndef STEWARD_HTTP_BUDGET_H
 #define STEWARD_HTTP_BUDGET_H
 

@@ -46,9 +46,13 @@ struct exchange {
 	bool asking;         /* begin() has it: none of the body is wanted yet */
 	bool expects;        /* 100 Continue, before it sends the body */
 	bool body_ended;     /* HTTP/2: the body's end came while it was asking */
-	bool overflowed;     /* HTTP/2: more came meanwhile than was kept */
+	bool too_large;      /* HTTP/2: more came meanwhile than it may have */
+	bool no_room;        /* HTTP/2: or than the budget had room for; also of headers */
 	size_t unconsumed;   /* HTTP/2: bytes that came meanwhile, for which no window was given back */
 };
+
+/* So much of a header block is kept for anybody. */
+#define HEADER_LEAST ((size_t)4096)
 
 /* Up to H1_DISCARD the peer is waited for. */
 enum h1_state { H1_HEADER, H1_BODY, H1_DISCARD, H1_ASKING, H1_HANDLING, H1_SENDING, H1_CLOSED };

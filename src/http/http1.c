@@ -10,9 +10,6 @@
 #include <errno.h>
 #include <llhttp.h>
 
-/* So much of a header block is kept for anybody. */
-#define HEADER_LEAST ((size_t)4096)
-
 struct parse {
 	struct exchange *ex;
 	char *block;
@@ -395,6 +392,7 @@ static void request_begin(struct conn *c, size_t n)
 	struct request *r = &ex->r;
 	struct prescan scan;
 	char *block = arena_z(r->arena, (struct str){c->cur.p, n});
+	exchange_holds(ex, n);
 	conn_consume(c, n);
 	c->searched = 0;
 	prescan((struct str){block, n}, c->env->limits.header_count_max, &scan);
@@ -468,7 +466,7 @@ static void request_complete(struct conn *c, struct exchange *ex)
 
 static bool body_step_chunked(struct conn *c, struct exchange *ex)
 {
-	size_t used, cap = ex->body.cap;
+	size_t used, cap = ex->body.cap, trailer = ex->chunked.trailer.cap;
 	if (cap - ex->body.n < c->cur.n && !conn_admits(c, cap > c->cur.n ? cap : c->cur.n)) {
 		refuse_busy(c);
 		return true;
@@ -476,7 +474,7 @@ static bool body_step_chunked(struct conn *c, struct exchange *ex)
 	int r = chunked_decode(&ex->chunked, c->cur, ex->body_limit, &ex->body, &used);
 	if (used)
 		conn_consume(c, used);
-	exchange_holds(ex, ex->body.cap - cap);
+	exchange_holds(ex, ex->body.cap - cap + ex->chunked.trailer.cap - trailer);
 	conn_account(c);
 	if (r == -EFBIG) {
 		refuse(c, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");

@@ -126,6 +126,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		calm(c);
 	if (ex->header_bytes > max || frame->headers.cat != NGHTTP2_HCAT_REQUEST || ex->dispatched)
 		return 0;
+	/* Compressed, a few bytes stand for kilobytes. */
+	ex->no_room |= ex->header_bytes > HEADER_LEAST && !conn_admits(c, name_n + value_n);
+	if (ex->no_room)
+		return 0;
+	exchange_holds(ex, name_n + value_n + 2 * sizeof(struct header));
 	if (name_n && name[0] == ':')
 		pseudo_add(ex, k, v);
 	else if (ex->r.header_count < c->env->limits.header_count_max)
@@ -147,13 +152,21 @@ static void refuse(struct exchange *ex, int status, const char *code, const char
 	h2_answer(ex);
 }
 
+static void refuse_busy(struct exchange *ex)
+{
+	exchange_refuse_busy(ex);
+	h2_answer(ex);
+}
+
 /* The header block is whole. False when it was refused. */
 static bool request_check(struct exchange *ex)
 {
 	struct request *r = &ex->r;
 	const struct http_options *limits = &ex->env->limits;
 	struct str host = request_header(r, "host");
-	if (ex->header_bytes > limits->header_max)
+	if (ex->no_room)
+		refuse_busy(ex);
+	else if (ex->header_bytes > limits->header_max)
 		refuse(ex, 431, "HEADER_TOO_LARGE", "header block: is too large.");
 	else if (r->target.n > TARGET_MAX)
 		refuse(ex, 414, "URI_TOO_LONG", "request target: must be at most 8192 bytes.");
@@ -241,8 +254,12 @@ static void request_complete(struct exchange *ex)
 
 void h2_body_take(struct exchange *ex)
 {
-	if (ex->overflowed) {
+	if (ex->too_large) {
 		refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
+		return;
+	}
+	if (ex->no_room) {
+		refuse_busy(ex);
 		return;
 	}
 	body_wanted(ex);
@@ -306,8 +323,10 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 	if (ex->asking) {
 		/* Its headers are being looked at: the window bounds what it may send, and nobody else may answer it. */
 		ex->unconsumed += n;
-		if (n > ex->body_limit - ex->body.n || !exchange_body_add(ex, data, n))
-			ex->overflowed = true;
+		if (n > ex->body_limit - ex->body.n)
+			ex->too_large = true;
+		else if (!exchange_body_add(ex, data, n))
+			ex->no_room = true;
 		else
 			c->body_bytes += n;
 		return 0;
@@ -322,8 +341,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 		return 0;
 	}
 	if (!exchange_body_add(ex, data, n)) {
-		exchange_refuse_busy(ex);
-		h2_answer(ex);
+		refuse_busy(ex);
 		return 0;
 	}
 	c->body_bytes += n;

@@ -266,6 +266,9 @@ must_check int counts_subtract(struct tx *tx, struct str kind, struct str parent
 must_check int counts_flush(struct tx *tx);
 void counts_forget(struct tx *tx);
 
+/* sqlite_check.c: the columns that `steward check` and the watch ask for, as an event. */
+struct event_row event_row_of(sqlite3_stmt *st);
+
 /* sqlite_watch.c: what is kept with a document, so that other bytes than were written are never given out. */
 int64_t doc_sum(struct str kind, struct str id, struct str body);
 int sqlite_watch(struct tx *tx, struct watch *w);

@@ -59,9 +59,9 @@ static void row_ref(struct check *c, sqlite3_stmt *st)
 	check_ref(c, column_str(st, 0), column_str(st, 1), column_str(st, 2));
 }
 
-static void row_event(struct check *c, sqlite3_stmt *st)
+struct event_row event_row_of(sqlite3_stmt *st)
 {
-	struct event_row row = {
+	return (struct event_row){
 	        .seq = sqlite3_column_int64(st, 0),
 	        .event = {.id = column_str(st, 1),
 	                  .org_id = column_str(st, 2),
@@ -74,6 +74,11 @@ static void row_event(struct check *c, sqlite3_stmt *st)
 	                  .for_org = sqlite3_column_type(st, 11) != SQLITE_NULL,
 	                  .for_group = sqlite3_column_type(st, 12) != SQLITE_NULL},
 	};
+}
+
+static void row_event(struct check *c, sqlite3_stmt *st)
+{
+	struct event_row row = event_row_of(st);
 	check_event(c, &row, column_str(st, 7), column_str(st, 8));
 }
 

@@ -46,19 +46,7 @@ static void row_doc(struct tx *tx, struct watch *w, sqlite3_stmt *st)
 /* Old events may be let go between two slices: only the one after the last that was seen must follow it. */
 static void row_event(struct tx *tx, struct watch *w, sqlite3_stmt *st)
 {
-	struct event_row row = {
-	        .seq = sqlite3_column_int64(st, 0),
-	        .event = {.id = column_str(st, 1),
-	                  .org_id = column_str(st, 2),
-	                  .group_id = column_str(st, 3),
-	                  .type = column_str(st, 4),
-	                  .created_ms = sqlite3_column_int64(st, 5),
-	                  .body = column_str(st, 6),
-	                  .cluster = column_str(st, 9),
-	                  .raw = column_str(st, 10),
-	                  .for_org = sqlite3_column_type(st, 11) != SQLITE_NULL,
-	                  .for_group = sqlite3_column_type(st, 12) != SQLITE_NULL},
-	};
+	struct event_row row = event_row_of(st);
 	struct str prev = column_str(st, 7), stored = column_str(st, 8);
 	unsigned char hash[32] = {0};
 	bool whole = prev.n == sizeof hash && stored.n == sizeof hash;
@@ -125,7 +113,7 @@ static void keys_bind(const struct watch *w, const struct walk *walk, sqlite3_st
 	}
 }
 
-/* Where to go on. False: a key that nobody can have. */
+/* Remembers where the next slice begins. False: the key is longer than any that was ever written. */
 static bool keys_keep(struct watch *w, const struct walk *walk, sqlite3_stmt *st)
 {
 	for (int i = 0; walk->keys[i]; i++) {

@@ -67,7 +67,7 @@ static uint64_t damage_count(const struct store *s)
 	return count;
 }
 
-/* Of a pass that began when so much had been met. */
+/* A pass has come to its end; `before` is how much damage had been met when it began. */
 static void pass_over(struct store *s, uint64_t before)
 {
 	struct damage *d = s->damage;

@@ -16,6 +16,28 @@ def pytest_sessionstart(session):
 		file.write_text('')
 
 
+# Another store or another place for the limits changes how these behave: all of their tests run there.
+STORE_DIFFERS = {'test_' + name for name in (
+	'concurrency', 'events', 'events_complete', 'fairness', 'idempotency', 'large', 'limits', 'lost_files', 'operating', 'orgs',
+	'project_moves', 'projects', 'revocation', 'zy_event_log', 'zz_conformance')}
+# And these know of neither.
+STORE_UNKNOWN = {'test_' + name for name in ('cli', 'control', 'edge', 'openapi', 'proxies', 'tls_tickets')}
+
+
+def pytest_collection_modifyitems(config, items):
+	"""With STEWARD_TEST_ONCE=1, of all other files one case of each test."""
+	if not os.environ.get('STEWARD_TEST_ONCE'):
+		return
+	kept, left, seen = [], [], set()
+	for item in items:
+		module, test = item.module.__name__, (item.module.__name__, getattr(item, 'originalname', item.name))
+		once = module in STORE_DIFFERS or (module not in STORE_UNKNOWN and test not in seen)
+		seen.add(test)
+		(kept if once else left).append(item)
+	items[:] = kept
+	config.hook.pytest_deselected(items=left)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
 	report = (yield).get_result()

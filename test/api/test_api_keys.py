@@ -4,7 +4,8 @@ import re
 import pytest
 from requests.auth import HTTPDigestAuth
 
-from client import Api, NO_ID, bare, links, ok, refused, unique, until
+from client import BASE, Api, NO_ID, Wire, bare, links, ok, refused, unique, until
+from test_credentials import challenges, digest, parse
 
 
 def make(server, roles=('ORG_MEMBER',), desc='a key', org=None, api=None):
@@ -261,6 +262,23 @@ def test_uses_are_counted(server, key):
 	used, unused = ok(server.get(url))['results']
 	assert used['count'] == 5 and used['lastUsedAddress'] == '127.0.0.1' and used['lastUsed'] >= used['created']
 	assert 'count' not in unused and 'lastUsed' not in unused
+
+
+def test_a_call_whose_body_comes_later_is_one_use(server):
+	"""Who calls is asked when the headers are there, and again when the body is."""
+	key, path = make(server, ['ORG_GROUP_CREATOR']), BASE + '/groups'
+	ok(server.post(url_of(server, key), json=[{'cidrBlock': '127.0.0.0/8'}]))
+	challenge, body = parse(challenges(server)[0]), b'{"name": "%s", "orgId": "%s"}' % (unique().encode(), server.org.encode())
+	with Wire(server) as w:
+		for nc in (1, 2):
+			head = {'Authorization': digest(key, challenge, path, nc, 'POST'), 'Expect': '100-continue'}
+			w.socket.sendall(w.encode('POST', path, head, body)[:-len(body)])
+			assert w.read().status == 100
+			w.socket.sendall(body)
+			assert w.read().status == (200 if nc == 1 else 409)
+		assert w.one('GET', path, {'Authorization': digest(key, challenge, path, 3)}).status == 200
+	count = until(lambda: ok(server.get(url_of(server, key)))['results'][0].get('count', 0) >= 3 and ok(server.get(url_of(server, key))))
+	assert count['results'][0]['count'] == 3
 
 
 def test_events(server):

@@ -314,6 +314,8 @@ def test_failure_ends_the_wait(start_server):
 	s.control('engine', {'seconds': 0, 'fail': 'create', 'times': 1000})
 	code, out, err = while_time_passes(s, 'clusters', 'create', 'broken', '--wait', step=60)
 	assert code == NOT_DONE and 'REPAIRING' in err and 'asked for this failure' in err and out == '', (out, err)
+	code, out, err = while_time_passes(s, 'clusters', 'get', 'broken', step=60)
+	assert code == DONE and 'state     REPAIRING' in out and re.search('^status    failed: .*asked for this failure', out, re.M), out
 	s.control('engine', {'fail': None})
 	code, out, err = while_time_passes(s, 'clusters', 'delete', 'broken', '--wait', step=60)
 	assert code == DONE and out == 'broken is deleted\n', err
@@ -384,7 +386,7 @@ def test_nothing_moves_the_cursor(impostor, run):
 		{'name': bad, 'stateName': 'REPAIRING', 'dbVersion': bad, 'connectionStrings': {'standard': bad}}))
 	shown = run('clusters', 'get', 'c', data=False)
 	told = run('clusters', 'wait', 'c', data=False, check=False)
-	assert 'x [2Jy' in shown.stdout and told.returncode == NOT_DONE and ']0;title' in told.stderr
+	assert 'x [2Jy' in shown.stdout and 'status    failed:' in shown.stdout and told.returncode == NOT_DONE and ']0;title' in told.stderr
 	impostor.answer = lambda path: (409, {}, json.dumps({'errorCode': bad, 'detail': bad}))
 	refusal = run('clusters', 'get', 'c', data=False, check=False)
 	assert refusal.returncode == NOT_DONE

@@ -30,7 +30,7 @@ def clean(control):
 def wrong(answer, field):
 	"""Refused, and the field is named: in the words, and for programs."""
 	doc = refused(answer, 400)
-	assert field in doc['detail'] and (doc['errorCode'] == 'TEST_CONTROL' or field in doc['parameters']), doc
+	assert field in doc['detail'] and field in doc['parameters'], doc
 	return doc
 
 

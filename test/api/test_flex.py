@@ -182,6 +182,17 @@ def test_shared_tier_to_serverless(server, group):
 	refused(server.post(up, json={**wanted, 'name': unique('none')}, headers=SERVERLESS), 404)
 
 
+def test_what_is_wrong_with_one_that_is_idle(server, group):
+	"""Beside a flex cluster there is no status: what the service has to say of it stands in its own answer."""
+	path = flex(group, create(server, group)['name'])
+	assert 'X-Steward-Progress' not in server.get(path).headers
+	server.control('engine', {'fail': 'access'})
+	server.post('/groups/%s/accessList' % group, json=[{'ipAddress': '192.0.2.1'}])
+	r = server.get(path)
+	assert ok(r)['stateName'] == 'IDLE' and r.headers['X-Steward-Progress'].startswith('access: '), r.headers
+	server.control('engine', {})
+
+
 def test_restart_keeps_them(start_server, tmp_path):
 	first = start_server(data_dir=tmp_path / 'data')
 	group = first.project()['id']

@@ -86,7 +86,7 @@ class World:
 		people = [{'type': 'user', 'username': name('other'), 'firstName': 'O', 'lastName': 'T', 'roles': ['ORG_MEMBER'],
 			   'projectRoles': [{'project': 'p', 'roles': ['GROUP_READ_ONLY']}]} for _ in range(1)] + [
 			  {'type': 'user', 'username': name('boss'), 'roles': ['ORG_OWNER']}]  # so that no other is the last
-		self.org, = server.seed({'name': unique('gifts'), 'federation': True, 'projects': ['p'], 'principals': people + [
+		self.org, = server.seed({'name': unique('gifts'), 'projects': ['p'], 'principals': people + [
 			{'type': 'serviceAccount', 'roles': [r]} if r in ORG else {'type': 'serviceAccount', 'projectRoles': [
 				{'project': 'p', 'roles': [r]}]} for r in roles]})
 		self.user, _, *callers = self.org['principals']
@@ -254,7 +254,7 @@ def manager_of(world, kind='serviceAccount', roles=('GROUP_ACCESS_MANAGER',), **
 	"""A manager of access to a project of a new organization."""
 	org, = world.server.seed({'name': unique('self'), 'projects': ['p', 'q'], 'principals': [
 		{'type': 'serviceAccount', 'roles': ['ORG_OWNER']},
-		{'type': kind, 'username': name('manager'), 'roles': ['ORG_MEMBER'], 'projectRoles': [
+		{'type': kind, **({'username': name('manager')} if kind == 'user' else {}), 'roles': ['ORG_MEMBER'], 'projectRoles': [
 			{'project': 'p', 'roles': list(roles)}], **more}]})
 	org['owner'], org['manager'] = [world.server.api_for(p) for p in org['principals']]
 	org['me'] = org['principals'][1]
@@ -309,6 +309,18 @@ def test_keys_that_an_owner_made_are_two(world):
 	ok(org['owner'].delete('/orgs/%s/apiKeys/%s' % (org['id'], org['me']['id'])), 204)
 	ok(change('GROUP_BACKUP_MANAGER'))
 	may_not(change('GROUP_OWNER'), 'GROUP_OWNER')
+
+
+def test_a_deleted_key_leaves_its_makers_one(world):
+	"""A key that a manager's key made is the manager's, also when the one between them is gone."""
+	org = manager_of(world, 'apiKey')
+	path, role = org['group'], 'GROUP_DATABASE_ACCESS_ADMIN'
+	make = lambda by: ok(by.post(path + '/apiKeys', json={'desc': 'x', 'roles': ['GROUP_ACCESS_MANAGER']}))
+	between = make(org['manager'])
+	last = make(key_api(world, between))
+	ok(org['owner'].delete('/orgs/%s/apiKeys/%s' % (org['id'], between['id'])), 204)
+	for by, to in ((org['manager'], last['id']), (key_api(world, last), org['me']['id'])):
+		may_not(by.patch('%s/apiKeys/%s' % (path, to), json={'roles': ['GROUP_ACCESS_MANAGER', role]}), role)
 
 
 def test_an_owner_elsewhere_is_a_manager_here(world):

@@ -99,6 +99,17 @@ def test_grants_of_members_of_both_stay(server, pair):
 	refused(owner.get(here['project']), 401)
 
 
+def test_keys_are_not_guessed_here_either(server, pair):
+	"""A wrong pair is a failed sign-in of that key from that address."""
+	here, there = pair
+	right, path = body(there), here['project'] + ':migrate'
+	move = lambda pair: refused(here['api'][0].post(path, json=pair), 403, 'INVALID_DESTINATION_API_KEY')
+	for _ in range(20):
+		move({**right, 'destinationOrgPrivateApiKey': right['destinationOrgPrivateApiKey'][::-1]})
+	move(right)  # not even looked at
+	refused(there['api'][1].get('/orgs'), 429, 'TOO_MANY_FAILED_ATTEMPTS')
+
+
 def test_refusals(server, pair):
 	here, there = pair
 	owner, member, key = here['api']

@@ -4,7 +4,7 @@
 
   --quick       one round of 2 s instead of three of 5 s, and 100,000 projects instead of a million
   --only NAME   these figures only: project, h2, digest, list, handshakes, memory, start, creates, pages,
-                identity, clusters, many (real databases: needs PostgreSQL)
+                identity, clusters, many (real databases: needs PostgreSQL), disturbance (2,000 hostile connections)
   --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
                 both stores: store-get, store-creates, store-pages (needs PostgreSQL, 20 GB below /var/tmp and half an
                 hour; with --quick a tenth of it)

@@ -1,14 +1,17 @@
 """The figures. Each is a function of the bench and the pair of servers, and returns what was measured (for bench.json)
 and the rows of the table: (figure, measured, wanted)."""
-import contextlib, http.client, json, re, ssl, statistics, subprocess, threading, time
+import contextlib, http.client, json, os, re, ssl, statistics, subprocess, sys, threading, time, types
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'fault'))
 from engine import figure_clusters, figure_many
+from hostile import Crowd
 from identity import figure_identity
 from servers import BASE, Nginx, Steward, Trouble, free_port
 from tools import Progress, flush_cost, h2load, load, ratio, say, wrk
 
 LIST = '?itemsPerPage=100'
 MANY_CONNECTIONS = 1000
+HOSTILE_CONNECTIONS = 2000
 SLOW_FLUSH_US = 2000
 
 
@@ -339,6 +342,34 @@ def figure_pages(bench, pair):
 			 '%.0f ms' % statistics.median(result['startMilliseconds']), '-')]
 
 
+def figure_disturbance(bench, pair):
+	"""One caller's p99 beside 2,000 connections that mean harm, against the same without them; and what they cost in memory."""
+	server, token = Steward(bench.workshop), None
+	try:
+		server.raise_limits()
+		token = server.token()
+		path = '%s/groups/%s' % (BASE, server.bootstrap['groupId'])
+		p99 = lambda seconds: load(bench, server, path, seconds, bearer=token, connections=4)['p99us']
+		seconds = 2 if bench.quick else 5
+		p99(1)
+		quiet = statistics.median(p99(seconds) for _ in range(3))
+		crowd = Crowd(types.SimpleNamespace(host='127.0.0.1', port=server.port), HOSTILE_CONNECTIONS, token)
+		try:
+			crowd.ready()
+			loud = statistics.median(p99(seconds) for _ in range(3))
+			memory = server.pss()
+		finally:
+			crowd.stop()
+	finally:
+		server.stop()
+	result = {'p99us': {'quiet': quiet, 'disturbed': loud}, 'ratio': loud / quiet, 'memoryBytes': memory,
+		  'connections': HOSTILE_CONNECTIONS, 'wanted': {'ratioAtMost': 3, 'memoryBytesAtMost': 400e6}}
+	return result, [('p99 beside 2,000 hostile connections', '%.2f ms, undisturbed %.2f ms: %.1f times' % (
+				loud / 1e3, quiet / 1e3, loud / quiet), 'at most 3 times'),
+			('memory with 2,000 hostile connections', '%.0f MB' % (memory / 1e6), 'at most 400 MB')]
+
+
 FIGURES = {'project': figure_project, 'h2': figure_h2, 'digest': figure_digest, 'list': figure_list,
 	   'handshakes': figure_handshakes, 'memory': figure_memory, 'start': figure_start, 'creates': figure_creates,
-	   'pages': figure_pages, 'identity': figure_identity, 'clusters': figure_clusters, 'many': figure_many}
+	   'pages': figure_pages, 'identity': figure_identity, 'clusters': figure_clusters, 'many': figure_many,
+	   'disturbance': figure_disturbance}

@@ -49,6 +49,32 @@ def test_metrics_that_nobody_takes_are_one_page(start_server, tmp_path):
 		one[0].close()
 
 
+def test_headers_count_as_they_are_kept(start_server, tmp_path):
+	"""One that is in the table of the compression takes a byte, and kilobytes where it is unpacked."""
+	server = started(start_server, tmp_path)
+	h, served = Hostile(server.host, server.port, 'windows', 0), metric(server, 'steward_http_requests_total')
+	page = get_block(b'/healthz')
+	blocks = [page + b'\x40\x03x-a\x7f\xbd\x1d' + b'v' * 3900] + [page + b'\xbe' * 8] * 99
+	one = h.connect()
+	one[1] = PREFACE + frame(4, 0, 0, b'\0\4\0\0\0\0') + b''.join(frame(1, 5, 2 * i + 1, b) for i, b in enumerate(blocks))
+	until(lambda: h.send(one) and not one[1], what='all is sent')
+	until(lambda: metric(server, 'steward_http_requests_total') - served >= 100, what='all are answered')
+	assert metric(server, 'steward_buffer_bytes') > 99 * 8 * 3900
+	one[0].close()
+	until(lambda: metric(server, 'steward_buffer_bytes') < MB, what='all is given back')
+
+
+def test_trailers_count_too(start_server, tmp_path):
+	server, held = started(start_server, tmp_path), []
+	for _ in range(20):
+		s = context('http/1.1').wrap_socket(socket.create_connection((server.host, server.port)), server_hostname='localhost')
+		s.sendall(b'POST /api/oauth/token HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Trailer: ' + b't' * 15000)
+		held.append(s)
+	until(lambda: metric(server, 'steward_buffer_bytes') > 20 * (9 * 1024 + 15000), what='all is counted')
+	for s in held:
+		s.close()
+
+
 def test_bodies_without_credentials_are_not_kept(start_server, tmp_path):
 	server = started(start_server, tmp_path)
 	before = memory(server)

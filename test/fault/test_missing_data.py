@@ -109,6 +109,8 @@ def test_a_copy_of_the_store_alone(site, tmp_path):
 	r = cli('give-up', '--data', new.data, 'given', check=False)
 	assert r.returncode == 1 and 'Nothing was changed' in r.stdout and 'missing' in r.stdout
 	assert given.state() == 'REPAIRING'
+	r = cli('connect', 'given', '--data', new.data, '--timeout', '1', '-c', 'select 1', check=False)
+	assert r.returncode == 4 and 'given: failed: the data of shard 0 is missing' in r.stderr
 	cli('give-up', '--data', new.data, given.id, '--yes')
 	given.settled()
 	with pytest.raises(psycopg2.errors.UndefinedTable):
@@ -238,5 +240,27 @@ def test_parts_of_a_sharded_cluster(site):
 	c.settled()
 	with pytest.raises(psycopg2.errors.UndefinedTable):
 		rows(c)
+	c.delete()
+	c.deleted()
+
+
+def answers(cluster):
+	try:
+		return rows(cluster)
+	except psycopg2.OperationalError:
+		return None
+
+
+def test_servers_whose_sockets_are_gone(site):
+	"""Removed with the directory that held them, while the servers went on: they cannot be reached, and are started anew."""
+	s = site()
+	allow(s.start())
+	c = fill(s.cluster('deaf', **shape(1)))
+	sockets = s.data / 'engine' / 'run'
+	for d in sockets.iterdir():
+		shutil.rmtree(d)
+	until(lambda: list(sockets.glob('*/.s.PGSQL.*')), 60, 'a server that can be reached')
+	until(lambda: answers(c), 60, 'it to take clients')
+	assert rows(c.settled()) == [(1,), (2,)] and c.why() is None
 	c.delete()
 	c.deleted()

@@ -287,6 +287,15 @@ def test_a_database_without_our_template(world):
 		assert 'permission denied' in str(e.value)
 
 
+def roles_set(world, name, *roles):
+	"""Who loses a role loses its sessions."""
+	ok(world.server.patch(world.path('databaseUsers/admin/' + name), json={
+		'username': name, 'databaseName': 'admin', 'groupId': world.server.group,
+		'roles': [dict(zip(('roleName', 'databaseName', 'collectionName'), r)) for r in roles]}))
+	for key in [k for k in world.open if k[0] == name]:
+		world.open.pop(key).close()
+
+
 def test_what_is_shared_by_hand_ends_with_the_next_change(world):
 	"""PostgreSQL 15 lets users give membership in themselves."""
 	try:
@@ -303,12 +312,12 @@ def test_who_loses_a_role_keeps_nothing_that_it_took(world):
 	world.as_user('falls', 'create database taken', 'postgres')
 	world.as_user('falls', 'create table taken(a int default pg_backend_pid()); reassign owned by "steward:o:shop" to falls')
 	assert run(world.cleaner, "select count(*) > 0 from pg_class where relowner = 'falls'::regrole") == [(True,)]
-	ok(world.server.patch(world.path('databaseUsers/admin/falls'), json={
-		'username': 'falls', 'databaseName': 'admin', 'groupId': world.server.group, 'roles': [{'roleName': 'read', 'databaseName': 'shop'}]}))
+	roles_set(world, 'falls', ('read', 'shop'))
 	assert run(world.cleaner, "select relname from pg_class where relowner = 'falls'::regrole and relkind in ('r', 'p', 'S')") == []
 	assert world.as_user('falls', 'select count(*) > 0 from orders') == [(True,)]
-	for database, statement in (('shop', "insert into orders(secret) values ('x')"), ('shop', 'drop table taken'), ('shop', 'alter table ledger add b int'),
-				    ('postgres', 'drop database taken'), ('postgres', 'alter database taken set work_mem = 64')):
+	for database, statement in (('shop', "insert into orders(secret) values ('x')"), ('shop', 'drop table taken'),
+				    ('shop', 'alter table ledger add b int'), ('postgres', 'drop database taken'),
+				    ('postgres', 'alter database taken set work_mem = 64')):
 		with pytest.raises(psycopg2.Error) as e:
 			world.as_user('falls', statement, database)
 		assert re.search('permission denied|must be owner', str(e.value)), e.value
@@ -321,9 +330,7 @@ def test_what_was_granted_by_hand_ends_with_the_role(world):
 	world.user('climbs', [('readWrite', 'shop'), ('read', 'shop', 'ledger')])
 	world.as_user('climbs', 'grant all on orders, ledger to climbs with grant option; grant all on sequence counter to climbs;'
 		      'grant all on schema more, public to climbs; grant update (a) on more.notes to climbs')
-	ok(world.server.patch(world.path('databaseUsers/admin/climbs'), json={
-		'username': 'climbs', 'databaseName': 'admin', 'groupId': world.server.group,
-		'roles': [{'roleName': 'read', 'databaseName': 'shop', 'collectionName': 'ledger'}]}))
+	roles_set(world, 'climbs', ('read', 'shop', 'ledger'))
 	world.as_user('climbs', 'select * from ledger')
 	for statement in ('select * from orders', "insert into orders(secret) values ('x')", 'insert into ledger values (1)', "select nextval('counter')",
 			  'create table evil_t(a int)', 'update more.notes set a = 1'):
@@ -331,6 +338,81 @@ def test_what_was_granted_by_hand_ends_with_the_role(world):
 			world.as_user('climbs', statement)
 		assert 'permission denied' in str(e.value), e.value
 	assert run(world.keeper, "select count(*) from pg_shdescription where description = 'lost a role'") == [(0,)]
+
+
+def test_a_role_that_was_set_ends_with_it(world):
+	"""PostgreSQL leaves a session what SET ROLE made of it, on standbys too."""
+	world.user('became', [('readWrite', 'shop'), ('dbAdmin', 'shop')])
+	standby = next(n for name, n in world.cluster.nodes().items() if name != world.cluster.primary())
+	sessions = [world.connect('became', 'shop'), world.cluster.connect(standby, 'shop', 'became', PASSWORD)]
+	for c in sessions:
+		run(c, 'set role "steward:o:shop"')
+		assert run(c, 'select count(*) > 0 from orders') == [(True,)]
+	roles_set(world, 'became', ('dbAdmin', 'shop'))
+	for c in sessions:
+		with pytest.raises(psycopg2.Error):
+			run(c, 'select * from orders')
+		c.close()
+	with pytest.raises(psycopg2.Error, match='permission denied'):
+		world.as_user('became', 'set role "steward:o:shop"')
+
+
+def test_what_is_granted_by_default_ends_with_the_role(world):
+	"""On tables that the writers' group makes later."""
+	world.user('waits', [('readWrite', 'shop'), ('dbAdmin', 'shop')])
+	world.as_user('waits', """alter default privileges for role "steward:o:shop" grant all on tables to waits;
+		alter default privileges for role "steward:o:shop" in schema public grant all on sequences to waits""")
+	roles_set(world, 'waits', ('dbAdmin', 'shop'))
+	world.as_user('victim', 'set role "steward:o:shop"; create table evil_later(id serial); reset role')
+	for statement in ('select * from evil_later', "select nextval('evil_later_id_seq')"):
+		with pytest.raises(psycopg2.Error, match='permission denied'):
+			world.as_user('waits', statement)
+	assert run(world.cleaner, "select count(*) from pg_default_acl, aclexplode(defaclacl) where grantee = 'waits'::regrole") == [(0,)]
+	world.clean()
+
+
+def test_what_cannot_be_taken_back_is_no_success(world):
+	"""A friend holds the table's grants: as long as that lasts, no answer says that they are gone."""
+	world.user('befriended', [('readWrite', 'shop'), ('dbAdmin', 'shop')])
+	world.as_user('befriended', 'grant all on ledger to befriended')
+	friend = world.connect('victim', 'shop')
+	run(friend, 'begin; grant select on ledger to victim')
+	answer = world.server.patch(world.path('databaseUsers/admin/befriended'), json={
+		'username': 'befriended', 'databaseName': 'admin', 'groupId': world.server.group, 'roles': [{'roleName': 'dbAdmin', 'databaseName': 'shop'}]})
+	assert answer.status_code == 503 and answer.json()['errorCode'] == 'ACCESS_NOT_IN_FORCE', answer.text
+	friend.close()
+	roles_set(world, 'befriended', ('dbAdmin', 'shop'))
+	with pytest.raises(psycopg2.Error, match='permission denied'):
+		world.as_user('befriended', 'select * from ledger')
+
+
+@pytest.mark.parametrize('database, options', [('is_a_template', 'is_template true'), ('l' * 60, '')])
+def test_no_database_is_left_out(world, database, options):
+	"""Its maker may call it a template, or by a name that is too long for groups."""
+	name = 'maker_of_' + database[:5]
+	world.user(name, [('readWriteAnyDatabase', 'admin')])
+	world.as_user(name, 'create database %s %s' % (database, options), 'postgres')
+	world.as_user(name, 'create table t(a int); insert into t values (7); grant all on t to %s; grant usage on schema public to %s;'
+		      'grant connect on database %s to %s' % (name, name, database, name), database)
+	roles_set(world, name, ('enableSharding', 'admin'))
+	with pytest.raises(psycopg2.Error, match='permission denied'):
+		world.as_user(name, 'select * from t', database)
+	assert world.as_user('maker', 'select a from t', database) == [(7,)]
+	world.open.pop(('maker', database)).close()
+	run(world.keeper, 'alter database %s is_template false' % database)
+	run(world.keeper, 'drop database ' + database)
+
+
+def test_a_database_is_taken_from_who_does_not_let_go(world):
+	"""Its owner changes it, and does not commit."""
+	world.user('clings', [('readWriteAnyDatabase', 'admin')])
+	for name in ('clung', 'other_of_clings'):
+		world.as_user('clings', 'create database ' + name, 'postgres')
+	world.as_user('clings', 'begin; alter database clung connection limit 50', 'postgres')
+	roles_set(world, 'clings', ('enableSharding', 'admin'))
+	assert run(world.keeper, "select datname from pg_database where datdba = 'clings'::regrole") == []
+	for name in ('clung', 'other_of_clings'):
+		run(world.keeper, 'drop database ' + name)
 
 
 NASTY = ('quo"te', "quo'te", 'semi; drop table x', '$steward$', 'Ünï', 'back\\slash', '%I %s', 'x' * 63)

@@ -1,5 +1,5 @@
 """What a cluster's size bounds, on real servers: temporary files, connections of one user, and the disk."""
-import os, pathlib
+import contextlib, os, pathlib, threading
 
 import psycopg2, pytest
 
@@ -30,10 +30,14 @@ def c(start_place, cgroups):
 	return place.cluster('bounded', **shape(3)).settled()
 
 
-def ask(c, sql, **kw):
-	"""At the primary, whether or not it takes writes."""
+def primary(c, **kw):
+	"""Whether or not it takes writes."""
 	string = ok(c.server.get(c.path))['connectionStrings']['standard'].replace('=read-write', '=primary')
-	conn = psycopg2.connect(string, user=kw.pop('user', USER), password=PASSWORD, dbname='postgres', **kw)
+	return psycopg2.connect(string, user=kw.pop('user', USER), password=PASSWORD, dbname='postgres', **kw)
+
+
+def ask(c, sql, **kw):
+	conn = primary(c, **kw)
 	conn.autocommit = True
 	try:
 		cursor = conn.cursor()
@@ -121,9 +125,33 @@ def test_who_goes_on_writing_is_put_out(c):
 		except psycopg2.OperationalError:
 			pass  # the first is ended when the cluster becomes read-only
 		return 'no user gets in' in (c.why() or '')
-	until(closed, what='the status')
-	with pytest.raises(psycopg2.OperationalError, match='too many connections for role'):
-		ask(c, 'select 1', user='other')
+	# One more keeps what the limit of its connections is changed in.
+	over = threading.Event()
+
+	def hold():
+		while not over.wait(0.1):
+			try:
+				with contextlib.closing(primary(c)) as held:
+					held.autocommit = False
+					held.cursor().execute('set transaction read write; alter role %s password %%s' % USER, (PASSWORD,))
+					while not over.wait(0.1):
+						held.cursor().execute('select 1')
+			except psycopg2.Error:
+				pass
+	holder = threading.Thread(target=hold)
+	holder.start()
+	try:
+		until(closed, what='the status')
+
+		def out():
+			try:
+				ask(c, 'select 1', user='other')
+			except psycopg2.OperationalError as e:
+				return 'too many connections for role' in str(e)
+		until(out, 10, 'nobody to get in')
+	finally:
+		over.set()
+		holder.join()
 	assert metric(c, 'steward_clusters_closed') == 1
 	c.change(replicationSpecs=specs('M10', 40))
 	c.settled()

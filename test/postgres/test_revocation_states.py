@@ -70,7 +70,8 @@ class World:
 	def nodes(self):
 		"""Of all clusters, as soon as there is a place for them."""
 		engine = self.place.data / 'engine'
-		return [n for d in os.listdir(engine) if len(d) == 24 for n in self.book(d)['nodes']]
+		found = os.listdir(engine) if engine.is_dir() else []
+		return [n for d in found if len(d) == 24 for n in self.book(d)['nodes']]
 
 	def primary(self):
 		return self.book()['sets'][0]['primary']

@@ -169,11 +169,11 @@ def test_names_schemas_truncate_and_drop(c, ask):
 	assert columns(c, t) == ['k Ü x! y'] * 2
 	ask('truncate plain')
 	assert on_shards(c, 'select count(*) from ' + t) == ['0', '0']
-	ask.refused('alter table plain detach partition steward_parts.' + t.split('.')[1] + '_0', 'detached', 'HINT')
+	ask.refused('alter table plain detach partition steward_parts.' + t.split('.')[1] + '_0', 'permission denied for schema')
 	ask.refused('alter table plain detach partition steward_parts.' + t.split('.')[1] + '_0 concurrently', 'HINT')
 	for evil in ("options (set table_name 't1')", "options (set schema_name 'public')", "alter k options (column_name 'y')"):
-		ask.refused('alter foreign table steward_parts.%s_1 %s' % (t.split('.')[1], evil), 'detached or changed')
-	ask.refused('drop foreign table steward_parts.%s_1' % t.split('.')[1], 'HINT')
+		ask.refused('alter foreign table steward_parts.%s_1 %s' % (t.split('.')[1], evil), 'permission denied for schema')
+	ask.refused('drop foreign table steward_parts.%s_1' % t.split('.')[1], 'permission denied for schema')
 	ask('drop table plain')
 	assert on_shards(c, "select to_regclass('%s') is null" % t) == ['t', 't']
 	assert ask("select count(*) from pg_class where relname like '%%Ü x_seq'") == [(0,)], 'its sequence goes with it'
@@ -238,9 +238,8 @@ def test_nobody_opens_connections(c, ask):
 				     'import foreign schema sharded from server shard_0 into public',
 				     "alter foreign table steward_parts.%s_0 options (set table_name 't1')" % remote(ask, 'bait').split('.')[1],
 				     'create extension dblink schema public', 'create extension postgres_fdw schema public',
-				     'insert into steward_parts.spread values (1)'):
+				     'insert into steward_parts.spread values (1)', 'select count(*) from steward_parts.spread'):
 				s.refused(evil)
-			assert s('select count(*) from steward_parts.spread') == [(0,)] if user == USER else True
 
 
 def test_users_come_to_the_router_alone(c):
