@@ -40,11 +40,14 @@ void store_damaged(struct store *s, const char *format, ...)
 	va_end(args);
 	pthread_mutex_lock(&d->lock);
 	uint64_t count = ++d->count;
+	pthread_mutex_unlock(&d->lock);
+	/* Before anybody is told: whoever sees it in /readyz finds the reason in the log. */
+	if (count <= TOLD_MAX)
+		log_error("store: damaged: %s", what);
+	pthread_mutex_lock(&d->lock);
 	if (!d->what[0])
 		memcpy(d->what, what, sizeof what);
 	pthread_mutex_unlock(&d->lock);
-	if (count <= TOLD_MAX)
-		log_error("store: damaged: %s", what);
 }
 
 uint64_t store_damage(const struct store *s, char *ret_what, size_t size)
