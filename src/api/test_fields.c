@@ -17,18 +17,6 @@ static struct str text_of(const json_t *value)
 	return (struct str){json_string_value(value), json_string_length(value)};
 }
 
-static bool is_choice(const char *choices, struct str text)
-{
-	struct str one, rest = str_of(choices);
-	bool more = true;
-	while (more) {
-		more = str_cut(rest, '|', &one, &rest);
-		if (str_eq(one, text))
-			return true;
-	}
-	return false;
-}
-
 static struct str choices_shown(struct arena *a, const char *choices)
 {
 	struct buf b = {0};
@@ -48,7 +36,7 @@ static void text_check(struct arena *a, const json_t *value, struct str path, co
 	struct str text = text_of(value);
 	if (!json_is_string(value) || !text.n || text.n > TEXT_MAX)
 		faults_add(faults, a, path, "must be a text of 1 to %d bytes", TEXT_MAX);
-	else if (choices && !is_choice(choices, text))
+	else if (choices && !str_is_one_of(choices, text))
 		faults_add(faults, a, path, "must be one of %s", choices_shown(a, choices).p);
 }
 

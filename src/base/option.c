@@ -29,18 +29,6 @@ int option_refuse(const char *format, ...)
 	return -EINVAL;
 }
 
-static bool one_of(const char *choices, struct str text)
-{
-	struct str rest = str_of(choices), one;
-	bool more = true;
-	while (more) {
-		more = str_cut(rest, '|', &one, &rest);
-		if (str_eq(one, text))
-			return true;
-	}
-	return false;
-}
-
 static bool host_is_plain(struct str host)
 {
 	for (size_t i = 0; i < host.n; i++)
@@ -94,8 +82,8 @@ static bool url_is_valid(struct str text)
 
 static bool switch_parse(struct str text, bool *ret_on)
 {
-	bool on = one_of("true|yes|on|1", text);
-	if (!on && !one_of("false|no|off|0", text))
+	bool on = str_is_one_of("true|yes|on|1", text);
+	if (!on && !str_is_one_of("false|no|off|0", text))
 		return false;
 	*ret_on = on;
 	return true;
@@ -128,7 +116,7 @@ static const char *value_fault(struct arena *a, const struct option_row *row, st
 		wanted = "true or false";
 		break;
 	case OPTION_CHOICE:
-		fits = one_of(row->choices, text);
+		fits = str_is_one_of(row->choices, text);
 		wanted = arena_printf(a, "one of %s", row->choices).p;
 		break;
 	case OPTION_ADDRESS:

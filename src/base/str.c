@@ -43,6 +43,18 @@ bool str_cut(struct str s, char sep, struct str *ret_left, struct str *ret_right
 	return true;
 }
 
+bool str_is_one_of(const char *choices, struct str text)
+{
+	struct str one, rest = str_of(choices);
+	bool more = true;
+	while (more) {
+		more = str_cut(rest, '|', &one, &rest);
+		if (str_eq(one, text))
+			return true;
+	}
+	return false;
+}
+
 bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value)
 {
 	uint64_t value = 0;

@@ -45,6 +45,8 @@ struct str str_trim(struct str s);
 
 /* Splits at the first `sep`. False, with *ret_left = s and *ret_right empty, when there is none. */
 bool str_cut(struct str s, char sep, struct str *ret_left, struct str *ret_right);
+/* Choices are separated by "|". */
+bool str_is_one_of(const char *choices, struct str text);
 
 /* Whole string, digits only, no sign, no overflow past `max`. */
 must_check bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value);

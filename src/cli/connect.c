@@ -86,19 +86,26 @@ static const char *field(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
+/* What must be there. An exit code; what went wrong has been said. */
+static int get(struct session *s, const char *path, struct client_answer *ret_answer)
+{
+	struct client_request r = {.method = "GET", .path = path};
+	int result = client_call(s->client, s->arena, &r, ret_answer);
+	if (result < 0)
+		return client_exit(result);
+	if (ret_answer->status == 200)
+		return EXIT_DONE;
+	client_explain(s->client, ret_answer);
+	return EXIT_NOT_DONE;
+}
+
 /* Who calls. The times that are sent are reckoned from the service's clock, which need not be ours. */
 static int caller_read(struct session *s)
 {
 	struct client_answer answer;
-	struct client_request r = {.method = "GET",
-	                           .path = arena_printf(s->arena, API_BASE "/groups/%s", s->project).p};
-	int result = client_call(s->client, s->arena, &r, &answer);
-	if (result < 0)
-		return client_exit(result);
-	if (answer.status != 200) {
-		client_explain(s->client, &answer);
-		return EXIT_NOT_DONE;
-	}
+	int result = get(s, arena_printf(s->arena, API_BASE "/groups/%s", s->project).p, &answer);
+	if (result != EXIT_DONE)
+		return result;
 	s->address = client_header(&answer, "x-steward-caller-address");
 	s->roles = client_header(&answer, "x-steward-caller-roles");
 	time_t now = curl_getdate(arena_z(s->arena, client_header(&answer, "date")), NULL);
@@ -193,14 +200,9 @@ static const char *ca_folder(struct arena *a)
 static int ca_fetch(struct session *s)
 {
 	struct client_answer answer;
-	struct client_request r = {.method = "GET", .path = arena_printf(s->arena, "/ca/%s", s->project).p};
-	int result = client_call(s->client, s->arena, &r, &answer);
-	if (result < 0)
-		return client_exit(result);
-	if (answer.status != 200) {
-		client_explain(s->client, &answer);
-		return EXIT_NOT_DONE;
-	}
+	int result = get(s, arena_printf(s->arena, "/ca/%s", s->project).p, &answer);
+	if (result != EXIT_DONE)
+		return result;
 	const char *folder = ca_folder(s->arena);
 	if (folder) {
 		s->ca_file = arena_printf(s->arena, "%s/%s.crt", folder, s->project).p;

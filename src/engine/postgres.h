@@ -207,6 +207,8 @@ int sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const cha
 int sql_do(PGconn *conn, int timeout_ms, const char *sql);
 int sql_rows(PGconn *conn, int timeout_ms, const char *sql, PGresult **ret_rows);
 int sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value);
+/* One number from a node, on a connection of its own, within seconds. */
+int sql_ask_node(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_value);
 
 /* --- postgres_missing.c: data that should be there */
 /* The set's name outside: of a shard its number, of a router the node's name. */

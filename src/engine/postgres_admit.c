@@ -120,17 +120,6 @@ int admit_begin(struct pg_cluster *c, struct pg_node *n)
 
 /* --- catching up */
 
-static int position_of(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_position)
-{
-	PGconn *conn;
-	int r = sql_open_node(c, n, "postgres", 2000, &conn);
-	if (r < 0)
-		return r;
-	r = sql_int(conn, 2000, sql, ret_position);
-	PQfinish(conn);
-	return r;
-}
-
 bool admit_has_caught_up(struct pg_cluster *c, struct pg_node *n, int timeout_ms)
 {
 	struct pg_set *s = cluster_set(c, n->set);
@@ -139,7 +128,7 @@ bool admit_has_caught_up(struct pg_cluster *c, struct pg_node *n, int timeout_ms
 	PGconn *conn;
 	if (p == n)
 		return true;
-	if (!p || !p->pid || position_of(c, p, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &want) < 0 ||
+	if (!p || !p->pid || sql_ask_node(c, p, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &want) < 0 ||
 	    sql_open_node(c, n, "postgres", 2000, &conn) < 0)
 		return false;
 	/* One that does not stream may have a log of its own, from before a failover. */

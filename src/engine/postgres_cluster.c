@@ -445,21 +445,10 @@ static int config_try(struct pg_cluster *c, struct pg_node *n, const char **ret_
 	return r;
 }
 
-static int node_ask(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_value)
-{
-	PGconn *conn;
-	int r = sql_open_node(c, n, "postgres", 2000, &conn);
-	if (r < 0)
-		return r;
-	r = sql_int(conn, 2000, sql, ret_value);
-	PQfinish(conn);
-	return r;
-}
-
 static int needs_restart(struct pg_cluster *c, struct pg_node *n, bool *ret_needs)
 {
 	int64_t count;
-	int r = node_ask(c, n, "select count(*) from pg_settings where pending_restart", &count);
+	int r = sql_ask_node(c, n, "select count(*) from pg_settings where pending_restart", &count);
 	if (r == 0)
 		*ret_needs = count > 0;
 	return r;
@@ -501,11 +490,11 @@ static int replay_wait(struct pg_cluster *c, struct pg_set *s, int timeout_ms)
 {
 	struct pg_node *p = set_primary(c, s);
 	int64_t want = 0, have, end = mono_ms() + timeout_ms;
-	int r = p ? node_ask(c, p, "select (pg_current_wal_lsn() - '0/0')::bigint", &want) : -ESRCH;
+	int r = p ? sql_ask_node(c, p, "select (pg_current_wal_lsn() - '0/0')::bigint", &want) : -ESRCH;
 	for (size_t i = 0; i < c->node_count && r == 0; i++) {
 		struct pg_node *n = c->nodes[i];
 		for (have = 0; n != p && n->set == s->number && n->pid && !n->busy && r == 0 && have < want;) {
-			r = node_ask(c, n, "select (pg_last_wal_replay_lsn() - '0/0')::bigint", &have);
+			r = sql_ask_node(c, n, "select (pg_last_wal_replay_lsn() - '0/0')::bigint", &have);
 			if (r == 0 && have < want && mono_ms() >= end)
 				r = -ETIMEDOUT;
 			if (r == 0 && have < want)

@@ -163,3 +163,14 @@ int sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value)
 	PQclear(rows);
 	return r;
 }
+
+int sql_ask_node(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_value)
+{
+	PGconn *conn;
+	int r = sql_open_node(c, n, "postgres", 2000, &conn);
+	if (r < 0)
+		return r;
+	r = sql_int(conn, 2000, sql, ret_value);
+	PQfinish(conn);
+	return r;
+}
