@@ -1,4 +1,5 @@
-/* The program: which subcommand is meant. */
+/* The program: picks the subcommand. */
+#include "base/json.h"
 #include "cli/cli.h"
 #include "serve.h"
 
@@ -12,7 +13,8 @@ static const struct {
                 {"api", api_command},     {"limits", limits_command},     {"backup", backup_command},
                 {"check", check_command}, {"store", store_command},       {"give-up", give_up_command}};
 
-/* A command whose output did not arrive is not done. The service's own output may be closed. */
+/* A command whose output could not be written has failed. For the service that does not matter: its output may be
+ * closed. */
 static int finish(int code, bool serves)
 {
 	if (serves || (fflush(stdout) == 0 && !ferror(stdout)))
@@ -23,6 +25,7 @@ static int finish(int code, bool serves)
 
 int main(int argc, char **argv)
 {
+	json_setup();
 	const char *word = argc > 1 ? argv[1] : "--help";
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(word, commands[i].name) == 0)

@@ -1,34 +1,30 @@
-/* The running service: what is made at the start, in which order, and taken down at the end. The main thread then waits
- * for signals, and looks now and then whether an operator has changed a limit in the store. */
+/* The running service: what is set up at the start, in which order, and torn down at the end. In between the main
+ * thread waits for signals and does periodic work: it applies limits that an operator has changed in the store, flushes
+ * counters, and deletes old events. */
 #include "serve.h"
 
-#include "api/access_jobs.h"
-#include "api/access_list.h"
-#include "api/cluster_disk.h"
-#include "api/cluster_jobs.h"
-#include "api/cluster_metrics.h"
-#include "api/cluster_watch.h"
-#include "api/jwks.h"
-#include "api/mail.h"
-#include "api/router.h"
-#include "api/tenants.h"
-#include "api/verbs.h"
+#include "api/clusters/clusters.h"
+#include "api/edge/edge.h"
+#include "api/edge/router.h"
+#include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "call/workers.h"
 #include "cli/cli.h"
-#include "gate/attempts.h"
-#include "gate/audit.h"
-#include "gate/authenticate.h"
-#include "gate/metrics.h"
-#include "gate/record.h"
 #include "gate/rules.h"
-#include "gate/uses.h"
-#include "gate/workers.h"
 #include "http/certificate.h"
+#include "identity/attempts.h"
+#include "identity/identity.h"
+#include "identity/jwks.h"
+#include "identity/uses.h"
 #include "limit/redis.h"
+#include "outbox/mail.h"
+#include "trail/events.h"
+#include "trail/metrics.h"
+#include "trail/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,9 +41,9 @@
 
 #define DRAIN_SECONDS 25
 #define POLL_MS 250
-#define PRUNE_MS 60000
 #define GIVE_BACK ((size_t)8 << 20)
-/* Larger blocks are the kernel's own mappings, and go back when they are freed. Without a number glibc raises it to 32 MB. */
+/* Larger blocks get their own mapping, which the kernel takes back when they are freed. Without a fixed number glibc
+ * raises this threshold up to 32 MB. */
 #define MAP_FROM (256 << 10)
 
 struct server {
@@ -63,31 +59,29 @@ struct server {
 	struct arena *limits_arena;
 	struct redis_limits *shared_limits;
 	uint64_t data_version;
-	int64_t pruned_ms; /* when events were last let go, on the service's clock */
-	struct access_sweep sweep;
 	unsigned polls;
-	size_t buffered; /* the most since memory was last given back */
-	bool first_start, key_made, damage_told;
+	size_t buffered; /* the highest value since memory was last given back */
+	bool first_start, key_made, damage_reported;
 	const char *engine_why;
 };
 
-static int sentence(const char *what, const char *name)
+static int print_errno(const char *what, const char *name)
 {
 	int error = -errno;
 	fprintf(stderr, "steward: cannot %s %s: %s\n", what, name, strerror(errno));
 	return error;
 }
 
-/* One service per data directory; the kernel lets go of the lock when the process ends, however it ends. */
+/* One service per data directory. The kernel releases the lock when the process ends, however it ends. */
 static int data_dir_take(struct server *s)
 {
 	const char *dir = s->config.data;
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return sentence("make the data directory", dir);
+		return print_errno("make the data directory", dir);
 	const char *path = arena_printf(s->arena, "%s/lock", dir).p;
 	s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (s->lock < 0)
-		return sentence("open", path);
+		return print_errno("open", path);
 	if (flock(s->lock, LOCK_EX | LOCK_NB) < 0) {
 		fprintf(stderr, "steward: another service is running on %s. Stop it, or choose another --data.\n", dir);
 		return -EBUSY;
@@ -95,7 +89,7 @@ static int data_dir_take(struct server *s)
 	return 0;
 }
 
-/* What is printed and written down must hold from every directory. */
+/* Paths that are printed or stored must work from every directory. */
 static const char *path_whole(struct arena *a, const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -185,8 +179,8 @@ static void loops_free(struct server *s)
 	}
 }
 
-/* Whether the directory holds databases of real clusters: a file of one, or NULL. */
-static const char *databases_lie(struct server *s)
+/* A state file of a real cluster's database, when the directory holds one; or NULL. */
+static const char *database_state_file(struct server *s)
 {
 	glob_t found = {0};
 	const char *file = NULL;
@@ -196,13 +190,14 @@ static const char *databases_lie(struct server *s)
 	return file;
 }
 
-/* This node's name among those that share a store: made once, kept in the data directory, which one process holds. */
+/* This node's name among those that share a store: made once and kept in the data directory, which only one process
+ * uses. */
 static int node_name(struct server *s, const char **ret_name)
 {
 	const char *path = arena_printf(s->arena, "%s/node.id", s->config.data).p;
 	char text[ID_LEN] = {0};
 	struct id id = id_new();
-	if (store_url_is_remote(s->config.store) && access(path, F_OK) < 0 && databases_lie(s)) {
+	if (store_url_is_remote(s->config.store) && access(path, F_OK) < 0 && database_state_file(s)) {
 		fprintf(stderr,
 		        "steward: %s is missing, and the databases in %s/engine belong to the node that it named: with "
 		        "a new name nobody would look after them. Bring the file back; it holds the node's name, which "
@@ -213,11 +208,11 @@ static int node_name(struct server *s, const char **ret_name)
 	}
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return sentence("open", path);
+		return print_errno("open", path);
 	if (read(fd, text, ID_LEN) != ID_LEN || !id_is_valid((struct str){text, ID_LEN})) {
 		memcpy(text, id.z, ID_LEN);
 		if (pwrite(fd, text, ID_LEN, 0) != ID_LEN || fsync(fd) < 0) {
-			int result = sentence("write", path);
+			int result = print_errno("write", path);
 			close(fd);
 			return result;
 		}
@@ -227,7 +222,7 @@ static int node_name(struct server *s, const char **ret_name)
 	return 0;
 }
 
-/* Another node may have been first: its key stays. */
+/* When another node was first, its key stays. */
 static int key_remember(struct tx *tx, void *ctx)
 {
 	struct arena *a = arena_new();
@@ -241,7 +236,7 @@ static int key_remember(struct tx *tx, void *ctx)
 	return result;
 }
 
-/* Whether the store has ever been served: with -ENOENT it is new. */
+/* Whether the store has been used before; -ENOENT: it is new. */
 static int store_used(struct server *s)
 {
 	struct str kept;
@@ -249,8 +244,8 @@ static int store_used(struct server *s)
 	return result == -ENOENT ? tx_meta_get(s->reader, s->arena, "bootstrap", &kept) : result;
 }
 
-/* A key is made for a new store only. For one in use, a new key would open none of its secrets, and whoever then puts the
- * right one back must first know which of the two it is. */
+/* A key is made only for a new store. For a store in use, a new key could not open its secrets, and there would then be
+ * two keys to tell apart when the right one is brought back. */
 static int key_ensure(struct server *s)
 {
 	const char *dir = s->config.data;
@@ -270,8 +265,9 @@ static int key_ensure(struct server *s)
 	return result < 0 ? result : -ENOKEY;
 }
 
-/* A directory that tells of an organization or of databases, and a store that knows nothing: the store was lost or another
- * one is meant. Going on would make a first organization anew, over the credentials, and leave the databases to nobody. */
+/* The directory shows an organization or databases, but the store is empty: the store was lost, or another one is
+ * meant. Continuing would make a new first organization, overwrite its credentials, and leave the databases without an
+ * owner. */
 static int store_belongs(struct server *s)
 {
 	const char *dir = s->config.data, *file = arena_printf(s->arena, "%s/bootstrap.json", dir).p;
@@ -280,7 +276,7 @@ static int store_belongs(struct server *s)
 	if (result != -ENOENT)
 		return result;
 	if (access(file, F_OK) < 0)
-		file = databases_lie(s);
+		file = database_state_file(s);
 	if (!file)
 		return 0;
 	fprintf(stderr,
@@ -291,7 +287,7 @@ static int store_belongs(struct server *s)
 	return -ENOTEMPTY;
 }
 
-/* Sealed values open only with the key they were sealed with: a store and a key that do not belong together are refused. */
+/* Sealed values open only with the key that sealed them: a store and a key that do not belong together are refused. */
 static int key_check(struct server *s)
 {
 	unsigned char mac[32];
@@ -310,7 +306,7 @@ static int key_check(struct server *s)
 		        "or "
 		        "copy it from another node.\n",
 		        s->config.data);
-		/* Another node was first on a new store. */
+		/* Another node has set up the new store first, so our new key is useless. */
 		if (s->key_made)
 			seal_unmake(s->config.data);
 		return -EINVAL;
@@ -318,7 +314,7 @@ static int key_check(struct server *s)
 	return result;
 }
 
-/* Nodes with one key have one store: they share their buckets, and with no other installation. */
+/* Nodes with the same key have the same store: they share buckets with each other, and with no other installation. */
 static int limits_share(struct server *s)
 {
 	unsigned char mac[32];
@@ -390,6 +386,7 @@ static int prepare(struct server *s)
 	                  : str_is(str_of(c->org_creation), "none") ? ORG_CREATION_NONE
 	                                                            : ORG_CREATION_OWNERS;
 	v->orgs_per_caller = c->orgs_per_caller;
+	v->event_retention_days = c->event_retention_days;
 	v->orgs_max = c->orgs_max;
 	v->db_scheme = c->db_scheme;
 	v->db_domain = c->db_domain;
@@ -406,8 +403,8 @@ static int engine_remember(struct tx *tx, void *ctx)
 	return tx_meta_put(tx, "engine", str_of(ctx));
 }
 
-/* The one that is named; else the one that made the clusters which are there, because another would make them all
- * anew; else the best that this machine can run. */
+/* The engine that is configured; else the one that made the existing clusters, because another would make them all
+ * again; else the best one that this machine can run. */
 static int engine_choose(struct server *s)
 {
 	const struct config *c = &s->config;
@@ -420,8 +417,7 @@ static int engine_choose(struct server *s)
 		result = clusters_collect(v->store, a, &ids, &count);
 	if (result < 0)
 		return result;
-	bool real = access(arena_printf(a, "%s/engine", c->data).p, F_OK) == 0;
-	const char *made = kept.n ? arena_z(a, kept) : real ? "postgres" : "simulated";
+	const char *made = kept.n ? arena_z(a, kept) : engine_of_data(c->data, a);
 	const char *name = c->engine ? c->engine : kept.n || count ? made : NULL;
 	s->engine_why = c->engine ? "as asked for" : "as before on this data directory";
 	v->engine_ops = name ? engine_find(name) : engine_default(!c->clock_virtual, a, &s->engine_why);
@@ -434,13 +430,13 @@ static int engine_choose(struct server *s)
 		log_warn("engine: the clusters were made by the engine %.*s; %s makes them anew", STR_ARG(kept),
 		         v->engine_ops->name);
 	v->engine = v->engine_ops->name;
-	store_binds_jobs(v->store, v->engine_ops->on_host);
+	store_binds_jobs(v->store, v->engine_ops->core->on_host);
 	if (str_is(kept, v->engine_ops->name))
 		return 0;
 	return store_write_wait(v->store, engine_remember, (void *)(uintptr_t)v->engine);
 }
 
-/* Engine first, then what tells it what to do. */
+/* The engine first, then the jobs that use it. */
 static int databases_start(struct server *s)
 {
 	const struct config *c = &s->config;
@@ -458,21 +454,18 @@ static int databases_start(struct server *s)
 	                                 .cgroup = c->db_cgroup,
 	                                 .full_changed = disk_changed,
 	                                 .full_ctx = v};
-	struct jobs_options jobs = {.store = v->store,
-	                            .kinds = cluster_job_kinds,
-	                            .kind_count = cluster_job_kind_count,
-	                            .threads = c->job_threads,
-	                            .ctx = v};
+	struct jobs_options jobs = {.store = v->store, .threads = c->job_threads, .ctx = v};
+	jobs.kinds = families_jobs(s->arena, &jobs.kind_count);
 	int result = engine_choose(s);
 	v->metrics_more = cluster_metrics_write;
 	if (result == 0)
-		result = v->engine_ops->start(&options, &v->engine_state);
+		result = v->engine_ops->core->start(&options, &v->engine_state);
 	if (result == 0)
 		result = clusters_adopt(v->store);
 	return result < 0 ? result : jobs_start(&jobs, &v->jobs);
 }
 
-/* The port is known: so is the base URL, and with it the first answer's links. */
+/* The port is known, and so the base URL, which links in answers need. */
 static void bound(void *ctx, int port)
 {
 	struct server *s = ctx;
@@ -523,7 +516,7 @@ static int serve(struct server *s)
 	return result;
 }
 
-/* Whoever reaches the test control may read and change everything. */
+/* Whoever reaches the test control can read and change everything. */
 static void test_control_warn(const struct config *c)
 {
 	struct str host = str_of(c->listen_host);
@@ -533,13 +526,14 @@ static void test_control_warn(const struct config *c)
 		         c->listen);
 }
 
-/* From the first start to SQL: this program, with the data directory unless it is where clients look by themselves. */
+/* Prints the commands that lead from the first start to SQL: this program, with the data directory unless clients find
+ * it by themselves. */
 static void greet_next(const struct server *s)
 {
 	bool usual = strcmp(s->config.data, "./data") == 0;
 	const char *program = program_invocation_name, *option = usual ? "" : " --data ",
 	           *dir = usual ? "" : s->config.data;
-	bool databases = strcmp(s->service.engine, "simulated") != 0;
+	bool databases = s->service.engine_ops->core->on_host;
 	printf("%s:\n\n  %s clusters create first --wait%s%s\n",
 	       databases ? "A first database, and SQL on it" : "A first cluster, simulated", program, option, dir);
 	if (databases)
@@ -547,8 +541,8 @@ static void greet_next(const struct server *s)
 	putchar('\n');
 }
 
-/* The first start's greeting: everything that a first successful call needs. Under a service manager it would stand in the
- * journal, which more people read than may have the keys. */
+/* The first start's greeting: everything that a first successful call needs. Not under a service manager: the journal
+ * has more readers than the keys should have. */
 static void greet(struct server *s)
 {
 	const char *file = arena_printf(s->arena, "%s/bootstrap.json", s->config.data).p;
@@ -564,7 +558,7 @@ static void greet(struct server *s)
 		       json_string_value(json_object_get(key, "privateKey")), s->ca_file,
 		       json_string_value(json_object_get(key, "publicKey")),
 		       json_string_value(json_object_get(key, "privateKey")), s->service.base_url);
-		if (!clock_is_virtual()) /* there, time waits for the test control */
+		if (!clock_is_virtual()) /* a virtual clock moves only by the test control */
 			greet_next(s);
 		json_decref(first);
 	}
@@ -589,14 +583,14 @@ static void reload(struct server *s)
 	notify_send("READY=1");
 }
 
-/* A service that runs for a year must not come to the end of the certificate that it made. */
+/* A service that runs for a year must renew its own certificate before it ends. */
 static void certificate_renew(struct server *s)
 {
 	if (!s->config.tls_cert && s->polls % (24 * 3600 * (1000 / POLL_MS)) == 0)
 		certificate_reload(s);
 }
 
-/* After a flood the heap is large and mostly empty; the kernel gets it back. */
+/* After a flood the heap is large and mostly empty: give it back to the kernel. */
 static void memory_give_back(struct server *s)
 {
 	size_t used, max;
@@ -609,33 +603,24 @@ static void memory_give_back(struct server *s)
 	malloc_trim(GIVE_BACK);
 }
 
-static void prune(struct server *s)
-{
-	int64_t now = clock_now_ms();
-	if (!s->config.event_retention_days || (now - s->pruned_ms < PRUNE_MS && now >= s->pruned_ms))
-		return;
-	s->pruned_ms = now;
-	audit_prune(s->service.store, s->config.event_retention_days);
-}
-
 static int damage_event(struct tx *tx, void *ctx)
 {
 	struct arena *a = arena_new();
 	struct str org_id;
 	int result = tx_meta_get(tx, a, "bootstrap", &org_id);
 	if (result == 0)
-		result = audit_service(tx, a, "STORE_DAMAGED", org_id, STR_NONE, STR_NONE);
+		result = event_service(tx, a, "STORE_DAMAGED", org_id, STR_NONE, STR_NONE);
 	arena_free(a);
 	return result;
 }
 
-/* The first organization is its operator's: its events tell when the store was found damaged. */
-static void damage_tell(struct server *s)
+/* The first organization belongs to the operator, so its events report when the store was found damaged. */
+static void damage_report(struct server *s)
 {
 	bool damaged = store_damage(s->service.store, NULL, 0) > 0;
-	if (damaged && !s->damage_told && store_write_wait(s->service.store, damage_event, NULL) < 0)
+	if (damaged && !s->damage_reported && store_write_wait(s->service.store, damage_event, NULL) < 0)
 		log_error("store: damaged: the event of that could not be written");
-	s->damage_told = damaged;
+	s->damage_reported = damaged;
 }
 
 /* Until SIGTERM or SIGINT. */
@@ -657,9 +642,7 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 		if (++s->polls % (1000 / POLL_MS) == 0) {
 			uses_flush(&s->service);
 			cluster_metrics_refresh(s->reader);
-			access_list_sweep(s->service.store, s->reader, &s->sweep);
-			prune(s);
-			damage_tell(s);
+			damage_report(s);
 			http_rotate_keys(s->service.http);
 			memory_give_back(s);
 			certificate_renew(s);
@@ -676,7 +659,7 @@ static void take_down(struct server *s)
 	workers_stop(v->workers);
 	jobs_stop(v->jobs);
 	if (v->engine_state)
-		v->engine_ops->stop(v->engine_state);
+		v->engine_ops->core->stop(v->engine_state);
 	jwks_close(v->jwks);
 	if (v->store)
 		uses_flush(v);
@@ -705,11 +688,12 @@ static int run(struct server *s)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGHUP);
-	/* Blocked before any thread starts, so that all inherit it and only the main thread takes them. */
+	/* Blocked before any thread starts, so that all threads inherit it and only the main thread receives
+	 * signals. */
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	mallopt(M_MMAP_THRESHOLD, MAP_FROM);
-	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a full disk, not an end */
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is handled as a full disk; the process continues */
 	int result = prepare(s);
 	if (result == 0)
 		result = databases_start(s);

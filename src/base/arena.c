@@ -111,7 +111,8 @@ static struct chunk *chunk_add(struct arena *a, size_t cap)
 	return c;
 }
 
-void *arena_alloc(struct arena *a, size_t n)
+/* Not cleared. */
+static void *take(struct arena *a, size_t n)
 {
 	n = (n + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
 	struct chunk *c = a->chunks;
@@ -125,14 +126,19 @@ void *arena_alloc(struct arena *a, size_t n)
 			big->next = c->next;
 			big->used = big->cap = n;
 			c->next = big;
-			return memset(big->bytes, 0, n);
+			return big->bytes;
 		}
 		c = chunk_add(a, n > CHUNK_SIZE ? n : CHUNK_SIZE);
 	}
 #endif
 	void *p = c->bytes + c->used;
 	c->used += n;
-	return memset(p, 0, n);
+	return p;
+}
+
+void *arena_alloc(struct arena *a, size_t n)
+{
+	return memset(take(a, n), 0, n);
 }
 
 void *arena_calloc(struct arena *a, size_t count, size_t size)
@@ -145,15 +151,16 @@ void *arena_calloc(struct arena *a, size_t count, size_t size)
 
 char *arena_z(struct arena *a, struct str s)
 {
-	char *p = arena_alloc(a, s.n + 1);
+	char *p = take(a, s.n + 1);
 	if (s.n)
 		memcpy(p, s.p, s.n);
+	p[s.n] = '\0';
 	return p;
 }
 
 struct str arena_dup(struct arena *a, struct str s)
 {
-	return (struct str){arena_z(a, s), s.n};
+	return s.n ? (struct str){arena_z(a, s), s.n} : STR("");
 }
 
 struct str arena_vprintf(struct arena *a, const char *format, va_list args)

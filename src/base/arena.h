@@ -1,6 +1,6 @@
-/* One arena per request: everything that a request needs is allocated here and freed at once after the answer.
- * Allocation never fails for the caller: what outsiders can make us allocate is bounded before it gets here, so running
- * out of memory is the machine's end and the process stops with a message. */
+/* One arena per request: everything that a request needs is allocated here and freed together after the answer.
+ * Allocation never fails for the caller. Callers bound what a client can make us allocate, so running out of memory
+ * means that the machine has none left: the process stops with a message. */
 #ifndef STEWARD_BASE_ARENA_H
 #define STEWARD_BASE_ARENA_H
 

@@ -10,7 +10,8 @@
 #define BASE64_TEXT(n) (((n)*4 + 2) / 3 + 1)
 void base64url_encode(const void *bytes, size_t n, char *ret_text);
 
-/* Back, from either alphabet, padded or not: the number of bytes, or negative when it is no base64 or longer than `max`. */
+/* Decodes either alphabet, padded or not. Returns the number of bytes; negative when the text is not base64 or decodes
+ * to more than `max` bytes. */
 must_check ssize_t base64_decode(struct str text, void *ret_bytes, size_t max);
 
 #endif

@@ -1,5 +1,5 @@
-/* Certificates with OpenSSL. A serial number has 63 random bits: unpredictable, and a number in JSON. Keys have no pass
- * phrase: what protects them is where they are kept. */
+/* Certificates with OpenSSL. A serial number has 63 random bits, so that it is unpredictable and still fits a JSON
+ * number. Keys have no pass phrase; the place where they are kept protects them. */
 #include "base/certs.h"
 
 #include "base/clock.h"
@@ -23,13 +23,13 @@ void pair_free(struct pair *p)
 	*p = (struct pair){0};
 }
 
-/* OpenSSL would ask the terminal for one. */
+/* Without this callback OpenSSL would ask for a pass phrase on the terminal. */
 static int no_pass_phrase(char *text, int size, int writing, void *ctx)
 {
 	return 0;
 }
 
-/* Takes the two. */
+/* Frees both BIOs. */
 static struct pair pair_from(BIO *cert, BIO *key)
 {
 	struct pair p = {0};

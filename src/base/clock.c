@@ -49,8 +49,8 @@ int64_t clock_mono_us(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* Days since 1970-01-01 of a proleptic Gregorian date, and back: counted in 400-year eras that start in March, so that
- * the leap day is the last of the year. */
+/* Converts between days since 1970-01-01 and a proleptic Gregorian date. It counts in 400-year eras that start in
+ * March, so that the leap day is the last day of a year. */
 static int64_t days_from_date(int64_t y, int m, int d)
 {
 	y -= m <= 2;
@@ -96,7 +96,7 @@ void clock_format(int64_t ms, char ret_text[CLOCK_TEXT])
 		         (int)(rest / 60 % 60), (int)(rest % 60));
 		return;
 	}
-	/* Every document and event has one: worth not going through a format. */
+	/* Every document and event has a date, so this avoids the cost of snprintf(). */
 	memcpy(ret_text, "0000-00-00T00:00:00Z", 21);
 	two_digits(ret_text, y / 100);
 	two_digits(ret_text + 2, y % 100);
@@ -213,7 +213,7 @@ static bool scan_year_day(struct scan *s, int y, int64_t *ret_days)
 	return true;
 }
 
-/* The first Monday of a year's weeks: of the week of 4 January. 1970-01-01 was a Thursday, day 3 when Monday is 0. */
+/* Day of the Monday that starts week 1: the week of 4 January. 1970-01-01 was a Thursday, day 3 when Monday is 0. */
 static int64_t weeks_begin(int y)
 {
 	int64_t fourth = days_from_date(y, 1, 4);
@@ -263,7 +263,7 @@ bool clock_parse(struct str text, int64_t *ret_ms)
 			return false;
 	}
 	int64_t when = (days * 86400 + seconds - (int64_t)zone * 60) * 1000 + ms;
-	/* A zone or 24:00 can lead out of the years that four digits write. */
+	/* A zone or 24:00 can lead outside the years that four digits can write. */
 	if (when < days_from_date(0, 1, 1) * 86400000 || when >= days_from_date(10000, 1, 1) * 86400000)
 		return false;
 	*ret_ms = when;

@@ -1,5 +1,5 @@
-/* The only place that reads the time. Two clocks: the service's (real, or virtual in tests), on which everything that a
- * caller can see runs, and the machine's monotonic one, for socket deadlines and latencies. */
+/* The only place that reads the time. There are two clocks: the service's clock (real, or virtual in tests) for
+ * everything that a caller can see, and the machine's monotonic clock for socket deadlines and latencies. */
 #ifndef STEWARD_BASE_CLOCK_H
 #define STEWARD_BASE_CLOCK_H
 
@@ -7,11 +7,11 @@
 
 /* Milliseconds since 1970, of the service's clock. */
 int64_t clock_now_ms(void);
-/* From now on the service's clock stands still and moves only by clock_advance_ms(). */
+/* From now on the service's clock stands still; only clock_advance_ms() moves it. */
 void clock_make_virtual(void);
 bool clock_is_virtual(void);
 void clock_advance_ms(int64_t ms);
-/* A virtual clock back to the machine's time. */
+/* Sets a virtual clock to the machine's time. */
 void clock_reset(void);
 
 /* Microseconds, monotonic, never virtual. */

@@ -248,7 +248,7 @@ static int database_check(struct config *c)
 		return option_refuse("--db-domain: \"%s\" is no domain in lower case, such as steward.local",
 		                     c->db_domain);
 	struct cidr address;
-	/* Connection strings carry it: an address that stands for all of them leads nowhere. */
+	/* Connection strings carry this address, and a wildcard address (0.0.0.0) cannot be connected to. */
 	if (c->db_address && (!cidr_parse(str_of(c->db_address), &address) || !address.v4 ||
 	                      strchr(c->db_address, '/') || str_is(str_of(c->db_address), "0.0.0.0")))
 		return option_refuse("--db-address: \"%s\" is not one IPv4 address of this host, such as 192.0.2.10",

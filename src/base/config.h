@@ -1,11 +1,12 @@
-/* How `steward serve` is to run: flags, then the environment, then the file of --config, then the defaults. */
+/* The settings of `steward serve`: flags first, then the environment, then the file of --config, then the defaults. */
 #ifndef STEWARD_BASE_CONFIG_H
 #define STEWARD_BASE_CONFIG_H
 
 #include "base/ip.h"
 #include "base/option.h"
 
-/* One `limit.SET[@SCOPE] = CAPACITY/REFILL` of the file. Whether the set exists is for the catalog's readers to say. */
+/* One `limit.SET[@SCOPE] = CAPACITY/REFILL` line of the file. Whether the set exists is checked later, by
+ * rules_check(). */
 struct config_limit {
 	struct str set;   /* "S17", or "*" for all */
 	struct str scope; /* empty: every instance */
@@ -27,7 +28,7 @@ struct config {
 	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory, store_check_seconds, db_disk_mb;
 	struct config_limit *limits;
 	size_t limit_count;
-	/* Made from the above. */
+	/* Derived from the settings above. */
 	struct cidr *proxy_list;
 	size_t proxy_count;
 	const char *listen_host; /* without port and brackets */
@@ -39,13 +40,14 @@ struct config {
 extern const struct option_row config_options[];
 extern const size_t config_option_count;
 
-/* argv without program and command name. 0; OPTIONS_HELP when help is asked for; negative after a sentence on stderr.
- * base_url, store, db_address, tls_*, file and record are NULL when not given; threads is resolved to the number of processors. */
+/* `argv` comes without the names of program and command. Returns 0, OPTIONS_HELP when help was asked for, or negative
+ * after a message on stderr. base_url, store, db_address, tls_*, file and record are NULL when not given; threads is
+ * resolved to the number of processors. */
 must_check int config_parse(int argc, char **argv, struct config *ret_config);
 void config_free(struct config *c);
 
-/* Reads the limits of c->file again (SIGHUP), into the arena. Negative, after a sentence, when the file is bad: the
- * caller keeps the old ones. */
+/* Reads the limits of c->file again (SIGHUP), into the arena. When the file is bad it writes a message and returns
+ * negative: the caller keeps the old limits. */
 must_check int config_limits(const struct config *c, struct arena *a, struct config_limit **ret_limits,
                              size_t *ret_count);
 

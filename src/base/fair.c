@@ -1,5 +1,5 @@
-/* Lines by key in a hash table, those that have something waiting also in a ring. A line lives as long as something of it
- * waits or runs, so there are never more than places. */
+/* Lines are found by key in a hash table; those with waiting items are also in a ring. A line exists only while one of
+ * its items waits or runs, so there are never more lines than places. */
 #include "base/fair.h"
 
 #include "base/arena.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define BUCKETS 256u
-#define SHARE 3u /* a key may run up to so many times what is free: see fair.h */
+#define SHARE 3u /* a key may run up to this many times the free slots: see fair.h */
 
 struct line {
 	struct line *next;         /* in its bucket */
@@ -22,7 +22,7 @@ struct line {
 
 struct fair {
 	unsigned waiting_max, running_max, waiting, running;
-	struct line *turn; /* in the ring: whose turn it is */
+	struct line *turn; /* in the ring: the line that is served next */
 	struct line *buckets[BUCKETS];
 };
 
@@ -97,7 +97,7 @@ static void line_drop_if_over(struct fair *f, const struct line *l)
 	free(gone);
 }
 
-/* Behind all others: who has just come waits its turn. */
+/* Enters behind all others, so that a new line waits for its turn. */
 static void ring_enter(struct fair *f, struct line *l)
 {
 	if (!f->turn) {

@@ -1,4 +1,4 @@
-/* Files that are there as a whole or not at all, also after a power cut. */
+/* Files that are complete or absent, even after a power cut. */
 #ifndef STEWARD_BASE_FILE_H
 #define STEWARD_BASE_FILE_H
 
@@ -8,10 +8,9 @@
 
 #define FILE_NO_GROUP ((gid_t)-1)
 
-/* Puts a file in place of the one that is there, if any. With a group other than FILE_NO_GROUP it is given to that group,
- * and to root. */
+/* Replaces the file or creates it. With a group other than FILE_NO_GROUP the file is owned by root and that group. */
 must_check int file_replace(const char *path, struct str bytes, mode_t mode, gid_t group);
-/* Flushes a directory: names that were made, renamed or removed in it stay so. */
+/* Flushes a directory, so that names created, renamed or removed in it survive a power cut. */
 must_check int directory_sync(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* Identifiers: 24 lower-case hexadecimal digits: 8 for the seconds since 1970, 2 for the 256th part of the second, so that what
- * is made at about the same time lies together in an index, and 14 random. */
+/* Identifiers are 24 lower-case hexadecimal digits: 8 for the seconds since 1970, 2 for the 256th part of the second
+ * and 14 random. The time comes first so that documents made together are neighbours in an index. */
 #ifndef STEWARD_BASE_ID_H
 #define STEWARD_BASE_ID_H
 

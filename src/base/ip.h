@@ -27,7 +27,7 @@ bool ip_equal(const struct ip *a, const struct ip *b);
 /* "10.0.0.0/8", "::1/128"; a bare address counts as a whole-length prefix. Host bits may be set; they are cleared. */
 must_check bool cidr_parse(struct str text, struct cidr *ret_cidr);
 void cidr_format(const struct cidr *c, char ret_text[IP_TEXT]);
-/* The same with IPv6 written out ("2001:db8:0:0:0:0:0:1/128"), the only form that all patterns of the API take. */
+/* The same with IPv6 written out ("2001:db8:0:0:0:0:0:1/128"), the only form that all patterns of the API accept. */
 void ip_format_full(const struct ip *ip, char ret_text[IP_TEXT]);
 void cidr_format_full(const struct cidr *c, char ret_text[IP_TEXT]);
 /* Whether it is one address. */

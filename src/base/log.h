@@ -1,4 +1,4 @@
-/* Logging to stderr: one line an event, as text for people or as JSON. Secrets never reach this module. */
+/* Logging to stderr: one line per event, as text for people or as JSON. Secrets never reach this module. */
 #ifndef STEWARD_BASE_LOG_H
 #define STEWARD_BASE_LOG_H
 
@@ -6,7 +6,7 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
-/* Before the threads start. `json`: one JSON object a line; otherwise text. */
+/* Call before the threads start. `json`: one JSON object per line; otherwise text. */
 void log_setup(enum log_level level, bool json);
 must_check bool log_level_parse(struct str text, enum log_level *ret_level);
 bool log_enabled(enum log_level level);

@@ -1,4 +1,5 @@
-/* One datagram to the socket that NOTIFY_SOCKET names. A name that begins with '@' is of Linux's abstract namespace. */
+/* Sends one datagram to the socket that NOTIFY_SOCKET names. A name that begins with '@' is in Linux's abstract
+ * namespace. */
 #include "base/notify.h"
 
 #include "base/log.h"

@@ -1,12 +1,12 @@
-/* Telling the service manager how far the service is: systemd's Type=notify, without its library. */
+/* Reports the service's state to the service manager: systemd's Type=notify, without its library. */
 #ifndef STEWARD_BASE_NOTIFY_H
 #define STEWARD_BASE_NOTIFY_H
 
 #include <stdbool.h>
 
-/* Whether somebody who started the service waits to hear of it. */
+/* Whether a service manager waits for our state. */
 bool notify_is_wanted(void);
-/* "READY=1", "STOPPING=1", ...; nothing where nobody waits. */
+/* Sends "READY=1", "STOPPING=1", ...; does nothing without a service manager. */
 void notify_send(const char *state);
 
 #endif

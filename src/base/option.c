@@ -1,7 +1,8 @@
 /* Options from the command line, the environment and files, by table.
  *
- * Each value remembers the strength of its source, so the sources can be read in any order (the command line first,
- * because it names the file). Weaker values are checked too: a fault in the file shows even while a flag hides it. */
+ * Each value remembers how strong its source is, so the sources can be read in any order (the command line comes first,
+ * because it names the file). Weaker values are checked too: a fault in the file is reported even when a flag overrides
+ * it. */
 #include "base/option.h"
 
 #include <assert.h>
@@ -97,7 +98,7 @@ static const char *file_fault(struct arena *a, const char *path)
 	return S_ISDIR(st.st_mode) ? arena_printf(a, "\"%s\" is not a file", path).p : NULL;
 }
 
-/* What is wrong with the text, as a sentence without its subject; NULL when it fits. */
+/* What is wrong with the text, as a sentence without its subject; NULL when it is valid. */
 static const char *value_fault(struct arena *a, const struct option_row *row, struct str text)
 {
 	bool on, fits = false;

@@ -34,7 +34,7 @@ struct option_row {
 	const char *help;
 	const char *choices; /* "text|json" */
 	unsigned min, max;
-	bool flag_only; /* not from the environment: what one call is about, not how things are set up */
+	bool flag_only; /* not from the environment: belongs to one call, not to the setup */
 };
 
 enum option_source { OPTION_BY_DEFAULT, OPTION_FROM_FILE, OPTION_FROM_ENVIRONMENT, OPTION_FROM_FLAG };
@@ -50,7 +50,7 @@ struct options {
 	unsigned char from[OPTIONS_MAX]; /* enum option_source */
 };
 
-/* Sets the defaults. The rows must be valid: a default that is not asserts. */
+/* Sets the defaults. Asserts that each default is valid. */
 void options_setup(struct options *o, const char *command, const struct option_row *rows, size_t count, void *target,
                    struct arena *arena);
 
@@ -59,10 +59,10 @@ void options_setup(struct options *o, const char *command, const struct option_r
 /* Arguments after the command's name. Words that are no options go to ret_words, at most words_max. */
 must_check int options_args(struct options *o, int argc, char **argv, const char **ret_words, size_t words_max,
                             size_t *ret_count);
-/* STEWARD_<NAME>; empty ones count as absent. Other STEWARD_ variables are not ours to judge: orchestrators set some
+/* Reads STEWARD_<NAME>; empty variables count as absent. Unknown STEWARD_ variables are ignored: orchestrators set some
  * for every service of that name. */
 must_check int options_environment(struct options *o);
-/* One option by name, unless it came from a stronger source. `where` names the place in messages. */
+/* Sets one option by name, unless it came from a stronger source. `where` names the place in messages. */
 must_check int options_set(struct options *o, struct str name, struct str value, enum option_source source,
                            const char *where);
 bool options_given(const struct options *o, const char *name);
@@ -73,7 +73,7 @@ must_check int options_file_each(struct arena *a, const char *path,
                                  int (*line)(void *ctx, struct str name, struct str value, const char *where),
                                  void *ctx);
 
-/* One line an option, aligned. */
+/* One line per option, aligned. */
 void options_help(FILE *out, const struct option_row *rows, size_t count);
 
 /* "steward: ..." and a newline on stderr. Returns -EINVAL. */

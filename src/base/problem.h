@@ -1,4 +1,4 @@
-/* The error document: detail, error, errorCode, parameters, reason. Written once, where the fault is found. */
+/* The error document: detail, error, errorCode, parameters, reason. */
 #ifndef STEWARD_BASE_PROBLEM_H
 #define STEWARD_BASE_PROBLEM_H
 

@@ -1,4 +1,4 @@
-/* Strings travel as (pointer, length). A struct str borrows its bytes and is not NUL-terminated unless said. */
+/* Strings are passed as (pointer, length). A struct str borrows its bytes and is not NUL-terminated unless said. */
 #ifndef STEWARD_BASE_STR_H
 #define STEWARD_BASE_STR_H
 
@@ -52,7 +52,7 @@ bool str_is_one_of(const char *choices, struct str text);
 must_check bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value);
 
 #define U64_TEXT 20
-/* Digits without printf, for what every request writes. They lie at the end of ret_text. */
+/* Writes digits without printf, for numbers that every request writes. They end at the end of ret_text. */
 static inline struct str str_from_u64(uint64_t v, char ret_text[U64_TEXT])
 {
 	char *p = ret_text + U64_TEXT;
@@ -62,7 +62,7 @@ static inline struct str str_from_u64(uint64_t v, char ret_text[U64_TEXT])
 	return (struct str){p, (size_t)(ret_text + U64_TEXT - p)};
 }
 
-/* Compares without an early exit: for secrets. */
+/* Compares without an early exit, for secrets. */
 bool str_eq_secret(struct str a, struct str b);
 
 #endif

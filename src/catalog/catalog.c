@@ -1,6 +1,6 @@
-/* Finding the row for a path. The tree has a node per path segment; at each node a literal child is tried first, then a
- * parameter with a suffix ("{x}:invite", "{x}.gz"), then a plain parameter, going back when a way does not lead to a row.
- * The first way that ends at a row decides; its methods are what the path allows. */
+/* Finds the row for a path. The tree has a node per path segment. At each node a literal child is tried first, then a
+ * parameter with a suffix ("{x}:invite", "{x}.gz"), then a plain parameter; a branch that leads to no row is left
+ * again. The first branch that ends at a row decides, and its methods are those that the path allows. */
 #include "catalog/catalog.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static struct node *child_of(struct node **list, struct str text)
 			return n;
 	struct node *n = arena_new_of(tree_arena, struct node);
 	n->text = text;
-	/* Longer suffixes first. */
+	/* Longer suffixes come first, because a shorter one may be the end of a longer one. */
 	while (*list && (*list)->text.n >= text.n)
 		list = &(*list)->next;
 	n->next = *list;

@@ -49,6 +49,13 @@ enum { PRODUCES_JSON = 1, PRODUCES_GZIP = 2, PRODUCES_CSV = 4 };
 struct call;
 struct resource;
 
+/* A query parameter that leaves out the entries of a list whose field has another value, or does not begin with it. */
+struct op_filter {
+	const char *param, *field;
+	bool prefix;           /* upper and lower case are the same */
+	const char *otherwise; /* the parameter's default, or NULL */
+};
+
 /* What an operation does. Exactly one of: a generic verb on a resource, or a function of its family. NULL: unbuilt. */
 typedef int (*op_handler)(struct call *c);
 
@@ -63,12 +70,14 @@ struct op {
 	unsigned char produces;
 	short success, other_success;
 	const struct param *path_params, *query_params, *header_params;
-	unsigned char path_param_count, query_param_count, header_param_count, version_count;
+	unsigned char path_param_count, query_param_count, header_param_count, version_count, filter_count;
 	const struct op_version *versions; /* oldest first */
 	const struct resource *resource;   /* or NULL */
-	op_handler handler;                /* NULL: answers 501 */
-	op_handler
-	        prepare; /* or NULL: what is too slow for the loop and the write; runs after the gates on a thread of its own */
+	const char *by_name; /* or NULL: the path parameter that is the resource's name, in place of its key */
+	const struct op_filter *filters; /* of a list */
+	op_handler handler;              /* NULL: answers 501 */
+	/* Or NULL: what is too slow for the loop and the write; runs after the gates on a thread of its own. */
+	op_handler prepare;
 	bool slow;                  /* a read that may take long: the handler runs on a worker */
 	bool on_v1;                 /* also served under the v1.0 prefix */
 	size_t body_max;            /* 0: the default */
@@ -78,7 +87,7 @@ struct op {
 	const struct op *link_from; /* or NULL: the GET whose entity is also found here, by its field link_field */
 	const char *link_field;
 	bool may_be_absent; /* it is not always there: its parent links to it only by a handler that has looked */
-	bool gives; /* somebody has more roles after it: gate/gifts.h refuses gifts of rows that do not say so */
+	bool gives; /* somebody has more roles after it: identity/gifts.h refuses gifts of rows that do not say so */
 };
 
 /* Groups of operations in the OpenAPI document. */
@@ -97,17 +106,59 @@ struct project_limit {
 extern const struct project_limit project_limits[];
 extern const unsigned project_limit_count;
 
-/* A kind of document that the generic verbs serve. Rows come from "resources" in api/. */
+/* What a refusal says. In the text {name}, {count}, {most}, {kind} and {user} are filled in. code NULL: the usual
+ * one. */
+struct resource_refusal {
+	short status;
+	const char *code, *text;
+};
+
+/* A field that the service fills: JSON, or one of "@now" (a date), "@org", "@group", "@parent", "@caller" (its id). */
+struct resource_fill {
+	const char *field, *value;
+};
+
+/* A field of the events about a resource, from a field of its document. */
+struct resource_event {
+	const char *name, *field;
+};
+
+/* A document names another: in its field, or in that field of each element of a list (field NULL: the elements are the
+ * names). Within the same parent. */
+struct resource_ref {
+	const char *list, *field;
+	const struct resource *to; /* by its key */
+	bool cascades; /* what names something goes with it; otherwise the thing stays as long as it is named */
+	struct resource_refusal missing, in_use; /* code NULL: the family looks itself */
+};
+
+/* A kind of document that the generic verbs serve. Rows come from "resources" in api/; kit/verbs.h says what each
+ * does. */
 struct resource {
 	const char *kind;                     /* in the store */
 	const char *parent_param, *key_param; /* path parameters; key_param NULL: a singleton of its parent */
-	bool key_is_name;                     /* the key is the unique name, not the id */
-	const char *name_field;               /* field that is unique within the parent, or NULL */
-	const char *id_field;                 /* field that carries the id in the document, or NULL */
-	const struct schema *schema;          /* of the stored document */
-	const struct op *self;                /* the GET of one */
-	const struct resource_hooks *hooks;   /* or NULL */
-	const char *defaults;                 /* JSON object: what a singleton is before it is first written, or NULL */
+	const struct resource *above; /* the resource that it lies below, where that is no organization or project */
+	bool key_is_name;             /* the key is the unique name, not the id */
+	bool shallow;                 /* an update replaces whole fields, also objects */
+	bool bare;                    /* written without links, as its schema has none */
+	bool unchecked;               /* more is stored than the schema has: the hooks have checked it */
+	const char *name_field;       /* field that is unique within the parent, or NULL */
+	const char *id_field;         /* field that carries the id in the document, or NULL */
+	const struct schema *schema;  /* of the stored document */
+	const struct op *self;        /* the GET of one; NULL: there is none, and no links */
+	const struct op *group_self;  /* the same in a call below a project, where that is another, or NULL */
+	const struct resource_hooks *hooks; /* or NULL */
+	const char *defaults;               /* JSON object: what a singleton is before it is first written, or NULL */
+	int64_t most;                       /* documents of one parent; 0: no limit */
+	const char *project_limit;          /* or NULL: the limit of the project that counts them */
+	struct resource_refusal limit, duplicate;
+	struct resource_refusal busy;             /* of a change that its state does not allow */
+	const struct resource_fill *fill, *touch; /* when it is made; with each change */
+	const struct resource_event *events;
+	const char *const *sealed; /* fields that are kept encrypted and never given out */
+	const struct resource_ref *refs;
+	unsigned char fill_count, touch_count, event_count, sealed_count, ref_count;
+	bool no_etag; /* what is shown is made of more than the document, whose revision says nothing then */
 };
 
 extern const struct op catalog_ops[];
@@ -120,15 +171,16 @@ extern const char *const catalog_dates[]; /* all version dates, oldest first */
 extern const unsigned catalog_date_count;
 extern const char catalog_current[]; /* "2025-03-12" */
 
-/* Roles. closure[i]: the roles that role i includes, itself too. in_project[i]: the project roles that organization role
- * i gives in every project, closed. */
+/* Roles. closure[i]: the roles that role i includes, itself too. in_project[i]: the project roles that organization
+ * role i gives in every project, closed. */
 extern const char *const role_names[];
 extern const char *const role_descriptions[];
 extern const unsigned role_count;
 extern const role_mask role_closure[];
 extern const role_mask role_in_project[];
 extern const role_mask role_org_mask; /* the organization roles */
-/* Who gives roles: owners any, managers any but owners' and not to themselves. The base comes with any role in a project. */
+/* Who gives roles: owners any, managers any but owners' and not to themselves. The base comes with any role in a
+ * project. */
 extern const role_mask role_owner_mask, role_manager_mask, role_base_mask;
 /* -1 when there is no such role. */
 int role_find(struct str name);

@@ -1,4 +1,4 @@
-/* The query parameters that operations have in common, so that they stand in no row. */
+/* The query parameters that many operations share, so that no row has to list them. */
 #ifndef STEWARD_CATALOG_COMMON_H
 #define STEWARD_CATALOG_COMMON_H
 

@@ -1,11 +1,12 @@
-/* Changes that a schema asks of a document: defaults in, write-only fields out, dates to UTC; and a look into one that is
- * stored. */
+/* What a schema says about the content of a document: adds defaults, removes write-only fields, converts dates to UTC.
+ * Also finds a field in a stored document without parsing it. */
 #include "base/clock.h"
+#include "base/json.h"
 #include "catalog/checker.h"
 
 #define BRANCH_DEPTH 4
 
-/* The schemas of an object, found as the check finds them. */
+/* The schemas of an object, chosen as the check chooses them. */
 static struct view view_of(const struct schema *s, json_t *object, struct arena *arena)
 {
 	unsigned work = CHECK_WORK;
@@ -34,8 +35,8 @@ static void add_defaults(const struct schema *s, json_t *value, unsigned depth, 
 			if (item && view_field(&v, str_of(field->name)) == field)
 				add_defaults(field->schema, item, depth + 1, arena);
 			else if (!item && field->schema->default_json)
-				json_object_set_new(value, field->name,
-				                    json_loads(field->schema->default_json, JSON_DECODE_ANY, NULL));
+				json_put(value, field->name,
+				         json_loads(field->schema->default_json, JSON_DECODE_ANY, NULL));
 		}
 	}
 	const struct schema *additional;
@@ -81,7 +82,8 @@ static void strip(const struct schema *s, json_t *value, unsigned depth, unsigne
 			strip(branch, value, depth, branch_depth + 1);
 		return;
 	}
-	/* Which branch it is cannot be told for sure, and a secret too many taken out is better than one too few. */
+	/* The branch is not known. Removing one secret too many is better than one too few, so all branches are
+	 * stripped. */
 	for (unsigned b = 0; b < s->branch_count; b++)
 		strip(s->branches[b].schema, value, depth, branch_depth + 1);
 	for (unsigned b = 0; !s->branch_count && b < s->mapping_count; b++)

@@ -1,4 +1,4 @@
-/* The words of the schema check's faults, and the paths they carry. Nothing here runs for a body without faults. */
+/* The texts of the schema check's faults, and their paths. Nothing here runs for a body without faults. */
 #include "base/buf.h"
 #include "catalog/checker.h"
 #include "catalog/formats.h"
@@ -7,7 +7,8 @@
 #define VALUES_SHOWN 12 /* of an enumeration */
 #define PATH_MAX_BYTES 2000
 
-/* Deepest first would be backwards, so it goes up first; CHECK_DEPTH bounds it. */
+/* Recursive, because the chain starts at the deepest place and the path is written from the top. CHECK_DEPTH bounds
+ * it. */
 static void place_write(struct buf *b, const struct place *at)
 {
 	if (!at)
@@ -36,7 +37,7 @@ static void fault_put(struct checker *c, const struct place *at, struct str text
 	buf_free(&path);
 }
 
-/* True when the texts are wanted: not while scoring, and not past the end of the list. */
+/* True when the text of a fault is needed: not while scoring, and not when the list is full. */
 static bool fault_counts(struct checker *c, unsigned weight)
 {
 	c->score += weight;
@@ -139,8 +140,8 @@ void fault_choice(struct checker *c, const struct place *at, const struct schema
 	values_put(c, at, &v);
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) from a to b, letters compared without case; more than `most` is
- * reported as most + 1. Both are at most KEY_SHOWN long. */
+/* Number of edits (insert, delete, replace, swap of neighbours) from a to b, ignoring case; more than `most` is
+ * reported as most + 1. Both texts are at most KEY_SHOWN long. */
 static unsigned edit_distance(struct str a, struct str b, unsigned most)
 {
 	unsigned rows[3][KEY_SHOWN + 1];

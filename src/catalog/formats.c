@@ -1,6 +1,6 @@
-/* Formats by hand rather than by pattern: they run on every body, and each is a few comparisons. E-mail addresses and
- * URIs are held to what the RFCs allow in practice; quoted local parts and address literals are refused, because
- * nothing that we send to would take them. */
+/* Formats are checked by hand, not by pattern: they run on every body, and each takes a few comparisons. E-mail
+ * addresses and URIs may use what the RFCs allow in practice. Quoted local parts and address literals are refused,
+ * because the servers that we send mail to do not accept them. */
 #include "catalog/formats.h"
 
 #include "base/clock.h"
@@ -129,7 +129,8 @@ const char *format_rule(unsigned format)
 	}
 }
 
-/* Length of the character at p and the least code point that needs so many bytes; 0 when no character starts so. */
+/* Length of the character that starts with byte `c`, and the smallest code point that needs so many bytes; 0 when no
+ * character starts with it. */
 static size_t utf8_lead(unsigned char c, uint32_t *ret_least)
 {
 	*ret_least = c < 0xe0 ? 0x80 : c < 0xf0 ? 0x800 : 0x10000;

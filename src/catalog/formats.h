@@ -1,12 +1,12 @@
-/* Texts held against formats and patterns. */
+/* Checks texts against formats and patterns. */
 #ifndef STEWARD_CATALOG_FORMATS_H
 #define STEWARD_CATALOG_FORMATS_H
 
 #include "base/str.h"
 
-/* True when the text has the form of a schema_format. Formats of numbers, passwords and bytes take any text. */
+/* True when the text has the form of a schema_format. Formats of numbers, passwords and bytes accept any text. */
 bool format_fits(unsigned format, struct str text);
-/* What a text of that format must be: "must be a UUID". NULL where format_fits() takes any text. */
+/* What a text of that format must be: "must be a UUID". NULL where format_fits() accepts any text. */
 const char *format_rule(unsigned format);
 
 /* Well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF. NUL passes. */
@@ -16,7 +16,8 @@ size_t utf8_length(struct str text);
 /* The longest prefix of at most `max` bytes that ends between two characters. */
 struct str utf8_prefix(struct str text, size_t max);
 
-/* Compiles schema_patterns. Before the threads start; negative when one does not compile, after it has been logged. */
+/* Compiles schema_patterns. Call before the threads start. Negative, after logging it, when a pattern does not
+ * compile. */
 must_check int patterns_setup(void);
 void patterns_teardown(void);
 /* Searches the pattern of that index anywhere in well-formed UTF-8. A search that exceeds its limits is no match. */

@@ -1,6 +1,6 @@
-/* The OpenAPI document. Paths are whole (base path included), so that the root needs no trailing slash. Two rows whose
- * paths differ only in the names of parameters are one path in OpenAPI: the first row's names are used for both. The
- * older v1.0 prefix is left out: what it has, v2 has. */
+/* The OpenAPI document. Paths are complete (with the base path), so that the root needs no trailing slash. Two rows
+ * whose paths differ only in parameter names are one path in OpenAPI: the first row's names are used for both. The
+ * older v1.0 prefix is left out, because v2 has everything that it has. */
 #include "catalog/openapi.h"
 
 #include "catalog/common.h"
@@ -27,7 +27,7 @@ static const struct op_version *version_at(const struct export *x, const struct 
 	return found;
 }
 
-/* The same path but for the names of parameters. */
+/* Whether two paths differ at most in the names of their parameters. */
 static bool same_template(const char *a, const char *b)
 {
 	while (*a && *a == *b) {
@@ -82,7 +82,7 @@ static void write_param(struct buf *b, const struct param *p, struct str name, c
 	json_close(b, '}');
 }
 
-/* The name of a path's next parameter; *at moves behind it. */
+/* The name of a path's next parameter; moves *at past it. */
 static struct str next_name(const char **at)
 {
 	const char *from = *at + strcspn(*at, "{");
@@ -109,8 +109,8 @@ static void write_params(struct export *x, const struct op *op, const char *path
 	json_close(b, ']');
 }
 
-/* Examples are kept by the name of their schema: most bodies are of a schema that others have too. One that has no name
- * stands where it is used. */
+/* Examples are kept under the name of their schema, because many bodies share a schema. The example of a schema without
+ * a name is written where it is used. */
 static void write_example(struct buf *b, const struct schema *schema, const char *example, bool request)
 {
 	if (!example)
@@ -148,7 +148,7 @@ static void write_media(struct buf *b, const char *date, const char *form, const
 	buf_c(b, '}');
 }
 
-/* What a body is, in words: its schema's, or those of a list's entries. */
+/* Describes a body: the description of its schema, or of a list's entries. */
 static const char *body_words(const struct schema *s)
 {
 	while (s && !s->description && s->items)
@@ -336,7 +336,7 @@ static void write_path(struct export *x, unsigned first)
 	const char *path = catalog_ops[first].path;
 	for (unsigned i = 0; i < first; i++)
 		if (version_at(x, &catalog_ops[i]) && same_template(catalog_ops[i].path, path))
-			return; /* written with that one */
+			return; /* written with that row */
 	json_sep(x->b);
 	buf_printf(x->b, "\"%s%s\":", API_BASE, path);
 	json_open(x->b, '{');
@@ -391,7 +391,8 @@ static void write_error_responses(struct buf *b)
 	json_close(b, '}');
 }
 
-/* One for each name and direction. Which schemas were written is found by looking at the operations before. */
+/* One example for each schema name and direction. Whether a schema was written already is found by searching the
+ * operations before this one. */
 static void write_examples(struct export *x)
 {
 	struct schema_marks *marks[2] = {openapi_marks_new(), openapi_marks_new()};

@@ -5,8 +5,9 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* Appends OpenAPI 3.0.3 as JSON for a version date: each operation in the newest version not after it, operations that
- * did not exist yet left out. It is the same for every caller and about a megabyte: worth keeping. */
+/* Appends OpenAPI 3.0.3 as JSON for a version date: each operation in its newest version not after that date;
+ * operations that did not exist yet are left out. The document is the same for every caller and about a megabyte, so
+ * cache it. */
 void openapi_write(struct buf *b, struct str date, const char *base_url);
 
 #endif

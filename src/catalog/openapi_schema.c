@@ -1,6 +1,5 @@
-/* Schemas in OpenAPI's words. A oneOf without a discriminator is exported as anyOf: that is how it is checked, and the
- * branches overlap. A mapping without a oneOf gets one, because OpenAPI wants a discriminator to choose among
- * something. */
+/* Writes schemas as OpenAPI. A oneOf without a discriminator is exported as anyOf, because it is checked like one and
+ * its branches overlap. A mapping without a oneOf gets one, because OpenAPI requires one beside a discriminator. */
 #include "catalog/openapi_schema.h"
 
 #include <math.h>

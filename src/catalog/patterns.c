@@ -1,6 +1,6 @@
-/* The schemas' patterns, compiled once with PCRE2 and its JIT. They mean what JSON schema means: searched anywhere in
- * the text, Unicode characters, \d and \w in ASCII, $ only at the very end. Each search is bounded, so that a pattern
- * which backtracks badly costs its caller a refusal and not us a thread. */
+/* The schemas' patterns, compiled once with PCRE2 and its JIT. They have the meaning that JSON schema gives them:
+ * searched anywhere in the text, Unicode characters, \d and \w in ASCII, $ only at the very end. Each search is
+ * bounded: a pattern that backtracks badly makes the request fail instead of blocking a thread. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "catalog/formats.h"
 
@@ -26,7 +26,7 @@ static void match_free(void *match)
 	pcre2_match_data_free(match);
 }
 
-/* One a thread, freed with it. */
+/* One per thread, freed with it. */
 static pcre2_match_data *match_data(void)
 {
 	if (!match_of_thread) {
@@ -62,7 +62,7 @@ int patterns_setup(void)
 			patterns_teardown();
 			return -EINVAL;
 		}
-		/* Without JIT (a kernel that forbids it) the interpreter does the same, slower. */
+		/* When the kernel forbids JIT, the interpreter gives the same results, slower. */
 		(void)pcre2_jit_compile(compiled[i], PCRE2_JIT_COMPLETE);
 	}
 	return 0;

@@ -1,4 +1,4 @@
-/* Strings, numbers and booleans against a schema, whether they come from a body or from the text of a parameter. */
+/* Checks strings, numbers and booleans against a schema, from a body or from the text of a parameter. */
 #include "catalog/checker.h"
 #include "catalog/formats.h"
 
@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* "<a custom role name>" among the values stands for names that only the family can know. */
+/* A value such as "<a custom role name>" stands for names that only the family knows, so any text is allowed. */
 static bool enum_is_open(const char *json)
 {
 	size_t n = strlen(json);
@@ -16,7 +16,7 @@ static bool enum_is_open(const char *json)
 static bool enum_has_string(const struct schema *s, struct str text)
 {
 	for (unsigned i = 0; i < s->enum_count; i++) {
-		/* Enumerated strings hold no character that JSON escapes: the build sees to it. */
+		/* Enumerated strings hold no character that JSON escapes: the build checks this. */
 		const char *e = s->enums[i];
 		if (e[0] == '"' && strlen(e) == text.n + 2 && (text.n == 0 || memcmp(e + 1, text.p, text.n) == 0))
 			return true;
@@ -111,7 +111,7 @@ void check_count(struct checker *c, const struct schema *s, size_t count, const 
 
 static void check_text(struct checker *c, const struct schema *s, struct str text, const struct place *at);
 
-/* More than 64 bits: where the schema has no bound of its own, that is one. */
+/* For numbers of more than 64 bits: where the schema has no limit of its own, 64 bits are the limit. */
 static void check_text_beyond(struct checker *c, const struct schema *s, bool minus, const struct place *at)
 {
 	unsigned before = c->score;
@@ -143,7 +143,7 @@ static void check_text_number(struct checker *c, const struct schema *s, struct 
 	size_t n = text.n < sizeof z ? text.n : 0;
 	memcpy(z, n ? text.p : "", n);
 	z[n] = 0;
-	/* strtod() takes more than JSON does: hexadecimal, infinities, spaces. */
+	/* strtod() accepts more than JSON does: hexadecimal, infinities, spaces. */
 	if (n > 0 && strspn(z, "-.0123456789eE") == n)
 		value = strtod(z, &end);
 	if (end == z || *end || !isfinite(value))

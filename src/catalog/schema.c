@@ -1,6 +1,6 @@
-/* A body against its schema, in one pass over the body. Nothing is allocated unless there is a fault (or a long array
- * whose items must differ): the place in the body is a chain on the stack, and strings are looked at where they are.
- * Every fault is reported, not only the first, because a caller mends a body at once or not at all. */
+/* Checks a body against its schema, in one pass over the body. Nothing is allocated unless there is a fault (or a long
+ * array whose items must differ): the place in the body is a chain on the stack, and strings are not copied. Every
+ * fault is reported, not only the first, so that a caller can correct a body in one attempt. */
 #include "catalog/schema.h"
 
 #include "base/id.h"
@@ -113,7 +113,7 @@ static bool takes_null(const struct schema *s, unsigned depth)
 	return false;
 }
 
-/* Order-independent over an object's fields, as equality is. */
+/* The hash of an object does not depend on the order of its fields, because equality does not either. */
 static uint64_t hash_mix(uint64_t h, uint64_t v)
 {
 	h = (h ^ v) * 0x9e3779b97f4a7c15u;
@@ -163,7 +163,7 @@ static int hashed_order(const void *a, const void *b)
 	return x->hash != y->hash ? (x->hash < y->hash ? -1 : 1) : (x->index > y->index) - (x->index < y->index);
 }
 
-/* The index of an item that occurred before, or 0. */
+/* The index of an item that equals an earlier one, or 0. */
 static size_t array_repeat(struct arena *arena, json_t *array)
 {
 	size_t n = json_array_size(array);
@@ -208,7 +208,7 @@ static void check_array(struct checker *c, const struct schema *s, json_t *array
 	}
 }
 
-/* The field is one of a branch, but it could not be told which branch is meant. */
+/* The field belongs to one of the branches, but it is not known which branch is meant. */
 static bool known_to_branch(const struct schema *s, struct str name)
 {
 	for (unsigned i = 0; i < s->mapping_count; i++)
@@ -240,7 +240,7 @@ static void check_required(struct checker *c, const struct view *v, json_t *obje
 				continue;
 			const struct field *best = view_field(v, name);
 			if (best != f && best->required)
-				continue; /* said already */
+				continue; /* reported with the other field */
 			if (best->schema->flags & SCHEMA_READ_ONLY && c->use != SCHEMA_STORED)
 				continue;
 			struct place here = {at, name, 0};
@@ -361,7 +361,7 @@ void schema_check(const struct schema *s, json_t *value, enum schema_use use, st
 	size_t before = faults->count;
 	struct checker c = {.use = use, .arena = arena, .faults = faults, .work = &work};
 	check_value(&c, s, value, NULL);
-	/* Work that ran out while branches were compared has left no words. */
+	/* When the work ran out while branches were compared, no fault was written yet. */
 	if (work == 0 && faults->count == before)
 		fault_add(&c, NULL, WEIGHT_FAULT, "is too large to check");
 }

@@ -1,7 +1,7 @@
-/* Schemas of bodies and parameters, as tables that the build makes from api/, and their check.
+/* Schemas of bodies and parameters, as tables that the build generates from api/, and the check against them.
  *
- * allOf is merged by the build, so that an object has one list of fields. A schema with a discriminator picks its branch
- * by the field's value; a oneOf or anyOf without one takes the branch with the fewest faults. */
+ * The build merges allOf, so that an object has one list of fields. A schema with a discriminator picks its branch by
+ * that field's value; a oneOf or anyOf without one takes the branch with the fewest faults. */
 #ifndef STEWARD_CATALOG_SCHEMA_H
 #define STEWARD_CATALOG_SCHEMA_H
 
@@ -102,30 +102,31 @@ struct faults {
 	size_t count; /* found in all; the list holds the first FAULTS_MAX */
 };
 
-/* Adds a fault that a gate or a family found itself. The path is copied; the format's text says what would be right. */
+/* Adds a fault that a gate or a family found. The path is copied; the text says what would be right. */
 void faults_add(struct faults *faults, struct arena *arena, struct str path, const char *format, ...) printf_like(4, 5);
 
 /* Compiles the patterns. Before the threads start; negative when one does not compile. */
 must_check int schema_setup(void);
 void schema_teardown(void);
 
-/* Holds a value against a schema; adds what is wrong. Strings in `faults` live in the arena. */
+/* Checks a value against a schema and adds what is wrong. Strings in `faults` live in the arena. */
 void schema_check(const struct schema *s, json_t *value, enum schema_use use, struct arena *arena,
                   struct faults *faults);
 
-/* A parameter's text against its schema; `name` becomes the path. Arrays are comma-separated or repeated: each value is
- * checked as an item. Returns false, with faults added, when it does not fit. */
+/* Checks a parameter's text against its schema; `name` becomes the path. Arrays are comma-separated or repeated, and
+ * each value is checked as an item. Returns false, with faults added, when it is not valid. */
 bool schema_check_text(const struct schema *s, struct str name, struct str text, struct arena *arena,
                        struct faults *faults);
 
-/* Sets the defaults of absent fields, at any depth that exists. */
+/* Sets the defaults of absent fields, at any depth where the parent object is present. */
 void schema_add_defaults(const struct schema *s, json_t *value);
-/* A string field of the object that a compact text holds, or STR_NONE. Looked for without parsing: this is on the way of
- * every read. */
+/* A string field of an object in compact JSON text, or STR_NONE. Searched without parsing, because every read calls
+ * this. */
 struct str document_text(struct arena *a, struct str json, struct str name);
 /* Removes write-only fields, at any depth. */
 void schema_strip_write_only(const struct schema *s, json_t *value);
-/* date-time fields to UTC ("...Z"), at any depth: what was sent with another zone is stored as we return it. */
+/* Converts date-time fields to UTC ("...Z"), at any depth: a value sent with another zone is stored in the form that we
+ * return. */
 void schema_normalize_dates(const struct schema *s, json_t *value);
 
 #endif

@@ -1,5 +1,6 @@
-/* Which schemas describe an object: the branch of a oneOf or anyOf, picked by the discriminator's value, by its
- * default, or, where there is neither, by trying: the branch with the least faults is what the caller meant. */
+/* Which schemas describe an object: the branch of a oneOf or anyOf. The discriminator's value picks it, or the
+ * discriminator's default. Without either, every branch is tried, and the one with the fewest faults is what the caller
+ * meant. */
 #include "catalog/checker.h"
 
 static bool view_has(const struct view *v, const struct schema *s)
@@ -32,7 +33,7 @@ bool view_is_open(const struct view *v, const struct schema **ret_additional)
 	for (unsigned i = 0; i < v->count; i++) {
 		if (v->of[i]->additional)
 			*ret_additional = v->of[i]->additional;
-		/* A branch without fields adds none; only alone does it mean "anything". */
+		/* A branch without fields adds none; only when it is the only schema does it mean "anything". */
 		open = open || v->of[i]->additional || v->of[i]->flags & SCHEMA_OPEN ||
 		       (v->count == 1 && is_open(v->of[i]));
 	}
@@ -55,7 +56,7 @@ static const struct schema *mapping_default(const struct schema *s, const struct
 	return n >= 2 && json[0] == '"' ? mapping_find(s, (struct str){json + 1, n - 2}) : NULL;
 }
 
-/* The score of an object if that branch were meant. */
+/* The score of an object if this branch were the right one. */
 static unsigned branch_score(struct checker *c, const struct view *v, const struct schema *branch, json_t *object,
                              const struct place *at, unsigned limit)
 {
@@ -88,7 +89,7 @@ static void resolve_by_trial(struct checker *c, const struct branch *list, unsig
 		chosen = NULL;
 	}
 	if (c->faults && best > 0) {
-		/* Again, this time in words. */
+		/* Check the chosen branch again, this time with fault texts. */
 		if (chosen)
 			view_resolve(c, chosen, object, at, v);
 		return;
@@ -111,7 +112,8 @@ static void resolve_by_value(struct checker *c, const struct schema *s, json_t *
 
 	if (json_is_string(value)) {
 		branch = mapping_find(s, (struct str){json_string_value(value), json_string_length(value)});
-		/* Without a oneOf the mapping is not all there is: the schema itself will do. */
+		/* Without a oneOf a value that is not in the mapping is allowed: the schema itself then describes the
+		 * object. */
 		bool own_will_do = own && !own->schema->enum_count && !s->branch_count;
 		if (!branch && !own_will_do && c->use != SCHEMA_STORED) {
 			fault_mapping(c, &here, s);

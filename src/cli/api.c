@@ -1,5 +1,6 @@
-/* `steward api`: one call of any operation. The path is what the API's documentation says; what the service answers goes
- * to stdout as it comes, so that archives can be piped on, and a refusal is explained on stderr too. */
+/* `steward api`: one call of any operation. The path is the one in the API's documentation. The answer goes to stdout
+ * as it arrives, so that archives can be piped; a refusal is also explained on stderr. */
+#include "base/json.h"
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -38,7 +39,7 @@ static bool path_is_plain(const char *path)
 	return true;
 }
 
-/* {groupId} and {orgId} from the profile. */
+/* Replaces {groupId} and {orgId} with the ids of the profile. */
 static int parameters_fill(struct client *c, struct arena *a, const char *path, struct buf *b)
 {
 	static const char group[] = "{groupId}", org[] = "{orgId}";
@@ -77,12 +78,12 @@ static int placeholder_set(struct client *c, struct arena *a, json_t *object, co
 	struct buf b = {0};
 	int r = parameters_fill(c, a, text, &b);
 	if (r == 0)
-		json_object_set_new(object, name, json_stringn(b.p, b.n));
+		json_put_str(object, name, buf_view(&b));
 	buf_free(&b);
 	return r;
 }
 
-/* "{groupId}" and "{orgId}" as whole values of a body: schemas ask for the ids there too, beside the path. */
+/* Replaces "{groupId}" and "{orgId}" where they are whole values of a body: some schemas require the ids there too. */
 static int values_fill(struct client *c, struct arena *a, json_t *value, bool *ret_changed)
 {
 	const char *name;
@@ -105,7 +106,7 @@ static int values_fill(struct client *c, struct arena *a, json_t *value, bool *r
 	return r;
 }
 
-/* A body without such values goes out as it was given, byte for byte. */
+/* A body without such values is sent unchanged, byte for byte. */
 static int body_fill(struct client *c, struct arena *a, struct str *body)
 {
 	bool changed = false;
@@ -131,7 +132,7 @@ static int query_add(struct arena *a, const struct option_texts *query, struct b
 	return 0;
 }
 
-/* Paths are below the API's base, or whole ("/api/...", "/openapi.json"), or links of the service. */
+/* A path is below the API's base, or complete ("/api/...", "/openapi.json"), or a link that the service gave. */
 static int path_make(struct client *c, struct arena *a, const struct api_arguments *g, const char *given,
                      const char **ret_path)
 {
@@ -154,7 +155,7 @@ static int path_make(struct client *c, struct arena *a, const struct api_argumen
 	int r = parameters_fill(c, a, given, &b);
 	if (r == 0)
 		r = query_add(a, &g->query, &b);
-	/* For a reader; a program gets what the service sends. */
+	/* Pretty JSON for people; a program gets what the service sends. */
 	if (r == 0 && isatty(STDOUT_FILENO) && !memmem(b.p, b.n, "pretty=", 7))
 		buf_printf(&b, "%cpretty=true", memchr(b.p, '?', b.n) ? '&' : '?');
 	if (r == 0)
@@ -196,7 +197,7 @@ static int api_run(struct arena *a, const struct api_arguments *g, const char *m
 {
 	struct profile profile;
 	struct client *c;
-	/* With the headers first, the body has to wait for them. */
+	/* With --include the headers are printed first, so the body has to wait for them. */
 	struct client_request r = {.accept = g->accept, .sink = g->include ? NULL : stdout};
 	r.method = method_of(a, method);
 	if (!r.method || (g->body && body_read(a, g->body, &r.body) < 0) || profile_load(a, &g->at, &profile) < 0 ||

@@ -1,5 +1,5 @@
-/* `steward backup`: a consistent copy of the store of a service that may be running. The keys are not copied along: a
- * backup that lies about should not open the secrets that it holds. */
+/* `steward backup`: a consistent copy of the store, also of a running service. The keys are not copied: a backup in the
+ * wrong hands must not reveal the secrets in it. */
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -33,7 +33,7 @@ static int backup_run(const struct backup_arguments *g, const char *file)
 {
 	struct stat st;
 	const char *data = g->data;
-	/* The store takes the path of its file as well as that of its directory. */
+	/* The store accepts the path of its file or of its directory. */
 	const char *source = g->store && strncmp(g->store, "sqlite:", 7) == 0 ? g->store + 7 : data;
 	if (store_url_is_remote(g->store)) {
 		option_refuse("backup: a PostgreSQL store is copied with pg_dump, as in: pg_dump --format=custom "

@@ -1,4 +1,4 @@
-/* `steward check`: verifies a store, of a running service too, or a copy of one. */
+/* `steward check`: verifies a store, also of a running service, or a copy of one. */
 #include "cli/cli.h"
 #include "store/seal.h"
 #include "store/store.h"
@@ -19,7 +19,7 @@ const struct option_row check_options[] = {
 };
 const size_t check_option_count = sizeof check_options / sizeof *check_options;
 
-/* data: where the key of a store elsewhere is, or NULL. */
+/* `data`: the directory that holds the key of a remote store, or NULL. */
 static int check_run(const char *path, const char *data)
 {
 	const char *place = path;
@@ -28,7 +28,7 @@ static int check_run(const char *path, const char *data)
 		option_refuse("check: %s cannot be read: %s", path, strerror(errno));
 		return EXIT_USAGE;
 	}
-	/* With the key at hand, what it signed is checked too; a copy alone has none. */
+	/* With the key, signatures are checked too; a copy alone has no key. */
 	const char *keeper = remote ? data : path;
 	if (keeper && seal_has_key(keeper) && seal_setup(keeper) < 0)
 		return EXIT_USAGE;
@@ -63,7 +63,8 @@ int check_command(int argc, char **argv)
 	} else if (r == 0 && count && options_given(&given, "data")) {
 		option_refuse("check: give either --data DIR or a FILE");
 	} else if (r == 0 && options_environment(&given) == 0) {
-		/* A store that is named alone may be another service's than that of ./data. */
+		/* A store that is named alone may belong to another service than ./data, so the key in ./data is not
+		 * used. */
 		code = check_run(count ? words[0] : g.store ? g.store : g.data, count ? NULL : g.data);
 	}
 	arena_free(a);

@@ -1,6 +1,6 @@
-/* The subcommands that work on a data directory, beside a running service or without one, and those that talk to a service.
- * Each takes the arguments after its name and returns the exit code: 0 done, 1 not done, refused or faults found, 2 wrong
- * usage or nothing to work on, 3 no service could be reached, 4 it took longer than was to be waited for. */
+/* The subcommands: those that work on a data directory, with or without a running service, and those that talk to a
+ * service. Each takes the arguments after its name and returns the exit code: 0 done; 1 not done, refused, or faults
+ * found; 2 wrong usage or nothing to work on; 3 no service could be reached; 4 not done within the timeout. */
 #ifndef STEWARD_CLI_CLI_H
 #define STEWARD_CLI_CLI_H
 
@@ -28,7 +28,7 @@ extern const size_t limits_option_count, backup_option_count, check_option_count
 void help_program(FILE *out);
 bool help_command(FILE *out, const char *command);
 void version_print(FILE *out);
-/* A sentence on stderr for a word that is no command. Returns EXIT_USAGE. */
+/* Writes a message on stderr about a word that is no command. Returns EXIT_USAGE. */
 int help_unknown(const char *word);
 
 #endif

@@ -1,6 +1,6 @@
-/* Calls over libcurl. A service account fetches a token once, and again when it is refused during a long wait; an API key
- * answers the digest challenge of each call. Everything that the service says is bounded, and is shown without control
- * characters. */
+/* Calls over libcurl. A service account fetches a token once, and again when the token is refused during a long wait;
+ * an API key answers the digest challenge of each call. Everything that the service sends is bounded, and is shown
+ * without control characters. */
 #include "cli/client.h"
 
 #include "base/id.h"
@@ -25,7 +25,7 @@ struct client {
 	char fault[CURL_ERROR_SIZE];
 };
 
-/* One transfer under way. */
+/* One running transfer. */
 struct transfer {
 	struct client *client;
 	struct buf body, headers;
@@ -54,7 +54,7 @@ static size_t body_take(char *bytes, size_t one, size_t n, void *ctx)
 	return n;
 }
 
-/* A digest challenge and an interim answer come before the real one: each status line begins anew. */
+/* A digest challenge and an interim answer come before the real answer, so each status line starts over. */
 static size_t header_take(char *bytes, size_t one, size_t n, void *ctx)
 {
 	struct transfer *t = ctx;
@@ -122,7 +122,7 @@ static void options_common(struct client *c, struct transfer *t, const char *url
 	if (c->profile->ca_file)
 		curl_easy_setopt(h, CURLOPT_CAINFO, c->profile->ca_file);
 	if (is_loopback(url))
-		curl_easy_setopt(h, CURLOPT_PROXY, ""); /* a proxy's own loopback is not ours */
+		curl_easy_setopt(h, CURLOPT_PROXY, ""); /* a proxy would use its own loopback, not ours */
 }
 
 static int unreached(const struct client *c, const struct transfer *t, CURLcode code, bool quiet)
@@ -167,7 +167,7 @@ static void json_release(void *value)
 	json_decref(value);
 }
 
-/* Performs what the handle is set up for. */
+/* Runs the transfer that the handle is set up for. */
 static int transfer_run(struct client *c, struct arena *a, struct transfer *t, bool quiet, struct client_answer *ret)
 {
 	CURLcode code = curl_easy_perform(c->curl);
@@ -260,7 +260,7 @@ int client_call(struct client *c, struct arena *a, const struct client_request *
 	int result = account && !old ? token_fetch(c, a, r) : 0;
 	if (result == 0)
 		result = call_once(c, a, r, &answer);
-	/* A token lives for an hour: a wait may be longer. */
+	/* A token lives for an hour, and a wait may be longer. */
 	if (result == 0 && answer.status == 401 && account && old) {
 		result = token_fetch(c, a, r);
 		if (result == 0)
@@ -297,7 +297,8 @@ void client_explain(const struct client *c, const struct client_answer *answer)
 	              text_shown(a, str_of(detail)));
 	const char *hint = hint_find(answer->status, code);
 	if (hint) {
-		/* A hint has one "%s" at most; it is no format, so that no text of the table can become one. */
+		/* A hint has at most one "%s". It is not used as a format, so that no text of the table can become
+		 * one. */
 		struct str before, after;
 		bool source = str_cut(str_of(hint), '%', &before, &after);
 		fprintf(stderr, "steward: %.*s%s%s\n", STR_ARG(before), source ? c->profile->source : "",

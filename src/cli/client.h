@@ -13,18 +13,18 @@ struct client_request {
 	const char *method, *path; /* path with its query, percent-encoded, below the base URL: "/api/svc/v2/groups" */
 	const char *accept;        /* or NULL */
 	struct str body;           /* JSON; p NULL: none */
-	FILE *sink;                /* or NULL: where the body of a success goes as it comes, instead of the answer */
-	bool quiet;                /* says nothing when the service cannot be reached */
-	int64_t timeout_ms;        /* for all of it; 0: as long as something comes */
+	FILE *sink;                /* or NULL; gets the body of a success as it arrives, instead of the answer */
+	bool quiet;                /* no message when the service cannot be reached */
+	int64_t timeout_ms;        /* for the whole call; 0: no limit while data arrives */
 };
 
-/* In the arena of the call. */
+/* Everything lives in the arena of the call. */
 struct client_answer {
 	int status;
 	struct str body;     /* empty when it went to the sink */
-	json_t *json;        /* the body, or NULL when it is none */
+	json_t *json;        /* the parsed body, or NULL when it is not JSON */
 	struct str progress; /* X-Steward-Progress */
-	struct str headers;  /* status line and headers, as they came */
+	struct str headers;  /* status line and headers, as received */
 	unsigned retry_after;
 };
 
@@ -33,24 +33,24 @@ must_check int client_open(struct arena *a, const struct profile *p, struct clie
 void client_close(struct client *c);
 const struct profile *client_profile(const struct client *c);
 
-/* 0: there is an answer, whatever its status. Negative: none; why, and what to do, is on stderr. */
+/* 0: there is an answer, whatever its status. Negative: there is none; the reason and a remedy are on stderr. */
 must_check int client_call(struct client *c, struct arena *a, const struct client_request *r,
                            struct client_answer *ret_answer);
-/* The exit code of a call that had no answer, or of what could not be asked. */
+/* The exit code for a call without an answer, or for a question that could not be sent. */
 int client_exit(int error);
-/* Says on stderr what the service refused, and what to do. */
+/* Explains on stderr what the service refused, and what to do. */
 void client_explain(const struct client *c, const struct client_answer *answer);
-/* A call that must succeed; otherwise explained. body: or NULL. Returns an exit code. */
+/* A call that must succeed; a failure is explained. `body` may be NULL. Returns an exit code. */
 int client_ask(struct client *c, struct arena *a, const char *method, const char *path, const json_t *body,
                json_t **ret_json);
 /* The value of a header; STR_NONE when there is none. */
 struct str client_header(const struct client_answer *answer, const char *name);
 
-/* What a service says, for a terminal: without control characters. */
+/* Text of the service for a terminal: without control characters. */
 const char *text_shown(struct arena *a, struct str text);
 /* Percent-encodes all but letters, digits and "-._~". */
 const char *url_escape(struct arena *a, struct str text);
-/* The id of the project that the profile or --project names. Negative after the reason is on stderr. */
+/* The id of the project that the profile or --project names. Negative, after a message on stderr. */
 must_check int client_project(struct client *c, struct arena *a, const char **ret_id);
 
 /* The text of --body: JSON, @FILE or @- (standard input). Checked to be JSON. */

@@ -1,7 +1,8 @@
-/* `steward clusters`: the everyday commands about clusters, and waiting for them. A wait asks for the cluster's document
- * until it is what was asked for; how far it is stands in the X-Steward-Progress header. What is shown goes to stdout,
- * how far it is to stderr. */
+/* `steward clusters`: the everyday commands for clusters, and waiting for them. A wait polls the cluster's document
+ * until it reaches the wanted state; the X-Steward-Progress header gives the progress. Results go to stdout, progress
+ * to stderr. */
 #include "base/clock.h"
+#include "base/json.h"
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -42,9 +43,9 @@ const size_t clusters_option_count = sizeof clusters_options / sizeof *clusters_
 #define POLL_FIRST_MS 100
 #define POLL_MOST_MS 2000
 #define TIMEOUT_LEAST_MS 1000
-#define UNREACHED_MAX 30 /* polls in a row that found no service: it may be starting anew */
+#define UNREACHED_MAX 30 /* polls in a row that found no service: it may be restarting */
 
-/* What a command works with. */
+/* The state of one command. */
 struct work {
 	struct arena *arena;
 	const struct clusters_arguments *given;
@@ -86,7 +87,7 @@ static json_int_t nodes_count(const json_t *cluster)
 	for (size_t s = 0; s < json_array_size(specs); s++) {
 		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
 		for (size_t i = 0; i < json_array_size(configs); i++) {
-			/* The shared tiers do not say it. */
+			/* A shared tier has one node and no nodeCount. */
 			count += strcmp(field(json_array_get(configs, i), "providerName"), "TENANT") == 0;
 			for (size_t k = 0; k < 3; k++)
 				count += json_integer_value(json_object_get(
@@ -130,7 +131,7 @@ static void cluster_print(const struct work *w, const json_t *cluster)
 	       shown(w, cluster, "id"));
 	if (strings && json_object_get(strings, "standard"))
 		printf("connect   %s\n", shown(w, strings, "standard"));
-	/* Databases have addresses; what is simulated has none. */
+	/* Real databases have addresses; simulated ones have none. */
 	if (strstr(field(strings, "standard"), "hostaddr="))
 		printf("psql      steward connect %s\n", shown(w, cluster, "name"));
 }
@@ -168,7 +169,7 @@ static void show(const struct work *w, const json_t *cluster)
 struct wait {
 	struct work *work;
 	struct progress bar;
-	bool gone; /* waits for its end, not for IDLE */
+	bool gone; /* waits until the cluster is deleted, not until it is IDLE */
 	int64_t end_us;
 	unsigned unreached;
 };
@@ -194,8 +195,8 @@ static void progress_tell(struct wait *t, const struct client_answer *answer, co
 
 #define WAIT_ON (-1)
 
-/* What one look at the cluster says: WAIT_ON, or an exit code. */
-static int look(struct wait *t, const struct client_answer *answer)
+/* What one answer means for the wait: WAIT_ON, or an exit code. */
+static int wait_step(struct wait *t, const struct client_answer *answer)
 {
 	const char *name = t->work->name, *state = field(answer->json, "stateName");
 	bool broken = strcmp(state, "REPAIRING") == 0 || str_starts(answer->progress, STR("failed"));
@@ -203,7 +204,7 @@ static int look(struct wait *t, const struct client_answer *answer)
 		progress_show(&t->bar, 100, STR("done"));
 		return EXIT_DONE;
 	}
-	/* Waiting means asking often: the service may say that it is too often, or be starting. */
+	/* A wait polls often, so the service may answer that it is too often; or it may be starting. */
 	if (answer->status == 429 || answer->status == 503)
 		return WAIT_ON;
 	if (answer->status != 200) {
@@ -248,7 +249,7 @@ static int poll_once(struct wait *t, unsigned *ret_pause_ms)
 		t->unreached = 0;
 		if (answer.retry_after)
 			*ret_pause_ms = answer.retry_after * 1000;
-		code = look(t, &answer);
+		code = wait_step(t, &answer);
 		if (code == EXIT_DONE && !t->gone)
 			show(w, answer.json);
 	}
@@ -304,7 +305,7 @@ static int list_run(struct work *w)
 	return code;
 }
 
-/* How far a change is, why a cluster is being repaired, that its disk is full. */
+/* Prints the progress of a change, why a cluster is being repaired, and whether its disk is full. */
 static void status_print(struct work *w)
 {
 	struct client_request r = {.method = "GET",
@@ -327,7 +328,7 @@ static int get_run(struct work *w)
 	return EXIT_DONE;
 }
 
-/* The shared tiers: one node, on a provider behind the service's own. */
+/* The shared tiers: one node, providerName TENANT, and the real provider in backingProviderName. */
 static bool size_is_shared(const char *size)
 {
 	return strcmp(size, "M0") == 0 || strcmp(size, "M2") == 0 || strcmp(size, "M5") == 0;
@@ -338,13 +339,13 @@ static json_t *config_make(const struct clusters_arguments *g)
 	bool shared = size_is_shared(g->size);
 	json_t *electable = json_pack("{s:s}", "instanceSize", g->size);
 	if (!shared)
-		json_object_set_new(electable, "nodeCount", json_integer(g->nodes));
+		json_put(electable, "nodeCount", json_integer(g->nodes));
 	if (g->disk)
-		json_object_set_new(electable, "diskSizeGB", json_integer(g->disk));
+		json_put(electable, "diskSizeGB", json_integer(g->disk));
 	json_t *config = json_pack("{s:s, s:s, s:i, s:o}", "providerName", shared ? "TENANT" : g->provider,
 	                           "regionName", g->region, "priority", 7, "electableSpecs", electable);
 	if (shared)
-		json_object_set_new(config, "backingProviderName", json_string(g->provider));
+		json_put_z(config, "backingProviderName", g->provider);
 	return config;
 }
 
@@ -356,7 +357,7 @@ static json_t *shape_make(const struct clusters_arguments *g, const char *name)
 	json_t *body = json_pack("{s:s, s:s, s:o}", "name", name, "clusterType",
 	                         g->shards > 1 ? "SHARDED" : "REPLICASET", "replicationSpecs", specs);
 	if (g->version)
-		json_object_set_new(body, "dbMajorVersion", json_string(g->version));
+		json_put_z(body, "dbMajorVersion", g->version);
 	return body;
 }
 
@@ -365,7 +366,7 @@ static void json_release(void *value)
 	json_decref(value);
 }
 
-/* The request's body, from the options or from --body; also settles the name. */
+/* Builds the request's body from the options or --body, and sets the cluster's name. */
 static int create_body(struct work *w, const struct options *given, json_t **ret_body)
 {
 	static const char *const shape[] = {"nodes", "shards", "size", "disk", "provider", "region", "version"};
@@ -394,7 +395,7 @@ static int create_body(struct work *w, const struct options *given, json_t **ret
 			return option_refuse("--body: is not a JSON object");
 		}
 		if (w->name)
-			json_object_set_new(body, "name", json_string(w->name));
+			json_put_z(body, "name", w->name);
 	}
 	if (body)
 		arena_defer(w->arena, json_release, body);
@@ -405,8 +406,8 @@ static int create_body(struct work *w, const struct options *given, json_t **ret
 	return 0;
 }
 
-/* A change was asked for: wait for it, or show what was answered. */
-static int after(struct work *w, const json_t *cluster)
+/* After a change was requested: waits for it, or shows the answer. */
+static int change_finish(struct work *w, const json_t *cluster)
 {
 	if (w->given->wait)
 		return wait_run(w, false);
@@ -419,7 +420,7 @@ static int create_run(struct work *w, const json_t *body)
 	json_t *cluster = NULL;
 	const char *path = arena_printf(w->arena, API_BASE "/groups/%s/clusters", w->project).p;
 	int code = call(w, "POST", path, body, &cluster);
-	return code == EXIT_DONE ? after(w, cluster) : code;
+	return code == EXIT_DONE ? change_finish(w, cluster) : code;
 }
 
 static int paused_set(struct work *w, bool paused)
@@ -427,7 +428,7 @@ static int paused_set(struct work *w, bool paused)
 	json_t *body = json_pack("{s:b}", "paused", (int)paused), *cluster;
 	int code = call(w, "PATCH", cluster_path(w, w->arena), body, &cluster);
 	json_decref(body);
-	return code == EXIT_DONE ? after(w, cluster) : code;
+	return code == EXIT_DONE ? change_finish(w, cluster) : code;
 }
 
 static int delete_run(struct work *w)
@@ -441,7 +442,7 @@ static int delete_run(struct work *w)
 	return code;
 }
 
-/* What sslrootcert of sslmode=verify-full needs. */
+/* Prints the certificate for sslrootcert, which sslmode=verify-full needs. */
 static int ca_run(struct work *w)
 {
 	struct client_answer answer;
@@ -478,7 +479,7 @@ static int verb_run(struct work *w, enum verb verb, const json_t *body)
 	}
 }
 
-/* Options of create are for create alone. */
+/* The options of create are refused for other verbs. */
 static bool usage_fits(const struct options *given, enum verb verb, size_t words)
 {
 	static const char *const shape[] = {"nodes", "shards", "size", "disk", "provider", "region", "version", "body"};

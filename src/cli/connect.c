@@ -1,10 +1,10 @@
-/* `steward connect`: from a cluster's name to SQL. It makes what a login needs and a newcomer does not know of: a database
- * user of its own with a random password and the caller's rights, which ends by itself; and an entry in the access list for
- * the address that the databases will see. Then it waits until a login works, and starts psql. When psql ends, the user is
- * deleted; where that cannot be done, its end comes with its time.
+/* `steward connect`: from a cluster's name to an SQL session. It creates what a login needs and a newcomer does not
+ * know: a temporary database user with a random password and the caller's rights, and an access list entry for the
+ * address that the databases will see. Then it waits until a login works, and starts psql. When psql ends, the user is
+ * deleted; if that fails, the user expires by itself.
  *
- * Nothing here gives a right that the caller does not hold: the service refuses to make the user or the entry for who may
- * not, and the role follows from the caller's role for data, as the service tells it. */
+ * Nothing here gives a right that the caller does not have: the service refuses to create the user or the entry for a
+ * caller without the role, and the database role follows from the caller's data role as the service reports it. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/id.h"
@@ -50,13 +50,13 @@ const struct option_row connect_options[] = {
 };
 const size_t connect_option_count = sizeof connect_options / sizeof *connect_options;
 
-#define COMMENT "steward connect" /* by which our entries and users are known */
+#define COMMENT "steward connect" /* marks the entries and users that this command made */
 #define PASSWORD_LENGTH 32
 #define NAME_LENGTH 10
 #define TRY_PAUSE_MS 200
 #define PAGE 500
 
-/* Which database role a project role stands for; the first that is held. */
+/* Which database role each project role gives; the first one that the caller holds is used. */
 static const struct {
 	const char *held, *given;
 } rights[] = {{"GROUP_OWNER", "svcAdmin"},
@@ -71,13 +71,13 @@ struct session {
 	const char *project, *name; /* name: of the cluster */
 	/* The caller, as the service sees it. */
 	struct str address, roles;
-	int64_t until_ms; /* end of what is made, on the service's clock */
+	int64_t until_ms; /* when the user and the entry expire, on the service's clock */
 	char until[CLOCK_TEXT];
 	struct str standard; /* the cluster's connection string */
-	const char *path;    /* where the service tells of it */
+	const char *path;    /* the path of its document in the API */
 	const char *ca_file;
 	const char *user, *password, *role; /* password NULL: an existing user */
-	bool made;                          /* the user is ours to delete */
+	bool made;                          /* we created the user and must delete it */
 };
 
 static const char *field(const json_t *object, const char *name)
@@ -86,7 +86,7 @@ static const char *field(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
-/* What must be there. An exit code; what went wrong has been said. */
+/* Fetches a document that must exist. Returns an exit code; a failure is already explained. */
 static int get(struct session *s, const char *path, struct client_answer *ret_answer)
 {
 	struct client_request r = {.method = "GET", .path = path};
@@ -99,7 +99,7 @@ static int get(struct session *s, const char *path, struct client_answer *ret_an
 	return EXIT_NOT_DONE;
 }
 
-/* Who calls. The times that are sent are reckoned from the service's clock, which need not be ours. */
+/* Reads who the caller is. Expiry times are computed from the service's clock, which may differ from ours. */
 static int caller_read(struct session *s)
 {
 	struct client_answer answer;
@@ -130,7 +130,7 @@ static int engine_check(struct session *s)
 	return EXIT_NOT_DONE;
 }
 
-/* The cluster's document; flex clusters are asked for elsewhere. */
+/* The cluster's document; flex clusters have another path. */
 static int cluster_find(struct session *s, const json_t **ret_cluster)
 {
 	static const char *const kinds[] = {"clusters", "flexClusters"};
@@ -180,8 +180,8 @@ static int cluster_read(struct session *s)
 	return EXIT_DONE;
 }
 
-/* The authority's file. libpq takes it from a file only, and a printed line needs it after we have ended: it lies with the
- * user's caches, one for each project. */
+/* The file with the CA certificate. libpq only reads it from a file, and a printed command needs it after this process
+ * has ended: so it is kept in the user's cache directory, one file per project. */
 static const char *ca_folder(struct arena *a)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -294,7 +294,7 @@ static void user_delete(struct session *s)
 
 /* The access list. */
 
-/* The first of the addresses beside the names, at which the databases listen. */
+/* The first address in hostaddr: there the databases listen. */
 static bool database_address(struct str standard, struct ip *ret_ip)
 {
 	static const char mark[] = "hostaddr=";
@@ -308,7 +308,7 @@ static bool database_address(struct str standard, struct ip *ret_ip)
 	return ip_parse((struct str){at, n}, ret_ip);
 }
 
-/* The address that this machine would come from: a datagram socket that is connected sends nothing. */
+/* The address that this machine would use. Connecting a datagram socket sends nothing. */
 static bool source_address(const struct ip *to, struct ip *ret_ip)
 {
 	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(9)};
@@ -337,8 +337,8 @@ static bool is_loopback(const struct ip *ip)
 	       (cidr_contains(&four, ip) || cidr_contains(&six, ip));
 }
 
-/* From where the databases will see us: as the service does, unless they listen on a loopback address or speak another
- * version of IP than the service does with us. */
+/* The address from which the databases will see us: the one that the service sees, unless the databases listen on a
+ * loopback address or use another IP version than our connection to the service. */
 static bool address_seen(const struct session *s, struct ip *ret_ip)
 {
 	struct ip seen, database;
@@ -354,8 +354,8 @@ static bool address_seen(const struct session *s, struct ip *ret_ip)
 
 enum covered { COVERED_NOT, COVERED_TOO_SHORT, COVERED };
 
-/* Whether the entry lets the address in for as long as is wanted. One that we made is made longer; of others it is enough
- * that they hold now. */
+/* Whether the entry lets the address in for as long as we need. An entry that we made is prolonged; of others it is
+ * enough that they are valid now. */
 static enum covered entry_covers(const struct session *s, const json_t *entry, const struct ip *address)
 {
 	struct cidr network;
@@ -450,8 +450,8 @@ static const char *string_make(struct session *s)
 	return string;
 }
 
-/* Why nobody gets in, where the service knows: that data is missing, or that the disk is full. */
-static void status_tell(const struct session *s)
+/* Explains, where the service knows it, why nobody can log in: data is missing, or the disk is full. */
+static void status_explain(const struct session *s)
 {
 	struct client_request r = {.method = "GET", .path = s->path, .quiet = true};
 	struct client_answer answer;
@@ -459,8 +459,8 @@ static void status_tell(const struct session *s)
 		option_refuse("%s: %s", s->name, text_shown(s->arena, answer.progress));
 }
 
-/* A call that changes access comes back when it is in force in every cluster that can be reached, or after a few seconds: a
- * cluster that is being changed gets it later. */
+/* A call that changes access returns when every reachable cluster has applied it, or after a few seconds: a cluster
+ * that is being changed gets it later. */
 static int login_wait(struct session *s, const struct psql *p)
 {
 	int64_t end = clock_mono_us() + (int64_t)s->given->timeout * 1000000;
@@ -474,9 +474,9 @@ static int login_wait(struct session *s, const struct psql *p)
 			nanosleep(&pause, NULL);
 			continue;
 		}
-		status_tell(s);
+		status_explain(s);
 		if (!p->password)
-			return EXIT_DONE; /* psql says what is wrong with a user that is not ours */
+			return EXIT_DONE; /* psql reports what is wrong with a user that we did not make */
 		option_refuse("no login to %s works after %u s: %s", s->name, s->given->timeout,
 		              text_shown(s->arena, said));
 		if (memmem(said.p, said.n, "refused", 7) && database_address(s->standard, &database) &&
@@ -500,7 +500,7 @@ static int psql_start(struct session *s)
 		return EXIT_NOT_DONE;
 	if (s->given->print) {
 		psql_print(&p);
-		s->made = false; /* it ends by itself */
+		s->made = false; /* it expires by itself */
 		if (s->password)
 			fprintf(stderr, "steward: good until %s, with its password in it: keep it to yourself\n",
 			        s->until);

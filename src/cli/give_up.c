@@ -1,8 +1,8 @@
-/* `steward give-up`: the operator's word that what is missing of a cluster's data will not come back. It is a command on
- * the data directory and no operation of the API: who may delete a cluster through the API can do that; making databases
- * empty under the same name, users and addresses is for whoever keeps the machine. It only writes the mark; the service
- * does the rest when it next looks, within a minute, or when it starts. */
-#include "api/cluster_missing.h"
+/* `steward give-up`: the operator confirms that the missing data of a cluster will not come back. It is a command on
+ * the data directory and not an API operation: whoever may delete a cluster can do that through the API, but making its
+ * databases empty under the same name, users and addresses is a decision for the operator of the machine. The command
+ * only writes the mark; the service does the rest when it next looks, within a minute, or when it starts. */
+#include "api/clusters/clusters.h"
 #include "cli/cli.h"
 #include "store/store.h"
 
@@ -67,7 +67,7 @@ static int give_up(struct arena *a, const struct give_up_arguments *g, const cha
 	struct giving giving = {.arena = a, .cluster = str_of(cluster), .really = g->yes};
 	const char *proof = arena_printf(a, "%s/secret.key", g->data).p;
 	struct store *store;
-	/* Opening a store makes one where there is none; a mistyped --data must not. */
+	/* Opening a store creates one where there is none; a mistyped --data must not do that. */
 	if (!g->store && access(proof, F_OK) < 0) {
 		option_refuse("%s holds no service's data (%s is missing); give --data DIR", g->data, proof);
 		return EXIT_USAGE;

@@ -1,6 +1,6 @@
-/* Hints, in one table. The error code decides, because one status has several causes: a 403 may be a missing role, an
- * address or an organization's policy, and a 501 is no outage. The status decides only for codes that are not known here,
- * and there the hint claims no cause. */
+/* Hints, in one table. The error code selects the hint, because one status has several causes: a 403 may be a missing
+ * role, an address or an organization's policy, and a 501 is not an outage. The status is used only for codes that are
+ * not in the table, and such a hint names no cause. */
 #include "cli/hints.h"
 
 #include <stddef.h>

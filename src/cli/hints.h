@@ -1,9 +1,9 @@
-/* What to do about a refusal. */
+/* Advice for a refused call. */
 #ifndef STEWARD_CLI_HINTS_H
 #define STEWARD_CLI_HINTS_H
 
-/* A sentence for the status and errorCode (or NULL) of an answer; it may have one "%s", for where the credentials come
- * from. NULL: the answer's own words are enough. */
+/* A sentence for the status and errorCode (or NULL) of an answer. It may have one "%s", for the place that the
+ * credentials come from. NULL: the answer's own text is enough. */
 const char *hint_find(int status, const char *code);
 
 #endif

@@ -1,5 +1,6 @@
 /* `steward limits`: the operator's overrides of the rate limits, kept in the store. A running service polls the store
- * and follows within a second, so this only writes a row; SQLite lets one more process do that beside the service. */
+ * and applies them within a second, so this only writes a row; SQLite allows one more process to write beside the
+ * service. */
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/ip.h"
@@ -83,7 +84,7 @@ static const char *described(struct arena *a, const struct limit_override *o)
 	return arena_printf(a, "%.*s", STR_ARG(set)).p;
 }
 
-/* Opening a store makes one where there is none; a mistyped --data must not. */
+/* Opening a store creates one where there is none; a mistyped --data must not do that. */
 static int service_open(struct arena *a, const struct limits_arguments *g, struct store **ret_store)
 {
 	const char *proof = arena_printf(a, "%s/secret.key", g->data).p;
@@ -193,7 +194,7 @@ static int limits_list(struct arena *a, struct store *store, const struct limits
 
 enum verb { VERB_SET, VERB_LIST, VERB_CLEAR };
 
-/* What each verb needs, and what it has no use for. */
+/* Which options each verb needs, and which it refuses. */
 static bool usage_fits(const struct options *given, enum verb verb)
 {
 	static const char *const numbers[] = {"capacity", "refill"}, *const selectors[] = {"set", "all", "scope"};

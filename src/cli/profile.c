@@ -1,5 +1,6 @@
-/* Profiles. A profile is a file of `name = value` lines that its owner alone may read; what the first start of a service
- * wrote (bootstrap.json) serves as one too, so that nothing has to be set up on the machine of the service itself. */
+/* Profiles. A profile is a file of `name = value` lines that only its owner may read. The file that the first start of
+ * a service writes (bootstrap.json) works as a profile too, so that nothing has to be set up on the service's own
+ * machine. */
 #include "cli/profile.h"
 
 #include "cli/cli.h"

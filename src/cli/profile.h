@@ -1,4 +1,4 @@
-/* Where the client's commands find a service and the credentials for it: a profile, or the file of a first start. */
+/* Where the client's commands find a service and its credentials: a profile, or the file that the first start wrote. */
 #ifndef STEWARD_CLI_PROFILE_H
 #define STEWARD_CLI_PROFILE_H
 
@@ -9,7 +9,7 @@ struct profile {
 	const char *base_url, *ca_file;        /* ca_file NULL: the system's authorities */
 	const char *client_id, *client_secret; /* a service account, or */
 	const char *public_key, *private_key;  /* an API key */
-	const char *project, *organization;    /* ids, or of the project its name; NULL: none */
+	const char *project, *organization;    /* ids; the project may also be given by name; NULL: none */
 };
 
 /* The first member of the arguments of each command that talks to a service. */
@@ -37,11 +37,11 @@ struct profile_arguments {
 		        "Project, by id or by name; otherwise that of the profile."                 \
 	}
 
-/* Arguments and environment of such a command; a flag for one source hides the environment's other. OPTIONS_HELP as
- * options_args(). */
+/* Reads the arguments and environment of such a command; a flag for one source of credentials hides the environment's
+ * other source. Returns OPTIONS_HELP as options_args() does. */
 must_check int profile_arguments(struct options *o, int argc, char **argv, const char **ret_words, size_t words_max,
                                  size_t *ret_count);
-/* Explains on stderr what is missing. */
+/* Loads the profile; explains on stderr what is missing. */
 must_check int profile_load(struct arena *a, const struct profile_arguments *g, struct profile *ret_profile);
 
 #endif

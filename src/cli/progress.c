@@ -12,7 +12,7 @@ void progress_begin(struct progress *p, const char *subject)
 	*p = (struct progress){.subject = subject, .terminal = isatty(STDERR_FILENO), .shown = -1};
 }
 
-/* What a service says goes to a terminal: only what can be seen. */
+/* Only printable characters, because the text comes from a service and goes to a terminal. */
 static void what_set(struct progress *p, struct str what)
 {
 	size_t n = what.n < sizeof p->what - 1 ? what.n : sizeof p->what - 1;

@@ -1,6 +1,7 @@
-/* Running psql. The password goes into its environment, which only its owner can read, never into its arguments, which
- * every user of the machine can. Signals that would end this process are held while psql runs, because what was made for
- * psql is taken away afterwards: those of the terminal reach psql directly, others are passed on to it. */
+/* Runs psql. The password goes into psql's environment, which only its owner can read, never into its arguments, which
+ * every user of the machine can read. Signals that would end this process are held back while psql runs, because the
+ * temporary user must be deleted afterwards: signals of the terminal reach psql directly, others are passed on to
+ * it. */
 #include "cli/psql.h"
 
 #include "cli/cli.h"
@@ -14,7 +15,7 @@
 
 #define ARGUMENTS_MAX (16 + 2 * OPTION_TEXTS_MAX)
 #define SAID_MAX 4096
-#define SIGNALED 128 /* exit code of what a signal ended, as shells have it */
+#define SIGNALED 128 /* exit code after a signal is this plus its number, as in shells */
 
 extern char **environ;
 
@@ -60,7 +61,7 @@ bool psql_is_installed(void)
 	return found;
 }
 
-/* Our environment with some variables set anew. */
+/* A copy of our environment with some variables replaced. */
 static char **environment_make(struct arena *a, const char *const *set, size_t count)
 {
 	size_t there = 0, n = 0;
@@ -79,7 +80,7 @@ static char **environment_make(struct arena *a, const char *const *set, size_t c
 	return all;
 }
 
-/* The child starts with no signal blocked: those that we hold back are for it. */
+/* The child starts with no signal blocked: it must receive those that we hold back. */
 static int spawn(const char *const *argv, char **env, posix_spawn_file_actions_t *files, pid_t *ret_pid)
 {
 	posix_spawnattr_t attributes;
@@ -108,8 +109,8 @@ static struct str said_read(struct arena *a, int fd)
 	return arena_dup(a, (struct str){text, n});
 }
 
-/* Whether the fault may pass by itself: the server is not ready, or the new user and address are not in force yet. Any other
- * (there is no such database, a password is wanted) would only come again, and psql tells it to its user. */
+/* Whether the fault may go away: the server is not ready, or the new user or address is not in force yet. Any other
+ * fault (no such database, a password is needed) would only come again, and psql reports it to its user. */
 static bool is_too_early(struct str said)
 {
 	static const char *const words[] = {"no pg_hba.conf entry",
@@ -153,7 +154,7 @@ int psql_try(const struct psql *p, struct str *ret_said)
 	return in || !is_too_early(*ret_said) ? 0 : -EAGAIN;
 }
 
-/* A script stops at its first error, and its exit code tells of it; in a session the user decides. */
+/* A script stops at its first error and its exit code shows that; in a session the user decides. */
 static void arguments_make(const struct psql *p, const char **argv)
 {
 	size_t n = 0;
@@ -177,7 +178,7 @@ static int wait_for(pid_t pid)
 	int status;
 	while (waitpid(pid, &status, WNOHANG) != pid) {
 		int number = sigwaitinfo(&set, &info);
-		/* What the terminal sends, it has sent to psql too. */
+		/* A signal of the terminal has reached psql already. */
 		if (number > 0 && number != SIGCHLD && info.si_code <= 0)
 			kill(pid, number);
 	}

@@ -1,4 +1,5 @@
-/* psql as a child process: the line that starts it, a try whether the database lets it in, and the run itself. */
+/* psql as a child process: the printed command line, a test whether the database accepts the login, and the run
+ * itself. */
 #ifndef STEWARD_CLI_PSQL_H
 #define STEWARD_CLI_PSQL_H
 
@@ -13,16 +14,17 @@ struct psql {
 
 bool psql_is_installed(void);
 
-/* -EAGAIN, with what psql said, when a login may work later. 0: it works, or fails for a reason that time does not mend. */
+/* -EAGAIN, with psql's message, when a login may work later. 0: it works, or it fails for a reason that waiting does
+ * not solve. */
 must_check int psql_try(const struct psql *p, struct str *ret_said);
 /* Runs psql on our terminal until it ends. Returns its exit code. */
 int psql_run(const struct psql *p);
 /* The command on stdout, quoted for a shell. */
 void psql_print(const struct psql *p);
 
-/* From now on signals that would end us wait, so that what was made for psql is taken away again; psql itself gets them. */
+/* From now on signals that would end us stay pending, so that the temporary user can be deleted; psql receives them. */
 void signals_hold(void);
-/* Whether one of them waits. */
+/* Whether such a signal is pending. */
 bool signals_wait(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* `steward store copy`: from one machine's store to the one that several nodes share, or back. */
+/* `steward store copy`: from a machine's own store to the one that several nodes share, or back. */
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/progress.h"

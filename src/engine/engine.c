@@ -1,21 +1,31 @@
-/* The engines by name. */
+/* The engines by name, and which to take. */
 #include "engine/engine.h"
+
+#include "engine/simulated/simulated.h"
 
 /* 1 once engine_postgres is part of the build. */
 #ifndef ENGINE_HAS_POSTGRES
 #define ENGINE_HAS_POSTGRES 0
 #endif
 
+#if ENGINE_HAS_POSTGRES
+#include "engine/postgres/postgres.h"
+#endif
+
+#include <unistd.h>
+
+/* The best first; the last can run everywhere. */
 static const struct engine_ops *const engines[] = {
-        &engine_simulated,
 #if ENGINE_HAS_POSTGRES
         &engine_postgres,
 #endif
+        &engine_simulated,
 };
+#define ENGINES (sizeof engines / sizeof *engines)
 
 const struct engine_ops *engine_find(const char *name)
 {
-	for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+	for (size_t i = 0; i < ENGINES; i++)
 		if (strcmp(engines[i]->name, name) == 0)
 			return engines[i];
 	return NULL;
@@ -23,15 +33,14 @@ const struct engine_ops *engine_find(const char *name)
 
 const struct engine_ops *engine_default(bool real_clock, struct arena *a, const char **ret_why)
 {
-	const char *why = "this program was built without libpq";
-#if ENGINE_HAS_POSTGRES
-	if (real_clock && postgres_can_run(a, &why) == 0) {
-		*ret_why = why;
-		return &engine_postgres;
-	}
-	if (!real_clock)
-		why = "databases do not follow a virtual clock";
-#endif
-	*ret_why = why;
-	return &engine_simulated;
+	size_t i = 0;
+	*ret_why = "this program was built without libpq";
+	while (i + 1 < ENGINES && engines[i]->core->can_run(real_clock, a, ret_why) < 0)
+		i++;
+	return engines[i];
+}
+
+const char *engine_of_data(const char *data_dir, struct arena *a)
+{
+	return access(arena_printf(a, "%s/engine", data_dir).p, F_OK) == 0 ? "postgres" : "simulated";
 }

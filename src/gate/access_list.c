@@ -1,9 +1,9 @@
-/* May this address use the credential? A credential with a list is bound to it; one whose organization demands lists
- * and that has none may be used from nowhere. */
+/* May this address use the credential? A credential with an access list works only from the listed addresses. A
+ * credential without one works from nowhere when its organization demands lists. */
 #include "gate/gate.h"
-#include "gate/uses.h"
+#include "identity/uses.h"
 
-/* The first entry that contains the address; access_count when there is none. */
+/* The index of the first entry that contains the address; access_count when there is none. */
 static size_t entry_find(const struct principal *p, const struct ip *peer)
 {
 	size_t i = 0;

@@ -1,12 +1,14 @@
-/* Who is calling? The Authorization header's scheme decides who is asked: tokens for Bearer, keys for Digest, nobody
- * else. A refusal offers both, one challenge a line, Digest first, and never says which part was wrong. */
-#include "gate/authenticate.h"
+/* Who is calling? The scheme of the Authorization header decides: Bearer is a token, Digest is an API key, anything
+ * else is refused. A refusal offers both schemes, one challenge per line, Digest first, and never says which part was
+ * wrong. */
+#include "identity/identity.h"
 
-#include "gate/attempts.h"
+#include "gate/gate.h"
+#include "identity/attempts.h"
 
 #include <errno.h>
 
-/* Both digests carry one nonce: clients that join the lines mix the directives of the two. */
+/* Both digest challenges carry the same nonce, because clients that join the lines mix the directives of the two. */
 void authenticate_challenge(struct call *c, bool stale, bool bad_token)
 {
 	static const char *const algorithms[] = {"MD5", "SHA-256"};
@@ -39,7 +41,7 @@ static int too_many(struct call *c)
 	                 "Too many failed attempts from this address. Please retry after %u seconds.", seconds);
 }
 
-/* A token cannot be guessed, so a right one is never refused, whoever else fails from its address. */
+/* A token cannot be guessed, so a valid one is never refused because of failed attempts from its address. */
 static int bearer(struct call *c, struct str value)
 {
 	struct str text = str_trim((struct str){value.p + 7, value.n - 7});

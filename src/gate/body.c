@@ -1,4 +1,4 @@
-/* The request's body: is there one where one is due, is it JSON, does it fit its schema. */
+/* The request's body: is it present when required, is it JSON, does it match its schema? */
 #include "catalog/formats.h"
 #include "gate/gate.h"
 
@@ -20,8 +20,8 @@ static struct str without_space(struct str s)
 	return s;
 }
 
-/* Whether the body has nothing to say: no bytes, or an object without fields. */
-static bool says_nothing(struct str body)
+/* Whether the body is empty: no bytes, or an object without fields. */
+static bool body_is_empty(struct str body)
 {
 	return body.n == 0 || (body.n >= 2 && body.p[0] == '{' && body.p[body.n - 1] == '}' &&
 	                       without_space((struct str){body.p + 1, body.n - 2}).n == 0);
@@ -61,7 +61,7 @@ static bool media_type_fits(struct str value)
 	return true;
 }
 
-/* Counted before the parser builds anything, so that what comes after may recurse. */
+/* Counted before the parser builds anything, so that later code may recurse. */
 static bool too_deep(struct str body)
 {
 	unsigned depth = 0;
@@ -90,8 +90,8 @@ static void body_free(void *body)
 	json_decref(body);
 }
 
-/* What is wrong with the text, without a piece of it: that may be of a secret, and answers are recorded. Only the name of a
- * field that is there twice is told. */
+/* What is wrong with the text, without quoting it: the quote may be part of a secret, and answers are recorded. Only
+ * the name of a repeated field is shown. */
 static struct str json_fault(const json_error_t *error)
 {
 	struct str words = str_of(error->text);
@@ -106,7 +106,7 @@ static struct str json_fault(const json_error_t *error)
 		words.n = piece ? (size_t)(piece - words.p) : words.n;
 	}
 	}
-	/* The parser cuts its message where its buffer ends, which may be within a character. */
+	/* The parser cuts its message at the end of its buffer, which may be inside a character. */
 	while (words.n && !utf8_is_valid(words))
 		words.n--;
 	return words;
@@ -130,7 +130,7 @@ static int body_parse(struct call *c, json_t **ret_body)
 	return 0;
 }
 
-/* A compressed body would only be told that it is no JSON. */
+/* Without this check a compressed body would only get the error that it is not JSON. */
 static int encoding_check(struct call *c)
 {
 	struct str encoding = request_header(c->request, "content-encoding");
@@ -149,7 +149,7 @@ int gate_body(struct call *c)
 	json_t *body = NULL;
 
 	if (!schema) {
-		if (says_nothing(text))
+		if (body_is_empty(text))
 			return 0;
 		return call_fail(c, 400, "VALIDATION_ERROR", "body: this operation takes no body.");
 	}

@@ -1,7 +1,7 @@
-/* Some operations name their organization in the body. What the path's scope is to others, that field is to them: it must
- * exist, the caller must be a member, and hold one of the row's roles there. */
-#include "gate/authenticate.h"
+/* Some operations name their organization in the body instead of the path. The same rules apply: it must exist, the
+ * caller must be a member, and hold one of the row's roles there. */
 #include "gate/gate.h"
+#include "identity/identity.h"
 
 #include <errno.h>
 

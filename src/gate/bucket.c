@@ -1,7 +1,7 @@
-/* Is there a token in the bucket? From here on every answer says how many are left. */
+/* Is there a token left in the rate limit's bucket? From here on every answer says how many are left. */
+#include "call/service.h"
+#include "call/workers.h"
 #include "gate/gate.h"
-#include "gate/service.h"
-#include "gate/workers.h"
 
 void bucket_address(const struct ip *ip, char ret_text[IP_TEXT])
 {

@@ -1,16 +1,18 @@
-/* The way of one call. Reads run here, on the calling thread, with its own reader: on the loop, or on a worker where the
- * store is reached over a network; a row that says that it is slow has its handler run on a worker in any case. Writes run
- * in the store's transaction and the answer leaves when they are on disk. */
+/* The path of one call. Reads run on the calling thread, with its own reader: on the loop, or on a worker when the
+ * store is behind a network. The handler of a row that is marked slow always runs on a worker. Writes run in the
+ * store's transaction, and the answer is sent when they are on disk. */
 #include "gate/dispatch.h"
 
 #include "base/id.h"
+#include "base/json.h"
 #include "base/log.h"
-#include "gate/audit.h"
+#include "call/answer.h"
+#include "call/pool.h"
+#include "call/query.h"
+#include "call/workers.h"
 #include "gate/gate.h"
-#include "gate/gifts.h"
-#include "gate/pool.h"
-#include "gate/query.h"
-#include "gate/workers.h"
+#include "identity/gifts.h"
+#include "trail/events.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,12 +20,13 @@
 
 typedef int (*gate)(struct call *c);
 
-/* The order is the contract: the first that says no writes the error document. */
+/* The order is the contract: the first gate that refuses writes the error document. */
 static const gate gates[] = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,    gate_version,
                              gate_roles,        gate_parameters,  gate_body,       gate_body_scope};
 
-/* A body may take half a minute to come. A right that was taken away meanwhile is gone when it is there; a token of a bucket
- * is taken once. */
+/* A body may take half a minute to arrive, and rights that were revoked meanwhile must not count any more, so most
+ * gates run again then. But a call takes its token from the bucket only once, and version and parameters cannot have
+ * changed. */
 static bool asked_once(gate g)
 {
 	return g == gate_bucket || g == gate_version || g == gate_parameters;
@@ -63,12 +66,24 @@ static void forget_answer(struct call *c)
 	c->etag = 0;
 	c->location = STR_NONE;
 	c->is_list = false;
+	c->item = NULL;
 	c->event = (struct call_event){0};
+	c->noted = NULL;
 	c->committed = NULL;
 	c->held = NULL;
+	c->noted = NULL;
 }
 
-/* A handler that wrote no status succeeded with the row's. */
+/* Discards the result of a handler that met a document that cannot be read. */
+static int handle(struct call *c)
+{
+	uint64_t before = json_corruptions();
+	c->noted = NULL; /* it may have been run before */
+	int result = c->op->handler(c);
+	return json_corruptions() == before ? result : call_fail(c, 500, "STORE_DAMAGED", STORE_DAMAGED_DETAIL);
+}
+
+/* A handler that set no status succeeded with the row's status. */
 static int settle(struct call *c, int result)
 {
 	if (result < 0 && !c->problem.status)
@@ -78,13 +93,15 @@ static int settle(struct call *c, int result)
 	return result;
 }
 
-/* The gates looked before the transaction began: what they found may be gone by now, and nothing is written below it. */
+/* The gates looked before the transaction began. What they found may be deleted by now, and nothing may be written
+ * below it. */
 static int scope_again(struct call *c)
 {
 	int result = 0;
 	if (c->op->tenant == TENANT_GROUP) {
 		result = tx_get(c->tx, c->arena, "project", c->group.id, &c->group);
-		/* Nor is anything in a project that went to another organization: the roles were asked for in this one. */
+		/* Nor into a project that moved to another organization: the caller's roles were checked in the old
+		 * one. */
 		if (result == 0 && !str_eq(c->group.parent, c->org.id))
 			result = -ENOENT;
 	} else if (c->op->tenant == TENANT_ORG) {
@@ -93,12 +110,12 @@ static int scope_again(struct call *c)
 	return result == -ENOENT ? call_not_found(c) : result;
 }
 
-/* What the handler gave to whom is looked at before anything of it is kept. */
+/* Checks the roles that the handler gave to others before anything is committed. */
 static int handle_write(struct call *c)
 {
 	struct gifts gifts;
 	gifts_begin(&gifts, c);
-	return gifts_end(&gifts, c->op->handler(c));
+	return gifts_end(&gifts, handle(c));
 }
 
 static int run_write(struct tx *tx, void *ctx)
@@ -117,7 +134,7 @@ static int run_write(struct tx *tx, void *ctx)
 		if (result == 0)
 			result = settle(c, handle_write(c));
 		if (result >= 0)
-			result = audit_write(c);
+			result = event_write(c);
 		if (result >= 0 && c->idempotency)
 			result = idempotency_keep(c, c->idempotency);
 	}
@@ -134,13 +151,13 @@ void call_send(struct call *c)
 	http_respond_from_thread(c->request);
 }
 
-/* A refusal that is an event itself: the change is undone, so that the event needs a write of its own. The answer waits for
- * it, as for every event. */
+/* Writes the event of a refusal. The change is undone, so the event needs its own write; the answer waits for it, as
+ * for every event. */
 static int refusal_run(struct tx *tx, void *ctx)
 {
 	struct pending *p = ctx;
 	p->call->tx = tx;
-	int result = audit_write(p->call);
+	int result = event_write(p->call);
 	p->call->tx = NULL;
 	return result;
 }
@@ -201,7 +218,7 @@ static void prepared(struct request *r)
 		start_write(c);
 }
 
-/* The test control's delay is spent where the operation's own slowness would be. */
+/* The test control's delay is spent at the point where a slow operation would spend its time. */
 static void delay(unsigned ms)
 {
 	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
@@ -231,8 +248,8 @@ static void start_prepare(struct call *c)
 
 bool call_takes_long(struct call *c, int64_t entries)
 {
-	c->elsewhere = entries > LONG_READ && c->service->workers && !on_worker();
-	return c->elsewhere;
+	c->rerun_on_worker = entries > LONG_READ && c->service->workers && !on_worker();
+	return c->rerun_on_worker;
 }
 
 static void start_on_worker(struct call *c);
@@ -245,10 +262,10 @@ static void run_read(struct call *c)
 		delay(c->delay_ms);
 	c->tx = call_loop(c)->reader;
 	tx_begin_read(c->tx);
-	int result = settle(c, c->op->handler(c));
+	int result = settle(c, handle(c));
 	tx_end_read(c->tx);
 	c->tx = NULL;
-	if (result >= 0 && c->elsewhere)
+	if (result >= 0 && c->rerun_on_worker)
 		start_on_worker(c);
 	else
 		answer_now(c);
@@ -263,7 +280,7 @@ static void run_read_of(struct request *r)
 static void start_on_worker(struct call *c)
 {
 	forget_answer(c);
-	c->elsewhere = false;
+	c->rerun_on_worker = false;
 	if (workers_run_slow(c->service->workers, c->request, call_key(c), run_read_of))
 		return;
 	call_header(c, STR("retry-after"), STR("1"));
@@ -271,7 +288,7 @@ static void start_on_worker(struct call *c)
 	answer_now(c);
 }
 
-/* A slow one goes to the line of its organization, also when it is on a worker already. */
+/* A slow read goes to the queue of its organization, even when this is a worker already. */
 static void start_read(struct call *c)
 {
 	if (!c->op->slow && (on_worker() || !c->service->remote))
@@ -294,7 +311,7 @@ static void run_handler(struct call *c)
 	}
 }
 
-/* A call that was held back goes on, unless it is to be refused. */
+/* Continues a call that was delayed, unless it has to be refused. */
 static void resume(struct request *r)
 {
 	struct call *c = r->app;
@@ -324,7 +341,7 @@ void call_send_failed(struct call *c, int status, const char *code, struct str d
 	call_send(c);
 }
 
-/* Faults of the test control. True when the call is held back or answered. */
+/* Faults that the test control injects. True when the call is delayed or already answered. */
 static bool faulted(struct call *c)
 {
 	struct injected fault = {.status = 0};
@@ -336,7 +353,7 @@ static bool faulted(struct call *c)
 		return false;
 	if (fault.status)
 		call_fail(c, fault.status, "INJECTED_FAULT", "The test control asked for this answer.");
-	/* As the service's own refusals of these kinds have it. */
+	/* The service's own refusals with these statuses have this header too. */
 	if (fault.status == 429 || fault.status == 503)
 		call_header(c, STR("retry-after"), arena_printf(c->arena, "%u", fault.retry_after));
 	struct delay *d = arena_new_of(c->arena, struct delay);
@@ -380,7 +397,7 @@ static int find_row(struct call *c)
 	return 0;
 }
 
-/* The document that a gate is about to ask for. */
+/* The document that a gate is about to read. */
 static bool gate_wants(const struct call *c, gate g, struct doc_wanted *ret_wanted)
 {
 	struct str id = STR_NONE;
@@ -410,7 +427,7 @@ int gate_get(struct call *c, const char *kind, struct str id, struct doc *ret_do
 
 static void gates_resume(struct request *r);
 
-/* True: the gate's document is read together with what other calls want, and the call goes on then. */
+/* True: the gate's document is read together with those of other calls, and the call continues afterwards. */
 static bool gather(struct call *c, gate g)
 {
 	struct doc_wanted w;
@@ -443,8 +460,8 @@ static void gates_run(struct call *c)
 			continue;
 		if (c->awaits_body && gates[c->gate] == gate_body)
 			break;
-		/* Who calls is of one state, and mostly remembered. What follows asks for a document or two: over a network
-		 * a statement that is a state of its own costs one message each way, and not two. */
+		/* The caller is read from one snapshot, and is mostly cached. Later gates read a document or two: over
+		 * a network, a statement outside a snapshot costs one message each way instead of two. */
 		if (c->service->remote && gates[c->gate] == gate_membership)
 			tx_end_read(c->tx);
 		if (gather(c, gates[c->gate])) {

@@ -2,28 +2,26 @@
 #ifndef STEWARD_GATE_DISPATCH_H
 #define STEWARD_GATE_DISPATCH_H
 
-#include "gate/call.h"
+#include "call/call.h"
 
 /* On the request's loop, or on a worker. Answers now, or later when the store has written. */
 void dispatch(struct service *s, struct request *r);
-/* The header block has come, the body has not: asks the gates that need none, then answers or takes the body. What is known
- * is in r->app. */
+/* Called when the header block has arrived and the body has not: runs the gates that need no body, then answers or
+ * accepts the body. The call is kept in r->app. */
 void dispatch_begin(struct service *s, struct request *r);
-/* Goes on when the body is there. */
+/* Continues when the body has arrived. */
 void dispatch_resume(struct request *r);
-
-/* finish.c: the answer's bytes and headers from what the handler left in the call; does not send. */
-void call_finish(struct call *c);
 
 /* idempotency.c: a POST with an Idempotency-Key. */
 struct idempotency;
-/* On the loop, after the gates. 0: go on (c's key is now in flight); negative: the problem is written. */
+/* After the gates, on the loop or a worker. 0: continue (the key is now in flight); negative: the problem is
+ * written. */
 must_check int idempotency_begin(struct call *c, struct idempotency **ret_state);
-/* In the write: 1 when an earlier answer was found and is now the call's answer; 0 to run the handler; negative: failed. */
+/* In the write. 1: an earlier answer was found and is now the call's answer; 0: run the handler; negative: failed. */
 must_check int idempotency_replay(struct call *c, struct idempotency *state);
 /* In the write, after the handler succeeded. */
 must_check int idempotency_keep(struct call *c, struct idempotency *state);
-/* The key is free again. Accepts NULL. */
+/* Ends the flight of the key. Accepts NULL. */
 void idempotency_end(struct service *s, struct idempotency *state);
 
 /* faults.c: what the test control injects before a handler. */
@@ -32,9 +30,9 @@ struct injected {
 	int status; /* to answer with, or 0 */
 	unsigned delay_ms, retry_after, times;
 };
-/* True when there is one for the operation; it is then used up once. */
+/* True when a fault is set for the operation; this takes one use of it. */
 must_check bool fault_take(struct service *s, const struct op *op, struct injected *ret_fault);
-/* False when there are too many already. */
+/* False when there are too many faults already. */
 must_check bool fault_inject(struct service *s, const struct injected *fault);
 void fault_clear(struct service *s);
 

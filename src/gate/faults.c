@@ -1,7 +1,7 @@
-/* Faults and delays that the test control asks for. A handful at most, so a locked list serves. */
+/* Faults and delays that the test control injects. There are only a few, so a list with a lock is enough. */
 #include "gate/dispatch.h"
 
-#include "gate/service.h"
+#include "call/service.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* The gates, in the order in which they are asked. Each returns 0 to let the call pass, or negative after it has written
- * the problem. They run on the loop and only read. */
+/* The gates, in the order in which they run. Each returns 0 to let the call pass, or negative after it has written the
+ * problem. They run on a loop or a worker, outside any write, and only read the store. */
 #ifndef STEWARD_GATE_GATE_H
 #define STEWARD_GATE_GATE_H
 
-#include "gate/call.h"
+#include "call/call.h"
 
 must_check int gate_authenticate(struct call *c); /* authenticate.c: 401 */
 must_check int gate_access_list(struct call *c);  /* access_list.c: 403 */
@@ -15,21 +15,21 @@ must_check int gate_parameters(struct call *c);   /* parameters.c: 400 */
 must_check int gate_body(struct call *c);         /* body.c: 400, 413, 415 */
 must_check int gate_body_scope(struct call *c);   /* body_scope.c: 404, 401, 403 */
 
-/* dispatch.c: a document that a gate asks for; as tx_get(). */
+/* dispatch.c: reads a document for a gate, as tx_get() does. */
 must_check int gate_get(struct call *c, const char *kind, struct str id, struct doc *ret_doc);
 /* access_list.c: whether that address may use the credential. */
 bool access_list_permits(const struct principal *p, const struct ip *peer);
-/* access_list.c: the 403 of one that may not. */
+/* access_list.c: the 403 for an address that may not. */
 int access_list_refuse(struct call *c);
-/* bucket.c: the scope instance that an address counts as: IPv4 whole, IPv6 by its /64. */
+/* bucket.c: the address as a scope of a limit: IPv4 whole, IPv6 by its /64. */
 void bucket_address(const struct ip *ip, char ret_text[IP_TEXT]);
 
-/* version.c: an Accept header's value, as far as it can matter to us. */
+/* version.c: the items of an Accept header that can matter here. */
 #define ACCEPT_MAX 32
 enum accept_kind { ACCEPT_ANY, ACCEPT_CURRENT, ACCEPT_DATED, ACCEPT_BAD_DATE, ACCEPT_OTHER };
 struct accept_item {
 	enum accept_kind kind;
-	unsigned produces; /* the PRODUCES_ bits that would do */
+	unsigned produces; /* the PRODUCES_ bits that are acceptable */
 	unsigned q;        /* 0 to 1000 */
 	char date[11];     /* ACCEPT_DATED: "2023-01-01" */
 };
@@ -37,9 +37,9 @@ struct accept {
 	struct accept_item items[ACCEPT_MAX];
 	size_t count;
 };
-/* Adds the value's items, in order, to ret_accept; what goes beyond ACCEPT_MAX is left out. */
+/* Adds the value's items, in order, to ret_accept; items beyond ACCEPT_MAX are dropped. */
 void accept_parse(struct str value, struct accept *ret_accept);
-/* The best item that the operation can serve; negative, nothing written, when there is none. */
+/* The best item that the operation can serve. Negative, with nothing written, when there is none. */
 must_check int accept_choose(const struct accept *a, const struct op *op, const struct op_version **ret_version,
                              unsigned *ret_produces);
 

@@ -1,9 +1,10 @@
-/* Idempotency-Key: a repeat of a POST returns the first answer. The answer is kept in the transaction of the write that it
- * answers, sealed, because it may carry a secret that is shown once. Only successes are kept: a refusal changed nothing,
- * so asking again is safe. Keys under way are held in memory; a second request with one of them is told so. */
+/* Idempotency-Key: a repeated POST returns the first answer. The answer is stored in the transaction of the write that
+ * it answers, sealed, because it may carry a secret that is shown once. Only successes are stored: a refusal changed
+ * nothing, so repeating the call is safe. Keys of calls in progress are held in memory; a second request with such a
+ * key is refused. */
 #include "gate/dispatch.h"
 
-#include "gate/service.h"
+#include "call/service.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -37,7 +38,7 @@ static void fingerprint(struct call *c, char ret_text[65])
 	buf_c(&b, '\n');
 	buf_str(&b, c->request->target);
 	buf_c(&b, '\n');
-	/* The kept answer is of one version: it is no answer to a request for another. */
+	/* The stored answer belongs to one version: it does not answer a request for another. */
 	buf_z(&b, c->version->date);
 	buf_c(&b, '\n');
 	buf_str(&b, c->request->body);

@@ -1,7 +1,7 @@
-/* Does the scope in the path exist, and is the caller a member of it? Strangers learn nothing but that: their 401 names
- * nothing. What is read here (the project, the organization) is kept in the call for the handler. */
-#include "gate/authenticate.h"
+/* Does the scope in the path exist, and is the caller a member of it? Strangers learn only whether it exists: their 401
+ * names nothing. The project and organization that are read here are kept in the call for the handler. */
 #include "gate/gate.h"
+#include "identity/identity.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -14,7 +14,7 @@ static int stranger(struct call *c)
 	return call_fail(c, 401, "USER_UNAUTHORIZED", "The caller is not authorized to access this resource.");
 }
 
-/* The document that a path parameter names; 404 when it names none. */
+/* The document that a path parameter names; 404 when there is none. */
 static int scope_get(struct call *c, const char *kind, const char *param, struct doc *ret_doc)
 {
 	struct str id = call_path(c, param);
@@ -45,7 +45,7 @@ static int member_of_org(struct call *c)
 	return c->roles ? 0 : stranger(c);
 }
 
-/* The caller's roles over the federation's organizations, or in `only` of them. */
+/* The caller's roles over the federation's organizations, or over `only` one of them. */
 static bool federation_roles(struct call *c, const json_t *org_ids, struct str only, role_mask *ret_roles)
 {
 	bool found = only.n == 0;

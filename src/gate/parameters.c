@@ -1,14 +1,14 @@
-/* Path, query and header parameters against their schemas. A path that cannot name anything is a 404, like a name that
- * is not taken; what is wrong in the query and the headers is a 400 that names all of it at once. */
+/* Checks path, query and header parameters against their schemas. A path parameter that cannot name anything is a 404,
+ * like an unknown name; faults in the query and the headers are one 400 that lists all of them. */
 #include "base/buf.h"
+#include "call/query.h"
 #include "catalog/common.h"
 #include "catalog/formats.h"
 #include "gate/gate.h"
-#include "gate/query.h"
 
 #define NAME_SHOWN 64
 
-/* Patterns of the data that name a network or a path have the slash as it stands in the URL. */
+/* Patterns that describe a network or a path expect the slash as it is written in the URL (percent-encoded). */
 static bool fits_encoded(const struct param *p, struct str text, struct arena *arena)
 {
 	struct faults ignored = {.count = 0};
@@ -26,7 +26,7 @@ static bool fits_encoded(const struct param *p, struct str text, struct arena *a
 	return schema_check_text(p->schema, str_of(p->name), (struct str){out, n}, arena, &ignored);
 }
 
-/* Which parameter names nothing; NULL: none. What is wrong with it goes to `faults`, where it can be told. */
+/* The path parameter that cannot name anything; NULL: none. Its fault goes to `faults` when it can be explained. */
 static const struct param *path_misfit(struct call *c, struct faults *faults)
 {
 	for (unsigned i = 0; i < c->op->path_param_count; i++) {
@@ -43,7 +43,7 @@ static const struct param *path_misfit(struct call *c, struct faults *faults)
 	return NULL;
 }
 
-/* Where there are only some names, the answer says which. */
+/* For an enumeration of names the answer lists them. */
 static int path_fail(struct call *c, const struct param *p, const struct faults *faults)
 {
 	if (!p->schema->enum_count || !faults->count)
@@ -53,7 +53,7 @@ static int path_fail(struct call *c, const struct param *p, const struct faults 
 	return call_fail_param(c, c->request->path);
 }
 
-/* What a query has said so far: the operation's own parameters stand in c->query, the common ones here. */
+/* The common parameters that the query has given; the operation's own are in c->query. */
 struct given {
 	struct str common[COMMON_COUNT];
 	bool has_common[COMMON_COUNT];
@@ -95,7 +95,8 @@ static void fault_unknown_param(struct call *c, struct str name, struct faults *
 	buf_free(&known);
 }
 
-/* In a query a '+' is a space, and few callers encode the one before a time zone: no other space comes after the time. */
+/* In a query '+' means a space, and few callers encode the '+' of a time zone. No other space can follow the time, so
+ * it is changed back. */
 static struct str zone_restore(struct arena *a, struct str date)
 {
 	enum { TIME = sizeof "2026-01-31T00" - 1 };
@@ -164,7 +165,7 @@ static void query_check(struct call *c, const struct given *given, struct faults
 	}
 	for (unsigned i = 0; i < c->op->query_param_count; i++) {
 		const struct param *p = &c->op->query_params[i];
-		/* One that has a default is never missing. */
+		/* A parameter with a default is never missing. */
 		if (p->required && !p->schema->default_json && !query_find(c, p))
 			faults_add(faults, c->arena, str_of(p->name), "is required");
 	}

@@ -1,5 +1,5 @@
-/* Does the caller hold a role that permits the operation? The caller's roles are closed (each with all that it
- * includes), so one intersection answers. */
+/* Does the caller hold a role that permits the operation? The caller's roles are closed (each includes the roles it
+ * implies), so one intersection answers. */
 #include "gate/gate.h"
 
 int gate_roles(struct call *c)

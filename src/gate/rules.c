@@ -1,4 +1,4 @@
-/* Joins the limits of the file and of the store. */
+/* Merges the limits of the file and of the store. */
 #include "gate/rules.h"
 
 const struct bucket_set *rules_find_set(struct str id)
@@ -50,7 +50,7 @@ int rules_make(struct arena *a, const struct config_limit *limits, size_t count,
 		rule_add(rules, &made, 0, stored[i]);
 	size_t kept = made;
 	for (size_t i = 0; i < count; i++) {
-		/* The configuration's texts may be freed before the rules. */
+		/* The texts of the configuration may be freed before the rules. */
 		struct limit_override o = {limits[i].set, arena_dup(a, limits[i].scope), limits[i].capacity,
 		                           limits[i].refill};
 		rule_add(rules, &made, kept, o);

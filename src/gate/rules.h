@@ -6,14 +6,14 @@
 #include "limit/limit.h"
 #include "store/store.h"
 
-/* NULL when there is none; upper and lower case are the same. */
+/* The set of that id, ignoring case; NULL when there is none. */
 const struct bucket_set *rules_find_set(struct str id);
 
-/* False, after a sentence to stderr that names file and line, when a limit names a set that does not exist. */
+/* False, after a message on stderr that names file and line, when a limit names a set that does not exist. */
 must_check bool rules_check(const struct config_limit *limits, size_t count);
 
-/* For limiter_set_rules(): where both speak of the same set and scope, the store (`steward limits set`) wins over the
- * file. What names a set that does not exist is left out. Everything lives in the arena. 0 or the store's error. */
+/* For limiter_set_rules(). When both have a limit for the same set and scope, the store (`steward limits set`) wins
+ * over the file. Limits of unknown sets are left out. Everything lives in the arena. Returns 0 or the store's error. */
 must_check int rules_make(struct arena *a, const struct config_limit *limits, size_t count, struct tx *reader,
                           struct limit_rule **ret_rules, size_t *ret_count);
 

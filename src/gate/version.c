@@ -1,5 +1,6 @@
-/* Which version of the operation, in which form? Accept names a media type with a date; the newest version not after
- * that date serves. The parser is pure and bounded; an item that it cannot read is one that nobody can serve. */
+/* Which version of the operation, and in which format? Accept names a media type with a date; the newest version not
+ * after that date is used. The parser has no side effects and is bounded; an item that it cannot read counts as
+ * unservable. */
 #include "base/clock.h"
 #include "gate/gate.h"
 
@@ -63,7 +64,7 @@ static void type_parse(struct str type, struct accept_item *item)
 	memcpy(item->date, date.p, 10);
 }
 
-/* "1", "0.5", "0.125" in thousandths; what is no weight counts as 0. */
+/* "1", "0.5", "0.125" in thousandths; anything else counts as 0. */
 static unsigned weight_parse(struct str text)
 {
 	if (text.n == 0 || text.n > 5 || (text.p[0] != '0' && text.p[0] != '1') || (text.n > 1 && text.p[1] != '.'))
@@ -130,7 +131,8 @@ static unsigned form_choose(unsigned have)
 	return have & PRODUCES_JSON ? PRODUCES_JSON : have & PRODUCES_GZIP ? PRODUCES_GZIP : have & PRODUCES_CSV;
 }
 
-/* Among items of one weight the most specific counts, wherever it stands: HTTP libraries add a wildcard of their own. */
+/* Among items of equal weight the most specific one wins, wherever it stands, because HTTP libraries add a wildcard of
+ * their own. */
 static unsigned item_rank(const struct accept_item *item)
 {
 	return item->q * 4 + (item->kind == ACCEPT_DATED ? 2 : item->kind == ACCEPT_CURRENT ? 1 : 0);
@@ -161,7 +163,7 @@ int accept_choose(const struct accept *a, const struct op *op, const struct op_v
 	return 0;
 }
 
-/* Says what was wrong with the first item, and what would be right. */
+/* Says what is wrong with the first item, and what would be right. */
 static int refuse(struct call *c, const struct accept *a)
 {
 	const struct op *op = c->op;
@@ -207,8 +209,8 @@ static struct str http_date(struct arena *a, const char *date)
 	                    months + 3 * (month - 1), date);
 }
 
-/* A version is deprecated since the one after it came. Deprecation is a time in seconds (RFC 9745), Sunset an HTTP date
- * (RFC 8594). */
+/* A version is deprecated since its successor was published. Deprecation is a time in seconds (RFC 9745), Sunset an
+ * HTTP date (RFC 8594). */
 static void deprecation(struct call *c)
 {
 	const struct op_version *v = c->version, *last = &c->op->versions[c->op->version_count - 1];

@@ -1,5 +1,5 @@
-/* Counters by address lie in a table of fixed size, by a hash that nobody outside knows: two addresses may meet in a place
- * and share it, which needs no memory, no lock and no end of an entry's life. */
+/* The counters per address are in a table of fixed size, indexed by a hash with a secret seed. Two addresses may share
+ * a counter. In return there is no allocation, no lock, and no entry to expire. */
 #include "http/budget.h"
 
 #include "base/arena.h"
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 #define PLACES 65536u
-#define LITTLE ((size_t)128 * 1024) /* is held by anybody */
+#define LITTLE ((size_t)128 * 1024) /* every address may hold this much */
 
 struct budget {
-	size_t max, shared; /* shared: what those may fill who hold more than a little */
+	size_t max, shared; /* shared: the part for addresses that hold more than LITTLE */
 	uint64_t seed;
 	_Alignas(64) atomic_size_t used;
 	_Alignas(64) atomic_size_t by_place[PLACES];
@@ -58,7 +58,7 @@ void budget_move(struct budget *b, unsigned place, size_t from, size_t to)
 {
 	if (!b || from == to)
 		return;
-	/* A difference below zero wraps around, as addition of unsigned numbers does. */
+	/* `to - from` may wrap below zero; unsigned addition wraps back. */
 	atomic_fetch_add_explicit(&b->used, to - from, memory_order_relaxed);
 	atomic_fetch_add_explicit(&b->by_place[place], to - from, memory_order_relaxed);
 }

@@ -1,10 +1,10 @@
-/* How much memory everything may take that waits in the process for a client: input that is not complete, answers that are
- * not taken. One number for all loops.
+/* Limits the memory of everything that waits in the process for a client: incomplete input, and answers that the client
+ * has not read. One limit for all loops.
  *
- * Five eighths are shared by the greedy: an address may take more while it holds less than is still free of them, so one
- * alone gets half of that part, and a hundred get a hundredth each. The rest is for addresses that hold little, and for what
- * each connection costs: it is why somebody new is served while others have taken all they can get. Counters only: nothing
- * is locked. */
+ * Five eighths are for addresses that hold much: an address may take more while it holds less than is still free of
+ * this part, so one address alone gets half of it, and a hundred get a hundredth each. The rest is for addresses that
+ * hold little, and for the cost of each connection: so a new client is served even when others have taken all they can
+ * get. There are only counters, no lock. */
 #ifndef STEWARD_HTTP_BUDGET_H
 #define STEWARD_HTTP_BUDGET_H
 
@@ -15,11 +15,11 @@ struct budget;
 struct budget *budget_new(size_t max);
 void budget_free(struct budget *b); /* accepts NULL */
 
-/* Where an address is counted. IPv6 by its /64, as connections are. */
+/* The counter of an address. IPv6 addresses count by their /64, as connections do. */
 unsigned budget_place(const struct budget *b, const struct ip *ip);
-/* Whether that address may hold so much more. Asking takes nothing. NULL: always. */
+/* Whether that address may hold so much more. Takes nothing itself. A NULL budget always admits. */
 bool budget_admits(const struct budget *b, unsigned place, size_t more);
-/* What a holder held and what it holds now. Accepts NULL. */
+/* Changes what a holder counts, from the old amount to the new one. Accepts NULL. */
 void budget_move(struct budget *b, unsigned place, size_t from, size_t to);
 
 size_t budget_used(const struct budget *b);

@@ -1,9 +1,9 @@
 /* Makes and renews certificates with OpenSSL: ECDSA P-256, a CA that signs only server certificates.
  *
- * Files appear whole (temporary file, fsync, rename). A key is written before its certificate: a crash between the two
- * leaves a pair that does not fit, which the next start sees and replaces. A CA certificate whose key was taken away
- * (kept offline, as it should be) is respected as long as nothing needs to be signed. A CA is made where there never was
- * one, which is where it has signed nothing. */
+ * Files appear complete (temporary file, fsync, rename). A key is written before its certificate: a crash between the
+ * two leaves a pair that does not match, which the next start detects and replaces. A CA certificate without its key is
+ * accepted as long as nothing needs to be signed, because the key should be kept offline. A CA is only made where there
+ * never was one: where no server certificate exists that it could have signed. */
 #include "http/certificate.h"
 
 #include "base/arena.h"
@@ -72,7 +72,7 @@ static GENERAL_NAME *san_make(struct str host)
 	return name;
 }
 
-/* Adds a host unless it is there already, stands for every address, or can be in no certificate. */
+/* Adds a host unless it is already there, is a wildcard address, or cannot be in a certificate. */
 static void san_add(GENERAL_NAMES *names, struct str host)
 {
 	char lower[256];
@@ -145,7 +145,7 @@ static bool san_equal(const X509 *cert, GENERAL_NAMES *wanted)
 
 static bool ca_make(struct pair *p)
 {
-	/* A name of its own, so that a trust store can hold the CAs of several installations. */
+	/* A unique name, so that a trust store can hold the CAs of several installations. */
 	unsigned char bytes[4];
 	char hex[9], name[32];
 	random_bytes(bytes, sizeof bytes);
@@ -172,7 +172,8 @@ struct paths {
 	const char *dir, *ca, *ca_key, *server, *server_key;
 };
 
-/* *ca is what the files hold. Makes a new one when there is none or it ends soon; damage is for people to judge. */
+/* `ca` is what the files hold. Makes a new CA when there is none or it ends soon. Damaged files are an error: the
+ * operator must decide. */
 static int ca_ensure(const struct paths *at, struct pair *ca)
 {
 	if (ca->cert && !cert_ends_within(ca->cert, RENEW_DAYS)) {
@@ -191,7 +192,7 @@ static int ca_ensure(const struct paths *at, struct pair *ca)
 		fprintf(stderr, "steward: %s is not a certificate; restore it, or remove it to get a new CA\n", at->ca);
 		return -EINVAL;
 	} else if (access(at->server, F_OK) == 0) {
-		/* Callers trust the one that is gone: a new one, made without a word, would lock them all out. */
+		/* Callers trust the missing CA. A new one, made silently, would lock all of them out. */
 		fprintf(stderr,
 		        "steward: %s is missing, which signed %s and which callers trust; bring it back, or remove %s "
 		        "to get a new CA\n",

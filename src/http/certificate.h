@@ -1,4 +1,4 @@
-/* The service's own certificate authority and server certificate, for those who bring none. */
+/* The service's own certificate authority and server certificate, used when the operator provides none. */
 #ifndef STEWARD_HTTP_CERTIFICATE_H
 #define STEWARD_HTTP_CERTIFICATE_H
 
@@ -13,8 +13,8 @@
 
 /* Makes what is missing: a CA (10 years) and a server certificate (397 days) for localhost, 127.0.0.1, ::1, this
  * machine's name, `listen_host` and the host of `base_url` (either may be NULL). The server certificate is issued again
- * when it ends within 30 days, when those names have changed or when it does not fit its key or CA; what is good stays
- * as it is. Failure: a sentence to stderr, negative. Blocks: at start, and before a reload on SIGHUP. */
+ * when it ends within 30 days, when those names have changed, or when it does not match its key or CA; a good one is
+ * kept. On failure: a message on stderr, negative. Blocks: call it at start, and before a reload on SIGHUP. */
 must_check int certificate_ensure(const char *data_dir, const char *listen_host, const char *base_url);
 
 #endif

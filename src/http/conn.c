@@ -1,6 +1,6 @@
-/* The connection without its socket: buffers, back-pressure, deadlines, and the choice between the two protocols. Input
- * is parsed where the caller has it and copied only when it is incomplete; output is one buffer, so that an answer
- * leaves in one TLS record. Idle connections hold no buffers: these are lent by the loop's environment. */
+/* A connection without its socket: buffers, back-pressure, deadlines, and the choice between the two protocols. Input
+ * is parsed in the caller's buffer and copied only when it is incomplete; output is one buffer, so that an answer is
+ * sent in one TLS record. Idle connections hold no buffers: the loop's environment lends them. */
 #include "http/exchange.h"
 
 #include "base/clock.h"
@@ -111,7 +111,7 @@ void conn_add(struct conn *c, const void *p, size_t n)
 	c->out.n += n;
 }
 
-/* Takes n bytes off the input. With n = 0 on the way out of a run: keeps what is left for the next one. */
+/* Removes n bytes from the input. n = 0, at the end of a run, saves the rest for the next run. */
 void conn_consume(struct conn *c, size_t n)
 {
 	if (n) {
@@ -158,7 +158,7 @@ void conn_free(struct conn *c)
 	free(c);
 }
 
-/* In steps, so that most turns touch nothing that the loops share. */
+/* Memory is counted in steps of this size, so that most turns do not touch the counters that all loops share. */
 #define ACCOUNT_STEP ((size_t)4 * 1024)
 
 void conn_account(struct conn *c)
@@ -235,7 +235,7 @@ struct str conn_output(const struct conn *c)
 	return (struct str){c->out.p ? c->out.p + c->out_at : NULL, conn_pending(c)};
 }
 
-/* What could not go on because the output was full. */
+/* Continues the work that stopped because the output was full. */
 static void conn_resume(struct conn *c)
 {
 	c->busy = true;

@@ -16,11 +16,12 @@
 
 #include "base/buf.h"
 
-/* Output that waits for the peer: above it nothing more is produced or read. With a head or a frame more it fits 64 KB. */
+/* Limit of output that waits for the peer: above it nothing more is produced or read. Together with one more head or
+ * frame it fits into 64 KB. */
 #define CONN_OUT_MAX ((size_t)47 * 1024)
-/* The same for an address that holds as much as it may. */
+/* The same for an address that has used up its budget. */
 #define CONN_OUT_LEAST ((size_t)8 * 1024)
-/* Input that waits for the answer to what came before it. */
+/* Limit of input that waits for the answer to an earlier request. */
 #define CONN_IN_MAX ((size_t)64 * 1024)
 
 enum conn_protocol { CONN_HTTP1, CONN_HTTP2 };
@@ -38,66 +39,66 @@ struct conn_env {
 	unsigned loop;
 	struct budget *budget; /* of all loops, or NULL: no bound */
 	bool draining;
-	int64_t now_us;          /* of this turn of the loop */
+	int64_t now_us;          /* time of the current turn of the loop */
 	size_t live;             /* exchanges that exist */
 	struct http_stats stats; /* written by this loop only, relaxed */
-	/* The connection has output, or wants input again, outside conn_input(). NULL: nobody to tell. */
+	/* Called when the connection has output, or wants input again, outside conn_input(). May be NULL. */
 	void (*wake)(struct conn *c);
-	/* Takes work to the loop's thread. NULL: there is one thread only, do it at once. */
+	/* Runs work on the loop's thread. NULL: there is only one thread, so it runs at once. */
 	void (*post)(struct conn_env *env, struct post *p);
 	void *owner;
 	struct arena *arenas[ENV_SPARES];
 	unsigned arena_count;
 	struct buf bufs[ENV_SPARES];
 	unsigned buf_count;
-	struct buf large; /* one for output that is longer than these: most turns need no other */
+	struct buf large; /* one spare buffer for longer output: most turns need no other */
 	int64_t date_turn_us, date_second;
 	char date[32]; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 };
 
 #define DATE_LEN 29
 
-/* The loop's own counters: one writer, so no atomic addition. */
+/* The loop's own counters have one writer, so that no atomic addition is needed. */
 #define ENV_COUNT(env, field, by) \
 	__atomic_store_n(&(env)->stats.field, (env)->stats.field + (uint64_t)(by), __ATOMIC_RELAXED)
 
 struct conn_env *conn_env_new(const struct http_app *app, const struct http_options *options, unsigned loop);
-/* All connections are freed and all requests answered. */
+/* Before this call all connections must be freed and all requests answered. */
 void conn_env_free(struct conn_env *env);
-/* Fills what is zero. */
+/* Replaces zeros with the defaults. */
 void http_options_default(struct http_options *o);
 
 /* `since_us`: when the client connected, for the header deadline. */
 struct conn *conn_new(struct conn_env *env, enum conn_protocol protocol, const struct ip *peer, int64_t since_us);
-/* The peer is gone or done. Requests that the application still holds live on until they are answered. */
+/* The peer has closed or we are done. Requests that the application still holds live until they are answered. */
 void conn_free(struct conn *c);
 /* The transport's own pointer. */
 void conn_set_owner(struct conn *c, void *owner);
 void *conn_owner(const struct conn *c);
 
 void conn_input(struct conn *c, struct str bytes);
-/* The peer sends no more; it may still read. */
+/* The peer will send no more; it may still read. */
 void conn_input_end(struct conn *c);
-/* False while the peer must wait: too much output or input is pending, or nothing more will be read at all. */
+/* False while the peer must wait: too much output or input is pending, or no more input will be read at all. */
 bool conn_wants_input(const struct conn *c);
 
-/* Output that is ready now; conn_sent() takes bytes off its front and produces what comes next. */
+/* Output that is ready now; conn_sent() removes bytes from its front and produces what comes next. */
 struct str conn_output(const struct conn *c);
 void conn_sent(struct conn *c, size_t n);
 /* Nothing comes after the pending output: send it and close. */
 bool conn_is_closing(const struct conn *c);
-/* Close at once: the stream of an answer broke. */
+/* Close at once: producing the body of an answer failed. */
 bool conn_is_broken(const struct conn *c);
 
-/* Tells the budget what the connection holds now: after each turn of work on it. */
+/* Reports the connection's memory to the budget. Call it after each turn of work on the connection. */
 void conn_account(struct conn *c);
 
-/* Looks at the deadlines. */
+/* Checks the deadlines. */
 void conn_tick(struct conn *c, int64_t now_us);
-/* No new requests: idle connections close, others after what is under way. */
+/* No new requests: idle connections close now, others after their current requests. */
 void conn_drain(struct conn *c);
 
-/* Plain HTTP came where TLS belongs: answers 400 and closes. */
+/* For a client that speaks plain HTTP on the TLS port: answers 400 and closes. */
 void conn_refuse_plain(struct conn *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* One request and its answer: made when a header block begins, handed to the application, answered from this loop or
- * another thread, finished when the answer is in the output or has nobody to go to. Everything of it lies in one arena,
- * so that a client that goes away takes nothing with it that a worker still reads. */
+ * another thread, finished when the answer is in the output or the client has gone. Everything is in one arena, so that
+ * a client that disconnects frees nothing that a worker still reads. */
 #include "http/exchange.h"
 
 #include "base/clock.h"
@@ -16,9 +16,9 @@ static struct exchange *exchange_of(struct request *r)
 	return r->stream_state;
 }
 
-/* What one costs before it has a body or an answer: its arena's first chunk, and what it is made of. */
+/* Memory of an exchange before it has a body or an answer: the arena's first chunk and the structures. */
 #define EXCHANGE_COST ((size_t)9 * 1024)
-/* Room for an answer that is not made yet. */
+/* Room that is required for an answer before it exists. */
 #define ANSWER_LEAST ((size_t)16 * 1024)
 
 void exchange_holds(struct exchange *ex, size_t more)
@@ -31,7 +31,7 @@ void exchange_holds(struct exchange *ex, size_t more)
 bool exchange_body_add(struct exchange *ex, const void *p, size_t n)
 {
 	size_t cap = ex->body.cap;
-	/* It grows by doubling. */
+	/* The buffer grows by doubling. */
 	if (cap - ex->body.n < n && !conn_admits(ex->conn, cap > n ? cap : n))
 		return false;
 	buf_add(&ex->body, p, n);
@@ -131,7 +131,7 @@ void exchange_detach(struct exchange *ex)
 		exchange_unref(ex);
 		return;
 	}
-	/* The application has it still, and with it all its memory. */
+	/* The application still uses the exchange and its memory. */
 	ex->orphaned = ex->held;
 	budget_move(ex->env->budget, ex->place, 0, ex->orphaned);
 }
@@ -194,7 +194,7 @@ void exchange_split_target(struct exchange *ex)
 		r->query = STR("");
 }
 
-/* The connection goes on by itself when it is inside its own code; otherwise it is run from here. */
+/* A busy connection (inside its own code) picks the answer up by itself; otherwise it is run from here. */
 static void conn_answer(struct conn *c, struct exchange *ex)
 {
 	if (c->protocol == CONN_HTTP1) {
@@ -232,7 +232,7 @@ void http_respond(struct request *r)
 		exchange_finish(ex);
 }
 
-/* A connection that is inside its own code goes on by itself. */
+/* As in conn_answer(), a busy connection continues by itself. */
 static void conn_body_take(struct conn *c, struct exchange *ex)
 {
 	if (c->protocol == CONN_HTTP1) {
@@ -262,7 +262,7 @@ void http_body_take(struct request *r)
 	assert(ex->asking && !ex->answered);
 	ex->asking = ex->dispatched = false;
 	if (!ex->conn)
-		exchange_unref(ex); /* nobody is there to send it */
+		exchange_unref(ex); /* the client has gone, so no body will come */
 	else if (ex->r.http_version == 20 && !ex->stream_id)
 		exchange_detach(ex);
 	else
@@ -356,7 +356,7 @@ void request_buf_return(struct request *r, struct buf *b)
 {
 	struct exchange *ex = exchange_of(r);
 #ifdef __SANITIZE_ADDRESS__
-	ex = NULL; /* so that a use after the request's end is seen */
+	ex = NULL; /* makes a use after the request's end visible */
 #endif
 	if (ex)
 		buf_return(ex->env, b);

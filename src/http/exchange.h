@@ -1,4 +1,4 @@
-/* Inside the edge: one request and its answer on a connection, and what the two protocols share. */
+/* Internal to src/http: one request and its answer on a connection, and what the two protocols share. */
 #ifndef STEWARD_HTTP_EXCHANGE_H
 #define STEWARD_HTTP_EXCHANGE_H
 
@@ -11,7 +11,7 @@
 struct exchange;
 struct h2;
 
-/* Work for a loop's thread. */
+/* Work that another thread sends to a loop's thread. */
 struct post {
 	struct post *next;
 	void (*run)(struct post *p);
@@ -23,38 +23,38 @@ struct exchange {
 	struct conn_env *env;
 	struct conn *conn;            /* NULL: the client has gone */
 	struct exchange *prev, *next; /* of the same connection */
-	atomic_uint refs;             /* its own life and each post under way */
+	atomic_uint refs;             /* one for itself, one for each post in flight */
 	struct post answer_post, ready_post;
 	atomic_bool ready_posted;
-	struct buf body; /* as it arrives, when it does not arrive at once */
+	struct buf body; /* the part received so far, unless it came in one piece */
 	struct chunked chunked;
 	size_t body_limit;
 	uint64_t body_expected;
-	int64_t deadline_us; /* of the body, then of the reader's next step */
+	int64_t deadline_us; /* for the body to arrive, then for the client to read more */
 	size_t body_sent, bytes_sent, dropped;
 	size_t header_bytes, header_cap;
-	size_t held;     /* memory, as the budget counts it: in its connection's sum while it has one */
-	size_t orphaned; /* the same, told to the budget, once it has none */
+	size_t held;     /* memory, as the budget counts it; included in the connection's sum while it has one */
+	size_t orphaned; /* the same, reported to the budget directly, after the connection is gone */
 	unsigned place;  /* in the budget */
 	int32_t stream_id;
 	bool keep_alive, is_chunked, is_head;
-	bool dispatched;     /* the application holds it */
+	bool dispatched;     /* the application has it */
 	bool answered;       /* http_respond() was called */
 	bool stream_blocked; /* read() had nothing */
-	bool sent_early;     /* the whole answer, before the whole request had come */
-	bool finished;       /* refused: what still arrives of it is dropped */
-	bool asking;         /* begin() has it: none of the body is wanted yet */
-	bool expects;        /* 100 Continue, before it sends the body */
-	bool body_ended;     /* HTTP/2: the body's end came while it was asking */
-	bool too_large;      /* HTTP/2: more came meanwhile than it may have */
-	bool no_room;        /* HTTP/2: or than the budget had room for; also of headers */
-	size_t unconsumed;   /* HTTP/2: bytes that came meanwhile, for which no window was given back */
+	bool sent_early;     /* the whole answer was sent before the whole request arrived */
+	bool finished;       /* refused: later input for it is dropped */
+	bool asking;         /* begin() has it: the body is not wanted yet */
+	bool expects;        /* the client waits for 100 Continue before it sends the body */
+	bool body_ended;     /* HTTP/2: the body ended while asking */
+	bool too_large;      /* HTTP/2: the body grew over its limit while asking */
+	bool no_room;        /* HTTP/2: the budget had no room for the body or the headers */
+	size_t unconsumed;   /* HTTP/2: bytes received while asking, for which no window was returned */
 };
 
-/* So much of a header block is kept for anybody. */
+/* Every request may have a header block of this size, even when the budget is used up. */
 #define HEADER_LEAST ((size_t)4096)
 
-/* Up to H1_DISCARD the peer is waited for. */
+/* In the states up to H1_DISCARD we wait for the peer. */
 enum h1_state { H1_HEADER, H1_BODY, H1_DISCARD, H1_ASKING, H1_HANDLING, H1_SENDING, H1_CLOSED };
 
 struct conn {
@@ -62,47 +62,47 @@ struct conn {
 	void *owner;
 	enum conn_protocol protocol;
 	struct ip peer;
-	bool busy; /* inside one of our own functions: answers are picked up on the way out */
+	bool busy; /* inside one of our own functions: answers are picked up on its way out */
 	bool closing, broken, input_ended;
 	struct str cur; /* input not yet consumed: in `in` or in the caller's bytes */
 	struct buf in, out;
 	size_t out_at;
-	int64_t send_deadline_us; /* the peer must take some of the output by then */
+	int64_t send_deadline_us; /* the peer must read some of the output before */
 	int64_t deadline_us;
 	struct exchange *exchanges;
 	unsigned exchange_count;
 	/* HTTP/1 */
 	enum h1_state state;
-	bool idle;       /* between requests: the deadline is the idle one */
-	bool served;     /* a request before this one */
-	size_t searched; /* of cur, for the end of the header block */
+	bool idle;       /* between requests: the idle deadline applies */
+	bool served;     /* at least one request was answered before */
+	size_t searched; /* bytes of cur already searched for the end of the header block */
 	struct exchange *ex;
-	uint64_t discard; /* bytes of a body that was answered before it came */
+	uint64_t discard; /* bytes to skip of a body that was answered before it arrived */
 	/* HTTP/2 */
 	struct h2 *h2;
 	size_t body_bytes; /* of all its exchanges */
-	/* Memory: what its exchanges hold, and what the budget was told of all that it holds. */
+	/* Memory: what its exchanges hold, and the total that was reported to the budget. */
 	size_t held, charged;
 	unsigned place;
 };
 
 struct exchange *exchange_new(struct conn *c);
 void exchange_unref(struct exchange *ex);
-/* Off its connection; freed unless the application or a post holds it. */
+/* Removes it from its connection; frees it unless the application or a post holds it. */
 void exchange_detach(struct exchange *ex);
-/* The answer is out or dropped: done() is told, the body stream closed, the exchange freed. */
+/* The answer is sent or dropped: calls done(), closes the body stream, frees the exchange. */
 void exchange_finish(struct exchange *ex);
 /* Puts an error document into the response. */
 void exchange_refuse(struct exchange *ex, int status, const char *code, const char *detail);
-/* The same with 503, because the client's address holds as much as it may. */
+/* The same with 503, because the client's address has used up its budget. */
 void exchange_refuse_busy(struct exchange *ex);
-/* It holds so much more memory, or so much less. */
+/* Changes how much memory it holds; a negative change wraps. */
 void exchange_holds(struct exchange *ex, size_t more);
-/* Adds to the body. False: there is no room in the budget. */
+/* Appends to the body. False: the budget has no room. */
 must_check bool exchange_body_add(struct exchange *ex, const void *p, size_t n);
-/* Asks begin(), when there is one. False: the answer or http_body_take() comes later. */
+/* Calls begin() when there is one. False: the answer or http_body_take() comes later. */
 must_check bool exchange_begin(struct exchange *ex);
-/* Refuses instead when there is no room for an answer. */
+/* Hands the request to the application, or refuses it when there is no room for an answer. */
 void exchange_dispatch(struct exchange *ex);
 /* Splits r->target. */
 void exchange_split_target(struct exchange *ex);
@@ -122,24 +122,25 @@ static inline size_t conn_memory(const struct conn *c)
 	return c->in.cap + c->out.cap + c->held;
 }
 
-/* Whether its address may hold so much more, beside what this connection holds and the budget has not been told. */
+/* Whether the address may hold so much more. Includes what this connection holds and has not reported to the budget
+ * yet. */
 static inline bool conn_admits(const struct conn *c, size_t more)
 {
 	size_t now = conn_memory(c);
 	return budget_admits(c->env->budget, c->place, more + (now > c->charged ? now - c->charged : 0));
 }
 
-/* Enough output waits. */
+/* The output buffer is full enough: nothing more is produced. */
 static inline bool conn_out_full(const struct conn *c)
 {
 	size_t n = conn_pending(c);
 	return n > CONN_OUT_MAX || (n > CONN_OUT_LEAST && !conn_admits(c, CONN_OUT_MAX));
 }
 
-/* A spare buffer, where there is one and b has none; and back. */
+/* Lends a spare buffer to b when one is free and b has none; and takes it back. */
 void buf_lend(struct conn_env *env, struct buf *b);
 void buf_return(struct conn_env *env, struct buf *b);
-/* The Date of this second. */
+/* The Date header of the current second. */
 struct str env_date(struct conn_env *env);
 /* Makes room for n more bytes of output. */
 char *conn_reserve(struct conn *c, size_t n);
@@ -153,10 +154,10 @@ static inline int64_t conn_after(const struct conn *c, unsigned seconds)
 /* HTTP/1. */
 void h1_run(struct conn *c);
 void h1_input_end(struct conn *c);
-/* An answer came, or its stream has bytes, or the peer has taken output. */
+/* Call when an answer arrived, when its stream has bytes, or when the peer has read some output. */
 void h1_answer(struct exchange *ex);
 void h1_pump(struct conn *c);
-/* The body may come: the next run reads it. */
+/* The body is wanted: the next run reads it. */
 void h1_body_take(struct exchange *ex);
 void h1_tick(struct conn *c);
 void h1_drain(struct conn *c);

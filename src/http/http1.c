@@ -1,7 +1,7 @@
-/* HTTP/1.1 and 1.0. A header block is searched for its end, copied into the request's arena, scanned strictly, then
- * taken apart by llhttp; scan and parser must agree on how the request ends. One request at a time: the next is not
- * looked at before the previous one is answered, which keeps the answers in order. After a refusal nothing more is
- * read, since nobody knows where the next request would start. */
+/* HTTP/1.1 and 1.0. The end of the header block is searched, the block is copied into the request's arena, scanned
+ * strictly, then parsed by llhttp; scan and parser must agree on where the request ends. One request at a time: the
+ * next is not looked at before the previous one is answered, which keeps the answers in order. After a refusal nothing
+ * more is read, since nobody knows where the next request would start. */
 #include "http/exchange.h"
 
 #include "base/problem.h"
@@ -13,9 +13,9 @@
 struct parse {
 	struct exchange *ex;
 	char *block;
-	struct header *field; /* under way */
+	struct header *field; /* the one being parsed */
 	size_t max;
-	/* As the block says: a message without a body is complete at once, and llhttp forgets them. */
+	/* The flags of the block. llhttp clears them when a message has no body, because it is then complete. */
 	unsigned flags;
 	uint64_t content_length;
 };
@@ -82,7 +82,7 @@ static const llhttp_settings_t parse_settings = {
         .on_headers_complete = on_headers_complete,
 };
 
-/* False when llhttp refuses the block or reads it in another way than the scan did. */
+/* False when llhttp refuses the block or reads it differently from the scan. */
 static bool block_parse(struct exchange *ex, char *block, size_t n, const struct prescan *scan)
 {
 	struct request *r = &ex->r;
@@ -93,7 +93,7 @@ static bool block_parse(struct exchange *ex, char *block, size_t n, const struct
 	p.data = &parse;
 	r->headers = scan->header_count ? arena_new_array(r->arena, struct header, scan->header_count) : NULL;
 	llhttp_errno_t e = llhttp_execute(&p, block, n);
-	/* "Connection: upgrade" makes it stop; upgrades are ignored here. */
+	/* "Connection: upgrade" makes llhttp stop; upgrades are ignored here. */
 	if (e != HPE_OK && e != HPE_PAUSED_UPGRADE)
 		return false;
 	return r->header_count == scan->header_count && str_eq(r->target, scan->target) &&
@@ -213,8 +213,8 @@ void h1_answer(struct exchange *ex)
 	struct response *p = &ex->r.response;
 	bool bodiless = ex->is_head || status_is_bare(p->status);
 	if (c->state == H1_ASKING) {
-		/* Answered before the body: what is on its way is read away. Where it is not known how much that is, or
-		 * whether it comes at all, the connection ends. */
+		/* Answered before the body: the body is read and dropped. When its length is unknown, or it may not
+		 * come at all, the connection closes. */
 		ex->keep_alive &= !ex->is_chunked && !ex->expects;
 		c->discard = ex->keep_alive ? ex->body_expected : 0;
 	}
@@ -234,7 +234,7 @@ void h1_answer(struct exchange *ex)
 #define CHUNK_MAX 16384u
 #define CHUNK_HEAD 6u
 
-/* 1: more may follow, 0: not now or not ever. */
+/* 1: more may follow; 0: nothing now, or nothing at all. */
 static int pump_stream(struct conn *c, struct exchange *ex)
 {
 	struct body_stream *s = &ex->r.response.stream;
@@ -316,7 +316,7 @@ static void malformed(struct conn *c, const char *detail)
 	refuse(c, 400, "MALFORMED_REQUEST", detail);
 }
 
-/* "https://host/path" is a path with its own authority, which counts more than Host. */
+/* "https://host/path" is a path with its own authority, which overrides Host. */
 static bool target_reduce(struct exchange *ex)
 {
 	struct request *r = &ex->r;
@@ -337,7 +337,7 @@ static bool target_reduce(struct exchange *ex)
 	return true;
 }
 
-/* What a refused request is logged with. */
+/* Fills in what the log says about a refused request. */
 static void describe_refused(struct exchange *ex, const struct prescan *scan)
 {
 	ex->r.method = prescan_method_known(scan->method) ? scan->method : STR("");
@@ -361,7 +361,7 @@ static void body_begin(struct conn *c, struct exchange *ex, const struct prescan
 		return;
 	}
 	ex->expects = scan->expect_continue && c->cur.n == 0;
-	/* A body that came with the headers is in hand: the application may as well have all at once. */
+	/* The body came with the headers, so the application gets the whole request at once. */
 	if (!scan->chunked && c->cur.n >= scan->content_length) {
 		c->deadline_us = conn_after(c, c->env->limits.body_seconds);
 		return;
@@ -419,11 +419,11 @@ static void request_begin(struct conn *c, size_t n)
 	body_begin(c, ex, &scan);
 }
 
-/* True when a block was there and is now a request or a refusal. */
+/* True when a block was complete and has become a request or a refusal. */
 static bool header_step(struct conn *c)
 {
 	const size_t max = c->env->limits.header_max;
-	/* An empty line before the request line is allowed, and no request yet. */
+	/* An empty line before the request line is allowed; it is not a request. */
 	while (c->idle && c->cur.n >= 2 && c->cur.p[0] == '\r' && c->cur.p[1] == '\n')
 		conn_consume(c, 2);
 	if (c->cur.n == 0 || (c->idle && c->cur.n == 1 && c->cur.p[0] == '\r'))
@@ -539,7 +539,7 @@ void h1_run(struct conn *c)
 		else
 			return;
 	}
-	/* A client that has ended its side gets the answers to what it sent, no more. */
+	/* A client that has closed its side still gets the answers to what it sent. */
 	if (c->input_ended && !c->closing && c->state <= H1_DISCARD && !conn_out_full(c))
 		h1_close(c);
 }

@@ -1,4 +1,4 @@
-/* HTTP/2 on nghttp2, which does frames, HPACK, flow control and the rules of HTTP messages. What is ours: requests and
+/* HTTP/2 on nghttp2, which handles frames, HPACK, flow control and the rules of HTTP messages. Our part: requests and
  * answers, limits on headers and bodies, deadlines, and the guards against floods (resets, pings, settings, streams
  * that are opened faster than they are answered), each of which ends in GOAWAY with ENHANCE_YOUR_CALM. */
 #include "http/exchange.h"
@@ -9,25 +9,26 @@
 #define WINDOW_US 10000000
 /* PING, SETTINGS and PRIORITY frames in one window. */
 #define CONTROL_MAX 1000u
-/* Bodies that are being received on one connection, together. */
+/* Limit for all bodies that one connection is sending at the same time. */
 #define BODIES_MAX (8u << 20)
-/* A client that was answered before its body's end may go on for so long before it is reset. Some take an immediate
- * reset for a failure and lose the answer. */
+/* A client that was answered before its body's end may keep sending for this long before it is reset. Some clients
+ * treat an immediate reset as a failure and lose the answer. */
 #define GRACE_US 1000000
 #define GRACE_BYTES (1u << 20)
 #define FRAME_HEAD 9u
-/* What a client may send of a body before anybody has looked at its headers; and once its body is wanted. */
+/* How much body a client may send before its headers were checked; and once the body is wanted. */
 #define WINDOW_FIRST 16384
 #define WINDOW_WANTED 65535
-/* Input is taken a few requests at a time: what is made for them is written out while the processor's cache has it. */
+/* Input is processed a few requests at a time: their answers are written while they are still in the processor's
+ * cache. */
 #define STEP ((size_t)1024)
 
 struct h2 {
 	nghttp2_session *session;
-	int64_t window_us; /* start of the window that the guards count in */
+	int64_t window_us; /* start of the interval in which the guards count */
 	unsigned resets, controls;
-	int64_t header_since_us;  /* 0: no header block is under way */
-	struct exchange *reading; /* whose header block that is */
+	int64_t header_since_us;  /* 0: no header block is being received */
+	struct exchange *reading; /* the exchange of that header block */
 	unsigned answers;
 	bool calmed;
 };
@@ -67,11 +68,12 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 		return 0;
 	}
 	if (c->exchange_count >= 2 * c->env->limits.streams_max) {
-		/* The application still holds what was reset: more is not taken in. */
+		/* The application still holds exchanges whose streams were reset, so no more are accepted. */
 		calm(c);
 		return 0;
 	}
-	/* Each request of an address that holds as much as it may would cost more: one is told, others may try again. */
+	/* The address has used up its budget. The connection's first request gets an answer that says so; others are
+	 * only reset, which costs little, and may be tried again. */
 	if (c->exchange_count && !conn_admits(c, WINDOW_FIRST)) {
 		ENV_COUNT(c->env, busy, 1);
 		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
@@ -121,12 +123,12 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	if (!ex)
 		return 0;
 	ex->header_bytes += name_n + value_n + 32;
-	/* A little too much is told, much too much is an attack. */
+	/* Headers slightly over the limit get an error; four times the limit is an attack. */
 	if (ex->header_bytes > 4 * max)
 		calm(c);
 	if (ex->header_bytes > max || frame->headers.cat != NGHTTP2_HCAT_REQUEST || ex->dispatched)
 		return 0;
-	/* Compressed, a few bytes stand for kilobytes. */
+	/* With compression, a few bytes on the wire can become kilobytes. */
 	ex->no_room |= ex->header_bytes > HEADER_LEAST && !conn_admits(c, name_n + value_n);
 	if (ex->no_room)
 		return 0;
@@ -158,7 +160,7 @@ static void refuse_busy(struct exchange *ex)
 	h2_answer(ex);
 }
 
-/* The header block is whole. False when it was refused. */
+/* The header block is complete. False when it was refused. */
 static bool request_check(struct exchange *ex)
 {
 	struct request *r = &ex->r;
@@ -185,7 +187,8 @@ static bool request_check(struct exchange *ex)
 	return true;
 }
 
-/* Window for the body: of the connection for what came of any, of the stream for what is wanted. */
+/* Returns flow-control window for body bytes: always to the connection, and to the stream when more of its body is
+ * wanted. */
 static void window_return(struct conn *c, const struct exchange *ex, size_t n)
 {
 	if (!n)
@@ -311,7 +314,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 	struct conn *c = user;
 	struct exchange *ex = exchange_at(session, stream_id);
 	if (!ex || ex->finished || ex->answered || (ex->dispatched && !ex->asking)) {
-		/* Nobody wants it: the other streams get their window back, this one does not. */
+		/* Nobody wants this body. The connection gets its window back for the other streams, this stream does
+		 * not. */
 		window_return(c, NULL, n);
 		if (!ex)
 			return 0;
@@ -321,7 +325,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 		return 0;
 	}
 	if (ex->asking) {
-		/* Its headers are being looked at: the window bounds what it may send, and nobody else may answer it. */
+		/* begin() has not decided yet. The window limits what the client may send, and only the application may
+		 * answer. */
 		ex->unconsumed += n;
 		if (n > ex->body_limit - ex->body.n)
 			ex->too_large = true;
@@ -365,7 +370,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
 		exchange_finish(ex);
 	else if (!ex->dispatched)
 		exchange_detach(ex);
-	return 0; /* what the application holds stays counted against the connection until it comes back */
+	return 0; /* an exchange that the application holds still counts against the connection */
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -380,7 +385,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 			ex->deadline_us = c->env->now_us + GRACE_US;
 		}
 	}
-	/* Resets that the client provoked are as cheap for it as its own. */
+	/* A reset that the client provokes costs it as little as one that it sends, so both count. */
 	if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
 		guard(c, &c->h2->resets, c->env->limits.resets_max);
 	return 0;
@@ -406,7 +411,7 @@ static ssize_t body_read(nghttp2_session *session, int32_t stream_id, uint8_t *t
 	} else {
 		size_t left = p->body.n - ex->body_sent;
 		got = (ssize_t)(left < n ? left : n);
-		*flags |= NGHTTP2_DATA_FLAG_NO_COPY; /* body_send() takes it from where it lies */
+		*flags |= NGHTTP2_DATA_FLAG_NO_COPY; /* body_send() copies it directly */
 		if ((size_t)got == left)
 			*flags |= NGHTTP2_DATA_FLAG_EOF;
 	}
@@ -415,13 +420,14 @@ static ssize_t body_read(nghttp2_session *session, int32_t stream_id, uint8_t *t
 	return got;
 }
 
-/* One DATA frame, of the length that body_read() gave. */
+/* Writes one DATA frame, of the length that body_read() returned. */
 static int body_send(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
                      nghttp2_data_source *source, void *user)
 {
 	struct conn *c = user;
 	struct exchange *ex = source->ptr;
-	/* nghttp2 would go on for as long as the client's windows are open, and they may be as wide as it likes. */
+	/* nghttp2 would continue while the client's windows are open, and the client may make them as large as it
+	 * likes. */
 	if (conn_out_full(c))
 		return NGHTTP2_ERR_WOULDBLOCK;
 	char *to = conn_reserve(c, FRAME_HEAD + n);
@@ -448,7 +454,7 @@ static const nghttp2_nv constant_headers[] = {
 #define NV_CONSTANTS (sizeof constant_headers / sizeof *constant_headers)
 #define NV_MAX (RESPONSE_HEADERS_MAX + NV_CONSTANTS + 5)
 
-/* nghttp2 copies name and value, and makes the name lower case. */
+/* nghttp2 copies name and value, and lower-cases the name. */
 static nghttp2_nv nv_of(struct str name, struct str value, uint8_t flags)
 {
 	return (nghttp2_nv){BYTES(name.p), BYTES(value.p), name.n, value.n, flags};
@@ -468,8 +474,9 @@ static struct str value_clean(struct exchange *ex, struct str value)
 	return value;
 }
 
-/* Values that are new in each answer only push the others out of the compression's table. Now and then (in two answers,
- * since the first may be a challenge) they go in all the same, so that at least their names are found there. */
+/* Values that change with each answer would only push the others out of the compression table. Now and then they are
+ * added anyway, so that at least their names are in the table: in two answers in a row, because the first may be a
+ * challenge. */
 static uint8_t changing(const struct exchange *ex)
 {
 	return ex->conn->h2->answers % 256 < 2 ? NGHTTP2_NV_FLAG_NONE : NGHTTP2_NV_FLAG_NO_INDEX;
@@ -536,7 +543,7 @@ void h2_stream_ready(struct exchange *ex)
 static nghttp2_session_callbacks *callbacks;
 static nghttp2_option *options;
 
-/* Before main: shared by all sessions, read only from then on. */
+/* Runs before main(). Shared by all sessions, read-only afterwards. */
 __attribute__((constructor)) static void glue_make(void)
 {
 	if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&options))
@@ -555,7 +562,7 @@ __attribute__((constructor)) static void glue_make(void)
 	nghttp2_option_set_max_outbound_ack(options, 500);
 }
 
-/* Not needed by the program; leak checkers like it. */
+/* The program does not need this; it keeps leak checkers quiet. */
 __attribute__((destructor)) static void glue_free(void)
 {
 	nghttp2_session_callbacks_del(callbacks);
@@ -624,7 +631,8 @@ void h2_run(struct conn *c)
 	}
 	c->cur = STR_NONE;
 	if (n < 0) {
-		/* Not HTTP/2, or a flood that nghttp2 saw: the rest of the output is sent, then the end. */
+		/* Not HTTP/2, or a flood that nghttp2 detected: the pending output is sent, then the connection
+		 * closes. */
 		ENV_COUNT(c->env, protocol_errors, 1);
 		nghttp2_session_terminate_session(c->h2->session, n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM
 		                                                                           : NGHTTP2_PROTOCOL_ERROR);
@@ -635,7 +643,7 @@ void h2_run(struct conn *c)
 
 void h2_input_end(struct conn *c)
 {
-	/* Requests that will never be complete. */
+	/* These requests can never become complete. */
 	for (struct exchange *ex = c->exchanges, *next; ex; ex = next) {
 		next = ex->next;
 		if (!ex->dispatched && !ex->answered && ex->stream_id)

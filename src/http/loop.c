@@ -1,5 +1,5 @@
-/* One thread's event loop. Other threads reach it by its mailbox: a lock-free list and an eventfd that is written only
- * when the list was empty. Deadlines are looked at four times a second. */
+/* One thread's event loop. Other threads reach it through its mailbox: a lock-free list and an eventfd that is written
+ * only when the list was empty. Deadlines are checked four times a second. */
 #include "http/loop.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 #define TICK_US 250000
 #define EVENTS 256
 #define ACCEPTS_A_TURN 64
-/* After the drain's end the application gets so long to give back the requests that it holds. */
+/* After the drain's deadline the application gets this long to return the requests that it holds. */
 #define ABANDON_US 10000000
 
 void loop_post(struct loop *l, struct post *p)
@@ -27,7 +27,7 @@ void loop_post(struct loop *l, struct post *p)
 	if (!head) {
 		uint64_t one = 1;
 		ssize_t ignored = write(l->wakeup, &one, sizeof one);
-		(void)ignored; /* it fails only when it is readable already */
+		(void)ignored; /* it fails only when the counter is full, and then the loop wakes anyway */
 	}
 }
 
@@ -64,7 +64,8 @@ static void accept_some(struct loop *l)
 		int fd = accept4(l->listener, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-				/* Not accepting for a moment beats being woken for it without end. */
+				/* Pause accepting for a moment: otherwise epoll would wake the loop for it again and
+				 * again. */
 				log_warn("cannot accept connections: %s", strerrordesc_np(errno));
 				listen_set(l, false);
 			}
@@ -92,7 +93,7 @@ static void drain_begin(struct loop *l)
 	socks_drain(l);
 }
 
-/* True when the loop's work is over. */
+/* True when the loop may end. */
 static bool drain_step(struct loop *l)
 {
 	int64_t until = atomic_load(&l->drain_until_us), now = l->env->now_us;

@@ -24,7 +24,7 @@ struct loop {
 	_Atomic(struct post *) mailbox;
 	atomic_llong drain_until_us; /* 0: serving */
 	int64_t last_tick_us, abandon_us;
-	bool draining, abandoned; /* abandoned: the application still holds requests after the end */
+	bool draining, abandoned; /* abandoned: the application did not return all requests in time */
 	struct sock *socks, *ready;
 	char scratch[LOOP_SCRATCH];
 };

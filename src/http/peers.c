@@ -1,5 +1,6 @@
-/* Connections per address: a table with open addressing that holds at most one entry a connection and is twice as large
- * as there may be connections, so it never fills. An IPv6 client commands a whole /64, so that is what is counted. */
+/* Connections per address: a hash table with open addressing. It holds at most one entry per connection and is twice as
+ * large as the limit of connections, so it never fills. An IPv6 client controls a whole /64, so that is what is
+ * counted. */
 #include "http/peers.h"
 
 #include "base/arena.h"
@@ -51,7 +52,8 @@ struct ip peer_key(const struct ip *ip)
 	return key;
 }
 
-/* A product carries upwards only, and addresses of IPv4 differ in the topmost bits: each is followed by a shift down. */
+/* A product carries only upwards, and IPv4 addresses differ only in the topmost bits: so a shift down follows each
+ * product. */
 static uint64_t mix(uint64_t h)
 {
 	h = (h ^ (h >> 32)) * 0x9e3779b97f4a7c15u;
@@ -72,7 +74,7 @@ static size_t slot_of(const struct peers *p, const struct ip *key)
 	return (size_t)peer_hash(key, p->seed) & p->mask;
 }
 
-/* The key's entry, or the free one where it would go. */
+/* The key's entry, or the free slot where it would go. */
 static struct peer *find(struct peers *p, const struct ip *key)
 {
 	size_t i = slot_of(p, key);
@@ -96,7 +98,7 @@ bool peers_enter(struct peers *p, const struct ip *ip)
 	return free_place;
 }
 
-/* Closes the gap that a removed entry leaves, so that no search ends too early. */
+/* Closes the gap that a removed entry leaves, so that no search stops too early. */
 static void close_gap(struct peers *p, size_t gap)
 {
 	for (size_t i = (gap + 1) & p->mask; p->table[i].count; i = (i + 1) & p->mask) {

@@ -1,5 +1,5 @@
-/* How many connections there are, in all and per address. Shared by the loops, touched only when one opens or closes.
- */
+/* How many connections there are, in total and per address. Shared by the loops, used only when a connection opens or
+ * closes. */
 #ifndef STEWARD_HTTP_PEERS_H
 #define STEWARD_HTTP_PEERS_H
 
@@ -7,13 +7,13 @@
 
 struct peers;
 
-/* What an address counts as, and a hash of that: by it addresses are found that a stranger may choose. */
+/* The address as it is counted (IPv6 by its /64), and a seeded hash of it, because strangers may choose addresses. */
 struct ip peer_key(const struct ip *ip);
 uint64_t peer_hash(const struct ip *key, uint64_t seed);
 
 struct peers *peers_new(unsigned max, unsigned max_per_address);
 void peers_free(struct peers *p);
-/* False at either limit; true counts, until peers_leave(). */
+/* False at either limit. True counts the connection until peers_leave(). */
 must_check bool peers_enter(struct peers *p, const struct ip *ip);
 void peers_leave(struct peers *p, const struct ip *ip);
 

@@ -1,6 +1,6 @@
 /* The strict reading of an HTTP/1 header block. It decides on framing (Content-Length, chunked) and on whether the
- * block may be read at all; the fields themselves are then taken apart by llhttp, and both must agree. Written as one
- * pass over a table of character classes, since every request goes through it. */
+ * block is accepted at all; llhttp then parses the fields, and both must agree. It is one pass over a table of
+ * character classes, since every request goes through it. */
 #include "http/prescan.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static bool all_of(struct str s, unsigned class)
 
 ssize_t prescan_end(const char *p, size_t n, size_t from)
 {
-	/* Goes on at the start of the line that was under way. */
+	/* Continue at the start of the line that was incomplete. */
 	const char *last = from ? memrchr(p, '\n', from) : NULL;
 	size_t line = last ? (size_t)(last - p) + 1 : 0;
 	while (line < n) {
@@ -153,7 +153,7 @@ static void scan_length(struct prescan *s, struct str v)
 	s->has_length = true;
 }
 
-/* The fields that decide where the request ends and what becomes of the connection. */
+/* The fields that decide where the request ends and whether the connection is kept. */
 static void scan_meaning(struct prescan *s, struct str name, struct str v, bool *closes, bool *keeps)
 {
 	switch (name.n) {

@@ -1,5 +1,5 @@
-/* The strict reading of an HTTP/1 header block, before the parser proper sees it: a pure function on bytes. What two
- * parsers could read in two ways is refused, because request smuggling lives on the difference. */
+/* The strict reading of an HTTP/1 header block, before the real parser sees it: a pure function on bytes. Anything that
+ * two parsers could read in two ways is refused, because request smuggling exploits the difference. */
 #ifndef STEWARD_HTTP_PRESCAN_H
 #define STEWARD_HTTP_PRESCAN_H
 
@@ -19,8 +19,8 @@ struct prescan {
 	bool has_length, chunked, has_host, keep_alive, expect_continue;
 };
 
-/* Where the block that starts at p ends (its length, with the empty line), 0 when it is not complete, -EBADMSG at a
- * line that ends without CR. `from` bytes have been searched before. */
+/* Returns the length of the block that starts at p, including the empty line; 0 when it is not complete; -EBADMSG when
+ * a line ends without CR. The first `from` bytes were searched before. */
 ssize_t prescan_end(const char *p, size_t n, size_t from);
 
 /* `block` is the request line, the fields and the empty line. */
@@ -30,7 +30,7 @@ void prescan(struct str block, unsigned header_count_max, struct prescan *ret);
 bool prescan_field_ok(struct str line);
 /* "localhost", "localhost:8443", "[::1]:8443". */
 bool prescan_authority_ok(struct str host);
-/* The methods that are handed to the application; others are answered 501. */
+/* The methods that the application gets; others are answered with 501. */
 bool prescan_method_known(struct str method);
 /* '/' and printable ASCII without '#', or "*". */
 bool prescan_target_ok(struct str target);

@@ -17,7 +17,7 @@ static bool begins(struct str bytes, const char *start, size_t n)
 	return memcmp(bytes.p, start, bytes.n < n ? bytes.n : n) == 0;
 }
 
-/* "PROXY TCP4 192.0.2.1 198.51.100.1 40000 443": what comes after the client's address does not matter here. */
+/* "PROXY TCP4 192.0.2.1 198.51.100.1 40000 443": everything after the client's address is ignored. */
 static int text_read(struct str bytes, struct ip *peer)
 {
 	const char *end = memmem(bytes.p, bytes.n < TEXT_MAX ? bytes.n : TEXT_MAX, "\r\n", 2);

@@ -1,4 +1,4 @@
-/* The PROXY protocol: the first bytes of a connection that a balancer has passed on tell whose connection it is. */
+/* The PROXY protocol: when a balancer forwards a connection, the first bytes name the client. */
 #ifndef STEWARD_HTTP_PROXY_H
 #define STEWARD_HTTP_PROXY_H
 
@@ -6,8 +6,9 @@
 
 #define PROXY_HEADER_MAX 2048
 
-/* The length of the header at the start of `bytes`, versions 1 and 2. `*peer` becomes the client's address, and stays as
- * it is when the balancer speaks for itself or names none. -EAGAIN: more bytes are needed; -EINVAL: no such header. */
+/* Reads the header (version 1 or 2) at the start of `bytes` and returns its length. Sets `*peer` to the client's
+ * address; leaves it when the balancer speaks for itself or names no client. -EAGAIN: more bytes are needed; -EINVAL:
+ * not a header. */
 must_check int proxy_header_read(struct str bytes, struct ip *peer);
 
 #endif

@@ -1,5 +1,5 @@
 /* Start, stop, drain, statistics. Each loop has its own listening socket on the same port (SO_REUSEPORT), so that the
- * kernel spreads connections and no loop waits for another. */
+ * kernel distributes connections and no loop waits for another. */
 #include "http/loop.h"
 
 #include "base/clock.h"
@@ -71,8 +71,8 @@ static void port_set(struct addrinfo *a, int port)
 		((struct sockaddr_in *)(void *)a->ai_addr)->sin_port = htons((uint16_t)port);
 }
 
-/* `shared`: with SO_REUSEPORT, listening. Otherwise only bound, to see that nobody else has the port: with SO_REUSEPORT
- * alone a second server of the same user would quietly take half of the connections. */
+/* `shared`: with SO_REUSEPORT, listening. Otherwise it only binds, to check that the port is free: with SO_REUSEPORT
+ * alone a second server of the same user would silently take half of the connections. */
 static int socket_bind(const struct addrinfo *a, bool shared)
 {
 	int one = 1, fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -155,14 +155,14 @@ static void server_free(struct http_server *s)
 	tls_free(s->tls);
 	peers_free(s->peers);
 	sem_destroy(&s->started);
-	/* A request that never came back may still, and would call into this. */
+	/* A request that was never answered may still be answered, and that would use this memory. */
 	if (!abandoned) {
 		budget_free(s->budget);
 		free(s);
 	}
 }
 
-/* Signals are for the main thread; SIGPIPE for nobody. */
+/* Signals go to the main thread only; SIGPIPE is ignored. */
 static int loops_start(struct http_server *s)
 {
 	sigset_t all, old;

@@ -1,5 +1,5 @@
-/* A connection's socket: the look at the first byte, the handshake, reading and writing through TLS, back-pressure by
- * leaving epoll's interest out, and a close that lets the peer read the last answer. */
+/* A connection's socket: a look at the first byte, the handshake, reading and writing through TLS, back-pressure by
+ * leaving EPOLLIN out, and a close that lets the peer read the last answer. */
 #include "http/loop.h"
 #include "http/proxy.h"
 
@@ -27,8 +27,8 @@ struct sock {
 	enum sock_state state;
 	uint32_t interest;
 	bool counted, in_ready, write_blocked, ended, corked;
-	bool more_input; /* stopped reading although more may lie in OpenSSL's buffer */
-	SSL *ssl;        /* NULL while unknown, and for plain HTTP, which is only refused */
+	bool more_input; /* we stopped reading although OpenSSL's buffer may hold more */
+	SSL *ssl;        /* NULL before the first byte, and for plain HTTP, which is only refused */
 	struct conn *conn;
 	struct ip peer;
 	int64_t since_us, deadline_us;
@@ -78,11 +78,12 @@ static void sock_close(struct sock *s)
 	if (s->next)
 		s->next->prev = s->prev;
 	if (s->ssl) {
-		/* Otherwise OpenSSL would take the session for a broken one and not resume it. */
+		/* Otherwise OpenSSL would consider the session broken and not resume it. */
 		SSL_set_shutdown(s->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 		SSL_free(s->ssl);
 	}
-	/* A close alone would not do: a process that is being started holds a copy until it is, and events would go on. */
+	/* close() alone is not enough: a child process that is being spawned holds a copy of the descriptor until its
+	 * exec, and epoll would keep reporting events. */
 	epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->fd, NULL);
 	close(s->fd);
 	conn_free(s->conn);
@@ -164,8 +165,8 @@ static ssize_t transport_read(struct sock *s)
 	return e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE ? -EAGAIN : -EIO;
 }
 
-/* Nothing more will be said. What the peer is still sending is read away for a moment: closing on it would make the
- * kernel drop the answer on its way. `silent`: there was no answer. */
+/* We have sent everything. For a moment, input that still arrives is read and dropped: closing with unread input would
+ * make the kernel discard the answer. `silent`: there was no answer. */
 static void sock_linger(struct sock *s, bool silent)
 {
 	struct conn_env *env = s->loop->env;
@@ -191,7 +192,7 @@ static void sock_drop_input(struct sock *s)
 		sock_close(s);
 }
 
-/* Held back, records that are written one after the other leave as few large segments. */
+/* Corking makes several records leave as few large segments. */
 static void sock_cork(struct sock *s, bool on)
 {
 	int value = on;
@@ -199,7 +200,7 @@ static void sock_cork(struct sock *s, bool on)
 		s->corked = on;
 }
 
-/* Sends what is there, closes when that was the end, sets the interest. May free the socket. */
+/* Sends pending output, closes when nothing follows it, sets epoll's interest. May free the socket. */
 static void sock_flush(struct sock *s)
 {
 	size_t written = 0;
@@ -240,7 +241,7 @@ static void sock_flush(struct sock *s)
 	interest_set(s, (wants ? EPOLLIN : 0u) | (s->write_blocked ? EPOLLOUT : 0u));
 }
 
-/* False when the socket is gone. */
+/* False when the socket was freed. */
 static bool sock_read(struct sock *s)
 {
 	s->more_input = false;
@@ -262,7 +263,8 @@ static bool sock_read(struct sock *s)
 			return true;
 		}
 		conn_input(s->conn, (struct str){s->loop->scratch, (size_t)n});
-		/* Without bytes in its buffer, asking again would only cost a system call: epoll will tell. */
+		/* OpenSSL has no buffered bytes: another read would only cost a system call, and epoll reports new
+		 * input. */
 		if (!SSL_has_pending(s->ssl))
 			return true;
 	}
@@ -340,14 +342,14 @@ static void sock_first(struct sock *s)
 	}
 }
 
-/* Epoll is quiet until so many bytes are there. */
+/* Epoll stays quiet until so many bytes have arrived. */
 static void wait_for_bytes(struct sock *s, int count)
 {
 	setsockopt(s->fd, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof count);
 }
 
-/* A balancer's header comes first. From there on the connection is the client's: in limits, access lists and events.
- * Without a header there is nothing to believe, since the client could have written one itself. */
+/* A balancer's header comes first. From then on the connection counts as the client's: in limits, access lists and
+ * events. The header is not optional: where the balancer adds none, a client could write one itself. */
 static void sock_proxied(struct sock *s)
 {
 	struct loop *l = s->loop;
@@ -400,7 +402,7 @@ void sock_event(struct sock *s, uint32_t events)
 
 void socks_run_ready(struct loop *l)
 {
-	/* Those that become ready meanwhile wait for the next turn. */
+	/* Sockets that become ready during this loop wait for the next turn. */
 	struct sock *list = l->ready;
 	l->ready = NULL;
 	for (struct sock *s = list, *next; s; s = next) {

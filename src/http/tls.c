@@ -1,9 +1,10 @@
-/* TLS 1.2 and 1.3 with OpenSSL. Tickets resume a session on any loop, and across a reload, because their keys are those of
- * the service, not of a context. Contexts are counted by OpenSSL: a connection keeps the one it began with.
+/* TLS 1.2 and 1.3 with OpenSSL. Tickets resume a session on any loop, and after a reload, because their keys belong to
+ * the service and not to a context. OpenSSL counts references to contexts: a connection keeps the one it started with.
  *
- * A ticket key lives an hour as the one that makes tickets, and another as one that still opens them; then it is wiped, and
- * what was recorded under its tickets can no longer be read with anything that is left here. Keys are changed by each new
- * connection that finds them old, and by tls_rotate(), which the service calls now and then for when there is none. */
+ * A ticket key makes tickets for an hour and still opens them for another hour; then it is wiped, so that traffic that
+ * was recorded under its tickets cannot be decrypted with anything that is left here. Keys are replaced by each new
+ * connection that finds them too old, and by tls_rotate(), which the service calls now and then in case there are no
+ * connections. */
 #include "http/tls.h"
 
 #include "base/arena.h"
@@ -25,14 +26,14 @@ struct ticket_key {
 
 struct tls {
 	char *cert_file, *key_file;
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects everything below */
 	struct ticket_key current, previous;
 	bool has_previous;
 	int64_t changed_ms; /* when current was made */
 	SSL_CTX *ctx;
 };
 
-/* Under the lock. A clock that was set back does not prolong a key's life. */
+/* With the lock held. Setting the clock back does not prolong a key's life. */
 static void keys_rotate(struct tls *t)
 {
 	int64_t now = clock_now_ms(), age = now - t->changed_ms, most = TICKET_KEY_SECONDS * INT64_C(1000);
@@ -47,7 +48,8 @@ static void keys_rotate(struct tls *t)
 	t->changed_ms = now;
 }
 
-/* The key to make a ticket with, or the one that a ticket names. 1: use it; 2: and give the client a new ticket; 0: none. */
+/* The key to make a ticket with, or the key that a ticket names. 1: use it; 2: use it and give the client a new ticket;
+ * 0: there is none. */
 static int key_choose(struct tls *t, const unsigned char *name, struct ticket_key *ret_key)
 {
 	int result = 0;
@@ -69,7 +71,7 @@ static int ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPH
 {
 	struct tls *t = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
 	struct ticket_key key;
-	char digest[] = "SHA256"; /* the parameter wants it writable */
+	char digest[] = "SHA256"; /* the parameter must be writable */
 	int result = key_choose(t, makes ? NULL : name, &key);
 	if (result == 0)
 		return 0;
@@ -122,14 +124,14 @@ static bool context_load(SSL_CTX *ctx, const char *cert_file, const char *key_fi
 static SSL_CTX *context_new(struct tls *t)
 {
 	static const unsigned char id[] = "steward";
-	char groups[] = "X25519:P-256:P-384"; /* the macro wants it writable */
+	char groups[] = "X25519:P-256:P-384"; /* the macro needs a writable text */
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 	if (!ctx) {
 		complain("cannot set up TLS for", t->cert_file);
 		return NULL;
 	}
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-	/* All our ciphers are strong: the client's order decides, since it knows what its processor does well. */
+	/* All our ciphers are strong, so the client's order decides: the client knows what its processor does well. */
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 	                              SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);

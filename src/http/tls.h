@@ -1,4 +1,4 @@
-/* TLS for the loops: one context that all of them use, exchanged as a whole when the certificate is read again. */
+/* TLS for the loops: one context for all of them, replaced as a whole when the certificate is read again. */
 #ifndef STEWARD_HTTP_TLS_H
 #define STEWARD_HTTP_TLS_H
 
@@ -8,12 +8,13 @@
 
 struct tls;
 
-/* Failure: a sentence to stderr, negative. */
+/* On failure: a message on stderr, negative. */
 must_check int tls_new(const char *cert_file, const char *key_file, struct tls **ret_tls);
 void tls_free(struct tls *t);
-/* Reads the files again. The old context stays when they are bad, and for connections that have it. */
+/* Reads the files again. The old context stays in use when they are bad, and for connections that already have it. */
 must_check int tls_reload(struct tls *t);
-/* Ticket keys whose time is over are changed. New connections do it too: this is for when there are none. Any thread. */
+/* Replaces ticket keys that are too old. New connections do it too; this is for times without connections. Any
+ * thread. */
 void tls_rotate(struct tls *t);
 /* The server's side of a new connection; NULL when OpenSSL has no memory. */
 SSL *tls_accept(struct tls *t, int fd);

@@ -1,13 +1,16 @@
-/* The workers. Each claims the next job that is due, in a write, runs one step, and saves the outcome in another. When
+/* The workers. Each claims the next due job in one write, runs one step, and saves the outcome in another write. When
  * nothing is due they wait: for the commit that adds a job, for the clock, or for the test control that moves it. There
  * is no polling.
  *
- * One process owns the store, so claims that are there at the start belong to a process that is gone and are given
- * back; the fence keeps out a worker that lost its claim (a reset wipes the jobs below it). */
+ * Several processes may share a store. At the start, claims of processes that are gone become free again: in SQLite all
+ * claims, since one process owns the file; in PostgreSQL those of this node's earlier run, and those of nodes that
+ * stopped renewing their row. Each claim has a new fence, so a worker that lost its claim cannot save anything (a
+ * reset, for example, wipes the jobs while they run). */
 #include "jobs/jobs.h"
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -36,20 +39,20 @@ struct jobs {
 
 	pthread_t threads[THREADS_MAX];
 	unsigned thread_count;
-	unsigned workers; /* as many are to be */
+	unsigned workers; /* how many workers there are to be */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	uint64_t generation; /* grows when something may have become due */
+	uint64_t generation; /* grows when a job may have become due */
 	bool stopping;
-	char tenants[THREADS_MAX][TENANT_TEXT]; /* by worker: whose step it runs; empty: none's */
+	char tenants[THREADS_MAX][TENANT_TEXT]; /* by worker: whose step it runs; empty: nobody's */
 	_Atomic uint64_t steps, retries, failed;
-	atomic_uint numbers; /* of the workers */
+	atomic_uint numbers; /* the next worker's number */
 };
 
 #define SKIP_TEXT (THREADS_MAX * TENANT_TEXT + 2)
 
-/* Who does not get a worker now. `idle_only`: everybody who has one, so that others come first. Else those who have their
- * share: three times as many as are left. */
+/* The tenants that get no worker now. `idle_only`: everybody who has one, so that others come first. Otherwise those
+ * who have their share: three times as many workers as are free. */
 static struct str skip_write(struct jobs *j, bool idle_only, char ret_text[SKIP_TEXT])
 {
 	unsigned busy = 0;
@@ -117,7 +120,8 @@ int jobs_schedule(struct tx *tx, void *jobs)
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < j->kind_count; i++) {
 		const struct job_kind *k = &j->kinds[i];
-		/* The schedule's name is the subject, so that there is one, and no two run at once. */
+		/* The subject is the name of the schedule, so that there is only one such job, and no two run at the
+		 * same time. */
 		struct job job = {
 		        .kind = str_of(k->name), .subject = str_of(k->name), .due_ms = clock_now_ms() + k->period_ms};
 		char subject[160];
@@ -133,7 +137,7 @@ int jobs_schedule(struct tx *tx, void *jobs)
 	return r;
 }
 
-/* One step's way through the store. */
+/* One step: claim, run, save. */
 
 /* One worker. */
 struct claim {
@@ -153,7 +157,7 @@ static int claim_run(struct tx *tx, void *ctx)
 		arena_reset(r->arena);
 		result = tx_job_claim(tx, r->arena, str_of(j->owner), skip, clock_now_ms(), LEASE_MS, &r->job);
 	}
-	/* Claims are made one after the other, on the store's thread: the next one sees this. */
+	/* Claims are made one after the other, on the store's thread, so the next claim sees this. */
 	if (result == 0)
 		tenant_set(j, k->worker, r->job.tenant);
 	return result;
@@ -200,7 +204,7 @@ static int save_run(struct tx *tx, void *ctx)
 	if (o->next < 0 || o->next == JOB_FAILED)
 		return save_again(tx, o, &job);
 	job.error = STR_NONE;
-	if (o->next != JOB_LATER) /* waiting is no success: what fails after each wait must come to its end */
+	if (o->next != JOB_LATER) /* a step that fails after each wait must still reach its last attempt */
 		job.attempt = 0;
 	if (o->next == JOB_STEP)
 		job.step++;
@@ -211,10 +215,10 @@ static int save_run(struct tx *tx, void *ctx)
 	if (r < 0 || !run->save)
 		return r;
 	r = run->save(tx, run);
-	return r == -ESTALE ? -EIO : r; /* -ESTALE means that the claim is lost, after which nobody writes anything */
+	return r == -ESTALE ? -EIO : r; /* -ESTALE would mean a lost claim */
 }
 
-static void step_tell(const struct outcome *o)
+static void step_log_failure(const struct outcome *o)
 {
 	const struct job *job = &o->run->job;
 	log_warn("job %.*s %.*s of %.*s, attempt %lld: %s", STR_ARG(job->kind), STR_ARG(job->id), STR_ARG(job->subject),
@@ -232,22 +236,28 @@ static void step_run(struct jobs *j, struct job_run *r)
 	r->save_ctx = NULL;
 	r->saved = NULL;
 	r->job.progress = STR_NONE;
-	r->told_us = clock_mono_us();
+	r->progress_us = clock_mono_us();
+	uint64_t before = json_corruptions();
 	if (kind)
 		o.next = kind->step(r);
+	if (json_corruptions() != before) {
+		o.next = -EIO;
+		r->why = "a document that it needs cannot be read";
+		r->save = NULL;
+	}
 	tx_rest(r->reader);
 	if (o.next < 0 && !r->why)
 		r->why = arena_z(r->arena, str_of(strerror(-o.next)));
 	if (o.next < 0 || o.next == JOB_FAILED) {
-		step_tell(&o);
+		step_log_failure(&o);
 		j->retries++;
 	}
 	int result = store_write_wait(j->store, save_run, &o);
 	if (result < 0 && result != -ESTALE && o.next >= 0 && o.next != JOB_FAILED) {
-		/* The work is done but could not be written down: that is a failed step. */
+		/* The work is done but could not be saved: that is a failed step. */
 		o.next = result;
 		r->why = "the outcome could not be saved";
-		step_tell(&o);
+		step_log_failure(&o);
 		result = store_write_wait(j->store, save_run, &o);
 	}
 	if (result < 0 && result != -ESTALE && result != -ESHUTDOWN)
@@ -258,8 +268,8 @@ static void step_run(struct jobs *j, struct job_run *r)
 	j->steps++;
 }
 
-/* Until something changes or is due. */
-static void rest(struct jobs *j, uint64_t seen, bool timed, int64_t due_ms)
+/* Waits until something changes or is due. */
+static void wait_for_work(struct jobs *j, uint64_t seen, bool timed, int64_t due_ms)
 {
 	int64_t until_us = clock_mono_us() + (due_ms - clock_now_ms()) * 1000;
 	struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
@@ -302,15 +312,15 @@ static void *worker_main(void *arg)
 				step_run(j, r);
 			bool shared_out = skip_write(j, false, skip).n > 0;
 			tenant_set(j, k.worker, STR_NONE);
-			/* Whoever looked while somebody had its share looks again. */
+			/* Workers that found nothing because a tenant had its share must look again. */
 			if (shared_out)
 				wake(j);
 			arena_reset(r->arena);
 		}
-		if (next < 0 && next != -ENOENT) /* nobody wakes us when the store can be used again */
-			rest(j, seen, true, clock_now_ms() + BACKOFF_MS);
+		if (next < 0 && next != -ENOENT) /* nobody wakes us when the store works again */
+			wait_for_work(j, seen, true, clock_now_ms() + BACKOFF_MS);
 		else if (!due) /* a virtual clock moves only with a wake */
-			rest(j, seen, next == 0 && !clock_is_virtual(), due_ms);
+			wait_for_work(j, seen, next == 0 && !clock_is_virtual(), due_ms);
 	}
 	store_reader_free(r->reader);
 	arena_free(r->arena);
@@ -335,7 +345,7 @@ int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs)
 {
 	struct jobs *j = must_calloc(1, sizeof *j);
 	unsigned wanted = o->threads ? o->threads : THREADS;
-	/* What is kept free for others comes on top. */
+	/* Extra workers, so that `wanted` can be busy while some stay free for other tenants. */
 	wanted += wanted > 1 ? (wanted + 3) / 4 : 0;
 	wanted = wanted < THREADS_MAX ? wanted : THREADS_MAX;
 	pthread_condattr_t monotonic;
@@ -378,7 +388,7 @@ void jobs_stop(struct jobs *j)
 	pthread_mutex_unlock(&j->lock);
 	for (unsigned i = 0; i < j->thread_count; i++)
 		pthread_join(j->threads[i], NULL);
-	/* A wake may be under way on the store's thread; this comes after it. */
+	/* A wake may still be running on the store's thread; this write comes after it. */
 	if (store_write_wait(j->store, nothing, NULL) < 0)
 		log_debug("jobs: the store is closed already");
 	pthread_mutex_destroy(&j->lock);
@@ -386,7 +396,7 @@ void jobs_stop(struct jobs *j)
 	free(j);
 }
 
-static int tell_run(struct tx *tx, void *ctx)
+static int progress_save_run(struct tx *tx, void *ctx)
 {
 	return tx_job_save(tx, ctx);
 }
@@ -394,13 +404,13 @@ static int tell_run(struct tx *tx, void *ctx)
 void job_progress(struct job_run *r, unsigned percent, const char *what)
 {
 	int64_t now = clock_mono_us();
-	if (now - r->told_us < PROGRESS_US && r->job.progress.n)
+	if (now - r->progress_us < PROGRESS_US && r->job.progress.n)
 		return;
 	r->job.progress = arena_printf(r->arena, "%u%% %s", percent > 100 ? 100 : percent, what);
-	/* What a short step tells is saved with its outcome. */
-	if (now - r->told_us < PROGRESS_US)
+	/* The progress of a short step is saved with its outcome. */
+	if (now - r->progress_us < PROGRESS_US)
 		return;
-	r->told_us = now;
-	if (store_write_wait(r->store, tell_run, &r->job) < 0)
+	r->progress_us = now;
+	if (store_write_wait(r->store, progress_save_run, &r->job) < 0)
 		log_debug("job %.*s: its progress was not saved", STR_ARG(r->job.id));
 }

@@ -1,12 +1,12 @@
 /* Token buckets, in memory.
  *
- * The table is cut into stripes, each with its own lock, hash chains and share of the bound, so that loops seldom meet
- * and one lock is all that a take needs. A bucket keeps the time of its first use, the refills that it has already got
- * and its tokens; refills are counted when somebody asks, no timer runs.
+ * The table is divided into stripes, each with its own lock, hash chains and share of the limit, so that loops seldom
+ * meet and a take needs only one lock. A bucket stores the time of its first use, the refills that it has already got
+ * and its tokens; refills are computed when somebody asks, so no timer runs.
  *
  * The rules are an immutable snapshot that is read only while a stripe is locked. Whoever replaces it locks every
- * stripe once before it frees the old one: after that nobody can still be reading it. A bucket remembers the snapshot
- * that its limits came from, so that rules are searched once per bucket and change, not once per take. */
+ * stripe once before it frees the old one: after that nobody can still be reading it. A bucket remembers which snapshot
+ * its limits came from, so that rules are searched once per bucket and change, not once per take. */
 #include "limit/limit.h"
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@
 struct bucket {
 	const struct bucket_set *set;
 	int64_t first_ms; /* of the first use: refills are counted from here */
-	uint64_t steps;   /* refills that `tokens` already has */
+	uint64_t steps;   /* refills that `tokens` already includes */
 	uint64_t rules;   /* serial of the rules that capacity and refill came from */
 	unsigned capacity, refill, tokens;
 	uint32_t hash, next; /* next: in the chain, or in the free list */
@@ -37,7 +37,7 @@ struct bucket {
 struct stripe {
 	pthread_mutex_t lock;
 	struct bucket *buckets; /* grows to `max` */
-	uint32_t *heads;        /* as many as `room`, a power of two */
+	uint32_t *heads;        /* `room` of them, a power of two */
 	uint32_t room, used, max, free;
 	uint64_t granted, refused, evicted;
 };
@@ -51,8 +51,8 @@ struct rules {
 struct limiter {
 	uint64_t seed;
 	_Atomic(struct rules *) rules;
-	pthread_mutex_t rules_lock;  /* between those who replace them */
-	struct redis_limits *shared; /* asked first; NULL: none */
+	pthread_mutex_t rules_lock;  /* only one thread replaces the rules at a time */
+	struct redis_limits *shared; /* asked first; NULL: buckets are in memory only */
 	struct stripe stripes[STRIPES];
 };
 
@@ -120,7 +120,7 @@ static uint64_t hash_mix(uint64_t h)
 	return h ^ h >> 32;
 }
 
-/* Seeded, so that nobody can choose scopes that meet in one chain. */
+/* Seeded, so that nobody can choose scopes that fall into one chain. */
 static uint64_t hash_of(const struct limiter *l, const struct bucket_set *set, struct str scope)
 {
 	uint64_t h = hash_mix(l->seed ^ (uint64_t)(uintptr_t)set);
@@ -151,7 +151,7 @@ static void effective(const struct rules *rules, const struct bucket_set *set, s
 	}
 }
 
-/* Brings a bucket to now: new limits if the rules changed, and the refills that are due. */
+/* Updates a bucket: new limits if the rules changed, and the refills that are due. */
 static void bucket_advance(struct bucket *b, const struct rules *rules, int64_t now)
 {
 	if (b->rules != rules->serial) {
@@ -222,7 +222,7 @@ static void stripe_forget(struct stripe *s, uint32_t index)
 	s->used--;
 }
 
-/* Makes room in a stripe at its bound: all full buckets go, for a full bucket and none are the same; without any, the
+/* Makes room in a full stripe: removes all full buckets, because a full bucket is the same as none; without any, the
  * fullest one. */
 static void stripe_evict(struct stripe *s, const struct rules *rules, int64_t now)
 {
@@ -316,7 +316,7 @@ bool limiter_is_shared(const struct limiter *l)
 	return l->shared;
 }
 
-/* By the buckets that all nodes share. False: those are away, or there are none. */
+/* Asks the buckets that all nodes share. False: there are none, or they cannot be reached. */
 static bool shared_take(struct limiter *l, const struct bucket_set *set, struct str scope, bool only_look,
                         struct limit_answer *ret_answer)
 {
@@ -341,7 +341,7 @@ void limiter_take(struct limiter *l, const struct bucket_set *set, struct str sc
 		pthread_mutex_unlock(&s->lock);
 		return;
 	}
-	/* Inside the lock, so that two takes never see time run backwards. */
+	/* Inside the lock, so that two takes never see time go backwards. */
 	int64_t now = clock_now_ms();
 	const struct rules *rules = l->rules;
 	struct bucket *b = stripe_find(s, (uint32_t)hash, set, scope);

@@ -17,20 +17,21 @@ struct limit_answer {
 
 struct limiter *limiter_new(unsigned buckets_max); /* 0: default (65536) */
 void limiter_free(struct limiter *l);
-/* Buckets that other processes take from too: asked first, while they can be reached; then no take may be on a loop. Before
- * the first take; they outlive the limiter. */
+/* Buckets that other processes use too. They are asked first while they can be reached; a take may then wait, so none
+ * may run on a loop. Set before the first take; they must outlive the limiter. */
 struct redis_limits;
 void limiter_share(struct limiter *l, struct redis_limits *shared);
-/* Whether there are such, so that a take may wait. */
+/* Whether buckets are shared, so that a take may wait. */
 bool limiter_is_shared(const struct limiter *l);
 
-/* Takes one token of the set's bucket for that scope instance (project id, organization id, caller id, address text). */
+/* Takes one token of the set's bucket for that scope instance (project id, organization id, caller id, address
+ * text). */
 void limiter_take(struct limiter *l, const struct bucket_set *set, struct str scope, struct limit_answer *ret_answer);
-/* The same answer, but takes nothing and makes no bucket: `granted` says whether a token is there. */
+/* The same answer, but takes no token and creates no bucket: `granted` says whether a token is available. */
 void limiter_peek(struct limiter *l, const struct bucket_set *set, struct str scope, struct limit_answer *ret_answer);
 
-/* Overrides, most specific first: set and scope, set, all sets and scope, all sets. Replaces all of them at once; a bucket
- * keeps its tokens, cut to a smaller capacity, and is filled by the difference when the capacity grew. */
+/* Overrides, most specific first: set and scope, set, all sets and scope, all sets. Replaces all rules at once. A
+ * bucket keeps its tokens; a smaller capacity cuts them, and a larger one adds the difference. */
 struct limit_rule {
 	const struct bucket_set *set; /* NULL: all */
 	struct str scope;             /* empty: all */

@@ -1,10 +1,10 @@
 /* Buckets in Redis. The script counts as limit.c does, on Redis's own clock, so that the clocks of the nodes do not
- * matter; under the virtual clock the service's time is given. A bucket expires when it would be full: a full bucket and
- * none are the same.
+ * matter; with a virtual clock the service's time is sent instead. A bucket expires when it would be full, because a
+ * full bucket is the same as none.
  *
- * Connections are kept in a stack and taken by whoever asks; a thread that finds none opens one. The first failure turns
- * everybody away from Redis until the keeper, a thread, has reached it again. The keeper also looks now and then at a Redis
- * that nobody asks, so that what the node says of it is true. */
+ * Idle connections are kept in a stack; a thread that finds none opens one. After the first failure nobody asks Redis
+ * until the keeper, a thread, has reached it again. The keeper also probes a Redis that nobody uses, so that what the
+ * node reports about it is true. */
 #include "limit/redis.h"
 
 #include "base/clock.h"
@@ -21,7 +21,7 @@
 #define IDLE_MAX 64
 #define PORT_DEFAULT 6379
 #define KEEPER_MS 250
-#define LOOK_TURNS 4 /* of the keeper, between two looks at a Redis that is there */
+#define LOOK_TURNS 4 /* turns of the keeper between two probes of a Redis that works */
 #define WHY 160
 static const struct timeval patience = {.tv_usec = 250000};
 
@@ -52,8 +52,8 @@ static const char script[] =
 struct redis_limits {
 	char *host, *user, *password, *prefix;
 	int port, database;
-	char sha[41];   /* of the script; set once, by the keeper */
-	char told[WHY]; /* the keeper's: why it could not be reached, as last logged */
+	char sha[41];         /* of the script; set once, by the keeper */
+	char logged_why[WHY]; /* the keeper's: the last reason that was logged */
 	_Atomic bool up;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -69,7 +69,7 @@ static redisReply *ask(redisContext *c, int argc, const char **argv, const size_
 	return redisCommandArgv(c, argc, argv, lengths);
 }
 
-/* Why it did not go well: what Redis said, or what became of the connection. */
+/* Why it failed: what Redis answered, or the error of the connection. */
 static void why_not(const redisContext *c, const redisReply *reply, char ret_why[WHY])
 {
 	const char *text = reply && reply->type == REDIS_REPLY_ERROR ? reply->str
@@ -111,7 +111,7 @@ static redisContext *connection_open(const struct redis_limits *r, char ret_why[
 	return c;
 }
 
-/* One that is idle, or NULL. */
+/* An idle connection, or NULL. */
 static redisContext *connection_take(struct redis_limits *r)
 {
 	redisContext *c = NULL;
@@ -141,8 +141,8 @@ static void connections_drop(struct redis_limits *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Nobody asks Redis again before the keeper has, at its next turn. */
-static void lost(struct redis_limits *r, const char *why)
+/* From now on nobody asks Redis until the keeper has reached it, at its next turn. */
+static void mark_down(struct redis_limits *r, const char *why)
 {
 	if (atomic_exchange(&r->up, false))
 		log_warn("limits: redis is away (%s): this node limits by itself until it is back", why);
@@ -176,7 +176,7 @@ static redisReply *take_ask(const struct redis_limits *r, redisContext *c, const
 		lengths[i] = strlen(argv[i]);
 	lengths[3] = n < (int)sizeof key ? (size_t)n : sizeof key - 1;
 	redisReply *reply = ask(c, TAKE_ARGS, argv, lengths);
-	/* After a restart of Redis the script is not known there: sent along once. */
+	/* After a restart Redis does not know the script, so it is sent once. */
 	if (reply && reply->type == REDIS_REPLY_ERROR && str_starts(str_of(reply->str), STR("NOSCRIPT"))) {
 		freeReplyObject(reply);
 		argv[0] = "EVAL";
@@ -198,7 +198,7 @@ static bool numbers(const redisReply *reply)
 	return true;
 }
 
-/* A take, on a connection that was idle or on a new one. False: Redis is of no use. */
+/* Takes a token, on an idle connection or a new one. False: Redis cannot be used. */
 static bool take_from(struct redis_limits *r, const struct redis_take *t, long long ret_numbers[3], char ret_why[WHY])
 {
 	redisContext *c = connection_take(r);
@@ -207,8 +207,8 @@ static bool take_from(struct redis_limits *r, const struct redis_take *t, long l
 		if (!c && !(c = connection_open(r, ret_why)))
 			return false;
 		redisReply *reply = take_ask(r, c, t);
-		/* Closed since it was last used: that says nothing of Redis, and the others that are idle are no better. A token
-		 * that was taken all the same is lost, never given twice. */
+		/* The server closed it while it was idle: that says nothing about Redis, and the other idle connections
+		 * are no better. If a token was taken anyway, it is lost, never given twice. */
 		bool closed = !reply && (c->err == REDIS_ERR_EOF || errno == ECONNRESET || errno == EPIPE);
 		if (numbers(reply)) {
 			for (int i = 0; i < 3; i++)
@@ -228,8 +228,8 @@ static bool take_from(struct redis_limits *r, const struct redis_take *t, long l
 	}
 }
 
-/* That it answers is not enough: one that is full, or a replica, takes nothing. */
-static bool takes(struct redis_limits *r, char ret_why[WHY])
+/* An answer is not enough: a Redis that is full, or a replica, accepts no writes. */
+static bool accepts_writes(struct redis_limits *r, char ret_why[WHY])
 {
 	const struct redis_take own = {.set = "keeper", .scope = STR(""), .capacity = 1, .refill = 1, .seconds = 1};
 	long long numbers[3];
@@ -254,25 +254,25 @@ static bool reach(struct redis_limits *r, char ret_why[WHY])
 		return false;
 	}
 	connection_put(r, c);
-	return takes(r, ret_why);
+	return accepts_writes(r, ret_why);
 }
 
-/* Looks whether Redis is still, or again, what the node says that it is. Each reason is told once. */
-static void look(struct redis_limits *r)
+/* Checks whether Redis is still, or again, in the state that the node reports. Each reason is logged once. */
+static void probe(struct redis_limits *r)
 {
 	char why[WHY];
 	bool was = r->up;
-	if (was ? takes(r, why) : reach(r, why)) {
+	if (was ? accepts_writes(r, why) : reach(r, why)) {
 		if (!was)
 			log_info("limits: redis at %s:%d keeps the buckets", r->host, r->port);
-		r->told[0] = '\0';
+		r->logged_why[0] = '\0';
 		atomic_store(&r->up, true);
 		return;
 	}
-	if (!was && strcmp(why, r->told) != 0)
+	if (!was && strcmp(why, r->logged_why) != 0)
 		log_warn("limits: redis at %s:%d: %s", r->host, r->port, why);
-	memcpy(r->told, why, sizeof why);
-	lost(r, why);
+	memcpy(r->logged_why, why, sizeof why);
+	mark_down(r, why);
 }
 
 static void *keeper_main(void *arg)
@@ -283,7 +283,7 @@ static void *keeper_main(void *arg)
 	while (!r->closing) {
 		if (!r->up || ++turns % LOOK_TURNS == 0) {
 			pthread_mutex_unlock(&r->lock);
-			look(r);
+			probe(r);
 			pthread_mutex_lock(&r->lock);
 		}
 		int64_t until = clock_mono_us() + (int64_t)KEEPER_MS * 1000;
@@ -360,7 +360,7 @@ int redis_limits_open(const char *url, const char *prefix, struct redis_limits *
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	look(r);
+	probe(r);
 	if (!r->up)
 		log_warn("limits: redis at %s:%d is away: this node limits by itself until it is there", r->host,
 		         r->port);
@@ -402,11 +402,11 @@ bool redis_limits_up(struct redis_limits *r)
 bool redis_limits_take(struct redis_limits *r, const struct redis_take *t, struct limit_answer *ret_answer)
 {
 	char why[WHY];
-	long long taken[3]; /* granted, tokens left, ms to the next */
+	long long taken[3]; /* granted, tokens left, ms to the next refill */
 	if (!r->up)
 		return false;
 	if (!take_from(r, t, taken, why)) {
-		lost(r, why);
+		mark_down(r, why);
 		return false;
 	}
 	long long wait = (taken[2] + 999) / 1000;
@@ -440,6 +440,6 @@ void redis_limits_reset(struct redis_limits *r)
 		connection_put(r, c);
 	} else {
 		redisFree(c);
-		lost(r, why);
+		mark_down(r, why);
 	}
 }

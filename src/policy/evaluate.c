@@ -1,7 +1,8 @@
-/* Evaluation, with the published semantics of Cedar: && || and if look only at what they need; == never fails, all
- * other operators fail on values of the wrong kind; an attribute that is not there fails; sets are compared as sets.
+/* Evaluation, with the published semantics of Cedar: && || and if evaluate only what they need; == never fails, all
+ * other operators fail on values of the wrong kind; a missing attribute fails; sets are compared as sets.
  *
- * Steps are counted over expressions and pairs of compared values, so no policy and no request can hold a thread. */
+ * Steps are counted over expressions and pairs of compared values, so that no policy and no request can block a
+ * thread. */
 #include "policy/policy.h"
 
 struct run {
@@ -24,7 +25,7 @@ static bool fail_kind(struct run *r, const struct policy_expr *e, const char *wa
 	return fail(r, e, arena_printf(r->arena, "must be %s, not %s", wanted, policy_kind_name(got->kind)));
 }
 
-/* A comparison that ran out of steps has said "unequal" without having looked. */
+/* A comparison that ran out of steps answers "unequal" without having compared everything. */
 static bool has_steps(struct run *r, const struct policy_expr *e)
 {
 	return r->steps > 0 || fail(r, e, STR("takes too many steps"));
@@ -69,7 +70,7 @@ static const struct policy_entity *entity_find(const struct run *r, struct polic
 	return NULL;
 }
 
-/* Entities may be reached over several ways, and a broken request may hold a circle: each is looked at once. */
+/* Entities may be reached in several ways, and a broken request may contain a cycle: each is visited once. */
 static bool entity_in(struct run *r, struct policy_uid below, struct policy_uid above)
 {
 	size_t count = r->request->entity_count, waiting = 0;
@@ -136,7 +137,7 @@ static bool eval_equal(struct run *r, const struct policy_expr *e, struct policy
 	return has_steps(r, e);
 }
 
-/* The attributes of a record or entity; an entity that nobody described has none. */
+/* The attributes of a record or entity; an entity that the request does not describe has none. */
 static bool eval_fields(struct run *r, const struct policy_expr *e, struct policy_value *ret_record)
 {
 	if (!eval(r, e, ret_record))
@@ -163,7 +164,7 @@ static bool eval_attribute(struct run *r, const struct policy_expr *e, struct po
 	return true;
 }
 
-/* The first piece is a prefix, the last a suffix, those between follow one another. */
+/* The first piece is a prefix, the last a suffix, the others follow in order. */
 static bool like(struct str text, const struct policy_expr *piece)
 {
 	if (!piece->next)

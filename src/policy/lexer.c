@@ -1,4 +1,4 @@
-/* From bytes to tokens, with the place of each in lines and characters. Text outside strings and comments is ASCII. */
+/* From bytes to tokens, each with its line and column. Text outside strings and comments is ASCII. */
 #include "policy/lexer.h"
 
 static const char *const marks[] = {"::", "==", "!=", "<=", ">=", "&&", "||", "(", ")", "{", "}", "[", "]",
@@ -9,7 +9,7 @@ static bool is_word(char c, bool first)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (!first && c >= '0' && c <= '9');
 }
 
-/* Moves over n bytes. A character is counted at its first byte. */
+/* Skips n bytes. A character is counted at its first byte. */
 static void skip(struct lexer *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -1,8 +1,8 @@
-/* From text to statements, by recursive descent. The first fault ends it, with what was expected and what stands
- * there.
+/* From text to statements, by recursive descent. It stops at the first fault, which says what was expected and what was
+ * found.
  *
- * Chains of && and || are one node with many children, so that depth means nesting; both the nesting of the text and
- * the depth of the tree are bounded, because all that walk the tree do so on the stack. */
+ * Chains of && and || are one node with many children, so that depth means nesting. Both the nesting of the text and
+ * the depth of the tree are bounded, because everything that walks the tree recurses. */
 #include "policy/lexer.h"
 
 #include "base/buf.h"
@@ -153,7 +153,7 @@ static struct policy_expr *string_parse(struct parser *p)
 	return string_take(p, &e->value.text) ? e : NULL;
 }
 
-/* 0 to 9223372036854775807, or one more behind a minus. */
+/* 0 to 9223372036854775807, or one more after a minus. */
 static struct policy_expr *number_parse(struct parser *p, const struct token *minus)
 {
 	uint64_t most = (uint64_t)INT64_MAX + (minus ? 1 : 0), value;
@@ -178,7 +178,7 @@ static bool word_is_reserved(struct str word)
 	return false;
 }
 
-/* Type::Name, and what follows it: *ret_id is true when "::" and a string come next. */
+/* Parses Type::Name. *ret_id is true when "::" and a string come next. */
 static bool path_parse(struct parser *p, struct str *ret_path, bool *ret_id)
 {
 	struct buf path = {0};
@@ -235,7 +235,7 @@ static struct policy_expr *list_parse(struct parser *p)
 	return need_mark(p, "]", "',' or ']'") ? set : NULL;
 }
 
-/* The name of a record's field, of an attribute behind `has` and in brackets: a word or a string. */
+/* The name of a record's field, or of an attribute after `has` or in brackets: a word or a string. */
 static bool key_parse(struct parser *p, const char *what, struct str *ret_key)
 {
 	if (p->error)
@@ -366,7 +366,7 @@ static const struct {
         {"isMulticast", CALL_IS_MULTICAST, false},
 };
 
-/* Behind "receiver.name(". */
+/* After "receiver.name(". */
 static struct policy_expr *method_parse(struct parser *p, struct policy_expr *receiver, const struct token *name)
 {
 	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
@@ -441,7 +441,7 @@ static struct policy_expr *unary_parse(struct parser *p)
 	return e;
 }
 
-/* Behind `has`: a name, a string, or a.b.c, which means "has a, and a has b, and ...". */
+/* After `has`: a name, a string, or a.b.c, which means "has a, and a has b, and ...". */
 static struct policy_expr *has_parse(struct parser *p, struct policy_expr *of)
 {
 	struct token at = p->token;
@@ -451,7 +451,7 @@ static struct policy_expr *has_parse(struct parser *p, struct policy_expr *of)
 	struct policy_expr *has = attribute(p, EXPR_HAS, of, &at, name);
 	while (has && at.kind == TOKEN_WORD && take_mark(p, ".")) {
 		struct policy_expr *all = has->kind == EXPR_AND ? has : add(p, node(p, EXPR_AND, &at), has), *inner;
-		/* The path so far, with its receiver copied: a node has one place in one list. */
+		/* The path so far, with a copy of its receiver: a node can be in one list only. */
 		inner = arena_new_of(p->arena, struct policy_expr);
 		*inner = *of;
 		inner->next = NULL;
@@ -466,7 +466,7 @@ static struct policy_expr *has_parse(struct parser *p, struct policy_expr *of)
 	return p->error ? NULL : has;
 }
 
-/* Behind `like`: the pieces between the wildcards become children. */
+/* After `like`: the pieces between the wildcards become children. */
 static struct policy_expr *like_parse(struct parser *p, struct policy_expr *subject, const struct token *at)
 {
 	struct policy_expr *e = add(p, node(p, EXPR_LIKE, at), subject);
@@ -489,7 +489,7 @@ static struct policy_expr *like_parse(struct parser *p, struct policy_expr *subj
 	return p->error ? NULL : e;
 }
 
-/* In the scope only entities can stand. */
+/* The scope allows only entities. */
 static struct policy_expr *scope_entity_parse(struct parser *p, const char *expected)
 {
 	if (p->error)
@@ -499,7 +499,7 @@ static struct policy_expr *scope_entity_parse(struct parser *p, const char *expe
 	return p->token.kind == TOKEN_WORD ? entity_parse(p) : fail_expected(p, expected);
 }
 
-/* Behind `is`: a type, and perhaps `in` an entity. */
+/* After `is`: a type, and optionally `in` an entity. */
 static struct policy_expr *is_parse(struct parser *p, struct policy_expr *subject, const struct token *at,
                                     bool in_scope)
 {
@@ -667,7 +667,7 @@ static bool conditions_parse(struct parser *p, struct policy_statement *s)
 	}
 }
 
-/* @name or @name("text"): for people and tools, without a meaning here. */
+/* @name or @name("text"): for people and tools, ignored here. */
 static bool annotations_skip(struct parser *p)
 {
 	while (take_mark(p, "@")) {

@@ -1,7 +1,7 @@
 /* Resource policies: a subset of the Cedar language, parsed, checked against what this service has, and evaluated.
  *
  * Pure code: no store, no calls, no clock. Everything is bounded: the text, the nesting, the number of statements and
- * the steps of one evaluation. What is made lives in the arena given; what is parsed borrows the text. */
+ * the steps of one evaluation. Results live in the given arena; parsed statements borrow the text. */
 #ifndef STEWARD_POLICY_POLICY_H
 #define STEWARD_POLICY_POLICY_H
 
@@ -15,7 +15,7 @@
 #define POLICY_STEPS_MAX 200000 /* of one statement and request */
 #define POLICY_FAULTS_MAX 8
 
-/* Where, counted from 1 in characters, and what would be right. */
+/* The place, counted from 1 in characters, and what would be right. */
 struct policy_fault {
 	unsigned line, column;
 	struct str text;
@@ -23,7 +23,7 @@ struct policy_fault {
 
 struct policy_faults {
 	struct policy_fault list[POLICY_FAULTS_MAX];
-	size_t count; /* never above POLICY_FAULTS_MAX: the rest is not looked for */
+	size_t count; /* at most POLICY_FAULTS_MAX: checking stops there */
 };
 
 enum expr_kind {
@@ -101,28 +101,28 @@ struct policy_request {
 must_check int policy_parse(struct arena *a, struct str text, struct policy_statement **ret_statements,
                             struct policy_fault *ret_fault);
 
-/* validate.c: names, types and guards against schema.c; other names of entity types become the first ones. Adds to
- * faults. */
+/* validate.c: checks names, types and guards against schema.c, and replaces aliases of entity types by their names.
+ * Adds to faults. */
 void policy_validate(struct arena *a, struct policy_statement *statements, struct policy_faults *faults);
 
 /* evaluate.c */
 enum policy_outcome {
 	POLICY_APPLIES,
 	POLICY_SKIPPED,  /* its scope or conditions do not hold */
-	POLICY_ERROR,    /* cannot be evaluated for this request: does not apply, as Cedar has it */
-	POLICY_EXHAUSTED /* ran out of steps: nobody knows, so a forbid must be taken as applying */
+	POLICY_ERROR,    /* cannot be evaluated for this request: does not apply, as in Cedar */
+	POLICY_EXHAUSTED /* ran out of steps: the result is unknown, so a forbid must be taken as applying */
 };
-/* Takes its steps off *steps, which several evaluations share; has at most POLICY_STEPS_MAX. ret_fault is written with
- * the last two outcomes. */
+/* Subtracts its steps from *steps, which several evaluations share; uses at most POLICY_STEPS_MAX. The last two
+ * outcomes set ret_fault. */
 enum policy_outcome policy_evaluate(struct arena *a, const struct policy_statement *s, const struct policy_request *r,
                                     unsigned *steps, struct policy_fault *ret_fault);
 
 /* Whether it reads that attribute of the context. */
 bool policy_mentions(const struct policy_statement *s, const char *attribute);
-/* Whether it reads context.RECORD.ATTRIBUTE, or the record as a whole; attribute NULL: anything of the record. That it asks
- * whether there is such a record does not count. */
+/* Whether it reads context.RECORD.ATTRIBUTE, or the whole record; attribute NULL: anything of the record. A mere `has`
+ * of the record does not count. */
 bool policy_reads(const struct policy_statement *s, const char *record, const char *attribute);
-/* Whether who asks makes a difference to it. */
+/* Whether its result depends on who asks. */
 bool policy_reads_principal(const struct policy_statement *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* The tables, and how the ids of each type look. */
+/* The tables, and the form of each type's ids. */
 #include "policy/schema.h"
 
 #include "base/id.h"

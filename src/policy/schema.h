@@ -1,5 +1,5 @@
-/* What policies can speak of: actions with their contexts, and entity types. One table, from which the validator judges
- * and docs/policies.md is written. */
+/* What policies can refer to: actions with their contexts, and entity types. One table for the validator and for
+ * docs/policies.md. */
 #ifndef STEWARD_POLICY_SCHEMA_H
 #define STEWARD_POLICY_SCHEMA_H
 
@@ -40,15 +40,15 @@ struct policy_attribute {
 };
 
 struct policy_type {
-	const char *name, *alias; /* the other name under which policies written elsewhere know it, or NULL */
-	unsigned above;           /* types that it can be in */
+	const char *name, *alias; /* alias: the name that policies written for other services use, or NULL */
+	unsigned above;           /* types that can contain it */
 	enum policy_id_form form;
 	const struct policy_shape *attributes;
 };
 
 struct policy_action {
 	const char *id;
-	unsigned resources; /* types that it is done to */
+	unsigned resources; /* types that the action applies to */
 	const struct policy_shape *context;
 };
 
@@ -61,7 +61,7 @@ extern const unsigned policy_principals;
 /* -1 when there is none of that name. */
 int policy_type_find(struct str name);
 int policy_action_find(struct str id);
-/* What an id of the form must be, for messages; NULL when this one is. */
+/* NULL when the id has this form; otherwise what it must be, for messages. */
 const char *policy_id_fault(enum policy_id_form form, struct str id);
 
 #define POLICY_ACTIONS_MAX 4

@@ -1,6 +1,6 @@
-/* Validation: every name that a policy uses exists, every operator gets what it can take, and an attribute that may be
- * absent is only read where `has` was asked before. A policy that passes has next to no way left to fail when it is
- * evaluated: that matters, because a forbid that fails does not forbid.
+/* Validation: every name that a policy uses exists, every operator gets values that it accepts, and an optional
+ * attribute is only read after `has`. A policy that passes can hardly fail when it is evaluated: that matters, because
+ * a forbid that fails does not forbid.
  *
  * `has` guards what follows it in the same &&, in the `then` of an if, and in later `when` clauses. */
 #include "base/buf.h"
@@ -9,14 +9,14 @@
 
 struct literal_field;
 
-/* What an expression can be. Not known: anything. */
+/* The type of an expression. Unknown: it may be anything. */
 struct type {
 	bool known;
 	enum policy_kind kind;
 	unsigned types;          /* of an entity */
 	const struct type *item; /* of a set; NULL: anything */
-	/* Of a record: the shapes that it may have, one for each action in play; or a literal's fields. Neither: one of
-	 * several records, whose attributes cannot be read. */
+	/* Of a record: its possible shapes, one for each action that the scope allows; or the fields of a literal.
+	 * Neither: one of several records, whose attributes cannot be read. */
 	const struct policy_shape *shapes[POLICY_ACTIONS_MAX];
 	unsigned shape_count;
 	const struct literal_field *fields;
@@ -29,7 +29,7 @@ struct literal_field {
 	struct type type;
 };
 
-/* Attributes that are known to be there, newest first. */
+/* Attributes that are known to be present, newest first. */
 struct guard {
 	struct str path;
 	const struct guard *next;
@@ -38,7 +38,7 @@ struct guard {
 struct validator {
 	struct arena *arena;
 	struct policy_faults *faults;
-	unsigned resources; /* types that the actions in play are done to */
+	unsigned resources; /* types that these actions apply to */
 	struct type context;
 };
 
@@ -86,7 +86,7 @@ static bool can_equal(const struct type *a, const struct type *b)
 	return a->kind != POLICY_SET || !a->item || !b->item || can_equal(a->item, b->item);
 }
 
-/* What is either of two. False when they are of different kinds. */
+/* Merges two types into one that covers both. False when they are of different kinds. */
 static bool type_merge(struct validator *v, struct type *into, const struct type *other)
 {
 	if (!into->known || !other->known) {
@@ -152,7 +152,7 @@ static void check_uid(struct validator *v, struct policy_expr *e, struct type *r
 		                   STR_ARG(policy_shown(uid->id)), right));
 }
 
-/* "context.cluster.name" with separators that no name has; empty for what is no path. */
+/* "context.cluster.name" with separators that no name contains; empty when the expression is no path. */
 static struct str path_of(struct validator *v, const struct policy_expr *e)
 {
 	static const char *const names[] = {"principal", "action", "resource", "context"};
@@ -181,7 +181,7 @@ static const struct guard *guard_add(struct validator *v, const struct guard *gi
 	return g;
 }
 
-/* What holds whichever of two was true. Both lists grew out of the same one. */
+/* The guards that hold whichever of two expressions was true. Both lists extend the same list. */
 static const struct guard *guard_common(struct validator *v, const struct guard *a, const struct guard *b,
                                         const struct guard *given)
 {
@@ -479,7 +479,7 @@ static void check_record(struct validator *v, struct policy_expr *e, const struc
 	ret_type->is_literal = true;
 }
 
-/* Writes what it is; returns what is known to be there when it is true. */
+/* Writes the type of the expression; returns the guards that hold when it is true. */
 static const struct guard *check(struct validator *v, struct policy_expr *e, const struct guard *given,
                                  struct type *ret_type)
 {
@@ -522,7 +522,7 @@ static bool names_action(const struct policy_expr *e, const char *id)
 	return e->kind == EXPR_LITERAL && str_is(e->value.uid.id, id);
 }
 
-/* The actions that the scope lets in decide about the context and the resource. */
+/* Finds the actions that the scope allows: they decide about the context and the resource. */
 static void actions_in_play(struct validator *v, const struct policy_expr *scope)
 {
 	v->context = of_kind(POLICY_RECORD);
@@ -541,7 +541,7 @@ static void actions_in_play(struct validator *v, const struct policy_expr *scope
 		v->resources |= policy_actions[i].resources;
 		v->context.shapes[v->context.shape_count++] = policy_actions[i].context;
 	}
-	/* None: the scope names what does not exist. That fault is told, and nothing that would follow from it. */
+	/* The scope names no existing action. Only that fault is reported, not those that follow from it. */
 	if (!v->resources)
 		v->context = (struct type){.known = false};
 }

@@ -53,7 +53,7 @@ static inline bool policy_uid_equal(struct policy_uid a, struct policy_uid b)
 }
 
 /* Values of different kinds are unequal; sets are compared as sets. Takes a step from *steps for each pair of values
- * looked at, and answers false once there is none left. */
+ * compared, and answers false when none is left. */
 bool policy_equal(const struct policy_value *a, const struct policy_value *b, unsigned *steps);
 bool policy_set_has(const struct policy_value *set, const struct policy_value *item, unsigned *steps);
 /* NULL when there is no such field. */
@@ -70,7 +70,7 @@ bool policy_ip_is_multicast(const struct policy_ip *ip);
  * deeply. */
 must_check int policy_value_from_json(struct arena *a, const json_t *json, struct policy_value *ret_value);
 
-/* And back, for those who make contexts. New references. */
+/* The other direction, for code that makes contexts. New references. */
 json_t *policy_entity_json(const char *type, struct str id);
 json_t *policy_ip_json(struct str text);
 

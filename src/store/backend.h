@@ -1,6 +1,6 @@
-/* What the back ends of the store share, and what each has to give: a table of functions, one for each of store.h's. The
- * list below is the only one; from it come the table's type, the functions of store.h that call through it (store.c) and
- * the back ends' prototypes. Nothing outside src/store/ includes this. */
+/* What the back ends of the store share, and what each must provide: a table of functions, one for each function of
+ * store.h. The list below is the only one: the table's type, the functions of store.h that call through it (store.c)
+ * and the back ends' prototypes are made from it. Nothing outside src/store/ includes this. */
 #ifndef STEWARD_STORE_BACKEND_H
 #define STEWARD_STORE_BACKEND_H
 
@@ -11,24 +11,24 @@
 
 /* Answers to repeated POSTs are kept for a day. */
 #define ANSWER_MS 86400000LL
-/* Key in meta: grows with each change of identities, whichever process made it. Survives tx_wipe(). */
+/* Key in meta: grows with each change of identities by any process. tx_wipe() keeps it. */
 #define META_IDENTITY "store.identity"
-/* Key in meta: what is written to see whether there is room. */
+/* Key in meta: written to test whether the disk has room. */
 #define META_ROOM "store.room"
 
-/* The organization that a job's subject belongs to: it ends with the id of something of a project, or of a project. `id` is
- * the SQL for those 24 letters. */
+/* The organization that a job belongs to. The job's subject ends with the id of a project, or of something in a
+ * project; `id` is the SQL for those 24 characters. */
 #define JOB_TENANT(id)                                                                                               \
 	"(SELECT CASE d.kind WHEN 'project' THEN d.parent ELSE (SELECT p.parent FROM doc p WHERE p.kind = 'project'" \
 	" AND p.id = d.parent) END FROM doc d WHERE d.kind IN ('project', 'cluster', 'flex_cluster',"                \
 	" 'network_container', 'network_peer', 'database_user') AND d.id = " id " LIMIT 1)"
 
-/* References from a subject to the node that its jobs must run on. */
+/* Kind of the references from a subject to the node that must run its jobs. */
 #define REF_HOST "job_host"
 
 /* Lists are counted in blocks, so that a deep page is found without walking the documents before it: level 0 counts
- * runs of 512 positions, level 1 runs of 512 level-0 blocks. The first block is list.head, so that a small list, and
- * nearly all are, costs one row. */
+ * runs of 512 positions, level 1 runs of 512 level-0 blocks. The count of the first block is list.head, so that a small
+ * list (nearly all are small) costs one row. */
 #define BLOCK_BITS 9
 #define BLOCK_SIZE (1 << BLOCK_BITS)
 #define BLOCK_LEVELS 2
@@ -98,7 +98,7 @@
 	X(override_delete, (struct tx * tx, struct str set, struct str scope), (tx, set, scope))                     \
 	X(wipe, (struct tx * tx), (tx))
 
-/* How far the slow check has come: in which walk, and after which row. */
+/* The progress of the slow check: which walk, and after which row. */
 #define WATCH_KEYS 4
 struct watch_key {
 	int64_t number;
@@ -109,24 +109,24 @@ struct watch {
 	unsigned at;
 	bool begun;
 	struct watch_key keys[WATCH_KEYS];
-	/* The last event that was seen. */
+	/* The last event that was checked. */
 	int64_t seq;
 	unsigned char hash[32];
 };
 
-/* What is known to be damaged; watch.c. */
+/* The damage that is known; watch.c. */
 struct damage {
 	pthread_mutex_t lock;
-	uint64_t count, passes; /* passes: over everything */
-	char what[256];         /* the first; empty: nothing */
+	uint64_t count, passes; /* passes: complete runs of the slow check */
+	char what[256];         /* the first damage; empty: none */
 };
 void store_damaged(struct store *s, const char *format, ...) printf_like(2, 3);
 struct watcher;
 void watcher_stop(struct watcher *w); /* accepts NULL */
 
 struct store_ops {
-	bool remote; /* every statement is a round trip */
-	/* Opens and migrates what s->path names; sentences to stderr. ret_conn is the writer's connection. */
+	bool remote; /* every statement is a network round trip */
+	/* Opens and migrates the store at s->path; messages go to stderr. ret_conn is the writer's connection. */
 	int (*open)(struct store *s, const struct store_options *o, struct tx **ret_conn);
 	void (*close)(struct store *s); /* or NULL; after the writer has stopped */
 	int (*reader)(struct store *s, struct tx **ret_tx);
@@ -135,19 +135,24 @@ struct store_ops {
 	void (*end_read)(struct tx *tx);
 	void (*rest)(struct tx *tx);
 	uint64_t (*data_version)(struct tx *reader);
-	/* Or NULL: one after the other. */
+	/* NULL: documents are read one after the other. */
 	void (*get_many)(struct tx *tx, struct doc_wanted *const *list, size_t count);
-	/* The writer's thread. A batch is one transaction, each write in it can be undone alone. Of any of them, -EAGAIN: nothing
-	 * of the batch was kept or ever will be, and it may be run again from the start; -ERESTART: the same, and it must be, at
-	 * once, which then does not say so again. write_end(), 1: the write could not be kept, and was undone. */
+	/* Or NULL: tx_list() will do. */
+	int (*list_each)(struct tx *tx, const char *kind, struct str parent, int64_t offset, int64_t limit,
+	                 doc_show *show, void *ctx);
+	/* The writer's thread. A batch is one transaction, each write in it can be undone alone. Of any of them,
+	 * -EAGAIN: nothing of the batch was kept or ever will be, and it may be run again from the start; -ERESTART:
+	 * the same, and it must be, at once, which then does not say so again. write_end(), 1: the write could not be
+	 * kept, and was undone. */
 	int (*batch_begin)(struct tx *tx);
 	int (*write_begin)(struct tx *tx);
 	int (*write_end)(struct tx *tx, bool keep);
 	int (*batch_commit)(struct tx *tx);
 	void (*batch_abort)(struct tx *tx);
-	/* Between batches; busy: more is queued. */
+	/* Called between batches; busy: more writes are queued. */
 	void (*idle)(struct tx *tx, bool busy);
-	/* The next slice of a pass over everything, on a reader of its own: 1, or 0 when the pass is over; -ENOTCONN: later. */
+	/* Checks the next slice of a pass over everything, on its own reader. 1: continue; 0: the pass is complete;
+	 * -ENOTCONN: try later. */
 	int (*watch)(struct tx *tx, struct watch *w);
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration */
 #define STORE_OP(name, parameters, arguments) int(*name) parameters;
@@ -155,20 +160,20 @@ struct store_ops {
 #undef STORE_OP
 };
 
-/* A connection. Readers have one each; the writer's is used by its thread only. */
+/* A connection. Each reader has one; the writer's is used by its thread only. */
 struct tx {
 	const struct store_ops *ops;
 	struct store *store;
 	bool writes;         /* the writer's */
 	bool reading;        /* between tx_begin_read() and tx_end_read() */
-	bool lingers;        /* a read's transaction is open */
-	uint64_t seen;       /* store->commits when it was opened */
-	uint64_t generation; /* of identities when it was opened */
+	bool lingers;        /* the transaction of a finished read is still open */
+	uint64_t seen;       /* store->commits when that transaction was opened */
+	uint64_t generation; /* the identity generation when it was opened */
 	bool in_write;       /* inside a write's run() */
-	bool broken;  /* a statement of this write failed for no fault of its caller: undo it whatever run() says */
-	bool full;    /* a statement failed because there is no room on the disk */
-	bool touched; /* tx_touch_identity() in this batch */
-	bool jobs;    /* a job became claimable in this batch */
+	bool broken;         /* a statement failed, not by the caller's fault: undo the write whatever run() returns */
+	bool full;           /* a statement failed because the disk is full */
+	bool touched;        /* tx_touch_identity() in this batch */
+	bool jobs;           /* a job became claimable in this batch */
 	_Atomic uint64_t reads;
 	void (*waits)(void *ctx); /* or NULL; see tx_on_wait() */
 	void *waits_ctx;
@@ -177,13 +182,13 @@ struct tx {
 	struct memo *memo; /* NULL: none yet */
 	/* SQLite's. */
 	struct sqlite3 *db;
-	struct sqlite3_stmt **statements; /* prepared when first used */
-	struct sqlite_writer *writing;    /* of the writer's */
+	struct sqlite3_stmt **statements; /* prepared on first use */
+	struct sqlite_writer *writing;    /* only the writer's connection */
 	/* PostgreSQL's. */
 	struct pg *pg;
 };
 
-/* Behind pointers, because statistics are read through a const store. */
+/* Behind a pointer, because statistics are read through a const store. */
 struct readers {
 	pthread_mutex_t lock;
 	struct tx *first;
@@ -195,19 +200,20 @@ struct pg_store;
 
 struct store {
 	const struct store_ops *ops;
-	char *path;    /* of the file, or the URL */
-	char node[64]; /* this process, where several share the store */
+	char *path;    /* the file's path, or the URL */
+	char node[64]; /* this process's name, when several share the store */
 	struct readers *readers;
 	struct writer *writer;
 	_Atomic uint64_t generation, writes, commits, failed;
 	_Atomic int64_t commit_micros;
-	/* What other processes change is seen up to then: after it no cache of identities may be used. INT64_MAX: there are none. */
+	/* Until then, changes by other processes have been seen. Afterwards no cache of identities may be used.
+	 * INT64_MAX: no other process uses the store. */
 	_Atomic int64_t trusted_until_us;
 	_Atomic uint64_t distrust;
 	void (*_Atomic jobs_wake)(void *ctx);
 	void *_Atomic jobs_ctx;
 	_Atomic bool binds_jobs;
-	_Atomic bool full; /* the last write found no room */
+	_Atomic bool full; /* the last write failed because the disk is full */
 	struct damage *damage;
 	struct watcher *watcher;
 	struct pg_store *pg;
@@ -221,43 +227,44 @@ extern const struct store_ops sqlite_ops, postgres_ops;
 
 static inline void tx_count_read(struct tx *tx)
 {
-	/* One thread writes it; others only look. */
+	/* Only one thread writes the counter; others only read it. */
 	atomic_store_explicit(&tx->reads, atomic_load_explicit(&tx->reads, memory_order_relaxed) + 1,
 	                      memory_order_relaxed);
 }
 
-/* chain.c: the hash that chains an event to the one before it. */
+/* chain.c: computes the hash that chains an event to the one before it. */
 struct event_row {
 	int64_t seq;
 	struct event event;
 };
 void event_hash(const unsigned char prev[32], const struct event_row *row, unsigned char ret_hash[32]);
 
-/* The ends of the chain, as they stand in meta. */
+/* Both ends of the chain, as stored in meta. */
 #define META_CHAIN "event.chain"
 #define EVENT_CHAIN_TEXT 256
 struct event_chain {
-	int64_t first, last;      /* numbers of the first and last event that is kept; none: last is first - 1 */
-	unsigned char before[32]; /* the hash that the first follows */
+	int64_t first, last;      /* numbers of the first and last stored event; without events last is first - 1 */
+	unsigned char before[32]; /* the hash before the first event */
 	unsigned char head[32];   /* the hash of the last */
-	bool forged;              /* the key is at hand, and the signature is not its */
+	bool forged;              /* the key is available, and the signature was not made with it */
 };
 must_check bool event_chain_parse(struct str text, struct event_chain *ret_chain);
-/* Signed where the key is at hand. */
+/* Signs it when the key is available. */
 struct str event_chain_format(const struct event_chain *chain, char ret_text[EVENT_CHAIN_TEXT]);
 
-/* memo.c: documents that the batch under way, or the state that a reader keeps, has shown. */
+/* memo.c: documents that were read in the current batch, or in the snapshot that a reader keeps. */
 bool memo_get(struct tx *tx, struct arena *a, struct str kind, struct str id, struct doc *ret_doc);
 void memo_put(struct tx *tx, const struct doc *d);
 void memo_drop(struct tx *tx, struct str kind, struct str id);
 void memo_clear(struct tx *tx);
 void memo_free(struct tx *tx);
 
-/* writer.c. The calling thread goes before others of the process, or, negative, no longer; where the system lets it. */
+/* writer.c: raises the priority of the calling thread over others of the process, or lowers it when negative; does
+ * nothing where the system forbids it. */
 #define WRITER_PRECEDENCE 5
 void thread_precede(int by);
 must_check int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct writer **ret_writer);
-/* Finishes what is queued, joins the thread, closes the connection. Accepts NULL. */
+/* Finishes queued writes, joins the thread, closes the connection. Accepts NULL. */
 void writer_stop(struct writer *w);
 uint64_t writer_depth(struct writer *w);
 

@@ -1,7 +1,7 @@
-/* The chain of events, whichever back end keeps them: an event's hash covers its predecessor's and all of its own fields,
- * so that an event that was changed or taken out of the middle shows in store_check(). Where the chain begins and ends
- * stands in meta, signed with the service's key and written with each event: events that are gone from either end show
- * too. */
+/* The chain of events, for both back ends: the hash of an event covers the hash of its predecessor and all of its own
+ * fields, so that store_check() finds an event that was changed or removed from the middle. Both ends of the chain are
+ * in meta, signed with the service's key and written with each event: so events that are missing at either end are
+ * found too. */
 #include "store/backend.h"
 
 #include "base/buf.h"
@@ -26,7 +26,7 @@ void event_hash(const unsigned char prev[32], const struct event_row *row, unsig
 	add_number(&b, (uint64_t)row->seq);
 	add_number(&b, (uint64_t)e->created_ms);
 	add_number(&b, (uint64_t)e->for_org << 1 | e->for_group);
-	/* Lengths, so that no two rows have the same bytes. */
+	/* Lengths are hashed too, so that no two rows give the same bytes. */
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		add_number(&b, texts[i].n);
 		buf_str(&b, texts[i]);
@@ -94,7 +94,7 @@ struct str event_chain_format(const struct event_chain *chain, char ret_text[EVE
 {
 	char mac[65] = "-";
 	struct str ends = chain_text(chain, ret_text);
-	/* What somebody else wrote is never signed: it would be covered up. */
+	/* A chain that somebody else wrote is never signed: that would hide the forgery. */
 	if (seal_is_ready() && !chain->forged)
 		chain_mac(chain, mac);
 	int n = snprintf(ret_text + ends.n, EVENT_CHAIN_TEXT - ends.n, " %s", mac);

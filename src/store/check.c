@@ -1,11 +1,11 @@
-/* Sentences about what a check finds, and the chain of events held against its hashes. */
+/* The messages of a check, and the check of the event chain against its hashes. */
 #include "store/check.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
 
-/* More would say nothing new. */
+/* More messages would say nothing new. */
 #define FAULTS_SHOWN 100
 
 void check_fault(struct check *c, const char *format, ...)

@@ -1,6 +1,6 @@
-/* Copies a store into another, of either kind: table by table, a page of rows in a transaction, in the order of the key. With
- * each page goes a mark that says how far the copy is, so that one that was broken off goes on from there. At the end both
- * sides are read again and every table's rows counted and hashed. */
+/* Copies one store into another, of either kind: table by table, one page of rows per transaction, in the order of the
+ * key. Each page also writes a mark with the progress, so that an interrupted copy can continue. At the end both sides
+ * are read again, and the rows of every table are counted and hashed. */
 #include "store/copy.h"
 
 #include "base/buf.h"
@@ -21,11 +21,13 @@ static const struct copy_table tables[] = {
 	{"list", 2, {{"kind", T}, {"parent", T}, {"next_seq", N}, {"count", N}, {"head", N}}, NULL},
 	{"list_block", 4, {{"kind", T}, {"parent", T}, {"level", N}, {"block", N}, {"count", N}}, NULL},
 	{"ref", 2, {{"kind", T}, {"value", T}, {"id", T}}, NULL},
-	{"event", 1, {{"seq", N}, {"id", T}, {"org_id", T}, {"group_id", T}, {"type", T}, {"created_ms", N}, {"body", T},
-	              {"prev_hash", B}, {"hash", B}, {"cluster", T}, {"raw", T}, {"org_pos", N}, {"group_pos", N}}, NULL},
-	{"job", 1, {{"n", N}, {"id", T}, {"kind", T}, {"subject", T}, {"args", T}, {"state", T}, {"step", N}, {"attempt", N},
-	            {"progress", T}, {"due_ms", N}, {"lease_owner", T}, {"lease_until_ms", N}, {"fence", N}, {"created_ms", N},
-	            {"updated_ms", N}, {"error", T}, {"host", T}, {"tenant", T}}, NULL},
+	{"event", 1, {{"seq", N}, {"id", T}, {"org_id", T}, {"group_id", T}, {"type", T}, {"created_ms", N},
+	              {"body", T}, {"prev_hash", B}, {"hash", B}, {"cluster", T}, {"raw", T}, {"org_pos", N},
+	              {"group_pos", N}}, NULL},
+	{"job", 1, {{"n", N}, {"id", T}, {"kind", T}, {"subject", T}, {"args", T}, {"state", T}, {"step", N},
+	            {"attempt", N}, {"progress", T}, {"due_ms", N}, {"lease_owner", T}, {"lease_until_ms", N},
+	            {"fence", N}, {"created_ms", N}, {"updated_ms", N}, {"error", T}, {"host", T},
+	            {"tenant", T}}, NULL},
 	{"answer", 2, {{"caller", T}, {"key", T}, {"created_ms", N}, {"fingerprint", T}, {"answer", T}}, NULL},
 	{"limit_override", 2, {{"set_id", T}, {"scope", T}, {"capacity", N}, {"refill", N}}, NULL},
 	{"meta", 1, {{"key", T}, {"value", T}}, "key <> '" META_COPY "'"},
@@ -51,7 +53,7 @@ unsigned copy_columns(const struct copy_table *t)
 	return n;
 }
 
-/* "kind, id, parent": the first columns. `n` is what a job's place in line is called. */
+/* "kind, id, parent": the first `count` columns. `n` is the name of the column with a job's place in the queue. */
 static void names_write(char *ret_text, size_t size, const struct copy_table *t, unsigned count, const char *n)
 {
 	size_t at = 0;
@@ -62,7 +64,7 @@ static void names_write(char *ret_text, size_t size, const struct copy_table *t,
 	}
 }
 
-/* "$1, $2": both sides know them so. */
+/* "$1, $2": both back ends understand this form. */
 static void places_write(char *ret_text, size_t size, unsigned count)
 {
 	size_t at = 0;
@@ -107,7 +109,8 @@ static int side_open(const char *place, struct copy_side *side)
 	return side->ops->open(place, side);
 }
 
-/* The mark: the table's number, rows done in all, and the last key as sealed-off lengths: "2 500 1:a 3:xyz". */
+/* The mark: the table's number, the rows done in all, and the last key, each text with its length: "2 500 1:a
+ * 3:xyz". */
 static struct str mark_make(struct arena *a, size_t table, int64_t done, const struct copy_table *t,
                             const struct cell *row)
 {
@@ -138,7 +141,7 @@ static bool number_cut(struct str *s, char end, int64_t *ret_value)
 	return true;
 }
 
-/* False when it is not one of ours. Without a key the table begins from its start. */
+/* False when the mark is not ours. Without a key the table starts from its beginning. */
 static bool mark_read(struct str s, size_t *ret_table, int64_t *ret_done, struct cell ret_key[COPY_COLUMNS_MAX],
                       bool *ret_has_key)
 {
@@ -209,7 +212,7 @@ static void digest_number(EVP_MD_CTX *ctx, uint64_t v)
 	EVP_DigestUpdate(ctx, bytes, sizeof bytes);
 }
 
-/* Lengths before texts, so that no two tables have the same bytes. */
+/* Lengths before texts, so that no two tables give the same bytes. */
 static void digest_cell(EVP_MD_CTX *ctx, const struct cell *c, enum cell_type type)
 {
 	digest_number(ctx, c->null);
@@ -274,7 +277,7 @@ static int copy_verify(struct copy *c)
 	return 0;
 }
 
-/* Only into an empty store, or one that has a part of such a copy. */
+/* The target must be empty, or contain a part of the same copy. */
 static int target_is_free(struct copy *c)
 {
 	for (size_t i = 0; i < TABLES; i++) {
@@ -291,7 +294,8 @@ static int target_is_free(struct copy *c)
 	return 0;
 }
 
-/* What is being changed cannot be compared, and what a copy is being made into is no whole store. */
+/* A source in use changes during the copy and cannot be compared; a source that is itself an unfinished copy is
+ * incomplete. */
 static int source_is_whole(struct copy *c, struct arena *a)
 {
 	struct str mark;
@@ -345,7 +349,7 @@ int store_copy(const char *from, const char *to, store_copy_progress *progress, 
 	struct copy c = {.progress = progress, .ctx = ctx};
 	struct store_options make = {.url = to, .data_dir = to, .unfinished = true};
 	struct store *made;
-	/* The target's tables are made as for any store. */
+	/* store_open() creates the target's tables. */
 	if (!store_url_is_remote(to) && !str_starts(str_of(to), STR("sqlite:")))
 		make.url = NULL;
 	int r = side_open(from, &c.from);

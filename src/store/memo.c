@@ -1,14 +1,14 @@
-/* Documents that a batch, or a reader in the state that it keeps, has read or written. What it has once seen stays true: no
- * other process writes while a batch is under way, and a state is a state. So a document is asked for once in a batch, not
- * once in each of its writes (an organization's name for every event), and one that was just made not at all; and calls that
- * come in a row ask once for the organization that they are about. */
+/* Documents that were read or written in a batch, or in a snapshot that a reader keeps. They stay valid: no other
+ * process writes during a batch, and a snapshot does not change. So a batch reads a document once, not once per write
+ * (an organization's name for every event), and never one that it has just written; and calls in a row read their
+ * organization once. */
 #include "store/backend.h"
 
 #include <stdlib.h>
 
 #define MEMO_MAX 256
 #define MEMO_READER_MAX 16
-#define MEMO_BODY_MAX 16384 /* larger ones would be much to keep for a guess */
+#define MEMO_BODY_MAX 16384 /* larger ones are not worth the memory */
 
 struct memo {
 	struct arena *arena;

@@ -1,6 +1,6 @@
 /* The schema, as numbered steps. Each runs in a transaction that also records its number in the file (user_version), so
- * a step is done once however often and by however many processes the store is opened. Steps are only ever added. */
-#include "store/sqlite.h"
+ * a step runs once, however often and by however many processes the store is opened. Steps are only ever added. */
+#include "store/sqlite/sqlite.h"
 
 #include <errno.h>
 
@@ -67,7 +67,7 @@ static const char *const steps[] = {
 	/* 4: some jobs are work on one host. */
 	"ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';",
 
-	/* 5: the first events of a list stand in the index of positions only. */
+	/* 5: the first events of a list are only in the index of positions. */
 	"DROP INDEX event_org_pos; DROP INDEX event_org_time; DROP INDEX event_org_type;"
 	"DROP INDEX event_group_pos; DROP INDEX event_group_time; DROP INDEX event_group_type;"
 	"CREATE INDEX event_org_pos ON event (org_id, org_pos, created_ms, type, cluster) WHERE org_pos > 0;"
@@ -79,17 +79,17 @@ static const char *const steps[] = {
 	"CREATE INDEX event_group_type ON event (group_id, type, group_pos, created_ms, cluster)"
 	" WHERE group_pos > 32;",
 
-	/* 6: whose a job is: organizations take turns. */
+	/* 6: the organization of a job, because organizations take turns. */
 	"ALTER TABLE job ADD COLUMN tenant TEXT NOT NULL DEFAULT '';",
 
-	/* 7: a document has a sum of its content; doc_sum() is the program's. */
+	/* 7: a document has a checksum; doc_sum() is a function of this program. */
 	"ALTER TABLE doc ADD COLUMN sum INTEGER; UPDATE doc SET sum = doc_sum(kind, id, body);",
 };
 /* clang-format on */
 
 #define STEP_COUNT ((int64_t)(sizeof steps / sizeof *steps))
 
-/* What the file says of itself. An empty file says 0 and 0. */
+/* What the file says about itself. An empty file has 0 and 0. */
 static int file_version(struct tx *conn, const char *path, FILE *out, int64_t *ret_version)
 {
 	int64_t version, application, tables;

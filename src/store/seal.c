@@ -1,8 +1,8 @@
-/* Secrets at rest: AES-256-GCM and HMAC-SHA256 under keys derived from the one key of the data directory, a key of its
- * own for each purpose, so that nothing made for one can serve another.
+/* Secrets at rest: AES-256-GCM and HMAC-SHA256. All keys are derived from the one key of the data directory, a separate
+ * key for each purpose, so that nothing made for one purpose can be used for another.
  *
- * A sealed value is base64url of: version byte, 12 random bytes, ciphertext, 16 bytes of tag. Contexts of OpenSSL are
- * kept per thread, because making them costs more than using them. */
+ * A sealed value is base64url of: version byte, 12 random bytes, ciphertext, 16 bytes of tag. OpenSSL contexts are kept
+ * per thread, because making them costs more than using them. */
 #include "store/seal.h"
 
 #include "base/base64.h"
@@ -28,7 +28,7 @@
 #define NONCE_SIZE 12
 #define TAG_SIZE 16
 #define OVERHEAD (1 + NONCE_SIZE + TAG_SIZE)
-/* Far above anything that is a secret. */
+/* Far larger than any secret. */
 #define SEALED_MAX ((size_t)16 << 20)
 #define PURPOSES_MAX 16
 
@@ -50,7 +50,7 @@ struct thread_contexts {
 	size_t mac_count;
 };
 
-/* OpenSSL fails here only when memory has run out or its installation is broken: nothing to go on with. */
+/* OpenSSL fails here only when memory has run out or its installation is broken: the process cannot continue. */
 static void must(bool ok)
 {
 	if (ok)
@@ -105,7 +105,7 @@ static EVP_MAC_CTX *mac_new(const unsigned char key[KEY_SIZE])
 static void mac_run(EVP_MAC_CTX *mac, struct str message, unsigned char ret_mac[32])
 {
 	size_t n = 0;
-	/* Without a key: the one it has, from the start again. */
+	/* Without a key argument: restarts with the key that it has. */
 	must(EVP_MAC_init(mac, NULL, 0, NULL) &&
 	     EVP_MAC_update(mac, (const unsigned char *)(message.p ? message.p : ""), message.n) &&
 	     EVP_MAC_final(mac, ret_mac, &n, 32) && n == 32);
@@ -131,7 +131,7 @@ void seal_mac(const char *purpose, struct str message, unsigned char ret_mac[32]
 	while (i < t->mac_count && strcmp(t->macs[i].purpose, purpose) != 0)
 		i++;
 	if (i == t->mac_count) {
-		/* Purposes are names in our source, not input. */
+		/* Purposes are constants in our source, not input. */
 		assert(t->mac_count < PURPOSES_MAX);
 		key_derive(purpose, key);
 		t->macs[i].purpose = must_strdup(purpose);
@@ -157,7 +157,7 @@ void sha256_hex(struct str message, char ret_text[65])
 	hex_encode(digest, sizeof digest, ret_text);
 }
 
-/* The thread's context for one direction, with its key, told the nonce and the context. */
+/* The thread's cipher context for one direction, with key, nonce and additional data set. */
 static EVP_CIPHER_CTX *cipher_start(bool encrypt, const unsigned char *nonce, struct str context)
 {
 	struct thread_contexts *t = contexts();
@@ -231,8 +231,8 @@ static bool write_all(int fd, const unsigned char *p, size_t n)
 	return true;
 }
 
-/* Written beside and linked into place, so that a crash leaves a whole key or none, and so that of two processes that
- * start at once one makes the key and the other takes it. */
+/* Written to a temporary file and linked into place, so that a crash leaves a complete key or none, and so that of two
+ * processes that start at once one makes the key and the other uses it. */
 static int key_make(const char *dir, const char *path)
 {
 	unsigned char key[KEY_SIZE];

@@ -5,17 +5,17 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-/* Reads or makes the key. Failure: a sentence to stderr, negative. */
+/* Reads the key or makes one. On failure: a message on stderr, negative. */
 must_check int seal_setup(const char *data_dir);
-/* Reads the key and makes none: -ENOENT, without a word, where there is none. */
+/* Reads the key and makes none: -ENOENT, without a message, when there is none. */
 must_check int seal_read(const char *data_dir);
-/* Takes away a key that seal_setup() has just made and that nothing was sealed with. */
+/* Removes a key that seal_setup() has just made and that has sealed nothing. */
 void seal_unmake(const char *data_dir);
-/* Whether a data directory has a key; and whether one is set up. */
+/* Whether a data directory has a key; and whether a key is loaded. */
 bool seal_has_key(const char *data_dir);
 bool seal_is_ready(void);
-/* AES-256-GCM; the output is base64url text. `context` is authenticated, not stored: an opened value cannot be moved
- * to another place. */
+/* AES-256-GCM; the output is base64url text. `context` is authenticated but not stored: a sealed value cannot be opened
+ * in another place. */
 struct str seal(struct arena *a, struct str plain, struct str context);
 must_check int seal_open(struct arena *a, struct str sealed, struct str context, struct str *ret_plain);
 /* HMAC-SHA256 under a key derived for `purpose`. */

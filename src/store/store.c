@@ -1,5 +1,5 @@
-/* A store's life: which back end, opening, readers, closing, and what it tells about itself; and the functions of store.h,
- * each of which is the back end's. */
+/* A store's life: choosing the back end, opening, readers, closing, statistics; and the functions of store.h, each of
+ * which calls the back end's. */
 #include "store/backend.h"
 
 #include "base/clock.h"
@@ -22,7 +22,8 @@ bool store_url_is_remote(const char *url)
 	return url && (str_starts(str_of(url), STR("postgresql:")) || str_starts(str_of(url), STR("postgres:")));
 }
 
-/* A part of a store would be taken for the whole, and filled up with what is only there later. */
+/* An unfinished copy must not be served: it would look complete, and new data would mix with rows that are copied
+ * later. */
 static int copy_is_over(struct tx *conn)
 {
 	struct arena *a = arena_new();
@@ -138,7 +139,7 @@ void store_reader_free(struct tx *tx)
 
 void tx_begin_read(struct tx *tx)
 {
-	/* A write sees one state anyway. */
+	/* A write always sees one state. */
 	if (tx->writes || tx->reading)
 		return;
 	tx->ops->begin_read(tx);
@@ -169,6 +170,19 @@ void tx_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count)
 			list[i]->result = tx_get(tx, list[i]->arena, list[i]->kind, list[i]->id, &list[i]->doc);
 }
 
+int tx_list_each(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
+                 doc_show *show, void *ctx)
+{
+	struct doc *docs;
+	size_t count = 0;
+	if (tx->ops->list_each)
+		return tx->ops->list_each(tx, kind, parent, offset, limit, show, ctx);
+	int r = tx_list(tx, a, kind, parent, offset, limit, &docs, &count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = show(ctx, &docs[i]);
+	return r;
+}
+
 void tx_on_wait(struct tx *tx, void (*waits)(void *ctx), void *ctx)
 {
 	tx->waits = waits;
@@ -191,8 +205,9 @@ void tx_touch_identity(struct tx *tx)
 	tx->touched = true;
 }
 
-/* While other processes are not heard, no two answers are the same, so that nothing that was remembered is used. The clock
- * says so, not the thread that hears them: it may be waiting for an answer, or have stood still with the whole process. */
+/* While other processes cannot be heard, every call returns another number, so that nothing cached is used. The clock
+ * decides this, not the listening thread: that thread may wait for an answer, or the whole process may have been
+ * stopped. */
 uint64_t store_identity_generation(const struct store *s)
 {
 	int64_t until = atomic_load(&s->trusted_until_us);
@@ -259,4 +274,13 @@ void store_stats(const struct store *s, struct store_stats *ret_stats)
 	for (struct tx *tx = readers->first; tx; tx = tx->next)
 		ret_stats->reads += tx->reads;
 	pthread_mutex_unlock(&readers->lock);
+}
+
+int tx_list_all(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct doc **ret_docs,
+                size_t *ret_count)
+{
+	int64_t total;
+	*ret_count = 0;
+	int r = tx_count(tx, kind, parent, &total);
+	return r < 0 || total == 0 ? r : tx_list(tx, a, kind, parent, 0, total, ret_docs, ret_count);
 }

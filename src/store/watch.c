@@ -1,6 +1,6 @@
-/* The slow check of a store that is in use: a thread that reads everything there is, a few rows at a time with pauses between,
- * so that what a disk has lost is known before somebody needs it. What it finds, and what a reader meets, is put down here:
- * readiness, metrics and an event tell it, and a pass that finds nothing takes it back. */
+/* The slow check of a store in use: a thread that reads everything, a few rows at a time with pauses, so that data that
+ * a disk has lost is noticed before somebody needs it. Damage that it or a reader finds is recorded here: readiness,
+ * metrics and an event report it, and a complete pass without findings clears it. */
 #include "store/backend.h"
 
 #include "base/clock.h"
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #define PAUSE_MS 20
-/* Sentences in the log; the rest is counted. */
-#define TOLD_MAX 20
+/* Findings that are logged; the others are only counted. */
+#define LOGGED_MAX 20
 #define IOPRIO_WHO_PROCESS 1
 #define IOPRIO_IDLE (3 << 13)
 
@@ -41,8 +41,8 @@ void store_damaged(struct store *s, const char *format, ...)
 	pthread_mutex_lock(&d->lock);
 	uint64_t count = ++d->count;
 	pthread_mutex_unlock(&d->lock);
-	/* Before anybody is told: whoever sees it in /readyz finds the reason in the log. */
-	if (count <= TOLD_MAX)
+	/* Log it before it is visible: whoever sees it in /readyz finds the reason in the log. */
+	if (count <= LOGGED_MAX)
 		log_error("store: damaged: %s", what);
 	pthread_mutex_lock(&d->lock);
 	if (!d->what[0])
@@ -70,7 +70,7 @@ static uint64_t damage_count(const struct store *s)
 	return count;
 }
 
-/* A pass has come to its end; `before` is how much damage had been met when it began. */
+/* A pass is complete; `before` is how much damage was known when it began. */
 static void pass_over(struct store *s, uint64_t before)
 {
 	struct damage *d = s->damage;
@@ -84,7 +84,7 @@ static void pass_over(struct store *s, uint64_t before)
 		log_info("store: all of it was read again, and nothing was found damaged");
 }
 
-/* False when it is time to end. */
+/* False when the thread must end. */
 static bool pause_ms(struct watcher *w, int64_t ms)
 {
 	int64_t until = clock_mono_us() + ms * 1000;
@@ -98,7 +98,7 @@ static bool pause_ms(struct watcher *w, int64_t ms)
 	return on;
 }
 
-/* A pass over everything. False when it was broken off. */
+/* One pass over everything. False when it was interrupted. */
 static bool pass(struct watcher *w)
 {
 	uint64_t before = damage_count(w->store);
@@ -117,7 +117,7 @@ static bool pass(struct watcher *w)
 static void *watcher_main(void *arg)
 {
 	struct watcher *w = arg;
-	/* Whoever else wants the processor or the disk comes first. */
+	/* Everything else gets the processor and the disk first. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
 	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
 	while (pass(w) && pause_ms(w, (int64_t)w->seconds * 1000))

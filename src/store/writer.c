@@ -1,10 +1,10 @@
-/* The one writer of this process: a bounded queue and a thread that takes what has gathered, runs it in one transaction
- * and flushes once. It never waits for more to come: while one flush runs the next batch gathers by itself.
+/* The one writer of this process: a bounded queue and a thread that takes all waiting writes, runs them in one
+ * transaction and flushes once. It never waits for more: while one flush runs, the next batch collects by itself.
  *
- * Each write can be undone alone. When the transaction itself fails, all of its writes get -EIO and nothing of them is
- * kept; when the store was out of reach, the batch is run again from the start for a few seconds; when its disk is full, they
- * get -ENOSPC. A store may also ask for
- * that because it has tried a shorter way, and found that it did not lead to the end. */
+ * Each write can be undone alone. When the transaction itself fails, all of its writes get -EIO and none is kept; when
+ * the store cannot be reached, the batch is run again from the start for a few seconds; when its disk is full, they get
+ * -ENOSPC. A back end may also ask to run a batch again, because it has tried a faster way that turned out to be
+ * wrong. */
 #include "store/backend.h"
 
 #include "base/clock.h"
@@ -21,10 +21,10 @@
 #define QUEUE_MAX 4096
 #define BATCH_DEFAULT 256
 #define POLL_US 200000
-/* How long a batch is tried again when the store is out of reach, before its callers are told. */
+/* How long a batch is retried when the store cannot be reached, before its callers get an error. */
 #define RETRY_US 4000000
 #define RETRY_PAUSE_MS 20
-/* How often a store that was full is tried, and with how much: what some writes together need. */
+/* How often a full store is tested, and with how many bytes: what some writes together need. */
 #define ROOM_US 1000000
 #define ROOM_BYTES 65536
 
@@ -33,8 +33,8 @@ struct writer {
 	struct tx *conn;
 	pthread_t thread;
 	unsigned batch_max;
-	int *results;    /* of the batch under way */
-	int64_t room_us; /* when a store that was full was last tried */
+	int *results;    /* of the current batch */
+	int64_t room_us; /* when a full store was last tested */
 
 	pthread_mutex_t lock;
 	pthread_cond_t queued, room;
@@ -108,7 +108,7 @@ static struct write *write_of(struct fair_item *item)
 	return (struct write *)(void *)((char *)item - offsetof(struct write, item));
 }
 
-/* Up to batch_max writes; none after 200 ms without any, or when closing. */
+/* Takes up to batch_max writes; none after 200 ms without any, or when closing. */
 static struct write *queue_take(struct writer *q, bool *ret_closing)
 {
 	pthread_mutex_lock(&q->lock);
@@ -142,7 +142,7 @@ uint64_t writer_depth(struct writer *w)
 	return depth;
 }
 
-/* One write. Negative only when the transaction is lost; ret_result is what done() gets. */
+/* Runs one write. Negative only when the transaction is lost; ret_result is what done() gets. */
 static int write_run(struct tx *conn, const struct write *w, int *ret_result)
 {
 	bool touched = conn->touched;
@@ -153,7 +153,7 @@ static int write_run(struct tx *conn, const struct write *w, int *ret_result)
 	conn->in_write = true;
 	int result = w->run(conn, w->ctx);
 	conn->in_write = false;
-	/* What the caller made of it does not count: nobody is at fault, and nothing is broken. */
+	/* A full disk overrides the handler's own result: nobody is at fault, and nothing is broken. */
 	if (conn->full)
 		result = -ENOSPC;
 	else if (conn->broken && result >= 0)
@@ -169,7 +169,8 @@ static int write_run(struct tx *conn, const struct write *w, int *ret_result)
 	return 0;
 }
 
-/* The transaction of a batch: 0 when it is on disk; -EAGAIN, -ERESTART: nothing of it is, and it may, must be tried again. */
+/* Runs a batch as one transaction. 0: it is on disk; -EAGAIN, -ERESTART: nothing of it is, and it may (-EAGAIN) or must
+ * (-ERESTART) be run again. */
 static int batch_try(struct writer *q, const struct write *batch)
 {
 	struct tx *conn = q->conn;
@@ -260,7 +261,7 @@ static void room_done(void *ctx, int result)
 {
 }
 
-/* Nobody may be sending writes while a balancer keeps them away: the store itself looks whether there is room. */
+/* While a balancer keeps clients away nobody sends writes, so the store itself tests whether there is room. */
 static void room_look(struct writer *q)
 {
 	struct write try = {.run = room_try, .done = room_done}, undo = {.run = room_free, .done = room_done};
@@ -279,14 +280,14 @@ void thread_precede(int by)
 	errno = 0;
 	int now = getpriority(PRIO_PROCESS, thread);
 	if (errno == 0)
-		setpriority(PRIO_PROCESS, thread, now - by); /* refused to most users: it takes turns then */
+		setpriority(PRIO_PROCESS, thread, now - by); /* refused to most users: then nothing changes */
 }
 
 static void *writer_main(void *arg)
 {
 	struct writer *q = arg;
 	bool closing = false;
-	/* One thread writes for all callers: whenever it waits for a processor, they all do. */
+	/* One thread writes for all callers: when it waits for a processor, all of them wait. */
 	thread_precede(WRITER_PRECEDENCE);
 	for (;;) {
 		struct write *batch = queue_take(q, &closing);

@@ -19,6 +19,8 @@ ID = re.compile(r'^[0-9a-f]{24}$')
 NO_ID = 'ffffffff0123456789abcdef'
 SANITIZER = re.compile(r'ERROR: (Address|Leak|Memory)Sanitizer|runtime error:|WARNING: ThreadSanitizer|Assertion .* failed')
 
+FLOODED = re.compile(rb'HTTP/1\.1 (\d+)(?:[^\n]*\n(?!\r\n))*?ratelimit-remaining: *(\d+)', re.I)
+
 # STEWARD_TEST_STORE=postgresql runs the suite on a PostgreSQL that it starts: each data directory has a database there.
 REMOTE = os.environ.get('STEWARD_TEST_STORE') == 'postgresql'
 # STEWARD_TEST_LIMITS=redis has the buckets in a Redis that the run starts; servers with different keys do not meet there.
@@ -202,16 +204,16 @@ class Api:
 		return ok(self.post('/groups', json=body))
 
 
-def until(check, seconds=60, what='it'):
-	"""What check() gives once it is true of something."""
-	end, pause = time.monotonic() + seconds, 0.01
+def until(check, seconds=60, what='it', longest=0.1):
+	"""What check() gives once it is true of something. longest: pause between two looks; where a look is dear, a longer one."""
+	end, pause = time.monotonic() + seconds, longest / 10
 	while True:
 		value = check()
 		if value:
 			return value
 		assert time.monotonic() < end, '%s did not happen in %d s' % (what, seconds)
 		time.sleep(pause)
-		pause = min(pause * 1.2, 0.1)  # on a slow machine asking must not use up the buckets
+		pause = min(pause * 1.2, longest)  # on a slow machine asking must not use up the buckets
 
 
 def pass_time(server, check, step=2, seconds=60):
@@ -289,11 +291,11 @@ class Server:
 	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True,
 			listen='127.0.0.1:0',
 		     cwd=None, start_seconds=120, leaks=False, prefix=(),
-		     engine='simulated'):
+		     engine='simulated', program=None):
 		self.tmp = pathlib.Path(tempfile.mkdtemp(prefix='steward-test-'))
 		self.data_dir = pathlib.Path(data_dir) if data_dir else self.tmp / 'data'
 		self.stderr_file, self.stdout_file = self.tmp / 'stderr', self.tmp / 'stdout'
-		command = [*prefix, binary(), 'serve', '--data', str(self.data_dir), '--listen', listen]
+		command = [*prefix, program or binary(), 'serve', '--data', str(self.data_dir), '--listen', listen]
 		if clock:
 			command += ['--clock', clock]
 		if control:
@@ -541,6 +543,18 @@ class Wire:
 	def one(self, method, path, headers=None, body=None, token=''):
 		self.socket.sendall(self.encode(method, path, headers, body, token))
 		return self.read(method)
+
+	def flood(self, request, count):
+		"""(status, RateLimit-Remaining) of the answers to the same encoded request, sent so often. They are not taken apart one
+		by one: that would cost more than to answer them."""
+		self.socket.sendall(request * count)
+		while self.buffer.count(b'HTTP/1.1 ') < count:
+			self._more()
+		end = self.buffer.rindex(b'HTTP/1.1 ')
+		text, self.buffer = self.buffer[:end], self.buffer[end:]
+		last = self.read()
+		found = [(int(status), remaining.decode()) for status, remaining in FLOODED.findall(text)]
+		return found + [(last.status, last.header('ratelimit-remaining'))]
 
 	def batch(self, requests_, depth=24):
 		"""Answers to (method, path[, headers[, body[, token]]]) tuples, in order."""

@@ -8,7 +8,7 @@ import client
 
 
 def pytest_sessionstart(session):
-	"""Recordings hold this run only: the last test holds them against the schemas."""
+	"""Recordings hold this run only: at the end they are held against the schemas."""
 	if session.config.option.collectonly:
 		return
 	client.BUILD.mkdir(parents=True, exist_ok=True)
@@ -18,14 +18,19 @@ def pytest_sessionstart(session):
 
 # Another store or another place for the limits changes how these behave: all of their tests run there.
 STORE_DIFFERS = {'test_' + name for name in (
-	'concurrency', 'events', 'events_complete', 'fairness', 'idempotency', 'large', 'limits', 'lost_files', 'operating', 'orgs',
-	'project_moves', 'projects', 'revocation', 'zy_event_log', 'zz_conformance')}
+	'concurrency', 'conformance', 'event_log', 'events', 'events_complete', 'fairness', 'idempotency', 'large', 'limits', 'lost_files',
+	'operating', 'orgs', 'project_moves', 'projects', 'revocation')}
 # And these know of neither.
 STORE_UNKNOWN = {'test_' + name for name in ('cli', 'control', 'edge', 'openapi', 'proxies', 'tls_tickets')}
 
 
+def pytest_configure(config):
+	config.addinivalue_line('markers', 'last: looks at what all others have left, and so runs after them')
+
+
 def pytest_collection_modifyitems(config, items):
-	"""With STEWARD_TEST_ONCE=1, of all other files one case of each test."""
+	"""Those marked `last` go to the end. With STEWARD_TEST_ONCE=1, of all other files one case of each test."""
+	items.sort(key=lambda item: item.get_closest_marker('last') is not None)
 	if not os.environ.get('STEWARD_TEST_ONCE'):
 		return
 	kept, left, seen = [], [], set()

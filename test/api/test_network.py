@@ -3,7 +3,7 @@ import re, time
 
 import pytest
 
-from client import NO_ID, bare, links, ok, pass_time, refused, unique, until
+from client import NO_ID, bare, execute, links, ok, pass_time, refused, unique, until
 
 AWS_PEER = {'providerName': 'AWS', 'accepterRegionName': 'us-east-1', 'awsAccountId': '123456789012',
 	    'routeTableCidrBlock': '10.200.0.1', 'vpcId': 'vpc-0123456789abcdef0'}
@@ -293,3 +293,22 @@ def test_networks_go_with_their_project(server, group):
 	assert server.delete('/groups/' + group).status_code == 204
 	server.advance(5)  # their jobs find nothing
 	refused(server.get(containers(group, c['id'])), 404)
+
+
+def test_killed_on_the_way(start_server):
+	"""Also with the jobs of a version that had a kind of its own for networks."""
+	s = start_server()
+	group = s.project()['id']
+	c = ok(s.post(containers(group), json=azure()))
+	peer = ok(s.post(peers(group), json={**AZURE_PEER, 'containerId': c['id']}))
+	assert s.rows("SELECT tenant FROM job WHERE kind = 'lifecycle'") == 2 * [(s.org,)]
+	for old in (False, True):
+		s.kill()
+		if old:
+			execute(s.data_dir, "UPDATE job SET kind = 'network', args = '{}' WHERE kind = 'lifecycle'")
+		s = start_server(data_dir=s.data_dir)
+		pass_time(s, lambda: ok(s.get(containers(group, c['id'])))['provisioned'])
+		pass_time(s, lambda: state(ok(s.get(peers(group, peer['id'])))) == 'AVAILABLE')
+		assert types(s, group).count('AZURE_PEER_ACTIVE') == 1 + old
+		peer = ok(s.patch(peers(group, peer['id']), json={**AZURE_PEER, 'vnetName': 'other%d' % old, 'containerId': c['id']}))
+	assert not s.rows("SELECT 1 FROM job WHERE kind IN ('network', 'lifecycle') AND state = 'failed'")

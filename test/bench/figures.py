@@ -88,8 +88,9 @@ def figure_list(bench, pair):
 		raise Trouble('the list has not 100 projects')
 	token = pair.steward.token()
 	result = bench.alternate(sides, lambda side, s: wrk(bench, side['server'], side['path'], token, s))
-	result.update(bodyBytes=size, connections=64)
-	return result, [('list of 100 projects (%.0f KB), 64 connections' % (size / 1e3), versus(result), '-')]
+	result.update(bodyBytes=size, connections=64, wanted={'ratioAtLeast': 0.6})
+	return result, [('list of 100 projects (%.0f KB), 64 connections' % (size / 1e3), versus(result),
+			 'at least 0.60 of nginx')]
 
 
 def figure_digest(bench, pair):
@@ -98,8 +99,8 @@ def figure_digest(bench, pair):
 	sides = {'digest': {'server': server, 'auth': {'user': key['publicKey'], 'password': key['privateKey']}},
 		 'bearer': {'server': server, 'auth': {'bearer': server.token()}}}
 	result = bench.alternate(sides, lambda side, s: load(bench, server, path, s, connections=16, **side['auth']))
-	result.update(connections=16)
-	return result, [('digest calls, 16 connections', versus(result), '-')]
+	result.update(connections=16, wanted={'ratioAtLeast': 0.9})
+	return result, [('digest calls, 16 connections', versus(result), 'at least 0.90 of bearer')]
 
 
 def figure_handshakes(bench, pair):

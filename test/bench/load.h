@@ -26,7 +26,7 @@ struct plan {
 	uint64_t count;
 	bool reconnect; /* a new connection, with a full handshake, for each request */
 	bool hold;      /* one request on each, then wait for the end of stdin */
-	char ha1[HEX_MD5];
+	char ha1[HEX_MD5], ha2[HEX_MD5];
 	char fixed
 	        [REQUEST_MAX]; /* the request, or, with a body, all before the number that is its length; none with digest */
 	size_t fixed_n;
@@ -53,7 +53,9 @@ struct link {
 	uint64_t began_us;
 	char nonce[NONCE_MAX];
 	uint32_t nonce_count;
+	char proof[512]; /* what the digest's response is the hash of */
 	char request[REQUEST_MAX];
+	size_t request_n;
 	const char *out;
 	size_t out_n, out_at;
 	char head[HEAD_MAX];

@@ -9,9 +9,13 @@ static EVP_MD *md5;
 static void hash_hex(const char *text, char ret_hex[HEX_MD5])
 {
 	static const char digits[] = "0123456789abcdef";
+	static _Thread_local EVP_MD_CTX *hash; /* one for all: making it costs as much as the hash */
 	unsigned char raw[EVP_MAX_MD_SIZE];
 	unsigned n = 0;
-	if (EVP_Digest(text, strlen(text), raw, &n, md5, NULL) != 1 || n != 16) {
+	if (!hash)
+		hash = EVP_MD_CTX_new();
+	if (!hash || !EVP_DigestInit_ex2(hash, md5, NULL) || !EVP_DigestUpdate(hash, text, strlen(text)) ||
+	    !EVP_DigestFinal_ex(hash, raw, &n) || n != 16) {
 		fputs("load: no MD5\n", stderr);
 		exit(1);
 	}
@@ -54,6 +58,8 @@ void plan_prepare(struct plan *p)
 	if (p->user) {
 		snprintf(line, sizeof line, "%s:Steward:%s", p->user, p->password);
 		hash_hex(line, p->ha1);
+		must_fit(snprintf(line, sizeof line, "%s:%s", p->post ? "POST" : "GET", p->path), sizeof line);
+		hash_hex(line, p->ha2);
 	} else {
 		bearer_write(p, line, sizeof line);
 		p->fixed_n = head_write(p, line, p->fixed);
@@ -66,19 +72,30 @@ void plan_prepare(struct plan *p)
 static void digest_write(struct link *l, char *ret_line, size_t size)
 {
 	const struct plan *p = l->worker->plan;
-	char text[1024], ha2[HEX_MD5], response[HEX_MD5];
+	char response[HEX_MD5];
 	ret_line[0] = '\0';
 	if (!l->nonce[0])
 		return; /* the answer will be the challenge */
 	l->nonce_count++;
-	snprintf(text, sizeof text, "%s:%s", p->post ? "POST" : "GET", p->path);
-	hash_hex(text, ha2);
-	snprintf(text, sizeof text, "%s:%s:%08x:0a4f113b:auth:%s", p->ha1, l->nonce, l->nonce_count, ha2);
-	hash_hex(text, response);
+	must_fit(snprintf(l->proof, sizeof l->proof, "%s:%s:%08x:0a4f113b:auth:%s", p->ha1, l->nonce, l->nonce_count,
+	                  p->ha2),
+	         sizeof l->proof);
+	hash_hex(l->proof, response);
 	snprintf(ret_line, size,
 	         "Authorization: Digest username=\"%s\", realm=\"Steward\", nonce=\"%s\", uri=\"%s\", algorithm=MD5, "
 	         "qop=auth, nc=%08x, cnonce=\"0a4f113b\", response=\"%s\"\r\n",
 	         p->user, l->nonce, p->path, l->nonce_count, response);
+}
+
+/* The request that was sent last, with the next count: all else in it is the same. */
+static void digest_count(struct link *l)
+{
+	char count[9], response[HEX_MD5];
+	snprintf(count, sizeof count, "%08x", ++l->nonce_count);
+	memcpy(l->proof + HEX_MD5 + strlen(l->nonce) + 1, count, 8);
+	hash_hex(l->proof, response);
+	memcpy(strstr(l->request, ", nc=") + 5, count, 8);
+	memcpy(strstr(l->request, ", response=\"") + 12, response, HEX_MD5 - 1);
 }
 
 size_t body_compose(struct link *l, char ret_body[BODY_MAX])
@@ -108,9 +125,12 @@ void link_compose(struct link *l)
 	if (p->fixed_n && !p->post)
 		return;
 	l->out = l->request;
-	if (p->user) {
+	if (p->user && !p->post && l->nonce[0] && l->nonce_count) {
+		digest_count(l);
+		l->out_n = l->request_n;
+	} else if (p->user) {
 		digest_write(l, line, sizeof line);
-		l->out_n = head_write(p, line, l->request);
+		l->out_n = l->request_n = head_write(p, line, l->request);
 	} else {
 		memcpy(l->request, p->fixed, p->fixed_n);
 	}

@@ -1,5 +1,5 @@
-/* What all parts of the PostgreSQL engine's driver use: one engine in one temporary directory, clusters asked of it, and
- * clients that connect over TLS as users would. */
+/* What all parts of the PostgreSQL engine's driver use: one engine in one temporary directory, clusters asked of it,
+ * and clients that connect over TLS as users would. */
 #include "harness.h"
 
 #include "base/certs.h"
@@ -63,12 +63,12 @@ static void authority_make(void)
 	char cert[96], key[96];
 	snprintf(cert, sizeof cert, "%s/ca.crt", dir);
 	snprintf(key, sizeof key, "%s/ca.key", dir);
-	if (file_is(cert)) {
+	if (pg_file_is(cert)) {
 		char *text;
-		CHECK(file_read(cert, 1 << 16, &text) == 0);
+		CHECK(pg_file_read(cert, 1 << 16, &text) == 0);
 		ca_cert = arena_dup(arena, str_of(text));
 		free(text);
-		CHECK(file_read(key, 1 << 16, &text) == 0);
+		CHECK(pg_file_read(key, 1 << 16, &text) == 0);
 		ca_key = arena_dup(arena, str_of(text));
 		free(text);
 		return;
@@ -127,7 +127,7 @@ int converge(struct wish *w, const struct engine_access *access)
 	w->c.nodes = w->nodes;
 	w->c.ca_cert = arena_z(arena, ca_cert);
 	w->c.ca_key = arena_z(arena, ca_key);
-	int r = ops->converge(engine, &w->c, access, NULL, arena, &why);
+	int r = ops->core->converge(engine, &w->c, access, NULL, arena, &why);
 	if (r < 0)
 		fprintf(stderr, "converge: %s: %s\n", strerror(-r), why);
 	return r;
@@ -136,7 +136,7 @@ int converge(struct wish *w, const struct engine_access *access)
 int apply(const char *id, const struct engine_access *access)
 {
 	const char *why = NULL;
-	int r = ops->apply_access(engine, id, access, &why);
+	int r = ops->access->apply(engine, id, access, &why);
 	if (r < 0)
 		fprintf(stderr, "apply_access: %s: %s\n", strerror(-r), why);
 	return r;
@@ -145,7 +145,7 @@ int apply(const char *id, const struct engine_access *access)
 struct cluster_status observe(const char *id)
 {
 	struct cluster_status s = {0};
-	CHECK(ops->observe(engine, id, arena, &s) == 0);
+	CHECK(ops->core->observe(engine, id, arena, &s) == 0);
 	return s;
 }
 
@@ -162,14 +162,14 @@ const struct node_status *primary_of(const struct cluster_status *s)
 void engine_begin(void)
 {
 	struct engine_options o = {.data_dir = dir, .domain = DOMAIN, .real_clock = true, .programs = programs};
-	CHECK(ops->start(&o, &engine) == 0);
+	CHECK(ops->core->start(&o, &engine) == 0);
 	if (!engine)
 		exit(1);
 }
 
 void engine_restart(void)
 {
-	ops->stop(engine);
+	ops->core->stop(engine);
 	engine_begin();
 }
 
@@ -189,7 +189,7 @@ void service_crash(struct wish *w, unsigned after_us)
 	char nodes[16], version[16];
 	snprintf(nodes, sizeof nodes, "%zu", w->c.node_count);
 	snprintf(version, sizeof version, "%u", w->c.version);
-	ops->stop(engine);
+	ops->core->stop(engine);
 	pid_t child = fork();
 	if (child == 0) {
 		execl(self, self, "converge", dir, w->c.id, nodes, version, (char *)NULL);
@@ -206,13 +206,13 @@ static int child_main(char **argv)
 {
 	snprintf(dir, sizeof dir, "%s", argv[2]);
 	snprintf(own_programs, sizeof own_programs, "%s/programs", dir);
-	programs = file_is(own_programs) ? own_programs : NULL;
+	programs = pg_file_is(own_programs) ? own_programs : NULL;
 	authority_make();
 	engine_begin();
 	struct wish w = wish_make(argv[3], (unsigned)strtoul(argv[4], NULL, 10), 0);
 	w.c.version = (unsigned)strtoul(argv[5], NULL, 10);
 	int r = converge(&w, &access_all);
-	ops->stop(engine);
+	ops->core->stop(engine);
 	return r < 0;
 }
 
@@ -351,7 +351,7 @@ int harness_begin(int argc, char **argv)
 int harness_end(void)
 {
 	char command[100];
-	ops->stop(engine);
+	ops->core->stop(engine);
 	CHECK(servers_running() == 0);
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	CHECK(system(command) == 0);

@@ -3,7 +3,7 @@
 #ifndef STEWARD_TEST_ENGINE_HARNESS_H
 #define STEWARD_TEST_ENGINE_HARNESS_H
 
-#include "engine/postgres.h"
+#include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
 #include "base/clock.h"

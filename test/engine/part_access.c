@@ -9,8 +9,8 @@ static long loads(const struct node_status *n)
 	return at;
 }
 
-/* A cluster that is found again is as it was left: its servers are told nothing, unless something else is wanted than was
- * last applied, or that may have been lost. */
+/* A cluster that is found again is as it was left: its servers are told nothing, unless something else is wanted than
+ * was last applied, or that may have been lost. */
 static void found_again(struct wish *w, const struct node_status *n)
 {
 	char mark[128];
@@ -76,8 +76,8 @@ void part_access(void)
 	CHECK(!can_connect(n, "writer", PASSWORD, "postgres") && as(n, "boss", "made", "select * from x"));
 	/* The log tells of the refusals. */
 	int fd = -1;
-	struct engine_log log = {ID1, w.nodes[0].name, "postgres", 0, INT64_MAX};
-	CHECK(ops->log_open(engine, &log, &fd) == 0);
+	struct engine_log log = {ID1, w.nodes[0].name, ENGINE_LOG_SERVER, 0, INT64_MAX};
+	CHECK(ops->logs->open(engine, &log, &fd) == 0);
 	FILE *f = fdopen(fd, "r");
 	char line[8192];
 	unsigned lines = 0, refused = 0;
@@ -87,7 +87,7 @@ void part_access(void)
 	}
 	CHECK(f && fclose(f) == 0 && lines > 10 && refused > 0);
 	log.to_ms = 1000;
-	CHECK(ops->log_open(engine, &log, &fd) == 0 && read(fd, line, 1) == 0);
+	CHECK(ops->logs->open(engine, &log, &fd) == 0 && read(fd, line, 1) == 0);
 	close(fd);
-	CHECK(ops->destroy(engine, ID1, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID1, NULL) == 0 && servers_running() == 0);
 }

@@ -16,7 +16,7 @@ static void crash_after_start(void)
 	service_crash(&w, 600000);
 	CHECK(converge(&w, &access_all) == 0);
 	CHECK(wait_all_running(ID3, 3, 10000));
-	CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 	programs_make(NULL);
 }
 
@@ -43,7 +43,7 @@ static void crash_before_reload(void)
 	for (size_t i = 0, k = 0; i < s.node_count && k < 2; i++)
 		if (!s.nodes[i].primary)
 			standby[k++] = &s.nodes[i];
-	ops->stop(engine);
+	ops->core->stop(engine);
 	char command[600];
 	pid_t pid = pid_of(ID3, standby[1]->name);
 	snprintf(command, sizeof command,
@@ -59,7 +59,7 @@ static void crash_before_reload(void)
 	CHECK(system(command) == 0);
 	engine_begin();
 	CHECK(streams(p, 2) && pid_of(ID3, standby[1]->name) == pid);
-	CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 }
 
 /* A node's removal was cut short: it is ended, or the node is made anew where it is wanted again. */
@@ -68,7 +68,7 @@ static void crash_in_removal(void)
 	for (int again = 0; again < 2; again++) {
 		struct wish w = wish_make(ID3, 3, 0), fewer = wish_make(ID3, 2, 0);
 		CHECK(converge(&w, &access_all) == 0 && wait_all_running(ID3, 3, 10000));
-		ops->stop(engine);
+		ops->core->stop(engine);
 		kill(pid_of(ID3, w.nodes[2].name), SIGKILL);
 		char command[400];
 		snprintf(command, sizeof command,
@@ -80,7 +80,7 @@ static void crash_in_removal(void)
 		CHECK(system(command) == 0);
 		engine_begin();
 		CHECK(converge(again ? &w : &fewer, &access_all) == 0 && wait_all_running(ID3, again ? 3 : 2, 10000));
-		CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+		CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 	}
 }
 
@@ -96,7 +96,7 @@ void part_crash(void)
 		CHECK(converge(&w, &access_all) == 0);
 		CHECK(wait_all_running(ID3, nodes, 10000));
 		if (i % 2 == 1)
-			CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+			CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 	}
-	CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 }

@@ -97,7 +97,7 @@ static void fault_round(const char *what, struct wish *w, int signal_number, boo
 	int64_t began = clock_mono_us();
 	const char *why = NULL;
 	if (planned)
-		CHECK(ops->switchover(engine, ID3, 0, old, &why) == 0);
+		CHECK(ops->core->switchover(engine, ID3, 0, old, &why) == 0);
 	else
 		kill(pid_of(ID3, old), signal_number);
 	unsigned most = 0;
@@ -131,5 +131,5 @@ void part_faults(void)
 		fault_round("stop", &w, SIGSTOP, false);
 		fault_round("switchover", &w, 0, true);
 	}
-	CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 }

@@ -1,5 +1,5 @@
-/* Figures, not among the parts that run by default: how long a creation takes beside the bare programs, and how long the
- * next service takes to find what runs. */
+/* Figures, not among the parts that run by default: how long a creation takes beside the bare programs, and how long
+ * the next service takes to find what runs. */
 #include "harness.h"
 
 static int compare(const void *a, const void *b)
@@ -31,7 +31,7 @@ static void bench(void)
 		struct cluster_status s = observe(ID3);
 		CHECK(can_connect(primary_of(&s), "writer", PASSWORD, "postgres"));
 		create[i] = since_ms(began);
-		CHECK(ops->destroy(engine, ID3, NULL) == 0);
+		CHECK(ops->core->destroy(engine, ID3, NULL) == 0);
 		usleep(1500000);
 		began = clock_mono_us();
 		CHECK(system(command) == 0);
@@ -60,7 +60,7 @@ static void adopt(void)
 		CHECK(converge(&w, &access_writer) == 0);
 	}
 	printf("20 single nodes made in %.0f ms\n", since_ms(began));
-	ops->stop(engine);
+	ops->core->stop(engine);
 	began = clock_mono_us();
 	engine_begin();
 	printf("adopted in %.1f ms\n", since_ms(began));
@@ -69,7 +69,7 @@ static void adopt(void)
 		snprintf(id, sizeof id, "65f00000000000000000b0%02d", i);
 		struct cluster_status s = observe(id);
 		running += s.node_count == 1 && s.nodes[0].state == NODE_RUNNING;
-		CHECK(ops->destroy(engine, id, NULL) == 0);
+		CHECK(ops->core->destroy(engine, id, NULL) == 0);
 	}
 	CHECK(running == 20 && servers_running() == 0);
 }

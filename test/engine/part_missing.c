@@ -1,5 +1,5 @@
-/* Data that should be there and is not: nothing is made anew that was made before. What the service knows is given along as
- * its store would have it; without it, what the engine noted itself counts. */
+/* Data that should be there and is not: nothing is made anew that was made before. What the service knows is given
+ * along as its store would have it; without it, what the engine noted itself counts. */
 #include "harness.h"
 
 #include <signal.h>
@@ -10,7 +10,7 @@
 static void lose(const char *id, const char *commands)
 {
 	char command[600];
-	ops->stop(engine);
+	ops->core->stop(engine);
 	snprintf(command, sizeof command,
 	         "cd %s/engine/%s && for f in */data/postmaster.pid; do [ ! -f $f ] || kill -9 $(head -1 $f); done; "
 	         "sleep 0.1; %s",
@@ -63,8 +63,8 @@ static void whole_cluster(void)
 	CHECK(strcmp(s.nodes[0].identity, mark.identity) != 0 && as(&s.nodes[0], "writer", "postgres", "select 1"));
 	w.c.made = &mark; /* an older store's */
 	CHECK(converge(&w, &access_writer) == -ENOMEDIUM);
-	CHECK(ops->destroy(engine, ID6, NULL) == 0 && servers_running() == 0 && !exists(ID6));
-	CHECK(ops->destroy(engine, ID6, NULL) == 0);
+	CHECK(ops->core->destroy(engine, ID6, NULL) == 0 && servers_running() == 0 && !exists(ID6));
+	CHECK(ops->core->destroy(engine, ID6, NULL) == 0);
 }
 
 /* By the engine's own word: the service has noted nothing yet. */
@@ -91,7 +91,7 @@ static void parts(void)
 	CHECK(converge(&w, &access_all) == -ENOMEDIUM && servers_running() == 0);
 	w.c.version = 99;
 	CHECK(converge(&w, &access_all) == -ENOENT); /* what is wrong with the wish comes first */
-	CHECK(ops->destroy(engine, ID6, NULL) == 0 && !exists(ID6));
+	CHECK(ops->core->destroy(engine, ID6, NULL) == 0 && !exists(ID6));
 }
 
 /* A shard that was removed as wanted was not lost, though the service may not have come to note it. */
@@ -124,7 +124,7 @@ static void removed(void)
 	CHECK(converge(&two, &access_writer) == 0);
 	lose(ID6, "rm -rf *-shard-01-00/data");
 	CHECK(converge(&two, &access_writer) == -ENOMEDIUM);
-	CHECK(ops->destroy(engine, ID6, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID6, NULL) == 0 && servers_running() == 0);
 }
 
 /* To PostgreSQL an upgraded database is another one; the service hears of it only afterwards. */
@@ -143,7 +143,7 @@ static void upgraded(void)
 	CHECK(strcmp(s.nodes[0].identity, mark.identity) != 0);
 	engine_restart();
 	CHECK(converge(&w, &access_writer) == 0);
-	CHECK(ops->destroy(engine, ID6, NULL) == 0);
+	CHECK(ops->core->destroy(engine, ID6, NULL) == 0);
 	programs_make(NULL);
 }
 

@@ -12,7 +12,7 @@ static void *converge_thread(void *arg)
 
 static void *destroy_thread(void *arg)
 {
-	*(int *)arg = ops->destroy(engine, ID3, NULL);
+	*(int *)arg = ops->core->destroy(engine, ID3, NULL);
 	return NULL;
 }
 
@@ -29,7 +29,7 @@ void part_races(void)
 		for (int k = 0; k < 3; k++)
 			pthread_join(threads[k], NULL);
 		CHECK(results[0] == 0 && results[1] == 0);
-		CHECK(ops->destroy(engine, ID3, NULL) == 0 && !observe(ID3).exists && servers_running() == 0);
+		CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && !observe(ID3).exists && servers_running() == 0);
 	}
 	for (unsigned i = 0; i < rounds(); i++) {
 		struct wish w = wish_make(ID3, 1, 0), more = wish_make(ID3, 3, 0);
@@ -52,6 +52,6 @@ void part_races(void)
 			CHECK(number(conn, "select count(*) from t") == 300000);
 			PQfinish(conn);
 		}
-		CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+		CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 	}
 }

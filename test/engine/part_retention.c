@@ -11,15 +11,15 @@ void part_retention(void)
 	         "done; touch other start.log && touch -d '40 days ago' postgresql-20260104-000000.json",
 	         path, path);
 	CHECK(system(command) == 0);
-	log_tidy(path, 1 << 20);
+	pg_log_tidy(path, 1 << 20);
 	snprintf(command, sizeof command,
 	         "cd %s && test $(ls | wc -l) = 9 && test ! -e postgresql-20260104-000000.json", path);
 	CHECK(system(command) == 0);
-	log_tidy(path, 4500);
+	pg_log_tidy(path, 4500);
 	snprintf(command, sizeof command,
 	         "cd %s && test $(ls | wc -l) = 6 && test -e postgresql-20260105-000000.json && test -e other", path);
 	CHECK(system(command) == 0);
-	log_tidy(path, 0);
+	pg_log_tidy(path, 0);
 	snprintf(command, sizeof command, "cd %s && test $(ls | wc -l) = 5 && rm -r %s", path, path);
 	CHECK(system(command) == 0);
 }

@@ -40,12 +40,13 @@ void part_set(void)
 		s = observe(ID3);
 		p = primary_of(&s);
 		began = clock_mono_us();
-		CHECK(p && ops->switchover(engine, ID3, 0, p->name, &why) == 0);
+		CHECK(p && ops->core->switchover(engine, ID3, 0, p->name, &why) == 0);
 		printf("switchover: %.0f ms\n", since_ms(began));
 		/* Asked once more, for the same one: nothing. */
 		struct cluster_status after = observe(ID3);
 		const struct node_status *next = primary_of(&after);
-		CHECK(next && strcmp(next->name, p->name) != 0 && ops->switchover(engine, ID3, 0, p->name, &why) == 0);
+		CHECK(next && strcmp(next->name, p->name) != 0 &&
+		      ops->core->switchover(engine, ID3, 0, p->name, &why) == 0);
 		after = observe(ID3);
 		CHECK(primary_of(&after) && strcmp(primary_of(&after)->name, next->name) == 0);
 	}
@@ -71,12 +72,12 @@ void part_set(void)
 	CHECK(primary_of(&now) && strcmp(primary_of(&now)->name, p->name) == 0);
 	CHECK(as(primary_of(&now), "writer", "postgres", "insert into t values (3)"));
 	/* And when it lost it otherwise, by itself. */
-	CHECK(ops->switchover(engine, ID3, 0, p->name, &why) == 0);
+	CHECK(ops->core->switchover(engine, ID3, 0, p->name, &why) == 0);
 	int64_t until = clock_mono_us() + 40000000;
 	do {
-		sleep_ms(200);
+		pg_sleep_ms(200);
 		now = observe(ID3);
 	} while (clock_mono_us() < until && !(primary_of(&now) && strcmp(primary_of(&now)->name, p->name) == 0));
 	CHECK(primary_of(&now) && strcmp(primary_of(&now)->name, p->name) == 0 && wait_all_running(ID3, 3, 5000));
-	CHECK(ops->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID3, NULL) == 0 && servers_running() == 0);
 }

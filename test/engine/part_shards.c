@@ -51,7 +51,7 @@ static void set_becomes_shard(void)
 	CHECK(s.node_count == 1 && as(&s.nodes[0], "writer", "postgres", "select * from kept"));
 	CHECK(converge(&set, &access_writer) == 0);
 	CHECK(as(&s.nodes[0], "writer", "postgres", "drop table kept") && converge(&sharded, &access_writer) == 0);
-	CHECK(ops->destroy(engine, ID5, NULL) == 0);
+	CHECK(ops->core->destroy(engine, ID5, NULL) == 0);
 }
 
 /* What is changed on the router is changed on all shards, or nowhere; and nobody goes past the router. */
@@ -106,5 +106,5 @@ void part_shards(void)
 	w.c.paused = true;
 	CHECK(converge(&w, &access_writer) == 0 && converge(&fewer, &access_writer) == 0);
 	CHECK(observe(ID5).node_count == 2 && servers_running() == 2);
-	CHECK(ops->destroy(engine, ID5, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID5, NULL) == 0 && servers_running() == 0);
 }

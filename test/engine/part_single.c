@@ -6,15 +6,15 @@
 /* A user's lock holds the service up for a moment, and nothing of it is left waiting there. */
 static void hostile_lock(const struct node_status *n)
 {
-	struct pg_cluster *c = cluster_find(engine, ID1);
+	struct pg_cluster *c = pg_cluster_find(engine, ID1);
 	PGconn *hostile = client(n, "writer", PASSWORD, "postgres"), *own = NULL, *watch = NULL;
 	CHECK(run(hostile, "begin; lock table t in access exclusive mode"));
-	CHECK(sql_open_node(c, c->nodes[0], "postgres", 3000, &own) == 0);
+	CHECK(pg_sql_open_node(c, c->nodes[0], "postgres", 3000, &own) == 0);
 	CHECK(number(own, "select setting from pg_settings where name = 'lock_timeout'") == 10000);
 	CHECK(number(own, "select setting from pg_settings where name = 'statement_timeout'") == 600000);
-	CHECK(sql_do(own, 300, "select * from public.t") == -ETIMEDOUT);
+	CHECK(pg_sql_do(own, 300, "select * from public.t") == -ETIMEDOUT);
 	PQfinish(own);
-	CHECK(sql_open_node(c, c->nodes[0], "postgres", 3000, &watch) == 0);
+	CHECK(pg_sql_open_node(c, c->nodes[0], "postgres", 3000, &watch) == 0);
 	int64_t began = clock_mono_us();
 	while (number(watch, "select count(*) from pg_stat_activity where usename = current_user and wait_event_type = "
 	                     "'Lock'") > 0 &&
@@ -23,7 +23,7 @@ static void hostile_lock(const struct node_status *n)
 	CHECK(since_ms(began) < 8000);
 	PQfinish(watch);
 	PQfinish(hostile);
-	cluster_put(c);
+	pg_cluster_put(c);
 }
 
 void part_single(void)
@@ -42,7 +42,7 @@ void part_single(void)
 	hostile_lock(&s.nodes[0]);
 	/* Stop and start of the service: the server goes on, and is adopted. */
 	pid_t pid = pid_of(ID1, w.nodes[0].name);
-	ops->stop(engine);
+	ops->core->stop(engine);
 	CHECK(kill(pid, 0) == 0);
 	engine_begin();
 	s = observe(ID1);
@@ -74,6 +74,6 @@ void part_single(void)
 	CHECK(servers_running() == 0);
 	w.c.paused = false;
 	CHECK(converge(&w, &access_writer) == 0 && can_connect(&s.nodes[0], "writer", PASSWORD, "postgres"));
-	CHECK(ops->destroy(engine, ID1, NULL) == 0 && ops->destroy(engine, ID1, NULL) == 0);
+	CHECK(ops->core->destroy(engine, ID1, NULL) == 0 && ops->core->destroy(engine, ID1, NULL) == 0);
 	CHECK(!observe(ID1).exists && servers_running() == 0);
 }

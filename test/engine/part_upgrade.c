@@ -28,7 +28,7 @@ static void upgrade_crash(unsigned round)
 	char command[160];
 	snprintf(command, sizeof command, "! ls -d %s/engine/" ID4 "/*/data.*", dir);
 	CHECK(system(command) == 0); /* nor files of the one that was cut short */
-	CHECK(ops->destroy(engine, ID4, NULL) == 0 && servers_running() == 0);
+	CHECK(ops->core->destroy(engine, ID4, NULL) == 0 && servers_running() == 0);
 }
 
 void part_upgrade(void)
@@ -55,7 +55,7 @@ void part_upgrade(void)
 	CHECK(p && as(p, "writer", "postgres", "insert into t values (0)"));
 	w.c.version = 15;
 	CHECK(converge(&w, &access_writer) == -EINVAL);
-	CHECK(ops->destroy(engine, ID4, NULL) == 0);
+	CHECK(ops->core->destroy(engine, ID4, NULL) == 0);
 	for (unsigned i = 0; i < rounds(); i++)
 		upgrade_crash(i);
 	programs_make(NULL);

@@ -5,7 +5,7 @@ import os, sys
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'api'))
-import client
+import client, databases
 
 if 'STEWARD_BIN' not in os.environ:
 	for found in (client.BUILD / 'release' / 'steward', client.BUILD / 'steward',
@@ -29,3 +29,22 @@ def start_server():
 			assert not client.SANITIZER.search(s.stderr), s.stderr[-6000:]
 		finally:
 			s.kill()
+
+
+@pytest.fixture
+def site():
+	"""site(*options): a service with real databases, not yet started. At the end nothing of it may stay behind: processes,
+	directories, ports."""
+	made, faults = [], []
+
+	def make(*args, **kw):
+		made.append(databases.Site(*args, **kw))
+		return made[-1]
+
+	yield make
+	for s in made:
+		try:
+			s.end()
+		except AssertionError as e:
+			faults.append(str(e))
+	assert not faults, '\n'.join(faults)

@@ -50,11 +50,13 @@ def listening():
 
 
 class Site:
-	def __init__(self, *args):
+	"""With a virtual clock, time passes while something is waited for: nobody sits out the pauses between attempts."""
+
+	def __init__(self, *args, clock=None):
 		self.root = pathlib.Path(tempfile.mkdtemp(prefix='swe-', dir='/var/tmp'))
 		os.chmod(self.root, 0o711)
 		self.data, self.args, self.places, self.mounted = self.root / 'd', args, set(), None
-		self.server = None
+		self.server, self.clock, self.ticks = None, clock, 0
 
 	def disk(self, megabytes):
 		"""Databases get a disk of their own, of this size. As root only."""
@@ -71,8 +73,17 @@ class Site:
 		config = self.root / 'limits.conf'
 		config.write_text('limit.* = 1000000/1000000\n')
 		self.server = client.Server('--engine', 'postgres', '--config', config, '--log-level', 'warn', *self.args,
-					    data_dir=self.data, clock=None)
+					    data_dir=self.data, clock=self.clock)
 		return self.server
+
+	def pass_time(self, seconds=2):
+		if not self.clock:
+			return
+		self.ticks += 1
+		if self.ticks % 500 == 0:  # and here with a new token: they last an hour
+			self.server.advance(seconds)
+		else:
+			self.server.control('clock', {'advanceSeconds': seconds})
 
 	def kill(self):
 		"""-9, as a crash would."""
@@ -134,9 +145,14 @@ class Cluster:
 	def why(self):
 		return self.server.get(self.path + '/status').headers.get('X-Steward-Progress')
 
+	def waited(self):
+		"""The state, after some time."""
+		self.site.pass_time()
+		return self.state()
+
 	def settled(self, seconds=240, at='IDLE'):
 		try:
-			until(lambda: self.state() == at, seconds, '%s to be %s' % (self.name, at))
+			until(lambda: self.waited() == at, seconds, '%s to be %s' % (self.name, at))
 		except AssertionError as e:
 			raise AssertionError('%s: %s, %s\n%s' % (e, self.state(), self.why(), self.server.stderr[-3000:]))
 		self.note()
@@ -150,7 +166,7 @@ class Cluster:
 		assert r.status_code == 202, r.text
 
 	def deleted(self, seconds=240):
-		until(lambda: self.state() is None, seconds, 'the deletion of ' + self.name)
+		until(lambda: self.waited() is None, seconds, 'the deletion of ' + self.name)
 		assert not (self.site.data / 'engine' / self.id).exists()
 
 	def book(self):

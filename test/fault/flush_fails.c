@@ -1,5 +1,5 @@
-/* A disk that does not take what is flushed, for LD_PRELOAD: fsync and fdatasync fail while the file that FLUSH_FAILS names
- * is there. */
+/* A disk that does not take what is flushed, for LD_PRELOAD: fsync and fdatasync fail while the file that FLUSH_FAILS
+ * names is there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -8,24 +8,11 @@ import psycopg2, pytest
 
 import databases
 from client import ok, unique
-from databases import PASSWORD, Site, allow, shape, until, working_in
+from databases import PASSWORD, allow, shape, until, working_in
 
 ROUNDS = int(os.environ.get('STEWARD_ROUNDS', '1'))
 WRITABLE_SECONDS = 1.0
 pytestmark = pytest.mark.skipif(not databases.installed(), reason='PostgreSQL is not installed')
-
-
-@pytest.fixture
-def site():
-	"""Also the check that nothing stays behind: processes, directories, ports."""
-	made = []
-
-	def make(*args):
-		made.append(Site(*args))
-		return made[-1]
-	yield make
-	for s in made:
-		s.end()
 
 
 # --- writers and watchers
@@ -332,7 +319,7 @@ def test_jobs_go_on_after_a_crash(site):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to mount a small disk')
 def test_a_full_disk_is_told_and_leaves_nothing(site):
-	s = site()
+	s = site(clock='virtual')
 	s.disk(60)
 	allow(s.start())
 	for n in range(max(ROUNDS, 2)):  # the two ways out

@@ -5,21 +5,15 @@ import psycopg2, pytest
 
 import databases
 from client import ok
-from databases import Site, allow, shape, until, working_in
+from databases import allow, shape, until, working_in
 
 pytestmark = pytest.mark.skipif(not databases.installed(), reason='PostgreSQL is not installed')
 
 
-@pytest.fixture
-def site():
-	s = Site()
-	allow(s.start())
-	yield s
-	s.end()
-
-
 def test_sharded(site):
-	c = site.cluster('sharded', **shape(3, shards=2)).settled()
+	s = site(clock='virtual')
+	allow(s.start())
+	c = s.cluster('sharded', **shape(3, shards=2)).settled()
 	strings = ok(c.server.get(c.path))['connectionStrings']
 	assert 'router' in strings['standard'] and len(c.nodes()) == 7
 	router = next(n for n in c.nodes() if 'router' in n)
@@ -70,7 +64,7 @@ def test_sharded(site):
 	c.settled()
 	c.ask('insert into more select generate_series(1, 99)')
 	c.change(paused=True)
-	until(lambda: not working_in(site.data / 'engine' / c.id), 180, 'the pause')
+	until(lambda: not working_in(s.data / 'engine' / c.id), 180, 'the pause')
 	c.settled()
 	c.change(paused=False, replicationSpecs=shape(3, shards=2)['replicationSpecs'])
 	c.settled(at='REPAIRING')

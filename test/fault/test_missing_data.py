@@ -6,22 +6,10 @@ import psycopg2, pytest
 
 import databases
 from client import cli, ok
-from databases import Site, allow, shape, until, working_in
+from databases import allow, shape, until, working_in
 
 pytestmark = pytest.mark.skipif(not databases.installed(), reason='PostgreSQL is not installed')
 FLEX = {'providerSettings': {'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}}
-
-
-@pytest.fixture
-def site():
-	made = []
-
-	def make(*args):
-		made.append(Site(*args))
-		return made[-1]
-	yield make
-	for s in made:
-		s.end()
 
 
 def down(site):

@@ -3,10 +3,9 @@ them goes away."""
 import os, shutil, signal, subprocess, threading, time
 
 import pytest
-import requests
 
 import client
-from nodes import Caller, Cutter, Load, Nodes
+from nodes import Caller, Cutter, Load, Nodes, call
 
 RECOVERY = 5  # seconds
 pytestmark = [pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed'),
@@ -83,8 +82,8 @@ def test_one_state(nodes):
 	def revoke():
 		account = client.ok(nodes.caller(0).post('/orgs/%s/serviceAccounts' % nodes.org, json={'name': client.unique(),
 				'description': 'x', 'roles': ['ORG_OWNER'], 'secretExpiresAfterHours': 24}), 201)
-		token = requests.post('https://%s/api/oauth/token' % nodes.addresses[1], data={'grant_type': 'client_credentials'},
-				auth=(account['clientId'], account['secrets'][0]['secret']), verify=False, timeout=60).json()['access_token']
+		token = call('POST', 'https://%s/api/oauth/token' % nodes.addresses[1], data={'grant_type': 'client_credentials'},
+				auth=(account['clientId'], account['secrets'][0]['secret']), timeout=60).json()['access_token']
 		callers = [Caller('https://' + a, token) for a in nodes.addresses]
 		for c in callers:
 			for _ in range(20):  # every thread remembers it

@@ -25,9 +25,11 @@ CREATE FUNCTION public.claim_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 CREATE TRIGGER claim_note AFTER UPDATE ON steward.job FOR EACH ROW WHEN (NEW.state = 'running' AND NEW.fence <> OLD.fence)
 	EXECUTE FUNCTION public.claim_note();
 '''
-# The node with the most claims on clusters, and what it has.
-HELD = '''SELECT coalesce((SELECT lease_owner || ':' || string_agg(id, ',') FROM steward.job WHERE state = 'running' AND subject IN
-	(SELECT id FROM steward.doc WHERE kind = 'cluster') GROUP BY lease_owner ORDER BY count(*) DESC LIMIT 1), '-');'''
+# The node with the most claims on clusters, and all that it has.
+HELD = '''SELECT coalesce((SELECT lease_owner || ':' || string_agg(id, ',') FROM
+	(SELECT id, lease_owner, subject IN (SELECT id FROM steward.doc WHERE kind = 'cluster') AS cluster FROM steward.job
+	WHERE state = 'running') j GROUP BY lease_owner HAVING bool_or(cluster)
+	ORDER BY count(*) FILTER (WHERE cluster) DESC LIMIT 1), '-');'''
 
 
 class Locked:

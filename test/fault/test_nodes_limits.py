@@ -2,10 +2,9 @@
 import contextlib, re, shutil, signal, threading, time
 
 import pytest
-import requests
 
 import client, redis_server
-from nodes import Nodes
+from nodes import Nodes, call, unverified
 
 RECOVERY = 5  # seconds
 SLOW = 60  # a machine that has other things to do: then one of several times has to be right
@@ -31,8 +30,7 @@ class Limited(Nodes):
 
 	def session(self, i=None):
 		"""A kept connection to a node, or through the proxy to one of them."""
-		s = requests.Session()
-		s.trust_env, s.verify = False, False
+		s = unverified()
 		s.headers['Authorization'] = 'Bearer ' + self.kept()
 		s.base = 'https://%s%s' % ('127.0.0.1:%d' % self.front if i is None else self.addresses[i], client.BASE)
 		return s
@@ -42,7 +40,7 @@ class Limited(Nodes):
 		return session.get(session.base + SCOPED % self.org, headers=BAD, timeout=60).status_code
 
 	def page(self, i, path):
-		return requests.get('https://%s%s' % (self.addresses[i], path), verify=False, timeout=60)
+		return call('GET', 'https://%s%s' % (self.addresses[i], path), timeout=60)
 
 	def shares(self, i):
 		"""Whether the node's limits are those of all, by what it says of itself in both places."""

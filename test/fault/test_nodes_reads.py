@@ -2,10 +2,9 @@
 import shutil, subprocess, threading, time
 
 import pytest
-import requests
 
 import client
-from nodes import Nodes
+from nodes import Nodes, unverified
 
 CALLERS = 24
 HELD = 4  # seconds
@@ -25,8 +24,7 @@ def sessions(node, count):
 	"""Connections that are there already, so that calls arrive together."""
 	made = []
 	for _ in range(count):
-		s = requests.Session()
-		s.trust_env, s.verify = False, False
+		s = unverified()
 		s.headers['Authorization'] = 'Bearer ' + node.kept()
 		s.base = 'https://%s%s' % (node.addresses[0], client.BASE)
 		assert s.get(s.base + '/groups', timeout=60).status_code == 200

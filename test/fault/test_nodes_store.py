@@ -3,10 +3,9 @@ hosts that are gone, sessions that the server has ended, a process that stood st
 import asyncio, contextlib, os, pathlib, shutil, signal, tempfile, threading, time
 
 import pytest
-import requests
 
 import client, database
-from nodes import Between, Caller, Load, Nodes
+from nodes import Between, Caller, Load, Nodes, call
 
 REVOKED = 1  # second, after which no node takes a credential that is gone
 RECOVERY = 5
@@ -79,8 +78,8 @@ def account(nodes):
 	"""A service account that node 1 knows well, and what takes it away on node 0."""
 	made = client.ok(nodes.caller(0).post('/orgs/%s/serviceAccounts' % nodes.org, json={'name': client.unique(), 'description': 'x',
 			'roles': ['ORG_OWNER'], 'secretExpiresAfterHours': 24}), 201)
-	r = requests.post('https://%s/api/oauth/token' % nodes.addresses[1], data={'grant_type': 'client_credentials'},
-			  auth=(made['clientId'], made['secrets'][0]['secret']), verify=False, timeout=30)
+	r = call('POST', 'https://%s/api/oauth/token' % nodes.addresses[1], data={'grant_type': 'client_credentials'},
+		 auth=(made['clientId'], made['secrets'][0]['secret']), timeout=30)
 	caller = Caller('https://' + nodes.addresses[1], r.json()['access_token'])
 	for _ in range(50):  # every thread remembers it
 		client.ok(caller.get('/groups'))

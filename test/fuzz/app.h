@@ -1,5 +1,6 @@
-/* The application that the two HTTP fuzzers put behind a connection: it holds each request against what the edge promises,
- * writes it down, and answers at once or later, with a body, a stream or nothing, as the path's first letter says. */
+/* The application that the two HTTP fuzzers put behind a connection: it holds each request against what the edge
+ * promises, writes it down, and answers at once or later, with a body, a stream or nothing, as the path's first letter
+ * says. */
 #ifndef STEWARD_TEST_APP_H
 #define STEWARD_TEST_APP_H
 

@@ -1,5 +1,5 @@
-/* The Accept header and the choice of a version, on the real operations. The first line of the input names the operation
- * (any other text picks one), each further line is one Accept header. */
+/* The Accept header and the choice of a version, on the real operations. The first line of the input names the
+ * operation (any other text picks one), each further line is one Accept header. */
 #include "fuzz.h"
 
 #include "base/clock.h"

@@ -1,8 +1,9 @@
-/* Filters of the audit log. Any bytes are parsed; of what is a filter, the classes are asked for, of a user and of others.
- * A filter has no fault and the other way round, and who may see nothing of a filter's successes sees no more of it. */
+/* Filters of the audit log. Any bytes are parsed; of what is a filter, the classes are asked for, of a user and of
+ * others. A filter has no fault and the other way round, and who may see nothing of a filter's successes sees no more
+ * of it. */
 #include "fuzz.h"
 
-#include "api/audit_filter.h"
+#include "api/maintenance/audit_filter.h"
 
 #include <string.h>
 

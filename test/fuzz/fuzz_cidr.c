@@ -1,5 +1,5 @@
-/* Addresses and networks. The input is one or two texts, separated by a space; both are read as address and as network and
- * held against a slow oracle that compares bit by bit. */
+/* Addresses and networks. The input is one or two texts, separated by a space; both are read as address and as network
+ * and held against a slow oracle that compares bit by bit. */
 #include "fuzz.h"
 
 #include "base/ip.h"

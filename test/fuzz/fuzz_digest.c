@@ -1,9 +1,9 @@
-/* The Authorization header of digest: what is accepted is complete, bounded and means the same when it is written again in
- * the plainest form. */
+/* The Authorization header of digest: what is accepted is complete, bounded and means the same when it is written again
+ * in the plainest form. */
 #include "fuzz.h"
 
 #include "base/buf.h"
-#include "gate/authenticate.h"
+#include "identity/identity.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -1,9 +1,9 @@
 /* HTTP/1 through a connection without a socket: header blocks, bodies, pipelining.
  *
- * The first byte of the input is the size of the pieces that the second run gets. Both runs (everything at once, answered
- * at once; in pieces, answered later) must see the same requests and give the same answers: where one request ends must
- * not depend on how the bytes arrive. A slow reading of an accepted block of our own says that it holds nothing that
- * another server could read in another way. */
+ * The first byte of the input is the size of the pieces that the second run gets. Both runs (everything at once,
+ * answered at once; in pieces, answered later) must see the same requests and give the same answers: where one request
+ * ends must not depend on how the bytes arrive. A slow reading of an accepted block of our own says that it holds
+ * nothing that another server could read in another way. */
 #include "app.h"
 
 #include "base/clock.h"
@@ -113,8 +113,8 @@ static bool run(struct str in, size_t piece, struct app *app, struct buf *out)
 	return broken;
 }
 
-/* Once more, with a clock that jumps, a server that drains or a client that is gone in the middle: nothing is said of the
- * answers, but nothing leaks, hangs or is answered twice. */
+/* Once more, with a clock that jumps, a server that drains or a client that is gone in the middle: nothing is said of
+ * the answers, but nothing leaks, hangs or is answered twice. */
 static void disturb(struct str in, size_t piece, struct app *app)
 {
 	struct http_app table = app_table(app);

@@ -1,8 +1,8 @@
 /* HTTP/2 frames through our glue, on a connection without a socket.
  *
  * The input is a script, one line a step, so that a corpus can be read and the fuzzer gets past lengths and HPACK. The
- * first letter says what, then one hexadecimal digit of flags and one of stream / 2 for frames, then the payload, in which
- * %xx stands for a byte:
+ * first letter says what, then one hexadecimal digit of flags and one of stream / 2 for frames, then the payload, in
+ * which %xx stands for a byte:
  *
  *   H51 :method=GET|:path=/|...   HEADERS, the fields as HPACK literals       h51 ...  HEADERS, the payload as it stands
  *   D11 text   DATA               C51 ...  CONTINUATION                       S00 ...  SETTINGS

@@ -1,8 +1,8 @@
 /* Bodies against the request schemas of the real operations.
  *
  * The first line of the input names the operation; '@' before it takes the oldest version instead of the newest. If the
- * line ends with '*', the rest is not JSON but decides, byte by byte, which document is made from the schema (sprout.h):
- * so the fuzzer gets to valid and almost valid documents of any depth. */
+ * line ends with '*', the rest is not JSON but decides, byte by byte, which document is made from the schema
+ * (sprout.h): so the fuzzer gets to valid and almost valid documents of any depth. */
 #include "fuzz.h"
 
 #include "base/buf.h"

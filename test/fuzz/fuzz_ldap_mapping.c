@@ -1,8 +1,8 @@
-/* User-to-DN mapping: a line with the user's name, then the rules. Of rules without a fault, no name becomes both an entry
- * and a query; a query has its three question marks, and nothing has a control character. */
+/* User-to-DN mapping: a line with the user's name, then the rules. Of rules without a fault, no name becomes both an
+ * entry and a query; a query has its three question marks, and nothing has a control character. */
 #include "fuzz.h"
 
-#include "api/ldap_mapping.h"
+#include "api/database_users/ldap_mapping.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Paths against the real tree. The input is a method's number and a path. What is found must be what the row says, and the
- * row's own path with the found parameters put in must lead to the same row. */
+/* Paths against the real tree. The input is a method's number and a path. What is found must be what the row says, and
+ * the row's own path with the found parameters put in must lead to the same row. */
 #include "fuzz.h"
 
 #include "base/buf.h"

@@ -3,9 +3,9 @@
  * refused is refused with an error document that is JSON. */
 #include "fuzz.h"
 
+#include "call/query.h"
 #include "catalog/formats.h"
 #include "gate/gate.h"
-#include "gate/query.h"
 #include "pick.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,13 +1,13 @@
 /* Bearer tokens, digest nonces and the base64 below both.
  *
- * Input: byte 1 picks what is done with the rest. 't' reads it as a token, 'n' as a nonce: neither can be guessed, so both
- * must be refused. Anything else takes a token and a nonce of our own and edits them with the rest (position, byte, ...):
- * what is still accepted must mean exactly what was issued. */
+ * Input: byte 1 picks what is done with the rest. 't' reads it as a token, 'n' as a nonce: neither can be guessed, so
+ * both must be refused. Anything else takes a token and a nonce of our own and edits them with the rest (position,
+ * byte, ...): what is still accepted must mean exactly what was issued. */
 #include "fuzz.h"
 
 #include "base/base64.h"
 #include "base/clock.h"
-#include "gate/authenticate.h"
+#include "identity/identity.h"
 
 #include <unistd.h>
 

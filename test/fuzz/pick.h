@@ -1,5 +1,6 @@
-/* An operation of the real tables from the first line of an input: by its id, so that the corpora can be read and do not
- * change their meaning when rows are added; any other text still picks one, so that the fuzzer reaches all of them. */
+/* An operation of the real tables from the first line of an input: by its id, so that the corpora can be read and do
+ * not change their meaning when rows are added; any other text still picks one, so that the fuzzer reaches all of
+ * them. */
 #ifndef STEWARD_TEST_PICK_H
 #define STEWARD_TEST_PICK_H
 

@@ -1,5 +1,5 @@
-/* A main() for the fuzz targets without libFuzzer: runs each file of the folders (or each file) that it is given, so that
- * every build, also gcc's, runs the corpora as ordinary tests. Each input is a malloc of exactly its size. */
+/* A main() for the fuzz targets without libFuzzer: runs each file of the folders (or each file) that it is given, so
+ * that every build, also gcc's, runs the corpora as ordinary tests. Each input is a malloc of exactly its size. */
 #include "fuzz.h"
 
 #include <dirent.h>

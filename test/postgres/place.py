@@ -30,8 +30,8 @@ def files_below(folder, *ends):
 
 class Place(databases.Site):
 	def __init__(self, *args, clock=None):
-		super().__init__(*args)
-		self.clock, self.memory = clock, set()
+		super().__init__(*args, clock=clock)
+		self.memory = set()
 
 	def start(self):
 		"""With the limits that the API has, because exchanges are recorded."""
@@ -42,6 +42,7 @@ class Place(databases.Site):
 		"""The document, once it is in this state; None, once it is gone."""
 		end = time.monotonic() + seconds
 		while True:
+			self.pass_time()
 			r = self.server.get(path)
 			if state is None and r.status_code == 404:
 				return None

@@ -14,7 +14,7 @@ FIRST, LAST = 23400, 23403
 
 @pytest.fixture(scope='module')
 def place(start_place):
-	return start_place('--db-address', '127.0.0.1', '--db-ports', '%d-%d' % (FIRST, LAST))
+	return start_place('--db-address', '127.0.0.1', '--db-ports', '%d-%d' % (FIRST, LAST), clock='virtual')
 
 
 def path(place, what):
@@ -38,8 +38,12 @@ def test_nodes_have_a_port_each_of_the_range(place):
 def test_no_port_left_is_told(place):
 	s = place.server
 	ok(s.post(path(place, 'clusters'), json={'name': 'more', **shape(3)}), 201)
-	told = until(lambda: place.server.get(path(place, 'clusters/more/status')).headers.get('X-Steward-Progress', '').startswith('failed')
-		     and place.server.get(path(place, 'clusters/more/status')).headers['X-Steward-Progress'], 90, 'the failure')
+
+	def failed():
+		place.pass_time()
+		told = s.get(path(place, 'clusters/more/status')).headers.get('X-Steward-Progress', '')
+		return told if told.startswith('failed') else None
+	told = until(failed, 90, 'the failure')
 	assert 'no port from %d to %d is free' % (FIRST, LAST) in told
 	assert ok(s.delete(path(place, 'clusters/three')), 202) is None
 	place.wait(path(place, 'clusters/three'), None)

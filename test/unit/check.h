@@ -1,4 +1,4 @@
-/* The smallest thing that counts checks. CHECK goes on after a failure, so that one run shows all of them. */
+/* The smallest thing that counts checks. CHECK continues after a failure, so that one run shows all failures. */
 #ifndef STEWARD_TEST_CHECK_H
 #define STEWARD_TEST_CHECK_H
 

@@ -1,15 +1,16 @@
-/* A service on a store of its own in a temporary folder, with one organization, one project, one API key and one service
- * account: what the tests of the gates stand on. */
+/* For the tests of the gates: a service on its own store in a temporary directory, with one organization, one project,
+ * one API key and one service account. */
 #ifndef STEWARD_TEST_GATE_FIXTURE_H
 #define STEWARD_TEST_GATE_FIXTURE_H
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "check.h"
-#include "gate/attempts.h"
-#include "gate/authenticate.h"
-#include "gate/grants.h"
-#include "gate/uses.h"
+#include "gate/gate.h"
+#include "identity/attempts.h"
+#include "identity/grants.h"
+#include "identity/identity.h"
+#include "identity/uses.h"
 
 #include <stdarg.h>
 #include <sys/stat.h>

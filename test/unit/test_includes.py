@@ -1,4 +1,5 @@
 """script/check-includes: the tree is clean, and each kind of bad include is seen where it stands."""
+import runpy
 import pathlib
 import shutil
 import subprocess
@@ -40,11 +41,25 @@ def test_the_tree_is_clean():
 	("http/prescan.c", "store/store.h", "http -> store"),
 	("store/store.c", "http/http.h", "store -> http"),
 	("store/store.c", "catalog/catalog.h", "store -> catalog"),
-	("limit/limit.c", "gate/call.h", "limit -> gate"),
-	("gate/call.c", "api/verbs.h", "gate -> api"),
-	("api/verbs.c", "cli/cli.h", "api -> cli"),
-	("api/orgs.c", "http/http.h", "api -> http"),
+	("limit/limit.c", "call/call.h", "limit -> call"),
+	("call/call.c", "identity/identity.h", "call -> identity"),
+	("identity/tokens.c", "trail/events.h", "identity -> trail"),
+	("trail/record.c", "gate/gate.h", "trail -> gate"),
+	("call/call.c", "api/kit/verbs.h", "call -> api"),
+	("call/call.c", "api/handlers.h", "call -> api"),
+	("api/kit/verbs.c", "cli/cli.h", "api -> cli"),
+	("api/orgs/orgs.c", "http/http.h", "api -> http"),
 	("cli/check.c", "serve.h", "cli -> main"),
+	("api/orgs/orgs.c", "api/network/network.h", "family orgs -> family network: no such arrow"),
+	("api/clusters/store.c", "api/network/network.h", "family clusters -> family network: no such arrow"),
+	("api/kit/verbs.c", "api/users/users.h", "family kit -> family users: no such arrow"),
+	("api/network/peers.c", "api/clusters/spec.h", "family network -> api/clusters/spec.h: only through"),
+	("api/edge/router.c", "api/clusters/spec.h", "family edge -> api/clusters/spec.h: only through"),
+	("api/clusters/store.c", "api/edge/edge.h", "family clusters -> edge: the edge is above"),
+	("serve.c", "api/clusters/spec.h", "main -> api/clusters/spec.h: only through"),
+	("api/clusters/store.c", "engine/postgres/postgres.h", "engine/postgres/postgres.h is a part of engine/"),
+	("engine/simulated/simulated.c", "engine/postgres/postgres.h", "engine/postgres/postgres.h is a part of engine/"),
+	("jobs/jobs.c", "store/sqlite/sqlite.h", "store/sqlite/sqlite.h is a part of store/"),
 ])
 def test_an_arrow_that_turns_around_is_refused(copy, file, target, arrow):
 	number = plant(copy, file, '#include "%s"' % target)
@@ -53,20 +68,44 @@ def test_an_arrow_that_turns_around_is_refused(copy, file, target, arrow):
 	assert "src/%s:%d: %s" % (file, number, arrow) in output
 
 
-def test_a_family_does_not_include_another(copy):
-	header = copy / "src/api/projects.h"
-	header.write_text("/* Planted. */\n#ifndef STEWARD_API_PROJECTS_H\n#define STEWARD_API_PROJECTS_H\n#endif\n")
-	number = plant(copy, "api/orgs.c", '#include "api/projects.h"')
+def test_a_family_without_a_line_is_refused(copy):
+	(copy / "src/api/planted").mkdir()
+	(copy / "src/api/planted/planted.c").write_text('/* Planted. */\n#include "api/kit/verbs.h"\n')
 	status, output = check(copy)
 	assert status == 1
-	assert "src/api/orgs.c:%d: family orgs -> family projects" % number in output
+	assert "src/api/planted/planted.c:2: the family planted has no line" in output
 
 
-def test_a_family_may_include_its_own_header_and_the_shared_ones(copy):
-	header = copy / "src/api/orgs.h"
-	header.write_text("/* Planted. */\n#ifndef STEWARD_API_ORGS_H\n#define STEWARD_API_ORGS_H\n#endif\n")
-	plant(copy, "api/orgs.c", '#include "api/orgs.h"')
-	plant(copy, "api/orgs.c", '#include "api/verbs.h"')
+def test_the_table_of_families_has_no_circle(copy, monkeypatch):
+	"""An arrow that would close one points to a later line."""
+	script = runpy.run_path(str(ROOT / "script/check-includes"))
+	assert list(script["table_faults"]()) == []
+	script["FAMILIES"]["federation"] = ["users"]
+	assert list(script["table_faults"]()) == [
+		"family federation -> users: an arrow points to a line above its own in FAMILIES"]
+
+
+def test_the_documentation_shows_the_arrows_as_they_are():
+	page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+	for part in runpy.run_path(str(ROOT / "script/check-includes"))["drawn"]():
+		assert part in page, "docs/architecture.md must have:\n" + part
+
+
+def test_a_family_may_include_its_own_headers_and_the_kit(copy):
+	plant(copy, "api/clusters/store.c", '#include "api/clusters/forms.h"')
+	plant(copy, "api/clusters/store.c", '#include "api/kit/verbs.h"')
+	assert check(copy)[0] == 0
+
+
+def test_a_long_line_is_refused_but_in_tables(copy):
+	plant(copy, "base/ip.c", '\tint x; /* %s */' % ("long " * 25))
+	plant(copy, "base/ip.c", '\t{"%s"},' % ("long " * 25))
+	status, output = check(copy)
+	assert status == 1 and output.count("is longer than 120 columns") == 1
+
+
+def test_the_generated_header_is_known(copy):
+	plant(copy, "api/clusters/store.c", '#include "api/handlers.h"')
 	assert check(copy)[0] == 0
 
 

@@ -1,0 +1,478 @@
+/* Jobs that bring users and networks to the clusters, and the calls that wait for them.
+ *
+ * A job reads everything when it starts, so one that waits serves all changes that come before it runs. A stamp tells
+ * which: a call takes one when its write is on disk, a job when it is about to read; a job with the later stamp has
+ * seen the change. Clusters that are shut are not waited for: no node of theirs takes clients. A mark in the store says
+ * so from their creation, or the end of a pause, until the job that lets clients in is about to read what it will
+ * apply. So every change is either seen by that job, or finds the mark gone and waits. */
+#include "api/clusters/clusters.h"
+
+#include "api/clusters/jobs.h"
+#include "api/kit/verbs.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "call/service.h"
+#include "trail/events.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define WAIT_US 5000000
+#define FAILED_AFTER 3 /* attempts */
+#define SHUT_REF "cluster_shut"
+#define WHY_MAX 300
+
+struct waited {
+	struct str id, name;
+};
+
+struct waiter {
+	struct waiter *next;
+	struct call *call;
+	struct waited *clusters;
+	size_t count;
+	uint64_t stamp;
+	int64_t until_us;
+	bool takes;           /* rights away: it has succeeded when nobody has them any more, and not before */
+	char behind[WHY_MAX]; /* of a cluster that could not be given all; or why it has nothing yet */
+};
+
+static _Atomic uint64_t stamps;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct waiter *waiters;
+static bool closed;
+
+uint64_t access_stamp(void)
+{
+	return atomic_fetch_add(&stamps, 1) + 1;
+}
+
+/* What says it to a person, in a header: what an engine says may hold anything. */
+static struct str header_text(struct arena *a, const char *text)
+{
+	char *z = arena_z(a, str_of(text));
+	for (char *p = z; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = ' ';
+	return str_of(z);
+}
+
+static void waiter_send(struct waiter *w)
+{
+	struct call *c = w->call;
+	if (w->count && w->takes) {
+		atomic_fetch_add(&c->service->access_unconfirmed, 1);
+		call_header(c, STR("retry-after"), STR("5"));
+		struct str detail = arena_printf(c->arena,
+		                                 "The change is saved, but not yet in force on %zu of the project's "
+		                                 "clusters (%.*s%s): who had the rights "
+		                                 "may have them there until it is. It goes on being brought there%s%s.",
+		                                 w->count, STR_ARG(w->clusters[0].name), w->count > 1 ? ", ..." : "",
+		                                 *w->behind ? "; the last attempt said: " : "", w->behind);
+		call_send_failed(c, 503, "ACCESS_NOT_IN_FORCE", detail);
+		return;
+	}
+	if (*w->behind || w->count)
+		call_header(c, STR("x-steward-progress"),
+		            header_text(c->arena, arena_printf(c->arena, "access: %s",
+		                                               *w->behind ? w->behind : "not yet in force everywhere")
+		                                          .p));
+	call_send(c);
+}
+
+/* Sends the answers of a list that is nobody else's any more. A waiter goes with its call. */
+static void send_all(struct waiter *w)
+{
+	while (w) {
+		struct waiter *next = w->next;
+		waiter_send(w);
+		w = next;
+	}
+}
+
+static bool cluster_drop(struct waiter *w, struct str cluster_id)
+{
+	for (size_t i = 0; i < w->count; i++)
+		if (str_eq(w->clusters[i].id, cluster_id)) {
+			w->clusters[i] = w->clusters[--w->count];
+			return true;
+		}
+	return false;
+}
+
+static bool is_waited_for(const struct waiter *w, struct str cluster_id)
+{
+	bool waited = false;
+	for (size_t i = 0; i < w->count && !waited; i++)
+		waited = str_eq(w->clusters[i].id, cluster_id);
+	return waited;
+}
+
+/* Takes out those that wait for nothing any more, or have waited enough. */
+static struct waiter *take_over(int64_t now_us)
+{
+	struct waiter *taken = NULL;
+	for (struct waiter **at = &waiters; *at;) {
+		struct waiter *w = *at;
+		if (w->count && w->until_us > now_us) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		w->next = taken;
+		taken = w;
+	}
+	return taken;
+}
+
+/* Clusters whose last attempt failed, for the metrics of this process. */
+static struct behind {
+	struct behind *next;
+	char id[25];
+} * all_behind;
+
+static void behind_set(struct service *s, struct str cluster_id, bool is)
+{
+	pthread_mutex_lock(&lock);
+	struct behind **at = &all_behind;
+	while (*at && !str_is(cluster_id, (*at)->id))
+		at = &(*at)->next;
+	struct behind *found = *at;
+	if (found && !is) {
+		*at = found->next;
+		free(found);
+	} else if (!found && is) {
+		found = must_calloc(1, sizeof *found);
+		snprintf(found->id, sizeof found->id, "%.*s", STR_ARG(cluster_id));
+		*at = found;
+	}
+	uint64_t count = 0;
+	for (const struct behind *b = all_behind; b; b = b->next)
+		count++;
+	s->access_behind = count;
+	pthread_mutex_unlock(&lock);
+}
+
+void access_behind(struct str cluster_id, uint64_t stamp, const char *why)
+{
+	pthread_mutex_lock(&lock);
+	for (struct waiter *w = waiters; w; w = w->next)
+		if (w->stamp < stamp && is_waited_for(w, cluster_id))
+			snprintf(w->behind, sizeof w->behind, "%s", why ? why : "");
+	pthread_mutex_unlock(&lock);
+}
+
+void access_applied(struct str cluster_id, uint64_t stamp)
+{
+	pthread_mutex_lock(&lock);
+	for (struct waiter *w = waiters; w; w = w->next)
+		if (w->stamp < stamp)
+			cluster_drop(w, cluster_id);
+	struct waiter *done = take_over(0);
+	pthread_mutex_unlock(&lock);
+	send_all(done);
+}
+
+/* Copies of the ids that are waited for, the same one perhaps more than once. */
+static size_t waited_for(struct arena *a, struct str **ret_ids)
+{
+	size_t count = 0;
+	for (const struct waiter *w = waiters; w; w = w->next)
+		count += w->count;
+	*ret_ids = arena_new_array(a, struct str, count + 1);
+	count = 0;
+	for (const struct waiter *w = waiters; w; w = w->next)
+		for (size_t i = 0; i < w->count; i++)
+			(*ret_ids)[count++] = arena_dup(a, w->clusters[i].id);
+	return count;
+}
+
+void access_wait_poll(struct tx *reader)
+{
+	pthread_mutex_lock(&lock);
+	struct waiter *done = waiters ? take_over(clock_mono_us()) : NULL;
+	struct arena *a = waiters ? arena_new() : NULL;
+	struct str *ids;
+	size_t count = a ? waited_for(a, &ids) : 0;
+	pthread_mutex_unlock(&lock);
+	send_all(done);
+	if (!a)
+		return;
+	uint64_t stamp = access_stamp();
+	for (size_t i = 0; i < count; i++) {
+		struct job job;
+		tx_begin_read(reader);
+		int result = tx_job_of(reader, a, ids[i], &job);
+		tx_end_read(reader);
+		/* The job was there from the write on, or one that took its place: it is done, wherever it ran. */
+		if (result == -ENOENT)
+			access_applied(ids[i], stamp);
+		else if (result == 0 && str_is(job.kind, ACCESS_JOB) && job.error.n)
+			access_behind(ids[i], stamp, arena_z(a, job.error));
+	}
+	arena_free(a);
+}
+
+void access_wait_close(void)
+{
+	pthread_mutex_lock(&lock);
+	closed = true;
+	struct waiter *done = take_over(INT64_MAX);
+	pthread_mutex_unlock(&lock);
+	send_all(done);
+}
+
+/* On the store's thread, before any job can be claimed that the write asked for. */
+static void hold(struct call *c, void *arg)
+{
+	struct waiter *w = arg;
+	w->stamp = access_stamp();
+	w->until_us = clock_mono_us() + WAIT_US;
+	pthread_mutex_lock(&lock);
+	bool now = closed;
+	if (!now) {
+		w->next = waiters;
+		waiters = w;
+	}
+	pthread_mutex_unlock(&lock);
+	if (now)
+		waiter_send(w);
+}
+
+/* Asking. */
+
+struct asking {
+	struct arena *arena;
+	const json_t *const *users;
+	size_t user_count;
+	struct waited *waits; /* clusters to wait for */
+	size_t wait_count, wait_cap;
+};
+
+int access_is_shut(struct tx *tx, struct arena *a, struct str cluster_id, bool *ret_shut)
+{
+	struct str id;
+	int result = tx_ref_get(tx, a, SHUT_REF, cluster_id, &id);
+	*ret_shut = result == 0;
+	return result == -ENOENT ? 0 : result;
+}
+
+int access_shut_set(struct tx *tx, struct str cluster_id, bool shut)
+{
+	int result = shut ? tx_ref_put(tx, SHUT_REF, cluster_id, cluster_id) : tx_ref_delete(tx, SHUT_REF, cluster_id);
+	return result == -EEXIST || result == -ENOENT ? 0 : result;
+}
+
+/* Whether nodes of it may take clients. One that was paused before there was a mark has none. */
+static int may_run(struct tx *tx, struct arena *a, const struct cluster *cluster, bool *ret_may)
+{
+	bool shut;
+	int result = access_is_shut(tx, a, cluster->doc.id, &shut);
+	*ret_may = !shut && !(json_is_true(json_object_get(cluster->body, "paused")) &&
+	                      json_equal(json_object_get(cluster->plan, "applied"),
+	                                 json_object_get(cluster->plan, "generation")));
+	return result;
+}
+
+bool database_user_in_scope(const json_t *user, struct str cluster_name)
+{
+	const json_t *scopes = json_object_get(user, "scopes");
+	for (size_t i = 0; i < json_array_size(scopes); i++) {
+		const json_t *scope = json_array_get(scopes, i);
+		if (str_is(json_field(scope, "type"), "CLUSTER") && str_eq(json_field(scope, "name"), cluster_name))
+			return true;
+	}
+	return json_array_size(scopes) == 0;
+}
+
+static bool is_concerned(const struct asking *k, struct str cluster_name)
+{
+	for (size_t i = 0; i < k->user_count; i++)
+		if (database_user_in_scope(k->users[i], cluster_name))
+			return true;
+	return k->user_count == 0;
+}
+
+static void wait_add(struct asking *k, const struct doc *cluster)
+{
+	if (k->wait_count == k->wait_cap) {
+		size_t cap = k->wait_cap ? 2 * k->wait_cap : 8;
+		struct waited *more = arena_new_array(k->arena, struct waited, cap);
+		if (k->wait_count)
+			memcpy(more, k->waits, k->wait_count * sizeof *more);
+		k->waits = more;
+		k->wait_cap = cap;
+	}
+	k->waits[k->wait_count++] = (struct waited){cluster->id, cluster->name};
+}
+
+static int cluster_ask(struct tx *tx, void *ctx, const struct doc *doc)
+{
+	struct asking *k = ctx;
+	struct cluster cluster = cluster_of(k->arena, doc);
+	struct job job = {.kind = STR(ACCESS_JOB), .subject = doc->id, .due_ms = clock_now_ms()}, ahead;
+	bool deleting = cluster_is(&cluster, "DELETING"), runs = true;
+	if (!is_concerned(k, doc->name))
+		return 0;
+	int result = tx_job_of(tx, k->arena, doc->id, &ahead);
+	bool busy = result == 0 && !ahead.failed && !str_is(ahead.kind, ACCESS_JOB);
+	if (result == 0 || result == -ENOENT)
+		result = may_run(tx, k->arena, &cluster, &runs);
+	if (result < 0)
+		return result;
+	/* A virtual clock may stand still: what takes time on it is not waited for. One that goes is waited for until
+	 * it is gone, unless that has failed. */
+	if (runs && !(busy && clock_is_virtual()) && (busy || !deleting))
+		wait_add(k, doc);
+	return deleting ? 0 : tx_job_ensure(tx, &job);
+}
+
+int access_ask(struct tx *tx, struct arena *a, struct str group_id)
+{
+	struct asking k = {.arena = a};
+	return clusters_walk_group(tx, a, group_id, cluster_ask, &k);
+}
+
+int access_changed(struct call *c, const json_t *const *users, size_t count)
+{
+	struct asking k = {.arena = c->arena, .users = users, .user_count = count};
+	int result = clusters_walk_group(c->tx, c->arena, c->group.id, cluster_ask, &k);
+	if (result < 0 || !k.wait_count)
+		return result;
+	struct waiter *w = arena_new_of(c->arena, struct waiter);
+	*w = (struct waiter){
+	        .call = c, .clusters = k.waits, .count = k.wait_count, .takes = c->op->method != METHOD_POST};
+	c->held = hold;
+	c->held_arg = w;
+	return 0;
+}
+
+int access_retry_now(struct tx *tx, struct arena *a, struct str cluster_id)
+{
+	struct job job;
+	int result = tx_job_find(tx, a, ACCESS_JOB, cluster_id, &job);
+	if (result < 0 || job.failed || job.running)
+		return result == -ENOENT ? 0 : result;
+	job.due_ms = clock_now_ms();
+	return tx_job_ensure(tx, &job);
+}
+
+struct looking {
+	struct arena *arena;
+	enum access_state state;
+};
+
+static int cluster_look(struct tx *tx, void *ctx, const struct doc *doc)
+{
+	struct looking *l = ctx;
+	struct job job;
+	int result = tx_job_find(tx, l->arena, ACCESS_JOB, doc->id, &job);
+	if (result == 0 && (job.failed || job.attempt >= FAILED_AFTER))
+		l->state = ACCESS_FAILED;
+	else if (result == 0 && l->state == ACCESS_ACTIVE)
+		l->state = ACCESS_PENDING;
+	return result == -ENOENT ? 0 : result;
+}
+
+int access_state(struct tx *tx, struct arena *a, struct str group_id, enum access_state *ret_state)
+{
+	struct looking l = {.arena = a, .state = ACCESS_ACTIVE};
+	int result = clusters_walk_group(tx, a, group_id, cluster_look, &l);
+	if (result == 0)
+		*ret_state = l.state;
+	return result;
+}
+
+/* The job. */
+
+struct applying {
+	struct cluster cluster;
+	struct engine_access access;
+	uint64_t stamp;
+};
+
+static void applied(struct job_run *r)
+{
+	const struct applying *p = r->save_ctx;
+	behind_set(r->ctx, r->job.subject, false);
+	access_applied(r->job.subject, p->stamp);
+}
+
+struct telling {
+	struct arena *arena;
+	const struct cluster *cluster;
+};
+
+static int failure_event(struct tx *tx, void *ctx)
+{
+	const struct telling *t = ctx;
+	struct doc project;
+	int result = tx_get(tx, t->arena, "project", t->cluster->doc.parent, &project);
+	return result < 0 ? result
+	                  : event_service(tx, t->arena, "HOST_SECURITY_CHECKUP_NOT_MET", project.parent, project.id,
+	                                  t->cluster->doc.name);
+}
+
+/* Tells everybody: the answers that wait, the log, the metrics, and, when it is not of the moment, the project's
+ * events. */
+static void failure_tell(struct job_run *r, const struct applying *p)
+{
+	struct service *s = r->ctx;
+	struct telling t = {r->arena, &p->cluster};
+	atomic_fetch_add(&s->access_failures, 1);
+	behind_set(s, r->job.subject, true);
+	access_behind(r->job.subject, p->stamp, r->why);
+	if (r->job.attempt + 1 == FAILED_AFTER && p->cluster.doc.id.n &&
+	    store_write_wait(r->store, failure_event, &t) < 0)
+		log_warn("cluster %.*s: the event that its access could not be changed was not written",
+		         STR_ARG(r->job.subject));
+}
+
+/* The cluster's own job waits behind this one, and applies access too. */
+static bool is_superseded(struct job_run *r)
+{
+	struct job job;
+	tx_begin_read(r->reader);
+	int result = tx_job_find(r->reader, r->arena, CLUSTER_JOB, r->job.subject, &job);
+	tx_end_read(r->reader);
+	return result == 0 && !job.failed;
+}
+
+int access_step(struct job_run *r)
+{
+	const struct service *s = r->ctx;
+	struct applying *p = arena_new_of(r->arena, struct applying);
+	p->stamp = access_stamp();
+	tx_begin_read(r->reader);
+	int result = cluster_get(r->reader, r->arena, r->job.subject, &p->cluster);
+	bool shut = false, made = result == 0 && !cluster_is(&p->cluster, "DELETING");
+	if (made)
+		result = access_is_shut(r->reader, r->arena, r->job.subject, &shut);
+	/* What was never made gets its access when it is. */
+	made = made && (json_object_get(p->cluster.plan, "applied") || !shut);
+	if (result == 0 && made)
+		result = cluster_access_load(r->reader, r->arena, p->cluster.doc.parent, p->cluster.doc.name,
+		                             &p->access);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	p->access.hold = shut;
+	if (result == 0 && made)
+		result = s->engine_ops->access->apply(s->engine_state, arena_z(r->arena, r->job.subject), &p->access,
+		                                      &r->why);
+	else if (result == -ENOENT)
+		result = 0;
+	if (result != 0)
+		failure_tell(r, p);
+	/* Nobody has what was taken away; what could not be given is tried again. */
+	if (result == ENGINE_PARTLY) {
+		access_applied(r->job.subject, p->stamp);
+		result = -EBUSY;
+	}
+	if (result < 0)
+		return is_superseded(r) ? JOB_DONE : result;
+	r->save_ctx = p;
+	r->saved = applied;
+	return JOB_DONE;
+}

@@ -1,0 +1,262 @@
+/* Clusters: create, list, get, update, delete, status. A call writes what is wanted and asks for a job in the same
+ * transaction; the answer shows the state from then on. */
+#include "api/clusters/forms.h"
+#include "api/clusters/jobs.h"
+#include "api/clusters/spec.h"
+#include "api/clusters/update.h"
+#include "api/clusters/view.h"
+#include "api/kit/verbs.h"
+#include "api/policies/policies.h"
+#include "base/clock.h"
+#include "trail/events.h"
+
+#include <errno.h>
+
+#define VERSIONS_MAX 16
+
+int cluster_not_offered(struct call *c)
+{
+	return call_fail(c, 501, "NOT_IMPLEMENTED", "The engine %s, which runs the databases, does not offer %s.",
+	                 c->service->engine, c->op->id);
+}
+
+int cluster_validate(struct call *c, json_t *body, const json_t *old, struct faults *faults)
+{
+	unsigned versions[VERSIONS_MAX];
+	const struct service *s = c->service;
+	struct cluster_rules rules = {.arena = c->arena, .versions = versions, .old = old};
+	rules.version_count = s->engine_ops->core->versions(s->engine_state, versions, VERSIONS_MAX);
+	cluster_check(&rules, body, faults);
+	struct str key = json_field(body, "encryptionAtRestProvider");
+	if (key.n && !str_is(key, "NONE")) {
+		struct doc d;
+		int result = tx_get(c->tx, c->arena, "encryption_at_rest", c->group.id, &d);
+		if (result == -ENOENT)
+			faults_add(faults, c->arena, STR("encryptionAtRestProvider"),
+			           "%.*s is not configured for the project's encryption at rest", STR_ARG(key));
+		else if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+static void default_set(json_t *body, const char *field, const char *json)
+{
+	if (!json_object_get(body, field))
+		json_put(body, field, json_loads(json, JSON_DECODE_ANY, NULL));
+}
+
+/* What the schemas have no default for. */
+void cluster_complete(json_t *body)
+{
+	bool sharded = !str_is(json_field(body, "clusterType"), "REPLICASET");
+	schema_add_defaults(resource_cluster.schema, body);
+	schema_normalize_dates(resource_cluster.schema, body);
+	json_object_del(body, "acceptDataRisksAndForceReplicaSetReconfig");
+	default_set(body, "advancedConfiguration", "{}");
+	json_t *advanced = json_object_get(body, "advancedConfiguration");
+	default_set(advanced, "customOpensslCipherConfigTls12", "[]");
+	default_set(advanced, "customOpensslCipherConfigTls13", "[]");
+	default_set(advanced, "minimumEnabledTlsProtocol", "\"TLS1_2\"");
+	default_set(advanced, "tlsCipherConfigMode", "\"DEFAULT\"");
+	default_set(body, "biConnector", "{\"enabled\":false,\"readPreference\":\"SECONDARY\"}");
+	default_set(body, "labels", "[]");
+	default_set(body, "paused", "false");
+	default_set(body, "pitEnabled", "false");
+	default_set(body, "redactClientLogData", "false");
+	default_set(body, "tags", "[]");
+	if (sharded)
+		default_set(body, "configServerType", "\"DEDICATED\"");
+	if (str_is(json_field(body, "clusterType"), "GEOSHARDED"))
+		default_set(body, "globalClusterSelfManagedSharding", "false");
+}
+
+int cluster_create(struct call *c, const char *kind, json_t *body, bool independent, struct cluster *ret_cluster)
+{
+	struct cluster cluster;
+	int result = limit_enforce(c, "svc.project.deployment.clusters", 1);
+	if (result < 0)
+		return result;
+	cluster_complete(body);
+	cluster_identify(body, NULL);
+	result = cluster_insert(c->tx, c->arena, kind, c->group.id, body, independent, &cluster);
+	if (result == -EEXIST) {
+		struct str name = json_field(body, "name");
+		call_fail(c, 409, "DUPLICATE_CLUSTER_NAME",
+		          "name: the project has a cluster \"%.*s\" already. Choose another.", STR_ARG(name));
+		return call_fail_param(c, name);
+	}
+	if (result == 0)
+		result = policy_check_cluster(c, cluster.body, NULL);
+	if (result < 0)
+		return result;
+	event_cluster(c, cluster.doc.name);
+	event_field(c, "clusterName", cluster.doc.name);
+	*ret_cluster = cluster;
+	return 0;
+}
+
+int cluster_refuse_deleting(struct call *c, const struct cluster *cluster)
+{
+	if (!cluster_is(cluster, "DELETING"))
+		return 0;
+	call_fail(c, 409, "CLUSTER_ALREADY_REQUESTED_DELETION", "The cluster \"%.*s\" is being deleted.",
+	          STR_ARG(cluster->doc.name));
+	return call_fail_param(c, cluster->doc.name);
+}
+
+int cluster_refuse_paused(struct call *c, const struct cluster *cluster)
+{
+	if (!json_is_true(json_object_get(cluster->body, "paused")))
+		return 0;
+	call_fail(c, 409, "CANNOT_UPDATE_PAUSED_CLUSTER", "The cluster \"%.*s\" is paused. Resume it first.",
+	          STR_ARG(cluster->doc.name));
+	return call_fail_param(c, cluster->doc.name);
+}
+
+/* Whether the engine has something to do. */
+static bool is_material(const json_t *before, const json_t *after)
+{
+	static const char *const fields[] = {
+	        "replicationSpecs", "clusterType", "dbMajorVersion",           "paused",     "advancedConfiguration",
+	        "backupEnabled",    "pitEnabled",  "encryptionAtRestProvider", "biConnector"};
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		if (!json_equal(json_object_get(before, fields[i]), json_object_get(after, fields[i])))
+			return true;
+	return false;
+}
+
+/* A paused cluster can be resumed, described and protected, not changed. */
+static int refuse_while_paused(struct call *c, const struct cluster *cluster, const json_t *after)
+{
+	if (!json_is_true(json_object_get(after, "paused")) || !is_material(cluster->body, after))
+		return 0;
+	return cluster_refuse_paused(c, cluster);
+}
+
+/* Shards scale on their own once a version that can say so has shaped the cluster. */
+static void scaling_note(struct call *c, struct cluster *cluster)
+{
+	bool independent = cluster_form(c->version->request) == FORM_CURRENT;
+	json_put(cluster->plan, "independent", json_boolean(independent));
+}
+
+/* A change of type that never came to pass can be taken back: what counts is the type that the databases have. */
+static const json_t *applied_form(struct arena *a, const struct cluster *cluster)
+{
+	json_t *type = json_object_get(cluster->plan, "type");
+	if (!type || json_equal(type, json_object_get(cluster->body, "clusterType")))
+		return cluster->body;
+	json_t *form = json_copy(cluster->body);
+	json_object_set(form, "clusterType", type);
+	return json_keep(a, form);
+}
+
+int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch)
+{
+	json_t *after = json_deep_copy(cluster->body);
+	struct faults faults = {.count = 0};
+	json_keep(c->arena, after);
+	json_merge(after, patch);
+	int result = cluster_validate(c, after, applied_form(c->arena, cluster), &faults);
+	if (result < 0)
+		return result;
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	cluster_complete(after);
+	cluster_identify(after, cluster->body);
+	if (json_object_get(patch, "replicationSpecs"))
+		scaling_note(c, cluster);
+	result = refuse_while_paused(c, cluster, after);
+	if (result == 0)
+		result = policy_check_cluster(c, after, cluster->body);
+	if (result < 0)
+		return result;
+	bool material = is_material(cluster->body, after), changed = !json_equal(cluster->body, after);
+	bool tags = !json_equal(json_object_get(cluster->body, "tags"), json_object_get(after, "tags"));
+	cluster->body = after;
+	event_cluster(c, cluster->doc.name);
+	event_field(c, "clusterName", cluster->doc.name);
+	if (!changed)
+		event_set_type(c, NULL);
+	if (tags && !material) {
+		event_set_type(c, "CLUSTER_TAGS_MODIFIED");
+		event_field(c, "resourceId", cluster->doc.id);
+		event_field(c, "resourceType", STR("CLUSTER"));
+	}
+	if (material)
+		return cluster_change(c->tx, c->arena, cluster,
+		                      cluster_is(cluster, "CREATING") ? "CREATING" : "UPDATING");
+	return changed ? cluster_save(c->tx, c->arena, cluster) : 0;
+}
+
+int cluster_check_change(struct call *c, const struct cluster *cluster)
+{
+	int result = if_match(c, cluster->doc.rev);
+	return result < 0 ? result : cluster_refuse_deleting(c, cluster);
+}
+
+static int create(struct call *c, struct cluster *ret_cluster)
+{
+	enum cluster_form form = cluster_form(c->version->request);
+	json_t *body = json_keep(c->arena, cluster_from(c->arena, form, c->body, NULL));
+	struct faults faults = {.count = 0};
+	int result = cluster_validate(c, body, NULL, &faults);
+	if (result == 0 && faults.count)
+		result = call_fail_faults(c, &faults);
+	return result < 0 ? result : cluster_create(c, CLUSTER_KIND, body, form == FORM_CURRENT, ret_cluster);
+}
+
+static int update(struct call *c, struct cluster *cluster)
+{
+	enum cluster_form form = cluster_form(c->version->request);
+	int result = cluster_refuse_deleting(c, cluster);
+	if (result < 0)
+		return result;
+	return cluster_update_to(c, cluster, json_keep(c->arena, cluster_from(c->arena, form, c->body, cluster->body)));
+}
+
+/* From the request, not from the verb's document: older versions have other forms. */
+int cluster_put(struct call *c, struct doc *d, const struct doc *old, json_t *document)
+{
+	struct cluster cluster;
+	int result = old ? cluster_get(c->tx, c->arena, old->id, &cluster) : create(c, &cluster);
+	if (result == 0 && old)
+		result = update(c, &cluster);
+	if (result < 0)
+		return result;
+	*d = cluster.doc;
+	return 1;
+}
+
+int cluster_delete(struct call *c, struct cluster *cluster)
+{
+	int result = cluster_check_change(c, cluster);
+	if (result < 0)
+		return result;
+	if (json_is_true(json_object_get(cluster->body, "terminationProtectionEnabled"))) {
+		call_fail(c, 409, "CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED",
+		          "The cluster \"%.*s\" is protected. Set terminationProtectionEnabled to false first.",
+		          STR_ARG(cluster->doc.name));
+		return call_fail_param(c, cluster->doc.name);
+	}
+	event_cluster(c, cluster->doc.name);
+	event_field(c, "clusterName", cluster->doc.name);
+	return cluster_change(c->tx, c->arena, cluster, "DELETING");
+}
+
+int clusters_status(struct call *c)
+{
+	struct cluster cluster;
+	int result = cluster_load(c, &cluster);
+	if (result < 0)
+		return result;
+	struct job job;
+	bool pending = tx_job_of(c->tx, c->arena, cluster.doc.id, &job) == 0 && !job.failed;
+	cluster_progress_header(c, &cluster);
+	entity_write(c, &c->out,
+	             cluster_is(&cluster, "IDLE") && !pending ? STR("{\"changeStatus\":\"APPLIED\"}")
+	                                                      : STR("{\"changeStatus\":\"PENDING\"}"),
+	             c->op, "clusterName", cluster.doc.name, true);
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* Connection strings. Text only: which nodes there are, and where, is for the engine to say. */
+#include "api/clusters/connection_strings.h"
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "engine/access.h"
+
+#define ENDPOINT_PORT 1024
+
+static struct str finish(struct arena *a, struct buf *b)
+{
+	struct str s = arena_dup(a, buf_view(b));
+	buf_free(b);
+	return s;
+}
+
+/* With the nodes' addresses, if all have one. */
+static void tail_add(struct buf *b, const struct connection_cluster *c, bool addresses)
+{
+	struct buf list = {0};
+	for (size_t i = 0; i < c->node_count; i++) {
+		addresses = addresses && c->nodes[i].address[0];
+		buf_printf(&list, "%s%s", i ? "," : "", c->nodes[i].address);
+	}
+	engine_connect_tail(b, addresses ? buf_view(&list) : STR_NONE);
+	buf_free(&list);
+}
+
+static struct str hosts_string(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                               const char *suffix)
+{
+	struct buf b = {0};
+	buf_printf(&b, "%s://", o->scheme);
+	for (size_t i = 0; i < c->node_count; i++)
+		buf_printf(&b, "%s%s%s.%s.%s:%u", i ? "," : "", c->nodes[i].name, suffix, c->project_hash, o->domain,
+		           c->nodes[i].port);
+	tail_add(&b, c, true);
+	return finish(a, &b);
+}
+
+struct str connection_standard(struct arena *a, const struct connection_options *o, const struct connection_cluster *c)
+{
+	return hosts_string(a, o, c, "");
+}
+
+struct str connection_private(struct arena *a, const struct connection_options *o, const struct connection_cluster *c)
+{
+	return hosts_string(a, o, c, "-pri");
+}
+
+struct str connection_standard_srv(struct arena *a, const struct connection_options *o,
+                                   const struct connection_cluster *c)
+{
+	return arena_printf(a, "%s+srv://%s.%s.%s", o->scheme, c->label, c->project_hash, o->domain);
+}
+
+struct str connection_private_srv(struct arena *a, const struct connection_options *o,
+                                  const struct connection_cluster *c)
+{
+	return arena_printf(a, "%s+srv://%s-pri.%s.%s", o->scheme, c->label, c->project_hash, o->domain);
+}
+
+struct str connection_legacy(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                             const char *cluster_name, const char *provider)
+{
+	struct buf b = {0};
+	buf_printf(&b, "%s://", o->scheme);
+	for (size_t i = 0; i < c->node_count; i++) {
+		const char *dash = strchr(c->nodes[i].name, '-');
+		buf_printf(&b, "%s%s%s-%s%s%s.%s:%u", i ? "," : "", cluster_name, dash ? dash : "", c->project_hash,
+		           provider ? "." : "", provider ? provider : "", o->domain, c->nodes[i].port);
+	}
+	tail_add(&b, c, true);
+	return finish(a, &b);
+}
+
+struct str connection_legacy_srv(struct arena *a, const struct connection_options *o,
+                                 const struct connection_cluster *c, const char *cluster_name, const char *provider)
+{
+	return arena_printf(a, "%s+srv://%s-%s%s%s.%s", o->scheme, cluster_name, c->project_hash, provider ? "." : "",
+	                    provider ? provider : "", o->domain);
+}
+
+/* The load balancer's address is in the customer's network: by name only. */
+struct str connection_endpoint(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                               const struct connection_endpoint *e)
+{
+	struct buf b = {0};
+	buf_printf(&b, "%s://pl-%u-%s.%s.%s:%d", o->scheme, e->number, e->location, c->project_hash, o->domain,
+	           ENDPOINT_PORT);
+	tail_add(&b, c, false);
+	return finish(a, &b);
+}
+
+struct str connection_endpoint_srv(struct arena *a, const struct connection_options *o,
+                                   const struct connection_cluster *c, const struct connection_endpoint *e,
+                                   bool optimized)
+{
+	return arena_printf(a, "%s+srv://%s%spl-%u%s-%s.%s.%s", o->scheme, e->regional ? e->cluster_name : "",
+	                    e->regional ? "-" : "", e->number, optimized ? "-lb" : "", e->location, c->project_hash,
+	                    o->domain);
+}
+
+static void string_set(json_t *to, const char *name, struct str value)
+{
+	json_put_str(to, name, value);
+}
+
+static json_t *child(json_t *of, const char *name, json_t *otherwise)
+{
+	json_t *found = json_object_get(of, name);
+	if (!found)
+		json_put(of, name, otherwise);
+	else
+		json_decref(otherwise);
+	return json_object_get(of, name);
+}
+
+static void endpoint_add(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                         const struct connection_endpoint *e, bool sharded, json_t *strings)
+{
+	struct str plain = connection_endpoint(a, o, c, e), srv = connection_endpoint_srv(a, o, c, e, false);
+	json_t *one = json_pack("{s:[{s:s, s:s, s:s}], s:s}", "endpoints", "endpointId", e->id, "providerName",
+	                        e->provider, "region", e->region, "type", sharded ? "ROUTER" : "DB");
+	string_set(one, "connectionString", plain);
+	string_set(one, "srvConnectionString", srv);
+	if (e->optimized)
+		string_set(one, "srvShardOptimizedConnectionString", connection_endpoint_srv(a, o, c, e, true));
+	json_array_append_new(child(strings, "privateEndpoint", json_array()), one);
+	if (strcmp(e->provider, "AWS") == 0) {
+		string_set(child(strings, "awsPrivateLink", json_object()), e->id, plain);
+		string_set(child(strings, "awsPrivateLinkSrv", json_object()), e->id, srv);
+	}
+}
+
+json_t *connection_strings_json(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                                const struct connection_network *n)
+{
+	json_t *strings = json_object();
+	if (n->peered) {
+		string_set(strings, "private", connection_private(a, o, c));
+		string_set(strings, "privateSrv", connection_private_srv(a, o, c));
+	}
+	for (size_t i = 0; i < n->endpoint_count; i++)
+		endpoint_add(a, o, c, &n->endpoints[i], n->sharded, strings);
+	string_set(strings, "standard", connection_standard(a, o, c));
+	string_set(strings, "standardSrv", connection_standard_srv(a, o, c));
+	return strings;
+}
+
+void project_hash(struct str group_id, char ret_hash[PROJECT_HASH])
+{
+	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	uint64_t h = 0xcbf29ce484222325u;
+	for (size_t i = 0; i < group_id.n; i++)
+		h = (h ^ (unsigned char)group_id.p[i]) * 0x100000001b3u;
+	h ^= h >> 32;
+	for (size_t i = 0; i < PROJECT_HASH - 1; i++, h /= 36)
+		ret_hash[i] = alphabet[i ? h % 36 : h % 26];
+	ret_hash[PROJECT_HASH - 1] = '\0';
+}

@@ -1,0 +1,85 @@
+/* Clusters whose disk is full. The engine refuses the writes; here it is told: an event when it begins and when it is
+ * over, a header for whoever looks at the cluster, and numbers for the monitoring. */
+#include "api/clusters/clusters.h"
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "call/service.h"
+#include "trail/events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct notice {
+	struct write write;
+	enum engine_full full;
+	char id[25];
+};
+
+static int notice_run(struct tx *tx, void *ctx)
+{
+	const struct notice *n = ctx;
+	struct arena *a = arena_new();
+	struct cluster cluster;
+	struct doc project;
+	int r = cluster_get(tx, a, str_of(n->id), &cluster);
+	if (r == 0)
+		r = tx_get(tx, a, "project", cluster.doc.parent, &project);
+	if (r == 0)
+		r = event_service(tx, a, n->full == FULL_NOT ? "HOST_ENOUGH_DISK_SPACE" : "HOST_NOT_ENOUGH_DISK_SPACE",
+		                  project.parent, cluster.doc.parent, cluster.doc.name);
+	arena_free(a);
+	return r == -ENOENT ? 0 : r;
+}
+
+static void notice_done(void *ctx, int result)
+{
+	if (result < 0)
+		log_warn("cluster %s: no event tells that its disk is %s (error %d)", ((struct notice *)ctx)->id,
+		         ((struct notice *)ctx)->full ? "full" : "not full any more", result);
+	free(ctx);
+}
+
+void disk_changed(void *service, const char *cluster_id, enum engine_full full)
+{
+	const struct service *s = service;
+	struct notice *n = must_calloc(1, sizeof *n);
+	n->write = (struct write){.run = notice_run, .done = notice_done, .ctx = n};
+	n->full = full;
+	snprintf(n->id, sizeof n->id, "%s", cluster_id);
+	if (!store_write(s->store, &n->write))
+		notice_done(n, -EBUSY);
+}
+
+void cluster_disk_header(struct call *c, const struct cluster *cluster)
+{
+	const struct service *s = c->service;
+	struct cluster_status status;
+	if (s->engine_ops->core->observe(s->engine_state, arena_z(c->arena, cluster->doc.id), c->arena, &status) < 0 ||
+	    status.full == FULL_NOT)
+		return;
+	call_header(c, STR("x-steward-progress"),
+	            arena_printf(
+	                    c->arena, "disk full: %llu of %llu MB are taken, so %s: enlarge it (diskSizeGB)%s",
+	                    (unsigned long long)(status.disk_used >> 20), (unsigned long long)(status.disk_limit >> 20),
+	                    status.full == FULL_CLOSED ? "no user gets in" : "transactions are read-only",
+	                    status.full == FULL_CLOSED ? "" : ", or drop or delete in a transaction begun READ WRITE"));
+}
+
+static void gauge(struct buf *b, const char *name, const char *help, uint64_t n)
+{
+	buf_printf(b, "# HELP %s %s\n# TYPE %s gauge\n%s %llu\n", name, help, name, name, (unsigned long long)n);
+}
+
+void disk_metrics(struct buf *b, struct service *s)
+{
+	struct engine_disk disk;
+	if (!s->engine_state || !s->engine_ops->disk)
+		return;
+	s->engine_ops->disk->usage(s->engine_state, &disk);
+	gauge(b, "steward_databases_disk_used_bytes", "Disk that the clusters' fullest shards take.", disk.used);
+	gauge(b, "steward_databases_disk_limit_bytes", "Disk that they may take.", disk.limit);
+	gauge(b, "steward_clusters_read_only", "Clusters whose disk is full.", disk.read_only);
+	gauge(b, "steward_clusters_closed", "Clusters that were written on all the same, and are closed to users.",
+	      disk.closed);
+}

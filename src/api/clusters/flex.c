@@ -1,0 +1,236 @@
+/* Flex clusters: clusters like any other, of one small node, in a list of their own and with a form of their own. They
+ * are kept in the clusters' form, with the provider FLEX; only here it is turned into theirs. A serverless instance,
+ * which shared-tier clusters could once become, is one too. */
+#include "api/clusters/forms.h"
+#include "api/clusters/spec.h"
+#include "api/clusters/update.h"
+#include "api/clusters/view.h"
+#include "api/kit/verbs.h"
+#include "trail/events.h"
+
+#include <errno.h>
+
+#define DISK_GB 5
+#define SPEC_PATH "replicationSpecs[0].regionConfigs[0]."
+
+/* From the settings of a request to the clusters' form. */
+static json_t *specs_make(const json_t *settings)
+{
+	json_t *electable = json_pack("{s:s, s:f}", "instanceSize", "FLEX", "diskSizeGB", (double)DISK_GB);
+	json_t *config = json_pack("{s:s, s:o}", "providerName", "FLEX", "electableSpecs", electable);
+	json_object_set(config, "backingProviderName", json_object_get(settings, "backingProviderName"));
+	json_object_set(config, "regionName", json_object_get(settings, "regionName"));
+	return json_pack("[{s:[o]}]", "regionConfigs", config);
+}
+
+static const json_t *config_of(const json_t *cluster)
+{
+	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	return json_array_get(json_object_get(json_array_get(specs, 0), "regionConfigs"), 0);
+}
+
+/* And back: { backingProviderName, diskSizeGB, providerName, regionName }. */
+static json_t *settings_make(const json_t *cluster)
+{
+	const json_t *config = config_of(cluster);
+	json_t *to = json_object();
+	json_object_set(to, "backingProviderName", json_object_get(config, "backingProviderName"));
+	json_object_set(to, "diskSizeGB", json_object_get(json_object_get(config, "electableSpecs"), "diskSizeGB"));
+	json_put_z(to, "providerName", "FLEX");
+	json_object_set(to, "regionName", json_object_get(config, "regionName"));
+	return to;
+}
+
+static void fields_copy(json_t *to, const json_t *from, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (json_object_get(from, names[i]))
+			json_object_set(to, names[i], json_object_get(from, names[i]));
+}
+
+static struct str text_of(struct call *c, json_t *body)
+{
+	return json_text(c->arena, json_keep(c->arena, body));
+}
+
+/* Takes the settings, which an upgraded cluster has no more. */
+static struct str view_text(struct call *c, const json_t *cluster, json_t *settings)
+{
+	static const char *const same[] = {"clusterType",
+	                                   "createDate",
+	                                   "dbVersion",
+	                                   "groupId",
+	                                   "id",
+	                                   "name",
+	                                   "stateName",
+	                                   "tags",
+	                                   "terminationProtectionEnabled",
+	                                   "versionReleaseSystem"};
+	static const char *const kinds[] = {"standard", "standardSrv"};
+	const json_t *strings = json_object_get(cluster, "connectionStrings");
+	json_t *to = json_object(), *shown = json_object();
+	fields_copy(to, cluster, same, sizeof same / sizeof *same);
+	fields_copy(shown, strings, kinds, 2);
+	json_put(to, "connectionStrings", shown);
+	json_put(to, "backupSettings",
+	         json_pack("{s:b}", "enabled", json_is_true(json_object_get(cluster, "backupEnabled"))));
+	json_put(to, "providerSettings", settings);
+	return text_of(c, to);
+}
+
+static struct str flex_text(struct call *c, const struct doc *d)
+{
+	const json_t *cluster = doc_json(c->arena, d->body);
+	return view_text(c, cluster, settings_make(cluster));
+}
+
+/* There is no status to ask beside it. */
+static void flex_links(struct call *c, const struct doc *d)
+{
+	struct cluster cluster = cluster_of(c->arena, d);
+	cluster_progress_header(c, &cluster);
+}
+
+static void body_write(struct call *c, struct str body, struct str name)
+{
+	entity_write(c, &c->out, body, resource_flex_cluster.self, resource_flex_cluster.key_param, name, false);
+}
+
+static int flex_load(struct call *c, struct str name, struct cluster *ret_cluster)
+{
+	struct doc d;
+	int result = tx_get_by_name(c->tx, c->arena, FLEX_KIND, c->group.id, name, &d);
+	return result < 0 ? result : cluster_get(c->tx, c->arena, d.id, ret_cluster);
+}
+
+/* What is wrong with the one region is said in the words of the request. */
+static int fail_faults(struct call *c, struct faults *faults)
+{
+	for (size_t i = 0; i < faults->count && i < FAULTS_MAX; i++) {
+		struct str *path = &faults->list[i].path;
+		if (str_starts(*path, STR(SPEC_PATH)))
+			*path = arena_printf(c->arena, "providerSettings.%.*s", (int)(path->n - strlen(SPEC_PATH)),
+			                     path->p + strlen(SPEC_PATH));
+	}
+	return call_fail_faults(c, faults);
+}
+
+static int create(struct call *c, struct cluster *ret_cluster)
+{
+	static const char *const same[] = {"name", "tags", "terminationProtectionEnabled"};
+	json_t *body = json_keep(c->arena, json_object());
+	struct faults faults = {.count = 0};
+	fields_copy(body, c->body, same, sizeof same / sizeof *same);
+	json_put(body, "replicationSpecs", specs_make(json_object_get(c->body, "providerSettings")));
+	int result = cluster_validate(c, body, NULL, &faults);
+	if (result == 0 && faults.count)
+		result = fail_faults(c, &faults);
+	return result < 0 ? result : cluster_create(c, FLEX_KIND, body, false, ret_cluster);
+}
+
+static int update(struct call *c, struct cluster *cluster)
+{
+	static const char *const same[] = {"tags", "terminationProtectionEnabled"};
+	json_t *patch = json_keep(c->arena, json_object());
+	fields_copy(patch, c->body, same, sizeof same / sizeof *same);
+	int result = cluster_refuse_deleting(c, cluster);
+	return result < 0 ? result : cluster_update_to(c, cluster, patch);
+}
+
+static int flex_put(struct call *c, struct doc *d, const struct doc *old, json_t *document)
+{
+	struct cluster cluster;
+	int result = old ? cluster_get(c->tx, c->arena, old->id, &cluster) : create(c, &cluster);
+	if (result == 0 && old)
+		result = update(c, &cluster);
+	if (result < 0)
+		return result;
+	*d = cluster.doc;
+	return 1;
+}
+
+const struct resource_hooks flex_hooks = {
+        .text = flex_text, .links = flex_links, .save = flex_put, .drop = cluster_drop};
+
+static void dedicated_check(struct call *c, struct faults *faults)
+{
+	const json_t *specs = json_object_get(c->body, "replicationSpecs");
+	if (!json_array_size(specs))
+		faults_add(faults, c->arena, STR("replicationSpecs"), "is required: what the cluster shall become");
+	else if (cluster_is_tenant(c->body))
+		faults_add(faults, c->arena, STR(SPEC_PATH "providerName"), "must be one of AWS, AZURE, GCP");
+}
+
+/* It is a dedicated cluster from now on, that is being changed; the answer shows it for the last time in this form. */
+int flex_upgrade(struct call *c)
+{
+	struct cluster cluster;
+	struct faults faults = {.count = 0};
+	int result = flex_load(c, json_field(c->body, "name"), &cluster);
+	if (result == 0)
+		result = cluster_check_change(c, &cluster);
+	if (result < 0)
+		return result;
+	dedicated_check(c, &faults);
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	json_t *settings = settings_make(cluster.body),
+	       *patch = cluster_from(c->arena, FORM_CURRENT, c->body, cluster.body);
+	json_keep(c->arena, patch);
+	json_keep(c->arena, settings);
+	result = cluster_move(c->tx, c->arena, &cluster, CLUSTER_KIND);
+	if (result == 0)
+		result = cluster_update_to(c, &cluster, patch);
+	if (result < 0)
+		return result;
+	body_write(c, view_text(c, cluster.body, json_incref(settings)), cluster.doc.name);
+	return 0;
+}
+
+static void serverless_write(struct call *c, const json_t *cluster)
+{
+	static const char *const same[] = {"createDate", "dbVersion", "groupId", "id",
+	                                   "name",       "stateName", "tags",    "terminationProtectionEnabled"};
+	const json_t *config = config_of(cluster), *strings = json_object_get(cluster, "connectionStrings");
+	json_t *to = json_object(), *shown = json_object(),
+	       *settings = json_pack("{s:s, s:s, s:i}", "providerName", "SERVERLESS", "effectiveProviderName", "FLEX",
+	                             "effectiveDiskSizeGBLimit", DISK_GB);
+	fields_copy(to, cluster, same, sizeof same / sizeof *same);
+	if (json_object_get(strings, "standardSrv"))
+		json_object_set(shown, "standardSrv", json_object_get(strings, "standardSrv"));
+	json_object_set(settings, "backingProviderName", json_object_get(config, "backingProviderName"));
+	json_object_set(settings, "regionName", json_object_get(config, "regionName"));
+	json_put(to, "connectionStrings", shown);
+	json_put(to, "providerSettings", settings);
+	json_put(to, "serverlessBackupOptions", json_pack("{s:b}", "serverlessContinuousBackupEnabled", false));
+	body_write(c, text_of(c, to), json_field(cluster, "name"));
+}
+
+int flex_from_tenant(struct call *c)
+{
+	static const char *const same[] = {"tags", "terminationProtectionEnabled"};
+	struct str name = json_field(c->body, "name");
+	struct cluster cluster;
+	struct faults faults = {.count = 0};
+	json_t *patch = json_keep(c->arena, json_object());
+	if (!name.n)
+		faults_add(&faults, c->arena, STR("name"), "is required");
+	int result = faults.count ? 0 : cluster_load_named(c, name, &cluster);
+	if (result == 0 && !faults.count)
+		result = cluster_check_change(c, &cluster);
+	if (result < 0)
+		return result;
+	if (!faults.count && !cluster_is_tenant(cluster.body))
+		faults_add(&faults, c->arena, STR("name"), "%.*s is no shared-tier cluster", STR_ARG(name));
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	fields_copy(patch, c->body, same, sizeof same / sizeof *same);
+	json_put(patch, "replicationSpecs", specs_make(json_object_get(c->body, "providerSettings")));
+	result = cluster_move(c->tx, c->arena, &cluster, FLEX_KIND);
+	if (result == 0)
+		result = cluster_update_to(c, &cluster, patch);
+	if (result < 0)
+		return result;
+	serverless_write(c, cluster.body);
+	return 0;
+}

@@ -1,0 +1,194 @@
+/* From the specs of a cluster to its nodes. A node keeps its name as long as its shard, kind and region are still asked
+ * for, so that scaling touches only what comes and goes. */
+#include "api/clusters/spec.h"
+
+#include "api/kit/verbs.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+
+static const char *const kind_names[] = {[NODE_ELECTABLE] = "electable",
+                                         [NODE_READ_ONLY] = "readOnly",
+                                         [NODE_ANALYTICS] = "analytics",
+                                         [NODE_ROUTER] = "router"};
+static const char *const spec_fields[] = {
+        [NODE_ELECTABLE] = "electableSpecs", [NODE_READ_ONLY] = "readOnlySpecs", [NODE_ANALYTICS] = "analyticsSpecs"};
+#define SPEC_KINDS 3
+#define ROUTERS 1
+
+size_t cluster_shard_count(const json_t *cluster)
+{
+	return json_array_size(json_object_get(cluster, "replicationSpecs"));
+}
+
+static bool is_sharded(const json_t *cluster)
+{
+	return !str_is(json_field(cluster, "clusterType"), "REPLICASET");
+}
+
+static json_int_t nodes_of(const json_t *config, int kind)
+{
+	const json_t *spec = json_object_get(config, spec_fields[kind]);
+	if (region_is_shared(config))
+		return kind == NODE_ELECTABLE;
+	return json_integer_value(json_object_get(spec, "nodeCount"));
+}
+
+size_t cluster_node_count(const json_t *cluster, size_t most)
+{
+	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	size_t count = is_sharded(cluster) ? ROUTERS : 0;
+	for (size_t s = 0; s < json_array_size(specs); s++) {
+		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
+		for (size_t i = 0; i < json_array_size(configs); i++)
+			for (int k = 0; k < SPEC_KINDS; k++) {
+				json_int_t more = nodes_of(json_array_get(configs, i), k);
+				count += more > 0 ? (size_t)more : 0;
+				if (count > most)
+					return most + 1;
+			}
+	}
+	return count;
+}
+
+struct naming {
+	json_t *nodes; /* made so far */
+	json_t *left;  /* names of old nodes, each until it is taken: [{"name", "kind", ...}, ...] */
+	const char *label;
+};
+
+static bool is_same_place(const json_t *a, const json_t *b)
+{
+	static const char *const fields[] = {"kind", "shard", "provider", "region"};
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		if (!json_equal(json_object_get(a, fields[i]), json_object_get(b, fields[i])))
+			return false;
+	return true;
+}
+
+static bool name_is_used(const json_t *list, const char *name)
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (str_is(json_field(json_array_get(list, i), "name"), name))
+			return true;
+	return false;
+}
+
+/* Old nodes are looked at first, so that a new one never takes the name of one that stays. */
+static void name_old(struct naming *n, json_t *node)
+{
+	for (size_t i = 0; i < json_array_size(n->left); i++) {
+		json_t *old = json_array_get(n->left, i);
+		if (!is_same_place(old, node))
+			continue;
+		json_object_set(node, "name", json_object_get(old, "name"));
+		if (json_object_get(old, "created"))
+			json_object_set(node, "created", json_object_get(old, "created"));
+		json_array_remove(n->left, i);
+		return;
+	}
+}
+
+static void name_new(struct naming *n, json_t *node)
+{
+	json_int_t shard = json_integer_value(json_object_get(node, "shard"));
+	bool router = str_is(json_field(node, "kind"), "router");
+	char name[64];
+	if (json_object_get(node, "name"))
+		return;
+	/* Not the names of nodes that go, either: theirs may still be there while the new ones are made. */
+	for (unsigned i = 0; i <= 2 * ENGINE_NODES_MAX; i++) {
+		if (router)
+			snprintf(name, sizeof name, "%s-router-%02u", n->label, i);
+		else
+			snprintf(name, sizeof name, "%s-shard-%02d-%02u", n->label, (int)shard, i);
+		if (!name_is_used(n->nodes, name) && !name_is_used(n->left, name))
+			break;
+	}
+	json_put_z(node, "name", name);
+	json_put(node, "created", json_integer(clock_now_ms()));
+}
+
+static void node_add(struct naming *n, enum node_kind kind, size_t shard, const json_t *config, const json_t *spec)
+{
+	struct str provider = json_field(config, "providerName"), region = json_field(config, "regionName"),
+	           size = json_field(spec, "instanceSize");
+	const json_t *priority = json_object_get(config, "priority");
+	if (region_is_shared(config))
+		provider = json_field(config, "backingProviderName");
+	json_t *node = json_pack("{s:s, s:I, s:s%, s:s%, s:s%, s:I, s:I}", "kind", kind_names[kind], "shard",
+	                         (json_int_t)shard, "provider", provider.n ? provider.p : "", provider.n, "region",
+	                         region.n ? region.p : "", region.n, "size", size.n ? size.p : "", size.n, "disk",
+	                         (json_int_t)json_number_value(json_object_get(spec, "diskSizeGB")), "priority",
+	                         kind == NODE_ELECTABLE ? json_integer_value(priority) : (json_int_t)0);
+	name_old(n, node);
+	json_array_append_new(n->nodes, node);
+}
+
+json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char *label)
+{
+	const json_t *specs = json_object_get(cluster, "replicationSpecs"), *first = NULL;
+	struct naming n = {.nodes = json_array(),
+	                   .left = old_nodes ? json_copy((json_t *)(uintptr_t)old_nodes) : json_array(),
+	                   .label = label};
+	for (size_t s = 0; s < json_array_size(specs); s++) {
+		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
+		for (size_t i = 0; i < json_array_size(configs); i++) {
+			const json_t *config = json_array_get(configs, i);
+			first = first ? first : config;
+			for (int k = 0; k < SPEC_KINDS; k++)
+				for (json_int_t count = nodes_of(config, k); count > 0; count--)
+					node_add(&n, (enum node_kind)k, s, config,
+					         json_object_get(config, spec_fields[k]));
+		}
+	}
+	if (is_sharded(cluster) && first)
+		for (int i = 0; i < ROUTERS; i++)
+			node_add(&n, NODE_ROUTER, 0, first, json_object_get(first, "electableSpecs"));
+	for (size_t i = 0; i < json_array_size(n.nodes); i++)
+		name_new(&n, json_array_get(n.nodes, i));
+	json_decref(n.left);
+	return n.nodes;
+}
+
+static void text_copy(char *to, size_t size, struct str from)
+{
+	snprintf(to, size, "%.*s", STR_ARG(from));
+}
+
+static bool is_out(const json_t *outage, struct str provider, struct str region)
+{
+	for (size_t i = 0; i < json_array_size(outage); i++) {
+		struct str p, r,
+		        both = {json_string_value(json_array_get(outage, i)),
+		                json_string_length(json_array_get(outage, i))};
+		if (str_cut(both, '/', &p, &r) && str_eq(p, provider) && str_eq(r, region))
+			return true;
+	}
+	return false;
+}
+
+size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct engine_node *ret_nodes, size_t max)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < json_array_size(nodes) && count < max; i++) {
+		const json_t *from = json_array_get(nodes, i);
+		struct engine_node *to = &ret_nodes[count++];
+		*to = (struct engine_node){
+		        .shard = (unsigned)json_integer_value(json_object_get(from, "shard")),
+		        .disk_gb = (unsigned)json_integer_value(json_object_get(from, "disk")),
+		        .priority = (unsigned)json_integer_value(json_object_get(from, "priority")),
+		        .outage = is_out(outage, json_field(from, "provider"), json_field(from, "region")),
+		};
+		for (int k = NODE_ELECTABLE; k <= NODE_ROUTER; k++)
+			if (str_is(json_field(from, "kind"), kind_names[k]))
+				to->kind = (enum node_kind)k;
+		/* Clients of every region come through the router: it is in none that goes down. */
+		to->outage = to->outage && to->kind != NODE_ROUTER;
+		text_copy(to->name, sizeof to->name, json_field(from, "name"));
+		text_copy(to->provider, sizeof to->provider, json_field(from, "provider"));
+		text_copy(to->region, sizeof to->region, json_field(from, "region"));
+		text_copy(to->instance_size, sizeof to->instance_size, json_field(from, "size"));
+	}
+	return count;
+}

@@ -1,0 +1,37 @@
+/* What a cluster shall be: the rules that its schema cannot say, the values that follow from others, and the nodes that
+ * come of it. Works on the current form (ClusterDescription20240805); older forms are translated first
+ * (cluster_legacy.c). */
+#ifndef STEWARD_API_CLUSTERS_SPEC_H
+#define STEWARD_API_CLUSTERS_SPEC_H
+
+#include "catalog/schema.h"
+#include "engine/engine.h"
+
+struct cluster_rules {
+	struct arena *arena;
+	const unsigned *versions; /* of the engine, newest first */
+	size_t version_count;
+	const json_t *old; /* the cluster as it is, or NULL for a new one */
+};
+
+/* Completes the cluster (priorities, sizes, zones, version, defaults) and adds what is wrong with it. */
+void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults);
+/* Ids of replication specs and zones: those of `old` by position and zone name, else new ones. */
+void cluster_identify(json_t *cluster, const json_t *old);
+
+/* The nodes: [{"name", "kind", "shard", "provider", "region", "size", "disk", "priority"}, ...]. Nodes of `old` that
+ * are still wanted keep their names, first come first kept. A new array. */
+json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char *label);
+/* Number of nodes that the specs ask for, at most `most` + 1. */
+size_t cluster_node_count(const json_t *cluster, size_t most);
+size_t cluster_shard_count(const json_t *cluster);
+/* From the array above to the engine's; `outage` names regions that shall be down: ["AWS/US_EAST_1", ...], or NULL. */
+size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct engine_node *ret_nodes, size_t max);
+
+/* A shared-tier cluster: TENANT, or FLEX. The same of one region of it. */
+bool cluster_is_tenant(const json_t *cluster);
+bool region_is_shared(const json_t *config);
+/* Major version as a number; 0 when the text is none. */
+unsigned cluster_version(const json_t *cluster);
+
+#endif

@@ -1,0 +1,309 @@
+/* Keeping clusters. */
+#include "api/clusters/clusters.h"
+
+#include "api/clusters/connection_strings.h"
+#include "api/clusters/spec.h"
+#include "api/kit/verbs.h"
+#include "base/clock.h"
+#include "base/id.h"
+
+#include <errno.h>
+
+#define LABEL_LENGTH 6
+
+static const char *const kinds[] = {CLUSTER_KIND, FLEX_KIND};
+#define KINDS (sizeof kinds / sizeof *kinds)
+#define WALK_PAGE 200
+
+static const char *const own_kinds[] = {"process_args", "outage_simulation", "sample_load", "cluster_watch", NULL};
+static const struct cluster_part own_part = {.kinds = own_kinds};
+
+struct cluster cluster_of(struct arena *a, const struct doc *d)
+{
+	return (struct cluster){.doc = *d, .body = doc_json(a, d->body), .plan = doc_json(a, d->secret)};
+}
+
+static int cluster_open(struct arena *a, int result, struct cluster *cluster)
+{
+	if (result == 0)
+		*cluster = cluster_of(a, &cluster->doc);
+	return result;
+}
+
+int cluster_load_named(struct call *c, struct str name, struct cluster *ret_cluster)
+{
+	struct cluster cluster;
+	int r = tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, c->group.id, name, &cluster.doc);
+	r = cluster_open(c->arena, r, &cluster);
+	if (r == 0)
+		*ret_cluster = cluster;
+	return r;
+}
+
+int cluster_load(struct call *c, struct cluster *ret_cluster)
+{
+	return cluster_load_named(c, call_path(c, "clusterName"), ret_cluster);
+}
+
+int cluster_get(struct tx *tx, struct arena *a, struct str id, struct cluster *ret_cluster)
+{
+	struct cluster cluster;
+	int r = -ENOENT;
+	for (size_t i = 0; r == -ENOENT && i < KINDS; i++)
+		r = cluster_open(a, tx_get(tx, a, kinds[i], id, &cluster.doc), &cluster);
+	if (r == 0)
+		*ret_cluster = cluster;
+	return r;
+}
+
+bool cluster_is(const struct cluster *cluster, const char *state)
+{
+	return str_is(json_field(cluster->body, "stateName"), state);
+}
+
+static void plan_renew(struct cluster *cluster)
+{
+	json_t *plan = cluster->plan;
+	json_int_t generation = json_integer_value(json_object_get(plan, "generation"));
+	json_t *nodes = cluster_nodes(cluster->body, json_object_get(plan, "nodes"),
+	                              json_string_value(json_object_get(plan, "label")));
+	json_put(plan, "nodes", nodes);
+	json_put(plan, "generation", json_integer(generation + 1));
+}
+
+int cluster_reconcile(struct tx *tx, struct str cluster_id)
+{
+	struct job job = {.kind = STR(CLUSTER_JOB), .subject = cluster_id, .due_ms = clock_now_ms()};
+	return tx_job_ensure(tx, &job);
+}
+
+static int job_ask(struct tx *tx, struct str cluster_id)
+{
+	int r = tx_jobs_forget(tx, cluster_id, 0);
+	return r < 0 ? r : cluster_reconcile(tx, cluster_id);
+}
+
+/* The store keeps names apart within a kind; here over all of them. */
+int cluster_name_check(struct tx *tx, struct arena *a, struct str group_id, struct str name)
+{
+	struct doc d;
+	int r = -ENOENT;
+	for (size_t i = 0; r == -ENOENT && i < KINDS; i++)
+		r = tx_get_by_name(tx, a, kinds[i], group_id, name, &d);
+	return r == 0 ? -EEXIST : r == -ENOENT ? 0 : r;
+}
+
+/* No two clusters share a label, whatever project they are in. */
+static int label_take(struct tx *tx, struct str id, char ret_label[LABEL_LENGTH + 1])
+{
+	int r = -EEXIST;
+	for (int i = 0; r == -EEXIST && i < 20; i++) {
+		random_text(ret_label, 1, "abcdefghijklmnopqrstuvwxyz");
+		random_text(ret_label + 1, LABEL_LENGTH - 1, "abcdefghijklmnopqrstuvwxyz0123456789");
+		r = tx_ref_put(tx, CLUSTER_LABEL_REF, (struct str){ret_label, LABEL_LENGTH}, id);
+	}
+	return r;
+}
+
+int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str group_id, json_t *body,
+                   bool independent, struct cluster *ret_cluster)
+{
+	struct id id = id_new();
+	struct str key = arena_dup(a, id_str(&id));
+	char label[LABEL_LENGTH + 1], hash[PROJECT_HASH], now[CLOCK_TEXT];
+	struct cluster cluster = {.body = body, .plan = doc_json(a, STR("{}"))};
+	int r = cluster_name_check(tx, a, group_id, json_field(body, "name"));
+	if (r < 0)
+		return r;
+	r = label_take(tx, key, label);
+	if (r == 0)
+		r = tx_jobs_bind(tx, key);
+	if (r < 0)
+		return r == -EEXIST ? -EIO : r;
+	project_hash(group_id, hash);
+	clock_format(clock_now_ms(), now);
+	json_put_z(cluster.plan, "label", label);
+	json_put_z(cluster.plan, "hash", hash);
+	json_put(cluster.plan, "independent", json_boolean(independent));
+	json_put_str(body, "id", key);
+	json_put_str(body, "groupId", group_id);
+	json_put_z(body, "createDate", now);
+	json_put_z(body, "stateName", "CREATING");
+	plan_renew(&cluster);
+	cluster.doc = (struct doc){.kind = str_of(kind),
+	                           .id = key,
+	                           .parent = group_id,
+	                           .name = json_field(body, "name"),
+	                           .created_ms = clock_now_ms(),
+	                           .rev = 1,
+	                           .body = json_text(a, body),
+	                           .secret = json_text(a, cluster.plan)};
+	struct authority ca;
+	r = authority_ensure(tx, a, group_id, &ca);
+	if (r == 0)
+		r = tx_insert(tx, &cluster.doc);
+	if (r == 0)
+		r = access_shut_set(tx, key, true);
+	for (size_t i = 0; r == 0 && i < cluster_part_count; i++)
+		if (cluster_parts[i]->created)
+			r = cluster_parts[i]->created(tx, a, &cluster);
+	if (r == 0)
+		r = job_ask(tx, key);
+	if (r == 0)
+		r = cluster_count_update(tx, a, group_id);
+	if (r == 0)
+		*ret_cluster = cluster;
+	return r;
+}
+
+int cluster_save(struct tx *tx, struct arena *a, struct cluster *cluster)
+{
+	cluster->doc.body = json_text(a, cluster->body);
+	cluster->doc.secret = json_text(a, cluster->plan);
+	int r = tx_update(tx, &cluster->doc);
+	cluster->doc.rev += r == 0;
+	return r;
+}
+
+int cluster_change(struct tx *tx, struct arena *a, struct cluster *cluster, const char *state)
+{
+	json_put_z(cluster->body, "stateName", state);
+	plan_renew(cluster);
+	int r = cluster_save(tx, a, cluster);
+	if (r == 0)
+		r = access_retry_now(tx, a, cluster->doc.id);
+	for (size_t i = 0; r == 0 && i < cluster_part_count && !cluster_is(cluster, "DELETING"); i++)
+		if (cluster_parts[i]->changed)
+			r = cluster_parts[i]->changed(tx, a, cluster);
+	return r < 0 ? r : job_ask(tx, cluster->doc.id);
+}
+
+int cluster_move(struct tx *tx, struct arena *a, struct cluster *cluster, const char *kind)
+{
+	int r = tx_delete(tx, arena_z(a, cluster->doc.kind), cluster->doc.id);
+	if (r < 0)
+		return r;
+	cluster->doc.kind = str_of(kind);
+	cluster->doc.rev = 1;
+	return tx_insert(tx, &cluster->doc);
+}
+
+static int children_remove(struct tx *tx, struct arena *a, const char *kind, struct str parent)
+{
+	for (;;) {
+		struct doc *docs;
+		size_t count;
+		int r = tx_list(tx, a, kind, parent, 0, 100, &docs, &count);
+		if (r < 0 || !count)
+			return r;
+		for (size_t i = 0; r == 0 && i < count; i++)
+			r = tx_delete(tx, kind, docs[i].id);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int part_remove(struct tx *tx, struct arena *a, const struct cluster_part *part, const struct cluster *cluster)
+{
+	int r = part->removed ? part->removed(tx, a, cluster) : 0;
+	for (const char *const *kind = part->kinds; r == 0 && kind && *kind; kind++)
+		r = children_remove(tx, a, *kind, cluster->doc.id);
+	return r;
+}
+
+int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
+{
+	int r = tx_ref_delete(tx, CLUSTER_LABEL_REF, json_field(cluster->plan, "label"));
+	if (r == -ENOENT)
+		r = 0;
+	if (r == 0)
+		r = part_remove(tx, a, &own_part, cluster);
+	for (size_t i = 0; r == 0 && i < cluster_part_count; i++)
+		r = part_remove(tx, a, cluster_parts[i], cluster);
+	if (r == 0)
+		r = resource_delete_below(tx, a, &resource_cluster, cluster->doc.id);
+	if (r == 0)
+		r = tx_jobs_forget(tx, cluster->doc.id, 0);
+	if (r == 0)
+		r = access_shut_set(tx, cluster->doc.id, false);
+	if (r == 0)
+		r = tx_jobs_unbind(tx, cluster->doc.id);
+	if (r == 0)
+		r = tx_delete(tx, arena_z(a, cluster->doc.kind), cluster->doc.id);
+	return r < 0 ? r : cluster_count_update(tx, a, cluster->doc.parent);
+}
+
+int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id)
+{
+	struct doc project;
+	int64_t count, total = 0;
+	int r = tx_get(tx, a, "project", group_id, &project);
+	for (size_t i = 0; r == 0 && i < KINDS; i++) {
+		r = tx_count(tx, kinds[i], group_id, &count);
+		total += r == 0 ? count : 0;
+	}
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	json_t *body = doc_json(a, project.body);
+	json_put(body, "clusterCount", json_integer(total));
+	project.body = json_text(a, body);
+	return tx_update(tx, &project);
+}
+
+static int walk_kind(struct tx *tx, struct arena *a, const char *kind, struct str group_id,
+                     int (*visit)(struct tx *, void *, const struct doc *), void *ctx)
+{
+	int64_t total;
+	struct doc *docs;
+	size_t count;
+	int r = tx_count(tx, kind, group_id, &total);
+	if (r < 0 || !total)
+		return r;
+	r = tx_list(tx, a, kind, group_id, 0, total, &docs, &count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = visit(tx, ctx, &docs[i]);
+	return r;
+}
+
+int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id,
+                        int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < KINDS; i++)
+		r = walk_kind(tx, a, kinds[i], group_id, visit, ctx);
+	return r;
+}
+
+/* A page of them at a time: all at once may be more than there is room for. */
+static int walk_all(struct tx *tx, const char *kind, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
+                    void *ctx)
+{
+	struct arena *page = arena_new(), *next = arena_new();
+	struct str parent = STR("");
+	int64_t seq = -1;
+	size_t got = WALK_PAGE;
+	int r = 0;
+	while (r == 0 && got == WALK_PAGE) {
+		struct doc *docs;
+		r = tx_walk(tx, page, kind, parent, seq, WALK_PAGE, &docs, &got);
+		for (size_t i = 0; r == 0 && i < got; i++)
+			r = visit(tx, ctx, &docs[i]);
+		if (r == 0 && got) {
+			arena_reset(next);
+			parent = arena_dup(next, docs[got - 1].parent);
+			seq = docs[got - 1].seq;
+		}
+		arena_reset(page);
+	}
+	arena_free(page);
+	arena_free(next);
+	return r;
+}
+
+int clusters_walk(struct tx *tx, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < KINDS; i++)
+		r = walk_all(tx, kinds[i], visit, ctx);
+	return r;
+}

@@ -1,0 +1,113 @@
+/* Who may connect to the databases of a project, and do what there: the access list and the database users that are in
+ * force, as the engines take them. */
+#include "api/clusters/clusters.h"
+
+#include "api/database_roles/database_roles.h"
+#include "api/database_users/database_users.h"
+#include "api/database_users/user_security.h"
+#include "api/database_users/x509.h"
+#include "api/kit/verbs.h"
+#include "base/clock.h"
+#include "base/ip.h"
+#include "base/log.h"
+
+#include <stdio.h>
+
+static int list_all(struct tx *tx, struct arena *a, const char *kind, struct str group_id, struct doc **ret_docs,
+                    size_t *ret_count)
+{
+	int64_t total;
+	int result = tx_count(tx, kind, group_id, &total);
+	if (result < 0 || total)
+		return result < 0 ? result : tx_list(tx, a, kind, group_id, 0, total, ret_docs, ret_count);
+	*ret_docs = NULL;
+	*ret_count = 0;
+	return 0;
+}
+
+/* Whether its time is over, though nobody has taken it away yet. */
+static bool is_over(const json_t *document)
+{
+	int64_t until;
+	struct str text = json_field(document, "deleteAfterDate");
+	return text.p && clock_parse(text, &until) && until <= clock_now_ms();
+}
+
+static int networks_load(struct tx *tx, struct arena *a, struct str group_id, struct engine_access *access)
+{
+	struct doc *docs;
+	size_t count;
+	int result = list_all(tx, a, "access_entry", group_id, &docs, &count);
+	if (result < 0)
+		return result;
+	struct cidr *networks = arena_new_array(a, struct cidr, count + 1);
+	access->networks = networks;
+	for (size_t i = 0; i < count; i++) {
+		bool temporary = memmem(docs[i].body.p, docs[i].body.n, "\"deleteAfterDate\"", 17);
+		/* Security groups of a provider mean nothing on this host. */
+		if (!(temporary && is_over(doc_json(a, docs[i].body))) &&
+		    cidr_parse(docs[i].name, &networks[access->network_count]))
+			access->network_count++;
+	}
+	return 0;
+}
+
+static int user_load(struct arena *a, const struct doc *doc, const json_t *document, const json_t *roles,
+                     struct engine_user *ret_user)
+{
+	struct engine_user user = {.ldap = str_is(json_field(document, "ldapAuthType"), "USER")};
+	struct engine_grant *grants;
+	struct str verifier, subject = x509_subject(a, doc, document);
+	int result = database_user_verifier(a, doc, &verifier);
+	if (result < 0) {
+		log_error("database user %.*s: its verifier cannot be read (error %d)", STR_ARG(doc->id), result);
+		return result;
+	}
+	snprintf(user.name, sizeof user.name, "%.*s", STR_ARG(doc->name));
+	snprintf(user.auth_database, sizeof user.auth_database, "%.*s", STR_ARG(json_field(document, "databaseName")));
+	user.scram = verifier.n ? arena_z(a, verifier) : NULL;
+	user.subject = subject.n ? arena_z(a, subject) : NULL;
+	database_roles_flatten(a, roles, json_object_get(document, "roles"), &grants, &user.grant_count);
+	user.grants = grants;
+	*ret_user = user;
+	return 0;
+}
+
+static int users_load(struct tx *tx, struct arena *a, struct str group_id, struct str cluster_name,
+                      struct engine_access *access)
+{
+	struct doc *docs;
+	size_t count;
+	json_t *roles;
+	int result = list_all(tx, a, DATABASE_USER, group_id, &docs, &count);
+	if (result == 0)
+		result = database_roles_load(tx, a, group_id, &roles);
+	if (result < 0)
+		return result;
+	struct engine_user *users = arena_new_array(a, struct engine_user, count + 1);
+	access->users = users;
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		const json_t *document = doc_json(a, docs[i].body);
+		if (!database_user_logs_in(document) || !database_user_in_scope(document, cluster_name) ||
+		    is_over(document))
+			continue;
+		result = user_load(a, &docs[i], document, roles, &users[access->user_count]);
+		access->user_count += result == 0;
+	}
+	return result < 0 ? result : user_security_join(tx, a, group_id, users, access);
+}
+
+static int access_load(struct tx *tx, struct arena *a, struct str group_id, struct str cluster_name,
+                       struct engine_access *access)
+{
+	int result = networks_load(tx, a, group_id, access);
+	return result < 0 ? result : users_load(tx, a, group_id, cluster_name, access);
+}
+
+const struct cluster_part database_users_part = {.access = access_load};
+
+static const struct job_kind kinds[] = {
+        {.name = LDAP_VERIFY_JOB, .step = ldap_verify_step, .failed = ldap_verify_failed, .attempts = 3},
+        {.name = USER_END_JOB, .step = user_end_step},
+};
+const struct job_kinds database_users_jobs = JOB_KINDS(kinds);

@@ -1,0 +1,25 @@
+/* Database users: documents of the kind "database_user" below the project, named by the user's name, which is unique in
+ * the project whatever it authenticates against. The secret column holds the sealed SCRAM verifier of one with a
+ * password. */
+#ifndef STEWARD_API_DATABASE_USERS_DATABASE_USERS_H
+#define STEWARD_API_DATABASE_USERS_DATABASE_USERS_H
+
+#include "call/call.h"
+#include "engine/engine.h"
+#include "jobs/jobs.h"
+
+#define DATABASE_USER "database_user"
+
+/* Whether the databases know it by its name: not one of AWS IAM or OpenID Connect, nor a group of a directory. */
+bool database_user_logs_in(const json_t *user);
+/* The verifier of one with a password; STR_NONE for others. */
+must_check int database_user_verifier(struct arena *a, const struct doc *user, struct str *ret_verifier);
+
+/* A temporary user's time is over. */
+#define USER_END_JOB "database_user_end"
+int user_end_step(struct job_run *r);
+
+extern const struct cluster_part database_users_part;
+extern const struct job_kinds database_users_jobs;
+
+#endif

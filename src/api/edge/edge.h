@@ -1,0 +1,33 @@
+/* The first organization, project and credentials, and those that tests ask for. */
+#ifndef STEWARD_API_EDGE_EDGE_H
+#define STEWARD_API_EDGE_EDGE_H
+
+#include "call/call.h"
+
+/* bootstrap.c: on an empty store makes the first tenant and writes DIR/bootstrap.json; otherwise checks that the file
+ * is there. *ret_first tells which. Failure: a sentence to stderr, negative. */
+must_check int bootstrap_ensure(struct store *store, const char *data_dir, const char *base_url, const char *ca_file,
+                                bool *ret_first);
+/* The store as after the first start, with the credentials of DIR/bootstrap.json. */
+must_check int bootstrap_reset(struct store *store, const char *data_dir);
+/* baseUrl and caFile of the file, when they have changed. */
+must_check int bootstrap_refresh(const char *data_dir, const char *base_url, const char *ca_file);
+
+/* test_control.c: /api/test/. Answers now or later. */
+void test_control(struct service *s, struct request *r);
+/* test_seed.c: one organization of a body that was checked; what was made is added to the list. Waits for the store.
+ * -EEXIST: a name is taken. */
+must_check int seed_organization(struct store *store, struct arena *a, const json_t *wanted, json_t *list);
+
+/* oauth.c: POST /api/oauth/token and /api/oauth/revoke: outside the catalog, called by the router. Answer in RFC 6749's
+ * and RFC 7009's form, errors too. Never block: the revocation is a write, answered when it is on disk. */
+void oauth_token(struct service *s, struct request *r);
+void oauth_revoke(struct service *s, struct request *r);
+/* Fills the response of either with a refusal in RFC 6749's form; sends nothing. */
+void oauth_problem(struct request *r, const struct problem *p);
+
+/* families.c: the kinds of jobs of all families, in the arena. */
+struct job_kind;
+const struct job_kind *families_jobs(struct arena *a, size_t *ret_count);
+
+#endif

@@ -1,0 +1,34 @@
+/* Puts the families together: what each attaches to clusters, and its jobs. */
+#include "api/access_list/access_list.h"
+#include "api/clusters/clusters.h"
+#include "api/database_users/database_users.h"
+#include "api/edge/edge.h"
+#include "api/events/events.h"
+#include "api/kit/lifecycle.h"
+#include "api/maintenance/maintenance.h"
+#include "api/network/network.h"
+
+#include <string.h>
+
+const struct cluster_part *const cluster_parts[] = {&network_part, &database_users_part, &audit_log_part,
+                                                    &maintenance_part};
+const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
+
+static const struct job_kinds *const job_tables[] = {&cluster_jobs,    &database_users_jobs, &lifecycle_jobs,
+                                                     &network_jobs,    &access_list_jobs,    &events_jobs,
+                                                     &maintenance_jobs};
+
+const struct job_kind *families_jobs(struct arena *a, size_t *ret_count)
+{
+	size_t count = 0, tables = sizeof job_tables / sizeof *job_tables;
+	for (size_t i = 0; i < tables; i++)
+		count += job_tables[i]->count;
+	struct job_kind *all = arena_new_array(a, struct job_kind, count);
+	*ret_count = count;
+	count = 0;
+	for (size_t i = 0; i < tables; i++) {
+		memcpy(all + count, job_tables[i]->list, job_tables[i]->count * sizeof *all);
+		count += job_tables[i]->count;
+	}
+	return all;
+}

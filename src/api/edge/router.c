@@ -1,0 +1,449 @@
+/* What lies outside the catalog: health, metrics, the OpenAPI document, the projects' authorities, tokens, the test
+ * control; and what is done for every request: the body's bound, the log line, the metrics, the recording. */
+#include "api/edge/router.h"
+
+#include "api/clusters/clusters.h"
+#include "api/edge/edge.h"
+#include "api/events/events.h"
+#include "api/users/users.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "call/answer.h"
+#include "call/pool.h"
+#include "call/query.h"
+#include "call/workers.h"
+#include "catalog/openapi.h"
+#include "gate/dispatch.h"
+#include "identity/identity.h"
+#include "trail/metrics.h"
+#include "trail/record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define BODY_MAX (1u << 20)
+/* Of what asks for no credentials before it reads its body. */
+#define BODY_PUBLIC (64u << 10)
+#define BODY_SMALL (16u << 10)
+#define CA_PATH "/ca/" /* and a project's id */
+
+static void answer_not_found(struct request *r)
+{
+	struct buf parameters = {0};
+	json_open(&parameters, '[');
+	json_str(&parameters, r->path);
+	json_close(&parameters, ']');
+	struct problem p = {.status = 404,
+	                    .code = "RESOURCE_NOT_FOUND",
+	                    .detail = arena_printf(r->arena, "Cannot find resource %.*s.", STR_ARG(r->path)),
+	                    .parameters = buf_view(&parameters)};
+	answer_problem(r, &p);
+	buf_free(&parameters);
+	respond_here(r);
+}
+
+static void not_found(struct service *s, struct request *r)
+{
+	answer_not_found(r);
+}
+
+static void health(struct service *s, struct request *r)
+{
+	struct buf b = {0};
+	json_open(&b, '{');
+	json_key(&b, "status");
+	json_z(&b, "ok");
+	json_close(&b, '}');
+	answer_json(r, 200, &b);
+	respond_here(r);
+}
+
+/* Ready: the store can be read, is whole and has room, and no drain has begun. */
+static void readiness(struct service *s, struct request *r)
+{
+	struct str value;
+	bool store = tx_meta_get(lane_here(s)->reader, r->arena, "bootstrap", &value) == 0;
+	bool draining = atomic_load(&s->draining), full = store_is_full(s->store);
+	/* Nodes that share a store are all full: a balancer that left them all out would stop the reads too. */
+	bool damaged = store_damage(s->store, NULL, 0) > 0, out = (full || damaged) && !store_is_remote(s->store);
+	struct problem p = {.status = 503,
+	                    .code = draining || (!store && !damaged) ? "NOT_READY"
+	                            : damaged                        ? "STORE_DAMAGED"
+	                                                             : "STORE_FULL",
+	                    .detail = draining  ? STR("The service is stopping.")
+	                              : damaged ? STR(STORE_DAMAGED_DETAIL)
+	                              : !store  ? STR("The store cannot be read.")
+	                                        : STR(STORE_FULL_DETAIL)};
+	if (!store || draining || out) {
+		response_header(&r->response, "retry-after", STR("1"));
+		answer_problem(r, &p);
+	} else {
+		struct buf b = {0};
+		struct limiter_stats limits;
+		limiter_stats(s->limiter, &limits);
+		json_open(&b, '{');
+		json_key(&b, "status");
+		json_z(&b, "ready");
+		json_key(&b, "engine");
+		json_z(&b, s->engine);
+		json_key(&b, "store");
+		json_z(&b, damaged ? "damaged: " STORE_DAMAGED_DETAIL : full ? "full: " STORE_FULL_DETAIL : "ok");
+		json_key(&b, "limits");
+		json_z(&b, !limits.shared     ? "memory"
+		           : limits.shared_up ? "redis"
+		                              : "redis is away: by this node alone");
+		json_close(&b, '}');
+		answer_json(r, 200, &b);
+	}
+	respond_here(r);
+}
+
+static void metrics(struct service *s, struct request *r)
+{
+	r->response.status = 200;
+	r->response.body = metrics_page(s, r->arena);
+	r->response.body_shared = true;
+	response_header(&r->response, "content-type", STR(METRICS_CONTENT_TYPE));
+	respond_here(r);
+}
+
+/* Certificates are public: who connects to a database is shown the issuer, and who shall verify it may have no
+ * credentials here. The project's id cannot be guessed. */
+static void authority(struct service *s, struct request *r)
+{
+	struct str group_id = {r->path.p + strlen(CA_PATH), r->path.n - strlen(CA_PATH)}, pem;
+	struct tx *tx = lane_here(s)->reader;
+	int result = -ENOENT;
+	if (id_is_valid(group_id)) {
+		tx_begin_read(tx);
+		result = authority_certificates(tx, r->arena, group_id, &pem);
+		tx_end_read(tx);
+	}
+	if (result == -ENOENT) {
+		answer_not_found(r);
+		return;
+	}
+	if (result < 0) {
+		struct problem p = {.status = 503, .code = "NOT_READY", .detail = STR("The store cannot be read.")};
+		response_header(&r->response, "retry-after", STR("1"));
+		answer_problem(r, &p);
+	} else {
+		r->response.status = 200;
+		r->response.body = pem;
+		response_header(&r->response, "content-type", STR("application/x-pem-file"));
+	}
+	respond_here(r);
+}
+
+/* One document per date, made when first asked for, on one thread however many ask, and kept. */
+struct document {
+	struct buf text;
+	struct export *waiting; /* those who asked while it is made; the first of them started the thread */
+};
+static struct document *documents; /* by catalog_dates */
+static pthread_mutex_t documents_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void router_teardown(void)
+{
+	for (unsigned i = 0; documents && i < catalog_date_count; i++)
+		buf_free(&documents[i].text);
+	free(documents);
+	documents = NULL;
+	metrics_teardown();
+}
+
+struct export
+{
+	struct export *next;
+	struct service *service;
+	struct request *request;
+	unsigned date;
+};
+
+static void export_answer(struct request *r, struct str document)
+{
+	r->response.status = 200;
+	r->response.body = document;
+	r->response.body_shared = true;
+	response_header(&r->response, "content-type", STR("application/json"));
+}
+
+/* The document, when it is there. Otherwise it is waited for; *ret_first: and to be made. */
+static struct str export_ask(struct export *e, bool *ret_first)
+{
+	pthread_mutex_lock(&documents_lock);
+	if (!documents)
+		documents = must_calloc(catalog_date_count, sizeof *documents);
+	struct document *d = &documents[e->date];
+	*ret_first = !d->text.n && !d->waiting;
+	if (!d->text.n) {
+		e->next = d->waiting;
+		d->waiting = e;
+	}
+	struct str text = buf_view(&d->text);
+	pthread_mutex_unlock(&documents_lock);
+	return text;
+}
+
+static struct export *export_end(unsigned date, const struct buf *text)
+{
+	pthread_mutex_lock(&documents_lock);
+	struct document *d = &documents[date];
+	struct export *list = d->waiting;
+	d->waiting = NULL;
+	d->text = *text;
+	pthread_mutex_unlock(&documents_lock);
+	return list;
+}
+
+static void *export_run(void *arg)
+{
+	const struct export *e = arg;
+	struct buf b = {0};
+	openapi_write(&b, str_of(catalog_dates[e->date]), e->service->base_url);
+	for (struct export *one = export_end(e->date, &b), *next; one; one = next) {
+		next = one->next;
+		export_answer(one->request, buf_view(&b));
+		http_respond_from_thread(one->request);
+	}
+	return NULL;
+}
+
+/* No thread: nobody gets it now. */
+static void export_fail(unsigned date)
+{
+	struct problem p = {.status = 503, .code = "SERVICE_BUSY", .detail = STR("Try again in a second.")};
+	for (struct export *one = export_end(date, &(struct buf){0}), *next; one; one = next) {
+		next = one->next;
+		answer_problem(one->request, &p);
+		http_respond_from_thread(one->request);
+	}
+}
+
+/* ?version=DATE selects the newest not after it; without it, the current one. */
+static bool export_date(struct request *r, unsigned *ret_date)
+{
+	struct str rest = r->query, name, value, version = str_of(catalog_current);
+	while (query_next(&rest, &name, &value))
+		if (str_is(name, "version"))
+			version = value;
+	int64_t day;
+	if (version.n != strlen(catalog_current) || version.p[4] != '-' || version.p[7] != '-' ||
+	    !clock_parse(version, &day))
+		return false;
+	for (unsigned i = catalog_date_count; i-- > 0;)
+		if (memcmp(catalog_dates[i], version.p, version.n) <= 0) {
+			*ret_date = i;
+			return true;
+		}
+	return false;
+}
+
+static void openapi(struct service *s, struct request *r)
+{
+	struct export *e = arena_new_of(r->arena, struct export);
+	pthread_t thread;
+	bool first;
+	*e = (struct export){.service = s, .request = r};
+	struct problem p = {.status = 400,
+	                    .code = "INVALID_VERSION",
+	                    .parameters = STR("[\"version\"]"),
+	                    .detail = arena_printf(r->arena, "version: must be a date from %s on, such as %s.",
+	                                           catalog_dates[0], catalog_current)};
+	if (!export_date(r, &e->date)) {
+		answer_problem(r, &p);
+		respond_here(r);
+		return;
+	}
+	unsigned date = e->date;
+	struct str text = export_ask(e, &first);
+	if (text.n) {
+		export_answer(r, text);
+		respond_here(r);
+	} else if (first && pthread_create(&thread, NULL, export_run, e) == 0) {
+		pthread_detach(thread);
+	} else if (first) {
+		export_fail(date);
+	}
+}
+
+enum {
+	ROUTE_CALL = 1,   /* of the catalog: the gates ask who calls, and the row says how large a body may be */
+	ROUTE_PAGE = 2,   /* GET and HEAD alone; other functions see every method */
+	ROUTE_SECRET = 4, /* what follows the path is a token: logs and recordings do without */
+	ROUTE_TEST = 8,   /* there only with the test control */
+	ROUTE_LOOP = 16,  /* touches no store: answered on the loop even when the store is remote */
+};
+
+static const struct route {
+	const char *path; /* and, where it ends with a slash, what lies below it */
+	void (*serve)(struct service *s, struct request *r);
+	unsigned flags;
+	size_t body_max;
+	void (*refuse)(struct request *r, const struct problem *p); /* NULL: as everywhere */
+} routes[] = {
+        {"/api/svc/", dispatch, ROUTE_CALL, BODY_MAX},
+        {"/api/oauth/token", oauth_token, 0, BODY_SMALL, oauth_problem},
+        {"/api/oauth/revoke", oauth_revoke, 0, BODY_SMALL, oauth_problem},
+        {INVITATIONS_PATH, invitations_serve, ROUTE_SECRET, BODY_SMALL},
+        {INVITATIONS_LINK, invitations_serve, ROUTE_SECRET, BODY_SMALL},
+        {FEED_PATH, feed_serve, ROUTE_SECRET, BODY_SMALL},
+        {"/healthz", health, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
+        {"/readyz", readiness, ROUTE_PAGE, BODY_SMALL},
+        {"/metrics", metrics, ROUTE_PAGE, BODY_SMALL},
+        {"/openapi.json", openapi, ROUTE_PAGE, BODY_SMALL},
+        {CA_PATH, authority, ROUTE_PAGE, BODY_SMALL},
+        {"/api/test/", test_control, ROUTE_TEST, BODY_MAX},
+};
+static const struct route nowhere = {"", not_found, 0, BODY_SMALL};
+
+static const struct route *route_of(const struct service *s, const struct request *r)
+{
+	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+		struct str path = str_of(routes[i].path);
+		if ((str_ends(path, STR("/")) ? str_starts(r->path, path) : str_eq(r->path, path)) &&
+		    (!(routes[i].flags & ROUTE_TEST) || s->test_control))
+			return &routes[i];
+	}
+	return &nowhere;
+}
+
+size_t router_body_limit(void *ctx, const struct request *r)
+{
+	enum method method;
+	struct match m;
+	const struct route *route = route_of(((const struct router *)ctx)->service, r);
+	if (!(route->flags & ROUTE_CALL) || !method_parse(r->method, &method))
+		return route->body_max;
+	catalog_match(method, r->path, r->arena, &m);
+	if (m.op && m.op->body_max)
+		return m.op->body_max;
+	return m.op && m.op->tenant == TENANT_PUBLIC ? BODY_PUBLIC : route->body_max;
+}
+
+static void route_run(const struct route *route, struct service *s, struct request *r)
+{
+	if (!(route->flags & ROUTE_PAGE) || str_is(r->method, "GET") || str_is(r->method, "HEAD")) {
+		route->serve(s, r);
+		return;
+	}
+	struct problem p = {.status = 405, .code = "METHOD_NOT_ALLOWED", .detail = STR("Use GET or HEAD.")};
+	response_header(&r->response, "allow", STR("GET, HEAD"));
+	answer_problem(r, &p);
+	respond_here(r);
+}
+
+static void route_on_worker(struct request *r)
+{
+	struct service *s = r->app;
+	const struct route *route = route_of(s, r);
+	r->app = NULL;
+	/* Calls of the catalog say themselves when they wait. */
+	if (!(route->flags & ROUTE_CALL))
+		workers_share();
+	route_run(route, s, r);
+}
+
+static void begin_on_worker(struct request *r)
+{
+	struct service *s = r->app;
+	r->app = NULL;
+	dispatch_begin(s, r);
+}
+
+static void answer_busy(const struct route *route, struct request *r)
+{
+	struct problem p = {.status = 503,
+	                    .code = "SERVICE_BUSY",
+	                    .detail = STR("The service has too many calls waiting. Try again in a second.")};
+	response_header(&r->response, "retry-after", STR("1"));
+	(route->refuse ? route->refuse : answer_problem)(r, &p);
+	http_respond(r);
+}
+
+/* Nothing below touches a store on the loop unless it is in this machine. */
+void router_begin(void *ctx, struct request *r)
+{
+	struct service *s = ((struct router *)ctx)->service;
+	const struct route *route = route_of(s, r);
+	if (!(route->flags & ROUTE_CALL)) {
+		http_body_take(r);
+	} else if (!s->remote) {
+		dispatch_begin(s, r);
+	} else {
+		r->app = s;
+		if (workers_run(s->workers, r, address_key(r), begin_on_worker))
+			return;
+		r->app = NULL;
+		answer_busy(route, r);
+	}
+}
+
+void router_handle(void *ctx, struct request *r)
+{
+	struct service *s = ((struct router *)ctx)->service;
+	const struct route *route = route_of(s, r);
+	struct call *begun = r->app;
+	if (!s->remote && begun) {
+		dispatch_resume(r);
+	} else if (!s->remote || route->flags & ROUTE_LOOP) {
+		route_run(route, s, r);
+	} else {
+		if (!begun)
+			r->app = s;
+		if (workers_run(s->workers, r, address_key(r), begun ? dispatch_resume : route_on_worker))
+			return;
+		r->app = begun;
+		answer_busy(route, r);
+	}
+}
+
+void router_loop_start(void *ctx, unsigned loop)
+{
+	lane_take(loop);
+}
+
+/* The token in the path of an invitation or a feed is a secret. */
+static void token_hide(const struct service *s, struct request *r)
+{
+	const struct route *route = route_of(s, r);
+	if (route->flags & ROUTE_SECRET)
+		r->path = r->target = arena_printf(r->arena, "%s" RECORD_REDACTED, route->path);
+}
+
+void router_done(void *ctx, struct request *r, size_t bytes_sent)
+{
+	struct router *router = ctx;
+	struct service *s = router->service;
+	token_hide(s, r);
+	/* Only dispatch() sets app: other paths have no call. */
+	const struct call *c = r->app;
+	const struct op *op = c ? c->op : NULL;
+	int64_t micros = clock_mono_us() - r->started_us;
+	metrics_observe(s->loop[r->loop].metrics, op ? (int)(op - catalog_ops) : -1, r->response.status, micros);
+	if (log_enabled(LOG_INFO)) {
+		char peer[IP_TEXT];
+		ip_format(&r->peer, peer);
+		struct log_request line = {.id = str_of(r->id),
+		                           .method = r->method,
+		                           .path = r->path,
+		                           .operation = str_of(op ? op->id : NULL),
+		                           .peer = str_of(peer),
+		                           .caller = str_of(c && c->caller ? c->caller->name : NULL),
+		                           .status = r->response.status,
+		                           .micros = micros,
+		                           .bytes = bytes_sent};
+		log_access(&line);
+	}
+	record_exchange(router->recorder, r);
+}
+
+void router_turn_end(void *ctx, unsigned loop)
+{
+	const struct service *s = ((struct router *)ctx)->service;
+	if (!s->remote)
+		tx_rest(s->loop[loop].reader);
+}

@@ -1,0 +1,284 @@
+/* Links make the API browsable: an entity links to itself, to every built GET that lies below its path without another
+ * parameter, and to the other paths under which it is found (rows with "linkFrom", such as byName). What may be absent
+ * is linked to by whoever knows that it is there. All of it comes from the catalog; nothing is written by hand. */
+#include "api/kit/verbs.h"
+
+#include "call/service.h"
+
+#include <stdlib.h>
+
+struct children {
+	const struct op **ops;
+	struct str *tails;   /* what follows the entity's own URL in the link to each */
+	size_t count, bytes; /* bytes: of all tails */
+};
+
+static struct children *children, *others; /* by index of catalog_ops */
+static struct arena *links_arena;
+
+static bool is_below(const struct op *parent, const struct op *op)
+{
+	size_t n = strlen(parent->path);
+	return op->method == METHOD_GET && op->handler && !op->may_be_absent &&
+	       strncmp(op->path, parent->path, n) == 0 && op->path[n] == '/' && !strchr(op->path + n, '{');
+}
+
+static bool unreserved[256]; /* a link asks of each byte of a key */
+
+/* Before main, so that the loops need no lock. */
+__attribute__((constructor)) static void unreserved_fill(void)
+{
+	static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:@!$'()*,;=+";
+	for (const char *p = all; *p; p++)
+		unreserved[(unsigned char)*p] = true;
+}
+
+static bool is_unreserved(char c)
+{
+	return unreserved[(unsigned char)c];
+}
+
+void links_setup(void)
+{
+	links_arena = arena_new();
+	children = arena_new_array(links_arena, struct children, catalog_op_count);
+	others = arena_new_array(links_arena, struct children, catalog_op_count);
+	for (unsigned i = 0; i < catalog_op_count; i++) {
+		const struct op *from = catalog_ops[i].handler ? catalog_ops[i].link_from : NULL;
+		if (from) {
+			struct children *list = &others[from - catalog_ops];
+			if (!list->ops)
+				list->ops = arena_new_array(links_arena, const struct op *, catalog_op_count);
+			list->ops[list->count++] = &catalog_ops[i];
+		}
+		if (catalog_ops[i].method != METHOD_GET)
+			continue;
+		children[i].ops = arena_new_array(links_arena, const struct op *, catalog_op_count);
+		for (unsigned j = 0; j < catalog_op_count; j++)
+			if (is_below(&catalog_ops[i], &catalog_ops[j]))
+				children[i].ops[children[i].count++] = &catalog_ops[j];
+	}
+}
+
+void links_teardown(void)
+{
+	arena_free(links_arena);
+	links_arena = NULL;
+}
+
+static void encode(struct buf *b, struct str text)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	size_t plain = 0;
+	while (plain < text.n && is_unreserved(text.p[plain]))
+		plain++;
+	buf_add(b, text.p, plain);
+	for (size_t i = plain; i < text.n; i++) {
+		char c = text.p[i];
+		if (is_unreserved(c)) {
+			buf_c(b, c);
+		} else {
+			char escaped[] = {'%', hex[(unsigned char)c >> 4], hex[c & 15]};
+			buf_add(b, escaped, sizeof escaped);
+		}
+	}
+}
+
+/* Paths below a project do not name its organization; links from there may lead to it. */
+static struct str param_value(struct call *c, struct str name)
+{
+	struct str value = call_path(c, arena_z(c->arena, name));
+	return value.p || !str_is(name, "orgId") ? value : c->org.id;
+}
+
+/* The path from `p` to `end`. A parameter that neither the key nor the call's path gives is a field of the entity. */
+static void path_write(struct buf *b, struct call *c, const char *p, const char *end, const char *key_param,
+                       struct str key, struct str body)
+{
+	while (p < end) {
+		const char *open = memchr(p, '{', (size_t)(end - p));
+		if (!open) {
+			buf_add(b, p, (size_t)(end - p));
+			return;
+		}
+		buf_add(b, p, (size_t)(open - p));
+		const char *shut = strchr(open, '}');
+		struct str name = {open + 1, (size_t)(shut - open - 1)};
+		struct str value = key_param && str_is(name, key_param) ? key : param_value(c, name);
+		encode(b, value.p ? value : document_text(c->arena, body, name));
+		p = shut + 1;
+	}
+}
+
+static void href_write(struct buf *b, struct call *c, const struct op *op, const char *key_param, struct str key,
+                       struct str body)
+{
+	buf_z(b, c->service->base_url);
+	buf_z(b, c->v1 ? API_BASE_V1 : API_BASE);
+	path_write(b, c, op->path, op->path + strlen(op->path), key_param, key, body);
+}
+
+struct str entity_href(struct call *c, const struct op *op, const char *key_param, struct str key, struct str body)
+{
+	struct buf b = {0};
+	href_write(&b, c, op, key_param, key, body);
+	struct str href = arena_dup(c->arena, buf_view(&b));
+	buf_free(&b);
+	return href;
+}
+
+struct str link_href(struct call *c, const struct op *op, const char *key_param, struct str key)
+{
+	return entity_href(c, op, key_param, key, STR_NONE);
+}
+
+void links_base(const char *base_url)
+{
+	for (unsigned i = 0; i < catalog_op_count; i++) {
+		struct children *list = &children[i];
+		list->tails = arena_new_array(links_arena, struct str, list->count + 1);
+		list->bytes = 0;
+		for (size_t j = 0; j < list->count; j++) {
+			const char *below = list->ops[j]->path + strlen(catalog_ops[i].path);
+			/* URLs are percent-encoded: nothing in them needs escaping. */
+			list->tails[j] =
+			        arena_printf(links_arena, "%s\",\"rel\":\"%s/rels%s\"}", below, base_url, below);
+			list->bytes += list->tails[j].n;
+		}
+	}
+}
+
+/* Most of what an entity's answer is: room is made once, then bytes are only copied. */
+static void child_links(struct call *c, struct buf *b, const struct op *self, struct str href)
+{
+	static const char open[] = ",{\"href\":\"";
+	enum { OPEN = sizeof open - 1 };
+	const struct children *list = &children[self - catalog_ops];
+	buf_reserve(b, list->count * (OPEN + href.n) + list->bytes);
+	char *to = b->p + b->n;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct op *op = list->ops[i];
+		if (c->v1 && !op->on_v1)
+			continue;
+		if (op->open_to_all || (op->roles & c->roles)) {
+			memcpy(to, open, OPEN);
+			memcpy(to + OPEN, href.p, href.n);
+			memcpy(to + OPEN + href.n, list->tails[i].p, list->tails[i].n);
+			to += OPEN + href.n + list->tails[i].n;
+		}
+	}
+	b->n = (size_t)(to - b->p);
+}
+
+void entity_link(struct call *c, struct buf *b, const char *rel, struct str href)
+{
+	b->n -= 2; /* the brackets of the links and of the entity */
+	json_open(b, '{');
+	json_key(b, "href");
+	json_str(b, href);
+	json_key(b, "rel");
+	buf_printf(b, "\"%s/rels/%s\"", c->service->base_url, rel);
+	json_close(b, '}');
+	json_close(b, ']');
+	json_close(b, '}');
+}
+
+/* "byName" of ".../byName/{groupName}". */
+static struct str other_rel(const struct op *op)
+{
+	const char *end = strrchr(op->path, '{') - 1, *start = end;
+	while (start > op->path && start[-1] != '/')
+		start--;
+	return (struct str){start, (size_t)(end - start)};
+}
+
+static void other_links(struct call *c, struct buf *b, const struct op *self, struct str body)
+{
+	const struct children *list = &others[self - catalog_ops];
+	for (size_t i = 0; i < list->count && !c->v1; i++) {
+		const struct op *op = list->ops[i];
+		struct str key = document_text(c->arena, body, str_of(op->link_field));
+		/* Clients take dots as a part of a path for a step up. */
+		if (!key.n || str_is(key, ".") || str_is(key, "..") || !(op->open_to_all || (op->roles & c->roles)))
+			continue;
+		json_open(b, '{');
+		json_key(b, "href");
+		buf_c(b, '"');
+		href_write(b, c, op, op->path_params[op->path_param_count - 1].name, key, STR_NONE);
+		buf_z(b, "\",\"rel\":\"");
+		buf_z(b, c->service->base_url);
+		buf_z(b, "/rels/");
+		buf_str(b, other_rel(op));
+		buf_z(b, "\"}");
+	}
+}
+
+/* The items of a list link to themselves, and only the key differs: the text around it is made once. */
+struct item_link {
+	const struct op *self;
+	const char *key_param;
+	struct str before, after; /* `before` is NULL where a part of the link comes from the item's own fields */
+};
+
+/* Where the key stands in the path; NULL when it does not, or when something else is not in the call. */
+static const char *key_place(struct call *c, const struct op *self, const char *key_param)
+{
+	const char *place = NULL;
+	for (const char *p = self->path; key_param && (p = strchr(p, '{')); p++) {
+		struct str name = {p + 1, strcspn(p + 1, "}")};
+		if (str_is(name, key_param))
+			place = p;
+		else if (!param_value(c, name).p)
+			return NULL;
+	}
+	return place;
+}
+
+static const struct item_link *item_link(struct call *c, const struct op *self, const char *key_param)
+{
+	struct item_link *i = c->item;
+	if (i && i->self == self && i->key_param == key_param)
+		return i;
+	i = c->item = arena_new_of(c->arena, struct item_link);
+	*i = (struct item_link){.self = self, .key_param = key_param};
+	const char *place = key_place(c, self, key_param);
+	if (!place)
+		return i;
+	struct buf b = {0};
+	buf_z(&b, c->service->base_url);
+	buf_z(&b, c->v1 ? API_BASE_V1 : API_BASE);
+	path_write(&b, c, self->path, place, NULL, STR_NONE, STR_NONE);
+	i->before = arena_dup(c->arena, buf_view(&b));
+	b.n = 0;
+	path_write(&b, c, strchr(place, '}') + 1, self->path + strlen(self->path), NULL, STR_NONE, STR_NONE);
+	i->after = arena_dup(c->arena, buf_view(&b));
+	buf_free(&b);
+	return i;
+}
+
+void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
+                  struct str key, bool in_list)
+{
+	const struct children *list = &children[self - catalog_ops];
+	const struct item_link *item = in_list ? item_link(c, self, key_param) : NULL;
+	json_sep(b);
+	buf_reserve(b, body.n + 256 + (in_list ? 0 : list->bytes + list->count * 128));
+	buf_add(b, body.p, body.n - 1);
+	json_sep(b);
+	buf_z(b, "\"links\":[{\"href\":\"");
+	size_t from = b->n;
+	if (item && item->before.p) {
+		buf_str(b, item->before);
+		encode(b, key);
+		buf_str(b, item->after);
+	} else {
+		href_write(b, c, self, key_param, key, body);
+	}
+	size_t to = b->n;
+	buf_z(b, "\",\"rel\":\"self\"}");
+	if (!in_list) {
+		child_links(c, b, self, arena_dup(c->arena, (struct str){b->p + from, to - from}));
+		other_links(c, b, self, body);
+	}
+	buf_z(b, "]}");
+}

@@ -1,0 +1,24 @@
+/* Between the verbs and what a resource's row says: for the kit's own files. */
+#ifndef STEWARD_API_KIT_RESOURCES_H
+#define STEWARD_API_KIT_RESOURCES_H
+
+#include "api/kit/verbs.h"
+
+/* The refusal of a name that another has. */
+int resource_taken(struct call *c, const struct resource *r, struct str name);
+/* The refusal of what the document's state does not allow. */
+int resource_busy(struct call *c, const struct resource *r, const struct doc *d, const char *state);
+/* Sets the fields that the service fills. */
+void resource_fill(struct call *c, const struct resource *r, const struct doc *d, bool is_new, json_t *document);
+/* Tells the call's event what the document is. */
+void resource_event_fields(struct call *c, const struct resource *r, const json_t *document);
+/* Moves the sealed fields out of the document into d->secret; those not given stay as they are in `old` (NULL:
+ * none). */
+must_check int resource_seal(struct call *c, const struct resource *r, const struct doc *old, json_t *document,
+                             struct doc *d);
+/* That everything is there which the document names. */
+must_check int resource_refs_check(struct call *c, const struct resource *r, struct str parent, const json_t *document);
+/* Before a document is deleted: what names it refuses that, or goes with it. */
+must_check int resource_release(struct call *c, const struct resource *r, const struct doc *d);
+
+#endif

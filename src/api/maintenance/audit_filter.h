@@ -1,0 +1,21 @@
+/* Filters of the audit log: which actions of which users are recorded. */
+#ifndef STEWARD_API_MAINTENANCE_AUDIT_FILTER_H
+#define STEWARD_API_MAINTENANCE_AUDIT_FILTER_H
+
+#include "base/arena.h"
+#include "catalog/schema.h"
+
+#include <jansson.h>
+
+/* A filter's text; empty is the filter {} that takes everything. Adds what is wrong under `path`; NULL then. Freed with
+ * the arena. */
+json_t *audit_filter_parse(struct str text, struct str path, struct arena *a, struct faults *faults);
+
+/* What a user's actions leave in the log: classes as in engine_audit ("read, write"; "" for none). user NULL: somebody
+ * whom the filter does not name. successes: also reads and writes that were allowed. */
+struct str audit_filter_classes(const json_t *filter, const char *user, bool successes, struct arena *a);
+/* Whether logins, and refusals for want of a right, are recorded. */
+bool audit_filter_has_logins(const json_t *filter);
+bool audit_filter_has_denials(const json_t *filter);
+
+#endif

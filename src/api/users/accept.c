@@ -1,0 +1,447 @@
+/* Answers to invitations: GET tells whose it is and where to, POST accepts, DELETE declines. Outside the catalog: the
+ * token is the only credential, so that somebody without an account can use it; wrong ones, and wrong passwords, are
+ * failed sign-ins.
+ *
+ * The link proves the address: it went there and nowhere else. Accepting makes the account, with the password that is
+ * given. Somebody who has accepted before gives the password of the account, so that a link in the wrong hands does not
+ * open one. An account whose address nobody has proved (kept by an older version, with whatever password its maker
+ * chose) gets its password now. Passwords are hashed on a thread of the request's own. */
+#include "api/federation/federation.h"
+#include "api/kit/verbs.h"
+#include "api/users/users.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "call/answer.h"
+#include "call/pool.h"
+#include "call/workers.h"
+#include "catalog/formats.h"
+#include "gate/gate.h"
+#include "identity/attempts.h"
+#include "identity/identity.h"
+#include "identity/password.h"
+#include "trail/events.h"
+
+#include <errno.h>
+
+#define NAME_MAX_BYTES 200
+#define HASHING_MAX 4 /* few more than are hashed at once: those that wait do so here, where it is fair */
+#define HASHING_WAIT 256
+
+/* Not of the catalog: it only stands in the events. */
+static const struct op answer_op = {.id = "answerInvitation", .method = METHOD_POST};
+
+static struct pool hashing = POOL(HASHING_MAX, HASHING_WAIT); /* for passwords */
+
+struct answering {
+	struct write write;
+	struct pool_work work;
+	struct service *service;
+	struct request *request;
+	struct str token;
+	struct member invitation;
+	json_t *body; /* of POST; freed with the arena */
+	bool declines;
+	bool has_account, is_proven,
+	        has_password;           /* before the answer; proven: its owner has accepted something before */
+	struct str kept_hash, new_hash; /* of the password: the account's; to be set */
+	struct call call;               /* for refusals and events */
+	struct buf out;
+};
+
+static int fail_store(struct answering *w, int error)
+{
+	if (error != -ENOENT)
+		return call_fail_store(&w->call, error, "invitations");
+	return call_fail(&w->call, 404, "INVITATION_NOT_FOUND",
+	                 "There is no such invitation, or it has been answered, withdrawn, or is over. Ask to be "
+	                 "invited again.");
+}
+
+static int fail_busy(struct answering *w, const char *detail)
+{
+	call_header(&w->call, STR("retry-after"), STR("1"));
+	return call_fail(&w->call, 503, "SERVICE_BUSY", "%s Try again in a second.", detail);
+}
+
+static void respond(struct answering *w)
+{
+	struct request *r = w->request;
+	for (size_t i = 0; i < w->call.extra_header_count; i++)
+		response_header(&r->response, w->call.extra_headers[i][0].p, w->call.extra_headers[i][1]);
+	if (w->call.problem.status)
+		answer_problem(r, &w->call.problem);
+	else if (w->out.n)
+		answer_json(r, 200, &w->out);
+	else
+		r->response.status = 204;
+}
+
+static void respond_now(struct answering *w)
+{
+	respond(w);
+	respond_here(w->request);
+}
+
+/* Who and where. */
+
+static int account_look(struct tx *tx, struct answering *w)
+{
+	struct doc user;
+	struct arena *a = w->request->arena;
+	int result = tx_get(tx, a, "user", w->invitation.user_id, &user);
+	w->has_account = result == 0;
+	w->is_proven = result == 0 && user_is_proven(a, &user);
+	w->has_password = w->is_proven && user.secret.n;
+	w->kept_hash = result == 0 ? user.secret : STR_NONE;
+	return result == -ENOENT ? 0 : result;
+}
+
+static int invitation_write(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	const struct member *i = &w->invitation;
+	struct doc project;
+	json_t *json = doc_json(a, STR("{}"));
+	int result = i->org_id.n ? 0 : tx_get(tx, a, "project", i->group_id, &project);
+	if (result == 0)
+		result = invitation_view(tx, a, i, i->org_id.n ? NULL : &project, json);
+	if (result < 0)
+		return result;
+	json_put(json, "hasAccount", json_boolean(w->has_account));
+	json_put(json, "hasPassword", json_boolean(w->has_password));
+	buf_str(&w->out, json_text(a, json));
+	return 0;
+}
+
+/* The body of POST. */
+
+static void name_check(struct answering *w, const char *field, struct faults *faults)
+{
+	struct str name = json_field(w->body, field);
+	bool known = w->has_account || json_field(w->invitation.profile, field).n;
+	if (known && !json_object_get(w->body, field))
+		return;
+	if (w->is_proven)
+		faults_add(faults, w->request->arena, str_of(field), "is the account's already; leave it out");
+	else if (!str_trim(name).n || name.n > NAME_MAX_BYTES)
+		faults_add(faults, w->request->arena, str_of(field), "must be a name of at most %d bytes",
+		           NAME_MAX_BYTES);
+}
+
+static void fields_check(struct answering *w, struct faults *faults)
+{
+	struct arena *a = w->request->arena;
+	struct str password = json_field(w->body, "password");
+	const struct schema *account = schema_find(STR("CloudAppUser"));
+	const char *key;
+	json_t *value;
+	json_object_foreach(w->body, key, value)
+	{
+		bool checked = strcmp(key, "country") == 0 || strcmp(key, "mobileNumber") == 0;
+		if (!checked && strcmp(key, "password") != 0 && strcmp(key, "firstName") != 0 &&
+		    strcmp(key, "lastName") != 0)
+			faults_add(faults, a, str_of(key), "is not a field of this");
+		else if (checked && (!json_is_string(value) ||
+		                     !pattern_matches(schema_field(account, str_of(key))->schema->pattern,
+		                                      json_field(w->body, key))))
+			faults_add(faults, a, str_of(key), "must be of the form that the user schema says");
+	}
+	name_check(w, "firstName", faults);
+	name_check(w, "lastName", faults);
+	if (utf8_length(password) < PASSWORD_MIN || password.n > PASSWORD_MAX)
+		faults_add(faults, a, STR("password"), "must have %d characters or more, and not more than %d bytes",
+		           PASSWORD_MIN, PASSWORD_MAX);
+}
+
+static int body_read(struct answering *w)
+{
+	struct request *r = w->request;
+	struct faults faults = {.count = 0};
+	json_t *body = json_keep(r->arena, json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES, NULL));
+	if (!json_is_object(body))
+		return call_fail(&w->call, 400, "INVALID_JSON",
+		                 "The body must be a JSON object with a password, firstName and lastName.");
+	w->body = body;
+	fields_check(w, &faults);
+	return faults.count ? call_fail_faults(&w->call, &faults) : 0;
+}
+
+/* The write. */
+
+static int event_add(struct answering *w, const char *type, struct str org_id, struct str group_id)
+{
+	event_set_type(&w->call, type);
+	event_scope(&w->call, org_id, group_id);
+	event_field(&w->call, "targetUsername", w->invitation.username);
+	return event_next(&w->call);
+}
+
+static int grant_more(struct tx *tx, struct arena *a, struct str user_id, bool in_org, struct str scope,
+                      role_mask roles)
+{
+	role_mask held;
+	int result = grant_get(tx, a, user_id, scope, &held);
+	return result < 0 ? result : grant_set(tx, a, GRANTEE_USER, user_id, in_org, scope, held | roles);
+}
+
+/* What the person says of itself, and where it says nothing, what was said of it. */
+static json_t *profile_of(struct answering *w)
+{
+	json_t *profile = doc_json(w->request->arena, STR("{}"));
+	if (w->invitation.profile)
+		json_object_update(profile, w->invitation.profile);
+	json_object_update(profile, w->body);
+	return profile;
+}
+
+static int account_ensure(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	struct doc user;
+	int result = tx_get(tx, a, "user", w->invitation.user_id, &user);
+	if (result == -ENOENT)
+		return w->has_account ? -ENOENT
+		                      : user_add(tx, a, w->invitation.username, profile_of(w), w->new_hash, &user);
+	if (result < 0)
+		return result;
+	/* Somebody made the account, or changed its password, while this was worked on. */
+	if (!w->has_account || !str_eq(user.secret, w->kept_hash))
+		return call_fail(&w->call, 409, "ACCOUNT_CHANGED",
+		                 "The account has just changed. Look at the invitation again.");
+	if (w->has_password)
+		return 0;
+	user.secret = w->new_hash;
+	json_t *body = doc_json(a, user.body);
+	user_profile_set(body, w->body);
+	user.body = json_text(a, body);
+	return tx_update(tx, &user);
+}
+
+static int join_org(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	const struct member *i = &w->invitation;
+	struct doc team;
+	/* The organization may have begun to take only some domains since it invited. */
+	int result = federation_admit(&w->call, i->org_id, i->username);
+	if (result == 0)
+		result = grant_more(tx, a, i->user_id, true, i->org_id, i->roles);
+	if (result == 0)
+		result = event_add(w, "JOINED_ORG", i->org_id, STR_NONE);
+	for (size_t k = 0; result == 0 && k < i->group_count; k++) {
+		result = grant_more(tx, a, i->user_id, false, i->groups[k].id, i->groups[k].roles);
+		if (result == 0)
+			result = event_add(w, "JOINED_GROUP", i->org_id, i->groups[k].id);
+	}
+	for (size_t k = 0; result == 0 && k < i->team_count; k++) {
+		result = tx_get(tx, a, "team", i->teams[k], &team);
+		if (result == -ENOENT || (result == 0 && !str_eq(team.parent, i->org_id))) {
+			result = 0;
+			continue;
+		}
+		if (result == 0)
+			result = team_join(tx, a, i->teams[k], i->user_id);
+		event_field(&w->call, "teamId", i->teams[k]);
+		if (result == 0)
+			result = event_add(w, "JOINED_TEAM", i->org_id, STR_NONE);
+	}
+	return result;
+}
+
+/* For a member of the organization: the token stands for nothing otherwise. */
+static int join_group(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	const struct member *i = &w->invitation;
+	struct doc project;
+	int result = tx_get(tx, a, "project", i->group_id, &project);
+	if (result == 0)
+		result = grant_more(tx, a, i->user_id, false, i->group_id, i->roles);
+	return result < 0 ? result : event_add(w, "JOINED_GROUP", project.parent, i->group_id);
+}
+
+static int decline(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	const struct member old = w->invitation;
+	struct member *i = &w->invitation;
+	struct doc project;
+	int result;
+	if (i->org_id.n) {
+		i->rejected = true;
+		result = invitation_update(tx, a, &old, i);
+		return result < 0 ? result : event_add(w, "ORG_INVITATION_DELETED", i->org_id, STR_NONE);
+	}
+	result = tx_get(tx, a, "project", i->group_id, &project);
+	if (result == 0)
+		result = invitation_delete(tx, a, i);
+	return result < 0 ? result : event_add(w, "GROUP_INVITATION_DELETED", project.parent, i->group_id);
+}
+
+static void accepted_write(struct answering *w)
+{
+	const struct member *i = &w->invitation;
+	json_t *json = doc_json(w->request->arena, STR("{}"));
+	json_put_str(json, "userId", i->user_id);
+	json_put_str(json, "username", i->username);
+	json_put_str(json, i->org_id.n ? "orgId" : "groupId", i->org_id.n ? i->org_id : i->group_id);
+	w->out.n = 0;
+	buf_str(&w->out, json_text(w->request->arena, json));
+}
+
+static int answer_run(struct tx *tx, void *ctx)
+{
+	struct answering *w = ctx;
+	w->call.problem = (struct problem){0};
+	w->call.tx = tx;
+	w->call.event = (struct call_event){0};
+	/* Again, in the transaction: it may have been answered or withdrawn since. */
+	int result = invitation_by_token(tx, w->request->arena, w->token, &w->invitation);
+	if (result < 0 || w->declines)
+		return result < 0 ? result : decline(tx, w);
+	result = account_ensure(tx, w);
+	if (result == 0)
+		result = user_signed_in(tx, w->request->arena, w->invitation.user_id);
+	if (result == 0)
+		result = principal_load(tx, PRINCIPAL_USER, w->invitation.user_id, &w->call.caller);
+	if (result == 0)
+		result = w->invitation.org_id.n ? join_org(tx, w) : join_group(tx, w);
+	principal_unref(w->call.caller);
+	w->call.caller = NULL;
+	if (result == 0)
+		result = invitation_delete(tx, w->request->arena, &w->invitation);
+	if (result == 0)
+		accepted_write(w);
+	return result;
+}
+
+static void answer_done(void *ctx, int result)
+{
+	struct answering *w = ctx;
+	if (result < 0 && !w->call.problem.status)
+		fail_store(w, result);
+	respond(w);
+	http_respond_from_thread(w->request);
+}
+
+static void start_write(struct answering *w)
+{
+	w->write =
+	        (struct write){.run = answer_run, .done = answer_done, .ctx = w, .item.key = address_key(w->request)};
+	if (store_write(w->service->store, &w->write))
+		return;
+	fail_busy(w, "The service has too many writes waiting.");
+	respond_now(w);
+}
+
+/* Passwords. */
+
+static void hashed(struct request *r)
+{
+	struct answering *w = r->app;
+	r->app = NULL; /* the router takes what is there for a call of the catalog */
+	if (w->call.problem.status)
+		respond_now(w);
+	else
+		start_write(w);
+}
+
+static void hash_run(void *arg)
+{
+	struct answering *w = arg;
+	struct str password = json_field(w->body, "password");
+	if (w->has_password && password_verify(password, w->kept_hash)) {
+		attempt_take_back(w->service->attempts, w->invitation.id, &w->request->peer);
+	} else if (w->has_password) {
+		call_fail_field(&w->call, 403, "WRONG_PASSWORD", "password", "is not the one of the account.");
+	} else if (password_hash(w->request->arena, password, &w->new_hash) < 0) {
+		call_fail(&w->call, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.");
+	}
+	http_call_on_loop(w->request, hashed);
+}
+
+static void start_hash(struct answering *w)
+{
+	w->request->app = w;
+	w->work = (struct pool_work){.run = hash_run, .ctx = w};
+	if (w->has_password)
+		attempt_failed(w->service->attempts, w->invitation.id, &w->request->peer);
+	if (pool_run(&hashing, &w->work, address_key(w->request)))
+		return;
+	if (w->has_password)
+		attempt_take_back(w->service->attempts, w->invitation.id, &w->request->peer);
+	w->request->app = NULL;
+	fail_busy(w, "The service has too many such calls under way.");
+	respond_now(w);
+}
+
+/* The request. */
+
+/* Of the address, or of an invitation from there: passwords are people's, so they are not even looked at. */
+static int attempts_ask(struct answering *w, struct str invitation)
+{
+	unsigned seconds;
+	if (attempt_ask(w->service->attempts, invitation, &w->request->peer, &seconds) == ATTEMPT_OPEN)
+		return 0;
+	call_header(&w->call, STR("retry-after"), arena_printf(w->request->arena, "%u", seconds));
+	return call_fail(&w->call, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts. Try again in a minute.");
+}
+
+static int find(struct answering *w)
+{
+	struct request *r = w->request;
+	struct tx *reader = lane_here(w->service)->reader;
+	tx_begin_read(reader);
+	int result = invitation_by_token(reader, r->arena, w->token, &w->invitation);
+	if (result == 0)
+		result = account_look(reader, w);
+	if (result == 0 && !str_is(r->method, "POST") && !str_is(r->method, "DELETE"))
+		result = invitation_write(reader, w);
+	tx_end_read(reader);
+	if (result == -ENOENT && (result = attempts_ask(w, STR_NONE)) == 0) {
+		attempt_failed(w->service->attempts, STR_NONE, &r->peer);
+		result = -ENOENT;
+	}
+	if (result < 0)
+		return w->call.problem.status ? result : fail_store(w, result);
+	return str_is(r->method, "POST") && w->has_password ? attempts_ask(w, w->invitation.id) : 0;
+}
+
+static int method_check(struct answering *w)
+{
+	if (str_is_one_of("GET|HEAD|POST|DELETE", w->request->method))
+		return 0;
+	call_header(&w->call, STR("allow"), STR("DELETE, GET, HEAD, POST"));
+	return call_fail(&w->call, 405, "METHOD_NOT_ALLOWED", "Use GET, POST or DELETE.");
+}
+
+static void answering_release(void *arg)
+{
+	buf_free(&((struct answering *)arg)->out);
+}
+
+void invitations_serve(struct service *s, struct request *r)
+{
+	struct answering *w = arena_new_of(r->arena, struct answering);
+	const char *slash = memrchr(r->path.p, '/', r->path.n);
+	w->service = s;
+	w->request = r;
+	w->call = (struct call){.service = s, .request = r, .arena = r->arena, .op = &answer_op};
+	w->token = (struct str){slash + 1, r->path.n - (size_t)(slash + 1 - r->path.p)};
+	w->declines = str_is(r->method, "DELETE");
+	arena_defer(r->arena, answering_release, w);
+	bool posts = str_is(r->method, "POST");
+	int result = method_check(w);
+	if (result == 0)
+		result = find(w);
+	if (result == 0 && posts)
+		result = body_read(w);
+	if (result < 0 || (!posts && !w->declines))
+		respond_now(w);
+	else if (posts)
+		start_hash(w);
+	else
+		start_write(w);
+}

@@ -1,0 +1,37 @@
+/* JSON values: the one way to read, keep, merge and write them. Running out of memory ends the process, as everywhere
+ * (json_setup). Nothing here fails silently: a stored text that does not parse, or a text that is not UTF-8, is a
+ * corruption. It is logged and counted, and the current work of this thread (a call, a step of a job) fails. */
+#ifndef STEWARD_BASE_JSON_H
+#define STEWARD_BASE_JSON_H
+
+#include "base/arena.h"
+
+#include <jansson.h>
+
+/* Call once, before any JSON value is made. */
+void json_setup(void);
+
+/* How many corruptions this thread has met. Whoever runs a handler compares the number before and after. */
+uint64_t json_corruptions(void);
+
+/* Compact text in the arena. */
+struct str json_text(struct arena *a, const json_t *value);
+/* A string field of an object. STR_NONE when the field is absent or not a string. Borrowed. */
+struct str json_field(const json_t *object, const char *name);
+/* A stored object; freed with the arena. */
+json_t *doc_json(struct arena *a, struct str body);
+/* Takes the value: it is freed with the arena. Returns it. */
+json_t *json_keep(struct arena *a, json_t *value);
+/* A copy that may be changed; freed with the arena. */
+json_t *json_clone(struct arena *a, const json_t *value);
+/* Fields of `from` replace those of `into`; objects are merged; null removes a field. */
+void json_merge(json_t *into, const json_t *from);
+
+/* Sets a field, taking the value; NULL leaves the object as it is. */
+void json_put(json_t *object, const char *name, json_t *value);
+void json_put_str(json_t *object, const char *name, struct str text);
+void json_put_z(json_t *object, const char *name, const char *text);
+/* Adds to the end of an array. */
+void json_add_str(json_t *array, struct str text);
+
+#endif

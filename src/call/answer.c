@@ -1,0 +1,17 @@
+/* Answers of paths outside the catalog. */
+#include "call/answer.h"
+
+void answer_json(struct request *r, int status, struct buf *body)
+{
+	r->response.status = status;
+	r->response.body = arena_dup(r->arena, buf_view(body));
+	response_header(&r->response, "content-type", STR("application/json"));
+	buf_free(body);
+}
+
+void answer_problem(struct request *r, const struct problem *p)
+{
+	struct buf body = {0};
+	problem_write(&body, p);
+	answer_json(r, p->status, &body);
+}

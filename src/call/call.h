@@ -1,0 +1,128 @@
+/* One call of one operation, on its way through the gates to its handler. */
+#ifndef STEWARD_CALL_CALL_H
+#define STEWARD_CALL_CALL_H
+
+#include "base/problem.h"
+#include "call/principal.h"
+#include "catalog/catalog.h"
+#include "http/http.h"
+#include "limit/limit.h"
+#include "store/seal.h"
+#include "store/store.h"
+
+struct service; /* what the process holds: call/service.h */
+
+struct query_value {
+	const struct param *param;
+	struct str text; /* percent-decoded; a repeated parameter is joined with commas */
+};
+
+/* What the call's event adds to the row's type and the caller: trail/events.h. */
+struct call_event {
+	const char *type;
+	bool type_chosen;
+	struct str org_id, group_id, cluster;
+	struct call_event_field {
+		const char *name;
+		struct str value;
+		bool is_list; /* value is a JSON array */
+	} * fields;           /* in the arena */
+	size_t field_count, field_room;
+	bool of_refusal; /* the event is written although the call is refused */
+};
+
+struct call {
+	struct service *service;
+	struct request *request;
+	struct arena *arena; /* the request's */
+	const struct op *op;
+	enum method method; /* as called: HEAD stays HEAD while op is the GET */
+	bool v1;
+	struct str params[PATH_PARAMS_MAX];
+
+	struct principal *caller; /* NULL on public operations */
+	struct doc org, group;    /* the documents of the path's scope; org is also set to a project's organization */
+	role_mask roles;          /* the caller's closed roles in that scope */
+	struct limit_answer limit;
+	bool limited; /* gate_bucket() has asked a bucket */
+
+	const struct op_version *version;
+	unsigned produces; /* the PRODUCES_ bit of the answer */
+	struct query_value *query;
+	size_t query_count;
+	bool envelope, pretty, include_count;
+	int64_t page, page_size;
+	json_t *body; /* checked; NULL without a body. Freed with the arena */
+
+	unsigned gate;             /* index of the next gate to run */
+	bool awaits_body;          /* only the header block has arrived */
+	bool again;                /* the body came later: gates whose answer may have changed run again */
+	struct doc_wanted *wanted; /* a document that a gate needs and that is read ahead; or NULL */
+	struct tx *tx;             /* the loop's or worker's reader; inside a write, its transaction */
+	struct call_event event;
+	struct idempotency *idempotency; /* of a POST with an Idempotency-Key */
+	void *prepared;                  /* result of the row's prepare function */
+	void *noted;                     /* left by one hook for a later one of the same call */
+	/* A writing handler may set it. Called once, on the store's thread, when its write is on disk. Must be
+	 * quick. */
+	void (*committed)(struct call *c, void *arg);
+	void *committed_arg;
+	/* A writing handler may set it when the answer has to wait for more than the write. Called once, on the store's
+	 * thread, when the write is on disk; must be quick. Nothing is sent until call_send(), which may come from any
+	 * thread, exactly once. */
+	void (*held)(struct call *c, void *arg);
+	void *held_arg;
+	bool rerun_on_worker; /* see call_takes_long() */
+	unsigned delay_ms;    /* asked for by the test control; spent where the operation does its work */
+
+	/* The answer. */
+	int status;
+	struct problem problem;   /* status >= 400 */
+	struct buf out;           /* JSON text of an entity or list, without envelope; freed with the arena */
+	bool is_list;             /* out is a list document: the envelope only adds status */
+	int64_t etag;             /* revision, or 0 */
+	struct str location;      /* of a created resource, or empty */
+	struct item_link *item;   /* what the links of the list's items share; or NULL */
+	const char *content_type; /* set: the body is not JSON and response.stream or out is sent as it is */
+	struct str extra_headers[8][2];
+	size_t extra_header_count;
+};
+
+/* The first fault wins. Returns -status, so that a gate or handler can `return call_fail(...)`. */
+int call_fail(struct call *c, int status, const char *code, const char *format, ...) printf_like(4, 5);
+/* The same for a field or parameter: the detail begins with its path, and the path is the only parameter. */
+int call_fail_field(struct call *c, int status, const char *code, const char *path, const char *format, ...)
+        printf_like(5, 6);
+/* Adds one string to the problem's parameters, after call_fail(). Returns -status again. */
+int call_fail_param(struct call *c, struct str parameter);
+/* 400 VALIDATION_ERROR that names all faults; parameters hold the paths. */
+int call_fail_faults(struct call *c, const struct faults *faults);
+/* 404 RESOURCE_NOT_FOUND with the requested path, in the specification's words. */
+int call_not_found(struct call *c);
+/* Maps a store's error to 409, 412, 500 or 503. */
+int call_fail_store(struct call *c, int error, const char *what);
+
+/* The value of a path or query parameter; STR_NONE when absent. */
+struct str call_path(const struct call *c, const char *name);
+struct str call_query(const struct call *c, const char *name);
+bool call_query_bool(const struct call *c, const char *name, bool otherwise);
+
+void call_header(struct call *c, struct str name, struct str value);
+
+/* Whose share of the common threads and queues the call uses: its organization's, else the caller's, else the
+ * address's. */
+uint64_t call_key(const struct call *c);
+
+/* gate/dispatch.c: a reading handler calls it when it knows how many entries it has to look at. True: they are too many
+ * for a loop. The handler then returns 0 at once, and runs again from the start on a worker. */
+must_check bool call_takes_long(struct call *c, int64_t entries);
+/* gate/dispatch.c: sends an answer that was held. */
+void call_send(struct call *c);
+/* The same when the change is saved but did not take effect as a success would say: sends this refusal instead. Call it
+ * once, in place of call_send(). */
+void call_send_failed(struct call *c, int status, const char *code, struct str detail);
+
+/* finish.c: builds the answer's bytes and headers from what the handler left in the call; does not send. */
+void call_finish(struct call *c);
+
+#endif

@@ -1,0 +1,144 @@
+/* The last step of a call: envelope, pretty printing, headers. Everything that all answers share is here. */
+#include "call/call.h"
+
+#include "base/log.h"
+
+static void out_replace(struct call *c, struct buf *b)
+{
+	buf_free(&c->out);
+	c->out = *b;
+}
+
+/* An entity becomes {"content": ..., "status": ...}; a list document only gains the status. */
+static void envelop(struct call *c)
+{
+	struct buf b = {0};
+	if (c->is_list && c->status < 400) {
+		buf_add(&b, c->out.p, c->out.n - 1);
+	} else {
+		json_open(&b, '{');
+		json_key(&b, "content");
+		if (c->out.n)
+			json_raw(&b, buf_view(&c->out));
+		else
+			json_nil(&b);
+	}
+	json_key(&b, "status");
+	json_int(&b, c->status);
+	json_close(&b, '}');
+	out_replace(c, &b);
+}
+
+static void line_begin(struct buf *b, unsigned depth)
+{
+	buf_c(b, '\n');
+	for (unsigned i = 0; i < depth; i++)
+		buf_z(b, "  ");
+}
+
+/* A string of JSON from its opening quote on. Returns where it ends. */
+static size_t string_copy(struct buf *b, struct str text, size_t from)
+{
+	size_t i = from + 1;
+	while (i < text.n && text.p[i] != '"')
+		i += text.p[i] == '\\' ? 2 : 1;
+	i = i < text.n ? i + 1 : text.n;
+	buf_add(b, text.p + from, i - from);
+	return i;
+}
+
+/* Only white space changes: parsing and writing a number again could change it. */
+static void prettify(struct call *c)
+{
+	struct str text = buf_view(&c->out);
+	struct buf b = {0};
+	unsigned depth = 0;
+	for (size_t i = 0; i < text.n;) {
+		char at = text.p[i], next = (char)(i + 1 < text.n ? text.p[i + 1] : 0);
+		if (at == '"') {
+			i = string_copy(&b, text, i);
+			continue;
+		}
+		i++;
+		if ((at == '{' && next == '}') || (at == '[' && next == ']')) {
+			buf_add(&b, text.p + i++ - 1, 2);
+			continue;
+		}
+		if (at == '}' || at == ']')
+			line_begin(&b, depth ? --depth : 0);
+		if (at != ' ' && at != '\n' && at != '\r' && at != '\t')
+			buf_c(&b, at);
+		if (at == '{' || at == '[')
+			line_begin(&b, ++depth);
+		else if (at == ',')
+			line_begin(&b, depth);
+		else if (at == ':')
+			buf_c(&b, ' ');
+	}
+	buf_c(&b, '\n');
+	out_replace(c, &b);
+}
+
+static struct str media_type(struct call *c)
+{
+	if (c->status >= 400 || !c->version)
+		return STR("application/json");
+	if (c->content_type)
+		return str_of(c->content_type);
+	const char *form = c->produces == PRODUCES_CSV ? "csv" : c->produces == PRODUCES_GZIP ? "gzip" : "json";
+	static const char stem[] = "application/vnd.svc.YYYY-MM-DD+";
+	enum { STEM = sizeof stem - 1, DATE = 10 };
+	size_t n = strlen(form);
+	char *p = arena_alloc(c->arena, STEM + n);
+	memcpy(p, stem, STEM);
+	memcpy(p + STEM - DATE - 1, c->version->date, DATE);
+	memcpy(p + STEM, form, n);
+	return (struct str){p, STEM + n};
+}
+
+/* "17", with the quotes. */
+static struct str entity_tag(struct arena *a, int64_t revision)
+{
+	char text[U64_TEXT];
+	struct str digits = str_from_u64((uint64_t)revision, text);
+	char *p = arena_alloc(a, digits.n + 2);
+	memcpy(p + 1, digits.p, digits.n);
+	p[0] = p[digits.n + 1] = '"';
+	return (struct str){p, digits.n + 2};
+}
+
+static void headers(struct call *c, bool has_body)
+{
+	struct response *r = &c->request->response;
+	if (has_body)
+		response_header(r, "content-type", media_type(c));
+	if (c->status < 400 && c->etag)
+		response_header(r, "etag", entity_tag(c->arena, c->etag));
+	if (c->status == 201 && c->location.n)
+		response_header(r, "location", c->location);
+	for (size_t i = 0; i < c->extra_header_count; i++)
+		response_header(r, c->extra_headers[i][0].p, c->extra_headers[i][1]);
+}
+
+void call_finish(struct call *c)
+{
+	struct response *r = &c->request->response;
+	bool is_json = !c->content_type;
+	if (c->problem.status) {
+		c->status = c->problem.status;
+		c->out.n = 0;
+		is_json = true;
+		problem_write(&c->out, &c->problem);
+	}
+	if (c->status == 204)
+		c->out.n = 0;
+	if (is_json && c->status != 204) {
+		if (c->envelope)
+			envelop(c);
+		if (c->pretty && c->out.n)
+			prettify(c);
+	}
+	r->status = c->status;
+	r->body = buf_view(&c->out);
+	headers(c, c->out.n > 0 || r->stream.read);
+}

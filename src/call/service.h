@@ -1,0 +1,73 @@
+/* What the process holds while it serves. serve.c fills it at the start; afterwards it is read-only, except where a
+ * field says otherwise. */
+#ifndef STEWARD_CALL_SERVICE_H
+#define STEWARD_CALL_SERVICE_H
+
+#include "call/call.h"
+
+struct attempts;
+struct buf;
+struct engine;
+struct engine_ops;
+struct jobs;
+struct token_cache;
+struct jwks;
+struct mail;
+struct nonce_window;
+struct uses;
+struct workers;
+
+/* State of one thread that runs calls (a loop or a worker), called its lane. Only that thread touches it. */
+struct loop_state {
+	struct tx *reader;
+	struct token_cache *tokens;
+	struct op_metrics *metrics; /* only of a loop */
+	struct uses *_Atomic uses;  /* uses of credentials; the main thread takes the table away: identity/uses.h */
+};
+
+struct service {
+	struct store *store;
+	struct limiter *limiter;
+	const char *base_url; /* "https://localhost:8443", without a slash at the end */
+	const char *listen_host;
+	const char *data_dir;
+	const char *engine;                  /* name of the engine in use */
+	const struct engine_ops *engine_ops; /* engine/engine.h: the engine in use, and its state */
+	struct engine *engine_state;
+	struct jobs *jobs;                 /* jobs/jobs.h */
+	const char *db_scheme, *db_domain; /* of connection strings and host names */
+	unsigned loops, lanes;             /* lanes: those of the loops, then those of the workers */
+	struct loop_state *loop;           /* by lane; a loop's is request->loop */
+	struct workers *workers;           /* call/workers.h */
+	bool remote;                       /* the store is behind a network: no loop may touch it */
+	struct jwks *jwks;                 /* identity/jwks.h */
+	struct mail *mail;                 /* outbox/mail.h; NULL: no mail server */
+	struct nonce_window *nonces;       /* digest replay window; has its own locks */
+	struct attempts *attempts;         /* failed sign-ins; has its own locks */
+	bool test_control;
+	enum org_creation { ORG_CREATION_OWNERS, ORG_CREATION_ANY, ORG_CREATION_NONE } org_creation;
+	unsigned orgs_per_caller, orgs_max, event_retention_days;
+	_Atomic bool draining;            /* SIGTERM came: /readyz says no */
+	struct http_server *_Atomic http; /* set once the edge runs; NULL before */
+	int64_t started_us;               /* clock_mono_us() at the start */
+	/* About changes of users, networks and roles: failed attempts to bring them to a cluster, clusters whose last
+	 * attempt failed, and answers that said that the change is not in force. */
+	_Atomic uint64_t access_failures, access_behind, access_unconfirmed;
+	/* Adds the metrics of the clusters; or NULL. A pointer, because trail/ must not include api/. */
+	void (*metrics_more)(struct buf *b, struct service *s);
+};
+
+/* The lane of the calling thread; set by lane_take() of call/workers.h. */
+extern _Thread_local unsigned thread_lane;
+
+static inline struct loop_state *lane_here(const struct service *s)
+{
+	return &s->loop[thread_lane];
+}
+
+static inline struct loop_state *call_loop(const struct call *c)
+{
+	return lane_here(c->service);
+}
+
+#endif

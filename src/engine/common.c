@@ -1,0 +1,83 @@
+/* What is the same whichever engine runs the databases: one that only simulates accepts, refuses and shows what the
+ * real one would. */
+#include "engine/engine.h"
+
+#include "base/buf.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define PROGRAMS "/usr/lib/postgresql"
+#define VERSION_OTHERWISE 15
+
+size_t engine_installed(unsigned *ret_versions, size_t max)
+{
+	DIR *dir = opendir(PROGRAMS);
+	size_t count = 0;
+	for (struct dirent *entry; dir && count < max && (entry = readdir(dir));) {
+		uint64_t major;
+		char path[sizeof PROGRAMS + 64];
+		int n = snprintf(path, sizeof path, PROGRAMS "/%.32s/bin/postgres", entry->d_name);
+		if (!str_to_u64(str_of(entry->d_name), 999, &major) || n <= 0 || access(path, X_OK) != 0)
+			continue;
+		size_t at = count++;
+		for (; at > 0 && ret_versions[at - 1] > major; at--)
+			ret_versions[at] = ret_versions[at - 1];
+		ret_versions[at] = (unsigned)major;
+	}
+	if (dir)
+		closedir(dir);
+	if (!count && max)
+		ret_versions[count++] = VERSION_OTHERWISE;
+	return count;
+}
+
+struct params {
+	struct arena *arena;
+	struct engine_param list[8];
+	size_t count;
+};
+
+static void param_add(struct params *p, const char *name, const char *value)
+{
+	p->list[p->count++] = (struct engine_param){name, value};
+}
+
+static void number_add(struct params *p, const char *name, double value, const char *unit)
+{
+	if (value > 0)
+		param_add(p, name, arena_printf(p->arena, "%.0f%s", value, unit).p);
+}
+
+size_t engine_params(const struct engine_settings *s, struct arena *a, struct engine_param **ret_params)
+{
+	struct params *p = arena_new_of(a, struct params);
+	p->arena = a;
+	number_add(p, "statement_timeout", s->statement_ms, "ms");
+	number_add(p, "idle_in_transaction_session_timeout", s->idle_transaction_s, "s");
+	number_add(p, "wal_keep_size", s->log_keep_mb, "MB");
+	if (s->no_table_scan)
+		param_add(p, "enable_seqscan", "off");
+	/* Nothing older than TLS 1.2 is spoken. */
+	param_add(p, "ssl_min_protocol_version", s->tls13 ? "TLSv1.3" : "TLSv1.2");
+	if (s->ciphers)
+		param_add(p, "ssl_ciphers", s->ciphers);
+	*ret_params = p->list;
+	return p->count;
+}
+
+bool engine_name_is_reserved(struct str name)
+{
+	return str_starts(name, STR("pg_")) || str_starts(name, STR("steward")) || str_starts(name, STR("/")) ||
+	       str_is(name, "public") || str_is(name, "none") || str_is(name, "postgres");
+}
+
+void engine_connect_tail(struct buf *b, struct str addresses)
+{
+	buf_z(b, "/postgres?");
+	/* libpq looks up no name that has an address beside it, and still sends and verifies the name. */
+	if (addresses.n)
+		buf_printf(b, "hostaddr=%.*s&", STR_ARG(addresses));
+	buf_z(b, "sslmode=require&target_session_attrs=read-write");
+}

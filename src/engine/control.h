@@ -1,0 +1,22 @@
+/* Control: an engine that does as the test control says, so that tests see slow changes, failures and old minor
+ * versions whenever they want to. */
+#ifndef STEWARD_ENGINE_CONTROL_H
+#define STEWARD_ENGINE_CONTROL_H
+
+struct engine;
+
+/* The changes that can be told to fail. */
+#define ENGINE_CHANGES "create|update|delete|sample|access"
+
+struct engine_control_ops {
+	/* Seconds that a creation takes from now on; less for other changes. */
+	void (*seconds)(struct engine *e, double seconds);
+	/* The change that shall fail so many times, in place of the one before; NULL: none. */
+	void (*fail)(struct engine *e, const char *change, unsigned times);
+	/* The newest minor version is so many above the first one. */
+	void (*patch)(struct engine *e, unsigned patch);
+	/* Seconds and failures as at the start. */
+	void (*standard)(struct engine *e);
+};
+
+#endif

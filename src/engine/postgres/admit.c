@@ -1,0 +1,352 @@
+/* Whether a node takes clients. A server that starts knows the users as they were when it last ran: one that was
+ * stopped while a password was changed, or is a standby that has yet to replay that a user is gone, would let in who is
+ * out. So servers start shut, with an HBA file that admits the service and the other nodes alone, and are opened when
+ * they have what was last in force. A primary has it, unless its cluster was not open; a standby once it has replayed
+ * what its primary has. */
+#include "engine/postgres/postgres.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SHUT "# Written by Steward; closed to clients.\n"
+#define ADMIT_EVERY_US 500000
+#define LOGIN_MS 300 /* a login that was under way when the rules changed gets so long to end by itself */
+
+static void rules_path(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH])
+{
+	pg_node_path(c, n, "conf/pg_hba.rules", ret_path);
+}
+
+static void file_path(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH])
+{
+	pg_node_path(c, n, "conf/pg_hba.conf", ret_path);
+}
+
+bool pg_admit_is_shut(const struct pg_cluster *c, const struct pg_node *n)
+{
+	char path[PG_PATH], *text;
+	file_path(c, n, path);
+	if (pg_file_read(path, PG_HBA_MAX, &text) < 0)
+		return true;
+	bool shut = str_starts(str_of(text), STR(SHUT));
+	free(text);
+	return shut;
+}
+
+/* The rules for clients. Nodes of older versions have them in pg_hba.conf alone: they are copied out of it once. */
+static int rules_read(struct pg_cluster *c, struct pg_node *n, struct buf *b)
+{
+	char path[PG_PATH], *text;
+	rules_path(c, n, path);
+	int r = pg_file_read(path, PG_HBA_MAX, &text);
+	if (r == -ENOENT && !pg_admit_is_shut(c, n)) {
+		file_path(c, n, path);
+		r = pg_file_read(path, PG_HBA_MAX, &text);
+		if (r == 0) {
+			rules_path(c, n, path);
+			r = pg_file_write(c->engine, path, text, strlen(text), true);
+			if (r < 0)
+				free(text);
+		}
+	}
+	if (r < 0)
+		return r;
+	buf_z(b, text);
+	free(text);
+	return 0;
+}
+
+static int file_set(struct pg_cluster *c, struct pg_node *n, const struct buf *rules, bool *ret_changed)
+{
+	char path[PG_PATH];
+	struct buf none = {0};
+	file_path(c, n, path);
+	if (n->shut) {
+		buf_z(&none, SHUT);
+		pg_access_own_rules(&none);
+	}
+	int r = pg_access_file_write(c, path, n->shut ? &none : rules, ret_changed);
+	buf_free(&none);
+	return r;
+}
+
+int pg_admit_write(struct pg_cluster *c, struct pg_node *n, const struct buf *rules, bool *ret_changed)
+{
+	char path[PG_PATH];
+	bool ignored;
+	rules_path(c, n, path);
+	int r = pg_access_file_write(c, path, rules, &ignored);
+	return r < 0 ? r : file_set(c, n, rules, ret_changed);
+}
+
+/* Writes the file that the server reads: shut, or with the rules. Without readable rules a node can still be shut. */
+static int shut_set(struct pg_cluster *c, struct pg_node *n, bool shut)
+{
+	struct buf rules = {0};
+	bool changed = false;
+	int r = rules_read(c, n, &rules);
+	if (r < 0 && shut)
+		r = 0;
+	if (r == 0) {
+		n->shut = shut;
+		r = file_set(c, n, &rules, &changed);
+	}
+	n->admits = n->admits && !changed;
+	buf_free(&rules);
+	return r;
+}
+
+static bool is_primary(const struct pg_cluster *c, const struct pg_node *n)
+{
+	for (size_t i = 0; i < c->set_count; i++)
+		if (c->sets[i].number == n->set)
+			return strcmp(c->sets[i].primary, n->want.name) == 0;
+	return false;
+}
+
+int pg_admit_begin(struct pg_cluster *c, struct pg_node *n)
+{
+	bool has_all = c->open && !c->paused && is_primary(c, n) && !pg_node_is_standby(c, n);
+	return shut_set(c, n, !has_all);
+}
+
+/* --- catching up */
+
+bool pg_admit_has_caught_up(struct pg_cluster *c, struct pg_node *n, int timeout_ms)
+{
+	struct pg_set *s = pg_cluster_set(c, n->set);
+	struct pg_node *p = s ? pg_set_primary(c, s) : NULL;
+	int64_t want, have = 0, end = pg_mono_ms() + timeout_ms;
+	PGconn *conn;
+	if (p == n)
+		return true;
+	if (!p || !p->pid || pg_sql_ask_node(c, p, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &want) < 0 ||
+	    pg_sql_open_node(c, n, "postgres", 2000, &conn) < 0)
+		return false;
+	/* One that does not stream may have a log of its own, from before a failover. */
+	for (int r = 0; r == 0; pg_sleep_ms(5)) {
+		r = pg_sql_int(conn, 2000,
+		               "select coalesce(pg_last_wal_replay_lsn() - '0/0', 0)::bigint * (select count(*) from "
+		               "pg_stat_wal_receiver where status = 'streaming')",
+		               &have);
+		if (r < 0 || have >= want || pg_mono_ms() >= end)
+			break;
+	}
+	PQfinish(conn);
+	return have >= want;
+}
+
+/* --- shutting and opening */
+
+static int clients_end(struct pg_cluster *c, struct pg_node *n)
+{
+	PGconn *conn;
+	int r = pg_sql_open_node(c, n, "postgres", 3000, &conn);
+	if (r < 0)
+		return r;
+	r = pg_sql_do(conn, 5000,
+	              "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null");
+	PQfinish(conn);
+	return r;
+}
+
+int pg_admit_shut(struct pg_cluster *c, struct pg_node *n)
+{
+	int r = shut_set(c, n, true);
+	if (r < 0 || !n->pid)
+		return r;
+	r = pg_node_reload(c, n);
+	n->admits = r == 0;
+	if (r == 0)
+		pg_admit_sweep(n);
+	return r < 0 ? r : clients_end(c, n);
+}
+
+static int node_open(struct pg_cluster *c, struct pg_node *n)
+{
+	int r = shut_set(c, n, false);
+	r = r < 0 ? r : pg_node_reload(c, n);
+	n->admits = r == 0;
+	if (r < 0) { /* marked as shut again, so that the next care tries once more */
+		log_warn("engine: %s is not open to clients yet: %s", n->want.name, strerror(-r));
+		(void)!shut_set(c, n, true);
+	}
+	return r;
+}
+
+/* Primaries first, because standbys are held against them; with a negative time primaries alone. */
+void pg_admit_all(struct pg_cluster *c, int timeout_ms)
+{
+	int64_t end = pg_mono_ms() + timeout_ms;
+	for (int pass = 0; pass < (timeout_ms < 0 ? 1 : 2) && c->open && !c->paused; pass++)
+		for (size_t i = 0; i < c->node_count; i++) {
+			struct pg_node *n = c->nodes[i];
+			int64_t left = end - pg_mono_ms();
+			if (!n->shut || !n->pid || n->busy || n->removing || is_primary(c, n) != (pass == 0))
+				continue;
+			if (pg_node_is_standby(c, n) == (pass == 0))
+				continue; /* on its way to become what it shall be */
+			if (pass == 0 || pg_admit_has_caught_up(c, n, left > 0 ? (int)left : 0))
+				(void)!node_open(c, n);
+		}
+}
+
+int pg_admit_promise(struct pg_cluster *c, bool open)
+{
+	if (c->open == open)
+		return 0;
+	pthread_mutex_lock(&c->lock);
+	c->open = open;
+	pthread_mutex_unlock(&c->lock);
+	int r = pg_state_save(c);
+	if (r < 0 && open) {
+		pthread_mutex_lock(&c->lock);
+		c->open = false;
+		pthread_mutex_unlock(&c->lock);
+	}
+	return r;
+}
+
+/* --- care */
+
+bool pg_admit_is_due(const struct pg_cluster *c)
+{
+	if (c->paused || c->destroying || c->upgrading || clock_mono_us() - c->admitted_us < ADMIT_EVERY_US)
+		return false;
+	bool due = false;
+	for (size_t i = 0; i < c->node_count && !due; i++)
+		due = c->nodes[i]->shut && c->nodes[i]->pid && !c->nodes[i]->busy;
+	return due && (c->open || (c->access && !c->access->hold));
+}
+
+void pg_admit_hurry(struct pg_cluster *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->admitted_us = 0;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void pg_admit_care(struct pg_cluster *c)
+{
+	const char *why = NULL;
+	if (!pg_admit_is_due(c))
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->admitted_us = clock_mono_us();
+	pthread_mutex_unlock(&c->lock);
+	if (c->open)
+		pg_admit_all(c, 1000);
+	else if (pg_access_apply(c, c->access, &why) < 0)
+		log_warn("engine: %s: nobody gets in: %s", c->id, why ? why : "");
+}
+
+/* --- who is on the way in
+ *
+ * A session's process takes the rules with it when it is forked, and the password's verifier when its client says who
+ * it is: a client that is slow to answer would be let in by rules that are long gone. No view of PostgreSQL shows it;
+ * its title does. */
+
+/* The client's end of a connection to the port; fields 2, 4 and 10 of a line: local address, state, inode. */
+static bool socket_is_client(const char *table, unsigned long inode, unsigned port)
+{
+	char line[512];
+	unsigned local, state;
+	unsigned long other;
+	bool found = false;
+	FILE *f = fopen(table, "re");
+	while (f && !found && fgets(line, sizeof line, f))
+		found = sscanf(line, " %*d: %*[0-9A-F]:%x %*s %x %*s %*s %*s %*d %*d %lu", &local, &state, &other) ==
+		                3 &&
+		        other == inode && local == port && state == 1;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Whether the process has a client: no other child of a server has a connection to its port. */
+static bool has_client(pid_t pid, unsigned port)
+{
+	char path[300], link[64];
+	unsigned long inode;
+	bool found = false;
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+	DIR *d = opendir(path);
+	for (struct dirent *entry; d && !found && (entry = readdir(d));) {
+		snprintf(path, sizeof path, "/proc/%d/fd/%s", (int)pid, entry->d_name);
+		ssize_t got = readlink(path, link, sizeof link - 1);
+		link[got > 0 ? got : 0] = 0;
+		found = sscanf(link, "socket:[%lu]", &inode) == 1 && (socket_is_client("/proc/net/tcp", inode, port) ||
+		                                                      socket_is_client("/proc/net/tcp6", inode, port));
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static bool logs_in(pid_t pid, const struct pg_node *n)
+{
+	char path[64], *text;
+	int parent = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (pg_file_read(path, 4096, &text) < 0)
+		return false;
+	const char *end = strrchr(text, ')');
+	bool is = end && sscanf(end + 1, " %*c %d", &parent) == 1 && parent == (int)n->pid;
+	free(text);
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	if (!is || pg_file_read(path, 8192, &text) < 0)
+		return false;
+	struct str title = str_of(text);
+	while (title.n && title.p[title.n - 1] == ' ')
+		title.n--;
+	/* Before its client has said anything it is titled as the server itself. */
+	is = str_ends(title, STR(") authentication")) || str_ends(title, STR(") startup")) ||
+	     str_ends(title, STR("/postgres"));
+	free(text);
+	return is && has_client(pid, n->port);
+}
+
+static size_t logins_find(const struct pg_node *n, pid_t *pids, size_t max)
+{
+	DIR *d = opendir("/proc");
+	size_t count = 0;
+	for (struct dirent *entry; d && count < max && (entry = readdir(d));) {
+		uint64_t pid;
+		if (str_to_u64(str_of(entry->d_name), INT32_MAX, &pid) && logs_in((pid_t)pid, n))
+			pids[count++] = (pid_t)pid;
+	}
+	if (d)
+		closedir(d);
+	return count;
+}
+
+void pg_admit_sweep(const struct pg_node *n)
+{
+	pid_t pids[1024];
+	size_t count = n->pid ? logins_find(n, pids, sizeof pids / sizeof *pids) : 0;
+	int64_t end = pg_mono_ms() + LOGIN_MS;
+	while (count && pg_mono_ms() < end) {
+		pg_sleep_ms(10);
+		size_t left = 0;
+		for (size_t i = 0; i < count; i++)
+			if (logs_in(pids[i], n))
+				pids[left++] = pids[i];
+		count = left;
+	}
+	for (size_t i = 0; i < count; i++) {
+		int fd = (int)syscall(SYS_pidfd_open, pids[i], 0);
+		if (fd < 0)
+			continue;
+		if (logs_in(pids[i], n))
+			pg_process_signal(fd, SIGTERM);
+		close(fd);
+	}
+}

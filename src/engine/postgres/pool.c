@@ -1,0 +1,145 @@
+/* Data directories made ahead: initdb takes half a second, which nobody should wait for. Each is used once, because
+ * copies of one template would share its system identifier, and one cluster's log would be accepted by another. */
+#include "engine/postgres/postgres.h"
+
+#include "base/id.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <unistd.h>
+
+#define POOL_SIZE 2
+
+/* In a name of its own until it is whole. */
+static int pool_make(struct engine *e, unsigned version, const char *path)
+{
+	char initdb[PG_PATH], raw[PG_PATH], hex[17];
+	unsigned char bytes[8];
+	const char *bin = pg_version_bin(e, version);
+	if (!bin)
+		return -ENOENT;
+	random_bytes(bytes, sizeof bytes);
+	hex_encode(bytes, sizeof bytes, hex);
+	pg_path_set(initdb, "%s/initdb", bin);
+	pg_path_set(raw, "%s/pool/raw-%s", e->dir, hex);
+	const char *argv[] = {initdb,
+	                      "-D",
+	                      raw,
+	                      "-U",
+	                      PG_SUPER,
+	                      "--no-instructions",
+	                      "-E",
+	                      "UTF8",
+	                      "--locale=C.UTF-8",
+	                      "-k",
+	                      "--wal-segsize=4",
+	                      "--auth=reject",
+	                      "--no-sync",
+	                      NULL};
+	int r = pg_process_run(e, argv, 60000);
+	/* Its configuration files are not used; ours lie where pg_rewind does not overwrite them. */
+	static const char *const unused[] = {"postgresql.conf", "pg_hba.conf", "pg_ident.conf"};
+	for (size_t i = 0; r == 0 && i < sizeof unused / sizeof *unused; i++) {
+		char file[PG_PATH];
+		pg_path_set(file, "%s/%s", raw, unused[i]);
+		if (unlink(file) < 0 && errno != ENOENT)
+			r = -errno;
+	}
+	/* One call for all of its thousand files. */
+	if (r == 0)
+		r = pg_filesystem_sync(raw);
+	if (r == 0 && rename(raw, path) < 0)
+		r = -errno;
+	if (r < 0)
+		pg_tree_remove(raw);
+	return r;
+}
+
+/* The pool's whole entries of a version; one name. */
+static unsigned pool_count(struct engine *e, unsigned version, char *ret_name, size_t size)
+{
+	char dir[PG_PATH], prefix[16];
+	unsigned count = 0;
+	pg_path_set(dir, "%s/pool", e->dir);
+	snprintf(prefix, sizeof prefix, "%u-", version);
+	DIR *d = opendir(dir);
+	for (struct dirent *entry; d && (entry = readdir(d));)
+		if (str_starts(str_of(entry->d_name), str_of(prefix))) {
+			snprintf(ret_name, size, "%s", entry->d_name);
+			count++;
+		}
+	if (d)
+		closedir(d);
+	return count;
+}
+
+static void *pool_fill(void *arg)
+{
+	struct engine *e = arg;
+	char name[64], path[PG_PATH];
+	unsigned failures = 0;
+	while (failures < 3) {
+		pthread_mutex_lock(&e->lock);
+		bool enough = e->stopping || e->version_count == 0 ||
+		              pool_count(e, e->versions[0].major, name, sizeof name) >= POOL_SIZE;
+		if (enough)
+			e->filling = false;
+		pthread_mutex_unlock(&e->lock);
+		if (enough)
+			break;
+		struct id id = id_new();
+		pg_path_set(path, "%s/pool/%u-%s", e->dir, e->versions[0].major, id.z);
+		failures += pool_make(e, e->versions[0].major, path) < 0;
+	}
+	pthread_mutex_lock(&e->lock);
+	e->filling = false;
+	pthread_mutex_unlock(&e->lock);
+	pg_engine_work_done(e);
+	return NULL;
+}
+
+void pg_pool_refill(struct engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+	bool begin = !e->filling && !e->stopping;
+	if (begin)
+		e->filling = true;
+	pthread_mutex_unlock(&e->lock);
+	if (begin && pg_engine_work(e, pool_fill, e) < 0) {
+		pthread_mutex_lock(&e->lock);
+		e->filling = false;
+		pthread_mutex_unlock(&e->lock);
+	}
+}
+
+int pg_pool_take(struct engine *e, unsigned version, const char *path)
+{
+	char name[64], entry[PG_PATH];
+	pthread_mutex_lock(&e->lock);
+	int r = -ENOENT;
+	if (pool_count(e, version, name, sizeof name) > 0) {
+		pg_path_set(entry, "%s/pool/%s", e->dir, name);
+		r = rename(entry, path) < 0 ? -errno : 0;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (r < 0)
+		r = pool_make(e, version, path);
+	return r;
+}
+
+/* Drops what a crash left half made. */
+void pg_pool_start(struct engine *e)
+{
+	char dir[PG_PATH], path[PG_PATH];
+	pg_path_set(dir, "%s/pool", e->dir);
+	DIR *d = opendir(dir);
+	for (struct dirent *entry; d && (entry = readdir(d));)
+		if (str_starts(str_of(entry->d_name), STR("raw-"))) {
+			pg_path_set(path, "%s/%s", dir, entry->d_name);
+			pg_tree_remove(path);
+		}
+	if (d)
+		closedir(d);
+	pg_pool_refill(e);
+}

@@ -1,0 +1,446 @@
+/* The parts of the PostgreSQL engine, for its own files only. Everything lies below DIR/engine:
+ *
+ *   pool/VERSION-HEX/   data directories made ahead, each with a system identifier of its own
+ *   run/SLOT/           unix sockets; short, because a socket's path has 107 bytes
+ *   CLUSTER/applied     mark of the users and rules that its servers have
+ *   CLUSTER/full        how full its disk is, see quota.c; not there when it is not
+ *   CLUSTER/state.json  what the cluster shall be, and per set the term and who is primary; durable before it is done
+ *   CLUSTER/NODE/       data, conf (configuration, HBA, certificate), log; conf/pg_hba.rules are the rules for clients,
+ *                       and conf/pg_hba.conf the same, or, while the node is shut, none
+ *
+ * Locks: cluster.work is held by whoever changes the cluster (a job's step, or the care for a dead node), cluster.lock
+ * only for moments, around fields that others read; a field under both is written with both held. While nodes are
+ * copied, work is free for the care, and whoever would add or remove nodes waits for cluster.copied. Order: work, lock;
+ * engine.lock is never taken with a cluster's lock held. */
+#ifndef STEWARD_ENGINE_POSTGRES_POSTGRES_H
+#define STEWARD_ENGINE_POSTGRES_POSTGRES_H
+
+#include "engine/engine.h"
+
+#include <libpq-fe.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+struct buf;
+
+extern const struct engine_ops engine_postgres; /* postgres.c; for engine.c */
+
+#define PG_SUPER "steward_engine" /* superuser; only over the unix socket, only from the service and the nodes */
+#define PG_SHARD "steward:shard"  /* owns what lies on the shards; only for routers, over the unix socket */
+#define PG_PORT 27017
+#define PG_PATH 1024
+#define PG_SETS_MAX (ENGINE_NODES_MAX + 1)
+#define PG_PARAMS_MAX 64
+#define PG_ROUTER_SET 100000u /* plus the node's slot: a router is a set of its own */
+#define PG_USER "steward"
+#define PG_REMOVED_MAX 16
+
+struct pg_node {
+	struct engine_node want;
+	unsigned slot, port, set;
+	char address[IP_TEXT];
+	bool busy;          /* being made or removed: not for the supervision */
+	bool removing;      /* not wanted any more */
+	bool loaded;        /* the server runs with the configuration as it is written */
+	bool admits;        /* and with the access rules */
+	bool shut;          /* to clients: it may not have what was last in force */
+	bool primary_known; /* whom to follow, by us: not yet the one that was found running */
+	/* The process. */
+	pid_t pid; /* 0: none */
+	int pidfd;
+	int64_t started_ms;
+	bool noted; /* its death was seen and is being cared for */
+	unsigned failures;
+	int64_t retry_us;
+	unsigned ends; /* by itself; durable, as is `down`: it has ended, and was not ready since */
+	bool down, absent;
+	uint64_t lag_bytes; /* behind its primary, when last asked */
+	double lag_seconds;
+	/* The probe for hung ones. */
+	bool stopped_once, hung;
+	int probe_fd;
+	int64_t probe_us;
+	int64_t stale_us; /* since when it does not stream; 0: it does */
+};
+
+struct pg_set {
+	unsigned number, term;
+	char primary[64];
+	/* The system identifier of its data, from the moment that it was made: never made anew from then on. An upgrade
+	 * changes it; `former` is the one before, which the store may still have. 0: none. */
+	uint64_t identity, former;
+	unsigned failovers; /* terms that began because the primary had ended */
+	int64_t return_us;  /* until then the care leaves the primary where it is, see pg_set_return() */
+	/* The place in its log up to which a node must have come to have all of the access; 0: not known. */
+	int64_t access_at;
+};
+
+struct pg_param {
+	char *name, *value;
+};
+
+struct pg_cluster {
+	struct engine *engine;
+	struct pg_cluster *next;
+	unsigned refs;
+	bool gone; /* destroyed; freed with the last reference */
+	pthread_mutex_t work, lock;
+	bool copying; /* nodes are made without the lock: none may come or go until it ends */
+	pthread_cond_t copied;
+	bool caring;
+	char id[25], group_id[25], name[65], label[8], project_hash[8];
+	unsigned version;
+	unsigned upgrading; /* to which version; nothing is started meanwhile */
+	bool paused, quorum, destroying;
+	bool renewing;         /* nodes that are behind shall be restarted */
+	char version_text[24]; /* of what they run since; empty: of the engine's start */
+	struct pg_node *nodes[ENGINE_NODES_MAX * 2];
+	size_t node_count;
+	struct pg_set sets[PG_SETS_MAX];
+	size_t set_count;
+	struct pg_param params[PG_PARAMS_MAX];
+	size_t param_count;
+	char *audit;            /* classes of the audit log; NULL: off */
+	char *ca_cert, *ca_key; /* the project's CA, in memory alone; NULL until the first converge */
+	bool rolled;            /* no server waits for a restart to take its configuration */
+	/* What was last in force is so wherever clients are taken: primaries may start open. Durable: false before a
+	 * node can start that has less. */
+	bool open;
+	struct arena *access_arena; /* holds the access that was given last, to be applied again after a failover */
+	const struct engine_access *access;
+	int64_t admitted_us;              /* when nodes that are shut were last looked at */
+	int64_t streamed_us;              /* when replication was last looked at */
+	int64_t looked_us;                /* when it was last cared for */
+	uint64_t removed[PG_REMOVED_MAX]; /* identities of sets that were removed as wanted, newest first */
+	enum engine_full full;            /* see quota.c */
+	uint64_t disk_used, disk_limit, full_from;
+};
+
+struct engine {
+	char dir[PG_PATH]; /* DIR/engine */
+	char domain[128];
+	char address[IP_TEXT]; /* where nodes listen; empty: loopback addresses */
+	unsigned port_first, port_last;
+	uid_t uid;
+	gid_t gid;
+	bool drop; /* we are root; the nodes are not */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct pg_cluster *clusters;
+	struct {
+		unsigned major;
+		char text[24], bin[64];
+	} versions[16];
+	size_t version_count;
+	pthread_t supervisor;
+	int wake_fd;
+	bool stopping, filling;
+	unsigned workers;                                    /* threads that stop() waits for */
+	void (*listener)(void *ctx, const char *cluster_id); /* see engine_options.changed */
+	void *listener_ctx;
+	_Atomic uint64_t failovers, switchovers, ends;
+	char cgroup[PG_PATH]; /* below which clusters have theirs; empty: none */
+	uint64_t disk_unit;   /* bytes for each GB of a node's disk; 0: no bound */
+	int64_t quota_due_ms;
+	bool quota_looks;
+	void (*full_changed)(void *ctx, const char *cluster_id, enum engine_full full);
+	void *full_ctx;
+};
+
+/* --- postgres.c */
+struct pg_cluster *pg_cluster_find(struct engine *e, const char *id); /* counts; NULL: none */
+struct pg_cluster *pg_cluster_ensure(struct engine *e, const char *id);
+/* Of a cluster that has nothing in memory: what lies there, which may have been put back since the start. */
+void pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access);
+void pg_cluster_put(struct pg_cluster *c);
+struct pg_node *pg_cluster_node(const struct pg_cluster *c, const char *name);
+struct pg_set *pg_cluster_set(struct pg_cluster *c, unsigned number);
+struct pg_node *pg_set_primary(const struct pg_cluster *c, const struct pg_set *s);
+const char *pg_version_bin(const struct engine *e, unsigned major); /* NULL: not installed */
+/* Asks the program: "15.19.0". */
+void pg_version_read(const char *bin, unsigned major, char ret_text[24]);
+/* Whoever asked for it hears that something befell the cluster. */
+void pg_cluster_changed(const struct pg_cluster *c);
+/* Runs fn(arg) on a thread that stop() waits for. */
+int pg_engine_work(struct engine *e, void *(*fn)(void *), void *arg);
+void pg_engine_work_done(struct engine *e);
+void pg_engine_wake(struct engine *e);
+/* Text that lives until the thread's next one. */
+void pg_why_set(const char **ret_why, const char *format, ...) printf_like(2, 3);
+const char *pg_why_last(void);
+int64_t pg_mono_ms(void);
+void pg_sleep_ms(int ms);
+
+/* --- node.c: whether the address can be listened on. */
+int pg_address_check(const char *address);
+
+/* --- files.c */
+void pg_path_set(char ret_path[PG_PATH], const char *format, ...) printf_like(2, 3);
+/* The whole file or the old one, also after a power cut. mode 0640 and the nodes' group when they must read it. */
+int pg_file_write(const struct engine *e, const char *path, const void *bytes, size_t n, bool for_nodes);
+/* NUL-terminated, heap; -EFBIG over the bound. */
+int pg_file_read(const char *path, size_t max, char **ret_text);
+bool pg_file_is(const char *path);
+int pg_dir_make(const struct engine *e, const char *path, bool owned_by_nodes);
+int pg_dir_sync(const char *path);
+int pg_filesystem_sync(const char *path); /* everything on the file system of a directory */
+int pg_tree_remove(const char *path);
+
+/* --- process.c */
+/* A helper program, waited for; the end of what it said in *pg_why_last(). */
+int pg_process_run(const struct engine *e, const char *const *argv, int timeout_ms);
+/* The server of a data directory: a session of its own, lives on without us. */
+int pg_process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, int cgroup_fd,
+                     pid_t *ret_pid, int *ret_pidfd);
+/* Remembers which process it is, for the adoption; a number alone can come to mean another. */
+void pg_process_note(const char *data, pid_t pid);
+/* The running server of a data directory: 0, or -ESRCH. */
+int pg_process_adopt(const char *data, pid_t *ret_pid, int *ret_pidfd, int64_t *ret_started_ms);
+void pg_process_signal(int pidfd, int sig);
+/* Whether it ended; waits at most that long. Reaps. */
+bool pg_process_ended(int pidfd, int timeout_ms);
+bool pg_process_is_stopped(pid_t pid); /* by SIGSTOP or a debugger */
+/* Kills every process of the nodes' user whose working directory is this. 0: none is left. */
+int pg_process_sweep(const struct engine *e, const char *dir);
+
+/* --- sql.c */
+int pg_sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn);
+int pg_sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const char *database, int timeout_ms,
+                     PGconn **ret_conn);
+int pg_sql_do(PGconn *conn, int timeout_ms, const char *sql);
+int pg_sql_rows(PGconn *conn, int timeout_ms, const char *sql, PGresult **ret_rows);
+int pg_sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value);
+/* One number from a node, on a connection of its own, within seconds. */
+int pg_sql_ask_node(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_value);
+
+/* --- missing.c: data that should be there */
+/* The set's name outside: of a shard its number, of a router the node's name. */
+void pg_set_name(const struct engine_node *n, char ret_name[64]);
+/* Reads the system identifier and the timeline of a data directory. */
+int pg_data_identify(const char *data, uint64_t *ret_identity, uint32_t *ret_timeline);
+/* False when its data is known to be of another database. */
+bool pg_node_is_own(struct pg_cluster *c, const struct pg_node *n);
+/* Whether its set has had data: then it is not made anew. */
+bool pg_node_was_made(struct pg_cluster *c, const struct pg_node *n);
+/* -ENOMEDIUM: data that was made is missing, or another's is in its place. Before anything is changed. */
+int pg_missing_check(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
+/* The sets of what was taken know what they were made with; who leads one whose state was lost is found in the data. */
+int pg_missing_take(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
+/* A set whose primary's data is missing gets another primary. */
+void pg_missing_lead(struct pg_cluster *c);
+/* Notes what sets were made with, from their data; true when something was. */
+bool pg_identities_learn(struct pg_cluster *c);
+void pg_identity_remove(struct pg_cluster *c, uint64_t identity); /* of a set that goes as wanted */
+/* No process works any more in the nodes' directories of a cluster whose state is not known. */
+void pg_strays_end(const struct engine *e, const char *path);
+
+/* --- state.c */
+int pg_state_save(struct pg_cluster *c);
+/* Reads CLUSTER/state.json into an empty cluster. */
+int pg_state_load(struct pg_cluster *c);
+void pg_state_move(struct pg_cluster *to, struct pg_cluster *from); /* into an empty one; nothing is left in `from` */
+
+/* --- pool.c */
+/* Moves a prepared data directory to `path`. */
+int pg_pool_take(struct engine *e, unsigned version, const char *path);
+void pg_pool_start(struct engine *e);
+void pg_pool_refill(struct engine *e); /* in the background */
+
+/* --- config.c */
+/* What an instance size stands for on this host. */
+struct pg_size {
+	unsigned number, buffers_mb, work_mb, connections, max_wal_mb, memory_mb, processors;
+};
+struct pg_size pg_config_size(const char *instance_size);
+int pg_config_check(const struct engine_cluster *want, const char **ret_why);
+int pg_config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed);
+void pg_node_run_dir(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH]);
+unsigned pg_config_connections(const struct pg_cluster *c, const struct pg_node *n); /* that its set takes */
+
+/* --- tls.c */
+/* A certificate for the node, unless it has a good one. Without a CA at hand, the one that it has is good. */
+int pg_tls_ensure(struct pg_cluster *c, struct pg_node *n, bool *ret_changed);
+bool pg_tls_ends_soon(const struct pg_cluster *c, const struct pg_node *n);
+void pg_tls_take(struct pg_cluster *c, const struct engine_cluster *want);
+void pg_node_host(const struct pg_cluster *c, const char *name, char ret_host[192]);
+
+/* --- node.c */
+void pg_node_path(const struct pg_cluster *c, const struct pg_node *n, const char *below, char ret_path[PG_PATH]);
+int pg_node_place(struct pg_cluster *c, struct pg_node *n);   /* slot, address, port */
+int pg_node_prepare(struct pg_cluster *c, struct pg_node *n); /* directories, certificate, configuration */
+bool pg_node_is_made(const struct pg_cluster *c, const struct pg_node *n);
+bool pg_node_is_standby(const struct pg_cluster *c, const struct pg_node *n); /* standby.signal is there */
+int pg_node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, const char *data);
+int pg_node_start(struct pg_cluster *c, struct pg_node *n);
+int pg_node_wait_ready(struct pg_cluster *c, struct pg_node *n, int timeout_ms, const char **ret_why);
+enum pg_node_halt { PG_HALT_FAST, PG_HALT_NOW, PG_HALT_KILL };
+/* Stopped, and proven to be. */
+int pg_node_halt(struct pg_cluster *c, struct pg_node *n, enum pg_node_halt how);
+/* After death: nothing of it runs, locks and shared memory are gone. Of the node's server, or another in its place. */
+int pg_node_bury(struct pg_cluster *c, struct pg_node *n);
+int pg_server_bury(struct pg_cluster *c, struct pg_node *n, const char *data, unsigned port);
+int pg_node_reload(struct pg_cluster *c, struct pg_node *n); /* returns when it is in force */
+int pg_node_remove(struct pg_cluster *c, struct pg_node *n);
+void pg_node_ended(struct pg_cluster *c, struct pg_node *n); /* by itself: counted, to be saved by the caller */
+bool pg_node_can_lead(const struct pg_node *n);
+bool pg_node_shall_run(const struct pg_cluster *c, const struct pg_node *n);
+void pg_node_free(struct pg_node *n);
+
+/* --- failover.c, supervisor.c; all but pg_supervise() with cluster.work held */
+int pg_set_promote(struct pg_cluster *c, struct pg_set *s);
+int pg_set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers);
+int pg_set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why);
+/* To the region of the highest priority, where the primary belongs: nothing to do, or once a node there has caught
+ * up. */
+must_check int pg_set_return(struct pg_cluster *c, struct pg_set *s);
+int pg_node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n);
+int pg_node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_node *n); /* without the lock */
+void pg_set_repoint(struct pg_cluster *c, struct pg_set *s);
+void pg_cluster_care(struct pg_cluster *c);
+void *pg_supervise(void *engine);
+/* All clusters, counted, so that none goes away while it is looked at; the caller puts each and frees the list. */
+size_t pg_clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters);
+
+/* --- upgrade.c */
+/* pg_upgrade starts servers that outlive it: no process of one that was cut short is left. */
+int pg_upgrade_sweep(struct pg_cluster *c, struct pg_node *n);
+/* Ends what a crash cut short, and then, where a newer version is wanted, goes there: primaries in their new form,
+ * stopped, standbys gone. */
+int pg_cluster_upgrade(struct pg_cluster *c, unsigned version, struct engine_progress *progress, const char **ret_why);
+int pg_cluster_analyze(struct pg_cluster *c); /* an upgrade forgets what the planner knew */
+
+/* --- router.c */
+/* No set becomes a shard that holds data, and no shard goes that does. Before a change, to spare the work: refuses when
+ * a router says so. And as the `last` word, right before shards are removed: refuses unless all routers say that there
+ * is none. */
+int pg_router_check(struct pg_cluster *c, const struct engine_cluster *want, bool last, const char **ret_why);
+/* After a change: routers know all shards. */
+int pg_router_apply(struct pg_cluster *c, const char **ret_why);
+/* Whether it lies behind a router, through which alone users come. */
+bool pg_node_is_shard(const struct pg_cluster *c, const struct pg_node *n);
+
+/* --- spread_sql.c: its scripts, each up to NULL. The router's begins before the servers are made. */
+extern const char *const pg_spread_sql_shard[], *const pg_spread_sql_begin[], *const pg_spread_sql_rest[];
+
+/* --- retention.c */
+#define PG_LOG_BYTES_MAX (512ll << 20)
+void pg_log_tidy(const char *path, int64_t bytes_max);
+void *pg_logs_tidy(void *engine); /* with pg_engine_work() */
+
+/* --- cgroup.c */
+void pg_cgroup_find(struct engine *e, const char *dir); /* NULL: where one is looked for; "": none */
+/* What the nodes' sizes come to is in force for the cluster. 0 too where there are no cgroups. */
+int pg_cgroup_apply(const struct pg_cluster *c);
+int pg_cgroup_open(const struct pg_cluster *c); /* for pg_process_spawn(), which the caller closes after; or -1 */
+void pg_cgroup_remove(const struct pg_cluster *c);
+
+/* --- quota.c */
+void pg_quota_recall(struct pg_cluster *c); /* what it was before this process */
+void pg_quota_tick(struct engine *e);       /* looks, in the background, when it is time */
+/* How many connections each user may have; through a connection to a primary. */
+int pg_quota_apply(struct pg_cluster *c, const struct pg_node *primary, PGconn *conn);
+void pg_disk_usage(struct engine *e, struct engine_disk *ret_disk); /* of engine_disk_ops */
+
+/* --- make.c; with cluster.work held */
+#define PG_START_MS 60000
+void pg_tell(struct engine_progress *p, unsigned percent, const char *what); /* p may be NULL */
+void pg_node_busy(struct pg_cluster *c, struct pg_node *n, bool busy);
+/* All nodes that are wanted and not there, started unless the cluster is paused. Lets go of cluster.work meanwhile. */
+int pg_nodes_make(struct pg_cluster *c, const struct engine_access *access, struct engine_progress *progress,
+                  const char **ret_why);
+/* Copies that are not yet safe from a power cut: whether there are some, and in the background they become so. */
+bool pg_cluster_unflushed(const struct pg_cluster *c);
+void pg_cluster_flush(struct pg_cluster *c);
+
+/* --- cluster.c */
+int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
+                        struct engine_progress *progress, const char **ret_why);
+int pg_cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms);
+int pg_cluster_destroy(struct pg_cluster *c, struct engine_progress *progress);
+
+/* --- access.c */
+int pg_access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
+/* Whether that is what was applied last, with success, to a cluster whose servers are the same since. Unmark: it may
+ * not be any more. */
+bool pg_access_is_applied(const struct pg_cluster *c, const struct engine_access *access);
+void pg_access_unmark(const struct pg_cluster *c);
+/* HBA and ident files of a node that has none yet. */
+int pg_access_first(struct pg_cluster *c, struct pg_node *n);
+int pg_access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *ret_changed);
+/* Keeps a copy: of the users that a server can have. ENGINE_PARTLY: there are others. */
+int pg_access_keep(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
+/* The service's own lines of the HBA file. */
+void pg_access_own_rules(struct buf *b);
+int pg_access_file_write(struct pg_cluster *c, const char *path, const struct buf *b, bool *ret_changed);
+#define PG_HBA_MAX (16 << 20)
+
+/* --- admit.c: whether a node takes clients; with cluster.work held */
+/* Before a server starts: shut, unless it has all that was last in force. */
+int pg_admit_begin(struct pg_cluster *c, struct pg_node *n);
+bool pg_admit_is_shut(const struct pg_cluster *c, const struct pg_node *n); /* as its files say */
+/* Writes the rules for clients; and what the server reads, as it is shut or not. */
+int pg_admit_write(struct pg_cluster *c, struct pg_node *n, const struct buf *rules, bool *ret_changed);
+/* Whether it has replayed all that its primary has; waits at most that long. */
+bool pg_admit_has_caught_up(struct pg_cluster *c, struct pg_node *n, int timeout_ms);
+/* Nobody comes in any more, and who is in, goes. 0 for one that does not run. */
+int pg_admit_shut(struct pg_cluster *c, struct pg_node *n);
+/* Opens what may be open. Nodes that have to catch up are waited for, together at most that long; -1: primaries
+ * alone. */
+void pg_admit_all(struct pg_cluster *c, int timeout_ms);
+/* Durably. */
+int pg_admit_promise(struct pg_cluster *c, bool open);
+/* What the care has to do: access once more after a failover, nodes that have caught up. Quick: whether there is
+ * something. */
+bool pg_admit_is_due(const struct pg_cluster *c);
+void pg_admit_care(struct pg_cluster *c);
+void pg_admit_hurry(struct pg_cluster *c); /* the next care does it, however short ago the last was */
+/* Ends who was about to log in under rules that are no more. */
+void pg_admit_sweep(const struct pg_node *n);
+
+/* --- grants.c: users, groups and grants of a set, through a connection to its primary's database postgres */
+/* Whatever the users had and shall not have any more: logins, passwords, memberships, sessions. Nothing that lies in a
+ * database is needed for it. */
+int pg_grants_revoke(PGconn *conn, const struct engine_access *access, const char **ret_why);
+/* And whatever they shall have. Negative: not all of it. */
+int pg_grants_give(struct pg_cluster *c, struct pg_node *primary, PGconn *conn, const struct engine_access *access,
+                   const char **ret_why);
+
+/* --- audit.c */
+void pg_audit_take(struct pg_cluster *c, const struct engine_cluster *want);
+/* Whether PostgreSQL of that version has pgaudit; and the lines of a node's configuration. */
+int pg_audit_available(const struct engine *e, unsigned version, const char **ret_why);
+void pg_audit_configure(struct buf *b, const struct pg_cluster *c);
+/* Users who have classes of their own, or had; through a connection to a primary. */
+int pg_audit_apply(PGconn *conn, const struct engine_access *access, bool on);
+
+/* --- sample.c: of engine_query_ops */
+int pg_load_sample(struct engine *e, const char *cluster_id, struct engine_progress *progress, struct arena *a,
+                   const char **ret_why);
+
+/* --- inspect.c: of engine_statistics_ops */
+void pg_stats(struct engine *e, struct engine_stats *ret_stats);
+void pg_node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret); /* with cluster.lock */
+int pg_databases(struct engine *e, const char *cluster_id, const char *node, struct arena *a, struct str **ret_names,
+                 size_t *ret_count);
+int pg_partitions(struct engine *e, const char *cluster_id, const char *node, struct arena *a, struct str **ret_names,
+                  size_t *ret_count);
+
+/* --- grants_sql.c: its scripts */
+extern const char pg_grants_sql_quiet[], pg_grants_sql_roles_lock[], pg_grants_sql_clear[], pg_grants_sql_revoke[],
+        pg_grants_sql_faults[], pg_grants_sql_bar[], pg_grants_sql_roles[], pg_grants_sql_strangers[],
+        pg_grants_sql_sessions[], pg_grants_sql_installed[], pg_grants_sql_prepare[], pg_grants_sql_direct[],
+        pg_grants_sql_version[], pg_grants_sql_noted[], pg_grants_sql_oids[], pg_grants_sql_notes[],
+        pg_grants_sql_note[], pg_grants_sql_template_done[], pg_grants_sql_template[], pg_grants_sql_owners[],
+        pg_grants_sql_databases[], pg_grants_sql_lost_roles[], pg_grants_sql_lost_count[], pg_grants_sql_lost[],
+        pg_grants_sql_lost_done[];
+extern const char *const pg_grants_sql_install[]; /* up to NULL */
+
+/* --- renew.c */
+/* It runs a program that was replaced. */
+bool pg_node_is_behind(const struct pg_node *n);
+bool pg_behind(struct engine *e, const char *cluster_id);
+
+/* --- log.c */
+int pg_log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd);
+
+#endif

@@ -1,0 +1,176 @@
+/* Talking to a node over its unix socket, never longer than asked: a hung server must not hang its keeper. */
+#include "engine/postgres/postgres.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int wait_for(PGconn *conn, short events, int64_t end)
+{
+	for (;;) {
+		struct pollfd p = {PQsocket(conn), events, 0};
+		int64_t left = end - pg_mono_ms();
+		if (left <= 0)
+			return -ETIMEDOUT;
+		int r = poll(&p, 1, (int)left);
+		if (r > 0)
+			return 0;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+static int fault(PGconn *conn, const char *what)
+{
+	pg_why_set(NULL, "%s: %s", what, PQerrorMessage(conn));
+	return -EIO;
+}
+
+/* What a database's owner may have set for all who connect to it, the superuser among them, does not count here. A
+ * hostile user's locks hold the service up for seconds only, and a statement that nobody waits for any more ends: its
+ * sessions would otherwise wait on, until no connection is left for the next. */
+static const char session_options[] =
+        "-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning -c role=none "
+        "-c local_preload_libraries= -c default_transaction_read_only=off -c default_transaction_deferrable=off "
+        "-c default_transaction_isolation=read\\ committed -c statement_timeout=10min -c lock_timeout=10s "
+        "-c idle_in_transaction_session_timeout=2min -c idle_session_timeout=0 -c client_connection_check_interval=2s "
+        "-c "
+        "standard_conforming_strings=on -c default_tablespace= "
+        "-c temp_tablespaces=";
+
+int pg_sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn)
+{
+	char port[16];
+	snprintf(port, sizeof port, "%u", n->port);
+	/* Everything that the environment could say otherwise is said here. */
+	const char *names[] = {"host",     "port",
+	                       "user",     "dbname",
+	                       "sslmode",  "gssencmode",
+	                       "passfile", "application_name",
+	                       "options",  "client_encoding",
+	                       NULL};
+	const char *values[] = {run_dir,        port,      PG_SUPER,        database, "disable", "disable",
+	                        "/nonexistent", "steward", session_options, "UTF8",   NULL};
+	int64_t end = pg_mono_ms() + timeout_ms;
+	PGconn *conn = PQconnectStartParams(names, values, 0);
+	if (!conn)
+		return -ENOMEM;
+	int r = PQstatus(conn) == CONNECTION_BAD ? fault(conn, "connect") : 0;
+	PostgresPollingStatusType s = PGRES_POLLING_WRITING;
+	while (r == 0 && s != PGRES_POLLING_OK) {
+		r = wait_for(conn, s == PGRES_POLLING_READING ? POLLIN : POLLOUT, end);
+		if (r < 0)
+			break;
+		s = PQconnectPoll(conn);
+		if (s == PGRES_POLLING_FAILED)
+			r = fault(conn, "connect");
+	}
+	if (r < 0) {
+		PQfinish(conn);
+		return r;
+	}
+	/* The context of an error can hold a statement with a verifier in it, and errors are logged and kept. */
+	PQsetErrorVerbosity(conn, PQERRORS_TERSE);
+	*ret_conn = conn;
+	return 0;
+}
+
+int pg_sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const char *database, int timeout_ms,
+                     PGconn **ret_conn)
+{
+	char run[PG_PATH];
+	pg_node_run_dir(c, n, run);
+	int r = pg_sql_open(n, run, database, timeout_ms, ret_conn);
+	/* A client that has yet to say its password takes a place as well, of those that are kept for the superuser
+	 * too: some hundred of them, without any password, would keep the service out, and with it every revocation. */
+	for (int i = 0; i < 3 && r == -EIO && strstr(pg_why_last(), "too many clients"); i++) {
+		pg_admit_sweep(n);
+		pg_sleep_ms(20);
+		r = pg_sql_open(n, run, database, timeout_ms, ret_conn);
+	}
+	return r;
+}
+
+/* The last result of all statements, or the first that failed. */
+static int results_take(PGconn *conn, int64_t end, PGresult **ret_rows)
+{
+	PGresult *last = NULL;
+	int r = 0;
+	for (;;) {
+		while (r == 0 && PQisBusy(conn)) {
+			r = wait_for(conn, POLLIN, end);
+			if (r == 0 && !PQconsumeInput(conn))
+				r = fault(conn, "query");
+		}
+		if (r == -ETIMEDOUT || r == -EIO)
+			break;
+		PGresult *next = PQgetResult(conn);
+		if (!next)
+			break;
+		PQclear(last);
+		last = next;
+		ExecStatusType status = PQresultStatus(last);
+		if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+			pg_why_set(NULL, "query: %s", PQresultErrorMessage(last));
+			r = -EPROTO;
+			break;
+		}
+	}
+	if (r == 0 && last) {
+		*ret_rows = last;
+		return 0;
+	}
+	PQclear(last);
+	if (r == -ETIMEDOUT)
+		pg_why_set(NULL, "query: no answer in time");
+	return r < 0 ? r : -EIO;
+}
+
+int pg_sql_rows(PGconn *conn, int timeout_ms, const char *sql, PGresult **ret_rows)
+{
+	if (!PQsendQuery(conn, sql))
+		return fault(conn, "query");
+	int r = results_take(conn, pg_mono_ms() + timeout_ms, ret_rows);
+	/* The rest after a fault, so that the connection can be used again. */
+	if (r == -EPROTO)
+		for (PGresult *more; (more = PQgetResult(conn));)
+			PQclear(more);
+	return r;
+}
+
+int pg_sql_do(PGconn *conn, int timeout_ms, const char *sql)
+{
+	PGresult *rows;
+	int r = pg_sql_rows(conn, timeout_ms, sql, &rows);
+	if (r == 0)
+		PQclear(rows);
+	return r;
+}
+
+int pg_sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value)
+{
+	PGresult *rows;
+	int r = pg_sql_rows(conn, timeout_ms, sql, &rows);
+	if (r < 0)
+		return r;
+	if (PQntuples(rows) < 1 || PQgetisnull(rows, 0, 0))
+		r = -ENODATA;
+	else
+		*ret_value = strtoll(PQgetvalue(rows, 0, 0), NULL, 10);
+	PQclear(rows);
+	return r;
+}
+
+int pg_sql_ask_node(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_value)
+{
+	PGconn *conn;
+	int r = pg_sql_open_node(c, n, "postgres", 2000, &conn);
+	if (r < 0)
+		return r;
+	r = pg_sql_int(conn, 2000, sql, ret_value);
+	PQfinish(conn);
+	return r;
+}

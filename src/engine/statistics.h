@@ -1,0 +1,28 @@
+/* Statistics: what is counted and measured, and what there is to measure. From any thread at any time. */
+#ifndef STEWARD_ENGINE_STATISTICS_H
+#define STEWARD_ENGINE_STATISTICS_H
+
+#include "engine/core.h"
+
+/* What runs on this host, for monitoring. */
+struct engine_stats {
+	unsigned nodes[NODE_KINDS][2][NODE_STATES]; /* by kind, whether it leads, and state */
+	uint64_t failovers, switchovers, ends;      /* since the start */
+	unsigned standbys, streaming;               /* that run; of them, those that follow their primary */
+	uint64_t lag_bytes;                         /* of the standby that is furthest behind, when last asked */
+	double lag_seconds;
+};
+
+struct engine_statistics_ops {
+	/* Of this host. Quick. */
+	void (*host)(struct engine *e, struct engine_stats *ret_stats);
+	/* Asks one node for the names of its databases, and finds those of the disk partitions that hold its data. May
+	 * wait for the node a few seconds, so not for a loop. -ENOENT: no such node; -EAGAIN: it does not run, or does
+	 * not answer. */
+	int (*databases)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+	                 struct str **ret_names, size_t *ret_count);
+	int (*partitions)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+	                  struct str **ret_names, size_t *ret_count);
+};
+
+#endif

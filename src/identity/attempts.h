@@ -1,0 +1,47 @@
+/* Counts failed sign-ins, so that guessing is slow and nobody is locked out by somebody else's failures.
+ *
+ * Two counters: failures of a name (key, account, invitation) from an address, and failures of an address. When one of
+ * them is used up, sign-ins of that name from that address are refused for the rest of the minute, without checking
+ * anything. So an attacker who guesses a name from another address does not affect its owner. And a name that has
+ * signed in from the address within the last hour is still checked, so that a neighbour behind the same address does
+ * not affect it either.
+ *
+ * The tables belong to this process and have a fixed size; addresses are IPv4 addresses and IPv6 networks of 64
+ * bits. */
+#ifndef STEWARD_IDENTITY_ATTEMPTS_H
+#define STEWARD_IDENTITY_ATTEMPTS_H
+
+#include "base/ip.h"
+
+#define ATTEMPTS_PER_NAME 20 /* failures per minute, of a name from an address */
+#define ATTEMPTS_PER_ADDRESS 1000
+
+struct attempts;
+
+struct attempts *attempts_new(void);
+void attempts_free(struct attempts *a); /* accepts NULL */
+/* Forgets everything (the test control's reset). */
+void attempts_reset(struct attempts *a);
+
+enum attempt_state {
+	ATTEMPT_OPEN,
+	/* Too many have failed, but this name has signed in from there: right credentials pass, wrong ones get this
+	 * refusal. */
+	ATTEMPT_KNOWN,
+	ATTEMPT_REFUSED /* refused without checking */
+};
+/* An empty name: only the address counts. ret_seconds: when it is not open, the time until the next try. */
+must_check enum attempt_state attempt_ask(struct attempts *a, struct str name, const struct ip *peer,
+                                          unsigned *ret_seconds);
+void attempt_failed(struct attempts *a, struct str name, const struct ip *peer);
+/* For slow checks (passwords): the attempt counts as failed before the check and is taken back when it was right.
+ * Otherwise many attempts could run at the same time before the first one is counted. */
+void attempt_take_back(struct attempts *a, struct str name, const struct ip *peer);
+void attempt_succeeded(struct attempts *a, struct str name, const struct ip *peer);
+
+struct attempts_stats {
+	uint64_t failed, refused;
+};
+void attempts_stats(struct attempts *a, struct attempts_stats *ret_stats);
+
+#endif

@@ -1,0 +1,442 @@
+/* Fetching of signing keys. One thread looks for what is due and starts a short-lived one for each fetch: a few at a
+ * time, and one at a time for each federation, so that nobody's slow issuer holds up the others.
+ *
+ * The addresses come from customers. So: https only, no redirects, no proxy, bounded in time and size, and never to
+ * an address that can only be the machine's own (link-local, where clouds keep their metadata; multicast; none).
+ * Private networks are where issuers of those who host this themselves live: they are permitted. Of an answer, only
+ * public keys are kept, and nothing is shown. */
+#include "identity/jwks.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/ip.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FETCHES 4   /* at a time */
+#define LOOK_AT 256 /* of what is waiting */
+#define IDLE_SECONDS 1
+#define CONNECT_SECONDS 5L
+#define TRANSFER_SECONDS 10L
+#define ANSWER_MAX 262144
+#define KEYS_MAX 100
+#define RETRY STR("retry") /* parent of what is to be tried again */
+#define DISCOVERY "/.well-known/openid-configuration"
+
+/* Seconds, of the service's clock, before each further attempt; after the last the keys wait for the next renewal. */
+static const unsigned waits[] = {10, 60, 600, 3600};
+#define RETRIES (sizeof waits / sizeof *waits)
+
+struct fetch {
+	struct jwks *jwks;
+	struct arena *arena; /* NULL: the slot is free */
+	pthread_t thread;
+	struct str provider_id, federation_id, issuer;
+	struct str ask; /* tells this asking from a later one */
+	int64_t failures;
+	struct str found; /* body of "idp_jwks"; empty: failed */
+	bool over;        /* to be joined; under the lock */
+};
+
+struct jwks {
+	struct store *store;
+	struct tx *reader; /* of the looking thread */
+	const char *ca_file;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool news; /* look again at once */
+	atomic_bool closing;
+	struct fetch fetches[FETCHES];
+};
+
+/* In writes. */
+
+static int drop(struct tx *tx, const char *kind, struct str id)
+{
+	int result = tx_delete(tx, kind, id);
+	return result == -ENOENT ? 0 : result;
+}
+
+static struct str due_body(struct arena *a, struct str federation_id, struct str issuer, int64_t due_ms,
+                           int64_t failures)
+{
+	json_t *body = doc_json(a, STR("{}"));
+	struct id ask = id_new();
+	json_put_str(body, "federationId", federation_id);
+	json_put_str(body, "issuerUri", issuer);
+	json_put_z(body, "ask", ask.z);
+	json_put(body, "dueMs", json_integer(due_ms));
+	json_put(body, "failures", json_integer(failures));
+	return json_text(a, body);
+}
+
+/* What has failed waits in a list of its own, where it holds up nothing new. */
+static int due_put(struct tx *tx, struct str provider_id, bool again, struct str body)
+{
+	struct doc due = {.kind = STR("jwks_due"),
+	                  .id = provider_id,
+	                  .parent = again ? RETRY : STR_NONE,
+	                  .created_ms = clock_now_ms(),
+	                  .body = body};
+	int result = drop(tx, "jwks_due", provider_id);
+	return result < 0 ? result : tx_insert(tx, &due);
+}
+
+int jwks_renew(struct tx *tx, struct arena *a, struct str provider_id, struct str federation_id, struct str issuer)
+{
+	int result = drop(tx, "idp_jwks", provider_id);
+	if (result < 0)
+		return result;
+	return due_put(tx, provider_id, false, due_body(a, federation_id, issuer, clock_now_ms(), 0));
+}
+
+int jwks_forget(struct tx *tx, struct str provider_id)
+{
+	int result = drop(tx, "idp_jwks", provider_id);
+	return result < 0 ? result : drop(tx, "jwks_due", provider_id);
+}
+
+/* Key sets. */
+
+json_t *jwks_public(const json_t *set)
+{
+	/* By name, so that what a careless issuer publishes of a private key is left behind. */
+	static const char *const fields[] = {"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y"};
+	const json_t *list = json_object_get(set, "keys");
+	if (!json_is_array(list))
+		return NULL;
+	json_t *keys = json_array();
+	for (size_t i = 0; i < json_array_size(list) && json_array_size(keys) < KEYS_MAX; i++) {
+		const json_t *given = json_array_get(list, i);
+		struct str type = json_field(given, "kty"), use = json_field(given, "use");
+		bool rsa = str_is(type, "RSA") && json_field(given, "n").n && json_field(given, "e").n;
+		bool curve = (str_is(type, "EC") || str_is(type, "OKP")) && json_field(given, "crv").n &&
+		             json_field(given, "x").n;
+		if ((!rsa && !curve) || (use.n && !str_is(use, "sig")))
+			continue;
+		json_t *key = json_object();
+		for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
+			if (json_field(given, fields[k]).p)
+				json_object_set(key, fields[k], json_object_get(given, fields[k]));
+		json_array_append_new(keys, key);
+	}
+	return keys;
+}
+
+/* Transfers. */
+
+struct transfer {
+	struct jwks *jwks;
+	struct buf body;
+};
+
+static size_t take_some(char *p, size_t size, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	size_t n = size * count;
+	if (n > ANSWER_MAX - t->body.n)
+		return CURL_WRITEFUNC_ERROR;
+	buf_add(&t->body, p, n);
+	return n;
+}
+
+static int progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	struct transfer *t = ctx;
+	return atomic_load(&t->jwks->closing);
+}
+
+static bool address_is_own(const struct ip *ip)
+{
+	const unsigned char *b = ip->b;
+	if (ip_is_v4(ip))
+		return b[12] == 0 || (b[12] == 169 && b[13] == 254) || b[12] >= 224;
+	static const struct ip none = {{0}};
+	return ip_equal(ip, &none) || b[0] == 0xff || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80);
+}
+
+/* After the name was resolved, so that no name can lead where no address may. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct ip ip = ip_from_sockaddr(&address->addr);
+	if (address_is_own(&ip))
+		return CURL_SOCKET_BAD;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static void options_set_all(CURL *curl, struct transfer *t, const char *url, char *fault)
+{
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)ANSWER_MAX);
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, fault);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_some);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
+	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, progress);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
+	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	if (t->jwks->ca_file)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, t->jwks->ca_file);
+}
+
+/* The JSON object behind a URL; NULL, with why in `fault`, when there is none. Owned. */
+static json_t *json_fetch(struct jwks *j, const char *url, char fault[CURL_ERROR_SIZE])
+{
+	struct transfer t = {.jwks = j};
+	CURL *curl = curl_easy_init();
+	long status = 0;
+	json_t *value = NULL;
+	fault[0] = 0;
+	options_set_all(curl, &t, url, fault);
+	CURLcode code = curl_easy_perform(curl);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	if (code != CURLE_OK && !fault[0])
+		snprintf(fault, CURL_ERROR_SIZE, "%s", curl_easy_strerror(code));
+	else if (code == CURLE_OK && status != 200)
+		snprintf(fault, CURL_ERROR_SIZE, "answered %ld", status);
+	else if (code == CURLE_OK && !(value = json_loadb(t.body.p ? t.body.p : "", t.body.n, 0, NULL)))
+		snprintf(fault, CURL_ERROR_SIZE, "answered no JSON");
+	curl_easy_cleanup(curl);
+	buf_free(&t.body);
+	return value;
+}
+
+/* Where the issuer says that its keys are. */
+static struct str discover(struct fetch *f, char fault[CURL_ERROR_SIZE])
+{
+	struct str base = f->issuer, uri = STR_NONE;
+	while (base.n && base.p[base.n - 1] == '/')
+		base.n--;
+	json_t *found = json_fetch(f->jwks, arena_printf(f->arena, "%.*s" DISCOVERY, STR_ARG(base)).p, fault);
+	if (!found)
+		return STR_NONE;
+	if (!str_eq(json_field(found, "issuer"), f->issuer))
+		snprintf(fault, CURL_ERROR_SIZE, "its discovery document names another issuer");
+	else if (!str_starts(json_field(found, "jwks_uri"), STR("https://")))
+		snprintf(fault, CURL_ERROR_SIZE, "its discovery document has no jwks_uri with https");
+	else
+		uri = arena_dup(f->arena, json_field(found, "jwks_uri"));
+	json_decref(found);
+	return uri;
+}
+
+static void keys_fetch(struct fetch *f)
+{
+	char fault[CURL_ERROR_SIZE], now[CLOCK_TEXT];
+	struct str uri = discover(f, fault);
+	json_t *set = uri.n ? json_fetch(f->jwks, uri.p, fault) : NULL, *keys = set ? jwks_public(set) : NULL;
+	if (set && !json_array_size(keys)) {
+		snprintf(fault, sizeof fault, "its key set has no key for signatures");
+	} else if (set) {
+		json_t *body = doc_json(f->arena, STR("{}"));
+		clock_format(clock_now_ms(), now);
+		json_put_str(body, "issuerUri", f->issuer);
+		json_put_z(body, "fetchedAt", now);
+		json_object_set(body, "keys", keys);
+		f->found = json_text(f->arena, body);
+	}
+	if (f->found.n)
+		log_info("signing keys of %.*s: %zu fetched", STR_ARG(f->issuer), json_array_size(keys));
+	else if (!atomic_load(&f->jwks->closing))
+		log_warn("signing keys of %.*s: cannot be fetched: %s", STR_ARG(f->issuer), fault);
+	json_decref(keys);
+	json_decref(set);
+}
+
+/* Only what is still asked for: the provider may be gone or revoked again by now. */
+static int keys_write(struct tx *tx, void *ctx)
+{
+	struct fetch *f = ctx;
+	struct doc due;
+	int result = tx_get(tx, f->arena, "jwks_due", f->provider_id, &due);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	if (!str_eq(json_field(doc_json(f->arena, due.body), "ask"), f->ask))
+		return 0;
+	if (!f->found.n && f->failures < (int64_t)RETRIES) {
+		int64_t at = clock_now_ms() + waits[f->failures] * INT64_C(1000);
+		return due_put(tx, f->provider_id, true,
+		               due_body(f->arena, f->federation_id, f->issuer, at, f->failures + 1));
+	}
+	struct doc keys = {.kind = STR("idp_jwks"),
+	                   .id = f->provider_id,
+	                   .parent = f->federation_id,
+	                   .created_ms = clock_now_ms(),
+	                   .body = f->found};
+	result = drop(tx, "idp_jwks", f->provider_id);
+	if (result == 0 && f->found.n)
+		result = tx_insert(tx, &keys);
+	return result < 0 ? result : tx_delete(tx, "jwks_due", f->provider_id);
+}
+
+static void *fetch_run(void *arg)
+{
+	struct fetch *f = arg;
+	struct jwks *j = f->jwks;
+	keys_fetch(f);
+	/* At the end of the process nothing is said of the issuer: it stays due. */
+	if (f->found.n || !atomic_load(&j->closing)) {
+		int result = store_write_wait(j->store, keys_write, f);
+		if (result < 0 && result != -ESHUTDOWN)
+			log_error("signing keys of %.*s: cannot be kept (error %d)", STR_ARG(f->issuer), result);
+	}
+	pthread_mutex_lock(&j->lock);
+	f->over = true;
+	j->news = true;
+	pthread_cond_signal(&j->changed);
+	pthread_mutex_unlock(&j->lock);
+	return NULL;
+}
+
+/* The looking thread. */
+
+static void fetches_join(struct jwks *j, bool all)
+{
+	for (size_t i = 0; i < FETCHES; i++) {
+		struct fetch *f = &j->fetches[i];
+		pthread_mutex_lock(&j->lock);
+		bool over = f->arena && (all || f->over);
+		pthread_mutex_unlock(&j->lock);
+		if (!over)
+			continue;
+		pthread_join(f->thread, NULL);
+		arena_free(f->arena);
+		*f = (struct fetch){.arena = NULL};
+	}
+}
+
+/* A free slot, unless the provider or its federation has one already. */
+static struct fetch *slot_for(struct jwks *j, struct str federation_id)
+{
+	struct fetch *free_one = NULL;
+	for (size_t i = 0; i < FETCHES; i++) {
+		if (!j->fetches[i].arena)
+			free_one = &j->fetches[i];
+		else if (str_eq(j->fetches[i].federation_id, federation_id))
+			return NULL;
+	}
+	return free_one;
+}
+
+static void fetch_start(struct jwks *j, const struct doc *due)
+{
+	struct arena *a = arena_new();
+	const json_t *body = doc_json(a, due->body);
+	struct fetch *f = slot_for(j, json_field(body, "federationId"));
+	bool is_due = json_integer_value(json_object_get(body, "dueMs")) <= clock_now_ms();
+	if (!f || !is_due) {
+		arena_free(a);
+		return;
+	}
+	*f = (struct fetch){.jwks = j,
+	                    .arena = a,
+	                    .provider_id = arena_dup(a, due->id),
+	                    .federation_id = json_field(body, "federationId"),
+	                    .issuer = json_field(body, "issuerUri"),
+	                    .ask = json_field(body, "ask"),
+	                    .failures = json_integer_value(json_object_get(body, "failures"))};
+	if (pthread_create(&f->thread, NULL, fetch_run, f) == 0)
+		return;
+	log_error("signing keys: no thread to fetch them with");
+	arena_free(a);
+	*f = (struct fetch){.arena = NULL};
+}
+
+static void look(struct jwks *j, struct str list)
+{
+	struct arena *a = arena_new();
+	struct doc *docs;
+	size_t count = 0;
+	tx_begin_read(j->reader);
+	int result = tx_list(j->reader, a, "jwks_due", list, 0, LOOK_AT, &docs, &count);
+	tx_end_read(j->reader);
+	tx_rest(j->reader);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		fetch_start(j, &docs[i]);
+	arena_free(a);
+}
+
+static void *look_run(void *arg)
+{
+	struct jwks *j = arg;
+	while (!atomic_load(&j->closing)) {
+		struct timespec until;
+		fetches_join(j, false);
+		look(j, STR_NONE);
+		look(j, RETRY);
+		pthread_mutex_lock(&j->lock);
+		int64_t due_us = clock_mono_us() + IDLE_SECONDS * INT64_C(1000000);
+		until = (struct timespec){.tv_sec = due_us / 1000000, .tv_nsec = due_us % 1000000 * 1000};
+		if (!j->news && !atomic_load(&j->closing))
+			pthread_cond_timedwait(&j->changed, &j->lock, &until);
+		j->news = false;
+		pthread_mutex_unlock(&j->lock);
+	}
+	fetches_join(j, true);
+	return NULL;
+}
+
+void jwks_wake(struct jwks *j)
+{
+	if (!j)
+		return;
+	pthread_mutex_lock(&j->lock);
+	j->news = true;
+	pthread_cond_signal(&j->changed);
+	pthread_mutex_unlock(&j->lock);
+}
+
+int jwks_open(struct store *store, const char *ca_file, struct jwks **ret_jwks)
+{
+	struct jwks *j = must_calloc(1, sizeof *j);
+	pthread_condattr_t attributes;
+	j->store = store;
+	j->ca_file = ca_file;
+	j->reader = store_reader(store);
+	pthread_mutex_init(&j->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&j->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	int error = j->reader && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+	                    ? pthread_create(&j->thread, NULL, look_run, j)
+	                    : EIO;
+	if (error) {
+		fprintf(stderr, "steward: cannot start the fetching of signing keys: %s\n", strerror(error));
+		store_reader_free(j->reader);
+		free(j);
+		return -error;
+	}
+	*ret_jwks = j;
+	return 0;
+}
+
+void jwks_close(struct jwks *j)
+{
+	if (!j)
+		return;
+	atomic_store(&j->closing, true);
+	jwks_wake(j);
+	pthread_join(j->thread, NULL);
+	store_reader_free(j->reader);
+	pthread_cond_destroy(&j->changed);
+	pthread_mutex_destroy(&j->lock);
+	free(j);
+}

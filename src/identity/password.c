@@ -1,0 +1,89 @@
+/* scrypt with OpenSSL. The parameters are part of the text, so that they can be raised later while old passwords still
+ * verify. Parameters that are read from a text are bounded, because they decide how much memory is used. */
+#include "identity/password.h"
+
+#include "base/base64.h"
+#include "base/id.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define COST_LOG 15
+#define COST_LOG_MAX 20
+#define BLOCK 8
+#define PARALLEL 3
+#define SALT 16
+#define HASH 32
+#define MEMORY_MAX (UINT64_C(256) << 20)
+#define AT_ONCE 2
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
+static unsigned busy;
+
+static bool derive(struct str password, const unsigned char *salt, size_t salt_n, unsigned cost_log, unsigned parallel,
+                   unsigned char ret_hash[HASH])
+{
+	pthread_mutex_lock(&lock);
+	while (busy == AT_ONCE)
+		pthread_cond_wait(&room, &lock);
+	busy++;
+	pthread_mutex_unlock(&lock);
+	bool ok = EVP_PBE_scrypt(password.p ? password.p : "", password.n, salt, salt_n, UINT64_C(1) << cost_log, BLOCK,
+	                         parallel, MEMORY_MAX, ret_hash, HASH) == 1;
+	pthread_mutex_lock(&lock);
+	busy--;
+	pthread_cond_signal(&room);
+	pthread_mutex_unlock(&lock);
+	return ok;
+}
+
+int password_hash(struct arena *a, struct str password, struct str *ret_text)
+{
+	unsigned char salt[SALT], hash[HASH];
+	char salt_text[BASE64_TEXT(SALT)], hash_text[BASE64_TEXT(HASH)];
+	random_bytes(salt, sizeof salt);
+	if (!derive(password, salt, sizeof salt, COST_LOG, PARALLEL, hash))
+		return -ENOMEM;
+	base64url_encode(salt, sizeof salt, salt_text);
+	base64url_encode(hash, sizeof hash, hash_text);
+	OPENSSL_cleanse(hash, sizeof hash);
+	*ret_text = arena_printf(a, "$scrypt$ln=%d,r=%d,p=%d$%s$%s", COST_LOG, BLOCK, PARALLEL, salt_text, hash_text);
+	return 0;
+}
+
+static bool number_take(struct str *rest, struct str name, char end, uint64_t max, unsigned *ret_value)
+{
+	struct str text, after;
+	uint64_t value;
+	if (!str_starts(*rest, name))
+		return false;
+	*rest = (struct str){rest->p + name.n, rest->n - name.n};
+	if (!str_cut(*rest, end, &text, &after) || !str_to_u64(text, max, &value) || value == 0)
+		return false;
+	*rest = after;
+	*ret_value = (unsigned)value;
+	return true;
+}
+
+bool password_verify(struct str password, struct str kept)
+{
+	unsigned char salt[64], hash[HASH], mine[HASH];
+	unsigned cost_log, block, parallel;
+	struct str salt_text, hash_text;
+	if (!str_starts(kept, STR("$scrypt$")))
+		return false;
+	struct str rest = {kept.p + 8, kept.n - 8};
+	if (!number_take(&rest, STR("ln="), ',', COST_LOG_MAX, &cost_log) ||
+	    !number_take(&rest, STR("r="), ',', BLOCK, &block) || block != BLOCK ||
+	    !number_take(&rest, STR("p="), '$', 16, &parallel) || !str_cut(rest, '$', &salt_text, &hash_text))
+		return false;
+	ssize_t salt_n = base64_decode(salt_text, salt, sizeof salt),
+	        hash_n = base64_decode(hash_text, hash, sizeof hash);
+	if (salt_n <= 0 || hash_n != HASH || !derive(password, salt, (size_t)salt_n, cost_log, parallel, mine))
+		return false;
+	return CRYPTO_memcmp(mine, hash, HASH) == 0;
+}

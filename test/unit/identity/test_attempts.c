@@ -1,0 +1,75 @@
+/* Failed sign-ins: what is counted, what is dropped, and who is still let in. */
+#include "identity/attempts.h"
+
+#include "base/clock.h"
+#include "check.h"
+
+static struct ip address(unsigned n)
+{
+	struct ip ip = {{[10] = 0xff, [11] = 0xff, [12] = 10}};
+	ip.b[13] = (unsigned char)(n >> 16);
+	ip.b[14] = (unsigned char)(n >> 8);
+	ip.b[15] = (unsigned char)n;
+	return ip;
+}
+
+/* A flood of made-up names from many addresses must not push out the name that is being guessed, nor use more
+ * memory. */
+static void test_flood(void)
+{
+	struct attempts *a = attempts_new();
+	struct ip here = address(1), there = address(2);
+	unsigned seconds;
+	char name[32];
+	clock_make_virtual();
+	CHECK(attempt_ask(a, STR("me"), &here, &seconds) == ATTEMPT_OPEN);
+	for (int i = 0; i < ATTEMPTS_PER_NAME; i++) {
+		CHECK(attempt_ask(a, STR("me"), &here, &seconds) == ATTEMPT_OPEN);
+		attempt_failed(a, STR("me"), &here);
+	}
+	CHECK(attempt_ask(a, STR("me"), &here, &seconds) == ATTEMPT_REFUSED && seconds == 60);
+	for (unsigned i = 0; i < 200000; i++) {
+		struct ip other = address(i + 10);
+		snprintf(name, sizeof name, "name-%u", i);
+		attempt_failed(a, str_of(name), &other);
+	}
+	CHECK(attempt_ask(a, STR("me"), &here, &seconds) == ATTEMPT_REFUSED);
+	CHECK(attempt_ask(a, STR("me"), &there, &seconds) == ATTEMPT_OPEN);
+	CHECK(attempt_ask(a, STR("you"), &here, &seconds) == ATTEMPT_OPEN);
+	attempt_succeeded(a, STR("me"), &here);
+	CHECK(attempt_ask(a, STR("me"), &here, &seconds) == ATTEMPT_KNOWN);
+	clock_advance_ms(60000);
+	CHECK(attempt_ask(a, STR("me"), &here, &seconds) == ATTEMPT_OPEN);
+	attempts_free(a);
+}
+
+/* An IPv6 caller counts by its network: another address in it is not a new caller. */
+static void test_networks(void)
+{
+	struct attempts *a = attempts_new();
+	struct ip ip = {{0x20, 0x01, 0x0d, 0xb8}};
+	unsigned seconds;
+	for (unsigned i = 0; i < ATTEMPTS_PER_ADDRESS; i++) {
+		ip.b[15] = (unsigned char)i;
+		ip.b[14] = (unsigned char)(i >> 8);
+		attempt_failed(a, STR_NONE, &ip);
+	}
+	ip.b[8] = 7;
+	CHECK(attempt_ask(a, STR("me"), &ip, &seconds) == ATTEMPT_REFUSED);
+	ip.b[7] = 1;
+	CHECK(attempt_ask(a, STR("me"), &ip, &seconds) == ATTEMPT_OPEN);
+	struct attempts_stats stats;
+	attempts_stats(a, &stats);
+	CHECK(stats.failed == ATTEMPTS_PER_ADDRESS && stats.refused == 1);
+	attempts_reset(a);
+	ip.b[7] = 0;
+	CHECK(attempt_ask(a, STR("me"), &ip, &seconds) == ATTEMPT_OPEN);
+	attempts_free(a);
+}
+
+int main(void)
+{
+	test_flood();
+	test_networks();
+	return CHECK_DONE();
+}
