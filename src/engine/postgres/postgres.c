@@ -20,6 +20,7 @@
 #include <stdarg.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -575,6 +576,21 @@ static void pg_stop(struct engine *e)
 
 /* --- operations */
 
+#define SPACE_LEAST (INT64_C(64) << 20) /* what a new node takes, and a little */
+
+/* A full disk shows in many ways: a server that ends, a copy that breaks off. Not each of them names it. */
+static const char *why_with_disk(const struct engine *e, struct arena *a, const char *why)
+{
+	struct statvfs disk;
+	if (strcasestr(why, "no space") || statvfs(e->dir, &disk) < 0)
+		return arena_z(a, str_of(why));
+	int64_t left = (int64_t)disk.f_bavail * (int64_t)disk.f_frsize;
+	if (left >= SPACE_LEAST)
+		return arena_z(a, str_of(why));
+	return arena_printf(a, "%s; its disk has no space for a node: %lld MB are left", why, (long long)(left >> 20))
+	        .p;
+}
+
 static int pg_converge(struct engine *e, const struct engine_cluster *want, const struct engine_access *access,
                        struct engine_progress *progress, struct arena *a, const char **ret_why)
 {
@@ -586,7 +602,7 @@ static int pg_converge(struct engine *e, const struct engine_cluster *want, cons
 	const char *why = NULL;
 	int r = pg_cluster_converge(c, want, access, progress, &why);
 	if (r != 0)
-		*ret_why = arena_z(a, str_of(why));
+		*ret_why = r < 0 ? why_with_disk(e, a, why) : arena_z(a, str_of(why));
 	pthread_mutex_lock(&c->work);
 	if (r == 0 && !c->gone && !c->destroying)
 		(void)!pg_cgroup_apply(c); /* sizes may be others now; a fault is in the log */
