@@ -242,6 +242,8 @@ static int call_once(struct client *c, struct arena *a, const struct client_requ
 	}
 	if (r->accept)
 		headers = curl_slist_append(headers, arena_printf(a, "Accept: %s", r->accept).p);
+	if (r->header)
+		headers = curl_slist_append(headers, r->header);
 	headers = curl_slist_append(headers, "Expect:");
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, r->method);

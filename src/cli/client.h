@@ -12,6 +12,7 @@ struct client;
 struct client_request {
 	const char *method, *path; /* path with its query, percent-encoded, below the base URL: "/api/svc/v2/groups" */
 	const char *accept;        /* or NULL */
+	const char *header;        /* one more, "Name: value", or NULL */
 	struct str body;           /* JSON; p NULL: none */
 	FILE *sink;                /* or NULL; gets the body of a success as it arrives, instead of the answer */
 	bool quiet;                /* no message when the service cannot be reached */

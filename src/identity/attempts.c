@@ -33,6 +33,7 @@ struct attempts {
 	uint64_t seed;
 	_Atomic int64_t last_ms; /* time of the newest failure: when it is long ago, no slot needs to be looked up */
 	_Atomic uint64_t failed, refused;
+	_Atomic uint64_t epoch; /* from 1; a reset begins another, in which no mark is known */
 	struct table names, addresses, successes;
 };
 
@@ -62,6 +63,7 @@ struct attempts *attempts_new(void)
 	struct attempts *a = must_calloc(1, sizeof *a);
 	random_bytes(&a->seed, sizeof a->seed);
 	a->last_ms = INT64_MIN;
+	a->epoch = 1;
 	table_setup(&a->names);
 	table_setup(&a->addresses);
 	table_setup(&a->successes);
@@ -84,6 +86,7 @@ void attempts_reset(struct attempts *a)
 	table_clear(&a->addresses);
 	table_clear(&a->successes);
 	a->last_ms = INT64_MIN;
+	atomic_fetch_add(&a->epoch, 1);
 }
 
 static uint64_t mix(uint64_t h, const void *p, size_t n)
@@ -224,6 +227,17 @@ void attempt_succeeded(struct attempts *a, struct str name, const struct ip *pee
 	/* A success is remembered for an hour, so refreshing it once a minute is enough. */
 	if (!known.key || now - known.at_ms >= WINDOW_MS)
 		slot_count(a, &a->successes, key, now, true);
+}
+
+void attempt_succeeded_again(struct attempts *a, struct str name, const struct ip *peer, struct attempt_mark *mark)
+{
+	int64_t now = clock_now_ms();
+	uint64_t epoch = atomic_load_explicit(&a->epoch, memory_order_relaxed);
+	bool told = mark->epoch == epoch && mark->at_ms <= now && now - mark->at_ms < WINDOW_MS;
+	if (told && memcmp(&mark->peer, peer, sizeof *peer) == 0)
+		return;
+	attempt_succeeded(a, name, peer);
+	*mark = (struct attempt_mark){.peer = *peer, .at_ms = now, .epoch = epoch};
 }
 
 void attempts_stats(struct attempts *a, struct attempts_stats *ret_stats)

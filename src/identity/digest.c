@@ -25,6 +25,7 @@ enum { ALGORITHM_MD5, ALGORITHM_SHA256, ALGORITHMS };
 struct key_slot {
 	struct principal *caller; /* NULL: empty; its name is the public key */
 	uint64_t generation;
+	struct attempt_mark told;
 	char ha1[ALGORITHMS][HEX_MAX];
 };
 
@@ -396,11 +397,12 @@ static bool count_parse(struct str nc, uint32_t *ret_count)
 }
 
 /* What is known of who tries; a wrong response is told apart from one too many. */
-static int digest_check(struct call *c, const struct digest_header *d, bool right, enum attempt_state attempt)
+static int digest_check(struct call *c, const struct digest_header *d, struct key_slot *right,
+                        enum attempt_state attempt)
 {
 	struct attempts *a = c->service->attempts;
 	if (right) {
-		attempt_succeeded(a, d->username, &c->request->peer);
+		attempt_succeeded_again(a, d->username, &c->request->peer, &right->told);
 		return 0;
 	}
 	attempt_failed(a, d->username, &c->request->peer);
@@ -433,7 +435,7 @@ int digest_caller(struct call *c, struct str header_value, struct principal **re
 	EVP_MD_CTX *ctx = token_cache_keys(call_loop(c)->tokens)->hashes[algorithm];
 	const char *ha1 = key ? key->ha1[algorithm] : nobody[algorithm];
 	bool right = response_is_right(ctx, algorithm, &d, c->request->method, ha1);
-	r = digest_check(c, &d, right && key, attempt);
+	r = digest_check(c, &d, right ? key : NULL, attempt);
 	if (r < 0)
 		return r;
 	if (!c->again && !nonce_use(c->service->nonces, d.nonce, count))

@@ -21,26 +21,36 @@
 #define SALT 16
 #define CLOCK_SLACK_MS 5000 /* the clock may be set back a little between issue and use */
 
+/* Nonces that follow each other are used by several threads at once: each slot and lock has a cache line to itself. */
+#define LINE 64
+
 struct nonce_slot {
-	uint64_t number; /* 0: never used */
-	uint64_t seen;   /* bit i: count `highest` - i was used */
+	_Alignas(LINE) uint64_t number; /* 0: never used */
+	uint64_t seen;                  /* bit i: count `highest` - i was used */
 	uint32_t highest;
 	unsigned char raw[STAMP + MAC]; /* the nonce itself: its MAC was right */
+};
+
+struct nonce_lock {
+	_Alignas(LINE) pthread_mutex_t mutex;
 };
 
 struct nonce_window {
 	_Atomic uint64_t issued;
 	unsigned char salt[SALT];
-	pthread_mutex_t locks[LOCKS];
+	struct nonce_lock locks[LOCKS];
 	struct nonce_slot slots[SLOTS];
 };
 
 struct nonce_window *nonce_window_new(void)
 {
-	struct nonce_window *w = must_calloc(1, sizeof *w);
+	struct nonce_window *w = aligned_alloc(LINE, sizeof *w);
+	if (!w)
+		abort();
+	memset(w, 0, sizeof *w);
 	random_bytes(w->salt, sizeof w->salt);
 	for (size_t i = 0; i < LOCKS; i++)
-		pthread_mutex_init(&w->locks[i], NULL);
+		pthread_mutex_init(&w->locks[i].mutex, NULL);
 	return w;
 }
 
@@ -49,7 +59,7 @@ void nonce_window_free(struct nonce_window *w)
 	if (!w)
 		return;
 	for (size_t i = 0; i < LOCKS; i++)
-		pthread_mutex_destroy(&w->locks[i]);
+		pthread_mutex_destroy(&w->locks[i].mutex);
 	free(w);
 }
 
@@ -132,7 +142,7 @@ bool nonce_use(struct nonce_window *w, struct str nonce, uint32_t count)
 	if (age < -CLOCK_SLACK_MS || age >= NONCE_SECONDS * INT64_C(1000))
 		return false;
 	size_t slot = number_get(raw + 6, 8) % SLOTS;
-	pthread_mutex_t *lock = &w->locks[slot % LOCKS];
+	pthread_mutex_t *lock = &w->locks[slot % LOCKS].mutex;
 	pthread_mutex_lock(lock);
 	if (!slot_has(&w->slots[slot], raw)) {
 		/* A MAC is long for a lock that others wait for. */

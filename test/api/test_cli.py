@@ -449,11 +449,13 @@ def test_a_project_tells_callers_what_they_are(service):
 		{'type': 'serviceAccount', 'projectRoles': [{'project': 'p', 'roles': ['GROUP_DATA_ACCESS_READ_WRITE']}]},
 		{'type': 'apiKey', 'roles': ['ORG_OWNER']}]})
 	path = '/groups/' + org['projects'][0]['id']
-	few, many = (service.api_for(p).get(path).headers for p in org['principals'])
+	ask = {'X-Steward-Describe-Caller': 'true'}
+	few, many = (service.api_for(p).get(path, headers=ask).headers for p in org['principals'])
 	assert set(few['X-Steward-Caller-Roles'].split(', ')) == {'GROUP_DATA_ACCESS_READ_WRITE', 'GROUP_DATA_ACCESS_READ_ONLY', 'GROUP_READ_ONLY'}
 	assert {'GROUP_OWNER', 'GROUP_DATABASE_ACCESS_ADMIN'} <= set(many['X-Steward-Caller-Roles'].split(', '))
 	assert few['X-Steward-Caller-Address'] == many['X-Steward-Caller-Address'] == '127.0.0.1'
-	assert 'X-Steward-Caller-Roles' not in service.anonymous.get(path).headers
+	assert 'X-Steward-Caller-Roles' not in service.anonymous.get(path, headers=ask).headers
+	assert 'X-Steward-Caller-Roles' not in service.get(path).headers
 
 
 def test_a_silent_service_does_not_outlast_the_timeout(service, run, tmp_path):

@@ -281,11 +281,13 @@ static void caller_describe(struct call *c, const struct doc *d)
 {
 	char address[IP_TEXT];
 	struct buf names = {0};
-	if (c->op != resource_project.self)
+	if (c->op != resource_project.self || !request_header(c->request, "x-steward-describe-caller").p)
 		return;
 	ip_format(&c->request->peer, address);
-	for (role_mask rest = c->roles; rest; rest &= rest - 1)
-		buf_printf(&names, "%s%s", names.n ? ", " : "", role_names[__builtin_ctzll(rest)]);
+	for (role_mask rest = c->roles; rest; rest &= rest - 1) {
+		buf_z(&names, names.n ? ", " : "");
+		buf_z(&names, role_names[__builtin_ctzll(rest)]);
+	}
 	call_header(c, STR("x-steward-caller-address"), arena_dup(c->arena, str_of(address)));
 	call_header(c, STR("x-steward-caller-roles"), arena_dup(c->arena, buf_view(&names)));
 	buf_free(&names);
