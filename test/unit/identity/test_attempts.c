@@ -67,9 +67,38 @@ static void test_networks(void)
 	attempts_free(a);
 }
 
+static void fail_often(struct attempts *a, const struct ip *peer)
+{
+	for (int i = 0; i < ATTEMPTS_PER_NAME; i++)
+		attempt_failed(a, STR("me"), peer);
+}
+
+/* Who was told of with a mark is known from there, and only from there; after a reset it is told again. */
+static void test_mark(void)
+{
+	struct attempts *a = attempts_new();
+	struct ip here = address(1), there = address(2);
+	struct attempt_mark mark = {0};
+	unsigned seconds;
+	attempt_succeeded_again(a, STR("me"), &here, &mark);
+	attempt_succeeded_again(a, STR("me"), &here, &mark);
+	fail_often(a, &here);
+	fail_often(a, &there);
+	CHECK(attempt_ask(a, STR("me"), &here, &seconds) == ATTEMPT_KNOWN);
+	CHECK(attempt_ask(a, STR("me"), &there, &seconds) == ATTEMPT_REFUSED);
+	attempt_succeeded_again(a, STR("me"), &there, &mark);
+	CHECK(attempt_ask(a, STR("me"), &there, &seconds) == ATTEMPT_KNOWN);
+	attempts_reset(a);
+	attempt_succeeded_again(a, STR("me"), &there, &mark);
+	fail_often(a, &there);
+	CHECK(attempt_ask(a, STR("me"), &there, &seconds) == ATTEMPT_KNOWN);
+	attempts_free(a);
+}
+
 int main(void)
 {
 	test_flood();
 	test_networks();
+	test_mark();
 	return CHECK_DONE();
 }
