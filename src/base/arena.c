@@ -181,6 +181,15 @@ struct str arena_vprintf(struct arena *a, const char *format, va_list args)
 	return out;
 }
 
+struct str arena_lower(struct arena *a, struct str s)
+{
+	char *z = arena_z(a, s);
+	for (size_t i = 0; i < s.n; i++)
+		if (z[i] >= 'A' && z[i] <= 'Z')
+			z[i] = (char)(z[i] | 0x20);
+	return (struct str){z, s.n};
+}
+
 struct str arena_printf(struct arena *a, const char *format, ...)
 {
 	va_list args;

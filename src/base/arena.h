@@ -25,6 +25,8 @@ void *arena_calloc(struct arena *a, size_t count, size_t size);
 /* Copies; the copies are NUL-terminated. */
 struct str arena_dup(struct arena *a, struct str s);
 char *arena_z(struct arena *a, struct str s);
+/* A copy in lower case (ASCII). */
+struct str arena_lower(struct arena *a, struct str s);
 struct str arena_printf(struct arena *a, const char *format, ...) printf_like(2, 3);
 struct str arena_vprintf(struct arena *a, const char *format, va_list args) printf_like(2, 0);
 

@@ -213,13 +213,39 @@ int64_t cert_serial(const X509 *cert)
 	return ASN1_INTEGER_get_int64(&serial, X509_get0_serialNumber(cert)) ? serial : 0;
 }
 
+static int64_t time_ms(const ASN1_TIME *t)
+{
+	time_t start = now_seconds();
+	ASN1_TIME *now = ASN1_TIME_set(NULL, start);
+	int days = 0, seconds = 0;
+	bool good = now && ASN1_TIME_diff(&days, &seconds, now, t);
+	ASN1_TIME_free(now);
+	return good ? ((int64_t)start + (int64_t)days * DAY + seconds) * 1000 : 0;
+}
+
+int64_t cert_begins_ms(const X509 *cert)
+{
+	return time_ms(X509_get0_notBefore(cert));
+}
+
 int64_t cert_ends_ms(const X509 *cert)
 {
-	ASN1_TIME *now = ASN1_TIME_set(NULL, now_seconds());
-	int days = 0, seconds = 0;
-	bool good = now && ASN1_TIME_diff(&days, &seconds, now, X509_get0_notAfter(cert));
-	ASN1_TIME_free(now);
-	return good ? ((int64_t)now_seconds() + (int64_t)days * DAY + seconds) * 1000 : 0;
+	return time_ms(X509_get0_notAfter(cert));
+}
+
+X509 *cert_parse(struct str pem)
+{
+	BIO *bio = BIO_new_mem_buf(pem.p, (int)pem.n);
+	X509 *one = bio ? PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL) : NULL;
+	X509 *second = one ? PEM_read_bio_X509(bio, NULL, no_pass_phrase, NULL) : NULL;
+	if (second) {
+		X509_free(one);
+		one = NULL;
+	}
+	X509_free(second);
+	BIO_free(bio);
+	ERR_clear_error();
+	return one;
 }
 
 int certs_normalize(struct arena *a, struct str pem, struct str *ret_pem, const char **ret_fault)

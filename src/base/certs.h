@@ -51,8 +51,11 @@ must_check int pair_write(const struct pair *p, const char *cert_path, const cha
 
 /* The subject as PostgreSQL writes it (RFC 2253, most specific part first). */
 struct str cert_subject(struct arena *a, const X509 *cert);
-/* The serial number, for certificates whose serial has at most 63 bits; and the end of validity. */
+/* The certificate of a PEM text; NULL when the text does not hold exactly one. To be freed with X509_free(). */
+X509 *cert_parse(struct str pem);
+/* The serial number, for certificates whose serial has at most 63 bits; and the time of validity. */
 int64_t cert_serial(const X509 *cert);
+int64_t cert_begins_ms(const X509 *cert);
 int64_t cert_ends_ms(const X509 *cert);
 
 /* Rewrites a PEM text so that it holds its certificates and nothing else. When the text holds none, or one that cannot

@@ -47,10 +47,35 @@ struct str json_text(struct arena *a, const json_t *value)
 	return (struct str){p, n};
 }
 
+static struct str str_of_json(const json_t *value)
+{
+	return (struct str){json_string_value(value), json_string_length(value)};
+}
+
 struct str json_field(const json_t *object, const char *name)
 {
-	const json_t *value = json_object_get(object, name);
-	return (struct str){json_string_value(value), json_string_length(value)};
+	return str_of_json(json_object_get(object, name));
+}
+
+struct str json_item(const json_t *array, size_t index)
+{
+	return str_of_json(json_array_get(array, index));
+}
+
+bool json_has(const json_t *array, struct str text)
+{
+	for (size_t i = 0; i < json_array_size(array); i++)
+		if (str_eq(json_item(array, i), text))
+			return true;
+	return false;
+}
+
+json_t *json_find(const json_t *array, const char *field, struct str text)
+{
+	for (size_t i = 0; i < json_array_size(array); i++)
+		if (str_eq(json_field(json_array_get(array, i), field), text))
+			return json_array_get(array, i);
+	return NULL;
 }
 
 json_t *doc_json(struct arena *a, struct str body)

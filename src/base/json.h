@@ -18,6 +18,12 @@ uint64_t json_corruptions(void);
 struct str json_text(struct arena *a, const json_t *value);
 /* A string field of an object. STR_NONE when the field is absent or not a string. Borrowed. */
 struct str json_field(const json_t *object, const char *name);
+/* An item of an array, as json_field(). */
+struct str json_item(const json_t *array, size_t index);
+/* Whether the array has that text. */
+bool json_has(const json_t *array, struct str text);
+/* The first object of the array whose field has that text; NULL: none has. Borrowed. */
+json_t *json_find(const json_t *array, const char *field, struct str text);
 /* A stored object; freed with the arena. */
 json_t *doc_json(struct arena *a, struct str body);
 /* Takes the value: it is freed with the arena. Returns it. */

@@ -33,6 +33,17 @@ int call_fail_field(struct call *c, int status, const char *code, const char *pa
 	return call_fail_param(c, str_of(path));
 }
 
+int call_fail_about(struct call *c, int status, const char *code, struct str parameter, const char *format, ...)
+{
+	va_list args;
+	if (c->problem.status)
+		return -c->problem.status;
+	va_start(args, format);
+	call_fail(c, status, code, "%.*s", STR_ARG(arena_vprintf(c->arena, format, args)));
+	va_end(args);
+	return call_fail_param(c, parameter);
+}
+
 int call_fail_param(struct call *c, struct str parameter)
 {
 	struct buf b = {0};

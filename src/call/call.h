@@ -93,6 +93,9 @@ int call_fail(struct call *c, int status, const char *code, const char *format, 
 /* The same for a field or parameter: the detail begins with its path, and the path is the only parameter. */
 int call_fail_field(struct call *c, int status, const char *code, const char *path, const char *format, ...)
         printf_like(5, 6);
+/* The same with this one parameter: the name, id or number that the detail is about. */
+int call_fail_about(struct call *c, int status, const char *code, struct str parameter, const char *format, ...)
+        printf_like(5, 6);
 /* Adds one string to the problem's parameters, after call_fail(). Returns -status again. */
 int call_fail_param(struct call *c, struct str parameter);
 /* 400 VALIDATION_ERROR that names all faults; parameters hold the paths. */

@@ -53,6 +53,7 @@ struct resource;
 struct op_filter {
 	const char *param, *field;
 	bool prefix;           /* upper and lower case are the same */
+	bool any;              /* the parameter is a list: one of its values */
 	const char *otherwise; /* the parameter's default, or NULL */
 };
 
@@ -113,7 +114,8 @@ struct resource_refusal {
 	const char *code, *text;
 };
 
-/* A field that the service fills: JSON, or one of "@now" (a date), "@org", "@group", "@parent", "@caller" (its id). */
+/* A field that the service fills: JSON, or one of "@now" (a date), "@org", "@group", "@parent", "@caller" (its id),
+ * "@user" (an object with the caller's id and name). */
 struct resource_fill {
 	const char *field, *value;
 };
@@ -121,6 +123,11 @@ struct resource_fill {
 /* A field of the events about a resource, from a field of its document. */
 struct resource_event {
 	const char *name, *field;
+};
+
+/* The event of a field's change; where it was switched off, another (or NULL). */
+struct resource_change {
+	const char *field, *event, *event_off;
 };
 
 /* A document names another: in its field, or in that field of each element of a list (field NULL: the elements are the
@@ -152,12 +159,15 @@ struct resource {
 	int64_t most;                       /* documents of one parent; 0: no limit */
 	const char *project_limit;          /* or NULL: the limit of the project that counts them */
 	struct resource_refusal limit, duplicate;
-	struct resource_refusal busy;             /* of a change that its state does not allow */
+	struct resource_refusal busy; /* of a change that its state does not allow */
+	const char *holds[2];         /* kinds of documents below it, with which it is not deleted; or NULL */
+	struct resource_refusal held; /* of that */
 	const struct resource_fill *fill, *touch; /* when it is made; with each change */
 	const struct resource_event *events;
 	const char *const *sealed; /* fields that are kept encrypted and never given out */
 	const struct resource_ref *refs;
-	unsigned char fill_count, touch_count, event_count, sealed_count, ref_count;
+	const struct resource_change *changes;
+	unsigned char fill_count, touch_count, event_count, sealed_count, ref_count, change_count;
 	bool no_etag; /* what is shown is made of more than the document, whose revision says nothing then */
 };
 

@@ -71,6 +71,14 @@ void faults_add(struct faults *faults, struct arena *arena, struct str path, con
 	faults->count++;
 }
 
+bool faults_too_many(struct faults *faults, struct arena *arena, struct str path, const json_t *array, size_t most)
+{
+	if (json_array_size(array) <= most)
+		return false;
+	faults_add(faults, arena, path, "must have at most %zu items", most);
+	return true;
+}
+
 /* A list of values for people. */
 struct values {
 	struct buf text;

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "catalog/schema.h"
 
+#include <curl/curl.h>
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -45,7 +47,7 @@ static bool uuid_fits(struct str t)
 	return true;
 }
 
-static bool domain_fits(struct str t)
+static bool host_fits(struct str t)
 {
 	size_t label = 0;
 	if (t.n == 0 || t.n > 253)
@@ -66,6 +68,18 @@ static bool domain_fits(struct str t)
 	return label && t.p[t.n - 1] != '-';
 }
 
+bool domain_fits(struct str t)
+{
+	const char *dot = t.n ? memrchr(t.p, '.', t.n) : NULL;
+	bool letter = false;
+	for (size_t i = 0; i < t.n; i++) {
+		if ((unsigned char)t.p[i] > '~')
+			return false;
+		letter = letter || (dot && t.p + i > dot && is_letter(t.p[i]));
+	}
+	return letter && host_fits(t);
+}
+
 static bool email_fits(struct str t)
 {
 	const char *at = t.n && t.n <= 254 ? memrchr(t.p, '@', t.n) : NULL;
@@ -81,7 +95,7 @@ static bool email_fits(struct str t)
 		if (!is_letter(c) && !is_digit(c) && !(c & 0x80) && (c == 0 || !strchr(".!#$%&'*+/=?^_`{|}~-", c)))
 			return false;
 	}
-	return domain_fits((struct str){at + 1, t.n - local.n - 1});
+	return host_fits((struct str){at + 1, t.n - local.n - 1});
 }
 
 static bool uri_fits(struct str t)
@@ -103,6 +117,23 @@ static bool uri_fits(struct str t)
 		}
 	}
 	return true;
+}
+
+bool https_url_fits(struct arena *a, struct str text, bool bare)
+{
+	char *scheme = NULL, *part = NULL;
+	CURLU *u = uri_fits(text) ? curl_url() : NULL;
+	bool fits = u && curl_url_set(u, CURLUPART_URL, arena_z(a, text), 0) == CURLUE_OK &&
+	            curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK && str_ieq(str_of(scheme), STR("https"));
+	static const CURLUPart unwanted[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_FRAGMENT, CURLUPART_QUERY};
+	for (size_t i = 0; fits && i < (bare ? 4u : 3u); i++)
+		if (curl_url_get(u, unwanted[i], &part, 0) == CURLUE_OK) {
+			curl_free(part);
+			fits = false;
+		}
+	curl_free(scheme);
+	curl_url_cleanup(u);
+	return fits;
 }
 
 bool format_fits(unsigned format, struct str text)

@@ -2,12 +2,17 @@
 #ifndef STEWARD_CATALOG_FORMATS_H
 #define STEWARD_CATALOG_FORMATS_H
 
-#include "base/str.h"
+#include "base/arena.h"
 
 /* True when the text has the form of a schema_format. Formats of numbers, passwords and bytes accept any text. */
 bool format_fits(unsigned format, struct str text);
 /* What a text of that format must be: "must be a UUID". NULL where format_fits() accepts any text. */
 const char *format_rule(unsigned format);
+
+/* An https URL without user and fragment; a bare one has no query either. */
+bool https_url_fits(struct arena *a, struct str text, bool bare);
+/* A domain's name: two labels or more, with a letter in the last, since an address is no domain. */
+bool domain_fits(struct str text);
 
 /* Well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF. NUL passes. */
 bool utf8_is_valid(struct str text);

@@ -105,6 +105,9 @@ struct faults {
 /* Adds a fault that a gate or a family found. The path is copied; the text says what would be right. */
 void faults_add(struct faults *faults, struct arena *arena, struct str path, const char *format, ...) printf_like(4, 5);
 
+/* Adds a fault, and is true, when the array has more than `most` items. */
+bool faults_too_many(struct faults *faults, struct arena *arena, struct str path, const json_t *array, size_t most);
+
 /* Compiles the patterns. Before the threads start; negative when one does not compile. */
 must_check int schema_setup(void);
 void schema_teardown(void);

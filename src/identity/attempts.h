@@ -38,8 +38,9 @@ void attempt_failed(struct attempts *a, struct str name, const struct ip *peer);
  * Otherwise many attempts could run at the same time before the first one is counted. */
 void attempt_take_back(struct attempts *a, struct str name, const struct ip *peer);
 void attempt_succeeded(struct attempts *a, struct str name, const struct ip *peer);
-/* The same for a caller that succeeds again and again: where `mark` says that it was told within the last minute, nothing
- * shared is touched. A mark begins as zero, belongs to one name and one thread, and is kept by this function. */
+/* The same for a caller that succeeds again and again: where `mark` says that it was told within the last minute,
+ * nothing shared is touched. A mark begins as zero, belongs to one name and one thread, and is kept by this
+ * function. */
 struct attempt_mark {
 	struct ip peer;
 	int64_t at_ms;

@@ -232,14 +232,14 @@ static void step_run(struct jobs *j, struct job_run *r)
 	struct outcome o = {.run = r, .kind = kind ? kind : &unknown, .next = JOB_FAILED};
 	r->due_ms = 0;
 	r->why = kind ? NULL : "this version has no such job";
-	r->save = NULL;
+	r->save = kind ? kind->save : NULL;
 	r->save_ctx = NULL;
 	r->saved = NULL;
 	r->job.progress = STR_NONE;
 	r->progress_us = clock_mono_us();
 	uint64_t before = json_corruptions();
 	if (kind)
-		o.next = kind->step(r);
+		o.next = kind->step ? kind->step(r) : JOB_DONE;
 	if (json_corruptions() != before) {
 		o.next = -EIO;
 		r->why = "a document that it needs cannot be read";

@@ -39,6 +39,8 @@ struct job_kind {
 	const char *name;
 	/* Returns enum job_next; or negative: it is tried again later, and fails after `attempts`. */
 	int (*step)(struct job_run *r);
+	/* Of a job without steps: runs in the transaction that ends it. */
+	int (*save)(struct tx *tx, struct job_run *r);
 	/* Runs in the transaction that marks the job failed; may be NULL. */
 	int (*failed)(struct tx *tx, struct job_run *r);
 	unsigned attempts; /* 0: 6 */

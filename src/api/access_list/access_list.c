@@ -11,8 +11,6 @@
 #include "api/kit/verbs.h"
 #include "api/policies/policies.h"
 #include "base/clock.h"
-#include "base/id.h"
-#include "base/log.h"
 #include "trail/events.h"
 
 #include <errno.h>
@@ -23,121 +21,86 @@
 
 /* One entry of a body, checked. */
 struct wanted {
-	struct str name;  /* canonical */
-	struct str value; /* as shown, and in the path */
-	bool is_group;    /* an AWS security group */
-	bool is_address;
-	struct str address;
-	struct str comment;
+	struct str name; /* canonical */
+	json_t *document;
 	int64_t until_ms; /* 0: for good */
 };
 
-static bool is_hex(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
-			return false;
-	return true;
-}
-
 /* sg- and 8 or 17 hexadecimal digits, after the account's twelve digits where it is another's. */
-static bool is_security_group(struct str text)
+static bool is_security_group(struct arena *a, struct str text)
 {
-	struct str account, rest;
-	if (str_cut(text, '/', &account, &rest)) {
-		uint64_t ignored;
-		if (account.n != 12 || !str_to_u64(account, UINT64_MAX, &ignored))
-			return false;
-		text = rest;
-	}
-	if (!str_starts(text, STR("sg-")))
+	struct str account, group;
+	uint64_t ignored;
+	if (!str_cut(text, '/', &account, &group))
+		group = text;
+	else if (account.n != 12 || !str_to_u64(account, UINT64_MAX, &ignored))
 		return false;
-	struct str digits = {text.p + 3, text.n - 3};
-	return (digits.n == 8 || digits.n == 17) && is_hex(digits);
+	if (!str_starts(group, STR("sg-")))
+		return false;
+	size_t digits = strspn(arena_z(a, group) + 3, "0123456789abcdef");
+	return digits + 3 == group.n && (digits == 8 || digits == 17);
 }
 
-static void wanted_network(struct arena *a, const struct cidr *network, struct wanted *ret)
+static struct str network_name(struct arena *a, const struct cidr *network)
 {
 	char text[IP_TEXT];
 	cidr_format(network, text);
-	ret->name = arena_dup(a, str_of(text));
-	cidr_format_full(network, text);
-	ret->value = arena_dup(a, str_of(text));
-	ret->is_address = cidr_is_address(network);
-	if (ret->is_address) {
-		ip_format_full(&network->net, text);
-		ret->address = arena_dup(a, str_of(text));
-	}
+	return arena_dup(a, str_of(text));
 }
 
-static bool wanted_group(struct call *c, const json_t *entry, size_t index, struct faults *faults, struct wanted *ret)
+static void wanted_network(struct arena *a, const struct cidr *network, struct wanted *w)
 {
-	struct str group = json_field(entry, "awsSecurityGroup");
-	if (json_field(entry, "cidrBlock").p || json_field(entry, "ipAddress").p) {
-		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu]", index),
-		           "must have exactly one of awsSecurityGroup, cidrBlock and ipAddress");
+	char text[IP_TEXT];
+	w->name = network_name(a, network);
+	cidr_format_full(network, text);
+	json_put_z(w->document, "cidrBlock", text);
+	if (!cidr_is_address(network))
+		return;
+	ip_format_full(&network->net, text);
+	json_put_z(w->document, "ipAddress", text);
+}
+
+static bool wanted_until(struct str until, struct wanted *w)
+{
+	char text[CLOCK_TEXT];
+	int64_t now = clock_now_ms();
+	if (!clock_parse(until, &w->until_ms) || w->until_ms <= now || w->until_ms > now + DAYS_MAX * DAY_MS)
 		return false;
-	}
-	if (!is_security_group(group)) {
-		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu].awsSecurityGroup", index),
-		           "must be the id of a security group, like sg-0a1b2c3d");
-		return false;
-	}
-	ret->name = ret->value = group;
-	ret->is_group = true;
+	clock_format(w->until_ms, text);
+	json_put_z(w->document, "deleteAfterDate", text);
 	return true;
 }
 
 /* What is wrong is added to the faults. */
 static void wanted_read(struct call *c, const json_t *entry, size_t index, struct faults *faults, struct wanted *ret)
 {
-	struct str until = json_field(entry, "deleteAfterDate");
+	struct str group = json_field(entry, "awsSecurityGroup"), comment = json_field(entry, "comment"),
+	           until = json_field(entry, "deleteAfterDate");
+	bool has_network = json_field(entry, "cidrBlock").p || json_field(entry, "ipAddress").p;
 	struct cidr network;
-	int64_t now = clock_now_ms();
-	if (json_field(entry, "awsSecurityGroup").p) {
-		if (!wanted_group(c, entry, index, faults, ret))
-			return;
-	} else if (!json_field(entry, "cidrBlock").p && !json_field(entry, "ipAddress").p) {
+	ret->document = json_keep(c->arena, json_object());
+	json_put_str(ret->document, "groupId", c->group.id);
+	if (has_network == (group.p != NULL)) {
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu]", index),
 		           "must have exactly one of awsSecurityGroup, cidrBlock and ipAddress");
 		return;
+	}
+	if (group.p && !is_security_group(c->arena, group)) {
+		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu].awsSecurityGroup", index),
+		           "must be the id of a security group, like sg-0a1b2c3d");
+		return;
+	}
+	if (group.p) {
+		ret->name = group;
+		json_put_str(ret->document, "awsSecurityGroup", group);
 	} else if (network_read(c, entry, index, faults, &network)) {
 		wanted_network(c->arena, &network, ret);
 	}
-	ret->comment = json_field(entry, "comment");
-	if (!until.p)
-		return;
-	if (!clock_parse(until, &ret->until_ms) || ret->until_ms <= now || ret->until_ms > now + DAYS_MAX * DAY_MS)
+	if (comment.n)
+		json_put_str(ret->document, "comment", comment);
+	if (until.p && !wanted_until(until, ret))
 		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu].deleteAfterDate", index),
 		           "must be a time in the future, at most %d days ahead", DAYS_MAX);
-}
-
-static struct str entry_text(struct call *c, const struct wanted *w)
-{
-	char until[CLOCK_TEXT];
-	struct buf b = {0};
-	json_open(&b, '{');
-	json_key(&b, w->is_group ? "awsSecurityGroup" : "cidrBlock");
-	json_str(&b, w->value);
-	if (w->comment.n) {
-		json_key(&b, "comment");
-		json_str(&b, w->comment);
-	}
-	if (w->until_ms) {
-		clock_format(w->until_ms, until);
-		json_key(&b, "deleteAfterDate");
-		json_z(&b, until);
-	}
-	json_key(&b, "groupId");
-	json_str(&b, c->group.id);
-	if (w->is_address) {
-		json_key(&b, "ipAddress");
-		json_str(&b, w->address);
-	}
-	json_close(&b, '}');
-	struct str text = arena_dup(c->arena, buf_view(&b));
-	buf_free(&b);
-	return text;
 }
 
 /* Whether the entry's time is over. */
@@ -152,12 +115,12 @@ static bool is_over(struct arena *a, const struct doc *d)
 }
 
 /* As events tell it: the network in full, or the security group. */
-static struct str entry_value(struct arena *a, const struct doc *d)
+static struct str entry_value(struct arena *a, struct str name)
 {
 	struct cidr network;
 	char text[IP_TEXT];
-	if (!cidr_parse(d->name, &network))
-		return d->name;
+	if (!cidr_parse(name, &network))
+		return name;
 	cidr_format_full(&network, text);
 	return arena_dup(a, str_of(text));
 }
@@ -172,17 +135,11 @@ static bool entry_hides(struct call *c, const struct doc *d)
 	return is_over(c->arena, d);
 }
 
-static int entry_delete(struct tx *tx, struct str id)
-{
-	int result = tx_jobs_cancel(tx, ENTRY_END_JOB, id);
-	return result < 0 ? result : tx_delete(tx, "access_entry", id);
-}
-
 /* The end of an entry whose time is over: an event of the service's own. */
 static int expire(struct tx *tx, struct arena *a, const struct doc *entry)
 {
 	struct doc group;
-	int result = entry_delete(tx, entry->id);
+	int result = resource_take_away(tx, a, &resource_access_entry, entry);
 	if (result == 0)
 		result = tx_get(tx, a, "project", entry->parent, &group);
 	if (result == 0)
@@ -190,7 +147,7 @@ static int expire(struct tx *tx, struct arena *a, const struct doc *entry)
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	return event_service_field(tx, a, "NETWORK_PERMISSION_ENTRY_REMOVED", group.parent, group.id, "whitelistEntry",
-	                           entry_value(a, entry));
+	                           entry_value(a, entry->name));
 }
 
 /* Entries that are over count for nothing: neither against the limit nor as ones to change. */
@@ -216,34 +173,25 @@ static int end_ask(struct tx *tx, struct str id, int64_t until_ms)
 static int entry_put(struct call *c, const struct wanted *w, bool *ret_new)
 {
 	struct doc d;
-	int result = tx_get_by_name(c->tx, c->arena, "access_entry", c->group.id, w->name, &d);
-	*ret_new = result == -ENOENT;
-	if (result == 0) {
-		d.body = entry_text(c, w);
-		result = tx_update(c->tx, &d);
-	} else if (result == -ENOENT) {
-		struct id id = id_new();
-		d = (struct doc){.kind = STR("access_entry"),
-		                 .id = arena_dup(c->arena, id_str(&id)),
-		                 .parent = c->group.id,
-		                 .name = w->name,
-		                 .created_ms = clock_now_ms(),
-		                 .body = entry_text(c, w)};
-		result = tx_insert(c->tx, &d);
-	}
+	int result = resource_named(c, &resource_access_entry, c->group.id, w->name, &d);
+	if (result < 0)
+		return result;
+	*ret_new = !d.rev;
+	d.body = json_text(c->arena, w->document);
+	result = resource_put(c->tx, &d, &d);
 	return result < 0 ? result : end_ask(c->tx, d.id, w->until_ms);
 }
 
 /* How many of them the project does not have yet; each counts once. */
-static int count_new(struct call *c, const struct wanted *list, size_t count, int64_t *ret_count)
+static int count_new(struct call *c, const struct str *names, size_t count, int64_t *ret_count)
 {
 	int64_t fresh = 0;
 	struct doc d;
 	for (size_t i = 0; i < count; i++) {
 		size_t j = 0;
-		while (j < i && !str_eq(list[j].name, list[i].name))
+		while (j < i && !str_eq(names[j], names[i]))
 			j++;
-		int result = j < i ? 0 : tx_get_by_name(c->tx, c->arena, "access_entry", c->group.id, list[i].name, &d);
+		int result = j < i ? 0 : tx_get_by_name(c->tx, c->arena, "access_entry", c->group.id, names[i], &d);
 		if (result < 0 && result != -ENOENT)
 			return result;
 		fresh += result == -ENOENT;
@@ -252,42 +200,36 @@ static int count_new(struct call *c, const struct wanted *list, size_t count, in
 	return 0;
 }
 
-/* The organization's policies may forbid some of them. */
-static int policy_check(struct call *c, const struct wanted *list, size_t count)
-{
-	struct str *names = arena_new_array(c->arena, struct str, count + 1);
-	for (size_t i = 0; i < count; i++)
-		names[i] = list[i].name;
-	return policy_check_access_list(c, names, count);
-}
-
 int access_list_add(struct call *c)
 {
 	struct faults faults = {.count = 0};
 	size_t count = json_array_size(c->body);
 	struct wanted *list = arena_new_array(c->arena, struct wanted, count + 1);
+	struct str *names = arena_new_array(c->arena, struct str, count + 1);
 	int64_t fresh;
 	if (count == 0 || count > 1000)
 		faults_add(&faults, c->arena, STR_NONE, "must have from 1 to 1000 entries");
-	for (size_t i = 0; i < count && count <= 1000; i++)
+	for (size_t i = 0; i < count && count <= 1000; i++) {
 		wanted_read(c, json_array_get(c->body, i), i, &faults, &list[i]);
+		names[i] = list[i].name;
+	}
 	if (faults.count)
 		return call_fail_faults(c, &faults);
 	int result = entries_tidy(c);
 	if (result == 0)
-		result = policy_check(c, list, count);
+		result = policy_check_access_list(c, names, count);
 	if (result == 0)
-		result = count_new(c, list, count, &fresh);
+		result = count_new(c, names, count, &fresh);
 	if (result == 0)
 		result = limit_enforce(c, resource_access_entry.project_limit, fresh);
 	for (size_t i = 0; result == 0 && i < count; i++) {
-		bool is_new;
+		bool is_new = false;
 		result = i ? event_next(c) : 0;
 		if (result == 0)
 			result = entry_put(c, &list[i], &is_new);
 		if (result == 0 && !is_new)
 			event_set_type(c, "NETWORK_PERMISSION_ENTRY_UPDATED");
-		event_field(c, "whitelistEntry", list[i].value);
+		event_field(c, "whitelistEntry", entry_value(c->arena, names[i]));
 	}
 	if (result == 0)
 		result = access_changed(c, NULL, 0);
@@ -296,17 +238,16 @@ int access_list_add(struct call *c)
 
 static int entry_load(struct call *c, const struct resource *r, struct doc *ret_doc)
 {
-	struct str value = call_path(c, "entryValue");
-	struct wanted w = {.name = value};
+	struct str name = call_path(c, "entryValue");
 	struct cidr network;
-	if (network_parse(c->arena, value, &network))
-		wanted_network(c->arena, &network, &w);
-	return tx_get_by_name(c->tx, c->arena, r->kind, c->group.id, w.name, ret_doc);
+	if (network_parse(c->arena, name, &network))
+		name = network_name(c->arena, &network);
+	return tx_get_by_name(c->tx, c->arena, r->kind, c->group.id, name, ret_doc);
 }
 
 static int entry_remove(struct call *c, const struct doc *d)
 {
-	event_field(c, "whitelistEntry", entry_value(c->arena, d));
+	event_field(c, "whitelistEntry", entry_value(c->arena, d->name));
 	return access_changed(c, NULL, 0);
 }
 
@@ -319,21 +260,20 @@ const struct resource_hooks access_entry_hooks = {
         .load = entry_load, .remove = entry_remove, .gone = entry_gone, .hides = entry_hides, .key = entry_key};
 
 /* Whether the project's clusters have taken the list over. */
-int access_list_status(struct call *c)
+static int status_view(struct call *c, const struct doc *d, json_t *entity)
 {
-	static const char *const texts[] = {[ACCESS_ACTIVE] = "{\"STATUS\":\"ACTIVE\"}",
-	                                    [ACCESS_PENDING] = "{\"STATUS\":\"PENDING\"}",
-	                                    [ACCESS_FAILED] = "{\"STATUS\":\"FAILED\"}"};
+	static const char *const names[] = {
+	        [ACCESS_ACTIVE] = "ACTIVE", [ACCESS_PENDING] = "PENDING", [ACCESS_FAILED] = "FAILED"};
 	enum access_state state;
-	struct doc d;
-	int result = resource_load(c, &resource_access_entry, &d);
+	int result = access_state(c->tx, c->arena, c->group.id, &state);
+	json_object_clear(entity);
 	if (result == 0)
-		result = access_state(c->tx, c->arena, c->group.id, &state);
-	if (result == 0)
-		entity_write(c, &c->out, str_of(texts[state]), c->op, "entryValue", network_key(c->arena, d.name),
-		             false);
+		json_put_z(entity, "STATUS", names[state]);
 	return result;
 }
+
+const struct resource_hooks access_entry_status_hooks = {
+        .load = entry_load, .hides = entry_hides, .key = entry_key, .view = status_view};
 
 /* Jobs. */
 
@@ -345,12 +285,6 @@ static int end_save(struct tx *tx, struct job_run *r)
 	if (result < 0 || !is_over(r->arena, &entry))
 		return result == -ENOENT ? 0 : result;
 	return expire(tx, r->arena, &entry);
-}
-
-static int end_step(struct job_run *r)
-{
-	r->save = end_save;
-	return JOB_DONE;
 }
 
 /* Versions before 0.2 kept temporary entries in a list of their own, which the service walked: they get their jobs. */
@@ -368,14 +302,8 @@ static int adopt_save(struct tx *tx, struct job_run *r)
 	return result;
 }
 
-static int adopt_step(struct job_run *r)
-{
-	r->save = adopt_save;
-	return JOB_DONE;
-}
-
 static const struct job_kind kinds[] = {
-        {.name = ENTRY_END_JOB, .step = end_step},
-        {.name = "access_list_adopt", .step = adopt_step, .period_ms = 3600000},
+        {.name = ENTRY_END_JOB, .save = end_save},
+        {.name = "access_list_adopt", .save = adopt_save, .period_ms = 3600000},
 };
 const struct job_kinds access_list_jobs = JOB_KINDS(kinds);

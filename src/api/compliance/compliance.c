@@ -8,167 +8,130 @@
 
 #define PAGE 200
 
-/* One thing that is held against the rules. */
-struct finding {
-	struct str group_id, id, name;
-	const char *clusters; /* the path of its kind of cluster; NULL: it is a project */
-};
-
-static void link_self(struct call *c, struct buf *b, const struct finding *f)
+/* The resource policies that have broken rules, with those. */
+static json_t *broken_json(const struct policy_rules *rules)
 {
-	struct str href = link_href(c, catalog_op("getGroup"), "groupId", f->group_id);
-	if (f->clusters)
-		href = arena_printf(c->arena, "%.*s/%s/%.*s", STR_ARG(href), f->clusters, STR_ARG(f->name));
-	json_key(b, "links");
-	json_open(b, '[');
-	json_open(b, '{');
-	json_key(b, "href");
-	json_str(b, href);
-	json_key(b, "rel");
-	json_z(b, "self");
-	json_close(b, '}');
-	json_close(b, ']');
-}
-
-/* The broken rules of one resource policy, which begin at *i; moves *i behind them. */
-static void broken_write(struct buf *b, const struct policy_rules *rules, size_t *i)
-{
-	const struct policy_rule *first = &rules->list[*i];
-	json_open(b, '{');
-	json_key(b, "resourcePolicyId");
-	json_str(b, first->resource_policy_id);
-	json_key(b, "resourcePolicyName");
-	json_str(b, first->resource_policy_name);
-	json_key(b, "policiesCausingNonCompliance");
-	json_open(b, '[');
-	for (; *i < rules->count && str_eq(first->resource_policy_id, rules->list[*i].resource_policy_id); ++*i) {
-		if (!rules->list[*i].broken)
+	json_t *list = json_array(), *policies = NULL;
+	struct str last = STR_NONE;
+	for (size_t i = 0; i < rules->count; i++) {
+		const struct policy_rule *r = &rules->list[i];
+		if (!r->broken)
 			continue;
-		json_open(b, '{');
-		json_key(b, "policyId");
-		json_str(b, rules->list[*i].policy_id);
-		json_close(b, '}');
+		if (!str_eq(r->resource_policy_id, last)) {
+			json_t *one = json_object();
+			last = r->resource_policy_id;
+			policies = json_array();
+			json_put_str(one, "resourcePolicyId", r->resource_policy_id);
+			json_put_str(one, "resourcePolicyName", r->resource_policy_name);
+			json_put(one, "policiesCausingNonCompliance", policies);
+			json_array_append_new(list, one);
+		}
+		json_t *policy = json_object();
+		json_put_str(policy, "policyId", r->policy_id);
+		json_array_append_new(policies, policy);
 	}
-	json_close(b, ']');
-	json_close(b, '}');
+	return list;
 }
 
-static void finding_write(struct call *c, const struct policy_rules *rules, const struct finding *f)
-{
-	struct buf *b = &c->out;
-	json_open(b, '{');
-	link_self(c, b, f);
-	json_key(b, "orgId");
-	json_str(b, c->org.id);
-	json_key(b, "resourceId");
-	json_str(b, f->id);
-	json_key(b, "resourceName");
-	json_str(b, f->name);
-	json_key(b, "resourceType");
-	json_z(b, f->clusters ? "CLUSTER" : "PROJECT");
-	json_key(b, "resourcePoliciesCausingNonCompliance");
-	json_open(b, '[');
-	for (size_t i = 0; i < rules->count;) {
-		if (rules->list[i].broken)
-			broken_write(b, rules, &i);
-		else
-			i++;
-	}
-	json_close(b, ']');
-	json_close(b, '}');
-}
-
-/* The number of rules that it breaks. */
-static size_t judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
-                    struct policy_subject *s)
-{
-	s->org_id = c->org.id;
-	s->org_name = json_field(doc_json(a, c->org.body), "name");
-	s->group_id = project->id;
-	s->group_name = project->name;
-	if (!s->resource.id.p)
-		s->resource = (struct policy_uid){STR(POLICY_PROJECT), project->id};
-	return policy_judge(a, rules, s);
-}
-
-/* Adds the rules that it breaks to those that are broken. */
-static void judge_also(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
-                       struct policy_subject *s, bool *broken)
-{
-	judge(c, a, rules, project, s);
-	for (size_t i = 0; i < rules->count; i++)
-		broken[i] |= rules->list[i].broken;
-}
-
-struct cluster_judge {
+/* One project, whose things are held against the rules. What is in it breaks policies as the project does, and is
+ * marked in `broken`; clusters stand for themselves. */
+struct review {
 	struct call *call;
-	struct arena *arena;
+	struct arena *arena; /* for this project only */
 	const struct policy_rules *rules;
 	const struct doc *project;
+	bool *broken;
 };
+
+/* The project breaks rules, or a cluster of it; clusters: the path of its kind of cluster, or NULL. */
+static void finding_write(const struct review *r, struct str id, struct str name, const char *clusters)
+{
+	struct arena *a = r->arena;
+	json_t *entity = json_keep(a, json_object());
+	struct str href = link_href(r->call, catalog_op("getGroup"), "groupId", r->project->id);
+	if (clusters)
+		href = arena_printf(a, "%.*s/%s/%.*s", STR_ARG(href), clusters, STR_ARG(name));
+	json_put(entity, "links", json_pack("[{s:s%, s:s}]", "href", href.p, href.n, "rel", "self"));
+	json_put_str(entity, "orgId", r->call->org.id);
+	json_put_str(entity, "resourceId", id);
+	json_put_str(entity, "resourceName", name);
+	json_put_z(entity, "resourceType", clusters ? "CLUSTER" : "PROJECT");
+	json_put(entity, "resourcePoliciesCausingNonCompliance", broken_json(r->rules));
+	json_raw(&r->call->out, json_text(a, entity));
+}
+
+static size_t subject_ask(const struct review *r, struct policy_subject *s)
+{
+	policy_subject_place(r->arena, &r->call->org, r->project, s);
+	return policy_rules_ask(r->rules, r->arena, s);
+}
+
+static void subject_review(const struct review *r, struct policy_subject *s)
+{
+	subject_ask(r, s);
+	for (size_t i = 0; i < r->rules->count; i++)
+		r->broken[i] |= r->rules->list[i].broken;
+}
 
 static int cluster_visit(struct tx *tx, void *ctx, const struct doc *d)
 {
-	const struct cluster_judge *j = ctx;
+	const struct review *r = ctx;
 	struct policy_subject s = {.action = NULL};
-	const json_t *cluster = doc_json(j->arena, d->body);
-	policy_cluster_subject(j->arena, cluster, &s);
+	const json_t *cluster = doc_json(r->arena, d->body);
+	policy_cluster_subject(r->arena, cluster, &s);
 	s.resource.id = d->id;
 	const char *path = str_is(d->kind, FLEX_KIND) ? "flexClusters" : "clusters";
-	if (judge(j->call, j->arena, j->rules, j->project, &s))
-		finding_write(j->call, j->rules,
-		              &(struct finding){j->project->id, d->id, json_field(cluster, "name"), path});
+	if (subject_ask(r, &s))
+		finding_write(r, d->id, json_field(cluster, "name"), path);
 	return 0;
 }
 
-static int access_judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
-                        bool *broken)
+static int access_review(const struct review *r)
 {
 	struct policy_subject s = {.action = NULL};
 	struct doc *docs;
 	size_t count;
-	int result = tx_list_all(c->tx, a, "access_entry", project->id, &docs, &count);
+	int result = tx_list_all(r->call->tx, r->arena, "access_entry", r->project->id, &docs, &count);
 	if (result < 0 || count == 0)
 		return result;
-	struct str *names = arena_new_array(a, struct str, count);
+	struct str *names = arena_new_array(r->arena, struct str, count);
 	for (size_t i = 0; i < count; i++)
 		names[i] = docs[i].name;
-	policy_access_subject(a, names, count, &s);
-	judge_also(c, a, rules, project, &s, broken);
+	policy_access_subject(r->arena, names, count, &s);
+	subject_review(r, &s);
 	return 0;
 }
 
-static int peers_judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project,
-                       bool *broken)
+static int peers_review(const struct review *r)
 {
 	struct doc *docs;
 	size_t count = 0;
-	int result = peers_load(c->tx, a, project->id, &docs, &count);
+	int result = peers_load(r->call->tx, r->arena, r->project->id, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		struct policy_subject s = {.action = ACTION_PEERING};
 		struct policy_link link;
-		result = policy_link_of_peer(c->tx, a, doc_json(a, docs[i].body), &link);
+		result = policy_link_of_peer(r->call->tx, r->arena, doc_json(r->arena, docs[i].body), &link);
 		if (result < 0)
 			break;
-		s.context = policy_link_context(a, s.action, &link);
-		judge_also(c, a, rules, project, &s, broken);
+		s.context = policy_link_context(r->arena, s.action, &link);
+		subject_review(r, &s);
 	}
 	return result == -ENOENT ? 0 : result;
 }
 
-/* What is in a project breaks policies as the project does; clusters stand for themselves. */
-static int project_judge(struct call *c, struct arena *a, const struct policy_rules *rules, const struct doc *project)
+static int project_review(struct review *r)
 {
-	bool *broken = arena_new_array(a, bool, rules->count + 1), any = false;
-	int result = access_judge(c, a, rules, project, broken);
+	const struct doc *project = r->project;
+	bool any = false;
+	r->broken = arena_new_array(r->arena, bool, r->rules->count + 1);
+	int result = access_review(r);
 	if (result == 0)
-		result = peers_judge(c, a, rules, project, broken);
-	for (size_t i = 0; i < rules->count; i++)
-		any |= rules->list[i].broken = broken[i];
+		result = peers_review(r);
+	for (size_t i = 0; i < r->rules->count; i++)
+		any |= r->rules->list[i].broken = r->broken[i];
 	if (result == 0 && any)
-		finding_write(c, rules, &(struct finding){project->id, project->id, project->name, NULL});
-	struct cluster_judge j = {.call = c, .arena = a, .rules = rules, .project = project};
-	return result < 0 ? result : clusters_walk_group(c->tx, a, project->id, cluster_visit, &j);
+		finding_write(r, project->id, project->name, NULL);
+	return result < 0 ? result : clusters_walk_group(r->call->tx, r->arena, project->id, cluster_visit, r);
 }
 
 /* Of the projects that the caller may read. What a project needs is forgotten before the next one. */
@@ -188,7 +151,8 @@ int policies_non_compliant(struct call *c)
 		for (size_t i = 0; result == 0 && i < count; i++) {
 			if (!principal_group_roles(c->caller, c->org.id, projects[i].id))
 				continue;
-			result = project_judge(c, one, &rules, &projects[i]);
+			result = project_review(
+			        &(struct review){.call = c, .arena = one, .rules = &rules, .project = &projects[i]});
 			arena_reset(one);
 		}
 		from += PAGE;

@@ -26,6 +26,9 @@ void oauth_revoke(struct service *s, struct request *r);
 /* Fills the response of either with a refusal in RFC 6749's form; sends nothing. */
 void oauth_problem(struct request *r, const struct problem *p);
 
+/* feeds.c: GET FEED_PATH<token>, an Atom feed. */
+void feed_serve(struct service *s, struct request *r);
+
 /* families.c: the kinds of jobs of all families, in the arena. */
 struct job_kind;
 const struct job_kind *families_jobs(struct arena *a, size_t *ret_count);

@@ -32,19 +32,15 @@ int events_list_types(struct call *c)
 static struct str texts_of(struct call *c, const char *name)
 {
 	struct str rest = call_query(c, name), one;
-	struct buf b = {0};
+	json_t *texts = json_keep(c->arena, json_array());
 	if (!rest.n)
 		return STR_NONE;
-	json_open(&b, '[');
 	while (rest.n) {
 		str_cut(rest, ',', &one, &rest);
 		if (one.n)
-			json_str(&b, one);
+			json_add_str(texts, one);
 	}
-	json_close(&b, ']');
-	struct str texts = arena_dup(c->arena, buf_view(&b));
-	buf_free(&b);
-	return texts;
+	return json_text(c->arena, texts);
 }
 
 int events_filter(struct call *c, const char *clusters, struct event_filter *ret_filter)
@@ -57,10 +53,8 @@ int events_filter(struct call *c, const char *clusters, struct event_filter *ret
 	f.clusters = texts_of(c, clusters);
 	f.has_min = min.n && clock_parse(min, &f.min_ms);
 	f.has_max = max.n && clock_parse(max, &f.max_ms);
-	if (f.has_min && f.has_max && f.min_ms > f.max_ms) {
-		call_fail(c, 400, "INVALID_DATE_RANGE", "minDate: must not be after maxDate.");
-		return call_fail_param(c, STR("minDate"));
-	}
+	if (f.has_min && f.has_max && f.min_ms > f.max_ms)
+		return call_fail_field(c, 400, "INVALID_DATE_RANGE", "minDate", "must not be after maxDate.");
 	/* Events show whole seconds: the one that shows this time is not after it. */
 	if (f.has_max)
 		f.max_ms += 999 - f.max_ms % 1000;

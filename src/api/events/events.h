@@ -1,4 +1,4 @@
-/* Lists of events: the filter that a call asks for, and feeds of them outside the catalog. */
+/* Lists of events: the filter that a call asks for, and the links to feeds of them. */
 #ifndef STEWARD_API_EVENTS_EVENTS_H
 #define STEWARD_API_EVENTS_EVENTS_H
 
@@ -8,9 +8,10 @@
 /* events.c: from the scope of the call and its query; `clusters` names the parameter with the clusters' names. */
 must_check int events_filter(struct call *c, const char *clusters, struct event_filter *ret_filter);
 
-/* feeds.c: GET FEED_PATH<token>, an Atom feed. */
+/* feeds.c: what the token of a link to a feed says: "op", "scope", "types", "clusters", "min", "max", "kind", "caller",
+ * "until". NULL: we have not made it. Freed with the arena. */
 #define FEED_PATH "/feeds/"
-void feed_serve(struct service *s, struct request *r);
+json_t *feed_token_read(struct arena *a, struct str token);
 
 extern const struct job_kinds events_jobs;
 

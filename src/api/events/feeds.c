@@ -1,344 +1,86 @@
-/* Activity feeds: a link that any feed reader can follow, without credentials of its own.
+/* Activity feeds: a link that any feed reader can follow, without credentials of its own (api/edge/feeds.c).
  *
  * The link's token is signed and says what was asked for (scope, filters), for whom, and until when. It gives no more
- * than its caller has: each time the feed is read, the caller must still be there, hold the role and be allowed from
- * that address. A token is text in base64url, a dot, and its signature. */
+ * than its caller has. A token is text in base64url, a dot, and its signature. */
 #include "api/events/events.h"
 #include "api/kit/verbs.h"
 
 #include "base/base64.h"
 #include "base/clock.h"
-#include "call/answer.h"
-#include "call/pool.h"
-#include "call/workers.h"
-#include "gate/gate.h"
-#include "identity/attempts.h"
-#include "identity/identity.h"
-
-#include <errno.h>
-#include <stdlib.h>
 
 #define FEED_DAYS 90
-#define FEED_ENTRIES 100
 #define TOKEN_MAX 8192
 #define CLUSTER_NAME_MAX 64
+#define SIGNATURE_TEXT BASE64_TEXT(32)
+
+static void sign(struct str text, char ret_signature[SIGNATURE_TEXT])
+{
+	unsigned char mac[32];
+	seal_mac("feed", text, mac);
+	base64url_encode(mac, sizeof mac, ret_signature);
+}
 
 static int clusters_check(struct call *c)
 {
 	struct str rest = call_query(c, "clusterName"), one;
 	while (rest.n) {
 		str_cut(rest, ',', &one, &rest);
-		if (one.n > CLUSTER_NAME_MAX) {
-			call_fail(c, 400, "VALIDATION_ERROR", "clusterName: must have at most %d characters each.",
-			          CLUSTER_NAME_MAX);
-			return call_fail_param(c, STR("clusterName"));
-		}
+		if (one.n > CLUSTER_NAME_MAX)
+			return call_fail_field(c, 400, "VALIDATION_ERROR", "clusterName",
+			                       "must have at most %d characters each.", CLUSTER_NAME_MAX);
 	}
 	return 0;
 }
 
 static struct str token_make(struct call *c, const struct event_filter *f)
 {
-	struct buf b = {0};
-	unsigned char mac[32];
-	char signature[BASE64_TEXT(32)];
-	json_open(&b, '{');
-	json_key(&b, "op");
-	json_z(&b, c->op->id);
-	json_key(&b, "scope");
-	json_str(&b, f->scope);
-	json_key(&b, "types");
-	json_raw(&b, f->types.n ? f->types : STR("[]"));
-	json_key(&b, "clusters");
-	json_raw(&b, f->clusters.n ? f->clusters : STR("[]"));
-	if (f->has_min) {
-		json_key(&b, "min");
-		json_int(&b, f->min_ms);
-	}
-	if (f->has_max) {
-		json_key(&b, "max");
-		json_int(&b, f->max_ms);
-	}
-	json_key(&b, "kind");
-	json_int(&b, c->caller->kind);
-	json_key(&b, "caller");
-	json_z(&b, c->caller->id);
-	json_key(&b, "until");
-	json_int(&b, clock_now_ms() + FEED_DAYS * INT64_C(86400000));
-	json_close(&b, '}');
-	char *text = arena_alloc(c->arena, BASE64_TEXT(b.n) + 1);
-	base64url_encode(b.p, b.n, text);
-	buf_free(&b);
-	seal_mac("feed", str_of(text), mac);
-	base64url_encode(mac, sizeof mac, signature);
+	char signature[SIGNATURE_TEXT];
+	json_t *token = json_keep(c->arena, json_object());
+	json_put_z(token, "op", c->op->id);
+	json_put_str(token, "scope", f->scope);
+	if (f->types.n)
+		json_put(token, "types", json_loadb(f->types.p, f->types.n, 0, NULL));
+	if (f->clusters.n)
+		json_put(token, "clusters", json_loadb(f->clusters.p, f->clusters.n, 0, NULL));
+	if (f->has_min)
+		json_put(token, "min", json_integer(f->min_ms));
+	if (f->has_max)
+		json_put(token, "max", json_integer(f->max_ms));
+	json_put(token, "kind", json_integer(c->caller->kind));
+	json_put_z(token, "caller", c->caller->id);
+	json_put(token, "until", json_integer(clock_now_ms() + FEED_DAYS * INT64_C(86400000)));
+	struct str plain = json_text(c->arena, token);
+	char *text = arena_alloc(c->arena, BASE64_TEXT(plain.n) + 1);
+	base64url_encode(plain.p, plain.n, text);
+	sign(str_of(text), signature);
 	return arena_printf(c->arena, "%s.%s", text, signature);
+}
+
+json_t *feed_token_read(struct arena *a, struct str token)
+{
+	struct str text, given;
+	char signature[SIGNATURE_TEXT];
+	if (token.n > TOKEN_MAX || !str_cut(token, '.', &text, &given))
+		return NULL;
+	sign(text, signature);
+	if (!str_eq_secret(given, str_of(signature)))
+		return NULL;
+	char *plain = arena_alloc(a, text.n + 1);
+	ssize_t n = base64_decode(text, plain, text.n);
+	return n < 0 ? NULL : doc_json(a, (struct str){plain, (size_t)n});
 }
 
 int feeds_link(struct call *c)
 {
 	struct event_filter f = {.in_org = false};
-	struct buf b = {0};
 	int result = clusters_check(c);
 	if (result == 0)
 		result = events_filter(c, "clusterName", &f);
 	if (result < 0)
 		return result;
-	struct str link = arena_printf(c->arena, "%s" FEED_PATH "%s", c->service->base_url, token_make(c, &f).p);
-	json_open(&b, '{');
-	json_key(&b, "link");
-	json_str(&b, link);
-	json_close(&b, '}');
-	entity_write(c, &c->out, buf_view(&b), c->op, NULL, STR_NONE, false);
-	buf_free(&b);
+	json_t *body = json_keep(c->arena, json_object());
+	json_put_str(body, "link",
+	             arena_printf(c->arena, "%s" FEED_PATH "%s", c->service->base_url, token_make(c, &f).p));
+	entity_write(c, &c->out, json_text(c->arena, body), c->op, NULL, STR_NONE, false);
 	return 0;
-}
-
-/* One reading of a feed. */
-struct feed {
-	struct service *service;
-	struct request *request;
-	struct arena *arena;
-	struct tx *tx;
-	const struct op *op; /* that made the link */
-	json_t *token;
-	struct event_filter filter;
-	struct doc scope;
-};
-
-static int refuse(struct feed *f, int status, const char *code, const char *detail)
-{
-	struct problem p = {.status = status, .code = code, .detail = str_of(detail)};
-	answer_problem(f->request, &p);
-	return -status;
-}
-
-static int not_found(struct feed *f)
-{
-	return refuse(f, 404, "RESOURCE_NOT_FOUND", "There is no such feed. Ask the API for its link again.");
-}
-
-/* A link that this service did not sign is a failed sign-in; a right one is never refused for those. */
-static int unknown(struct feed *f)
-{
-	unsigned seconds;
-	enum attempt_state attempt = attempt_ask(f->service->attempts, STR_NONE, &f->request->peer, &seconds);
-	attempt_failed(f->service->attempts, STR_NONE, &f->request->peer);
-	if (attempt == ATTEMPT_OPEN)
-		return not_found(f);
-	response_header(&f->request->response, "retry-after", arena_printf(f->arena, "%u", seconds));
-	return refuse(f, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
-}
-
-static int token_read(struct feed *f)
-{
-	struct str path = f->request->path, token = {path.p + strlen(FEED_PATH), path.n - strlen(FEED_PATH)}, text,
-	           given;
-	unsigned char mac[32];
-	char signature[BASE64_TEXT(32)];
-	if (token.n > TOKEN_MAX || !str_cut(token, '.', &text, &given))
-		return unknown(f);
-	seal_mac("feed", text, mac);
-	base64url_encode(mac, sizeof mac, signature);
-	if (!str_eq_secret(given, str_of(signature)))
-		return unknown(f);
-	char *bytes = arena_alloc(f->arena, text.n + 1);
-	ssize_t n = base64_decode(text, bytes, text.n);
-	if (n < 0)
-		return not_found(f);
-	f->token = doc_json(f->arena, (struct str){bytes, (size_t)n});
-	f->op = catalog_op(arena_z(f->arena, json_field(f->token, "op")));
-	if (!f->op)
-		return not_found(f);
-	if (json_integer_value(json_object_get(f->token, "until")) < clock_now_ms())
-		return refuse(f, 404, "FEED_LINK_EXPIRED", "The time of this link is over. Ask the API for a new one.");
-	return 0;
-}
-
-static void filter_read(struct feed *f)
-{
-	const json_t *types = json_object_get(f->token, "types"), *clusters = json_object_get(f->token, "clusters"),
-	             *min = json_object_get(f->token, "min"), *max = json_object_get(f->token, "max");
-	f->filter = (struct event_filter){.scope = f->scope.id,
-	                                  .in_org = f->op->tenant == TENANT_ORG,
-	                                  .has_min = min != NULL,
-	                                  .min_ms = json_integer_value(min),
-	                                  .has_max = max != NULL,
-	                                  .max_ms = json_integer_value(max)};
-	if (json_array_size(types))
-		f->filter.types = json_text(f->arena, types);
-	if (json_array_size(clusters))
-		f->filter.clusters = json_text(f->arena, clusters);
-}
-
-/* The caller that asked for the link must still be allowed to ask. */
-static int caller_check(struct feed *f)
-{
-	bool in_org = f->op->tenant == TENANT_ORG;
-	struct principal *p;
-	int kind = (int)json_integer_value(json_object_get(f->token, "kind"));
-	int result = principal_load(f->tx, (enum principal_kind)kind, json_field(f->token, "caller"), &p);
-	if (result < 0 && result != -ENOENT)
-		return refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
-	role_mask roles = 0;
-	bool address = false;
-	if (result == 0) {
-		struct str org = in_org ? f->scope.id : f->scope.parent;
-		roles = principal_org_roles(p, org) | (in_org ? 0 : principal_group_roles(p, org, f->scope.id));
-		address = access_list_permits(p, &f->request->peer);
-		principal_unref(p);
-	}
-	if (!(roles & f->op->roles))
-		return refuse(f, 403, "FEED_NOT_PERMITTED",
-		              "Who asked for this link may not read these events any more.");
-	return address ? 0
-	               : refuse(f, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
-	                        "This link may not be used from this address.");
-}
-
-static int bucket_check(struct feed *f)
-{
-	struct limit_answer l;
-	limiter_take(f->service->limiter, f->op->set, f->scope.id, &l);
-	if (l.granted)
-		return 0;
-	response_header(&f->request->response, "retry-after", arena_printf(f->arena, "%u", l.retry_after));
-	return refuse(f, 429, "RATE_LIMITED_TOKEN_BUCKET", "This feed is read too often. Please retry later.");
-}
-
-/* Text of an element or attribute. Control characters cannot stand in XML at all. */
-static void xml_text(struct buf *b, struct str s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		if (c == '&')
-			buf_z(b, "&amp;");
-		else if (c == '<')
-			buf_z(b, "&lt;");
-		else if (c == '>')
-			buf_z(b, "&gt;");
-		else if (c == '"')
-			buf_z(b, "&quot;");
-		else
-			buf_c(b, (char)(c < 0x20 ? ' ' : c));
-	}
-}
-
-static void xml_element(struct buf *b, const char *name, struct str text)
-{
-	buf_printf(b, "<%s>", name);
-	xml_text(b, text);
-	buf_printf(b, "</%s>", name);
-}
-
-static void xml_time(struct buf *b, int64_t ms)
-{
-	char text[CLOCK_TEXT];
-	clock_format(ms, text);
-	xml_element(b, "updated", str_of(text));
-}
-
-static void entry_write(struct feed *f, struct buf *b, const struct event *e)
-{
-	const json_t *body = doc_json(f->arena, e->body), *raw = doc_json(f->arena, e->raw);
-	struct str user = json_field(body, "username"), key = json_field(body, "publicKey");
-	const char *scope = f->filter.in_org ? "orgs" : "groups";
-	buf_z(b, "<entry>");
-	xml_element(b, "id", arena_printf(f->arena, "urn:steward:event:%.*s", STR_ARG(e->id)));
-	xml_element(b, "title", json_field(raw, "description").n ? json_field(raw, "description") : e->type);
-	xml_time(b, e->created_ms);
-	buf_z(b, "<author>");
-	xml_element(b, "name", user.n ? user : key.n ? key : STR("Steward"));
-	buf_z(b, "</author><category term=\"");
-	xml_text(b, e->type);
-	buf_z(b, "\"/><link rel=\"alternate\" type=\"application/json\" href=\"");
-	xml_text(b, arena_printf(f->arena, "%s" API_BASE "/%s/%.*s/events/%.*s", f->service->base_url, scope,
-	                         STR_ARG(f->filter.scope), STR_ARG(e->id)));
-	buf_z(b, "\"/><content type=\"text\">");
-	xml_text(b, e->body);
-	buf_z(b, "</content></entry>\n");
-}
-
-static void feed_write(struct feed *f, const struct event *events, size_t count)
-{
-	struct buf b = {0};
-	struct str name = json_field(doc_json(f->arena, f->scope.body), "name");
-	const char *kind = f->filter.in_org ? "organization" : "project";
-	buf_z(&b, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">");
-	xml_element(&b, "id", arena_printf(f->arena, "urn:steward:%s:%.*s:activity", kind, STR_ARG(f->filter.scope)));
-	xml_element(&b, "title", arena_printf(f->arena, "Activity of the %s %.*s", kind, STR_ARG(name)));
-	xml_time(&b, count ? events[0].created_ms : f->scope.created_ms);
-	buf_z(&b, "<author><name>Steward</name></author><link rel=\"self\" type=\"application/atom+xml\" href=\"");
-	buf_z(&b, f->service->base_url);
-	xml_text(&b, f->request->path);
-	buf_z(&b, "\"/>\n");
-	for (size_t i = 0; i < count; i++)
-		entry_write(f, &b, &events[i]);
-	buf_z(&b, "</feed>\n");
-	f->request->response.status = 200;
-	f->request->response.body = arena_dup(f->arena, buf_view(&b));
-	response_header(&f->request->response, "content-type", STR("application/atom+xml; charset=utf-8"));
-	buf_free(&b);
-}
-
-/* Fills the answer, also with a refusal. */
-static int feed_read(struct feed *f)
-{
-	struct event *events = NULL;
-	size_t count = 0;
-	int result = token_read(f);
-	if (result < 0)
-		return result;
-	bool in_org = f->op->tenant == TENANT_ORG;
-	result = tx_get(f->tx, f->arena, in_org ? "org" : "project", json_field(f->token, "scope"), &f->scope);
-	if (result == -ENOENT)
-		return not_found(f);
-	if (result == 0 && (result = caller_check(f)) < 0)
-		return result;
-	if (result == 0 && (result = bucket_check(f)) < 0)
-		return result;
-	filter_read(f);
-	if (result == 0)
-		result = tx_event_list(f->tx, f->arena, &f->filter, 0, FEED_ENTRIES, &events, &count);
-	if (result == -ENOTCONN) {
-		response_header(&f->request->response, "retry-after", STR("1"));
-		return refuse(f, 503, "STORE_UNAVAILABLE",
-		              "The service cannot reach its store. Try again in a second.");
-	}
-	if (result < 0)
-		return refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
-	feed_write(f, events, count);
-	return 0;
-}
-
-static void feed_on_worker(struct request *r)
-{
-	struct service *s = r->app;
-	r->app = NULL;
-	feed_serve(s, r);
-}
-
-/* A filter may have to look at all events: not on a loop. */
-void feed_serve(struct service *s, struct request *r)
-{
-	struct feed f = {.service = s, .request = r, .arena = r->arena, .tx = lane_here(s)->reader};
-	bool elsewhere = s->workers && !on_worker();
-	if (elsewhere) {
-		r->app = s;
-		if (workers_run_slow(s->workers, r, address_key(r), feed_on_worker))
-			return;
-		r->app = NULL;
-	}
-	workers_share();
-	if (elsewhere) {
-		response_header(&r->response, "retry-after", STR("1"));
-		refuse(&f, 503, "SERVICE_BUSY", "The service has too many calls waiting. Try again in a second.");
-	} else if (!str_is(r->method, "GET") && !str_is(r->method, "HEAD")) {
-		response_header(&r->response, "allow", STR("GET, HEAD"));
-		refuse(&f, 405, "METHOD_NOT_ALLOWED", "Use GET or HEAD.");
-	} else {
-		tx_begin_read(f.tx);
-		feed_read(&f);
-		tx_end_read(f.tx);
-	}
-	respond_here(r);
 }

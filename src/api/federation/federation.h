@@ -10,12 +10,8 @@
 #define STEWARD_API_FEDERATION_FEDERATION_H
 
 #include "call/call.h"
-#include "store/store.h"
-
-#include <jansson.h>
 
 #define FEDERATION_ORGS_MAX 100 /* organizations of one federation */
-#define ROLE_MAPPINGS_MAX 100   /* of one organization: their list has no pages */
 
 /* For a new organization: a federation of its own, with a SAML provider that waits to be configured. */
 must_check int federation_create(struct tx *tx, struct arena *a, struct str org_id, struct str *ret_id);
@@ -32,16 +28,13 @@ must_check int federation_admit(struct call *c, struct str org_id, struct str em
 
 /* What federation.c, connected_orgs.c and identity_providers.c share. */
 
-/* The organizations of a federation, borrowed from the arena: an array of ids. */
-must_check int federation_orgs(struct tx *tx, struct arena *a, struct str id, json_t **ret_org_ids);
-/* Where an organization is connected: d->parent is the federation. */
-must_check int connected_org_get(struct tx *tx, struct arena *a, struct str org_id, struct doc *ret_doc);
+/* The organizations of a federation: their "connected_org" documents, in the order in which they came. */
+must_check int connected_orgs(struct tx *tx, struct arena *a, struct str federation_id, struct doc **ret_docs,
+                              size_t *ret_count);
 /* A new connection, without any provider. */
 must_check int connected_org_add(struct tx *tx, struct str federation_id, struct str org_id);
-/* The connection and the role mappings. */
-must_check int connected_org_delete(struct tx *tx, struct arena *a, struct str org_id);
-/* The stored document as the schema has it, without the role mappings and conflicts. */
-json_t *connected_org_json(struct arena *a, const struct doc *d);
+/* The provider with which the organization's people sign in; *ret_provider is NULL when there is none. */
+must_check int connected_org_provider(struct tx *tx, struct arena *a, const struct doc *d, json_t **ret_provider);
 /* Whether the connection uses the identity provider. */
 bool connected_org_uses(const json_t *config, struct str provider_id, struct str okta_id);
 /* Whether the caller may see the organization's part in a federation. */
@@ -49,9 +42,5 @@ bool connected_org_visible(const struct call *c, struct str org_id);
 
 /* A list of domain names as it is kept: lower case, each once. What is none is added to the faults with its path. */
 json_t *domains_read(struct call *c, const json_t *list, const char *path, struct faults *faults);
-
-/* The same event in each organization of the federation, for what concerns them all; in the write. Fields are those
- * that the call's event has now. Leaves the event's type as it was: the row's last event is the last organization's. */
-must_check int federation_event(struct call *c, const json_t *org_ids);
 
 #endif

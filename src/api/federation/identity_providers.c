@@ -9,158 +9,142 @@
 #include "api/federation/identity_providers.h"
 
 #include "api/federation/federation.h"
-#include "api/federation/saml_metadata.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "call/service.h"
 #include "identity/jwks.h"
+#include "identity/saml.h"
 #include "trail/events.h"
 
 #include <errno.h>
 
 #define OKTA_BYTES 10
 #define OKTA_LEN (2ul * OKTA_BYTES)
-#define REF_OKTA "identity_provider_okta"
-#define REF_SLUG "identity_provider_slug"
 
 /* The store's side. */
 
-int providers_list(struct tx *tx, struct arena *a, struct str federation_id, struct doc **ret_docs, size_t *ret_count)
+/* Fields by whose value a provider is found, in any federation. */
+static const struct {
+	const char *kind, *field;
+} refs[] = {{"identity_provider_okta", "oktaIdpId"}, {"identity_provider_slug", "slug"}};
+
+/* From the values that it had to those that it has; NULL: none. -EEXIST: one is another provider's. */
+static int refs_move(struct tx *tx, const json_t *had, const json_t *has, struct str id)
 {
-	return tx_list(tx, a, "identity_provider", federation_id, 0, IDENTITY_PROVIDERS_MAX, ret_docs, ret_count);
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < sizeof refs / sizeof *refs; i++) {
+		struct str old = json_field(had, refs[i].field), fresh = json_field(has, refs[i].field);
+		if (str_eq(old, fresh))
+			continue;
+		result = old.n ? tx_ref_delete(tx, refs[i].kind, old) : 0;
+		if (result == -ENOENT)
+			result = 0;
+		if (result == 0 && fresh.n)
+			result = tx_ref_put(tx, refs[i].kind, fresh, id);
+	}
+	return result;
 }
 
 int provider_get(struct tx *tx, struct arena *a, struct str federation_id, struct str id, struct doc *ret_doc)
 {
 	struct doc d;
-	int result = 0;
-	if (id.n == OKTA_LEN)
-		result = tx_ref_get(tx, a, REF_OKTA, id, &id);
+	int result = id.n == OKTA_LEN ? tx_ref_get(tx, a, refs[0].kind, id, &id) : 0;
 	if (result == 0)
 		result = tx_get(tx, a, "identity_provider", id, &d);
-	if (result == 0 && !str_eq(d.parent, federation_id))
-		result = -ENOENT;
-	if (result == 0)
-		*ret_doc = d;
-	return result;
-}
-
-static int ref_drop(struct tx *tx, const char *kind, struct str value)
-{
-	int result = value.n ? tx_ref_delete(tx, kind, value) : 0;
-	return result == -ENOENT ? 0 : result;
+	if (result < 0 || !str_eq(d.parent, federation_id))
+		return result < 0 ? result : -ENOENT;
+	*ret_doc = d;
+	return 0;
 }
 
 static int provider_gone(struct tx *tx, struct arena *a, const struct doc *d)
 {
-	const json_t *provider = doc_json(a, d->body);
-	int result = ref_drop(tx, REF_OKTA, json_field(provider, "oktaIdpId"));
-	if (result == 0)
-		result = ref_drop(tx, REF_SLUG, json_field(provider, "slug"));
+	int result = refs_move(tx, doc_json(a, d->body), NULL, d->id);
 	return result < 0 ? result : jwks_forget(tx, d->id);
 }
 
-int providers_delete(struct tx *tx, struct arena *a, struct str federation_id)
+/* Fields that the service sets in a new provider, and defaults for those that were not given. */
+static void provider_complete(struct arena *a, json_t *p)
 {
-	struct doc *docs;
-	size_t count;
-	int result = providers_list(tx, a, federation_id, &docs, &count);
-	for (size_t i = 0; result == 0 && i < count; i++) {
-		result = provider_gone(tx, a, &docs[i]);
-		if (result == 0)
-			result = tx_delete(tx, "identity_provider", docs[i].id);
-	}
-	return result;
-}
-
-/* The fields that the service sets, and the defaults. */
-static json_t *provider_new(struct arena *a, struct str id, const char *protocol, const char *type)
-{
-	json_t *p = doc_json(a, STR("{}"));
+	bool saml = provider_is_saml(p), workforce = str_is(json_field(p, "idpType"), "WORKFORCE");
+	json_t *defaults = doc_json(
+	        a, saml ? STR("{\"status\":\"INACTIVE\",\"ssoDebugEnabled\":false,\"requestBinding\":\"HTTP-POST\","
+	                      "\"responseSignatureAlgorithm\":\"SHA-256\"}")
+	                : STR("{\"oktaIdpId\":null,\"authorizationType\":\"GROUP\",\"userClaim\":\"sub\","
+	                      "\"groupsClaim\":\"groups\"}"));
 	char now[CLOCK_TEXT], okta[OKTA_LEN + 1];
 	unsigned char bytes[OKTA_BYTES];
+	if (workforce)
+		json_put(defaults, "associatedDomains", json_array());
+	if (workforce && !saml)
+		json_put(defaults, "requestedScopes", json_array());
+	json_object_update_missing(p, defaults);
 	clock_format(clock_now_ms(), now);
-	json_put_str(p, "id", id);
 	json_put_z(p, "createdAt", now);
-	json_put_z(p, "protocol", protocol);
-	json_put_z(p, "idpType", type);
-	if (strcmp(protocol, "SAML") == 0) {
-		random_bytes(bytes, sizeof bytes);
-		hex_encode(bytes, sizeof bytes, okta);
-		json_put_z(p, "oktaIdpId", okta);
-		json_put_z(p, "status", "INACTIVE");
-		json_put(p, "ssoDebugEnabled", json_false());
-		json_put_z(p, "requestBinding", "HTTP-POST");
-		json_put_z(p, "responseSignatureAlgorithm", "SHA-256");
-	} else {
-		json_put(p, "oktaIdpId", json_null());
-		json_put_z(p, "authorizationType", "GROUP");
-		json_put_z(p, "userClaim", "sub");
-		json_put_z(p, "groupsClaim", "groups");
-	}
-	if (strcmp(type, "WORKFORCE") == 0)
-		json_put(p, "associatedDomains", json_array());
-	if (strcmp(type, "WORKFORCE") == 0 && strcmp(protocol, "OIDC") == 0)
-		json_put(p, "requestedScopes", json_array());
-	return p;
-}
-
-static int provider_insert(struct tx *tx, struct arena *a, struct str federation_id, const json_t *provider,
-                           struct doc *ret_doc)
-{
-	struct str okta = json_field(provider, "oktaIdpId");
-	struct doc d = {.kind = STR("identity_provider"),
-	                .id = json_field(provider, "id"),
-	                .parent = federation_id,
-	                .name = json_field(provider, "displayName"),
-	                .created_ms = clock_now_ms(),
-	                .body = json_text(a, provider),
-	                .rev = 1};
-	int result = tx_insert(tx, &d);
-	if (result == 0 && okta.n)
-		result = tx_ref_put(tx, REF_OKTA, okta, d.id);
-	if (result == 0)
-		*ret_doc = d;
-	return result;
+	if (!saml)
+		return;
+	random_bytes(bytes, sizeof bytes);
+	hex_encode(bytes, sizeof bytes, okta);
+	json_put_z(p, "oktaIdpId", okta);
 }
 
 int provider_add_first(struct tx *tx, struct arena *a, struct str federation_id)
 {
 	struct id id = id_new();
-	struct doc d;
-	json_t *p = provider_new(a, id_str(&id), "SAML", "WORKFORCE");
-	json_put_z(p, "displayName", "SAML identity provider");
-	return provider_insert(tx, a, federation_id, p, &d);
+	json_t *p = doc_json(a, STR("{\"displayName\":\"SAML identity provider\",\"protocol\":\"SAML\","
+	                            "\"idpType\":\"WORKFORCE\"}"));
+	json_put_z(p, "id", id.z);
+	provider_complete(a, p);
+	struct doc d = {.kind = STR("identity_provider"),
+	                .id = json_field(p, "id"),
+	                .parent = federation_id,
+	                .name = json_field(p, "displayName"),
+	                .created_ms = clock_now_ms(),
+	                .body = json_text(a, p)};
+	int result = tx_insert(tx, &d);
+	return result < 0 ? result : refs_move(tx, NULL, p, d.id);
 }
 
 /* Reading. */
 
-/* The connections of a federation's organizations; ret_all: also those that the caller may not see. */
-static int connections(struct call *c, struct str federation_id, json_t **ret_all)
+/* The configurations of the federation's organizations: the same for all providers of a list. */
+static int configs_load(struct call *c, struct str federation_id, json_t **ret_configs)
 {
-	json_t *org_ids, *all = json_object_get(doc_json(c->arena, STR("{\"list\":[]}")), "list");
-	int result = federation_orgs(c->tx, c->arena, federation_id, &org_ids);
-	for (size_t i = 0; result == 0 && i < json_array_size(org_ids); i++) {
-		struct doc d;
-		result = connected_org_get(c->tx, c->arena, str_of(json_string_value(json_array_get(org_ids, i))), &d);
-		if (result == 0)
-			json_array_append(all, connected_org_json(c->arena, &d));
+	struct doc *docs;
+	size_t count;
+	json_t *configs = c->noted;
+	int result = configs ? 0 : connected_orgs(c->tx, c->arena, federation_id, &docs, &count);
+	if (result < 0)
+		return result;
+	if (!configs) {
+		c->noted = configs = json_keep(c->arena, json_array());
+		for (size_t i = 0; i < count; i++) {
+			json_t *config = doc_json(c->arena, docs[i].body);
+			json_put_str(config, "orgId", docs[i].id);
+			json_array_append(configs, config);
+		}
 	}
-	if (result == 0)
-		*ret_all = all;
-	return result;
+	*ret_configs = configs;
+	return 0;
 }
 
-static json_t *associated(struct call *c, const json_t *all, struct str id, struct str okta)
+/* Those of organizations that use the provider; visible: and that the caller may see. */
+static int users_find(struct call *c, const struct doc *d, const json_t *provider, bool visible, json_t **ret_list)
 {
-	json_t *list = json_array();
-	for (size_t i = 0; i < json_array_size(all); i++) {
-		json_t *config = json_array_get(all, i);
-		if (connected_org_uses(config, id, okta) && connected_org_visible(c, json_field(config, "orgId")))
+	json_t *configs, *config, *list = json_keep(c->arena, json_array());
+	size_t i;
+	int result = configs_load(c, d->parent, &configs);
+	if (result < 0)
+		return result;
+	json_array_foreach(configs, i, config)
+	{
+		if (connected_org_uses(config, d->id, json_field(provider, "oktaIdpId")) &&
+		    (!visible || connected_org_visible(c, json_field(config, "orgId"))))
 			json_array_append(list, config);
 	}
-	return list;
+	*ret_list = list;
+	return 0;
 }
 
 /* What an answer in the form of OIDC providers has of a SAML provider. */
@@ -175,19 +159,16 @@ static void saml_narrow(json_t *p)
 static int provider_view(struct call *c, const struct doc *d, json_t *p)
 {
 	struct str okta = json_field(p, "oktaIdpId");
-	json_t *all = c->noted, *one; /* the same for all of a list */
+	json_t *orgs, *one;
 	size_t i;
-	int result = all ? 0 : connections(c, d->parent, &all);
+	int result = users_find(c, d, p, true, &orgs);
 	if (result < 0)
 		return result;
-	c->noted = all;
-	json_put(p, "associatedOrgs", associated(c, all, d->id, okta));
+	json_object_set(p, "associatedOrgs", orgs);
 	if (!provider_is_saml(p))
 		return 0;
-	struct str acs = saml_acs_url(c->arena, c->service->base_url, okta),
-	           audience = saml_audience(c->arena, c->service->base_url, okta);
-	json_put_str(p, "acsUrl", acs);
-	json_put_str(p, "audienceUri", audience);
+	json_put_str(p, "acsUrl", saml_acs_url(c->arena, c->service->base_url, okta));
+	json_put_str(p, "audienceUri", saml_audience(c->arena, c->service->base_url, okta));
 	json_array_foreach(json_object_get(json_object_get(p, "pemFileInfo"), "certificates"), i, one)
 	        json_object_del(one, "content");
 	if (c->op->method == METHOD_POST)
@@ -219,26 +200,6 @@ static int provider_load(struct call *c, const struct resource *r, struct doc *r
 	return result;
 }
 
-static bool filter_has(struct call *c, const char *name, struct str value, const char *otherwise)
-{
-	struct str rest = call_query(c, name), one;
-	if (!rest.n)
-		rest = str_of(otherwise);
-	while (rest.n) {
-		str_cut(rest, ',', &one, &rest);
-		if (str_eq(str_trim(one), value))
-			return true;
-	}
-	return false;
-}
-
-static bool provider_takes(struct call *c, const struct doc *d)
-{
-	const json_t *p = doc_json(c->arena, d->body);
-	return filter_has(c, "protocol", json_field(p, "protocol"), "SAML") &&
-	       filter_has(c, "idpType", json_field(p, "idpType"), "WORKFORCE");
-}
-
 int federation_get_metadata(struct call *c)
 {
 	struct doc d;
@@ -246,9 +207,7 @@ int federation_get_metadata(struct call *c)
 	int result = provider_load(c, NULL, &d);
 	if (result < 0)
 		return result;
-	struct str okta = json_field(doc_json(c->arena, d.body), "oktaIdpId");
-	saml_metadata_write(&xml, saml_acs_url(c->arena, c->service->base_url, okta),
-	                    saml_audience(c->arena, c->service->base_url, okta));
+	saml_metadata_write(&xml, c->arena, c->service->base_url, json_field(doc_json(c->arena, d.body), "oktaIdpId"));
 	/* The answer's media type is JSON, so the document is a JSON string. */
 	json_str(&c->out, buf_view(&xml));
 	buf_free(&xml);
@@ -259,44 +218,47 @@ int federation_get_metadata(struct call *c)
 
 static int conflict(struct call *c, const char *field, struct str value, const char *why)
 {
-	call_fail(c, 409, "IDENTITY_PROVIDER_CONFLICT", "%s: \"%.*s\" %s", field, STR_ARG(value), why);
-	return call_fail_param(c, arena_dup(c->arena, value));
+	return call_fail_about(c, 409, "IDENTITY_PROVIDER_CONFLICT", value, "%s: \"%.*s\" %s", field, STR_ARG(value),
+	                       why);
 }
 
-static const char *shared_domain(const json_t *mine, const json_t *others)
+/* The first text that both lists have. */
+static struct str shared_text(const json_t *mine, const json_t *others)
 {
 	for (size_t i = 0; i < json_array_size(mine); i++)
-		for (size_t k = 0; k < json_array_size(others); k++)
-			if (json_equal(json_array_get(mine, i), json_array_get(others, k)))
-				return json_string_value(json_array_get(mine, i));
-	return NULL;
+		if (json_has(others, json_item(mine, i)))
+			return json_item(mine, i);
+	return STR_NONE;
+}
+
+static bool same_field(const json_t *a, const json_t *b, const char *field)
+{
+	return str_eq(json_field(a, field), json_field(b, field));
 }
 
 /* Whoever signs in must be sent to one provider, and a token must come from one. */
 static int refuse_ambiguous(struct call *c, struct str federation_id, const json_t *p)
 {
-	static const char *const routing[] = {"protocol", "idpType", "issuerUri", "audience"};
 	struct doc *docs;
 	size_t count;
-	int result = providers_list(c->tx, c->arena, federation_id, &docs, &count);
+	int result = tx_list_all(c->tx, c->arena, "identity_provider", federation_id, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		const json_t *other = doc_json(c->arena, docs[i].body);
+		struct str issuer = json_field(p, "issuerUri");
 		if (str_eq(docs[i].id, json_field(p, "id")))
 			continue;
-		if (str_eq(docs[i].name, json_field(p, "displayName")))
+		if (same_field(p, other, "displayName"))
 			return conflict(c, "displayName", docs[i].name, "is taken. Choose another.");
-		size_t same = 0;
-		for (size_t k = 0; k < 4; k++)
-			same += str_eq(json_field(p, routing[k]), json_field(other, routing[k]));
-		if (same == 4 && json_field(p, "issuerUri").n)
-			return conflict(c, "issuerUri", json_field(p, "issuerUri"),
+		if (!same_field(p, other, "protocol"))
+			continue;
+		if (issuer.n && same_field(p, other, "issuerUri") && same_field(p, other, "idpType") &&
+		    same_field(p, other, "audience"))
+			return conflict(c, "issuerUri", issuer,
 			                "is another provider's, with the same audience. Change one of the two.");
-		const char *domain = str_eq(json_field(p, "protocol"), json_field(other, "protocol"))
-		                             ? shared_domain(json_object_get(p, "associatedDomains"),
-		                                             json_object_get(other, "associatedDomains"))
-		                             : NULL;
-		if (domain)
-			return conflict(c, "associatedDomains", str_of(domain), "is associated with another provider.");
+		struct str domain = shared_text(json_object_get(p, "associatedDomains"),
+		                                json_object_get(other, "associatedDomains"));
+		if (domain.n)
+			return conflict(c, "associatedDomains", domain, "is associated with another provider.");
 	}
 	return result;
 }
@@ -313,68 +275,62 @@ static int keys_renew(struct call *c, const struct doc *d, const json_t *provide
 	return jwks_renew(c->tx, c->arena, d->id, d->parent, json_field(provider, "issuerUri"));
 }
 
-/* In every organization of the federation, because all of them depend on the provider. */
+/* In every organization of the federation, because all of them depend on the provider: the call's event is the last
+ * one's. */
 static int provider_event(struct call *c, const struct doc *d)
 {
-	json_t *org_ids;
-	int result = federation_orgs(c->tx, c->arena, d->parent, &org_ids);
+	struct doc *orgs;
+	size_t count;
+	int result = connected_orgs(c->tx, c->arena, d->parent, &orgs, &count);
 	event_field(c, "identityProviderId", d->id);
 	event_field(c, "displayName", d->name);
-	return result < 0 ? result : federation_event(c, org_ids);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		event_scope(c, orgs[i].id, STR_NONE);
+		result = i + 1 < count ? event_write(c) : 0;
+	}
+	return result;
 }
 
-static const struct schema *update_schema(const char *protocol, const char *type)
+/* What a body for this provider may have: the row's schema takes those of all kinds. */
+static const struct schema *body_schema(const json_t *provider)
 {
-	if (strcmp(protocol, "SAML") == 0)
+	if (provider_is_saml(provider))
 		return schema_find(STR("FederationSamlIdentityProviderUpdate"));
-	return schema_find(strcmp(type, "WORKLOAD") == 0 ? STR("FederationOidcWorkloadIdentityProviderUpdate")
-	                                                 : STR("FederationOidcWorkforceIdentityProviderUpdate"));
+	return schema_find(str_is(json_field(provider, "idpType"), "WORKLOAD")
+	                           ? STR("FederationOidcWorkloadIdentityProviderUpdate")
+	                           : STR("FederationOidcWorkforceIdentityProviderUpdate"));
 }
 
-static void create_check(struct call *c, const char *protocol, const char *type, struct faults *faults)
+static void create_check(struct call *c, const json_t *provider, struct faults *faults)
 {
-	static const char *const needed[] = {"displayName", "issuerUri"};
-	bool saml = strcmp(protocol, "SAML") == 0;
-	json_t *body = json_copy(c->body);
-	if (saml) /* the body's own schema has no such field */
+	bool saml = provider_is_saml(provider);
+	json_t *body = json_clone(c->arena, c->body);
+	if (saml) /* the row's schema has no such field */
 		json_put(body, "ssoDebugEnabled", json_false());
-	schema_check(update_schema(protocol, type), body, SCHEMA_CREATE, c->arena, faults);
-	json_decref(body);
-	for (size_t i = 0; i < (saml ? 1u : 2u); i++)
-		if (!json_object_get(c->body, needed[i]))
-			faults_add(faults, c->arena, str_of(needed[i]), "is required");
-	if (saml && strcmp(type, "WORKFORCE") != 0)
+	schema_check(body_schema(provider), body, SCHEMA_CREATE, c->arena, faults);
+	if (!json_object_get(body, "displayName"))
+		faults_add(faults, c->arena, STR("displayName"), "is required");
+	if (!saml && !json_object_get(body, "issuerUri"))
+		faults_add(faults, c->arena, STR("issuerUri"), "is required");
+	if (saml && !str_is(json_field(provider, "idpType"), "WORKFORCE"))
 		faults_add(faults, c->arena, STR("idpType"), "must be WORKFORCE with the protocol SAML");
 }
 
 static int provider_create(struct call *c, json_t *document)
 {
-	const char *protocol = json_string_value(json_object_get(c->body, "protocol")),
-	           *type = json_string_value(json_object_get(c->body, "idpType"));
 	struct faults faults = {.count = 0};
-	protocol = protocol ? protocol : "OIDC";
-	type = type ? type : "WORKFORCE";
-	json_t *provider = provider_new(c->arena, json_field(document, "id"), protocol, type);
-	create_check(c, protocol, type, &faults);
+	json_object_update_missing(document,
+	                           doc_json(c->arena, STR("{\"protocol\":\"OIDC\",\"idpType\":\"WORKFORCE\"}")));
+	json_object_del(document, "updatedAt");
+	if (json_is_null(json_object_get(document, "description")))
+		json_object_del(document, "description");
+	create_check(c, document, &faults);
 	if (!faults.count)
-		provider_set_fields(c, c->body, provider, &faults);
+		provider_fields_check(c, document, document, &faults);
 	if (faults.count)
 		return call_fail_faults(c, &faults);
-	struct str federation_id = call_path(c, "federationSettingsId");
-	int result = resource_limit(c, &resource_identity_provider, federation_id, 1);
-	json_object_clear(document);
-	json_object_update(document, provider);
-	return result < 0 ? result : refuse_ambiguous(c, federation_id, provider);
-}
-
-static int slug_set(struct call *c, struct str old, struct str slug, struct str id)
-{
-	if (str_eq(old, slug))
-		return 0;
-	int result = ref_drop(c->tx, REF_SLUG, old);
-	if (result == 0 && slug.n)
-		result = tx_ref_put(c->tx, REF_SLUG, slug, id);
-	return result == -EEXIST ? conflict(c, "slug", slug, "is taken. Choose another.") : result;
+	provider_complete(c->arena, document);
+	return refuse_ambiguous(c, call_path(c, "federationSettingsId"), document);
 }
 
 /* Events of their own for what concerns sign-in; the rest is an update. */
@@ -399,32 +355,23 @@ static int update_events(struct call *c, const struct doc *d, const json_t *old,
 static int provider_update(struct call *c, const struct doc *old, json_t *document)
 {
 	struct faults faults = {.count = 0};
-	json_t *provider = doc_json(c->arena, old->body);
-	const json_t *protocol = json_object_get(provider, "protocol"), *type = json_object_get(provider, "idpType");
-	schema_check(update_schema(json_string_value(protocol), json_string_value(type)), c->body, SCHEMA_UPDATE,
-	             c->arena, &faults);
-	if (!faults.count)
-		provider_set_fields(c, c->body, provider, &faults);
-	if (!faults.count)
-		provider_check_whole(c, provider, &faults);
-	if (faults.count)
-		return call_fail_faults(c, &faults);
-	json_object_set(provider, "updatedAt", json_object_get(document, "updatedAt"));
-	json_object_clear(document);
-	json_object_update(document, provider);
-	int result = refuse_ambiguous(c, old->parent, provider);
-	if (result < 0)
-		return result;
 	const json_t *before = doc_json(c->arena, old->body);
-	return slug_set(c, json_field(before, "slug"), json_field(provider, "slug"), old->id);
+	schema_check(body_schema(before), c->body, SCHEMA_UPDATE, c->arena, &faults);
+	if (!faults.count)
+		provider_fields_check(c, before, document, &faults);
+	if (!faults.count)
+		provider_check_whole(c, document, &faults);
+	return faults.count ? call_fail_faults(c, &faults) : refuse_ambiguous(c, old->parent, document);
 }
 
 static int provider_save(struct call *c, struct doc *d, const struct doc *old, json_t *document)
 {
-	struct str okta = json_field(document, "oktaIdpId");
-	d->body = json_text(c->arena, document);
 	int result = resource_put(c->tx, d, old);
-	return result < 0 || old || !okta.n ? result : tx_ref_put(c->tx, REF_OKTA, okta, d->id);
+	if (result < 0)
+		return result;
+	result = refs_move(c->tx, old ? doc_json(c->arena, old->body) : NULL, document, d->id);
+	return result == -EEXIST ? conflict(c, "slug", json_field(document, "slug"), "is taken. Choose another.")
+	                         : result;
 }
 
 static int provider_written(struct call *c, const struct doc *d, const struct doc *old)
@@ -440,20 +387,14 @@ static int provider_written(struct call *c, const struct doc *d, const struct do
 
 static int provider_remove(struct call *c, const struct doc *d)
 {
-	json_t *all;
-	size_t users = 0;
-	struct str okta = json_field(doc_json(c->arena, d->body), "oktaIdpId");
-	int result = connections(c, d->parent, &all);
-	if (result < 0)
-		return result;
-	for (size_t i = 0; i < json_array_size(all); i++)
-		users += connected_org_uses(json_array_get(all, i), d->id, okta);
-	if (users) {
-		call_fail(c, 409, "IDENTITY_PROVIDER_IN_USE",
-		          "The identity provider is connected to %zu organizations. Disconnect them first.", users);
-		return call_fail_param(c, d->id);
-	}
-	return provider_event(c, d);
+	json_t *orgs;
+	int result = users_find(c, d, doc_json(c->arena, d->body), false, &orgs);
+	if (result == 0 && json_array_size(orgs))
+		return call_fail_about(c, 409, "IDENTITY_PROVIDER_IN_USE", d->id,
+		                       "The identity provider is connected to %zu organizations. Disconnect them "
+		                       "first.",
+		                       json_array_size(orgs));
+	return result < 0 ? result : provider_event(c, d);
 }
 
 const struct resource_hooks identity_provider_hooks = {.create = provider_create,
@@ -465,7 +406,6 @@ const struct resource_hooks identity_provider_hooks = {.create = provider_create
                                                        .gone = provider_gone,
                                                        .view = provider_view,
                                                        .key = provider_key,
-                                                       .takes = provider_takes,
                                                        .leaf = provider_leaf};
 
 int federation_revoke_keys(struct call *c)
@@ -475,11 +415,9 @@ int federation_revoke_keys(struct call *c)
 	if (result < 0)
 		return result;
 	const json_t *provider = doc_json(c->arena, d.body);
-	if (provider_is_saml(provider)) {
-		call_fail(c, 400, "IDENTITY_PROVIDER_HAS_NO_KEYS",
-		          "Only OIDC identity providers have signing keys; this one is SAML.");
-		return call_fail_param(c, call_path(c, "identityProviderId"));
-	}
+	if (provider_is_saml(provider))
+		return call_fail_about(c, 400, "IDENTITY_PROVIDER_HAS_NO_KEYS", call_path(c, "identityProviderId"),
+		                       "Only OIDC identity providers have signing keys; this one is SAML.");
 	result = keys_renew(c, &d, provider);
 	return result < 0 ? result : provider_event(c, &d);
 }

@@ -10,23 +10,16 @@
 
 #include "call/call.h"
 
-#define IDENTITY_PROVIDERS_MAX 50 /* of one federation */
-
 /* The SAML provider that a federation starts with: INACTIVE, to be configured. */
 must_check int provider_add_first(struct tx *tx, struct arena *a, struct str federation_id);
-/* With its references and keys. */
-must_check int provider_delete(struct tx *tx, struct arena *a, const struct doc *d);
-/* All of a federation. */
-must_check int providers_list(struct tx *tx, struct arena *a, struct str federation_id, struct doc **ret_docs,
-                              size_t *ret_count);
-must_check int providers_delete(struct tx *tx, struct arena *a, struct str federation_id);
 /* By id or oktaIdpId. -ENOENT when the federation has none such. */
 must_check int provider_get(struct tx *tx, struct arena *a, struct str federation_id, struct str id,
                             struct doc *ret_doc);
 
-/* provider_fields.c: puts the fields of a checked body into the provider's document. Adds to the faults, with their
- * paths, the values that are not what they must be. */
-void provider_set_fields(struct call *c, const json_t *body, json_t *provider, struct faults *faults);
+/* provider_fields.c: brings the fields of the call's checked body, which are in `document` already, into the form that
+ * is kept. Adds to the faults, with their paths, the values that are not what they must be; `provider` is what it was,
+ * or the document itself where it is new. */
+void provider_fields_check(struct call *c, const json_t *provider, json_t *document, struct faults *faults);
 /* What the provider as a whole lacks: an active SAML provider has all that a sign-in needs. */
 void provider_check_whole(struct call *c, const json_t *provider, struct faults *faults);
 bool provider_is_saml(const json_t *provider);

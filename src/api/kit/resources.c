@@ -60,6 +60,21 @@ int resource_limit(struct call *c, const struct resource *r, struct str parent, 
 	return call_fail_param(c, words[1].value);
 }
 
+int resource_holds(struct call *c, const struct resource *r, struct str id)
+{
+	int64_t all = 0, count = 0;
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < sizeof r->holds / sizeof *r->holds && r->holds[i]; i++) {
+		result = tx_count(c->tx, r->holds[i], id, &count);
+		all += count;
+	}
+	if (result < 0 || !all)
+		return result;
+	struct words words[] = {{"count", number(c->arena, all)}};
+	refuse(c, &r->held, words, 1);
+	return call_fail_param(c, words[0].value);
+}
+
 int resource_taken(struct call *c, const struct resource *r, struct str name)
 {
 	static const struct resource_refusal usual = {409, "DUPLICATE_NAME",
@@ -102,6 +117,8 @@ static json_t *fill_value(struct call *c, const char *value, struct str parent)
 	char now[CLOCK_TEXT];
 	if (value[0] != '@')
 		return json_loads(value, JSON_DECODE_ANY, NULL);
+	if (strcmp(value, "@user") == 0)
+		return json_pack("{s:s, s:s}", "id", c->caller->id, "name", c->caller->name);
 	clock_format(clock_now_ms(), now);
 	struct str text = strcmp(value, "@now") == 0      ? str_of(now)
 	                  : strcmp(value, "@org") == 0    ? c->org.id
@@ -125,6 +142,41 @@ void resource_event_fields(struct call *c, const struct resource *r, const json_
 {
 	for (size_t i = 0; i < r->event_count; i++)
 		event_field(c, r->events[i].name, arena_dup(c->arena, json_field(document, r->events[i].field)));
+}
+
+static const struct resource_change *change_find(const struct resource *r, const char *field)
+{
+	for (size_t i = 0; i < r->change_count; i++)
+		if (strcmp(r->changes[i].field, field) == 0)
+			return &r->changes[i];
+	return NULL;
+}
+
+int resource_event_changes(struct call *c, const struct resource *r, const struct doc *old, const json_t *document)
+{
+	const json_t *before = doc_json(c->arena, old->body);
+	const char *field;
+	json_t *given;
+	bool others = false;
+	json_object_foreach(c->body, field, given)
+	{
+		const json_t *now = json_object_get(document, field);
+		const struct resource_change *own = change_find(r, field);
+		if (json_equal(json_object_get(before, field), now))
+			continue;
+		if (!own) {
+			others = true;
+			continue;
+		}
+		event_set_type(c, own->event_off && !json_is_true(now) ? own->event_off : own->event);
+		resource_event_fields(c, r, document);
+		int result = event_next(c);
+		if (result < 0)
+			return result;
+	}
+	if (!others)
+		event_set_type(c, NULL);
+	return 0;
 }
 
 /* Sealed fields. */

@@ -12,12 +12,17 @@ int resource_busy(struct call *c, const struct resource *r, const struct doc *d,
 void resource_fill(struct call *c, const struct resource *r, const struct doc *d, bool is_new, json_t *document);
 /* Tells the call's event what the document is. */
 void resource_event_fields(struct call *c, const struct resource *r, const json_t *document);
+/* Writes the events that changed fields have of their own; the call's event is for the others. */
+must_check int resource_event_changes(struct call *c, const struct resource *r, const struct doc *old,
+                                      const json_t *document);
 /* Moves the sealed fields out of the document into d->secret; those not given stay as they are in `old` (NULL:
  * none). */
 must_check int resource_seal(struct call *c, const struct resource *r, const struct doc *old, json_t *document,
                              struct doc *d);
 /* That everything is there which the document names. */
 must_check int resource_refs_check(struct call *c, const struct resource *r, struct str parent, const json_t *document);
+/* Refuses to delete a document that still has others. */
+must_check int resource_holds(struct call *c, const struct resource *r, struct str id);
 /* Before a document is deleted: what names it refuses that, or goes with it. */
 must_check int resource_release(struct call *c, const struct resource *r, const struct doc *d);
 

@@ -151,6 +151,21 @@ static struct str filter_wants(struct call *c, const struct op_filter *f)
 	return given.n || !f->otherwise ? given : str_of(f->otherwise);
 }
 
+static bool filter_fits(const struct op_filter *f, struct str wanted, struct str value)
+{
+	struct str one;
+	if (f->prefix)
+		return value.n >= wanted.n && strncasecmp(value.p, wanted.p, wanted.n) == 0;
+	if (!f->any)
+		return str_eq(wanted, value);
+	while (wanted.n) {
+		str_cut(wanted, ',', &one, &wanted);
+		if (str_eq(str_trim(one), value))
+			return true;
+	}
+	return false;
+}
+
 static bool item_takes(struct call *c, const void *ctx, const struct doc *d)
 {
 	const struct resource *r = ctx;
@@ -166,8 +181,7 @@ static bool item_takes(struct call *c, const void *ctx, const struct doc *d)
 			body = body ? body : doc_json(c->arena, d->body);
 			value = json_field(body, f->field);
 		}
-		if (f->prefix ? value.n < wanted.n || strncasecmp(value.p, wanted.p, wanted.n) != 0
-		              : !str_eq(value, wanted))
+		if (!filter_fits(f, wanted, value))
 			return false;
 	}
 	return !HOOK(r, takes) || r->hooks->takes(c, d);
@@ -206,6 +220,20 @@ static int complete(struct call *c, const struct resource *r, json_t *document, 
 	return resource_refs_check(c, r, d->parent, document);
 }
 
+int resource_named(struct call *c, const struct resource *r, struct str parent, struct str name, struct doc *ret_doc)
+{
+	struct id id = id_new();
+	int result = tx_get_by_name(c->tx, c->arena, r->kind, parent, name, ret_doc);
+	if (result != -ENOENT)
+		return result;
+	*ret_doc = (struct doc){.kind = str_of(r->kind),
+	                        .id = arena_dup(c->arena, id_str(&id)),
+	                        .parent = parent,
+	                        .name = arena_dup(c->arena, name),
+	                        .created_ms = clock_now_ms()};
+	return 0;
+}
+
 int resource_put(struct tx *tx, const struct doc *d, const struct doc *old)
 {
 	return old && old->rev ? tx_update(tx, d) : tx_insert(tx, d);
@@ -229,6 +257,9 @@ static int save(struct call *c, const struct resource *r, struct doc *d, const s
 		return result;
 	if (result == 0)
 		d->rev = old ? old->rev + 1 : d->rev;
+	result = old && r->change_count ? resource_event_changes(c, r, old, document) : 0;
+	if (result < 0)
+		return result;
 	resource_event_fields(c, r, document);
 	return HOOK(r, written) ? r->hooks->written(c, d, old) : 0;
 }
@@ -322,6 +353,8 @@ int verb_delete(struct call *c)
 		result = revision_match(c, r, &d);
 	if (result == 0)
 		resource_event_fields(c, r, r->event_count ? doc_json(c->arena, d.body) : NULL);
+	if (result == 0)
+		result = resource_holds(c, r, d.id);
 	if (result == 0 && HOOK(r, remove))
 		result = r->hooks->remove(c, &d);
 	if (result == 0 && (walks = lifecycle_knows(c->arena, &d, "DELETE")))

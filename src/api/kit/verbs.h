@@ -11,8 +11,11 @@
  *   name, duplicate  the field that is unique within the parent, and the refusal of a second
  *   busy             the refusal of a change or deletion that the state of its lifecycle does not allow
  *   limit            how many a parent has at most, and the refusal of one more; projectLimit: a limit of the project
+ *   holds            kinds of documents below it with which it is not deleted, and the refusal
  *   id, fill, touch  fields that the service sets: the id; when it is made; with each change
  *   events           fields of the events, from fields of the document
+ *   changes          fields whose change has an event of its own: an update writes one for each that it changes, and
+ *                    the row's for the others; none when nothing changes
  *   sealed           fields that are kept encrypted and never given out: resource_sealed()
  *   references       fields that name other resources: checked when it is written; what is named is not deleted, or
  *                    takes along what names it
@@ -84,6 +87,9 @@ must_check int resource_load(struct call *c, const struct resource *r, struct do
 must_check int resource_parent(struct call *c, const struct resource *r, struct str *ret_parent);
 /* Writes one as the call's answer, or into the list that was begun: view, links, etag. */
 must_check int resource_write(struct call *c, const struct resource *r, const struct doc *d);
+/* The document of that name; or a new one, of revision 0, which is not in the store yet. */
+must_check int resource_named(struct call *c, const struct resource *r, struct str parent, struct str name,
+                              struct doc *ret_doc);
 /* Inserts, or updates what is there (old, or NULL): for the save hook. */
 must_check int resource_put(struct tx *tx, const struct doc *d, const struct doc *old);
 /* The sealed fields of a document: an object, empty where there are none. */

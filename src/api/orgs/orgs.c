@@ -31,12 +31,6 @@ static int org_segments(struct call *c, struct segment **ret_list, size_t *ret_c
 	return 0;
 }
 
-static struct str text_of(const json_t *object, const char *field)
-{
-	const json_t *value = json_object_get(object, field);
-	return (struct str){json_string_value(value), json_string_length(value)};
-}
-
 /* One more event of the new organization: it came with something. */
 static int event_more(struct call *c, struct str org_id, const char *type, const char *field, struct str value)
 {
@@ -52,7 +46,7 @@ static int add_key(struct call *c, struct str org_id, const json_t *wanted, json
 	struct new_key key = {.id = STR_NONE};
 	struct grant_row grant = {org_id, true, roles_from_json(json_object_get(wanted, "roles"), true)};
 	json_t *body;
-	int result = credential_add_key(c->tx, c->arena, org_id, text_of(wanted, "desc"), &grant, 1, &key);
+	int result = credential_add_key(c->tx, c->arena, org_id, json_field(wanted, "desc"), &grant, 1, &key);
 	if (result == 0)
 		result = credential_key_json(c->tx, c->arena, key.body, &body);
 	if (result < 0)
@@ -70,15 +64,14 @@ static int add_account(struct call *c, struct str org_id, const json_t *wanted, 
 	json_t *body;
 	int result = credential_secret_hours(c, org_id, wanted, "serviceAccount.", &hours);
 	if (result == 0)
-		result = credential_add_account(c->tx, c->arena, org_id, text_of(wanted, "name"),
-		                                text_of(wanted, "description"), &grant, 1, hours, &account);
+		result = credential_add_account(c->tx, c->arena, org_id, json_field(wanted, "name"),
+		                                json_field(wanted, "description"), &grant, 1, hours, &account);
 	struct doc d = {.id = account.id, .parent = org_id, .body = account.body};
 	if (result == 0)
 		result = credential_account_json(c->tx, c->arena, &d, &body);
 	if (result < 0)
 		return result;
-	json_put(json_array_get(json_object_get(body, "secrets"), 0), "secret",
-	         json_stringn(account.secret.p, account.secret.n));
+	json_put_str(json_array_get(json_object_get(body, "secrets"), 0), "secret", account.secret);
 	json_object_set(answer, "serviceAccount", body);
 	return event_more(c, org_id, "SERVICE_ACCOUNT_CREATED", "clientId", account.client_id);
 }
@@ -91,12 +84,10 @@ static int add_owner(struct call *c, struct str org_id, struct str user_id, json
 	int result = tx_get(c->tx, c->arena, "user", user_id, &user);
 	if (result == 0)
 		result = user_is_visible(c, user_id, &visible);
-	if (result == -ENOENT || (result == 0 && !visible)) {
-		call_fail(c, 400, "INVALID_USER_ID",
-		          "orgOwnerId: must be the id of a user who shares an organization or a project with the "
-		          "caller.");
-		return call_fail_param(c, STR("orgOwnerId"));
-	}
+	if (result == -ENOENT || (result == 0 && !visible))
+		return call_fail_field(
+		        c, 400, "INVALID_USER_ID", "orgOwnerId",
+		        "must be the id of a user who shares an organization or a project with the caller.");
 	if (result == 0)
 		result = grant_set(c->tx, c->arena, GRANTEE_USER, user_id, true, org_id, role_bit("ORG_OWNER"));
 	if (result < 0)
@@ -109,10 +100,13 @@ static int add_owner(struct call *c, struct str org_id, struct str user_id, json
 static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
 {
 	struct id id = id_new();
-	struct str key = arena_dup(c->arena, id_str(&id)), name = text_of(c->body, "name");
-	bool skip = json_is_true(json_object_get(c->body, "skipDefaultAlertsSettings"));
-	json_t *body = json_pack("{s:s%, s:b, s:s%, s:b}", "id", key.p, key.n, "isDeleted", 0, "name", name.p, name.n,
-	                         "skipDefaultAlertsSettings", skip);
+	struct str key = arena_dup(c->arena, id_str(&id));
+	json_t *body = json_keep(c->arena, json_object()),
+	       *skip = json_boolean(json_is_true(json_object_get(c->body, "skipDefaultAlertsSettings")));
+	json_put_str(body, "id", key);
+	json_put(body, "isDeleted", json_false());
+	json_put_str(body, "name", json_field(c->body, "name"));
+	json_object_set(body, "skipDefaultAlertsSettings", skip);
 	struct doc d = {.kind = STR("org"), .id = key, .created_ms = clock_now_ms(), .body = json_text(c->arena, body)};
 	gift_scope(c->tx, key);
 	int result = tx_insert(c->tx, &d);
@@ -120,9 +114,8 @@ static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
 	c->roles = role_closure[role_find(STR("ORG_OWNER"))];
 	entity_write(c, &entity, d.body, resource_org.self, "orgId", key, true);
 	json_put(answer, "organization", json_loadb(entity.p, entity.n, 0, NULL));
-	json_put(answer, "skipDefaultAlertsSettings", json_boolean(skip));
+	json_object_set(answer, "skipDefaultAlertsSettings", skip);
 	buf_free(&entity);
-	json_decref(body);
 	*ret_id = key;
 	return result;
 }
@@ -130,7 +123,7 @@ static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
 /* The federation that the body names, or one of its own. */
 static int add_federation(struct call *c, struct str org_id, json_t *answer)
 {
-	struct str id = text_of(c->body, "federationSettingsId");
+	struct str id = json_field(c->body, "federationSettingsId");
 	int result = id.n ? federation_join(c, id, org_id) : federation_create(c->tx, c->arena, org_id, &id);
 	if (result == 0)
 		json_put_str(answer, "federationSettingsId", id);
@@ -145,21 +138,20 @@ static int add_federation(struct call *c, struct str org_id, json_t *answer)
  * credentials of its own, which would otherwise each begin to count anew. */
 static int root_of(struct call *c, struct str org_id, struct str *ret_root)
 {
-	struct doc d;
+	struct doc d = {.parent = org_id};
 	int result = tx_get(c->tx, c->arena, "org_founder", org_id, &d);
 	if (result < 0 && result != -ENOENT)
 		return result;
-	*ret_root = result == 0 ? d.parent : org_id;
+	*ret_root = d.parent;
 	return 0;
 }
 
 static int too_many(struct call *c, const char *whose, unsigned most, const char *option)
 {
-	call_fail(
-	        c, 403, "TOO_MANY_ORGANIZATIONS",
+	return call_fail_about(
+	        c, 403, "TOO_MANY_ORGANIZATIONS", arena_printf(c->arena, "%u", most),
 	        "%s organizations, the most that there may be. Delete one, or ask the operator of this service (--%s).",
 	        whose, option);
-	return call_fail_param(c, arena_printf(c->arena, "%u", most));
 }
 
 /* The root that still has room, of the organizations that a caller acts for: a credential's own, those that a user
@@ -194,12 +186,10 @@ static int creation_check(struct call *c, struct str *ret_root)
 	if (s->org_creation == ORG_CREATION_NONE)
 		return call_fail(c, 403, "ORG_CREATION_NOT_PERMITTED",
 		                 "Nobody makes organizations here. Ask the operator of this service (--org-creation).");
-	if (s->org_creation == ORG_CREATION_OWNERS && !owner) {
-		call_fail(c, 403, "ORG_CREATION_NOT_PERMITTED",
-		          "Who owns an organization may make another. Ask an owner, or the operator of this service "
-		          "(--org-creation).");
-		return call_fail_param(c, STR("ORG_OWNER"));
-	}
+	if (s->org_creation == ORG_CREATION_OWNERS && !owner)
+		return call_fail_about(c, 403, "ORG_CREATION_NOT_PERMITTED", STR("ORG_OWNER"),
+		                       "Who owns an organization may make another. Ask an owner, or the operator of "
+		                       "this service (--org-creation).");
 	int result = founder_find(c, ret_root);
 	if (result == 0)
 		result = tx_count(c->tx, "org_founder", *ret_root, &count);
@@ -213,31 +203,20 @@ static int creation_check(struct call *c, struct str *ret_root)
 	return result;
 }
 
-static int founder_remember(struct call *c, struct str org_id, struct str root)
-{
-	struct doc d = {.kind = STR("org_founder"),
-	                .id = org_id,
-	                .parent = root,
-	                .created_ms = clock_now_ms(),
-	                .body = STR("{}")};
-	return tx_insert(c->tx, &d);
-}
-
 int orgs_create(struct call *c)
 {
-	struct str id, root = STR_NONE, owner = text_of(c->body, "orgOwnerId");
-	json_t *answer = json_object(), *key = json_object_get(c->body, "apiKey"),
+	struct str id, owner = json_field(c->body, "orgOwnerId");
+	json_t *answer = json_keep(c->arena, json_object()), *key = json_object_get(c->body, "apiKey"),
 	       *account = json_object_get(c->body, "serviceAccount");
-	int result = creation_check(c, &root);
+	struct doc founder = {.kind = STR("org_founder"), .created_ms = clock_now_ms(), .body = STR("{}")};
+	int result = creation_check(c, &founder.parent);
 	if (result == 0)
 		result = add_organization(c, answer, &id);
-	if (result == 0)
-		result = founder_remember(c, id, root);
-	if (result < 0) {
-		json_decref(answer);
+	if (result < 0)
 		return result;
-	}
 	event_scope(c, id, STR_NONE);
+	founder.id = id;
+	result = tx_insert(c->tx, &founder);
 	if (result == 0)
 		result = add_federation(c, id, answer);
 	if (result == 0)
@@ -248,26 +227,16 @@ int orgs_create(struct call *c)
 		result = add_key(c, id, key, answer);
 	if (result == 0 && account)
 		result = add_account(c, id, account, answer);
-	if (result == 0) {
-		c->location = link_href(c, resource_org.self, "orgId", id);
-		entity_write(c, &c->out, json_text(c->arena, answer), resource_org.self, "orgId", id, true);
-	}
-	json_decref(answer);
-	return result;
+	if (result < 0)
+		return result;
+	c->location = link_href(c, resource_org.self, "orgId", id);
+	entity_write(c, &c->out, json_text(c->arena, answer), resource_org.self, "orgId", id, true);
+	return 0;
 }
 
 static int org_remove(struct call *c, const struct doc *old)
 {
-	int64_t projects;
-	int result = tx_count(c->tx, "project", old->id, &projects);
-	if (result < 0)
-		return result;
-	if (projects > 0) {
-		call_fail(c, 409, "CANNOT_DELETE_ORG_WITH_PROJECTS",
-		          "The organization still has %lld projects. Delete or move them first.", (long long)projects);
-		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)projects));
-	}
-	result = grants_delete_scope(c->tx, c->arena, true, old->id);
+	int result = grants_delete_scope(c->tx, c->arena, true, old->id);
 	if (result == 0)
 		result = federation_leave(c->tx, c->arena, old->id);
 	if (result == 0)

@@ -2,26 +2,19 @@
  * own. */
 
 #include "api/kit/verbs.h"
-#include "base/id.h"
 
 #include <errno.h>
 
 /* One that the project has no value for, and that has no default, can still be set. */
 static int load(struct call *c, const struct project_limit *l, struct doc *ret_doc)
 {
-	struct id id = id_new();
-	int64_t value;
-	int result = limit_value(c, l, ret_doc, &value);
-	if (result == 0 && ret_doc->rev)
-		return 0;
-	if (result < 0 && (result != -ENOENT || !c->op->writes || c->op->method == METHOD_DELETE))
+	bool sets = c->op->writes && c->op->method != METHOD_DELETE;
+	int result = resource_named(c, &resource_project_limit, c->group.id, str_of(l->name), ret_doc);
+	if (result < 0 || ret_doc->rev)
 		return result;
-	*ret_doc = (struct doc){
-	        .kind = str_of(resource_project_limit.kind),
-	        .id = arena_dup(c->arena, id_str(&id)),
-	        .parent = c->group.id,
-	        .name = str_of(l->name),
-	        .body = arena_printf(c->arena, "{\"name\":\"%s\",\"value\":%lld}", l->name, (long long)l->standard)};
+	if (l->standard < 0 && !sets)
+		return -ENOENT;
+	ret_doc->body = arena_printf(c->arena, "{\"name\":\"%s\",\"value\":%lld}", l->name, (long long)l->standard);
 	return 0;
 }
 
@@ -52,9 +45,8 @@ static int limit_update(struct call *c, const struct doc *old, json_t *document)
 	int64_t value = json_integer_value(json_object_get(c->body, "value"));
 	if (value >= l->least && value <= l->most)
 		return 0;
-	call_fail(c, 400, "LIMIT_OUT_OF_RANGE", "value: must be from %lld to %lld for %s, not %lld.",
-	          (long long)l->least, (long long)l->most, l->name, (long long)value);
-	return call_fail_param(c, STR("value"));
+	return call_fail_field(c, 400, "LIMIT_OUT_OF_RANGE", "value", "must be from %lld to %lld for %s, not %lld.",
+	                       (long long)l->least, (long long)l->most, l->name, (long long)value);
 }
 
 static int limit_view(struct call *c, const struct doc *d, json_t *entity)

@@ -19,24 +19,16 @@
 
 #define GRANTS_PAGE 200
 
-static int fail_field(struct call *c, int status, const char *code, const char *field, const char *rule)
-{
-	call_fail(c, status, code, "%s: %s.", field, rule);
-	return call_fail_param(c, str_of(field));
-}
-
 /* The pair proves an owner's key of the destination, used from an address that the key may be used from. */
 static int key_check(struct call *c, struct str org_id, struct str public_key, struct str private_key)
 {
 	struct attempts *attempts = c->service->attempts;
 	unsigned seconds;
 	struct principal *key;
-	if (!public_key.n)
-		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgPublicApiKey",
-		                  "is missing: the two parts of a key go together");
-	if (!private_key.n)
-		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgPrivateApiKey",
-		                  "is missing: the two parts of a key go together");
+	if (!public_key.n || !private_key.n)
+		return call_fail_field(c, 400, "VALIDATION_ERROR",
+		                       public_key.n ? "destinationOrgPrivateApiKey" : "destinationOrgPublicApiKey",
+		                       "is missing: the two parts of a key go together.");
 	/* A sign-in like others: this is no way to guess faster. */
 	bool looks = attempt_ask(attempts, public_key, &c->request->peer, &seconds) != ATTEMPT_REFUSED;
 	int result = looks ? digest_prove(c->tx, c->arena, public_key, private_key, &key) : -EACCES;
@@ -51,8 +43,9 @@ static int key_check(struct call *c, struct str org_id, struct str public_key, s
 	if (result < 0 && result != -EACCES)
 		return result;
 	return owner ? 0
-	             : fail_field(c, 403, "INVALID_DESTINATION_API_KEY", "destinationOrgPublicApiKey",
-	                          "the pair is not the key of an owner of the destination, allowed from this address");
+	             : call_fail_field(
+	                       c, 403, "INVALID_DESTINATION_API_KEY", "destinationOrgPublicApiKey",
+	                       "the pair is not the key of an owner of the destination, allowed from this address.");
 }
 
 /* Roles are asked for again inside the write: the caller's snapshot is from before it. */
@@ -74,13 +67,11 @@ static int destination_check(struct call *c, struct str org_id)
 	struct doc org;
 	bool owner;
 	if (!org_id.n)
-		return fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgId", "is required");
+		return call_fail_field(c, 400, "VALIDATION_ERROR", "destinationOrgId", "is required.");
 	int result = tx_get(c->tx, c->arena, "org", org_id, &org);
-	if (result == -ENOENT) {
-		call_fail(c, 404, "ORG_NOT_FOUND", "destinationOrgId: no organization has the id %.*s.",
-		          STR_ARG(org_id));
-		return call_fail_param(c, org_id);
-	}
+	if (result == -ENOENT)
+		return call_fail_about(c, 404, "ORG_NOT_FOUND", org_id,
+		                       "destinationOrgId: no organization has the id %.*s.", STR_ARG(org_id));
 	if (result < 0)
 		return result;
 	if (public_key.n || private_key.n)
@@ -88,37 +79,37 @@ static int destination_check(struct call *c, struct str org_id)
 	result = caller_owns(c, org_id, &owner);
 	if (result < 0 || owner)
 		return result;
-	call_fail(c, 403, "INSUFFICIENT_ROLE",
-	          "destinationOrgId: the caller does not own the destination. Give a key of one of its owners.");
-	return call_fail_param(c, STR("ORG_OWNER"));
+	return call_fail_about(
+	        c, 403, "INSUFFICIENT_ROLE", STR("ORG_OWNER"),
+	        "destinationOrgId: the caller does not own the destination. Give a key of one of its owners.");
 }
 
 /* Roles in the project of those that are no members of the new organization. */
-static int grants_drop(struct call *c, struct str project, struct str org_id)
+static int grants_drop_of(struct call *c, enum grantee who, struct str project, struct str org_id)
 {
-	for (int who = 0; who < GRANTEE_COUNT; who++) {
-		int64_t kept = 0;
-		for (;;) {
-			struct grant_row *rows;
-			size_t count;
-			int result = grants_in(c->tx, c->arena, (enum grantee)who, false, project, kept, GRANTS_PAGE,
-			                       &rows, &count);
-			for (size_t i = 0; result == 0 && i < count; i++) {
-				role_mask there;
-				result = grant_get(c->tx, c->arena, rows[i].id, org_id, &there);
-				if (result == 0 && there)
-					kept++;
-				else if (result == 0)
-					result = grant_set(c->tx, c->arena, (enum grantee)who, rows[i].id, false,
-					                   project, 0);
-			}
-			if (result < 0)
-				return result;
-			if (count < GRANTS_PAGE)
-				break;
+	struct grant_row *rows;
+	size_t count = GRANTS_PAGE;
+	int64_t kept = 0;
+	int result = 0;
+	while (result == 0 && count == GRANTS_PAGE) {
+		result = grants_in(c->tx, c->arena, who, false, project, kept, GRANTS_PAGE, &rows, &count);
+		for (size_t i = 0; result == 0 && i < count; i++) {
+			role_mask there = 0;
+			result = grant_get(c->tx, c->arena, rows[i].id, org_id, &there);
+			kept += there != 0;
+			if (result == 0 && !there)
+				result = grant_set(c->tx, c->arena, who, rows[i].id, false, project, 0);
 		}
 	}
-	return 0;
+	return result;
+}
+
+static int grants_drop(struct call *c, struct str project, struct str org_id)
+{
+	int result = 0;
+	for (int who = 0; result == 0 && who < GRANTEE_COUNT; who++)
+		result = grants_drop_of(c, (enum grantee)who, project, org_id);
+	return result;
 }
 
 static int move(struct call *c, struct doc *d, struct str org_id)
@@ -129,12 +120,10 @@ static int move(struct call *c, struct doc *d, struct str org_id)
 	d->body = json_text(c->arena, body);
 	int result = tx_move(c->tx, d);
 	d->rev++;
-	if (result == -EEXIST) {
-		call_fail(c, 409, "GROUP_ALREADY_EXISTS",
-		          "The destination has a project \"%.*s\" already. Rename one of the two first.",
-		          STR_ARG(d->name));
-		return call_fail_param(c, d->name);
-	}
+	if (result == -EEXIST)
+		return call_fail_about(c, 409, "GROUP_ALREADY_EXISTS", d->name,
+		                       "The destination has a project \"%.*s\" already. Rename one of the two first.",
+		                       STR_ARG(d->name));
 	return result;
 }
 
@@ -168,8 +157,8 @@ int projects_migrate(struct call *c)
 	if (result == 0)
 		result = destination_check(c, to);
 	if (result == 0 && str_eq(from, to))
-		result = fail_field(c, 409, "GROUP_ALREADY_IN_ORG", "destinationOrgId",
-		                    "the project is in this organization already");
+		result = call_fail_field(c, 409, "GROUP_ALREADY_IN_ORG", "destinationOrgId",
+		                         "the project is in this organization already.");
 	if (result == 0)
 		result = move(c, &d, to);
 	/* Whose roles end with the move is decided by the owners of both sides, who have agreed to it. */
@@ -203,59 +192,36 @@ static void versions_find(void)
 	version_count = engine_installed(versions, VERSIONS_MAX);
 }
 
-/* Providers in the order of the branches of the instance sizes' schema; the last shares machines and has no sizes. */
-static const char *const providers[] = {"AWS", "AZURE", "GCP", "TENANT"};
-
-struct versions_page {
-	int64_t skip, room, total;
-};
-
-static void version_write(struct call *c, struct versions_page *p, const char *provider, struct str size,
-                          size_t version)
+static struct str version_text(struct arena *a, const char *provider, const char *size, size_t version)
 {
-	struct str status = call_query(c, "defaultStatus");
-	bool standard = version == version_count - 1;
-	if (status.n && str_is(status, "DEFAULT") != standard)
-		return;
-	p->total++;
-	if (p->skip-- > 0 || p->room-- <= 0)
-		return;
-	struct buf b = {0};
-	json_open(&b, '{');
-	json_key(&b, "cloudProvider");
-	json_z(&b, provider);
-	json_key(&b, "defaultStatus");
-	json_z(&b, standard ? "DEFAULT" : "NOT_DEFAULT");
-	if (size.n) {
-		json_key(&b, "instanceSize");
-		json_str(&b, size);
-	}
-	json_key(&b, "version");
-	json_str(&b, arena_printf(c->arena, "%u", versions[version]));
-	json_close(&b, '}');
-	entity_write(c, &c->out, buf_view(&b), c->op, NULL, STR_NONE, true);
-	buf_free(&b);
+	/* An enumeration's value is JSON text. */
+	struct str of_size = size ? arena_printf(a, "\"instanceSize\":%s,", size) : STR("");
+	return arena_printf(a, "{\"cloudProvider\":\"%s\",\"defaultStatus\":\"%s\",%s\"version\":\"%u\"}", provider,
+	                    version + 1 == version_count ? "DEFAULT" : "NOT_DEFAULT", of_size.p, versions[version]);
 }
 
-int projects_versions(struct call *c)
+/* The page's filters look at all of them: they are made anew for each call. */
+static int version_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
+	/* In the order of the branches of the instance sizes' schema; the last shares machines and has no sizes. */
+	static const char *const providers[] = {"AWS", "AZURE", "GCP", "TENANT"};
 	const struct schema *sizes = schema_find(STR("BaseCloudProviderInstanceSize"));
-	struct str provider = call_query(c, "cloudProvider"), wanted = call_query(c, "instanceSize");
-	struct versions_page p = {.skip = list_offset(c), .room = c->page_size};
+	struct segment *all = arena_new_of(c->arena, struct segment);
+	size_t room = 1;
 	pthread_once(&versions_once, versions_find);
-	list_begin(c);
+	for (size_t i = 0; i < sizes->branch_count; i++)
+		room += sizes->branches[i].schema->enum_count;
+	all->docs = arena_new_array(c->arena, struct doc, room * version_count + 1);
 	for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
 		const struct schema *of = i < sizes->branch_count ? sizes->branches[i].schema : NULL;
-		if (provider.n && !str_is(provider, providers[i]))
-			continue;
-		for (size_t j = 0; j < (of ? of->enum_count : 1); j++) {
-			/* Enum texts are JSON strings: the name stands between the quotes. */
-			struct str size = of ? (struct str){of->enums[j] + 1, strlen(of->enums[j]) - 2} : STR_NONE;
-			for (size_t v = 0; v < version_count; v++)
-				if (!wanted.n || str_eq(wanted, size))
-					version_write(c, &p, providers[i], size, v);
-		}
+		for (size_t j = 0; j < (of ? of->enum_count : 1); j++)
+			for (size_t version = 0; version < version_count; version++)
+				all->docs[all->count++].body =
+				        version_text(c->arena, providers[i], of ? of->enums[j] : NULL, version);
 	}
-	list_end(c, p.total, list_offset(c) + c->page_size < p.total);
+	*ret_list = all;
+	*ret_count = 1;
 	return 0;
 }
+
+const struct resource_hooks database_version_hooks = {.segments = version_segments};

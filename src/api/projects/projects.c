@@ -15,6 +15,26 @@
 
 #define TAGS_MAX 50
 
+/* Adds the single projects that the caller has a role in: those of an organization; or, without one, of all
+ * organizations that are not shown as a whole. */
+static int singles_add(struct call *c, struct str org_id, struct segment *list, size_t *count)
+{
+	const struct principal *p = c->caller;
+	for (size_t i = 0; i < p->grant_count; i++) {
+		struct str id = {p->grants[i].scope.z, ID_LEN};
+		struct doc d;
+		if (!(p->grants[i].roles & ~role_org_mask))
+			continue;
+		int result = tx_get(c->tx, c->arena, "project", id, &d);
+		if (result < 0 && result != -ENOENT)
+			return result;
+		if (result == 0 &&
+		    (org_id.n ? str_eq(d.parent, org_id) : !principal_group_roles(p, d.parent, STR_NONE)))
+			list[(*count)++] = (struct segment){.kind = "project", .id = id};
+	}
+	return 0;
+}
+
 int projects_visible(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
 	const struct principal *p = c->caller;
@@ -25,41 +45,25 @@ int projects_visible(struct call *c, struct segment **ret_list, size_t *ret_coun
 		if (principal_group_roles(p, id, STR_NONE))
 			list[count++] = (struct segment){.kind = "project", .parent = id};
 	}
-	for (size_t i = 0; i < p->grant_count; i++) {
-		struct str id = {p->grants[i].scope.z, ID_LEN};
-		struct doc d;
-		if (!(p->grants[i].roles & ~role_org_mask))
-			continue;
-		int result = tx_get(c->tx, c->arena, "project", id, &d);
-		if (result == -ENOENT || (result == 0 && principal_group_roles(p, d.parent, STR_NONE)))
-			continue;
-		if (result < 0)
-			return result;
-		list[count++] = (struct segment){.kind = "project", .id = id};
-	}
+	int result = singles_add(c, STR_NONE, list, &count);
 	*ret_list = list;
 	*ret_count = count;
-	return 0;
+	return result;
 }
 
 /* Of an organization: those that read all projects see them all; other members see those that they have a role in. */
 static int org_projects(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	const struct principal *p = c->caller;
-	struct segment *list = arena_new_array(c->arena, struct segment, p->grant_count + 1);
-	bool all = principal_group_roles(p, c->org.id, STR_NONE);
+	struct segment *list = arena_new_array(c->arena, struct segment, c->caller->grant_count + 1);
 	size_t count = 0;
-	if (all)
+	int result = 0;
+	if (principal_group_roles(c->caller, c->org.id, STR_NONE))
 		list[count++] = (struct segment){.kind = "project", .parent = c->org.id};
-	for (size_t i = 0; !all && i < p->grant_count; i++) {
-		struct doc d;
-		struct str id = {p->grants[i].scope.z, ID_LEN};
-		if (tx_get(c->tx, c->arena, "project", id, &d) == 0 && str_eq(d.parent, c->org.id))
-			list[count++] = (struct segment){.kind = "project", .id = id};
-	}
+	else
+		result = singles_add(c, c->org.id, list, &count);
 	*ret_list = list;
 	*ret_count = count;
-	return 0;
+	return result;
 }
 
 static int project_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
@@ -120,10 +124,9 @@ static int named_owner_add(struct call *c, struct str org_id, struct str group_i
 	int result = grant_get(c->tx, c->arena, user_id, org_id, &in_org);
 	if (result == 0)
 		result = in_org ? tx_get(c->tx, c->arena, "user", user_id, &user) : -ENOENT;
-	if (result == -ENOENT) {
-		call_fail(c, 400, "INVALID_USER_ID", "projectOwnerId: must be the id of a user of the organization.");
-		return call_fail_param(c, STR("projectOwnerId"));
-	}
+	if (result == -ENOENT)
+		return call_fail_field(c, 400, "INVALID_USER_ID", "projectOwnerId",
+		                       "must be the id of a user of the organization.");
 	if (result == 0)
 		result = grant_set(c->tx, c->arena, GRANTEE_USER, user_id, false, group_id, role_bit("GROUP_OWNER"));
 	if (result == 0)
@@ -146,22 +149,18 @@ static int add_owners(struct call *c, struct str org_id, struct str group_id)
 	return result < 0 ? result : named_owner_add(c, org_id, group_id);
 }
 
-static int tags_check(struct call *c, json_t *document)
+static int tags_check(struct call *c, const json_t *document)
 {
 	const json_t *tags = json_object_get(document, "tags");
-	size_t count = json_array_size(tags);
-	if (count > TAGS_MAX) {
-		struct faults faults = {.count = 0};
-		faults_add(&faults, c->arena, STR("tags"), "must have at most %d items", TAGS_MAX);
+	struct faults faults = {.count = 0};
+	if (faults_too_many(&faults, c->arena, STR("tags"), tags, TAGS_MAX))
 		return call_fail_faults(c, &faults);
+	for (size_t i = 0; i < json_array_size(tags); i++) {
+		const json_t *tag = json_array_get(tags, i);
+		if (json_find(tags, "key", json_field(tag, "key")) != tag)
+			return call_fail_field(c, 400, "DUPLICATE_TAG", arena_printf(c->arena, "tags[%zu].key", i).p,
+			                       "is used twice.");
 	}
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < i; j++)
-			if (json_equal(json_object_get(json_array_get(tags, i), "key"),
-			               json_object_get(json_array_get(tags, j), "key"))) {
-				call_fail(c, 400, "DUPLICATE_TAG", "tags[%zu].key: is used twice.", i);
-				return call_fail_param(c, arena_printf(c->arena, "tags[%zu].key", i));
-			}
 	return 0;
 }
 
@@ -194,11 +193,10 @@ static int create(struct call *c, json_t *document)
 	                .rev = 1};
 	gift_scope(c->tx, key);
 	result = tx_insert(c->tx, &d);
-	if (result == -EEXIST) {
-		call_fail(c, 409, "GROUP_ALREADY_EXISTS",
-		          "name: the organization has a project \"%.*s\" already. Choose another.", STR_ARG(d.name));
-		return call_fail_param(c, d.name);
-	}
+	if (result == -EEXIST)
+		return call_fail_about(c, 409, "GROUP_ALREADY_EXISTS", d.name,
+		                       "name: the organization has a project \"%.*s\" already. Choose another.",
+		                       STR_ARG(d.name));
 	if (result == 0)
 		result = add_owners(c, d.parent, key);
 	if (result < 0)
@@ -236,19 +234,7 @@ static int project_update(struct call *c, const struct doc *old, json_t *documen
 
 static int project_remove(struct call *c, const struct doc *old)
 {
-	int64_t clusters, flex = 0;
-	int result = tx_count(c->tx, "cluster", old->id, &clusters);
-	if (result == 0)
-		result = tx_count(c->tx, "flex_cluster", old->id, &flex);
-	if (result < 0)
-		return result;
-	clusters += flex;
-	if (clusters > 0) {
-		call_fail(c, 409, "CANNOT_CLOSE_GROUP_ACTIVE_CLUSTERS",
-		          "The project still has %lld clusters. Delete them first.", (long long)clusters);
-		return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)clusters));
-	}
-	result = grants_delete_scope(c->tx, c->arena, false, old->id);
+	int result = grants_delete_scope(c->tx, c->arena, false, old->id);
 	if (result == 0)
 		result = federation_forget_project(c->tx, c->arena, old->parent, old->id);
 	if (result == 0)

@@ -30,6 +30,17 @@ static void test_field(struct arena *a)
 	CHECK(!json_field(quoted_json(a, "'name'"), "name").p);
 }
 
+static void test_list(struct arena *a)
+{
+	const json_t *texts = quoted_json(a, "['a', 1, 'b']"),
+	             *list = quoted_json(a, "[{'k': 'a'}, {'k': 'b'}, {'k': 'b'}]");
+	CHECK(str_is(json_item(texts, 2), "b") && !json_item(texts, 1).p && !json_item(texts, 3).p &&
+	      !json_item(NULL, 0).p);
+	CHECK(json_has(texts, STR("b")) && !json_has(texts, STR("c")) && !json_has(NULL, STR("b")));
+	CHECK(json_find(list, "k", STR("b")) == json_array_get(list, 1));
+	CHECK(!json_find(list, "k", STR("c")) && !json_find(list, "l", STR("b")) && !json_find(NULL, "k", STR("b")));
+}
+
 static void test_stored(struct arena *a)
 {
 	static const char *const broken[] = {"{", "{}}", "nope", "{\"a\":\"\xff\"}", " "};
@@ -139,6 +150,7 @@ int main(void)
 	json_setup();
 	test_text(a);
 	test_field(a);
+	test_list(a);
 	test_stored(a);
 	test_put(a);
 	test_put_fails(a);

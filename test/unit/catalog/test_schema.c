@@ -448,6 +448,26 @@ static void test_formats(void)
 	CHECK(utf8_prefix(STR("a\xc3\xa4"), 2).n == 1);
 }
 
+static void test_names(void)
+{
+	static const char *const good[] = {"example.com", "a-b.c1.example", "1.a1"}, *const bad[] = {
+	                                                                                     "",         "a",
+	                                                                                     "10.0.0.1", "a..b",
+	                                                                                     "-a.com",   "a-.com",
+	                                                                                     "a.b-",     "\xc3\xa4.com",
+	                                                                                     "a b.com"};
+	for (size_t i = 0; i < COUNT(good); i++)
+		CHECK(domain_fits(str_of(good[i])));
+	for (size_t i = 0; i < COUNT(bad); i++)
+		CHECK(!domain_fits(str_of(bad[i])));
+	CHECK(https_url_fits(arena, STR("https://a.example/p"), true));
+	CHECK(https_url_fits(arena, STR("HTTPS://a.example/p?q=1"), false));
+	CHECK(!https_url_fits(arena, STR("https://a.example/p?q=1"), true));
+	CHECK(!https_url_fits(arena, STR("https://a.example/#f"), false));
+	CHECK(!https_url_fits(arena, STR("https://u@a.example/"), false));
+	CHECK(!https_url_fits(arena, STR("http://a.example/"), false));
+}
+
 static void *match_in_thread(void *arg)
 {
 	size_t *matched = arg;
@@ -482,6 +502,7 @@ int main(void)
 	test_text();
 	test_documents();
 	test_formats();
+	test_names();
 	test_threads();
 	CHECK(schema_find(STR("Cluster")) == &cluster && schema_find(STR("GcpRegion")) == &gcp_region);
 	CHECK(!schema_find(STR("Clust")) && !schema_find(STR("Clusters")) && !schema_find(STR_NONE));

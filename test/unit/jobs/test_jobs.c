@@ -245,6 +245,7 @@ static const struct job_kind kinds[] = {
         {.name = "broken", .step = broken, .failed = broken_failed, .attempts = 3},
         {.name = "later", .step = later},
         {.name = "outdated", .step = outdated},
+        {.name = "written", .save = quick_save},
         {.name = "tick", .step = tick, .period_ms = 3600000},
 };
 
@@ -259,7 +260,7 @@ static struct jobs *start(struct store *s, size_t kind_count)
 static void test_workers(void)
 {
 	struct store *s = open_store();
-	struct jobs *j = start(s, 6);
+	struct jobs *j = start(s, 7);
 	char subject[16];
 	meet = true;
 	for (int i = 0; i < 40; i++) {
@@ -278,6 +279,10 @@ static void test_workers(void)
 	add(s, "steps", "x", 0);
 	wait_for_none(s);
 	CHECK(runs == 4);
+	saves = 0;
+	add(s, "written", "w", 0);
+	wait_for_none(s);
+	CHECK(runs == 4 && saves == 1);
 	jobs_stop(j);
 	store_close(s);
 }
@@ -307,7 +312,7 @@ static bool waits(struct store *s, const char *subject)
 static void test_time(void)
 {
 	struct store *s = open_store();
-	struct jobs *j = start(s, 6);
+	struct jobs *j = start(s, 7);
 	runs = 0;
 	add(s, "flaky", "f", 0);
 	pass_time(s, j, 1000);
@@ -337,7 +342,7 @@ static void test_time(void)
 	wait_for_none(s);
 	CHECK(runs == 1);
 	jobs_stop(j);
-	j = start(s, 7);
+	j = start(s, 8);
 	for (int i = 0; i < 3; i++) {
 		int before = ticks;
 		clock_advance_ms(3600000);

@@ -1,8 +1,8 @@
 /* Contexts. Whatever a document does not say is left out; the schema has it as optional, or as the value that the
  * absence means. */
-#include "api/policies/policies.h"
+#include "policy/rules.h"
 
-#include "api/kit/verbs.h"
+#include "base/json.h"
 
 #include <ctype.h>
 

@@ -1,6 +1,6 @@
-/* SAML 2.0 metadata of the service as a service provider. */
-#ifndef STEWARD_API_FEDERATION_SAML_METADATA_H
-#define STEWARD_API_FEDERATION_SAML_METADATA_H
+/* What SAML identity providers must know of the service, which is a service provider to them. */
+#ifndef STEWARD_IDENTITY_SAML_H
+#define STEWARD_IDENTITY_SAML_H
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -10,6 +10,6 @@ struct str saml_acs_url(struct arena *a, const char *base_url, struct str okta_i
 struct str saml_audience(struct arena *a, const char *base_url, struct str okta_id);
 
 /* The document that an identity provider's administrator loads to know us: an EntityDescriptor. */
-void saml_metadata_write(struct buf *b, struct str acs_url, struct str audience);
+void saml_metadata_write(struct buf *b, struct arena *a, const char *base_url, struct str okta_id);
 
 #endif

@@ -1,8 +1,7 @@
 /* What policies learn of clusters and private networks, and what they say about it. */
 #include "check.h"
 
-#include "api/policies/policies.h"
-#include "policy/policy.h"
+#include "policy/rules.h"
 
 static struct arena *arena;
 
@@ -44,7 +43,7 @@ static bool forbids(struct policy_subject *s, const char *condition)
 	struct policy_faults faults = {.count = 0};
 	struct policy_fault fault;
 	struct policy_rule rule = {.policy_id = STR("x")};
-	struct policy_rules rules = {&rule, 1};
+	struct policy_rules rules = {&rule, 1, 1};
 	CHECK(policy_parse(arena, text, &rule.statements, &fault) == 0);
 	policy_validate(arena, rule.statements, &faults);
 	for (size_t i = 0; i < faults.count; i++)
@@ -54,7 +53,7 @@ static bool forbids(struct policy_subject *s, const char *condition)
 	s->group_id = STR("32b6e34b3d91647abb20e7b2");
 	if (!s->resource.id.p)
 		s->resource = (struct policy_uid){STR(POLICY_PROJECT), s->group_id};
-	return policy_judge(arena, &rules, s) == 1;
+	return policy_rules_ask(&rules, arena, s) == 1;
 }
 
 #define C "context.cluster"
