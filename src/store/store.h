@@ -72,8 +72,8 @@ void tx_on_wait(struct tx *tx, void (*waits)(void *ctx), void *ctx);
 /* Documents `offset` to `offset + limit` of the list, in order. Cheap at any depth. */
 must_check int tx_list(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset,
                        int64_t limit, struct doc **ret_docs, size_t *ret_count);
-/* The same for an answer that is made of their text: each is shown with its kind, id, parent, name and body, which hold
- * until `show` returns; it must not read from the store. A negative number from it ends the list and is returned. */
+/* The same for an answer that is made of their text: each is shown with its kind, id, parent and body, which hold until
+ * `show` returns; it must not read from the store. A negative number from it ends the list and is returned. */
 typedef int doc_show(void *ctx, const struct doc *d);
 must_check int tx_list_each(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset,
                             int64_t limit, doc_show *show, void *ctx);

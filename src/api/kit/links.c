@@ -213,7 +213,11 @@ static void other_links(struct call *c, struct buf *b, const struct op *self, st
 	}
 }
 
-/* The items of a list link to themselves, and only the key differs: the text around it is made once. */
+#define SELF_OPEN "\"links\":[{\"href\":\""
+#define SELF_SHUT "\",\"rel\":\"self\"}"
+
+/* The items of a list link to themselves, and only the key differs: the text around it, from "links" to the item's end,
+ * is made once. */
 struct item_link {
 	const struct op *self;
 	const char *key_param;
@@ -245,40 +249,63 @@ static const struct item_link *item_link(struct call *c, const struct op *self, 
 	if (!place)
 		return i;
 	struct buf b = {0};
+	buf_z(&b, SELF_OPEN);
 	buf_z(&b, c->service->base_url);
 	buf_z(&b, c->v1 ? API_BASE_V1 : API_BASE);
 	path_write(&b, c, self->path, place, NULL, STR_NONE, STR_NONE);
 	i->before = arena_dup(c->arena, buf_view(&b));
 	b.n = 0;
 	path_write(&b, c, strchr(place, '}') + 1, self->path + strlen(self->path), NULL, STR_NONE, STR_NONE);
+	buf_z(&b, SELF_SHUT "]}");
 	i->after = arena_dup(c->arena, buf_view(&b));
 	buf_free(&b);
 	return i;
+}
+
+/* `is_id`: the key needs no encoding. False: the item's link is none of those. */
+static bool item_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
+                       struct str key, bool is_id)
+{
+	const struct item_link *item = item_link(c, self, key_param);
+	if (!item->before.p)
+		return false;
+	json_sep(b);
+	buf_reserve(b, body.n + item->before.n + key.n + item->after.n + 1);
+	buf_add(b, body.p, body.n - 1);
+	json_sep(b);
+	buf_str(b, item->before);
+	if (is_id)
+		buf_str(b, key);
+	else
+		encode(b, key);
+	buf_str(b, item->after);
+	return true;
 }
 
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
                   struct str key, bool in_list)
 {
 	const struct children *list = &children[self - catalog_ops];
-	const struct item_link *item = in_list ? item_link(c, self, key_param) : NULL;
+	if (in_list && item_write(c, b, body, self, key_param, key, false))
+		return;
 	json_sep(b);
 	buf_reserve(b, body.n + 256 + (in_list ? 0 : list->bytes + list->count * 128));
 	buf_add(b, body.p, body.n - 1);
 	json_sep(b);
-	buf_z(b, "\"links\":[{\"href\":\"");
+	buf_z(b, SELF_OPEN);
 	size_t from = b->n;
-	if (item && item->before.p) {
-		buf_str(b, item->before);
-		encode(b, key);
-		buf_str(b, item->after);
-	} else {
-		href_write(b, c, self, key_param, key, body);
-	}
+	href_write(b, c, self, key_param, key, body);
 	size_t to = b->n;
-	buf_z(b, "\",\"rel\":\"self\"}");
+	buf_z(b, SELF_SHUT);
 	if (!in_list) {
 		child_links(c, b, self, arena_dup(c->arena, (struct str){b->p + from, to - from}));
 		other_links(c, b, self, body);
 	}
 	buf_z(b, "]}");
+}
+
+void entity_write_by_id(struct call *c, struct buf *b, const struct doc *d, const struct resource *r)
+{
+	if (!item_write(c, b, d->body, r->self, r->key_param, d->id, true))
+		entity_write(c, b, d->body, r->self, r->key_param, d->id, true);
 }

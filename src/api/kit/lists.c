@@ -116,7 +116,7 @@ static int item_show(void *ctx, const struct doc *d)
 	struct showing *s = ctx;
 	struct buf *out = &s->call->out;
 	size_t before = out->n;
-	list_item_plain(s->call, s->resource, d);
+	entity_write_by_id(s->call, out, d, s->resource);
 	/* Items are about as long as each other: a buffer that grows by doubling would copy them again and again. */
 	if (s->count++ == 0) {
 		size_t room = (size_t)(s->limit - 1) * (out->n - before + 16);
@@ -125,14 +125,15 @@ static int item_show(void *ctx, const struct doc *d)
 	return 0;
 }
 
-/* Resources that are written as they are need no copy of their documents. */
+/* Resources that are written as they are, and found by their id, need no copy of their documents. */
 static int segment_write(struct call *c, const struct segment *s, int64_t offset, int64_t limit, segment_writer *write,
                          const void *ctx, int64_t *ret_count)
 {
 	struct doc *docs;
 	size_t got = 0;
-	if (write == list_item_plain && !s->id.n && !s->docs) {
-		struct showing all = {.call = c, .resource = ctx, .limit = limit};
+	const struct resource *plain = write == list_item_plain ? ctx : NULL;
+	if (plain && !plain->key_is_name && !s->id.n && !s->docs) {
+		struct showing all = {.call = c, .resource = plain, .limit = limit};
 		int result = tx_list_each(c->tx, c->arena, s->kind, s->parent, offset, limit, item_show, &all);
 		*ret_count = all.count;
 		return result;

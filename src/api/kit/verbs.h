@@ -132,6 +132,8 @@ struct str entity_href(struct call *c, const struct op *op, const char *key_para
  * read. */
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
                   struct str key, bool in_list);
+/* The same for an item of a list that is found by its id, which is letters and digits. */
+void entity_write_by_id(struct call *c, struct buf *b, const struct doc *d, const struct resource *r);
 /* One more link of the entity that was just written, to what does not lie below it. */
 void entity_link(struct call *c, struct buf *b, const char *rel, struct str href);
 

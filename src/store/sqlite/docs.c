@@ -231,9 +231,8 @@ static int list_show(struct tx *tx, sqlite3_stmt *st, struct str kind, struct st
 	int r, result = 0;
 	while ((r = conn_step(tx, st)) > 0) {
 		d.id = column_str(st, 0);
-		d.name = column_str(st, 1);
-		d.body = column_str(st, 2);
-		int found = doc_check(tx, &d, sqlite3_column_value(st, 3));
+		d.body = column_str(st, 1);
+		int found = doc_check(tx, &d, sqlite3_column_value(st, 2));
 		if (result == 0)
 			result = found < 0 ? found : show(ctx, &d);
 	}

@@ -67,7 +67,7 @@
 	X(DOC_BY_NAME, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND parent = ?2 AND name = ?3")               \
 	X(DOC_LIST, "SELECT " DOC_COLUMNS " FROM doc WHERE kind = ?1 AND parent = ?2 AND seq >= ?3 ORDER BY seq"      \
 	            " LIMIT ?4 OFFSET ?5")                                                                            \
-	X(DOC_LIST_EACH, "SELECT id, name, body, sum FROM doc WHERE kind = ?1 AND parent = ?2 AND seq >= ?3"          \
+	X(DOC_LIST_EACH, "SELECT id, body, sum FROM doc WHERE kind = ?1 AND parent = ?2 AND seq >= ?3"                \
 	                 " ORDER BY seq LIMIT ?4 OFFSET ?5")                                                          \
 	X(DOC_WALK, "SELECT " DOC_COLUMNS ", parent FROM doc WHERE kind = ?1 AND (parent, seq) > (?2, ?3)"            \
 	            " ORDER BY parent, seq LIMIT ?4")                                                                 \
