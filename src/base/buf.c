@@ -13,6 +13,13 @@ void buf_free(struct buf *b)
 	*b = (struct buf){0};
 }
 
+struct str buf_keep(struct buf *b, struct arena *a)
+{
+	struct str text = arena_dup(a, buf_view(b));
+	buf_free(b);
+	return text;
+}
+
 void buf_reserve(struct buf *b, size_t more)
 {
 	if (b->cap - b->n >= more)

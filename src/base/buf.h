@@ -29,6 +29,10 @@ static inline void buf_c(struct buf *b, char c)
 	buf_add(b, &c, 1);
 }
 
+/* The bytes as a text in the arena, NUL-terminated; the buffer is freed. */
+struct arena;
+struct str buf_keep(struct buf *b, struct arena *a);
+
 /* Drops the first n bytes. */
 void buf_consume(struct buf *b, size_t n);
 

@@ -1,6 +1,7 @@
 /* Jansson with our allocator, our strings and our handling of failures. */
 #include "base/json.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -78,6 +79,21 @@ json_t *json_find(const json_t *array, const char *field, struct str text)
 	return NULL;
 }
 
+bool json_flag(const json_t *object, const char *name)
+{
+	return json_is_true(json_object_get(object, name));
+}
+
+json_int_t json_number(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
+}
+
+json_t *json_new(struct arena *a)
+{
+	return json_keep(a, json_object());
+}
+
 json_t *doc_json(struct arena *a, struct str body)
 {
 	/* A document without a secret has an empty text here. */
@@ -127,6 +143,13 @@ void json_put_str(json_t *object, const char *name, struct str text)
 void json_put_z(json_t *object, const char *name, const char *text)
 {
 	json_put_str(object, name, str_of(text));
+}
+
+void json_put_time(json_t *object, const char *name, int64_t ms)
+{
+	char text[CLOCK_TEXT];
+	clock_format(ms, text);
+	json_put_z(object, name, text);
 }
 
 void json_add_str(json_t *array, struct str text)

@@ -24,6 +24,11 @@ struct str json_item(const json_t *array, size_t index);
 bool json_has(const json_t *array, struct str text);
 /* The first object of the array whose field has that text; NULL: none has. Borrowed. */
 json_t *json_find(const json_t *array, const char *field, struct str text);
+/* Whether a field is true, and the whole number that a field is; false and 0 when it is absent or something else. */
+bool json_flag(const json_t *object, const char *name);
+json_int_t json_number(const json_t *object, const char *name);
+/* An empty object; freed with the arena. */
+json_t *json_new(struct arena *a);
 /* A stored object; freed with the arena. */
 json_t *doc_json(struct arena *a, struct str body);
 /* Takes the value: it is freed with the arena. Returns it. */
@@ -37,6 +42,8 @@ void json_merge(json_t *into, const json_t *from);
 void json_put(json_t *object, const char *name, json_t *value);
 void json_put_str(json_t *object, const char *name, struct str text);
 void json_put_z(json_t *object, const char *name, const char *text);
+/* In ISO 8601. */
+void json_put_time(json_t *object, const char *name, int64_t ms);
 /* Adds to the end of an array. */
 void json_add_str(json_t *array, struct str text);
 

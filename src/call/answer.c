@@ -9,6 +9,14 @@ void answer_json(struct request *r, int status, struct buf *body)
 	buf_free(body);
 }
 
+void answer_value(struct request *r, int status, json_t *value)
+{
+	r->response.status = status;
+	r->response.body = json_text(r->arena, value);
+	response_header(&r->response, "content-type", STR("application/json"));
+	json_decref(value);
+}
+
 void answer_problem(struct request *r, const struct problem *p)
 {
 	struct buf body = {0};

@@ -2,6 +2,7 @@
 #ifndef STEWARD_CALL_ANSWER_H
 #define STEWARD_CALL_ANSWER_H
 
+#include "base/json.h"
 #include "base/problem.h"
 #include "http/http.h"
 
@@ -19,6 +20,8 @@
 
 /* Copies the body into the request's arena and frees the buffer. */
 void answer_json(struct request *r, int status, struct buf *body);
+/* The same of a value, which it takes. */
+void answer_value(struct request *r, int status, json_t *value);
 void answer_problem(struct request *r, const struct problem *p);
 
 #endif

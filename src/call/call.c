@@ -81,6 +81,17 @@ int call_fail_faults(struct call *c, const struct faults *faults)
 	return result;
 }
 
+int call_fail_fault(struct call *c, struct str path, const char *format, ...)
+{
+	struct faults faults = {.count = 0};
+	va_list args;
+	va_start(args, format);
+	struct str text = arena_vprintf(c->arena, format, args);
+	va_end(args);
+	faults_add(&faults, c->arena, path, "%.*s", STR_ARG(text));
+	return call_fail_faults(c, &faults);
+}
+
 int call_not_found(struct call *c)
 {
 	struct str path = c->request->path;

@@ -100,6 +100,8 @@ int call_fail_about(struct call *c, int status, const char *code, struct str par
 int call_fail_param(struct call *c, struct str parameter);
 /* 400 VALIDATION_ERROR that names all faults; parameters hold the paths. */
 int call_fail_faults(struct call *c, const struct faults *faults);
+/* The same with one fault; an empty path is the body as a whole. */
+int call_fail_fault(struct call *c, struct str path, const char *format, ...) printf_like(3, 4);
 /* 404 RESOURCE_NOT_FOUND with the requested path, in the specification's words. */
 int call_not_found(struct call *c);
 /* Maps a store's error to 409, 412, 500 or 503. */

@@ -1,8 +1,6 @@
 /* Gifts of roles: collected while a handler runs, and decided before its write is committed. */
 #include "identity/gifts.h"
 
-#include "base/clock.h"
-#include "base/id.h"
 #include "base/log.h"
 #include "identity/grants.h"
 #include "identity/identity.h"
@@ -311,18 +309,12 @@ static int gift_check(struct gifts *g, struct tx *tx, const struct gift *gift)
 static int holder_insert(struct gifts *g, struct tx *tx, struct str credential, const struct holder *h)
 {
 	struct arena *a = g->call->arena;
-	struct id id = id_new();
 	struct doc d;
 	int result = tx_get_by_name(tx, a, HOLDERS, credential, h->id, &d);
 	if (result != -ENOENT)
 		return result;
-	d = (struct doc){
-	        .kind = STR(HOLDERS),
-	        .id = arena_dup(a, id_str(&id)),
-	        .parent = credential,
-	        .name = h->id,
-	        .created_ms = clock_now_ms(),
-	        .body = arena_printf(a, "{\"kind\":%d,\"owner\":%s}", (int)h->kind, h->owner ? "true" : "false")};
+	d = doc_new(a, HOLDERS, credential, h->id,
+	            arena_printf(a, "{\"kind\":%d,\"owner\":%s}", (int)h->kind, h->owner ? "true" : "false"));
 	return tx_insert(tx, &d);
 }
 

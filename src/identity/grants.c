@@ -2,7 +2,6 @@
  * request. */
 #include "identity/grants.h"
 
-#include "base/clock.h"
 #include "base/id.h"
 #include "identity/gifts.h"
 
@@ -86,34 +85,6 @@ int assignments_parse(struct arena *a, const json_t *list, struct grant_row **re
 	return 0;
 }
 
-/* Inserts, changes or (roles 0) deletes the one document with this name below this parent. */
-static int put(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name, struct str body,
-               bool keep)
-{
-	struct doc d;
-	int result = tx_get_by_name(tx, a, kind, parent, name, &d);
-	if (result == -ENOENT) {
-		if (!keep)
-			return 0;
-		struct id id = id_new();
-		d = (struct doc){.kind = str_of(kind),
-		                 .id = arena_dup(a, id_str(&id)),
-		                 .parent = parent,
-		                 .name = name,
-		                 .created_ms = clock_now_ms(),
-		                 .body = body};
-		return tx_insert(tx, &d);
-	}
-	if (result < 0)
-		return result;
-	if (!keep)
-		return tx_delete(tx, kind, d.id);
-	if (str_eq(d.body, body))
-		return 0;
-	d.body = body;
-	return tx_update(tx, &d);
-}
-
 static struct str body_text(struct arena *a, json_t *value)
 {
 	size_t n = json_dumpb(value, NULL, 0, JSON_COMPACT);
@@ -123,13 +94,24 @@ static struct str body_text(struct arena *a, json_t *value)
 	return (struct str){p, n};
 }
 
-/* Whether the organization roles give roles in its projects. */
-static bool in_projects(role_mask roles)
+role_mask roles_in_projects(role_mask org_roles)
 {
-	for (; roles; roles &= roles - 1)
-		if (role_in_project[__builtin_ctzll(roles)])
-			return true;
-	return false;
+	role_mask roles = 0;
+	for (; org_roles; org_roles &= org_roles - 1)
+		roles |= role_in_project[__builtin_ctzll(org_roles)];
+	return roles;
+}
+
+role_mask roles_least(role_mask roles)
+{
+	role_mask least = 0;
+	for (role_mask rest = roles; rest; rest &= rest - 1) {
+		role_mask others = roles & ~(rest & -rest), covered = 0;
+		for (; others; others &= others - 1)
+			covered |= role_closure[__builtin_ctzll(others)];
+		least |= rest & -rest & ~covered;
+	}
+	return least;
 }
 
 int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, bool in_org, struct str scope,
@@ -142,13 +124,14 @@ int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, b
 	if (result == 0)
 		result = gift_roles(tx, id, in_org, scope, before, roles);
 	if (result == 0)
-		result = put(tx, a, "grant", id, scope, forward, roles != 0);
+		result = tx_set_by_name(tx, a, "grant", id, scope, roles ? forward : STR_NONE);
 	if (result == 0)
-		result = put(tx, a, kinds[who][in_org], scope, id, back, roles != 0);
+		result = tx_set_by_name(tx, a, kinds[who][in_org], scope, id, roles ? back : STR_NONE);
 	if (result == 0 && who == GRANTEE_USER && in_org)
-		result = put(tx, a, OWNERS, scope, id, STR("{}"), roles & role_bit("ORG_OWNER"));
+		result = tx_set_by_name(tx, a, OWNERS, scope, id, roles & role_bit("ORG_OWNER") ? STR("{}") : STR_NONE);
 	if (result == 0 && who == GRANTEE_USER && in_org)
-		result = put(tx, a, PROJECT_USERS, scope, id, STR("{}"), in_projects(roles));
+		result = tx_set_by_name(tx, a, PROJECT_USERS, scope, id,
+		                        roles_in_projects(roles) ? STR("{}") : STR_NONE);
 	tx_touch_identity(tx);
 	return result;
 }
@@ -176,6 +159,14 @@ int grant_get(struct tx *tx, struct arena *a, struct str id, struct str scope, r
 		return result;
 	*ret_roles = row_of(&d, false, true).roles;
 	return 0;
+}
+
+int grant_add(struct tx *tx, struct arena *a, enum grantee who, struct str id, bool in_org, struct str scope,
+              role_mask more)
+{
+	role_mask roles;
+	int result = grant_get(tx, a, id, scope, &roles);
+	return result < 0 ? result : grant_set(tx, a, who, id, in_org, scope, roles | more);
 }
 
 int grant_id(struct tx *tx, struct arena *a, struct str id, struct str scope, struct str *ret_id)

@@ -27,6 +27,9 @@ const char *grant_kind(enum grantee who, bool in_org);
 /* Sets the roles; 0 removes the grant. */
 must_check int grant_set(struct tx *tx, struct arena *a, enum grantee who, struct str id, bool in_org, struct str scope,
                          role_mask roles);
+/* Adds to the roles. */
+must_check int grant_add(struct tx *tx, struct arena *a, enum grantee who, struct str id, bool in_org, struct str scope,
+                         role_mask more);
 /* 0 roles when there is none. */
 must_check int grant_get(struct tx *tx, struct arena *a, struct str id, struct str scope, role_mask *ret_roles);
 /* An id of the grant itself: it changes when all roles are taken away and given again. -ENOENT. */
@@ -55,5 +58,9 @@ must_check int assignments_parse(struct arena *a, const json_t *list, struct gra
 json_t *roles_json(role_mask roles);
 role_mask roles_from_json(const json_t *names, bool in_org);
 role_mask role_bit(const char *name);
+/* The project roles, closed, that roles in an organization give in each of its projects. */
+role_mask roles_in_projects(role_mask org_roles);
+/* Without the roles that follow from others of them. */
+role_mask roles_least(role_mask roles);
 
 #endif

@@ -3,6 +3,7 @@
 #include "store/backend.h"
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "store/copy.h"
 
 #include <assert.h>
@@ -283,4 +284,34 @@ int tx_list_all(struct tx *tx, struct arena *a, const char *kind, struct str par
 	*ret_count = 0;
 	int r = tx_count(tx, kind, parent, &total);
 	return r < 0 || total == 0 ? r : tx_list(tx, a, kind, parent, 0, total, ret_docs, ret_count);
+}
+
+struct doc doc_new(struct arena *a, const char *kind, struct str parent, struct str name, struct str body)
+{
+	struct id id = id_new();
+	return (struct doc){.kind = str_of(kind),
+	                    .id = arena_dup(a, id_str(&id)),
+	                    .parent = parent,
+	                    .name = name,
+	                    .created_ms = clock_now_ms(),
+	                    .body = body};
+}
+
+int tx_set_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
+                   struct str body)
+{
+	struct doc d;
+	int result = tx_get_by_name(tx, a, kind, parent, name, &d);
+	if (result == -ENOENT && body.n) {
+		d = doc_new(a, kind, parent, name, body);
+		return tx_insert(tx, &d);
+	}
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	if (!body.n)
+		return tx_delete(tx, kind, d.id);
+	if (str_eq(d.body, body))
+		return 0;
+	d.body = body;
+	return tx_update(tx, &d);
 }

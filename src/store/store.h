@@ -23,6 +23,9 @@ struct doc {
 	struct str secret; /* never shown: hashes, encrypted values; empty: none */
 };
 
+/* One that is made now, with a new id. The id is the arena's, the rest borrowed. */
+struct doc doc_new(struct arena *a, const char *kind, struct str parent, struct str name, struct str body);
+
 struct store_options {
 	const char *url; /* "sqlite:PATH", "postgresql://..."; NULL: the embedded store in data_dir */
 	const char *data_dir;
@@ -97,6 +100,9 @@ must_check int tx_meta_get(struct tx *tx, struct arena *a, const char *key, stru
 must_check int tx_insert(struct tx *tx, const struct doc *d);
 must_check int tx_update(struct tx *tx, const struct doc *d);
 must_check int tx_delete(struct tx *tx, const char *kind, struct str id);
+/* The one document of the name below the parent has this body from now on, or (no body) is not there. */
+must_check int tx_set_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
+                              struct str body);
 /* Moves a document to the end of another parent's list, with the name and body of `d`; d->parent is the new parent.
  * -EEXIST: the name is taken there. */
 must_check int tx_move(struct tx *tx, const struct doc *d);

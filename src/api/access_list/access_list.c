@@ -7,7 +7,7 @@
 #include "api/access_list/access_list.h"
 
 #include "api/clusters/clusters.h"
-#include "api/credentials/credentials.h"
+#include "api/kit/networks.h"
 #include "api/kit/verbs.h"
 #include "api/policies/policies.h"
 #include "base/clock.h"

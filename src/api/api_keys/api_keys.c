@@ -1,7 +1,6 @@
 /* API keys. A key belongs to an organization; projects have it assigned, with roles of their own. A project sees only
  * what a key may do in it and in the organization, not in other projects. */
 #include "api/credentials/credentials.h"
-#include "api/users/users.h"
 #include "trail/events.h"
 
 static int key_load(struct call *c, const struct resource *r, struct doc *ret_doc)
@@ -47,11 +46,8 @@ int api_keys_assign(struct call *c)
 	struct doc d;
 	role_mask roles = 0;
 	int result = credential_load(c, &resource_api_key, call_path(c, "apiUserId"), false, &d);
-	if (result == 0 && json_array_size(c->body) == 0) {
-		struct faults faults = {.count = 0};
-		faults_add(&faults, c->arena, STR_NONE, "must have at least one entry, with roles");
-		result = call_fail_faults(c, &faults);
-	}
+	if (result == 0 && json_array_size(c->body) == 0)
+		result = call_fail_fault(c, STR_NONE, "must have at least one entry, with roles");
 	for (size_t i = 0; result == 0 && i < json_array_size(c->body); i++) {
 		role_mask more = 0;
 		const json_t *names = json_object_get(json_array_get(c->body, i), "roles");

@@ -1,248 +1,179 @@
-/* Making credentials. A private key is kept as the two digest hashes it is checked by, sealed; a secret as its SHA-256,
- * which is enough because it is 40 random characters. */
+/* What the verbs do alike for API keys and service accounts. Both belong to an organization, and projects have them
+ * assigned: a call below a project sees those that have roles in it, changes their roles there, and takes only these
+ * away. The roles are grants, no part of the document. */
 #include "api/credentials/credentials.h"
 
-#include "base/clock.h"
-#include "base/id.h"
-#include "identity/gifts.h"
-#include "identity/identity.h"
+#include "trail/events.h"
 
 #include <errno.h>
 
-#define LOWER "abcdefghijklmnopqrstuvwxyz"
-#define ALNUM "ABCDEFGHIJKLMNOPQRSTUVWXYZ" LOWER "0123456789"
-#define CLIENT_PREFIX "mdb_sa_id_"
-#define SECRET_PREFIX "mdb_sa_sk_"
 #define SECRET_HOURS_LEAST 8
 
-static struct str new_id(struct arena *a)
+static const struct {
+	const char *what, *not_ours, *details_changed;
+	const char *details[2]; /* fields of the document that the caller may change */
+} words[] = {
+        [GRANTEE_KEY] = {"The API key", "API_KEY_NOT_OF_PROJECT", "API_KEY_DESCRIPTION_CHANGED", {"desc"}},
+        [GRANTEE_ACCOUNT] = {"The service account",
+                             "SERVICE_ACCOUNT_NOT_OF_PROJECT",
+                             "SERVICE_ACCOUNT_DETAILS_CHANGED",
+                             {"name", "description"}},
+};
+
+static enum grantee grantee_of(struct str kind)
 {
-	struct id id = id_new();
-	return arena_dup(a, id_str(&id));
+	return str_is(kind, "api_key") ? GRANTEE_KEY : GRANTEE_ACCOUNT;
 }
 
-static void put_time(json_t *object, const char *name, int64_t ms)
+int credential_load(struct call *c, const struct resource *r, struct str id, bool assigned, struct doc *ret_doc)
 {
-	char text[CLOCK_TEXT];
-	clock_format(ms, text);
-	json_put_z(object, name, text);
+	struct doc d;
+	role_mask roles = 1;
+	int result = tx_get(c->tx, c->arena, r->kind, id, &d);
+	if (result == 0 && !str_eq(d.parent, c->org.id))
+		result = -ENOENT;
+	if (result == 0 && assigned)
+		result = grant_get(c->tx, c->arena, id, c->group.id, &roles);
+	if (result == 0 && !roles)
+		result = -ENOENT;
+	if (result == 0)
+		*ret_doc = d;
+	return result;
 }
 
-static struct str new_private_key(struct arena *a)
+int credential_check_ours(struct call *c, const struct doc *d)
 {
-	char hex[33];
-	unsigned char raw[16];
-	random_bytes(raw, sizeof raw);
-	hex_encode(raw, sizeof raw, hex);
-	return arena_printf(a, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
-}
-
-/* What a key shows of its private key after the first time: the last four characters. */
-static struct str masked(struct arena *a, struct str private_key)
-{
-	char *text = arena_z(a, private_key);
-	for (size_t i = 0; i + 4 < private_key.n; i++)
-		if (text[i] != '-')
-			text[i] = '*';
-	return (struct str){text, private_key.n};
-}
-
-/* Eight letters are few enough that one may be taken. */
-static int new_public_key(struct tx *tx, struct arena *a, struct str *ret_key)
-{
-	char text[9];
-	struct str taken;
-	for (;;) {
-		random_text(text, 8, LOWER);
-		int result = tx_ref_get(tx, a, "api_key_public", str_of(text), &taken);
-		if (result == -ENOENT) {
-			*ret_key = arena_dup(a, str_of(text));
-			return 0;
-		}
-		if (result < 0)
-			return result;
+	enum grantee who = grantee_of(d->kind);
+	struct grant_row *rows;
+	size_t count;
+	if (!c->group.id.n || c->roles & role_bit("ORG_OWNER"))
+		return 0;
+	int result = grants_of(c->tx, c->arena, d->id, &rows, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		bool harmless =
+		        rows[i].in_org ? rows[i].roles == role_bit("ORG_MEMBER") : str_eq(rows[i].id, c->group.id);
+		if (!harmless)
+			return call_fail_about(
+			        c, 403, words[who].not_ours, rows[i].id,
+			        "%s has roles outside of this project: its organization's owners manage it.",
+			        words[who].what);
 	}
+	return result;
 }
 
-static struct str key_secret(struct arena *a, const struct new_key *key)
+int credential_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	char md5[65], sha256[65];
-	digest_ha1(false, key->public_key, key->private_key, md5);
-	digest_ha1(true, key->public_key, key->private_key, sha256);
-	struct str plain = arena_printf(a, "{\"md5\":\"%s\",\"sha256\":\"%s\"}", md5, sha256);
-	return seal(a, plain, arena_printf(a, "api_key/%.*s", STR_ARG(key->id)));
+	const char *kind = c->op->resource->kind;
+	struct doc *grants = NULL;
+	size_t count = 1;
+	bool in_org = !c->group.id.n;
+	int result = in_org ? 0
+	                    : tx_list_all(c->tx, c->arena, grant_kind(grantee_of(str_of(kind)), false), c->group.id,
+	                                  &grants, &count);
+	if (result < 0)
+		return result;
+	struct segment *list = arena_new_array(c->arena, struct segment, count + 1);
+	for (size_t i = 0; i < count; i++)
+		list[i] = in_org ? (struct segment){.kind = kind, .parent = c->org.id}
+		                 : (struct segment){.kind = kind, .id = grants[i].name};
+	*ret_list = list;
+	*ret_count = count;
+	return 0;
 }
 
-static int grants_add(struct tx *tx, struct arena *a, enum grantee who, struct str id, const struct grant_row *grants,
-                      size_t count)
+struct credential_wish *credential_wish(struct call *c)
 {
+	if (!c->noted)
+		c->noted = arena_new_array(c->arena, struct credential_wish, 1);
+	return c->noted;
+}
+
+int credential_create(struct call *c, json_t *document)
+{
+	json_object_del(document, "roles");
+	return role_field_read(c, "roles", &credential_wish(c)->roles);
+}
+
+/* What the body does not name, or names null, stays. */
+int credential_update(struct call *c, const struct doc *old, json_t *document)
+{
+	enum grantee who = grantee_of(old->kind);
+	const json_t *before = doc_json(c->arena, old->body);
+	bool details = false, roles = json_object_get(c->body, "roles");
+	for (size_t i = 0; i < 2 && words[who].details[i]; i++) {
+		const char *name = words[who].details[i];
+		const json_t *value = json_object_get(c->body, name);
+		details |= json_is_string(value);
+		if (json_is_null(value))
+			json_put_str(document, name, json_field(before, name));
+	}
+	if (!roles)
+		event_set_type(c, details ? words[who].details_changed : NULL);
+	int result = details ? credential_check_ours(c, old) : 0;
+	return result < 0 || !roles ? result : credential_create(c, document);
+}
+
+int credential_written(struct call *c, const struct doc *d, const struct doc *old)
+{
+	role_mask roles = credential_wish(c)->roles;
+	enum grantee who = grantee_of(d->kind);
+	bool in_org = !c->group.id.n;
 	int result = 0;
-	for (size_t i = 0; result == 0 && i < count; i++)
-		result = grant_set(tx, a, who, id, grants[i].in_org, grants[i].id, grants[i].roles);
+	if (!roles)
+		return 0;
+	event_roles(c, roles);
+	/* One that is made in a project is a member of its organization, no more. */
+	if (!old && !in_org)
+		result = grant_set(c->tx, c->arena, who, d->id, true, c->org.id, role_bit("ORG_MEMBER"));
+	if (result == 0)
+		result = grant_set(c->tx, c->arena, who, d->id, in_org, in_org ? c->org.id : c->group.id, roles);
 	return result;
 }
 
-int credential_add_key(struct tx *tx, struct arena *a, struct str org_id, struct str description,
-                       const struct grant_row *grants, size_t grant_count, struct new_key *key)
+int credential_assign(struct call *c, const struct doc *d, role_mask more)
 {
-	if (!key->id.n)
-		key->id = new_id(a);
-	int result = key->public_key.n ? 0 : new_public_key(tx, a, &key->public_key);
+	role_mask roles;
+	int result = grant_get(c->tx, c->arena, d->id, c->group.id, &roles);
 	if (result < 0)
 		return result;
-	if (!key->private_key.n)
-		key->private_key = new_private_key(a);
-	result = gift_secret(tx, key->id);
-	if (result < 0)
-		return result;
-	json_t *body = json_keep(a, json_object());
-	json_put_str(body, "id", key->id);
-	json_put_str(body, "desc", description);
-	json_put_str(body, "privateKey", masked(a, key->private_key));
-	json_put_str(body, "publicKey", key->public_key);
-	key->body = json_text(a, body);
-	struct doc d = {.kind = STR("api_key"),
-	                .id = key->id,
-	                .parent = org_id,
-	                .created_ms = clock_now_ms(),
-	                .body = key->body,
-	                .secret = key_secret(a, key)};
-	result = tx_insert(tx, &d);
-	if (result == 0)
-		result = tx_ref_put(tx, "api_key_public", key->public_key, key->id);
-	if (result == 0)
-		result = grants_add(tx, a, GRANTEE_KEY, key->id, grants, grant_count);
-	tx_touch_identity(tx);
-	return result;
+	event_roles(c, roles | more);
+	return grant_set(c->tx, c->arena, grantee_of(d->kind), d->id, false, c->group.id, roles | more);
 }
 
-void credential_secret_fill(struct arena *a, int64_t hours, json_t *document, struct str *secret)
+int credential_drop(struct call *c, const struct doc *d)
 {
-	char text[41];
-	int64_t now = clock_now_ms();
-	if (!secret->n) {
-		random_text(text, 40, ALNUM);
-		*secret = arena_printf(a, SECRET_PREFIX "%s", text);
-	}
-	put_time(document, "createdAt", now);
-	put_time(document, "expiresAt", now + hours * 3600 * 1000);
-	json_put_str(document, "maskedSecretValue",
-	             arena_printf(a, SECRET_PREFIX "****%.4s", secret->p + secret->n - 4));
+	if (c->group.id.n)
+		return grant_set(c->tx, c->arena, grantee_of(d->kind), d->id, false, c->group.id, 0);
+	return resource_take_away(c->tx, c->arena, c->op->resource, d);
 }
 
-int credential_secret_insert(struct tx *tx, struct doc *d, struct str secret)
-{
-	char hash[65];
-	sha256_hex(secret, hash);
-	d->secret = str_of(hash);
-	int result = gift_secret(tx, d->parent);
-	if (result == 0)
-		result = tx_insert(tx, d);
-	d->secret = STR_NONE;
-	return result;
-}
+/* How long a secret is valid. */
 
-static int add_first_secret(struct tx *tx, struct arena *a, int64_t hours, struct new_account *account)
+/* The setting's value; 0: not set. */
+static int64_t hours_most(struct arena *a, struct str settings)
 {
-	json_t *body = json_keep(a, json_object());
-	if (!account->secret_id.n)
-		account->secret_id = new_id(a);
-	json_put_str(body, "id", account->secret_id);
-	credential_secret_fill(a, hours, body, &account->secret);
-	struct doc d = {.kind = STR("sa_secret"),
-	                .id = account->secret_id,
-	                .parent = account->id,
-	                .created_ms = clock_now_ms(),
-	                .body = json_text(a, body)};
-	return credential_secret_insert(tx, &d, account->secret);
+	return json_number(doc_json(a, settings), "maxServiceAccountSecretValidityInHours");
 }
 
 int credential_secret_hours(struct call *c, struct str org_id, const json_t *from, const char *path, int64_t *ret_hours)
 {
-	int64_t hours = json_integer_value(json_object_get(from, "secretExpiresAfterHours"));
-	struct doc settings;
-	json_int_t most = 0;
+	int64_t hours = json_number(from, "secretExpiresAfterHours");
+	struct doc settings = {.body = STR_NONE};
 	int result = tx_get(c->tx, c->arena, "org_settings", org_id, &settings);
 	if (result < 0 && result != -ENOENT)
 		return result;
-	if (result == 0)
-		most = json_integer_value(
-		        json_object_get(doc_json(c->arena, settings.body), "maxServiceAccountSecretValidityInHours"));
-	if (!most) {
-		const json_t *standard = doc_json(c->arena, str_of(resource_org_settings.defaults));
-		most = json_integer_value(json_object_get(standard, "maxServiceAccountSecretValidityInHours"));
-	}
-	if (hours < SECRET_HOURS_LEAST || hours > most) {
-		struct faults faults = {.count = 0};
-		faults_add(&faults, c->arena, arena_printf(c->arena, "%ssecretExpiresAfterHours", path),
-		           "must be from %d to %lld, which is the most that the organization permits, not %lld",
-		           SECRET_HOURS_LEAST, (long long)most, (long long)hours);
-		return call_fail_faults(c, &faults);
-	}
+	int64_t most = hours_most(c->arena, settings.body);
+	if (!most)
+		most = hours_most(c->arena, str_of(resource_org_settings.defaults));
 	*ret_hours = hours;
-	return 0;
+	if (hours >= SECRET_HOURS_LEAST && hours <= most)
+		return 0;
+	return call_fail_fault(c, arena_printf(c->arena, "%ssecretExpiresAfterHours", path),
+	                       "must be from %d to %lld, which is the most that the organization permits, not %lld",
+	                       SECRET_HOURS_LEAST, (long long)most, (long long)hours);
 }
 
-int credential_add_account(struct tx *tx, struct arena *a, struct str org_id, struct str name, struct str description,
-                           const struct grant_row *grants, size_t grant_count, int64_t secret_hours,
-                           struct new_account *account)
-{
-	if (!account->id.n)
-		account->id = new_id(a);
-	if (!account->client_id.n)
-		account->client_id = arena_printf(a, CLIENT_PREFIX "%.*s", STR_ARG(account->id));
-	json_t *body = json_keep(a, json_object());
-	json_put_str(body, "clientId", account->client_id);
-	json_put_str(body, "name", name);
-	json_put_str(body, "description", description);
-	put_time(body, "createdAt", clock_now_ms());
-	account->body = json_text(a, body);
-	struct doc d = {.kind = STR("service_account"),
-	                .id = account->id,
-	                .parent = org_id,
-	                .created_ms = clock_now_ms(),
-	                .body = account->body};
-	int result = tx_insert(tx, &d);
-	if (result == 0)
-		result = tx_ref_put(tx, "service_account_client", account->client_id, account->id);
-	if (result == 0)
-		result = add_first_secret(tx, a, secret_hours, account);
-	if (result == 0)
-		result = grants_add(tx, a, GRANTEE_ACCOUNT, account->id, grants, grant_count);
-	tx_touch_identity(tx);
-	return result;
-}
-
-int credential_add_access(struct tx *tx, struct arena *a, struct str owner_id, const struct cidr *network)
-{
-	char text[IP_TEXT];
-	cidr_format(network, text);
-	json_t *body = json_keep(a, json_object());
-	json_put_z(body, "cidrBlock", text);
-	put_time(body, "created", clock_now_ms());
-	json_put(body, "count", json_integer(0));
-	struct doc d = {.kind = STR("api_access"),
-	                .id = new_id(a),
-	                .parent = owner_id,
-	                .name = arena_dup(a, str_of(text)),
-	                .created_ms = clock_now_ms(),
-	                .body = json_text(a, body)};
-	tx_touch_identity(tx);
-	return tx_insert(tx, &d);
-}
-
-int credential_grant(struct tx *tx, struct arena *a, const struct principal *p, bool in_org, struct str scope_id,
-                     const char *role)
-{
-	static const enum grantee grantees[] = {[PRINCIPAL_API_KEY] = GRANTEE_KEY,
-	                                        [PRINCIPAL_SERVICE_ACCOUNT] = GRANTEE_ACCOUNT,
-	                                        [PRINCIPAL_USER] = GRANTEE_USER};
-	role_mask roles;
-	int result = grant_get(tx, a, str_of(p->id), scope_id, &roles);
-	if (result < 0)
-		return result;
-	return grant_set(tx, a, grantees[p->kind], str_of(p->id), in_org, scope_id, roles | role_bit(role));
-}
+/* Forms. */
 
 int credential_key_roles(struct tx *tx, struct arena *a, struct str id, struct str group_id, json_t *key)
 {

@@ -28,6 +28,10 @@ void oauth_problem(struct request *r, const struct problem *p);
 
 /* feeds.c: GET FEED_PATH<token>, an Atom feed. */
 void feed_serve(struct service *s, struct request *r);
+/* invitations.c: /api/invitations/{token}, and the page that the letter names (INVITATIONS_LINK of users.h). Answers
+ * now or later. */
+#define INVITATIONS_PATH "/api/invitations/"
+void invitations_serve(struct service *s, struct request *r);
 
 /* families.c: the kinds of jobs of all families, in the arena. */
 struct job_kind;

@@ -249,7 +249,7 @@ static int seed_user(struct tx *tx, struct seeding *s, const json_t *wanted, jso
 	struct grant_row *grants = grants_wanted(s, wanted, &count);
 	if (!given.n)
 		return -EINVAL;
-	int result = user_add(tx, s->arena, user_name_of(s->arena, given), wanted, STR_NONE, &user);
+	int result = user_add(tx, s->arena, arena_lower(s->arena, given), wanted, STR_NONE, &user);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result =
 		        grant_set(tx, s->arena, GRANTEE_USER, user.id, grants[i].in_org, grants[i].id, grants[i].roles);
@@ -385,7 +385,7 @@ static int bulk_user(struct tx *tx, struct arena *a, struct seeding *s, int64_t 
 		result = grant_set(tx, a, GRANTEE_USER, user.id, false, id_str(&s->projects[i % s->project_count]),
 		                   role_bit("GROUP_READ_ONLY"));
 	if (result == 0 && s->team_count)
-		result = team_join(tx, a, id_str(&s->teams[i % s->team_count]), user.id);
+		result = team_set_user(tx, a, id_str(&s->teams[i % s->team_count]), user.id, true);
 	if (result == 0 && i == 0)
 		s->first_user = arena_dup(s->arena, user.id);
 	return result;

@@ -74,6 +74,12 @@ struct resource_hooks {
 	int (*stand_in)(struct call *c, const struct resource **r, struct doc *d);
 };
 
+/* Whether the call is about a project, not only about an organization. */
+static inline bool in_project(const struct call *c)
+{
+	return c->group.id.n;
+}
+
 int verb_list(struct call *c);
 int verb_get(struct call *c);
 int verb_create(struct call *c);
@@ -118,6 +124,15 @@ const struct project_limit *limit_find(struct str name);
 must_check int limit_value(struct call *c, const struct project_limit *l, struct doc *ret_doc, int64_t *ret_value);
 /* What the project has of all that the limit counts. */
 must_check int limit_usage(struct call *c, const struct project_limit *l, int64_t *ret_used);
+
+/* roles.c. The roles that a list of names gives, in an organization or in a project. 400, naming each by its path
+ * (`path[i]`), for what is no role of that kind, and for a list that names none. Whether the caller may give them is
+ * decided once it is known to whom: identity/gifts.h. Nulls in the list count for nothing. */
+must_check int role_list_read(struct call *c, const json_t *names, const char *path, bool in_org, role_mask *ret_roles);
+/* The same for a field of the body, in the call's scope. */
+must_check int role_field_read(struct call *c, const char *field, role_mask *ret_roles);
+/* Which roles the call's event is about. */
+void event_roles(struct call *c, role_mask roles);
 
 /* links.c */
 void links_setup(void);

@@ -7,7 +7,6 @@
  * An account has at most two secrets in force, enough to change from one to the next; those that have expired make
  * room when a new one is made. */
 #include "api/credentials/credentials.h"
-#include "api/users/users.h"
 #include "identity/identity.h"
 #include "trail/events.h"
 
@@ -84,7 +83,7 @@ int service_accounts_invite(struct call *c)
 	role_mask more;
 	int result = account_find(c, false, &d);
 	if (result == 0)
-		result = role_list_read(c, json_object_get(c->body, "roles"), "roles", false, &more);
+		result = role_field_read(c, "roles", &more);
 	if (result == 0)
 		result = credential_assign(c, &d, more);
 	return result < 0 ? result : resource_write(c, &resource_service_account, &d);
@@ -94,19 +93,19 @@ int service_accounts_invite(struct call *c)
 
 static int projects_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	struct doc account, *grants;
+	struct doc account, *grants = NULL;
 	size_t count, kept = 0;
 	int result = resource_load(c, &resource_service_account, &account);
 	if (result == 0)
 		result = tx_list_all(c->tx, c->arena, "grant", account.id, &grants, &count);
 	if (result < 0)
 		return result;
-	struct segment *list = arena_new_array(c->arena, struct segment, count + 1);
 	for (size_t i = 0; i < count; i++)
-		if (!json_is_true(json_object_get(doc_json(c->arena, grants[i].body), "inOrg")))
-			list[kept++] = (struct segment){.kind = "grant", .id = grants[i].id};
-	*ret_list = list;
-	*ret_count = kept;
+		if (!json_flag(doc_json(c->arena, grants[i].body), "inOrg"))
+			grants[kept++] = grants[i];
+	*ret_list = arena_new_of(c->arena, struct segment);
+	**ret_list = (struct segment){.kind = "grant", .docs = grants, .count = kept};
+	*ret_count = 1;
 	return 0;
 }
 

@@ -28,26 +28,26 @@ static int team_of_path(struct call *c, struct str *ret_id)
 /* Members. */
 
 /* Somebody of the organization, whom the body names at `path`, is in the team; no event where that was so already. */
-static int user_join(struct call *c, struct str user_id, const char *path, struct str team_id, bool active_only,
+static int user_join(struct call *c, struct str user_id, struct str path, struct str team_id, bool active_only,
                      struct member *ret_member)
 {
 	struct member m, after;
 	int result = member_load(c->tx, c->arena, c->org.id, user_id, &m);
 	if (result == -ENOENT || (result == 0 && active_only && !m.active))
-		return call_fail_field(c, 400, "USER_NOT_IN_ORG", path, "must be a user of the organization.");
+		return call_fail_field(c, 400, "USER_NOT_IN_ORG", path.p, "must be a user of the organization.");
 	if (result < 0)
 		return result;
 	*ret_member = after = m;
 	event_field(c, "targetUsername", m.username);
-	event_set_type(c, m.active ? "JOINED_TEAM" : "INVITED_TO_TEAM");
-	if (member_in_team(&m, team_id)) {
+	if (member_at(&m, team_id)) {
 		event_set_type(c, NULL);
 		return 0;
 	}
-	result = user_teams_check(c, m.team_count, 1);
+	event_set_type(c, m.active ? "JOINED_TEAM" : "INVITED_TO_TEAM");
+	result = user_teams_check(c, member_count(&m, true), 1);
 	if (result == 0)
 		result = team_admit(c, team_id);
-	member_put_team(c->arena, &after, team_id, true);
+	member_put(c->arena, &after, (struct place){team_id, true, IN_TEAM});
 	return result < 0 ? result : member_apply(c, &m, &after);
 }
 
@@ -79,15 +79,14 @@ static int team_written(struct call *c, const struct doc *d, const struct doc *o
 	const json_t *names = json_object_get(c->body, "usernames");
 	int result = 0;
 	for (size_t i = 0; !old && result == 0 && i < json_array_size(names); i++) {
-		const json_t *name = json_array_get(names, i);
-		struct str given = {json_string_value(name), json_string_length(name)}, id;
+		struct str path = arena_printf(c->arena, "usernames[%zu]", i), id;
 		struct member m;
-		result = user_id_of(c->tx, c->arena, user_name_of(c->arena, given), &id);
+		result = user_id_of(c->tx, c->arena, arena_lower(c->arena, json_item(names, i)), &id);
 		if (result == 0)
 			result = event_next(c);
 		event_field(c, "teamId", d->id);
 		if (result == 0)
-			result = user_join(c, id, arena_printf(c->arena, "usernames[%zu]", i).p, d->id, false, &m);
+			result = user_join(c, id, path, d->id, false, &m);
 	}
 	return result;
 }
@@ -160,12 +159,8 @@ static int assign_one(struct call *c, size_t index)
 int teams_assign(struct call *c)
 {
 	size_t count = json_array_size(c->body), most = (size_t)resource_group_team.most;
-	struct faults faults = {.count = 0};
-	int result = 0;
-	if (count == 0 || count > most) {
-		faults_add(&faults, c->arena, STR_NONE, "must have from 1 to %zu entries", most);
-		result = call_fail_faults(c, &faults);
-	}
+	int result =
+	        count > 0 && count <= most ? 0 : call_fail_fault(c, STR_NONE, "must have from 1 to %zu entries", most);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = assign_one(c, i);
 	if (result == 0)
@@ -191,16 +186,14 @@ int teams_update_in_project(struct call *c)
 /* A team is small: all its people are looked at. */
 static int user_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	struct people *p;
+	struct segment *lists = arena_new_array(c->arena, struct segment, 2);
 	struct str team_id;
 	int result = resource_parent(c, &resource_team_user, &team_id);
-	if (result == 0)
-		result = people_begin(c, 2, &p);
 	if (result < 0)
 		return result;
-	people_add(p, "team_user", team_id, false);
-	people_add(p, "team_pending", team_id, false);
-	return people_end(c, p, ret_list, ret_count);
+	lists[0] = (struct segment){.kind = "team_user", .parent = team_id};
+	lists[1] = (struct segment){.kind = "team_pending", .parent = team_id};
+	return people_segments(c, lists, 2, false, ret_list, ret_count);
 }
 
 static int user_load(struct call *c, const struct resource *r, struct doc *ret_doc)
@@ -210,7 +203,7 @@ static int user_load(struct call *c, const struct resource *r, struct doc *ret_d
 	int result = team_of_path(c, &team_id);
 	if (result == 0)
 		result = member_load(c->tx, c->arena, c->org.id, user_id.p ? user_id : json_field(c->body, "id"), m);
-	if (result == 0 && !member_in_team(m, team_id))
+	if (result == 0 && !member_at(m, team_id))
 		result = -ENOENT;
 	c->noted = m;
 	*ret_doc = (struct doc){.kind = STR("team_user"), .parent = team_id, .name = m->user_id, .body = STR("{}")};
@@ -222,14 +215,14 @@ static int user_drop(struct call *c, const struct doc *d)
 	const struct member *before = c->noted;
 	struct member after = *before;
 	event_field(c, "targetUsername", after.username);
-	member_put_team(c->arena, &after, d->parent, false);
+	member_put(c->arena, &after, (struct place){.id = d->parent});
 	return member_apply(c, before, &after);
 }
 
 static int user_gone(struct tx *tx, struct arena *a, const struct doc *d)
 {
 	tx_touch_identity(tx);
-	return link_set(tx, a, "user_team", d->name, d->parent, STR_NONE);
+	return tx_set_by_name(tx, a, "user_team", d->name, d->parent, STR_NONE);
 }
 
 const struct resource_hooks team_user_hooks = {.load = user_load,
@@ -242,15 +235,12 @@ const struct resource_hooks team_user_hooks = {.load = user_load,
 /* The invitation is one to the team no more. */
 static int pending_gone(struct tx *tx, struct arena *a, const struct doc *d)
 {
-	struct doc invitation;
 	struct member m;
-	int result = invitation_behind(tx, a, d, &invitation);
-	if (result == 0)
-		result = invitation_of_doc(tx, a, &invitation, &m);
+	int result = invitation_of_doc(tx, a, d, &m);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
-	member_put_team(a, &m, d->parent, false);
-	invitation.body = invitation_doc(a, &m).body;
+	member_put(a, &m, (struct place){.id = d->parent});
+	struct doc invitation = invitation_doc(a, &m);
 	return tx_update(tx, &invitation);
 }
 
@@ -264,12 +254,12 @@ int teams_add_users(struct call *c)
 	if (json_array_size(c->body) == 0)
 		event_set_type(c, NULL);
 	for (size_t i = 0; result == 0 && i < json_array_size(c->body); i++) {
+		struct str path = arena_printf(c->arena, "[%zu].id", i);
 		struct member m;
 		if (i)
 			result = event_next(c);
 		if (result == 0)
-			result = user_join(c, json_field(json_array_get(c->body, i), "id"),
-			                   arena_printf(c->arena, "[%zu].id", i).p, team_id, true, &m);
+			result = user_join(c, json_field(json_array_get(c->body, i), "id"), path, team_id, true, &m);
 	}
 	c->page_size = TEAM_USERS_MAX;
 	return result < 0 ? result : verb_list(c);
@@ -281,18 +271,15 @@ int teams_add_user(struct call *c)
 	struct member m;
 	int result = team_of_path(c, &team_id);
 	if (result == 0)
-		result = user_join(c, json_field(c->body, "id"), "id", team_id, false, &m);
+		result = user_join(c, json_field(c->body, "id"), STR("id"), team_id, false, &m);
 	return result < 0 ? result : people_write(c, &m);
 }
 
 int teams_remove_user_by_body(struct call *c)
 {
 	struct doc d;
-	int result = resource_load(c, &resource_team, &d);
-	if (result < 0)
-		return result;
-	result = user_load(c, &resource_team_user, &d);
-	if (result == -ENOENT)
+	int result = user_load(c, &resource_team_user, &d);
+	if (result == -ENOENT && d.parent.n)
 		return call_fail_field(c, 400, "USER_NOT_IN_TEAM", "id", "must be a user of the team.");
 	if (result == 0)
 		result = user_drop(c, &d);

@@ -18,117 +18,6 @@
 /* The kind of what stands for somebody whose account the caller may not know of. Never stored. */
 #define NO_ACCOUNT "invited"
 
-struct str user_name_of(struct arena *a, struct str given)
-{
-	char *text = arena_z(a, given);
-	for (size_t i = 0; i < given.n; i++)
-		if (text[i] >= 'A' && text[i] <= 'Z')
-			text[i] = (char)(text[i] - 'A' + 'a');
-	return (struct str){text, given.n};
-}
-
-/* An account that does not exist yet has an id all the same: it follows from the name under the installation's key, so
- * that every invitation shows the same one and nothing has to be kept for people who never come. */
-int user_id_of(struct tx *tx, struct arena *a, struct str username, struct str *ret_id)
-{
-	unsigned char mac[32];
-	char text[65];
-	int result = tx_ref_get(tx, a, "user_name", username, ret_id);
-	if (result != -ENOENT)
-		return result;
-	seal_mac("user id", username, mac);
-	hex_encode(mac, sizeof mac, text);
-	*ret_id = arena_dup(a, (struct str){text, ID_LEN});
-	return 0;
-}
-
-void user_profile_set(json_t *body, const json_t *profile)
-{
-	static const char *const fields[] = {"firstName", "lastName", "country", "mobileNumber"};
-	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-		if (json_is_string(json_object_get(profile, fields[i])))
-			json_object_set(body, fields[i], json_object_get(profile, fields[i]));
-}
-
-bool user_is_proven(struct arena *a, const struct doc *user)
-{
-	return json_field(doc_json(a, user->body), "lastAuth").n != 0;
-}
-
-int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *profile, struct str password_hash,
-             struct doc *ret_user)
-{
-	struct doc d = {.kind = STR("user"), .created_ms = clock_now_ms(), .secret = password_hash, .rev = 1};
-	json_t *body = doc_json(a, STR("{}"));
-	int result = user_id_of(tx, a, username, &d.id);
-	if (result < 0)
-		return result;
-	json_put_str(body, "id", d.id);
-	json_put_str(body, "username", username);
-	user_profile_set(body, profile);
-	d.body = json_text(a, body);
-	result = tx_insert(tx, &d);
-	if (result == 0)
-		result = tx_ref_put(tx, "user_name", username, d.id);
-	if (result == 0)
-		*ret_user = d;
-	return result;
-}
-
-int user_signed_in(struct tx *tx, struct arena *a, struct str user_id)
-{
-	struct doc user;
-	char now[CLOCK_TEXT];
-	int result = tx_get(tx, a, "user", user_id, &user);
-	if (result < 0)
-		return result;
-	json_t *body = doc_json(a, user.body);
-	clock_format(clock_now_ms(), now);
-	json_put_z(body, "lastAuth", now);
-	user.body = json_text(a, body);
-	return tx_update(tx, &user);
-}
-
-/* What the caller may know. */
-
-static bool is_caller(const struct call *c, struct str user_id)
-{
-	return c->caller->kind == PRINCIPAL_USER && str_is(user_id, c->caller->id);
-}
-
-/* Leaves the grants of places that the caller is in. */
-static int grants_shared(struct call *c, struct grant_row *rows, size_t *count)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < *count; i++) {
-		struct str id = rows[i].id;
-		struct doc project;
-		int result = rows[i].in_org ? 0 : tx_get(c->tx, c->arena, "project", id, &project);
-		if (result < 0 && result != -ENOENT)
-			return result;
-		if (result == 0 && (principal_org_roles(c->caller, rows[i].in_org ? id : project.parent) ||
-		                    (!rows[i].in_org && principal_group_roles(c->caller, project.parent, id))))
-			rows[kept++] = rows[i];
-	}
-	*count = kept;
-	return 0;
-}
-
-static int grants_known(struct call *c, struct str user_id, struct grant_row **ret_rows, size_t *ret_count)
-{
-	int result = grants_of(c->tx, c->arena, user_id, ret_rows, ret_count);
-	return result < 0 || is_caller(c, user_id) ? result : grants_shared(c, *ret_rows, ret_count);
-}
-
-int user_is_visible(struct call *c, struct str user_id, bool *ret_visible)
-{
-	struct grant_row *rows;
-	size_t count = 0;
-	int result = grants_known(c, user_id, &rows, &count);
-	*ret_visible = count > 0 || is_caller(c, user_id);
-	return result;
-}
-
 static int teams_known(struct call *c, struct str user_id, json_t *ids)
 {
 	struct doc *docs, team;
@@ -136,7 +25,7 @@ static int teams_known(struct call *c, struct str user_id, json_t *ids)
 	int result = tx_list_all(c->tx, c->arena, "user_team", user_id, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		result = tx_get(c->tx, c->arena, "team", docs[i].name, &team);
-		if (result == 0 && (is_caller(c, user_id) || principal_org_roles(c->caller, team.parent)))
+		if (result == 0 && (user_is_caller(c, user_id) || principal_org_roles(c->caller, team.parent)))
 			json_add_str(ids, docs[i].name);
 		if (result == -ENOENT)
 			result = 0;
@@ -153,41 +42,28 @@ static void complete(json_t *json, int64_t created_ms)
 	                                       {"country", NO_COUNTRY},
 	                                       {"mobileNumber", NO_NUMBER},
 	                                       {"password", NO_PASSWORD}};
-	char created[CLOCK_TEXT];
-	clock_format(created_ms, created);
-	json_put_z(json, "createdAt", created);
+	json_put_time(json, "createdAt", created_ms);
 	json_put_str(json, "emailAddress", json_field(json, "username"));
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
 		if (!json_object_get(json, usual[i][0]))
 			json_put_z(json, usual[i][0], usual[i][1]);
 }
 
-/* The organizations that a call has invited somebody to. */
+/* The invitations that POST /users has made, one for each organization. */
 struct invited {
-	struct str *orgs;
+	struct member *list;
 	size_t count;
 };
 
-/* The invitation of an organization, or with a project, when POST /users made it and it still stands. */
-static int invited_find(struct call *c, struct str scope, bool in_org, struct str user_id, struct member *ret_member)
-{
-	struct doc d;
-	int result = tx_get_by_name(c->tx, c->arena, in_org ? "invitation" : "group_pending", scope, user_id, &d);
-	if (result == 0 && !in_org)
-		result = invitation_behind(c->tx, c->arena, &d, &d);
-	if (result == 0)
-		result = invitation_of_doc(c->tx, c->arena, &d, ret_member);
-	return result == 0 && (!ret_member->profile || !member_is_pending(ret_member)) ? -ENOENT : result;
-}
-
-/* What the invitation says of the person; each adds its roles, once. */
+/* What the invitation says of the person; each adds its roles. */
 static int invited_add(struct call *c, const struct member *m, json_t *json)
 {
-	struct grant_row *rows = arena_new_array(c->arena, struct grant_row, m->group_count + 1);
-	size_t count = m->group_count + 1;
-	rows[0] = (struct grant_row){.id = m->org_id, .in_org = true, .roles = m->roles};
-	for (size_t i = 0; i < m->group_count; i++)
-		rows[i + 1] = m->groups[i];
+	struct grant_row *rows = arena_new_array(c->arena, struct grant_row, m->place_count + 1);
+	size_t count = 0;
+	rows[count++] = (struct grant_row){m->org_id, true, m->roles};
+	for (size_t i = 0; i < m->place_count; i++)
+		if (!m->places[i].is_team)
+			rows[count++] = (struct grant_row){m->places[i].id, false, m->places[i].roles};
 	int result = grants_shared(c, rows, &count);
 	if (result < 0)
 		return result;
@@ -208,21 +84,28 @@ static int invited_view(struct call *c, struct str user_id, json_t *json)
 {
 	const struct invited *made = c->noted;
 	const struct principal *p = c->caller;
-	json_t *seen = doc_json(c->arena, STR("{}")); /* invitations, by their ids: one is found by its projects too */
+	json_t *seen = json_keep(c->arena, json_array()); /* ids of invitations: one is found by its projects too */
+	int result = 0;
 	json_put(json, "teamIds", json_array());
 	json_put(json, "roles", json_array());
-	for (size_t k = 0; k < (made ? made->count : p->grant_count); k++) {
+	for (size_t i = 0; made && result == 0 && i < made->count; i++)
+		result = invited_add(c, &made->list[i], json);
+	for (size_t i = 0; !made && result == 0 && i < p->grant_count; i++) {
+		bool in_org = p->grants[i].roles & role_org_mask;
+		struct str scope = {p->grants[i].scope.z, ID_LEN};
 		struct member m = {.active = false};
-		struct str scope = made ? made->orgs[k] : (struct str){p->grants[k].scope.z, ID_LEN};
-		int result = invited_find(c, scope, made || p->grants[k].roles & role_org_mask, user_id, &m);
-		if (result == -ENOENT || (result == 0 && json_object_get(seen, arena_z(c->arena, m.id))))
-			continue;
+		struct doc d;
+		result = tx_get_by_name(c->tx, c->arena, in_org ? "invitation" : "group_pending", scope, user_id, &d);
 		if (result == 0)
+			result = invitation_of_doc(c->tx, c->arena, &d, &m);
+		if (result == 0 && m.profile && member_is_pending(&m) && !json_has(seen, m.id)) {
+			json_add_str(seen, m.id);
 			result = invited_add(c, &m, json);
-		if (result < 0)
-			return result;
-		json_put(seen, arena_z(c->arena, m.id), json_true());
+		}
+		result = result == -ENOENT ? 0 : result;
 	}
+	if (result < 0)
+		return result;
 	return json_object_get(json, "id") ? 0 : -ENOENT;
 }
 
@@ -230,13 +113,10 @@ static int user_view(struct call *c, const struct doc *user, json_t *json)
 {
 	struct grant_row *rows = NULL;
 	size_t count = 0;
-	json_t *teams = json_array();
-	if (str_is(user->kind, NO_ACCOUNT)) {
-		json_decref(teams);
+	if (str_is(user->kind, NO_ACCOUNT))
 		return invited_view(c, user->id, json);
-	}
-	json_put(json, "teamIds", teams);
-	int result = teams_known(c, user->id, teams);
+	json_put(json, "teamIds", json_array());
+	int result = teams_known(c, user->id, json_object_get(json, "teamIds"));
 	if (result == 0)
 		result = grants_known(c, user->id, &rows, &count);
 	if (result < 0)
@@ -253,7 +133,7 @@ static int user_load(struct call *c, const struct resource *r, struct doc *ret_d
 	struct str id = call_path(c, r->key_param);
 	bool visible = false;
 	int result = c->op->by_name
-	                     ? user_id_of(c->tx, c->arena, user_name_of(c->arena, call_path(c, c->op->by_name)), &id)
+	                     ? user_id_of(c->tx, c->arena, arena_lower(c->arena, call_path(c, c->op->by_name)), &id)
 	                     : 0;
 	if (result == 0)
 		result = tx_get(c->tx, c->arena, r->kind, id, ret_doc);
@@ -271,7 +151,7 @@ const struct resource_hooks user_hooks = {.load = user_load, .view = user_view};
 
 /* Creation. */
 
-static int roles_read(struct call *c, struct grant_row **ret_rows, size_t *ret_count)
+static int assignments_read(struct call *c, struct grant_row **ret_rows, size_t *ret_count)
 {
 	if (assignments_parse(c->arena, json_object_get(c->body, "roles"), ret_rows, ret_count) < 0)
 		return call_fail_field(c, 400, "INVALID_ROLES", "roles",
@@ -284,109 +164,100 @@ static int roles_read(struct call *c, struct grant_row **ret_rows, size_t *ret_c
 static int owned_org(struct call *c, const struct grant_row *row, struct str *ret_org)
 {
 	const char *role = row->in_org ? "ORG_OWNER" : "GROUP_OWNER";
-	struct doc project;
 	role_mask held = 0;
-	int result = row->in_org ? 0 : tx_get(c->tx, c->arena, "project", row->id, &project);
-	if (result < 0 && result != -ENOENT)
+	int result = grant_caller(c, row, ret_org, &held);
+	if ((result < 0 && result != -ENOENT) || held & role_bit(role))
 		return result;
-	if (row->in_org)
-		held = principal_org_roles(c->caller, row->id);
-	else if (result == 0)
-		held = principal_group_roles(c->caller, project.parent, row->id);
-	if (!(held & role_bit(role))) {
-		call_fail(c, 403, "INSUFFICIENT_ROLE", "roles: giving roles in %.*s needs %s there.", STR_ARG(row->id),
-		          role);
-		return call_fail_param(c, str_of(role));
+	return call_fail_about(c, 403, "INSUFFICIENT_ROLE", str_of(role), "roles: giving roles in %.*s needs %s there.",
+	                       STR_ARG(row->id), role);
+}
+
+/* What the organization's invitation holds once the rows that are about it are added: ORG_MEMBER, where they only name
+ * projects. One that waits already is changed, and its link stays. 409 where the person is a user. */
+static int invitation_plan(struct call *c, const struct grant_row *rows, const struct str *orgs, size_t count,
+                           struct member *before, struct member *m)
+{
+	int result = member_of_name(c, m->org_id, m->username, before);
+	if (result < 0)
+		return result;
+	bool waits = member_is_pending(before);
+	if (before->active || (waits && before->profile))
+		return call_fail_about(c, 409, "USER_ALREADY_EXISTS", m->username,
+		                       "username: %.*s is a user there already.", STR_ARG(m->username));
+	m->user_id = before->user_id;
+	json_t *profile = m->profile;
+	if (waits)
+		*m = *before;
+	else
+		*before = (struct member){.active = false};
+	m->profile = profile;
+	for (size_t i = 0; i < count; i++) {
+		if (!str_eq(orgs[i], m->org_id))
+			continue;
+		if (!rows[i].in_org) {
+			member_put(c->arena, m, (struct place){rows[i].id, false, rows[i].roles});
+			continue;
+		}
+		m->roles = rows[i].roles;
+		m->via_project = false;
 	}
-	*ret_org = row->in_org ? row->id : project.parent;
 	return 0;
 }
 
-/* The rows of one organization as what its invitation holds. */
-static void rows_take(struct call *c, const struct grant_row *rows, const struct invited *to, struct member *m)
-{
-	for (size_t k = 0; k < to->count; k++) {
-		if (!str_eq(to->orgs[k], m->org_id))
-			continue;
-		if (!rows[k].in_org) {
-			member_put_group(c->arena, m, rows[k].id, rows[k].roles);
-			continue;
-		}
-		m->roles = rows[k].roles;
-		m->via_project = false;
-	}
-}
-
 /* Nobody is a member, or has an account, before the owner of the address has answered from it: otherwise whoever makes
- * the user first would choose the password that its owner's later invitations ask for. An invitation that waits already
- * is changed, and its link stays. */
-static int org_invite(struct call *c, const struct grant_row *rows, const struct invited *to, struct member *m)
+ * the user first would choose the password that its owner's later invitations ask for. */
+static int org_invite(struct call *c, const struct member *before, struct member *m)
 {
-	struct member before = {.active = false};
-	int result = member_load(c->tx, c->arena, m->org_id, m->user_id, &before);
-	bool waits = result == 0 && member_is_pending(&before);
-	if (result == 0 && (before.active || (waits && before.profile))) {
-		call_fail(c, 409, "USER_ALREADY_EXISTS", "username: %.*s is a user there already.",
-		          STR_ARG(m->username));
-		return call_fail_param(c, m->username);
-	}
-	if (result < 0 && result != -ENOENT)
-		return result;
-	if (waits) {
-		json_t *profile = m->profile;
-		*m = before;
-		m->profile = profile;
-	} else {
-		before = (struct member){.active = false};
-	}
-	rows_take(c, rows, to, m);
-	result = federation_admit(c, m->org_id, m->username);
-	if (result == 0)
-		result = waits ? invitation_update(c->tx, c->arena, &before, m) : invitation_add(c, m);
+	int result = before->id.n ? federation_admit(c, m->org_id, m->username) : invitation_add(c, m);
+	if (result == 0 && before->id.n)
+		result = invitation_update(c->tx, c->arena, before, m);
 	if (result < 0)
 		return result;
 	event_set_type(c, "INVITED_TO_ORG");
 	event_scope(c, m->org_id, STR_NONE);
 	event_field(c, "targetUsername", m->username);
 	event_roles(c, m->roles);
-	result = member_tell(c, &before, m);
+	result = member_tell(c, before, m);
 	return result < 0 ? result : event_next(c);
 }
 
 int users_create(struct call *c)
 {
-	struct invited *to = arena_new_of(c->arena, struct invited);
-	struct member one = {.username = user_name_of(c->arena, json_field(c->body, "username")),
-	                     .roles = role_bit("ORG_MEMBER"),
-	                     .via_project = true,
-	                     .profile = doc_json(c->arena, STR("{}"))};
+	const struct member one = {.username = arena_lower(c->arena, json_field(c->body, "username")),
+	                           .roles = role_bit("ORG_MEMBER"),
+	                           .via_project = true,
+	                           .profile = json_new(c->arena)};
+	struct invited *made = arena_new_of(c->arena, struct invited);
 	struct grant_row *rows = NULL;
-	int result = 0;
+	size_t count = 0;
 	if (json_field(c->body, "password").n > PASSWORD_MAX)
-		result = call_fail_field(c, 400, "INVALID_PASSWORD", "password", "must not be longer than %d bytes.",
-		                         PASSWORD_MAX);
-	if (result == 0)
-		result = roles_read(c, &rows, &to->count);
-	to->orgs = arena_new_array(c->arena, struct str, to->count + 1);
-	for (size_t i = 0; result == 0 && i < to->count; i++)
-		result = owned_org(c, &rows[i], &to->orgs[i]);
-	if (result == 0)
-		result = user_id_of(c->tx, c->arena, one.username, &one.user_id);
+		return call_fail_field(c, 400, "INVALID_PASSWORD", "password", "must not be longer than %d bytes.",
+		                       PASSWORD_MAX);
+	int result = assignments_read(c, &rows, &count);
+	struct str *orgs = arena_new_array(c->arena, struct str, count + 1);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = owned_org(c, &rows[i], &orgs[i]);
 	user_profile_set(one.profile, c->body);
-	for (size_t i = 0; result == 0 && i < to->count; i++) {
-		struct member m = one;
+	made->list = arena_new_array(c->arena, struct member, count + 1);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct member before, *m = &made->list[made->count];
 		size_t first = 0;
-		m.org_id = to->orgs[i];
-		while (!str_eq(to->orgs[first], m.org_id))
+		while (!str_eq(orgs[first], orgs[i]))
 			first++;
-		if (first == i)
-			result = org_invite(c, rows, to, &m);
+		if (first < i)
+			continue;
+		*m = one;
+		m->org_id = orgs[i];
+		made->count++;
+		result = invitation_plan(c, rows, orgs, count, &before, m);
+		if (result == 0)
+			result = org_invite(c, &before, m);
 	}
 	if (result < 0)
 		return result;
 	event_set_type(c, NULL);
-	c->noted = to;
+	c->noted = made;
 	/* Says nothing about whether the address has an account. */
 	return resource_write(c, &resource_user,
-	                      &(struct doc){.kind = STR(NO_ACCOUNT), .id = one.user_id, .body = STR("{}")});
+	                      &(struct doc){.kind = STR(NO_ACCOUNT), .id = made->list[0].user_id, .body = STR("{}")});
 }

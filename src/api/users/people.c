@@ -5,83 +5,66 @@
  * roles like the others. Invited to it are those whose invitation to the organization names the project. */
 #include "api/users/users.h"
 
-#include "base/clock.h"
 #include "trail/events.h"
 
 #include <errno.h>
 
-static bool in_project(const struct call *c)
-{
-	return c->group.id.n;
-}
-
 /* What somebody has in the call's project, or without one in its organization. */
-
-/* The project roles that the organization's roles give, without what follows from others of them. */
-static role_mask given_by_org(const struct member *m)
-{
-	role_mask closed = 0, least = 0;
-	for (role_mask rest = m->roles; rest; rest &= rest - 1)
-		closed |= role_in_project[__builtin_ctzll(rest)];
-	for (role_mask rest = closed; rest; rest &= rest - 1) {
-		role_mask others = closed & ~(rest & -rest), covered = 0;
-		for (; others; others &= others - 1)
-			covered |= role_closure[__builtin_ctzll(others)];
-		least |= rest & -rest & ~covered;
-	}
-	return least;
-}
 
 static role_mask own_roles(const struct call *c, const struct member *m)
 {
-	return in_project(c) ? member_group_roles(m, c->group.id) : m->roles;
+	return in_project(c) ? member_at(m, c->group.id) : m->roles;
 }
 
 /* In the project: the member's own, and those from teams and from the organization where they count. */
 static int roles_in_all(struct call *c, const struct member *m, bool teams, bool org, role_mask *ret_roles)
 {
 	role_mask roles = own_roles(c, m), one;
-	for (size_t i = 0; m->active && teams && i < m->team_count; i++) {
-		int result = grant_get(c->tx, c->arena, m->teams[i], c->group.id, &one);
+	for (size_t i = 0; m->active && teams && i < m->place_count; i++) {
+		if (!m->places[i].is_team)
+			continue;
+		int result = grant_get(c->tx, c->arena, m->places[i].id, c->group.id, &one);
 		if (result < 0)
 			return result;
 		roles |= one;
 	}
-	*ret_roles = roles | (m->active && org ? given_by_org(m) : 0);
+	*ret_roles = roles | (m->active && org ? roles_least(roles_in_projects(m->roles)) : 0);
 	return 0;
 }
 
 /* Lists. */
 
-/* The bit of a status in a set of them; 0: there is none of that name. */
+#define ACTIVE (1u << MEMBER_ACTIVE)
+#define INVITED (1u << MEMBER_PENDING | 1u << MEMBER_EXPIRED | 1u << MEMBER_REJECTED)
+
+struct people {
+	unsigned statuses; /* a bit for each that is asked for */
+	json_t *seen;      /* who has been listed, where somebody may be found in several ways; or NULL */
+};
+
+/* 0: there is none of that name. */
 static unsigned status_bit(struct str name)
 {
-	static const char *const names[] = {"ACTIVE", "PENDING", "INVITATION_EXPIRED", "INVITATION_REJECTED"};
-	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-		if (str_is(name, names[i]))
+	for (unsigned i = 0; i < MEMBER_STATUSES; i++)
+		if (str_is(name, member_statuses[i]))
 			return 1u << i;
 	return 0;
 }
-
-#define ACTIVE 1u
-#define ALL_INVITED 0xeu
 
 /* The answer's version lists accounts. */
 static bool lists_accounts(const struct call *c)
 {
 	const char *name = c->version->response ? c->version->response->name : NULL;
-	return name && (strcmp(name, "PaginatedAppUserView") == 0 || strcmp(name, "PaginatedApiAppUserView") == 0);
+	return name && str_is_one_of("PaginatedAppUserView|PaginatedApiAppUserView", str_of(name));
 }
 
 static int statuses_read(struct call *c, unsigned *ret_statuses)
 {
 	struct str one = call_query(c, "orgMembershipStatus"), list = call_query(c, "orgMembershipStatuses"), name;
-	unsigned statuses = one.n ? status_bit(one) : 0;
+	unsigned statuses = one.n || list.n ? status_bit(one) : ACTIVE | INVITED;
 	if (one.n && !statuses)
 		return call_fail_field(c, 400, "VALIDATION_ERROR", "orgMembershipStatus",
 		                       "must be one of ACTIVE, PENDING, INVITATION_EXPIRED, INVITATION_REJECTED.");
-	if (!one.n && !list.n)
-		statuses = ACTIVE | ALL_INVITED;
 	while (list.n) {
 		str_cut(list, ',', &name, &list);
 		statuses |= status_bit(str_trim(name));
@@ -90,60 +73,56 @@ static int statuses_read(struct call *c, unsigned *ret_statuses)
 	return 0;
 }
 
-int people_begin(struct call *c, size_t room, struct people **ret_people)
-{
-	struct people *p = arena_new_of(c->arena, struct people);
-	p->list = arena_new_array(c->arena, struct segment, room);
-	c->noted = *ret_people = p;
-	return statuses_read(c, &p->statuses);
-}
-
 static bool is_of_invited(struct str kind)
 {
 	return str_is_one_of("invitation|group_pending|team_pending", kind);
 }
 
-void people_add(struct people *p, const char *kind, struct str parent, bool whole)
-{
-	unsigned wanted = p->statuses & (is_of_invited(str_of(kind)) ? ALL_INVITED : ACTIVE);
-	if (wanted)
-		p->list[p->count++] = (struct segment){
-		        .kind = kind, .parent = parent, .whole = whole && (wanted == ACTIVE || wanted == ALL_INVITED)};
-}
-
 /* With a filter by the person only the first of the lists that has it. */
-int people_end(struct call *c, struct people *p, struct segment **ret_list, size_t *ret_count)
+static int person_filter(struct call *c, struct segment *lists, size_t *count)
 {
 	struct str id = call_query(c, "userId"), username = call_query(c, "username"), named = id;
-	struct doc d;
-	int result = 0;
-	*ret_list = p->list;
-	*ret_count = p->count;
-	if (username.n)
-		result = user_id_of(c->tx, c->arena, user_name_of(c->arena, username), &named);
+	const size_t all = *count;
+	int result = username.n ? user_id_of(c->tx, c->arena, arena_lower(c->arena, username), &named) : 0;
 	if (result < 0 || !named.n)
 		return result;
-	*ret_count = 0;
-	result = id.n && !str_eq(id, named) ? 0 : -ENOENT;
-	for (size_t i = 0; result == -ENOENT && i < p->count; i++) {
-		result = tx_get_by_name(c->tx, c->arena, p->list[i].kind, p->list[i].parent, named, &d);
-		if (result == 0) {
-			p->list[0] = (struct segment){.kind = p->list[i].kind, .id = d.id, .whole = p->list[i].whole};
-			*ret_count = 1;
-		}
+	*count = 0;
+	for (size_t i = 0; (!id.n || str_eq(id, named)) && *count == 0 && i < all; i++) {
+		struct doc d;
+		result = tx_get_by_name(c->tx, c->arena, lists[i].kind, lists[i].parent, named, &d);
+		if (result < 0 && result != -ENOENT)
+			return result;
+		if (result == 0)
+			lists[(*count)++] =
+			        (struct segment){.kind = lists[i].kind, .id = d.id, .whole = lists[i].whole};
 	}
-	return result == -ENOENT ? 0 : result;
+	return 0;
+}
+
+int people_segments(struct call *c, struct segment *lists, size_t count, bool once, struct segment **ret_list,
+                    size_t *ret_count)
+{
+	struct people *p = arena_new_of(c->arena, struct people);
+	size_t kept = 0;
+	int result = statuses_read(c, &p->statuses);
+	p->seen = once ? json_new(c->arena) : NULL;
+	c->noted = p;
+	for (size_t i = 0; i < count; i++) {
+		unsigned all = is_of_invited(str_of(lists[i].kind)) ? INVITED : ACTIVE;
+		lists[i].whole = lists[i].whole && (p->statuses & all) == all;
+		if (p->statuses & all)
+			lists[kept++] = lists[i];
+	}
+	*ret_list = lists;
+	*ret_count = kept;
+	return result < 0 ? result : person_filter(c, lists, ret_count);
 }
 
 /* The member behind an entry of a list. */
 static int member_of_doc(struct call *c, const struct doc *d, struct member *ret_member)
 {
-	struct doc of = *d;
-	int result = str_is(d->kind, "group_pending") ? invitation_behind(c->tx, c->arena, d, &of) : 0;
-	if (result < 0)
-		return result;
-	return str_is(of.kind, "invitation") ? invitation_of_doc(c->tx, c->arena, &of, ret_member)
-	                                     : member_load(c->tx, c->arena, c->org.id, d->name, ret_member);
+	return is_of_invited(d->kind) ? invitation_of_doc(c->tx, c->arena, d, ret_member)
+	                              : member_load(c->tx, c->arena, c->org.id, d->name, ret_member);
 }
 
 /* What fails here fails again where it is written. */
@@ -162,7 +141,7 @@ bool people_takes(struct call *c, const struct doc *d)
 		       grant_is_project_user(c->tx, c->arena, c->org.id, d->name, &listed) < 0 || !listed;
 	}
 	int result = member_of_doc(c, d, &m);
-	return result < 0 ? result != -ENOENT : p->statuses & status_bit(str_of(member_status(&m)));
+	return result < 0 ? result != -ENOENT : p->statuses & 1u << member_status(&m);
 }
 
 int people_stand_in(struct call *c, const struct resource **r, struct doc *d)
@@ -177,11 +156,10 @@ int people_stand_in(struct call *c, const struct resource **r, struct doc *d)
 
 static int org_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	struct people *p;
-	int result = people_begin(c, 2, &p);
-	people_add(p, "org_user", c->org.id, true);
-	people_add(p, "invitation", c->org.id, true);
-	return result < 0 ? result : people_end(c, p, ret_list, ret_count);
+	struct segment *lists = arena_new_array(c->arena, struct segment, 2);
+	lists[0] = (struct segment){.kind = "org_user", .parent = c->org.id, .whole = true};
+	lists[1] = (struct segment){.kind = "invitation", .parent = c->org.id, .whole = true};
+	return people_segments(c, lists, 2, false, ret_list, ret_count);
 }
 
 /* The organization's users whose roles there give them something here may be many, so they come first, a page by its
@@ -190,22 +168,18 @@ static int group_segments(struct call *c, struct segment **ret_list, size_t *ret
 {
 	bool teams = call_query_bool(c, "flattenTeams", false), org = call_query_bool(c, "includeOrgUsers", false);
 	struct doc *docs = NULL;
-	struct people *p;
-	size_t count = 0;
+	size_t count = 0, used = 0;
 	int result = teams ? tx_list_all(c->tx, c->arena, "group_team", c->group.id, &docs, &count) : 0;
 	if (result < 0)
 		return result;
-	result = people_begin(c, count + 3, &p);
-	if (result < 0)
-		return result;
-	p->seen = teams || org ? doc_json(c->arena, STR("{}")) : NULL;
+	struct segment *lists = arena_new_array(c->arena, struct segment, count + 3);
 	if (org)
-		people_add(p, "org_project_user", c->org.id, true);
-	people_add(p, "group_user", c->group.id, !p->seen);
+		lists[used++] = (struct segment){.kind = "org_project_user", .parent = c->org.id, .whole = true};
+	lists[used++] = (struct segment){.kind = "group_user", .parent = c->group.id, .whole = !teams && !org};
 	for (size_t i = 0; i < count; i++)
-		people_add(p, "team_user", docs[i].name, false);
-	people_add(p, "group_pending", c->group.id, true);
-	return people_end(c, p, ret_list, ret_count);
+		lists[used++] = (struct segment){.kind = "team_user", .parent = docs[i].name};
+	lists[used++] = (struct segment){.kind = "group_pending", .parent = c->group.id, .whole = true};
+	return people_segments(c, lists, used, teams || org, ret_list, ret_count);
 }
 
 /* One. */
@@ -238,14 +212,7 @@ static int person_load(struct call *c, const struct resource *r, struct doc *ret
 		return result;
 	c->noted = m;
 	*ret_doc = doc_of(m);
-	return statuses & status_bit(str_of(member_status(m))) ? 0 : -ENOENT;
-}
-
-static void time_put(json_t *json, const char *field, int64_t ms)
-{
-	char text[CLOCK_TEXT];
-	clock_format(ms, text);
-	json_put_z(json, field, text);
+	return statuses & 1u << member_status(m) ? 0 : -ENOENT;
 }
 
 /* Who it is, and either the account's fields or the invitation's. */
@@ -260,28 +227,15 @@ static void person_fields(struct arena *a, const struct member *m, json_t *json)
 		for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 			if (json_object_get(user, fields[i]))
 				json_object_set(json, fields[i], json_object_get(user, fields[i]));
-		time_put(json, "createdAt", m->user.created_ms);
+		json_put_time(json, "createdAt", m->user.created_ms);
 	} else {
-		time_put(json, "invitationCreatedAt", m->created_ms);
-		time_put(json, "invitationExpiresAt", m->expires_ms);
+		json_put_time(json, "invitationCreatedAt", m->created_ms);
+		json_put_time(json, "invitationExpiresAt", m->expires_ms);
 		json_put_str(json, "inviterUsername", m->inviter);
 	}
 	json_put_str(json, "id", m->user_id);
 	json_put_str(json, "username", m->username);
-	json_put_z(json, "orgMembershipStatus", member_status(m));
-}
-
-static void org_fields(const struct member *m, json_t *json)
-{
-	json_t *groups = json_array(), *teams = json_array();
-	for (size_t i = 0; i < m->group_count; i++)
-		json_array_append_new(groups, json_pack("{s:s%, s:o}", "groupId", m->groups[i].id.p, m->groups[i].id.n,
-		                                        "groupRoles", roles_json(m->groups[i].roles)));
-	for (size_t i = 0; i < m->team_count; i++)
-		json_add_str(teams, m->teams[i]);
-	json_put(json, "roles",
-	         json_pack("{s:o, s:o}", "groupRoleAssignments", groups, "orgRoles", roles_json(m->roles)));
-	json_put(json, "teamIds", teams);
+	json_put_z(json, "orgMembershipStatus", member_statuses[member_status(m)]);
 }
 
 /* In a project: the roles of their own, else those that bring them there; in a list those that were asked for. */
@@ -294,7 +248,10 @@ static int person_view(struct call *c, const struct doc *d, json_t *json)
 		return result;
 	person_fields(c->arena, m, json);
 	if (!in_project(c)) {
-		org_fields(m, json);
+		json_put(json, "roles",
+		         json_pack("{s:o, s:o}", "groupRoleAssignments", member_groups_json(m, "groupRoles"),
+		                   "orgRoles", roles_json(m->roles)));
+		json_put(json, "teamIds", member_teams_json(m));
 	} else {
 		bool all = !c->is_list && !own_roles(c, m);
 		result = roles_in_all(c, m, all || call_query_bool(c, "flattenTeams", false),
@@ -324,15 +281,9 @@ int people_write(struct call *c, const struct member *m)
 static int org_save(struct call *c, struct doc *d, const struct doc *old, json_t *document)
 {
 	const struct member *before = old ? c->noted : NULL;
-	struct member m = {.active = false};
-	if (before)
-		m = *before;
-	else
-		m.username = user_name_of(c->arena, json_field(c->body, "username"));
+	struct member m;
 	int result = member_save(c, true, before, &m);
-	if (!before)
-		event_field(c, "targetUsername", m.username);
-	else if (m.roles == before->roles) /* the row's event is about the organization's roles */
+	if (before && m.roles == before->roles) /* the row's event is about the organization's roles */
 		event_set_type(c, NULL);
 	*d = doc_of(&m);
 	return result;
@@ -341,57 +292,33 @@ static int org_save(struct call *c, struct doc *d, const struct doc *old, json_t
 static int org_drop(struct call *c, const struct doc *d)
 {
 	const struct member *before = c->noted;
-	struct member after = *before;
-	after.roles = 0;
-	after.group_count = after.team_count = 0;
 	if (!before->active)
 		event_set_type(c, "ORG_INVITATION_DELETED");
-	int result = before->active ? member_apply(c, before, &after) : invitation_delete(c->tx, c->arena, before);
-	return result < 0 ? result : member_tell(c, before, &after);
+	return member_remove(c, before);
 }
 
 static int group_save(struct call *c, struct doc *d, const struct doc *old, json_t *document)
 {
-	struct str username = user_name_of(c->arena, json_field(c->body, "username"));
 	struct member m = {.active = false};
-	role_mask roles = 0;
-	int result = role_list_read(c, json_object_get(c->body, "roles"), "roles", false, &roles);
-	if (result == 0)
-		result = member_add_group(c, username, roles, &m);
-	if (result == 0 && m.active)
+	int result = member_add_group(c, false, &m);
+	if (m.active)
 		event_set_type(c, "JOINED_GROUP");
-	event_field(c, "targetUsername", username);
 	*d = doc_of(&m);
 	return result;
-}
-
-static int roles_apply(struct call *c, const struct member *before, role_mask roles)
-{
-	struct member after = *before;
-	if (in_project(c)) {
-		member_put_group(c->arena, &after, c->group.id, roles);
-	} else {
-		after.roles = roles;
-		after.via_project = false;
-	}
-	event_roles(c, roles);
-	return member_apply(c, before, &after);
 }
 
 static int group_drop(struct call *c, const struct doc *d)
 {
 	const struct member *before = c->noted;
-	struct member after = *before;
-	if (!own_roles(c, before)) {
-		call_fail(c, 409, "USER_NOT_IN_GROUP_DIRECTLY",
-		          "%.*s is in the project through a team or an organization role. Change that instead.",
-		          STR_ARG(before->username));
-		return call_fail_param(c, before->username);
-	}
+	struct member after;
+	if (!own_roles(c, before))
+		return call_fail_about(
+		        c, 409, "USER_NOT_IN_GROUP_DIRECTLY", before->username,
+		        "%.*s is in the project through a team or an organization role. Change that instead.",
+		        STR_ARG(before->username));
 	if (!before->active)
 		event_set_type(c, "GROUP_INVITATION_DELETED");
-	member_put_group(c->arena, &after, c->group.id, 0);
-	return member_apply(c, before, &after);
+	return member_set_roles(c, before, 0, &after);
 }
 
 const struct resource_hooks org_user_hooks = {.load = person_load,
@@ -413,37 +340,45 @@ const struct resource_hooks group_user_hooks = {.load = person_load,
 
 /* Roles: one more, one less, or a new set of them. */
 
-static int role_refuse(struct call *c, const struct member *m, role_mask held, role_mask role, bool adds)
+static int roles_set(struct call *c, const struct member *m, role_mask roles)
 {
-	const char *name = role_names[__builtin_ctzll(role)];
-	if (adds && held & role)
-		call_fail(c, 409, "ROLE_ALREADY_HELD", "%.*s has %s already.", STR_ARG(m->username), name);
-	else if (!adds && !(held & role))
-		call_fail(c, 409, "ROLE_NOT_HELD", "%.*s does not have %s.", STR_ARG(m->username), name);
-	else if (!adds && held == role)
-		call_fail(c, 409, "LAST_ROLE", "%s is the only role that %.*s has here. Remove the user instead.", name,
-		          STR_ARG(m->username));
-	else
-		return 0;
-	return call_fail_param(c, str_of(name));
+	struct member after;
+	event_roles(c, roles);
+	return member_set_roles(c, m, roles, &after);
+}
+
+static int role_check(struct call *c, const struct member *m, role_mask held, int role, bool adds)
+{
+	const char *name = role_names[role];
+	bool has = held >> role & 1;
+	if (adds && has)
+		return call_fail_about(c, 409, "ROLE_ALREADY_HELD", str_of(name), "%.*s has %s already.",
+		                       STR_ARG(m->username), name);
+	if (!adds && !has)
+		return call_fail_about(c, 409, "ROLE_NOT_HELD", str_of(name), "%.*s does not have %s.",
+		                       STR_ARG(m->username), name);
+	if (!adds && held == (role_mask)1 << role)
+		return call_fail_about(c, 409, "LAST_ROLE", str_of(name),
+		                       "%s is the only role that %.*s has here. Remove the user instead.", name,
+		                       STR_ARG(m->username));
+	return 0;
 }
 
 static int role_change(struct call *c, bool adds)
 {
 	const char *field = in_project(c) ? "groupRole" : "orgRole";
-	int found = role_find(json_field(c->body, field));
+	int role = role_find(json_field(c->body, field));
 	struct member m = {.active = false};
-	if (found < 0 || (role_org_mask >> found & 1) == in_project(c))
+	if (role < 0 || (role_org_mask >> role & 1) == in_project(c))
 		return call_fail_field(c, 400, "INVALID_ROLE", field, "must be %s.",
 		                       in_project(c) ? "a project role, such as GROUP_READ_ONLY"
 		                                     : "an organization role, such as ORG_MEMBER");
-	role_mask role = (role_mask)1 << found;
 	int result = person_find(c, &m);
 	role_mask held = own_roles(c, &m);
 	if (result == 0)
-		result = role_refuse(c, &m, held, role, adds);
+		result = role_check(c, &m, held, role, adds);
 	if (result == 0)
-		result = roles_apply(c, &m, adds ? held | role : held & ~role);
+		result = roles_set(c, &m, held ^ (role_mask)1 << role);
 	return result < 0 ? result : people_write(c, &m);
 }
 
@@ -462,14 +397,14 @@ int users_set_roles(struct call *c)
 	const char *field = in_project(c) ? "groupRoles" : "orgRoles";
 	struct member m = {.active = false};
 	role_mask roles = 0;
-	int result = role_list_read(c, json_object_get(c->body, field), field, !in_project(c), &roles);
+	int result = role_field_read(c, field, &roles);
 	if (result == 0)
 		result = person_find(c, &m);
 	if (result == 0)
-		result = roles_apply(c, &m, roles);
+		result = roles_set(c, &m, roles);
 	if (result < 0)
 		return result;
-	json_t *json = doc_json(c->arena, STR("{}"));
+	json_t *json = json_new(c->arena);
 	json_put(json, field, roles_json(roles));
 	entity_write(c, &c->out, json_text(c->arena, json), c->op, NULL, STR_NONE, true);
 	return 0;

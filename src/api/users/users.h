@@ -1,8 +1,6 @@
 /* People in organizations and projects, active or invited: loading them, changing what they have, and the lists of
  * them. What the families of users, teams, organizations and projects share.
  *
- *   "user"              id; ref "user_name" (lower case) -> id; secret: the password's hash, or empty; body:
- *                       CloudAppUser without roles, teams and password
  *   "user_team"         parent = user, name = team;  "team_user"  parent = team, name = user
  *
  * Invitations: what somebody may have once they accept. One is in force for a person in an organization at a time, and
@@ -22,19 +20,25 @@
 #define STEWARD_API_USERS_USERS_H
 
 #include "api/kit/verbs.h"
-#include "identity/grants.h"
+#include "identity/accounts.h"
 
 #define TEAM_USERS_MAX 250 /* of a team, invited ones too */
+
+/* A project or a team that somebody is in. */
+struct place {
+	struct str id;
+	bool is_team;
+	role_mask roles; /* in the project; of a team IN_TEAM. 0: not in it */
+};
+#define IN_TEAM ((role_mask)1)
 
 /* Somebody in an organization, or (an invitation with a group_id) asked into a project by itself. */
 struct member {
 	struct str user_id, username, org_id;
 	bool active;
-	role_mask roles;          /* in the organization; of a project's own invitation: in the project */
-	struct grant_row *groups; /* of their own, in the organization's projects */
-	size_t group_count;
-	struct str *teams; /* of the organization */
-	size_t team_count;
+	role_mask roles;      /* in the organization; of a project's own invitation: in the project */
+	struct place *places; /* the organization's: projects, by roles of their own, and teams */
+	size_t place_count;
 	struct doc user; /* active */
 	/* Not active: the invitation. */
 	struct str id, inviter, secret;
@@ -46,70 +50,65 @@ struct member {
 	json_t *profile; /* or NULL; borrowed: what POST /users said of the person, who may use it when accepting */
 };
 
-/* accounts.c. A user name as it is kept: lower case. */
-struct str user_name_of(struct arena *a, struct str given);
-/* The id of the account with that (lower-case) name, or the one that it will have: the same from the first invitation
- * on. */
-must_check int user_id_of(struct tx *tx, struct arena *a, struct str username, struct str *ret_id);
-/* A new account. `profile` may hold firstName, lastName, country and mobileNumber. -EEXIST. */
-must_check int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *profile,
-                        struct str password_hash, struct doc *ret_user);
-/* firstName, lastName, country and mobileNumber, where the profile has them. */
-void user_profile_set(json_t *body, const json_t *profile);
-/* Whether the owner of the address has ever answered from it: only then is the account's password its owner's. */
-bool user_is_proven(struct arena *a, const struct doc *user);
-/* The user has just proved who it is: lastAuth. */
-must_check int user_signed_in(struct tx *tx, struct arena *a, struct str user_id);
-/* Whether the caller may know of the user at all; of a key or an account: whether it shares a place with it. */
-must_check int user_is_visible(struct call *c, struct str user_id, bool *ret_visible);
-
 /* members.c. -ENOENT when the user has nothing there and is not invited. */
 must_check int member_load(struct tx *tx, struct arena *a, struct str org_id, struct str user_id,
                            struct member *ret_member);
-/* "ACTIVE", "PENDING", "INVITATION_EXPIRED", "INVITATION_REJECTED" */
-const char *member_status(const struct member *m);
+/* By the (lower-case) name. Nobody there: one who is neither active nor pending, and has nothing. */
+must_check int member_of_name(struct call *c, struct str org_id, struct str username, struct member *ret_member);
+enum member_status { MEMBER_ACTIVE, MEMBER_PENDING, MEMBER_EXPIRED, MEMBER_REJECTED, MEMBER_STATUSES };
+extern const char *const member_statuses[MEMBER_STATUSES];
+enum member_status member_status(const struct member *m);
 bool member_is_pending(const struct member *m);
-bool member_in_team(const struct member *m, struct str team_id);
-role_mask member_group_roles(const struct member *m, struct str group_id);
-/* The same lists with one changed, in new memory; roles 0: without the project. Nothing is kept by it. */
-void member_put_group(struct arena *a, struct member *m, struct str group_id, role_mask roles);
-void member_put_team(struct arena *a, struct member *m, struct str team_id, bool in);
+/* The roles in a project of their own, or IN_TEAM; 0: not there. */
+role_mask member_at(const struct member *m, struct str place_id);
+size_t member_count(const struct member *m, bool teams);
+/* Adds a place, if it is there and the organization's; m->places has room for it. */
+must_check int member_add_place(struct tx *tx, struct arena *a, struct member *m, struct place p);
+/* The same places with one changed, in new memory; roles 0: without it. Nothing is kept by it. */
+void member_put(struct arena *a, struct member *m, struct place p);
+/* What of the places differs: projects, then teams, with the roles before and after. */
+struct change {
+	struct str id;
+	bool is_team;
+	role_mask was, is;
+};
+size_t member_changes(struct arena *a, const struct member *before, const struct member *after,
+                      struct change **ret_changes);
 /* Keeps what a member has from now on, active or invited. 409 where the organization would lose its last owner. An
- * invitation that was only for a project goes with it. */
+ * invitation that was only for a project goes with it, and one without roles is deleted. */
 must_check int member_apply(struct call *c, const struct member *before, const struct member *m);
 /* An event of each project, and of the organization for each team, that somebody got into or out of by a change; the
  * call's own event stays as it is. */
 must_check int member_tell(struct call *c, const struct member *before, const struct member *after);
-/* What the body says of an organization's member replaces what is there (nested: "roles" holds the lists), and is kept;
- * before NULL: an invitation, for which m has the user name. */
-must_check int member_save(struct call *c, bool nested, const struct member *before, struct member *m);
-/* Into the call's project: a member gets the roles at once, others are invited to the organization, with the
- * project. 409 for those who are in it. */
-must_check int member_add_group(struct call *c, struct str username, role_mask roles, struct member *ret_member);
-must_check int member_is_taken(struct call *c, struct str username);
-/* A document that says that one thing is with another: there once, or (no body) not there. */
-must_check int link_set(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
-                        struct str body);
-must_check int team_join(struct tx *tx, struct arena *a, struct str team_id, struct str user_id);
-must_check int team_leave(struct tx *tx, struct arena *a, struct str team_id, struct str user_id);
+/* The roles in the call's project, or without one in its organization, are these from now on; 0: not in the project. */
+must_check int member_set_roles(struct call *c, const struct member *before, role_mask roles,
+                                struct member *ret_member);
+/* Out of the organization, or not invited any more, with all places, and told. */
+must_check int member_remove(struct call *c, const struct member *before);
+/* One user of a team, or one less. */
+must_check int team_set_user(struct tx *tx, struct arena *a, struct str team_id, struct str user_id, bool in);
 /* 400 where the team has no room for one more, or a user of so many teams none for more of them. */
 must_check int team_admit(struct call *c, struct str team_id);
 must_check int user_teams_check(struct call *c, size_t count, size_t more);
+/* [{"groupId", "<roles_field>": [...]}, ...], and the ids of the teams. */
+json_t *member_groups_json(const struct member *m, const char *roles_field);
+json_t *member_teams_json(const struct member *m);
 
-/* role_lists.c. The roles that a list of names gives, in an organization or in a project. 400, naming each by its path
- * (`path[i]`), for what is no role of that kind, and for a list that names none. Whether the caller may give them is
- * decided once it is known to whom: identity/gifts.h. Nulls in the list count for nothing. */
-must_check int role_list_read(struct call *c, const json_t *names, const char *path, bool in_org, role_mask *ret_roles);
-/* Which roles the call's event is about. */
-void event_roles(struct call *c, role_mask roles);
+/* bodies.c. The body's "username", which the call's event is about. 400. */
+must_check int username_read(struct call *c, struct str *ret_username);
+/* What the body says of an organization's member replaces what is there (nested: "roles" holds the lists), and is kept;
+ * before NULL: an invitation. */
+must_check int member_save(struct call *c, bool nested, const struct member *before, struct member *ret_member);
+/* Who the body names comes into the call's project: a member gets the roles at once (asks: is invited to the project),
+ * others are invited to the organization, with the project. 409 for those who are in it. */
+must_check int member_add_group(struct call *c, bool asks, struct member *ret_member);
 
 /* invitations.c. The invitation of a user to an organization, or of a member to a project (in_org false). -ENOENT.
- * Projects that are gone or belong to another organization by now are left out. */
+ * Places that are gone or belong to another organization by now are left out. */
 must_check int invitation_find(struct tx *tx, struct arena *a, bool in_org, struct str scope, struct str user_id,
                                struct member *ret_invitation);
+/* From its document, or a "group_pending" or "team_pending" of it. */
 must_check int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struct member *ret_invitation);
-/* The organization's invitation behind a "group_pending" or "team_pending". */
-must_check int invitation_behind(struct tx *tx, struct arena *a, const struct doc *pending, struct doc *ret_doc);
 /* As it is kept. */
 struct doc invitation_doc(struct arena *a, const struct member *i);
 /* -ENOENT unless it is pending; a project's own stands only as long as the membership that it was made for: who left
@@ -125,26 +124,16 @@ must_check int invitations_delete_group(struct tx *tx, struct arena *a, struct s
 /* The invitation that a token stands for, pending and in force. -ENOENT. */
 must_check int invitation_by_token(struct tx *tx, struct arena *a, struct str token, struct member *ret_invitation);
 /* OrganizationInvitation, or with a project GroupInvitation, in an empty object. */
-must_check int invitation_view(struct tx *tx, struct arena *a, const struct member *i, const struct doc *group,
+must_check int invitation_view(struct tx *tx, struct arena *a, const struct member *i, struct str group_id,
                                json_t *json);
-
-/* accept.c: /api/invitations/{token}, and /invitations/{token}, which the letter names. Answers now or later. */
-#define INVITATIONS_PATH "/api/invitations/"
+/* The page that the letter names: api/edge/invitations.c. */
 #define INVITATIONS_LINK "/invitations/"
-void invitations_serve(struct service *s, struct request *r);
 
-/* people.c: lists of people, by the filters username, userId, orgMembershipStatus and orgMembershipStatuses. In the
- * older form, which knows accounts only: of active ones. */
-struct people {
-	struct segment *list;
-	size_t count;
-	unsigned statuses; /* bit 0: ACTIVE; then the states of invitations */
-	json_t *seen;      /* who has been listed, where somebody may be found in several ways; or NULL */
-};
-must_check int people_begin(struct call *c, size_t room, struct people **ret_people);
-/* One more list: of active people, or ("invitation", "..._pending") of invited ones. whole: everybody there counts. */
-void people_add(struct people *p, const char *kind, struct str parent, bool whole);
-must_check int people_end(struct call *c, struct people *p, struct segment **ret_list, size_t *ret_count);
+/* people.c: what lists of people are made of, after the filters username, userId, orgMembershipStatus and
+ * orgMembershipStatuses: some of `lists` (in the arena), which are of active people, or ("invitation", "..._pending")
+ * of invited ones. once: somebody may stand in several. The older form knows accounts only: active people. */
+must_check int people_segments(struct call *c, struct segment *lists, size_t count, bool once,
+                               struct segment **ret_list, size_t *ret_count);
 /* Hooks: whether one is in the list, and in what form. */
 bool people_takes(struct call *c, const struct doc *d);
 must_check int people_stand_in(struct call *c, const struct resource **r, struct doc *d);

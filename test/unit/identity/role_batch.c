@@ -64,9 +64,9 @@ static int step_run(struct tx *tx, const json_t *step)
 	if (str_is(what, "grant"))
 		return step_grant(tx, step);
 	if (str_is(what, "join"))
-		return team_join(tx, fx.arena, text_at(step, 1), text_at(step, 2));
+		return team_set_user(tx, fx.arena, text_at(step, 1), text_at(step, 2), true);
 	if (str_is(what, "leave"))
-		return team_leave(tx, fx.arena, text_at(step, 1), text_at(step, 2));
+		return team_set_user(tx, fx.arena, text_at(step, 1), text_at(step, 2), false);
 	if (str_is(what, "drop"))
 		return grants_delete_grantee(tx, fx.arena, grantee_of(text_at(step, 1)), text_at(step, 2));
 	if (str_is(what, "clear"))

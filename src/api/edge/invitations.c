@@ -6,8 +6,8 @@
  * given. Somebody who has accepted before gives the password of the account, so that a link in the wrong hands does not
  * open one. An account whose address nobody has proved (kept by an older version, with whatever password its maker
  * chose) gets its password now. Passwords are hashed on a thread of the request's own. */
+#include "api/edge/edge.h"
 #include "api/federation/federation.h"
-#include "api/kit/verbs.h"
 #include "api/users/users.h"
 
 #include "base/clock.h"
@@ -47,7 +47,7 @@ struct answering {
 	        has_password;           /* before the answer; proven: its owner has accepted something before */
 	struct str kept_hash, new_hash; /* of the password: the account's; to be set */
 	struct call call;               /* for refusals and events */
-	struct buf out;
+	json_t *out;                    /* what it is answered with, or NULL; freed with the arena */
 };
 
 static int fail_store(struct answering *w, int error)
@@ -72,8 +72,8 @@ static void respond(struct answering *w)
 		response_header(&r->response, w->call.extra_headers[i][0].p, w->call.extra_headers[i][1]);
 	if (w->call.problem.status)
 		answer_problem(r, &w->call.problem);
-	else if (w->out.n)
-		answer_json(r, 200, &w->out);
+	else if (w->out)
+		answer_value(r, 200, json_incref(w->out));
 	else
 		r->response.status = 204;
 }
@@ -101,18 +101,11 @@ static int account_look(struct tx *tx, struct answering *w)
 static int invitation_write(struct tx *tx, struct answering *w)
 {
 	struct arena *a = w->request->arena;
-	const struct member *i = &w->invitation;
-	struct doc project;
-	json_t *json = doc_json(a, STR("{}"));
-	int result = i->org_id.n ? 0 : tx_get(tx, a, "project", i->group_id, &project);
-	if (result == 0)
-		result = invitation_view(tx, a, i, i->org_id.n ? NULL : &project, json);
-	if (result < 0)
-		return result;
-	json_put(json, "hasAccount", json_boolean(w->has_account));
-	json_put(json, "hasPassword", json_boolean(w->has_password));
-	buf_str(&w->out, json_text(a, json));
-	return 0;
+	w->out = json_new(a);
+	int result = invitation_view(tx, a, &w->invitation, w->invitation.group_id, w->out);
+	json_put(w->out, "hasAccount", json_boolean(w->has_account));
+	json_put(w->out, "hasPassword", json_boolean(w->has_password));
+	return result;
 }
 
 /* The body of POST. */
@@ -139,9 +132,8 @@ static void fields_check(struct answering *w, struct faults *faults)
 	json_t *value;
 	json_object_foreach(w->body, key, value)
 	{
-		bool checked = strcmp(key, "country") == 0 || strcmp(key, "mobileNumber") == 0;
-		if (!checked && strcmp(key, "password") != 0 && strcmp(key, "firstName") != 0 &&
-		    strcmp(key, "lastName") != 0)
+		bool checked = str_is_one_of("country|mobileNumber", str_of(key));
+		if (!checked && !str_is_one_of("password|firstName|lastName", str_of(key)))
 			faults_add(faults, a, str_of(key), "is not a field of this");
 		else if (checked && (!json_is_string(value) ||
 		                     !pattern_matches(schema_field(account, str_of(key))->schema->pattern,
@@ -178,18 +170,10 @@ static int event_add(struct answering *w, const char *type, struct str org_id, s
 	return event_next(&w->call);
 }
 
-static int grant_more(struct tx *tx, struct arena *a, struct str user_id, bool in_org, struct str scope,
-                      role_mask roles)
-{
-	role_mask held;
-	int result = grant_get(tx, a, user_id, scope, &held);
-	return result < 0 ? result : grant_set(tx, a, GRANTEE_USER, user_id, in_org, scope, held | roles);
-}
-
 /* What the person says of itself, and where it says nothing, what was said of it. */
 static json_t *profile_of(struct answering *w)
 {
-	json_t *profile = doc_json(w->request->arena, STR("{}"));
+	json_t *profile = json_new(w->request->arena);
 	if (w->invitation.profile)
 		json_object_update(profile, w->invitation.profile);
 	json_object_update(profile, w->body);
@@ -219,102 +203,85 @@ static int account_ensure(struct tx *tx, struct answering *w)
 	return tx_update(tx, &user);
 }
 
-static int join_org(struct tx *tx, struct answering *w)
+static int join_place(struct tx *tx, struct answering *w, const struct place *p, struct str org_id)
 {
 	struct arena *a = w->request->arena;
+	struct str user_id = w->invitation.user_id;
+	int result = p->is_team ? team_set_user(tx, a, p->id, user_id, true)
+	                        : grant_add(tx, a, GRANTEE_USER, user_id, false, p->id, p->roles);
+	if (p->is_team)
+		event_field(&w->call, "teamId", p->id);
+	if (result < 0)
+		return result;
+	return p->is_team ? event_add(w, "JOINED_TEAM", org_id, STR_NONE) : event_add(w, "JOINED_GROUP", org_id, p->id);
+}
+
+static int join(struct tx *tx, struct answering *w, struct str org_id)
+{
 	const struct member *i = &w->invitation;
-	struct doc team;
+	/* For a member of the organization: the token stands for nothing otherwise. */
+	if (!i->org_id.n)
+		return join_place(tx, w, &(struct place){i->group_id, false, i->roles}, org_id);
 	/* The organization may have begun to take only some domains since it invited. */
-	int result = federation_admit(&w->call, i->org_id, i->username);
+	int result = federation_admit(&w->call, org_id, i->username);
 	if (result == 0)
-		result = grant_more(tx, a, i->user_id, true, i->org_id, i->roles);
+		result = grant_add(tx, w->request->arena, GRANTEE_USER, i->user_id, true, org_id, i->roles);
 	if (result == 0)
-		result = event_add(w, "JOINED_ORG", i->org_id, STR_NONE);
-	for (size_t k = 0; result == 0 && k < i->group_count; k++) {
-		result = grant_more(tx, a, i->user_id, false, i->groups[k].id, i->groups[k].roles);
-		if (result == 0)
-			result = event_add(w, "JOINED_GROUP", i->org_id, i->groups[k].id);
-	}
-	for (size_t k = 0; result == 0 && k < i->team_count; k++) {
-		result = tx_get(tx, a, "team", i->teams[k], &team);
-		if (result == -ENOENT || (result == 0 && !str_eq(team.parent, i->org_id))) {
-			result = 0;
-			continue;
-		}
-		if (result == 0)
-			result = team_join(tx, a, i->teams[k], i->user_id);
-		event_field(&w->call, "teamId", i->teams[k]);
-		if (result == 0)
-			result = event_add(w, "JOINED_TEAM", i->org_id, STR_NONE);
-	}
+		result = event_add(w, "JOINED_ORG", org_id, STR_NONE);
+	for (size_t k = 0; result == 0 && k < i->place_count; k++)
+		result = join_place(tx, w, &i->places[k], org_id);
 	return result;
 }
 
-/* For a member of the organization: the token stands for nothing otherwise. */
-static int join_group(struct tx *tx, struct answering *w)
+static int invitation_decline(struct tx *tx, struct answering *w, struct str org_id)
 {
-	struct arena *a = w->request->arena;
-	const struct member *i = &w->invitation;
-	struct doc project;
-	int result = tx_get(tx, a, "project", i->group_id, &project);
-	if (result == 0)
-		result = grant_more(tx, a, i->user_id, false, i->group_id, i->roles);
-	return result < 0 ? result : event_add(w, "JOINED_GROUP", project.parent, i->group_id);
-}
-
-static int decline(struct tx *tx, struct answering *w)
-{
-	struct arena *a = w->request->arena;
 	const struct member old = w->invitation;
 	struct member *i = &w->invitation;
-	struct doc project;
-	int result;
-	if (i->org_id.n) {
-		i->rejected = true;
-		result = invitation_update(tx, a, &old, i);
-		return result < 0 ? result : event_add(w, "ORG_INVITATION_DELETED", i->org_id, STR_NONE);
-	}
-	result = tx_get(tx, a, "project", i->group_id, &project);
-	if (result == 0)
-		result = invitation_delete(tx, a, i);
-	return result < 0 ? result : event_add(w, "GROUP_INVITATION_DELETED", project.parent, i->group_id);
+	i->rejected = true;
+	int result = i->org_id.n ? invitation_update(tx, w->request->arena, &old, i)
+	                         : invitation_delete(tx, w->request->arena, i);
+	if (result < 0)
+		return result;
+	return event_add(w, i->org_id.n ? "ORG_INVITATION_DELETED" : "GROUP_INVITATION_DELETED", org_id, i->group_id);
 }
 
-static void accepted_write(struct answering *w)
+static int invitation_accept(struct tx *tx, struct answering *w, struct str org_id)
 {
+	struct arena *a = w->request->arena;
 	const struct member *i = &w->invitation;
-	json_t *json = doc_json(w->request->arena, STR("{}"));
-	json_put_str(json, "userId", i->user_id);
-	json_put_str(json, "username", i->username);
-	json_put_str(json, i->org_id.n ? "orgId" : "groupId", i->org_id.n ? i->org_id : i->group_id);
-	w->out.n = 0;
-	buf_str(&w->out, json_text(w->request->arena, json));
+	int result = account_ensure(tx, w);
+	if (result == 0)
+		result = user_signed_in(tx, a, i->user_id);
+	if (result == 0)
+		result = principal_load(tx, PRINCIPAL_USER, i->user_id, &w->call.caller);
+	if (result == 0)
+		result = join(tx, w, org_id);
+	principal_unref(w->call.caller);
+	w->call.caller = NULL;
+	if (result == 0)
+		result = invitation_delete(tx, a, i);
+	w->out = json_new(a);
+	json_put_str(w->out, "userId", i->user_id);
+	json_put_str(w->out, "username", i->username);
+	json_put_str(w->out, i->org_id.n ? "orgId" : "groupId", i->org_id.n ? i->org_id : i->group_id);
+	return result;
 }
 
 static int answer_run(struct tx *tx, void *ctx)
 {
 	struct answering *w = ctx;
+	struct doc project = {.rev = 0};
 	w->call.problem = (struct problem){0};
 	w->call.tx = tx;
 	w->call.event = (struct call_event){0};
 	/* Again, in the transaction: it may have been answered or withdrawn since. */
 	int result = invitation_by_token(tx, w->request->arena, w->token, &w->invitation);
-	if (result < 0 || w->declines)
-		return result < 0 ? result : decline(tx, w);
-	result = account_ensure(tx, w);
-	if (result == 0)
-		result = user_signed_in(tx, w->request->arena, w->invitation.user_id);
-	if (result == 0)
-		result = principal_load(tx, PRINCIPAL_USER, w->invitation.user_id, &w->call.caller);
-	if (result == 0)
-		result = w->invitation.org_id.n ? join_org(tx, w) : join_group(tx, w);
-	principal_unref(w->call.caller);
-	w->call.caller = NULL;
-	if (result == 0)
-		result = invitation_delete(tx, w->request->arena, &w->invitation);
-	if (result == 0)
-		accepted_write(w);
-	return result;
+	if (result == 0 && !w->invitation.org_id.n)
+		result = tx_get(tx, w->request->arena, "project", w->invitation.group_id, &project);
+	if (result < 0)
+		return result;
+	struct str org_id = w->invitation.org_id.n ? w->invitation.org_id : project.parent;
+	return w->declines ? invitation_decline(tx, w, org_id) : invitation_accept(tx, w, org_id);
 }
 
 static void answer_done(void *ctx, int result)
@@ -417,11 +384,6 @@ static int method_check(struct answering *w)
 	return call_fail(&w->call, 405, "METHOD_NOT_ALLOWED", "Use GET, POST or DELETE.");
 }
 
-static void answering_release(void *arg)
-{
-	buf_free(&((struct answering *)arg)->out);
-}
-
 void invitations_serve(struct service *s, struct request *r)
 {
 	struct answering *w = arena_new_of(r->arena, struct answering);
@@ -431,7 +393,6 @@ void invitations_serve(struct service *s, struct request *r)
 	w->call = (struct call){.service = s, .request = r, .arena = r->arena, .op = &answer_op};
 	w->token = (struct str){slash + 1, r->path.n - (size_t)(slash + 1 - r->path.p)};
 	w->declines = str_is(r->method, "DELETE");
-	arena_defer(r->arena, answering_release, w);
 	bool posts = str_is(r->method, "POST");
 	int result = method_check(w);
 	if (result == 0)
