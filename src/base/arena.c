@@ -158,6 +158,14 @@ char *arena_z(struct arena *a, struct str s)
 	return p;
 }
 
+void *arena_grow(struct arena *a, const void *items, size_t count, size_t room, size_t size)
+{
+	void *more = arena_calloc(a, room, size);
+	if (count)
+		memcpy(more, items, count * size);
+	return more;
+}
+
 struct str arena_dup(struct arena *a, struct str s)
 {
 	return s.n ? (struct str){arena_z(a, s), s.n} : STR("");

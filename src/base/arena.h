@@ -22,6 +22,9 @@ void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonn
 #define arena_new_array(a, type, count) ((type *)arena_calloc((a), (count), sizeof(type)))
 void *arena_calloc(struct arena *a, size_t count, size_t size);
 
+/* A larger array that begins with the `count` items of the old one, which may be NULL. */
+void *arena_grow(struct arena *a, const void *items, size_t count, size_t room, size_t size);
+
 /* Copies; the copies are NUL-terminated. */
 struct str arena_dup(struct arena *a, struct str s);
 char *arena_z(struct arena *a, struct str s);

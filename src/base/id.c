@@ -1,6 +1,7 @@
 /* Identifiers and randomness. Random bytes are drawn per thread in blocks, so that an id costs no system call. */
 #include "base/id.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -53,6 +54,12 @@ struct id id_new(void)
 	memcpy(raw + 5, pool + left, ID_RANDOM);
 	hex_encode(raw, sizeof raw, id.z);
 	return id;
+}
+
+struct str id_make(struct arena *a)
+{
+	struct id id = id_new();
+	return arena_dup(a, id_str(&id));
 }
 
 bool id_is_valid(struct str s)

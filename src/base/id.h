@@ -12,6 +12,9 @@ struct id {
 };
 
 struct id id_new(void);
+/* The same as a text in the arena. */
+struct arena;
+struct str id_make(struct arena *a);
 bool id_is_valid(struct str s);
 
 static inline struct str id_str(const struct id *id)

@@ -139,3 +139,53 @@ bool cidr_overlaps(const struct cidr *a, const struct cidr *b)
 {
 	return same_prefix(&a->net, &b->net, a->bits < b->bits ? a->bits : b->bits);
 }
+
+bool cidr_within(const struct cidr *inner, const struct cidr *outer)
+{
+	return inner->bits >= outer->bits && cidr_contains(outer, &inner->net);
+}
+
+unsigned cidr_prefix(const struct cidr *c)
+{
+	return c->v4 ? c->bits - 96 : c->bits;
+}
+
+bool cidr_has_host_bits(struct str text, const struct cidr *c)
+{
+	struct str address, rest;
+	struct ip ip;
+	str_cut(text, '/', &address, &rest);
+	return !ip_parse(address, &ip) || !ip_equal(&ip, &c->net);
+}
+
+static struct cidr v4_block(uint32_t address, unsigned prefix)
+{
+	struct cidr block = {.bits = 96 + prefix, .v4 = true};
+	block.net.b[10] = block.net.b[11] = 0xff;
+	for (unsigned i = 0; i < 4; i++)
+		block.net.b[12 + i] = (unsigned char)(address >> (24 - 8 * i));
+	return block;
+}
+
+static bool overlaps_any(const struct cidr *block, const struct cidr *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cidr_overlaps(block, &list[i]))
+			return true;
+	return false;
+}
+
+bool cidr_last_free(const struct cidr *range, unsigned prefix, const struct cidr *taken, size_t count,
+                    struct cidr *ret_cidr)
+{
+	const unsigned char *b = range->net.b;
+	uint32_t first = (uint32_t)b[12] << 24 | (uint32_t)b[13] << 16 | (uint32_t)b[14] << 8 | b[15];
+	for (uint32_t k = 1u << (prefix - cidr_prefix(range)); k-- > 0;) {
+		struct cidr block = v4_block(first + (k << (32 - prefix)), prefix);
+		if (!overlaps_any(&block, taken, count)) {
+			*ret_cidr = block;
+			return true;
+		}
+	}
+	return false;
+}

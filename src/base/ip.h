@@ -34,5 +34,13 @@ void cidr_format_full(const struct cidr *c, char ret_text[IP_TEXT]);
 bool cidr_is_address(const struct cidr *c);
 bool cidr_contains(const struct cidr *c, const struct ip *ip);
 bool cidr_overlaps(const struct cidr *a, const struct cidr *b);
+bool cidr_within(const struct cidr *inner, const struct cidr *outer);
+/* The length of the prefix as it is written: up to 32, or 128. */
+unsigned cidr_prefix(const struct cidr *c);
+/* Whether the text of a network has bits beyond its prefix. */
+bool cidr_has_host_bits(struct str text, const struct cidr *c);
+/* The last network with that prefix in an IPv4 range that overlaps none of those taken. False: there is none. */
+must_check bool cidr_last_free(const struct cidr *range, unsigned prefix, const struct cidr *taken, size_t count,
+                               struct cidr *ret_cidr);
 
 #endif

@@ -48,19 +48,19 @@ struct str json_text(struct arena *a, const json_t *value)
 	return (struct str){p, n};
 }
 
-static struct str str_of_json(const json_t *value)
+struct str json_str_of(const json_t *value)
 {
 	return (struct str){json_string_value(value), json_string_length(value)};
 }
 
 struct str json_field(const json_t *object, const char *name)
 {
-	return str_of_json(json_object_get(object, name));
+	return json_str_of(json_object_get(object, name));
 }
 
 struct str json_item(const json_t *array, size_t index)
 {
-	return str_of_json(json_array_get(array, index));
+	return json_str_of(json_array_get(array, index));
 }
 
 bool json_has(const json_t *array, struct str text)
@@ -130,6 +130,16 @@ void json_put(json_t *object, const char *name, json_t *value)
 {
 	if (value && json_object_set_new(object, name, value) < 0)
 		corrupt("a field cannot be set", str_of(name));
+}
+
+json_t *json_default(json_t *object, const char *name, json_t *value)
+{
+	json_t *there = json_object_get(object, name);
+	if (there)
+		json_decref(value);
+	else
+		json_put(object, name, value);
+	return there ? there : value;
 }
 
 void json_put_str(json_t *object, const char *name, struct str text)

@@ -18,6 +18,8 @@ uint64_t json_corruptions(void);
 struct str json_text(struct arena *a, const json_t *value);
 /* A string field of an object. STR_NONE when the field is absent or not a string. Borrowed. */
 struct str json_field(const json_t *object, const char *name);
+/* The text of a string; STR_NONE of anything else. Borrowed. */
+struct str json_str_of(const json_t *value);
 /* An item of an array, as json_field(). */
 struct str json_item(const json_t *array, size_t index);
 /* Whether the array has that text. */
@@ -40,6 +42,8 @@ void json_merge(json_t *into, const json_t *from);
 
 /* Sets a field, taking the value; NULL leaves the object as it is. */
 void json_put(json_t *object, const char *name, json_t *value);
+/* Sets a field that is absent; takes the value. Returns the field. */
+json_t *json_default(json_t *object, const char *name, json_t *value);
 void json_put_str(json_t *object, const char *name, struct str text);
 void json_put_z(json_t *object, const char *name, const char *text);
 /* In ISO 8601. */

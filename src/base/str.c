@@ -78,3 +78,10 @@ bool str_eq_secret(struct str a, struct str b)
 {
 	return a.n == b.n && CRYPTO_memcmp(a.p, b.p, a.n) == 0;
 }
+
+int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}

@@ -51,6 +51,9 @@ bool str_is_one_of(const char *choices, struct str text);
 /* Whole string, digits only, no sign, no overflow past `max`. */
 must_check bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value);
 
+/* The value of a hexadecimal digit; -1: it is none. */
+int hex_value(char c);
+
 #define U64_TEXT 20
 /* Writes digits without printf, for numbers that every request writes. They end at the end of ret_text. */
 static inline struct str str_from_u64(uint64_t v, char ret_text[U64_TEXT])

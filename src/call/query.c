@@ -15,14 +15,6 @@ bool query_next(struct str *rest, struct str *ret_name, struct str *ret_value)
 	return true;
 }
 
-static int hex_value(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-	                              : -1;
-}
-
 static bool is_plain(struct str s)
 {
 	for (size_t i = 0; i < s.n; i++) {

@@ -139,14 +139,6 @@ static const struct node *follow(struct walk *w, const struct node *at, size_t i
 	return NULL;
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* False on a broken escape or a NUL. Copies only when there is an escape. */
 static bool segment_decode(struct str raw, struct arena *arena, struct str *ret_text)
 {

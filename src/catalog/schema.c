@@ -59,6 +59,27 @@ const struct field *schema_field(const struct schema *s, struct str name)
 	return NULL;
 }
 
+const struct schema *schema_of_field(const char *schema, const char *field)
+{
+	const struct schema *s = schema_find(str_of(schema));
+	const struct field *f = s ? schema_field(s, str_of(field)) : NULL;
+	return f && f->schema->items ? f->schema->items : f ? f->schema : NULL;
+}
+
+struct str schema_enum(const struct schema *s, unsigned i)
+{
+	struct str quoted = str_of(s->enums[i]);
+	return (struct str){quoted.p + 1, quoted.n - 2};
+}
+
+bool schema_allows(const struct schema *s, struct str text)
+{
+	for (unsigned i = 0; s && i < s->enum_count; i++)
+		if (str_eq(schema_enum(s, i), text))
+			return true;
+	return false;
+}
+
 bool checker_stops(const struct checker *c)
 {
 	return *c->work == 0 || (!c->faults && c->score >= c->limit);

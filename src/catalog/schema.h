@@ -83,6 +83,11 @@ extern const struct schema *const schema_all[];
 extern const unsigned schema_all_count;
 const struct schema *schema_find(struct str name);
 const struct field *schema_field(const struct schema *s, struct str name);
+/* The schema of a named schema's field, of its items where it is a list. NULL: there is none. */
+const struct schema *schema_of_field(const char *schema, const char *field);
+/* The i-th value of an enumeration of texts, and whether a text is one of its values. Accepts NULL. */
+struct str schema_enum(const struct schema *s, unsigned i);
+bool schema_allows(const struct schema *s, struct str text);
 
 enum schema_use {
 	SCHEMA_CREATE, /* POST and PUT: required fields must be there; read-only ones refused */

@@ -15,14 +15,6 @@ void chunked_free(struct chunked *d)
 	buf_free(&d->trailer);
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int take_size(struct chunked *d, char c)
 {
 	int v = hex_value(c);

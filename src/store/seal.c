@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/id.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -121,6 +122,24 @@ static void key_derive(const char *purpose, unsigned char ret_key[KEY_SIZE])
 	assert(n > 0 && (size_t)n < sizeof label);
 	mac_run(mac, (struct str){label, (size_t)n}, ret_key);
 	EVP_MAC_CTX_free(mac);
+}
+
+static struct str doc_context(struct arena *a, const struct doc *d)
+{
+	return arena_printf(a, "%.*s/%.*s", STR_ARG(d->kind), STR_ARG(d->id));
+}
+
+struct str doc_seal(struct arena *a, const struct doc *d, struct str plain)
+{
+	return seal(a, plain, doc_context(a, d));
+}
+
+int doc_unseal(struct arena *a, const struct doc *d, struct str *ret_plain)
+{
+	if (d->secret.n)
+		return seal_open(a, d->secret, doc_context(a, d), ret_plain);
+	*ret_plain = STR_NONE;
+	return 0;
 }
 
 void seal_mac(const char *purpose, struct str message, unsigned char ret_mac[32])

@@ -18,6 +18,10 @@ bool seal_is_ready(void);
  * in another place. */
 struct str seal(struct arena *a, struct str plain, struct str context);
 must_check int seal_open(struct arena *a, struct str sealed, struct str context, struct str *ret_plain);
+/* The secret of a document, which has its kind and id, in the context of these. STR_NONE where it has none. */
+struct doc;
+struct str doc_seal(struct arena *a, const struct doc *d, struct str plain);
+must_check int doc_unseal(struct arena *a, const struct doc *d, struct str *ret_plain);
 /* HMAC-SHA256 under a key derived for `purpose`. */
 void seal_mac(const char *purpose, struct str message, unsigned char ret_mac[32]);
 /* SHA-256, as bytes and as hexadecimal text. */

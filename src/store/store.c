@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define WALK_PAGE 200
+
 #define STORE_CALL(name, parameters, arguments) \
 	int tx_##name parameters                \
 	{                                       \
@@ -314,4 +316,28 @@ int tx_set_by_name(struct tx *tx, struct arena *a, const char *kind, struct str 
 		return 0;
 	d.body = body;
 	return tx_update(tx, &d);
+}
+
+int tx_walk_all(struct tx *tx, const char *kind, doc_visit *visit, void *ctx)
+{
+	struct arena *page = arena_new(), *next = arena_new();
+	struct str parent = STR("");
+	int64_t seq = -1;
+	size_t got = WALK_PAGE;
+	int r = 0;
+	while (r == 0 && got == WALK_PAGE) {
+		struct doc *docs;
+		r = tx_walk(tx, page, kind, parent, seq, WALK_PAGE, &docs, &got);
+		for (size_t i = 0; r == 0 && i < got; i++)
+			r = visit(tx, ctx, &docs[i]);
+		if (r == 0 && got) {
+			arena_reset(next);
+			parent = arena_dup(next, docs[got - 1].parent);
+			seq = docs[got - 1].seq;
+		}
+		arena_reset(page);
+	}
+	arena_free(page);
+	arena_free(next);
+	return r;
 }

@@ -88,6 +88,10 @@ must_check int tx_list_all(struct tx *tx, struct arena *a, const char *kind, str
  * kind. */
 must_check int tx_walk(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t seq, int64_t limit,
                        struct doc **ret_docs, size_t *ret_count);
+/* All of them in that order, a page at a time: all at once may be more than there is room for. The document is the
+ * visitor's for the call only; a negative number from it ends the walk and is returned. */
+typedef int doc_visit(struct tx *tx, void *ctx, const struct doc *d);
+must_check int tx_walk_all(struct tx *tx, const char *kind, doc_visit *visit, void *ctx);
 must_check int tx_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count);
 /* The id for a unique value ("api_key_public" / "abcdefgh"). */
 must_check int tx_ref_get(struct tx *tx, struct arena *a, const char *kind, struct str value, struct str *ret_id);

@@ -303,8 +303,12 @@ int event_next(struct call *c)
 int event_service_about(struct tx *tx, struct arena *a, const char *type, const struct event_about *about)
 {
 	struct entry e = {.tx = tx, .arena = a, .about = about};
+	struct doc project = {.parent = about->org_id};
+	int result = about->org_id.n ? 0 : tx_get(tx, a, "project", about->group_id, &project);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
 	e.event.type = str_of(type);
-	e.event.org_id = about->org_id;
+	e.event.org_id = project.parent;
 	e.event.group_id = about->group_id;
 	e.event.cluster = about->cluster;
 	return entry_write(&e);

@@ -28,7 +28,8 @@ must_check int event_next(struct call *c);
 /* In the write, after the handler succeeded. */
 must_check int event_write(struct call *c);
 
-/* An event of the service itself, outside a call: the first start, jobs. `group_id` and `cluster` may be empty. */
+/* An event of the service itself, outside a call: the first start, jobs. `group_id` and `cluster` may be empty; without
+ * an organization it is the project's, and nothing is written when that is gone. */
 must_check int event_service(struct tx *tx, struct arena *a, const char *type, struct str org_id, struct str group_id,
                              struct str cluster);
 

@@ -15,10 +15,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct arena *a = arena_new();
-	struct faults faults = {.count = 0};
-	const json_t *filter =
-	        audit_filter_parse((struct str){(const char *)data, size}, STR("auditFilter"), a, &faults);
-	HOLDS((filter != NULL) == (faults.count == 0));
+	const char *fault = NULL;
+	const json_t *filter = filter_parse((struct str){(const char *)data, size}, a, &fault);
+	HOLDS((filter != NULL) == (fault == NULL));
 	if (filter) {
 		struct str all = audit_filter_classes(filter, "ann", true, a),
 		           some = audit_filter_classes(filter, "ann", false, a);

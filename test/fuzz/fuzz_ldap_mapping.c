@@ -2,7 +2,7 @@
  * entry and a query; a query has its three question marks, and nothing has a control character. */
 #include "fuzz.h"
 
-#include "api/database_users/ldap_mapping.h"
+#include "directory/ldap_mapping.h"
 
 #include <string.h>
 

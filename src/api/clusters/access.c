@@ -8,11 +8,11 @@
 #include "api/clusters/clusters.h"
 
 #include "api/clusters/jobs.h"
+#include "api/clusters/view.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "call/service.h"
-#include "trail/events.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -49,16 +49,6 @@ uint64_t access_stamp(void)
 	return atomic_fetch_add(&stamps, 1) + 1;
 }
 
-/* What says it to a person, in a header: what an engine says may hold anything. */
-static struct str header_text(struct arena *a, const char *text)
-{
-	char *z = arena_z(a, str_of(text));
-	for (char *p = z; *p; p++)
-		if (*p < ' ' || *p > '~')
-			*p = ' ';
-	return str_of(z);
-}
-
 static void waiter_send(struct waiter *w)
 {
 	struct call *c = w->call;
@@ -75,10 +65,7 @@ static void waiter_send(struct waiter *w)
 		return;
 	}
 	if (*w->behind || w->count)
-		call_header(c, STR("x-steward-progress"),
-		            header_text(c->arena, arena_printf(c->arena, "access: %s",
-		                                               *w->behind ? w->behind : "not yet in force everywhere")
-		                                          .p));
+		cluster_progress_say(c, "access", str_of(*w->behind ? w->behind : "not yet in force everywhere"));
 	call_send(c);
 }
 
@@ -92,22 +79,13 @@ static void send_all(struct waiter *w)
 	}
 }
 
-static bool cluster_drop(struct waiter *w, struct str cluster_id)
+/* The cluster that it waits for; NULL: another. */
+static struct waited *waited_find(const struct waiter *w, struct str cluster_id)
 {
 	for (size_t i = 0; i < w->count; i++)
-		if (str_eq(w->clusters[i].id, cluster_id)) {
-			w->clusters[i] = w->clusters[--w->count];
-			return true;
-		}
-	return false;
-}
-
-static bool is_waited_for(const struct waiter *w, struct str cluster_id)
-{
-	bool waited = false;
-	for (size_t i = 0; i < w->count && !waited; i++)
-		waited = str_eq(w->clusters[i].id, cluster_id);
-	return waited;
+		if (str_eq(w->clusters[i].id, cluster_id))
+			return &w->clusters[i];
+	return NULL;
 }
 
 /* Takes out those that wait for nothing any more, or have waited enough. */
@@ -159,7 +137,7 @@ void access_behind(struct str cluster_id, uint64_t stamp, const char *why)
 {
 	pthread_mutex_lock(&lock);
 	for (struct waiter *w = waiters; w; w = w->next)
-		if (w->stamp < stamp && is_waited_for(w, cluster_id))
+		if (w->stamp < stamp && waited_find(w, cluster_id))
 			snprintf(w->behind, sizeof w->behind, "%s", why ? why : "");
 	pthread_mutex_unlock(&lock);
 }
@@ -167,9 +145,11 @@ void access_behind(struct str cluster_id, uint64_t stamp, const char *why)
 void access_applied(struct str cluster_id, uint64_t stamp)
 {
 	pthread_mutex_lock(&lock);
-	for (struct waiter *w = waiters; w; w = w->next)
-		if (w->stamp < stamp)
-			cluster_drop(w, cluster_id);
+	for (struct waiter *w = waiters; w; w = w->next) {
+		struct waited *found = w->stamp < stamp ? waited_find(w, cluster_id) : NULL;
+		if (found)
+			*found = w->clusters[--w->count];
+	}
 	struct waiter *done = take_over(0);
 	pthread_mutex_unlock(&lock);
 	send_all(done);
@@ -270,9 +250,9 @@ static int may_run(struct tx *tx, struct arena *a, const struct cluster *cluster
 {
 	bool shut;
 	int result = access_is_shut(tx, a, cluster->doc.id, &shut);
-	*ret_may = !shut && !(json_is_true(json_object_get(cluster->body, "paused")) &&
-	                      json_equal(json_object_get(cluster->plan, "applied"),
-	                                 json_object_get(cluster->plan, "generation")));
+	*ret_may = !shut &&
+	           !(json_flag(cluster->body, "paused") && json_equal(json_object_get(cluster->plan, "applied"),
+	                                                              json_object_get(cluster->plan, "generation")));
 	return result;
 }
 
@@ -298,12 +278,8 @@ static bool is_concerned(const struct asking *k, struct str cluster_name)
 static void wait_add(struct asking *k, const struct doc *cluster)
 {
 	if (k->wait_count == k->wait_cap) {
-		size_t cap = k->wait_cap ? 2 * k->wait_cap : 8;
-		struct waited *more = arena_new_array(k->arena, struct waited, cap);
-		if (k->wait_count)
-			memcpy(more, k->waits, k->wait_count * sizeof *more);
-		k->waits = more;
-		k->wait_cap = cap;
+		k->wait_cap = k->wait_cap ? 2 * k->wait_cap : 8;
+		k->waits = arena_grow(k->arena, k->waits, k->wait_count, k->wait_cap, sizeof *k->waits);
 	}
 	k->waits[k->wait_count++] = (struct waited){cluster->id, cluster->name};
 }
@@ -408,11 +384,7 @@ struct telling {
 static int failure_event(struct tx *tx, void *ctx)
 {
 	const struct telling *t = ctx;
-	struct doc project;
-	int result = tx_get(tx, t->arena, "project", t->cluster->doc.parent, &project);
-	return result < 0 ? result
-	                  : event_service(tx, t->arena, "HOST_SECURITY_CHECKUP_NOT_MET", project.parent, project.id,
-	                                  t->cluster->doc.name);
+	return cluster_event(tx, t->arena, "HOST_SECURITY_CHECKUP_NOT_MET", NULL, t->cluster, NULL, STR_NONE);
 }
 
 /* Tells everybody: the answers that wait, the log, the metrics, and, when it is not of the moment, the project's

@@ -15,12 +15,24 @@
 #define PIN_MS (28 * DAY_MS)
 #define GRANT_MS (90 * DAY_MS)
 
+/* The path's cluster, unless it is being deleted. */
+static int change_begin(struct call *c, struct cluster *ret_cluster)
+{
+	int result = cluster_load(c, ret_cluster);
+	return result < 0 ? result : cluster_refuse_deleting(c, ret_cluster);
+}
+
+/* For what the engine has nothing to do with. */
+static int change_save(struct call *c, struct cluster *cluster)
+{
+	event_field(c, "clusterName", cluster->doc.name);
+	return cluster_save(c->tx, c->arena, cluster);
+}
+
 int clusters_restart_primaries(struct call *c)
 {
 	struct cluster cluster;
-	int result = cluster_load(c, &cluster);
-	if (result == 0)
-		result = cluster_refuse_deleting(c, &cluster);
+	int result = change_begin(c, &cluster);
 	if (result == 0)
 		result = cluster_refuse_paused(c, &cluster);
 	if (result < 0)
@@ -113,41 +125,29 @@ static int future_check(struct call *c, const char *field, int64_t most_ms, int6
 {
 	struct str text = json_field(c->body, field);
 	int64_t now = clock_now_ms(), ms;
-	struct faults faults = {.count = 0};
 	char latest[CLOCK_TEXT];
 	clock_format(now + most_ms, latest);
-	if (!clock_parse(text, &ms) || ms <= now || ms > now + most_ms) {
-		faults_add(&faults, c->arena, str_of(field), "must be a time to come, not after %s", latest);
-		return call_fail_faults(c, &faults);
-	}
+	if (!clock_parse(text, &ms) || ms <= now || ms > now + most_ms)
+		return call_fail_field(c, 400, "VALIDATION_ERROR", field, "must be a time to come, not after %s.",
+		                       latest);
 	*ret_ms = ms;
 	return 0;
-}
-
-static void date_set(json_t *to, const char *field, int64_t ms)
-{
-	char text[CLOCK_TEXT];
-	clock_format(ms, text);
-	json_put_z(to, field, text);
 }
 
 int clusters_grant_access(struct call *c)
 {
 	struct cluster cluster;
 	int64_t until = 0;
-	int result = cluster_load(c, &cluster);
-	if (result == 0)
-		result = cluster_refuse_deleting(c, &cluster);
+	int result = change_begin(c, &cluster);
 	if (result == 0)
 		result = future_check(c, "expirationTime", GRANT_MS, &until);
 	if (result < 0)
 		return result;
 	json_t *grant = json_object();
-	date_set(grant, "expirationTime", until);
+	json_put_time(grant, "expirationTime", until);
 	json_object_set(grant, "grantType", json_object_get(c->body, "grantType"));
 	json_put(cluster.body, "vendorEmployeeAccessGrant", grant);
-	event_field(c, "clusterName", cluster.doc.name);
-	return cluster_save(c->tx, c->arena, &cluster);
+	return change_save(c, &cluster);
 }
 
 int clusters_revoke_access(struct call *c)
@@ -161,17 +161,14 @@ int clusters_revoke_access(struct call *c)
 		return 0;
 	}
 	json_object_del(cluster.body, "vendorEmployeeAccessGrant");
-	event_field(c, "clusterName", cluster.doc.name);
-	return cluster_save(c->tx, c->arena, &cluster);
+	return change_save(c, &cluster);
 }
 
 int clusters_pin(struct call *c)
 {
 	struct cluster cluster;
 	int64_t until = clock_now_ms() + PIN_MS;
-	int result = cluster_load(c, &cluster);
-	if (result == 0)
-		result = cluster_refuse_deleting(c, &cluster);
+	int result = change_begin(c, &cluster);
 	if (result == 0 && json_object_get(c->body, "expirationDate"))
 		result = future_check(c, "expirationDate", PIN_MS, &until);
 	if (result < 0)
@@ -181,28 +178,23 @@ int clusters_pin(struct call *c)
 	else
 		json_object_set(cluster.body, "featureCompatibilityVersion",
 		                json_object_get(cluster.body, "dbMajorVersion"));
-	date_set(cluster.body, "featureCompatibilityVersionExpirationDate", until);
-	event_field(c, "clusterName", cluster.doc.name);
-	return cluster_save(c->tx, c->arena, &cluster);
+	json_put_time(cluster.body, "featureCompatibilityVersionExpirationDate", until);
+	return change_save(c, &cluster);
 }
 
 int clusters_unpin(struct call *c)
 {
 	struct cluster cluster;
-	int result = cluster_load(c, &cluster);
-	if (result == 0)
-		result = cluster_refuse_deleting(c, &cluster);
+	int result = change_begin(c, &cluster);
 	if (result < 0)
 		return result;
-	if (!cluster_is_pinned(cluster.body)) {
-		call_fail(c, 400, "FEATURE_COMPATIBILITY_VERSION_NOT_PINNED",
-		          "The feature compatibility version of \"%.*s\" is not pinned.", STR_ARG(cluster.doc.name));
-		return call_fail_param(c, cluster.doc.name);
-	}
+	if (!cluster_is_pinned(cluster.body))
+		return call_fail_about(c, 400, "FEATURE_COMPATIBILITY_VERSION_NOT_PINNED", cluster.doc.name,
+		                       "The feature compatibility version of \"%.*s\" is not pinned.",
+		                       STR_ARG(cluster.doc.name));
 	json_object_del(cluster.body, "featureCompatibilityVersionExpirationDate");
 	json_object_set(cluster.body, "featureCompatibilityVersion", json_object_get(cluster.body, "dbMajorVersion"));
-	event_field(c, "clusterName", cluster.doc.name);
-	return cluster_save(c->tx, c->arena, &cluster);
+	return change_save(c, &cluster);
 }
 
 int clusters_upgrade_tenant(struct call *c)

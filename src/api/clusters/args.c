@@ -12,14 +12,6 @@ static const char *const tls_fields[] = {"customOpensslCipherConfigTls12", "cust
                                          "minimumEnabledTlsProtocol", "tlsCipherConfigMode"};
 #define TLS_FIELDS (sizeof tls_fields / sizeof *tls_fields)
 
-static void default_set(json_t *to, const char *name, json_t *value)
-{
-	if (json_object_get(to, name))
-		json_decref(value);
-	else
-		json_put(to, name, value);
-}
-
 static int args_view(struct call *c, const struct doc *d, json_t *view)
 {
 	struct cluster cluster;
@@ -34,9 +26,9 @@ static int args_view(struct call *c, const struct doc *d, json_t *view)
 	for (size_t i = 0; i < TLS_FIELDS; i++)
 		if (json_object_get(advanced, tls_fields[i]))
 			json_object_set(view, tls_fields[i], json_object_get(advanced, tls_fields[i]));
-	default_set(view, "javascriptEnabled", json_true());
-	default_set(view, "noTableScan", json_false());
-	default_set(view, "defaultWriteConcern", json_string("majority"));
+	json_default(view, "javascriptEnabled", json_true());
+	json_default(view, "noTableScan", json_false());
+	json_default(view, "defaultWriteConcern", json_string("majority"));
 	schema_add_defaults(form, view);
 	json_object_foreach_safe(view, next, key, value)
 	{
@@ -68,7 +60,7 @@ static int args_check(struct call *c)
 			           bounds[i].least, bounds[i].most);
 	}
 	if (concern) {
-		struct str text = {json_string_value(concern), json_string_length(concern)};
+		struct str text = json_str_of(concern);
 		uint64_t number;
 		if (!str_is(text, "majority") && !str_to_u64(text, 50, &number))
 			faults_add(&faults, c->arena, STR("defaultWriteConcern"),
@@ -118,8 +110,7 @@ static int args_save(struct call *c, struct doc *d, const struct doc *old, json_
 	if (result == 0)
 		result = resource_put(c->tx, d, old);
 	if (result == 0)
-		result = cluster_change(c->tx, c->arena, &cluster,
-		                        cluster_is(&cluster, "CREATING") ? "CREATING" : "UPDATING");
+		result = cluster_change(c->tx, c->arena, &cluster, NULL);
 	event_field(c, "clusterName", cluster.doc.name);
 	return result;
 }
@@ -151,17 +142,17 @@ int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster
                    size_t *ret_count, bool *ret_quorum)
 {
 	struct doc stored;
-	int result = tx_get(tx, a, resource_process_args.kind, cluster->doc.id, &stored);
-	if (result < 0 && result != -ENOENT)
+	int result = resource_singleton(tx, a, &resource_process_args, cluster->doc.id, &stored);
+	if (result < 0)
 		return result;
-	const json_t *args = doc_json(a, result == 0 ? stored.body : STR("{}")),
+	const json_t *args = doc_json(a, stored.body),
 	             *advanced = json_object_get(cluster->body, "advancedConfiguration");
 	struct str concern = json_field(args, "defaultWriteConcern");
 	struct engine_settings settings = {
 	        .statement_ms = json_number_value(json_object_get(args, "defaultMaxTimeMS")),
 	        .idle_transaction_s = json_number_value(json_object_get(args, "transactionLifetimeLimitSeconds")),
 	        .log_keep_mb = json_number_value(json_object_get(args, "oplogSizeMB")),
-	        .no_table_scan = json_is_true(json_object_get(args, "noTableScan")),
+	        .no_table_scan = json_flag(args, "noTableScan"),
 	        .tls13 = str_is(json_field(advanced, "minimumEnabledTlsProtocol"), "TLS1_3"),
 	        .ciphers = ciphers_of(a, advanced)};
 	*ret_count = engine_params(&settings, a, ret_params);

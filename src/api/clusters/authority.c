@@ -13,17 +13,12 @@
 #define CA_DAYS 3650
 #define LEAST_DAYS 760
 
-static struct str seal_context(struct arena *a, struct str group_id)
-{
-	return arena_printf(a, AUTHORITY_KIND "/%.*s", STR_ARG(group_id));
-}
-
 static int doc_open(struct arena *a, const struct doc *d, struct authority *ret_authority)
 {
 	const json_t *body = doc_json(a, d->body);
 	struct authority opened = {.certificate = arena_dup(a, json_field(body, "certificate")),
 	                           .earlier = arena_dup(a, json_field(body, "earlier"))};
-	int result = seal_open(a, d->secret, seal_context(a, d->id), &opened.key);
+	int result = d->secret.n ? doc_unseal(a, d, &opened.key) : -EBADMSG;
 	if (result == 0) {
 		opened.key = arena_dup(a, opened.key);
 		*ret_authority = opened;
@@ -96,8 +91,8 @@ int authority_ensure(struct tx *tx, struct arena *a, struct str group_id, struct
 		                 .id = group_id,
 		                 .parent = group_id,
 		                 .created_ms = clock_now_ms(),
-		                 .body = json_text(a, body),
-		                 .secret = seal(a, made.key, seal_context(a, group_id))};
+		                 .body = json_text(a, body)};
+		d.secret = doc_seal(a, &d, made.key);
 		result = there ? tx_update(tx, &d) : tx_insert(tx, &d);
 	}
 	if (result == 0)

@@ -43,7 +43,8 @@ must_check int cluster_name_check(struct tx *tx, struct arena *a, struct str gro
 must_check int cluster_move(struct tx *tx, struct arena *a, struct cluster *cluster, const char *kind);
 /* Writes body and plan back. */
 must_check int cluster_save(struct tx *tx, struct arena *a, struct cluster *cluster);
-/* The same for a change that the engine must make: nodes anew, state, generation, job. */
+/* The same for a change that the engine must make: nodes anew, state, generation, job. State NULL: it is being updated,
+ * or still created. */
 must_check int cluster_change(struct tx *tx, struct arena *a, struct cluster *cluster, const char *state);
 /* What hangs on it, its label and itself: gone. */
 must_check int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster);
@@ -52,17 +53,20 @@ must_check int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cl
 must_check int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id);
 
 bool cluster_is(const struct cluster *cluster, const char *state);
+/* The regions of a cluster's document, shard by shard; NULL at the end. */
+struct region_walk {
+	size_t spec, next; /* the shard of the region that was returned last */
+};
+json_t *region_next(const json_t *cluster, struct region_walk *walk);
 /* Asks for the cluster's job once more: what its surroundings say of it may have changed. */
 must_check int cluster_reconcile(struct tx *tx, struct str cluster_id);
 
 /* Every cluster of a project, of all kinds, dedicated ones first. */
-must_check int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id,
-                                   int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx);
+must_check int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id, doc_visit *visit, void *ctx);
 
 /* Every cluster of the service, kind by kind and in each project by project. The document is the visitor's for the call
  * only. */
-must_check int clusters_walk(struct tx *tx, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
-                             void *ctx);
+must_check int clusters_walk(struct tx *tx, doc_visit *visit, void *ctx);
 
 /* A project's certificate authority: its databases' certificates and those that the API issues to database users are of
  * it. Kept in the store, the key sealed, so that it is the same on every engine, in every backup, and gone with the
@@ -172,8 +176,6 @@ struct cluster_part {
 	int (*converged)(struct tx *tx, struct arena *a, const struct cluster *cluster, bool maintained);
 	/* In a read, before a log is read. */
 	int (*log)(struct tx *tx, struct arena *a, struct str group_id, struct engine_log *log);
-	/* Kinds of documents whose parent is the cluster, gone with it; the last is NULL. */
-	const char *const *kinds;
 };
 extern const struct cluster_part *const cluster_parts[];
 extern const size_t cluster_part_count;

@@ -7,13 +7,6 @@
 
 #define ENDPOINT_PORT 1024
 
-static struct str finish(struct arena *a, struct buf *b)
-{
-	struct str s = arena_dup(a, buf_view(b));
-	buf_free(b);
-	return s;
-}
-
 /* With the nodes' addresses, if all have one. */
 static void tail_add(struct buf *b, const struct connection_cluster *c, bool addresses)
 {
@@ -26,8 +19,8 @@ static void tail_add(struct buf *b, const struct connection_cluster *c, bool add
 	buf_free(&list);
 }
 
-static struct str hosts_string(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-                               const char *suffix)
+struct str connection_hosts(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                            const char *suffix)
 {
 	struct buf b = {0};
 	buf_printf(&b, "%s://", o->scheme);
@@ -35,50 +28,13 @@ static struct str hosts_string(struct arena *a, const struct connection_options 
 		buf_printf(&b, "%s%s%s.%s.%s:%u", i ? "," : "", c->nodes[i].name, suffix, c->project_hash, o->domain,
 		           c->nodes[i].port);
 	tail_add(&b, c, true);
-	return finish(a, &b);
+	return buf_keep(&b, a);
 }
 
-struct str connection_standard(struct arena *a, const struct connection_options *o, const struct connection_cluster *c)
+struct str connection_srv(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                          const char *suffix)
 {
-	return hosts_string(a, o, c, "");
-}
-
-struct str connection_private(struct arena *a, const struct connection_options *o, const struct connection_cluster *c)
-{
-	return hosts_string(a, o, c, "-pri");
-}
-
-struct str connection_standard_srv(struct arena *a, const struct connection_options *o,
-                                   const struct connection_cluster *c)
-{
-	return arena_printf(a, "%s+srv://%s.%s.%s", o->scheme, c->label, c->project_hash, o->domain);
-}
-
-struct str connection_private_srv(struct arena *a, const struct connection_options *o,
-                                  const struct connection_cluster *c)
-{
-	return arena_printf(a, "%s+srv://%s-pri.%s.%s", o->scheme, c->label, c->project_hash, o->domain);
-}
-
-struct str connection_legacy(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-                             const char *cluster_name, const char *provider)
-{
-	struct buf b = {0};
-	buf_printf(&b, "%s://", o->scheme);
-	for (size_t i = 0; i < c->node_count; i++) {
-		const char *dash = strchr(c->nodes[i].name, '-');
-		buf_printf(&b, "%s%s%s-%s%s%s.%s:%u", i ? "," : "", cluster_name, dash ? dash : "", c->project_hash,
-		           provider ? "." : "", provider ? provider : "", o->domain, c->nodes[i].port);
-	}
-	tail_add(&b, c, true);
-	return finish(a, &b);
-}
-
-struct str connection_legacy_srv(struct arena *a, const struct connection_options *o,
-                                 const struct connection_cluster *c, const char *cluster_name, const char *provider)
-{
-	return arena_printf(a, "%s+srv://%s-%s%s%s.%s", o->scheme, cluster_name, c->project_hash, provider ? "." : "",
-	                    provider ? provider : "", o->domain);
+	return arena_printf(a, "%s+srv://%s%s.%s.%s", o->scheme, c->label, suffix, c->project_hash, o->domain);
 }
 
 /* The load balancer's address is in the customer's network: by name only. */
@@ -89,7 +45,7 @@ struct str connection_endpoint(struct arena *a, const struct connection_options 
 	buf_printf(&b, "%s://pl-%u-%s.%s.%s:%d", o->scheme, e->number, e->location, c->project_hash, o->domain,
 	           ENDPOINT_PORT);
 	tail_add(&b, c, false);
-	return finish(a, &b);
+	return buf_keep(&b, a);
 }
 
 struct str connection_endpoint_srv(struct arena *a, const struct connection_options *o,
@@ -101,35 +57,20 @@ struct str connection_endpoint_srv(struct arena *a, const struct connection_opti
 	                    o->domain);
 }
 
-static void string_set(json_t *to, const char *name, struct str value)
-{
-	json_put_str(to, name, value);
-}
-
-static json_t *child(json_t *of, const char *name, json_t *otherwise)
-{
-	json_t *found = json_object_get(of, name);
-	if (!found)
-		json_put(of, name, otherwise);
-	else
-		json_decref(otherwise);
-	return json_object_get(of, name);
-}
-
 static void endpoint_add(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
                          const struct connection_endpoint *e, bool sharded, json_t *strings)
 {
 	struct str plain = connection_endpoint(a, o, c, e), srv = connection_endpoint_srv(a, o, c, e, false);
 	json_t *one = json_pack("{s:[{s:s, s:s, s:s}], s:s}", "endpoints", "endpointId", e->id, "providerName",
 	                        e->provider, "region", e->region, "type", sharded ? "ROUTER" : "DB");
-	string_set(one, "connectionString", plain);
-	string_set(one, "srvConnectionString", srv);
+	json_put_str(one, "connectionString", plain);
+	json_put_str(one, "srvConnectionString", srv);
 	if (e->optimized)
-		string_set(one, "srvShardOptimizedConnectionString", connection_endpoint_srv(a, o, c, e, true));
-	json_array_append_new(child(strings, "privateEndpoint", json_array()), one);
+		json_put_str(one, "srvShardOptimizedConnectionString", connection_endpoint_srv(a, o, c, e, true));
+	json_array_append_new(json_default(strings, "privateEndpoint", json_array()), one);
 	if (strcmp(e->provider, "AWS") == 0) {
-		string_set(child(strings, "awsPrivateLink", json_object()), e->id, plain);
-		string_set(child(strings, "awsPrivateLinkSrv", json_object()), e->id, srv);
+		json_put_str(json_default(strings, "awsPrivateLink", json_object()), e->id, plain);
+		json_put_str(json_default(strings, "awsPrivateLinkSrv", json_object()), e->id, srv);
 	}
 }
 
@@ -138,13 +79,13 @@ json_t *connection_strings_json(struct arena *a, const struct connection_options
 {
 	json_t *strings = json_object();
 	if (n->peered) {
-		string_set(strings, "private", connection_private(a, o, c));
-		string_set(strings, "privateSrv", connection_private_srv(a, o, c));
+		json_put_str(strings, "private", connection_hosts(a, o, c, CONNECTION_PRIVATE));
+		json_put_str(strings, "privateSrv", connection_srv(a, o, c, CONNECTION_PRIVATE));
 	}
 	for (size_t i = 0; i < n->endpoint_count; i++)
 		endpoint_add(a, o, c, &n->endpoints[i], n->sharded, strings);
-	string_set(strings, "standard", connection_standard(a, o, c));
-	string_set(strings, "standardSrv", connection_standard_srv(a, o, c));
+	json_put_str(strings, "standard", connection_hosts(a, o, c, ""));
+	json_put_str(strings, "standardSrv", connection_srv(a, o, c, ""));
 	return strings;
 }
 

@@ -26,22 +26,13 @@ struct connection_cluster {
 };
 
 /* All nodes in one string that psql takes as it is: with the addresses of this host beside the names, and only a node
- * that takes writes is good enough. */
-struct str connection_standard(struct arena *a, const struct connection_options *o, const struct connection_cluster *c);
-struct str connection_standard_srv(struct arena *a, const struct connection_options *o,
-                                   const struct connection_cluster *c);
-/* For peered networks: "-pri". On this host they lead to the same addresses, and the certificates stand for them
- * too. */
-struct str connection_private(struct arena *a, const struct connection_options *o, const struct connection_cluster *c);
-struct str connection_private_srv(struct arena *a, const struct connection_options *o,
-                                  const struct connection_cluster *c);
-
-/* Of clusters from before labels: the cluster's name, and a hyphen before the project. `provider`: a segment of its own
- * before the domain, at providers that are not the default one; or NULL. */
-struct str connection_legacy(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
-                             const char *cluster_name, const char *provider);
-struct str connection_legacy_srv(struct arena *a, const struct connection_options *o,
-                                 const struct connection_cluster *c, const char *cluster_name, const char *provider);
+ * that takes writes is good enough. The suffix of the names: "", or that of peered networks. On this host both lead to
+ * the same addresses, and the certificates stand for both. */
+#define CONNECTION_PRIVATE "-pri"
+struct str connection_hosts(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                            const char *suffix);
+struct str connection_srv(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
+                          const char *suffix);
 
 /* A private endpoint: the n-th of a place. `regional`: endpoints are by region, and the SRV host begins with the
  * cluster. */

@@ -2,53 +2,28 @@
  * over, a header for whoever looks at the cluster, and numbers for the monitoring. */
 #include "api/clusters/clusters.h"
 
+#include "api/clusters/jobs.h"
 #include "base/buf.h"
-#include "base/log.h"
 #include "call/service.h"
-#include "trail/events.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-struct notice {
-	struct write write;
-	enum engine_full full;
-	char id[25];
-};
-
-static int notice_run(struct tx *tx, void *ctx)
+static int full_note(struct tx *tx, struct arena *a, const struct cluster_note *n)
 {
-	const struct notice *n = ctx;
-	struct arena *a = arena_new();
 	struct cluster cluster;
-	struct doc project;
 	int r = cluster_get(tx, a, str_of(n->id), &cluster);
-	if (r == 0)
-		r = tx_get(tx, a, "project", cluster.doc.parent, &project);
-	if (r == 0)
-		r = event_service(tx, a, n->full == FULL_NOT ? "HOST_ENOUGH_DISK_SPACE" : "HOST_NOT_ENOUGH_DISK_SPACE",
-		                  project.parent, cluster.doc.parent, cluster.doc.name);
-	arena_free(a);
-	return r == -ENOENT ? 0 : r;
-}
-
-static void notice_done(void *ctx, int result)
-{
-	if (result < 0)
-		log_warn("cluster %s: no event tells that its disk is %s (error %d)", ((struct notice *)ctx)->id,
-		         ((struct notice *)ctx)->full ? "full" : "not full any more", result);
-	free(ctx);
+	return r < 0 ? r
+	             : cluster_event(tx, a,
+	                             n->full == FULL_NOT ? "HOST_ENOUGH_DISK_SPACE" : "HOST_NOT_ENOUGH_DISK_SPACE",
+	                             NULL, &cluster, NULL, STR_NONE);
 }
 
 void disk_changed(void *service, const char *cluster_id, enum engine_full full)
 {
-	const struct service *s = service;
-	struct notice *n = must_calloc(1, sizeof *n);
-	n->write = (struct write){.run = notice_run, .done = notice_done, .ctx = n};
-	n->full = full;
-	snprintf(n->id, sizeof n->id, "%s", cluster_id);
-	if (!store_write(s->store, &n->write))
-		notice_done(n, -EBUSY);
+	cluster_note_write(&(struct cluster_note){.service = service,
+	                                          .run = full_note,
+	                                          .full = full,
+	                                          .lost = full ? "no event tells that its disk is full"
+	                                                       : "no event tells that its disk is not full any more"},
+	                   cluster_id);
 }
 
 void cluster_disk_header(struct call *c, const struct cluster *cluster)

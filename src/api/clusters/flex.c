@@ -72,8 +72,7 @@ static struct str view_text(struct call *c, const json_t *cluster, json_t *setti
 	fields_copy(to, cluster, same, sizeof same / sizeof *same);
 	fields_copy(shown, strings, kinds, 2);
 	json_put(to, "connectionStrings", shown);
-	json_put(to, "backupSettings",
-	         json_pack("{s:b}", "enabled", json_is_true(json_object_get(cluster, "backupEnabled"))));
+	json_put(to, "backupSettings", json_pack("{s:b}", "enabled", json_flag(cluster, "backupEnabled")));
 	json_put(to, "providerSettings", settings);
 	return text_of(c, to);
 }
@@ -94,13 +93,6 @@ static void flex_links(struct call *c, const struct doc *d)
 static void body_write(struct call *c, struct str body, struct str name)
 {
 	entity_write(c, &c->out, body, resource_flex_cluster.self, resource_flex_cluster.key_param, name, false);
-}
-
-static int flex_load(struct call *c, struct str name, struct cluster *ret_cluster)
-{
-	struct doc d;
-	int result = tx_get_by_name(c->tx, c->arena, FLEX_KIND, c->group.id, name, &d);
-	return result < 0 ? result : cluster_get(c->tx, c->arena, d.id, ret_cluster);
 }
 
 /* What is wrong with the one region is said in the words of the request. */
@@ -164,11 +156,13 @@ static void dedicated_check(struct call *c, struct faults *faults)
 /* It is a dedicated cluster from now on, that is being changed; the answer shows it for the last time in this form. */
 int flex_upgrade(struct call *c)
 {
-	struct cluster cluster;
+	struct doc d;
 	struct faults faults = {.count = 0};
-	int result = flex_load(c, json_field(c->body, "name"), &cluster);
-	if (result == 0)
-		result = cluster_check_change(c, &cluster);
+	int result = tx_get_by_name(c->tx, c->arena, FLEX_KIND, c->group.id, json_field(c->body, "name"), &d);
+	if (result < 0)
+		return result;
+	struct cluster cluster = cluster_of(c->arena, &d);
+	result = cluster_check_change(c, &cluster);
 	if (result < 0)
 		return result;
 	dedicated_check(c, &faults);

@@ -2,12 +2,10 @@
  * here. */
 #include "api/clusters/forms.h"
 
+#include "api/clusters/spec.h"
 #include "api/kit/verbs.h"
 
 #include <string.h>
-
-static const char *const hardware_fields[] = {"electableSpecs", "readOnlySpecs", "analyticsSpecs"};
-#define HARDWARE 3
 
 enum cluster_form cluster_form(const struct schema *s)
 {
@@ -15,11 +13,6 @@ enum cluster_form cluster_form(const struct schema *s)
 	if (strstr(name, "Legacy"))
 		return FORM_LEGACY;
 	return strstr(name, "AdvancedClusterDescription") ? FORM_ADVANCED : FORM_CURRENT;
-}
-
-static json_t *copy(const json_t *value)
-{
-	return json_deep_copy((json_t *)(uintptr_t)value);
 }
 
 /* The fields that the other form's schema has too. */
@@ -31,7 +24,7 @@ static json_t *same_fields(const json_t *from, const char *schema)
 	json_object_foreach((json_t *)(uintptr_t)from, key, value)
 	{
 		if (strcmp(key, "replicationSpecs") != 0 && s && schema_field(s, str_of(key)))
-			json_put(to, key, copy(value));
+			json_put(to, key, json_deep_copy(value));
 	}
 	return to;
 }
@@ -54,17 +47,25 @@ static void disk_set(json_t *spec, const json_t *disk)
 		for (int h = 0; h < HARDWARE; h++) {
 			json_t *hardware = json_object_get(json_array_get(configs, i), hardware_fields[h]);
 			if (hardware && disk)
-				json_put(hardware, "diskSizeGB", copy(disk));
+				json_put(hardware, "diskSizeGB", json_deep_copy(disk));
 			else if (hardware)
 				json_object_del(hardware, "diskSizeGB");
 		}
 }
 
-/* Shards of one zone that are alike become one spec with a number. */
 static bool is_like(const json_t *a, const json_t *b)
 {
 	return json_equal(json_object_get(a, "zoneName"), json_object_get(b, "zoneName")) &&
 	       json_equal(json_object_get(a, "regionConfigs"), json_object_get(b, "regionConfigs"));
+}
+
+/* Shards of one zone that are alike become one spec with a number: how many, from this one on. */
+static size_t alike(const json_t *specs, size_t from)
+{
+	size_t n = 1;
+	while (is_like(json_array_get(specs, from), json_array_get(specs, from + n)))
+		n++;
+	return n;
 }
 
 json_t *cluster_to_advanced(const json_t *cluster)
@@ -72,17 +73,14 @@ json_t *cluster_to_advanced(const json_t *cluster)
 	json_t *to = same_fields(cluster, "AdvancedClusterDescription"), *list = json_array();
 	const json_t *specs = json_object_get(cluster, "replicationSpecs"), *disk = disk_of(cluster);
 	for (size_t i = 0, n; i < json_array_size(specs); i += n) {
-		const json_t *spec = json_array_get(specs, i);
-		for (n = 1; is_like(spec, json_array_get(specs, i + n)); n++)
-			;
-		json_t *one = copy(spec);
+		n = alike(specs, i);
+		json_t *one = json_deep_copy(json_array_get(specs, i));
 		disk_set(one, NULL);
 		json_put(one, "numShards", json_integer((json_int_t)n));
 		json_array_append_new(list, one);
 	}
 	json_put(to, "replicationSpecs", list);
-	if (disk)
-		json_put(to, "diskSizeGB", copy(disk));
+	json_put(to, "diskSizeGB", json_deep_copy(disk));
 	return to;
 }
 
@@ -100,7 +98,7 @@ static json_t *from_advanced(const json_t *body, const json_t *old)
 		const json_t *spec = json_array_get(specs, i), *number = json_object_get(spec, "numShards");
 		json_int_t n = number ? json_integer_value(number) : 1;
 		for (json_int_t k = 0; k < n && json_array_size(list) < EXPAND_MAX; k++) {
-			json_t *one = copy(spec);
+			json_t *one = json_deep_copy(spec);
 			json_object_del(one, "numShards");
 			if (disk)
 				disk_set(one, disk);
@@ -115,17 +113,16 @@ static json_t *from_advanced(const json_t *body, const json_t *old)
 
 /* To the oldest form. */
 
-static json_int_t nodes_of(const json_t *config, int hardware)
+static json_int_t nodes_of(const json_t *config, enum node_kind kind)
 {
-	return json_integer_value(json_object_get(json_object_get(config, hardware_fields[hardware]), "nodeCount"));
+	return json_number(json_object_get(config, hardware_fields[kind]), "nodeCount");
 }
 
 static json_t *region_spec(const json_t *config)
 {
-	json_int_t electable = nodes_of(config, 0);
-	json_t *to = json_pack("{s:I, s:I, s:I}", "analyticsNodes", nodes_of(config, 2), "priority",
-	                       json_integer_value(json_object_get(config, "priority")), "readOnlyNodes",
-	                       nodes_of(config, 1));
+	json_int_t electable = nodes_of(config, NODE_ELECTABLE);
+	json_t *to = json_pack("{s:I, s:I, s:I}", "analyticsNodes", nodes_of(config, NODE_ANALYTICS), "priority",
+	                       json_number(config, "priority"), "readOnlyNodes", nodes_of(config, NODE_READ_ONLY));
 	/* The old form has no other numbers. */
 	if (electable == 0 || electable == 3 || electable == 5 || electable == 7)
 		json_put(to, "electableNodes", json_integer(electable));
@@ -147,9 +144,7 @@ static json_t *regions_config(const json_t *spec)
 
 static void field_copy(json_t *to, const char *name, const json_t *from, const char *from_name)
 {
-	const json_t *value = json_object_get(from, from_name);
-	if (value)
-		json_put(to, name, copy(value));
+	json_put(to, name, json_deep_copy(json_object_get(from, from_name)));
 }
 
 static json_t *provider_settings(const json_t *config)
@@ -181,8 +176,7 @@ static const json_t *first_config(const json_t *cluster)
 {
 	const json_t *best = config_of(cluster, 0, 0);
 	for (size_t i = 1; config_of(cluster, 0, i); i++)
-		if (json_integer_value(json_object_get(config_of(cluster, 0, i), "priority")) >
-		    json_integer_value(json_object_get(best, "priority")))
+		if (json_number(config_of(cluster, 0, i), "priority") > json_number(best, "priority"))
 			best = config_of(cluster, 0, i);
 	return best;
 }
@@ -207,11 +201,10 @@ json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 	             *scaling = json_object_get(first, "autoScaling"), *compute = json_object_get(scaling, "compute");
 	json_int_t electable = 0;
 	for (size_t i = 0; config_of(cluster, 0, i); i++)
-		electable += nodes_of(config_of(cluster, 0, i), 0);
+		electable += nodes_of(config_of(cluster, 0, i), NODE_ELECTABLE);
 	for (size_t i = 0, n; i < json_array_size(specs); i += n) {
 		const json_t *spec = json_array_get(specs, i);
-		for (n = 1; is_like(spec, json_array_get(specs, i + n)); n++)
-			;
+		n = alike(specs, i);
 		json_t *one =
 		        json_pack("{s:I, s:o}", "numShards", (json_int_t)n, "regionsConfig", regions_config(spec));
 		field_copy(one, "id", spec, "id");
@@ -224,15 +217,13 @@ json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 	if (electable == 3 || electable == 5 || electable == 7)
 		json_put(to, "replicationFactor", json_integer(electable));
 	json_put(to, "providerSettings", provider_settings(first));
-	json_put(to, "providerBackupEnabled", json_boolean(json_is_true(json_object_get(cluster, "backupEnabled"))));
+	json_put(to, "providerBackupEnabled", json_boolean(json_flag(cluster, "backupEnabled")));
 	json_put(to, "backupEnabled", json_false());
-	if (disk_of(cluster))
-		json_put(to, "diskSizeGB", copy(disk_of(cluster)));
+	json_put(to, "diskSizeGB", json_deep_copy(disk_of(cluster)));
 	json_put(to, "autoScaling",
-	         json_pack("{s:{s:b, s:b}, s:b}", "compute", "enabled",
-	                   json_is_true(json_object_get(compute, "enabled")), "scaleDownEnabled",
-	                   json_is_true(json_object_get(compute, "scaleDownEnabled")), "diskGBEnabled",
-	                   json_is_true(json_object_get(json_object_get(scaling, "diskGB"), "enabled"))));
+	         json_pack("{s:{s:b, s:b}, s:b}", "compute", "enabled", json_flag(compute, "enabled"),
+	                   "scaleDownEnabled", json_flag(compute, "scaleDownEnabled"), "diskGBEnabled",
+	                   json_flag(json_object_get(scaling, "diskGB"), "enabled")));
 	addresses_set(a, to, cluster);
 	return to;
 }
@@ -257,26 +248,23 @@ static json_t *scaling_from(const json_t *whole, const json_t *settings)
 	const json_t *scaling = json_object_get(whole, "autoScaling"), *compute = json_object_get(scaling, "compute"),
 	             *sizes = json_object_get(json_object_get(settings, "autoScaling"), "compute");
 	json_t *to = json_object();
-	if (json_is_true(json_object_get(compute, "enabled")) || sizes) {
+	if (json_flag(compute, "enabled") || sizes) {
 		field_copy(to, "enabled", compute, "enabled");
 		field_copy(to, "scaleDownEnabled", compute, "scaleDownEnabled");
 		field_copy(to, "minInstanceSize", sizes, "minInstanceSize");
 		field_copy(to, "maxInstanceSize", sizes, "maxInstanceSize");
 	}
-	return json_pack("{s:o, s:{s:b}}", "compute", to, "diskGB", "enabled",
-	                 json_is_true(json_object_get(scaling, "diskGBEnabled")));
+	return json_pack("{s:o, s:{s:b}}", "compute", to, "diskGB", "enabled", json_flag(scaling, "diskGBEnabled"));
 }
 
 static json_t *config_from(const json_t *whole, const char *region, const json_t *counts)
 {
 	const json_t *settings = json_object_get(whole, "providerSettings");
 	json_t *to = json_pack("{s:s}", "regionName", region);
-	json_int_t read_only = json_integer_value(json_object_get(counts, "readOnlyNodes")),
-	           analytics = json_integer_value(json_object_get(counts, "analyticsNodes"));
+	json_int_t read_only = json_number(counts, "readOnlyNodes"), analytics = json_number(counts, "analyticsNodes");
 	field_copy(to, "providerName", settings, "providerName");
 	field_copy(to, "priority", counts, "priority");
-	json_put(to, "electableSpecs",
-	         hardware_from(whole, settings, json_integer_value(json_object_get(counts, "electableNodes"))));
+	json_put(to, "electableSpecs", hardware_from(whole, settings, json_number(counts, "electableNodes")));
 	if (read_only)
 		json_put(to, "readOnlySpecs", hardware_from(whole, settings, read_only));
 	if (analytics)
@@ -293,7 +281,7 @@ static json_t *configs_from(const json_t *whole, const json_t *regions)
 	for (int priority = 7; priority >= 0; priority--)
 		json_object_foreach((json_t *)(uintptr_t)regions, region, counts)
 		{
-			if (json_integer_value(json_object_get(counts, "priority")) == priority)
+			if (json_number(counts, "priority") == priority)
 				json_array_append_new(list, config_from(whole, region, counts));
 		}
 	return list;
@@ -312,8 +300,7 @@ static void shards_add(json_t *list, const json_t *whole, const json_t *regions,
 {
 	for (json_int_t i = 0; i < shards && json_array_size(list) < EXPAND_MAX; i++) {
 		json_t *one = json_pack("{s:o}", "regionConfigs", configs_from(whole, regions));
-		if (zone)
-			json_put(one, "zoneName", copy(zone));
+		json_put(one, "zoneName", json_deep_copy(zone));
 		json_array_append_new(list, one);
 	}
 }
@@ -381,7 +368,7 @@ static json_t *legacy_whole(struct arena *a, const json_t *body, const json_t *o
 		if (strcmp(key, "providerSettings") == 0 && settings)
 			json_object_update(settings, value);
 		else
-			json_put(whole, key, copy(value));
+			json_put(whole, key, json_deep_copy(value));
 	}
 	if (json_object_get(body, "numShards") && !json_object_get(body, "replicationSpecs"))
 		json_object_del(whole, "replicationSpecs");
@@ -394,8 +381,7 @@ static json_t *from_legacy(struct arena *a, const json_t *body, const json_t *ol
 	                                      "autoScaling",      "numShards",        "replicationFactor"};
 	json_t *to = same_fields(body, "ClusterDescription20240805");
 	json_object_del(to, "dbVersion");
-	if (json_object_get(body, "providerBackupEnabled"))
-		field_copy(to, "backupEnabled", body, "providerBackupEnabled");
+	field_copy(to, "backupEnabled", body, "providerBackupEnabled");
 	if (!old || gives_any(body, shaping, sizeof shaping / sizeof *shaping)) {
 		json_t *whole = legacy_whole(a, body, old), *specs = specs_from(whole);
 		if (json_array_size(specs))
@@ -409,6 +395,6 @@ static json_t *from_legacy(struct arena *a, const json_t *body, const json_t *ol
 json_t *cluster_from(struct arena *a, enum cluster_form form, const json_t *body, const json_t *old)
 {
 	if (form == FORM_CURRENT)
-		return copy(body);
+		return json_deep_copy(body);
 	return form == FORM_ADVANCED ? from_advanced(body, old) : from_legacy(a, body, old);
 }

@@ -6,7 +6,7 @@
 #include "call/service.h"
 #include "jobs/jobs.h"
 
-/* cluster_outage.c: regions that shall be down (["AWS/US_EAST_1"], or NULL), and the step of the simulation that a
+/* outage.c: regions that shall be down (["AWS/US_EAST_1"], or NULL), and the step of the simulation that a
  * converge has completed. */
 must_check int outage_regions(struct tx *tx, struct arena *a, struct str cluster_id, json_t **ret_regions);
 must_check int outage_converged(struct tx *tx, struct arena *a, const struct cluster *cluster);
@@ -14,24 +14,34 @@ must_check int outage_converged(struct tx *tx, struct arena *a, const struct clu
 void outage_link(struct call *c, const struct doc *cluster);
 /* The cluster goes: no job of the simulation's end stays. */
 must_check int outage_forget(struct tx *tx, struct arena *a, struct str cluster_id);
-/* cluster_args.c: the engine's settings from the process arguments. */
+/* args.c: the engine's settings from the process arguments. */
 must_check int process_params(struct tx *tx, struct arena *a, const struct cluster *cluster,
                               struct engine_param **ret_params, size_t *ret_count, bool *ret_quorum);
-/* cluster_samples.c. The link: to the last load of the cluster, as outage_link() does. */
+/* samples.c. The link: to the last load of the cluster, as outage_link() does. */
 void sample_link(struct call *c, const struct doc *cluster);
 int sample_step(struct job_run *r);
 int sample_failed(struct tx *tx, struct job_run *r);
 #define SAMPLE_JOB "sample_load"
-/* cluster_actions.c: another primary for every shard. */
+/* actions.c: another primary for every shard. */
 int restart_step(struct job_run *r);
 int restart_failed(struct tx *tx, struct job_run *r);
 #define RESTART_JOB "restart_primaries"
-/* cluster_repair.c: a cluster whose job failed is tried again after a while; the caller saves it. Forgotten once it is
+/* repair.c: a cluster whose job failed is tried again after a while; the caller saves it. Forgotten once it is
  * as wanted, or gone. */
 must_check int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why, bool missing);
 must_check int repair_forget(struct tx *tx, struct arena *a, struct cluster *cluster);
 int repair_step(struct job_run *r);
 #define REPAIR_JOB "cluster_repair"
+/* A write about a cluster that the engine asks for and nobody waits for; `lost`: what is missing should it fail. */
+struct cluster_note {
+	struct write write;
+	const struct service *service;
+	int (*run)(struct tx *tx, struct arena *a, const struct cluster_note *n);
+	const char *lost;
+	enum engine_full full;
+	char id[25];
+};
+void cluster_note_write(const struct cluster_note *n, const char *cluster_id);
 /* An outage simulation's time is over. */
 int outage_end_step(struct job_run *r);
 #define OUTAGE_END_JOB "outage_end"

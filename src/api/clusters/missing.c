@@ -38,7 +38,7 @@ void made_load(struct arena *a, const struct cluster *cluster, bool applied, str
 	if (!noted && applied)
 		made_assume(made, want);
 	want->made = made;
-	want->give_up = json_is_true(json_object_get(cluster->plan, "giveUp"));
+	want->give_up = json_flag(cluster->plan, "giveUp");
 }
 
 bool made_note(struct cluster *cluster, const struct cluster_status *status)
@@ -55,14 +55,9 @@ bool made_note(struct cluster *cluster, const struct cluster_status *status)
 int cluster_event(struct tx *tx, struct arena *a, const char *type, const char *severity, const struct cluster *cluster,
                   const char *name, struct str text)
 {
-	struct doc project;
-	int r = tx_get(tx, a, "project", cluster->doc.parent, &project);
-	if (r < 0 && r != -ENOENT)
-		return r;
 	const struct event_detail detail = {.name = name, .text = text};
 	return event_service_about(tx, a, type,
-	                           &(struct event_about){.org_id = r == 0 ? project.parent : STR_NONE,
-	                                                 .group_id = cluster->doc.parent,
+	                           &(struct event_about){.group_id = cluster->doc.parent,
 	                                                 .cluster = cluster->doc.name,
 	                                                 .severity = severity,
 	                                                 .details = &detail,
@@ -71,7 +66,7 @@ int cluster_event(struct tx *tx, struct arena *a, const char *type, const char *
 
 int missing_begin(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why)
 {
-	if (json_is_true(json_object_get(cluster->plan, "missing")))
+	if (json_flag(cluster->plan, "missing"))
 		return 0;
 	json_put(cluster->plan, "missing", json_true());
 	return cluster_event(tx, a, "VOLUME_IMPAIRED", "CRITICAL", cluster, "reason", str_of(why));
@@ -128,9 +123,9 @@ int cluster_give_up(struct tx *tx, struct arena *a, struct str cluster, bool rea
 	if (r < 0)
 		return r;
 	*ret_given = (struct given_up){found.doc.id, found.doc.name, found.doc.parent, json_field(found.plan, "why")};
-	if (!json_is_true(json_object_get(found.plan, "missing")))
+	if (!json_flag(found.plan, "missing"))
 		return -EINVAL;
-	if (!really || json_is_true(json_object_get(found.plan, "giveUp")))
+	if (!really || json_flag(found.plan, "giveUp"))
 		return 0;
 	/* No event: those are the service's to sign. It writes one when it has done it. */
 	json_put(found.plan, "giveUp", json_true());

@@ -2,6 +2,7 @@
  * for, so that scaling touches only what comes and goes. */
 #include "api/clusters/spec.h"
 
+#include "api/clusters/clusters.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 
@@ -11,14 +12,22 @@ static const char *const kind_names[] = {[NODE_ELECTABLE] = "electable",
                                          [NODE_READ_ONLY] = "readOnly",
                                          [NODE_ANALYTICS] = "analytics",
                                          [NODE_ROUTER] = "router"};
-static const char *const spec_fields[] = {
-        [NODE_ELECTABLE] = "electableSpecs", [NODE_READ_ONLY] = "readOnlySpecs", [NODE_ANALYTICS] = "analyticsSpecs"};
-#define SPEC_KINDS 3
 #define ROUTERS 1
 
 size_t cluster_shard_count(const json_t *cluster)
 {
 	return json_array_size(json_object_get(cluster, "replicationSpecs"));
+}
+
+json_t *region_next(const json_t *cluster, struct region_walk *walk)
+{
+	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	for (; walk->spec < json_array_size(specs); walk->spec++, walk->next = 0) {
+		const json_t *configs = json_object_get(json_array_get(specs, walk->spec), "regionConfigs");
+		if (walk->next < json_array_size(configs))
+			return json_array_get(configs, walk->next++);
+	}
+	return NULL;
 }
 
 static bool is_sharded(const json_t *cluster)
@@ -28,27 +37,23 @@ static bool is_sharded(const json_t *cluster)
 
 static json_int_t nodes_of(const json_t *config, int kind)
 {
-	const json_t *spec = json_object_get(config, spec_fields[kind]);
+	const json_t *spec = json_object_get(config, hardware_fields[kind]);
 	if (region_is_shared(config))
 		return kind == NODE_ELECTABLE;
-	return json_integer_value(json_object_get(spec, "nodeCount"));
+	return json_number(spec, "nodeCount");
 }
 
 size_t cluster_node_count(const json_t *cluster, size_t most)
 {
-	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	struct region_walk walk = {.spec = 0};
+	const json_t *config;
 	size_t count = is_sharded(cluster) ? ROUTERS : 0;
-	for (size_t s = 0; s < json_array_size(specs); s++) {
-		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
-		for (size_t i = 0; i < json_array_size(configs); i++)
-			for (int k = 0; k < SPEC_KINDS; k++) {
-				json_int_t more = nodes_of(json_array_get(configs, i), k);
-				count += more > 0 ? (size_t)more : 0;
-				if (count > most)
-					return most + 1;
-			}
-	}
-	return count;
+	while (count <= most && (config = region_next(cluster, &walk)))
+		for (int k = 0; k < HARDWARE && count <= most; k++) {
+			json_int_t more = nodes_of(config, k);
+			count += more > 0 ? (size_t)more : 0;
+		}
+	return count <= most ? count : most + 1;
 }
 
 struct naming {
@@ -91,7 +96,7 @@ static void name_old(struct naming *n, json_t *node)
 
 static void name_new(struct naming *n, json_t *node)
 {
-	json_int_t shard = json_integer_value(json_object_get(node, "shard"));
+	json_int_t shard = json_number(node, "shard");
 	bool router = str_is(json_field(node, "kind"), "router");
 	char name[64];
 	if (json_object_get(node, "name"))
@@ -127,20 +132,17 @@ static void node_add(struct naming *n, enum node_kind kind, size_t shard, const 
 
 json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char *label)
 {
-	const json_t *specs = json_object_get(cluster, "replicationSpecs"), *first = NULL;
+	struct region_walk walk = {.spec = 0};
+	const json_t *config, *first = NULL;
 	struct naming n = {.nodes = json_array(),
 	                   .left = old_nodes ? json_copy((json_t *)(uintptr_t)old_nodes) : json_array(),
 	                   .label = label};
-	for (size_t s = 0; s < json_array_size(specs); s++) {
-		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
-		for (size_t i = 0; i < json_array_size(configs); i++) {
-			const json_t *config = json_array_get(configs, i);
-			first = first ? first : config;
-			for (int k = 0; k < SPEC_KINDS; k++)
-				for (json_int_t count = nodes_of(config, k); count > 0; count--)
-					node_add(&n, (enum node_kind)k, s, config,
-					         json_object_get(config, spec_fields[k]));
-		}
+	while ((config = region_next(cluster, &walk))) {
+		first = first ? first : config;
+		for (int k = 0; k < HARDWARE; k++)
+			for (json_int_t count = nodes_of(config, k); count > 0; count--)
+				node_add(&n, (enum node_kind)k, walk.spec, config,
+				         json_object_get(config, hardware_fields[k]));
 	}
 	if (is_sharded(cluster) && first)
 		for (int i = 0; i < ROUTERS; i++)
@@ -159,10 +161,9 @@ static void text_copy(char *to, size_t size, struct str from)
 static bool is_out(const json_t *outage, struct str provider, struct str region)
 {
 	for (size_t i = 0; i < json_array_size(outage); i++) {
-		struct str p, r,
-		        both = {json_string_value(json_array_get(outage, i)),
-		                json_string_length(json_array_get(outage, i))};
-		if (str_cut(both, '/', &p, &r) && str_eq(p, provider) && str_eq(r, region))
+		struct str p, r;
+		if (str_cut(json_str_of(json_array_get(outage, i)), '/', &p, &r) && str_eq(p, provider) &&
+		    str_eq(r, region))
 			return true;
 	}
 	return false;
@@ -175,9 +176,9 @@ size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct en
 		const json_t *from = json_array_get(nodes, i);
 		struct engine_node *to = &ret_nodes[count++];
 		*to = (struct engine_node){
-		        .shard = (unsigned)json_integer_value(json_object_get(from, "shard")),
-		        .disk_gb = (unsigned)json_integer_value(json_object_get(from, "disk")),
-		        .priority = (unsigned)json_integer_value(json_object_get(from, "priority")),
+		        .shard = (unsigned)json_number(from, "shard"),
+		        .disk_gb = (unsigned)json_number(from, "disk"),
+		        .priority = (unsigned)json_number(from, "priority"),
 		        .outage = is_out(outage, json_field(from, "provider"), json_field(from, "region")),
 		};
 		for (int k = NODE_ELECTABLE; k <= NODE_ROUTER; k++)

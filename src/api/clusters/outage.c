@@ -25,10 +25,9 @@ int outage_forget(struct tx *tx, struct arena *a, struct str cluster_id)
 
 void outage_link(struct call *c, const struct doc *cluster)
 {
-	const struct op *op = catalog_op("getOutageSimulation");
 	struct doc d;
-	if ((op->roles & c->roles) && tx_get(c->tx, c->arena, OUTAGE_KIND, cluster->id, &d) == 0)
-		entity_link(c, &c->out, "outageSimulation", link_href(c, op, "clusterName", cluster->name));
+	if (tx_get(c->tx, c->arena, OUTAGE_KIND, cluster->id, &d) == 0)
+		entity_link_op(c, "outageSimulation", catalog_op("getOutageSimulation"), "clusterName", cluster->name);
 }
 
 static bool is_over(const json_t *outage)
@@ -68,15 +67,6 @@ static int state_set(struct tx *tx, struct arena *a, struct doc *d, json_t *outa
 	return tx_update(tx, d);
 }
 
-static int service_event(struct tx *tx, struct arena *a, const char *type, const struct cluster *cluster)
-{
-	struct doc project;
-	int result = tx_get(tx, a, "project", cluster->doc.parent, &project);
-	if (result < 0)
-		return result == -ENOENT ? 0 : result;
-	return event_service(tx, a, type, project.parent, cluster->doc.parent, cluster->doc.name);
-}
-
 int outage_converged(struct tx *tx, struct arena *a, const struct cluster *cluster)
 {
 	struct doc d;
@@ -90,7 +80,9 @@ int outage_converged(struct tx *tx, struct arena *a, const struct cluster *clust
 	if (!str_is(state, "RECOVERY_REQUESTED") && !str_is(state, "RECOVERING"))
 		return 0;
 	result = state_set(tx, a, &d, outage, "COMPLETE");
-	return result < 0 ? result : service_event(tx, a, "CLUSTER_REGIONAL_OUTAGE_SIMULATION_COMPLETED", cluster);
+	return result < 0 ? result
+	                  : cluster_event(tx, a, "CLUSTER_REGIONAL_OUTAGE_SIMULATION_COMPLETED", NULL, cluster, NULL,
+	                                  STR_NONE);
 }
 
 static bool is_in(const json_t *node, const json_t *filter)
@@ -112,8 +104,8 @@ static bool shard_is_up(const json_t *nodes, const json_t *filters, json_int_t s
 {
 	for (size_t k = 0; k < json_array_size(nodes); k++) {
 		const json_t *node = json_array_get(nodes, k);
-		if (str_is(json_field(node, "kind"), "electable") &&
-		    json_integer_value(json_object_get(node, "shard")) == shard && !is_named(filters, node))
+		if (str_is(json_field(node, "kind"), "electable") && json_number(node, "shard") == shard &&
+		    !is_named(filters, node))
 			return true;
 	}
 	return false;
@@ -151,13 +143,6 @@ static int outage_load(struct call *c, struct cluster *ret_cluster, struct doc *
 	return result < 0 ? result : tx_get(c->tx, c->arena, OUTAGE_KIND, ret_cluster->doc.id, ret_doc);
 }
 
-static struct str date_at(struct arena *a, int64_t ms)
-{
-	char text[CLOCK_TEXT];
-	clock_format(ms, text);
-	return arena_dup(a, str_of(text));
-}
-
 /* A filter that says nothing of its type is one of a region: there is no other. */
 static json_t *filters_of(const json_t *body)
 {
@@ -172,38 +157,38 @@ static int refuse_start(struct call *c, const struct cluster *cluster, int found
 	const char *why = NULL;
 	if (!cluster_is(cluster, "IDLE"))
 		why = "is being changed; try again when it is IDLE";
-	else if (json_is_true(json_object_get(cluster->body, "paused")))
+	else if (json_flag(cluster->body, "paused"))
 		why = "is paused; resume it first";
 	else if (found == 0 && !is_over(doc_json(c->arena, d->body)))
 		why = "has an outage simulation under way; end it first";
 	if (!why)
 		return 0;
-	call_fail(c, 400, "CANNOT_START_OUTAGE_SIMULATION", "The cluster \"%.*s\" %s.", STR_ARG(cluster->doc.name),
-	          why);
-	return call_fail_param(c, cluster->doc.name);
+	return call_fail_about(c, 400, "CANNOT_START_OUTAGE_SIMULATION", cluster->doc.name, "The cluster \"%.*s\" %s.",
+	                       STR_ARG(cluster->doc.name), why);
 }
 
 static int outage_put(struct call *c, const struct cluster *cluster, bool replaces, struct str *ret_body)
 {
 	int64_t now = clock_now_ms();
-	struct id id = id_new();
-	struct str name = cluster->doc.name, group = cluster->doc.parent, from = date_at(c->arena, now),
-	           until = date_at(c->arena, now + OUTAGE_MS);
-	json_t *body =
-	        json_pack("{s:s%, s:s%, s:s%, s:s%, s:o, s:s%, s:s}", "clusterName", name.p, name.n, "expirationDate",
-	                  until.p, until.n, "groupId", group.p, group.n, "id", id.z, (size_t)ID_LEN, "outageFilters",
-	                  filters_of(c->body), "startRequestDate", from.p, from.n, "state", "START_REQUESTED");
+	struct str id = id_make(c->arena);
+	json_t *body = json_keep(c->arena, json_object());
+	json_put_str(body, "clusterName", cluster->doc.name);
+	json_put_time(body, "expirationDate", now + OUTAGE_MS);
+	json_put_str(body, "groupId", cluster->doc.parent);
+	json_put_str(body, "id", id);
+	json_put(body, "outageFilters", filters_of(c->body));
+	json_put_time(body, "startRequestDate", now);
+	json_put_z(body, "state", "START_REQUESTED");
 	struct doc d = {.kind = STR(OUTAGE_KIND),
 	                .id = cluster->doc.id,
 	                .parent = cluster->doc.id,
 	                .created_ms = now,
 	                .body = json_text(c->arena, body)};
-	struct job end = {
-	        .kind = STR(OUTAGE_END_JOB),
-	        .subject = outage_subject(c->arena, cluster->doc.id),
-	        .args = arena_printf(c->arena, "{\"cluster\":\"%.*s\",\"id\":\"%s\"}", STR_ARG(cluster->doc.id), id.z),
-	        .due_ms = now + OUTAGE_MS};
-	json_decref(body);
+	struct job end = {.kind = STR(OUTAGE_END_JOB),
+	                  .subject = outage_subject(c->arena, cluster->doc.id),
+	                  .args = arena_printf(c->arena, "{\"cluster\":\"%.*s\",\"id\":\"%.*s\"}",
+	                                       STR_ARG(cluster->doc.id), STR_ARG(id)),
+	                  .due_ms = now + OUTAGE_MS};
 	*ret_body = d.body;
 	int result = replaces ? tx_update(c->tx, &d) : tx_insert(c->tx, &d);
 	return result < 0 ? result : tx_job_add(c->tx, &end);
@@ -250,11 +235,10 @@ int clusters_end_outage(struct call *c)
 	int result = outage_load(c, &cluster, &d);
 	if (result < 0)
 		return result;
-	if (is_ending(doc_json(c->arena, d.body))) {
-		call_fail(c, 400, "OUTAGE_SIMULATION_NOT_ACTIVE",
-		          "The outage simulation of \"%.*s\" is over or ending already.", STR_ARG(cluster.doc.name));
-		return call_fail_param(c, cluster.doc.name);
-	}
+	if (is_ending(doc_json(c->arena, d.body)))
+		return call_fail_about(c, 400, "OUTAGE_SIMULATION_NOT_ACTIVE", cluster.doc.name,
+		                       "The outage simulation of \"%.*s\" is over or ending already.",
+		                       STR_ARG(cluster.doc.name));
 	result = end(c->tx, c->arena, &cluster, &d);
 	if (result < 0)
 		return result;

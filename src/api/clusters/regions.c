@@ -1,6 +1,6 @@
 /* Where clusters can be placed, how they scale, and whether a description would be taken. Regions and sizes come from
  * the schemas: there is no other list of them. */
-#include "api/clusters/forms.h"
+#include "api/clusters/spec.h"
 #include "api/clusters/update.h"
 #include "api/kit/verbs.h"
 #include "api/projects/projects.h"
@@ -8,18 +8,9 @@
 
 #include <errno.h>
 
-static const struct {
-	const char *name, *settings, *first; /* first: the region that is offered by default */
-} providers[] = {{"AWS", "AWSCloudProviderSettings", "US_EAST_1"},
-                 {"AZURE", "AzureCloudProviderSettings", "US_EAST_2"},
-                 {"GCP", "CloudGCPProviderSettings", "CENTRAL_US"}};
-#define PROVIDERS (sizeof providers / sizeof *providers)
-
-static const struct schema *enum_of(size_t provider, const char *field)
+static void value_write(struct call *c, json_t *value)
 {
-	const struct schema *s = schema_find(str_of(providers[provider].settings));
-	const struct field *f = s ? schema_field(s, str_of(field)) : NULL;
-	return f ? f->schema : NULL;
+	json_raw(&c->out, json_text(c->arena, json_keep(c->arena, value)));
 }
 
 /* The comma-separated list has the word, or there is none. */
@@ -36,55 +27,40 @@ static bool is_asked(struct str list, struct str word)
 	return false;
 }
 
-static struct str enum_text(const struct schema *s, unsigned i)
+static json_t *regions_json(const struct cluster_provider *p)
 {
-	struct str json = str_of(s->enums[i]);
-	return (struct str){json.p + 1, json.n - 2};
-}
-
-static void size_write(struct buf *b, size_t provider, struct str size, const struct schema *regions)
-{
-	json_open(b, '{');
-	json_key(b, "availableRegions");
-	json_open(b, '[');
-	for (unsigned i = 0; i < regions->enum_count; i++) {
-		json_open(b, '{');
-		json_key(b, "default");
-		json_bool(b, str_is(enum_text(regions, i), providers[provider].first));
-		json_key(b, "name");
-		json_str(b, enum_text(regions, i));
-		json_close(b, '}');
+	const struct schema *all = schema_of_field(p->settings, "regionName");
+	json_t *list = json_array();
+	for (unsigned i = 0; all && i < all->enum_count; i++) {
+		struct str name = schema_enum(all, i);
+		json_array_append_new(
+		        list, json_pack("{s:b, s:s%}", "default", str_is(name, p->first), "name", name.p, name.n));
 	}
-	json_close(b, ']');
-	json_key(b, "name");
-	json_str(b, size);
-	json_close(b, '}');
+	return list;
 }
 
-static void provider_write(struct call *c, struct buf *b, size_t provider)
+static json_t *provider_json(struct call *c, const struct cluster_provider *p)
 {
-	const struct schema *sizes = enum_of(provider, "instanceSizeName"), *regions = enum_of(provider, "regionName");
-	json_open(b, '{');
-	json_key(b, "instanceSizes");
-	json_open(b, '[');
-	for (unsigned i = 0; sizes && regions && i < sizes->enum_count; i++)
-		if (is_asked(call_query(c, "tier"), enum_text(sizes, i)))
-			size_write(b, provider, enum_text(sizes, i), regions);
-	json_close(b, ']');
-	json_key(b, "provider");
-	json_z(b, providers[provider].name);
-	json_close(b, '}');
+	const struct schema *all = schema_of_field(p->settings, "instanceSizeName");
+	json_t *sizes = json_array(), *regions = json_keep(c->arena, regions_json(p));
+	for (unsigned i = 0; all && i < all->enum_count; i++) {
+		struct str name = schema_enum(all, i);
+		if (is_asked(call_query(c, "tier"), name))
+			json_array_append_new(
+			        sizes, json_pack("{s:O, s:s%}", "availableRegions", regions, "name", name.p, name.n));
+	}
+	return json_pack("{s:o, s:s}", "instanceSizes", sizes, "provider", p->name);
 }
 
 int clusters_list_regions(struct call *c)
 {
 	int64_t total = 0, from = list_offset(c), to = from + c->page_size;
 	list_begin(c);
-	for (size_t i = 0; i < PROVIDERS; i++) {
-		if (!is_asked(call_query(c, "providers"), str_of(providers[i].name)))
+	for (size_t i = 0; i < CLUSTER_PROVIDERS; i++) {
+		if (!is_asked(call_query(c, "providers"), str_of(cluster_providers[i].name)))
 			continue;
 		if (total >= from && total < to)
-			provider_write(c, &c->out, i);
+			value_write(c, provider_json(c, &cluster_providers[i]));
 		total++;
 	}
 	list_end(c, total, to < total);
@@ -97,11 +73,9 @@ int clusters_scaling_mode(struct call *c)
 	int result = cluster_load(c, &cluster);
 	if (result < 0)
 		return result;
-	bool independent = json_is_true(json_object_get(cluster.plan, "independent"));
-	json_open(&c->out, '{');
-	json_key(&c->out, "autoScalingMode");
-	json_z(&c->out, independent ? "INDEPENDENT_SHARD_SCALING" : "CLUSTER_WIDE_SCALING");
-	json_close(&c->out, '}');
+	bool independent = json_flag(cluster.plan, "independent");
+	value_write(c, json_pack("{s:s}", "autoScalingMode",
+	                         independent ? "INDEPENDENT_SHARD_SCALING" : "CLUSTER_WIDE_SCALING"));
 	return 0;
 }
 
@@ -120,7 +94,7 @@ static int edited_load(struct call *c, struct faults *faults, struct cluster *re
 int clusters_validate(struct call *c)
 {
 	const json_t *given = json_object_get(c->body, "clusterDescription");
-	bool editing = json_is_true(json_object_get(c->body, "editing"));
+	bool editing = json_flag(c->body, "editing");
 	struct cluster cluster = {.body = NULL};
 	struct faults faults = {.count = 0};
 	int result = editing ? edited_load(c, &faults, &cluster) : 0;
@@ -137,97 +111,60 @@ int clusters_validate(struct call *c)
 		return result;
 	if (!editing && cluster_name_check(c->tx, c->arena, c->group.id, json_field(whole, "name")) == -EEXIST)
 		faults_add(&faults, c->arena, STR("name"), "the project has such a cluster already");
-	json_open(&c->out, '{');
-	json_key(&c->out, "errors");
-	json_open(&c->out, '[');
+	json_t *errors = json_array();
 	for (size_t i = 0; i < faults.count && i < FAULTS_MAX; i++) {
-		json_open(&c->out, '{');
-		json_key(&c->out, "errorCode");
-		json_z(&c->out, "VALIDATION_ERROR");
-		json_key(&c->out, "validationIssue");
-		json_str(&c->out, arena_printf(c->arena, "%.*s: %.*s", STR_ARG(faults.list[i].path),
-		                               STR_ARG(faults.list[i].text)));
-		json_close(&c->out, '}');
+		struct str issue = arena_printf(c->arena, "%.*s: %.*s", STR_ARG(faults.list[i].path),
+		                                STR_ARG(faults.list[i].text));
+		json_array_append_new(errors, json_pack("{s:s, s:s%}", "errorCode", "VALIDATION_ERROR",
+		                                        "validationIssue", issue.p, issue.n));
 	}
-	json_close(&c->out, ']');
-	json_key(&c->out, "valid");
-	json_bool(&c->out, faults.count == 0);
-	json_close(&c->out, '}');
+	value_write(c, json_pack("{s:o, s:b}", "errors", errors, "valid", faults.count == 0));
 	return 0;
 }
 
 /* Clusters of all projects that the caller sees, project by project. */
 
-static void detail_write(struct call *c, struct buf *b, const struct doc *d)
-{
-	const json_t *body = doc_json(c->arena, d->body), *plan = doc_json(c->arena, d->secret);
-	bool paused = json_is_true(json_object_get(body, "paused")),
-	     idle = str_is(json_field(body, "stateName"), "IDLE");
-	struct str version = json_field(body, "dbVersion");
-	json_open(b, '{');
-	json_key(b, "alertCount");
-	json_int(b, 0);
-	json_key(b, "authEnabled");
-	json_bool(b, true);
-	json_key(b, "availability");
-	json_z(b, paused ? "unavailable" : idle ? "available" : "warning");
-	json_key(b, "backupEnabled");
-	json_bool(b, json_is_true(json_object_get(body, "backupEnabled")));
-	json_key(b, "clusterId");
-	json_str(b, d->id);
-	json_key(b, "dataSizeBytes");
-	json_int(b, 0);
-	json_key(b, "name");
-	json_str(b, d->name);
-	json_key(b, "nodeCount");
-	json_int(b, (int64_t)json_array_size(json_object_get(plan, "nodes")));
-	json_key(b, "sslEnabled");
-	json_bool(b, true);
-	json_key(b, "type");
-	json_z(b, str_is(json_field(body, "clusterType"), "REPLICASET") ? "REPLICA_SET" : "SHARDED_CLUSTER");
-	json_key(b, "versions");
-	json_open(b, '[');
-	if (version.n)
-		json_str(b, version);
-	json_close(b, ']');
-	json_close(b, '}');
-}
+struct details {
+	struct arena *arena;
+	json_t *clusters;
+};
 
-static int detail_visit(struct tx *tx, void *ctx, const struct doc *cluster)
+static int detail_visit(struct tx *tx, void *ctx, const struct doc *d)
 {
-	struct call *c = ctx;
-	detail_write(c, &c->out, cluster);
+	struct details *to = ctx;
+	struct cluster cluster = cluster_of(to->arena, d);
+	struct str version = json_field(cluster.body, "dbVersion");
+	bool sharded = !str_is(json_field(cluster.body, "clusterType"), "REPLICASET");
+	const char *availability = json_flag(cluster.body, "paused") ? "unavailable"
+	                           : cluster_is(&cluster, "IDLE")    ? "available"
+	                                                             : "warning";
+	json_t *versions = json_array();
+	if (version.n)
+		json_add_str(versions, version);
+	json_array_append_new(
+	        to->clusters,
+	        json_pack("{s:i, s:b, s:s, s:b, s:s%, s:i, s:s%, s:I, s:b, s:s, s:o}", "alertCount", 0, "authEnabled",
+	                  1, "availability", availability, "backupEnabled", json_flag(cluster.body, "backupEnabled"),
+	                  "clusterId", d->id.p, d->id.n, "dataSizeBytes", 0, "name", d->name.p, d->name.n, "nodeCount",
+	                  (json_int_t)json_array_size(json_object_get(cluster.plan, "nodes")), "sslEnabled", 1, "type",
+	                  sharded ? "SHARDED_CLUSTER" : "REPLICA_SET", "versions", versions));
 	return 0;
 }
 
 static int group_write(struct call *c, const void *ctx, const struct doc *project)
 {
-	struct buf *b = &c->out;
+	struct details to = {.arena = c->arena, .clusters = json_keep(c->arena, json_array())};
 	struct doc org;
 	int result = tx_get(c->tx, c->arena, "org", project->parent, &org);
+	if (result == 0)
+		result = clusters_walk_group(c->tx, c->arena, project->id, detail_visit, &to);
 	if (result < 0)
 		return result;
-	json_open(b, '{');
-	json_key(b, "clusters");
-	json_open(b, '[');
-	result = clusters_walk_group(c->tx, c->arena, project->id, detail_visit, c);
-	if (result < 0)
-		return result;
-	json_close(b, ']');
-	json_key(b, "groupId");
-	json_str(b, project->id);
-	json_key(b, "groupName");
-	json_str(b, project->name);
-	json_key(b, "orgId");
-	json_str(b, org.id);
-	json_key(b, "orgName");
-	json_str(b, json_field(doc_json(c->arena, org.body), "name"));
-	json_key(b, "planType");
-	json_z(b, "Self-hosted");
-	json_key(b, "tags");
-	json_open(b, '[');
-	json_close(b, ']');
-	json_close(b, '}');
+	struct str org_name = json_field(doc_json(c->arena, org.body), "name");
+	value_write(c, json_pack("{s:O, s:s%, s:s%, s:s%, s:s%, s:s, s:[]}", "clusters", to.clusters, "groupId",
+	                         project->id.p, project->id.n, "groupName", project->name.p, project->name.n, "orgId",
+	                         org.id.p, org.id.n, "orgName", org_name.p, org_name.n, "planType", "Self-hosted",
+	                         "tags"));
 	return 0;
 }
 

@@ -19,7 +19,7 @@ static struct str repair_subject(struct arena *a, struct str cluster_id)
 
 int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why, bool missing)
 {
-	json_int_t tries = json_integer_value(json_object_get(cluster->plan, "repairs"));
+	json_int_t tries = json_number(cluster->plan, "repairs");
 	int64_t wait = missing ? MISSING_MS : tries > 5 ? LAST_MS : FIRST_MS << tries;
 	json_put(cluster->plan, "repairs", json_integer(missing ? 1 : tries + 1));
 	json_put_z(cluster->plan, "why", why ? why : "it failed");

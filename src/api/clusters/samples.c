@@ -12,10 +12,9 @@
 
 void sample_link(struct call *c, const struct doc *cluster)
 {
-	const struct op *op = catalog_op("getSampleDatasetLoad");
 	struct doc d;
-	if ((op->roles & c->roles) && doc_last(c->tx, c->arena, SAMPLE_KIND, cluster->id, &d) == 0)
-		entity_link(c, &c->out, "sampleDatasetLoad", link_href(c, op, "sampleDatasetId", d.id));
+	if (doc_last(c->tx, c->arena, SAMPLE_KIND, cluster->id, &d) == 0)
+		entity_link_op(c, "sampleDatasetLoad", catalog_op("getSampleDatasetLoad"), "sampleDatasetId", d.id);
 }
 
 /* Whether the last load of the cluster is under way. */
@@ -27,9 +26,8 @@ static int refuse_busy(struct call *c, const struct cluster *cluster)
 		return result == -ENOENT ? 0 : result;
 	if (!str_is(json_field(doc_json(c->arena, d.body), "state"), "WORKING"))
 		return 0;
-	call_fail(c, 409, "SAMPLE_DATASET_LOAD_IN_PROGRESS", "The cluster \"%.*s\" is being loaded already.",
-	          STR_ARG(cluster->doc.name));
-	return call_fail_param(c, d.id);
+	return call_fail_about(c, 409, "SAMPLE_DATASET_LOAD_IN_PROGRESS", d.id,
+	                       "The cluster \"%.*s\" is being loaded already.", STR_ARG(cluster->doc.name));
 }
 
 int clusters_load_sample(struct call *c)
@@ -46,31 +44,25 @@ int clusters_load_sample(struct call *c)
 		result = cluster_not_offered(c);
 	if (result < 0)
 		return result;
-	struct id id = id_new();
-	struct str name = cluster.doc.name, key = arena_dup(c->arena, id_str(&id));
-	char now[CLOCK_TEXT];
-	clock_format(clock_now_ms(), now);
-	json_t *body = json_pack("{s:s%, s:s%, s:s, s:s}", "_id", key.p, key.n, "clusterName", name.p, name.n,
-	                         "createDate", now, "state", "WORKING");
-	struct doc d = {.kind = STR(SAMPLE_KIND),
-	                .id = key,
-	                .parent = cluster.doc.id,
-	                .created_ms = clock_now_ms(),
-	                .body = json_text(c->arena, body)};
+	struct str name = cluster.doc.name, id = id_make(c->arena);
+	json_t *body = json_keep(c->arena, json_object());
+	json_put_str(body, "_id", id);
+	json_put_str(body, "clusterName", name);
+	json_put_time(body, "createDate", clock_now_ms());
+	json_put_z(body, "state", "WORKING");
 	struct job job = {.kind = STR(SAMPLE_JOB),
 	                  .subject = cluster.doc.id,
 	                  .due_ms = clock_now_ms(),
-	                  .args = arena_printf(c->arena, "{\"id\":\"%.*s\"}", STR_ARG(key))};
-	json_decref(body);
-	result = tx_insert(c->tx, &d);
+	                  .args = arena_printf(c->arena, "{\"id\":\"%.*s\"}", STR_ARG(id))};
+	result = doc_insert(c->tx, SAMPLE_KIND, id, cluster.doc.id, STR_NONE, json_text(c->arena, body));
 	if (result == 0)
 		result = tx_job_add(c->tx, &job);
 	if (result < 0)
 		return result;
 	event_cluster(c, name);
 	event_field(c, "clusterName", name);
-	c->location = link_href(c, catalog_op("getSampleDatasetLoad"), "sampleDatasetId", key);
-	buf_str(&c->out, d.body);
+	c->location = link_href(c, catalog_op("getSampleDatasetLoad"), "sampleDatasetId", id);
+	buf_str(&c->out, json_text(c->arena, body));
 	return 0;
 }
 
@@ -101,14 +93,12 @@ const struct resource_hooks sample_hooks = {.load = sample_find};
 static int state_save(struct tx *tx, struct job_run *r, const char *state, const char *why)
 {
 	struct doc d;
-	char now[CLOCK_TEXT];
 	int result = tx_get(tx, r->arena, SAMPLE_KIND, json_field(doc_json(r->arena, r->job.args), "id"), &d);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	json_t *body = doc_json(r->arena, d.body);
-	clock_format(clock_now_ms(), now);
 	json_put_z(body, "state", state);
-	json_put_z(body, "completeDate", now);
+	json_put_time(body, "completeDate", clock_now_ms());
 	if (why)
 		json_put_z(body, "errorMessage", why);
 	d.body = json_text(r->arena, body);

@@ -5,6 +5,7 @@
 #include "api/kit/verbs.h"
 #include "base/id.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #define SHARDS_MAX 50
@@ -22,12 +23,23 @@ struct place {
 	size_t spec, config;
 };
 
-#define FAULT(rules_, faults_, path, ...) faults_add((faults_), (rules_)->arena, (path), __VA_ARGS__)
+#define FAULT(p, path, ...) faults_add((p)->faults, (p)->rules->arena, (path), __VA_ARGS__)
 
-static struct str at_config(const struct place *p, const char *field)
+/* At a field of the region; `part`: of an object in it, or "". */
+static void config_fault(const struct place *p, const char *part, const char *field, const char *format, ...)
+        printf_like(4, 5);
+
+static void config_fault(const struct place *p, const char *part, const char *field, const char *format, ...)
 {
-	return arena_printf(p->rules->arena, "replicationSpecs[%zu].regionConfigs[%zu]%s%s", p->spec, p->config,
-	                    *field ? "." : "", field);
+	struct arena *a = p->rules->arena;
+	va_list args;
+	va_start(args, format);
+	struct str text = arena_vprintf(a, format, args);
+	va_end(args);
+	faults_add(p->faults, a,
+	           arena_printf(a, "replicationSpecs[%zu].regionConfigs[%zu].%s%s%s", p->spec, p->config, part,
+	                        *part ? "." : "", field),
+	           "%.*s", STR_ARG(text));
 }
 
 static bool text_is(const json_t *object, const char *field, const char *value)
@@ -35,37 +47,32 @@ static bool text_is(const json_t *object, const char *field, const char *value)
 	return str_is(json_field(object, field), value);
 }
 
-static void text_set(json_t *object, const char *field, const char *value)
+const char *const hardware_fields[HARDWARE] = {
+        [NODE_ELECTABLE] = "electableSpecs", [NODE_READ_ONLY] = "readOnlySpecs", [NODE_ANALYTICS] = "analyticsSpecs"};
+
+const struct cluster_provider cluster_providers[] = {
+        {"AWS", "AWSCloudProviderSettings", "AWSHardwareSpec20240805", "US_EAST_1"},
+        {"AZURE", "AzureCloudProviderSettings", "AzureHardwareSpec20240805", "US_EAST_2"},
+        {"GCP", "CloudGCPProviderSettings", "GCPHardwareSpec20240805", "CENTRAL_US"}};
+
+static const struct cluster_provider *provider_find(struct str name)
 {
-	json_put_z(object, field, value);
+	for (size_t i = 0; i < CLUSTER_PROVIDERS; i++)
+		if (str_is(name, cluster_providers[i].name))
+			return &cluster_providers[i];
+	return NULL;
 }
 
-/* Whether the named schema's field allows the text: the providers' lists of regions and sizes stand in the schemas. */
-static bool schema_allows(const char *schema, const char *field, struct str value)
+static bool region_is_known(struct str provider, struct str region)
 {
-	const struct schema *s = schema_find(str_of(schema));
-	const struct field *f = s ? schema_field(s, str_of(field)) : NULL;
-	for (unsigned i = 0; f && i < f->schema->enum_count; i++) {
-		struct str e = str_of(f->schema->enums[i]);
-		if (e.n == value.n + 2 && memcmp(e.p + 1, value.p, value.n) == 0)
-			return true;
-	}
-	return false;
+	const struct cluster_provider *p = provider_find(provider);
+	return p && schema_allows(schema_of_field(p->settings, "regionName"), region);
 }
 
-static const char *settings_schema(struct str provider)
+static bool size_is_known(struct str provider, struct str size)
 {
-	return str_is(provider, "AWS")     ? "AWSCloudProviderSettings"
-	       : str_is(provider, "AZURE") ? "AzureCloudProviderSettings"
-	                                   : "CloudGCPProviderSettings";
-}
-
-static const char *hardware_schema(struct str provider)
-{
-	return str_is(provider, "AWS")     ? "AWSHardwareSpec20240805"
-	       : str_is(provider, "AZURE") ? "AzureHardwareSpec20240805"
-	       : str_is(provider, "GCP")   ? "GCPHardwareSpec20240805"
-	                                   : "TenantHardwareSpec20240805";
+	const struct cluster_provider *p = provider_find(provider);
+	return schema_allows(schema_of_field(p ? p->hardware : "TenantHardwareSpec20240805", "instanceSize"), size);
 }
 
 static int size_number(struct str size)
@@ -111,9 +118,6 @@ unsigned cluster_version(const json_t *cluster)
 	return (unsigned)number;
 }
 
-static const char *const hardware_fields[] = {"electableSpecs", "readOnlySpecs", "analyticsSpecs"};
-#define HARDWARE 3
-
 /* What the shard's first electable nodes are: the others take it over where they say nothing. */
 struct shard_size {
 	struct str size;
@@ -124,61 +128,52 @@ static void hardware_check(const struct place *p, json_t *config, const char *fi
 {
 	json_t *h = json_object_get(config, field), *count = json_object_get(h, "nodeCount"), *disk;
 	struct str provider = json_field(config, "providerName"), size = json_field(h, "instanceSize");
-	struct arena *a = p->rules->arena;
 	if (!h)
 		return;
 	if (!count && strcmp(field, "electableSpecs") == 0)
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.nodeCount", field).p), "is required");
+		config_fault(p, field, "nodeCount", "is required");
 	else if (!count)
 		json_put(h, "nodeCount", json_integer(0));
 	else if (json_integer_value(count) < 0 || json_integer_value(count) > SHARD_NODES_MAX)
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.nodeCount", field).p),
-		      "must be from 0 to %d", SHARD_NODES_MAX);
+		config_fault(p, field, "nodeCount", "must be from 0 to %d", SHARD_NODES_MAX);
 	if (!size.n && shard->size.n)
 		json_put_str(h, "instanceSize", shard->size);
 	else if (!size.n)
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.instanceSize", field).p), "is required");
-	else if (provider.n && !schema_allows(hardware_schema(provider), "instanceSize", size))
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.instanceSize", field).p),
-		      "%.*s has no %.*s", STR_ARG(provider), STR_ARG(size));
+		config_fault(p, field, "instanceSize", "is required");
+	else if (provider.n && !size_is_known(provider, size))
+		config_fault(p, field, "instanceSize", "%.*s has no %.*s", STR_ARG(provider), STR_ARG(size));
 	else if (strcmp(field, "analyticsSpecs") != 0 && !str_eq(size, shard->size))
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.instanceSize", field).p),
-		      "must be %.*s: electable and read-only nodes of a shard have one size", STR_ARG(shard->size));
+		config_fault(p, field, "instanceSize",
+		             "must be %.*s: electable and read-only nodes of a shard have one size",
+		             STR_ARG(shard->size));
 	disk = json_object_get(h, "diskSizeGB");
 	if (!disk)
 		json_put(h, "diskSizeGB", json_real(shard->disk));
 	else if (json_number_value(disk) < DISK_MIN || json_number_value(disk) > DISK_MAX)
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.diskSizeGB", field).p),
-		      "must be from %d to %d", DISK_MIN, DISK_MAX);
+		config_fault(p, field, "diskSizeGB", "must be from %d to %d", DISK_MIN, DISK_MAX);
 	else if (json_number_value(disk) != shard->disk)
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.diskSizeGB", field).p),
-		      "must be the same for all nodes of a shard (%g)", shard->disk);
+		config_fault(p, field, "diskSizeGB", "must be the same for all nodes of a shard (%g)", shard->disk);
 }
 
 static void scaling_check(const struct place *p, const json_t *config, const char *field)
 {
-	const json_t *compute = json_object_get(json_object_get(config, field), "compute");
-	struct str provider = json_field(config, "providerName");
-	struct arena *a = p->rules->arena;
 	static const char *const bounds[] = {"minInstanceSize", "maxInstanceSize"};
-	bool enabled = json_is_true(json_object_get(compute, "enabled"));
-	bool down = json_is_true(json_object_get(compute, "scaleDownEnabled"));
+	const json_t *compute = json_object_get(json_object_get(config, field), "compute");
+	const char *part = arena_printf(p->rules->arena, "%s.compute", field).p;
+	struct str provider = json_field(config, "providerName");
+	bool enabled = json_flag(compute, "enabled"), down = json_flag(compute, "scaleDownEnabled");
 	if (down && !enabled)
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.compute.scaleDownEnabled", field).p),
-		      "needs compute.enabled to be true");
+		config_fault(p, part, "scaleDownEnabled", "needs compute.enabled to be true");
 	for (int i = 0; i < 2; i++) {
 		struct str size = json_field(compute, bounds[i]);
-		const char *path = arena_printf(a, "%s.compute.%s", field, bounds[i]).p;
 		if (!size.n && enabled && (i == 1 || down))
-			FAULT(p->rules, p->faults, at_config(p, path), "is required");
-		else if (size.n && provider.n && !schema_allows(hardware_schema(provider), "instanceSize", size))
-			FAULT(p->rules, p->faults, at_config(p, path), "%.*s has no %.*s", STR_ARG(provider),
-			      STR_ARG(size));
+			config_fault(p, part, bounds[i], "is required");
+		else if (size.n && provider.n && !size_is_known(provider, size))
+			config_fault(p, part, bounds[i], "%.*s has no %.*s", STR_ARG(provider), STR_ARG(size));
 	}
 	struct str low = json_field(compute, bounds[0]), high = json_field(compute, bounds[1]);
 	if (low.n && high.n && size_number(low) > size_number(high))
-		FAULT(p->rules, p->faults, at_config(p, arena_printf(a, "%s.compute.minInstanceSize", field).p),
-		      "must not be larger than maxInstanceSize");
+		config_fault(p, part, bounds[0], "must not be larger than maxInstanceSize");
 }
 
 /* Provider and region, and whether they belong together. */
@@ -187,28 +182,27 @@ static void region_check(const struct place *p, const json_t *configs, json_t *c
 	struct str provider = json_field(config, "providerName"), region = json_field(config, "regionName"),
 	           backing = provider;
 	if (!provider.n)
-		FAULT(p->rules, p->faults, at_config(p, "providerName"), "is required");
+		config_fault(p, "", "providerName", "is required");
 	if (region_is_shared(config)) {
 		backing = json_field(config, "backingProviderName");
 		if (!backing.n)
-			FAULT(p->rules, p->faults, at_config(p, "backingProviderName"), "is required");
+			config_fault(p, "", "backingProviderName", "is required");
 	}
 	if (!region.n)
-		FAULT(p->rules, p->faults, at_config(p, "regionName"), "is required");
-	else if (backing.n && !schema_allows(settings_schema(backing), "regionName", region))
-		FAULT(p->rules, p->faults, at_config(p, "regionName"), "%.*s has no region %.*s", STR_ARG(backing),
-		      STR_ARG(region));
+		config_fault(p, "", "regionName", "is required");
+	else if (backing.n && !region_is_known(backing, region))
+		config_fault(p, "", "regionName", "%.*s has no region %.*s", STR_ARG(backing), STR_ARG(region));
 	for (size_t i = 0; i < p->config; i++) {
 		const json_t *other = json_array_get(configs, i);
 		if (region.n && str_eq(json_field(other, "regionName"), region) &&
 		    str_eq(json_field(other, "providerName"), provider))
-			FAULT(p->rules, p->faults, at_config(p, "regionName"), "must not repeat an earlier region");
+			config_fault(p, "", "regionName", "must not repeat an earlier region");
 	}
 }
 
 static json_int_t count_of(const json_t *config, const char *field)
 {
-	return json_integer_value(json_object_get(json_object_get(config, field), "nodeCount"));
+	return json_number(json_object_get(config, field), "nodeCount");
 }
 
 /* Regions with electable nodes have 7, 6, 5 and so on, each once; the others 0. */
@@ -225,18 +219,15 @@ static void priorities_check(struct place *p, json_t *configs)
 		if (!given && (!votes || voting == 1))
 			json_put(config, "priority", json_integer(votes ? TOP_PRIORITY : 0));
 		else if (!given)
-			FAULT(p->rules, p->faults, at_config(p, "priority"),
-			      "is required where several regions have electable nodes");
+			config_fault(p, "", "priority", "is required where several regions have electable nodes");
 		else if (!votes && value != 0)
-			FAULT(p->rules, p->faults, at_config(p, "priority"),
-			      "must be 0 for a region without electable nodes");
+			config_fault(p, "", "priority", "must be 0 for a region without electable nodes");
 		else if (votes && (value > TOP_PRIORITY || value <= TOP_PRIORITY - (json_int_t)voting))
-			FAULT(p->rules, p->faults, at_config(p, "priority"),
-			      "must be from 7 down to %d: one for each region with electable nodes",
-			      TOP_PRIORITY - (int)voting + 1);
+			config_fault(p, "", "priority",
+			             "must be from 7 down to %d: one for each region with electable nodes",
+			             TOP_PRIORITY - (int)voting + 1);
 		else if (votes && taken & 1u << value)
-			FAULT(p->rules, p->faults, at_config(p, "priority"),
-			      "must not be the priority of another region");
+			config_fault(p, "", "priority", "must not be the priority of another region");
 		else if (votes)
 			taken |= 1u << value;
 	}
@@ -275,12 +266,12 @@ static void tenant_check(struct place *p, const json_t *configs, json_t *config)
 {
 	json_t *h = json_object_get(config, "electableSpecs");
 	if (json_array_size(configs) != 1)
-		FAULT(p->rules, p->faults, at_config(p, "providerName"), "a TENANT cluster has one region");
+		config_fault(p, "", "providerName", "a TENANT cluster has one region");
 	if (!json_field(h, "instanceSize").n)
-		FAULT(p->rules, p->faults, at_config(p, "electableSpecs.instanceSize"), "is required");
+		config_fault(p, "electableSpecs", "instanceSize", "is required");
 	else if (!text_is(config, "providerName", "FLEX") &&
-	         !schema_allows(hardware_schema(STR("TENANT")), "instanceSize", json_field(h, "instanceSize")))
-		FAULT(p->rules, p->faults, at_config(p, "electableSpecs.instanceSize"), "TENANT has M0, M2 and M5");
+	         !size_is_known(STR("TENANT"), json_field(h, "instanceSize")))
+		config_fault(p, "electableSpecs", "instanceSize", "TENANT has M0, M2 and M5");
 	if (!json_object_get(config, "priority"))
 		json_put(config, "priority", json_integer(TOP_PRIORITY));
 }
@@ -311,135 +302,130 @@ static void configs_check(struct place *p, json_t *configs)
 	priorities_check(p, configs);
 	struct str path = arena_printf(p->rules->arena, "replicationSpecs[%zu].regionConfigs", p->spec);
 	if (electable != 1 && electable != 3 && electable != 5 && electable != 7)
-		FAULT(p->rules, p->faults, path, "must have 1, 3, 5 or 7 electable nodes in all, not %lld",
-		      (long long)electable);
+		FAULT(p, path, "must have 1, 3, 5 or 7 electable nodes in all, not %lld", (long long)electable);
 	if (all > SHARD_NODES_MAX)
-		FAULT(p->rules, p->faults, path, "must have at most %d nodes in all, not %lld", SHARD_NODES_MAX,
-		      (long long)all);
+		FAULT(p, path, "must have at most %d nodes in all, not %lld", SHARD_NODES_MAX, (long long)all);
 }
 
-static void specs_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults)
+static void specs_check(struct place *p, json_t *cluster)
 {
 	json_t *specs = json_object_get(cluster, "replicationSpecs");
 	size_t count = json_array_size(specs);
 	bool replica_set = text_is(cluster, "clusterType", "REPLICASET");
-	struct place p = {.rules = rules, .faults = faults};
 	if (!count) {
-		FAULT(rules, faults, STR("replicationSpecs"), specs ? "must have at least one item" : "is required");
+		FAULT(p, STR("replicationSpecs"), specs ? "must have at least one item" : "is required");
 		return;
 	}
 	if (replica_set && count > 1)
-		FAULT(rules, faults, STR("replicationSpecs"),
-		      "a REPLICASET has one; several need SHARDED or GEOSHARDED");
+		FAULT(p, STR("replicationSpecs"), "a REPLICASET has one; several need SHARDED or GEOSHARDED");
 	if (count > SHARDS_MAX)
-		FAULT(rules, faults, STR("replicationSpecs"), "must have at most %d items", SHARDS_MAX);
-	for (p.spec = 0; p.spec < count && p.spec < SHARDS_MAX; p.spec++) {
-		json_t *spec = json_array_get(specs, p.spec), *configs = json_object_get(spec, "regionConfigs");
+		FAULT(p, STR("replicationSpecs"), "must have at most %d items", SHARDS_MAX);
+	for (p->spec = 0; p->spec < count && p->spec < SHARDS_MAX; p->spec++) {
+		json_t *spec = json_array_get(specs, p->spec), *configs = json_object_get(spec, "regionConfigs");
 		if (!json_array_size(configs))
-			FAULT(rules, faults, arena_printf(rules->arena, "replicationSpecs[%zu].regionConfigs", p.spec),
+			FAULT(p, arena_printf(p->rules->arena, "replicationSpecs[%zu].regionConfigs", p->spec),
 			      configs ? "must have at least one item" : "is required");
 		else
-			configs_check(&p, configs);
+			configs_check(p, configs);
 		if (!json_field(spec, "zoneName").n)
-			text_set(spec, "zoneName", "Zone 1");
+			json_put_z(spec, "zoneName", "Zone 1");
 	}
-	if (!faults->count && cluster_node_count(cluster, ENGINE_NODES_MAX) > ENGINE_NODES_MAX)
-		FAULT(rules, faults, STR("replicationSpecs"), "must have at most %d nodes in all", ENGINE_NODES_MAX);
+	if (!p->faults->count && cluster_node_count(cluster, ENGINE_NODES_MAX) > ENGINE_NODES_MAX)
+		FAULT(p, STR("replicationSpecs"), "must have at most %d nodes in all", ENGINE_NODES_MAX);
 }
 
-static void type_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults)
+static void type_check(struct place *p, json_t *cluster)
 {
 	size_t shards = json_array_size(json_object_get(cluster, "replicationSpecs"));
-	struct str type = json_field(cluster, "clusterType"), before = json_field(rules->old, "clusterType");
+	struct str type = json_field(cluster, "clusterType"), before = json_field(p->rules->old, "clusterType");
 	if (!type.n && shards <= 1)
-		text_set(cluster, "clusterType", "REPLICASET");
+		json_put_z(cluster, "clusterType", "REPLICASET");
 	else if (!type.n)
-		FAULT(rules, faults, STR("clusterType"),
-		      "is required: SHARDED or GEOSHARDED for several replicationSpecs");
+		FAULT(p, STR("clusterType"), "is required: SHARDED or GEOSHARDED for several replicationSpecs");
 	if (before.n && !str_eq(type, before) && str_is(type, "REPLICASET"))
-		FAULT(rules, faults, STR("clusterType"), "%.*s cannot become a REPLICASET again", STR_ARG(before));
-	if (json_is_true(json_object_get(cluster, "globalClusterSelfManagedSharding")) && !str_is(type, "GEOSHARDED"))
-		FAULT(rules, faults, STR("globalClusterSelfManagedSharding"), "is only for a GEOSHARDED cluster");
+		FAULT(p, STR("clusterType"), "%.*s cannot become a REPLICASET again", STR_ARG(before));
+	if (json_flag(cluster, "globalClusterSelfManagedSharding") && !str_is(type, "GEOSHARDED"))
+		FAULT(p, STR("globalClusterSelfManagedSharding"), "is only for a GEOSHARDED cluster");
 }
 
-static void version_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults)
+static void version_check(struct place *p, json_t *cluster)
 {
-	unsigned wanted = cluster_version(cluster), before = cluster_version(rules->old);
+	unsigned wanted = cluster_version(cluster), before = cluster_version(p->rules->old);
 	bool known = false;
 	struct buf list = {0};
-	for (size_t i = 0; i < rules->version_count; i++) {
-		known = known || rules->versions[i] == wanted;
-		buf_printf(&list, "%s%u", i ? ", " : "", rules->versions[i]);
+	for (size_t i = 0; i < p->rules->version_count; i++) {
+		known = known || p->rules->versions[i] == wanted;
+		buf_printf(&list, "%s%u", i ? ", " : "", p->rules->versions[i]);
 	}
-	if (!json_object_get(cluster, "dbMajorVersion") && rules->version_count)
-		wanted = rules->versions[0];
+	if (!json_object_get(cluster, "dbMajorVersion") && p->rules->version_count)
+		wanted = p->rules->versions[0];
 	else if (!known)
-		FAULT(rules, faults, STR("dbMajorVersion"), "must be one of %.*s", STR_ARG(buf_view(&list)));
+		FAULT(p, STR("dbMajorVersion"), "must be one of %.*s", STR_ARG(buf_view(&list)));
 	if (before && wanted && wanted < before)
-		FAULT(rules, faults, STR("dbMajorVersion"), "cannot go back from %u to %u", before, wanted);
+		FAULT(p, STR("dbMajorVersion"), "cannot go back from %u to %u", before, wanted);
 	if (wanted)
-		text_set(cluster, "dbMajorVersion", arena_printf(rules->arena, "%u", wanted).p);
+		json_put_z(cluster, "dbMajorVersion", arena_printf(p->rules->arena, "%u", wanted).p);
 	buf_free(&list);
 }
 
-static void tags_check(const struct cluster_rules *rules, const json_t *cluster, struct faults *faults)
+static void tags_check(struct place *p, const json_t *cluster)
 {
 	const json_t *tags = json_object_get(cluster, "tags");
 	size_t count = json_array_size(tags);
 	if (count > TAGS_MAX) {
-		FAULT(rules, faults, STR("tags"), "must have at most %d items", TAGS_MAX);
+		FAULT(p, STR("tags"), "must have at most %d items", TAGS_MAX);
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (json_equal(json_object_get(json_array_get(tags, i), "key"),
 			               json_object_get(json_array_get(tags, k), "key"))) {
-				FAULT(rules, faults, arena_printf(rules->arena, "tags[%zu].key", i),
+				FAULT(p, arena_printf(p->rules->arena, "tags[%zu].key", i),
 				      "must not repeat an earlier key");
 				break;
 			}
 }
 
-static void settings_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults)
+static void settings_check(struct place *p, json_t *cluster)
 {
-	bool backup = json_is_true(json_object_get(cluster, "backupEnabled"));
+	bool backup = json_flag(cluster, "backupEnabled");
 	struct str key = json_field(cluster, "encryptionAtRestProvider");
-	if (json_is_true(json_object_get(cluster, "pitEnabled")) && !backup)
-		FAULT(rules, faults, STR("pitEnabled"), "needs backupEnabled to be true");
-	if (!rules->old && json_is_true(json_object_get(cluster, "paused")))
-		FAULT(rules, faults, STR("paused"), "must be false for a new cluster");
-	if (cluster_is_tenant(cluster) && json_is_true(json_object_get(cluster, "paused")))
-		FAULT(rules, faults, STR("paused"), "a TENANT cluster cannot be paused");
+	if (json_flag(cluster, "pitEnabled") && !backup)
+		FAULT(p, STR("pitEnabled"), "needs backupEnabled to be true");
+	if (!p->rules->old && json_flag(cluster, "paused"))
+		FAULT(p, STR("paused"), "must be false for a new cluster");
+	if (cluster_is_tenant(cluster) && json_flag(cluster, "paused"))
+		FAULT(p, STR("paused"), "a TENANT cluster cannot be paused");
 	if (cluster_is_tenant(cluster) && backup)
-		FAULT(rules, faults, STR("backupEnabled"), "a TENANT cluster has no backups of its own");
+		FAULT(p, STR("backupEnabled"), "a TENANT cluster has no backups of its own");
 	if (key.n && cluster_is_tenant(cluster) && !str_is(key, "NONE"))
-		FAULT(rules, faults, STR("encryptionAtRestProvider"), "must be NONE for a TENANT cluster");
+		FAULT(p, STR("encryptionAtRestProvider"), "must be NONE for a TENANT cluster");
 	if (!key.n)
-		text_set(cluster, "encryptionAtRestProvider", "NONE");
-	tags_check(rules, cluster, faults);
+		json_put_z(cluster, "encryptionAtRestProvider", "NONE");
+	tags_check(p, cluster);
 }
 
 void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults)
 {
+	struct place place = {.rules = rules, .faults = faults}, *p = &place;
 	struct str name = json_field(cluster, "name");
 	if (!name.n)
-		FAULT(rules, faults, STR("name"), "is required");
+		FAULT(p, STR("name"), "is required");
 	else if (name.n > NAME_LENGTH_MAX)
-		FAULT(rules, faults, STR("name"), "must have at most %d characters", NAME_LENGTH_MAX);
+		FAULT(p, STR("name"), "must have at most %d characters", NAME_LENGTH_MAX);
 	else if (rules->old && !str_eq(name, json_field(rules->old, "name")))
-		FAULT(rules, faults, STR("name"), "cannot be changed");
-	type_check(rules, cluster, faults);
-	specs_check(rules, cluster, faults);
-	version_check(rules, cluster, faults);
-	settings_check(rules, cluster, faults);
+		FAULT(p, STR("name"), "cannot be changed");
+	type_check(p, cluster);
+	specs_check(p, cluster);
+	version_check(p, cluster);
+	settings_check(p, cluster);
 }
 
 /* Ids. */
 
 static json_t *id_json(void)
 {
-	struct id id = id_new();
-	return json_stringn(id.z, ID_LEN);
+	return json_string(id_new().z);
 }
 
 static json_t *zone_id(const json_t *specs, size_t until, struct str zone)

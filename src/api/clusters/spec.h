@@ -1,6 +1,6 @@
 /* What a cluster shall be: the rules that its schema cannot say, the values that follow from others, and the nodes that
  * come of it. Works on the current form (ClusterDescription20240805); older forms are translated first
- * (cluster_legacy.c). */
+ * (forms.c). */
 #ifndef STEWARD_API_CLUSTERS_SPEC_H
 #define STEWARD_API_CLUSTERS_SPEC_H
 
@@ -13,6 +13,18 @@ struct cluster_rules {
 	size_t version_count;
 	const json_t *old; /* the cluster as it is, or NULL for a new one */
 };
+
+/* The providers' lists of regions and sizes stand in the schemas. */
+struct cluster_provider {
+	const char *name, *settings, *hardware; /* the latter two: schemas */
+	const char *first;                      /* the region that is offered by default */
+};
+#define CLUSTER_PROVIDERS 3
+extern const struct cluster_provider cluster_providers[CLUSTER_PROVIDERS];
+
+/* Where a region has what it says of its nodes, by enum node_kind. */
+#define HARDWARE 3
+extern const char *const hardware_fields[HARDWARE];
 
 /* Completes the cluster (priorities, sizes, zones, version, defaults) and adds what is wrong with it. */
 void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults);

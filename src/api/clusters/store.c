@@ -13,30 +13,18 @@
 
 static const char *const kinds[] = {CLUSTER_KIND, FLEX_KIND};
 #define KINDS (sizeof kinds / sizeof *kinds)
-#define WALK_PAGE 200
-
-static const char *const own_kinds[] = {"process_args", "outage_simulation", "sample_load", "cluster_watch", NULL};
-static const struct cluster_part own_part = {.kinds = own_kinds};
 
 struct cluster cluster_of(struct arena *a, const struct doc *d)
 {
 	return (struct cluster){.doc = *d, .body = doc_json(a, d->body), .plan = doc_json(a, d->secret)};
 }
 
-static int cluster_open(struct arena *a, int result, struct cluster *cluster)
-{
-	if (result == 0)
-		*cluster = cluster_of(a, &cluster->doc);
-	return result;
-}
-
 int cluster_load_named(struct call *c, struct str name, struct cluster *ret_cluster)
 {
-	struct cluster cluster;
-	int r = tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, c->group.id, name, &cluster.doc);
-	r = cluster_open(c->arena, r, &cluster);
+	struct doc d;
+	int r = tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, c->group.id, name, &d);
 	if (r == 0)
-		*ret_cluster = cluster;
+		*ret_cluster = cluster_of(c->arena, &d);
 	return r;
 }
 
@@ -47,12 +35,12 @@ int cluster_load(struct call *c, struct cluster *ret_cluster)
 
 int cluster_get(struct tx *tx, struct arena *a, struct str id, struct cluster *ret_cluster)
 {
-	struct cluster cluster;
+	struct doc d;
 	int r = -ENOENT;
 	for (size_t i = 0; r == -ENOENT && i < KINDS; i++)
-		r = cluster_open(a, tx_get(tx, a, kinds[i], id, &cluster.doc), &cluster);
+		r = tx_get(tx, a, kinds[i], id, &d);
 	if (r == 0)
-		*ret_cluster = cluster;
+		*ret_cluster = cluster_of(a, &d);
 	return r;
 }
 
@@ -64,11 +52,10 @@ bool cluster_is(const struct cluster *cluster, const char *state)
 static void plan_renew(struct cluster *cluster)
 {
 	json_t *plan = cluster->plan;
-	json_int_t generation = json_integer_value(json_object_get(plan, "generation"));
-	json_t *nodes = cluster_nodes(cluster->body, json_object_get(plan, "nodes"),
-	                              json_string_value(json_object_get(plan, "label")));
-	json_put(plan, "nodes", nodes);
-	json_put(plan, "generation", json_integer(generation + 1));
+	json_put(plan, "nodes",
+	         cluster_nodes(cluster->body, json_object_get(plan, "nodes"),
+	                       json_string_value(json_object_get(plan, "label"))));
+	json_put(plan, "generation", json_integer(json_number(plan, "generation") + 1));
 }
 
 int cluster_reconcile(struct tx *tx, struct str cluster_id)
@@ -167,7 +154,8 @@ int cluster_save(struct tx *tx, struct arena *a, struct cluster *cluster)
 
 int cluster_change(struct tx *tx, struct arena *a, struct cluster *cluster, const char *state)
 {
-	json_put_z(cluster->body, "stateName", state);
+	const char *otherwise = cluster_is(cluster, "CREATING") ? "CREATING" : "UPDATING";
+	json_put_z(cluster->body, "stateName", state ? state : otherwise);
 	plan_renew(cluster);
 	int r = cluster_save(tx, a, cluster);
 	if (r == 0)
@@ -188,38 +176,16 @@ int cluster_move(struct tx *tx, struct arena *a, struct cluster *cluster, const 
 	return tx_insert(tx, &cluster->doc);
 }
 
-static int children_remove(struct tx *tx, struct arena *a, const char *kind, struct str parent)
-{
-	for (;;) {
-		struct doc *docs;
-		size_t count;
-		int r = tx_list(tx, a, kind, parent, 0, 100, &docs, &count);
-		if (r < 0 || !count)
-			return r;
-		for (size_t i = 0; r == 0 && i < count; i++)
-			r = tx_delete(tx, kind, docs[i].id);
-		if (r < 0)
-			return r;
-	}
-}
-
-static int part_remove(struct tx *tx, struct arena *a, const struct cluster_part *part, const struct cluster *cluster)
-{
-	int r = part->removed ? part->removed(tx, a, cluster) : 0;
-	for (const char *const *kind = part->kinds; r == 0 && kind && *kind; kind++)
-		r = children_remove(tx, a, *kind, cluster->doc.id);
-	return r;
-}
-
 int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
 {
 	int r = tx_ref_delete(tx, CLUSTER_LABEL_REF, json_field(cluster->plan, "label"));
+	if (r == 0 || r == -ENOENT)
+		r = tx_delete(tx, WATCH_KIND, cluster->doc.id);
 	if (r == -ENOENT)
 		r = 0;
-	if (r == 0)
-		r = part_remove(tx, a, &own_part, cluster);
 	for (size_t i = 0; r == 0 && i < cluster_part_count; i++)
-		r = part_remove(tx, a, cluster_parts[i], cluster);
+		if (cluster_parts[i]->removed)
+			r = cluster_parts[i]->removed(tx, a, cluster);
 	if (r == 0)
 		r = resource_delete_below(tx, a, &resource_cluster, cluster->doc.id);
 	if (r == 0)
@@ -250,60 +216,23 @@ int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id)
 	return tx_update(tx, &project);
 }
 
-static int walk_kind(struct tx *tx, struct arena *a, const char *kind, struct str group_id,
-                     int (*visit)(struct tx *, void *, const struct doc *), void *ctx)
-{
-	int64_t total;
-	struct doc *docs;
-	size_t count;
-	int r = tx_count(tx, kind, group_id, &total);
-	if (r < 0 || !total)
-		return r;
-	r = tx_list(tx, a, kind, group_id, 0, total, &docs, &count);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		r = visit(tx, ctx, &docs[i]);
-	return r;
-}
-
-int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id,
-                        int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx)
+int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id, doc_visit *visit, void *ctx)
 {
 	int r = 0;
-	for (size_t i = 0; r == 0 && i < KINDS; i++)
-		r = walk_kind(tx, a, kinds[i], group_id, visit, ctx);
-	return r;
-}
-
-/* A page of them at a time: all at once may be more than there is room for. */
-static int walk_all(struct tx *tx, const char *kind, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster),
-                    void *ctx)
-{
-	struct arena *page = arena_new(), *next = arena_new();
-	struct str parent = STR("");
-	int64_t seq = -1;
-	size_t got = WALK_PAGE;
-	int r = 0;
-	while (r == 0 && got == WALK_PAGE) {
+	for (size_t k = 0; r == 0 && k < KINDS; k++) {
 		struct doc *docs;
-		r = tx_walk(tx, page, kind, parent, seq, WALK_PAGE, &docs, &got);
-		for (size_t i = 0; r == 0 && i < got; i++)
+		size_t count = 0;
+		r = tx_list_all(tx, a, kinds[k], group_id, &docs, &count);
+		for (size_t i = 0; r == 0 && i < count; i++)
 			r = visit(tx, ctx, &docs[i]);
-		if (r == 0 && got) {
-			arena_reset(next);
-			parent = arena_dup(next, docs[got - 1].parent);
-			seq = docs[got - 1].seq;
-		}
-		arena_reset(page);
 	}
-	arena_free(page);
-	arena_free(next);
 	return r;
 }
 
-int clusters_walk(struct tx *tx, int (*visit)(struct tx *tx, void *ctx, const struct doc *cluster), void *ctx)
+int clusters_walk(struct tx *tx, doc_visit *visit, void *ctx)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < KINDS; i++)
-		r = walk_all(tx, kinds[i], visit, ctx);
+		r = tx_walk_all(tx, kinds[i], visit, ctx);
 	return r;
 }

@@ -38,23 +38,17 @@ static bool header_is_true(const struct call *c, const char *name)
 }
 
 /* The sizes in effect: those asked for, since nothing here scales by itself. */
-static void effective_add(json_t *specs)
+static void effective_add(const json_t *cluster)
 {
 	static const char *const names[][2] = {{"electableSpecs", "effectiveElectableSpecs"},
 	                                       {"readOnlySpecs", "effectiveReadOnlySpecs"},
 	                                       {"analyticsSpecs", "effectiveAnalyticsSpecs"}};
-	for (size_t s = 0; s < json_array_size(specs); s++) {
-		json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
-		for (size_t i = 0; i < json_array_size(configs); i++) {
-			json_t *config = json_array_get(configs, i);
-			if (str_is(json_field(config, "providerName"), "TENANT"))
-				continue;
-			for (size_t k = 0; k < 3; k++)
-				if (json_object_get(config, names[k][0]))
-					json_put(config, names[k][1],
-					         json_deep_copy(json_object_get(config, names[k][0])));
-		}
-	}
+	struct region_walk walk = {.spec = 0};
+	json_t *config;
+	while ((config = region_next(cluster, &walk)))
+		for (size_t k = 0; k < 3 && !str_is(json_field(config, "providerName"), "TENANT"); k++)
+			if (json_object_get(config, names[k][0]))
+				json_put(config, names[k][1], json_deep_copy(json_object_get(config, names[k][0])));
 }
 
 static struct str view_make(struct call *c, const struct doc *d, enum cluster_form form)
@@ -69,7 +63,7 @@ static struct str view_make(struct call *c, const struct doc *d, enum cluster_fo
 	else if (form == FORM_LEGACY)
 		older = cluster_to_legacy(c->arena, body);
 	else if (header_is_true(c, "use-effective-instance-fields"))
-		effective_add(json_object_get(body, "replicationSpecs"));
+		effective_add(body);
 	if (form == FORM_CURRENT && header_is_true(c, "use-effective-fields-replication-specs"))
 		json_put(body, "effectiveReplicationSpecs", json_deep_copy(json_object_get(body, "replicationSpecs")));
 	if (older)
@@ -115,14 +109,14 @@ int cluster_write(struct call *c, const struct doc *d)
 /* Long enough for an engine's sentence with two paths in it: the cause stands at its end. */
 #define HEADER_TEXT_MAX 600
 
-/* What an engine says may hold anything. */
-static struct str header_text(struct arena *a, struct str text)
+void cluster_progress_say(struct call *c, const char *what, struct str text)
 {
-	char *z = arena_z(a, text);
-	for (size_t i = 0; i < text.n; i++)
-		if (z[i] < ' ' || z[i] > '~')
-			z[i] = ' ';
-	return (struct str){z, text.n < HEADER_TEXT_MAX ? text.n : HEADER_TEXT_MAX};
+	struct str said = arena_printf(c->arena, "%s%s%.*s", what, *what ? ": " : "", STR_ARG(text));
+	char *z = arena_z(c->arena, said);
+	for (char *p = z; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = ' ';
+	call_header(c, STR("x-steward-progress"), (struct str){z, said.n < HEADER_TEXT_MAX ? said.n : HEADER_TEXT_MAX});
 }
 
 void cluster_progress_header(struct call *c, const struct cluster *cluster)
@@ -130,22 +124,14 @@ void cluster_progress_header(struct call *c, const struct cluster *cluster)
 	struct job job;
 	struct str why = json_field(cluster->plan, "why");
 	/* While it is tried again, what went wrong is what somebody wants to know. */
-	if (why.n && cluster_is(cluster, "REPAIRING")) {
-		call_header(c, STR("x-steward-progress"),
-		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(why))));
-		return;
-	}
-	if (tx_job_of(c->tx, c->arena, cluster->doc.id, &job) < 0) {
+	if (why.n && cluster_is(cluster, "REPAIRING"))
+		cluster_progress_say(c, "failed", why);
+	else if (tx_job_of(c->tx, c->arena, cluster->doc.id, &job) < 0)
 		cluster_disk_header(c, cluster);
-		return;
-	}
-	if (str_is(job.kind, "access") && job.error.n)
-		call_header(c, STR("x-steward-progress"),
-		            header_text(c->arena, arena_printf(c->arena, "access: %.*s", STR_ARG(job.error))));
+	else if (str_is(job.kind, "access") && job.error.n)
+		cluster_progress_say(c, "access", job.error);
 	else if (job.failed)
-		call_header(c, STR("x-steward-progress"),
-		            header_text(c->arena, arena_printf(c->arena, "failed: %.*s", STR_ARG(job.error))));
+		cluster_progress_say(c, "failed", job.error);
 	else
-		call_header(c, STR("x-steward-progress"),
-		            header_text(c->arena, job.progress.n ? job.progress : STR("0% waiting")));
+		cluster_progress_say(c, "", job.progress.n ? job.progress : STR("0% waiting"));
 }

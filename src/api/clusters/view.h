@@ -12,7 +12,9 @@ must_check int cluster_drop(struct call *c, const struct doc *d);
  * NULL. */
 const json_t *cluster_grant(const json_t *body);
 bool cluster_is_pinned(const json_t *body);
-/* Tells how far the cluster's job is, in a header: X-Steward-Progress. */
+/* Says it in X-Steward-Progress, after "what: "; what an engine says may hold anything, and may be long. */
+void cluster_progress_say(struct call *c, const char *what, struct str text);
+/* Tells how far the cluster's job is there. */
 void cluster_progress_header(struct call *c, const struct cluster *cluster);
 
 #endif

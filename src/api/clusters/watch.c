@@ -8,6 +8,7 @@
  *   {"nodes": {"ab12cd-shard-00-00": {"ends": 1, "down": false}}, "sets": {"0": {"term": 2, "failovers": 1}}} */
 #include "api/clusters/clusters.h"
 
+#include "api/clusters/jobs.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,11 +21,32 @@
 
 /* --- asking for the job */
 
-struct poke {
-	struct write write;
-	const struct service *service;
-	char id[25];
-};
+static int note_run(struct tx *tx, void *ctx)
+{
+	const struct cluster_note *n = ctx;
+	struct arena *a = arena_new();
+	int r = n->run(tx, a, n);
+	arena_free(a);
+	return r == -ENOENT ? 0 : r;
+}
+
+static void note_done(void *ctx, int result)
+{
+	const struct cluster_note *n = ctx;
+	if (result < 0)
+		log_warn("cluster %s: %s (error %d)", n->id, n->lost, result);
+	free(ctx);
+}
+
+void cluster_note_write(const struct cluster_note *note, const char *cluster_id)
+{
+	struct cluster_note *n = must_calloc(1, sizeof *n);
+	*n = *note;
+	n->write = (struct write){.run = note_run, .done = note_done, .ctx = n};
+	snprintf(n->id, sizeof n->id, "%s", cluster_id);
+	if (!store_write(n->service->store, &n->write))
+		note_done(n, -EBUSY);
+}
 
 int watch_ask(struct tx *tx, struct arena *a, const struct service *s, struct str cluster_id)
 {
@@ -40,31 +62,17 @@ int watch_ask(struct tx *tx, struct arena *a, const struct service *s, struct st
 	return tx_job_ensure(tx, &job);
 }
 
-static int poke_run(struct tx *tx, void *ctx)
+static int watch_note(struct tx *tx, struct arena *a, const struct cluster_note *n)
 {
-	const struct poke *p = ctx;
-	struct arena *a = arena_new();
-	int r = watch_ask(tx, a, p->service, str_of(p->id));
-	arena_free(a);
-	return r;
-}
-
-static void poke_done(void *ctx, int result)
-{
-	if (result < 0)
-		log_warn("cluster %s: what befell its nodes is told later (error %d)", ((struct poke *)ctx)->id,
-		         result);
-	free(ctx);
+	return watch_ask(tx, a, n->service, str_of(n->id));
 }
 
 void watch_changed(void *service, const char *cluster_id)
 {
-	struct poke *p = must_calloc(1, sizeof *p);
-	p->write = (struct write){.run = poke_run, .done = poke_done, .ctx = p};
-	p->service = service;
-	snprintf(p->id, sizeof p->id, "%s", cluster_id);
-	if (!store_write(p->service->store, &p->write))
-		poke_done(p, -EBUSY);
+	cluster_note_write(&(struct cluster_note){.service = service,
+	                                          .run = watch_note,
+	                                          .lost = "what befell its nodes is told later"},
+	                   cluster_id);
 }
 
 /* --- telling */
@@ -74,8 +82,18 @@ struct telling {
 	struct tx *tx;
 	struct arena *arena;
 	const struct cluster *cluster;
-	struct str org_id;
 };
+
+static int event_tell(struct telling *t, const char *type, const char *severity, const struct event_detail *details,
+                      size_t count)
+{
+	return event_service_about(t->tx, t->arena, type,
+	                           &(struct event_about){.group_id = t->cluster->doc.parent,
+	                                                 .cluster = t->cluster->doc.name,
+	                                                 .severity = severity,
+	                                                 .details = details,
+	                                                 .detail_count = count});
+}
 
 static int node_event(struct telling *t, const char *type, const char *severity, const struct node_status *n)
 {
@@ -93,24 +111,13 @@ static int node_event(struct telling *t, const char *type, const char *severity,
 		details[count++] = (struct event_detail){.name = "replicaSetName", .text = set};
 	if (!router && sharded)
 		details[count++] = (struct event_detail){.name = "shardName", .text = set};
-	return event_service_about(t->tx, t->arena, type,
-	                           &(struct event_about){.org_id = t->org_id,
-	                                                 .group_id = t->cluster->doc.parent,
-	                                                 .cluster = t->cluster->doc.name,
-	                                                 .severity = severity,
-	                                                 .details = details,
-	                                                 .detail_count = count});
-}
-
-static json_int_t number_of(const json_t *o, const char *name)
-{
-	return json_integer_value(json_object_get(o, name));
+	return event_tell(t, type, severity, details, count);
 }
 
 static int node_tell(struct telling *t, const json_t *told, const struct node_status *n)
 {
-	bool down = json_is_true(json_object_get(told, "down"));
-	json_int_t ends = (json_int_t)n->ends - number_of(told, "ends");
+	bool down = json_flag(told, "down");
+	json_int_t ends = (json_int_t)n->ends - json_number(told, "ends");
 	int r = 0;
 	if (ends <= 0 && n->down && !down)
 		ends = 1; /* its directory was put back from an older copy, and its count with it */
@@ -131,20 +138,14 @@ static int election_event(struct telling *t, const struct node_status *n, json_i
 	        {.name = "term", .number = term},
 	        {.name = "primary", .text = str_of(n->host)},
 	        {.name = "cause", .text = failover ? STR("the former primary ended") : STR("a planned change")}};
-	return event_service_about(t->tx, t->arena, "PRIMARY_ELECTED",
-	                           &(struct event_about){.org_id = t->org_id,
-	                                                 .group_id = t->cluster->doc.parent,
-	                                                 .cluster = t->cluster->doc.name,
-	                                                 .severity = failover ? "WARNING" : NULL,
-	                                                 .details = details,
-	                                                 .detail_count = sizeof details / sizeof *details});
+	return event_tell(t, "PRIMARY_ELECTED", failover ? "WARNING" : NULL, details, sizeof details / sizeof *details);
 }
 
 /* Of terms that came and went unseen it is not known who led them, nor in which order: the failovers are told first. */
 static int set_tell(struct telling *t, const json_t *told, const struct node_status *n)
 {
-	json_int_t terms = (json_int_t)n->term - number_of(told, "term"),
-	           failovers = (json_int_t)n->failovers - number_of(told, "failovers");
+	json_int_t terms = (json_int_t)n->term - json_number(told, "term"),
+	           failovers = (json_int_t)n->failovers - json_number(told, "failovers");
 	int r = 0;
 	terms = terms < TOLD_MAX ? terms : TOLD_MAX;
 	for (json_int_t i = 0; r == 0 && i < terms; i++)
@@ -202,15 +203,9 @@ static void unled_keep(json_t *now, const json_t *told, const struct cluster_sta
 
 static int told_save(struct telling *t, struct doc *d, const json_t *now, bool there)
 {
+	struct str id = t->cluster->doc.id;
 	d->body = json_text(t->arena, now);
-	if (there)
-		return tx_update(t->tx, d);
-	*d = (struct doc){.kind = STR(WATCH_KIND),
-	                  .id = t->cluster->doc.id,
-	                  .parent = t->cluster->doc.id,
-	                  .created_ms = clock_now_ms(),
-	                  .body = d->body};
-	return tx_insert(t->tx, d);
+	return there ? tx_update(t->tx, d) : doc_insert(t->tx, WATCH_KIND, id, id, STR_NONE, d->body);
 }
 
 static bool is_absent(const struct cluster_status *status)
@@ -225,14 +220,11 @@ static int watch_save(struct tx *tx, struct job_run *r)
 {
 	const struct cluster_status *status = r->save_ctx;
 	struct cluster cluster;
-	struct doc d, project;
+	struct doc d;
 	struct telling t = {.tx = tx, .arena = r->arena, .cluster = &cluster};
 	int result = cluster_get(tx, r->arena, json_field(doc_json(r->arena, r->job.args), "id"), &cluster);
-	if (result == 0)
-		result = tx_get(tx, r->arena, "project", cluster.doc.parent, &project);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
-	t.org_id = project.parent;
 	result = tx_get(tx, r->arena, WATCH_KIND, cluster.doc.id, &d);
 	if (result < 0 && result != -ENOENT)
 		return result;

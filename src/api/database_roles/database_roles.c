@@ -31,82 +31,22 @@ static const struct built_in_role built_in[] = {
 };
 
 /* Actions that only make sense on the whole cluster, and those that only make sense on databases and collections. */
-static const char *const cluster_actions[] = {
-        "BYPASS_DEFAULT_MAX_TIME_MS",
-        "BYPASS_USER_WRITE_BLOCK",
-        "CONN_POOL_STATS",
-        "FLUSH_ROUTER_CONFIG",
-        "GET_CMD_LINE_OPTS",
-        "GET_LOG",
-        "GET_PARAMETER",
-        "GET_SHARD_MAP",
-        "HOST_INFO",
-        "IN_PROG",
-        "KILL_ANY_SESSION",
-        "KILL_OP",
-        "LIST_DATABASES",
-        "LIST_SESSIONS",
-        "LIST_SHARDS",
-        "NET_STAT",
-        "REPL_SET_GET_CONFIG",
-        "REPL_SET_GET_STATUS",
-        "SERVER_STATUS",
-        "SET_USER_WRITE_BLOCK",
-        "SHARDED_DATA_DISTRIBUTION",
-        "SHARDING_STATE",
-        "TOP",
-        "USE_UUID",
-};
-static const char *const database_actions[] = {
-        "ANALYZE_SHARD_KEY",
-        "BYPASS_DOCUMENT_VALIDATION",
-        "CHANGE_STREAM",
-        "CLEAR_JUMBO_FLAG",
-        "COLL_MOD",
-        "COLL_STATS",
-        "COMPACT",
-        "CONVERT_TO_CAPPED",
-        "CREATE_COLLECTION",
-        "CREATE_INDEX",
-        "CREATE_SEARCH_INDEX",
-        "DB_HASH",
-        "DB_STATS",
-        "DROP_COLLECTION",
-        "DROP_DATABASE",
-        "DROP_INDEX",
-        "DROP_SEARCH_INDEX",
-        "ENABLE_PROFILER",
-        "ENABLE_SHARDING",
-        "FIND",
-        "INSERT",
-        "LIST_COLLECTIONS",
-        "LIST_INDEXES",
-        "LIST_SEARCH_INDEXES",
-        "MOVE_CHUNK",
-        "REFINE_COLLECTION_SHARD_KEY",
-        "REMOVE",
-        "RENAME_COLLECTION_SAME_DB",
-        "RESHARD_COLLECTION",
-        "RE_INDEX",
-        "SPLIT_CHUNK",
-        "UPDATE",
-        "UPDATE_SEARCH_INDEX",
-        "VALIDATE",
-        "VIEW_ALL_HISTORY",
-};
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-
-static bool list_has(const char *const *list, size_t count, struct str name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (str_is(name, list[i]))
-			return true;
-	return false;
-}
+static const char cluster_actions[] =
+        "BYPASS_DEFAULT_MAX_TIME_MS|BYPASS_USER_WRITE_BLOCK|CONN_POOL_STATS|FLUSH_ROUTER_CONFIG"
+        "|GET_CMD_LINE_OPTS|GET_LOG|GET_PARAMETER|GET_SHARD_MAP|HOST_INFO|IN_PROG|KILL_ANY_SESSION|KILL_OP"
+        "|LIST_DATABASES|LIST_SESSIONS|LIST_SHARDS|NET_STAT|REPL_SET_GET_CONFIG|REPL_SET_GET_STATUS"
+        "|SERVER_STATUS|SET_USER_WRITE_BLOCK|SHARDED_DATA_DISTRIBUTION|SHARDING_STATE|TOP|USE_UUID";
+static const char database_actions[] =
+        "ANALYZE_SHARD_KEY|BYPASS_DOCUMENT_VALIDATION|CHANGE_STREAM|CLEAR_JUMBO_FLAG|COLL_MOD|COLL_STATS"
+        "|COMPACT|CONVERT_TO_CAPPED|CREATE_COLLECTION|CREATE_INDEX|CREATE_SEARCH_INDEX|DB_HASH|DB_STATS"
+        "|DROP_COLLECTION|DROP_DATABASE|DROP_INDEX|DROP_SEARCH_INDEX|ENABLE_PROFILER|ENABLE_SHARDING|FIND"
+        "|INSERT|LIST_COLLECTIONS|LIST_INDEXES|LIST_SEARCH_INDEXES|MOVE_CHUNK|REFINE_COLLECTION_SHARD_KEY"
+        "|REMOVE|RENAME_COLLECTION_SAME_DB|RESHARD_COLLECTION|RE_INDEX|SPLIT_CHUNK|UPDATE|UPDATE_SEARCH_INDEX"
+        "|VALIDATE|VIEW_ALL_HISTORY";
 
 const struct built_in_role *built_in_role_find(struct str name)
 {
-	for (size_t i = 0; i < COUNT(built_in); i++)
+	for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
 		if (str_is(name, built_in[i].name))
 			return &built_in[i];
 	return NULL;
@@ -134,6 +74,14 @@ const char *table_name_fault(struct str name)
 	if (name.n == 0 || name.n > TABLE_NAME_MAX)
 		return "must be the name of a collection, of at most 63 bytes";
 	return has_odd_bytes(name) ? "must have no slash, backslash, quote, dollar sign or control character" : NULL;
+}
+
+struct str role_database_fault(struct arena *a, struct str role, struct str database)
+{
+	const struct built_in_role *known = built_in_role_find(role);
+	if (known && !known->everywhere)
+		return str_of(database_name_fault(database));
+	return str_is(database, "admin") ? STR_NONE : arena_printf(a, "must be admin for the role %.*s", STR_ARG(role));
 }
 
 int database_roles_load(struct tx *tx, struct arena *a, struct str group_id, json_t **ret_roles)
@@ -168,12 +116,8 @@ static void grant_add(struct flattening *f, struct str role, struct str database
 		return;
 	}
 	if (f->count == f->cap) {
-		size_t cap = f->cap ? 2 * f->cap : 16;
-		struct engine_grant *more = arena_new_array(f->arena, struct engine_grant, cap);
-		if (f->count)
-			memcpy(more, f->grants, f->count * sizeof *more);
-		f->grants = more;
-		f->cap = cap;
+		f->cap = f->cap ? 2 * f->cap : 16;
+		f->grants = arena_grow(f->arena, f->grants, f->count, f->cap, sizeof *f->grants);
 	}
 	f->grants[f->count++] = (struct engine_grant){arena_z(f->arena, role), arena_z(f->arena, database),
 	                                              arena_z(f->arena, collection)};
@@ -187,7 +131,7 @@ static void action_add(struct flattening *f, const json_t *action)
 	struct str name = json_field(action, "action");
 	for (size_t i = 0; i < json_array_size(resources); i++) {
 		const json_t *on = json_array_get(resources, i);
-		bool everywhere = json_is_true(json_object_get(on, "cluster"));
+		bool everywhere = json_flag(on, "cluster");
 		grant_add(f, name, everywhere ? STR_NONE : json_field(on, "db"),
 		          everywhere ? STR_NONE : json_field(on, "collection"));
 	}
@@ -253,6 +197,8 @@ struct checking {
 	size_t resources;
 };
 
+#define FAULT(k, path, ...) faults_add(&(k)->faults, (k)->call->arena, path, __VA_ARGS__)
+
 static void name_check(struct checking *k)
 {
 	bool fits = k->name.n > 0 && k->name.n <= NAME_BYTES && !isdigit((unsigned char)k->name.p[0]) &&
@@ -260,50 +206,49 @@ static void name_check(struct checking *k)
 	for (size_t i = 0; i < k->name.n; i++)
 		fits = fits && (isalnum((unsigned char)k->name.p[i]) || k->name.p[i] == '_' || k->name.p[i] == '-');
 	if (!fits)
-		faults_add(&k->faults, k->call->arena, STR("roleName"),
-		           "must be of at most %d letters, digits, _ and -, and begin with a letter or _", NAME_BYTES);
+		FAULT(k, STR("roleName"),
+		      "must be of at most %d letters, digits, _ and -, and begin with a letter or _", NAME_BYTES);
 	else if (built_in_role_find(k->name))
-		faults_add(&k->faults, k->call->arena, STR("roleName"), "must not be the name of a built-in role");
+		FAULT(k, STR("roleName"), "must not be the name of a built-in role");
 }
 
 static void resource_check(struct checking *k, struct str action, const json_t *on, size_t i, size_t j)
 {
 	struct arena *a = k->call->arena;
 	struct str database = json_field(on, "db"), collection = json_field(on, "collection");
-	bool cluster = json_is_true(json_object_get(on, "cluster"));
+	bool cluster = json_flag(on, "cluster");
 	const char *fault;
 	if (cluster && (database.n || collection.n))
-		faults_add(&k->faults, a, arena_printf(a, "actions[%zu].resources[%zu]", i, j),
-		           "must have empty db and collection where cluster is true");
-	else if (cluster && list_has(database_actions, COUNT(database_actions), action))
-		faults_add(&k->faults, a, arena_printf(a, "actions[%zu].resources[%zu].cluster", i, j),
-		           "must be false: %.*s is an action on a database or collection", STR_ARG(action));
-	else if (!cluster && list_has(cluster_actions, COUNT(cluster_actions), action))
-		faults_add(&k->faults, a, arena_printf(a, "actions[%zu].resources[%zu].cluster", i, j),
-		           "must be true: %.*s is an action on the cluster", STR_ARG(action));
+		FAULT(k, arena_printf(a, "actions[%zu].resources[%zu]", i, j),
+		      "must have empty db and collection where cluster is true");
+	else if (cluster && str_is_one_of(database_actions, action))
+		FAULT(k, arena_printf(a, "actions[%zu].resources[%zu].cluster", i, j),
+		      "must be false: %.*s is an action on a database or collection", STR_ARG(action));
+	else if (!cluster && str_is_one_of(cluster_actions, action))
+		FAULT(k, arena_printf(a, "actions[%zu].resources[%zu].cluster", i, j),
+		      "must be true: %.*s is an action on the cluster", STR_ARG(action));
 	if (database.n && (fault = database_name_fault(database)))
-		faults_add(&k->faults, a, arena_printf(a, "actions[%zu].resources[%zu].db", i, j), "%s", fault);
+		FAULT(k, arena_printf(a, "actions[%zu].resources[%zu].db", i, j), "%s", fault);
 	if (collection.n && (fault = table_name_fault(collection)))
-		faults_add(&k->faults, a, arena_printf(a, "actions[%zu].resources[%zu].collection", i, j), "%s", fault);
+		FAULT(k, arena_printf(a, "actions[%zu].resources[%zu].collection", i, j), "%s", fault);
 }
 
 static void actions_check(struct checking *k, const json_t *actions)
 {
 	struct arena *a = k->call->arena;
 	if (json_array_size(actions) > ACTIONS_MAX)
-		faults_add(&k->faults, a, STR("actions"), "must be at most %d", ACTIONS_MAX);
+		FAULT(k, STR("actions"), "must be at most %d", ACTIONS_MAX);
 	for (size_t i = 0; i < json_array_size(actions) && i < ACTIONS_MAX; i++) {
 		const json_t *action = json_array_get(actions, i), *resources = json_object_get(action, "resources");
 		size_t count = json_array_size(resources);
 		k->resources += count;
 		if (count == 0)
-			faults_add(&k->faults, a, arena_printf(a, "actions[%zu].resources", i),
-			           "must name at least one");
+			FAULT(k, arena_printf(a, "actions[%zu].resources", i), "must name at least one");
 		for (size_t j = 0; j < count && k->resources <= RESOURCES_MAX; j++)
 			resource_check(k, json_field(action, "action"), json_array_get(resources, j), i, j);
 	}
 	if (k->resources > RESOURCES_MAX)
-		faults_add(&k->faults, a, STR("actions"), "must have at most %d resources in all", RESOURCES_MAX);
+		FAULT(k, STR("actions"), "must have at most %d resources in all", RESOURCES_MAX);
 }
 
 /* The way from a role back to the one that is written, as "b -> c -> a"; false: there is none. */
@@ -329,24 +274,19 @@ static bool circle_find(struct checking *k, struct str from, struct buf *way)
 static void inherited_check(struct checking *k, const json_t *from, size_t i)
 {
 	struct arena *a = k->call->arena;
-	struct str name = json_field(from, "role"), database = json_field(from, "db");
-	const struct built_in_role *known = built_in_role_find(name);
-	const char *fault = known && !known->everywhere ? database_name_fault(database) : NULL;
+	struct str name = json_field(from, "role");
+	struct str fault = role_database_fault(a, name, json_field(from, "db"));
 	struct buf way = {0};
-	if (fault)
-		faults_add(&k->faults, a, arena_printf(a, "inheritedRoles[%zu].db", i), "%s", fault);
-	else if (!(known && !known->everywhere) && !str_is(database, "admin"))
-		faults_add(&k->faults, a, arena_printf(a, "inheritedRoles[%zu].db", i),
-		           "must be admin for the role %.*s", STR_ARG(name));
-	if (known)
+	if (fault.n)
+		FAULT(k, arena_printf(a, "inheritedRoles[%zu].db", i), "%.*s", STR_ARG(fault));
+	if (built_in_role_find(name))
 		return;
 	if (!json_object_getn(k->roles, name.p, name.n) && !str_eq(name, k->name))
-		faults_add(&k->faults, a, arena_printf(a, "inheritedRoles[%zu].role", i),
-		           "must be a built-in role or a custom role of the project");
+		FAULT(k, arena_printf(a, "inheritedRoles[%zu].role", i),
+		      "must be a built-in role or a custom role of the project");
 	else if (circle_find(k, name, &way))
-		faults_add(&k->faults, a, arena_printf(a, "inheritedRoles[%zu].role", i),
-		           "would make the role inherit itself: %.*s -> %.*s", STR_ARG(k->name),
-		           STR_ARG(buf_view(&way)));
+		FAULT(k, arena_printf(a, "inheritedRoles[%zu].role", i),
+		      "would make the role inherit itself: %.*s -> %.*s", STR_ARG(k->name), STR_ARG(buf_view(&way)));
 	buf_free(&way);
 }
 
@@ -364,28 +304,19 @@ static int role_check(struct call *c, const json_t *document)
 	name_check(&k);
 	actions_check(&k, actions);
 	if (json_array_size(actions) + json_array_size(inherited) == 0)
-		faults_add(&k.faults, c->arena, STR("actions"),
-		           "must name at least one where inheritedRoles names none");
+		FAULT(&k, STR("actions"), "must name at least one where inheritedRoles names none");
 	if (json_array_size(inherited) > INHERITED_MAX)
-		faults_add(&k.faults, c->arena, STR("inheritedRoles"), "must be at most %d", INHERITED_MAX);
+		FAULT(&k, STR("inheritedRoles"), "must be at most %d", INHERITED_MAX);
 	for (size_t i = 0; i < json_array_size(inherited) && i < INHERITED_MAX; i++)
 		inherited_check(&k, json_array_get(inherited, i), i);
 	return k.faults.count ? call_fail_faults(c, &k.faults) : 0;
 }
 
-static void arrays_complete(json_t *document)
-{
-	if (!json_object_get(document, "actions"))
-		json_put(document, "actions", json_array());
-	if (!json_object_get(document, "inheritedRoles"))
-		json_put(document, "inheritedRoles", json_array());
-}
-
 static int role_create(struct call *c, json_t *document)
 {
 	int result = role_check(c, document);
-	if (result == 0)
-		arrays_complete(document);
+	json_default(document, "actions", json_array());
+	json_default(document, "inheritedRoles", json_array());
 	return result;
 }
 
@@ -435,42 +366,4 @@ static int role_update(struct call *c, const struct doc *old, json_t *document)
 	return result < 0 ? result : access_changed(c, NULL, 0);
 }
 
-/* Who of a kind has the role: the first one's name, or none. */
-static int user_of_role(struct call *c, const char *kind, const char *list, const char *field, struct str role,
-                        struct str *ret_name)
-{
-	struct doc *docs;
-	size_t count = 0;
-	int result = tx_list_all(c->tx, c->arena, kind, c->group.id, &docs, &count);
-	*ret_name = STR_NONE;
-	for (size_t i = 0; result == 0 && i < count; i++) {
-		if (!memmem(docs[i].body.p, docs[i].body.n, role.p, role.n))
-			continue;
-		const json_t *roles = json_object_get(doc_json(c->arena, docs[i].body), list);
-		for (size_t j = 0; j < json_array_size(roles); j++)
-			if (str_eq(json_field(json_array_get(roles, j), field), role)) {
-				*ret_name = docs[i].name;
-				return 0;
-			}
-	}
-	return result;
-}
-
-static int role_remove(struct call *c, const struct doc *old)
-{
-	struct str user, role;
-	int result = user_of_role(c, resource_database_user.kind, "roles", "roleName", old->name, &user);
-	if (result == 0)
-		result = user_of_role(c, DATABASE_ROLE, "inheritedRoles", "role", old->name, &role);
-	if (result < 0)
-		return result;
-	if (!user.n && !role.n)
-		return 0;
-	call_fail(c, 409, "CUSTOM_ROLE_IN_USE",
-	          "The role \"%.*s\" is in use by the %s \"%.*s\". Take it away there first.", STR_ARG(old->name),
-	          user.n ? "database user" : "custom role", STR_ARG(user.n ? user : role));
-	call_fail_param(c, old->name);
-	return call_fail_param(c, user.n ? user : role);
-}
-
-const struct resource_hooks database_role_hooks = {.create = role_create, .update = role_update, .remove = role_remove};
+const struct resource_hooks database_role_hooks = {.create = role_create, .update = role_update};

@@ -13,18 +13,6 @@
 
 #include <stdio.h>
 
-static int list_all(struct tx *tx, struct arena *a, const char *kind, struct str group_id, struct doc **ret_docs,
-                    size_t *ret_count)
-{
-	int64_t total;
-	int result = tx_count(tx, kind, group_id, &total);
-	if (result < 0 || total)
-		return result < 0 ? result : tx_list(tx, a, kind, group_id, 0, total, ret_docs, ret_count);
-	*ret_docs = NULL;
-	*ret_count = 0;
-	return 0;
-}
-
 /* Whether its time is over, though nobody has taken it away yet. */
 static bool is_over(const json_t *document)
 {
@@ -37,7 +25,7 @@ static int networks_load(struct tx *tx, struct arena *a, struct str group_id, st
 {
 	struct doc *docs;
 	size_t count;
-	int result = list_all(tx, a, "access_entry", group_id, &docs, &count);
+	int result = tx_list_all(tx, a, "access_entry", group_id, &docs, &count);
 	if (result < 0)
 		return result;
 	struct cidr *networks = arena_new_array(a, struct cidr, count + 1);
@@ -58,7 +46,7 @@ static int user_load(struct arena *a, const struct doc *doc, const json_t *docum
 	struct engine_user user = {.ldap = str_is(json_field(document, "ldapAuthType"), "USER")};
 	struct engine_grant *grants;
 	struct str verifier, subject = x509_subject(a, doc, document);
-	int result = database_user_verifier(a, doc, &verifier);
+	int result = doc_unseal(a, doc, &verifier);
 	if (result < 0) {
 		log_error("database user %.*s: its verifier cannot be read (error %d)", STR_ARG(doc->id), result);
 		return result;
@@ -79,7 +67,7 @@ static int users_load(struct tx *tx, struct arena *a, struct str group_id, struc
 	struct doc *docs;
 	size_t count;
 	json_t *roles;
-	int result = list_all(tx, a, DATABASE_USER, group_id, &docs, &count);
+	int result = tx_list_all(tx, a, DATABASE_USER, group_id, &docs, &count);
 	if (result == 0)
 		result = database_roles_load(tx, a, group_id, &roles);
 	if (result < 0)

@@ -29,19 +29,6 @@ bool database_user_logs_in(const json_t *user)
 	       !type_is(user, "ldapAuthType", "GROUP");
 }
 
-static struct str seal_context(struct arena *a, struct str id)
-{
-	return arena_printf(a, DATABASE_USER "/%.*s", STR_ARG(id));
-}
-
-int database_user_verifier(struct arena *a, const struct doc *user, struct str *ret_verifier)
-{
-	if (user->secret.n)
-		return seal_open(a, user->secret, seal_context(a, user->id), ret_verifier);
-	*ret_verifier = STR_NONE;
-	return 0;
-}
-
 /* What does not fit is left for the handler to refuse. */
 int database_users_prepare(struct call *c)
 {
@@ -58,7 +45,7 @@ static void verifier_keep(struct call *c, struct doc *d)
 {
 	const struct str *verifier = c->prepared;
 	if (verifier)
-		d->secret = seal(c->arena, *verifier, seal_context(c->arena, d->id));
+		d->secret = doc_seal(c->arena, d, *verifier);
 }
 
 /* The end of a temporary user is a job that is due then. */
@@ -72,43 +59,33 @@ static int end_schedule(struct tx *tx, struct str id, const json_t *user)
 	return tx_job_add(tx, &job);
 }
 
-static void array_default(json_t *document, const char *field)
-{
-	if (!json_object_get(document, field))
-		json_put(document, field, json_array());
-}
-
 /* The stored form: without the password, with defaults. */
 static void document_complete(json_t *document)
 {
 	json_object_del(document, "password");
 	schema_add_defaults(resource_database_user.schema, document);
 	schema_normalize_dates(resource_database_user.schema, document);
-	array_default(document, "labels");
-	array_default(document, "scopes");
+	json_default(document, "labels", json_array());
+	json_default(document, "scopes", json_array());
 }
 
 static void user_links(struct call *c, const struct doc *d)
 {
-	const struct op *certs = catalog_op("listDatabaseUserCerts");
-	if ((certs->roles & c->roles) && str_is(json_field(doc_json(c->arena, d->body), "x509Type"), "MANAGED"))
-		entity_link(c, &c->out, "certs", link_href(c, certs, "username", d->name));
-}
-
-static int user_create(struct call *c, json_t *document)
-{
-	int result = database_user_check(c, document, NULL);
-	if (result == 0)
-		document_complete(document);
-	return result;
+	if (str_is(json_field(doc_json(c->arena, d->body), "x509Type"), "MANAGED"))
+		entity_link_op(c, "certs", catalog_op("listDatabaseUserCerts"), "username", d->name);
 }
 
 static int user_update(struct call *c, const struct doc *old, json_t *document)
 {
-	int result = database_user_check(c, document, doc_json(c->arena, old->body));
+	int result = database_user_check(c, document, old ? doc_json(c->arena, old->body) : NULL);
 	if (result == 0)
 		document_complete(document);
 	return result;
+}
+
+static int user_create(struct call *c, json_t *document)
+{
+	return user_update(c, NULL, document);
 }
 
 static int user_save(struct call *c, struct doc *d, const struct doc *old, json_t *document)
@@ -169,7 +146,7 @@ const struct resource_hooks database_user_hooks = {.create = user_create,
 
 static int end_save(struct tx *tx, struct job_run *r)
 {
-	struct doc user, group;
+	struct doc user;
 	int64_t until;
 	size_t certs;
 	int result = tx_get(tx, r->arena, DATABASE_USER, r->job.subject, &user);
@@ -179,17 +156,14 @@ static int end_save(struct tx *tx, struct job_run *r)
 	/* It may have been given more time meanwhile: then another job is due. */
 	if (!clock_parse(json_field(document, "deleteAfterDate"), &until) || until > clock_now_ms())
 		return 0;
-	result = tx_get(tx, r->arena, "project", user.parent, &group);
-	if (result == 0)
-		result = tx_delete(tx, DATABASE_USER, user.id);
+	result = tx_delete(tx, DATABASE_USER, user.id);
 	if (result == 0)
 		result = x509_forget(tx, r->arena, &user, &certs);
 	if (result == 0)
 		result = access_ask(tx, r->arena, user.parent);
 	if (result < 0)
-		return result == -ENOENT ? 0 : result;
-	return event_service_field(tx, r->arena, "DB_USER_DELETED", group.parent, group.id, "dbUserUsername",
-	                           user.name);
+		return result;
+	return event_service_field(tx, r->arena, "DB_USER_DELETED", STR_NONE, user.parent, "dbUserUsername", user.name);
 }
 
 int user_end_step(struct job_run *r)

@@ -12,8 +12,6 @@
 
 /* Whether the databases know it by its name: not one of AWS IAM or OpenID Connect, nor a group of a directory. */
 bool database_user_logs_in(const json_t *user);
-/* The verifier of one with a password; STR_NONE for others. */
-must_check int database_user_verifier(struct arena *a, const struct doc *user, struct str *ret_verifier);
 
 /* A temporary user's time is over. */
 #define USER_END_JOB "database_user_end"

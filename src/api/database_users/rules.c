@@ -185,7 +185,7 @@ static int role_check(struct checking *k, const json_t *role, size_t i)
 	struct str name = json_field(role, "roleName"), database = json_field(role, "databaseName"),
 	           collection = json_field(role, "collectionName");
 	const struct built_in_role *known = built_in_role_find(name);
-	const char *fault = known && !known->everywhere ? database_name_fault(database) : NULL;
+	struct str fault = role_database_fault(a, name, database);
 	struct doc custom;
 	int result = known ? 0 : tx_get_by_name(k->call->tx, a, DATABASE_ROLE, k->call->group.id, name, &custom);
 	if (result == -ENOENT)
@@ -193,18 +193,15 @@ static int role_check(struct checking *k, const json_t *role, size_t i)
 		      "must be a built-in role or a custom role of the project");
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
-	if (fault)
-		FAULT(k, arena_printf(a, "roles[%zu].databaseName", i), "%s", fault);
-	else if (!(known && !known->everywhere) && !str_is(database, "admin"))
-		FAULT(k, arena_printf(a, "roles[%zu].databaseName", i), "must be admin for the role %.*s",
-		      STR_ARG(name));
+	if (fault.n)
+		FAULT(k, arena_printf(a, "roles[%zu].databaseName", i), "%.*s", STR_ARG(fault));
 	if (!collection.n)
 		return 0;
 	if (!known || !known->on_tables)
 		FAULT(k, arena_printf(a, "roles[%zu].collectionName", i),
 		      "goes with the roles read and readWrite only");
-	else if ((fault = table_name_fault(collection)))
-		FAULT(k, arena_printf(a, "roles[%zu].collectionName", i), "%s", fault);
+	else if (table_name_fault(collection))
+		FAULT(k, arena_printf(a, "roles[%zu].collectionName", i), "%s", table_name_fault(collection));
 	return 0;
 }
 

@@ -4,42 +4,17 @@
 #include "api/database_users/user_security.h"
 
 #include "api/clusters/clusters.h"
-#include "api/database_users/ldap_mapping.h"
 #include "api/kit/verbs.h"
 #include "api/maintenance/maintenance.h"
 #include "base/certs.h"
 #include "base/clock.h"
-#include "base/ip.h"
+#include "directory/directory.h"
 #include "trail/events.h"
 
 #include <ctype.h>
 #include <errno.h>
 
-#define SECURITY_KIND "user_security"
 #define TEXT_MAX 1024
-
-static struct str seal_context(struct arena *a, struct str group_id)
-{
-	return arena_printf(a, SECURITY_KIND "/%.*s", STR_ARG(group_id));
-}
-
-bool ldap_host_is_good(struct str host)
-{
-	struct ip ip;
-	if (ip_parse(host, &ip))
-		return true;
-	for (size_t i = 0; i < host.n; i++)
-		if (!isalnum((unsigned char)host.p[i]) && host.p[i] != '-' && host.p[i] != '.')
-			return false;
-	return host.n > 0 && host.n < 254 && host.p[0] != '-' && host.p[0] != '.';
-}
-
-void ldap_transport(unsigned port, bool has_ca, bool *ret_tls, bool *ret_start_tls)
-{
-	bool clear = port == 389 || port == 3268;
-	*ret_tls = !clear;
-	*ret_start_tls = clear && has_ca;
-}
 
 static bool text_is_plain(struct str text)
 {
@@ -49,13 +24,25 @@ static bool text_is_plain(struct str text)
 	return text.n <= TEXT_MAX;
 }
 
+/* Certificates are kept in one form, and an empty text not at all. */
+static void pem_check(json_t *of, const char *field, struct str path, struct arena *a, struct faults *faults)
+{
+	struct str given = json_field(of, field), pem;
+	const char *fault;
+	if (!given.n)
+		json_object_del(of, field);
+	else if (certs_normalize(a, given, &pem, &fault) < 0)
+		faults_add(faults, a, path, "%s", fault);
+	else
+		json_put_str(of, field, pem);
+}
+
 void ldap_server_check(json_t *ldap, const char *prefix, struct arena *a, struct faults *faults)
 {
-	struct str host = json_field(ldap, "hostname"), ca = json_field(ldap, "caCertificate"), pem;
+	struct str host = json_field(ldap, "hostname");
 	const json_t *port = json_object_get(ldap, "port"), *password = json_object_get(ldap, "bindPassword");
 	struct ldap_query query;
-	const char *fault;
-	if (host.p && !ldap_host_is_good(host))
+	if (host.p && !directory_host_is_good(host))
 		faults_add(faults, a, arena_printf(a, "%shostname", prefix), "must be a host name or an IP address");
 	if (port && (json_integer_value(port) < 1 || json_integer_value(port) > 65535))
 		faults_add(faults, a, arena_printf(a, "%sport", prefix), "must be from 1 to 65535");
@@ -70,12 +57,7 @@ void ldap_server_check(json_t *ldap, const char *prefix, struct arena *a, struct
 	if (template.p && (!text_is_plain(template) || !ldap_query_parse(template, &query)))
 		faults_add(faults, a, arena_printf(a, "%sauthzQueryTemplate", prefix),
 		           "must be a query like {USER}?memberOf?base");
-	if (ca.n && certs_normalize(a, ca, &pem, &fault) < 0)
-		faults_add(faults, a, arena_printf(a, "%scaCertificate", prefix), "%s", fault);
-	else if (ca.n)
-		json_put_str(ldap, "caCertificate", pem);
-	else
-		json_object_del(ldap, "caCertificate");
+	pem_check(ldap, "caCertificate", arena_printf(a, "%scaCertificate", prefix), a, faults);
 }
 
 static void needs(struct faults *faults, struct arena *a, const json_t *ldap, const char *field, bool has)
@@ -87,26 +69,19 @@ static void needs(struct faults *faults, struct arena *a, const json_t *ldap, co
 
 static int security_check(struct call *c, json_t *document, bool has_password)
 {
-	json_t *ldap = json_object_get(document, "ldap"), *x509 = json_object_get(document, "customerX509");
+	json_t *ldap = json_object_get(document, "ldap");
 	struct faults faults = {.count = 0};
-	struct str cas = json_field(x509, "cas"), pem;
-	const char *fault;
 	ldap_server_check(ldap, "ldap.", c->arena, &faults);
 	ldap_mapping_check(json_object_get(ldap, "userToDNMapping"), STR("ldap.userToDNMapping"), c->arena, &faults);
-	if (json_is_true(json_object_get(ldap, "authenticationEnabled"))) {
+	if (json_flag(ldap, "authenticationEnabled")) {
 		needs(&faults, c->arena, ldap, "hostname", false);
 		needs(&faults, c->arena, ldap, "bindUsername", false);
 		needs(&faults, c->arena, ldap, "bindPassword", has_password);
-	} else if (json_is_true(json_object_get(ldap, "authorizationEnabled"))) {
+	} else if (json_flag(ldap, "authorizationEnabled")) {
 		faults_add(&faults, c->arena, STR("ldap.authorizationEnabled"),
 		           "can be true only where ldap.authenticationEnabled is");
 	}
-	if (cas.n && certs_normalize(c->arena, cas, &pem, &fault) < 0)
-		faults_add(&faults, c->arena, STR("customerX509.cas"), "%s", fault);
-	else if (cas.n)
-		json_put_str(x509, "cas", pem);
-	else
-		json_object_del(x509, "cas");
+	pem_check(json_object_get(document, "customerX509"), "cas", STR("customerX509.cas"), c->arena, &faults);
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
 
@@ -126,7 +101,7 @@ static int security_save(struct call *c, struct doc *d, const struct doc *old, j
 	json_t *ldap = json_object_get(document, "ldap");
 	struct str password = arena_dup(c->arena, json_field(ldap, "bindPassword"));
 	if (password.n)
-		d->secret = seal(c->arena, password, seal_context(c->arena, d->id));
+		d->secret = doc_seal(c->arena, d, password);
 	json_object_del(ldap, "bindPassword");
 	d->body = json_text(c->arena, document);
 	return resource_put(c->tx, d, old);
@@ -143,23 +118,21 @@ const struct resource_hooks user_security_hooks = {
 /* A part of the settings as it was at first; the answer is all of them. */
 static int part_drop(struct call *c, const char *part, const char *field)
 {
-	struct doc old, d;
-	int result = resource_load(c, &resource_user_security, &old);
+	struct doc d;
+	int result = resource_load(c, &resource_user_security, &d);
 	if (result == 0)
-		result = if_match(c, old.rev);
+		result = if_match(c, d.rev);
 	if (result < 0)
 		return result;
-	json_t *document = doc_json(c->arena, old.body), *from = json_object_get(document, part);
+	json_t *document = doc_json(c->arena, d.body), *from = json_object_get(document, part);
 	json_object_del(from, field);
 	if (strcmp(field, "userToDNMapping") == 0)
 		json_put(from, field, json_array());
-	d = old;
-	d.created_ms = old.rev ? old.created_ms : clock_now_ms();
 	schema_add_defaults(resource_user_security.schema, document);
-	result = security_save(c, &d, &old, document);
+	d.body = json_text(c->arena, document);
+	result = doc_put(c->tx, &d);
 	if (result == 0)
 		result = access_changed(c, NULL, 0);
-	d.rev = old.rev + 1;
 	return result < 0 ? result : resource_write(c, &resource_user_security, &d);
 }
 
@@ -179,16 +152,16 @@ static int ldap_join(struct arena *a, const struct doc *d, const json_t *ldap, s
                      struct engine_access *access)
 {
 	struct engine_ldap *to = arena_new_of(a, struct engine_ldap);
-	struct str ca = json_field(ldap, "caCertificate"), password = STR_NONE;
-	int result = d->secret.n ? seal_open(a, d->secret, seal_context(a, d->id), &password) : 0;
+	struct str ca = json_field(ldap, "caCertificate"), password;
+	int result = doc_unseal(a, d, &password);
 	if (result < 0)
 		return result;
 	*to = (struct engine_ldap){.host = arena_z(a, json_field(ldap, "hostname")),
-	                           .port = (unsigned)json_integer_value(json_object_get(ldap, "port")),
+	                           .port = (unsigned)json_number(ldap, "port"),
 	                           .bind_dn = arena_z(a, json_field(ldap, "bindUsername")),
 	                           .bind_password = arena_z(a, password),
 	                           .ca = ca.n ? arena_z(a, ca) : NULL};
-	ldap_transport(to->port, ca.n > 0, &to->tls, &to->start_tls);
+	directory_transport(to->port, ca.n > 0, &to->tls, &to->start_tls);
 	access->ldap = to;
 	for (size_t i = 0; i < access->user_count; i++) {
 		struct str dn, query;
@@ -206,18 +179,16 @@ int user_security_join(struct tx *tx, struct arena *a, struct str group_id, stru
 {
 	struct authority authority = {.certificate = STR_NONE};
 	struct doc d;
-	struct str cas = STR_NONE;
 	int result = authority_load(tx, a, group_id, &authority);
-	if (result < 0 && result != -ENOENT)
+	if (result == 0 || result == -ENOENT)
+		result = resource_singleton(tx, a, &resource_user_security, group_id, &d);
+	if (result < 0)
 		return result;
-	result = tx_get(tx, a, SECURITY_KIND, group_id, &d);
-	if (result == 0) {
-		const json_t *document = doc_json(a, d.body), *ldap = json_object_get(document, "ldap");
-		cas = json_field(json_object_get(document, "customerX509"), "cas");
-		if (json_is_true(json_object_get(ldap, "authenticationEnabled")))
-			result = ldap_join(a, &d, ldap, users, access);
-	}
-	if (result < 0 && result != -ENOENT)
+	const json_t *document = doc_json(a, d.body), *ldap = json_object_get(document, "ldap");
+	struct str cas = json_field(json_object_get(document, "customerX509"), "cas");
+	if (json_flag(ldap, "authenticationEnabled"))
+		result = ldap_join(a, &d, ldap, users, access);
+	if (result < 0)
 		return result;
 	if (authority.certificate.n || cas.n)
 		access->client_cas = arena_printf(a, "%.*s%.*s%.*s", STR_ARG(authority.certificate),

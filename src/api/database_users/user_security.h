@@ -17,10 +17,6 @@ int ldap_verify_step(struct job_run *r);
 int ldap_verify_failed(struct tx *tx, struct job_run *r);
 /* Adds a link to the project's last check, where there is one, to the entity that was written last. */
 void ldap_verify_link(struct call *c);
-/* Whether a text can be a directory's host, and how it is spoken to on that port: 389 and 3268 in the clear, with
- * StartTLS where a certificate authority is given, every other port with TLS from the first byte. */
-bool ldap_host_is_good(struct str host);
-void ldap_transport(unsigned port, bool has_ca, bool *ret_tls, bool *ret_start_tls);
 /* Faults of what the settings and a check have in common; `prefix` is that of the paths. Writes caCertificate again. */
 void ldap_server_check(json_t *ldap, const char *prefix, struct arena *a, struct faults *faults);
 

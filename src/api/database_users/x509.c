@@ -114,18 +114,16 @@ static int refuse(struct call *c, const struct doc *user, const json_t *document
 {
 	if (is_type(document, "MANAGED") && name_is_plain(user->name))
 		return 0;
-	if (is_type(document, "MANAGED")) {
-		call_fail(c, 400, "VALIDATION_ERROR",
-		          "username: a certificate can name only a user whose name has 1 to %d printable ASCII "
-		          "characters "
-		          "other than , + \" \\ < > ; = and #.",
-		          NAME_MAX_BYTES);
-		return call_fail_param(c, STR("username"));
-	}
-	call_fail(c, 409, "X509_TYPE_NOT_MANAGED",
-	          "%.*s is not a user of x509Type MANAGED: certificates are issued to such users only.",
-	          STR_ARG(user->name));
-	return call_fail_param(c, user->name);
+	if (is_type(document, "MANAGED"))
+		return call_fail_about(
+		        c, 400, "VALIDATION_ERROR", STR("username"),
+		        "username: a certificate can name only a user whose name has 1 to %d printable ASCII "
+		        "characters "
+		        "other than , + \" \\ < > ; = and #.",
+		        NAME_MAX_BYTES);
+	return call_fail_about(c, 409, "X509_TYPE_NOT_MANAGED", user->name,
+	                       "%.*s is not a user of x509Type MANAGED: certificates are issued to such users only.",
+	                       STR_ARG(user->name));
 }
 
 static int months_read(struct call *c, int64_t *ret_months)
@@ -134,8 +132,7 @@ static int months_read(struct call *c, int64_t *ret_months)
 	*ret_months = months ? json_integer_value(months) : MONTHS;
 	if (*ret_months >= 1)
 		return 0;
-	call_fail(c, 400, "VALIDATION_ERROR", "monthsUntilExpiration: must be at least 1.");
-	return call_fail_param(c, STR("monthsUntilExpiration"));
+	return call_fail_field(c, 400, "VALIDATION_ERROR", "monthsUntilExpiration", "must be at least 1.");
 }
 
 /* One file for a client: the key, the certificate, and the authority's, by which it knows the databases. */
@@ -200,9 +197,7 @@ int x509_create_cert(struct call *c)
 		result = certs_load(c->tx, c->arena, &user, &d);
 	if (result < 0)
 		return result;
-	json_t *body = doc_json(c->arena, d.body), *certs = json_object_get(body, "certs");
-	if (!certs)
-		json_put(body, "certs", certs = json_array());
+	json_t *body = doc_json(c->arena, d.body), *certs = json_default(body, "certs", json_array());
 	result = certs_make_room(c, certs);
 	if (result == 0)
 		result = issue(c, &user, months, &row, &pem);
@@ -211,8 +206,7 @@ int x509_create_cert(struct call *c)
 	event_field(c, "dbUserUsername", user.name);
 	json_array_append_new(certs, row);
 	d.body = json_text(c->arena, body);
-	d.created_ms = d.rev ? d.created_ms : clock_now_ms();
-	result = d.rev ? tx_update(c->tx, &d) : tx_insert(c->tx, &d);
+	result = doc_put(c->tx, &d);
 	if (result == 0)
 		json_str(&c->out, pem);
 	return result;

@@ -9,12 +9,13 @@
 #include "api/kit/verbs.h"
 
 #include "api/projects/projects.h"
-#include "base/clock.h"
+#include "base/file.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "trail/events.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,97 +32,105 @@ struct first {
 	bool writes_file, wipes;
 };
 
+#define FILE_NAME "bootstrap.json"
+#define FILE_NEXT FILE_NAME ".new" /* until the store has committed */
+
+/* Where the file has what. */
+static const struct {
+	const char *section, *field; /* section NULL: of the file itself */
+	size_t at;
+} fields[] = {{NULL, "orgId", offsetof(struct first, org_id)},
+              {NULL, "groupId", offsetof(struct first, group_id)},
+              {NULL, "userId", offsetof(struct first, user_id)},
+              {"apiKey", "id", offsetof(struct first, key.id)},
+              {"apiKey", "publicKey", offsetof(struct first, key.public_key)},
+              {"apiKey", "privateKey", offsetof(struct first, key.private_key)},
+              {"serviceAccount", "id", offsetof(struct first, account.id)},
+              {"serviceAccount", "clientId", offsetof(struct first, account.client_id)},
+              {"serviceAccount", "secretId", offsetof(struct first, account.secret_id)},
+              {"serviceAccount", "clientSecret", offsetof(struct first, account.secret)}};
+
+static struct str *field_at(struct first *f, size_t i)
+{
+	return (struct str *)(void *)((char *)f + fields[i].at);
+}
+
+static json_t *section_of(json_t *root, size_t i)
+{
+	return fields[i].section ? json_object_get(root, fields[i].section) : root;
+}
+
 static const char *path_of(struct arena *a, const char *dir, const char *name)
 {
 	return arena_printf(a, "%s/%s", dir, name).p;
 }
 
-static int fail(const char *what, const char *path)
+static int fail(const char *what, const char *path, int error)
 {
-	int error = -errno;
-	fprintf(stderr, "steward: cannot %s %s: %s\n", what, path, strerror(errno));
+	fprintf(stderr, "steward: cannot %s %s: %s\n", what, path, strerror(-error));
 	return error;
 }
 
-static int file_write(const char *path, struct str text)
+static int file_write(struct arena *a, const char *dir, const json_t *root)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return fail("write", path);
-	bool ok = write(fd, text.p, text.n) == (ssize_t)text.n && fsync(fd) == 0;
-	int result = ok ? 0 : fail("write", path);
-	close(fd);
-	return result;
-}
-
-static int dir_sync(const char *dir)
-{
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return fail("open", dir);
-	int result = fsync(fd) == 0 ? 0 : fail("sync", dir);
-	close(fd);
-	return result;
+	const char *path = path_of(a, dir, FILE_NEXT);
+	char *text = json_dumps(root, JSON_INDENT(2));
+	int result = file_replace(path, str_of(text), 0600, FILE_NO_GROUP);
+	free(text);
+	return result < 0 ? fail("write", path, result) : 0;
 }
 
 static int file_put(struct first *f)
 {
-	json_t *root = json_pack(
-	        "{s:s, s:s, s:s%, s:s%, s:s%, s:s, s:{s:s%, s:s%, s:s%}, s:{s:s%, s:s%, s:s%, s:s%}}", "baseUrl",
-	        f->base_url, "caFile", f->ca_file, "orgId", f->org_id.p, f->org_id.n, "groupId", f->group_id.p,
-	        f->group_id.n, "userId", f->user_id.p, f->user_id.n, "username", OWNER_NAME, "apiKey", "id",
-	        f->key.id.p, f->key.id.n, "publicKey", f->key.public_key.p, f->key.public_key.n, "privateKey",
-	        f->key.private_key.p, f->key.private_key.n, "serviceAccount", "id", f->account.id.p, f->account.id.n,
-	        "clientId", f->account.client_id.p, f->account.client_id.n, "secretId", f->account.secret_id.p,
-	        f->account.secret_id.n, "clientSecret", f->account.secret.p, f->account.secret.n);
-	char *text = json_dumps(root, JSON_INDENT(2));
-	json_decref(root);
-	int result = file_write(path_of(f->arena, f->data_dir, "bootstrap.json.new"), str_of(text));
-	free(text);
-	return result;
+	json_t *root = json_pack("{s:s, s:s, s:s, s:{}, s:{}}", "baseUrl", f->base_url, "caFile", f->ca_file,
+	                         "username", OWNER_NAME, "apiKey", "serviceAccount");
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		json_put_str(section_of(root, i), fields[i].field, *field_at(f, i));
+	return file_write(f->arena, f->data_dir, json_keep(f->arena, root));
 }
 
 static int file_commit(struct arena *a, const char *dir)
 {
-	const char *from = path_of(a, dir, "bootstrap.json.new"), *to = path_of(a, dir, "bootstrap.json");
-	if (rename(from, to) < 0)
-		return fail("rename", from);
-	return dir_sync(dir);
+	const char *from = path_of(a, dir, FILE_NEXT);
+	if (rename(from, path_of(a, dir, FILE_NAME)) < 0)
+		return fail("rename", from, -errno);
+	int result = directory_sync(dir);
+	return result < 0 ? fail("sync", dir, result) : 0;
 }
 
-static int insert(struct tx *tx, const char *kind, struct str id, struct str parent, struct str name, struct str body)
+int tenant_org(struct tx *tx, struct arena *a, struct str org_id, struct str name, struct str *ret_federation_id)
 {
-	struct doc d = {.kind = str_of(kind),
-	                .id = id,
-	                .parent = parent,
-	                .name = name,
-	                .body = body,
-	                .created_ms = clock_now_ms()};
-	return tx_insert(tx, &d);
+	json_t *body = json_keep(a, json_object());
+	json_put_str(body, "id", org_id);
+	json_put(body, "isDeleted", json_false());
+	json_put_str(body, "name", name);
+	json_put(body, "skipDefaultAlertsSettings", json_false());
+	int result = doc_insert(tx, "org", org_id, STR_NONE, STR_NONE, json_text(a, body));
+	return result < 0 ? result : federation_create(tx, a, org_id, ret_federation_id);
+}
+
+int tenant_project(struct tx *tx, struct arena *a, struct str org_id, struct str id, struct str name)
+{
+	json_t *body = json_keep(a, json_object());
+	json_put_str(body, "name", name);
+	json_put_str(body, "orgId", org_id);
+	project_complete(body, id);
+	return doc_insert(tx, "project", id, org_id, name, json_text(a, body));
 }
 
 static int make_tenant(struct tx *tx, struct first *f)
 {
 	struct arena *a = f->arena;
 	struct str federation_id;
-	json_t *project =
-	        doc_json(a, arena_printf(a, "{\"name\":\"Project0\",\"orgId\":\"%.*s\"}", STR_ARG(f->org_id)));
-	project_complete(project, f->group_id);
-	int result = insert(tx, "org", f->org_id, STR_NONE, STR_NONE,
-	                    arena_printf(a,
-	                                 "{\"id\":\"%.*s\",\"isDeleted\":false,\"name\":\"Organization0\","
-	                                 "\"skipDefaultAlertsSettings\":false}",
-	                                 STR_ARG(f->org_id)));
+	int result = tenant_org(tx, a, f->org_id, STR("Organization0"), &federation_id);
 	if (result == 0)
-		result = federation_create(tx, a, f->org_id, &federation_id);
+		result = tenant_project(tx, a, f->org_id, f->group_id, STR("Project0"));
 	if (result == 0)
-		result = insert(tx, "project", f->group_id, f->org_id, STR("Project0"), json_text(a, project));
-	if (result == 0)
-		result = insert(tx, "user", f->user_id, STR_NONE, STR_NONE,
-		                arena_printf(a,
-		                             "{\"id\":\"%.*s\",\"username\":\"" OWNER_NAME "\",\"firstName\":\"First\","
-		                             "\"lastName\":\"Owner\"}",
-		                             STR_ARG(f->user_id)));
+		result = doc_insert(tx, "user", f->user_id, STR_NONE, STR_NONE,
+		                    arena_printf(a,
+		                                 "{\"id\":\"%.*s\",\"username\":\"" OWNER_NAME
+		                                 "\",\"firstName\":\"First\",\"lastName\":\"Owner\"}",
+		                                 STR_ARG(f->user_id)));
 	if (result == 0)
 		result = grant_set(tx, a, GRANTEE_USER, f->user_id, true, f->org_id, role_bit("ORG_OWNER"));
 	if (result == 0)
@@ -156,12 +165,6 @@ static int make_all(struct tx *tx, void *ctx)
 	return result;
 }
 
-static struct str new_id(struct arena *a)
-{
-	struct id id = id_new();
-	return arena_dup(a, id_str(&id));
-}
-
 static bool store_is_new(struct store *store, struct arena *a)
 {
 	struct str value;
@@ -173,16 +176,16 @@ static bool store_is_new(struct store *store, struct arena *a)
 
 static int bootstrap_run(struct store *store, struct first *f, bool *ret_first)
 {
-	const char *file = path_of(f->arena, f->data_dir, "bootstrap.json");
+	const char *file = path_of(f->arena, f->data_dir, FILE_NAME);
 	if (!store_is_new(store, f->arena)) {
 		*ret_first = false;
-		if (access(file, F_OK) < 0 && access(path_of(f->arena, f->data_dir, "bootstrap.json.new"), F_OK) == 0)
+		if (access(file, F_OK) < 0 && access(path_of(f->arena, f->data_dir, FILE_NEXT), F_OK) == 0)
 			return file_commit(f->arena, f->data_dir);
 		return 0;
 	}
-	f->org_id = new_id(f->arena);
-	f->group_id = new_id(f->arena);
-	f->user_id = new_id(f->arena);
+	f->org_id = id_make(f->arena);
+	f->group_id = id_make(f->arena);
+	f->user_id = id_make(f->arena);
 	f->writes_file = true;
 	int result = store_write_wait(store, make_all, f);
 	if (result == -EEXIST) {
@@ -206,32 +209,13 @@ int bootstrap_ensure(struct store *store, const char *data_dir, const char *base
 	return result;
 }
 
-static struct str text_at(struct arena *a, const json_t *object, const char *field)
-{
-	const json_t *value = json_object_get(object, field);
-	return json_is_string(value) ? arena_dup(a, (struct str){json_string_value(value), json_string_length(value)})
-	                             : STR_NONE;
-}
-
 int bootstrap_reset(struct store *store, const char *data_dir)
 {
 	struct first f = {.arena = arena_new(), .data_dir = data_dir, .wipes = true};
-	json_t *root = json_load_file(path_of(f.arena, data_dir, "bootstrap.json"), 0, NULL);
-	int result = -ENOENT;
-	if (root) {
-		const json_t *key = json_object_get(root, "apiKey"), *account = json_object_get(root, "serviceAccount");
-		f.org_id = text_at(f.arena, root, "orgId");
-		f.group_id = text_at(f.arena, root, "groupId");
-		f.user_id = text_at(f.arena, root, "userId");
-		f.key.id = text_at(f.arena, key, "id");
-		f.key.public_key = text_at(f.arena, key, "publicKey");
-		f.key.private_key = text_at(f.arena, key, "privateKey");
-		f.account.id = text_at(f.arena, account, "id");
-		f.account.client_id = text_at(f.arena, account, "clientId");
-		f.account.secret_id = text_at(f.arena, account, "secretId");
-		f.account.secret = text_at(f.arena, account, "clientSecret");
-		result = store_write_wait(store, make_all, &f);
-	}
+	json_t *root = json_load_file(path_of(f.arena, data_dir, FILE_NAME), 0, NULL);
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		*field_at(&f, i) = arena_dup(f.arena, json_field(section_of(root, i), fields[i].field));
+	int result = root ? store_write_wait(store, make_all, &f) : -ENOENT;
 	json_decref(root);
 	arena_free(f.arena);
 	return result;
@@ -240,14 +224,12 @@ int bootstrap_reset(struct store *store, const char *data_dir)
 int bootstrap_refresh(const char *data_dir, const char *base_url, const char *ca_file)
 {
 	struct arena *a = arena_new();
-	json_t *root = json_load_file(path_of(a, data_dir, "bootstrap.json"), 0, NULL);
+	json_t *root = json_load_file(path_of(a, data_dir, FILE_NAME), 0, NULL);
 	int result = 0;
-	if (root && (!str_is(text_at(a, root, "baseUrl"), base_url) || !str_is(text_at(a, root, "caFile"), ca_file))) {
+	if (root && (!str_is(json_field(root, "baseUrl"), base_url) || !str_is(json_field(root, "caFile"), ca_file))) {
 		json_put_z(root, "baseUrl", base_url);
 		json_put_z(root, "caFile", ca_file);
-		char *text = json_dumps(root, JSON_INDENT(2));
-		result = file_write(path_of(a, data_dir, "bootstrap.json.new"), str_of(text));
-		free(text);
+		result = file_write(a, data_dir, root);
 		if (result == 0)
 			result = file_commit(a, data_dir);
 	}

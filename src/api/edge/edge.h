@@ -13,9 +13,16 @@ must_check int bootstrap_reset(struct store *store, const char *data_dir);
 /* baseUrl and caFile of the file, when they have changed. */
 must_check int bootstrap_refresh(const char *data_dir, const char *base_url, const char *ca_file);
 
+/* In a write: an organization with its federation, and a project of it. */
+must_check int tenant_org(struct tx *tx, struct arena *a, struct str org_id, struct str name,
+                          struct str *ret_federation_id);
+must_check int tenant_project(struct tx *tx, struct arena *a, struct str org_id, struct str id, struct str name);
+
 /* test_control.c: /api/test/. Answers now or later. */
 void test_control(struct service *s, struct request *r);
-/* test_seed.c: one organization of a body that was checked; what was made is added to the list. Waits for the store.
+/* test_seed.c: what the schema of a seeding's body does not say: roles, networks, names that must be there. */
+void seed_check(struct arena *a, const json_t *body, struct faults *faults);
+/* One organization of a body that was checked; what was made is added to the list. Waits for the store.
  * -EEXIST: a name is taken. */
 must_check int seed_organization(struct store *store, struct arena *a, const json_t *wanted, json_t *list);
 

@@ -17,6 +17,7 @@
 #include "trail/events.h"
 
 #include <errno.h>
+#include <stdarg.h>
 
 #define FORM_MAX 32
 #define SECRETS_MAX 100
@@ -40,9 +41,15 @@ struct oauth {
 	struct problem problem;
 };
 
-static int fail(struct oauth *o, int status, const char *code, const char *detail)
+static int fail(struct oauth *o, int status, const char *code, const char *format, ...) printf_like(4, 5);
+
+static int fail(struct oauth *o, int status, const char *code, const char *format, ...)
 {
-	o->problem = (struct problem){.status = status, .code = code, .detail = str_of(detail)};
+	va_list args;
+	va_start(args, format);
+	o->problem = (struct problem){
+	        .status = status, .code = code, .detail = arena_vprintf(o->request->arena, format, args)};
+	va_end(args);
 	return -status;
 }
 
@@ -97,33 +104,17 @@ static struct str error_description(struct arena *a, struct str detail)
 
 void oauth_problem(struct request *r, const struct problem *p)
 {
-	struct buf b = {0};
-	json_open(&b, '{');
-	json_key(&b, "detail");
-	json_str(&b, p->detail);
-	json_key(&b, "error");
-	json_z(&b, error_word(p));
-	json_key(&b, "error_description");
-	json_str(&b, error_description(r->arena, p->detail));
-	json_key(&b, "errorCode");
-	json_z(&b, p->code);
-	json_key(&b, "parameters");
-	json_raw(&b, p->parameters.n ? p->parameters : STR("[]"));
-	json_key(&b, "reason");
-	json_z(&b, status_reason(p->status));
-	json_close(&b, '}');
+	struct str description = error_description(r->arena, p->detail);
+	json_t *parameters = json_loadb(p->parameters.p, p->parameters.n, 0, NULL);
 	response_header(&r->response, "pragma", STR("no-cache"));
-	answer_json(r, p->status, &b);
+	answer_value(r, p->status,
+	             json_pack("{s:s%, s:s, s:s%, s:s, s:o, s:s}", "detail", p->detail.p, p->detail.n, "error",
+	                       error_word(p), "error_description", description.p, description.n, "errorCode", p->code,
+	                       "parameters", parameters ? parameters : json_array(), "reason",
+	                       status_reason(p->status)));
 }
 
 /* The form. */
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 /* application/x-www-form-urlencoded; a '%' that starts no byte stays itself. */
 static struct str form_decode(struct arena *a, struct str s)
@@ -246,12 +237,9 @@ static int client_find(struct tx *tx, struct arena *a, const struct credentials 
 
 static int too_many(struct oauth *o, unsigned seconds)
 {
-	struct arena *a = o->request->arena;
-	response_header(&o->request->response, "retry-after", arena_printf(a, "%u", seconds));
-	fail(o, 429, "TOO_MANY_FAILED_ATTEMPTS", "");
-	o->problem.detail =
-	        arena_printf(a, "Too many failed attempts from this address. Please retry after %u seconds.", seconds);
-	return -429;
+	response_header(&o->request->response, "retry-after", arena_printf(o->request->arena, "%u", seconds));
+	return fail(o, 429, "TOO_MANY_FAILED_ATTEMPTS",
+	            "Too many failed attempts from this address. Please retry after %u seconds.", seconds);
 }
 
 static void client_release(void *principal)
@@ -288,16 +276,10 @@ static int client_authenticate(struct oauth *o, struct client *ret_client)
 	if (access_list_permits(ret_client->principal, &r->peer))
 		return 0;
 	char peer[IP_TEXT];
-	struct buf parameters = {0};
 	ip_format(&r->peer, peer);
-	json_open(&parameters, '[');
-	json_z(&parameters, peer);
-	json_close(&parameters, ']');
-	result = fail(o, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST", "");
-	o->problem.detail =
-	        arena_printf(r->arena, "The address %s is not on the access list of this credential.", peer);
-	o->problem.parameters = arena_dup(r->arena, buf_view(&parameters));
-	buf_free(&parameters);
+	result = fail(o, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
+	              "The address %s is not on the access list of this credential.", peer);
+	o->problem.parameters = arena_printf(r->arena, "[\"%s\"]", peer);
 	return result;
 }
 
@@ -306,10 +288,7 @@ static int post_only(struct oauth *o)
 	if (str_is(o->request->method, "POST"))
 		return 0;
 	response_header(&o->request->response, "allow", STR("POST"));
-	fail(o, 405, "METHOD_NOT_ALLOWED", "");
-	o->problem.detail =
-	        arena_printf(o->request->arena, "%.*s is not supported here. Use POST.", STR_ARG(o->request->method));
-	return -405;
+	return fail(o, 405, "METHOD_NOT_ALLOWED", "%.*s is not supported here. Use POST.", STR_ARG(o->request->method));
 }
 
 /* Method, form and client, in that order: what both endpoints ask first. */
@@ -333,7 +312,6 @@ void oauth_token(struct service *s, struct request *r)
 {
 	struct oauth o = {.service = s, .request = r};
 	struct client client = {0};
-	struct buf b = {0};
 	int result = admit(&o, &client);
 	if (result == 0 && !o.form.grant_type.n)
 		result = fail(&o, 400, "INVALID_REQUEST", "grant_type: is required. It must be client_credentials.");
@@ -347,17 +325,11 @@ void oauth_token(struct service *s, struct request *r)
 	struct str token = token_issue(r->arena, id_str(&client.account), id_str(&client.secret),
 	                               now + TOKEN_SECONDS * INT64_C(1000));
 	use_secret(s, thread_lane, id_str(&client.secret));
-	json_open(&b, '{');
-	json_key(&b, "access_token");
-	json_str(&b, token);
-	json_key(&b, "token_type");
-	json_z(&b, "Bearer");
-	json_key(&b, "expires_in");
-	/* It ends with its secret, if not before. */
-	json_int(&b, lifetime < TOKEN_SECONDS ? lifetime : TOKEN_SECONDS);
-	json_close(&b, '}');
 	response_header(&r->response, "pragma", STR("no-cache")); /* RFC 6749, 5.1 */
-	answer_json(r, 200, &b);
+	/* It ends with its secret, if not before. */
+	answer_value(r, 200,
+	             json_pack("{s:s%, s:s, s:I}", "access_token", token.p, token.n, "token_type", "Bearer",
+	                       "expires_in", (json_int_t)(lifetime < TOKEN_SECONDS ? lifetime : TOKEN_SECONDS)));
 	respond_here(r);
 }
 
@@ -416,13 +388,6 @@ static int revoke_run(struct tx *tx, void *ctx)
 	                     });
 }
 
-static void revoked(struct request *r)
-{
-	struct buf b = {0};
-	buf_z(&b, "{}");
-	answer_json(r, 200, &b);
-}
-
 static void revoke_done(void *ctx, int result)
 {
 	struct revocation *v = ctx;
@@ -430,7 +395,7 @@ static void revoke_done(void *ctx, int result)
 		fail_store(&v->o, result);
 		oauth_problem(v->o.request, &v->o.problem);
 	} else {
-		revoked(v->o.request);
+		answer_value(v->o.request, 200, json_object());
 	}
 	http_respond_from_thread(v->o.request);
 }
@@ -460,6 +425,6 @@ void oauth_revoke(struct service *s, struct request *r)
 		refuse(&v->o);
 		return;
 	}
-	revoked(r);
+	answer_value(r, 200, json_object());
 	respond_here(r);
 }

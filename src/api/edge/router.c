@@ -30,7 +30,7 @@
 #define BODY_SMALL (16u << 10)
 #define CA_PATH "/ca/" /* and a project's id */
 
-static void answer_not_found(struct request *r)
+static void not_found(struct service *s, struct request *r)
 {
 	struct buf parameters = {0};
 	json_open(&parameters, '[');
@@ -45,19 +45,18 @@ static void answer_not_found(struct request *r)
 	respond_here(r);
 }
 
-static void not_found(struct service *s, struct request *r)
+static void answer_busy(struct request *r, void (*refuse)(struct request *r, const struct problem *p))
 {
-	answer_not_found(r);
+	struct problem p = {.status = 503,
+	                    .code = "SERVICE_BUSY",
+	                    .detail = STR("The service has too many calls waiting. Try again in a second.")};
+	response_header(&r->response, "retry-after", STR("1"));
+	refuse(r, &p);
 }
 
 static void health(struct service *s, struct request *r)
 {
-	struct buf b = {0};
-	json_open(&b, '{');
-	json_key(&b, "status");
-	json_z(&b, "ok");
-	json_close(&b, '}');
-	answer_json(r, 200, &b);
+	answer_value(r, 200, json_pack("{s:s}", "status", "ok"));
 	respond_here(r);
 }
 
@@ -81,22 +80,17 @@ static void readiness(struct service *s, struct request *r)
 		response_header(&r->response, "retry-after", STR("1"));
 		answer_problem(r, &p);
 	} else {
-		struct buf b = {0};
 		struct limiter_stats limits;
 		limiter_stats(s->limiter, &limits);
-		json_open(&b, '{');
-		json_key(&b, "status");
-		json_z(&b, "ready");
-		json_key(&b, "engine");
-		json_z(&b, s->engine);
-		json_key(&b, "store");
-		json_z(&b, damaged ? "damaged: " STORE_DAMAGED_DETAIL : full ? "full: " STORE_FULL_DETAIL : "ok");
-		json_key(&b, "limits");
-		json_z(&b, !limits.shared     ? "memory"
-		           : limits.shared_up ? "redis"
-		                              : "redis is away: by this node alone");
-		json_close(&b, '}');
-		answer_json(r, 200, &b);
+		answer_value(r, 200,
+		             json_pack("{s:s, s:s, s:s, s:s}", "status", "ready", "engine", s->engine, "store",
+		                       damaged ? "damaged: " STORE_DAMAGED_DETAIL
+		                       : full  ? "full: " STORE_FULL_DETAIL
+		                               : "ok",
+		                       "limits",
+		                       !limits.shared     ? "memory"
+		                       : limits.shared_up ? "redis"
+		                                          : "redis is away: by this node alone"));
 	}
 	respond_here(r);
 }
@@ -123,7 +117,7 @@ static void authority(struct service *s, struct request *r)
 		tx_end_read(tx);
 	}
 	if (result == -ENOENT) {
-		answer_not_found(r);
+		not_found(s, r);
 		return;
 	}
 	if (result < 0) {
@@ -138,89 +132,29 @@ static void authority(struct service *s, struct request *r)
 	respond_here(r);
 }
 
-/* One document per date, made when first asked for, on one thread however many ask, and kept. */
-struct document {
-	struct buf text;
-	struct export *waiting; /* those who asked while it is made; the first of them started the thread */
-};
-static struct document *documents; /* by catalog_dates */
+/* One document per date, made when first asked for, and kept. Whoever asks meanwhile waits, on a worker. */
+static struct buf *documents; /* by catalog_dates */
 static pthread_mutex_t documents_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void router_teardown(void)
 {
 	for (unsigned i = 0; documents && i < catalog_date_count; i++)
-		buf_free(&documents[i].text);
+		buf_free(&documents[i]);
 	free(documents);
 	documents = NULL;
 	metrics_teardown();
 }
 
-struct export
-{
-	struct export *next;
-	struct service *service;
-	struct request *request;
-	unsigned date;
-};
-
-static void export_answer(struct request *r, struct str document)
-{
-	r->response.status = 200;
-	r->response.body = document;
-	r->response.body_shared = true;
-	response_header(&r->response, "content-type", STR("application/json"));
-}
-
-/* The document, when it is there. Otherwise it is waited for; *ret_first: and to be made. */
-static struct str export_ask(struct export *e, bool *ret_first)
+static struct str document_of(const struct service *s, unsigned date)
 {
 	pthread_mutex_lock(&documents_lock);
 	if (!documents)
 		documents = must_calloc(catalog_date_count, sizeof *documents);
-	struct document *d = &documents[e->date];
-	*ret_first = !d->text.n && !d->waiting;
-	if (!d->text.n) {
-		e->next = d->waiting;
-		d->waiting = e;
-	}
-	struct str text = buf_view(&d->text);
+	if (!documents[date].n)
+		openapi_write(&documents[date], str_of(catalog_dates[date]), s->base_url);
+	struct str text = buf_view(&documents[date]);
 	pthread_mutex_unlock(&documents_lock);
 	return text;
-}
-
-static struct export *export_end(unsigned date, const struct buf *text)
-{
-	pthread_mutex_lock(&documents_lock);
-	struct document *d = &documents[date];
-	struct export *list = d->waiting;
-	d->waiting = NULL;
-	d->text = *text;
-	pthread_mutex_unlock(&documents_lock);
-	return list;
-}
-
-static void *export_run(void *arg)
-{
-	const struct export *e = arg;
-	struct buf b = {0};
-	openapi_write(&b, str_of(catalog_dates[e->date]), e->service->base_url);
-	for (struct export *one = export_end(e->date, &b), *next; one; one = next) {
-		next = one->next;
-		export_answer(one->request, buf_view(&b));
-		http_respond_from_thread(one->request);
-	}
-	return NULL;
-}
-
-/* No thread: nobody gets it now. */
-static void export_fail(unsigned date)
-{
-	struct problem p = {.status = 503, .code = "SERVICE_BUSY", .detail = STR("Try again in a second.")};
-	for (struct export *one = export_end(date, &(struct buf){0}), *next; one; one = next) {
-		next = one->next;
-		answer_problem(one->request, &p);
-		http_respond_from_thread(one->request);
-	}
 }
 
 /* ?version=DATE selects the newest not after it; without it, the current one. */
@@ -242,32 +176,36 @@ static bool export_date(struct request *r, unsigned *ret_date)
 	return false;
 }
 
+static void openapi_on_worker(struct request *r)
+{
+	const struct service *s = r->app;
+	unsigned date;
+	r->app = NULL;
+	workers_share();
+	if (export_date(r, &date)) {
+		r->response.status = 200;
+		r->response.body = document_of(s, date);
+		r->response.body_shared = true;
+		response_header(&r->response, "content-type", STR("application/json"));
+	} else {
+		struct problem p = {.status = 400,
+		                    .code = "INVALID_VERSION",
+		                    .parameters = STR("[\"version\"]"),
+		                    .detail = arena_printf(r->arena, "version: must be a date from %s on, such as %s.",
+		                                           catalog_dates[0], catalog_current)};
+		answer_problem(r, &p);
+	}
+	respond_here(r);
+}
+
 static void openapi(struct service *s, struct request *r)
 {
-	struct export *e = arena_new_of(r->arena, struct export);
-	pthread_t thread;
-	bool first;
-	*e = (struct export){.service = s, .request = r};
-	struct problem p = {.status = 400,
-	                    .code = "INVALID_VERSION",
-	                    .parameters = STR("[\"version\"]"),
-	                    .detail = arena_printf(r->arena, "version: must be a date from %s on, such as %s.",
-	                                           catalog_dates[0], catalog_current)};
-	if (!export_date(r, &e->date)) {
-		answer_problem(r, &p);
-		respond_here(r);
+	r->app = s;
+	if (workers_run_slow(s->workers, r, address_key(r), openapi_on_worker))
 		return;
-	}
-	unsigned date = e->date;
-	struct str text = export_ask(e, &first);
-	if (text.n) {
-		export_answer(r, text);
-		respond_here(r);
-	} else if (first && pthread_create(&thread, NULL, export_run, e) == 0) {
-		pthread_detach(thread);
-	} else if (first) {
-		export_fail(date);
-	}
+	r->app = NULL;
+	answer_busy(r, answer_problem);
+	respond_here(r);
 }
 
 enum {
@@ -354,16 +292,6 @@ static void begin_on_worker(struct request *r)
 	dispatch_begin(s, r);
 }
 
-static void answer_busy(const struct route *route, struct request *r)
-{
-	struct problem p = {.status = 503,
-	                    .code = "SERVICE_BUSY",
-	                    .detail = STR("The service has too many calls waiting. Try again in a second.")};
-	response_header(&r->response, "retry-after", STR("1"));
-	(route->refuse ? route->refuse : answer_problem)(r, &p);
-	http_respond(r);
-}
-
 /* Nothing below touches a store on the loop unless it is in this machine. */
 void router_begin(void *ctx, struct request *r)
 {
@@ -378,7 +306,8 @@ void router_begin(void *ctx, struct request *r)
 		if (workers_run(s->workers, r, address_key(r), begin_on_worker))
 			return;
 		r->app = NULL;
-		answer_busy(route, r);
+		answer_busy(r, route->refuse ? route->refuse : answer_problem);
+		http_respond(r);
 	}
 }
 
@@ -397,7 +326,8 @@ void router_handle(void *ctx, struct request *r)
 		if (workers_run(s->workers, r, address_key(r), begun ? dispatch_resume : route_on_worker))
 			return;
 		r->app = begun;
-		answer_busy(route, r);
+		answer_busy(r, route->refuse ? route->refuse : answer_problem);
+		http_respond(r);
 	}
 }
 

@@ -4,7 +4,6 @@
  * Each call runs on a thread of its own, because it may wait for the store. */
 #include "api/clusters/clusters.h"
 #include "api/edge/edge.h"
-#include "api/edge/test_fields.h"
 #include "api/kit/verbs.h"
 
 #include "base/clock.h"
@@ -32,18 +31,8 @@ static void clock_get(struct control *t, struct buf *b)
 {
 	char now[CLOCK_TEXT];
 	clock_format(clock_now_ms(), now);
-	json_open(b, '{');
-	json_key(b, "now");
-	json_z(b, now);
-	json_key(b, "virtual");
-	json_bool(b, clock_is_virtual());
-	json_close(b, '}');
+	buf_printf(b, "{\"now\":\"%s\",\"virtual\":%s}", now, clock_is_virtual() ? "true" : "false");
 }
-
-static const struct test_field no_fields[] = {{NULL}};
-
-static const struct test_field clock_fields[] = {
-        {"advanceSeconds", TEST_NUMBER, .required = true, .min = 0, .max = 1e10}, {NULL}};
 
 static void clock_post(struct control *t, struct buf *b)
 {
@@ -58,15 +47,12 @@ static void clock_post(struct control *t, struct buf *b)
 
 #define TIMES_MAX 1000000
 
-static const struct test_field engine_fields[] = {{"seconds", TEST_NUMBER, .min = 0, .max = 86400},
-                                                  {"fail", TEST_TEXT, .or_null = true, .choices = ENGINE_CHANGES},
-                                                  {"times", TEST_INTEGER, .min = 1, .max = TIMES_MAX},
-                                                  {"patch", TEST_INTEGER, .min = 0, .max = 1000},
-                                                  {NULL}};
-
 static void engine_check(struct arena *a, const json_t *body, struct faults *faults)
 {
-	if (json_object_get(body, "times") && !json_is_string(json_object_get(body, "fail")))
+	struct str fail = json_field(body, "fail");
+	if (fail.n && !str_is_one_of(ENGINE_CHANGES, fail))
+		faults_add(faults, a, STR("fail"), "must be one of " ENGINE_CHANGES);
+	if (json_object_get(body, "times") && !fail.n)
 		faults_add(faults, a, STR("times"), "goes with fail, and says how often");
 }
 
@@ -123,13 +109,6 @@ static void buckets_reset(struct control *t, struct buf *b)
 	attempts_reset(t->service->attempts);
 }
 
-static const struct test_field fault_fields[] = {{"operationId", TEST_TEXT, .required = true},
-                                                 {"status", TEST_INTEGER, .min = 400, .max = 599},
-                                                 {"delayMs", TEST_INTEGER, .min = 1, .max = 60000},
-                                                 {"retryAfterSeconds", TEST_INTEGER, .min = 0, .max = 86400},
-                                                 {"times", TEST_INTEGER, .min = 1, .max = TIMES_MAX},
-                                                 {NULL}};
-
 static unsigned number_or(const json_t *body, const char *name, unsigned otherwise)
 {
 	const json_t *value = json_object_get(body, name);
@@ -183,29 +162,42 @@ static void seed(struct control *t, struct buf *b)
 static const struct {
 	const char *method, *path;
 	void (*run)(struct control *t, struct buf *b);
-	const struct test_field *fields;
-	/* Beyond the fields; or NULL. */
+	const char *schema; /* of the body; NULL: it has no fields */
+	/* Beyond the schema; or NULL. */
 	void (*check)(struct arena *a, const json_t *body, struct faults *faults);
-} routes[] = {{"GET", "/api/test/clock", clock_get, no_fields},
-              {"POST", "/api/test/clock", clock_post, clock_fields},
-              {"POST", "/api/test/reset", reset, no_fields},
-              {"POST", "/api/test/buckets/reset", buckets_reset, no_fields},
-              {"POST", "/api/test/faults", faults_post, fault_fields, faults_check},
-              {"DELETE", "/api/test/faults", faults_delete, no_fields},
-              {"POST", "/api/test/engine", engine_post, engine_fields, engine_check},
-              {"POST", "/api/test/seed", seed, seed_fields, seed_check}};
+} routes[] = {{"GET", "/api/test/clock", clock_get},
+              {"POST", "/api/test/clock", clock_post, "TestClock"},
+              {"POST", "/api/test/reset", reset},
+              {"POST", "/api/test/buckets/reset", buckets_reset},
+              {"POST", "/api/test/faults", faults_post, "TestFault", faults_check},
+              {"DELETE", "/api/test/faults", faults_delete},
+              {"POST", "/api/test/engine", engine_post, "TestEngine", engine_check},
+              {"POST", "/api/test/seed", seed, "TestSeed", seed_check}};
 #define ROUTES (sizeof routes / sizeof *routes)
 
-/* False after the refusal is written. */
+static void unknown_add(struct arena *a, json_t *body, struct faults *faults)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach(body, name, value)
+	{
+		faults_add(faults, a, str_of(name), "unknown field: this call takes none");
+	}
+}
+
+/* False after the refusal is written. A field that is misspelt makes a test pass that tests nothing. */
 static bool body_fits(struct control *t, size_t route)
 {
 	struct faults faults = {.count = 0};
 	struct arena *a = t->request->arena;
-	if (t->request->body.n && !json_is_object(t->body)) {
+	if (!json_is_object(t->body)) {
 		refuse(t, 400, "the body must be a JSON object, with each field once");
 		return false;
 	}
-	test_fields_check(a, t->body, "", routes[route].fields, &faults);
+	if (routes[route].schema)
+		schema_check(schema_find(str_of(routes[route].schema)), t->body, SCHEMA_CREATE, a, &faults);
+	else
+		unknown_add(a, t->body, &faults);
 	if (!faults.count && routes[route].check)
 		routes[route].check(a, t->body, &faults);
 	if (!faults.count)
@@ -243,7 +235,7 @@ static void *control_run(void *arg)
 	struct control *t = arg;
 	struct request *r = t->request;
 	struct buf b = {0};
-	t->body = r->body.n ? json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	t->body = r->body.n ? json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES, NULL) : json_object();
 	run_route(t, &b);
 	json_decref(t->body);
 	if (t->problem.status) {

@@ -6,12 +6,9 @@
  * organization looks like one of a small organization of the same proportions. */
 #include "api/credentials/credentials.h"
 #include "api/edge/edge.h"
-#include "api/edge/test_fields.h"
-#include "api/federation/federation.h"
 #include "api/kit/verbs.h"
 #include "api/users/users.h"
 
-#include "api/projects/projects.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "identity/identity.h"
@@ -20,41 +17,13 @@
 #include <errno.h>
 
 #define BULK_DOCUMENTS 5000 /* of one write, roughly */
-#define BULK_MAX 10000000
-#define TEAM_PROJECTS 2 /* projects that a team is in */
-
-static const struct test_field project_role_fields[] = {
-        {"project", TEST_TEXT, .required = true}, {"roles", TEST_TEXTS, .required = true}, {NULL}};
-
-static const struct test_field principal_fields[] = {
-        {"type", TEST_TEXT, .required = true, .choices = "apiKey|serviceAccount|user"},
-        {"roles", TEST_TEXTS},
-        {"projectRoles", TEST_OBJECTS, .fields = project_role_fields},
-        {"accessList", TEST_TEXTS},
-        {"username", TEST_TEXT},
-        {"firstName", TEST_TEXT},
-        {"lastName", TEST_TEXT},
-        {"country", TEST_TEXT},
-        {"mobileNumber", TEST_TEXT},
-        {NULL}};
-
-static const struct test_field organization_fields[] = {{"name", TEST_TEXT},
-                                                        {"apiAccessListRequired", TEST_SWITCH},
-                                                        {"projects", TEST_TEXTS},
-                                                        {"projectCount", TEST_INTEGER, .min = 0, .max = BULK_MAX},
-                                                        {"teamCount", TEST_INTEGER, .min = 0, .max = BULK_MAX},
-                                                        {"userCount", TEST_INTEGER, .min = 0, .max = BULK_MAX},
-                                                        {"principals", TEST_OBJECTS, .fields = principal_fields},
-                                                        {NULL}};
-
-const struct test_field seed_fields[] = {
-        {"organizations", TEST_OBJECTS, .required = true, .fields = organization_fields}, {NULL}};
+#define TEAM_PROJECTS 2     /* projects that a team is in */
 
 static void roles_check(struct arena *a, const json_t *roles, struct str path, bool in_org, struct faults *faults)
 {
 	for (size_t i = 0; i < json_array_size(roles); i++) {
 		const json_t *name = json_array_get(roles, i);
-		int role = role_find((struct str){json_string_value(name), json_string_length(name)});
+		int role = role_find(json_str_of(name));
 		bool of_org = role >= 0 && (role_org_mask >> role & 1);
 		if (role < 0 || of_org != in_org)
 			faults_add(faults, a, arena_printf(a, "%s[%zu]", path.p, i), "must be a role of %s, like %s",
@@ -132,49 +101,17 @@ struct seeding {
 	int64_t from, to; /* of this write */
 };
 
-static struct str new_id(struct arena *a)
-{
-	struct id id = id_new();
-	return arena_dup(a, id_str(&id));
-}
-
-static json_t *str_json(struct str s)
-{
-	return json_stringn(s.p, s.n);
-}
-
-static int seed_project(struct tx *tx, struct arena *a, struct str org_id, struct str name, struct str *ret_id)
-{
-	struct str id = new_id(a);
-	json_t *body = json_pack("{s:o, s:o}", "name", str_json(name), "orgId", str_json(org_id));
-	project_complete(body, id);
-	struct doc d = {.kind = STR("project"),
-	                .id = id,
-	                .parent = org_id,
-	                .name = name,
-	                .created_ms = clock_now_ms(),
-	                .body = json_text(a, body)};
-	json_decref(body);
-	*ret_id = id;
-	return tx_insert(tx, &d);
-}
-
 static int seed_projects(struct tx *tx, struct seeding *s)
 {
 	const json_t *names = json_object_get(s->wanted, "projects");
 	json_t *list = json_array();
 	int result = 0;
 	for (size_t i = 0; result == 0 && i < json_array_size(names); i++) {
-		const json_t *name = json_array_get(names, i);
-		struct str id, text = {json_string_value(name), json_string_length(name)};
-		if (!text.n) {
-			result = -EINVAL;
-			break;
-		}
-		result = seed_project(tx, s->arena, s->org_id, text, &id);
+		struct str id = id_make(s->arena), text = json_str_of(json_array_get(names, i));
+		result = tenant_project(tx, s->arena, s->org_id, id, text);
 		if (result == 0)
 			result = event_service(tx, s->arena, "GROUP_CREATED", s->org_id, id, STR_NONE);
-		json_array_append_new(list, json_pack("{s:o, s:o}", "id", str_json(id), "name", str_json(text)));
+		json_array_append_new(list, json_pack("{s:s%, s:s%}", "id", id.p, id.n, "name", text.p, text.n));
 	}
 	json_put(s->answer, "projects", list);
 	return result;
@@ -217,8 +154,8 @@ static int seed_key(struct tx *tx, struct seeding *s, const json_t *wanted, json
 	size_t count;
 	struct grant_row *grants = grants_wanted(s, wanted, &count);
 	int result = credential_add_key(tx, s->arena, s->org_id, STR("seeded"), grants, count, &key);
-	json_put(answer, "publicKey", str_json(key.public_key));
-	json_put(answer, "privateKey", str_json(key.private_key));
+	json_put_str(answer, "publicKey", key.public_key);
+	json_put_str(answer, "privateKey", key.private_key);
 	*ret_id = key.id;
 	return result;
 }
@@ -232,9 +169,9 @@ static int seed_account(struct tx *tx, struct seeding *s, const json_t *wanted, 
 	                                    &account);
 	struct str token =
 	        token_issue(s->arena, account.id, account.secret_id, clock_now_ms() + TOKEN_SECONDS * 1000LL);
-	json_put(answer, "clientId", str_json(account.client_id));
-	json_put(answer, "clientSecret", str_json(account.secret));
-	json_put(answer, "accessToken", str_json(token));
+	json_put_str(answer, "clientId", account.client_id);
+	json_put_str(answer, "clientSecret", account.secret);
+	json_put_str(answer, "accessToken", token);
 	*ret_id = account.id;
 	return result;
 }
@@ -242,29 +179,21 @@ static int seed_account(struct tx *tx, struct seeding *s, const json_t *wanted, 
 /* Somebody who has signed in: the token is that of a session, as an account's is that of a secret. */
 static int seed_user(struct tx *tx, struct seeding *s, const json_t *wanted, json_t *answer, struct str *ret_id)
 {
-	const json_t *name = json_object_get(wanted, "username");
-	struct str given = {json_string_value(name), json_string_length(name)}, session = new_id(s->arena);
+	struct str given = json_field(wanted, "username"), session = id_make(s->arena);
 	struct doc user = {.rev = 0};
 	size_t count;
 	struct grant_row *grants = grants_wanted(s, wanted, &count);
-	if (!given.n)
-		return -EINVAL;
 	int result = user_add(tx, s->arena, arena_lower(s->arena, given), wanted, STR_NONE, &user);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result =
 		        grant_set(tx, s->arena, GRANTEE_USER, user.id, grants[i].in_org, grants[i].id, grants[i].roles);
-	struct doc d = {.kind = STR("user_session"),
-	                .id = session,
-	                .parent = user.id,
-	                .created_ms = clock_now_ms(),
-	                .body = STR("{}")};
 	if (result == 0)
-		result = tx_insert(tx, &d);
+		result = doc_insert(tx, "user_session", session, user.id, STR_NONE, STR("{}"));
 	if (result < 0)
 		return result;
 	struct str token = token_issue(s->arena, user.id, session, clock_now_ms() + TOKEN_SECONDS * 1000LL);
-	json_put(answer, "username", str_json(given));
-	json_put(answer, "accessToken", str_json(token));
+	json_put_str(answer, "username", given);
+	json_put_str(answer, "accessToken", token);
 	*ret_id = user.id;
 	return 0;
 }
@@ -279,55 +208,35 @@ static int seed_principal(struct tx *tx, struct seeding *s, const json_t *wanted
 	int result = key    ? seed_key(tx, s, wanted, answer, &id)
 	             : user ? seed_user(tx, s, wanted, answer, &id)
 	                    : seed_account(tx, s, wanted, answer, &id);
-	json_put(answer, "id", str_json(id));
+	json_put_str(answer, "id", id);
 	json_array_append_new(list, answer);
 	for (size_t i = 0; result == 0 && i < json_array_size(access); i++) {
 		struct cidr network;
-		const json_t *text = json_array_get(access, i);
-		if (!cidr_parse((struct str){json_string_value(text), json_string_length(text)}, &network))
+		if (!cidr_parse(json_str_of(json_array_get(access, i)), &network))
 			return -EINVAL;
 		result = credential_add_access(tx, s->arena, id, &network);
 	}
 	return result;
 }
 
-static int seed_settings(struct tx *tx, struct seeding *s)
-{
-	int result = 0;
-	if (json_is_true(json_object_get(s->wanted, "apiAccessListRequired"))) {
-		struct doc d = {.kind = STR("org_settings"),
-		                .id = s->org_id,
-		                .parent = s->org_id,
-		                .created_ms = clock_now_ms(),
-		                .body = STR("{\"apiAccessListRequired\":true}")};
-		result = tx_insert(tx, &d);
-	}
-	struct str federation_id;
-	if (result == 0)
-		result = federation_create(tx, s->arena, s->org_id, &federation_id);
-	if (result == 0)
-		json_put(s->answer, "federationSettingsId", str_json(federation_id));
-	return result;
-}
-
 static int seed_org(struct tx *tx, void *ctx)
 {
 	struct seeding *s = ctx;
-	const json_t *principals = json_object_get(s->wanted, "principals"), *name = json_object_get(s->wanted, "name");
+	const json_t *principals = json_object_get(s->wanted, "principals");
+	struct str name = json_field(s->wanted, "name"), federation_id;
 	json_t *list = json_array();
+	name = name.n ? name : STR("Seeded");
 	json_object_clear(s->answer);
-	json_put(s->answer, "id", str_json(s->org_id));
-	json_put_z(s->answer, "name", json_is_string(name) ? json_string_value(name) : "Seeded");
-	json_t *body = json_pack("{s:O, s:b, s:O, s:b}", "id", json_object_get(s->answer, "id"), "isDeleted", 0, "name",
-	                         json_object_get(s->answer, "name"), "skipDefaultAlertsSettings", 0);
-	struct doc d = {
-	        .kind = STR("org"), .id = s->org_id, .created_ms = clock_now_ms(), .body = json_text(s->arena, body)};
-	json_decref(body);
-	int result = tx_insert(tx, &d);
+	json_put_str(s->answer, "id", s->org_id);
+	json_put_str(s->answer, "name", name);
+	int result = tenant_org(tx, s->arena, s->org_id, name, &federation_id);
+	if (result == 0)
+		json_put_str(s->answer, "federationSettingsId", federation_id);
 	if (result == 0)
 		result = event_service(tx, s->arena, "ORG_CREATED", s->org_id, STR_NONE, STR_NONE);
-	if (result == 0)
-		result = seed_settings(tx, s);
+	if (result == 0 && json_flag(s->wanted, "apiAccessListRequired"))
+		result = doc_insert(tx, "org_settings", s->org_id, s->org_id, STR_NONE,
+		                    STR("{\"apiAccessListRequired\":true}"));
 	if (result == 0)
 		result = seed_projects(tx, s);
 	for (size_t i = 0; result == 0 && i < json_array_size(principals); i++)
@@ -342,10 +251,9 @@ static int bulk_projects(struct tx *tx, struct arena *a, struct seeding *s)
 {
 	int result = 0;
 	for (int64_t i = s->from; result == 0 && i < s->to; i++) {
-		struct str id = STR_NONE;
-		result = seed_project(tx, a, s->org_id, arena_printf(a, "project-%06lld", (long long)i + 1), &id);
-		if (result == 0)
-			memcpy(s->projects[i].z, id.p, ID_LEN);
+		s->projects[i] = id_new();
+		result = tenant_project(tx, a, s->org_id, id_str(&s->projects[i]),
+		                        arena_printf(a, "project-%06lld", (long long)i + 1));
 	}
 	return result;
 }
@@ -357,15 +265,11 @@ static int bulk_teams(struct tx *tx, struct arena *a, struct seeding *s)
 	for (int64_t i = s->from; result == 0 && i < s->to; i++) {
 		struct str name = arena_printf(a, "team-%06lld", (long long)i + 1);
 		s->teams[i] = id_new();
-		struct doc d = {.kind = STR("team"),
-		                .id = id_str(&s->teams[i]),
-		                .parent = s->org_id,
-		                .name = name,
-		                .created_ms = clock_now_ms(),
-		                .body = arena_printf(a, "{\"id\":\"%s\",\"name\":\"%s\"}", s->teams[i].z, name.p)};
-		result = tx_insert(tx, &d);
+		struct str id = id_str(&s->teams[i]);
+		result = doc_insert(tx, "team", id, s->org_id, name,
+		                    arena_printf(a, "{\"id\":\"%s\",\"name\":\"%s\"}", s->teams[i].z, name.p));
 		for (int64_t k = 0; result == 0 && k < TEAM_PROJECTS && k < s->project_count; k++)
-			result = grant_set(tx, a, GRANTEE_TEAM, d.id, false,
+			result = grant_set(tx, a, GRANTEE_TEAM, id, false,
 			                   id_str(&s->projects[(TEAM_PROJECTS * i + k) % s->project_count]), roles);
 	}
 	return result;
@@ -427,17 +331,11 @@ static int bulk(struct store *store, struct seeding *s, int64_t count, int64_t e
 	return result;
 }
 
-static bool count_read(const json_t *wanted, const char *field, int64_t *ret_count)
-{
-	*ret_count = json_integer_value(json_object_get(wanted, field));
-	return *ret_count >= 0 && *ret_count <= BULK_MAX;
-}
-
 static int bulk_all(struct store *store, struct seeding *s)
 {
-	if (!count_read(s->wanted, "projectCount", &s->project_count) ||
-	    !count_read(s->wanted, "teamCount", &s->team_count) || !count_read(s->wanted, "userCount", &s->user_count))
-		return -EINVAL;
+	s->project_count = json_number(s->wanted, "projectCount");
+	s->team_count = json_number(s->wanted, "teamCount");
+	s->user_count = json_number(s->wanted, "userCount");
 	s->projects = arena_new_array(s->arena, struct id, (size_t)s->project_count + 1);
 	s->teams = arena_new_array(s->arena, struct id, (size_t)s->team_count + 1);
 	int result = bulk(store, s, s->project_count, 1, bulk_projects);
@@ -452,14 +350,14 @@ static int bulk_all(struct store *store, struct seeding *s)
 	if (s->team_count)
 		json_put_z(s->answer, "firstTeamId", s->teams[0].z);
 	if (s->user_count)
-		json_put(s->answer, "firstUserId", str_json(s->first_user));
+		json_put_str(s->answer, "firstUserId", s->first_user);
 	return 0;
 }
 
 int seed_organization(struct store *store, struct arena *a, const json_t *wanted, json_t *list)
 {
 	struct seeding s = {.arena = a, .wanted = wanted, .answer = json_object()};
-	s.org_id = new_id(a);
+	s.org_id = id_make(a);
 	json_array_append_new(list, s.answer);
 	int result = store_write_wait(store, seed_org, &s);
 	return result < 0 ? result : bulk_all(store, &s);

@@ -44,7 +44,7 @@ static int state_find(const struct lifecycle *l, const json_t *body)
 {
 	struct str value = json_field(body, l->field);
 	if (l->boolean)
-		value = json_is_true(json_object_get(body, l->field)) ? STR("true") : STR("false");
+		value = json_flag(body, l->field) ? STR("true") : STR("false");
 	for (int i = 0; i < l->state_count; i++)
 		if (str_is(value, l->states[i].value))
 			return i;
@@ -78,14 +78,6 @@ static const struct lifecycle_transition *by_job(const struct lifecycle *l, int 
 		if (t->from == from && (t->by == BY_TIME || t->by == BY_JOB))
 			return t;
 	}
-	return NULL;
-}
-
-static const struct lifecycle_transition *first_of(const struct lifecycle *l)
-{
-	for (int i = 0; i < l->transition_count; i++)
-		if (l->transitions[i].from == LIFECYCLE_NONE)
-			return &l->transitions[i];
 	return NULL;
 }
 
@@ -165,21 +157,12 @@ struct move {
 /* The project, and the cluster where it lies below one. */
 static int about_load(const struct move *m, struct event_about *ret_about)
 {
-	struct doc cluster, project;
-	struct str group_id = m->doc->parent;
-	int r = tx_get(m->tx, m->arena, "project", group_id, &project);
-	if (r == -ENOENT) {
-		r = tx_get(m->tx, m->arena, "cluster", group_id, &cluster);
-		if (r < 0)
-			return r;
-		ret_about->cluster = cluster.name;
-		group_id = cluster.parent;
-		r = tx_get(m->tx, m->arena, "project", group_id, &project);
-	}
-	if (r < 0)
+	struct doc cluster;
+	int r = tx_get(m->tx, m->arena, "cluster", m->doc->parent, &cluster);
+	if (r < 0 && r != -ENOENT)
 		return r;
-	ret_about->group_id = group_id;
-	ret_about->org_id = project.parent;
+	ret_about->group_id = r == 0 ? cluster.parent : m->doc->parent;
+	ret_about->cluster = r == 0 ? cluster.name : STR_NONE;
 	return 0;
 }
 
@@ -198,8 +181,6 @@ static int event_tell(const struct move *m)
 	const struct event_detail detail = {.name = field, .text = m->doc->id};
 	struct event_about about = {.details = &detail, .detail_count = field ? 1 : 0};
 	int r = about_load(m, &about);
-	if (r == -ENOENT) /* nobody is left to read it */
-		return 0;
 	return r < 0 ? r : event_service_about(m->tx, m->arena, type, &about);
 }
 
@@ -244,7 +225,11 @@ static int transition_take(struct move *m, const struct lifecycle_transition *t)
 static int move_create(struct move *m)
 {
 	m->lifecycle = lifecycle_of(m->doc->kind, m->body);
-	return m->lifecycle ? transition_take(m, first_of(m->lifecycle)) : -EINVAL;
+	const struct lifecycle *l = m->lifecycle;
+	for (int i = 0; l && i < l->transition_count; i++)
+		if (l->transitions[i].from == LIFECYCLE_NONE)
+			return transition_take(m, &l->transitions[i]);
+	return -EINVAL;
 }
 
 static int move_change(struct move *m, const char *word)

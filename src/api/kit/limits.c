@@ -17,7 +17,7 @@ int limit_value(struct call *c, const struct project_limit *l, struct doc *ret_d
 {
 	int result = tx_get_by_name(c->tx, c->arena, "project_limit", c->group.id, str_of(l->name), ret_doc);
 	if (result == 0) {
-		*ret_value = json_integer_value(json_object_get(doc_json(c->arena, ret_doc->body), "value"));
+		*ret_value = json_number(doc_json(c->arena, ret_doc->body), "value");
 	} else if (result == -ENOENT && l->standard >= 0) {
 		*ret_doc = (struct doc){.rev = 0};
 		*ret_value = l->standard;

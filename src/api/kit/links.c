@@ -33,11 +33,6 @@ __attribute__((constructor)) static void unreserved_fill(void)
 		unreserved[(unsigned char)*p] = true;
 }
 
-static bool is_unreserved(char c)
-{
-	return unreserved[(unsigned char)c];
-}
-
 void links_setup(void)
 {
 	links_arena = arena_new();
@@ -70,17 +65,16 @@ static void encode(struct buf *b, struct str text)
 {
 	static const char hex[] = "0123456789ABCDEF";
 	size_t plain = 0;
-	while (plain < text.n && is_unreserved(text.p[plain]))
+	while (plain < text.n && unreserved[(unsigned char)text.p[plain]])
 		plain++;
 	buf_add(b, text.p, plain);
 	for (size_t i = plain; i < text.n; i++) {
-		char c = text.p[i];
-		if (is_unreserved(c)) {
-			buf_c(b, c);
-		} else {
-			char escaped[] = {'%', hex[(unsigned char)c >> 4], hex[c & 15]};
+		unsigned char c = (unsigned char)text.p[i];
+		const char escaped[] = {'%', hex[c >> 4], hex[c & 15]};
+		if (unreserved[c])
+			buf_c(b, text.p[i]);
+		else
 			buf_add(b, escaped, sizeof escaped);
-		}
 	}
 }
 
@@ -122,9 +116,7 @@ struct str entity_href(struct call *c, const struct op *op, const char *key_para
 {
 	struct buf b = {0};
 	href_write(&b, c, op, key_param, key, body);
-	struct str href = arena_dup(c->arena, buf_view(&b));
-	buf_free(&b);
-	return href;
+	return buf_keep(&b, c->arena);
 }
 
 struct str link_href(struct call *c, const struct op *op, const char *key_param, struct str key)
@@ -183,6 +175,12 @@ void entity_link(struct call *c, struct buf *b, const char *rel, struct str href
 	json_close(b, '}');
 }
 
+void entity_link_op(struct call *c, const char *rel, const struct op *op, const char *key_param, struct str key)
+{
+	if (op->roles & c->roles)
+		entity_link(c, &c->out, rel, link_href(c, op, key_param, key));
+}
+
 /* "byName" of ".../byName/{groupName}". */
 static struct str other_rel(const struct op *op)
 {
@@ -201,15 +199,9 @@ static void other_links(struct call *c, struct buf *b, const struct op *self, st
 		/* Clients take dots as a part of a path for a step up. */
 		if (!key.n || str_is(key, ".") || str_is(key, "..") || !(op->open_to_all || (op->roles & c->roles)))
 			continue;
-		json_open(b, '{');
-		json_key(b, "href");
-		buf_c(b, '"');
+		buf_z(b, ",{\"href\":\"");
 		href_write(b, c, op, op->path_params[op->path_param_count - 1].name, key, STR_NONE);
-		buf_z(b, "\",\"rel\":\"");
-		buf_z(b, c->service->base_url);
-		buf_z(b, "/rels/");
-		buf_str(b, other_rel(op));
-		buf_z(b, "\"}");
+		buf_printf(b, "\",\"rel\":\"%s/rels/%.*s\"}", c->service->base_url, STR_ARG(other_rel(op)));
 	}
 }
 

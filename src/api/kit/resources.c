@@ -32,9 +32,7 @@ static struct str text_fill(struct arena *a, const char *text, const struct word
 			buf_c(&b, *text++);
 		}
 	}
-	struct str filled = arena_dup(a, buf_view(&b));
-	buf_free(&b);
-	return filled;
+	return buf_keep(&b, a);
 }
 
 static int refuse(struct call *c, const struct resource_refusal *with, const struct words *words, size_t count)
@@ -181,15 +179,10 @@ int resource_event_changes(struct call *c, const struct resource *r, const struc
 
 /* Sealed fields. */
 
-static struct str seal_context(struct arena *a, const struct resource *r, struct str id)
-{
-	return arena_printf(a, "%s/%.*s", r->kind, STR_ARG(id));
-}
-
 int resource_sealed(struct arena *a, const struct resource *r, const struct doc *d, json_t **ret_fields)
 {
-	struct str plain = STR("{}");
-	int result = d->secret.n ? seal_open(a, d->secret, seal_context(a, r, d->id), &plain) : 0;
+	struct str plain;
+	int result = doc_unseal(a, d, &plain);
 	if (result == 0)
 		*ret_fields = doc_json(a, plain);
 	return result;
@@ -211,7 +204,7 @@ int resource_seal(struct call *c, const struct resource *r, const struct doc *ol
 			json_object_set(fields, r->sealed[i], value);
 		json_object_del(document, r->sealed[i]);
 	}
-	d->secret = seal(c->arena, json_text(c->arena, fields), seal_context(c->arena, r, d->id));
+	d->secret = doc_seal(c->arena, d, json_text(c->arena, fields));
 	return 0;
 }
 
@@ -219,8 +212,7 @@ int resource_seal(struct call *c, const struct resource *r, const struct doc *ol
 
 static struct str ref_value(const json_t *element, const char *field)
 {
-	return field ? json_field(element, field)
-	             : (struct str){json_string_value(element), json_string_length(element)};
+	return field ? json_field(element, field) : json_str_of(element);
 }
 
 static int ref_find(struct call *c, const struct resource_ref *ref, struct str parent, struct str name)

@@ -11,6 +11,16 @@
 
 #define HOOK(r, name) ((r)->hooks && (r)->hooks->name)
 
+int doc_insert(struct tx *tx, const char *kind, struct str id, struct str parent, struct str name, struct str body)
+{
+	return tx_insert(tx, &(struct doc){.kind = str_of(kind),
+	                                   .id = id,
+	                                   .parent = parent,
+	                                   .name = name,
+	                                   .created_ms = clock_now_ms(),
+	                                   .body = body});
+}
+
 int doc_last(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct doc *ret_doc)
 {
 	struct doc *docs;
@@ -24,9 +34,18 @@ int doc_last(struct tx *tx, struct arena *a, const char *kind, struct str parent
 	return result == 0 && !count ? -ENOENT : result;
 }
 
-static int load_singleton(struct call *c, const struct resource *r, struct str parent, struct doc *ret_doc)
+int doc_put(struct tx *tx, struct doc *d)
 {
-	int result = tx_get(c->tx, c->arena, r->kind, parent, ret_doc);
+	if (!d->rev)
+		d->created_ms = clock_now_ms();
+	int result = d->rev ? tx_update(tx, d) : tx_insert(tx, d);
+	d->rev += result == 0;
+	return result;
+}
+
+int resource_singleton(struct tx *tx, struct arena *a, const struct resource *r, struct str parent, struct doc *ret_doc)
+{
+	int result = tx_get(tx, a, r->kind, parent, ret_doc);
 	if (result == -ENOENT && r->defaults) {
 		*ret_doc = (struct doc){
 		        .kind = str_of(r->kind), .id = parent, .parent = parent, .body = str_of(r->defaults)};
@@ -42,7 +61,7 @@ static int load(struct call *c, const struct resource *r, struct doc *ret_doc)
 	if (result < 0)
 		return result;
 	if (!r->key_param)
-		return load_singleton(c, r, parent, ret_doc);
+		return resource_singleton(c->tx, c->arena, r, parent, ret_doc);
 	struct str key = by_name.p ? by_name : call_path(c, r->key_param);
 	if (r->key_is_name || by_name.p)
 		return tx_get_by_name(c->tx, c->arena, r->kind, parent, key, ret_doc);
@@ -274,10 +293,8 @@ static int state_check(struct call *c, const struct resource *r, const struct do
 int verb_create(struct call *c)
 {
 	const struct resource *r = c->op->resource;
-	struct id id = id_new();
-	struct doc d = {.kind = str_of(r->kind), .created_ms = clock_now_ms(), .rev = 1};
+	struct doc d = {.kind = str_of(r->kind), .id = id_make(c->arena), .created_ms = clock_now_ms(), .rev = 1};
 	json_t *document = json_clone(c->arena, c->body);
-	d.id = arena_dup(c->arena, id_str(&id));
 	int result = resource_parent(c, r, &d.parent);
 	if (result < 0)
 		return result;

@@ -89,6 +89,9 @@ int verb_delete(struct call *c);
 
 /* The document that the path names. A singleton that was never written is its defaults, with revision 0. */
 must_check int resource_load(struct call *c, const struct resource *r, struct doc *ret_doc);
+/* The same of a singleton outside a call, by what it belongs to. */
+must_check int resource_singleton(struct tx *tx, struct arena *a, const struct resource *r, struct str parent,
+                                  struct doc *ret_doc);
 /* The id of what the path's documents of the resource belong to; STR_NONE: to nothing. -ENOENT. */
 must_check int resource_parent(struct call *c, const struct resource *r, struct str *ret_parent);
 /* Writes one as the call's answer, or into the list that was begun: view, links, etag. */
@@ -112,6 +115,11 @@ must_check int resource_take_away(struct tx *tx, struct arena *a, const struct r
 /* What lies below a document, at any depth. */
 must_check int resource_delete_below(struct tx *tx, struct arena *a, const struct resource *r, struct str id);
 
+/* A new document, made now; the name may be empty. */
+must_check int doc_insert(struct tx *tx, const char *kind, struct str id, struct str parent, struct str name,
+                          struct str body);
+/* Inserts one of revision 0, and updates any other; its revision is then the new one. */
+must_check int doc_put(struct tx *tx, struct doc *d);
 /* The last document of a list. -ENOENT: it has none. */
 must_check int doc_last(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct doc *ret_doc);
 
@@ -151,6 +159,8 @@ void entity_write(struct call *c, struct buf *b, struct str body, const struct o
 void entity_write_by_id(struct call *c, struct buf *b, const struct doc *d, const struct resource *r);
 /* One more link of the entity that was just written, to what does not lie below it. */
 void entity_link(struct call *c, struct buf *b, const char *rel, struct str href);
+/* The same to an operation of the catalog, where the caller may call it. */
+void entity_link_op(struct call *c, const char *rel, const struct op *op, const char *key_param, struct str key);
 
 /* lists.c: a list document. total: -1 when it was not counted; has_next tells about the page after this one. */
 void list_begin(struct call *c);

@@ -2,14 +2,7 @@
 #ifndef STEWARD_API_MAINTENANCE_AUDIT_FILTER_H
 #define STEWARD_API_MAINTENANCE_AUDIT_FILTER_H
 
-#include "base/arena.h"
-#include "catalog/schema.h"
-
-#include <jansson.h>
-
-/* A filter's text; empty is the filter {} that takes everything. Adds what is wrong under `path`; NULL then. Freed with
- * the arena. */
-json_t *audit_filter_parse(struct str text, struct str path, struct arena *a, struct faults *faults);
+#include "filter/filter.h"
 
 /* What a user's actions leave in the log: classes as in engine_audit ("read, write"; "" for none). user NULL: somebody
  * whom the filter does not name. successes: also reads and writes that were allowed. */

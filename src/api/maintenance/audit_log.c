@@ -9,10 +9,6 @@
 #include "base/clock.h"
 #include "call/service.h"
 
-#include <errno.h>
-
-#define AUDIT_KIND "audit_log"
-
 struct settings {
 	const json_t *filter;
 	bool enabled, successes;
@@ -21,12 +17,11 @@ struct settings {
 /* Of a stored document: its filter was checked. */
 static struct settings settings_of(struct arena *a, struct str body)
 {
-	struct faults ignored = {.count = 0};
+	const char *ignored;
 	const json_t *document = doc_json(a, body);
-	struct settings s = {
-	        .enabled = json_is_true(json_object_get(document, "enabled")),
-	        .successes = json_is_true(json_object_get(document, "auditAuthorizationSuccess")),
-	        .filter = audit_filter_parse(json_field(document, "auditFilter"), STR("auditFilter"), a, &ignored)};
+	struct settings s = {.enabled = json_flag(document, "enabled"),
+	                     .successes = json_flag(document, "auditAuthorizationSuccess"),
+	                     .filter = filter_parse(json_field(document, "auditFilter"), a, &ignored)};
 	s.enabled = s.enabled && s.filter;
 	return s;
 }
@@ -35,11 +30,11 @@ static int audit_check(struct call *c, json_t *document)
 {
 	const struct service *s = c->service;
 	struct faults faults = {.count = 0};
-	const char *why = "the engine in use has no logs";
-	audit_filter_parse(json_field(document, "auditFilter"), STR("auditFilter"), c->arena, &faults);
+	const char *why = "the engine in use has no logs", *fault;
+	if (!filter_parse(json_field(document, "auditFilter"), c->arena, &fault))
+		faults_add(&faults, c->arena, STR("auditFilter"), "%s", fault);
 	const struct engine_log_ops *logs = s->engine_ops->logs;
-	if (json_is_true(json_object_get(document, "enabled")) &&
-	    (!logs || logs->audit_check(s->engine_state, &why) < 0))
+	if (json_flag(document, "enabled") && (!logs || logs->audit_check(s->engine_state, &why) < 0))
 		faults_add(&faults, c->arena, STR("enabled"), "cannot be true here: %s", why);
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
@@ -69,7 +64,7 @@ static int cluster_tell(struct tx *tx, void *ctx, const struct doc *doc)
 	int result = cluster_get(tx, a, doc->id, &cluster);
 	if (result < 0 || cluster_is(&cluster, "DELETING"))
 		return result;
-	return cluster_change(tx, a, &cluster, cluster_is(&cluster, "CREATING") ? "CREATING" : "UPDATING");
+	return cluster_change(tx, a, &cluster, NULL);
 }
 
 static int audit_update(struct call *c, const struct doc *old, json_t *document)
@@ -94,22 +89,22 @@ const struct resource_hooks audit_log_hooks = {.update = audit_update, .save = a
 static int settings_load(struct tx *tx, struct arena *a, struct str group_id, struct settings *ret_settings)
 {
 	struct doc d;
-	int result = tx_get(tx, a, AUDIT_KIND, group_id, &d);
-	if (result < 0 && result != -ENOENT)
+	int result = resource_singleton(tx, a, &resource_audit_log, group_id, &d);
+	if (result < 0)
 		return result;
-	*ret_settings = result < 0 ? (struct settings){.enabled = false} : settings_of(a, d.body);
+	*ret_settings = settings_of(a, d.body);
 	return 0;
 }
 
-static int audit_load(struct tx *tx, struct arena *a, struct str group_id, struct engine_audit *ret_audit)
+static int audit_wanted(struct tx *tx, struct arena *a, const struct cluster *cluster, struct cluster_want *want)
 {
 	struct settings s;
-	int result = settings_load(tx, a, group_id, &s);
+	int result = settings_load(tx, a, cluster->doc.parent, &s);
 	if (result < 0)
 		return result;
-	*ret_audit = (struct engine_audit){.enabled = s.enabled};
+	want->engine.audit = (struct engine_audit){.enabled = s.enabled};
 	if (s.enabled)
-		ret_audit->classes = audit_filter_classes(s.filter, NULL, s.successes, a).p;
+		want->engine.audit.classes = audit_filter_classes(s.filter, NULL, s.successes, a).p;
 	return 0;
 }
 
@@ -130,18 +125,13 @@ int audit_users_join(struct tx *tx, struct arena *a, struct str group_id, struct
 static int audit_lines(struct tx *tx, struct arena *a, struct str group_id, struct engine_log *log)
 {
 	struct doc d;
-	int result = tx_get(tx, a, AUDIT_KIND, group_id, &d);
+	int result = resource_singleton(tx, a, &resource_audit_log, group_id, &d);
 	if (result < 0)
-		return result == -ENOENT ? 0 : result;
+		return result;
 	const json_t *since = doc_json(a, d.secret);
-	log->logins_ms = json_integer_value(json_object_get(since, "logins"));
-	log->denials_ms = json_integer_value(json_object_get(since, "denials"));
+	log->logins_ms = json_number(since, "logins");
+	log->denials_ms = json_number(since, "denials");
 	return 0;
-}
-
-static int audit_wanted(struct tx *tx, struct arena *a, const struct cluster *cluster, struct cluster_want *want)
-{
-	return audit_load(tx, a, cluster->doc.parent, &want->engine.audit);
 }
 
 const struct cluster_part audit_log_part = {.wanted = audit_wanted, .log = audit_lines};

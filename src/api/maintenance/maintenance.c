@@ -16,7 +16,7 @@ static void window_check(struct call *c, const json_t *body, struct faults *faul
 {
 	const json_t *hours = json_object_get(body, "protectedHours"), *from = json_object_get(hours, "startHourOfDay"),
 	             *to = json_object_get(hours, "endHourOfDay");
-	json_int_t hour = json_integer_value(json_object_get(body, "hourOfDay"));
+	json_int_t hour = json_number(body, "hourOfDay");
 	if (!hours)
 		return;
 	if (!from)
@@ -52,10 +52,9 @@ static int events_write(struct call *c, const json_t *old, const json_t *new, bo
 		                 : !json_object_get(new, "protectedHours") ? "SVC_MAINTENANCE_PROTECTED_HOURS_REMOVED"
 		                                                           : "SVC_MAINTENANCE_PROTECTED_HOURS_MODIFIED";
 	if (differs(old, new, "autoDeferOnceEnabled"))
-		types[count++] = json_is_true(json_object_get(new, "autoDeferOnceEnabled"))
-		                         ? "SVC_MAINTENANCE_AUTO_DEFER_ENABLED"
-		                         : "SVC_MAINTENANCE_AUTO_DEFER_DISABLED";
-	if (differs(old, new, "startASAP") && json_is_true(json_object_get(new, "startASAP")))
+		types[count++] = json_flag(new, "autoDeferOnceEnabled") ? "SVC_MAINTENANCE_AUTO_DEFER_ENABLED"
+		                                                        : "SVC_MAINTENANCE_AUTO_DEFER_DISABLED";
+	if (differs(old, new, "startASAP") && json_flag(new, "startASAP"))
 		types[count++] = "SVC_MAINTENANCE_START_ASAP";
 	if (!count)
 		event_set_type(c, NULL);
@@ -76,7 +75,7 @@ static void due_move(struct window *w, const json_t *old)
 	int64_t due = window_due(w), now = clock_now_ms(), from = due - WEEK_MS > now ? due - WEEK_MS : now;
 	if (!due || window_is_running(w))
 		return;
-	if (json_is_true(json_object_get(w->body, "startASAP")))
+	if (json_flag(w->body, "startASAP"))
 		window_due_set(w, now);
 	else if (differs(old, w->body, "dayOfWeek") || differs(old, w->body, "hourOfDay"))
 		window_due_set(w, window_next(w->body, from));
@@ -104,7 +103,7 @@ static int window_write(struct call *c, struct doc *d, const struct doc *old, js
 	if (result < 0)
 		return result;
 	const json_t *before = w.body;
-	bool first = !json_is_true(json_object_get(w.plan, "set"));
+	bool first = !json_flag(w.plan, "set");
 	w.body = document;
 	json_put(w.plan, "set", json_true());
 	due_move(&w, before);
@@ -137,7 +136,7 @@ int maintenance_auto_defer(struct call *c)
 	int result = window_open(c, &w);
 	if (result < 0)
 		return result;
-	bool on = !json_is_true(json_object_get(w.body, "autoDeferOnceEnabled"));
+	bool on = !json_flag(w.body, "autoDeferOnceEnabled");
 	json_put(w.body, "autoDeferOnceEnabled", json_boolean(on));
 	event_set_type(c, on ? "SVC_MAINTENANCE_AUTO_DEFER_ENABLED" : "SVC_MAINTENANCE_AUTO_DEFER_DISABLED");
 	return window_save(c->tx, c->arena, &w);
@@ -153,7 +152,7 @@ int maintenance_defer(struct call *c)
 		return call_fail(c, 409, "MAINTENANCE_NOT_SCHEDULED", "The project has no maintenance to defer.");
 	if (window_is_running(&w))
 		return call_fail(c, 409, "MAINTENANCE_ALREADY_STARTED", "The maintenance is under way.");
-	if (json_integer_value(json_object_get(w.body, "numberOfDeferrals")) >= DEFERRALS_MAX)
+	if (json_number(w.body, "numberOfDeferrals") >= DEFERRALS_MAX)
 		return call_fail(c, 409, "MAINTENANCE_DEFERRAL_LIMIT_EXCEEDED",
 		                 "The maintenance was deferred %d times. It cannot be put off again.", DEFERRALS_MAX);
 	window_defer(&w);

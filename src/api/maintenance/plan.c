@@ -21,16 +21,11 @@
 int window_load(struct tx *tx, struct arena *a, struct str group_id, struct window *ret_window)
 {
 	struct window w;
-	int r = tx_get(tx, a, resource_maintenance_window.kind, group_id, &w.doc);
-	if (r == -ENOENT)
-		w.doc = (struct doc){.kind = str_of(resource_maintenance_window.kind),
-		                     .id = group_id,
-		                     .parent = group_id,
-		                     .body = str_of(resource_maintenance_window.defaults)};
-	else if (r < 0)
+	int r = resource_singleton(tx, a, &resource_maintenance_window, group_id, &w.doc);
+	if (r < 0)
 		return r;
 	w.body = doc_json(a, w.doc.body);
-	w.plan = doc_json(a, w.doc.secret.n ? w.doc.secret : STR("{}"));
+	w.plan = doc_json(a, w.doc.secret);
 	*ret_window = w;
 	return 0;
 }
@@ -54,16 +49,10 @@ int maintenance_run_now(struct tx *tx, struct arena *a, struct str group_id)
 
 int window_save(struct tx *tx, struct arena *a, struct window *w)
 {
-	bool is_new = w->doc.rev == 0;
 	w->doc.body = json_text(a, w->body);
 	w->doc.secret = json_text(a, w->plan);
-	if (is_new)
-		w->doc.created_ms = clock_now_ms();
-	int r = is_new ? tx_insert(tx, &w->doc) : tx_update(tx, &w->doc);
-	w->doc.rev += r == 0;
-	if (r == 0 && window_due(w))
-		r = job_ask(tx, a, w->doc.id, window_due(w));
-	return r;
+	int r = doc_put(tx, &w->doc);
+	return r < 0 || !window_due(w) ? r : job_ask(tx, a, w->doc.id, window_due(w));
 }
 
 void window_reset(struct arena *a, struct window *w)
@@ -77,8 +66,7 @@ void window_reset(struct arena *a, struct window *w)
 int64_t window_next(const json_t *window, int64_t from_ms)
 {
 	/* 1970 began on a Thursday, the fifth day of a week that begins on Sunday. */
-	int64_t day = json_integer_value(json_object_get(window, "dayOfWeek")) - 5,
-	        hour = json_integer_value(json_object_get(window, "hourOfDay")),
+	int64_t day = json_number(window, "dayOfWeek") - 5, hour = json_number(window, "hourOfDay"),
 	        start = (day < 0 ? day + 7 : day) * DAY_MS + hour * HOUR_MS;
 	if (from_ms <= start)
 		return start;
@@ -87,7 +75,7 @@ int64_t window_next(const json_t *window, int64_t from_ms)
 
 int64_t window_due(const struct window *w)
 {
-	return json_integer_value(json_object_get(w->plan, "due"));
+	return json_number(w->plan, "due");
 }
 
 void window_due_set(struct window *w, int64_t due_ms)
@@ -97,23 +85,19 @@ void window_due_set(struct window *w, int64_t due_ms)
 
 bool window_is_running(const struct window *w)
 {
-	return json_is_true(json_object_get(w->plan, "running"));
+	return json_flag(w->plan, "running");
 }
 
 void window_defer(struct window *w)
 {
-	json_int_t deferrals = json_integer_value(json_object_get(w->body, "numberOfDeferrals"));
+	json_int_t deferrals = json_number(w->body, "numberOfDeferrals");
 	json_put(w->body, "numberOfDeferrals", json_integer(deferrals + 1));
 	window_due_set(w, window_due(w) + WEEK_MS);
 }
 
 static int window_event_write(struct tx *tx, struct arena *a, const char *type, struct str group_id)
 {
-	struct doc project;
-	int r = tx_get(tx, a, "project", group_id, &project);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	return event_service(tx, a, type, project.parent, group_id, STR_NONE);
+	return event_service(tx, a, type, STR_NONE, group_id, STR_NONE);
 }
 
 /* Which clusters are behind. */
@@ -131,12 +115,8 @@ static void look_add(struct look *l, struct str id)
 	if (l->groups && l->count && str_eq(l->ids[l->count - 1], id))
 		return; /* the walk goes from project to project */
 	if (l->count == l->cap) {
-		size_t cap = l->cap ? 2 * l->cap : 16;
-		struct str *more = arena_new_array(l->arena, struct str, cap);
-		if (l->count)
-			memcpy(more, l->ids, l->count * sizeof *more);
-		l->ids = more;
-		l->cap = cap;
+		l->cap = l->cap ? 2 * l->cap : 16;
+		l->ids = arena_grow(l->arena, l->ids, l->count, l->cap, sizeof *l->ids);
 	}
 	l->ids[l->count++] = arena_dup(l->arena, id);
 }
@@ -146,7 +126,7 @@ static bool is_ready(struct arena *a, const struct doc *cluster)
 {
 	const json_t *body = doc_json(a, cluster->body);
 	struct str state = json_field(body, "stateName");
-	return (str_is(state, "IDLE") || str_is(state, "UPDATING")) && !json_is_true(json_object_get(body, "paused"));
+	return (str_is(state, "IDLE") || str_is(state, "UPDATING")) && !json_flag(body, "paused");
 }
 
 /* Announced, and its time has not come: the scan has nothing to write. */
@@ -188,8 +168,8 @@ static int announce(struct tx *tx, struct arena *a, struct str group_id)
 		return r;
 	if (window_due(&w)) /* its job is there, or should be */
 		return job_ask(tx, a, group_id, window_due(&w));
-	bool at_once = json_is_true(json_object_get(w.body, "startASAP"));
-	bool deferred = !at_once && json_is_true(json_object_get(w.body, "autoDeferOnceEnabled"));
+	bool at_once = json_flag(w.body, "startASAP");
+	bool deferred = !at_once && json_flag(w.body, "autoDeferOnceEnabled");
 	window_due_set(&w, at_once ? now : window_next(w.body, now + NOTICE_MS));
 	if (deferred)
 		window_defer(&w);

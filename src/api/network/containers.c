@@ -13,18 +13,16 @@
 #define HEX "0123456789abcdef"
 #define LETTERS "0123456789abcdefghijklmnopqrstuvwxyz"
 
-static const struct provider {
-	const char *name, *schema, *field;
-	unsigned least, most, standard; /* prefix lengths */
-} providers[] = {{"AWS", "AWSCloudProviderContainer", "regionName", 21, 24, 21},
-                 {"AZURE", "AzureCloudProviderContainer", "region", 21, 24, 21},
-                 {"GCP", "GCPCloudProviderContainer", "regions", 8, 18, 18}};
+static const struct network_provider providers[] = {
+        {"AWS", "AWSCloudProviderContainer", "regionName", "awsAccountId", "vpcId", 21, 24, 21},
+        {"AZURE", "AzureCloudProviderContainer", "region", "azureSubscriptionId", "vnetName", 21, 24, 21},
+        {"GCP", "GCPCloudProviderContainer", "regions", "gcpProjectId", "networkName", 8, 18, 18}};
 #define PROVIDERS (sizeof providers / sizeof *providers)
 
 static const char *const private_ranges[] = {"192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8"};
 #define RANGES (sizeof private_ranges / sizeof *private_ranges)
 
-static const struct provider *provider_find(struct str name)
+const struct network_provider *network_provider_find(struct str name)
 {
 	for (size_t i = 0; i < PROVIDERS; i++)
 		if (str_is(name, providers[i].name))
@@ -32,7 +30,7 @@ static const struct provider *provider_find(struct str name)
 	return NULL;
 }
 
-static bool is_gcp(const struct provider *p)
+static bool is_gcp(const struct network_provider *p)
 {
 	return p == &providers[2];
 }
@@ -40,45 +38,32 @@ static bool is_gcp(const struct provider *p)
 /* The containers know fewer regions than the clusters do. */
 bool container_region_is_known(struct str provider, struct str region)
 {
-	const struct provider *p = provider_find(provider);
-	if (!p)
-		return false;
-	const struct schema *s = schema_find(str_of(p->schema));
-	const struct field *f = s ? schema_field(s, str_of(p->field)) : NULL;
-	const struct schema *of = f && f->schema->items ? f->schema->items : f ? f->schema : NULL;
-	for (unsigned i = 0; of && i < of->enum_count; i++) {
-		struct str e = str_of(of->enums[i]);
-		if (e.n == region.n + 2 && memcmp(e.p + 1, region.p, region.n) == 0)
-			return true;
-	}
-	return false;
+	const struct network_provider *p = network_provider_find(provider);
+	return p && schema_allows(schema_of_field(p->schema, p->field), region);
 }
 
 /* Lists are short: a project has at most one container for each region. */
-static int load_all(struct tx *tx, struct arena *a, const char *kind, struct str group_id, struct doc **ret_docs,
-                    size_t *ret_count)
-{
-	int64_t total;
-	int r = tx_count(tx, kind, group_id, &total);
-	return r < 0 ? r : tx_list(tx, a, kind, group_id, 0, total + 1, ret_docs, ret_count);
-}
-
 int containers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs, size_t *ret_count)
 {
-	return load_all(tx, a, CONTAINER_KIND, group_id, ret_docs, ret_count);
+	return tx_list_all(tx, a, CONTAINER_KIND, group_id, ret_docs, ret_count);
 }
 
 int peers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs, size_t *ret_count)
 {
-	return load_all(tx, a, PEER_KIND, group_id, ret_docs, ret_count);
+	return tx_list_all(tx, a, PEER_KIND, group_id, ret_docs, ret_count);
 }
 
 /* Blocks of addresses. */
 
-bool network_block(const json_t *document, struct cidr *ret_block)
+static struct str block_text(const json_t *document)
 {
 	struct str text = json_field(document, "svcCidrBlock");
-	return cidr_parse(text.n ? text : json_field(document, "routeTableCidrBlock"), ret_block);
+	return text.n ? text : json_field(document, "routeTableCidrBlock");
+}
+
+bool network_block(const json_t *document, struct cidr *ret_block)
+{
+	return cidr_parse(block_text(document), ret_block);
 }
 
 /* A network of the customer may be peered with several containers. */
@@ -89,69 +74,55 @@ static bool is_same_network(const json_t *a, const json_t *b)
 	       json_field(b, "routeTableCidrBlock").n;
 }
 
-static const json_t *overlap_find(struct arena *a, const struct doc *docs, size_t count, const struct cidr *block,
-                                  const json_t *self)
+/* What has a block of its own: containers, then peering connections. */
+static int blocks_load(struct tx *tx, struct arena *a, struct str group_id, const json_t ***ret_list, size_t *ret_count)
 {
-	for (size_t i = 0; i < count; i++) {
-		const json_t *other = doc_json(a, docs[i].body);
-		struct cidr taken;
-		if (str_eq(docs[i].id, json_field(self, "id")) || !network_block(other, &taken) ||
-		    is_same_network(self, other))
-			continue;
-		if (cidr_overlaps(block, &taken))
-			return other;
-	}
-	return NULL;
+	struct doc *containers, *peers;
+	size_t container_count, peer_count, count = 0;
+	int r = containers_load(tx, a, group_id, &containers, &container_count);
+	if (r == 0)
+		r = peers_load(tx, a, group_id, &peers, &peer_count);
+	if (r < 0)
+		return r;
+	*ret_list = arena_new_array(a, const json_t *, container_count + peer_count + 1);
+	for (size_t i = 0; i < container_count; i++)
+		(*ret_list)[count++] = doc_json(a, containers[i].body);
+	for (size_t i = 0; i < peer_count; i++)
+		(*ret_list)[count++] = doc_json(a, peers[i].body);
+	*ret_count = count;
+	return 0;
 }
 
 int network_check_overlap(struct call *c, const char *field, const struct cidr *block, const json_t *self)
 {
-	struct doc *containers, *peers;
-	size_t container_count, peer_count;
-	int result = containers_load(c->tx, c->arena, c->group.id, &containers, &container_count);
-	if (result == 0)
-		result = peers_load(c->tx, c->arena, c->group.id, &peers, &peer_count);
-	if (result < 0)
-		return result;
-	const json_t *other = overlap_find(c->arena, containers, container_count, block, self);
-	if (!other)
-		other = overlap_find(c->arena, peers, peer_count, block, self);
-	if (!other)
-		return 0;
-	struct str taken = json_field(other, "svcCidrBlock"), id = json_field(other, "id");
-	if (!taken.n)
-		taken = json_field(other, "routeTableCidrBlock");
-	call_fail(c, 409, "OVERLAPPING_CIDR_BLOCK", "%s: overlaps %.*s of %.*s. Choose another block.", field,
-	          STR_ARG(taken), STR_ARG(id));
-	return call_fail_param(c, str_of(field));
+	const json_t **list = NULL;
+	size_t count = 0;
+	int result = blocks_load(c->tx, c->arena, c->group.id, &list, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct cidr taken;
+		struct str id = json_field(list[i], "id");
+		if (str_eq(id, json_field(self, "id")) || !network_block(list[i], &taken) ||
+		    is_same_network(self, list[i]) || !cidr_overlaps(block, &taken))
+			continue;
+		return call_fail_about(c, 409, "OVERLAPPING_CIDR_BLOCK", str_of(field),
+		                       "%s: overlaps %.*s of %.*s. Choose another block.", field,
+		                       STR_ARG(block_text(list[i])), STR_ARG(id));
+	}
+	return result;
 }
 
 static bool is_private(const struct cidr *block)
 {
 	for (size_t i = 0; i < RANGES; i++) {
 		struct cidr range;
-		if (cidr_parse(str_of(private_ranges[i]), &range) && block->bits >= range.bits &&
-		    cidr_contains(&range, &block->net))
+		if (cidr_parse(str_of(private_ranges[i]), &range) && cidr_within(block, &range))
 			return true;
 	}
 	return false;
 }
 
-static bool has_host_bits(struct str text, const struct cidr *block)
-{
-	struct str address, rest;
-	struct ip ip;
-	str_cut(text, '/', &address, &rest);
-	return !ip_parse(address, &ip) || !ip_equal(&ip, &block->net);
-}
-
-static unsigned prefix_of(const struct cidr *block)
-{
-	return block->bits - 96;
-}
-
 /* The block is what it should be, and is written in its one form. */
-static int block_check(struct call *c, const struct provider *p, json_t *document)
+static int block_check(struct call *c, const struct network_provider *p, json_t *document)
 {
 	static const char field[] = "svcCidrBlock";
 	struct str text = json_field(document, field);
@@ -159,16 +130,13 @@ static int block_check(struct call *c, const struct provider *p, json_t *documen
 	struct cidr block;
 	char form[IP_TEXT];
 	if (!cidr_parse(text, &block) || !block.v4)
-		faults_add(&faults, c->arena, STR("svcCidrBlock"), "must be an IPv4 network like 10.8.0.0/%u",
-		           p->standard);
-	else if (has_host_bits(text, &block))
-		faults_add(&faults, c->arena, STR("svcCidrBlock"), "has bits beyond its prefix of %u",
-		           prefix_of(&block));
+		faults_add(&faults, c->arena, str_of(field), "must be an IPv4 network like 10.8.0.0/%u", p->standard);
+	else if (cidr_has_host_bits(text, &block))
+		faults_add(&faults, c->arena, str_of(field), "has bits beyond its prefix of %u", cidr_prefix(&block));
 	else if (!is_private(&block))
-		faults_add(&faults, c->arena, STR("svcCidrBlock"),
-		           "must lie in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16");
-	else if (prefix_of(&block) < p->least || prefix_of(&block) > p->most)
-		faults_add(&faults, c->arena, STR("svcCidrBlock"), "must have a prefix from %u to %u at %s", p->least,
+		faults_add(&faults, c->arena, str_of(field), "must lie in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16");
+	else if (cidr_prefix(&block) < p->least || cidr_prefix(&block) > p->most)
+		faults_add(&faults, c->arena, str_of(field), "must have a prefix from %u to %u at %s", p->least,
 		           p->most, p->name);
 	if (faults.count)
 		return call_fail_faults(c, &faults);
@@ -177,72 +145,26 @@ static int block_check(struct call *c, const struct provider *p, json_t *documen
 	return network_check_overlap(c, field, &block, document);
 }
 
-static void block_make(uint32_t address, unsigned prefix, struct cidr *ret_block)
-{
-	struct cidr block = {.bits = 96 + prefix, .v4 = true};
-	block.net.b[10] = block.net.b[11] = 0xff;
-	for (unsigned i = 0; i < 4; i++)
-		block.net.b[12 + i] = (unsigned char)(address >> (24 - 8 * i));
-	*ret_block = block;
-}
-
-static uint32_t address_of(const struct ip *ip)
-{
-	return (uint32_t)ip->b[12] << 24 | (uint32_t)ip->b[13] << 16 | (uint32_t)ip->b[14] << 8 | ip->b[15];
-}
-
-/* All blocks that are taken. */
-static int blocks_load(struct tx *tx, struct arena *a, struct str group_id, struct cidr **ret_blocks, size_t *ret_count)
-{
-	struct doc *lists[2];
-	size_t counts[2] = {0, 0}, count = 0;
-	int r = containers_load(tx, a, group_id, &lists[0], &counts[0]);
-	if (r == 0)
-		r = peers_load(tx, a, group_id, &lists[1], &counts[1]);
-	if (r < 0)
-		return r;
-	*ret_blocks = arena_new_array(a, struct cidr, counts[0] + counts[1] + 1);
-	for (size_t l = 0; l < 2; l++)
-		for (size_t i = 0; i < counts[l]; i++)
-			count += network_block(doc_json(a, lists[l][i].body), &(*ret_blocks)[count]);
-	*ret_count = count;
-	return 0;
-}
-
-static bool is_free(const struct cidr *block, const struct cidr *taken, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (cidr_overlaps(block, &taken[i]))
-			return false;
-	return true;
-}
-
 /* The last free block of the first range that has one; empty when there is none. */
 static int block_choose(struct tx *tx, struct arena *a, struct str group_id, unsigned prefix, char ret_text[IP_TEXT])
 {
-	struct cidr *taken, range, block;
-	size_t taken_count;
-	int r = blocks_load(tx, a, group_id, &taken, &taken_count);
+	const json_t **list = NULL;
+	size_t count = 0, taken_count = 0;
+	int r = blocks_load(tx, a, group_id, &list, &count);
+	struct cidr *taken = arena_new_array(a, struct cidr, count + 1), range, block;
 	ret_text[0] = '\0';
-	for (size_t i = 0; r == 0 && i < RANGES; i++) {
-		if (!cidr_parse(str_of(private_ranges[i]), &range))
-			continue;
-		uint32_t size = 1u << (32 - prefix), first = address_of(&range.net),
-		         count = 1u << (prefix - prefix_of(&range));
-		for (uint32_t k = count; k-- > 0;) {
-			block_make(first + k * size, prefix, &block);
-			if (!is_free(&block, taken, taken_count))
-				continue;
+	for (size_t i = 0; i < count; i++)
+		taken_count += network_block(list[i], &taken[taken_count]);
+	for (size_t i = 0; r == 0 && i < RANGES && !ret_text[0]; i++)
+		if (cidr_parse(str_of(private_ranges[i]), &range) &&
+		    cidr_last_free(&range, prefix, taken, taken_count, &block))
 			cidr_format(&block, ret_text);
-			return 0;
-		}
-	}
 	return r;
 }
 
 /* Which container is whose. */
 
-static bool container_has(const struct provider *p, const json_t *container, struct str region)
+static bool container_has(const struct network_provider *p, const json_t *container, struct str region)
 {
 	return str_is(json_field(container, "providerName"), p->name) &&
 	       (is_gcp(p) || str_eq(json_field(container, p->field), region));
@@ -250,22 +172,18 @@ static bool container_has(const struct provider *p, const json_t *container, str
 
 bool cluster_is_in(const json_t *cluster, struct str provider, struct str region)
 {
-	const json_t *specs = json_object_get(cluster, "replicationSpecs");
-	for (size_t s = 0; s < json_array_size(specs); s++) {
-		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
-		for (size_t i = 0; i < json_array_size(configs); i++) {
-			const json_t *config = json_array_get(configs, i);
-			if (str_eq(json_field(config, "providerName"), provider) &&
-			    (!region.n || str_eq(json_field(config, "regionName"), region)))
-				return true;
-		}
-	}
+	struct region_walk walk = {.spec = 0};
+	const json_t *config;
+	while ((config = region_next(cluster, &walk)))
+		if (str_eq(json_field(config, "providerName"), provider) &&
+		    (!region.n || str_eq(json_field(config, "regionName"), region)))
+			return true;
 	return false;
 }
 
 struct use {
 	struct arena *arena;
-	const struct provider *provider;
+	const struct network_provider *provider;
 	struct str region;
 	struct str cluster; /* found */
 };
@@ -282,7 +200,7 @@ static int use_look(struct tx *tx, void *ctx, const struct doc *cluster)
 static int refuse_used(struct call *c, const struct doc *container)
 {
 	const json_t *body = doc_json(c->arena, container->body);
-	const struct provider *p = provider_find(json_field(body, "providerName"));
+	const struct network_provider *p = network_provider_find(json_field(body, "providerName"));
 	struct use use = {.arena = c->arena, .provider = p};
 	struct doc *peers;
 	size_t count;
@@ -300,12 +218,11 @@ static int refuse_used(struct call *c, const struct doc *container)
 			use.cluster = peers[i].id;
 	if (!use.cluster.n)
 		return 0;
-	call_fail(c, 409, "CONTAINERS_IN_USE", "The container %.*s is in use by %.*s.", STR_ARG(container->id),
-	          STR_ARG(use.cluster));
-	return call_fail_param(c, use.cluster);
+	return call_fail_about(c, 409, "CONTAINERS_IN_USE", use.cluster, "The container %.*s is in use by %.*s.",
+	                       STR_ARG(container->id), STR_ARG(use.cluster));
 }
 
-static int refuse_twin(struct call *c, const struct provider *p, const json_t *document)
+static int refuse_twin(struct call *c, const struct network_provider *p, const json_t *document)
 {
 	struct doc *docs;
 	size_t count;
@@ -313,17 +230,16 @@ static int refuse_twin(struct call *c, const struct provider *p, const json_t *d
 	int result = containers_load(c->tx, c->arena, c->group.id, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		if (!str_eq(docs[i].id, json_field(document, "id")) &&
-		    container_has(p, doc_json(c->arena, docs[i].body), region)) {
-			call_fail(c, 409, "CONTAINER_ALREADY_EXISTS", "%s: the project has the container %.*s for it.",
-			          is_gcp(p) ? "providerName" : p->field, STR_ARG(docs[i].id));
-			result = call_fail_param(c, docs[i].id);
-		}
+		    container_has(p, doc_json(c->arena, docs[i].body), region))
+			result = call_fail_about(c, 409, "CONTAINER_ALREADY_EXISTS", docs[i].id,
+			                         "%s: the project has the container %.*s for it.",
+			                         is_gcp(p) ? "providerName" : p->field, STR_ARG(docs[i].id));
 	return result;
 }
 
 /* The verbs' hooks. */
 
-static int container_check(struct call *c, const struct provider *p, json_t *document)
+static int container_check(struct call *c, const struct network_provider *p, json_t *document)
 {
 	struct faults faults = {.count = 0};
 	if (!is_gcp(p) && !json_field(document, p->field).n)
@@ -336,22 +252,19 @@ static int container_check(struct call *c, const struct provider *p, json_t *doc
 	return result < 0 ? result : block_check(c, p, document);
 }
 
-static const struct provider *provider_of(struct call *c, json_t *document)
+static const struct network_provider *provider_of(struct call *c, json_t *document)
 {
-	struct faults faults = {.count = 0};
 	if (!json_object_get(document, "providerName"))
 		json_put_z(document, "providerName", providers[0].name);
-	const struct provider *p = provider_find(json_field(document, "providerName"));
-	if (!p) {
-		faults_add(&faults, c->arena, STR("providerName"), "must be one of AWS, AZURE, GCP");
-		call_fail_faults(c, &faults);
-	}
+	const struct network_provider *p = network_provider_find(json_field(document, "providerName"));
+	if (!p)
+		call_fail_field(c, 400, "VALIDATION_ERROR", "providerName", "must be one of AWS, AZURE, GCP.");
 	return p;
 }
 
 static int container_create(struct call *c, json_t *document)
 {
-	const struct provider *p = provider_of(c, document);
+	const struct network_provider *p = provider_of(c, document);
 	char text[IP_TEXT];
 	if (!p)
 		return -400;
@@ -368,57 +281,44 @@ static int container_create(struct call *c, json_t *document)
 static int container_update(struct call *c, const struct doc *old, json_t *document)
 {
 	const json_t *before = doc_json(c->arena, old->body);
-	const struct provider *p = provider_of(c, document);
-	struct faults faults = {.count = 0};
+	const struct network_provider *p = provider_of(c, document);
 	if (!p)
 		return -400;
-	if (!json_equal(json_object_get(before, "providerName"), json_object_get(document, "providerName"))) {
-		faults_add(&faults, c->arena, STR("providerName"), "cannot be changed");
-		return call_fail_faults(c, &faults);
-	}
+	if (!json_equal(json_object_get(before, "providerName"), json_object_get(document, "providerName")))
+		return call_fail_field(c, 400, "VALIDATION_ERROR", "providerName", "cannot be changed.");
 	if (json_equal(before, document))
 		return 0;
 	int result = refuse_used(c, old);
-	if (result == 0 && json_is_true(json_object_get(before, "provisioned"))) {
-		call_fail(c, 409, "CONTAINERS_IN_USE", "The container %.*s has its network already. Make another.",
-		          STR_ARG(old->id));
-		result = call_fail_param(c, old->id);
-	}
+	if (result == 0 && json_flag(before, "provisioned"))
+		result = call_fail_about(c, 409, "CONTAINERS_IN_USE", old->id,
+		                         "The container %.*s has its network already. Make another.", STR_ARG(old->id));
 	return result < 0 ? result : container_check(c, p, document);
 }
 
-static int container_remove(struct call *c, const struct doc *old)
-{
-	return refuse_used(c, old);
-}
-
 const struct resource_hooks container_hooks = {
-        .create = container_create, .update = container_update, .remove = container_remove};
+        .create = container_create, .update = container_update, .remove = refuse_used};
 
 /* With the first cluster. */
 
-static int container_insert(struct tx *tx, struct arena *a, struct str group_id, const struct provider *p,
+static int container_insert(struct tx *tx, struct arena *a, struct str group_id, const struct network_provider *p,
                             struct str region)
 {
-	struct id id = id_new();
+	struct str id = id_make(a);
 	char text[IP_TEXT];
 	int r = block_choose(tx, a, group_id, p->standard, text);
 	/* No room left, or a region that a container cannot name: the cluster needs neither. */
 	if (r < 0 || !text[0] || !container_region_is_known(str_of(p->name), region))
 		return r;
 	json_t *body = doc_json(a, STR("{}"));
-	json_put(body, "id", json_stringn(id.z, ID_LEN));
+	json_put_str(body, "id", id);
 	json_put_z(body, "providerName", p->name);
 	json_put_z(body, "svcCidrBlock", text);
 	if (is_gcp(p))
 		json_put(body, p->field, json_pack("[s%]", region.p, region.n));
 	else
 		json_put_str(body, p->field, region);
-	struct doc d = {.kind = STR(CONTAINER_KIND),
-	                .id = arena_dup(a, id_str(&id)),
-	                .parent = group_id,
-	                .created_ms = clock_now_ms(),
-	                .rev = 1};
+	struct doc d = {
+	        .kind = STR(CONTAINER_KIND), .id = id, .parent = group_id, .created_ms = clock_now_ms(), .rev = 1};
 	r = lifecycle_create(tx, a, &d, body);
 	d.body = json_text(a, body);
 	if (r == 0)
@@ -427,7 +327,8 @@ static int container_insert(struct tx *tx, struct arena *a, struct str group_id,
 }
 
 /* Google's grows with the regions in use; empty means all. */
-static int regions_add(struct tx *tx, struct arena *a, const struct provider *p, struct doc *d, struct str region)
+static int regions_add(struct tx *tx, struct arena *a, const struct network_provider *p, struct doc *d,
+                       struct str region)
 {
 	json_t *body = doc_json(a, d->body), *list = json_object_get(body, p->field);
 	if (!is_gcp(p) || !json_array_size(list) || !container_region_is_known(str_of(p->name), region))
@@ -440,7 +341,7 @@ static int regions_add(struct tx *tx, struct arena *a, const struct provider *p,
 	return tx_update(tx, d);
 }
 
-static int region_provide(struct tx *tx, struct arena *a, struct str group_id, const struct provider *p,
+static int region_provide(struct tx *tx, struct arena *a, struct str group_id, const struct network_provider *p,
                           struct str region)
 {
 	struct doc *docs;
@@ -456,16 +357,13 @@ static int region_provide(struct tx *tx, struct arena *a, struct str group_id, c
 
 int containers_provide(struct tx *tx, struct arena *a, struct str group_id, const json_t *cluster)
 {
-	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	struct region_walk walk = {.spec = 0};
+	const json_t *config;
 	int r = 0;
-	for (size_t s = 0; s < json_array_size(specs); s++) {
-		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
-		for (size_t i = 0; r == 0 && i < json_array_size(configs); i++) {
-			const json_t *config = json_array_get(configs, i);
-			const struct provider *p = provider_find(json_field(config, "providerName"));
-			if (p) /* the shared tiers live in networks of their own */
-				r = region_provide(tx, a, group_id, p, json_field(config, "regionName"));
-		}
+	while (r == 0 && (config = region_next(cluster, &walk))) {
+		const struct network_provider *p = network_provider_find(json_field(config, "providerName"));
+		if (p) /* the shared tiers live in networks of their own */
+			r = region_provide(tx, a, group_id, p, json_field(config, "regionName"));
 	}
 	return r;
 }

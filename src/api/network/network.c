@@ -3,18 +3,15 @@
 #include "api/clusters/clusters.h"
 #include "call/service.h"
 
-#include <errno.h>
-
 /* Private connection strings. */
 
-static int setting_is_on(struct tx *tx, struct arena *a, const char *kind, struct str group_id, bool *ret_on)
+static int setting_is_on(struct tx *tx, struct arena *a, const struct resource *r, struct str group_id, bool *ret_on)
 {
 	struct doc d;
-	int r = tx_get(tx, a, kind, group_id, &d);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	*ret_on = r == 0 && json_is_true(json_object_get(doc_json(a, d.body), "enabled"));
-	return 0;
+	int result = resource_singleton(tx, a, r, group_id, &d);
+	if (result == 0)
+		*ret_on = json_flag(doc_json(a, d.body), "enabled");
+	return result;
 }
 
 static bool is_available(const json_t *peer)
@@ -32,9 +29,9 @@ int network_is_private(struct tx *tx, struct arena *a, struct str group_id, cons
 	bool dns = false, only = false, found = false;
 	int r = peers_load(tx, a, group_id, &peers, &count);
 	if (r == 0)
-		r = setting_is_on(tx, a, "custom_dns", group_id, &dns);
+		r = setting_is_on(tx, a, &resource_custom_dns, group_id, &dns);
 	if (r == 0)
-		r = setting_is_on(tx, a, "private_ip_mode", group_id, &only);
+		r = setting_is_on(tx, a, &resource_private_ip_mode, group_id, &only);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < count && !found; i++) {
@@ -87,62 +84,48 @@ const struct job_kinds network_jobs = JOB_KINDS(kinds);
 
 struct addresses {
 	struct call *call;
-	struct buf *to;
+	json_t *clusters;
 };
 
-static void array_write(struct buf *b, const char *name, const struct cluster_status *status)
+/* Each address once. */
+static json_t *addresses_of(const struct cluster_status *status)
 {
-	json_key(b, name);
-	json_open(b, '[');
-	for (size_t i = 0; status && i < status->node_count; i++) {
+	json_t *list = json_array();
+	for (size_t i = 0; i < status->node_count; i++) {
 		const char *address = status->nodes[i].address;
 		bool known = !address[0];
 		for (size_t k = 0; k < i && !known; k++)
 			known = strcmp(status->nodes[k].address, address) == 0;
 		if (!known)
-			json_z(b, address);
+			json_add_str(list, str_of(address));
 	}
-	json_close(b, ']');
+	return list;
 }
 
 /* On this host a node speaks from where it listens, and no change moves it elsewhere. */
-static int addresses_write(struct tx *tx, void *ctx, const struct doc *cluster)
+static int addresses_add(struct tx *tx, void *ctx, const struct doc *cluster)
 {
 	struct addresses *to = ctx;
 	const struct service *s = to->call->service;
+	struct arena *a = to->call->arena;
 	struct cluster_status status = {.exists = false};
-	int r = s->engine_ops->core->observe(s->engine_state, arena_z(to->call->arena, cluster->id), to->call->arena,
-	                                     &status);
+	int r = s->engine_ops->core->observe(s->engine_state, arena_z(a, cluster->id), a, &status);
 	if (r < 0)
 		return r;
-	json_open(to->to, '{');
-	json_key(to->to, "clusterName");
-	json_str(to->to, cluster->name);
-	array_write(to->to, "futureInbound", NULL);
-	array_write(to->to, "futureOutbound", NULL);
-	array_write(to->to, "inbound", &status);
-	array_write(to->to, "outbound", &status);
-	json_close(to->to, '}');
+	json_t *addresses = json_keep(a, addresses_of(&status));
+	json_array_append_new(to->clusters, json_pack("{s:s%, s:[], s:[], s:O, s:O}", "clusterName", cluster->name.p,
+	                                              cluster->name.n, "futureInbound", "futureOutbound", "inbound",
+	                                              addresses, "outbound", addresses));
 	return 0;
 }
 
 int network_addresses(struct call *c)
 {
-	struct buf b = {0};
-	struct addresses to = {.call = c, .to = &b};
-	json_open(&b, '{');
-	json_key(&b, "groupId");
-	json_str(&b, c->group.id);
-	json_key(&b, "services");
-	json_open(&b, '{');
-	json_key(&b, "clusters");
-	json_open(&b, '[');
-	int result = clusters_walk_group(c->tx, c->arena, c->group.id, addresses_write, &to);
-	json_close(&b, ']');
-	json_close(&b, '}');
-	json_close(&b, '}');
+	struct addresses to = {.call = c, .clusters = json_array()};
+	json_t *all = json_keep(c->arena, json_pack("{s:s%, s:{s:o}}", "groupId", c->group.id.p, c->group.id.n,
+	                                            "services", "clusters", to.clusters));
+	int result = clusters_walk_group(c->tx, c->arena, c->group.id, addresses_add, &to);
 	if (result == 0)
-		entity_write(c, &c->out, buf_view(&b), c->op, NULL, STR_NONE, false);
-	buf_free(&b);
+		entity_write(c, &c->out, json_text(c->arena, all), c->op, NULL, STR_NONE, false);
 	return result;
 }

@@ -11,6 +11,15 @@
 #define CONTAINER_KIND "network_container"
 #define PEER_KIND "network_peer"
 
+struct network_provider {
+	const char *name;
+	const char *schema, *field;     /* of a container, and where it has its region */
+	const char *account, *network;  /* fields of a peering connection: whose network, and which */
+	unsigned least, most, standard; /* lengths of a container's prefix */
+};
+/* NULL: none of that name. */
+const struct network_provider *network_provider_find(struct str name);
+
 /* The regions of a dedicated cluster have containers, which get their networks. In a write. */
 must_check int containers_provide(struct tx *tx, struct arena *a, struct str group_id, const json_t *cluster);
 /* Whether the cluster has nodes at that provider; region empty: in any region. */

@@ -13,19 +13,11 @@ lifecycle_hook peer_begun, peer_connected, peer_network_changed;
 
 #define PEERS_MAX 50 /* of a container */
 
-static const struct peer_provider {
-	const char *provider, *account, *network; /* the latter two: fields */
-} ways[] = {{"AWS", "awsAccountId", "vpcId"},
-            {"AZURE", "azureSubscriptionId", "vnetName"},
-            {"GCP", "gcpProjectId", "networkName"}};
-
-static const struct peer_provider *peer_provider_of(const json_t *peer)
+/* AWS where it names none. */
+static const struct network_provider *provider_of(const json_t *peer)
 {
-	struct str provider = json_field(peer, "providerName");
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-		if (str_is(provider, ways[i].provider))
-			return &ways[i];
-	return &ways[0];
+	const struct network_provider *p = network_provider_find(json_field(peer, "providerName"));
+	return p ? p : network_provider_find(STR("AWS"));
 }
 
 /* "us-east-1" or "US_EAST_1": the latter. */
@@ -41,20 +33,16 @@ static struct str region_form(struct arena *a, struct str region)
 static int container_find(struct call *c, const json_t *document, struct doc *ret_container)
 {
 	struct str id = json_field(document, "containerId");
-	struct faults faults = {.count = 0};
 	struct doc d;
 	int result = tx_get(c->tx, c->arena, CONTAINER_KIND, id, &d);
 	if (result < 0 && result != -ENOENT)
 		return result;
-	if (result < 0 || !str_eq(d.parent, c->group.id)) {
-		call_fail(c, 404, "CONTAINER_NOT_FOUND", "containerId: the project has no container %.*s.",
-		          STR_ARG(id));
-		return call_fail_param(c, id);
-	}
+	if (result < 0 || !str_eq(d.parent, c->group.id))
+		return call_fail_about(c, 404, "CONTAINER_NOT_FOUND", id,
+		                       "containerId: the project has no container %.*s.", STR_ARG(id));
 	if (!str_eq(json_field(doc_json(c->arena, d.body), "providerName"), json_field(document, "providerName")))
-		faults_add(&faults, c->arena, STR("containerId"), "is a container at another provider");
-	if (faults.count)
-		return call_fail_faults(c, &faults);
+		return call_fail_field(c, 400, "VALIDATION_ERROR", "containerId",
+		                       "is a container at another provider.");
 	*ret_container = d;
 	return 0;
 }
@@ -75,7 +63,7 @@ static int aws_check(struct call *c, const json_t *document)
 /* No two connections between the same networks, and not too many. */
 static int twins_check(struct call *c, const json_t *document)
 {
-	const struct peer_provider *w = peer_provider_of(document);
+	const struct network_provider *w = provider_of(document);
 	struct doc *docs;
 	size_t count, beside = 0;
 	int result = peers_load(c->tx, c->arena, c->group.id, &docs, &count);
@@ -86,27 +74,25 @@ static int twins_check(struct call *c, const json_t *document)
 			continue;
 		beside++;
 		if (str_eq(json_field(other, w->account), json_field(document, w->account)) &&
-		    str_eq(json_field(other, w->network), json_field(document, w->network))) {
-			call_fail(c, 409, "PEER_ALREADY_EXISTS", "%s: %.*s is that peering connection already.",
-			          w->network, STR_ARG(docs[i].id));
-			return call_fail_param(c, docs[i].id);
-		}
+		    str_eq(json_field(other, w->network), json_field(document, w->network)))
+			return call_fail_about(c, 409, "PEER_ALREADY_EXISTS", docs[i].id,
+			                       "%s: %.*s is that peering connection already.", w->network,
+			                       STR_ARG(docs[i].id));
 	}
-	if (result == 0 && beside >= PEERS_MAX) {
-		call_fail(c, 409, "PEERS_LIMIT_EXCEEDED", "A container has at most %d peering connections.", PEERS_MAX);
-		result = call_fail_param(c, json_field(document, "containerId"));
-	}
+	if (result == 0 && beside >= PEERS_MAX)
+		result = call_fail_about(c, 409, "PEERS_LIMIT_EXCEEDED", json_field(document, "containerId"),
+		                         "A container has at most %d peering connections.", PEERS_MAX);
 	return result;
 }
 
 int policy_link_of_peer(struct tx *tx, struct arena *a, const json_t *peer, struct policy_link *ret_link)
 {
-	const struct peer_provider *w = peer_provider_of(peer);
+	const struct network_provider *w = provider_of(peer);
 	struct doc container;
 	int result = tx_get(tx, a, CONTAINER_KIND, json_field(peer, "containerId"), &container);
 	if (result < 0)
 		return result;
-	*ret_link = (struct policy_link){.provider = str_of(w->provider),
+	*ret_link = (struct policy_link){.provider = str_of(w->name),
 	                                 .cidr_block = json_field(peer, "routeTableCidrBlock"),
 	                                 .account_id = json_field(peer, w->account)};
 	if (str_is(ret_link->provider, "AWS"))
@@ -149,9 +135,8 @@ static int refuse_leaving(struct call *c, const struct doc *peer, const json_t *
 {
 	if (lifecycle_allows(peer->kind, body, word))
 		return 0;
-	call_fail(c, 409, "PEER_ALREADY_REQUESTED_DELETION", "The peering connection %.*s is being deleted.",
-	          STR_ARG(peer->id));
-	return call_fail_param(c, peer->id);
+	return call_fail_about(c, 409, "PEER_ALREADY_REQUESTED_DELETION", peer->id,
+	                       "The peering connection %.*s is being deleted.", STR_ARG(peer->id));
 }
 
 static int peer_update(struct call *c, const struct doc *old, json_t *document)

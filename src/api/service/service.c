@@ -8,11 +8,10 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 /* The calling key, when a key calls: its own roles and access list. */
-static int write_key(struct call *c, struct buf *b)
+static int key_add(struct call *c, json_t *root)
 {
 	struct doc *entries;
 	struct grant_row *grants;
@@ -22,50 +21,26 @@ static int write_key(struct call *c, struct buf *b)
 		result = tx_list(c->tx, c->arena, "api_access", str_of(c->caller->id), 0, 500, &entries, &count);
 	if (result < 0)
 		return result;
-	json_t *roles = assignments_json(grants, grant_count);
-	json_key(b, "apiKey");
-	json_open(b, '{');
-	json_key(b, "accessList");
-	json_open(b, '[');
+	json_t *list = json_array();
 	for (size_t i = 0; i < count; i++) {
 		struct str address, length;
 		str_cut(entries[i].name, '/', &address, &length);
-		json_open(b, '{');
-		json_key(b, "cidrBlock");
-		json_str(b, entries[i].name);
-		json_key(b, "ipAddress");
-		json_str(b, address);
-		json_close(b, '}');
+		json_array_append_new(list, json_pack("{s:s%, s:s%}", "cidrBlock", entries[i].name.p, entries[i].name.n,
+		                                      "ipAddress", address.p, address.n));
 	}
-	json_close(b, ']');
-	json_key(b, "id");
-	json_z(b, c->caller->id);
-	json_key(b, "publicKey");
-	json_z(b, c->caller->name);
-	json_key(b, "roles");
-	json_raw(b, json_text(c->arena, roles));
-	json_decref(roles);
-	json_close(b, '}');
+	json_put(root, "apiKey",
+	         json_pack("{s:o, s:s, s:s, s:o}", "accessList", list, "id", c->caller->id, "publicKey",
+	                   c->caller->name, "roles", assignments_json(grants, grant_count)));
 	return 0;
 }
 
 int service_root(struct call *c)
 {
-	struct buf b = {0};
-	int result = 0;
-	json_open(&b, '{');
-	json_key(&b, "appName");
-	json_z(&b, "Service");
-	json_key(&b, "build");
-	json_z(&b, STEWARD_VERSION);
-	json_key(&b, "throttling");
-	json_bool(&b, false);
-	if (c->caller->kind == PRINCIPAL_API_KEY)
-		result = write_key(c, &b);
-	json_close(&b, '}');
+	json_t *root = json_keep(c->arena, json_pack("{s:s, s:s, s:b}", "appName", "Service", "build", STEWARD_VERSION,
+	                                             "throttling", 0));
+	int result = c->caller->kind == PRINCIPAL_API_KEY ? key_add(c, root) : 0;
 	if (result == 0)
-		entity_write(c, &c->out, buf_view(&b), c->op, NULL, STR_NONE, false);
-	buf_free(&b);
+		entity_write(c, &c->out, json_text(c->arena, root), c->op, NULL, STR_NONE, false);
 	return result;
 }
 
@@ -116,11 +91,10 @@ static int limit_view(struct call *c, struct limit_view *ret_view)
 		struct str value = call_query(c, filters[i].param);
 		if (!value.p)
 			continue;
-		if (view.kind >= 0) {
-			call_fail(c, 400, "CONFLICTING_PARAMETERS",
-			          "%s: give only one of groupId, orgId, userId and ipAddress.", filters[i].param);
-			return call_fail_param(c, str_of(filters[i].param));
-		}
+		if (view.kind >= 0)
+			return call_fail_about(c, 400, "CONFLICTING_PARAMETERS", str_of(filters[i].param),
+			                       "%s: give only one of groupId, orgId, userId and ipAddress.",
+			                       filters[i].param);
 		view = (struct limit_view){.scope = value, .kind = (int)filters[i].scope};
 	}
 	int result = 0;
@@ -152,62 +126,32 @@ static struct doc set_doc(const struct bucket_set *set, const struct limit_view 
 
 static struct str limit_text(struct call *c, const struct doc *d)
 {
+	static const char *const scopes[] = {"GROUP", "ORGANIZATION", "USER", "IP"};
 	const struct bucket_set *set = set_find(d->name);
 	unsigned capacity, refill;
-	struct buf b = {0};
+	json_t *endpoints = json_array();
 	limiter_effective(c->service->limiter, set, d->parent, &capacity, &refill);
-	json_open(&b, '{');
-	json_key(&b, "capacity");
-	json_int(&b, capacity);
-	json_key(&b, "endpointSetId");
-	json_z(&b, set->id);
-	json_key(&b, "endpointSetName");
-	json_z(&b, set->name);
-	json_key(&b, "endpoints");
-	json_open(&b, '[');
 	for (unsigned i = 0; i < catalog_op_count; i++)
-		if (catalog_ops[i].set == set) {
-			json_open(&b, '{');
-			json_key(&b, "method");
-			json_z(&b, method_name(catalog_ops[i].method));
-			json_key(&b, "path");
-			json_str(&b, arena_printf(c->arena, "%s%s", API_BASE, catalog_ops[i].path));
-			json_close(&b, '}');
-		}
-	json_close(&b, ']');
-	json_key(&b, "refillDurationSeconds");
-	json_int(&b, set->seconds);
-	json_key(&b, "refillRate");
-	json_int(&b, refill);
-	json_key(&b, "scope");
-	static const char *const scopes[] = {"GROUP", "ORGANIZATION", "USER", "IP"};
-	json_z(&b, scopes[set->scope]);
-	json_close(&b, '}');
-	struct str text = arena_dup(c->arena, buf_view(&b));
-	buf_free(&b);
-	return text;
+		if (catalog_ops[i].set == set)
+			json_array_append_new(endpoints,
+			                      json_pack("{s:s, s:s+}", "method", method_name(catalog_ops[i].method),
+			                                "path", API_BASE, catalog_ops[i].path));
+	json_t *value =
+	        json_pack("{s:I, s:s, s:s, s:o, s:I, s:I, s:s}", "capacity", (json_int_t)capacity, "endpointSetId",
+	                  set->id, "endpointSetName", set->name, "endpoints", endpoints, "refillDurationSeconds",
+	                  (json_int_t)set->seconds, "refillRate", (json_int_t)refill, "scope", scopes[set->scope]);
+	return json_text(c->arena, json_keep(c->arena, value));
 }
 
-static bool contains_fold(const char *text, struct str part)
-{
-	for (; *text; text++)
-		if (strncasecmp(text, part.p, part.n) == 0)
-			return true;
-	return part.n == 0;
-}
-
+/* The path with or without its base. */
 static bool has_endpoint(const struct bucket_set *set, struct str path)
 {
+	struct str base = STR(API_BASE);
+	if (str_starts(path, base))
+		path = (struct str){path.p + base.n, path.n - base.n};
 	for (unsigned i = 0; i < catalog_op_count; i++)
-		if (catalog_ops[i].set == set) {
-			struct str below = str_of(catalog_ops[i].path), full = path;
-			if (str_starts(full, STR(API_BASE))) {
-				full.p += strlen(API_BASE);
-				full.n -= strlen(API_BASE);
-			}
-			if (str_eq(below, full))
-				return true;
-		}
+		if (catalog_ops[i].set == set && str_is(path, catalog_ops[i].path))
+			return true;
 	return false;
 }
 
@@ -216,7 +160,7 @@ static bool set_wanted(struct call *c, const struct bucket_set *set, const struc
 	struct str name = call_query(c, "name"), path = call_query(c, "endpointPath");
 	if (view->kind >= 0 && set->scope != (enum bucket_scope)view->kind)
 		return false;
-	return (!name.p || contains_fold(set->name, name)) && (!path.p || has_endpoint(set, path));
+	return (!name.p || strcasestr(set->name, arena_z(c->arena, name))) && (!path.p || has_endpoint(set, path));
 }
 
 static int limit_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
@@ -251,61 +195,42 @@ static int limit_load(struct call *c, const struct resource *r, struct doc *ret_
 const struct resource_hooks rate_limit_hooks = {.load = limit_load, .segments = limit_segments, .text = limit_text};
 
 /* Where the service is reached: the address that it listens on, or all of this host's when it listens on all. */
-static void hosts_write(struct buf *b, const char *listen_host)
+static json_t *hosts_json(const char *listen_host)
 {
 	struct ip own;
 	char text[IP_TEXT];
 	struct ifaddrs *list = NULL;
 	static const struct ip any_v6, any_v4 = {{[10] = 0xff, [11] = 0xff}};
 	bool known = ip_parse(str_of(listen_host), &own);
+	json_t *hosts = json_array();
 	if (known && !ip_equal(&own, &any_v4) && !ip_equal(&own, &any_v6)) {
 		ip_format(&own, text);
-		json_z(b, text);
-		return;
+		json_add_str(hosts, str_of(text));
+	} else if (getifaddrs(&list) != 0) {
+		return hosts;
 	}
-	if (getifaddrs(&list) != 0)
-		return;
 	for (struct ifaddrs *i = list; i; i = i->ifa_next) {
 		if (!i->ifa_addr || (i->ifa_flags & IFF_LOOPBACK) ||
 		    (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
 			continue;
 		own = ip_from_sockaddr(i->ifa_addr);
 		ip_format(&own, text);
-		json_z(b, text);
+		json_add_str(hosts, str_of(text));
 	}
 	freeifaddrs(list);
+	return hosts;
 }
 
 /* A cluster's provider and region are labels on this host, so for each provider the addresses are this host's, under
- * the one region "self-hosted". */
-static void addresses_write(struct call *c, struct buf *b, const char *direction)
-{
-	static const char *const providers[] = {"aws", "azure", "gcp"};
-	json_key(b, direction);
-	json_open(b, '{');
-	for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-		json_key(b, providers[i]);
-		json_open(b, '{');
-		json_key(b, "self-hosted");
-		json_open(b, '[');
-		hosts_write(b, c->service->listen_host);
-		json_close(b, ']');
-		json_close(b, '}');
-	}
-	json_close(b, '}');
-}
-
+ * the one region "self-hosted". They are the same in both directions. */
 int service_addresses(struct call *c)
 {
-	struct buf b = {0};
-	json_open(&b, '{');
-	json_key(&b, "gateways");
-	json_open(&b, '[');
-	json_close(&b, ']');
-	addresses_write(c, &b, "inbound");
-	addresses_write(c, &b, "outbound");
-	json_close(&b, '}');
-	entity_write(c, &c->out, buf_view(&b), c->op, NULL, STR_NONE, true);
-	buf_free(&b);
+	static const char *const providers[] = {"aws", "azure", "gcp"};
+	json_t *hosts = json_keep(c->arena, hosts_json(c->service->listen_host)), *all = json_object();
+	for (size_t i = 0; i < sizeof providers / sizeof *providers; i++)
+		json_put(all, providers[i], json_pack("{s:O}", "self-hosted", hosts));
+	json_t *answer =
+	        json_keep(c->arena, json_pack("{s:[], s:O, s:o}", "gateways", "inbound", all, "outbound", all));
+	entity_write(c, &c->out, json_text(c->arena, answer), c->op, NULL, STR_NONE, true);
 	return 0;
 }

@@ -41,6 +41,18 @@ static void test_list(struct arena *a)
 	CHECK(!json_find(list, "k", STR("c")) && !json_find(list, "l", STR("b")) && !json_find(NULL, "k", STR("b")));
 }
 
+static void test_values(struct arena *a)
+{
+	json_t *o = quoted_json(a, "{'yes': true, 'no': false, 'text': 't', 'number': 7, 'real': 1.5}");
+	CHECK(json_flag(o, "yes") && !json_flag(o, "no") && !json_flag(o, "text") && !json_flag(o, "absent"));
+	CHECK(json_number(o, "number") == 7 && json_number(o, "real") == 0 && json_number(NULL, "number") == 0);
+	CHECK(str_is(json_str_of(json_object_get(o, "text")), "t") && !json_str_of(json_object_get(o, "number")).p);
+	CHECK(json_integer_value(json_default(o, "number", json_integer(8))) == 7);
+	CHECK(json_is_array(json_default(o, "list", json_array())) && json_object_get(o, "list"));
+	json_put_time(o, "time", 1000);
+	CHECK(str_is(json_field(o, "time"), "1970-01-01T00:00:01Z"));
+}
+
 static void test_stored(struct arena *a)
 {
 	static const char *const broken[] = {"{", "{}}", "nope", "{\"a\":\"\xff\"}", " "};
@@ -151,6 +163,7 @@ int main(void)
 	test_text(a);
 	test_field(a);
 	test_list(a);
+	test_values(a);
 	test_stored(a);
 	test_put(a);
 	test_put_fails(a);

@@ -10,13 +10,14 @@ static void test_standard(struct arena *a)
 	const struct connection_node here[] = {{"ab12cd-shard-00-00", "127.77.0.1", 27017},
 	                                       {"ab12cd-shard-00-01", "127.77.0.2", 27017}};
 	struct connection_cluster c = {.label = "ab12cd", .project_hash = "x1y2z3", .nodes = here, .node_count = 2};
-	CHECK(str_is(connection_standard(a, &options, &c),
+	CHECK(str_is(connection_hosts(a, &options, &c, ""),
 	             "postgresql://"
 	             "ab12cd-shard-00-00.x1y2z3.steward.local:27017,ab12cd-shard-00-01.x1y2z3.steward.local:27017"
 	             "/postgres?hostaddr=127.77.0.1,127.77.0.2&sslmode=require&target_session_attrs=read-write"));
-	CHECK(str_is(connection_standard_srv(a, &options, &c), "postgresql+srv://ab12cd.x1y2z3.steward.local"));
-	CHECK(str_is(connection_private_srv(a, &options, &c), "postgresql+srv://ab12cd-pri.x1y2z3.steward.local"));
-	CHECK(str_is(connection_private(a, &options, &c),
+	CHECK(str_is(connection_srv(a, &options, &c, ""), "postgresql+srv://ab12cd.x1y2z3.steward.local"));
+	CHECK(str_is(connection_srv(a, &options, &c, CONNECTION_PRIVATE),
+	             "postgresql+srv://ab12cd-pri.x1y2z3.steward.local"));
+	CHECK(str_is(connection_hosts(a, &options, &c, CONNECTION_PRIVATE),
 	             "postgresql://ab12cd-shard-00-00-pri.x1y2z3.steward.local:27017,"
 	             "ab12cd-shard-00-01-pri.x1y2z3.steward.local:27017"
 	             "/postgres?hostaddr=127.77.0.1,127.77.0.2&sslmode=require&target_session_attrs=read-write"));
@@ -24,7 +25,7 @@ static void test_standard(struct arena *a)
 	const struct connection_node mixed[] = {{"ab12cd-shard-00-00", "127.77.0.1", 27017},
 	                                        {"ab12cd-shard-00-01", "", 27017}};
 	c.nodes = mixed;
-	struct str s = connection_standard(a, &options, &c);
+	struct str s = connection_hosts(a, &options, &c, "");
 	CHECK(!memmem(s.p, s.n, "hostaddr", 8));
 }
 
@@ -43,23 +44,6 @@ static void test_endpoints(struct arena *a)
 	                 STR("postgresql://pl-0-us-east-1.x1y2z3.steward.local:1024/")));
 	CHECK(str_is(connection_endpoint_srv(a, &options, &c, &e, false),
 	             "postgresql+srv://orders-pl-0-us-east-1.x1y2z3.steward.local"));
-}
-
-static void test_legacy(struct arena *a)
-{
-	const struct connection_node nodes[] = {{"ab12cd-shard-00-00", "", 27017}, {"ab12cd-shard-00-01", "", 27017}};
-	const struct connection_cluster c = {
-	        .label = "ab12cd", .project_hash = "x1y2z3", .nodes = nodes, .node_count = 2};
-	CHECK(str_is(connection_legacy(a, &options, &c, "orders", NULL),
-	             "postgresql://orders-shard-00-00-x1y2z3.steward.local:27017,"
-	             "orders-shard-00-01-x1y2z3.steward.local:27017"
-	             "/postgres?sslmode=require&target_session_attrs=read-write"));
-	CHECK(str_starts(connection_legacy(a, &options, &c, "orders", "gcp"),
-	                 STR("postgresql://orders-shard-00-00-x1y2z3.gcp.steward.local:27017,")));
-	CHECK(str_is(connection_legacy_srv(a, &options, &c, "orders", NULL),
-	             "postgresql+srv://orders-x1y2z3.steward.local"));
-	CHECK(str_is(connection_legacy_srv(a, &options, &c, "orders", "gcp"),
-	             "postgresql+srv://orders-x1y2z3.gcp.steward.local"));
 }
 
 static bool is(const json_t *object, const char *field, const char *value)
@@ -125,7 +109,6 @@ int main(void)
 	struct arena *a = arena_new();
 	test_standard(a);
 	test_endpoints(a);
-	test_legacy(a);
 	test_document(a);
 	test_hash();
 	arena_free(a);

@@ -1,6 +1,6 @@
 /* How a directory knows a database user: the project's userToDNMapping, applied to the user's name. */
-#ifndef STEWARD_API_DATABASE_USERS_LDAP_MAPPING_H
-#define STEWARD_API_DATABASE_USERS_LDAP_MAPPING_H
+#ifndef STEWARD_DIRECTORY_LDAP_MAPPING_H
+#define STEWARD_DIRECTORY_LDAP_MAPPING_H
 
 #include "base/arena.h"
 #include "catalog/schema.h"

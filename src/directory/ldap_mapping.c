@@ -3,10 +3,10 @@
  * the place where it goes, so that a user's name is never more than a name. Searches are bounded like those of the
  * schemas. */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "api/database_users/ldap_mapping.h"
+#include "directory/ldap_mapping.h"
 
-#include "api/kit/verbs.h"
 #include "base/buf.h"
+#include "base/json.h"
 
 #include <pcre2.h>
 #include <stdlib.h>

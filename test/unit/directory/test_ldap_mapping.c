@@ -1,7 +1,8 @@
 /* From names of users to entries of a directory. */
-#include "api/database_users/ldap_mapping.h"
+#include "directory/ldap_mapping.h"
 
 #include "base/buf.h"
+#include "base/json.h"
 
 #include "check.h"
 
