@@ -1,6 +1,7 @@
 /* The program: picks the subcommand. */
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/command.h"
 #include "serve.h"
 
 #include <errno.h>
@@ -9,9 +10,23 @@
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
-} commands[] = {{"serve", serve_command}, {"clusters", clusters_command}, {"connect", connect_command},
-                {"api", api_command},     {"limits", limits_command},     {"backup", backup_command},
-                {"check", check_command}, {"store", store_command},       {"give-up", give_up_command}};
+} commands[] = {{"serve", serve_command},
+                {"clusters", clusters_command},
+                {"connect", connect_command},
+                {"api", api_command},
+                {"limits", limits_command},
+                {"backup", backup_command},
+                {"check", check_command},
+                {"store", store_command},
+                {"give-up", give_up_command},
+                {"login", login_command},
+                {"logout", logout_command},
+                {"config", config_command},
+                {"logs", logs_command},
+                {"events", events_command},
+                {"completion", completion_command},
+                {"__complete", complete_command},
+                {"__manual", manual_command}};
 
 /* A command whose output could not be written has failed. For the service that does not matter: its output may be
  * closed. */
@@ -23,20 +38,39 @@ static int finish(int code, bool serves)
 	return code == EXIT_DONE ? EXIT_NOT_DONE : code;
 }
 
+/* `steward help WORD...`: a hand-written command, a derived one, or a family. */
+static int help_words(int argc, char **argv)
+{
+	int used;
+	const struct op *op = command_find(argc, argv, &used);
+	const struct command_family *family = command_family_find(argv[0]);
+	if (op)
+		usage_command(stdout, op);
+	else if (!help_command(stdout, argv[0]) && !family)
+		return help_unknown(argv[0]);
+	if (!op && family)
+		usage_family(stdout, family);
+	return EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
 	json_setup();
 	const char *word = argc > 1 ? argv[1] : "--help";
+	if (command_takes(argc - 1, argv + 1))
+		return finish(command_run(argc - 1, argv + 1), false);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(word, commands[i].name) == 0)
 			return finish(commands[i].run(argc - 2, argv + 2), i == 0);
+	if (command_family_find(word))
+		return finish(command_run(argc - 1, argv + 1), false);
 	if (strcmp(word, "--version") == 0) {
 		version_print(stdout);
 		return EXIT_DONE;
 	}
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
 		if (argc > 2)
-			return help_command(stdout, argv[2]) ? EXIT_DONE : help_unknown(argv[2]);
+			return help_words(argc - 2, argv + 2);
 		help_program(stdout);
 		return argc > 1 ? EXIT_DONE : EXIT_USAGE;
 	}

@@ -124,6 +124,7 @@ static int certificates(struct server *s)
 	s->cert_file = arena_printf(s->arena, "%s/" CERTIFICATE_SERVER, dir).p;
 	s->key_file = arena_printf(s->arena, "%s/" CERTIFICATE_SERVER_KEY, dir).p;
 	s->ca_file = arena_printf(s->arena, "%s/" CERTIFICATE_CA, dir).p;
+	s->service.ca_file = s->ca_file;
 	return 0;
 }
 

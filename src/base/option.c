@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #define FILE_MAX (1u << 20)
-#define NAME_MAX_LEN 40
 #define HELP_COLUMN 34
 #define HELP_WIDTH 110
 
@@ -188,35 +187,12 @@ bool options_given(const struct options *o, const char *name)
 	return i < o->count && o->from[i] != OPTION_BY_DEFAULT;
 }
 
-static unsigned distance(struct str a, struct str b)
-{
-	unsigned row[NAME_MAX_LEN + 1];
-	if (a.n > NAME_MAX_LEN || b.n > NAME_MAX_LEN)
-		return NAME_MAX_LEN;
-	for (size_t j = 0; j <= b.n; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; i <= a.n; i++) {
-		unsigned diagonal = row[0];
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= b.n; j++) {
-			unsigned best = diagonal + (a.p[i - 1] != b.p[j - 1]);
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[b.n];
-}
-
 static int refuse_unknown(const struct options *o, struct str name, enum option_source source, const char *where)
 {
 	const char *near = NULL, *dashes = source == OPTION_FROM_FLAG ? "--" : "";
 	unsigned best = 4;
 	for (size_t i = 0; i < o->count; i++) {
-		unsigned d = distance(name, str_of(o->rows[i].name));
+		unsigned d = str_distance(name, str_of(o->rows[i].name));
 		if (d < best && d < name.n) {
 			best = d;
 			near = o->rows[i].name;

@@ -74,6 +74,29 @@ bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value)
 	return true;
 }
 
+unsigned str_distance(struct str a, struct str b)
+{
+	unsigned row[DISTANCE_MAX + 1];
+	if (a.n > DISTANCE_MAX || b.n > DISTANCE_MAX)
+		return DISTANCE_MAX;
+	for (size_t j = 0; j <= b.n; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= a.n; i++) {
+		unsigned diagonal = row[0];
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= b.n; j++) {
+			unsigned best = diagonal + (a.p[i - 1] != b.p[j - 1]);
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[b.n];
+}
+
 bool str_eq_secret(struct str a, struct str b)
 {
 	return a.n == b.n && CRYPTO_memcmp(a.p, b.p, a.n) == 0;

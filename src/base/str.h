@@ -65,6 +65,10 @@ static inline struct str str_from_u64(uint64_t v, char ret_text[U64_TEXT])
 	return (struct str){p, (size_t)(ret_text + U64_TEXT - p)};
 }
 
+#define DISTANCE_MAX 64
+/* How many letters must be added, left out or changed to make one of the other; DISTANCE_MAX for longer names. */
+unsigned str_distance(struct str a, struct str b);
+
 /* Compares without an early exit, for secrets. */
 bool str_eq_secret(struct str a, struct str b);
 

@@ -89,7 +89,24 @@ struct op {
 	const char *link_field;
 	bool may_be_absent; /* it is not always there: its parent links to it only by a handler that has looked */
 	bool gives; /* somebody has more roles after it: identity/gifts.h refuses gifts of rows that do not say so */
+	/* How the client calls it. */
+	const char *command;        /* "database-users create": two or three words */
+	const char *const *aliases; /* other commands for the same */
+	const char *const *columns; /* of a table of its answer: paths of fields in an entry; none: derived */
+	unsigned char alias_count, column_count;
+	const struct op *polls; /* or NULL: the GET whose state tells when the work is done; of such a GET itself */
 };
+
+/* The first words of commands, sorted. */
+struct command_family {
+	const char *name, *description;
+};
+extern const struct command_family command_families[];
+extern const unsigned command_family_count;
+
+/* What the states of resources mean to somebody who waits, each list ended by NULL: the fields that hold a state, the
+ * best first; states that pass by themselves; states that are a failure; states that are the end of a deleted thing. */
+extern const char *const state_fields[], *const state_moving[], *const state_failed[], *const state_gone[];
 
 /* Groups of operations in the OpenAPI document. */
 struct catalog_tag {

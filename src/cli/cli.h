@@ -16,6 +16,11 @@ int store_command(int argc, char **argv);    /* store_copy.c: copy */
 int clusters_command(int argc, char **argv); /* clusters.c */
 int connect_command(int argc, char **argv);  /* connect.c */
 int api_command(int argc, char **argv);      /* api.c */
+int login_command(int argc, char **argv);    /* login.c */
+int logout_command(int argc, char **argv);   /* login.c */
+int config_command(int argc, char **argv);   /* config.c: list, use, get, set, unset, path */
+int logs_command(int argc, char **argv);     /* logs.c */
+int events_command(int argc, char **argv);   /* events.c */
 
 extern const struct option_row store_options_rows[], give_up_options[];
 extern const size_t store_option_count, give_up_option_count;
@@ -24,9 +29,28 @@ extern const struct option_row limits_options[], backup_options[], check_options
 extern const size_t limits_option_count, backup_option_count, check_option_count, clusters_option_count,
         api_option_count, connect_option_count;
 
+extern const struct option_row login_options[], logout_options[], config_command_options[], logs_options[],
+        events_options[];
+extern const size_t login_option_count, logout_option_count, config_command_option_count, logs_option_count,
+        events_option_count;
+
+/* completion.c: the script for a shell; and, hidden, what that script asks. */
+int completion_command(int argc, char **argv);
+int complete_command(int argc, char **argv);
+int manual_command(int argc, char **argv); /* manual.c: hidden, for the build */
+extern const struct option_row completion_options[];
+extern const size_t completion_option_count;
+
 /* help.c. help_command() returns false when there is no such command. */
 void help_program(FILE *out);
 bool help_command(FILE *out, const char *command);
+/* A hand-written command, for completion. False when there is no such number. */
+struct command_entry {
+	const char *name, *summary;
+	const struct option_row *options;
+	size_t option_count;
+};
+bool help_entry(size_t number, struct command_entry *ret_entry);
 void version_print(FILE *out);
 /* Writes a message on stderr about a word that is no command. Returns EXIT_USAGE. */
 int help_unknown(const char *word);

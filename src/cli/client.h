@@ -10,13 +10,14 @@
 struct client;
 
 struct client_request {
-	const char *method, *path; /* path with its query, percent-encoded, below the base URL: "/api/svc/v2/groups" */
-	const char *accept;        /* or NULL */
-	const char *header;        /* one more, "Name: value", or NULL */
-	struct str body;           /* JSON; p NULL: none */
-	FILE *sink;                /* or NULL; gets the body of a success as it arrives, instead of the answer */
-	bool quiet;                /* no message when the service cannot be reached */
-	int64_t timeout_ms;        /* for the whole call; 0: no limit while data arrives */
+	const char *method, *path;  /* path with its query, percent-encoded, below the base URL: "/api/svc/v2/groups" */
+	const char *accept;         /* or NULL */
+	const char *const *headers; /* more of them: "Name: value" */
+	size_t header_count;
+	struct str body;    /* JSON; p NULL: none */
+	FILE *sink;         /* or NULL; gets the body of a success as it arrives, instead of the answer */
+	bool quiet;         /* no message when the service cannot be reached */
+	int64_t timeout_ms; /* for the whole call; 0: no limit while data arrives */
 };
 
 /* Everything lives in the arena of the call. */

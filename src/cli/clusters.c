@@ -1,21 +1,22 @@
-/* `steward clusters`: the everyday commands for clusters, and waiting for them. A wait polls the cluster's document
- * until it reaches the wanted state; the X-Steward-Progress header gives the progress. Results go to stdout, progress
- * to stderr. */
-#include "base/clock.h"
+/* `steward clusters`: the everyday commands for clusters, in words of their own: a cluster of a size and so many nodes
+ * instead of a whole request, a table of what matters. All other commands for clusters are derived (command.c), and so
+ * are these when a flag of the API is given. */
 #include "base/json.h"
 #include "catalog/catalog.h"
+#include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "cli/progress.h"
+#include "cli/command.h"
+#include "cli/request.h"
+#include "cli/wait.h"
 
-#include <errno.h>
 #include <stddef.h>
 
 struct clusters_arguments {
 	struct profile_arguments at;
 	const char *output, *provider, *region, *size, *version, *body;
 	unsigned nodes, shards, disk, timeout;
-	bool wait;
+	bool wait, yes, dry_run;
 };
 
 #define AT(member) offsetof(struct clusters_arguments, member)
@@ -25,6 +26,9 @@ const struct option_row clusters_options[] = {
         {"timeout", 0, OPTION_NUMBER, AT(timeout), "1800", "SECONDS", "Wait no longer than this.", NULL, 1, 604800,
          true},
         {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text or json.", "text|json", .flag_only = true},
+        {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "delete: without asking.", .flag_only = true},
+        {"dry-run", 0, OPTION_SWITCH, AT(dry_run), NULL, NULL, "Print the call instead of making it.",
+         .flag_only = true},
         {"nodes", 0, OPTION_NUMBER, AT(nodes), "3", "N", "create: nodes of each shard; odd.", NULL, 1, 50, true},
         {"shards", 0, OPTION_NUMBER, AT(shards), "1", "N", "create: more than one makes it sharded.", NULL, 1, 50,
          true},
@@ -39,11 +43,6 @@ const struct option_row clusters_options[] = {
         PROFILE_OPTIONS,
 };
 const size_t clusters_option_count = sizeof clusters_options / sizeof *clusters_options;
-
-#define POLL_FIRST_MS 100
-#define POLL_MOST_MS 2000
-#define TIMEOUT_LEAST_MS 1000
-#define UNREACHED_MAX 30 /* polls in a row that found no service: it may be restarting */
 
 /* The state of one command. */
 struct work {
@@ -72,8 +71,17 @@ static void json_print(const json_t *value)
 	putchar('\n');
 }
 
+#define SHOWN (-1) /* of call(): it was printed, not made */
+
 static int call(struct work *w, const char *method, const char *path, const json_t *body, json_t **ret_json)
 {
+	if (w->given->dry_run) {
+		struct client_request r = {.method = method, .path = path};
+		if (body)
+			r.body = json_text(w->arena, body);
+		request_show(w->client, w->arena, &r, NULL, false);
+		return SHOWN;
+	}
 	return client_ask(w->client, w->arena, method, path, body, ret_json);
 }
 
@@ -164,121 +172,20 @@ static void show(const struct work *w, const json_t *cluster)
 		cluster_print(w, cluster);
 }
 
-/* Waiting. */
-
-struct wait {
-	struct work *work;
-	struct progress bar;
-	bool gone; /* waits until the cluster is deleted, not until it is IDLE */
-	int64_t end_us;
-	unsigned unreached;
-};
-
-static void pause_ms(int64_t ms)
+/* Waits until the cluster is IDLE and shows it, or until it is gone. */
+static int cluster_wait(struct work *w, bool gone)
 {
-	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-	nanosleep(&t, NULL);
-}
-
-static void progress_tell(struct wait *t, const struct client_answer *answer, const char *state)
-{
-	struct str percent, what;
-	uint64_t number = 0;
-	str_cut(answer->progress, '%', &percent, &what);
-	if (!str_to_u64(percent, 100, &number))
-		what = STR_NONE;
-	struct buf b = {0};
-	buf_printf(&b, "%s%s%.*s", state, str_trim(what).n ? ": " : "", STR_ARG(str_trim(what)));
-	progress_show(&t->bar, (int)number, buf_view(&b));
-	buf_free(&b);
-}
-
-#define WAIT_ON (-1)
-
-/* What one answer means for the wait: WAIT_ON, or an exit code. */
-static int wait_step(struct wait *t, const struct client_answer *answer)
-{
-	const char *name = t->work->name, *state = field(answer->json, "stateName");
-	bool broken = strcmp(state, "REPAIRING") == 0 || str_starts(answer->progress, STR("failed"));
-	if (answer->status == 404 && t->gone) {
-		progress_show(&t->bar, 100, STR("done"));
-		return EXIT_DONE;
-	}
-	/* A wait polls often, so the service may answer that it is too often; or it may be starting. */
-	if (answer->status == 429 || answer->status == 503)
-		return WAIT_ON;
-	if (answer->status != 200) {
-		progress_end(&t->bar);
-		client_explain(t->work->client, answer);
-		return EXIT_NOT_DONE;
-	}
-	if (broken) {
-		progress_end(&t->bar);
-		option_refuse("%s is %s: %s", name, shown(t->work, answer->json, "stateName"),
-		              text_shown(t->work->arena, answer->progress));
-		fprintf(stderr,
-		        "steward: the service tries again by itself; its log may say more about what is wrong\n");
-		return EXIT_NOT_DONE;
-	}
-	if (!t->gone && strcmp(state, "IDLE") == 0) {
-		progress_show(&t->bar, 100, STR("done"));
-		return EXIT_DONE;
-	}
-	progress_tell(t, answer, state);
-	return WAIT_ON;
-}
-
-static int poll_once(struct wait *t, unsigned *ret_pause_ms)
-{
-	struct work *w = t->work;
-	struct arena *a = arena_new();
-	struct client_answer answer;
-	int64_t left_ms = (t->end_us - clock_mono_us()) / 1000;
-	bool quiet = t->unreached < UNREACHED_MAX;
-	struct client_request r = {
-	        .method = "GET", .path = cluster_path(w, a), .quiet = quiet, .timeout_ms = TIMEOUT_LEAST_MS};
-	if (left_ms > r.timeout_ms)
-		r.timeout_ms = left_ms;
-	int result = client_call(w->client, a, &r, &answer), code = WAIT_ON;
-	if (result == -EHOSTUNREACH && t->unreached++ < UNREACHED_MAX) {
-		*ret_pause_ms = 1000;
-	} else if (result < 0) {
-		progress_end(&t->bar);
-		code = client_exit(result);
-	} else {
-		t->unreached = 0;
-		if (answer.retry_after)
-			*ret_pause_ms = answer.retry_after * 1000;
-		code = wait_step(t, &answer);
-		if (code == EXIT_DONE && !t->gone)
-			show(w, answer.json);
-	}
-	arena_free(a);
+	json_t *cluster = NULL;
+	struct wait wait = {.client = w->client,
+	                    .path = cluster_path(w, w->arena),
+	                    .name = w->name,
+	                    .again = arena_printf(w->arena, "steward clusters wait %s", w->name).p,
+	                    .gone = gone,
+	                    .timeout = w->given->timeout};
+	int code = wait_run(&wait, w->arena, &cluster);
+	if (code == EXIT_DONE && cluster)
+		show(w, cluster);
 	return code;
-}
-
-static int wait_run(struct work *w, bool gone)
-{
-	struct wait t = {.work = w, .gone = gone, .end_us = clock_mono_us() + (int64_t)w->given->timeout * 1000000};
-	unsigned usual = POLL_FIRST_MS;
-	progress_begin(&t.bar, w->name);
-	for (;;) {
-		unsigned pause = usual;
-		int code = poll_once(&t, &pause);
-		if (code == EXIT_DONE)
-			progress_end(&t.bar);
-		if (code != WAIT_ON)
-			return code;
-		int64_t left_ms = (t.end_us - clock_mono_us()) / 1000;
-		if (left_ms <= 0)
-			break;
-		pause_ms(pause < left_ms ? pause : left_ms);
-		usual = usual * 5 / 4 < POLL_MOST_MS ? usual * 5 / 4 : POLL_MOST_MS;
-	}
-	progress_end(&t.bar);
-	option_refuse("%s: not done after %u s; it goes on without us: \"steward clusters wait %s\" waits again",
-	              w->name, w->given->timeout, w->name);
-	return EXIT_TIMEOUT;
 }
 
 /* Commands. */
@@ -410,7 +317,7 @@ static int create_body(struct work *w, const struct options *given, json_t **ret
 static int change_finish(struct work *w, const json_t *cluster)
 {
 	if (w->given->wait)
-		return wait_run(w, false);
+		return cluster_wait(w, false);
 	show(w, cluster);
 	return EXIT_DONE;
 }
@@ -434,9 +341,14 @@ static int paused_set(struct work *w, bool paused)
 static int delete_run(struct work *w)
 {
 	json_t *nothing;
+	const char *question = arena_printf(w->arena, "Delete the cluster %s?", w->name).p;
+	if (!w->given->yes && !w->given->dry_run && ask_is_possible() && !ask_yes(question)) {
+		option_refuse("nothing was done");
+		return EXIT_NOT_DONE;
+	}
 	int code = call(w, "DELETE", cluster_path(w, w->arena), NULL, &nothing);
 	if (code == EXIT_DONE && w->given->wait)
-		code = wait_run(w, true);
+		code = cluster_wait(w, true);
 	if (code == EXIT_DONE && !w->json)
 		printf("%s %s\n", w->name, w->given->wait ? "is deleted" : "is being deleted");
 	return code;
@@ -475,7 +387,7 @@ static int verb_run(struct work *w, enum verb verb, const json_t *body)
 	case VERB_PAUSE: return paused_set(w, true);
 	case VERB_RESUME: return paused_set(w, false);
 	case VERB_DELETE: return delete_run(w);
-	default: return wait_run(w, false);
+	default: return cluster_wait(w, false);
 	}
 }
 
@@ -489,6 +401,10 @@ static bool usage_fits(const struct options *given, enum verb verb, size_t words
 			return false;
 		}
 	bool of_project = verb == VERB_LIST || verb == VERB_CA;
+	if ((verb == VERB_CA || verb == VERB_WAIT) && options_given(given, "dry-run")) {
+		option_refuse("clusters %s: changes nothing, so there is nothing to print with --dry-run", verbs[verb]);
+		return false;
+	}
 	if ((of_project || verb == VERB_GET) && options_given(given, "wait")) {
 		option_refuse("clusters %s: --wait goes with what changes a cluster", verbs[verb]);
 		return false;
@@ -513,9 +429,8 @@ static int clusters_run(struct arena *a, const struct options *given, const stru
 	while (count && verb < VERBS && strcmp(words[0], verbs[verb]) != 0)
 		verb++;
 	if (!count || verb == VERBS) {
-		option_refuse("clusters: say list, get, create, pause, resume, delete, wait or ca; \"steward clusters "
-		              "--help\" "
-		              "shows how");
+		option_refuse("clusters: say list, get, create, update, pause, resume, delete, wait or ca; \"steward "
+		              "help clusters\" shows all");
 		return EXIT_USAGE;
 	}
 	if (!usage_fits(given, (enum verb)verb, count))
@@ -526,6 +441,7 @@ static int clusters_run(struct arena *a, const struct options *given, const stru
 		return EXIT_USAGE;
 	int r = client_project(w.client, a, &w.project);
 	int code = r < 0 ? client_exit(r) : verb_run(&w, (enum verb)verb, body);
+	code = code == SHOWN ? EXIT_DONE : code;
 	client_close(w.client);
 	return code;
 }
@@ -541,6 +457,8 @@ int clusters_command(int argc, char **argv)
 	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
 	if (r == OPTIONS_HELP) {
 		help_command(stdout, "clusters");
+		putchar('\n');
+		usage_family(stdout, command_family_find("clusters"));
 		code = EXIT_DONE;
 	} else if (r == 0) {
 		code = clusters_run(a, &given, &g, words, count);

@@ -89,7 +89,8 @@ static const char *field(const json_t *object, const char *name)
 /* Fetches a document that must exist. Returns an exit code; a failure is already explained. */
 static int get(struct session *s, const char *path, struct client_answer *ret_answer)
 {
-	struct client_request r = {.method = "GET", .path = path, .header = "X-Steward-Describe-Caller: true"};
+	static const char *const describe[] = {"X-Steward-Describe-Caller: true"};
+	struct client_request r = {.method = "GET", .path = path, .headers = describe, .header_count = 1};
 	int result = client_call(s->client, s->arena, &r, ret_answer);
 	if (result < 0)
 		return client_exit(result);

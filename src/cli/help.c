@@ -1,6 +1,8 @@
 /* Help texts. Options come from the commands' tables; only the prose is here. */
 #include "base/config.h"
 #include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/flags.h"
 
 struct command {
 	const char *name, *usage, *summary, *text;
@@ -95,6 +97,71 @@ static const struct command commands[] = {
          "  steward api GET /groups --query itemsPerPage=10\n"
          "  steward api POST '/groups/{groupId}/accessList' --body '[{\"cidrBlock\": \"10.0.0.0/8\"}]'\n"
          "  steward api GET '/groups/{groupId}/clusters/HOST/logs/db.gz' >log.gz\n"},
+        {"login",
+         "steward login [NAME] --url URL (--client-id ID | --public-key KEY) [--project ID] [--org ID]\n"
+         "       steward login [NAME] ... (--ca-file FILE | --ca-fingerprint SHA256)",
+         "sign in to a service, and keep a profile of it",
+         "Makes the profile NAME (\"default\") and has commands use it from now on. On a terminal it asks for what is "
+         "not\n"
+         "given. A service whose authority this machine does not know is trusted by the fingerprint of that "
+         "authority,\n"
+         "which you compare, and by nothing else afterwards: a copy of the certificate is kept. A call is made at "
+         "once;\n"
+         "a profile is kept only when it works.\n"
+         "\n"
+         "The secret is asked for and not shown; without a terminal it is read from STEWARD_CLIENT_SECRET or\n"
+         "STEWARD_PRIVATE_KEY, or else from standard input. Exit code as for clusters.",
+         login_options, &login_option_count,
+         "Examples:\n"
+         "  steward login --url https://steward.example.com:8443\n"
+         "  steward login work --url https://10.0.0.5:8443 --client-id mdb_sa_id_... --project shop <secret\n"
+         "  openssl x509 -noout -fingerprint -sha256 -in DATA/tls/ca.crt    # what --ca-fingerprint takes\n"},
+        {"logout", "steward logout [NAME]", "remove a profile",
+         "Removes the profile NAME, or the current one, with its copy of the service's authority. Tokens are kept "
+         "nowhere,\n"
+         "so there is nothing to revoke; to end the credentials themselves, delete them in the service.",
+         logout_options, &logout_option_count, NULL},
+        {"config",
+         "steward config list\n"
+         "       steward config use NAME\n"
+         "       steward config get [SETTING] | set SETTING VALUE | unset SETTING | path",
+         "profiles: which there are, which is used, their settings",
+         "Works without a service. Settings are base-url, ca-file, client-id, public-key, project and organization;\n"
+         "secrets are neither shown nor taken here: \"steward login\" asks for them.",
+         config_command_options, &config_command_option_count,
+         "Examples:\n"
+         "  steward config list\n"
+         "  steward config use work\n"
+         "  steward config set project shop\n"},
+        {"logs", "steward logs NAME [--node NAME] [--since TIME] [--audit] [--follow]",
+         "what the databases of a cluster write down",
+         "Prints the log of all nodes of a cluster, one after the other, or of one node. With --follow it goes on "
+         "with\n"
+         "what is written from then on, of all of them, until Ctrl-C. Exit code as for clusters.",
+         logs_options, &logs_option_count,
+         "Examples:\n"
+         "  steward logs orders --since 15m\n"
+         "  steward logs orders --node 00-01 --follow\n"
+         "  steward logs orders --audit -o json >audit.jsonl\n"},
+        {"events", "steward events [--follow] [--since TIME] [--type TYPE]... [--cluster NAME]...",
+         "what happened in a project, and goes on",
+         "Prints the newest events, the oldest of them first. With --follow it goes on with what happens, until "
+         "Ctrl-C.\n"
+         "Exit code as for clusters.",
+         events_options, &events_option_count,
+         "Examples:\n"
+         "  steward events --since 2h --cluster orders\n"
+         "  steward events --follow --type CLUSTER_READY --type CLUSTER_DELETED\n"
+         "  steward events --scope organization -o json\n"},
+        {"completion", "steward completion bash | zsh | fish", "have a shell complete commands and names",
+         "Prints a script for the shell. Commands and flags are completed without a service; names of clusters, "
+         "users,\n"
+         "projects and the like are asked of the service that the command line is for.",
+         completion_options, &completion_option_count,
+         "Examples:\n"
+         "  source <(steward completion bash)       # in ~/.bashrc\n"
+         "  source <(steward completion zsh)        # in ~/.zshrc, after compinit\n"
+         "  steward completion fish >~/.config/fish/completions/steward.fish\n"},
         {"limits",
          "steward limits set (--set ID | --all) [--scope ID] --capacity N --refill N [--data DIR]\n"
          "       steward limits clear (--set ID | --all) [--scope ID] [--data DIR]\n"
@@ -139,6 +206,15 @@ static const struct command commands[] = {
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
+bool help_entry(size_t number, struct command_entry *ret_entry)
+{
+	if (number >= COMMANDS)
+		return false;
+	const struct command *c = &commands[number];
+	*ret_entry = (struct command_entry){c->name, c->summary, c->options, *c->option_count};
+	return true;
+}
+
 void version_print(FILE *out)
 {
 	fprintf(out, "steward %s\n", STEWARD_VERSION);
@@ -150,6 +226,8 @@ void help_program(FILE *out)
 	             "Usage: steward COMMAND [OPTION]...\n\nCommands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	fprintf(out, "\nCommands for everything in the API, as in \"steward database-users list\":\n");
+	usage_families(out);
 	fprintf(out, "\n  steward COMMAND --help    explains a command\n"
 	             "  steward --version         prints the version\n\n"
 	             "To begin: \"steward serve\" keeps its data in ./data, listens on https://127.0.0.1:8443, and "
@@ -175,6 +253,16 @@ bool help_command(FILE *out, const char *name)
 
 int help_unknown(const char *word)
 {
-	option_refuse("there is no command \"%s\"; \"steward --help\" lists them", word);
+	const char *names[COMMANDS + 256];
+	size_t count = 0;
+	for (size_t i = 0; i < COMMANDS; i++)
+		names[count++] = commands[i].name;
+	for (unsigned i = 0; i < command_family_count && count < COMMANDS + 256; i++)
+		names[count++] = command_families[i].name;
+	const char *near = flag_nearest(str_of(word), names, count);
+	if (near)
+		option_refuse("there is no command \"%s\"; did you mean \"steward %s\"?", word, near);
+	else
+		option_refuse("there is no command \"%s\"; \"steward --help\" lists them", word);
 	return EXIT_USAGE;
 }

@@ -19,13 +19,13 @@ static const struct {
         {"IP_ADDRESS_NOT_ON_ACCESS_LIST", 0,
          "the credentials in %s may not be used from this address: their own access list says from where they may"},
         {"RESOURCE_POLICY_VIOLATION", 0,
-         "no role would help: a resource policy of the organization forbids it; \"steward api GET "
-         "'/orgs/{orgId}/resourcePolicies'\" shows the policies"},
+         "no role would help: a resource policy of the organization forbids it; \"steward policies "
+         "list\" shows the policies"},
         {"NOT_IMPLEMENTED", 0, "the service is well, it does not have this operation: trying again will not help"},
         {"METHOD_NOT_IMPLEMENTED", 0, "the service is well, it does not know this method: trying again will not help"},
         {"INJECTED_FAULT", 0, "the service was started with --test-control and was told to answer so"},
         {"RATE_LIMITED_TOKEN_BUCKET", 0,
-         "too many calls of this kind; \"steward api GET /rateLimits\" shows how many there may be"},
+         "too many calls of this kind; \"steward rate-limits list\" shows how many there may be"},
         {"UNEXPECTED_ERROR", 0, AGAIN},
         {NULL, 401, "the credentials come from %s; are they of this service, and of a member of the project?"},
         {NULL, 503, "the service is there but cannot do this now: try again in a while"},

@@ -1,19 +1,23 @@
 /* Profiles. A profile is a file of `name = value` lines that only its owner may read. The file that the first start of
  * a service writes (bootstrap.json) works as a profile too, so that nothing has to be set up on the service's own
- * machine. */
+ * machine. Which of several profiles is used without --profile stands in the file `current` beside them. */
 #include "cli/profile.h"
 
+#include "base/file.h"
 #include "cli/cli.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define AT(member) offsetof(struct profile, member)
 
-static const struct option_row rows[] = {
+const struct option_row profile_settings[] = {
         {"base-url", 0, OPTION_URL, AT(base_url), NULL, "URL", "Where the service is."},
         {"ca-file", 0, OPTION_FILE, AT(ca_file), NULL, "FILE", "Certificate authority of the service."},
         {"client-id", 0, OPTION_TEXT, AT(client_id), NULL, "ID", "Service account."},
@@ -21,8 +25,11 @@ static const struct option_row rows[] = {
         {"public-key", 0, OPTION_TEXT, AT(public_key), NULL, "KEY", "API key."},
         {"private-key", 0, OPTION_TEXT, AT(private_key), NULL, "KEY", "Its private part."},
         {"project", 0, OPTION_TEXT, AT(project), NULL, "ID", "Project that commands are about."},
-        {"organization", 0, OPTION_TEXT, AT(organization), NULL, "ID", "Organization, for {orgId} in paths."},
+        {"organization", 0, OPTION_TEXT, AT(organization), NULL, "ID", "Organization that commands are about."},
 };
+const size_t profile_setting_count = sizeof profile_settings / sizeof *profile_settings;
+
+#define NAME_MAX_LEN 64
 
 int profile_arguments(struct options *o, int argc, char **argv, const char **ret_words, size_t words_max,
                       size_t *ret_count)
@@ -47,16 +54,20 @@ static int line_set(void *ctx, struct str name, struct str value, const char *wh
 	return options_set(ctx, name, value, OPTION_FROM_FILE, where);
 }
 
-static int file_load(struct arena *a, const char *path, struct profile *p)
+int profile_read(struct arena *a, const char *path, struct profile *ret_profile)
 {
+	struct profile p = {.source = path};
 	struct options o;
 	struct stat st;
 	if (stat(path, &st) < 0)
 		return option_refuse("%s: cannot be read: %s", path, strerror(errno));
 	if (st.st_mode & 077)
 		return option_refuse("%s: others may read the secrets in it; say: chmod 600 '%s'", path, path);
-	options_setup(&o, "help", rows, sizeof rows / sizeof *rows, p, a);
-	return options_file_each(a, path, line_set, &o);
+	options_setup(&o, "help", profile_settings, profile_setting_count, &p, a);
+	int r = options_file_each(a, path, line_set, &o);
+	if (r == 0)
+		*ret_profile = p;
+	return r;
 }
 
 static const char *text_of(struct arena *a, const json_t *object, const char *field)
@@ -92,14 +103,89 @@ static int bootstrap_load(struct arena *a, const char *dir, const char *path, st
 	return 0;
 }
 
-static const char *profile_path(struct arena *a, const char *name)
+const char *config_dir(struct arena *a)
 {
 	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	if (strchr(name, '/'))
-		return name;
 	if (config && *config)
-		return arena_printf(a, "%s/steward/profiles/%s", config, name).p;
-	return arena_printf(a, "%s/.config/steward/profiles/%s", home && *home ? home : "", name).p;
+		return arena_printf(a, "%s/steward", config).p;
+	return arena_printf(a, "%s/.config/steward", home && *home ? home : "").p;
+}
+
+const char *profile_path(struct arena *a, const char *name)
+{
+	return strchr(name, '/') ? name : arena_printf(a, "%s/profiles/%s", config_dir(a), name).p;
+}
+
+bool profile_name_is_valid(const char *name)
+{
+	size_t n = strlen(name);
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)name[i]) && !memchr("-_.", name[i], 3))
+			return false;
+	return n > 0 && n <= NAME_MAX_LEN && name[0] != '.' && name[0] != '-';
+}
+
+static const char *current_path(struct arena *a)
+{
+	return arena_printf(a, "%s/current", config_dir(a)).p;
+}
+
+const char *profile_current(struct arena *a)
+{
+	char line[NAME_MAX_LEN + 2] = "";
+	FILE *f = fopen(current_path(a), "re");
+	if (f && !fgets(line, sizeof line, f))
+		line[0] = '\0';
+	if (f)
+		fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	return profile_name_is_valid(line) ? arena_z(a, str_of(line)) : "default";
+}
+
+int profile_choose(struct arena *a, const char *name)
+{
+	return config_write(a, current_path(a), arena_printf(a, "%s\n", name));
+}
+
+/* Makes the folders above a file, for its owner alone. */
+static int folders_make(struct arena *a, const char *path)
+{
+	char *folder = arena_z(a, str_of(path));
+	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+			return option_refuse("%s: cannot be made: %s", folder, strerror(errno));
+		*slash = '/';
+	}
+	return 0;
+}
+
+int config_write(struct arena *a, const char *path, struct str text)
+{
+	int r = folders_make(a, path);
+	if (r < 0)
+		return r;
+	r = file_replace(path, text, 0600, FILE_NO_GROUP);
+	return r < 0 ? option_refuse("%s: cannot be written: %s", path, strerror(-r)) : 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+size_t profile_names(struct arena *a, const char **ret_names, size_t most)
+{
+	DIR *d = opendir(arena_printf(a, "%s/profiles", config_dir(a)).p);
+	size_t count = 0;
+	for (struct dirent *entry; d && count < most && (entry = readdir(d));)
+		if (profile_name_is_valid(entry->d_name) && !str_ends(str_of(entry->d_name), STR(".new")))
+			ret_names[count++] = arena_z(a, str_of(entry->d_name));
+	if (d)
+		closedir(d);
+	if (count)
+		qsort(ret_names, count, sizeof *ret_names, by_name);
+	return count;
 }
 
 static int profile_check(const struct profile *p)
@@ -121,24 +207,29 @@ static int profile_check(const struct profile *p)
 int profile_load(struct arena *a, const struct profile_arguments *g, struct profile *ret_profile)
 {
 	struct profile p = {0};
-	const char *standard = profile_path(a, "default"), *dir = g->data ? g->data : "./data";
-	bool named = g->profile || (!g->data && access(standard, F_OK) == 0);
+	const char *chosen = profile_current(a), *standard = profile_path(a, chosen),
+	           *dir = g->data ? g->data : "./data";
+	/* One that was chosen must be there; "default" may be absent. */
+	bool named = g->profile || (!g->data && (strcmp(chosen, "default") != 0 || access(standard, F_OK) == 0));
 	int r;
-	p.source = g->profile ? profile_path(a, g->profile)
-	           : named    ? standard
-	                      : arena_printf(a, "%s/bootstrap.json", dir).p;
-	if (!named && !g->data && access(p.source, F_OK) < 0)
-		return option_refuse("there is no service to talk to: neither %s nor the profile %s is there; give "
-		                     "--data DIR of a service that was started, or --profile NAME; \"steward help "
-		                     "api\" shows what a profile looks like",
-		                     p.source, standard);
-	r = named ? file_load(a, p.source, &p) : bootstrap_load(a, dir, p.source, &p);
+	const char *source = g->profile ? profile_path(a, g->profile)
+	                     : named    ? standard
+	                                : arena_printf(a, "%s/bootstrap.json", dir).p;
+	if (!named && !g->data && access(source, F_OK) < 0)
+		return option_refuse("there is no service to talk to: neither %s nor the profile %s is there; "
+		                     "\"steward login\" makes a profile; or give --data DIR of a service that was "
+		                     "started here, or --profile NAME",
+		                     source, standard);
+	r = named ? profile_read(a, source, &p) : bootstrap_load(a, dir, source, &p);
+	p.source = source;
 	if (r == 0)
 		r = profile_check(&p);
 	if (r < 0)
 		return r;
 	if (g->project)
 		p.project = g->project;
+	if (g->organization)
+		p.organization = g->organization;
 	*ret_profile = p;
 	return 0;
 }

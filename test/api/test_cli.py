@@ -394,6 +394,31 @@ def test_nothing_moves_the_cursor(impostor, run):
 		assert not re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f]', text), repr(text)
 
 
+def test_a_derived_wait_goes_by_the_state(impostor, run):
+	"""Moving states are waited for, failures end it, and an answer that names nothing cannot be waited for."""
+	states = iter(['PENDING', 'PENDING', 'ACTIVE'])
+	impostor.answer = lambda path: (200, {}, json.dumps({'_id': 'a', 'state': next(states)}))
+	done = run('online-archives', 'get', 'c', 'a', '--wait', '--project', NO_ID, '-o', 'json', data=False)
+	assert json.loads(done.stdout)['state'] == 'ACTIVE' and next(states, None) is None
+	impostor.answer = lambda path: (200, {}, '{"id": "s", "status": "failed"}')
+	failed = run('backups', 'snapshots', 'get', 'c', 's', '--wait', '--project', NO_ID, data=False, check=False)
+	assert failed.returncode == NOT_DONE and 's is failed' in failed.stderr and failed.stdout == ''
+	impostor.answer = lambda path: (200, {}, '{"stateName": "CREATING"}')
+	lost = run('flex-clusters', 'create', '--name', 'c', '--provider-settings.backing-provider-name', 'AWS',
+		   '--provider-settings.region-name', 'US_EAST_1', '--wait', '--project', NO_ID, data=False, check=False)
+	assert lost.returncode == NOT_DONE and 'does not say what to wait for' in lost.stderr
+
+
+def test_pages_without_end(impostor, run):
+	"""A list that says how many there are is read until they are there, one that does not until a page is empty."""
+	pages = iter([2, 1])
+	impostor.answer = lambda path: (200, {}, json.dumps({'results': next(pages) * [{'id': 'x'}], 'totalCount': 3}))
+	assert len(json.loads(run('projects', 'list', '--all', '-o', 'json', data=False).stdout)['results']) == 3
+	several = iter([2, 2, 0])
+	impostor.answer = lambda path: (200, {}, json.dumps({'results': next(several) * [{'id': 'x'}]}))
+	assert len(json.loads(run('projects', 'list', '--all', '-o', 'json', data=False).stdout)['results']) == 4
+
+
 @pytest.mark.parametrize('status, code, said, unsaid', [
 	(403, 'INSUFFICIENT_ROLE', 'lack a role', 'policy'), (403, 'IP_ADDRESS_NOT_ON_ACCESS_LIST', 'from this address', 'role'),
 	(403, 'RESOURCE_POLICY_VIOLATION', 'no role would help', 'lack a role'), (403, 'CANNOT_GRANT_ROLE', 'an owner can', 'address'),
@@ -401,7 +426,7 @@ def test_nothing_moves_the_cursor(impostor, run):
 	(501, 'METHOD_NOT_IMPLEMENTED', 'trying again will not help', 'try again in a while'),
 	(500, 'UNEXPECTED_ERROR', 'try again in a while', 'role'), (503, 'STORE_UNAVAILABLE', 'try again in a while', 'role'),
 	(500, 'NEVER_HEARD_OF', 'try again in a while', 'role'), (401, 'INVALID_CREDENTIALS', 'the credentials come from', 'role'),
-	(429, 'RATE_LIMITED_TOKEN_BUCKET', '/rateLimits', 'role'), (503, 'INJECTED_FAULT', '--test-control', 'log has more')])
+	(429, 'RATE_LIMITED_TOKEN_BUCKET', 'rate-limits list', 'role'), (503, 'INJECTED_FAULT', '--test-control', 'log has more')])
 def test_hints_follow_the_error_code(impostor, run, status, code, said, unsaid):
 	"""One status has several causes: a policy's refusal is no missing role, and a 501 is no outage."""
 	impostor.answer = lambda path: (status, {}, json.dumps({'error': status, 'errorCode': code, 'detail': 'x'}))

@@ -258,3 +258,32 @@ def test_the_service_may_be_gone_when_psql_ends(world):
 	assert 'user %s could not be deleted; it ends by itself at %s' % (user['username'], user['deleteAfterDate']) in err
 	ok(world.server.delete(world.path('databaseUsers/admin/' + user['username'])), 204)
 	world.place.wait(world.path('clusters/one'))
+
+
+def test_logs_are_followed_as_they_are_written(world):
+	"""A statement that fails is in the log; each such line comes once, however often the service is asked."""
+	logs = [binary(), 'logs', 'one', '--follow', '--since', '5m']
+	following = subprocess.Popen(logs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=world.environment())
+	os.set_blocking(following.stdout.fileno(), False)
+	seen = ['']
+
+	def shown(text):
+		seen[0] += (following.stdout.read() or b'').decode()
+		assert following.poll() is None, (seen, following.stderr.read())
+		return text in seen[0]
+	try:
+		until(lambda: shown('ready to accept connections'))
+		marks = [client.unique('nothing').replace('-', '_') for _ in range(2)]
+		for mark in marks:
+			assert world.run('-c', 'select * from %s' % mark).returncode != DONE
+			until(lambda: shown('relation "%s" does not exist' % mark))
+		asked = world.server.stderr.count('/logs/db.gz')
+		until(lambda: world.server.stderr.count('/logs/db.gz') >= asked + 3)
+		for mark in marks:
+			assert shown(mark) and seen[0].count('relation "%s" does not exist' % mark) == 1, seen[0]
+		assert re.search(r'^20\S+ \S+ UTC  ERROR    connect-\w+@postgres  relation', seen[0], re.M), seen[0]
+		assert re.search(r'^    statement: select \* from %s$' % marks[0], seen[0], re.M), seen[0]
+	finally:
+		following.send_signal(signal.SIGINT)
+		_, errors = following.communicate(timeout=60)
+	assert not SANITIZER.search(errors.decode()), errors

@@ -130,3 +130,12 @@ def test_the_readme_starts_the_same_way():
 	wanted = [c for _, text, _ in steps()[:3] for c in text.splitlines()]
 	for command in wanted:
 		assert command.split(' -c ')[0] in first, command
+
+
+def test_nobody_types_json():
+	"""Everything that a newcomer does has a command of its own."""
+	commands = ''.join(text or '' for _, text, _ in steps())
+	assert 'steward api ' not in commands and '--body' not in commands and '--set' not in commands
+	for wanted in ('projects create', 'database-users create', 'access-list add', 'clusters create', 'clusters update', 'clusters pause', 'connect',
+		       'logs', 'events', 'teams create', 'teams members add', 'api-keys create', 'api-keys access-list add', 'policies create'):
+		assert 'build/steward %s ' % wanted in commands, wanted

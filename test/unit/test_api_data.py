@@ -142,6 +142,38 @@ def test_summaries():
 		assert operation['summary'][0].isupper(), operation['operationId']
 
 
+def test_commands():
+	"""Each operation has one of its own, in words that people type; each first word is described where it is used."""
+	commands = [command for operation in OPERATIONS for command in [operation['command'], *operation.get('commandAliases', [])]]
+	assert not twice(commands)
+	for command in commands:
+		assert re.fullmatch(r'[a-z0-9-]+( [a-z0-9-]+){1,2}', command), command
+	families = {word: text for family in FAMILIES.values() for word, text in family.get('commandFamilies', {}).items()}
+	assert {command.split()[0] for command in commands} == set(families)
+	for word, text in families.items():
+		assert is_line(text, 80) and text[0].isupper(), word
+
+
+def without_command(tmp_path, change):
+	for path in (ROOT / 'api').glob('*.json'):
+		data = load(path)
+		if path.stem == 'teams':
+			change(data)
+		(tmp_path / path.name).write_text(json.dumps(data), encoding='utf-8')
+	return subprocess.run([ROOT / 'script/gen-catalog', tmp_path / 'out.c', tmp_path / 'out.h', *sorted(tmp_path.glob('*.json'))],
+		capture_output=True, text=True, timeout=60).stderr
+
+
+@pytest.mark.parametrize('key, value, said', [
+	('command', None, 'has no command'), ('command', 'projects list', 'is that of'), ('command', 'teams', 'two or three words'),
+	('command', 'Teams list', 'two or three words'), ('command', 'a b c d', 'two or three words'),
+	('command', 'nowhere list', 'describes nowhere'), ('command', 'projects list twice', 'begins with another command'),
+	('columns', ['nothing'], 'column nothing'), ('waitOn', 'listGroups', 'no GET with a state'),
+])
+def test_the_build_refuses_commands(tmp_path, key, value, said):
+	assert said in without_command(tmp_path, lambda data: data['operations'][0].update({key: value}))
+
+
 def test_parameters_and_schemas_are_described():
 	for operation in OPERATIONS:
 		for parameter in (parameter for key in PARAMETERS for parameter in operation.get(key, [])):

@@ -1,6 +1,7 @@
 """What `meson install` puts on a machine: a unit that systemd takes, a user, directories, a configuration that the program
 takes, and a manual page. Nothing is started under a service manager here: test/fault/test_unit.py does what the unit says."""
 import configparser
+import json
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+QUIET = {**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'}
 BUILDS = [ROOT / 'build' / name for name in ('fast', 'asan', 'release')]
 
 
@@ -117,11 +119,26 @@ def test_the_service_starts_with_the_configuration(tree, prefix, tmp_path):
 	assert service.returncode == 0 and 'bootstrap.json' in out and 'private key' not in out and 'curl' not in out
 
 
-def test_manual_page(tree, prefix):
-	page = prefix / 'share/man/man1/steward.1'
+def test_manual_pages(tree, prefix):
+	"""One of the program and one of each family of commands; each command has its place, and no page has a fault."""
+	folder = prefix / 'share/man/man1'
+	pages = sorted(folder.iterdir())
 	if shutil.which('mandoc'):
-		assert run('mandoc', '-Tlint', page) == ''
-	text = page.read_text()
-	told = run(prefix / 'bin/steward', 'serve', '--help', env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
+		# Beside each other, as pages are that refer to each other.
+		assert run('mandoc', '-Tlint', *(p.name for p in pages), cwd=folder) == ''
+	text = (folder / 'steward.1').read_text()
+	told = run(prefix / 'bin/steward', 'serve', '--help', env=QUIET)
 	for option in re.findall(r'^  --([\w-]+)', told, re.M):
 		assert 'Fl -' + option in text, option
+	commands = [op['command'] for file in (ROOT / 'api').glob('*.json') for op in json.loads(file.read_text()).get('operations', [])]
+	assert {p.name for p in pages} == {'steward.1'} | {'steward-%s.1' % c.split()[0] for c in commands}
+	for command in commands:
+		family = command.split()[0]
+		page = (folder / ('steward-%s.1' % family)).read_text()
+		assert '\n.Ss %s\n' % command in page and '\n.It Xr steward-%s 1\n' % family in text, command
+
+
+def test_completions(prefix):
+	for shell, file in (('bash', 'bash-completion/completions/steward'), ('zsh', 'zsh/site-functions/_steward'),
+			    ('fish', 'fish/vendor_completions.d/steward.fish')):
+		assert (prefix / 'share' / file).read_text() == run(prefix / 'bin/steward', 'completion', shell, env=QUIET), shell

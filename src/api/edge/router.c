@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define BODY_MAX (1u << 20)
@@ -29,6 +30,7 @@
 #define BODY_PUBLIC (64u << 10)
 #define BODY_SMALL (16u << 10)
 #define CA_PATH "/ca/" /* and a project's id */
+#define CA_MAX (64u << 10)
 
 static void not_found(struct service *s, struct request *r)
 {
@@ -129,6 +131,25 @@ static void authority(struct service *s, struct request *r)
 		r->response.body = pem;
 		response_header(&r->response, "content-type", STR("application/x-pem-file"));
 	}
+	respond_here(r);
+}
+
+/* The authority of this service's own certificate, for clients that do not know it yet: they compare its fingerprint. A
+ * certificate that the operator gave has an authority that we do not know. */
+static void service_authority(struct service *s, struct request *r)
+{
+	FILE *f = s->ca_file ? fopen(s->ca_file, "re") : NULL;
+	char *text = f ? arena_alloc(r->arena, CA_MAX) : NULL;
+	size_t n = f ? fread(text, 1, CA_MAX, f) : 0;
+	if (f)
+		fclose(f);
+	if (!n) {
+		not_found(s, r);
+		return;
+	}
+	r->response.status = 200;
+	r->response.body = (struct str){text, n};
+	response_header(&r->response, "content-type", STR("application/x-pem-file"));
 	respond_here(r);
 }
 
@@ -234,6 +255,7 @@ static const struct route {
         {"/metrics", metrics, ROUTE_PAGE, BODY_SMALL},
         {"/openapi.json", openapi, ROUTE_PAGE, BODY_SMALL},
         {CA_PATH, authority, ROUTE_PAGE, BODY_SMALL},
+        {"/ca", service_authority, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {"/api/test/", test_control, ROUTE_TEST, BODY_MAX},
 };
 static const struct route nowhere = {"", not_found, 0, BODY_SMALL};

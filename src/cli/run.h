@@ -1,0 +1,33 @@
+/* One run of a derived command: command.c reads the words and flags, run.c does what they say. */
+#ifndef STEWARD_CLI_RUN_H
+#define STEWARD_CLI_RUN_H
+
+#include "cli/output.h"
+#include "cli/request.h"
+
+struct command_arguments {
+	struct profile_arguments at;
+	const char *output, *query, *body, *dry_run;
+	unsigned timeout;
+	bool all, wait, watch, yes;
+};
+
+struct run {
+	struct arena *arena;
+	const struct op *op;
+	struct command_arguments given;
+	struct options options;
+	struct given *flags;
+	size_t flag_count;
+	const char *words[PATH_PARAMS_MAX];
+	size_t word_count;
+	struct profile profile;
+	struct client *client;
+	struct output_options output;
+	struct request request;
+};
+
+/* Makes the call and prints what comes of it. Returns the exit code. */
+int run_call(struct run *r);
+
+#endif

@@ -1,0 +1,181 @@
+/* Waiting is polling, at growing distances: it survives a restart of the service, and works through every proxy. Which
+ * states pass by themselves stands in the data ("states" in api/common.json); the X-Steward-Progress header tells how
+ * far the work is, where there is one. */
+#include "cli/wait.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "catalog/catalog.h"
+#include "cli/cli.h"
+#include "cli/progress.h"
+
+#include <errno.h>
+
+#define POLL_FIRST_MS 100
+#define POLL_MOST_MS 2000
+#define TIMEOUT_LEAST_MS 1000
+#define UNREACHED_MAX 30 /* polls in a row that found no service: it may be restarting */
+#define STATE_MAX 64
+
+struct waiting {
+	const struct wait *of;
+	struct arena *arena; /* of the result */
+	struct progress bar;
+	int64_t end_us;
+	unsigned unreached;
+	char state[STATE_MAX]; /* last seen */
+	json_t *document;      /* the last one, when it is done */
+};
+
+void wait_pause_ms(int64_t ms)
+{
+	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+	nanosleep(&t, NULL);
+}
+
+static bool is_listed(const char *const *list, const char *state)
+{
+	for (; *list; list++)
+		if (strcmp(*list, state) == 0)
+			return true;
+	return false;
+}
+
+const char *state_of_document(const json_t *document)
+{
+	for (const char *const *field = state_fields; *field; field++) {
+		const char *state = json_string_value(json_object_get(document, *field));
+		if (state)
+			return state;
+	}
+	return "";
+}
+
+bool state_is_moving(const char *state)
+{
+	return is_listed(state_moving, state);
+}
+
+static void progress_tell(struct waiting *t, const struct client_answer *answer, const char *state)
+{
+	struct str percent, what;
+	uint64_t number = 0;
+	str_cut(answer->progress, '%', &percent, &what);
+	if (!str_to_u64(percent, 100, &number))
+		what = STR_NONE;
+	struct buf b = {0};
+	buf_printf(&b, "%s%s%.*s", state, str_trim(what).n ? ": " : "", STR_ARG(str_trim(what)));
+	progress_show(&t->bar, (int)number, buf_view(&b));
+	buf_free(&b);
+}
+
+#define WAIT_ON (-1)
+
+static int broken_tell(struct waiting *t, const struct client_answer *answer, const char *state)
+{
+	const char *name = t->of->name;
+	progress_end(&t->bar);
+	option_refuse("%s is %s%s%s", name, text_shown(t->arena, str_of(state)), answer->progress.n ? ": " : "",
+	              text_shown(t->arena, answer->progress));
+	if (strcmp(state, "REPAIRING") == 0)
+		fprintf(stderr,
+		        "steward: the service tries again by itself; its log may say more about what is wrong\n");
+	return EXIT_NOT_DONE;
+}
+
+/* Tells of a state that was not seen before. */
+static void state_note(struct waiting *t, json_t *document, const char *state)
+{
+	bool other = strncmp(t->state, state, STATE_MAX - 1) != 0;
+	snprintf(t->state, sizeof t->state, "%s", state);
+	if (other && t->of->changed)
+		t->of->changed(t->of->ctx, document);
+}
+
+/* What one answer means for the wait: WAIT_ON, or an exit code. */
+static int wait_step(struct waiting *t, const struct client_answer *answer)
+{
+	const char *state = state_of_document(answer->json);
+	if (answer->status == 404 && t->of->gone) {
+		progress_show(&t->bar, 100, STR("done"));
+		return EXIT_DONE;
+	}
+	/* A wait polls often, so the service may answer that it is too often; or it may be starting. */
+	if (answer->status == 429 || answer->status == 503)
+		return WAIT_ON;
+	if (answer->status != 200) {
+		progress_end(&t->bar);
+		client_explain(t->of->client, answer);
+		return EXIT_NOT_DONE;
+	}
+	state_note(t, answer->json, state);
+	if (is_listed(state_failed, state) || str_starts(answer->progress, STR("failed")))
+		return broken_tell(t, answer, state);
+	if (t->of->gone ? is_listed(state_gone, state) : !state_is_moving(state)) {
+		progress_show(&t->bar, 100, STR("done"));
+		t->document = json_keep(t->arena, json_incref(answer->json));
+		return EXIT_DONE;
+	}
+	progress_tell(t, answer, state);
+	return WAIT_ON;
+}
+
+static int poll_once(struct waiting *t, unsigned *ret_pause_ms)
+{
+	struct arena *a = arena_new();
+	struct client_answer answer;
+	int64_t left_ms = (t->end_us - clock_mono_us()) / 1000;
+	bool quiet = t->unreached < UNREACHED_MAX;
+	struct client_request r = {
+	        .method = "GET", .path = t->of->path, .quiet = quiet, .timeout_ms = TIMEOUT_LEAST_MS};
+	if (left_ms > r.timeout_ms)
+		r.timeout_ms = left_ms;
+	int result = client_call(t->of->client, a, &r, &answer), code = WAIT_ON;
+	if (result == -EHOSTUNREACH && t->unreached++ < UNREACHED_MAX) {
+		*ret_pause_ms = 1000;
+	} else if (result < 0) {
+		progress_end(&t->bar);
+		code = client_exit(result);
+	} else {
+		t->unreached = 0;
+		if (answer.retry_after)
+			*ret_pause_ms = answer.retry_after * 1000;
+		code = wait_step(t, &answer);
+	}
+	arena_free(a);
+	return code;
+}
+
+static int timeout_tell(struct waiting *t)
+{
+	const struct wait *w = t->of;
+	progress_end(&t->bar);
+	if (w->again)
+		option_refuse("%s: not done after %u s; it goes on without us: \"%s\" waits again", w->name, w->timeout,
+		              w->again);
+	else
+		option_refuse("%s: not done after %u s; it goes on without us", w->name, w->timeout);
+	return EXIT_TIMEOUT;
+}
+
+int wait_run(const struct wait *w, struct arena *a, json_t **ret_document)
+{
+	struct waiting t = {.of = w, .arena = a, .end_us = clock_mono_us() + (int64_t)w->timeout * 1000000};
+	unsigned usual = POLL_FIRST_MS;
+	progress_begin(&t.bar, w->name);
+	for (;;) {
+		unsigned pause = usual;
+		int code = poll_once(&t, &pause);
+		if (code == EXIT_DONE) {
+			progress_end(&t.bar);
+			*ret_document = t.document;
+		}
+		if (code != WAIT_ON)
+			return code;
+		int64_t left_ms = (t.end_us - clock_mono_us()) / 1000;
+		if (left_ms <= 0)
+			return timeout_tell(&t);
+		wait_pause_ms(pause < left_ms ? pause : left_ms);
+		usual = usual * 5 / 4 < POLL_MOST_MS ? usual * 5 / 4 : POLL_MOST_MS;
+	}
+}
