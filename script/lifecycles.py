@@ -105,9 +105,16 @@ def reach_faults(lifecycle):
 			if start == here and end is not None and end not in found:
 				found.add(end)
 				waiting.append(end)
+	after = {start: end for start, end, t in all_arrows if t.get("by") == "time"}
 	for state in lifecycle["states"]:
 		if state not in found:
 			yield "state %s: cannot be reached" % state
+		passed, here = set(), after.get(state)
+		while here is not None and here not in passed:
+			passed.add(here)
+			here = after.get(here)
+		if state in passed:
+			yield "state %s: time alone leads back to it, for ever" % state
 
 
 def field_faults(lifecycle, field):

@@ -148,7 +148,7 @@ struct resource_change {
 };
 
 /* A document names another: in its field, or in that field of each element of a list (field NULL: the elements are the
- * names). Within the same parent. */
+ * names). Both have the same parent. */
 struct resource_ref {
 	const char *list, *field;
 	const struct resource *to; /* by its key */
@@ -162,15 +162,16 @@ struct resource {
 	const char *kind;                     /* in the store */
 	const char *parent_param, *key_param; /* path parameters; key_param NULL: a singleton of its parent */
 	const struct resource *above; /* the resource that it lies below, where that is no organization or project */
-	bool key_is_name;             /* the key is the unique name, not the id */
-	bool shallow;                 /* an update replaces whole fields, also objects */
-	bool bare;                    /* written without links, as its schema has none */
-	bool unchecked;               /* more is stored than the schema has: the hooks have checked it */
-	const char *name_field;       /* field that is unique within the parent, or NULL */
-	const char *id_field;         /* field that carries the id in the document, or NULL */
-	const struct schema *schema;  /* of the stored document */
-	const struct op *self;        /* the GET of one; NULL: there is none, and no links */
-	const struct op *group_self;  /* the same in a call below a project, where that is another, or NULL */
+	const struct resource *above_else;  /* or NULL: or below this one, found by the same key */
+	bool key_is_name;                   /* the key is the unique name, not the id */
+	bool shallow;                       /* an update replaces whole fields, also objects */
+	bool bare;                          /* written without links, as its schema has none */
+	bool unchecked;                     /* more is stored than the schema has: the hooks have checked it */
+	const char *name_field;             /* field that is unique within the parent, or NULL */
+	const char *id_field;               /* field that carries the id in the document, or NULL */
+	const struct schema *schema;        /* of the stored document */
+	const struct op *self;              /* the GET of one; NULL: there is none, and no links */
+	const struct op *group_self;        /* the same in a call below a project, where that is another, or NULL */
 	const struct resource_hooks *hooks; /* or NULL */
 	const char *defaults;               /* JSON object: what a singleton is before it is first written, or NULL */
 	int64_t most;                       /* documents of one parent; 0: no limit */

@@ -1,13 +1,14 @@
 /* Writes recordings. A line is built without a lock and appended with one write(2) under a lock.
  *
- * A field's name decides whether it is secret, at any depth, in JSON, forms and queries; a private key in PEM form is
- * secret everywhere. A request's body is searched as what it looks like, whatever its Content-Type says: a missing type
- * must not reveal a password. Text that cannot be searched by field is dropped as a whole when it mentions a secret's
- * name or could hide one. */
+ * A field's name decides whether it is secret, at any depth, in JSON, forms and queries: how it ends, or that a
+ * resource keeps a field of that name sealed. A private key in PEM form is secret everywhere. A request's body is
+ * searched as what it looks like, whatever its Content-Type says: a missing type must not reveal a password. Text that
+ * cannot be searched by field is dropped as a whole when it mentions a secret's name or could hide one. */
 #include "trail/record.h"
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "catalog/catalog.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -55,6 +56,16 @@ static bool str_iends(struct str s, struct str end)
 	return s.n >= end.n && str_ieq((struct str){s.p + s.n - end.n, end.n}, end);
 }
 
+/* Fields that a resource keeps sealed, whatever they are called. */
+static bool is_sealed(struct str name)
+{
+	for (unsigned i = 0; i < catalog_resource_count; i++)
+		for (size_t k = 0; k < catalog_resources[i]->sealed_count; k++)
+			if (str_ieq(name, str_of(catalog_resources[i]->sealed[k])))
+				return true;
+	return false;
+}
+
 /* Names such as maskedSecretValue, tokenizer, apiKeyId and secretExpiresAfterHours are not secret: the end of the name
  * decides. */
 bool record_is_secret(struct str name)
@@ -67,7 +78,7 @@ bool record_is_secret(struct str name)
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (str_iends(name, str_of(ends[i])))
 			return true;
-	return false;
+	return is_sealed(name);
 }
 
 static bool holds_private_key(struct str text)
@@ -113,7 +124,8 @@ static void redact_object(json_t *object)
 	json_t *old;
 	json_object_foreach(object, key, old)
 	{
-		json_t *new = redact(old, record_is_secret(str_of(key)));
+		struct str name = str_of(key);
+		json_t *new = is_sealed(name) ? json_string(RECORD_REDACTED) : redact(old, record_is_secret(name));
 		/* Replacing the value of an existing key does not disturb the iteration. */
 		if (new != old)
 			json_object_set_new_nocheck(object, key, new);
@@ -147,15 +159,25 @@ static json_t *redact(json_t *value, bool secret)
 	return value;
 }
 
+static bool mentions(struct str text, const char *word)
+{
+	size_t n = strlen(word);
+	for (size_t i = 0; i + n <= text.n; i++)
+		if (str_ieq((struct str){text.p + i, n}, (struct str){word, n}))
+			return true;
+	return false;
+}
+
 static bool mentions_secret(struct str text)
 {
 	static const char *const words[] = {"pass", "pasw", "pwd", "secret", "token", "key", "assertion", "credential"};
-	for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
-		size_t n = strlen(words[w]);
-		for (size_t i = 0; i + n <= text.n; i++)
-			if (str_ieq((struct str){text.p + i, n}, (struct str){words[w], n}))
+	for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+		if (mentions(text, words[w]))
+			return true;
+	for (unsigned i = 0; i < catalog_resource_count; i++)
+		for (size_t k = 0; k < catalog_resources[i]->sealed_count; k++)
+			if (mentions(text, catalog_resources[i]->sealed[k]))
 				return true;
-	}
 	return false;
 }
 

@@ -61,6 +61,8 @@ def test_a_good_table():
 	(lambda t: t['transitions'].append(dict(t['transitions'][2])), 'two ways for the word REJECTED'),
 	(lambda t: t['transitions'].append({'from': 'ASKED', 'to': 'FAILED', 'by': 'job', 'word': 'X'}), 'one way only'),
 	(lambda t: t['transitions'].append({'from': None, 'to': 'OPEN', 'by': 'call', 'word': 'X'}), 'one transition from null'),
+	(lambda t: t['states']['OPEN'].update(ms=5) or t['transitions'].append({'from': 'OPEN', 'to': 'ASKED', 'by': 'time'}),
+		'state OPEN: time alone leads back to it, for ever'),
 	(lambda t: t['transitions'][0].update(by='fault'), 'a new document comes by a call'),
 	(lambda t: t['transitions'][0].update(event='PARTY'), 'no events of the type PARTY'),
 	(lambda t: t.pop('field'), 'a lifecycle has field, states, transitions'),
@@ -84,7 +86,7 @@ def test_the_build_stops(tmp_path):
 		(tmp_path / path.name).write_text(json.dumps(data), encoding='utf-8')
 	done = subprocess.run([ROOT / 'script/gen-catalog', tmp_path / 'out.c', *sorted(tmp_path.glob('*.json'))],
 		capture_output=True, text=True, timeout=60)
-	assert done.returncode == 1 and done.stderr == 'api: lifecycle network_peer_gcp: state FAILED: cannot be reached\n'
+	assert done.returncode == 1 and done.stderr == 'api/network.json: lifecycle network_peer_gcp: state FAILED: cannot be reached\n'
 	assert not (tmp_path / 'out.c').exists()
 
 
@@ -96,7 +98,7 @@ def test_busy_needs_a_lifecycle(tmp_path):
 		(tmp_path / path.name).write_text(json.dumps(data), encoding='utf-8')
 	done = subprocess.run([ROOT / 'script/gen-catalog', tmp_path / 'out.c', tmp_path / 'out.h', *sorted(tmp_path.glob('*.json'))],
 		capture_output=True, text=True, timeout=60)
-	assert done.returncode == 1 and done.stderr == 'api: resource note: busy is for documents with a lifecycle\n'
+	assert done.returncode == 1 and done.stderr == 'api/notes.json: resource note: busy: is for documents with a lifecycle\n'
 
 
 def test_a_diagram():

@@ -188,6 +188,8 @@ int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
 			r = cluster_parts[i]->removed(tx, a, cluster);
 	if (r == 0)
 		r = resource_delete_below(tx, a, &resource_cluster, cluster->doc.id);
+	if (r == 0) /* it may have been one when they were made */
+		r = resource_delete_below(tx, a, &resource_flex_cluster, cluster->doc.id);
 	if (r == 0)
 		r = tx_jobs_forget(tx, cluster->doc.id, 0);
 	if (r == 0)

@@ -115,6 +115,26 @@ bool lifecycle_knows(struct arena *a, const struct doc *d, const char *word)
 	return false;
 }
 
+bool lifecycle_is_leaving(struct arena *a, const struct doc *d)
+{
+	const json_t *body = kind_has_any(d->kind) ? doc_json(a, d->body) : NULL;
+	const struct lifecycle *l = body ? lifecycle_of(d->kind, body) : NULL;
+	int state = l ? state_find(l, body) : LIFECYCLE_NONE;
+	for (int i = 0; state != LIFECYCLE_NONE && i < l->transition_count; i++)
+		if (l->transitions[i].to == state && l->transitions[i].word &&
+		    strcmp(l->transitions[i].word, "DELETE") == 0)
+			return true;
+	return false;
+}
+
+void lifecycle_keep(struct arena *a, const struct doc *d, json_t *body)
+{
+	const json_t *before = kind_has_any(d->kind) ? doc_json(a, d->body) : NULL;
+	const struct lifecycle *l = before ? lifecycle_of(d->kind, before) : NULL;
+	if (l)
+		json_put(body, l->field, json_deep_copy(json_object_get(before, l->field)));
+}
+
 /* The job. */
 
 static int job_ask(struct tx *tx, struct arena *a, const struct lifecycle *l, int state, struct str id,
@@ -154,15 +174,53 @@ struct move {
 	const struct lifecycle_transition *taken;
 };
 
-/* The project, and the cluster where it lies below one. */
+/* A test's kind need not be a resource. */
+static const struct resource *resource_of(const char *kind)
+{
+	for (unsigned i = 0; i < catalog_resource_count; i++)
+		if (strcmp(catalog_resources[i]->kind, kind) == 0)
+			return catalog_resources[i];
+	return NULL;
+}
+
+/* One step up. */
+static int above_load(const struct move *m, const struct resource **r, struct doc *d)
+{
+	const struct resource *tries[] = {(*r)->above, (*r)->above_else};
+	struct str id = d->parent;
+	int result = -ENOENT;
+	for (int i = 0; result == -ENOENT && i < 2 && tries[i]; i++) {
+		result = tx_get(m->tx, m->arena, tries[i]->kind, id, d);
+		*r = tries[i];
+	}
+	return result;
+}
+
+/* The project or the organization, and the cluster where it lies below one. */
 static int about_load(const struct move *m, struct event_about *ret_about)
 {
-	struct doc cluster;
-	int r = tx_get(m->tx, m->arena, "cluster", m->doc->parent, &cluster);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	ret_about->group_id = r == 0 ? cluster.parent : m->doc->parent;
-	ret_about->cluster = r == 0 ? cluster.name : STR_NONE;
+	static const struct resource of_cluster = {.above = &resource_cluster};
+	const struct resource *r = resource_of(m->lifecycle->kind);
+	struct doc d = *m->doc, project;
+	int result = 0;
+	if (!r && tx_get(m->tx, m->arena, "project", d.parent, &project) == -ENOENT)
+		r = &of_cluster;
+	while (result == 0 && r && r->above) {
+		result = above_load(m, &r, &d);
+		if (result == 0 && (r == &resource_cluster || r == &resource_flex_cluster))
+			ret_about->cluster = d.name;
+	}
+	if (result < 0)
+		return result;
+	if (r && r->parent_param && strcmp(r->parent_param, "orgId") == 0) {
+		ret_about->org_id = d.parent;
+		return 0;
+	}
+	result = tx_get(m->tx, m->arena, "project", d.parent, &project);
+	if (result < 0)
+		return result;
+	ret_about->group_id = d.parent;
+	ret_about->org_id = project.parent;
 	return 0;
 }
 
@@ -240,13 +298,11 @@ static int move_change(struct move *m, const char *word)
 	return from == LIFECYCLE_NONE ? -EINVAL : transition_take(m, by_word(m->lifecycle, from, word));
 }
 
-/* With what lies below it. A test's kind need not be a resource. */
+/* With what lies below it, and what names it and goes with it. */
 static int document_end(const struct move *m, const struct doc *d)
 {
-	for (unsigned i = 0; i < catalog_resource_count; i++)
-		if (strcmp(catalog_resources[i]->kind, m->lifecycle->kind) == 0)
-			return resource_take_away(m->tx, m->arena, catalog_resources[i], d);
-	return tx_delete(m->tx, m->lifecycle->kind, d->id);
+	const struct resource *r = resource_of(m->lifecycle->kind);
+	return r ? resource_take_away(m->tx, m->arena, r, d) : tx_delete(m->tx, m->lifecycle->kind, d->id);
 }
 
 static int move_write(const struct move *m, struct doc *d)

@@ -27,6 +27,11 @@ bool lifecycle_allows(struct str kind, const json_t *body, const char *word);
 /* Whether the table of the document has that word at all, from whichever state. */
 bool lifecycle_knows(struct arena *a, const struct doc *d, const char *word);
 
+/* Whether the word DELETE has been said: it is still there, but not for anything new. */
+bool lifecycle_is_leaving(struct arena *a, const struct doc *d);
+/* Puts the state that the document has into a body that will replace it. */
+void lifecycle_keep(struct arena *a, const struct doc *d, json_t *body);
+
 /* In a write. All of them: -EINVAL, and nothing is written, when the table has no such way from here. */
 
 /* The first state of a new document, whatever its body says. The caller inserts it. */

@@ -1,10 +1,11 @@
 /* What a row of "resources" says beyond the schema: parents, limits, filled and sealed fields, references, cascades. */
 #include "api/kit/resources.h"
-
+#include "api/kit/lifecycle.h"
 #include "base/clock.h"
 #include "trail/events.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define BATCH 500
 
@@ -103,6 +104,8 @@ int resource_parent(struct call *c, const struct resource *r, struct str *ret_pa
 		return 0;
 	}
 	int result = resource_load(c, r->above, &d);
+	if (result == -ENOENT && r->above_else)
+		result = resource_load_by(c, r->above_else, call_path(c, r->above->key_param), &d);
 	if (result == 0)
 		*ret_parent = d.id;
 	return result;
@@ -136,10 +139,27 @@ void resource_fill(struct call *c, const struct resource *r, const struct doc *d
 		json_put(document, r->touch[i].field, fill_value(c, r->touch[i].value, d->parent));
 }
 
+void resource_keep_own(struct call *c, const struct resource *r, const struct doc *old, bool replaces, json_t *document)
+{
+	const json_t *before = replaces && r->fill_count ? doc_json(c->arena, old->body) : NULL;
+	for (size_t i = 0; i < r->fill_count; i++)
+		json_put(document, r->fill[i].field, json_deep_copy(json_object_get(before, r->fill[i].field)));
+	if (!r->hooks || !r->hooks->update)
+		lifecycle_keep(c->arena, old, document);
+}
+
 void resource_event_fields(struct call *c, const struct resource *r, const json_t *document)
 {
 	for (size_t i = 0; i < r->event_count; i++)
 		event_field(c, r->events[i].name, arena_dup(c->arena, json_field(document, r->events[i].field)));
+}
+
+static bool is_sealed(const struct resource *r, const char *field)
+{
+	for (size_t i = 0; i < r->sealed_count; i++)
+		if (strcmp(r->sealed[i], field) == 0)
+			return true;
+	return false;
 }
 
 static const struct resource_change *change_find(const struct resource *r, const char *field)
@@ -160,7 +180,7 @@ int resource_event_changes(struct call *c, const struct resource *r, const struc
 	{
 		const json_t *now = json_object_get(document, field);
 		const struct resource_change *own = change_find(r, field);
-		if (json_equal(json_object_get(before, field), now))
+		if (!is_sealed(r, field) && json_equal(json_object_get(before, field), now))
 			continue;
 		if (!own) {
 			others = true;
@@ -188,24 +208,30 @@ int resource_sealed(struct arena *a, const struct resource *r, const struct doc 
 	return result;
 }
 
-int resource_seal(struct call *c, const struct resource *r, const struct doc *old, json_t *document, struct doc *d)
+int resource_unseal(struct call *c, const struct resource *r, const struct doc *old, json_t *document)
 {
 	json_t *fields;
+	int result = r->sealed_count ? resource_sealed(c->arena, r, old, &fields) : 0;
+	for (size_t i = 0; result == 0 && i < r->sealed_count; i++) {
+		const char *name = r->sealed[i];
+		if (!json_object_get(c->body, name) && !json_object_get(document, name))
+			json_put(document, name, json_deep_copy(json_object_get(fields, name)));
+	}
+	return result;
+}
+
+void resource_seal(struct call *c, const struct resource *r, json_t *document, struct doc *d)
+{
 	if (!r->sealed_count)
-		return 0;
-	int result = old ? resource_sealed(c->arena, r, old, &fields) : 0;
-	if (result < 0)
-		return result;
-	if (!old)
-		fields = json_keep(c->arena, json_object());
+		return;
+	json_t *fields = json_keep(c->arena, json_object());
 	for (size_t i = 0; i < r->sealed_count; i++) {
 		json_t *value = json_object_get(document, r->sealed[i]);
-		if (value)
-			json_object_set(fields, r->sealed[i], value);
+		if (!json_is_null(value))
+			json_put(fields, r->sealed[i], json_deep_copy(value));
 		json_object_del(document, r->sealed[i]);
 	}
 	d->secret = doc_seal(c->arena, d, json_text(c->arena, fields));
-	return 0;
 }
 
 /* References. */
@@ -215,13 +241,17 @@ static struct str ref_value(const json_t *element, const char *field)
 	return field ? json_field(element, field) : json_str_of(element);
 }
 
+/* What is hidden or on its way out is as if it were not there. */
 static int ref_find(struct call *c, const struct resource_ref *ref, struct str parent, struct str name)
 {
+	const struct resource *to = ref->to;
 	struct doc d;
-	if (ref->to->key_is_name)
-		return tx_get_by_name(c->tx, c->arena, ref->to->kind, parent, name, &d);
-	int result = tx_get(c->tx, c->arena, ref->to->kind, name, &d);
-	return result == 0 && !str_eq(d.parent, parent) ? -ENOENT : result;
+	int result = to->key_is_name ? tx_get_by_name(c->tx, c->arena, to->kind, parent, name, &d)
+	                             : tx_get(c->tx, c->arena, to->kind, name, &d);
+	if (result < 0)
+		return result;
+	bool hidden = to->hooks && to->hooks->hides && to->hooks->hides(c, &d);
+	return hidden || !str_eq(d.parent, parent) || lifecycle_is_leaving(c->arena, &d) ? -ENOENT : 0;
 }
 
 static int ref_check(struct call *c, const struct resource_ref *ref, struct str parent, const json_t *document)
@@ -254,56 +284,121 @@ int resource_refs_check(struct call *c, const struct resource *r, struct str par
 	return result;
 }
 
-static bool ref_names(const struct resource_ref *ref, const json_t *document, struct str name)
+static int name_compare(const void *a, const void *b)
 {
-	if (!ref->list)
-		return str_eq(json_field(document, ref->field), name);
-	const json_t *list = json_object_get(document, ref->list);
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (str_eq(ref_value(json_array_get(list, i), ref->field), name))
-			return true;
-	return false;
+	const struct str *x = a, *y = b;
+	size_t n = x->n < y->n ? x->n : y->n;
+	int order = n ? memcmp(x->p, y->p, n) : 0;
+	return order ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-static int ref_release(struct call *c, const struct resource *from, const struct resource_ref *ref, const struct doc *d)
-{
-	struct str name = ref->to->key_is_name ? d->name : d->id;
-	struct doc *docs;
+/* Documents by what others name them with, sorted. */
+struct named {
+	struct str *names;
 	size_t count;
-	int result = tx_list_all(c->tx, c->arena, from->kind, d->parent, &docs, &count);
+};
+
+static struct named named_of(struct arena *a, const struct resource *r, const struct doc *docs, size_t count)
+{
+	struct named all = {arena_new_array(a, struct str, count), count};
+	for (size_t i = 0; i < count; i++)
+		all.names[i] = r->key_is_name ? docs[i].name : docs[i].id;
+	qsort(all.names, count, sizeof *all.names, name_compare);
+	return all;
+}
+
+/* Which of them a document names; STR_NONE. */
+static struct str ref_names(const struct resource_ref *ref, const json_t *document, const struct named *all)
+{
+	const json_t *list = ref->list ? json_object_get(document, ref->list) : NULL;
+	size_t count = ref->list ? json_array_size(list) : 1;
+	for (size_t i = 0; i < count; i++) {
+		struct str name = ref_value(ref->list ? json_array_get(list, i) : document, ref->field);
+		if (name.n && bsearch(&name, all->names, all->count, sizeof *all->names, name_compare))
+			return name;
+	}
+	return STR_NONE;
+}
+
+/* Most documents do not even contain the name; one that is written otherwise in JSON has to be looked for. */
+static bool may_name(struct str body, const struct named *all)
+{
+	struct str name = all->names[0];
+	bool plain = all->count == 1;
+	for (size_t i = 0; plain && i < name.n; i++)
+		plain = name.p[i] >= ' ' && name.p[i] != '"' && name.p[i] != '\\';
+	return !plain || memmem(body.p, body.n, name.p, name.n);
+}
+
+struct release {
+	struct tx *tx;
+	struct arena *arena;
+	struct call *call; /* that can be refused; NULL: nobody can */
+	struct str root;   /* the document that is deleted first of all: it may name itself, also through others */
+	bool renames;      /* it stays: whatever names it refuses */
+};
+
+static int release(const struct release *x, const struct resource *r, const struct doc *docs, size_t count);
+static int take(struct tx *tx, struct arena *a, const struct resource *r, const struct doc *d);
+
+static int release_refuse(struct call *c, const struct resource_ref *ref, struct str name, const struct doc *user)
+{
+	static const struct resource_refusal usual = {409, "RESOURCE_IN_USE", "\"{user}\" names \"{name}\"."};
+	struct words words[] = {{"name", name}, {"user", user->name.n ? user->name : user->id}};
+	refuse(c, ref->in_use.code ? &ref->in_use : &usual, words, 2);
+	call_fail_param(c, name);
+	return call_fail_param(c, words[1].value);
+}
+
+static int release_by(const struct release *x, const struct resource *from, const struct resource_ref *ref,
+                      struct str parent, const struct named *all)
+{
+	struct doc *docs;
+	size_t count, gone = 0;
+	int result = tx_list_all(x->tx, x->arena, from->kind, parent, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
-		/* Most documents do not even contain the name. */
-		if (!memmem(docs[i].body.p, docs[i].body.n, name.p, name.n) ||
-		    !ref_names(ref, doc_json(c->arena, docs[i].body), name))
+		if (str_eq(docs[i].id, x->root) || !may_name(docs[i].body, all))
 			continue;
-		if (ref->cascades) {
-			result = resource_take_away(c->tx, c->arena, from, &docs[i]);
-			continue;
+		struct str name = ref_names(ref, doc_json(x->arena, docs[i].body), all);
+		if (name.n && ref->cascades && !x->renames) {
+			result = take(x->tx, x->arena, from, &docs[i]);
+			docs[gone++] = docs[i];
+		} else if (name.n && x->call) {
+			return release_refuse(x->call, ref, name, &docs[i]);
 		}
-		struct str user = docs[i].name.n ? docs[i].name : docs[i].id;
-		struct words words[] = {{"name", name}, {"user", user}};
-		refuse(c, &ref->in_use, words, 2);
-		call_fail_param(c, name);
-		return call_fail_param(c, user);
+	}
+	return result < 0 || !gone ? result : release(x, from, docs, gone);
+}
+
+/* Of documents with one parent. What goes with them is looked for all at once. */
+static int release(const struct release *x, const struct resource *r, const struct doc *docs, size_t count)
+{
+	struct named all = named_of(x->arena, r, docs, count);
+	int result = 0;
+	for (unsigned i = 0; result == 0 && i < catalog_resource_count; i++) {
+		const struct resource *from = catalog_resources[i];
+		for (size_t k = 0; result == 0 && k < from->ref_count; k++)
+			if (from->refs[k].to == r && (from->refs[k].cascades || from->refs[k].in_use.code))
+				result = release_by(x, from, &from->refs[k], docs[0].parent, &all);
 	}
 	return result;
 }
 
 int resource_release(struct call *c, const struct resource *r, const struct doc *d)
 {
-	int result = 0;
-	for (unsigned i = 0; result == 0 && i < catalog_resource_count; i++) {
-		const struct resource *from = catalog_resources[i];
-		for (size_t k = 0; result == 0 && k < from->ref_count; k++)
-			if (from->refs[k].to == r && (from->refs[k].cascades || from->refs[k].in_use.code))
-				result = ref_release(c, from, &from->refs[k], d);
-	}
-	return result;
+	return release(&(struct release){.tx = c->tx, .arena = c->arena, .call = c, .root = d->id}, r, d, 1);
+}
+
+int resource_rename(struct call *c, const struct resource *r, const struct doc *old)
+{
+	const struct release x = {.tx = c->tx, .arena = c->arena, .call = c, .renames = true};
+	return r->key_is_name ? release(&x, r, old, 1) : 0;
 }
 
 /* Cascades. */
 
-int resource_take_away(struct tx *tx, struct arena *a, const struct resource *r, const struct doc *d)
+/* A document and what lies below it. What names it is not looked at. */
+static int take(struct tx *tx, struct arena *a, const struct resource *r, const struct doc *d)
 {
 	int result = resource_delete_below(tx, a, r, d->id);
 	if (result == 0 && r->hooks && r->hooks->gone)
@@ -311,6 +406,13 @@ int resource_take_away(struct tx *tx, struct arena *a, const struct resource *r,
 	return result < 0 ? result : tx_delete(tx, r->kind, d->id);
 }
 
+int resource_take_away(struct tx *tx, struct arena *a, const struct resource *r, const struct doc *d)
+{
+	int result = take(tx, a, r, d);
+	return result < 0 ? result : release(&(struct release){.tx = tx, .arena = a, .root = d->id}, r, d, 1);
+}
+
+/* All of a parent's, which is going: what names one of them has the same parent, and goes too. */
 static int list_take_away(struct tx *tx, struct arena *a, const struct resource *r, struct str parent)
 {
 	for (;;) {
@@ -320,7 +422,7 @@ static int list_take_away(struct tx *tx, struct arena *a, const struct resource 
 		if (result < 0 || count == 0)
 			return result;
 		for (size_t i = 0; i < count; i++)
-			if ((result = resource_take_away(tx, a, r, &docs[i])) < 0)
+			if ((result = take(tx, a, r, &docs[i])) < 0)
 				return result;
 	}
 }
@@ -329,7 +431,7 @@ int resource_delete_below(struct tx *tx, struct arena *a, const struct resource 
 {
 	int result = 0;
 	for (unsigned i = 0; result == 0 && i < catalog_resource_count; i++)
-		if (catalog_resources[i]->above == r)
+		if (catalog_resources[i]->above == r || catalog_resources[i]->above_else == r)
 			result = list_take_away(tx, a, catalog_resources[i], id);
 	return result;
 }

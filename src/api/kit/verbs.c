@@ -54,7 +54,7 @@ int resource_singleton(struct tx *tx, struct arena *a, const struct resource *r,
 	return result;
 }
 
-static int load(struct call *c, const struct resource *r, struct doc *ret_doc)
+static int load(struct call *c, const struct resource *r, struct str key, struct doc *ret_doc)
 {
 	struct str parent, by_name = c->op->resource == r && c->op->by_name ? call_path(c, c->op->by_name) : STR_NONE;
 	int result = resource_parent(c, r, &parent);
@@ -62,7 +62,10 @@ static int load(struct call *c, const struct resource *r, struct doc *ret_doc)
 		return result;
 	if (!r->key_param)
 		return resource_singleton(c->tx, c->arena, r, parent, ret_doc);
-	struct str key = by_name.p ? by_name : call_path(c, r->key_param);
+	if (!key.n)
+		key = by_name.p ? by_name : call_path(c, r->key_param);
+	if (!key.n)
+		return -ENOENT;
 	if (r->key_is_name || by_name.p)
 		return tx_get_by_name(c->tx, c->arena, r->kind, parent, key, ret_doc);
 	/* The membership gate has just read the scope's own document; a write reads it again, inside its
@@ -81,10 +84,15 @@ static int load(struct call *c, const struct resource *r, struct doc *ret_doc)
 	return 0;
 }
 
+int resource_load_by(struct call *c, const struct resource *r, struct str key, struct doc *ret_doc)
+{
+	int result = HOOK(r, load) ? r->hooks->load(c, r, ret_doc) : load(c, r, key, ret_doc);
+	return result == 0 && HOOK(r, hides) && r->hooks->hides(c, ret_doc) ? -ENOENT : result;
+}
+
 int resource_load(struct call *c, const struct resource *r, struct doc *ret_doc)
 {
-	int result = HOOK(r, load) ? r->hooks->load(c, r, ret_doc) : load(c, r, ret_doc);
-	return result == 0 && HOOK(r, hides) && r->hooks->hides(c, ret_doc) ? -ENOENT : result;
+	return resource_load_by(c, r, STR_NONE, ret_doc);
 }
 
 static struct str path_key(struct call *c, const struct resource *r, const struct doc *d)
@@ -239,6 +247,17 @@ static int complete(struct call *c, const struct resource *r, json_t *document, 
 	return resource_refs_check(c, r, d->parent, document);
 }
 
+/* Clients take these out of a path, with the segment before: its link would lead to its parent. */
+static int name_check(struct call *c, const struct resource *r, struct str name)
+{
+	struct faults faults = {.count = 0};
+	if (!r->key_is_name || !r->name_field || (!str_is(name, ".") && !str_is(name, "..")))
+		return 0;
+	faults_add(&faults, c->arena, str_of(r->name_field),
+	           "must not be . or .., which mean something else in a path");
+	return call_fail_faults(c, &faults);
+}
+
 int resource_named(struct call *c, const struct resource *r, struct str parent, struct str name, struct doc *ret_doc)
 {
 	struct id id = id_new();
@@ -260,11 +279,16 @@ int resource_put(struct tx *tx, const struct doc *d, const struct doc *old)
 
 static int save(struct call *c, const struct resource *r, struct doc *d, const struct doc *old, json_t *document)
 {
-	int result = complete(c, r, document, d);
+	int result = old ? resource_unseal(c, r, old, document) : 0;
 	if (result == 0)
-		result = resource_seal(c, r, old, document, d);
+		result = complete(c, r, document, d);
+	if (result == 0 && (!old || !str_eq(old->name, d->name)))
+		result = name_check(c, r, d->name);
+	if (result == 0 && old && old->rev && !str_eq(old->name, d->name))
+		result = resource_rename(c, r, old);
 	if (result < 0)
 		return result;
+	resource_seal(c, r, document, d);
 	d->body = json_text(c->arena, document);
 	if (HOOK(r, save))
 		result = r->hooks->save(c, d, old, document);
@@ -334,6 +358,7 @@ static int change(struct call *c, bool replaces)
 		json_object_update(document, c->body);
 	else if (!replaces)
 		json_merge(document, c->body);
+	resource_keep_own(c, r, &old, replaces, document);
 	resource_fill(c, r, &d, false, document);
 	if (HOOK(r, update))
 		result = r->hooks->update(c, &old, document);

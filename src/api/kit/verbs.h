@@ -6,19 +6,23 @@
  *   etag             false: it is shown with what other documents say, so its revision is no ETag
  *   parent, below    the path parameter of the organization or project that it belongs to; or the resource that it lies
  *                    below (a cluster), which is found by that one's own key, and takes it along when it is deleted.
+ *                    Two of them, ["cluster", "flex_cluster"]: either, found by the first one's key.
  *                    In a project "orgId" is the project's organization
  *   key, keyIsName   the path parameter that names one; a name instead of an id. Without a key: one for each parent
  *   name, duplicate  the field that is unique within the parent, and the refusal of a second
  *   busy             the refusal of a change or deletion that the state of its lifecycle does not allow
  *   limit            how many a parent has at most, and the refusal of one more; projectLimit: a limit of the project
  *   holds            kinds of documents below it with which it is not deleted, and the refusal
- *   id, fill, touch  fields that the service sets: the id; when it is made; with each change
+ *   id, fill, touch  fields that the service sets: the id; when it is made; with each change. They are readOnly
+ *                    in what callers send, as the field of a state is, and a replace keeps them
  *   events           fields of the events, from fields of the document
  *   changes          fields whose change has an event of its own: an update writes one for each that it changes, and
  *                    the row's for the others; none when nothing changes
- *   sealed           fields that are kept encrypted and never given out: resource_sealed()
- *   references       fields that name other resources: checked when it is written; what is named is not deleted, or
- *                    takes along what names it
+ *   sealed           fields that are kept encrypted and never given out, nor recorded: resource_sealed(). A change
+ *                    or replace that does not have one keeps it; null takes it away, where the schema allows that
+ *   references       fields that name other resources of the same parent, by their key: checked when it is written
+ *                    ("missing"), so that nothing names what is not there or is on its way out. What is named is not
+ *                    deleted ("inUse"), nor renamed; or it takes along what names it, at once and at every level
  *   defaults         what a singleton is before it is first written
  *   merge            "shallow": an update replaces whole fields, also objects
  *   links            false: written without links
@@ -110,7 +114,8 @@ must_check int resource_limit(struct call *c, const struct resource *r, struct s
 /* Removes every document below a parent: singletons and lists of all resources whose parent is that parameter, and what
  * lies below them. */
 must_check int resource_delete_children(struct call *c, const char *parent_param, struct str parent_id);
-/* Deletes a document and what lies below it. */
+/* Deletes a document, what lies below it, and what names it and goes with it. Nobody is there to be refused: where a
+ * reference refuses, the caller has looked. */
 must_check int resource_take_away(struct tx *tx, struct arena *a, const struct resource *r, const struct doc *d);
 /* What lies below a document, at any depth. */
 must_check int resource_delete_below(struct tx *tx, struct arena *a, const struct resource *r, struct str id);
