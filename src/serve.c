@@ -15,6 +15,7 @@
 #include "call/workers.h"
 #include "cli/cli.h"
 #include "gate/rules.h"
+#include "hosts/hosts.h"
 #include "http/certificate.h"
 #include "identity/attempts.h"
 #include "identity/identity.h"
@@ -22,6 +23,7 @@
 #include "identity/uses.h"
 #include "limit/redis.h"
 #include "outbox/mail.h"
+#include "serve_host.h"
 #include "trail/events.h"
 #include "trail/metrics.h"
 #include "trail/record.h"
@@ -54,6 +56,7 @@ struct server {
 	struct tx *reader; /* of the main thread */
 	int lock;
 	const char *cert_file, *key_file, *ca_file;
+	const char *node;            /* this host's id */
 	struct config_limit *limits; /* of the file, as last read */
 	size_t limit_count;
 	struct arena *limits_arena;
@@ -341,7 +344,8 @@ static int prepare(struct server *s)
 	struct store_options store = {.url = c->store, .data_dir = c->data, .batch_max = c->store_batch};
 	int result = data_dir_take(s);
 	if (result == 0)
-		result = node_name(s, &store.node);
+		result = node_name(s, &s->node);
+	store.node = s->node;
 	if (result == 0)
 		result = seal_read(c->data);
 	if (result == 0 || result == -ENOENT)
@@ -458,6 +462,8 @@ static int databases_start(struct server *s)
 	struct jobs_options jobs = {.store = v->store, .threads = c->job_threads, .ctx = v};
 	jobs.kinds = families_jobs(s->arena, &jobs.kind_count);
 	int result = engine_choose(s);
+	if (result == 0)
+		result = host_start(c, v, s->node);
 	v->metrics_more = cluster_metrics_write;
 	if (result == 0)
 		result = v->engine_ops->core->start(&options, &v->engine_state);
@@ -484,6 +490,9 @@ static void bound(void *ctx, int port)
 static int serve(struct server *s)
 {
 	const struct config *c = &s->config;
+	bool shared = store_is_remote(s->service.store);
+	struct http_inner inner;
+	host_inner(c, s->arena, &inner);
 	struct http_app app = {.ctx = &s->router,
 	                       .body_limit = router_body_limit,
 	                       .begin = router_begin,
@@ -505,12 +514,16 @@ static int serve(struct server *s)
 	                               .connections_per_address = c->connections_per_address,
 	                               .buffer_max = (size_t)c->buffer_memory << 20,
 	                               .proxies = c->proxy_list,
-	                               .proxy_count = c->proxy_count};
+	                               .proxy_count = c->proxy_count,
+	                               .inner = shared ? &inner : NULL};
 	struct http_server *http;
 	int result = http_start(&options, &app, &http);
 	if (result < 0)
 		return result;
 	s->service.http = http;
+	result = shared ? host_tell(c, s->arena, http) : 0;
+	if (result < 0)
+		return result;
 	result = bootstrap_ensure(s->service.store, c->data, s->service.base_url, s->ca_file, &s->first_start);
 	if (result == 0 && !s->first_start)
 		result = bootstrap_refresh(c->data, s->service.base_url, s->ca_file);
@@ -655,9 +668,11 @@ static void take_down(struct server *s)
 {
 	struct service *v = &s->service;
 	access_wait_close();
+	hosts_unwatch();
 	if (v->http)
 		http_drain_and_stop(v->http, DRAIN_SECONDS);
 	workers_stop(v->workers);
+	hosts_close();
 	jobs_stop(v->jobs);
 	if (v->engine_state)
 		v->engine_ops->core->stop(v->engine_state);

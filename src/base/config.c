@@ -1,11 +1,14 @@
 /* The options of `steward serve`. The table is the only list of them. */
 #include "base/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
 
 #define AT(member) offsetof(struct config, member)
+#define LABEL_TEXT_MAX 64
+#define HOST_TEXT_MAX 54
 
 const struct option_row config_options[] = {
         {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR",
@@ -90,6 +93,17 @@ const struct option_row config_options[] = {
         {"limits", 0, OPTION_TEXT, AT(limits_url), NULL, "URL",
          "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] keeps the rate limits of several nodes; without it each limits"
          " by itself."},
+        {"host-address", 0, OPTION_ADDRESS, AT(host_address), NULL, "HOST:PORT",
+         "Where the other processes that share a PostgreSQL store reach this one. Without it, the host of --listen and"
+         " a free port."},
+        {"host-name", 0, OPTION_TEXT, AT(host_name), NULL, "NAME",
+         "Name of this host among those that share the store. Without it, the machine's."},
+        {"label", 0, OPTION_TEXTS, AT(labels), NULL, "NAME=VALUE",
+         "Label of this host: provider, region and zone decide which clusters it takes. May be given several times."},
+        {"host-cores", 0, OPTION_NUMBER, AT(host_cores), "0", "N",
+         "Cores that the sizes of all clusters on this host may add up to; 0: no bound.", NULL, 0, 1000000},
+        {"host-memory-gb", 0, OPTION_NUMBER, AT(host_memory_gb), "0", "N", "The same for memory.", NULL, 0, 1000000},
+        {"host-disk-gb", 0, OPTION_NUMBER, AT(host_disk_gb), "0", "N", "The same for disk.", NULL, 0, 1000000000},
         {"store-batch", 0, OPTION_NUMBER, AT(store_batch), "256", "N",
          "Writes that may share one flush to disk; 1 is one flush per write.", NULL, 1, 100000},
         {"store-connections", 0, OPTION_NUMBER, AT(store_connections), "12", "N",
@@ -281,9 +295,34 @@ static int proxies_read(struct config *c)
 	return 0;
 }
 
+static bool is_label(struct str label)
+{
+	struct str name, value;
+	bool good = str_cut(label, '=', &name, &value) && name.n && name.n <= LABEL_TEXT_MAX && value.n &&
+	            value.n <= LABEL_TEXT_MAX;
+	for (size_t i = 0; good && i < name.n; i++)
+		good = isalnum((unsigned char)name.p[i]) || strchr("._-/", name.p[i]);
+	for (size_t i = 0; good && i < value.n; i++)
+		good = value.p[i] > ' ' && value.p[i] <= '~';
+	return good;
+}
+
+static int host_check(const struct config *c)
+{
+	for (size_t i = 0; i < c->labels.n; i++)
+		if (!is_label(str_of(c->labels.v[i])))
+			return option_refuse("--label: \"%s\" is not NAME=VALUE, such as region=US_EAST_1",
+			                     c->labels.v[i]);
+	if (c->host_name && (!is_word(c->host_name, "-.") || strlen(c->host_name) > HOST_TEXT_MAX))
+		return option_refuse("--host-name: \"%s\" is no name in lower case, such as db-1", c->host_name);
+	return 0;
+}
+
 static int config_finish(struct config *c)
 {
 	int result = smtp_check(c);
+	if (result == 0)
+		result = host_check(c);
 	if (result == 0)
 		result = proxies_read(c);
 	if (result == 0)

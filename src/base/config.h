@@ -21,11 +21,14 @@ struct config {
 	struct arena *arena;
 	const char *data, *listen, *base_url, *store, *limits_url, *engine, *tls_cert, *tls_key, *file, *log_level,
 	        *log_format, *record, *clock, *smtp_url, *smtp_from, *smtp_user, *smtp_password_file, *identity_ca,
-	        *db_scheme, *db_domain, *db_address, *db_ports, *db_cgroup, *proxies, *org_creation;
+	        *db_scheme, *db_domain, *db_address, *db_ports, *db_cgroup, *proxies, *org_creation, *host_address,
+	        *host_name;
+	struct option_texts labels;
 	bool test_control;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
 	        connections_per_address, store_batch, store_connections, event_retention_days, job_threads,
-	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory, store_check_seconds, db_disk_mb;
+	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory, store_check_seconds, db_disk_mb,
+	        host_cores, host_memory_gb, host_disk_gb;
 	struct config_limit *limits;
 	size_t limit_count;
 	/* Derived from the settings above. */

@@ -67,9 +67,9 @@ struct call {
 	 * quick. */
 	void (*committed)(struct call *c, void *arg);
 	void *committed_arg;
-	/* A writing handler may set it when the answer has to wait for more than the write. Called once, on the store's
-	 * thread, when the write is on disk; must be quick. Nothing is sent until call_send(), which may come from any
-	 * thread, exactly once. */
+	/* A handler may set it when the answer has to wait for more than the handler. Called once, when the write is on
+	 * disk, on the store's thread, or when the read has ended; must be quick. Nothing is sent until call_send(),
+	 * which may come from any thread, exactly once. */
 	void (*held)(struct call *c, void *arg);
 	void *held_arg;
 	bool rerun_on_worker; /* see call_takes_long() */
@@ -84,9 +84,20 @@ struct call {
 	struct str location;      /* of a created resource, or empty */
 	struct item_link *item;   /* what the links of the list's items share; or NULL */
 	const char *content_type; /* set: the body is not JSON and response.stream or out is sent as it is */
+	bool relayed;             /* another host's answer: status, out and response.headers are its */
 	struct str extra_headers[8][2];
 	size_t extra_header_count;
 };
+
+/* Headers of a call that one host of the service passes on to another, where they are believed because of the
+ * certificate that the connection showed (request.from_host): who calls ("KIND/ID"), and from which address. */
+#define HEADER_CALLER "x-steward-caller"
+#define HEADER_PEER "x-steward-peer"
+/* Whether the call came from another host of the service. */
+static inline bool call_is_passed_on(const struct call *c)
+{
+	return c->request->from_host[0];
+}
 
 /* The first fault wins. Returns -status, so that a gate or handler can `return call_fail(...)`. */
 int call_fail(struct call *c, int status, const char *code, const char *format, ...) printf_like(4, 5);

@@ -110,7 +110,7 @@ static struct str entity_tag(struct arena *a, int64_t revision)
 static void headers(struct call *c, bool has_body)
 {
 	struct response *r = &c->request->response;
-	if (has_body)
+	if (has_body && !c->relayed)
 		response_header(r, "content-type", media_type(c));
 	if (c->status < 400 && c->etag)
 		response_header(r, "etag", entity_tag(c->arena, c->etag));
@@ -123,7 +123,7 @@ static void headers(struct call *c, bool has_body)
 void call_finish(struct call *c)
 {
 	struct response *r = &c->request->response;
-	bool is_json = !c->content_type;
+	bool is_json = !c->content_type && !c->relayed;
 	if (c->problem.status) {
 		c->status = c->problem.status;
 		c->out.n = 0;

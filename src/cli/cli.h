@@ -9,6 +9,7 @@
 enum { EXIT_DONE = 0, EXIT_NOT_DONE = 1, EXIT_USAGE = 2, EXIT_UNREACHED = 3, EXIT_TIMEOUT = 4 };
 
 int limits_command(int argc, char **argv);   /* limits.c: set, list, clear */
+int hosts_command(int argc, char **argv);    /* hosts.c: list, show, cordon, uncordon, label */
 int backup_command(int argc, char **argv);   /* backup.c */
 int check_command(int argc, char **argv);    /* check.c */
 int give_up_command(int argc, char **argv);  /* give_up.c */
@@ -22,8 +23,8 @@ int config_command(int argc, char **argv);   /* config.c: list, use, get, set, u
 int logs_command(int argc, char **argv);     /* logs.c */
 int events_command(int argc, char **argv);   /* events.c */
 
-extern const struct option_row store_options_rows[], give_up_options[];
-extern const size_t store_option_count, give_up_option_count;
+extern const struct option_row store_options_rows[], give_up_options[], hosts_options[];
+extern const size_t store_option_count, give_up_option_count, hosts_option_count;
 extern const struct option_row limits_options[], backup_options[], check_options[], clusters_options[], api_options[],
         connect_options[];
 extern const size_t limits_option_count, backup_option_count, check_option_count, clusters_option_count,

@@ -199,6 +199,23 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward give-up --data /var/lib/steward orders          # what would be given up\n"
          "  steward give-up --data /var/lib/steward orders --yes\n"},
+        {"hosts",
+         "steward hosts list [-o json]\n"
+         "       steward hosts show HOST [-o json]\n"
+         "       steward hosts cordon | uncordon HOST\n"
+         "       steward hosts label HOST NAME=VALUE...",
+         "look at the hosts that share a store, and direct new clusters",
+         "HOST is a name or an id. list shows each host's state, clusters, and what their sizes add up to, of the\n"
+         "bounds that it was started with (--host-cores, --host-memory-gb, --host-disk-gb). A new cluster goes to a\n"
+         "host whose labels provider and region are those of its first region, or are not set, and that has room. A\n"
+         "cordoned host takes no new clusters; those that it has stay. NAME= takes a label away. Changes are events "
+         "of\n"
+         "the first organization.",
+         hosts_options, &hosts_option_count,
+         "Examples:\n"
+         "  steward hosts list --data /var/lib/steward --store postgresql://steward@db.example.com/steward\n"
+         "  steward hosts label db-1 provider=AWS region=US_EAST_1 zone=a\n"
+         "  steward hosts cordon db-1\n"},
         {"check", "steward check [--data DIR | --store URL | FILE]", "verify the data or a backup",
          "Verifies a store, of a running service too, or a backup: its integrity, counters, lists and references.\n"
          "Prints each fault. Exit code: 0 clean, 1 faults found, 2 it cannot be read.",

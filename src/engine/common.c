@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define PROGRAMS "/usr/lib/postgresql"
@@ -31,6 +32,22 @@ size_t engine_installed(unsigned *ret_versions, size_t max)
 	if (!count && max)
 		ret_versions[count++] = VERSION_OTHERWISE;
 	return count;
+}
+
+struct engine_size engine_size(const char *instance_size)
+{
+	/* By the size's number: M10 has 10. */
+	static const struct {
+		unsigned number;
+		struct engine_size size;
+	} sizes[] = {{5, {1024, 1}},   {10, {2048, 2}},   {20, {4096, 2}},    {30, {8192, 2}},    {40, {16384, 4}},
+	             {50, {32768, 8}}, {60, {65536, 16}}, {80, {131072, 32}}, {200, {262144, 64}}};
+	const char *digits = instance_size + strcspn(instance_size, "0123456789");
+	unsigned long number = *digits ? strtoul(digits, NULL, 10) : 10;
+	size_t i = 0;
+	while (i + 1 < sizeof sizes / sizeof *sizes && sizes[i].number < number)
+		i++;
+	return sizes[i].size;
 }
 
 struct params {

@@ -177,6 +177,12 @@ struct engine_core_ops {
 /* Major versions of the databases' programs on this machine, oldest first; at least one. */
 size_t engine_installed(unsigned *ret_versions, size_t max);
 
+/* What a size of a node stands for: memory and processors that it may take. */
+struct engine_size {
+	unsigned memory_mb, processors;
+};
+struct engine_size engine_size(const char *instance_size);
+
 /* What a cluster's owner can set, 0 and NULL where it is the database's own choice. */
 struct engine_settings {
 	double statement_ms, idle_transaction_s, log_keep_mb;

@@ -25,7 +25,7 @@ int gate_access_list(struct call *c)
 		return 0;
 	size_t entry = entry_find(c->caller, &c->request->peer);
 	if (entry < c->caller->access_count) {
-		if (!c->again)
+		if (!c->again && !call_is_passed_on(c))
 			use_access(c->service, thread_lane, c->caller, entry, &c->request->peer);
 		return 0;
 	}

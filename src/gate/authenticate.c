@@ -74,10 +74,30 @@ static int digest(struct call *c, struct str value)
 	return call_fail(c, 401, "INVALID_CREDENTIALS", "The credentials are not valid.");
 }
 
+/* The other host has asked for the credentials. What the caller may do is read here again. */
+static int passed_on(struct call *c)
+{
+	struct str kind, id;
+	uint64_t number;
+	if (request_header_count(c->request, HEADER_CALLER) == 1 &&
+	    str_cut(request_header(c->request, HEADER_CALLER), '/', &kind, &id) &&
+	    str_to_u64(kind, PRINCIPAL_USER, &number)) {
+		int r = known_caller(c->service, call_loop(c)->tokens, c->tx, (enum principal_kind)number, id,
+		                     &c->caller);
+		if (r == 0)
+			return 0;
+		if (r != -ENOENT)
+			return call_fail_store(c, r, "caller");
+	}
+	return call_fail(c, 401, "NOT_AUTHENTICATED", "The host %s passed on a call of nobody.", c->request->from_host);
+}
+
 int gate_authenticate(struct call *c)
 {
 	if (c->op->tenant == TENANT_PUBLIC)
 		return 0;
+	if (call_is_passed_on(c))
+		return passed_on(c);
 	struct str value = str_trim(request_header(c->request, "authorization"));
 	if (value.n && request_header_count(c->request, "authorization") == 1) {
 		if (has_scheme(value, STR("Bearer")))

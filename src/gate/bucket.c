@@ -45,7 +45,8 @@ int gate_bucket(struct call *c)
 {
 	char address[IP_TEXT];
 	struct str scope = STR_NONE;
-	if (c->v1)
+	/* A call takes one token, from the host that was called. */
+	if (c->v1 || call_is_passed_on(c))
 		return 0;
 	switch (c->op->set->scope) {
 	case SCOPE_GROUP: scope = c->group.id; break;

@@ -267,6 +267,8 @@ static void run_read(struct call *c)
 	c->tx = NULL;
 	if (result >= 0 && c->rerun_on_worker)
 		start_on_worker(c);
+	else if (result >= 0 && c->held)
+		c->held(c, c->held_arg);
 	else
 		answer_now(c);
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 void http_options_default(struct http_options *o)
@@ -169,6 +170,11 @@ void conn_account(struct conn *c)
 		return;
 	budget_move(c->env->budget, c->place, c->charged, charge);
 	c->charged = charge;
+}
+
+void conn_set_host(struct conn *c, const char *host)
+{
+	snprintf(c->from_host, sizeof c->from_host, "%s", host);
 }
 
 void conn_set_owner(struct conn *c, void *owner)

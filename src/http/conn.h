@@ -72,6 +72,8 @@ void http_options_default(struct http_options *o);
 struct conn *conn_new(struct conn_env *env, enum conn_protocol protocol, const struct ip *peer, int64_t since_us);
 /* The peer has closed or we are done. Requests that the application still holds live until they are answered. */
 void conn_free(struct conn *c);
+/* It came by the inner port, from this host. */
+void conn_set_host(struct conn *c, const char *host);
 /* The transport's own pointer. */
 void conn_set_owner(struct conn *c, void *owner);
 void *conn_owner(const struct conn *c);

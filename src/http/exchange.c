@@ -51,6 +51,7 @@ struct exchange *exchange_new(struct conn *c)
 	memcpy(ex->r.id, id.z, sizeof id.z);
 	ex->r.arena = a;
 	ex->r.peer = c->peer;
+	memcpy(ex->r.from_host, c->from_host, sizeof ex->r.from_host);
 	ex->r.loop = env->loop;
 	ex->r.http_version = c->protocol == CONN_HTTP2 ? 20 : 11;
 	ex->r.stream_state = ex;

@@ -62,7 +62,8 @@ struct conn {
 	void *owner;
 	enum conn_protocol protocol;
 	struct ip peer;
-	bool busy; /* inside one of our own functions: answers are picked up on its way out */
+	char from_host[25]; /* see struct request */
+	bool busy;          /* inside one of our own functions: answers are picked up on its way out */
 	bool closing, broken, input_ended;
 	struct str cur; /* input not yet consumed: in `in` or in the caller's bytes */
 	struct buf in, out;

@@ -53,6 +53,7 @@ struct request {
 	unsigned loop;      /* index of the loop that serves it */
 	int http_version;   /* 10, 11 or 20 */
 	char id[25];        /* X-Request-Id, made by the edge */
+	char from_host[25]; /* of one that came by the inner port: the common name of the peer's certificate; else "" */
 	int64_t started_us; /* clock_mono_us() when the header block was complete */
 	struct response response;
 	void *app;          /* for the application */
@@ -88,6 +89,13 @@ struct http_app {
 	void (*turn_end)(void *ctx, unsigned loop);
 };
 
+/* A second port, for the processes of one service alone: TLS 1.3, and each side must show a certificate of `authority`.
+ * PEM texts. */
+struct http_inner {
+	const char *listen; /* as http_options.listen */
+	struct str certificate, key, authority;
+};
+
 struct http_options {
 	const char *listen; /* "127.0.0.1:8443", "[::1]:8443" */
 	const char *cert_file, *key_file;
@@ -111,6 +119,7 @@ struct http_options {
 	 * names. */
 	const struct cidr *proxies;
 	size_t proxy_count;
+	const struct http_inner *inner; /* or NULL; borrowed for http_start() */
 };
 
 struct http_stats { /* sums over all loops since start */
@@ -127,6 +136,10 @@ must_check int http_start(const struct http_options *options, const struct http_
                           struct http_server **ret_server);
 /* The port in use (for --listen HOST:0). */
 int http_port(const struct http_server *s);
+/* The same of the inner port; 0 without one. */
+int http_inner_port(const struct http_server *s);
+/* New certificates for the inner port's new connections; the old ones stay in use when these are bad. */
+must_check int http_inner_renew(struct http_server *s, const struct http_inner *inner);
 /* Reads certificate and key again, for new connections. When the files are bad the old ones stay in use. */
 must_check int http_reload_certificate(struct http_server *s);
 /* Call about once a minute: replaces TLS ticket keys that are too old. Any thread. */

@@ -49,19 +49,22 @@ static void mailbox_run(struct loop *l)
 
 static void listen_set(struct loop *l, bool on)
 {
-	struct epoll_event e = {.events = EPOLLIN, .data.ptr = &l->listener};
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = &l->listener},
+	                   inner = {.events = EPOLLIN, .data.ptr = &l->inner};
 	if (l->listening == on || l->listener < 0)
 		return;
 	epoll_ctl(l->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->listener, &e);
+	if (l->inner >= 0)
+		epoll_ctl(l->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->inner, &inner);
 	l->listening = on;
 }
 
-static void accept_some(struct loop *l)
+static void accept_some(struct loop *l, int listener)
 {
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
 		struct sockaddr_storage from;
 		socklen_t n = sizeof from;
-		int fd = accept4(l->listener, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(listener, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 				/* Pause accepting for a moment: otherwise epoll would wake the loop for it again and
@@ -72,7 +75,7 @@ static void accept_some(struct loop *l)
 			return;
 		}
 		struct ip peer = ip_from_sockaddr((struct sockaddr *)&from);
-		sock_accept(l, fd, &peer);
+		sock_accept(l, fd, &peer, listener == l->inner);
 	}
 }
 
@@ -89,7 +92,9 @@ static void drain_begin(struct loop *l)
 	l->draining = l->env->draining = true;
 	listen_set(l, false);
 	close(l->listener);
-	l->listener = -1;
+	if (l->inner >= 0)
+		close(l->inner);
+	l->listener = l->inner = -1;
 	socks_drain(l);
 }
 
@@ -128,7 +133,9 @@ static void *loop_main(void *arg)
 		for (int i = 0; i < n; i++) {
 			void *what = events[i].data.ptr;
 			if (what == &l->listener) {
-				accept_some(l);
+				accept_some(l, l->listener);
+			} else if (what == &l->inner) {
+				accept_some(l, l->inner);
 			} else if (what == &l->wakeup) {
 				uint64_t count;
 				ssize_t ignored = read(l->wakeup, &count, sizeof count);

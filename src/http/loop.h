@@ -15,10 +15,10 @@ struct sock;
 
 struct loop {
 	struct conn_env *env;
-	struct tls *tls;
+	struct tls *tls, *inner_tls; /* inner: of the second port, or NULL */
 	struct peers *peers;
 	pthread_t thread;
-	int epoll, wakeup, listener;
+	int epoll, wakeup, listener, inner; /* inner: the second listener, or -1 */
 	bool listening;
 	sem_t *started;
 	_Atomic(struct post *) mailbox;
@@ -35,7 +35,7 @@ void loop_post(struct loop *l, struct post *p);
 void loop_drain(struct loop *l, int64_t until_us);
 
 /* sock.c: the connections of a loop. */
-void sock_accept(struct loop *l, int fd, const struct ip *peer);
+void sock_accept(struct loop *l, int fd, const struct ip *peer, bool inner);
 void sock_event(struct sock *s, uint32_t events);
 void socks_run_ready(struct loop *l);
 void socks_tick(struct loop *l);

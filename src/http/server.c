@@ -17,10 +17,10 @@
 struct http_server {
 	struct http_app app;
 	struct http_options options;
-	struct tls *tls;
+	struct tls *tls, *inner_tls;
 	struct peers *peers;
 	struct budget *budget;
-	int port;
+	int port, inner_port;
 	unsigned loop_count;
 	struct loop **loops;
 	sem_t started;
@@ -90,24 +90,26 @@ static int socket_bind(const struct addrinfo *a, bool shared)
 	return fd;
 }
 
-static int listeners_open(struct http_server *s)
+static int listeners_open(struct http_server *s, const char *address, bool inner)
 {
 	struct addrinfo *a;
-	int r = address_resolve(s->options.listen, &a);
+	int r = address_resolve(address, &a), *port = inner ? &s->inner_port : &s->port;
 	if (r < 0)
 		return r;
 	int probe = socket_bind(a, false);
 	if (probe >= 0) {
-		s->port = port_of(probe);
-		port_set(a, s->port);
+		*port = port_of(probe);
+		port_set(a, *port);
 		close(probe);
 	}
 	r = probe;
-	for (unsigned i = 0; r >= 0 && i < s->loop_count; i++)
-		r = s->loops[i]->listener = socket_bind(a, true);
+	for (unsigned i = 0; r >= 0 && i < s->loop_count; i++) {
+		r = socket_bind(a, true);
+		*(inner ? &s->loops[i]->inner : &s->loops[i]->listener) = r;
+	}
 	freeaddrinfo(a);
 	if (r < 0) {
-		fprintf(stderr, "steward: cannot listen on %s: %s\n", s->options.listen, strerrordesc_np(-r));
+		fprintf(stderr, "steward: cannot listen on %s: %s\n", address, strerrordesc_np(-r));
 		return r;
 	}
 	return 0;
@@ -124,9 +126,10 @@ static void loops_make(struct http_server *s)
 		l->env->post = env_post;
 		l->env->owner = l;
 		l->tls = s->tls;
+		l->inner_tls = s->inner_tls;
 		l->peers = s->peers;
 		l->started = &s->started;
-		l->epoll = l->wakeup = l->listener = -1;
+		l->epoll = l->wakeup = l->listener = l->inner = -1;
 	}
 }
 
@@ -138,6 +141,8 @@ static void loop_free(struct loop *l)
 		close(l->wakeup);
 	if (l->listener >= 0)
 		close(l->listener);
+	if (l->inner >= 0)
+		close(l->inner);
 	conn_env_free(l->env);
 	free(l);
 }
@@ -153,6 +158,7 @@ static void server_free(struct http_server *s)
 	}
 	free(s->loops);
 	tls_free(s->tls);
+	tls_free(s->inner_tls);
 	peers_free(s->peers);
 	sem_destroy(&s->started);
 	/* A request that was never answered may still be answered, and that would use this memory. */
@@ -208,10 +214,15 @@ int http_start(const struct http_options *options, const struct http_app *app, s
 	s->peers = peers_new(s->options.connections_max, s->options.connections_per_address);
 	s->budget = budget_new(s->options.buffer_max);
 	int r = tls_new(options->cert_file, options->key_file, &s->tls);
+	if (r == 0 && options->inner)
+		r = tls_new_inner(options->inner, &s->inner_tls);
 	if (r == 0) {
 		loops_make(s);
-		r = listeners_open(s);
+		r = listeners_open(s, s->options.listen, false);
 	}
+	if (r == 0 && options->inner)
+		r = listeners_open(s, options->inner->listen, true);
+	s->options.inner = NULL;
 	if (r == 0 && s->options.bound)
 		s->options.bound(s->options.bound_ctx, s->port);
 	if (r == 0)
@@ -229,6 +240,16 @@ int http_port(const struct http_server *s)
 	return s->port;
 }
 
+int http_inner_port(const struct http_server *s)
+{
+	return s->inner_port;
+}
+
+int http_inner_renew(struct http_server *s, const struct http_inner *inner)
+{
+	return s->inner_tls ? tls_renew_inner(s->inner_tls, inner) : 0;
+}
+
 int http_reload_certificate(struct http_server *s)
 {
 	return tls_reload(s->tls);
@@ -237,6 +258,8 @@ int http_reload_certificate(struct http_server *s)
 void http_rotate_keys(struct http_server *s)
 {
 	tls_rotate(s->tls);
+	if (s->inner_tls)
+		tls_rotate(s->inner_tls);
 }
 
 void http_drain_and_stop(struct http_server *s, unsigned seconds)

@@ -27,6 +27,7 @@ struct sock {
 	enum sock_state state;
 	uint32_t interest;
 	bool counted, in_ready, write_blocked, ended, corked;
+	bool inner;      /* came by the inner port */
 	bool more_input; /* we stopped reading although OpenSSL's buffer may hold more */
 	SSL *ssl;        /* NULL before the first byte, and for plain HTTP, which is only refused */
 	struct conn *conn;
@@ -110,7 +111,7 @@ static bool peer_is_proxy(const struct http_options *o, const struct ip *peer)
 	return false;
 }
 
-void sock_accept(struct loop *l, int fd, const struct ip *peer)
+void sock_accept(struct loop *l, int fd, const struct ip *peer, bool inner)
 {
 	if (!peers_enter(l->peers, peer)) {
 		ENV_COUNT(l->env, connections_refused, 1);
@@ -124,7 +125,8 @@ void sock_accept(struct loop *l, int fd, const struct ip *peer)
 	s->counted = true;
 	s->interest = EPOLLIN;
 	s->peer = *peer;
-	s->state = peer_is_proxy(&l->env->limits, peer) ? SOCK_PROXIED : SOCK_FIRST;
+	s->inner = inner;
+	s->state = !inner && peer_is_proxy(&l->env->limits, peer) ? SOCK_PROXIED : SOCK_FIRST;
 	s->since_us = l->env->now_us;
 	s->deadline_us = s->since_us + (int64_t)l->env->limits.header_seconds * 1000000;
 	s->next = l->socks;
@@ -280,6 +282,17 @@ static void sock_open(struct sock *s, enum conn_protocol protocol)
 	s->deadline_us = INT64_MAX;
 }
 
+/* A peer on the inner port whose certificate names no host is nobody. */
+static bool sock_open_inner(struct sock *s)
+{
+	char host[25];
+	if (!tls_peer_name(s->ssl, host))
+		return false;
+	sock_open(s, CONN_HTTP1);
+	conn_set_host(s->conn, host);
+	return true;
+}
+
 static void sock_handshake(struct sock *s)
 {
 	struct conn_env *env = s->loop->env;
@@ -289,7 +302,13 @@ static void sock_handshake(struct sock *s)
 			ENV_COUNT(env, handshakes_resumed, 1);
 		else
 			ENV_COUNT(env, handshakes_full, 1);
-		sock_open(s, tls_chose_http2(s->ssl) ? CONN_HTTP2 : CONN_HTTP1);
+		if (s->inner && !sock_open_inner(s)) {
+			ENV_COUNT(env, handshakes_failed, 1);
+			sock_close(s);
+			return;
+		}
+		if (!s->inner)
+			sock_open(s, tls_chose_http2(s->ssl) ? CONN_HTTP2 : CONN_HTTP1);
 		if (env->draining)
 			conn_drain(s->conn);
 		if (sock_read(s))
@@ -325,7 +344,7 @@ static void sock_first(struct sock *s)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0 && first[0] == 0x16) {
-		s->ssl = tls_accept(s->loop->tls, s->fd);
+		s->ssl = tls_accept(s->inner ? s->loop->inner_tls : s->loop->tls, s->fd);
 		s->state = SOCK_HANDSHAKE;
 		if (s->ssl)
 			sock_handshake(s);

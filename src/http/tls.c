@@ -8,6 +8,7 @@
 #include "http/tls.h"
 
 #include "base/arena.h"
+#include "base/certs.h"
 #include "base/clock.h"
 #include "base/id.h"
 
@@ -173,6 +174,81 @@ int tls_new(const char *cert_file, const char *key_file, struct tls **ret_tls)
 	return 0;
 }
 
+static int choose_http1(SSL *ssl, const unsigned char **ret_out, unsigned char *ret_n, const unsigned char *in,
+                        unsigned n, void *arg)
+{
+	static const unsigned char ours[] = "\x08http/1.1";
+	unsigned char *chosen;
+	if (SSL_select_next_proto(&chosen, ret_n, ours, sizeof ours - 1, in, n) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*ret_out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+/* Every handshake verifies the peer's certificate: no session is resumed. */
+static SSL_CTX *context_inner(struct tls *t, const struct http_inner *inner)
+{
+	struct pair own = pair_parse(inner->certificate, inner->key), ca = pair_parse(inner->authority, STR_NONE);
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	bool good = ctx && own.cert && own.key && ca.cert && SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+	            SSL_CTX_use_certificate(ctx, own.cert) == 1 && SSL_CTX_use_PrivateKey(ctx, own.key) == 1 &&
+	            SSL_CTX_check_private_key(ctx) == 1 &&
+	            X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), ca.cert) == 1;
+	if (good) {
+		SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+		SSL_CTX_set_verify_depth(ctx, 1);
+		SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+		                                 SSL_OP_IGNORE_UNEXPECTED_EOF);
+		SSL_CTX_set_num_tickets(ctx, 0);
+		SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+		SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+		                              SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+		SSL_CTX_set_read_ahead(ctx, 1);
+		SSL_CTX_set_app_data(ctx, t);
+		SSL_CTX_set_alpn_select_cb(ctx, choose_http1, NULL);
+	} else {
+		complain("cannot set up TLS for", inner->listen);
+		SSL_CTX_free(ctx);
+		ctx = NULL;
+	}
+	pair_free(&own);
+	pair_free(&ca);
+	return ctx;
+}
+
+int tls_new_inner(const struct http_inner *inner, struct tls **ret_tls)
+{
+	struct tls *t = must_calloc(1, sizeof *t);
+	random_bytes(&t->current, sizeof t->current);
+	t->changed_ms = clock_now_ms();
+	pthread_mutex_init(&t->lock, NULL);
+	t->ctx = context_inner(t, inner);
+	if (!t->ctx) {
+		tls_free(t);
+		return -EINVAL;
+	}
+	*ret_tls = t;
+	return 0;
+}
+
+static void context_replace(struct tls *t, SSL_CTX *fresh)
+{
+	pthread_mutex_lock(&t->lock);
+	SSL_CTX *old = t->ctx;
+	t->ctx = fresh;
+	pthread_mutex_unlock(&t->lock);
+	SSL_CTX_free(old);
+}
+
+int tls_renew_inner(struct tls *t, const struct http_inner *inner)
+{
+	SSL_CTX *fresh = context_inner(t, inner);
+	if (!fresh)
+		return -EINVAL;
+	context_replace(t, fresh);
+	return 0;
+}
+
 void tls_free(struct tls *t)
 {
 	if (!t)
@@ -191,11 +267,7 @@ int tls_reload(struct tls *t)
 	SSL_CTX *fresh = context_new(t);
 	if (!fresh)
 		return -EINVAL;
-	pthread_mutex_lock(&t->lock);
-	SSL_CTX *old = t->ctx;
-	t->ctx = fresh;
-	pthread_mutex_unlock(&t->lock);
-	SSL_CTX_free(old);
+	context_replace(t, fresh);
 	return 0;
 }
 
@@ -227,4 +299,15 @@ bool tls_chose_http2(const SSL *ssl)
 	unsigned n = 0;
 	SSL_get0_alpn_selected(ssl, &name, &n);
 	return n == 2 && memcmp(name, "h2", 2) == 0;
+}
+
+bool tls_peer_name(const SSL *ssl, char ret_name[25])
+{
+	char name[ID_LEN + 2] = "";
+	X509 *cert = SSL_get0_peer_certificate(ssl);
+	int n = cert ? X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, name, sizeof name) : -1;
+	if (n != ID_LEN || !id_is_valid((struct str){name, ID_LEN}) || SSL_get_verify_result(ssl) != X509_V_OK)
+		return false;
+	memcpy(ret_name, name, ID_LEN + 1);
+	return true;
 }

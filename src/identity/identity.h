@@ -44,6 +44,9 @@ must_check bool token_parse(struct str text, struct token *ret_token);
 /* The caller behind a bearer token, owned by our caller. -EACCES: not a token in force; -EIO. */
 must_check int token_caller(struct service *s, struct token_cache *t, struct tx *tx, struct str text,
                             struct principal **ret_caller);
+/* The same for a caller whose credentials another host of the service has seen. -ENOENT: there is none of that id. */
+must_check int known_caller(struct service *s, struct token_cache *t, struct tx *tx, enum principal_kind kind,
+                            struct str id, struct principal **ret_caller);
 /* False when the document of a secret (kind "sa_secret") says that it has expired. ret_ms: when it expires. */
 must_check bool secret_in_force(const struct doc *secret, int64_t *ret_ms);
 struct key_cache *token_cache_keys(struct token_cache *t);

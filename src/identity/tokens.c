@@ -7,6 +7,7 @@
  * signature. The expiry is checked on each use. */
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/fair.h"
 #include "base/log.h"
 #include "identity/identity.h"
 
@@ -31,7 +32,16 @@ struct token_slot {
 	char text[TEXT];
 };
 
+/* Callers whose credentials another host has seen. */
+#define KNOWN 256
+
+struct known_slot {
+	struct principal *caller; /* NULL: empty */
+	uint64_t generation;
+};
+
 struct token_cache {
+	struct known_slot known[KNOWN];
 	struct key_cache *keys;
 	unsigned turn; /* which slot of a full set is replaced next */
 	struct token_slot slots[SLOTS];
@@ -50,6 +60,8 @@ void token_cache_free(struct token_cache *t)
 		return;
 	for (size_t i = 0; i < SLOTS; i++)
 		principal_unref(t->slots[i].caller);
+	for (size_t i = 0; i < KNOWN; i++)
+		principal_unref(t->known[i].caller);
 	key_cache_free(t->keys);
 	OPENSSL_cleanse(t->slots, sizeof t->slots);
 	free(t);
@@ -214,6 +226,25 @@ int token_caller(struct service *s, struct token_cache *t, struct tx *tx, struct
 	if (r < 0)
 		return r == -ENOENT ? -EACCES : r;
 	slot_put(t, text, caller, expires_ms, shown);
+	*ret_caller = caller;
+	return 0;
+}
+
+int known_caller(struct service *s, struct token_cache *t, struct tx *tx, enum principal_kind kind, struct str id,
+                 struct principal **ret_caller)
+{
+	uint64_t generation = store_identity_generation(s->store), shown = tx_identity_generation(tx);
+	struct known_slot *slot = &t->known[fair_key(id) % KNOWN];
+	struct principal *caller = slot->caller;
+	if (caller && slot->generation == generation && caller->kind == kind && str_is(id, caller->id)) {
+		*ret_caller = principal_ref(caller);
+		return 0;
+	}
+	int r = principal_load(tx, kind, id, &caller);
+	if (r < 0)
+		return r;
+	principal_unref(slot->caller);
+	*slot = (struct known_slot){principal_ref(caller), shown};
 	*ret_caller = caller;
 	return 0;
 }

@@ -94,6 +94,7 @@
 	  (tx, caller, key, answer))                                                                                 \
 	X(overrides, (struct tx * tx, struct arena * a, struct limit_override * *ret, size_t * ret_n),               \
 	  (tx, a, ret, ret_n))                                                                                       \
+	X(nodes, (struct tx * tx, struct arena * a, struct store_node * *ret, size_t * ret_n), (tx, a, ret, ret_n))  \
 	X(override_put, (struct tx * tx, const struct limit_override *o), (tx, o))                                   \
 	X(override_delete, (struct tx * tx, struct str set, struct str scope), (tx, set, scope))                     \
 	X(wipe, (struct tx * tx), (tx))
@@ -200,8 +201,9 @@ struct pg_store;
 
 struct store {
 	const struct store_ops *ops;
-	char *path;    /* the file's path, or the URL */
-	char node[64]; /* this process's name, when several share the store */
+	char *path;      /* the file's path, or the URL */
+	char node[64];   /* this process's name, when several share the store */
+	char usage[256]; /* see store_node_usage(); under the lock of the readers */
 	struct readers *readers;
 	struct writer *writer;
 	_Atomic uint64_t generation, writes, commits, failed;

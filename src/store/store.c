@@ -242,10 +242,22 @@ void store_binds_jobs(struct store *s, bool binds)
 	s->binds_jobs = binds;
 }
 
-int tx_jobs_bind(struct tx *tx, struct str subject)
+int tx_jobs_bind(struct tx *tx, struct str subject, struct str node)
 {
-	return tx->store->node[0] && tx->store->binds_jobs ? tx_ref_put(tx, REF_HOST, subject, str_of(tx->store->node))
-	                                                   : 0;
+	const struct store *s = tx->store;
+	return s->node[0] && s->binds_jobs ? tx_ref_put(tx, REF_HOST, subject, node.n ? node : str_of(s->node)) : 0;
+}
+
+int tx_jobs_bound(struct tx *tx, struct arena *a, struct str subject, struct str *ret_node)
+{
+	return tx->store->node[0] ? tx_ref_get(tx, a, REF_HOST, subject, ret_node) : -ENOENT;
+}
+
+void store_node_usage(struct store *s, struct str usage)
+{
+	pthread_mutex_lock(&s->readers->lock);
+	snprintf(s->usage, sizeof s->usage, "%.*s", STR_ARG(usage));
+	pthread_mutex_unlock(&s->readers->lock);
 }
 
 int tx_jobs_unbind(struct tx *tx, struct str subject)

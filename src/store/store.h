@@ -188,9 +188,12 @@ must_check int tx_job_add(struct tx *tx, const struct job *j);
 /* The same, unless a job of the kind is already waiting for the subject. That one becomes due at j->due_ms, if that is
  * sooner, and its progress is cleared, because it described what was wanted before. */
 must_check int tx_job_ensure(struct tx *tx, const struct job *j);
-/* Binds all jobs of the subject that are added from now on to this node's host: no other node gets them. Does nothing
- * unless store_binds_jobs() has said that work is tied to a host, and several processes share the store. */
-must_check int tx_jobs_bind(struct tx *tx, struct str subject);
+/* Binds all jobs of the subject that are added from now on to the host of that node (empty: of this one): no other node
+ * gets them. Does nothing unless store_binds_jobs() has said that work is tied to a host, and several processes share
+ * the store. */
+must_check int tx_jobs_bind(struct tx *tx, struct str subject, struct str node);
+/* The node that they are bound to. -ENOENT: to none. */
+must_check int tx_jobs_bound(struct tx *tx, struct arena *a, struct str subject, struct str *ret_node);
 must_check int tx_jobs_unbind(struct tx *tx, struct str subject);
 void store_binds_jobs(struct store *s, bool binds);
 /* Claims the next due job; -ENOENT when there is none. `skip` excludes tenants: ids with a comma before, after and
@@ -238,6 +241,16 @@ struct stored_answer {
 must_check int tx_answer_get(struct tx *tx, struct arena *a, struct str caller, struct str key,
                              struct stored_answer *ret);
 must_check int tx_answer_put(struct tx *tx, struct str caller, struct str key, const struct stored_answer *answer);
+
+/* The processes that share the store, as they have told it last: none where only one can use it. */
+struct store_node {
+	struct str id, usage; /* usage: what store_node_usage() was told there */
+	int64_t age_ms;       /* since it was last heard, by the store's clock */
+};
+#define NODE_DEAD_MS 5000 /* one that was not heard for so long has lost its jobs */
+must_check int tx_nodes(struct tx *tx, struct arena *a, struct store_node **ret_list, size_t *ret_count);
+/* What this node tells the others of itself, with its next sign of life: a short JSON object. Any thread. */
+void store_node_usage(struct store *s, struct str usage);
 
 /* The operator's limits. scope empty: every instance of the set. set "*": all sets. */
 struct limit_override {

@@ -6,8 +6,8 @@
   --only NAME   these figures only: project, h2, digest, list, handshakes, memory, start, creates, pages,
                 identity, clusters, many (real databases: needs PostgreSQL), disturbance (2,000 hostile connections)
   --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
-                both stores: store-get, store-creates, store-pages (needs PostgreSQL, 20 GB below /var/tmp and half an
-                hour; with --quick a tenth of it)
+                both stores: store-get, store-creates, store-forward, store-pages (needs PostgreSQL, 20 GB below
+                /var/tmp and half an hour; with --quick a tenth of it)
   --help        this text
 
 Our server and nginx (static files of the same size, the same certificate, as many processes as we have threads) run

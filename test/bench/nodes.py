@@ -3,8 +3,8 @@ with a million projects and ten million documents beside a thousand and ten thou
 /var/tmp, and flushes to disk."""
 import contextlib, json, pathlib, random, shutil, statistics, sys, tempfile, time
 
-import load_store
-from servers import BASE, HERE, Steward, Trouble
+import engine, load_store
+from servers import BASE, HERE, Steward, Trouble, wait_for
 from tools import load, number, ratio, run, wrk
 
 sys.path.insert(0, str(HERE.parent / 'api'))
@@ -13,6 +13,7 @@ import database
 CONNECTIONS = 12  # to the store
 CLIENTS = 64
 FEW, EACH = 1000, 10  # projects of the small store; documents to a project
+FORWARD_WANTED = 3  # times a local GET
 WANTED = {'get': 1.5, 'first': 1.5, 'deep': 5}
 LABELS = {'get': 'GET of one project', 'first': 'page 1 of the projects', 'deep': 'page of the projects at 90 %'}
 
@@ -172,4 +173,50 @@ def figure_store_pages(bench, pair):
 	return result, rows
 
 
-FIGURES = {'store-get': figure_store_get, 'store-creates': figure_store_creates, 'store-pages': figure_store_pages}
+def figure_store_forward(bench, pair):
+	"""A GET that only another host can answer, beside the same asked from that host; one caller after the other."""
+	with site() as (_, db), engine.site() as folder, contextlib.ExitStack() as stack:
+		def host(i, region):
+			data = folder / ('n%d' % i)
+			if i:
+				data.mkdir(mode=0o700)
+				for name in ('secret.key', 'bootstrap.json'):
+					shutil.copy(folder / 'n0' / name, data)
+			server = Steward(bench.workshop, '--store', db.url(), '--store-connections', str(CONNECTIONS), '--engine', 'postgres',
+					 '--db-address', '127.0.0.1', '--db-ports', '%d-%d' % (22000 + 100 * i, 22099 + 100 * i),
+					 '--host-name', 'h%d' % i, '--label', 'region=' + region, data=data)
+			stack.callback(server.stop)
+			return server
+		far, near = host(0, 'EU_WEST_1'), host(1, 'US_EAST_1')
+		far.raise_limits()
+		clusters = '/groups/%s/clusters' % far.bootstrap['groupId']
+		far.api('POST', clusters, json=engine.shape('one', 3))
+		wait_for('the cluster', lambda: far.api('GET', clusters + '/one').json()['stateName'] == 'IDLE', 120)
+		processes = '/groups/%s/processes' % far.bootstrap['groupId']
+		path = BASE + processes + '/' + far.api('GET', processes).json()['results'][0]['id']
+
+		def ask(server, count):
+			"""What a caller waits, and what both hosts work for it."""
+			before = far.cpu_seconds() + near.cpu_seconds()
+			waited = load(bench, server, path, 60, bearer=far.token(), connections=1, threads=1, count=count)['p50us']
+			return waited, round((far.cpu_seconds() + near.cpu_seconds() - before) * 1e6 / count, 1)
+
+		rounds = []
+		for server in (far, near):
+			ask(server, 300)
+		for i in range(max(3, bench.rounds)):
+			sides = [('forwarded', far), ('local', near)]
+			one = {name: ask(server, 1000) for name, server in (sides if i % 2 == 0 else reversed(sides))}
+			rounds.append({name: one[name] for name in ('forwarded', 'local')})
+	result, rows = {'rounds': rounds, 'wanted': {'ratioAtMost': FORWARD_WANTED}}, []
+	for i, (key, label) in enumerate((('waited', 'GET of a process of another host'),
+					  ('worked', 'the same, processor time of both hosts'))):
+		m = {name: statistics.median(r[name][i] for r in rounds) for name in ('forwarded', 'local')}
+		result[key] = {'medians': m, 'ratio': statistics.median(ratio(r['forwarded'][i], r['local'][i]) for r in rounds)}
+		rows.append((label, '%.2f of a local one (%.0f and %.0f us)' % (result[key]['ratio'], m['forwarded'], m['local']),
+			     'at most %d' % FORWARD_WANTED))
+	return result, rows
+
+
+FIGURES = {'store-get': figure_store_get, 'store-creates': figure_store_creates, 'store-forward': figure_store_forward,
+	   'store-pages': figure_store_pages}

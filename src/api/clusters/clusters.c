@@ -74,12 +74,15 @@ void cluster_complete(json_t *body)
 int cluster_create(struct call *c, const char *kind, json_t *body, bool independent, struct cluster *ret_cluster)
 {
 	struct cluster cluster;
+	struct str why;
 	int result = limit_enforce(c, "svc.project.deployment.clusters", 1);
 	if (result < 0)
 		return result;
 	cluster_complete(body);
 	cluster_identify(body, NULL);
-	result = cluster_insert(c->tx, c->arena, kind, c->group.id, body, independent, &cluster);
+	result = cluster_insert(c->tx, c->arena, kind, c->group.id, body, independent, &cluster, &why);
+	if (result == -EDQUOT)
+		return call_fail(c, 409, "NO_HOST_HAS_ROOM", "%.*s", STR_ARG(why));
 	if (result == -EEXIST) {
 		struct str name = json_field(body, "name");
 		call_fail(c, 409, "DUPLICATE_CLUSTER_NAME",
@@ -184,6 +187,10 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 		event_field(c, "resourceId", cluster->doc.id);
 		event_field(c, "resourceType", STR("CLUSTER"));
 	}
+	if (material)
+		result = cluster_place_check(c, cluster);
+	if (result < 0)
+		return result;
 	if (material)
 		return cluster_change(c->tx, c->arena, cluster,
 		                      cluster_is(cluster, "CREATING") ? "CREATING" : "UPDATING");

@@ -2,7 +2,7 @@
  * it, where documents have what never leaves, the plan:
  *
  *   {"label": "ab12cd", "hash": "x1y2z3", "generation": 3, "applied": 2, "type": "SHARDED",
- *    "independent": true, "nodes": [...]}
+ *    "independent": true, "nodes": [...], "host": "6740...", "room": {...}}
  *
  * Each change that the engine must make counts the generation up and asks for a job; the job notes the generation that
  * it has applied, and as which type of cluster. Independent: its shards scale on their own. */
@@ -33,10 +33,10 @@ must_check int cluster_get(struct tx *tx, struct arena *a, struct str id, struct
 /* A document that was read already. */
 struct cluster cluster_of(struct arena *a, const struct doc *d);
 
-/* A new one of a kind, from a body that was checked and identified: label, plan, insert, job. -EEXIST: the project has
- * a cluster of that name, of whatever kind. */
+/* A new one of a kind, from a body that was checked and identified: label, plan, host, insert, job. -EEXIST: the
+ * project has a cluster of that name, of whatever kind. -EDQUOT: no host takes it, and *ret_why says why. */
 must_check int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str group_id, json_t *body,
-                              bool independent, struct cluster *ret_cluster);
+                              bool independent, struct cluster *ret_cluster, struct str *ret_why);
 /* -EEXIST: the name is taken, by a cluster of whatever kind. */
 must_check int cluster_name_check(struct tx *tx, struct arena *a, struct str group_id, struct str name);
 /* To the end of the other kind's list, under the same id; not yet saved otherwise. */
@@ -228,6 +228,35 @@ struct given_up {
  * it is given up; without, only looked at. */
 must_check int cluster_give_up(struct tx *tx, struct arena *a, struct str cluster, bool really,
                                struct given_up *ret_given);
+
+/* Clusters as their hosts see them: from this host's engine, or asked from the host that has them. */
+
+/* The host of a cluster; empty where clusters belong to no host. */
+struct str cluster_host(const struct cluster *cluster);
+/* -status, with the problem written, when its host does not answer. */
+must_check int cluster_observe(struct call *c, const struct cluster *cluster, struct cluster_status *ret_status);
+struct cluster_sight {
+	struct doc doc;  /* without its texts */
+	struct str host; /* another one, which was asked; else empty */
+	struct cluster_status status;
+};
+/* All clusters of the call's project, dedicated ones first; what hosts tell is in the arena. */
+must_check int clusters_observe(struct call *c, struct arena *a, struct cluster_sight **ret_list, size_t *ret_count);
+/* Another host's question: the path, and who answers it. */
+#define CLUSTERS_OBSERVED "/hosts/clusters"
+void clusters_observed(struct service *s, struct request *r);
+/* When the cluster is on another host: passes the call on to it, and *ret_forwarded is true. */
+must_check int cluster_forward(struct call *c, const struct cluster *cluster, bool *ret_forwarded);
+
+/* In the write that makes a cluster, changes its nodes, or takes it away: which host it is on, and what it stands for
+ * there. -EDQUOT: no host takes it, and *ret_why says why. */
+must_check int cluster_place(struct tx *tx, struct arena *a, struct cluster *cluster, struct str *ret_why);
+/* The same for a cluster that a call has given another body: 409, with the problem written, when it cannot grow so. */
+must_check int cluster_place_check(struct call *c, const struct cluster *cluster);
+must_check int cluster_place_change(struct tx *tx, struct arena *a, struct cluster *cluster);
+must_check int cluster_place_end(struct tx *tx, struct arena *a, const struct cluster *cluster);
+/* At the start: what this host's clusters stand for, counted anew. */
+must_check int clusters_place_count(struct store *store);
 
 /* What befalls clusters by itself, from the engine to the project's events. */
 

@@ -5,11 +5,16 @@
 #include "api/clusters/jobs.h"
 #include "base/buf.h"
 #include "call/service.h"
+#include "hosts/hosts.h"
 
 static int full_note(struct tx *tx, struct arena *a, const struct cluster_note *n)
 {
 	struct cluster cluster;
 	int r = cluster_get(tx, a, str_of(n->id), &cluster);
+	if (r == 0 && hosts_shared()) {
+		json_put(cluster.plan, "full", json_boolean(n->full != FULL_NOT));
+		r = cluster_save(tx, a, &cluster);
+	}
 	return r < 0 ? r
 	             : cluster_event(tx, a,
 	                             n->full == FULL_NOT ? "HOST_ENOUGH_DISK_SPACE" : "HOST_NOT_ENOUGH_DISK_SPACE",
@@ -28,10 +33,21 @@ void disk_changed(void *service, const char *cluster_id, enum engine_full full)
 
 void cluster_disk_header(struct call *c, const struct cluster *cluster)
 {
-	const struct service *s = c->service;
 	struct cluster_status status;
-	if (s->engine_ops->core->observe(s->engine_state, arena_z(c->arena, cluster->doc.id), c->arena, &status) < 0 ||
-	    status.full == FULL_NOT)
+	/* Another host is asked only when its cluster is known to be full: it costs a question. */
+	bool elsewhere = host_is_elsewhere(cluster_host(cluster)),
+	     known = json_is_true(json_object_get(cluster->plan, "full"));
+	if (elsewhere && !known)
+		return;
+	size_t headers = c->extra_header_count;
+	struct problem problem = c->problem;
+	if (cluster_observe(c, cluster, &status) < 0) {
+		/* A host that is away takes nothing from what the store tells. */
+		c->extra_header_count = headers;
+		c->problem = problem;
+		return;
+	}
+	if (status.full == FULL_NOT)
 		return;
 	call_header(c, STR("x-steward-progress"),
 	            arena_printf(

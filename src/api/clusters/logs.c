@@ -233,6 +233,10 @@ int clusters_download_log(struct call *c)
 		c->request->response.stream.read = nothing_read;
 		return 0;
 	}
+	bool forwarded;
+	result = cluster_forward(c, &cluster, &forwarded);
+	if (result < 0 || forwarded)
+		return result;
 	log.redact = json_is_true(json_object_get(cluster.body, "redactClientLogData"));
 	log.cluster_id = arena_z(c->arena, cluster.doc.id);
 	log.node = arena_z(c->arena, node);

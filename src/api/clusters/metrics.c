@@ -5,6 +5,7 @@
 #include "api/clusters/clusters.h"
 
 #include "base/clock.h"
+#include "hosts/hosts.h"
 #include "jobs/jobs.h"
 
 #include <pthread.h>
@@ -167,6 +168,23 @@ static void jobs_write(struct buf *b, const struct figures *f, const struct jobs
 	       "Of them, those that failed and are tried again or given up.", retries);
 }
 
+/* Where the store is not shared there is nothing to say. */
+static void hosts_write(struct buf *b)
+{
+	struct hosts_stats t;
+	if (!hosts_shared())
+		return;
+	hosts_stats(&t);
+	head(b, "steward_hosts", "gauge", "Hosts that share the store, as this one sees them.");
+	buf_printf(b, "steward_hosts{state=\"alive\"} %llu\nsteward_hosts{state=\"away\"} %llu\n",
+	           (unsigned long long)t.alive, (unsigned long long)t.away);
+	head(b, "steward_host_calls_total", "counter", "Calls and questions that were passed on to other hosts.");
+	buf_printf(b,
+	           "steward_host_calls_total{result=\"answered\"} %llu\nsteward_host_calls_total{result=\"failed\"} "
+	           "%llu\n",
+	           (unsigned long long)t.answered, (unsigned long long)t.failed);
+}
+
 void cluster_metrics_write(struct buf *b, struct service *s)
 {
 	struct engine_stats *t = must_calloc(1, sizeof *t);
@@ -180,6 +198,7 @@ void cluster_metrics_write(struct buf *b, struct service *s)
 		engine_write(b, t);
 	}
 	jobs_write(b, f, s->jobs);
+	hosts_write(b);
 	disk_metrics(b, s);
 	free(f);
 	free(t);

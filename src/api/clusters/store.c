@@ -93,7 +93,7 @@ static int label_take(struct tx *tx, struct str id, char ret_label[LABEL_LENGTH 
 }
 
 int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str group_id, json_t *body,
-                   bool independent, struct cluster *ret_cluster)
+                   bool independent, struct cluster *ret_cluster, struct str *ret_why)
 {
 	struct id id = id_new();
 	struct str key = arena_dup(a, id_str(&id));
@@ -103,8 +103,6 @@ int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str 
 	if (r < 0)
 		return r;
 	r = label_take(tx, key, label);
-	if (r == 0)
-		r = tx_jobs_bind(tx, key);
 	if (r < 0)
 		return r == -EEXIST ? -EIO : r;
 	project_hash(group_id, hash);
@@ -117,6 +115,10 @@ int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str 
 	json_put_z(body, "createDate", now);
 	json_put_z(body, "stateName", "CREATING");
 	plan_renew(&cluster);
+	cluster.doc.id = key;
+	r = cluster_place(tx, a, &cluster, ret_why);
+	if (r < 0)
+		return r;
 	cluster.doc = (struct doc){.kind = str_of(kind),
 	                           .id = key,
 	                           .parent = group_id,
@@ -157,7 +159,9 @@ int cluster_change(struct tx *tx, struct arena *a, struct cluster *cluster, cons
 	const char *otherwise = cluster_is(cluster, "CREATING") ? "CREATING" : "UPDATING";
 	json_put_z(cluster->body, "stateName", state ? state : otherwise);
 	plan_renew(cluster);
-	int r = cluster_save(tx, a, cluster);
+	int r = cluster_place_change(tx, a, cluster);
+	if (r == 0)
+		r = cluster_save(tx, a, cluster);
 	if (r == 0)
 		r = access_retry_now(tx, a, cluster->doc.id);
 	for (size_t i = 0; r == 0 && i < cluster_part_count && !cluster_is(cluster, "DELETING"); i++)
@@ -196,6 +200,8 @@ int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
 		r = access_shut_set(tx, cluster->doc.id, false);
 	if (r == 0)
 		r = tx_jobs_unbind(tx, cluster->doc.id);
+	if (r == 0)
+		r = cluster_place_end(tx, a, cluster);
 	if (r == 0)
 		r = tx_delete(tx, arena_z(a, cluster->doc.kind), cluster->doc.id);
 	return r < 0 ? r : cluster_count_update(tx, a, cluster->doc.parent);

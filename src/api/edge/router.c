@@ -15,6 +15,7 @@
 #include "call/workers.h"
 #include "catalog/openapi.h"
 #include "gate/dispatch.h"
+#include "hosts/hosts.h"
 #include "identity/identity.h"
 #include "trail/metrics.h"
 #include "trail/record.h"
@@ -235,6 +236,7 @@ enum {
 	ROUTE_SECRET = 4, /* what follows the path is a token: logs and recordings do without */
 	ROUTE_TEST = 8,   /* there only with the test control */
 	ROUTE_LOOP = 16,  /* touches no store: answered on the loop even when the store is remote */
+	ROUTE_INNER = 32, /* for other hosts of the service alone */
 };
 
 static const struct route {
@@ -257,15 +259,24 @@ static const struct route {
         {CA_PATH, authority, ROUTE_PAGE, BODY_SMALL},
         {"/ca", service_authority, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {"/api/test/", test_control, ROUTE_TEST, BODY_MAX},
+        {CLUSTERS_OBSERVED, clusters_observed, ROUTE_INNER | ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
 };
 static const struct route nowhere = {"", not_found, 0, BODY_SMALL};
+
+/* By the inner port come reads of the catalog, which another host passes on, and its own questions; nothing else. */
+static bool is_open(const struct service *s, const struct request *r, unsigned flags)
+{
+	if (r->from_host[0])
+		return flags & (ROUTE_CALL | ROUTE_INNER) && str_is(r->method, "GET");
+	return !(flags & ROUTE_INNER) && (!(flags & ROUTE_TEST) || s->test_control);
+}
 
 static const struct route *route_of(const struct service *s, const struct request *r)
 {
 	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
 		struct str path = str_of(routes[i].path);
 		if ((str_ends(path, STR("/")) ? str_starts(r->path, path) : str_eq(r->path, path)) &&
-		    (!(routes[i].flags & ROUTE_TEST) || s->test_control))
+		    is_open(s, r, routes[i].flags))
 			return &routes[i];
 	}
 	return &nowhere;
@@ -338,6 +349,7 @@ void router_handle(void *ctx, struct request *r)
 	struct service *s = ((struct router *)ctx)->service;
 	const struct route *route = route_of(s, r);
 	struct call *begun = r->app;
+	hosts_adopt(r);
 	if (!s->remote && begun) {
 		dispatch_resume(r);
 	} else if (!s->remote || route->flags & ROUTE_LOOP) {
@@ -375,7 +387,10 @@ void router_done(void *ctx, struct request *r, size_t bytes_sent)
 	const struct call *c = r->app;
 	const struct op *op = c ? c->op : NULL;
 	int64_t micros = clock_mono_us() - r->started_us;
-	metrics_observe(s->loop[r->loop].metrics, op ? (int)(op - catalog_ops) : -1, r->response.status, micros);
+	/* A call that another host passed on is counted there. */
+	if (!r->from_host[0])
+		metrics_observe(s->loop[r->loop].metrics, op ? (int)(op - catalog_ops) : -1, r->response.status,
+		                micros);
 	if (log_enabled(LOG_INFO)) {
 		char peer[IP_TEXT];
 		ip_format(&r->peer, peer);

@@ -9,12 +9,6 @@
 #include <ctype.h>
 #include <errno.h>
 
-static int observe(struct call *c, struct arena *a, struct str cluster_id, struct cluster_status *ret_status)
-{
-	const struct service *s = c->service;
-	return s->engine_ops->core->observe(s->engine_state, arena_z(a, cluster_id), a, ret_status);
-}
-
 static bool is_sharded(const struct cluster *cluster)
 {
 	struct str type = json_field(cluster->body, "clusterType");
@@ -123,60 +117,60 @@ static void process_write(struct call *c, const struct op *self, const struct cl
 		log_links(c, n);
 }
 
-struct listing {
-	struct call *call;
-	struct arena *arena; /* for what is only looked at */
-	const struct op *self;
-	int64_t total;
-};
-
 /* All clusters are looked at, for the count; only what the page shows is read and kept. */
-static int cluster_list_nodes(struct tx *tx, void *ctx, const struct doc *d)
+static int cluster_list_nodes(struct call *c, const struct op *self, const struct cluster_sight *sight, int64_t *total)
 {
-	struct listing *l = ctx;
-	struct call *c = l->call;
 	struct cluster cluster = {.body = NULL};
-	struct cluster_status status;
 	int64_t from = list_offset(c), to = from + c->page_size;
-	int result = observe(c, l->arena, d->id, &status);
-	for (size_t i = 0; result == 0 && i < status.node_count; i++, l->total++) {
-		if (l->total < from || l->total >= to)
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < sight->status.node_count; i++, (*total)++) {
+		if (*total < from || *total >= to)
 			continue;
 		if (!cluster.body)
-			result = cluster_get(tx, c->arena, d->id, &cluster);
+			result = cluster_get(c->tx, c->arena, sight->doc.id, &cluster);
 		if (result == 0)
-			process_write(c, l->self, &cluster, &status.nodes[i], true);
+			process_write(c, self, &cluster, &sight->status.nodes[i], true);
 	}
 	return result;
 }
 
 int processes_list(struct call *c)
 {
-	struct listing l = {.call = c, .arena = arena_new(), .self = catalog_op("getGroupProcess")};
+	struct arena *a = arena_new(); /* for what is only looked at */
+	const struct op *self = catalog_op("getGroupProcess");
+	struct cluster_sight *list;
+	size_t count;
+	int64_t total = 0;
 	list_begin(c);
-	int result = clusters_walk_group(c->tx, l.arena, c->group.id, cluster_list_nodes, &l);
-	arena_free(l.arena);
+	int result = clusters_observe(c, a, &list, &count);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = cluster_list_nodes(c, self, &list[i], &total);
+	arena_free(a);
 	if (result < 0)
 		return result;
-	list_end(c, l.total, list_offset(c) + c->page_size < l.total);
+	list_end(c, total, list_offset(c) + c->page_size < total);
 	return 0;
 }
 
-/* The path's process, of a cluster of the path's project. */
+/* The path's process, of a cluster of the path's project. 1: its host answers the call instead. */
 static int process_find(struct call *c, struct cluster *ret_cluster, struct node_status *ret_node)
 {
+	bool forwarded = false;
 	struct str id = call_path(c, "processId"), label, tail, cluster_id;
 	struct cluster_status status;
 	str_cut(id, '-', &label, &tail);
 	int result = tx_ref_get(c->tx, c->arena, CLUSTER_LABEL_REF, label, &cluster_id);
 	if (result == 0)
 		result = cluster_get(c->tx, c->arena, cluster_id, ret_cluster);
+	if (result == 0 && !str_eq(ret_cluster->doc.parent, c->group.id))
+		result = -ENOENT;
 	if (result == 0)
-		result = observe(c, c->arena, cluster_id, &status);
+		result = cluster_forward(c, ret_cluster, &forwarded);
+	if (result < 0 || forwarded)
+		return result < 0 ? result : 1;
+	result = cluster_observe(c, ret_cluster, &status);
 	if (result < 0)
 		return result;
-	if (!str_eq(ret_cluster->doc.parent, c->group.id))
-		return -ENOENT;
 	for (size_t i = 0; i < status.node_count; i++) {
 		const struct node_status *n = &status.nodes[i];
 		if (str_eq(id, arena_printf(c->arena, "%s:%u", n->host, n->port))) {
@@ -194,7 +188,7 @@ int processes_get(struct call *c)
 	int result = process_find(c, &cluster, &node);
 	if (result == 0)
 		process_write(c, c->op, &cluster, &node, false);
-	return result;
+	return result < 0 ? result : 0;
 }
 
 /* What a node holds: databases, or disk partitions. They are documents with a name alone. */
@@ -210,7 +204,9 @@ static int names_ask(struct call *c, bool databases, struct doc **ret_docs, size
 	if (!ops)
 		return cluster_not_offered(c);
 	int result = process_find(c, &cluster, &node);
-	if (result < 0)
+	*ret_docs = NULL;
+	*ret_count = 0;
+	if (result != 0)
 		return result;
 	result = (databases ? ops->databases : ops->partitions)(s->engine_state, arena_z(c->arena, cluster.doc.id),
 	                                                        node.name, c->arena, &names, &count);
@@ -239,7 +235,8 @@ static int name_segments(struct call *c, struct segment **ret_list, size_t *ret_
 	*all = (struct segment){.kind = c->op->resource->kind};
 	*ret_list = all;
 	*ret_count = 1;
-	return names_ask(c, c->op->resource == &resource_process_database, &all->docs, &all->count);
+	int result = names_ask(c, c->op->resource == &resource_process_database, &all->docs, &all->count);
+	return result < 0 ? result : 0;
 }
 
 static int name_load(struct call *c, const struct resource *r, struct doc *ret_doc)
@@ -253,7 +250,10 @@ static int name_load(struct call *c, const struct resource *r, struct doc *ret_d
 			*ret_doc = docs[i];
 			return 0;
 		}
-	return result < 0 ? result : -ENOENT;
+	/* The host that has it finds it, or not. */
+	if (result == 1)
+		*ret_doc = (struct doc){.id = wanted, .name = wanted, .body = STR("{}")};
+	return result < 0 ? result : result == 1 ? 0 : -ENOENT;
 }
 
 const struct resource_hooks process_name_hooks = {.load = name_load, .segments = name_segments};

@@ -82,11 +82,6 @@ const struct job_kinds network_jobs = JOB_KINDS(kinds);
 
 /* Addresses. */
 
-struct addresses {
-	struct call *call;
-	json_t *clusters;
-};
-
 /* Each address once. */
 static json_t *addresses_of(const struct cluster_status *status)
 {
@@ -103,28 +98,24 @@ static json_t *addresses_of(const struct cluster_status *status)
 }
 
 /* On this host a node speaks from where it listens, and no change moves it elsewhere. */
-static int addresses_add(struct tx *tx, void *ctx, const struct doc *cluster)
+static json_t *addresses_entry(struct arena *a, const struct cluster_sight *cluster)
 {
-	struct addresses *to = ctx;
-	const struct service *s = to->call->service;
-	struct arena *a = to->call->arena;
-	struct cluster_status status = {.exists = false};
-	int r = s->engine_ops->core->observe(s->engine_state, arena_z(a, cluster->id), a, &status);
-	if (r < 0)
-		return r;
-	json_t *addresses = json_keep(a, addresses_of(&status));
-	json_array_append_new(to->clusters, json_pack("{s:s%, s:[], s:[], s:O, s:O}", "clusterName", cluster->name.p,
-	                                              cluster->name.n, "futureInbound", "futureOutbound", "inbound",
-	                                              addresses, "outbound", addresses));
-	return 0;
+	const struct str name = cluster->doc.name;
+	json_t *addresses = json_keep(a, addresses_of(&cluster->status));
+	return json_pack("{s:s%, s:[], s:[], s:O, s:O}", "clusterName", name.p, name.n, "futureInbound",
+	                 "futureOutbound", "inbound", addresses, "outbound", addresses);
 }
 
 int network_addresses(struct call *c)
 {
-	struct addresses to = {.call = c, .clusters = json_array()};
+	json_t *clusters = json_array();
 	json_t *all = json_keep(c->arena, json_pack("{s:s%, s:{s:o}}", "groupId", c->group.id.p, c->group.id.n,
-	                                            "services", "clusters", to.clusters));
-	int result = clusters_walk_group(c->tx, c->arena, c->group.id, addresses_add, &to);
+	                                            "services", "clusters", clusters));
+	struct cluster_sight *list;
+	size_t count;
+	int result = clusters_observe(c, c->arena, &list, &count);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		json_array_append_new(clusters, addresses_entry(c->arena, &list[i]));
 	if (result == 0)
 		entity_write(c, &c->out, json_text(c->arena, all), c->op, NULL, STR_NONE, false);
 	return result;

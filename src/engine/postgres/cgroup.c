@@ -83,16 +83,18 @@ static void cgroup_path(const struct pg_cluster *c, char ret_path[PG_PATH])
 int pg_cgroup_apply(const struct pg_cluster *c)
 {
 	char dir[PG_PATH], text[64];
-	struct pg_size all = {0};
+	struct engine_size all = {0};
+	unsigned processes = 0;
 	if (!c->engine->cgroup[0])
 		return 0;
 	for (size_t i = 0; i < c->node_count; i++) {
-		struct pg_size one = pg_config_size(c->nodes[i]->want.instance_size);
+		const char *size = c->nodes[i]->want.instance_size;
+		struct engine_size one = engine_size(size);
 		if (c->nodes[i]->removing)
 			continue;
 		all.processors += one.processors;
 		all.memory_mb += one.memory_mb;
-		all.connections += one.connections + 100; /* a server's own processes and their helpers */
+		processes += pg_config_size(size).connections + 100; /* a server's own processes and their helpers */
 	}
 	cgroup_path(c, dir);
 	int r = mkdir(dir, 0755) < 0 && errno != EEXIST ? -errno : 0;
@@ -100,7 +102,7 @@ int pg_cgroup_apply(const struct pg_cluster *c)
 	r = r < 0 ? r : value_write(dir, "cpu.max", text);
 	snprintf(text, sizeof text, "%llu", (unsigned long long)all.memory_mb << 20);
 	r = r < 0 ? r : value_write(dir, "memory.max", text);
-	snprintf(text, sizeof text, "%u", all.connections);
+	snprintf(text, sizeof text, "%u", processes);
 	r = r < 0 ? r : value_write(dir, "pids.max", text);
 	if (r < 0)
 		log_warn("engine: %s: its cgroup cannot be set: %s", c->id, strerror(-r));

@@ -249,7 +249,7 @@ void pg_pool_refill(struct engine *e); /* in the background */
 /* --- config.c */
 /* What an instance size stands for on this host. */
 struct pg_size {
-	unsigned number, buffers_mb, work_mb, connections, max_wal_mb, memory_mb, processors;
+	unsigned number, buffers_mb, work_mb, connections, max_wal_mb;
 };
 struct pg_size pg_config_size(const char *instance_size);
 int pg_config_check(const struct engine_cluster *want, const char **ret_why);

@@ -64,7 +64,12 @@ static int beat(struct pg_listener *l)
 	int64_t now = clock_mono_us();
 	if (now - l->beaten_us < BEAT_US)
 		return 0;
+	char usage[sizeof l->store->usage];
+	pthread_mutex_lock(&l->store->readers->lock);
+	memcpy(usage, l->store->usage, sizeof usage);
+	pthread_mutex_unlock(&l->store->readers->lock);
 	pg_z(&args, l->store->node);
+	pg_z(&args, usage);
 	int r = name_take(l);
 	if (r == 0)
 		r = pg_exec(l->tx, PG_BEAT_ST, &args, NULL);

@@ -58,9 +58,14 @@ static const char *const step_2[] = {
 	"ALTER TABLE job ADD COLUMN tenant TEXT COLLATE \"C\" NOT NULL DEFAULT ''",
 	NULL,
 };
+/* What a node tells of the use of its machine. */
+static const char *const step_3[] = {
+	"ALTER TABLE node ADD COLUMN usage TEXT NOT NULL DEFAULT ''",
+	NULL,
+};
 /* clang-format on */
 
-static const char *const *const steps[] = {step_1, step_2};
+static const char *const *const steps[] = {step_1, step_2, step_3};
 #define STEP_COUNT ((int64_t)(sizeof steps / sizeof *steps))
 
 /* Runs SQL whose result is one number. -ENOENT: no row. */

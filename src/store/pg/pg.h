@@ -71,8 +71,10 @@
 	X(MARK_TOUCH, "UPDATE mark SET at = clock_timestamp() WHERE node = $1")                                        \
 	X(NODE_LOCK, "SELECT 1 WHERE pg_try_advisory_lock(" PG_LOCK ", hashtext($1))")                                 \
 	X(MARKS_FORGET, "DELETE FROM mark WHERE at < clock_timestamp() - interval '1 day'")                            \
-	X(BEAT, "INSERT INTO node (id, alive) VALUES ($1, clock_timestamp())"                                          \
-	        " ON CONFLICT (id) DO UPDATE SET alive = clock_timestamp()")                                           \
+	X(BEAT, "INSERT INTO node (id, alive, usage) VALUES ($1, clock_timestamp(), $2)"                               \
+	        " ON CONFLICT (id) DO UPDATE SET alive = clock_timestamp(), usage = $2")                               \
+	X(NODES, "SELECT id, usage, (extract(epoch FROM clock_timestamp() - alive) * 1000)::int8 FROM node"            \
+	         " ORDER BY id")                                                                                       \
 	X(BEAT_END, "DELETE FROM node WHERE id = $1")                                                                  \
 	X(LOOK,                                                                                                        \
 	  "SELECT coalesce((SELECT value FROM meta WHERE key = '" META_IDENTITY "'), '0'),"                            \

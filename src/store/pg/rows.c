@@ -109,6 +109,23 @@ int pg_answer_put(struct tx *tx, struct str caller, struct str key, const struct
 	return change(tx, PG_ANSWER_PUT_ST, &args, -EEXIST);
 }
 
+int pg_nodes(struct tx *tx, struct arena *a, struct store_node **ret_list, size_t *ret_count)
+{
+	PGresult *result;
+	tx_count_read(tx);
+	int r = pg_exec(tx, PG_NODES_ST, NULL, &result);
+	if (r < 0)
+		return r;
+	struct store_node *list = arena_new_array(a, struct store_node, (size_t)r + 1);
+	for (int i = 0; i < r; i++)
+		list[i] = (struct store_node){arena_dup(a, pg_column(result, i, 0)),
+		                              arena_dup(a, pg_column(result, i, 1)), pg_number(result, i, 2)};
+	PQclear(result);
+	*ret_list = list;
+	*ret_count = (size_t)r;
+	return 0;
+}
+
 int pg_overrides(struct tx *tx, struct arena *a, struct limit_override **ret_list, size_t *ret_count)
 {
 	PGresult *result;

@@ -951,7 +951,7 @@ static void test_several_nodes(void)
 static int hosts_run(struct tx *tx, void *ctx)
 {
 	struct job bound = {.kind = STR("k"), .subject = STR("c1")}, loose = {.kind = STR("k"), .subject = STR("c2")};
-	int r = tx_jobs_bind(tx, STR("c1"));
+	int r = tx_jobs_bind(tx, STR("c1"), STR_NONE);
 	if (r == 0)
 		r = tx_job_add(tx, &bound);
 	return r < 0 ? r : tx_job_add(tx, &loose);

@@ -1,0 +1,338 @@
+/* `steward hosts`: which hosts share the store, what they have and what clusters take of it, and the operator's word on
+ * them: whether they take new clusters, and what they are labeled. It works on the store, beside running services,
+ * which follow within a second. A change is an event of the first organization, so it takes the service's key. */
+#include "hosts/hosts.h"
+
+#include "api/clusters/clusters.h"
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "store/seal.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#define WORDS_MAX 18
+
+struct hosts_arguments {
+	const char *data, *store, *output;
+};
+
+#define AT(member) offsetof(struct hosts_arguments, member)
+
+const struct option_row hosts_options[] = {
+        {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of a service."},
+        {"store", 0, OPTION_TEXT, AT(store), NULL, "URL", "The store, where the service is run with --store."},
+        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "Of list and show: text or json.", "text|json",
+         .flag_only = true},
+};
+const size_t hosts_option_count = sizeof hosts_options / sizeof *hosts_options;
+
+enum verb { VERB_LIST, VERB_SHOW, VERB_CORDON, VERB_UNCORDON, VERB_LABEL };
+
+struct work {
+	struct arena *arena;
+	enum verb verb;
+	struct str which;
+	const char *const *labels;
+	size_t label_count;
+	struct host host;
+	bool changed;
+};
+
+/* --- showing */
+
+static const char *state_of(const struct host *h)
+{
+	return !h->alive ? "away" : h->cordoned ? "cordoned" : "ready";
+}
+
+static void room_json(struct buf *b, const char *name, const struct host_room *r)
+{
+	json_key(b, name);
+	json_open(b, '{');
+	json_key(b, "cores");
+	json_int(b, r->cores);
+	json_key(b, "memoryMB");
+	json_int(b, r->memory_mb);
+	json_key(b, "diskMB");
+	json_int(b, r->disk_mb);
+	json_close(b, '}');
+}
+
+static void host_json(struct buf *b, struct arena *a, const struct host *h)
+{
+	json_open(b, '{');
+	json_key(b, "id");
+	json_str(b, h->id);
+	json_key(b, "name");
+	json_str(b, h->name);
+	json_key(b, "address");
+	json_str(b, h->address);
+	json_key(b, "alive");
+	json_bool(b, h->alive);
+	json_key(b, "cordoned");
+	json_bool(b, h->cordoned);
+	json_key(b, "labels");
+	json_raw(b, h->labels ? json_text(a, h->labels) : STR("{}"));
+	room_json(b, "capacity", &h->capacity);
+	room_json(b, "bound", &h->bound);
+	room_json(b, "used", &h->used);
+	json_key(b, "clusterCount");
+	json_int(b, h->clusters);
+	if (h->usage.n) {
+		json_key(b, "usage");
+		json_raw(b, h->usage);
+	}
+}
+
+static const char *labels_text(struct arena *a, const struct host *h)
+{
+	struct buf b = {0};
+	const char *name;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)h->labels, name, value)
+	        buf_printf(&b, "%s%s=%s", b.n ? "," : "", name, json_string_value(value));
+	const char *text = b.n ? arena_z(a, buf_view(&b)) : "-";
+	buf_free(&b);
+	return text;
+}
+
+/* "6/64": of a bound where there is one, else of what the machine has. */
+static const char *share_text(struct arena *a, int64_t used, int64_t bound, int64_t capacity)
+{
+	return arena_printf(a, "%lld/%lld%s", (long long)used, (long long)(bound ? bound : capacity), bound ? "" : "*")
+	        .p;
+}
+
+static void host_line(struct arena *a, const struct host *h)
+{
+	printf("%-24s %-9s %8lld %10s %14s %16s  %s\n", arena_z(a, h->name), state_of(h), (long long)h->clusters,
+	       share_text(a, h->used.cores, h->bound.cores, h->capacity.cores),
+	       share_text(a, h->used.memory_mb, h->bound.memory_mb, h->capacity.memory_mb),
+	       share_text(a, h->used.disk_mb, h->bound.disk_mb, h->capacity.disk_mb), labels_text(a, h));
+}
+
+static int list_show(struct arena *a, struct tx *reader, bool json)
+{
+	struct host *list;
+	size_t count;
+	struct buf b = {0};
+	int r = hosts_read(reader, a, &list, &count);
+	if (r < 0)
+		return r;
+	if (!json)
+		printf("%-24s %-9s %8s %10s %14s %16s  %s\n", "NAME", "STATE", "CLUSTERS", "CORES", "MEMORY MB",
+		       "DISK MB", "LABELS");
+	json_open(&b, '[');
+	for (size_t i = 0; i < count; i++) {
+		if (!json) {
+			host_line(a, &list[i]);
+			continue;
+		}
+		host_json(&b, a, &list[i]);
+		json_close(&b, '}');
+	}
+	json_close(&b, ']');
+	if (json)
+		printf("%.*s\n", STR_ARG(buf_view(&b)));
+	else
+		printf("* no bound: what the machine has\n");
+	buf_free(&b);
+	return 0;
+}
+
+struct naming {
+	struct arena *arena;
+	struct str host;
+	struct buf *json;
+};
+
+static int cluster_name(struct tx *tx, void *ctx, const struct doc *d)
+{
+	struct naming *n = ctx;
+	struct cluster cluster = cluster_of(n->arena, d);
+	if (!str_eq(cluster_host(&cluster), n->host))
+		return 0;
+	if (!n->json) {
+		printf("  %-24.*s of project %.*s (%.*s)\n", STR_ARG(d->name), STR_ARG(d->parent), STR_ARG(d->id));
+		return 0;
+	}
+	json_open(n->json, '{');
+	json_key(n->json, "id");
+	json_str(n->json, d->id);
+	json_key(n->json, "name");
+	json_str(n->json, d->name);
+	json_key(n->json, "groupId");
+	json_str(n->json, d->parent);
+	json_close(n->json, '}');
+	return 0;
+}
+
+static int host_show(struct work *w, struct tx *reader, bool json)
+{
+	struct arena *a = w->arena;
+	struct buf b = {0};
+	struct naming n = {.arena = a, .json = json ? &b : NULL};
+	int r = host_find(reader, a, w->which, &w->host);
+	if (r < 0)
+		return r;
+	const struct host *h = &w->host;
+	n.host = h->id;
+	if (json) {
+		host_json(&b, a, h);
+		json_key(&b, "clusters");
+		json_open(&b, '[');
+	} else {
+		printf("name      %.*s\nid        %.*s\naddress   %.*s\nstate     %s\nlabels    %s\n", STR_ARG(h->name),
+		       STR_ARG(h->id), STR_ARG(h->address), state_of(h), labels_text(a, h));
+		printf("cores     %s\nmemory    %s MB\ndisk      %s MB\nclusters  %lld\n",
+		       share_text(a, h->used.cores, h->bound.cores, h->capacity.cores),
+		       share_text(a, h->used.memory_mb, h->bound.memory_mb, h->capacity.memory_mb),
+		       share_text(a, h->used.disk_mb, h->bound.disk_mb, h->capacity.disk_mb), (long long)h->clusters);
+	}
+	r = clusters_walk(reader, cluster_name, &n);
+	if (json) {
+		json_close(&b, ']');
+		json_close(&b, '}');
+		printf("%.*s\n", STR_ARG(buf_view(&b)));
+	}
+	buf_free(&b);
+	return r;
+}
+
+/* --- changing */
+
+static int change_run(struct tx *tx, void *ctx)
+{
+	struct work *w = ctx;
+	int r = host_find(tx, w->arena, w->which, &w->host);
+	w->changed = false;
+	if (r == 0 && w->verb != VERB_LABEL) {
+		r = host_cordon(tx, w->arena, &w->host, w->verb == VERB_CORDON);
+		w->changed = r == 0;
+	}
+	for (size_t i = 0; r >= 0 && i < w->label_count; i++) {
+		struct str name, value;
+		str_cut(str_of(w->labels[i]), '=', &name, &value);
+		r = host_label(tx, w->arena, &w->host, name, value);
+		w->changed |= r == 0;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int change(struct work *w, struct store *store)
+{
+	int r = store_write_wait(store, change_run, w);
+	if (r < 0)
+		return r;
+	printf("%.*s: %s%s, labels %s\n", STR_ARG(w->host.name),
+	       w->host.cordoned ? "takes no new clusters" : "takes clusters", w->changed ? "" : " (as before)",
+	       labels_text(w->arena, &w->host));
+	return 0;
+}
+
+static int work_run(struct work *w, struct store *store, bool json)
+{
+	if (w->verb >= VERB_CORDON)
+		return change(w, store);
+	struct tx *reader = store_reader(store);
+	int r = !reader ? -EIO : w->verb == VERB_LIST ? list_show(w->arena, reader, json) : host_show(w, reader, json);
+	store_reader_free(reader);
+	return r;
+}
+
+/* --- usage */
+
+static bool labels_fit(const struct work *w)
+{
+	struct str name, value;
+	for (size_t i = 0; i < w->label_count; i++)
+		if (!str_cut(str_of(w->labels[i]), '=', &name, &value) || !host_label_is_valid(name, value)) {
+			option_refuse(
+			        "hosts label: \"%s\" is not NAME=VALUE, such as region=US_EAST_1; NAME= takes a label "
+			        "away",
+			        w->labels[i]);
+			return false;
+		}
+	return true;
+}
+
+static bool words_fit(struct work *w, const char *const *words, size_t count)
+{
+	static const char *const verbs[] = {"list", "show", "cordon", "uncordon", "label"};
+	size_t verb = 0, most = 2;
+	while (count && verb < 5 && strcmp(words[0], verbs[verb]) != 0)
+		verb++;
+	if (!count || verb == 5) {
+		option_refuse("hosts: say list, show, cordon, uncordon or label; \"steward hosts --help\" shows how");
+		return false;
+	}
+	w->verb = (enum verb)verb;
+	most = w->verb == VERB_LIST ? 1 : w->verb == VERB_LABEL ? WORDS_MAX : 2;
+	if (w->verb != VERB_LIST && count < 2) {
+		option_refuse("hosts %s: which host? \"steward hosts list\" shows them", verbs[verb]);
+		return false;
+	}
+	if (count > most || (w->verb == VERB_LABEL && count < 3)) {
+		option_refuse("hosts %s: %s", verbs[verb],
+		              w->verb == VERB_LABEL && count < 3 ? "give labels as NAME=VALUE" : "too many words");
+		return false;
+	}
+	w->which = str_of(count > 1 ? words[1] : NULL);
+	w->labels = words + 2;
+	w->label_count = w->verb == VERB_LABEL ? count - 2 : 0;
+	return labels_fit(w);
+}
+
+static int service_open(struct arena *a, const struct hosts_arguments *g, const struct work *w,
+                        struct store **ret_store)
+{
+	const char *proof = arena_printf(a, "%s/secret.key", g->data).p;
+	bool local = !store_url_is_remote(g->store);
+	/* Opening a store creates one where there is none; and an event takes the key. */
+	if ((local || w->verb >= VERB_CORDON) && access(proof, F_OK) < 0)
+		return option_refuse(
+		        "%s holds no service's data (%s is missing); give --data DIR of a service that has been "
+		        "started",
+		        g->data, proof);
+	int r = seal_read(g->data);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	struct store_options options = {.url = g->store, .data_dir = g->data};
+	return store_open(&options, ret_store);
+}
+
+static int hosts_run(struct arena *a, int argc, char **argv)
+{
+	struct hosts_arguments g = {0};
+	struct work w = {.arena = a};
+	struct options given;
+	struct store *store;
+	const char *words[WORDS_MAX];
+	size_t count = 0;
+	options_setup(&given, "hosts", hosts_options, hosts_option_count, &g, a);
+	int r = options_args(&given, argc, argv, words, WORDS_MAX, &count);
+	if (r == OPTIONS_HELP) {
+		help_command(stdout, "hosts");
+		return EXIT_DONE;
+	}
+	if (r < 0 || options_environment(&given) < 0 || !words_fit(&w, words, count) ||
+	    service_open(a, &g, &w, &store) < 0)
+		return EXIT_USAGE;
+	r = work_run(&w, store, strcmp(g.output, "json") == 0);
+	store_close(store);
+	if (r == -ENOENT)
+		option_refuse("hosts: there is no host \"%.*s\"; \"steward hosts list\" shows them", STR_ARG(w.which));
+	else if (r < 0)
+		option_refuse("hosts: the store refused: %s", strerror(-r));
+	return r < 0 ? EXIT_NOT_DONE : EXIT_DONE;
+}
+
+int hosts_command(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	int r = hosts_run(a, argc, argv);
+	arena_free(a);
+	return r;
+}
