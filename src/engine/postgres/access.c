@@ -430,11 +430,12 @@ int pg_access_keep(struct pg_cluster *c, const struct engine_access *access, con
 		pg_why_set(ret_why, "the directory's name or credentials have control characters in them");
 		r = ENGINE_PARTLY;
 	}
-	arena_free(c->access_arena);
-	c->access_arena = a;
+	struct arena *before = c->access_arena;
 	pthread_mutex_lock(&c->lock);
+	c->access_arena = a;
 	c->access = kept;
 	pthread_mutex_unlock(&c->lock);
+	arena_free(before); /* not earlier: the supervisor reads it, with cluster.lock */
 	return r;
 }
 

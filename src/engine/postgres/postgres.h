@@ -39,11 +39,12 @@ struct pg_node {
 	struct engine_node want;
 	unsigned slot, port, set;
 	char address[IP_TEXT];
-	bool busy;          /* being made or removed: not for the supervision */
-	bool removing;      /* not wanted any more */
-	bool loaded;        /* the server runs with the configuration as it is written */
-	bool admits;        /* and with the access rules */
-	bool shut;          /* to clients: it may not have what was last in force */
+	bool busy;     /* being made or removed: not for the supervision */
+	bool removing; /* not wanted any more */
+	bool loaded;   /* the server runs with the configuration as it is written */
+	bool admits;   /* and with the access rules */
+	/* To clients: it may not have what was last in force. The supervisor looks without cluster.work. */
+	_Atomic bool shut;
 	bool primary_known; /* whom to follow, by us: not yet the one that was found running */
 	/* The process. */
 	pid_t pid; /* 0: none */
