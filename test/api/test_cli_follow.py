@@ -34,7 +34,8 @@ class Following:
 
 	def __init__(self, service, *args):
 		self.process = subprocess.Popen([binary(), *args, '--data', str(service.data_dir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-						stdin=subprocess.DEVNULL, env=environment({'STEWARD_PROFILE': '', 'HOME': '/nonexistent'}))
+						stdin=subprocess.DEVNULL, env=environment({'STEWARD_PROFILE': '', 'HOME': '/nonexistent'}),
+						preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's "&" ignores it
 		os.set_blocking(self.process.stdout.fileno(), False)
 		self.out = ''
 

@@ -263,7 +263,8 @@ def test_the_service_may_be_gone_when_psql_ends(world):
 def test_logs_are_followed_as_they_are_written(world):
 	"""A statement that fails is in the log; each such line comes once, however often the service is asked."""
 	logs = [binary(), 'logs', 'one', '--follow', '--since', '5m']
-	following = subprocess.Popen(logs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=world.environment())
+	following = subprocess.Popen(logs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=world.environment(),
+				     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's "&" ignores it
 	os.set_blocking(following.stdout.fileno(), False)
 	seen = ['']
 

@@ -89,7 +89,8 @@ static int node_want(struct pg_cluster *c, const struct engine_node *want)
 			return -E2BIG;
 		n = must_calloc(1, sizeof *n);
 		n->pidfd = n->probe_fd = -1;
-		n->busy = n->shut = true;
+		n->busy = true;
+		n->shut = true;
 		n->want = *want;
 		int r = pg_node_place(c, n);
 		if (r < 0) {
