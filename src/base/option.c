@@ -223,11 +223,14 @@ int options_set(struct options *o, struct str name, struct str value, enum optio
 	return 0;
 }
 
-static const char *letter_name(const struct options *o, const char *arg)
+/* -o, and of what takes a value also -oVALUE and -o=VALUE. */
+static const char *letter_name(const struct options *o, const char *arg, struct str *ret_value)
 {
-	for (size_t i = 0; arg[1] && !arg[2] && i < o->count; i++)
-		if (o->rows[i].letter == arg[1])
+	for (size_t i = 0; arg[1] && i < o->count; i++)
+		if (o->rows[i].letter == arg[1] && (!arg[2] || o->rows[i].kind != OPTION_SWITCH)) {
+			*ret_value = str_of(arg + 2 + (arg[2] == '='));
 			return o->rows[i].name;
+		}
 	return NULL;
 }
 
@@ -240,10 +243,11 @@ static int arg_set(struct options *o, int argc, char **argv, int at, int *ret_us
 	if (argv[at][1] == '-') {
 		joined = str_cut(str_of(argv[at] + 2), '=', &name, &value);
 	} else {
-		const char *letter = letter_name(o, argv[at]);
+		const char *letter = letter_name(o, argv[at], &value);
 		if (!letter)
 			return refuse_unknown(o, str_of(argv[at]), OPTION_FROM_FLAG, argv[at]);
 		name = str_of(letter);
+		joined = argv[at][2];
 	}
 	const char *where = arena_printf(o->arena, "--%.*s", STR_ARG(name)).p;
 	size_t i = row_find(o, name);

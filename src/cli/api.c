@@ -183,11 +183,11 @@ static int call_run(struct client *c, struct arena *a, const struct client_reque
 	if (result < 0)
 		return client_exit(result);
 	if (g->include || strcmp(r->method, "HEAD") == 0)
-		printf("%.*s", STR_ARG(answer.headers));
-	fwrite(answer.body.p, 1, answer.body.n, stdout);
+		text_print(a, answer.headers);
+	text_print(a, answer.body);
 	if (answer.body.n && isatty(STDOUT_FILENO) && answer.body.p[answer.body.n - 1] != '\n')
 		putchar('\n');
-	if (answer.status < 400)
+	if (answer.status < 300)
 		return EXIT_DONE;
 	client_explain(c, &answer);
 	return EXIT_NOT_DONE;
@@ -197,8 +197,9 @@ static int api_run(struct arena *a, const struct api_arguments *g, const char *m
 {
 	struct profile profile;
 	struct client *c;
-	/* With --include the headers are printed first, so the body has to wait for them. */
-	struct client_request r = {.accept = g->accept, .sink = g->include ? NULL : stdout};
+	/* With --include the headers come first, and for a terminal the body is cleaned: it has to wait. */
+	bool waits = g->include || isatty(STDOUT_FILENO);
+	struct client_request r = {.accept = g->accept, .sink = waits ? NULL : stdout};
 	r.method = method_of(a, method);
 	if (!r.method || (g->body && body_read(a, g->body, &r.body) < 0) || profile_load(a, &g->at, &profile) < 0 ||
 	    client_open(a, &profile, &c) < 0)

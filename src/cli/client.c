@@ -11,12 +11,17 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
+#include <unistd.h>
 
-#define ANSWER_MAX (64u << 20)
+#define ANSWER_MAX (32u << 20)
 #define HEADERS_MAX (64u << 10)
 #define BODY_MAX (16u << 20)
+#define PARTS_MAX 1000000u /* values of a JSON answer: each takes far more memory than the two bytes that it may have */
 #define CONNECT_SECONDS 10L
+#define CALL_MS 300000L /* for an answer that is held in memory; one that is written away may take longer */
 #define STALL_SECONDS 120L
+#define STALL_BYTES 64L /* fewer in each second are no progress */
+#define CHALLENGES_MAX 3L
 
 struct client {
 	CURL *curl;
@@ -111,8 +116,10 @@ static void options_common(struct client *c, struct transfer *t, const char *url
 	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(h, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-	curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES);
 	curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, STALL_SECONDS);
+	curl_easy_setopt(h, CURLOPT_MAXREDIRS,
+	                 CHALLENGES_MAX); /* none is followed; challenges of digest count as such */
 	curl_easy_setopt(h, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
 	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->fault);
 	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, body_take);
@@ -132,12 +139,20 @@ static int unreached(const struct client *c, const struct transfer *t, CURLcode 
 	if (quiet)
 		return -EHOSTUNREACH;
 	if (t->too_much)
-		option_refuse("%s: the answer is larger than %u MB", p->base_url, ANSWER_MAX >> 20);
+		option_refuse("%s: the answer is larger than %u MB, or has more than %u values", p->base_url,
+		              ANSWER_MAX >> 20, PARTS_MAX);
 	else if (t->sink_failed)
 		option_refuse("the answer cannot be written: %s", strerror(errno));
 	else if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST)
 		option_refuse("%s cannot be reached: %s; is the service running, and is the URL in %s right?",
 		              p->base_url, why, p->source);
+	else if (code == CURLE_PEER_FAILED_VERIFICATION && p->ca_file)
+		option_refuse("%s is not trusted: %s; its certificate does not come from the authority in %s: either "
+		              "the service has a new one, which \"steward login\" asks about, or somebody answers in "
+		              "its place: ask its operator",
+		              p->base_url, why, p->ca_file);
+	else if (code == CURLE_TOO_MANY_REDIRECTS)
+		option_refuse("%s challenges every answer to its challenge", p->base_url);
 	else if (code == CURLE_PEER_FAILED_VERIFICATION)
 		option_refuse(
 		        "%s is not trusted: %s; set ca-file in %s to the service's authority, which is tls/ca.crt "
@@ -167,6 +182,16 @@ static void json_release(void *value)
 	json_decref(value);
 }
 
+/* An upper bound of the number of values in a JSON text. */
+static size_t parts_count(struct str text)
+{
+	size_t n = 1;
+	bool json = text.n && (isspace((unsigned char)text.p[0]) || text.p[0] == '{' || text.p[0] == '[');
+	for (size_t i = 0; json && i < text.n; i++)
+		n += text.p[i] == ',' || text.p[i] == '{' || text.p[i] == '[';
+	return n;
+}
+
 /* Runs the transfer that the handle is set up for. */
 static int transfer_run(struct client *c, struct arena *a, struct transfer *t, bool quiet, struct client_answer *ret)
 {
@@ -182,13 +207,33 @@ static int transfer_run(struct client *c, struct arena *a, struct transfer *t, b
 		ret->progress = client_header(ret, "x-steward-progress");
 		if (str_to_u64(client_header(ret, "retry-after"), 86400, &seconds))
 			ret->retry_after = (unsigned)seconds;
-		ret->json = json_loadb(ret->body.p ? ret->body.p : "", ret->body.n, 0, NULL);
+		ret->parts = parts_count(ret->body);
+		if (ret->parts > PARTS_MAX) {
+			t->too_much = true;
+			r = unreached(c, t, CURLE_OK, quiet);
+		} else {
+			ret->json = json_loadb(ret->body.p ? ret->body.p : "", ret->body.n, 0, NULL);
+		}
 		if (ret->json)
 			arena_defer(a, json_release, ret->json);
 	}
 	buf_free(&t->body);
 	buf_free(&t->headers);
 	return r;
+}
+
+static long timeout_of(const struct client_request *r)
+{
+	return r->timeout_ms || r->sink ? (long)r->timeout_ms : CALL_MS;
+}
+
+/* A token stands in a header. */
+static bool token_is_valid(const char *token)
+{
+	for (const char *p = token; p && *p; p++)
+		if (!isgraph((unsigned char)*p))
+			return false;
+	return token && *token;
 }
 
 static int token_fetch(struct client *c, struct arena *a, const struct client_request *of)
@@ -201,17 +246,19 @@ static int token_fetch(struct client *c, struct arena *a, const struct client_re
 	curl_easy_setopt(c->curl, CURLOPT_USERNAME, p->client_id);
 	curl_easy_setopt(c->curl, CURLOPT_PASSWORD, p->client_secret);
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, "grant_type=client_credentials");
-	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)of->timeout_ms);
+	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, of->timeout_ms ? (long)of->timeout_ms : CALL_MS);
 	int r = transfer_run(c, a, &t, of->quiet, &answer);
 	if (r < 0)
 		return r;
 	const char *token = json_string_value(json_object_get(answer.json, "access_token"));
-	if (answer.status == 200 && token) {
+	if (answer.status == 200 && token_is_valid(token)) {
 		c->token.n = 0;
 		buf_z(&c->token, token);
 		buf_c(&c->token, '\0');
 		return 0;
 	}
+	if (answer.status == 200)
+		return client_stranger(c, of->quiet);
 	if (!of->quiet && answer.status != 401)
 		client_explain(c, &answer);
 	else if (!of->quiet)
@@ -247,7 +294,7 @@ static int call_once(struct client *c, struct arena *a, const struct client_requ
 	headers = curl_slist_append(headers, "Expect:");
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, r->method);
-	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
+	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, timeout_of(r));
 	if (strcmp(r->method, "HEAD") == 0)
 		curl_easy_setopt(c->curl, CURLOPT_NOBODY, 1L);
 	int result = transfer_run(c, a, &t, r->quiet, ret);
@@ -278,16 +325,63 @@ int client_exit(int error)
 	return error == -EHOSTUNREACH ? EXIT_UNREACHED : error == -EINVAL ? EXIT_USAGE : EXIT_NOT_DONE;
 }
 
+/* How many bytes the character at p has; 0: it is none, or one that would move what stands beside it. */
+static size_t character_bytes(const unsigned char *p, size_t left)
+{
+	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	if (!n || n > left || (n == 1 && iscntrl(p[0])))
+		return 0;
+	unsigned c = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3fu);
+	}
+	bool control = c >= 0x80 && c <= 0x9f; /* terminals take U+009B for ESC [ */
+	bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x2028 || c == 0x2029;
+	return control || turns ? 0 : n;
+}
+
+/* Blanks in the place of what a terminal could take for a command, but for line ends and tabs where they may stay. */
+static void text_clean(char *text, size_t n, bool lines)
+{
+	for (size_t i = 0, bytes; i < n; i += bytes) {
+		bytes = lines && (text[i] == '\n' || text[i] == '\t')
+		                ? 1
+		                : character_bytes((const unsigned char *)text + i, n - i);
+		if (!bytes) {
+			text[i] = ' ';
+			bytes = 1;
+			while (i + bytes < n && ((unsigned char)text[i + bytes] & 0xc0) == 0x80)
+				text[i + bytes++] = ' ';
+		}
+	}
+}
+
 const char *text_shown(struct arena *a, struct str text)
 {
 	char *z = arena_z(a, text);
-	for (unsigned char *p = (unsigned char *)z; *p; p++) {
-		if (iscntrl(*p))
-			*p = ' ';
-		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) /* terminals take U+009B for ESC [ */
-			p[0] = p[1] = ' ';
-	}
+	text_clean(z, strlen(z), false);
 	return z;
+}
+
+void text_print(struct arena *a, struct str text)
+{
+	struct str copy = text;
+	if (isatty(STDOUT_FILENO)) {
+		char *clean = arena_z(a, text);
+		text_clean(clean, text.n, true);
+		copy.p = clean;
+	}
+	fwrite(copy.p, 1, copy.n, stdout);
+}
+
+int client_stranger(const struct client *c, bool quiet)
+{
+	if (!quiet)
+		option_refuse("%s answers, but not as the API does; is the URL in %s that of the service?",
+		              c->profile->base_url, c->profile->source);
+	return -EHOSTUNREACH;
 }
 
 void client_explain(const struct client *c, const struct client_answer *answer)
@@ -295,8 +389,16 @@ void client_explain(const struct client *c, const struct client_answer *answer)
 	struct arena *a = arena_new();
 	const char *code = json_string_value(json_object_get(answer->json, "errorCode")),
 	           *detail = json_string_value(json_object_get(answer->json, "detail"));
-	option_refuse("%d %s%s%s", answer->status, text_shown(a, str_of(code)), detail ? ": " : "",
-	              text_shown(a, str_of(detail)));
+	if (answer->status < 400)
+		option_refuse("%d: %s sends to \"%s\", which is not followed: the credentials are for %s alone",
+		              answer->status, c->profile->base_url, text_shown(a, client_header(answer, "location")),
+		              c->profile->base_url);
+	else if (code)
+		option_refuse("%d %s%s%s", answer->status, text_shown(a, str_of(code)), detail ? ": " : "",
+		              text_shown(a, str_of(detail)));
+	else
+		option_refuse("%d, without a reason; is %s the service, or something before it?", answer->status,
+		              c->profile->base_url);
 	const char *hint = hint_find(answer->status, code);
 	if (hint) {
 		/* A hint has at most one "%s". It is not used as a format, so that no text of the table can become
@@ -309,6 +411,25 @@ void client_explain(const struct client *c, const struct client_answer *answer)
 	arena_free(a);
 }
 
+static int whole_ask(struct client *c, struct arena *a, const struct client_request *r, struct client_answer *ret)
+{
+	int result = client_call(c, a, r, ret);
+	if (result < 0)
+		return client_exit(result);
+	if (ret->status >= 300) {
+		client_explain(c, ret);
+		return EXIT_NOT_DONE;
+	}
+	if (!ret->json && (ret->body.n || strcmp(r->method, "GET") == 0))
+		return client_exit(client_stranger(c, false));
+	return EXIT_DONE;
+}
+
+int client_get(struct client *c, struct arena *a, const char *path, struct client_answer *ret_answer)
+{
+	return whole_ask(c, a, &(struct client_request){.method = "GET", .path = path}, ret_answer);
+}
+
 int client_ask(struct client *c, struct arena *a, const char *method, const char *path, const json_t *body,
                json_t **ret_json)
 {
@@ -319,15 +440,10 @@ int client_ask(struct client *c, struct arena *a, const char *method, const char
 		r.body = arena_dup(a, str_of(text));
 		free(text);
 	}
-	int result = client_call(c, a, &r, &answer);
-	if (result < 0)
-		return client_exit(result);
-	if (answer.status >= 400) {
-		client_explain(c, &answer);
-		return EXIT_NOT_DONE;
-	}
-	*ret_json = answer.json;
-	return EXIT_DONE;
+	int code = whole_ask(c, a, &r, &answer);
+	if (code == EXIT_DONE)
+		*ret_json = answer.json;
+	return code;
 }
 
 const char *url_escape(struct arena *a, struct str text)

@@ -17,7 +17,7 @@ struct client_request {
 	struct str body;    /* JSON; p NULL: none */
 	FILE *sink;         /* or NULL; gets the body of a success as it arrives, instead of the answer */
 	bool quiet;         /* no message when the service cannot be reached */
-	int64_t timeout_ms; /* for the whole call; 0: no limit while data arrives */
+	int64_t timeout_ms; /* for the whole call; 0: five minutes, or with a sink no limit while data arrives */
 };
 
 /* Everything lives in the arena of the call. */
@@ -28,6 +28,7 @@ struct client_answer {
 	struct str progress; /* X-Steward-Progress */
 	struct str headers;  /* status line and headers, as received */
 	unsigned retry_after;
+	size_t parts; /* at least as many as the values in the JSON */
 };
 
 must_check int client_open(struct arena *a, const struct profile *p, struct client **ret_client);
@@ -42,14 +43,20 @@ must_check int client_call(struct client *c, struct arena *a, const struct clien
 int client_exit(int error);
 /* Explains on stderr what the service refused, and what to do. */
 void client_explain(const struct client *c, const struct client_answer *answer);
+/* Says that what answers is not the API; returns the error of that. */
+int client_stranger(const struct client *c, bool quiet);
 /* A call that must succeed; a failure is explained. `body` may be NULL. Returns an exit code. */
 int client_ask(struct client *c, struct arena *a, const char *method, const char *path, const json_t *body,
                json_t **ret_json);
+/* A GET of a document that must succeed, likewise. */
+int client_get(struct client *c, struct arena *a, const char *path, struct client_answer *ret_answer);
 /* The value of a header; STR_NONE when there is none. */
 struct str client_header(const struct client_answer *answer, const char *name);
 
 /* Text of the service for a terminal: without control characters. */
 const char *text_shown(struct arena *a, struct str text);
+/* Text of the service on standard output, with its lines: as it is, or for a terminal without control characters. */
+void text_print(struct arena *a, struct str text);
 /* Percent-encodes all but letters, digits and "-._~". */
 const char *url_escape(struct arena *a, struct str text);
 /* The id of the project that the profile or --project names. Negative, after a message on stderr. */

@@ -7,6 +7,9 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/meant.h"
+#include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/request.h"
 #include "cli/wait.h"
 
@@ -25,15 +28,16 @@ const struct option_row clusters_options[] = {
         {"wait", 0, OPTION_SWITCH, AT(wait), NULL, NULL, "Come back when it is done.", .flag_only = true},
         {"timeout", 0, OPTION_NUMBER, AT(timeout), "1800", "SECONDS", "Wait no longer than this.", NULL, 1, 604800,
          true},
-        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text or json.", "text|json", .flag_only = true},
+        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text, table, json, yaml or name.",
+         "text|table|json|yaml|name", .flag_only = true},
         {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "delete: without asking.", .flag_only = true},
         {"dry-run", 0, OPTION_SWITCH, AT(dry_run), NULL, NULL, "Print the call instead of making it.",
          .flag_only = true},
-        {"nodes", 0, OPTION_NUMBER, AT(nodes), "3", "N", "create: nodes of each shard; odd.", NULL, 1, 50, true},
+        {"nodes", 0, OPTION_NUMBER, AT(nodes), "3", "N", "create, scale: nodes of each shard; odd.", NULL, 1, 50, true},
         {"shards", 0, OPTION_NUMBER, AT(shards), "1", "N", "create: more than one makes it sharded.", NULL, 1, 50,
          true},
-        {"size", 0, OPTION_TEXT, AT(size), "M10", "SIZE", "create: size of the nodes.", .flag_only = true},
-        {"disk", 0, OPTION_NUMBER, AT(disk), NULL, "GB", "create: disk of each node.", NULL, 1, 65536, true},
+        {"size", 0, OPTION_TEXT, AT(size), "M10", "SIZE", "create, scale: size of the nodes.", .flag_only = true},
+        {"disk", 0, OPTION_NUMBER, AT(disk), NULL, "GB", "create, scale: disk of each node.", NULL, 1, 65536, true},
         {"provider", 0, OPTION_TEXT, AT(provider), "AWS", "NAME", "create: AWS, AZURE or GCP.", .flag_only = true},
         {"region", 0, OPTION_TEXT, AT(region), "US_EAST_1", "NAME", "create: region of the nodes.", .flag_only = true},
         {"version", 0, OPTION_TEXT, AT(version), NULL, "N", "create: major version of the database.",
@@ -52,6 +56,8 @@ struct work {
 	const char *project;
 	const char *name; /* of the cluster */
 	bool json;
+	struct output_options output; /* where `form` says so */
+	bool form;
 };
 
 static const char *field(const json_t *object, const char *name)
@@ -67,8 +73,7 @@ static const char *cluster_path(struct work *w, struct arena *a)
 
 static void json_print(const json_t *value)
 {
-	json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-	putchar('\n');
+	output_json(stdout, value, true);
 }
 
 #define SHOWN (-1) /* of call(): it was printed, not made */
@@ -164,10 +169,19 @@ static void list_print(const struct work *w, const json_t *clusters)
 	}
 }
 
-static void show(const struct work *w, const json_t *cluster)
+/* Without --query nothing can be missing. */
+static void form_print(const struct work *w, json_t *value)
+{
+	if (output_print(stdout, w->arena, value, NULL, 0, &w->output) < 0)
+		fflush(stdout);
+}
+
+static void show(const struct work *w, json_t *cluster)
 {
 	if (w->json)
 		json_print(cluster);
+	else if (w->form)
+		form_print(w, cluster);
 	else
 		cluster_print(w, cluster);
 }
@@ -192,23 +206,33 @@ static int cluster_wait(struct work *w, bool gone)
 
 static int list_run(struct work *w)
 {
-	json_t *all = json_array(), *page = NULL;
-	int code = EXIT_DONE;
-	bool more = true;
-	for (int number = 1; more && code == EXIT_DONE; number++) {
+	struct pages pages;
+	json_t *page = NULL;
+	int code = EXIT_DONE, more = PAGES_MORE;
+	pages_begin(&pages, w->client);
+	for (int number = 1; more == PAGES_MORE && code == EXIT_DONE; number++) {
 		const char *path = arena_printf(w->arena, API_BASE "/groups/%s/clusters?itemsPerPage=500&pageNum=%d",
 		                                w->project, number)
 		                           .p;
-		code = call(w, "GET", path, NULL, &page);
-		json_t *results = code == EXIT_DONE ? json_object_get(page, "results") : NULL;
-		more = json_array_size(results) == 500;
-		json_array_extend(all, results);
+		if (w->given->dry_run) {
+			code = call(w, "GET", path, NULL, &page);
+			break;
+		}
+		struct arena *one = arena_new();
+		struct client_answer answer;
+		code = client_get(w->client, one, path, &answer);
+		more = code == EXIT_DONE ? pages_add(&pages, &answer) : PAGES_END;
+		arena_free(one);
+		if (more < 0)
+			code = client_exit(more);
 	}
 	if (code == EXIT_DONE && w->json)
-		json_print(all);
+		json_print(pages.all);
+	else if (code == EXIT_DONE && w->form)
+		form_print(w, pages.all);
 	else if (code == EXIT_DONE)
-		list_print(w, all);
-	json_decref(all);
+		list_print(w, pages.all);
+	pages_end(&pages);
 	return code;
 }
 
@@ -230,7 +254,7 @@ static int get_run(struct work *w)
 	if (code != EXIT_DONE)
 		return code;
 	show(w, cluster);
-	if (!w->json)
+	if (!w->json && !w->form)
 		status_print(w);
 	return EXIT_DONE;
 }
@@ -314,7 +338,7 @@ static int create_body(struct work *w, const struct options *given, json_t **ret
 }
 
 /* After a change was requested: waits for it, or shows the answer. */
-static int change_finish(struct work *w, const json_t *cluster)
+static int change_finish(struct work *w, json_t *cluster)
 {
 	if (w->given->wait)
 		return cluster_wait(w, false);
@@ -327,6 +351,66 @@ static int create_run(struct work *w, const json_t *body)
 	json_t *cluster = NULL;
 	const char *path = arena_printf(w->arena, API_BASE "/groups/%s/clusters", w->project).p;
 	int code = call(w, "POST", path, body, &cluster);
+	return code == EXIT_DONE ? change_finish(w, cluster) : code;
+}
+
+/* Scaling: what the cluster is, with another size, number of nodes or disk. */
+
+static void specs_change(json_t *specs, const struct clusters_arguments *g, const struct options *given)
+{
+	if (!json_is_object(specs))
+		return;
+	if (options_given(given, "size"))
+		json_put_z(specs, "instanceSize", g->size);
+	if (g->disk)
+		json_put(specs, "diskSizeGB", json_integer(g->disk));
+}
+
+static void config_change(json_t *config, const struct clusters_arguments *g, const struct options *given)
+{
+	static const char *const kinds[] = {"electableSpecs", "readOnlySpecs", "analyticsSpecs"};
+	bool leaves = strcmp(field(config, "providerName"), "TENANT") == 0 && options_given(given, "size") &&
+	              !size_is_shared(g->size);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		specs_change(json_object_get(config, kinds[i]), g, given);
+	if (leaves) {
+		json_put_z(config, "providerName", field(config, "backingProviderName"));
+		json_object_del(config, "backingProviderName");
+	}
+	if (leaves || options_given(given, "nodes"))
+		json_put(json_object_get(config, "electableSpecs"), "nodeCount", json_integer(g->nodes));
+}
+
+static int scale_run(struct work *w, const struct options *given)
+{
+	static const char *const kept[] = {"zoneName", "regionConfigs"};
+	json_t *cluster = NULL, *spec, *config;
+	size_t i, k;
+	int code = client_ask(w->client, w->arena, "GET", cluster_path(w, w->arena), NULL, &cluster);
+	if (code != EXIT_DONE)
+		return code;
+	json_t *specs = json_keep(w->arena, json_array());
+	json_array_foreach(json_object_get(cluster, "replicationSpecs"), i, spec)
+	{
+		json_t *one = json_object();
+		for (k = 0; k < sizeof kept / sizeof *kept; k++)
+			if (json_object_get(spec, kept[k]))
+				json_put(one, kept[k], json_deep_copy(json_object_get(spec, kept[k])));
+		json_array_append_new(specs, one);
+		json_t *configs = json_object_get(one, "regionConfigs");
+		if (json_array_size(configs) > 1 && options_given(given, "nodes")) {
+			option_refuse("--nodes: %s has several regions; \"steward clusters update %s\" says how many "
+			              "nodes each has",
+			              w->name, w->name);
+			return EXIT_USAGE;
+		}
+		json_array_foreach(configs, k, config)
+		{
+			config_change(config, w->given, given);
+		}
+	}
+	json_t *body = json_keep(w->arena, json_pack("{s:O}", "replicationSpecs", specs));
+	code = call(w, "PATCH", cluster_path(w, w->arena), body, &cluster);
 	return code == EXIT_DONE ? change_finish(w, cluster) : code;
 }
 
@@ -349,7 +433,7 @@ static int delete_run(struct work *w)
 	int code = call(w, "DELETE", cluster_path(w, w->arena), NULL, &nothing);
 	if (code == EXIT_DONE && w->given->wait)
 		code = cluster_wait(w, true);
-	if (code == EXIT_DONE && !w->json)
+	if (code == EXIT_DONE && !w->json && !w->form)
 		printf("%s %s\n", w->name, w->given->wait ? "is deleted" : "is being deleted");
 	return code;
 }
@@ -370,14 +454,25 @@ static int ca_run(struct work *w)
 		client_explain(w->client, &answer);
 		return EXIT_NOT_DONE;
 	}
-	printf("%.*s", STR_ARG(answer.body));
+	text_print(w->arena, answer.body);
 	return EXIT_DONE;
 }
 
-enum verb { VERB_LIST, VERB_CA, VERB_GET, VERB_CREATE, VERB_PAUSE, VERB_RESUME, VERB_DELETE, VERB_WAIT, VERBS };
-static const char *const verbs[] = {"list", "ca", "get", "create", "pause", "resume", "delete", "wait"};
+enum verb {
+	VERB_LIST,
+	VERB_CA,
+	VERB_GET,
+	VERB_CREATE,
+	VERB_PAUSE,
+	VERB_RESUME,
+	VERB_DELETE,
+	VERB_WAIT,
+	VERB_SCALE,
+	VERBS
+};
+static const char *const verbs[] = {"list", "ca", "get", "create", "pause", "resume", "delete", "wait", "scale"};
 
-static int verb_run(struct work *w, enum verb verb, const json_t *body)
+static int verb_run(struct work *w, const struct options *given, enum verb verb, const json_t *body)
 {
 	switch (verb) {
 	case VERB_LIST: return list_run(w);
@@ -387,6 +482,7 @@ static int verb_run(struct work *w, enum verb verb, const json_t *body)
 	case VERB_PAUSE: return paused_set(w, true);
 	case VERB_RESUME: return paused_set(w, false);
 	case VERB_DELETE: return delete_run(w);
+	case VERB_SCALE: return scale_run(w, given);
 	default: return cluster_wait(w, false);
 	}
 }
@@ -395,11 +491,22 @@ static int verb_run(struct work *w, enum verb verb, const json_t *body)
 static bool usage_fits(const struct options *given, enum verb verb, size_t words)
 {
 	static const char *const shape[] = {"nodes", "shards", "size", "disk", "provider", "region", "version", "body"};
-	for (size_t i = 0; verb != VERB_CREATE && i < sizeof shape / sizeof *shape; i++)
-		if (options_given(given, shape[i])) {
-			option_refuse("clusters %s: --%s goes with create only", verbs[verb], shape[i]);
-			return false;
-		}
+	bool scales = false;
+	for (size_t i = 0; verb != VERB_CREATE && i < sizeof shape / sizeof *shape; i++) {
+		bool scale = str_is_one_of("nodes|size|disk", str_of(shape[i]));
+		if (!options_given(given, shape[i]))
+			continue;
+		scales = true;
+		if (verb == VERB_SCALE && scale)
+			continue;
+		option_refuse("clusters %s: --%s goes with %s only", verbs[verb], shape[i],
+		              scale ? "create and scale" : "create");
+		return false;
+	}
+	if (verb == VERB_SCALE && !scales) {
+		option_refuse("clusters scale: say to what: --size, --nodes or --disk");
+		return false;
+	}
 	bool of_project = verb == VERB_LIST || verb == VERB_CA;
 	if ((verb == VERB_CA || verb == VERB_WAIT) && options_given(given, "dry-run")) {
 		option_refuse("clusters %s: changes nothing, so there is nothing to print with --dry-run", verbs[verb]);
@@ -428,11 +535,16 @@ static int clusters_run(struct arena *a, const struct options *given, const stru
 	size_t verb = 0;
 	while (count && verb < VERBS && strcmp(words[0], verbs[verb]) != 0)
 		verb++;
-	if (!count || verb == VERBS) {
-		option_refuse("clusters: say list, get, create, update, pause, resume, delete, wait or ca; \"steward "
-		              "help clusters\" shows all");
+	if (count && verb == VERBS)
+		return meant_verb(command_family_find("clusters"), words[0], count > 1 ? words[1] : NULL, verbs, VERBS);
+	if (!count) {
+		option_refuse("clusters: say list, get, create, scale, update, pause, resume, delete, wait or ca; "
+		              "\"steward help clusters\" shows all");
 		return EXIT_USAGE;
 	}
+	w.form = !str_is_one_of("text|json", str_of(g->output));
+	if (w.form && output_options_parse(g->output, NULL, &w.output) < 0)
+		return EXIT_USAGE;
 	if (!usage_fits(given, (enum verb)verb, count))
 		return EXIT_USAGE;
 	w.name = count > 1 ? words[1] : NULL;
@@ -440,7 +552,7 @@ static int clusters_run(struct arena *a, const struct options *given, const stru
 	    client_open(a, &profile, &w.client) < 0)
 		return EXIT_USAGE;
 	int r = client_project(w.client, a, &w.project);
-	int code = r < 0 ? client_exit(r) : verb_run(&w, (enum verb)verb, body);
+	int code = r < 0 ? client_exit(r) : verb_run(&w, given, (enum verb)verb, body);
 	code = code == SHOWN ? EXIT_DONE : code;
 	client_close(w.client);
 	return code;

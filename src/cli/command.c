@@ -7,6 +7,7 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/flags.h"
+#include "cli/meant.h"
 #include "cli/run.h"
 
 #include <errno.h>
@@ -27,8 +28,8 @@ const struct option_row command_options[] = {
         {"wait", 0, OPTION_SWITCH, AT(wait), NULL, NULL, "Come back when the work is done.", .flag_only = true},
         {"watch", 0, OPTION_SWITCH, AT(watch), NULL, NULL, "Print the answer again whenever it has changed.",
          .flag_only = true},
-        {"timeout", 0, OPTION_NUMBER, AT(timeout), "1800", "SECONDS", "Wait or watch no longer than this.", NULL, 1,
-         604800, true},
+        {"timeout", 0, OPTION_NUMBER, AT(timeout), "1800", "SECONDS",
+         "Wait or watch no longer than this; also for the answer.", NULL, 1, 604800, true},
         {"dry-run", 0, OPTION_CHOICE, AT(dry_run), NULL, NULL,
          "Print the call instead of making it; --dry-run=curl: as a line for curl.", "text|curl", .flag_only = true},
         {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "Delete without asking.", .flag_only = true},
@@ -170,6 +171,10 @@ static int flag_unknown(struct run *r, struct str name)
 	for (unsigned i = 0; (p = param_at(r->op, i)); i++)
 		names[count++] = flag_name(a, str_of(p->name));
 	const char *near = flag_nearest(name, names, count);
+	near = near ? near : meant_flag(name, names, count);
+	if (strcmp(r->op->command, "clusters update") == 0 && str_is_one_of("size|nodes|disk", name))
+		return option_refuse("--%.*s: there is no such flag; did you mean \"steward clusters scale\"?",
+		                     STR_ARG(name));
 	if (near)
 		return option_refuse("--%.*s: there is no such flag; did you mean --%s?", STR_ARG(name), near);
 	return option_refuse("--%.*s: there is no such flag; \"steward %s --help\" lists them", STR_ARG(name),
@@ -282,14 +287,31 @@ static int flag_take(struct run *r, const struct argument *g)
 	return 0;
 }
 
+/* What is made is often named by a word elsewhere; here a flag does it. */
+static int word_refuse(struct run *r, const char *word)
+{
+	static const char *const network[] = {"cidr-block"}, *const name[] = {"name", "username", "desc", "ip-address"};
+	const struct schema *body = command_body(r->op);
+	struct flag *flags = NULL;
+	size_t n = body && r->op->method == METHOD_POST ? flags_list(r->arena, body, command_use(r->op), &flags) : 0;
+	bool is_network = strchr(word, '/');
+	const char *const *wanted = is_network ? network : name;
+	for (size_t k = 0; k < (is_network ? 1 : sizeof name / sizeof *name); k++)
+		for (size_t i = 0; i < n; i++)
+			if (strcmp(flags[i].name, wanted[k]) == 0)
+				return option_refuse("\"%s\" is a word too many; did you mean --%s %s?", word,
+				                     wanted[k], word);
+	return option_refuse("\"%s\" is a word too many; \"steward %s --help\" shows what is expected", word,
+	                     r->op->command);
+}
+
 static int word_take(struct run *r, const char *word)
 {
 	unsigned most = 0;
 	for (unsigned i = 0; i < r->op->path_param_count; i++)
 		most += command_scope_is_word(r->op) || !command_is_scope(&r->op->path_params[i]);
 	if (r->word_count == most)
-		return option_refuse("\"%s\" is a word too many; \"steward %s --help\" shows what is expected", word,
-		                     r->op->command);
+		return word_refuse(r, word);
 	r->words[r->word_count++] = word;
 	return 0;
 }
@@ -306,8 +328,9 @@ static int arguments_read(struct run *r, int argc, char **argv)
 			only_words = true;
 		} else if (!only_words && (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)) {
 			return OPTIONS_HELP;
-		} else if (!only_words && strcmp(arg, "-o") == 0) {
+		} else if (!only_words && strncmp(arg, "-o", 2) == 0) {
 			g.name = STR("output");
+			g.text = arg[2] ? arg + 2 + (arg[2] == '=') : NULL;
 			result = flag_take(r, &g);
 		} else if (!only_words && strncmp(arg, "--", 2) == 0) {
 			struct str value;
@@ -443,33 +466,10 @@ static int op_run(struct arena *a, const struct op *op, int argc, char **argv)
 /* Words that are no command: says which there are. */
 static int family_run(const struct command_family *family, int argc, char **argv)
 {
-	char joined[128] = "";
-	const char *names[256];
-	struct arena *a = arena_new();
-	size_t count = 0, prefix = strlen(family->name) + 1;
-	for (unsigned i = 0; i < catalog_op_count && count < 256; i++)
-		if (strncmp(catalog_ops[i].command, family->name, prefix - 1) == 0 &&
-		    catalog_ops[i].command[prefix - 1] == ' ')
-			names[count++] = catalog_ops[i].command + prefix;
-	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		usage_family(argc < 2 ? stderr : stdout, family);
-		arena_free(a);
-		return argc < 2 ? EXIT_USAGE : EXIT_DONE;
-	}
-	const char *near = NULL;
-	if (argc > 2)
-		snprintf(joined, sizeof joined, "%s %s", argv[1], argv[2]);
-	near = flag_nearest(str_of(joined), names, count);
-	if (!near)
-		near = flag_nearest(str_of(argv[1]), names, count);
-	if (near)
-		option_refuse("%s has no command \"%s\"; did you mean \"steward %s %s\"?", family->name, argv[1],
-		              family->name, near);
-	else
-		option_refuse("%s has no command \"%s\"; \"steward %s --help\" lists them", family->name, argv[1],
-		              family->name);
-	arena_free(a);
-	return EXIT_USAGE;
+	if (argc > 1 && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
+		return meant_verb(family, argv[1], argc > 2 ? argv[2] : NULL, NULL, 0);
+	usage_family(argc < 2 ? stderr : stdout, family);
+	return argc < 2 ? EXIT_USAGE : EXIT_DONE;
 }
 
 int command_run(int argc, char **argv)
@@ -502,6 +502,15 @@ static bool is_derived_flag(struct arena *a, const struct op *op, const char *ar
 	return !flag_nearest(name, names, clusters_option_count);
 }
 
+/* -o FORM, -oFORM or -o=FORM, of the forms that the derived command has. */
+static bool is_derived_form(const char *arg, const char *next)
+{
+	if (strncmp(arg, "-o", 2) != 0)
+		return false;
+	const char *form = arg[2] == '=' ? arg + 3 : arg[2] ? arg + 2 : next;
+	return str_is_one_of("table|yaml|name", (struct str){form, strlen(form)});
+}
+
 bool command_takes(int argc, char **argv)
 {
 	int used = 0;
@@ -513,9 +522,8 @@ bool command_takes(int argc, char **argv)
 	struct arena *a = arena_new();
 	bool takes = false;
 	for (int i = used; i < argc; i++) {
-		bool form = strcmp(argv[i], "-o") == 0 && i + 1 < argc &&
-		            str_is_one_of("table|yaml|name", str_of(argv[i + 1]));
-		takes = takes || form || (strncmp(argv[i], "--", 2) == 0 && is_derived_flag(a, op, argv[i]));
+		takes = takes || is_derived_form(argv[i], i + 1 < argc ? argv[i + 1] : "") ||
+		        (strncmp(argv[i], "--", 2) == 0 && is_derived_flag(a, op, argv[i]));
 	}
 	arena_free(a);
 	return takes;

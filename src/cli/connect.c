@@ -55,6 +55,7 @@ const size_t connect_option_count = sizeof connect_options / sizeof *connect_opt
 #define NAME_LENGTH 10
 #define TRY_PAUSE_MS 200
 #define PAGE 500
+#define PAGES_MAX 100
 
 /* Which database role each project role gives; the first one that the caller holds is used. */
 static const struct {
@@ -373,7 +374,7 @@ static int entry_find(struct session *s, const struct ip *address, enum covered 
 	enum covered best = COVERED_NOT;
 	bool more = true;
 	int code = EXIT_DONE;
-	for (int number = 1; code == EXIT_DONE && more && best != COVERED; number++) {
+	for (int number = 1; code == EXIT_DONE && more && best != COVERED && number <= PAGES_MAX; number++) {
 		json_t *page = NULL;
 		const char *path = arena_printf(s->arena, API_BASE "/groups/%s/accessList?itemsPerPage=%d&pageNum=%d",
 		                                s->project, PAGE, number)

@@ -160,6 +160,8 @@ static int watch_run(struct watch *w)
 		client_explain(w->client, &answer);
 		return EXIT_NOT_DONE;
 	}
+	if (!answer.json)
+		return client_exit(client_stranger(w->client, false));
 	events_print(w, w->arena, answer.json);
 	return w->given->follow ? events_follow(w) : EXIT_DONE;
 }

@@ -9,6 +9,7 @@
 
 #define OVERLAP_MS 5000
 #define PAUSE_MS 2000
+#define PAUSE_MOST_S 60u
 #define ROOM_FIRST 1024
 
 struct follow_entry {
@@ -108,8 +109,8 @@ int follow_step(struct follow *f, const struct client *c, int result, const stru
 		return client_exit(result);
 	f->unreached = 0;
 	if (answer->retry_after)
-		f->pause_ms = answer->retry_after * 1000;
-	if (answer->status < 400 || answer->status == 429 || answer->status == 503)
+		f->pause_ms = (answer->retry_after < PAUSE_MOST_S ? answer->retry_after : PAUSE_MOST_S) * 1000;
+	if (answer->status < 300 || answer->status == 429 || answer->status == 503)
 		return FOLLOW_ON;
 	client_explain(c, answer);
 	return EXIT_NOT_DONE;

@@ -2,7 +2,7 @@
 #include "base/config.h"
 #include "cli/cli.h"
 #include "cli/command.h"
-#include "cli/flags.h"
+#include "cli/meant.h"
 
 struct command {
 	const char *name, *usage, *summary, *text;
@@ -35,9 +35,10 @@ static const struct command commands[] = {
         {"clusters",
          "steward clusters list\n"
          "       steward clusters create NAME [--nodes N] [--shards N] [--size SIZE] [--region NAME] [--wait]\n"
+         "       steward clusters scale NAME [--size SIZE] [--nodes N] [--disk GB] [--wait]\n"
          "       steward clusters get | pause | resume | delete | wait NAME [--wait]\n"
          "       steward clusters ca",
-         "make, look at, pause, resume and delete clusters",
+         "make, look at, scale, pause, resume and delete clusters",
          "Calls the API of a service. With --wait the command comes back when the cluster is ready, or gone; on a\n"
          "terminal a bar shows how far it is, otherwise lines on stderr do. -o json prints the API's documents. ca\n"
          "prints the certificates by which clients know the project's databases.\n"
@@ -50,6 +51,7 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward clusters create orders --wait\n"
          "  steward clusters create big --shards 3 --size M30 --version 15 --wait --timeout 600\n"
+         "  steward clusters scale orders --size M30 --wait\n"
          "  steward connect orders                  # psql, with all that it needs\n"
          "  psql \"$(steward clusters get orders -o json | jq -r .connectionStrings.standard)\" -U app\n"
          "  steward clusters ca >ca.crt             # for sslmode=verify-full and sslrootcert=ca.crt\n"
@@ -270,16 +272,8 @@ bool help_command(FILE *out, const char *name)
 
 int help_unknown(const char *word)
 {
-	const char *names[COMMANDS + 256];
-	size_t count = 0;
+	const char *names[COMMANDS];
 	for (size_t i = 0; i < COMMANDS; i++)
-		names[count++] = commands[i].name;
-	for (unsigned i = 0; i < command_family_count && count < COMMANDS + 256; i++)
-		names[count++] = command_families[i].name;
-	const char *near = flag_nearest(str_of(word), names, count);
-	if (near)
-		option_refuse("there is no command \"%s\"; did you mean \"steward %s\"?", word, near);
-	else
-		option_refuse("there is no command \"%s\"; \"steward --help\" lists them", word);
-	return EXIT_USAGE;
+		names[i] = commands[i].name;
+	return meant_command(word, names, COMMANDS);
 }

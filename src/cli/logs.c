@@ -289,7 +289,7 @@ static int logs_once(struct logs *l)
 		int result = node_read(l, &l->nodes[i], l->arena, false, &answer);
 		if (result < 0) {
 			code = client_exit(result);
-		} else if (answer.status >= 400) {
+		} else if (answer.status >= 300) {
 			client_explain(l->client, &answer);
 			code = EXIT_NOT_DONE;
 		}

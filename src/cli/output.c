@@ -457,8 +457,15 @@ static void names_print(FILE *out, struct arena *a, json_t *answer, const struct
 
 /* JSON. */
 
-/* JSON allows DEL and U+0080 to U+009F as they are; terminals take some of them for commands. They occur in texts
- * only, so an escape may stand in their place. */
+/* U+2028 to U+202E and U+2066 to U+2069: ends of lines, and what turns the direction of the text beside it. */
+static bool is_turn(const unsigned char *p)
+{
+	return p[0] == 0xe2 &&
+	       ((p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
+}
+
+/* JSON allows DEL, U+0080 to U+009F and turns as they are; terminals take some of them for commands. They occur in
+ * texts only, so an escape may stand in their place. */
 void output_json(FILE *out, const json_t *value, bool indented)
 {
 	size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(15) | (indented ? JSON_INDENT(2) : JSON_COMPACT);
@@ -468,8 +475,11 @@ void output_json(FILE *out, const json_t *value, bool indented)
 			fputs("\\u007f", out);
 		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
 			fprintf(out, "\\u%04x", *++p);
+		else if (is_turn(p))
+			fprintf(out, "\\u20%02x", (p[1] & 1u) << 6 | (p[2] & 0x3fu));
 		else
 			fputc(*p, out);
+		p += is_turn(p) ? 2 : 0;
 	}
 	fputc('\n', out);
 	free(text);

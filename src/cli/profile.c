@@ -61,6 +61,8 @@ int profile_read(struct arena *a, const char *path, struct profile *ret_profile)
 	struct stat st;
 	if (stat(path, &st) < 0)
 		return option_refuse("%s: cannot be read: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return option_refuse("%s: is no file", path);
 	if (st.st_mode & 077)
 		return option_refuse("%s: others may read the secrets in it; say: chmod 600 '%s'", path, path);
 	options_setup(&o, "help", profile_settings, profile_setting_count, &p, a);
@@ -215,6 +217,11 @@ int profile_load(struct arena *a, const struct profile_arguments *g, struct prof
 	const char *source = g->profile ? profile_path(a, g->profile)
 	                     : named    ? standard
 	                                : arena_printf(a, "%s/bootstrap.json", dir).p;
+	if (g->profile && !strchr(g->profile, '/') && access(source, F_OK) < 0)
+		return option_refuse(
+		        "there is no profile \"%s\"; \"steward login %s\" makes it, \"steward config list\" "
+		        "shows those there are",
+		        g->profile, g->profile);
 	if (!named && !g->data && access(source, F_OK) < 0)
 		return option_refuse("there is no service to talk to: neither %s nor the profile %s is there; "
 		                     "\"steward login\" makes a profile; or give --data DIR of a service that was "

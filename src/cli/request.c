@@ -8,11 +8,27 @@
 
 #include <errno.h>
 
+/* A list or an object that is missing: the flags below it that are required. False: there is none. */
+static bool parts_required(struct arena *a, const struct op *op, const char *flag)
+{
+	const struct schema *body = command_body(op);
+	struct flag *flags = NULL;
+	size_t n = body ? flags_list(a, body, command_use(op), &flags) : 0, length = strlen(flag), told = 0;
+	for (size_t i = 0; i < n; i++)
+		if (flags[i].required && strncmp(flags[i].name, flag, length) == 0 && flags[i].name[length] == '.') {
+			option_refuse("--%s: is required", flags[i].name);
+			told++;
+		}
+	return told;
+}
+
 /* Faults, each with the flag that it is about. */
-static int faults_tell(struct arena *a, const struct faults *faults)
+static int faults_tell(struct arena *a, const struct op *op, const struct faults *faults)
 {
 	for (size_t i = 0; i < faults->count && i < FAULTS_MAX; i++) {
 		const char *flag = flag_of_path(a, faults->list[i].path);
+		if (*flag && str_is(faults->list[i].text, "is required") && parts_required(a, op, flag))
+			continue;
 		if (*flag)
 			option_refuse("--%s: %.*s", flag, STR_ARG(faults->list[i].text));
 		else
@@ -177,6 +193,14 @@ static int body_fill(struct request *r, struct client *c, struct arena *a, const
 	return 0;
 }
 
+/* Names the path alone: the value may be a secret. */
+static int set_refuse(const char *text, const char *fault)
+{
+	struct str path, value;
+	flag_cut(str_of(text), &path, &value);
+	return option_refuse("--set %.*s: %s", STR_ARG(path), fault);
+}
+
 static int flags_apply(struct flags *f, const struct given *given, size_t count)
 {
 	int result = 0;
@@ -187,7 +211,7 @@ static int flags_apply(struct flags *f, const struct given *given, size_t count)
 		const char *fault = set ? flags_assign(f, str_of(given[i].text))
 		                        : flags_set(f, given[i].path, str_of(given[i].text));
 		if (fault)
-			result = set ? option_refuse("--set %s: %s", given[i].text, fault)
+			result = set ? set_refuse(given[i].text, fault)
 			             : option_refuse("--%.*s: %s", STR_ARG(given[i].path), fault);
 	}
 	return result;
@@ -239,7 +263,7 @@ int request_make(struct request *r, struct client *c, struct arena *a, const str
 		result = body_make(r, c, a, given, count, body, &faults);
 	}
 	if (result == 0)
-		result = faults_tell(a, &faults);
+		result = faults_tell(a, r->op, &faults);
 	r->path = arena_z(a, buf_view(&b));
 	buf_free(&b);
 	return result;

@@ -7,13 +7,14 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/pages.h"
 #include "cli/progress.h"
 #include "cli/wait.h"
 
 #include <unistd.h>
 
 #define WATCH_MS 2000
-#define PAGES_MAX 10000
+#define WATCH_MOST_S 60u
 
 static struct client_request request_of(struct run *r, const char *path)
 {
@@ -23,9 +24,26 @@ static struct client_request request_of(struct run *r, const char *path)
 	                           .header_count = r->request.header_count};
 	if (r->request.body)
 		q.body = json_text(r->arena, r->request.body);
-	if (!(r->op->produces & PRODUCES_JSON))
+	if (!(r->op->produces & PRODUCES_JSON) && !isatty(STDOUT_FILENO))
 		q.sink = stdout;
+	if (options_given(&r->options, "timeout"))
+		q.timeout_ms = (int64_t)r->given.timeout * 1000;
 	return q;
+}
+
+/* A name where an id is wanted is not found. */
+static void ids_tell(const struct run *r)
+{
+	struct str family, rest;
+	str_cut(str_of(r->op->command), ' ', &family, &rest);
+	for (unsigned i = 0; i < r->op->path_param_count; i++) {
+		const struct param *p = &r->op->path_params[i];
+		struct faults faults = {.count = 0};
+		if (!command_is_scope(p) && str_ends(str_of(p->name), STR("Id")) && r->request.values[i] &&
+		    !schema_check_text(p->schema, str_of(p->name), str_of(r->request.values[i]), r->arena, &faults))
+			fprintf(stderr, "steward: %s is an id, which \"%s\" is not; \"steward %.*s list\" shows ids\n",
+			        command_argument(r->arena, p), r->request.values[i], STR_ARG(family));
+	}
 }
 
 static int call(struct run *r, const char *path, struct client_answer *ret_answer)
@@ -34,10 +52,15 @@ static int call(struct run *r, const char *path, struct client_answer *ret_answe
 	int result = client_call(r->client, r->arena, &q, ret_answer);
 	if (result < 0)
 		return client_exit(result);
-	if (ret_answer->status < 400)
-		return EXIT_DONE;
-	client_explain(r->client, ret_answer);
-	return EXIT_NOT_DONE;
+	if (ret_answer->status >= 300) {
+		client_explain(r->client, ret_answer);
+		if (ret_answer->status == 404)
+			ids_tell(r);
+		return EXIT_NOT_DONE;
+	}
+	if (r->op->produces == PRODUCES_JSON && ret_answer->body.n && !ret_answer->json)
+		return client_exit(client_stranger(r->client, false));
+	return EXIT_DONE;
 }
 
 static int answer_print(struct run *r, json_t *answer, const struct op *of)
@@ -62,7 +85,7 @@ static int answer_show(struct run *r, const struct client_answer *answer)
 	if (answer->json)
 		code = answer_print(r, answer->json, r->op);
 	else if (answer->body.n)
-		fwrite(answer->body.p, 1, answer->body.n, stdout);
+		text_print(r->arena, answer->body);
 	else if (r->op->method != METHOD_GET && isatty(STDERR_FILENO))
 		fprintf(stderr, "steward: done\n");
 	more_tell(r, answer->json);
@@ -81,38 +104,37 @@ static bool is_given(const struct run *r, const struct param *p)
 static int all_run(struct run *r)
 {
 	struct progress bar;
-	json_t *all = json_keep(r->arena, json_array());
+	struct pages pages;
+	struct arena *whole = r->arena;
 	char mark = strchr(r->request.path, '?') ? '&' : '?';
 	const char *size = is_given(r, &common_params[COMMON_PAGE_SIZE]) ? "" : "&itemsPerPage=500";
-	json_int_t total = 0;
-	int code = EXIT_DONE;
+	int code = EXIT_DONE, more = PAGES_MORE;
 	if (is_given(r, &common_params[COMMON_PAGE])) {
 		option_refuse("--all: means every page; --page-num is for one");
 		return EXIT_USAGE;
 	}
 	progress_begin(&bar, r->op->command);
-	for (int page = 1; code == EXIT_DONE && page <= PAGES_MAX; page++) {
+	pages_begin(&pages, r->client);
+	for (int page = 1; code == EXIT_DONE && more == PAGES_MORE; page++) {
 		struct client_answer answer;
+		r->arena = arena_new();
 		code = call(r, arena_printf(r->arena, "%s%cpageNum=%d%s", r->request.path, mark, page, size).p,
 		            &answer);
-		const json_t *results = code == EXIT_DONE ? json_object_get(answer.json, "results") : NULL;
-		if (!json_array_size(results))
-			break;
-		json_array_extend(all, json_object_get(answer.json, "results"));
-		total = json_integer_value(json_object_get(answer.json, "totalCount"));
-		json_int_t got = (json_int_t)json_array_size(all);
-		if (total > 0 && (bar.terminal || page > 1 || got < total))
-			progress_show(&bar, (int)(got * 100 / total), STR(""));
-		if (total > 0 && got >= total)
-			break;
+		more = code == EXIT_DONE ? pages_add(&pages, &answer) : PAGES_END;
+		if (more < 0)
+			code = client_exit(more);
+		arena_free(r->arena);
+		json_int_t got = (json_int_t)json_array_size(pages.all);
+		if (pages.total > 0 && (bar.terminal || page > 1 || got < pages.total))
+			progress_show(&bar, got < pages.total ? (int)(got * 100 / pages.total) : 100, STR(""));
 	}
 	progress_end(&bar);
-	if (code != EXIT_DONE)
-		return code;
+	r->arena = whole;
 	json_t *answer = json_keep(r->arena, json_object());
-	json_put(answer, "results", json_incref(all));
-	json_put(answer, "totalCount", json_integer((json_int_t)json_array_size(all)));
-	return answer_print(r, answer, r->op);
+	json_put(answer, "results", json_incref(pages.all));
+	json_put(answer, "totalCount", json_integer((json_int_t)json_array_size(pages.all)));
+	pages_end(&pages);
+	return code == EXIT_DONE ? answer_print(r, answer, r->op) : code;
 }
 
 static void change_print(void *ctx, json_t *document)
@@ -155,13 +177,17 @@ static int watch_once(struct run *r, json_t **before, int64_t *ret_pause_ms)
 	if (result < 0)
 		return client_exit(result);
 	if (answer.status == 429 || answer.status == 503) {
-		*ret_pause_ms = answer.retry_after ? (int64_t)answer.retry_after * 1000 : WATCH_MS;
+		if (answer.retry_after)
+			*ret_pause_ms =
+			        (int64_t)(answer.retry_after < WATCH_MOST_S ? answer.retry_after : WATCH_MOST_S) * 1000;
 		return EXIT_DONE;
 	}
-	if (answer.status >= 400) {
+	if (answer.status >= 300) {
 		client_explain(r->client, &answer);
 		return EXIT_NOT_DONE;
 	}
+	if (!answer.json && answer.body.n)
+		return client_exit(client_stranger(r->client, false));
 	if (!answer.json || json_equal(answer.json, *before))
 		return EXIT_DONE;
 	json_decref(*before);

@@ -191,8 +191,6 @@ static size_t flags_print(const struct page *p, const struct op *op, const struc
 {
 	size_t n = params_print(p, op->query_params, op->query_param_count, required, dry) +
 	           params_print(p, op->header_params, op->header_param_count, required, dry);
-	if (op->paginated)
-		n += params_print(p, &common_params[COMMON_PAGE], COMMON_COUNT - COMMON_PAGE, required, dry);
 	for (size_t i = 0; i < count; i++)
 		if (flags[i].required == required) {
 			n++;
@@ -201,6 +199,8 @@ static size_t flags_print(const struct page *p, const struct op *op, const struc
 				         explained(p->arena, flags[i].description, flags[i].schema, flags[i].only_for,
 				                   flags[i].repeats));
 		}
+	if (op->paginated)
+		n += params_print(p, &common_params[COMMON_PAGE], COMMON_COUNT - COMMON_PAGE, required, dry);
 	return n;
 }
 
@@ -263,6 +263,22 @@ static void arguments_section(const struct page *p, const struct op *op)
 	}
 }
 
+/* Help leaves out what the command would refuse, or what means nothing to it. */
+static bool option_fits(const struct op *op, const char *name)
+{
+	if (str_is_one_of("body|set", str_of(name)))
+		return command_body(op);
+	if (strcmp(name, "all") == 0)
+		return op->paginated;
+	if (strcmp(name, "wait") == 0)
+		return op->polls;
+	if (strcmp(name, "watch") == 0)
+		return op->polls || op->method == METHOD_GET;
+	if (strcmp(name, "yes") == 0)
+		return op->method == METHOD_DELETE;
+	return true;
+}
+
 void usage_command(FILE *out, const struct op *op)
 {
 	struct page p = page_open(out);
@@ -271,8 +287,13 @@ void usage_command(FILE *out, const struct op *op)
 	paragraphs(&p, op->description);
 	arguments_section(&p, op);
 	flags_section(&p, op);
+	struct option_row *rows = arena_new_array(p.arena, struct option_row, command_option_count);
+	size_t count = 0;
+	for (size_t i = 0; i < command_option_count; i++)
+		if (option_fits(op, command_options[i].name))
+			rows[count++] = command_options[i];
 	fprintf(out, "\nOptions:\n");
-	options_help(out, command_options, command_option_count);
+	options_help(out, rows, count);
 	fprintf(out, "\nCalls %s %s%s\n", method_name(op->method), API_BASE, op->path);
 	arena_free(p.arena);
 }
@@ -319,10 +340,52 @@ void usage_family(FILE *out, const struct command_family *family)
 	arena_free(p.arena);
 }
 
+/* The subjects of the overview, what newcomers need first. The last one has what no other has. */
+static const struct {
+	const char *title, *families;
+} subjects[] = {
+        {"Projects and organizations", "projects|orgs|org-events|events|maintenance-window|policies"},
+        {"Clusters", "clusters|flex-clusters|global-clusters|processes|search-indexes|search-nodes|fts-indexes|"
+                     "online-archives|live-migrations"},
+        {"Who may use the databases, and from where",
+         "database-users|database-roles|access-list|access-history|user-security|encryption-at-rest|audit-log"},
+        {"People and credentials", "users|org-users|project-users|org-invites|project-invites|teams|project-teams|"
+                                   "api-keys|project-api-keys|service-accounts|project-service-accounts|federations|"
+                                   "identity-providers"},
+        {"Backups", "backups|legacy-backups"},
+        {"Watching", "alerts|alert-configs|advisor|collection-stats|query-shapes|slow-query-threshold|integrations|"
+                     "log-export|log-integrations"},
+        {"Networks and providers", "network-containers|network-peers|private-endpoints|private-ip-mode|ip-addresses|"
+                                   "custom-dns|provider-roles"},
+        {"Federated data and streams", "data-federations|stream-connections|stream-peerings|stream-private-links|"
+                                       "stream-processors|stream-workspaces"},
+        {"Billing", "invoices|cost-queries|skus"},
+        {"The service", "service|rate-limits"},
+        {"Others", ""},
+};
+#define SUBJECTS (sizeof subjects / sizeof *subjects)
+
+static size_t subject_of(const char *family)
+{
+	size_t s = 0;
+	while (s + 1 < SUBJECTS && !str_is_one_of(subjects[s].families, str_of(family)))
+		s++;
+	return s;
+}
+
 void usage_families(FILE *out)
 {
 	struct page p = page_open(out);
-	for (unsigned i = 0; i < command_family_count; i++)
-		row(&p, command_families[i].name, command_families[i].description);
+	for (size_t s = 0; s < SUBJECTS; s++) {
+		bool any = false;
+		for (unsigned i = 0; i < command_family_count; i++) {
+			if (subject_of(command_families[i].name) != s)
+				continue;
+			if (!any)
+				fprintf(out, "\n%s:\n", subjects[s].title);
+			any = true;
+			row(&p, command_families[i].name, command_families[i].description);
+		}
+	}
 	arena_free(p.arena);
 }

@@ -108,6 +108,10 @@ static int wait_step(struct waiting *t, const struct client_answer *answer)
 		client_explain(t->of->client, answer);
 		return EXIT_NOT_DONE;
 	}
+	if (!answer->json) {
+		progress_end(&t->bar);
+		return client_exit(client_stranger(t->of->client, false));
+	}
 	state_note(t, answer->json, state);
 	if (is_listed(state_failed, state) || str_starts(answer->progress, STR("failed")))
 		return broken_tell(t, answer, state);

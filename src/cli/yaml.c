@@ -21,11 +21,11 @@ static unsigned code_point(const unsigned char *p, size_t *ret_bytes)
 	return c;
 }
 
-/* Controls, line breaks of Unicode, the mark of the byte order and what is no character. */
+/* Controls, line breaks and turns of Unicode, the mark of the byte order and what is no character. */
 static bool is_escaped(unsigned c)
 {
-	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe ||
-	       c == 0xffff;
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+	       c == 0xfeff || c == 0xfffe || c == 0xffff;
 }
 
 static bool is_plain(const char *text, size_t n)

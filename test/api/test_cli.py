@@ -81,6 +81,45 @@ def test_life_of_a_cluster(service, run):
 	assert again.returncode == NOT_DONE and again.stdout == '' and '404' in again.stderr
 
 
+def test_scaling(service, run):
+	"""All that the cluster has stays, but for what was said; in every form of output."""
+	c = name()
+	run('clusters', 'create', c, '--size', 'M10', '--nodes', '3', '--region', 'EU_WEST_1', '--wait')
+	before = json.loads(run('clusters', 'get', c, '-o', 'json').stdout)
+	assert run('clusters', 'scale', c, '--size', 'M30', '--wait', '-o', 'name').stdout == c + '\n'
+	after = json.loads(run('clusters', 'get', c, '-o', 'json').stdout)
+	wanted = before['replicationSpecs'][0]['regionConfigs'][0]
+	wanted['electableSpecs']['instanceSize'] = 'M30'
+	assert after['replicationSpecs'][0]['regionConfigs'][0] == wanted and after['replicationSpecs'][0]['id'] == before['replicationSpecs'][0]['id']
+	run('clusters', 'scale', c, '--nodes', '5', '--disk', '40', '--wait')
+	specs = json.loads(run('clusters', 'get', c, '-o', 'json').stdout)['replicationSpecs'][0]['regionConfigs'][0]['electableSpecs']
+	assert (specs['nodeCount'], specs['diskSizeGB'], specs['instanceSize']) == (5, 40, 'M30')
+	shown = run('clusters', 'scale', c, '--size', 'M40', '--dry-run').stdout
+	assert shown.startswith('PATCH ') and '"M40"' in shown and '"M30"' not in shown
+	r = run('clusters', 'scale', c + 'x', '--size', 'M40', check=False)
+	assert r.returncode == NOT_DONE and '404' in r.stderr
+	run('clusters', 'delete', c, '--wait')
+	run('clusters', 'create', c, '--size', 'M0', '--wait')
+	run('clusters', 'scale', c, '--size', 'M10', '--wait')
+	config = json.loads(run('clusters', 'get', c, '-ojson').stdout)['replicationSpecs'][0]['regionConfigs'][0]
+	assert config['providerName'] == 'AWS' and config['electableSpecs']['nodeCount'] == 3 and 'backingProviderName' not in config
+	run('clusters', 'delete', c, '--wait')
+
+
+def test_scaling_of_several_regions(service, run):
+	"""The size is that of all of them; how many nodes each has is not guessed."""
+	c, region = name(), lambda n, p: {'providerName': 'AWS', 'regionName': n, 'priority': p, 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': p - 5}}
+	body = {'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [region('US_EAST_1', 7), region('EU_WEST_1', 6)]}]}
+	run('clusters', 'create', c, '--body', json.dumps(body), '--wait')
+	r = run('clusters', 'scale', c, '--nodes', '5', check=False)
+	assert r.returncode == USAGE and 'several regions' in r.stderr
+	run('clusters', 'scale', c, '--size', 'M20', '--wait')
+	configs = json.loads(run('clusters', 'get', c, '-o', 'json').stdout)['replicationSpecs'][0]['regionConfigs']
+	assert [(x['regionName'], x['priority'], x['electableSpecs']['instanceSize'], x['electableSpecs']['nodeCount']) for x in configs] == [
+		('US_EAST_1', 7, 'M20', 2), ('EU_WEST_1', 6, 'M20', 1)]
+	run('clusters', 'delete', c, '--wait')
+
+
 def test_a_shared_size(service, run):
 	n = name()
 	shown = run('clusters', 'create', n, '--size', 'M0', '--wait').stdout
@@ -234,8 +273,8 @@ def test_refusals_say_what_to_do(service, run):
 			   (['api', 'GET', 'groups'], 'slash'), (['api', 'GET', '/a b'], 'percent-encode'),
 			   (['api', 'GET', '/groups', '--query', 'x'], 'NAME=VALUE'),
 			   (['api', 'GET', '/groups'] + 33 * ['--query', 'a=b'], 'more than 32 times'), (['clusters'], 'say list'),
-			   (['clusters', 'shrink'], 'say list'), (['clusters', 'get'], 'name is missing'),
-			   (['clusters', 'create'], 'name is missing'), (['clusters', 'get', 'x', '--nodes', '3'], 'create only'),
+			   (['clusters', 'shrink'], 'clusters scale'), (['clusters', 'get'], 'name is missing'),
+			   (['clusters', 'create'], 'name is missing'), (['clusters', 'get', 'x', '--nodes', '3'], 'create and scale only'),
 			   (['clusters', 'list', 'x'], 'shows one'), (['clusters', 'list', '--wait'], '--wait'),
 			   (['clusters', 'list', '--profile', 'x'], 'not both'),
 			   (['clusters', 'create', 'x', '--nodes', 'many'], 'whole number')):
@@ -263,7 +302,7 @@ def test_profiles(service, run, tmp_path):
 	assert doc['stateName'] == 'IDLE'
 	run('clusters', 'delete', n, '--profile', 'key', data=False)
 	r = run('clusters', 'list', '--profile', 'nothing', check=False, data=False)
-	assert r.returncode == USAGE and 'profiles/nothing' in r.stderr
+	assert r.returncode == USAGE and 'steward login nothing' in r.stderr
 
 
 def test_profiles_that_are_wrong(service, run, tmp_path):

@@ -197,8 +197,19 @@ def test_aliases(dry):
 			assert dry(*alias.split(), '--help').stdout == dry(*words_of(op), '--help').stdout
 
 
+def test_help_has_the_options_that_fit(dry):
+	"""What a command would refuse does not stand in its help; flags of pages come after those of the body."""
+	has = lambda option, *words: re.search(r'^  --%s\b' % option, dry(*words, '--help').stdout, re.M) is not None
+	for option, yes, no in (('all', 'projects list', 'projects get'), ('body', 'projects create', 'projects list'), ('yes', 'projects delete', 'projects get'),
+				('wait', 'flex-clusters create', 'teams create'), ('watch', 'projects get', 'teams create')):
+		assert has(option, *yes.split()) and not has(option, *no.split()), option
+	text = dry('access-list', 'add', '--help').stdout
+	assert text.index('--cidr-block') < text.index('--page-num')
+
+
 def test_families(dry):
 	every = dry('--help').stdout
+	assert 'Others:' not in every and len(re.findall(r'^\S.*:$', every, re.M)) > 8, 'each family has its subject'
 	for family in sorted({op['command'].split()[0] for op in API.ops}):
 		assert re.search(r'^  %s\b' % family, every, re.M)
 		text = dry(family, '--help').stdout
@@ -227,6 +238,19 @@ def test_families(dry):
 	(['projects', 'create', '--name', 'x', '--name.first', 'y'], '--name.first'),
 	(['projects', 'create', '--name', 'x', '--with-default-alerts-settings', '--tags', 'y'], '--tags'),
 	(['backups', 'private-endpoints', 'list', 'MARS'], 'AWS'),
+	(['projects', 'ls'], 'did you mean "steward projects list"'), (['projects', 'describe'], 'did you mean "steward projects get"'),
+	(['teams', 'rm', 'x'], 'did you mean "steward teams delete"'), (['teams', 'members'], '"steward teams members add", "steward teams members remove"'),
+	(['backups', 'snapshots', 'ls'], 'did you mean "steward backups snapshots list"'),
+	(['users', 'list'], '"steward org-users list"'), (['keys', 'list'], 'did you mean "steward api-keys"'),
+	(['--profile', 'x', 'projects', 'list'], 'options stand after the command'), (['projects', 'list', '-oxml'], '"xml" is not one of'),
+	(['pause', 'c'], 'did you mean "steward clusters pause"'), (['version'], 'did you mean "steward --version"'),
+	(['clusters', 'resize', 'c'], 'did you mean "steward clusters scale"'), (['clusters', 'stop', 'c'], 'did you mean "steward clusters pause"'),
+	(['clusters', 'lst'], 'did you mean "steward clusters list"'), (['clusters', 'scale', 'c'], '--size, --nodes or --disk'),
+	(['clusters', 'scale', 'c', '--region', 'X'], 'create only'), (['clusters', 'update', 'c', '--size', 'M20'], 'did you mean "steward clusters scale"?'),
+	(['teams', 'create', 'ops'], 'did you mean --name ops?'), (['access-list', 'add', '10.0.0.0/8'], 'did you mean --cidr-block 10.0.0.0/8?'),
+	(['access-list', 'add', '10.0.0.1'], 'did you mean --ip-address 10.0.0.1?'), (['database-users', 'create', 'app'], 'did you mean --username app?'),
+	(['access-list', 'add', '--cidr', 'x'], 'did you mean --cidr-block?'), (['api-keys', 'create', '--name', 'x'], 'did you mean --desc?'),
+	(['clusters', 'update', 'c', '--region', 'x'], 'did you mean --replication-specs.0.region-configs.0.region-name?'),
 	(['access-list', 'add'], '--body FILE'), (['projects', 'get', ''], 'empty'),
 ])
 def test_what_is_wrong_is_said(dry, args, said):
@@ -239,7 +263,10 @@ def test_missing_flags_are_told_at_once(dry):
 	assert r.returncode == USAGE and '--name: is required' in r.stderr and '--usernames: is required' in r.stderr
 	r = dry('database-users', 'create', '--dry-run', check=False)
 	assert r.returncode == USAGE and '--username: is required' in r.stderr
-	assert 'group-id' not in r.stderr and 'database-name' not in r.stderr, 'the project is known, the database has a default'
+	assert 'group-id' not in r.stderr and '--database-name' not in r.stderr, 'the project is known, the database has a default'
+	assert '--roles.0.role-name: is required' in r.stderr, 'what is missing is told as it can be given'
+	r = dry('policies', 'create', '--name', 'x', '--dry-run', check=False)
+	assert r.returncode == USAGE and r.stderr == 'steward: --policies.0.body: is required\n'
 	role = {'roleName': 'read', 'databaseName': 'a'}
 	made = dry('database-users', 'create', '--username', 'u', *body_flags({'roles': [role]}), '--dry-run')
 	assert shown(made.stdout)[3] == {'databaseName': 'admin', 'groupId': GROUP, 'username': 'u', 'roles': [role]}
@@ -448,6 +475,18 @@ def test_a_wait_ends(run, service):
 def test_unbuilt_is_no_outage(run):
 	r = run('skus', 'list', check=False)
 	assert r.returncode == NOT_DONE and '501' in r.stderr and 'trying again will not help' in r.stderr
+
+
+def test_a_name_where_an_id_is_wanted(run, service):
+	r = run('teams', 'get', 'crew', check=False)
+	assert r.returncode == NOT_DONE and 'TEAM is an id, which "crew" is not; "steward teams list" shows ids' in r.stderr
+
+
+def test_forms_joined_to_their_letter(run, service):
+	for family in ('projects', 'clusters'):
+		for form in ('json', 'yaml', 'name', 'table'):
+			said = run(family, 'list', '-o', form).stdout
+			assert run(family, 'list', '-o' + form).stdout == said == run(family, 'list', '-o=' + form).stdout, (family, form)
 
 
 def test_clusters_both_ways(run, service):
