@@ -17,6 +17,7 @@ int host_start(const struct config *c, struct service *s, const char *node)
 	                                .name = c->host_name,
 	                                .data_dir = c->data,
 	                                .shared = store_is_remote(s->store),
+	                                .workers = c->store_connections,
 	                                .labels = c->labels.v,
 	                                .label_count = c->labels.n,
 	                                .bound = {.cores = c->host_cores,

@@ -20,6 +20,7 @@
 
 struct keeping {
 	struct arena *arena;
+	bool follows; /* the one that is there is taken as it is */
 	struct str certificate, key;
 };
 
@@ -54,7 +55,7 @@ static int keep(struct tx *tx, void *ctx)
 	if (there) {
 		k->certificate = arena_dup(k->arena, json_field(doc_json(k->arena, d.body), "certificate"));
 		r = seal_open(k->arena, d.secret, CONTEXT, &k->key);
-		if (r < 0 || lasts(k->certificate))
+		if (r < 0 || k->follows || lasts(k->certificate))
 			return r;
 	}
 	r = authority_make(k);
@@ -85,9 +86,17 @@ static int issue(struct arena *a, const struct pair *ca, const char *id, bool se
 	return r;
 }
 
-int papers_make(struct store *store, struct arena *a, const char *id, struct host_papers *ret_papers)
+int hosts_authority(struct tx *tx, struct arena *a, struct str *ret_certificate)
 {
-	struct keeping k = {.arena = a};
+	struct doc d;
+	int r = tx_get(tx, a, AUTHORITY_KIND, STR(AUTHORITY_ID), &d);
+	*ret_certificate = r == 0 ? json_field(doc_json(a, d.body), "certificate") : STR_NONE;
+	return r == -ENOENT ? 0 : r;
+}
+
+int papers_make(struct store *store, struct arena *a, const char *id, bool follows, struct host_papers *ret_papers)
+{
+	struct keeping k = {.arena = a, .follows = follows};
 	struct host_papers p = {.renew_ms = clock_now_ms() + DAYS / 2 * DAY_MS};
 	int r = store_write_wait(store, keep, &k);
 	if (r < 0)

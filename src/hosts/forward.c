@@ -36,7 +36,8 @@
 #define POLL_MS 200
 #define IDLE_MS 60000
 
-static struct pool forwards = POOL(FORWARDS_MAX, 0), asks = POOL(ASKS_MAX, 0); /* places only */
+/* Places only. A call takes one of its organization and one of its host: a host that hangs leaves some to others. */
+static struct pool forwards = POOL(FORWARDS_MAX, 0), to_hosts = POOL(FORWARDS_MAX, 0), asks = POOL(ASKS_MAX, 0);
 
 struct ask {
 	struct buf body;
@@ -50,11 +51,12 @@ struct forward {
 	struct call *call;              /* NULL for a question; not to be touched once its answer is sent */
 	struct request *request;
 	struct ask *ask; /* NULL for a call */
-	uint64_t key;
+	uint64_t key, host_key;
 	struct host_place place;
 	CURL *easy, *ping;
 	struct curl_slist *headers, *connect_to;
 	int64_t begun_us, quiet_us;
+	bool slow; /* its host is there, but took too long for this */
 	/* The answer. */
 	int status;
 	bool headed, streams, off; /* its head is here; it is passed on as it comes; the host is done with it */
@@ -278,6 +280,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
 	size_t all = size * n;
 	if (f->streams)
 		return ring_put(f, bytes, all);
+	f->quiet_us = clock_mono_us();
 	struct buf *to = f->ask ? &f->ask->body : &f->call->out;
 	if (to->n + all > (f->ask ? ASK_MAX : WHOLE_MAX))
 		return 0;
@@ -313,10 +316,22 @@ static void transfer_end(struct forward *f)
 	f->before = f->after = NULL;
 }
 
+static bool places_enter(uint64_t key, uint64_t host_key)
+{
+	if (!pool_enter(&forwards, key))
+		return false;
+	if (pool_enter(&to_hosts, host_key))
+		return true;
+	pool_leave(&forwards, key);
+	return false;
+}
+
 static void forward_free(struct forward *f)
 {
-	if (!f->ask)
+	if (!f->ask) {
+		pool_leave(&to_hosts, f->host_key);
 		pool_leave(&forwards, f->key);
+	}
 	free(f->ring);
 	free(f);
 }
@@ -371,8 +386,10 @@ static void finish(struct forward *f, bool good, const char *why)
 		net.good_count++;
 	if (!good && !is_closed(f)) {
 		net.bad_count++;
-		log_warn("hosts: %s (%s) at %s: %s", f->place.name, f->place.id, f->place.address, why);
-		if (!f->headed)
+		/* Of many that wait for a host that is away, one line says so. */
+		if (f->headed || f->slow || !is_away(f->place.id))
+			log_warn("hosts: %s (%s) at %s: %s", f->place.name, f->place.id, f->place.address, why);
+		if (!f->headed && !f->slow)
 			away_set(f->place.id, clock_mono_us() + AWAY_US);
 	}
 	transfer_end(f);
@@ -471,7 +488,6 @@ static void begin(struct forward *f)
 
 static void ping_begin(struct forward *f)
 {
-	f->quiet_us = clock_mono_us();
 	f->ping = easy_new(f, STR("/"));
 	if (!f->ping)
 		return;
@@ -515,6 +531,39 @@ static void mail_run(void)
 	}
 }
 
+static bool is_same_place(const struct host_place *a, const struct host_place *b)
+{
+	return strcmp(a->id, b->id) == 0 && strcmp(a->address, b->address) == 0;
+}
+
+/* One handshake is asked for on behalf of all that wait for the host. */
+static bool is_pinged(const struct host_place *place)
+{
+	for (const struct forward *f = net.first; f; f = f->after)
+		if (f->ping && is_same_place(&f->place, place))
+			return true;
+	return false;
+}
+
+static bool is_quiet(const struct forward *f, int64_t now)
+{
+	return !f->streams && !f->ask && now - f->quiet_us > QUIET_US;
+}
+
+static void pinged(struct host_place place, bool good)
+{
+	int64_t now = clock_mono_us();
+	for (struct forward *f = net.first, *next; f; f = next) {
+		next = f->after;
+		if (!is_quiet(f, now) || !is_same_place(&f->place, &place))
+			continue;
+		if (good)
+			f->quiet_us = now;
+		else
+			finish(f, false, "it is silent, and completes no handshake");
+	}
+}
+
 static void messages_run(void)
 {
 	CURLMsg *m;
@@ -526,8 +575,7 @@ static void messages_run(void)
 			continue;
 		if (m->easy_handle == f->ping) {
 			easy_end(&f->ping);
-			if (result != CURLE_OK && !f->headed)
-				finish(f, false, "it is silent, and completes no handshake");
+			pinged(f->place, result == CURLE_OK);
 		} else {
 			finish(f, result == CURLE_OK && f->headed, curl_easy_strerror(result));
 		}
@@ -539,12 +587,14 @@ static void quiet_look(void)
 	int64_t now = clock_mono_us();
 	for (struct forward *f = net.first, *next; f; f = next) {
 		next = f->after;
-		if (f->headed || f->ask)
+		if (f->streams || f->ask)
 			continue;
-		if (now - f->begun_us > FIRST_US)
+		if (!f->headed && now - f->begun_us > FIRST_US) {
+			f->slow = true;
 			finish(f, false, "it did not begin to answer in time");
-		else if (!f->ping && now - f->quiet_us > QUIET_US)
+		} else if (is_quiet(f, now) && !is_pinged(&f->place)) {
 			ping_begin(f);
+		}
 	}
 }
 
@@ -571,8 +621,11 @@ void forward_stats(struct hosts_stats *stats)
 	stats->failed = net.bad_count;
 }
 
-int forward_start(void)
+int forward_start(unsigned workers)
 {
+	/* A third of the workers stays for calls that ask no other host. */
+	unsigned most = workers * 2 / 3;
+	asks.running_max = most < 1 ? 1 : most < ASKS_MAX ? most : ASKS_MAX;
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(net.multi = curl_multi_init()))
 		return -ENOMEM;
 	curl_multi_setopt(net.multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_KEPT);
@@ -648,12 +701,14 @@ static void go(struct call *c, void *arg)
 	c->out.n = 0;
 	c->etag = 0;
 	c->is_list = false;
-	if (!pool_enter(&forwards, call_key(c))) {
+	uint64_t host_key = fair_key(str_of(place->id));
+	if (!places_enter(call_key(c), host_key)) {
 		refuse_busy(c);
 		call_send(c);
 		return;
 	}
 	struct forward *f = forward_new(c->request, place, call_key(c));
+	f->host_key = host_key;
 	f->call = c;
 	if (easy_set(f, c->request->target)) {
 		post_now(f);

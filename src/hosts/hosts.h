@@ -45,6 +45,7 @@ struct hosts_options {
 	const char *name; /* for people; NULL: the machine's name */
 	const char *data_dir;
 	bool shared;               /* several processes can use the store */
+	unsigned workers;          /* that run calls, where it is shared */
 	const char *const *labels; /* "region=US_EAST_1" */
 	size_t label_count;
 	struct host_room bound; /* 0: none */
@@ -126,7 +127,7 @@ void hosts_stats(struct hosts_stats *ret_stats);
 void hosts_adopt(struct request *r);
 
 /* forward.c, for hosts_open() and hosts_close(). */
-must_check int forward_start(void);
+must_check int forward_start(unsigned workers);
 void forward_stats(struct hosts_stats *stats);
 void forward_stop(void);
 /* registry.c, for forward.c: where a host is, copied. -ENOENT: nobody knows it; -EHOSTDOWN: it was not heard lately. */
@@ -146,8 +147,11 @@ struct host_papers {
 	struct str client_certificate, client_key; /* for asking others */
 	int64_t renew_ms;
 };
-/* In the arena. Makes the authority where there is none. */
-must_check int papers_make(struct store *store, struct arena *a, const char *id, struct host_papers *ret_papers);
+/* In the arena. Makes the authority where there is none; and, unless it follows others, where it ends soon. */
+must_check int papers_make(struct store *store, struct arena *a, const char *id, bool follows,
+                           struct host_papers *ret_papers);
+/* In a read: the authority's certificate as the store has it; empty where there is none. */
+must_check int hosts_authority(struct tx *tx, struct arena *a, struct str *ret_certificate);
 /* The name in the certificate of a host's inner port. */
 #define HOST_DOMAIN ".hosts.steward"
 /* registry.c: the papers in force; all stay valid until hosts_close(). */

@@ -149,7 +149,13 @@ int host_find(struct tx *tx, struct arena *a, struct str which, struct host *ret
 	size_t count;
 	int r = hosts_read(tx, a, &list, &count);
 	for (size_t i = 0; r == 0 && i < count; i++)
-		if (str_eq(list[i].id, which) || str_eq(list[i].name, which)) {
+		if (str_eq(list[i].id, which)) {
+			*ret_host = list[i];
+			return 0;
+		}
+	/* A name may look like another host's id. */
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (str_eq(list[i].name, which)) {
 			*ret_host = list[i];
 			return 0;
 		}
@@ -311,21 +317,37 @@ static bool is_listed(const struct host *list, size_t count)
 	return false;
 }
 
-static int papers_take(void)
+static void papers_free(void *arg)
 {
-	struct host_papers *fresh = arena_new_of(self.arena, struct host_papers);
-	int r = papers_make(self.options.store, self.arena, self.options.id, fresh);
-	if (r == 0)
-		self.papers = fresh;
-	return r;
+	arena_free(arg);
 }
 
-/* Before they end: what was issued before stays in memory, a few kilobytes every two weeks, as others may read it. */
-static void papers_renew(void)
+/* What was issued before stays in memory, a few kilobytes every two weeks, as others may read it. */
+static int papers_take(bool follows)
+{
+	struct arena *a = arena_new();
+	struct host_papers *fresh = arena_new_of(a, struct host_papers);
+	int r = papers_make(self.options.store, a, self.options.id, follows, fresh);
+	if (r < 0) {
+		arena_free(a);
+		return r;
+	}
+	arena_defer(self.arena, papers_free, a);
+	self.papers = fresh;
+	return 0;
+}
+
+/* Before they end, and when another host has made a new authority or the store has lost it: who trusts different ones
+ * cannot speak to each other. `authority`: the store's. */
+static void papers_renew(struct str authority)
 {
 	struct http_inner inner = {.listen = "hosts"};
-	if (clock_now_ms() < self.papers->renew_ms || papers_take() < 0)
+	struct str before = self.papers->authority;
+	bool same = str_eq(authority, before);
+	if ((same && clock_now_ms() < self.papers->renew_ms) || papers_take(!same) < 0)
 		return;
+	if (!str_eq(self.papers->authority, before))
+		log_warn("hosts: the authority of the hosts has changed; this host has a certificate of the new one");
 	hosts_inner(&inner);
 	if (http_inner_renew(self.http, &inner) < 0)
 		log_error("hosts: the old certificate stays in force");
@@ -335,10 +357,13 @@ static void look(void)
 {
 	struct host *list;
 	size_t count;
+	struct str authority;
 	struct arena *a = arena_new();
 	usage_tell();
 	tx_begin_read(self.reader);
 	int r = hosts_read(self.reader, a, &list, &count);
+	if (r == 0)
+		r = hosts_authority(self.reader, a, &authority);
 	tx_end_read(self.reader);
 	tx_rest(self.reader);
 	if (r == 0) {
@@ -346,7 +371,7 @@ static void look(void)
 		/* The test control's reset takes everything away. */
 		if (!is_listed(list, count) && announce() < 0)
 			log_warn("hosts: the store was not told where this host is");
-		papers_renew();
+		papers_renew(authority);
 	}
 	arena_free(a);
 }
@@ -517,10 +542,10 @@ int hosts_open(const struct hosts_options *o)
 	if (!o->shared)
 		return 0;
 	self.arena = arena_new();
-	int r = papers_take();
+	int r = papers_take(false);
 	if (r < 0)
 		fprintf(stderr, "steward: the certificates for calls between hosts cannot be made: %s\n", strerror(-r));
-	return r < 0 ? r : forward_start();
+	return r < 0 ? r : forward_start(o->workers);
 }
 
 void hosts_close(void)

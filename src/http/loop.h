@@ -16,7 +16,7 @@ struct sock;
 struct loop {
 	struct conn_env *env;
 	struct tls *tls, *inner_tls; /* inner: of the second port, or NULL */
-	struct peers *peers;
+	struct peers *peers, *inner_peers;
 	pthread_t thread;
 	int epoll, wakeup, listener, inner; /* inner: the second listener, or -1 */
 	bool listening;

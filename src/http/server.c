@@ -14,11 +14,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define INNER_MAX 4096 /* connections of the inner port */
+#define INNER_PER_ADDRESS 1024
+
 struct http_server {
 	struct http_app app;
 	struct http_options options;
 	struct tls *tls, *inner_tls;
-	struct peers *peers;
+	struct peers *peers, *inner_peers;
 	struct budget *budget;
 	int port, inner_port;
 	unsigned loop_count;
@@ -128,6 +131,7 @@ static void loops_make(struct http_server *s)
 		l->tls = s->tls;
 		l->inner_tls = s->inner_tls;
 		l->peers = s->peers;
+		l->inner_peers = s->inner_peers;
 		l->started = &s->started;
 		l->epoll = l->wakeup = l->listener = l->inner = -1;
 	}
@@ -160,6 +164,7 @@ static void server_free(struct http_server *s)
 	tls_free(s->tls);
 	tls_free(s->inner_tls);
 	peers_free(s->peers);
+	peers_free(s->inner_peers);
 	sem_destroy(&s->started);
 	/* A request that was never answered may still be answered, and that would use this memory. */
 	if (!abandoned) {
@@ -210,8 +215,10 @@ int http_start(const struct http_options *options, const struct http_app *app, s
 	http_options_default(&s->options);
 	s->loop_count = s->options.threads;
 	sem_init(&s->started, 0, 0);
-	files_raise(s->options.connections_max);
+	files_raise(s->options.connections_max + (options->inner ? INNER_MAX : 0));
 	s->peers = peers_new(s->options.connections_max, s->options.connections_per_address);
+	/* Those who fill the public port keep no host out. */
+	s->inner_peers = options->inner ? peers_new(INNER_MAX, INNER_PER_ADDRESS) : NULL;
 	s->budget = budget_new(s->options.buffer_max);
 	int r = tls_new(options->cert_file, options->key_file, &s->tls);
 	if (r == 0 && options->inner)

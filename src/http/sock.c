@@ -89,7 +89,7 @@ static void sock_close(struct sock *s)
 	close(s->fd);
 	conn_free(s->conn);
 	if (s->counted)
-		peers_leave(l->peers, &s->peer);
+		peers_leave(s->inner ? l->inner_peers : l->peers, &s->peer);
 	ENV_COUNT(l->env, connections_open, -1);
 	free(s);
 }
@@ -113,7 +113,7 @@ static bool peer_is_proxy(const struct http_options *o, const struct ip *peer)
 
 void sock_accept(struct loop *l, int fd, const struct ip *peer, bool inner)
 {
-	if (!peers_enter(l->peers, peer)) {
+	if (!peers_enter(inner ? l->inner_peers : l->peers, peer)) {
 		ENV_COUNT(l->env, connections_refused, 1);
 		close(fd);
 		return;

@@ -291,6 +291,43 @@ def test_a_host_that_is_away(hosts):
 	assert 'steward_hosts{state="alive"} 3' in page and re.search(r'steward_host_calls_total{result="failed"} [1-9]', page)
 
 
+def test_many_wait_for_a_host_that_hangs(hosts):
+	"""All of them are told, by what one handshake shows, and calls to another host go on meanwhile."""
+	hung, other = ('/groups/%s/processes/%s' % (hosts.group, hosts.process_of(name)['id']) for name in ('c2', 'c1'))
+	client.ok(hosts.caller(0).get(hung))
+	answers = []
+	threads = [threading.Thread(target=lambda: answers.append(hosts.caller(0).get(hung))) for i in range(30)]
+	os.kill(hosts.nodes[2].pid, signal.SIGSTOP)
+	try:
+		start = time.monotonic()
+		[t.start() for t in threads]
+		client.ok(hosts.caller(0).get(other))
+		[t.join() for t in threads]
+		took = time.monotonic() - start
+	finally:
+		os.kill(hosts.nodes[2].pid, signal.SIGCONT)
+	assert len(answers) == 30 and all('h2' in client.refused(a, 503, 'HOST_UNAVAILABLE', 'h2')['detail'] for a in answers)
+	assert took < 6, took
+	hosts.until(lambda: hosts.caller(0).get(hung).status_code == 200, 30)
+
+
+def test_a_full_public_port_keeps_no_host_out(hosts):
+	one = '/groups/%s/processes/%s' % (hosts.group, hosts.process_of('c1')['id'])
+	hosts.nodes[1].stop()
+	hosts.start_node(1, '--connections-per-address', '20')
+	host, port = hosts.addresses[1].rsplit(':', 1)
+	filling = [socket.create_connection((host, int(port)), timeout=5) for _ in range(30)]
+	try:
+		hosts.until(lambda: hosts.caller(0).get(one).status_code == 200, 8)
+		filling[-1].settimeout(5)
+		assert filling[-1].recv(1) == b'', 'it was full'
+	finally:
+		[s.close() for s in filling]
+	hosts.nodes[1].stop()
+	hosts.start_node(1)
+	hosts.until(lambda: all(hosts.caller(i).get(one).status_code == 200 for i in range(3)), 60)
+
+
 def hosts_local(hosts):
 	label = client.ok(hosts.caller(0).get('/groups/%s/clusters/c0' % hosts.group))['connectionStrings']['standard']
 	host = re.search(r'@?([a-z0-9]+-shard-00-00[^:,/]*):(\d+)', label)
@@ -463,6 +500,24 @@ def test_replay(hosts):
 		hosts.db.sql(MOVE % (host, tap.port, host, port))
 		time.sleep(1.5)
 		tap.close()
+
+
+def authority(hosts):
+	return hosts.db.sql("SELECT body FROM steward.doc WHERE kind = 'hosts_ca'")
+
+
+def test_a_new_authority(hosts):
+	"""The store loses the authority: one host makes another, all follow, and one that starts later is no stranger."""
+	one = '/groups/%s/processes/%s' % (hosts.group, hosts.process_of('c1')['id'])
+	before = authority(hosts)
+	hosts.db.sql("DELETE FROM steward.doc WHERE kind = 'hosts_ca'")
+	hosts.until(lambda: authority(hosts), 30)
+	after = authority(hosts)
+	assert 'CERTIFICATE' in after and after != before
+	hosts.nodes[1].stop()
+	hosts.start_node(1)
+	hosts.until(lambda: all(hosts.caller(i).get(one).status_code == 200 for i in range(3)), 60)
+	assert authority(hosts) == after, 'it was made once'
 
 
 def test_placement(hosts):

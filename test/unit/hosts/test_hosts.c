@@ -12,6 +12,8 @@
 
 #define ME "000000000000000000000001"
 #define OTHER "000000000000000000000002"
+#define NAMESAKE "00000000000000000000000a"
+#define NUMBERED "00000000000000000000000b"
 
 static struct arena *a;
 static struct store *store;
@@ -90,6 +92,30 @@ static int other_run(struct tx *tx, void *ctx)
 	return tx_insert(tx, &d);
 }
 
+/* One that calls itself as the one after it is numbered. */
+static int namesake_run(struct tx *tx, void *ctx)
+{
+	static const char *const rows[][2] = {{NAMESAKE, NUMBERED}, {NUMBERED, "numbered"}};
+	int r = 0;
+	for (int i = 0; r == 0 && i < 2; i++) {
+		struct doc d = {.kind = STR(HOST_KIND),
+		                .id = str_of(rows[i][0]),
+		                .parent = STR(""),
+		                .name = str_of(rows[i][1]),
+		                .created_ms = 10 + i,
+		                .body = STR("{\"address\":\"127.0.0.1:2\",\"labels\":{}}")};
+		r = tx_insert(tx, &d);
+	}
+	return r;
+}
+
+static int numbered_run(struct tx *tx, void *ctx)
+{
+	struct host h;
+	int r = host_find(tx, a, STR(NUMBERED), &h);
+	return r < 0 ? r : str_is(h.name, "numbered") ? 0 : -EEXIST;
+}
+
 static int cordon_run(struct tx *tx, void *ctx)
 {
 	struct host h;
@@ -160,6 +186,7 @@ static void test_word(void)
 	CHECK(label("region=EU_WEST_1") == 0 && label("region=EU_WEST_1") == -EALREADY);
 	CHECK(place("US_EAST_1", &p) == -EDQUOT);
 	CHECK(label("a b=c") == -EINVAL && label("=c") == -EINVAL && label("x=a b") == -EINVAL);
+	CHECK(write_now(namesake_run, NULL) == 0 && write_now(numbered_run, NULL) == 0);
 	CHECK(host_label_is_valid(STR("topology.example.com/rack"), STR("r1")) &&
 	      host_label_is_valid(STR("x"), STR("")));
 }
