@@ -2,7 +2,7 @@
 
 Two ways of talking: Api (requests, one call at a time, what a user's tool would do) and Wire (a socket with pipelined
 HTTP/1.1, for the sweeps over all operations, where requests would cost more than the server)."""
-import atexit, base64, contextlib, csv, io, json, os, pathlib, re, shutil, signal, socket, sqlite3, ssl, subprocess, tempfile, time, uuid
+import atexit, base64, contextlib, csv, io, json, os, pathlib, pty, re, select, shutil, signal, socket, sqlite3, ssl, subprocess, tempfile, time, uuid
 from urllib.parse import urlsplit
 
 import database, redis_server
@@ -114,6 +114,27 @@ def execute(data_dir, sql):
 
 def unique(prefix='p'):
 	return prefix + '-' + uuid.uuid4().hex[:12]
+
+
+def on_terminal(args, env=None, cwd=None):
+	"""Runs the binary once on a terminal of its own: what that saw, and the exit code."""
+	program, env = os.path.abspath(binary()), environment(env)
+	pid, master = pty.fork()
+	if pid == 0:
+		os.chdir(cwd or '.')
+		os.execve(program, [program, *map(str, args)], env)
+	seen = b''
+	while select.select([master], [], [], 60)[0]:
+		try:
+			more = os.read(master, 65536)
+		except OSError:
+			break
+		if not more:
+			break
+		seen += more
+	os.close(master)
+	_, status = os.waitpid(pid, 0)
+	return seen.replace(b'\r\n', b'\n'), os.waitstatus_to_exitcode(status)
 
 
 def cli(*args, check=True, timeout=180, env=None, cwd=None):

@@ -1,5 +1,5 @@
 """The client against a peer that means it ill: bounded in memory and time, told clearly, and no secret given away."""
-import base64, json, os, pathlib, pty, re, resource, select, socket, ssl, stat, subprocess, threading, time
+import base64, json, os, pathlib, re, resource, socket, ssl, stat, subprocess, threading, time
 
 import pytest
 
@@ -167,36 +167,16 @@ def test_escapes_in_every_field_and_header(peer, run, args):
 		assert status == 200 or done.returncode == NOT_DONE, (status, done)
 
 
-def on_terminal(args, env, cwd):
-	program, env = binary(), environment(env)
-	pid, master = pty.fork()
-	if pid == 0:
-		os.chdir(cwd)
-		os.execve(program, [program, *map(str, args)], env)
-	seen = b''
-	while select.select([master], [], [], 30)[0]:
-		try:
-			more = os.read(master, 65536)
-		except OSError:
-			break
-		if not more:
-			break
-		seen += more
-	os.close(master)
-	_, status = os.waitpid(pid, 0)
-	return seen.replace(b'\r\n', b'\n'), os.waitstatus_to_exitcode(status)
-
-
 def test_raw_answers_on_a_terminal(peer, run, env, tmp_path):
 	"""`steward api` prints what comes; a terminal gets it without escapes, a pipe as it is."""
 	evil = BAD.encode() + b'\x9b\x1bc\nsecond line\n'
 	peer.answer = lambda request: whole(evil, 200, b'X-Evil: \x1b[2J')
 	for args in (['api', 'GET', '/groups'], ['api', 'GET', '/groups', '-i'], ['clusters', 'ca']):
-		seen, code = on_terminal(args, {**env, 'NO_COLOR': '1'}, tmp_path)
+		seen, code = client.on_terminal(args, {**env, 'NO_COLOR': '1'}, tmp_path)
 		assert code == DONE and b'second line' in seen and not CONTROLS.search(seen), (args, seen)
 	assert run('api', 'GET', '/groups').stdout == evil
 	peer.answer = lambda request: whole(b'a,b\n\x1b[2J,2\n')
-	seen, code = on_terminal(['invoices', 'download', ID], {**env, 'NO_COLOR': '1'}, tmp_path)
+	seen, code = client.on_terminal(['invoices', 'download', ID], {**env, 'NO_COLOR': '1'}, tmp_path)
 	assert code == DONE and b'a,b\n' in seen and not CONTROLS.search(seen), seen
 
 

@@ -1,5 +1,5 @@
 """How answers are printed, on a terminal and elsewhere, from a service that may say anything."""
-import http.server, json, os, pty, re, select, ssl, subprocess, threading
+import http.server, json, re, ssl, subprocess, threading
 
 import pytest
 
@@ -25,22 +25,8 @@ def env(service, tmp_path):
 
 def on_terminal(args, env):
 	"""What a terminal sees."""
-	program, env = binary(), environment(env)
-	pid, master = pty.fork()
-	if pid == 0:
-		os.execve(program, [program, *map(str, args)], env)
-	seen = b''
-	while select.select([master], [], [], 60)[0]:
-		try:
-			more = os.read(master, 65536)
-		except OSError:
-			break
-		if not more:
-			break
-		seen += more
-	os.close(master)
-	_, status = os.waitpid(pid, 0)
-	assert os.waitstatus_to_exitcode(status) == 0 and not SANITIZER.search(seen.decode()), seen
+	seen, code = client.on_terminal(args, env)
+	assert code == 0 and not SANITIZER.search(seen.decode()), seen
 	return seen.decode()
 
 
