@@ -10,7 +10,7 @@ import lifecycles
 
 VERBS = {"list": "GET", "get": "GET", "create": "POST", "update": "PATCH", "replace": "PUT", "delete": "DELETE"}
 FILE_KEYS = {"family", "title", "description", "basePath", "currentVersion", "words", "sets", "projectLimits", "resources",
-	     "lifecycles", "operations", "schemas", "commandFamilies", "states"}
+	     "lifecycles", "operations", "schemas", "commandFamilies", "states", "notFound"}
 OPERATION_KEYS = {
 	"operationId", "set", "method", "path", "tag", "summary", "description", "handler", "resource", "roles", "open", "pathParams",
 	"queryParams", "headerParams", "request", "requestRequired", "response", "success", "otherSuccess", "versions",
@@ -22,17 +22,17 @@ SCHEMA_KEYS = {
 	"$ref", "type", "format", "enum", "pattern", "default", "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength",
 	"minItems", "maxItems", "minProperties", "maxProperties", "uniqueItems", "items", "properties", "additionalProperties",
 	"required", "allOf", "oneOf", "anyOf", "discriminator", "readOnly", "writeOnly", "nullable", "deprecated", "immutable",
-	"description"}
-PARAMETER_KEYS = SCHEMA_KEYS - {"required"} | {"name", "required"}
+	"description", "shows"}
+PARAMETER_KEYS = SCHEMA_KEYS - {"required", "shows"} | {"name", "required", "notFound"}
 TEXT, FLAG, LIST, TABLE = "a text", "true or false", "a list of texts", "an object"
 RESOURCE_KEYS = {
 	"self": TEXT, "groupSelf": TEXT, "schema": TEXT, "parent": TEXT, "key": TEXT, "name": TEXT, "id": TEXT, "hooks": TEXT,
 	"kind": TEXT, "description": TEXT, "projectLimit": TEXT, "merge": TEXT, "keyIsName": FLAG, "links": FLAG, "check": FLAG,
 	"etag": FLAG, "sealed": LIST, "defaults": TABLE, "limit": TABLE, "duplicate": TABLE, "fill": TABLE, "touch": TABLE,
-	"events": TABLE, "busy": TABLE, "changes": TABLE, "holds": TABLE, "below": None, "references": None}
+	"events": TABLE, "busy": TABLE, "changes": TABLE, "holds": TABLE, "notFound": TEXT, "elsewhere": TABLE, "below": None, "references": None}
 # What the texts of refusals may have in braces.
 WORDS = {"limit": {"count", "most"}, "holds": {"count"}, "duplicate": {"name", "field"}, "busy": {"name", "state"},
-	 "missing": {"name"}, "inUse": {"name", "user"}}
+	 "missing": {"name"}, "inUse": {"name", "user"}, "elsewhere": {"name"}}
 FILLS = ("@now", "@org", "@group", "@parent", "@caller", "@user")
 
 
@@ -128,9 +128,9 @@ class Rows:
 			yield "below: must be the name of a resource, or two of them"
 		if not isinstance(r.get("references", []), list) or not all(isinstance(ref, dict) for ref in r.get("references", [])):
 			yield "references: must be a list of objects"
-		for key in ("limit", "holds", "duplicate", "busy"):
+		for key in ("limit", "holds", "duplicate", "busy", "elsewhere"):
 			if isinstance(r.get(key), dict):
-				yield from self.refusal_faults(key, r[key], {"limit": {"most"}, "holds": {"kinds"}}.get(key, set()))
+				yield from self.refusal_faults(key, r[key], {"limit": {"most"}, "holds": {"kinds"}, "elsewhere": {"kind"}}.get(key, set()))
 
 	def refusal_faults(self, key, given, more=frozenset()):
 		if not isinstance(given, dict) or set(given) != {"status", "code", "text"} | more:
@@ -394,16 +394,12 @@ class Rows:
 				yield "response: a list answers with an array, or with results"
 
 	def version_faults(self, op, r):
-		"""The verbs keep and show one form of a document: an older version may take less of it, and must show all."""
+		"""The verbs keep one form of a document: an older version takes and shows no field that this one does not have."""
 		fields = self.fields({"$ref": r["schema"]})[0]
-		shown = {name for name, schema in fields.items() if not schema.get("writeOnly")}
 		for date, body in op.get("olderVersions", {}).items():
-			takes = set(self.fields(body["request"])[0]) if "request" in body else set()
-			shows = set(self.fields(body["response"])[0]) if "response" in body and op["handler"] != "list" else shown
-			for name in sorted(takes - set(fields)):
-				yield "olderVersions.%s.request: no field %s in the schema %s" % (date, name, r["schema"])
-			for name in sorted(shown - shows):
-				yield "olderVersions.%s.response: the answer has %s too; a hook must leave it out" % (date, name)
+			for key in ("request", "response") if op["handler"] != "list" else ():
+				for name in sorted(set(self.fields(body.get(key, {}))[0]) - {*fields, "links"}):
+					yield "olderVersions.%s.%s: no field %s in the schema %s" % (date, key, name, r["schema"])
 
 	def filter_faults(self, op, r):
 		fields = self.fields({"$ref": r["schema"]})[0]
@@ -432,6 +428,59 @@ class Rows:
 				yield "word %s: no operation says it" % word
 
 
+def inner_schemas(schema):
+	"""The schemas that stand in a schema, without those that it names."""
+	yield from schema.get("properties", {}).values()
+	for key in ("allOf", "oneOf", "anyOf"):
+		yield from schema.get(key, [])
+	for key in ("items", "additionalProperties"):
+		if isinstance(schema.get(key), dict):
+			yield schema[key]
+
+
+def shows_inside(schema, showing):
+	"""Whether it, or a schema in it, has fields with a value that is shown where there is none."""
+	if schema.get("shows") or schema.get("$ref") in showing or showing & set(schema.get("discriminator", {}).get("mapping", {}).values()):
+		return True
+	return any(shows_inside(inner, showing) for inner in inner_schemas(schema))
+
+
+def showing(named):
+	"""The names of the schemas of which that is so."""
+	found, before = set(), None
+	while found != before:
+		before = set(found)
+		found |= {name for name, schema in named.items() if shows_inside(schema, before)}
+	return found
+
+
+def properties_of(schema, named, seen=()):
+	"""Its properties, through $ref and allOf."""
+	if "$ref" in schema:
+		inner = named.get(schema["$ref"], {})
+		return {} if schema["$ref"] in seen else properties_of(inner, named, seen + (schema["$ref"],))
+	fields = {}
+	for part in schema.get("allOf", []):
+		fields.update(properties_of(part, named, seen))
+	return {**fields, **schema.get("properties", {})}
+
+
+def shown_faults(schema, named):
+	"""Of what is shown in the place of absent fields: fields that there are, values of their kind."""
+	fields = properties_of(schema, named)
+	for name, value in schema.get("shows", {}).items():
+		field = fields.get(name, {})
+		field = {**named.get(field.get("$ref"), {}), **field}
+		kinds = {"string": str, "boolean": bool, "integer": int, "number": (int, float), "array": list, "object": dict}
+		if name not in fields:
+			yield "shows: has no field %s" % name
+		elif field.get("writeOnly"):
+			yield "shows: %s: is never shown" % name
+		elif not (value is None and field.get("nullable")) and (
+				not isinstance(value, kinds.get(field.get("type"), object)) or value not in field.get("enum", [value])):
+			yield "shows: %s: is no value of the field" % name
+
+
 def schema_faults(schema, formats, named, at=""):
 	"""(place, text) for what a schema has that nobody reads."""
 	if not isinstance(schema, dict):
@@ -445,6 +494,8 @@ def schema_faults(schema, formats, named, at=""):
 		yield at, "type: nobody knows %s" % schema["type"]
 	if "$ref" in schema and schema["$ref"] not in named:
 		yield at, "$ref: no schema %s" % schema["$ref"]
+	for what in shown_faults(schema, named):
+		yield at, what
 	for field, inner in schema.get("properties", {}).items():
 		yield from schema_faults(inner, formats, named, "%s.%s" % (at, field))
 	for key in ("allOf", "oneOf", "anyOf"):

@@ -57,9 +57,10 @@ class Commands:
 		return out
 
 	def has_state(self, op):
-		"""Whether the answer has a state that something moves by itself."""
+		"""Whether the answer has a state that something moves by itself, or flags and a time that tell of its end."""
 		found = self.fields(op.get("response", {}))
-		moves = False
+		flags = self.states.get("flags", {})
+		moves = bool(flags) and {flags["finished"], *flags["failed"]} <= set(found)
 		for name in self.states["fields"] if "results" not in found else []:
 			for field in map(self.resolved, found.get(name, [])):
 				if field.get("type") != "string":
@@ -98,8 +99,9 @@ class Commands:
 				return other["columns"]
 		schema = self.resolved(op.get("response", {}))
 		found = self.fields(schema)
-		if "results" in found:
-			schema = self.resolved(found["results"][0])
+		lists = ["results"] if "results" in found else [name for name in found if name != "links"]
+		if len(lists) == 1 and self.resolved(found[lists[0]][0]).get("type") == "array":
+			schema = self.resolved(found[lists[0]][0])
 		if schema.get("type") == "array":
 			schema = schema["items"]
 		for column in op.get("columns", []):

@@ -15,7 +15,8 @@ as_root() {
 	fi
 }
 
-# Installs the packages that are missing, and nothing when none is.
+# Installs the packages that are missing, and nothing when none is. The lists are fetched once.
+updated=
 packages() {
 	local missing=() name
 	command -v apt-get >/dev/null || die "this needs Debian's apt-get to install its packages; on another system install by hand: $*"
@@ -24,7 +25,8 @@ packages() {
 	done
 	[ ${#missing[@]} = 0 ] && return 0
 	say "Installing ${missing[*]}"
-	as_root apt-get update -qq || die "apt-get update failed: is there a network, and is /etc/apt/sources.list right?"
+	[ -n "$updated" ] || as_root apt-get update -qq || die "apt-get update failed: is there a network, and is /etc/apt/sources.list right?"
+	updated=1
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
 		die "apt-get could not install: ${missing[*]}"
 }
@@ -33,8 +35,8 @@ packages() {
 release=(--buildtype=release -Db_lto=true -Db_lto_threads=2 -Dc_link_args=-flto=auto -Dtests=false)
 fast=(--buildtype=release -Dtests=false)
 
-# build NAME [meson options]: configures build/NAME once and builds it.
-build() {
+# configure NAME [meson options]: configures build/NAME once.
+configure() {
 	local name=$1
 	shift
 	[ -f "build/$name/build.ninja" ] || {
@@ -42,6 +44,12 @@ build() {
 		meson setup "build/$name" "$@" >"build-$name.log" 2>&1 || { cat "build-$name.log" >&2; die "meson could not configure build/$name"; }
 		mv "build-$name.log" "build/$name/setup.log"
 	}
+}
+
+# build NAME [meson options]: configures build/NAME once and builds it.
+build() {
+	local name=$1
+	configure "$@"
 	say "Building build/$name"
 	ninja -C "build/$name" --quiet || die "the build of build/$name failed; see above"
 }

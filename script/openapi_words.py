@@ -154,7 +154,7 @@ class Examples:
 			value = self.names.get(name, "text")
 		value = value if isinstance(value, str) else "text"
 		least = schema.get("minLength", 0)
-		most = next((schema[k] for k in ("maxLength", "maxItems", "maxProperties") if k in schema), None)
+		most = schema.get("maxLength")
 		while len(value) < least:
 			value += value or "x"
 		return value[:most] if most is not None else value

@@ -10,15 +10,29 @@
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
-} commands[] = {{"serve", serve_command},         {"clusters", clusters_command},
-                {"connect", connect_command},     {"api", api_command},
-                {"limits", limits_command},       {"backup", backup_command},
-                {"check", check_command},         {"store", store_command},
-                {"give-up", give_up_command},     {"hosts", hosts_command},
-                {"login", login_command},         {"logout", logout_command},
-                {"config", config_command},       {"logs", logs_command},
-                {"events", events_command},       {"completion", completion_command},
-                {"__complete", complete_command}, {"__manual", manual_command}};
+} commands[] = {{"serve", serve_command},
+                {"clusters", clusters_command},
+                {"backups", backups_command},
+                {"advisor", advisor_command},
+                {"connect", connect_command},
+                {"api", api_command},
+                {"limits", limits_command},
+                {"backup", backup_command},
+                {"check", check_command},
+                {"repository", repository_command},
+                {"store", store_command},
+                {"give-up", give_up_command},
+                {"release-policy", release_policy_command},
+                {"hosts", hosts_command},
+                {"outbox", outbox_command},
+                {"login", login_command},
+                {"logout", logout_command},
+                {"config", config_command},
+                {"logs", logs_command},
+                {"events", events_command},
+                {"completion", completion_command},
+                {"__complete", complete_command},
+                {"__manual", manual_command}};
 
 /* A command whose output could not be written has failed. For the service that does not matter: its output may be
  * closed. */

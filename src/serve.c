@@ -3,15 +3,18 @@
  * counters, and deletes old events. */
 #include "serve.h"
 
+#include "api/backups/backups.h"
 #include "api/clusters/clusters.h"
 #include "api/edge/edge.h"
 #include "api/edge/router.h"
 #include "api/kit/verbs.h"
+#include "api/metrics/metrics.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "call/stream.h"
 #include "call/workers.h"
 #include "cli/cli.h"
 #include "gate/rules.h"
@@ -21,8 +24,10 @@
 #include "identity/identity.h"
 #include "identity/jwks.h"
 #include "identity/uses.h"
+#include "jobs/waits.h"
 #include "limit/redis.h"
-#include "outbox/mail.h"
+#include "outbox/outbox.h"
+#include "serve_backups.h"
 #include "serve_host.h"
 #include "trail/events.h"
 #include "trail/metrics.h"
@@ -336,6 +341,18 @@ static int limits_share(struct server *s)
 	return 0;
 }
 
+static int outbox_start(struct server *s)
+{
+	const struct config *c = &s->config;
+	const struct mail_options mail = {c->smtp_url, c->smtp_from, c->smtp_user, c->smtp_password_file};
+	return outbox_open(&(struct outbox_options){.store = s->service.store,
+	                                            .mail = c->smtp_url ? &mail : NULL,
+	                                            .ca_file = c->outbox_ca,
+	                                            .private_networks = c->outbox_private,
+	                                            .endpoints = &c->outbox_endpoints},
+	                   &s->service.outbox);
+}
+
 /* What the process needs before it opens a port. */
 static int prepare(struct server *s)
 {
@@ -362,21 +379,22 @@ static int prepare(struct server *s)
 		result = certificates(s);
 	if (result == 0)
 		result = schema_setup();
+	if (result == 0 && c->dialects && dialects_choose(str_of(c->dialects)) < 0)
+		result = option_refuse("--dialects: \"%s\" is no list of dialects, nor none", c->dialects);
 	if (result == 0)
 		result = catalog_setup();
 	if (result == 0 && !rules_check(c->limits, c->limit_count))
 		result = -EINVAL;
 	if (result == 0 && c->record)
 		result = record_open(c->record, &s->router.recorder);
-	if (result == 0 && c->smtp_url)
-		result = mail_open(
-		        &(struct mail_options){c->smtp_url, c->smtp_from, c->smtp_user, c->smtp_password_file},
-		        &v->mail);
+	if (result == 0)
+		result = outbox_start(s);
 	if (result == 0)
 		result = jwks_open(v->store, c->identity_ca, &v->jwks);
 	if (result < 0)
 		return result;
 	links_setup();
+	families_setup();
 	v->limiter = limiter_new(0);
 	result = limits_share(s);
 	if (result < 0)
@@ -392,9 +410,13 @@ static int prepare(struct server *s)
 	                                                            : ORG_CREATION_OWNERS;
 	v->orgs_per_caller = c->orgs_per_caller;
 	v->event_retention_days = c->event_retention_days;
+	v->drill_days = c->backup_drills;
+	v->index_wait_seconds = c->index_wait;
+	v->index_limit_seconds = c->index_limit;
 	v->orgs_max = c->orgs_max;
 	v->db_scheme = c->db_scheme;
 	v->db_domain = c->db_domain;
+	v->db_versions = &c->db_versions;
 	s->router.service = v;
 	s->limits = c->limits;
 	s->limit_count = c->limit_count;
@@ -441,6 +463,13 @@ static int engine_choose(struct server *s)
 	return store_write_wait(v->store, engine_remember, (void *)(uintptr_t)v->engine);
 }
 
+static void metrics_more(struct buf *b, struct service *s)
+{
+	cluster_metrics_write(b, s);
+	backup_figures_write(b, s);
+	outbox_metrics_write(b, s->outbox);
+}
+
 /* The engine first, then the jobs that use it. */
 static int databases_start(struct server *s)
 {
@@ -458,17 +487,21 @@ static int databases_start(struct server *s)
 	                                 .disk_mb = c->db_disk_mb,
 	                                 .cgroup = c->db_cgroup,
 	                                 .full_changed = disk_changed,
-	                                 .full_ctx = v};
+	                                 .full_ctx = v,
+	                                 .repositories = v->repositories,
+	                                 .spool_bytes = (uint64_t)c->backup_spool_mb << 20};
 	struct jobs_options jobs = {.store = v->store, .threads = c->job_threads, .ctx = v};
 	jobs.kinds = families_jobs(s->arena, &jobs.kind_count);
 	int result = engine_choose(s);
 	if (result == 0)
 		result = host_start(c, v, s->node);
-	v->metrics_more = cluster_metrics_write;
+	v->metrics_more = metrics_more;
 	if (result == 0)
 		result = v->engine_ops->core->start(&options, &v->engine_state);
 	if (result == 0)
 		result = clusters_adopt(v->store);
+	if (result == 0)
+		result = sampler_start(v, c->series_days, &v->sampler);
 	return result < 0 ? result : jobs_start(&jobs, &v->jobs);
 }
 
@@ -652,7 +685,7 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 			s->data_version = version;
 			limits_apply(s);
 		}
-		access_wait_poll(s->reader);
+		waits_poll(s->reader);
 		if (++s->polls % (1000 / POLL_MS) == 0) {
 			uses_flush(&s->service);
 			cluster_metrics_refresh(s->reader);
@@ -667,16 +700,20 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 static void take_down(struct server *s)
 {
 	struct service *v = &s->service;
-	access_wait_close();
+	waits_close();
 	hosts_unwatch();
 	if (v->http)
 		http_drain_and_stop(v->http, DRAIN_SECONDS);
 	workers_stop(v->workers);
+	streams_wait();
 	hosts_close();
 	jobs_stop(v->jobs);
+	sampler_stop(v->sampler);
 	if (v->engine_state)
 		v->engine_ops->core->stop(v->engine_state);
+	repositories_close(v->repositories);
 	jwks_close(v->jwks);
+	outbox_close(v->outbox);
 	if (v->store)
 		uses_flush(v);
 	loops_free(s);
@@ -686,7 +723,6 @@ static void take_down(struct server *s)
 	redis_limits_close(s->shared_limits);
 	nonce_window_free(v->nonces);
 	attempts_free(v->attempts);
-	mail_close(v->mail);
 	record_close(s->router.recorder);
 	router_teardown();
 	links_teardown();
@@ -711,6 +747,8 @@ static int run(struct server *s)
 	mallopt(M_MMAP_THRESHOLD, MAP_FROM);
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is handled as a full disk; the process continues */
 	int result = prepare(s);
+	if (result == 0)
+		result = backups_open(&s->config, &s->service, s->reader, s->arena);
 	if (result == 0)
 		result = databases_start(s);
 	if (result == 0)

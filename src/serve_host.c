@@ -24,6 +24,7 @@ int host_start(const struct config *c, struct service *s, const char *node)
 	                                          .memory_mb = (int64_t)c->host_memory_gb * 1024,
 	                                          .disk_mb = (int64_t)c->host_disk_gb * 1024}};
 	bool on_host = s->engine_ops->core->on_host;
+	options.count = on_host ? clusters_place_count : NULL;
 	int result = hosts_open(&options);
 	hosts_bind(on_host);
 	if (result < 0)

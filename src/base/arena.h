@@ -25,6 +25,15 @@ void *arena_calloc(struct arena *a, size_t count, size_t size);
 /* A larger array that begins with the `count` items of the old one, which may be NULL. */
 void *arena_grow(struct arena *a, const void *items, size_t count, size_t room, size_t size);
 
+/* Room for one more in an array that grows by doubling: `room` is how many items fit. */
+#define ARENA_FIT(a, items, count, room)                                                      \
+	do {                                                                                  \
+		if ((count) == (room)) {                                                      \
+			(room) = (room) ? 2 * (room) : 16;                                    \
+			(items) = arena_grow((a), (items), (count), (room), sizeof *(items)); \
+		}                                                                             \
+	} while (0)
+
 /* Copies; the copies are NUL-terminated. */
 struct str arena_dup(struct arena *a, struct str s);
 char *arena_z(struct arena *a, struct str s);

@@ -4,9 +4,10 @@
 
 #include <errno.h>
 
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 void base64url_encode(const void *bytes, size_t n, char *ret_text)
 {
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	const unsigned char *p = bytes;
 	unsigned bits = 0, held = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -19,15 +20,23 @@ void base64url_encode(const void *bytes, size_t n, char *ret_text)
 	*ret_text = '\0';
 }
 
-static int value_of(char c)
+#define NO_DIGIT 64
+
+static unsigned char values[256];
+
+/* Before main, so that threads need no lock. */
+__attribute__((constructor)) static void values_fill(void)
 {
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '-' || c == '+' ? 62 : c == '_' || c == '/' ? 63 : -1;
+	memset(values, NO_DIGIT, sizeof values);
+	for (unsigned char i = 0; i < 64; i++)
+		values[(unsigned char)alphabet[i]] = i;
+	values['+'] = 62;
+	values['/'] = 63;
+}
+
+static unsigned value_of(char c)
+{
+	return values[(unsigned char)c];
 }
 
 ssize_t base64_decode(struct str text, void *ret_bytes, size_t max)
@@ -40,11 +49,21 @@ ssize_t base64_decode(struct str text, void *ret_bytes, size_t max)
 			text.n--;
 	if (text.n % 4 == 1 || text.n / 4 * 3 > max)
 		return -EINVAL;
-	for (size_t i = 0; i < text.n; i++) {
-		int v = value_of(text.p[i]);
-		if (v < 0)
+	size_t i = 0;
+	for (; text.n - i >= 4 && max - n >= 3; i += 4, n += 3) {
+		unsigned a = value_of(text.p[i]), b = value_of(text.p[i + 1]), c = value_of(text.p[i + 2]),
+		         d = value_of(text.p[i + 3]);
+		if ((a | b | c | d) & NO_DIGIT)
 			return -EINVAL;
-		held = (held << 6 | (unsigned)v) & 0xffff;
+		out[n] = (unsigned char)(a << 2 | b >> 4);
+		out[n + 1] = (unsigned char)(b << 4 | c >> 2);
+		out[n + 2] = (unsigned char)(c << 6 | d);
+	}
+	for (; i < text.n; i++) {
+		unsigned v = value_of(text.p[i]);
+		if (v == NO_DIGIT)
+			return -EINVAL;
+		held = (held << 6 | v) & 0xffff;
 		bits += 6;
 		if (bits < 8)
 			continue;

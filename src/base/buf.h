@@ -26,7 +26,9 @@ static inline void buf_z(struct buf *b, const char *z)
 
 static inline void buf_c(struct buf *b, char c)
 {
-	buf_add(b, &c, 1);
+	if (b->n == b->cap)
+		buf_reserve(b, 1);
+	b->p[b->n++] = c;
 }
 
 /* The bytes as a text in the arena, NUL-terminated; the buffer is freed. */

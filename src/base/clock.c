@@ -49,6 +49,13 @@ int64_t clock_mono_us(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+int64_t clock_boot_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 /* Converts between days since 1970-01-01 and a proleptic Gregorian date. It counts in 400-year eras that start in
  * March, so that the leap day is the last day of a year. */
 static int64_t days_from_date(int64_t y, int m, int d)

@@ -16,6 +16,8 @@ void clock_reset(void);
 
 /* Microseconds, monotonic, never virtual. */
 int64_t clock_mono_us(void);
+/* The same, and goes on while the machine sleeps: for what others see age meanwhile. */
+int64_t clock_boot_us(void);
 
 /* ISO 8601 in UTC. CLOCK_TEXT bytes with the NUL: "2026-11-15T00:39:40Z". */
 #define CLOCK_TEXT 32

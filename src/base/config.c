@@ -17,6 +17,9 @@ const struct option_row config_options[] = {
          "Address to serve HTTPS on. Port 0 picks a free one."},
         {"base-url", 0, OPTION_URL, AT(base_url), NULL, "URL",
          "How callers reach the service, used in links: https://HOST[:PORT]. Without it, made from --listen."},
+        {"dialects", 0, OPTION_TEXT, AT(dialects), NULL, "NAME[,NAME...]",
+         "Other services in whose words the API is served too, below their own paths: atlas; or none. Without it, "
+         "all."},
         {"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
          "Where documents are kept: sqlite:PATH, or postgresql://... for several nodes that share one. Without it, in "
          "--data."},
@@ -29,6 +32,9 @@ const struct option_row config_options[] = {
          "How long the simulated engine takes to make a cluster; other changes take less.", NULL, 0, 86400},
         {"db-scheme", 0, OPTION_TEXT, AT(db_scheme), "postgresql", "WORD",
          "Scheme of the clusters' connection strings."},
+        {"db-version", 0, OPTION_TEXTS, AT(db_versions), NULL, "NAME=MAJOR",
+         "A version that requests may ask for by another name, as 8.0=17: such a cluster shows the name, and runs the "
+         "major version. May be given several times. A name that a cluster has must stay."},
         {"db-domain", 0, OPTION_TEXT, AT(db_domain), "steward.local", "NAME", "Domain of the clusters' host names."},
         {"db-address", 0, OPTION_TEXT, AT(db_address), NULL, "ADDRESS",
          "IPv4 address of this host where the clusters' databases listen, each on a port of --db-ports, to be reached "
@@ -43,6 +49,39 @@ const struct option_row config_options[] = {
         {"db-disk-mb", 0, OPTION_NUMBER, AT(db_disk_mb), "1024", "N",
          "Megabytes of this host's disk that a node may take for each GB of its diskSizeGB. 0: no bound.", NULL, 0,
          1048576},
+        {"backups", 0, OPTION_TEXT, AT(backups), NULL, "URL",
+         "Where backups are kept: a directory (a path or file:///DIRECTORY), or s3://BUCKET/PREFIX. Without it, in "
+         "DIR/backups."},
+        {"backups-region", 0, OPTION_TEXTS, AT(backup_regions), NULL, "REGION=URL",
+         "Where the backups of one region are kept, as US_EAST_1=s3://BUCKET/PREFIX. May be given several times."},
+        {"backup-spool", 0, OPTION_NUMBER, AT(backup_spool_mb), "4096", "MB",
+         "Most log of one cluster that waits on this host for a repository that is away or slow. Beyond it, it is "
+         "given up, and what can be restored begins anew.",
+         NULL, 16, 16777216},
+        {"backup-quota", 0, OPTION_NUMBER, AT(backup_quota_mb), "0", "MB",
+         "Most that the backups of one project take in a region's repository. Beyond it nothing is added: snapshots "
+         "fail, and log waits for space. 0: no bound.",
+         NULL, 0, 2147483647},
+        {"backup-drills", 0, OPTION_NUMBER, AT(backup_drills), "7", "DAYS",
+         "How often a snapshot of each cluster is restored into a server that is thrown away, to prove it; 0: never.",
+         NULL, 0, 365},
+        {"index-limit", 0, OPTION_NUMBER, AT(index_limit), "86400", "SECONDS",
+         "How long the build of an index may take in all, before it is given up.", NULL, 1, 31622400},
+        {"index-wait", 0, OPTION_NUMBER, AT(index_wait), "60", "SECONDS",
+         "How long the build of an index waits for each transaction of others before it gives up.", NULL, 1, 86400},
+        {"s3-endpoint", 0, OPTION_TEXT, AT(s3_endpoint), NULL, "URL",
+         "Service that has the buckets of --backups: https://HOST[:PORT]. Without it, Amazon's of --s3-region."},
+        {"s3-region", 0, OPTION_TEXT, AT(s3_region), NULL, "NAME",
+         "Region in the signatures of S3. Without it, us-east-1."},
+        {"s3-key-id", 0, OPTION_TEXT, AT(s3_key_id), NULL, "ID", "Access key id for the buckets."},
+        {"s3-secret-file", 0, OPTION_FILE, AT(s3_secret_file), NULL, "FILE",
+         "File that holds the secret of --s3-key-id. Without it, STEWARD_S3_SECRET in the environment."},
+        {"s3-ca-file", 0, OPTION_FILE, AT(s3_ca_file), NULL, "FILE",
+         "Certificates (PEM) that --s3-endpoint is trusted by. Without it, the system's."},
+        {"export-buckets", 0, OPTION_TEXT, AT(export_buckets), NULL, "DIR",
+         "Where snapshots are exported to: a directory, whose directories are the buckets (several hosts need one that "
+         "they share), or s3://PREFIX for buckets of the S3 service whose names begin with PREFIX. Without it, nothing "
+         "is exported."},
         {"job-threads", 0, OPTION_NUMBER, AT(job_threads), "4", "N",
          "Jobs of one organization that run at once; a quarter more may run for others.", NULL, 1, 64},
         {"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",
@@ -57,12 +96,21 @@ const struct option_row config_options[] = {
         {"record", 0, OPTION_TEXT, AT(record), NULL, "FILE",
          "Append every exchange to FILE as a line of JSON, with secrets taken out."},
         {"smtp-url", 0, OPTION_TEXT, AT(smtp_url), NULL, "URL",
-         "Mail server for invitations: smtp://HOST[:PORT] or smtps://HOST[:PORT]. Without it, their links are logged."},
+         "Mail server for invitations and alerts: smtp://HOST[:PORT] or smtps://HOST[:PORT]. Without it, links of "
+         "invitations are logged."},
         {"smtp-from", 0, OPTION_TEXT, AT(smtp_from), NULL, "ADDRESS", "Sender of mail. Needed with --smtp-url."},
         {"smtp-user", 0, OPTION_TEXT, AT(smtp_user), NULL, "NAME",
          "User name at the mail server. TLS is demanded then."},
         {"smtp-password-file", 0, OPTION_FILE, AT(smtp_password_file), NULL, "FILE",
          "File that holds the password of --smtp-user."},
+        {"outbox-private", 0, OPTION_SWITCH, AT(outbox_private), NULL, NULL,
+         "Let webhooks of tenants lead to private and loopback addresses, and use http."},
+        {"outbox-endpoint", 0, OPTION_TEXTS, AT(outbox_endpoints), NULL, "NAME=URL",
+         "Where messages of a service are sent instead of its own address: slack, pagerduty, opsgenie, victorops, "
+         "datadog, newrelic, or one of their regions, as datadog-eu; sms is a gateway for text messages. May be given "
+         "several times."},
+        {"outbox-ca", 0, OPTION_FILE, AT(outbox_ca), NULL, "FILE",
+         "Certificates (PEM) that receivers of webhooks and messages are trusted by. Without it, the system's."},
         {"identity-ca", 0, OPTION_FILE, AT(identity_ca), NULL, "FILE",
          "Certificates (PEM) to trust beside the system's when signing keys of identity providers are fetched."},
         {"clock", 0, OPTION_CHOICE, AT(clock), "real", "KIND",
@@ -117,6 +165,8 @@ const struct option_row config_options[] = {
         {"store-check-seconds", 0, OPTION_NUMBER, AT(store_check_seconds), "3600", "N",
          "Pause between two passes of the slow check that reads all of the store for damage; 0 turns it off.", NULL, 0,
          31536000},
+        {"series-days", 0, OPTION_TEXT, AT(series_days), "2,14,62,732", "DAYS",
+         "How many days of measurements are kept by the minute, by five minutes, by the hour and by the day."},
         {"event-retention-days", 0, OPTION_NUMBER, AT(event_retention_days), "0", "N",
          "How long events are kept; 0 keeps them all.", NULL, 0, 36500},
 };
@@ -254,6 +304,26 @@ static bool is_word(const char *text, const char *more)
 	return n && !text[n] && n < 100;
 }
 
+/* NAME=MAJOR, each name once: digits with dots between them. */
+static int versions_check(const struct option_texts *given)
+{
+	for (size_t i = 0; i < given->n; i++) {
+		struct str name, major, other, rest;
+		uint64_t number;
+		bool good = str_cut(str_of(given->v[i]), '=', &name, &major) && name.n && name.n < 16 &&
+		            strspn(name.p, "0123456789.") == name.n && str_to_u64(major, 1000, &number) && number;
+		for (size_t k = 0; good && k < i; k++) {
+			str_cut(str_of(given->v[k]), '=', &other, &rest);
+			good = !str_eq(name, other);
+		}
+		if (!good)
+			return option_refuse(
+			        "--db-version: \"%s\" is not NAME=MAJOR with a name of its own, such as 8.0=17",
+			        given->v[i]);
+	}
+	return 0;
+}
+
 static int database_check(struct config *c)
 {
 	if (!is_word(c->db_scheme, "+-."))
@@ -276,7 +346,7 @@ static int database_check(struct config *c)
 		        c->db_ports);
 	c->db_port_first = (unsigned)from;
 	c->db_port_last = (unsigned)to;
-	return 0;
+	return versions_check(&c->db_versions);
 }
 
 static int proxies_read(struct config *c)

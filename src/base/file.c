@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,16 +19,6 @@ int directory_sync(const char *path)
 		return -errno;
 	int r = fsync(fd) < 0 ? -errno : 0;
 	close(fd);
-	return r;
-}
-
-static int parent_sync(const char *path)
-{
-	char *parent = must_strdup(path), *slash = strrchr(parent, '/');
-	if (slash)
-		slash[slash == parent] = 0;
-	int r = directory_sync(slash ? parent : ".");
-	free(parent);
 	return r;
 }
 
@@ -45,30 +36,55 @@ static int write_all(int fd, struct str bytes)
 	return 0;
 }
 
-static int file_fill(int fd, struct str bytes, mode_t mode, gid_t group)
+static int file_fill(int fd, struct str bytes, mode_t mode, uid_t owner, gid_t group)
 {
 	int r = write_all(fd, bytes);
-	if (r == 0 && group != FILE_NO_GROUP && fchown(fd, 0, group) < 0)
+	if (r == 0 && group != FILE_NO_GROUP && fchown(fd, owner, group) < 0)
 		r = -errno;
 	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0))
 		r = -errno;
 	return r;
 }
 
-int file_replace(const char *path, struct str bytes, mode_t mode, gid_t group)
+/* What O_PATH has opened cannot be flushed. */
+static int descriptor_sync(int directory)
 {
-	char *temporary;
-	if (asprintf(&temporary, "%s.new", path) < 0)
-		return -ENOMEM;
-	unlink(temporary);
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : file_fill(fd, bytes, mode, group);
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int r = fsync(fd) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+int file_replace_at(int directory, const char *name, struct str bytes, mode_t mode, uid_t owner, gid_t group)
+{
+	char temporary[NAME_MAX + 1];
+	if (snprintf(temporary, sizeof temporary, "%s.new", name) > NAME_MAX)
+		return -ENAMETOOLONG;
+	unlinkat(directory, temporary, 0);
+	int fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : file_fill(fd, bytes, mode, owner, group);
 	if (fd >= 0 && close(fd) < 0 && r == 0)
 		r = -errno;
-	if (r == 0 && rename(temporary, path) < 0)
+	if (r == 0 && renameat(directory, temporary, directory, name) < 0)
 		r = -errno;
 	if (r < 0 && fd >= 0)
-		unlink(temporary);
-	free(temporary);
-	return r < 0 ? r : parent_sync(path);
+		unlinkat(directory, temporary, 0);
+	return r < 0 ? r : descriptor_sync(directory);
+}
+
+int file_replace(const char *path, struct str bytes, mode_t mode, gid_t group)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char *parent = slash ? must_strdup(path) : NULL;
+	if (slash)
+		parent[slash == path ? 1 : slash - path] = 0;
+	int dir = open(parent ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), r = dir < 0 ? -errno : 0;
+	free(parent);
+	if (r < 0)
+		return r;
+	r = file_replace_at(dir, name, bytes, mode, 0, group);
+	close(dir);
+	return r;
 }

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -24,26 +25,46 @@ void random_bytes(void *ret_bytes, size_t n)
 	}
 }
 
+static char hex_digit(unsigned value)
+{
+	return (char)('0' + value + (value > 9 ? 'a' - '9' - 1 : 0));
+}
+
+/* Calculated, because a compiler can do that for many bytes at once. */
 void hex_encode(const void *bytes, size_t n, char *ret_text)
 {
-	static const char hex[] = "0123456789abcdef";
-	const unsigned char *p = bytes;
+	const unsigned char *restrict p = bytes;
+	char *restrict to = ret_text;
 	for (size_t i = 0; i < n; i++) {
-		ret_text[2 * i] = hex[p[i] >> 4];
-		ret_text[2 * i + 1] = hex[p[i] & 15];
+		to[2 * i] = hex_digit(p[i] >> 4);
+		to[2 * i + 1] = hex_digit(p[i] & 15);
 	}
 	ret_text[2 * n] = '\0';
 }
 
+static _Thread_local unsigned char pool[512];
+static _Thread_local size_t left;
+
+static void pool_forget(void)
+{
+	left = 0;
+}
+
+/* A child that went on with its parent's block would make the same ids. */
+static void forks_watch(void)
+{
+	pthread_atfork(NULL, NULL, pool_forget);
+}
+
 struct id id_new(void)
 {
-	static _Thread_local unsigned char pool[512];
-	static _Thread_local size_t left;
+	static pthread_once_t watched = PTHREAD_ONCE_INIT;
 	unsigned char raw[12];
 	struct id id;
 	int64_t now_ms = clock_now_ms();
 	uint32_t seconds = (uint32_t)(now_ms / 1000);
 	if (left < ID_RANDOM) {
+		pthread_once(&watched, forks_watch);
 		random_bytes(pool, sizeof pool);
 		left = sizeof pool;
 	}

@@ -32,6 +32,28 @@ bool ip_equal(const struct ip *a, const struct ip *b)
 	return memcmp(a->b, b->b, sizeof a->b) == 0;
 }
 
+static bool v4_is_public(const unsigned char *b)
+{
+	return b[0] != 0 && b[0] != 10 && b[0] != 127 && b[0] < 224 && !(b[0] == 100 && (b[1] & 0xc0) == 64) &&
+	       !(b[0] == 169 && b[1] == 254) && !(b[0] == 172 && (b[1] & 0xf0) == 16) &&
+	       !(b[0] == 192 && b[1] == 168) && !(b[0] == 192 && b[1] == 0 && b[2] == 0) &&
+	       !(b[0] == 198 && (b[1] & 0xfe) == 18);
+}
+
+bool ip_is_public(const struct ip *ip)
+{
+	static const unsigned char translated[12] = {0, 0x64, 0xff, 0x9b};
+	const unsigned char *b = ip->b;
+	if (ip_is_v4(ip))
+		return v4_is_public(b + 12);
+	if (memcmp(b, translated, sizeof translated) == 0) /* NAT64 */
+		return v4_is_public(b + 12);
+	if (b[0] == 0x20 && b[1] == 0x02) /* 6to4 */
+		return v4_is_public(b + 2);
+	/* Global addresses are 2000::/3; Teredo has an IPv4 address inside in a form of its own. */
+	return (b[0] & 0xe0) == 0x20 && !(b[0] == 0x20 && b[1] == 0x01 && b[2] == 0 && b[3] == 0);
+}
+
 bool ip_parse(struct str text, struct ip *ret_ip)
 {
 	char z[IP_TEXT];

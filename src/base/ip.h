@@ -23,6 +23,9 @@ bool ip_is_v4(const struct ip *ip);
 must_check bool ip_parse(struct str text, struct ip *ret_ip);
 void ip_format(const struct ip *ip, char ret_text[IP_TEXT]);
 bool ip_equal(const struct ip *a, const struct ip *b);
+/* Whether it can be an address of the public internet: not loopback, private, link-local, multicast, reserved, nor a
+ * form of IPv6 that has such an IPv4 address inside. */
+bool ip_is_public(const struct ip *ip);
 
 /* "10.0.0.0/8", "::1/128"; a bare address counts as a whole-length prefix. Host bits may be set; they are cleared. */
 must_check bool cidr_parse(struct str text, struct cidr *ret_cidr);

@@ -162,6 +162,18 @@ void json_put_time(json_t *object, const char *name, int64_t ms)
 	json_put_z(object, name, text);
 }
 
+bool json_time_is_over(const json_t *object, const char *name)
+{
+	int64_t ms;
+	return clock_parse(json_field(object, name), &ms) && ms <= clock_now_ms();
+}
+
+void json_copy_fields(json_t *to, const json_t *from, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		json_put(to, names[i], json_incref(json_object_get(from, names[i])));
+}
+
 void json_add_str(json_t *array, struct str text)
 {
 	json_t *value = json_stringn(text.p ? text.p : "", text.n);

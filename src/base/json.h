@@ -48,6 +48,10 @@ void json_put_str(json_t *object, const char *name, struct str text);
 void json_put_z(json_t *object, const char *name, const char *text);
 /* In ISO 8601. */
 void json_put_time(json_t *object, const char *name, int64_t ms);
+/* Whether the time that a field has is over; false where it has none. */
+bool json_time_is_over(const json_t *object, const char *name);
+/* Copies those of the fields that are there. */
+void json_copy_fields(json_t *to, const json_t *from, const char *const *names, size_t count);
 /* Adds to the end of an array. */
 void json_add_str(json_t *array, struct str text);
 

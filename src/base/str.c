@@ -2,11 +2,21 @@
 #include "base/str.h"
 
 #include <openssl/crypto.h>
-#include <strings.h>
+#include <stdio.h>
+
+static char lower(char c)
+{
+	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+}
 
 bool str_ieq(struct str a, struct str b)
 {
-	return a.n == b.n && (a.n == 0 || strncasecmp(a.p, b.p, a.n) == 0);
+	if (a.n != b.n)
+		return false;
+	for (size_t i = 0; i < a.n; i++)
+		if (a.p[i] != b.p[i] && lower(a.p[i]) != lower(b.p[i]))
+			return false;
+	return true;
 }
 
 bool str_starts(struct str s, struct str prefix)
@@ -53,6 +63,22 @@ bool str_is_one_of(const char *choices, struct str text)
 			return true;
 	}
 	return false;
+}
+
+bool str_list_has(struct str list, struct str word)
+{
+	struct str one;
+	while (list.n) {
+		str_cut(list, ',', &one, &list);
+		if (str_eq(str_trim(one), word))
+			return true;
+	}
+	return false;
+}
+
+void str_copy(struct str s, char *ret_text, size_t size)
+{
+	snprintf(ret_text, size, "%.*s", STR_ARG(s));
 }
 
 bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value)

@@ -47,6 +47,11 @@ struct str str_trim(struct str s);
 bool str_cut(struct str s, char sep, struct str *ret_left, struct str *ret_right);
 /* Choices are separated by "|". */
 bool str_is_one_of(const char *choices, struct str text);
+/* Whether one of the items between the commas is that word; spaces around them do not count. */
+bool str_list_has(struct str list, struct str word);
+
+/* Copies what there is room for; the copy is NUL-terminated. */
+void str_copy(struct str s, char *ret_text, size_t size);
 
 /* Whole string, digits only, no sign, no overflow past `max`. */
 must_check bool str_to_u64(struct str s, uint64_t max, uint64_t *ret_value);

@@ -92,12 +92,65 @@ int call_fail_fault(struct call *c, struct str path, const char *format, ...)
 	return call_fail_faults(c, &faults);
 }
 
+int call_missing(struct call *c, const struct resource *r, struct str key)
+{
+	c->missing.code = r->not_found;
+	c->missing.resource = r;
+	c->missing.key = key;
+	return -ENOENT;
+}
+
+int call_missing_param(struct call *c, const char *param)
+{
+	c->missing.resource = NULL;
+	for (unsigned i = 0; i < c->op->path_param_count; i++)
+		if (strcmp(c->op->path_params[i].name, param) == 0)
+			c->missing.code = c->op->path_params[i].not_found;
+	return -ENOENT;
+}
+
+/* A 404 would say that a cluster is gone which is only asked for in the wrong API. */
+static bool is_elsewhere(struct call *c)
+{
+	const struct resource *r = c->missing.resource;
+	struct doc d;
+	return r && r->elsewhere_kind && c->tx && c->missing.key.n &&
+	       tx_get_by_name(c->tx, c->arena, r->elsewhere_kind, c->group.id, c->missing.key, &d) == 0;
+}
+
+static int fail_elsewhere(struct call *c)
+{
+	static const char word[] = "{name}";
+	const struct resource_refusal *with = &c->missing.resource->elsewhere;
+	const char *at = strstr(with->text, word), *rest = at ? at + sizeof word - 1 : with->text;
+	return call_fail_about(c, with->status, with->code, c->missing.key, "%.*s%.*s%s",
+	                       (int)(at ? at - with->text : 0), with->text, STR_ARG(at ? c->missing.key : STR_NONE),
+	                       rest);
+}
+
+/* The code of what the path's last parameter names, unless it is known what is missing. */
+static const char *missing_code(const struct call *c)
+{
+	if (c->missing.code)
+		return c->missing.code;
+	unsigned count = c->op ? c->op->path_param_count : 0;
+	return count ? c->op->path_params[count - 1].not_found : "RESOURCE_NOT_FOUND";
+}
+
 int call_not_found(struct call *c)
 {
 	struct str path = c->request->path;
-	int result = call_fail(c, 404, "RESOURCE_NOT_FOUND", "Cannot find resource %.*s.", STR_ARG(path));
+	if (is_elsewhere(c))
+		return fail_elsewhere(c);
+	int result = call_fail(c, 404, missing_code(c), "Cannot find resource %.*s.", STR_ARG(path));
 	call_fail_param(c, path);
 	return result;
+}
+
+int call_param_not_found(struct call *c, const char *param)
+{
+	(void)call_missing_param(c, param);
+	return call_not_found(c);
 }
 
 int call_fail_store(struct call *c, int error, const char *what)

@@ -5,6 +5,7 @@
 #include "base/problem.h"
 #include "call/principal.h"
 #include "catalog/catalog.h"
+#include "catalog/dialect.h"
 #include "http/http.h"
 #include "limit/limit.h"
 #include "store/seal.h"
@@ -38,6 +39,7 @@ struct call {
 	const struct op *op;
 	enum method method; /* as called: HEAD stays HEAD while op is the GET */
 	bool v1;
+	const struct dialect *dialect; /* see call_dialect() */
 	struct str params[PATH_PARAMS_MAX];
 
 	struct principal *caller; /* NULL on public operations */
@@ -48,6 +50,7 @@ struct call {
 
 	const struct op_version *version;
 	unsigned produces; /* the PRODUCES_ bit of the answer */
+	bool is_whole;     /* the handler has shown what the schema shows: schema_add_shown() */
 	struct query_value *query;
 	size_t query_count;
 	bool envelope, pretty, include_count;
@@ -63,6 +66,11 @@ struct call {
 	struct idempotency *idempotency; /* of a POST with an Idempotency-Key */
 	void *prepared;                  /* result of the row's prepare function */
 	void *noted;                     /* left by one hook for a later one of the same call */
+	struct missing {
+		const char *code;                /* or NULL: of what the path's last parameter names */
+		const struct resource *resource; /* or NULL */
+		struct str key;
+	} missing; /* what was looked for last and is not there: call_missing() */
 	/* A writing handler may set it. Called once, on the store's thread, when its write is on disk. Must be
 	 * quick. */
 	void (*committed)(struct call *c, void *arg);
@@ -99,6 +107,12 @@ static inline bool call_is_passed_on(const struct call *c)
 	return c->request->from_host[0];
 }
 
+/* The dialect that the call was made in; NULL: our own. */
+static inline const struct dialect *call_dialect(const struct call *c)
+{
+	return c->dialect;
+}
+
 /* The first fault wins. Returns -status, so that a gate or handler can `return call_fail(...)`. */
 int call_fail(struct call *c, int status, const char *code, const char *format, ...) printf_like(4, 5);
 /* The same for a field or parameter: the detail begins with its path, and the path is the only parameter. */
@@ -113,8 +127,15 @@ int call_fail_param(struct call *c, struct str parameter);
 int call_fail_faults(struct call *c, const struct faults *faults);
 /* The same with one fault; an empty path is the body as a whole. */
 int call_fail_fault(struct call *c, struct str path, const char *format, ...) printf_like(3, 4);
-/* 404 RESOURCE_NOT_FOUND with the requested path, in the specification's words. */
+/* Remembers what is not there, in case the call ends with that: a document of the resource, or what a parameter of the
+ * path names. Returns -ENOENT. */
+int call_missing(struct call *c, const struct resource *r, struct str key);
+int call_missing_param(struct call *c, const char *param);
+/* 404 with the requested path, in the specification's words, and the code of what is missing. What another API of the
+ * same project has is refused as its row says ("elsewhere"). Needs c->tx where the call has a project. */
 int call_not_found(struct call *c);
+/* The same for what a parameter of the path names. */
+int call_param_not_found(struct call *c, const char *param);
 /* Maps a store's error to 409, 412, 500 or 503. */
 int call_fail_store(struct call *c, int error, const char *what);
 

@@ -1,12 +1,30 @@
 /* The last step of a call: envelope, pretty printing, headers. Everything that all answers share is here. */
 #include "call/call.h"
 
+#include "base/json.h"
 #include "base/log.h"
 
 static void out_replace(struct call *c, struct buf *b)
 {
 	buf_free(&c->out);
 	c->out = *b;
+}
+
+/* Fields that have nothing are shown with what the schema says. Most schemas say nothing, and their answers are not
+ * read. */
+static void complete(struct call *c)
+{
+	const struct schema *s = c->version ? c->version->response : NULL;
+	if (!s || !(s->flags & SCHEMA_SHOWS) || c->is_whole || c->status >= 300 || c->produces != PRODUCES_JSON ||
+	    !c->out.n)
+		return;
+	json_t *body = json_keep(c->arena, json_loadb(c->out.p, c->out.n, 0, NULL));
+	if (!body)
+		return;
+	schema_add_shown(s, body);
+	struct str text = json_text(c->arena, body);
+	c->out.n = 0;
+	buf_str(&c->out, text);
 }
 
 /* An entity becomes {"content": ..., "status": ...}; a list document only gains the status. */
@@ -27,6 +45,49 @@ static void envelop(struct call *c)
 	json_int(&b, c->status);
 	json_close(&b, '}');
 	out_replace(c, &b);
+}
+
+/* The answer in the words of the call's dialect. Links have them already. */
+static void answer_turn(struct call *c)
+{
+	const struct vocabulary *words = c->version ? dialect_words(c->dialect, c->version->response) : NULL;
+	struct buf b = {0};
+	if (!words || !c->out.n)
+		return;
+	words_text(words, buf_view(&c->out), &b);
+	out_replace(c, &b);
+}
+
+/* Whether the sentence has it in quotes, as the names of things. */
+static bool is_name(struct str detail, struct str text)
+{
+	const char *at = detail.p, *end = detail.p + detail.n;
+	while (detail.n && text.n && (at = memmem(at, (size_t)(end - at), text.p, text.n))) {
+		if (at > detail.p && at[-1] == '"' && at + text.n < end && at[text.n] == '"')
+			return true;
+		at++;
+	}
+	return false;
+}
+
+/* Parameters are texts and numbers. */
+static void problem_turn(struct call *c)
+{
+	const struct request *r = c->request;
+	struct problem *p = &c->problem;
+	json_t *item, *list = p->parameters.n ? json_loadb(p->parameters.p, p->parameters.n, 0, NULL) : NULL;
+	size_t i;
+	p->code = arena_z(c->arena, dialect_sentence(c->dialect, str_of(p->code), STR_NONE, STR_NONE, c->arena));
+	p->detail = dialect_sentence(c->dialect, p->detail, r->target, r->body, c->arena);
+	json_array_foreach(list, i, item)
+	{
+		struct str text = json_str_of(item), turned;
+		turned = dialect_sentence(c->dialect, text, r->target, r->body, c->arena);
+		if (turned.p != text.p && !is_name(p->detail, text))
+			json_string_setn_nocheck(item, turned.p, turned.n);
+	}
+	if (list)
+		p->parameters = json_text(c->arena, json_keep(c->arena, list));
 }
 
 static void line_begin(struct buf *b, unsigned depth)
@@ -86,14 +147,15 @@ static struct str media_type(struct call *c)
 	if (c->content_type)
 		return str_of(c->content_type);
 	const char *form = c->produces == PRODUCES_CSV ? "csv" : c->produces == PRODUCES_GZIP ? "gzip" : "json";
-	static const char stem[] = "application/vnd.svc.YYYY-MM-DD+";
-	enum { STEM = sizeof stem - 1, DATE = 10 };
+	struct str stem = c->dialect ? str_of(c->dialect->media) : STR(API_MEDIA);
+	enum { DATE = 10 };
 	size_t n = strlen(form);
-	char *p = arena_alloc(c->arena, STEM + n);
-	memcpy(p, stem, STEM);
-	memcpy(p + STEM - DATE - 1, c->version->date, DATE);
-	memcpy(p + STEM, form, n);
-	return (struct str){p, STEM + n};
+	char *p = arena_alloc(c->arena, stem.n + DATE + 1 + n);
+	memcpy(p, stem.p, stem.n);
+	memcpy(p + stem.n, c->version->date, DATE);
+	p[stem.n + DATE] = '+';
+	memcpy(p + stem.n + DATE + 1, form, n);
+	return (struct str){p, stem.n + DATE + 1 + n};
 }
 
 /* "17", with the quotes. */
@@ -128,7 +190,13 @@ void call_finish(struct call *c)
 		c->status = c->problem.status;
 		c->out.n = 0;
 		is_json = true;
+		if (c->dialect)
+			problem_turn(c);
 		problem_write(&c->out, &c->problem);
+	} else if (is_json) {
+		complete(c);
+		if (c->dialect)
+			answer_turn(c);
 	}
 	if (c->status == 204)
 		c->out.n = 0;

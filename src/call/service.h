@@ -10,10 +10,14 @@ struct buf;
 struct engine;
 struct engine_ops;
 struct jobs;
+struct option_texts;
 struct token_cache;
 struct jwks;
-struct mail;
 struct nonce_window;
+struct outbox;
+struct repositories;
+struct objects_options;
+struct sampler;
 struct uses;
 struct workers;
 
@@ -35,19 +39,29 @@ struct service {
 	const char *engine;                  /* name of the engine in use */
 	const struct engine_ops *engine_ops; /* engine/engine.h: the engine in use, and its state */
 	struct engine *engine_state;
-	struct jobs *jobs;                 /* jobs/jobs.h */
-	const char *db_scheme, *db_domain; /* of connection strings and host names */
-	unsigned loops, lanes;             /* lanes: those of the loops, then those of the workers */
-	struct loop_state *loop;           /* by lane; a loop's is request->loop */
-	struct workers *workers;           /* call/workers.h */
-	bool remote;                       /* the store is behind a network: no loop may touch it */
-	struct jwks *jwks;                 /* identity/jwks.h */
-	struct mail *mail;                 /* outbox/mail.h; NULL: no mail server */
-	struct nonce_window *nonces;       /* digest replay window; has its own locks */
-	struct attempts *attempts;         /* failed sign-ins; has its own locks */
+	struct sampler *sampler;                /* api/metrics/metrics.h */
+	struct jobs *jobs;                      /* jobs/jobs.h */
+	struct repositories *repositories;      /* repository/repository.h: of backups */
+	const char *db_scheme, *db_domain;      /* of connection strings and host names */
+	const struct option_texts *db_versions; /* NAME=MAJOR: versions that are asked for by other names; or NULL */
+	unsigned loops, lanes;                  /* lanes: those of the loops, then those of the workers */
+	struct loop_state *loop;                /* by lane; a loop's is request->loop */
+	struct workers *workers;                /* call/workers.h */
+	bool remote;                            /* the store is behind a network: no loop may touch it */
+	struct jwks *jwks;                      /* identity/jwks.h */
+	struct outbox *outbox;                  /* outbox/outbox.h */
+	struct nonce_window *nonces;            /* digest replay window; has its own locks */
+	struct attempts *attempts;              /* failed sign-ins; has its own locks */
 	bool test_control;
 	enum org_creation { ORG_CREATION_OWNERS, ORG_CREATION_ANY, ORG_CREATION_NONE } org_creation;
 	unsigned orgs_per_caller, orgs_max, event_retention_days;
+	/* Where snapshots are exported to: a directory whose directories are the buckets; or s3://PREFIX, buckets
+	 * whose names begin so, by the options beside it, which have no URL. NULL: nowhere. */
+	const char *export_buckets;
+	const struct objects_options *export_s3;
+	unsigned index_limit_seconds;     /* that the build of an index may take */
+	unsigned index_wait_seconds;      /* that the build of an index waits for others' transactions */
+	unsigned drill_days;              /* how often a snapshot of each cluster is restored to prove it; 0: never */
 	_Atomic bool draining;            /* SIGTERM came: /readyz says no */
 	struct http_server *_Atomic http; /* set once the edge runs; NULL before */
 	int64_t started_us;               /* clock_mono_us() at the start */

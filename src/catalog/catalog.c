@@ -3,6 +3,8 @@
  * again. The first branch that ends at a row decides, and its methods are those that the path allows. */
 #include "catalog/catalog.h"
 
+#include "catalog/dialect.h"
+
 #include <errno.h>
 
 struct node {
@@ -14,7 +16,8 @@ struct node {
 };
 
 static struct arena *tree_arena;
-static struct node *root;
+static struct node *root;   /* of our own paths */
+static struct node **roots; /* of each dialect's, by its index */
 
 static const char *const method_names[] = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"};
 
@@ -73,14 +76,12 @@ static struct node *descend(struct node *at, struct str segment)
 	return child_of(suffix.n ? &at->suffixed : &at->param, suffix);
 }
 
-int catalog_setup(void)
+static int tree_build(const struct dialect *d, struct node *top)
 {
-	tree_arena = arena_new();
-	root = arena_new_of(tree_arena, struct node);
 	for (unsigned i = 0; i < catalog_op_count; i++) {
 		const struct op *op = &catalog_ops[i];
-		struct str rest = str_of(op->path), segment;
-		struct node *at = root;
+		struct str rest = str_of(dialect_path(d, op)), segment;
+		struct node *at = top;
 		if (rest.n) {
 			rest.p++;
 			rest.n--;
@@ -99,11 +100,27 @@ int catalog_setup(void)
 	return 0;
 }
 
+int catalog_setup(void)
+{
+	tree_arena = arena_new();
+	root = arena_new_of(tree_arena, struct node);
+	roots = arena_new_array(tree_arena, struct node *, catalog_dialect_count + 1);
+	int result = tree_build(NULL, root);
+	for (unsigned i = 0; result == 0 && i < catalog_dialect_count; i++) {
+		const struct dialect *d = &catalog_dialects[i];
+		roots[d->index] = arena_new_of(tree_arena, struct node);
+		if (dialect_is_served(d))
+			result = tree_build(d, roots[d->index]);
+	}
+	return result;
+}
+
 void catalog_teardown(void)
 {
 	arena_free(tree_arena);
 	tree_arena = NULL;
 	root = NULL;
+	roots = NULL;
 }
 
 #define SEGMENTS_MAX 24
@@ -190,25 +207,51 @@ static bool base_strip(struct str path, struct str base, struct str *ret_rest)
 	return true;
 }
 
+/* The path below its base, whose tree is returned; NULL: it has none of the bases. */
+static const struct node *base_find(struct str path, struct match *m, struct str *ret_rest)
+{
+	if (base_strip(path, STR(API_BASE), ret_rest))
+		return root;
+	m->v1 = base_strip(path, STR(API_BASE_V1), ret_rest);
+	if (m->v1)
+		return root;
+	m->dialect = dialect_of_path(path);
+	if (!m->dialect)
+		return NULL;
+	m->v1 = !base_strip(path, str_of(m->dialect->base), ret_rest) &&
+	        base_strip(path, str_of(m->dialect->base_v1), ret_rest);
+	return roots[m->dialect->index];
+}
+
+/* The values of parameters that are words. */
+static void params_turn(struct match *m)
+{
+	for (unsigned i = 0; m->dialect && i < m->op->path_param_count; i++)
+		m->params[i] = words_value(dialect_words(m->dialect, m->op->path_params[i].schema), m->params[i]);
+}
+
+bool op_is_on(const struct op *op, bool v1, const struct dialect *d)
+{
+	return !v1 || op->on_v1 || d;
+}
+
 void catalog_match(enum method method, struct str path, struct arena *arena, struct match *ret_match)
 {
 	struct walk w;
 	struct str rest;
 	*ret_match = (struct match){0};
-	if (base_strip(path, STR(API_BASE_V1), &rest))
-		ret_match->v1 = true;
-	else if (!base_strip(path, STR(API_BASE), &rest))
+	const struct node *top = base_find(path, ret_match, &rest);
+	if (!top || !path_split(rest, arena, &w))
 		return;
-	if (!path_split(rest, arena, &w))
-		return;
-	const struct node *n = follow(&w, root, 0, 0);
+	const struct node *n = follow(&w, top, 0, 0);
 	if (!n)
 		return;
 	for (unsigned i = 0; i < METHOD_COUNT; i++)
-		if (n->ops[i] && (!ret_match->v1 || n->ops[i]->on_v1))
+		if (n->ops[i] && op_is_on(n->ops[i], ret_match->v1, ret_match->dialect))
 			ret_match->allowed |= 1u << i;
 	if (!(ret_match->allowed & 1u << method))
 		return;
 	ret_match->op = n->ops[method];
 	memcpy(ret_match->params, w.params, sizeof w.params);
+	params_turn(ret_match);
 }

@@ -7,6 +7,7 @@
 
 #define API_BASE "/api/svc/v2"
 #define API_BASE_V1 "/api/svc/v1.0"
+#define API_MEDIA "application/vnd.svc."
 
 enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_PATCH, METHOD_DELETE, METHOD_HEAD, METHOD_COUNT };
 
@@ -34,7 +35,8 @@ struct param {
 	const char *description;
 	const struct schema *schema;
 	bool required;
-	const char *example; /* JSON, or NULL */
+	const char *example;   /* JSON, or NULL */
+	const char *not_found; /* of a path parameter: the code of the 404 when it names nothing */
 };
 
 struct op_version {
@@ -107,6 +109,9 @@ extern const unsigned command_family_count;
 /* What the states of resources mean to somebody who waits, each list ended by NULL: the fields that hold a state, the
  * best first; states that pass by themselves; states that are a failure; states that are the end of a deleted thing. */
 extern const char *const state_fields[], *const state_moving[], *const state_failed[], *const state_gone[];
+/* Of what has no such field: flags of which one that is true is its state, and the field that is there once it is
+ * done. */
+extern const char *const state_flags[], *const state_finished;
 
 /* Groups of operations in the OpenAPI document. */
 struct catalog_tag {
@@ -180,6 +185,10 @@ struct resource {
 	struct resource_refusal busy; /* of a change that its state does not allow */
 	const char *holds[2];         /* kinds of documents below it, with which it is not deleted; or NULL */
 	struct resource_refusal held; /* of that */
+	const char *not_found;        /* the code of the 404 */
+	/* Or NULL: where one of this kind has the name, it is refused so in the place of the 404. */
+	const char *elsewhere_kind;
+	struct resource_refusal elsewhere;
 	const struct resource_fill *fill, *touch; /* when it is made; with each change */
 	const struct resource_event *events;
 	const char *const *sealed; /* fields that are kept encrypted and never given out */
@@ -215,19 +224,25 @@ int role_find(struct str name);
 
 #define PATH_PARAMS_MAX 8
 
+struct dialect; /* catalog/dialect.h */
+
 struct match {
 	const struct op *op;                /* NULL: no operation for that method */
 	unsigned allowed;                   /* bit per enum method that the path has, HEAD where GET; 0: no such path */
-	struct str params[PATH_PARAMS_MAX]; /* percent-decoded, in the order of the path */
+	struct str params[PATH_PARAMS_MAX]; /* percent-decoded, in the order of the path, in our words */
 	bool v1;
+	const struct dialect *dialect; /* whose prefix the path has; NULL: our own */
 };
 
-/* Builds the path tree. Before the threads start; negative when two rows collide. */
+/* Builds the path trees, one for each dialect. Before the threads start; negative when two rows collide. */
 must_check int catalog_setup(void);
 void catalog_teardown(void);
 
 /* The row for a method and a path with its base prefix, still percent-encoded. */
 void catalog_match(enum method method, struct str path, struct arena *arena, struct match *ret_match);
+
+/* Whether an operation is served below that base: below our own v1 only some are, below a dialect's all. */
+bool op_is_on(const struct op *op, bool v1, const struct dialect *d);
 
 must_check bool method_parse(struct str text, enum method *ret_method);
 const char *method_name(enum method m);

@@ -71,6 +71,7 @@ void check_value(struct checker *c, const struct schema *s, json_t *value, const
 void view_check(struct checker *c, const struct view *v, json_t *object, const struct place *at);
 /* A oneOf or anyOf that is not (only) about objects. */
 bool schema_is_choice(const struct schema *s);
+bool schema_takes_null(const struct schema *s);
 
 /* scalars.c */
 void check_string(struct checker *c, const struct schema *s, struct str text, const struct place *at);

@@ -19,12 +19,13 @@ static const struct schema page_size = {.type = TYPE_INTEGER,
 
 const struct param common_params[] = {
         [COMMON_ENVELOPE] = {"envelope", "Wraps the answer in an object with its status.", &no_by_default, false,
-                             "true"},
+                             "true", NULL},
         [COMMON_PRETTY] = {"pretty", "Returns the JSON with line breaks and indentation.", &no_by_default, false,
-                           "true"},
-        [COMMON_PAGE] = {"pageNum", "Number of the page, counted from 1.", &page, false, "1"},
-        [COMMON_PAGE_SIZE] = {"itemsPerPage", "Most items that a page has.", &page_size, false, "100"},
-        [COMMON_INCLUDE_COUNT] = {"includeCount", "Whether the answer has totalCount.", &yes_by_default, false, "true"},
+                           "true", NULL},
+        [COMMON_PAGE] = {"pageNum", "Number of the page, counted from 1.", &page, false, "1", NULL},
+        [COMMON_PAGE_SIZE] = {"itemsPerPage", "Most items that a page has.", &page_size, false, "100", NULL},
+        [COMMON_INCLUDE_COUNT] = {"includeCount", "Whether the answer has totalCount.", &yes_by_default, false, "true",
+                                  NULL},
 };
 
 bool common_applies(enum common which, const struct op *op)

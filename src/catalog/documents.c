@@ -1,5 +1,5 @@
-/* What a schema says about the content of a document: adds defaults, removes write-only fields, converts dates to UTC.
- * Also finds a field in a stored document without parsing it. */
+/* What a schema says about the content of a document: adds defaults and what is shown, removes write-only and unknown
+ * fields, converts dates to UTC. Also finds a field in a stored document without parsing it. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "catalog/checker.h"
@@ -53,6 +53,80 @@ void schema_add_defaults(const struct schema *s, json_t *value)
 	arena_free(arena);
 }
 
+static void add_shown(const struct schema *s, json_t *value, unsigned depth, struct arena *arena)
+{
+	size_t i;
+	json_t *item;
+	if (!(s->flags & SCHEMA_SHOWS) || depth >= CHECK_DEPTH)
+		return;
+	if (json_is_array(value) && s->items) {
+		json_array_foreach(value, i, item) add_shown(s->items, item, depth + 1, arena);
+	}
+	if (!json_is_object(value))
+		return;
+	struct view v = view_of(s, value, arena);
+	for (unsigned k = v.count; k-- > 0;) {
+		for (unsigned f = 0; f < v.of[k]->field_count; f++) {
+			const struct field *field = &v.of[k]->fields[f];
+			item = json_object_get(value, field->name);
+			if (!item && field->shown) {
+				item = json_loads(field->shown, JSON_DECODE_ANY, NULL);
+				json_put(value, field->name, item);
+			}
+			if (item && view_field(&v, str_of(field->name)) == field)
+				add_shown(field->schema, item, depth + 1, arena);
+		}
+	}
+	const struct schema *additional;
+	const char *key;
+	(void)view_is_open(&v, &additional);
+	json_object_foreach(value, key, item) if (additional && !view_field(&v, str_of(key)))
+	        add_shown(additional, item, depth + 1, arena);
+}
+
+void schema_add_shown(const struct schema *s, json_t *value)
+{
+	struct arena *arena = arena_new();
+	add_shown(s, value, 0, arena);
+	arena_free(arena);
+}
+
+static void relax(const struct schema *s, json_t *value, unsigned depth, bool nulls, bool read_only,
+                  struct arena *arena)
+{
+	size_t i, n;
+	json_t *item;
+	const char *key;
+	void *next;
+	if (depth >= CHECK_DEPTH || schema_is_choice(s))
+		return;
+	if (json_is_array(value) && s->items) {
+		json_array_foreach(value, i, item) relax(s->items, item, depth + 1, nulls, read_only, arena);
+	}
+	if (!json_is_object(value) || (!s->field_count && !s->branch_count && !s->mapping_count && !s->additional))
+		return;
+	struct view v = view_of(s, value, arena);
+	const struct schema *additional;
+	bool open = view_is_open(&v, &additional);
+	json_object_keylen_foreach_safe(value, next, key, n, item)
+	{
+		const struct field *f = view_field(&v, (struct str){key, n});
+		const struct schema *of = f ? f->schema : additional;
+		bool is_null = json_is_null(item) && nulls && (of ? !schema_takes_null(of) : !open);
+		if (is_null || (read_only && f && of && of->flags & SCHEMA_READ_ONLY))
+			json_object_deln(value, key, n);
+		else if (of)
+			relax(of, item, depth + 1, nulls, read_only, arena);
+	}
+}
+
+void schema_relax(const struct schema *s, json_t *value, bool nulls, bool read_only)
+{
+	struct arena *arena = arena_new();
+	relax(s, value, 0, nulls, read_only, arena);
+	arena_free(arena);
+}
+
 static void strip(const struct schema *s, json_t *value, unsigned depth, unsigned branch_depth)
 {
 	size_t i;
@@ -94,6 +168,40 @@ static void strip(const struct schema *s, json_t *value, unsigned depth, unsigne
 void schema_strip_write_only(const struct schema *s, json_t *value)
 {
 	strip(s, value, 0, 0);
+}
+
+static void keep_known(const struct schema *s, json_t *value, unsigned depth, struct arena *arena)
+{
+	size_t i;
+	json_t *item;
+	const char *key;
+	void *next;
+	const struct schema *additional;
+	if (!value || depth >= CHECK_DEPTH || schema_is_choice(s))
+		return;
+	if (json_is_array(value) && s->items) {
+		json_array_foreach(value, i, item) keep_known(s->items, item, depth + 1, arena);
+	}
+	if (!json_is_object(value))
+		return;
+	struct view v = view_of(s, value, arena);
+	bool open = view_is_open(&v, &additional) || v.undecided;
+	json_object_foreach_safe(value, next, key, item)
+	{
+		const struct field *field = view_field(&v, str_of(key));
+		const struct schema *of = field ? field->schema : additional;
+		if (of)
+			keep_known(of, item, depth + 1, arena);
+		else if (!open)
+			json_object_del(value, key);
+	}
+}
+
+void schema_keep_known(const struct schema *s, json_t *value)
+{
+	struct arena *arena = arena_new();
+	keep_known(s, value, 0, arena);
+	arena_free(arena);
 }
 
 static void normalize(const struct schema *s, json_t *value, unsigned depth, struct arena *arena)

@@ -134,6 +134,11 @@ static bool takes_null(const struct schema *s, unsigned depth)
 	return false;
 }
 
+bool schema_takes_null(const struct schema *s)
+{
+	return takes_null(s, 0);
+}
+
 /* The hash of an object does not depend on the order of its fields, because equality does not either. */
 static uint64_t hash_mix(uint64_t h, uint64_t v)
 {
@@ -251,6 +256,8 @@ static void check_unlisted(struct checker *c, const struct view *v, struct str n
 
 static void check_required(struct checker *c, const struct view *v, json_t *object, const struct place *at)
 {
+	if (c->use == SCHEMA_PARTIAL && !at)
+		return;
 	for (unsigned i = v->count; i-- > 0;) {
 		for (unsigned k = 0; k < v->of[i]->field_count; k++) {
 			const struct field *f = &v->of[i]->fields[k];
@@ -289,7 +296,7 @@ void view_check(struct checker *c, const struct view *v, json_t *object, const s
 			check_unlisted(c, v, name, value, &here);
 		else if (f->schema->flags & SCHEMA_READ_ONLY && c->use != SCHEMA_STORED)
 			fault_add(c, &here, WEIGHT_FAULT, "is read-only");
-		else if (f->schema->flags & SCHEMA_IMMUTABLE && c->use == SCHEMA_UPDATE)
+		else if (f->schema->flags & SCHEMA_IMMUTABLE && (c->use == SCHEMA_UPDATE || c->use == SCHEMA_PARTIAL))
 			fault_add(c, &here, WEIGHT_FAULT, "cannot be changed");
 		else
 			check_value(c, f->schema, value, &here);

@@ -40,7 +40,8 @@ enum schema_flag {
 	SCHEMA_HAS_MAX_LENGTH = 512, /* of a string, an array's items or an object's fields */
 	SCHEMA_OPEN =
 	        1024, /* an object that takes any field: additionalProperties without fields of its own, or true */
-	SCHEMA_IMMUTABLE = 2048 /* can be set by a create, not by an update */
+	SCHEMA_IMMUTABLE = 2048, /* can be set by a create, not by an update */
+	SCHEMA_SHOWS = 4096      /* it, or something in it, has fields with a value that is shown where there is none */
 };
 
 struct schema;
@@ -49,6 +50,7 @@ struct field {
 	const char *name;
 	const struct schema *schema;
 	bool required;
+	const char *shown; /* JSON, or NULL: what an answer has in the place of nothing */
 };
 
 struct branch {
@@ -78,6 +80,8 @@ struct schema {
 extern const char *const schema_patterns[];
 extern const unsigned schema_pattern_count;
 
+/* All schemas. */
+extern const struct schema *const schema_rows;
 /* All named schemas, sorted by name. */
 extern const struct schema *const schema_all[];
 extern const unsigned schema_all_count;
@@ -90,9 +94,10 @@ struct str schema_enum(const struct schema *s, unsigned i);
 bool schema_allows(const struct schema *s, struct str text);
 
 enum schema_use {
-	SCHEMA_CREATE, /* POST and PUT: required fields must be there; read-only ones refused */
-	SCHEMA_UPDATE, /* PATCH: the same, and immutable ones refused */
-	SCHEMA_STORED  /* our own documents: read-only allowed */
+	SCHEMA_CREATE,  /* POST and PUT: required fields must be there; read-only ones refused */
+	SCHEMA_UPDATE,  /* PATCH: the same, and immutable ones refused */
+	SCHEMA_PARTIAL, /* the same, but nothing is required of the body's own fields */
+	SCHEMA_STORED   /* our own documents: read-only allowed */
 };
 
 struct fault {
@@ -131,8 +136,15 @@ void schema_add_defaults(const struct schema *s, json_t *value);
 /* A string field of an object in compact JSON text, or STR_NONE. Searched without parsing, because every read calls
  * this. */
 struct str document_text(struct arena *a, struct str json, struct str name);
+/* Completes an answer: sets absent fields to what is shown in their place, at any depth. Needs SCHEMA_SHOWS. */
+void schema_add_shown(const struct schema *s, json_t *value);
+/* Removes fields that are null where the schema takes no null, and (`read_only`) those that only the service sets, at
+ * any depth. */
+void schema_relax(const struct schema *s, json_t *value, bool nulls, bool read_only);
 /* Removes write-only fields, at any depth. */
 void schema_strip_write_only(const struct schema *s, json_t *value);
+/* Removes fields that the schema does not have, at any depth: an older version's answer shows only what it knows. */
+void schema_keep_known(const struct schema *s, json_t *value);
 /* Converts date-time fields to UTC ("...Z"), at any depth: a value sent with another zone is stored in the form that we
  * return. */
 void schema_normalize_dates(const struct schema *s, json_t *value);

@@ -111,10 +111,12 @@ static void resolve_by_value(struct checker *c, const struct schema *s, json_t *
 	struct place here = {at, name, 0};
 
 	if (json_is_string(value)) {
-		branch = mapping_find(s, (struct str){json_string_value(value), json_string_length(value)});
+		struct str text = {json_string_value(value), json_string_length(value)};
+		branch = mapping_find(s, text);
 		/* Without a oneOf a value that is not in the mapping is allowed: the schema itself then describes the
 		 * object. */
-		bool own_will_do = own && !own->schema->enum_count && !s->branch_count;
+		bool own_will_do =
+		        own && !s->branch_count && (!own->schema->enum_count || schema_allows(own->schema, text));
 		if (!branch && !own_will_do && c->use != SCHEMA_STORED) {
 			fault_mapping(c, &here, s);
 			v->settled = s->discriminator;

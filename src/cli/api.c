@@ -12,7 +12,7 @@
 struct api_arguments {
 	struct profile_arguments at;
 	const char *body, *accept;
-	struct option_texts query;
+	struct option_texts query, headers;
 	bool include;
 };
 
@@ -23,6 +23,8 @@ const struct option_row api_options[] = {
          .flag_only = true},
         {"query", 0, OPTION_TEXTS, AT(query), NULL, "NAME=VALUE",
          "Query parameter, not yet percent-encoded. May be given several times.", .flag_only = true},
+        {"header", 0, OPTION_TEXTS, AT(headers), NULL, "NAME: VALUE", "Further header. May be given several times.",
+         .flag_only = true},
         {"accept", 0, OPTION_TEXT, AT(accept), NULL, "TYPE",
          "Version and form: application/vnd.svc.2025-03-12+json. Without it: the current one.", .flag_only = true},
         {"include", 'i', OPTION_SWITCH, AT(include), NULL, NULL, "Print the status and the headers too.",
@@ -164,6 +166,16 @@ static int path_make(struct client *c, struct arena *a, const struct api_argumen
 	return r;
 }
 
+static int headers_check(const struct option_texts *headers)
+{
+	for (size_t i = 0; i < headers->n; i++) {
+		struct str name, value;
+		if (!str_cut(str_of(headers->v[i]), ':', &name, &value) || !name.n || strpbrk(headers->v[i], "\r\n"))
+			return option_refuse("--header: \"%s\" is not NAME: VALUE", headers->v[i]);
+	}
+	return 0;
+}
+
 static const char *method_of(struct arena *a, const char *word)
 {
 	enum method m;
@@ -199,10 +211,13 @@ static int api_run(struct arena *a, const struct api_arguments *g, const char *m
 	struct client *c;
 	/* With --include the headers come first, and for a terminal the body is cleaned: it has to wait. */
 	bool waits = g->include || isatty(STDOUT_FILENO);
-	struct client_request r = {.accept = g->accept, .sink = waits ? NULL : stdout};
+	struct client_request r = {.accept = g->accept,
+	                           .headers = g->headers.v,
+	                           .header_count = g->headers.n,
+	                           .sink = waits ? NULL : stdout};
 	r.method = method_of(a, method);
-	if (!r.method || (g->body && body_read(a, g->body, &r.body) < 0) || profile_load(a, &g->at, &profile) < 0 ||
-	    client_open(a, &profile, &c) < 0)
+	if (!r.method || headers_check(&g->headers) < 0 || (g->body && body_read(a, g->body, &r.body) < 0) ||
+	    profile_load(a, &g->at, &profile) < 0 || client_open(a, &profile, &c) < 0)
 		return EXIT_USAGE;
 	int result = path_make(c, a, g, path, &r.path);
 	if (result == 0)

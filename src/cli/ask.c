@@ -40,7 +40,6 @@ const char *ask_secret(struct arena *a, const char *question)
 	sigset_t held, old;
 	if (!ask_is_possible() || tcgetattr(STDIN_FILENO, &before) < 0)
 		return line_read(a);
-	fprintf(stderr, "%s (not shown): ", question);
 	sigemptyset(&held);
 	sigaddset(&held, SIGINT);
 	sigaddset(&held, SIGTERM);
@@ -49,6 +48,7 @@ const char *ask_secret(struct arena *a, const char *question)
 	quiet = before;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
+	fprintf(stderr, "%s (not shown): ", question); /* who answers it at once is not shown either */
 	const char *secret = line_read(a);
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 	fputc('\n', stderr);

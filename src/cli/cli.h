@@ -8,32 +8,49 @@
 
 enum { EXIT_DONE = 0, EXIT_NOT_DONE = 1, EXIT_USAGE = 2, EXIT_UNREACHED = 3, EXIT_TIMEOUT = 4 };
 
-int limits_command(int argc, char **argv);   /* limits.c: set, list, clear */
-int hosts_command(int argc, char **argv);    /* hosts.c: list, show, cordon, uncordon, label */
-int backup_command(int argc, char **argv);   /* backup.c */
-int check_command(int argc, char **argv);    /* check.c */
-int give_up_command(int argc, char **argv);  /* give_up.c */
-int store_command(int argc, char **argv);    /* store_copy.c: copy */
-int clusters_command(int argc, char **argv); /* clusters.c */
-int connect_command(int argc, char **argv);  /* connect.c */
-int api_command(int argc, char **argv);      /* api.c */
-int login_command(int argc, char **argv);    /* login.c */
-int logout_command(int argc, char **argv);   /* login.c */
-int config_command(int argc, char **argv);   /* config.c: list, use, get, set, unset, path */
-int logs_command(int argc, char **argv);     /* logs.c */
-int events_command(int argc, char **argv);   /* events.c */
+int limits_command(int argc, char **argv);     /* limits.c: set, list, clear */
+int hosts_command(int argc, char **argv);      /* hosts.c: list, show, cordon, uncordon, label */
+int outbox_command(int argc, char **argv);     /* outbox.c */
+int backup_command(int argc, char **argv);     /* backup.c */
+int check_command(int argc, char **argv);      /* check.c */
+int repository_command(int argc, char **argv); /* repository.c: check, usage, prove */
+int give_up_command(int argc, char **argv);    /* give_up.c */
+int store_command(int argc, char **argv);      /* store_copy.c: copy */
+int clusters_command(int argc, char **argv);   /* clusters.c */
+int backups_command(int argc, char **argv);    /* backups.c: take, restore */
+int advisor_command(int argc, char **argv);    /* advisor.c: build */
+int connect_command(int argc, char **argv);    /* connect.c */
+int api_command(int argc, char **argv);        /* api.c */
+int login_command(int argc, char **argv);      /* login.c */
+int logout_command(int argc, char **argv);     /* login.c */
+int config_command(int argc, char **argv);     /* config.c: list, use, get, set, unset, path */
+int logs_command(int argc, char **argv);       /* logs.c */
+int events_command(int argc, char **argv);     /* events.c */
 
-extern const struct option_row store_options_rows[], give_up_options[], hosts_options[];
-extern const size_t store_option_count, give_up_option_count, hosts_option_count;
-extern const struct option_row limits_options[], backup_options[], check_options[], clusters_options[], api_options[],
-        connect_options[];
-extern const size_t limits_option_count, backup_option_count, check_option_count, clusters_option_count,
-        api_option_count, connect_option_count;
+struct arena;
+struct store;
+/* service_store.c: of a service that has been started, with its key, so that what is written there is signed. A message
+ * on stderr, and negative, when it cannot be. */
+must_check int service_store_open(struct arena *a, const char *data_dir, const char *url, struct store **ret_store);
+
+extern const struct option_row outbox_options[];
+extern const size_t outbox_option_count;
+extern const struct option_row store_options_rows[], give_up_options[], hosts_options[], repository_options[];
+extern const size_t store_option_count, give_up_option_count, hosts_option_count, repository_option_count;
+extern const struct option_row advisor_options[], backups_options[], limits_options[], backup_options[],
+        check_options[], clusters_options[], api_options[], connect_options[];
+extern const size_t advisor_option_count, backups_option_count, limits_option_count, backup_option_count,
+        check_option_count, clusters_option_count, api_option_count, connect_option_count;
 
 extern const struct option_row login_options[], logout_options[], config_command_options[], logs_options[],
         events_options[];
 extern const size_t login_option_count, logout_option_count, config_command_option_count, logs_option_count,
         events_option_count;
+
+/* release_policy.c */
+int release_policy_command(int argc, char **argv);
+extern const struct option_row release_policy_options[];
+extern const size_t release_policy_option_count;
 
 /* completion.c: the script for a shell; and, hidden, what that script asks. */
 int completion_command(int argc, char **argv);

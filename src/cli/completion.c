@@ -433,7 +433,7 @@ static void value_offer(struct completion *c, const struct found *f)
 		scopes_offer(c, "/groups", "name");
 	else if (strcmp(name, "org") == 0)
 		scopes_offer(c, "/orgs", "orgId");
-	else if (strcmp(name, "cluster") == 0)
+	else if (strcmp(name, "cluster") == 0 || strcmp(name, "target") == 0)
 		clusters_offer(c);
 	else if (f->row->kind == OPTION_FILE || strcmp(name, "body") == 0 || strcmp(name, "data") == 0)
 		offer_files(c);
@@ -511,6 +511,12 @@ static const struct {
         {"clusters scale", NULL},
         {"clusters wait", NULL},
         {"clusters", "list|create|get|scale|pause|resume|delete|wait|ca"},
+        {"backups take", NULL},
+        {"backups restore", NULL},
+        {"backups show", NULL},
+        {"backups", "take|restore|show"},
+        {"advisor build", NULL},
+        {"advisor", "build"},
         {"config use", ":profiles"},
         {"config get", ":settings"},
         {"config set", ":settings"},
@@ -520,7 +526,7 @@ static const struct {
         {"logout", ":profiles"},
         {"completion", "bash|zsh|fish"},
         {"api", "GET|POST|PUT|PATCH|DELETE|HEAD"},
-        {"hosts", "list|show|cordon|uncordon|label"},
+        {"hosts", "list|show|cordon|uncordon|label|remove"},
         {"limits", "set|list|clear"},
         {"store", "copy"},
         {"backup", ":files"},

@@ -150,7 +150,8 @@ static int cluster_find(struct session *s, const json_t **ret_cluster)
 			s->path = arena_printf(s->arena, "%s%s", r.path, i == 0 ? "/status" : "").p;
 			return EXIT_DONE;
 		}
-		if (answer.status != 404) {
+		bool is_flex = strcmp(field(answer.json, "errorCode"), "CANNOT_USE_FLEX_CLUSTER_IN_CLUSTER_API") == 0;
+		if (answer.status != 404 && !is_flex) {
 			client_explain(s->client, &answer);
 			return EXIT_NOT_DONE;
 		}

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/moment.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,24 +20,7 @@ struct follow_entry {
 
 int follow_since(const char *text, int64_t now_ms, int64_t *ret_ms)
 {
-	static const struct {
-		char unit;
-		int64_t ms;
-	} units[] = {{'s', 1000}, {'m', 60000}, {'h', 3600000}, {'d', 86400000}};
-	struct str number = str_of(text);
-	uint64_t count;
-	for (size_t i = 0; number.n > 1 && i < sizeof units / sizeof *units; i++)
-		if (number.p[number.n - 1] == units[i].unit &&
-		    str_to_u64((struct str){number.p, number.n - 1}, 100000, &count)) {
-			*ret_ms = now_ms - (int64_t)count * units[i].ms;
-			return 0;
-		}
-	if (clock_parse(number, ret_ms))
-		return 0;
-	return option_refuse(
-	        "--since: \"%s\" is neither a time, as 2026-11-16T03:00:00Z, nor how long ago, as 90s, 15m, "
-	        "2h or 3d",
-	        text);
+	return moment_parse("since", text, now_ms, ret_ms);
 }
 
 /* FNV-1a. Nothing that must be secret or cannot be repeated hangs on it. */

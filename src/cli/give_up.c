@@ -65,15 +65,8 @@ static int outcome_tell(const struct giving *g, int r)
 static int give_up(struct arena *a, const struct give_up_arguments *g, const char *cluster)
 {
 	struct giving giving = {.arena = a, .cluster = str_of(cluster), .really = g->yes};
-	const char *proof = arena_printf(a, "%s/secret.key", g->data).p;
 	struct store *store;
-	/* Opening a store creates one where there is none; a mistyped --data must not do that. */
-	if (!g->store && access(proof, F_OK) < 0) {
-		option_refuse("%s holds no service's data (%s is missing); give --data DIR", g->data, proof);
-		return EXIT_USAGE;
-	}
-	struct store_options options = {.url = g->store, .data_dir = g->data};
-	if (store_open(&options, &store) < 0)
+	if (service_store_open(a, g->data, g->store, &store) < 0)
 		return EXIT_USAGE;
 	int r = store_write_wait(store, give_up_run, &giving);
 	int code = outcome_tell(&giving, r);

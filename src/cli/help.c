@@ -56,6 +56,38 @@ static const struct command commands[] = {
          "  psql \"$(steward clusters get orders -o json | jq -r .connectionStrings.standard)\" -U app\n"
          "  steward clusters ca >ca.crt             # for sslmode=verify-full and sslrootcert=ca.crt\n"
          "  steward clusters delete orders --wait\n"},
+        {"backups",
+         "steward backups take CLUSTER [--description TEXT] [--days N] [--wait]\n"
+         "       steward backups restore CLUSTER --to TIME [--target CLUSTER] [--wait]\n"
+         "       steward backups restore CLUSTER --snapshot ID [--target CLUSTER] [--wait]\n"
+         "       steward backups show CLUSTER [--snapshot ID]",
+         "take a snapshot of a cluster, and bring its data back",
+         "take takes a snapshot now. restore makes the data of the target, which is the same cluster unless --target "
+         "says\n"
+         "another, what the cluster's was at a time or in a snapshot. Until the new data is there and proven, the "
+         "target\n"
+         "serves what it has. A time that cannot be restored is refused, and the refusal says which can. With --wait "
+         "the\n"
+         "command comes back when it is done, and the target takes clients again. show tells of the newest snapshot, "
+         "or "
+         "of\n"
+         "another, also when it was last proven. Exit code as for clusters.",
+         backups_options, &backups_option_count,
+         "Examples:\n"
+         "  steward backups take orders --description 'before the release' --wait\n"
+         "  steward backups restore orders --to '10 minutes ago' --wait\n"
+         "  steward backups restore orders --to 2026-11-16T03:00:00Z --target orders-copy --wait\n"
+         "  steward backups restore orders --snapshot latest --yes\n"},
+        {"advisor", "steward advisor build CLUSTER [--index ID] [--namespace DATABASE.TABLE] [--dry-run]",
+         "build an index that the advisor suggests",
+         "Looks which indexes are suggested for the cluster, and asks for the one that helps most, or for the one "
+         "with\n"
+         "that id, to be built on every node. \"steward advisor suggested-indexes list CLUSTER\" shows them all. Exit\n"
+         "code as for clusters; 1 too when none is suggested.",
+         advisor_options, &advisor_option_count,
+         "Examples:\n"
+         "  steward advisor build orders\n"
+         "  steward advisor build orders --namespace shop.orders --dry-run\n"},
         {"connect",
          "steward connect NAME [-c SQL]... [--database NAME] [--read-only] [--hours N]\n"
          "       steward connect NAME --user USER\n"
@@ -180,8 +212,8 @@ static const struct command commands[] = {
          "  steward limits clear --all\n"},
         {"backup", "steward backup [--data DIR] FILE", "copy the store, also of a running service",
          "Writes a consistent copy of the store to FILE, which must not exist. The databases of the clusters, in\n"
-         "DIR/engine, are not in it, nor are DIR/secret.key and DIR/tls, which must be kept with it: without the key,\n"
-         "sealed secrets cannot be opened.",
+         "DIR/engine, are not in it, nor their backups (\"steward backups\", with an s), nor DIR/secret.key and\n"
+         "DIR/tls, which must be kept with it: without the key, neither secrets nor backups can be opened.",
          backup_options, &backup_option_count,
          "Example:\n"
          "  steward backup --data /var/lib/steward /backup/steward.db && steward check /backup/steward.db\n"},
@@ -201,27 +233,66 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward give-up --data /var/lib/steward orders          # what would be given up\n"
          "  steward give-up --data /var/lib/steward orders --yes\n"},
+        {"release-policy", "steward release-policy [--data DIR] PROJECT [--yes]",
+         "let a project's backup compliance policy be disabled",
+         "PROJECT is the id of a project whose backup compliance policy holds everybody, its owners too. Released "
+         "with\n"
+         "--yes, the policy can be disabled through the API by an owner; until then it goes on to hold. Works beside "
+         "a\n"
+         "running service and without one. Make sure that the person whom the policy authorizes has asked for it.",
+         release_policy_options, &release_policy_option_count,
+         "Examples:\n"
+         "  steward release-policy --data /var/lib/steward 6740a1b2c3d4e5f601234567          # whose it is\n"
+         "  steward release-policy --data /var/lib/steward 6740a1b2c3d4e5f601234567 --yes\n"},
         {"hosts",
          "steward hosts list [-o json]\n"
          "       steward hosts show HOST [-o json]\n"
          "       steward hosts cordon | uncordon HOST\n"
-         "       steward hosts label HOST NAME=VALUE...",
+         "       steward hosts label HOST NAME=VALUE...\n"
+         "       steward hosts remove HOST [--force]",
          "look at the hosts that share a store, and direct new clusters",
          "HOST is a name or an id. list shows each host's state, clusters, and what their sizes add up to, of the\n"
          "bounds that it was started with (--host-cores, --host-memory-gb, --host-disk-gb). A new cluster goes to a\n"
          "host whose labels provider and region are those of its first region, or are not set, and that has room. A\n"
-         "cordoned host takes no new clusters; those that it has stay. NAME= takes a label away. Changes are events "
-         "of\n"
-         "the first organization.",
+         "cordoned host takes no new clusters; those that it has stay. NAME= takes a label away. remove is for\n"
+         "a host that will not come back: one that is alive is refused, and one that has clusters unless --force is\n"
+         "given. Changes are events of the first organization.",
          hosts_options, &hosts_option_count,
          "Examples:\n"
          "  steward hosts list --data /var/lib/steward --store postgresql://steward@db.example.com/steward\n"
          "  steward hosts label db-1 provider=AWS region=US_EAST_1 zone=a\n"
          "  steward hosts cordon db-1\n"},
+        {"outbox", "steward outbox [--data DIR] [--status STATUS] [--alert ID] [-o json]",
+         "see what has left: mail, webhooks, messages of alerts",
+         "Prints a line for each message of an alert: when it was last looked at, whether it is QUEUED, DELIVERED or\n"
+         "FAILED, its kind and receiver, the number of attempts, the alert, and the last error. Works beside a "
+         "running\n"
+         "service.",
+         outbox_options, &outbox_option_count,
+         "Example:\n"
+         "  steward outbox --data /var/lib/steward --status FAILED\n"},
         {"check", "steward check [--data DIR | --store URL | FILE]", "verify the data or a backup",
          "Verifies a store, of a running service too, or a backup: its integrity, counters, lists and references.\n"
          "Prints each fault. Exit code: 0 clean, 1 faults found, 2 it cannot be read.",
          check_options, &check_option_count, NULL},
+        {"repository",
+         "steward repository check [--sample SHARE] [--region NAME] [--project ID]\n"
+         "       steward repository usage [--region NAME] [--project ID]\n"
+         "       steward repository prove CLUSTER [--snapshot ID]",
+         "verify the backups of the databases, or see their space",
+         "check reads the backups, all of them or a random share, beside a running service too. Every byte is held\n"
+         "against what was written; a fault names the object and the snapshots that need it. usage tells how many "
+         "bytes\n"
+         "each project's snapshots and log take. prove has the running service restore a cluster's newest snapshot, or "
+         "another,\n"
+         "into a server that is thrown away, and check it there; \"steward backups show\" and the log tell what was "
+         "found.\n"
+         "Exit code: 0 clean, 1 faults found or nothing to prove, 2 they cannot be read.",
+         repository_options, &repository_option_count,
+         "Examples:\n"
+         "  steward repository check --data /var/lib/steward --sample 5%\n"
+         "  steward repository usage --data /var/lib/steward --region US_EAST_1\n"
+         "  steward repository prove --data /var/lib/steward orders\n"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 

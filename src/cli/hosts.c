@@ -1,6 +1,7 @@
 /* `steward hosts`: which hosts share the store, what they have and what clusters take of it, and the operator's word on
- * them: whether they take new clusters, and what they are labeled. It works on the store, beside running services,
- * which follow within a second. A change is an event of the first organization, so it takes the service's key. */
+ * them: whether they take new clusters, what they are labeled, and that one will not come back. It works on the store,
+ * beside running services, which follow within a second. A change is an event of the first organization, so it takes
+ * the service's key. */
 #include "hosts/hosts.h"
 
 #include "api/clusters/clusters.h"
@@ -13,9 +14,11 @@
 #include <unistd.h>
 
 #define WORDS_MAX 18
+#define NAMES_MAX 10 /* of clusters in a message */
 
 struct hosts_arguments {
 	const char *data, *store, *output;
+	bool force;
 };
 
 #define AT(member) offsetof(struct hosts_arguments, member)
@@ -25,10 +28,13 @@ const struct option_row hosts_options[] = {
         {"store", 0, OPTION_TEXT, AT(store), NULL, "URL", "The store, where the service is run with --store."},
         {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "Of list and show: text or json.", "text|json",
          .flag_only = true},
+        {"force", 0, OPTION_SWITCH, AT(force), NULL, NULL,
+         "Of remove: also a host that has clusters. They are out of reach until it is started again.",
+         .flag_only = true},
 };
 const size_t hosts_option_count = sizeof hosts_options / sizeof *hosts_options;
 
-enum verb { VERB_LIST, VERB_SHOW, VERB_CORDON, VERB_UNCORDON, VERB_LABEL };
+enum verb { VERB_LIST, VERB_SHOW, VERB_CORDON, VERB_UNCORDON, VERB_LABEL, VERB_REMOVE };
 
 struct work {
 	struct arena *arena;
@@ -37,7 +43,9 @@ struct work {
 	const char *const *labels;
 	size_t label_count;
 	struct host host;
-	bool changed;
+	bool changed, force;
+	struct buf clusters; /* of a host to be removed: names */
+	size_t cluster_count;
 };
 
 /* --- showing */
@@ -232,10 +240,55 @@ static int change(struct work *w, struct store *store)
 	return 0;
 }
 
+static int cluster_note(struct tx *tx, void *ctx, const struct doc *d)
+{
+	struct work *w = ctx;
+	struct cluster cluster = cluster_of(w->arena, d);
+	if (!str_eq(cluster_host(&cluster), w->host.id))
+		return 0;
+	if (w->cluster_count++ < NAMES_MAX)
+		buf_printf(&w->clusters, "%s%.*s", w->clusters.n ? ", " : "", STR_ARG(d->name));
+	else if (w->cluster_count == NAMES_MAX + 1)
+		buf_z(&w->clusters, ", ...");
+	return 0;
+}
+
+static int remove_run(struct tx *tx, void *ctx)
+{
+	struct work *w = ctx;
+	w->clusters.n = w->cluster_count = 0;
+	int r = host_find(tx, w->arena, w->which, &w->host);
+	if (r == 0 && !w->host.alive)
+		r = clusters_walk(tx, cluster_note, w);
+	if (r == 0 && w->cluster_count && !w->force)
+		r = -ENOTEMPTY;
+	return r < 0 ? r : host_remove(tx, w->arena, &w->host);
+}
+
+static int host_take_out(struct work *w, struct store *store)
+{
+	int r = store_write_wait(store, remove_run, w);
+	const char *clusters = w->clusters.n ? arena_z(w->arena, buf_view(&w->clusters)) : "";
+	buf_free(&w->clusters);
+	if (r == -EBUSY)
+		option_refuse("hosts remove: %.*s is alive, and would be back within a second; stop its process first",
+		              STR_ARG(w->host.name));
+	else if (r == -ENOTEMPTY)
+		option_refuse("hosts remove: %.*s has clusters (%s): delete them while it runs; with --force they stay "
+		              "in the store, where nobody reaches, changes or deletes them until a process is started "
+		              "on the host's data directory",
+		              STR_ARG(w->host.name), clusters);
+	else if (r == 0 && w->cluster_count)
+		printf("%.*s: removed; out of reach without it: %s\n", STR_ARG(w->host.name), clusters);
+	else if (r == 0)
+		printf("%.*s: removed\n", STR_ARG(w->host.name));
+	return r;
+}
+
 static int work_run(struct work *w, struct store *store, bool json)
 {
 	if (w->verb >= VERB_CORDON)
-		return change(w, store);
+		return w->verb == VERB_REMOVE ? host_take_out(w, store) : change(w, store);
 	struct tx *reader = store_reader(store);
 	int r = !reader ? -EIO : w->verb == VERB_LIST ? list_show(w->arena, reader, json) : host_show(w, reader, json);
 	store_reader_free(reader);
@@ -260,12 +313,15 @@ static bool labels_fit(const struct work *w)
 
 static bool words_fit(struct work *w, const char *const *words, size_t count)
 {
-	static const char *const verbs[] = {"list", "show", "cordon", "uncordon", "label"};
+	static const char *const verbs[] = {"list", "show", "cordon", "uncordon", "label", "remove"};
+	const size_t verb_count = sizeof verbs / sizeof *verbs;
 	size_t verb = 0, most = 2;
-	while (count && verb < 5 && strcmp(words[0], verbs[verb]) != 0)
+	while (count && verb < verb_count && strcmp(words[0], verbs[verb]) != 0)
 		verb++;
-	if (!count || verb == 5) {
-		option_refuse("hosts: say list, show, cordon, uncordon or label; \"steward hosts --help\" shows how");
+	if (!count || verb == verb_count) {
+		option_refuse(
+		        "hosts: say list, show, cordon, uncordon, label or remove; \"steward hosts --help\" shows "
+		        "how");
 		return false;
 	}
 	w->verb = (enum verb)verb;
@@ -279,6 +335,10 @@ static bool words_fit(struct work *w, const char *const *words, size_t count)
 		              w->verb == VERB_LABEL && count < 3 ? "give labels as NAME=VALUE" : "too many words");
 		return false;
 	}
+	if (w->force && w->verb != VERB_REMOVE) {
+		option_refuse("hosts %s: --force is for remove", verbs[verb]);
+		return false;
+	}
 	w->which = str_of(count > 1 ? words[1] : NULL);
 	w->labels = words + 2;
 	w->label_count = w->verb == VERB_LABEL ? count - 2 : 0;
@@ -288,19 +348,11 @@ static bool words_fit(struct work *w, const char *const *words, size_t count)
 static int service_open(struct arena *a, const struct hosts_arguments *g, const struct work *w,
                         struct store **ret_store)
 {
-	const char *proof = arena_printf(a, "%s/secret.key", g->data).p;
-	bool local = !store_url_is_remote(g->store);
-	/* Opening a store creates one where there is none; and an event takes the key. */
-	if ((local || w->verb >= VERB_CORDON) && access(proof, F_OK) < 0)
-		return option_refuse(
-		        "%s holds no service's data (%s is missing); give --data DIR of a service that has been "
-		        "started",
-		        g->data, proof);
+	if (!store_url_is_remote(g->store) || w->verb >= VERB_CORDON)
+		return service_store_open(a, g->data, g->store, ret_store);
 	int r = seal_read(g->data);
-	if (r < 0 && r != -ENOENT)
-		return r;
 	struct store_options options = {.url = g->store, .data_dir = g->data};
-	return store_open(&options, ret_store);
+	return r < 0 && r != -ENOENT ? r : store_open(&options, ret_store);
 }
 
 static int hosts_run(struct arena *a, int argc, char **argv)
@@ -317,6 +369,7 @@ static int hosts_run(struct arena *a, int argc, char **argv)
 		help_command(stdout, "hosts");
 		return EXIT_DONE;
 	}
+	w.force = g.force;
 	if (r < 0 || options_environment(&given) < 0 || !words_fit(&w, words, count) ||
 	    service_open(a, &g, &w, &store) < 0)
 		return EXIT_USAGE;
@@ -324,7 +377,7 @@ static int hosts_run(struct arena *a, int argc, char **argv)
 	store_close(store);
 	if (r == -ENOENT)
 		option_refuse("hosts: there is no host \"%.*s\"; \"steward hosts list\" shows them", STR_ARG(w.which));
-	else if (r < 0)
+	else if (r < 0 && r != -EBUSY && r != -ENOTEMPTY)
 		option_refuse("hosts: the store refused: %s", strerror(-r));
 	return r < 0 ? EXIT_NOT_DONE : EXIT_DONE;
 }

@@ -92,10 +92,28 @@ json_t *output_find(struct arena *a, json_t *value, const char *path)
 	return value;
 }
 
+/* Of an answer that has nothing but a list of documents: {"accessLogs": [...]}. */
+static json_t *only_list(json_t *answer)
+{
+	json_t *found = NULL, *value;
+	const char *name;
+	json_object_foreach(answer, name, value)
+	{
+		bool documents =
+		        json_is_array(value) && (!json_array_size(value) || json_is_object(json_array_get(value, 0)));
+		if (strcmp(name, "links") == 0)
+			continue;
+		if (found || !documents)
+			return NULL;
+		found = value;
+	}
+	return found;
+}
+
 static json_t *items_of(json_t *answer)
 {
 	json_t *results = json_object_get(answer, "results");
-	return json_is_array(answer) ? answer : json_is_array(results) ? results : NULL;
+	return json_is_array(answer) ? answer : json_is_array(results) ? results : only_list(answer);
 }
 
 /* Texts. */

@@ -148,6 +148,8 @@ static void change_print(void *ctx, json_t *document)
 static int wait_for(struct run *r, const json_t *answer)
 {
 	json_t *document = NULL;
+	const json_t *first = json_array_get(json_object_get(answer, "results"), 0);
+	answer = first ? first : answer; /* what makes several answers with a list */
 	const char *path = request_path_of(r->arena, &r->request, r->op->polls, answer), *name = NULL;
 	for (unsigned i = 0; i < r->op->path_param_count; i++)
 		name = r->request.values[i] ? r->request.values[i] : name;

@@ -48,7 +48,14 @@ const char *state_of_document(const json_t *document)
 		if (state)
 			return state;
 	}
-	return "";
+	bool flagged = false;
+	for (const char *const *flag = state_flags; *flag; flag++) {
+		const json_t *value = json_object_get(document, *flag);
+		if (json_is_true(value))
+			return *flag;
+		flagged |= json_is_boolean(value);
+	}
+	return !flagged ? "" : json_object_get(document, state_finished) ? "completed" : "inProgress";
 }
 
 bool state_is_moving(const char *state)
@@ -113,9 +120,10 @@ static int wait_step(struct waiting *t, const struct client_answer *answer)
 		return client_exit(client_stranger(t->of->client, false));
 	}
 	state_note(t, answer->json, state);
-	if (is_listed(state_failed, state) || str_starts(answer->progress, STR("failed")))
+	bool gone = t->of->gone && is_listed(state_gone, state); /* what is cancelled has not failed then */
+	if (!gone && (is_listed(state_failed, state) || str_starts(answer->progress, STR("failed"))))
 		return broken_tell(t, answer, state);
-	if (t->of->gone ? is_listed(state_gone, state) : !state_is_moving(state)) {
+	if (t->of->gone ? gone : !state_is_moving(state)) {
 		progress_show(&t->bar, 100, STR("done"));
 		t->document = json_keep(t->arena, json_incref(answer->json));
 		return EXIT_DONE;

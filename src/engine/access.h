@@ -44,6 +44,10 @@ struct engine_access {
 	size_t user_count;
 	const struct cidr *networks; /* the access list */
 	size_t network_count;
+	/* Query shapes that the databases refuse: FINGERPRINT, or FINGERPRINT=QUERYID for an id that is known to be of
+	 * the shape; see engine/shapes.h. */
+	const char *const *refused;
+	size_t refused_count;
 	/* No server that starts takes clients yet: whoever gives it has not promised to come with every later
 	 * change. */
 	bool hold;

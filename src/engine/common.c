@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/buf.h"
+#include "catalog/formats.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -97,4 +98,80 @@ void engine_connect_tail(struct buf *b, struct str addresses)
 	if (addresses.n)
 		buf_printf(b, "hostaddr=%.*s&", STR_ARG(addresses));
 	buf_z(b, "sslmode=require&target_session_attrs=read-write");
+}
+
+const char *engine_shown(struct arena *a, const char *text)
+{
+	char *copy = arena_z(a, str_of(text));
+	if (!utf8_is_valid(str_of(copy)))
+		for (char *p = copy; *p; p++)
+			*p = (char)((unsigned char)*p < 128 ? *p : '?');
+	return copy;
+}
+
+const char *engine_namespace(struct arena *a, const char *database, const char *schema, const char *table)
+{
+	if (strcmp(schema, "public") == 0)
+		return engine_shown(a, arena_printf(a, "%s.%s", database, table).p);
+	return engine_shown(a, arena_printf(a, "%s.%s.%s", database, schema, table).p);
+}
+
+bool engine_namespace_is_of(const struct engine_namespaces *of, const char *namespace)
+{
+	bool found = of->count == 0;
+	for (size_t i = 0; i < of->count && !found; i++)
+		found = str_is(of->list[i], namespace);
+	return found;
+}
+
+#define SLOW_TIMES_MEAN 20
+#define SLOW_MOST_MS 5000
+unsigned engine_slow_threshold(double mean_ms, unsigned now_ms)
+{
+	double wanted = mean_ms * SLOW_TIMES_MEAN, at = now_ms;
+	while (wanted > at * 1.5 && at * 1.5 <= SLOW_MOST_MS)
+		at *= 1.5;
+	while (wanted < at / 1.5 && at / 1.5 >= ENGINE_SLOW_FIXED_MS)
+		at /= 1.5;
+	return (unsigned)at;
+}
+
+void engine_shape_join(struct engine_shape *into, const struct engine_shape *from)
+{
+	if (!*into->text)
+		into->text = from->text;
+	if (from->last_ms > into->last_ms) {
+		into->last_ms = from->last_ms;
+		into->last_us = from->last_us;
+	}
+	if (from->first_ms < into->first_ms) {
+		into->first_ms = from->first_ms;
+		into->application = from->application;
+	}
+	into->total_us += from->total_us;
+	into->calls += from->calls;
+	into->rows += from->rows;
+	into->bytes_read += from->bytes_read;
+	into->refused += from->refused;
+	for (size_t i = 0; i < ENGINE_SHAPE_BUCKETS; i++)
+		into->buckets[i] += from->buckets[i];
+	for (size_t i = 0; i < from->id_count; i++) {
+		bool known = false;
+		for (size_t k = 0; k < into->id_count && !known; k++)
+			known = into->ids[k] == from->ids[i];
+		if (!known && into->id_count < ENGINE_SHAPE_IDS)
+			into->ids[into->id_count++] = from->ids[i];
+	}
+}
+
+double engine_shape_percentile(const struct engine_shape *s, double share)
+{
+	double wanted = share * (double)s->calls, seen = 0;
+	for (size_t i = 0; i < ENGINE_SHAPE_BUCKETS; i++) {
+		double count = (double)s->buckets[i], low = i ? (double)(UINT64_C(1) << (i - 1)) : 0;
+		if (count > 0 && seen + count >= wanted)
+			return low + ((double)(UINT64_C(1) << i) - low) * (wanted - seen) / count;
+		seen += count;
+	}
+	return 0;
 }

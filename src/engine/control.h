@@ -6,7 +6,7 @@
 struct engine;
 
 /* The changes that can be told to fail. */
-#define ENGINE_CHANGES "create|update|delete|sample|access"
+#define ENGINE_CHANGES "create|update|delete|sample|access|snapshot|restore|drill|index"
 
 struct engine_control_ops {
 	/* Seconds that a creation takes from now on; less for other changes. */
@@ -15,7 +15,9 @@ struct engine_control_ops {
 	void (*fail)(struct engine *e, const char *change, unsigned times);
 	/* The newest minor version is so many above the first one. */
 	void (*patch)(struct engine *e, unsigned patch);
-	/* Seconds and failures as at the start. */
+	/* The repository of that region is away from now on, in place of the one before; NULL: none. */
+	void (*away)(struct engine *e, const char *region);
+	/* Seconds, failures and repositories as at the start. */
 	void (*standard)(struct engine *e);
 };
 

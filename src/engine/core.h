@@ -10,6 +10,7 @@
 
 struct engine;
 struct engine_access; /* engine/access.h */
+struct repositories;  /* repository/repository.h */
 
 enum node_kind { NODE_ELECTABLE, NODE_READ_ONLY, NODE_ANALYTICS, NODE_ROUTER };
 enum node_state { NODE_ABSENT, NODE_STARTING, NODE_RUNNING, NODE_STOPPED, NODE_FAILED };
@@ -47,6 +48,15 @@ struct engine_audit {
 	const char *classes; /* of everybody for whom engine_user does not say otherwise */
 };
 
+/* What is kept of a cluster's log. The incarnation names its data: a new one with each restore. */
+#define ENGINE_COPIES_MAX 20
+struct engine_archiving {
+	bool archive; /* the log goes into the repository as it is written */
+	char incarnation[25], region[48];
+	char copies[ENGINE_COPIES_MAX][48]; /* regions that it is copied to from there */
+	size_t copy_count;
+};
+
 /* A cluster as it shall be. Pointers are borrowed for the call. */
 struct engine_cluster {
 	char id[25], group_id[25];
@@ -63,7 +73,8 @@ struct engine_cluster {
 	const char *ca_cert,
 	        *ca_key; /* the project's certificate authority, in PEM: its nodes' certificates are of it */
 	struct engine_audit audit;
-	bool renew; /* also bring nodes up to date that are behind, one after the other */
+	bool slow_fixed; /* statements are slow from a fixed time on: the engine does not manage it (advice.h) */
+	bool renew;      /* also bring nodes up to date that are behind, one after the other */
 	/* It was as wanted before this process started: only found again. The simulated engine asks for no time. */
 	bool adopt;
 	/* Sets that were made before. Their data is never made anew: where it is missing, or is another's, converge()
@@ -72,6 +83,7 @@ struct engine_cluster {
 	const struct engine_made *made;
 	size_t made_count;
 	bool give_up;
+	struct engine_archiving backup;
 };
 
 /* One node as it is. */
@@ -117,6 +129,9 @@ struct engine_progress {
 	 * service's clock. No thread waits for it meanwhile. An engine that does the work within the call never does
 	 * this. */
 	int64_t again_ms;
+	/* Becomes true when the service stops; may be NULL. What of backup.h takes long ends with -ECANCELED then, and
+	 * is repeated after the next start. */
+	const _Atomic bool *stop;
 };
 
 struct engine_options {
@@ -140,6 +155,8 @@ struct engine_options {
 	/* A cluster's disk became full, or has room again. From any thread of the engine; must not call the engine. */
 	void (*full_changed)(void *ctx, const char *cluster_id, enum engine_full full);
 	void *full_ctx;
+	struct repositories *repositories; /* of backups; NULL: none are kept */
+	uint64_t spool_bytes; /* of log that may wait on this host for the repository, for each cluster; 0: 4 GB */
 };
 
 /* Errors: 0 or negative errno; *ret_why (static or in the arena) says what to do about it. */

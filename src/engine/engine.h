@@ -3,10 +3,15 @@
  *
  *   core.h        clusters: make, change, observe, remove; start and stop       every engine
  *   access.h      users, rights, networks                                       every engine
+ *   advice.h      slow statements, indexes to make and to drop                  perhaps
  *   logs.h        the databases' logs                                           perhaps
  *   statistics.h  what is counted and measured                                  perhaps
+ *   sampling.h    samples of nodes, databases and disks; or their history       one of the two
  *   disk.h        bounds on what clusters take of the disk                      perhaps
+ *   backup.h      snapshots, the archive of the log, restores                   perhaps
  *   query.h       what the service puts into databases, and asks of them        perhaps
+ *   index.h       indexes that are built beside running work                    perhaps
+ *   shapes.h      query shapes: what they took                                  perhaps
  *   control.h     slowness and failures on demand, for tests                    perhaps
  *
  * A capability that is NULL is not offered, and the caller says so; one that is offered has all of its functions.
@@ -15,21 +20,32 @@
 #define STEWARD_ENGINE_ENGINE_H
 
 #include "engine/access.h"
+#include "engine/advice.h"
+#include "engine/backup.h"
 #include "engine/control.h"
 #include "engine/core.h"
 #include "engine/disk.h"
+#include "engine/index.h"
 #include "engine/logs.h"
 #include "engine/query.h"
+#include "engine/sampling.h"
+#include "engine/shapes.h"
 #include "engine/statistics.h"
 
 struct engine_ops {
 	const char *name;
 	const struct engine_core_ops *core;
 	const struct engine_access_ops *access;
+	const struct engine_advice_ops *advice;
 	const struct engine_log_ops *logs;
 	const struct engine_statistics_ops *statistics;
+	const struct engine_sampling_ops *sampling;
+	const struct engine_history_ops *history;
 	const struct engine_disk_ops *disk;
+	const struct engine_backup_ops *backup;
 	const struct engine_query_ops *query;
+	const struct engine_index_ops *index;
+	const struct engine_shapes_ops *shapes;
 	const struct engine_control_ops *control;
 };
 

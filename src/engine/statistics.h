@@ -23,6 +23,9 @@ struct engine_statistics_ops {
 	                 struct str **ret_names, size_t *ret_count);
 	int (*partitions)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
 	                  struct str **ret_names, size_t *ret_count);
+	/* Which of these ("database.table") are tables of the node that its users can have made. As the others. */
+	int (*tables)(struct engine *e, const char *cluster_id, const char *node, const struct str *names, size_t count,
+	              bool *ret_there);
 };
 
 #endif

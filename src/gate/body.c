@@ -35,10 +35,11 @@ static bool is_date(struct str s)
 	return s.n == 10;
 }
 
-/* application/json or application/vnd.svc.<date>+json, with no parameter but charset=utf-8. */
-static bool media_type_fits(struct str value)
+/* application/json or application/vnd.svc.<date>+json (a dialect has another prefix), with no parameter but
+ * charset=utf-8. */
+static bool media_type_fits(struct str value, struct str prefix)
 {
-	static const struct str prefix = {"application/vnd.svc.", 20}, suffix = {"+json", 5};
+	static const struct str suffix = {"+json", 5};
 	struct str type, parameters, parameter, name, charset;
 	str_cut(value, ';', &type, &parameters);
 	type = str_trim(type);
@@ -141,6 +142,22 @@ static int encoding_check(struct call *c)
 	return call_fail_param(c, STR("Content-Encoding"));
 }
 
+/* From a dialect's words into ours, without what that dialect's clients may send and we do not take. */
+static void body_turn(const struct call *c, const struct schema *schema, json_t *body)
+{
+	unsigned lenient = c->dialect->lenient;
+	words_json(dialect_words(c->dialect, schema), body);
+	schema_relax(schema, body, lenient & LENIENT_NULL, lenient & LENIENT_READ_ONLY);
+}
+
+/* What such a PATCH leaves out, the document has: it is checked as a whole before it is stored. */
+static enum schema_use body_use(const struct call *c)
+{
+	if (c->op->method != METHOD_PATCH)
+		return SCHEMA_CREATE;
+	return c->dialect && c->dialect->partial[c->op - catalog_ops] ? SCHEMA_PARTIAL : SCHEMA_UPDATE;
+}
+
 int gate_body(struct call *c)
 {
 	const struct schema *schema = c->version ? c->version->request : NULL;
@@ -161,16 +178,20 @@ int gate_body(struct call *c)
 		return call_fail_faults(c, &faults);
 	}
 	if (request_header_count(c->request, "content-type") != 1 ||
-	    !media_type_fits(request_header(c->request, "content-type")))
+	    !media_type_fits(request_header(c->request, "content-type"), str_of(dialect_media(c->dialect))))
 		return call_fail(c, 415, "UNSUPPORTED_MEDIA_TYPE",
-		                 "The body's Content-Type must be application/json or application/vnd.svc.%s+json.",
-		                 c->version->date);
+		                 "The body's Content-Type must be application/json or %s%s+json.",
+		                 dialect_media(c->dialect), c->version->date);
 	int result = encoding_check(c);
 	if (result == 0)
 		result = body_parse(c, &body);
 	if (result < 0)
 		return result;
-	schema_check(schema, body, c->op->method == METHOD_PATCH ? SCHEMA_UPDATE : SCHEMA_CREATE, c->arena, &faults);
+	if (c->dialect)
+		body_turn(c, schema, body);
+	schema_check(schema, body, body_use(c), c->arena, &faults);
+	for (size_t i = 0; c->dialect && i < faults.count && i < FAULTS_MAX; i++)
+		words_fault(dialect_words(c->dialect, schema), &faults.list[i], c->arena);
 	if (faults.count)
 		return call_fail_faults(c, &faults);
 	c->body = body;

@@ -46,7 +46,7 @@ int gate_bucket(struct call *c)
 	char address[IP_TEXT];
 	struct str scope = STR_NONE;
 	/* A call takes one token, from the host that was called. */
-	if (c->v1 || call_is_passed_on(c))
+	if ((c->v1 && !c->dialect) || call_is_passed_on(c))
 		return 0;
 	switch (c->op->set->scope) {
 	case SCOPE_GROUP: scope = c->group.id; break;

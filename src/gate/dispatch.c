@@ -66,6 +66,7 @@ static void forget_answer(struct call *c)
 	c->etag = 0;
 	c->location = STR_NONE;
 	c->is_list = false;
+	c->is_whole = false;
 	c->item = NULL;
 	c->event = (struct call_event){0};
 	c->noted = NULL;
@@ -79,6 +80,7 @@ static int handle(struct call *c)
 {
 	uint64_t before = json_corruptions();
 	c->noted = NULL; /* it may have been run before */
+	c->missing = (struct missing){0};
 	int result = c->op->handler(c);
 	return json_corruptions() == before ? result : call_fail(c, 500, "STORE_DAMAGED", STORE_DAMAGED_DETAIL);
 }
@@ -107,7 +109,7 @@ static int scope_again(struct call *c)
 	} else if (c->op->tenant == TENANT_ORG) {
 		result = tx_get(c->tx, c->arena, "org", c->org.id, &c->org);
 	}
-	return result == -ENOENT ? call_not_found(c) : result;
+	return result != -ENOENT ? result : call_param_not_found(c, c->group.id.n ? "groupId" : "orgId");
 }
 
 /* Checks the roles that the handler gave to others before anything is committed. */
@@ -389,6 +391,7 @@ static int find_row(struct call *c)
 	struct match m;
 	bool known = method_parse(c->request->method, &c->method);
 	catalog_match(known ? c->method : METHOD_GET, c->request->path, c->arena, &m);
+	c->dialect = m.dialect;
 	if (!m.allowed)
 		return call_not_found(c);
 	if (!known || !m.op)

@@ -37,8 +37,9 @@ struct accept {
 	struct accept_item items[ACCEPT_MAX];
 	size_t count;
 };
-/* Adds the value's items, in order, to ret_accept; items beyond ACCEPT_MAX are dropped. */
-void accept_parse(struct str value, struct accept *ret_accept);
+/* Adds the value's items, in order, to ret_accept; items beyond ACCEPT_MAX are dropped. `vendor` is what media types
+ * with a date begin with. */
+void accept_parse(struct str value, struct str vendor, struct accept *ret_accept);
 /* The best item that the operation can serve. Negative, with nothing written, when there is none. */
 must_check int accept_choose(const struct accept *a, const struct op *op, const struct op_version **ret_version,
                              unsigned *ret_produces);

@@ -18,11 +18,9 @@ static int stranger(struct call *c)
 static int scope_get(struct call *c, const char *kind, const char *param, struct doc *ret_doc)
 {
 	struct str id = call_path(c, param);
-	if (!id_is_valid(id))
-		return call_not_found(c);
-	int r = gate_get(c, kind, id, ret_doc);
+	int r = id_is_valid(id) ? gate_get(c, kind, id, ret_doc) : -ENOENT;
 	if (r == -ENOENT)
-		return call_not_found(c);
+		return call_param_not_found(c, param);
 	return r < 0 ? call_fail_store(c, r, kind) : 0;
 }
 
@@ -80,7 +78,7 @@ static int member_of_federation(struct call *c)
 	if (!any)
 		return stranger(c);
 	if (!connected)
-		return call_not_found(c);
+		return call_param_not_found(c, "orgId");
 	c->roles = here;
 	return here ? 0 : stranger(c);
 }

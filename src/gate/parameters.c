@@ -47,9 +47,10 @@ static const struct param *path_misfit(struct call *c, struct faults *faults)
 static int path_fail(struct call *c, const struct param *p, const struct faults *faults)
 {
 	if (!p->schema->enum_count || !faults->count)
-		return call_not_found(c);
-	call_fail(c, 404, "RESOURCE_NOT_FOUND", "Cannot find resource %.*s: %s %.*s.", STR_ARG(c->request->path),
-	          p->name, STR_ARG(faults->list[0].text));
+		return call_param_not_found(c, p->name);
+	struct str text = words_sentence(dialect_words(c->dialect, p->schema), faults->list[0].text, c->arena);
+	call_fail(c, 404, p->not_found, "Cannot find resource %.*s: %s %.*s.", STR_ARG(c->request->path), p->name,
+	          STR_ARG(text));
 	return call_fail_param(c, c->request->path);
 }
 
@@ -122,6 +123,8 @@ static void query_take(struct call *c, struct str name, struct str value, struct
 	}
 	if (p && p->schema->format == FORMAT_DATE_TIME)
 		value = zone_restore(c->arena, value);
+	if (p && c->dialect)
+		value = words_list(dialect_words(c->dialect, p->schema), value, c->arena);
 	struct query_value *before = p ? query_find(c, p) : NULL;
 	if (p && !before) {
 		if (!c->query)

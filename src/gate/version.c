@@ -8,8 +8,6 @@
 
 #define ALL_FORMS (PRODUCES_JSON | PRODUCES_GZIP | PRODUCES_CSV)
 
-static const char vendor[] = "application/vnd.svc.";
-
 /* "2023-01-01", a day that exists. */
 static bool date_is_valid(struct str date)
 {
@@ -25,7 +23,7 @@ static unsigned form_of(struct str suffix)
 	                                      : 0;
 }
 
-static void type_parse(struct str type, struct accept_item *item)
+static void type_parse(struct str type, struct str vendor, struct accept_item *item)
 {
 	static const struct {
 		const char *type;
@@ -39,8 +37,8 @@ static void type_parse(struct str type, struct accept_item *item)
 	        {"text/csv", ACCEPT_CURRENT, PRODUCES_CSV},
 	        {"text/*", ACCEPT_CURRENT, PRODUCES_CSV},
 	};
-	const size_t prefix = sizeof vendor - 1;
-	bool dated = type.n > prefix && str_ieq((struct str){type.p, prefix}, STR(vendor));
+	const size_t prefix = vendor.n;
+	bool dated = type.n > prefix && str_ieq((struct str){type.p, prefix}, vendor);
 	for (size_t i = 0; !dated && i < sizeof plain / sizeof *plain; i++) {
 		if (str_ieq(type, str_of(plain[i].type))) {
 			item->kind = plain[i].kind;
@@ -78,12 +76,12 @@ static unsigned weight_parse(struct str text)
 	return q > 1000 ? 0 : q;
 }
 
-static void item_parse(struct str text, struct accept_item *item)
+static void item_parse(struct str text, struct str vendor, struct accept_item *item)
 {
 	struct str type, rest, parameter, name, value;
 	*item = (struct accept_item){.q = 1000};
 	str_cut(text, ';', &type, &rest);
-	type_parse(str_trim(type), item);
+	type_parse(str_trim(type), vendor, item);
 	while (rest.n) {
 		str_cut(rest, ';', &parameter, &rest);
 		str_cut(parameter, '=', &name, &value);
@@ -109,12 +107,12 @@ static struct str item_take(struct str *rest)
 	return str_trim(item);
 }
 
-void accept_parse(struct str value, struct accept *ret_accept)
+void accept_parse(struct str value, struct str vendor, struct accept *ret_accept)
 {
 	while (value.n && ret_accept->count < ACCEPT_MAX) {
 		struct str item = item_take(&value);
 		if (item.n)
-			item_parse(item, &ret_accept->items[ret_accept->count++]);
+			item_parse(item, vendor, &ret_accept->items[ret_accept->count++]);
 	}
 }
 
@@ -184,8 +182,8 @@ static int refuse(struct call *c, const struct accept *a)
 		              STR_ARG(list));
 	else
 		r = call_fail(c, 406, "NOT_ACCEPTABLE",
-		              "Accept: this operation answers as %s%s+%s. It has the versions %.*s.", vendor,
-		              op->versions[op->version_count - 1].date,
+		              "Accept: this operation answers as %s%s+%s. It has the versions %.*s.",
+		              dialect_media(c->dialect), op->versions[op->version_count - 1].date,
 		              op->produces & PRODUCES_JSON   ? "json"
 		              : op->produces & PRODUCES_GZIP ? "gzip"
 		                                             : "csv",
@@ -209,14 +207,14 @@ static struct str http_date(struct arena *a, const char *date)
 	                    months + 3 * (month - 1), date);
 }
 
-/* A version is deprecated since its successor was published. Deprecation is a time in seconds (RFC 9745), Sunset an
- * HTTP date (RFC 8594). */
+/* A version is deprecated since its successor was published; without one, as far as is known, since it was itself.
+ * Deprecation is a time in seconds (RFC 9745), Sunset an HTTP date (RFC 8594). */
 static void deprecation(struct call *c)
 {
 	const struct op_version *v = c->version, *last = &c->op->versions[c->op->version_count - 1];
 	const char *since = v < last ? v[1].date : v->date;
 	int64_t ms;
-	struct str sunset = http_date(c->arena, v->sunset);
+	struct str sunset = v->sunset ? http_date(c->arena, v->sunset) : STR_NONE;
 	if (clock_parse(str_of(since), &ms))
 		call_header(c, STR("deprecation"), arena_printf(c->arena, "@%lld", (long long)(ms / 1000)));
 	if (sunset.n)
@@ -229,14 +227,17 @@ int gate_version(struct call *c)
 	a.count = 0;
 	for (size_t i = 0; i < c->request->header_count; i++)
 		if (str_is(c->request->headers[i].name, "accept"))
-			accept_parse(c->request->headers[i].value, &a);
+			accept_parse(c->request->headers[i].value, str_of(dialect_media(c->dialect)), &a);
 	if (a.count == 0) {
 		c->version = &c->op->versions[c->op->version_count - 1];
 		c->produces = form_choose(c->op->produces);
 	} else if (accept_choose(&a, c->op, &c->version, &c->produces) < 0) {
 		return refuse(c, &a);
 	}
-	if (c->version->sunset)
+	/* Clients of a dialect's v1 were written before versions had dates. */
+	if (c->v1 && c->dialect)
+		c->version = &c->op->versions[0];
+	if (c->version->sunset || c->op->deprecated)
 		deprecation(c);
 	return 0;
 }

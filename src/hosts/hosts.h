@@ -49,6 +49,8 @@ struct hosts_options {
 	const char *const *labels; /* "region=US_EAST_1" */
 	size_t label_count;
 	struct host_room bound; /* 0: none */
+	/* Counts what this host's clusters stand for, when it was removed and is back; NULL: it has none. */
+	int (*count)(struct store *store);
 };
 
 /* Once, before anything below. Where the store is shared it makes the authority, if nobody has, and this host's
@@ -85,6 +87,8 @@ must_check int host_find(struct tx *tx, struct arena *a, struct str which, struc
 must_check int host_cordon(struct tx *tx, struct arena *a, struct host *host, bool cordoned);
 /* `value` empty: the label goes. -EINVAL: no label can look like that. */
 must_check int host_label(struct tx *tx, struct arena *a, struct host *host, struct str name, struct str value);
+/* Takes a host that will not come back out of the registry. -EBUSY: it is alive. */
+must_check int host_remove(struct tx *tx, struct arena *a, struct host *host);
 bool host_label_is_valid(struct str name, struct str value);
 
 /* In a write: the host for a new cluster whose first region this is, with room for it, which is taken. *ret_host is

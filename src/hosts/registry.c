@@ -353,6 +353,18 @@ static void papers_renew(struct str authority)
 		log_error("hosts: the old certificate stays in force");
 }
 
+/* The test control's reset takes everything away; and an operator may have removed a host that was only cut off. */
+static void return_to_list(void)
+{
+	int r = announce();
+	if (r == 0 && self.options.count)
+		r = self.options.count(self.options.store);
+	if (r < 0)
+		log_warn("hosts: the store was not told where this host is");
+	else
+		log_info("hosts: this host was not in the store's list any more, and is again");
+}
+
 static void look(void)
 {
 	struct host *list;
@@ -368,9 +380,8 @@ static void look(void)
 	tx_rest(self.reader);
 	if (r == 0) {
 		list_replace(list, count);
-		/* The test control's reset takes everything away. */
-		if (!is_listed(list, count) && announce() < 0)
-			log_warn("hosts: the store was not told where this host is");
+		if (!is_listed(list, count))
+			return_to_list();
 		papers_renew(authority);
 	}
 	arena_free(a);
@@ -532,6 +543,14 @@ int host_label(struct tx *tx, struct arena *a, struct host *host, struct str nam
 	if (r < 0 || same)
 		return r < 0 ? r : 1;
 	return operator_event(tx, a, "SERVICE_HOST_LABELED", host, json_text(a, host->labels));
+}
+
+int host_remove(struct tx *tx, struct arena *a, struct host *host)
+{
+	if (host->alive)
+		return -EBUSY;
+	int r = tx_delete(tx, HOST_KIND, host->id);
+	return r < 0 ? r : operator_event(tx, a, "SERVICE_HOST_REMOVED", host, STR_NONE);
 }
 
 /* --- life */

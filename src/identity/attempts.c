@@ -167,10 +167,13 @@ static unsigned seconds_left(const struct slot *s, int64_t now)
 
 enum attempt_state attempt_ask(struct attempts *a, struct str name, const struct ip *peer, unsigned *ret_seconds)
 {
-	int64_t now = clock_now_ms(), last = atomic_load_explicit(&a->last_ms, memory_order_relaxed);
+	int64_t last = atomic_load_explicit(&a->last_ms, memory_order_relaxed);
 	unsigned seconds = 0;
 	*ret_seconds = 0;
-	if (last == INT64_MIN || now - last >= WINDOW_MS)
+	if (last == INT64_MIN)
+		return ATTEMPT_OPEN;
+	int64_t now = clock_now_ms();
+	if (now - last >= WINDOW_MS)
 		return ATTEMPT_OPEN;
 	struct slot one = slot_get(a, &a->addresses, key_of(a, STR_NONE, peer), now);
 	if (one.count >= ATTEMPTS_PER_ADDRESS)

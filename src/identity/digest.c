@@ -1,8 +1,13 @@
 /* Digest authentication of API keys: RFC 7616 with qop=auth, MD5 and SHA-256.
  *
- * The store holds only the HA1s, sealed; they and the caller's snapshot are kept per loop until identities change, so
- * that a call costs two hashes and a look into the window. The response is checked before the nonce: only who knows the
- * key learns that a nonce is stale, and only proved uses count. An unknown key costs the same hashes as a known one. */
+ * The store holds only the HA1s, sealed; they and the caller's snapshot are kept per loop until identities change. Kept
+ * are also the HA2s of the targets that were last asked for, whoever asked, and for MD5 the state after the first block
+ * of what is hashed, which is the same for all uses of a nonce. So a call mostly costs two blocks of a hash and a look
+ * into the window. Both are looked up by the very bytes that would be hashed, and written only by right responses.
+ *
+ * The response is checked before the nonce: only who knows the key learns that a nonce is stale, and only proved uses
+ * count. An unknown key costs the same hashes as a known one. */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/clock.h"
 #include "base/log.h"
 #include "identity/attempts.h"
@@ -12,6 +17,8 @@
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/md5.h>
+#include <openssl/sha.h>
 #include <pthread.h>
 #include <stddef.h>
 
@@ -19,6 +26,10 @@
 #define HEX_MAX 65
 #define SLOTS 1024
 #define WAYS 4
+#define TARGETS 64
+#define TARGET_KEPT 256
+#define BLOCK 64 /* what MD5 takes at once */
+#define BLOCKS 256
 
 enum { ALGORITHM_MD5, ALGORITHM_SHA256, ALGORITHMS };
 
@@ -29,18 +40,41 @@ struct key_slot {
 	char ha1[ALGORITHMS][HEX_MAX];
 };
 
+/* HA2 of a target that was asked for with a right response. */
+struct target_slot {
+	int algorithm;
+	size_t n;               /* 0: empty */
+	char text[TARGET_KEPT]; /* method, colon and uri: what HA2 is the hash of */
+	char ha2[HEX_MAX];
+};
+
+/* OpenSSL's hashes by their older interface: the state is a plain struct, so that it can be copied, and no context is
+ * made for each. */
+struct hash {
+	int algorithm;
+	union {
+		MD5_CTX md5;
+		SHA256_CTX sha256;
+	};
+};
+
+/* The MD5 state after the first block of what a right response was the hash of. */
+struct block_slot {
+	bool used;
+	char block[BLOCK];
+	MD5_CTX after;
+};
+
 struct key_cache {
 	unsigned turn;
-	EVP_MD_CTX *hashes[ALGORITHMS]; /* used again and again: making one costs more than the hash */
+	struct block_slot blocks[BLOCKS];
+	struct target_slot targets[TARGETS];
 	struct key_slot slots[SLOTS];
 };
 
 struct key_cache *key_cache_new(void)
 {
-	struct key_cache *k = must_calloc(1, sizeof *k);
-	for (size_t i = 0; i < ALGORITHMS; i++)
-		k->hashes[i] = EVP_MD_CTX_new();
-	return k;
+	return must_calloc(1, sizeof(struct key_cache));
 }
 
 void key_cache_free(struct key_cache *k)
@@ -49,147 +83,173 @@ void key_cache_free(struct key_cache *k)
 		return;
 	for (size_t i = 0; i < SLOTS; i++)
 		principal_unref(k->slots[i].caller);
-	for (size_t i = 0; i < ALGORITHMS; i++)
-		EVP_MD_CTX_free(k->hashes[i]);
 	OPENSSL_cleanse(k, sizeof *k);
 	free(k);
 }
 
 /* Header. */
 
-enum { TOKEN = 1, PLAIN = 2 }; /* PLAIN: stands for itself between quotes */
-
-static unsigned char classes[256];
+static bool is_token[256];
 
 /* Before main, so that the loops need no lock. */
-__attribute__((constructor)) static void classes_fill(void)
+__attribute__((constructor)) static void is_token_fill(void)
 {
 	for (int c = 0; c < 256; c++) {
 		bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-		if (alnum || (c && strchr("!#$%&'*+-.^_`|~", c)))
-			classes[c] |= TOKEN;
-		if ((c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) || c == '\t')
-			classes[c] |= PLAIN;
+		is_token[c] = alnum || (c && strchr("!#$%&'*+-.^_`|~", c));
 	}
 }
 
-static bool is(char c, unsigned class)
+/* A header without control characters and backslashes, as nearly all are: a quoted value is all up to the next quote.
+ * There is no early exit, so that a compiler can check many bytes at once. */
+static bool is_plain(struct str s)
 {
-	return classes[(unsigned char)c] & class;
-}
-
-static void skip_spaces(struct str *s)
-{
-	while (s->n && (*s->p == ' ' || *s->p == '\t')) {
-		s->p++;
-		s->n--;
+	unsigned char other = 0;
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+		other |= (unsigned char)(c < 0x20) | (unsigned char)(c == 0x7f) | (unsigned char)(c == '\\');
 	}
+	return !other;
 }
 
-static struct str take_token(struct str *s)
+/* What is left to read is all from p to end. */
+
+static const char *skip_spaces(const char *p, const char *end)
 {
-	struct str token = {s->p, 0};
-	while (token.n < s->n && is(s->p[token.n], TOKEN))
-		token.n++;
-	*s = (struct str){s->p + token.n, s->n - token.n};
-	return token;
+	while (p < end && (*p == ' ' || *p == '\t'))
+		p++;
+	return p;
 }
 
-/* After the opening quote. Borrows when nothing is escaped. */
-static bool take_quoted(struct str *s, struct arena *a, struct str *ret_value)
+static const char *skip_token(const char *p, const char *end)
 {
-	size_t n = 0, escapes = 0;
-	for (; n < s->n && s->p[n] != '"'; n++) {
-		if (is(s->p[n], PLAIN))
-			continue;
-		if (s->p[n] == '\\') {
+	while (p < end && is_token[(unsigned char)*p])
+		p++;
+	return p;
+}
+
+/* The text between p, after the opening quote, and the closing quote, without its escapes. Borrows when there are none.
+ * Returns where it continues after the closing quote; NULL: it cannot be read. */
+static const char *take_quoted(const char *p, const char *end, struct arena *a, struct str *ret_value)
+{
+	const char *q = p;
+	size_t escapes = 0;
+	for (; q < end && *q != '"'; q++) {
+		if (*q == '\\') {
 			escapes++;
-			n++;
+			q++;
 		}
-		if (n >= s->n || ((unsigned char)s->p[n] < 0x20 && s->p[n] != '\t') || s->p[n] == 0x7f)
-			return false;
+		if (q == end || ((unsigned char)*q < 0x20 && *q != '\t') || *q == 0x7f)
+			return NULL;
 	}
-	if (n >= s->n)
-		return false;
-	struct str value = {s->p, n};
+	if (q == end)
+		return NULL;
+	struct str value = {p, (size_t)(q - p)};
 	if (escapes) {
-		char *plain = arena_alloc(a, n + 1);
+		char *text = arena_alloc(a, value.n + 1);
 		size_t length = 0;
-		for (size_t i = 0; i < n; i++) {
-			if (s->p[i] == '\\')
-				i++;
-			plain[length++] = s->p[i];
+		for (; p < q; p++) {
+			if (*p == '\\')
+				p++;
+			text[length++] = *p;
 		}
-		value = (struct str){plain, length};
+		value = (struct str){text, length};
 	}
-	*s = (struct str){s->p + n + 1, s->n - n - 1};
 	*ret_value = value;
-	return true;
+	return q + 1;
 }
 
-static struct str *field_of(struct digest_header *d, struct str name)
+static const char *take_value(const char *p, const char *end, bool plain, struct arena *a, struct str *ret_value)
 {
-#define FIELD(name)                                                             \
-	{                                                                       \
-		{#name, sizeof #name - 1}, offsetof(struct digest_header, name) \
+	if (p == end)
+		return NULL;
+	if (*p != '"') {
+		const char *after = skip_token(p, end);
+		*ret_value = (struct str){p, (size_t)(after - p)};
+		return after > p ? after : NULL;
 	}
-	static const struct {
-		struct str name;
-		size_t at;
-	} fields[] = {FIELD(username), FIELD(realm),     FIELD(nonce), FIELD(uri),    FIELD(response),
-	              FIELD(opaque),   FIELD(algorithm), FIELD(qop),   FIELD(cnonce), FIELD(nc)};
+	p++;
+	if (!plain)
+		return take_quoted(p, end, a, ret_value);
+	const char *quote = memchr(p, '"', (size_t)(end - p));
+	if (!quote)
+		return NULL;
+	*ret_value = (struct str){p, (size_t)(quote - p)};
+	return quote + 1;
+}
+
+#define FIELD(name)                                                           \
+	{                                                                     \
+#name, sizeof #name - 1, offsetof(struct digest_header, name) \
+	}
+static const struct parameter {
+	const char *name;
+	size_t n, at;
+} fields[] = {FIELD(username), FIELD(realm), FIELD(nonce),  FIELD(uri),      FIELD(algorithm),
+              FIELD(qop),      FIELD(nc),    FIELD(cnonce), FIELD(response), FIELD(opaque)};
 #undef FIELD
-	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-		if (str_ieq(name, fields[i].name))
-			return (struct str *)(void *)((char *)d + fields[i].at);
+#define FIELDS (sizeof fields / sizeof *fields)
+
+/* The field whose name and equals sign stand at p, as nearly all clients write them; NULL: look closer. */
+static const struct parameter *field_at(const char *p, const char *end)
+{
+	for (const struct parameter *f = fields; f < fields + FIELDS; f++)
+		if (*p == f->name[0] && (size_t)(end - p) > f->n && p[f->n] == '=' && memcmp(p, f->name, f->n) == 0)
+			return f;
 	return NULL;
 }
 
-static bool take_parameter(struct str *s, struct arena *a, struct digest_header *d)
+static const struct parameter *field_named(struct str name)
 {
-	struct str name = take_token(s), value;
-	skip_spaces(s);
-	if (!name.n || !s->n || *s->p != '=')
-		return false;
-	*s = (struct str){s->p + 1, s->n - 1};
-	skip_spaces(s);
-	if (s->n && *s->p == '"') {
-		*s = (struct str){s->p + 1, s->n - 1};
-		if (!take_quoted(s, a, &value))
-			return false;
-	} else {
-		value = take_token(s);
-		if (!value.n)
-			return false;
-	}
-	struct str *field = field_of(d, name);
-	if (field && field->p)
-		return false; /* twice: which one counts would be a guess */
-	if (field)
-		*field = value;
-	else if (str_ieq(name, STR("userhash")))
+	for (const struct parameter *f = fields; f < fields + FIELDS; f++)
+		if (str_ieq(name, (struct str){f->name, f->n}))
+			return f;
+	return NULL;
+}
+
+/* Returns where it continues after the parameter; NULL: it cannot be read. */
+static const char *take_parameter(const char *p, const char *end, bool plain, struct arena *a, struct digest_header *d)
+{
+	const struct parameter *field = field_at(p, end);
+	const char *after = field ? p + field->n : skip_token(p, end);
+	struct str name = {p, (size_t)(after - p)}, value;
+	p = skip_spaces(after, end);
+	if (!name.n || p == end || *p != '=')
+		return NULL;
+	p = take_value(skip_spaces(p + 1, end), end, plain, a, &value);
+	if (!p)
+		return NULL;
+	if (!field)
+		field = field_named(name);
+	if (field) {
+		struct str *to = (struct str *)(void *)((char *)d + field->at);
+		if (to->p)
+			return NULL; /* twice: which one counts would be a guess */
+		*to = value;
+	} else if (str_ieq(name, STR("userhash"))) {
 		d->username_hash = str_ieq(value, STR("true"));
-	return true;
+	}
+	p = skip_spaces(p, end);
+	return p == end || *p == ',' ? p : NULL;
 }
 
 bool digest_parse(struct str header_value, struct arena *a, struct digest_header *ret_digest)
 {
+	static const struct str scheme = {"Digest", 6};
 	struct digest_header d = {0};
-	struct str s = header_value;
-	if (!str_ieq(take_token(&s), STR("Digest")) || !s.n || (*s.p != ' ' && *s.p != '\t'))
+	if (header_value.n <= scheme.n || !str_ieq((struct str){header_value.p, scheme.n}, scheme))
 		return false;
-	for (int count = 0; count < PARAMETERS_MAX; count++) {
-		while (s.n && (*s.p == ' ' || *s.p == '\t' || *s.p == ','))
-			s = (struct str){s.p + 1, s.n - 1};
-		if (!s.n)
-			break;
-		if (!take_parameter(&s, a, &d))
-			return false;
-		skip_spaces(&s);
-		if (s.n && *s.p != ',')
-			return false;
+	const char *p = header_value.p + scheme.n, *end = header_value.p + header_value.n;
+	bool plain = is_plain(header_value);
+	if (*p != ' ' && *p != '\t')
+		return false;
+	for (int count = 0; p && p < end; count++) {
+		while (p < end && (*p == ' ' || *p == '\t' || *p == ','))
+			p++;
+		if (p < end)
+			p = count < PARAMETERS_MAX ? take_parameter(p, end, plain, a, &d) : NULL;
 	}
-	if (s.n || !d.username.p || !d.realm.p || !d.nonce.p || !d.uri.p || !d.response.p)
+	if (!p || !d.username.p || !d.realm.p || !d.nonce.p || !d.uri.p || !d.response.p)
 		return false;
 	*ret_digest = d;
 	return true;
@@ -197,78 +257,205 @@ bool digest_parse(struct str header_value, struct arena *a, struct digest_header
 
 /* Hashes. */
 
-static EVP_MD *algorithms[ALGORITHMS];
-static pthread_once_t algorithms_once = PTHREAD_ONCE_INIT;
+static bool allowed[ALGORITHMS];
+static pthread_once_t allowed_once = PTHREAD_ONCE_INIT;
 
-/* Fetched once: OpenSSL's look-up by name costs more than the hash. */
-static void algorithms_fetch(void)
+/* A machine's policy may take an algorithm away, and only this interface of OpenSSL knows. */
+static void allowed_ask(void)
 {
-	algorithms[ALGORITHM_MD5] = EVP_MD_fetch(NULL, "MD5", NULL);
-	algorithms[ALGORITHM_SHA256] = EVP_MD_fetch(NULL, "SHA256", NULL);
+	static const char *const names[ALGORITHMS] = {[ALGORITHM_MD5] = "MD5", [ALGORITHM_SHA256] = "SHA256"};
+	for (size_t i = 0; i < ALGORITHMS; i++) {
+		EVP_MD *md = EVP_MD_fetch(NULL, names[i], NULL);
+		allowed[i] = md != NULL;
+		EVP_MD_free(md);
+	}
 }
 
-/* Joined where they are short, as they mostly are: the way into OpenSSL's hash costs more than a few bytes. */
-static bool parts_update(EVP_MD_CTX *ctx, const struct str *parts, size_t count)
+static void hash_start(struct hash *h, int algorithm)
 {
-	char joined[512];
+	h->algorithm = algorithm;
+	if (algorithm == ALGORITHM_SHA256)
+		SHA256_Init(&h->sha256);
+	else
+		MD5_Init(&h->md5);
+}
+
+static void hash_add(struct hash *h, const void *p, size_t n)
+{
+	if (h->algorithm == ALGORITHM_SHA256)
+		SHA256_Update(&h->sha256, p, n);
+	else
+		MD5_Update(&h->md5, p, n);
+}
+
+static void hash_end(struct hash *h, char ret_hex[HEX_MAX])
+{
+	unsigned char raw[SHA256_DIGEST_LENGTH];
+	if (h->algorithm == ALGORITHM_SHA256)
+		SHA256_Final(raw, &h->sha256);
+	else
+		MD5_Final(raw, &h->md5);
+	hex_encode(raw, h->algorithm == ALGORITHM_SHA256 ? SHA256_DIGEST_LENGTH : MD5_DIGEST_LENGTH, ret_hex);
+}
+
+/* The parts with colons between them, if they fit; their length, or 0. */
+static size_t parts_join(const struct str *parts, size_t count, char *ret_text, size_t size)
+{
 	size_t n = 0, room = count;
-	bool ok = true;
 	for (size_t i = 0; i < count; i++)
 		room += parts[i].n;
-	if (room > sizeof joined) {
-		for (size_t i = 0; ok && i < count; i++)
-			ok = (i == 0 || EVP_DigestUpdate(ctx, ":", 1)) && EVP_DigestUpdate(ctx, parts[i].p, parts[i].n);
-		return ok;
-	}
+	if (room > size)
+		return 0;
 	for (size_t i = 0; i < count; i++) {
 		if (i)
-			joined[n++] = ':';
+			ret_text[n++] = ':';
 		if (parts[i].n)
-			memcpy(joined + n, parts[i].p, parts[i].n);
+			memcpy(ret_text + n, parts[i].p, parts[i].n);
 		n += parts[i].n;
 	}
-	ok = EVP_DigestUpdate(ctx, joined, n);
-	OPENSSL_cleanse(joined, n);
-	return ok;
+	return n;
 }
 
-/* Hexadecimal hash of the parts with colons between them. False where the algorithm is not to be had. */
-static bool hash_parts(EVP_MD_CTX *ctx, int algorithm, const struct str *parts, size_t count, char ret_hex[HEX_MAX])
+/* Hexadecimal hash of the parts with colons between them. */
+static void hash_parts(int algorithm, const struct str *parts, size_t count, char ret_hex[HEX_MAX])
 {
-	unsigned char raw[EVP_MAX_MD_SIZE];
-	unsigned n = 0;
-	pthread_once(&algorithms_once, algorithms_fetch);
-	bool ok = ctx && algorithms[algorithm] && EVP_DigestInit_ex2(ctx, algorithms[algorithm], NULL);
-	ok = ok && parts_update(ctx, parts, count) && EVP_DigestFinal_ex(ctx, raw, &n) && n * 2 < HEX_MAX;
-	if (ok)
-		hex_encode(raw, n, ret_hex);
-	return ok;
+	struct hash h;
+	hash_start(&h, algorithm);
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			hash_add(&h, ":", 1);
+		if (parts[i].n)
+			hash_add(&h, parts[i].p, parts[i].n);
+	}
+	hash_end(&h, ret_hex);
+}
+
+static bool algorithm_is_allowed(int algorithm)
+{
+	pthread_once(&allowed_once, allowed_ask);
+	return allowed[algorithm];
 }
 
 void digest_ha1(bool sha256, struct str username, struct str password, char ret_hex[65])
 {
 	const struct str parts[] = {username, STR(DIGEST_REALM), password};
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	if (!hash_parts(ctx, sha256 ? ALGORITHM_SHA256 : ALGORITHM_MD5, parts, 3, ret_hex))
+	int algorithm = sha256 ? ALGORITHM_SHA256 : ALGORITHM_MD5;
+	if (algorithm_is_allowed(algorithm))
+		hash_parts(algorithm, parts, 3, ret_hex);
+	else
 		ret_hex[0] = '\0'; /* matches no response */
-	EVP_MD_CTX_free(ctx);
 }
 
-static bool response_is_right(EVP_MD_CTX *ctx, int algorithm, const struct digest_header *d, struct str method,
+/* Where the HA2 of a target is kept. Callers choose the targets, but one who fills the table costs others a hash. */
+static struct target_slot *target_slot_of(struct key_cache *k, struct str uri)
+{
+	uint64_t hash = uri.n, part;
+	for (size_t i = 0; i + sizeof part <= uri.n; i += sizeof part) {
+		memcpy(&part, uri.p + i, sizeof part);
+		hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
+	}
+	if (uri.n >= sizeof part) {
+		memcpy(&part, uri.p + uri.n - sizeof part, sizeof part);
+		hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+	}
+	return &k->targets[(hash >> 32) % TARGETS];
+}
+
+static bool target_is(const struct target_slot *t, int algorithm, struct str method, struct str uri)
+{
+	return t->n == method.n + 1 + uri.n && t->algorithm == algorithm && memcmp(t->text, method.p, method.n) == 0 &&
+	       memcmp(t->text + method.n + 1, uri.p, uri.n) == 0;
+}
+
+static void target_keep(struct target_slot *t, int algorithm, struct str method, struct str uri, const char *ha2)
+{
+	size_t n = method.n + 1 + uri.n;
+	if (n > sizeof t->text)
+		return;
+	*t = (struct target_slot){.algorithm = algorithm, .n = n};
+	memcpy(t->text, method.p, method.n);
+	t->text[method.n] = ':';
+	memcpy(t->text + method.n + 1, uri.p, uri.n);
+	memcpy(t->ha2, ha2, strlen(ha2) + 1);
+}
+
+static bool hex_eq_secret(struct str given, struct str expected)
+{
+	char lower[HEX_MAX];
+	if (given.n != expected.n || given.n >= sizeof lower)
+		return false;
+	for (size_t i = 0; i < given.n; i++)
+		lower[i] = (char)(given.p[i] >= 'A' && given.p[i] <= 'F' ? given.p[i] | 0x20 : given.p[i]);
+	return str_eq_secret((struct str){lower, given.n}, expected);
+}
+
+/* Where the state after that block is kept. A nonce's MAC is at the block's end, which is as good as a hash. */
+static struct block_slot *block_slot_of(struct key_cache *k, const char block[BLOCK])
+{
+	uint64_t tail;
+	memcpy(&tail, block + BLOCK - sizeof tail, sizeof tail);
+	return &k->blocks[(tail * 0x9e3779b97f4a7c15u >> 32) % BLOCKS];
+}
+
+/* MD5 of a text of at least a block. A nonce is used again and again, and each time the text begins with the same HA1
+ * and nonce, so the state after them is kept. */
+static bool md5_is_right(struct key_cache *k, struct str text, struct str response)
+{
+	struct block_slot *slot = block_slot_of(k, text.p);
+	bool kept = slot->used && memcmp(slot->block, text.p, BLOCK) == 0;
+	struct hash h = {.algorithm = ALGORITHM_MD5};
+	char expected[HEX_MAX];
+	if (kept) {
+		h.md5 = slot->after;
+	} else {
+		hash_start(&h, ALGORITHM_MD5);
+		hash_add(&h, text.p, BLOCK);
+	}
+	MD5_CTX after = h.md5;
+	hash_add(&h, text.p + BLOCK, text.n - BLOCK);
+	hash_end(&h, expected);
+	bool right = hex_eq_secret(response, str_of(expected));
+	if (right && !kept) {
+		slot->used = true;
+		slot->after = after;
+		memcpy(slot->block, text.p, BLOCK);
+	}
+	return right;
+}
+
+static bool hash_is_right(struct key_cache *k, int algorithm, const struct str *parts, size_t count,
+                          struct str response)
+{
+	char text[512], expected[HEX_MAX];
+	size_t n = algorithm == ALGORITHM_MD5 ? parts_join(parts, count, text, sizeof text) : 0;
+	if (n >= BLOCK) {
+		bool right = md5_is_right(k, (struct str){text, n}, response);
+		explicit_bzero(text, n);
+		return right;
+	}
+	hash_parts(algorithm, parts, count, expected);
+	return hex_eq_secret(response, str_of(expected));
+}
+
+static bool response_is_right(struct key_cache *k, int algorithm, const struct digest_header *d, struct str method,
                               const char *ha1)
 {
-	char ha2[HEX_MAX], expected[HEX_MAX], given[HEX_MAX];
+	char computed[HEX_MAX];
+	struct target_slot *target = target_slot_of(k, d->uri);
 	const struct str second[] = {method, d->uri};
-	if (!hash_parts(ctx, algorithm, second, 2, ha2))
+	bool kept = target_is(target, algorithm, method, d->uri);
+	if (!algorithm_is_allowed(algorithm))
 		return false;
-	const struct str all[] = {str_of(ha1), d->nonce, d->nc, d->cnonce, d->qop, str_of(ha2)};
-	if (!hash_parts(ctx, algorithm, all, 6, expected) || d->response.n >= sizeof given)
+	if (!kept)
+		hash_parts(algorithm, second, 2, computed);
+	const struct str all[] = {str_of(ha1), d->nonce, d->nc,
+	                          d->cnonce,   d->qop,   str_of(kept ? target->ha2 : computed)};
+	if (!hash_is_right(k, algorithm, all, 6, d->response))
 		return false;
-	for (size_t i = 0; i < d->response.n; i++) {
-		char c = d->response.p[i];
-		given[i] = (char)(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
-	}
-	return str_eq_secret((struct str){given, d->response.n}, str_of(expected));
+	if (!kept)
+		target_keep(target, algorithm, method, d->uri, computed);
+	return true;
 }
 
 /* Keys. */
@@ -432,9 +619,9 @@ int digest_caller(struct call *c, struct str header_value, struct principal **re
 	if (r < 0 && r != -ENOENT)
 		return r;
 	int algorithm = sha256 ? ALGORITHM_SHA256 : ALGORITHM_MD5;
-	EVP_MD_CTX *ctx = token_cache_keys(call_loop(c)->tokens)->hashes[algorithm];
+	struct key_cache *k = token_cache_keys(call_loop(c)->tokens);
 	const char *ha1 = key ? key->ha1[algorithm] : nobody[algorithm];
-	bool right = response_is_right(ctx, algorithm, &d, c->request->method, ha1);
+	bool right = response_is_right(k, algorithm, &d, c->request->method, ha1);
 	r = digest_check(c, &d, right ? key : NULL, attempt);
 	if (r < 0)
 		return r;

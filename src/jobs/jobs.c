@@ -45,19 +45,45 @@ struct jobs {
 	uint64_t generation; /* grows when a job may have become due */
 	bool stopping;
 	char tenants[THREADS_MAX][TENANT_TEXT]; /* by worker: whose step it runs; empty: nobody's */
+	enum job_lasts lasts[THREADS_MAX];      /* and what kind of step; short where it runs none */
+	_Atomic bool stop_asked;
 	_Atomic uint64_t steps, retries, failed;
 	atomic_uint numbers; /* the next worker's number */
 };
 
-#define SKIP_TEXT (THREADS_MAX * TENANT_TEXT + 2)
+#define KINDS_TEXT 1024 /* of the names of kinds that last */
+#define SKIP_TEXT (THREADS_MAX * TENANT_TEXT + KINDS_TEXT + 2)
+
+/* Kinds of which as many steps run as may. With the lock held. */
+static size_t kinds_skip(const struct jobs *j, char *text)
+{
+	unsigned background = 0, lasting = 0, most = j->workers > 1 ? j->workers - 1 : 1;
+	unsigned half = (j->workers + 1) / 2;
+	if (half == most && most > 1) /* a restore does not wait for what is in the background */
+		half--;
+	size_t n = 0;
+	for (unsigned i = 0; i < j->workers; i++) {
+		background += j->lasts[i] == JOB_IS_BACKGROUND;
+		lasting += j->lasts[i] != JOB_IS_SHORT;
+	}
+	for (size_t i = 0; i < j->kind_count; i++) {
+		const struct job_kind *k = &j->kinds[i];
+		bool full = k->lasts != JOB_IS_SHORT && lasting >= most;
+		if (k->lasts == JOB_IS_BACKGROUND && background >= half)
+			full = true;
+		if (full && n + strlen(k->name) + 2 < KINDS_TEXT)
+			n += (size_t)snprintf(text + n, KINDS_TEXT - n, ",%s", k->name);
+	}
+	return n;
+}
 
 /* The tenants that get no worker now. `idle_only`: everybody who has one, so that others come first. Otherwise those
- * who have their share: three times as many workers as are free. */
+ * who have their share: three times as many workers as are free. And the kinds that get none. */
 static struct str skip_write(struct jobs *j, bool idle_only, char ret_text[SKIP_TEXT])
 {
 	unsigned busy = 0;
-	size_t n = 0;
 	pthread_mutex_lock(&j->lock);
+	size_t n = kinds_skip(j, ret_text);
 	for (unsigned i = 0; i < j->workers; i++)
 		busy += j->tenants[i][0] != 0;
 	for (unsigned i = 0; i < j->workers; i++) {
@@ -74,10 +100,11 @@ static struct str skip_write(struct jobs *j, bool idle_only, char ret_text[SKIP_
 	return (struct str){ret_text, n};
 }
 
-static void tenant_set(struct jobs *j, unsigned worker, struct str tenant)
+static void worker_set(struct jobs *j, unsigned worker, struct str tenant, enum job_lasts lasts)
 {
 	size_t n = tenant.n < TENANT_TEXT ? tenant.n : 0;
 	pthread_mutex_lock(&j->lock);
+	j->lasts[worker] = lasts;
 	if (n)
 		memcpy(j->tenants[worker], tenant.p, n);
 	j->tenants[worker][n] = 0;
@@ -158,15 +185,18 @@ static int claim_run(struct tx *tx, void *ctx)
 		result = tx_job_claim(tx, r->arena, str_of(j->owner), skip, clock_now_ms(), LEASE_MS, &r->job);
 	}
 	/* Claims are made one after the other, on the store's thread, so the next claim sees this. */
-	if (result == 0)
-		tenant_set(j, k->worker, r->job.tenant);
+	if (result == 0) {
+		const struct job_kind *kind = kind_find(j, r->job.kind);
+		worker_set(j, k->worker, r->job.tenant, kind ? kind->lasts : JOB_IS_SHORT);
+	}
 	return result;
 }
 
 struct outcome {
 	struct job_run *run;
 	const struct job_kind *kind;
-	int next; /* enum job_next, or negative */
+	int next;         /* enum job_next, or negative */
+	int64_t ended_ms; /* by the clock that it began with: one that is set meanwhile has its own turn */
 };
 
 static int64_t backoff(int64_t attempt)
@@ -191,7 +221,7 @@ static int save_done(struct tx *tx, const struct outcome *o, struct job *job)
 {
 	if (!o->kind->period_ms)
 		return tx_job_finish(tx, job);
-	job->due_ms = clock_now_ms() + o->kind->period_ms;
+	job->due_ms = o->ended_ms + o->kind->period_ms;
 	return tx_job_release(tx, job);
 }
 
@@ -238,14 +268,21 @@ static void step_run(struct jobs *j, struct job_run *r)
 	r->job.progress = STR_NONE;
 	r->progress_us = clock_mono_us();
 	uint64_t before = json_corruptions();
+	int64_t begun_ms = clock_now_ms(), begun_us = clock_mono_us();
 	if (kind)
 		o.next = kind->step ? kind->step(r) : JOB_DONE;
+	o.ended_ms = begun_ms + (clock_is_virtual() ? 0 : (clock_mono_us() - begun_us) / 1000);
 	if (json_corruptions() != before) {
 		o.next = -EIO;
 		r->why = "a document that it needs cannot be read";
 		r->save = NULL;
 	}
 	tx_rest(r->reader);
+	if (o.next == -ECANCELED && j->stop_asked) {
+		o.next = JOB_LATER;
+		r->due_ms = clock_now_ms();
+		r->save = NULL;
+	}
 	if (o.next < 0 && !r->why)
 		r->why = arena_z(r->arena, str_of(strerror(-o.next)));
 	if (o.next < 0 || o.next == JOB_FAILED) {
@@ -311,8 +348,8 @@ static void *worker_main(void *arg)
 			if (next == 0)
 				step_run(j, r);
 			bool shared_out = skip_write(j, false, skip).n > 0;
-			tenant_set(j, k.worker, STR_NONE);
-			/* Workers that found nothing because a tenant had its share must look again. */
+			worker_set(j, k.worker, STR_NONE, JOB_IS_SHORT);
+			/* Workers that found nothing because a tenant or a kind had its share must look again. */
 			if (shared_out)
 				wake(j);
 			arena_reset(r->arena);
@@ -384,6 +421,7 @@ void jobs_stop(struct jobs *j)
 	store_on_jobs(j->store, NULL, NULL);
 	pthread_mutex_lock(&j->lock);
 	j->stopping = true;
+	j->stop_asked = true;
 	pthread_cond_broadcast(&j->changed);
 	pthread_mutex_unlock(&j->lock);
 	for (unsigned i = 0; i < j->thread_count; i++)
@@ -396,9 +434,20 @@ void jobs_stop(struct jobs *j)
 	free(j);
 }
 
+const _Atomic bool *job_stop(const struct job_run *r)
+{
+	return &r->jobs->stop_asked;
+}
+
 static int progress_save_run(struct tx *tx, void *ctx)
 {
 	return tx_job_save(tx, ctx);
+}
+
+void job_read_end(struct job_run *r)
+{
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
 }
 
 void job_progress(struct job_run *r, unsigned percent, const char *what)

@@ -35,6 +35,10 @@ struct job_run {
 	int64_t progress_us; /* when progress was last saved */
 };
 
+/* How long the steps of a kind may last. At most half of the workers, rounded up, do background work at once, and all
+ * but one what lasts: short steps never wait for either. */
+enum job_lasts { JOB_IS_SHORT, JOB_IS_LONG, JOB_IS_BACKGROUND };
+
 struct job_kind {
 	const char *name;
 	/* Returns enum job_next; or negative: it is tried again later, and fails after `attempts`. */
@@ -49,6 +53,7 @@ struct job_kind {
 	int64_t period_ms;
 	/* Each node that shares the store has its own schedule and runs it: it looks at what its own engine runs. */
 	bool per_node;
+	enum job_lasts lasts;
 };
 
 /* The kinds of one family. */
@@ -71,7 +76,7 @@ struct jobs_options {
 
 /* Frees the claims of processes that are gone, and starts the workers. On failure: a message on stderr, negative. */
 must_check int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs);
-/* Waits for the running steps. Accepts NULL. */
+/* Asks the running steps to end (job_stop()), and waits for them. Accepts NULL. */
 void jobs_stop(struct jobs *j);
 /* Call it when the service's clock was moved: jobs may be due. From any thread. Accepts NULL. */
 void jobs_wake(struct jobs *j);
@@ -80,6 +85,12 @@ must_check int jobs_schedule(struct tx *tx, void *jobs);
 /* Steps since the start, retries and failures, for metrics. */
 void jobs_stats(const struct jobs *j, uint64_t *ret_steps, uint64_t *ret_retries, uint64_t *ret_failed);
 
+/* In a step: becomes true when the service stops. A step that ends with -ECANCELED then is no failure: it is done again
+ * after the next start. */
+const _Atomic bool *job_stop(const struct job_run *r);
+
+/* In a step: ends what tx_begin_read() began. What follows may take minutes: the store keeps no old state for it. */
+void job_read_end(struct job_run *r);
 /* In a step: reports the percentage done and what is being done. Saved now and then, so it may be called often. */
 void job_progress(struct job_run *r, unsigned percent, const char *what);
 

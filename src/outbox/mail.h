@@ -1,9 +1,10 @@
-/* Mail to people, through an SMTP server. Letters wait in a bounded queue in memory, and a thread of their own sends
- * them: no call waits for a mail server or fails because of it. */
+/* Mail to people, through an SMTP server: one letter at a time. The queue is the outbox's. */
 #ifndef STEWARD_OUTBOX_MAIL_H
 #define STEWARD_OUTBOX_MAIL_H
 
 #include "base/arena.h"
+
+#include <curl/curl.h>
 
 struct mail;
 
@@ -14,19 +15,24 @@ struct mail_options {
 	const char *password_file; /* with user */
 };
 
-/* Reads the password, starts the thread. On failure: a message on stderr, negative. */
+/* Reads the password. On failure: a message on stderr, negative. */
 must_check int mail_open(const struct mail_options *o, struct mail **ret_mail);
-/* Sends letters that were not tried yet, for at most five seconds, and drops the rest with a warning. Accepts NULL. */
+/* Accepts NULL. */
 void mail_close(struct mail *m);
 
-/* Queues a letter: ASCII subject, UTF-8 text with "\n" lines. From any thread; never waits. A letter that cannot be
- * delivered is tried again three times, then dropped with a line in the log that names the address and not the text. */
-void mail_send(struct mail *m, struct str to, struct str subject, struct str text);
-/* The same on behalf of a sender (an organization's id): senders take turns, and none can fill the queue. */
-void mail_send_for(struct mail *m, struct str sender, struct str to, struct str subject, struct str text);
+/* One letter of the outbox: ASCII subject, UTF-8 text with "\n" lines. The id becomes its Message-ID, the same at each
+ * attempt. */
+struct mail_letter {
+	struct str id, to, subject, text;
+	int64_t created_ms;
+};
+
+/* Sends it now; waits for the server, at most 30 seconds, or until `stops` says so. False, with the reason, when the
+ * server has not taken it; *ret_gone: it says that it never will (550 to 554). */
+must_check bool mail_deliver(struct mail *m, const struct mail_letter *l, bool (*stops)(void *ctx), void *ctx,
+                             bool *ret_gone, char ret_fault[CURL_ERROR_SIZE]);
 
 /* The letter in the form that is sent (RFC 5322). */
-struct str mail_letter(struct arena *a, struct str from, struct str to, struct str subject, struct str text,
-                       int64_t now_ms);
+struct str mail_text(struct arena *a, struct str from, const struct mail_letter *l);
 
 #endif

@@ -196,8 +196,8 @@ must_check int tx_jobs_bind(struct tx *tx, struct str subject, struct str node);
 must_check int tx_jobs_bound(struct tx *tx, struct arena *a, struct str subject, struct str *ret_node);
 must_check int tx_jobs_unbind(struct tx *tx, struct str subject);
 void store_binds_jobs(struct store *s, bool binds);
-/* Claims the next due job; -ENOENT when there is none. `skip` excludes tenants: ids with a comma before, after and
- * between them; or empty. */
+/* Claims the next due job; -ENOENT when there is none. `skip` excludes tenants and kinds: ids and names with a comma
+ * before, after and between them; or empty. */
 must_check int tx_job_claim(struct tx *tx, struct arena *a, struct str owner, struct str skip, int64_t now_ms,
                             int64_t lease_ms, struct job *ret_job);
 /* When the next job that could be claimed is due; -ENOENT when there is none. On a reader. */

@@ -64,6 +64,16 @@ static void collect_forms(const struct schema *view, bool of_org)
 	}
 }
 
+/* Alerts can be raised on what configurations of them take. */
+static void collect_alertable(const struct schema *configurations)
+{
+	for (unsigned i = 0; configurations && i < configurations->branch_count; i++) {
+		const struct field *names = schema_field(configurations->branches[i].schema, STR("eventTypeName"));
+		if (names)
+			collect(names->schema, true, NULL, NULL);
+	}
+}
+
 static void build(void)
 {
 	collect_forms(schema_find(STR("EventViewForNdsGroup")), false);
@@ -73,6 +83,7 @@ static void build(void)
 	for (unsigned i = 0; i < schema_all_count; i++)
 		if (strstr(schema_all[i]->name, "EventType") && strstr(schema_all[i]->name, "Alertable"))
 			collect(schema_all[i], true, NULL, NULL);
+	collect_alertable(schema_find(STR("GroupAlertsConfig")));
 	qsort(types, type_count, sizeof *types, order);
 }
 

@@ -20,6 +20,13 @@
 #define PRUNE_BATCH 2000
 #define BODY_USUAL 512 /* bytes that most bodies fit in */
 
+static event_observer *observer;
+
+void events_observe(event_observer *wanted)
+{
+	observer = wanted;
+}
+
 void event_set_type(struct call *c, const char *type)
 {
 	c->event.type = type;
@@ -273,6 +280,8 @@ static int entry_write(struct entry *e)
 	int result = raw_write(e);
 	if (result == 0)
 		result = tx_event_add(e->tx, &e->event);
+	if (result == 0 && observer && e->event.group_id.n)
+		result = observer(e->tx, e->arena, &e->event, e->about);
 	buf_free(&e->body);
 	buf_free(&e->description);
 	return result;

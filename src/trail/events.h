@@ -42,11 +42,17 @@ struct event_detail {
 };
 struct event_about {
 	struct str org_id, group_id, cluster;
-	const char *severity; /* NULL: INFO */
+	const char *severity;  /* NULL: INFO */
+	const char *type_name; /* of the host: PRIMARY, SECONDARY, ROUTER; or NULL. No field of the event */
 	const struct event_detail *details;
 	size_t detail_count;
 };
 must_check int event_service_about(struct tx *tx, struct arena *a, const char *type, const struct event_about *about);
+
+/* Called in the write of each event of a project, after it was added; a negative result undoes the write. `about` is of
+ * the service's own events; NULL for a caller's. Set once, at the start. */
+typedef int event_observer(struct tx *tx, struct arena *a, const struct event *e, const struct event_about *about);
+void events_observe(event_observer *observer);
 
 /* The same with one field. */
 must_check int event_service_field(struct tx *tx, struct arena *a, const char *type, struct str org_id,

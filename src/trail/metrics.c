@@ -118,14 +118,14 @@ static const char *op_name(unsigned op)
 	return op < catalog_op_count ? catalog_ops[op].id : "other";
 }
 
-static void head(struct buf *b, const char *name, const char *type, const char *help)
+void metrics_head(struct buf *b, const char *name, const char *type, const char *help)
 {
 	buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static void requests_write(struct buf *b, const struct sums *all)
 {
-	head(b, "steward_requests_total", "counter", "Answered requests by operation and status.");
+	metrics_head(b, "steward_requests_total", "counter", "Answered requests by operation and status.");
 	for (unsigned op = 0; op <= catalog_op_count; op++)
 		for (size_t i = 0; i < STATUSES; i++) {
 			if (!all[op].by_status[i])
@@ -142,7 +142,7 @@ static void requests_write(struct buf *b, const struct sums *all)
 static void latency_write(struct buf *b, const struct sums *all)
 {
 	static const char name[] = "steward_request_duration_seconds";
-	head(b, name, "histogram", "From the end of the header block to the answer, by operation.");
+	metrics_head(b, name, "histogram", "From the end of the header block to the answer, by operation.");
 	for (unsigned op = 0; op <= catalog_op_count; op++) {
 		uint64_t so_far = 0;
 		if (!all[op].requests)
@@ -157,15 +157,15 @@ static void latency_write(struct buf *b, const struct sums *all)
 	}
 }
 
-static void number(struct buf *b, const char *name, const char *type, const char *help, uint64_t n)
+void metrics_number(struct buf *b, const char *name, const char *type, const char *help, uint64_t n)
 {
-	head(b, name, type, help);
+	metrics_head(b, name, type, help);
 	buf_printf(b, "%s %llu\n", name, (unsigned long long)n);
 }
 
 static void seconds(struct buf *b, const char *name, const char *type, const char *help, double s)
 {
-	head(b, name, type, help);
+	metrics_head(b, name, type, help);
 	buf_printf(b, "%s %.6f\n", name, s);
 }
 
@@ -183,19 +183,22 @@ static void http_write(struct buf *b, const struct http_server *server)
 	if (!server)
 		return;
 	http_stats(server, &h);
-	number(b, "steward_connections_open", "gauge", "Open connections.", h.connections_open);
-	number(b, "steward_connections_accepted_total", "counter", "Accepted connections.", h.connections_accepted);
-	number(b, "steward_connections_refused_total", "counter", "Connections over a limit.", h.connections_refused);
-	head(b, "steward_tls_handshakes_total", "counter", "Completed TLS handshakes.");
+	metrics_number(b, "steward_connections_open", "gauge", "Open connections.", h.connections_open);
+	metrics_number(b, "steward_connections_accepted_total", "counter", "Accepted connections.",
+	               h.connections_accepted);
+	metrics_number(b, "steward_connections_refused_total", "counter", "Connections over a limit.",
+	               h.connections_refused);
+	metrics_head(b, "steward_tls_handshakes_total", "counter", "Completed TLS handshakes.");
 	labelled(b, "steward_tls_handshakes_total", "kind", "full", h.handshakes_full, "resumed", h.handshakes_resumed);
-	number(b, "steward_tls_handshake_failures_total", "counter", "Failed TLS handshakes.", h.handshakes_failed);
-	head(b, "steward_http_requests_total", "counter", "Requests by protocol.");
+	metrics_number(b, "steward_tls_handshake_failures_total", "counter", "Failed TLS handshakes.",
+	               h.handshakes_failed);
+	metrics_head(b, "steward_http_requests_total", "counter", "Requests by protocol.");
 	labelled(b, "steward_http_requests_total", "protocol", "http/1.1", h.requests_http1, "h2", h.requests_http2);
-	number(b, "steward_http_timeouts_total", "counter", "Connections cut at a deadline.", h.timeouts);
-	number(b, "steward_http_protocol_errors_total", "counter", "Requests or frames that broke the protocol.",
-	       h.protocol_errors);
-	number(b, "steward_received_bytes_total", "counter", "Bytes received.", h.bytes_in);
-	number(b, "steward_sent_bytes_total", "counter", "Bytes sent.", h.bytes_out);
+	metrics_number(b, "steward_http_timeouts_total", "counter", "Connections cut at a deadline.", h.timeouts);
+	metrics_number(b, "steward_http_protocol_errors_total", "counter",
+	               "Requests or frames that broke the protocol.", h.protocol_errors);
+	metrics_number(b, "steward_received_bytes_total", "counter", "Bytes received.", h.bytes_in);
+	metrics_number(b, "steward_sent_bytes_total", "counter", "Bytes sent.", h.bytes_out);
 }
 
 static void limiter_write(struct buf *b, struct limiter *l)
@@ -204,14 +207,15 @@ static void limiter_write(struct buf *b, struct limiter *l)
 	if (!l)
 		return;
 	limiter_stats(l, &t);
-	head(b, "steward_bucket_tokens_total", "counter", "Tokens asked of the rate-limit buckets.");
+	metrics_head(b, "steward_bucket_tokens_total", "counter", "Tokens asked of the rate-limit buckets.");
 	labelled(b, "steward_bucket_tokens_total", "result", "granted", t.granted, "refused", t.refused);
-	number(b, "steward_buckets", "gauge", "Rate-limit buckets in memory.", t.buckets);
-	number(b, "steward_buckets_evicted_total", "counter", "Buckets forgotten because the table was full.",
-	       t.evicted);
+	metrics_number(b, "steward_buckets", "gauge", "Rate-limit buckets in memory.", t.buckets);
+	metrics_number(b, "steward_buckets_evicted_total", "counter", "Buckets forgotten because the table was full.",
+	               t.evicted);
 	if (t.shared)
-		number(b, "steward_buckets_shared", "gauge",
-		       "1 while the buckets are those in Redis; 0 while this node limits by itself.", t.shared_up);
+		metrics_number(b, "steward_buckets_shared", "gauge",
+		               "1 while the buckets are those in Redis; 0 while this node limits by itself.",
+		               t.shared_up);
 }
 
 static void attempts_write(struct buf *b, struct attempts *a)
@@ -220,9 +224,9 @@ static void attempts_write(struct buf *b, struct attempts *a)
 	if (!a)
 		return;
 	attempts_stats(a, &t);
-	number(b, "steward_sign_in_failures_total", "counter", "Sign-ins with a wrong credential.", t.failed);
-	number(b, "steward_sign_ins_refused_total", "counter", "Sign-ins refused unseen after too many failures.",
-	       t.refused);
+	metrics_number(b, "steward_sign_in_failures_total", "counter", "Sign-ins with a wrong credential.", t.failed);
+	metrics_number(b, "steward_sign_ins_refused_total", "counter",
+	               "Sign-ins refused unseen after too many failures.", t.refused);
 }
 
 static void store_write_stats(struct buf *b, const struct store *store)
@@ -231,17 +235,20 @@ static void store_write_stats(struct buf *b, const struct store *store)
 	if (!store)
 		return;
 	store_stats(store, &t);
-	number(b, "steward_store_reads_total", "counter", "Reads of the store.", t.reads);
-	number(b, "steward_store_writes_total", "counter", "Writes to the store.", t.writes);
-	number(b, "steward_store_failed_writes_total", "counter", "Writes that were undone.", t.failed);
-	number(b, "steward_store_commits_total", "counter", "Commits; several writes share one.", t.commits);
+	metrics_number(b, "steward_store_reads_total", "counter", "Reads of the store.", t.reads);
+	metrics_number(b, "steward_store_writes_total", "counter", "Writes to the store.", t.writes);
+	metrics_number(b, "steward_store_failed_writes_total", "counter", "Writes that were undone.", t.failed);
+	metrics_number(b, "steward_store_commits_total", "counter", "Commits; several writes share one.", t.commits);
 	seconds(b, "steward_store_commit_seconds_total", "counter", "Time spent in commits.",
 	        (double)t.commit_micros / 1e6);
-	number(b, "steward_store_queue_depth", "gauge", "Writes that wait.", t.queue_depth);
-	number(b, "steward_store_checks_total", "counter", "Passes of the slow check over all of the store.", t.passes);
-	number(b, "steward_store_damage", "gauge",
-	       "How often something damaged was met since it was first; 0: nothing is.", store_damage(store, NULL, 0));
-	number(b, "steward_store_full", "gauge", "1 while the store has no room for writes.", store_is_full(store));
+	metrics_number(b, "steward_store_queue_depth", "gauge", "Writes that wait.", t.queue_depth);
+	metrics_number(b, "steward_store_checks_total", "counter", "Passes of the slow check over all of the store.",
+	               t.passes);
+	metrics_number(b, "steward_store_damage", "gauge",
+	               "How often something damaged was met since it was first; 0: nothing is.",
+	               store_damage(store, NULL, 0));
+	metrics_number(b, "steward_store_full", "gauge", "1 while the store has no room for writes.",
+	               store_is_full(store));
 }
 
 static void buffers_write(struct buf *b, const struct http_server *server)
@@ -252,9 +259,11 @@ static void buffers_write(struct buf *b, const struct http_server *server)
 		return;
 	http_stats(server, &h);
 	http_buffered(server, &used, &max);
-	number(b, "steward_buffer_bytes", "gauge", "Memory of requests and answers that wait for clients.", used);
-	number(b, "steward_buffer_limit_bytes", "gauge", "The most that these may take.", max);
-	number(b, "steward_buffer_refusals_total", "counter", "Requests refused because too much waited.", h.busy);
+	metrics_number(b, "steward_buffer_bytes", "gauge", "Memory of requests and answers that wait for clients.",
+	               used);
+	metrics_number(b, "steward_buffer_limit_bytes", "gauge", "The most that these may take.", max);
+	metrics_number(b, "steward_buffer_refusals_total", "counter", "Requests refused because too much waited.",
+	               h.busy);
 }
 
 static uint64_t resident_bytes(void)
@@ -272,12 +281,12 @@ static uint64_t resident_bytes(void)
 static void process_write(struct buf *b, const struct service *s)
 {
 	struct rusage use;
-	head(b, "steward_build_info", "gauge", "Always 1; the labels say what runs.");
+	metrics_head(b, "steward_build_info", "gauge", "Always 1; the labels say what runs.");
 	buf_printf(b, "steward_build_info{version=\"%s\",engine=\"%s\"} 1\n", STEWARD_VERSION,
 	           s->engine ? s->engine : "");
 	seconds(b, "steward_uptime_seconds", "gauge", "Time since the start.",
 	        (double)(clock_mono_us() - s->started_us) / 1e6);
-	number(b, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
+	metrics_number(b, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
 	if (getrusage(RUSAGE_SELF, &use) == 0)
 		seconds(b, "process_cpu_seconds_total", "counter", "User and system time.",
 		        (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
@@ -286,11 +295,12 @@ static void process_write(struct buf *b, const struct service *s)
 
 static void access_write(struct buf *b, const struct service *s)
 {
-	number(b, "steward_access_failures_total", "counter",
-	       "Attempts that failed to bring users, roles and networks to a cluster.", s->access_failures);
-	number(b, "steward_access_behind", "gauge", "Clusters whose last such attempt failed.", s->access_behind);
-	number(b, "steward_access_unconfirmed_total", "counter",
-	       "Answers that said that rights taken away may still be in force.", s->access_unconfirmed);
+	metrics_number(b, "steward_access_failures_total", "counter",
+	               "Attempts that failed to bring users, roles and networks to a cluster.", s->access_failures);
+	metrics_number(b, "steward_access_behind", "gauge", "Clusters whose last such attempt failed.",
+	               s->access_behind);
+	metrics_number(b, "steward_access_unconfirmed_total", "counter",
+	               "Answers that said that rights taken away may still be in force.", s->access_unconfirmed);
 }
 
 void metrics_write(struct buf *b, struct service *s)

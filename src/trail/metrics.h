@@ -18,6 +18,10 @@ void metrics_free(struct op_metrics *m); /* accepts NULL */
  * that are no operation: health, tokens, unknown paths, refusals of the edge. */
 void metrics_observe(struct op_metrics *m, int op, int status, int64_t micros);
 
+/* Of the page: what is said before the values of a name, and a name with its one value. */
+void metrics_head(struct buf *b, const char *name, const char *type, const char *help);
+void metrics_number(struct buf *b, const char *name, const char *type, const char *help, uint64_t n);
+
 /* Prometheus text format 0.0.4, from any thread. Operations never called are left out. */
 void metrics_write(struct buf *b, struct service *s);
 

@@ -72,7 +72,8 @@ bool record_is_secret(struct str name)
 {
 	static const char *const ends[] = {"password", "passphrase", "secret", "token", "privatekey", "_key", "apikey",
 	                                   "accesskey", "licensekey", "servicekey", "routingkey", "accountkey",
-	                                   "client_assertion", "credential", "credentials",
+	                                   "client_assertion", "credential", "credentials", "headerstemplate",
+	                                   "bodytemplate", "teamswebhookurl",
 	                                   /* no fields of ours, but what people write instead of them */
 	                                   "passwd", "pasword", "passwort", "pwd", "passcode"};
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
@@ -86,22 +87,32 @@ static bool holds_private_key(struct str text)
 	return memmem(text.p, text.n, "PRIVATE KEY-----", 16) != NULL;
 }
 
+static const struct str links[] = {{RECORD_LINK, sizeof RECORD_LINK - 1},
+                                   {RECORD_DOWNLOAD, sizeof RECORD_DOWNLOAD - 1}};
+#define LINKS (sizeof links / sizeof *links)
+
 static bool holds_link(struct str text)
 {
-	return memmem(text.p, text.n, RECORD_LINK, sizeof RECORD_LINK - 1) != NULL;
+	bool found = false;
+	for (size_t i = 0; i < LINKS && !found; i++)
+		found = memmem(text.p, text.n, links[i].p, links[i].n) != NULL;
+	return found;
 }
 
 /* The text without the tokens of its links. */
 static void links_hide(struct buf *b, struct str text)
 {
-	const struct str mark = STR(RECORD_LINK);
 	for (size_t i = 0; i < text.n;) {
-		if (!str_starts((struct str){text.p + i, text.n - i}, mark)) {
+		size_t k = 0;
+		while (k < LINKS && !str_starts((struct str){text.p + i, text.n - i}, links[k]))
+			k++;
+		if (k == LINKS) {
 			buf_c(b, text.p[i++]);
 			continue;
 		}
-		buf_z(b, RECORD_LINK RECORD_REDACTED);
-		for (i += mark.n; i < text.n && (isalnum((unsigned char)text.p[i]) || memchr("-_.", text.p[i], 3));)
+		buf_str(b, links[k]);
+		buf_z(b, RECORD_REDACTED);
+		for (i += links[k].n; i < text.n && (isalnum((unsigned char)text.p[i]) || memchr("-_.", text.p[i], 3));)
 			i++;
 	}
 }

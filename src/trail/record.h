@@ -9,7 +9,9 @@
 
 #define RECORD_BODY_MAX (1u << 20)
 #define RECORD_REDACTED "(redacted)"
-#define RECORD_LINK "/feeds/" /* what follows it in a URL is a secret, wherever it stands in an answer */
+/* What follows one of them in a URL is a secret, wherever it stands in an answer. */
+#define RECORD_LINK "/feeds/"
+#define RECORD_DOWNLOAD "/downloads/"
 
 struct recorder;
 

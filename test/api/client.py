@@ -2,11 +2,11 @@
 
 Two ways of talking: Api (requests, one call at a time, what a user's tool would do) and Wire (a socket with pipelined
 HTTP/1.1, for the sweeps over all operations, where requests would cost more than the server)."""
-import atexit, base64, contextlib, csv, io, json, os, pathlib, pty, re, select, shutil, signal, socket, sqlite3, ssl, subprocess, tempfile, time, uuid
-from urllib.parse import urlsplit
+import atexit, base64, calendar, contextlib, json, os, pathlib, pty, re, select, shutil, signal, socket, sqlite3, ssl, subprocess, sys, tempfile, time, uuid
+from urllib.parse import unquote, urlsplit
 
-import database, redis_server
-import requests
+import database, dialect, redis_server
+import psycopg2, requests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get('STEWARD_BUILD', ROOT / 'build'))
@@ -17,6 +17,7 @@ BASE = '/api/svc/v2'
 BASE_V1 = '/api/svc/v1.0'
 ID = re.compile(r'^[0-9a-f]{24}$')
 NO_ID = 'ffffffff0123456789abcdef'
+TOKEN_SECONDS = 3600
 SANITIZER = re.compile(r'ERROR: (Address|Leak|Memory)Sanitizer|runtime error:|WARNING: ThreadSanitizer|Assertion .* failed')
 
 FLOODED = re.compile(rb'HTTP/1\.1 (\d+)(?:[^\n]*\n(?!\r\n))*?ratelimit-remaining: *(\d+)', re.I)
@@ -173,6 +174,43 @@ def end_databases(folder):
 			pass
 
 
+class Commands:
+	"""Runs commands as cli() does, in processes that are forked from one that has started; see cli_server.c. Where that is not built,
+	each program is started."""
+
+	def __init__(self):
+		path = pathlib.Path(binary()).parent / 'test' / 'cli_server'
+		self.socket = None
+		if os.access(path, os.X_OK):
+			self.socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+			self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 19)
+			self.process = subprocess.Popen([path, str(other.fileno())], pass_fds=[other.fileno()], env=environment())
+			other.close()
+			self.socket.settimeout(180)
+
+	def run(self, *args, check=True, env=None, cwd='.'):
+		if not self.socket:
+			return cli(*args, check=check, env=env, cwd=cwd)
+		words = [binary(), *map(str, args)]
+		text = [str(cwd), str(len(words)), *words, *('%s=%s' % x for x in environment(env).items())]
+		with open(os.devnull) as none, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+			socket.send_fds(self.socket, [b''.join(os.fsencode(w) + b'\0' for w in text)], [f.fileno() for f in (none, out, err)])
+			code = os.waitstatus_to_exitcode(int.from_bytes(self.socket.recv(8), sys.byteorder))
+			said = []
+			for f in (out, err):
+				f.seek(0)
+				said.append(f.read().decode())
+		assert not SANITIZER.search(said[1]), said[1]
+		if check:
+			assert code == 0, 'steward %s: exit %d\n%s%s' % (' '.join(map(str, args)), code, *said)
+		return subprocess.CompletedProcess(words, code, *said)
+
+	def close(self):
+		if self.socket:
+			self.socket.close()
+			assert self.process.wait(60) == 0
+
+
 class Bearer(requests.auth.AuthBase):
 	def __init__(self, token):
 		self.token = token
@@ -199,7 +237,15 @@ class Api:
 			path = BASE + path
 		url = path if path.startswith('https:') else self.server.base_url + path
 		kw.setdefault('timeout', 60)
-		return self.session.request(method, url, **kw)
+		below = urlsplit(url).path
+		named = self.server.versions.headers(method, unquote(below[len(BASE):]), kw.get('json')) \
+			if self.server.versions and 'headers' not in kw and below.startswith(BASE) else None
+		if named:
+			kw['headers'] = named[1]
+		r = dialect.ask(self.session, method, url, **kw)
+		if named:
+			self.server.versions.note(named[0], r.status_code)
+		return r
 
 	def get(self, path, **kw):
 		return self.request('GET', path, **kw)
@@ -226,29 +272,76 @@ class Api:
 
 
 def until(check, seconds=60, what='it', longest=0.1):
-	"""What check() gives once it is true of something. longest: pause between two looks; where a look is dear, a longer one."""
-	end, pause = time.monotonic() + seconds, longest / 10
+	"""What check() gives once it is true of something. longest: pause between two looks; where a look is dear, a longer one. What
+	takes seconds is looked at less often: asking must not use up the buckets, which a virtual clock does not fill."""
+	begun = time.monotonic()
+	pause = longest / 10
 	while True:
 		value = check()
 		if value:
 			return value
-		assert time.monotonic() < end, '%s did not happen in %d s' % (what, seconds)
+		waited = time.monotonic() - begun
+		assert waited < seconds, '%s did not happen in %d s' % (what, seconds)
 		time.sleep(pause)
-		pause = min(pause * 1.2, longest)  # on a slow machine asking must not use up the buckets
+		pause = min(pause * 1.2, max(longest, min(waited / 20, 0.5)))
 
 
-def pass_time(server, check, step=2, seconds=60):
+def jobs_due(server, now):
+	"""How many jobs are to run at that moment, at which the virtual clock stands. It tells no milliseconds: the last job has them."""
+	at = calendar.timegm(time.strptime(now, '%Y-%m-%dT%H:%M:%SZ')) * 1000
+	sql = "SELECT count(*) FROM job j WHERE state = 'running' OR (state = 'queued' AND due_ms <= %d + (SELECT coalesce(max(updated_ms), 0) " \
+		"%% 1000 FROM job) AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.%s < j.%s " \
+		"AND b.state IN ('queued', 'running'))))" % (at, *2 * ['n' if REMOTE else 'rowid'])
+	try:
+		return int(server.rows(sql, kept=True)[0][0])
+	except (sqlite3.Error, psycopg2.Error):  # its store is elsewhere: nobody knows
+		return 1
+
+
+def jobs_done(server, seconds=5):
+	"""Waits for the jobs that are due. Those that wait for others are not waited for long."""
+	jobs_wait(server, server.control('clock', method='GET')['now'], seconds)
+
+
+def jobs_wait(server, now, seconds):
+	"""Whether none is due any more."""
+	end = time.monotonic() + seconds
+	while jobs_due(server, now):
+		if time.monotonic() > end:
+			return False
+		time.sleep(0.01)
+	return True
+
+
+def pass_time(server, check, step=2, seconds=240):
 	"""The virtual clock moves on until check() gives something. More than once, because what an engine does begins when its
 	job is claimed, and that may be after the clock was moved."""
-	end = time.monotonic() + seconds
+	end, moves = time.monotonic() + seconds, 0
 	while True:
-		server.advance(step)
-		for _ in range(15):
+		now = server.advance(step)['now']
+		for _ in range(3):
 			value = check()
 			if value:
 				return value
-			time.sleep(0.01)
+			time.sleep(0.02)
+			if jobs_wait(server, now, 0.03):  # which is cheaper than to look
+				value = check()
+				if value:
+					return value
+				break  # nothing will happen by itself
 		assert time.monotonic() < end, 'it did not happen in %d s' % seconds
+		moves += 1
+		if moves % 10 == 0:  # so many looks use up buckets faster than the clock fills them
+			server.refill()
+
+
+def leave(server, group):
+	"""Ends the clusters of a project whose test is over: a schedule that stays would have work at every move of the clock."""
+	server.control('engine', {})
+	for kind in ('clusters', 'flexClusters'):
+		where = '/groups/%s/%s' % (group, kind)
+		for c in server.get(where + '?itemsPerPage=500').json().get('results', []):
+			server.delete('%s/%s' % (where, c['name']))
 
 
 def metric(server, name):
@@ -312,7 +405,7 @@ class Server:
 	def __init__(self, *args, env=None, data_dir=None, record=None, clock='virtual', control=True,
 			listen='127.0.0.1:0',
 		     cwd=None, start_seconds=120, leaks=False, prefix=(),
-		     engine='simulated', program=None):
+		     engine='simulated', program=None, exports=False):
 		self.tmp = pathlib.Path(tempfile.mkdtemp(prefix='steward-test-'))
 		self.data_dir = pathlib.Path(data_dir) if data_dir else self.tmp / 'data'
 		self.stderr_file, self.stdout_file = self.tmp / 'stderr', self.tmp / 'stdout'
@@ -329,12 +422,17 @@ class Server:
 			command += ['--limits', limits_url()]
 		if engine and '--engine' not in args:  # real databases are for the tests that name them
 			command += ['--engine', engine]
+		self.exports = self.tmp / 'exports'  # a directory for each bucket
+		if exports:
+			command += ['--export-buckets', str(self.exports)]
 		command += list(map(str, args))
 		with open(self.stderr_file, 'wb') as err, open(self.stdout_file, 'wb') as out:
 			self.process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
 					cwd=cwd,
 							env=environment(env, leaks))
-		self.pid, self.killed, self.ended, self._token, self.sessions = self.process.pid, False, False, None, []
+		self.pid, self.killed, self.ended, self.sessions = self.process.pid, False, False, []
+		self.versions = None  # or versions.Named: calls name theirs
+		self._token, self._token_age = None, 0
 		running.append(self)
 		shown.append(self)
 		folders.append(self.tmp)
@@ -391,7 +489,7 @@ class Server:
 				  auth=(a['clientId'], a['clientSecret']), verify=self.ca_file, timeout=60)
 		assert r.status_code == 200, r.text
 		if account is None:
-			self._token = r.json()['access_token']
+			self._token, self._token_age = r.json()['access_token'], 0
 			return self._token
 		return r.json()['access_token']
 
@@ -401,13 +499,10 @@ class Server:
 			return Api(self, requests.auth.HTTPDigestAuth(principal['publicKey'], principal['privateKey']))
 		return Api(self, Bearer(principal['accessToken']))
 
-	def rows(self, sql):
-		"""What the store itself says, whichever it is. An empty text may stand for none."""
+	def rows(self, sql, kept=False):
+		"""What the store itself says, whichever it is. An empty text may stand for none. kept: it will be asked again soon."""
 		if REMOTE:
-			out = postgres.sql('SET search_path TO steward; COPY (%s) TO STDOUT (FORMAT csv)' % sql,
-					database=store_of(self.data_dir).rsplit('/', 1)[1])
-			csv.field_size_limit(1 << 24)
-			return [tuple(row) for row in csv.reader(io.StringIO(out))]
+			return postgres.rows('SET search_path TO steward; ' + sql, store_of(self.data_dir).rsplit('/', 1)[1], kept)
 		with contextlib.closing(sqlite3.connect('file:%s?mode=ro' % (self.data_dir / 'steward.db'), uri=True)) as db:
 			return db.execute(sql).fetchall()
 
@@ -423,7 +518,9 @@ class Server:
 		self.control('buckets/reset')
 
 	def advance(self, seconds):
-		self._token = None
+		self._token_age += seconds
+		if self._token_age > TOKEN_SECONDS / 2:
+			self._token = None
 		return self.control('clock', {'advanceSeconds': seconds})
 
 	def fault(self, operation, **what):

@@ -4,7 +4,7 @@ import os, sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import client
+import client, derive, versions
 
 
 def pytest_sessionstart(session):
@@ -70,7 +70,8 @@ def end(server):
 
 @pytest.fixture(scope='session')
 def server():
-	s = client.Server('--log-format', 'json', record=client.EXCHANGES, leaks=True)
+	s = client.Server('--log-format', 'json', record=client.EXCHANGES, leaks=True, exports=True)
+	s.versions = versions.Named(derive.Api())
 	yield s
 	end(s)
 
@@ -79,7 +80,7 @@ def server():
 def older_server():
 	"""For bodies that have another form in an older version: recorded apart, because the reference checker knows only the
 	newest form."""
-	s = client.Server(record=client.OLDER)
+	s = client.Server(record=client.OLDER, exports=True)
 	yield s
 	end(s)
 

@@ -1,8 +1,13 @@
 """A PostgreSQL of our own for a store: started in a temporary folder, ended by its own process id."""
 import atexit, os, pathlib, pwd, random, shutil, signal, socket, subprocess, tempfile, time
 
+import psycopg2
+from psycopg2.extensions import new_type, register_type, string_types
+
 USER = 'steward'  # who it runs as when we are root: PostgreSQL refuses to be root
 running = []
+# Values as the server writes them.
+WRITTEN = new_type(tuple(string_types), 'WRITTEN', lambda value, _: value)
 template = None  # of a data directory: initdb takes longer than a copy of what it makes
 
 
@@ -45,6 +50,7 @@ def own_folder():
 
 class Database:
 	"""One server with the database `steward` in it. On a loopback address, with a socket in its folder beside."""
+	kept = None  # a database's name and a connection to it
 
 	def __init__(self, host='127.0.0.1', **settings):
 		self.bin = folder()
@@ -91,6 +97,7 @@ class Database:
 
 	def stop(self, how=signal.SIGINT):
 		"""SIGINT: fast; SIGQUIT: as if it had crashed."""
+		self.forget()
 		if self.process:
 			self.process.send_signal(how)
 			self.process.wait(120)
@@ -99,15 +106,44 @@ class Database:
 	def url(self, database='steward'):
 		return 'postgresql://steward@%s:%d/%s' % (self.host, self.port, database)
 
+	def rows(self, text, database='steward', kept=False):
+		"""What the last statement gives, each value as the server writes it; none as an empty text. On a connection of its own, or
+		on one that is kept for whoever asks the same database again and again."""
+		if kept and self.kept and self.kept[0] == database:
+			connection = self.kept[1]
+		else:
+			connection = psycopg2.connect(host=str(self.dir), port=self.port, user='steward', dbname=database)
+			connection.autocommit = True
+			register_type(WRITTEN, connection)
+			if kept:
+				self.forget()
+				self.kept = database, connection
+		try:
+			cursor = connection.cursor()
+			cursor.execute(text)
+			return [tuple(v or '' for v in row) for row in cursor.fetchall()] if cursor.description else []
+		except psycopg2.Error:
+			self.forget()
+			raise
+		finally:
+			if not kept:
+				connection.close()
+
+	def forget(self):
+		"""A database that somebody is connected to cannot be copied."""
+		if self.kept:
+			self.kept[1].close()
+			self.kept = None
+
 	def sql(self, text, database='steward'):
-		return subprocess.run([self.bin / 'psql', '-h', self.dir, '-p', str(self.port), '-U', 'steward', '-d', database,
-				       '-v', 'ON_ERROR_STOP=1', '-qAt', '-c', text], check=True, stdout=subprocess.PIPE,
-				      text=True).stdout.strip()
+		"""The same as lines."""
+		return '\n'.join('|'.join(row) for row in self.rows(text, database)).strip()
 
 	def fresh(self, template='template1'):
 		"""The URL of an empty database, or of a copy of one that is not in use."""
 		self.made = getattr(self, 'made', 0) + 1
 		name = 'steward_%d' % self.made
+		self.forget()
 		self.sql('CREATE DATABASE %s TEMPLATE %s' % (name, template), database='postgres')
 		return self.url(name)
 

@@ -21,13 +21,19 @@ POLICY = {'name': 'sample', 'policies': [{'body': 'forbid(principal, action == R
 CLUSTER = {'name': 'sample', 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [
 	{'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
 	 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}
+ALERT = {'eventTypeName': 'JOINED_GROUP', 'notifications': [{'typeName': 'EMAIL', 'emailAddress': SOMEBODY}]}
 MORE = {
 	'addGroupTeams': lambda ids: [{'teamId': ids['teamId'], 'roleNames': ['GROUP_READ_ONLY']}],
 	'addGroupUser': {'username': SOMEBODY, 'roles': ['GROUP_READ_ONLY']},
 	'addGroupUserRole': {'groupRole': 'GROUP_READ_ONLY'},
 	'addGroupUsers': {'roles': ['GROUP_READ_ONLY']},
+	'acknowledgeAlert': {'acknowledgedUntil': '2099-01-01T00:00:00Z'},
+	'createAlertConfig': ALERT,
 	'createAccessListEntry': [{'ipAddress': '192.0.2.15'}],
+	'createBackupRestoreJob': {'deliveryType': 'automated', 'snapshotId': HEX24, 'targetClusterName': 'sample'},
+	'createClusterRestoreJob': {'delivery': {'methodName': 'HTTP'}, 'snapshotId': HEX24},
 	'createCluster': CLUSTER,
+	'createBackupPrivateEndpoint': {'regionName': 'US_EAST_1'},
 	'createCustomDbRole': {'roleName': 'sample', 'actions': [{'action': 'FIND', 'resources': [{'cluster': False, 'db': 'a', 'collection': ''}]}]},
 	'createDatabaseUser': lambda ids: {'groupId': ids['groupId'], 'password': 'a-long-password-1', 'username': 'sample',
 					   'roles': [{'roleName': 'read', 'databaseName': 'a'}]},
@@ -41,9 +47,11 @@ MORE = {
 	'createOrgInvite': {'username': SOMEBODY, 'roles': ['ORG_MEMBER']},
 	'createOrgResourcePolicy': POLICY,
 	'createOrgServiceAccount': {'secretExpiresAfterHours': 8},
+	'createRollingIndex': {'db': 'postgres', 'collection': 'orders', 'keys': [{'customer': '1'}]},
 	'createUser': lambda ids: {'roles': [{'orgId': ids['orgId'], 'roleName': 'ORG_MEMBER'}]},
 	'migrateGroup': lambda ids: {'destinationOrgId': ids['orgId']},
 	'removeGroupUserRole': {'groupRole': 'GROUP_READ_ONLY'},
+	'updateAlertConfig': ALERT,
 	'updateGroupInvites': {'username': SOMEBODY, 'roles': ['GROUP_READ_ONLY']},
 	'updateGroupUserRoles': {'groupRoles': ['GROUP_READ_ONLY']},
 	'updateOrgInvites': {'username': SOMEBODY, 'roles': ['ORG_MEMBER']},
@@ -53,10 +61,14 @@ MORE = {
 	'validateResourcePolicies': POLICY,
 }
 
+# What a path says that goes with a body as it is made here: the first form of several.
+PATHS = {'integrationType': 'DATADOG'}
+
 
 class Api:
 	def __init__(self, folder=ROOT / 'api'):
 		self.ops, self.sets, self.schemas, self.current = [], {}, {}, None
+		self.resources, self.not_found = {}, {}
 		for file in sorted(folder.glob('*.json')):
 			data = json.loads(file.read_text())
 			if file.name == 'roles.json':
@@ -66,6 +78,8 @@ class Api:
 				continue
 			self.current = data.get('currentVersion', self.current)
 			self.schemas.update(data.get('schemas', {}))
+			self.resources.update(data.get('resources', {}))
+			self.not_found.update(data.get('notFound', {}))
 			for s in data.get('sets', []):
 				self.sets[s['id']] = {**s, 'ops': []}
 			for op in data['operations']:
@@ -78,17 +92,21 @@ class Api:
 		for op in self.ops:
 			self.paths.setdefault(op['path'], []).append(op)
 		self._close_roles()
-		self._patterns = {}
-		ranked = sorted(self.ops, key=lambda o: (o['path'].count('{'), -len(o['path'])))
-		self._routes = [(o['method'], re.compile('^' + re.sub(r'\\\{[^}]*\\\}', '[^/]+?',
-				re.escape(o['path'])) + '$'), o)
-				for o in ranked]
+		self._patterns, self._merged, self._branches = {}, {}, {}
+		# By method and depth: a parameter holds no slash.
+		self._routes = {}
+		for o in sorted(self.ops, key=lambda o: (o['path'].count('{'), -len(o['path']))):
+			pattern = re.compile('^' + re.sub(r'\\\{[^}]*\\\}', '[^/]+?', re.escape(o['path'])) + '$')
+			self._routes.setdefault((o['method'], o['path'].count('/')), []).append((pattern, o))
+
+	def fitting(self, path):
+		"""The operations whose path it is, whatever the method."""
+		return [op for rows in self._routes.values() for pattern, op in rows if pattern.match(path)]
 
 	def match(self, method, path):
 		"""The operation of a path below the base."""
-		method = 'GET' if method == 'HEAD' else method
-		for m, pattern, op in self._routes:
-			if m == method and pattern.match(path):
+		for pattern, op in self._routes.get(('GET' if method == 'HEAD' else method, path.count('/')), []):
+			if pattern.match(path):
 				return op
 
 	def built(self):
@@ -128,7 +146,7 @@ class Api:
 		"""The path with its base, the parameters filled from values or with something of the right form."""
 		out = op['path']
 		for p in op['pathParams']:
-			out = out.replace('{%s}' % p['name'], values.get(p['name']) or self.parameter(p))
+			out = out.replace('{%s}' % p['name'], values.get(p['name']) or PATHS.get(p['name']) or self.parameter(p))
 		return BASE + out
 
 	def parameter(self, p):
@@ -152,23 +170,34 @@ class Api:
 			s = self.schemas[s['$ref'].split('/')[-1]]
 		return s
 
-	def merged(self, s, seen=()):
-		"""(fields, required names, additionalProperties) of an object, through references and allOf."""
+	def merged(self, s):
+		"""(fields, required names, additionalProperties) of an object, through references and allOf. Not to be changed: kept."""
+		key = s.get('$ref') or id(s)
+		if key not in self._merged:
+			self._merged[key] = s, self._merge(s)  # with the schema, so that no other gets its id
+		return self._merged[key][1]
+
+	def _merge(self, s, seen=()):
 		if '$ref' in s:
 			if s['$ref'] in seen:
 				return {}, [], None
-			return self.merged(self.resolve(s), seen + (s['$ref'],))
+			return self._merge(self.resolve(s), seen + (s['$ref'],))
 		fields, required, more = dict(s.get('properties', {})), list(s.get('required',
 				[])), s.get('additionalProperties')
 		for part in s.get('allOf', []):
-			f, r, m = self.merged(part, seen)
+			f, r, m = self._merge(part, seen)
 			fields = {**f, **fields}
 			required += [x for x in r if x not in required]
 			more = m if more is None else more
 		return fields, required, more
 
 	def branches(self, s):
-		"""[(discriminator value or None, schema)] of a resolved schema that has alternatives, else []."""
+		"""[(discriminator value or None, schema)] of a resolved schema that has alternatives, else []. Kept, as merged()."""
+		if id(s) not in self._branches:
+			self._branches[id(s)] = s, self._branch(s)
+		return self._branches[id(s)][1]
+
+	def _branch(self, s):
 		mapping = (s.get('discriminator') or {}).get('mapping')
 		if not (s.get('oneOf') or s.get('anyOf') or mapping):
 			return []
@@ -396,6 +425,8 @@ class Api:
 
 	# The other direction: does an answer fit?
 
+	TYPES = {'string': str, 'boolean': bool, 'integer': int, 'number': (int, float), 'array': list, 'object': dict}
+
 	def faults(self, s, v, where='body', depth=0):
 		s = self.resolve(s)
 		if depth > 30:
@@ -407,17 +438,22 @@ class Api:
 			name = (s.get('discriminator') or {}).get('propertyName')
 			picked = [b for k, b in alternatives if k is not None and isinstance(v,
 					dict) and v.get(name) == k]
-			found = [self.faults(b, v, where, depth + 1) for b in picked or [b for _, b in alternatives]]
-			best = min(found, key=len)
+			# A value that the mapping lacks: without a oneOf the schema itself describes the object.
+			own = not picked and not (s.get('oneOf') or s.get('anyOf')) and name in s.get('properties', {}) \
+				and isinstance(v, dict) and name in v
+			if own:
+				alternatives = []
+		if alternatives:
+			best = None
+			for b in picked or [b for _, b in alternatives]:
+				found = self.faults(b, v, where, depth + 1)
+				best = found if best is None or len(found) < len(best) else best
+				if not best:
+					break
 			if best or 'properties' not in s or picked:
 				return best
 		kind = s.get('type')
-		fits = {'string': lambda: isinstance(v, str), 'boolean': lambda: isinstance(v, bool),
-			'integer': lambda: isinstance(v, int) and not isinstance(v, bool),
-			'number': lambda: isinstance(v, (int, float)) and not isinstance(v, bool),
-			'array': lambda: isinstance(v, list), 'object': lambda: isinstance(v, dict)}.get(kind,
-			lambda: True)
-		if not fits():
+		if not isinstance(v, self.TYPES.get(kind, object)) or (isinstance(v, bool) and kind in ('integer', 'number')):
 			return ['%s: %r is no %s' % (where, v, kind)]
 		out = []
 		if 'enum' in s and v not in s['enum']:

@@ -3,11 +3,28 @@ checker says where there is one."""
 import collections, json, os, pathlib, re
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import client
+import client, dialect, versions
 from client import BASE, assert_problem
 from derive import Api
 
 api = Api()
+# What differs each time and is looked at by its form alone: ids, dates, random parts of names, what is left in a bucket.
+VARIES = re.compile(r'(?P<sized>[0-9a-f]{24}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|(?<=-)[0-9a-f]{12}\b)|(?<="ratelimit-remaining":")\d+|'
+		    r'(?<="requestHeaders":){[^{}]*}')
+
+
+def form(text):
+	"""The same for texts that differ only in that."""
+	return hash(VARIES.sub(lambda m: '<%d>' % len(m.group()) if m.lastgroup else '<>', text))
+
+
+def each_form(recorded):
+	"""One exchange of each form: most are asked again and again, until something has happened."""
+	return {x['form']: x for x in reversed(recorded)}.values()
+
+
+def accept(x):
+	return next((v for k, v in x['requestHeaders'].items() if k.lower() == 'accept'), None)
 
 
 def exchanges(file=client.EXCHANGES):
@@ -16,7 +33,9 @@ def exchanges(file=client.EXCHANGES):
 		return text.endswith('\n') and text
 	# An exchange is written down after its answer was sent: the last line may be on its way.
 	text = client.until(whole, what='the last line of ' + file.name) if file.stat().st_size else ''
-	return [json.loads(line) for line in text.split('\n') if line.strip()]
+	turned = dialect.spoken.exchange_in if dialect.spoken else lambda x: x
+	found = [(turned(json.loads(line)), form(line)) for line in text.split('\n') if line.strip()]
+	return [{**x, 'form': (f, accept(x))} for x, f in found]
 
 
 def body_of(x, query):
@@ -41,16 +60,20 @@ def error_faults(x, body, headers):
 	return ['429 without Retry-After'] if x['status'] == 429 and 'retry-after' not in headers else []
 
 
-def of_version(op, headers):
-	"""The row as it is in the version of an answer."""
-	date = re.search(r'\d{4}-\d\d-\d\d', headers.get('content-type', ''))
-	return {**op, **op.get('olderVersions', {}).get(date.group() if date else None, {})}
+def version_faults(x, op, version, headers):
+	"""Of an answer that does not say which version it is, or not how long that lives."""
+	told, end = (headers.get('deprecation'), headers.get('sunset')), versions.ending(op, version)
+	if x['status'] >= 400:  # what is refused before a version was chosen tells nothing
+		return [] if told in (end, (None, None)) else ['Deprecation and Sunset are %s, %s' % told]
+	date = versions.DATED.match(headers.get('content-type', ''))
+	out = [] if told == end else ['Deprecation and Sunset are %s, %s' % told]
+	return out + (['version %s instead of %s' % (date.group(1), version)] if date and date.group(1) != version else [])
 
 
-def success_faults(x, op, body, headers, query):
+def success_faults(x, op, version, body, headers, query):
 	if op is None:
 		return ['a success on a path that does not exist']
-	op, out = of_version(op, headers), []
+	op, out = versions.row(op, version), []
 	if x['status'] not in [op['success']] + op.get('otherSuccess', []):
 		out.append('status is not %d' % op['success'])
 	if headers.get('ratelimit-limit') != str(op['limits']['capacity']):
@@ -83,15 +106,18 @@ def counted(bad):
 def faults(recorded):
 	"""What does not fit, as text; empty when all does."""
 	bad = collections.Counter()
-	for x in recorded:
+	for x in each_form(recorded):
 		url = urlsplit(x['url'])
 		path, query = unquote(url.path), {k: v[-1] for k, v in parse_qs(url.query).items()}
 		if not path.startswith(BASE):
 			continue
 		op = api.match(x['method'], path[len(BASE):])
 		headers = {k.lower(): v for k, v in x['responseHeaders'].items()}
+		version = versions.asked(op, accept(x))[0] if op else None
 		body, found = body_of(x, query) if x['method'] != 'HEAD' else (x.get('responseBody'), [])
-		found += error_faults(x, body, headers) if x['status'] >= 400 else success_faults(x, op, body, headers, query)
+		found += version_faults(x, op, version, headers) if op else []
+		found += error_faults(x, body, headers) if x['status'] >= 400 else \
+			success_faults(x, op, version, body, headers, query)
 		for f in found:
 			bad[re.sub('[0-9a-f]{24}', '<id>', '%s %s -> %d: %s' % (x['method'], x['url'][:100], x['status'], f))] += 1
 	return counted(bad)
@@ -108,10 +134,47 @@ def used(recorded):
 	return good, refused
 
 
+def used_versions(recorded):
+	"""(operation, version) of calls that named the version: those with a success, and those that it refused itself, not
+	one of the gates before it."""
+	good, refused = set(), set()
+	for x in recorded:
+		path = unquote(urlsplit(x['url']).path)
+		op = api.match(x['method'], path[len(BASE):]) if path.startswith(BASE) and x['method'] != 'HEAD' else None
+		version, named = versions.asked(op, accept(x)) if op else (None, False)
+		told = tuple(x['responseHeaders'].get(k) for k in ('deprecation', 'sunset'))
+		if named and version and told == versions.ending(op, version) and x['status'] not in (401, 406, 429):
+			(good if x['status'] < 300 else refused).add((op['operationId'], version))
+	return good, refused
+
+
 def reference():
 	"""The reference checker, where one lies beside the checkout."""
 	given = os.environ.get('STEWARD_CONFORMANCE', client.ROOT.parent / 'shared' / 'conformance' / 'check')
 	return pathlib.Path(given)
+
+
+def hasten(names):
+	"""The checker's answers to questions that it asks itself thousands of times, kept. They are the same."""
+	if not {'flat', 'match', 'ops'} <= names.keys():
+		return
+	flat, kept, routes = names['flat'], {}, {}
+
+	def flat_kept(s, seen=()):
+		if seen:
+			return flat(s, seen)
+		if id(s) not in kept:
+			kept[id(s)] = s, flat(s)  # with the schema, so that no other gets its id
+		return kept[id(s)][1]
+
+	def match(method, path):
+		for e in routes.get(('GET' if method == 'HEAD' else method, path.count('/')), []):
+			if e['_rx'].match(path):
+				return e
+
+	for e in names['ops']:
+		routes.setdefault((e['method'], e['path'].count('/')), []).append(e)
+	names.update(flat=flat_kept, match=match)
 
 
 def reference_check(recorded):
@@ -119,8 +182,15 @@ def reference_check(recorded):
 	file = reference()
 	names = {'__file__': str(file), '__name__': 'reference_check'}
 	exec(compile(file.read_text(), str(file), 'exec'), names)  # not imported: that would leave a cache beside it
+	hasten(names)
 	bad, good = collections.Counter(), set()
-	for x in recorded:
+	newest = names['match']
+	for x in each_form(recorded):
+		def match(method, path, x=x):
+			"""It knows the newest form of a body, and is given the row as that is in the exchange's version."""
+			e = newest(method, path)
+			return e and versions.row(e, versions.asked(e, accept(x))[0])
+		names['match'] = match
 		r = names['hold'](x, lambda s: bad.update([re.sub(r'[0-9a-f]{24}', '<id>', s)]))
 		if r and r[0] and r[1] < 300 and r[2]:
 			good.add(r[0])

@@ -1,4 +1,5 @@
-"""A Redis of our own for the limits: started in a temporary folder on a loopback port, ended by its own process id."""
+"""A Redis of our own for the limits: started in a temporary folder on a loopback port, or another address of the
+machine beside it, ended by its own process id."""
 import atexit, pathlib, shutil, signal, socket, subprocess, tempfile, time
 
 import database
@@ -13,7 +14,8 @@ def clean_up():
 
 
 class Redis:
-	def __init__(self):
+	def __init__(self, host='127.0.0.1'):
+		self.host = host
 		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='steward-redis-'))
 		self.port, self.process = database.free_port(), None
 		running.append(self)
@@ -24,7 +26,8 @@ class Redis:
 		program = shutil.which('redis-server')
 		if not program:
 			raise RuntimeError('no Redis server is installed')
-		self.process = subprocess.Popen([program, '--bind', '127.0.0.1', '--port', str(self.port), '--dir', str(self.dir),
+		self.process = subprocess.Popen([program, '--bind', '127.0.0.1', *({self.host} - {'127.0.0.1'}),
+						 '--protected-mode', 'no', '--port', str(self.port), '--dir', str(self.dir),
 						 '--save', '', '--appendonly', 'no', '--daemonize', 'no', '--logfile', 'log'],
 						stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
 						cwd=self.dir)
@@ -51,7 +54,7 @@ class Redis:
 				assert not answer.startswith('-'), answer
 
 	def url(self):
-		return 'redis://127.0.0.1:%d' % self.port
+		return 'redis://%s:%d' % (self.host, self.port)
 
 	def stop(self, how=signal.SIGTERM):
 		if self.process:

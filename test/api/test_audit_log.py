@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from client import NO_ID, ok, pass_time, refused, unique
+from client import NO_ID, leave, ok, pass_time, refused, unique
 
 DEFAULTS = {'auditAuthorizationSuccess': False, 'auditFilter': '', 'configurationType': 'NONE', 'enabled': False}
 
@@ -11,7 +11,9 @@ DEFAULTS = {'auditAuthorizationSuccess': False, 'auditFilter': '', 'configuratio
 @pytest.fixture
 def group(server):
 	server.control('engine', {})
-	return server.project()['id']
+	group = server.project()['id']
+	yield group
+	leave(server, group)
 
 
 def path(group):

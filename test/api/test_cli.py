@@ -89,7 +89,8 @@ def test_scaling(service, run):
 	assert run('clusters', 'scale', c, '--size', 'M30', '--wait', '-o', 'name').stdout == c + '\n'
 	after = json.loads(run('clusters', 'get', c, '-o', 'json').stdout)
 	wanted = before['replicationSpecs'][0]['regionConfigs'][0]
-	wanted['electableSpecs']['instanceSize'] = 'M30'
+	for kind in ('electableSpecs', 'readOnlySpecs', 'analyticsSpecs'):
+		wanted[kind]['instanceSize'] = 'M30'
 	assert after['replicationSpecs'][0]['regionConfigs'][0] == wanted and after['replicationSpecs'][0]['id'] == before['replicationSpecs'][0]['id']
 	run('clusters', 'scale', c, '--nodes', '5', '--disk', '40', '--wait')
 	specs = json.loads(run('clusters', 'get', c, '-o', 'json').stdout)['replicationSpecs'][0]['regionConfigs'][0]['electableSpecs']
@@ -211,6 +212,9 @@ def test_api(service, run):
 	assert json.loads(run('api', 'GET', '/groups/{groupId}').stdout)['id'] == service.group
 	assert json.loads(run('api', 'GET', '/groups/{groupId}', '--project', 'cli&project').stdout)['id'] == made['id']
 	assert json.loads(run('api', 'GET', '/orgs/{orgId}').stdout)['id'] == service.org
+	told = run('api', '-i', 'GET', '/groups/{groupId}', '--header', 'X-Steward-Describe-Caller: true').stdout
+	assert 'x-steward-caller-address: 127.0.0.1' in told.lower()
+	assert run('api', 'GET', '/groups', '--header', 'nothing', check=False).returncode == USAGE
 	assert json.loads(run('api', 'PATCH', '/groups/' + made['id'], '--body', '{"name": "cli-two"}').stdout)['name'] == 'cli-two'
 	assert run('api', 'DELETE', '/groups/' + made['id']).stdout == ''
 	assert run('api', 'GET', '/').stdout.startswith('{') and run('api', 'GET', '/healthz').returncode == DONE
@@ -465,6 +469,8 @@ def test_pages_without_end(impostor, run):
 	(501, 'METHOD_NOT_IMPLEMENTED', 'trying again will not help', 'try again in a while'),
 	(500, 'UNEXPECTED_ERROR', 'try again in a while', 'role'), (503, 'STORE_UNAVAILABLE', 'try again in a while', 'role'),
 	(500, 'NEVER_HEARD_OF', 'try again in a while', 'role'), (401, 'INVALID_CREDENTIALS', 'the credentials come from', 'role'),
+	(400, 'CANNOT_USE_FLEX_CLUSTER_IN_CLUSTER_API', 'steward flex-clusters get', 'role'),
+	(400, 'CANNOT_USE_NON_FLEX_CLUSTER_IN_FLEX_API', 'steward clusters get', 'role'),
 	(429, 'RATE_LIMITED_TOKEN_BUCKET', 'rate-limits list', 'role'), (503, 'INJECTED_FAULT', '--test-control', 'log has more')])
 def test_hints_follow_the_error_code(impostor, run, status, code, said, unsaid):
 	"""One status has several causes: a policy's refusal is no missing role, and a 501 is no outage."""

@@ -36,13 +36,18 @@ def env(service, tmp_path):
 		'STEWARD_PROJECT': '', 'STEWARD_ORG': ''}
 
 
+@pytest.fixture(scope='module')
+def commands():
+	c = client.Commands()
+	yield c
+	c.close()
+
+
 @pytest.fixture
-def complete(env, tmp_path):
+def complete(env, tmp_path, commands):
 	"""The candidates for the last word, with their descriptions."""
 	def call(*words, **more):
-		done = subprocess.run([binary(), '__complete', *words], capture_output=True, text=True, env=environment({**env, **more}),
-				      cwd=tmp_path, timeout=60)
-		assert done.returncode == 0 and not SANITIZER.search(done.stderr), done
+		done = commands.run('__complete', *words, env={**env, **more}, cwd=tmp_path)
 		return dict(line.split('\t', 1) if '\t' in line else (line, '') for line in done.stdout.splitlines())
 	return call
 

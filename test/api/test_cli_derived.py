@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import pytest
 
 import client, derive
-from client import SANITIZER, binary, cli, environment
+from client import SANITIZER, binary, cli, environment, ok, until
 
 DONE, NOT_DONE, USAGE, UNREACHED, TIMEOUT = 0, 1, 2, 3, 4
 API = derive.Api()
@@ -87,10 +87,13 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def dry(home):
+	commands = client.Commands()
+
 	def call(*args, check=True, **env):
 		env = {'HOME': str(home), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': '', **env}
-		return cli(*args, check=check, env=env, cwd=home)
-	return call
+		return commands.run(*args, check=check, env=env, cwd=home)
+	yield call
+	commands.close()
 
 
 def shown(text):
@@ -483,6 +486,8 @@ def test_a_name_where_an_id_is_wanted(run, service):
 
 
 def test_forms_joined_to_their_letter(run, service):
+	clusters = '/groups/%s/clusters' % service.group
+	until(lambda: {c['stateName'] for c in ok(service.get(clusters))['results']} <= {'IDLE'}, what='the end of what others have begun')
 	for family in ('projects', 'clusters'):
 		for form in ('json', 'yaml', 'name', 'table'):
 			said = run(family, 'list', '-o', form).stdout

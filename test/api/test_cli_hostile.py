@@ -242,18 +242,18 @@ def test_slow_and_broken(peer, run):
 			time.sleep(0.2)
 			yield b' '
 	peer.answer = drip
-	told(run('projects', 'list', '--timeout', '2', most=10), UNREACHED, 'timed out')
+	told(run('projects', 'list', '--timeout', '2', most=30), UNREACHED, 'timed out')
 	def header_drip(request):
 		yield b'HTTP/1.1 200 OK\r\nX-A: '
 		while True:
 			time.sleep(0.2)
 			yield b'a'
 	peer.answer = header_drip
-	told(run('projects', 'list', '--timeout', '2', most=10), UNREACHED, 'timed out')
-	told(run('clusters', 'wait', 'c', '--timeout', '2', most=10), TIMEOUT, 'not done')
-	assert run('__complete', 'clusters', 'get', '', most=10).stdout == b''
+	told(run('projects', 'list', '--timeout', '2', most=30), UNREACHED, 'timed out')
+	told(run('clusters', 'wait', 'c', '--timeout', '2', most=30), TIMEOUT, 'not done')
+	assert run('__complete', 'clusters', 'get', '', most=30).stdout == b''
 	peer.token, peer.answer = drip, lambda request: whole({})
-	told(run('projects', 'list', '--timeout', '2', most=10), UNREACHED, 'timed out')
+	told(run('projects', 'list', '--timeout', '2', most=30), UNREACHED, 'timed out')
 	peer.token = lambda request: whole(TOKEN)
 	for answer in ([b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n{"results": []', None],
 		       [b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n{}', None],
@@ -275,10 +275,10 @@ def test_refusals_without_end(service, peer, run, tmp_path):
 	told(run('projects', 'list'), NOT_DONE, '401')
 	assert len(peer.requests) <= 4
 	peer.answer = lambda request: whole({}, 503, b'Retry-After: 999999999999')
-	told(run('clusters', 'wait', 'c', '--timeout', '2', most=10), TIMEOUT)
+	told(run('clusters', 'wait', 'c', '--timeout', '2', most=30), TIMEOUT)
 	peer.answer = lambda request: whole({}, 503, b'Retry-After: 86400')
-	told(run('clusters', 'wait', 'c', '--timeout', '2', most=10), TIMEOUT)
-	assert run('projects', 'list', '--watch', '--timeout', '2', most=10).returncode == DONE
+	told(run('clusters', 'wait', 'c', '--timeout', '2', most=30), TIMEOUT)
+	assert run('projects', 'list', '--watch', '--timeout', '2', most=30).returncode == DONE
 	peer.token = lambda request: whole({'access_token': 'a\r\nX-Injected: b'})
 	peer.requests.clear()
 	told(run('projects', 'list'), UNREACHED, 'not as the API does')
@@ -376,10 +376,10 @@ def command_line(pid):
 
 def test_secrets_are_not_in_the_process_list(peer, run, env, tmp_path):
 	"""What stands in the profile or came from standard input is in no argument while a call is under way."""
-	seen = []
+	seen, looked = [], threading.Event()
 	def slow(request):
 		seen.append(request)
-		time.sleep(1)
+		looked.wait(60)
 		return whole({})
 	peer.answer = slow
 	p = subprocess.Popen([binary(), 'database-users', 'create', '--username', 'u', '--password', '-', '--roles.role-name', 'read',
@@ -388,7 +388,8 @@ def test_secrets_are_not_in_the_process_list(peer, run, env, tmp_path):
 	p.stdin.close()
 	client.until(lambda: seen, what='the call')
 	text = command_line(p.pid)
-	assert p.wait(timeout=30) == DONE and 'hunter2hunter2' in seen[0]
+	looked.set()
+	assert text and p.wait(timeout=60) == DONE and 'hunter2hunter2' in seen[0]
 	assert b'hunter2' not in text and SECRET.encode() not in text and b't0ken' not in text
 	p.stdout.close()
 

@@ -230,7 +230,6 @@ def on_terminal(args, env, cwd, answers, seconds=60):
 		seen += more
 		while answers and answers[0][0] in seen[at:]:
 			at = seen.index(answers[0][0], at) + len(answers[0][0])
-			time.sleep(0.2)  # the echo is off before an answer is typed
 			os.write(master, (answers.pop(0)[1] + '\n').encode())
 	os.close(master)
 	_, status = os.waitpid(pid, 0)

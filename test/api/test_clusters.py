@@ -3,7 +3,7 @@ import calendar, concurrent.futures, gzip, json, time
 
 import pytest
 
-from client import NO_ID, bare, links, ok, pass_time, refused, unique, until
+from client import NO_ID, bare, leave, links, ok, pass_time, refused, unique, until
 
 V1 = {'Accept': 'application/vnd.svc.2023-01-01+json'}
 V2 = {'Accept': 'application/vnd.svc.2023-02-01+json'}
@@ -27,7 +27,9 @@ def body(name=None, *shards, **more):
 @pytest.fixture
 def group(server):
 	server.control('engine', {})
-	return server.project()['id']
+	group = server.project()['id']
+	yield group
+	leave(server, group)
 
 
 def path(group, name=None):
@@ -91,7 +93,7 @@ def test_connection_strings(server, group):
 
 def test_delete(server, group):
 	doc = create(server, group)
-	refused(server.delete('/groups/' + group), 409, 'CANNOT_CLOSE_GROUP_ACTIVE_CLUSTERS')
+	refused(server.delete('/groups/' + group), 409, 'CANNOT_CLOSE_GROUP_ACTIVE_SVC_CLUSTERS')
 	r = server.delete(path(group, doc['name']))
 	assert r.status_code == 202
 	assert state(server, group, doc['name']) == 'DELETING'
@@ -286,7 +288,7 @@ def test_process_args(server, group):
 	settle(server, group, doc['name'])
 	assert ok(server.get(args))['oplogSizeMB'] == 2048
 	assert ok(server.get(path(group, doc['name'])))['advancedConfiguration']['minimumEnabledTlsProtocol'] == 'TLS1_3'
-	assert 'oplogSizeMB' not in ok(server.patch(args, json={'oplogSizeMB': None}))
+	assert ok(server.patch(args, json={'oplogSizeMB': None}))['oplogSizeMB'] is None
 	refused(server.patch(args, json={'oplogSizeMB': 1}), 400, None, 'oplogSizeMB')
 	refused(server.patch(args, json={'nothing': 1}), 400, None, 'nothing')
 	refused(server.get(path(group, 'nothing') + '/processArgs'), 404)
@@ -365,11 +367,13 @@ def test_shared_tier_and_its_upgrade(server, group):
 
 def test_effective_fields(server, group):
 	doc = create(server, group)
-	assert 'effectiveReplicationSpecs' not in doc
+	assert doc['effectiveReplicationSpecs'] == doc['replicationSpecs']
+	assert 'effectiveElectableSpecs' not in doc['replicationSpecs'][0]['regionConfigs'][0]
 	shown = ok(server.get(path(group, doc['name']), headers={'Use-Effective-Instance-Fields': 'true',
 								  'Use-Effective-Fields-Replication-Specs': 'true'}))
 	config = shown['replicationSpecs'][0]['regionConfigs'][0]
-	assert config['effectiveElectableSpecs'] == config['electableSpecs'] and shown['effectiveReplicationSpecs']
+	for kind in ('Electable', 'ReadOnly', 'Analytics'):
+		assert config['effective%sSpecs' % kind] == config[kind[0].lower() + kind[1:] + 'Specs']
 	assert ok(server.get(path(group, doc['name']) + '/autoScalingConfiguration'))['autoScalingMode'] == 'INDEPENDENT_SHARD_SCALING'
 	refused(server.get(path(group, 'nothing') + '/autoScalingConfiguration'), 404)
 	refused(server.get(path(group, 'nothing') + '/status'), 404)
@@ -638,6 +642,25 @@ def test_restart_in_the_middle(start_server):
 	assert events.count('CLUSTER_READY') == 4 and events.count('CLUSTER_DELETED') == 1
 	s.control('reset')
 	assert ok(s.get('/groups/%s/clusters' % s.group))['results'] == []
+
+
+def test_versions_by_other_names(start_server):
+	"""What the operator's table says runs; what was asked for is shown."""
+	s = start_server('--db-version', '8.0=16', '--db-version', '7.0=15', '--db-scheme', 'mongodb', '--simulated-seconds', 0)
+	group = s.project()['id']
+	doc = create(s, group, dbMajorVersion='7.0')
+	assert doc['dbMajorVersion'] == doc['featureCompatibilityVersion'] == '7.0' and doc['dbVersion'].startswith('15.')
+	assert doc['connectionStrings']['standard'].startswith('mongodb://')
+	assert doc['connectionStrings']['standardSrv'].startswith('mongodb+srv://')
+	ok(s.patch(path(group, doc['name']), json={'dbMajorVersion': '8.0'}))
+	settle(s, group, doc['name'])
+	doc = ok(s.get(path(group, doc['name'])))
+	assert doc['dbMajorVersion'] == '8.0' and doc['dbVersion'].startswith('16.')
+	refused(s.patch(path(group, doc['name']), json={'dbMajorVersion': '7.0'}), 400, None, 'dbMajorVersion')
+	assert '8.0' in refused(s.patch(path(group, doc['name']), json={'dbMajorVersion': '6.0'}), 400, None, 'dbMajorVersion')['detail']
+	assert create(s, group)['dbMajorVersion'] not in ('7.0', '8.0')
+	offered = {v['version'] for v in ok(s.get('/groups/%s/dbVersions' % group, params={'itemsPerPage': 500}))['results']}
+	assert {n for n, of in (('8.0', '16'), ('7.0', '15')) if of in offered} == offered & {'8.0', '7.0'}
 
 
 def test_many_at_once(start_server):

@@ -124,7 +124,7 @@ def test_a_failure_leaves_the_seconds_alone_and_they_leave_it(control):
 	ok(control('engine', {'seconds': 0}), 204)
 	ok(control('engine', {'fail': 'delete', 'times': 1}), 204)
 	state = cluster(s, group)
-	until(lambda: state() == 'IDLE', 20, 'a creation at once: the seconds are still 0')
+	until(lambda: state() == 'IDLE', 60, 'a creation at once: the seconds are still 0')
 	ok(control('engine', {'fail': 'create'}), 204)
 	ok(control('engine', {'seconds': 0}), 204)
 	state = cluster(s, group)

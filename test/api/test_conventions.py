@@ -1,10 +1,11 @@
 """What holds for every resource: lists, links, envelope, pretty, dates, HEAD, versions, headers, revisions."""
-import datetime, json, re
+import json, re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from client import BASE, BASE_V1, ID, NO_ID, Wire, bare, links, ok, refused, unique, until
+import dialect, round_trip
+from client import BASE, BASE_V1, ID, NO_ID, bare, links, ok, pass_time, refused, unique, until
 from derive import Api as Data
 from test_users import accept
 
@@ -119,13 +120,13 @@ def test_empty_list_and_no_context(server):
 	doc = ok(server.api_for(org['principals'][0]).get('/orgs/%s/groups' % org['id']))
 	assert doc['results'] == [] and doc['totalCount'] == 0 and list(links(doc)) == ['self']
 	path = '%s/orgs/%s/groups' % (BASE, NO_ID)
-	doc = refused(server.get(path), 404, 'RESOURCE_NOT_FOUND', path)
+	doc = refused(server.get(path), 404, 'ORG_NOT_FOUND', path)
 	assert doc['detail'] == 'Cannot find resource %s.' % path and doc['reason'] == 'Not Found'
 
 
 def test_not_found_leaves_the_query_out(server):
 	path = '%s/groups/%s' % (BASE, NO_ID)
-	doc = refused(server.get(path + '?pretty=true'), 404, 'RESOURCE_NOT_FOUND')
+	doc = refused(server.get(path + '?pretty=true'), 404, 'GROUP_NOT_FOUND')
 	assert doc['parameters'] == [path] and doc['detail'] == 'Cannot find resource %s.' % path
 
 
@@ -149,7 +150,7 @@ def test_envelope_of_an_error(server):
 	doc = r.json()
 	assert doc['status'] == 404
 	inner = doc.get('content', doc)
-	assert inner['error'] == 404 and inner['errorCode'] == 'RESOURCE_NOT_FOUND'
+	assert inner['error'] == 404 and inner['errorCode'] == 'GROUP_NOT_FOUND'
 	r = server.get('/groups?envelope=true&foo=1')
 	assert r.status_code == 400 and r.json()['status'] == 400
 	r = server.anonymous.get('/groups?envelope=true')
@@ -229,7 +230,8 @@ def test_head(server):
 		get, head = server.get(path), server.head(path)
 		assert head.status_code == get.status_code and head.content == b''
 		assert head.headers['Content-Type'] == get.headers['Content-Type']
-		assert head.headers.get('Content-Length', str(len(get.content))) == str(len(get.content)), path
+		if not dialect.spoken:  # whose answers get another length when they are translated back
+			assert head.headers.get('Content-Length', str(len(get.content))) == str(len(get.content)), path
 		assert head.headers.get('ETag') == get.headers.get('ETag')
 
 
@@ -319,37 +321,6 @@ def test_version_of_a_younger_resource(server):
 	refused(server.get('/rateLimits', headers={'Accept': 'application/vnd.svc.2024-08-05+json'}), 406)
 
 
-def test_deprecated_versions_say_so(module_server):
-	"""Over all operations with a version that has a sunset: Deprecation and Sunset on the old, none on the new. What is
-	still to come says so too: the version is chosen before."""
-	server = module_server
-	wrong, tried = [], 0
-	with Wire(server, server.token()) as wire:
-		for op in data.ops:
-			if op['method'] != 'GET' or not op.get('sunset') or op.get('produces') != ['json']:
-				continue
-			path = data.path(op, groupId=server.group, orgId=server.org) + data.query(op)
-			for i, v in enumerate(op['versions']):
-				a = wire.one('GET', path, {'Accept': 'application/vnd.svc.%s+json' % v})
-				if a.status == 404:
-					continue  # nothing of that name
-				tried += 1
-				sunset = a.header('sunset')
-				if (v in op['sunset']) != bool(sunset) or (v in op['sunset']) != bool(a.header('deprecation')):
-					wrong.append((op['operationId'], v, a.lines))
-				elif sunset and datetime.datetime.strptime(sunset,
-						'%a, %d %b %Y %H:%M:%S GMT').date().isoformat() \
-						!= op['sunset'][v]:
-					wrong.append((op['operationId'], v, sunset))
-	assert not wrong, wrong
-	assert tried > 20
-
-
-def test_no_deprecation_on_what_stays(server):
-	r = server.get('/groups/' + server.group)
-	assert 'Deprecation' not in r.headers and 'Sunset' not in r.headers
-
-
 # Bodies
 
 def test_body_rules(server):
@@ -404,7 +375,8 @@ def test_v1_private_ip_mode(server):
 	assert bare(ok(r)) == {'enabled': False}
 	refused(server.patch(BASE_V1 + path, json={'enabled': 'no'}), 400, None, 'enabled')
 	refused(server.anonymous.patch(BASE_V1 + path, json={'enabled': True}), 401)
-	refused(server.get(BASE_V1 + '/groups'), 404)
+	if not dialect.spoken:  # there it has all operations
+		refused(server.get(BASE_V1 + '/groups'), 404)
 	refused(server.delete(BASE_V1 + path), 405)
 
 
@@ -477,14 +449,34 @@ FIRST = {'name': 'first', 'clusterType': 'REPLICASET', 'replicationSpecs': [{'re
 	for region, nodes, priority in (('US_EAST_1', 2, 7), ('EU_WEST_1', 1, 6))]}]}
 
 
+def backups(api, group):
+	"""A snapshot of a cluster with one set of nodes and of one with shards, and a restore job."""
+	config = {'providerName': 'AWS', 'priority': 7, 'regionName': 'US_EAST_1', 'electableSpecs': {'instanceSize': 'M30', 'nodeCount': 3}}
+	ok(api.post(group + '/clusters', json={'name': 'wide', 'clusterType': 'SHARDED', 'backupEnabled': True,
+		'replicationSpecs': [{'regionConfigs': [config]}] * 2}), 201)
+	until(lambda: ok(api.get(group + '/clusters/wide'))['stateName'] == 'IDLE')
+	for name in ('first', 'wide'):
+		backup = '%s/clusters/%s/backup' % (group, name)
+		snapshot = '%s/snapshots/%s' % (backup, ok(api.post(backup + '/snapshots', json={}))['id'])
+		until(lambda: ok(api.get(snapshot))['status'] == 'completed')
+		ok(api.post(backup + '/restoreJobs', json={'deliveryType': 'download', 'snapshotId': snapshot[-24:]}))
+	bucket = ok(api.post(group + '/backup/exportBuckets', json={
+		'bucketName': 'browsed', 'cloudProvider': 'AWS', 'iamRoleId': '5f0000000000000000000001'}))
+	ok(api.post(backup + '/exports', json={'exportBucketId': bucket['_id'], 'snapshotId': snapshot[-24:]}))
+	ok(api.post(group + '/backup/AWS/privateEndpoints', json={'regionName': 'US_EAST_1'}), 201)
+	ok(api.put(group + '/backupCompliancePolicy', json={
+		'authorizedEmail': 'ada@example.com', 'authorizedUserFirstName': 'Ada', 'authorizedUserLastName': 'Byron'}))
+
+
 def databases(api, group):
 	"""An instance of everything that belongs to databases."""
-	ok(api.post(group + '/clusters', json=FIRST), 201)
+	ok(api.post(group + '/clusters', json={**FIRST, 'backupEnabled': True, 'pitEnabled': True}), 201)
 	ok(api.post(group + '/flexClusters', json={'name': 'small', 'providerSettings': {
 		'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}}), 201)
 	until(lambda: {ok(api.get(group + x))['stateName'] for x in ('/clusters/first', '/flexClusters/small')} == {'IDLE'})
 	ok(api.post(group + '/sampleDatasetLoad/first'), 201)
 	until(lambda: ok(api.get(group + '/clusters/first/status'))['changeStatus'] == 'APPLIED')
+	backups(api, group)
 	container = ok(api.post(group + '/containers', json={
 		'providerName': 'AWS', 'svcCidrBlock': '10.8.0.0/21', 'regionName': 'EU_WEST_2'}))
 	ok(api.post(group + '/peers', json={
@@ -497,13 +489,26 @@ def databases(api, group):
 		'hostname': '127.0.0.1', 'port': 1, 'bindUsername': 'CN=x,DC=a', 'bindPassword': 'correct horse'}))
 
 
+def flex_backups(server, api, group):
+	"""A flex cluster that is a day old, so that it has a snapshot, and a download of that."""
+	flex = group + '/flexClusters/old'
+	ok(api.post(group + '/flexClusters', json={'name': 'old', 'providerSettings': {
+		'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}}), 201)
+	until(lambda: ok(api.get(flex))['stateName'] == 'IDLE')
+	server.advance(86400)
+	until(lambda: [s for s in ok(api.get(flex + '/backup/snapshots'))['results'] if s['status'] == 'COMPLETED'])
+	snapshot = ok(api.get(flex + '/backup/snapshots'))['results'][0]['id']
+	ok(api.post(flex + '/backup/download', json={'snapshotId': snapshot}))
+
+
 def one_of_everything(server):
 	"""An owner, in whose organization an instance of everything exists that can be made."""
 	org, = server.seed({'name': unique('browsed'), 'projects': ['browsed'],
-			    'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+			    'principals': [{'type': 'apiKey', 'roles': ['ORG_OWNER']}]})  # which outlives days
 	api, path, group = server.api_for(org['principals'][0]), '/orgs/' + org['id'], '/groups/' + org['projects'][0]['id']
 	federation = '/federationSettings/' + org['federationSettingsId']
 	entry = [{'cidrBlock': '10.0.0.0/8'}, {'ipAddress': '2001:db8:0:0:0:0:0:1'}]
+	flex_backups(server, api, group)
 	ok(api.patch(group + '/limits/svc.project.deployment.clusters', json={'value': 7}))
 	user = ok(api.post('/users', json={
 		'username': 'o\'hara+%s@example.com' % unique(), 'password': 'correct horse battery', 'firstName': 'Ada',
@@ -529,7 +534,12 @@ def one_of_everything(server):
 		'username': 'a/b "c" \u00e9 %', 'password': 'correct horse battery', 'databaseName': 'admin', 'groupId': org['projects'][0]['id'],
 		'roles': [{'roleName': 'read', 'databaseName': 'browsed'}]}), 201)
 	ok(api.post(group + '/customDBRoles/roles', json={'roleName': 'browsed', 'inheritedRoles': [{'role': 'read', 'db': 'browsed'}]}), 202)
+	ok(api.post(group + '/alertConfigs', json={**data.good(data.by_id['createAlertConfig']), 'enabled': True,
+		'eventTypeName': 'NETWORK_PERMISSION_ENTRY_ADDED'}))
+	ok(api.post(group + '/accessList', json=[{'ipAddress': '192.0.2.7'}]))
 	databases(api, group)
+	ok(api.post(group + '/integrations/SLACK', json={'apiToken': 'xoxb-1234', 'channelName': 'general'}))
+	server.advance(120)  # a checkpoint
 	ok(api.post(path + '/resourcePolicies', json=data.good(data.by_id['createOrgResourcePolicy'])), 201)
 	ok(api.post(federation + '/identityProviders', json=data.good(data.by_id['createIdentityProvider'])))
 	ok(api.post('%s/connectedOrgConfigs/%s/roleMappings' % (federation, org['id']), json={
@@ -539,7 +549,7 @@ def one_of_everything(server):
 
 def test_browsable(start_server):
 	"""From the root, following links reaches an instance of every GET of what is built, and no link is dead."""
-	server = start_server(clock='virtual')
+	server = start_server(clock='virtual', exports=True)
 	server.control('engine', {'seconds': 0})
 	api, org = one_of_everything(server)
 	answers = crawl(server, api, server.base_url + BASE)
@@ -554,7 +564,24 @@ def test_browsable(start_server):
 			reached.setdefault(op['operationId'], []).append(path)
 	assert any(org['projects'][0]['id'] in x for x in reached['getGroup'])
 	missing = {op['operationId'] for op in data.built() if op['method'] == 'GET'} - set(reached)
-	assert missing == {'getOutageSimulation'}, 'only while there is one: the next test'
+	assert missing == {'getOutageSimulation', 'listIndexMeasurements', 'getIndexMeasurements', 'getClusterQueryShape',
+			   'getQueryShapeDetails', 'listCollStatMeasurements', 'listProcessMeasurements'}, '''only while there is an outage: the
+		next test; of search indexes, of which there is none; of query shapes, whose documents have no links; and of tables, whose
+		names an answer without links has'''
+	all_can_be_sent_back(server, api, reached, '/groups/' + org['projects'][0]['id'])
+
+
+def all_can_be_sent_back(server, api, reached, group):
+	"""What was read, without what callers cannot set, is taken again by whatever changes it, and changes nothing."""
+	def settled(path):
+		server.refill()
+		if path.endswith('/backupCompliancePolicy'):
+			pass_time(server, lambda: ok(api.get(path))['state'] == 'ACTIVE', 60)
+		until(lambda: {c['stateName'] for kind in ('/clusters', '/flexClusters') for c in ok(api.get(group + kind))['results']} == {'IDLE'})
+	paths = [path for name in sorted(reached) for path in reached[name][:2]]
+	wrong, called = round_trip.sent_back(data, api, paths, settled)
+	assert not wrong, '\n'.join('%s: %s' % one for one in wrong.items())
+	assert len(called) > 30, called
 
 
 def test_no_dead_link_on_a_first_day(start_server):

@@ -824,7 +824,7 @@ def test_h2_garbage(edge):
 
 
 def test_h2_body_deadline(start_server):
-	server = start_server('--body-seconds', 2, '--header-seconds', 2)
+	server = start_server('--body-seconds', 3, '--header-seconds', 3)
 	c = H2(server)
 	n = c.ask('POST', TAKES_BODY, body=b'x', end=False)
 	assert c.finish(n) == [408]

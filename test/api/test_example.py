@@ -76,8 +76,8 @@ def test_fields(example, group, notes):
 	assert add(example, notes, 'second')['text'] == ''  # the schema's default
 	refused(example.post(notes, json={'name': 'no spaces'}), 400)
 	refused(example.post(notes, json={'name': 'third', 'state': 'READY'}), 400, 'VALIDATION_ERROR', 'state')  # the service's
-	refused(example.get(notes + '/absent'), 404)
-	refused(example.get(notes.replace('/notes', 'x/notes')), 404)
+	refused(example.get(notes + '/absent'), 404, 'NOTE_NOT_FOUND')
+	refused(example.get(notes.replace('/notes', 'x/notes')), 404, 'CLUSTER_NOT_FOUND')
 
 
 def test_sealed(example, notes):
@@ -259,7 +259,7 @@ def test_notes_of_a_flex_cluster(example, group):
 	event, = ok(example.get('/groups/%s/events' % group, params={'eventType': 'ONLINE_ARCHIVE_ACTIVE',
 		'includeRaw': 'true'}))['results']
 	assert 'clusterName: ' + name in event['raw']['description']
-	refused(example.get(of + '/processArgs'), 404)  # which lies below the others only
+	refused(example.get(of + '/processArgs'), 400, 'CANNOT_USE_FLEX_CLUSTER_IN_CLUSTER_API', name)  # which lies below the others only
 	ok(example.delete(path), 204)
 	pass_time(example, lambda: example.get(path).status_code == 404)
 	assert stored(example, *ids) == 0
@@ -313,7 +313,9 @@ def test_filters(tags):
 def test_an_older_version(tags):
 	old, body = {'Accept': 'application/vnd.svc.2023-01-01+json'}, {'name': 'one', 'pin': 'very-secret'}
 	refused(tags.example.post(tags.tags, json={**body, 'color': 'BLUE'}, headers=old), 400, 'VALIDATION_ERROR', 'color')
-	assert ok(tags.example.post(tags.tags, json=body, headers=old), 201)['color'] == 'RED'
+	doc = ok(tags.example.post(tags.tags, json=body, headers=old), 201)
+	assert set(doc) == {'createdBy', 'id', 'links', 'name'} and set(doc['createdBy']) == {'id'}
+	assert ok(tags.example.get(tags.tags + '/' + doc['id']))['color'] == 'RED'
 
 
 def test_project_limit(tags):
@@ -326,7 +328,7 @@ def test_project_limit(tags):
 def test_by_name(tags):
 	doc = tags.tag('one')
 	assert ok(tags.example.get(tags.tags + '/byName/one'))['id'] == doc['id']
-	refused(tags.example.get(tags.tags + '/byName/' + doc['id']), 404)
+	refused(tags.example.get(tags.tags + '/byName/' + doc['id']), 404, 'TAG_NOT_FOUND')
 
 
 def test_replace_keeps_what_is_the_services(tags):

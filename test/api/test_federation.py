@@ -723,11 +723,10 @@ def test_slow_issuers_hold_up_nobody(start_server, issuer):
 	server = start_server('--identity-ca', issuer.cert)
 	issuer.keys = [key('one')]
 	issuer.answers.clear()
-	slow = make(server)
+	slow, quick = make(server), make(server)
 	for i in range(6):
 		slow.oidc(issuerUri=issuer.url, audience='a%d' % i)
 	until(lambda: issuer.asked)
-	quick = make(server)
 	quick.oidc()  # refused at once by its address
 	until(lambda: DEAD in server.stderr)
 	assert issuer.url + ': cannot' not in server.stderr, 'the slow one is still waited for: its time is 10 s'

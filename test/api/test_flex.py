@@ -4,7 +4,7 @@ import os, shutil, tempfile, time
 import pytest
 
 import client
-from client import NO_ID, bare, links, ok, pass_time, refused, unique
+from client import NO_ID, bare, leave, links, ok, pass_time, refused, unique
 
 SETTINGS = {'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}
 SERVERLESS = {'Accept': 'application/vnd.svc.2023-01-01+json'}
@@ -29,7 +29,9 @@ def shared(name):
 @pytest.fixture
 def group(server):
 	server.control('engine', {})
-	return server.project()['id']
+	group = server.project()['id']
+	yield group
+	leave(server, group)
 
 
 def flex(group, name=None):
@@ -77,7 +79,7 @@ def test_life(server, group):
 	refused(server.delete(flex(group, doc['name'])), 409,
 		'CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED', doc['name'])
 	ok(server.patch(flex(group, doc['name']), json={'terminationProtectionEnabled': False, 'tags': []}))
-	refused(server.delete('/groups/' + group), 409, 'CANNOT_CLOSE_GROUP_ACTIVE_CLUSTERS')
+	refused(server.delete('/groups/' + group), 409, 'CANNOT_CLOSE_GROUP_ACTIVE_SVC_CLUSTERS')
 	assert server.delete(flex(group, doc['name'])).status_code == 204
 	assert ok(server.get(flex(group, doc['name'])))['stateName'] == 'DELETING'
 	refused(server.delete(flex(group, doc['name'])), 409, 'CLUSTER_ALREADY_REQUESTED_DELETION')
@@ -96,11 +98,17 @@ def test_two_lists_one_name(server, group):
 	assert names(server, flex(group)) == [small] and names(server, plain(group)) == [large]
 	refused(server.post(plain(group), json=dedicated(small)), 409, 'DUPLICATE_CLUSTER_NAME', small)
 	refused(server.post(flex(group), json=body(large)), 409, 'DUPLICATE_CLUSTER_NAME', large)
-	refused(server.get(plain(group, small)), 404)
-	refused(server.patch(plain(group, small), json={'tags': []}), 404)
-	refused(server.delete(plain(group, small)), 404)
-	refused(server.get(flex(group, large)), 404)
-	refused(server.delete(flex(group, large)), 404)
+	for r in (server.get(plain(group, small)), server.patch(plain(group, small), json={'tags': []}), server.delete(plain(group, small)),
+			*(server.get(plain(group, small) + below) for below in ('/processArgs', '/status', '/backup/schedule', '/backup/snapshots',
+				'/backup/snapshots/' + NO_ID, '/backup/restoreJobs', '/backup/restoreJobs/' + NO_ID, '/backup/exports/' + NO_ID)),
+			server.post('/groups/%s/clusters/tenantUpgrade' % group, json={'name': small, 'providerSettings': {'providerName': 'AWS'}})):
+		refused(r, 400, 'CANNOT_USE_FLEX_CLUSTER_IN_CLUSTER_API', small)
+	for r in (server.get(flex(group, large)), server.patch(flex(group, large), json={'tags': []}), server.delete(flex(group, large)),
+			*(server.get(flex(group, large) + '/backup/' + below) for below in ('snapshots', 'snapshots/' + NO_ID, 'restoreJobs/' + NO_ID))):
+		refused(r, 400, 'CANNOT_USE_NON_FLEX_CLUSTER_IN_FLEX_API', large)
+	for path in (plain(group), flex(group)):
+		for below in ('', '/backup/snapshots', '/backup/snapshots/' + NO_ID):
+			refused(server.get('%s/%s%s' % (path, unique('none'), below)), 404, 'CLUSTER_NOT_FOUND')
 	assert ok(server.get('/groups/' + group))['clusterCount'] == 2
 	addresses = ok(server.get('/groups/%s/ipAddresses' % group))['services']['clusters']
 	assert {a['clusterName'] for a in addresses} == {small, large}
@@ -161,7 +169,7 @@ def test_upgrade(server, group):
 	assert node in ready['connectionStrings']['standard'] and ready['connectionStrings']['standard'].count(':27017') == 3
 	spec = ready['replicationSpecs'][0]['regionConfigs'][0]
 	assert spec['providerName'] == 'AWS' and 'backingProviderName' not in spec and spec['electableSpecs']['diskSizeGB'] == 10
-	refused(server.post(up, json=dedicated(doc['name'])), 404)
+	refused(server.post(up, json=dedicated(doc['name'])), 400, 'CANNOT_USE_NON_FLEX_CLUSTER_IN_FLEX_API', doc['name'])
 	assert 'FLEX_UPGRADE_STARTED' in types(server, group)
 
 
@@ -175,11 +183,29 @@ def test_shared_tier_to_serverless(server, group):
 	assert doc['id'] == old['id'] and doc['providerSettings']['providerName'] == 'SERVERLESS'
 	assert doc['providerSettings']['effectiveProviderName'] == 'FLEX' and doc['stateName'] == 'UPDATING'
 	assert names(server, plain(group)) == []
-	assert settle(server, flex(group, name))['connectionStrings'] == old['connectionStrings']
+	assert settle(server, flex(group, name))['connectionStrings'].items() <= old['connectionStrings'].items()
 	large = unique('c')
 	ok(server.post(plain(group), json=dedicated(large)), 201)
 	refused(server.post(up, json={**wanted, 'name': large}, headers=SERVERLESS), 400, None, 'name')
 	refused(server.post(up, json={**wanted, 'name': unique('none')}, headers=SERVERLESS), 404)
+
+
+def test_shared_tier_to_flex(server, group):
+	"""By the clusters' way to larger tiers, in its older form. What the settings leave out stays."""
+	name, up = unique('m0'), '/groups/%s/clusters/tenantUpgrade' % group
+	ok(server.post(plain(group), json=shared(name)), 201)
+	old = settle(server, plain(group, name))
+	settings = {'providerName': 'FLEX', 'instanceSizeName': 'FLEX', **{k: SETTINGS[k] for k in ('backingProviderName', 'regionName')}}
+	wrong = {**settings, 'regionName': 'NOWHERE'}
+	refused(server.post(up, json={'name': name, 'providerSettings': wrong}), 400)
+	doc = ok(server.post(up, json={'name': name, 'providerSettings': {'providerName': 'FLEX'}}))
+	assert doc['id'] == old['id'] and doc['providerSettings'] == settings and doc['stateName'] == 'UPDATING'
+	assert links(doc)['self'].endswith('/flexClusters/' + name)
+	ready = settle(server, flex(group, name))
+	assert ready['providerSettings'] == {**SETTINGS, 'providerName': 'FLEX', 'diskSizeGB': 5}
+	assert ready['connectionStrings'] == {k: old['connectionStrings'][k] for k in ready['connectionStrings']}
+	refused(server.get(plain(group, name)), 400, 'CANNOT_USE_FLEX_CLUSTER_IN_CLUSTER_API', name)
+	refused(server.post(up, json={'name': name, 'providerSettings': settings}), 400, 'CANNOT_USE_FLEX_CLUSTER_IN_CLUSTER_API', name)
 
 
 def test_what_is_wrong_with_one_that_is_idle(server, group):

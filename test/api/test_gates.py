@@ -2,16 +2,22 @@
 
 One test a check; each goes over all operations and reports all that fail. Runs against servers of its own, because
 operations whose family is still to come answer 501 here."""
-import collections, concurrent.futures, hashlib, json, random, re
+import collections, concurrent.futures, hashlib, json, random, re, sys
 
 import pytest
 
 import client
 from client import BASE, NO_ID, Wire, assert_problem, basic, ok, refused, unique
-from derive import Api
+from derive import ROOT, Api
+
+sys.path.append(str(ROOT / 'script'))
+import not_found  # noqa: E402
 
 api = Api()
 PUBLIC = {'listControlPlaneAddresses'}
+SCOPES = {'federationSettingsId': 'FEDERATION_SETTINGS_NOT_FOUND', 'orgId': 'ORG_NOT_FOUND', 'groupId': 'GROUP_NOT_FOUND'}
+# The cluster and the flex cluster of the samples share a name: whichever is there.
+ELSEWHERE = {'CANNOT_USE_FLEX_CLUSTER_IN_CLUSTER_API', 'CANNOT_USE_NON_FLEX_CLUSTER_IN_FLEX_API'}
 NO_VERSION = {'Accept': 'application/vnd.svc.1999-01-01+json'}  # takes a token, and does nothing
 
 
@@ -60,7 +66,7 @@ class World:
 	"""A server with two organizations that know nothing of each other."""
 
 	def __init__(self, record):
-		self.server = client.Server(record=record, leaks=True)
+		self.server = client.Server(record=record, leaks=True, exports=True)
 		self.home_name, self.project_name, self.other = unique('home'), unique('hidden'), unique('other')
 		self.roles = [r for r in api.org_roles] + [r for r in api.project_roles]
 		principals = [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]
@@ -165,7 +171,7 @@ def test_method_not_allowed(world, wire, failures):
 	for path, ops in api.paths.items():
 		# a path may also fit another row, whose parameter stands where this one has a word: then that row's methods count too
 		url = world.path(ops[0])
-		also = {op['method'] for m, rx, op in api._routes if rx.match(url[len(BASE):])}
+		also = {op['method'] for op in api.fitting(url[len(BASE):])}
 		own = {op['method'] for op in ops}
 		for method in {'GET', 'POST', 'PUT', 'PATCH', 'DELETE'} - also:
 			calls.append((method, url, own, also))
@@ -205,8 +211,19 @@ def test_not_acceptable(world, wire, failures, accept):
 
 
 def test_limited(world, failures):
-	"""Empties every bucket with as many requests as it has tokens; then each operation of its set is refused."""
-	server = client.Server()
+	"""Empties every bucket with as many requests as it has tokens; then each operation of its set is refused. A server whose Redis
+	was too slow has limited by itself meanwhile: it is asked once more, and only then."""
+	for _ in range(3):
+		found, alone = limited()
+		if not alone:
+			break
+	assert not alone, 'redis was away three times'
+	failures += found
+
+
+def limited():
+	"""What fails, and whether the server limited by itself."""
+	failures, server = Failures(), client.Server()
 	from conftest import end
 	try:
 		org, = server.seed({'name': 'limited', 'projects': ['limited'],
@@ -221,6 +238,7 @@ def test_limited(world, failures):
 		sets = sorted(api.sets.items())
 		with concurrent.futures.ThreadPoolExecutor(4) as pool:
 			list(pool.map(some, [sets[i::4] for i in range(4)]))
+		return failures, 'redis is away' in server.stderr
 	finally:
 		end(server)
 
@@ -434,7 +452,7 @@ def test_no_such_scope(world, wire, failures):
 	for op in api.ops:
 		for missing in (NO_ID, 'x', NO_ID.upper()):
 			values = {}
-			for scope in ('federationSettingsId', 'orgId', 'groupId'):
+			for scope, code in SCOPES.items():
 				if '{%s}' % scope in op['path']:
 					values = {scope: missing}
 					break
@@ -444,7 +462,23 @@ def test_no_such_scope(world, wire, failures):
 			doc = failures.document(op, wire.one(op['method'], path), 404)
 			failures.check(op, not doc or (doc['errorCode'], doc['parameters'], doc['detail'],
 					doc['reason']) == (
-				'RESOURCE_NOT_FOUND', [path], 'Cannot find resource %s.' % path, 'Not Found'), doc)
+				code, [path], 'Cannot find resource %s.' % path, 'Not Found'), doc)
+
+
+def test_codes_tell_what_is_missing(world, wire, failures):
+	"""The first thing of the path that is not there, by the row of its kind."""
+	codes, seen = not_found.NotFound(api.resources, api.not_found), set()
+	for op in api.built():
+		own = [p for p in op['pathParams'] if p['name'] not in SCOPES and 'enum' not in p]
+		if op['method'] != 'GET' or not own or '{orgId}/roleMappings' in op['path']:
+			continue
+		values = {p['name']: NO_ID for p in own if re.search(p.get('pattern', ''), NO_ID)}
+		doc = failures.document(op, wire.one('GET', world.path(op, **values) + api.query(op)), 404)
+		first = own[-1] if op.get('resource') == 'database_user' else own[0]
+		code = codes.parameter(op, first)
+		failures.check(op, not doc or doc['errorCode'] == code, '%s: %s' % (code, doc))
+		seen.add(code)
+	failures.check('all', len(seen) > 25 and 'RESOURCE_NOT_FOUND' not in seen, seen)
 
 
 def test_no_such_path(world, wire, failures):
@@ -652,7 +686,8 @@ def test_everything_with_good_input(world, failures):
 
 	Runs late in the file, because what is built is really done; what deletes comes last."""
 	world.server.refill()
-	order = sorted(api.ops, key=lambda op: (op['method'] == 'DELETE', -len(op['path'])))
+	binds = 'updateCompliancePolicy'  # whatever comes after it, and nobody but the operator ends it
+	order = sorted(api.ops, key=lambda op: (op['method'] == 'DELETE', op['operationId'] == binds, -len(op['path'])))
 	kinds = collections.Counter()
 	with Wire(world.server, world.owner) as wire:
 		team = wire.one('POST', '%s/orgs/%s/teams' % (BASE, world.org), None, {'name': 'sample', 'usernames': []}).json()
@@ -676,7 +711,8 @@ def test_everything_with_good_input(world, failures):
 				failures.document(op, a, 501)
 			else:
 				failures.check(op, a.status < 500 and a.status not in (400, 401, 403, 405, 406, 415,
-						429),
+						429) or op['operationId'] == 'disableCompliancePolicy' or
+						a.json()['errorCode'] in ELSEWHERE,
 					       'status %d for %s: %s' % (a.status, body, a.body[:300]))
 	print(dict(kinds))
 

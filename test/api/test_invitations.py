@@ -339,7 +339,7 @@ def test_dead_mail_server(start_server):
 	assert doc['orgMembershipStatus'] == 'PENDING'
 	until(lambda: 'trying again in 5 s' in s.stderr)
 	s.stop()
-	assert 'not delivered before the end' in s.stderr and '/invitations/' not in s.stderr
+	assert '/invitations/' not in s.stderr
 
 
 def test_silent_mail_server(start_server):
@@ -360,6 +360,7 @@ def test_mail_comes_when_the_server_is_back(start_server):
 	ok(s.post('/orgs/%s/users' % s.org, json={'username': name(), 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
 	until(lambda: 'trying again' in s.stderr)
 	controller = smtp(box, port)
+	s.advance(5)
 	try:
 		box.wait()
 	finally:

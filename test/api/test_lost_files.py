@@ -103,7 +103,8 @@ def test_the_first_credentials(start_server, data):
 	kept = (data / 'bootstrap.json').read_text()
 	(data / 'bootstrap.json').unlink()
 	done = client.subprocess.Popen([client.binary(), 'serve', '--data', str(data), '--listen', '127.0.0.1:0', '--engine',
-		'simulated', *(['--store', client.store_of(data)] if client.REMOTE else [])], stdout=client.subprocess.PIPE, text=True)
+		'simulated', *(['--store', client.store_of(data)] if client.REMOTE else [])], stdout=client.subprocess.PIPE, text=True,
+		env=client.environment())
 	try:
 		lines = []
 		while not any(x.startswith('steward: ready') for x in lines):

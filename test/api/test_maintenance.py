@@ -4,7 +4,7 @@ import datetime, os, pathlib, shutil, sqlite3, stat, subprocess, tempfile, time
 import pytest
 
 import client
-from client import NO_ID, bare, ok, pass_time, refused, unique, until
+from client import NO_ID, bare, leave, ok, pass_time, refused, unique, until
 
 HOUR, DAY, WEEK = 3600, 86400, 7 * 86400
 STANDARD = {'autoDeferOnceEnabled': False, 'dayOfWeek': 1, 'hourOfDay': 3, 'numberOfDeferrals': 0, 'startASAP': False,
@@ -15,7 +15,9 @@ patches = iter(range(1, 1000))
 @pytest.fixture
 def group(server):
 	server.control('engine', {})
-	return server.project()['id']
+	group = server.project()['id']
+	yield group
+	leave(server, group)
 
 
 def path(group, below=''):

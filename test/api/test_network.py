@@ -3,7 +3,7 @@ import re, time
 
 import pytest
 
-from client import NO_ID, bare, execute, links, ok, pass_time, refused, unique, until
+from client import NO_ID, bare, execute, leave, links, ok, pass_time, refused, unique, until
 
 AWS_PEER = {'providerName': 'AWS', 'accepterRegionName': 'us-east-1', 'awsAccountId': '123456789012',
 	    'routeTableCidrBlock': '10.200.0.1', 'vpcId': 'vpc-0123456789abcdef0'}
@@ -27,7 +27,9 @@ def gcp(block='10.64.0.0/18', *regions):
 @pytest.fixture
 def group(server):
 	server.control('engine', {})
-	return server.project()['id']
+	group = server.project()['id']
+	yield group
+	leave(server, group)
 
 
 def containers(group, id_=None):
@@ -155,6 +157,15 @@ def test_containers_of_other_providers(server, group):
 	assert by['AZURE']['region'] == 'US_EAST_2' and by['AZURE']['vnetName'] and by['AZURE']['azureSubscriptionId']
 
 
+def test_a_container_for_all_regions(server, group):
+	body = {k: v for k, v in gcp().items() if k != 'regions'}
+	made = ok(server.post(containers(group), json=body))
+	assert made['regions'] == []
+	refused(server.post(containers(group), json=gcp('10.128.0.0/18', 'CENTRAL_US')), 409, 'CONTAINER_ALREADY_EXISTS', made['id'])
+	changed = ok(server.patch(containers(group, made['id']), json={**body, 'svcCidrBlock': '10.128.0.0/18'}))
+	assert changed['regions'] == [] and changed['svcCidrBlock'] == '10.128.0.0/18'
+
+
 @pytest.mark.parametrize('container, peer, way, events', [
 	(aws(), AWS_PEER, ['INITIATING', 'PENDING_ACCEPTANCE', 'FINALIZING', 'AVAILABLE', 'TERMINATING'], ['PEER_CREATED', 'PEER_DELETED']),
 	(azure(), AZURE_PEER, ['ADDING_PEER', 'AVAILABLE', 'DELETING'], ['AZURE_PEER_CREATED', 'AZURE_PEER_ACTIVE', 'AZURE_PEER_DELETED']),
@@ -189,7 +200,7 @@ def test_peer_life(server, group, container, peer, way, events):
 def test_peer_rules(server, group):
 	c = ok(server.post(containers(group), json=aws()))
 	body = {**AWS_PEER, 'containerId': c['id']}
-	refused(server.post(peers(group), json={**body, 'containerId': NO_ID}), 404, 'CONTAINER_NOT_FOUND', NO_ID)
+	refused(server.post(peers(group), json={**body, 'containerId': NO_ID}), 404, 'CLOUD_PROVIDER_CONTAINER_NOT_FOUND', NO_ID)
 	refused(server.post(peers(group), json={**AZURE_PEER, 'containerId': c['id']}), 400, None, 'containerId')
 	refused(server.post(peers(group), json={**body, 'accepterRegionName': 'atlantis-1'}), 400, None, 'accepterRegionName')
 	refused(server.post(peers(group), json={**body, 'routeTableCidrBlock': '10.8.1.1'}), 409, 'OVERLAPPING_CIDR_BLOCK')
@@ -235,7 +246,7 @@ def test_private_strings(server, group):
 	name = cluster(server, group)
 	settle(server, group, name)
 	standard = strings(server, group, name)
-	assert standard == {'standard', 'standardSrv'}
+	assert standard == {'privateEndpoint', 'standard', 'standardSrv'}
 	c, = ok(server.get(containers(group, 'all')))['results']
 	dns = '/groups/%s/providerCustomDNS' % group
 	assert bare(ok(server.get(dns))) == {'enabled': False}

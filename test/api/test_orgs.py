@@ -92,8 +92,8 @@ def test_list_filter_counts(server):
 
 
 def test_get_refusals(server, fresh):
-	refused(server.get('/orgs/' + NO_ID), 404, 'RESOURCE_NOT_FOUND')
-	refused(server.get('/orgs/x'), 404, 'RESOURCE_NOT_FOUND')
+	refused(server.get('/orgs/' + NO_ID), 404, 'ORG_NOT_FOUND')
+	refused(server.get('/orgs/x'), 404, 'ORG_NOT_FOUND')
 	assert fresh['name'] not in str(refused(server.get(fresh['path']), 401))
 	ok(fresh['member'].get(fresh['path']))
 

@@ -182,7 +182,7 @@ def test_update_refusals(server, org):
 	path = '%s/%s' % (org['path'], doc['id'])
 	refused(org['member'].patch(path, json={'name': 'x'}), 403)
 	refused(server.owner.patch(path, json={'name': 'x'}), 401)
-	refused(org['owner'].patch('%s/%s' % (org['path'], NO_ID), json={'name': 'x'}), 404, 'RESOURCE_NOT_FOUND')
+	refused(org['owner'].patch('%s/%s' % (org['path'], NO_ID), json={'name': 'x'}), 404, 'RESOURCE_POLICY_NOT_FOUND')
 	for field, value in (('id', NO_ID), ('orgId', org['id']), ('version', 'v9'), ('createdDate',
 			doc['createdDate'])):
 		refused(org['owner'].patch(path, json={field: value}), 400, None, field)

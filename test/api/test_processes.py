@@ -3,7 +3,7 @@ import os, re, shutil, subprocess, tempfile
 
 import pytest
 
-from client import NO_ID, bare, cli, links, ok, refused
+from client import NO_ID, bare, cli, leave, links, ok, refused
 from test_clusters import body, create, path, region, settle, until
 
 KEYS = {'created', 'groupId', 'hostname', 'id', 'lastPing', 'port', 'replicaSetName', 'typeName', 'userAlias', 'version'}
@@ -12,7 +12,9 @@ KEYS = {'created', 'groupId', 'hostname', 'id', 'lastPing', 'port', 'replicaSetN
 @pytest.fixture
 def group(server):
 	server.control('engine', {})
-	return server.project()['id']
+	group = server.project()['id']
+	yield group
+	leave(server, group)
 
 
 def processes(server, group, query=''):
@@ -100,7 +102,7 @@ def test_databases_and_disks(server, group):
 		one = ok(server.get('%s/%s/%s' % (base, kind, name)))
 		assert bare(one) == {field: name} and links(one)['self'] == links(page['results'][0])['self']
 		assert ok(server.get('%s/%s?pageNum=2&includeCount=false' % (base, kind)))['results'] == []
-		refused(server.get('%s/%s/nothing' % (base, kind)), 404, 'RESOURCE_NOT_FOUND')
+		refused(server.get('%s/%s/nothing' % (base, kind)), 404, 'DATABASE_NOT_FOUND' if kind == 'databases' else 'DEVICE_NOT_FOUND')
 		assert ok(server.get('%s/%s/%s?envelope=true' % (base, kind, name)))['content'][field] == name
 		assert server.head('%s/%s' % (base, kind)).status_code == 200
 

@@ -60,7 +60,7 @@ def test_rate_limits_refusals(server):
 	refused(server.get('/rateLimits?ipAddress=300.1.1.1'), 400, None, 'ipAddress')
 	refused(server.get('/rateLimits?what=1'), 400, None, 'what')
 	refused(server.anonymous.get('/rateLimits'), 401)
-	refused(server.get('/rateLimits/S99'), 404, 'RESOURCE_NOT_FOUND')
+	refused(server.get('/rateLimits/S99'), 404, 'RATE_LIMIT_NOT_FOUND')
 	refused(server.get('/rateLimits/S17?what=1'), 400, None, 'what')
 	refused(server.anonymous.get('/rateLimits/S17'), 401)
 

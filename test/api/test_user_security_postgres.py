@@ -1,7 +1,7 @@
 """X.509 and LDAP on real databases: whom a certificate lets in, until when, and whom a directory vouches for.
 
 Skipped only where PostgreSQL (or, for LDAP, slapd) is not installed."""
-import os, subprocess
+import gzip, os, subprocess
 from urllib.parse import quote
 
 import pytest
@@ -134,6 +134,13 @@ def test_users_of_a_directory(real, directory):
 	for user, password in (('ann', PEOPLE['bob']), ('ann', ''), ('bob@example.org', PEOPLE['ann']), (ann, PEOPLE['bob']),
 			       ('eve', 'anything'), ('nobody', PEOPLE['ann'])):
 		enters(real, user, password, False)
+	# The rule that a refusal met has the directory's password in it, which is nobody's to see.
+	secret = directory.settings()['bindPassword']
+	hosts = [p['hostname'] for p in ok(real.server.get(real.path('processes')))['results']]
+	logs = b''.join(gzip.decompress(real.server.get(real.path('clusters/%s/logs/db.gz' % h)).content) for h in hosts)
+	assert b'LDAP authentication failed for user \\"bob@example.org' in logs and secret.encode() not in logs
+	history = real.server.get(real.path('dbAccessHistory/clusters/c0')).text
+	assert 'LDAP authentication failed' in history and secret not in history
 	# Users with passwords of their own go on.
 	real.user('local', on('readWrite'))
 	enters(real, 'local', 'correct horse battery')

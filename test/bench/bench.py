@@ -3,8 +3,13 @@
   script/bench [--quick] [--nodes] [--only NAME[,NAME...]]
 
   --quick       one round of 2 s instead of three of 5 s, and 100,000 projects instead of a million
-  --only NAME   these figures only: project, h2, digest, list, handshakes, memory, start, creates, pages,
-                identity, clusters, many (real databases: needs PostgreSQL), disturbance (2,000 hostile connections)
+  --only NAME   these figures only: project, h2, digest, dialect, list, handshakes, memory, start, creates, pages,
+                identity, clusters, many (real databases: needs PostgreSQL), disturbance (2,000 hostile connections);
+                and, only when asked for, backups: snapshots, restores and the log of real databases beside
+                PostgreSQL's own programs and pgBackRest (about six minutes and 6 GB below /var/tmp; its parts are
+                backups-snapshots, backups-clone, backups-log and backups-shards); and module: what the libraries cost
+                that servers load, by pgbench beside a server without them; and sampling: the processor time that samples
+                take of sixty real and two thousand simulated clusters, and what series cost (about ten minutes)
   --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
                 both stores: store-get, store-creates, store-forward, store-pages (needs PostgreSQL, 20 GB below
                 /var/tmp and half an hour; with --quick a tenth of it)
@@ -16,11 +21,13 @@ instead of build/release/steward. Nothing here passes or fails: the table puts w
 The exit code is 1 only when something could not be measured or was answered wrongly."""
 import json, os, platform, resource, signal, subprocess, sys, time
 
-import nodes, servers, tools
+import backups, module, nodes, sampling, servers, tools
 from figures import FIGURES as USUAL, Pair
 
-FIGURES = {**USUAL, **nodes.FIGURES}
-MINUTES_MAX = {False: 12, True: 60}  # with --nodes
+FIGURES = {**USUAL, **nodes.FIGURES, **backups.FIGURES, 'module': module.figure_module,
+	   'sampling': sampling.figure_sampling}
+GROUPS = {'backups': list(backups.FIGURES)}
+MINUTES_MAX = {False: 15, True: 60}  # with --nodes
 minutes_max = MINUTES_MAX[False]
 
 
@@ -43,9 +50,10 @@ def options_read(words):
 			only = word[7:].split(',')
 		else:
 			sys.exit('bench: %s: no such option; --help tells' % word)
+	only = [one for name in only for one in GROUPS.get(name, [name])]
 	for name in only:
 		if name not in FIGURES:
-			sys.exit('bench: %s: no such figure; there are %s' % (name, ', '.join(FIGURES)))
+			sys.exit('bench: %s: no such figure; there are %s' % (name, ', '.join((*FIGURES, *GROUPS))))
 	return quick, only
 
 

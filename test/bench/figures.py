@@ -6,7 +6,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from engine import figure_clusters, figure_many
 from hostile import Crowd
 from identity import figure_identity
-from servers import BASE, Nginx, Steward, Trouble, free_port
+from servers import ALIAS, BASE, Nginx, Steward, Trouble, free_port
 from tools import Progress, flush_cost, h2load, load, ratio, say, wrk
 
 LIST = '?itemsPerPage=100'
@@ -101,6 +101,24 @@ def figure_digest(bench, pair):
 	result = bench.alternate(sides, lambda side, s: load(bench, server, path, s, connections=16, **side['auth']))
 	result.update(connections=16, wanted={'ratioAtLeast': 0.9})
 	return result, [('digest calls, 16 connections', versus(result), 'at least 0.90 of bearer')]
+
+
+CLUSTER = {'name': 'bench', 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [
+	{'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7, 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}
+
+
+def figure_dialect(bench, pair):
+	"""A project, whose answer has no word of a dialect but its links, and a cluster, which has some."""
+	server, token = pair.steward, pair.steward.token()
+	group = '/groups/' + server.bootstrap['groupId']
+	server.api('POST', group + '/clusters', json=CLUSTER)
+	results, rows = {}, []
+	for what, path in (('project', group), ('cluster', group + '/clusters/bench')):
+		sides = {'dialect': {'server': server, 'path': ALIAS + path}, 'own': {'server': server, 'path': BASE + path}}
+		results[what] = bench.alternate(sides, lambda side, s: wrk(bench, side['server'], side['path'], token, s))
+		results[what].update(connections=64, wanted={'ratioAtLeast': 0.85})
+		rows.append(('GET of one %s in a dialect, 64 connections' % what, versus(results[what]), 'at least 0.85 of our own'))
+	return results, rows
 
 
 def figure_handshakes(bench, pair):
@@ -370,7 +388,7 @@ def figure_disturbance(bench, pair):
 			('memory with 2,000 hostile connections', '%.0f MB' % (memory / 1e6), 'at most 400 MB')]
 
 
-FIGURES = {'project': figure_project, 'h2': figure_h2, 'digest': figure_digest, 'list': figure_list,
+FIGURES = {'project': figure_project, 'h2': figure_h2, 'digest': figure_digest, 'dialect': figure_dialect, 'list': figure_list,
 	   'handshakes': figure_handshakes, 'memory': figure_memory, 'start': figure_start, 'creates': figure_creates,
 	   'pages': figure_pages, 'identity': figure_identity, 'clusters': figure_clusters, 'many': figure_many,
 	   'disturbance': figure_disturbance}

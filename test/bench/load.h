@@ -56,6 +56,7 @@ struct link {
 	char proof[512]; /* what the digest's response is the hash of */
 	char request[REQUEST_MAX];
 	size_t request_n;
+	char *count_in_proof, *count, *response; /* what changes from one digest to the next: in proof and in request */
 	const char *out;
 	size_t out_n, out_at;
 	char head[HEAD_MAX];

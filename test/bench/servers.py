@@ -9,6 +9,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = ROOT / 'build'
 BASE = '/api/svc/v2'
 ACCEPT = 'application/vnd.svc.2025-03-12+json'
+ALIAS, ALIAS_ACCEPT = '/api/atlas/v2', 'application/vnd.atlas.2025-03-12+json'  # the same in a dialect
 THREADS = 2
 UNLIMITED = '1000000000'
 
@@ -90,8 +91,10 @@ class Process:
 	def start(self, command, log, env=None):
 		self.log = log
 		with open(log, 'ab') as out:
+			# A session of its own, as databases have: a busy machine may be shared by sessions.
 			self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=out,
-							stderr=out, env={**os.environ, **(env or {})})
+							stderr=out, env={**os.environ, **(env or {})},
+							start_new_session=True)
 		running.append(self)
 
 	def stop(self):
@@ -210,8 +213,8 @@ class Steward(Process):
 		self.store = args[args.index('--store') + 1] if '--store' in args else None
 		self.began = time.perf_counter()
 		self.start([binary(), 'serve', '--data', self.data, '--listen', '127.0.0.1:%d' % self.port,
-			    '--tls-cert', workshop.cert, '--tls-key', workshop.key, '--log-level', 'warn',
-			    '--threads', THREADS,
+			    '--tls-cert', workshop.cert, '--tls-key', workshop.key, '--threads', THREADS,
+			    *(() if '--log-level' in args else ('--log-level', 'warn')),
 			    *(() if '--engine' in args else ('--engine', 'simulated')), *args], self.output, env)
 		self.session = requests.Session()
 		self.session.trust_env = False

@@ -6,9 +6,10 @@
 
 static EVP_MD *md5;
 
+static const char digits[] = "0123456789abcdef";
+
 static void hash_hex(const char *text, char ret_hex[HEX_MD5])
 {
-	static const char digits[] = "0123456789abcdef";
 	static _Thread_local EVP_MD_CTX *hash; /* one for all: making it costs as much as the hash */
 	unsigned char raw[EVP_MAX_MD_SIZE];
 	unsigned n = 0;
@@ -87,15 +88,24 @@ static void digest_write(struct link *l, char *ret_line, size_t size)
 	         p->user, l->nonce, p->path, l->nonce_count, response);
 }
 
+/* Finds once what digest_count() changes. */
+static void digest_find(struct link *l)
+{
+	l->count_in_proof = l->proof + HEX_MD5 + strlen(l->nonce) + 1;
+	l->count = strstr(l->request, ", nc=") + 5;
+	l->response = strstr(l->request, ", response=\"") + 12;
+}
+
 /* The request that was sent last, with the next count: all else in it is the same. */
 static void digest_count(struct link *l)
 {
-	char count[9], response[HEX_MD5];
-	snprintf(count, sizeof count, "%08x", ++l->nonce_count);
-	memcpy(l->proof + HEX_MD5 + strlen(l->nonce) + 1, count, 8);
+	char response[HEX_MD5];
+	l->nonce_count++;
+	for (unsigned i = 0; i < 8; i++)
+		l->count[i] = digits[l->nonce_count >> (28 - 4 * i) & 15];
+	memcpy(l->count_in_proof, l->count, 8);
 	hash_hex(l->proof, response);
-	memcpy(strstr(l->request, ", nc=") + 5, count, 8);
-	memcpy(strstr(l->request, ", response=\"") + 12, response, HEX_MD5 - 1);
+	memcpy(l->response, response, HEX_MD5 - 1);
 }
 
 size_t body_compose(struct link *l, char ret_body[BODY_MAX])
@@ -131,6 +141,8 @@ void link_compose(struct link *l)
 	} else if (p->user) {
 		digest_write(l, line, sizeof line);
 		l->out_n = l->request_n = head_write(p, line, l->request);
+		if (l->nonce[0])
+			digest_find(l);
 	} else {
 		memcpy(l->request, p->fixed, p->fixed_n);
 	}

@@ -1,7 +1,7 @@
 """The clients: wrk, h2load and our own load client, run once and read."""
 import json, os, re, statistics, subprocess, sys, time
 
-from servers import ACCEPT, Trouble
+from servers import ACCEPT, ALIAS, ALIAS_ACCEPT, Trouble
 
 THREADS = 2
 
@@ -89,8 +89,9 @@ def run(command, seconds, env=None):
 	return done.stdout
 
 
-def headers(token):
-	return ['-H', 'Authorization: Bearer ' + token, '-H', 'Accept: ' + ACCEPT]
+def headers(token, path):
+	accept = ALIAS_ACCEPT if path.startswith(ALIAS + '/') else ACCEPT
+	return ['-H', 'Authorization: Bearer ' + token, '-H', 'Accept: ' + accept]
 
 
 def number(pattern, text, what):
@@ -101,7 +102,7 @@ def number(pattern, text, what):
 
 
 def wrk(bench, server, path, token, seconds, connections=64):
-	out = run(['wrk', '-t%d' % THREADS, '-c%d' % connections, '-d%ds' % seconds, '--latency', *headers(token),
+	out = run(['wrk', '-t%d' % THREADS, '-c%d' % connections, '-d%ds' % seconds, '--latency', *headers(token, path),
 		   'https://127.0.0.1:%d%s' % (server.port, path)], seconds)
 	wrong = re.search(r'Non-2xx or 3xx responses: (\d+)', out)
 	broken = re.search(r'Socket errors: (.*)', out)
@@ -115,7 +116,7 @@ def wrk(bench, server, path, token, seconds, connections=64):
 
 def h2load(bench, server, path, token, seconds, connections=16, streams=32):
 	out = run(['h2load', '-t%d' % THREADS, '-c%d' % connections, '-m%d' % streams, '-D%d' % seconds,
-		   *headers(token), 'https://127.0.0.1:%d%s' % (server.port, path)], seconds)
+		   *headers(token, path), 'https://127.0.0.1:%d%s' % (server.port, path)], seconds)
 	rate = float(number(r'finished in [\d.]+\w+, ([\d.]+) req/s', out, 'h2load').group(1))
 	counts = r'requests: (\d+) total, \d+ started, (\d+) done, \d+ succeeded, (\d+) failed'
 	total, done, failed = map(int, number(counts, out, 'h2load').groups())

@@ -6,10 +6,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <arpa/inet.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #define GROUP "65f000000000000000000abc"
@@ -24,6 +26,8 @@ static char verifier[256], own_programs[96];
 static struct str ca_cert, ca_key;
 static const char *self, *programs;
 static unsigned passed, failed;
+static struct repositories *repositories;
+uint64_t spool_bytes;
 
 void check(bool good, const char *file, int line, const char *condition)
 {
@@ -121,12 +125,17 @@ struct wish wish_make(const char *id, unsigned electable, unsigned analytics)
 	return w;
 }
 
-int converge(struct wish *w, const struct engine_access *access)
+void wish_complete(struct wish *w)
 {
-	const char *why = NULL;
 	w->c.nodes = w->nodes;
 	w->c.ca_cert = arena_z(arena, ca_cert);
 	w->c.ca_key = arena_z(arena, ca_key);
+}
+
+int converge(struct wish *w, const struct engine_access *access)
+{
+	const char *why = NULL;
+	wish_complete(w);
 	int r = ops->core->converge(engine, &w->c, access, NULL, arena, &why);
 	if (r < 0)
 		fprintf(stderr, "converge: %s: %s\n", strerror(-r), why);
@@ -159,9 +168,44 @@ const struct node_status *primary_of(const struct cluster_status *s)
 
 /* --- the engine */
 
+/* Connections come about, and nobody ever answers. */
+static unsigned hanging_listen(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof at;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 1000) == 0 &&
+	      getsockname(fd, (struct sockaddr *)&at, &n) == 0);
+	return ntohs(at.sin_port);
+}
+
+/* The same one for every engine of this process. */
+static void repositories_make(void)
+{
+	char url[96], copies[128], endpoint[64];
+	snprintf(url, sizeof url, "%s/backups", dir);
+	snprintf(copies, sizeof copies, REGION_COPIES "=%s/copies", dir);
+	snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%u", hanging_listen());
+	const char *const regions[] = {copies, REGION_HANGING "=s3://bucket/hanging"};
+	struct repositories_options o = {
+	        .fallback = url,
+	        .regions = regions,
+	        .region_count = 2,
+	        .s3 = {.endpoint = endpoint, .key_id = "id", .secret = "secret", .stall_seconds = 20},
+	        .key = {1, 2, 3}};
+	CHECK(repositories_open(&o, &repositories) == 0);
+}
+
 void engine_begin(void)
 {
-	struct engine_options o = {.data_dir = dir, .domain = DOMAIN, .real_clock = true, .programs = programs};
+	if (!repositories)
+		repositories_make();
+	struct engine_options o = {.data_dir = dir,
+	                           .domain = DOMAIN,
+	                           .real_clock = true,
+	                           .programs = programs,
+	                           .repositories = repositories,
+	                           .spool_bytes = spool_bytes};
 	CHECK(ops->core->start(&o, &engine) == 0);
 	if (!engine)
 		exit(1);
@@ -184,7 +228,7 @@ void programs_make(const char *commands)
 	engine_restart();
 }
 
-void service_crash(struct wish *w, unsigned after_us)
+static void child_crash(struct wish *w, const char *snapshot, unsigned after_us)
 {
 	char nodes[16], version[16];
 	snprintf(nodes, sizeof nodes, "%zu", w->c.node_count);
@@ -192,7 +236,8 @@ void service_crash(struct wish *w, unsigned after_us)
 	ops->core->stop(engine);
 	pid_t child = fork();
 	if (child == 0) {
-		execl(self, self, "converge", dir, w->c.id, nodes, version, (char *)NULL);
+		execl(self, self, "converge", dir, w->c.id, nodes, version, snapshot, w->c.backup.incarnation,
+		      (char *)NULL);
 		_exit(127);
 	}
 	usleep(after_us);
@@ -201,7 +246,49 @@ void service_crash(struct wish *w, unsigned after_us)
 	engine_begin();
 }
 
-/* The service that is killed: converge DIR ID NODES VERSION. */
+void service_crash(struct wish *w, unsigned after_us)
+{
+	child_crash(w, "", after_us);
+}
+
+void service_crash_restoring(struct wish *w, const char *snapshot, unsigned after_us)
+{
+	child_crash(w, snapshot, after_us);
+}
+
+struct engine_source snapshot_source(const struct wish *w, const char *snapshot)
+{
+	struct engine_source s = {.region = "US_EAST_1"};
+	snprintf(s.group_id, sizeof s.group_id, "%s", w->c.group_id);
+	snprintf(s.cluster_id, sizeof s.cluster_id, "%s", w->c.id);
+	snprintf(s.incarnation, sizeof s.incarnation, "%s", w->c.backup.incarnation);
+	snprintf(s.snapshot_id, sizeof s.snapshot_id, "%s", snapshot);
+	return s;
+}
+
+static int child_restore(struct wish *w, const char *snapshot)
+{
+	const char *why = NULL;
+	struct engine_source from = snapshot_source(w, snapshot);
+	struct engine_point point = {.kind = POINT_SNAPSHOT};
+	struct engine_snapshot taken;
+	long long ms;
+	char incarnation[25], shot[25];
+	if (sscanf(snapshot, "at:%lld:%24[^:]:%24s", &ms, incarnation, shot) == 3) {
+		from = snapshot_source(w, shot);
+		snprintf(from.incarnation, sizeof from.incarnation, "%s", incarnation);
+		point = (struct engine_point){.kind = POINT_TIME, .time_ms = ms};
+		w->c.backup.archive = true;
+	}
+	wish_complete(w);
+	if (strncmp(snapshot, "take:", 5) == 0) {
+		from = snapshot_source(w, snapshot + 5);
+		return ops->backup->snapshot(engine, &from, NULL, arena, &taken, &why);
+	}
+	return ops->backup->restore(engine, &from, &point, &w->c, &access_all, NULL, NULL, arena, &why);
+}
+
+/* The service that is killed: converge DIR ID NODES VERSION SNAPSHOT INCARNATION. */
 static int child_main(char **argv)
 {
 	snprintf(dir, sizeof dir, "%s", argv[2]);
@@ -211,7 +298,11 @@ static int child_main(char **argv)
 	engine_begin();
 	struct wish w = wish_make(argv[3], (unsigned)strtoul(argv[4], NULL, 10), 0);
 	w.c.version = (unsigned)strtoul(argv[5], NULL, 10);
-	int r = converge(&w, &access_all);
+	const char *incarnation = getenv("INCARNATION"); /* of one whose log is archived */
+	w.c.backup.archive = incarnation != NULL;
+	snprintf(w.c.backup.incarnation, sizeof w.c.backup.incarnation, "%s", incarnation ? incarnation : argv[7]);
+	snprintf(w.c.backup.region, sizeof w.c.backup.region, "US_EAST_1");
+	int r = *argv[6] ? child_restore(&w, argv[6]) : converge(&w, &access_all);
 	ops->core->stop(engine);
 	return r < 0;
 }
@@ -338,7 +429,7 @@ int harness_begin(int argc, char **argv)
 	verifier_make();
 	if (!cidr_parse(STR("127.0.0.0/8"), &networks[0]))
 		return 1;
-	if (argc == 6 && strcmp(argv[1], "converge") == 0)
+	if (argc == 8 && strcmp(argv[1], "converge") == 0)
 		exit(child_main(argv));
 	snprintf(dir, sizeof dir, "/tmp/steward-pg-XXXXXX");
 	if (!mkdtemp(dir))
@@ -356,6 +447,7 @@ int harness_end(void)
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	CHECK(system(command) == 0);
 	arena_free(arena);
+	repositories_close(repositories);
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
 }

@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #define PASSWORD "correct horse"
+/* Regions with a repository of their own. */
+#define REGION_COPIES "EU_COPIES"   /* in DIR/copies */
+#define REGION_HANGING "EU_HANGING" /* takes connections, and never answers */
 #define ID1 "65f0000000000000000000a1"
 #define ID3 "65f0000000000000000000a3"
 
@@ -24,6 +27,7 @@ extern const struct engine_ops *const ops;
 extern struct engine *engine;
 extern struct arena *arena;
 extern char dir[64];
+extern uint64_t spool_bytes; /* engine_options.spool_bytes of the next engine_begin() */
 
 int harness_begin(int argc, char **argv); /* 0: the engine runs */
 int harness_end(void);
@@ -49,6 +53,11 @@ void engine_restart(void);
 void programs_make(const char *commands);
 /* The service is killed so long after it has begun to converge, and another begins. */
 void service_crash(struct wish *w, unsigned after_us);
+/* The same with a restore of a snapshot of the cluster itself, or, "take:ID", while it takes one. */
+void service_crash_restoring(struct wish *w, const char *snapshot, unsigned after_us);
+/* What a wish is completed with before it is given to the engine. */
+void wish_complete(struct wish *w);
+struct engine_source snapshot_source(const struct wish *w, const char *snapshot);
 
 /* --- clients */
 PGconn *client(const struct node_status *n, const char *user, const char *password, const char *database);
@@ -76,6 +85,10 @@ void part_shards(void);
 void part_races(void);
 void part_upgrade(void);
 void part_missing(void);
+void part_backup(void);
+void part_moments(void); /* in part_backup.c */
+void part_archive(void);
+void part_copies(void); /* in part_archive.c */
 void part_figures(void);
 
 #endif

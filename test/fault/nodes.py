@@ -37,7 +37,7 @@ class Proxy:
 	PROXY header."""
 	SOURCES = {'127.0.0.1': '127.0.0.2', '10.213.1.2': '10.213.1.3'}
 
-	def __init__(self, port, nodes, tls):
+	def __init__(self, port, nodes, tls, sources=SOURCES):
 		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='steward-haproxy-'))
 		client.folders.append(self.dir)
 		(self.dir / 'steward.pem').write_text((tls / 'server.crt').read_text() + (tls / 'server.key').read_text())
@@ -46,7 +46,7 @@ class Proxy:
 		text = (DOCS / 'haproxy.cfg').read_text().replace('/etc/haproxy', str(self.dir))
 		text = re.sub(r'bind :443', 'bind 127.0.0.1:%d' % port, text)
 		text = re.sub(r'(?m)^  server .*\n', '', text)
-		text += ''.join('  server n%d %s source %s\n' % (i, address, self.SOURCES[address.split(':')[0]])
+		text += ''.join('  server n%d %s source %s\n' % (i, address, sources[address.split(':')[0]])
 				for i, address in enumerate(nodes))
 		(self.dir / 'cfg').write_text(text)
 		self.process = subprocess.Popen(['haproxy', '-db', '-f', str(self.dir / 'cfg')], stdout=subprocess.DEVNULL,
@@ -58,8 +58,9 @@ class Proxy:
 
 
 class Nodes:
-	def __init__(self, count=3, host_of=None, prefix_of=None, db=None, **settings):
+	def __init__(self, count=3, host_of=None, prefix_of=None, db=None, sources=Proxy.SOURCES, **settings):
 		self.db = db or database.Database(**settings)
+		self.sources = sources
 		self.front = database.free_port()
 		self.home = pathlib.Path(tempfile.mkdtemp(prefix='steward-nodes-'))
 		client.folders.append(self.home)
@@ -67,14 +68,14 @@ class Nodes:
 		self.prefix_of = prefix_of or (lambda i: ())
 		self.url_of = lambda i: self.db.url()
 		self.addresses = ['%s:%d' % (self.host_of(i), database.free_port()) for i in range(count)]
-		(self.home / 'config').write_text(LIMITS + 'proxies = %s\n' % ','.join(Proxy.SOURCES.values()))
+		(self.home / 'config').write_text(LIMITS + 'proxies = %s\n' % ','.join(sorted(set(sources.values()))))
 		self.nodes = [None] * count
 		self.proxy = None
 
 	def start(self):
 		for i in range(len(self.nodes)):
 			self.start_node(i)
-		self.proxy = Proxy(self.front, self.addresses, self.home / 'n0/tls')
+		self.proxy = Proxy(self.front, self.addresses, self.home / 'n0/tls', self.sources)
 		self.until(lambda: self.caller().get('/groups').status_code == 200, 60)
 		return self
 

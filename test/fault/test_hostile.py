@@ -125,6 +125,23 @@ def test_a_budget_is_kept_and_given_back(start_server, tmp_path):
 			continue
 		assert answer.startswith(b'HTTP/1.1 503 ') and b'Retry-After: 1' in answer, answer
 		refused += 1
+
+	def sorted_out():
+		"""On a slow machine answers come late."""
+		nonlocal refused
+		for s in list(held):
+			s.settimeout(0)
+			try:
+				answer = s.recv(4096)
+			except (ssl.SSLWantReadError, BlockingIOError):
+				continue
+			except OSError:
+				answer = b''
+			assert not answer or (answer.startswith(b'HTTP/1.1 503 ') and b'Retry-After: 1' in answer), answer
+			held.remove(s)
+			refused += 1
+		return len(held) <= 8
+	until(sorted_out, what='the answers')
 	assert refused >= 40 and 3 <= len(held) <= 8
 	assert 3 * MB < metric(server, 'steward_buffer_bytes') < 8 * MB
 	assert metric(server, 'steward_buffer_refusals_total') >= refused

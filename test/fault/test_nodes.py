@@ -4,7 +4,8 @@ import os, shutil, signal, subprocess, threading, time
 
 import pytest
 
-import client
+import client, networks
+from networks import ip
 from nodes import Caller, Cutter, Load, Nodes, call
 
 RECOVERY = 5  # seconds
@@ -179,19 +180,12 @@ def test_connections_cut():
 		cutter.close()
 
 
-def ip(*words):
-	subprocess.run(['ip', *words], check=True)
-
-
 @pytest.fixture
 def cut_off():
 	"""Nodes of which the last has a network of its own: one wire to the proxy, one to the store."""
-	if os.getuid() != 0 or not shutil.which('ip'):
-		pytest.skip('needs root and iproute2')
+	networks.needed()
 	name = 'sw%d' % (os.getpid() % 10000)
-	try:
-		ip('netns', 'add', name)
-	except subprocess.CalledProcessError:
+	if not ip('netns', 'add', name, check=False):
 		pytest.skip('network namespaces are not permitted here')
 	nodes = None
 	try:

@@ -87,14 +87,20 @@ def granted(answers):
 	return answers.count(406)
 
 
+def exactly(granted_, wanted, began):
+	"""One comes back each minute: on a slow machine there may be one in between."""
+	assert wanted <= granted_ <= wanted + int((time.monotonic() - began) / 60), (granted_, wanted)
+
+
 def test_exact_over_all_nodes(nodes):
 	assert [nodes.shares(i) for i in range(3)] == [True] * 3
 	sessions = [nodes.session() for _ in range(3 * CAPACITY)]
 	for s in sessions:  # each has its connection, and its node
 		assert s.get(s.base + '/groups/' + nodes.nodes[0].group, timeout=60).status_code == 200
+	began = time.monotonic()
 	answers = at_once(len(sessions), lambda i: nodes.take(sessions[i]))
-	assert granted(answers) == CAPACITY
-	assert granted([nodes.take(nodes.session(i)) for i in range(3)]) == 0, 'no node has a bucket of its own'
+	exactly(granted(answers), CAPACITY, began)
+	exactly(granted([nodes.take(nodes.session(i)) for i in range(3)]), 0, began)  # no node has a bucket of its own
 
 
 class Calls:
@@ -122,17 +128,19 @@ class Calls:
 
 def test_redis_restarted(nodes):
 	calls, sessions, away, back = Calls(nodes), [nodes.session(i) for i in range(3)], [], []
+	began = time.monotonic()
 	for time_alone in range(2):
 		time.sleep(0.5)
 		nodes.redis.stop(signal.SIGKILL)
 		away.append(max(nodes.until(lambda: nodes.shares(i) is False, SLOW) for i in range(3)))
 		# Each by itself: three buckets, full at first, or as full as an earlier time alone has left them.
 		alone = [granted([nodes.take(s) for _ in range(CAPACITY + 5)]) for s in sessions]
-		assert alone == ([CAPACITY] * 3 if time_alone == 0 else [0] * 3), alone
+		for n in alone:
+			exactly(n, CAPACITY if time_alone == 0 else 0, began)
 		nodes.redis.start()
 		back.append(sum(nodes.until(lambda: nodes.shares(i) is True, SLOW) for i in range(3)))
 		# A Redis that kept nothing starts with full buckets, once for all nodes.
-		assert granted([nodes.take(sessions[k % 3]) for k in range(2 * CAPACITY)]) == CAPACITY
+		exactly(granted([nodes.take(sessions[k % 3]) for k in range(2 * CAPACITY)]), CAPACITY, began)
 	calls.stop()
 	assert len(calls.answers) > 50
 	assert {status for status, _ in calls.answers} == {200}

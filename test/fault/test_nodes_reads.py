@@ -7,7 +7,7 @@ import client
 from nodes import Nodes, unverified
 
 CALLERS = 24
-HELD = 4  # seconds
+HELD = 4  # seconds, at least
 pytestmark = [pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed'),
 	      pytest.mark.filterwarnings('ignore:Unverified HTTPS request')]
 
@@ -32,10 +32,10 @@ def sessions(node, count):
 	return made
 
 
-def events_lock(db):
+def events_lock(db, seconds):
 	"""Keeps every read of events waiting for a while."""
 	psql = subprocess.Popen([db.bin / 'psql', '-h', db.dir, '-p', str(db.port), '-U', 'steward', '-d', 'steward', '-qAtX', '-c',
-				 'BEGIN; LOCK TABLE steward.event; SELECT 1', '-c', 'SELECT pg_sleep(%d)' % HELD, '-c', 'COMMIT'],
+				 'BEGIN; LOCK TABLE steward.event; SELECT 1', '-c', 'SELECT pg_sleep(%d)' % seconds, '-c', 'COMMIT'],
 				stdout=subprocess.PIPE, text=True)
 	assert psql.stdout.readline().strip() == '1'
 	return psql
@@ -44,8 +44,10 @@ def events_lock(db):
 def test_one_waits_alone(node):
 	group = client.ok(node.caller(0).post('/groups', json={'name': 'read', 'orgId': node.org}))['id']
 	callers, waiter = sessions(node, CALLERS), sessions(node, 1)[0]
-	for _ in range(3):
-		psql, took, gate = events_lock(node.db), [], threading.Barrier(CALLERS + 1)
+	held = 0
+	for _ in range(4):  # the first without a lock: what so many calls take on this machine anyway
+		psql = events_lock(node.db, held) if held else None
+		took, gate = [], threading.Barrier(CALLERS + 1)
 
 		def read(s, path):
 			gate.wait()
@@ -57,9 +59,12 @@ def test_one_waits_alone(node):
 		threads.append(threading.Thread(target=read, args=(waiter, '/groups/%s/events' % group)))
 		[t.start() for t in threads]
 		[t.join() for t in threads]
+		assert all(status == 200 for _, status, _ in took), took
+		if not psql:
+			held = max(HELD, int(6 * max(seconds for _, _, seconds in took)) + 1)
+			continue
 		psql.wait()
 		psql.stdout.close()
-		assert all(status == 200 for _, status, _ in took), took
 		waited = {path.endswith('/events'): seconds for path, _, seconds in sorted(took, key=lambda t: t[2])}
-		assert waited[True] > HELD / 2, 'the lock held nobody up'
-		assert waited[False] < HELD / 2, 'a call waited behind another: %s' % took
+		assert waited[True] > held / 2, 'the lock held nobody up'
+		assert waited[False] < held / 2, 'a call waited behind another: %s' % took

@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t before = a.count;
 		str_cut(rest, '\n', &line, &rest);
 		char *exact = fuzz_copy(line);
-		accept_parse((struct str){exact, line.n}, &a);
+		accept_parse((struct str){exact, line.n}, STR(API_MEDIA), &a);
 		free(exact);
 		HOLDS(a.count >= before && a.count <= ACCEPT_MAX);
 	}

@@ -1,6 +1,8 @@
-/* ISO 8601: what is accepted, written and read again is the same second, and what we write has one form only. */
+/* ISO 8601: what is accepted, written and read again is the same second, and what we write has one form only. A duration
+ * is longer than nothing, and bounded. */
 #include "fuzz.h"
 
+#include "api/metrics/window.h"
 #include "base/clock.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -60,7 +62,8 @@ static void zone_moves(struct str text, int64_t ms)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct str in = fuzz_input(data, size);
-	int64_t ms = 0x5eed;
+	int64_t ms = 0x5eed, length = 0x5eed;
+	HOLDS(duration_parse(in, &length) ? length > 0 && length <= INT64_C(3660) * 86400000 : length == 0x5eed);
 	if (clock_parse(in, &ms)) {
 		HOLDS(in.n >= 7 && in.n <= 64);
 		round_trip(ms);

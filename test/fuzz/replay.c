@@ -1,5 +1,9 @@
-/* A main() for the fuzz targets without libFuzzer: runs each file of the folders (or each file) that it is given, so
- * that every build, also gcc's, runs the corpora as ordinary tests. Each input is a malloc of exactly its size. */
+/* The fuzz targets without libFuzzer, so that every build, also gcc's, runs the corpora as ordinary tests: each target with each
+ * file of a folder, or with one file. Each input is a malloc of exactly its size.
+ *
+ *   replay TARGET PATH [TARGET PATH...] */
+#include "catalog/catalog.h"
+#include "catalog/schema.h"
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -8,6 +12,23 @@
 
 #define INPUT_MAX (1u << 20)
 
+#define TARGET(name)                                      \
+	int fuzz_##name##_start(int *argc, char ***argv); \
+	int fuzz_##name(const uint8_t *data, size_t size);
+#include "replayed.h"
+#undef TARGET
+
+static const struct target {
+	const char *name;
+	int (*start)(int *argc, char ***argv);
+	int (*one)(const uint8_t *data, size_t size);
+} targets[] = {
+#define TARGET(name) {#name, fuzz_##name##_start, fuzz_##name},
+#include "replayed.h"
+#undef TARGET
+};
+
+static const struct target *target;
 static unsigned ran;
 
 static int replay_file(const char *path)
@@ -25,7 +46,7 @@ static int replay_file(const char *path)
 	free(all);
 	/* Named first, so that a crash says which one it was. */
 	fprintf(stderr, "%s\n", path);
-	LLVMFuzzerTestOneInput((const uint8_t *)exact, n);
+	target->one((const uint8_t *)exact, n);
 	free(exact);
 	ran++;
 	return 0;
@@ -57,12 +78,28 @@ static int replay(const char *path)
 	return failed;
 }
 
+static const struct target *target_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+		if (strcmp(targets[i].name, name) == 0)
+			return &targets[i];
+	fprintf(stderr, "replay: no target is called %s\n", name);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	int failed = LLVMFuzzerInitialize(&argc, &argv);
-	for (int i = 1; i < argc; i++)
-		failed |= replay(argv[i]);
-	/* An empty corpus would pass without having tested anything. */
-	printf("%u inputs\n", ran);
-	return failed || ran == 0;
+	int failed = argc < 3 || argc % 2 == 0;
+	for (int i = 1; i + 1 < argc; i += 2) {
+		target = target_find(argv[i]);
+		ran = 0;
+		failed |= !target || target->start(&argc, &argv) || replay(argv[i + 1]);
+		/* An empty corpus would pass without having tested anything. */
+		printf("%s: %u inputs\n", argv[i], ran);
+		failed |= ran == 0;
+		/* Where a target has set them up. */
+		catalog_teardown();
+		schema_teardown();
+	}
+	return failed;
 }

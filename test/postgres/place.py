@@ -10,7 +10,7 @@ from databases import listening, until, working_in
 
 TRUST = ('/etc/ssl/certs', '/usr/local/share/ca-certificates')
 CERTIFICATES = ('.crt', '.key', '.pem', '.crl')
-KEPT = {'pool', 'run', 'ca'}  # of the engine: prepared directories and what is empty when nothing runs
+KEPT = {'pool', 'run', 'ca', 'throwaway', 'lib'}  # of the engine: prepared directories and what is empty when nothing runs
 
 
 def machine():
@@ -40,7 +40,7 @@ class Place(databases.Site):
 
 	def wait(self, path, state='IDLE', seconds=240):
 		"""The document, once it is in this state; None, once it is gone."""
-		end = time.monotonic() + seconds
+		end, pause = time.monotonic() + seconds, 0.02
 		while True:
 			self.pass_time()
 			r = self.server.get(path)
@@ -51,7 +51,8 @@ class Place(databases.Site):
 				return r.json()
 			assert time.monotonic() < end, '%s: not %s within %d s: %s %s' % (
 				path, state, seconds, r.headers.get('X-Steward-Progress'), r.text)
-			time.sleep(0.02)
+			time.sleep(pause)
+			pause = pause if self.clock else min(pause * 1.1, 0.2)
 
 	def look(self):
 		"""Remembers where the databases listen and which shared memory they have."""
@@ -99,7 +100,7 @@ class Place(databases.Site):
 		engine, out = self.data / 'engine', []
 		out += ['process %d' % p for p in working_in(self.root)]
 		out += ['directory %s' % (engine / n) for n in names_of(engine) - KEPT]
-		out += ['socket %s' % n for n in names_of(engine / 'run')]
+		out += ['in %s: %s' % (d, n) for d in ('run', 'throwaway') for n in names_of(engine / d)]
 		out += ['directory %s' % os.path.realpath(engine)] if engine.is_symlink() else []
 		out += ['certificate %s' % f for f in files_below(engine, *CERTIFICATES)]
 		out += ['port %s' % p for p in self.places & listening()]

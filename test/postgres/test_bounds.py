@@ -148,7 +148,7 @@ def test_who_goes_on_writing_is_put_out(c):
 				ask(c, 'select 1', user='other')
 			except psycopg2.OperationalError as e:
 				return 'too many connections for role' in str(e)
-		until(out, 10, 'nobody to get in')
+		until(out, 60, 'nobody to get in')
 	finally:
 		over.set()
 		holder.join()

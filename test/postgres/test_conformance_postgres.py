@@ -189,6 +189,17 @@ def test_processes_and_logs(world):
 	disk, = world.get(base + '/disks')['results']
 	world.get(base + '/disks/' + disk['partitionName'])
 	world.no('GET', base + '/disks/nothing', 404)
+	window, search = '/measurements?granularity=PT1M&period=PT1H', 'hosts/%s/fts/metrics' % process['id']
+	until(lambda: any('value' in p for p in world.get(base + window + '&m=CONNECTIONS')['measurements'][0]['dataPoints']), 60, 'a sample')
+	for below, metric in (('', 'MEMORY_RESIDENT'), ('/databases/postgres', 'DATABASE_STORAGE_SIZE'),
+			      ('/disks/' + disk['partitionName'], 'DISK_PARTITION_SPACE_FREE')):
+		assert world.get(base + below + window + '&m=' + metric)['measurements'][0]['name'] == metric
+		world.no('GET', base + below + window.replace('PT1M', 'PT2M'), 400)
+	assert len(world.get(search)['indexMetrics']) == 10
+	world.no('GET', 'hosts/x:27017/fts/metrics', 404)
+	for below, metric in (('', 'PAGE_FAULTS'), ('/indexes/postgres/t', 'REPLICATION_LAG'), ('/indexes/postgres/t/i', 'REPLICATION_LAG')):
+		world.get(search + below + window + '&metrics=' + metric)
+		world.no('GET', search + below + window + '&metrics=NONE', 400)
 	r = world.server.get(world.path('clusters/%s/logs/db.gz' % process['hostname']))
 	assert r.status_code == 200
 	assert any('ready to accept' in json.loads(line)['message'] for line in gzip.decompress(r.content).splitlines())

@@ -138,7 +138,7 @@ def test_logs_without_what_clients_sent(world):
 	"""At once, and also of what was logged before."""
 	worked, said = psql(world.string, "select 'a secret thing'::int", USER, PASSWORD)
 	assert not worked and 'invalid input syntax' in said
-	until(lambda: world.log('db', 'a secret thing'), 10, 'the fault in the log')
+	until(lambda: world.log('db', 'a secret thing'), 60, 'the fault in the log')
 	ok(world.server.patch(world.cluster, json={'redactClientLogData': True}))
 	assert not world.log('db', 'a secret thing') and world.log('db', '"message": "redacted"', '"state_code": "22P02"', USER)
 	assert world.log('db', 'connection authorized', 'user=' + USER)

@@ -57,5 +57,5 @@ def test_no_port_left_is_told(place):
 	(['--db-address', '192.0.2.1'], 'this host has no such address')])
 def test_what_cannot_be_is_refused_at_the_start(tmp_path, options, said):
 	done = subprocess.run([client.binary(), 'serve', '--engine', 'postgres', '--data', tmp_path / 'd', '--listen', '127.0.0.1:0', *options],
-			      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+			      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, env=client.environment())
 	assert done.returncode in (1, 2) and said in done.stdout, done.stdout

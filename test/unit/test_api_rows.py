@@ -167,8 +167,8 @@ REFUSAL = {'status': 409, 'code': 'NO', 'text': 'No.'}
 	(row('createTag', olderVersions={'2023-01-01': {'reqest': {}}}), 'createTag: olderVersions.2023-01-01.reqest: nobody knows'),
 	(row('createTag', olderVersions={'2023-01-01': {'request': {'$ref': 'Note'}}}),
 		'createTag: olderVersions.2023-01-01.request: no field follows in the schema Tag'),
-	(row('createTag', olderVersions={'2023-01-01': {'response': {'$ref': 'TagOfOld'}}}),
-		'createTag: olderVersions.2023-01-01.response: the answer has color too'),
+	(row('createTag', olderVersions={'2023-01-01': {'response': {'$ref': 'Note'}}}),
+		'createTag: olderVersions.2023-01-01.response: no field follows in the schema Tag'),
 	(row('listTags', filters={'color': 'colour'}), 'listTags: filters.color: colour is no field of texts'),
 	(row('listTags', filters={'color': 'pin'}), 'listTags: filters.color: pin is no field of texts'),
 	(row('listTags', filters={'color': 'createdBy'}), 'listTags: filters.color: createdBy is no field of texts'),
@@ -201,6 +201,27 @@ def test_schemas(schema, place, words):
 	assert list(api_rows.schema_faults(schema, {None, 'date-time'}, {})) == [(place, words)]
 
 
+KINDS = {'Named': {'type': 'object', 'allOf': [{'$ref': 'Part'}], 'properties': {'flag': {'type': 'boolean'}, 'inner': {'$ref': 'Part'}}},
+	 'Part': {'type': 'object', 'properties': {'size': {'type': 'string', 'enum': ['S', 'L']}, 'key': {'type': 'string', 'writeOnly': True},
+						   'limit': {'type': 'integer', 'nullable': True}}}}
+
+
+@pytest.mark.parametrize('shows,words', [
+	({'flag': False, 'size': 'S', 'inner': {}, 'limit': None}, None), ({'nothing': 1}, 'has no field nothing'),
+	({'flag': 'no'}, 'flag: is no value of the field'), ({'size': 'XL'}, 'size: is no value of the field'),
+	({'key': 'x'}, 'key: is never shown'), ({'flag': None}, 'flag: is no value of the field')])
+def test_what_is_shown(shows, words):
+	named = {**KINDS, 'Named': {**KINDS['Named'], 'shows': shows}}
+	assert [what for _, what in api_rows.schema_faults(named['Named'], {None}, named)] == (['shows: ' + words] if words else [])
+
+
+def test_which_schemas_show_something():
+	named = {**KINDS, 'Part': {**KINDS['Part'], 'shows': {'size': 'S'}}, 'List': {'type': 'array', 'items': {'$ref': 'Named'}},
+		 'Other': {'type': 'object', 'properties': {'a': {'type': 'string'}}}, 'Circle': {'properties': {'next': {'$ref': 'Circle'}}},
+		 'Choice': {'discriminator': {'propertyName': 'a', 'mapping': {'x': 'List'}}}}
+	assert api_rows.showing(named) == {'Named', 'Part', 'List', 'Choice'}
+
+
 def build(tmp_path, change):
 	"""What the generator itself says to a spoilt family of notes; `change` takes its text."""
 	spoilt = tmp_path / 'notes.json'
@@ -219,6 +240,11 @@ def test_the_build_goes_on(tmp_path):
 
 @pytest.mark.parametrize('old, new, words', [
 	('"busy":', '"buzy":', 'api/notes.json: resource note: buzy: nobody knows this key\n'),
+	('"keyIsName": true,\n   "notFound": "NOTE_NOT_FOUND",', '"keyIsName": true,',
+		'api/notes.json: resource note: notFound: needs the code of a 404, since it has a key\n'),
+	('"notFound": "NOTE_NOT_FOUND"', '"notFound": "note not found"', 'api/notes.json: resource note: notFound: must be a word in capitals\n'),
+	('"notFound": "NOTE_NOT_FOUND",', '"notFound": "NOTE_NOT_FOUND",\n"elsewhere": {"kind": "tag", "status": 400, "code": "A_TAG", "text": "{name}"},',
+		'api/notes.json: resource note: elsewhere: is for resources of projects that are found by their name\n'),
 	('"lifecycles":', '"lifecyles":', 'api/notes.json: lifecyles: nobody knows this key\n'),
 	('"note_comment": {\n', '"note": {\n', 'api/notes.json: note: is written twice\n'),
 	('"note_comment": {\n', '"tag": {\n', 'api/tags.json: resource tag: stands in api/notes.json too\n'),

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -13,6 +14,14 @@ NINJA = """rule cc
   depfile = $out.d
 build a.o: cc ../src/a.c
 """
+
+
+def test_every_header_is_looked_at():
+	root = SCRIPT.parent.parent
+	wanted = re.search(r"^HeaderFilterRegex: '(.*)'$", (root / ".clang-tidy").read_text(), re.MULTILINE).group(1)
+	headers = sorted((root / "src").rglob("*.h"))
+	assert any(len(path.relative_to(root).parts) > 3 for path in headers)
+	assert [path for path in headers if not re.search(wanted, str(path))] == []
 
 
 @pytest.fixture

@@ -8,22 +8,20 @@
 
 #include "api/clusters/clusters.h"
 #include "api/kit/networks.h"
+#include "api/kit/temporary.h"
 #include "api/kit/verbs.h"
 #include "api/policies/policies.h"
-#include "base/clock.h"
 #include "trail/events.h"
 
 #include <errno.h>
 
 #define ENTRY_END_JOB "access_entry_end"
-#define DAYS_MAX 7
-#define DAY_MS INT64_C(86400000)
 
 /* One entry of a body, checked. */
 struct wanted {
 	struct str name; /* canonical */
 	json_t *document;
-	int64_t until_ms; /* 0: for good */
+	int64_t end_ms; /* 0: it has none */
 };
 
 /* sg- and 8 or 17 hexadecimal digits, after the account's twelve digits where it is another's. */
@@ -41,41 +39,10 @@ static bool is_security_group(struct arena *a, struct str text)
 	return digits + 3 == group.n && (digits == 8 || digits == 17);
 }
 
-static struct str network_name(struct arena *a, const struct cidr *network)
-{
-	char text[IP_TEXT];
-	cidr_format(network, text);
-	return arena_dup(a, str_of(text));
-}
-
-static void wanted_network(struct arena *a, const struct cidr *network, struct wanted *w)
-{
-	char text[IP_TEXT];
-	w->name = network_name(a, network);
-	cidr_format_full(network, text);
-	json_put_z(w->document, "cidrBlock", text);
-	if (!cidr_is_address(network))
-		return;
-	ip_format_full(&network->net, text);
-	json_put_z(w->document, "ipAddress", text);
-}
-
-static bool wanted_until(struct str until, struct wanted *w)
-{
-	char text[CLOCK_TEXT];
-	int64_t now = clock_now_ms();
-	if (!clock_parse(until, &w->until_ms) || w->until_ms <= now || w->until_ms > now + DAYS_MAX * DAY_MS)
-		return false;
-	clock_format(w->until_ms, text);
-	json_put_z(w->document, "deleteAfterDate", text);
-	return true;
-}
-
 /* What is wrong is added to the faults. */
 static void wanted_read(struct call *c, const json_t *entry, size_t index, struct faults *faults, struct wanted *ret)
 {
-	struct str group = json_field(entry, "awsSecurityGroup"), comment = json_field(entry, "comment"),
-	           until = json_field(entry, "deleteAfterDate");
+	struct str group = json_field(entry, "awsSecurityGroup"), comment = json_field(entry, "comment");
 	bool has_network = json_field(entry, "cidrBlock").p || json_field(entry, "ipAddress").p;
 	struct cidr network;
 	ret->document = json_keep(c->arena, json_object());
@@ -94,45 +61,27 @@ static void wanted_read(struct call *c, const json_t *entry, size_t index, struc
 		ret->name = group;
 		json_put_str(ret->document, "awsSecurityGroup", group);
 	} else if (network_read(c, entry, index, faults, &network)) {
-		wanted_network(c->arena, &network, ret);
+		ret->name = network_name(c->arena, &network);
+		network_put(c->arena, &network, ret->document);
 	}
 	if (comment.n)
 		json_put_str(ret->document, "comment", comment);
-	if (until.p && !wanted_until(until, ret))
-		faults_add(faults, c->arena, arena_printf(c->arena, "[%zu].deleteAfterDate", index),
-		           "must be a time in the future, at most %d days ahead", DAYS_MAX);
-}
-
-/* Whether the entry's time is over. */
-static bool is_over(struct arena *a, const struct doc *d)
-{
-	int64_t until;
-	/* Most entries are for good and need no parser to say so. */
-	if (!memmem(d->body.p, d->body.n, "\"deleteAfterDate\"", 17))
-		return false;
-	struct str text = json_field(doc_json(a, d->body), "deleteAfterDate");
-	return text.p && clock_parse(text, &until) && until <= clock_now_ms();
+	ret->end_ms = temporary_read(c->arena, json_field(entry, TEMPORARY_FIELD),
+	                             arena_printf(c->arena, "[%zu]." TEMPORARY_FIELD, index), faults);
+	if (ret->end_ms)
+		json_put_time(ret->document, TEMPORARY_FIELD, ret->end_ms);
 }
 
 /* As events tell it: the network in full, or the security group. */
 static struct str entry_value(struct arena *a, struct str name)
 {
 	struct cidr network;
-	char text[IP_TEXT];
-	if (!cidr_parse(name, &network))
-		return name;
-	cidr_format_full(&network, text);
-	return arena_dup(a, str_of(text));
-}
-
-static struct str entry_key(struct call *c, const struct doc *d)
-{
-	return network_key(c->arena, d->name);
+	return cidr_parse(name, &network) ? network_text(a, &network, false) : name;
 }
 
 static bool entry_hides(struct call *c, const struct doc *d)
 {
-	return is_over(c->arena, d);
+	return temporary_is_over(c->arena, d);
 }
 
 /* The end of an entry whose time is over: an event of the service's own. */
@@ -157,17 +106,9 @@ static int entries_tidy(struct call *c)
 	size_t count;
 	int result = tx_list_all(c->tx, c->arena, "access_entry", c->group.id, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
-		if (is_over(c->arena, &docs[i]))
+		if (temporary_is_over(c->arena, &docs[i]))
 			result = expire(c->tx, c->arena, &docs[i]);
 	return result;
-}
-
-/* The job that ends a temporary entry. */
-static int end_ask(struct tx *tx, struct str id, int64_t until_ms)
-{
-	struct job job = {.kind = STR(ENTRY_END_JOB), .subject = id, .due_ms = until_ms};
-	int result = tx_jobs_cancel(tx, ENTRY_END_JOB, id);
-	return result < 0 || !until_ms ? result : tx_job_add(tx, &job);
 }
 
 static int entry_put(struct call *c, const struct wanted *w, bool *ret_new)
@@ -179,7 +120,7 @@ static int entry_put(struct call *c, const struct wanted *w, bool *ret_new)
 	*ret_new = !d.rev;
 	d.body = json_text(c->arena, w->document);
 	result = resource_put(c->tx, &d, &d);
-	return result < 0 ? result : end_ask(c->tx, d.id, w->until_ms);
+	return result < 0 ? result : temporary_schedule(c->tx, ENTRY_END_JOB, d.id, w->end_ms);
 }
 
 /* How many of them the project does not have yet; each counts once. */
@@ -257,7 +198,7 @@ static int entry_gone(struct tx *tx, struct arena *a, const struct doc *d)
 }
 
 const struct resource_hooks access_entry_hooks = {
-        .load = entry_load, .remove = entry_remove, .gone = entry_gone, .hides = entry_hides, .key = entry_key};
+        .load = entry_load, .remove = entry_remove, .gone = entry_gone, .hides = entry_hides, .key = network_doc_key};
 
 /* Whether the project's clusters have taken the list over. */
 static int status_view(struct call *c, const struct doc *d, json_t *entity)
@@ -273,18 +214,15 @@ static int status_view(struct call *c, const struct doc *d, json_t *entity)
 }
 
 const struct resource_hooks access_entry_status_hooks = {
-        .load = entry_load, .hides = entry_hides, .key = entry_key, .view = status_view};
+        .load = entry_load, .hides = entry_hides, .key = network_doc_key, .view = status_view};
 
 /* Jobs. */
 
 static int end_save(struct tx *tx, struct job_run *r)
 {
 	struct doc entry;
-	int result = tx_get(tx, r->arena, "access_entry", r->job.subject, &entry);
-	/* It may have been given more time meanwhile: then another job is due. */
-	if (result < 0 || !is_over(r->arena, &entry))
-		return result == -ENOENT ? 0 : result;
-	return expire(tx, r->arena, &entry);
+	int result = temporary_due(tx, r, "access_entry", &entry);
+	return result < 0 ? (result == -ENOENT ? 0 : result) : expire(tx, r->arena, &entry);
 }
 
 /* Versions before 0.2 kept temporary entries in a list of their own, which the service walked: they get their jobs. */
@@ -295,7 +233,7 @@ static int adopt_save(struct tx *tx, struct job_run *r)
 	int result = tx_list_all(tx, r->arena, "access_temporary", STR_NONE, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		const json_t *body = doc_json(r->arena, docs[i].body);
-		result = end_ask(tx, docs[i].id, json_integer_value(json_object_get(body, "untilMs")));
+		result = temporary_schedule(tx, ENTRY_END_JOB, docs[i].id, json_number(body, "untilMs"));
 		if (result == 0)
 			result = tx_delete(tx, "access_temporary", docs[i].id);
 	}

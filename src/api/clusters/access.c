@@ -1,10 +1,8 @@
-/* Jobs that bring users and networks to the clusters, and the calls that wait for them.
+/* Jobs that bring users and networks to the clusters, and the answers that wait for them: jobs/waits.h.
  *
- * A job reads everything when it starts, so one that waits serves all changes that come before it runs. A stamp tells
- * which: a call takes one when its write is on disk, a job when it is about to read; a job with the later stamp has
- * seen the change. Clusters that are shut are not waited for: no node of theirs takes clients. A mark in the store says
- * so from their creation, or the end of a pause, until the job that lets clients in is about to read what it will
- * apply. So every change is either seen by that job, or finds the mark gone and waits. */
+ * Clusters that are shut are not waited for: no node of theirs takes clients. A mark in the store says so from their
+ * creation, or the end of a pause, until the job that lets clients in is about to read what it will apply. So every
+ * change is either seen by that job, or finds the mark gone and waits. */
 #include "api/clusters/clusters.h"
 
 #include "api/clusters/jobs.h"
@@ -13,53 +11,28 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "call/service.h"
+#include "jobs/waits.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define WAIT_US 5000000
 #define FAILED_AFTER 3 /* attempts */
 #define SHUT_REF "cluster_shut"
-#define WHY_MAX 300
 
-struct waited {
-	struct str id, name;
-};
-
-struct waiter {
-	struct waiter *next;
-	struct call *call;
-	struct waited *clusters;
-	size_t count;
-	uint64_t stamp;
-	int64_t until_us;
-	bool takes;           /* rights away: it has succeeded when nobody has them any more, and not before */
-	char behind[WHY_MAX]; /* of a cluster that could not be given all; or why it has nothing yet */
-};
-
-static _Atomic uint64_t stamps;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct waiter *waiters;
-static bool closed;
-
-uint64_t access_stamp(void)
-{
-	return atomic_fetch_add(&stamps, 1) + 1;
-}
-
-static void waiter_send(struct waiter *w)
+/* A change that takes rights away has succeeded when nobody has them any more, and not before. */
+static void answer_send(const struct wait *w)
 {
 	struct call *c = w->call;
-	if (w->count && w->takes) {
+	if (w->count && c->op->method != METHOD_POST) {
 		atomic_fetch_add(&c->service->access_unconfirmed, 1);
 		call_header(c, STR("retry-after"), STR("5"));
 		struct str detail = arena_printf(c->arena,
 		                                 "The change is saved, but not yet in force on %zu of the project's "
 		                                 "clusters (%.*s%s): who had the rights "
 		                                 "may have them there until it is. It goes on being brought there%s%s.",
-		                                 w->count, STR_ARG(w->clusters[0].name), w->count > 1 ? ", ..." : "",
+		                                 w->count, STR_ARG(w->subjects[0].name), w->count > 1 ? ", ..." : "",
 		                                 *w->behind ? "; the last attempt said: " : "", w->behind);
 		call_send_failed(c, 503, "ACCESS_NOT_IN_FORCE", detail);
 		return;
@@ -69,47 +42,12 @@ static void waiter_send(struct waiter *w)
 	call_send(c);
 }
 
-/* Sends the answers of a list that is nobody else's any more. A waiter goes with its call. */
-static void send_all(struct waiter *w)
-{
-	while (w) {
-		struct waiter *next = w->next;
-		waiter_send(w);
-		w = next;
-	}
-}
-
-/* The cluster that it waits for; NULL: another. */
-static struct waited *waited_find(const struct waiter *w, struct str cluster_id)
-{
-	for (size_t i = 0; i < w->count; i++)
-		if (str_eq(w->clusters[i].id, cluster_id))
-			return &w->clusters[i];
-	return NULL;
-}
-
-/* Takes out those that wait for nothing any more, or have waited enough. */
-static struct waiter *take_over(int64_t now_us)
-{
-	struct waiter *taken = NULL;
-	for (struct waiter **at = &waiters; *at;) {
-		struct waiter *w = *at;
-		if (w->count && w->until_us > now_us) {
-			at = &w->next;
-			continue;
-		}
-		*at = w->next;
-		w->next = taken;
-		taken = w;
-	}
-	return taken;
-}
-
 /* Clusters whose last attempt failed, for the metrics of this process. */
 static struct behind {
 	struct behind *next;
 	char id[25];
 } * all_behind;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void behind_set(struct service *s, struct str cluster_id, bool is)
 {
@@ -123,7 +61,7 @@ static void behind_set(struct service *s, struct str cluster_id, bool is)
 		free(found);
 	} else if (!found && is) {
 		found = must_calloc(1, sizeof *found);
-		snprintf(found->id, sizeof found->id, "%.*s", STR_ARG(cluster_id));
+		str_copy(cluster_id, found->id, sizeof found->id);
 		*at = found;
 	}
 	uint64_t count = 0;
@@ -131,94 +69,6 @@ static void behind_set(struct service *s, struct str cluster_id, bool is)
 		count++;
 	s->access_behind = count;
 	pthread_mutex_unlock(&lock);
-}
-
-void access_behind(struct str cluster_id, uint64_t stamp, const char *why)
-{
-	pthread_mutex_lock(&lock);
-	for (struct waiter *w = waiters; w; w = w->next)
-		if (w->stamp < stamp && waited_find(w, cluster_id))
-			snprintf(w->behind, sizeof w->behind, "%s", why ? why : "");
-	pthread_mutex_unlock(&lock);
-}
-
-void access_applied(struct str cluster_id, uint64_t stamp)
-{
-	pthread_mutex_lock(&lock);
-	for (struct waiter *w = waiters; w; w = w->next) {
-		struct waited *found = w->stamp < stamp ? waited_find(w, cluster_id) : NULL;
-		if (found)
-			*found = w->clusters[--w->count];
-	}
-	struct waiter *done = take_over(0);
-	pthread_mutex_unlock(&lock);
-	send_all(done);
-}
-
-/* Copies of the ids that are waited for, the same one perhaps more than once. */
-static size_t waited_for(struct arena *a, struct str **ret_ids)
-{
-	size_t count = 0;
-	for (const struct waiter *w = waiters; w; w = w->next)
-		count += w->count;
-	*ret_ids = arena_new_array(a, struct str, count + 1);
-	count = 0;
-	for (const struct waiter *w = waiters; w; w = w->next)
-		for (size_t i = 0; i < w->count; i++)
-			(*ret_ids)[count++] = arena_dup(a, w->clusters[i].id);
-	return count;
-}
-
-void access_wait_poll(struct tx *reader)
-{
-	pthread_mutex_lock(&lock);
-	struct waiter *done = waiters ? take_over(clock_mono_us()) : NULL;
-	struct arena *a = waiters ? arena_new() : NULL;
-	struct str *ids;
-	size_t count = a ? waited_for(a, &ids) : 0;
-	pthread_mutex_unlock(&lock);
-	send_all(done);
-	if (!a)
-		return;
-	uint64_t stamp = access_stamp();
-	for (size_t i = 0; i < count; i++) {
-		struct job job;
-		tx_begin_read(reader);
-		int result = tx_job_of(reader, a, ids[i], &job);
-		tx_end_read(reader);
-		/* The job was there from the write on, or one that took its place: it is done, wherever it ran. */
-		if (result == -ENOENT)
-			access_applied(ids[i], stamp);
-		else if (result == 0 && str_is(job.kind, ACCESS_JOB) && job.error.n)
-			access_behind(ids[i], stamp, arena_z(a, job.error));
-	}
-	arena_free(a);
-}
-
-void access_wait_close(void)
-{
-	pthread_mutex_lock(&lock);
-	closed = true;
-	struct waiter *done = take_over(INT64_MAX);
-	pthread_mutex_unlock(&lock);
-	send_all(done);
-}
-
-/* On the store's thread, before any job can be claimed that the write asked for. */
-static void hold(struct call *c, void *arg)
-{
-	struct waiter *w = arg;
-	w->stamp = access_stamp();
-	w->until_us = clock_mono_us() + WAIT_US;
-	pthread_mutex_lock(&lock);
-	bool now = closed;
-	if (!now) {
-		w->next = waiters;
-		waiters = w;
-	}
-	pthread_mutex_unlock(&lock);
-	if (now)
-		waiter_send(w);
 }
 
 /* Asking. */
@@ -275,15 +125,6 @@ static bool is_concerned(const struct asking *k, struct str cluster_name)
 	return k->user_count == 0;
 }
 
-static void wait_add(struct asking *k, const struct doc *cluster)
-{
-	if (k->wait_count == k->wait_cap) {
-		k->wait_cap = k->wait_cap ? 2 * k->wait_cap : 8;
-		k->waits = arena_grow(k->arena, k->waits, k->wait_count, k->wait_cap, sizeof *k->waits);
-	}
-	k->waits[k->wait_count++] = (struct waited){cluster->id, cluster->name};
-}
-
 static int cluster_ask(struct tx *tx, void *ctx, const struct doc *doc)
 {
 	struct asking *k = ctx;
@@ -300,8 +141,10 @@ static int cluster_ask(struct tx *tx, void *ctx, const struct doc *doc)
 		return result;
 	/* A virtual clock may stand still: what takes time on it is not waited for. One that goes is waited for until
 	 * it is gone, unless that has failed. */
-	if (runs && !(busy && clock_is_virtual()) && (busy || !deleting))
-		wait_add(k, doc);
+	if (runs && !(busy && clock_is_virtual()) && (busy || !deleting)) {
+		ARENA_FIT(k->arena, k->waits, k->wait_count, k->wait_cap);
+		k->waits[k->wait_count++] = (struct waited){doc->id, doc->name};
+	}
 	return deleting ? 0 : tx_job_ensure(tx, &job);
 }
 
@@ -311,18 +154,32 @@ int access_ask(struct tx *tx, struct arena *a, struct str group_id)
 	return clusters_walk_group(tx, a, group_id, cluster_ask, &k);
 }
 
+static void answer_hold(struct call *c, const struct asking *k)
+{
+	if (k->wait_count)
+		wait_hold(&(struct wait){.call = c,
+		                         .kind = ACCESS_JOB,
+		                         .subjects = k->waits,
+		                         .count = k->wait_count,
+		                         .send = answer_send});
+}
+
 int access_changed(struct call *c, const json_t *const *users, size_t count)
 {
 	struct asking k = {.arena = c->arena, .users = users, .user_count = count};
 	int result = clusters_walk_group(c->tx, c->arena, c->group.id, cluster_ask, &k);
-	if (result < 0 || !k.wait_count)
-		return result;
-	struct waiter *w = arena_new_of(c->arena, struct waiter);
-	*w = (struct waiter){
-	        .call = c, .clusters = k.waits, .count = k.wait_count, .takes = c->op->method != METHOD_POST};
-	c->held = hold;
-	c->held_arg = w;
-	return 0;
+	if (result == 0)
+		answer_hold(c, &k);
+	return result;
+}
+
+int access_changed_cluster(struct call *c, const struct cluster *cluster)
+{
+	struct asking k = {.arena = c->arena};
+	int result = cluster_ask(c->tx, &k, &cluster->doc);
+	if (result == 0)
+		answer_hold(c, &k);
+	return result;
 }
 
 int access_retry_now(struct tx *tx, struct arena *a, struct str cluster_id)
@@ -373,7 +230,7 @@ static void applied(struct job_run *r)
 {
 	const struct applying *p = r->save_ctx;
 	behind_set(r->ctx, r->job.subject, false);
-	access_applied(r->job.subject, p->stamp);
+	wait_done(r->job.subject, p->stamp);
 }
 
 struct telling {
@@ -395,7 +252,7 @@ static void failure_tell(struct job_run *r, const struct applying *p)
 	struct telling t = {r->arena, &p->cluster};
 	atomic_fetch_add(&s->access_failures, 1);
 	behind_set(s, r->job.subject, true);
-	access_behind(r->job.subject, p->stamp, r->why);
+	wait_behind(r->job.subject, p->stamp, r->why);
 	if (r->job.attempt + 1 == FAILED_AFTER && p->cluster.doc.id.n &&
 	    store_write_wait(r->store, failure_event, &t) < 0)
 		log_warn("cluster %.*s: the event that its access could not be changed was not written",
@@ -416,7 +273,7 @@ int access_step(struct job_run *r)
 {
 	const struct service *s = r->ctx;
 	struct applying *p = arena_new_of(r->arena, struct applying);
-	p->stamp = access_stamp();
+	p->stamp = wait_stamp();
 	tx_begin_read(r->reader);
 	int result = cluster_get(r->reader, r->arena, r->job.subject, &p->cluster);
 	bool shut = false, made = result == 0 && !cluster_is(&p->cluster, "DELETING");
@@ -427,8 +284,7 @@ int access_step(struct job_run *r)
 	if (result == 0 && made)
 		result = cluster_access_load(r->reader, r->arena, p->cluster.doc.parent, p->cluster.doc.name,
 		                             &p->access);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	job_read_end(r);
 	p->access.hold = shut;
 	if (result == 0 && made)
 		result = s->engine_ops->access->apply(s->engine_state, arena_z(r->arena, r->job.subject), &p->access,
@@ -439,7 +295,7 @@ int access_step(struct job_run *r)
 		failure_tell(r, p);
 	/* Nobody has what was taken away; what could not be given is tried again. */
 	if (result == ENGINE_PARTLY) {
-		access_applied(r->job.subject, p->stamp);
+		wait_done(r->job.subject, p->stamp);
 		result = -EBUSY;
 	}
 	if (result < 0)

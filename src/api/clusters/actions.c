@@ -58,7 +58,7 @@ static int restart_save(struct tx *tx, struct job_run *r)
 	bool waits = result == 0 && !job.failed;
 	if (result < 0 && result != -ENOENT)
 		return result;
-	if (waits || !cluster_is(&cluster, "UPDATING") ||
+	if (waits || !cluster_is(&cluster, "UPDATING") || cluster_is_worked_on(&cluster) ||
 	    !json_equal(json_object_get(cluster.plan, "generation"), json_object_get(cluster.plan, "applied")))
 		return 0;
 	json_put_z(cluster.body, "stateName", "IDLE");
@@ -214,7 +214,8 @@ int clusters_upgrade_tenant(struct call *c)
 	if (faults.count)
 		return call_fail_faults(c, &faults);
 	json_t *patch = json_keep(c->arena, cluster_from(c->arena, FORM_LEGACY, c->body, cluster.body));
-	result = cluster_update_to(c, &cluster, patch);
+	bool flex = str_is(json_field(json_object_get(c->body, "providerSettings"), "providerName"), "FLEX");
+	result = flex ? flex_become(c, &cluster, patch) : cluster_update_to(c, &cluster, patch);
 	if (result < 0)
 		return result;
 	return cluster_write(c, &cluster.doc);

@@ -22,10 +22,7 @@ static int args_view(struct call *c, const struct doc *d, json_t *view)
 	int result = cluster_load(c, &cluster);
 	if (result < 0)
 		return result;
-	const json_t *advanced = json_object_get(cluster.body, "advancedConfiguration");
-	for (size_t i = 0; i < TLS_FIELDS; i++)
-		if (json_object_get(advanced, tls_fields[i]))
-			json_object_set(view, tls_fields[i], json_object_get(advanced, tls_fields[i]));
+	json_copy_fields(view, json_object_get(cluster.body, "advancedConfiguration"), tls_fields, TLS_FIELDS);
 	json_default(view, "javascriptEnabled", json_true());
 	json_default(view, "noTableScan", json_false());
 	json_default(view, "defaultWriteConcern", json_string("majority"));

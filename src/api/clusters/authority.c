@@ -107,13 +107,7 @@ static int look_again(struct tx *tx, void *ctx, const struct doc *cluster)
 	return result < 0 ? result : cluster_reconcile(tx, cluster->id);
 }
 
-static int scan_save(struct tx *tx, struct job_run *r)
+int authority_scan_save(struct tx *tx, struct job_run *r)
 {
 	return clusters_walk(tx, look_again, r->arena);
-}
-
-int authority_scan_step(struct job_run *r)
-{
-	r->save = scan_save;
-	return JOB_DONE;
 }

@@ -7,7 +7,6 @@
 #include "api/clusters/view.h"
 #include "api/kit/verbs.h"
 #include "api/policies/policies.h"
-#include "base/clock.h"
 #include "trail/events.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ int cluster_validate(struct call *c, json_t *body, const json_t *old, struct fau
 {
 	unsigned versions[VERSIONS_MAX];
 	const struct service *s = c->service;
-	struct cluster_rules rules = {.arena = c->arena, .versions = versions, .old = old};
+	struct cluster_rules rules = {.arena = c->arena, .versions = versions, .names = s->db_versions, .old = old};
 	rules.version_count = s->engine_ops->core->versions(s->engine_state, versions, VERSIONS_MAX);
 	cluster_check(&rules, body, faults);
 	struct str key = json_field(body, "encryptionAtRestProvider");
@@ -37,7 +36,11 @@ int cluster_validate(struct call *c, json_t *body, const json_t *old, struct fau
 		else if (result < 0)
 			return result;
 	}
-	return 0;
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < cluster_part_count; i++)
+		if (cluster_parts[i]->rules)
+			result = cluster_parts[i]->rules(c, body, faults);
+	return result;
 }
 
 static void default_set(json_t *body, const char *field, const char *json)
@@ -49,7 +52,6 @@ static void default_set(json_t *body, const char *field, const char *json)
 /* What the schemas have no default for. */
 void cluster_complete(json_t *body)
 {
-	bool sharded = !str_is(json_field(body, "clusterType"), "REPLICASET");
 	schema_add_defaults(resource_cluster.schema, body);
 	schema_normalize_dates(resource_cluster.schema, body);
 	json_object_del(body, "acceptDataRisksAndForceReplicaSetReconfig");
@@ -65,7 +67,7 @@ void cluster_complete(json_t *body)
 	default_set(body, "pitEnabled", "false");
 	default_set(body, "redactClientLogData", "false");
 	default_set(body, "tags", "[]");
-	if (sharded)
+	if (cluster_is_sharded(body))
 		default_set(body, "configServerType", "\"DEDICATED\"");
 	if (str_is(json_field(body, "clusterType"), "GEOSHARDED"))
 		default_set(body, "globalClusterSelfManagedSharding", "false");
@@ -85,9 +87,9 @@ int cluster_create(struct call *c, const char *kind, json_t *body, bool independ
 		return call_fail(c, 409, "NO_HOST_HAS_ROOM", "%.*s", STR_ARG(why));
 	if (result == -EEXIST) {
 		struct str name = json_field(body, "name");
-		call_fail(c, 409, "DUPLICATE_CLUSTER_NAME",
-		          "name: the project has a cluster \"%.*s\" already. Choose another.", STR_ARG(name));
-		return call_fail_param(c, name);
+		return call_fail_about(c, 409, "DUPLICATE_CLUSTER_NAME", name,
+		                       "name: the project has a cluster \"%.*s\" already. Choose another.",
+		                       STR_ARG(name));
 	}
 	if (result == 0)
 		result = policy_check_cluster(c, cluster.body, NULL);
@@ -103,18 +105,16 @@ int cluster_refuse_deleting(struct call *c, const struct cluster *cluster)
 {
 	if (!cluster_is(cluster, "DELETING"))
 		return 0;
-	call_fail(c, 409, "CLUSTER_ALREADY_REQUESTED_DELETION", "The cluster \"%.*s\" is being deleted.",
-	          STR_ARG(cluster->doc.name));
-	return call_fail_param(c, cluster->doc.name);
+	return call_fail_about(c, 409, "CLUSTER_ALREADY_REQUESTED_DELETION", cluster->doc.name,
+	                       "The cluster \"%.*s\" is being deleted.", STR_ARG(cluster->doc.name));
 }
 
 int cluster_refuse_paused(struct call *c, const struct cluster *cluster)
 {
 	if (!json_is_true(json_object_get(cluster->body, "paused")))
 		return 0;
-	call_fail(c, 409, "CANNOT_UPDATE_PAUSED_CLUSTER", "The cluster \"%.*s\" is paused. Resume it first.",
-	          STR_ARG(cluster->doc.name));
-	return call_fail_param(c, cluster->doc.name);
+	return call_fail_about(c, 409, "CANNOT_UPDATE_PAUSED_CLUSTER", cluster->doc.name,
+	                       "The cluster \"%.*s\" is paused. Resume it first.", STR_ARG(cluster->doc.name));
 }
 
 /* Whether the engine has something to do. */
@@ -130,9 +130,9 @@ static bool is_material(const json_t *before, const json_t *after)
 }
 
 /* A paused cluster can be resumed, described and protected, not changed. */
-static int refuse_while_paused(struct call *c, const struct cluster *cluster, const json_t *after)
+static int refuse_while_paused(struct call *c, const struct cluster *cluster, const json_t *after, bool material)
 {
-	if (!json_is_true(json_object_get(after, "paused")) || !is_material(cluster->body, after))
+	if (!json_is_true(json_object_get(after, "paused")) || !material)
 		return 0;
 	return cluster_refuse_paused(c, cluster);
 }
@@ -162,6 +162,7 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 	json_keep(c->arena, after);
 	json_merge(after, patch);
 	int result = cluster_validate(c, after, applied_form(c->arena, cluster), &faults);
+	lifetime_check(c, &faults);
 	if (result < 0)
 		return result;
 	if (faults.count)
@@ -170,12 +171,16 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 	cluster_identify(after, cluster->body);
 	if (json_object_get(patch, "replicationSpecs"))
 		scaling_note(c, cluster);
-	result = refuse_while_paused(c, cluster, after);
+	/* What was read can be sent back: that changes nothing. */
+	json_t *was = json_clone(c->arena, cluster->body), *is = json_clone(c->arena, after);
+	cluster_show(was);
+	cluster_show(is);
+	bool material = is_material(was, is), changed = !json_equal(was, is);
+	result = refuse_while_paused(c, cluster, after, material);
 	if (result == 0)
 		result = policy_check_cluster(c, after, cluster->body);
 	if (result < 0)
 		return result;
-	bool material = is_material(cluster->body, after), changed = !json_equal(cluster->body, after);
 	bool tags = !json_equal(json_object_get(cluster->body, "tags"), json_object_get(after, "tags"));
 	cluster->body = after;
 	event_cluster(c, cluster->doc.name);
@@ -209,31 +214,39 @@ static int create(struct call *c, struct cluster *ret_cluster)
 	json_t *body = json_keep(c->arena, cluster_from(c->arena, form, c->body, NULL));
 	struct faults faults = {.count = 0};
 	int result = cluster_validate(c, body, NULL, &faults);
+	lifetime_check(c, &faults);
 	if (result == 0 && faults.count)
 		result = call_fail_faults(c, &faults);
 	return result < 0 ? result : cluster_create(c, CLUSTER_KIND, body, form == FORM_CURRENT, ret_cluster);
 }
 
-static int update(struct call *c, struct cluster *cluster)
+static json_t *patch_of(struct call *c, const json_t *cluster)
 {
-	enum cluster_form form = cluster_form(c->version->request);
-	int result = cluster_refuse_deleting(c, cluster);
+	return cluster_from(c->arena, cluster_form(c->version->request), c->body, cluster);
+}
+
+int cluster_put_by(struct call *c, struct doc *d, const struct doc *old,
+                   int (*make)(struct call *c, struct cluster *ret_cluster),
+                   json_t *(*patch)(struct call *c, const json_t *cluster))
+{
+	struct cluster cluster;
+	int result = old ? cluster_get(c->tx, c->arena, old->id, &cluster) : make(c, &cluster);
+	if (result == 0 && old)
+		result = cluster_refuse_deleting(c, &cluster);
+	if (result == 0 && old)
+		result = cluster_update_to(c, &cluster, json_keep(c->arena, patch(c, cluster.body)));
+	if (result == 0)
+		result = lifetime_set(c, &cluster, !old);
 	if (result < 0)
 		return result;
-	return cluster_update_to(c, cluster, json_keep(c->arena, cluster_from(c->arena, form, c->body, cluster->body)));
+	*d = cluster.doc;
+	return 1;
 }
 
 /* From the request, not from the verb's document: older versions have other forms. */
 int cluster_put(struct call *c, struct doc *d, const struct doc *old, json_t *document)
 {
-	struct cluster cluster;
-	int result = old ? cluster_get(c->tx, c->arena, old->id, &cluster) : create(c, &cluster);
-	if (result == 0 && old)
-		result = update(c, &cluster);
-	if (result < 0)
-		return result;
-	*d = cluster.doc;
-	return 1;
+	return cluster_put_by(c, d, old, create, patch_of);
 }
 
 int cluster_delete(struct call *c, struct cluster *cluster)
@@ -241,14 +254,15 @@ int cluster_delete(struct call *c, struct cluster *cluster)
 	int result = cluster_check_change(c, cluster);
 	if (result < 0)
 		return result;
-	if (json_is_true(json_object_get(cluster->body, "terminationProtectionEnabled"))) {
-		call_fail(c, 409, "CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED",
-		          "The cluster \"%.*s\" is protected. Set terminationProtectionEnabled to false first.",
-		          STR_ARG(cluster->doc.name));
-		return call_fail_param(c, cluster->doc.name);
-	}
+	if (json_flag(cluster->body, "terminationProtectionEnabled"))
+		return call_fail_about(
+		        c, 409, "CANNOT_TERMINATE_CLUSTER_WHEN_TERMINATION_PROTECTION_ENABLED", cluster->doc.name,
+		        "The cluster \"%.*s\" is protected. Set terminationProtectionEnabled to false first.",
+		        STR_ARG(cluster->doc.name));
 	event_cluster(c, cluster->doc.name);
 	event_field(c, "clusterName", cluster->doc.name);
+	bool retain = call_query_bool(c, "retainBackups", json_flag(cluster->body, "retainBackups"));
+	json_put(cluster->plan, "retainBackups", json_boolean(retain));
 	return cluster_change(c->tx, c->arena, cluster, "DELETING");
 }
 

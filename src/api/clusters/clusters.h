@@ -9,6 +9,7 @@
 #ifndef STEWARD_API_CLUSTERS_CLUSTERS_H
 #define STEWARD_API_CLUSTERS_CLUSTERS_H
 
+#include "base/option.h"
 #include "call/call.h"
 #include "call/service.h"
 #include "engine/engine.h"
@@ -28,6 +29,8 @@ struct cluster {
 /* The path's {clusterName}, or another one of the call's project. -ENOENT. */
 must_check int cluster_load(struct call *c, struct cluster *ret_cluster);
 must_check int cluster_load_named(struct call *c, struct str name, struct cluster *ret_cluster);
+/* The one of the call's project whose label the host's name begins with. */
+must_check int cluster_of_host(struct call *c, struct str host, struct cluster *ret_cluster);
 must_check int cluster_get(struct tx *tx, struct arena *a, struct str id, struct cluster *ret_cluster);
 
 /* A document that was read already. */
@@ -52,14 +55,24 @@ must_check int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cl
 /* The project's clusterCount, from what is there. */
 must_check int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id);
 
+/* Major version as a number; 0 when the text is none. names: NAME=MAJOR each, or NULL. */
+unsigned cluster_version(const struct option_texts *names, const json_t *cluster);
 bool cluster_is(const struct cluster *cluster, const char *state);
+/* Whether it is UPDATING for another reason than a change of it: the plan's "restoring", or "indexing", a list of the
+ * builds under way. */
+bool cluster_is_worked_on(const struct cluster *cluster);
+/* Whether a cluster's document is of one with shards and routers. */
+bool cluster_is_sharded(const json_t *cluster);
 /* The regions of a cluster's document, shard by shard; NULL at the end. */
 struct region_walk {
 	size_t spec, next; /* the shard of the region that was returned last */
 };
 json_t *region_next(const json_t *cluster, struct region_walk *walk);
-/* Asks for the cluster's job once more: what its surroundings say of it may have changed. */
+/* The set that a node belongs to: "ab12cd-shard-00" of "ab12cd-shard-00-01". Borrowed. */
+struct str node_set(const struct node_status *n);
+/* Asks for the cluster's job once more: what its surroundings say of it may have changed. Also for a walk. */
 must_check int cluster_reconcile(struct tx *tx, struct str cluster_id);
+doc_visit cluster_look_again;
 
 /* Every cluster of a project, of all kinds, dedicated ones first. */
 must_check int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id, doc_visit *visit, void *ctx);
@@ -92,10 +105,10 @@ must_check int authority_certificates(struct tx *tx, struct arena *a, struct str
 /* Once a day every cluster is looked at again, which is when certificates that end soon are issued anew. */
 #define AUTHORITY_SCAN_JOB "certificate_scan"
 #define AUTHORITY_SCAN_MS 86400000LL
-int authority_scan_step(struct job_run *r);
+int authority_scan_save(struct tx *tx, struct job_run *r);
 
 /* How users, roles and access lists reach the databases. A change asks, in its own transaction, for a job on each
- * cluster that it concerns; the call's answer is held until the jobs have run, or a few seconds have passed: then a
+ * cluster that it concerns; the call's answer waits for the jobs (jobs/waits.h). Should it have waited too long, a
  * change that takes rights away is answered with 503, because they may still be had. The jobs are rows: what the answer
  * did not wait for is done nevertheless. */
 
@@ -105,6 +118,8 @@ int authority_scan_step(struct job_run *r);
 /* In a call's write: who may do what in the project's databases has changed. `users`: the documents of database users,
  * as they were and are, whose clusters alone are concerned; none: all clusters. */
 must_check int access_changed(struct call *c, const json_t *const *users, size_t count);
+/* The same about one cluster. */
+must_check int access_changed_cluster(struct call *c, const struct cluster *cluster);
 /* The same outside a call: nobody waits. */
 must_check int access_ask(struct tx *tx, struct arena *a, struct str group_id);
 
@@ -119,23 +134,10 @@ must_check int access_state(struct tx *tx, struct arena *a, struct str group_id,
 /* Of the kind ACCESS_JOB, with the cluster as the subject. */
 int access_step(struct job_run *r);
 
-/* For whoever applies access to a cluster: the stamp from before it was read from the store, and word of it when it is
- * in force. */
-uint64_t access_stamp(void);
-void access_applied(struct str cluster_id, uint64_t stamp);
-/* And word of what is not in force, for the answers that wait. */
-void access_behind(struct str cluster_id, uint64_t stamp, const char *why);
-
 /* The mark that no node of a cluster takes clients, so that changes need not wait for it. Whoever lets clients in takes
  * it away first, and reads what is to be applied then. */
 must_check int access_is_shut(struct tx *tx, struct arena *a, struct str cluster_id, bool *ret_shut);
 must_check int access_shut_set(struct tx *tx, struct str cluster_id, bool shut);
-
-/* From the main thread, now and then: answers that have waited long enough are sent, and those whose jobs another
- * process has run. */
-void access_wait_poll(struct tx *reader);
-/* The service stops: nothing is held any more. */
-void access_wait_close(void);
 
 /* Whether a user's scopes take in a cluster of that name. */
 bool database_user_in_scope(const json_t *user, struct str cluster_name);
@@ -154,6 +156,9 @@ void clusters_destroy(struct service *s, const struct str *ids, size_t count);
 must_check int cluster_of_job(struct job_run *r, struct cluster *ret_cluster);
 /* What an engine tells of its progress, into the job's row. */
 struct engine_progress cluster_progress(struct job_run *r);
+/* 409. */
+must_check int cluster_refuse_deleting(struct call *c, const struct cluster *cluster);
+must_check int cluster_refuse_paused(struct call *c, const struct cluster *cluster);
 /* The engine in use has no such capability. */
 int cluster_not_offered(struct call *c);
 
@@ -174,9 +179,16 @@ struct cluster_part {
 	              struct engine_access *access);
 	/* In the write that notes what the engine has made. Maintained: it was asked to bring all up to date. */
 	int (*converged)(struct tx *tx, struct arena *a, const struct cluster *cluster, bool maintained);
+	/* More links of a cluster that was just written alone, by entity_link_op(). */
+	void (*links)(struct call *c, const struct doc *cluster);
+	/* In a call: what the part does not allow a cluster to be, as faults. */
+	int (*rules)(struct call *c, const json_t *cluster, struct faults *faults);
 	/* In a read, before a log is read. */
 	int (*log)(struct tx *tx, struct arena *a, struct str group_id, struct engine_log *log);
 };
+/* In a read: the cluster as the engine shall have it, and who may connect to it. */
+must_check int cluster_want_load(const struct service *s, struct tx *tx, struct arena *a, const struct cluster *cluster,
+                                 struct cluster_want *ret_want, struct engine_access *ret_access);
 extern const struct cluster_part *const cluster_parts[];
 extern const size_t cluster_part_count;
 
@@ -200,7 +212,7 @@ void cluster_metrics_write(struct buf *b, struct service *s);
 
 /* Data of a cluster that should be there and is not: what the store knows of it, and giving it up. */
 
-/* The plan has, beside what cluster_store.h tells:
+/* The plan has, beside what is told above:
  *
  *   "made": {"0": "7433…"}   what each set's data is, once it was made; absent in plans of older versions
  *   "missing": true          it is not there; the event was written

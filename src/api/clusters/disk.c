@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "call/service.h"
 #include "hosts/hosts.h"
+#include "trail/metrics.h"
 
 static int full_note(struct tx *tx, struct arena *a, const struct cluster_note *n)
 {
@@ -57,20 +58,16 @@ void cluster_disk_header(struct call *c, const struct cluster *cluster)
 	                    status.full == FULL_CLOSED ? "" : ", or drop or delete in a transaction begun READ WRITE"));
 }
 
-static void gauge(struct buf *b, const char *name, const char *help, uint64_t n)
-{
-	buf_printf(b, "# HELP %s %s\n# TYPE %s gauge\n%s %llu\n", name, help, name, name, (unsigned long long)n);
-}
-
 void disk_metrics(struct buf *b, struct service *s)
 {
 	struct engine_disk disk;
 	if (!s->engine_state || !s->engine_ops->disk)
 		return;
 	s->engine_ops->disk->usage(s->engine_state, &disk);
-	gauge(b, "steward_databases_disk_used_bytes", "Disk that the clusters' fullest shards take.", disk.used);
-	gauge(b, "steward_databases_disk_limit_bytes", "Disk that they may take.", disk.limit);
-	gauge(b, "steward_clusters_read_only", "Clusters whose disk is full.", disk.read_only);
-	gauge(b, "steward_clusters_closed", "Clusters that were written on all the same, and are closed to users.",
-	      disk.closed);
+	metrics_number(b, "steward_databases_disk_used_bytes", "gauge", "Disk that the clusters' fullest shards take.",
+	               disk.used);
+	metrics_number(b, "steward_databases_disk_limit_bytes", "gauge", "Disk that they may take.", disk.limit);
+	metrics_number(b, "steward_clusters_read_only", "gauge", "Clusters whose disk is full.", disk.read_only);
+	metrics_number(b, "steward_clusters_closed", "gauge",
+	               "Clusters that were written on all the same, and are closed to users.", disk.closed);
 }

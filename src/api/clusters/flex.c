@@ -6,46 +6,38 @@
 #include "api/clusters/update.h"
 #include "api/clusters/view.h"
 #include "api/kit/verbs.h"
-#include "trail/events.h"
 
 #include <errno.h>
 
 #define DISK_GB 5
 #define SPEC_PATH "replicationSpecs[0].regionConfigs[0]."
 
+/* Of a region, in whatever form. */
+static const char *const place_fields[] = {"backingProviderName", "regionName"};
+#define PLACE_FIELDS (sizeof place_fields / sizeof *place_fields)
+/* What an update, and a way to another tier, can change. */
+static const char *const free_fields[] = {"tags", "terminationProtectionEnabled"};
+#define FREE_FIELDS (sizeof free_fields / sizeof *free_fields)
+
 /* From the settings of a request to the clusters' form. */
 static json_t *specs_make(const json_t *settings)
 {
 	json_t *electable = json_pack("{s:s, s:f}", "instanceSize", "FLEX", "diskSizeGB", (double)DISK_GB);
 	json_t *config = json_pack("{s:s, s:o}", "providerName", "FLEX", "electableSpecs", electable);
-	json_object_set(config, "backingProviderName", json_object_get(settings, "backingProviderName"));
-	json_object_set(config, "regionName", json_object_get(settings, "regionName"));
+	json_copy_fields(config, settings, place_fields, PLACE_FIELDS);
 	return json_pack("[{s:[o]}]", "regionConfigs", config);
-}
-
-static const json_t *config_of(const json_t *cluster)
-{
-	const json_t *specs = json_object_get(cluster, "replicationSpecs");
-	return json_array_get(json_object_get(json_array_get(specs, 0), "regionConfigs"), 0);
 }
 
 /* And back: { backingProviderName, diskSizeGB, providerName, regionName }. */
 static json_t *settings_make(const json_t *cluster)
 {
-	const json_t *config = config_of(cluster);
+	const json_t *config = region_at(cluster, 0, 0);
 	json_t *to = json_object();
 	json_object_set(to, "backingProviderName", json_object_get(config, "backingProviderName"));
 	json_object_set(to, "diskSizeGB", json_object_get(json_object_get(config, "electableSpecs"), "diskSizeGB"));
 	json_put_z(to, "providerName", "FLEX");
 	json_object_set(to, "regionName", json_object_get(config, "regionName"));
 	return to;
-}
-
-static void fields_copy(json_t *to, const json_t *from, const char *const *names, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (json_object_get(from, names[i]))
-			json_object_set(to, names[i], json_object_get(from, names[i]));
 }
 
 static struct str text_of(struct call *c, json_t *body)
@@ -69,10 +61,10 @@ static struct str view_text(struct call *c, const json_t *cluster, json_t *setti
 	static const char *const kinds[] = {"standard", "standardSrv"};
 	const json_t *strings = json_object_get(cluster, "connectionStrings");
 	json_t *to = json_object(), *shown = json_object();
-	fields_copy(to, cluster, same, sizeof same / sizeof *same);
-	fields_copy(shown, strings, kinds, 2);
+	json_copy_fields(to, cluster, same, sizeof same / sizeof *same);
+	json_copy_fields(shown, strings, kinds, 2);
 	json_put(to, "connectionStrings", shown);
-	json_put(to, "backupSettings", json_pack("{s:b}", "enabled", json_flag(cluster, "backupEnabled")));
+	json_put(to, "backupSettings", json_pack("{s:b}", "enabled", true));
 	json_put(to, "providerSettings", settings);
 	return text_of(c, to);
 }
@@ -112,7 +104,7 @@ static int create(struct call *c, struct cluster *ret_cluster)
 	static const char *const same[] = {"name", "tags", "terminationProtectionEnabled"};
 	json_t *body = json_keep(c->arena, json_object());
 	struct faults faults = {.count = 0};
-	fields_copy(body, c->body, same, sizeof same / sizeof *same);
+	json_copy_fields(body, c->body, same, sizeof same / sizeof *same);
 	json_put(body, "replicationSpecs", specs_make(json_object_get(c->body, "providerSettings")));
 	int result = cluster_validate(c, body, NULL, &faults);
 	if (result == 0 && faults.count)
@@ -120,25 +112,16 @@ static int create(struct call *c, struct cluster *ret_cluster)
 	return result < 0 ? result : cluster_create(c, FLEX_KIND, body, false, ret_cluster);
 }
 
-static int update(struct call *c, struct cluster *cluster)
+static json_t *patch_of(struct call *c, const json_t *cluster)
 {
-	static const char *const same[] = {"tags", "terminationProtectionEnabled"};
-	json_t *patch = json_keep(c->arena, json_object());
-	fields_copy(patch, c->body, same, sizeof same / sizeof *same);
-	int result = cluster_refuse_deleting(c, cluster);
-	return result < 0 ? result : cluster_update_to(c, cluster, patch);
+	json_t *patch = json_object();
+	json_copy_fields(patch, c->body, free_fields, FREE_FIELDS);
+	return patch;
 }
 
 static int flex_put(struct call *c, struct doc *d, const struct doc *old, json_t *document)
 {
-	struct cluster cluster;
-	int result = old ? cluster_get(c->tx, c->arena, old->id, &cluster) : create(c, &cluster);
-	if (result == 0 && old)
-		result = update(c, &cluster);
-	if (result < 0)
-		return result;
-	*d = cluster.doc;
-	return 1;
+	return cluster_put_by(c, d, old, create, patch_of);
 }
 
 const struct resource_hooks flex_hooks = {
@@ -158,9 +141,10 @@ int flex_upgrade(struct call *c)
 {
 	struct doc d;
 	struct faults faults = {.count = 0};
-	int result = tx_get_by_name(c->tx, c->arena, FLEX_KIND, c->group.id, json_field(c->body, "name"), &d);
+	struct str name = json_field(c->body, "name");
+	int result = tx_get_by_name(c->tx, c->arena, FLEX_KIND, c->group.id, name, &d);
 	if (result < 0)
-		return result;
+		return result == -ENOENT ? call_missing(c, &resource_flex_cluster, name) : result;
 	struct cluster cluster = cluster_of(c->arena, &d);
 	result = cluster_check_change(c, &cluster);
 	if (result < 0)
@@ -185,24 +169,32 @@ static void serverless_write(struct call *c, const json_t *cluster)
 {
 	static const char *const same[] = {"createDate", "dbVersion", "groupId", "id",
 	                                   "name",       "stateName", "tags",    "terminationProtectionEnabled"};
-	const json_t *config = config_of(cluster), *strings = json_object_get(cluster, "connectionStrings");
+	const json_t *strings = json_object_get(cluster, "connectionStrings");
 	json_t *to = json_object(), *shown = json_object(),
 	       *settings = json_pack("{s:s, s:s, s:i}", "providerName", "SERVERLESS", "effectiveProviderName", "FLEX",
 	                             "effectiveDiskSizeGBLimit", DISK_GB);
-	fields_copy(to, cluster, same, sizeof same / sizeof *same);
-	if (json_object_get(strings, "standardSrv"))
-		json_object_set(shown, "standardSrv", json_object_get(strings, "standardSrv"));
-	json_object_set(settings, "backingProviderName", json_object_get(config, "backingProviderName"));
-	json_object_set(settings, "regionName", json_object_get(config, "regionName"));
+	json_copy_fields(to, cluster, same, sizeof same / sizeof *same);
+	json_copy_fields(shown, strings, (const char *const[]){"standardSrv"}, 1);
+	json_copy_fields(settings, region_at(cluster, 0, 0), place_fields, PLACE_FIELDS);
 	json_put(to, "connectionStrings", shown);
 	json_put(to, "providerSettings", settings);
 	json_put(to, "serverlessBackupOptions", json_pack("{s:b}", "serverlessContinuousBackupEnabled", false));
 	body_write(c, text_of(c, to), json_field(cluster, "name"));
 }
 
+int flex_become(struct call *c, struct cluster *cluster, json_t *patch)
+{
+	json_t *settings = json_clone(c->arena, json_object_get(c->body, "providerSettings"));
+	for (size_t i = 0; i < PLACE_FIELDS; i++)
+		if (!json_field(settings, place_fields[i]).n)
+			json_copy_fields(settings, region_at(cluster->body, 0, 0), &place_fields[i], 1);
+	json_put(patch, "replicationSpecs", specs_make(settings));
+	int result = cluster_move(c->tx, c->arena, cluster, FLEX_KIND);
+	return result < 0 ? result : cluster_update_to(c, cluster, patch);
+}
+
 int flex_from_tenant(struct call *c)
 {
-	static const char *const same[] = {"tags", "terminationProtectionEnabled"};
 	struct str name = json_field(c->body, "name");
 	struct cluster cluster;
 	struct faults faults = {.count = 0};
@@ -218,11 +210,8 @@ int flex_from_tenant(struct call *c)
 		faults_add(&faults, c->arena, STR("name"), "%.*s is no shared-tier cluster", STR_ARG(name));
 	if (faults.count)
 		return call_fail_faults(c, &faults);
-	fields_copy(patch, c->body, same, sizeof same / sizeof *same);
-	json_put(patch, "replicationSpecs", specs_make(json_object_get(c->body, "providerSettings")));
-	result = cluster_move(c->tx, c->arena, &cluster, FLEX_KIND);
-	if (result == 0)
-		result = cluster_update_to(c, &cluster, patch);
+	json_copy_fields(patch, c->body, free_fields, FREE_FIELDS);
+	result = flex_become(c, &cluster, patch);
 	if (result < 0)
 		return result;
 	serverless_write(c, cluster.body);

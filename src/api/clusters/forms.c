@@ -29,15 +29,12 @@ static json_t *same_fields(const json_t *from, const char *schema)
 	return to;
 }
 
-static const json_t *config_of(const json_t *cluster, size_t spec, size_t config)
-{
-	const json_t *specs = json_object_get(cluster, "replicationSpecs");
-	return json_array_get(json_object_get(json_array_get(specs, spec), "regionConfigs"), config);
-}
-
 static const json_t *disk_of(const json_t *cluster)
 {
-	return json_object_get(json_object_get(config_of(cluster, 0, 0), "electableSpecs"), "diskSizeGB");
+	/* A shared tier's disk is smaller than the older forms allow. */
+	if (cluster_is_tenant(cluster))
+		return NULL;
+	return json_object_get(json_object_get(region_at(cluster, 0, 0), "electableSpecs"), "diskSizeGB");
 }
 
 static void disk_set(json_t *spec, const json_t *disk)
@@ -51,6 +48,18 @@ static void disk_set(json_t *spec, const json_t *disk)
 			else if (hardware)
 				json_object_del(hardware, "diskSizeGB");
 		}
+}
+
+/* The shard that stood there: in its place, or the first of its zone. NULL: none. */
+static const json_t *spec_before(const json_t *old, size_t at, const json_t *zone)
+{
+	const json_t *specs = json_object_get(old, "replicationSpecs"), *there = json_array_get(specs, at);
+	if (!zone || json_equal(zone, json_object_get(there, "zoneName")))
+		return there;
+	for (size_t i = 0; i < json_array_size(specs); i++)
+		if (json_equal(zone, json_object_get(json_array_get(specs, i), "zoneName")))
+			return json_array_get(specs, i);
+	return NULL;
 }
 
 static bool is_like(const json_t *a, const json_t *b)
@@ -86,18 +95,40 @@ json_t *cluster_to_advanced(const json_t *cluster)
 
 #define EXPAND_MAX 51 /* one more than may be: the rules then say so */
 
+/* 40 and 40.0 are one size. */
+static bool is_same(const json_t *a, const json_t *b)
+{
+	if (json_is_number(a) && json_is_number(b))
+		return !(json_number_value(a) < json_number_value(b) || json_number_value(a) > json_number_value(b));
+	return (!a && !b) || json_equal(a, b);
+}
+
+static bool differs(const json_t *now, const json_t *was, const char *name)
+{
+	return !is_same(json_object_get(now, name), json_object_get(was, name));
+}
+
+/* The cluster's one size, where that is said anew; otherwise each shard keeps its own. */
+static const json_t *disk_wanted(const json_t *body, const json_t *old, const json_t *before)
+{
+	const json_t *said = json_object_get(body, "diskSizeGB"), *shown = disk_of(old), *own = NULL;
+	if (before && shown && (!said || is_same(said, shown)))
+		own = json_object_get(shard_hardware(before), "diskSizeGB");
+	return own ? own : said ? said : shown;
+}
+
 static json_t *from_advanced(const json_t *body, const json_t *old)
 {
 	json_t *to = same_fields(body, "ClusterDescription20240805"), *list = json_array();
-	const json_t *specs = json_object_get(body, "replicationSpecs"), *disk = json_object_get(body, "diskSizeGB");
-	if (!specs && disk)
+	const json_t *specs = json_object_get(body, "replicationSpecs");
+	if (!specs && json_object_get(body, "diskSizeGB"))
 		specs = json_object_get(old, "replicationSpecs");
-	if (!disk)
-		disk = disk_of(old);
 	for (size_t i = 0; i < json_array_size(specs); i++) {
-		const json_t *spec = json_array_get(specs, i), *number = json_object_get(spec, "numShards");
+		const json_t *spec = json_array_get(specs, i), *number = json_object_get(spec, "numShards"),
+		             *zone = json_object_get(spec, "zoneName");
 		json_int_t n = number ? json_integer_value(number) : 1;
 		for (json_int_t k = 0; k < n && json_array_size(list) < EXPAND_MAX; k++) {
+			const json_t *disk = disk_wanted(body, old, spec_before(old, json_array_size(list), zone));
 			json_t *one = json_deep_copy(spec);
 			json_object_del(one, "numShards");
 			if (disk)
@@ -113,18 +144,18 @@ static json_t *from_advanced(const json_t *body, const json_t *old)
 
 /* To the oldest form. */
 
-static json_int_t nodes_of(const json_t *config, enum node_kind kind)
+/* The old form has no other numbers. */
+static bool electable_is_shown(json_int_t nodes)
 {
-	return json_number(json_object_get(config, hardware_fields[kind]), "nodeCount");
+	return nodes == 0 || nodes == 3 || nodes == 5 || nodes == 7;
 }
 
 static json_t *region_spec(const json_t *config)
 {
-	json_int_t electable = nodes_of(config, NODE_ELECTABLE);
-	json_t *to = json_pack("{s:I, s:I, s:I}", "analyticsNodes", nodes_of(config, NODE_ANALYTICS), "priority",
-	                       json_number(config, "priority"), "readOnlyNodes", nodes_of(config, NODE_READ_ONLY));
-	/* The old form has no other numbers. */
-	if (electable == 0 || electable == 3 || electable == 5 || electable == 7)
+	json_int_t electable = region_nodes(config, "electableSpecs");
+	json_t *to = json_pack("{s:I, s:I, s:I}", "analyticsNodes", region_nodes(config, "analyticsSpecs"), "priority",
+	                       json_number(config, "priority"), "readOnlyNodes", region_nodes(config, "readOnlySpecs"));
+	if (electable_is_shown(electable))
 		json_put(to, "electableNodes", json_integer(electable));
 	return to;
 }
@@ -152,7 +183,7 @@ static json_t *provider_settings(const json_t *config)
 	const json_t *electable = json_object_get(config, "electableSpecs"),
 	             *compute = json_object_get(json_object_get(config, "autoScaling"), "compute");
 	json_t *to = json_object();
-	bool tenant = str_is(json_field(config, "providerName"), "TENANT");
+	bool tenant = region_is_shared(config);
 	field_copy(to, "providerName", config, "providerName");
 	field_copy(to, "regionName", config, "regionName");
 	field_copy(to, "instanceSizeName", electable, "instanceSize");
@@ -174,10 +205,10 @@ static json_t *provider_settings(const json_t *config)
 
 static const json_t *first_config(const json_t *cluster)
 {
-	const json_t *best = config_of(cluster, 0, 0);
-	for (size_t i = 1; config_of(cluster, 0, i); i++)
-		if (json_number(config_of(cluster, 0, i), "priority") > json_number(best, "priority"))
-			best = config_of(cluster, 0, i);
+	const json_t *best = region_at(cluster, 0, 0);
+	for (size_t i = 1; region_at(cluster, 0, i); i++)
+		if (json_number(region_at(cluster, 0, i), "priority") > json_number(best, "priority"))
+			best = region_at(cluster, 0, i);
 	return best;
 }
 
@@ -200,8 +231,8 @@ json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 	const json_t *specs = json_object_get(cluster, "replicationSpecs"), *first = first_config(cluster),
 	             *scaling = json_object_get(first, "autoScaling"), *compute = json_object_get(scaling, "compute");
 	json_int_t electable = 0;
-	for (size_t i = 0; config_of(cluster, 0, i); i++)
-		electable += nodes_of(config_of(cluster, 0, i), NODE_ELECTABLE);
+	for (size_t i = 0; region_at(cluster, 0, i); i++)
+		electable += region_nodes(region_at(cluster, 0, i), "electableSpecs");
 	for (size_t i = 0, n; i < json_array_size(specs); i += n) {
 		const json_t *spec = json_array_get(specs, i);
 		n = alike(specs, i);
@@ -228,19 +259,39 @@ json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 	return to;
 }
 
-/* From the oldest form. */
+/* From the oldest form. What it cannot say of a cluster that is there stays as it is: a size of the analytics nodes'
+ * own, a second provider, two nodes in a region. */
 
-static json_t *hardware_from(const json_t *whole, const json_t *settings, json_int_t nodes)
+struct legacy {
+	json_t *whole;       /* what is wanted */
+	const json_t *shown; /* the cluster's present form, or NULL: it is new */
+	const json_t *old;   /* the cluster itself, or NULL */
+	bool same_regions;
+};
+
+/* What is new, or is wanted otherwise than it was shown. */
+static void field_follow(json_t *to, const char *name, const json_t *now, const json_t *was, const char *from_name)
 {
-	json_t *to = json_object();
-	field_copy(to, "instanceSize", settings, "instanceSizeName");
+	if (!json_object_get(to, name) || differs(now, was, from_name))
+		field_copy(to, name, now, from_name);
+}
+
+static void hardware_follow(const struct legacy *l, json_t *config, const char *field, json_int_t nodes)
+{
+	const json_t *now = json_object_get(l->whole, "providerSettings"),
+	             *was = json_object_get(l->shown, "providerSettings");
+	static const char *const same[] = {"instanceSize", "diskSizeGB", "diskIOPS", "ebsVolumeType"};
+	bool is_new = !json_object_get(config, field);
+	json_t *to = json_default(config, field, json_object());
+	if (is_new && strcmp(field, "electableSpecs") != 0) /* as the shard's others */
+		json_copy_fields(to, json_object_get(config, "electableSpecs"), same, sizeof same / sizeof *same);
+	field_follow(to, "instanceSize", now, was, "instanceSizeName");
 	json_put(to, "nodeCount", json_integer(nodes));
-	field_copy(to, "diskSizeGB", whole, "diskSizeGB");
-	if (str_is(json_field(settings, "providerName"), "AWS")) {
-		field_copy(to, "diskIOPS", settings, "diskIOPS");
-		field_copy(to, "ebsVolumeType", settings, "volumeType");
+	field_follow(to, "diskSizeGB", l->whole, l->shown, "diskSizeGB");
+	if (str_is(json_field(config, "providerName"), "AWS")) {
+		field_follow(to, "diskIOPS", now, was, "diskIOPS");
+		field_follow(to, "ebsVolumeType", now, was, "volumeType");
 	}
-	return to;
 }
 
 static json_t *scaling_from(const json_t *whole, const json_t *settings)
@@ -257,24 +308,63 @@ static json_t *scaling_from(const json_t *whole, const json_t *settings)
 	return json_pack("{s:o, s:{s:b}}", "compute", to, "diskGB", "enabled", json_flag(scaling, "diskGBEnabled"));
 }
 
-static json_t *config_from(const json_t *whole, const char *region, const json_t *counts)
+static void scaling_follow(const struct legacy *l, json_t *config, bool is_new)
 {
-	const json_t *settings = json_object_get(whole, "providerSettings");
-	json_t *to = json_pack("{s:s}", "regionName", region);
-	json_int_t read_only = json_number(counts, "readOnlyNodes"), analytics = json_number(counts, "analyticsNodes");
-	field_copy(to, "providerName", settings, "providerName");
+	const json_t *now = json_object_get(l->whole, "providerSettings"),
+	             *was = json_object_get(l->shown, "providerSettings");
+	if (is_new || differs(l->whole, l->shown, "autoScaling") || differs(now, was, "autoScaling"))
+		json_put(config, "autoScaling", scaling_from(l->whole, now));
+}
+
+static const json_t *config_in(const json_t *spec, const char *region)
+{
+	const json_t *configs = json_object_get(spec, "regionConfigs");
+	for (size_t k = 0; k < json_array_size(configs); k++)
+		if (str_is(json_field(json_array_get(configs, k), "regionName"), region))
+			return json_array_get(configs, k);
+	return NULL;
+}
+
+/* What the shard has in the region; or another, if it is new there. */
+static const json_t *config_of(const json_t *cluster, const json_t *spec, const char *region)
+{
+	const json_t *specs = json_object_get(cluster, "replicationSpecs"), *found = config_in(spec, region);
+	for (size_t i = 0; !found && i < json_array_size(specs); i++)
+		found = config_in(json_array_get(specs, i), region);
+	return found;
+}
+
+/* Nodes of a kind that a region shall have. Without numbers, or where the form has none that fits: as it was. */
+static json_int_t nodes_wanted(const json_t *counts, const char *name, const json_t *was, int kind)
+{
+	json_int_t present = region_nodes(was, hardware_fields[kind]);
+	bool unsaid = kind == NODE_ELECTABLE && !json_object_get(counts, name) && !electable_is_shown(present);
+	return !counts || unsaid ? present : json_number(counts, name);
+}
+
+/* counts: NULL where the regions stay as they are; was: NULL where the region is new. */
+static json_t *config_from(const struct legacy *l, const char *region, const json_t *counts, const json_t *was)
+{
+	static const char *const numbers[HARDWARE] = {[NODE_ELECTABLE] = "electableNodes",
+	                                              [NODE_READ_ONLY] = "readOnlyNodes",
+	                                              [NODE_ANALYTICS] = "analyticsNodes"};
+	json_t *to = was ? json_deep_copy(was) : json_pack("{s:s}", "regionName", region);
+	if (!was)
+		field_copy(to, "providerName", json_object_get(l->whole, "providerSettings"), "providerName");
 	field_copy(to, "priority", counts, "priority");
-	json_put(to, "electableSpecs", hardware_from(whole, settings, json_number(counts, "electableNodes")));
-	if (read_only)
-		json_put(to, "readOnlySpecs", hardware_from(whole, settings, read_only));
-	if (analytics)
-		json_put(to, "analyticsSpecs", hardware_from(whole, settings, analytics));
-	json_put(to, "autoScaling", scaling_from(whole, settings));
+	for (int h = 0; h < HARDWARE; h++) {
+		json_int_t nodes = nodes_wanted(counts, numbers[h], was, h);
+		if (nodes || h == NODE_ELECTABLE)
+			hardware_follow(l, to, hardware_fields[h], nodes);
+		else if (counts)
+			json_object_del(to, hardware_fields[h]);
+	}
+	scaling_follow(l, to, !was);
 	return to;
 }
 
 /* Regions in the order of their priorities: a table has none. */
-static json_t *configs_from(const json_t *whole, const json_t *regions)
+static json_t *configs_from(const struct legacy *l, const json_t *regions, const json_t *spec)
 {
 	json_t *list = json_array(), *counts;
 	const char *region;
@@ -282,31 +372,48 @@ static json_t *configs_from(const json_t *whole, const json_t *regions)
 		json_object_foreach((json_t *)(uintptr_t)regions, region, counts)
 		{
 			if (json_number(counts, "priority") == priority)
-				json_array_append_new(list, config_from(whole, region, counts));
+				json_array_append_new(list,
+				                      config_from(l, region, counts, config_of(l->old, spec, region)));
 		}
 	return list;
 }
 
 static json_t *tenant_spec(const json_t *settings)
 {
-	json_t *config = json_pack("{s:s, s:{}}", "providerName", "TENANT", "electableSpecs");
+	json_t *config = json_pack("{s:{}}", "electableSpecs");
+	field_copy(config, "providerName", settings, "providerName");
 	field_copy(config, "backingProviderName", settings, "backingProviderName");
 	field_copy(config, "regionName", settings, "regionName");
 	field_copy(json_object_get(config, "electableSpecs"), "instanceSize", settings, "instanceSizeName");
 	return json_pack("[{s:[o]}]", "regionConfigs", config);
 }
 
-static void shards_add(json_t *list, const json_t *whole, const json_t *regions, json_int_t shards, const json_t *zone)
+static void shards_add(json_t *list, const struct legacy *l, const json_t *regions, json_int_t shards,
+                       const json_t *zone)
 {
 	for (json_int_t i = 0; i < shards && json_array_size(list) < EXPAND_MAX; i++) {
-		json_t *one = json_pack("{s:o}", "regionConfigs", configs_from(whole, regions));
+		const json_t *spec = spec_before(l->old, json_array_size(list), zone);
+		json_t *one = json_pack("{s:o}", "regionConfigs", configs_from(l, regions, spec));
 		json_put(one, "zoneName", json_deep_copy(zone));
 		json_array_append_new(list, one);
 	}
 }
 
-static json_t *specs_from(const json_t *whole)
+/* The specs that are there, with other sizes, disks or scaling. */
+static json_t *specs_changed(const struct legacy *l)
 {
+	json_t *list = json_deep_copy(json_object_get(l->old, "replicationSpecs"));
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_t *configs = json_object_get(json_array_get(list, i), "regionConfigs");
+		for (size_t k = 0; k < json_array_size(configs); k++)
+			json_array_set_new(configs, k, config_from(l, NULL, NULL, json_array_get(configs, k)));
+	}
+	return list;
+}
+
+static json_t *specs_from(const struct legacy *l)
+{
+	const json_t *whole = l->whole;
 	const json_t *settings = json_object_get(whole, "providerSettings"),
 	             *specs = json_object_get(whole, "replicationSpecs"),
 	             *one = json_object_get(whole, "replicationSpec"),
@@ -315,21 +422,25 @@ static json_t *specs_from(const json_t *whole)
 	const char *region = json_string_value(json_object_get(settings, "regionName"));
 	json_t *list = json_array(), *regions = NULL;
 	json_int_t number = shards ? json_integer_value(shards) : 1;
-	if (str_is(json_field(settings, "providerName"), "TENANT")) {
+	if (region_is_shared(settings)) {
 		json_decref(list);
 		return tenant_spec(settings);
 	}
+	if (l->same_regions) {
+		json_decref(list);
+		return specs_changed(l);
+	}
 	for (size_t i = 0; i < json_array_size(specs); i++) {
 		const json_t *spec = json_array_get(specs, i), *n = json_object_get(spec, "numShards");
-		shards_add(list, whole, json_object_get(spec, "regionsConfig"), n ? json_integer_value(n) : 1,
+		shards_add(list, l, json_object_get(spec, "regionsConfig"), n ? json_integer_value(n) : 1,
 		           json_object_get(spec, "zoneName"));
 	}
 	if (!json_array_size(specs) && json_object_size(one)) {
-		shards_add(list, whole, one, number, NULL);
+		shards_add(list, l, one, number, NULL);
 	} else if (!json_array_size(specs) && region) {
 		regions = json_pack("{s:{s:I, s:i}}", region, "electableNodes",
 		                    factor ? json_integer_value(factor) : (json_int_t)3, "priority", 7);
-		shards_add(list, whole, regions, number, NULL);
+		shards_add(list, l, regions, number, NULL);
 		json_decref(regions);
 	}
 	return list;
@@ -343,36 +454,46 @@ static bool gives_any(const json_t *body, const char *const *names, size_t count
 	return false;
 }
 
-/* What an update leaves unsaid is as it was; but a new region or factor makes the old table of regions void. */
-static json_t *legacy_whole(struct arena *a, const json_t *body, const json_t *old)
+/* Whether a field says something other than what was shown. */
+static bool says_new(const json_t *body, const json_t *shown, const char *name)
 {
-	json_t *whole = old ? cluster_to_legacy(a, old) : json_object(), *value, *settings;
-	const json_t *given = json_object_get(body, "providerSettings");
+	return json_object_get(body, name) && differs(body, shown, name);
+}
+
+/* What an update leaves unsaid, or says as it was shown, is as it was; but a new region or factor makes the old table
+ * of regions void. */
+static struct legacy legacy_wanted(struct arena *a, const json_t *body, const json_t *old)
+{
+	json_t *shown = old ? json_keep(a, cluster_to_legacy(a, old)) : NULL, *value,
+	       *whole = json_keep(a, old ? json_deep_copy(shown) : json_object());
+	const json_t *given = json_object_get(body, "providerSettings"),
+	             *present = json_object_get(shown, "providerSettings");
 	const char *key;
-	bool region = old && given && json_object_get(given, "regionName") &&
-	              !json_equal(json_object_get(given, "regionName"),
-	                          json_object_get(json_object_get(whole, "providerSettings"), "regionName"));
-	bool provider = old && given &&
-	                !json_equal(json_object_get(given, "providerName"),
-	                            json_object_get(json_object_get(whole, "providerSettings"), "providerName"));
-	if (region || provider ||
-	    gives_any(body, (const char *const[]){"replicationFactor", "replicationSpec", "replicationSpecs"}, 3)) {
+	bool region = old && says_new(given, present, "regionName"),
+	     provider = old && says_new(given, present, "providerName"), shards = says_new(body, shown, "numShards"),
+	     table = says_new(body, shown, "replicationSpecs") || says_new(body, shown, "replicationSpec") ||
+	             says_new(body, shown, "replicationFactor");
+	if (region || provider || table) {
 		json_object_del(whole, "replicationSpecs");
 		json_object_del(whole, "replicationSpec");
 	}
+	if (shards)
+		json_object_del(whole, "replicationSpecs");
 	if (provider)
 		json_object_del(whole, "providerSettings");
-	settings = json_object_get(whole, "providerSettings");
 	json_object_foreach((json_t *)(uintptr_t)body, key, value)
 	{
-		if (strcmp(key, "providerSettings") == 0 && settings)
-			json_object_update(settings, value);
-		else
+		json_t *there =
+		        str_is_one_of("providerSettings|autoScaling", str_of(key)) ? json_object_get(whole, key) : NULL;
+		if (there)
+			json_merge(there, value);
+		else if (says_new(body, shown, key))
 			json_put(whole, key, json_deep_copy(value));
 	}
-	if (json_object_get(body, "numShards") && !json_object_get(body, "replicationSpecs"))
-		json_object_del(whole, "replicationSpecs");
-	return whole;
+	return (struct legacy){.whole = whole,
+	                       .shown = shown,
+	                       .old = provider ? NULL : old,
+	                       .same_regions = old && !region && !provider && !table && !shards};
 }
 
 static json_t *from_legacy(struct arena *a, const json_t *body, const json_t *old)
@@ -381,13 +502,15 @@ static json_t *from_legacy(struct arena *a, const json_t *body, const json_t *ol
 	                                      "autoScaling",      "numShards",        "replicationFactor"};
 	json_t *to = same_fields(body, "ClusterDescription20240805");
 	json_object_del(to, "dbVersion");
+	if (json_is_false(json_object_get(body, "backupEnabled"))) /* as it is always shown */
+		json_object_del(to, "backupEnabled");
 	field_copy(to, "backupEnabled", body, "providerBackupEnabled");
 	if (!old || gives_any(body, shaping, sizeof shaping / sizeof *shaping)) {
-		json_t *whole = legacy_whole(a, body, old), *specs = specs_from(whole);
+		struct legacy wanted = legacy_wanted(a, body, old);
+		json_t *specs = specs_from(&wanted);
 		if (json_array_size(specs))
 			json_object_set(to, "replicationSpecs", specs);
 		json_decref(specs);
-		json_decref(whole);
 	}
 	return to;
 }

@@ -9,10 +9,10 @@
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "jobs/waits.h"
 #include "trail/events.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 /* One converge under way. */
 struct work {
@@ -36,8 +36,7 @@ int cluster_of_job(struct job_run *r, struct cluster *ret_cluster)
 {
 	tx_begin_read(r->reader);
 	int result = cluster_get(r->reader, r->arena, r->job.subject, ret_cluster);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	job_read_end(r);
 	if (result < 0)
 		return result;
 	return cluster_is(ret_cluster, "DELETING") || json_is_true(json_object_get(ret_cluster->body, "paused"));
@@ -45,7 +44,7 @@ int cluster_of_job(struct job_run *r, struct cluster *ret_cluster)
 
 struct engine_progress cluster_progress(struct job_run *r)
 {
-	return (struct engine_progress){.tell = progress_tell, .ctx = r};
+	return (struct engine_progress){.tell = progress_tell, .ctx = r, .stop = job_stop(r)};
 }
 
 static int cluster_event_write(struct tx *tx, struct arena *a, const char *type, const struct cluster *cluster)
@@ -66,57 +65,58 @@ int cluster_access_load(struct tx *tx, struct arena *a, struct str group_id, str
 	return result;
 }
 
-static void text_copy(char *to, size_t size, struct str from)
+int cluster_want_load(const struct service *s, struct tx *tx, struct arena *a, const struct cluster *cluster,
+                      struct cluster_want *ret_want, struct engine_access *ret_access)
 {
-	snprintf(to, size, "%.*s", STR_ARG(from));
+	struct engine_node *nodes = arena_new_array(a, struct engine_node, ENGINE_NODES_MAX);
+	struct engine_cluster *want = &ret_want->engine;
+	struct engine_param *params;
+	struct authority ca;
+	json_t *outage;
+	*ret_want = (struct cluster_want){.peered = false};
+	int result = outage_regions(tx, a, cluster->doc.id, &outage);
+	if (result == 0)
+		result = process_params(tx, a, cluster, &params, &want->param_count, &want->quorum);
+	if (result == 0)
+		result = cluster_access_load(tx, a, cluster->doc.parent, cluster->doc.name, ret_access);
+	if (result == 0)
+		result = authority_load(tx, a, cluster->doc.parent, &ca);
+	for (size_t i = 0; result == 0 && i < cluster_part_count; i++)
+		if (cluster_parts[i]->wanted)
+			result = cluster_parts[i]->wanted(tx, a, cluster, ret_want);
+	if (result < 0)
+		return result;
+	json_int_t generation = json_number(cluster->plan, "generation");
+	bool applied = json_number(cluster->plan, "applied") == generation;
+	want->adopt = applied && !json_is_true(json_object_get(cluster->plan, "missing"));
+	str_copy(cluster->doc.id, want->id, sizeof want->id);
+	str_copy(cluster->doc.parent, want->group_id, sizeof want->group_id);
+	str_copy(cluster->doc.name, want->name, sizeof want->name);
+	str_copy(json_field(cluster->plan, "label"), want->label, sizeof want->label);
+	str_copy(json_field(cluster->plan, "hash"), want->project_hash, sizeof want->project_hash);
+	want->version = cluster_version(s->db_versions, cluster->body);
+	want->renew = json_is_true(json_object_get(cluster->plan, "maintain"));
+	want->paused = json_is_true(json_object_get(cluster->body, "paused"));
+	want->nodes = nodes;
+	want->node_count =
+	        cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), outage, nodes, ENGINE_NODES_MAX);
+	made_load(a, cluster, applied, want);
+	want->params = params;
+	want->ca_cert = ca.certificate.p;
+	want->ca_key = ca.key.p;
+	want->shards = (unsigned)cluster_shard_count(cluster->body);
+	return 0;
 }
 
 /* Reads what is wanted. In a read. */
 static int want_load(struct job_run *r, struct work *w)
 {
-	struct arena *a = r->arena;
-	struct cluster *cluster = &w->cluster;
-	struct engine_node *nodes = arena_new_array(a, struct engine_node, ENGINE_NODES_MAX);
-	struct engine_param *params;
-	struct authority ca;
-	json_t *outage;
-	int result = outage_regions(r->reader, a, cluster->doc.id, &outage);
+	int result = cluster_want_load(r->ctx, r->reader, r->arena, &w->cluster, &w->wanted, &w->access);
 	if (result == 0)
-		result = process_params(r->reader, a, cluster, &params, &w->wanted.engine.param_count,
-		                        &w->wanted.engine.quorum);
-	if (result == 0)
-		result = cluster_access_load(r->reader, a, cluster->doc.parent, cluster->doc.name, &w->access);
-	if (result == 0)
-		result = access_is_shut(r->reader, a, cluster->doc.id, &w->shut);
-	if (result == 0)
-		result = authority_load(r->reader, a, cluster->doc.parent, &ca);
-	for (size_t i = 0; result == 0 && i < cluster_part_count; i++)
-		if (cluster_parts[i]->wanted)
-			result = cluster_parts[i]->wanted(r->reader, a, cluster, &w->wanted);
-	if (result < 0)
-		return result;
+		result = access_is_shut(r->reader, r->arena, w->cluster.doc.id, &w->shut);
 	w->access.hold = w->shut;
-	w->generation = json_integer_value(json_object_get(cluster->plan, "generation"));
-	bool applied = json_integer_value(json_object_get(cluster->plan, "applied")) == w->generation;
-	w->wanted.engine.adopt = applied && !json_is_true(json_object_get(cluster->plan, "missing"));
-	text_copy(w->wanted.engine.id, sizeof w->wanted.engine.id, cluster->doc.id);
-	text_copy(w->wanted.engine.group_id, sizeof w->wanted.engine.group_id, cluster->doc.parent);
-	text_copy(w->wanted.engine.name, sizeof w->wanted.engine.name, cluster->doc.name);
-	text_copy(w->wanted.engine.label, sizeof w->wanted.engine.label, json_field(cluster->plan, "label"));
-	text_copy(w->wanted.engine.project_hash, sizeof w->wanted.engine.project_hash,
-	          json_field(cluster->plan, "hash"));
-	w->wanted.engine.version = cluster_version(cluster->body);
-	w->wanted.engine.renew = json_is_true(json_object_get(cluster->plan, "maintain"));
-	w->wanted.engine.paused = json_is_true(json_object_get(cluster->body, "paused"));
-	w->wanted.engine.nodes = nodes;
-	w->wanted.engine.node_count =
-	        cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), outage, nodes, ENGINE_NODES_MAX);
-	made_load(a, cluster, applied, &w->wanted.engine);
-	w->wanted.engine.params = params;
-	w->wanted.engine.ca_cert = ca.certificate.p;
-	w->wanted.engine.ca_key = ca.key.p;
-	w->wanted.engine.shards = (unsigned)cluster_shard_count(cluster->body);
-	return 0;
+	w->generation = json_number(w->cluster.plan, "generation");
+	return result;
 }
 
 /* Clients connect to the routers of a sharded cluster, and to the nodes of any other: first those that can take
@@ -139,8 +139,7 @@ static void strings_make(struct job_run *r, struct work *w)
 	struct connection_node *nodes = arena_new_array(r->arena, struct connection_node, w->status.node_count + 1);
 	struct connection_cluster c = {
 	        .label = w->wanted.engine.label, .project_hash = w->wanted.engine.project_hash, .nodes = nodes};
-	struct connection_network n = {.peered = w->wanted.peered,
-	                               .sharded = !str_is(json_field(w->cluster.body, "clusterType"), "REPLICASET")};
+	struct connection_network n = {.peered = w->wanted.peered, .sharded = cluster_is_sharded(w->cluster.body)};
 	enum node_kind first = n.sharded ? NODE_ROUTER : NODE_ELECTABLE,
 	               last = n.sharded ? NODE_ROUTER : NODE_ANALYTICS;
 	for (enum node_kind kind = first; kind <= last; kind++)
@@ -149,11 +148,20 @@ static void strings_make(struct job_run *r, struct work *w)
 	json_keep(r->arena, w->strings);
 }
 
+bool cluster_is_worked_on(const struct cluster *cluster)
+{
+	return json_object_get(cluster->plan, "restoring") || json_object_get(cluster->plan, "indexing");
+}
+
 static const char *event_of(const struct cluster *cluster)
 {
 	if (cluster_is(cluster, "CREATING"))
 		return "CLUSTER_READY";
-	return cluster_is(cluster, "IDLE") ? NULL : "CLUSTER_UPDATE_COMPLETED";
+	/* Nothing of it was to be changed: it is UPDATING for another reason. */
+	bool found =
+	        json_object_get(cluster->plan, "indexing") && cluster_is(cluster, "UPDATING") &&
+	        json_equal(json_object_get(cluster->plan, "generation"), json_object_get(cluster->plan, "applied"));
+	return cluster_is(cluster, "IDLE") || found ? NULL : "CLUSTER_UPDATE_COMPLETED";
 }
 
 /* Writes down what was reached, unless something else is wanted by now: then another job is on its way. */
@@ -181,7 +189,8 @@ static int ready_save(struct tx *tx, struct job_run *r)
 	struct str before = json_text(r->arena, now.body);
 	json_put(now.plan, "applied", json_integer(w->generation));
 	json_object_set(now.plan, "type", json_object_get(now.body, "clusterType"));
-	json_put_z(now.body, "stateName", "IDLE");
+	/* A restore that waits behind this has yet to change it; an index is being built beside this. */
+	json_put_z(now.body, "stateName", cluster_is_worked_on(&now) ? "UPDATING" : "IDLE");
 	json_object_set(now.body, "connectionStrings", w->strings);
 	if (w->status.node_count)
 		json_put_z(now.body, "dbVersion", w->status.nodes[0].version);
@@ -240,7 +249,7 @@ static int destroy(struct job_run *r)
 static void converge_saved(struct job_run *r)
 {
 	const struct work *w = r->save_ctx;
-	access_applied(r->job.subject, w->stamp);
+	wait_done(r->job.subject, w->stamp);
 }
 
 /* What is wanted by now. */
@@ -248,12 +257,11 @@ static int access_again(struct job_run *r, struct work *w, const char **ret_why)
 {
 	const struct service *s = r->ctx;
 	struct engine_access access;
-	uint64_t stamp = access_stamp();
+	uint64_t stamp = wait_stamp();
 	*ret_why = "it cannot be read";
 	tx_begin_read(r->reader);
 	int result = cluster_access_load(r->reader, r->arena, w->cluster.doc.parent, w->cluster.doc.name, &access);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	job_read_end(r);
 	if (result == 0)
 		result = s->engine_ops->access->apply(s->engine_state, w->wanted.engine.id, &access, ret_why);
 	if (result < 0)
@@ -271,8 +279,7 @@ static void access_catch_up(struct job_run *r, struct work *w)
 	const char *why;
 	tx_begin_read(r->reader);
 	int result = tx_job_find(r->reader, r->arena, ACCESS_JOB, r->job.subject, &waiting);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	job_read_end(r);
 	if (result == 0 && !waiting.failed && access_again(r, w, &why) < 0)
 		log_debug("cluster %s: its access is left to the job that waits: %s", w->wanted.engine.id, why);
 }
@@ -343,15 +350,13 @@ static int converge(struct job_run *r, struct work *w)
 static int cluster_step(struct job_run *r)
 {
 	struct work *w = arena_new_of(r->arena, struct work);
-	w->stamp = access_stamp();
+	w->stamp = wait_stamp();
 	tx_begin_read(r->reader);
 	int result = cluster_get(r->reader, r->arena, r->job.subject, &w->cluster);
 	bool gone = result == -ENOENT, deleting = result == 0 && cluster_is(&w->cluster, "DELETING");
 	if (result == 0 && !deleting)
 		result = want_load(r, w);
-	tx_end_read(r->reader);
-	/* An engine may take minutes: the store shall not keep an old state for it. */
-	tx_rest(r->reader);
+	job_read_end(r);
 	if (result < 0)
 		return gone ? JOB_DONE : result;
 	return deleting ? destroy(r) : converge(r, w);
@@ -374,15 +379,9 @@ static int cluster_failed(struct tx *tx, struct job_run *r)
 
 /* Starting, and starting anew. */
 
-static int adopt_one(struct tx *tx, void *ctx, const struct doc *cluster)
-{
-	struct job job = {.kind = STR(CLUSTER_JOB), .subject = cluster->id, .due_ms = clock_now_ms()};
-	return tx_job_ensure(tx, &job);
-}
-
 static int adopt_run(struct tx *tx, void *ctx)
 {
-	return clusters_walk(tx, adopt_one, NULL);
+	return clusters_walk(tx, cluster_look_again, NULL);
 }
 
 int clusters_adopt(struct store *store)
@@ -399,14 +398,7 @@ struct collection {
 static int collect_one(struct tx *tx, void *ctx, const struct doc *cluster)
 {
 	struct collection *c = ctx;
-	if (c->count == c->cap) {
-		size_t cap = c->cap ? 2 * c->cap : 64;
-		struct str *more = arena_new_array(c->arena, struct str, cap);
-		if (c->count)
-			memcpy(more, c->ids, c->count * sizeof *more);
-		c->ids = more;
-		c->cap = cap;
-	}
+	ARENA_FIT(c->arena, c->ids, c->count, c->cap);
 	c->ids[c->count++] = arena_dup(c->arena, cluster->id);
 	return 0;
 }
@@ -436,7 +428,7 @@ void clusters_destroy(struct service *s, const struct str *ids, size_t count)
 	struct engine_progress p = {.tell = tell_nobody};
 	for (size_t i = 0; i < count; i++) {
 		char id[25];
-		text_copy(id, sizeof id, ids[i]);
+		str_copy(ids[i], id, sizeof id);
 		int result = s->engine_ops->core->destroy(s->engine_state, id, &p);
 		if (result < 0 && result != -EAGAIN)
 			log_error("reset: the cluster %s could not be removed (error %d)", id, result);
@@ -447,9 +439,10 @@ static const struct job_kind kinds[] = {
         {.name = CLUSTER_JOB, .step = cluster_step, .failed = cluster_failed},
         {.name = RESTART_JOB, .step = restart_step, .failed = restart_failed, .attempts = 3},
         {.name = SAMPLE_JOB, .step = sample_step, .failed = sample_failed, .attempts = 3},
-        {.name = REPAIR_JOB, .step = repair_step},
-        {.name = AUTHORITY_SCAN_JOB, .step = authority_scan_step, .period_ms = AUTHORITY_SCAN_MS},
-        {.name = OUTAGE_END_JOB, .step = outage_end_step},
+        {.name = REPAIR_JOB, .save = repair_save},
+        {.name = AUTHORITY_SCAN_JOB, .save = authority_scan_save, .period_ms = AUTHORITY_SCAN_MS},
+        {.name = OUTAGE_END_JOB, .save = outage_end_save},
+        {.name = LIFETIME_JOB, .save = lifetime_save},
         {.name = WATCH_JOB, .step = watch_step},
         {.name = ACCESS_JOB, .step = access_step, .attempts = ACCESS_ATTEMPTS},
 };

@@ -30,7 +30,7 @@ int restart_failed(struct tx *tx, struct job_run *r);
  * as wanted, or gone. */
 must_check int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why, bool missing);
 must_check int repair_forget(struct tx *tx, struct arena *a, struct cluster *cluster);
-int repair_step(struct job_run *r);
+int repair_save(struct tx *tx, struct job_run *r);
 #define REPAIR_JOB "cluster_repair"
 /* A write about a cluster that the engine asks for and nobody waits for; `lost`: what is missing should it fail. */
 struct cluster_note {
@@ -43,7 +43,14 @@ struct cluster_note {
 };
 void cluster_note_write(const struct cluster_note *n, const char *cluster_id);
 /* An outage simulation's time is over. */
-int outage_end_step(struct job_run *r);
+int outage_end_save(struct tx *tx, struct job_run *r);
 #define OUTAGE_END_JOB "outage_end"
+/* lifetime.c: the hours of its life that the request gives a cluster; what is wrong with them; what its oldest form
+ * shows of them. */
+must_check int lifetime_set(struct call *c, struct cluster *cluster, bool is_new);
+void lifetime_check(struct call *c, struct faults *faults);
+void lifetime_show(struct arena *a, const struct doc *d, json_t *view);
+int lifetime_save(struct tx *tx, struct job_run *r);
+#define LIFETIME_JOB "cluster_end"
 
 #endif

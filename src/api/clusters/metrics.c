@@ -6,26 +6,18 @@
 
 #include "base/clock.h"
 #include "hosts/hosts.h"
-#include "jobs/jobs.h"
+#include "jobs/figures.h"
+#include "trail/metrics.h"
 
 #include <pthread.h>
 
 #define REST 50
-#define TEXT_MAX 40
 
 static const char *const states[] = {"IDLE", "CREATING", "UPDATING", "DELETING", "REPAIRING"};
 #define STATES (sizeof states / sizeof *states)
-#define JOBS_MAX 128
-
-struct job_figure {
-	char kind[TEXT_MAX], state[TEXT_MAX];
-	long long count;
-};
 
 struct figures {
 	unsigned long long clusters[STATES];
-	struct job_figure jobs[JOBS_MAX];
-	size_t job_count;
 };
 
 static struct figures shown;
@@ -47,23 +39,6 @@ static int cluster_count(struct tx *tx, void *ctx, const struct doc *cluster)
 	return 0;
 }
 
-static int jobs_count(struct tx *tx, struct figures *f)
-{
-	struct arena *a = arena_new();
-	struct job_tally *list;
-	size_t count = 0;
-	int r = tx_job_tally(tx, a, &list, &count);
-	for (size_t i = 0; r == 0 && i < count && f->job_count < JOBS_MAX; i++) {
-		struct job_figure *to = &f->jobs[f->job_count++];
-		struct str state = str_is(list[i].state, "queued") ? STR("waiting") : list[i].state;
-		snprintf(to->kind, sizeof to->kind, "%.*s", STR_ARG(list[i].kind));
-		snprintf(to->state, sizeof to->state, "%.*s", STR_ARG(state));
-		to->count = list[i].count;
-	}
-	arena_free(a);
-	return r;
-}
-
 void cluster_metrics_refresh(struct tx *reader)
 {
 	static uint64_t version;
@@ -73,41 +48,29 @@ void cluster_metrics_refresh(struct tx *reader)
 	uint64_t now = store_data_version(reader);
 	if (began < next_us || (counted && now == version))
 		return;
-	struct figures *f = must_calloc(1, sizeof *f);
+	struct figures f = {0};
 	tx_begin_read(reader);
-	int r = clusters_walk(reader, cluster_count, f);
+	int r = clusters_walk(reader, cluster_count, &f);
 	if (r == 0)
-		r = jobs_count(reader, f);
+		r = jobs_figures_count(reader);
 	tx_end_read(reader);
 	tx_rest(reader);
 	if (r == 0) {
 		pthread_mutex_lock(&shown_lock);
-		shown = *f;
+		shown = f;
 		pthread_mutex_unlock(&shown_lock);
 		version = now;
 		counted = true;
 	}
-	free(f);
 	int64_t ended = clock_mono_us();
 	next_us = ended + (ended - began) * REST;
 }
 
 /* --- showing */
 
-static void head(struct buf *b, const char *name, const char *type, const char *help)
-{
-	buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void number(struct buf *b, const char *name, const char *type, const char *help, uint64_t n)
-{
-	head(b, name, type, help);
-	buf_printf(b, "%s %llu\n", name, (unsigned long long)n);
-}
-
 static void clusters_write(struct buf *b, const struct figures *f)
 {
-	head(b, "steward_clusters", "gauge", "Clusters in the store, flex ones included, by state.");
+	metrics_head(b, "steward_clusters", "gauge", "Clusters in the store, flex ones included, by state.");
 	for (size_t i = 0; i < STATES; i++)
 		buf_printf(b, "steward_clusters{state=\"%s\"} %llu\n", states[i], f->clusters[i]);
 }
@@ -122,7 +85,7 @@ static void nodes_write(struct buf *b, const struct engine_stats *t)
 {
 	static const char *const names[NODE_STATES] = {"absent", "starting", "running", "stopped", "failed"};
 	static const char *const roles[] = {"primary", "standby", "reader", "router"};
-	head(b, "steward_nodes", "gauge", "Nodes on this host by role and state.");
+	metrics_head(b, "steward_nodes", "gauge", "Nodes on this host by role and state.");
 	for (size_t r = 0; r < sizeof roles / sizeof *roles; r++)
 		for (size_t s = NODE_STARTING; s < NODE_STATES; s++) {
 			unsigned count = 0;
@@ -136,36 +99,22 @@ static void nodes_write(struct buf *b, const struct engine_stats *t)
 static void engine_write(struct buf *b, const struct engine_stats *t)
 {
 	nodes_write(b, t);
-	number(b, "steward_standbys_running", "gauge", "Nodes on this host that run and follow a primary.",
-	       t->standbys);
-	number(b, "steward_standbys_streaming", "gauge", "Of them, those that receive what their primary writes.",
-	       t->streaming);
-	number(b, "steward_replication_lag_bytes", "gauge",
-	       "What the standby that is furthest behind has not replayed, when last asked.", t->lag_bytes);
-	head(b, "steward_replication_lag_seconds", "gauge",
-	     "How long the slowest standby took to replay, when last asked.");
+	metrics_number(b, "steward_standbys_running", "gauge", "Nodes on this host that run and follow a primary.",
+	               t->standbys);
+	metrics_number(b, "steward_standbys_streaming", "gauge",
+	               "Of them, those that receive what their primary writes.", t->streaming);
+	metrics_number(b, "steward_replication_lag_bytes", "gauge",
+	               "What the standby that is furthest behind has not replayed, when last asked.", t->lag_bytes);
+	metrics_head(b, "steward_replication_lag_seconds", "gauge",
+	             "How long the slowest standby took to replay, when last asked.");
 	buf_printf(b, "steward_replication_lag_seconds %.6f\n", t->lag_seconds);
-	head(b, "steward_failovers_total", "counter", "Changes of a primary, because the old one ended or as planned.");
+	metrics_head(b, "steward_failovers_total", "counter",
+	             "Changes of a primary, because the old one ended or as planned.");
 	buf_printf(b,
 	           "steward_failovers_total{kind=\"failover\"} %llu\nsteward_failovers_total{kind=\"planned\"} %llu\n",
 	           (unsigned long long)t->failovers, (unsigned long long)t->switchovers);
-	number(b, "steward_node_ends_total", "counter", "Nodes that ended by themselves, or hung and were ended.",
-	       t->ends);
-}
-
-static void jobs_write(struct buf *b, const struct figures *f, const struct jobs *jobs)
-{
-	uint64_t steps, retries, failed;
-	head(b, "steward_jobs", "gauge", "Jobs in the store by kind and state; failed ones are kept for a week.");
-	for (size_t i = 0; i < f->job_count; i++)
-		buf_printf(b, "steward_jobs{kind=\"%s\",state=\"%s\"} %lld\n", f->jobs[i].kind, f->jobs[i].state,
-		           f->jobs[i].count);
-	if (!jobs)
-		return;
-	jobs_stats(jobs, &steps, &retries, &failed);
-	number(b, "steward_job_steps_total", "counter", "Steps of jobs that this process has done.", steps);
-	number(b, "steward_job_failures_total", "counter",
-	       "Of them, those that failed and are tried again or given up.", retries);
+	metrics_number(b, "steward_node_ends_total", "counter",
+	               "Nodes that ended by themselves, or hung and were ended.", t->ends);
 }
 
 /* Where the store is not shared there is nothing to say. */
@@ -175,10 +124,11 @@ static void hosts_write(struct buf *b)
 	if (!hosts_shared())
 		return;
 	hosts_stats(&t);
-	head(b, "steward_hosts", "gauge", "Hosts that share the store, as this one sees them.");
+	metrics_head(b, "steward_hosts", "gauge", "Hosts that share the store, as this one sees them.");
 	buf_printf(b, "steward_hosts{state=\"alive\"} %llu\nsteward_hosts{state=\"away\"} %llu\n",
 	           (unsigned long long)t.alive, (unsigned long long)t.away);
-	head(b, "steward_host_calls_total", "counter", "Calls and questions that were passed on to other hosts.");
+	metrics_head(b, "steward_host_calls_total", "counter",
+	             "Calls and questions that were passed on to other hosts.");
 	buf_printf(b,
 	           "steward_host_calls_total{result=\"answered\"} %llu\nsteward_host_calls_total{result=\"failed\"} "
 	           "%llu\n",
@@ -188,18 +138,16 @@ static void hosts_write(struct buf *b)
 void cluster_metrics_write(struct buf *b, struct service *s)
 {
 	struct engine_stats *t = must_calloc(1, sizeof *t);
-	struct figures *f = must_calloc(1, sizeof *f);
 	pthread_mutex_lock(&shown_lock);
-	*f = shown;
+	struct figures f = shown;
 	pthread_mutex_unlock(&shown_lock);
-	clusters_write(b, f);
+	clusters_write(b, &f);
 	if (s->engine_state && s->engine_ops->statistics) {
 		s->engine_ops->statistics->host(s->engine_state, t);
 		engine_write(b, t);
 	}
-	jobs_write(b, f, s->jobs);
+	jobs_figures_write(b, s->jobs);
 	hosts_write(b);
 	disk_metrics(b, s);
-	free(f);
 	free(t);
 }

@@ -30,24 +30,38 @@ json_t *region_next(const json_t *cluster, struct region_walk *walk)
 	return NULL;
 }
 
-static bool is_sharded(const json_t *cluster)
+const json_t *region_at(const json_t *cluster, size_t shard, size_t region)
+{
+	const json_t *spec = json_array_get(json_object_get(cluster, "replicationSpecs"), shard);
+	return json_array_get(json_object_get(spec, "regionConfigs"), region);
+}
+
+json_int_t region_nodes(const json_t *region, const char *field)
+{
+	return json_number(json_object_get(region, field), "nodeCount");
+}
+
+struct str node_set(const struct node_status *n)
+{
+	const char *dash = strrchr(n->name, '-');
+	return (struct str){n->name, dash ? (size_t)(dash - n->name) : strlen(n->name)};
+}
+
+bool cluster_is_sharded(const json_t *cluster)
 {
 	return !str_is(json_field(cluster, "clusterType"), "REPLICASET");
 }
 
 static json_int_t nodes_of(const json_t *config, int kind)
 {
-	const json_t *spec = json_object_get(config, hardware_fields[kind]);
-	if (region_is_shared(config))
-		return kind == NODE_ELECTABLE;
-	return json_number(spec, "nodeCount");
+	return region_is_shared(config) ? kind == NODE_ELECTABLE : region_nodes(config, hardware_fields[kind]);
 }
 
 size_t cluster_node_count(const json_t *cluster, size_t most)
 {
 	struct region_walk walk = {.spec = 0};
 	const json_t *config;
-	size_t count = is_sharded(cluster) ? ROUTERS : 0;
+	size_t count = cluster_is_sharded(cluster) ? ROUTERS : 0;
 	while (count <= most && (config = region_next(cluster, &walk)))
 		for (int k = 0; k < HARDWARE && count <= most; k++) {
 			json_int_t more = nodes_of(config, k);
@@ -73,10 +87,7 @@ static bool is_same_place(const json_t *a, const json_t *b)
 
 static bool name_is_used(const json_t *list, const char *name)
 {
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (str_is(json_field(json_array_get(list, i), "name"), name))
-			return true;
-	return false;
+	return json_find(list, "name", str_of(name)) != NULL;
 }
 
 /* Old nodes are looked at first, so that a new one never takes the name of one that stays. */
@@ -144,18 +155,13 @@ json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char
 				node_add(&n, (enum node_kind)k, walk.spec, config,
 				         json_object_get(config, hardware_fields[k]));
 	}
-	if (is_sharded(cluster) && first)
+	if (cluster_is_sharded(cluster) && first)
 		for (int i = 0; i < ROUTERS; i++)
 			node_add(&n, NODE_ROUTER, 0, first, json_object_get(first, "electableSpecs"));
 	for (size_t i = 0; i < json_array_size(n.nodes); i++)
 		name_new(&n, json_array_get(n.nodes, i));
 	json_decref(n.left);
 	return n.nodes;
-}
-
-static void text_copy(char *to, size_t size, struct str from)
-{
-	snprintf(to, size, "%.*s", STR_ARG(from));
 }
 
 static bool is_out(const json_t *outage, struct str provider, struct str region)
@@ -186,10 +192,10 @@ size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct en
 				to->kind = (enum node_kind)k;
 		/* Clients of every region come through the router: it is in none that goes down. */
 		to->outage = to->outage && to->kind != NODE_ROUTER;
-		text_copy(to->name, sizeof to->name, json_field(from, "name"));
-		text_copy(to->provider, sizeof to->provider, json_field(from, "provider"));
-		text_copy(to->region, sizeof to->region, json_field(from, "region"));
-		text_copy(to->instance_size, sizeof to->instance_size, json_field(from, "size"));
+		str_copy(json_field(from, "name"), to->name, sizeof to->name);
+		str_copy(json_field(from, "provider"), to->provider, sizeof to->provider);
+		str_copy(json_field(from, "region"), to->region, sizeof to->region);
+		str_copy(json_field(from, "size"), to->instance_size, sizeof to->instance_size);
 	}
 	return count;
 }

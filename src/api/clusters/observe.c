@@ -89,28 +89,17 @@ void clusters_observed(struct service *s, struct request *r)
 
 /* --- reading it */
 
-static void text_read(const json_t *from, const char *name, char *to, size_t size)
-{
-	struct str text = json_field(from, name);
-	snprintf(to, size, "%.*s", STR_ARG(text));
-}
-
-static int64_t number_read(const json_t *from, const char *name)
-{
-	return json_integer_value(json_object_get(from, name));
-}
-
 static void node_read(const json_t *from, struct node_status *n)
 {
-	text_read(from, "name", n->name, sizeof n->name);
-	text_read(from, "host", n->host, sizeof n->host);
-	text_read(from, "address", n->address, sizeof n->address);
-	text_read(from, "version", n->version, sizeof n->version);
-	n->port = (unsigned)number_read(from, "port");
-	n->kind = (enum node_kind)number_read(from, "kind");
-	n->state = (enum node_state)number_read(from, "state");
-	n->shard = (unsigned)number_read(from, "shard");
-	n->primary = json_is_true(json_object_get(from, "primary"));
+	str_copy(json_field(from, "name"), n->name, sizeof n->name);
+	str_copy(json_field(from, "host"), n->host, sizeof n->host);
+	str_copy(json_field(from, "address"), n->address, sizeof n->address);
+	str_copy(json_field(from, "version"), n->version, sizeof n->version);
+	n->port = (unsigned)json_number(from, "port");
+	n->kind = (enum node_kind)json_number(from, "kind");
+	n->state = (enum node_state)json_number(from, "state");
+	n->shard = (unsigned)json_number(from, "shard");
+	n->primary = json_flag(from, "primary");
 }
 
 static void status_read(const json_t *from, struct arena *a, struct cluster_status *ret_status)
@@ -118,9 +107,9 @@ static void status_read(const json_t *from, struct arena *a, struct cluster_stat
 	const json_t *nodes = json_object_get(from, "nodes");
 	size_t count = json_array_size(nodes);
 	*ret_status = (struct cluster_status){.exists = count > 0,
-	                                      .full = (enum engine_full)number_read(from, "full"),
-	                                      .disk_used = (uint64_t)number_read(from, "used"),
-	                                      .disk_limit = (uint64_t)number_read(from, "limit"),
+	                                      .full = (enum engine_full)json_number(from, "full"),
+	                                      .disk_used = (uint64_t)json_number(from, "used"),
+	                                      .disk_limit = (uint64_t)json_number(from, "limit"),
 	                                      .nodes = arena_new_array(a, struct node_status, count + 1),
 	                                      .node_count = count};
 	for (size_t i = 0; i < count; i++)
@@ -162,7 +151,7 @@ static void answers_take(struct arena *a, const struct host_question *questions,
                          struct cluster_sight *one)
 {
 	char id[ID_LEN + 1];
-	snprintf(id, sizeof id, "%.*s", STR_ARG(one->doc.id));
+	str_copy(one->doc.id, id, sizeof id);
 	for (size_t i = 0; i < count; i++) {
 		const json_t *status = json_object_get(json_object_get(questions[i].answer, "clusters"), id);
 		if (status && str_eq(questions[i].host, one->host))
@@ -204,13 +193,7 @@ struct looking {
 static int look_one(struct tx *tx, void *ctx, const struct doc *d)
 {
 	struct looking *l = ctx;
-	if (l->count == l->room) {
-		l->room = l->room ? 2 * l->room : 32;
-		struct cluster_sight *more = arena_new_array(l->arena, struct cluster_sight, l->room);
-		if (l->count)
-			memcpy(more, l->list, l->count * sizeof *more);
-		l->list = more;
-	}
+	ARENA_FIT(l->arena, l->list, l->count, l->room);
 	struct cluster_sight *to = &l->list[l->count++];
 	to->doc = (struct doc){.id = arena_dup(l->arena, d->id), .name = arena_dup(l->arena, d->name)};
 	if (hosts_shared()) {

@@ -248,7 +248,7 @@ int clusters_end_outage(struct call *c)
 }
 
 /* The simulation's time is over, unless it was ended, or is another one by now. */
-static int expire_save(struct tx *tx, struct job_run *r)
+int outage_end_save(struct tx *tx, struct job_run *r)
 {
 	const json_t *args = doc_json(r->arena, r->job.args);
 	struct cluster cluster;
@@ -262,10 +262,4 @@ static int expire_save(struct tx *tx, struct job_run *r)
 	if (is_ending(outage) || !str_eq(json_field(outage, "id"), json_field(args, "id")))
 		return 0;
 	return end(tx, r->arena, &cluster, &d);
-}
-
-int outage_end_step(struct job_run *r)
-{
-	r->save = expire_save;
-	return JOB_DONE;
 }

@@ -16,15 +16,7 @@ static void value_write(struct call *c, json_t *value)
 /* The comma-separated list has the word, or there is none. */
 static bool is_asked(struct str list, struct str word)
 {
-	struct str one;
-	if (!list.n)
-		return true;
-	while (list.n) {
-		str_cut(list, ',', &one, &list);
-		if (str_eq(str_trim(one), word))
-			return true;
-	}
-	return false;
+	return !list.n || str_list_has(list, word);
 }
 
 static json_t *regions_json(const struct cluster_provider *p)
@@ -134,7 +126,6 @@ static int detail_visit(struct tx *tx, void *ctx, const struct doc *d)
 	struct details *to = ctx;
 	struct cluster cluster = cluster_of(to->arena, d);
 	struct str version = json_field(cluster.body, "dbVersion");
-	bool sharded = !str_is(json_field(cluster.body, "clusterType"), "REPLICASET");
 	const char *availability = json_flag(cluster.body, "paused") ? "unavailable"
 	                           : cluster_is(&cluster, "IDLE")    ? "available"
 	                                                             : "warning";
@@ -147,7 +138,7 @@ static int detail_visit(struct tx *tx, void *ctx, const struct doc *d)
 	                  1, "availability", availability, "backupEnabled", json_flag(cluster.body, "backupEnabled"),
 	                  "clusterId", d->id.p, d->id.n, "dataSizeBytes", 0, "name", d->name.p, d->name.n, "nodeCount",
 	                  (json_int_t)json_array_size(json_object_get(cluster.plan, "nodes")), "sslEnabled", 1, "type",
-	                  sharded ? "SHARDED_CLUSTER" : "REPLICA_SET", "versions", versions));
+	                  cluster_is_sharded(cluster.body) ? "SHARDED_CLUSTER" : "REPLICA_SET", "versions", versions));
 	return 0;
 }
 

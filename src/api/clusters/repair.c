@@ -40,7 +40,7 @@ int repair_forget(struct tx *tx, struct arena *a, struct cluster *cluster)
 }
 
 /* In the transaction that ends this job. */
-static int look_again(struct tx *tx, struct job_run *r)
+int repair_save(struct tx *tx, struct job_run *r)
 {
 	struct cluster cluster;
 	json_t *args = doc_json(r->arena, r->job.args);
@@ -52,10 +52,4 @@ static int look_again(struct tx *tx, struct job_run *r)
 	/* What failed before is told until now; without this, years of trying would be kept. */
 	result = tx_jobs_forget(tx, cluster.doc.id, 0);
 	return result < 0 ? result : cluster_reconcile(tx, cluster.doc.id);
-}
-
-int repair_step(struct job_run *r)
-{
-	r->save = look_again;
-	return JOB_DONE;
 }

@@ -2,6 +2,7 @@
  * so that a stored cluster says everything about itself. */
 #include "api/clusters/spec.h"
 
+#include "api/clusters/clusters.h"
 #include "api/kit/verbs.h"
 #include "base/id.h"
 
@@ -98,9 +99,7 @@ static double disk_standard(struct str size)
 
 bool cluster_is_tenant(const json_t *cluster)
 {
-	const json_t *configs =
-	        json_object_get(json_array_get(json_object_get(cluster, "replicationSpecs"), 0), "regionConfigs");
-	return region_is_shared(json_array_get(configs, 0));
+	return region_is_shared(region_at(cluster, 0, 0));
 }
 
 bool region_is_shared(const json_t *config)
@@ -108,10 +107,24 @@ bool region_is_shared(const json_t *config)
 	return text_is(config, "providerName", "TENANT") || text_is(config, "providerName", "FLEX");
 }
 
-unsigned cluster_version(const json_t *cluster)
+/* The operator's table; 0: it does not have the name. */
+static unsigned version_named(const struct option_texts *names, struct str text)
+{
+	struct str name, major;
+	uint64_t number;
+	for (size_t i = 0; names && i < names->n; i++)
+		if (str_cut(str_of(names->v[i]), '=', &name, &major) && str_eq(name, text) &&
+		    str_to_u64(major, 1000, &number))
+			return (unsigned)number;
+	return 0;
+}
+
+unsigned cluster_version(const struct option_texts *names, const json_t *cluster)
 {
 	struct str text = json_field(cluster, "dbMajorVersion"), major, rest;
-	uint64_t number;
+	uint64_t number = version_named(names, text);
+	if (number)
+		return (unsigned)number;
 	bool two = str_cut(text, '.', &major, &rest);
 	if ((two && !str_is(rest, "0")) || !str_to_u64(major, 1000, &number))
 		return 0;
@@ -128,6 +141,8 @@ static void hardware_check(const struct place *p, json_t *config, const char *fi
 {
 	json_t *h = json_object_get(config, field), *count = json_object_get(h, "nodeCount"), *disk;
 	struct str provider = json_field(config, "providerName"), size = json_field(h, "instanceSize");
+	/* Of nodes that are not there, nothing is wanted; what is said of them may be what was read before. */
+	bool none = json_is_integer(count) && json_integer_value(count) == 0;
 	if (!h)
 		return;
 	if (!count && strcmp(field, "electableSpecs") == 0)
@@ -136,7 +151,7 @@ static void hardware_check(const struct place *p, json_t *config, const char *fi
 		json_put(h, "nodeCount", json_integer(0));
 	else if (json_integer_value(count) < 0 || json_integer_value(count) > SHARD_NODES_MAX)
 		config_fault(p, field, "nodeCount", "must be from 0 to %d", SHARD_NODES_MAX);
-	if (!size.n && shard->size.n)
+	if ((!size.n || none) && shard->size.n)
 		json_put_str(h, "instanceSize", shard->size);
 	else if (!size.n)
 		config_fault(p, field, "instanceSize", "is required");
@@ -147,7 +162,7 @@ static void hardware_check(const struct place *p, json_t *config, const char *fi
 		             "must be %.*s: electable and read-only nodes of a shard have one size",
 		             STR_ARG(shard->size));
 	disk = json_object_get(h, "diskSizeGB");
-	if (!disk)
+	if (!disk || none)
 		json_put(h, "diskSizeGB", json_real(shard->disk));
 	else if (json_number_value(disk) < DISK_MIN || json_number_value(disk) > DISK_MAX)
 		config_fault(p, field, "diskSizeGB", "must be from %d to %d", DISK_MIN, DISK_MAX);
@@ -200,21 +215,16 @@ static void region_check(const struct place *p, const json_t *configs, json_t *c
 	}
 }
 
-static json_int_t count_of(const json_t *config, const char *field)
-{
-	return json_number(json_object_get(config, field), "nodeCount");
-}
-
 /* Regions with electable nodes have 7, 6, 5 and so on, each once; the others 0. */
 static void priorities_check(struct place *p, json_t *configs)
 {
 	size_t voting = 0, count = json_array_size(configs);
 	unsigned taken = 0;
 	for (size_t i = 0; i < count; i++)
-		voting += count_of(json_array_get(configs, i), "electableSpecs") > 0;
+		voting += region_nodes(json_array_get(configs, i), "electableSpecs") > 0;
 	for (p->config = 0; p->config < count; p->config++) {
 		json_t *config = json_array_get(configs, p->config), *given = json_object_get(config, "priority");
-		bool votes = count_of(config, "electableSpecs") > 0;
+		bool votes = region_nodes(config, "electableSpecs") > 0;
 		json_int_t value = json_integer_value(given);
 		if (!given && (!votes || voting == 1))
 			json_put(config, "priority", json_integer(votes ? TOP_PRIORITY : 0));
@@ -238,21 +248,32 @@ static double disk_before(const struct place *p)
 {
 	if (cluster_is_tenant(p->rules->old))
 		return 0;
-	const json_t *spec = json_array_get(json_object_get(p->rules->old, "replicationSpecs"), p->spec),
-	             *config = json_array_get(json_object_get(spec, "regionConfigs"), 0);
+	const json_t *config = region_at(p->rules->old, p->spec, 0);
 	return json_number_value(json_object_get(json_object_get(config, "electableSpecs"), "diskSizeGB"));
 }
 
-static struct shard_size shard_size_of(const struct place *p, const json_t *configs)
+const json_t *shard_hardware(const json_t *spec)
 {
-	struct shard_size s = {.size = STR_NONE};
+	const json_t *configs = json_object_get(spec, "regionConfigs"), *config;
+	for (int h = 0; h < HARDWARE; h++)
+		for (size_t i = 0; (config = json_array_get(configs, i)); i++)
+			if (region_nodes(config, hardware_fields[h]) > 0)
+				return json_object_get(config, hardware_fields[h]);
+	return NULL;
+}
+
+static struct shard_size shard_size_of(const struct place *p, const json_t *spec)
+{
+	const json_t *configs = json_object_get(spec, "regionConfigs"), *first = shard_hardware(spec);
+	struct shard_size s = {.size = json_field(first, "instanceSize"),
+	                       .disk = json_number_value(json_object_get(first, "diskSizeGB"))};
 	for (int h = 0; h < HARDWARE; h++)
 		for (size_t i = 0; i < json_array_size(configs); i++) {
-			const json_t *spec = json_object_get(json_array_get(configs, i), hardware_fields[h]);
+			const json_t *one = json_object_get(json_array_get(configs, i), hardware_fields[h]);
 			if (!s.size.n)
-				s.size = json_field(spec, "instanceSize");
+				s.size = json_field(one, "instanceSize");
 			if (s.disk == 0)
-				s.disk = json_number_value(json_object_get(spec, "diskSizeGB"));
+				s.disk = json_number_value(json_object_get(one, "diskSizeGB"));
 		}
 	if (s.disk == 0)
 		s.disk = disk_before(p);
@@ -274,11 +295,25 @@ static void tenant_check(struct place *p, const json_t *configs, json_t *config)
 		config_fault(p, "electableSpecs", "instanceSize", "TENANT has M0, M2 and M5");
 	if (!json_object_get(config, "priority"))
 		json_put(config, "priority", json_integer(TOP_PRIORITY));
+	if (text_is(config, "providerName", "TENANT"))
+		json_object_del(h, "diskSizeGB"); /* the size has its own */
 }
 
-static void configs_check(struct place *p, json_t *configs)
+/* A cluster that leaves the shared tiers may be sent with the disk that it was read with, which is too small now. */
+static void tenant_disk_drop(const struct place *p, const json_t *configs)
 {
-	struct shard_size shard = shard_size_of(p, configs);
+	for (size_t i = 0; cluster_is_tenant(p->rules->old) && i < json_array_size(configs); i++) {
+		const json_t *config = json_array_get(configs, i);
+		json_t *h = json_object_get(config, "electableSpecs");
+		if (!region_is_shared(config) && json_number_value(json_object_get(h, "diskSizeGB")) < DISK_MIN)
+			json_object_del(h, "diskSizeGB");
+	}
+}
+
+static void configs_check(struct place *p, const json_t *spec, json_t *configs)
+{
+	tenant_disk_drop(p, configs);
+	struct shard_size shard = shard_size_of(p, spec);
 	json_int_t electable = 0, all = 0;
 	bool tenant = false;
 	for (p->config = 0; p->config < json_array_size(configs); p->config++) {
@@ -291,11 +326,11 @@ static void configs_check(struct place *p, json_t *configs)
 		}
 		for (int h = 0; h < HARDWARE; h++) {
 			hardware_check(p, config, hardware_fields[h], &shard);
-			all += count_of(config, hardware_fields[h]);
+			all += region_nodes(config, hardware_fields[h]);
 		}
 		scaling_check(p, config, "autoScaling");
 		scaling_check(p, config, "analyticsAutoScaling");
-		electable += count_of(config, "electableSpecs");
+		electable += region_nodes(config, "electableSpecs");
 	}
 	if (tenant)
 		return;
@@ -326,7 +361,7 @@ static void specs_check(struct place *p, json_t *cluster)
 			FAULT(p, arena_printf(p->rules->arena, "replicationSpecs[%zu].regionConfigs", p->spec),
 			      configs ? "must have at least one item" : "is required");
 		else
-			configs_check(p, configs);
+			configs_check(p, spec, configs);
 		if (!json_field(spec, "zoneName").n)
 			json_put_z(spec, "zoneName", "Zone 1");
 	}
@@ -350,20 +385,24 @@ static void type_check(struct place *p, json_t *cluster)
 
 static void version_check(struct place *p, json_t *cluster)
 {
-	unsigned wanted = cluster_version(cluster), before = cluster_version(p->rules->old);
+	const struct option_texts *names = p->rules->names;
+	unsigned wanted = cluster_version(names, cluster), before = cluster_version(names, p->rules->old);
 	bool known = false;
 	struct buf list = {0};
 	for (size_t i = 0; i < p->rules->version_count; i++) {
 		known = known || p->rules->versions[i] == wanted;
 		buf_printf(&list, "%s%u", i ? ", " : "", p->rules->versions[i]);
 	}
+	for (size_t i = 0; names && i < names->n; i++)
+		buf_printf(&list, ", %.*s", (int)strcspn(names->v[i], "="), names->v[i]);
 	if (!json_object_get(cluster, "dbMajorVersion") && p->rules->version_count)
 		wanted = p->rules->versions[0];
 	else if (!known)
 		FAULT(p, STR("dbMajorVersion"), "must be one of %.*s", STR_ARG(buf_view(&list)));
 	if (before && wanted && wanted < before)
 		FAULT(p, STR("dbMajorVersion"), "cannot go back from %u to %u", before, wanted);
-	if (wanted)
+	/* A name stays what is shown: clients hold it against what they asked for. */
+	if (wanted && !version_named(names, json_field(cluster, "dbMajorVersion")))
 		json_put_z(cluster, "dbMajorVersion", arena_printf(p->rules->arena, "%u", wanted).p);
 	buf_free(&list);
 }
@@ -371,19 +410,13 @@ static void version_check(struct place *p, json_t *cluster)
 static void tags_check(struct place *p, const json_t *cluster)
 {
 	const json_t *tags = json_object_get(cluster, "tags");
-	size_t count = json_array_size(tags);
-	if (count > TAGS_MAX) {
-		FAULT(p, STR("tags"), "must have at most %d items", TAGS_MAX);
+	if (faults_too_many(p->faults, p->rules->arena, STR("tags"), tags, TAGS_MAX))
 		return;
+	for (size_t i = 0; i < json_array_size(tags); i++) {
+		const json_t *tag = json_array_get(tags, i);
+		if (json_find(tags, "key", json_field(tag, "key")) != tag)
+			FAULT(p, arena_printf(p->rules->arena, "tags[%zu].key", i), "must not repeat an earlier key");
 	}
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (json_equal(json_object_get(json_array_get(tags, i), "key"),
-			               json_object_get(json_array_get(tags, k), "key"))) {
-				FAULT(p, arena_printf(p->rules->arena, "tags[%zu].key", i),
-				      "must not repeat an earlier key");
-				break;
-			}
 }
 
 static void settings_check(struct place *p, json_t *cluster)

@@ -4,6 +4,7 @@
 #ifndef STEWARD_API_CLUSTERS_SPEC_H
 #define STEWARD_API_CLUSTERS_SPEC_H
 
+#include "base/option.h"
 #include "catalog/schema.h"
 #include "engine/engine.h"
 
@@ -11,7 +12,8 @@ struct cluster_rules {
 	struct arena *arena;
 	const unsigned *versions; /* of the engine, newest first */
 	size_t version_count;
-	const json_t *old; /* the cluster as it is, or NULL for a new one */
+	const struct option_texts *names; /* of versions: NAME=MAJOR; or NULL */
+	const json_t *old;                /* the cluster as it is, or NULL for a new one */
 };
 
 /* The providers' lists of regions and sizes stand in the schemas. */
@@ -40,10 +42,15 @@ size_t cluster_shard_count(const json_t *cluster);
 /* From the array above to the engine's; `outage` names regions that shall be down: ["AWS/US_EAST_1", ...], or NULL. */
 size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct engine_node *ret_nodes, size_t max);
 
+/* A region of a shard, by their places; NULL. And how many nodes it has by one of hardware_fields. */
+const json_t *region_at(const json_t *cluster, size_t shard, size_t region);
+json_int_t region_nodes(const json_t *region, const char *field);
+
+/* What the first nodes of a shard are: of its electable nodes, where it has any. NULL: it says nothing of nodes. */
+const json_t *shard_hardware(const json_t *spec);
+
 /* A shared-tier cluster: TENANT, or FLEX. The same of one region of it. */
 bool cluster_is_tenant(const json_t *cluster);
 bool region_is_shared(const json_t *config);
-/* Major version as a number; 0 when the text is none. */
-unsigned cluster_version(const json_t *cluster);
 
 #endif

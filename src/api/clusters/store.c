@@ -25,12 +25,22 @@ int cluster_load_named(struct call *c, struct str name, struct cluster *ret_clus
 	int r = tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, c->group.id, name, &d);
 	if (r == 0)
 		*ret_cluster = cluster_of(c->arena, &d);
-	return r;
+	return r == -ENOENT ? call_missing(c, &resource_cluster, name) : r;
 }
 
 int cluster_load(struct call *c, struct cluster *ret_cluster)
 {
 	return cluster_load_named(c, call_path(c, "clusterName"), ret_cluster);
+}
+
+int cluster_of_host(struct call *c, struct str host, struct cluster *ret_cluster)
+{
+	struct str label, tail, id;
+	str_cut(host, '-', &label, &tail);
+	int r = tx_ref_get(c->tx, c->arena, CLUSTER_LABEL_REF, label, &id);
+	if (r == 0)
+		r = cluster_get(c->tx, c->arena, id, ret_cluster);
+	return r == 0 && !str_eq(ret_cluster->doc.parent, c->group.id) ? -ENOENT : r;
 }
 
 int cluster_get(struct tx *tx, struct arena *a, struct str id, struct cluster *ret_cluster)
@@ -64,6 +74,11 @@ int cluster_reconcile(struct tx *tx, struct str cluster_id)
 	return tx_job_ensure(tx, &job);
 }
 
+int cluster_look_again(struct tx *tx, void *ctx, const struct doc *cluster)
+{
+	return cluster_reconcile(tx, cluster->id);
+}
+
 static int job_ask(struct tx *tx, struct str cluster_id)
 {
 	int r = tx_jobs_forget(tx, cluster_id, 0);
@@ -95,9 +110,8 @@ static int label_take(struct tx *tx, struct str id, char ret_label[LABEL_LENGTH 
 int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str group_id, json_t *body,
                    bool independent, struct cluster *ret_cluster, struct str *ret_why)
 {
-	struct id id = id_new();
-	struct str key = arena_dup(a, id_str(&id));
-	char label[LABEL_LENGTH + 1], hash[PROJECT_HASH], now[CLOCK_TEXT];
+	struct str key = id_make(a);
+	char label[LABEL_LENGTH + 1], hash[PROJECT_HASH];
 	struct cluster cluster = {.body = body, .plan = doc_json(a, STR("{}"))};
 	int r = cluster_name_check(tx, a, group_id, json_field(body, "name"));
 	if (r < 0)
@@ -106,13 +120,12 @@ int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str 
 	if (r < 0)
 		return r == -EEXIST ? -EIO : r;
 	project_hash(group_id, hash);
-	clock_format(clock_now_ms(), now);
 	json_put_z(cluster.plan, "label", label);
 	json_put_z(cluster.plan, "hash", hash);
 	json_put(cluster.plan, "independent", json_boolean(independent));
 	json_put_str(body, "id", key);
 	json_put_str(body, "groupId", group_id);
-	json_put_z(body, "createDate", now);
+	json_put_time(body, "createDate", clock_now_ms());
 	json_put_z(body, "stateName", "CREATING");
 	plan_renew(&cluster);
 	cluster.doc.id = key;

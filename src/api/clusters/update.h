@@ -18,10 +18,13 @@ must_check int cluster_delete(struct call *c, struct cluster *cluster);
 /* Changes a cluster: `patch` has fields of the current form. Writes the event, and asks for a job where one is
  * needed. */
 must_check int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch);
-/* Of the verbs: makes or changes what the request says. */
+/* The same, and it is a flex cluster from then on: the body's providerSettings say where; or it stays where it is. */
+must_check int flex_become(struct call *c, struct cluster *cluster, json_t *patch);
+/* Of the verbs: makes or changes what the request says. In another form: by what makes one of the request, and what
+ * gives its fields of the current form (a new value). */
 must_check int cluster_put(struct call *c, struct doc *d, const struct doc *old, json_t *document);
-/* 409. */
-must_check int cluster_refuse_deleting(struct call *c, const struct cluster *cluster);
-must_check int cluster_refuse_paused(struct call *c, const struct cluster *cluster);
+must_check int cluster_put_by(struct call *c, struct doc *d, const struct doc *old,
+                              int (*make)(struct call *c, struct cluster *ret_cluster),
+                              json_t *(*patch)(struct call *c, const json_t *cluster));
 
 #endif

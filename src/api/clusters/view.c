@@ -1,35 +1,24 @@
-/* From the stored document to the answer. The current form goes out as it is stored, unless a header asks for the sizes
- * in effect or something in it depends on the time. */
+/* From the stored document to the answer. What is stored is what was asked for; what is shown has also the fields that
+ * have a value without being asked for. */
 #include "api/clusters/view.h"
 
 #include "api/clusters/clusters.h"
 #include "api/clusters/forms.h"
 #include "api/clusters/jobs.h"
+#include "api/clusters/spec.h"
 #include "api/clusters/update.h"
 #include "api/kit/verbs.h"
-#include "base/clock.h"
-
-static bool is_past(const json_t *object, const char *field)
-{
-	int64_t ms;
-	return clock_parse(json_field(object, field), &ms) && ms <= clock_now_ms();
-}
 
 const json_t *cluster_grant(const json_t *body)
 {
 	const json_t *grant = json_object_get(body, "vendorEmployeeAccessGrant");
-	return grant && !is_past(grant, "expirationTime") ? grant : NULL;
+	return grant && !json_time_is_over(grant, "expirationTime") ? grant : NULL;
 }
 
 bool cluster_is_pinned(const json_t *body)
 {
 	static const char field[] = "featureCompatibilityVersionExpirationDate";
-	return json_object_get(body, field) && !is_past(body, field);
-}
-
-static bool contains(struct str body, const char *word)
-{
-	return memmem(body.p, body.n, word, strlen(word)) != NULL;
+	return json_object_get(body, field) && !json_time_is_over(body, field);
 }
 
 static bool header_is_true(const struct call *c, const char *name)
@@ -51,34 +40,86 @@ static void effective_add(const json_t *cluster)
 				json_put(config, names[k][1], json_deep_copy(json_object_get(config, names[k][0])));
 }
 
-static struct str view_make(struct call *c, const struct doc *d, enum cluster_form form)
+/* Of the volumes that every size comes with. */
+#define USUAL_IOPS 3000
+
+static void volume_show(struct str provider, json_t *hardware)
 {
+	bool aws = str_is(provider, "AWS");
+	if (aws || str_is(provider, "AZURE"))
+		json_default(hardware, "diskIOPS", json_integer(USUAL_IOPS));
+	if (aws)
+		json_default(hardware, "ebsVolumeType", json_string("STANDARD"));
+	else
+		json_object_del(hardware, "ebsVolumeType");
+}
+
+static void tenant_show(json_t *hardware)
+{
+	struct str size = json_field(hardware, "instanceSize");
+	json_default(hardware, "diskSizeGB", json_real(str_is(size, "M0") ? 0.5 : str_is(size, "M2") ? 2 : 5));
+}
+
+/* Nodes of every kind; those that are not there have the size of the others. */
+static void region_show(json_t *config, const json_t *like)
+{
+	struct str provider = json_field(config, "providerName");
+	if (region_is_shared(config)) {
+		tenant_show(json_default(config, "electableSpecs", json_object()));
+		return;
+	}
+	for (int h = 0; h < HARDWARE; h++) {
+		json_t *hardware = json_object_get(config, hardware_fields[h]);
+		if (!hardware && !like)
+			continue;
+		if (!hardware) {
+			static const char *const same[] = {"instanceSize", "diskSizeGB"};
+			hardware = json_pack("{s:i}", "nodeCount", 0);
+			json_copy_fields(hardware, like, same, 2);
+			json_put(config, hardware_fields[h], hardware);
+		}
+		volume_show(provider, hardware);
+		/* A number is written in two ways. */
+		if (json_is_integer(json_object_get(hardware, "diskSizeGB")))
+			json_put(hardware, "diskSizeGB", json_real((double)json_number(hardware, "diskSizeGB")));
+	}
+}
+
+void cluster_show(json_t *body)
+{
+	const json_t *specs = json_object_get(body, "replicationSpecs");
+	struct region_walk walk = {.spec = 0};
+	json_t *config;
+	while ((config = region_next(body, &walk)))
+		region_show(config, shard_hardware(json_array_get(specs, walk.spec)));
+	if (!json_object_get(body, "featureCompatibilityVersion"))
+		json_put_str(body, "featureCompatibilityVersion", json_field(body, "dbMajorVersion"));
+	schema_add_shown(resource_cluster.schema, body);
+}
+
+static struct str cluster_text(struct call *c, const struct doc *d)
+{
+	enum cluster_form form = cluster_form(c->version ? c->version->response : NULL);
 	json_t *body = doc_json(c->arena, d->body), *older = NULL;
 	if (!cluster_grant(body))
 		json_object_del(body, "vendorEmployeeAccessGrant");
 	if (!cluster_is_pinned(body))
 		json_object_del(body, "featureCompatibilityVersionExpirationDate");
+	cluster_show(body);
+	c->is_whole = true;
 	if (form == FORM_ADVANCED)
 		older = cluster_to_advanced(body);
 	else if (form == FORM_LEGACY)
 		older = cluster_to_legacy(c->arena, body);
 	else if (header_is_true(c, "use-effective-instance-fields"))
 		effective_add(body);
-	if (form == FORM_CURRENT && header_is_true(c, "use-effective-fields-replication-specs"))
-		json_put(body, "effectiveReplicationSpecs", json_deep_copy(json_object_get(body, "replicationSpecs")));
+	if (form == FORM_CURRENT)
+		json_put(body, "effectiveReplicationSpecs", json_incref(json_object_get(body, "replicationSpecs")));
 	if (older)
 		json_keep(c->arena, older);
+	if (form == FORM_LEGACY)
+		lifetime_show(c->arena, d, older);
 	return json_text(c->arena, older ? older : body);
-}
-
-static struct str cluster_text(struct call *c, const struct doc *d)
-{
-	enum cluster_form form = cluster_form(c->version ? c->version->response : NULL);
-	bool plain = form == FORM_CURRENT && !contains(d->body, "ExpirationDate") &&
-	             !contains(d->body, "expirationTime") &&
-	             !request_header(c->request, "use-effective-instance-fields").p &&
-	             !request_header(c->request, "use-effective-fields-replication-specs").p;
-	return plain ? d->body : view_make(c, d, form);
 }
 
 static void cluster_links(struct call *c, const struct doc *d)
@@ -86,6 +127,9 @@ static void cluster_links(struct call *c, const struct doc *d)
 	struct cluster cluster = cluster_of(c->arena, d);
 	outage_link(c, d);
 	sample_link(c, d);
+	for (size_t i = 0; i < cluster_part_count; i++)
+		if (cluster_parts[i]->links)
+			cluster_parts[i]->links(c, d);
 	if (!c->op->writes && !cluster_is(&cluster, "IDLE"))
 		cluster_progress_header(c, &cluster);
 }
@@ -103,7 +147,12 @@ const struct resource_hooks cluster_hooks = {
 
 int cluster_write(struct call *c, const struct doc *d)
 {
-	return resource_write(c, &resource_cluster, d);
+	const struct resource *flex = &resource_flex_cluster;
+	if (!str_is(d->kind, FLEX_KIND))
+		return resource_write(c, &resource_cluster, d);
+	/* It has just become one, and is found there from now on. */
+	entity_write(c, &c->out, cluster_text(c, d), flex->self, flex->key_param, d->name, false);
+	return 0;
 }
 
 /* Long enough for an engine's sentence with two paths in it: the cause stands at its end. */

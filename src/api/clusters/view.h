@@ -8,6 +8,9 @@
 must_check int cluster_write(struct call *c, const struct doc *d);
 /* For the drop hook of a kind of cluster. */
 must_check int cluster_drop(struct call *c, const struct doc *d);
+/* Completes a stored cluster: fields that nobody gave have the values that they come to. Two that are shown alike are
+ * the same. */
+void cluster_show(json_t *body);
 /* The grant of the vendor's employees, and the pin of the feature version, unless their time is over. Borrowed or
  * NULL. */
 const json_t *cluster_grant(const json_t *body);

@@ -84,51 +84,49 @@ struct telling {
 	const struct cluster *cluster;
 };
 
-static int event_tell(struct telling *t, const char *type, const char *severity, const struct event_detail *details,
-                      size_t count)
+static int event_tell(struct telling *t, const char *type, const char *severity, const char *type_name,
+                      const struct event_detail *details, size_t count)
 {
 	return event_service_about(t->tx, t->arena, type,
 	                           &(struct event_about){.group_id = t->cluster->doc.parent,
 	                                                 .cluster = t->cluster->doc.name,
 	                                                 .severity = severity,
+	                                                 .type_name = type_name,
 	                                                 .details = details,
 	                                                 .detail_count = count});
 }
 
-static int node_event(struct telling *t, const char *type, const char *severity, const struct node_status *n)
+static int node_event(struct telling *t, const char *type, const char *severity, const struct node_status *n, bool led)
 {
-	struct str set = str_of(n->name);
-	bool router = n->kind == NODE_ROUTER,
-	     sharded = !str_is(json_field(t->cluster->body, "clusterType"), "REPLICASET");
-	const char *last = strrchr(n->name, '-');
-	if (last)
-		set.n = (size_t)(last - n->name);
+	bool router = n->kind == NODE_ROUTER;
+	const char *type_name = router ? "ROUTER" : led ? "PRIMARY" : "SECONDARY";
 	/* The fields of the process as GET /processes has them. */
 	struct event_detail details[4] = {{.name = "hostname", .text = str_of(n->host)},
 	                                  {.name = "port", .number = n->port}};
 	size_t count = 2;
 	if (!router)
-		details[count++] = (struct event_detail){.name = "replicaSetName", .text = set};
-	if (!router && sharded)
-		details[count++] = (struct event_detail){.name = "shardName", .text = set};
-	return event_tell(t, type, severity, details, count);
+		details[count++] = (struct event_detail){.name = "replicaSetName", .text = node_set(n)};
+	if (!router && cluster_is_sharded(t->cluster->body))
+		details[count++] = (struct event_detail){.name = "shardName", .text = node_set(n)};
+	return event_tell(t, type, severity, type_name, details, count);
 }
 
 static int node_tell(struct telling *t, const json_t *told, const struct node_status *n)
 {
-	bool down = json_flag(told, "down");
+	/* What is down leads nothing any more: what it was before counts. */
+	bool down = json_flag(told, "down"), led = json_flag(told, "led") || n->primary;
 	json_int_t ends = (json_int_t)n->ends - json_number(told, "ends");
 	int r = 0;
 	if (ends <= 0 && n->down && !down)
 		ends = 1; /* its directory was put back from an older copy, and its count with it */
 	for (json_int_t i = 0; r == 0 && i < ends && i < TOLD_MAX; i++) {
 		if (down)
-			r = node_event(t, "HOST_UP", NULL, n);
+			r = node_event(t, "HOST_UP", NULL, n, led);
 		if (r == 0)
-			r = node_event(t, "HOST_DOWN", "WARNING", n);
+			r = node_event(t, "HOST_DOWN", "WARNING", n, led);
 		down = true;
 	}
-	return r == 0 && down && !n->down ? node_event(t, "HOST_UP", NULL, n) : r;
+	return r == 0 && down && !n->down ? node_event(t, "HOST_UP", NULL, n, led) : r;
 }
 
 static int election_event(struct telling *t, const struct node_status *n, json_int_t term, bool failover)
@@ -138,7 +136,8 @@ static int election_event(struct telling *t, const struct node_status *n, json_i
 	        {.name = "term", .number = term},
 	        {.name = "primary", .text = str_of(n->host)},
 	        {.name = "cause", .text = failover ? STR("the former primary ended") : STR("a planned change")}};
-	return event_tell(t, "PRIMARY_ELECTED", failover ? "WARNING" : NULL, details, sizeof details / sizeof *details);
+	return event_tell(t, "PRIMARY_ELECTED", failover ? "WARNING" : NULL, NULL, details,
+	                  sizeof details / sizeof *details);
 }
 
 /* Of terms that came and went unseen it is not known who led them, nor in which order: the failovers are told first. */
@@ -158,7 +157,8 @@ static json_t *told_make(const struct cluster_status *status)
 	json_t *nodes = json_object(), *sets = json_object();
 	for (size_t i = 0; i < status->node_count; i++) {
 		const struct node_status *n = &status->nodes[i];
-		json_put(nodes, n->name, json_pack("{s:I,s:b}", "ends", (json_int_t)n->ends, "down", n->down));
+		json_put(nodes, n->name,
+		         json_pack("{s:I,s:b,s:b}", "ends", (json_int_t)n->ends, "down", n->down, "led", n->primary));
 		json_put(sets, n->set,
 		         json_pack("{s:I,s:I}", "term", (json_int_t)n->term, "failovers", (json_int_t)n->failovers));
 	}

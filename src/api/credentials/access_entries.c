@@ -14,19 +14,12 @@ static int entry_load(struct call *c, const struct resource *r, struct doc *ret_
 {
 	struct str owner;
 	struct cidr network;
-	char text[IP_TEXT];
 	int result = resource_parent(c, r, &owner);
 	if (result < 0)
 		return result;
 	if (!network_parse(c->arena, call_path(c, r->key_param), &network)) /* what cannot be a network is not there */
 		return -ENOENT;
-	cidr_format(&network, text);
-	return tx_get_by_name(c->tx, c->arena, r->kind, owner, str_of(text), ret_doc);
-}
-
-static struct str entry_key(struct call *c, const struct doc *d)
-{
-	return network_key(c->arena, d->name);
+	return tx_get_by_name(c->tx, c->arena, r->kind, owner, network_name(c->arena, &network), ret_doc);
 }
 
 static void rename_field(json_t *entity, const char *from, const char *to)
@@ -41,11 +34,8 @@ static void rename_field(json_t *entity, const char *from, const char *to)
 static int entry_view(struct call *c, const struct doc *d, json_t *entity)
 {
 	struct cidr network;
-	bool known = cidr_parse(d->name, &network);
-	if (known)
-		json_put_str(entity, "cidrBlock", network_text(c->arena, &network, false));
-	if (known && cidr_is_address(&network))
-		json_put_str(entity, "ipAddress", network_text(c->arena, &network, true));
+	if (cidr_parse(d->name, &network))
+		network_put(c->arena, &network, entity);
 	if (c->op->resource != &resource_key_access) {
 		rename_field(entity, "created", "createdAt");
 		rename_field(entity, "lastUsed", "lastUsedAt");
@@ -79,7 +69,7 @@ static int entry_remove(struct call *c, const struct doc *old)
 }
 
 const struct resource_hooks credential_access_hooks = {
-        .load = entry_load, .key = entry_key, .view = entry_view, .remove = entry_remove};
+        .load = entry_load, .key = network_doc_key, .view = entry_view, .remove = entry_remove};
 
 /* Each entry is an event; the last of the call's is written by the dispatcher. */
 static int entries_insert(struct call *c, const struct doc *owner, const struct cidr *networks, size_t count)

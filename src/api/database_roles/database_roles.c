@@ -7,7 +7,6 @@
 
 #include "api/clusters/clusters.h"
 #include "api/kit/verbs.h"
-#include "trail/events.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -115,10 +114,7 @@ static void grant_add(struct flattening *f, struct str role, struct str database
 		f->count++;
 		return;
 	}
-	if (f->count == f->cap) {
-		f->cap = f->cap ? 2 * f->cap : 16;
-		f->grants = arena_grow(f->arena, f->grants, f->count, f->cap, sizeof *f->grants);
-	}
+	ARENA_FIT(f->arena, f->grants, f->count, f->cap);
 	f->grants[f->count++] = (struct engine_grant){arena_z(f->arena, role), arena_z(f->arena, database),
 	                                              arena_z(f->arena, collection)};
 }
@@ -208,7 +204,7 @@ static void name_check(struct checking *k)
 	if (!fits)
 		FAULT(k, STR("roleName"),
 		      "must be of at most %d letters, digits, _ and -, and begin with a letter or _", NAME_BYTES);
-	else if (built_in_role_find(k->name))
+	else if (built_in_role_find(k->name) || dialect_reserves(k->name))
 		FAULT(k, STR("roleName"), "must not be the name of a built-in role");
 }
 

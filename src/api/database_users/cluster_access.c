@@ -6,20 +6,10 @@
 #include "api/database_users/database_users.h"
 #include "api/database_users/user_security.h"
 #include "api/database_users/x509.h"
+#include "api/kit/temporary.h"
 #include "api/kit/verbs.h"
-#include "base/clock.h"
 #include "base/ip.h"
 #include "base/log.h"
-
-#include <stdio.h>
-
-/* Whether its time is over, though nobody has taken it away yet. */
-static bool is_over(const json_t *document)
-{
-	int64_t until;
-	struct str text = json_field(document, "deleteAfterDate");
-	return text.p && clock_parse(text, &until) && until <= clock_now_ms();
-}
 
 static int networks_load(struct tx *tx, struct arena *a, struct str group_id, struct engine_access *access)
 {
@@ -30,13 +20,10 @@ static int networks_load(struct tx *tx, struct arena *a, struct str group_id, st
 		return result;
 	struct cidr *networks = arena_new_array(a, struct cidr, count + 1);
 	access->networks = networks;
-	for (size_t i = 0; i < count; i++) {
-		bool temporary = memmem(docs[i].body.p, docs[i].body.n, "\"deleteAfterDate\"", 17);
+	for (size_t i = 0; i < count; i++)
 		/* Security groups of a provider mean nothing on this host. */
-		if (!(temporary && is_over(doc_json(a, docs[i].body))) &&
-		    cidr_parse(docs[i].name, &networks[access->network_count]))
+		if (!temporary_is_over(a, &docs[i]) && cidr_parse(docs[i].name, &networks[access->network_count]))
 			access->network_count++;
-	}
 	return 0;
 }
 
@@ -51,8 +38,8 @@ static int user_load(struct arena *a, const struct doc *doc, const json_t *docum
 		log_error("database user %.*s: its verifier cannot be read (error %d)", STR_ARG(doc->id), result);
 		return result;
 	}
-	snprintf(user.name, sizeof user.name, "%.*s", STR_ARG(doc->name));
-	snprintf(user.auth_database, sizeof user.auth_database, "%.*s", STR_ARG(json_field(document, "databaseName")));
+	str_copy(doc->name, user.name, sizeof user.name);
+	str_copy(json_field(document, "databaseName"), user.auth_database, sizeof user.auth_database);
 	user.scram = verifier.n ? arena_z(a, verifier) : NULL;
 	user.subject = subject.n ? arena_z(a, subject) : NULL;
 	database_roles_flatten(a, roles, json_object_get(document, "roles"), &grants, &user.grant_count);
@@ -77,7 +64,7 @@ static int users_load(struct tx *tx, struct arena *a, struct str group_id, struc
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		const json_t *document = doc_json(a, docs[i].body);
 		if (!database_user_logs_in(document) || !database_user_in_scope(document, cluster_name) ||
-		    is_over(document))
+		    json_time_is_over(document, TEMPORARY_FIELD))
 			continue;
 		result = user_load(a, &docs[i], document, roles, &users[access->user_count]);
 		access->user_count += result == 0;
@@ -96,6 +83,6 @@ const struct cluster_part database_users_part = {.access = access_load};
 
 static const struct job_kind kinds[] = {
         {.name = LDAP_VERIFY_JOB, .step = ldap_verify_step, .failed = ldap_verify_failed, .attempts = 3},
-        {.name = USER_END_JOB, .step = user_end_step},
+        {.name = USER_END_JOB, .save = user_end_save},
 };
 const struct job_kinds database_users_jobs = JOB_KINDS(kinds);

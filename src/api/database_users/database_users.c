@@ -1,5 +1,5 @@
 /* Database users. A call keeps the document and asks for jobs that bring it to the clusters in the user's scope; the
- * answer leaves when the user can log in there (access_jobs.h). Of a password only the SCRAM verifier is kept; it is
+ * answer leaves when the user can log in there (jobs/waits.h). Of a password only the SCRAM verifier is kept; it is
  * made before the write, on the call's own thread.
  *
  * The databases know users by their names alone. That is why a name is taken once in a project, whatever it
@@ -9,9 +9,8 @@
 #include "api/clusters/clusters.h"
 #include "api/database_users/rules.h"
 #include "api/database_users/x509.h"
+#include "api/kit/temporary.h"
 #include "api/kit/verbs.h"
-#include "base/clock.h"
-#include "base/id.h"
 #include "engine/scram.h"
 #include "trail/events.h"
 
@@ -46,17 +45,6 @@ static void verifier_keep(struct call *c, struct doc *d)
 	const struct str *verifier = c->prepared;
 	if (verifier)
 		d->secret = doc_seal(c->arena, d, *verifier);
-}
-
-/* The end of a temporary user is a job that is due then. */
-static int end_schedule(struct tx *tx, struct str id, const json_t *user)
-{
-	int64_t until;
-	int result = tx_jobs_cancel(tx, USER_END_JOB, id);
-	if (result < 0 || !clock_parse(json_field(user, "deleteAfterDate"), &until))
-		return result;
-	struct job job = {.kind = STR(USER_END_JOB), .subject = id, .due_ms = until};
-	return tx_job_add(tx, &job);
 }
 
 /* The stored form: without the password, with defaults. */
@@ -97,7 +85,7 @@ static int user_save(struct call *c, struct doc *d, const struct doc *old, json_
 static int user_written(struct call *c, const struct doc *d, const struct doc *old)
 {
 	const json_t *document = doc_json(c->arena, d->body), *before = old ? doc_json(c->arena, old->body) : document;
-	int result = end_schedule(c->tx, d->id, document);
+	int result = temporary_schedule(c->tx, USER_END_JOB, d->id, temporary_end(document));
 	return result < 0 ? result : access_changed(c, (const json_t *const[]){document, before}, 2);
 }
 
@@ -144,18 +132,13 @@ const struct resource_hooks database_user_hooks = {.create = user_create,
 
 /* The end of temporary users. */
 
-static int end_save(struct tx *tx, struct job_run *r)
+int user_end_save(struct tx *tx, struct job_run *r)
 {
 	struct doc user;
-	int64_t until;
 	size_t certs;
-	int result = tx_get(tx, r->arena, DATABASE_USER, r->job.subject, &user);
+	int result = temporary_due(tx, r, DATABASE_USER, &user);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
-	const json_t *document = doc_json(r->arena, user.body);
-	/* It may have been given more time meanwhile: then another job is due. */
-	if (!clock_parse(json_field(document, "deleteAfterDate"), &until) || until > clock_now_ms())
-		return 0;
 	result = tx_delete(tx, DATABASE_USER, user.id);
 	if (result == 0)
 		result = x509_forget(tx, r->arena, &user, &certs);
@@ -164,10 +147,4 @@ static int end_save(struct tx *tx, struct job_run *r)
 	if (result < 0)
 		return result;
 	return event_service_field(tx, r->arena, "DB_USER_DELETED", STR_NONE, user.parent, "dbUserUsername", user.name);
-}
-
-int user_end_step(struct job_run *r)
-{
-	r->save = end_save;
-	return JOB_DONE;
 }

@@ -15,7 +15,7 @@ bool database_user_logs_in(const json_t *user);
 
 /* A temporary user's time is over. */
 #define USER_END_JOB "database_user_end"
-int user_end_step(struct job_run *r);
+int user_end_save(struct tx *tx, struct job_run *r);
 
 extern const struct cluster_part database_users_part;
 extern const struct job_kinds database_users_jobs;

@@ -173,8 +173,7 @@ int ldap_verify_step(struct job_run *r)
 	struct check *k = arena_new_of(r->arena, struct check);
 	tx_begin_read(r->reader);
 	int result = check_load(r, k);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	job_read_end(r);
 	if (result < 0)
 		return result == -ENOENT ? JOB_DONE : result;
 	k->good = note(k, "SERVER_SPECIFIED", true) && directory_try(k);

@@ -4,15 +4,13 @@
 
 #include "api/database_roles/database_roles.h"
 #include "api/database_users/database_users.h"
+#include "api/kit/temporary.h"
 #include "api/kit/verbs.h"
-#include "base/clock.h"
 #include "engine/scram.h"
 
 #include <errno.h>
 
 #define NAME_BYTES 63 /* what the databases take */
-#define DAYS_MAX 7
-#define DAY_MS INT64_C(86400000)
 #define SCOPES_MAX 500
 #define LABELS_MAX 50
 #define PASSWORD_LEAST 8
@@ -168,7 +166,8 @@ static void name_check(struct checking *k, const struct way *m)
 /* What the path and the scope say already must not be said otherwise. */
 static void identity_check(struct checking *k)
 {
-	if (!str_eq(json_field(k->call->body, "groupId"), k->call->group.id))
+	const json_t *group = json_object_get(k->call->body, "groupId");
+	if (group && !str_eq(json_str_of(group), k->call->group.id))
 		FAULT(k, STR("groupId"), "must be the id of the project in the path");
 	if (!k->old)
 		return;
@@ -236,14 +235,6 @@ static int roles_check(struct checking *k)
 	return result < 0 || k->faults.count ? result : grants_check(k, roles);
 }
 
-static void time_check(struct checking *k)
-{
-	struct str text = json_field(k->call->body, "deleteAfterDate");
-	int64_t until, now = clock_now_ms();
-	if (text.p && (!clock_parse(text, &until) || until <= now || until > now + DAYS_MAX * DAY_MS))
-		FAULT(k, STR("deleteAfterDate"), "must be a time in the future, at most %d days ahead", DAYS_MAX);
-}
-
 int database_user_check(struct call *c, const json_t *document, const json_t *old)
 {
 	struct checking k = {.call = c, .document = document, .old = old, .name = json_field(document, "username")};
@@ -254,7 +245,7 @@ int database_user_check(struct call *c, const json_t *document, const json_t *ol
 	if (!old)
 		name_check(&k, m);
 	password_check(&k, m);
-	time_check(&k);
+	temporary_read(c->arena, json_field(c->body, TEMPORARY_FIELD), STR(TEMPORARY_FIELD), &k.faults);
 	if (json_array_size(json_object_get(document, "scopes")) > SCOPES_MAX)
 		FAULT(&k, STR("scopes"), "must be at most %d", SCOPES_MAX);
 	if (json_array_size(json_object_get(document, "labels")) > LABELS_MAX)

@@ -90,7 +90,6 @@ int x509_forget(struct tx *tx, struct arena *a, const struct doc *user, size_t *
 
 static int certs_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	struct segment *all = arena_new_of(c->arena, struct segment);
 	struct doc user, d;
 	json_t *document;
 	int result = user_load(c, &user, &document);
@@ -100,12 +99,10 @@ static int certs_segments(struct call *c, struct segment **ret_list, size_t *ret
 		return result;
 	const json_t *certs = json_object_get(doc_json(c->arena, d.body), "certs");
 	size_t count = json_array_size(certs);
-	*all = (struct segment){.docs = arena_new_array(c->arena, struct doc, count + 1), .count = count};
+	struct doc *docs = arena_new_array(c->arena, struct doc, count + 1);
 	for (size_t i = 0; i < count; i++)
-		all->docs[i] = (struct doc){.body = json_text(c->arena, json_array_get(certs, i))};
-	*ret_list = all;
-	*ret_count = 1;
-	return 0;
+		docs[i] = (struct doc){.body = json_text(c->arena, json_array_get(certs, i))};
+	return segments_docs(c, docs, count, ret_list, ret_count);
 }
 
 const struct resource_hooks user_certs_hooks = {.segments = certs_segments};

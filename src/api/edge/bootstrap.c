@@ -3,6 +3,7 @@
  *
  * The file is on disk under another name before the store commits, and is renamed after: whichever moment a crash
  * picks, either nothing was made, or the credentials are in one of the two files. */
+#include "api/alerts/alerts.h"
 #include "api/credentials/credentials.h"
 #include "api/edge/edge.h"
 #include "api/federation/federation.h"
@@ -125,6 +126,8 @@ static int make_tenant(struct tx *tx, struct first *f)
 	int result = tenant_org(tx, a, f->org_id, STR("Organization0"), &federation_id);
 	if (result == 0)
 		result = tenant_project(tx, a, f->org_id, f->group_id, STR("Project0"));
+	if (result == 0)
+		result = alerts_defaults_add(tx, a, f->group_id);
 	if (result == 0)
 		result = doc_insert(tx, "user", f->user_id, STR_NONE, STR_NONE,
 		                    arena_printf(a,

@@ -26,6 +26,11 @@ void seed_check(struct arena *a, const json_t *body, struct faults *faults);
  * -EEXIST: a name is taken. */
 must_check int seed_organization(struct store *store, struct arena *a, const json_t *wanted, json_t *list);
 
+/* happenings.c: what the test control lets happen to databases. They wait for the store. */
+void happening_check(struct arena *a, const json_t *body, struct faults *faults);
+must_check int happening_event(struct service *s, struct arena *a, const json_t *body);
+must_check int happening_reading(struct service *s, struct arena *a, const json_t *body);
+
 /* oauth.c: POST /api/oauth/token and /api/oauth/revoke: outside the catalog, called by the router. Answer in RFC 6749's
  * and RFC 7009's form, errors too. Never block: the revocation is a write, answered when it is on disk. */
 void oauth_token(struct service *s, struct request *r);
@@ -40,7 +45,9 @@ void feed_serve(struct service *s, struct request *r);
 #define INVITATIONS_PATH "/api/invitations/"
 void invitations_serve(struct service *s, struct request *r);
 
-/* families.c: the kinds of jobs of all families, in the arena. */
+/* families.c: attaches families to what lies below them. Before anything is served. */
+void families_setup(void);
+/* The kinds of jobs of all families, in the arena. */
 struct job_kind;
 const struct job_kind *families_jobs(struct arena *a, size_t *ret_count);
 

@@ -1,22 +1,37 @@
 /* Puts the families together: what each attaches to clusters, and its jobs. */
+#include "api/access_history/access_history.h"
 #include "api/access_list/access_list.h"
+#include "api/advisor/advisor.h"
+#include "api/alerts/alerts.h"
+#include "api/backups/backups.h"
 #include "api/clusters/clusters.h"
 #include "api/database_users/database_users.h"
 #include "api/edge/edge.h"
 #include "api/events/events.h"
+#include "api/index/index.h"
+#include "api/integrations/integrations.h"
 #include "api/kit/lifecycle.h"
 #include "api/maintenance/maintenance.h"
+#include "api/metrics/metrics.h"
 #include "api/network/network.h"
+#include "api/query_shapes/query_shapes.h"
 
 #include <string.h>
 
-const struct cluster_part *const cluster_parts[] = {&network_part, &database_users_part, &audit_log_part,
-                                                    &maintenance_part};
+const struct cluster_part *const cluster_parts[] = {
+        &network_part, &database_users_part, &audit_log_part,    &maintenance_part, &backups_part,
+        &index_part,   &advisor_part,        &query_shapes_part, &metrics_part,     &access_history_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
-static const struct job_kinds *const job_tables[] = {&cluster_jobs,    &database_users_jobs, &lifecycle_jobs,
-                                                     &network_jobs,    &access_list_jobs,    &events_jobs,
-                                                     &maintenance_jobs};
+static const struct job_kinds *const job_tables[] = {
+        &cluster_jobs,     &database_users_jobs, &lifecycle_jobs, &network_jobs, &access_list_jobs, &events_jobs,
+        &maintenance_jobs, &backups_jobs,        &index_jobs,     &alerts_jobs,  &metrics_jobs};
+
+void families_setup(void)
+{
+	events_observe(alerts_on_event);
+	alerts_integrations(integration_receiver);
+}
 
 const struct job_kind *families_jobs(struct arena *a, size_t *ret_count)
 {

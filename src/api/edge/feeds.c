@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/xml.h"
 #include "call/answer.h"
-#include "call/pool.h"
 #include "call/workers.h"
 #include "gate/gate.h"
 #include "identity/attempts.h"
@@ -200,35 +199,11 @@ static int feed_read(struct feed *f)
 	return 0;
 }
 
-static void feed_on_worker(struct request *r)
-{
-	struct service *s = r->app;
-	r->app = NULL;
-	feed_serve(s, r);
-}
-
-/* A filter may have to look at all events: not on a loop. */
 void feed_serve(struct service *s, struct request *r)
 {
 	struct feed f = {.service = s, .request = r, .arena = r->arena, .tx = lane_here(s)->reader};
-	bool elsewhere = s->workers && !on_worker();
-	if (elsewhere) {
-		r->app = s;
-		if (workers_run_slow(s->workers, r, address_key(r), feed_on_worker))
-			return;
-		r->app = NULL;
-	}
-	workers_share();
-	if (elsewhere) {
-		response_header(&r->response, "retry-after", STR("1"));
-		refuse(&f, 503, "SERVICE_BUSY", "The service has too many calls waiting. Try again in a second.");
-	} else if (!str_is(r->method, "GET") && !str_is(r->method, "HEAD")) {
-		response_header(&r->response, "allow", STR("GET, HEAD"));
-		refuse(&f, 405, "METHOD_NOT_ALLOWED", "Use GET or HEAD.");
-	} else {
-		tx_begin_read(f.tx);
-		feed_read(&f);
-		tx_end_read(f.tx);
-	}
+	tx_begin_read(f.tx);
+	feed_read(&f);
+	tx_end_read(f.tx);
 	respond_here(r);
 }

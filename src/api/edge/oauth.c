@@ -4,6 +4,7 @@
  * A client is checked against every secret that the account has, by hash and without an early exit. Who has failed too
  * often is refused before anything is looked at: identity/attempts.h. */
 #include "api/edge/edge.h"
+#include "api/kit/verbs.h"
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -377,15 +378,8 @@ static int revoke_run(struct tx *tx, void *ctx)
 	r = event_next(&v->call);
 	if (r < 0)
 		return r;
-	return tx_insert(tx, &(struct doc){
-	                             .kind = STR("token_revoked"),
-	                             .id = id_str(&v->token.unique),
-	                             .parent = STR(""),
-	                             .name = STR(""),
-	                             .created_ms = clock_now_ms(),
-	                             .body = arena_printf(a, "{\"expiresAtMs\":%lld}", (long long)v->token.expires_ms),
-	                             .secret = STR(""),
-	                     });
+	return doc_insert(tx, "token_revoked", id_str(&v->token.unique), STR_NONE, STR_NONE,
+	                  arena_printf(a, "{\"expiresAtMs\":%lld}", (long long)v->token.expires_ms));
 }
 
 static void revoke_done(void *ctx, int result)

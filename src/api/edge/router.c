@@ -2,9 +2,14 @@
  * control; and what is done for every request: the body's bound, the log line, the metrics, the recording. */
 #include "api/edge/router.h"
 
+#include "api/backups/backups.h"
 #include "api/clusters/clusters.h"
 #include "api/edge/edge.h"
 #include "api/events/events.h"
+#include "api/index/index.h"
+#include "api/integrations/integrations.h"
+#include "api/metrics/metrics.h"
+#include "api/query_shapes/query_shapes.h"
 #include "api/users/users.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -13,7 +18,9 @@
 #include "call/pool.h"
 #include "call/query.h"
 #include "call/workers.h"
+#include "catalog/dialect.h"
 #include "catalog/openapi.h"
+#include "engine/engine.h"
 #include "gate/dispatch.h"
 #include "hosts/hosts.h"
 #include "identity/identity.h"
@@ -30,7 +37,8 @@
 /* Of what asks for no credentials before it reads its body. */
 #define BODY_PUBLIC (64u << 10)
 #define BODY_SMALL (16u << 10)
-#define CA_PATH "/ca/" /* and a project's id */
+#define BODY_TOLD (256u << 10) /* of reports that are dropped */
+#define CA_PATH "/ca/"         /* and a project's id */
 #define CA_MAX (64u << 10)
 
 static void not_found(struct service *s, struct request *r)
@@ -198,12 +206,9 @@ static bool export_date(struct request *r, unsigned *ret_date)
 	return false;
 }
 
-static void openapi_on_worker(struct request *r)
+static void openapi(struct service *s, struct request *r)
 {
-	const struct service *s = r->app;
 	unsigned date;
-	r->app = NULL;
-	workers_share();
 	if (export_date(r, &date)) {
 		r->response.status = 200;
 		r->response.body = document_of(s, date);
@@ -220,13 +225,56 @@ static void openapi_on_worker(struct request *r)
 	respond_here(r);
 }
 
-static void openapi(struct service *s, struct request *r)
+/* With what its words stand for. */
+static struct str endpoint_body(const struct service *s, const struct request *r, const char *text)
 {
-	r->app = s;
-	if (workers_run_slow(s->workers, r, address_key(r), openapi_on_worker))
-		return;
-	r->app = NULL;
-	answer_busy(r, answer_problem);
+	unsigned majors[16] = {0}; /* newest first */
+	char peer[IP_TEXT];
+	ip_format(&r->peer, peer);
+	(void)s->engine_ops->core->versions(s->engine_state, majors, sizeof majors / sizeof *majors);
+	const struct {
+		const char *word;
+		struct str value;
+	} filled[] = {{"@address", str_of(peer)},
+	              {"@version", STR(STEWARD_VERSION)},
+	              {"@majorVersion", arena_printf(r->arena, "%u.0", majors[0])}};
+	struct buf b = {0};
+	while (*text) {
+		size_t i = 0, n = strcspn(text, "@");
+		buf_add(&b, text, n);
+		text += n;
+		while (i < sizeof filled / sizeof *filled && strncmp(text, filled[i].word, strlen(filled[i].word)) != 0)
+			i++;
+		if (i < sizeof filled / sizeof *filled) {
+			buf_str(&b, filled[i].value);
+			text += strlen(filled[i].word);
+		} else if (*text) {
+			buf_c(&b, *text++);
+		}
+	}
+	return buf_keep(&b, r->arena);
+}
+
+/* What clients of a dialect ask for beside the API: where they call from, which version this is; or what they have to
+ * tell, which is dropped. */
+static void endpoint_serve(struct service *s, struct request *r)
+{
+	const struct dialect_endpoint *e = dialect_endpoint(r->path);
+	enum method method;
+	bool known = method_parse(r->method, &method);
+	if (!known || (method == METHOD_HEAD ? METHOD_GET : method) != e->method) {
+		struct problem p = {.status = 405,
+		                    .code = "METHOD_NOT_ALLOWED",
+		                    .detail = arena_printf(r->arena, "Use %s.", method_name(e->method))};
+		response_header(&r->response, "allow", str_of(method_name(e->method)));
+		answer_problem(r, &p);
+	} else {
+		r->response.status = e->status;
+		r->response.body = e->body ? endpoint_body(s, r, e->body) : STR_NONE;
+		if (e->body)
+			response_header(&r->response, "content-type",
+			                e->is_json ? STR("application/json") : STR("text/plain; charset=utf-8"));
+	}
 	respond_here(r);
 }
 
@@ -237,6 +285,7 @@ enum {
 	ROUTE_TEST = 8,   /* there only with the test control */
 	ROUTE_LOOP = 16,  /* touches no store: answered on the loop even when the store is remote */
 	ROUTE_INNER = 32, /* for other hosts of the service alone */
+	ROUTE_SLOW = 64,  /* may take long: never on a loop */
 };
 
 static const struct route {
@@ -251,17 +300,24 @@ static const struct route {
         {"/api/oauth/revoke", oauth_revoke, 0, BODY_SMALL, oauth_problem},
         {INVITATIONS_PATH, invitations_serve, ROUTE_SECRET, BODY_SMALL},
         {INVITATIONS_LINK, invitations_serve, ROUTE_SECRET, BODY_SMALL},
-        {FEED_PATH, feed_serve, ROUTE_SECRET, BODY_SMALL},
+        {FEED_PATH, feed_serve, ROUTE_PAGE | ROUTE_SECRET | ROUTE_SLOW, BODY_SMALL},
+        {DOWNLOAD_PATH, download_serve, ROUTE_PAGE | ROUTE_SECRET, BODY_SMALL},
         {"/healthz", health, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {"/readyz", readiness, ROUTE_PAGE, BODY_SMALL},
         {"/metrics", metrics, ROUTE_PAGE, BODY_SMALL},
-        {"/openapi.json", openapi, ROUTE_PAGE, BODY_SMALL},
+        {"/openapi.json", openapi, ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {CA_PATH, authority, ROUTE_PAGE, BODY_SMALL},
         {"/ca", service_authority, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {"/api/test/", test_control, ROUTE_TEST, BODY_MAX},
+        {PROMETHEUS_PATH, prometheus_serve, ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
+        {METRICS_EXPOSED, metrics_exposed, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
+        {INDEX_CHECKED, index_checked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {CLUSTERS_OBSERVED, clusters_observed, ROUTE_INNER | ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
+        {SHAPE_ASKED, shape_asked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
 };
 static const struct route nowhere = {"", not_found, 0, BODY_SMALL};
+static const struct route translated = {"", dispatch, ROUTE_CALL, BODY_MAX};
+static const struct route beside = {"", endpoint_serve, ROUTE_LOOP, BODY_TOLD};
 
 /* By the inner port come reads of the catalog, which another host passes on, and its own questions; nothing else. */
 static bool is_open(const struct service *s, const struct request *r, unsigned flags)
@@ -271,15 +327,23 @@ static bool is_open(const struct service *s, const struct request *r, unsigned f
 	return !(flags & ROUTE_INNER) && (!(flags & ROUTE_TEST) || s->test_control);
 }
 
+static bool leads_to(const struct service *s, const struct request *r, const struct route *route)
+{
+	struct str path = str_of(route->path);
+	return (str_ends(path, STR("/")) ? str_starts(r->path, path) : str_eq(r->path, path)) &&
+	       is_open(s, r, route->flags);
+}
+
 static const struct route *route_of(const struct service *s, const struct request *r)
 {
-	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-		struct str path = str_of(routes[i].path);
-		if ((str_ends(path, STR("/")) ? str_starts(r->path, path) : str_eq(r->path, path)) &&
-		    is_open(s, r, routes[i].flags))
+	if (leads_to(s, r, &routes[0]))
+		return &routes[0];
+	if (dialect_of_path(r->path) && is_open(s, r, translated.flags))
+		return &translated;
+	for (size_t i = 1; i < sizeof routes / sizeof *routes; i++)
+		if (leads_to(s, r, &routes[i]))
 			return &routes[i];
-	}
-	return &nowhere;
+	return dialect_endpoint(r->path) && is_open(s, r, beside.flags) ? &beside : &nowhere;
 }
 
 size_t router_body_limit(void *ctx, const struct request *r)
@@ -295,16 +359,33 @@ size_t router_body_limit(void *ctx, const struct request *r)
 	return m.op && m.op->tenant == TENANT_PUBLIC ? BODY_PUBLIC : route->body_max;
 }
 
+static void route_on_worker(struct request *r);
+
+/* With what the worker needs in r->app. False: too many wait, and the refusal is written. */
+static bool hand_over(const struct route *route, struct service *s, struct request *r, void *app,
+                      void (*fn)(struct request *r))
+{
+	void *before = r->app;
+	r->app = app;
+	if ((route->flags & ROUTE_SLOW ? workers_run_slow : workers_run)(s->workers, r, address_key(r), fn))
+		return true;
+	r->app = before;
+	answer_busy(r, route->refuse ? route->refuse : answer_problem);
+	return false;
+}
+
 static void route_run(const struct route *route, struct service *s, struct request *r)
 {
-	if (!(route->flags & ROUTE_PAGE) || str_is(r->method, "GET") || str_is(r->method, "HEAD")) {
+	if (route->flags & ROUTE_PAGE && !str_is(r->method, "GET") && !str_is(r->method, "HEAD")) {
+		struct problem p = {.status = 405, .code = "METHOD_NOT_ALLOWED", .detail = STR("Use GET or HEAD.")};
+		response_header(&r->response, "allow", STR("GET, HEAD"));
+		answer_problem(r, &p);
+		respond_here(r);
+	} else if (!(route->flags & ROUTE_SLOW) || !s->workers || on_worker()) {
 		route->serve(s, r);
-		return;
+	} else if (!hand_over(route, s, r, s, route_on_worker)) {
+		respond_here(r);
 	}
-	struct problem p = {.status = 405, .code = "METHOD_NOT_ALLOWED", .detail = STR("Use GET or HEAD.")};
-	response_header(&r->response, "allow", STR("GET, HEAD"));
-	answer_problem(r, &p);
-	respond_here(r);
 }
 
 static void route_on_worker(struct request *r)
@@ -334,12 +415,7 @@ void router_begin(void *ctx, struct request *r)
 		http_body_take(r);
 	} else if (!s->remote) {
 		dispatch_begin(s, r);
-	} else {
-		r->app = s;
-		if (workers_run(s->workers, r, address_key(r), begin_on_worker))
-			return;
-		r->app = NULL;
-		answer_busy(r, route->refuse ? route->refuse : answer_problem);
+	} else if (!hand_over(route, s, r, s, begin_on_worker)) {
 		http_respond(r);
 	}
 }
@@ -354,13 +430,7 @@ void router_handle(void *ctx, struct request *r)
 		dispatch_resume(r);
 	} else if (!s->remote || route->flags & ROUTE_LOOP) {
 		route_run(route, s, r);
-	} else {
-		if (!begun)
-			r->app = s;
-		if (workers_run(s->workers, r, address_key(r), begun ? dispatch_resume : route_on_worker))
-			return;
-		r->app = begun;
-		answer_busy(r, route->refuse ? route->refuse : answer_problem);
+	} else if (!hand_over(route, s, r, begun ? (void *)begun : s, begun ? dispatch_resume : route_on_worker)) {
 		http_respond(r);
 	}
 }

@@ -11,6 +11,7 @@
 #include "call/workers.h"
 #include "gate/dispatch.h"
 #include "identity/attempts.h"
+#include "outbox/outbox.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -42,6 +43,7 @@ static void clock_post(struct control *t, struct buf *b)
 	}
 	clock_advance_ms((int64_t)(json_number_value(json_object_get(t->body, "advanceSeconds")) * 1000));
 	jobs_wake(t->service->jobs);
+	outbox_wake(t->service->outbox);
 	clock_get(t, b);
 }
 
@@ -60,7 +62,8 @@ static void engine_check(struct arena *a, const json_t *body, struct faults *fau
 static void engine_post(struct control *t, struct buf *b)
 {
 	const json_t *seconds = json_object_get(t->body, "seconds"), *fail = json_object_get(t->body, "fail"),
-	             *times = json_object_get(t->body, "times"), *patch = json_object_get(t->body, "patch");
+	             *times = json_object_get(t->body, "times"), *patch = json_object_get(t->body, "patch"),
+	             *away = json_object_get(t->body, "away");
 	const struct engine_control_ops *control = t->service->engine_ops->control;
 	struct engine *e = t->service->engine_state;
 	if (!control) {
@@ -75,6 +78,8 @@ static void engine_post(struct control *t, struct buf *b)
 		control->fail(e, json_string_value(fail), times ? (unsigned)json_integer_value(times) : TIMES_MAX);
 	if (patch)
 		control->patch(e, (unsigned)json_integer_value(patch));
+	if (away)
+		control->away(e, json_string_value(away));
 }
 
 static void reset(struct control *t, struct buf *b)
@@ -159,6 +164,18 @@ static void seed(struct control *t, struct buf *b)
 	json_decref(answer);
 }
 
+static void events_post(struct control *t, struct buf *b)
+{
+	if (happening_event(t->service, t->request->arena, t->body) < 0)
+		refuse(t, 500, "the event could not be written");
+}
+
+static void readings_post(struct control *t, struct buf *b)
+{
+	if (happening_reading(t->service, t->request->arena, t->body) < 0)
+		refuse(t, 500, "the value could not be judged");
+}
+
 static const struct {
 	const char *method, *path;
 	void (*run)(struct control *t, struct buf *b);
@@ -172,6 +189,8 @@ static const struct {
               {"POST", "/api/test/faults", faults_post, "TestFault", faults_check},
               {"DELETE", "/api/test/faults", faults_delete},
               {"POST", "/api/test/engine", engine_post, "TestEngine", engine_check},
+              {"POST", "/api/test/events", events_post, "TestEvent", happening_check},
+              {"POST", "/api/test/readings", readings_post, "TestReading"},
               {"POST", "/api/test/seed", seed, "TestSeed", seed_check}};
 #define ROUTES (sizeof routes / sizeof *routes)
 
@@ -226,7 +245,8 @@ static void run_route(struct control *t, struct buf *b)
 		response_header(&r->response, "allow", str_of(other));
 		refuse(t, 405, "the test control has this path for another method; Allow names one");
 	} else {
-		refuse(t, 404, "the test control has clock, reset, buckets/reset, faults, engine and seed");
+		refuse(t, 404,
+		       "the test control has clock, reset, buckets/reset, faults, engine, events, readings and seed");
 	}
 }
 

@@ -31,14 +31,6 @@ static void roles_check(struct arena *a, const json_t *roles, struct str path, b
 	}
 }
 
-static bool texts_have(const json_t *texts, const char *wanted)
-{
-	for (size_t i = 0; i < json_array_size(texts); i++)
-		if (strcmp(json_string_value(json_array_get(texts, i)), wanted) == 0)
-			return true;
-	return false;
-}
-
 static void grants_check(struct arena *a, const json_t *organization, const json_t *principal, struct str path,
                          struct faults *faults)
 {
@@ -48,7 +40,7 @@ static void grants_check(struct arena *a, const json_t *organization, const json
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		const json_t *row = json_array_get(rows, i);
 		struct str at = arena_printf(a, "%s.projectRoles[%zu]", path.p, i);
-		if (!texts_have(projects, json_string_value(json_object_get(row, "project"))))
+		if (!json_has(projects, json_field(row, "project")))
 			faults_add(faults, a, arena_printf(a, "%s.project", at.p),
 			           "must be one of the organization's projects");
 		roles_check(a, json_object_get(row, "roles"), arena_printf(a, "%s.roles", at.p), false, faults);
@@ -117,21 +109,11 @@ static int seed_projects(struct tx *tx, struct seeding *s)
 	return result;
 }
 
-static const char *project_by_name(const struct seeding *s, const char *name)
-{
-	const json_t *list = json_object_get(s->answer, "projects");
-	for (size_t i = 0; name && i < json_array_size(list); i++) {
-		const json_t *p = json_array_get(list, i);
-		if (strcmp(json_string_value(json_object_get(p, "name")), name) == 0)
-			return json_string_value(json_object_get(p, "id"));
-	}
-	return NULL;
-}
-
 /* Roles of the organization, and of its projects by their names. */
 static struct grant_row *grants_wanted(const struct seeding *s, const json_t *wanted, size_t *ret_count)
 {
-	const json_t *projects = json_object_get(wanted, "projectRoles");
+	const json_t *projects = json_object_get(wanted, "projectRoles"),
+	             *made = json_object_get(s->answer, "projects");
 	struct grant_row *rows = arena_new_array(s->arena, struct grant_row, json_array_size(projects) + 1);
 	size_t count = 0;
 	role_mask in_org = roles_from_json(json_object_get(wanted, "roles"), true);
@@ -139,9 +121,9 @@ static struct grant_row *grants_wanted(const struct seeding *s, const json_t *wa
 		rows[count++] = (struct grant_row){s->org_id, true, in_org};
 	for (size_t i = 0; i < json_array_size(projects); i++) {
 		const json_t *entry = json_array_get(projects, i);
-		const char *id = project_by_name(s, json_string_value(json_object_get(entry, "project")));
-		if (id)
-			rows[count++] = (struct grant_row){arena_dup(s->arena, str_of(id)), false,
+		struct str id = json_field(json_find(made, "name", json_field(entry, "project")), "id");
+		if (id.n)
+			rows[count++] = (struct grant_row){arena_dup(s->arena, id), false,
 			                                   roles_from_json(json_object_get(entry, "roles"), false)};
 	}
 	*ret_count = count;

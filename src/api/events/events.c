@@ -67,11 +67,24 @@ static const struct op *self_of(bool in_org)
 	return catalog_op(in_org ? "getOrgEvent" : "getGroupEvent");
 }
 
+/* The description is a sentence, with our words for fields and limits in it. */
+static struct str raw_text(struct call *c, struct str raw)
+{
+	if (!c->dialect)
+		return raw;
+	json_t *value = doc_json(c->arena, raw);
+	struct str text = json_field(value, "description");
+	if (text.n)
+		json_put_str(value, "description", dialect_sentence(c->dialect, text, STR_NONE, STR_NONE, c->arena));
+	return json_text(c->arena, value);
+}
+
 static void entry_write(struct call *c, const struct event *e, bool in_org, bool in_list)
 {
 	struct str body = e->body;
 	if (e->raw.n && call_query_bool(c, "includeRaw", false))
-		body = arena_printf(c->arena, "%.*s,\"raw\":%.*s}", (int)body.n - 1, body.p, STR_ARG(e->raw));
+		body = arena_printf(c->arena, "%.*s,\"raw\":%.*s}", (int)body.n - 1, body.p,
+		                    STR_ARG(raw_text(c, e->raw)));
 	entity_write(c, &c->out, body, self_of(in_org), "eventId", e->id, in_list);
 }
 

@@ -7,7 +7,6 @@
 
 #include "api/federation/identity_providers.h"
 #include "api/kit/verbs.h"
-#include "base/clock.h"
 #include "catalog/formats.h"
 #include "identity/gifts.h"
 #include "identity/grants.h"
@@ -26,14 +25,10 @@ int connected_orgs(struct tx *tx, struct arena *a, struct str federation_id, str
 
 int connected_org_add(struct tx *tx, struct str federation_id, struct str org_id)
 {
-	struct doc d = {.kind = STR("connected_org"),
-	                .id = org_id,
-	                .parent = federation_id,
-	                .created_ms = clock_now_ms(),
-	                .body = STR("{\"dataAccessIdentityProviderIds\":[],\"domainAllowList\":[],"
-	                            "\"domainRestrictionEnabled\":false,\"instantUserProvisioningDisabled\":false,"
-	                            "\"postAuthRoleGrants\":[]}")};
-	return tx_insert(tx, &d);
+	return doc_insert(tx, "connected_org", org_id, federation_id, STR_NONE,
+	                  STR("{\"dataAccessIdentityProviderIds\":[],\"domainAllowList\":[],"
+	                      "\"domainRestrictionEnabled\":false,\"instantUserProvisioningDisabled\":false,"
+	                      "\"postAuthRoleGrants\":[]}"));
 }
 
 int connected_org_provider(struct tx *tx, struct arena *a, const struct doc *d, json_t **ret_provider)

@@ -33,8 +33,7 @@ static int federation_write(struct tx *tx, struct arena *a, struct str id)
 
 int federation_create(struct tx *tx, struct arena *a, struct str org_id, struct str *ret_id)
 {
-	struct id made = id_new();
-	struct str id = arena_dup(a, id_str(&made));
+	struct str id = id_make(a);
 	int result = connected_org_add(tx, id, org_id);
 	if (result == 0)
 		result = federation_write(tx, a, id);

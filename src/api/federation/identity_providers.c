@@ -91,19 +91,14 @@ static void provider_complete(struct arena *a, json_t *p)
 
 int provider_add_first(struct tx *tx, struct arena *a, struct str federation_id)
 {
-	struct id id = id_new();
+	struct str id = id_make(a);
 	json_t *p = doc_json(a, STR("{\"displayName\":\"SAML identity provider\",\"protocol\":\"SAML\","
 	                            "\"idpType\":\"WORKFORCE\"}"));
-	json_put_z(p, "id", id.z);
+	json_put_str(p, "id", id);
 	provider_complete(a, p);
-	struct doc d = {.kind = STR("identity_provider"),
-	                .id = json_field(p, "id"),
-	                .parent = federation_id,
-	                .name = json_field(p, "displayName"),
-	                .created_ms = clock_now_ms(),
-	                .body = json_text(a, p)};
-	int result = tx_insert(tx, &d);
-	return result < 0 ? result : refs_move(tx, NULL, p, d.id);
+	int result =
+	        doc_insert(tx, "identity_provider", id, federation_id, json_field(p, "displayName"), json_text(a, p));
+	return result < 0 ? result : refs_move(tx, NULL, p, id);
 }
 
 /* Reading. */

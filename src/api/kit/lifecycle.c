@@ -352,7 +352,7 @@ int call_lifecycle_move(struct call *c, struct doc *d, const char *word)
 	return move_stored(&(struct move){.tx = c->tx, .arena = c->arena, .call = c, .doc = d}, d, word);
 }
 
-/* The job's step. */
+/* The job's end. */
 
 /* The document that the job is about. One of an earlier version's jobs names the id alone. */
 static int subject_load(struct tx *tx, struct job_run *r, struct str kind, struct doc *ret_doc)
@@ -367,7 +367,7 @@ static int subject_load(struct tx *tx, struct job_run *r, struct str kind, struc
 	return result;
 }
 
-static int step_save(struct tx *tx, struct job_run *r)
+int lifecycle_save(struct tx *tx, struct job_run *r)
 {
 	const json_t *args = r->job.args.n ? doc_json(r->arena, r->job.args) : NULL;
 	struct str state = json_field(args, "state");
@@ -392,11 +392,5 @@ static int step_save(struct tx *tx, struct job_run *r)
 	return result < 0 ? result : move_write(&m, &d);
 }
 
-int lifecycle_step(struct job_run *r)
-{
-	r->save = step_save;
-	return JOB_DONE;
-}
-
-static const struct job_kind kinds[] = {{.name = LIFECYCLE_JOB, .step = lifecycle_step}};
+static const struct job_kind kinds[] = {{.name = LIFECYCLE_JOB, .save = lifecycle_save}};
 const struct job_kinds lifecycle_jobs = JOB_KINDS(kinds);

@@ -50,8 +50,8 @@ must_check int call_lifecycle_move(struct call *c, struct doc *d, const char *wo
  * what is wanted is there. */
 must_check int lifecycle_ask(struct tx *tx, struct arena *a, const struct doc *d);
 
-/* The step of the job. Also for the kinds of jobs that walked documents before there were lifecycles. */
-int lifecycle_step(struct job_run *r);
+/* The end of the job. Also for the kinds of jobs that walked documents before there were lifecycles. */
+int lifecycle_save(struct tx *tx, struct job_run *r);
 extern const struct job_kinds lifecycle_jobs;
 
 /* For tests: these tables instead of the catalog's. Before anything runs. */

@@ -9,8 +9,11 @@
 
 struct children {
 	const struct op **ops;
-	struct str *tails;   /* what follows the entity's own URL in the link to each */
-	size_t count, bytes; /* bytes: of all tails */
+	struct tails {
+		struct str *list; /* what follows the entity's own URL in the link to each */
+		size_t bytes;     /* of all */
+	} * tails;                /* our own, and by the index of dialects */
+	size_t count;
 };
 
 static struct children *children, *others; /* by index of catalog_ops */
@@ -86,8 +89,8 @@ static struct str param_value(struct call *c, struct str name)
 }
 
 /* The path from `p` to `end`. A parameter that neither the key nor the call's path gives is a field of the entity. */
-static void path_write(struct buf *b, struct call *c, const char *p, const char *end, const char *key_param,
-                       struct str key, struct str body)
+static void path_write(struct buf *b, struct call *c, const struct op *op, const char *p, const char *end,
+                       const char *key_param, struct str key, struct str body)
 {
 	while (p < end) {
 		const char *open = memchr(p, '{', (size_t)(end - p));
@@ -99,7 +102,9 @@ static void path_write(struct buf *b, struct call *c, const char *p, const char 
 		const char *shut = strchr(open, '}');
 		struct str name = {open + 1, (size_t)(shut - open - 1)};
 		struct str value = key_param && str_is(name, key_param) ? key : param_value(c, name);
-		encode(b, value.p ? value : document_text(c->arena, body, name));
+		if (!value.p)
+			value = document_text(c->arena, body, name);
+		encode(b, dialect_param(c->dialect, op, name, value));
 		p = shut + 1;
 	}
 }
@@ -108,8 +113,9 @@ static void href_write(struct buf *b, struct call *c, const struct op *op, const
                        struct str body)
 {
 	buf_z(b, c->service->base_url);
-	buf_z(b, c->v1 ? API_BASE_V1 : API_BASE);
-	path_write(b, c, op->path, op->path + strlen(op->path), key_param, key, body);
+	buf_z(b, dialect_base(c->dialect, c->v1));
+	struct str path = str_of(dialect_path(c->dialect, op));
+	path_write(b, c, op, path.p, path.p + path.n, key_param, key, body);
 }
 
 struct str entity_href(struct call *c, const struct op *op, const char *key_param, struct str key, struct str body)
@@ -124,20 +130,38 @@ struct str link_href(struct call *c, const struct op *op, const char *key_param,
 	return entity_href(c, op, key_param, key, STR_NONE);
 }
 
+static void tails_fill(const struct children *list, const struct op *parent, const struct dialect *d,
+                       const char *base_url, struct tails *ret_tails)
+{
+	ret_tails->list = arena_new_array(links_arena, struct str, list->count + 1);
+	for (size_t j = 0; j < list->count; j++) {
+		const char *below = dialect_path(d, list->ops[j]) + strlen(dialect_path(d, parent));
+		/* URLs are percent-encoded: nothing in them needs escaping. */
+		ret_tails->list[j] = arena_printf(links_arena, "%s\",\"rel\":\"%s/rels%s\"}", below, base_url, below);
+		ret_tails->bytes += ret_tails->list[j].n;
+	}
+}
+
 void links_base(const char *base_url)
 {
 	for (unsigned i = 0; i < catalog_op_count; i++) {
 		struct children *list = &children[i];
-		list->tails = arena_new_array(links_arena, struct str, list->count + 1);
-		list->bytes = 0;
-		for (size_t j = 0; j < list->count; j++) {
-			const char *below = list->ops[j]->path + strlen(catalog_ops[i].path);
-			/* URLs are percent-encoded: nothing in them needs escaping. */
-			list->tails[j] =
-			        arena_printf(links_arena, "%s\",\"rel\":\"%s/rels%s\"}", below, base_url, below);
-			list->bytes += list->tails[j].n;
-		}
+		list->tails = arena_new_array(links_arena, struct tails, catalog_dialect_count + 1);
+		for (unsigned k = 0; k <= catalog_dialect_count; k++)
+			tails_fill(list, &catalog_ops[i], k ? &catalog_dialects[k - 1] : NULL, base_url,
+			           &list->tails[k]);
 	}
+}
+
+static const struct tails *tails_of(const struct call *c, const struct children *list)
+{
+	return &list->tails[c->dialect ? c->dialect->index : 0];
+}
+
+static char *text_put(char *to, struct str s)
+{
+	memcpy(to, s.p, s.n);
+	return to + s.n;
 }
 
 /* Most of what an entity's answer is: room is made once, then bytes are only copied. */
@@ -146,18 +170,15 @@ static void child_links(struct call *c, struct buf *b, const struct op *self, st
 	static const char open[] = ",{\"href\":\"";
 	enum { OPEN = sizeof open - 1 };
 	const struct children *list = &children[self - catalog_ops];
-	buf_reserve(b, list->count * (OPEN + href.n) + list->bytes);
+	const struct tails *tails = tails_of(c, list);
+	buf_reserve(b, list->count * (OPEN + href.n) + tails->bytes);
 	char *to = b->p + b->n;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct op *op = list->ops[i];
-		if (c->v1 && !op->on_v1)
+		if (!op_is_on(op, c->v1, c->dialect))
 			continue;
-		if (op->open_to_all || (op->roles & c->roles)) {
-			memcpy(to, open, OPEN);
-			memcpy(to + OPEN, href.p, href.n);
-			memcpy(to + OPEN + href.n, list->tails[i].p, list->tails[i].n);
-			to += OPEN + href.n + list->tails[i].n;
-		}
+		if (op->open_to_all || (op->roles & c->roles))
+			to = text_put(text_put(text_put(to, (struct str){open, OPEN}), href), tails->list[i]);
 	}
 	b->n = (size_t)(to - b->p);
 }
@@ -193,7 +214,7 @@ static struct str other_rel(const struct op *op)
 static void other_links(struct call *c, struct buf *b, const struct op *self, struct str body)
 {
 	const struct children *list = &others[self - catalog_ops];
-	for (size_t i = 0; i < list->count && !c->v1; i++) {
+	for (size_t i = 0; i < list->count && (!c->v1 || c->dialect); i++) {
 		const struct op *op = list->ops[i];
 		struct str key = document_text(c->arena, body, str_of(op->link_field));
 		/* Clients take dots as a part of a path for a step up. */
@@ -217,10 +238,10 @@ struct item_link {
 };
 
 /* Where the key stands in the path; NULL when it does not, or when something else is not in the call. */
-static const char *key_place(struct call *c, const struct op *self, const char *key_param)
+static const char *key_place(struct call *c, const char *path, const char *key_param)
 {
 	const char *place = NULL;
-	for (const char *p = self->path; key_param && (p = strchr(p, '{')); p++) {
+	for (const char *p = path; key_param && (p = strchr(p, '{')); p++) {
 		struct str name = {p + 1, strcspn(p + 1, "}")};
 		if (str_is(name, key_param))
 			place = p;
@@ -237,17 +258,17 @@ static const struct item_link *item_link(struct call *c, const struct op *self, 
 		return i;
 	i = c->item = arena_new_of(c->arena, struct item_link);
 	*i = (struct item_link){.self = self, .key_param = key_param};
-	const char *place = key_place(c, self, key_param);
+	const char *path = dialect_path(c->dialect, self), *place = key_place(c, path, key_param);
 	if (!place)
 		return i;
 	struct buf b = {0};
 	buf_z(&b, SELF_OPEN);
 	buf_z(&b, c->service->base_url);
-	buf_z(&b, c->v1 ? API_BASE_V1 : API_BASE);
-	path_write(&b, c, self->path, place, NULL, STR_NONE, STR_NONE);
+	buf_z(&b, dialect_base(c->dialect, c->v1));
+	path_write(&b, c, self, path, place, NULL, STR_NONE, STR_NONE);
 	i->before = arena_dup(c->arena, buf_view(&b));
 	b.n = 0;
-	path_write(&b, c, strchr(place, '}') + 1, self->path + strlen(self->path), NULL, STR_NONE, STR_NONE);
+	path_write(&b, c, self, strchr(place, '}') + 1, path + strlen(path), NULL, STR_NONE, STR_NONE);
 	buf_z(&b, SELF_SHUT "]}");
 	i->after = arena_dup(c->arena, buf_view(&b));
 	buf_free(&b);
@@ -263,14 +284,17 @@ static bool item_write(struct call *c, struct buf *b, struct str body, const str
 		return false;
 	json_sep(b);
 	buf_reserve(b, body.n + item->before.n + key.n + item->after.n + 1);
-	buf_add(b, body.p, body.n - 1);
-	json_sep(b);
-	buf_str(b, item->before);
+	char *to = text_put(b->p + b->n, (struct str){body.p, body.n - 1});
+	if (body.n > 2)
+		*to++ = ',';
+	to = text_put(to, item->before);
+	b->n = (size_t)(to - b->p);
 	if (is_id)
-		buf_str(b, key);
-	else
-		encode(b, key);
-	buf_str(b, item->after);
+		b->n = (size_t)(text_put(text_put(to, key), item->after) - b->p);
+	else {
+		encode(b, dialect_param(c->dialect, self, str_of(key_param), key));
+		buf_str(b, item->after);
+	}
 	return true;
 }
 
@@ -281,7 +305,7 @@ void entity_write(struct call *c, struct buf *b, struct str body, const struct o
 	if (in_list && item_write(c, b, body, self, key_param, key, false))
 		return;
 	json_sep(b);
-	buf_reserve(b, body.n + 256 + (in_list ? 0 : list->bytes + list->count * 128));
+	buf_reserve(b, body.n + 256 + (in_list ? 0 : tails_of(c, list)->bytes + list->count * 128));
 	buf_add(b, body.p, body.n - 1);
 	json_sep(b);
 	buf_z(b, SELF_OPEN);

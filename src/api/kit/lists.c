@@ -65,6 +65,14 @@ void list_end(struct call *c, int64_t total, bool has_next)
 	json_close(&c->out, '}');
 }
 
+int segments_docs(struct call *c, struct doc *docs, size_t count, struct segment **ret_list, size_t *ret_count)
+{
+	*ret_list = arena_new_of(c->arena, struct segment);
+	**ret_list = (struct segment){.docs = docs ? docs : arena_new_of(c->arena, struct doc), .count = count};
+	*ret_count = 1;
+	return 0;
+}
+
 struct page {
 	int64_t skip, room, total;
 };

@@ -23,10 +23,24 @@ struct str network_text(struct arena *a, const struct cidr *network, bool as_add
 	return arena_dup(a, str_of(text));
 }
 
-struct str network_key(struct arena *a, struct str name)
+struct str network_name(struct arena *a, const struct cidr *network)
+{
+	char text[IP_TEXT];
+	cidr_format(network, text);
+	return arena_dup(a, str_of(text));
+}
+
+void network_put(struct arena *a, const struct cidr *network, json_t *entry)
+{
+	json_put_str(entry, "cidrBlock", network_text(a, network, false));
+	if (cidr_is_address(network))
+		json_put_str(entry, "ipAddress", network_text(a, network, true));
+}
+
+struct str network_doc_key(struct call *c, const struct doc *d)
 {
 	struct cidr network;
-	return cidr_parse(name, &network) ? network_text(a, &network, cidr_is_address(&network)) : name;
+	return cidr_parse(d->name, &network) ? network_text(c->arena, &network, cidr_is_address(&network)) : d->name;
 }
 
 bool network_read(struct call *c, const json_t *entry, size_t index, struct faults *faults, struct cidr *ret_network)

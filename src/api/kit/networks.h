@@ -9,8 +9,12 @@ must_check bool network_parse(struct arena *a, struct str text, struct cidr *ret
 /* Written out in full, because that is the only form of IPv6 that the patterns of the API take: the network, or of an
  * address that alone. */
 struct str network_text(struct arena *a, const struct cidr *network, bool as_address);
-/* What stands for an entry in a path, from its name in the store: the address, or the network. */
-struct str network_key(struct arena *a, struct str name);
+/* In its one form, which is the name of an entry in the store. */
+struct str network_name(struct arena *a, const struct cidr *network);
+/* Into the fields of an entry: cidrBlock, and ipAddress where it is an address. */
+void network_put(struct arena *a, const struct cidr *network, json_t *entry);
+/* Hook: what stands for an entry in a path: the address, or the network. */
+struct str network_doc_key(struct call *c, const struct doc *d);
 /* The network that exactly one of cidrBlock and ipAddress of entry `index` of the body gives. Otherwise adds a fault
  * that names the path, and returns false. */
 must_check bool network_read(struct call *c, const json_t *entry, size_t index, struct faults *faults,

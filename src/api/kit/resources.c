@@ -106,8 +106,12 @@ int resource_parent(struct call *c, const struct resource *r, struct str *ret_pa
 	int result = resource_load(c, r->above, &d);
 	if (result == -ENOENT && r->above_else)
 		result = resource_load_by(c, r->above_else, call_path(c, r->above->key_param), &d);
-	if (result == 0)
+	if (result == -ENOENT && r->above_else)
+		return call_missing(c, r->above, call_path(c, r->above->key_param));
+	if (result == 0) {
+		c->missing = (struct missing){0}; /* the first of two */
 		*ret_parent = d.id;
+	}
 	return result;
 }
 

@@ -3,8 +3,7 @@
 
 #include "trail/events.h"
 
-/* "ORG_OWNER, ORG_MEMBER" */
-static struct str roles_text(struct arena *a, role_mask roles)
+struct str roles_text(struct arena *a, role_mask roles)
 {
 	struct buf names = {0};
 	for (; roles; roles &= roles - 1)

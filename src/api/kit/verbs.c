@@ -6,7 +6,6 @@
 #include "base/id.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #define HOOK(r, name) ((r)->hooks && (r)->hooks->name)
@@ -54,6 +53,12 @@ int resource_singleton(struct tx *tx, struct arena *a, const struct resource *r,
 	return result;
 }
 
+static int not_there(struct call *c, const struct resource *r, struct str key)
+{
+	bool by_name = c->op->resource == r && c->op->by_name;
+	return by_name ? call_missing_param(c, c->op->by_name) : call_missing(c, r, key);
+}
+
 static int load(struct call *c, const struct resource *r, struct str key, struct doc *ret_doc)
 {
 	struct str parent, by_name = c->op->resource == r && c->op->by_name ? call_path(c, c->op->by_name) : STR_NONE;
@@ -65,9 +70,11 @@ static int load(struct call *c, const struct resource *r, struct str key, struct
 	if (!key.n)
 		key = by_name.p ? by_name : call_path(c, r->key_param);
 	if (!key.n)
-		return -ENOENT;
-	if (r->key_is_name || by_name.p)
-		return tx_get_by_name(c->tx, c->arena, r->kind, parent, key, ret_doc);
+		return call_missing(c, r, key);
+	if (r->key_is_name || by_name.p) {
+		result = tx_get_by_name(c->tx, c->arena, r->kind, parent, key, ret_doc);
+		return result != -ENOENT ? result : not_there(c, r, key);
+	}
 	/* The membership gate has just read the scope's own document; a write reads it again, inside its
 	 * transaction. */
 	if (!c->op->writes && str_eq(c->group.id, key) && str_is(c->group.kind, r->kind)) {
@@ -76,18 +83,22 @@ static int load(struct call *c, const struct resource *r, struct str key, struct
 	}
 	struct doc d;
 	result = tx_get(c->tx, c->arena, r->kind, key, &d);
-	if (result < 0)
-		return result;
-	if (parent.n && !str_eq(parent, d.parent))
-		return -ENOENT;
-	*ret_doc = d;
-	return 0;
+	if (result == -ENOENT || (result == 0 && parent.n && !str_eq(parent, d.parent)))
+		return not_there(c, r, key);
+	if (result == 0)
+		*ret_doc = d;
+	return result;
 }
 
 int resource_load_by(struct call *c, const struct resource *r, struct str key, struct doc *ret_doc)
 {
+	c->missing = (struct missing){0};
 	int result = HOOK(r, load) ? r->hooks->load(c, r, ret_doc) : load(c, r, key, ret_doc);
-	return result == 0 && HOOK(r, hides) && r->hooks->hides(c, ret_doc) ? -ENOENT : result;
+	if (result == 0 && HOOK(r, hides) && r->hooks->hides(c, ret_doc))
+		result = -ENOENT;
+	return result != -ENOENT || c->missing.code
+	               ? result
+	               : not_there(c, r, key.n || !r->key_param ? key : call_path(c, r->key_param));
 }
 
 int resource_load(struct call *c, const struct resource *r, struct doc *ret_doc)
@@ -102,16 +113,11 @@ static struct str path_key(struct call *c, const struct resource *r, const struc
 
 int if_match(struct call *c, int64_t revision)
 {
-	struct str rest = request_header(c->request, "if-match"), one;
+	struct str given = request_header(c->request, "if-match");
 	char mine[32];
-	if (!rest.p || str_is(str_trim(rest), "*"))
-		return 0;
 	snprintf(mine, sizeof mine, "\"%lld\"", (long long)revision);
-	while (rest.n) {
-		str_cut(rest, ',', &one, &rest);
-		if (str_is(str_trim(one), mine))
-			return 0;
-	}
+	if (!given.p || str_is(str_trim(given), "*") || str_list_has(given, str_of(mine)))
+		return 0;
 	return call_fail(c, 412, "PRECONDITION_FAILED", "If-Match: the resource is at revision %s now. Read it again.",
 	                 mine);
 }
@@ -124,6 +130,23 @@ static const struct op *self_of(const struct call *c, const struct resource *r)
 static int revision_match(struct call *c, const struct resource *r, const struct doc *d)
 {
 	return r->no_etag ? 0 : if_match(c, d->rev);
+}
+
+/* The form of an entity in an older version's answer; NULL: the newest version's. */
+static const struct schema *older_form(const struct call *c)
+{
+	const struct schema *form = c->version ? c->version->response : NULL;
+	if (!form || form == c->op->versions[c->op->version_count - 1].response)
+		return NULL;
+	const struct field *results = c->is_list ? schema_field(form, STR("results")) : NULL;
+	return results ? results->schema->items : form;
+}
+
+void answer_fit(const struct call *c, json_t *entity)
+{
+	const struct schema *form = older_form(c);
+	if (form)
+		schema_keep_known(form, entity);
 }
 
 int resource_write(struct call *c, const struct resource *r, const struct doc *d)
@@ -147,6 +170,11 @@ int resource_write(struct call *c, const struct resource *r, const struct doc *d
 		body = json_text(c->arena, entity);
 	} else if (HOOK(r, text)) {
 		body = r->hooks->text(c, d);
+	}
+	if (older_form(c)) {
+		json_t *entity = doc_json(c->arena, body);
+		answer_fit(c, entity);
+		body = json_text(c->arena, entity);
 	}
 	if (r->bare || !r->self) {
 		json_raw(&c->out, body);
@@ -180,17 +208,9 @@ static struct str filter_wants(struct call *c, const struct op_filter *f)
 
 static bool filter_fits(const struct op_filter *f, struct str wanted, struct str value)
 {
-	struct str one;
 	if (f->prefix)
 		return value.n >= wanted.n && strncasecmp(value.p, wanted.p, wanted.n) == 0;
-	if (!f->any)
-		return str_eq(wanted, value);
-	while (wanted.n) {
-		str_cut(wanted, ',', &one, &wanted);
-		if (str_eq(str_trim(one), value))
-			return true;
-	}
-	return false;
+	return f->any ? str_list_has(wanted, value) : str_eq(wanted, value);
 }
 
 static bool item_takes(struct call *c, const void *ctx, const struct doc *d)
@@ -260,15 +280,10 @@ static int name_check(struct call *c, const struct resource *r, struct str name)
 
 int resource_named(struct call *c, const struct resource *r, struct str parent, struct str name, struct doc *ret_doc)
 {
-	struct id id = id_new();
 	int result = tx_get_by_name(c->tx, c->arena, r->kind, parent, name, ret_doc);
 	if (result != -ENOENT)
 		return result;
-	*ret_doc = (struct doc){.kind = str_of(r->kind),
-	                        .id = arena_dup(c->arena, id_str(&id)),
-	                        .parent = parent,
-	                        .name = arena_dup(c->arena, name),
-	                        .created_ms = clock_now_ms()};
+	*ret_doc = doc_new(c->arena, r->kind, parent, arena_dup(c->arena, name), STR_NONE);
 	return 0;
 }
 

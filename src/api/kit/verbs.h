@@ -9,6 +9,8 @@
  *                    Two of them, ["cluster", "flex_cluster"]: either, found by the first one's key.
  *                    In a project "orgId" is the project's organization
  *   key, keyIsName   the path parameter that names one; a name instead of an id. Without a key: one for each parent
+ *   notFound         the code of the 404; without it, as what it belongs to. script/not_found.py: those of parameters
+ *   elsewhere        a kind of the same project whose document of that name is refused so, in the place of the 404
  *   name, duplicate  the field that is unique within the parent, and the refusal of a second
  *   busy             the refusal of a change or deletion that the state of its lifecycle does not allow
  *   limit            how many a parent has at most, and the refusal of one more; projectLimit: a limit of the project
@@ -100,6 +102,8 @@ must_check int resource_singleton(struct tx *tx, struct arena *a, const struct r
 must_check int resource_parent(struct call *c, const struct resource *r, struct str *ret_parent);
 /* Writes one as the call's answer, or into the list that was begun: view, links, etag. */
 must_check int resource_write(struct call *c, const struct resource *r, const struct doc *d);
+/* Leaves of an entity what the version of the answer has. resource_write() does so itself. */
+void answer_fit(const struct call *c, json_t *entity);
 /* The document of that name; or a new one, of revision 0, which is not in the store yet. */
 must_check int resource_named(struct call *c, const struct resource *r, struct str parent, struct str name,
                               struct doc *ret_doc);
@@ -144,6 +148,8 @@ must_check int limit_usage(struct call *c, const struct project_limit *l, int64_
 must_check int role_list_read(struct call *c, const json_t *names, const char *path, bool in_org, role_mask *ret_roles);
 /* The same for a field of the body, in the call's scope. */
 must_check int role_field_read(struct call *c, const char *field, role_mask *ret_roles);
+/* "ORG_OWNER, ORG_MEMBER" */
+struct str roles_text(struct arena *a, role_mask roles);
 /* Which roles the call's event is about. */
 void event_roles(struct call *c, role_mask roles);
 
@@ -183,6 +189,8 @@ struct segment {
 	size_t count;
 	bool whole; /* every entry is in the list: a filter need not look */
 };
+/* For the segments hook: these documents (NULL: none), and no others. Returns 0. */
+int segments_docs(struct call *c, struct doc *docs, size_t count, struct segment **ret_list, size_t *ret_count);
 /* Writes one entry of a list: 0 or negative. */
 typedef int segment_writer(struct call *c, const void *ctx, const struct doc *d);
 /* For resources that are written as they are stored: their documents need no copy. ctx: the resource. */

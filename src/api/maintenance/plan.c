@@ -114,10 +114,7 @@ static void look_add(struct look *l, struct str id)
 {
 	if (l->groups && l->count && str_eq(l->ids[l->count - 1], id))
 		return; /* the walk goes from project to project */
-	if (l->count == l->cap) {
-		l->cap = l->cap ? 2 * l->cap : 16;
-		l->ids = arena_grow(l->arena, l->ids, l->count, l->cap, sizeof *l->ids);
-	}
+	ARENA_FIT(l->arena, l->ids, l->count, l->cap);
 	l->ids[l->count++] = arena_dup(l->arena, id);
 }
 
@@ -200,8 +197,7 @@ int maintenance_scan_step(struct job_run *r)
 	*l = (struct look){.arena = r->arena, .service = r->ctx, .groups = true};
 	tx_begin_read(r->reader);
 	int result = clusters_walk(r->reader, look_at, l);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	job_read_end(r);
 	if (result < 0)
 		return result;
 	r->save = l->count ? scan_save : NULL;
@@ -293,8 +289,7 @@ int maintenance_step(struct job_run *r)
 		result = clusters_walk_group(r->reader, r->arena, group_id, busy_look, &busy);
 	if (result == 0 && !window_is_running(&w))
 		result = clusters_walk_group(r->reader, r->arena, group_id, look_at, l);
-	tx_end_read(r->reader);
-	tx_rest(r->reader);
+	job_read_end(r);
 	if (result < 0)
 		return result;
 	if (!window_due(&w))

@@ -1,19 +1,14 @@
 /* Database processes of a project: the nodes of its clusters as the engine sees them now, their databases and disks.
  * Nothing of it is stored. A process is known by host:port; the first label of the host leads to its cluster. What only
  * the node itself can tell is asked off the loop. */
-#include "api/clusters/clusters.h"
+#include "api/metrics/processes.h"
+
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "call/service.h"
 
 #include <ctype.h>
 #include <errno.h>
-
-static bool is_sharded(const struct cluster *cluster)
-{
-	struct str type = json_field(cluster->body, "clusterType");
-	return type.n && !str_is(type, "REPLICASET");
-}
 
 static const char *type_of(const struct cluster *cluster, const struct node_status *n)
 {
@@ -23,21 +18,15 @@ static const char *type_of(const struct cluster *cluster, const struct node_stat
 		return "NO_DATA";
 	if (n->kind == NODE_ROUTER)
 		return "SHARD_ROUTER";
-	if (is_sharded(cluster))
+	if (cluster_is_sharded(cluster->body))
 		return n->primary ? "SHARD_PRIMARY" : "SHARD_SECONDARY";
 	return n->primary ? "REPLICA_PRIMARY" : "REPLICA_SECONDARY";
 }
 
-/* When the node was asked for; of one from before that was noted, when the cluster was. */
-static int64_t created_ms(const struct cluster *cluster, const struct node_status *n)
+int64_t process_created_ms(const struct cluster *cluster, const struct node_status *n)
 {
-	const json_t *nodes = json_object_get(cluster->plan, "nodes");
-	for (size_t i = 0; i < json_array_size(nodes); i++) {
-		const json_t *node = json_array_get(nodes, i);
-		if (str_is(json_field(node, "name"), n->name) && json_object_get(node, "created"))
-			return json_integer_value(json_object_get(node, "created"));
-	}
-	return cluster->doc.created_ms;
+	const json_t *node = json_find(json_object_get(cluster->plan, "nodes"), "name", str_of(n->name));
+	return json_object_get(node, "created") ? json_number(node, "created") : cluster->doc.created_ms;
 }
 
 /* The host with the cluster's name, as far as a host can have it, in the place of the label. */
@@ -50,13 +39,6 @@ static struct str alias_of(struct arena *a, const struct cluster *cluster, const
 	return arena_printf(a, "%s%s", name, dash ? dash : "");
 }
 
-/* "ab12cd-shard-00" of "ab12cd-shard-00-01". */
-static struct str set_of(const struct node_status *n)
-{
-	const char *dash = strrchr(n->name, '-');
-	return (struct str){n->name, dash ? (size_t)(dash - n->name) : strlen(n->name)};
-}
-
 static void time_add(struct buf *b, const char *field, int64_t ms)
 {
 	char text[CLOCK_TEXT];
@@ -65,7 +47,7 @@ static void time_add(struct buf *b, const char *field, int64_t ms)
 	json_z(b, text);
 }
 
-/* The node's logs, which lie below its host, not below the process. */
+/* The node's logs, and who came to it by them, which lie below its host, not below the process. */
 static void log_links(struct call *c, const struct node_status *n)
 {
 	static const char *const rels[] = {"logs/db", "logs/db-audit-log"};
@@ -74,6 +56,27 @@ static void log_links(struct call *c, const struct node_status *n)
 	for (size_t i = 0; (op->roles & c->roles) && i < sizeof rels / sizeof *rels; i++)
 		entity_link(c, &c->out, rels[i],
 		            entity_href(c, op, "logName", str_of(rels[i] + strlen("logs/")), host));
+	entity_link_op(c, "dbAccessHistory", catalog_op("getAccessHistoryProcess"), "hostname", str_of(n->host));
+}
+
+/* Measurements want to be told which: a link says so. */
+#define LINK_WINDOW "?granularity=PT5M&period=PT6H"
+
+static void measurement_link(struct call *c, const char *rel, const char *operation, const char *key_param,
+                             struct str key, const char *query)
+{
+	const struct op *op = catalog_op(operation);
+	struct str href = link_href(c, op, key_param, key);
+	if (op->roles & c->roles)
+		entity_link(c, &c->out, rel, arena_printf(c->arena, "%.*s%s", STR_ARG(href), query));
+}
+
+static void measurement_links(struct call *c, struct str id)
+{
+	measurement_link(c, "measurements", "getProcessMeasurements", "processId", id, LINK_WINDOW "&m=CONNECTIONS");
+	measurement_link(c, "fts/metrics", "listHostFtsMetrics", "processId", id, "");
+	measurement_link(c, "fts/metrics/measurements", "listMeasurements", "processId", id,
+	                 LINK_WINDOW "&metrics=FTS_DISK_USAGE");
 }
 
 static void process_write(struct call *c, const struct op *self, const struct cluster *cluster,
@@ -82,7 +85,7 @@ static void process_write(struct call *c, const struct op *self, const struct cl
 	struct buf b = {0};
 	struct str id = arena_printf(c->arena, "%s:%u", n->host, n->port);
 	json_open(&b, '{');
-	time_add(&b, "created", created_ms(cluster, n));
+	time_add(&b, "created", process_created_ms(cluster, n));
 	json_key(&b, "groupId");
 	json_str(&b, c->group.id);
 	json_key(&b, "hostname");
@@ -96,10 +99,10 @@ static void process_write(struct call *c, const struct op *self, const struct cl
 	json_int(&b, n->port);
 	if (n->kind != NODE_ROUTER) {
 		json_key(&b, "replicaSetName");
-		json_str(&b, set_of(n));
-		if (is_sharded(cluster)) {
+		json_str(&b, node_set(n));
+		if (cluster_is_sharded(cluster->body)) {
 			json_key(&b, "shardName");
-			json_str(&b, set_of(n));
+			json_str(&b, node_set(n));
 		}
 	}
 	json_key(&b, "typeName");
@@ -113,8 +116,10 @@ static void process_write(struct call *c, const struct op *self, const struct cl
 	json_close(&b, '}');
 	entity_write(c, &c->out, buf_view(&b), self, "processId", id, in_list);
 	buf_free(&b);
-	if (!in_list)
+	if (!in_list) {
 		log_links(c, n);
+		measurement_links(c, id);
+	}
 }
 
 /* All clusters are looked at, for the count; only what the page shows is read and kept. */
@@ -152,18 +157,14 @@ int processes_list(struct call *c)
 	return 0;
 }
 
-/* The path's process, of a cluster of the path's project. 1: its host answers the call instead. */
-static int process_find(struct call *c, struct cluster *ret_cluster, struct node_status *ret_node)
+int process_find(struct call *c, struct cluster *ret_cluster, struct node_status *ret_node)
 {
 	bool forwarded = false;
-	struct str id = call_path(c, "processId"), label, tail, cluster_id;
+	struct str id = call_path(c, "processId");
 	struct cluster_status status;
-	str_cut(id, '-', &label, &tail);
-	int result = tx_ref_get(c->tx, c->arena, CLUSTER_LABEL_REF, label, &cluster_id);
-	if (result == 0)
-		result = cluster_get(c->tx, c->arena, cluster_id, ret_cluster);
-	if (result == 0 && !str_eq(ret_cluster->doc.parent, c->group.id))
-		result = -ENOENT;
+	int result = cluster_of_host(c, id, ret_cluster);
+	if (result == -ENOENT)
+		return call_missing_param(c, "processId");
 	if (result == 0)
 		result = cluster_forward(c, ret_cluster, &forwarded);
 	if (result < 0 || forwarded)
@@ -178,7 +179,7 @@ static int process_find(struct call *c, struct cluster *ret_cluster, struct node
 			return 0;
 		}
 	}
-	return -ENOENT;
+	return call_missing_param(c, "processId");
 }
 
 int processes_get(struct call *c)
@@ -193,31 +194,52 @@ int processes_get(struct call *c)
 
 /* What a node holds: databases, or disk partitions. They are documents with a name alone. */
 
-static int names_ask(struct call *c, bool databases, struct doc **ret_docs, size_t *ret_count)
+static int names_get(struct call *c, const struct cluster *cluster, const struct node_status *node, bool databases,
+                     struct str **ret_names, size_t *ret_count)
 {
 	const struct service *s = c->service;
 	const struct engine_statistics_ops *ops = s->engine_ops->statistics;
+	if (!ops)
+		return cluster_not_offered(c);
+	return (databases ? ops->databases : ops->partitions)(s->engine_state, arena_z(c->arena, cluster->doc.id),
+	                                                      node->name, c->arena, ret_names, ret_count);
+}
+
+int process_silent(struct call *c, const struct node_status *node)
+{
+	return call_fail_about(
+	        c, 409, "PROCESS_NOT_AVAILABLE", call_path(c, "processId"),
+	        "The process %s:%u does not answer now: it is stopped, or starting. Try again once it runs.",
+	        node->host, node->port);
+}
+
+int process_name_check(struct call *c, const struct cluster *cluster, const struct node_status *node, bool databases,
+                       struct str name)
+{
+	struct str *names;
+	size_t count;
+	int result = names_get(c, cluster, node, databases, &names, &count);
+	if (result < 0)
+		return result;
+	for (size_t i = 0; i < count; i++)
+		if (str_eq(names[i], name))
+			return 0;
+	return -ENOENT;
+}
+
+static int names_ask(struct call *c, bool databases, struct doc **ret_docs, size_t *ret_count)
+{
 	struct cluster cluster;
 	struct node_status node;
 	struct str *names;
 	size_t count;
-	if (!ops)
-		return cluster_not_offered(c);
 	int result = process_find(c, &cluster, &node);
 	*ret_docs = NULL;
 	*ret_count = 0;
+	if (result == 0)
+		result = names_get(c, &cluster, &node, databases, &names, &count);
 	if (result != 0)
-		return result;
-	result = (databases ? ops->databases : ops->partitions)(s->engine_state, arena_z(c->arena, cluster.doc.id),
-	                                                        node.name, c->arena, &names, &count);
-	if (result == -EAGAIN) {
-		call_fail(c, 409, "PROCESS_NOT_AVAILABLE",
-		          "The process %s:%u does not answer now: it is stopped, or starting. Try again once it runs.",
-		          node.host, node.port);
-		return call_fail_param(c, call_path(c, "processId"));
-	}
-	if (result < 0)
-		return result;
+		return result == -EAGAIN ? process_silent(c, &node) : result;
 	struct doc *docs = arena_new_array(c->arena, struct doc, count + 1);
 	for (size_t i = 0; i < count; i++) {
 		json_t *body = doc_json(c->arena, STR("{}"));
@@ -231,12 +253,10 @@ static int names_ask(struct call *c, bool databases, struct doc **ret_docs, size
 
 static int name_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	struct segment *all = arena_new_of(c->arena, struct segment);
-	*all = (struct segment){.kind = c->op->resource->kind};
-	*ret_list = all;
-	*ret_count = 1;
-	int result = names_ask(c, c->op->resource == &resource_process_database, &all->docs, &all->count);
-	return result < 0 ? result : 0;
+	struct doc *docs;
+	size_t count;
+	int result = names_ask(c, c->op->resource == &resource_process_database, &docs, &count);
+	return result < 0 ? result : segments_docs(c, docs, count, ret_list, ret_count);
 }
 
 static int name_load(struct call *c, const struct resource *r, struct doc *ret_doc)
@@ -256,4 +276,14 @@ static int name_load(struct call *c, const struct resource *r, struct doc *ret_d
 	return result < 0 ? result : result == 1 ? 0 : -ENOENT;
 }
 
-const struct resource_hooks process_name_hooks = {.load = name_load, .segments = name_segments};
+static void name_links(struct call *c, const struct doc *d)
+{
+	if (c->op->resource == &resource_process_database)
+		measurement_link(c, "measurements", "getDatabaseMeasurements", "databaseName", d->name,
+		                 LINK_WINDOW "&m=DATABASE_DATA_SIZE");
+	else
+		measurement_link(c, "measurements", "getProcessDiskMeasurements", "partitionName", d->name,
+		                 LINK_WINDOW "&m=DISK_PARTITION_SPACE_FREE");
+}
+
+const struct resource_hooks process_name_hooks = {.load = name_load, .segments = name_segments, .links = name_links};

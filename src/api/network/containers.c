@@ -270,6 +270,8 @@ static int container_create(struct call *c, json_t *document)
 		return -400;
 	struct doc d = {.kind = STR(CONTAINER_KIND), .id = json_field(document, "id"), .parent = c->group.id};
 	int result = call_lifecycle_create(c, &d, document);
+	if (is_gcp(p) && !json_object_get(document, p->field)) /* all of them */
+		json_put(document, p->field, json_array());
 	if (result == 0 && !json_object_get(document, "svcCidrBlock")) {
 		result = block_choose(c->tx, c->arena, c->group.id, p->standard, text);
 		if (text[0])
@@ -331,11 +333,9 @@ static int regions_add(struct tx *tx, struct arena *a, const struct network_prov
                        struct str region)
 {
 	json_t *body = doc_json(a, d->body), *list = json_object_get(body, p->field);
-	if (!is_gcp(p) || !json_array_size(list) || !container_region_is_known(str_of(p->name), region))
+	if (!is_gcp(p) || !json_array_size(list) || json_has(list, region) ||
+	    !container_region_is_known(str_of(p->name), region))
 		return 0;
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (str_is(region, json_string_value(json_array_get(list, i))))
-			return 0;
 	json_add_str(list, region);
 	d->body = json_text(a, body);
 	return tx_update(tx, d);

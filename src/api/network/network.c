@@ -44,14 +44,9 @@ int network_is_private(struct tx *tx, struct arena *a, struct str group_id, cons
 	return 0;
 }
 
-static int look_again(struct tx *tx, void *ctx, const struct doc *cluster)
-{
-	return cluster_reconcile(tx, cluster->id);
-}
-
 int network_changed(struct tx *tx, struct arena *a, struct str group_id)
 {
-	return clusters_walk_group(tx, a, group_id, look_again, NULL);
+	return clusters_walk_group(tx, a, group_id, cluster_look_again, NULL);
 }
 
 static int setting_update(struct call *c, const struct doc *old, json_t *document)
@@ -77,7 +72,7 @@ const struct cluster_part network_part = {
         .created = cluster_provide, .changed = cluster_provide, .wanted = cluster_wanted};
 
 /* Jobs that versions before the lifecycles have left in a store. */
-static const struct job_kind kinds[] = {{.name = "network", .step = lifecycle_step}};
+static const struct job_kind kinds[] = {{.name = "network", .save = lifecycle_save}};
 const struct job_kinds network_jobs = JOB_KINDS(kinds);
 
 /* Addresses. */

@@ -38,7 +38,7 @@ static int container_find(struct call *c, const json_t *document, struct doc *re
 	if (result < 0 && result != -ENOENT)
 		return result;
 	if (result < 0 || !str_eq(d.parent, c->group.id))
-		return call_fail_about(c, 404, "CONTAINER_NOT_FOUND", id,
+		return call_fail_about(c, 404, "CLOUD_PROVIDER_CONTAINER_NOT_FOUND", id,
 		                       "containerId: the project has no container %.*s.", STR_ARG(id));
 	if (!str_eq(json_field(doc_json(c->arena, d.body), "providerName"), json_field(document, "providerName")))
 		return call_fail_field(c, 400, "VALIDATION_ERROR", "containerId",

@@ -99,8 +99,7 @@ static int add_owner(struct call *c, struct str org_id, struct str user_id, json
 
 static int add_organization(struct call *c, json_t *answer, struct str *ret_id)
 {
-	struct id id = id_new();
-	struct str key = arena_dup(c->arena, id_str(&id));
+	struct str key = id_make(c->arena);
 	json_t *body = json_keep(c->arena, json_object()),
 	       *skip = json_boolean(json_is_true(json_object_get(c->body, "skipDefaultAlertsSettings")));
 	json_put_str(body, "id", key);
@@ -208,15 +207,14 @@ int orgs_create(struct call *c)
 	struct str id, owner = json_field(c->body, "orgOwnerId");
 	json_t *answer = json_keep(c->arena, json_object()), *key = json_object_get(c->body, "apiKey"),
 	       *account = json_object_get(c->body, "serviceAccount");
-	struct doc founder = {.kind = STR("org_founder"), .created_ms = clock_now_ms(), .body = STR("{}")};
-	int result = creation_check(c, &founder.parent);
+	struct str root = STR_NONE;
+	int result = creation_check(c, &root);
 	if (result == 0)
 		result = add_organization(c, answer, &id);
 	if (result < 0)
 		return result;
 	event_scope(c, id, STR_NONE);
-	founder.id = id;
-	result = tx_insert(c->tx, &founder);
+	result = doc_insert(c->tx, "org_founder", id, root, STR_NONE, STR("{}"));
 	if (result == 0)
 		result = add_federation(c, id, answer);
 	if (result == 0)

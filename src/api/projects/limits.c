@@ -26,17 +26,15 @@ static int limit_load(struct call *c, const struct resource *r, struct doc *ret_
 
 static int limit_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	struct segment *all = arena_new_of(c->arena, struct segment);
-	*all = (struct segment){.docs = arena_new_array(c->arena, struct doc, project_limit_count)};
+	struct doc *docs = arena_new_array(c->arena, struct doc, project_limit_count);
+	size_t count = 0;
 	for (unsigned i = 0; i < project_limit_count; i++) {
-		int result = load(c, &project_limits[i], &all->docs[all->count]);
+		int result = load(c, &project_limits[i], &docs[count]);
 		if (result < 0 && result != -ENOENT)
 			return result;
-		all->count += result == 0;
+		count += result == 0;
 	}
-	*ret_list = all;
-	*ret_count = 1;
-	return 0;
+	return segments_docs(c, docs, count, ret_list, ret_count);
 }
 
 static int limit_update(struct call *c, const struct doc *old, json_t *document)

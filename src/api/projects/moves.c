@@ -5,7 +5,7 @@
 #include "api/federation/federation.h"
 #include "api/kit/verbs.h"
 #include "api/users/users.h"
-
+#include "base/option.h"
 #include "engine/engine.h"
 #include "gate/gate.h"
 #include "identity/attempts.h"
@@ -192,12 +192,31 @@ static void versions_find(void)
 	version_count = engine_installed(versions, VERSIONS_MAX);
 }
 
-static struct str version_text(struct arena *a, const char *provider, const char *size, size_t version)
+/* The installed ones by their numbers, then the operator's names of such. */
+static struct str *version_names(struct call *c, size_t *ret_count)
+{
+	const struct option_texts *given = c->service->db_versions;
+	size_t more = given ? given->n : 0;
+	struct str *list = arena_new_array(c->arena, struct str, version_count + more + 1), major;
+	for (size_t i = 0; i < version_count; i++)
+		list[i] = arena_printf(c->arena, "%u", versions[i]);
+	*ret_count = version_count;
+	for (size_t i = 0; i < more; i++) {
+		struct str name;
+		str_cut(str_of(given->v[i]), '=', &name, &major);
+		for (size_t k = 0; k < version_count; k++)
+			if (str_eq(list[k], major))
+				list[(*ret_count)++] = name;
+	}
+	return list;
+}
+
+static struct str version_text(struct arena *a, const char *provider, const char *size, struct str name, bool newest)
 {
 	/* An enumeration's value is JSON text. */
 	struct str of_size = size ? arena_printf(a, "\"instanceSize\":%s,", size) : STR("");
-	return arena_printf(a, "{\"cloudProvider\":\"%s\",\"defaultStatus\":\"%s\",%s\"version\":\"%u\"}", provider,
-	                    version + 1 == version_count ? "DEFAULT" : "NOT_DEFAULT", of_size.p, versions[version]);
+	return arena_printf(a, "{\"cloudProvider\":\"%s\",\"defaultStatus\":\"%s\",%s\"version\":\"%.*s\"}", provider,
+	                    newest ? "DEFAULT" : "NOT_DEFAULT", of_size.p, STR_ARG(name));
 }
 
 /* The page's filters look at all of them: they are made anew for each call. */
@@ -206,22 +225,21 @@ static int version_segments(struct call *c, struct segment **ret_list, size_t *r
 	/* In the order of the branches of the instance sizes' schema; the last shares machines and has no sizes. */
 	static const char *const providers[] = {"AWS", "AZURE", "GCP", "TENANT"};
 	const struct schema *sizes = schema_find(STR("BaseCloudProviderInstanceSize"));
-	struct segment *all = arena_new_of(c->arena, struct segment);
-	size_t room = 1;
+	size_t room = 1, count = 0;
 	pthread_once(&versions_once, versions_find);
 	for (size_t i = 0; i < sizes->branch_count; i++)
 		room += sizes->branches[i].schema->enum_count;
-	all->docs = arena_new_array(c->arena, struct doc, room * version_count + 1);
+	size_t name_count;
+	const struct str *names = version_names(c, &name_count);
+	struct doc *docs = arena_new_array(c->arena, struct doc, room * name_count + 1);
 	for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
 		const struct schema *of = i < sizes->branch_count ? sizes->branches[i].schema : NULL;
 		for (size_t j = 0; j < (of ? of->enum_count : 1); j++)
-			for (size_t version = 0; version < version_count; version++)
-				all->docs[all->count++].body =
-				        version_text(c->arena, providers[i], of ? of->enums[j] : NULL, version);
+			for (size_t n = 0; n < name_count; n++)
+				docs[count++].body = version_text(c->arena, providers[i], of ? of->enums[j] : NULL,
+				                                  names[n], n + 1 == version_count);
 	}
-	*ret_list = all;
-	*ret_count = 1;
-	return 0;
+	return segments_docs(c, docs, count, ret_list, ret_count);
 }
 
 const struct resource_hooks database_version_hooks = {.segments = version_segments};

@@ -1,6 +1,7 @@
 /* Projects: listing what a caller may see, creation and look-up by name. Update and delete are the generic verbs with
  * the hooks below; get is the generic one too, and tells callers in headers what they are here. */
 #include "api/projects/projects.h"
+#include "api/alerts/alerts.h"
 #include "api/credentials/credentials.h"
 #include "api/federation/federation.h"
 #include "api/kit/verbs.h"
@@ -166,20 +167,28 @@ static int tags_check(struct call *c, const json_t *document)
 
 void project_complete(json_t *document, struct str id)
 {
-	char now[CLOCK_TEXT];
-	clock_format(clock_now_ms(), now);
 	json_put_str(document, "id", id);
-	json_put_z(document, "created", now);
+	json_put_time(document, "created", clock_now_ms());
 	json_put(document, "clusterCount", json_integer(0));
-	if (!json_object_get(document, "tags"))
-		json_put(document, "tags", json_array());
+	json_default(document, "tags", json_array());
 	schema_add_defaults(resource_project.schema, document);
+}
+
+/* What every project watches, unless it or its organization does not want that. */
+static int defaults_add(struct call *c, const json_t *document, struct str org_id, struct str group_id)
+{
+	struct doc org;
+	if (!json_flag(document, "withDefaultAlertsSettings"))
+		return 0;
+	int result = tx_get(c->tx, c->arena, "org", org_id, &org);
+	if (result < 0 || json_flag(doc_json(c->arena, org.body), "skipDefaultAlertsSettings"))
+		return result;
+	return alerts_defaults_add(c->tx, c->arena, group_id);
 }
 
 static int create(struct call *c, json_t *document)
 {
-	struct id id = id_new();
-	struct str key = arena_dup(c->arena, id_str(&id));
+	struct str key = id_make(c->arena);
 	int result = tags_check(c, document);
 	if (result < 0)
 		return result;
@@ -199,6 +208,8 @@ static int create(struct call *c, json_t *document)
 		                       STR_ARG(d.name));
 	if (result == 0)
 		result = add_owners(c, d.parent, key);
+	if (result == 0)
+		result = defaults_add(c, document, d.parent, key);
 	if (result < 0)
 		return result;
 	c->etag = d.rev;
@@ -232,9 +243,23 @@ static int project_update(struct call *c, const struct doc *old, json_t *documen
 	return result;
 }
 
+/* Backups that the project must keep. */
+static int compliance_check(struct call *c, const struct doc *d)
+{
+	struct doc policy;
+	int result = tx_get(c->tx, c->arena, resource_backup_compliance.kind, d->id, &policy);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	return call_fail_about(
+	        c, 409, "CANNOT_CLOSE_GROUP_ACTIVE_BACKUP_COMPLIANCE_POLICY", d->id,
+	        "The project has a backup compliance policy, which keeps its backups. Disable it first.");
+}
+
 static int project_remove(struct call *c, const struct doc *old)
 {
-	int result = grants_delete_scope(c->tx, c->arena, false, old->id);
+	int result = compliance_check(c, old);
+	if (result == 0)
+		result = grants_delete_scope(c->tx, c->arena, false, old->id);
 	if (result == 0)
 		result = federation_forget_project(c->tx, c->arena, old->parent, old->id);
 	if (result == 0)
@@ -256,9 +281,25 @@ static int project_load(struct call *c, const struct resource *r, struct doc *re
 	int result = named_at_home(c, name, ret_doc);
 	if (result == -ENOENT)
 		result = named_elsewhere(c, name, ret_doc);
+	if (result == -ENOENT)
+		return call_missing_param(c, "groupName");
 	if (result == 0 && !c->rerun_on_worker)
 		c->roles = principal_group_roles(c->caller, ret_doc->parent, ret_doc->id);
 	return result;
+}
+
+/* What the paths do not lead to: it is there at times only, or lies below a parameter. */
+static void more_links(struct call *c, const struct doc *d)
+{
+	static const struct op *_Atomic endpoints;
+	struct doc policy;
+	if (c->op != resource_project.self || !(c->roles & resource_backup_compliance.self->roles))
+		return;
+	if (tx_get(c->tx, c->arena, resource_backup_compliance.kind, d->id, &policy) == 0)
+		entity_link_op(c, "backupCompliancePolicy", resource_backup_compliance.self, "groupId", d->id);
+	if (!endpoints)
+		endpoints = catalog_op("listBackupPrivateEndpoints");
+	entity_link_op(c, "backupPrivateEndpoints", endpoints, "cloudProvider", STR("AWS"));
 }
 
 /* A client that acts for its caller (`steward connect`) has to know with which rights, and from where the service sees
@@ -266,17 +307,12 @@ static int project_load(struct call *c, const struct resource *r, struct doc *re
 static void caller_describe(struct call *c, const struct doc *d)
 {
 	char address[IP_TEXT];
-	struct buf names = {0};
+	more_links(c, d);
 	if (c->op != resource_project.self || !request_header(c->request, "x-steward-describe-caller").p)
 		return;
 	ip_format(&c->request->peer, address);
-	for (role_mask rest = c->roles; rest; rest &= rest - 1) {
-		buf_z(&names, names.n ? ", " : "");
-		buf_z(&names, role_names[__builtin_ctzll(rest)]);
-	}
 	call_header(c, STR("x-steward-caller-address"), arena_dup(c->arena, str_of(address)));
-	call_header(c, STR("x-steward-caller-roles"), arena_dup(c->arena, buf_view(&names)));
-	buf_free(&names);
+	call_header(c, STR("x-steward-caller-roles"), roles_text(c->arena, c->roles));
 }
 
 const struct resource_hooks project_hooks = {.segments = project_segments,

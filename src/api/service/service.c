@@ -104,6 +104,12 @@ static int limit_view(struct call *c, struct limit_view *ret_view)
 		result = view_caller(c, view.scope);
 	else if (view.kind == SCOPE_ORGANIZATION && !principal_org_roles(c->caller, view.scope))
 		result = -ENOENT;
+	if (result == -ENOENT)
+		return call_missing(c,
+		                    view.kind == SCOPE_GROUP  ? &resource_project
+		                    : view.kind == SCOPE_USER ? &resource_user
+		                                              : &resource_org,
+		                    view.scope);
 	if (result < 0)
 		return result;
 	*ret_view = view;
@@ -124,6 +130,17 @@ static struct doc set_doc(const struct bucket_set *set, const struct limit_view 
 	return (struct doc){.name = str_of(set->id), .parent = view->scope};
 }
 
+/* A number; or, as some dialects have it, an object that also tells the usual one where an operator has set another. */
+static json_t *limit_number(const struct call *c, unsigned value, unsigned usual)
+{
+	if (!c->dialect || !(c->dialect->lenient & LIMITS_ARE_OBJECTS))
+		return json_integer((json_int_t)value);
+	json_t *to = json_pack("{s:I}", "value", (json_int_t)value);
+	if (value != usual)
+		json_put(to, "defaultValue", json_integer((json_int_t)usual));
+	return to;
+}
+
 static struct str limit_text(struct call *c, const struct doc *d)
 {
 	static const char *const scopes[] = {"GROUP", "ORGANIZATION", "USER", "IP"};
@@ -135,22 +152,24 @@ static struct str limit_text(struct call *c, const struct doc *d)
 		if (catalog_ops[i].set == set)
 			json_array_append_new(endpoints,
 			                      json_pack("{s:s, s:s+}", "method", method_name(catalog_ops[i].method),
-			                                "path", API_BASE, catalog_ops[i].path));
+			                                "path", dialect_base(c->dialect, false),
+			                                dialect_path(c->dialect, &catalog_ops[i])));
 	json_t *value =
-	        json_pack("{s:I, s:s, s:s, s:o, s:I, s:I, s:s}", "capacity", (json_int_t)capacity, "endpointSetId",
-	                  set->id, "endpointSetName", set->name, "endpoints", endpoints, "refillDurationSeconds",
-	                  (json_int_t)set->seconds, "refillRate", (json_int_t)refill, "scope", scopes[set->scope]);
+	        json_pack("{s:o, s:s, s:s, s:o, s:o, s:o, s:s}", "capacity", limit_number(c, capacity, set->capacity),
+	                  "endpointSetId", set->id, "endpointSetName", set->name, "endpoints", endpoints,
+	                  "refillDurationSeconds", limit_number(c, set->seconds, set->seconds), "refillRate",
+	                  limit_number(c, refill, set->refill), "scope", scopes[set->scope]);
 	return json_text(c->arena, json_keep(c->arena, value));
 }
 
 /* The path with or without its base. */
-static bool has_endpoint(const struct bucket_set *set, struct str path)
+static bool has_endpoint(const struct call *c, const struct bucket_set *set, struct str path)
 {
-	struct str base = STR(API_BASE);
+	struct str base = str_of(dialect_base(c->dialect, false));
 	if (str_starts(path, base))
 		path = (struct str){path.p + base.n, path.n - base.n};
 	for (unsigned i = 0; i < catalog_op_count; i++)
-		if (catalog_ops[i].set == set && str_is(path, catalog_ops[i].path))
+		if (catalog_ops[i].set == set && str_is(path, dialect_path(c->dialect, &catalog_ops[i])))
 			return true;
 	return false;
 }
@@ -160,23 +179,19 @@ static bool set_wanted(struct call *c, const struct bucket_set *set, const struc
 	struct str name = call_query(c, "name"), path = call_query(c, "endpointPath");
 	if (view->kind >= 0 && set->scope != (enum bucket_scope)view->kind)
 		return false;
-	return (!name.p || strcasestr(set->name, arena_z(c->arena, name))) && (!path.p || has_endpoint(set, path));
+	return (!name.p || strcasestr(set->name, arena_z(c->arena, name))) && (!path.p || has_endpoint(c, set, path));
 }
 
 static int limit_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
-	struct segment *all = arena_new_of(c->arena, struct segment);
+	struct doc *docs = arena_new_array(c->arena, struct doc, catalog_set_count);
+	size_t count = 0;
 	struct limit_view view;
 	int result = limit_view(c, &view);
-	if (result < 0)
-		return result;
-	*all = (struct segment){.docs = arena_new_array(c->arena, struct doc, catalog_set_count)};
-	for (unsigned i = 0; i < catalog_set_count; i++)
+	for (unsigned i = 0; result == 0 && i < catalog_set_count; i++)
 		if (set_wanted(c, &catalog_sets[i], &view))
-			all->docs[all->count++] = set_doc(&catalog_sets[i], &view);
-	*ret_list = all;
-	*ret_count = 1;
-	return 0;
+			docs[count++] = set_doc(&catalog_sets[i], &view);
+	return result < 0 ? result : segments_docs(c, docs, count, ret_list, ret_count);
 }
 
 static int limit_load(struct call *c, const struct resource *r, struct doc *ret_doc)

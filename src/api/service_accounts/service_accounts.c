@@ -103,10 +103,7 @@ static int projects_segments(struct call *c, struct segment **ret_list, size_t *
 	for (size_t i = 0; i < count; i++)
 		if (!json_flag(doc_json(c->arena, grants[i].body), "inOrg"))
 			grants[kept++] = grants[i];
-	*ret_list = arena_new_of(c->arena, struct segment);
-	**ret_list = (struct segment){.kind = "grant", .docs = grants, .count = kept};
-	*ret_count = 1;
-	return 0;
+	return segments_docs(c, grants, kept, ret_list, ret_count);
 }
 
 static int project_view(struct call *c, const struct doc *d, json_t *entity)

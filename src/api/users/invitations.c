@@ -3,7 +3,7 @@
 #include "api/users/users.h"
 
 #include "api/federation/federation.h"
-#include "outbox/mail.h"
+#include "outbox/outbox.h"
 
 #include "base/base64.h"
 #include "base/clock.h"
@@ -231,23 +231,22 @@ struct announcement {
 	struct announcement *next; /* of the same call */
 };
 
+/* The only place where a token reaches the log: without a mail server there is no other way to hand it over. */
 static void announce(struct call *c, void *arg)
 {
-	for (const struct announcement *n = arg; n; n = n->next) {
-		if (!c->service->mail) {
-			/* The only place where a token reaches the log: without a mail server there is no other way
-			 * to hand it over. */
-			log_info("invitation: %.*s may accept until %s at %.*s", STR_ARG(n->username), n->until,
-			         STR_ARG(n->link));
-			continue;
-		}
-		struct str text = arena_printf(
-		        c->arena,
-		        "%.*s invites you to %.*s.\n\nTo accept or decline, open\n\n%.*s\n\nThe invitation is for "
-		        "%.*s and ends at %s.\nIf you did not expect it, ignore this letter.\n",
-		        STR_ARG(n->inviter), STR_ARG(n->place), STR_ARG(n->link), STR_ARG(n->username), n->until);
-		mail_send_for(c->service->mail, c->org.id, n->username, STR("You are invited to Steward"), text);
-	}
+	for (const struct announcement *n = arg; n; n = n->next)
+		log_info("invitation: %.*s may accept until %s at %.*s", STR_ARG(n->username), n->until,
+		         STR_ARG(n->link));
+}
+
+static int letter_add(struct call *c, const struct announcement *n)
+{
+	struct str text =
+	        arena_printf(c->arena,
+	                     "%.*s invites you to %.*s.\n\nTo accept or decline, open\n\n%.*s\n\nThe invitation is for "
+	                     "%.*s and ends at %s.\nIf you did not expect it, ignore this letter.\n",
+	                     STR_ARG(n->inviter), STR_ARG(n->place), STR_ARG(n->link), STR_ARG(n->username), n->until);
+	return outbox_mail(c->tx, c->arena, c->org.id, n->username, STR("You are invited to Steward"), text);
 }
 
 /* Whom and where to, until when, and the link with the token, which nobody else has. */
@@ -265,6 +264,8 @@ static int announcement_make(struct call *c, const struct member *i, const char 
 	n->inviter = i->inviter;
 	n->link = arena_printf(c->arena, "%s" INVITATIONS_LINK "%.*s%s", c->service->base_url, STR_ARG(i->id), secret);
 	clock_format(i->expires_ms, n->until);
+	if (outbox_has_mail(c->service->outbox))
+		return letter_add(c, n);
 	n->next = c->committed == announce ? c->committed_arg : NULL;
 	c->committed = announce;
 	c->committed_arg = n;

@@ -224,9 +224,7 @@ static void person_fields(struct arena *a, const struct member *m, json_t *json)
 		const json_t *user = doc_json(a, m->user.body);
 		json_put_z(json, "firstName", "");
 		json_put_z(json, "lastName", "");
-		for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-			if (json_object_get(user, fields[i]))
-				json_object_set(json, fields[i], json_object_get(user, fields[i]));
+		json_copy_fields(json, user, fields, sizeof fields / sizeof *fields);
 		json_put_time(json, "createdAt", m->user.created_ms);
 	} else {
 		json_put_time(json, "invitationCreatedAt", m->created_ms);

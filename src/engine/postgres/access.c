@@ -194,13 +194,17 @@ static int trust_write(struct pg_cluster *c, struct pg_node *n, const struct eng
 		buf_z(&view, access->ldap->ca);
 		r = pg_access_file_write(c, path, &view, changed);
 	} else if (r == 0 && access && access->ldap) {
-		char at[sizeof SYSTEM_CAS + 1];
-		if (readlink(path, at, sizeof at) != sizeof SYSTEM_CAS - 1) {
-			unlink(path);
-			r = symlink(SYSTEM_CAS, path) < 0 ? -errno : 0;
+		char at[sizeof SYSTEM_CAS + 1], name[NAME_MAX + 1];
+		int dir = nolink_parent(AT_FDCWD, path, name);
+		if (dir >= 0 && readlinkat(dir, name, at, sizeof at) != sizeof SYSTEM_CAS - 1) {
+			unlinkat(dir, name, 0);
+			r = symlinkat(SYSTEM_CAS, dir, name) < 0 ? -errno : 0;
 		}
+		if (dir >= 0)
+			close(dir);
+		r = dir < 0 ? -errno : r;
 	} else if (r == 0) {
-		unlink(path);
+		nolink_unlink(path);
 	}
 	buf_free(&view);
 	return r;
@@ -217,6 +221,8 @@ int pg_access_write(struct pg_cluster *c, struct pg_node *n, const struct engine
 	int r = pg_access_file_write(c, path, &ident, &changed);
 	if (r == 0)
 		r = trust_write(c, n, access, &changed);
+	if (r == 0)
+		r = pg_refused_write(c, n, access, &changed);
 	if (r == 0)
 		r = pg_admit_write(c, n, &hba, &changed);
 	buf_free(&hba);
@@ -422,6 +428,11 @@ int pg_access_keep(struct pg_cluster *c, const struct engine_access *access, con
 	kept->users = users;
 	kept->networks = networks;
 	kept->network_count = access->network_count;
+	const char **refused = arena_new_array(a, const char *, access->refused_count + 1);
+	for (size_t i = 0; i < access->refused_count; i++)
+		refused[i] = z_copy(a, access->refused[i]);
+	kept->refused = refused;
+	kept->refused_count = access->refused_count;
 	kept->client_cas = z_copy(a, access->client_cas);
 	kept->hold = access->hold;
 	if (access->ldap && ldap_is_plain(access->ldap)) {
@@ -506,6 +517,8 @@ static int set_give(struct pg_cluster *c, struct pg_set *s, const struct engine_
 	int audited = pg_audit_apply(conn, access, c->audit != NULL);
 	if (audited == 0)
 		audited = pg_quota_apply(c, pg_set_primary(c, s), conn);
+	if (pg_module_apply(conn) < 0)
+		log_warn("engine: %s: what measures statements is not in place: %s", c->id, pg_why_last());
 	if (!set_is_shut(c, s))
 		standbys_wait(conn);
 	if (pg_sql_int(conn, 2000, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &at) == 0 && s->access_at)
@@ -559,6 +572,9 @@ static void mark_make(const struct pg_cluster *c, const struct engine_access *ac
 	hba_make(&b, access);
 	ident_make(&b, c->engine, access);
 	mark_add(&b, "shards closed, connections limited"); /* what is applied beside: other words when that changes */
+	mark_add(&b, pg_module_version);
+	for (size_t i = 0; i < access->refused_count; i++)
+		mark_add(&b, access->refused[i]);
 	mark_add(&b, c->audit);
 	mark_add(&b, c->ca_cert);
 	mark_add(&b, access->client_cas);
@@ -585,7 +601,7 @@ void pg_access_unmark(const struct pg_cluster *c)
 {
 	char path[PG_PATH];
 	mark_path(c, path);
-	unlink(path);
+	nolink_unlink(path);
 }
 
 static void access_mark(const struct pg_cluster *c, const struct engine_access *access)
@@ -593,11 +609,11 @@ static void access_mark(const struct pg_cluster *c, const struct engine_access *
 	char path[PG_PATH], mark[65];
 	mark_path(c, path);
 	mark_make(c, access, mark);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = nolink_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0)
 		return;
 	if (write(fd, mark, 64) != 64)
-		unlink(path);
+		nolink_unlink(path);
 	close(fd);
 }
 

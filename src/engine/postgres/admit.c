@@ -219,7 +219,8 @@ int pg_admit_promise(struct pg_cluster *c, bool open)
 
 bool pg_admit_is_due(const struct pg_cluster *c)
 {
-	if (c->paused || c->destroying || c->upgrading || clock_mono_us() - c->admitted_us < ADMIT_EVERY_US)
+	if (c->paused || c->destroying || c->upgrading || c->restoring ||
+	    clock_mono_us() - c->admitted_us < ADMIT_EVERY_US)
 		return false;
 	bool due = false;
 	for (size_t i = 0; i < c->node_count && !due; i++)

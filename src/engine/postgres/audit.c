@@ -33,9 +33,7 @@ void pg_audit_configure(struct buf *b, const struct pg_cluster *c)
 	if (!c->audit)
 		return;
 	/* Statements are logged with their parameters: what was done shall be known, not only how it was said. */
-	buf_printf(b,
-	           "shared_preload_libraries = 'pgaudit'\npgaudit.log = '%s'\npgaudit.log_catalog = off\n"
-	           "pgaudit.log_parameter = on\n",
+	buf_printf(b, "pgaudit.log = '%s'\npgaudit.log_catalog = off\npgaudit.log_parameter = on\n",
 	           *c->audit ? c->audit : "none");
 }
 

@@ -147,6 +147,10 @@ static int want_take(struct pg_cluster *c, const struct engine_cluster *want, co
 	params_take(c, want->params, want->param_count);
 	pg_tls_take(c, want);
 	pg_audit_take(c, want);
+	c->slow_fixed = want->slow_fixed;
+	c->backup = want->backup;
+	if (strcmp(c->restored, c->backup.incarnation) > 0) /* which the store may not know yet; they grow */
+		memcpy(c->backup.incarnation, c->restored, sizeof c->backup.incarnation);
 	for (size_t i = 0; i < c->node_count; i++)
 		c->nodes[i]->removing = true;
 	pthread_mutex_unlock(&c->lock);
@@ -179,10 +183,16 @@ static int config_try(struct pg_cluster *c, struct pg_node *n, const char **ret_
 	return r;
 }
 
+/* Libraries that are new on this host, and their settings, wait for the next restart; the audit log's does not. */
 static int needs_restart(struct pg_cluster *c, struct pg_node *n, bool *ret_needs)
 {
+	char sql[256];
 	int64_t count;
-	int r = pg_sql_ask_node(c, n, "select count(*) from pg_settings where pending_restart", &count);
+	snprintf(sql, sizeof sql,
+	         "select count(*) from pg_settings where pending_restart and name !~ '^pg_(stat_statements|qualstats)' "
+	         "and (name <> 'shared_preload_libraries' or (setting ~ 'pgaudit') <> %s)",
+	         c->audit ? "true" : "false");
+	int r = pg_sql_ask_node(c, n, sql, &count);
 	if (r == 0)
 		*ret_needs = count > 0;
 	return r;
@@ -397,7 +407,7 @@ static int nodes_remove(struct pg_cluster *c, const char **ret_why)
 
 /* --- all of it */
 
-static int cluster_pause(struct pg_cluster *c)
+int pg_cluster_halt(struct pg_cluster *c)
 {
 	int r = 0;
 	for (size_t i = 0; i < c->set_count && r == 0; i++) {
@@ -449,6 +459,7 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	char dir[PG_PATH];
 	pg_path_set(dir, "%s/%s", c->engine->dir, c->id);
 	int r = want_check(c, want, ret_why);
+	r = r < 0 ? r : pg_restore_resume(c);
 	r = r < 0 || c->upgrading ? r : pg_missing_check(c, want, ret_why);
 	/* What the care would apply from here on is no older than this. */
 	if (r == 0)
@@ -498,7 +509,7 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 		version_note(c);
 	pg_tell(progress, 75, "nodes configured");
 	if (r < 0 || c->paused)
-		return r < 0 ? r : cluster_pause(c);
+		return r < 0 ? r : pg_cluster_halt(c);
 	return converge_open(c, want, access, before, progress, ret_why);
 }
 
@@ -516,6 +527,8 @@ int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want,
 	copies_wait(c);
 	pg_cluster_recall(c, access);
 	int r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
+	if (r >= 0)
+		pg_restore_tidy(c);
 	bool flush = r >= 0 && (!want->adopt || pg_cluster_unflushed(c));
 	pthread_mutex_unlock(&c->work);
 	if (r < 0 && !*ret_why)
@@ -526,6 +539,7 @@ int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want,
 		pg_tell(progress, 100, "done");
 	if (flush)
 		pg_cluster_flush(c);
+	pg_archive_hurry(c);
 	pg_pool_refill(c->engine);
 	return r;
 }
@@ -551,6 +565,8 @@ int pg_cluster_destroy(struct pg_cluster *c, struct engine_progress *progress)
 		pg_tell(progress, (unsigned)(90 / (c->node_count + 1)), "nodes removed");
 	}
 	pg_strays_end(c->engine, path);
+	if (r == 0)
+		pg_archive_last(c);
 	if (r == 0)
 		r = pg_tree_remove(path);
 	if (r == 0)

@@ -266,7 +266,10 @@ int pg_config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed)
 		line_add(&b, c->params[i].name, c->params[i].value);
 	buf_z(&b, fixed);
 	bounds_add(&b, c, n);
+	pg_module_configure(&b, c);
 	pg_audit_configure(&b, c);
+	pg_threshold_configure(&b, c);
+	pg_archive_configure(&b, c, n);
 	places_add(&b, c, n);
 	quorum_add(&b, c, n);
 	upstream_add(&b, c, n);

@@ -188,27 +188,18 @@ int pg_set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answer
 
 /* --- planned */
 
-/* Where a cleanly stopped server's log ends: its last record, the shutdown's checkpoint. The head of pg_control is the
- * same in all versions that we run: identifier, two version numbers, state, time, position of the checkpoint. */
+/* Where a cleanly stopped server's log ends: its last record, the shutdown's checkpoint. */
 static int shutdown_position(struct pg_cluster *c, struct pg_node *n, int64_t *ret_position)
 {
-	struct {
-		uint64_t identifier;
-		uint32_t version, catalog, state, pad;
-		int64_t time;
-		uint64_t checkpoint;
-	} head;
-	char path[PG_PATH];
-	pg_node_path(c, n, "data/global/pg_control", path);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ssize_t got = read(fd, &head, sizeof head);
-	close(fd);
-	if (got != (ssize_t)sizeof head || head.state != 1) /* shut down */
-		return -ENODATA;
-	*ret_position = (int64_t)head.checkpoint;
-	return 0;
+	struct pg_control control;
+	char data[PG_PATH];
+	pg_node_path(c, n, "data", data);
+	int r = pg_control_read(data, &control);
+	if (r == 0 && control.state != PG_SHUT_DOWN)
+		r = -ENODATA;
+	if (r == 0)
+		*ret_position = (int64_t)control.checkpoint;
+	return r;
 }
 
 /* Whether a node of the set could take over as it runs now. */
@@ -355,12 +346,12 @@ int pg_node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_n
 		r = pg_node_mark_standby(c, n, fresh);
 	if (r == 0)
 		r = pg_tree_remove(data);
-	if (r == 0 && rename(fresh, data) < 0)
+	if (r == 0 && nolink_rename(fresh, data) < 0)
 		r = -errno;
 	char mark[PG_PATH];
 	pg_node_path(c, n, "conf/unflushed", mark);
 	if (r == 0)
-		unlink(mark); /* a server that was not shut down cleanly flushes everything when it starts */
+		nolink_unlink(mark); /* a server that was not shut down cleanly flushes everything when it starts */
 	else
 		pg_tree_remove(fresh);
 	return r;
@@ -414,12 +405,13 @@ int pg_node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n)
 	pg_node_path(c, n, "conf/rebuild", mark);
 	pg_node_path(c, n, "data", data);
 	bool again = node_is_marked(c, n) || pg_node_is_standby(c, n);
+	(void)!pg_archive_drain(c, n); /* a fault is in the log; the set needs its node */
 	r = pg_file_write(c->engine, mark, "", 0, false);
 	if (r == 0 && (again || rewind_run(c, primary, n) < 0))
 		r = pg_node_copy_from(c, primary, n);
 	if (r == 0)
 		r = pg_node_mark_standby(c, n, data);
-	if (r == 0 && unlink(mark) < 0)
+	if (r == 0 && nolink_unlink(mark) < 0)
 		r = -errno;
 	if (r == 0)
 		r = pg_config_write(c, n, NULL);
@@ -587,7 +579,7 @@ void pg_cluster_care(struct pg_cluster *c)
 	if (c->destroying)
 		return;
 	bool ended = note_deaths(c);
-	if (c->paused || c->upgrading) {
+	if (c->paused || c->upgrading || c->restoring) {
 		ends_save(c, ended);
 		return;
 	}

@@ -1,5 +1,6 @@
 /* Files and directories of the PostgreSQL engine. What the service relies on after a crash is written whole
- * (base/file.h). */
+ * (base/file.h). The servers' user may write to most of the directories, and the service is often root: it follows no
+ * symbolic link below its own directory (base/nolink.h). */
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
@@ -8,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ int pg_dir_sync(const char *path)
 
 int pg_filesystem_sync(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = nolink_open(path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return -errno;
 	int r = syncfs(fd) < 0 ? -errno : 0;
@@ -41,15 +41,36 @@ int pg_filesystem_sync(const char *path)
 
 int pg_file_write(const struct engine *e, const char *path, const void *bytes, size_t n, bool for_nodes)
 {
+	char name[NAME_MAX + 1];
 	bool shared = e->drop && for_nodes;
-	return file_replace(path, (struct str){bytes, n}, shared ? 0640 : 0600, shared ? e->gid : FILE_NO_GROUP);
+	int dir = nolink_parent(AT_FDCWD, path, name);
+	if (dir < 0)
+		return -errno;
+	int r = file_replace_at(dir, name, (struct str){bytes, n}, shared ? 0640 : 0600, 0,
+	                        shared ? e->gid : FILE_NO_GROUP);
+	close(dir);
+	return r;
+}
+
+int pg_file_give(const struct engine *e, const char *path)
+{
+	char name[NAME_MAX + 1];
+	int dir = nolink_parent(AT_FDCWD, path, name);
+	if (dir < 0)
+		return -errno;
+	int r = file_replace_at(dir, name, (struct str){"", 0}, 0600, e->uid, e->drop ? e->gid : FILE_NO_GROUP);
+	close(dir);
+	return r;
 }
 
 int pg_file_read(const char *path, size_t max, char **ret_text)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
+	int fd = nolink_open(path, O_RDONLY, 0);
+	return fd < 0 ? -errno : pg_file_take(fd, max, ret_text);
+}
+
+int pg_file_take(int fd, size_t max, char **ret_text)
+{
 	char *text = must_malloc(max + 1);
 	size_t n = 0;
 	int r = 0;
@@ -77,35 +98,35 @@ int pg_file_read(const char *path, size_t max, char **ret_text)
 
 bool pg_file_is(const char *path)
 {
-	return access(path, F_OK) == 0;
+	struct stat st;
+	if (nolink_lstat(path, &st) == 0)
+		return true;
+	/* For want of a descriptor nothing is taken for gone; this look needs none, and opens nothing. */
+	return (errno == EMFILE || errno == ENFILE || errno == ENOMEM) && lstat(path, &st) == 0;
 }
 
 /* The nodes' own: theirs alone. Ours: they may pass through, no more. */
 int pg_dir_make(const struct engine *e, const char *path, bool owned_by_nodes)
 {
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+	if (nolink_mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	if (!e->drop)
-		return 0;
-	if (chown(path, owned_by_nodes ? e->uid : 0, e->gid) < 0 || chmod(path, owned_by_nodes ? 0700 : 0710) < 0)
+	int fd = nolink_open(path, O_RDONLY | O_DIRECTORY, 0), r = 0;
+	if (fd < 0)
 		return -errno;
-	return 0;
-}
-
-static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	return remove(path) < 0 && errno != ENOENT ? -errno : 0;
+	if (e->drop &&
+	    (fchown(fd, owned_by_nodes ? e->uid : 0, e->gid) < 0 || fchmod(fd, owned_by_nodes ? 0700 : 0710) < 0))
+		r = -errno;
+	close(fd);
+	return r;
 }
 
 int pg_tree_remove(const char *path)
 {
 	/* A server that is just ending can add a file behind our back; once more then. */
 	for (int i = 0; i < 5; i++) {
-		int r = nftw(path, entry_remove, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-		if (r == 0 || (r == -1 && errno == ENOENT) || r == -ENOENT || !pg_file_is(path))
-			return 0;
+		int r = nolink_tree_remove(path);
 		if (r != -ENOTEMPTY && r != -EEXIST)
-			return r == -1 ? -errno : r;
+			return r;
 	}
 	return -ENOTEMPTY;
 }

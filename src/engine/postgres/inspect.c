@@ -1,8 +1,7 @@
-/* What a node has in it: the names of its databases, from itself, and of the partition that its data lies on, from the
- * system. The node is copied under the lock and asked without it: a hung server keeps nobody but the one who asks. */
-#include "engine/postgres/postgres.h"
-
-#include "base/buf.h"
+/* What a node has in it: the names of its databases and tables, from itself, and of the partition that its data lies
+ * on, from the system. The node is copied under the lock and asked without it: a hung server keeps nobody but the one
+ * who asks. */
+#include "engine/postgres/collections.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -43,9 +42,8 @@ void pg_stats(struct engine *e, struct engine_stats *ret_stats)
 	free(all);
 }
 
-/* The cluster with a reference, and the node as it is now. */
-static int node_get(struct engine *e, const char *cluster_id, const char *name, struct pg_cluster **ret_cluster,
-                    struct pg_node *ret_node)
+int pg_node_get(struct engine *e, const char *cluster_id, const char *name, struct pg_cluster **ret_cluster,
+                struct pg_node *ret_node)
 {
 	struct pg_cluster *c = pg_cluster_find(e, cluster_id);
 	if (!c)
@@ -78,7 +76,7 @@ static int databases_ask(const struct pg_cluster *c, const struct pg_node *n, st
 		int count = PQntuples(rows);
 		struct str *names = arena_new_array(a, struct str, (size_t)count + 1);
 		for (int i = 0; i < count; i++)
-			names[i] = arena_dup(a, str_of(PQgetvalue(rows, i, 0)));
+			names[i] = str_of(engine_shown(a, PQgetvalue(rows, i, 0)));
 		PQclear(rows);
 		*ret_names = names;
 		*ret_count = (size_t)count;
@@ -92,7 +90,7 @@ int pg_databases(struct engine *e, const char *cluster_id, const char *node, str
 {
 	struct pg_cluster *c;
 	struct pg_node n;
-	int r = node_get(e, cluster_id, node, &c, &n);
+	int r = pg_node_get(e, cluster_id, node, &c, &n);
 	if (r < 0)
 		return r;
 	r = databases_ask(c, &n, a, ret_names, ret_count);
@@ -100,15 +98,77 @@ int pg_databases(struct engine *e, const char *cluster_id, const char *node, str
 	return r;
 }
 
+/* Marks those of the names that are tables of one database. */
+static int tables_look(PGconn *conn, const char *database, const struct str *names, size_t count, struct arena *a,
+                       bool *ret_there)
+{
+	struct buf b = {0};
+	PGresult *rows;
+	buf_c(&b, '{');
+	for (size_t i = 0; i < count; i++) {
+		const char *name = pg_table_in(arena_z(a, names[i]), database);
+		if (name)
+			pg_array_add(&b, str_of(name));
+	}
+	buf_add(&b, "}", 2);
+	char *sql = pg_tables_sql(conn, "{}", b.p);
+	buf_free(&b);
+	int r = sql ? pg_sql_rows(conn, ASK_MS, sql, &rows) : -EAGAIN;
+	free(sql);
+	if (r < 0)
+		return r;
+	for (int k = 0; k < PQntuples(rows); k++) {
+		struct str found = arena_printf(a, "%s.%s", database, PQgetvalue(rows, k, 1));
+		for (size_t i = 0; i < count; i++)
+			ret_there[i] |= str_eq(names[i], found);
+	}
+	PQclear(rows);
+	return 0;
+}
+
+int pg_tables_check(struct engine *e, const char *cluster_id, const char *node, const struct str *names, size_t count,
+                    bool *ret_there)
+{
+	struct arena *a = arena_new();
+	struct pg_cluster *c;
+	struct pg_node n;
+	struct str *databases;
+	size_t database_count = 0;
+	int r = pg_node_get(e, cluster_id, node, &c, &n);
+	if (r == 0) {
+		r = databases_ask(c, &n, a, &databases, &database_count);
+		memset(ret_there, 0, count * sizeof *ret_there);
+	}
+	for (size_t i = 0; r == 0 && i < database_count; i++) {
+		const char *database = arena_z(a, databases[i]);
+		bool any = false;
+		PGconn *conn;
+		for (size_t k = 0; !any && k < count; k++)
+			any = pg_table_in(arena_z(a, names[k]), database);
+		if (!any)
+			continue;
+		r = pg_sql_open_node(c, &n, database, ASK_MS, &conn);
+		if (r == 0) {
+			r = tables_look(conn, database, names, count, a, ret_there);
+			PQfinish(conn);
+		}
+		r = r < 0 ? -EAGAIN : 0;
+	}
+	if (r != -ENOENT)
+		pg_cluster_put(c);
+	arena_free(a);
+	return r;
+}
+
 /* The block device's own name; a file system without one (overlay, tmpfs) has its data on "data". */
-static struct str partition_of(struct arena *a, dev_t device)
+void pg_partition_name(dev_t device, char *ret_name, size_t size)
 {
 	char link[64], target[PATH_MAX];
 	snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(device), minor(device));
 	ssize_t n = readlink(link, target, sizeof target - 1);
 	target[n > 0 ? n : 0] = '\0';
 	const char *slash = strrchr(target, '/');
-	return slash && slash[1] ? arena_dup(a, str_of(slash + 1)) : STR("data");
+	snprintf(ret_name, size, "%s", slash && slash[1] ? slash + 1 : "data");
 }
 
 int pg_partitions(struct engine *e, const char *cluster_id, const char *node, struct arena *a, struct str **ret_names,
@@ -117,8 +177,8 @@ int pg_partitions(struct engine *e, const char *cluster_id, const char *node, st
 	struct pg_cluster *c;
 	struct pg_node n;
 	struct stat st;
-	char path[PG_PATH];
-	int r = node_get(e, cluster_id, node, &c, &n);
+	char path[PG_PATH], name[64];
+	int r = pg_node_get(e, cluster_id, node, &c, &n);
 	if (r < 0)
 		return r;
 	pg_node_path(c, &n, "data", path);
@@ -127,7 +187,8 @@ int pg_partitions(struct engine *e, const char *cluster_id, const char *node, st
 	if (r < 0)
 		return r;
 	*ret_names = arena_new_of(a, struct str);
-	**ret_names = partition_of(a, st.st_dev);
+	pg_partition_name(st.st_dev, name, sizeof name);
+	**ret_names = arena_dup(a, str_of(name));
 	*ret_count = 1;
 	return 0;
 }

@@ -3,11 +3,12 @@
  * statement, which is a user's to say: a long one is read twice, first to know what it is, and never held. When the
  * reader closes its end, the thread ends. Redacted, lines of clients' sessions say who and when, and not what:
  * PostgreSQL puts values and whole statements into them. "audit" is what pgaudit wrote, with the logins and refusals
- * that the caller wants there; "postgres" is everything else. */
+ * that the caller wants there; "postgres" is everything else. That the service itself comes and goes, over the unix
+ * socket, is in neither. */
+#include "engine/postgres/log_cursor.h"
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
-#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,17 +29,19 @@ struct reading {
 	int fd;
 };
 
-/* {"timestamp":"2026-11-15 02:06:47.123 UTC",... */
-static bool line_time(const char *line, size_t n, int64_t *ret_ms)
-{
-	static const char head[] = "{\"timestamp\":\"";
-	size_t skip = sizeof head - 1;
-	return n > skip + 23 && memcmp(line, head, skip) == 0 && clock_parse((struct str){line + skip, 23}, ret_ms);
-}
-
 /* The quotes of a value are escaped, so what is looked for is a field and nothing that a user wrote. Class 28 is who
  * somebody is, 42501 a right that is missing. */
-enum mark { AUDIT = 1, CONTEXT = 2, LOGIN = 4, DENIAL = 8, SESSION = 16 };
+enum mark {
+	AUDIT = 1,
+	CONTEXT = 2,
+	LOGIN = 4,
+	DENIAL = 8,
+	SESSION = 16,
+	OWN = 32,
+	COMING = 64,
+	DETAIL = 128,
+	SECRET = 256
+};
 static const struct {
 	const char *text;
 	enum mark mark;
@@ -48,7 +51,13 @@ static const struct {
              {",\"message\":\"disconnection: ", LOGIN},
              {",\"state_code\":\"28", LOGIN},
              {",\"state_code\":\"42501\"", DENIAL},
-             {",\"user\":\"", SESSION}};
+             {",\"user\":\"", SESSION},
+             {",\"remote_host\":\"[local]\"", OWN},
+             {",\"message\":\"connection ", COMING},
+             {",\"message\":\"replication connection ", COMING},
+             {",\"message\":\"disconnection: ", COMING},
+             {",\"detail\":\"", DETAIL},
+             {"ldapbindpasswd=", SECRET}};
 
 static unsigned marks_in(const char *p, size_t n)
 {
@@ -78,7 +87,7 @@ static bool line_next(FILE *f, char *piece, struct line *l)
 		if (c != '\n' && n < PIECE)
 			continue;
 		if (l->n == n)
-			l->timed = line_time(piece, n, &l->at_ms);
+			l->timed = pg_log_line_time((struct str){piece, n}, &l->at_ms);
 		l->marks |= marks_in(piece, n);
 		if (c == '\n')
 			return true;
@@ -86,6 +95,11 @@ static bool line_next(FILE *f, char *piece, struct line *l)
 		n = OVERLAP;
 	}
 	return false;
+}
+
+static bool line_is_wanted(const struct reading *t, const struct line *l)
+{
+	return l->timed && l->at_ms >= t->from_ms && l->at_ms < t->to_ms && !(l->marks & OWN && l->marks & COMING);
 }
 
 static bool line_is_audit(const struct reading *t, const struct line *l)
@@ -125,15 +139,28 @@ static bool line_send(const struct reading *t, int fd, char *piece, const struct
 	return true;
 }
 
-/* What stands before the message says nothing of data; all that comes after it may. */
-static bool line_send_redacted(const struct reading *t, int fd, char *piece, const struct line *l)
+/* Up to that field, which says "redacted", and nothing of what comes after it. */
+static bool line_send_cut(const struct reading *t, int fd, char *piece, const struct line *l, const char *field)
 {
-	static const char message[] = ",\"message\":\"", rest[] = ",\"message\":\"redacted\"}\n";
+	char begin[32], rest[64];
 	size_t n = l->n < PIECE ? l->n : PIECE;
+	snprintf(begin, sizeof begin, ",\"%s\":\"", field);
+	snprintf(rest, sizeof rest, "%sredacted\"}\n", begin);
 	if (l->n > PIECE && pread(fd, piece, PIECE, l->from) != PIECE)
 		return true; /* shortened behind our back */
-	const char *at = memmem(piece, n, message, sizeof message - 1);
-	return !at || (send_all(t->fd, piece, (size_t)(at - piece)) && send_all(t->fd, rest, sizeof rest - 1));
+	const char *at = memmem(piece, n, begin, strlen(begin));
+	return !at || (send_all(t->fd, piece, (size_t)(at - piece)) && send_all(t->fd, rest, strlen(rest)));
+}
+
+static bool line_give(const struct reading *t, int fd, char *piece, const struct line *l)
+{
+	/* Of a refusal the server tells the rule that it met, with the password of the directory in it. */
+	if (l->marks & LOGIN && l->marks & DETAIL && l->marks & SECRET)
+		return line_send_cut(t, fd, piece, l, "detail");
+	/* What stands before the message says nothing of data; all that comes after it may. */
+	if (t->redact && l->marks & SESSION && !(l->marks & LOGIN))
+		return line_send_cut(t, fd, piece, l, "message");
+	return line_send(t, fd, piece, l);
 }
 
 /* False: the reader is gone. */
@@ -141,7 +168,7 @@ static bool file_send(const struct reading *t, const char *name)
 {
 	char path[PG_PATH];
 	pg_path_set(path, "%s/%s", t->dir, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = nolink_open(path, O_RDONLY, 0);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f) {
 		if (fd >= 0)
@@ -152,10 +179,8 @@ static bool file_send(const struct reading *t, const char *name)
 	struct line l = {.n = 0};
 	bool go_on = true;
 	while (go_on && line_next(f, piece, &l))
-		if (l.timed && l.at_ms >= t->from_ms && l.at_ms < t->to_ms && line_is_audit(t, &l) == t->audit)
-			go_on = t->redact && l.marks & SESSION && !(l.marks & LOGIN)
-			                ? line_send_redacted(t, fd, piece, &l)
-			                : line_send(t, fd, piece, &l);
+		if (line_is_wanted(t, &l) && line_is_audit(t, &l) == t->audit)
+			go_on = line_give(t, fd, piece, &l);
 	free(piece);
 	fclose(f);
 	return go_on;
@@ -172,7 +197,7 @@ static void *reading_thread(void *arg)
 	struct engine *e = t->engine;
 	char(*names)[64] = must_calloc(FILES_MAX, sizeof *names);
 	size_t count = 0;
-	DIR *d = opendir(t->dir);
+	DIR *d = nolink_opendir(t->dir);
 	for (struct dirent *entry; d && count < FILES_MAX && (entry = readdir(d));)
 		if (str_ends(str_of(entry->d_name), STR(".json")))
 			snprintf(names[count++], sizeof *names, "%.63s", entry->d_name);

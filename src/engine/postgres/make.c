@@ -16,6 +16,11 @@ void pg_tell(struct engine_progress *p, unsigned percent, const char *what)
 		p->tell(p->ctx, percent, what);
 }
 
+bool pg_is_stopped(const struct engine_progress *p)
+{
+	return p && p->stop && *p->stop;
+}
+
 void pg_node_busy(struct pg_cluster *c, struct pg_node *n, bool busy)
 {
 	pthread_mutex_lock(&c->lock);
@@ -28,7 +33,7 @@ static void node_tidy(struct pg_cluster *c, struct pg_node *n)
 {
 	char dir[PG_PATH], path[PG_PATH];
 	pg_node_path(c, n, "", dir);
-	DIR *d = opendir(dir);
+	DIR *d = nolink_opendir(dir);
 	for (struct dirent *entry; d && (entry = readdir(d));)
 		if (str_starts(str_of(entry->d_name), STR("data."))) {
 			pg_path_set(path, "%s/%s", dir, entry->d_name);
@@ -77,7 +82,7 @@ static int fresh_copy(struct pg_cluster *c, struct pg_node *from, struct pg_node
 		r = pg_process_run(c->engine, copy, 120000);
 	if (r == 0)
 		r = pg_node_mark_standby(c, to, fresh);
-	if (r == 0 && rename(fresh, data) < 0)
+	if (r == 0 && nolink_rename(fresh, data) < 0)
 		r = -errno;
 	return r;
 }
@@ -91,7 +96,7 @@ static void *flush_thread(void *arg)
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < c->node_count && done; i++) {
 		pg_node_path(c, c->nodes[i], "conf/unflushed", mark);
-		unlink(mark);
+		nolink_unlink(mark);
 	}
 	pthread_mutex_unlock(&c->lock);
 	pg_cluster_put(c);

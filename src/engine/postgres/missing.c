@@ -23,31 +23,6 @@ void pg_set_name(const struct engine_node *n, char ret_name[64])
 		snprintf(ret_name, 64, "%u", n->shard);
 }
 
-/* The head of pg_control is the same in all versions that we run. */
-int pg_data_identify(const char *data, uint64_t *ret_identity, uint32_t *ret_timeline)
-{
-	struct {
-		uint64_t identifier;
-		uint32_t version, catalog, state, pad;
-		int64_t time;
-		uint64_t checkpoint, redo;
-		uint32_t timeline, former_timeline;
-	} head;
-	char path[PG_PATH];
-	pg_path_set(path, "%s/global/pg_control", data);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ssize_t got = read(fd, &head, sizeof head);
-	close(fd);
-	if (got != (ssize_t)sizeof head || head.identifier == 0)
-		return -ENODATA;
-	*ret_identity = head.identifier;
-	if (ret_timeline)
-		*ret_timeline = head.timeline;
-	return 0;
-}
-
 bool pg_node_is_own(struct pg_cluster *c, const struct pg_node *n)
 {
 	const struct pg_set *s = pg_cluster_set(c, n->set);
@@ -364,7 +339,7 @@ bool pg_identities_learn(struct pg_cluster *c)
 void pg_strays_end(const struct engine *e, const char *path)
 {
 	char data[PG_PATH];
-	DIR *d = opendir(path);
+	DIR *d = nolink_opendir(path);
 	for (struct dirent *entry; d && (entry = readdir(d));) {
 		pg_path_set(data, "%s/%s/data", path, entry->d_name);
 		if (entry->d_name[0] != '.' && pg_file_is(data) && pg_process_sweep(e, data) < 0)

@@ -25,7 +25,7 @@ bool pg_node_can_lead(const struct pg_node *n)
 
 bool pg_node_shall_run(const struct pg_cluster *c, const struct pg_node *n)
 {
-	return !c->paused && !c->destroying && !c->upgrading && !n->want.outage && !n->busy;
+	return !c->paused && !c->destroying && !c->upgrading && !c->restoring && !n->want.outage && !n->busy;
 }
 
 void pg_node_free(struct pg_node *n)
@@ -153,21 +153,21 @@ int pg_node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, co
 {
 	char path[PG_PATH];
 	pg_path_set(path, "%s/standby.signal", data);
-	int r = pg_file_write(c->engine, path, "", 0, true);
-	if (r == 0 && c->engine->drop && chown(path, c->engine->uid, c->engine->gid) < 0)
-		r = -errno;
-	return r;
+	return pg_file_give(c->engine, path);
 }
 
 int pg_node_remove(struct pg_cluster *c, struct pg_node *n)
 {
 	char path[PG_PATH], aside[PG_PATH];
 	int r = pg_upgrade_sweep(c, n);
+	r = r < 0 ? r : pg_restore_sweep(c, n);
 	r = r < 0 ? r : pg_node_halt(c, n, PG_HALT_NOW);
+	if (r == 0)
+		(void)!pg_archive_drain(c, n); /* a fault is in the log; what shall go, goes */
 	/* What is removed in part does not look like a node, should it be wanted again. */
 	pg_node_path(c, n, "data", path);
 	pg_node_path(c, n, "data.removed", aside);
-	if (r == 0 && rename(path, aside) < 0 && errno != ENOENT)
+	if (r == 0 && nolink_rename(path, aside) < 0 && errno != ENOENT)
 		r = pg_tree_remove(path); /* there is one from before */
 	pg_node_path(c, n, "", path);
 	if (r == 0)
@@ -229,12 +229,12 @@ int pg_server_bury(struct pg_cluster *c, struct pg_node *n, const char *data, un
 	}
 	pg_path_set(path, "%s/postmaster.pid", data);
 	segment_remove(path);
-	unlink(path);
+	nolink_unlink(path);
 	pg_node_run_dir(c, n, run);
 	pg_path_set(path, "%s/.s.PGSQL.%u", run, port);
-	unlink(path);
+	nolink_unlink(path);
 	pg_path_set(path, "%s/.s.PGSQL.%u.lock", run, port);
-	unlink(path);
+	nolink_unlink(path);
 	return 0;
 }
 

@@ -43,13 +43,13 @@ static int pool_make(struct engine *e, unsigned version, const char *path)
 	for (size_t i = 0; r == 0 && i < sizeof unused / sizeof *unused; i++) {
 		char file[PG_PATH];
 		pg_path_set(file, "%s/%s", raw, unused[i]);
-		if (unlink(file) < 0 && errno != ENOENT)
+		if (nolink_unlink(file) < 0 && errno != ENOENT)
 			r = -errno;
 	}
 	/* One call for all of its thousand files. */
 	if (r == 0)
 		r = pg_filesystem_sync(raw);
-	if (r == 0 && rename(raw, path) < 0)
+	if (r == 0 && nolink_rename(raw, path) < 0)
 		r = -errno;
 	if (r < 0)
 		pg_tree_remove(raw);
@@ -63,7 +63,7 @@ static unsigned pool_count(struct engine *e, unsigned version, char *ret_name, s
 	unsigned count = 0;
 	pg_path_set(dir, "%s/pool", e->dir);
 	snprintf(prefix, sizeof prefix, "%u-", version);
-	DIR *d = opendir(dir);
+	DIR *d = nolink_opendir(dir);
 	for (struct dirent *entry; d && (entry = readdir(d));)
 		if (str_starts(str_of(entry->d_name), str_of(prefix))) {
 			snprintf(ret_name, size, "%s", entry->d_name);
@@ -120,7 +120,7 @@ int pg_pool_take(struct engine *e, unsigned version, const char *path)
 	int r = -ENOENT;
 	if (pool_count(e, version, name, sizeof name) > 0) {
 		pg_path_set(entry, "%s/pool/%s", e->dir, name);
-		r = rename(entry, path) < 0 ? -errno : 0;
+		r = nolink_rename(entry, path) < 0 ? -errno : 0;
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (r < 0)
@@ -133,7 +133,7 @@ void pg_pool_start(struct engine *e)
 {
 	char dir[PG_PATH], path[PG_PATH];
 	pg_path_set(dir, "%s/pool", e->dir);
-	DIR *d = opendir(dir);
+	DIR *d = nolink_opendir(dir);
 	for (struct dirent *entry; d && (entry = readdir(d));)
 		if (str_starts(str_of(entry->d_name), STR("raw-"))) {
 			pg_path_set(path, "%s/%s", dir, entry->d_name);

@@ -27,8 +27,6 @@
 #define PORT_FIRST 20000
 #define PORT_LAST 29999
 #define BIN_ROOT "/usr/lib/postgresql"
-#define SOCKET_PATH_MAX 107
-#define ELSEWHERE "/var/lib/steward"
 #define THREAD_STACK (512ul * 1024)
 
 /* --- small things that all parts use */
@@ -150,6 +148,7 @@ static void cluster_free(struct pg_cluster *c)
 	free(c->ca_cert);
 	free(c->ca_key);
 	arena_free(c->access_arena);
+	pg_archive_free(c);
 	pthread_mutex_destroy(&c->work);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->copied);
@@ -331,102 +330,7 @@ static int pg_can_run(bool real_clock, struct arena *a, const char **ret_why)
 	return r;
 }
 
-/* --- where it all lies */
-
-/* Whether sockets below the path have names short enough, and words that configuration files take as they are. */
-static bool path_is_usable(const char *path)
-{
-	return strlen(path) + sizeof "/run/65535/.s.PGSQL.27017" <= SOCKET_PATH_MAX && !strpbrk(path, "' \"\\\n");
-}
-
-/* Whether the nodes' user can pass through to what is below. */
-static bool path_is_open(const struct engine *e, const char *path)
-{
-	static const char *const probe = "/usr/bin/test";
-	const char *argv[] = {probe, "-x", path, NULL};
-	return !e->drop || pg_process_run(e, argv, 5000) == 0;
-}
-
-/* Another place, because the data directory's is no good for databases (deep, or below a home that is closed to
- * others): a directory of its own below /var/lib/steward, to which DIR/engine points from then on. */
-static int place_elsewhere(struct engine *e, const char *link)
-{
-	char path[PG_PATH];
-	struct id id = id_new();
-	if (!e->drop) {
-		log_error("engine: databases cannot lie in %s: the path is too long for their sockets, or has a space "
-		          "or a "
-		          "quote in it. Choose another --data, of at most %zu bytes",
-		          e->dir, SOCKET_PATH_MAX - sizeof "/engine/run/65535/.s.PGSQL.27017");
-		return -ENAMETOOLONG;
-	}
-	if (mkdir(ELSEWHERE, 0711) < 0 && errno != EEXIST)
-		return -errno;
-	pg_path_set(path, ELSEWHERE "/%s", id.z);
-	int r = pg_dir_make(e, path, false);
-	if (r == 0 && !path_is_open(e, path))
-		r = -EACCES;
-	if (r == 0 && symlink(path, link) < 0)
-		r = -errno;
-	if (r < 0) {
-		rmdir(path);
-		log_error("engine: databases cannot lie in %s (their system user cannot reach it, or the path is too "
-		          "long), "
-		          "nor in " ELSEWHERE ": %s. Choose another --data",
-		          e->dir, strerror(-r));
-		return r;
-	}
-	log_info("engine: databases cannot lie in %s, so they lie in %s", e->dir, path);
-	pg_path_set(e->dir, "%s", path);
-	return 0;
-}
-
-/* The data directory is ours alone; the nodes only pass through. */
-static void data_dir_open(const struct engine *e, const char *data_dir)
-{
-	struct stat st;
-	if (e->drop && stat(data_dir, &st) == 0 && st.st_uid == 0 && (st.st_mode & 0077) == 0 &&
-	    chown(data_dir, 0, e->gid) == 0)
-		(void)!chmod(data_dir, 0710);
-}
-
-static int place_find(struct engine *e, const char *data_dir)
-{
-	char link[PG_PATH], real[PATH_MAX];
-	pg_path_set(link, "%s/engine", data_dir);
-	if (realpath(link, real)) {
-		pg_path_set(e->dir, "%s", real);
-	} else {
-		pg_path_set(e->dir, "%s", link);
-		data_dir_open(e, data_dir);
-		int r = path_is_usable(e->dir) ? pg_dir_make(e, e->dir, false) : -ENAMETOOLONG;
-		if (r == 0 && path_is_open(e, e->dir))
-			return 0;
-		if (r == 0)
-			rmdir(e->dir);
-		return r == 0 || r == -ENAMETOOLONG ? place_elsewhere(e, link) : r;
-	}
-	if (!path_is_usable(e->dir) || !path_is_open(e, e->dir)) {
-		log_error(
-		        "engine: the databases' system user cannot reach %s, or the path is too long: let others pass "
-		        "through the directories above it (chmod o+x), or move the data directory",
-		        e->dir);
-		return -EACCES;
-	}
-	return 0;
-}
-
-static int dirs_make(struct engine *e)
-{
-	char path[PG_PATH];
-	pg_path_set(path, "%s/run", e->dir);
-	int r = pg_dir_make(e, path, false);
-	pg_path_set(path, "%s/pool", e->dir);
-	r = r < 0 ? r : pg_dir_make(e, path, true);
-	if (r < 0)
-		log_error("engine: cannot make %s: %s", path, strerror(-r));
-	return r;
-}
+/* --- adoption */
 
 /* What runs, found again. */
 static void cluster_adopt(struct pg_cluster *c)
@@ -456,6 +360,7 @@ void pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access)
 	struct pg_cluster *found = cluster_new(c->engine, c->id);
 	if (pg_state_load(found) == 0) {
 		cluster_adopt(found);
+		pg_restore_recall(found);
 		pthread_mutex_lock(&c->lock);
 		pg_state_move(c, found);
 		pthread_mutex_unlock(&c->lock);
@@ -482,6 +387,7 @@ static void clusters_adopt(struct engine *e)
 			continue;
 		}
 		cluster_adopt(c);
+		pg_restore_recall(c);
 		pg_quota_recall(c);
 		/* A promotion that was cut short is gone on with at once. */
 		c->looked_us = c->streamed_us = clock_mono_us();
@@ -502,6 +408,7 @@ static void clusters_adopt(struct engine *e)
 
 static void engine_free(struct engine *e)
 {
+	pg_index_tasks_free(e);
 	while (e->clusters) {
 		struct pg_cluster *c = e->clusters;
 		e->clusters = c->next;
@@ -530,6 +437,8 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 	e->disk_unit = (uint64_t)o->disk_mb << 20;
 	e->full_changed = o->full_changed;
 	e->full_ctx = o->full_ctx;
+	e->repositories = o->repositories;
+	e->spool_bytes = o->spool_bytes;
 	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
 	if (r == 0 && o->address && (r = pg_address_check(o->address)) < 0)
 		log_error("engine: --db-address %s: %s", o->address,
@@ -540,14 +449,19 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 		if (r < 0)
 			log_error("engine: %s; or use --engine simulated", pg_why_last());
 	}
-	r = r < 0 ? r : place_find(e, real);
-	r = r < 0 ? r : dirs_make(e);
+	r = r < 0 ? r : pg_place_find(e, real);
 	free(real);
-	if (r == 0)
-		pg_cgroup_find(e, o->cgroup);
 	if (r == 0) {
+		pg_cgroup_find(e, o->cgroup);
+		pg_modules_prepare(e);
+		pg_throwaways_sweep(e);
 		clusters_adopt(e);
 		r = -pthread_create(&e->supervisor, NULL, pg_supervise, e);
+	}
+	if (r == 0 && (r = -pthread_create(&e->archiver, NULL, pg_archive_run, e)) < 0) {
+		e->stopping = true;
+		pg_engine_wake(e);
+		pthread_join(e->supervisor, NULL);
 	}
 	if (r < 0) {
 		engine_free(e);
@@ -562,11 +476,14 @@ static void pg_stop(struct engine *e)
 {
 	if (!e)
 		return;
+	pg_measures_free(e);
 	pthread_mutex_lock(&e->lock);
 	e->stopping = true;
 	pthread_mutex_unlock(&e->lock);
+	pg_index_tasks_stop(e);
 	pg_engine_wake(e);
 	pthread_join(e->supervisor, NULL);
+	pthread_join(e->archiver, NULL);
 	pthread_mutex_lock(&e->lock);
 	while (e->workers > 0)
 		pthread_cond_wait(&e->changed, &e->lock);
@@ -768,9 +685,9 @@ static const struct engine_core_ops pg_core = {
         .versions = pg_versions,
 };
 static const struct engine_access_ops pg_access = {.holds = true, .apply = pg_apply_access};
-static const struct engine_log_ops pg_logs = {.open = pg_log_open, .audit_check = pg_audit_check};
+static const struct engine_log_ops pg_logs = {.open = pg_log_open, .logins = pg_logins, .audit_check = pg_audit_check};
 static const struct engine_statistics_ops pg_statistics = {
-        .host = pg_stats, .databases = pg_databases, .partitions = pg_partitions};
+        .host = pg_stats, .databases = pg_databases, .partitions = pg_partitions, .tables = pg_tables_check};
 static const struct engine_disk_ops pg_disk = {.usage = pg_disk_usage};
 static const struct engine_query_ops pg_query = {.load_sample = pg_load_sample};
 
@@ -778,8 +695,13 @@ const struct engine_ops engine_postgres = {
         .name = "postgres",
         .core = &pg_core,
         .access = &pg_access,
+        .advice = &pg_advice,
         .logs = &pg_logs,
         .statistics = &pg_statistics,
+        .sampling = &pg_sampling,
         .disk = &pg_disk,
+        .backup = &pg_backup,
         .query = &pg_query,
+        .index = &pg_index,
+        .shapes = &pg_shapes,
 };

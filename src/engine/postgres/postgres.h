@@ -1,12 +1,18 @@
 /* The parts of the PostgreSQL engine, for its own files only. Everything lies below DIR/engine:
  *
+ *   lib/VERSION/        steward.so, see module.c
  *   pool/VERSION-HEX/   data directories made ahead, each with a system identifier of its own
  *   run/SLOT/           unix sockets; short, because a socket's path has 107 bytes
+ *   throwaway/ID/       servers on restored files, see throwaway.c, and what is being removed; nothing outlives a start
  *   CLUSTER/applied     mark of the users and rules that its servers have
  *   CLUSTER/full        how full its disk is, see quota.c; not there when it is not
  *   CLUSTER/state.json  what the cluster shall be, and per set the term and who is primary; durable before it is done
  *   CLUSTER/NODE/       data, conf (configuration, HBA, certificate), log; conf/pg_hba.rules are the rules for clients,
- *                       and conf/pg_hba.conf the same, or, while the node is shut, none
+ *                       and conf/pg_hba.conf the same, or, while the node is shut, none; during a restore also
+ *                       restore (what is to be its data) and old (what was)
+ *   CLUSTER/NODE/spool/ log that its server has handed on, by incarnation and term; see archive_spool.c
+ *   CLUSTER/images/     its newest snapshot as files that share their blocks, see image.c
+ *   CLUSTER/spool/      log of nodes that were rewound or removed, on its way to the repository
  *
  * Locks: cluster.work is held by whoever changes the cluster (a job's step, or the care for a dead node), cluster.lock
  * only for moments, around fields that others read; a field under both is written with both held. While nodes are
@@ -15,6 +21,7 @@
 #ifndef STEWARD_ENGINE_POSTGRES_POSTGRES_H
 #define STEWARD_ENGINE_POSTGRES_POSTGRES_H
 
+#include "base/nolink.h"
 #include "engine/engine.h"
 
 #include <libpq-fe.h>
@@ -22,11 +29,15 @@
 #include <sys/types.h>
 
 struct buf;
+struct pg_archive;    /* archive.h */
+struct pg_measures;   /* measure.c */
+struct pg_index_task; /* index_run.c */
 
 extern const struct engine_ops engine_postgres; /* postgres.c; for engine.c */
 
-#define PG_SUPER "steward_engine" /* superuser; only over the unix socket, only from the service and the nodes */
-#define PG_SHARD "steward:shard"  /* owns what lies on the shards; only for routers, over the unix socket */
+#define PG_SUPER "steward_engine"  /* superuser; only over the unix socket, only from the service and the nodes */
+#define PG_SHARD "steward:shard"   /* owns what lies on the shards; only for routers, over the unix socket */
+#define PG_EXPORT "steward:export" /* reads all, and no more; in throwaway servers alone */
 #define PG_PORT 27017
 #define PG_PATH 1024
 #define PG_SETS_MAX (ENGINE_NODES_MAX + 1)
@@ -34,6 +45,7 @@ extern const struct engine_ops engine_postgres; /* postgres.c; for engine.c */
 #define PG_ROUTER_SET 100000u /* plus the node's slot: a router is a set of its own */
 #define PG_USER "steward"
 #define PG_REMOVED_MAX 16
+#define PG_WINDOWS_KEPT 16
 
 struct pg_node {
 	struct engine_node want;
@@ -80,6 +92,10 @@ struct pg_param {
 	char *name, *value;
 };
 
+/* A restore, as far as it must be known after a crash: nodes are stopped for it; the new data is the cluster's, and on
+ * its way to its place. */
+enum pg_restoring { RESTORE_NOT, RESTORE_BEGUN, RESTORE_MADE };
+
 struct pg_cluster {
 	struct engine *engine;
 	struct pg_cluster *next;
@@ -91,7 +107,9 @@ struct pg_cluster {
 	bool caring;
 	char id[25], group_id[25], name[65], label[8], project_hash[8];
 	unsigned version;
-	unsigned upgrading; /* to which version; nothing is started meanwhile */
+	unsigned upgrading;          /* to which version; nothing is started meanwhile */
+	enum pg_restoring restoring; /* nor then */
+	char restored[25];           /* the incarnation that the last restore has made */
 	bool paused, quorum, destroying;
 	bool renewing;         /* nodes that are behind shall be restarted */
 	char version_text[24]; /* of what they run since; empty: of the engine's start */
@@ -101,7 +119,10 @@ struct pg_cluster {
 	size_t set_count;
 	struct pg_param params[PG_PARAMS_MAX];
 	size_t param_count;
-	char *audit;            /* classes of the audit log; NULL: off */
+	char *audit;      /* classes of the audit log; NULL: off */
+	bool slow_fixed;  /* see threshold.c */
+	unsigned slow_ms; /* of a managed threshold; 0: as at first */
+	double slow_active, slow_xacts;
 	char *ca_cert, *ca_key; /* the project's CA, in memory alone; NULL until the first converge */
 	bool rolled;            /* no server waits for a restart to take its configuration */
 	/* What was last in force is so wherever clients are taken: primaries may start open. Durable: false before a
@@ -115,6 +136,8 @@ struct pg_cluster {
 	uint64_t removed[PG_REMOVED_MAX]; /* identities of sets that were removed as wanted, newest first */
 	enum engine_full full;            /* see quota.c */
 	uint64_t disk_used, disk_limit, full_from;
+	struct engine_archiving backup;
+	struct pg_archive *archive; /* NULL: nothing was archived since the start; never changes after */
 };
 
 struct engine {
@@ -131,6 +154,7 @@ struct engine {
 	struct {
 		unsigned major;
 		char text[24], bin[64];
+		bool module; /* there is steward.so for it, see module.c */
 	} versions[16];
 	size_t version_count;
 	pthread_t supervisor;
@@ -142,10 +166,21 @@ struct engine {
 	_Atomic uint64_t failovers, switchovers, ends;
 	char cgroup[PG_PATH]; /* below which clusters have theirs; empty: none */
 	uint64_t disk_unit;   /* bytes for each GB of a node's disk; 0: no bound */
-	int64_t quota_due_ms;
-	bool quota_looks;
+	int64_t quota_due_ms, threshold_due_ms;
+	bool quota_looks, threshold_looks;
 	void (*full_changed)(void *ctx, const char *cluster_id, enum engine_full full);
 	void *full_ctx;
+	struct repositories *repositories; /* of backups; NULL: none are kept */
+	uint64_t spool_bytes;              /* see engine_options */
+	pthread_t archiver;
+	struct pg_measures *measures; /* of the thread that takes samples */
+	struct pg_index_task *index_tasks;
+	struct pg_windows { /* what was told a moment ago: it takes a list of all segments */
+		char cluster[25], incarnation[25], region[48];
+		int64_t until_ms;
+		size_t count;
+		struct engine_window list[PG_WINDOWS_KEPT];
+	} windows[PG_WINDOWS_KEPT];
 };
 
 /* --- postgres.c */
@@ -172,6 +207,9 @@ const char *pg_why_last(void);
 int64_t pg_mono_ms(void);
 void pg_sleep_ms(int ms);
 
+/* --- place.c: makes the directories below DIR/engine, or elsewhere where databases cannot lie there. */
+int pg_place_find(struct engine *e, const char *data_dir);
+
 /* --- node.c: whether the address can be listened on. */
 int pg_address_check(const char *address);
 
@@ -179,8 +217,10 @@ int pg_address_check(const char *address);
 void pg_path_set(char ret_path[PG_PATH], const char *format, ...) printf_like(2, 3);
 /* The whole file or the old one, also after a power cut. mode 0640 and the nodes' group when they must read it. */
 int pg_file_write(const struct engine *e, const char *path, const void *bytes, size_t n, bool for_nodes);
+int pg_file_give(const struct engine *e, const char *path); /* an empty one, the nodes' own */
 /* NUL-terminated, heap; -EFBIG over the bound. */
 int pg_file_read(const char *path, size_t max, char **ret_text);
+int pg_file_take(int fd, size_t max, char **ret_text); /* the same of an open one, which is closed */
 bool pg_file_is(const char *path);
 int pg_dir_make(const struct engine *e, const char *path, bool owned_by_nodes);
 int pg_dir_sync(const char *path);
@@ -190,6 +230,9 @@ int pg_tree_remove(const char *path);
 /* --- process.c */
 /* A helper program, waited for; the end of what it said in *pg_why_last(). */
 int pg_process_run(const struct engine *e, const char *const *argv, int timeout_ms);
+/* The same for one that takes long: ended, with -ECANCELED, when `stop` asks for it. */
+struct pg_stop;
+int pg_process_run_until(const struct engine *e, const char *const *argv, int timeout_ms, const struct pg_stop *stop);
 /* The server of a data directory: a session of its own, lives on without us. */
 int pg_process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, int cgroup_fd,
                      pid_t *ret_pid, int *ret_pidfd);
@@ -206,6 +249,11 @@ int pg_process_sweep(const struct engine *e, const char *dir);
 
 /* --- sql.c */
 int pg_sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn);
+int pg_sql_open_as(const struct pg_node *n, const char *run_dir, const char *user, const char *database, int timeout_ms,
+                   PGconn **ret_conn);
+/* Begins to connect, for who goes on with PQconnectPoll(); `more`: options of the session beside the usual ones. NULL:
+ * no memory. */
+PGconn *pg_sql_begin(unsigned port, const char *run_dir, const char *user, const char *database, const char *more);
 int pg_sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const char *database, int timeout_ms,
                      PGconn **ret_conn);
 int pg_sql_do(PGconn *conn, int timeout_ms, const char *sql);
@@ -214,11 +262,20 @@ int pg_sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value
 /* One number from a node, on a connection of its own, within seconds. */
 int pg_sql_ask_node(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_value);
 
+/* --- data.c: what a data directory says of itself; -ENODATA: nothing whole */
+#define PG_SHUT_DOWN 1
+struct pg_control {
+	uint64_t identity; /* the system identifier */
+	uint32_t state, timeline;
+	uint64_t checkpoint;
+	int64_t time_s; /* when it was written */
+};
+int pg_control_read(const char *data, struct pg_control *ret_control);
+int pg_data_identify(const char *data, uint64_t *ret_identity, uint32_t *ret_timeline);
+
 /* --- missing.c: data that should be there */
 /* The set's name outside: of a shard its number, of a router the node's name. */
 void pg_set_name(const struct engine_node *n, char ret_name[64]);
-/* Reads the system identifier and the timeline of a data directory. */
-int pg_data_identify(const char *data, uint64_t *ret_identity, uint32_t *ret_timeline);
 /* False when its data is known to be of another database. */
 bool pg_node_is_own(struct pg_cluster *c, const struct pg_node *n);
 /* Whether its set has had data: then it is not made anew. */
@@ -315,6 +372,8 @@ int pg_cluster_analyze(struct pg_cluster *c); /* an upgrade forgets what the pla
  * a router says so. And as the `last` word, right before shards are removed: refuses unless all routers say that there
  * is none. */
 int pg_router_check(struct pg_cluster *c, const struct engine_cluster *want, bool last, const char **ret_why);
+/* What makes a router know all shards, as SQL. */
+void pg_router_servers(const struct pg_cluster *c, struct buf *b);
 /* After a change: routers know all shards. */
 int pg_router_apply(struct pg_cluster *c, const char **ret_why);
 /* Whether it lies behind a router, through which alone users come. */
@@ -345,6 +404,7 @@ void pg_disk_usage(struct engine *e, struct engine_disk *ret_disk); /* of engine
 /* --- make.c; with cluster.work held */
 #define PG_START_MS 60000
 void pg_tell(struct engine_progress *p, unsigned percent, const char *what); /* p may be NULL */
+bool pg_is_stopped(const struct engine_progress *p);                         /* the service stops; p may be NULL */
 void pg_node_busy(struct pg_cluster *c, struct pg_node *n, bool busy);
 /* All nodes that are wanted and not there, started unless the cluster is paused. Lets go of cluster.work meanwhile. */
 int pg_nodes_make(struct pg_cluster *c, const struct engine_access *access, struct engine_progress *progress,
@@ -358,6 +418,8 @@ int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want,
                         struct engine_progress *progress, const char **ret_why);
 int pg_cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms);
 int pg_cluster_destroy(struct pg_cluster *c, struct engine_progress *progress);
+/* All nodes are stopped, primaries first, so that standbys get their last record. With cluster.work held. */
+int pg_cluster_halt(struct pg_cluster *c);
 
 /* --- access.c */
 int pg_access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
@@ -414,17 +476,89 @@ void pg_audit_configure(struct buf *b, const struct pg_cluster *c);
 /* Users who have classes of their own, or had; through a connection to a primary. */
 int pg_audit_apply(PGconn *conn, const struct engine_access *access, bool on);
 
+/* --- threshold.c: from when on a statement is slow */
+#define PG_QUAL_SAMPLES "0.2" /* of all statements: a frequent one is seen soon, and the others are not held up */
+void pg_threshold_configure(struct buf *b, const struct pg_cluster *c); /* the lines of a node's configuration */
+void pg_threshold_tick(struct engine *e); /* manages it, in the background, when it is time */
+
+/* --- advice.c */
+extern const struct engine_advice_ops pg_advice;
+
+/* --- module.c: what servers load at their start */
+void pg_modules_prepare(struct engine *e); /* at the engine's start; tells in the log what is missing */
+bool pg_module_is_there(const struct engine *e, unsigned version);
+void pg_module_missing(const struct engine *e, unsigned version, struct buf *b); /* in words; nothing: all is there */
+void pg_module_configure(struct buf *b, const struct pg_cluster *c);             /* a node's lines */
+/* The shapes that the node refuses, as a file beside its configuration. */
+int pg_refused_write(struct pg_cluster *c, const struct pg_node *n, const struct engine_access *access,
+                     bool *ret_changed);
+/* Functions and extensions in the schema steward of the database postgres; through a connection to a primary there. */
+int pg_module_apply(PGconn *conn);
+/* Takes them away, before an upgrade, and starts who does not run for it. With cluster.work held. */
+int pg_module_leave(struct pg_cluster *c);
+void pg_module_return(struct pg_cluster *c); /* the upgrade did not come about */
+extern const char pg_module_version[];
+
+/* --- shapes.c */
+extern const struct engine_shapes_ops pg_shapes;
+
 /* --- sample.c: of engine_query_ops */
 int pg_load_sample(struct engine *e, const char *cluster_id, struct engine_progress *progress, struct arena *a,
                    const char **ret_why);
+
+/* --- index.c, index_sql.c */
+extern const struct engine_index_ops pg_index;
+/* All of a build, on this thread. */
+int pg_index_build_here(struct engine *e, const struct engine_index *want, struct engine_progress *progress,
+                        struct arena *a, const char **ret_why);
+struct pg_index_table {
+	const char *oid, *schema, *name; /* of the table */
+	bool spread;                     /* over shards */
+};
+/* What is made of a wish in one database. */
+struct pg_index_plan {
+	struct arena *arena;
+	PGconn *conn;
+	const struct engine_index *want;
+	struct pg_index_table table;
+	const char *on;        /* the table, quoted */
+	const char *body;      /* "USING btree (...) WHERE ..." */
+	const char *collation; /* quoted; NULL: none */
+	const char *make;      /* the statement that makes the collation; NULL: it is there */
+	const char *field;     /* of the fault */
+	char why[400];
+};
+/* Looks at the database and fills in the rest. -EINVAL: field and why say what is wrong. Changes nothing. */
+int pg_index_plan(struct pg_index_plan *p);
+/* The fault, for others that find one. Returns -EINVAL. */
+int pg_index_fault(struct pg_index_plan *p, const char *field, const char *format, ...) printf_like(3, 4);
+/* Texts as the server takes them, in the arena; empty names of no encoding become "". */
+const char *pg_index_quote(struct pg_index_plan *p, const char *name);
+const char *pg_index_literal(struct pg_index_plan *p, const char *text);
+
+/* --- index_run.c: of engine_index_ops; and its threads are asked to end, and let go once they have */
+int pg_index_build(struct engine *e, const struct engine_index *want, struct engine_progress *progress, struct arena *a,
+                   const char **ret_why);
+void pg_index_tasks_stop(struct engine *e);
+void pg_index_tasks_free(struct engine *e);
 
 /* --- inspect.c: of engine_statistics_ops */
 void pg_stats(struct engine *e, struct engine_stats *ret_stats);
 void pg_node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret); /* with cluster.lock */
 int pg_databases(struct engine *e, const char *cluster_id, const char *node, struct arena *a, struct str **ret_names,
                  size_t *ret_count);
+/* The cluster with a reference, and the node as it is now, to be asked without a lock. -ENOENT. */
+int pg_node_get(struct engine *e, const char *cluster_id, const char *name, struct pg_cluster **ret_cluster,
+                struct pg_node *ret_node);
 int pg_partitions(struct engine *e, const char *cluster_id, const char *node, struct arena *a, struct str **ret_names,
                   size_t *ret_count);
+int pg_tables_check(struct engine *e, const char *cluster_id, const char *node, const struct str *names, size_t count,
+                    bool *ret_there);
+void pg_partition_name(dev_t device, char *ret_name, size_t size);
+
+/* --- measure.c */
+extern const struct engine_sampling_ops pg_sampling;
+void pg_measures_free(struct engine *e); /* the connections that were kept for it */
 
 /* --- grants_sql.c: its scripts */
 extern const char pg_grants_sql_quiet[], pg_grants_sql_roles_lock[], pg_grants_sql_clear[], pg_grants_sql_revoke[],
@@ -436,6 +570,140 @@ extern const char pg_grants_sql_quiet[], pg_grants_sql_roles_lock[], pg_grants_s
         pg_grants_sql_lost_done[];
 extern const char *const pg_grants_sql_install[]; /* up to NULL */
 
+/* --- archive.c: the log of clusters that have backups, into the repository */
+void pg_archive_configure(struct buf *b, const struct pg_cluster *c, const struct pg_node *n); /* a node's lines */
+/* All log that lies on the disk of a node that does not run is in the repository, or put aside for it: before anything
+ * rewinds the node or takes it away. Never waits for the repository. 0 too where nothing is archived. */
+int pg_archive_drain(struct pg_cluster *c, struct pg_node *n);
+/* Until the repository has the set's log up to there. -ETIMEDOUT; -ENODATA: it never will, there is a gap. A snapshot
+ * asks for its end and then for its beginning: what lies between is there when both are. */
+int pg_archive_wait(struct pg_cluster *c, const struct pg_set *s, unsigned timeline, uint64_t lsn, int timeout_ms);
+/* What PostgreSQL is told to recover to, for one set. */
+struct pg_target {
+	unsigned timeline;
+	uint64_t lsn;    /* up to and with what ends there; 0: by time */
+	int64_t time_us; /* up to and with what was committed then; all of it, where nothing is later */
+	uint64_t least;  /* the position that it must have reached, or has not what it should have */
+	uint64_t end;    /* log up to here is needed; 0: up to the target and a little more */
+};
+/* -ENOENT: the set cannot be brought to that point, by the snapshot or at all. */
+int pg_archive_resolve(struct engine *e, const struct engine_source *of, const struct engine_point *point,
+                       const char *set, struct pg_target *ret_target, const char **ret_why);
+/* Segments and histories from a position to the target, as files in `directory`, which the nodes' user owns. Copies,
+ * never links: PostgreSQL writes into them. -ENOENT: one is missing, and *ret_why says which. */
+int pg_archive_fetch(struct engine *e, const struct engine_source *of, const char *set, unsigned timeline, uint64_t lsn,
+                     const struct pg_target *to, const char *directory, const char **ret_why);
+/* The same for a server that recovers meanwhile: the first of it is there on return, the rest comes a bounded way ahead
+ * of what it has replayed, and nothing that is behind the target's position. */
+struct pg_fetch;
+int pg_fetch_begin(struct engine *e, const struct engine_source *of, const char *set, unsigned timeline, uint64_t lsn,
+                   const struct pg_target *to, const char *directory, struct pg_fetch **ret_fetch,
+                   const char **ret_why);
+/* Whether more is on its way, to a server that has come that far; NULL: there was nothing to fetch. */
+bool pg_fetch_runs(struct pg_fetch *p, uint64_t replayed);
+bool pg_fetch_failed(const struct pg_fetch *p);
+/* Stops one that runs, which is -ECANCELED and has no reason, and tells what became of it: 0, all was there. */
+int pg_fetch_end(struct pg_fetch *p, const char **ret_why);
+/* One point that all sets share is in the log of each. Of a cluster with one set, its position. */
+int pg_checkpoint_make(struct pg_cluster *c, struct arena *a, struct engine_checkpoint *ret_checkpoint,
+                       const char **ret_why);
+void *pg_archive_run(void *engine); /* a thread, until the engine stops */
+void pg_archive_free(struct pg_cluster *c);
+void pg_archive_hurry(struct pg_cluster *c); /* there is something to do for it now */
+void pg_archive_last(struct pg_cluster *c);  /* its nodes are gone, its directory not yet */
+/* Of engine_backup_ops. */
+int pg_backup_window(struct engine *e, const struct engine_source *of, struct arena *a, struct engine_window **ret_list,
+                     size_t *ret_count);
+int pg_backup_checkpoints(struct engine *e, const struct engine_source *of, int64_t from_ms, int64_t to_ms, size_t max,
+                          struct arena *a, struct engine_checkpoint **ret_list, size_t *ret_count);
+int pg_backup_position(struct engine *e, const struct engine_source *of, int64_t time_ms,
+                       struct engine_position *ret_position, uint64_t *ret_second_lsn);
+int pg_backup_archive(struct engine *e, const char *cluster_id, struct arena *a, struct engine_archive *ret_archive);
+
+/* --- backup.c */
+extern const struct engine_backup_ops pg_backup;
+/* Counted, as repository_get(). -ENOTSUP: there are no repositories. */
+int pg_repository_get(struct engine *e, const char *region, const char *group_id, struct repository **ret_repository,
+                      const char **ret_why);
+
+/* --- pages.c */
+/* Whether a block of a relation is as it was written: not used yet, or newer than `lsn`, so that its log brings it
+ * again, or with the checksum that it should have. */
+bool pg_page_is_sound(const void *page, uint32_t block, uint64_t lsn);
+
+/* --- snapshot.c: of engine_backup_ops */
+int pg_backup_snapshot(struct engine *e, const struct engine_source *to, struct engine_progress *progress,
+                       struct arena *a, struct engine_snapshot *ret_snapshot, const char **ret_why);
+/* The sets of a snapshot; -ENOENT: there is none, or not all of it. */
+int pg_snapshot_sets(struct repository *repository, const struct engine_source *of, struct arena *a,
+                     struct str **ret_sets, size_t *ret_count);
+/* A position among a snapshot's facts: "start", "stop" or "position", the point that it brings back. */
+uint64_t pg_lsn_of(const json_t *facts, const char *name);
+
+/* --- image.c: the newest snapshot's files beside the databases, see there */
+/* The directory of a set's, or negative: there is none. */
+int pg_image_open(const struct engine *e, const struct engine_source *of, const char *set);
+void pg_image_forget(struct engine *e, const struct engine_source *of);
+void pg_images_sweep(struct engine *e, const char *region, const char *group_id, const struct repo_keep *keep);
+void pg_images_spare(struct engine *e); /* none is left, when little space is */
+
+/* --- throwaway.c: servers on restored files, for nobody but the service */
+struct pg_throwaway {
+	struct engine *engine;
+	char dir[PG_PATH], run[PG_PATH]; /* the files are in DIR/data */
+	unsigned version;
+	struct pg_node node; /* its port alone */
+	pid_t pid;
+	int pidfd;
+};
+/* An empty DIR/data, in place of what was there. */
+int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, struct pg_throwaway *t);
+int pg_throwaway_new(struct engine *e, unsigned version, struct pg_throwaway *t); /* in a directory of its own */
+/* -ENOSPC: with that many bytes more the databases' disk would be full. */
+int pg_throwaway_room(const struct engine *e, uint64_t bytes);
+/* Whatever runs there ends, and nothing is left. */
+int pg_throwaway_end(struct pg_throwaway *t);
+void pg_throwaway_leave(struct pg_throwaway *t); /* but the files */
+void pg_throwaways_sweep(struct engine *e);      /* of a service that was killed */
+/* It is gone from its place at once, and from the disk later: thousands of files take seconds. */
+int pg_tree_discard(struct engine *e, const char *path);
+/* No log behind that position is left in its pg_wal. */
+int pg_throwaway_cut(struct pg_throwaway *t, unsigned timeline, uint64_t lsn, uint64_t segment);
+/* Whether somebody has asked for its end. */
+struct pg_stop {
+	bool (*asked)(void *ctx);
+	void *ctx;
+	/* Whether more log is on its way to its pg_wal, of which it has replayed that much; NULL: none is. */
+	bool (*comes)(void *ctx, uint64_t replayed);
+};
+/* Starts it, recovers all log that lies there or comes, or up to the target's time, and makes it writable. It has
+ * reached target.least, or it is an error. `stop` may be NULL. */
+int pg_throwaway_recover(struct pg_throwaway *t, const json_t *facts, const struct pg_target *to,
+                         const struct pg_stop *stop, const char **ret_why);
+int pg_throwaway_open(const struct pg_throwaway *t, const char *database, PGconn **ret_conn);
+int pg_throwaway_halt(struct pg_throwaway *t); /* cleanly */
+/* The snapshot's own point. */
+void pg_snapshot_target(const json_t *facts, struct pg_target *ret_target);
+/* Names of files of the log. */
+void pg_segment_name(unsigned timeline, uint64_t lsn, uint64_t segment, char ret_name[25]);
+bool pg_segment_is(const char *name);
+
+/* --- drill.c, export.c: of engine_backup_ops */
+int pg_backup_prove(struct engine *e, const struct engine_source *of, bool start, struct engine_progress *progress,
+                    struct arena *a, struct engine_proof *ret_proof, const char **ret_why);
+int pg_backup_export(struct engine *e, const struct engine_source *of, const struct engine_export *to,
+                     struct engine_progress *progress, struct arena *a, const char **ret_why);
+
+/* --- restore.c */
+int pg_backup_restore(struct engine *e, const struct engine_source *from, const struct engine_point *to,
+                      const struct engine_cluster *want, const struct engine_access *access, const _Atomic bool *cancel,
+                      struct engine_progress *progress, struct arena *a, const char **ret_why);
+/* Ends what a crash cut short: back to the old data, or on to the new. With cluster.work held. */
+int pg_restore_resume(struct pg_cluster *c);
+void pg_restore_recall(struct pg_cluster *c); /* the same when the service starts, before anything is supervised */
+int pg_restore_sweep(struct pg_cluster *c, struct pg_node *n); /* nothing of one that was cut short is left */
+void pg_restore_tidy(struct pg_cluster *c);                    /* old data that nobody needs any more */
+
 /* --- renew.c */
 /* It runs a program that was replaced. */
 bool pg_node_is_behind(const struct pg_node *n);
@@ -443,5 +711,12 @@ bool pg_behind(struct engine *e, const char *cluster_id);
 
 /* --- log.c */
 int pg_log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd);
+
+/* --- logins.c */
+/* Of engine_log_ops; and of the directory of a log. */
+int pg_logins(struct engine *e, const struct engine_logins *wanted, struct arena *a, struct engine_login **ret_list,
+              size_t *ret_count);
+int pg_logins_read(const char *directory, const struct engine_logins *wanted, struct arena *a,
+                   struct engine_login **ret_list, size_t *ret_count);
 
 #endif

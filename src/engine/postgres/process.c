@@ -105,7 +105,14 @@ static bool output_read(int fd, char *text, size_t size, size_t *used)
 	return true;
 }
 
+#define STOP_MS 200 /* between two looks whether somebody has asked for the end */
+
 int pg_process_run(const struct engine *e, const char *const *argv, int timeout_ms)
+{
+	return pg_process_run_until(e, argv, timeout_ms, NULL);
+}
+
+int pg_process_run_until(const struct engine *e, const char *const *argv, int timeout_ms, const struct pg_stop *stop)
 {
 	int out[2];
 	if (pipe2(out, O_CLOEXEC) < 0)
@@ -119,15 +126,17 @@ int pg_process_run(const struct engine *e, const char *const *argv, int timeout_
 	char text[600];
 	size_t used = 0;
 	int64_t end = pg_mono_ms() + timeout_ms;
-	bool open = true, late = false;
-	while (open && !late) {
+	bool open = true, late = false, stopped = false;
+	while (open && !late && !stopped) {
 		struct pollfd p = {out[0], POLLIN, 0};
 		int64_t left = end - pg_mono_ms();
-		late = left <= 0 || poll(&p, 1, (int)left) == 0;
-		if (!late)
+		int found = left <= 0 ? 0 : poll(&p, 1, stop && left > STOP_MS ? STOP_MS : (int)left);
+		stopped = stop && stop->asked(stop->ctx);
+		late = found == 0 && pg_mono_ms() >= end;
+		if (found != 0 && !stopped)
 			open = output_read(out[0], text, sizeof text, &used);
 	}
-	if (late)
+	if (late || stopped)
 		kill(pid, SIGKILL);
 	int status = 0;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -135,6 +144,10 @@ int pg_process_run(const struct engine *e, const char *const *argv, int timeout_
 	close(out[0]);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
+	if (stopped) {
+		pg_why_set(NULL, "it was cancelled");
+		return -ECANCELED;
+	}
 	text[used < sizeof text ? used : sizeof text - 1] = 0;
 	for (size_t i = 0; i < used; i++)
 		if (text[i] == '\n')
@@ -149,7 +162,9 @@ int pg_process_run(const struct engine *e, const char *const *argv, int timeout_
 int pg_process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, int cgroup_fd,
                      pid_t *ret_pid, int *ret_pidfd)
 {
-	int out = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* Made anew, since it is given away: what lies there may be another name of somebody else's file. */
+	nolink_unlink(log);
+	int out = nolink_open(log, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (out < 0)
 		return -errno;
 	if (e->drop && fchown(out, e->uid, e->gid) < 0) {
@@ -211,8 +226,10 @@ void pg_process_note(const char *data, pid_t pid)
 	char path[PG_PATH];
 	uint64_t ticks;
 	pg_path_set(path, "%s/../conf/process", data);
-	int fd =
-	        start_ticks(pid, &ticks) ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	if (!start_ticks(pid, &ticks))
+		return;
+	nolink_unlink(path); /* it may be another name of somebody else's file */
+	int fd = nolink_open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return;
 	dprintf(fd, "%d %llu\n", (int)pid, (unsigned long long)ticks);

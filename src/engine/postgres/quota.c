@@ -98,7 +98,7 @@ static int mark_write(const struct pg_cluster *c)
 	char path[PG_PATH], text[2] = {(char)('0' + c->full), 0};
 	mark_path(c, path);
 	if (c->full == FULL_NOT)
-		return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+		return nolink_unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 	return pg_file_write(c->engine, path, text, 1, false);
 }
 
@@ -247,6 +247,7 @@ static void *quota_look(void *arg)
 		pg_cluster_put(all[i]);
 	}
 	free(all);
+	pg_images_spare(e);
 	pthread_mutex_lock(&e->lock);
 	e->quota_due_ms = pg_mono_ms() + (took * 20 > LOOK_MS ? took * 20 : LOOK_MS);
 	e->quota_looks = false;

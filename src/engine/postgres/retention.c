@@ -50,7 +50,7 @@ static size_t files_find(int dir, struct log_file *ret_files)
 
 void pg_log_tidy(const char *path, int64_t bytes_max)
 {
-	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int dir = nolink_open(path, O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
 		return;
 	struct log_file *files = must_calloc(FILES_MAX, sizeof *files);

@@ -62,21 +62,28 @@ static void server_add(struct buf *b, const struct pg_cluster *c, unsigned shard
 	buf_free(&ports);
 }
 
-static int router_set_up(struct pg_cluster *c, struct pg_node *router)
+void pg_router_servers(const struct pg_cluster *c, struct buf *b)
 {
-	struct buf b = {0}, kept = {0};
-	PGconn *conn;
-	script_add(&b, pg_spread_sql_begin);
+	struct buf kept = {0};
 	for (size_t i = 0; i < c->set_count; i++)
 		if (!is_router(&c->sets[i])) {
-			server_add(&b, c, c->sets[i].number);
+			server_add(b, c, c->sets[i].number);
 			buf_printf(&kept, "%s'shard_%u'", kept.n ? "," : "", c->sets[i].number);
 		}
-	buf_printf(&b,
+	buf_printf(b,
 	           "do $$ declare s name; begin for s in select srvname from pg_foreign_server where srvname ~ "
 	           "'^shard_[0-9]+$' and srvname not in (%.*s) loop execute format('drop server %%I cascade', s); end "
 	           "loop; end $$;",
 	           (int)kept.n, kept.p);
+	buf_free(&kept);
+}
+
+static int router_set_up(struct pg_cluster *c, struct pg_node *router)
+{
+	struct buf b = {0};
+	PGconn *conn;
+	script_add(&b, pg_spread_sql_begin);
+	pg_router_servers(c, &b);
 	script_add(&b, pg_spread_sql_rest);
 	buf_c(&b, 0);
 	int r = pg_sql_open_node(c, router, "postgres", 3000, &conn);
@@ -85,7 +92,6 @@ static int router_set_up(struct pg_cluster *c, struct pg_node *router)
 		PQfinish(conn);
 	}
 	buf_free(&b);
-	buf_free(&kept);
 	return r;
 }
 

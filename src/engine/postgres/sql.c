@@ -36,15 +36,30 @@ static const char session_options[] =
         "-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning -c role=none "
         "-c local_preload_libraries= -c default_transaction_read_only=off -c default_transaction_deferrable=off "
         "-c default_transaction_isolation=read\\ committed -c statement_timeout=10min -c lock_timeout=10s "
-        "-c idle_in_transaction_session_timeout=2min -c idle_session_timeout=0 -c client_connection_check_interval=2s "
+        "-c extra_float_digits=1 -c jit=off -c idle_in_transaction_session_timeout=2min -c idle_session_timeout=0 -c "
+        "client_connection_check_interval=2s "
         "-c "
         "standard_conforming_strings=on -c default_tablespace= "
         "-c temp_tablespaces=";
 
-int pg_sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn)
+/* What the service asks is not written down as slow, nor kept as a statement, with verifiers of passwords in it
+ * perhaps, and counts for no advice. Nobody else may say so. */
+static const char super_options[] =
+        " -c auto_explain.log_min_duration=-1 -c pg_qualstats.enabled=off -c pg_stat_statements.track=none";
+
+/* A user's code can warn whoever runs it, and libpq would write that into the service's own log. */
+static void notice_drop(void *ctx, const PGresult *result)
 {
-	char port[16];
-	snprintf(port, sizeof port, "%u", n->port);
+	(void)ctx;
+	(void)result;
+}
+
+PGconn *pg_sql_begin(unsigned port, const char *run_dir, const char *user, const char *database, const char *more)
+{
+	char port_text[16], options[sizeof session_options + sizeof super_options + 256];
+	bool super = strcmp(user, PG_SUPER) == 0;
+	snprintf(port_text, sizeof port_text, "%u", port);
+	snprintf(options, sizeof options, "%s%s%s", session_options, super ? super_options : "", more);
 	/* Everything that the environment could say otherwise is said here. */
 	const char *names[] = {"host",     "port",
 	                       "user",     "dbname",
@@ -52,10 +67,19 @@ int pg_sql_open(const struct pg_node *n, const char *run_dir, const char *databa
 	                       "passfile", "application_name",
 	                       "options",  "client_encoding",
 	                       NULL};
-	const char *values[] = {run_dir,        port,      PG_SUPER,        database, "disable", "disable",
-	                        "/nonexistent", "steward", session_options, "UTF8",   NULL};
-	int64_t end = pg_mono_ms() + timeout_ms;
+	const char *values[] = {run_dir,        port_text, user,    database, "disable", "disable",
+	                        "/nonexistent", "steward", options, "UTF8",   NULL};
 	PGconn *conn = PQconnectStartParams(names, values, 0);
+	if (conn)
+		PQsetNoticeReceiver(conn, notice_drop, NULL);
+	return conn;
+}
+
+int pg_sql_open_as(const struct pg_node *n, const char *run_dir, const char *user, const char *database, int timeout_ms,
+                   PGconn **ret_conn)
+{
+	int64_t end = pg_mono_ms() + timeout_ms;
+	PGconn *conn = pg_sql_begin(n->port, run_dir, user, database, "");
 	if (!conn)
 		return -ENOMEM;
 	int r = PQstatus(conn) == CONNECTION_BAD ? fault(conn, "connect") : 0;
@@ -76,6 +100,11 @@ int pg_sql_open(const struct pg_node *n, const char *run_dir, const char *databa
 	PQsetErrorVerbosity(conn, PQERRORS_TERSE);
 	*ret_conn = conn;
 	return 0;
+}
+
+int pg_sql_open(const struct pg_node *n, const char *run_dir, const char *database, int timeout_ms, PGconn **ret_conn)
+{
+	return pg_sql_open_as(n, run_dir, PG_SUPER, database, timeout_ms, ret_conn);
 }
 
 int pg_sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const char *database, int timeout_ms,
@@ -129,15 +158,26 @@ static int results_take(PGconn *conn, int64_t end, PGresult **ret_rows)
 	return r < 0 ? r : -EIO;
 }
 
+/* The rest after a fault, so that the connection can be used again; not where it does not come in time. */
+static void rest_drop(PGconn *conn, int64_t end)
+{
+	for (PGresult *more = NULL;; PQclear(more)) {
+		while (PQisBusy(conn))
+			if (wait_for(conn, POLLIN, end) < 0 || !PQconsumeInput(conn))
+				return;
+		if (!(more = PQgetResult(conn)))
+			return;
+	}
+}
+
 int pg_sql_rows(PGconn *conn, int timeout_ms, const char *sql, PGresult **ret_rows)
 {
 	if (!PQsendQuery(conn, sql))
 		return fault(conn, "query");
-	int r = results_take(conn, pg_mono_ms() + timeout_ms, ret_rows);
-	/* The rest after a fault, so that the connection can be used again. */
+	int64_t end = pg_mono_ms() + timeout_ms;
+	int r = results_take(conn, end, ret_rows);
 	if (r == -EPROTO)
-		for (PGresult *more; (more = PQgetResult(conn));)
-			PQclear(more);
+		rest_drop(conn, end);
 	return r;
 }
 

@@ -64,6 +64,20 @@ int pg_state_save(struct pg_cluster *c)
 	                        c->project_hash, "version", (int)c->version, "upgrading", (int)c->upgrading, "paused",
 	                        c->paused, "quorum", c->quorum, "open", c->open, "destroying", c->destroying, "nodes",
 	                        nodes, "sets", sets, "params", params, "removed", removed, "audit", c->audit);
+	json_put(doc, "slowFixed", json_boolean(c->slow_fixed));
+	json_put(doc, "slowMs", json_integer(c->slow_ms));
+	if (c->restoring)
+		json_put(doc, "restoring", json_integer((json_int_t)c->restoring));
+	if (c->restored[0])
+		json_put_z(doc, "restored", c->restored);
+	if (c->backup.incarnation[0]) {
+		json_t *copies = json_array();
+		for (size_t i = 0; i < c->backup.copy_count; i++)
+			json_array_append_new(copies, json_string(c->backup.copies[i]));
+		json_put(doc, "backup",
+		         json_pack("{s:b,s:s,s:s,s:o}", "archive", c->backup.archive, "incarnation",
+		                   c->backup.incarnation, "region", c->backup.region, "copies", copies));
+	}
 	char *text = doc ? json_dumps(doc, JSON_INDENT(1)) : NULL, path[PG_PATH];
 	pg_path_set(path, "%s/%s/state.json", c->engine->dir, c->id);
 	int r = text ? pg_file_write(c->engine, path, text, strlen(text), false) : -EINVAL;
@@ -153,6 +167,9 @@ int pg_state_load(struct pg_cluster *c)
 	text_get(doc, "projectHash", c->project_hash, sizeof c->project_hash);
 	c->version = number_get(doc, "version");
 	c->upgrading = number_get(doc, "upgrading");
+	unsigned restoring = number_get(doc, "restoring");
+	c->restoring = restoring <= RESTORE_MADE ? (enum pg_restoring)restoring : RESTORE_NOT;
+	text_get(doc, "restored", c->restored, sizeof c->restored);
 	c->paused = json_is_true(json_object_get(doc, "paused"));
 	c->quorum = json_is_true(json_object_get(doc, "quorum"));
 	c->destroying = json_is_true(json_object_get(doc, "destroying"));
@@ -160,6 +177,18 @@ int pg_state_load(struct pg_cluster *c)
 	c->open = !c->paused && !json_is_false(json_object_get(doc, "open"));
 	const char *audit = json_string_value(json_object_get(doc, "audit"));
 	c->audit = audit ? must_strdup(audit) : NULL;
+	c->slow_fixed = json_is_true(json_object_get(doc, "slowFixed"));
+	c->slow_ms = number_get(doc, "slowMs");
+	const json_t *backup = json_object_get(doc, "backup");
+	c->backup.archive = json_is_true(json_object_get(backup, "archive"));
+	text_get(backup, "incarnation", c->backup.incarnation, sizeof c->backup.incarnation);
+	text_get(backup, "region", c->backup.region, sizeof c->backup.region);
+	const json_t *copies = json_object_get(backup, "copies");
+	for (size_t i = 0; i < json_array_size(copies) && i < ENGINE_COPIES_MAX; i++) {
+		const char *region = json_string_value(json_array_get(copies, i));
+		if (region)
+			snprintf(c->backup.copies[c->backup.copy_count++], sizeof c->backup.copies[0], "%s", region);
+	}
 	parts_get(c, doc);
 	json_decref(doc);
 	return 0;
@@ -173,8 +202,13 @@ void pg_state_move(struct pg_cluster *to, struct pg_cluster *from)
 	memcpy(to->project_hash, from->project_hash, sizeof to->project_hash);
 	to->version = from->version;
 	to->upgrading = from->upgrading;
+	to->restoring = from->restoring;
+	memcpy(to->restored, from->restored, sizeof to->restored);
 	to->paused = from->paused;
+	to->backup = from->backup;
 	to->quorum = from->quorum;
+	to->slow_fixed = from->slow_fixed;
+	to->slow_ms = from->slow_ms;
 	memcpy(to->nodes, from->nodes, sizeof to->nodes);
 	memcpy(to->sets, from->sets, sizeof to->sets);
 	memcpy(to->removed, from->removed, sizeof to->removed);

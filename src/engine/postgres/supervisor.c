@@ -203,6 +203,7 @@ void *pg_supervise(void *arg)
 			(void)!pg_engine_work(e, pg_logs_tidy, e);
 		}
 		pg_quota_tick(e);
+		pg_threshold_tick(e);
 		w.count = 0;
 		watch_add(&w, e->wake_fd, NULL);
 		clusters_look(e, all, count, tick, &w);

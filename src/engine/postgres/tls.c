@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/certs.h"
-#include "base/file.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -15,6 +14,7 @@
 
 #define NODE_DAYS 397
 #define RENEW_DAYS 30
+#define PEM_MAX 65536
 
 void pg_node_host(const struct pg_cluster *c, const char *name, char ret_host[192])
 {
@@ -41,6 +41,22 @@ static bool node_is_good(const struct pair *p, const struct pair *ca, const char
 	return good;
 }
 
+/* Through no link, and not from a pipe, which would keep us waiting. */
+static struct pair node_pair(const char *cert, const char *key)
+{
+	char *own_cert = NULL, *own_key = NULL;
+	if (pg_file_read(cert, PEM_MAX, &own_cert) < 0)
+		own_cert = NULL;
+	if (pg_file_read(key, PEM_MAX, &own_key) < 0)
+		own_key = NULL;
+	struct pair p = pair_parse(own_cert ? str_of(own_cert) : STR_NONE, own_key ? str_of(own_key) : STR_NONE);
+	if (own_key)
+		OPENSSL_cleanse(own_key, strlen(own_key));
+	free(own_cert);
+	free(own_key);
+	return p;
+}
+
 static int node_issue(struct pg_cluster *c, struct pg_node *n, const struct pair *ca, bool *ret_changed)
 {
 	char host[192], private_name[80], private_host[192], cluster[192], names[800];
@@ -52,7 +68,7 @@ static int node_issue(struct pg_cluster *c, struct pg_node *n, const struct pair
 	pg_node_host(c, c->label, cluster);
 	pg_node_path(c, n, "conf/server.crt", cert);
 	pg_node_path(c, n, "conf/server.key", key);
-	struct pair p = pair_read(cert, key);
+	struct pair p = node_pair(cert, key);
 	bool good = node_is_good(&p, ca, host, n->address);
 	pair_free(&p);
 	if (good)
@@ -60,7 +76,12 @@ static int node_issue(struct pg_cluster *c, struct pg_node *n, const struct pair
 	snprintf(names, sizeof names, "DNS:%s,DNS:%s,DNS:%s,IP:%s", host, private_host, cluster, n->address);
 	bool made = pair_begin_named(&p, CERT_SERVER, n->want.name, ca->cert, NODE_DAYS) &&
 	            cert_extend(p.cert, ca->cert, NID_subject_alt_name, names) && pair_sign(&p, ca->key);
-	int r = made ? pair_write(&p, cert, key, e->drop ? e->gid : FILE_NO_GROUP) : -EIO;
+	struct arena *a = arena_new();
+	struct str own_cert, own_key;
+	int r = made ? pair_pem(&p, a, &own_cert, &own_key) : -EIO;
+	r = r < 0 ? r : pg_file_write(e, key, own_key.p, own_key.n, true);
+	r = r < 0 ? r : pg_file_write(e, cert, own_cert.p, own_cert.n, true);
+	arena_free(a);
 	pair_free(&p);
 	if (r == 0 && ret_changed)
 		*ret_changed = true;
@@ -72,7 +93,7 @@ bool pg_tls_ends_soon(const struct pg_cluster *c, const struct pg_node *n)
 	char cert[PG_PATH], key[PG_PATH];
 	pg_node_path(c, n, "conf/server.crt", cert);
 	pg_node_path(c, n, "conf/server.key", key);
-	struct pair p = pair_read(cert, key);
+	struct pair p = node_pair(cert, key);
 	bool soon = p.cert && cert_ends_within(p.cert, RENEW_DAYS);
 	pair_free(&p);
 	ERR_clear_error();

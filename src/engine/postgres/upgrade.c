@@ -46,7 +46,9 @@ static void files_take_back(const char *data)
 	for (size_t i = 0; i < 3; i++) {
 		char path[PG_PATH];
 		pg_path_set(path, "%s/%s", data, moved[i]);
-		unlink(path);
+		nolink_unlink(path);
+		pg_path_set(path, "%s/%s.new", data, moved[i]); /* of a service that was killed as it wrote it */
+		nolink_unlink(path);
 	}
 }
 
@@ -121,7 +123,7 @@ static void upgrade_undo(struct pg_cluster *c)
 		pg_tree_remove(path);
 		pg_node_path(c, c->nodes[i], "data/global/pg_control", path);
 		pg_path_set(aside, "%s.old", path);
-		if (!pg_file_is(path) && pg_file_is(aside) && rename(aside, path) < 0)
+		if (!pg_file_is(path) && pg_file_is(aside) && nolink_rename(aside, path) < 0)
 			log_error("engine: %s cannot be put back: %s", path, strerror(errno));
 		pg_node_path(c, c->nodes[i], "data", path);
 		files_take_back(path);
@@ -176,9 +178,9 @@ static int places_change(struct pg_cluster *c)
 		if (pg_file_is(fresh)) {
 			if (pg_file_is(data))
 				r = pg_tree_remove(old);
-			if (r == 0 && pg_file_is(data) && rename(data, old) < 0)
+			if (r == 0 && pg_file_is(data) && nolink_rename(data, old) < 0)
 				r = -errno;
-			if (r == 0 && rename(fresh, data) < 0)
+			if (r == 0 && nolink_rename(fresh, data) < 0)
 				r = -errno;
 		}
 		r = r < 0 ? r : pg_tree_remove(old);
@@ -252,9 +254,12 @@ static int identities_change(struct pg_cluster *c)
 
 static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret_why)
 {
-	int r = each_run(c, version, true);
+	int r = pg_module_leave(c);
+	r = r < 0 ? r : each_run(c, version, true);
 	r = r < 0 ? r : upgrade_mark(c, version, c->version);
 	r = r < 0 ? r : all_halt(c);
+	for (size_t i = 0; r == 0 && i < c->node_count; i++)
+		(void)!pg_archive_drain(c, c->nodes[i]); /* a fault is in the log */
 	r = r < 0 ? r : each_run(c, version, false);
 	r = r < 0 ? r : identities_change(c);
 	if (r == 0)
@@ -262,6 +267,7 @@ static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret
 	char why[400];
 	snprintf(why, sizeof why, "%s", pg_why_last());
 	(void)!upgrade_back(c); /* or the next time */
+	pg_module_return(c);
 	pg_why_set(ret_why, "upgrade: %s; version %u goes on", r == -EBUSY ? "a primary does not run" : why,
 	           c->version);
 	return r;

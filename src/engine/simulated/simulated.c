@@ -6,47 +6,21 @@
 #include "engine/simulated/simulated.h"
 
 #include "base/clock.h"
-#include "base/id.h"
+#include "engine/simulated/state.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BUCKETS 1024
 #define PORT 27017
-#define TELL_MS 500
 
-enum change { CHANGE_NONE, CHANGE_CREATE, CHANGE_UPDATE, CHANGE_DELETE, CHANGE_SAMPLE, CHANGE_ACCESS, CHANGE_COUNT };
-
-static const char *const change_names[] = {"none", "create", "update", "delete", "sample", "access"};
-/* Shares of the time that a creation takes. */
-static const double change_share[] = {0, 1, 2 / 3.0, 1 / 3.0, 2 / 3.0, 0};
-static const char *const change_words[] = {"", "making nodes", "changing nodes", "removing nodes", "loading data", ""};
-
-struct sim_cluster {
-	struct sim_cluster *next;
-	char id[ID_LEN + 1];
-	struct node_status *nodes;
-	size_t node_count;
-	unsigned patch; /* of its minor version */
-	uint64_t shape; /* hash of what was last wanted and reached */
-	bool exists;
-	enum change change; /* under way */
-	uint64_t changing_to;
-	int64_t from_ms, until_ms;
-};
-
-struct engine {
-	pthread_mutex_t lock;
-	struct sim_cluster *buckets[BUCKETS];
-	char domain[104];
-	double seconds, standard_seconds; /* of a creation: now, and as started */
-	unsigned fail[CHANGE_COUNT];
-	unsigned patch; /* of the newest minor version */
-};
+static const char *const change_names[] = {"none",   "create",   "update",  "delete", "sample",
+                                           "access", "snapshot", "restore", "drill",  "index"};
+/* Shares of the time that a creation takes; backup.c has its own. */
+static const double change_share[SIM_CHANGES] = {0, 1, 2 / 3.0, 1 / 3.0, 2 / 3.0};
+static const char *const change_words[] = {"", "making nodes", "changing nodes", "removing nodes", "loading data"};
 
 static uint64_t hash_add(uint64_t h, const void *bytes, size_t n)
 {
@@ -63,7 +37,7 @@ static uint64_t hash_z(uint64_t h, const char *z)
 
 static struct sim_cluster **place_of(struct engine *e, const char *id)
 {
-	struct sim_cluster **at = &e->buckets[hash_z(0xcbf29ce484222325u, id) % BUCKETS];
+	struct sim_cluster **at = &e->buckets[hash_z(0xcbf29ce484222325u, id) % SIM_BUCKETS];
 	while (*at && strcmp((*at)->id, id) != 0)
 		at = &(*at)->next;
 	return at;
@@ -86,6 +60,7 @@ static void cluster_drop(struct engine *e, const char *id)
 		return;
 	*at = s->next;
 	free(s->nodes);
+	free(s->moments);
 	free(s);
 }
 
@@ -162,12 +137,20 @@ static void cluster_become(struct engine *e, struct sim_cluster *s, const struct
 	free(s->nodes);
 	s->nodes = nodes;
 	s->node_count = want->node_count;
+	s->shards = want->shards;
 	s->shape = shape_of(want);
+	/* One that was found again was so before. */
+	sim_moments_note(s, want->adopt && !s->exists ? 0 : now);
 	s->exists = true;
-	s->change = CHANGE_NONE;
+	s->change = SIM_NONE;
 }
 
-static bool told_to_fail(struct engine *e, enum change change)
+struct sim_cluster *sim_cluster_find(struct engine *e, const char *id)
+{
+	return *place_of(e, id);
+}
+
+bool sim_told_to_fail(struct engine *e, enum sim_change change)
 {
 	if (!e->fail[change])
 		return false;
@@ -177,13 +160,13 @@ static bool told_to_fail(struct engine *e, enum change change)
 
 /* What change_wait() has to say, once the lock is let go: telling may wait for the store. */
 struct waiting {
-	enum change change;
+	enum sim_change change;
 	unsigned percent;
 	int64_t again_ms;
 };
 
 /* 0: the time for the change has passed. -EAGAIN: not yet. -EIO: it was told to fail. */
-static int change_wait(struct engine *e, struct sim_cluster *s, enum change change, uint64_t to, struct waiting *w)
+static int change_wait(struct engine *e, struct sim_cluster *s, enum sim_change change, uint64_t to, struct waiting *w)
 {
 	int64_t now = clock_now_ms();
 	if (s->change != change || s->changing_to != to) {
@@ -194,14 +177,15 @@ static int change_wait(struct engine *e, struct sim_cluster *s, enum change chan
 	}
 	if (now < s->until_ms) {
 		/* In between, to tell how far it is. */
-		int64_t whole = s->until_ms - s->from_ms, again = now + (whole > 4LL * TELL_MS ? whole / 4 : TELL_MS);
+		int64_t whole = s->until_ms - s->from_ms,
+		        again = now + (whole > 4LL * SIM_TELL_MS ? whole / 4 : SIM_TELL_MS);
 		w->again_ms = again < s->until_ms ? again : s->until_ms;
 		w->percent = (unsigned)((now - s->from_ms) * 100 / whole);
 		w->change = change;
 		return -EAGAIN;
 	}
-	s->change = CHANGE_NONE;
-	return told_to_fail(e, change) ? -EIO : 0;
+	s->change = SIM_NONE;
+	return sim_told_to_fail(e, change) ? -EIO : 0;
 }
 
 static void waiting_tell(const struct waiting *w, struct engine_progress *p)
@@ -223,15 +207,17 @@ static int sim_start(const struct engine_options *o, struct engine **ret_engine)
 	pthread_mutex_init(&e->lock, NULL);
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
 	e->seconds = e->standard_seconds = o->simulated_seconds;
+	e->backups = sim_backups_new();
 	*ret_engine = e;
 	return 0;
 }
 
 static void sim_stop(struct engine *e)
 {
-	for (size_t i = 0; i < BUCKETS; i++)
+	for (size_t i = 0; i < SIM_BUCKETS; i++)
 		while (e->buckets[i])
 			cluster_drop(e, e->buckets[i]->id);
+	sim_backups_free(e->backups);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 }
@@ -249,9 +235,13 @@ static int sim_converge(struct engine *e, const struct engine_cluster *want, con
 	bool renew = want->renew && s->exists && s->patch < e->patch;
 	bool change = !s->exists || s->shape != shape || renew;
 	if (change)
-		r = change_wait(e, s, s->exists ? CHANGE_UPDATE : CHANGE_CREATE, shape + renew, &w);
+		r = change_wait(e, s, s->exists ? SIM_UPDATE : SIM_CREATE, shape + renew, &w);
 	if (r == 0 && change)
 		cluster_become(e, s, want, renew);
+	if (r == 0) {
+		s->slow_fixed = want->slow_fixed;
+		sim_archive_note(e, want);
+	}
 	pthread_mutex_unlock(&e->lock);
 	waiting_tell(&w, progress);
 	if (r == -EIO)
@@ -264,9 +254,11 @@ static int sim_destroy(struct engine *e, const char *cluster_id, struct engine_p
 	pthread_mutex_lock(&e->lock);
 	struct sim_cluster *s = *place_of(e, cluster_id);
 	struct waiting w = {.again_ms = 0};
-	int r = s && s->exists ? change_wait(e, s, CHANGE_DELETE, 0, &w) : 0;
-	if (r == 0)
+	int r = s && s->exists ? change_wait(e, s, SIM_DELETE, 0, &w) : 0;
+	if (r == 0) {
+		sim_archive_end(e, cluster_id);
 		cluster_drop(e, cluster_id);
+	}
 	pthread_mutex_unlock(&e->lock);
 	waiting_tell(&w, progress);
 	return r;
@@ -294,6 +286,7 @@ static int sim_switchover(struct engine *e, const char *cluster_id, unsigned sha
 			break;
 		}
 		s->nodes[old].started_ms = clock_now_ms();
+		sim_moments_note(s, clock_now_ms());
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (r < 0)
@@ -306,7 +299,7 @@ static int sim_access_apply(struct engine *e, const char *cluster_id, const stru
 {
 	pthread_mutex_lock(&e->lock);
 	const struct sim_cluster *s = *place_of(e, cluster_id);
-	int r = !s || !s->exists ? -ENOENT : told_to_fail(e, CHANGE_ACCESS) ? -EIO : 0;
+	int r = !s || !s->exists ? -ENOENT : sim_told_to_fail(e, SIM_ACCESS) ? -EIO : 0;
 	pthread_mutex_unlock(&e->lock);
 	if (r < 0)
 		*ret_why = r == -EIO ? "the test control asked for this failure" : "there is no such cluster";
@@ -331,7 +324,7 @@ static void sim_stats(struct engine *e, struct engine_stats *ret_stats)
 {
 	*ret_stats = (struct engine_stats){.failovers = 0};
 	pthread_mutex_lock(&e->lock);
-	for (size_t b = 0; b < BUCKETS; b++)
+	for (size_t b = 0; b < SIM_BUCKETS; b++)
 		for (const struct sim_cluster *s = e->buckets[b]; s; s = s->next)
 			for (size_t i = 0; i < s->node_count; i++) {
 				const struct node_status *n = &s->nodes[i];
@@ -381,6 +374,15 @@ static int sim_partitions(struct engine *e, const char *cluster_id, const char *
 	return 0;
 }
 
+static int sim_tables_check(struct engine *e, const char *cluster_id, const char *node, const struct str *names,
+                            size_t count, bool *ret_there)
+{
+	int r = node_check(e, cluster_id, node);
+	if (r == 0)
+		sim_tables_find(names, count, ret_there);
+	return r;
+}
+
 /* What such a node would have to say: that it started. */
 static int sim_log_open(struct engine *e, const struct engine_log *log, int *ret_fd)
 {
@@ -428,7 +430,7 @@ static int sim_load_sample(struct engine *e, const char *cluster_id, struct engi
 	pthread_mutex_lock(&e->lock);
 	struct sim_cluster *s = *place_of(e, cluster_id);
 	struct waiting w = {.again_ms = 0};
-	int r = s && s->exists ? change_wait(e, s, CHANGE_SAMPLE, 0, &w) : -ENOENT;
+	int r = s && s->exists ? change_wait(e, s, SIM_SAMPLE, 0, &w) : -ENOENT;
 	pthread_mutex_unlock(&e->lock);
 	waiting_tell(&w, progress);
 	if (r == -EIO)
@@ -462,8 +464,15 @@ static void sim_seconds(struct engine *e, double seconds)
 static void sim_fail(struct engine *e, const char *change, unsigned times)
 {
 	pthread_mutex_lock(&e->lock);
-	for (size_t i = 1; i < CHANGE_COUNT; i++)
+	for (size_t i = 1; i < SIM_CHANGES; i++)
 		e->fail[i] = change && strcmp(change, change_names[i]) == 0 ? times : 0;
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void sim_away(struct engine *e, const char *region)
+{
+	pthread_mutex_lock(&e->lock);
+	snprintf(e->away, sizeof e->away, "%s", region ? region : "");
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -472,6 +481,7 @@ static void sim_standard(struct engine *e)
 	pthread_mutex_lock(&e->lock);
 	e->seconds = e->standard_seconds;
 	memset(e->fail, 0, sizeof e->fail);
+	e->away[0] = 0;
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -487,19 +497,25 @@ static const struct engine_core_ops sim_core = {
         .versions = sim_versions,
 };
 static const struct engine_access_ops sim_access = {.apply = sim_access_apply};
-static const struct engine_log_ops sim_logs = {.open = sim_log_open, .audit_check = sim_audit_check};
+static const struct engine_log_ops sim_logs = {
+        .open = sim_log_open, .logins = sim_logins, .audit_check = sim_audit_check};
 static const struct engine_statistics_ops sim_statistics = {
-        .host = sim_stats, .databases = sim_databases, .partitions = sim_partitions};
+        .host = sim_stats, .databases = sim_databases, .partitions = sim_partitions, .tables = sim_tables_check};
 static const struct engine_query_ops sim_query = {.load_sample = sim_load_sample};
 static const struct engine_control_ops sim_control = {
-        .seconds = sim_seconds, .fail = sim_fail, .patch = sim_patch, .standard = sim_standard};
+        .seconds = sim_seconds, .fail = sim_fail, .patch = sim_patch, .away = sim_away, .standard = sim_standard};
 
 const struct engine_ops engine_simulated = {
         .name = "simulated",
         .core = &sim_core,
         .access = &sim_access,
+        .advice = &sim_advice,
         .logs = &sim_logs,
         .statistics = &sim_statistics,
+        .history = &sim_history,
+        .backup = &sim_backup,
         .query = &sim_query,
+        .index = &sim_index,
+        .shapes = &sim_shapes,
         .control = &sim_control,
 };

@@ -45,11 +45,12 @@
 
 #define PG_JOB "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error, host, tenant"
 /* Jobs that this node ($1) could claim: queued ones that are the first of their subject, and those of dead nodes. */
-#define PG_JOB_FREE                                                                                            \
-	"(j.host = '' OR j.host = $1) AND (j.state = 'running' AND NOT EXISTS (SELECT 1 FROM node WHERE id = " \
-	"j.lease_owner"                                                                                        \
-	" AND " PG_ALIVE ") OR j.state = 'queued' AND (j.subject = '' OR NOT EXISTS (SELECT 1 FROM job b"      \
-	" WHERE b.subject = j.subject AND b.n <> j.n AND (b.state = 'running' OR b.state = 'queued' AND"       \
+#define PG_JOB_FREE                                                                                              \
+	"(j.host = '' OR j.host = $1) AND (j.state = 'running' AND NOT EXISTS (SELECT 1 FROM node WHERE id = "   \
+	"j.lease_owner"                                                                                          \
+	" AND " PG_ALIVE ") OR j.state = 'queued' AND (j.subject = '' OR NOT EXISTS (SELECT 1 FROM job b"        \
+	" WHERE b.subject = j.subject AND b.subject <> '' AND b.n <> j.n AND (b.state = 'running' OR b.state = " \
+	"'queued' AND"                                                                                           \
 	" b.n < j.n AND NOT (j.kind = '" JOB_PASSES "' AND b.attempt > 0 AND b.due_ms > j.due_ms)))))"
 #define PG_JOB_DUE "CASE j.state WHEN 'running' THEN 0 ELSE j.due_ms END"
 #define PG_JOB_FIRST " ORDER BY (state = 'failed'), CASE state WHEN 'failed' THEN -n ELSE n END LIMIT 1"
@@ -186,8 +187,10 @@
 	           " coalesce(nullif($8, ''), " JOB_TENANT("right($3, 24)") ", ''))")                                  \
 	X(JOB_HURRY, "UPDATE job SET due_ms = least(due_ms, $3), progress = NULL WHERE n = (SELECT n FROM job"         \
 	             " WHERE subject = $2 AND subject <> '' AND kind = $1 AND state = 'queued' ORDER BY n LIMIT 1)")   \
-	X(JOB_NEXT, "SELECT " PG_JOB_DUE ", n FROM job j WHERE j.state IN ('queued', 'running')"                       \
-	            " AND strpos($2, ',' || j.tenant || ',') = 0 AND " PG_JOB_FREE " ORDER BY 1, n LIMIT 1")           \
+	X(JOB_NEXT,                                                                                                    \
+	  "SELECT " PG_JOB_DUE ", n FROM job j WHERE j.state IN ('queued', 'running')"                                 \
+	  " AND strpos($2, ',' || j.tenant || ',') = 0 AND strpos($2, ',' || j.kind || ',') = 0 AND " PG_JOB_FREE      \
+	  " ORDER BY 1, n LIMIT 1")                                                                                    \
 	X(JOB_CLAIM, "UPDATE job SET state = 'running', lease_owner = $2, lease_until_ms = $3, fence = fence + 1,"     \
 	             " updated_ms = $4 WHERE n = $1 RETURNING " PG_JOB)                                                \
 	X(JOB_SAVE, "UPDATE job SET state = $3, step = $4, attempt = $5, progress = $6, due_ms = $7, error = $8,"      \

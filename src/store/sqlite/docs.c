@@ -268,6 +268,17 @@ int sqlite_walk(struct tx *tx, struct arena *a, const char *kind, struct str par
 	return list_read_docs(tx, a, st, kind, NULL, limit, ret_docs, ret_count);
 }
 
+/* Rows of one kind lie together, so that a list reads few pages: each has a range of row ids of its own. Two kinds
+ * that share one only lie mixed. */
+#define RANGE_BITS 32
+static int64_t range_of(struct str kind)
+{
+	uint32_t hash = 2166136261; /* FNV-1a */
+	for (size_t i = 0; i < kind.n; i++)
+		hash = (hash ^ (unsigned char)kind.p[i]) * 16777619;
+	return (int64_t)(hash % 4093 + 1) << RANGE_BITS;
+}
+
 int sqlite_insert(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write && d->kind.n && d->id.n);
@@ -287,6 +298,8 @@ int sqlite_insert(struct tx *tx, const struct doc *d)
 	bind_str(st, 7, d->body);
 	bind_str_or_null(st, 8, d->secret);
 	sqlite3_bind_int64(st, 9, doc_sum(d->kind, d->id, d->body));
+	sqlite3_bind_int64(st, 10, range_of(d->kind));
+	sqlite3_bind_int64(st, 11, range_of(d->kind) + ((int64_t)1 << RANGE_BITS) - 1);
 	r = conn_step(tx, st);
 	if (r < 0)
 		return r;

@@ -49,9 +49,10 @@
 
 #define JOB_COLUMNS "id, kind, subject, args, state, step, attempt, progress, due_ms, fence, created_ms, error, tenant"
 /* No older job of the same subject waits or runs. */
-#define JOB_FIRST                                                                                                      \
-	" AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.rowid <> j.rowid AND" \
-	" (b.state = 'running' OR b.state = 'queued' AND b.rowid < j.rowid AND NOT (j.kind = '" JOB_PASSES             \
+#define JOB_FIRST                                                                                                    \
+	" AND (subject = '' OR NOT EXISTS (SELECT 1 FROM job b WHERE b.subject = j.subject AND b.subject <> '' AND " \
+	"b.rowid <> j.rowid AND"                                                                                     \
+	" (b.state = 'running' OR b.state = 'queued' AND b.rowid < j.rowid AND NOT (j.kind = '" JOB_PASSES           \
 	"' AND b.attempt > 0 AND b.due_ms > j.due_ms))))"
 
 #define STATEMENTS(X)                                                                                                 \
@@ -72,8 +73,9 @@
 	X(DOC_WALK, "SELECT " DOC_COLUMNS ", parent FROM doc WHERE kind = ?1 AND (parent, seq) > (?2, ?3)"            \
 	            " ORDER BY parent, seq LIMIT ?4")                                                                 \
 	X(DOC_WHERE, "SELECT rev, parent, seq FROM doc WHERE kind = ?1 AND id = ?2")                                  \
-	X(DOC_INSERT, "INSERT INTO doc (kind, id, parent, name, seq, rev, created_ms, body, secret, sum)"             \
-	              " VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9)")                                              \
+	X(DOC_INSERT, "INSERT INTO doc (rowid, kind, id, parent, name, seq, rev, created_ms, body, secret, sum)"      \
+	              " VALUES (1 + coalesce((SELECT rowid FROM doc WHERE rowid BETWEEN ?10 AND ?11"                  \
+	              " ORDER BY rowid DESC LIMIT 1), ?10), ?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9)")                  \
 	X(DOC_UPDATE,                                                                                                 \
 	  "UPDATE doc SET name = ?3, body = ?4, secret = ?5, sum = ?6, rev = rev + 1 WHERE kind = ?1 AND id = ?2")    \
 	X(DOC_MOVE, "UPDATE doc SET parent = ?3, seq = ?4, name = ?5, body = ?6, sum = ?7, rev = rev + 1"             \
@@ -135,9 +137,8 @@
 	           " coalesce(nullif(?7, ''), " JOB_TENANT("substr(?3, -24)") ", ''))")                               \
 	X(JOB_HURRY, "UPDATE job SET due_ms = min(due_ms, ?3), progress = NULL WHERE rowid = (SELECT rowid FROM job"  \
 	             " WHERE subject = ?2 AND subject <> '' AND kind = ?1 AND state = 'queued' LIMIT 1)")             \
-	X(JOB_NEXT,                                                                                                   \
-	  "SELECT due_ms, rowid FROM job j WHERE state = 'queued' AND instr(?1, ',' || tenant || ',') = 0" JOB_FIRST  \
-	  " ORDER BY due_ms, rowid LIMIT 1")                                                                          \
+	X(JOB_NEXT, "SELECT due_ms, rowid FROM job j WHERE state = 'queued' AND instr(?1, ',' || tenant || ',') = 0"  \
+	            " AND instr(?1, ',' || kind || ',') = 0" JOB_FIRST " ORDER BY due_ms, rowid LIMIT 1")             \
 	X(JOB_CLAIM, "UPDATE job SET state = 'running', lease_owner = ?2, lease_until_ms = ?3, fence = fence + 1,"    \
 	             " updated_ms = ?4 WHERE rowid = ?1 RETURNING " JOB_COLUMNS)                                      \
 	X(JOB_SAVE, "UPDATE job SET state = ?3, step = ?4, attempt = ?5, progress = ?6, due_ms = ?7, error = ?8,"     \

@@ -54,9 +54,26 @@ static void test_free(void)
 	CHECK(!*last_free("10.0.0.0/8", 18, halves, 2));
 }
 
+static void test_public(void)
+{
+	static const char *const open[] = {"8.8.8.8",     "172.15.0.1", "172.32.0.1",       "100.63.0.1",
+	                                   "192.169.0.1", "2a00::1",    "64:ff9b::808:808", "2002:808:808::1"};
+	static const char *const closed[] = {"127.0.0.1",       "10.1.2.3",        "172.16.0.1", "172.31.255.255",
+	                                     "192.168.1.1",     "169.254.169.254", "0.0.0.0",    "224.0.0.1",
+	                                     "255.255.255.255", "100.64.0.1",      "::1",        "::",
+	                                     "fe80::1",         "fd00::1",         "ff02::1",    "::ffff:10.0.0.1",
+	                                     "64:ff9b::a00:1",  "2002:a00:1::1",   "2001::1"};
+	struct ip ip;
+	for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+		CHECK(ip_parse(str_of(open[i]), &ip) && ip_is_public(&ip));
+	for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
+		CHECK(ip_parse(str_of(closed[i]), &ip) && !ip_is_public(&ip));
+}
+
 int main(void)
 {
 	test_prefixes();
 	test_free();
+	test_public();
 	return CHECK_DONE();
 }

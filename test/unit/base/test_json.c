@@ -2,6 +2,8 @@
 #include "check.h"
 #include "quoted.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 
 static void test_text(struct arena *a)
@@ -156,6 +158,26 @@ static void test_copies(struct arena *a)
 	CHECK(is_json(a, into, "{'o': {'x': 1}}"));
 }
 
+static void test_fields(struct arena *a)
+{
+	static const char *const names[] = {"x", "y"};
+	json_t *to = quoted_json(a, "{'x': 0, 'z': 3}"), *from = quoted_json(a, "{'x': {'k': 1}, 'z': 4}");
+	json_copy_fields(to, from, names, 2);
+	CHECK(is_json(a, to, "{'x': {'k': 1}, 'z': 3}") && is_json(a, from, "{'x': {'k': 1}, 'z': 4}"));
+	json_copy_fields(to, NULL, names, 2);
+	CHECK(is_json(a, to, "{'x': {'k': 1}, 'z': 3}"));
+}
+
+static void test_times(struct arena *a)
+{
+	json_t *o = quoted_json(a, "{'text': 'soon', 'number': 0}");
+	json_put_time(o, "past", clock_now_ms() - 2000);
+	json_put_time(o, "future", clock_now_ms() + 60000);
+	CHECK(json_time_is_over(o, "past") && !json_time_is_over(o, "future"));
+	CHECK(!json_time_is_over(o, "absent") && !json_time_is_over(o, "text") && !json_time_is_over(o, "number"));
+	CHECK(!json_time_is_over(NULL, "past"));
+}
+
 int main(void)
 {
 	struct arena *a = arena_new();
@@ -170,6 +192,8 @@ int main(void)
 	test_counted_by_thread();
 	test_merge(a);
 	test_copies(a);
+	test_fields(a);
+	test_times(a);
 	arena_free(a);
 	return CHECK_DONE();
 }

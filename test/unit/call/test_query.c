@@ -24,6 +24,10 @@ static const struct schema body_schema = {
         .name = "Body", .type = TYPE_OBJECT, PLAIN, .field_count = 2, .fields = body_fields};
 const struct schema *const schema_all[] = {&body_schema};
 const unsigned schema_all_count = 1;
+const struct schema *const schema_rows = NULL;
+const struct op catalog_ops[1] = {{0}};
+const struct dialect catalog_dialects[1] = {{0}};
+const unsigned catalog_dialect_count = 0;
 
 static const struct param path_params[] = {{"groupId", NULL, &id, true}, {"entry", NULL, &entry, true}};
 static const struct param query_params[] = {{"q", NULL, &text}, {"state", NULL, &state}, {"states", NULL, &state_list}};

@@ -409,6 +409,60 @@ static void test_documents(void)
 	json_decref(v);
 }
 
+/* What is shown in the place of nothing: at any depth, in lists, maps and branches, and inside of what is shown. */
+static const struct field scaling_fields[] = {{"enabled", &boolean, false, "false"}, {"size", &size}};
+static const struct schema scaling = {.type = TYPE_OBJECT, PLAIN, FIELDS(scaling_fields), .flags = SCHEMA_SHOWS};
+static const struct field big_fields[] = {{"kind", &any_string, true}, {"scaling", &scaling, false, "{}"}};
+static const struct field small_fields[] = {{"kind", &any_string, true}, {"limit", &int32, false, "null"}};
+static const struct schema big = {.type = TYPE_OBJECT, PLAIN, FIELDS(big_fields), .flags = SCHEMA_SHOWS},
+                           small = {.type = TYPE_OBJECT, PLAIN, FIELDS(small_fields), .flags = SCHEMA_SHOWS};
+static const struct branch shown_mapping[] = {{"big", &big}, {"small", &small}};
+static const struct schema shown_one = {
+        .type = TYPE_ANY, PLAIN, .discriminator = "kind", MAPPING(shown_mapping), .flags = SCHEMA_SHOWS};
+static const struct schema shown_list = {.type = TYPE_ARRAY, PLAIN, .items = &shown_one, .flags = SCHEMA_SHOWS},
+                           shown_map = {.type = TYPE_OBJECT, PLAIN, .additional = &shown_one, .flags = SCHEMA_SHOWS};
+static const struct field shown_fields[] = {{"list", &shown_list, false, "[]"}, {"map", &shown_map}, {"plain", &size}};
+static const struct schema shown = {.type = TYPE_OBJECT, PLAIN, FIELDS(shown_fields), .flags = SCHEMA_SHOWS};
+
+static void shows(const char *given, const char *wanted)
+{
+	json_t *v = json_loads(given, 0, NULL), *want = json_loads(wanted, 0, NULL);
+	schema_add_shown(&shown, v);
+	CHECK(v && want && json_equal(v, want));
+	json_decref(want);
+	json_decref(v);
+}
+
+static void test_shown(void)
+{
+	shows("{}", "{\"list\":[]}");
+	shows("{\"plain\":\"M10\",\"list\":[1,{\"kind\":\"big\"},{\"kind\":\"small\"},{\"kind\":\"other\"}]}",
+	      "{\"plain\":\"M10\",\"list\":[1,{\"kind\":\"big\",\"scaling\":{\"enabled\":false}},"
+	      "{\"kind\":\"small\",\"limit\":null},{\"kind\":\"other\"}]}");
+	shows("{\"list\":[{\"kind\":\"big\",\"scaling\":{\"enabled\":true}}],\"map\":{\"a\":{\"kind\":\"small\"}}}",
+	      "{\"list\":[{\"kind\":\"big\",\"scaling\":{\"enabled\":true}}],"
+	      "\"map\":{\"a\":{\"kind\":\"small\",\"limit\":null}}}");
+	shows("[]", "[]");
+}
+
+/* At any depth, in the branch that the object is of, and in lists. */
+static void test_unknown_fields_go(void)
+{
+	json_t *v = json_loads("{\"name\":\"x\",\"younger\":1,\"regionConfigs\":["
+	                       "{\"providerName\":\"AWS\",\"ebs\":true,\"younger\":{},\"specs\":{\"nodeCount\":1,"
+	                       "\"younger\":[1]}},{\"providerName\":\"GCP\",\"ebs\":true}]}",
+	                       0, NULL);
+	json_t *want = json_loads("{\"name\":\"x\",\"regionConfigs\":[{\"providerName\":\"AWS\",\"ebs\":true,"
+	                          "\"specs\":{\"nodeCount\":1}},{\"providerName\":\"GCP\"}]}",
+	                          0, NULL);
+	schema_keep_known(&cluster, v);
+	CHECK(want && json_equal(v, want));
+	if (!json_equal(v, want))
+		json_dumpf(v, stderr, 0);
+	json_decref(want);
+	json_decref(v);
+}
+
 static void test_formats(void)
 {
 	static const struct {
@@ -501,6 +555,8 @@ int main(void)
 	test_bounds();
 	test_text();
 	test_documents();
+	test_shown();
+	test_unknown_fields_go();
 	test_formats();
 	test_names();
 	test_threads();

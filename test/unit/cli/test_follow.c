@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "check.h"
 #include "cli/cli.h"
+#include "cli/moment.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,6 +28,13 @@ static void test_since(void)
 	CHECK(follow_since("3d", at, &ms) == 0 && ms == at - 72 * INT64_C(1) * HOUR);
 	CHECK(follow_since("2026-11-16T03:00:00Z", 0, &ms) == 0 && ms == at);
 	ms = 7;
+	CHECK(moment_parse("to", "10 minutes ago", at, &ms) == 0 && ms == at - 600 * SECOND);
+	CHECK(moment_parse("to", "1 hour ago", at, &ms) == 0 && ms == at - HOUR);
+	CHECK(moment_parse("to", " 2days ", at, &ms) == 0 && ms == at - 48 * HOUR);
+	CHECK(moment_parse("to", "now", at, &ms) == 0 && ms == at);
+	ms = 7;
+	CHECK(moment_parse("to", "ago", at, &ms) < 0 && moment_parse("to", " ago", at, &ms) < 0);
+	CHECK(moment_parse("to", "5 ago", at, &ms) < 0 && moment_parse("to", "5 minutes hence", at, &ms) < 0);
 	CHECK(follow_since("soon", at, &ms) < 0 && follow_since("", at, &ms) < 0 && follow_since("h", at, &ms) < 0);
 	CHECK(follow_since("-1h", at, &ms) < 0 && follow_since("1000000d", at, &ms) < 0 && ms == 7);
 }

@@ -27,6 +27,9 @@ static void test_states(void)
 	CHECK(state_is("{\"stateName\":\"IDLE\",\"status\":\"x\"}", "IDLE"));
 	CHECK(state_is("{\"status\":\"PENDING\"}", "PENDING") && state_is("{\"status\":5}", "") && state_is("{}", ""));
 	CHECK(*state_of_document(NULL) == '\0');
+	CHECK(state_is("{\"failed\":false,\"cancelled\":false}", "inProgress") &&
+	      state_is("{\"failed\":false,\"finishedAt\":\"x\"}", "completed"));
+	CHECK(state_is("{\"failed\":true,\"finishedAt\":\"x\"}", "failed") && is_listed(state_failed, "cancelled"));
 	CHECK(state_is_moving("CREATING") && state_is_moving("inProgress") && !state_is_moving("IDLE"));
 	CHECK(!state_is_moving("PENDING_ACCEPTANCE") && !state_is_moving(""));
 	for (const char *const *state = state_moving; *state; state++)
@@ -47,6 +50,7 @@ static void test_polls(void)
 	}
 	CHECK(waits > 100);
 	CHECK(strcmp(catalog_op("takeSnapshots")->polls->id, "getClusterBackupSnapshot") == 0);
+	CHECK(strcmp(catalog_op("createBackupRestoreJob")->polls->id, "getBackupRestoreJob") == 0);
 	CHECK(strcmp(catalog_op("requestSampleDatasetLoad")->polls->id, "getSampleDatasetLoad") == 0);
 	CHECK(strcmp(catalog_op("restartPrimaries")->polls->id, "getCluster") == 0);
 	CHECK(!catalog_op("createDatabaseUser")->polls && !catalog_op("listClusters")->polls);

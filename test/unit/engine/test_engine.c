@@ -19,10 +19,21 @@ static void test_offers(const struct engine_ops *o)
 	CHECK(c && c->can_run && c->start && c->stop && c->converge && c->destroy && c->observe && c->switchover &&
 	      c->behind && c->versions);
 	CHECK(o->access && o->access->apply);
-	CHECK(!o->logs || (o->logs->open && o->logs->audit_check));
-	CHECK(!o->statistics || (o->statistics->host && o->statistics->databases && o->statistics->partitions));
+	CHECK(!o->logs || (o->logs->open && o->logs->logins && o->logs->audit_check));
+	const struct engine_advice_ops *v = o->advice;
+	CHECK(!v || (v->slow && v->indexes && v->drops && v->notes));
+	CHECK(!o->statistics ||
+	      (o->statistics->host && o->statistics->databases && o->statistics->partitions && o->statistics->tables));
+	CHECK(!o->sampling || o->sampling->sample);
+	CHECK(!o->history || (o->history->at && o->history->tables));
+	CHECK(!o->sampling != !o->history);
 	CHECK(!o->disk || o->disk->usage);
 	CHECK(!o->query || o->query->load_sample);
+	CHECK(!o->index || (o->index->check && o->index->build && o->index->clean));
+	CHECK(!o->shapes || o->shapes->list);
+	const struct engine_backup_ops *b = o->backup;
+	CHECK(!b || (b->snapshot && b->restore && b->window && b->checkpoints && b->position && b->stream && b->copy &&
+	             b->export && b->prove && b->forget && b->sweep && b->archive && b->usage));
 	CHECK(!o->control || (o->control->seconds && o->control->fail && o->control->patch && o->control->standard));
 }
 
@@ -45,6 +56,34 @@ static void test_choice(struct arena *a)
 	test_offers(postgres);
 	CHECK(postgres->core->on_host && postgres->core->reports_changes && postgres->access->holds);
 	CHECK(postgres->disk && !postgres->control);
+}
+
+static void test_shapes(void)
+{
+	struct engine_shape a = {
+	        .text = "", .application = "a", .calls = 4, .total_us = 10, .first_ms = 5, .last_ms = 7};
+	struct engine_shape b = {.text = "select 1", .application = "b", .calls = 2, .total_us = 8, .first_ms = 3};
+	CHECK(engine_shape_percentile(&(struct engine_shape){.calls = 0}, 0.5) == 0);
+	a.buckets[4] = 3; /* 8 to 16 us */
+	a.buckets[6] = 1;
+	b.buckets[4] = 1;
+	b.buckets[6] = 1;
+	a.ids[a.id_count++] = -1;
+	b.ids[b.id_count++] = -1;
+	b.ids[b.id_count++] = 2;
+	b.last_ms = 9;
+	b.last_us = 77;
+	CHECK(engine_shape_percentile(&a, 0.75) == 16 && engine_shape_percentile(&a, 1) == 64);
+	CHECK(engine_shape_percentile(&a, 0.375) == 12);
+	engine_shape_join(&a, &b);
+	CHECK(a.calls == 6 && a.total_us == 18 && a.buckets[4] == 4 && a.id_count == 2 && a.ids[1] == 2);
+	CHECK(strcmp(a.text, "select 1") == 0 && strcmp(a.application, "b") == 0);
+	CHECK(a.first_ms == 3 && a.last_ms == 9 && a.last_us == 77);
+	for (int64_t id = 10; id < 100; id++) {
+		b.ids[0] = id;
+		engine_shape_join(&a, &b);
+	}
+	CHECK(a.id_count == ENGINE_SHAPE_IDS);
 }
 
 static const struct node_status *primary_of(const struct cluster_status *s)
@@ -97,10 +136,84 @@ static void test_simulated(struct arena *a)
 	close(fd);
 	log.node = "c";
 	CHECK(o->logs->open(e, &log, &fd) == -ENOENT);
+	struct engine_logins came = {.cluster_id = ID, .node = "a", .to_ms = INT64_MAX, .max = 10};
+	struct engine_login *logins;
+	size_t count;
+	CHECK(o->logs->logins(e, &came, a, &logins, &count) == 0 && count <= 1);
+	came.node = "c";
+	CHECK(o->logs->logins(e, &came, a, &logins, &count) == -ENOENT);
 
 	CHECK(o->query->load_sample(e, ID, &progress, a, &why) == 0);
 	CHECK(o->core->destroy(e, ID, &progress) == 0 && o->core->destroy(e, ID, &progress) == 0);
 	CHECK(o->core->observe(e, ID, a, &status) == 0 && !status.exists);
+	o->core->stop(e);
+}
+
+/* What a backup is to the simulated engine: sizes that add up, a window without gaps, a tar. */
+static int tar_count(void *ctx, const void *bytes, size_t n)
+{
+	*(size_t *)ctx += n;
+	return 0;
+}
+
+static void tell_nobody(void *ctx, unsigned percent, const char *what)
+{
+}
+
+static void test_backups(struct arena *a)
+{
+	const struct engine_ops *o = engine_find("simulated");
+	const struct engine_backup_ops *b = o->backup;
+	struct engine_options options = {.data_dir = "/nonexistent", .domain = "example.org", .simulated_seconds = 0};
+	struct engine_node node = {.name = "a", .priority = 7};
+	struct engine_cluster want = {
+	        .id = ID, .project_hash = "x", .version = 15, .nodes = &node, .node_count = 1, .shards = 1};
+	struct engine_access access = {.user_count = 0};
+	struct engine_progress p = {.tell = tell_nobody};
+	struct engine_source source = {
+	        .group_id = "g", .cluster_id = ID, .incarnation = ID, .snapshot_id = "s1", .region = "R"};
+	struct engine_snapshot first, second;
+	struct engine_window *windows;
+	struct engine_archive archive;
+	struct repo_swept swept;
+	struct engine *e;
+	const char *why = NULL;
+	size_t count, bytes = 0;
+	uint64_t used, lsn;
+	CHECK(o->core->start(&options, &e) == 0);
+	CHECK(b->snapshot(e, &source, &p, a, &first, &why) == -ENOENT && why);
+	want.backup.archive = true;
+	snprintf(want.backup.incarnation, sizeof want.backup.incarnation, "%s", ID);
+	snprintf(want.backup.region, sizeof want.backup.region, "R");
+	CHECK(o->core->converge(e, &want, &access, &p, a, &why) == 0);
+	CHECK(b->window(e, &source, a, &windows, &count) == 0 && count == 0);
+	o->control->fail(e, "snapshot", 1);
+	CHECK(b->snapshot(e, &source, &p, a, &first, &why) == -EIO);
+	CHECK(b->snapshot(e, &source, &p, a, &first, &why) == 0 && first.bytes && first.stored < first.bytes);
+	CHECK(first.set_count == 1 && strcmp(first.version, "15.5.0") == 0);
+	snprintf(source.snapshot_id, sizeof source.snapshot_id, "s2");
+	CHECK(b->snapshot(e, &source, &p, a, &second, &why) == 0 && second.stored < first.stored);
+	CHECK(b->copy(e, &source, "Q", &p, &why) == 0 && b->usage(e, "Q", "g", &used) == 0 && used > 0);
+	CHECK(b->usage(e, "R", "g", &used) == 0 && used == first.stored + second.stored);
+	CHECK(b->window(e, &source, a, &windows, &count) == 0 && count == 1 && windows[0].from_ms == first.at_ms);
+	struct engine_position at;
+	CHECK(b->position(e, &source, first.at_ms, &at, &lsn) == 0 && lsn <= at.lsn);
+	CHECK(b->position(e, &source, first.at_ms - 86400000, &at, &lsn) == -ENOENT);
+	CHECK(b->archive(e, ID, a, &archive) == 0 && archive.on && !archive.broken);
+	CHECK(b->stream(e, &source, "0", tar_count, &bytes, &why) == 0 && bytes % 512 == 0 && bytes > 2048);
+
+	_Atomic bool cancel = true;
+	struct engine_point point = {.kind = POINT_TIME, .time_ms = first.at_ms};
+	CHECK(b->restore(e, &source, &point, &want, &access, &cancel, &p, a, &why) == -ECANCELED);
+	point.time_ms = first.at_ms - 1;
+	CHECK(b->restore(e, &source, &point, &want, &access, NULL, &p, a, &why) == -ENOENT);
+	point.time_ms = first.at_ms;
+	CHECK(b->restore(e, &source, &point, &want, &access, NULL, &p, a, &why) == 0);
+
+	const char *kept = ID "/s2";
+	struct repo_keep keep = {.snapshots = &kept, .snapshot_count = 1};
+	CHECK(b->sweep(e, "R", "g", &keep, &swept) == 0 && swept.manifests == 1 && swept.bytes_freed == first.stored);
+	CHECK(b->forget(e, &source) == 0 && b->usage(e, "R", "g", &used) == 0 && used == 0);
 	o->core->stop(e);
 }
 
@@ -162,15 +275,35 @@ static void test_installed(void)
 		CHECK(versions[i - 1] < versions[i]);
 }
 
+/* It follows the load in steps, within its bounds, and leaves small changes alone. */
+static void test_slow(struct arena *a)
+{
+	CHECK(engine_slow_threshold(0.1, 200) == 133 && engine_slow_threshold(0.1, 100) == 100);
+	CHECK(engine_slow_threshold(10, 200) == 200 && engine_slow_threshold(14, 200) == 200);
+	CHECK(engine_slow_threshold(16, 200) == 300 && engine_slow_threshold(50, 200) == 675);
+	CHECK(engine_slow_threshold(1e9, 200) <= 5000 && engine_slow_threshold(1e9, 200) > 3000);
+	CHECK(strcmp(engine_namespace(a, "shop", "public", "orders"), "shop.orders") == 0);
+	CHECK(strcmp(engine_namespace(a, "shop", "old", "orders"), "shop.old.orders") == 0);
+	CHECK(strcmp(engine_namespace(a, "b\xc3\xa4r", "public", "orders"), "b\xc3\xa4r.orders") == 0);
+	CHECK(strcmp(engine_namespace(a, "b\xe4r", "public", "orders"), "b?r.orders") == 0);
+	struct str list[] = {STR("shop.orders"), STR("shop.old.orders")};
+	const struct engine_namespaces all = {NULL, 0}, two = {list, 2};
+	CHECK(engine_namespace_is_of(&all, "x.y") && engine_namespace_is_of(&two, "shop.old.orders"));
+	CHECK(!engine_namespace_is_of(&two, "shop.order"));
+}
+
 int main(void)
 {
 	struct arena *a = arena_new();
 	test_choice(a);
+	test_shapes();
 	test_simulated(a);
+	test_backups(a);
 	test_settings(a);
 	test_names();
 	test_connect();
 	test_installed();
+	test_slow(a);
 	arena_free(a);
 	return CHECK_DONE();
 }

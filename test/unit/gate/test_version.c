@@ -19,7 +19,7 @@ static const char *choose(const struct op *o, const char *text)
 	char *copy = must_malloc(n + 1);
 	memcpy(copy, text, n);
 	copy = must_realloc(copy, n ? n : 1);
-	accept_parse((struct str){copy, n}, &a);
+	accept_parse((struct str){copy, n}, STR(API_MEDIA), &a);
 	free(copy);
 	if (accept_choose(&a, o, &v, &produces) < 0)
 		return "none";
@@ -103,6 +103,12 @@ static void test_gate(void)
 	CHECK(gate_version(c) == 0 && c->version == &versions[0]);
 	CHECK(str_is(fixture_header(c, "sunset", 0), "Thu, 01 Jul 2027 00:00:00 GMT"));
 	CHECK(str_is(fixture_header(c, "deprecation", 0), "@1675209600"));
+	/* The whole operation is deprecated, and nobody knows when it ends. */
+	struct op gone = op;
+	gone.deprecated = true;
+	c = fixture_call(&gone, "GET", "/", NULL);
+	CHECK(gate_version(c) == 0 && str_is(fixture_header(c, "deprecation", 0), "@1722816000"));
+	CHECK(!fixture_header(c, "sunset", 0).n);
 	c = fixture_call(&op, "GET", "/", "accept", "application/vnd.svc.2020-01-01+json", NULL);
 	CHECK(gate_version(c) == -406 && strcmp(c->problem.code, "VERSION_NOT_AVAILABLE") == 0);
 	CHECK(memmem(c->problem.detail.p, c->problem.detail.n, "2023-01-01, 2023-02-01, 2024-08-05", 34));

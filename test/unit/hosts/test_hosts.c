@@ -123,6 +123,18 @@ static int cordon_run(struct tx *tx, void *ctx)
 	return r < 0 ? r : host_cordon(tx, a, &h, *(bool *)ctx) == 1 ? -EALREADY : 0;
 }
 
+static int remove_run(struct tx *tx, void *ctx)
+{
+	struct host h;
+	int r = host_find(tx, a, str_of(ctx), &h);
+	return r < 0 ? r : host_remove(tx, a, &h);
+}
+
+static int take_out(const char *name)
+{
+	return write_now(remove_run, (void *)(uintptr_t)name);
+}
+
 static int label_run(struct tx *tx, void *ctx)
 {
 	struct host h;
@@ -187,6 +199,8 @@ static void test_word(void)
 	CHECK(place("US_EAST_1", &p) == -EDQUOT);
 	CHECK(label("a b=c") == -EINVAL && label("=c") == -EINVAL && label("x=a b") == -EINVAL);
 	CHECK(write_now(namesake_run, NULL) == 0 && write_now(numbered_run, NULL) == 0);
+	CHECK(take_out("numbered") == 0 && take_out("numbered") == -ENOENT);
+	CHECK(take_out("one") == -EBUSY && me().alive);
 	CHECK(host_label_is_valid(STR("topology.example.com/rack"), STR("r1")) &&
 	      host_label_is_valid(STR("x"), STR("")));
 }

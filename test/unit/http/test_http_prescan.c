@@ -111,6 +111,23 @@ static void refuses_smuggling(void)
 	CHECK(scan_n(nul, sizeof nul - 1).status == 400);
 }
 
+/* A value is checked many bytes at a time, so each byte must be refused or taken wherever it stands. */
+static void checks_each_byte_of_a_value(void)
+{
+	char line[3 + 70];
+	for (size_t n = 1; n <= 70; n++)
+		for (size_t at = 0; at < n; at++)
+			for (int c = 0; c < 256; c++) {
+				bool good = (c >= 0x20 && c != 0x7f) || c == '\t';
+				memcpy(line, "x: ", 3);
+				memset(line + 3, 'v', n);
+				line[3 + at] = (char)c;
+				if (prescan_field_ok((struct str){line, 3 + n}) != good)
+					fprintf(stderr, "byte %d at %zu of %zu\n", c, at, n);
+				CHECK(prescan_field_ok((struct str){line, 3 + n}) == good);
+			}
+}
+
 static void refuses_others(void)
 {
 	CHECK(scan("GET / HTTP/2.0\r\nHost: a\r\n\r\n").status == 505);
@@ -207,6 +224,7 @@ int main(void)
 {
 	accepts();
 	refuses_smuggling();
+	checks_each_byte_of_a_value();
 	refuses_others();
 	finds_the_end();
 	chunks();

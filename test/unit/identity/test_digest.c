@@ -37,6 +37,13 @@ static void test_parse(void)
 	      !d.username_hash);
 	CHECK(parse("digest\tUSERNAME = u ,realm=r,,nonce=n, uri=\"/\",response=r,userhash=true,unknown=\"x\",", &d));
 	CHECK(d.username_hash && str_is(d.username, "u") && !d.qop.p);
+	CHECK(parse("Digest username=\"u\tv\",realm=\"r\",nonce=\"\",uri=\"/\xc3\xa9\",response=\"r\"", &d));
+	CHECK(str_is(d.username, "u\tv") && d.nonce.p && d.nonce.n == 0 && str_is(d.uri, "/\xc3\xa9"));
+	CHECK(parse(
+	        "Digest Username=u,REALM=r,nOnCe=n,Uri=\"/\",rEsponse=r,QOP=auth,cNonce=c,Nc=1,unknown=x,usernamf=v",
+	        &d));
+	CHECK(str_is(d.username, "u") && str_is(d.nonce, "n") && str_is(d.cnonce, "c") && str_is(d.nc, "1") &&
+	      str_is(d.qop, "auth") && !d.username_hash);
 	static const char *const wrong[] = {
 	        "",
 	        "Digest",
@@ -53,6 +60,12 @@ static void test_parse(void)
 	        "Digest =u, realm=r, nonce=n, uri=u, response=r",
 	        "Digest username=, realm=r, nonce=n, uri=u, response=r",
 	        "Digest username=\"u\001\", realm=r, nonce=n, uri=u, response=r",
+	        "Digest username=\"u\\\001\", realm=r, nonce=n, uri=u, response=r",
+	        "Digest username=\"u\x7f\", realm=r, nonce=n, uri=u, response=r",
+	        "Digest username=u, realm=r, nonce=n, uri=u, response=r, x=\"\x7f\"",
+	        "Digest username=u, realm=r, nonce=n, uri=u, response=r, x=\"",
+	        "Digest username=u, realm=r, nonce=n, uri=u, response=r, x=\"\\\"",
+	        "Digest username=u, realm=r, nonce=n, uri=u, response=r, USERNAME=u",
 	        "Digest username=u, realm=r, nonce=n, uri=u",
 	        "Digest username=u, realm=r, nonce=n, uri=u, response=r; x=y",
 	        "Digest username=\"u\"x, realm=r, nonce=n, uri=u, response=r",
@@ -146,8 +159,12 @@ static void hash(bool sha256, struct str text, char ret_hex[65])
 	hex_encode(raw, n, ret_hex);
 }
 
+static const char *private_key = "private-key";
+
 struct attempt {
-	const char *user, *password, *uri, *nc, *algorithm, *qop, *nonce, *realm;
+	const char *user, *password, *uri, *nc, *algorithm, *qop, *nonce, *realm, *cnonce;
+	const char *method, *target;            /* of the request */
+	const char *hashed_method, *hashed_uri; /* what the response is for, where it is not the request */
 	bool sha256;
 };
 
@@ -155,20 +172,24 @@ static struct call *attempt(struct attempt t)
 {
 	static const struct op op = {.id = "x", .tenant = TENANT_NONE};
 	char ha1[65], ha2[65], response[65], fresh[NONCE_TEXT];
-	const char *target = "/api/svc/v2/groups?pageNum=1", *qop = t.qop ? t.qop : "auth";
+	const char *target = t.target ? t.target : "/api/svc/v2/groups?pageNum=1", *qop = t.qop ? t.qop : "auth";
+	const char *method = t.method ? t.method : "GET", *cnonce = t.cnonce ? t.cnonce : "cn";
 	const char *user = t.user ? t.user : "publickey", *nc = t.nc ? t.nc : "00000001";
 	nonce_issue(fx.service.nonces, fresh);
 	const char *nonce = t.nonce ? t.nonce : fresh, *uri = t.uri ? t.uri : target;
-	digest_ha1(t.sha256, str_of(user), str_of(t.password ? t.password : "private-key"), ha1);
-	hash(t.sha256, arena_printf(fx.arena, "GET:%s", uri), ha2);
-	hash(t.sha256, arena_printf(fx.arena, "%s:%s:%s:cn:%s:%s", ha1, nonce, nc, qop, ha2), response);
+	digest_ha1(t.sha256, str_of(user), str_of(t.password ? t.password : private_key), ha1);
+	hash(t.sha256,
+	     arena_printf(fx.arena, "%s:%s", t.hashed_method ? t.hashed_method : method,
+	                  t.hashed_uri ? t.hashed_uri : uri),
+	     ha2);
+	hash(t.sha256, arena_printf(fx.arena, "%s:%s:%s:%s:%s:%s", ha1, nonce, nc, cnonce, qop, ha2), response);
 	struct str header = arena_printf(
 	        fx.arena,
 	        "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\", qop=%s, nc=%s, "
-	        "cnonce=\"cn\"%s%s",
-	        user, t.realm ? t.realm : DIGEST_REALM, nonce, uri, response, qop, nc,
+	        "cnonce=\"%s\"%s%s",
+	        user, t.realm ? t.realm : DIGEST_REALM, nonce, uri, response, qop, nc, cnonce,
 	        t.algorithm ? ", algorithm=" : "", t.algorithm ? t.algorithm : "");
-	return fixture_call(&op, "GET", target, "authorization", header.p, NULL);
+	return fixture_call(&op, method, target, "authorization", header.p, NULL);
 }
 
 /* 0 or the status, with "stale" added as 1000. */
@@ -219,6 +240,123 @@ static void test_calls(void)
 	clock_reset();
 }
 
+/* HA2s are kept: one must answer for its own method, uri and algorithm only, and to nobody without the key. */
+static void test_targets(void)
+{
+	const char *one = "/api/svc/v2/groups/" GROUP, *other = "/api/svc/v2/groups/" OTHER_GROUP;
+	attempts_reset(fx.service.attempts);
+	for (int i = 0; i < 2; i++) {
+		CHECK(outcome(attempt((struct attempt){.target = one})) == 0);
+		CHECK(outcome(attempt((struct attempt){.target = one, .method = "PUT"})) == 0);
+		CHECK(outcome(attempt((struct attempt){.target = one, .method = "PUT", .hashed_method = "GET"})) ==
+		      401);
+		CHECK(outcome(attempt((struct attempt){.target = one, .hashed_method = "PUT"})) == 401);
+		CHECK(outcome(attempt((struct attempt){.target = one})) == 0);
+		CHECK(outcome(attempt((struct attempt){.target = other, .hashed_uri = one})) == 401);
+		CHECK(outcome(attempt((struct attempt){.target = other})) == 0);
+		CHECK(outcome(attempt((struct attempt){.target = one, .hashed_uri = other})) == 401);
+		CHECK(outcome(attempt((struct attempt){.target = one, .password = "wrong"})) == 401);
+		CHECK(outcome(attempt((struct attempt){.target = one, .user = "nobody"})) == 401);
+		CHECK(outcome(attempt((struct attempt){.target = one, .algorithm = "SHA-256", .sha256 = true})) == 0);
+		CHECK(outcome(attempt((struct attempt){.target = one, .algorithm = "SHA-256"})) == 401);
+		CHECK(outcome(attempt((struct attempt){.target = one, .sha256 = true})) == 401);
+		CHECK(outcome(attempt((struct attempt){.target = one, .algorithm = "MD5"})) == 0);
+		attempts_reset(fx.service.attempts);
+	}
+	/* A wrong response leaves nothing behind that a later right one trips over, nor the other way round. */
+	const char *fresh = "/api/svc/v2/groups/fresh";
+	CHECK(outcome(attempt((struct attempt){.target = fresh, .hashed_uri = one})) == 401);
+	CHECK(outcome(attempt((struct attempt){.target = fresh, .hashed_uri = one})) == 401);
+	CHECK(outcome(attempt((struct attempt){.target = fresh})) == 0);
+	CHECK(outcome(attempt((struct attempt){.target = fresh, .hashed_uri = one})) == 401);
+}
+
+/* More targets than are kept, and of all lengths around what is kept of one. */
+static void test_many_targets(void)
+{
+	attempts_reset(fx.service.attempts);
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 300; i++) {
+			const char *target = arena_printf(fx.arena, "/api/svc/v2/groups/%d/clusters", i).p;
+			CHECK(outcome(attempt((struct attempt){.target = target})) == 0);
+			CHECK(outcome(attempt((struct attempt){.target = target})) == 0);
+		}
+	for (size_t n = 1; n < 300; n++) {
+		char *target = arena_alloc(fx.arena, n + 1);
+		memset(target, 'x', n);
+		target[0] = '/';
+		target[n] = '\0';
+		CHECK(outcome(attempt((struct attempt){.target = target})) == 0);
+		CHECK(outcome(attempt((struct attempt){.target = target})) == 0);
+		char *last = arena_z(fx.arena, str_of(target));
+		last[n - 1] = n > 1 ? 'y' : '/';
+		CHECK(outcome(attempt((struct attempt){.target = last, .hashed_uri = target})) == (n > 1 ? 401 : 0));
+		attempts_reset(fx.service.attempts);
+	}
+}
+
+/* With MD5 the state after key and nonce is kept: it must answer for that key and that nonce only. */
+static void test_nonce_again(void)
+{
+	static const char *const nc[] = {"00000001", "00000002", "00000003", "00000004", "00000005"};
+	char nonce[NONCE_TEXT], other[NONCE_TEXT], last[NONCE_TEXT];
+	attempts_reset(fx.service.attempts);
+	nonce_issue(fx.service.nonces, nonce);
+	nonce_issue(fx.service.nonces, other);
+	for (int i = 0; i < 5; i++) {
+		CHECK(outcome(attempt((struct attempt){.nonce = nonce, .nc = nc[i], .password = "wrong"})) == 401);
+		CHECK(outcome(attempt((struct attempt){.nonce = nonce, .nc = nc[i], .user = "nobody"})) == 401);
+		CHECK(outcome(attempt((struct attempt){.nonce = nonce, .nc = nc[i]})) == 0);
+		CHECK(outcome(attempt((struct attempt){.nonce = nonce, .nc = nc[i]})) == 1401);
+		CHECK(outcome(attempt((struct attempt){
+		              .nonce = other, .nc = nc[i], .algorithm = "SHA-256", .sha256 = true})) == 0);
+		CHECK(outcome(attempt((struct attempt){.nonce = other, .nc = nc[i]})) == 1401);
+	}
+	/* Nonces that differ after the first block, or in it, are not ours; who knows the key is told that they are stale. */
+	for (size_t i = 0; i < NONCE_TEXT - 1; i++) {
+		memcpy(last, nonce, sizeof last);
+		last[i] = last[i] == 'A' ? 'B' : 'A';
+		CHECK(outcome(attempt((struct attempt){.nonce = last, .nc = "00000009"})) == 1401);
+	}
+	/* More nonces than states are kept, each used twice; and texts of all lengths. */
+	for (int i = 0; i < 600; i++) {
+		nonce_issue(fx.service.nonces, last);
+		CHECK(outcome(attempt((struct attempt){.nonce = last})) == 0);
+		CHECK(outcome(attempt((struct attempt){.nonce = last, .nc = "00000002"})) == 0);
+	}
+	for (size_t n = 1; n < 600; n++) {
+		char *cnonce = arena_alloc(fx.arena, n + 1);
+		memset(cnonce, 'c', n);
+		cnonce[n] = '\0';
+		CHECK(outcome(attempt((struct attempt){
+		              .cnonce = cnonce, .sha256 = n % 2 == 0, .algorithm = n % 2 == 0 ? "SHA-256" : "MD5"})) ==
+		      0);
+	}
+	CHECK(outcome(attempt((struct attempt){.nonce = ""})) == 1401);
+}
+
+/* A key that gets another private key: the old one is refused, also with a nonce that it has used. */
+static void test_key_changes(void)
+{
+	char md5[65], sha256[65], nonce[NONCE_TEXT];
+	nonce_issue(fx.service.nonces, nonce);
+	CHECK(outcome(attempt((struct attempt){.nonce = nonce, .nc = "00000001"})) == 0);
+	digest_ha1(false, STR("publickey"), STR("another"), md5);
+	digest_ha1(true, STR("publickey"), STR("another"), sha256);
+	struct str plain = arena_printf(fx.arena, "{\"md5\":\"%s\",\"sha256\":\"%s\"}", md5, sha256);
+	fixture_write((struct fixture_write){.what = FIXTURE_UPDATE,
+	                                     .doc = {.kind = STR("api_key"),
+	                                             .id = STR(KEY),
+	                                             .parent = STR(ORG),
+	                                             .name = STR(""),
+	                                             .body = STR("{\"id\":\"" KEY "\",\"publicKey\":\"publickey\"}"),
+	                                             .secret = seal(fx.arena, plain, STR("api_key/" KEY))}});
+	CHECK(outcome(attempt((struct attempt){.nonce = nonce, .nc = "00000002"})) == 401);
+	CHECK(outcome(attempt((struct attempt){.nonce = nonce, .nc = "00000002", .password = "another"})) == 0);
+	CHECK(outcome(attempt((struct attempt){.nonce = nonce, .nc = "00000003"})) == 401);
+	private_key = "another";
+}
+
 static void test_cache(void)
 {
 	struct store_stats before, after;
@@ -240,6 +378,10 @@ int main(void)
 	test_nonces();
 	test_race();
 	test_calls();
+	test_targets();
+	test_many_targets();
+	test_nonce_again();
+	test_key_changes();
 	test_cache();
 	fixture_teardown();
 	return CHECK_DONE();

@@ -507,6 +507,88 @@ static void test_turns(void)
 	store_close(s);
 }
 
+/* Work that lasts leaves a worker to what is short, and some to what lasts and is not in the background. */
+static atomic_int back_running, back_most, long_running, back_cancelled;
+static atomic_bool enough;
+
+static int lasting(struct job_run *r, atomic_int *running, atomic_int *most)
+{
+	int now = ++*running;
+	if (now > *most)
+		*most = now;
+	while (!enough && !*job_stop(r))
+		nap();
+	--*running;
+	if (enough)
+		return JOB_DONE;
+	back_cancelled++;
+	return -ECANCELED;
+}
+
+static int in_background(struct job_run *r)
+{
+	return lasting(r, &back_running, &back_most);
+}
+
+static int that_lasts(struct job_run *r)
+{
+	static atomic_int most;
+	return lasting(r, &long_running, &most);
+}
+
+static const struct job_kind lasting_kinds[] = {{.name = "back", .step = in_background, .lasts = JOB_IS_BACKGROUND},
+                                                {.name = "long", .step = that_lasts, .lasts = JOB_IS_LONG},
+                                                {.name = "quick", .step = quick}};
+
+static void add_many(struct store *s, const char *kind, unsigned many)
+{
+	for (unsigned i = 0; i < many; i++) {
+		char subject[32];
+		snprintf(subject, sizeof subject, "%s%u", kind, i);
+		add(s, kind, subject, 0);
+	}
+}
+
+static void reach(const atomic_int *number, int wanted)
+{
+	for (int i = 0; i < 10000 && *number < wanted; i++)
+		nap();
+	CHECK(*number == wanted);
+}
+
+static void test_lasting(void)
+{
+	struct store *s = open_store();
+	struct jobs *j = NULL;
+	struct jobs_options o = {.store = s, .kinds = lasting_kinds, .kind_count = 3};
+	CHECK(jobs_start(&o, &j) == 0);
+	add_many(s, "back", 10);
+	reach(&back_running, 3);
+	add_many(s, "long", 4);
+	reach(&long_running, 1);
+	runs = 0;
+	add_many(s, "quick", 20);
+	reach(&runs, 20);
+	CHECK(back_running == 3 && long_running == 1 && back_most == 3);
+	/* The service stops: what is under way is asked to end, counts as no attempt, and is done after the start. */
+	jobs_stop(j);
+	CHECK(back_cancelled == 4 && back_running == 0 && count(s) == 14);
+	struct tx *tx = store_reader(s);
+	struct arena *a = arena_new();
+	struct job job;
+	CHECK(tx_job_of(tx, a, STR("back0"), &job) == 0 && !job.running && !job.failed && job.attempt == 0 &&
+	      !job.error.n);
+	arena_free(a);
+	store_reader_free(tx);
+	CHECK(jobs_start(&o, &j) == 0);
+	reach(&back_running, 3);
+	enough = true;
+	wait_for_none(s);
+	CHECK(back_most == 3);
+	jobs_stop(j);
+	store_close(s);
+}
+
 int main(void)
 {
 	snprintf(dir, sizeof dir, "/tmp/test_jobs.XXXXXX");
@@ -519,6 +601,8 @@ int main(void)
 	test_time();
 	dir_clear();
 	test_turns();
+	dir_clear();
+	test_lasting();
 	dir_clear();
 	test_crashes();
 	dir_clear();

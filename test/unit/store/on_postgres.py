@@ -1,17 +1,14 @@
 #!/usr/bin/python3
 """Runs unit tests of the store on a PostgreSQL, which is started for them, each on an empty database.
 
-  on_postgres.py PROGRAM..."""
+  on_postgres.py TEST_UNIT NAME..."""
 import os, pathlib, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'api'))
 import database
 
 server = database.Database()
-faults = 0
-for program in sys.argv[1:]:
-	done = subprocess.run([program], env={**os.environ, 'TEST_STORE_URL': server.fresh()})
-	print('%s on PostgreSQL: %s' % (os.path.basename(program), 'ok' if done.returncode == 0 else 'exit %d' % done.returncode))
-	faults += done.returncode != 0
+program, *names = sys.argv[1:]
+done = subprocess.run([program, *('%s=%s' % (name, server.fresh()) for name in names)])
 server.close()
-sys.exit(faults != 0)
+sys.exit(done.returncode != 0)

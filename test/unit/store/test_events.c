@@ -1,5 +1,5 @@
 /* Events in the store: lists by position against a model, filters, pages at any depth, deleting old ones, and documents
- * that move between lists. Given a number, measures pages of a log of so many events instead. */
+ * that move between lists. With EVENTS=NUMBER in the environment, measures pages of a log of so many events instead. */
 #include "check.h"
 
 #include "base/arena.h"
@@ -327,8 +327,9 @@ static void measure(int64_t events)
 	measure_page("one cluster, counted", &f, 0, true);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
+	const char *events = getenv("EVENTS");
 	snprintf(dir, sizeof dir, "/tmp/steward-events-XXXXXX");
 	if (!mkdtemp(dir))
 		return 1;
@@ -337,8 +338,8 @@ int main(int argc, char **argv)
 	struct store_options o = {.url = getenv("TEST_STORE_URL"), .data_dir = dir};
 	if (store_open(&o, &store) < 0 || !(reader = store_reader(store)))
 		return 1;
-	if (argc > 1) {
-		measure(strtoll(argv[1], NULL, 10));
+	if (events) {
+		measure(strtoll(events, NULL, 10));
 	} else {
 		test_lists();
 		test_prune();

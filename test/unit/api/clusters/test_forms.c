@@ -185,6 +185,54 @@ static void test_legacy_update(struct arena *a)
 	CHECK(json_array_size(json_object_get(to, "replicationSpecs")) == 3);
 }
 
+/* What the form has no word for stays: a second provider, two nodes in a region, a size of the analytics nodes' own. */
+static void test_legacy_leaves_alone(struct arena *a)
+{
+	static const char text[] =
+	        CLUSTER("REPLICASET",
+	                SPEC("z", REGION("US_EAST_1", 7,
+	                                 3) ", {'providerName': 'GCP', 'regionName': 'CENTRAL_US', 'priority': "
+	                                    "6, 'electableSpecs': " HARDWARE(
+	                                            2) ", 'analyticsSpecs': "
+	                                               "{'instanceSize': 'M50', 'nodeCount': 1, 'diskSizeGB': 40.0}}"));
+	const json_t *old = quoted_json(a, text), *shown = json_keep(a, cluster_to_legacy(a, old));
+	json_t *to = from(a, FORM_LEGACY, "{'diskSizeGB': 60}", old);
+	CHECK(str_is(json_field(config_of(to, 0, 1), "providerName"), "GCP"));
+	CHECK(is_json(a, json_object_get(config_of(to, 0, 1), "electableSpecs"),
+	              "{'instanceSize': 'M30', 'nodeCount': 2, 'diskSizeGB': 60}"));
+	CHECK(is_json(a, json_object_get(config_of(to, 0, 1), "analyticsSpecs"),
+	              "{'instanceSize': 'M50', 'nodeCount': 1, 'diskSizeGB': 60}"));
+	/* What is sent back as it was shown changes nothing. */
+	to = json_keep(a, cluster_from(a, FORM_LEGACY, shown, old));
+	CHECK(json_equal(json_object_get(to, "replicationSpecs"), json_object_get(old, "replicationSpecs")));
+	CHECK(json_is_true(json_object_get(to, "backupEnabled")));
+	/* Of what it says twice, what is new counts. */
+	json_t *all = json_keep(a, json_deep_copy(shown));
+	json_put(json_object_get(all, "providerSettings"), "regionName", json_string("EU_WEST_1"));
+	to = json_keep(a, cluster_from(a, FORM_LEGACY, all, old));
+	CHECK(json_array_size(field_of(to, 0, "regionConfigs")) == 1 &&
+	      str_is(json_field(config_of(to, 0, 0), "regionName"), "EU_WEST_1"));
+	all = json_keep(a, json_deep_copy(shown));
+	json_put(all, "numShards", json_integer(2));
+	to = json_keep(a, cluster_from(a, FORM_LEGACY, all, old));
+	CHECK(json_array_size(json_object_get(to, "replicationSpecs")) == 2);
+	CHECK(str_is(json_field(config_of(to, 1, 1), "providerName"), "GCP"));
+	/* Nor does a table with one region more change the others. */
+	to = from(a, FORM_LEGACY,
+	          "{'replicationSpec': {'US_EAST_1': {'priority': 7, 'electableNodes': 3}, 'CENTRAL_US': {'priority': "
+	          "6, 'analyticsNodes': 1}, 'US_WEST_2': {'priority': 0, 'readOnlyNodes': 1}}}",
+	          old);
+	CHECK(json_array_size(field_of(to, 0, "regionConfigs")) == 3);
+	CHECK(is_json(a, json_object_get(json_object_get(config_of(to, 0, 1), "electableSpecs"), "nodeCount"), "2"));
+	CHECK(str_is(json_field(config_of(to, 0, 2), "providerName"), "AWS"));
+	/* The kind of backups that is always shown as off is not what is on. */
+	to = from(a, FORM_LEGACY, "{'backupEnabled': false}", old);
+	CHECK(!json_object_get(to, "backupEnabled"));
+	to = from(a, FORM_LEGACY, "{'autoScaling': {'diskGBEnabled': true}}", old);
+	CHECK(is_json(a, json_object_get(json_object_get(config_of(to, 0, 0), "autoScaling"), "diskGB"),
+	              "{'enabled': true}"));
+}
+
 int main(void)
 {
 	struct arena *a = arena_new();
@@ -197,6 +245,7 @@ int main(void)
 	test_from_legacy(a);
 	test_legacy_tenant(a);
 	test_legacy_update(a);
+	test_legacy_leaves_alone(a);
 	arena_free(a);
 	return CHECK_DONE();
 }

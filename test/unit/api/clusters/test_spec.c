@@ -2,6 +2,7 @@
 #include "check.h"
 #include "quoted.h"
 
+#include "api/clusters/clusters.h"
 #include "api/clusters/spec.h"
 
 static const unsigned versions[] = {17, 16, 15};
@@ -243,13 +244,15 @@ static void test_versions(struct arena *a)
 	static const struct {
 		const char *text;
 		unsigned number;
-	} cases[] = {{"16", 16}, {"16.0", 16}, {"16.1", 0}, {"", 0}, {"x", 0}, {"-1", 0}, {"1001", 0}, {"16.", 0}};
+	} cases[] = {{"16", 16},  {"16.0", 16}, {"16.1", 0}, {"", 0},     {"x", 0}, {"-1", 0},
+	             {"1001", 0}, {"16.", 0},   {"7.0", 15}, {"8.0", 17}, {"8", 8}, {"8.00", 0}};
+	static const struct option_texts names = {.v = {"8.0=17", "7.0=15"}, .n = 2};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		json_t *c = json_keep(a, json_object());
 		json_put_z(c, "dbMajorVersion", cases[i].text);
-		CHECK(cluster_version(c) == cases[i].number);
+		CHECK(cluster_version(&names, c) == cases[i].number);
 	}
-	CHECK(cluster_version(NULL) == 0);
+	CHECK(cluster_version(&names, NULL) == 0 && cluster_version(NULL, NULL) == 0);
 }
 
 static void test_tenants(struct arena *a)

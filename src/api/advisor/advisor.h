@@ -1,0 +1,10 @@
+/* The performance advisor, as far as others need it. */
+#ifndef STEWARD_API_ADVISOR_ADVISOR_H
+#define STEWARD_API_ADVISOR_ADVISOR_H
+
+#include "api/clusters/clusters.h"
+
+/* Brings the threshold of slow statements to the engine. */
+extern const struct cluster_part advisor_part;
+
+#endif

@@ -1,0 +1,210 @@
+/* Alert configurations: written and read by the generic verbs, with the hooks below for what schemas cannot say. */
+#include "api/alerts/rules.h"
+
+#include "outbox/outbox.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* Types that mean nothing without the threshold that they are about. */
+static bool needs_metric(struct str type)
+{
+	return str_starts(type, STR("OUTSIDE_")) && str_ends(type, STR("_THRESHOLD"));
+}
+
+static bool needs_threshold(const json_t *document)
+{
+	return str_is_one_of("TOO_MANY_ELECTIONS|" BOUND_TYPES, json_field(document, "eventTypeName"));
+}
+
+/* Types whose operator is known, and whose threshold has two forms in the reference that share the number alone. So
+ * that an answer fits both, operator and unit are left out of it: a number of elections, and hours. */
+static bool has_number_alone(const json_t *document)
+{
+	return str_is_one_of("TOO_MANY_ELECTIONS|" OPLOG_WINDOW, json_field(document, "eventTypeName"));
+}
+
+static void hours_put(struct call *c, json_t *document, struct faults *faults)
+{
+	json_t *threshold = json_object_get(document, "threshold");
+	struct str units = json_field(threshold, "units");
+	double ms = (double)json_number(threshold, "threshold") * alert_unit(units), hour = alert_unit(STR("HOURS"));
+	if (!str_is(json_field(document, "eventTypeName"), OPLOG_WINDOW) || !units.n)
+		return;
+	if (ms < 0 || ms > hour * INT32_MAX || fmod(ms, hour) != 0) {
+		faults_add(faults, c->arena, STR("threshold.threshold"), "must be a whole number of hours");
+		return;
+	}
+	json_put(threshold, "threshold", json_integer((json_int_t)(ms / hour)));
+	json_put_z(threshold, "units", "HOURS");
+}
+
+static void threshold_check(struct call *c, const json_t *document, const char *field, struct faults *faults)
+{
+	const json_t *threshold = json_object_get(document, field);
+	if (!threshold) {
+		faults_add(faults, c->arena, str_of(field), "is required for the type %.*s",
+		           STR_ARG(json_field(document, "eventTypeName")));
+		return;
+	}
+	if (!json_object_get(threshold, "threshold"))
+		faults_add(faults, c->arena, arena_printf(c->arena, "%s.threshold", field), "is required");
+	if (!json_object_get(threshold, "operator") && !has_number_alone(document))
+		faults_add(faults, c->arena, arena_printf(c->arena, "%s.operator", field), "is required");
+}
+
+static int document_check(struct call *c, const struct doc *old, json_t *document)
+{
+	struct faults faults = {.count = 0};
+	json_t *secrets;
+	if (needs_metric(json_field(document, "eventTypeName")))
+		threshold_check(c, document, "metricThreshold", &faults);
+	else if (needs_threshold(document))
+		threshold_check(c, document, "threshold", &faults);
+	if (!faults.count)
+		hours_put(c, document, &faults);
+	matchers_check(c->arena, json_object_get(document, "matchers"), &faults);
+	if (faults.count)
+		return call_fail_faults(c, &faults);
+	int r = notifications_take(c, old, document, &secrets);
+	c->noted = secrets;
+	return r;
+}
+
+static int config_create(struct call *c, json_t *document)
+{
+	json_default(document, "matchers", json_array());
+	return document_check(c, NULL, document);
+}
+
+static int secrets_keep(struct call *c, const struct doc *old)
+{
+	json_t *secrets;
+	int r = notification_secrets(c->arena, old, &secrets);
+	c->noted = secrets;
+	return r;
+}
+
+/* Whether it is about something else than before. */
+static bool is_another(const json_t *before, const json_t *after)
+{
+	return !str_eq(json_field(before, "eventTypeName"), json_field(after, "eventTypeName")) ||
+	       !str_eq(json_field(json_object_get(before, "metricThreshold"), "metricName"),
+	               json_field(json_object_get(after, "metricThreshold"), "metricName")) ||
+	       !json_equal(json_object_get(before, "matchers"), json_object_get(after, "matchers"));
+}
+
+static int config_update(struct call *c, const struct doc *old, json_t *document)
+{
+	const json_t *before = doc_json(c->arena, old->body);
+	bool enabled = json_flag(document, "enabled"), toggles = c->op->method == METHOD_PATCH;
+	if (toggles)
+		event_set_type(c, json_flag(before, "enabled") == enabled ? NULL
+		                  : enabled                               ? "ALERT_CONFIG_ENABLED_AUDIT"
+		                                                          : "ALERT_CONFIG_DISABLED_AUDIT");
+	json_default(document, "matchers", json_array());
+	/* What was right when it was written can always be switched off, though a team of it may be gone. */
+	int r = toggles ? secrets_keep(c, old) : document_check(c, old, document);
+	/* Alerts of what is not watched any more. */
+	if (r == 0 && (!enabled || is_another(before, document)))
+		r = alerts_cancel(c->tx, c->arena, old);
+	return r;
+}
+
+static int config_save(struct call *c, struct doc *d, const struct doc *old, json_t *document)
+{
+	json_t *threshold = json_object_get(document, "threshold");
+	if (has_number_alone(document)) {
+		json_object_del(threshold, "operator");
+		json_object_del(threshold, "units");
+		d->body = json_text(c->arena, document);
+	}
+	d->secret = doc_seal(c->arena, d, json_text(c->arena, c->noted));
+	int r = listener_keep(c->tx, c->arena, d, document);
+	if (r == 0)
+		r = resource_put(c->tx, d, old);
+	/* Who is told from now on is told of what is open, too. */
+	if (r == 0 && old &&
+	    !json_equal(json_object_get(doc_json(c->arena, old->body), "notifications"),
+	                json_object_get(document, "notifications")))
+		r = alerts_plan(c->tx, c->arena, d);
+	return r;
+}
+
+static int config_remove(struct call *c, const struct doc *old)
+{
+	return alerts_cancel(c->tx, c->arena, old);
+}
+
+/* With the project, too: nobody is told then. */
+static int config_gone(struct tx *tx, struct arena *a, const struct doc *d)
+{
+	struct doc *states;
+	size_t count = 1;
+	int r = 0;
+	while (r == 0 && count) {
+		r = tx_list(tx, a, ALERT_STATE, d->id, 0, 256, &states, &count);
+		for (size_t i = 0; r == 0 && i < count; i++) {
+			r = tx_delete(tx, ALERT_STATE, states[i].id);
+			if (r == 0)
+				r = tx_jobs_cancel(tx, ALERT_JOB, states[i].id);
+			if (r == 0)
+				r = tx_delete(tx, ALERT_OPEN, states[i].id);
+			r = r == -ENOENT ? 0 : r;
+		}
+	}
+	if (r == 0)
+		r = listener_drop(tx, d->id);
+	return r < 0 ? r : outbox_forget(tx, a, d->id);
+}
+
+/* Of an alert: the one that raised it, unless it is gone. */
+static int config_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
+{
+	struct str alert_id = call_path(c, "alertId");
+	struct doc alert, *config = arena_new_of(c->arena, struct doc);
+	struct segment *all = arena_new_of(c->arena, struct segment);
+	if (!alert_id.p) {
+		*all = (struct segment){.kind = ALERT_CONFIG, .parent = c->group.id, .whole = true};
+		*ret_list = all;
+		*ret_count = 1;
+		return 0;
+	}
+	int r = tx_get(c->tx, c->arena, ALERT, alert_id, &alert);
+	if (r == 0 && !str_eq(alert.parent, c->group.id))
+		r = -ENOENT;
+	if (r < 0)
+		return r;
+	r = tx_get(c->tx, c->arena, ALERT_CONFIG, json_field(doc_json(c->arena, alert.body), "alertConfigId"), config);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	return segments_docs(c, config, r == 0, ret_list, ret_count);
+}
+
+static size_t occurrences(struct str text, const char *word)
+{
+	size_t n = 0, length = strlen(word);
+	for (const char *p = text.p; (p = memmem(p, (size_t)(text.p + text.n - p), word, length)); p += length)
+		n++;
+	return n;
+}
+
+/* Those of older versions of the service have only what was given. */
+static struct str config_text(struct call *c, const struct doc *d)
+{
+	size_t i;
+	json_t *one;
+	if (occurrences(d->body, "\"delayMin\":") >= occurrences(d->body, "\"typeName\":"))
+		return d->body;
+	json_t *body = doc_json(c->arena, d->body);
+	json_array_foreach(json_object_get(body, "notifications"), i, one) notification_show(one);
+	return json_text(c->arena, body);
+}
+
+const struct resource_hooks alert_config_hooks = {.create = config_create,
+                                                  .update = config_update,
+                                                  .save = config_save,
+                                                  .remove = config_remove,
+                                                  .gone = config_gone,
+                                                  .segments = config_segments,
+                                                  .text = config_text};

@@ -1,0 +1,209 @@
+/* Export buckets: names under which a project's exports are kept. Where a name leads to is the operator's to say: to a
+ * directory, or to a bucket of the S3 service whose keys the operator has given. Nobody proves to be a bucket's owner,
+ * so a name belongs to the organization that used it first, and nothing in a bucket is ever read. */
+#include "api/backups/exports.h"
+#include "api/backups/jobs.h"
+#include "api/kit/verbs.h"
+#include "base/id.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define BUCKET_ORG_REF "export_bucket_org" /* from a bucket's name to the organization's id */
+#define PROBE EXPORTS_BELOW "access-%s"
+#define S3_PLACE "s3://"
+#define NO_TENANT "00000000-0000-0000-0000-000000000000"
+
+static bool is_aws(const json_t *bucket)
+{
+	return str_is(json_field(bucket, "cloudProvider"), "AWS");
+}
+
+int bucket_open(const struct service *s, struct arena *a, const json_t *bucket, struct objects **ret_bucket,
+                const char **ret_why)
+{
+	struct str name = json_field(bucket, "bucketName");
+	struct objects_options o = {.url = NULL};
+	struct str place = str_of(s->export_buckets ? s->export_buckets : "");
+	bool s3 = str_starts(place, STR(S3_PLACE));
+	if (!place.n || (s3 && (!s->export_s3 || !is_aws(bucket)))) {
+		*ret_why = "the operator of this service has configured no place for export buckets of this provider";
+		return -EHOSTUNREACH;
+	}
+	/* With the operator's key much can be written to: only what is meant for exports. */
+	struct str begin = {place.p + strlen(S3_PLACE), s3 ? place.n - strlen(S3_PLACE) : 0};
+	if (s3 && !str_starts(name, begin)) {
+		*ret_why = arena_printf(a, "names of export buckets begin with \"%.*s\" here", STR_ARG(begin)).p;
+		return -EACCES;
+	}
+	if (s3)
+		o = *s->export_s3;
+	o.own = EXPORTS_BELOW;
+	o.url = s3 ? arena_printf(a, S3_PLACE "%.*s", STR_ARG(name)).p
+	           : arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(name)).p;
+	int r = objects_open(&o, ret_bucket);
+	if (r < 0)
+		*ret_why = arena_z(a, str_of(objects_why()));
+	return r;
+}
+
+/* --- a new one */
+
+/* As all three providers have it; nothing in it can lead out of the operator's directory. */
+static bool is_name(struct str name)
+{
+	for (size_t i = 0; i < name.n; i++) {
+		char c = name.p[i];
+		bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+		bool inner = (c == '.' || c == '-' || c == '_') && i > 0 && i + 1 < name.n;
+		if (!plain && !inner)
+			return false;
+	}
+	return name.n > 0;
+}
+
+/* Whether it can be written to is found out by doing so. */
+static int access_prove(const struct service *s, struct arena *a, const json_t *bucket, const char **ret_why)
+{
+	struct objects *o;
+	struct id id = id_new();
+	char probe[64];
+	int r = bucket_open(s, a, bucket, &o, ret_why);
+	if (r < 0)
+		return r;
+	snprintf(probe, sizeof probe, PROBE, arena_z(a, id_str(&id)));
+	r = objects_put_bytes(o, probe, "", 0);
+	if (r == 0)
+		r = objects_delete(o, probe);
+	if (r < 0)
+		*ret_why = arena_z(a, str_of(objects_why()));
+	objects_close(o);
+	return r;
+}
+
+/* 0: nobody uses the name, or this organization does. */
+static int owner_check(struct call *c, struct tx *tx, struct str name, bool *ret_free)
+{
+	struct str owner;
+	int r = tx_ref_get(tx, c->arena, BUCKET_ORG_REF, name, &owner);
+	*ret_free = r == -ENOENT;
+	if (r == 0 && !str_eq(owner, c->org.id))
+		return call_fail_field(c, 400, "EXPORT_BUCKET_NOT_ACCESSIBLE", "bucketName",
+		                       "the bucket \"%.*s\" is another organization's.", STR_ARG(name));
+	return r == -ENOENT ? 0 : r;
+}
+
+static int owner_look(struct call *c, struct tx *reader)
+{
+	bool is_free;
+	tx_begin_read(reader);
+	int r = owner_check(c, reader, json_field(c->body, "bucketName"), &is_free);
+	tx_end_read(reader);
+	return r;
+}
+
+int export_buckets_prepare(struct call *c)
+{
+	struct str name = json_field(c->body, "bucketName");
+	const char *why = NULL;
+	if (!name.n)
+		return call_fail_fault(c, STR("bucketName"), "is required");
+	if (!is_name(name))
+		return call_fail_fault(c, STR("bucketName"),
+		                       "must have lower-case letters, digits and, between them, . _ and - only");
+	/* What is another's is not touched. */
+	int r = restore_prepare(c, owner_look);
+	if (r < 0)
+		return r;
+	r = access_prove(c->service, c->arena, c->body, &why);
+	if (r == 0)
+		return 0;
+	return call_fail_field(c, 400, "EXPORT_BUCKET_NOT_ACCESSIBLE", "bucketName",
+	                       "the bucket \"%.*s\" cannot be written to: %s.", STR_ARG(name), why ? why : "no access");
+}
+
+static int bucket_create(struct call *c, json_t *document)
+{
+	struct str name = json_field(document, "bucketName");
+	bool is_free;
+	int r = owner_check(c, c->tx, name, &is_free);
+	if (r == 0 && is_free)
+		r = tx_ref_put(c->tx, BUCKET_ORG_REF, name, c->org.id);
+	if (is_aws(document))
+		json_default(document, "requirePrivateNetworking", json_false());
+	if (str_is(json_field(document, "cloudProvider"), "AZURE"))
+		json_default(document, "tenantId", json_string(NO_TENANT));
+	return r;
+}
+
+static int bucket_update(struct call *c, const struct doc *old, json_t *document)
+{
+	return is_aws(document) ? 0 : call_fail_fault(c, STR("requirePrivateNetworking"), "is for buckets at AWS only");
+}
+
+/* --- looking */
+
+/* Version 2023-01-01 knows those at AWS only. */
+static bool bucket_hides(struct call *c, const struct doc *d)
+{
+	return c->version->sunset && !is_aws(doc_json(c->arena, d->body));
+}
+
+/* Only what the answer's own form has: of a list or a bucket of whichever provider, what all of them have. */
+static int bucket_view(struct call *c, const struct doc *d, json_t *entity)
+{
+	const struct schema *form = !c->is_list          ? c->version->response
+	                            : c->version->sunset ? schema_find(STR("DiskBackupSnapshotAWSExportBucketResponse"))
+	                                                 : resource_backup_export_bucket.schema;
+	const char *name;
+	json_t *value;
+	void *next;
+	json_object_foreach_safe(entity, next, name, value)
+	{
+		if (!schema_field(form, str_of(name)))
+			json_object_del(entity, name);
+	}
+	return 0;
+}
+
+/* --- the end */
+
+static int in_use(struct call *c, const struct doc *d, const char *by, struct str cluster)
+{
+	return call_fail_about(c, 409, "EXPORT_BUCKET_IN_USE", d->name,
+	                       "The export bucket \"%.*s\" is in use by %s of the cluster \"%.*s\".", STR_ARG(d->name),
+	                       by, STR_ARG(cluster));
+}
+
+static int bucket_remove(struct call *c, const struct doc *d)
+{
+	struct doc *lines, schedule;
+	size_t count = 0;
+	int r = tx_list_all(c->tx, c->arena, LINE_KIND, c->group.id, &lines, &count);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct str name = json_field(doc_json(c->arena, lines[i].body), "clusterName");
+		bool used = false;
+		r = exports_use(c->tx, c->arena, lines[i].id, STR_NONE, d->id, &used);
+		if (r == 0 && used)
+			return in_use(c, d, "an export", name);
+		if (r == 0)
+			r = tx_get(c->tx, c->arena, SCHEDULE_KIND, lines[i].id, &schedule);
+		json_t *body = r == 0 ? doc_json(c->arena, schedule.body) : NULL;
+		bool named = r == 0 && str_eq(json_field(json_object_get(body, "export"), "exportBucketId"), d->id);
+		if (named && json_flag(body, "autoExportEnabled"))
+			return in_use(c, d, "the backup schedule", name);
+		if (named) { /* one that is turned off would be wrong with its next change */
+			json_object_del(body, "export");
+			schedule.body = json_text(c->arena, body);
+			r = doc_put(c->tx, &schedule);
+		}
+		r = r == -ENOENT ? 0 : r;
+	}
+	return r;
+}
+
+const struct resource_hooks export_bucket_hooks = {.view = bucket_view,
+                                                   .create = bucket_create,
+                                                   .update = bucket_update,
+                                                   .remove = bucket_remove,
+                                                   .hides = bucket_hides};

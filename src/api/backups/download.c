@@ -1,0 +1,255 @@
+/* Downloads of snapshots: GET DOWNLOAD_PATH<job>.<set>.<signature>, a tar that is made while it is sent. The link is
+ * all that a client needs, and holds for some hours. Nothing of it is stored: the signature is of the job's id, its
+ * set and a nonce that stands in the job's document, by the service's key, so that who reads the store cannot make
+ * one. Who has asked for the link must still be there and hold the role. */
+#include "api/backups/jobs.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "call/answer.h"
+#include "call/pool.h"
+#include "call/stream.h"
+#include "call/workers.h"
+#include "identity/attempts.h"
+#include "identity/identity.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DOWNLOADS_MAX 16
+#define SIGNATURE_TEXT 65
+
+static struct pool downloads = POOL(DOWNLOADS_MAX, 0); /* places only: each has a thread of its own */
+
+static void sign(struct arena *a, const struct restore *job, size_t set, char ret_text[SIGNATURE_TEXT])
+{
+	unsigned char mac[32];
+	struct str text =
+	        arena_printf(a, "%.*s/%zu/%.*s", STR_ARG(job->doc.id), set, STR_ARG(json_field(job->plan, "nonce")));
+	seal_mac("download", text, mac);
+	hex_encode(mac, sizeof mac, ret_text);
+}
+
+struct str download_link(struct arena *a, const struct service *s, const struct restore *r, size_t set)
+{
+	char signature[SIGNATURE_TEXT];
+	sign(a, r, set, signature);
+	return arena_printf(a, "%s" DOWNLOAD_PATH "%.*s.%zu.%s", s->base_url, STR_ARG(r->doc.id), set, signature);
+}
+
+bool download_is_shown(const struct call *c, const struct restore *r)
+{
+	const struct op *op = catalog_op(arena_z(c->arena, json_field(r->plan, "operation")));
+	return op && c->roles & op->roles;
+}
+
+/* --- the tar */
+
+struct download {
+	const struct service *service;
+	struct engine_source of[ENGINE_COPIES_MAX + 1]; /* the best first */
+	size_t of_count;
+	struct stream *stream;
+	bool sent;
+	char set[64];
+	uint64_t key; /* of its place */
+	char job[25];
+	bool counted;
+};
+
+static int part_write(void *ctx, const void *bytes, size_t n)
+{
+	struct download *d = ctx;
+	d->sent = true;
+	return stream_write(d->stream, bytes, n);
+}
+
+static bool is_used_up(const struct restore *job)
+{
+	json_int_t most = json_number(job->plan, "downloads");
+	return most && json_number(job->plan, "taken") >= most;
+}
+
+static int count_save(struct tx *tx, void *ctx)
+{
+	struct download *d = ctx;
+	struct arena *a = arena_new();
+	struct restore job;
+	int r = restore_get(tx, a, str_of(d->job), &job);
+	if (r == 0 && is_used_up(&job))
+		r = -EDQUOT;
+	if (r == 0) {
+		json_put(job.plan, "taken", json_integer(json_number(job.plan, "taken") + 1));
+		r = restore_save(tx, a, &job);
+	}
+	arena_free(a);
+	return r;
+}
+
+static int tar_make(void *ctx, struct stream *s)
+{
+	struct download *d = ctx;
+	const char *why = "";
+	int r = d->counted ? store_write_wait(d->service->store, count_save, d) : 0;
+	if (r < 0)
+		return r;
+	d->stream = s;
+	for (size_t i = 0; i < d->of_count; i++) {
+		r = d->service->engine_ops->backup->stream(d->service->engine_state, &d->of[i], d->set, part_write, d,
+		                                           &why);
+		if (r < 0 && r != -EPIPE)
+			log_error("download of snapshot %s from %s: %s (error %d)", d->of[i].snapshot_id,
+			          d->of[i].region, why, r);
+		if (!source_is_bad(r) || d->sent)
+			break;
+	}
+	return r;
+}
+
+static void tar_end(void *ctx)
+{
+	struct download *d = ctx;
+	pool_leave(&downloads, d->key);
+	free(d);
+}
+
+/* --- who asks */
+
+static int refuse(struct request *r, int status, const char *code, const char *detail)
+{
+	struct problem p = {.status = status, .code = code, .detail = str_of(detail)};
+	answer_problem(r, &p);
+	return -status;
+}
+
+/* A link that this service did not make is a failed sign-in; a right one is never refused for those. */
+static int unknown(struct service *s, struct request *r)
+{
+	unsigned seconds;
+	enum attempt_state attempt = attempt_ask(s->attempts, STR_NONE, &r->peer, &seconds);
+	attempt_failed(s->attempts, STR_NONE, &r->peer);
+	if (attempt == ATTEMPT_OPEN)
+		return refuse(r, 404, "RESOURCE_NOT_FOUND", "There is no such download.");
+	response_header(&r->response, "retry-after", arena_printf(r->arena, "%u", seconds));
+	return refuse(r, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
+}
+
+static int link_read(struct service *s, struct request *r, struct tx *tx, struct restore *job, size_t *ret_set)
+{
+	struct str token = {r->path.p + strlen(DOWNLOAD_PATH), r->path.n - strlen(DOWNLOAD_PATH)}, id, rest, number,
+	           given;
+	char signature[SIGNATURE_TEXT];
+	uint64_t set;
+	str_cut(token, '.', &id, &rest);
+	str_cut(rest, '.', &number, &given);
+	if (!id_is_valid(id) || !str_to_u64(number, ENGINE_NODES_MAX, &set))
+		return unknown(s, r);
+	int result = restore_get(tx, r->arena, id, job);
+	if (result < 0 && result != -ENOENT)
+		return refuse(r, 503, "NOT_READY", "The store cannot be read.");
+	if (result == -ENOENT || !json_field(job->plan, "nonce").n)
+		return unknown(s, r);
+	sign(r->arena, job, set, signature);
+	if (!str_eq_secret(given, str_of(signature)) || set >= json_array_size(json_object_get(job->plan, "sets")))
+		return unknown(s, r);
+	*ret_set = set;
+	return 0;
+}
+
+/* Places are shared by organizations: somebody may have many addresses. */
+static int caller_check(struct request *r, struct tx *tx, const struct restore *job, uint64_t *ret_key)
+{
+	const struct op *op = catalog_op(arena_z(r->arena, json_field(job->plan, "operation")));
+	struct str group = json_field(job->plan, "groupId");
+	struct principal *p;
+	struct doc project;
+	role_mask roles = 0;
+	int result = tx_get(tx, r->arena, "project", group, &project);
+	if (result == 0)
+		result = principal_load(tx, (enum principal_kind)json_number(job->plan, "callerKind"),
+		                        json_field(job->plan, "caller"), &p);
+	if (result == 0) {
+		roles = principal_org_roles(p, project.parent) | principal_group_roles(p, project.parent, group);
+		principal_unref(p);
+		*ret_key = fair_key(project.parent);
+	}
+	if (result < 0 && result != -ENOENT)
+		return refuse(r, 503, "NOT_READY", "The store cannot be read.");
+	return op && roles & op->roles
+	               ? 0
+	               : refuse(r, 403, "DOWNLOAD_NOT_PERMITTED",
+	                        "Who asked for this link may not download backups of the project any more.");
+}
+
+/* HEAD has the headers of a download, whose length nobody knows, and none of it. */
+static ssize_t nothing_read(void *ctx, char *to, size_t n)
+{
+	return 0;
+}
+
+static void tar_send(struct service *s, struct request *r, const struct restore *job, size_t set, uint64_t key,
+                     const struct engine_source *sources, size_t source_count)
+{
+	const json_t *from = json_object_get(job->plan, "from");
+	struct str cluster = json_field(job->plan, "clusterName"), snapshot = json_field(from, "snapshot");
+	struct download *d = must_calloc(1, sizeof *d);
+	d->service = s;
+	d->key = key;
+	for (size_t i = 0; i < source_count && i < ENGINE_COPIES_MAX + 1; i++)
+		d->of[d->of_count++] = sources[i];
+	snprintf(d->set, sizeof d->set, "%.*s", STR_ARG(json_item(json_object_get(job->plan, "sets"), set)));
+	snprintf(d->job, sizeof d->job, "%.*s", STR_ARG(job->doc.id));
+	d->counted = json_number(job->plan, "downloads");
+	struct stream_maker maker = {.make = tar_make, .end = tar_end, .ctx = d};
+	bool head = str_is(r->method, "HEAD"), entered = !head && pool_enter(&downloads, d->key);
+	if (head)
+		r->response.stream.read = nothing_read;
+	if (!entered || stream_start(r, &maker) < 0) {
+		if (entered)
+			pool_leave(&downloads, d->key);
+		free(d);
+		if (!head) {
+			response_header(&r->response, "retry-after", STR("60"));
+			refuse(r, 503, "SERVICE_BUSY", "Too many backups are being downloaded. Try again in a minute.");
+			return;
+		}
+	}
+	r->response.status = 200;
+	response_header(&r->response, "content-type", STR("application/x-tar"));
+	response_header(&r->response, "content-disposition",
+	                arena_printf(r->arena, "attachment; filename=\"%.*s-%.*s-%zu.tar\"", STR_ARG(cluster),
+	                             STR_ARG(snapshot), set));
+}
+
+static void serve(struct service *s, struct request *r)
+{
+	struct tx *tx = lane_here(s)->reader;
+	struct restore job;
+	struct engine_source *sources = NULL;
+	size_t set = 0, source_count = 0;
+	uint64_t key = 0;
+	tx_begin_read(tx);
+	int result = link_read(s, r, tx, &job, &set);
+	if (result == 0 && (restore_is_over(&job) || json_number(job.plan, "until") <= clock_now_ms()))
+		result =
+		        refuse(r, 404, "DOWNLOAD_EXPIRED", "The time of this link is over. Ask the API for a new one.");
+	if (result == 0 && is_used_up(&job))
+		result = refuse(r, 404, "MAX_DOWNLOADS_EXCEEDED", "This link was used as often as it may be.");
+	if (result == 0)
+		result = caller_check(r, tx, &job, &key);
+	if (result == 0 && restore_sources(tx, r->arena, &job, &sources, &source_count) < 0)
+		result = refuse(r, 503, "NOT_READY", "The store cannot be read.");
+	tx_end_read(tx);
+	if (result == 0 && !s->engine_ops->backup)
+		result = refuse(r, 501, "NOT_IMPLEMENTED", "The engine in use has no downloads.");
+	if (result == 0)
+		tar_send(s, r, &job, set, key, sources, source_count);
+}
+
+void download_serve(struct service *s, struct request *r)
+{
+	serve(s, r);
+	respond_here(r);
+}

@@ -1,0 +1,14 @@
+/* Query shapes: what others may use of the family. */
+#ifndef STEWARD_API_QUERY_SHAPES_QUERY_SHAPES_H
+#define STEWARD_API_QUERY_SHAPES_QUERY_SHAPES_H
+
+#include "api/clusters/clusters.h"
+
+/* The rejected shapes of a cluster are part of its access. */
+extern const struct cluster_part query_shapes_part;
+
+/* Another host's question for one shape: the path, with "CLUSTER,HASH" as its query, and who answers it. */
+#define SHAPE_ASKED "/hosts/shape"
+void shape_asked(struct service *s, struct request *r);
+
+#endif

@@ -1,0 +1,299 @@
+/* The tables of a snapshot as text: it is restored into a throwaway server, and each table of its databases is copied
+ * out, a row a line of JSON. Of a sharded cluster the router says which tables the shards hold parts of; the parts
+ * come from the shards' own snapshots, under the table's name. Memory is a row's.
+ *
+ * What makes JSON of a row calls casts that the database's users have made. So none of theirs is left there, and who
+ * copies is no superuser, also not one that has become another. */
+#include "engine/postgres/postgres.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+
+#include <errno.h>
+
+#define THREADS 2
+#define SQL_MS 60000
+
+/* A table of a shard, and whose part it is. */
+struct spread {
+	const char *table, *schema, *name, *database;
+};
+
+struct run {
+	struct engine *e;
+	const struct engine_export *to;
+	struct engine_progress *progress;
+	struct arena *a;
+	struct repository *repository;
+	const struct engine_source *of;
+	size_t current, count;
+	struct spread *spread;
+	size_t spread_count, spread_room;
+	size_t tables;      /* so far */
+	volatile bool stop; /* what progress says, for the repository */
+	pthread_mutex_t telling;
+};
+
+static bool is_stopped(void *ctx)
+{
+	struct run *x = ctx;
+	if (pg_is_stopped(x->progress))
+		x->stop = true;
+	return x->stop;
+}
+
+/* From several threads. */
+static void export_tell(void *ctx, uint64_t done, uint64_t of)
+{
+	struct run *x = ctx;
+	uint64_t share = of ? done * 50 / of : 0;
+	pthread_mutex_lock(&x->telling);
+	pg_tell(x->progress, (unsigned)((x->current * 100 + (share < 50 ? share : 50)) / x->count), "restoring");
+	pthread_mutex_unlock(&x->telling);
+	(void)!is_stopped(x);
+}
+
+/* Partitions come with the table that they are of. What has parts on shards has none here. */
+static const char tables_sql[] =
+        "select n.nspname, c.relname, c.relkind from pg_class c join pg_namespace n on n.oid = c.relnamespace where "
+        "c.relkind in "
+        "('r', 'p', 'm') and c.relpersistence <> 't' and not c.relispartition and n.nspname !~ "
+        "'^(pg_|information_schema$|steward|sharded$)' and (c.relkind <> 'm' or c.relispopulated) and (c.relkind <> "
+        "'p' "
+        "or not exists (select from pg_partition_tree(c.oid) t join pg_foreign_table f on f.ftrelid = t.relid)) order "
+        "by 1, 2";
+
+static const char spread_sql[] =
+        "select n.nspname, c.relname, (select o.option_value from pg_options_to_table(f.ftoptions) o where "
+        "o.option_name = 'table_name') as remote from pg_class c join pg_namespace n on n.oid = c.relnamespace join "
+        "pg_inherits i on i.inhparent = c.oid join pg_foreign_table f on f.ftrelid = i.inhrelid where c.relkind = 'p' "
+        "and n.nspname !~ '^(pg_|information_schema$|steward)' group by 1, 2, 3 order by 1, 2";
+
+static int spread_find(struct run *x, PGconn *conn, const char *database)
+{
+	PGresult *rows;
+	int r = pg_sql_rows(conn, SQL_MS, spread_sql, &rows);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < PQntuples(rows); i++) {
+		bool known = false; /* by another router */
+		for (size_t k = 0; k < x->spread_count && !known; k++)
+			known = strcmp(x->spread[k].table, PQgetvalue(rows, i, 2)) == 0;
+		if (known)
+			continue;
+		if (x->spread_count == x->spread_room) {
+			size_t room = x->spread_room ? x->spread_room * 2 : 16;
+			x->spread = arena_grow(x->a, x->spread, x->spread_count, room, sizeof *x->spread);
+			x->spread_room = room;
+		}
+		x->spread[x->spread_count++] = (struct spread){
+		        arena_z(x->a, str_of(PQgetvalue(rows, i, 2))), arena_z(x->a, str_of(PQgetvalue(rows, i, 0))),
+		        arena_z(x->a, str_of(PQgetvalue(rows, i, 1))), arena_z(x->a, str_of(database))};
+	}
+	PQclear(rows);
+	return 0;
+}
+
+/* Whom the copies are made as, in all databases. */
+static const char exporter_sql[] =
+        "do $$ declare d name; begin create role \"" PG_EXPORT "\" login bypassrls in role pg_read_all_data; "
+        "for d in select datname from pg_database where datallowconn and datconnlimit <> -2 loop "
+        "execute format('alter database %I connection limit -1', d); "
+        "execute format('grant connect on database %I to \"" PG_EXPORT "\"', d); end loop; end $$";
+
+/* Only a superuser makes functions of these languages. */
+static const char casts_sql[] =
+        "delete from pg_cast c using pg_proc p join pg_language l on l.oid = p.prolang where p.oid = c.castfunc and "
+        "l.lanname not in ('internal', 'c')";
+
+static int exporter_open(const struct pg_throwaway *t, const char *database, PGconn **ret_conn)
+{
+	PGconn *conn;
+	int r = pg_throwaway_open(t, database, &conn);
+	if (r < 0)
+		return r;
+	r = pg_sql_do(conn, SQL_MS, casts_sql);
+	PQfinish(conn);
+	return r < 0 ? r : pg_sql_open_as(&t->node, t->run, PG_EXPORT, database, 30000, ret_conn);
+}
+
+/* As they come from the server: a row is a line. */
+static int rows_copy(struct run *x, PGconn *conn, uint64_t *ret_rows)
+{
+	char *line;
+	int n, r = 0;
+	while (r == 0 && (n = PQgetCopyData(conn, &line, 0)) > 0) {
+		r = is_stopped(x) ? -ECANCELED : x->to->write(x->to->ctx, line, (size_t)n);
+		PQfreemem(line);
+		++*ret_rows;
+	}
+	if (r < 0)
+		return r;
+	PGresult *last = PQgetResult(conn);
+	if (n == -2 || PQresultStatus(last) != PGRES_COMMAND_OK) {
+		pg_why_set(NULL, "copy: %s", PQerrorMessage(conn));
+		r = -EIO;
+	}
+	PQclear(last);
+	while ((last = PQgetResult(conn)))
+		PQclear(last);
+	return r;
+}
+
+/* The text format would double what JSON has escaped; CSV whose quotes and separator no JSON text holds leaves it. Ends
+ * of lines can stand between the words of a value that is JSON itself. Children of a table have rows of their own, and
+ * are listed by themselves; partitions are not. */
+static int table_copy(struct run *x, PGconn *conn, const char *schema, const char *name, bool only,
+                      const struct engine_table *as)
+{
+	struct buf sql = {0};
+	char *own = PQescapeIdentifier(conn, schema, strlen(schema));
+	char *table = PQescapeIdentifier(conn, name, strlen(name));
+	uint64_t count = 0;
+	buf_printf(&sql,
+	           "copy (select translate(row_to_json(t.*)::text, e'\\n\\r', '  ') from %s %s.%s t) to stdout (format "
+	           "csv, "
+	           "quote e'\\x01', delimiter e'\\x02')",
+	           only ? "only" : "", own ? own : "", table ? table : "");
+	buf_c(&sql, 0);
+	int r = own && table ? x->to->begin(x->to->ctx, as) : -EINVAL;
+	if (r == 0) {
+		PGresult *begun = PQexec(conn, sql.p);
+		if (PQresultStatus(begun) != PGRES_COPY_OUT) {
+			pg_why_set(NULL, "%s.%s: %s", schema, name, PQerrorMessage(conn));
+			r = -EIO;
+		}
+		PQclear(begun);
+	}
+	r = r < 0 ? r : rows_copy(x, conn, &count);
+	r = r < 0 ? r : x->to->end(x->to->ctx, count);
+	PQfreemem(own);
+	PQfreemem(table);
+	buf_free(&sql);
+	x->tables++;
+	return r;
+}
+
+static int database_copy(struct run *x, const struct pg_throwaway *t, const char *database, const char *set,
+                         bool router, bool shard)
+{
+	PGconn *conn;
+	PGresult *rows;
+	int r = exporter_open(t, database, &conn);
+	if (r < 0)
+		return r;
+	r = pg_sql_do(conn, SQL_MS, "set statement_timeout = 0");
+	r = r < 0 || !router ? r : spread_find(x, conn, database);
+	r = r < 0 ? r : pg_sql_rows(conn, SQL_MS, tables_sql, &rows);
+	if (r == 0) {
+		if (x->to->count)
+			x->to->count(x->to->ctx, x->tables + (size_t)PQntuples(rows) + (shard ? x->spread_count : 0));
+		for (int i = 0; r == 0 && i < PQntuples(rows); i++) {
+			const struct engine_table as = {database, PQgetvalue(rows, i, 0), PQgetvalue(rows, i, 1), set};
+			r = table_copy(x, conn, as.schema, as.name, *PQgetvalue(rows, i, 2) == 'r', &as);
+		}
+		PQclear(rows);
+	}
+	for (size_t i = 0; r == 0 && shard && strcmp(database, "postgres") == 0 && i < x->spread_count; i++) {
+		const struct spread *s = &x->spread[i];
+		const struct engine_table as = {s->database, s->schema, s->name, set};
+		r = table_copy(x, conn, "sharded", s->table, true, &as);
+	}
+	PQfinish(conn);
+	return r;
+}
+
+static int databases_copy(struct run *x, const struct pg_throwaway *t, const char *set, bool router, bool shard)
+{
+	PGconn *conn;
+	PGresult *rows;
+	int r = pg_throwaway_open(t, "postgres", &conn);
+	if (r < 0)
+		return r;
+	r = pg_sql_do(conn, SQL_MS, exporter_sql);
+	r = r < 0 ? r
+	          : pg_sql_rows(conn, SQL_MS,
+	                        "select datname from pg_database where datallowconn and datconnlimit <> -2 and not "
+	                        "datistemplate order by 1",
+	                        &rows);
+	PQfinish(conn);
+	if (r < 0)
+		return r;
+	for (int i = 0; r == 0 && i < PQntuples(rows); i++)
+		r = database_copy(x, t, PQgetvalue(rows, i, 0), set, router, shard);
+	PQclear(rows);
+	return r;
+}
+
+static int set_export(struct run *x, const char *set, bool router, bool shard, const char **ret_why)
+{
+	const struct repo_progress p = {.tell = export_tell, .ctx = x, .cancel = &x->stop};
+	const struct pg_stop stop = {is_stopped, x};
+	struct pg_throwaway t;
+	struct pg_target target;
+	struct repo_manifest *m;
+	char data[PG_PATH];
+	int r = repo_manifest_open(x->repository, x->of->cluster_id, x->of->snapshot_id, set, &m);
+	if (r < 0) {
+		pg_why_set(ret_why, "%s", repository_why());
+		return r;
+	}
+	const json_t *facts = repo_manifest_facts(m);
+	r = pg_throwaway_room(x->e, repo_manifest_amount(m)->bytes);
+	r = r < 0 ? r : pg_throwaway_new(x->e, (unsigned)json_number(facts, "major"), &t);
+	if (r < 0) {
+		pg_why_set(ret_why, "a throwaway server cannot be made: %s",
+		           r == -ENOENT || r == -ENOSPC ? pg_why_last() : strerror(-r));
+		repo_manifest_close(m);
+		return r;
+	}
+	pg_path_set(data, "%s/data", t.dir);
+	r = repo_restore(m, data, x->e->uid, x->e->gid, THREADS, &p);
+	if (r < 0)
+		pg_why_set(ret_why, "%s", repository_why());
+	pg_snapshot_target(facts, &target);
+	r = r < 0 ? r : pg_throwaway_recover(&t, facts, &target, &stop, ret_why);
+	r = r < 0 ? r : databases_copy(x, &t, set, router, shard);
+	char why[600];
+	snprintf(why, sizeof why, "%s", r < 0 ? (*ret_why ? *ret_why : pg_why_last()) : "");
+	int ended = pg_throwaway_end(&t);
+	if (r < 0)
+		pg_why_set(ret_why, "%s", why);
+	repo_manifest_close(m);
+	return r < 0 ? r : ended;
+}
+
+int pg_backup_export(struct engine *e, const struct engine_source *of, const struct engine_export *to,
+                     struct engine_progress *progress, struct arena *a, const char **ret_why)
+{
+	struct run x = {.e = e, .to = to, .progress = progress, .a = a, .of = of, .telling = PTHREAD_MUTEX_INITIALIZER};
+	struct str *sets;
+	const char *why = NULL;
+	uint64_t number;
+	bool routed = false;
+	int r = pg_repository_get(e, of->region, of->group_id, &x.repository, ret_why);
+	if (r < 0)
+		return r;
+	r = pg_snapshot_sets(x.repository, of, a, &sets, &x.count);
+	if (r < 0)
+		why = r == -ENOENT ? "there is no such snapshot, or it is not complete" : repository_why();
+	/* Routers first: they know the tables. */
+	for (int pass = 0; r == 0 && pass < 2; pass++)
+		for (size_t i = 0; r == 0 && i < x.count; i++) {
+			bool router = !str_to_u64(sets[i], UINT32_MAX, &number);
+			if (router != (pass == 0))
+				continue;
+			routed |= router;
+			r = set_export(&x, arena_z(a, sets[i]), router, routed && !router, &why);
+			x.current++;
+		}
+	repository_put(x.repository);
+	if (r < 0 && x.stop)
+		r = -ECANCELED;
+	if (r < 0)
+		*ret_why = arena_z(a, str_of(why ? why : strerror(-r)));
+	else
+		pg_tell(progress, 100, "done");
+	return r;
+}

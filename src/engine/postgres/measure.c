@@ -1,0 +1,799 @@
+/* Samples of all servers of this host. Each server has a connection that is kept for it; all are asked at once, and one
+ * poll waits for their answers, so that a hung server delays nobody and is left out when the time is over.
+ *
+ * Once a minute the databases are looked into as well. What only a connection to a database itself can tell (tables,
+ * their sizes, scans) is asked there when something has happened in it, and at least every ten minutes; else it is as
+ * it was. Such a look has a connection of its own, also into "postgres": a session keeps what it has learnt of each
+ * table. Those that were not looked into for longest come first, and those for which no time is left come next minute;
+ * one that fails is left alone for a while. The times of tables come from the node module through the kept connection,
+ * their names with such a look: collections.c. */
+#include "engine/postgres/measure.h"
+#include "engine/postgres/collections.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#define TICK_MS 4000
+#define WHOLE_MS 8000
+#define LOOK_MS 3500 /* that a look may take: none begins with less time left */
+#define DATABASES_MAX 64
+#define NAMES_MAX 5000
+#define LOOK_EVERY_US 600000000LL
+#define FAILED_WAIT_US 300000000LL /* a database with too many tables would take its time every minute */
+#define LIST_SLOW_US 1000000LL
+#define ACTIVE_LEAST_MS 250    /* of sessions' time: our own questions take some of it too */
+#define REPLAYED_LEAST 1048576 /* bytes of log */
+#define RESTARTS_KEPT 64
+#define HOUR_US 3600000000LL
+/* The server's log need not tell of each look when it ends, too. */
+#define OPTIONS                                                                                      \
+	" -c statement_timeout=3s -c lock_timeout=1s -c idle_in_transaction_session_timeout=10s -c " \
+	"log_disconnections=off"
+
+/* --- what is known of each server between two samples */
+
+struct inside {
+	double inputs[DATABASE_INPUTS], scans, hits, misses;
+};
+
+struct database {
+	char name[64];
+	unsigned oid;
+	double storage, writes, active, replayed; /* as last listed */
+	double at_writes, at_active, at_replayed; /* when it was last looked into */
+	int64_t looked_us;
+	bool known, listed, wanted; /* looked into; in the last list; to be looked into */
+	struct inside inside;
+};
+
+struct names {
+	char (*list)[64];
+	size_t count;
+};
+
+enum step {
+	STEP_IDLE,
+	STEP_CONNECT,
+	STEP_PREPARE,
+	STEP_ASK,
+	STEP_LIST,
+	STEP_TABLES,
+	STEP_ENTER,
+	STEP_INSIDE,
+	STEP_NAMES
+};
+
+struct server {
+	char cluster_id[25], node[64], run[PG_PATH], data[PG_PATH];
+	unsigned port;
+	pid_t pid, seen_pid;
+	bool there;           /* in this round */
+	PGconn *conn, *other; /* kept; and to one of its databases */
+	PGresult *rows;       /* of an answer that is not complete */
+	enum step step;
+	short events;
+	int64_t asked_us;
+	uint64_t epoch;
+	bool answered;
+	double inputs[PROCESS_INPUTS];
+	struct pg_floor floor;
+	int64_t restarts[RESTARTS_KEPT];
+	size_t restart_count;
+	struct database *databases;
+	size_t database_count, next;     /* next: that is being looked into */
+	int64_t looks_end, list_from_us; /* no look begins after that; no list is asked for before that */
+	int64_t list_us;                 /* when it was asked for */
+	/* Of the last list: whether it is of this round, all databases by name, how many of them can be looked into,
+	 * and what all take of the disk. */
+	bool listed;
+	struct names names;
+	size_t open_count;
+	double storage;
+	struct pg_tables *tables;
+	bool counts, leads;     /* whether it offers the times of tables; and is no standby */
+	int64_t tables_from_us; /* they are not asked for before that */
+};
+
+struct pg_measures {
+	struct server **list;
+	size_t count, room;
+};
+
+static void server_disconnect(struct server *s)
+{
+	PQfinish(s->conn);
+	PQfinish(s->other);
+	PQclear(s->rows);
+	s->conn = s->other = NULL;
+	s->rows = NULL;
+	s->step = STEP_IDLE;
+	s->tables_from_us = 0;
+}
+
+static void server_free(struct server *s)
+{
+	server_disconnect(s);
+	pg_tables_free(s->tables);
+	free(s->databases);
+	free(s->names.list);
+	free(s);
+}
+
+void pg_measures_free(struct engine *e)
+{
+	struct pg_measures *m = e->measures;
+	for (size_t i = 0; m && i < m->count; i++)
+		server_free(m->list[i]);
+	if (m)
+		free(m->list);
+	free(m);
+	e->measures = NULL;
+}
+
+/* --- who is to be asked */
+
+static struct server *server_ensure(struct pg_measures *m, size_t *hint, const char *cluster_id, const char *node)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		struct server *s = m->list[(*hint + i) % m->count];
+		if (strcmp(s->node, node) == 0 && strcmp(s->cluster_id, cluster_id) == 0) {
+			*hint += i + 1;
+			return s;
+		}
+	}
+	if (m->count == m->room) {
+		m->room = m->room ? 2 * m->room : 64;
+		m->list = must_realloc(m->list, m->room * sizeof(struct server *));
+	}
+	struct server *s = must_calloc(1, sizeof *s);
+	snprintf(s->cluster_id, sizeof s->cluster_id, "%s", cluster_id);
+	snprintf(s->node, sizeof s->node, "%s", node);
+	s->tables = pg_tables_new();
+	m->list[m->count++] = s;
+	return s;
+}
+
+/* With cluster.lock. */
+static void server_note(struct pg_measures *m, size_t *hint, const struct pg_cluster *c, const struct pg_node *n)
+{
+	if (n->removing || n->busy || c->destroying || !n->pid || n->noted)
+		return;
+	struct server *s = server_ensure(m, hint, c->id, n->want.name);
+	s->there = true;
+	s->pid = n->pid;
+	s->port = n->port;
+	pg_node_run_dir(c, n, s->run);
+	pg_node_path(c, n, "data", s->data);
+	if (s->seen_pid != s->pid) {
+		/* The first that is seen was not started anew. */
+		if (s->seen_pid)
+			s->restarts[s->restart_count++ % RESTARTS_KEPT] = clock_mono_us();
+		s->seen_pid = s->pid;
+		server_disconnect(s);
+	}
+}
+
+static void servers_find(struct engine *e, struct pg_measures *m)
+{
+	struct pg_cluster **all;
+	size_t count = pg_clusters_hold(e, &all), hint = 0;
+	for (size_t i = 0; i < m->count; i++)
+		m->list[i]->there = false;
+	for (size_t i = 0; i < count; i++) {
+		pthread_mutex_lock(&all[i]->lock);
+		for (size_t k = 0; k < all[i]->node_count; k++)
+			server_note(m, &hint, all[i], all[i]->nodes[k]);
+		pthread_mutex_unlock(&all[i]->lock);
+		pg_cluster_put(all[i]);
+	}
+	free(all);
+}
+
+/* What is known of a server that does not run stays, for the count of its starts, as long as there is such a node. */
+static void servers_drop(struct engine *e, struct pg_measures *m)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < m->count; i++) {
+		struct server *s = m->list[i];
+		if (!s->there)
+			server_disconnect(s);
+		struct pg_cluster *c = s->there ? NULL : pg_cluster_find(e, s->cluster_id);
+		bool stays = s->there;
+		if (c) {
+			pthread_mutex_lock(&c->lock);
+			stays = pg_cluster_node(c, s->node) != NULL;
+			pthread_mutex_unlock(&c->lock);
+			pg_cluster_put(c);
+		}
+		if (stays)
+			m->list[kept++] = s;
+		else
+			server_free(s);
+	}
+	m->count = kept;
+}
+
+static double restarts_count(const struct server *s)
+{
+	size_t n = 0, all = s->restart_count < RESTARTS_KEPT ? s->restart_count : RESTARTS_KEPT;
+	for (size_t i = 0; i < all; i++)
+		n += clock_mono_us() - s->restarts[i] < HOUR_US;
+	return (double)n;
+}
+
+/* --- its databases */
+
+static struct database *database_ensure(struct server *s, const char *name)
+{
+	for (size_t i = 0; i < s->database_count; i++)
+		if (strcmp(s->databases[i].name, name) == 0)
+			return &s->databases[i];
+	s->databases = must_realloc(s->databases, (s->database_count + 1) * sizeof *s->databases);
+	struct database *d = &s->databases[s->database_count++];
+	*d = (struct database){.known = false};
+	snprintf(d->name, sizeof d->name, "%s", name);
+	return d;
+}
+
+static bool database_moved(const struct database *d)
+{
+	int64_t ago = clock_mono_us() - d->looked_us;
+	if (!d->known)
+		return !d->looked_us || ago >= FAILED_WAIT_US;
+	return d->writes != d->at_writes || d->active - d->at_active >= ACTIVE_LEAST_MS || d->active < d->at_active ||
+	       d->replayed - d->at_replayed >= REPLAYED_LEAST || ago >= LOOK_EVERY_US;
+}
+
+static double number_at(const PGresult *rows, int row, int column)
+{
+	return PQgetisnull(rows, row, column) ? (double)NAN : strtod(PQgetvalue(rows, row, column), NULL);
+}
+
+static void names_take(struct server *s, const PGresult *rows)
+{
+	int count = PQntuples(rows);
+	s->names.list = must_realloc(s->names.list, ((size_t)count + 1) * sizeof *s->names.list);
+	s->names.count = 0;
+	s->storage = 0;
+	s->open_count = 0;
+	s->counts = count && *PQgetvalue(rows, 0, 7) == 't';
+	for (int i = 0; i < count; i++) {
+		snprintf(s->names.list[s->names.count++], sizeof *s->names.list, "%s", PQgetvalue(rows, i, 0));
+		s->storage += number_at(rows, i, 1);
+		s->open_count += number_at(rows, i, 5) > 0;
+	}
+}
+
+static void databases_take(struct server *s, const PGresult *rows)
+{
+	size_t kept = 0;
+	names_take(s, rows);
+	for (size_t i = 0; i < s->database_count; i++)
+		s->databases[i].listed = false;
+	for (int i = 0; i < PQntuples(rows) && i < DATABASES_MAX && (size_t)i < s->open_count; i++) {
+		struct database *d = database_ensure(s, PQgetvalue(rows, i, 0));
+		d->listed = true;
+		d->storage = number_at(rows, i, 1);
+		d->writes = number_at(rows, i, 2);
+		d->active = number_at(rows, i, 3);
+		d->replayed = number_at(rows, i, 4);
+		d->oid = (unsigned)strtoul(PQgetvalue(rows, i, 6), NULL, 10);
+		d->wanted = database_moved(d);
+	}
+	for (size_t i = 0; i < s->database_count; i++)
+		if (s->databases[i].listed)
+			s->databases[kept++] = s->databases[i];
+	s->database_count = kept;
+	s->listed = true;
+}
+
+/* The next to be looked into; database_count: none. */
+static size_t database_choose(const struct server *s)
+{
+	size_t chosen = s->database_count;
+	for (size_t i = 0; i < s->database_count; i++)
+		if (s->databases[i].wanted &&
+		    (chosen == s->database_count || s->databases[i].looked_us < s->databases[chosen].looked_us))
+			chosen = i;
+	return chosen;
+}
+
+/* What was known of it is not known any more. */
+static void database_fail(struct database *d)
+{
+	d->known = d->wanted = false;
+	d->looked_us = clock_mono_us();
+}
+
+/* Whether what was last seen inside still counts: one that should be looked into again may have to wait for it. */
+static bool database_is_known(const struct database *d)
+{
+	return d->known && clock_mono_us() - d->looked_us < 2 * LOOK_EVERY_US;
+}
+
+static void inside_take(struct database *d, const PGresult *rows)
+{
+	struct inside *in = &d->inside;
+	if (PQntuples(rows) != 1 || PQnfields(rows) != 9) {
+		database_fail(d);
+		return;
+	}
+	for (int i = 0; i < 6; i++)
+		in->inputs[DATABASE_TABLES + i] = number_at(rows, 0, i);
+	in->scans = number_at(rows, 0, 6);
+	in->hits = number_at(rows, 0, 7);
+	in->misses = number_at(rows, 0, 8);
+	in->inputs[DATABASE_ROW_BYTES] =
+	        in->inputs[DATABASE_ROWS] > 0 ? in->inputs[DATABASE_DATA] / in->inputs[DATABASE_ROWS] : 0;
+	d->known = true;
+	d->wanted = false;
+	d->looked_us = clock_mono_us();
+	d->at_writes = d->writes;
+	d->at_active = d->active;
+	d->at_replayed = d->replayed;
+}
+
+/* Sums over the databases; a gap where one of them is not known. */
+static void databases_add_up(struct server *s)
+{
+	double data = s->open_count > DATABASES_MAX ? (double)NAN : 0, scans = data, hits = data, misses = data;
+	for (size_t i = 0; i < s->database_count; i++) {
+		const struct database *d = &s->databases[i];
+		double unknown = database_is_known(d) ? 0 : (double)NAN;
+		data += unknown + d->inside.inputs[DATABASE_DATA];
+		scans += unknown + d->inside.scans;
+		hits += unknown + d->inside.hits;
+		misses += unknown + d->inside.misses;
+	}
+	s->inputs[PROCESS_STORAGE] = s->storage;
+	s->inputs[PROCESS_DATA] = data;
+	s->inputs[PROCESS_SCANS] = scans;
+	s->inputs[PROCESS_INDEX_HITS] = hits;
+	s->inputs[PROCESS_INDEX_MISSES] = misses;
+	s->inputs[PROCESS_INDEX_BLOCKS] = hits + misses;
+}
+
+/* --- one server's way through a round */
+
+static void server_fail(struct server *s)
+{
+	log_debug("engine: %s: no sample: %s", s->node, s->conn ? PQerrorMessage(s->conn) : "no connection");
+	server_disconnect(s);
+}
+
+static void sent(struct server *s, int was_sent, enum step step)
+{
+	if (!was_sent) {
+		server_fail(s);
+		return;
+	}
+	s->step = step;
+	s->events = POLLIN;
+}
+
+/* Planning takes longer than the rest: the question is prepared once for each connection. */
+static void process_prepare(struct server *s)
+{
+	const char *sql = PQserverVersion(s->conn) >= 170000 ? pg_ask_17 : pg_ask;
+	sent(s, PQsendPrepare(s->conn, "sample", sql, 0, NULL), STEP_PREPARE);
+}
+
+static void process_ask(struct server *s)
+{
+	sent(s, PQsendQueryPrepared(s->conn, "sample", 0, NULL, NULL, NULL, 0), STEP_ASK);
+}
+
+static void connect_begin(struct server *s)
+{
+	s->conn = pg_sql_begin(s->port, s->run, PG_SUPER, "postgres", OPTIONS);
+	if (!s->conn || PQstatus(s->conn) == CONNECTION_BAD) {
+		server_fail(s);
+		return;
+	}
+	s->step = STEP_CONNECT;
+	s->events = POLLOUT;
+}
+
+/* Tables that are wanted by name. */
+static void tables_choose(struct server *s, const struct engine_sampling *to)
+{
+	size_t count;
+	const char *const *names = to->pinned(to->ctx, s->cluster_id, &count);
+	if (!names)
+		return;
+	pg_tables_pin(s->tables, names, count);
+	if (pg_tables_is_new(s->tables)) {
+		names = to->kept(to->ctx, s->cluster_id, s->node, &count);
+		pg_tables_keep(s->tables, names, count);
+	}
+}
+
+static void server_begin(struct server *s, const struct engine_sampling *to)
+{
+	if (to->whole)
+		tables_choose(s, to);
+	for (size_t i = 0; i < PROCESS_INPUTS; i++)
+		s->inputs[i] = (double)NAN;
+	s->answered = s->listed = false;
+	s->looks_end = pg_mono_ms() + WHOLE_MS - LOOK_MS;
+	s->step = STEP_IDLE;
+	if (s->conn && PQstatus(s->conn) == CONNECTION_OK)
+		process_ask(s);
+	if (s->step == STEP_IDLE) {
+		server_disconnect(s);
+		connect_begin(s);
+	}
+}
+
+/* 1: done; 0: not yet; negative: it failed. */
+static int connect_go_on(PGconn *conn, short *ret_events)
+{
+	switch (PQconnectPoll(conn)) {
+	case PGRES_POLLING_OK: PQsetErrorVerbosity(conn, PQERRORS_TERSE); return 1;
+	case PGRES_POLLING_READING: *ret_events = POLLIN; return 0;
+	case PGRES_POLLING_FAILED: return -EIO;
+	default: *ret_events = POLLOUT; return 0;
+	}
+}
+
+/* The rows, once they are all there: the caller clears them. 0: not yet; -EPROTO: refused, the connection is good. */
+static int rows_take(struct server *s, PGconn *conn, PGresult **ret_rows)
+{
+	if (!PQconsumeInput(conn))
+		return -EIO;
+	while (!PQisBusy(conn)) {
+		PGresult *next = PQgetResult(conn), *rows = s->rows;
+		if (next) {
+			PQclear(rows);
+			s->rows = next;
+			continue;
+		}
+		s->rows = NULL;
+		ExecStatusType status = PQresultStatus(rows);
+		if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+			*ret_rows = rows;
+			return 1;
+		}
+		log_debug("engine: %s: no sample: %s", s->node, rows ? PQresultErrorMessage(rows) : "no answer");
+		PQclear(rows);
+		return PQstatus(conn) == CONNECTION_OK ? -EPROTO : -EIO;
+	}
+	return 0;
+}
+
+static uint64_t hash_of(const char *text, pid_t pid)
+{
+	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)pid;
+	for (const char *p = text; *p; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+	return h;
+}
+
+static bool process_take(struct server *s, const PGresult *rows, bool whole)
+{
+	if (PQntuples(rows) != 1 || PQnfields(rows) != (int)PG_ASKED + 2)
+		return false;
+	for (size_t i = 0; i < PG_ASKED; i++)
+		s->inputs[pg_asked[i]] = number_at(rows, 0, (int)i);
+	s->epoch = hash_of(PQgetvalue(rows, 0, (int)PG_ASKED), s->pid);
+	s->leads = *PQgetvalue(rows, 0, (int)PG_ASKED + 1) == 't';
+	s->asked_us = clock_mono_us();
+	s->answered = true;
+	pg_measure_processes(s->pid, whole, &s->floor, s->inputs);
+	s->inputs[PROCESS_RESTARTS] = restarts_count(s);
+	if (whole)
+		s->inputs[PROCESS_WINDOW_MS] = pg_measure_window(s->data);
+	return true;
+}
+
+/* The next database to be looked into, as long as there is time for it. */
+static void inside_begin(struct server *s)
+{
+	for (;;) {
+		PQfinish(s->other);
+		s->other = NULL;
+		s->step = STEP_IDLE;
+		s->next = database_choose(s);
+		if (s->next == s->database_count || pg_mono_ms() > s->looks_end)
+			return;
+		s->other = pg_sql_begin(s->port, s->run, PG_SUPER, s->databases[s->next].name, OPTIONS);
+		if (s->other && PQstatus(s->other) != CONNECTION_BAD)
+			break;
+		database_fail(&s->databases[s->next]);
+	}
+	s->step = STEP_ENTER;
+	s->events = POLLOUT;
+}
+
+/* The look under way has failed. */
+static void inside_fail(struct server *s)
+{
+	log_debug("engine: %s: no look into %s: %s", s->node, s->databases[s->next].name,
+	          s->other ? PQerrorMessage(s->other) : "no connection");
+	database_fail(&s->databases[s->next]);
+	inside_begin(s);
+}
+
+static void step_connect(struct server *s)
+{
+	int r = connect_go_on(s->conn, &s->events);
+	if (r < 0)
+		server_fail(s);
+	else if (r == 1)
+		process_prepare(s);
+}
+
+static void step_prepare(struct server *s)
+{
+	PGresult *rows;
+	int r = rows_take(s, s->conn, &rows);
+	if (r == 1)
+		PQclear(rows);
+	if (r < 0)
+		server_fail(s);
+	else if (r == 1)
+		process_ask(s);
+}
+
+static void step_enter(struct server *s)
+{
+	int r = connect_go_on(s->other, &s->events);
+	if (r < 0 || (r == 1 && !PQsendQuery(s->other, pg_ask_inside))) {
+		inside_fail(s);
+	} else if (r == 1) {
+		s->step = STEP_INSIDE;
+		s->events = POLLIN;
+	}
+}
+
+/* Without a list of this round nothing is looked into, but for the names of tables. */
+static void tables_ask(struct server *s)
+{
+	for (size_t i = 0; i < s->database_count; i++)
+		s->databases[i].wanted &= s->listed;
+	if (s->counts && clock_mono_us() >= s->tables_from_us)
+		sent(s, PQsendQuery(s->conn, pg_tables_ask), STEP_TABLES);
+	else
+		inside_begin(s);
+}
+
+static void list_ask(struct server *s)
+{
+	s->list_us = clock_mono_us();
+	sent(s, PQsendQuery(s->conn, pg_ask_databases), STEP_LIST);
+}
+
+static void step_ask(struct server *s, bool whole)
+{
+	PGresult *rows;
+	int r = rows_take(s, s->conn, &rows);
+	if (r == 0)
+		return;
+	bool good = r == 1 && process_take(s, rows, whole);
+	if (r == 1)
+		PQclear(rows);
+	if (!good)
+		server_fail(s);
+	else if (whole && clock_mono_us() >= s->list_from_us)
+		list_ask(s);
+	else if (whole)
+		tables_ask(s);
+	else
+		s->step = STEP_IDLE;
+}
+
+/* Sizes take long where there are many files: not each minute, when it takes too long. */
+static void list_fail(struct server *s)
+{
+	int64_t now = clock_mono_us();
+	if (now - s->list_us >= LIST_SLOW_US)
+		s->list_from_us = now + FAILED_WAIT_US;
+}
+
+static void step_list(struct server *s)
+{
+	PGresult *rows;
+	int r = rows_take(s, s->conn, &rows);
+	if (r == 0)
+		return;
+	if (r < 0) {
+		list_fail(s);
+	} else {
+		databases_take(s, rows);
+		PQclear(rows);
+	}
+	tables_ask(s);
+}
+
+/* A database whose tables have no names yet is looked into at once, unless that failed lately. */
+static void step_tables(struct server *s)
+{
+	PGresult *rows;
+	int r = rows_take(s, s->conn, &rows);
+	if (r == 0)
+		return;
+	/* A server that was started without the module says so. */
+	if (r < 0)
+		s->tables_from_us = clock_mono_us() + FAILED_WAIT_US;
+	else
+		pg_tables_take(s->tables, rows, clock_mono_us());
+	for (size_t i = 0; r == 1 && i < s->database_count; i++) {
+		struct database *d = &s->databases[i];
+		d->wanted |= (d->known || !d->looked_us) && pg_tables_want(s->tables, d->oid, d->name);
+	}
+	inside_begin(s);
+}
+
+static void step_inside(struct server *s)
+{
+	PGresult *rows;
+	struct database *d = &s->databases[s->next];
+	int r = rows_take(s, s->other, &rows);
+	if (r == 0)
+		return;
+	if (r < 0) {
+		inside_fail(s);
+		return;
+	}
+	inside_take(d, rows);
+	PQclear(rows);
+	if (s->counts && pg_tables_send(s->tables, d->oid, d->name, s->other))
+		sent(s, 1, STEP_NAMES);
+	else
+		inside_begin(s);
+}
+
+/* What was seen inside stays when the names are not told. */
+static void step_names(struct server *s)
+{
+	PGresult *rows;
+	const struct database *d = &s->databases[s->next];
+	int r = rows_take(s, s->other, &rows);
+	if (r == 0)
+		return;
+	if (r == 1) {
+		pg_tables_names(s->tables, d->oid, d->name, rows);
+		PQclear(rows);
+	}
+	inside_begin(s);
+}
+
+static void server_step(struct server *s, bool whole)
+{
+	switch (s->step) {
+	case STEP_CONNECT: step_connect(s); break;
+	case STEP_PREPARE: step_prepare(s); break;
+	case STEP_ASK: step_ask(s, whole); break;
+	case STEP_LIST: step_list(s); break;
+	case STEP_TABLES: step_tables(s); break;
+	case STEP_ENTER: step_enter(s); break;
+	case STEP_INSIDE: step_inside(s); break;
+	case STEP_NAMES: step_names(s); break;
+	case STEP_IDLE: break;
+	}
+}
+
+/* Until all are done, or the time is over. */
+static void servers_wait(struct pg_measures *m, bool whole)
+{
+	struct pollfd *fds = must_calloc(m->count + 1, sizeof *fds);
+	struct server **of = must_calloc(m->count + 1, sizeof(struct server *));
+	int64_t end = pg_mono_ms() + (whole ? WHOLE_MS : TICK_MS), left;
+	for (;;) {
+		nfds_t count = 0;
+		for (size_t i = 0; i < m->count; i++) {
+			struct server *s = m->list[i];
+			if (s->step == STEP_IDLE)
+				continue;
+			fds[count] = (struct pollfd){PQsocket(s->other ? s->other : s->conn), s->events, 0};
+			of[count++] = s;
+		}
+		left = end - pg_mono_ms();
+		if (!count || left <= 0)
+			break;
+		if (poll(fds, count, (int)left) < 0 && errno != EINTR)
+			break;
+		for (nfds_t i = 0; i < count; i++)
+			if (fds[i].revents)
+				server_step(of[i], whole);
+	}
+	free(fds);
+	free(of);
+}
+
+/* --- giving it away */
+
+static void databases_give(const struct server *s, const struct engine_sampling *to)
+{
+	for (size_t i = 0; i < s->database_count; i++) {
+		const struct database *d = &s->databases[i];
+		double inputs[DATABASE_INPUTS];
+		for (size_t k = 0; k < DATABASE_INPUTS; k++)
+			inputs[k] = database_is_known(d) ? d->inside.inputs[k] : (double)NAN;
+		inputs[DATABASE_STORAGE] = d->storage;
+		struct engine_sample sample = {s->cluster_id, s->node, MEASURE_DATABASE, d->name, s->asked_us,
+		                               s->epoch,      inputs};
+		to->take(to->ctx, &sample);
+	}
+	const char **names = must_calloc(s->names.count + 1, sizeof *names);
+	for (size_t i = 0; i < s->names.count; i++)
+		names[i] = s->names.list[i];
+	/* With more than were asked for nobody knows which are gone. */
+	if (s->names.count && s->names.count < NAMES_MAX)
+		to->databases(to->ctx, s->cluster_id, s->node, names, s->names.count);
+	free(names);
+}
+
+/* Late ones are not waited for any more, nor is their answer taken for that of the next question. */
+static void server_late(struct server *s)
+{
+	if (s->step == STEP_LIST)
+		list_fail(s);
+	if (s->step != STEP_ENTER && s->step != STEP_INSIDE && s->step != STEP_NAMES) {
+		server_disconnect(s);
+		return;
+	}
+	/* The kept session waits for nothing. */
+	if (s->step != STEP_NAMES)
+		database_fail(&s->databases[s->next]);
+	PQfinish(s->other);
+	PQclear(s->rows);
+	s->other = NULL;
+	s->rows = NULL;
+	s->step = STEP_IDLE;
+}
+
+static void server_give(struct server *s, const double *host, struct pg_disk_seen *disk,
+                        const struct engine_sampling *to)
+{
+	if (pg_measure_disk(s->data, disk) == 0) {
+		struct engine_sample sample = {s->cluster_id, s->node, MEASURE_DISK, disk->name,
+		                               disk->mono_us, 0,       disk->inputs};
+		to->take(to->ctx, &sample);
+	}
+	if (s->step != STEP_IDLE)
+		server_late(s);
+	if (!s->answered)
+		return;
+	if (s->listed)
+		databases_add_up(s);
+	for (size_t i = 0; i < PROCESS_INPUTS; i++)
+		if (!isnan(host[i]))
+			s->inputs[i] = host[i];
+	struct engine_sample sample = {s->cluster_id, s->node, MEASURE_PROCESS, "", s->asked_us, s->epoch, s->inputs};
+	to->take(to->ctx, &sample);
+	if (s->listed)
+		databases_give(s, to);
+	pg_tables_give(s->tables, &sample, s->leads, to);
+	pg_tables_forget(s->tables);
+}
+
+static int pg_sample(struct engine *e, const struct engine_sampling *to)
+{
+	struct pg_measures *m = e->measures;
+	struct pg_disk_seen disk = {.is = false};
+	double host[PROCESS_INPUTS];
+	if (!m)
+		m = e->measures = must_calloc(1, sizeof *m);
+	servers_find(e, m);
+	for (size_t i = 0; i < PROCESS_INPUTS; i++)
+		host[i] = (double)NAN;
+	pg_measure_host(host);
+	for (size_t i = 0; i < m->count; i++)
+		if (m->list[i]->there)
+			server_begin(m->list[i], to);
+	servers_wait(m, to->whole);
+	for (size_t i = 0; i < m->count; i++)
+		if (m->list[i]->there)
+			server_give(m->list[i], host, &disk, to);
+	servers_drop(e, m);
+	return 0;
+}
+
+const struct engine_sampling_ops pg_sampling = {.sample = pg_sample};

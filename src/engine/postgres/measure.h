@@ -1,0 +1,39 @@
+/* Measuring servers: what measure.c has of measure_sql.c and measure_host.c. */
+#ifndef STEWARD_ENGINE_POSTGRES_MEASURE_H
+#define STEWARD_ENGINE_POSTGRES_MEASURE_H
+
+#include "engine/postgres/postgres.h"
+
+/* A server's figures, in the order of the columns, after which come the epoch and whether it leads; before version 17,
+ * and from then on. */
+#define PG_ASKED 21
+extern const enum process_input pg_asked[PG_ASKED];
+extern const char pg_ask[], pg_ask_17[];
+/* Its databases, and what one of them has in it. */
+extern const char pg_ask_databases[], pg_ask_inside[];
+
+/* Inputs of the host alone; the others are left as they are. */
+void pg_measure_host(double *in);
+
+/* What a server's processes have used, as last seen: sums that must not fall while it runs. */
+struct pg_floor {
+	pid_t pid;
+	double user, kernel, faults;
+};
+/* Time of processors, page faults and, with `whole`, memory of a server and its children. */
+void pg_measure_processes(pid_t pid, bool whole, struct pg_floor *floor, double *in);
+
+/* How far the log on the disk reaches back, in milliseconds; NAN where there is none. */
+double pg_measure_window(const char *data);
+
+/* The disk of a data directory. One that was just looked at, for another node, is not looked at again. */
+struct pg_disk_seen {
+	bool is;
+	dev_t device;
+	int64_t mono_us;
+	char name[64];
+	double inputs[DISK_INPUTS];
+};
+int pg_measure_disk(const char *data, struct pg_disk_seen *seen);
+
+#endif

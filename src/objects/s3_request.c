@@ -1,0 +1,481 @@
+/* Requests to an S3 server. libcurl signs them; Debian's 7.88 takes path, query and the payload's hash as they are
+ * given, so they are given as the signature wants them. It signs every header that it is given, also one that is
+ * given empty so that it is not sent: none is.
+ *
+ * The server may lie: answers are bounded in size, a transfer that stalls or crawls is given up, redirects are not
+ * followed, and what an answer says is cut and cleaned before it is shown. Keys never reach a log or words. */
+#include "objects/s3_request.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "objects/backend.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ANSWER_MAX ((size_t)8 << 20) /* a thousand objects of a list are a fifth of this */
+#define FAULT_MAX ((size_t)64 << 10)
+#define BUFFER_BYTES 262144L
+#define CONNECT_SECONDS 10L
+#define SLOW_BYTES 1024L  /* a second: less than this, for as long as the site says, is a stall */
+#define CRAWL_STALLS 4    /* times the site's seconds are what a request has beside */
+#define CRAWL_BYTES 16384 /* of what is sent and received, for each second */
+#define TRIES 5
+#define PAUSE_MS 100u
+#define PAUSE_MAX_MS 2000u
+
+void s3_answer_free(struct s3_answer *a)
+{
+	buf_free(&a->body);
+}
+
+void s3_encode(struct buf *b, struct str text, bool keep_slash)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		    (c && strchr("-._~", c)) || (c == '/' && keep_slash))
+			buf_c(b, c);
+		else
+			buf_printf(b, "%%%02X", (unsigned char)c);
+	}
+}
+
+/* Handles keep their connection: who comes next need not greet the server again. */
+
+static CURL *handle_take(struct s3_site *s)
+{
+	CURL *curl = NULL;
+	pthread_mutex_lock(&s->lock);
+	if (s->idle_count > 0)
+		curl = s->idle[--s->idle_count];
+	pthread_mutex_unlock(&s->lock);
+	return curl ? curl : curl_easy_init();
+}
+
+static void handle_give(struct s3_site *s, CURL *curl)
+{
+	curl_easy_reset(curl);
+	pthread_mutex_lock(&s->lock);
+	if (s->idle_count < S3_HANDLES) {
+		s->idle[s->idle_count++] = curl;
+		curl = NULL;
+	}
+	pthread_mutex_unlock(&s->lock);
+	curl_easy_cleanup(curl);
+}
+
+static void secret_free(char *text)
+{
+	if (text)
+		OPENSSL_cleanse(text, strlen(text));
+	free(text);
+}
+
+void s3_site_close(struct s3_site *s)
+{
+	while (s->idle_count > 0)
+		curl_easy_cleanup(s->idle[--s->idle_count]);
+	pthread_mutex_destroy(&s->lock);
+	secret_free(s->key_id);
+	secret_free(s->secret);
+	secret_free(s->token);
+	free(s->bucket);
+	free(s->base);
+	free(s->region);
+	free(s->ca_file);
+}
+
+/* One try. */
+
+struct transfer {
+	CURL *curl;
+	const struct s3_request *q;
+	struct s3_answer *a;
+	size_t sent;
+	bool too_long, no_length, crawls;
+	int64_t began_us, spent_us; /* spent: by who takes the bytes */
+	unsigned stall_seconds;
+	char words[CURL_ERROR_SIZE];
+};
+
+static bool is_good(long status)
+{
+	return status >= 200 && status < 300;
+}
+
+static size_t on_upload(char *into, size_t size, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	size_t n = size * count, rest = t->q->body.n - t->sent;
+	if (n > rest)
+		n = rest;
+	if (n > 0)
+		memcpy(into, t->q->body.p + t->sent, n);
+	t->sent += n;
+	return n;
+}
+
+static int on_rewind(void *ctx, curl_off_t offset, int origin)
+{
+	struct transfer *t = ctx;
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > t->q->body.n)
+		return CURL_SEEKFUNC_FAIL;
+	t->sent = (size_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+static void range_parse(struct s3_answer *a, struct str text)
+{
+	struct str range, total, first, last;
+	if (!str_starts(text, STR("bytes ")))
+		return;
+	text.p += 6;
+	text.n -= 6;
+	str_cut(text, '/', &range, &total);
+	a->has_total = str_to_u64(total, INT64_MAX, &a->total);
+	a->has_range = str_cut(range, '-', &first, &last) && str_to_u64(first, INT64_MAX, &a->range_first) &&
+	               str_to_u64(last, INT64_MAX, &a->range_last);
+}
+
+static void header_take(struct s3_answer *a, struct str name, struct str value)
+{
+	uint64_t length;
+	if (str_ieq(name, STR("etag")))
+		snprintf(a->etag, sizeof a->etag, "%.*s", (int)(value.n < 130 ? value.n : 0), value.p);
+	else if (str_ieq(name, STR("x-amz-bucket-region")))
+		snprintf(a->region, sizeof a->region, "%.*s", (int)(value.n < 63 ? value.n : 0), value.p);
+	else if (str_ieq(name, STR("content-range")))
+		range_parse(a, value);
+	else if (str_ieq(name, STR("content-length")) && str_to_u64(value, INT64_MAX, &length))
+		a->length = (int64_t)length;
+	else if (str_ieq(name, STR("date")) && value.n < 64) {
+		char text[64];
+		snprintf(text, sizeof text, "%.*s", STR_ARG(value));
+		time_t at = curl_getdate(text, NULL);
+		a->date_ms = at > 0 ? at * INT64_C(1000) : 0;
+	}
+}
+
+static void answer_clear(struct s3_answer *a)
+{
+	a->status = 0;
+	a->body.n = 0;
+	a->length = -1;
+	a->etag[0] = a->region[0] = 0;
+	a->has_range = a->has_total = false;
+	a->fault = (struct s3_fault){.code = ""};
+}
+
+static size_t on_header(char *line, size_t size, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	struct str text = {line, size * count}, name, value;
+	while (text.n && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
+		text.n--;
+	if (str_starts(text, STR("HTTP/")))
+		answer_clear(t->a); /* "100 Continue" came before */
+	else if (str_cut(text, ':', &name, &value))
+		header_take(t->a, name, str_trim(value));
+	return size * count;
+}
+
+static size_t on_body(char *p, size_t size, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	size_t n = size * count;
+	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->a->status);
+	bool good = is_good(t->a->status);
+	if (good && t->q->write) {
+		/* Without a length, an answer that is cut looks whole. */
+		if ((t->no_length = t->a->length < 0))
+			return CURL_WRITEFUNC_ERROR;
+		int64_t began = clock_mono_us();
+		t->a->write_result = t->q->write(t->q->ctx, p, n);
+		t->spent_us += clock_mono_us() - began;
+		if (t->a->write_result != 0)
+			return CURL_WRITEFUNC_ERROR;
+		t->a->written += n;
+		return n;
+	}
+	if ((t->too_long = n > (good ? ANSWER_MAX : FAULT_MAX) - t->a->body.n))
+		return CURL_WRITEFUNC_ERROR;
+	buf_add(&t->a->body, p, n);
+	return n;
+}
+
+/* A server that takes or gives a little all the time never stalls. All of a request has its time, by its bytes. */
+static int on_progress(void *ctx, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+	struct transfer *t = ctx;
+	int64_t own_us = clock_mono_us() - t->began_us - t->spent_us;
+	(void)down_all;
+	(void)up_all;
+	t->crawls = own_us / 1000000 > CRAWL_STALLS * (int64_t)t->stall_seconds + (down + up) / CRAWL_BYTES;
+	return t->crawls;
+}
+
+/* Not for the databases that this process starts. */
+static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static struct curl_slist *headers_of(const struct s3_site *s, const struct s3_request *q)
+{
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	char hex[2 * SHA256_DIGEST_LENGTH + 1];
+	struct buf line = {0};
+	SHA256((const unsigned char *)(q->body.n ? q->body.p : ""), q->body.n, hash);
+	hex_encode(hash, sizeof hash, hex);
+	buf_printf(&line, "x-amz-content-sha256: %s%c", hex, 0);
+	struct curl_slist *list = curl_slist_append(NULL, line.p);
+	if (q->if_match) {
+		line.n = 0;
+		buf_printf(&line, "If-Match: %s%c", q->if_match, 0);
+		list = curl_slist_append(list, line.p);
+	}
+	if (s->token) {
+		line.n = 0;
+		buf_printf(&line, "x-amz-security-token: %s%c", s->token, 0);
+		list = curl_slist_append(list, line.p);
+		OPENSSL_cleanse(line.p, line.n);
+	}
+	buf_free(&line);
+	return list;
+}
+
+static void method_set(CURL *curl, struct transfer *t)
+{
+	const struct s3_request *q = t->q;
+	if (strcmp(q->method, "HEAD") == 0) {
+		curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+		return;
+	}
+	if (strcmp(q->method, "PUT") == 0 || strcmp(q->method, "POST") == 0) {
+		curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)q->body.n);
+		curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_upload);
+		curl_easy_setopt(curl, CURLOPT_READDATA, t);
+		curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_rewind);
+		curl_easy_setopt(curl, CURLOPT_SEEKDATA, t);
+	}
+	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, q->method);
+}
+
+static void options_set(const struct s3_site *s, struct transfer *t)
+{
+	CURL *curl = t->curl;
+	t->stall_seconds = t->q->stall_seconds ? t->q->stall_seconds : s->stall_seconds;
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
+	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)t->stall_seconds);
+	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
+	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
+	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, t->words);
+	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(curl, CURLOPT_HEADERDATA, t);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
+	if (s->ca_file)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, s->ca_file);
+	if (t->q->range)
+		curl_easy_setopt(curl, CURLOPT_RANGE, t->q->range);
+	method_set(curl, t);
+}
+
+static void sign_with(const struct s3_site *s, CURL *curl)
+{
+	struct buf scope = {0};
+	buf_printf(&scope, "aws:amz:%s:s3%c", s->region, 0);
+	curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, scope.p);
+	curl_easy_setopt(curl, CURLOPT_USERNAME, s->key_id);
+	curl_easy_setopt(curl, CURLOPT_PASSWORD, s->secret);
+	buf_free(&scope);
+}
+
+static char *url_of(const struct s3_site *s, const struct s3_request *q)
+{
+	struct buf url = {0};
+	buf_z(&url, s->base);
+	buf_c(&url, '/');
+	s3_encode(&url, str_of(q->key), true);
+	if (q->query)
+		buf_printf(&url, "?%s", q->query);
+	buf_c(&url, 0);
+	return url.p;
+}
+
+static CURLcode try_once(struct s3_site *s, struct transfer *t)
+{
+	if (!(t->curl = handle_take(s)))
+		return CURLE_OUT_OF_MEMORY;
+	struct curl_slist *headers = headers_of(s, t->q);
+	char *url = url_of(s, t->q);
+	t->words[0] = 0;
+	t->sent = 0;
+	t->too_long = t->no_length = t->crawls = false;
+	t->began_us = clock_mono_us();
+	t->spent_us = 0;
+	t->a->write_result = 0;
+	answer_clear(t->a);
+	options_set(s, t);
+	sign_with(s, t->curl);
+	curl_easy_setopt(t->curl, CURLOPT_URL, url);
+	curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, headers);
+	CURLcode code = curl_easy_perform(t->curl);
+	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->a->status);
+	handle_give(s, t->curl);
+	curl_slist_free_all(headers);
+	free(url);
+	return code;
+}
+
+/* What came of it. */
+
+/* Codes tell more than the status does; these are what servers of several makers say. */
+static const struct {
+	const char *code;
+	int result;
+} known_codes[] = {
+        {"AccessDenied", -EACCES},      {"AuthorizationHeaderMalformed", -EINVAL}, /* another region */
+        {"EntityTooLarge", -EFBIG},     {"ExpiredToken", -EACCES},
+        {"InvalidToken", -EACCES},      {"NoSuchBucket", -EHOSTUNREACH},
+        {"NoSuchKey", -ENOENT},         {"QuotaExceeded", -EDQUOT},
+        {"RequestTimeout", -ETIMEDOUT}, {"SlowDown", -EHOSTUNREACH},
+        {"XMinioStorageFull", -ENOSPC},
+};
+
+static int result_of(const struct s3_answer *a)
+{
+	for (size_t i = 0; i < sizeof known_codes / sizeof *known_codes; i++)
+		if (strcmp(a->fault.code, known_codes[i].code) == 0)
+			return known_codes[i].result;
+	switch (a->status) {
+	case 401:
+	case 403: return -EACCES;
+	case 404: return -ENOENT;
+	case 409: return -EBUSY;
+	case 412: return -ESTALE;
+	case 416: return -ERANGE;
+	case 429: return -EHOSTUNREACH;
+	case 507: return -ENOSPC;
+	default: return a->status >= 500 ? -EHOSTUNREACH : a->status >= 400 ? -EIO : -EPROTO;
+	}
+}
+
+bool s3_may_pass(int result)
+{
+	return result == -EHOSTUNREACH || result == -ETIMEDOUT || result == -EBUSY;
+}
+
+static int result_of_curl(CURLcode code)
+{
+	switch (code) {
+	case CURLE_OUT_OF_MEMORY: return -ENOMEM;
+	case CURLE_OPERATION_TIMEDOUT: return -ETIMEDOUT;
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_SEND_ERROR:
+	case CURLE_SEND_FAIL_REWIND:
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_PARTIAL_FILE:
+	case CURLE_SSL_CONNECT_ERROR: return -EHOSTUNREACH;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE: return -EACCES;
+	default: return -EPROTO;
+	}
+}
+
+static void what_of(const struct s3_site *s, const struct s3_request *q, char *ret_text, size_t n)
+{
+	snprintf(ret_text, n, "s3://%s%s%.200s: %s", s->bucket, q->key ? "/" : "", q->key ? q->key : "", q->method);
+}
+
+/* Servers are not asked to repeat what they were sent; this one may. */
+static bool tells_secret(const struct s3_site *s, const char *words)
+{
+	return strstr(words, s->secret) || (s->token && strstr(words, s->token));
+}
+
+static int answer_failed(const struct s3_site *s, const struct s3_request *q, struct s3_answer *a)
+{
+	char what[300];
+	what_of(s, q, what, sizeof what);
+	if (a->status >= 300 && a->status < 400 && !a->fault.code[0])
+		snprintf(a->fault.message, sizeof a->fault.message, "the bucket is elsewhere%s%s",
+		         a->region[0] ? ", in region " : "", a->region);
+	bool hidden = tells_secret(s, a->fault.code) || tells_secret(s, a->fault.message);
+	return objects_fail(result_of(a), "%s: answered %ld%s%s%s%s", what, a->status,
+	                    a->fault.code[0] && !hidden ? " " : "", hidden ? "" : a->fault.code,
+	                    a->fault.message[0] && !hidden ? ": " : "", hidden ? "" : a->fault.message);
+}
+
+static int try_result(struct s3_site *s, struct transfer *t, CURLcode code)
+{
+	struct s3_answer *a = t->a;
+	char what[300];
+	what_of(s, t->q, what, sizeof what);
+	if (a->write_result != 0)
+		return a->write_result;
+	if (t->no_length)
+		return objects_fail(-EPROTO, "%s: the answer does not say how long it is", what);
+	if (t->too_long && is_good(a->status))
+		return objects_fail(-EPROTO, "%s: the answer is too long", what);
+	if (t->crawls)
+		return objects_fail(-ETIMEDOUT, "%s: the server is too slow", what);
+	if (code != CURLE_OK && !t->too_long)
+		return objects_fail(result_of_curl(code), "%s: %s", what,
+		                    t->words[0] ? t->words : curl_easy_strerror(code));
+	if (!is_good(a->status)) {
+		if (!t->too_long)
+			s3_xml_fault(buf_view(&a->body), &a->fault);
+		return answer_failed(s, t->q, a);
+	}
+	return 0;
+}
+
+void s3_pause(unsigned tries)
+{
+	unsigned char dice;
+	unsigned ms = PAUSE_MS << (tries < 5 ? tries : 5);
+	random_bytes(&dice, 1);
+	if (ms > PAUSE_MAX_MS)
+		ms = PAUSE_MAX_MS;
+	usleep((ms / 2 + ms * dice / 512) * 1000);
+}
+
+int s3_call(struct s3_site *s, const struct s3_request *q, struct s3_answer *ret_answer)
+{
+	struct transfer t = {.q = q, .a = ret_answer};
+	unsigned cost = 0;
+	for (;;) {
+		CURLcode code = try_once(s, &t);
+		int r = try_result(s, &t, code);
+		ret_answer->tries++;
+		/* Time-outs were long already. */
+		cost += r == -ETIMEDOUT ? 3 : 1;
+		if (ret_answer->write_result != 0 || !s3_may_pass(r) || ret_answer->written > 0 || cost >= TRIES ||
+		    strcmp(ret_answer->fault.code, "NoSuchBucket") == 0)
+			return r;
+		s3_pause(ret_answer->tries - 1);
+	}
+}

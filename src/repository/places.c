@@ -1,0 +1,404 @@
+/* From a region to its object store, and from a project to its repository there. A project's data key is made from the
+ * service's key and the project's id, the same in every region, so that two processes that are first at once make the
+ * same; it is kept sealed, so that a new key of the service need only seal it anew. */
+#include "base/arena.h"
+#include "repository/internal.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KEEP_OPEN 32 /* repositories that nobody uses just now */
+
+struct place {
+	char *region; /* NULL: of all others */
+	char *url;
+	struct objects *objects; /* opened when it is first used */
+	bool own, expected;
+	struct place *next;
+};
+
+struct repositories {
+	pthread_mutex_t lock;
+	struct place *places;
+	struct repository *open;
+	struct quota *quotas; /* which outlive the repositories: counting takes a list of all */
+	uint64_t quota;
+	struct objects_options s3;
+	char *s3_texts[6];
+	unsigned char key[REPO_KEY_BYTES];
+	uint64_t uses;
+};
+
+static void place_add(struct repositories *all, struct str region, const char *url)
+{
+	struct place *p = must_calloc(1, sizeof(*p));
+	p->region = region.n ? strndup(region.p, region.n) : NULL;
+	p->url = must_strdup(url);
+	p->next = all->places;
+	all->places = p;
+}
+
+static const char *text_keep(struct repositories *all, size_t at, const char *text)
+{
+	all->s3_texts[at] = text ? must_strdup(text) : NULL;
+	return all->s3_texts[at];
+}
+
+int repositories_open(const struct repositories_options *o, struct repositories **ret_all)
+{
+	struct repositories *all = must_calloc(1, sizeof(*all));
+	pthread_mutex_init(&all->lock, NULL);
+	memcpy(all->key, o->key, sizeof all->key);
+	all->quota = o->quota;
+	all->s3 = o->s3;
+	all->s3.endpoint = text_keep(all, 0, o->s3.endpoint);
+	all->s3.region = text_keep(all, 1, o->s3.region);
+	all->s3.key_id = text_keep(all, 2, o->s3.key_id);
+	all->s3.secret = text_keep(all, 3, o->s3.secret);
+	all->s3.token = text_keep(all, 4, o->s3.token);
+	all->s3.ca_file = text_keep(all, 5, o->s3.ca_file);
+	for (size_t i = 0; i < o->region_count; i++) {
+		struct str region, url;
+		char *name = NULL;
+		bool ok = str_cut(str_of(o->regions[i]), '=', &region, &url) && region.n && url.n;
+		name = ok ? strndup(region.p, region.n) : NULL;
+		ok = ok && name_part_ok(name);
+		free(name);
+		if (!ok) {
+			repositories_close(all);
+			return repo_fail(-EINVAL, "\"%s\" is not REGION=URL", o->regions[i]);
+		}
+		place_add(all, region, url.p);
+	}
+	struct place **last = &all->places;
+	while (*last)
+		last = &(*last)->next;
+	struct place *fallback = must_calloc(1, sizeof(*fallback));
+	fallback->url = must_strdup(o->fallback);
+	fallback->own = o->fallback_is_own;
+	*last = fallback;
+	*ret_all = all;
+	return 0;
+}
+
+static void repository_free(struct repository *r)
+{
+	if (!r)
+		return;
+	index_free(&r->index);
+	free(r->place);
+	free(r->group);
+	OPENSSL_cleanse(r->data_key, sizeof r->data_key);
+	OPENSSL_cleanse(r->id_key, sizeof r->id_key);
+	free(r);
+}
+
+void repositories_close(struct repositories *all)
+{
+	if (!all)
+		return;
+	while (all->open) {
+		struct repository *r = all->open;
+		all->open = r->next;
+		repository_free(r);
+	}
+	while (all->quotas) {
+		struct quota *q = all->quotas;
+		all->quotas = q->next;
+		pthread_mutex_destroy(&q->lock);
+		free(q->place);
+		free(q);
+	}
+	while (all->places) {
+		struct place *p = all->places;
+		all->places = p->next;
+		objects_close(p->objects);
+		free(p->region);
+		free(p->url);
+		free(p);
+	}
+	if (all->s3_texts[3])
+		OPENSSL_cleanse(all->s3_texts[3], strlen(all->s3_texts[3]));
+	for (size_t i = 0; i < sizeof all->s3_texts / sizeof *all->s3_texts; i++)
+		free(all->s3_texts[i]);
+	OPENSSL_cleanse(all->key, sizeof all->key);
+	pthread_mutex_destroy(&all->lock);
+	free(all);
+}
+
+/* Without the lock of all while it is asked: one store that is away must not hold up the others. */
+static int place_objects(struct repositories *all, struct place *p, struct objects **ret_objects)
+{
+	struct objects_options o = all->s3;
+	o.url = p->url;
+	pthread_mutex_lock(&all->lock);
+	o.expected = p->expected;
+	struct objects *objects = p->objects, *extra = NULL;
+	pthread_mutex_unlock(&all->lock);
+	if (!objects) {
+		int result = objects_open(&o, &objects);
+		if (result < 0)
+			return repo_fail_object(result, p->url);
+		pthread_mutex_lock(&all->lock);
+		if (p->objects)
+			extra = objects;
+		else
+			p->objects = objects;
+		objects = p->objects;
+		pthread_mutex_unlock(&all->lock);
+		objects_close(extra);
+	}
+	*ret_objects = objects;
+	return 0;
+}
+
+static struct place *place_of(const struct repositories *all, const char *region)
+{
+	struct place *p = all->places;
+	while (p->region && strcmp(p->region, region) != 0)
+		p = p->next;
+	return p;
+}
+
+const void *repositories_store(const struct repositories *all, const char *region)
+{
+	return place_of(all, region);
+}
+
+void repositories_expect(struct repositories *all, const char *region)
+{
+	struct place *p = place_of(all, region);
+	pthread_mutex_lock(&all->lock);
+	p->expected = !p->own;
+	pthread_mutex_unlock(&all->lock);
+}
+
+static int place_open(struct repositories *all, const char *region, struct objects **ret_objects)
+{
+	return place_objects(all, place_of(all, region), ret_objects);
+}
+
+static int key_read(struct repository *r, const unsigned char service_key[REPO_KEY_BYTES], const char *place,
+                    const char *bound)
+{
+	char *bytes = NULL, *plain = NULL;
+	size_t n = 0, plain_n = 0;
+	int result = objects_get_bytes(r->objects, place, 4096, &bytes, &n);
+	if (result < 0)
+		return result == -EFBIG ? repo_fail(-EBADMSG, "%s: is damaged: it is too long", place)
+		                        : repo_fail_object(result, place);
+	result = sealed_open(service_key, SEALED_KEY, bound, bytes, n, REPO_KEY_BYTES, &plain, &plain_n);
+	if (result < 0 || plain_n != REPO_KEY_BYTES) {
+		result = repo_fail(-EBADMSG,
+		                   "%s: the project's key does not open: secret.key is not the one that these backups "
+		                   "were made with, or the object is damaged. Bring back the right secret.key",
+		                   place);
+	} else {
+		memcpy(r->data_key, plain, REPO_KEY_BYTES);
+		OPENSSL_cleanse(plain, plain_n);
+	}
+	free(plain);
+	free(bytes);
+	return result;
+}
+
+struct first_object {
+	char name[OBJECT_NAME];
+};
+
+static int first_found(void *ctx, const struct object_info *info)
+{
+	struct first_object *f = ctx;
+	snprintf(f->name, sizeof f->name, "%s", info->name);
+	return -EEXIST;
+}
+
+/* A key is made only where nothing lies yet: what is there would not open with a new one. */
+static int key_make(struct repository *r, const unsigned char service_key[REPO_KEY_BYTES], const char *place,
+                    const char *bound)
+{
+	unsigned char key[REPO_KEY_BYTES];
+	struct first_object first;
+	struct buf out = {0};
+	int result = object_list(r, "", first_found, &first);
+	if (result == -EEXIST && strcmp(first.name, "key") != 0 && strcmp(first.name + strlen(r->place), "key") != 0)
+		return repo_fail(-EBADMSG, "%s: is missing, and without it nothing of the project opens: there is %s",
+		                 place, first.name);
+	if (result < 0 && result != -EEXIST)
+		return result;
+	crypt_derive(service_key, r->group, strlen(r->group), "project", key);
+	sealed_make(service_key, SEALED_KEY, bound, key, sizeof key, &out);
+	OPENSSL_cleanse(key, sizeof key);
+	result = objects_put_bytes(r->objects, place, out.p, out.n);
+	buf_free(&out);
+	return result < 0 ? repo_fail_object(result, place) : key_read(r, service_key, place, bound);
+}
+
+static struct quota *quota_of(struct repositories *all, const char *place)
+{
+	if (!all->quota)
+		return NULL;
+	pthread_mutex_lock(&all->lock);
+	struct quota *q = all->quotas;
+	while (q && strcmp(q->place, place) != 0)
+		q = q->next;
+	if (!q) {
+		q = must_calloc(1, sizeof(*q));
+		pthread_mutex_init(&q->lock, NULL);
+		q->place = must_strdup(place);
+		q->most = all->quota;
+		q->next = all->quotas;
+		all->quotas = q;
+	}
+	pthread_mutex_unlock(&all->lock);
+	return q;
+}
+
+static int repository_open(struct repositories *all, struct objects *objects, const char *region, const char *group,
+                           struct repository **ret_repository)
+{
+	char place[OBJECT_NAME], bound[OBJECT_NAME];
+	struct repository *r = must_calloc(1, sizeof(*r));
+	index_setup(&r->index);
+	r->all = all;
+	r->objects = objects;
+	snprintf(place, sizeof place, "%s/%s/", region, group);
+	r->place = must_strdup(place);
+	r->quota = quota_of(all, place);
+	r->group = must_strdup(group);
+	snprintf(bound, sizeof bound, "%s/key", group);
+	object_place(r, "key", place);
+	int result = key_read(r, all->key, place, bound);
+	if (result == -ENOENT)
+		result = key_make(r, all->key, place, bound);
+	if (result < 0) {
+		repository_free(r);
+		return result;
+	}
+	crypt_derive(r->data_key, NULL, 0, "chunk id", r->id_key);
+	*ret_repository = r;
+	return 0;
+}
+
+static struct repository *repository_find(struct repositories *all, const char *place)
+{
+	struct repository *r = all->open;
+	while (r && strcmp(r->place, place) != 0)
+		r = r->next;
+	return r;
+}
+
+/* Those that nobody uses, the longest unused first, down to a bound. */
+static void repositories_trim(struct repositories *all)
+{
+	for (;;) {
+		size_t idle = 0;
+		struct repository **oldest = NULL;
+		for (struct repository **p = &all->open; *p; p = &(*p)->next) {
+			if ((*p)->users)
+				continue;
+			idle++;
+			if (!oldest || (*p)->last_use < (*oldest)->last_use)
+				oldest = p;
+		}
+		if (idle <= KEEP_OPEN)
+			return;
+		struct repository *r = *oldest;
+		*oldest = r->next;
+		repository_free(r);
+	}
+}
+
+/* Counts a use of the repository, which is `made` where there is none yet; false: there is none. */
+static bool repository_use(struct repositories *all, const char *place, struct repository *made,
+                           struct repository **ret_repository)
+{
+	pthread_mutex_lock(&all->lock);
+	struct repository *r = repository_find(all, place);
+	if (!r && made) {
+		r = made;
+		r->next = all->open;
+		all->open = r;
+	}
+	if (r) {
+		r->users++;
+		r->last_use = ++all->uses;
+		*ret_repository = r;
+	}
+	pthread_mutex_unlock(&all->lock);
+	return r;
+}
+
+int repository_get(struct repositories *all, const char *region, const char *group_id,
+                   struct repository **ret_repository)
+{
+	char place[OBJECT_NAME];
+	struct objects *objects = NULL;
+	struct repository *made = NULL;
+	if (!name_part_ok(region) || !name_part_ok(group_id) || strlen(group_id) > REPO_KEY_BYTES)
+		return repo_fail(-EINVAL, "no such region or project");
+	snprintf(place, sizeof place, "%s/%s/", region, group_id);
+	if (repository_use(all, place, NULL, ret_repository))
+		return 0;
+	int result = place_open(all, region, &objects);
+	if (result == 0)
+		result = repository_open(all, objects, region, group_id, &made);
+	if (result < 0)
+		return result;
+	if (!repository_use(all, place, made, ret_repository))
+		return repo_fail(-EIO, "the repository could not be kept");
+	if (*ret_repository != made) /* another thread was first */
+		repository_free(made);
+	return 0;
+}
+
+struct each {
+	repositories_visit *visit;
+	void *ctx;
+	const struct repositories *all;
+	const struct place *place;
+};
+
+static bool place_has(const struct each *e, const char *region)
+{
+	return place_of(e->all, region) == e->place;
+}
+
+static int each_listed(void *ctx, const struct object_info *info)
+{
+	const struct each *e = ctx;
+	struct str region, group, rest;
+	char names[2][129];
+	if (!str_cut(str_of(info->name), '/', &region, &rest) || !str_cut(rest, '/', &group, &rest) ||
+	    !str_is(rest, "key") || region.n > 128 || group.n > 128)
+		return 0;
+	snprintf(names[0], sizeof names[0], "%.*s", STR_ARG(region));
+	snprintf(names[1], sizeof names[1], "%.*s", STR_ARG(group));
+	return place_has(e, names[0]) ? e->visit(e->ctx, names[0], names[1]) : 0;
+}
+
+int repositories_each(struct repositories *all, repositories_visit *visit, void *ctx)
+{
+	int result = 0;
+	for (struct place *p = all->places; p && result == 0; p = p->next) {
+		struct each e = {visit, ctx, all, p};
+		struct objects *objects = NULL;
+		result = place_objects(all, p, &objects);
+		if (result == 0)
+			result = objects_list(objects, "", each_listed, &e);
+	}
+	return result;
+}
+
+void repository_put(struct repository *r)
+{
+	if (!r)
+		return;
+	struct repositories *all = r->all;
+	pthread_mutex_lock(&all->lock);
+	r->users--;
+	repositories_trim(all);
+	pthread_mutex_unlock(&all->lock);
+}

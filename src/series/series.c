@@ -1,0 +1,390 @@
+/* From samples to records: counters become rates, records of a finer ring one of a coarser. A lock for each path (of a
+ * small table) keeps readers from seeing a record that is half written. */
+#include "series/series.h"
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "series/file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define LOCKS 64
+/* A counter that was not known for longer has no rate: what it has grown by belongs to the gap. */
+#define KNOWN_US 150000000LL
+
+const struct series_sizes series_sizes_standard = {{360, 2880, 4032, 1488, 732}};
+
+struct known {
+	double value;
+	int64_t mono_us;
+	uint64_t epoch;
+	bool is;
+};
+
+struct series {
+	char *path;
+	const struct series_layout *layout;
+	struct series_sizes sizes;
+	struct known *inputs;
+	float *values;
+	pthread_mutex_t *lock;
+};
+
+static pthread_mutex_t locks[LOCKS];
+
+__attribute__((constructor)) static void locks_make(void)
+{
+	for (size_t i = 0; i < LOCKS; i++)
+		pthread_mutex_init(&locks[i], NULL);
+}
+
+static pthread_mutex_t *lock_of(const char *path)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+	for (const char *p = path; *p; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+	return &locks[h % LOCKS];
+}
+
+bool series_sizes_parse(struct str text, struct series_sizes *ret_sizes)
+{
+	struct series_sizes sizes = series_sizes_standard;
+	struct str rest = text, one;
+	for (int level = SERIES_1M; level < SERIES_LEVELS; level++) {
+		uint64_t days;
+		bool more = str_cut(rest, ',', &one, &rest);
+		if (!str_to_u64(one, 3660, &days) || !days || more != (level < SERIES_1D))
+			return false;
+		sizes.count[level] = (uint32_t)((int64_t)days * 86400000 / series_step_ms((enum series_level)level));
+	}
+	*ret_sizes = sizes;
+	return true;
+}
+
+static int64_t begin_of(enum series_level level, int64_t time_ms)
+{
+	return time_ms - time_ms % series_step_ms(level);
+}
+
+size_t series_slots(enum series_level level, int64_t from_ms, int64_t to_ms)
+{
+	int64_t step = series_step_ms(level), first = (from_ms + step - 1) / step, end = (to_ms + step - 1) / step;
+	return end > first ? (size_t)(end - first) : 0;
+}
+
+/* --- from finer records to a coarser one */
+
+struct fold {
+	const struct series_layout *layout;
+	double *sums, *weights;
+	uint32_t samples;
+};
+
+static struct fold fold_new(const struct series_layout *layout)
+{
+	return (struct fold){.layout = layout,
+	                     .sums = must_calloc(layout->room, sizeof(double)),
+	                     .weights = must_calloc(layout->room, sizeof(double))};
+}
+
+static void fold_add(struct fold *f, const struct series_record *r)
+{
+	for (size_t i = 0; i < f->layout->count; i++) {
+		double v = (double)r->values[i];
+		if (isnan(v))
+			continue;
+		if (f->layout->columns[i].maximum)
+			f->sums[i] = f->weights[i] > 0 && f->sums[i] > v ? f->sums[i] : v;
+		else
+			f->sums[i] += v * r->samples;
+		f->weights[i] += r->samples;
+	}
+	f->samples += r->samples;
+}
+
+/* The record, and an end of the fold. */
+static void fold_end(struct fold *f, int64_t begin_ms, struct series_record *ret)
+{
+	ret->time_ms = f->samples ? begin_ms : -1;
+	ret->samples = f->samples;
+	for (size_t i = 0; i < f->layout->room; i++) {
+		bool known = i < f->layout->count && f->weights[i] > 0;
+		double v = !known                          ? (double)NAN
+		           : f->layout->columns[i].maximum ? f->sums[i]
+		                                           : f->sums[i] / f->weights[i];
+		ret->values[i] = (float)v;
+	}
+	free(f->sums);
+	free(f->weights);
+}
+
+/* The interval that has the last sample is under way: its record is not written yet, or not with all of it. */
+static bool is_open(const struct series_file *f, enum series_level level, int64_t begin_ms)
+{
+	return level > f->layout->first && f->last_ms >= 0 && begin_of(level, f->last_ms) == begin_ms;
+}
+
+static int interval_read(const struct series_file *f, enum series_level level, int64_t begin_ms,
+                         struct series_record *r);
+
+static int interval_make(const struct series_file *f, enum series_level level, int64_t begin_ms,
+                         struct series_record *ret)
+{
+	enum series_level finer = (enum series_level)(level - 1);
+	int64_t step = series_step_ms(finer), end = begin_ms + series_step_ms(level);
+	struct fold fold = fold_new(f->layout);
+	int r = 0;
+	for (int64_t at = begin_ms; r == 0 && at < end; at += step) {
+		r = interval_read(f, finer, at, ret);
+		if (r == 0 && ret->time_ms >= 0)
+			fold_add(&fold, ret);
+	}
+	fold_end(&fold, begin_ms, ret);
+	return r;
+}
+
+static int interval_read(const struct series_file *f, enum series_level level, int64_t begin_ms,
+                         struct series_record *r)
+{
+	return is_open(f, level, begin_ms) ? interval_make(f, level, begin_ms, r)
+	                                   : series_record_read(f, level, begin_ms, r);
+}
+
+/* The time goes on from `last_ms`, or back: intervals that were left are written, the finest first. One that the time
+ * comes back to is under way again, and made anew of the finer records when it is left. */
+static int intervals_end(const struct series_file *f, int64_t last_ms, int64_t time_ms, struct series_record *r)
+{
+	int result = 0;
+	for (int i = (int)f->layout->first + 1; result == 0 && i < SERIES_LEVELS; i++) {
+		enum series_level level = (enum series_level)i;
+		int64_t begin = begin_of(level, last_ms);
+		if (begin == begin_of(level, time_ms))
+			break;
+		result = interval_make(f, level, begin, r);
+		if (result == 0 && r->time_ms >= 0)
+			result = series_record_write(f, level, r);
+	}
+	return result;
+}
+
+/* --- copying into rings of another length */
+
+struct copy {
+	const struct series_file *to;
+	enum series_level level;
+};
+
+static int record_copy(void *ctx, const struct series_record *r)
+{
+	const struct copy *c = ctx;
+	return series_record_write(c->to, c->level, r);
+}
+
+static int rings_copy(const struct series_file *from, struct series_file *to)
+{
+	int r = 0;
+	for (int i = (int)from->layout->first; r == 0 && from->last_ms >= 0 && i < SERIES_LEVELS; i++) {
+		enum series_level level = (enum series_level)i;
+		struct copy c = {to, level};
+		int64_t keep = series_step_ms(level) * to->sizes.count[level];
+		int64_t begin = from->last_ms > keep ? from->last_ms - keep + 1 : 0;
+		r = series_records_walk(from, level, begin, from->last_ms + 1, record_copy, &c);
+	}
+	return r < 0 || from->last_ms < 0 ? r : series_mark_write(to, from->last_ms);
+}
+
+static bool sizes_same(const struct series_layout *layout, const struct series_sizes *a, const struct series_sizes *b)
+{
+	for (int i = (int)layout->first; i < SERIES_LEVELS; i++)
+		if (a->count[i] != b->count[i])
+			return false;
+	return true;
+}
+
+static int file_ensure(const char *path, const struct series_layout *layout, const struct series_sizes *sizes)
+{
+	struct series_file old, f;
+	int r = series_file_open(path, layout, false, &old);
+	if (r == 0 && sizes_same(layout, &old.sizes, sizes)) {
+		series_file_close(&old);
+		return 0;
+	}
+	if (r == -EBADMSG)
+		log_warn("series: %s is damaged, or not of this version: it begins anew", path);
+	bool copies = r == 0;
+	if (r < 0 && r != -ENOENT && r != -EBADMSG)
+		return r;
+	r = series_file_make(path, layout, sizes, &f);
+	if (r == 0) {
+		r = copies ? rings_copy(&old, &f) : 0;
+		r = series_file_publish(path, &f, r);
+	}
+	if (copies)
+		series_file_close(&old);
+	return r;
+}
+
+/* --- the series */
+
+int series_open(const char *path, const struct series_layout *layout, const struct series_sizes *sizes,
+                struct series **ret_series)
+{
+	pthread_mutex_t *lock = lock_of(path);
+	pthread_mutex_lock(lock);
+	int r = file_ensure(path, layout, sizes);
+	pthread_mutex_unlock(lock);
+	if (r < 0)
+		return r;
+	struct series *s = must_calloc(1, sizeof *s);
+	s->path = must_strdup(path);
+	s->layout = layout;
+	s->sizes = *sizes;
+	s->inputs = must_calloc(layout->inputs, sizeof *s->inputs);
+	s->values = must_calloc(layout->room, sizeof *s->values);
+	s->lock = lock;
+	*ret_series = s;
+	return 0;
+}
+
+void series_close(struct series *s)
+{
+	if (!s)
+		return;
+	free(s->path);
+	free(s->inputs);
+	free(s->values);
+	free(s);
+}
+
+struct growth {
+	double by, seconds;
+	bool is;
+};
+
+static struct growth growth_of(const struct known *before, double now, int64_t mono_us, uint64_t epoch, bool lasting)
+{
+	int64_t passed = mono_us - before->mono_us;
+	bool is = before->is && !isnan(now) && passed > 0 && passed <= KNOWN_US && now >= before->value &&
+	          (lasting || epoch == before->epoch);
+	return (struct growth){is ? now - before->value : 0, (double)passed / 1e6, is};
+}
+
+static double column_value(const struct series *s, const struct series_column *c, const double *inputs, int64_t mono_us,
+                           uint64_t epoch)
+{
+	if (c->source == SERIES_GAUGE)
+		return inputs[c->input] * c->scale;
+	struct growth g = growth_of(&s->inputs[c->input], inputs[c->input], mono_us, epoch, c->lasting);
+	if (!g.is)
+		return (double)NAN;
+	if (c->source == SERIES_RATE)
+		return g.by / g.seconds * c->scale;
+	struct growth d = growth_of(&s->inputs[c->divisor], inputs[c->divisor], mono_us, epoch, c->lasting);
+	return d.is && d.by > 0 ? g.by / d.by * c->scale : (double)NAN;
+}
+
+static bool values_make(struct series *s, int64_t mono_us, uint64_t epoch, const double *inputs)
+{
+	bool any = false;
+	for (size_t i = 0; i < s->layout->room; i++) {
+		double v = i < s->layout->count ? column_value(s, &s->layout->columns[i], inputs, mono_us, epoch)
+		                                : (double)NAN;
+		s->values[i] = (float)v;
+		any |= !isnan(v);
+	}
+	for (size_t i = 0; i < s->layout->inputs; i++)
+		if (!isnan(inputs[i]))
+			s->inputs[i] = (struct known){inputs[i], mono_us, epoch, true};
+	return any;
+}
+
+static int sample_write(struct series_file *f, const struct series *s, int64_t time_ms)
+{
+	struct series_record made = {.values = must_calloc(s->layout->room, sizeof(float))};
+	struct series_record sample = {begin_of(s->layout->first, time_ms), 1, s->values};
+	int r = 0;
+	if (f->last_ms >= 0)
+		r = intervals_end(f, f->last_ms, time_ms, &made);
+	/* The mark first: a sample that no mark tells of would be left out of the coarser rings. */
+	if (r == 0)
+		r = series_mark_write(f, time_ms);
+	if (r == 0)
+		r = series_record_write(f, s->layout->first, &sample);
+	free(made.values);
+	return r;
+}
+
+int series_put(struct series *s, int64_t time_ms, int64_t mono_us, uint64_t epoch, const double *inputs)
+{
+	struct series_file f;
+	if (!values_make(s, mono_us, epoch, inputs) || time_ms <= 0)
+		return 0;
+	pthread_mutex_lock(s->lock);
+	int r = series_file_open(s->path, s->layout, true, &f);
+	if (r == -ENOENT || r == -EBADMSG) { /* somebody took it away */
+		r = file_ensure(s->path, s->layout, &s->sizes);
+		r = r < 0 ? r : series_file_open(s->path, s->layout, true, &f);
+	}
+	if (r == 0) {
+		r = sample_write(&f, s, time_ms);
+		series_file_close(&f);
+	}
+	pthread_mutex_unlock(s->lock);
+	return r;
+}
+
+/* --- reading */
+
+struct reading {
+	const unsigned *columns;
+	size_t count;
+	int64_t first_ms, step_ms;
+	float *values;
+};
+
+static int record_take(void *ctx, const struct series_record *r)
+{
+	const struct reading *to = ctx;
+	float *row = to->values + (size_t)((r->time_ms - to->first_ms) / to->step_ms) * to->count;
+	for (size_t i = 0; i < to->count; i++)
+		row[i] = r->values[to->columns[i]];
+	return 0;
+}
+
+static int open_read(const struct series_file *f, enum series_level level, struct reading *to)
+{
+	struct series_record r = {.values = must_calloc(f->layout->room, sizeof(float))};
+	int result = interval_make(f, level, begin_of(level, f->last_ms), &r);
+	if (result == 0 && r.time_ms >= 0)
+		result = record_take(to, &r);
+	free(r.values);
+	return result;
+}
+
+int series_read(const char *path, const struct series_layout *layout, enum series_level level, int64_t from_ms,
+                int64_t to_ms, const unsigned *columns, size_t count, float *ret_values)
+{
+	size_t slots = series_slots(level, from_ms, to_ms);
+	int64_t step = series_step_ms(level);
+	struct reading to = {columns, count, (from_ms + step - 1) / step * step, step, ret_values};
+	struct series_file f;
+	pthread_mutex_t *lock = lock_of(path);
+	for (size_t i = 0; i < slots * count; i++)
+		ret_values[i] = NAN;
+	if (level < layout->first)
+		return 0;
+	pthread_mutex_lock(lock);
+	int r = series_file_open(path, layout, false, &f);
+	if (r == 0) {
+		r = series_records_walk(&f, level, from_ms, to_ms, record_take, &to);
+		int64_t begin = f.last_ms >= 0 ? begin_of(level, f.last_ms) : -1;
+		if (r == 0 && level > layout->first && begin >= to.first_ms && begin < to_ms)
+			r = open_read(&f, level, &to);
+		series_file_close(&f);
+	}
+	pthread_mutex_unlock(lock);
+	return r == -EBADMSG ? 0 : r;
+}

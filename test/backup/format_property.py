@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""The documented format against the program: random trees, written by the program, restored by restore_without_steward.py, are
+the same; a damaged repository is refused by both, and `steward repository` says so.
+
+  format_property.py REPOSITORY_WRITE STEWARD"""
+import glob
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+RESTORE = pathlib.Path(__file__).with_name('restore_without_steward.py')
+GROUP, CLUSTER, SET = '6740a1b2c3d4e5f601234567', '6740a1b2c3d4e5f60123aaaa', 'shard-0'
+
+
+def tree_make(root, dice):
+	sizes = [0, 1, 8192, 32767, 32768, 32769, 300000, dice.randrange(2000000)]
+	for number, size in enumerate(sizes):
+		path = root / 'base' / ('d%d' % (number % 3)) / ('%d' % number)
+		path.parent.mkdir(parents=True, exist_ok=True)
+		data = bytearray(dice.randbytes(size))
+		for at in range(0, size, 65536):  # runs that compress, and whole chunks of zeros
+			data[at:at + 40000] = bytes(min(40000, size - at)) if at % 131072 else b'x' * min(40000, size - at)
+		path.write_bytes(data)
+		path.chmod(dice.choice([0o600, 0o640]))
+	with open(root / 'sparse', 'wb') as sparse:
+		sparse.truncate(5000000)
+	(root / 'empty').mkdir(mode=0o750)
+
+
+def tree_read(root):
+	out = {}
+	for path in sorted(root.rglob('*')):
+		name, mode = str(path.relative_to(root)), path.stat().st_mode & 0o7777
+		out[name] = (mode, path.read_bytes() if path.is_file() else None, int(path.stat().st_mtime) if path.is_file() else 0)
+	return out
+
+
+def run(*words, code=0):
+	# The look for leaks at the end takes seconds, and the unit tests do it.
+	done = subprocess.run([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+			      env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
+	assert done.returncode == code, (words, done.returncode, done.stdout)
+	return done.stdout
+
+
+def restore(home, snapshot, target, *more, code=0):
+	return run('/usr/bin/python3', RESTORE, '--secret', home / 'data/secret.key', '--repository', home / 'data/backups', *more,
+		   'US_EAST_1', GROUP, CLUSTER, snapshot, SET, target, code=code)
+
+
+def check(home, program, write, dice):
+	data = home / 'data'
+	data.mkdir(mode=0o700)
+	stored = []
+	for number in range(2):
+		source = home / ('source%d' % number)
+		source.mkdir()
+		if number:  # the same, and a little more
+			subprocess.run(['cp', '-a', '%s/.' % (home / 'source0'), source], check=True)
+			(source / 'more').write_bytes(b'more')
+		else:
+			tree_make(source, dice)
+		segment = home / '000000010000000000000007'
+		if not number:
+			segment.write_bytes(dice.randbytes(1000) + bytes(100000))
+		segments = [] if number else [segment]
+		stored.append(int(run(write, data, 'US_EAST_1', GROUP, CLUSTER, 's%d' % number, SET, source, *segments)))
+		back = home / ('back%d' % number)
+		restore(home, 's%d' % number, back)
+		for verify in sorted(glob.glob('/usr/lib/postgresql/*/bin/pg_verifybackup')):
+			run(verify, '-n', '-q', back)
+		(back / 'backup_manifest').unlink()
+		assert tree_read(source) == tree_read(back)
+	assert stored[1] < stored[0] / 50 + 8192, stored
+	restore(home, 's0', home / 'with-wal', '--wal', 'i1')
+	assert (home / 'with-wal/pg_wal' / segment.name).read_bytes() == segment.read_bytes()
+	said = run(program, 'repository', 'check', '--data', data)
+	assert '2 snapshots' in said and said.rstrip().endswith('clean'), said
+	usage = run(program, 'repository', 'usage', '--data', data).splitlines()
+	assert usage[1].split('\t')[:2] == ['US_EAST_1', GROUP] and int(usage[1].split('\t')[2]) > 100000, usage
+	assert 'no backups' in run(program, 'repository', 'check', '--data', data, '--region', 'NONE')
+
+
+def damage(home, program, dice):
+	data = home / 'data'
+	pack = max((data / 'backups/US_EAST_1' / GROUP / 'packs').iterdir(), key=lambda path: path.stat().st_size)
+	good = pack.read_bytes()
+	bad = bytearray(good)
+	bad[100] ^= 1
+	pack.write_bytes(bad)
+	said = run(program, 'repository', 'check', '--data', data, code=1)
+	assert pack.name in said and '%s/s' % CLUSTER in said and '1 fault' in said, said
+	pack.write_bytes(good)
+	run(program, 'repository', 'check', '--data', data, '--sample', '50%')
+	run(program, 'repository', 'check', '--data', data, '--sample', '2', code=2)
+	run(program, 'repository', 'nonsense', '--data', data, code=2)
+	manifest = data / 'backups/US_EAST_1' / GROUP / 'manifests' / CLUSTER / 's0' / SET
+	other = manifest.parent.with_name('s1') / SET
+	good = manifest.read_bytes()
+	manifest.write_bytes(other.read_bytes())
+	assert 'does not open' in restore(home, 's0', home / 'swapped', code=1)
+	manifest.write_bytes(good)
+	key = data / 'secret.key'
+	good = key.read_bytes()
+	key.write_bytes(os.urandom(32))
+	assert 'does not open' in restore(home, 's0', home / 'wrong', code=1)
+	assert 'secret.key' in run(program, 'repository', 'check', '--data', data, code=1)
+	key.write_bytes(good)
+
+
+def main():
+	write, program = sys.argv[1:]
+	seed = random.randrange(1 << 32)
+	dice = random.Random(seed)
+	print('seed', seed)
+	with tempfile.TemporaryDirectory(prefix='steward-format-') as home:
+		check(pathlib.Path(home), program, write, dice)
+		damage(pathlib.Path(home), program, dice)
+
+
+main()

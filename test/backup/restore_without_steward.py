@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+"""Restore one set of a snapshot without Steward: written from docs/backup-format.md alone.
+
+  restore_without_steward.py --secret DIR/secret.key --repository DIR/backups REGION GROUP CLUSTER SNAPSHOT SET TARGET
+  restore_without_steward.py ... --wal INCARNATION    the log too, into TARGET/pg_wal
+
+The repository is a directory. Needs python3-cryptography, and the program zstd. TARGET must not exist."""
+import argparse
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+CHUNK = 32768
+ZERO = bytes(16)
+BATCH = 512
+
+
+class Bad(Exception):
+	pass
+
+
+def mac(key, message):
+	return hmac.new(key, message, hashlib.sha256).digest()
+
+
+def derive(key, salt, info):
+	return HKDF(hashes.SHA256(), 32, salt, info).derive(key)
+
+
+def expand(data):
+	return subprocess.run(['zstd', '-d', '-q', '-c'], input=data, stdout=subprocess.PIPE, check=True).stdout
+
+
+def unseal(key, kind, name, data):
+	"""The plain bytes of a sealed object."""
+	magic, found, packed, zero, length, salt = struct.unpack('<4scBHQ16s', data[:32])
+	if magic != b'SWB1' or found != kind or packed > 1 or zero:
+		raise Bad('%s does not begin as it should' % name)
+	try:
+		plain = AESGCM(derive(key, salt, b'object')).decrypt(bytes(12), data[32:], data[:32] + name.encode())
+	except InvalidTag:
+		raise Bad('%s does not open' % name) from None
+	plain = expand(plain) if packed else plain
+	if len(plain) != length:
+		raise Bad('%s has another length' % name)
+	return plain
+
+
+class Repository:
+	def __init__(self, root, secret, region, group):
+		self.home, self.group = pathlib.Path(root) / region / group, group
+		service = mac(mac(pathlib.Path(secret).read_bytes(), b'steward/1/backups'), b'service key')
+		self.data = self.open('key', b'K', service)
+		self.id_key = derive(self.data, b'', b'chunk id')
+		self.chunks, self.packs = {}, {}
+		for path in sorted((self.home / 'index').iterdir()):
+			self.index(path.name)
+
+	def open(self, name, kind, key=None):
+		return unseal(key or self.data, kind, '%s/%s' % (self.group, name), (self.home / name).read_bytes())
+
+	def index(self, pack):
+		plain = self.open('index/' + pack, b'I')
+		for number, (ident, at, stored, length) in enumerate(struct.iter_unpack('<16sIII', plain)):
+			self.chunks.setdefault(ident, []).append((pack, number, at, stored, length))
+
+	def pack(self, name):
+		if name not in self.packs:
+			file = open(self.home / 'packs' / name, 'rb')  # kept open for the next chunk
+			if file.read(32) != b'SWB1P' + bytes(11) + bytes.fromhex(name):
+				raise Bad('pack %s does not begin as it should' % name)
+			self.packs[name] = file, AESGCM(derive(self.data, bytes.fromhex(name), b'pack'))
+		return self.packs[name]
+
+	def decrypt(self, ident):
+		"""A chunk that may still be compressed, and its length with that mark, from any of its packs."""
+		fault = Bad('chunk %s is in no pack' % ident.hex())
+		for pack, number, at, stored, length in self.chunks.get(ident, ()):
+			try:
+				file, cipher = self.pack(pack)
+				file.seek(at)
+				return cipher.decrypt(struct.pack('<IQ', number, 0), file.read(stored), ident + struct.pack('<I', length)), length
+			except InvalidTag:
+				fault = Bad('chunk %d of pack %s does not open' % (number, pack))
+			except FileNotFoundError:
+				fault = Bad('pack %s is missing' % pack)
+			except Bad as other:
+				fault = other
+		raise fault
+
+	def plain(self, idents):
+		"""The plain bytes of each: one run of zstd reads the frames of many chunks."""
+		opened = [self.decrypt(ident) for ident in idents]
+		frames = b''.join(data for data, length in opened if length >> 31)
+		expanded, at, out = expand(frames) if frames else b'', 0, []
+		for ident, (data, length) in zip(idents, opened):
+			if length >> 31:
+				data = expanded[at:at + (length & 0x7fffffff)]
+				at += len(data)
+			own = mac(self.id_key, data)[:16]
+			if len(data) != length & 0x7fffffff or (b'\1' + own[1:] if own == ZERO else own) != ident:
+				raise Bad('chunk %s is another' % ident.hex())
+			out.append(data)
+		return out
+
+
+def entries(plain):
+	"""The head of a manifest, and its entries."""
+	n, = struct.unpack_from('<I', plain)
+	head = json.loads(plain[4:4 + n])
+	count, = struct.unpack_from('<I', plain, 4 + n)
+	at, out = 8 + n, []
+	form = '<cIqQIH' if 'checksum' in head else '<cIqQ32sH'
+	for _ in range(count):
+		kind, mode, changed, size, total, n = struct.unpack_from(form, plain, at)
+		at += struct.calcsize(form)
+		path = plain[at:at + n]
+		at += n + 1
+		chunks, = struct.unpack_from('<I', plain, at)
+		at += 4
+		out.append((kind, mode & 0o7777, changed, size, total, path, [plain[at + 16 * i:at + 16 * i + 16] for i in range(chunks)]))
+		at += 16 * chunks
+	if at != len(plain):
+		raise Bad('the manifest does not end where it should')
+	return head, out
+
+
+def target(root, path):
+	if path.startswith(b'/') or any(part in (b'', b'.', b'..') for part in path.split(b'/')):
+		raise Bad('the path %r leads elsewhere' % path)
+	return os.path.join(os.fsencode(root), path)
+
+
+def file_restore(repository, path, entry):
+	_, mode, changed, size, _, _, chunks = entry
+	os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+	with open(path, 'xb') as out:
+		for first in range(0, len(chunks), BATCH):
+			batch = chunks[first:first + BATCH]
+			stored = iter(repository.plain([ident for ident in batch if ident != ZERO]))
+			for number, ident in enumerate(batch, first):
+				length = min(CHUNK, size - number * CHUNK)
+				plain = bytes(length) if ident == ZERO else next(stored)
+				if len(plain) != length:
+					raise Bad('%r: chunk %d has another length' % (path, number))
+				out.write(plain)
+	os.chmod(path, mode)
+	os.utime(path, (changed, changed))
+
+
+def wal_restore(repository, cluster, incarnation, name, root):
+	base = 'wal/%s/%s/%s' % (cluster, incarnation, name)
+	out = pathlib.Path(root) / 'pg_wal'
+	out.mkdir(exist_ok=True, mode=0o700)
+	for path in sorted((repository.home / base).rglob('*')):
+		if path.is_dir() or path.parent.name == 'seconds':
+			continue
+		(out / path.name).write_bytes(repository.open(str(path.relative_to(repository.home)), b'W'))
+
+
+def main():
+	p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+	p.add_argument('--secret', required=True)
+	p.add_argument('--repository', required=True)
+	p.add_argument('--wal', metavar='INCARNATION')
+	for name in ('region', 'group', 'cluster', 'snapshot', 'set', 'target'):
+		p.add_argument(name)
+	g = p.parse_args()
+	repository = Repository(g.repository, g.secret, g.region, g.group)
+	head, listed = entries(repository.open('manifests/%s/%s/%s' % (g.cluster, g.snapshot, g.set), b'M'))
+	os.mkdir(g.target, 0o700)
+	for entry in listed:
+		if entry[0] == b'D':
+			os.makedirs(target(g.target, entry[5]), mode=0o700, exist_ok=True)
+	for entry in listed:
+		if entry[0] == b'F':
+			file_restore(repository, target(g.target, entry[5]), entry)
+	if g.wal:
+		wal_restore(repository, g.cluster, g.wal, g.set, g.target)
+	for entry in listed:
+		if entry[0] == b'D':
+			os.chmod(target(g.target, entry[5]), entry[1])
+	print('%d files, %d bytes' % (head['files'], head['bytes']))
+
+
+if __name__ == '__main__':
+	try:
+		main()
+	except Bad as fault:
+		sys.exit('restore_without_steward.py: %s' % fault)

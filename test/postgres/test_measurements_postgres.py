@@ -1,0 +1,361 @@
+"""Measurements of real servers: under pgbench they say what pg_stat_* says; what was stopped is a gap, what failed over has no
+negative rate, and what is gone leaves no file."""
+import datetime, os, signal, subprocess, threading, time
+from contextlib import closing
+
+import psycopg2
+import pytest
+
+from client import ok, refused
+from databases import shape, until, working_in
+from test_measurements import DISK, PROCESS
+
+USER, PASSWORD = 'app', 'correct horse 4 battery'
+CLIENTS = 4
+LOOK = '''select extract(epoch from clock_timestamp()), sum(xact_commit + xact_rollback), sum(tup_inserted), sum(tup_updated),
+	sum(blks_read + blks_hit), (select wal_bytes from pg_stat_wal) from pg_stat_database'''
+NAMES = ('OPCOUNTER_CMD', 'OPCOUNTER_INSERT', 'OPCOUNTER_UPDATE', None, 'JOURNALING_MB')
+
+
+def seconds(text):
+	return datetime.datetime.strptime(text, '%Y-%m-%dT%H:%M:%SZ').replace(tzinfo=datetime.timezone.utc).timestamp()
+
+
+class World:
+	def __init__(self, place, name, nodes=3):
+		self.place, self.server, self.name = place, place.server, name
+		self.cluster = self.path('clusters/' + name)
+		self.id = ok(self.server.post(self.path('clusters'), json={'name': name, **shape(nodes)}), 201)['id']
+		ok(self.server.post(self.path('databaseUsers'), json={
+			'username': USER, 'password': PASSWORD, 'databaseName': 'admin', 'groupId': self.server.group,
+			'roles': [{'roleName': r, 'databaseName': 'admin'} for r in ('readWriteAnyDatabase', 'dbAdminAnyDatabase')]}), 201)
+		ok(self.server.post(self.path('accessList'), json=[{'ipAddress': '127.0.0.1'}]))
+		self.string = place.wait(self.cluster)['connectionStrings']['standard']
+		self.series = place.data / 'series' / self.id
+		self.watched = {}
+
+	def path(self, what):
+		return '/groups/%s/%s' % (self.server.group, what)
+
+	def processes(self, kind=None):
+		found = ok(self.server.get(self.path('processes')))['results']
+		return [p['id'] for p in found if kind in (None, p['typeName'])]
+
+	def get(self, process, query, below=''):
+		return self.server.get(self.path('processes/%s%s/measurements?%s' % (process, below, query)))
+
+	def points(self, process, metric, below='', query='granularity=PT1M&period=PT1H'):
+		one, = ok(self.get(process, '%s&m=%s' % (query, metric), below))['measurements']
+		return {seconds(p['timestamp']): p.get('value') for p in one['dataPoints']}
+
+	def connect(self):
+		c = psycopg2.connect(self.string, user=USER, password=PASSWORD)
+		c.autocommit = True
+		return c
+
+	def bench(self, *args):
+		env = {'PATH': os.environ['PATH'], 'HOME': '/nonexistent', 'PGUSER': USER, 'PGPASSWORD': PASSWORD}
+		return subprocess.Popen(['pgbench', *args, self.string], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+	def now(self):
+		return seconds(self.server.control('clock', method='GET')['now'][:19] + 'Z')
+
+	def watch(self, metric, bound, operator='GREATER_THAN', **more):
+		self.watched[metric] = ok(self.server.post(self.path('alertConfigs'), json={
+			'eventTypeName': 'OUTSIDE_METRIC_THRESHOLD', 'enabled': True, 'notifications': [{'typeName': 'EMAIL', 'emailAddress': 'a@example.com'}],
+			'metricThreshold': {'metricName': metric, 'operator': operator, 'threshold': bound}, **more}))['id']
+
+	def alerts(self, metric, *statuses):
+		found = ok(self.server.get(self.path('alertConfigs/%s/alerts' % self.watched[metric])))['results']
+		return [a for a in found if not statuses or a['status'] in statuses]
+
+	def clean(self):
+		for process in self.processes():
+			for m in ok(self.get(process, 'granularity=PT1M&period=PT1H'))['measurements']:
+				for p in m['dataPoints']:
+					assert p.get('value', 0) >= 0, (process, m['name'], p)
+
+
+@pytest.fixture(scope='module')
+def world(start_place):
+	return World(start_place(), 'shop')
+
+
+class Load:
+	"""pgbench for a while, and what the server itself says each second."""
+
+	def __init__(self, world):
+		"""Over a whole minute, and well before it, because its first sample counts from the one before."""
+		world.bench('-i', '-q', '-s', '2').wait(120)
+		self.rows, self.world = [], world
+		self.minute = (int(time.time()) + 25) // 60 * 60 + 60
+		self.process = world.bench('-n', '-c', str(CLIENTS), '-R', '150', '-T', str(self.minute + 65 - int(time.time())))
+		self.thread = threading.Thread(target=self.look)
+		self.thread.start()
+
+	def look(self):
+		with self.world.connect().cursor() as c:
+			while self.process.poll() is None:
+				c.execute(LOOK)
+				self.rows.append([float(x) for x in c.fetchone()])
+				time.sleep(0.5)
+
+	def end(self):
+		said = self.process.communicate(timeout=300)[0]
+		self.thread.join(60)
+		assert self.process.returncode == 0, said
+
+	def at(self, t, column):
+		after = next(i for i, r in enumerate(self.rows) if r[0] >= t)
+		a, b = self.rows[after - 1], self.rows[after]
+		return a[column] + (b[column] - a[column]) * (t - a[0]) / (b[0] - a[0])
+
+
+@pytest.fixture(scope='module')
+def load(world):
+	world.watch('CONNECTIONS', CLIENTS - 0.5, matchers=[{'fieldName': 'TYPE_NAME', 'operator': 'EQUALS', 'value': 'PRIMARY'}])
+	world.watch('DISK_PARTITION_SPACE_USED_DATA', 100.5)
+	world.watch('SYSTEM_MEMORY_PERCENT_USED', 0.1)
+	until(lambda: (world.series / (world.processes()[0].split('.')[0] + '.process')).exists(), 60)
+	one = Load(world)
+	one.end()
+	return one
+
+
+def test_it_agrees_with_the_server(world, load):
+	"""Not each minute of a machine that has other things to do is one in which the load is the same all the time."""
+	for last in (False, False, True):
+		try:
+			return agrees(world, load)
+		except AssertionError:
+			if last:
+				raise
+		load.__init__(world)
+		load.end()
+
+
+def agrees(world, load):
+	"""A minute's rates go from the sample before it to its last, ten seconds before its end."""
+	primary, = world.processes('REPLICA_PRIMARY')
+	for i, name in enumerate(NAMES):
+		if not name:
+			continue
+		grown = (load.at(load.minute + 50, i + 1) - load.at(load.minute - 10, i + 1)) / 60
+		want = grown / 1e6 if name == 'JOURNALING_MB' else grown
+		assert world.points(primary, name)[load.minute] == pytest.approx(want, rel=0.05), name
+	assert world.points(primary, 'CONNECTIONS')[load.minute] == pytest.approx(CLIENTS + 1, rel=0.05)
+	assert world.points(primary, 'PROCESS_CPU_USER')[load.minute] > 0
+	assert world.points(primary, 'OP_EXECUTION_TIME_COMMANDS')[load.minute] > 0
+
+
+def test_values_raise_alerts(world, load):
+	"""While the load lasts, of the primary; it ends with it."""
+	until(lambda: world.alerts('CONNECTIONS'), 150)
+	alert, = world.alerts('CONNECTIONS')
+	primary, = world.processes('REPLICA_PRIMARY')
+	assert alert['hostnameAndPort'] == primary and alert['clusterName'] == world.name
+	assert any(v == pytest.approx(alert['currentValue']['number'], abs=0.01) for v in world.points(primary, 'CONNECTIONS').values() if v) \
+		or alert['status'] == 'CLOSED'
+	until(lambda: world.alerts('CONNECTIONS', 'CLOSED'), 150)
+	assert {a['hostnameAndPort'] for a in world.alerts('SYSTEM_MEMORY_PERCENT_USED', 'OPEN')} == set(world.processes())
+	assert all(0.1 < a['currentValue']['number'] <= 100 for a in world.alerts('SYSTEM_MEMORY_PERCENT_USED'))
+	assert world.alerts('DISK_PARTITION_SPACE_USED_DATA') == []
+
+
+def test_standbys_follow(world, load):
+	for process in world.processes('REPLICA_SECONDARY'):
+		assert 0 <= world.points(process, 'OPLOG_REPLICATION_LAG')[load.minute] < 5000
+		mine, theirs = (world.points(p, 'JOURNALING_MB')[load.minute] for p in (process, *world.processes('REPLICA_PRIMARY')))
+		assert mine == pytest.approx(theirs, rel=0.05), 'what is made there is received here'
+	assert all(v is None for v in world.points(world.processes('REPLICA_PRIMARY')[0], 'OPLOG_REPLICATION_LAG').values())
+
+
+def test_disks_and_databases(world, load):
+	primary, = world.processes('REPLICA_PRIMARY')
+	name, = [d['partitionName'] for d in ok(world.server.get(world.path('processes/%s/disks' % primary)))['results']]
+	room = os.statvfs(world.place.data)
+	points = world.points(primary, 'DISK_PARTITION_SPACE_FREE', '/disks/' + name)
+	assert points[load.minute] == pytest.approx(room.f_bavail * room.f_frsize, rel=0.05)
+	assert [m['name'] for m in ok(world.get(primary, 'granularity=PT1M&period=PT5M', '/disks/' + name))['measurements']] == DISK
+	with world.connect().cursor() as c:
+		c.execute("select pg_database_size('postgres'), count(*), sum(pg_table_size(oid)) from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace")
+		size, tables, data = c.fetchone()
+	for metric, want in (('STORAGE_SIZE', size), ('COLLECTION_COUNT', tables), ('DATA_SIZE', data)):
+		found = world.points(primary, 'DATABASE_' + metric, '/databases/postgres')
+		assert found[load.minute] == pytest.approx(float(want), rel=0.05), metric
+	refused(world.get(primary, 'granularity=PT1M&period=PT5M', '/databases/none'), 404)
+
+
+def test_all_metrics(world, load):
+	for process in world.processes():
+		doc = ok(world.get(process, 'granularity=PT1M&period=PT5M'))
+		assert [m['name'] for m in doc['measurements']] == PROCESS
+	world.clean()
+
+
+# On a clock that is moved by hand: rounds of samples in moments.
+
+
+class Ticks(World):
+	def tick(self, count=1):
+		"""Ten seconds, and the samples of that moment are there."""
+		files = [self.series / (p.split('.')[0] + '.process') for p in self.processes()]
+		for _ in range(count):
+			before = {f: f.stat().st_mtime_ns for f in files if f.exists()}
+			self.server.advance(10)
+			end = time.monotonic() + 20
+			while time.monotonic() < end and not any(f.exists() and f.stat().st_mtime_ns != before.get(f) for f in files):
+				time.sleep(0.02)
+
+
+@pytest.fixture(scope='module')
+def ticks(start_place):
+	return Ticks(start_place(clock='virtual'), 'clocked')
+
+
+def test_a_failover_has_no_negative_rate(ticks):
+	w = ticks
+	w.bench('-i', '-q', '-s', '1').wait(120)
+	load = w.bench('-n', '-c', '2', '-R', '50', '-T', '600')
+	try:
+		w.tick(14)
+		old, = w.processes('REPLICA_PRIMARY')
+		book = w.place.data / 'engine' / w.id / old.split('.')[0] / 'data' / 'postmaster.pid'
+		os.kill(int(book.read_text().split()[0]), signal.SIGKILL)
+		new = until(lambda: [p for p in w.processes('REPLICA_PRIMARY') if p != old], 60)[0]
+		until(lambda: old in w.processes('REPLICA_SECONDARY'), 60, 'its return')
+		w.tick(14)
+	finally:
+		load.kill()
+		load.wait()
+	w.clean()
+	inserts = [v for v in w.points(new, 'OPCOUNTER_INSERT').values() if v is not None]
+	assert inserts and min(inserts) >= 0
+	lags = [v for v in w.points(new, 'OPLOG_REPLICATION_LAG').values()]
+	assert any(v is not None for v in lags) and lags[-1] is None, 'it followed, and leads now'
+	assert max(v for v in w.points(old, 'RESTARTS_IN_LAST_HOUR').values() if v is not None) >= 1
+	assert any(v for v in w.points(old, 'CONNECTIONS').values()), 'the series goes on with its node'
+
+
+def test_a_hung_session_delays_nobody(ticks):
+	"""The session that samples one node is stopped: that node alone has none, until another session is there."""
+	w = ticks
+	stuck, *others = w.processes()
+	folder = w.place.data / 'engine' / w.id / stuck.split('.')[0]
+	kept = [p for p in working_in(folder) if 'steward_engine postgres [local]' in open('/proc/%d/cmdline' % p).read()]
+	assert kept
+	for p in kept:
+		os.kill(p, signal.SIGSTOP)
+	try:
+		begin = w.now()
+		w.tick(3)
+		for process in others:
+			assert any(v is not None for t, v in w.points(process, 'CONNECTIONS').items() if t >= begin - 60)
+
+		def told_again():
+			"""Of the last whole minute. Rounds are over when one node has told: this one may take longer."""
+			w.tick(6)
+			return [v is not None for v in w.points(stuck, 'CONNECTIONS').values()][-2]
+		w.tick(6)
+		until(told_again, 120, 'another session to tell again')
+	finally:
+		for p in kept:
+			os.kill(p, signal.SIGCONT)
+	w.clean()
+
+
+def as_engine(w, database='postgres'):
+	"""A session as the service has them, on the primary."""
+	book = (w.place.data / 'engine' / w.id / w.processes('REPLICA_PRIMARY')[0].split('.')[0] / 'data' / 'postmaster.pid').read_text().split('\n')
+	c = psycopg2.connect(host=book[4], port=int(book[3]), user='steward_engine', dbname=database)
+	c.autocommit = True
+	return c
+
+
+def test_databases_that_come_and_go(ticks):
+	"""One that takes no connections keeps its history, one that is locked is a gap beside others, one that is gone has none."""
+	w = ticks
+	primary, = w.processes('REPLICA_PRIMARY')
+	file = w.series / ('%s.db.%s' % (primary.split('.')[0], b'side'.hex()))
+	points = lambda metric, name='side': w.points(primary, 'DATABASE_' + metric, '/databases/' + name)
+	last = lambda metric, name='side': [v for v in points(metric, name).values()][-1]
+	with closing(as_engine(w)) as c, c.cursor() as sql:
+		sql.execute('create database side')
+		w.tick(8)
+		until(lambda: file.exists() or w.tick(), 60)
+		assert any(v is not None for v in points('COLLECTION_COUNT').values())
+		# Nobody can look into it while somebody holds it: a gap, but for its size, and postgres goes on.
+		with closing(as_engine(w, 'side')) as held, held.cursor() as lock:
+			with closing(as_engine(w, 'side')) as other:  # what it has done is counted when it ends
+				other.cursor().execute('create table changed (n int); insert into changed select 1')
+			held.autocommit = False
+			lock.execute('lock table pg_class in access exclusive mode')
+			until(lambda: (w.tick(6), last('COLLECTION_COUNT') is None)[1], 120, 'a gap')
+			assert last('STORAGE_SIZE') > 0 and last('COLLECTION_COUNT', 'postgres') is not None
+			held.rollback()
+		sql.execute('alter database side allow_connections false')
+		before = {t: v for t, v in points('COLLECTION_COUNT').items() if v is not None}
+		w.tick(14)
+		after = points('COLLECTION_COUNT')
+		assert before and all(after[t] == v for t, v in before.items() if t in after), 'what was known stays'
+		sql.execute('drop database side')
+		until(lambda: (w.tick(6), not file.exists())[1], 60, 'the end of its series')
+	w.clean()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='needs to mount a small disk')
+def test_a_full_disk_is_a_gap(ticks):
+	"""Series have no place to be written to: the service goes on, what was written stays whole, and samples come back."""
+	w = ticks
+	process = w.processes()[0]
+	before = {t: v for t, v in w.points(process, 'CONNECTIONS').items() if v is not None}
+	subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=64k,mode=0700', 'tmpfs', str(w.series)], check=True)
+	try:
+		until(lambda: w.server.advance(10) and 'there will be gaps' in w.server.stderr, 60, 'its warning')
+		assert len(ok(w.server.get(w.path('processes')))['results']) == 3
+	finally:
+		until(lambda: subprocess.run(['umount', str(w.series)], stderr=subprocess.DEVNULL).returncode == 0, 60)
+	w.tick(14)
+	after = w.points(process, 'CONNECTIONS')
+	assert before and all(after[t] == v for t, v in list(before.items())[:-1] if t in after)
+	assert [v is not None for v in after.values()][-2]
+	w.clean()
+
+
+def test_a_stopped_node_is_a_gap(ticks):
+	w = ticks
+	ok(w.server.patch(w.cluster, json={'paused': True}))
+	w.place.wait(w.cluster)
+	w.server.advance(600)
+	ok(w.server.patch(w.cluster, json={'paused': False}))
+	w.place.wait(w.cluster)
+	w.tick(14)
+	for process in w.processes():
+		known = [v is not None for v in w.points(process, 'CONNECTIONS').values()]
+		first, last = known.index(True), len(known) - known[::-1].index(True)
+		assert known[first:last].count(False) >= 9, 'ten minutes without it, between what it had and what it has'
+	w.clean()
+
+
+def test_a_killed_service_goes_on(ticks):
+	w = ticks
+	process = w.processes()[0]
+	before = {t: v for t, v in w.points(process, 'CONNECTIONS').items() if v is not None}
+	w.server.kill()
+	w.server = w.place.start()
+	until(lambda: w.processes('REPLICA_PRIMARY'), 60)
+	after = w.points(process, 'CONNECTIONS', query='granularity=PT1M&period=P1D')
+	lost = [t for t in before if t in after and after[t] is None]
+	assert len(before) > 5 and not lost
+	w.tick(8)
+	w.clean()
+
+
+def test_what_is_gone_leaves_nothing(ticks):
+	w = ticks
+	assert w.series.is_dir() and list(w.series.glob('*.db.*')) and list(w.series.glob('*.disk.*'))
+	sizes = {f.stat().st_size for f in w.series.glob('*.process')}
+	assert len(sizes) == 1 and sizes.pop() < 4 << 20
+	ok(w.server.delete(w.cluster), 202)
+	w.place.wait(w.cluster, None)
+	until(lambda: not w.series.exists(), 60, 'the end of its series')

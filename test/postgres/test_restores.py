@@ -1,0 +1,396 @@
+"""Backups of real databases, through the API alone: what was there at a moment comes back, and nothing else; while it is
+brought back nothing is lost; what a tar holds is started by PostgreSQL itself."""
+import contextlib, os, pathlib, shutil, signal, subprocess, tarfile, threading, time
+
+import psycopg2, pytest
+
+from client import cli, ok, refused
+from databases import PASSWORD, allow, shape, until, working_in
+
+BIN = max(pathlib.Path('/usr/lib/postgresql').glob('*/bin'), default=pathlib.Path('/'))
+
+
+@pytest.fixture(scope='module')
+def place(start_place):
+	p = start_place()
+	allow(p.server)
+	return p
+
+
+def cluster(place, name, nodes=1, shards=1, pit=True, size='M10'):
+	return place.cluster(name, backupEnabled=True, pitEnabled=pit, **shape(nodes, size, shards)).settled()
+
+
+def take(c, **body):
+	"""A snapshot, completed."""
+	made = ok(c.server.post(c.path + '/backup/snapshots', json=body))
+	done = until(lambda: over(c, made['id']), 120, 'the snapshot')
+	assert done['status'] == 'completed', done
+	return done
+
+
+def over(c, snapshot):
+	doc = ok(c.server.get('%s/backup/snapshots/%s' % (c.path, snapshot)))
+	return doc['status'] in ('completed', 'failed') and doc
+
+
+def completed(c):
+	return sum(doc['status'] == 'completed' for doc in ok(c.server.get(c.path + '/backup/snapshots'))['results'])
+
+
+def restore(c, target=None, fails=False, **body):
+	target = target or c
+	if body.get('deliveryType') != 'download':
+		body = {'targetClusterName': target.name, 'targetGroupId': c.server.group, **body}
+	job = ok(c.server.post(c.path + '/backup/restoreJobs', json=body))
+	path = '%s/backup/restoreJobs/%s' % (c.path, job['id'])
+	job = until(lambda: (lambda j: j.get('finishedAt') and j)(ok(c.server.get(path))), 240, 'the restore')
+	assert bool(job.get('failed')) == fails, (job, c.server.stderr[-3000:])
+	if job['deliveryType'] != 'download':
+		target.settled()
+	return job
+
+
+class Ledger:
+	"""A writer that knows when each of its rows was acknowledged."""
+
+	def __init__(self, c, table='ledger'):
+		self.c, self.table, self.acknowledged, self.next = c, table, [], 1
+		c.ask('create table if not exists %s(n bigint primary key, at timestamptz default clock_timestamp())' % table)
+		self.stopping = False
+		self.thread = threading.Thread(target=self.run, daemon=True)
+		self.thread.start()
+
+	def run(self):
+		conn = None
+		while not self.stopping:
+			try:
+				conn = conn or self.c.connect(timeout=3)
+				begun = time.time()
+				conn.cursor().execute('insert into %s values (%d)' % (self.table, self.next))
+				self.acknowledged.append((self.next, begun, time.time()))
+			except psycopg2.Error:
+				conn = None
+				time.sleep(0.05)
+			self.next += 1
+			time.sleep(0.004)
+
+	def stop(self):
+		self.stopping = True
+		self.thread.join(30)
+
+	def holds(self, rows, point):
+		"""Exactly what was acknowledged before the point, and nothing that was begun after it."""
+		rows = {r[0] for r in rows}
+		lacking = [n for n, _, at in self.acknowledged if at < point and n not in rows]
+		extra = [n for n, begun, _ in self.acknowledged if begun > point and n in rows]
+		assert not lacking and not extra, (point, len(rows), lacking[:5], len(lacking), extra[:5], len(extra))
+
+
+def kill_primary(c, shard=0):
+	primary = c.primary(shard)
+	os.kill(c.pid(primary), signal.SIGKILL)
+	return primary
+
+
+def test_a_snapshot_comes_back(place):
+	c = cluster(place, 'single', pit=False)
+	c.ask('create table t(n int); insert into t select generate_series(1, 1000)')
+	doc = take(c, description='first')
+	assert doc['storageSizeBytes'] > 1 << 20 and doc['dbVersion'].startswith('15.')
+	c.ask('delete from t; create table later(n int)')
+	restore(c, deliveryType='automated', snapshotId=doc['id'])
+	assert c.ask('select count(*), sum(n) from t') == [(1000, 500500)]
+	assert c.ask("select to_regclass('later')") == [(None,)]
+	# And once more, from data that was restored itself.
+	c.ask('insert into t values (7)')
+	again = take(c)
+	c.ask('drop table t')
+	restore(c, deliveryType='automated', snapshotId=again['id'])
+	assert c.ask('select count(*) from t') == [(1001,)]
+	c.delete()
+	c.deleted()
+
+
+def test_points_in_time_through_failovers(place):
+	"""The primary is killed twice in between; each point restored into another cluster has what it should."""
+	c = cluster(place, 'three', nodes=3)
+	take(c)
+	ledger = Ledger(c)
+	points = []
+	for round in range(3):
+		time.sleep(3)
+		points.append(int(time.time()))
+		time.sleep(1.5)
+		if round < 2:
+			kill_primary(c)
+	time.sleep(3)
+	ledger.stop()
+	target = cluster(place, 'target', nodes=1, pit=False)
+	target.ask('create table mine(n int)')
+	until(lambda: ok(c.server.get('%s/backup/snapshots?pointInTimeUtcSeconds=%d' % (c.path, points[-1])))['results'], 120,
+	      'the log of the last point', longest=1)
+	for point in points:
+		restore(c, target, deliveryType='pointInTime', pointInTimeUTCSeconds=point)
+		ledger.holds(target.ask('select n from ledger'), point)
+	assert target.ask("select to_regclass('mine')") == [(None,)]
+	# What cannot be restored is not taken on.
+	refused(c.server.post(c.path + '/backup/restoreJobs', json={'deliveryType': 'pointInTime', 'targetClusterName': 'target',
+		'targetGroupId': c.server.group, 'pointInTimeUTCSeconds': points[0] - 86400}), 400)
+	for one in (c, target):
+		one.delete()
+		one.deleted()
+
+
+def test_shards_agree(place):
+	"""A pair of rows, on two shards, is written in one transaction: a snapshot has both or none."""
+	c = cluster(place, 'sharded', nodes=1, shards=2, pit=False, size='M30')
+	c.ask('create table pairs(n bigint, side int)')
+	c.ask("select steward.shard_table('pairs', 'n')")
+	stop = threading.Event()
+
+	def write():
+		conn, n = c.connect(), 0
+		conn.autocommit = False
+		while not stop.is_set():
+			n += 1
+			cursor = conn.cursor()
+			cursor.execute('insert into pairs select %d * 1000 + i, i from generate_series(1, 6) i' % n)
+			conn.commit()
+	writer = threading.Thread(target=write, daemon=True)
+	writer.start()
+	time.sleep(1)
+	doc = take(c)
+	stop.set()
+	writer.join(30)
+	restore(c, deliveryType='automated', snapshotId=doc['id'])
+	found = c.ask('select n / 1000, count(*) from pairs group by 1')
+	assert found and {count for _, count in found} == {6}, [f for f in found if f[1] != 6]
+	c.ask('insert into pairs values (1, 1)')
+	c.delete()
+	c.deleted()
+
+
+def test_a_download_is_started_by_postgresql(place, tmp_path):
+	c = cluster(place, 'download', pit=False)
+	c.ask('create table t(n int); insert into t select generate_series(1, 10)')
+	doc = take(c)
+	job = ok(c.server.post(c.path + '/backup/restoreJobs', json={'deliveryType': 'download', 'snapshotId': doc['id']}))
+	path = '%s/backup/restoreJobs/%s' % (c.path, job['id'])
+	job = until(lambda: (lambda j: j.get('deliveryUrl') and j)(ok(c.server.get(path))), 60)
+	data = place.root / 'tar'
+	data.mkdir(mode=0o700)
+	fetched = place.root / 'set.tar'
+	subprocess.run(['curl', '-sSfk', '-o', str(fetched), job['deliveryUrl'][0]], check=True, timeout=60)
+	with tarfile.open(fetched) as tar:
+		tar.extractall(data)
+	subprocess.run(['chown', '-R', 'postgres:', str(data)], check=True)
+	os.chmod(data, 0o700)
+	os.chmod(place.root, 0o755)
+
+	def run(*argv):
+		return subprocess.run(['setpriv', '--reuid', 'postgres', '--regid', 'postgres', '--clear-groups', *argv], check=True,
+				      capture_output=True, text=True, timeout=60, cwd='/').stdout
+	run(str(BIN / 'pg_verifybackup'), '-n', str(data))
+	socket = place.root / 's'
+	socket.mkdir()
+	os.chmod(socket, 0o777)
+	run(str(BIN / 'pg_ctl'), '-D', str(data), '-w', '-l', str(data / 'log'), '-o',
+	    '-k %s -c listen_addresses= -c port=5432' % socket, 'start')
+	try:
+		assert run('psql', '-XAt', '-h', str(socket), '-U', 'steward_engine', '-d', 'postgres', '-c', 'select sum(n) from t') == '55\n'
+	finally:
+		run(str(BIN / 'pg_ctl'), '-D', str(data), '-m', 'immediate', 'stop')
+	c.delete()
+	c.deleted()
+
+
+def test_users_of_the_target_hold(place):
+	"""After a restore into another cluster: its users as before, and nothing of the source's own."""
+	source, target = cluster(place, 'source', pit=False), cluster(place, 'other', pit=False)
+	ok(place.server.post('/groups/%s/databaseUsers' % place.server.group, json={
+		'username': 'guest', 'password': PASSWORD, 'databaseName': 'admin', 'groupId': place.server.group,
+		'scopes': [{'name': 'source', 'type': 'CLUSTER'}], 'roles': [{'roleName': 'readWriteAnyDatabase', 'databaseName': 'admin'}]}), 201)
+	assert source.ask('select 1', user='guest') == [(1,)]
+	source.ask('create table t(n int); insert into t values (1)')
+	doc = take(source)
+	restore(source, target, deliveryType='automated', snapshotId=doc['id'])
+	assert target.ask('select n from t') == [(1,)] and source.ask('select n from t') == [(1,)]
+	with pytest.raises(psycopg2.OperationalError):
+		target.ask('select 1', user='guest')
+	for one in (source, target):
+		one.delete()
+		one.deleted()
+
+
+def test_a_flipped_byte_replaces_nothing(place):
+	c = cluster(place, 'flipped', pit=False)
+	c.ask('create table t(n int); insert into t select generate_series(1, 200000)')
+	doc = take(c)
+	c.ask('truncate t')
+	packs = [p for p in (place.data / 'backups').rglob('*') if p.is_file() and p.parent.name == 'packs' and c.server.group in str(p)]
+	assert packs
+
+	def flip():
+		for pack in packs:
+			with open(pack, 'r+b') as f:
+				f.seek(pack.stat().st_size // 2)
+				byte = f.read(1)
+				f.seek(-1, os.SEEK_CUR)
+				f.write(bytes([byte[0] ^ 1]))
+	flip()
+	restore(c, fails=True, deliveryType='automated', snapshotId=doc['id'])
+	assert c.ask('select count(*) from t') == [(0,)]
+	# What was found damaged is not trusted again by the process that found it.
+	flip()
+	place.kill()
+	place.start()
+	restore(c, deliveryType='automated', snapshotId=doc['id'])
+	assert c.ask('select count(*) from t') == [(200000,)]
+	c.delete()
+	c.deleted()
+
+
+def test_kill_at_any_moment(place):
+	"""The service is killed while it takes a snapshot and while it restores: afterwards either is done or goes on."""
+	c = cluster(place, 'killed', pit=False)
+	c.ask('create table t(n int); insert into t select generate_series(1, 100000)')
+	first = take(c)
+	for wait in (0.05, 0.3, 0.8):
+		made = ok(c.server.post(c.path + '/backup/snapshots', json={}))
+		time.sleep(wait)
+		place.kill()
+		place.start()
+		assert until(lambda: over(c, made['id']), 120)['status'] == 'completed'
+	for wait in (0.1, 0.6, 1.2, 2):
+		c.ask('truncate t')
+		job = ok(c.server.post(c.path + '/backup/restoreJobs', json={'deliveryType': 'automated', 'snapshotId': first['id'],
+			'targetClusterName': c.name, 'targetGroupId': c.server.group}))
+		time.sleep(wait)
+		place.kill()
+		place.start()
+		path = '%s/backup/restoreJobs/%s' % (c.path, job['id'])
+		job = until(lambda: (lambda j: j.get('finishedAt') and j)(ok(c.server.get(path))), 240)
+		assert not job.get('failed'), job
+		c.settled()
+		assert c.ask('select count(*) from t') == [(100000,)]
+	c.delete()
+	c.deleted()
+
+
+def offered(c, point):
+	"""Once the log has come so far."""
+	body = {'deliveryType': 'pointInTime', 'pointInTimeUTCSeconds': point, 'targetClusterName': c.name, 'targetGroupId': c.server.group}
+
+	answers = []
+
+	def asked():
+		answers[:] = [c.server.post(c.path + '/backup/restoreJobs', json=body)]
+		return answers[0].status_code == 200
+	try:
+		until(asked, 90, 'the point to be offered', longest=1)
+	except AssertionError as e:
+		raise AssertionError('%d: %s' % (point, answers[0].text)) from e
+	job = answers[0].json()
+	path = '%s/backup/restoreJobs/%s' % (c.path, job['id'])
+	job = until(lambda: (lambda j: j.get('finishedAt') and j)(ok(c.server.get(path))), 240, 'the restore')
+	assert not job.get('failed'), (job, c.server.stderr[-3000:])
+	c.settled()
+
+
+def test_lost_given_up_and_brought_back(place):
+	"""The disk is gone, and what was given up is made anew, empty: its log is kept from then on, and what was lost comes back."""
+	c = cluster(place, 'lost')
+	take(c)
+	kept = completed(c)
+	c.ask('create table t(n int); insert into t values (1)')
+	time.sleep(2)
+	before = int(time.time())
+	time.sleep(3)
+	c.ask('insert into t values (2)')
+	written = time.time()
+	hours = lambda: list(place.data.glob('**/wal/%s/*/0/seconds/*' % c.id))
+	until(lambda: any(h.stat().st_mtime > written for h in hours()), 60, 'the log in the repository')
+	place.kill()
+	for pid in working_in(place.data / 'engine' / c.id):
+		with contextlib.suppress(ProcessLookupError):  # the first to go may take it along
+			os.kill(pid, signal.SIGKILL)
+	until(lambda: not working_in(place.data / 'engine' / c.id))
+	for folder in [*('run/%d' % n['slot'] for n in c.nodes().values()), c.id]:
+		shutil.rmtree(place.data / 'engine' / folder)
+	place.start()
+	until(lambda: c.state() == 'REPAIRING', 60)
+	cli('give-up', '--data', place.data, c.id, '--yes')
+	c.settled()
+	# What can be restored begins with the snapshot that is taken of the new data at once.
+	until(lambda: completed(c) > kept, 120, 'the snapshot of the new data')
+	c.ask('create table later(n int); insert into later values (3)')
+	time.sleep(1)
+	after = int(time.time()) + 1
+	time.sleep(2)
+	c.ask('drop table later')
+	offered(c, after)
+	assert c.ask('select n from later') == [(3,)]
+	offered(c, before)
+	assert c.ask('select n from t') == [(1,)] and c.ask("select to_regclass('later')") == [(None,)]
+	c.delete()
+	c.deleted()
+
+
+def test_what_was_copied_serves_when_the_first_is_lost(start_place, tmp_path_factory):
+	"""Snapshot and log lie in a second region as well; the repository of the first is gone: any moment comes back from there."""
+	there = tmp_path_factory.mktemp('copies')
+	place = start_place('--backups-region', 'EU_WEST_1=%s' % there)
+	allow(place.server)
+	c = cluster(place, 'copied')
+	c.ask('create table t(n int); insert into t values (1)')
+	zone = ok(c.server.get(c.path))['replicationSpecs'][0]['zoneId']
+	ok(c.server.patch(c.path + '/backup/schedule', json={'policies': [{'policyItems': []}], 'copySettings': [
+		{'cloudProvider': 'AWS', 'regionName': 'EU_WEST_1', 'zoneId': zone, 'frequencies': ['ON_DEMAND'], 'shouldCopyOplogs': True}]}))
+	doc = take(c)
+	until(lambda: ok(c.server.get('%s/backup/snapshots/%s' % (c.path, doc['id'])))['copyRegions'] == ['EU_WEST_1'], 120, 'the copy')
+	c.ask('insert into t values (2)')
+	time.sleep(1.5)
+	point = int(time.time())
+	time.sleep(1.5)
+	c.ask('insert into t values (3)')
+	written = time.time()
+
+	def came():
+		c.ask('insert into t values (4)')
+		return any(h.stat().st_mtime > written + 10 for h in there.glob('**/wal/%s/*/0/seconds/*' % c.id))
+	until(came, 120, 'the log in the other region')
+	home = place.data / 'backups'
+	home.rename(place.data / 'lost')
+	home.touch()
+	offered(c, point)
+	assert c.ask('select n from t order by 1') == [(1,), (2,)]
+	restore(c, deliveryType='automated', snapshotId=doc['id'])
+	assert c.ask('select n from t') == [(1,)]
+	job = ok(c.server.post(c.path + '/backup/restoreJobs', json={'deliveryType': 'download', 'snapshotId': doc['id']}))
+	subprocess.run(['curl', '-sSfk', '-o', str(place.root / 'copied.tar'), job['deliveryUrl'][0]], check=True, timeout=60)
+	with tarfile.open(place.root / 'copied.tar') as tar:
+		assert './PG_VERSION' in tar.getnames() or 'PG_VERSION' in tar.getnames()
+	home.unlink()
+	(place.data / 'lost').rename(home)
+	c.delete()
+	c.deleted()
+
+
+def test_a_quota_that_is_used_up(start_place):
+	"""Nothing is added, what is there comes back, and the database goes on."""
+	place = start_place('--backup-quota', '1')
+	allow(place.server)
+	c = cluster(place, 'bounded', pit=False)
+	c.ask('create table t(n int, x text); insert into t values (1)')
+	doc = take(c)
+	c.ask("insert into t select 2, string_agg(md5(random()::text), '') from generate_series(1, 200000)")
+	made = ok(c.server.post(c.path + '/backup/snapshots', json={}))
+	assert until(lambda: over(c, made['id']), 240, 'the refusal')['status'] == 'failed'
+	told = c.server.get('%s/backup/snapshots/%s' % (c.path, made['id'])).headers['X-Steward-Progress']
+	assert 'quota of 1 MB' in told, told
+	c.ask('insert into t values (3)')
+	restore(c, deliveryType='automated', snapshotId=doc['id'])
+	assert c.ask('select n from t') == [(1,)]
+	c.delete()
+	c.deleted()
