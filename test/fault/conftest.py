@@ -31,10 +31,17 @@ def start_server():
 			s.kill()
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+	report = (yield).get_result()
+	if report.when == 'call':
+		item.failed = report.failed
+
+
 @pytest.fixture
-def site():
+def site(request):
 	"""site(*options): a service with real databases, not yet started. At the end nothing of it may stay behind: processes,
-	directories, ports."""
+	directories, ports. A test that failed half way leaves much, and its own report is the one to read."""
 	made, faults = [], []
 
 	def make(*args, **kw):
@@ -47,4 +54,4 @@ def site():
 			s.end()
 		except AssertionError as e:
 			faults.append(str(e))
-	assert not faults, '\n'.join(faults)
+	assert getattr(request.node, 'failed', False) or not faults, '\n'.join(faults)

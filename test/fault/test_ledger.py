@@ -285,6 +285,19 @@ def test_restores_of_a_set(backed):
 	delete(c, target)
 
 
+def test_a_snapshot_soon_after_a_failover(backed):
+	"""The standby's last restartpoint is on the former timeline, whose last file of the log nobody has in full."""
+	s, _ = backed()
+	c = s.cluster('source', backupEnabled=True, pitEnabled=True, **shape(3)).settled()
+	c.ask('create table bulk as select n, md5(n::text) t from generate_series(1, 300000) n')
+	ok(c.server.post(c.path + '/restartPrimaries'))
+	c.settled()
+	c.whole(3)
+	c.ask('insert into bulk select n, md5(n::text) from generate_series(1, 300000) n')
+	take(c)
+	delete(c)
+
+
 def test_restores_of_shards(backed):
 	"""Each transaction has rows on both shards: all of them are there, or none."""
 	print('\nSTEWARD_SEED=%d' % SEED, end='')

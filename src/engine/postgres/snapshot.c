@@ -45,7 +45,7 @@ static int segment_bytes(struct shot *s, struct shot_base *b, const char *path, 
 		if (r == -ENOENT)
 			pg_why_set(NULL, "%s of %s is gone: the log was written faster than the snapshot is read",
 			           path + 7, b->node.want.name);
-		return r;
+		return r == -ENOENT ? -EAGAIN : r;
 	}
 	if (fd < 0)
 		return fd;
@@ -144,6 +144,19 @@ static int settings_read(struct shot_base *b)
 	return r < 0 ? r : segment < (1 << 20) ? -EPROTO : 0;
 }
 
+/* A standby's copy begins with its last restartpoint. As long as that is from before a failover, what follows lies on two
+ * timelines. */
+static int timeline_check(const struct shot_base *b)
+{
+	int64_t received = 0;
+	int r = pg_sql_int(b->conn, SQL_MS, "select coalesce((select received_tli from pg_stat_wal_receiver), 0)",
+	                   &received);
+	if (r < 0 || !received || received == (int64_t)b->timeline)
+		return r;
+	pg_why_set(NULL, "%s has no checkpoint since the failover yet", b->node.want.name);
+	return -EAGAIN;
+}
+
 static int base_begin(struct shot *s, struct shot_base *b)
 {
 	char sql[200];
@@ -162,7 +175,7 @@ static int base_begin(struct shot *s, struct shot_base *b)
 	b->start = (uint64_t)start;
 	r = r < 0 ? r : settings_read(b);
 	b->stored = b->segment ? b->start / b->segment * b->segment : 0;
-	return r;
+	return r < 0 || !b->standby ? r : timeline_check(b);
 }
 
 /* The label has the timeline that the backup began on. */
