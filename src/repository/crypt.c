@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-#define LEVEL 1
 #define PIECE ((size_t)1 << 30) /* OpenSSL counts in int */
 
 struct keyed_mac {
@@ -208,9 +207,9 @@ int crypt_prove_end(struct crypt_proof *p)
 	return proven ? 0 : -EBADMSG;
 }
 
-size_t crypt_compress(const void *plain, size_t n, void *out, size_t room)
+size_t crypt_compress(int level, const void *plain, size_t n, void *out, size_t room)
 {
-	size_t got = ZSTD_compressCCtx(tools()->compress, out, room, plain, n, LEVEL);
+	size_t got = ZSTD_compressCCtx(tools()->compress, out, room, plain, n, level);
 	return ZSTD_isError(got) ? 0 : got;
 }
 

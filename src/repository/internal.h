@@ -76,8 +76,8 @@ void crypt_prove_begin(struct crypt_proof *p, const unsigned char key[REPO_KEY_B
                        const unsigned char nonce[NONCE_BYTES], struct str aad);
 void crypt_prove_add(struct crypt_proof *p, const void *bytes, size_t n);
 must_check int crypt_prove_end(struct crypt_proof *p);
-/* Compressed size, or 0: it would not be below `room`. */
-size_t crypt_compress(const void *plain, size_t n, void *out, size_t room);
+/* Compressed size, or 0: it would not be below `room`. `level`: zstd's. */
+size_t crypt_compress(int level, const void *plain, size_t n, void *out, size_t room);
 /* Exactly n bytes; -EBADMSG. */
 must_check int crypt_expand(const void *bytes, size_t packed, void *out, size_t n);
 

@@ -20,6 +20,7 @@
 #include <zstd.h>
 
 #define MAGIC "SWB1"
+#define LEVEL 1 /* the log, a segment at a time, is larger and slower at 2 */
 #define SALT_AT 16
 #define SALT_BYTES 16
 
@@ -44,7 +45,7 @@ void sealed_make(const unsigned char key[REPO_KEY_BYTES], enum sealed_kind kind,
 	unsigned char own[REPO_KEY_BYTES], header[SEALED_HEADER] = MAGIC;
 	char *packed = must_malloc(n + 1);
 	/* What does not become smaller is stored as it is. */
-	size_t stored = kind == SEALED_INDEX ? 0 : crypt_compress(plain, n, packed, n);
+	size_t stored = kind == SEALED_INDEX ? 0 : crypt_compress(LEVEL, plain, n, packed, n);
 	header[4] = (unsigned char)kind;
 	header[5] = stored > 0;
 	put_u64(header + 8, n);

@@ -637,6 +637,30 @@ static void test_expected(void)
 	repositories_close(all);
 }
 
+/* Entries as an index has them: block and number of the row, length, key. */
+static void entries_fill(unsigned char *bytes, size_t n)
+{
+	for (uint32_t i = 0; (i + 1) * 16 <= n; i++) {
+		unsigned char *entry = bytes + n - (i + 1) * 16;
+		put_u32(entry, (i / 55) << 16);
+		put_u32(entry + 4, (i % 55 + 1) | 16U << 16);
+		put_u64(entry + 8, i + 1);
+	}
+}
+
+/* Zstd's first level does not see what is so short. */
+static void test_entries(void)
+{
+	static unsigned char entries[CHUNK], packed[CHUNK], sealed[CHUNK + TAG_BYTES];
+	const unsigned char key[REPO_KEY_BYTES] = {0};
+	struct chunk_entry e = {.id = {1}};
+	entries_fill(entries, CHUNK);
+	size_t first = crypt_compress(1, entries, CHUNK, packed, CHUNK);
+	chunk_seal(key, 0, &e, entries, CHUNK, sealed);
+	CHECK(e.plain == (CHUNK | CHUNK_PACKED));
+	CHECK(first && e.stored - TAG_BYTES < first - first / 20);
+}
+
 int main(void)
 {
 	json_setup();
@@ -658,6 +682,7 @@ int main(void)
 	test_large(all);
 	test_first(all);
 	test_keys(all);
+	test_entries();
 	test_quota();
 	test_expected();
 	repositories_close(all);
