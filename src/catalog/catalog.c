@@ -109,8 +109,7 @@ int catalog_setup(void)
 	for (unsigned i = 0; result == 0 && i < catalog_dialect_count; i++) {
 		const struct dialect *d = &catalog_dialects[i];
 		roots[d->index] = arena_new_of(tree_arena, struct node);
-		if (dialect_is_served(d))
-			result = tree_build(d, roots[d->index]);
+		result = tree_build(d, roots[d->index]);
 	}
 	return result;
 }

@@ -42,7 +42,7 @@ const struct dialect *dialect_of_path(struct str path)
 {
 	for (unsigned i = 0; i < catalog_dialect_count; i++) {
 		const struct dialect *d = &catalog_dialects[i];
-		if ((is_below(path, d->base) || is_below(path, d->base_v1)) && dialect_is_served(d))
+		if (is_below(path, d->base) || is_below(path, d->base_v1))
 			return d;
 	}
 	return NULL;

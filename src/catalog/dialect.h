@@ -64,11 +64,11 @@ struct dialect {
 extern const struct dialect catalog_dialects[];
 extern const unsigned catalog_dialect_count;
 
-/* Which dialects are served: names with commas between them, or "none". Before catalog_setup(). Negative: there is no
- * dialect of that name. All are, unless this is called. */
+/* Which dialects are served: names with commas between them, or "none". Negative: there is no dialect of that name. All
+ * are, unless this is called. */
 must_check int dialects_choose(struct str names);
 bool dialect_is_served(const struct dialect *d);
-/* The dialect that the path belongs to, or NULL. */
+/* The dialect that the path belongs to, served or not; or NULL. */
 const struct dialect *dialect_of_path(struct str path);
 /* What a dialect serves beside the API, for any method; NULL: nothing there. */
 const struct dialect_endpoint *dialect_endpoint(struct str path);

@@ -140,7 +140,7 @@ static int all_run(struct run *r)
 static void change_print(void *ctx, json_t *document)
 {
 	struct run *r = ctx;
-	(void)answer_print(r, document, r->op->polls);
+	(void)answer_print(r, document, r->polls);
 	fflush(stdout);
 }
 
@@ -150,24 +150,29 @@ static int wait_for(struct run *r, const json_t *answer)
 	json_t *document = NULL;
 	const json_t *first = json_array_get(json_object_get(answer, "results"), 0);
 	answer = first ? first : answer; /* what makes several answers with a list */
-	const char *path = request_path_of(r->arena, &r->request, r->op->polls, answer), *name = NULL;
+	const char *path = request_path_of(r->arena, &r->request, r->polls, answer), *name = NULL;
 	for (unsigned i = 0; i < r->op->path_param_count; i++)
 		name = r->request.values[i] ? r->request.values[i] : name;
 	if (!path) {
 		option_refuse("--wait: the answer does not say what to wait for");
 		return EXIT_NOT_DONE;
 	}
-	if (r->op->polls != r->op && json_is_string(json_object_get(answer, "name")))
+	if (r->polls != r->op && json_is_string(json_object_get(answer, "name")))
 		name = text_shown(r->arena, json_field(answer, "name"));
 	struct wait w = {.client = r->client,
 	                 .path = path,
 	                 .name = name ? name : r->op->command,
 	                 .gone = r->op->method == METHOD_DELETE,
+	                 .may_move = r->polls != r->op && r->polls == catalog_op("getCluster"),
 	                 .timeout = r->given.timeout,
 	                 .changed = r->given.watch ? change_print : NULL,
 	                 .ctx = r};
 	int code = wait_run(&w, r->arena, &document);
-	return code == EXIT_DONE && document && !r->given.watch ? answer_print(r, document, r->op->polls) : code;
+	if (code == EXIT_MOVED) {
+		r->polls = catalog_op("getFlexCluster");
+		return wait_for(r, answer);
+	}
+	return code == EXIT_DONE && document && !r->given.watch ? answer_print(r, document, r->polls) : code;
 }
 
 /* One look of a watch: prints the answer when it is another than before. A service that is busy is asked again. */
@@ -249,7 +254,8 @@ static int request_run(struct run *r)
 		return EXIT_NOT_DONE;
 	if (r->given.all)
 		return all_run(r);
-	bool waits = r->given.wait || (r->given.watch && r->op->polls);
+	r->polls = r->op->polls;
+	bool waits = r->given.wait || (r->given.watch && r->polls);
 	if (r->op->method == METHOD_GET && (waits || r->given.watch))
 		return waits ? wait_for(r, NULL) : watch_run(r);
 	int code = call(r, r->request.path, &answer);

@@ -14,7 +14,7 @@ struct command_arguments {
 
 struct run {
 	struct arena *arena;
-	const struct op *op;
+	const struct op *op, *polls; /* the latter: whose state is waited for, or NULL */
 	struct command_arguments given;
 	struct options options;
 	struct given *flags;

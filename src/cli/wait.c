@@ -99,7 +99,7 @@ static void state_note(struct waiting *t, json_t *document, const char *state)
 		t->of->changed(t->of->ctx, document);
 }
 
-/* What one answer means for the wait: WAIT_ON, or an exit code. */
+/* What one answer means for the wait: WAIT_ON, EXIT_MOVED, or an exit code. */
 static int wait_step(struct waiting *t, const struct client_answer *answer)
 {
 	const char *state = state_of_document(answer->json);
@@ -110,6 +110,11 @@ static int wait_step(struct waiting *t, const struct client_answer *answer)
 	/* A wait polls often, so the service may answer that it is too often; or it may be starting. */
 	if (answer->status == 429 || answer->status == 503)
 		return WAIT_ON;
+	if (t->of->may_move &&
+	    str_is(json_field(answer->json, "errorCode"), "CANNOT_USE_FLEX_CLUSTER_IN_CLUSTER_API")) {
+		progress_end(&t->bar);
+		return EXIT_MOVED;
+	}
 	if (answer->status != 200) {
 		progress_end(&t->bar);
 		client_explain(t->of->client, answer);

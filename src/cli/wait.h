@@ -10,11 +10,14 @@ struct wait {
 	const char *name;  /* of what is waited for: begins each line of progress */
 	const char *again; /* the command that takes the wait up again, or NULL */
 	bool gone;         /* until it is deleted */
+	bool may_move;     /* a cluster, which may become a flex cluster: then EXIT_MOVED */
 	unsigned timeout;  /* seconds */
 	/* Or NULL: is called with the document whenever its state has changed. */
 	void (*changed)(void *ctx, json_t *document);
 	void *ctx;
 };
+
+#define EXIT_MOVED (-2) /* no exit code: what is waited for lies elsewhere */
 
 /* Progress goes to stderr. Returns an exit code; after EXIT_DONE *ret_document is the last document, or NULL when it is
  * gone. */

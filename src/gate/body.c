@@ -1,4 +1,5 @@
 /* The request's body: is it present when required, is it JSON, does it match its schema? */
+#include "base/json.h"
 #include "catalog/formats.h"
 #include "gate/gate.h"
 
@@ -142,11 +143,27 @@ static int encoding_check(struct call *c)
 	return call_fail_param(c, STR("Content-Encoding"));
 }
 
+/* A read-only name that the body has for what the path names: both must be the same. An SDK may send an empty one. */
+static void name_check(const struct call *c, const struct schema *schema, const json_t *body, struct faults *faults)
+{
+	const struct op *op = c->op;
+	const struct param *last = op->path_param_count ? &op->path_params[op->path_param_count - 1] : NULL;
+	if (!last || !str_ends(str_of(op->path), STR("}")) || (op->method != METHOD_PATCH && op->method != METHOD_PUT))
+		return;
+	const char *field =
+	        str_ends(str_of(last->name), STR("Name")) && schema_field(schema, STR("name")) ? "name" : last->name;
+	const struct field *f = schema_field(schema, str_of(field));
+	struct str said = json_field(body, field), meant = c->params[op->path_param_count - 1];
+	if (f && f->schema->flags & SCHEMA_READ_ONLY && said.n && !str_eq(said, meant))
+		faults_add(faults, c->arena, str_of(field), "must be what the path says, or absent");
+}
+
 /* From a dialect's words into ours, without what that dialect's clients may send and we do not take. */
-static void body_turn(const struct call *c, const struct schema *schema, json_t *body)
+static void body_turn(const struct call *c, const struct schema *schema, json_t *body, struct faults *faults)
 {
 	unsigned lenient = c->dialect->lenient;
 	words_json(dialect_words(c->dialect, schema), body);
+	name_check(c, schema, body, faults);
 	schema_relax(schema, body, lenient & LENIENT_NULL, lenient & LENIENT_READ_ONLY);
 }
 
@@ -188,7 +205,7 @@ int gate_body(struct call *c)
 	if (result < 0)
 		return result;
 	if (c->dialect)
-		body_turn(c, schema, body);
+		body_turn(c, schema, body, &faults);
 	schema_check(schema, body, body_use(c), c->arena, &faults);
 	for (size_t i = 0; c->dialect && i < faults.count && i < FAULTS_MAX; i++)
 		words_fault(dialect_words(c->dialect, schema), &faults.list[i], c->arena);

@@ -224,6 +224,8 @@ static void deprecation(struct call *c)
 int gate_version(struct call *c)
 {
 	struct accept a;
+	/* Clients of a dialect's v1 were written before versions had dates: they are answered whatever they accept. */
+	bool is_old = c->v1 && c->dialect;
 	a.count = 0;
 	for (size_t i = 0; i < c->request->header_count; i++)
 		if (str_is(c->request->headers[i].name, "accept"))
@@ -232,10 +234,11 @@ int gate_version(struct call *c)
 		c->version = &c->op->versions[c->op->version_count - 1];
 		c->produces = form_choose(c->op->produces);
 	} else if (accept_choose(&a, c->op, &c->version, &c->produces) < 0) {
-		return refuse(c, &a);
+		if (!is_old)
+			return refuse(c, &a);
+		c->produces = form_choose(c->op->produces);
 	}
-	/* Clients of a dialect's v1 were written before versions had dates. */
-	if (c->v1 && c->dialect)
+	if (is_old)
 		c->version = &c->op->versions[0];
 	if (c->version->sunset || c->op->deprecated)
 		deprecation(c);

@@ -101,12 +101,34 @@ const struct event_type *event_type_find(struct str name)
 	return bsearch(&key, types, type_count, sizeof *types, order);
 }
 
-struct str event_type_describe(struct arena *a, struct str name)
+struct str event_type_describe(struct arena *a, const struct dialect *d, struct str name)
 {
+	name = dialect_sentence(d, name, STR_NONE, STR_NONE, a);
 	char *text = arena_z(a, name);
 	for (size_t i = 0; i < name.n; i++)
 		text[i] = (char)(text[i] == '_' ? ' ' : i ? tolower((unsigned char)text[i]) : text[i]);
 	return (struct str){text, name.n};
+}
+
+struct str event_description(struct arena *a, const struct dialect *d, struct str type, struct str text)
+{
+	struct str rest, part, name, value;
+	struct buf b = {0};
+	bool more = str_cut(text, ';', &part, &rest);
+	buf_str(&b, event_type_describe(a, d, type));
+	while (more) {
+		more = str_cut(rest, ';', &part, &rest);
+		buf_c(&b, ';');
+		if (!str_cut(part, ':', &name, &value)) {
+			buf_str(&b, part);
+			continue;
+		}
+		bool words = str_is(name, " fields") || str_is(name, " limitName");
+		buf_str(&b, dialect_sentence(d, name, STR_NONE, STR_NONE, a));
+		buf_c(&b, ':');
+		buf_str(&b, words ? dialect_sentence(d, value, STR_NONE, STR_NONE, a) : value);
+	}
+	return buf_keep(&b, a);
 }
 
 bool event_type_is_of_org(const struct event_type *t)

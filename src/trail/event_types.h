@@ -2,6 +2,7 @@
 #ifndef STEWARD_TRAIL_EVENT_TYPES_H
 #define STEWARD_TRAIL_EVENT_TYPES_H
 
+#include "catalog/dialect.h"
 #include "catalog/schema.h"
 
 struct event_type {
@@ -15,8 +16,11 @@ struct event_type {
 const struct event_type *event_types(size_t *ret_count);
 /* NULL when there is no such type. */
 const struct event_type *event_type_find(struct str name);
-/* "GROUP_CREATED" -> "Group created". */
-struct str event_type_describe(struct arena *a, struct str name);
+/* "GROUP_CREATED" -> "Group created"; by the word that the dialect has for it. */
+struct str event_type_describe(struct arena *a, const struct dialect *d, struct str name);
+/* What an event was described with ("Cluster created; clusterName: c"), in the words of the dialect. Fields and limits
+ * are words; everything else is what somebody gave as a name, and stays. */
+struct str event_description(struct arena *a, const struct dialect *d, struct str type, struct str text);
 
 /* Whether an organization's list shows such an event of one of its projects: yes when the project itself, or what the
  * organization has in it (teams, keys, accounts), is created, changed or deleted. Everything else is only in the

@@ -274,7 +274,7 @@ static int entry_write(struct entry *e)
 	if (e->type && !e->event.for_group && !e->event.for_org)
 		log_warn("the event %.*s stands in no list: its scope is not of its kind", STR_ARG(e->event.type));
 	buf_reserve(&e->body, BODY_USUAL);
-	buf_str(&e->description, event_type_describe(e->arena, e->event.type));
+	buf_str(&e->description, event_type_describe(e->arena, NULL, e->event.type));
 	body_write(e);
 	e->event.body = buf_view(&e->body);
 	int result = raw_write(e);

@@ -121,6 +121,18 @@ def test_scaling_of_several_regions(service, run):
 	run('clusters', 'delete', c, '--wait')
 
 
+def test_a_shared_size_becomes_flex(service, run):
+	"""It lies elsewhere then: the wait follows it."""
+	n = name()
+	run('clusters', 'create', n, '--size', 'M0', '--wait')
+	settings = json.dumps({'name': n, 'providerSettings': {'providerName': 'FLEX', 'instanceSizeName': 'FLEX'}})
+	done = run('clusters', 'upgrade', '--body', settings, '--wait', '-o', 'json')
+	doc = json.loads(done.stdout)
+	assert doc['name'] == n and doc['stateName'] == 'IDLE' and doc['providerSettings']['providerName'] == 'FLEX' and doc['backupSettings'] == {'enabled': True}
+	assert 'flex' not in done.stderr and n in run('flex-clusters', 'list').stdout
+	run('flex-clusters', 'delete', n, '--wait')
+
+
 def test_a_shared_size(service, run):
 	n = name()
 	shown = run('clusters', 'create', n, '--size', 'M0', '--wait').stdout

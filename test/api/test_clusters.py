@@ -350,6 +350,67 @@ def test_version_2023_01_01(old):
 	refused(server.post(path(group), json={'name': 'x'}, headers=V1), 400, None, 'replicationSpecs')
 
 
+def test_shards_in_another_order_are_the_same(server, group):
+	"""The order is that of the list as it stands: no zone gets another's servers, and nothing is done."""
+	zones = {'zoneName': 'America', 'regionConfigs': [region(nodes=1)]}, {'zoneName': 'Europe', 'regionConfigs': [region('EU_WEST_1', nodes=1)]}
+	doc = ok(server.post(path(group), json={**body(), 'clusterType': 'GEOSHARDED', 'replicationSpecs': list(zones)}), 201)
+	settle(server, group, doc['name'])
+	where, shown = path(group, doc['name']), lambda d: [(s['zoneName'], s['id'], s['zoneId'], s['regionConfigs'][0]['regionName']) for s in d['replicationSpecs']]
+	before = ok(server.get(where))
+	turned = ok(server.patch(where, json={'replicationSpecs': list(zones[::-1])}))
+	assert shown(turned) == shown(before) and turned['stateName'] == 'IDLE'
+	# A third, in front of them, is new; and what is said of one is about that one.
+	new = {'zoneName': 'Asia', 'regionConfigs': [region('AP_SOUTHEAST_2', nodes=1)]}
+	larger = {**zones[1], 'regionConfigs': [region('EU_WEST_1', nodes=1, size='M20')]}
+	grown = ok(server.patch(where, json={'replicationSpecs': [new, larger, zones[0]]}))
+	assert shown(grown)[:2] == shown(before) and shown(grown)[2][0] == 'Asia' and shown(grown)[2][1] not in str(shown(before))
+	assert [s['regionConfigs'][0]['electableSpecs']['instanceSize'] for s in grown['replicationSpecs']] == ['M10', 'M20', 'M10']
+	# A place in an error is that of the request.
+	refused(server.patch(where, json={'replicationSpecs': [{**larger, 'regionConfigs': [region('EU_WEST_1', nodes=2)]}, zones[0]]}), 400, None,
+		'replicationSpecs[0].regionConfigs')
+	settle(server, group, doc['name'])
+	# The zone that is not named any more goes, not the last one.
+	left = ok(server.patch(where, json={'replicationSpecs': [new, larger]}))
+	assert {s[:3] for s in shown(left)} == {s[:3] for s in shown(grown)[1:]}
+
+
+def test_the_oldest_version_knows_shards_by_ids(server, group):
+	regions = lambda name: {name: {'electableNodes': 3, 'priority': 7}}
+	zones = [{'zoneName': 'a', 'numShards': 1, 'regionsConfig': regions('US_EAST_1')}, {'zoneName': 'b', 'numShards': 2, 'regionsConfig': regions('EU_WEST_1')}]
+	doc = ok(server.post(path(group), headers=V1, json={'name': unique('c'), 'clusterType': 'GEOSHARDED', 'replicationSpecs': zones,
+		'providerSettings': {'providerName': 'AWS', 'instanceSizeName': 'M10', 'regionName': 'US_EAST_1'}}), 201)
+	settle(server, group, doc['name'])
+	ids = [s['id'] for s in doc['replicationSpecs']]
+	renamed = [{**zones[1], 'id': ids[1], 'zoneName': 'a2'}, {**zones[0], 'id': ids[0]}]
+	changed = ok(server.patch(path(group, doc['name']), headers=V1, json={'replicationSpecs': renamed}))
+	assert [(s['id'], s['zoneName'], s['numShards']) for s in changed['replicationSpecs']] == [(ids[0], 'a', 1), (ids[1], 'a2', 2)]
+
+
+def test_two_kinds_of_backups_of_the_oldest_version(server, group):
+	"""It is shown what was asked for; the databases have one kind."""
+	settings = {'providerName': 'AWS', 'instanceSizeName': 'M10', 'regionName': 'US_EAST_1'}
+	make = lambda **more: ok(server.post(path(group), headers=V1, json={'name': unique('c'), 'providerSettings': settings, **more}), 201)
+	kinds = lambda doc: (doc['backupEnabled'], doc['providerBackupEnabled'])
+	now = lambda name: (kinds(ok(server.get(path(group, name), headers=V1))), ok(server.get(path(group, name)))['backupEnabled'])
+	name = make(backupEnabled=True)['name']
+	assert now(name) == ((True, False), True)
+	settle(server, group, name)
+	def change(version=V1, **fields):
+		ok(server.patch(path(group, name), headers=version, json=fields))
+		settle(server, group, name)
+		return now(name)
+	assert change(backupEnabled=True) == ((True, False), True)
+	assert change(paused=False) == ((True, False), True)
+	assert change(backupEnabled=False) == ((False, False), False)
+	assert change(providerBackupEnabled=True) == ((False, True), True)
+	assert change(backupEnabled=False) == ((False, True), True), 'as it was shown'
+	assert change({}, backupEnabled=False) == ((False, False), False)
+	assert change({}, backupEnabled=True) == ((False, True), True)
+	assert kinds(make(backupEnabled=False, providerBackupEnabled=True)) == (False, True)
+	assert kinds(make(backupEnabled=True, providerBackupEnabled=False)) == (True, False)
+	assert kinds(make()) == (False, False)
+
+
 def test_shared_tier_and_its_upgrade(server, group):
 	tenant = {'providerName': 'TENANT', 'backingProviderName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
 		  'electableSpecs': {'instanceSize': 'M0'}}
@@ -363,6 +424,12 @@ def test_shared_tier_and_its_upgrade(server, group):
 	assert len(hosts(ok(server.get(path(group, doc['name']))))) == 3
 	refused(server.post(upgrade, json={'name': doc['name'], 'providerSettings': settings}), 400, None, 'name')
 	refused(server.post(upgrade, json={'name': 'nothing', 'providerSettings': settings}), 404)
+	other = create(server, group, None, [tenant])['name']
+	refused(server.post(upgrade, json={'name': other, 'providerSettings': settings, 'deleteAfterCreationHours': 0}), 400, None, 'deleteAfterCreationHours')
+	up = ok(server.post(upgrade, json={'name': other, 'providerSettings': settings, 'deleteAfterCreationHours': 5}))
+	assert up['deleteAfterCreationHours'] == 5 and up['deleteAfterDate'] > up['createDate']
+	settle(server, group, other)
+	assert ok(server.get(path(group, other), headers=V1))['deleteAfterCreationHours'] == 5
 
 
 def test_effective_fields(server, group):

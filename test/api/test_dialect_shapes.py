@@ -3,6 +3,7 @@ import pytest
 
 import dialect
 from client import ok, refused, unique
+from test_backups import create as backed_up
 
 pytestmark = pytest.mark.skipif(bool(dialect.NAME), reason='both are asked here, by their own paths')
 
@@ -29,3 +30,32 @@ def test_users_are_changed_in_part(server):
 	ok(server.patch(BASE + one, json={'password': 'another-long-password-2'}))
 	refused(server.patch(BASE + one, json={'groupId': 'f' * 24}), 400, None, 'groupId')
 	refused(server.patch(BASE + one, json={'roles': [{'roleName': 'read'}]}), 400, None, 'roles[0].databaseName')
+
+
+def test_schedules_are_changed_in_part(server):
+	group = server.project()['id']
+	name = backed_up(server, group)
+	path = '/groups/%s/clusters/%s/backup/schedule' % (group, name)
+	before = ok(server.get(path))
+	refused(server.patch(path, json={'referenceHourOfDay': 3}), 400, None, 'policies')
+	doc = ok(server.patch(BASE + path, json={'referenceHourOfDay': 3, 'policies': None}))
+	assert doc['referenceHourOfDay'] == 3 and doc['policies'] == before['policies'] and doc['restoreWindowDays'] == before['restoreWindowDays']
+	refused(server.patch(BASE + path, json={'policies': [{}]}), 400, None, 'policies[0].policyItems')
+	refused(server.patch(BASE + path, json={'referenceHourOfDay': 24}), 400, None, 'referenceHourOfDay')
+	older = '/groups/%s/clusters/%s/snapshotSchedule' % (group, name)
+	refused(server.patch(older, json={'snapshotIntervalHours': 8}), 400, None, 'snapshotRetentionDays')
+	was = ok(server.get(older))
+	assert {**ok(server.patch(BASE + older, json={'snapshotIntervalHours': 8})), 'links': None} == {**was, 'snapshotIntervalHours': 8, 'links': None}
+
+
+def test_a_name_that_is_not_the_paths(server):
+	"""A read-only field is ignored, but not where it names another thing than the path does."""
+	group = server.project()['id']
+	ours, theirs = ('/groups/%s/limits/%s.project.deployment.clusters' % (group, word) for word in ('svc', 'atlas'))
+	refused(server.patch(ours, json={'name': 'svc.project.deployment.clusters', 'value': 30}), 400, None, 'name')
+	other = refused(server.patch(BASE + theirs, json={'name': 'atlas.project.security.databaseAccess.users', 'value': 31}), 400, None, 'name')
+	assert other['detail'] == 'name: must be what the path says, or absent.'
+	refused(server.patch(BASE + theirs, json={'name': 'svc.project.deployment.clusters', 'value': 31}), 400, None, 'name')
+	for name in ({}, {'name': 'atlas.project.deployment.clusters'}, {'name': ''}, {'name': None}):
+		doc = ok(server.patch(BASE + theirs, json={**name, 'value': 32, 'maximumLimit': 1}))
+		assert doc['value'] == 32 and doc['name'] == 'atlas.project.deployment.clusters'

@@ -135,13 +135,43 @@ def test_names_in_errors(module_server):
 		'password': 'a-long-password-1', 'roles': [{'roleName': 'r', 'databaseName': 'admin'}]}), 201)
 	told = refused(session.delete(base + '/customDBRoles/roles/r'), 409, 'CUSTOM_ROLE_IN_USE', 'r', 'dbVersion')
 	assert '"dbVersion"' in told['detail']
+	# Of a container, by a cluster.
+	ok(session.post(base + '/clusters', json={'name': 'svcAdmin', 'clusterType': 'REPLICASET', 'replicationSpecs': SPECS}), 201)
+	container = ok(session.get(base + '/containers/all'))['results'][0]['id']
+	told = refused(session.delete(base + '/containers/' + container), 409, 'CONTAINERS_IN_USE', 'svcAdmin')
+	assert told['detail'].endswith('is in use by "svcAdmin".')
 
 
 def test_raw_events(server, atlas):
 	base = V2 + '/groups/' + server.project()['id']
 	ok(atlas('PATCH', base + '/limits/atlas.project.deployment.clusters', json={'value': 20}))
 	raw = ok(atlas('GET', base + '/events?includeRaw=true&eventType=PROJECT_LIMIT_UPDATED'))['results'][0]['raw']
-	assert 'limitName: atlas.project.deployment.clusters' in raw['description']
+	assert raw['description'] == 'Project limit updated; limitName: atlas.project.deployment.clusters; fields: value'
+
+
+def test_descriptions_of_events(server, atlas):
+	"""Names stay, whatever they are called; our words for types and fields are not seen."""
+	base = V2 + '/groups/' + server.project()['id']
+	session = server.owner.session
+	for name in ('dbVersion', 'svcAdmin', 'mongoDBVersion'):
+		user = {'groupId': base[-24:], 'databaseName': 'admin', 'username': name, 'password': 'a-long-password-1',
+			'roles': [{'roleName': 'read', 'databaseName': 'svcAdmin'}]}
+		assert ok(session.post(server.base_url + base + '/databaseUsers', json=user), 201)['roles'] == user['roles']
+		assert ok(session.delete(server.base_url + base + '/databaseUsers/admin/' + name), 204) is None
+	told = ok(session.get(server.base_url + base + '/events?includeRaw=true&eventType=MONGODB_USER_DELETED'))['results']
+	assert [e['raw']['description'] for e in told] == ['Mongodb user deleted; databaseName: admin; username: ' + name
+		for name in ('mongoDBVersion', 'svcAdmin', 'dbVersion')]
+	ok(atlas('PATCH', base + '/maintenanceWindow', json={'dayOfWeek': 3}))
+	told = ok(atlas('GET', base + '/events?includeRaw=true&eventType=ATLAS_MAINTENANCE_WINDOW_ADDED'))['results'][0]['raw']
+	assert told['description'].startswith('Atlas maintenance window added')
+	types = [t for n in (1, 2) for t in ok(atlas('GET', V2 + '/eventTypes?itemsPerPage=500&pageNum=%d' % n))['results']]
+	assert all(t['description'] == t['eventType'].replace('_', ' ').capitalize() for t in types) and len(types) > 900
+
+
+def test_a_check_of_a_cluster_has_their_words(atlas, group):
+	said = ok(atlas('POST', V2 + '/groups/%s/clusterConfigurations:validate' % group, json={'editing': False, 'clusterDescription': {
+		'name': 'c', 'clusterType': 'REPLICASET', 'replicationSpecs': SPECS, 'mongoDBMajorVersion': '3'}}))
+	assert [e['validationIssue'].split(':')[0] for e in said['errors']] == ['mongoDBMajorVersion']
 
 
 def test_codes(server, atlas):
@@ -186,6 +216,15 @@ def test_the_old_prefix_has_the_oldest_versions(server, atlas, group):
 	own = ok(atlas('GET', V1 + '/groups/' + group))
 	assert own['links'][0]['href'] == server.base_url + V1 + '/groups/' + group and len(own['links']) > 20
 	assert atlas('GET', V1 + '/groups/%s/clusters' % group).headers['Content-Type'] == 'application/vnd.atlas.2023-01-01+json'
+
+
+@pytest.mark.parametrize('accept', ['text/html, image/gif', 'application/vnd.atlas.2001-01-01+json', 'application/vnd.atlas.x+json', 'application/xml',
+	'*/*;q=0', 'application/vnd.svc.2023-01-01+json', 'nonsense', 'text/csv', 'application/vnd.atlas.2024-08-05+json'])
+def test_the_old_prefix_answers_whatever_is_accepted(atlas, group, accept):
+	"""Its clients send what their libraries do."""
+	answer = atlas('GET', V1 + '/groups/%s/clusters' % group, headers={'Accept': accept})
+	assert ok(answer)['totalCount'] >= 0 and answer.headers['Content-Type'] == 'application/vnd.atlas.2023-01-01+json'
+	assert atlas('GET', V2 + '/groups/%s/clusters' % group, headers={'Accept': accept}).status_code == (200 if '2024' in accept else 406)
 
 
 def test_what_clients_ask_beside_the_api(server):

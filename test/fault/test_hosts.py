@@ -39,7 +39,7 @@ class Hosts(Nodes):
 		return super().start_node(i, '--engine', 'postgres', '--db-address', self.host_of(i), '--db-ports',
 					  '%d-%d' % (21000 + 500 * i, 21499 + 500 * i), '--host-name', 'h%d' % i,
 					  '--label', 'provider=AWS', '--label', 'region=' + REGIONS[i], '--host-memory-gb', MEMORY_GB,
-					  '--limits', self.redis.url(), *args)
+					  '--limits', self.redis.url(), *(['--dialects', 'none'] if i == 2 else []), *args)
 
 	def create(self, name, region, i=None, nodes=3, group=None):
 		body = {'name': name, 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [
@@ -246,6 +246,16 @@ def swell(hosts, process):
 		for i in range(48):
 			f.write('{"timestamp":"%s.000 UTC","message":"%s"}\n' % (now, os.urandom(512 << 10).hex()))
 	return now
+
+
+def test_a_dialect_that_the_host_does_not_serve(hosts):
+	"""Who is called decides which dialects there are; what it passes on is understood by all."""
+	host = hosts.process_of('c2')['hostname']
+	path = '/api/atlas/v2/groups/%s/clusters/%s/logs/mongodb.gz' % (hosts.group, host)
+	for i in range(3):
+		r = call('GET', 'https://%s%s' % (hosts.addresses[i], path), headers=hosts.caller().headers)
+		assert r.status_code == (404 if i == 2 else 200), (i, r.text)
+		assert i == 2 or gzip.decompress(r.content) and r.headers['Content-Type'].startswith('application/vnd.atlas.')
 
 
 def test_a_log_is_streamed(hosts):

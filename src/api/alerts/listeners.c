@@ -127,7 +127,7 @@ static int config_tell(struct telling *t)
 /* The event as its own GET shows it, with what it is about. */
 static struct notice notice_make(struct arena *a, const struct event *e, const struct alert_subject *s)
 {
-	struct str title = event_type_describe(a, e->type);
+	struct str title = event_type_describe(a, NULL, e->type);
 	json_t *details = doc_json(a, e->body);
 	if (s->cluster.n)
 		json_put_str(details, "clusterName", s->cluster);

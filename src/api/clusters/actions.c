@@ -216,7 +216,7 @@ int clusters_upgrade_tenant(struct call *c)
 	json_t *patch = json_keep(c->arena, cluster_from(c->arena, FORM_LEGACY, c->body, cluster.body));
 	bool flex = str_is(json_field(json_object_get(c->body, "providerSettings"), "providerName"), "FLEX");
 	result = flex ? flex_become(c, &cluster, patch) : cluster_update_to(c, &cluster, patch);
-	if (result < 0)
-		return result;
-	return cluster_write(c, &cluster.doc);
+	if (result == 0)
+		result = lifetime_set(c, &cluster, false);
+	return result < 0 ? result : cluster_write(c, &cluster.doc);
 }

@@ -25,7 +25,10 @@ int cluster_validate(struct call *c, json_t *body, const json_t *old, struct fau
 	const struct service *s = c->service;
 	struct cluster_rules rules = {.arena = c->arena, .versions = versions, .names = s->db_versions, .old = old};
 	rules.version_count = s->engine_ops->core->versions(s->engine_state, versions, VERSIONS_MAX);
+	cluster_identify(body, old);
 	cluster_check(&rules, body, faults);
+	if (!faults->count)
+		cluster_sort(body, old);
 	struct str key = json_field(body, "encryptionAtRestProvider");
 	if (key.n && !str_is(key, "NONE")) {
 		struct doc d;
@@ -43,34 +46,23 @@ int cluster_validate(struct call *c, json_t *body, const json_t *old, struct fau
 	return result;
 }
 
-static void default_set(json_t *body, const char *field, const char *json)
-{
-	if (!json_object_get(body, field))
-		json_put(body, field, json_loads(json, JSON_DECODE_ANY, NULL));
-}
-
-/* What the schemas have no default for. */
-void cluster_complete(json_t *body)
+/* With what the schemas have no default for. */
+static void cluster_complete(json_t *body)
 {
 	schema_add_defaults(resource_cluster.schema, body);
 	schema_normalize_dates(resource_cluster.schema, body);
 	json_object_del(body, "acceptDataRisksAndForceReplicaSetReconfig");
-	default_set(body, "advancedConfiguration", "{}");
-	json_t *advanced = json_object_get(body, "advancedConfiguration");
-	default_set(advanced, "customOpensslCipherConfigTls12", "[]");
-	default_set(advanced, "customOpensslCipherConfigTls13", "[]");
-	default_set(advanced, "minimumEnabledTlsProtocol", "\"TLS1_2\"");
-	default_set(advanced, "tlsCipherConfigMode", "\"DEFAULT\"");
-	default_set(body, "biConnector", "{\"enabled\":false,\"readPreference\":\"SECONDARY\"}");
-	default_set(body, "labels", "[]");
-	default_set(body, "paused", "false");
-	default_set(body, "pitEnabled", "false");
-	default_set(body, "redactClientLogData", "false");
-	default_set(body, "tags", "[]");
+	json_t *usual = json_pack("{s:{}, s:{s:b, s:s}, s:[], s:b, s:b, s:b, s:[]}", "advancedConfiguration",
+	                          "biConnector", "enabled", 0, "readPreference", "SECONDARY", "labels", "paused", 0,
+	                          "pitEnabled", 0, "redactClientLogData", 0, "tags");
 	if (cluster_is_sharded(body))
-		default_set(body, "configServerType", "\"DEDICATED\"");
+		json_put_z(usual, "configServerType", "DEDICATED");
 	if (str_is(json_field(body, "clusterType"), "GEOSHARDED"))
-		default_set(body, "globalClusterSelfManagedSharding", "false");
+		json_put(usual, "globalClusterSelfManagedSharding", json_false());
+	json_object_update_missing_new(body, usual);
+	usual = json_pack("{s:[], s:[], s:s, s:s}", "customOpensslCipherConfigTls12", "customOpensslCipherConfigTls13",
+	                  "minimumEnabledTlsProtocol", "TLS1_2", "tlsCipherConfigMode", "DEFAULT");
+	json_object_update_missing_new(json_object_get(body, "advancedConfiguration"), usual);
 }
 
 int cluster_create(struct call *c, const char *kind, json_t *body, bool independent, struct cluster *ret_cluster)
@@ -81,7 +73,6 @@ int cluster_create(struct call *c, const char *kind, json_t *body, bool independ
 	if (result < 0)
 		return result;
 	cluster_complete(body);
-	cluster_identify(body, NULL);
 	result = cluster_insert(c->tx, c->arena, kind, c->group.id, body, independent, &cluster, &why);
 	if (result == -EDQUOT)
 		return call_fail(c, 409, "NO_HOST_HAS_ROOM", "%.*s", STR_ARG(why));
@@ -129,21 +120,6 @@ static bool is_material(const json_t *before, const json_t *after)
 	return false;
 }
 
-/* A paused cluster can be resumed, described and protected, not changed. */
-static int refuse_while_paused(struct call *c, const struct cluster *cluster, const json_t *after, bool material)
-{
-	if (!json_is_true(json_object_get(after, "paused")) || !material)
-		return 0;
-	return cluster_refuse_paused(c, cluster);
-}
-
-/* Shards scale on their own once a version that can say so has shaped the cluster. */
-static void scaling_note(struct call *c, struct cluster *cluster)
-{
-	bool independent = cluster_form(c->version->request) == FORM_CURRENT;
-	json_put(cluster->plan, "independent", json_boolean(independent));
-}
-
 /* A change of type that never came to pass can be taken back: what counts is the type that the databases have. */
 static const json_t *applied_form(struct arena *a, const struct cluster *cluster)
 {
@@ -168,15 +144,15 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 	if (faults.count)
 		return call_fail_faults(c, &faults);
 	cluster_complete(after);
-	cluster_identify(after, cluster->body);
-	if (json_object_get(patch, "replicationSpecs"))
-		scaling_note(c, cluster);
+	if (json_object_get(patch, "replicationSpecs")) /* shards scale on their own once a version can say so */
+		json_put(cluster->plan, "independent", json_boolean(cluster_form(c->version->request) == FORM_CURRENT));
 	/* What was read can be sent back: that changes nothing. */
 	json_t *was = json_clone(c->arena, cluster->body), *is = json_clone(c->arena, after);
 	cluster_show(was);
 	cluster_show(is);
 	bool material = is_material(was, is), changed = !json_equal(was, is);
-	result = refuse_while_paused(c, cluster, after, material);
+	/* A paused cluster can be resumed, described and protected, not changed. */
+	result = material && json_flag(after, "paused") ? cluster_refuse_paused(c, cluster) : 0;
 	if (result == 0)
 		result = policy_check_cluster(c, after, cluster->body);
 	if (result < 0)

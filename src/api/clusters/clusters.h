@@ -52,9 +52,6 @@ must_check int cluster_change(struct tx *tx, struct arena *a, struct cluster *cl
 /* What hangs on it, its label and itself: gone. */
 must_check int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster);
 
-/* The project's clusterCount, from what is there. */
-must_check int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id);
-
 /* Major version as a number; 0 when the text is none. names: NAME=MAJOR each, or NULL. */
 unsigned cluster_version(const struct option_texts *names, const json_t *cluster);
 bool cluster_is(const struct cluster *cluster, const char *state);

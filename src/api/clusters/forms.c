@@ -50,29 +50,28 @@ static void disk_set(json_t *spec, const json_t *disk)
 		}
 }
 
-/* The shard that stood there: in its place, or the first of its zone. NULL: none. */
-static const json_t *spec_before(const json_t *old, size_t at, const json_t *zone)
+/* What the next in the list was: the next of its zone, or another of it; without a name, in its place. NULL: none. */
+static const json_t *spec_before(const json_t *old, const json_t *list, const json_t *zone)
 {
-	const json_t *specs = json_object_get(old, "replicationSpecs"), *there = json_array_get(specs, at);
-	if (!zone || json_equal(zone, json_object_get(there, "zoneName")))
-		return there;
-	for (size_t i = 0; i < json_array_size(specs); i++)
-		if (json_equal(zone, json_object_get(json_array_get(specs, i), "zoneName")))
-			return json_array_get(specs, i);
-	return NULL;
-}
-
-static bool is_like(const json_t *a, const json_t *b)
-{
-	return json_equal(json_object_get(a, "zoneName"), json_object_get(b, "zoneName")) &&
-	       json_equal(json_object_get(a, "regionConfigs"), json_object_get(b, "regionConfigs"));
+	const json_t *specs = json_object_get(old, "replicationSpecs"), *found = NULL;
+	size_t same = 0;
+	for (size_t i = 0; zone && i < json_array_size(list); i++)
+		same += json_equal(zone, json_object_get(json_array_get(list, i), "zoneName"));
+	for (size_t i = 0; zone && i < json_array_size(specs); i++)
+		if (json_equal(zone, json_object_get(json_array_get(specs, i), "zoneName")) &&
+		    (!found || (same && same--)))
+			found = json_array_get(specs, i);
+	return zone ? found : json_array_get(specs, json_array_size(list));
 }
 
 /* Shards of one zone that are alike become one spec with a number: how many, from this one on. */
 static size_t alike(const json_t *specs, size_t from)
 {
+	const json_t *one = json_array_get(specs, from), *next;
 	size_t n = 1;
-	while (is_like(json_array_get(specs, from), json_array_get(specs, from + n)))
+	while ((next = json_array_get(specs, from + n)) &&
+	       json_equal(json_object_get(one, "zoneName"), json_object_get(next, "zoneName")) &&
+	       json_equal(json_object_get(one, "regionConfigs"), json_object_get(next, "regionConfigs")))
 		n++;
 	return n;
 }
@@ -128,7 +127,7 @@ static json_t *from_advanced(const json_t *body, const json_t *old)
 		             *zone = json_object_get(spec, "zoneName");
 		json_int_t n = number ? json_integer_value(number) : 1;
 		for (json_int_t k = 0; k < n && json_array_size(list) < EXPAND_MAX; k++) {
-			const json_t *disk = disk_wanted(body, old, spec_before(old, json_array_size(list), zone));
+			const json_t *disk = disk_wanted(body, old, spec_before(old, list, zone));
 			json_t *one = json_deep_copy(spec);
 			json_object_del(one, "numShards");
 			if (disk)
@@ -225,6 +224,27 @@ static void addresses_set(struct arena *a, json_t *to, const json_t *cluster)
 	field_copy(to, "srvAddress", strings, "standardSrv");
 }
 
+/* The oldest form has two kinds of backups. There is one: it is shown as what it was asked for in that form. */
+static json_t *backups_shown(const json_t *cluster)
+{
+	const json_t *asked = json_object_get(cluster, CLUSTER_BACKUPS_ASKED);
+	bool on = json_flag(cluster, "backupEnabled"), other = on && json_flag(asked, "backupEnabled");
+	return json_pack("{s:b, s:b}", "backupEnabled", other, "providerBackupEnabled",
+	                 on && (!other || json_flag(asked, "providerBackupEnabled")));
+}
+
+static void backups_from(json_t *to, const json_t *body, const json_t *old)
+{
+	json_t *shown = backups_shown(old), *asked = json_copy(shown);
+	json_object_update_existing(asked, (json_t *)(uintptr_t)body);
+	bool on = json_flag(asked, "backupEnabled") || json_flag(asked, "providerBackupEnabled"),
+	     same = json_equal(asked, shown);
+	json_put(to, "backupEnabled", json_boolean(on));
+	json_put(to, CLUSTER_BACKUPS_ASKED, same ? NULL : json_incref(asked));
+	json_decref(shown);
+	json_decref(asked);
+}
+
 json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 {
 	json_t *to = same_fields(cluster, "LegacySvcCluster"), *list = json_array();
@@ -248,8 +268,7 @@ json_t *cluster_to_legacy(struct arena *a, const json_t *cluster)
 	if (electable == 3 || electable == 5 || electable == 7)
 		json_put(to, "replicationFactor", json_integer(electable));
 	json_put(to, "providerSettings", provider_settings(first));
-	json_put(to, "providerBackupEnabled", json_boolean(json_flag(cluster, "backupEnabled")));
-	json_put(to, "backupEnabled", json_false());
+	json_object_update_new(to, backups_shown(cluster));
 	json_put(to, "diskSizeGB", json_deep_copy(disk_of(cluster)));
 	json_put(to, "autoScaling",
 	         json_pack("{s:{s:b, s:b}, s:b}", "compute", "enabled", json_flag(compute, "enabled"),
@@ -388,13 +407,16 @@ static json_t *tenant_spec(const json_t *settings)
 	return json_pack("[{s:[o]}]", "regionConfigs", config);
 }
 
+/* said: the spec that says so, whose id is that of its first shard; or NULL. */
 static void shards_add(json_t *list, const struct legacy *l, const json_t *regions, json_int_t shards,
-                       const json_t *zone)
+                       const json_t *said)
 {
 	for (json_int_t i = 0; i < shards && json_array_size(list) < EXPAND_MAX; i++) {
-		const json_t *spec = spec_before(l->old, json_array_size(list), zone);
+		const json_t *spec = spec_before(l->old, list, json_object_get(said, "zoneName"));
 		json_t *one = json_pack("{s:o}", "regionConfigs", configs_from(l, regions, spec));
-		json_put(one, "zoneName", json_deep_copy(zone));
+		field_copy(one, "zoneName", said, "zoneName");
+		if (i == 0)
+			field_copy(one, "id", said, "id");
 		json_array_append_new(list, one);
 	}
 }
@@ -432,8 +454,7 @@ static json_t *specs_from(const struct legacy *l)
 	}
 	for (size_t i = 0; i < json_array_size(specs); i++) {
 		const json_t *spec = json_array_get(specs, i), *n = json_object_get(spec, "numShards");
-		shards_add(list, l, json_object_get(spec, "regionsConfig"), n ? json_integer_value(n) : 1,
-		           json_object_get(spec, "zoneName"));
+		shards_add(list, l, json_object_get(spec, "regionsConfig"), n ? json_integer_value(n) : 1, spec);
 	}
 	if (!json_array_size(specs) && json_object_size(one)) {
 		shards_add(list, l, one, number, NULL);
@@ -502,9 +523,7 @@ static json_t *from_legacy(struct arena *a, const json_t *body, const json_t *ol
 	                                      "autoScaling",      "numShards",        "replicationFactor"};
 	json_t *to = same_fields(body, "ClusterDescription20240805");
 	json_object_del(to, "dbVersion");
-	if (json_is_false(json_object_get(body, "backupEnabled"))) /* as it is always shown */
-		json_object_del(to, "backupEnabled");
-	field_copy(to, "backupEnabled", body, "providerBackupEnabled");
+	backups_from(to, body, old);
 	if (!old || gives_any(body, shaping, sizeof shaping / sizeof *shaping)) {
 		struct legacy wanted = legacy_wanted(a, body, old);
 		json_t *specs = specs_from(&wanted);

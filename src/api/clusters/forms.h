@@ -6,6 +6,9 @@
 
 #include "call/call.h"
 
+/* A field of a stored cluster that no form has. */
+#define CLUSTER_BACKUPS_ASKED "backupsAsked"
+
 enum cluster_form { FORM_CURRENT, FORM_ADVANCED, FORM_LEGACY };
 
 /* By the name of the version's schema, of a request or an answer. */

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/waits.h"
-#include "trail/events.h"
 
 #include <errno.h>
 

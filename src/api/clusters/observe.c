@@ -7,8 +7,6 @@
 #include "call/workers.h"
 #include "hosts/hosts.h"
 
-#include <errno.h>
-
 #define IDS_MAX 300 /* in one question: its path stays below 8 KB */
 
 static int observe_here(const struct service *s, struct arena *a, struct str id, struct cluster_status *ret_status)

@@ -71,26 +71,17 @@ int clusters_scaling_mode(struct call *c)
 	return 0;
 }
 
-/* The cluster that is edited, or a fault. */
-static int edited_load(struct call *c, struct faults *faults, struct cluster *ret_cluster)
-{
-	struct str name = json_field(c->body, "clusterName");
-	int result = cluster_load_named(c, name, ret_cluster);
-	if (result == -ENOENT) {
-		faults_add(faults, c->arena, STR("clusterName"), "the project has no cluster \"%.*s\"", STR_ARG(name));
-		return 0;
-	}
-	return result;
-}
-
 int clusters_validate(struct call *c)
 {
 	const json_t *given = json_object_get(c->body, "clusterDescription");
 	bool editing = json_flag(c->body, "editing");
 	struct cluster cluster = {.body = NULL};
 	struct faults faults = {.count = 0};
-	int result = editing ? edited_load(c, &faults, &cluster) : 0;
-	if (result < 0)
+	struct str name = json_field(c->body, "clusterName");
+	int result = editing ? cluster_load_named(c, name, &cluster) : 0;
+	if (result == -ENOENT)
+		faults_add(&faults, c->arena, STR("clusterName"), "the project has no cluster \"%.*s\"", STR_ARG(name));
+	else if (result < 0)
 		return result;
 	json_t *whole = json_keep(c->arena, cluster.body ? json_deep_copy(cluster.body) : json_object());
 	json_object_update(whole, (json_t *)(uintptr_t)given);
@@ -107,6 +98,7 @@ int clusters_validate(struct call *c)
 	for (size_t i = 0; i < faults.count && i < FAULTS_MAX; i++) {
 		struct str issue = arena_printf(c->arena, "%.*s: %.*s", STR_ARG(faults.list[i].path),
 		                                STR_ARG(faults.list[i].text));
+		issue = dialect_sentence(c->dialect, issue, c->request->target, c->request->body, c->arena);
 		json_array_append_new(errors, json_pack("{s:s, s:s%}", "errorCode", "VALIDATION_ERROR",
 		                                        "validationIssue", issue.p, issue.n));
 	}

@@ -244,11 +244,13 @@ static void priorities_check(struct place *p, json_t *configs)
 }
 
 /* A disk that nothing is said about stays as it was, unless it was a shared tier's. */
-static double disk_before(const struct place *p)
+static double disk_before(const struct place *p, const json_t *spec)
 {
 	if (cluster_is_tenant(p->rules->old))
 		return 0;
-	const json_t *config = region_at(p->rules->old, p->spec, 0);
+	const json_t *before =
+	        json_find(json_object_get(p->rules->old, "replicationSpecs"), "id", json_field(spec, "id"));
+	const json_t *config = json_array_get(json_object_get(before, "regionConfigs"), 0);
 	return json_number_value(json_object_get(json_object_get(config, "electableSpecs"), "diskSizeGB"));
 }
 
@@ -276,7 +278,7 @@ static struct shard_size shard_size_of(const struct place *p, const json_t *spec
 				s.disk = json_number_value(json_object_get(one, "diskSizeGB"));
 		}
 	if (s.disk == 0)
-		s.disk = disk_before(p);
+		s.disk = disk_before(p, spec);
 	if (s.disk == 0)
 		s.disk = disk_standard(s.size);
 	return s;
@@ -362,8 +364,6 @@ static void specs_check(struct place *p, json_t *cluster)
 			      configs ? "must have at least one item" : "is required");
 		else
 			configs_check(p, spec, configs);
-		if (!json_field(spec, "zoneName").n)
-			json_put_z(spec, "zoneName", "Zone 1");
 	}
 	if (!p->faults->count && cluster_node_count(cluster, ENGINE_NODES_MAX) > ENGINE_NODES_MAX)
 		FAULT(p, STR("replicationSpecs"), "must have at most %d nodes in all", ENGINE_NODES_MAX);
@@ -454,34 +454,59 @@ void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct fa
 	settings_check(p, cluster);
 }
 
-/* Ids. */
+/* Shards keep their ids and their data. */
 
 static json_t *id_json(void)
 {
 	return json_string(id_new().z);
 }
 
-static json_t *zone_id(const json_t *specs, size_t until, struct str zone)
+/* Zones by their names. Shards by their ids, which only some forms have; then by their zones, in which they keep their
+ * order. One of a new zone is the shard that stood in its place, if no other is. */
+void cluster_identify(const json_t *cluster, const json_t *old)
 {
-	for (size_t i = 0; i < json_array_size(specs) && i < until; i++) {
-		const json_t *spec = json_array_get(specs, i);
-		if (str_eq(json_field(spec, "zoneName"), zone))
-			return json_object_get(spec, "zoneId");
-	}
-	return NULL;
-}
-
-void cluster_identify(json_t *cluster, const json_t *old)
-{
-	json_t *specs = json_object_get(cluster, "replicationSpecs");
-	const json_t *before = json_object_get(old, "replicationSpecs");
-	for (size_t i = 0; i < json_array_size(specs); i++) {
-		json_t *spec = json_array_get(specs, i), *id = json_object_get(json_array_get(before, i), "id"), *zone;
-		struct str name = json_field(spec, "zoneName");
-		json_put(spec, "id", id ? json_incref(id) : id_json());
-		zone = zone_id(specs, i, name);
-		if (!zone)
-			zone = zone_id(before, json_array_size(before), name);
+	static const char *const told_by[] = {"id", "zoneName", NULL};
+	const json_t *specs = json_object_get(cluster, "replicationSpecs"),
+	             *before = json_object_get(old, "replicationSpecs");
+	bool done[SHARDS_MAX] = {false}, taken[SHARDS_MAX] = {false};
+	size_t count = json_array_size(specs);
+	for (size_t i = 0; i < count && count <= SHARDS_MAX; i++) {
+		json_t *spec = json_array_get(specs, i), *zone;
+		if (!json_field(spec, "zoneName").n)
+			json_put_z(spec, "zoneName", "Zone 1");
+		const json_t *first = json_find(specs, "zoneName", json_field(spec, "zoneName"));
+		if (first == spec)
+			first = json_find(before, "zoneName", json_field(spec, "zoneName"));
+		zone = json_object_get(first, "zoneId");
 		json_put(spec, "zoneId", zone ? json_incref(zone) : id_json());
 	}
+	for (size_t by = 0; by < 3; by++)
+		for (size_t i = 0; i < count && count <= SHARDS_MAX; i++)
+			for (size_t k = 0; !done[i] && k < json_array_size(before); k++) {
+				json_t *spec = json_array_get(specs, i), *was = json_array_get(before, k);
+				bool same = told_by[by] ? json_equal(json_object_get(spec, told_by[by]),
+				                                     json_object_get(was, told_by[by]))
+				                        : i == k;
+				if (taken[k] || !same)
+					continue;
+				json_object_set(spec, "id", json_object_get(was, "id"));
+				done[i] = taken[k] = true;
+			}
+	for (size_t i = 0; i < count && count <= SHARDS_MAX; i++)
+		if (!done[i])
+			json_put(json_array_get(specs, i), "id", id_json());
+}
+
+/* The engine knows shards by their places: those that are sent in another order keep theirs, and no data moves. */
+void cluster_sort(json_t *cluster, const json_t *old)
+{
+	const json_t *specs = json_object_get(cluster, "replicationSpecs"),
+	             *before = json_object_get(old, "replicationSpecs");
+	json_t *sorted = json_array();
+	for (size_t i = 0; i < json_array_size(before); i++)
+		json_array_append(sorted, json_find(specs, "id", json_field(json_array_get(before, i), "id")));
+	for (size_t i = 0; i < json_array_size(specs); i++)
+		if (!json_find(before, "id", json_field(json_array_get(specs, i), "id")))
+			json_array_append(sorted, json_array_get(specs, i));
+	json_put(cluster, "replicationSpecs", sorted);
 }

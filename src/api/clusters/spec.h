@@ -28,10 +28,12 @@ extern const struct cluster_provider cluster_providers[CLUSTER_PROVIDERS];
 #define HARDWARE 3
 extern const char *const hardware_fields[HARDWARE];
 
-/* Completes the cluster (priorities, sizes, zones, version, defaults) and adds what is wrong with it. */
+/* Zones and ids of shards: those of `old`, for the shards that are there already; else new ones. First of the three. */
+void cluster_identify(const json_t *cluster, const json_t *old);
+/* Completes the cluster (priorities, sizes, version, defaults) and adds what is wrong with it. */
 void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults);
-/* Ids of replication specs and zones: those of `old` by position and zone name, else new ones. */
-void cluster_identify(json_t *cluster, const json_t *old);
+/* Shards of `old` keep their order, and new ones follow. */
+void cluster_sort(json_t *cluster, const json_t *old);
 
 /* The nodes: [{"name", "kind", "shard", "provider", "region", "size", "disk", "priority"}, ...]. Nodes of `old` that
  * are still wanted keep their names, first come first kept. A new array. */

@@ -107,6 +107,24 @@ static int label_take(struct tx *tx, struct str id, char ret_label[LABEL_LENGTH 
 	return r;
 }
 
+/* The project's clusterCount, from what is there. */
+static int count_update(struct tx *tx, struct arena *a, struct str group_id)
+{
+	struct doc project;
+	int64_t count, total = 0;
+	int r = tx_get(tx, a, "project", group_id, &project);
+	for (size_t i = 0; r == 0 && i < KINDS; i++) {
+		r = tx_count(tx, kinds[i], group_id, &count);
+		total += r == 0 ? count : 0;
+	}
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	json_t *body = doc_json(a, project.body);
+	json_put(body, "clusterCount", json_integer(total));
+	project.body = json_text(a, body);
+	return tx_update(tx, &project);
+}
+
 int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str group_id, json_t *body,
                    bool independent, struct cluster *ret_cluster, struct str *ret_why)
 {
@@ -152,7 +170,7 @@ int cluster_insert(struct tx *tx, struct arena *a, const char *kind, struct str 
 	if (r == 0)
 		r = job_ask(tx, key);
 	if (r == 0)
-		r = cluster_count_update(tx, a, group_id);
+		r = count_update(tx, a, group_id);
 	if (r == 0)
 		*ret_cluster = cluster;
 	return r;
@@ -217,24 +235,7 @@ int cluster_remove(struct tx *tx, struct arena *a, struct cluster *cluster)
 		r = cluster_place_end(tx, a, cluster);
 	if (r == 0)
 		r = tx_delete(tx, arena_z(a, cluster->doc.kind), cluster->doc.id);
-	return r < 0 ? r : cluster_count_update(tx, a, cluster->doc.parent);
-}
-
-int cluster_count_update(struct tx *tx, struct arena *a, struct str group_id)
-{
-	struct doc project;
-	int64_t count, total = 0;
-	int r = tx_get(tx, a, "project", group_id, &project);
-	for (size_t i = 0; r == 0 && i < KINDS; i++) {
-		r = tx_count(tx, kinds[i], group_id, &count);
-		total += r == 0 ? count : 0;
-	}
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	json_t *body = doc_json(a, project.body);
-	json_put(body, "clusterCount", json_integer(total));
-	project.body = json_text(a, body);
-	return tx_update(tx, &project);
+	return r < 0 ? r : count_update(tx, a, cluster->doc.parent);
 }
 
 int clusters_walk_group(struct tx *tx, struct arena *a, struct str group_id, doc_visit *visit, void *ctx)

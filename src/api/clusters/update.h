@@ -6,7 +6,6 @@
 
 /* Completes and checks a whole cluster in the current form; what is wrong goes to `faults`. */
 must_check int cluster_validate(struct call *c, json_t *body, const json_t *old, struct faults *faults);
-void cluster_complete(json_t *body);
 /* A new cluster of that kind from a whole body that cluster_validate() found no fault with: limits, defaults, policies,
  * event. */
 must_check int cluster_create(struct call *c, const char *kind, json_t *body, bool independent,

@@ -21,11 +21,6 @@ bool cluster_is_pinned(const json_t *body)
 	return json_object_get(body, field) && !json_time_is_over(body, field);
 }
 
-static bool header_is_true(const struct call *c, const char *name)
-{
-	return str_ieq(request_header(c->request, name), STR("true"));
-}
-
 /* The sizes in effect: those asked for, since nothing here scales by itself. */
 static void effective_add(const json_t *cluster)
 {
@@ -111,8 +106,9 @@ static struct str cluster_text(struct call *c, const struct doc *d)
 		older = cluster_to_advanced(body);
 	else if (form == FORM_LEGACY)
 		older = cluster_to_legacy(c->arena, body);
-	else if (header_is_true(c, "use-effective-instance-fields"))
+	else if (str_ieq(request_header(c->request, "use-effective-instance-fields"), STR("true")))
 		effective_add(body);
+	json_object_del(body, CLUSTER_BACKUPS_ASKED);
 	if (form == FORM_CURRENT)
 		json_put(body, "effectiveReplicationSpecs", json_incref(json_object_get(body, "replicationSpecs")));
 	if (older)

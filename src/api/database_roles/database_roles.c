@@ -9,7 +9,6 @@
 #include "api/kit/verbs.h"
 
 #include <ctype.h>
-#include <errno.h>
 
 #define NAME_BYTES 64
 #define ACTIONS_MAX 200
@@ -59,7 +58,7 @@ static bool has_odd_bytes(struct str name)
 	return false;
 }
 
-const char *database_name_fault(struct str name)
+static const char *database_name_fault(struct str name)
 {
 	if (name.n == 0 || name.n > DATABASE_NAME_MAX)
 		return "must be the name of a database, of at most 52 bytes";

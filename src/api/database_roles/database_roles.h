@@ -20,8 +20,7 @@ struct built_in_role {
 /* NULL: none of that name. */
 const struct built_in_role *built_in_role_find(struct str name);
 
-/* What is wrong with the name of a database or collection that a role is given on, in words; NULL: nothing. */
-const char *database_name_fault(struct str name);
+/* What is wrong with the name of a collection that a role is given on, in words; NULL: nothing. */
 const char *table_name_fault(struct str name);
 /* What is wrong with the database that a role, built-in or not, is given on; STR_NONE: nothing. */
 struct str role_database_fault(struct arena *a, struct str role, struct str database);

@@ -7,11 +7,8 @@
 #include "api/kit/verbs.h"
 #include "api/maintenance/maintenance.h"
 #include "base/certs.h"
-#include "base/clock.h"
 #include "directory/directory.h"
-#include "trail/events.h"
 
-#include <ctype.h>
 #include <errno.h>
 
 #define TEXT_MAX 1024

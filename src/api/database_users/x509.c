@@ -118,9 +118,10 @@ static int refuse(struct call *c, const struct doc *user, const json_t *document
 		        "characters "
 		        "other than , + \" \\ < > ; = and #.",
 		        NAME_MAX_BYTES);
-	return call_fail_about(c, 409, "X509_TYPE_NOT_MANAGED", user->name,
-	                       "%.*s is not a user of x509Type MANAGED: certificates are issued to such users only.",
-	                       STR_ARG(user->name));
+	return call_fail_about(
+	        c, 409, "X509_TYPE_NOT_MANAGED", user->name,
+	        "\"%.*s\" is not a user of x509Type MANAGED: certificates are issued to such users only.",
+	        STR_ARG(user->name));
 }
 
 static int months_read(struct call *c, int64_t *ret_months)

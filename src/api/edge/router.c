@@ -338,7 +338,9 @@ static const struct route *route_of(const struct service *s, const struct reques
 {
 	if (leads_to(s, r, &routes[0]))
 		return &routes[0];
-	if (dialect_of_path(r->path) && is_open(s, r, translated.flags))
+	const struct dialect *d = dialect_of_path(r->path);
+	/* What another host passes on, that one serves. */
+	if (d && (dialect_is_served(d) || r->from_host[0]) && is_open(s, r, translated.flags))
 		return &translated;
 	for (size_t i = 1; i < sizeof routes / sizeof *routes; i++)
 		if (leads_to(s, r, &routes[i]))

@@ -91,6 +91,7 @@ struct seeding {
 	struct id *projects, *teams; /* the ids of those that there are */
 	struct str first_user;
 	int64_t from, to; /* of this write */
+	int (*make)(struct tx *tx, struct arena *a, struct seeding *s);
 };
 
 static int seed_projects(struct tx *tx, struct seeding *s)
@@ -285,16 +286,11 @@ static int bulk_users(struct tx *tx, struct arena *a, struct seeding *s)
 	return result;
 }
 
-struct bulk {
-	struct seeding *seeding;
-	int (*make)(struct tx *tx, struct arena *a, struct seeding *s);
-};
-
 static int bulk_run(struct tx *tx, void *ctx)
 {
-	const struct bulk *b = ctx;
+	struct seeding *s = ctx;
 	struct arena *a = arena_new();
-	int result = b->make(tx, a, b->seeding);
+	int result = s->make(tx, a, s);
 	arena_free(a);
 	return result;
 }
@@ -303,12 +299,12 @@ static int bulk_run(struct tx *tx, void *ctx)
 static int bulk(struct store *store, struct seeding *s, int64_t count, int64_t each,
                 int (*make)(struct tx *tx, struct arena *a, struct seeding *s))
 {
-	struct bulk b = {s, make};
 	int64_t step = BULK_DOCUMENTS / each;
 	int result = 0;
+	s->make = make;
 	for (s->from = 0; result == 0 && s->from < count; s->from += step) {
 		s->to = s->from + step < count ? s->from + step : count;
-		result = store_write_wait(store, bulk_run, &b);
+		result = store_write_wait(store, bulk_run, s);
 	}
 	return result;
 }

@@ -19,7 +19,7 @@ int events_list_types(struct call *c)
 		json_key(&c->out, "alertable");
 		json_bool(&c->out, types[i].alertable);
 		json_key(&c->out, "description");
-		json_str(&c->out, event_type_describe(c->arena, types[i].name));
+		json_str(&c->out, event_type_describe(c->arena, c->dialect, types[i].name));
 		json_key(&c->out, "eventType");
 		json_str(&c->out, types[i].name);
 		json_close(&c->out, '}');
@@ -67,15 +67,13 @@ static const struct op *self_of(bool in_org)
 	return catalog_op(in_org ? "getOrgEvent" : "getGroupEvent");
 }
 
-/* The description is a sentence, with our words for fields and limits in it. */
-static struct str raw_text(struct call *c, struct str raw)
+static struct str raw_text(struct call *c, const struct event *e)
 {
 	if (!c->dialect)
-		return raw;
-	json_t *value = doc_json(c->arena, raw);
-	struct str text = json_field(value, "description");
-	if (text.n)
-		json_put_str(value, "description", dialect_sentence(c->dialect, text, STR_NONE, STR_NONE, c->arena));
+		return e->raw;
+	json_t *value = doc_json(c->arena, e->raw);
+	json_put_str(value, "description",
+	             event_description(c->arena, c->dialect, e->type, json_field(value, "description")));
 	return json_text(c->arena, value);
 }
 
@@ -83,8 +81,7 @@ static void entry_write(struct call *c, const struct event *e, bool in_org, bool
 {
 	struct str body = e->body;
 	if (e->raw.n && call_query_bool(c, "includeRaw", false))
-		body = arena_printf(c->arena, "%.*s,\"raw\":%.*s}", (int)body.n - 1, body.p,
-		                    STR_ARG(raw_text(c, e->raw)));
+		body = arena_printf(c->arena, "%.*s,\"raw\":%.*s}", (int)body.n - 1, body.p, STR_ARG(raw_text(c, e)));
 	entity_write(c, &c->out, body, self_of(in_org), "eventId", e->id, in_list);
 }
 

@@ -111,7 +111,7 @@ int federation_admit(struct call *c, struct str org_id, struct str email)
 	if (result < 0 || admission_takes(c->arena, &admission, email))
 		return result;
 	return call_fail_about(c, 400, "USER_DOMAIN_NOT_ALLOWED", email,
-	                       "The organization takes only members of its domains, and %.*s is of none of them.",
+	                       "The organization takes only members of its domains, and \"%.*s\" is of none of them.",
 	                       STR_ARG(email));
 }
 

@@ -13,17 +13,13 @@ const struct project_limit *limit_find(struct str name)
 	return NULL;
 }
 
-int limit_value(struct call *c, const struct project_limit *l, struct doc *ret_doc, int64_t *ret_value)
+/* The project's own value, or the usual one. -ENOENT: neither. */
+static int limit_value(struct call *c, const struct project_limit *l, int64_t *ret_value)
 {
-	int result = tx_get_by_name(c->tx, c->arena, "project_limit", c->group.id, str_of(l->name), ret_doc);
-	if (result == 0) {
-		*ret_value = json_number(doc_json(c->arena, ret_doc->body), "value");
-	} else if (result == -ENOENT && l->standard >= 0) {
-		*ret_doc = (struct doc){.rev = 0};
-		*ret_value = l->standard;
-		result = 0;
-	}
-	return result;
+	struct doc d;
+	int result = tx_get_by_name(c->tx, c->arena, "project_limit", c->group.id, str_of(l->name), &d);
+	*ret_value = result == 0 ? json_number(doc_json(c->arena, d.body), "value") : l->standard;
+	return result == -ENOENT && l->standard >= 0 ? 0 : result;
 }
 
 int limit_usage(struct call *c, const struct project_limit *l, int64_t *ret_used)
@@ -41,10 +37,9 @@ int limit_usage(struct call *c, const struct project_limit *l, int64_t *ret_used
 int limit_enforce(struct call *c, const char *limit_name, int64_t more)
 {
 	const struct project_limit *l = limit_find(str_of(limit_name));
-	struct doc d;
 	int64_t most, used = 0;
 	assert(l && l->counts[0]);
-	int result = limit_value(c, l, &d, &most);
+	int result = limit_value(c, l, &most);
 	if (result == 0)
 		result = limit_usage(c, l, &used);
 	if (result < 0)

@@ -5,8 +5,6 @@
 
 #include "call/service.h"
 
-#include <stdlib.h>
-
 struct children {
 	const struct op **ops;
 	struct tails {

@@ -203,19 +203,11 @@ int resource_event_changes(struct call *c, const struct resource *r, const struc
 
 /* Sealed fields. */
 
-int resource_sealed(struct arena *a, const struct resource *r, const struct doc *d, json_t **ret_fields)
-{
-	struct str plain;
-	int result = doc_unseal(a, d, &plain);
-	if (result == 0)
-		*ret_fields = doc_json(a, plain);
-	return result;
-}
-
 int resource_unseal(struct call *c, const struct resource *r, const struct doc *old, json_t *document)
 {
-	json_t *fields;
-	int result = r->sealed_count ? resource_sealed(c->arena, r, old, &fields) : 0;
+	struct str plain = STR_NONE;
+	int result = r->sealed_count ? doc_unseal(c->arena, old, &plain) : 0;
+	const json_t *fields = plain.n ? doc_json(c->arena, plain) : NULL;
 	for (size_t i = 0; result == 0 && i < r->sealed_count; i++) {
 		const char *name = r->sealed[i];
 		if (!json_object_get(c->body, name) && !json_object_get(document, name))

@@ -20,7 +20,7 @@
  *   events           fields of the events, from fields of the document
  *   changes          fields whose change has an event of its own: an update writes one for each that it changes, and
  *                    the row's for the others; none when nothing changes
- *   sealed           fields that are kept encrypted and never given out, nor recorded: resource_sealed(). A change
+ *   sealed           fields that are kept encrypted and never given out, nor recorded. A change
  *                    or replace that does not have one keeps it; null takes it away, where the schema allows that
  *   references       fields that name other resources of the same parent, by their key: checked when it is written
  *                    ("missing"), so that nothing names what is not there or is on its way out. What is named is not
@@ -109,8 +109,6 @@ must_check int resource_named(struct call *c, const struct resource *r, struct s
                               struct doc *ret_doc);
 /* Inserts, or updates what is there (old, or NULL): for the save hook. */
 must_check int resource_put(struct tx *tx, const struct doc *d, const struct doc *old);
-/* The sealed fields of a document: an object, empty where there are none. */
-must_check int resource_sealed(struct arena *a, const struct resource *r, const struct doc *d, json_t **ret_fields);
 /* 412 unless If-Match is absent, "*", or names the revision. */
 must_check int if_match(struct call *c, int64_t revision);
 /* The resource's refusal of one more, for hooks that make several. */
@@ -137,8 +135,6 @@ must_check int doc_last(struct tx *tx, struct arena *a, const char *kind, struct
  * api/projects.json that counts documents. */
 must_check int limit_enforce(struct call *c, const char *limit_name, int64_t more);
 const struct project_limit *limit_find(struct str name);
-/* The project's own value, or the usual one with ret_doc->rev 0. -ENOENT: neither. */
-must_check int limit_value(struct call *c, const struct project_limit *l, struct doc *ret_doc, int64_t *ret_value);
 /* What the project has of all that the limit counts. */
 must_check int limit_usage(struct call *c, const struct project_limit *l, int64_t *ret_used);
 

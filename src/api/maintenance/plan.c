@@ -42,11 +42,6 @@ static int job_ask(struct tx *tx, struct arena *a, struct str group_id, int64_t 
 	return tx_job_ensure(tx, &job);
 }
 
-int maintenance_run_now(struct tx *tx, struct arena *a, struct str group_id)
-{
-	return job_ask(tx, a, group_id, clock_now_ms());
-}
-
 int window_save(struct tx *tx, struct arena *a, struct window *w)
 {
 	w->doc.body = json_text(a, w->body);
@@ -191,7 +186,7 @@ static int later(struct job_run *r, int64_t due_ms)
 	return JOB_LATER;
 }
 
-int maintenance_scan_step(struct job_run *r)
+static int maintenance_scan_step(struct job_run *r)
 {
 	struct look *l = arena_new_of(r->arena, struct look);
 	*l = (struct look){.arena = r->arena, .service = r->ctx, .groups = true};
@@ -276,7 +271,7 @@ static int busy_look(struct tx *tx, void *ctx, const struct doc *cluster)
 	return 0;
 }
 
-int maintenance_step(struct job_run *r)
+static int maintenance_step(struct job_run *r)
 {
 	struct look *l = arena_new_of(r->arena, struct look);
 	struct str group_id = job_group(r);
@@ -307,7 +302,7 @@ int maintenance_step(struct job_run *r)
 
 static int cluster_converged(struct tx *tx, struct arena *a, const struct cluster *cluster, bool maintained)
 {
-	return maintained ? maintenance_run_now(tx, a, cluster->doc.parent) : 0;
+	return maintained ? job_ask(tx, a, cluster->doc.parent, clock_now_ms()) : 0;
 }
 
 const struct cluster_part maintenance_part = {.converged = cluster_converged};

@@ -32,10 +32,4 @@ bool window_is_running(const struct window *w);
 /* A week later, and counted. */
 void window_defer(struct window *w);
 
-/* The jobs. */
-int maintenance_scan_step(struct job_run *r);
-int maintenance_step(struct job_run *r);
-/* A cluster of the project is done with its part, or has failed. In a write. */
-must_check int maintenance_run_now(struct tx *tx, struct arena *a, struct str group_id);
-
 #endif

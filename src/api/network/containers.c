@@ -43,7 +43,8 @@ bool container_region_is_known(struct str provider, struct str region)
 }
 
 /* Lists are short: a project has at most one container for each region. */
-int containers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs, size_t *ret_count)
+static int containers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs,
+                           size_t *ret_count)
 {
 	return tx_list_all(tx, a, CONTAINER_KIND, group_id, ret_docs, ret_count);
 }
@@ -218,7 +219,7 @@ static int refuse_used(struct call *c, const struct doc *container)
 			use.cluster = peers[i].id;
 	if (!use.cluster.n)
 		return 0;
-	return call_fail_about(c, 409, "CONTAINERS_IN_USE", use.cluster, "The container %.*s is in use by %.*s.",
+	return call_fail_about(c, 409, "CONTAINERS_IN_USE", use.cluster, "The container %.*s is in use by \"%.*s\".",
 	                       STR_ARG(container->id), STR_ARG(use.cluster));
 }
 

@@ -1,7 +1,6 @@
 /* What the networks of a project mean for its clusters: private connection strings, and addresses. */
 #include "api/network/network.h"
 #include "api/clusters/clusters.h"
-#include "call/service.h"
 
 /* Private connection strings. */
 
@@ -18,30 +17,6 @@ static bool is_available(const json_t *peer)
 {
 	const char *state = lifecycle_state(STR(PEER_KIND), peer);
 	return state && strcmp(state, "AVAILABLE") == 0;
-}
-
-/* In a peered network of AWS the standard names resolve to private addresses, unless the customer has a DNS of its own;
- * at the other providers they never do. */
-int network_is_private(struct tx *tx, struct arena *a, struct str group_id, const json_t *cluster, bool *ret_private)
-{
-	struct doc *peers;
-	size_t count;
-	bool dns = false, only = false, found = false;
-	int r = peers_load(tx, a, group_id, &peers, &count);
-	if (r == 0)
-		r = setting_is_on(tx, a, &resource_custom_dns, group_id, &dns);
-	if (r == 0)
-		r = setting_is_on(tx, a, &resource_private_ip_mode, group_id, &only);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < count && !found; i++) {
-		const json_t *peer = doc_json(a, peers[i].body);
-		struct str provider = json_field(peer, "providerName");
-		found = is_available(peer) && cluster_is_in(cluster, provider, STR_NONE) &&
-		        (!str_is(provider, "AWS") || dns || only);
-	}
-	*ret_private = found;
-	return 0;
 }
 
 int network_changed(struct tx *tx, struct arena *a, struct str group_id)
@@ -63,9 +38,30 @@ static int cluster_provide(struct tx *tx, struct arena *a, const struct cluster 
 	return containers_provide(tx, a, cluster->doc.parent, cluster->body);
 }
 
+/* Whether clients in a peered network need names of their own for the cluster: the "private" connection strings.
+ * In one of AWS the standard names resolve to private addresses, unless the customer has a DNS of its own;
+ * at the other providers they never do. */
 static int cluster_wanted(struct tx *tx, struct arena *a, const struct cluster *cluster, struct cluster_want *want)
 {
-	return network_is_private(tx, a, cluster->doc.parent, cluster->body, &want->peered);
+	struct doc *peers;
+	struct str group_id = cluster->doc.parent;
+	size_t count;
+	bool dns = false, only = false, found = false;
+	int r = peers_load(tx, a, group_id, &peers, &count);
+	if (r == 0)
+		r = setting_is_on(tx, a, &resource_custom_dns, group_id, &dns);
+	if (r == 0)
+		r = setting_is_on(tx, a, &resource_private_ip_mode, group_id, &only);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count && !found; i++) {
+		const json_t *peer = doc_json(a, peers[i].body);
+		struct str provider = json_field(peer, "providerName");
+		found = is_available(peer) && cluster_is_in(cluster->body, provider, STR_NONE) &&
+		        (!str_is(provider, "AWS") || dns || only);
+	}
+	want->peered = found;
+	return 0;
 }
 
 const struct cluster_part network_part = {

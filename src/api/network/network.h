@@ -28,8 +28,6 @@ bool cluster_is_in(const json_t *cluster, struct str provider, struct str region
 /* Whether a container can be in that region of the provider. */
 bool container_region_is_known(struct str provider, struct str region);
 /* All of the project; there are few. */
-must_check int containers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs,
-                               size_t *ret_count);
 must_check int peers_load(struct tx *tx, struct arena *a, struct str group_id, struct doc **ret_docs,
                           size_t *ret_count);
 /* A peering connection as policies see it. */
@@ -40,9 +38,6 @@ bool network_block(const json_t *document, struct cidr *ret_block);
 /* 409 when the block overlaps a container's or a peering connection's. `self`: the document that it is for. */
 must_check int network_check_overlap(struct call *c, const char *field, const struct cidr *block, const json_t *self);
 
-/* Whether clients in a peered network need names of their own for the cluster: the "private" connection strings. */
-must_check int network_is_private(struct tx *tx, struct arena *a, struct str group_id, const json_t *cluster,
-                                  bool *ret_private);
 /* The connection strings of the project's clusters may have changed. In a write. */
 must_check int network_changed(struct tx *tx, struct arena *a, struct str group_id);
 

@@ -3,7 +3,6 @@
 #include "api/users/users.h"
 
 #include "api/federation/federation.h"
-#include "base/clock.h"
 #include "base/id.h"
 #include "identity/password.h"
 #include "trail/events.h"

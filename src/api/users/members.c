@@ -181,7 +181,7 @@ static int keep_owner(struct call *c, const struct member *before, role_mask rol
 	if (result < 0 || owners > 1)
 		return result;
 	return call_fail_about(c, 409, "LAST_ORG_OWNER", before->username,
-	                       "%.*s is the organization's last owner. Make somebody else an owner first.",
+	                       "\"%.*s\" is the organization's last owner. Make somebody else an owner first.",
 	                       STR_ARG(before->username));
 }
 

@@ -312,7 +312,7 @@ static int group_drop(struct call *c, const struct doc *d)
 	if (!own_roles(c, before))
 		return call_fail_about(
 		        c, 409, "USER_NOT_IN_GROUP_DIRECTLY", before->username,
-		        "%.*s is in the project through a team or an organization role. Change that instead.",
+		        "\"%.*s\" is in the project through a team or an organization role. Change that instead.",
 		        STR_ARG(before->username));
 	if (!before->active)
 		event_set_type(c, "GROUP_INVITATION_DELETED");
@@ -350,14 +350,14 @@ static int role_check(struct call *c, const struct member *m, role_mask held, in
 	const char *name = role_names[role];
 	bool has = held >> role & 1;
 	if (adds && has)
-		return call_fail_about(c, 409, "ROLE_ALREADY_HELD", str_of(name), "%.*s has %s already.",
+		return call_fail_about(c, 409, "ROLE_ALREADY_HELD", str_of(name), "\"%.*s\" has %s already.",
 		                       STR_ARG(m->username), name);
 	if (!adds && !has)
-		return call_fail_about(c, 409, "ROLE_NOT_HELD", str_of(name), "%.*s does not have %s.",
+		return call_fail_about(c, 409, "ROLE_NOT_HELD", str_of(name), "\"%.*s\" does not have %s.",
 		                       STR_ARG(m->username), name);
 	if (!adds && held == (role_mask)1 << role)
 		return call_fail_about(c, 409, "LAST_ROLE", str_of(name),
-		                       "%s is the only role that %.*s has here. Remove the user instead.", name,
+		                       "%s is the only role that \"%.*s\" has here. Remove the user instead.", name,
 		                       STR_ARG(m->username));
 	return 0;
 }

@@ -225,9 +225,15 @@ static void test_legacy_leaves_alone(struct arena *a)
 	CHECK(json_array_size(field_of(to, 0, "regionConfigs")) == 3);
 	CHECK(is_json(a, json_object_get(json_object_get(config_of(to, 0, 1), "electableSpecs"), "nodeCount"), "2"));
 	CHECK(str_is(json_field(config_of(to, 0, 2), "providerName"), "AWS"));
-	/* The kind of backups that is always shown as off is not what is on. */
+	/* The kind of backups that is shown as off is not what is on. */
 	to = from(a, FORM_LEGACY, "{'backupEnabled': false}", old);
-	CHECK(!json_object_get(to, "backupEnabled"));
+	CHECK(is_json(a, to, "{'backupEnabled': true}"));
+	to = from(a, FORM_LEGACY, "{'backupEnabled': true, 'providerBackupEnabled': false}", old);
+	CHECK(is_json(
+	        a, to,
+	        "{'backupEnabled': true, 'backupsAsked': {'backupEnabled': true, 'providerBackupEnabled': false}}"));
+	to = from(a, FORM_LEGACY, "{'providerBackupEnabled': false}", old);
+	CHECK(json_is_false(json_object_get(to, "backupEnabled")));
 	to = from(a, FORM_LEGACY, "{'autoScaling': {'diskGBEnabled': true}}", old);
 	CHECK(is_json(a, json_object_get(json_object_get(config_of(to, 0, 0), "autoScaling"), "diskGB"),
 	              "{'enabled': true}"));

@@ -57,7 +57,7 @@ static void test_defaults(struct arena *a)
 	CHECK(is_json(a, c,
 	              "{'name': 'c', 'clusterType': 'REPLICASET', 'dbMajorVersion': '17', 'encryptionAtRestProvider': "
 	              "'NONE', "
-	              "'replicationSpecs': [{'zoneName': 'Zone 1', 'regionConfigs': [{'providerName': 'AWS', "
+	              "'replicationSpecs': [{'regionConfigs': [{'providerName': 'AWS', "
 	              "'regionName': 'US_EAST_1', 'priority': 7, "
 	              "'electableSpecs': {'instanceSize': 'M30', 'nodeCount': 3, 'diskSizeGB': 40.0}, "
 	              "'readOnlySpecs': {'instanceSize': 'M30', 'nodeCount': 2, 'diskSizeGB': 40.0}, "
@@ -276,12 +276,47 @@ static void test_ids(struct arena *a)
 		CHECK(id_at(c, i, "id").n == 24 && id_at(c, i, "zoneId").n == 24);
 	CHECK(!str_eq(id_at(c, 0, "id"), id_at(c, 2, "id")) && str_eq(id_at(c, 0, "zoneId"), id_at(c, 2, "zoneId")));
 	CHECK(!str_eq(id_at(c, 0, "zoneId"), id_at(c, 1, "zoneId")));
-	/* By position the spec's, by name the zone's. */
+	/* Zones by their names; the shard of a new zone is the one that stood in its place, if no other is. */
 	json_t *changed = quoted_json(a, "{'replicationSpecs': [{'zoneName': 'b'}, {'zoneName': 'new'}]}");
 	cluster_identify(changed, c);
-	CHECK(str_eq(id_at(changed, 0, "id"), id_at(c, 0, "id")) && str_eq(id_at(changed, 1, "id"), id_at(c, 1, "id")));
-	CHECK(str_eq(id_at(changed, 0, "zoneId"), id_at(c, 1, "zoneId")));
+	CHECK(str_eq(id_at(changed, 0, "id"), id_at(c, 1, "id")) &&
+	      str_eq(id_at(changed, 0, "zoneId"), id_at(c, 1, "zoneId")));
+	CHECK(id_at(changed, 1, "id").n == 24 && !str_eq(id_at(changed, 1, "id"), id_at(c, 1, "id")));
 	CHECK(id_at(changed, 1, "zoneId").n == 24 && !str_eq(id_at(changed, 1, "zoneId"), id_at(c, 1, "zoneId")));
+	json_t *renamed =
+	        quoted_json(a, "{'replicationSpecs': [{'zoneName': 'a'}, {'zoneName': 'new'}, {'zoneName': 'a'}]}");
+	cluster_identify(renamed, c);
+	for (size_t i = 0; i < 3; i++)
+		CHECK(str_eq(id_at(renamed, i, "id"), id_at(c, i, "id")));
+}
+
+/* In another order they are the same shards. */
+static void test_order(struct arena *a)
+{
+	json_t *c = quoted_json(a, "{'replicationSpecs': [{'zoneName': 'a'}, {'zoneName': 'b'}, {'zoneName': 'a'}]}");
+	cluster_identify(c, NULL);
+	json_t *turned =
+	        quoted_json(a, "{'replicationSpecs': [{'zoneName': 'n'}, {'zoneName': 'b'}, {'zoneName': 'a', 'x': 1}, "
+	                       "{'zoneName': 'a', 'x': 2}]}");
+	cluster_identify(turned, c);
+	cluster_sort(turned, c);
+	const json_t *specs = json_object_get(turned, "replicationSpecs");
+	CHECK(json_array_size(specs) == 4 && str_is(id_at(turned, 3, "zoneName"), "n"));
+	CHECK(json_number(json_array_get(specs, 0), "x") == 1 && json_number(json_array_get(specs, 2), "x") == 2);
+	for (size_t i = 0; i < 3; i++)
+		CHECK(str_eq(id_at(turned, i, "id"), id_at(c, i, "id")) &&
+		      str_eq(id_at(turned, i, "zoneId"), id_at(c, i, "zoneId")));
+	/* An id tells more than the zone; given twice, it is the first one's, and one of nobody's is none. */
+	const char *last =
+	        json_string_value(json_object_get(json_array_get(json_object_get(c, "replicationSpecs"), 2), "id"));
+	json_t *named = json_keep(a, json_pack("{s:[{s:s, s:s, s:i}, {s:s, s:s}, {s:s, s:s}]}", "replicationSpecs",
+	                                       "zoneName", "b", "id", last, "x", 3, "zoneName", "q", "id", last,
+	                                       "zoneName", "a", "id", "000000000000000000000000"));
+	cluster_identify(named, c);
+	cluster_sort(named, c);
+	specs = json_object_get(named, "replicationSpecs");
+	CHECK(json_number(json_array_get(specs, 2), "x") == 3 && str_is(id_at(named, 2, "id"), last));
+	CHECK(str_is(id_at(named, 0, "zoneName"), "a") && str_is(id_at(named, 1, "zoneName"), "q"));
 }
 
 int main(void)
@@ -299,6 +334,7 @@ int main(void)
 	test_versions(a);
 	test_tenants(a);
 	test_ids(a);
+	test_order(a);
 	schema_teardown();
 	arena_free(a);
 	return CHECK_DONE();
