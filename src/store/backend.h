@@ -185,6 +185,7 @@ struct tx {
 	struct sqlite3 *db;
 	struct sqlite3_stmt **statements; /* prepared on first use */
 	struct sqlite_writer *writing;    /* only the writer's connection */
+	struct page *page;                /* NULL: none yet */
 	/* PostgreSQL's. */
 	struct pg *pg;
 };

@@ -8,7 +8,7 @@
 struct children {
 	const struct op **ops;
 	struct tails {
-		struct str *list; /* what follows the entity's own URL in the link to each */
+		struct str *list; /* what follows the entity's own URL in the link to each, up to the next link's URL */
 		size_t bytes;     /* of all */
 	} * tails;                /* our own, and by the index of dialects */
 	size_t count;
@@ -128,14 +128,18 @@ struct str link_href(struct call *c, const struct op *op, const char *key_param,
 	return entity_href(c, op, key_param, key, STR_NONE);
 }
 
+/* URLs are percent-encoded: nothing in them needs escaping. */
+#define LINK_NEXT ",{\"href\":\""
+enum { LINK_NEXT_N = sizeof LINK_NEXT - 1 };
+
 static void tails_fill(const struct children *list, const struct op *parent, const struct dialect *d,
                        const char *base_url, struct tails *ret_tails)
 {
 	ret_tails->list = arena_new_array(links_arena, struct str, list->count + 1);
 	for (size_t j = 0; j < list->count; j++) {
 		const char *below = dialect_path(d, list->ops[j]) + strlen(dialect_path(d, parent));
-		/* URLs are percent-encoded: nothing in them needs escaping. */
-		ret_tails->list[j] = arena_printf(links_arena, "%s\",\"rel\":\"%s/rels%s\"}", below, base_url, below);
+		ret_tails->list[j] =
+		        arena_printf(links_arena, "%s\",\"rel\":\"%s/rels%s\"}" LINK_NEXT, below, base_url, below);
 		ret_tails->bytes += ret_tails->list[j].n;
 	}
 }
@@ -165,33 +169,37 @@ static char *text_put(char *to, struct str s)
 /* Most of what an entity's answer is: room is made once, then bytes are only copied. */
 static void child_links(struct call *c, struct buf *b, const struct op *self, struct str href)
 {
-	static const char open[] = ",{\"href\":\"";
-	enum { OPEN = sizeof open - 1 };
 	const struct children *list = &children[self - catalog_ops];
 	const struct tails *tails = tails_of(c, list);
-	buf_reserve(b, list->count * (OPEN + href.n) + tails->bytes);
-	char *to = b->p + b->n;
+	buf_reserve(b, LINK_NEXT_N + list->count * href.n + tails->bytes);
+	char *to = text_put(b->p + b->n, STR(LINK_NEXT));
 	for (size_t i = 0; i < list->count; i++) {
 		const struct op *op = list->ops[i];
 		if (!op_is_on(op, c->v1, c->dialect))
 			continue;
 		if (op->open_to_all || (op->roles & c->roles))
-			to = text_put(text_put(text_put(to, (struct str){open, OPEN}), href), tails->list[i]);
+			to = text_put(text_put(to, href), tails->list[i]);
 	}
-	b->n = (size_t)(to - b->p);
+	b->n = (size_t)(to - b->p) - LINK_NEXT_N; /* none follows the last */
+}
+
+/* What follows a link's URL. */
+static void rel_write(const struct call *c, struct buf *b, struct str rel)
+{
+	buf_z(b, "\",\"rel\":\"");
+	buf_z(b, c->service->base_url);
+	buf_z(b, "/rels/");
+	buf_str(b, rel);
+	buf_z(b, "\"}");
 }
 
 void entity_link(struct call *c, struct buf *b, const char *rel, struct str href)
 {
-	b->n -= 2; /* the brackets of the links and of the entity */
-	json_open(b, '{');
-	json_key(b, "href");
-	json_str(b, href);
-	json_key(b, "rel");
-	buf_printf(b, "\"%s/rels/%s\"", c->service->base_url, rel);
-	json_close(b, '}');
-	json_close(b, ']');
-	json_close(b, '}');
+	b->n -= 2; /* the brackets of the links and of the entity, which has a link to itself */
+	buf_z(b, LINK_NEXT);
+	buf_str(b, href);
+	rel_write(c, b, str_of(rel));
+	buf_z(b, "]}");
 }
 
 void entity_link_op(struct call *c, const char *rel, const struct op *op, const char *key_param, struct str key)
@@ -218,9 +226,9 @@ static void other_links(struct call *c, struct buf *b, const struct op *self, st
 		/* Clients take dots as a part of a path for a step up. */
 		if (!key.n || str_is(key, ".") || str_is(key, "..") || !(op->open_to_all || (op->roles & c->roles)))
 			continue;
-		buf_z(b, ",{\"href\":\"");
+		buf_z(b, LINK_NEXT);
 		href_write(b, c, op, op->path_params[op->path_param_count - 1].name, key, STR_NONE);
-		buf_printf(b, "\",\"rel\":\"%s/rels/%.*s\"}", c->service->base_url, STR_ARG(other_rel(op)));
+		rel_write(c, b, other_rel(op));
 	}
 }
 

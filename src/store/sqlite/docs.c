@@ -224,8 +224,10 @@ int sqlite_list(struct tx *tx, struct arena *a, const char *kind, struct str par
 	return r;
 }
 
-/* Nothing is copied, and only what is shown is asked for: that is most of what a long list costs. */
-static int list_show(struct tx *tx, sqlite3_stmt *st, struct str kind, struct str parent, doc_show *show, void *ctx)
+/* Only what is shown is asked for, and nothing is copied unless the page is to be kept: that is most of what a long
+ * list costs. */
+static int list_show(struct tx *tx, sqlite3_stmt *st, struct str kind, struct str parent, bool keep, doc_show *show,
+                     void *ctx)
 {
 	struct doc d = {.kind = kind, .parent = parent};
 	int r, result = 0;
@@ -233,9 +235,13 @@ static int list_show(struct tx *tx, sqlite3_stmt *st, struct str kind, struct st
 		d.id = column_str(st, 0);
 		d.body = column_str(st, 1);
 		int found = doc_check(tx, &d, sqlite3_column_value(st, 2));
+		if (found == 0 && keep)
+			page_add(tx, &d);
 		if (result == 0)
 			result = found < 0 ? found : show(ctx, &d);
 	}
+	if (keep)
+		page_end(tx, r == 0 && result == 0);
 	return r < 0 ? r : result;
 }
 
@@ -243,10 +249,15 @@ int sqlite_list_each(struct tx *tx, const char *kind, struct str parent, int64_t
                      void *ctx)
 {
 	sqlite3_stmt *st;
+	enum page_state page = page_ask(tx, str_of(kind), parent, offset, limit);
+	if (page == PAGE_KEPT) {
+		tx_count_read(tx);
+		return page_show(tx, kind, parent, show, ctx);
+	}
 	bool own = list_keep_state(tx, offset);
 	int r = list_start(tx, ST_DOC_LIST_EACH, kind, parent, offset, limit, &st);
 	if (r == 0)
-		r = list_show(tx, st, str_of(kind), parent, show, ctx);
+		r = list_show(tx, st, str_of(kind), parent, page == PAGE_AGAIN, show, ctx);
 	else if (r == -ENOENT)
 		r = 0;
 	if (own)

@@ -91,6 +91,7 @@ void conn_close(struct tx *conn)
 	free(conn->statements);
 	free(conn->writing);
 	memo_free(conn);
+	page_free(conn);
 	free(conn);
 }
 

@@ -277,6 +277,19 @@ void counts_forget(struct tx *tx);
 /* check.c: makes an event from the columns that `steward check` and the watch select. */
 struct event_row event_row_of(sqlite3_stmt *st);
 
+/* page.c: the page of a list that a reader was last asked for. */
+enum page_state {
+	PAGE_OTHER, /* it is not kept */
+	PAGE_AGAIN, /* it is asked for a second time: page_add() its rows, then page_end() */
+	PAGE_KEPT,  /* page_show() shows it */
+};
+enum page_state page_ask(struct tx *tx, struct str kind, struct str parent, int64_t offset, int64_t limit);
+void page_add(struct tx *tx, const struct doc *d);
+/* `whole`: nothing is missing. */
+void page_end(struct tx *tx, bool whole);
+int page_show(struct tx *tx, const char *kind, struct str parent, doc_show *show, void *ctx);
+void page_free(struct tx *tx);
+
 /* watch.c: the checksum that is stored with a document, so that changed bytes are never returned. */
 int64_t doc_sum(struct str kind, struct str id, struct str body);
 int sqlite_list_each(struct tx *tx, const char *kind, struct str parent, int64_t offset, int64_t limit, doc_show *show,

@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "store/store.h"
@@ -220,6 +221,157 @@ static void test_memo(void)
 	store_close(s);
 }
 
+/* A page that is shown again is kept, but never longer than what it shows is true: not over a write of this process,
+ * nor over one of another. */
+
+static int body_add(void *ctx, const struct doc *d)
+{
+	struct buf *b = ctx;
+	buf_str(b, d->id);
+	buf_c(b, '=');
+	buf_str(b, d->body);
+	buf_c(b, str_is(d->parent, "pages") && str_is(d->kind, "page") ? ' ' : '?');
+	return b->n > 1000000 ? -ECANCELED : 0;
+}
+
+static bool shows(struct tx *reader, int64_t offset, int64_t limit, const char *wanted)
+{
+	struct buf b = {0};
+	int64_t count;
+	/* A count opens the snapshot, as in a call. */
+	int r = tx_count(reader, "page", STR("pages"), &count);
+	if (r == 0)
+		r = tx_list_each(reader, a, "page", STR("pages"), offset, limit, body_add, &b);
+	bool right = r == 0 && str_is(buf_view(&b), wanted);
+	buf_free(&b);
+	return right;
+}
+
+/* A call after the other: each has a snapshot of its own. */
+static void check_shows(struct tx *reader, int64_t offset, int64_t limit, const char *wanted)
+{
+	for (int i = 0; i < 8; i++) {
+		tx_begin_read(reader);
+		CHECK(shows(reader, offset, limit, wanted));
+		if (i % 2)
+			CHECK(shows(reader, offset, limit, wanted));
+		tx_end_read(reader);
+		if (i % 3)
+			tx_rest(reader);
+	}
+}
+
+static int page_insert(struct tx *tx, void *ctx)
+{
+	struct doc d = {.kind = STR("page"), .id = str_of(ctx), .parent = STR("pages"), .body = STR("{}")};
+	return tx_insert(tx, &d);
+}
+
+static int page_update(struct tx *tx, void *ctx)
+{
+	struct doc d = {.kind = STR("page"), .id = str_of(ctx), .body = STR("{\"v\":2}")};
+	return tx_update(tx, &d);
+}
+
+static int page_delete(struct tx *tx, void *ctx)
+{
+	return tx_delete(tx, "page", str_of(ctx));
+}
+
+static int show_stop(void *ctx, const struct doc *d)
+{
+	return ++*(int *)ctx == 2 ? -ECANCELED : 0;
+}
+
+static void test_page(void)
+{
+	char one[] = "1", two[] = "2", three[] = "3";
+	int shown = 0;
+	struct store *s = open_store(0);
+	struct tx *reader = store_reader(s);
+	check_shows(reader, 0, 10, "");
+	CHECK(store_write_wait(s, page_insert, one) == 0 && store_write_wait(s, page_insert, two) == 0);
+	check_shows(reader, 0, 10, "1={} 2={} ");
+	check_shows(reader, 1, 10, "2={} ");
+	check_shows(reader, 0, 1, "1={} ");
+	check_shows(reader, 0, 10, "1={} 2={} ");
+	CHECK(store_write_wait(s, page_update, two) == 0);
+	check_shows(reader, 0, 10, "1={} 2={\"v\":2} ");
+	/* A snapshot stays as it is; the next has what was written. */
+	tx_begin_read(reader);
+	for (int i = 0; i < 4; i++)
+		CHECK(shows(reader, 0, 10, "1={} 2={\"v\":2} "));
+	CHECK(store_write_wait(s, page_insert, three) == 0);
+	for (int i = 0; i < 4; i++)
+		CHECK(shows(reader, 0, 10, "1={} 2={\"v\":2} "));
+	tx_end_read(reader);
+	check_shows(reader, 0, 10, "1={} 2={\"v\":2} 3={} ");
+	CHECK(store_write_wait(s, page_delete, one) == 0);
+	check_shows(reader, 0, 10, "2={\"v\":2} 3={} ");
+	tx_rest(reader);
+	CHECK(raw_sql("UPDATE doc SET body = '{\"v\":3}', sum = NULL WHERE kind = 'page' AND id = '2'") == SQLITE_OK);
+	check_shows(reader, 0, 10, "2={\"v\":3} 3={} ");
+	/* Outside of a snapshot, nothing is old. */
+	CHECK(shows(reader, 0, 10, "2={\"v\":3} 3={} ") && store_write_wait(s, page_delete, two) == 0);
+	CHECK(shows(reader, 0, 10, "3={} "));
+	/* Who stops is not asked again, though the page is kept. */
+	CHECK(store_write_wait(s, page_insert, one) == 0 && store_write_wait(s, page_insert, two) == 0);
+	check_shows(reader, 0, 10, "3={} 1={} 2={} ");
+	tx_begin_read(reader);
+	CHECK(shows(reader, 0, 10, "3={} 1={} 2={} "));
+	CHECK(tx_list_each(reader, a, "page", STR("pages"), 0, 10, show_stop, &shown) == -ECANCELED && shown == 2);
+	tx_end_read(reader);
+	/* Nor is a snapshot used that was only kept for the next read. */
+	CHECK(store_write_wait(s, page_delete, one) == 0 && store_write_wait(s, page_delete, two) == 0);
+	shown = 0;
+	CHECK(tx_list_each(reader, a, "page", STR("pages"), 0, 10, show_stop, &shown) == 0 && shown == 1);
+	store_reader_free(reader);
+	store_close(s);
+}
+
+/* More than is kept of a page. */
+
+static int long_run(struct tx *tx, void *ctx)
+{
+	static char body[9000];
+	int r = 0;
+	for (int i = 0; r == 0 && i < 10; i++) {
+		struct id id = id_new();
+		memset(body, ' ', sizeof body);
+		body[0] = '{';
+		body[sizeof body - 1] = '}';
+		struct doc d = {
+		        .kind = STR("long"), .id = id_str(&id), .parent = STR("p"), .body = {body, sizeof body}};
+		r = tx_insert(tx, &d);
+	}
+	return r;
+}
+
+static int length_add(void *ctx, const struct doc *d)
+{
+	*(size_t *)ctx += d->body.n + d->id.n;
+	return 0;
+}
+
+static void test_page_long(void)
+{
+	struct store *s = open_store(0);
+	struct tx *reader = store_reader(s);
+	int64_t count;
+	CHECK(store_write_wait(s, long_run, NULL) == 0);
+	tx_begin_read(reader);
+	CHECK(tx_count(reader, "long", STR("p"), &count) == 0 && count == 10);
+	for (int i = 0; i < 4; i++) {
+		size_t all = 0, some = 0;
+		CHECK(tx_list_each(reader, a, "long", STR("p"), 0, 10, length_add, &all) == 0 && all == 90240);
+		if (i == 2)
+			CHECK(tx_list_each(reader, a, "long", STR("p"), 4, 2, length_add, &some) == 0 && some == 18048);
+	}
+	tx_end_read(reader);
+	store_reader_free(reader);
+	store_close(s);
+}
+
 /* The log: more than is collected or held at once, while more waits. */
 
 static int big_run(struct tx *tx, void *ctx)
@@ -366,6 +518,8 @@ int main(void)
 	test_counts();
 	test_undo();
 	test_memo();
+	test_page();
+	test_page_long();
 	test_older_store();
 	test_log();
 	arena_free(a);
