@@ -303,6 +303,48 @@ def test_databases_that_come_and_go(ticks):
 	w.clean()
 
 
+def test_the_kept_session_looks_into_postgres(ticks):
+	"""None begins for it while its tables are few. A table that is locked is a gap of this database, and samples go on."""
+	w = ticks
+	primary, = w.processes('REPLICA_PRIMARY')
+	last = lambda metric: [v for v in w.points(primary, 'DATABASE_' + metric, '/databases/postgres').values()][-1]
+
+	def change(*statements):
+		"""In a session that ends: what it has done is counted then."""
+		with closing(w.connect()) as c, c.cursor() as sql:
+			for one in statements:
+				sql.execute(one)
+
+	def looking():
+		"""The sessions of the service whose last question was a look."""
+		change('insert into seen select 1')
+		w.tick()
+		with closing(as_engine(w)) as c, c.cursor() as sql:
+			sql.execute("""select pid from pg_stat_activity where datname = 'postgres' and application_name = 'steward'
+				and state = 'idle' and query ~ 'pg_stat_get_numscans|strpos.c.relname'""")
+			return [pid for pid, in sql]
+	change('create table seen (n int)')
+	kept, = until(looking, 120, 'a look by a session that stays')
+	# A session keeps what it has learnt of tables: it is not to learn of many.
+	change(*('create table many_%d (n int)' % i for i in range(310)))
+	until(lambda: not os.path.exists('/proc/%d' % kept) or w.tick(), 120, 'the end of a session that has learnt much')
+	until(lambda: (w.tick(6), (last('COLLECTION_COUNT') or 0) > 310)[1], 120, 'the number of tables')
+	for _ in range(8):
+		assert not looking()
+	change(*('drop table many_%d' % i for i in range(310)))
+	until(looking, 120, 'a look by a session that stays, again')
+	with closing(w.connect()) as held, held.cursor() as lock:
+		held.autocommit = False
+		lock.execute('lock table seen in access exclusive mode')
+		change('create table beside (n int)')
+		until(lambda: (w.tick(6), last('COLLECTION_COUNT') is None)[1], 120, 'a gap')
+		begin = w.now()
+		w.tick(7)
+		assert last('STORAGE_SIZE') > 0
+		assert any(v is not None for t, v in w.points(primary, 'CONNECTIONS').items() if t >= begin)
+	w.clean()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason='needs to mount a small disk')
 def test_a_full_disk_is_a_gap(ticks):
 	"""Series have no place to be written to: the service goes on, what was written stays whole, and samples come back."""

@@ -3,9 +3,11 @@
  *
  * Once a minute the databases are looked into as well. What only a connection to a database itself can tell (tables,
  * their sizes, scans) is asked there when something has happened in it, and at least every ten minutes; else it is as
- * it was. Such a look has a connection of its own, also into "postgres": a session keeps what it has learnt of each
- * table. Those that were not looked into for longest come first, and those for which no time is left come next minute;
- * one that fails is left alone for a while. The times of tables come from the node module through the kept connection,
+ * it was. Such a look has a connection of its own, which ends with it: one that stayed would be in the way of DROP
+ * DATABASE. The kept connection, which is to "postgres", looks into that one itself: a session that begins costs many
+ * times what it asks. But a session keeps what it has learnt of each table, so that this is not for one with many.
+ * Those that were not looked into for longest come first, and those for which no time is left come next minute; one
+ * that fails is left alone for a while. The times of tables come from the node module through the kept connection,
  * their names with such a look: collections.c. */
 #include "engine/postgres/measure.h"
 #include "engine/postgres/collections.h"
@@ -24,6 +26,7 @@
 #define LOOK_MS 3500 /* that a look may take: none begins with less time left */
 #define DATABASES_MAX 64
 #define NAMES_MAX 5000
+#define KEPT_RELATIONS 300 /* that the kept session may learn of: some megabytes */
 #define LOOK_EVERY_US 600000000LL
 #define FAILED_WAIT_US 300000000LL /* a database with too many tables would take its time every minute */
 #define LIST_SLOW_US 1000000LL
@@ -76,6 +79,7 @@ struct server {
 	bool there;           /* in this round */
 	PGconn *conn, *other; /* kept; and to one of its databases */
 	PGresult *rows;       /* of an answer that is not complete */
+	size_t prepared;      /* of the kept connection's questions */
 	enum step step;
 	short events;
 	int64_t asked_us;
@@ -367,6 +371,12 @@ static void server_fail(struct server *s)
 	server_disconnect(s);
 }
 
+/* What asks the database that is being looked into. */
+static PGconn *inside_conn(const struct server *s)
+{
+	return s->other ? s->other : s->conn;
+}
+
 static void sent(struct server *s, int was_sent, enum step step)
 {
 	if (!was_sent) {
@@ -377,16 +387,23 @@ static void sent(struct server *s, int was_sent, enum step step)
 	s->events = POLLIN;
 }
 
-/* Planning takes longer than the rest: the question is prepared once for each connection. */
-static void process_prepare(struct server *s)
+/* Planning takes as long as the rest, or longer: these are prepared once for each kept connection. */
+static const struct {
+	const char *name, *sql, *sql_17;
+} questions[] = {{"sample", pg_ask, pg_ask_17},
+                 {"list", pg_ask_databases, pg_ask_databases},
+                 {"inside", pg_ask_inside, pg_ask_inside}};
+
+static void question_prepare(struct server *s)
 {
-	const char *sql = PQserverVersion(s->conn) >= 170000 ? pg_ask_17 : pg_ask;
-	sent(s, PQsendPrepare(s->conn, "sample", sql, 0, NULL), STEP_PREPARE);
+	size_t i = s->prepared;
+	const char *sql = PQserverVersion(s->conn) >= 170000 ? questions[i].sql_17 : questions[i].sql;
+	sent(s, PQsendPrepare(s->conn, questions[i].name, sql, 0, NULL), STEP_PREPARE);
 }
 
-static void process_ask(struct server *s)
+static void question_ask(struct server *s, const char *name, enum step step)
 {
-	sent(s, PQsendQueryPrepared(s->conn, "sample", 0, NULL, NULL, NULL, 0), STEP_ASK);
+	sent(s, PQsendQueryPrepared(s->conn, name, 0, NULL, NULL, NULL, 0), step);
 }
 
 static void connect_begin(struct server *s)
@@ -396,6 +413,7 @@ static void connect_begin(struct server *s)
 		server_fail(s);
 		return;
 	}
+	s->prepared = 0;
 	s->step = STEP_CONNECT;
 	s->events = POLLOUT;
 }
@@ -424,7 +442,7 @@ static void server_begin(struct server *s, const struct engine_sampling *to)
 	s->looks_end = pg_mono_ms() + WHOLE_MS - LOOK_MS;
 	s->step = STEP_IDLE;
 	if (s->conn && PQstatus(s->conn) == CONNECTION_OK)
-		process_ask(s);
+		question_ask(s, "sample", STEP_ASK);
 	if (s->step == STEP_IDLE) {
 		server_disconnect(s);
 		connect_begin(s);
@@ -492,6 +510,14 @@ static bool process_take(struct server *s, const PGresult *rows, bool whole)
 	return true;
 }
 
+/* Once it is known how many relations it has. */
+static bool inside_is_kept(const struct database *d)
+{
+	const double *in = d->inside.inputs;
+	return strcmp(d->name, "postgres") == 0 && d->known &&
+	       in[DATABASE_TABLES] + in[DATABASE_INDEXES] + in[DATABASE_VIEWS] <= KEPT_RELATIONS;
+}
+
 /* The next database to be looked into, as long as there is time for it. */
 static void inside_begin(struct server *s)
 {
@@ -502,6 +528,10 @@ static void inside_begin(struct server *s)
 		s->next = database_choose(s);
 		if (s->next == s->database_count || pg_mono_ms() > s->looks_end)
 			return;
+		if (inside_is_kept(&s->databases[s->next])) {
+			question_ask(s, "inside", STEP_INSIDE);
+			return;
+		}
 		s->other = pg_sql_begin(s->port, s->run, PG_SUPER, s->databases[s->next].name, OPTIONS);
 		if (s->other && PQstatus(s->other) != CONNECTION_BAD)
 			break;
@@ -511,13 +541,23 @@ static void inside_begin(struct server *s)
 	s->events = POLLOUT;
 }
 
+/* A kept session that was asked in vain, or that has learnt too much, ends; the next sample begins another. */
+static void inside_end(struct server *s, bool good)
+{
+	if (s->other || good)
+		inside_begin(s);
+	else
+		server_disconnect(s);
+}
+
 /* The look under way has failed. */
 static void inside_fail(struct server *s)
 {
+	const PGconn *conn = inside_conn(s);
 	log_debug("engine: %s: no look into %s: %s", s->node, s->databases[s->next].name,
-	          s->other ? PQerrorMessage(s->other) : "no connection");
+	          conn ? PQerrorMessage(conn) : "no connection");
 	database_fail(&s->databases[s->next]);
-	inside_begin(s);
+	inside_end(s, false);
 }
 
 static void step_connect(struct server *s)
@@ -526,7 +566,7 @@ static void step_connect(struct server *s)
 	if (r < 0)
 		server_fail(s);
 	else if (r == 1)
-		process_prepare(s);
+		question_prepare(s);
 }
 
 static void step_prepare(struct server *s)
@@ -537,8 +577,10 @@ static void step_prepare(struct server *s)
 		PQclear(rows);
 	if (r < 0)
 		server_fail(s);
+	else if (r == 1 && ++s->prepared < sizeof questions / sizeof *questions)
+		question_prepare(s);
 	else if (r == 1)
-		process_ask(s);
+		question_ask(s, "sample", STEP_ASK);
 }
 
 static void step_enter(struct server *s)
@@ -566,7 +608,7 @@ static void tables_ask(struct server *s)
 static void list_ask(struct server *s)
 {
 	s->list_us = clock_mono_us();
-	sent(s, PQsendQuery(s->conn, pg_ask_databases), STEP_LIST);
+	question_ask(s, "list", STEP_LIST);
 }
 
 static void step_ask(struct server *s, bool whole)
@@ -634,7 +676,7 @@ static void step_inside(struct server *s)
 {
 	PGresult *rows;
 	struct database *d = &s->databases[s->next];
-	int r = rows_take(s, s->other, &rows);
+	int r = rows_take(s, inside_conn(s), &rows);
 	if (r == 0)
 		return;
 	if (r < 0) {
@@ -643,7 +685,9 @@ static void step_inside(struct server *s)
 	}
 	inside_take(d, rows);
 	PQclear(rows);
-	if (s->counts && pg_tables_send(s->tables, d->oid, d->name, s->other))
+	if (!s->other && !inside_is_kept(d))
+		inside_end(s, false);
+	else if (s->counts && pg_tables_send(s->tables, d->oid, d->name, inside_conn(s)))
 		sent(s, 1, STEP_NAMES);
 	else
 		inside_begin(s);
@@ -654,14 +698,14 @@ static void step_names(struct server *s)
 {
 	PGresult *rows;
 	const struct database *d = &s->databases[s->next];
-	int r = rows_take(s, s->other, &rows);
+	int r = rows_take(s, inside_conn(s), &rows);
 	if (r == 0)
 		return;
 	if (r == 1) {
 		pg_tables_names(s->tables, d->oid, d->name, rows);
 		PQclear(rows);
 	}
-	inside_begin(s);
+	inside_end(s, r == 1);
 }
 
 static void server_step(struct server *s, bool whole)
@@ -691,7 +735,7 @@ static void servers_wait(struct pg_measures *m, bool whole)
 			struct server *s = m->list[i];
 			if (s->step == STEP_IDLE)
 				continue;
-			fds[count] = (struct pollfd){PQsocket(s->other ? s->other : s->conn), s->events, 0};
+			fds[count] = (struct pollfd){PQsocket(inside_conn(s)), s->events, 0};
 			of[count++] = s;
 		}
 		left = end - pg_mono_ms();
@@ -735,13 +779,13 @@ static void server_late(struct server *s)
 {
 	if (s->step == STEP_LIST)
 		list_fail(s);
-	if (s->step != STEP_ENTER && s->step != STEP_INSIDE && s->step != STEP_NAMES) {
+	if (s->step == STEP_ENTER || s->step == STEP_INSIDE)
+		database_fail(&s->databases[s->next]);
+	if (!s->other) {
 		server_disconnect(s);
 		return;
 	}
 	/* The kept session waits for nothing. */
-	if (s->step != STEP_NAMES)
-		database_fail(&s->databases[s->next]);
 	PQfinish(s->other);
 	PQclear(s->rows);
 	s->other = NULL;
