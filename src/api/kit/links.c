@@ -175,9 +175,7 @@ static void child_links(struct call *c, struct buf *b, const struct op *self, st
 	char *to = text_put(b->p + b->n, STR(LINK_NEXT));
 	for (size_t i = 0; i < list->count; i++) {
 		const struct op *op = list->ops[i];
-		if (!op_is_on(op, c->v1, c->dialect))
-			continue;
-		if (op->open_to_all || (op->roles & c->roles))
+		if (op_is_on(op, c->v1, c->dialect) && (op->open_to_all || (op->roles & c->roles)))
 			to = text_put(text_put(to, href), tails->list[i]);
 	}
 	b->n = (size_t)(to - b->p) - LINK_NEXT_N; /* none follows the last */
@@ -293,14 +291,12 @@ static bool item_write(struct call *c, struct buf *b, struct str body, const str
 	char *to = text_put(b->p + b->n, (struct str){body.p, body.n - 1});
 	if (body.n > 2)
 		*to++ = ',';
-	to = text_put(to, item->before);
-	b->n = (size_t)(to - b->p);
+	b->n = (size_t)(text_put(to, item->before) - b->p);
 	if (is_id)
-		b->n = (size_t)(text_put(text_put(to, key), item->after) - b->p);
-	else {
+		buf_str(b, key);
+	else
 		encode(b, dialect_param(c->dialect, self, str_of(key_param), key));
-		buf_str(b, item->after);
-	}
+	buf_str(b, item->after);
 	return true;
 }
 

@@ -144,8 +144,8 @@ static int settings_read(struct shot_base *b)
 	return r < 0 ? r : segment < (1 << 20) ? -EPROTO : 0;
 }
 
-/* A standby's copy begins with its last restartpoint. As long as that is from before a failover, what follows lies on two
- * timelines. */
+/* A standby's copy begins with its last restartpoint. As long as that is from before a failover, what follows lies on
+ * two timelines. */
 static int timeline_check(const struct shot_base *b)
 {
 	int64_t received = 0;
