@@ -71,11 +71,19 @@ int pg_file_read(const char *path, size_t max, char **ret_text)
 
 int pg_file_take(int fd, size_t max, char **ret_text)
 {
-	char *text = must_malloc(max + 1);
-	size_t n = 0;
+	struct stat st;
+	/* One byte more than it has tells its end. It may grow meanwhile; the kernel's own say that they are empty. */
+	size_t n = 0,
+	       room = fstat(fd, &st) == 0 && st.st_size > 0 && (size_t)st.st_size < max ? (size_t)st.st_size : 4096;
+	room = room < max ? room : max;
+	char *text = must_malloc(room + 1);
 	int r = 0;
 	while (n <= max) {
-		ssize_t got = read(fd, text + n, max + 1 - n);
+		if (n > room) {
+			room = room < max / 2 ? room * 2 : max;
+			text = must_realloc(text, room + 1);
+		}
+		ssize_t got = read(fd, text + n, room + 1 - n);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
