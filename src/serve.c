@@ -27,8 +27,10 @@
 #include "jobs/waits.h"
 #include "limit/redis.h"
 #include "outbox/outbox.h"
+#include "providers/providers.h"
 #include "serve_backups.h"
 #include "serve_host.h"
+#include "serve_providers.h"
 #include "trail/events.h"
 #include "trail/metrics.h"
 #include "trail/record.h"
@@ -712,6 +714,7 @@ static void take_down(struct server *s)
 	if (v->engine_state)
 		v->engine_ops->core->stop(v->engine_state);
 	repositories_close(v->repositories);
+	providers_close(v->providers);
 	jwks_close(v->jwks);
 	outbox_close(v->outbox);
 	if (v->store)
@@ -747,6 +750,8 @@ static int run(struct server *s)
 	mallopt(M_MMAP_THRESHOLD, MAP_FROM);
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is handled as a full disk; the process continues */
 	int result = prepare(s);
+	if (result == 0)
+		result = providers_start(&s->config, &s->service);
 	if (result == 0)
 		result = backups_open(&s->config, &s->service, s->reader, s->arena);
 	if (result == 0)

@@ -30,6 +30,14 @@ static int exports_open(const struct config *c, struct service *v, struct arena 
 	const char *place = c->export_buckets;
 	if (!place || !*place)
 		return 0;
+	if (strcmp(place, EXPORTS_BY_ROLES) == 0) {
+		struct objects_options *s3 = arena_new_of(a, struct objects_options);
+		*s3 = (struct objects_options){
+		        .endpoint = c->s3_endpoint, .region = c->s3_region, .ca_file = c->s3_ca_file};
+		v->export_s3 = s3;
+		v->export_buckets = EXPORTS_BY_ROLES;
+		return 0;
+	}
 	if (str_starts(str_of(place), STR("s3://"))) {
 		struct objects_options *s3 = arena_new_of(a, struct objects_options);
 		v->export_s3 = s3;

@@ -9,7 +9,7 @@
 static atomic_bool is_virtual;
 static _Atomic int64_t virtual_ms;
 
-static int64_t machine_ms(void)
+int64_t clock_machine_ms(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
@@ -18,12 +18,12 @@ static int64_t machine_ms(void)
 
 int64_t clock_now_ms(void)
 {
-	return is_virtual ? virtual_ms : machine_ms();
+	return is_virtual ? virtual_ms : clock_machine_ms();
 }
 
 void clock_make_virtual(void)
 {
-	virtual_ms = machine_ms();
+	virtual_ms = clock_machine_ms();
 	is_virtual = true;
 }
 
@@ -39,7 +39,7 @@ void clock_advance_ms(int64_t ms)
 
 void clock_reset(void)
 {
-	virtual_ms = machine_ms();
+	virtual_ms = clock_machine_ms();
 }
 
 int64_t clock_mono_us(void)

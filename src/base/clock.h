@@ -7,6 +7,8 @@
 
 /* Milliseconds since 1970, of the service's clock. */
 int64_t clock_now_ms(void);
+/* The same of the machine's clock, never virtual: for what other services hold against theirs. */
+int64_t clock_machine_ms(void);
 /* From now on the service's clock stands still; only clock_advance_ms() moves it. */
 void clock_make_virtual(void);
 bool clock_is_virtual(void);

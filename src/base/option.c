@@ -413,8 +413,10 @@ void options_help(FILE *out, const struct option_row *rows, size_t count)
 		                              : arena_printf(a, "  --%s", row->name);
 		if (row->argument)
 			left = arena_printf(a, "%.*s %s", STR_ARG(left), row->argument);
-		fprintf(out, "%-*s", HELP_COLUMN, left.p);
-		if (left.n >= HELP_COLUMN)
+		/* Pages are made of this text: two spaces, or a line of its own. */
+		bool fits = left.n + 2 <= HELP_COLUMN;
+		fprintf(out, "%-*s", fits ? HELP_COLUMN : 0, left.p);
+		if (!fits)
 			fprintf(out, "\n%*s", HELP_COLUMN, "");
 		struct str right = str_of(row->help);
 		if (row->standard)

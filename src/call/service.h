@@ -15,6 +15,7 @@ struct token_cache;
 struct jwks;
 struct nonce_window;
 struct outbox;
+struct providers;
 struct repositories;
 struct objects_options;
 struct sampler;
@@ -42,6 +43,7 @@ struct service {
 	struct sampler *sampler;                /* api/metrics/metrics.h */
 	struct jobs *jobs;                      /* jobs/jobs.h */
 	struct repositories *repositories;      /* repository/repository.h: of backups */
+	struct providers *providers;            /* providers/providers.h: identities of roles at clouds */
 	const char *db_scheme, *db_domain;      /* of connection strings and host names */
 	const struct option_texts *db_versions; /* NAME=MAJOR: versions that are asked for by other names; or NULL */
 	unsigned loops, lanes;                  /* lanes: those of the loops, then those of the workers */
@@ -56,7 +58,8 @@ struct service {
 	enum org_creation { ORG_CREATION_OWNERS, ORG_CREATION_ANY, ORG_CREATION_NONE } org_creation;
 	unsigned orgs_per_caller, orgs_max, event_retention_days;
 	/* Where snapshots are exported to: a directory whose directories are the buckets; or s3://PREFIX, buckets
-	 * whose names begin so, by the options beside it, which have no URL. NULL: nowhere. */
+	 * whose names begin so, by the options beside it, which have no URL; or EXPORTS_BY_ROLES, tenants' own buckets
+	 * at the address of these options. NULL: nowhere. */
 	const char *export_buckets;
 	const struct objects_options *export_s3;
 	unsigned index_limit_seconds;     /* that the build of an index may take */

@@ -15,6 +15,10 @@ struct objects;
 
 #define OBJECT_NAME_MAX 900
 
+struct objects_keys {
+	char *key_id, *secret, *token; /* token: or NULL */
+};
+
 struct objects_options {
 	const char *url; /* "file:///DIRECTORY", a path, or "s3://BUCKET/PREFIX" */
 	/* A directory with nothing in it is a file system that is not mounted: no store is made there. */
@@ -23,6 +27,10 @@ struct objects_options {
 	const char *endpoint; /* "https://HOST:PORT", buckets in the path; NULL: Amazon's of the region */
 	const char *region;   /* NULL: us-east-1 */
 	const char *key_id, *secret, *token;
+	/* Keys that end: asked for before each request, in the place of the three above. They are the caller's then, on
+	 * the heap. *ret_why, where it fails, lives until the thread's next call. NULL: those above. */
+	int (*keys)(void *ctx, struct objects_keys *ret_keys, const char **ret_why);
+	void *keys_ctx;
 	const char *ca_file;    /* NULL: the system's */
 	size_t part_bytes;      /* of multipart uploads; 0: 8 MB */
 	unsigned stall_seconds; /* a transfer that stands still so long has failed; 0: 30 */

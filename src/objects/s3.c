@@ -505,6 +505,8 @@ static int options_check(const struct objects_options *o, struct str bucket, str
 		return objects_fail(-EINVAL, "endpoint: https://HOST:PORT would be right");
 	if (o->region && (strlen(o->region) > 60 || !all_of(str_of(o->region), "-_")))
 		return objects_fail(-EINVAL, "region: letters, digits and - would be right");
+	if (o->keys)
+		return 0;
 	if (!o->key_id || !*o->key_id || !o->secret || !*o->secret)
 		return objects_fail(-EINVAL, "a bucket needs a key's id and its secret");
 	if (!is_printable(o->key_id) || !is_printable(o->secret) || (o->token && !is_printable(o->token)))
@@ -550,9 +552,11 @@ static struct s3 *s3_new(const struct objects_options *o, struct str bucket, str
 	site->bucket = text.p;
 	site->region = must_strdup(o->region && *o->region ? o->region : "us-east-1");
 	site->base = base_of(o, site->region, bucket);
-	site->key_id = must_strdup(o->key_id);
-	site->secret = must_strdup(o->secret);
-	site->token = copy_of(o->token);
+	if (!o->keys)
+		site->keys = (struct objects_keys){
+		        .key_id = must_strdup(o->key_id), .secret = must_strdup(o->secret), .token = copy_of(o->token)};
+	site->keys_get = o->keys;
+	site->keys_ctx = o->keys_ctx;
 	site->ca_file = copy_of(o->ca_file);
 	site->stall_seconds = o->stall_seconds ? o->stall_seconds : STALL_SECONDS;
 	pthread_mutex_init(&site->lock, NULL);

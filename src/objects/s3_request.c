@@ -78,14 +78,19 @@ static void secret_free(char *text)
 	free(text);
 }
 
+static void keys_free(struct objects_keys *k)
+{
+	secret_free(k->key_id);
+	secret_free(k->secret);
+	secret_free(k->token);
+}
+
 void s3_site_close(struct s3_site *s)
 {
 	while (s->idle_count > 0)
 		curl_easy_cleanup(s->idle[--s->idle_count]);
 	pthread_mutex_destroy(&s->lock);
-	secret_free(s->key_id);
-	secret_free(s->secret);
-	secret_free(s->token);
+	keys_free(&s->keys);
 	free(s->bucket);
 	free(s->base);
 	free(s->region);
@@ -98,6 +103,8 @@ struct transfer {
 	CURL *curl;
 	const struct s3_request *q;
 	struct s3_answer *a;
+	const struct objects_keys *keys; /* the site's, or */
+	struct objects_keys own;         /* of this try */
 	size_t sent;
 	bool too_long, no_length, crawls;
 	int64_t began_us, spent_us; /* spent: by who takes the bytes */
@@ -227,7 +234,7 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sock
 	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-static struct curl_slist *headers_of(const struct s3_site *s, const struct s3_request *q)
+static struct curl_slist *headers_of(const struct objects_keys *keys, const struct s3_request *q)
 {
 	unsigned char hash[SHA256_DIGEST_LENGTH];
 	char hex[2 * SHA256_DIGEST_LENGTH + 1];
@@ -241,9 +248,9 @@ static struct curl_slist *headers_of(const struct s3_site *s, const struct s3_re
 		buf_printf(&line, "If-Match: %s%c", q->if_match, 0);
 		list = curl_slist_append(list, line.p);
 	}
-	if (s->token) {
+	if (keys->token) {
 		line.n = 0;
-		buf_printf(&line, "x-amz-security-token: %s%c", s->token, 0);
+		buf_printf(&line, "x-amz-security-token: %s%c", keys->token, 0);
 		list = curl_slist_append(list, line.p);
 		OPENSSL_cleanse(line.p, line.n);
 	}
@@ -301,13 +308,13 @@ static void options_set(const struct s3_site *s, struct transfer *t)
 	method_set(curl, t);
 }
 
-static void sign_with(const struct s3_site *s, CURL *curl)
+static void sign_with(const struct s3_site *s, const struct objects_keys *keys, CURL *curl)
 {
 	struct buf scope = {0};
 	buf_printf(&scope, "aws:amz:%s:s3%c", s->region, 0);
 	curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, scope.p);
-	curl_easy_setopt(curl, CURLOPT_USERNAME, s->key_id);
-	curl_easy_setopt(curl, CURLOPT_PASSWORD, s->secret);
+	curl_easy_setopt(curl, CURLOPT_USERNAME, keys->key_id);
+	curl_easy_setopt(curl, CURLOPT_PASSWORD, keys->secret);
 	buf_free(&scope);
 }
 
@@ -327,7 +334,7 @@ static CURLcode try_once(struct s3_site *s, struct transfer *t)
 {
 	if (!(t->curl = handle_take(s)))
 		return CURLE_OUT_OF_MEMORY;
-	struct curl_slist *headers = headers_of(s, t->q);
+	struct curl_slist *headers = headers_of(t->keys, t->q);
 	char *url = url_of(s, t->q);
 	t->words[0] = 0;
 	t->sent = 0;
@@ -337,7 +344,7 @@ static CURLcode try_once(struct s3_site *s, struct transfer *t)
 	t->a->write_result = 0;
 	answer_clear(t->a);
 	options_set(s, t);
-	sign_with(s, t->curl);
+	sign_with(s, t->keys, t->curl);
 	curl_easy_setopt(t->curl, CURLOPT_URL, url);
 	curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, headers);
 	CURLcode code = curl_easy_perform(t->curl);
@@ -411,19 +418,20 @@ static void what_of(const struct s3_site *s, const struct s3_request *q, char *r
 }
 
 /* Servers are not asked to repeat what they were sent; this one may. */
-static bool tells_secret(const struct s3_site *s, const char *words)
+static bool tells_secret(const struct objects_keys *keys, const char *words)
 {
-	return strstr(words, s->secret) || (s->token && strstr(words, s->token));
+	return strstr(words, keys->secret) || (keys->token && strstr(words, keys->token));
 }
 
-static int answer_failed(const struct s3_site *s, const struct s3_request *q, struct s3_answer *a)
+static int answer_failed(const struct s3_site *s, const struct transfer *t)
 {
+	struct s3_answer *a = t->a;
 	char what[300];
-	what_of(s, q, what, sizeof what);
+	what_of(s, t->q, what, sizeof what);
 	if (a->status >= 300 && a->status < 400 && !a->fault.code[0])
 		snprintf(a->fault.message, sizeof a->fault.message, "the bucket is elsewhere%s%s",
 		         a->region[0] ? ", in region " : "", a->region);
-	bool hidden = tells_secret(s, a->fault.code) || tells_secret(s, a->fault.message);
+	bool hidden = tells_secret(t->keys, a->fault.code) || tells_secret(t->keys, a->fault.message);
 	return objects_fail(result_of(a), "%s: answered %ld%s%s%s%s", what, a->status,
 	                    a->fault.code[0] && !hidden ? " " : "", hidden ? "" : a->fault.code,
 	                    a->fault.message[0] && !hidden ? ": " : "", hidden ? "" : a->fault.message);
@@ -448,7 +456,7 @@ static int try_result(struct s3_site *s, struct transfer *t, CURLcode code)
 	if (!is_good(a->status)) {
 		if (!t->too_long)
 			s3_xml_fault(buf_view(&a->body), &a->fault);
-		return answer_failed(s, t->q, a);
+		return answer_failed(s, t);
 	}
 	return 0;
 }
@@ -463,13 +471,26 @@ void s3_pause(unsigned tries)
 	usleep((ms / 2 + ms * dice / 512) * 1000);
 }
 
+static int keys_take(const struct s3_site *s, struct transfer *t)
+{
+	const char *why = "no keys";
+	t->own = (struct objects_keys){.token = NULL};
+	t->keys = s->keys_get ? &t->own : &s->keys;
+	int r = s->keys_get ? s->keys_get(s->keys_ctx, &t->own, &why) : 0;
+	return r < 0 ? objects_fail(r, "%s", why) : 0;
+}
+
 int s3_call(struct s3_site *s, const struct s3_request *q, struct s3_answer *ret_answer)
 {
 	struct transfer t = {.q = q, .a = ret_answer};
 	unsigned cost = 0;
 	for (;;) {
+		int r = keys_take(s, &t);
+		if (r < 0)
+			return r;
 		CURLcode code = try_once(s, &t);
-		int r = try_result(s, &t, code);
+		r = try_result(s, &t, code);
+		keys_free(&t.own);
 		ret_answer->tries++;
 		/* Time-outs were long already. */
 		cost += r == -ETIMEDOUT ? 3 : 1;

@@ -15,7 +15,10 @@
 struct s3_site {
 	char *bucket;
 	char *base; /* "https://HOST:PORT" or "https://HOST:PORT/BUCKET" */
-	char *region, *key_id, *secret, *token, *ca_file;
+	char *region, *ca_file;
+	struct objects_keys keys; /* unless: */
+	int (*keys_get)(void *ctx, struct objects_keys *ret_keys, const char **ret_why);
+	void *keys_ctx;
 	unsigned stall_seconds;
 	pthread_mutex_t lock;
 	CURL *idle[S3_HANDLES];

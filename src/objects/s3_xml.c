@@ -265,6 +265,32 @@ int s3_xml_field(struct str xml, const char *root, const char *name, struct buf 
 	return r == 0 && !f.found ? -EPROTO : r;
 }
 
+struct find {
+	const char *root, *around, *name;
+	struct buf *text;
+	bool found, is_root;
+};
+
+static int find_end(void *ctx, unsigned depth, struct str around, struct str name, struct str text)
+{
+	struct find *f = ctx;
+	if (depth == 1)
+		f->is_root = str_is(name, f->root);
+	if (!f->found && str_is(around, f->around) && str_is(name, f->name)) {
+		f->text->n = 0;
+		buf_str(f->text, text);
+		f->found = true;
+	}
+	return 0;
+}
+
+int s3_xml_find(struct str xml, const char *root, const char *around, const char *name, struct buf *ret_text)
+{
+	struct find f = {.root = root, .around = around, .name = name, .text = ret_text};
+	int r = walk(xml, find_end, &f);
+	return r == 0 && (!f.found || !f.is_root) ? -EPROTO : r;
+}
+
 /* Pages of a list, and uploads. */
 
 struct page {

@@ -15,6 +15,10 @@ void s3_xml_fault(struct str xml, struct s3_fault *ret_fault);
 /* The text of `name` right below the root element `root`. -EPROTO: there is none, or no such root. */
 must_check int s3_xml_field(struct str xml, const char *root, const char *name, struct buf *ret_text);
 
+/* The same of `name` in an element `around`, at whichever depth; the first. */
+must_check int s3_xml_find(struct str xml, const char *root, const char *around, const char *name,
+                           struct buf *ret_text);
+
 struct s3_entry {
 	struct str key;
 	uint64_t size;

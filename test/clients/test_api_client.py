@@ -12,7 +12,6 @@ CANNOT = {
 	'projectWhitelist': 'v2 has no whitelist: accessList took its place',
 	'dataLake': 'v2 has no dataLakes: dataFederation took their place',
 	'atlasUser.update': 'v2 has no PATCH of a user',
-	'cloudProviderAccess': 'not built',
 	'atlasSearch': 'not built',
 }
 HARDWARE = {'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [{'providerName': 'AWS', 'regionName': 'US_EAST_1',
@@ -198,7 +197,6 @@ def test_every_function_is_called(org, api):
 	assert api.refused('projectWhitelist.getAll') == 404
 	assert api.refused('dataLake.getAll') == 404
 	assert api.refused('atlasUser.update', 'f' * 24, {'firstName': 'Bob'}) == 405
-	assert api.refused('cloudProviderAccess.getAll') == 501
 	assert api.refused('atlasSearch.getAllAnalyzers', 'c0') in (404, 501)
 	assert api('project.delete', org['projects'][0]['id']) is True
 	assert api('organization.delete', org['id']) is True

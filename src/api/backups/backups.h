@@ -25,6 +25,7 @@
 #define STEWARD_API_BACKUPS_BACKUPS_H
 
 #include "api/clusters/clusters.h"
+#include "api/provider_access/provider_access.h"
 
 #define LINE_KIND "backup_line"
 #define SNAPSHOT_KIND "backup_snapshot"
@@ -33,10 +34,14 @@
 /* Of a project: floors of retention that nobody goes below. DataProtectionSettings20231001, with the project's id. */
 #define COMPLIANCE_KIND "backup_compliance"
 
+/* A place of export buckets (service.export_buckets): what tenants have, by their roles at the provider. */
+#define EXPORTS_BY_ROLES "roles"
+
 #define BACKUP_DAY_MS 86400000LL
 
 extern const struct cluster_part backups_part;
 extern const struct job_kinds backups_jobs;
+extern const struct role_user export_buckets_role_user;
 
 /* --- catalogue.c */
 

@@ -1,6 +1,7 @@
 /* Export buckets: names under which a project's exports are kept. Where a name leads to is the operator's to say: to a
- * directory, or to a bucket of the S3 service whose keys the operator has given. Nobody proves to be a bucket's owner,
- * so a name belongs to the organization that used it first, and nothing in a bucket is ever read. */
+ * directory, or to a bucket of an S3 service. There the project's role gives the keys, where the bucket names one that
+ * it has, else the operator. With the operator's keys nobody proves to be a bucket's owner, so a name belongs to the
+ * organization that used it first. Nothing in a bucket is ever read. */
 #include "api/backups/exports.h"
 #include "api/backups/jobs.h"
 #include "api/kit/verbs.h"
@@ -19,14 +20,84 @@ static bool is_aws(const json_t *bucket)
 	return str_is(json_field(bucket, "cloudProvider"), "AWS");
 }
 
-int bucket_open(const struct service *s, struct arena *a, const json_t *bucket, struct objects **ret_bucket,
-                const char **ret_why)
+/* The role that a bucket names: iamRoleId at AWS, roleId elsewhere. */
+static struct str role_id_of(const json_t *bucket)
+{
+	return json_field(bucket, is_aws(bucket) ? "iamRoleId" : "roleId");
+}
+
+static struct str place_of(const struct service *s)
+{
+	return str_of(s->export_buckets ? s->export_buckets : "");
+}
+
+int bucket_role(const struct service *s, struct tx *tx, struct arena *a, struct str group_id, const json_t *bucket,
+                const struct provider_role **ret_role, const char **ret_why)
+{
+	bool only = str_is(place_of(s), EXPORTS_BY_ROLES);
+	struct provider_role *role = arena_new_of(a, struct provider_role);
+	*ret_role = NULL;
+	if (!is_aws(bucket) || (!only && !str_starts(place_of(s), STR(S3_PLACE))))
+		return 0;
+	int r = provider_role_find(tx, a, group_id, role_id_of(bucket), role);
+	if (r == -ENOENT && !only)
+		return 0;
+	if (r == 0 && role->provider != PROVIDER_AWS)
+		r = -EINVAL;
+	*ret_why = r == -ENOENT   ? "the project has no cloud provider role of this id"
+	           : r == -EACCES ? "the cloud provider role is not authorized yet"
+	           : r == -EINVAL ? "the cloud provider role is not of AWS"
+	                          : "the cloud provider role cannot be read";
+	if (r == 0)
+		*ret_role = role;
+	return r;
+}
+
+/* Keys of a role, for the object store. */
+struct role_keys {
+	struct providers *providers;
+	struct provider_role role;
+};
+static _Thread_local char keys_why[PROVIDER_WHY];
+
+static int role_keys_get(void *ctx, struct objects_keys *ret_keys, const char **ret_why)
+{
+	const struct role_keys *k = ctx;
+	struct provider_credentials c;
+	int r = provider_credentials_get(k->providers, &k->role, &c, keys_why);
+	*ret_why = keys_why;
+	if (r == 0)
+		*ret_keys = (struct objects_keys){.key_id = c.key_id, .secret = c.secret, .token = c.token};
+	return r == -EKEYREJECTED || r == -EPERM ? -EACCES : r == -ENOTSUP ? -EHOSTUNREACH : r;
+}
+
+/* A tenant's own bucket, by its role. */
+static int role_bucket_open(const struct service *s, struct arena *a, struct str name, const struct provider_role *role,
+                            struct objects **ret_bucket, const char **ret_why)
+{
+	struct role_keys *keys = arena_new_of(a, struct role_keys);
+	struct objects_options o = *s->export_s3;
+	*keys = (struct role_keys){.providers = s->providers, .role = *role};
+	o.keys = role_keys_get;
+	o.keys_ctx = keys;
+	o.own = EXPORTS_BELOW;
+	o.url = arena_printf(a, S3_PLACE "%.*s", STR_ARG(name)).p;
+	int r = objects_open(&o, ret_bucket);
+	if (r < 0)
+		*ret_why = arena_z(a, str_of(objects_why()));
+	return r;
+}
+
+int bucket_open(const struct service *s, struct arena *a, const json_t *bucket, const struct provider_role *role,
+                struct objects **ret_bucket, const char **ret_why)
 {
 	struct str name = json_field(bucket, "bucketName");
 	struct objects_options o = {.url = NULL};
-	struct str place = str_of(s->export_buckets ? s->export_buckets : "");
+	struct str place = place_of(s);
 	bool s3 = str_starts(place, STR(S3_PLACE));
-	if (!place.n || (s3 && (!s->export_s3 || !is_aws(bucket)))) {
+	if (role)
+		return role_bucket_open(s, a, name, role, ret_bucket, ret_why);
+	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (s3 && (!s->export_s3 || !is_aws(bucket)))) {
 		*ret_why = "the operator of this service has configured no place for export buckets of this provider";
 		return -EHOSTUNREACH;
 	}
@@ -63,12 +134,13 @@ static bool is_name(struct str name)
 }
 
 /* Whether it can be written to is found out by doing so. */
-static int access_prove(const struct service *s, struct arena *a, const json_t *bucket, const char **ret_why)
+static int access_prove(const struct service *s, struct arena *a, const json_t *bucket,
+                        const struct provider_role *role, const char **ret_why)
 {
 	struct objects *o;
 	struct id id = id_new();
 	char probe[64];
-	int r = bucket_open(s, a, bucket, &o, ret_why);
+	int r = bucket_open(s, a, bucket, role, &o, ret_why);
 	if (r < 0)
 		return r;
 	snprintf(probe, sizeof probe, PROBE, arena_z(a, id_str(&id)));
@@ -93,12 +165,26 @@ static int owner_check(struct call *c, struct tx *tx, struct str name, bool *ret
 	return r == -ENOENT ? 0 : r;
 }
 
-static int owner_look(struct call *c, struct tx *reader)
+/* The role by which the bucket is reached, or NULL: then its name must be free. */
+static int way_check(struct call *c, struct tx *tx, const json_t *bucket, const struct provider_role **ret_role,
+                     bool *ret_free)
 {
+	const char *why = NULL;
+	*ret_free = false;
+	int r = bucket_role(c->service, tx, c->arena, c->group.id, bucket, ret_role, &why);
+	if (r == -ENOENT || r == -EACCES || r == -EINVAL)
+		return call_fail_field(c, 400, "CLOUD_PROVIDER_ACCESS_ROLE_NOT_AUTHORIZED", "iamRoleId", "%s.", why);
+	return r < 0 || *ret_role ? r : owner_check(c, tx, json_field(bucket, "bucketName"), ret_free);
+}
+
+static int way_look(struct call *c, struct tx *reader)
+{
+	const struct provider_role *role;
 	bool is_free;
 	tx_begin_read(reader);
-	int r = owner_check(c, reader, json_field(c->body, "bucketName"), &is_free);
+	int r = way_check(c, reader, c->body, &role, &is_free);
 	tx_end_read(reader);
+	c->prepared = (void *)(uintptr_t)role;
 	return r;
 }
 
@@ -112,10 +198,10 @@ int export_buckets_prepare(struct call *c)
 		return call_fail_fault(c, STR("bucketName"),
 		                       "must have lower-case letters, digits and, between them, . _ and - only");
 	/* What is another's is not touched. */
-	int r = restore_prepare(c, owner_look);
+	int r = restore_prepare(c, way_look);
 	if (r < 0)
 		return r;
-	r = access_prove(c->service, c->arena, c->body, &why);
+	r = access_prove(c->service, c->arena, c->body, c->prepared, &why);
 	if (r == 0)
 		return 0;
 	return call_fail_field(c, 400, "EXPORT_BUCKET_NOT_ACCESSIBLE", "bucketName",
@@ -125,8 +211,12 @@ int export_buckets_prepare(struct call *c)
 static int bucket_create(struct call *c, json_t *document)
 {
 	struct str name = json_field(document, "bucketName");
+	const struct provider_role *role;
 	bool is_free;
-	int r = owner_check(c, c->tx, name, &is_free);
+	int r = way_check(c, c->tx, document, &role, &is_free);
+	if (r == 0 && !role != !c->prepared)
+		r = call_fail_field(c, 409, "CLOUD_PROVIDER_ACCESS_ROLE_CHANGED", "iamRoleId",
+		                    "the role was changed at the same time. Try again.");
 	if (r == 0 && is_free)
 		r = tx_ref_put(c->tx, BUCKET_ORG_REF, name, c->org.id);
 	if (is_aws(document))
@@ -201,6 +291,21 @@ static int bucket_remove(struct call *c, const struct doc *d)
 	}
 	return r;
 }
+
+/* --- for provider access */
+
+static int role_uses_list(struct tx *tx, struct arena *a, struct str group_id, struct role_uses *uses)
+{
+	struct doc *docs;
+	size_t count = 0;
+	int r = tx_list_all(tx, a, BUCKET_KIND, group_id, &docs, &count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		role_use_add(uses, role_id_of(doc_json(a, docs[i].body)),
+		             arena_printf(a, "the export bucket \"%.*s\"", STR_ARG(docs[i].name)));
+	return r;
+}
+
+const struct role_user export_buckets_role_user = {.feature = "EXPORT_SNAPSHOT", .list = role_uses_list};
 
 const struct resource_hooks export_bucket_hooks = {.view = bucket_view,
                                                    .create = bucket_create,

@@ -19,6 +19,8 @@ struct exporting {
 	struct snapshot snapshot;
 	json_t *bucket;
 	bool reached; /* the bucket, over a private network where it requires that */
+	const struct provider_role *role;
+	const char *no_role; /* why there is none */
 	struct objects *objects;
 	struct export_put *put; /* the table that is being written */
 	json_t *tables, *table;
@@ -42,6 +44,12 @@ static int exporting_load(struct tx *tx, struct job_run *r, struct exporting *x)
 	x->bucket = result == 0 ? doc_json(r->arena, d.body) : NULL;
 	if (result == 0)
 		result = bucket_reached(tx, r->arena, &d, &x->reached);
+	if (result == 0)
+		result = bucket_role(r->ctx, tx, r->arena, d.parent, x->bucket, &x->role, &x->no_role);
+	if (result == 0)
+		x->no_role = NULL;
+	else if (x->no_role && (result == -EACCES || result == -EINVAL || result == -ENOENT))
+		result = 0;
 	return result == -ENOENT ? 0 : result;
 }
 
@@ -225,7 +233,7 @@ static int tables_export(struct exporting *x, struct engine_progress *p)
 	const struct engine_export to = {
 	        .count = on_count, .begin = on_begin, .write = on_write, .end = on_end, .ctx = x};
 	const char *why = NULL;
-	int r = bucket_open(s, x->run->arena, x->bucket, &x->objects, &why);
+	int r = bucket_open(s, x->run->arena, x->bucket, x->role, &x->objects, &why);
 	if (r < 0) {
 		x->run->why = why;
 		return r;
@@ -259,6 +267,7 @@ int export_step(struct job_run *r)
 		return result == -ENOENT ? JOB_DONE : result;
 	r->why = !x->snapshot.body        ? "the snapshot is gone"
 	         : !x->bucket             ? "the export bucket is gone"
+	         : x->no_role             ? x->no_role
 	         : !x->reached            ? "the bucket requires private networking, and no private endpoint is active"
 	         : !s->engine_ops->backup ? "the engine in use exports nothing"
 	                                  : NULL;

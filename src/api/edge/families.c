@@ -14,18 +14,21 @@
 #include "api/maintenance/maintenance.h"
 #include "api/metrics/metrics.h"
 #include "api/network/network.h"
+#include "api/provider_access/provider_access.h"
 #include "api/query_shapes/query_shapes.h"
-
-#include <string.h>
 
 const struct cluster_part *const cluster_parts[] = {
         &network_part, &database_users_part, &audit_log_part,    &maintenance_part, &backups_part,
         &index_part,   &advisor_part,        &query_shapes_part, &metrics_part,     &access_history_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
-static const struct job_kinds *const job_tables[] = {
-        &cluster_jobs,     &database_users_jobs, &lifecycle_jobs, &network_jobs, &access_list_jobs, &events_jobs,
-        &maintenance_jobs, &backups_jobs,        &index_jobs,     &alerts_jobs,  &metrics_jobs};
+const struct role_user *const role_users[] = {&export_buckets_role_user};
+const size_t role_user_count = sizeof role_users / sizeof *role_users;
+
+static const struct job_kinds *const job_tables[] = {&cluster_jobs,     &database_users_jobs, &lifecycle_jobs,
+                                                     &network_jobs,     &access_list_jobs,    &events_jobs,
+                                                     &maintenance_jobs, &backups_jobs,        &index_jobs,
+                                                     &alerts_jobs,      &metrics_jobs,        &provider_access_jobs};
 
 void families_setup(void)
 {
@@ -35,15 +38,13 @@ void families_setup(void)
 
 const struct job_kind *families_jobs(struct arena *a, size_t *ret_count)
 {
-	size_t count = 0, tables = sizeof job_tables / sizeof *job_tables;
+	size_t count = 0, made = 0, tables = sizeof job_tables / sizeof *job_tables;
 	for (size_t i = 0; i < tables; i++)
 		count += job_tables[i]->count;
 	struct job_kind *all = arena_new_array(a, struct job_kind, count);
+	for (size_t i = 0; i < tables; i++)
+		for (size_t k = 0; k < job_tables[i]->count; k++)
+			all[made++] = job_tables[i]->list[k];
 	*ret_count = count;
-	count = 0;
-	for (size_t i = 0; i < tables; i++) {
-		memcpy(all + count, job_tables[i]->list, job_tables[i]->count * sizeof *all);
-		count += job_tables[i]->count;
-	}
 	return all;
 }

@@ -1,0 +1,110 @@
+/* Azure: the service's application, of which the tenant's directory has a service principal, gets a token there by its
+ * secret. The token says whose it is, which must be what the tenant says. */
+#include "base/base64.h"
+#include "base/json.h"
+#include "providers/request.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <strings.h>
+
+#define SCOPE "https://storage.azure.com/.default"
+#define CLAIMS_MAX 16384
+
+/* The claims of a token, which came over TLS from who has signed it: nobody between could have changed them. */
+static json_t *claims_of(struct str token)
+{
+	struct str head, rest, payload, signature;
+	unsigned char *text = must_malloc(CLAIMS_MAX);
+	json_t *claims = NULL;
+	if (str_cut(token, '.', &head, &rest) && str_cut(rest, '.', &payload, &signature)) {
+		ssize_t n = base64_decode(payload, text, CLAIMS_MAX);
+		claims = n > 0 ? json_loadb((const char *)text, (size_t)n, 0, NULL) : NULL;
+	}
+	free(text);
+	if (json_is_object(claims))
+		return claims;
+	json_decref(claims);
+	return NULL;
+}
+
+static bool is_same(struct str a, struct str b)
+{
+	return a.n && str_ieq(a, b);
+}
+
+static int claims_check(const struct provider_request *q, const struct provider_role *role, struct str token, char *why)
+{
+	json_t *claims = claims_of(token);
+	struct str object = json_field(claims, "oid"), tenant = json_field(claims, "tid");
+	int r = 0;
+	if (!object.n || !tenant.n || object.n > 64 || tenant.n > 64)
+		r = provider_fail(q, -EPROTO, why, ": the token does not say whose it is");
+	else if (!is_same(tenant, role->tenant))
+		r = provider_fail(q, -EACCES, why, ": the token is of the directory %.*s", STR_ARG(tenant));
+	else if (!is_same(object, role->principal))
+		r = provider_fail(q, -EACCES, why,
+		                  ": the application's service principal in that directory is another one");
+	json_decref(claims);
+	return r;
+}
+
+static int refused(const struct provider_request *q, const struct provider_answer *a, char *why)
+{
+	json_t *answer = provider_answer_json(a);
+	struct str error = json_field(answer, "error"), about = json_field(answer, "error_description");
+	int r;
+	if (!error.n || error.n > 64)
+		r = provider_fail(q, -EPROTO, why, " answered %ld, and this is no answer of a token endpoint",
+		                  a->status);
+	else
+		r = provider_fail(q, str_is(error, "invalid_client") ? -EKEYREJECTED : -EACCES, why,
+		                  " answered %ld %.*s%s%.*s", a->status, STR_ARG(error), about.n ? ": " : "",
+		                  (int)(about.n < 300 ? about.n : 300), about.n ? about.p : "");
+	json_decref(answer);
+	return r;
+}
+
+static int answer_read(const struct provider_request *q, const struct provider_role *role,
+                       const struct provider_answer *a, struct provider_credentials *ret_credentials,
+                       int64_t *ret_lasts_us, char *why)
+{
+	json_t *answer = provider_answer_json(a);
+	struct str token = json_field(answer, "access_token");
+	int64_t lasts = provider_lasts_us(STR_NONE, json_number(answer, "expires_in"));
+	int r = token.n && lasts
+	                ? claims_check(q, role, token, why)
+	                : provider_fail(q, -EPROTO, why, " answered %ld without a token that holds", a->status);
+	if (r == 0) {
+		*ret_credentials = (struct provider_credentials){.token = must_strdup(token.p)};
+		*ret_lasts_us = lasts;
+	}
+	if (token.n)
+		OPENSSL_cleanse((char *)(uintptr_t)token.p, token.n);
+	json_decref(answer);
+	return r;
+}
+
+int azure_fetch(struct providers *p, const struct provider_role *role, struct provider_credentials *ret_credentials,
+                int64_t *ret_lasts_us, char ret_why[PROVIDER_WHY])
+{
+	struct buf form = {0}, url = {0};
+	struct provider_answer a = {.status = 0};
+	buf_reserve(&form, 1024 + 3 * strlen(p->azure.secret));
+	provider_form_add(&form, "client_id", str_of(p->azure.app_id));
+	provider_form_add(&form, "client_secret", str_of(p->azure.secret));
+	provider_form_add(&form, "grant_type", STR("client_credentials"));
+	provider_form_add(&form, "scope", STR(SCOPE));
+	buf_printf(&url, "%s/%.*s/oauth2/v2.0/token%c", p->azure.endpoint, STR_ARG(role->tenant), 0);
+	struct provider_request q = {
+	        .what = "oauth2/v2.0/token", .url = url.p, .body = buf_view(&form), .secret = p->azure.secret};
+	int r = provider_call(p, &q, &a, ret_why);
+	if (r == 0)
+		r = a.status == 200 ? answer_read(&q, role, &a, ret_credentials, ret_lasts_us, ret_why)
+		                    : refused(&q, &a, ret_why);
+	provider_answer_free(&a);
+	provider_buf_wipe(&form);
+	buf_free(&url);
+	return r;
+}

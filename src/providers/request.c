@@ -1,0 +1,237 @@
+/* HTTP with libcurl: no redirects, no proxy, bounded in time and size. libcurl signs what goes to AWS; Debian's 7.88
+ * takes the payload's hash from the header. */
+#include "providers/request.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "store/seal.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ANSWER_MAX ((size_t)64 << 10)
+#define CONNECT_SECONDS 5L
+#define TRANSFER_SECONDS 10L
+#define TRIES 3
+#define PAUSE_MS 200u
+#define LASTS_MAX_SECONDS (12 * 3600)
+
+void provider_wipe(char *text)
+{
+	if (text)
+		OPENSSL_cleanse(text, strlen(text));
+	free(text);
+}
+
+void provider_buf_wipe(struct buf *b)
+{
+	if (b->p)
+		OPENSSL_cleanse(b->p, b->cap);
+	buf_free(b);
+}
+
+void provider_answer_free(struct provider_answer *a)
+{
+	provider_buf_wipe(&a->body);
+}
+
+void provider_form_add(struct buf *b, const char *name, struct str value)
+{
+	if (b->n)
+		buf_c(b, '&');
+	buf_printf(b, "%s=", name);
+	for (size_t i = 0; i < value.n; i++) {
+		char c = value.p[i];
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		    (c && strchr("-._~", c)))
+			buf_c(b, c);
+		else
+			buf_printf(b, "%%%02X", (unsigned char)c);
+	}
+}
+
+int provider_fail(const struct provider_request *q, int code, char ret_why[PROVIDER_WHY], const char *format, ...)
+{
+	va_list args;
+	int n = snprintf(ret_why, PROVIDER_WHY, "%s", q->what);
+	va_start(args, format);
+	vsnprintf(ret_why + n, (size_t)(PROVIDER_WHY - n), format, args);
+	va_end(args);
+	for (char *p = ret_why; *p; p++)
+		if ((unsigned char)*p < ' ' || (unsigned char)*p >= 0x7f)
+			*p = ' ';
+	/* Servers are not asked to repeat what they were sent; this one may. */
+	if ((q->secret && strstr(ret_why, q->secret)) || (q->bearer && strstr(ret_why, q->bearer)))
+		snprintf(ret_why, PROVIDER_WHY, "%s failed", q->what);
+	return code;
+}
+
+int64_t provider_lasts_us(struct str until, int64_t seconds)
+{
+	int64_t at_ms;
+	if (until.n)
+		seconds = clock_parse(until, &at_ms) ? (at_ms - clock_machine_ms()) / 1000 : 0;
+	if (seconds > LASTS_MAX_SECONDS)
+		seconds = LASTS_MAX_SECONDS;
+	return seconds > 0 ? seconds * 1000000 : 0;
+}
+
+json_t *provider_answer_json(const struct provider_answer *a)
+{
+	json_t *value = json_loadb(a->body.p ? a->body.p : "", a->body.n, JSON_REJECT_DUPLICATES, NULL);
+	if (json_is_object(value))
+		return value;
+	json_decref(value);
+	return NULL;
+}
+
+/* One try. */
+
+struct transfer {
+	struct provider_answer *answer;
+	bool too_long;
+};
+
+static size_t on_body(char *p, size_t size, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	size_t n = size * count;
+	if ((t->too_long = n > ANSWER_MAX - t->answer->body.n))
+		return CURL_WRITEFUNC_ERROR;
+	buf_add(&t->answer->body, p, n);
+	return n;
+}
+
+/* Not for the databases that this process starts. */
+static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static struct curl_slist *headers_of(const struct provider_request *q)
+{
+	struct curl_slist *list =
+	        curl_slist_append(NULL, q->json ? "Content-Type: application/json"
+	                                        : "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
+	struct buf line = {0};
+	char hash[65];
+	if (q->sign) {
+		sha256_hex(q->body, hash);
+		buf_printf(&line, "x-amz-content-sha256: %s%c", hash, 0);
+		list = curl_slist_append(list, line.p);
+	} else if (q->bearer) {
+		buf_printf(&line, "Authorization: Bearer %s%c", q->bearer, 0);
+		list = curl_slist_append(list, line.p);
+	}
+	provider_buf_wipe(&line);
+	return list;
+}
+
+static void headers_free(struct curl_slist *list)
+{
+	for (struct curl_slist *l = list; l; l = l->next)
+		OPENSSL_cleanse(l->data, strlen(l->data));
+	curl_slist_free_all(list);
+}
+
+static void sign_with(CURL *curl, const struct providers *p)
+{
+	struct buf scope = {0};
+	buf_printf(&scope, "aws:amz:%s:sts%c", p->aws.region, 0);
+	curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, scope.p);
+	curl_easy_setopt(curl, CURLOPT_USERNAME, p->aws.key_id);
+	curl_easy_setopt(curl, CURLOPT_PASSWORD, p->aws.secret);
+	buf_free(&scope);
+}
+
+static CURLcode try_once(const struct providers *p, const struct provider_request *q, struct transfer *t, char *words)
+{
+	CURL *curl = curl_easy_init();
+	if (!curl)
+		return CURLE_OUT_OF_MEMORY;
+	struct curl_slist *headers = headers_of(q);
+	words[0] = 0;
+	t->answer->body.n = 0;
+	/* At once: growing would leave copies of secrets behind. */
+	buf_reserve(&t->answer->body, ANSWER_MAX);
+	curl_easy_setopt(curl, CURLOPT_URL, q->url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
+	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body.n);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, q->body.n ? q->body.p : "");
+	if (q->method)
+		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, q->method);
+	if (p->ca_file)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, p->ca_file);
+	if (q->sign)
+		sign_with(curl, p);
+	CURLcode code = curl_easy_perform(curl);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &t->answer->status);
+	curl_easy_cleanup(curl);
+	headers_free(headers);
+	return code;
+}
+
+/* AWS says so with a status that means something else. */
+static bool is_busy(const struct provider_answer *a)
+{
+	return a->status == 429 || a->status >= 500 ||
+	       (a->status == 400 && a->body.n && memmem(a->body.p, a->body.n, "<Code>Throttling", 16));
+}
+
+static int result_of(const struct provider_request *q, const struct transfer *t, CURLcode code, const char *words,
+                     char *why)
+{
+	long status = t->answer->status;
+	if (t->too_long)
+		return provider_fail(q, -EPROTO, why, ": the answer is too long");
+	if (code == CURLE_OPERATION_TIMEDOUT)
+		return provider_fail(q, -ETIMEDOUT, why, ": no answer in time");
+	if (code != CURLE_OK)
+		return provider_fail(q, -EHOSTUNREACH, why, ": %s", words[0] ? words : curl_easy_strerror(code));
+	if (is_busy(t->answer))
+		return provider_fail(q, -EHOSTUNREACH, why, " answered %ld: the provider is busy or away", status);
+	if (status >= 300 && status < 400)
+		return provider_fail(q, -EPROTO, why, " answered %ld, and redirects are not followed", status);
+	return 0;
+}
+
+static void pause_before(unsigned next)
+{
+	unsigned char dice;
+	unsigned ms = PAUSE_MS << next;
+	random_bytes(&dice, 1);
+	usleep((ms / 2 + ms * dice / 512) * 1000);
+}
+
+int provider_call(const struct providers *p, const struct provider_request *q, struct provider_answer *ret_answer,
+                  char ret_why[PROVIDER_WHY])
+{
+	struct transfer t = {.answer = ret_answer};
+	char words[CURL_ERROR_SIZE];
+	for (unsigned tries = 1;; tries++) {
+		CURLcode code = try_once(p, q, &t, words);
+		int r = result_of(q, &t, code, words, ret_why);
+		if (r != -EHOSTUNREACH || tries == TRIES)
+			return r;
+		pause_before(tries);
+	}
+}

@@ -1,0 +1,96 @@
+/* Requests to providers, and what the kinds of providers have in common: known to this folder alone. */
+#ifndef STEWARD_PROVIDERS_REQUEST_H
+#define STEWARD_PROVIDERS_REQUEST_H
+
+#include "base/buf.h"
+#include "providers/providers.h"
+
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+
+#define PROVIDER_SESSION_SECONDS 3600
+#define PROVIDER_KEPT 1024 /* credentials that are kept at once */
+
+/* What is kept of a role, or of the service itself (an empty id). */
+struct provider_kept {
+	char *key; /* id, and all that the credentials depend on */
+	struct provider_credentials credentials;
+	int64_t until_us; /* clock_boot_us() */
+};
+
+struct providers {
+	char *ca_file;
+	struct {
+		char *arn, *key_id, *secret, *region, *endpoint;
+	} aws;
+	struct {
+		char *app_id, *secret, *endpoint;
+	} azure;
+	struct {
+		char *email, *project, *token_url, *key_id, *iam, *credentials; /* the last two: addresses */
+		EVP_PKEY *key;
+	} google;
+	pthread_mutex_t lock; /* of what follows */
+	struct provider_kept *kept;
+	size_t kept_count;
+};
+
+struct provider_request {
+	const char *what;   /* "sts:AssumeRole": the call's name, for people */
+	const char *method; /* NULL: POST */
+	const char *url;
+	struct str body;
+	bool json;          /* the body; else a form */
+	const char *bearer; /* a token, or NULL */
+	bool sign;          /* with the service's key at AWS, for STS */
+	/* Texts that were sent and that no words may repeat. */
+	const char *secret;
+};
+
+struct provider_answer {
+	long status;
+	struct buf body;
+};
+void provider_answer_free(struct provider_answer *a);
+
+/* 0: an answer with whichever status below 500, but 429. Tried again, a little later, where the provider says that it
+ * is busy. */
+must_check int provider_call(const struct providers *p, const struct provider_request *q,
+                             struct provider_answer *ret_answer, char ret_why[PROVIDER_WHY]);
+/* The JSON object that an answer is; NULL: none. Owned. */
+json_t *provider_answer_json(const struct provider_answer *a);
+
+/* Words for people: control characters become spaces, a secret takes all of them along. Returns the code. */
+int provider_fail(const struct provider_request *q, int code, char ret_why[PROVIDER_WHY], const char *format, ...)
+        printf_like(4, 5);
+
+/* Appends name=value, encoded, and "&" before it where something stands there. */
+void provider_form_add(struct buf *b, const char *name, struct str value);
+/* Text on the heap that ends with a NUL; wiped and freed. Both accept NULL. */
+void provider_wipe(char *text);
+void provider_buf_wipe(struct buf *b);
+
+/* How long credentials hold, from what the provider says: as text of a time, or in seconds. 0: not at all. */
+int64_t provider_lasts_us(struct str until, int64_t seconds);
+
+/* New credentials. *ret_lasts_us: from now on. */
+typedef int provider_fetch(struct providers *p, const struct provider_role *role,
+                           struct provider_credentials *ret_credentials, int64_t *ret_lasts_us,
+                           char ret_why[PROVIDER_WHY]);
+provider_fetch aws_fetch, azure_fetch, google_fetch;
+/* Whether the role can be assumed with another external id than its own. */
+must_check int aws_prove_closed(struct providers *p, const struct provider_role *role, char ret_why[PROVIDER_WHY]);
+
+/* Google's: the service's own key file; negative after a message on stderr. */
+must_check int google_key_read(struct providers *p, const char *file, const char *endpoint);
+
+/* kept.c */
+/* A copy of what is kept under the key and holds for some minutes more. */
+must_check bool provider_kept_get(struct providers *p, const char *key, struct provider_credentials *ret_credentials);
+/* Copies the credentials. */
+void provider_kept_put(struct providers *p, const char *key, const struct provider_credentials *c, int64_t lasts_us);
+void provider_kept_drop(struct providers *p, struct str id);
+void provider_kept_free(struct providers *p);
+
+#endif
