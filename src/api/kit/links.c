@@ -155,11 +155,6 @@ void links_base(const char *base_url)
 	}
 }
 
-static const struct tails *tails_of(const struct call *c, const struct children *list)
-{
-	return &list->tails[c->dialect ? c->dialect->index : 0];
-}
-
 static char *text_put(char *to, struct str s)
 {
 	memcpy(to, s.p, s.n);
@@ -170,7 +165,7 @@ static char *text_put(char *to, struct str s)
 static void child_links(struct call *c, struct buf *b, const struct op *self, struct str href)
 {
 	const struct children *list = &children[self - catalog_ops];
-	const struct tails *tails = tails_of(c, list);
+	const struct tails *tails = &list->tails[c->dialect ? c->dialect->index : 0];
 	buf_reserve(b, LINK_NEXT_N + list->count * href.n + tails->bytes);
 	char *to = text_put(b->p + b->n, STR(LINK_NEXT));
 	for (size_t i = 0; i < list->count; i++) {
@@ -303,11 +298,10 @@ static bool item_write(struct call *c, struct buf *b, struct str body, const str
 void entity_write(struct call *c, struct buf *b, struct str body, const struct op *self, const char *key_param,
                   struct str key, bool in_list)
 {
-	const struct children *list = &children[self - catalog_ops];
 	if (in_list && item_write(c, b, body, self, key_param, key, false))
 		return;
 	json_sep(b);
-	buf_reserve(b, body.n + 256 + (in_list ? 0 : tails_of(c, list)->bytes + list->count * 128));
+	buf_reserve(b, body.n + 256);
 	buf_add(b, body.p, body.n - 1);
 	json_sep(b);
 	buf_z(b, SELF_OPEN);
