@@ -254,6 +254,16 @@ int google_fetch(struct providers *p, const struct provider_role *role, struct p
 
 /* Accounts. */
 
+/* A 409 may also tell of another change at the same time. */
+static bool is_there(const struct provider_answer *a)
+{
+	json_t *answer = provider_answer_json(a);
+	bool there =
+	        a->status == 409 && str_is(json_field(json_object_get(answer, "error"), "status"), "ALREADY_EXISTS");
+	json_decref(answer);
+	return there;
+}
+
 int provider_account_make(struct providers *p, struct str account, char ret_why[PROVIDER_WHY])
 {
 	struct buf url = {0}, body = {0};
@@ -271,7 +281,7 @@ int provider_account_make(struct providers *p, struct str account, char ret_why[
 	q.url = url.p;
 	q.body = buf_view(&body);
 	int r = google_call(p, &q, &a, ret_why);
-	if (r == 0 && a.status != 200 && a.status != 409)
+	if (r == 0 && a.status != 200 && !is_there(&a))
 		r = refused(&q, &a, ret_why);
 	provider_answer_free(&a);
 	buf_free(&url);

@@ -19,7 +19,8 @@
 #define TRANSFER_SECONDS 10L
 #define TRIES 3
 #define PAUSE_MS 200u
-#define LASTS_MAX_SECONDS (12 * 3600)
+#define LASTS_MAX_SECONDS (INT64_C(12) * 3600)
+#define AGAIN_US INT64_C(2000000) /* after which a failure is final */
 
 void provider_wipe(char *text)
 {
@@ -65,7 +66,7 @@ int provider_fail(const struct provider_request *q, int code, char ret_why[PROVI
 	for (char *p = ret_why; *p; p++)
 		if ((unsigned char)*p < ' ' || (unsigned char)*p >= 0x7f)
 			*p = ' ';
-	/* Servers are not asked to repeat what they were sent; this one may. */
+	/* Also where it was written in another way. */
 	if ((q->secret && strstr(ret_why, q->secret)) || (q->bearer && strstr(ret_why, q->bearer)))
 		snprintf(ret_why, PROVIDER_WHY, "%s failed", q->what);
 	return code;
@@ -222,15 +223,28 @@ static void pause_before(unsigned next)
 	usleep((ms / 2 + ms * dice / 512) * 1000);
 }
 
+/* Servers are not asked to repeat what they were sent; this one may. Before anything is cut out of its answer. */
+static void secret_blank(struct buf *b, const char *secret)
+{
+	size_t n = secret ? strlen(secret) : 0;
+	for (char *at = b->p; n && at && (at = memmem(at, b->n - (size_t)(at - b->p), secret, n)); at += n)
+		memset(at, '*', n);
+}
+
 int provider_call(const struct providers *p, const struct provider_request *q, struct provider_answer *ret_answer,
                   char ret_why[PROVIDER_WHY])
 {
 	struct transfer t = {.answer = ret_answer};
-	char words[CURL_ERROR_SIZE];
+	char words[CURL_ERROR_SIZE] = "";
+	int64_t began_us = clock_mono_us();
 	for (unsigned tries = 1;; tries++) {
 		CURLcode code = try_once(p, q, &t, words);
 		int r = result_of(q, &t, code, words, ret_why);
-		if (r != -EHOSTUNREACH || tries == TRIES)
+		if (ret_answer->status != 200) {
+			secret_blank(&ret_answer->body, q->secret);
+			secret_blank(&ret_answer->body, q->bearer);
+		}
+		if (r != -EHOSTUNREACH || tries == TRIES || clock_mono_us() - began_us > AGAIN_US)
 			return r;
 		pause_before(tries);
 	}

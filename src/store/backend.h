@@ -21,7 +21,7 @@
 #define JOB_TENANT(id)                                                                                               \
 	"(SELECT CASE d.kind WHEN 'project' THEN d.parent ELSE (SELECT p.parent FROM doc p WHERE p.kind = 'project'" \
 	" AND p.id = d.parent) END FROM doc d WHERE d.kind IN ('project', 'cluster', 'flex_cluster',"                \
-	" 'network_container', 'network_peer', 'database_user') AND d.id = " id " LIMIT 1)"
+	" 'network_container', 'network_peer', 'database_user', 'provider_role') AND d.id = " id " LIMIT 1)"
 
 /* Kind of the references from a subject to the node that must run its jobs. */
 #define REF_HOST "job_host"

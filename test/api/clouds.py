@@ -159,6 +159,8 @@ class Clouds:
 		elif fault == 'echo':
 			handler.reply(403, xml, '<ErrorResponse %s><Error><Code>AccessDenied</Code><Message>you sent %s\x01 \u00e9</Message></Error>'
 				'</ErrorResponse>' % (XMLNS, SECRET))
+		elif fault == 'echo token':
+			handler.reply(403, js, json.dumps({'error': {'status': 'PERMISSION_DENIED', 'message': 'x' * 290 + handler.headers['Authorization']}}))
 		else:
 			raise AssertionError(fault)
 		return True

@@ -369,9 +369,11 @@ def test_shards_in_another_order_are_the_same(server, group):
 	refused(server.patch(where, json={'replicationSpecs': [{**larger, 'regionConfigs': [region('EU_WEST_1', nodes=2)]}, zones[0]]}), 400, None,
 		'replicationSpecs[0].regionConfigs')
 	settle(server, group, doc['name'])
-	# The zone that is not named any more goes, not the last one.
-	left = ok(server.patch(where, json={'replicationSpecs': [new, larger]}))
-	assert {s[:3] for s in shown(left)} == {s[:3] for s in shown(grown)[1:]}
+	# Servers and data of a zone in the middle would become the next one's.
+	why = refused(server.patch(where, json={'replicationSpecs': [new, larger]}), 400, None, 'replicationSpecs')['detail']
+	assert 'only the last shards can be left out' in why
+	left = ok(server.patch(where, json={'replicationSpecs': [larger, zones[0]]}))
+	assert [s[:3] for s in shown(left)] == [s[:3] for s in shown(grown)[:2]]
 
 
 def test_the_oldest_version_knows_shards_by_ids(server, group):
@@ -381,9 +383,26 @@ def test_the_oldest_version_knows_shards_by_ids(server, group):
 		'providerSettings': {'providerName': 'AWS', 'instanceSizeName': 'M10', 'regionName': 'US_EAST_1'}}), 201)
 	settle(server, group, doc['name'])
 	ids = [s['id'] for s in doc['replicationSpecs']]
+	shards = lambda: [(s['id'], s['regionConfigs'][0]['electableSpecs']['instanceSize']) for s in ok(server.get(path(group, doc['name'])))['replicationSpecs']]
+	before = shards()
 	renamed = [{**zones[1], 'id': ids[1], 'zoneName': 'a2'}, {**zones[0], 'id': ids[0]}]
 	changed = ok(server.patch(path(group, doc['name']), headers=V1, json={'replicationSpecs': renamed}))
 	assert [(s['id'], s['zoneName'], s['numShards']) for s in changed['replicationSpecs']] == [(ids[0], 'a', 1), (ids[1], 'a2', 2)]
+	assert shards() == before
+	# Those of one zone with sizes of their own, in the other order.
+	settle(server, group, doc['name'])
+	specs = ok(server.get(path(group, doc['name'])))['replicationSpecs']
+	sized = [{'zoneName': s['zoneName'], 'regionConfigs': [region(s['regionConfigs'][0]['regionName'], nodes=3, size=size)]}
+		for s, size in zip(specs, ('M10', 'M10', 'M20'))]
+	ok(server.patch(path(group, doc['name']), json={'replicationSpecs': sized}))
+	settle(server, group, doc['name'])
+	before = shards()
+	assert [size for _, size in before] == ['M10', 'M10', 'M20']
+	shown = ok(server.get(path(group, doc['name']), headers=V1))['replicationSpecs']
+	assert len(shown) == 3
+	ok(server.patch(path(group, doc['name']), headers=V1, json={'replicationSpecs': [
+		{k: s[k] for k in ('id', 'zoneName', 'numShards', 'regionsConfig')} for s in shown[::-1]]}))
+	assert shards() == before
 
 
 def test_two_kinds_of_backups_of_the_oldest_version(server, group):
@@ -401,6 +420,9 @@ def test_two_kinds_of_backups_of_the_oldest_version(server, group):
 		return now(name)
 	assert change(backupEnabled=True) == ((True, False), True)
 	assert change(paused=False) == ((True, False), True)
+	assert change({}, backupEnabled=False) == ((False, False), False)
+	assert change({}, backupEnabled=True) == ((False, True), True), 'by a later version'
+	assert change(backupEnabled=True, providerBackupEnabled=False) == ((True, False), True)
 	assert change(backupEnabled=False) == ((False, False), False)
 	assert change(providerBackupEnabled=True) == ((False, True), True)
 	assert change(backupEnabled=False) == ((False, True), True), 'as it was shown'

@@ -205,7 +205,7 @@ def test_echoed_secret(roled, cloud, group):
 	role = make(roled, group, 'AWS')
 	cloud.faults[:] = ['echo']
 	why = refused(authorize(roled, group, role, iamAssumedRoleArn=arn()), 400)['detail']
-	assert why.startswith('iamAssumedRoleArn') and 'sts:AssumeRole failed' in why and clouds.SECRET not in why
+	assert why.startswith('iamAssumedRoleArn') and 'AccessDenied: you sent *****' in why and clouds.SECRET not in why
 
 
 # Azure
@@ -264,6 +264,9 @@ def test_google(roled, cloud, group):
 	assert done == {**role, 'status': 'COMPLETE'} and cloud.accounts[name] is True
 	assert ok(authorize(roled, group, role)) == done and done in ok(roled.get(access(group)))['gcpServiceAccounts']
 	assert any('generateAccessToken' in path and name in path for _, path, _ in cloud.calls)
+	cloud.faults[:] = ['echo token']
+	why = refused(authorize(roled, group, role), 409, 'CLOUD_PROVIDER_REFUSES_SERVICE')['detail']
+	assert 'PERMISSION_DENIED: xxxx' in why and cloud.token[:8] not in why and cloud.token[:8] not in roled.stderr
 	cloud.accounts[name] = False
 	why = refused(authorize(roled, group, role), 409, 'CLOUD_PROVIDER_REFUSES_SERVICE')['detail']
 	assert 'generateAccessToken answered 403 PERMISSION_DENIED' in why and 'roles/iam.serviceAccountTokenCreator' in why

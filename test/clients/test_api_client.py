@@ -192,6 +192,15 @@ def test_events_and_alerts(clients_server, org, api):
 	assert known['acknowledgementComment'] == 'seen'
 
 
+def test_provider_access(api):
+	"""The service of these tests has no identity at any provider."""
+	assert api('cloudProviderAccess.getAll') == {'awsIamRoles': [], 'azureServicePrincipals': [], 'gcpServiceAccounts': []}
+	assert api.refused('cloudProviderAccess.create', {'providerName': 'AWS'}) == 400
+	wanted = {'providerName': 'AWS', 'iamAssumedRoleArn': 'arn:aws:iam::123456789012:role/exports'}
+	assert api.refused('cloudProviderAccess.update', 'f' * 24, wanted) == 404
+	assert api.refused('cloudProviderAccess.delete', 'AWS', 'f' * 24) == 404
+
+
 def test_every_function_is_called(org, api):
 	"""And what cannot work is refused as it should be."""
 	assert api.refused('projectWhitelist.getAll') == 404

@@ -316,12 +316,13 @@ def test_the_kept_session_looks_into_postgres(ticks):
 				sql.execute(one)
 
 	def looking():
-		"""The sessions of the service whose last question was a look."""
+		"""The sessions of the service whose last question was a look, and that did not begin for it."""
 		change('insert into seen select 1')
+		begun = time.time()
 		w.tick()
 		with closing(as_engine(w)) as c, c.cursor() as sql:
 			sql.execute("""select pid from pg_stat_activity where datname = 'postgres' and application_name = 'steward'
-				and state = 'idle' and query ~ 'pg_stat_get_numscans|strpos.c.relname'""")
+				and state = 'idle' and backend_start < to_timestamp(%s) and query ~ 'pg_stat_get_numscans|strpos.c.relname'""", (begun,))
 			return [pid for pid, in sql]
 	change('create table seen (n int)')
 	kept, = until(looking, 120, 'a look by a session that stays')
@@ -340,7 +341,7 @@ def test_the_kept_session_looks_into_postgres(ticks):
 		until(lambda: (w.tick(6), last('COLLECTION_COUNT') is None)[1], 120, 'a gap')
 		begin = w.now()
 		w.tick(7)
-		assert last('STORAGE_SIZE') > 0
+		until(lambda: (last('STORAGE_SIZE') or 0) > 0, 60, 'the size of a database that cannot be looked into')
 		assert any(v is not None for t, v in w.points(primary, 'CONNECTIONS').items() if t >= begin)
 	w.clean()
 

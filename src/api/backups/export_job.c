@@ -33,6 +33,8 @@ static int exporting_load(struct tx *tx, struct job_run *r, struct exporting *x)
 {
 	struct str id = json_field(doc_json(r->arena, r->job.args), "id");
 	struct doc d;
+	x->role = NULL;
+	x->no_role = NULL;
 	int result = export_get(tx, r->arena, id, &x->export);
 	if (result == 0)
 		result = backup_line_get(tx, r->arena, x->export.doc.parent, &x->line);
@@ -249,6 +251,8 @@ static int tables_export(struct exporting *x, struct engine_progress *p)
 	if (r == 0)
 		r = close_out(x);
 	objects_close(x->objects);
+	if (r == -EACCES && x->role) /* its keys may have been taken back before their time */
+		provider_forget(s->providers, x->role->id);
 	if (r < 0)
 		x->run->why = x->why[0] ? arena_z(x->run->arena, str_of(x->why)) : why;
 	return r;

@@ -137,6 +137,8 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 	struct faults faults = {.count = 0};
 	json_keep(c->arena, after);
 	json_merge(after, patch);
+	if (!json_flag(after, "backupEnabled"))
+		json_object_del(after, CLUSTER_BACKUPS_ASKED);
 	int result = cluster_validate(c, after, applied_form(c->arena, cluster), &faults);
 	lifetime_check(c, &faults);
 	if (result < 0)

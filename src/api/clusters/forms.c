@@ -407,16 +407,27 @@ static json_t *tenant_spec(const json_t *settings)
 	return json_pack("[{s:[o]}]", "regionConfigs", config);
 }
 
-/* said: the spec that says so, whose id is that of its first shard; or NULL. */
+/* The i-th shard of a spec, by the id that was shown for all that are alike. NULL: it has none of the cluster's ids. */
+static const json_t *spec_named(const json_t *old, const json_t *said, json_int_t i)
+{
+	const json_t *specs = json_object_get(old, "replicationSpecs");
+	struct str id = json_field(said, "id");
+	for (size_t k = 0; id.n && k < json_array_size(specs); k++)
+		if (str_eq(json_field(json_array_get(specs, k), "id"), id))
+			return i < (json_int_t)alike(specs, k) ? json_array_get(specs, k + (size_t)i) : NULL;
+	return NULL;
+}
+
+/* said: the spec that says so; or NULL. */
 static void shards_add(json_t *list, const struct legacy *l, const json_t *regions, json_int_t shards,
                        const json_t *said)
 {
 	for (json_int_t i = 0; i < shards && json_array_size(list) < EXPAND_MAX; i++) {
-		const json_t *spec = spec_before(l->old, list, json_object_get(said, "zoneName"));
+		const json_t *named = spec_named(l->old, said, i),
+		             *spec = named ? named : spec_before(l->old, list, json_object_get(said, "zoneName"));
 		json_t *one = json_pack("{s:o}", "regionConfigs", configs_from(l, regions, spec));
 		field_copy(one, "zoneName", said, "zoneName");
-		if (i == 0)
-			field_copy(one, "id", said, "id");
+		field_copy(one, "id", named || i ? named : said, "id");
 		json_array_append_new(list, one);
 	}
 }

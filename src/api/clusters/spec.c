@@ -344,6 +344,19 @@ static void configs_check(struct place *p, const json_t *spec, json_t *configs)
 		FAULT(p, path, "must have at most %d nodes in all, not %lld", SHARD_NODES_MAX, (long long)all);
 }
 
+/* The engine knows shards by their places: where one goes, its servers and data would become the next one's. */
+static void removals_check(struct place *p, const json_t *specs)
+{
+	const json_t *before = json_object_get(p->rules->old, "replicationSpecs"), *was;
+	const char *gone = NULL;
+	for (size_t k = 0; (was = json_array_get(before, k)); k++)
+		if (!json_find(specs, "id", json_field(was, "id")))
+			gone = json_string_value(json_object_get(was, "zoneName"));
+		else if (gone)
+			FAULT(p, STR("replicationSpecs"),
+			      "only the last shards can be left out, and after that of \"%s\" one stays", gone);
+}
+
 static void specs_check(struct place *p, json_t *cluster)
 {
 	json_t *specs = json_object_get(cluster, "replicationSpecs");
@@ -365,6 +378,7 @@ static void specs_check(struct place *p, json_t *cluster)
 		else
 			configs_check(p, spec, configs);
 	}
+	removals_check(p, specs);
 	if (!p->faults->count && cluster_node_count(cluster, ENGINE_NODES_MAX) > ENGINE_NODES_MAX)
 		FAULT(p, STR("replicationSpecs"), "must have at most %d nodes in all", ENGINE_NODES_MAX);
 }
@@ -482,7 +496,7 @@ void cluster_identify(const json_t *cluster, const json_t *old)
 	}
 	for (size_t by = 0; by < 3; by++)
 		for (size_t i = 0; i < count && count <= SHARDS_MAX; i++)
-			for (size_t k = 0; !done[i] && k < json_array_size(before); k++) {
+			for (size_t k = 0; !done[i] && k < json_array_size(before) && k < SHARDS_MAX; k++) {
 				json_t *spec = json_array_get(specs, i), *was = json_array_get(before, k);
 				bool same = told_by[by] ? json_equal(json_object_get(spec, told_by[by]),
 				                                     json_object_get(was, told_by[by]))

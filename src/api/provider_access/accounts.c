@@ -11,6 +11,7 @@
 #define MAKE_JOB "provider_account"      /* {"id"} */
 #define DROP_JOB "provider_account_drop" /* {"account"} */
 #define DROP_ATTEMPTS 20
+#define DROP_AGAIN_MS (6 * 3600 * INT64_C(1000)) /* after that many: what a tenant has granted to it must end */
 
 static int job_add(struct tx *tx, struct arena *a, const char *kind, struct str role_id, const char *name,
                    struct str value)
@@ -47,6 +48,8 @@ static int status_save(struct tx *tx, struct job_run *r, const char *status)
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	json_t *body = doc_json(r->arena, d.body);
+	if (json_field(body, "authorizedDate").n) /* another way, meanwhile */
+		return 0;
 	json_put_z(body, "status", status);
 	if (strcmp(status, "COMPLETE") == 0)
 		json_put_time(body, "authorizedDate", clock_now_ms());
@@ -95,18 +98,15 @@ static int drop_step(struct job_run *r)
 	if (result == 0)
 		return JOB_DONE;
 	r->why = arena_z(r->arena, str_of(why));
-	return result;
-}
-
-static int drop_failed(struct tx *tx, struct job_run *r)
-{
+	if (r->job.attempt + 1 < DROP_ATTEMPTS)
+		return result;
 	struct str account = arg(r, "account");
-	log_error("the account %.*s of a role that is gone could not be deleted, and stays: %s", STR_ARG(account),
-	          r->why ? r->why : "");
-	return tx_jobs_forget(tx, r->job.subject, 0);
+	log_error("the account %.*s of a role that is gone is still there: %s", STR_ARG(account), why);
+	r->due_ms = clock_now_ms() + DROP_AGAIN_MS;
+	return JOB_LATER;
 }
 
 static const struct job_kind kinds[] = {
         {.name = MAKE_JOB, .step = make_step, .failed = make_failed, .lasts = JOB_IS_LONG},
-        {.name = DROP_JOB, .step = drop_step, .failed = drop_failed, .attempts = DROP_ATTEMPTS, .lasts = JOB_IS_LONG}};
+        {.name = DROP_JOB, .step = drop_step, .attempts = DROP_ATTEMPTS, .lasts = JOB_IS_LONG}};
 const struct job_kinds provider_access_jobs = JOB_KINDS(kinds);

@@ -229,12 +229,12 @@ static const char *field_of(enum provider provider)
 static int refuse(struct call *c, const struct provider_role *role, int result, const char *why)
 {
 	const char *field = field_of(role->provider);
-	struct str remedy = provider_remedy(c->service->providers, c->arena, role);
-	switch (result) {
-	case -ENOTSUP:
+	if (result == -ENOTSUP)
 		return call_fail_field(c, 400, "CLOUD_PROVIDER_NOT_CONFIGURED", "providerName",
 		                       "the operator of this service has configured nothing for %s.",
 		                       provider_names[role->provider]);
+	struct str remedy = provider_remedy(c->service->providers, c->arena, role);
+	switch (result) {
 	case -EACCES:
 	case -EPERM:
 		return call_fail_field(c, 400, "CLOUD_PROVIDER_ACCESS_REFUSED", field, "%s. %.*s", why,
@@ -254,6 +254,16 @@ static int refuse(struct call *c, const struct provider_role *role, int result, 
 	}
 }
 
+/* The role may be deleted meanwhile, and the job that deletes its account be over before this makes it. */
+static int account_make(struct call *c, const struct provider_role *facts, json_t **ret_role, char *why)
+{
+	struct providers *p = c->service->providers;
+	int r = provider_account_make(p, facts->account, why), found = wanted_read(c, ret_role);
+	if (found < 0 && c->problem.status == 404 && provider_account_drop(p, facts->account, why) < 0)
+		log_error("the account %.*s of a role that is gone is still there: %s", STR_ARG(facts->account), why);
+	return found < 0 ? found : r;
+}
+
 /* Before the write, because it waits for the provider. */
 int provider_roles_prepare(struct call *c)
 {
@@ -264,8 +274,11 @@ int provider_roles_prepare(struct call *c)
 		return r;
 	struct provider_role facts = role_facts(role);
 	/* Its account may be missing: making it is tried again here. */
-	if (facts.provider == PROVIDER_GCP && !json_field(role, "authorizedDate").n)
-		r = provider_account_make(c->service->providers, facts.account, why);
+	if (facts.provider == PROVIDER_GCP && !json_field(role, "authorizedDate").n) {
+		r = account_make(c, &facts, &role, why);
+		if (c->problem.status)
+			return r;
+	}
 	if (r == 0)
 		r = provider_prove(c->service->providers, &facts, why);
 	c->prepared = role;

@@ -151,7 +151,7 @@ static int timeline_check(const struct shot_base *b)
 	int64_t received = 0;
 	int r = pg_sql_int(b->conn, SQL_MS, "select coalesce((select received_tli from pg_stat_wal_receiver), 0)",
 	                   &received);
-	if (r < 0 || !received || received == (int64_t)b->timeline)
+	if (r < 0 || received == (int64_t)b->timeline)
 		return r;
 	pg_why_set(NULL, "%s has no checkpoint since the failover yet", b->node.want.name);
 	return -EAGAIN;
