@@ -66,7 +66,10 @@ class World:
 	"""A server with two organizations that know nothing of each other."""
 
 	def __init__(self, record):
-		self.server = client.Server(record=record, leaks=True, exports=True)
+		# A role is made without asking its provider.
+		self.server = client.Server('--provider-aws-arn', 'arn:aws:iam::123456789012:user/steward', '--provider-aws-key-id', 'AKIAEXAMPLE',
+			'--provider-aws-endpoint', 'http://127.0.0.1:9', env={'STEWARD_PROVIDER_AWS_SECRET': 'none'}, record=record, leaks=True,
+			exports=True)
 		self.home_name, self.project_name, self.other = unique('home'), unique('hidden'), unique('other')
 		self.roles = [r for r in api.org_roles] + [r for r in api.project_roles]
 		principals = [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]
