@@ -11,7 +11,7 @@
 #define MAKE_JOB "provider_account"      /* {"id"} */
 #define DROP_JOB "provider_account_drop" /* {"account"} */
 #define DROP_ATTEMPTS 20
-#define DROP_AGAIN_MS (6 * 3600 * INT64_C(1000)) /* after that many: what a tenant has granted to it must end */
+#define DROP_AGAIN_MS (INT64_C(6) * 3600 * 1000) /* after that many: what a tenant has granted to it must end */
 
 static int job_add(struct tx *tx, struct arena *a, const char *kind, struct str role_id, const char *name,
                    struct str value)
