@@ -195,8 +195,11 @@ def lenient(method, url, body):
 			fields = {**api.merged(branch)[0], **fields}
 		return any(v is None or api.resolve(fields.get(k, {})).get('readOnly') or loose(fields.get(k, {}), v) for k, v in value.items())
 	forms = [op, *op.get('olderVersions', {}).values()] if op else []
-	if op and op['operationId'] in spoken.partial and isinstance(body, dict) \
-			and any(set(api.merged(form['request'])[1]) - set(body) for form in forms):
+
+	def lacks(schema):
+		fields, needed = api.merged(schema)[:2]
+		return any(k not in body and not api.resolve(fields.get(k, {})).get('readOnly') for k in needed)
+	if op and op['operationId'] in spoken.partial and isinstance(body, dict) and any(lacks(form['request']) for form in forms):
 		return True
 	return any(loose(form['request'], body) for form in forms if 'request' in form)
 
