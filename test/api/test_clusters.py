@@ -376,7 +376,8 @@ def test_shards_in_another_order_are_the_same(server, group):
 	assert [s[:3] for s in shown(left)] == [s[:3] for s in shown(grown)[:2]]
 
 
-def test_the_oldest_version_knows_shards_by_ids(server, group):
+def test_the_oldest_version_knows_shards_by_ids(old):
+	server, group = old
 	regions = lambda name: {name: {'electableNodes': 3, 'priority': 7}}
 	zones = [{'zoneName': 'a', 'numShards': 1, 'regionsConfig': regions('US_EAST_1')}, {'zoneName': 'b', 'numShards': 2, 'regionsConfig': regions('EU_WEST_1')}]
 	doc = ok(server.post(path(group), headers=V1, json={'name': unique('c'), 'clusterType': 'GEOSHARDED', 'replicationSpecs': zones,
@@ -405,8 +406,9 @@ def test_the_oldest_version_knows_shards_by_ids(server, group):
 	assert shards() == before
 
 
-def test_two_kinds_of_backups_of_the_oldest_version(server, group):
+def test_two_kinds_of_backups_of_the_oldest_version(old):
 	"""It is shown what was asked for; the databases have one kind."""
+	server, group = old
 	settings = {'providerName': 'AWS', 'instanceSizeName': 'M10', 'regionName': 'US_EAST_1'}
 	make = lambda **more: ok(server.post(path(group), headers=V1, json={'name': unique('c'), 'providerSettings': settings, **more}), 201)
 	kinds = lambda doc: (doc['backupEnabled'], doc['providerBackupEnabled'])
@@ -446,6 +448,13 @@ def test_shared_tier_and_its_upgrade(server, group):
 	assert len(hosts(ok(server.get(path(group, doc['name']))))) == 3
 	refused(server.post(upgrade, json={'name': doc['name'], 'providerSettings': settings}), 400, None, 'name')
 	refused(server.post(upgrade, json={'name': 'nothing', 'providerSettings': settings}), 404)
+
+
+def test_the_lifetime_of_an_upgraded_tenant(old):
+	server, group = old
+	upgrade, settings = '/groups/%s/clusters/tenantUpgrade' % group, {'providerName': 'AWS', 'instanceSizeName': 'M10', 'regionName': 'US_EAST_1'}
+	tenant = {'providerName': 'TENANT', 'backingProviderName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
+		  'electableSpecs': {'instanceSize': 'M0'}}
 	other = create(server, group, None, [tenant])['name']
 	refused(server.post(upgrade, json={'name': other, 'providerSettings': settings, 'deleteAfterCreationHours': 0}), 400, None, 'deleteAfterCreationHours')
 	up = ok(server.post(upgrade, json={'name': other, 'providerSettings': settings, 'deleteAfterCreationHours': 5}))
