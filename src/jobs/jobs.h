@@ -35,6 +35,12 @@ struct job_run {
 	int64_t progress_us; /* when progress was last saved */
 };
 
+static inline int job_later(struct job_run *r, int64_t due_ms)
+{
+	r->due_ms = due_ms;
+	return JOB_LATER;
+}
+
 /* How long the steps of a kind may last. At most half of the workers, rounded up, do background work at once, and all
  * but one what lasts: short steps never wait for either. */
 enum job_lasts { JOB_IS_SHORT, JOB_IS_LONG, JOB_IS_BACKGROUND };

@@ -196,7 +196,8 @@ def test_a_missed_time_is_made_up_for_once(server, group):
 
 def test_effects_on_what_is_there(server, group):
 	name = create(server, group)
-	ok(server.patch(schedule(group, name), json=policy(item('hourly', 1, value=2), item('weekly', 1, value=20))))
+	other_day = (now(server).isoweekday() + 2) % 7 + 1  # not the one that the hour leads to
+	ok(server.patch(schedule(group, name), json=policy(item('hourly', 1, value=2), item('weekly', other_day, value=20))))
 	server.advance(HOUR)
 	settle(server, group, name, 1)
 	kept = take(server, group, name)

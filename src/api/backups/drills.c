@@ -247,12 +247,6 @@ static int away_save(struct tx *tx, struct job_run *r)
 	return backup_line_save(tx, r->arena, &d.line);
 }
 
-static int later(struct job_run *r, int64_t due_ms)
-{
-	r->due_ms = due_ms;
-	return JOB_LATER;
-}
-
 /* That the repository cannot be reached tells nothing about what lies there, for a while. */
 static bool is_away(const struct drilling *d, int result)
 {
@@ -277,16 +271,16 @@ int drill_step(struct job_run *r)
 	struct engine_source of = snapshot_source(&d->snapshot);
 	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* at a time on this host */
 	if (pthread_mutex_trylock(&one) != 0)
-		return later(r, clock_now_ms() + BUSY_MS);
+		return job_later(r, clock_now_ms() + BUSY_MS);
 	result = s->engine_ops->backup->prove(s->engine_state, &of, true, &p, r->arena, &d->proof, &r->why);
 	pthread_mutex_unlock(&one);
 	if (result == -EAGAIN && p.again_ms)
-		return later(r, p.again_ms);
+		return job_later(r, p.again_ms);
 	if (is_away(d, result)) {
 		log_warn("drill: snapshot %.*s: %s; it is tried again", STR_ARG(d->snapshot.doc.id),
 		         r->why ? r->why : strerror(-result));
 		r->save = away_save;
-		return later(r, clock_now_ms() + AWAY_AGAIN_MS);
+		return job_later(r, clock_now_ms() + AWAY_AGAIN_MS);
 	}
 	if (result == -EBADMSG) /* it will not be whole the next time */
 		return JOB_FAILED;

@@ -159,12 +159,6 @@ int snapshot_failed(struct tx *tx, struct job_run *r)
 	                              "WARNING", &t.line, "snapshotId", s->doc.id);
 }
 
-static int later(struct job_run *r, int64_t due_ms)
-{
-	r->due_ms = due_ms;
-	return JOB_LATER;
-}
-
 static int give_up(struct job_run *r, const char *why)
 {
 	r->why = why;
@@ -202,7 +196,7 @@ int snapshot_step(struct job_run *r)
 	if (!s->engine_ops->backup)
 		return give_up(r, "the engine in use takes no snapshots");
 	if (snapshot_is(&t->snapshot, "queued") && must_wait(&t->cluster))
-		return later(r, clock_now_ms() + LOOK_AGAIN_MS);
+		return job_later(r, clock_now_ms() + LOOK_AGAIN_MS);
 	if (snapshot_is(&t->snapshot, "queued")) {
 		r->save = begin_save;
 		return JOB_STEP;
@@ -210,7 +204,7 @@ int snapshot_step(struct job_run *r)
 	struct engine_source to = snapshot_source(&t->snapshot);
 	result = s->engine_ops->backup->snapshot(s->engine_state, &to, &p, r->arena, &t->made, &r->why);
 	if (result == -EAGAIN && p.again_ms)
-		return later(r, p.again_ms);
+		return job_later(r, p.again_ms);
 	if (result < 0)
 		return result;
 	t->units = units_find(s, &to, &t->made);
@@ -300,7 +294,7 @@ int copy_step(struct job_run *r)
 		tried = true;
 	}
 	if (result == -EAGAIN && p.again_ms)
-		return later(r, p.again_ms);
+		return job_later(r, p.again_ms);
 	if (result < 0)
 		return result;
 	r->save = copied_save;

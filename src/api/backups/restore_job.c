@@ -259,9 +259,8 @@ static int later_save(struct tx *tx, struct job_run *r)
 
 static int later(struct job_run *r, int64_t due_ms)
 {
-	r->due_ms = due_ms;
 	r->save = later_save;
-	return JOB_LATER;
+	return job_later(r, due_ms);
 }
 
 /* Since when the point is gone: the job may have waited for long before. */

@@ -228,10 +228,7 @@ static int gone_save(struct tx *tx, struct job_run *r)
 
 static int later(struct job_run *r, int result, const struct engine_progress *p)
 {
-	if (result != -EAGAIN)
-		return result;
-	r->due_ms = p->again_ms;
-	return JOB_LATER;
+	return result == -EAGAIN ? job_later(r, p->again_ms) : result;
 }
 
 static int destroy(struct job_run *r)

@@ -30,11 +30,6 @@ void outage_link(struct call *c, const struct doc *cluster)
 		entity_link_op(c, "outageSimulation", catalog_op("getOutageSimulation"), "clusterName", cluster->name);
 }
 
-static bool is_over(const json_t *outage)
-{
-	return str_is(json_field(outage, "state"), "COMPLETE");
-}
-
 static bool is_ending(const json_t *outage)
 {
 	struct str state = json_field(outage, "state");
@@ -159,7 +154,7 @@ static int refuse_start(struct call *c, const struct cluster *cluster, int found
 		why = "is being changed; try again when it is IDLE";
 	else if (json_flag(cluster->body, "paused"))
 		why = "is paused; resume it first";
-	else if (found == 0 && !is_over(doc_json(c->arena, d->body)))
+	else if (found == 0 && !str_is(json_field(doc_json(c->arena, d->body), "state"), "COMPLETE"))
 		why = "has an outage simulation under way; end it first";
 	if (!why)
 		return 0;

@@ -92,14 +92,11 @@ static int user_written(struct call *c, const struct doc *d, const struct doc *o
 /* By its name and what it authenticates against. */
 static int user_load(struct call *c, const struct resource *r, struct doc *ret_doc)
 {
-	struct doc d;
-	int result = tx_get_by_name(c->tx, c->arena, r->kind, c->group.id, call_path(c, "username"), &d);
+	int result = tx_get_by_name(c->tx, c->arena, r->kind, c->group.id, call_path(c, "username"), ret_doc);
 	if (result < 0)
 		return result;
-	if (!str_eq(json_field(doc_json(c->arena, d.body), "databaseName"), call_path(c, "databaseName")))
-		return -ENOENT;
-	*ret_doc = d;
-	return 0;
+	struct str database = json_field(doc_json(c->arena, ret_doc->body), "databaseName");
+	return str_eq(database, call_path(c, "databaseName")) ? 0 : -ENOENT;
 }
 
 static int user_remove(struct call *c, const struct doc *d)

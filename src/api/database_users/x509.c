@@ -47,13 +47,9 @@ struct str x509_subject(struct arena *a, const struct doc *user, const json_t *d
 
 static int user_load(struct call *c, struct doc *ret_doc, json_t **ret_document)
 {
-	struct doc d;
-	int result = tx_get_by_name(c->tx, c->arena, DATABASE_USER, c->group.id, call_path(c, "username"), &d);
-	if (result < 0)
-		return result;
-	*ret_doc = d;
-	*ret_document = doc_json(c->arena, d.body);
-	return 0;
+	int result = tx_get_by_name(c->tx, c->arena, DATABASE_USER, c->group.id, call_path(c, "username"), ret_doc);
+	*ret_document = result < 0 ? NULL : doc_json(c->arena, ret_doc->body);
+	return result;
 }
 
 /* Those issued to a user; revision 0 when none ever was. */

@@ -62,11 +62,6 @@ int events_filter(struct call *c, const char *clusters, struct event_filter *ret
 	return 0;
 }
 
-static const struct op *self_of(bool in_org)
-{
-	return catalog_op(in_org ? "getOrgEvent" : "getGroupEvent");
-}
-
 static struct str raw_text(struct call *c, const struct event *e)
 {
 	if (!c->dialect)
@@ -82,7 +77,8 @@ static void entry_write(struct call *c, const struct event *e, bool in_org, bool
 	struct str body = e->body;
 	if (e->raw.n && call_query_bool(c, "includeRaw", false))
 		body = arena_printf(c->arena, "%.*s,\"raw\":%.*s}", (int)body.n - 1, body.p, STR_ARG(raw_text(c, e)));
-	entity_write(c, &c->out, body, self_of(in_org), "eventId", e->id, in_list);
+	const struct op *self = catalog_op(in_org ? "getOrgEvent" : "getGroupEvent");
+	entity_write(c, &c->out, body, self, "eventId", e->id, in_list);
 }
 
 /* How many events a filter may have to look at: none without one. */

@@ -180,12 +180,6 @@ static int scan_save(struct tx *tx, struct job_run *r)
 	return result;
 }
 
-static int later(struct job_run *r, int64_t due_ms)
-{
-	r->due_ms = due_ms;
-	return JOB_LATER;
-}
-
 static int maintenance_scan_step(struct job_run *r)
 {
 	struct look *l = arena_new_of(r->arena, struct look);
@@ -197,7 +191,7 @@ static int maintenance_scan_step(struct job_run *r)
 		return result;
 	r->save = l->count ? scan_save : NULL;
 	r->save_ctx = l;
-	return l->count == LOOK_MAX ? later(r, clock_now_ms() + LOOK_MS) : JOB_DONE;
+	return l->count == LOOK_MAX ? job_later(r, clock_now_ms() + LOOK_MS) : JOB_DONE;
 }
 
 /* The project's job. */
@@ -290,14 +284,14 @@ static int maintenance_step(struct job_run *r)
 	if (!window_due(&w))
 		return JOB_DONE;
 	if (window_is_running(&w))
-		return busy ? later(r, clock_now_ms() + LOOK_MS) : end(r, true);
+		return busy ? job_later(r, clock_now_ms() + LOOK_MS) : end(r, true);
 	if (window_due(&w) > clock_now_ms())
-		return later(r, window_due(&w));
+		return job_later(r, window_due(&w));
 	if (!l->count)
 		return end(r, false);
 	r->save = start_save;
 	r->save_ctx = l;
-	return later(r, clock_now_ms() + LOOK_MS);
+	return job_later(r, clock_now_ms() + LOOK_MS);
 }
 
 static int cluster_converged(struct tx *tx, struct arena *a, const struct cluster *cluster, bool maintained)
