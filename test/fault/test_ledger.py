@@ -145,15 +145,15 @@ class Run:
 		low, high = (first, ended) if choice < 0.5 else (began - 2, ended + 2)
 		return int(self.rng.uniform(low, high))
 
-	def outside(self):
-		low, high = window(self.c, self.target)
+	def outside(self, first):
+		low, _ = window(self.c, self.target) or (first, first)  # nothing is offered while the first log is on its way
 		for point in (low - 1 - self.rng.randrange(1000), int(time.time()) + 10 + self.rng.randrange(100000)):
 			refused(ask_point(self.c, point, self.target), 400, 'POINT_IN_TIME_NOT_RESTORABLE')
 
 	def round(self, first):
 		"""A fault, and a point that is asked for at once. Where it is offered the next fault meets the restore."""
 		fault = self.fault(self.faults.pick())
-		self.outside()
+		self.outside(first)
 		point = max(first, self.point(first, fault))
 		answer = ask_point(self.c, point, self.target)
 		if answer.status_code != 200:
