@@ -27,15 +27,20 @@ def accept(x):
 	return next((v for k, v in x['requestHeaders'].items() if k.lower() == 'accept'), None)
 
 
+read = {}  # file -> its text and its exchanges: several tests ask for the same
+
+
 def exchanges(file=client.EXCHANGES):
 	def whole():
 		text = file.read_text()
 		return text.endswith('\n') and text
 	# An exchange is written down after its answer was sent: the last line may be on its way.
 	text = client.until(whole, what='the last line of ' + file.name) if file.stat().st_size else ''
-	turned = dialect.spoken.exchange_in if dialect.spoken else lambda x: x
-	found = [(turned(json.loads(line)), form(line)) for line in text.split('\n') if line.strip()]
-	return [{**x, 'form': (f, accept(x))} for x, f in found]
+	if file not in read or read[file][0] != text:
+		turned = dialect.spoken.exchange_in if dialect.spoken else lambda x: x
+		found = [(turned(json.loads(line)), form(line)) for line in text.split('\n') if line.strip()]
+		read[file] = text, [{**x, 'form': (f, accept(x))} for x, f in found]
+	return read[file][1]
 
 
 def body_of(x, query):
