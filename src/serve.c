@@ -9,6 +9,7 @@
 #include "api/edge/router.h"
 #include "api/kit/verbs.h"
 #include "api/metrics/metrics.h"
+#include "api/private_endpoints/private_endpoints.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/id.h"
@@ -470,6 +471,7 @@ static void metrics_more(struct buf *b, struct service *s)
 	cluster_metrics_write(b, s);
 	backup_figures_write(b, s);
 	outbox_metrics_write(b, s->outbox);
+	private_endpoints_metrics(b);
 }
 
 /* The engine first, then the jobs that use it. */
@@ -500,6 +502,8 @@ static int databases_start(struct server *s)
 	v->metrics_more = metrics_more;
 	if (result == 0)
 		result = v->engine_ops->core->start(&options, &v->engine_state);
+	if (result == 0)
+		result = private_endpoints_start(v, c->relay_address, c->relay_port_first, c->relay_port_last);
 	if (result == 0)
 		result = clusters_adopt(v->store);
 	if (result == 0)
@@ -686,6 +690,7 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 		if (version != s->data_version) {
 			s->data_version = version;
 			limits_apply(s);
+			endpoint_verdicts_apply(&s->service, s->reader);
 		}
 		waits_poll(s->reader);
 		if (++s->polls % (1000 / POLL_MS) == 0) {
@@ -711,6 +716,7 @@ static void take_down(struct server *s)
 	hosts_close();
 	jobs_stop(v->jobs);
 	sampler_stop(v->sampler);
+	private_endpoints_stop();
 	if (v->engine_state)
 		v->engine_ops->core->stop(v->engine_state);
 	repositories_close(v->repositories);

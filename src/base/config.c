@@ -49,6 +49,11 @@ const struct option_row config_options[] = {
         {"db-disk-mb", 0, OPTION_NUMBER, AT(db_disk_mb), "1024", "N",
          "Megabytes of this host's disk that a node may take for each GB of its diskSizeGB. 0: no bound.", NULL, 0,
          1048576},
+        {"private-endpoints", 0, OPTION_TEXT, AT(private_endpoints), NULL, "ADDRESS[:FROM-TO]",
+         "IPv4 address of this host, used for nothing else, where private endpoints lead to the clusters: each cluster "
+         "gets "
+         "a port from FROM on (1024-65535). Databases see their connections come from it. Without it, real clusters "
+         "have no private endpoints."},
         {"backups", 0, OPTION_TEXT, AT(backups), NULL, "URL",
          "Where backups are kept: a directory (a path or file:///DIRECTORY), or s3://BUCKET/PREFIX. Without it, in "
          "DIR/backups."},
@@ -373,6 +378,32 @@ static int database_check(struct config *c)
 	return versions_check(&c->db_versions);
 }
 
+/* Whoever connects from the address gets to the databases: one that others on this host use too is no good. */
+static int relay_check(struct config *c)
+{
+	struct str address, ports, first, last;
+	struct cidr network, loopback;
+	uint64_t from = 1024, to = 65535;
+	if (!c->private_endpoints)
+		return 0;
+	bool ranged = str_cut(str_of(c->private_endpoints), ':', &address, &ports);
+	bool good = cidr_parse(address, &network) && network.v4 && cidr_is_address(&network) &&
+	            cidr_parse(STR("127.0.0.1"), &loopback) && !ip_equal(&network.net, &loopback.net) &&
+	            !str_is(address, "0.0.0.0") && !memchr(address.p, '/', address.n) &&
+	            !(c->db_address && str_is(address, c->db_address));
+	if (ranged)
+		good = good && str_cut(ports, '-', &first, &last) && str_to_u64(first, 65535, &from) &&
+		       str_to_u64(last, 65535, &to) && from >= 1 && to >= from;
+	if (!good)
+		return option_refuse("--private-endpoints: \"%s\" is not ADDRESS[:FROM-TO], an IPv4 address of this "
+		                     "host that nothing else uses, nor --db-address, such as 192.0.2.11:1024-2047",
+		                     c->private_endpoints);
+	c->relay_address = arena_z(c->arena, address);
+	c->relay_port_first = (unsigned)from;
+	c->relay_port_last = (unsigned)to;
+	return 0;
+}
+
 static int proxies_read(struct config *c)
 {
 	if (!c->proxies)
@@ -421,6 +452,8 @@ static int config_finish(struct config *c)
 		result = proxies_read(c);
 	if (result == 0)
 		result = database_check(c);
+	if (result == 0)
+		result = relay_check(c);
 	if (result < 0)
 		return result;
 	if (!c->tls_cert != !c->tls_key)

@@ -26,7 +26,7 @@ struct config {
 	        *s3_secret_file, *s3_ca_file, *series_days, *dialects, *provider_aws_arn, *provider_aws_key_id,
 	        *provider_aws_secret_file, *provider_aws_region, *provider_aws_endpoint, *provider_azure_app_id,
 	        *provider_azure_secret_file, *provider_azure_endpoint, *provider_google_key_file,
-	        *provider_google_endpoint, *provider_ca_file;
+	        *provider_google_endpoint, *provider_ca_file, *private_endpoints;
 	struct option_texts labels, backup_regions, outbox_endpoints, db_versions;
 	bool test_control, outbox_private;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
@@ -42,6 +42,8 @@ struct config {
 	const char *listen_host; /* without port and brackets */
 	unsigned listen_port;
 	unsigned db_port_first, db_port_last;
+	const char *relay_address; /* of private_endpoints, without ports */
+	unsigned relay_port_first, relay_port_last;
 	bool log_json, clock_virtual;
 };
 

@@ -52,6 +52,11 @@ int release_policy_command(int argc, char **argv);
 extern const struct option_row release_policy_options[];
 extern const size_t release_policy_option_count;
 
+/* accept_endpoint.c */
+int accept_endpoint_command(int argc, char **argv);
+extern const struct option_row accept_endpoint_options[];
+extern const size_t accept_endpoint_option_count;
+
 /* completion.c: the script for a shell; and, hidden, what that script asks. */
 int completion_command(int argc, char **argv);
 int complete_command(int argc, char **argv);

@@ -291,6 +291,7 @@ static int call_once(struct client *c, struct arena *a, const struct client_requ
 		headers = curl_slist_append(headers, arena_printf(a, "Accept: %s", r->accept).p);
 	for (size_t i = 0; i < r->header_count; i++)
 		headers = curl_slist_append(headers, r->headers[i]);
+	headers = curl_slist_append(headers, "X-Steward-Whole: true"); /* what a form of a provider adds */
 	headers = curl_slist_append(headers, "Expect:");
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, r->method);

@@ -244,6 +244,18 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward release-policy --data /var/lib/steward 6740a1b2c3d4e5f601234567          # whose it is\n"
          "  steward release-policy --data /var/lib/steward 6740a1b2c3d4e5f601234567 --yes\n"},
+        {"accept-endpoint",
+         "steward accept-endpoint [--data DIR] ENDPOINT (--address ADDRESS[,ADDRESS...] | --reject REASON)",
+         "let a private endpoint's consumers pass, or not",
+         "ENDPOINT is an id at the provider, as vpce-0a1b2c3d4e5f60718, or the one that this command prints. Without\n"
+         "--address and --reject the command tells whose it is. Consumers are known by the addresses or networks that\n"
+         "their connections come from, as the relay's host sees them; given again, they take the place of those\n"
+         "before. A rejected endpoint shows the reason, and passes nothing. Works beside a running service, which\n"
+         "follows within a second, and without one.",
+         accept_endpoint_options, &accept_endpoint_option_count,
+         "Examples:\n"
+         "  steward accept-endpoint --data /var/lib/steward vpce-0a1b2c3d4e5f60718       # whose it is\n"
+         "  steward accept-endpoint --data /var/lib/steward vpce-0a1b2c3d4e5f60718 --address 10.20.0.0/16\n"},
         {"hosts",
          "steward hosts list [-o json]\n"
          "       steward hosts show HOST [-o json]\n"

@@ -44,6 +44,9 @@ struct engine_access {
 	size_t user_count;
 	const struct cidr *networks; /* the access list */
 	size_t network_count;
+	/* Names beside the nodes' own that lead to them: their certificates stand for these too. */
+	const char *const *host_names;
+	size_t host_name_count;
 	/* Query shapes that the databases refuse: FINGERPRINT, or FINGERPRINT=QUERYID for an id that is known to be of
 	 * the shape; see engine/shapes.h. */
 	const char *const *refused;

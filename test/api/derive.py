@@ -44,6 +44,8 @@ MORE = {
 	'createGroupServiceAccount': {'roles': ['GROUP_READ_ONLY'], 'secretExpiresAfterHours': 8},
 	'createIdentityProvider': {'displayName': 'sample', 'issuerUri': 'https://127.0.0.1:1/sample', 'protocol': 'OIDC',
 				   'idpType': 'WORKLOAD', 'audience': 'sample'},
+	'createPrivateEndpoint': {'id': 'vpce-0123456789abcdef0'},
+	'createPrivateEndpointService': {'providerName': 'AWS', 'region': 'US_EAST_1'},
 	'createOrgInvite': {'username': SOMEBODY, 'roles': ['ORG_MEMBER']},
 	'createOrgResourcePolicy': POLICY,
 	'createOrgServiceAccount': {'secretExpiresAfterHours': 8},

@@ -110,11 +110,11 @@ class Place(databases.Site):
 		return out
 
 
-def psql(string, statement, user, password, **settings):
+def psql(string, statement, user, password, prefix=(), **settings):
 	"""(whether it worked, what was said) with a connection string as the API gives it."""
 	env = {'PATH': os.environ['PATH'], 'HOME': '/nonexistent', 'PGUSER': user, 'PGPASSWORD': password,
 	       'PGCONNECT_TIMEOUT': '30', **settings}
-	done = subprocess.run(['psql', '-XAtqw', '-v', 'ON_ERROR_STOP=1', '-d', string, '-c', statement], stdout=subprocess.PIPE,
+	done = subprocess.run([*prefix, 'psql', '-XAtqw', '-v', 'ON_ERROR_STOP=1', '-d', string, '-c', statement], stdout=subprocess.PIPE,
 			      stderr=subprocess.STDOUT, text=True, timeout=180, env=env)
 	return done.returncode == 0, done.stdout.strip()
 

@@ -237,9 +237,10 @@ def parameter_differences(ours, theirs, where):
 # have slashes, which are decoded before a path's parameter is looked at. And the reference knows no event of a store that is
 # damaged. An export bucket's answer is held to what buckets of all providers have, whatever its discriminator maps to. And the
 # options of an index lack the one that makes it unique. A container of Google Cloud without regions is for all of them, as
-# clients make it; the answer has the list, empty.
+# clients make it; the answer has the list, empty. And groups of private endpoints at Google have names, by which they are found;
+# an endpoint service's answer is held to what services of all providers have, as a bucket's is.
 CORRECTED = {
-	'GCPCloudProviderContainer/required',
+	'GCPCloudProviderContainer/required', 'AWSPrivateLinkConnection/required',
 	'IndexOptions/properties',
 	'OrgEventTypeViewForOrg/enum', 'EventTypeForOrg/oneOf/9/enum', 'DiskBackupSnapshotExportBucketResponse/discriminator',
 	'DiskBackupExportJob/properties/prefix/pattern', 'NewRelic/properties/accountId/pattern',
@@ -352,7 +353,7 @@ SENSIBLE = {
 SENSIBLE_LONG = {
 	'(?:(?:\\+?1\\s*': ['202-555-0100', '+1 202 555 0100', '2025550100'],
 	'^(?:[1-9]\\d{3}-(?:': ['2024-06-01T12:30:00Z', '2024-02-29T23:59:59.123+02:00'],
-	'^vpce-[0-9a-f]{17}|^(': ['vpce-07496bfe3bbd1b8d6', AZURE, AZURE.replace('/', '%2F')],
+	'^vpce-[0-9a-f]{17}|^(': ['vpce-07496bfe3bbd1b8d6', AZURE, AZURE.replace('/', '%2F'), 'my-group'],
 	'^[0-9a-f]{8}-[0-9a-f]{4}-': ['%s/my-endpoint/my-connection' % UUID],
 	'^\\/subscriptions\\/': [AZURE],
 }

@@ -9,6 +9,7 @@
 #ifndef STEWARD_API_CLUSTERS_CLUSTERS_H
 #define STEWARD_API_CLUSTERS_CLUSTERS_H
 
+#include "api/clusters/connection_strings.h"
 #include "base/option.h"
 #include "call/call.h"
 #include "call/service.h"
@@ -164,6 +165,8 @@ int cluster_not_offered(struct call *c);
 struct cluster_want {
 	struct engine_cluster engine;
 	bool peered; /* clients in peered networks have connection strings of their own */
+	const struct connection_endpoint *endpoints;
+	size_t endpoint_count;
 };
 struct cluster_part {
 	/* In the write that makes a cluster, that changes what is wanted of it, and that takes it away. */
@@ -174,6 +177,9 @@ struct cluster_part {
 	int (*wanted)(struct tx *tx, struct arena *a, const struct cluster *cluster, struct cluster_want *want);
 	int (*access)(struct tx *tx, struct arena *a, struct str group_id, struct str cluster_name,
 	              struct engine_access *access);
+	/* On the cluster's host, outside of a transaction: when who may connect was told to the engine, and (reader
+	 * NULL) when the cluster is gone. A failure fails nothing else: it is tried again with the next change. */
+	int (*applied)(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
 	/* In the write that notes what the engine has made. Maintained: it was asked to bring all up to date. */
 	int (*converged)(struct tx *tx, struct arena *a, const struct cluster *cluster, bool maintained);
 	/* More links of a cluster that was just written alone, by entity_link_op(). */
@@ -186,6 +192,8 @@ struct cluster_part {
 /* In a read: the cluster as the engine shall have it, and who may connect to it. */
 must_check int cluster_want_load(const struct service *s, struct tx *tx, struct arena *a, const struct cluster *cluster,
                                  struct cluster_want *ret_want, struct engine_access *ret_access);
+/* Has the parts do what they do when access was applied. */
+void cluster_applied(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
 extern const struct cluster_part *const cluster_parts[];
 extern const size_t cluster_part_count;
 

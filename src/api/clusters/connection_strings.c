@@ -5,12 +5,13 @@
 #include "base/json.h"
 #include "engine/access.h"
 
-#define ENDPOINT_PORT 1024
+#define ENDPOINT_PORT 1024u
 
 /* With the nodes' addresses, if all have one. */
-static void tail_add(struct buf *b, const struct connection_cluster *c, bool addresses)
+static void tail_add(struct buf *b, const struct connection_cluster *c)
 {
 	struct buf list = {0};
+	bool addresses = true;
 	for (size_t i = 0; i < c->node_count; i++) {
 		addresses = addresses && c->nodes[i].address[0];
 		buf_printf(&list, "%s%s", i ? "," : "", c->nodes[i].address);
@@ -27,7 +28,7 @@ struct str connection_hosts(struct arena *a, const struct connection_options *o,
 	for (size_t i = 0; i < c->node_count; i++)
 		buf_printf(&b, "%s%s%s.%s.%s:%u", i ? "," : "", c->nodes[i].name, suffix, c->project_hash, o->domain,
 		           c->nodes[i].port);
-	tail_add(&b, c, true);
+	tail_add(&b, c);
 	return buf_keep(&b, a);
 }
 
@@ -37,14 +38,14 @@ struct str connection_srv(struct arena *a, const struct connection_options *o, c
 	return arena_printf(a, "%s+srv://%s%s.%s.%s", o->scheme, c->label, suffix, c->project_hash, o->domain);
 }
 
-/* The load balancer's address is in the customer's network: by name only. */
+/* A cloud's load balancer has its address in the customer's network: by name only. A relay's is known. */
 struct str connection_endpoint(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
                                const struct connection_endpoint *e)
 {
 	struct buf b = {0};
-	buf_printf(&b, "%s://pl-%u-%s.%s.%s:%d", o->scheme, e->number, e->location, c->project_hash, o->domain,
-	           ENDPOINT_PORT);
-	tail_add(&b, c, false);
+	buf_printf(&b, "%s://pl-%u-%s.%s.%s:%u", o->scheme, e->number, e->location, c->project_hash, o->domain,
+	           e->port ? e->port : ENDPOINT_PORT);
+	engine_connect_tail(&b, str_of(e->address));
 	return buf_keep(&b, a);
 }
 

@@ -42,6 +42,8 @@ struct connection_endpoint {
 	const char *cluster_name;
 	bool regional, optimized; /* optimized: a sharded cluster's second SRV host, which bounds connections */
 	const char *id, *provider, *region; /* as documents name the endpoint */
+	unsigned port;                      /* 0: the first */
+	const char *address;                /* of the relay; NULL: only by name */
 };
 struct str connection_endpoint(struct arena *a, const struct connection_options *o, const struct connection_cluster *c,
                                const struct connection_endpoint *e);

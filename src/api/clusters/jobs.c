@@ -51,6 +51,16 @@ static int cluster_event_write(struct tx *tx, struct arena *a, const char *type,
 	return cluster_event(tx, a, type, NULL, cluster, NULL, STR_NONE);
 }
 
+void cluster_applied(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id)
+{
+	for (size_t i = 0; i < cluster_part_count; i++) {
+		int result = cluster_parts[i]->applied ? cluster_parts[i]->applied(s, reader, a, cluster_id) : 0;
+		if (result < 0)
+			log_error("cluster %.*s: what leads to it could not be changed (error %d)", STR_ARG(cluster_id),
+			          result);
+	}
+}
+
 int cluster_access_load(struct tx *tx, struct arena *a, struct str group_id, struct str cluster_name,
                         struct engine_access *ret_access)
 {
@@ -138,7 +148,10 @@ static void strings_make(struct job_run *r, struct work *w)
 	struct connection_node *nodes = arena_new_array(r->arena, struct connection_node, w->status.node_count + 1);
 	struct connection_cluster c = {
 	        .label = w->wanted.engine.label, .project_hash = w->wanted.engine.project_hash, .nodes = nodes};
-	struct connection_network n = {.peered = w->wanted.peered, .sharded = cluster_is_sharded(w->cluster.body)};
+	struct connection_network n = {.peered = w->wanted.peered,
+	                               .sharded = cluster_is_sharded(w->cluster.body),
+	                               .endpoints = w->wanted.endpoints,
+	                               .endpoint_count = w->wanted.endpoint_count};
 	enum node_kind first = n.sharded ? NODE_ROUTER : NODE_ELECTABLE,
 	               last = n.sharded ? NODE_ROUTER : NODE_ANALYTICS;
 	for (enum node_kind kind = first; kind <= last; kind++)
@@ -238,6 +251,7 @@ static int destroy(struct job_run *r)
 	int result = s->engine_ops->core->destroy(s->engine_state, arena_z(r->arena, r->job.subject), &p);
 	if (result < 0)
 		return later(r, result, &p);
+	cluster_applied(s, NULL, r->arena, r->job.subject);
 	r->save = gone_save;
 	return JOB_DONE;
 }
@@ -336,6 +350,7 @@ static int converge(struct job_run *r, struct work *w)
 	result = s->engine_ops->core->observe(s->engine_state, w->wanted.engine.id, r->arena, &w->status);
 	if (result < 0)
 		return result;
+	cluster_applied(s, r->reader, r->arena, r->job.subject);
 	strings_make(r, w);
 	r->save = ready_save;
 	r->save_ctx = w;
@@ -428,6 +443,9 @@ void clusters_destroy(struct service *s, const struct str *ids, size_t count)
 		int result = s->engine_ops->core->destroy(s->engine_state, id, &p);
 		if (result < 0 && result != -EAGAIN)
 			log_error("reset: the cluster %s could not be removed (error %d)", id, result);
+		struct arena *a = arena_new();
+		cluster_applied(s, NULL, a, ids[i]);
+		arena_free(a);
 	}
 }
 

@@ -119,6 +119,22 @@ static int peers_review(const struct review *r)
 	return result == -ENOENT ? 0 : result;
 }
 
+static int services_review(const struct review *r)
+{
+	struct doc *docs;
+	size_t count = 0;
+	int result = tx_list_all(r->call->tx, r->arena, "endpoint_service", r->project->id, &docs, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct policy_subject s = {.action = ACTION_PRIVATE_ENDPOINT};
+		const json_t *service = doc_json(r->arena, docs[i].body);
+		struct policy_link link = {.provider = json_field(service, "cloudProvider"),
+		                           .region = json_field(service, "regionName")};
+		s.context = policy_link_context(r->arena, s.action, &link);
+		subject_review(r, &s);
+	}
+	return result;
+}
+
 static int project_review(struct review *r)
 {
 	const struct doc *project = r->project;
@@ -127,6 +143,8 @@ static int project_review(struct review *r)
 	int result = access_review(r);
 	if (result == 0)
 		result = peers_review(r);
+	if (result == 0)
+		result = services_review(r);
 	for (size_t i = 0; i < r->rules->count; i++)
 		any |= r->rules->list[i].broken = r->broken[i];
 	if (result == 0 && any)

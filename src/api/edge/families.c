@@ -14,12 +14,13 @@
 #include "api/maintenance/maintenance.h"
 #include "api/metrics/metrics.h"
 #include "api/network/network.h"
+#include "api/private_endpoints/private_endpoints.h"
 #include "api/provider_access/provider_access.h"
 #include "api/query_shapes/query_shapes.h"
 
 const struct cluster_part *const cluster_parts[] = {
-        &network_part, &database_users_part, &audit_log_part,    &maintenance_part, &backups_part,
-        &index_part,   &advisor_part,        &query_shapes_part, &metrics_part,     &access_history_part};
+        &network_part, &database_users_part, &audit_log_part, &maintenance_part,    &backups_part,          &index_part,
+        &advisor_part, &query_shapes_part,   &metrics_part,   &access_history_part, &private_endpoints_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
 const struct role_user *const role_users[] = {&export_buckets_role_user};

@@ -433,6 +433,11 @@ int pg_access_keep(struct pg_cluster *c, const struct engine_access *access, con
 		refused[i] = z_copy(a, access->refused[i]);
 	kept->refused = refused;
 	kept->refused_count = access->refused_count;
+	const char **names = arena_new_array(a, const char *, access->host_name_count + 1);
+	for (size_t i = 0; i < access->host_name_count; i++)
+		names[i] = z_copy(a, access->host_names[i]);
+	kept->host_names = names;
+	kept->host_name_count = access->host_name_count;
 	kept->client_cas = z_copy(a, access->client_cas);
 	kept->hold = access->hold;
 	if (access->ldap && ldap_is_plain(access->ldap)) {
@@ -575,6 +580,8 @@ static void mark_make(const struct pg_cluster *c, const struct engine_access *ac
 	mark_add(&b, pg_module_version);
 	for (size_t i = 0; i < access->refused_count; i++)
 		mark_add(&b, access->refused[i]);
+	for (size_t i = 0; i < access->host_name_count; i++)
+		mark_add(&b, access->host_names[i]);
 	mark_add(&b, c->audit);
 	mark_add(&b, c->ca_cert);
 	mark_add(&b, access->client_cas);

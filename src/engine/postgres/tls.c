@@ -4,6 +4,7 @@
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/certs.h"
 #include "base/log.h"
 
@@ -32,11 +33,14 @@ void pg_tls_take(struct pg_cluster *c, const struct engine_cluster *want)
 }
 
 /* Whether the node's certificate stands for these names and is of this CA. */
-static bool node_is_good(const struct pair *p, const struct pair *ca, const char *host, const char *address)
+static bool node_is_good(const struct pair *p, const struct pair *ca, const char *host, const char *address,
+                         const struct engine_access *access)
 {
 	bool good = pair_fits(p) && !cert_ends_within(p->cert, RENEW_DAYS) && !cert_begins_later(p->cert) &&
 	            cert_is_of(p->cert, ca->cert) && X509_check_host(p->cert, host, 0, 0, NULL) == 1 &&
 	            X509_check_ip_asc(p->cert, address, 0) == 1;
+	for (size_t i = 0; good && access && i < access->host_name_count; i++)
+		good = X509_check_host(p->cert, access->host_names[i], 0, 0, NULL) == 1;
 	ERR_clear_error();
 	return good;
 }
@@ -59,7 +63,7 @@ static struct pair node_pair(const char *cert, const char *key)
 
 static int node_issue(struct pg_cluster *c, struct pg_node *n, const struct pair *ca, bool *ret_changed)
 {
-	char host[192], private_name[80], private_host[192], cluster[192], names[800];
+	char host[192], private_name[80], private_host[192], cluster[192];
 	char cert[PG_PATH], key[PG_PATH];
 	const struct engine *e = c->engine;
 	pg_node_host(c, n->want.name, host);
@@ -69,14 +73,19 @@ static int node_issue(struct pg_cluster *c, struct pg_node *n, const struct pair
 	pg_node_path(c, n, "conf/server.crt", cert);
 	pg_node_path(c, n, "conf/server.key", key);
 	struct pair p = node_pair(cert, key);
-	bool good = node_is_good(&p, ca, host, n->address);
+	bool good = node_is_good(&p, ca, host, n->address, c->access);
 	pair_free(&p);
 	if (good)
 		return 0;
-	snprintf(names, sizeof names, "DNS:%s,DNS:%s,DNS:%s,IP:%s", host, private_host, cluster, n->address);
-	bool made = pair_begin_named(&p, CERT_SERVER, n->want.name, ca->cert, NODE_DAYS) &&
-	            cert_extend(p.cert, ca->cert, NID_subject_alt_name, names) && pair_sign(&p, ca->key);
+	struct buf names = {0};
+	buf_printf(&names, "DNS:%s,DNS:%s,DNS:%s,IP:%s", host, private_host, cluster, n->address);
+	for (size_t i = 0; c->access && i < c->access->host_name_count; i++)
+		buf_printf(&names, ",DNS:%s", c->access->host_names[i]);
 	struct arena *a = arena_new();
+	bool made = pair_begin_named(&p, CERT_SERVER, n->want.name, ca->cert, NODE_DAYS) &&
+	            cert_extend(p.cert, ca->cert, NID_subject_alt_name, arena_z(a, buf_view(&names))) &&
+	            pair_sign(&p, ca->key);
+	buf_free(&names);
 	struct str own_cert, own_key;
 	int r = made ? pair_pem(&p, a, &own_cert, &own_key) : -EIO;
 	r = r < 0 ? r : pg_file_write(e, key, own_key.p, own_key.n, true);

@@ -1,0 +1,274 @@
+/* Endpoints. A consumer says at which provider it has one; who it is on the network comes with it at Azure and Google,
+ * and from the service's operator at AWS, whose ids say nothing of that. On an engine without databases nobody has to
+ * be asked. */
+#include "api/private_endpoints/endpoints.h"
+
+#include "api/network/network.h"
+#include "api/policies/policies.h"
+#include "base/id.h"
+#include "trail/events.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+lifecycle_hook private_endpoint_available, private_endpoint_leaving;
+
+bool endpoint_is_available(const json_t *endpoint)
+{
+	const char *state = lifecycle_state(STR(ENDPOINT_KIND), endpoint);
+	return state && strcmp(state, "AVAILABLE") == 0;
+}
+
+int endpoints_changed(struct tx *tx, struct arena *a, struct str group_id)
+{
+	int r = access_ask(tx, a, group_id);
+	return r < 0 ? r : network_changed(tx, a, group_id);
+}
+
+/* --- a new one */
+
+static int service_of(struct call *c, json_t **ret_body, struct str *ret_id)
+{
+	struct doc d;
+	int r = resource_load(c, &resource_endpoint_service, &d);
+	if (r < 0)
+		return r;
+	json_t *body = doc_json(c->arena, d.body);
+	const char *state = lifecycle_state(d.kind, body);
+	*ret_body = body;
+	*ret_id = d.id;
+	if (state && (strcmp(state, "WAITING_FOR_USER") == 0 || strcmp(state, "AVAILABLE") == 0))
+		return 0;
+	return call_fail_about(c, 409, "PRIVATE_ENDPOINT_SERVICE_NOT_READY", d.id,
+	                       "The private endpoint service is %s; it takes endpoints when it is WAITING_FOR_USER or "
+	                       "AVAILABLE.",
+	                       state ? state : "unknown");
+}
+
+static void address_take(struct call *c, struct str path, struct str text, json_t *consumers, struct faults *faults)
+{
+	struct ip ip;
+	char z[IP_TEXT];
+	if (!ip_parse(text, &ip)) {
+		faults_add(faults, c->arena, path, "must be an IP address");
+		return;
+	}
+	ip_format(&ip, z);
+	json_add_str(consumers, str_of(z));
+}
+
+static bool is_group_name(struct str name)
+{
+	bool good = name.n && name.n <= 63 && name.p[0] >= 'a' && name.p[0] <= 'z' && name.p[name.n - 1] != '-';
+	for (size_t i = 0; good && i < name.n; i++)
+		good = (name.p[i] >= 'a' && name.p[i] <= 'z') || (name.p[i] >= '0' && name.p[i] <= '9') ||
+		       name.p[i] == '-';
+	return good;
+}
+
+static bool is_resource_id(struct str id)
+{
+	static const char *const words[] = {"",
+	                                    "subscriptions",
+	                                    NULL,
+	                                    "resourcegroups",
+	                                    NULL,
+	                                    "providers",
+	                                    "microsoft.network",
+	                                    "privateendpoints",
+	                                    NULL};
+	struct str rest = id, part;
+	bool more = true;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (!more)
+			return false;
+		more = str_cut(rest, '/', &part, &rest);
+		if (words[i] ? !str_ieq(part, str_of(words[i])) : !part.n)
+			return false;
+		for (size_t k = 0; k < part.n; k++)
+			if (!isalnum((unsigned char)part.p[k]) && (!part.p[k] || !strchr("-_.()", part.p[k])))
+				return false;
+	}
+	return !more && id.n <= 1000;
+}
+
+static void azure_fill(struct call *c, const json_t *given, json_t *document, json_t *consumers, struct faults *faults)
+{
+	struct str id = json_field(given, "id"), address = json_field(given, "privateEndpointIPAddress");
+	if (!is_resource_id(id))
+		faults_add(faults, c->arena, STR("id"),
+		           "must be the resource id of a private endpoint: /subscriptions/UUID/resourceGroups/NAME/"
+		           "providers/Microsoft.Network/privateEndpoints/NAME");
+	json_put_str(document, "privateEndpointResourceId", id);
+	json_put_str(document, "privateEndpointIPAddress", address);
+	address_take(c, STR("privateEndpointIPAddress"), address, consumers, faults);
+}
+
+static void gcp_fill(struct call *c, const json_t *given, json_t *document, json_t *consumers, struct faults *faults)
+{
+	const json_t *rules = json_object_get(given, "endpoints");
+	struct str name = json_field(given, "endpointGroupName");
+	json_t *list = json_array();
+	if (!is_group_name(name))
+		faults_add(faults, c->arena, STR("endpointGroupName"),
+		           "must be at most 63 lower-case letters, digits and hyphens, with a letter first");
+	if (json_array_size(rules) > ENDPOINT_ADDRESSES_MAX)
+		faults_add(faults, c->arena, STR("endpoints"), "must be at most %d", ENDPOINT_ADDRESSES_MAX);
+	for (size_t i = 0; i < json_array_size(rules) && i < ENDPOINT_ADDRESSES_MAX; i++) {
+		const json_t *rule = json_array_get(rules, i);
+		struct str address = json_field(rule, "ipAddress"), own = json_field(rule, "endpointName");
+		struct str path = arena_printf(c->arena, "endpoints[%zu].ipAddress", i);
+		json_t *one = json_pack("{s:s}", "status", "INITIATING");
+		json_put_str(one, "endpointName", own);
+		json_put_str(one, "ipAddress", address);
+		json_array_append_new(list, one);
+		address_take(c, path, address, consumers, faults);
+	}
+	json_put_str(document, "endpointGroupName", name);
+	json_put_str(document, "gcpProjectId", json_field(given, "gcpProjectId"));
+	json_put(document, "endpoints", list);
+}
+
+static int endpoint_fill(struct call *c, const json_t *service, json_t *document)
+{
+	json_t *given = json_clone(c->arena, document), *consumers = json_array();
+	struct str provider = json_field(service, "cloudProvider"), said = json_field(given, "cloudProvider");
+	struct faults faults = {.count = 0};
+	json_object_clear(document);
+	json_put_str(document, "cloudProvider", provider);
+	json_put(document, "deleteRequested", json_false());
+	json_put(document, "consumers", consumers);
+	if (said.n && !str_eq(said, provider))
+		return call_fail_fault(c, STR("cloudProvider"), "must be %.*s, as the path says", STR_ARG(provider));
+	if (str_is(provider, "AWS")) {
+		struct str id = json_field(given, "id");
+		if (!str_starts(id, STR("vpce-")))
+			faults_add(&faults, c->arena, STR("id"), "must be the id of an interface endpoint, vpce-...");
+		json_put_str(document, "interfaceEndpointId", id);
+	} else if (str_is(provider, "AZURE")) {
+		azure_fill(c, given, document, consumers, &faults);
+	} else {
+		gcp_fill(c, given, document, consumers, &faults);
+		json_put(document, "portMappingEnabled", json_boolean(json_flag(service, "portMappingEnabled")));
+	}
+	return faults.count ? call_fail_faults(c, &faults) : 0;
+}
+
+static int endpoint_create(struct call *c, json_t *document)
+{
+	json_t *service;
+	struct str service_id;
+	struct doc d = {.kind = STR(ENDPOINT_KIND)}, other;
+	int r = service_of(c, &service, &service_id);
+	if (r == 0)
+		r = endpoint_fill(c, service, document);
+	if (r < 0)
+		return r;
+	struct str name = endpoint_name(document);
+	r = tx_get_by_name(c->tx, c->arena, ENDPOINT_KIND, service_id, name, &other);
+	if (r == 0)
+		return call_fail_about(c, 409, "PRIVATE_ENDPOINT_ALREADY_EXISTS", name,
+		                       "%.*s is an endpoint of the service already.", STR_ARG(name));
+	if (r != -ENOENT)
+		return r;
+	struct policy_link link = {.provider = json_field(service, "cloudProvider"),
+	                           .region = json_field(service, "regionName")};
+	r = policy_check_link(c, ACTION_PRIVATE_ENDPOINT, &link);
+	d.parent = service_id;
+	return r < 0 ? r : call_lifecycle_create(c, &d, document);
+}
+
+static int endpoint_save(struct call *c, struct doc *d, const struct doc *old, json_t *document)
+{
+	d->name = endpoint_name(document);
+	return resource_put(c->tx, d, old);
+}
+
+/* Where nobody has to be asked about it. */
+static int endpoint_written(struct call *c, const struct doc *d, const struct doc *old)
+{
+	const json_t *body = doc_json(c->arena, d->body);
+	event_field(c, "endpointId", d->name);
+	if (old || (c->service->engine_ops->core->on_host && !json_array_size(json_object_get(body, "consumers"))))
+		return 0;
+	return lifecycle_ask(c->tx, c->arena, d);
+}
+
+static int endpoint_view(struct call *c, const struct doc *d, json_t *entity)
+{
+	static const char *const common[] = {"cloudProvider", "deleteRequested", "errorMessage"};
+	json_object_del(entity, "consumers");
+	form_show(c, entity, common, sizeof common / sizeof *common);
+	return 0;
+}
+
+/* Answered when nobody passes any more. */
+static int endpoint_drop(struct call *c, const struct doc *old)
+{
+	struct doc d = *old;
+	event_field(c, "endpointId", d.name);
+	int r = call_lifecycle_move(c, &d, "DELETE");
+	return r < 0 ? r : access_changed(c, NULL, 0);
+}
+
+const struct resource_hooks private_endpoint_hooks = {.create = endpoint_create,
+                                                      .save = endpoint_save,
+                                                      .written = endpoint_written,
+                                                      .view = endpoint_view,
+                                                      .drop = endpoint_drop};
+
+/* --- what happens on the way */
+
+static int group_of(struct tx *tx, struct arena *a, struct str service_id, struct str *ret_group)
+{
+	struct doc service;
+	int r = tx_get(tx, a, SERVICE_KIND, service_id, &service);
+	*ret_group = r == 0 ? service.parent : STR_NONE;
+	return r == -ENOENT ? 0 : r;
+}
+
+static void rules_set(json_t *endpoint, const char *status)
+{
+	json_t *list = json_object_get(endpoint, "endpoints");
+	for (size_t i = 0; i < json_array_size(list); i++)
+		json_put_z(json_array_get(list, i), "status", status);
+}
+
+static void connection_name(json_t *endpoint, struct str id)
+{
+	struct str resource = json_field(endpoint, "privateEndpointResourceId"), name = resource;
+	for (size_t i = 0; i < resource.n; i++)
+		if (resource.p[i] == '/')
+			name = (struct str){resource.p + i + 1, resource.n - i - 1};
+	if (resource.n > strlen("/subscriptions/") + 36)
+		json_put(endpoint, "privateEndpointConnectionName",
+		         json_sprintf("%.36s/%.*s/%.*s", resource.p + strlen("/subscriptions/"), STR_ARG(name),
+		                      STR_ARG(id)));
+}
+
+int private_endpoint_available(struct tx *tx, struct arena *a, struct lifecycle_step *step)
+{
+	struct str group_id;
+	int r = group_of(tx, a, step->doc->parent, &group_id);
+	rules_set(step->body, "AVAILABLE");
+	if (json_object_get(step->body, "privateEndpointResourceId"))
+		connection_name(step->body, step->doc->id);
+	if (r == 0)
+		r = service_connect(tx, a, step->doc->parent, true, STR_NONE);
+	return r < 0 ? r : endpoints_changed(tx, a, group_id);
+}
+
+/* It is being deleted, or is accepted no more. */
+int private_endpoint_leaving(struct tx *tx, struct arena *a, struct lifecycle_step *step)
+{
+	const char *state = lifecycle_state(STR(ENDPOINT_KIND), step->body);
+	bool deleted = state && strcmp(state, "DELETING") == 0;
+	struct str group_id;
+	int r = group_of(tx, a, step->doc->parent, &group_id);
+	rules_set(step->body, deleted ? "DELETING" : "FAILED");
+	if (deleted)
+		json_put(step->body, "deleteRequested", json_true());
+	if (r == 0)
+		r = service_connect(tx, a, step->doc->parent, false, step->doc->id);
+	return r < 0 ? r : endpoints_changed(tx, a, group_id);
+}

@@ -1,0 +1,70 @@
+/* For the family's own files. Documents have, beside what the API shows:
+ *
+ *   endpoint   "consumers": ["10.1.2.3", ...]   who may pass once it is available
+ *   link       {"cluster", "service", "number", "port"}, of the kind LINK_KIND, below the project and named
+ *              CLUSTER/SERVICE. The port counts from the first of the host's, and is no other link's in this store */
+#ifndef STEWARD_API_PRIVATE_ENDPOINTS_ENDPOINTS_H
+#define STEWARD_API_PRIVATE_ENDPOINTS_ENDPOINTS_H
+
+#include "api/clusters/clusters.h"
+#include "api/kit/lifecycle.h"
+#include "api/kit/verbs.h"
+#include "api/private_endpoints/private_endpoints.h"
+#include "base/ip.h"
+
+#define SERVICE_KIND "endpoint_service"
+#define ENDPOINT_KIND "private_endpoint"
+#define LINK_KIND "private_link"
+
+/* services.c */
+/* "us-east-1" or "US_EAST_1": the latter. */
+struct str region_word(struct arena *a, struct str region);
+/* The name of an endpoint, in the field where its provider's form has it. */
+struct str endpoint_name(const json_t *endpoint);
+/* In a write: after an endpoint has come or gone, whether there is one. `except`: the id of one that counts no more. */
+must_check int service_connect(struct tx *tx, struct arena *a, struct str service_id, bool is_available,
+                               struct str except);
+/* In a write: its relays cannot be opened, or can again (`why` empty). */
+must_check int service_fault(struct tx *tx, struct arena *a, struct str service_id, struct str why);
+must_check int regional_mode(struct tx *tx, struct arena *a, struct str group_id, bool *ret_on);
+
+/* The reference's answers have what services, and endpoints, of all providers have. What the form of one provider adds
+ * is shown to whoever asks for it (X-Steward-Whole: true), and in a dialect, whose clients know it, unless they say
+ * false. Leaves `fields` where it is not shown. */
+void form_show(const struct call *c, json_t *entity, const char *const *fields, size_t count);
+
+/* endpoints.c */
+bool endpoint_is_available(const json_t *endpoint);
+/* In a write: who may pass, and by which strings, may have changed in the project. */
+must_check int endpoints_changed(struct tx *tx, struct arena *a, struct str group_id);
+
+/* links.c */
+struct link {
+	struct doc doc;
+	struct str cluster, service;
+	unsigned number, port;
+};
+/* All of the project. */
+must_check int links_load(struct tx *tx, struct arena *a, struct str group_id, struct link **ret_list,
+                          size_t *ret_count);
+/* In a write: the project's clusters have links to the services in their regions, and no others. */
+must_check int links_settle(struct tx *tx, struct arena *a, struct str group_id);
+/* In a write: those to a service that is gone. */
+must_check int links_forget(struct tx *tx, struct arena *a, struct str group_id, struct str service_id);
+/* Addresses of the accepted consumers of a service, in the arena. */
+must_check int consumers_load(struct tx *tx, struct arena *a, struct str service_id, struct cidr **ret_list,
+                              size_t *ret_count);
+/* us-east-1 of US_EAST_1. */
+const char *link_location(struct arena *a, struct str region);
+
+/* relays.c: this host's. */
+bool relays_are_here(void);
+const struct service *relays_service(void);
+const char *relays_address(void); /* or NULL */
+struct ip relays_source(void);
+unsigned relays_port(unsigned port); /* of a link */
+/* Whether the address is one of this machine. */
+bool relays_can_listen(void);
+int relays_apply(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
+
+#endif
