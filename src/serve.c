@@ -8,6 +8,7 @@
 #include "api/edge/edge.h"
 #include "api/edge/router.h"
 #include "api/kit/verbs.h"
+#include "api/log_export/log_export.h"
 #include "api/metrics/metrics.h"
 #include "api/private_endpoints/private_endpoints.h"
 #include "base/clock.h"
@@ -472,6 +473,7 @@ static void metrics_more(struct buf *b, struct service *s)
 	backup_figures_write(b, s);
 	outbox_metrics_write(b, s->outbox);
 	private_endpoints_metrics(b);
+	shipper_metrics_write(b, s->shipper);
 }
 
 /* The engine first, then the jobs that use it. */
@@ -508,6 +510,8 @@ static int databases_start(struct server *s)
 		result = clusters_adopt(v->store);
 	if (result == 0)
 		result = sampler_start(v, c->series_days, &v->sampler);
+	if (result == 0)
+		result = shipper_start(v, c->log_export_seconds, &v->shipper);
 	return result < 0 ? result : jobs_start(&jobs, &v->jobs);
 }
 
@@ -715,6 +719,7 @@ static void take_down(struct server *s)
 	streams_wait();
 	hosts_close();
 	jobs_stop(v->jobs);
+	shipper_stop(v->shipper);
 	sampler_stop(v->sampler);
 	private_endpoints_stop();
 	if (v->engine_state)

@@ -13,7 +13,9 @@ standard input does. One bucket, "bucket", in region "us-east-1", for the key KE
   uploads                           that are under way
   old KEY                           begins an upload of three days ago
   object KEY SIZE                   puts an object of that size, past all checks
-  objects                           how many there are"""
+  objects                           how many there are
+  names                             of all objects
+  get KEY                           an object, in hexadecimal"""
 import argparse
 import datetime
 import hashlib
@@ -107,6 +109,10 @@ class Store:
 			if words[0] == 'object':
 				self.objects[words[1]] = Object(b'x' * int(words[2]))
 				return 'ok'
+			if words[0] == 'names':
+				return ' '.join(sorted(self.objects))
+			if words[0] == 'get':
+				return self.objects[words[1]].data.hex()
 			if words[0] == 'old':
 				self.serial += 1
 				at = now() - datetime.timedelta(days=3)

@@ -74,6 +74,10 @@ const struct option_row config_options[] = {
          "How long the build of an index may take in all, before it is given up.", NULL, 1, 31622400},
         {"index-wait", 0, OPTION_NUMBER, AT(index_wait), "60", "SECONDS",
          "How long the build of an index waits for each transaction of others before it gives up.", NULL, 1, 86400},
+        {"log-export-seconds", 0, OPTION_NUMBER, AT(log_export_seconds), "60", "SECONDS",
+         "How long lines of the databases' logs wait, at most, before they are put into a bucket. Services get theirs "
+         "within ten seconds.",
+         NULL, 1, 3600},
         {"s3-endpoint", 0, OPTION_TEXT, AT(s3_endpoint), NULL, "URL",
          "Service that has the buckets of --backups: https://HOST[:PORT]. Without it, Amazon's of --s3-region."},
         {"s3-region", 0, OPTION_TEXT, AT(s3_region), NULL, "NAME",

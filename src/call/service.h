@@ -19,6 +19,7 @@ struct providers;
 struct repositories;
 struct objects_options;
 struct sampler;
+struct shipper;
 struct uses;
 struct workers;
 
@@ -41,6 +42,7 @@ struct service {
 	const struct engine_ops *engine_ops; /* engine/engine.h: the engine in use, and its state */
 	struct engine *engine_state;
 	struct sampler *sampler;                /* api/metrics/metrics.h */
+	struct shipper *shipper;                /* api/log_export/log_export.h; NULL: the engine has no logs */
 	struct jobs *jobs;                      /* jobs/jobs.h */
 	struct repositories *repositories;      /* repository/repository.h: of backups */
 	struct providers *providers;            /* providers/providers.h: identities of roles at clouds */

@@ -232,10 +232,9 @@ static bool closes(void *ctx)
 	return atomic_load(&o->closing) && clock_mono_us() > atomic_load(&o->close_by_us);
 }
 
-/* The address of an endpoint: the operator's, or the vendor's own. */
-static struct str endpoint_url(const struct sending *s, struct str name, bool *ret_trusted)
+struct str outbox_endpoint(const struct outbox *o, struct str name, bool *ret_trusted)
 {
-	const struct vendor_endpoint *lists[] = {s->outbox->endpoints, vendor_endpoints};
+	const struct vendor_endpoint *lists[] = {o->endpoints, vendor_endpoints};
 	for (size_t i = 0; i < 2; i++)
 		for (const struct vendor_endpoint *e = lists[i]; e->name; e++)
 			if (str_is(name, e->name) && e->url) {
@@ -257,7 +256,7 @@ static bool request_send(struct sending *s)
 	}
 	if (!url.n)
 		url = arena_printf(s->arena, "%.*s%.*s",
-		                   STR_ARG(endpoint_url(s, json_field(s->content, "endpoint"), &trusted)),
+		                   STR_ARG(outbox_endpoint(s->outbox, json_field(s->content, "endpoint"), &trusted)),
 		                   STR_ARG(json_field(s->content, "path")));
 	if (!url.n) {
 		snprintf(s->fault, sizeof s->fault, "the operator has set no address for it: --outbox-endpoint");
@@ -568,6 +567,11 @@ void outbox_wake(struct outbox *o)
 	o->news = true;
 	pthread_cond_signal(&o->changed);
 	pthread_mutex_unlock(&o->lock);
+}
+
+const struct post_options *outbox_post(const struct outbox *o)
+{
+	return &o->post;
 }
 
 bool outbox_has_mail(const struct outbox *o)

@@ -43,6 +43,11 @@ bool outbox_has_mail(const struct outbox *o);
 const char *outbox_url_fault(const struct outbox *o, struct arena *a, struct str url);
 /* Whether the operator has given an address for that endpoint. */
 bool outbox_has_endpoint(const struct outbox *o, const char *name);
+/* For what is sent outside of the queue: how addresses may be reached; and the address of an endpoint, the operator's
+ * or the vendor's own. STR_NONE: it has none. *ret_trusted: the operator has given it. */
+struct post_options;
+const struct post_options *outbox_post(const struct outbox *o);
+struct str outbox_endpoint(const struct outbox *o, struct str name, bool *ret_trusted);
 /* Something may be due: the clock was moved, a message was added. From any thread; accepts NULL. */
 void outbox_wake(struct outbox *o);
 

@@ -539,6 +539,9 @@ def one_of_everything(server):
 	ok(api.post(group + '/accessList', json=[{'ipAddress': '192.0.2.7'}]))
 	databases(api, group)
 	ok(api.post(group + '/integrations/SLACK', json={'apiToken': 'xoxb-1234', 'channelName': 'general'}))
+	ok(api.post(group + '/logIntegrations', json=data.good(data.by_id['createGroupLogIntegration'])), 201)
+	ok(api.post(group + '/pushBasedLogExport', json=data.good(data.by_id['createLogExport'])))
+	until(lambda: ok(api.get(group + '/pushBasedLogExport'))['state'] == 'ACTIVE')
 	server.advance(120)  # a checkpoint
 	ok(api.post(path + '/resourcePolicies', json=data.good(data.by_id['createOrgResourcePolicy'])), 201)
 	ok(api.post(federation + '/identityProviders', json=data.good(data.by_id['createIdentityProvider'])))

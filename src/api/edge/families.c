@@ -11,6 +11,7 @@
 #include "api/index/index.h"
 #include "api/integrations/integrations.h"
 #include "api/kit/lifecycle.h"
+#include "api/log_export/log_export.h"
 #include "api/maintenance/maintenance.h"
 #include "api/metrics/metrics.h"
 #include "api/network/network.h"
@@ -18,12 +19,14 @@
 #include "api/provider_access/provider_access.h"
 #include "api/query_shapes/query_shapes.h"
 
-const struct cluster_part *const cluster_parts[] = {
-        &network_part, &database_users_part, &audit_log_part, &maintenance_part,    &backups_part,          &index_part,
-        &advisor_part, &query_shapes_part,   &metrics_part,   &access_history_part, &private_endpoints_part};
+const struct cluster_part *const cluster_parts[] = {&network_part,        &database_users_part,    &audit_log_part,
+                                                    &maintenance_part,    &backups_part,           &index_part,
+                                                    &advisor_part,        &query_shapes_part,      &metrics_part,
+                                                    &access_history_part, &private_endpoints_part, &log_export_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
-const struct role_user *const role_users[] = {&export_buckets_role_user};
+const struct role_user *const role_users[] = {&export_buckets_role_user, &log_integrations_role_user,
+                                              &push_export_role_user};
 const size_t role_user_count = sizeof role_users / sizeof *role_users;
 
 static const struct job_kinds *const job_tables[] = {&cluster_jobs,     &database_users_jobs, &lifecycle_jobs,

@@ -5,6 +5,7 @@
 #include "api/clusters/clusters.h"
 #include "api/edge/edge.h"
 #include "api/kit/verbs.h"
+#include "api/log_export/log_export.h"
 
 #include "base/clock.h"
 #include "call/answer.h"
@@ -44,6 +45,7 @@ static void clock_post(struct control *t, struct buf *b)
 	clock_advance_ms((int64_t)(json_number_value(json_object_get(t->body, "advanceSeconds")) * 1000));
 	jobs_wake(t->service->jobs);
 	outbox_wake(t->service->outbox);
+	shipper_wake(t->service->shipper);
 	clock_get(t, b);
 }
 

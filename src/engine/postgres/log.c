@@ -6,6 +6,7 @@
  * that the caller wants there; "postgres" is everything else. That the service itself comes and goes, over the unix
  * socket, is in neither. */
 #include "engine/postgres/log_cursor.h"
+#include "engine/postgres/log_line.h"
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
@@ -19,7 +20,6 @@
 
 #define FILES_MAX 4096
 #define PIECE 65536
-#define OVERLAP 64 /* longer than any mark */
 
 struct reading {
 	struct engine *engine;
@@ -28,45 +28,6 @@ struct reading {
 	bool audit, redact;
 	int fd;
 };
-
-/* The quotes of a value are escaped, so what is looked for is a field and nothing that a user wrote. Class 28 is who
- * somebody is, 42501 a right that is missing. */
-enum mark {
-	AUDIT = 1,
-	CONTEXT = 2,
-	LOGIN = 4,
-	DENIAL = 8,
-	SESSION = 16,
-	OWN = 32,
-	COMING = 64,
-	DETAIL = 128,
-	SECRET = 256
-};
-static const struct {
-	const char *text;
-	enum mark mark;
-} marks[] = {{",\"message\":\"AUDIT: ", AUDIT},
-             {",\"context\":\"", CONTEXT},
-             {",\"message\":\"connection auth", LOGIN},
-             {",\"message\":\"disconnection: ", LOGIN},
-             {",\"state_code\":\"28", LOGIN},
-             {",\"state_code\":\"42501\"", DENIAL},
-             {",\"user\":\"", SESSION},
-             {",\"remote_host\":\"[local]\"", OWN},
-             {",\"message\":\"connection ", COMING},
-             {",\"message\":\"replication connection ", COMING},
-             {",\"message\":\"disconnection: ", COMING},
-             {",\"detail\":\"", DETAIL},
-             {"ldapbindpasswd=", SECRET}};
-
-static unsigned marks_in(const char *p, size_t n)
-{
-	unsigned found = 0;
-	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-		if (memmem(p, n, marks[i].text, strlen(marks[i].text)))
-			found |= marks[i].mark;
-	return found;
-}
 
 struct line {
 	off_t from;
@@ -88,27 +49,18 @@ static bool line_next(FILE *f, char *piece, struct line *l)
 			continue;
 		if (l->n == n)
 			l->timed = pg_log_line_time((struct str){piece, n}, &l->at_ms);
-		l->marks |= marks_in(piece, n);
+		l->marks |= pg_log_marks(piece, n);
 		if (c == '\n')
 			return true;
-		memmove(piece, piece + n - OVERLAP, OVERLAP);
-		n = OVERLAP;
+		memmove(piece, piece + n - PG_LOG_OVERLAP, PG_LOG_OVERLAP);
+		n = PG_LOG_OVERLAP;
 	}
 	return false;
 }
 
 static bool line_is_wanted(const struct reading *t, const struct line *l)
 {
-	return l->timed && l->at_ms >= t->from_ms && l->at_ms < t->to_ms && !(l->marks & OWN && l->marks & COMING);
-}
-
-static bool line_is_audit(const struct reading *t, const struct line *l)
-{
-	/* pgaudit hides its context; what a user's code raises under its name has one. */
-	if (l->marks & AUDIT)
-		return !(l->marks & CONTEXT);
-	return (t->logins_ms && l->at_ms >= t->logins_ms && l->marks & LOGIN) ||
-	       (t->denials_ms && l->at_ms >= t->denials_ms && l->marks & DENIAL);
+	return l->timed && l->at_ms >= t->from_ms && l->at_ms < t->to_ms && !pg_log_is_own(l->marks);
 }
 
 static bool send_all(int fd, const char *p, size_t n)
@@ -139,28 +91,15 @@ static bool line_send(const struct reading *t, int fd, char *piece, const struct
 	return true;
 }
 
-/* Up to that field, which says "redacted", and nothing of what comes after it. */
-static bool line_send_cut(const struct reading *t, int fd, char *piece, const struct line *l, const char *field)
-{
-	char begin[32], rest[64];
-	size_t n = l->n < PIECE ? l->n : PIECE;
-	snprintf(begin, sizeof begin, ",\"%s\":\"", field);
-	snprintf(rest, sizeof rest, "%sredacted\"}\n", begin);
-	if (l->n > PIECE && pread(fd, piece, PIECE, l->from) != PIECE)
-		return true; /* shortened behind our back */
-	const char *at = memmem(piece, n, begin, strlen(begin));
-	return !at || (send_all(t->fd, piece, (size_t)(at - piece)) && send_all(t->fd, rest, strlen(rest)));
-}
-
 static bool line_give(const struct reading *t, int fd, char *piece, const struct line *l)
 {
-	/* Of a refusal the server tells the rule that it met, with the password of the directory in it. */
-	if (l->marks & LOGIN && l->marks & DETAIL && l->marks & SECRET)
-		return line_send_cut(t, fd, piece, l, "detail");
-	/* What stands before the message says nothing of data; all that comes after it may. */
-	if (t->redact && l->marks & SESSION && !(l->marks & LOGIN))
-		return line_send_cut(t, fd, piece, l, "message");
-	return line_send(t, fd, piece, l);
+	const char *field = pg_log_cut_field(l->marks, t->redact), *rest;
+	if (!field)
+		return line_send(t, fd, piece, l);
+	if (l->n > PIECE && pread(fd, piece, PIECE, l->from) != PIECE)
+		return true; /* shortened behind our back */
+	size_t n = pg_log_cut((struct str){piece, l->n < PIECE ? l->n : PIECE}, field, &rest);
+	return !rest || (send_all(t->fd, piece, n) && send_all(t->fd, rest, strlen(rest)));
 }
 
 /* False: the reader is gone. */
@@ -179,7 +118,7 @@ static bool file_send(const struct reading *t, const char *name)
 	struct line l = {.n = 0};
 	bool go_on = true;
 	while (go_on && line_next(f, piece, &l))
-		if (line_is_wanted(t, &l) && line_is_audit(t, &l) == t->audit)
+		if (line_is_wanted(t, &l) && pg_log_is_audit(l.marks, l.at_ms, t->logins_ms, t->denials_ms) == t->audit)
 			go_on = line_give(t, fd, piece, &l);
 	free(piece);
 	fclose(f);

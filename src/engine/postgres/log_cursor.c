@@ -29,20 +29,14 @@ bool pg_log_line_time(struct str line, int64_t *ret_ms)
 	       clock_parse((struct str){line.p + skip, 23}, ret_ms);
 }
 
-struct names {
-	char (*list)[64];
-	size_t count;
-};
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
 
-/* Oldest first; the caller frees the list. */
-static int names_find(const char *directory, struct names *ret_names)
+int pg_log_names_find(const char *directory, struct pg_log_names *ret_names)
 {
-	struct names n = {must_calloc(FILES_MAX, sizeof *n.list), 0};
+	struct pg_log_names n = {must_calloc(FILES_MAX, sizeof *n.list), 0};
 	DIR *d = nolink_opendir(directory);
 	if (!d) {
 		free(n.list);
@@ -59,7 +53,7 @@ static int names_find(const char *directory, struct names *ret_names)
 	return 0;
 }
 
-static int file_open(const char *directory, const char *name)
+int pg_log_file_open(const char *directory, const char *name)
 {
 	char path[4096];
 	snprintf(path, sizeof path, "%s/%s", directory, name);
@@ -104,7 +98,7 @@ static int lines_take(struct forward *f)
 
 static int file_follow(const char *directory, struct forward *f)
 {
-	int fd = file_open(directory, f->cursor->file), r = 0;
+	int fd = pg_log_file_open(directory, f->cursor->file), r = 0;
 	off_t at = f->cursor->offset;
 	char before = '\n';
 	if (fd < 0)
@@ -131,8 +125,8 @@ static int file_follow(const char *directory, struct forward *f)
 int pg_log_follow(const char *directory, struct pg_log_cursor *cursor, pg_log_take *take, void *ctx)
 {
 	struct forward f = {.cursor = cursor, .take = take, .ctx = ctx};
-	struct names names;
-	int r = names_find(directory, &names);
+	struct pg_log_names names;
+	int r = pg_log_names_find(directory, &names);
 	if (r < 0)
 		return r;
 	f.bytes = must_malloc(ROOM);
@@ -211,8 +205,8 @@ static int64_t opened_ms(const char *name)
 
 int pg_log_back(const char *directory, int64_t from_ms, int64_t to_ms, pg_log_take *take, void *ctx)
 {
-	struct names names;
-	int r = names_find(directory, &names);
+	struct pg_log_names names;
+	int r = pg_log_names_find(directory, &names);
 	if (r < 0)
 		return r;
 	char *bytes = must_malloc(ROOM);
@@ -220,7 +214,7 @@ int pg_log_back(const char *directory, int64_t from_ms, int64_t to_ms, pg_log_ta
 		struct stat st;
 		if (opened_ms(names.list[i]) - SLACK_MS > to_ms)
 			continue;
-		int fd = file_open(directory, names.list[i]);
+		int fd = pg_log_file_open(directory, names.list[i]);
 		if (fd < 0)
 			continue;
 		if (fstat(fd, &st) == 0 && st.st_mtime * INT64_C(1000) + SLACK_MS >= from_ms)

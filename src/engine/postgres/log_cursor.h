@@ -25,6 +25,15 @@ must_check int pg_log_follow(const char *directory, struct pg_log_cursor *cursor
  * bounded whatever the size of a file. */
 must_check int pg_log_back(const char *directory, int64_t from_ms, int64_t to_ms, pg_log_take *take, void *ctx);
 
+/* The names of the files, oldest first; the caller frees the list. */
+struct pg_log_names {
+	char (*list)[64];
+	size_t count;
+};
+must_check int pg_log_names_find(const char *directory, struct pg_log_names *ret_names);
+/* One of them, to be read; negative: it is not there any more. */
+int pg_log_file_open(const char *directory, const char *name);
+
 /* When a line of the JSON log was written. */
 must_check bool pg_log_line_time(struct str line, int64_t *ret_ms);
 

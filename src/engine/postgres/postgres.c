@@ -685,7 +685,11 @@ static const struct engine_core_ops pg_core = {
         .versions = pg_versions,
 };
 static const struct engine_access_ops pg_access = {.holds = true, .apply = pg_apply_access};
-static const struct engine_log_ops pg_logs = {.open = pg_log_open, .logins = pg_logins, .audit_check = pg_audit_check};
+static const struct engine_log_ops pg_logs = {.open = pg_log_open,
+                                              .logins = pg_logins,
+                                              .follow = pg_log_follow_node,
+                                              .end = pg_log_end_node,
+                                              .audit_check = pg_audit_check};
 static const struct engine_statistics_ops pg_statistics = {
         .host = pg_stats, .databases = pg_databases, .partitions = pg_partitions, .tables = pg_tables_check};
 static const struct engine_disk_ops pg_disk = {.usage = pg_disk_usage};

@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define PORT 27017
 
@@ -383,33 +381,6 @@ static int sim_tables_check(struct engine *e, const char *cluster_id, const char
 	return r;
 }
 
-/* What such a node would have to say: that it started. */
-static int sim_log_open(struct engine *e, const struct engine_log *log, int *ret_fd)
-{
-	int64_t started = -1;
-	pthread_mutex_lock(&e->lock);
-	const struct sim_cluster *s = *place_of(e, log->cluster_id);
-	for (size_t i = 0; s && i < s->node_count; i++)
-		if (strcmp(s->nodes[i].name, log->node) == 0)
-			started = s->nodes[i].started_ms;
-	pthread_mutex_unlock(&e->lock);
-	if (started < 0)
-		return -ENOENT;
-	int fd = memfd_create("log", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	char time[CLOCK_TEXT];
-	clock_format(started, time);
-	if (log->kind != ENGINE_LOG_AUDIT && started >= log->from_ms && started <= log->to_ms)
-		dprintf(fd,
-		        "{\"timestamp\":\"%s\",\"error_severity\":\"LOG\",\"message\":\"simulated node %s is "
-		        "ready\"}\n",
-		        time, log->node);
-	lseek(fd, 0, SEEK_SET);
-	*ret_fd = fd;
-	return 0;
-}
-
 static int sim_audit_check(struct engine *e, const char **ret_why)
 {
 	return 0;
@@ -497,8 +468,11 @@ static const struct engine_core_ops sim_core = {
         .versions = sim_versions,
 };
 static const struct engine_access_ops sim_access = {.apply = sim_access_apply};
-static const struct engine_log_ops sim_logs = {
-        .open = sim_log_open, .logins = sim_logins, .audit_check = sim_audit_check};
+static const struct engine_log_ops sim_logs = {.open = sim_log_open,
+                                               .logins = sim_logins,
+                                               .follow = sim_log_follow,
+                                               .end = sim_log_end,
+                                               .audit_check = sim_audit_check};
 static const struct engine_statistics_ops sim_statistics = {
         .host = sim_stats, .databases = sim_databases, .partitions = sim_partitions, .tables = sim_tables_check};
 static const struct engine_query_ops sim_query = {.load_sample = sim_load_sample};

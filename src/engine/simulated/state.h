@@ -98,7 +98,12 @@ double sim_table_at(const struct sim_moment *m, const char *node, const char *na
 
 /* --- index.c */
 extern const struct engine_index_ops sim_index;
-/* --- logins.c: of engine_log_ops */
+/* --- log.c: of engine_log_ops */
+int sim_log_open(struct engine *e, const struct engine_log *log, int *ret_fd);
+int sim_log_follow(struct engine *e, const struct engine_log *log, struct engine_log_range *range,
+                   engine_log_take *take, void *ctx);
+int sim_log_end(struct engine *e, const struct engine_log *log, struct engine_log_place *ret_place);
+/* --- logins.c: the same */
 int sim_logins(struct engine *e, const struct engine_logins *wanted, struct arena *a, struct engine_login **ret_list,
                size_t *ret_count);
 /* --- advice.c */

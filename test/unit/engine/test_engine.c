@@ -19,7 +19,8 @@ static void test_offers(const struct engine_ops *o)
 	CHECK(c && c->can_run && c->start && c->stop && c->converge && c->destroy && c->observe && c->switchover &&
 	      c->behind && c->versions);
 	CHECK(o->access && o->access->apply);
-	CHECK(!o->logs || (o->logs->open && o->logs->logins && o->logs->audit_check));
+	CHECK(!o->logs ||
+	      (o->logs->open && o->logs->logins && o->logs->follow && o->logs->end && o->logs->audit_check));
 	const struct engine_advice_ops *v = o->advice;
 	CHECK(!v || (v->slow && v->indexes && v->drops && v->notes));
 	CHECK(!o->statistics ||

@@ -1,0 +1,153 @@
+/* Sends a range of a node's lines: as objects into a bucket, or as one request to a service. */
+#include "api/log_export/targets.h"
+
+#include "base/log.h"
+#include "outbox/outbox.h"
+#include "outbox/post.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- buckets */
+
+static enum outcome bucket_ready(struct shipment *s, const char **ret_why)
+{
+	enum outcome outcome = OUTCOME_SENT;
+	if (s->no_role) {
+		*ret_why = s->no_role;
+		return OUTCOME_ROLE;
+	}
+	if (!s->bucket && log_bucket_open(s->service, s->arena, &s->target, s->role, &s->bucket, &outcome, ret_why) < 0)
+		return outcome;
+	return OUTCOME_SENT;
+}
+
+/* The byte range is part of the name: a try that is repeated writes the same object again, and where one is missing the
+ * end of the one before is not the beginning of the next. */
+static const char *object_name(const struct shipment *s, enum engine_log_kind kind, int64_t from, int64_t to)
+{
+	const struct origin *o = &s->origin;
+	bool flat = !json_object_get(s->target.config, "type") || json_flag(s->target.config, "useLegacyPathStructure");
+	struct str below =
+	        flat ? STR_NONE : arena_printf(s->arena, "%.*s/%.*s/", STR_ARG(o->group_id), STR_ARG(o->cluster_name));
+	return log_bucket_object(s->arena, &s->target,
+	                         arena_printf(s->arena, "%.*s%.*s/%s/%016lld-%016lld.json.gz", STR_ARG(below),
+	                                      STR_ARG(o->node), log_type_name(o->is_router, kind), (long long)from,
+	                                      (long long)to)
+	                                 .p);
+}
+
+static enum outcome object_put(struct shipment *s, const struct batch *b, enum engine_log_kind kind, int64_t from,
+                               int64_t to, const char **ret_why)
+{
+	struct buf packed = {0};
+	const struct buf *text = &b->text[kind == ENGINE_LOG_AUDIT];
+	if (!text->n)
+		return OUTCOME_SENT;
+	gzip_all(&packed, buf_view(text));
+	int r = objects_put_bytes(s->bucket, object_name(s, kind, from, to), packed.p, packed.n);
+	buf_free(&packed);
+	if (r == 0)
+		return OUTCOME_SENT;
+	*ret_why = arena_z(s->arena, str_of(objects_why()));
+	if (r == -EACCES && s->role) /* its keys may have been taken back before their time */
+		provider_forget(s->service->providers, s->role->id);
+	return r == -EACCES || r == -EINVAL || r == -ENOENT ? OUTCOME_REFUSED : OUTCOME_AWAY;
+}
+
+static enum outcome bucket_send(struct shipment *s, const struct batch *b, const int64_t sent[2], int64_t to,
+                                const char **ret_why)
+{
+	enum outcome outcome = bucket_ready(s, ret_why);
+	if (outcome == OUTCOME_SENT)
+		outcome = object_put(s, b, ENGINE_LOG_SERVER, sent[0], to, ret_why);
+	if (outcome == OUTCOME_SENT)
+		outcome = object_put(s, b, ENGINE_LOG_AUDIT, sent[1], to, ret_why);
+	return outcome;
+}
+
+/* --- services */
+
+/* An address without a path gets the usual one. */
+static struct str url_complete(struct arena *a, struct str url, const char *path)
+{
+	struct str origin = post_url_origin(url);
+	bool bare = url.n - origin.n <= 1;
+	return bare ? arena_printf(a, "%.*s%s", STR_ARG(origin), path) : url;
+}
+
+static void request_make(struct shipment *s, const struct batch *b, struct post *p, json_t *headers, struct buf *body)
+{
+	const json_t *config = s->target.config, *given = json_object_get(config, "otelSuppliedHeaders");
+	struct arena *a = s->arena;
+	struct str url;
+	if (s->target.type == TARGET_DATADOG) {
+		struct str name =
+		        arena_printf(a, "datadog-logs-%.*s", STR_ARG(arena_lower(a, json_field(config, "region"))));
+		url = arena_printf(a, "%.*s/api/v2/logs",
+		                   STR_ARG(outbox_endpoint(s->service->outbox, name, &p->trusted)));
+		json_put_str(headers, "DD-API-KEY", json_field(config, "apiKey"));
+		form_datadog(body, b, &s->origin);
+	} else if (s->target.type == TARGET_SPLUNK) {
+		url = url_complete(a, json_field(config, "hecUrl"), "/services/collector/event");
+		json_put_str(headers, "Authorization",
+		             arena_printf(a, "Splunk %.*s", STR_ARG(json_field(config, "hecToken"))));
+		form_splunk(body, b, &s->origin);
+	} else {
+		url = url_complete(a, json_field(config, "otelEndpoint"), "/v1/logs");
+		for (size_t i = 0; i < json_array_size(given); i++) {
+			const json_t *one = json_array_get(given, i);
+			json_put_str(headers, arena_z(a, json_field(one, "name")), json_field(one, "value"));
+		}
+		form_otlp(body, b, &s->origin);
+	}
+	p->url = arena_z(a, url);
+}
+
+static enum outcome service_send(struct shipment *s, const struct batch *b, int64_t from, int64_t to,
+                                 const char **ret_why)
+{
+	struct buf body = {0};
+	char fault[CURL_ERROR_SIZE];
+	json_t *headers = json_new(s->arena);
+	bool gone = false;
+	struct post p = {.headers = headers, .stops = s->stops, .ctx = s->stops_ctx, .ret_gone = &gone};
+	request_make(s, b, &p, headers, &body);
+	json_put_z(headers, "Content-Type", "application/json");
+	json_put_z(headers, "Content-Encoding", "gzip");
+	json_put_str(headers, "X-Steward-Delivery",
+	             arena_printf(s->arena, "%.*s.%.*s.%lld-%lld", STR_ARG(s->target.id), STR_ARG(s->origin.node),
+	                          (long long)from, (long long)to));
+	p.body = buf_view(&body);
+	bool taken = post_deliver(outbox_post(s->service->outbox), &p, fault);
+	buf_free(&body);
+	if (taken)
+		return OUTCOME_SENT;
+	*ret_why = arena_z(s->arena, str_of(fault));
+	/* The answers of receivers that somebody must mend: keys, rights, paths. */
+	static const char *const refusals[] = {"answered 400", "answered 401", "answered 403",          "answered 404",
+	                                       "answered 405", "answered 410", "its address is private"};
+	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+		if (str_starts(str_of(fault), str_of(refusals[i])))
+			return OUTCOME_REFUSED;
+	return OUTCOME_AWAY;
+}
+
+/* --- both */
+
+enum outcome shipment_send(struct shipment *s, const struct batch *b, const int64_t sent[2], int64_t to,
+                           const char **ret_why)
+{
+	if (target_has_bucket(s->target.type))
+		return bucket_send(s, b, sent, to, ret_why);
+	return service_send(s, b, sent[0] < sent[1] ? sent[0] : sent[1], to, ret_why);
+}
+
+enum outcome shipment_prove(struct shipment *s, const char **ret_why)
+{
+	enum outcome outcome = bucket_ready(s, ret_why);
+	if (outcome != OUTCOME_SENT)
+		return outcome;
+	return log_bucket_prove(s->arena, &s->target, s->bucket, &outcome, ret_why) < 0 ? outcome : OUTCOME_SENT;
+}

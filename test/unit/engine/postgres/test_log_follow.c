@@ -1,0 +1,149 @@
+/* What is sent on of a server's log: ranges that give the same lines again, both logs from one reading, long lines in
+ * pieces, files that come and go, and lines that a crash has cut off. */
+#include "base/arena.h"
+#include "base/buf.h"
+#include "check.h"
+#include "engine/postgres/postgres.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/follow-XXXXXX";
+
+struct taken {
+	struct buf text[2];
+	size_t lines, most;
+	int64_t at;
+};
+
+static void append(unsigned file, const char *text, size_t n)
+{
+	char path[96];
+	snprintf(path, sizeof path, "%s/postgresql-202611%02u-000000.json", folder, file + 1);
+	FILE *f = fopen(path, "a");
+	CHECK(f && fwrite(text, 1, n, f) == n);
+	if (f)
+		fclose(f);
+}
+
+static void say(unsigned file, const char *rest)
+{
+	char line[512];
+	append(file, line,
+	       (size_t)snprintf(line, sizeof line, "{\"timestamp\":\"2026-11-17 01:02:03.456 UTC\"%s}\n", rest));
+}
+
+static void files_remove(void)
+{
+	char path[96];
+	for (unsigned i = 0; i < 9; i++) {
+		snprintf(path, sizeof path, "%s/postgresql-202611%02u-000000.json", folder, i + 1);
+		unlink(path);
+	}
+}
+
+static int take(void *ctx, const struct engine_log_line *line)
+{
+	struct taken *t = ctx;
+	if (t->lines == t->most)
+		return 1;
+	CHECK(line->position >= t->at && line->text.n <= ENGINE_LOG_PIECE);
+	t->at = line->position;
+	t->lines++;
+	buf_str(&t->text[line->kind == ENGINE_LOG_AUDIT], line->text);
+	return 0;
+}
+
+static void taken_free(struct taken *t)
+{
+	buf_free(&t->text[0]);
+	buf_free(&t->text[1]);
+	*t = (struct taken){.most = SIZE_MAX};
+}
+
+static bool has(const struct taken *t, int kind, const char *text)
+{
+	return t->text[kind].n && memmem(t->text[kind].p, t->text[kind].n, text, strlen(text));
+}
+
+static int follow(struct engine_log_range *range, struct taken *t, bool redact)
+{
+	const struct engine_log log = {.cluster_id = "c", .node = "n", .logins_ms = 1, .redact = redact};
+	return pg_log_range(folder, &log, range, take, t);
+}
+
+static void ranges(void)
+{
+	struct taken t = {.most = 2}, again = {.most = SIZE_MAX};
+	struct engine_log_range range = {.fixed = false};
+	say(0, ",\"message\":\"one\"");
+	say(0, ",\"message\":\"AUDIT: SESSION,1\"");
+	say(0, ",\"remote_host\":\"[local]\",\"message\":\"connection received\"");
+	say(0, ",\"user\":\"app\",\"message\":\"connection authorized\"");
+	say(0, ",\"message\":\"two\"");
+	CHECK(follow(&range, &t, false) == 0 && range.more && !range.lost);
+	CHECK(has(&t, 0, "one") && has(&t, 1, "AUDIT") && !has(&t, 0, "two"));
+	/* The same range again, with more behind it. */
+	struct engine_log_range same = {.from = range.from, .to = range.to, .fixed = true};
+	append(0, "{\"timestamp\":\"2026-11-17 01", 27);
+	CHECK(follow(&same, &again, false) == 0 && again.text[0].n == t.text[0].n && again.text[1].n == t.text[1].n);
+	taken_free(&t);
+	taken_free(&again);
+	range = (struct engine_log_range){.from = range.to};
+	CHECK(follow(&range, &t, false) == 0 && !range.more && has(&t, 1, "authorized") && has(&t, 0, "two"));
+	CHECK(!has(&t, 0, "received") && !has(&t, 1, "received"));
+	taken_free(&t);
+	/* What was being written is cut off by a crash; the next file goes on. */
+	struct engine_log_place before = range.to;
+	say(1, ",\"user\":\"app\",\"message\":\"secret\"");
+	range = (struct engine_log_range){.from = before};
+	CHECK(follow(&range, &t, true) == 0 && t.lines == 1 && has(&t, 0, "redacted\"}\n") && !has(&t, 0, "secret"));
+	CHECK(strcmp(range.to.file, before.file) > 0 && range.to.position > before.position + 27 && !range.lost);
+	taken_free(&t);
+	/* The file of the place is gone: a gap of one byte, and it is told. */
+	files_remove();
+	say(2, ",\"message\":\"three\"");
+	before = range.to;
+	range = (struct engine_log_range){.from = before};
+	CHECK(follow(&range, &t, false) == 0 && range.lost && has(&t, 0, "three"));
+	CHECK(range.to.position == before.position + 1 + (int64_t)t.text[0].n);
+	taken_free(&t);
+	files_remove();
+}
+
+/* A line of several pieces, with what tells its kind in the last of them. */
+static void long_lines(void)
+{
+	size_t n = 3 * ENGINE_LOG_PIECE + 1000;
+	char *text = must_malloc(n);
+	const char *begin = "{\"timestamp\":\"2026-11-17 01:02:03.456 UTC\",\"user\":\"",
+	           *end = ",\"state_code\":\"28P01\"}\n";
+	struct taken t = {.most = 2};
+	struct engine_log_range range = {.fixed = false};
+	memset(text, 'x', n);
+	memcpy(text, begin, strlen(begin));
+	memcpy(text + n - strlen(end), end, strlen(end));
+	append(0, text, n - 1);
+	CHECK(follow(&range, &t, false) == 0 && t.lines == 0 && range.to.position == 0);
+	append(0, "\n", 1);
+	say(0, ",\"message\":\"after\"");
+	CHECK(follow(&range, &t, false) == 0 && t.lines == 2 && range.to.rest && range.more);
+	CHECK(range.to.position == (int64_t)(2 * ENGINE_LOG_PIECE));
+	t.most = SIZE_MAX;
+	range = (struct engine_log_range){.from = range.to};
+	CHECK(follow(&range, &t, false) == 0 && !range.to.rest && t.text[1].n == n);
+	CHECK(t.text[1].p && memcmp(t.text[1].p, text, n) == 0 && has(&t, 0, "after"));
+	taken_free(&t);
+	free(text);
+	files_remove();
+}
+
+int main(void)
+{
+	if (!mkdtemp(folder))
+		return 1;
+	ranges();
+	long_lines();
+	CHECK(rmdir(folder) == 0);
+	return CHECK_DONE();
+}
