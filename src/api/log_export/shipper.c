@@ -57,6 +57,7 @@ struct worker {
 	bool used, over, failing;
 	char project[ID_LEN + 1];
 	struct line *target, *stream; /* stream NULL: the target is being verified */
+	int64_t rev;                  /* of the target's document that it was started with */
 	/* What it works with; the texts are its arena's. */
 	struct arena *arena;
 	struct shipment shipment;
@@ -201,6 +202,10 @@ static bool outcome_note(struct worker *w, enum outcome outcome, const char *why
 	struct noting n = {.target = &w->shipment.target, .outcome = outcome, .why = why};
 	bool sent = outcome == OUTCOME_SENT;
 	pthread_mutex_lock(&s->lock);
+	if (w->rev != w->target->rev) { /* how it was before: nothing is known of what it is now */
+		pthread_mutex_unlock(&s->lock);
+		return false;
+	}
 	bool failed_before = w->target->failures > 0;
 	w->target->failures = sent ? 0 : w->target->failures + 1;
 	n.failures = w->target->failures;
@@ -448,6 +453,7 @@ static struct worker *worker_get(struct looking *l, struct tx *tx, struct line *
 	                      .failing = failing,
 	                      .target = l->target,
 	                      .stream = stream,
+	                      .rev = l->doc->rev,
 	                      .noted = l->noted,
 	                      .arena = arena_new()};
 	struct shipment *to = &made.shipment;
