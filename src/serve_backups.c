@@ -20,7 +20,11 @@ static struct repository_settings backup_settings(const struct config *c)
 	                                    .s3_region = c->s3_region,
 	                                    .s3_key_id = c->s3_key_id,
 	                                    .s3_secret_file = c->s3_secret_file,
-	                                    .s3_ca_file = c->s3_ca_file};
+	                                    .s3_ca_file = c->s3_ca_file,
+	                                    .azure_endpoint = c->azure_endpoint,
+	                                    .azure_account = c->azure_account,
+	                                    .azure_key_file = c->azure_key_file,
+	                                    .azure_ca_file = c->azure_ca_file};
 }
 
 /* Where export buckets lie. The directory is made, so that its path is known from every directory. */
@@ -30,20 +34,20 @@ static int exports_open(const struct config *c, struct service *v, struct arena 
 	const char *place = c->export_buckets;
 	if (!place || !*place)
 		return 0;
-	if (strcmp(place, EXPORTS_BY_ROLES) == 0) {
-		struct objects_options *s3 = arena_new_of(a, struct objects_options);
-		*s3 = (struct objects_options){
-		        .endpoint = c->s3_endpoint, .region = c->s3_region, .ca_file = c->s3_ca_file};
-		v->export_s3 = s3;
-		v->export_buckets = EXPORTS_BY_ROLES;
+	struct objects_options *by_provider = arena_calloc(a, PROVIDERS, sizeof *by_provider);
+	by_provider[PROVIDER_AWS] =
+	        (struct objects_options){.endpoint = c->s3_endpoint, .region = c->s3_region, .ca_file = c->s3_ca_file};
+	by_provider[PROVIDER_AZURE] =
+	        (struct objects_options){.endpoint = c->azure_endpoint, .ca_file = c->azure_ca_file};
+	by_provider[PROVIDER_GCP] = (struct objects_options){.endpoint = c->gcs_endpoint, .ca_file = c->gcs_ca_file};
+	v->export_options = by_provider;
+	v->export_buckets = place;
+	if (strcmp(place, EXPORTS_BY_ROLES) == 0)
 		return 0;
-	}
-	if (str_starts(str_of(place), STR("s3://"))) {
-		struct objects_options *s3 = arena_new_of(a, struct objects_options);
-		v->export_s3 = s3;
-		v->export_buckets = place;
-		return s3_setup(settings, a, s3);
-	}
+	if (str_starts(str_of(place), STR("s3://")))
+		return s3_setup(settings, a, &by_provider[PROVIDER_AWS]);
+	if (str_starts(str_of(place), STR("azure://")))
+		return azure_setup(settings, a, &by_provider[PROVIDER_AZURE]);
 	if (mkdir(place, 0700) < 0 && errno != EEXIST) {
 		int error = errno;
 		fprintf(stderr, "steward: --export-buckets %s: %s\n", place, strerror(error));

@@ -222,17 +222,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 		try:
 			if self.faults(body):
 				return
-			self.verify(path, query, body)
-			bucket, _, key = path[1:].partition('/')
-			if bucket != BUCKET:
-				raise Refused(404, 'NoSuchBucket', 'The specified bucket does not exist')
-			self.serve(key, dict(query), body)
+			self.route(path, query, body)
 		except Refused as e:
 			self.refuse(e)
 		except OSError:
 			self.close_connection = True
 
 	do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = handle_one
+
+	def route(self, path, query, body):
+		self.verify(path, query, body)
+		bucket, _, key = path[1:].partition('/')
+		if bucket != BUCKET:
+			raise Refused(404, 'NoSuchBucket', 'The specified bucket does not exist')
+		self.serve(key, dict(query), body)
 
 	def serve(self, key, query, body):
 		method = self.command
@@ -384,8 +387,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Running:
 	"""The server as a process of its own, for tests in Python. It ends with this process at the latest."""
 
-	def __init__(self, *options):
-		self.process = subprocess.Popen([sys.executable, __file__, *map(str, options)], stdin=subprocess.PIPE,
+	def __init__(self, *options, program=__file__):
+		self.process = subprocess.Popen([sys.executable, program, *map(str, options)], stdin=subprocess.PIPE,
 						stdout=subprocess.PIPE, text=True)
 		port = self.process.stdout.readline().strip()
 		self.endpoint = '%s://127.0.0.1:%s' % ('https' if '--tls' in options else 'http', port)
@@ -407,25 +410,36 @@ class Server(http.server.ThreadingHTTPServer):
 		pass
 
 
-def main():
+def certificate(folder):
+	subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes',
+			'-days', '2', '-keyout', folder / 'ca.key', '-out', folder / 'ca.crt', '-subj', '/CN=test', '-addext',
+			'subjectAltName=IP:127.0.0.1'], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def arguments():
 	parser = argparse.ArgumentParser()
 	parser.add_argument('--token')
 	parser.add_argument('--tls', type=pathlib.Path, help='a certificate for 127.0.0.1 is made there: ca.crt')
 	args = parser.parse_args()
-	Handler.store = Store(args.token)
-	server = Server(('127.0.0.1', 0), Handler)
 	if args.tls:
-		subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes',
-				'-days', '2', '-keyout', args.tls / 'ca.key', '-out', args.tls / 'ca.crt', '-subj', '/CN=test', '-addext',
-				'subjectAltName=IP:127.0.0.1'], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+		certificate(args.tls)
+	return args
+
+
+def serve(handler, store, tls=None):
+	"""Prints the port, and obeys commands until its input ends."""
+	handler.store = store
+	server = Server(('127.0.0.1', 0), handler)
+	if tls:
 		context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-		context.load_cert_chain(args.tls / 'ca.crt', args.tls / 'ca.key')
+		context.load_cert_chain(tls / 'ca.crt', tls / 'ca.key')
 		server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 	threading.Thread(target=server.serve_forever, daemon=True).start()
 	print(server.server_address[1], flush=True)
 	for line in sys.stdin:
-		print(Handler.store.command(line.split()), flush=True)
+		print(store.command(line.split()), flush=True)
 
 
 if __name__ == '__main__':
-	main()
+	given = arguments()
+	serve(Handler, Store(given.token), given.tls)

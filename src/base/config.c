@@ -87,11 +87,26 @@ const struct option_row config_options[] = {
          "File that holds the secret of --s3-key-id. Without it, STEWARD_S3_SECRET in the environment."},
         {"s3-ca-file", 0, OPTION_FILE, AT(s3_ca_file), NULL, "FILE",
          "Certificates (PEM) that --s3-endpoint is trusted by. Without it, the system's."},
+        {"azure-endpoint", 0, OPTION_TEXT, AT(azure_endpoint), NULL, "URL",
+         "Service that has the containers of --backups and of exports: https://HOST[:PORT], with the storage account "
+         "in "
+         "the path. Without it, Azure's own, ACCOUNT.blob.core.windows.net."},
+        {"azure-account", 0, OPTION_TEXT, AT(azure_account), NULL, "NAME", "Storage account of the containers."},
+        {"azure-key-file", 0, OPTION_FILE, AT(azure_key_file), NULL, "FILE",
+         "File that holds the key of --azure-account. Without it, STEWARD_AZURE_KEY in the environment."},
+        {"azure-ca-file", 0, OPTION_FILE, AT(azure_ca_file), NULL, "FILE",
+         "Certificates (PEM) that --azure-endpoint is trusted by. Without it, the system's."},
+        {"gcs-endpoint", 0, OPTION_TEXT, AT(gcs_endpoint), NULL, "URL",
+         "Service that speaks Google Cloud Storage's JSON interface, for tenants' buckets there: https://HOST[:PORT]. "
+         "Without it, Google's."},
+        {"gcs-ca-file", 0, OPTION_FILE, AT(gcs_ca_file), NULL, "FILE",
+         "Certificates (PEM) that --gcs-endpoint is trusted by. Without it, the system's."},
         {"export-buckets", 0, OPTION_TEXT, AT(export_buckets), NULL, "DIR",
          "Where snapshots are exported to: a directory, whose directories are the buckets (several hosts need one that "
-         "they share), s3://PREFIX for buckets of the S3 service whose names begin with PREFIX, or roles for tenants' "
-         "own "
-         "buckets by their roles at the provider. Without it, nothing is exported."},
+         "they share), s3://PREFIX or azure://PREFIX for buckets of the S3 service, or containers of the storage "
+         "account, "
+         "whose names begin with PREFIX, or roles for tenants' own buckets by their roles at the provider. Without it, "
+         "nothing is exported."},
         {"provider-aws-arn", 0, OPTION_TEXT, AT(provider_aws_arn), NULL, "ARN",
          "The service's own user or role at AWS, which tenants let assume their roles."},
         {"provider-aws-key-id", 0, OPTION_TEXT, AT(provider_aws_key_id), NULL, "ID",

@@ -59,11 +59,12 @@ struct service {
 	bool test_control;
 	enum org_creation { ORG_CREATION_OWNERS, ORG_CREATION_ANY, ORG_CREATION_NONE } org_creation;
 	unsigned orgs_per_caller, orgs_max, event_retention_days;
-	/* Where snapshots are exported to: a directory whose directories are the buckets; or s3://PREFIX, buckets
-	 * whose names begin so, by the options beside it, which have no URL; or EXPORTS_BY_ROLES, tenants' own buckets
-	 * at the address of these options. NULL: nowhere. */
+	/* Where snapshots are exported to: a directory whose directories are the buckets; or s3://PREFIX or
+	 * azure://PREFIX, buckets whose names begin so, by the options below, which have no URL; or EXPORTS_BY_ROLES,
+	 * tenants' own buckets. NULL: nowhere. The options have the addresses of buckets that roles lead to, by enum
+	 * provider, and the operator's keys where the place is one of them. */
 	const char *export_buckets;
-	const struct objects_options *export_s3;
+	const struct objects_options *export_options;
 	unsigned index_limit_seconds;     /* that the build of an index may take */
 	unsigned index_wait_seconds;      /* that the build of an index waits for others' transactions */
 	unsigned drill_days;              /* how often a snapshot of each cluster is restored to prove it; 0: never */

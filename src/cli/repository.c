@@ -11,7 +11,7 @@
 struct repository_arguments {
 	const char *data, *store, *snapshot;
 	const char *backups, *region, *project, *sample, *s3_endpoint, *s3_region, *s3_key_id, *s3_secret_file,
-	        *s3_ca_file;
+	        *s3_ca_file, *azure_endpoint, *azure_account, *azure_key_file, *azure_ca_file;
 	struct option_texts regions;
 };
 
@@ -35,6 +35,11 @@ const struct option_row repository_options[] = {
         {"s3-secret-file", 0, OPTION_FILE, AT(s3_secret_file), NULL, "FILE",
          "As the service is run with it. Without it, STEWARD_S3_SECRET in the environment."},
         {"s3-ca-file", 0, OPTION_FILE, AT(s3_ca_file), NULL, "FILE", "As the service is run with it."},
+        {"azure-endpoint", 0, OPTION_TEXT, AT(azure_endpoint), NULL, "URL", "As the service is run with it."},
+        {"azure-account", 0, OPTION_TEXT, AT(azure_account), NULL, "NAME", "As the service is run with it."},
+        {"azure-key-file", 0, OPTION_FILE, AT(azure_key_file), NULL, "FILE",
+         "As the service is run with it, or STEWARD_AZURE_KEY in the environment."},
+        {"azure-ca-file", 0, OPTION_FILE, AT(azure_ca_file), NULL, "FILE", "As the service is run with it."},
 };
 const size_t repository_option_count = sizeof repository_options / sizeof *repository_options;
 
@@ -147,7 +152,11 @@ static int repository_run(const struct repository_arguments *g, struct arena *a,
 	                                       .s3_region = g->s3_region,
 	                                       .s3_key_id = g->s3_key_id,
 	                                       .s3_secret_file = g->s3_secret_file,
-	                                       .s3_ca_file = g->s3_ca_file};
+	                                       .s3_ca_file = g->s3_ca_file,
+	                                       .azure_endpoint = g->azure_endpoint,
+	                                       .azure_account = g->azure_account,
+	                                       .azure_key_file = g->azure_key_file,
+	                                       .azure_ca_file = g->azure_ca_file};
 	struct found f = {.g = g, .a = a};
 	struct repositories *all = NULL;
 	double share = 1;

@@ -24,6 +24,8 @@ struct objects {
 
 must_check int directory_objects_open(const char *path, bool expected, struct objects **ret_objects);
 must_check int s3_objects_open(const struct objects_options *o, struct objects **ret_objects);
+must_check int azure_objects_open(const struct objects_options *o, struct objects **ret_objects);
+must_check int gcs_objects_open(const struct objects_options *o, struct objects **ret_objects);
 
 bool object_name_valid(struct str name);
 /* Of one part between slashes. */

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "objects/backend.h"
 
+#include <curl/curl.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -119,15 +120,23 @@ static int directory_open(const char *url, bool expected, struct objects **ret_o
 	return r;
 }
 
+static const struct {
+	const char *scheme;
+	int (*open)(const struct objects_options *o, struct objects **ret_objects);
+} buckets[] = {{"s3://", s3_objects_open}, {"azure://", azure_objects_open}, {"gs://", gcs_objects_open}};
+
 int objects_open(const struct objects_options *o, struct objects **ret_objects)
 {
 	if (!o->url || !*o->url)
 		return objects_fail(-EINVAL, "url: none is given");
-	if (str_starts(str_of(o->url), STR("s3://")))
-		return s3_objects_open(o, ret_objects);
+	for (size_t i = 0; i < sizeof buckets / sizeof *buckets; i++)
+		if (str_starts(str_of(o->url), str_of(buckets[i].scheme)))
+			return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+			               ? buckets[i].open(o, ret_objects)
+			               : objects_fail(-EIO, "libcurl does not start");
 	if (strstr(o->url, "://") && !str_starts(str_of(o->url), STR("file://")))
-		return objects_fail(-EINVAL,
-		                    "url: an object store is file:///DIRECTORY, a path, or s3://BUCKET/PREFIX");
+		return objects_fail(-EINVAL, "url: an object store is file:///DIRECTORY, a path, s3://BUCKET/PREFIX, "
+		                             "azure://CONTAINER/PREFIX or gs://BUCKET/PREFIX");
 	return directory_open(o->url, o->expected, ret_objects);
 }
 

@@ -1,9 +1,9 @@
-/* Object stores: bytes under names, in a directory or in a bucket that speaks S3. An object is whole or not there,
- * and once a put has returned it survives a power cut. Names are parts of A-Z a-z 0-9 . _ = - between single slashes;
- * no part is "." or "..", and no name is another's folder ("a" beside "a/b"). All functions may be called from several
- * threads at once; memory is bounded whatever the objects' size. Results: 0 or negative errno (-ENOENT: no such
- * object; -EINVAL: no name of an object's; -EACCES: refused; -EHOSTUNREACH, -ETIMEDOUT: away; -ENOSPC, -EDQUOT: full);
- * objects_why() has words about the thread's last failure. */
+/* Object stores: bytes under names, in a directory, or in a bucket of S3, Azure or Google. An object is whole or not
+ * there, and once a put has returned it survives a power cut. Names are parts of A-Z a-z 0-9 . _ = -
+ * between single slashes; no part is "." or "..", and no name is another's folder ("a" beside "a/b"). All functions may
+ * be called from several threads at once; memory is bounded whatever the objects' size. Results: 0 or negative errno
+ * (-ENOENT: no such object; -EINVAL: no name of an object's; -EACCES: refused; -EHOSTUNREACH, -ETIMEDOUT: away;
+ * -ENOSPC, -EDQUOT: full); objects_why() has words about the thread's last failure. */
 #ifndef STEWARD_OBJECTS_OBJECTS_H
 #define STEWARD_OBJECTS_OBJECTS_H
 
@@ -15,17 +15,21 @@ struct objects;
 
 #define OBJECT_NAME_MAX 900
 
+/* S3: the id of a key and its secret, and the token of a session, or NULL. Azure: the account's key in `secret`, or a
+ * token. Google: a token. */
 struct objects_keys {
-	char *key_id, *secret, *token; /* token: or NULL */
+	char *key_id, *secret, *token;
 };
 
 struct objects_options {
-	const char *url; /* "file:///DIRECTORY", a path, or "s3://BUCKET/PREFIX" */
+	/* "file:///DIRECTORY", a path, "s3://BUCKET/PREFIX", "azure://CONTAINER/PREFIX" or "gs://BUCKET/PREFIX" */
+	const char *url;
 	/* A directory with nothing in it is a file system that is not mounted: no store is made there. */
 	bool expected;
-	/* Of S3 only. */
-	const char *endpoint; /* "https://HOST:PORT", buckets in the path; NULL: Amazon's of the region */
-	const char *region;   /* NULL: us-east-1 */
+	/* Of buckets only. */
+	const char *endpoint; /* "https://HOST:PORT", accounts and buckets in the path; NULL: the provider's own */
+	const char *region;   /* of S3; NULL: us-east-1 */
+	const char *account;  /* of Azure: the storage account */
 	const char *key_id, *secret, *token;
 	/* Keys that end: asked for before each request, in the place of the three above. They are the caller's then, on
 	 * the heap. *ret_why, where it fails, lives until the thread's next call. NULL: those above. */

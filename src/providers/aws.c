@@ -1,7 +1,7 @@
 /* AWS: the tenant's role is assumed by STS. The external id, which the service has made for the role and shows to its
  * owner, keeps tenants from using each other's roles: a role that lets the service in without it is refused. */
 #include "base/id.h"
-#include "objects/s3_xml.h"
+#include "objects/xml.h"
 #include "providers/request.h"
 
 #include <errno.h>
@@ -36,9 +36,9 @@ static int refused(const struct provider_request *q, const struct provider_answe
 {
 	struct buf code = {0}, message = {0};
 	struct str xml = buf_view(&a->body);
-	bool told = s3_xml_find(xml, "ErrorResponse", "Error", "Code", &code) == 0 && code.n < 64;
+	bool told = object_xml_find(xml, "ErrorResponse", "Error", "Code", &code) == 0 && code.n < 64;
 	int r;
-	if (!told || s3_xml_find(xml, "ErrorResponse", "Error", "Message", &message) < 0)
+	if (!told || object_xml_find(xml, "ErrorResponse", "Error", "Message", &message) < 0)
 		message.n = 0;
 	if (!told)
 		r = provider_fail(q, -EPROTO, why, " answered %ld, and this is no answer of STS", a->status);
@@ -66,7 +66,7 @@ static char *field_take(const struct provider_answer *a, const char *name)
 	struct buf text = {0};
 	char *copy = NULL;
 	buf_reserve(&text, a->body.n + 1);
-	if (s3_xml_find(buf_view(&a->body), "AssumeRoleResponse", "Credentials", name, &text) == 0 &&
+	if (object_xml_find(buf_view(&a->body), "AssumeRoleResponse", "Credentials", name, &text) == 0 &&
 	    is_printable(buf_view(&text))) {
 		copy = must_malloc(text.n + 1);
 		memcpy(copy, text.p, text.n);

@@ -73,7 +73,7 @@ static int answer_read(const struct provider_request *q, const struct provider_r
 	json_t *answer = provider_answer_json(a);
 	struct str token = json_field(answer, "access_token");
 	int64_t lasts = provider_lasts_us(STR_NONE, json_number(answer, "expires_in"));
-	int r = token.n && lasts
+	int r = lasts && provider_token_is_good(token)
 	                ? claims_check(q, role, token, why)
 	                : provider_fail(q, -EPROTO, why, " answered %ld without a token that holds", a->status);
 	if (r == 0) {

@@ -33,10 +33,16 @@ static char *file_read(const char *path, size_t *ret_n)
 	return text;
 }
 
+/* A key that is encrypted is none: OpenSSL's own way is to ask for the password on the terminal. */
+static int password_refuse(char *buf, int size, int writing, void *ctx)
+{
+	return -1;
+}
+
 static EVP_PKEY *key_parse(struct str pem)
 {
 	BIO *bio = pem.n ? BIO_new_mem_buf(pem.p, (int)pem.n) : NULL;
-	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, NULL, NULL) : NULL;
+	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, password_refuse, NULL) : NULL;
 	BIO_free(bio);
 	if (key && EVP_PKEY_base_id(key) == EVP_PKEY_RSA && EVP_PKEY_bits(key) >= KEY_BITS_MIN)
 		return key;
@@ -71,7 +77,7 @@ static int key_take(struct providers *p, const json_t *key, const char *file, co
 	if (!p->google.key || !p->google.email || !p->google.token_url || !p->google.key_id)
 		return option_refuse(
 		        "--provider-google-key-file: %s is no key of a service account: a JSON object with "
-		        "private_key (RSA), private_key_id, client_email, project_id and token_uri",
+		        "private_key (RSA, not encrypted), private_key_id, client_email, project_id and token_uri",
 		        file);
 	if (!p->google.project || !project_is_good(str_of(p->google.project)))
 		return option_refuse(
@@ -170,9 +176,7 @@ static int token_read(const struct provider_request *q, const struct provider_an
 	struct str token = json_field(answer, field);
 	int64_t lasts =
 	        provider_lasts_us(until ? json_field(answer, until) : STR_NONE, json_number(answer, "expires_in"));
-	bool good = token.n && lasts && strlen(token.p) == token.n;
-	for (size_t i = 0; good && i < token.n; i++)
-		good = (unsigned char)token.p[i] > ' ' && (unsigned char)token.p[i] < 0x7f;
+	bool good = lasts && provider_token_is_good(token);
 	if (good) {
 		*ret_credentials = (struct provider_credentials){.token = must_strdup(token.p)};
 		*ret_lasts_us = lasts;

@@ -17,6 +17,7 @@
 #define ANSWER_MAX ((size_t)64 << 10)
 #define CONNECT_SECONDS 5L
 #define TRANSFER_SECONDS 10L
+#define TOKEN_MAX ((size_t)16 << 10)
 #define TRIES 3
 #define PAUSE_MS 200u
 #define LASTS_MAX_SECONDS (INT64_C(12) * 3600)
@@ -70,6 +71,14 @@ int provider_fail(const struct provider_request *q, int code, char ret_why[PROVI
 	if ((q->secret && strstr(ret_why, q->secret)) || (q->bearer && strstr(ret_why, q->bearer)))
 		snprintf(ret_why, PROVIDER_WHY, "%s failed", q->what);
 	return code;
+}
+
+bool provider_token_is_good(struct str token)
+{
+	bool good = token.n > 0 && token.n <= TOKEN_MAX;
+	for (size_t i = 0; good && i < token.n; i++)
+		good = (unsigned char)token.p[i] > ' ' && (unsigned char)token.p[i] < 0x7f;
+	return good;
 }
 
 int64_t provider_lasts_us(struct str until, int64_t seconds)
@@ -191,11 +200,23 @@ static CURLcode try_once(const struct providers *p, const struct provider_reques
 	return code;
 }
 
+static bool body_has(const struct provider_answer *a, const char *text)
+{
+	return a->body.n && memmem(a->body.p, a->body.n, text, strlen(text));
+}
+
+/* Google's 429 also means that a quota is used up, as that of accounts in a project: waiting does not mend it, and its
+ * words say what does. One that is about requests in a time says so. */
+static bool is_quota(const struct provider_answer *a)
+{
+	return a->status == 429 && body_has(a, "RESOURCE_EXHAUSTED") && !body_has(a, "RATE_LIMIT");
+}
+
 /* AWS says so with a status that means something else. */
 static bool is_busy(const struct provider_answer *a)
 {
-	return a->status == 429 || a->status >= 500 ||
-	       (a->status == 400 && a->body.n && memmem(a->body.p, a->body.n, "<Code>Throttling", 16));
+	return (a->status == 429 && !is_quota(a)) || a->status >= 500 ||
+	       (a->status == 400 && body_has(a, "<Code>Throttling"));
 }
 
 static int result_of(const struct provider_request *q, const struct transfer *t, CURLcode code, const char *words,

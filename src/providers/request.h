@@ -54,8 +54,8 @@ struct provider_answer {
 };
 void provider_answer_free(struct provider_answer *a);
 
-/* 0: an answer with whichever status below 500, but 429. Tried again, a little later, where the provider says that it
- * is busy. */
+/* 0: an answer with whichever status below 500, but a 429 that passes. Tried again, a little later, where the provider
+ * says that it is busy. */
 must_check int provider_call(const struct providers *p, const struct provider_request *q,
                              struct provider_answer *ret_answer, char ret_why[PROVIDER_WHY]);
 /* The JSON object that an answer is; NULL: none. Owned. */
@@ -70,6 +70,9 @@ void provider_form_add(struct buf *b, const char *name, struct str value);
 /* Text on the heap that ends with a NUL; wiped and freed. Both accept NULL. */
 void provider_wipe(char *text);
 void provider_buf_wipe(struct buf *b);
+
+/* Whether a text can be a token: it becomes a header. */
+bool provider_token_is_good(struct str token);
 
 /* How long credentials hold, from what the provider says: as text of a time, or in seconds. 0: not at all. */
 int64_t provider_lasts_us(struct str until, int64_t seconds);

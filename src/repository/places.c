@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define OPTION_TEXTS 7
 #define KEEP_OPEN 32 /* repositories that nobody uses just now */
 
 struct place {
@@ -25,8 +26,8 @@ struct repositories {
 	struct repository *open;
 	struct quota *quotas; /* which outlive the repositories: counting takes a list of all */
 	uint64_t quota;
-	struct objects_options s3;
-	char *s3_texts[6];
+	struct objects_options s3, azure; /* whose texts are: */
+	char *texts[2][OPTION_TEXTS];
 	unsigned char key[REPO_KEY_BYTES];
 	uint64_t uses;
 };
@@ -40,10 +41,24 @@ static void place_add(struct repositories *all, struct str region, const char *u
 	all->places = p;
 }
 
-static const char *text_keep(struct repositories *all, size_t at, const char *text)
+static struct objects_options options_keep(const struct objects_options *from, char *texts[OPTION_TEXTS])
 {
-	all->s3_texts[at] = text ? must_strdup(text) : NULL;
-	return all->s3_texts[at];
+	struct objects_options o = *from;
+	const char **const kept[OPTION_TEXTS] = {&o.endpoint, &o.region, &o.account, &o.key_id,
+	                                         &o.secret,   &o.token,  &o.ca_file};
+	for (size_t i = 0; i < OPTION_TEXTS; i++)
+		*kept[i] = texts[i] = *kept[i] ? must_strdup(*kept[i]) : NULL;
+	return o;
+}
+
+/* Secrets are among them. */
+static void texts_free(char *texts[OPTION_TEXTS])
+{
+	for (size_t i = 0; i < OPTION_TEXTS; i++) {
+		if (texts[i])
+			OPENSSL_cleanse(texts[i], strlen(texts[i]));
+		free(texts[i]);
+	}
 }
 
 int repositories_open(const struct repositories_options *o, struct repositories **ret_all)
@@ -52,13 +67,8 @@ int repositories_open(const struct repositories_options *o, struct repositories 
 	pthread_mutex_init(&all->lock, NULL);
 	memcpy(all->key, o->key, sizeof all->key);
 	all->quota = o->quota;
-	all->s3 = o->s3;
-	all->s3.endpoint = text_keep(all, 0, o->s3.endpoint);
-	all->s3.region = text_keep(all, 1, o->s3.region);
-	all->s3.key_id = text_keep(all, 2, o->s3.key_id);
-	all->s3.secret = text_keep(all, 3, o->s3.secret);
-	all->s3.token = text_keep(all, 4, o->s3.token);
-	all->s3.ca_file = text_keep(all, 5, o->s3.ca_file);
+	all->s3 = options_keep(&o->s3, all->texts[0]);
+	all->azure = options_keep(&o->azure, all->texts[1]);
 	for (size_t i = 0; i < o->region_count; i++) {
 		struct str region, url;
 		char *name = NULL;
@@ -119,10 +129,8 @@ void repositories_close(struct repositories *all)
 		free(p->url);
 		free(p);
 	}
-	if (all->s3_texts[3])
-		OPENSSL_cleanse(all->s3_texts[3], strlen(all->s3_texts[3]));
-	for (size_t i = 0; i < sizeof all->s3_texts / sizeof *all->s3_texts; i++)
-		free(all->s3_texts[i]);
+	texts_free(all->texts[0]);
+	texts_free(all->texts[1]);
 	OPENSSL_cleanse(all->key, sizeof all->key);
 	pthread_mutex_destroy(&all->lock);
 	free(all);
@@ -131,7 +139,7 @@ void repositories_close(struct repositories *all)
 /* Without the lock of all while it is asked: one store that is away must not hold up the others. */
 static int place_objects(struct repositories *all, struct place *p, struct objects **ret_objects)
 {
-	struct objects_options o = all->s3;
+	struct objects_options o = str_starts(str_of(p->url), STR("azure://")) ? all->azure : all->s3;
 	o.url = p->url;
 	pthread_mutex_lock(&all->lock);
 	o.expected = p->expected;

@@ -35,6 +35,7 @@ struct repositories_options {
 	size_t region_count;
 	uint64_t quota; /* bytes that a project may take in a region; what comes then is refused: -EDQUOT. 0: none */
 	struct objects_options s3;         /* endpoint, region, keys for all that are s3:// */
+	struct objects_options azure;      /* endpoint, account, key for all that are azure:// */
 	unsigned char key[REPO_KEY_BYTES]; /* the service's: seals the projects' keys */
 };
 must_check int repositories_open(const struct repositories_options *o, struct repositories **ret_all);

@@ -12,62 +12,88 @@
 
 #define SECRET_MAX 4096
 
+static bool url_is(const char *url, const char *scheme)
+{
+	return str_starts(str_of(url), str_of(scheme));
+}
+
 static int url_check(const char *option, const char *url)
 {
-	struct str u = str_of(url);
-	if (!u.n)
+	if (!*url)
 		return option_refuse("%s: needs a directory or a URL", option);
-	if (strstr(url, "://") && !str_starts(u, STR("file:///")) && !str_starts(u, STR("s3://")))
-		return option_refuse("%s: \"%s\" is not file:///DIRECTORY, a path, or s3://BUCKET/PREFIX", option, url);
+	if (strstr(url, "://") && !url_is(url, "file:///") && !url_is(url, "s3://") && !url_is(url, "azure://"))
+		return option_refuse("%s: \"%s\" is not file:///DIRECTORY, a path, s3://BUCKET/PREFIX or "
+		                     "azure://CONTAINER/PREFIX",
+		                     option, url);
 	return 0;
 }
 
-static bool url_is_s3(const char *url)
+/* Which kinds of buckets there are. */
+struct kinds {
+	bool s3, azure;
+};
+
+static void url_count(const char *url, struct kinds *kinds)
 {
-	return str_starts(str_of(url), STR("s3://"));
+	kinds->s3 = kinds->s3 || url_is(url, "s3://");
+	kinds->azure = kinds->azure || url_is(url, "azure://");
 }
 
-static int secret_read(const char *path, char ret_secret[SECRET_MAX])
+static int secret_read(const char *option, const char *path, char ret_secret[SECRET_MAX])
 {
 	FILE *f = fopen(path, "re");
 	if (!f)
-		return option_refuse("--s3-secret-file: %s: %s", path, strerror(errno));
+		return option_refuse("%s: %s: %s", option, path, strerror(errno));
 	size_t n = fread(ret_secret, 1, SECRET_MAX - 1, f);
 	fclose(f);
 	while (n && (ret_secret[n - 1] == '\n' || ret_secret[n - 1] == '\r'))
 		n--;
 	ret_secret[n] = 0;
-	return n == 0 || strlen(ret_secret) != n ? option_refuse("--s3-secret-file: %s holds no secret", path) : 0;
+	return n == 0 || strlen(ret_secret) != n ? option_refuse("%s: %s holds no secret", option, path) : 0;
 }
 
-/* Whether some repository is in a bucket. */
-static int places_check(const struct repository_settings *s, const char *fallback, bool *ret_s3)
+static int places_check(const struct repository_settings *s, const char *fallback, struct kinds *ret_kinds)
 {
 	int result = url_check("--backups", fallback);
-	*ret_s3 = url_is_s3(fallback);
+	url_count(fallback, ret_kinds);
 	for (size_t i = 0; i < s->region_count && result == 0; i++) {
 		const char *is = strchr(s->regions[i], '=');
 		if (!is || is == s->regions[i])
 			return option_refuse("--backups-region: \"%s\" is not REGION=URL", s->regions[i]);
 		result = url_check("--backups-region", is + 1);
-		*ret_s3 = *ret_s3 || url_is_s3(is + 1);
+		url_count(is + 1, ret_kinds);
 	}
 	return result;
 }
 
-static int secret_find(const struct repository_settings *s, char ret_secret[SECRET_MAX])
+/* From the file, or from the environment. */
+static int secret_find(const char *of, const char *option, const char *file, const char *variable,
+                       char ret_secret[SECRET_MAX])
 {
-	const char *given = getenv("STEWARD_S3_SECRET");
+	const char *given = getenv(variable);
+	if (file)
+		return secret_read(option, file, ret_secret);
+	if (!given || !*given || strlen(given) >= SECRET_MAX)
+		return option_refuse("the secret of %s is missing: give %s or %s in the environment", of, option,
+		                     variable);
+	memcpy(ret_secret, given, strlen(given) + 1);
+	return 0;
+}
+
+static int s3_secret(const struct repository_settings *s, char ret_secret[SECRET_MAX])
+{
 	if (!s->s3_key_id)
 		return option_refuse("--s3-key-id is missing: a bucket needs a key, by --s3-key-id and "
 		                     "--s3-secret-file or STEWARD_S3_SECRET");
-	if (s->s3_secret_file)
-		return secret_read(s->s3_secret_file, ret_secret);
-	if (!given || !*given || strlen(given) >= SECRET_MAX)
-		return option_refuse("the secret of --s3-key-id is missing: give --s3-secret-file or "
-		                     "STEWARD_S3_SECRET in the environment");
-	memcpy(ret_secret, given, strlen(given) + 1);
-	return 0;
+	return secret_find("--s3-key-id", "--s3-secret-file", s->s3_secret_file, "STEWARD_S3_SECRET", ret_secret);
+}
+
+static int azure_secret(const struct repository_settings *s, char ret_secret[SECRET_MAX])
+{
+	if (!s->azure_account)
+		return option_refuse("--azure-account is missing: a container needs a storage account and its key, by "
+		                     "--azure-key-file or STEWARD_AZURE_KEY");
+	return secret_find("--azure-account", "--azure-key-file", s->azure_key_file, "STEWARD_AZURE_KEY", ret_secret);
 }
 
 static struct objects_options s3_options(const struct repository_settings *s)
@@ -79,18 +105,33 @@ static struct objects_options s3_options(const struct repository_settings *s)
 	                                .token = getenv("STEWARD_S3_TOKEN")};
 }
 
+static struct objects_options azure_options(const struct repository_settings *s)
+{
+	return (struct objects_options){
+	        .endpoint = s->azure_endpoint, .account = s->azure_account, .ca_file = s->azure_ca_file};
+}
+
 int s3_setup(const struct repository_settings *s, struct arena *a, struct objects_options *ret_s3)
 {
 	char *secret = arena_alloc(a, SECRET_MAX);
-	int result = secret_find(s, secret);
+	int result = s3_secret(s, secret);
 	*ret_s3 = s3_options(s);
 	ret_s3->secret = secret;
 	return result;
 }
 
+int azure_setup(const struct repository_settings *s, struct arena *a, struct objects_options *ret_azure)
+{
+	char *secret = arena_alloc(a, SECRET_MAX);
+	int result = azure_secret(s, secret);
+	*ret_azure = azure_options(s);
+	ret_azure->secret = secret;
+	return result;
+}
+
 int repositories_setup(const struct repository_settings *s, struct repositories **ret_all)
 {
-	char secret[SECRET_MAX] = "", *made = NULL;
+	char secret[SECRET_MAX] = "", azure[SECRET_MAX] = "", *made = NULL;
 	char *whole = s->backups ? NULL : realpath(s->data_dir, NULL);
 	if (!s->backups && asprintf(&made, "%s/backups", whole ? whole : s->data_dir) < 0)
 		abort();
@@ -100,19 +141,24 @@ int repositories_setup(const struct repository_settings *s, struct repositories 
 	                                 .regions = s->regions,
 	                                 .region_count = s->region_count,
 	                                 .quota = s->quota,
-	                                 .s3 = s3_options(s)};
-	bool s3 = false;
-	int result = places_check(s, o.fallback, &s3);
-	if (result == 0 && s3)
-		result = secret_find(s, secret);
+	                                 .s3 = s3_options(s),
+	                                 .azure = azure_options(s)};
+	struct kinds kinds = {.s3 = false};
+	int result = places_check(s, o.fallback, &kinds);
+	if (result == 0 && kinds.s3)
+		result = s3_secret(s, secret);
+	if (result == 0 && kinds.azure)
+		result = azure_secret(s, azure);
 	if (result == 0) {
 		o.s3.secret = secret;
+		o.azure.secret = azure;
 		seal_mac("backups", STR("service key"), o.key);
 		result = repositories_open(&o, ret_all);
 		if (result < 0)
 			option_refuse("--backups-region: %s", repository_why());
 	}
 	OPENSSL_cleanse(secret, sizeof secret);
+	OPENSSL_cleanse(azure, sizeof azure);
 	OPENSSL_cleanse(o.key, sizeof o.key);
 	free(made);
 	return result;

@@ -11,13 +11,15 @@ struct repository_settings {
 	size_t region_count;
 	uint64_t quota; /* of a project in a region; 0: none */
 	const char *s3_endpoint, *s3_region, *s3_key_id, *s3_secret_file, *s3_ca_file;
+	const char *azure_endpoint, *azure_account, *azure_key_file, *azure_ca_file;
 };
 
-/* The data directory's key is loaded (store/seal.h). What lies in an object store is first asked when it is used. The
- * secret is read from the file, or from STEWARD_S3_SECRET; a token of a session from STEWARD_S3_TOKEN. A message on
- * stderr, and negative, when a setting is wrong. */
+/* The data directory's key is loaded (store/seal.h). What lies in an object store is first asked when it is used.
+ * Secrets are read from the files, or from STEWARD_S3_SECRET and STEWARD_AZURE_KEY; a token of a session from
+ * STEWARD_S3_TOKEN. A message on stderr, and negative, when a setting is wrong. */
 must_check int repositories_setup(const struct repository_settings *s, struct repositories **ret_all);
 /* The same key for other buckets than those of backups. The secret is in the arena. */
 must_check int s3_setup(const struct repository_settings *s, struct arena *a, struct objects_options *ret_s3);
+must_check int azure_setup(const struct repository_settings *s, struct arena *a, struct objects_options *ret_azure);
 
 #endif

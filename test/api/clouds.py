@@ -63,6 +63,7 @@ class Clouds:
 		self.session = {'AccessKeyId': 'ASIASHORT', 'SecretAccessKey': 'short/lived+secret', 'SessionToken': 'short-lived-session=='}
 		self.lasts, self.secret, self.given, self.lock = 3600, SECRET, [], threading.Lock()
 		self.claims = {}  # that Azure's tokens have instead of the true ones
+		self.odd = ''  # that Azure's tokens end with
 		self.held = threading.Event()
 		self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 		self.token = None
@@ -144,6 +145,12 @@ class Clouds:
 				'</Error></ErrorResponse>' % XMLNS)
 		elif fault == 'busy':
 			handler.reply(429, js, '{"error": "temporarily_unavailable"}')
+		elif fault == 'quota':
+			handler.reply(429, js, json.dumps({'error': {'code': 429, 'status': 'RESOURCE_EXHAUSTED',
+				'message': 'Maximum number of service accounts on project reached.'}}))
+		elif fault == 'rate':
+			handler.reply(429, js, json.dumps({'error': {'code': 429, 'status': 'RESOURCE_EXHAUSTED', 'message': 'Quota exceeded',
+				'details': [{'reason': 'RATE_LIMIT_EXCEEDED'}]}}))
 		elif fault == 'huge':
 			handler.reply(200, xml, '<AssumeRoleResponse>' + 'x' * (4 << 20))
 		elif fault == 'redirect':
@@ -225,8 +232,10 @@ class Clouds:
 		if tenant not in self.principals:
 			return 400, js, json.dumps({'error': 'unauthorized_client',
 				'error_description': 'AADSTS700016: Application was not found in the directory %s.' % tenant})
-		claims = {'oid': self.principals[tenant], 'tid': tenant, 'appid': APP, 'aud': form['scope'].replace('/.default', ''), **self.claims}
-		token = '%s.%s.%s' % (segment({'alg': 'RS256'}), segment(claims), uuid.uuid4().hex)
+		now = int(datetime.datetime.now(datetime.timezone.utc).timestamp())
+		claims = {'oid': self.principals[tenant], 'tid': tenant, 'appid': APP, 'aud': form['scope'].replace('/.default', ''),
+			  'iss': 'https://sts.windows.net/%s/' % tenant, 'iat': now, 'nbf': now - 300, 'exp': now + self.lasts, **self.claims}
+		token = '%s.%s.%s%s' % (segment({'alg': 'RS256'}), segment(claims), uuid.uuid4().hex, self.odd)
 		self.given.append(token)
 		return 200, js, json.dumps({'token_type': 'Bearer', 'expires_in': self.lasts, 'access_token': token})
 

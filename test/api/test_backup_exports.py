@@ -231,7 +231,13 @@ def test_a_bucket_that_is_lost(server, group):
 	place = server.exports / to['bucketName']
 	shutil.rmtree(place)
 	place.write_text('in the way')
-	done = over(server, group, name, begin(server, group, name, snapshot, to['_id'])['id'])
+	job = begin(server, group, name, snapshot, to['_id'])
+	pass_time(server, lambda: 'export %s waits for its bucket' % job['id'] in server.stderr)
+	server.advance(DAY - 600)  # it is waited for for a day
+	jobs_done(server)
+	assert ok(server.get(exports(group, name, job['id'])))['state'] == 'InProgress'
+	server.advance(600)
+	done = over(server, group, name, job['id'])
 	assert done['state'] == 'Failed' and done['stateReason']['errorCode'] == 'EXPORT_FAILED' and done['stateReason']['message']
 	assert events(server, group) == ['CPS_EXPORT_FAILED']
 	os.unlink(place)

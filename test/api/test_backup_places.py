@@ -9,7 +9,10 @@ import pytest
 	(['--backup-spool', '15'], '--backup-spool'), (['--backup-spool', 'much'], '--backup-spool'), (['--backup-quota', '-1'], '--backup-quota'),
 	(['--backups', 's3://bucket/prefix'], '--s3-key-id'), (['--backups-region', 'A=s3://bucket'], '--s3-key-id'),
 	(['--backups', 's3://bucket/prefix', '--s3-key-id', 'me'], 'STEWARD_S3_SECRET'),
-	(['--backups', 's3://bucket/prefix', '--s3-key-id', 'me', '--s3-secret-file', '/dev/null'], 'holds no secret')])
+	(['--backups', 's3://bucket/prefix', '--s3-key-id', 'me', '--s3-secret-file', '/dev/null'], 'holds no secret'),
+	(['--backups', 'gs://bucket/prefix'], '--backups'), (['--backups', 'azure://container'], '--azure-account'),
+	(['--export-buckets', 'azure://'], '--azure-account'), (['--backups', 'azure://container', '--azure-account', 'me'], 'STEWARD_AZURE_KEY'),
+	(['--backups', 'azure://container', '--azure-account', 'me', '--azure-key-file', '/dev/null'], 'holds no secret')])
 def test_places_that_are_refused(start_server, args, word):
 	with pytest.raises(AssertionError) as e:
 		start_server(*args)

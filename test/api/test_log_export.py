@@ -10,7 +10,7 @@ from test_backups import create
 from test_provider_access import PRINCIPAL, assumable, authorize, id_of, make, removed
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import s3_server  # noqa: E402
+import gcs_server, s3_server  # noqa: E402
 
 MASK, SECRET, ROLE = '********', 'not-to-be-seen-5517', '5f0000000000000000000001'
 RANGE = re.compile(r'^(\d{16})-(\d{16})\.json\.gz$')
@@ -253,8 +253,16 @@ def receiver():
 
 
 @pytest.fixture(scope='module')
-def sending(cloud, stores, receiver, tmp_path_factory):
-	s = client.Server('--export-buckets', 'roles', '--s3-endpoint', stores.endpoint, '--outbox-private',
+def google_stores():
+	s = s3_server.Running('--token', 'ya29.role-*', program=gcs_server.__file__)
+	yield s
+	s.stop()
+
+
+@pytest.fixture(scope='module')
+def sending(cloud, stores, google_stores, receiver, tmp_path_factory):
+	s = client.Server('--export-buckets', 'roles', '--s3-endpoint', stores.endpoint, '--gcs-endpoint', google_stores.endpoint,
+			  '--azure-endpoint', 'http://127.0.0.1:9', '--outbox-private',
 			  '--outbox-endpoint', 'datadog-logs-us5=' + receiver.url, *cloud.options(tmp_path_factory.mktemp('keys')), record=client.EXCHANGES)
 	s.versions = versions.Named(derive.Api())
 	yield s
@@ -374,6 +382,17 @@ def test_by_a_role(sending, cloud, stores, project):
 	until(lambda: ok(sending.get(push(project)))['state'] == 'ACTIVE')
 	assert not ok(sending.delete(push(project)))
 	assert made['id'] in [x['id'] for x in ok(sending.get(path(project)))['results']]
+
+
+def test_google(sending, cloud, google_stores, project):
+	"""With the token of the role's account."""
+	role = ok(authorize(sending, project, make(sending, project, 'GCP')))
+	made = ok(sending.post(path(project), json=form('GCS', bucketName=gcs_server.BUCKET, prefixPath='g', roleId=role['roleId'])), 201)
+	until(lambda: sending.get(path(project, made['id'])).headers[STATE] == 'ACTIVE')
+	name = create(sending, project)
+	for host in hosts(sending, project):
+		below = 'g/%s/%s/%s/DB/' % (project, name, host.split('.')[0])
+		pass_time(sending, lambda: joined(in_store(google_stores, below)) == log_of(sending, project, host), 61)
 
 
 def test_roles_of_other_providers(sending, cloud, project):

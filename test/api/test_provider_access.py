@@ -10,7 +10,7 @@ from test_backup_exports import begin, buckets, over
 from test_backups import create, take
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import s3_server  # noqa: E402
+import gcs_server, s3_server  # noqa: E402
 
 TENANT, PRINCIPAL = '11111111-2222-4333-8444-555555555555', '66666666-7777-4888-8999-aaaaaaaaaaaa'
 OTHER = 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'
@@ -33,9 +33,18 @@ def stores():
 
 
 @pytest.fixture(scope='module')
-def roled(cloud, stores, tmp_path_factory):
+def google_stores():
+	"""Takes tokens of the roles' accounts, and not the service's own."""
+	s = s3_server.Running('--token', 'ya29.role-*', program=gcs_server.__file__)
+	yield s
+	s.stop()
+
+
+@pytest.fixture(scope='module')
+def roled(cloud, stores, google_stores, tmp_path_factory):
 	"""A service that has identities at all three, and takes exports to tenants' own buckets alone."""
 	s = client.Server('--log-level', 'debug', '--export-buckets', 'roles', '--s3-endpoint', stores.endpoint,
+			  '--gcs-endpoint', google_stores.endpoint, '--azure-endpoint', 'http://127.0.0.1:9',
 			  *cloud.options(tmp_path_factory.mktemp('keys')), record=client.EXCHANGES)
 	s.versions = versions.Named(derive.Api())
 	yield s
@@ -223,6 +232,11 @@ def test_azure(roled, cloud, group):
 	cloud.claims['tid'] = None
 	assert 'whose it is' in refused(authorize(roled, group, role), 409, 'CLOUD_PROVIDER_UNAVAILABLE')['detail']
 	cloud.claims.clear()
+	cloud.odd = '\r\nX-Added: yes'
+	try:
+		assert 'without a token that holds' in refused(authorize(roled, group, role), 409, 'CLOUD_PROVIDER_UNAVAILABLE')['detail']
+	finally:
+		cloud.odd = ''
 	done = ok(authorize(roled, group, role, tenantId=TENANT.upper(), servicePrincipalId=PRINCIPAL))
 	assert done['_id'] == role['_id'] and 'authorizedDate' not in done
 	assert ok(roled.get(access(group)))['azureServicePrincipals'] == [done]
@@ -267,6 +281,11 @@ def test_google(roled, cloud, group):
 	cloud.faults[:] = ['echo token']
 	why = refused(authorize(roled, group, role), 409, 'CLOUD_PROVIDER_REFUSES_SERVICE')['detail']
 	assert 'PERMISSION_DENIED: xxxx' in why and cloud.token[:8] not in why and cloud.token[:8] not in roled.stderr
+	cloud.faults[:], before = ['quota'], len(cloud.calls)
+	why = refused(authorize(roled, group, role), 409, 'CLOUD_PROVIDER_REFUSES_SERVICE')['detail']
+	assert 'Maximum number of service accounts' in why and len(cloud.calls) == before + 1, 'waiting does not mend a quota'
+	cloud.faults[:] = ['rate', 'rate']
+	assert ok(authorize(roled, group, role)) == done
 	cloud.accounts[name] = False
 	why = refused(authorize(roled, group, role), 409, 'CLOUD_PROVIDER_REFUSES_SERVICE')['detail']
 	assert 'generateAccessToken answered 403 PERMISSION_DENIED' in why and 'roles/iam.serviceAccountTokenCreator' in why
@@ -338,6 +357,61 @@ def test_export_bucket_of_another_project(roled, cloud, group):
 	refused(removed(roled, group, role), 404)
 
 
+def test_export_bucket_at_google(roled, cloud, google_stores, group):
+	"""By the token of the role's account. A wrong name and a missing right are told; a store that is away is waited for."""
+	role = make(roled, group, 'GCP')
+	wanted = {'bucketName': gcs_server.BUCKET, 'cloudProvider': 'GCP', 'roleId': role['roleId']}
+	refused(roled.post(buckets(group), json={**wanted, 'roleId': NO_ID}), 400, 'CLOUD_PROVIDER_ACCESS_ROLE_NOT_AUTHORIZED', 'roleId')
+	settled(roled, group, role)
+	ok(authorize(roled, group, role))
+	aws = assumable(roled, cloud, group)
+	why = refused(roled.post(buckets(group), json={**wanted, 'roleId': aws['roleId']}), 400, 'CLOUD_PROVIDER_ACCESS_ROLE_NOT_AUTHORIZED')
+	assert 'another provider' in why['detail']
+	why = refused(roled.post(buckets(group), json={**wanted, 'bucketName': 'elsewhere'}), 400, 'EXPORT_BUCKET_NOT_ACCESSIBLE', 'bucketName')
+	assert 'there is no bucket elsewhere' in why['detail']
+	google_stores.say('fault POST say 1 403 forbidden x does not have storage.objects.create access to the bucket')
+	why = refused(roled.post(buckets(group), json=wanted), 400, 'EXPORT_BUCKET_NOT_ACCESSIBLE', 'bucketName')['detail']
+	assert 'storage.objects.create' in why and 'roles/storage.objectUser' in why
+	bucket = ok(roled.post(buckets(group), json=wanted))
+	assert ok(roled.get(access(group, role['roleId'])))['featureUsages'] == [{'featureType': 'EXPORT_SNAPSHOT'}]
+	name = create(roled, group)
+	snapshot = take(roled, group, name)['id']
+	google_stores.say('fault POST status 100000 503')
+	job = begin(roled, group, name, snapshot, bucket['_id'])
+	pass_time(roled, lambda: 'export %s waits for its bucket' % job['id'] in roled.stderr, step=10)
+	google_stores.say('clear')
+	done = over(roled, group, name, job['id'])
+	assert done['state'] == 'Successful', done
+	assert int(google_stores.say('objects')) == 5 and google_stores.say('uploads') == '0'
+	assert roled.delete(buckets(group, bucket['_id'])).status_code == 204
+
+
+@pytest.mark.parametrize('url', ['http://account.blob.core.windows.net/', 'https://account.blob.core.windows.net.example.com',
+	'https://127.0.0.1:9/account.blob.core.windows.net', 'https://a.b.blob.core.windows.net/container', 'https://user@account.blob.core.windows.net',
+	'https://account.blob.core.windows.net/another-one', 'https://account.blob.core.windows.net:444/container'])
+def test_export_bucket_at_azure_is_no_address(roled, cloud, group, url):
+	"""Of a serviceUrl only the account's name is taken."""
+	cloud.principals[TENANT] = PRINCIPAL
+	role = ok(authorize(roled, group, make(roled, group, 'AZURE', tenantId=TENANT, servicePrincipalId=PRINCIPAL)))
+	wanted = {'bucketName': 'container', 'cloudProvider': 'AZURE', 'roleId': role['_id'], 'serviceUrl': url}
+	refused(roled.post(buckets(group), json=wanted), 400, 'VALIDATION_ERROR', 'serviceUrl')
+
+
+def test_a_bucket_that_was_added_by_a_role(start_server, cloud, stores, tmp_path):
+	"""Nobody has proved to own a directory of its name: where roles lead nowhere any more, nothing is written there."""
+	cloud.session = {'AccessKeyId': s3_server.KEY_ID, 'SecretAccessKey': s3_server.SECRET, 'SessionToken': 'short-lived-session=='}
+	first = start_server('--export-buckets', 'roles', '--s3-endpoint', stores.endpoint, *cloud.options(tmp_path))
+	role, name = assumable(first, cloud, first.group), create(first, first.group)
+	made = ok(first.post(buckets(first.group), json={'bucketName': s3_server.BUCKET, 'cloudProvider': 'AWS', 'iamRoleId': role['roleId']}))
+	snapshot = take(first, first.group, name)['id']
+	first.stop()
+	again = start_server(*cloud.options(tmp_path), data_dir=first.data_dir, exports=True)
+	done = over(again, again.group, name, begin(again, again.group, name, snapshot, made['_id'])['id'])
+	assert done['state'] == 'Failed' and 'added by a role' in done['stateReason']['message']
+	assert not (again.exports / s3_server.BUCKET).exists()
+	assert again.delete(buckets(again.group, made['_id'])).status_code == 204
+
+
 def test_operators_own_bucket(start_server, cloud, stores, tmp_path):
 	"""Beside roles, the operator's key is used where a bucket names no role that the project has."""
 	(tmp_path / 's3').write_text(s3_server.SECRET)
@@ -392,8 +466,11 @@ def test_wrong_settings(tmp_path, args, words):
 	assert done.returncode != 0 and words in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize('change, words', [({'project_id': 'my-project'}, 'project_id'), ({'private_key': 'x'}, 'no key'), ({'token_uri': 'http://example.com/'}, 'token_uri')])
+@pytest.mark.parametrize('change, words', [({'project_id': 'my-project'}, 'project_id'), ({'private_key': 'x'}, 'no key'), ({'private_key': 'encrypted'}, 'not encrypted'), ({'token_uri': 'http://example.com/'}, 'token_uri')])
 def test_wrong_key_file(cloud, tmp_path, change, words):
+	if change == {'private_key': 'encrypted'}:
+		change = {'private_key': cloud.key.private_bytes(clouds.serialization.Encoding.PEM, clouds.serialization.PrivateFormat.PKCS8,
+			clouds.serialization.BestAvailableEncryption(b'secret')).decode()}
 	done = cli('serve', '--data', tmp_path / 'data', '--listen', '127.0.0.1:0', '--clock', 'virtual', '--provider-google-key-file',
 		   cloud.key_file(tmp_path, **change), check=False)
 	assert done.returncode != 0 and words in done.stderr, done.stderr

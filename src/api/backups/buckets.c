@@ -1,7 +1,8 @@
 /* Export buckets: names under which a project's exports are kept. Where a name leads to is the operator's to say: to a
- * directory, or to a bucket of an S3 service. There the project's role gives the keys, where the bucket names one that
- * it has, else the operator. With the operator's keys nobody proves to be a bucket's owner, so a name belongs to the
- * organization that used it first. Nothing in a bucket is ever read. */
+ * directory, or to a bucket of S3, Azure or Google. There the project's role gives the keys, where the bucket names one
+ * that it has, else the operator. With the operator's keys nobody proves to be a bucket's owner, so a name belongs to
+ * the organization that used it first; a bucket that was added by a role has proved nothing about the place of that
+ * name, and is reached by a role alone. Nothing in a bucket is ever read. */
 #include "api/backups/exports.h"
 #include "api/backups/jobs.h"
 #include "api/kit/verbs.h"
@@ -12,7 +13,8 @@
 
 #define BUCKET_ORG_REF "export_bucket_org" /* from a bucket's name to the organization's id */
 #define PROBE EXPORTS_BELOW "access-%s"
-#define S3_PLACE "s3://"
+#define BY_ROLE "byRole" /* of a stored bucket: that is how it was added */
+#define AZURE_HOST ".blob.core.windows.net"
 #define NO_TENANT "00000000-0000-0000-0000-000000000000"
 
 static bool is_aws(const json_t *bucket)
@@ -20,15 +22,44 @@ static bool is_aws(const json_t *bucket)
 	return str_is(json_field(bucket, "cloudProvider"), "AWS");
 }
 
-/* The role that a bucket names: iamRoleId at AWS, roleId elsewhere. */
+/* The role that a bucket names. */
+static const char *role_field(const json_t *bucket)
+{
+	return is_aws(bucket) ? "iamRoleId" : "roleId";
+}
+
 static struct str role_id_of(const json_t *bucket)
 {
-	return json_field(bucket, is_aws(bucket) ? "iamRoleId" : "roleId");
+	return json_field(bucket, role_field(bucket));
+}
+
+/* By enum provider. */
+static const char *const schemes[PROVIDERS] = {"s3://", "azure://", "gs://"};
+
+static enum provider provider_of(const json_t *bucket)
+{
+	enum provider provider = PROVIDER_AWS;
+	(void)!provider_of_name(json_field(bucket, "cloudProvider"), &provider);
+	return provider;
 }
 
 static struct str place_of(const struct service *s)
 {
 	return str_of(s->export_buckets ? s->export_buckets : "");
+}
+
+/* Whether the operator's own buckets are at this provider. */
+static bool place_is_at(struct str place, enum provider provider)
+{
+	return str_starts(place, str_of(schemes[provider]));
+}
+
+static bool place_is_cloud(struct str place)
+{
+	bool is = false;
+	for (unsigned i = 0; i < PROVIDERS; i++)
+		is = is || place_is_at(place, (enum provider)i);
+	return is;
 }
 
 int bucket_role(const struct service *s, struct tx *tx, struct arena *a, struct str group_id, const json_t *bucket,
@@ -37,16 +68,19 @@ int bucket_role(const struct service *s, struct tx *tx, struct arena *a, struct 
 	bool only = str_is(place_of(s), EXPORTS_BY_ROLES);
 	struct provider_role *role = arena_new_of(a, struct provider_role);
 	*ret_role = NULL;
-	if (!is_aws(bucket) || (!only && !str_starts(place_of(s), STR(S3_PLACE))))
-		return 0;
-	int r = provider_role_find(tx, a, group_id, role_id_of(bucket), role);
-	if (r == -ENOENT && !only)
-		return 0;
-	if (r == 0 && role->provider != PROVIDER_AWS)
+	int r = only || place_is_cloud(place_of(s)) ? provider_role_find(tx, a, group_id, role_id_of(bucket), role)
+	                                            : -ENOENT;
+	if (r == -ENOENT && !only) {
+		*ret_why =
+		        "the bucket was added by a role of the project, and is not reached by one any more: remove it "
+		        "and add it again";
+		return json_flag(bucket, BY_ROLE) ? -EACCES : 0;
+	}
+	if (r == 0 && role->provider != provider_of(bucket))
 		r = -EINVAL;
 	*ret_why = r == -ENOENT   ? "the project has no cloud provider role of this id"
 	           : r == -EACCES ? "the cloud provider role is not authorized yet"
-	           : r == -EINVAL ? "the cloud provider role is not of AWS"
+	           : r == -EINVAL ? "the cloud provider role is of another provider"
 	                          : "the cloud provider role cannot be read";
 	if (r == 0)
 		*ret_role = role;
@@ -68,54 +102,84 @@ static int role_keys_get(void *ctx, struct objects_keys *ret_keys, const char **
 	*ret_why = keys_why;
 	if (r == 0)
 		*ret_keys = (struct objects_keys){.key_id = c.key_id, .secret = c.secret, .token = c.token};
-	return r == -EKEYREJECTED || r == -EPERM ? -EACCES : r == -ENOTSUP ? -EHOSTUNREACH : r;
+	return r == -EKEYREJECTED || r == -EPERM ? -EACCES : r;
 }
 
-/* A tenant's own bucket, by its role. */
-static int role_bucket_open(const struct service *s, struct arena *a, struct str name, const struct provider_role *role,
-                            struct objects **ret_bucket, const char **ret_why)
+/* https://ACCOUNT.blob.core.windows.net, and maybe the container. Only the account's name is taken from it: nothing
+ * that a tenant says becomes an address. */
+static bool account_of(const json_t *bucket, struct str *ret_account)
 {
-	struct role_keys *keys = arena_new_of(a, struct role_keys);
-	struct objects_options o = *s->export_s3;
-	*keys = (struct role_keys){.providers = s->providers, .role = *role};
-	o.keys = role_keys_get;
-	o.keys_ctx = keys;
-	o.own = EXPORTS_BELOW;
-	o.url = arena_printf(a, S3_PLACE "%.*s", STR_ARG(name)).p;
-	int r = objects_open(&o, ret_bucket);
+	struct str url = json_field(bucket, "serviceUrl"), scheme = STR("https://"), rest, host, path;
+	if (!str_starts(url, scheme))
+		return false;
+	rest = (struct str){url.p + scheme.n, url.n - scheme.n};
+	str_cut(rest, '/', &host, &path);
+	if (!str_ends(host, STR(AZURE_HOST)) || (path.n && !str_eq(path, json_field(bucket, "bucketName"))))
+		return false;
+	*ret_account = (struct str){host.p, host.n - strlen(AZURE_HOST)};
+	for (size_t i = 0; i < ret_account->n; i++)
+		if (!((host.p[i] >= 'a' && host.p[i] <= 'z') || (host.p[i] >= '0' && host.p[i] <= '9')))
+			return false;
+	return ret_account->n >= 3 && ret_account->n <= 24;
+}
+
+static int objects_at(struct arena *a, struct objects_options *o, struct str url, struct objects **ret_bucket,
+                      const char **ret_why)
+{
+	o->own = EXPORTS_BELOW;
+	o->url = url.p;
+	int r = objects_open(o, ret_bucket);
 	if (r < 0)
 		*ret_why = arena_z(a, str_of(objects_why()));
 	return r;
+}
+
+/* A tenant's own bucket, by its role. */
+static int role_bucket_open(const struct service *s, struct arena *a, const json_t *bucket,
+                            const struct provider_role *role, struct objects **ret_bucket, const char **ret_why)
+{
+	struct role_keys *keys = arena_new_of(a, struct role_keys);
+	struct objects_options o = s->export_options[role->provider];
+	struct str name = json_field(bucket, "bucketName"), account;
+	*keys = (struct role_keys){.providers = s->providers, .role = *role};
+	o.keys = role_keys_get;
+	o.keys_ctx = keys;
+	if (role->provider == PROVIDER_AZURE) {
+		if (!account_of(bucket, &account)) {
+			*ret_why = "its serviceUrl names no storage account";
+			return -EINVAL;
+		}
+		o.account = arena_z(a, account);
+	}
+	return objects_at(a, &o, arena_printf(a, "%s%.*s", schemes[role->provider], STR_ARG(name)), ret_bucket,
+	                  ret_why);
 }
 
 int bucket_open(const struct service *s, struct arena *a, const json_t *bucket, const struct provider_role *role,
                 struct objects **ret_bucket, const char **ret_why)
 {
-	struct str name = json_field(bucket, "bucketName");
+	struct str name = json_field(bucket, "bucketName"), place = place_of(s);
 	struct objects_options o = {.url = NULL};
-	struct str place = place_of(s);
-	bool s3 = str_starts(place, STR(S3_PLACE));
+	enum provider provider = provider_of(bucket);
+	bool cloud = place_is_cloud(place);
 	if (role)
-		return role_bucket_open(s, a, name, role, ret_bucket, ret_why);
-	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (s3 && (!s->export_s3 || !is_aws(bucket)))) {
+		return role_bucket_open(s, a, bucket, role, ret_bucket, ret_why);
+	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (cloud && !place_is_at(place, provider))) {
 		*ret_why = "the operator of this service has configured no place for export buckets of this provider";
-		return -EHOSTUNREACH;
+		return -ENOTSUP;
 	}
+	if (!cloud)
+		return objects_at(a, &o, arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(name)), ret_bucket,
+		                  ret_why);
 	/* With the operator's key much can be written to: only what is meant for exports. */
-	struct str begin = {place.p + strlen(S3_PLACE), s3 ? place.n - strlen(S3_PLACE) : 0};
-	if (s3 && !str_starts(name, begin)) {
+	size_t skip = strlen(schemes[provider]);
+	struct str begin = {place.p + skip, place.n - skip};
+	if (!str_starts(name, begin)) {
 		*ret_why = arena_printf(a, "names of export buckets begin with \"%.*s\" here", STR_ARG(begin)).p;
 		return -EACCES;
 	}
-	if (s3)
-		o = *s->export_s3;
-	o.own = EXPORTS_BELOW;
-	o.url = s3 ? arena_printf(a, S3_PLACE "%.*s", STR_ARG(name)).p
-	           : arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(name)).p;
-	int r = objects_open(&o, ret_bucket);
-	if (r < 0)
-		*ret_why = arena_z(a, str_of(objects_why()));
-	return r;
+	o = s->export_options[provider];
+	return objects_at(a, &o, arena_printf(a, "%s%.*s", schemes[provider], STR_ARG(name)), ret_bucket, ret_why);
 }
 
 /* --- a new one */
@@ -173,7 +237,8 @@ static int way_check(struct call *c, struct tx *tx, const json_t *bucket, const 
 	*ret_free = false;
 	int r = bucket_role(c->service, tx, c->arena, c->group.id, bucket, ret_role, &why);
 	if (r == -ENOENT || r == -EACCES || r == -EINVAL)
-		return call_fail_field(c, 400, "CLOUD_PROVIDER_ACCESS_ROLE_NOT_AUTHORIZED", "iamRoleId", "%s.", why);
+		return call_fail_field(c, 400, "CLOUD_PROVIDER_ACCESS_ROLE_NOT_AUTHORIZED", role_field(bucket), "%s.",
+		                       why);
 	return r < 0 || *ret_role ? r : owner_check(c, tx, json_field(bucket, "bucketName"), ret_free);
 }
 
@@ -201,6 +266,11 @@ int export_buckets_prepare(struct call *c)
 	int r = restore_prepare(c, way_look);
 	if (r < 0)
 		return r;
+	struct str account;
+	if (c->prepared && provider_of(c->body) == PROVIDER_AZURE && !account_of(c->body, &account))
+		return call_fail_fault(c, STR("serviceUrl"),
+		                       "must be https://ACCOUNT" AZURE_HOST
+		                       ", with the container's name after it or nothing");
 	r = access_prove(c->service, c->arena, c->body, c->prepared, &why);
 	if (r == 0)
 		return 0;
@@ -215,10 +285,12 @@ static int bucket_create(struct call *c, json_t *document)
 	bool is_free;
 	int r = way_check(c, c->tx, document, &role, &is_free);
 	if (r == 0 && !role != !c->prepared)
-		r = call_fail_field(c, 409, "CLOUD_PROVIDER_ACCESS_ROLE_CHANGED", "iamRoleId",
+		r = call_fail_field(c, 409, "CLOUD_PROVIDER_ACCESS_ROLE_CHANGED", role_field(document),
 		                    "the role was changed at the same time. Try again.");
 	if (r == 0 && is_free)
 		r = tx_ref_put(c->tx, BUCKET_ORG_REF, name, c->org.id);
+	if (role)
+		json_put(document, BY_ROLE, json_true());
 	if (is_aws(document))
 		json_default(document, "requirePrivateNetworking", json_false());
 	if (str_is(json_field(document, "cloudProvider"), "AZURE"))

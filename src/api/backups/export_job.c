@@ -11,6 +11,9 @@
 #include <stdio.h>
 
 #define TELL_US 2000000 /* between two looks at how far it has come */
+/* A bucket that is away is waited for: that is no failed attempt. */
+#define AWAY_LOOK_MS (INT64_C(60) * 1000)
+#define AWAY_MAX_MS (INT64_C(24) * 3600 * 1000)
 
 struct exporting {
 	struct job_run *run;
@@ -26,6 +29,7 @@ struct exporting {
 	json_t *tables, *table;
 	size_t total, done;
 	int64_t told_us;
+	bool away; /* the bucket was, when it failed */
 	char why[400];
 };
 
@@ -120,18 +124,34 @@ static int on_begin(void *ctx, const struct engine_table *table)
 	return export_put_begin(x->objects, object_name(x, tail.p), &x->put);
 }
 
+/* What became of the bucket. */
+static int bucket_result(struct exporting *x, int r)
+{
+	x->away = r == -EHOSTUNREACH || r == -ETIMEDOUT;
+	return r;
+}
+
+static int put_close(struct exporting *x, struct export_stored *ret_stored)
+{
+	int r = export_put_end(x->put, ret_stored, x->why, sizeof x->why);
+	x->put = NULL;
+	return bucket_result(x, r);
+}
+
 static int on_write(void *ctx, const void *bytes, size_t n)
 {
 	struct exporting *x = ctx;
-	return export_put_write(x->put, bytes, n);
+	struct export_stored unused;
+	int r = export_put_write(x->put, bytes, n), why;
+	/* The bucket's own words tell more than that it takes no bytes. */
+	return r < 0 && (why = put_close(x, &unused)) < 0 ? why : r;
 }
 
 static int on_end(void *ctx, uint64_t rows)
 {
 	struct exporting *x = ctx;
 	struct export_stored stored;
-	int r = export_put_end(x->put, &stored, x->why, sizeof x->why);
-	x->put = NULL;
+	int r = put_close(x, &stored);
 	if (r < 0)
 		return r;
 	json_put(x->table, "rows", json_integer((json_int_t)rows));
@@ -188,7 +208,7 @@ static int close_out(struct exporting *x)
 	}
 	if (r < 0)
 		snprintf(x->why, sizeof x->why, "%s", objects_why());
-	return r;
+	return bucket_result(x, r);
 }
 
 static int done_save(struct tx *tx, struct job_run *r)
@@ -238,7 +258,7 @@ static int tables_export(struct exporting *x, struct engine_progress *p)
 	int r = bucket_open(s, x->run->arena, x->bucket, x->role, &x->objects, &why);
 	if (r < 0) {
 		x->run->why = why;
-		return r;
+		return bucket_result(x, r);
 	}
 	x->told_us = clock_mono_us();
 	for (size_t i = 0; i < count; i++) {
@@ -284,6 +304,12 @@ int export_step(struct job_run *r)
 	x->run = r;
 	x->tables = json_keep(r->arena, json_array());
 	result = tables_export(x, &p);
+	if (result < 0 && x->away && clock_now_ms() - x->export.doc.created_ms < AWAY_MAX_MS) {
+		log_warn("export %.*s waits for its bucket: %s", STR_ARG(x->export.doc.id),
+		         r->why ? r->why : "it is away");
+		r->due_ms = clock_now_ms() + AWAY_LOOK_MS;
+		return JOB_LATER;
+	}
 	if (result == -EAGAIN) {
 		r->due_ms = p.again_ms;
 		return JOB_LATER;

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define S3_PLACE "s3://"
 #define NAME_BYTES 200
 #define PREFIX_BYTES 300
 #define PREFIX_PARTS 10
@@ -20,6 +19,9 @@ static enum provider provider_of(enum target_type type)
 {
 	return type == TARGET_AZURE ? PROVIDER_AZURE : type == TARGET_GCS ? PROVIDER_GCP : PROVIDER_AWS;
 }
+
+/* By enum provider. */
+static const char *const schemes[PROVIDERS] = {"s3://", "azure://", "gs://"};
 
 /* Containers of one account are apart from those of another. */
 struct str log_bucket_name(const json_t *config)
@@ -55,6 +57,20 @@ static struct str place_of(const struct service *s)
 	return str_of(s->export_buckets ? s->export_buckets : "");
 }
 
+/* Whether the operator's own buckets are at a provider: at this one, at any. */
+static bool place_is_at(struct str place, enum provider provider)
+{
+	return str_starts(place, str_of(schemes[provider]));
+}
+
+static bool place_is_cloud(struct str place)
+{
+	bool is = false;
+	for (unsigned i = 0; i < PROVIDERS; i++)
+		is = is || place_is_at(place, (enum provider)i);
+	return is;
+}
+
 /* --- roles */
 
 static int way_find(const struct service *s, struct tx *tx, struct arena *a, struct str group_id, const json_t *config,
@@ -63,7 +79,7 @@ static int way_find(const struct service *s, struct tx *tx, struct arena *a, str
 	bool only = str_is(place_of(s), EXPORTS_BY_ROLES);
 	struct provider_role *role = arena_new_of(a, struct provider_role);
 	*ret_role = NULL;
-	if (!only && (!str_starts(place_of(s), STR(S3_PLACE)) || type != TARGET_S3))
+	if (!only && !place_is_cloud(place_of(s)))
 		return 0;
 	int r = provider_role_find(tx, a, group_id, log_bucket_role_id(config), role);
 	if (r == -ENOENT && !only)
@@ -176,7 +192,9 @@ static int texts_check(struct call *c, const json_t *config, enum target_type ty
 
 static int owner_take(struct call *c, const json_t *config, enum target_type type)
 {
-	struct str owner, name = place_name(c->arena, config);
+	/* At the operator's own account a container is the same, whichever account a tenant names. */
+	struct str owner,
+	        name = place_is_cloud(place_of(c->service)) ? log_bucket_name(config) : place_name(c->arena, config);
 	int r = tx_ref_get(c->tx, c->arena, BUCKET_ORG_REF, name, &owner);
 	if (r == -ENOENT)
 		return tx_ref_put(c->tx, BUCKET_ORG_REF, name, c->org.id);
@@ -191,12 +209,14 @@ static int owner_take(struct call *c, const json_t *config, enum target_type typ
 static const char *place_fault(const struct service *s, struct arena *a, const json_t *config, enum target_type type)
 {
 	struct str place = place_of(s);
-	bool s3 = str_starts(place, STR(S3_PLACE));
-	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (s3 && (!s->export_s3 || type != TARGET_S3)))
+	bool cloud = place_is_cloud(place);
+	enum provider provider = provider_of(type);
+	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (cloud && !place_is_at(place, provider)))
 		return "the operator of this service has configured no place for buckets of this provider";
-	struct str begin = {place.p + strlen(S3_PLACE), s3 ? place.n - strlen(S3_PLACE) : 0};
+	size_t skip = cloud ? strlen(schemes[provider]) : place.n;
+	struct str begin = {place.p + skip, place.n - skip};
 	/* With the operator's key much can be written to: only what is meant for that. */
-	if (s3 && !str_starts(log_bucket_name(config), begin))
+	if (cloud && !str_starts(log_bucket_name(config), begin))
 		return arena_printf(a, "names of buckets begin with \"%.*s\" here", STR_ARG(begin)).p;
 	return NULL;
 }
@@ -243,9 +263,16 @@ static int role_keys_get(void *ctx, struct objects_keys *ret_keys, const char **
 
 static struct str url_of(struct arena *a, const struct target *t)
 {
-	static const char *const schemes[] = {
-	        [TARGET_S3] = S3_PLACE, [TARGET_GCS] = "gs://", [TARGET_AZURE] = "azure://"};
-	return arena_printf(a, "%s%.*s", schemes[t->type], STR_ARG(log_bucket_name(t->config)));
+	return arena_printf(a, "%s%.*s", schemes[provider_of(t->type)], STR_ARG(log_bucket_name(t->config)));
+}
+
+/* The options of the target's provider. */
+static struct objects_options options_of(const struct service *s, struct arena *a, const struct target *t)
+{
+	struct objects_options o = s->export_options[provider_of(t->type)];
+	if (t->type == TARGET_AZURE)
+		o.account = arena_z(a, json_field(t->config, "storageAccountName"));
+	return o;
 }
 
 static enum outcome outcome_of(int r)
@@ -282,9 +309,7 @@ static int role_bucket_open(const struct service *s, struct arena *a, const stru
                             const char **ret_why)
 {
 	struct role_keys *keys = arena_new_of(a, struct role_keys);
-	struct objects_options o = {.url = NULL};
-	if (t->type == TARGET_S3)
-		o = *s->export_s3;
+	struct objects_options o = options_of(s, a, t);
 	*keys = (struct role_keys){.providers = s->providers, .role = *role};
 	o.keys = role_keys_get;
 	o.keys_ctx = keys;
@@ -309,10 +334,13 @@ int log_bucket_open(const struct service *s, struct arena *a, const struct targe
 	*ret_why = place_fault(s, a, t->config, t->type);
 	if (*ret_why)
 		return -EACCES;
-	bool s3 = str_starts(place, STR(S3_PLACE));
-	if (s3)
-		o = *s->export_s3;
-	o.url = s3 ? url_of(a, t).p : arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(place_name(a, t->config))).p;
+	if (place_is_cloud(place)) {
+		/* The operator's key is of the operator's own account. */
+		o = s->export_options[provider_of(t->type)];
+		o.url = url_of(a, t).p;
+	} else {
+		o.url = arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(place_name(a, t->config))).p;
+	}
 	int r = objects_open(&o, ret_bucket);
 	return r < 0 ? failed(a, r, ret_outcome, ret_why) : 0;
 }

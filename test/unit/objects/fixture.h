@@ -1,4 +1,4 @@
-/* Of the tests of object stores: sources and sinks of known bytes, a folder of their own, and the S3 server. */
+/* Of the tests of object stores: sources and sinks of known bytes, a folder of their own, and the servers. */
 #ifndef STEWARD_TEST_OBJECTS_FIXTURE_H
 #define STEWARD_TEST_OBJECTS_FIXTURE_H
 
@@ -16,6 +16,7 @@
 
 #define KEY_ID "TESTKEYID"
 #define SECRET "test/secret+with=characters"
+#define AZURE_KEY "YSBrZXkgdGhhdCBpcyBzaXh0eS1mb3VyIGJ5dGVzIGxvbmcsIGFzIHRob3NlIG9mIGFjY291bnRzIGFyZS4hIQ=="
 #define PART 65536
 
 #define unused_here __attribute__((unused))
@@ -187,8 +188,30 @@ __attribute__((format(printf, 2, 3))) static unused_here int server_say(struct s
 		return -1;
 	long n = strtol(line, &end, 10);
 	if (end == line && strcmp(line, "ok\n") != 0)
-		fprintf(stderr, "the S3 server: %s", line);
+		fprintf(stderr, "the server: %s", line);
 	return end == line ? -1 : (int)n;
+}
+
+/* "none" in the place of its port: what the server needs is not installed. */
+static unused_here bool server_is_missing(const struct server *s)
+{
+	return strstr(s->endpoint, ":none") != NULL;
+}
+
+static unused_here struct objects_options azure_options(const struct server *s, const char *url)
+{
+	return (struct objects_options){.url = url,
+	                                .endpoint = s->endpoint,
+	                                .account = "stewardtest",
+	                                .secret = AZURE_KEY,
+	                                .part_bytes = PART,
+	                                .stall_seconds = 3};
+}
+
+static unused_here struct objects_options gcs_options(const struct server *s, const char *url)
+{
+	return (struct objects_options){
+	        .url = url, .endpoint = s->endpoint, .token = "token", .part_bytes = PART, .stall_seconds = 1};
 }
 
 static unused_here struct objects_options s3_options(const struct server *s, const char *url)

@@ -1,4 +1,5 @@
-/* What every object store promises: the same cases on a directory and on S3 (a server that verifies signatures). */
+/* What every object store promises: the same cases on a directory, on S3, Google Cloud Storage and Azure (servers that verify
+ * signatures, tokens and checksums). */
 #include "fixture.h"
 
 #include "base/clock.h"
@@ -322,36 +323,60 @@ static void test_kill(const struct objects_options *options)
 	objects_close(o);
 }
 
-int main(int argc, char **argv)
+/* The kinds of stores, with the server of each: its script is the argument of that number. */
+static const struct {
+	const char *name, *url;
+	struct objects_options (*options)(const struct server *s, const char *url);
+} kinds[] = {
+        {"a directory", "file://", NULL},
+        {"S3", "s3://bucket", s3_options},
+        {"Google Cloud Storage", "gs://bucket", gcs_options},
+        {"Azure", "azure://bucket", azure_options},
+};
+
+static void kind_run(size_t kind, const struct server *server)
 {
 	char url[128];
-	if (argc != 2)
-		return 2;
+	struct objects_options options =
+	        kinds[kind].options ? kinds[kind].options(server, url) : (struct objects_options){.url = url};
+	const char *below = kinds[kind].options ? "" : folder;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct objects *o = NULL;
+		unsigned failed = check_failed;
+		int64_t begun = clock_mono_us();
+		snprintf(url, sizeof url, "%s%s/p=q/%zu", kinds[kind].url, below, i);
+		CHECK(objects_open(&options, &o) == 0);
+		if (o)
+			cases[i].run(o);
+		else
+			fprintf(stderr, "%s\n", objects_why());
+		objects_close(o);
+		printf("%s on %s: %s, %lld ms\n", cases[i].name, kinds[kind].name,
+		       check_failed > failed ? "failed" : "passed", (long long)(clock_mono_us() - begun) / 1000);
+	}
+	snprintf(url, sizeof url, "%s%s/kill", kinds[kind].url, below);
+	test_kill(&options);
+}
+
+int main(int argc, char **argv)
+{
 	signal(SIGPIPE, SIG_IGN);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	folder_make();
-	struct server server = server_start(argv[1], NULL, NULL);
-	for (int s3 = 0; s3 < 2; s3++) {
-		struct objects_options options = s3_options(&server, url);
-		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-			struct objects *o = NULL;
-			unsigned failed = check_failed;
-			int64_t begun = clock_mono_us();
-			snprintf(url, sizeof url, "%s%s/p=q/%zu", s3 ? "s3://bucket" : "file://", s3 ? "" : folder, i);
-			CHECK(objects_open(&options, &o) == 0);
-			if (o)
-				cases[i].run(o);
-			objects_close(o);
-			printf("%s on %s: %s, %lld ms\n", cases[i].name, s3 ? "S3" : "a directory",
-			       check_failed > failed ? "failed" : "passed",
-			       (long long)(clock_mono_us() - begun) / 1000);
-		}
-		snprintf(url, sizeof url, "%s/kill", s3 ? "s3://bucket" : folder);
-		test_kill(&options);
+	for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds && (int)kind < argc; kind++) {
+		struct server server = {.pid = -1};
+		if (kind > 0)
+			server = server_start(argv[kind], NULL, NULL);
+		if (kind > 0 && server_is_missing(&server))
+			printf("%s is not installed: script/bootstrap --test does it\n", argv[kind]);
+		else
+			kind_run(kind, &server);
+		/* Nothing but what was killed is left behind: uploads of new, old and deep. */
+		if (strcmp(kinds[kind].name, "S3") == 0 || strcmp(kinds[kind].name, "Google Cloud Storage") == 0)
+			CHECK(server_say(&server, "uploads") == 3);
+		if (kind > 0)
+			server_stop(&server);
 	}
-	/* Nothing but what was killed is left behind: uploads of new, old and deep. */
-	CHECK(server_say(&server, "uploads") == 3);
-	server_stop(&server);
 	folder_remove();
 	return CHECK_DONE();
 }

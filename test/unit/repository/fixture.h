@@ -47,9 +47,15 @@ static inline const char *below(const char *name)
 	return path;
 }
 
+/* The address of a server, where the objects are in its buckets. */
+static inline const char *on_azure(void)
+{
+	return getenv("STEWARD_TEST_AZURE");
+}
+
 static inline const char *on_s3(void)
 {
-	return getenv("STEWARD_TEST_S3");
+	return on_azure() ? on_azure() : getenv("STEWARD_TEST_S3");
 }
 
 static inline struct repositories *places_open(unsigned char key)
@@ -68,6 +74,12 @@ static inline struct repositories *places_open(unsigned char key)
 		snprintf(region, sizeof region, "EU_WEST_1=s3://bucket/far");
 		o.s3 = (struct objects_options){
 		        .endpoint = on_s3(), .key_id = "TESTKEYID", .secret = "test/secret+with=characters"};
+	}
+	if (on_azure()) {
+		snprintf(url, sizeof url, "azure://bucket/store");
+		snprintf(region, sizeof region, "EU_WEST_1=azure://bucket/far");
+		o.azure = (struct objects_options){
+		        .endpoint = on_azure(), .account = "stewardtest", .secret = getenv("STEWARD_TEST_AZURE_KEY")};
 	}
 	struct repositories *all = NULL;
 	if (repositories_open(&o, &all) < 0)

@@ -1,10 +1,9 @@
-/* Requests to an S3 server. libcurl signs them; Debian's 7.88 takes path, query and the payload's hash as they are
- * given, so they are given as the signature wants them. It signs every header that it is given, also one that is
- * given empty so that it is not sent: none is.
+/* Requests to servers that keep objects, with libcurl. Path, query and headers are given as signatures want them.
  *
  * The server may lie: answers are bounded in size, a transfer that stalls or crawls is given up, redirects are not
- * followed, and what an answer says is cut and cleaned before it is shown. Keys never reach a log or words. */
-#include "objects/s3_request.h"
+ * followed, and what an answer says is cut and cleaned before it is shown. Keys never reach a log or words, and are
+ * wiped where they were written. */
+#include "objects/request.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -13,7 +12,7 @@
 
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -30,12 +29,19 @@
 #define PAUSE_MS 100u
 #define PAUSE_MAX_MS 2000u
 
-void s3_answer_free(struct s3_answer *a)
+static void buf_wipe(struct buf *b)
 {
-	buf_free(&a->body);
+	if (b->p)
+		OPENSSL_cleanse(b->p, b->cap);
+	buf_free(b);
 }
 
-void s3_encode(struct buf *b, struct str text, bool keep_slash)
+void object_answer_free(struct object_answer *a)
+{
+	buf_wipe(&a->body);
+}
+
+void object_encode(struct buf *b, struct str text, bool keep_slash)
 {
 	for (size_t i = 0; i < text.n; i++) {
 		char c = text.p[i];
@@ -47,9 +53,37 @@ void s3_encode(struct buf *b, struct str text, bool keep_slash)
 	}
 }
 
+void object_base64(const void *bytes, size_t n, char *ret_text)
+{
+	EVP_EncodeBlock((unsigned char *)ret_text, bytes, (int)n);
+}
+
+void object_header_add(struct curl_slist **list, const char *name, const char *value)
+{
+	struct buf line = {0};
+	buf_reserve(&line, strlen(name) + strlen(value) + 3); /* at once: growing would leave copies of secrets */
+	buf_z(&line, name);
+	buf_z(&line, ": ");
+	buf_z(&line, value);
+	buf_c(&line, 0);
+	*list = curl_slist_append(*list, line.p);
+	buf_wipe(&line);
+}
+
+void object_bearer(struct curl_slist **list, const char *token)
+{
+	struct buf value = {0};
+	buf_reserve(&value, strlen(token) + 8);
+	buf_z(&value, "Bearer ");
+	buf_z(&value, token);
+	buf_c(&value, 0);
+	object_header_add(list, "Authorization", value.p);
+	buf_wipe(&value);
+}
+
 /* Handles keep their connection: who comes next need not greet the server again. */
 
-static CURL *handle_take(struct s3_site *s)
+static CURL *handle_take(struct object_site *s)
 {
 	CURL *curl = NULL;
 	pthread_mutex_lock(&s->lock);
@@ -59,11 +93,11 @@ static CURL *handle_take(struct s3_site *s)
 	return curl ? curl : curl_easy_init();
 }
 
-static void handle_give(struct s3_site *s, CURL *curl)
+static void handle_give(struct object_site *s, CURL *curl)
 {
 	curl_easy_reset(curl);
 	pthread_mutex_lock(&s->lock);
-	if (s->idle_count < S3_HANDLES) {
+	if (s->idle_count < OBJECT_HANDLES) {
 		s->idle[s->idle_count++] = curl;
 		curl = NULL;
 	}
@@ -85,15 +119,17 @@ static void keys_free(struct objects_keys *k)
 	secret_free(k->token);
 }
 
-void s3_site_close(struct s3_site *s)
+void object_site_close(struct object_site *s)
 {
 	while (s->idle_count > 0)
 		curl_easy_cleanup(s->idle[--s->idle_count]);
 	pthread_mutex_destroy(&s->lock);
 	keys_free(&s->keys);
 	free(s->bucket);
+	free(s->what);
 	free(s->base);
 	free(s->region);
+	free(s->account);
 	free(s->ca_file);
 }
 
@@ -101,8 +137,9 @@ void s3_site_close(struct s3_site *s)
 
 struct transfer {
 	CURL *curl;
-	const struct s3_request *q;
-	struct s3_answer *a;
+	const struct object_request *q;
+	struct object_answer *a;
+	const struct object_dialect *dialect;
 	const struct objects_keys *keys; /* the site's, or */
 	struct objects_keys own;         /* of this try */
 	size_t sent;
@@ -112,9 +149,10 @@ struct transfer {
 	char words[CURL_ERROR_SIZE];
 };
 
-static bool is_good(long status)
+static bool is_good(const struct transfer *t)
 {
-	return status >= 200 && status < 300;
+	long status = t->a->status;
+	return (status >= 200 && status < 300) || (status && status == t->q->accept);
 }
 
 static size_t on_upload(char *into, size_t size, size_t count, void *ctx)
@@ -138,7 +176,7 @@ static int on_rewind(void *ctx, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
-static void range_parse(struct s3_answer *a, struct str text)
+static void range_parse(struct object_answer *a, struct str text)
 {
 	struct str range, total, first, last;
 	if (!str_starts(text, STR("bytes ")))
@@ -151,13 +189,11 @@ static void range_parse(struct s3_answer *a, struct str text)
 	               str_to_u64(last, INT64_MAX, &a->range_last);
 }
 
-static void header_take(struct s3_answer *a, struct str name, struct str value)
+static void header_take(const struct object_dialect *d, struct object_answer *a, struct str name, struct str value)
 {
 	uint64_t length;
-	if (str_ieq(name, STR("etag")))
-		snprintf(a->etag, sizeof a->etag, "%.*s", (int)(value.n < 130 ? value.n : 0), value.p);
-	else if (str_ieq(name, STR("x-amz-bucket-region")))
-		snprintf(a->region, sizeof a->region, "%.*s", (int)(value.n < 63 ? value.n : 0), value.p);
+	if (str_ieq(name, str_of(d->version_header)))
+		snprintf(a->version, sizeof a->version, "%.*s", (int)(value.n < 130 ? value.n : 0), value.p);
 	else if (str_ieq(name, STR("content-range")))
 		range_parse(a, value);
 	else if (str_ieq(name, STR("content-length")) && str_to_u64(value, INT64_MAX, &length))
@@ -168,16 +204,18 @@ static void header_take(struct s3_answer *a, struct str name, struct str value)
 		time_t at = curl_getdate(text, NULL);
 		a->date_ms = at > 0 ? at * INT64_C(1000) : 0;
 	}
+	if (d->header)
+		d->header(a, name, value);
 }
 
-static void answer_clear(struct s3_answer *a)
+static void answer_clear(struct object_answer *a)
 {
 	a->status = 0;
 	a->body.n = 0;
 	a->length = -1;
-	a->etag[0] = a->region[0] = 0;
-	a->has_range = a->has_total = false;
-	a->fault = (struct s3_fault){.code = ""};
+	a->version[0] = a->sum[0] = a->region[0] = a->upload[0] = 0;
+	a->has_range = a->has_total = a->has_kept = a->is_final = false;
+	a->fault = (struct object_fault){.code = ""};
 }
 
 static size_t on_header(char *line, size_t size, size_t count, void *ctx)
@@ -189,7 +227,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
 	if (str_starts(text, STR("HTTP/")))
 		answer_clear(t->a); /* "100 Continue" came before */
 	else if (str_cut(text, ':', &name, &value))
-		header_take(t->a, name, str_trim(value));
+		header_take(t->dialect, t->a, name, str_trim(value));
 	return size * count;
 }
 
@@ -198,7 +236,7 @@ static size_t on_body(char *p, size_t size, size_t count, void *ctx)
 	struct transfer *t = ctx;
 	size_t n = size * count;
 	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->a->status);
-	bool good = is_good(t->a->status);
+	bool good = is_good(t);
 	if (good && t->q->write) {
 		/* Without a length, an answer that is cut looks whole. */
 		if ((t->no_length = t->a->length < 0))
@@ -213,6 +251,8 @@ static size_t on_body(char *p, size_t size, size_t count, void *ctx)
 	}
 	if ((t->too_long = n > (good ? ANSWER_MAX : FAULT_MAX) - t->a->body.n))
 		return CURL_WRITEFUNC_ERROR;
+	if (!good) /* it may repeat a secret: growing would leave copies */
+		buf_reserve(&t->a->body, FAULT_MAX - t->a->body.n);
 	buf_add(&t->a->body, p, n);
 	return n;
 }
@@ -234,33 +274,26 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sock
 	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-static struct curl_slist *headers_of(const struct objects_keys *keys, const struct s3_request *q)
+static struct curl_slist *headers_of(const struct object_site *s, const struct object_request *q)
 {
-	unsigned char hash[SHA256_DIGEST_LENGTH];
-	char hex[2 * SHA256_DIGEST_LENGTH + 1];
-	struct buf line = {0};
-	SHA256((const unsigned char *)(q->body.n ? q->body.p : ""), q->body.n, hash);
-	hex_encode(hash, sizeof hash, hex);
-	buf_printf(&line, "x-amz-content-sha256: %s%c", hex, 0);
-	struct curl_slist *list = curl_slist_append(NULL, line.p);
-	if (q->if_match) {
-		line.n = 0;
-		buf_printf(&line, "If-Match: %s%c", q->if_match, 0);
-		list = curl_slist_append(list, line.p);
-	}
-	if (keys->token) {
-		line.n = 0;
-		buf_printf(&line, "x-amz-security-token: %s%c", keys->token, 0);
-		list = curl_slist_append(list, line.p);
-		OPENSSL_cleanse(line.p, line.n);
-	}
-	buf_free(&line);
+	struct curl_slist *list = NULL;
+	for (size_t i = 0; i < OBJECT_HEADERS && q->headers[i]; i++)
+		list = curl_slist_append(list, q->headers[i]);
+	if (q->pin && !s->dialect->pin_query)
+		object_header_add(&list, "If-Match", q->pin);
 	return list;
+}
+
+static void headers_free(struct curl_slist *list)
+{
+	for (struct curl_slist *l = list; l; l = l->next)
+		OPENSSL_cleanse(l->data, strlen(l->data));
+	curl_slist_free_all(list);
 }
 
 static void method_set(CURL *curl, struct transfer *t)
 {
-	const struct s3_request *q = t->q;
+	const struct object_request *q = t->q;
 	if (strcmp(q->method, "HEAD") == 0) {
 		curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
 		return;
@@ -276,7 +309,7 @@ static void method_set(CURL *curl, struct transfer *t)
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, q->method);
 }
 
-static void options_set(const struct s3_site *s, struct transfer *t)
+static void options_set(const struct object_site *s, struct transfer *t)
 {
 	CURL *curl = t->curl;
 	t->stall_seconds = t->q->stall_seconds ? t->q->stall_seconds : s->stall_seconds;
@@ -308,33 +341,25 @@ static void options_set(const struct s3_site *s, struct transfer *t)
 	method_set(curl, t);
 }
 
-static void sign_with(const struct s3_site *s, const struct objects_keys *keys, CURL *curl)
-{
-	struct buf scope = {0};
-	buf_printf(&scope, "aws:amz:%s:s3%c", s->region, 0);
-	curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, scope.p);
-	curl_easy_setopt(curl, CURLOPT_USERNAME, keys->key_id);
-	curl_easy_setopt(curl, CURLOPT_PASSWORD, keys->secret);
-	buf_free(&scope);
-}
-
-static char *url_of(const struct s3_site *s, const struct s3_request *q)
+static char *url_of(const struct object_site *s, const struct object_request *q)
 {
 	struct buf url = {0};
+	const char *pin = q->pin ? s->dialect->pin_query : NULL;
 	buf_z(&url, s->base);
-	buf_c(&url, '/');
-	s3_encode(&url, str_of(q->key), true);
+	buf_z(&url, q->path);
 	if (q->query)
 		buf_printf(&url, "?%s", q->query);
+	if (pin)
+		buf_printf(&url, "%c%s=%s", q->query ? '&' : '?', pin, q->pin);
 	buf_c(&url, 0);
 	return url.p;
 }
 
-static CURLcode try_once(struct s3_site *s, struct transfer *t)
+static CURLcode try_once(struct object_site *s, struct transfer *t)
 {
 	if (!(t->curl = handle_take(s)))
 		return CURLE_OUT_OF_MEMORY;
-	struct curl_slist *headers = headers_of(t->keys, t->q);
+	struct curl_slist *headers = headers_of(s, t->q);
 	char *url = url_of(s, t->q);
 	t->words[0] = 0;
 	t->sent = 0;
@@ -344,51 +369,47 @@ static CURLcode try_once(struct s3_site *s, struct transfer *t)
 	t->a->write_result = 0;
 	answer_clear(t->a);
 	options_set(s, t);
-	sign_with(s, t->keys, t->curl);
-	curl_easy_setopt(t->curl, CURLOPT_URL, url);
-	curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, headers);
-	CURLcode code = curl_easy_perform(t->curl);
-	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->a->status);
+	CURLcode code = CURLE_OUT_OF_MEMORY;
+	if (s->dialect->authorize(s, t->keys, t->q, t->curl, &headers) == 0) {
+		curl_easy_setopt(t->curl, CURLOPT_URL, url);
+		curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, headers);
+		code = curl_easy_perform(t->curl);
+		curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->a->status);
+	}
 	handle_give(s, t->curl);
-	curl_slist_free_all(headers);
+	headers_free(headers);
 	free(url);
 	return code;
 }
 
 /* What came of it. */
 
-/* Codes tell more than the status does; these are what servers of several makers say. */
-static const struct {
-	const char *code;
-	int result;
-} known_codes[] = {
-        {"AccessDenied", -EACCES},      {"AuthorizationHeaderMalformed", -EINVAL}, /* another region */
-        {"EntityTooLarge", -EFBIG},     {"ExpiredToken", -EACCES},
-        {"InvalidToken", -EACCES},      {"NoSuchBucket", -EHOSTUNREACH},
-        {"NoSuchKey", -ENOENT},         {"QuotaExceeded", -EDQUOT},
-        {"RequestTimeout", -ETIMEDOUT}, {"SlowDown", -EHOSTUNREACH},
-        {"XMinioStorageFull", -ENOSPC},
-};
-
-static int result_of(const struct s3_answer *a)
+/* Codes tell more than the status does. */
+static const struct object_code *code_find(const struct object_dialect *d, const char *code)
 {
-	for (size_t i = 0; i < sizeof known_codes / sizeof *known_codes; i++)
-		if (strcmp(a->fault.code, known_codes[i].code) == 0)
-			return known_codes[i].result;
-	switch (a->status) {
+	for (size_t i = 0; i < d->code_count; i++)
+		if (strcmp(code, d->codes[i].code) == 0)
+			return &d->codes[i];
+	return NULL;
+}
+
+static int result_of_status(long status)
+{
+	switch (status) {
 	case 401:
 	case 403: return -EACCES;
 	case 404: return -ENOENT;
+	case 408: return -ETIMEDOUT;
 	case 409: return -EBUSY;
 	case 412: return -ESTALE;
 	case 416: return -ERANGE;
 	case 429: return -EHOSTUNREACH;
 	case 507: return -ENOSPC;
-	default: return a->status >= 500 ? -EHOSTUNREACH : a->status >= 400 ? -EIO : -EPROTO;
+	default: return status >= 500 ? -EHOSTUNREACH : status >= 400 ? -EIO : -EPROTO;
 	}
 }
 
-bool s3_may_pass(int result)
+bool object_may_pass(int result)
 {
 	return result == -EHOSTUNREACH || result == -ETIMEDOUT || result == -EBUSY;
 }
@@ -412,56 +433,61 @@ static int result_of_curl(CURLcode code)
 	}
 }
 
-static void what_of(const struct s3_site *s, const struct s3_request *q, char *ret_text, size_t n)
+static void what_of(const struct object_site *s, const struct object_request *q, char *ret_text, size_t n)
 {
-	snprintf(ret_text, n, "s3://%s%s%.200s: %s", s->bucket, q->key ? "/" : "", q->key ? q->key : "", q->method);
+	snprintf(ret_text, n, "%s%s%.200s: %s", s->what, q->name ? "/" : "", q->name ? q->name : "", q->method);
 }
 
 /* Servers are not asked to repeat what they were sent; this one may. */
 static bool tells_secret(const struct objects_keys *keys, const char *words)
 {
-	return strstr(words, keys->secret) || (keys->token && strstr(words, keys->token));
+	return (keys->secret && strstr(words, keys->secret)) || (keys->token && strstr(words, keys->token));
 }
 
-static int answer_failed(const struct s3_site *s, const struct transfer *t)
+static int answer_failed(const struct object_site *s, const struct transfer *t)
 {
-	struct s3_answer *a = t->a;
+	struct object_answer *a = t->a;
+	const struct object_code *known = code_find(s->dialect, a->fault.code);
 	char what[300];
 	what_of(s, t->q, what, sizeof what);
+	a->is_final = known && known->is_final;
 	if (a->status >= 300 && a->status < 400 && !a->fault.code[0])
 		snprintf(a->fault.message, sizeof a->fault.message, "the bucket is elsewhere%s%s",
 		         a->region[0] ? ", in region " : "", a->region);
-	bool hidden = tells_secret(t->keys, a->fault.code) || tells_secret(t->keys, a->fault.message);
-	return objects_fail(result_of(a), "%s: answered %ld%s%s%s%s", what, a->status,
-	                    a->fault.code[0] && !hidden ? " " : "", hidden ? "" : a->fault.code,
-	                    a->fault.message[0] && !hidden ? ": " : "", hidden ? "" : a->fault.message);
+	if (tells_secret(t->keys, a->fault.code) || tells_secret(t->keys, a->fault.message))
+		a->fault = (struct object_fault){.code = ""};
+	return objects_fail(known ? known->result : result_of_status(a->status), "%s: answered %ld%s%s%s%s%s%s", what,
+	                    a->status, a->fault.code[0] ? " " : "", a->fault.code, a->fault.message[0] ? ": " : "",
+	                    a->fault.message, known && known->hint ? "; " : "",
+	                    known && known->hint ? known->hint : "");
 }
 
-static int try_result(struct s3_site *s, struct transfer *t, CURLcode code)
+static int try_result(struct object_site *s, struct transfer *t, CURLcode code)
 {
-	struct s3_answer *a = t->a;
+	struct object_answer *a = t->a;
 	char what[300];
 	what_of(s, t->q, what, sizeof what);
 	if (a->write_result != 0)
 		return a->write_result;
 	if (t->no_length)
 		return objects_fail(-EPROTO, "%s: the answer does not say how long it is", what);
-	if (t->too_long && is_good(a->status))
+	if (t->too_long && is_good(t))
 		return objects_fail(-EPROTO, "%s: the answer is too long", what);
 	if (t->crawls)
 		return objects_fail(-ETIMEDOUT, "%s: the server is too slow", what);
 	if (code != CURLE_OK && !t->too_long)
-		return objects_fail(result_of_curl(code), "%s: %s", what,
-		                    t->words[0] ? t->words : curl_easy_strerror(code));
-	if (!is_good(a->status)) {
+		return objects_fail(
+		        result_of_curl(code), "%s: %s%s", what, t->words[0] ? t->words : curl_easy_strerror(code),
+		        code == CURLE_COULDNT_RESOLVE_HOST && s->dialect->no_host ? s->dialect->no_host : "");
+	if (!is_good(t)) {
 		if (!t->too_long)
-			s3_xml_fault(buf_view(&a->body), &a->fault);
+			s->dialect->fault(buf_view(&a->body), &a->fault);
 		return answer_failed(s, t);
 	}
 	return 0;
 }
 
-void s3_pause(unsigned tries)
+void object_pause(unsigned tries)
 {
 	unsigned char dice;
 	unsigned ms = PAUSE_MS << (tries < 5 ? tries : 5);
@@ -471,7 +497,7 @@ void s3_pause(unsigned tries)
 	usleep((ms / 2 + ms * dice / 512) * 1000);
 }
 
-static int keys_take(const struct s3_site *s, struct transfer *t)
+static int keys_take(const struct object_site *s, struct transfer *t)
 {
 	const char *why = "no keys";
 	t->own = (struct objects_keys){.token = NULL};
@@ -480,9 +506,9 @@ static int keys_take(const struct s3_site *s, struct transfer *t)
 	return r < 0 ? objects_fail(r, "%s", why) : 0;
 }
 
-int s3_call(struct s3_site *s, const struct s3_request *q, struct s3_answer *ret_answer)
+int object_call(struct object_site *s, const struct object_request *q, struct object_answer *ret_answer)
 {
-	struct transfer t = {.q = q, .a = ret_answer};
+	struct transfer t = {.q = q, .a = ret_answer, .dialect = s->dialect};
 	unsigned cost = 0;
 	for (;;) {
 		int r = keys_take(s, &t);
@@ -494,9 +520,9 @@ int s3_call(struct s3_site *s, const struct s3_request *q, struct s3_answer *ret
 		ret_answer->tries++;
 		/* Time-outs were long already. */
 		cost += r == -ETIMEDOUT ? 3 : 1;
-		if (ret_answer->write_result != 0 || !s3_may_pass(r) || ret_answer->written > 0 || cost >= TRIES ||
-		    strcmp(ret_answer->fault.code, "NoSuchBucket") == 0)
+		if (ret_answer->write_result != 0 || !object_may_pass(r) || ret_answer->written > 0 || cost >= TRIES ||
+		    ret_answer->is_final || q->once)
 			return r;
-		s3_pause(ret_answer->tries - 1);
+		object_pause(ret_answer->tries - 1);
 	}
 }
