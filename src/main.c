@@ -26,6 +26,8 @@ static const struct {
                 {"accept-endpoint", accept_endpoint_command},
                 {"hosts", hosts_command},
                 {"outbox", outbox_command},
+                {"billing", billing_command},
+                {"invoices", invoices_command},
                 {"login", login_command},
                 {"logout", logout_command},
                 {"config", config_command},

@@ -4,6 +4,7 @@
 #include "serve.h"
 
 #include "api/backups/backups.h"
+#include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
 #include "api/edge/edge.h"
 #include "api/edge/router.h"
@@ -29,6 +30,7 @@
 #include "jobs/waits.h"
 #include "limit/redis.h"
 #include "outbox/outbox.h"
+#include "prices/prices.h"
 #include "providers/providers.h"
 #include "serve_backups.h"
 #include "serve_host.h"
@@ -415,6 +417,8 @@ static int prepare(struct server *s)
 	v->orgs_per_caller = c->orgs_per_caller;
 	v->event_retention_days = c->event_retention_days;
 	v->drill_days = c->backup_drills;
+	v->billing_lock_days = c->billing_lock_days;
+	v->billing_grace_days = c->billing_grace_days;
 	v->index_wait_seconds = c->index_wait;
 	v->index_limit_seconds = c->index_limit;
 	v->orgs_max = c->orgs_max;
@@ -506,6 +510,8 @@ static int databases_start(struct server *s)
 		result = v->engine_ops->core->start(&options, &v->engine_state);
 	if (result == 0)
 		result = private_endpoints_start(v, c->relay_address, c->relay_port_first, c->relay_port_last);
+	if (result == 0)
+		result = metering_mark_now(v, s->reader, s->arena);
 	if (result == 0)
 		result = clusters_adopt(v->store);
 	if (result == 0)
@@ -633,10 +639,12 @@ static void certificate_reload(struct server *s)
 
 static void reload(struct server *s)
 {
-	log_info("reload: certificate and limits");
+	log_info("reload: certificate, limits and price book");
 	notify_send("RELOADING=1");
 	certificate_reload(s);
 	limits_reload(s);
+	if (prices_reload(s->service.prices) < 0)
+		log_error("price book: the old one stays in force");
 	notify_send("READY=1");
 }
 
@@ -726,6 +734,7 @@ static void take_down(struct server *s)
 		v->engine_ops->core->stop(v->engine_state);
 	repositories_close(v->repositories);
 	providers_close(v->providers);
+	prices_close(v->prices);
 	jwks_close(v->jwks);
 	outbox_close(v->outbox);
 	if (v->store)
@@ -765,6 +774,10 @@ static int run(struct server *s)
 		result = providers_start(&s->config, &s->service);
 	if (result == 0)
 		result = backups_open(&s->config, &s->service, s->reader, s->arena);
+	if (result == 0)
+		result = prices_open(s->service.store, s->config.price_book, &s->service.prices);
+	if (result == 0)
+		result = metering_start(s->service.store);
 	if (result == 0)
 		result = databases_start(s);
 	if (result == 0)

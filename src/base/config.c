@@ -107,6 +107,16 @@ const struct option_row config_options[] = {
          "account, "
          "whose names begin with PREFIX, or roles for tenants' own buckets by their roles at the provider. Without it, "
          "nothing is exported."},
+        {"price-book", 0, OPTION_FILE, AT(price_book), NULL, "FILE",
+         "What things cost, in JSON. Without it, the price book that ships. One that was changed holds from the next "
+         "day "
+         "in UTC on."},
+        {"billing-lock-days", 0, OPTION_NUMBER, AT(billing_lock_days), "0", "DAYS",
+         "How long after a failed payment an organization is locked: it can then read and delete, and make nothing "
+         "new. 0: never.",
+         NULL, 0, 3650},
+        {"billing-grace-days", 0, OPTION_NUMBER, AT(billing_grace_days), "14", "DAYS",
+         "How long the clusters of a locked organization go on before they are paused.", NULL, 0, 3650},
         {"provider-aws-arn", 0, OPTION_TEXT, AT(provider_aws_arn), NULL, "ARN",
          "The service's own user or role at AWS, which tenants let assume their roles."},
         {"provider-aws-key-id", 0, OPTION_TEXT, AT(provider_aws_key_id), NULL, "ID",
@@ -155,8 +165,8 @@ const struct option_row config_options[] = {
          "Let webhooks of tenants lead to private and loopback addresses, and use http."},
         {"outbox-endpoint", 0, OPTION_TEXTS, AT(outbox_endpoints), NULL, "NAME=URL",
          "Where messages of a service are sent instead of its own address: slack, pagerduty, opsgenie, victorops, "
-         "datadog, newrelic, or one of their regions, as datadog-eu; sms is a gateway for text messages. May be given "
-         "several times."},
+         "datadog, newrelic, or one of their regions, as datadog-eu; sms is a gateway for text messages, billing a "
+         "service that charges for invoices. May be given several times."},
         {"outbox-ca", 0, OPTION_FILE, AT(outbox_ca), NULL, "FILE",
          "Certificates (PEM) that receivers of webhooks and messages are trusted by. Without it, the system's."},
         {"identity-ca", 0, OPTION_FILE, AT(identity_ca), NULL, "FILE",

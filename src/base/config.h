@@ -27,14 +27,14 @@ struct config {
 	        *gcs_endpoint, *gcs_ca_file, *series_days, *dialects, *provider_aws_arn, *provider_aws_key_id,
 	        *provider_aws_secret_file, *provider_aws_region, *provider_aws_endpoint, *provider_azure_app_id,
 	        *provider_azure_secret_file, *provider_azure_endpoint, *provider_google_key_file,
-	        *provider_google_endpoint, *provider_ca_file, *private_endpoints;
+	        *provider_google_endpoint, *provider_ca_file, *private_endpoints, *price_book;
 	struct option_texts labels, backup_regions, outbox_endpoints, db_versions;
 	bool test_control, outbox_private;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
 	        connections_per_address, store_batch, store_connections, event_retention_days, job_threads,
 	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory, store_check_seconds, db_disk_mb,
 	        host_cores, host_memory_gb, host_disk_gb, backup_spool_mb, backup_quota_mb, backup_drills, index_wait,
-	        index_limit, log_export_seconds;
+	        index_limit, log_export_seconds, billing_lock_days, billing_grace_days;
 	struct config_limit *limits;
 	size_t limit_count;
 	/* Derived from the settings above. */

@@ -15,6 +15,7 @@ struct token_cache;
 struct jwks;
 struct nonce_window;
 struct outbox;
+struct prices;
 struct providers;
 struct repositories;
 struct objects_options;
@@ -46,6 +47,7 @@ struct service {
 	struct jobs *jobs;                      /* jobs/jobs.h */
 	struct repositories *repositories;      /* repository/repository.h: of backups */
 	struct providers *providers;            /* providers/providers.h: identities of roles at clouds */
+	struct prices *prices;                  /* prices/prices.h: what things cost */
 	const char *db_scheme, *db_domain;      /* of connection strings and host names */
 	const struct option_texts *db_versions; /* NAME=MAJOR: versions that are asked for by other names; or NULL */
 	unsigned loops, lanes;                  /* lanes: those of the loops, then those of the workers */
@@ -65,8 +67,9 @@ struct service {
 	 * provider, and the operator's keys where the place is one of them. */
 	const char *export_buckets;
 	const struct objects_options *export_options;
-	unsigned index_limit_seconds;     /* that the build of an index may take */
-	unsigned index_wait_seconds;      /* that the build of an index waits for others' transactions */
+	unsigned index_limit_seconds;                   /* that the build of an index may take */
+	unsigned index_wait_seconds;                    /* that the build of an index waits for others' transactions */
+	unsigned billing_lock_days, billing_grace_days; /* billing/billing.h: billing_rules */
 	unsigned drill_days;              /* how often a snapshot of each cluster is restored to prove it; 0: never */
 	_Atomic bool draining;            /* SIGTERM came: /readyz says no */
 	struct http_server *_Atomic http; /* set once the edge runs; NULL before */

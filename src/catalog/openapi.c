@@ -187,6 +187,7 @@ static const struct {
          "Something is wrong with the request; the detail names each wrong field and what would be right."},
         {401, "unauthorized",
          "Credentials are missing or wrong, or their owner is no member of the organization or project."},
+        {402, "paymentRequired", "The organization is locked, because an invoice is not paid: it makes nothing new."},
         {403, "forbidden", "No role of the caller permits this, or the address is not on the access list."},
         {404, "notFound", "The resource, or the context of a list, does not exist."},
         {406, "notAcceptable", "The Accept header asks for a version or a media type that there is not."},
@@ -204,6 +205,7 @@ static const struct {
 static bool error_applies(int status, const struct op *op, const struct op_version *v)
 {
 	switch (status) {
+	case 402: return op->writes && op->method != METHOD_DELETE && !op->while_locked && op->tenant != TENANT_PUBLIC;
 	case 401:
 	case 403: return op->tenant != TENANT_PUBLIC;
 	case 404: return op->path_param_count > 0;

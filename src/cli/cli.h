@@ -11,6 +11,8 @@ enum { EXIT_DONE = 0, EXIT_NOT_DONE = 1, EXIT_USAGE = 2, EXIT_UNREACHED = 3, EXI
 int limits_command(int argc, char **argv);     /* limits.c: set, list, clear */
 int hosts_command(int argc, char **argv);      /* hosts.c: list, show, cordon, uncordon, label */
 int outbox_command(int argc, char **argv);     /* outbox.c */
+int billing_command(int argc, char **argv);    /* billing.c */
+int invoices_command(int argc, char **argv);   /* invoices.c: pdf */
 int backup_command(int argc, char **argv);     /* backup.c */
 int check_command(int argc, char **argv);      /* check.c */
 int repository_command(int argc, char **argv); /* repository.c: check, usage, prove */
@@ -33,8 +35,8 @@ struct store;
  * on stderr, and negative, when it cannot be. */
 must_check int service_store_open(struct arena *a, const char *data_dir, const char *url, struct store **ret_store);
 
-extern const struct option_row outbox_options[];
-extern const size_t outbox_option_count;
+extern const struct option_row outbox_options[], billing_options[], invoices_options[];
+extern const size_t outbox_option_count, billing_option_count, invoices_option_count;
 extern const struct option_row store_options_rows[], give_up_options[], hosts_options[], repository_options[];
 extern const size_t store_option_count, give_up_option_count, hosts_option_count, repository_option_count;
 extern const struct option_row advisor_options[], backups_options[], limits_options[], backup_options[],

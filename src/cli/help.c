@@ -26,7 +26,8 @@ static const struct command commands[] = {
          "  limit.S17@ID = 1000/500         one endpoint set, for one project, organization, caller or address\n"
          "  limit.* = 5000/5000             all endpoint sets\n"
          "\n"
-         "SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads the certificate and the limits again.\n"
+         "SIGTERM and SIGINT finish what is under way and stop; SIGHUP reads certificate, limits and price book "
+         "again.\n"
          "\n"
          "Examples:\n"
          "  steward serve\n"
@@ -88,6 +89,12 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward advisor build orders\n"
          "  steward advisor build orders --namespace shop.orders --dry-run\n"},
+        {"invoices", "steward invoices pdf INVOICE [-f FILE]", "write an invoice as a document",
+         "Writes a PDF: what is billed, and what for, added up by project, cluster and SKU. \"steward invoices get\"\n"
+         "and \"download\" have every line.",
+         invoices_options, &invoices_option_count,
+         "Example:\n"
+         "  steward invoices pdf 6740a1b2c3d4e5f601234568 -f november.pdf\n"},
         {"connect",
          "steward connect NAME [-c SQL]... [--database NAME] [--read-only] [--hours N]\n"
          "       steward connect NAME --user USER\n"
@@ -283,6 +290,32 @@ static const struct command commands[] = {
          outbox_options, &outbox_option_count,
          "Example:\n"
          "  steward outbox --data /var/lib/steward --status FAILED\n"},
+        {"billing",
+         "steward billing show --org ID [-o json]\n"
+         "       steward billing evidence --org ID --day DATE [--cluster NAME]\n"
+         "       steward billing method --org ID [--method REFERENCE] [--email ADDRESS]\n"
+         "       steward billing paid INVOICE [--cents N] [--note TEXT]\n"
+         "       steward billing failed | forgive INVOICE [--note TEXT]\n"
+         "       steward billing refund INVOICE --cents N [--note TEXT]\n"
+         "       steward billing lock --org ID [--note TEXT]\n"
+         "       steward billing unlock --org ID\n"
+         "       steward billing credit | correct --org ID --cents N [--note TEXT]\n"
+         "       steward billing limit --org ID --cents N\n"
+         "       steward billing link --org ID [--payer ID]",
+         "say who pays, what was paid, and who is locked",
+         "method tells what the payment service charges for an organization: that service's own reference, never a\n"
+         "number of a card; \"invoice\" where it is billed by letter, an empty one for none. paid, failed, forgive\n"
+         "and refund tell what became of a closed invoice; a payment of all that is owed unlocks. credit gives money\n"
+         "for invoices to come, correct adds a line (of a negative sum too) to the open invoice. limit is what may\n"
+         "be spent in a month (0: anything): told of at 80 percent, and a lock until the month is over beyond it. "
+         "link\n"
+         "lets another organization pay; without --payer it pays for itself again. Works beside a running service,\n"
+         "which follows at once. evidence prints the measurements that the lines of a day are made of, as JSON.",
+         billing_options, &billing_option_count,
+         "Examples:\n"
+         "  steward billing method --org 6740a1b2c3d4e5f601234567 --method cus_N8x2\n"
+         "  steward billing paid 6740a1b2c3d4e5f601234568 --note ch_3Jx\n"
+         "  steward billing credit --org 6740a1b2c3d4e5f601234567 --cents 10000 --note \"for the outage\"\n"},
         {"check", "steward check [--data DIR | --store URL | FILE]", "verify the data or a backup",
          "Verifies a store, of a running service too, or a backup: its integrity, counters, lists and references.\n"
          "Prints each fault. Exit code: 0 clean, 1 faults found, 2 it cannot be read.",

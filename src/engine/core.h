@@ -129,6 +129,9 @@ struct engine_progress {
 	 * service's clock. No thread waits for it meanwhile. An engine that does the work within the call never does
 	 * this. */
 	int64_t again_ms;
+	/* Set by an engine whose converge() or destroy() returns 0 some time after it was done, on the service's clock;
+	 * 0: it was done just now. */
+	int64_t reached_ms;
 	/* Becomes true when the service stops; may be NULL. What of backup.h takes long ends with -ECANCELED then, and
 	 * is repeated after the next start. */
 	const _Atomic bool *stop;

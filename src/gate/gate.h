@@ -14,6 +14,12 @@ must_check int gate_roles(struct call *c);        /* roles.c: 403 */
 must_check int gate_parameters(struct call *c);   /* parameters.c: 400 */
 must_check int gate_body(struct call *c);         /* body.c: 400, 413, 415 */
 must_check int gate_body_scope(struct call *c);   /* body_scope.c: 404, 401, 403 */
+must_check int gate_payment(struct call *c);      /* payment.c: 402 */
+/* The same of another organization that a handler makes something in. */
+must_check int payment_check(struct call *c, struct str org_id);
+
+/* A locked organization: id = organization; {"reason", "wayOut"?, "invoiceId"?, "since", "paused"?, "byLimit"?}. */
+#define ORG_LOCK_KIND "org_lock"
 
 /* dispatch.c: reads a document for a gate, as tx_get() does. */
 must_check int gate_get(struct call *c, const char *kind, struct str id, struct doc *ret_doc);

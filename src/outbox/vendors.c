@@ -40,6 +40,7 @@ const struct vendor_endpoint vendor_endpoints[] = {{"slack", "https://slack.com"
                                                    {"newrelic", "https://insights-collector.newrelic.com"},
                                                    {"newrelic-eu", "https://insights-collector.eu01.nr-data.net"},
                                                    {"sms", NULL},
+                                                   {"billing", NULL},
                                                    {NULL, NULL}};
 
 static json_t *text_json(struct str text)
@@ -226,6 +227,13 @@ json_t *sms_request(struct arena *a, struct str number, const struct notice *n)
 	json_t *request = request_of(a, json_pack("{s:o, s:o, s:o}", "to", text_json(number), "text",
 	                                          text_json(text_cut(n->title, SMS_MAX)), "alertId", text_json(n->id)));
 	endpoint_put(a, request, "sms", STR_NONE, "");
+	return request;
+}
+
+json_t *billing_request(struct arena *a, const json_t *body)
+{
+	json_t *request = request_of(a, json_deep_copy(body));
+	endpoint_put(a, request, "billing", STR_NONE, "");
 	return request;
 }
 

@@ -26,6 +26,8 @@ struct notice {
 json_t *vendor_request(struct arena *a, const json_t *receiver, const struct notice *n);
 /* The request to the operator's gateway for text messages: {"to", "text", "alertId"}. */
 json_t *sms_request(struct arena *a, struct str number, const struct notice *n);
+/* The request to the operator's payment service, with that body. */
+json_t *billing_request(struct arena *a, const json_t *body);
 
 /* The names that the operator can give addresses for, and their usual addresses (NULL: none). A name of NULL is the
  * end. */

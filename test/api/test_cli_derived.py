@@ -476,7 +476,7 @@ def test_a_wait_ends(run, service):
 
 
 def test_unbuilt_is_no_outage(run):
-	r = run('skus', 'list', check=False)
+	r = run('live-migrations', 'projects', 'list', check=False)
 	assert r.returncode == NOT_DONE and '501' in r.stderr and 'trying again will not help' in r.stderr
 
 

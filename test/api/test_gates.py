@@ -476,7 +476,8 @@ def test_codes_tell_what_is_missing(world, wire, failures):
 		if op['method'] != 'GET' or not own or '{orgId}/roleMappings' in op['path']:
 			continue
 		values = {p['name']: NO_ID for p in own if re.search(p.get('pattern', ''), NO_ID)}
-		doc = failures.document(op, wire.one('GET', world.path(op, **values) + api.query(op)), 404)
+		doc = failures.document(op, wire.one('GET', world.path(op, **values) + api.query(op),
+				body=api.good(op) if op.get('requestRequired') else None), 404)
 		first = own[-1] if op.get('resource') == 'database_user' else own[0]
 		code = codes.parameter(op, first)
 		failures.check(op, not doc or doc['errorCode'] == code, '%s: %s' % (code, doc))

@@ -9,8 +9,9 @@
                 PostgreSQL's own programs and pgBackRest (about six minutes and 6 GB below /var/tmp; its parts are
                 backups-snapshots, backups-clone, backups-log and backups-shards); and module: what the libraries cost
                 that servers load, by pgbench beside a server without them; and sampling: the processor time that samples
-                take of sixty real and two thousand simulated clusters, and what series cost (about ten minutes); and
-                relay: pgbench through a private endpoint beside a direct connection
+                take of sixty real and two thousand simulated clusters, and what series cost (about ten minutes);
+                and meter: what metering ten thousand nodes costs; and billing: cost queries over a year, and an
+                invoice of a million lines; and relay: pgbench through a private endpoint beside a direct connection
   --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
                 both stores: store-get, store-creates, store-forward, store-pages (needs PostgreSQL, 20 GB below
                 /var/tmp and half an hour; with --quick a tenth of it)
@@ -22,11 +23,11 @@ instead of build/release/steward. Nothing here passes or fails: the table puts w
 The exit code is 1 only when something could not be measured or was answered wrongly."""
 import json, os, platform, resource, signal, subprocess, sys, time
 
-import backups, module, nodes, relay, sampling, servers, tools
+import backups, billing, metering, module, nodes, relay, sampling, servers, tools
 from figures import FIGURES as USUAL, Pair
 
 FIGURES = {**USUAL, **nodes.FIGURES, **backups.FIGURES, 'module': module.figure_module,
-	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling}
+	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'meter': metering.figure_meter, 'billing': billing.figure_billing}
 GROUPS = {'backups': list(backups.FIGURES)}
 MINUTES_MAX = {False: 15, True: 60}  # with --nodes
 minutes_max = MINUTES_MAX[False]

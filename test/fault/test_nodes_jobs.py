@@ -9,6 +9,9 @@ from nodes import Nodes
 LEASE = 5  # seconds without a sign of life after which a node's jobs are free
 SLACK = 60  # what a slow machine needs
 CREATION = 2  # of a cluster, by the simulated engine
+# What is metered of each cluster: three nodes and their disks, once; and what has ended of that: nothing.
+METERED = '''SELECT string_agg(DISTINCT (SELECT count(*) FROM json_object_keys(body::json->'open'))::text, ',') || ' ' || count(*) || ' ' ||
+	(SELECT count(*) FROM steward.doc WHERE kind = 'meter') FROM steward.doc WHERE kind = 'meter_open' '''
 LOCK = 1398036292  # of the store: one batch of writes at a time
 pytestmark = [pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed'),
 	      pytest.mark.filterwarnings('ignore:Unverified HTTPS request')]
@@ -126,6 +129,7 @@ def test_claims_of_a_killed_node(nodes):
 		project, cluster = path.split('/')[2], path.split('/')[4]
 		events = client.ok(caller.get('/groups/%s/events?eventType=CLUSTER_READY&clusterNames=%s' % (project, cluster)))
 		assert events['totalCount'] == 1, (path, events)
+	assert nodes.db.sql(METERED) == '6 %d 0' % len(paths)
 	assert nodes.db.sql("SELECT count(*) FROM steward.job WHERE state = 'failed' OR lease_owner = '%s' AND state = 'running'" % name) == '0'
 	nodes.start_node(victim)
 	assert state(paths[0]) == 'IDLE'

@@ -327,8 +327,10 @@ static int part_removed(struct tx *tx, struct arena *a, const struct cluster *cl
 	r = protection_load(tx, a, cluster->doc.parent, &policy);
 	if (r < 0)
 		return r;
-	if (!policy && !json_flag(cluster->plan, "retainBackups"))
-		return resource_take_away(tx, a, &resource_backup_line, &line.doc);
+	if (!policy && !json_flag(cluster->plan, "retainBackups")) {
+		r = snapshot_meter_end(tx, a, cluster->doc.id, STR(""));
+		return r < 0 ? r : resource_take_away(tx, a, &resource_backup_line, &line.doc);
+	}
 	json_put(line.body, "gone", json_true());
 	json_put(line.body, "goneAt", json_integer(clock_now_ms()));
 	json_put(line.body, "logged", json_boolean(policy && json_flag(line.body, "archive")));

@@ -222,6 +222,8 @@ static int done_save(struct tx *tx, struct job_run *r)
 	json_put_time(x.export.body, "finishedAt", clock_now_ms());
 	counts_put(x.export.body, done->done, done->done);
 	result = export_save(tx, r->arena, &x.export);
+	if (result == 0)
+		result = export_meter(tx, r->arena, &x.line, x.export.doc.id, done->tables);
 	return result < 0 ? result
 	                  : backup_event(tx, r->arena, "CPS_EXPORT_SUCCESSFUL", NULL, &x.line, "exportId",
 	                                 x.export.doc.id);

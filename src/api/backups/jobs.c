@@ -122,6 +122,8 @@ static int taken_save(struct tx *tx, struct job_run *r)
 	json_object_del(t.line.body, "overdue");
 	result = snapshot_save(tx, r->arena, s);
 	if (result == 0)
+		result = snapshot_meter_taken(tx, r->arena, &t.line, s);
+	if (result == 0)
 		result = backup_line_save(tx, r->arena, &t.line);
 	if (result == 0) /* a drill can be made of it */
 		result = schedule_look(tx, r->arena, &t.line, clock_now_ms());

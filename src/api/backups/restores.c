@@ -6,6 +6,7 @@
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "gate/gate.h"
 #include "trail/events.h"
 
 #include <errno.h>
@@ -130,6 +131,9 @@ int restore_target(struct call *c, struct str group_id, struct str name, struct 
 		                       "targetGroupId: no project has the id %.*s.", STR_ARG(group_id));
 	if (!(roles & c->op->roles))
 		return insufficient(c);
+	r = own ? 0 : payment_check(c, project.parent);
+	if (r < 0)
+		return r;
 	r = tx_get_by_name(c->tx, c->arena, CLUSTER_KIND, group_id, name, &d);
 	if (r == -ENOENT)
 		r = tx_get_by_name(c->tx, c->arena, FLEX_KIND, group_id, name, &d);

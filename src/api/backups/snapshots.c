@@ -35,7 +35,8 @@ int snapshot_save(struct tx *tx, struct arena *a, struct snapshot *s)
 {
 	s->doc.body = json_text(a, s->body);
 	s->doc.secret = json_text(a, s->plan);
-	return doc_put(tx, &s->doc);
+	int r = doc_put(tx, &s->doc);
+	return r < 0 ? r : snapshot_metered(tx, a, s);
 }
 
 int snapshots_of(struct tx *tx, struct arena *a, struct str cluster_id, struct snapshot **ret_list, size_t *ret_count)
@@ -533,6 +534,8 @@ int snapshot_delete(struct tx *tx, struct arena *a, const struct snapshot *s)
 		json_put_str(args, "region", region);
 		r = backup_job_add(tx, a, FORGET_JOB, &line, args);
 	}
+	if (r == 0)
+		r = snapshot_meter_end(tx, a, s->doc.parent, s->doc.id);
 	return r < 0 ? r : tx_delete(tx, SNAPSHOT_KIND, s->doc.id);
 }
 

@@ -168,6 +168,13 @@ struct cluster_want {
 	const struct connection_endpoint *endpoints;
 	size_t endpoint_count;
 };
+/* What the engine has of a cluster. */
+struct cluster_sighting {
+	const struct engine_node *nodes; /* as they were made; NULL: not known, a change is under way */
+	size_t node_count;
+	const struct cluster_status *status; /* without nodes: it is gone */
+	int64_t at_ms;                       /* when it came to be so */
+};
 struct cluster_part {
 	/* In the write that makes a cluster, that changes what is wanted of it, and that takes it away. */
 	int (*created)(struct tx *tx, struct arena *a, const struct cluster *cluster);
@@ -182,6 +189,9 @@ struct cluster_part {
 	int (*applied)(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
 	/* In the write that notes what the engine has made. Maintained: it was asked to bring all up to date. */
 	int (*converged)(struct tx *tx, struct arena *a, const struct cluster *cluster, bool maintained);
+	/* In a write, whenever it was looked what there is of the nodes, whatever is wanted of them by now. */
+	int (*observed)(struct tx *tx, struct arena *a, const struct service *s, const struct cluster *cluster,
+	                const struct cluster_sighting *sighting);
 	/* More links of a cluster that was just written alone, by entity_link_op(). */
 	void (*links)(struct call *c, const struct doc *cluster);
 	/* In a call: what the part does not allow a cluster to be, as faults. */
@@ -194,6 +204,11 @@ must_check int cluster_want_load(const struct service *s, struct tx *tx, struct 
                                  struct cluster_want *ret_want, struct engine_access *ret_access);
 /* Has the parts do what they do when access was applied. */
 void cluster_applied(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
+/* In a write: tells the parts what was seen. */
+must_check int cluster_observed(struct tx *tx, struct arena *a, const struct service *s, const struct cluster *cluster,
+                                const struct cluster_sighting *sighting);
+/* The nodes as the engine was last told to have them; none, while it has yet to be told of a change. */
+size_t cluster_applied_nodes(struct arena *a, const struct cluster *cluster, const struct engine_node **ret_nodes);
 extern const struct cluster_part *const cluster_parts[];
 extern const size_t cluster_part_count;
 

@@ -23,6 +23,7 @@ struct work {
 	bool partly;    /* not everybody has been given all */
 	json_int_t generation;
 	struct cluster_status status;
+	int64_t reached_ms;
 	json_t *strings;
 };
 
@@ -176,6 +177,15 @@ static const char *event_of(const struct cluster *cluster)
 	return cluster_is(cluster, "IDLE") || found ? NULL : "CLUSTER_UPDATE_COMPLETED";
 }
 
+static int reached_observe(struct tx *tx, struct job_run *r, const struct work *w, const struct cluster *now)
+{
+	return cluster_observed(tx, r->arena, r->ctx, now,
+	                        &(struct cluster_sighting){.nodes = w->wanted.engine.nodes,
+	                                                   .node_count = w->wanted.engine.node_count,
+	                                                   .status = &w->status,
+	                                                   .at_ms = w->reached_ms});
+}
+
 /* Writes down what was reached, unless something else is wanted by now: then another job is on its way. */
 static int ready_save(struct tx *tx, struct job_run *r)
 {
@@ -184,6 +194,9 @@ static int ready_save(struct tx *tx, struct job_run *r)
 	int result = cluster_get(tx, r->arena, w->cluster.doc.id, &now);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
+	result = reached_observe(tx, r, w, &now);
+	if (result < 0)
+		return result;
 	if (w->wanted.engine.paused || w->shut) /* of what the engine has now, whatever is wanted by now */
 		result = access_shut_set(tx, now.doc.id, w->wanted.engine.paused);
 	struct job again = {.kind = STR(ACCESS_JOB), .subject = now.doc.id, .due_ms = clock_now_ms()};
@@ -227,11 +240,16 @@ static int ready_save(struct tx *tx, struct job_run *r)
 
 static int gone_save(struct tx *tx, struct job_run *r)
 {
+	const int64_t *reached_ms = r->save_ctx;
+	const struct cluster_status nothing = {.exists = false};
 	struct cluster now;
 	int result = cluster_get(tx, r->arena, r->job.subject, &now);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
-	result = outage_forget(tx, r->arena, now.doc.id);
+	result = cluster_observed(tx, r->arena, r->ctx, &now,
+	                          &(struct cluster_sighting){.status = &nothing, .at_ms = *reached_ms});
+	if (result == 0)
+		result = outage_forget(tx, r->arena, now.doc.id);
 	if (result == 0)
 		result = repair_forget(tx, r->arena, &now);
 	if (result == 0)
@@ -244,6 +262,11 @@ static int later(struct job_run *r, int result, const struct engine_progress *p)
 	return result == -EAGAIN ? job_later(r, p->again_ms) : result;
 }
 
+static int64_t reached(const struct engine_progress *p)
+{
+	return p->reached_ms ? p->reached_ms : clock_now_ms();
+}
+
 static int destroy(struct job_run *r)
 {
 	const struct service *s = r->ctx;
@@ -252,7 +275,10 @@ static int destroy(struct job_run *r)
 	if (result < 0)
 		return later(r, result, &p);
 	cluster_applied(s, NULL, r->arena, r->job.subject);
+	int64_t *at = arena_new_of(r->arena, int64_t);
+	*at = reached(&p);
 	r->save = gone_save;
+	r->save_ctx = at;
 	return JOB_DONE;
 }
 
@@ -340,6 +366,7 @@ static int converge(struct job_run *r, struct work *w)
 	if (result < 0)
 		return later(r, result, &p);
 	w->partly = result == ENGINE_PARTLY;
+	w->reached_ms = reached(&p);
 	result = 0;
 	if (!w->wanted.engine.paused && w->shut && s->engine_ops->access->holds)
 		result = access_begin(r, w);

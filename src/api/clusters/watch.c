@@ -235,6 +235,10 @@ static int watch_save(struct tx *tx, struct job_run *r)
 	result = differences_tell(&t, told, status);
 	if (result == 0 && !json_equal(told, now))
 		result = told_save(&t, &d, now, there);
+	struct cluster_sighting seen = {.status = status, .at_ms = clock_now_ms()};
+	seen.node_count = cluster_applied_nodes(r->arena, &cluster, &seen.nodes);
+	if (result == 0)
+		result = cluster_observed(tx, r->arena, r->ctx, &cluster, &seen);
 	/* A node without data is made again from the others, or the cluster says that none has any. */
 	if (result == 0 && is_absent(status) && cluster_is(&cluster, "IDLE"))
 		result = cluster_reconcile(tx, cluster.doc.id);

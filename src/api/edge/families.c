@@ -4,6 +4,7 @@
 #include "api/advisor/advisor.h"
 #include "api/alerts/alerts.h"
 #include "api/backups/backups.h"
+#include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
 #include "api/database_users/database_users.h"
 #include "api/edge/edge.h"
@@ -22,17 +23,18 @@
 const struct cluster_part *const cluster_parts[] = {&network_part,        &database_users_part,    &audit_log_part,
                                                     &maintenance_part,    &backups_part,           &index_part,
                                                     &advisor_part,        &query_shapes_part,      &metrics_part,
-                                                    &access_history_part, &private_endpoints_part, &log_export_part};
+                                                    &access_history_part, &private_endpoints_part, &log_export_part,
+                                                    &metering_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
 const struct role_user *const role_users[] = {&export_buckets_role_user, &log_integrations_role_user,
                                               &push_export_role_user};
 const size_t role_user_count = sizeof role_users / sizeof *role_users;
 
-static const struct job_kinds *const job_tables[] = {&cluster_jobs,     &database_users_jobs, &lifecycle_jobs,
-                                                     &network_jobs,     &access_list_jobs,    &events_jobs,
-                                                     &maintenance_jobs, &backups_jobs,        &index_jobs,
-                                                     &alerts_jobs,      &metrics_jobs,        &provider_access_jobs};
+static const struct job_kinds *const job_tables[] = {
+        &cluster_jobs, &database_users_jobs,  &lifecycle_jobs, &network_jobs, &access_list_jobs,
+        &events_jobs,  &maintenance_jobs,     &backups_jobs,   &index_jobs,   &alerts_jobs,
+        &metrics_jobs, &provider_access_jobs, &metering_jobs,  &invoices_jobs};
 
 void families_setup(void)
 {

@@ -5,6 +5,7 @@
 #include "api/federation/federation.h"
 #include "api/kit/verbs.h"
 #include "api/users/users.h"
+#include "base/clock.h"
 #include "base/option.h"
 #include "engine/engine.h"
 #include "gate/gate.h"
@@ -12,6 +13,7 @@
 #include "identity/gifts.h"
 #include "identity/grants.h"
 #include "identity/identity.h"
+#include "meter/meter.h"
 #include "trail/events.h"
 
 #include <errno.h>
@@ -160,6 +162,8 @@ int projects_migrate(struct call *c)
 		result = call_fail_field(c, 409, "GROUP_ALREADY_IN_ORG", "destinationOrgId",
 		                         "the project is in this organization already.");
 	if (result == 0)
+		result = payment_check(c, to);
+	if (result == 0)
 		result = move(c, &d, to);
 	/* Whose roles end with the move is decided by the owners of both sides, who have agreed to it. */
 	gift_scope(c->tx, d.id);
@@ -169,6 +173,8 @@ int projects_migrate(struct call *c)
 		result = federation_forget_project(c->tx, c->arena, from, d.id);
 	if (result == 0)
 		result = invitations_delete_group(c->tx, c->arena, d.id);
+	if (result == 0)
+		result = meter_move(c->tx, c->arena, d.id, from, to, clock_now_ms());
 	if (result == 0)
 		result = tell(c, from, to);
 	if (result < 0)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "identity/gifts.h"
+#include "meter/meter.h"
 #include "trail/events.h"
 
 #include <errno.h>
@@ -264,6 +265,8 @@ static int project_remove(struct call *c, const struct doc *old)
 		result = federation_forget_project(c->tx, c->arena, old->parent, old->id);
 	if (result == 0)
 		result = invitations_delete_group(c->tx, c->arena, old->id);
+	if (result == 0)
+		result = meter_end_group(c->tx, c->arena, old->parent, old->id, clock_now_ms());
 	return result < 0 ? result : resource_delete_children(c, "groupId", old->id);
 }
 

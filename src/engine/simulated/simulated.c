@@ -160,7 +160,7 @@ bool sim_told_to_fail(struct engine *e, enum sim_change change)
 struct waiting {
 	enum sim_change change;
 	unsigned percent;
-	int64_t again_ms;
+	int64_t again_ms, reached_ms;
 };
 
 /* 0: the time for the change has passed. -EAGAIN: not yet. -EIO: it was told to fail. */
@@ -183,11 +183,13 @@ static int change_wait(struct engine *e, struct sim_cluster *s, enum sim_change 
 		return -EAGAIN;
 	}
 	s->change = SIM_NONE;
+	w->reached_ms = s->until_ms;
 	return sim_told_to_fail(e, change) ? -EIO : 0;
 }
 
 static void waiting_tell(const struct waiting *w, struct engine_progress *p)
 {
+	p->reached_ms = w->reached_ms;
 	if (!w->again_ms)
 		return;
 	p->again_ms = w->again_ms;

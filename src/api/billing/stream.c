@@ -1,0 +1,276 @@
+/* The lines of an invoice, sent while they are read from the store: a few documents at a time, each with some hundred
+ * lines. Those of days that are over never change; those of the open day are read at once. */
+#include "api/billing/pages.h"
+
+#include "base/log.h"
+#include "call/pool.h"
+#include "call/service.h"
+#include "call/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define STREAMS_MAX 8
+#define DOCS_AT_ONCE 4
+#define HOLE "\"lineItems\":[]"
+#define HOLE_BEGINS (sizeof HOLE - 2) /* up to the bracket that ends the list */
+
+static struct pool streams = POOL(STREAMS_MAX, 0); /* places only: each has a thread of its own */
+
+struct lines_stream {
+	struct arena *arena; /* what lives as long as the stream */
+	struct store *store;
+	struct str invoice_id, before, after; /* of JSON: what comes around the lines */
+	bool is_csv, first;
+	uint64_t key;
+};
+
+void csv_cell(struct buf *b, struct str text)
+{
+	bool formula = text.n && memchr("=+-@\t\r", text.p[0], 6), quoted = formula;
+	for (size_t i = 0; i < text.n && !quoted; i++)
+		quoted = memchr(",\"\r\n;", text.p[i], 5);
+	if (!quoted) {
+		buf_str(b, text);
+		return;
+	}
+	buf_z(b, formula ? "\"'" : "\"");
+	for (size_t i = 0; i < text.n; i++) {
+		if (text.p[i] == '"')
+			buf_c(b, '"');
+		buf_c(b, text.p[i]);
+	}
+	buf_c(b, '"');
+}
+
+/* The columns: the title, and the field of a line. */
+static const struct {
+	const char *title, *field;
+} columns[] = {
+        {"Billed", "created"},
+        {"Start", "startDate"},
+        {"End", "endDate"},
+        {"Project Id", "groupId"},
+        {"Project", "groupName"},
+        {"Cluster", "clusterName"},
+        {"SKU", "sku"},
+        {"Provider", "cloudProvider"},
+        {"Note", "note"},
+        {"Unit", "unit"},
+        {"Quantity", "quantity"},
+        {"Unit Price", "unitPriceDollars"},
+        {"Tier From", "tierLowerBound"},
+        {"Tier To", "tierUpperBound"},
+        {"Discount Percent", "percentDiscount"},
+        {"Discount Cents", "discountCents"},
+        {"Total Cents", "totalPriceCents"},
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+static void header_write(struct buf *b)
+{
+	for (size_t i = 0; i < COLUMNS; i++)
+		buf_printf(b, "%s%s", i ? "," : "", columns[i].title);
+	buf_z(b, "\r\n");
+}
+
+/* A line as it is stored: an object of texts and numbers, whose text the service itself has written. It is taken apart
+ * without a parser, which would take most of the time of an invoice with a million lines. */
+struct cell {
+	struct str text; /* between the quotes, or the number as it is written */
+	bool escaped;
+};
+
+/* The end of a text, at its closing quote. */
+static const char *text_end(const char *p, const char *end, bool *ret_escaped)
+{
+	*ret_escaped = false;
+	while (p < end && *p != '"') {
+		*ret_escaped |= *p == '\\';
+		p += *p == '\\' ? 2 : 1;
+	}
+	return p;
+}
+
+static size_t column_find(struct str field)
+{
+	size_t i = 0;
+	while (i < COLUMNS && !str_is(field, columns[i].field))
+		i++;
+	return i;
+}
+
+/* Takes one field, and returns what follows it; NULL where there is none. */
+static const char *field_scan(const char *p, const char *end, struct cell cells[COLUMNS])
+{
+	struct cell c = {.escaped = false};
+	bool escaped;
+	const char *name = p + 1;
+	if (p >= end || *p != '"' || (p = text_end(name, end, &escaped)) >= end)
+		return NULL;
+	size_t column = column_find((struct str){name, (size_t)(p - name)});
+	p += 2; /* the quote and the colon */
+	bool quoted = p < end && *p == '"';
+	const char *begin = quoted ? ++p : p;
+	if (quoted)
+		p = text_end(p, end, &c.escaped);
+	else
+		while (p < end && *p != ',' && *p != '}')
+			p++;
+	c.text = (struct str){begin, (size_t)(p - begin)};
+	if (column < COLUMNS)
+		cells[column] = c;
+	return p + quoted;
+}
+
+static void cell_write(struct buf *b, struct arena *a, const struct cell *c)
+{
+	if (!c->escaped) {
+		csv_cell(b, c->text);
+		return;
+	}
+	json_t *text = json_loadb(c->text.p - 1, c->text.n + 2, JSON_DECODE_ANY, NULL);
+	csv_cell(b, json_str_of(json_keep(a, text)));
+}
+
+/* Negative numbers are no formulas. */
+static void row_write(struct buf *b, struct arena *a, const struct cell cells[COLUMNS])
+{
+	for (size_t i = 0; i < COLUMNS; i++) {
+		const struct cell *c = &cells[i];
+		if (i)
+			buf_c(b, ',');
+		if (c->text.n && c->text.p[-1] == '"')
+			cell_write(b, a, c);
+		else
+			buf_str(b, c->text);
+	}
+	buf_add(b, "\r\n", 2);
+}
+
+static void rows_write(struct buf *b, struct arena *a, struct str items)
+{
+	const char *p = items.p, *end = items.p + items.n;
+	while (p && (p = memchr(p, '{', (size_t)(end - p)))) {
+		struct cell cells[COLUMNS] = {{.escaped = false}};
+		while (p && p < end && *p != '}')
+			p = field_scan(p + 1, end, cells);
+		if (p)
+			row_write(b, a, cells);
+	}
+}
+
+static void doc_write(struct lines_stream *s, struct arena *a, struct buf *b, const struct doc *d)
+{
+	struct str items = lines_items(d);
+	if (s->is_csv) {
+		rows_write(b, a, items);
+	} else if (items.n > 2) {
+		if (!s->first)
+			buf_c(b, ',');
+		buf_add(b, items.p + 1, items.n - 2);
+		s->first = false;
+	}
+}
+
+static int docs_send(struct lines_stream *s, struct arena *a, const struct doc *docs, size_t count, struct stream *to)
+{
+	struct buf b = {0};
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		b.n = 0;
+		doc_write(s, a, &b, &docs[i]);
+		r = b.n ? stream_write(to, b.p, b.n) : 0;
+	}
+	buf_free(&b);
+	return r;
+}
+
+static int kind_send(struct lines_stream *s, struct tx *reader, const char *kind, int64_t at_once, struct stream *to)
+{
+	struct arena *a = arena_new();
+	struct doc *docs;
+	size_t count = 1;
+	int r = 0;
+	for (int64_t at = 0; r == 0 && count; at += (int64_t)count) {
+		count = 0;
+		tx_begin_read(reader);
+		r = tx_list(reader, a, kind, s->invoice_id, at, at_once, &docs, &count);
+		tx_end_read(reader);
+		tx_rest(reader);
+		if (r == 0)
+			r = docs_send(s, a, docs, count, to);
+		arena_reset(a);
+	}
+	arena_free(a);
+	return r;
+}
+
+static int lines_make_body(void *ctx, struct stream *to)
+{
+	struct lines_stream *s = ctx;
+	struct buf header = {0};
+	struct tx *reader = store_reader(s->store);
+	if (s->is_csv)
+		header_write(&header);
+	else
+		buf_str(&header, s->before);
+	int r = reader ? stream_write(to, header.p, header.n) : -EIO;
+	buf_free(&header);
+	if (r == 0)
+		r = kind_send(s, reader, LINES_KIND, DOCS_AT_ONCE, to);
+	if (r == 0)
+		r = kind_send(s, reader, OPEN_KIND, INT32_MAX, to);
+	if (r == 0 && s->after.n)
+		r = stream_write(to, s->after.p, s->after.n);
+	store_reader_free(reader);
+	if (r < 0 && r != -EPIPE)
+		log_error("invoice %.*s: its lines could not be sent (error %d)", STR_ARG(s->invoice_id), r);
+	return r;
+}
+
+static void lines_end(void *ctx)
+{
+	struct lines_stream *s = ctx;
+	pool_leave(&streams, s->key);
+	arena_free(s->arena);
+}
+
+static ssize_t nothing_read(void *ctx, char *to, size_t n)
+{
+	return 0;
+}
+
+static bool entity_cut(struct lines_stream *s, struct str entity)
+{
+	const char *hole = memmem(entity.p, entity.n, HOLE, sizeof HOLE - 1);
+	if (!hole)
+		return false;
+	size_t before = (size_t)(hole - entity.p) + HOLE_BEGINS;
+	s->before = arena_dup(s->arena, (struct str){entity.p, before});
+	s->after = arena_dup(s->arena, (struct str){entity.p + before, entity.n - before});
+	return true;
+}
+
+int lines_send(struct call *c, const struct invoice *i, struct str entity)
+{
+	if (c->method == METHOD_HEAD) {
+		c->request->response.stream.read = nothing_read;
+		return 0;
+	}
+	if (!pool_enter(&streams, call_key(c)))
+		return call_fail(c, 503, "SERVICE_BUSY", "Too many invoices are being sent. Try again in a minute.");
+	struct arena *a = arena_new();
+	struct lines_stream *s = arena_new_of(a, struct lines_stream);
+	*s = (struct lines_stream){.arena = a,
+	                           .store = c->service->store,
+	                           .invoice_id = arena_dup(a, i->doc.id),
+	                           .is_csv = !entity.n,
+	                           .first = true,
+	                           .key = call_key(c)};
+	const struct stream_maker maker = {.make = lines_make_body, .end = lines_end, .ctx = s};
+	if ((s->is_csv || entity_cut(s, entity)) && stream_start(c->request, &maker) == 0)
+		return 0;
+	lines_end(s);
+	return call_fail(c, 503, "SERVICE_BUSY", "The service cannot send another invoice now. Try again in a second.");
+}

@@ -1,0 +1,217 @@
+/* `steward invoices pdf`: an invoice as a document for people: what is owed, and what for, added up by project, cluster
+ * and SKU. All other commands of invoices are derived (command.c). */
+#include "base/json.h"
+#include "catalog/catalog.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/meant.h"
+#include "cli/pdf.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+struct invoices_arguments {
+	struct profile_arguments at;
+	const char *file;
+};
+
+#define AT(member) offsetof(struct invoices_arguments, member)
+
+const struct option_row invoices_options[] = {
+        {"file", 'f', OPTION_TEXT, AT(file), NULL, "FILE", "pdf: where to write it; without it invoice-ID.pdf.",
+         .flag_only = true},
+        PROFILE_OPTIONS,
+};
+const size_t invoices_option_count = sizeof invoices_options / sizeof *invoices_options;
+
+struct sum {
+	struct str project, cluster, sku, unit;
+	double quantity;
+	int64_t cents;
+};
+
+struct sums {
+	struct arena *arena;
+	struct sum *list;
+	size_t count, room;
+	json_t *places; /* {KEY: index} */
+};
+
+static void line_add(struct sums *s, const json_t *line)
+{
+	struct str project = json_field(line, "groupName"), cluster = json_field(line, "clusterName"),
+	           sku = json_field(line, "sku"), note = json_field(line, "note");
+	bool plain = str_is(sku, "CREDIT");
+	struct str key = arena_printf(s->arena, "%.*s/%.*s/%.*s/%.*s", STR_ARG(json_field(line, "groupId")),
+	                              STR_ARG(cluster), STR_ARG(sku), plain ? (int)note.n : 0, note.p ? note.p : "");
+	const json_t *place = json_object_get(s->places, key.p);
+	size_t at = place ? (size_t)json_integer_value(place) : s->count;
+	ARENA_FIT(s->arena, s->list, s->count, s->room);
+	struct sum *to = s->list + at;
+	if (!place) {
+		*to = (struct sum){.project = plain ? note : project,
+		                   .cluster = cluster,
+		                   .sku = sku,
+		                   .unit = json_field(line, "unit")};
+		json_put(s->places, key.p, json_integer((json_int_t)s->count++));
+	}
+	to->quantity += json_number_value(json_object_get(line, "quantity"));
+	to->cents += json_number(line, "totalPriceCents");
+}
+
+static void money_line(struct pdf *p, struct arena *a, const char *what, int64_t cents)
+{
+	long long whole = llabs(cents);
+	pdf_line(p, arena_printf(a, "%-70s %s%16lld.%02lld", what, cents < 0 ? "-" : " ", whole / 100, whole % 100));
+}
+
+/* So many letters of UTF-8: what is longer is cut, what is shorter is filled up. A name never moves an amount. */
+static struct str cell(struct arena *a, struct str text, size_t width)
+{
+	size_t at = 0, letters = 0;
+	for (; at < text.n; at++) {
+		bool begins = ((unsigned char)text.p[at] & 0xc0) != 0x80;
+		if (begins && letters == width)
+			break;
+		letters += begins;
+	}
+	return arena_printf(a, "%.*s%*s", (int)at, text.p ? text.p : "", (int)(width - letters), "");
+}
+
+/* "2026-11-01" of a date and time. */
+static struct str day_of(const json_t *invoice, const char *name)
+{
+	struct str text = json_field(invoice, name);
+	return (struct str){text.p, text.n < 10 ? text.n : 10};
+}
+
+static void head_write(struct pdf *p, struct arena *a, const json_t *invoice)
+{
+	pdf_line(p, arena_printf(a, "INVOICE %.*s", STR_ARG(json_field(invoice, "id"))));
+	pdf_line(p, STR(""));
+	pdf_line(p, arena_printf(a, "Organization  %.*s", STR_ARG(json_field(invoice, "orgId"))));
+	pdf_line(p, arena_printf(a, "Period        %.*s to %.*s (excluded)", STR_ARG(day_of(invoice, "startDate")),
+	                         STR_ARG(day_of(invoice, "endDate"))));
+	pdf_line(p, arena_printf(a, "Status        %.*s", STR_ARG(json_field(invoice, "statusName"))));
+	pdf_line(p, STR(""));
+	pdf_line(p, arena_printf(a, "%-24s %-18s %-25s %14s %13s", "Project", "Cluster", "SKU", "Quantity", "Amount"));
+}
+
+static void foot_write(struct pdf *p, struct arena *a, const json_t *invoice)
+{
+	static const struct {
+		const char *what, *field;
+	} rows[] = {{"Subtotal", "subtotalCents"},
+	            {"Credits", "creditsCents"},
+	            {"Tax", "salesTaxCents"},
+	            {"Billed", "amountBilledCents"},
+	            {"Paid", "amountPaidCents"}};
+	pdf_line(p, STR(""));
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		money_line(p, a, rows[i].what, json_number(invoice, rows[i].field));
+}
+
+static void invoice_write(struct pdf *p, struct arena *a, const json_t *invoice)
+{
+	struct sums s = {.arena = a, .places = json_new(a)};
+	const json_t *line;
+	size_t i;
+	json_array_foreach(json_object_get(invoice, "lineItems"), i, line)
+	{
+		line_add(&s, line);
+	}
+	head_write(p, a, invoice);
+	for (i = 0; i < s.count; i++) {
+		const struct sum *one = &s.list[i];
+		long long cents = llabs(one->cents);
+		struct str project = cell(a, one->project, 24), cluster = cell(a, one->cluster, 18),
+		           sku = cell(a, one->sku, 25);
+		pdf_line(p, arena_printf(a, "%.*s %.*s %.*s %14.2f %s%9lld.%02lld", STR_ARG(project), STR_ARG(cluster),
+		                         STR_ARG(sku), one->quantity, one->cents < 0 ? "-" : " ", cents / 100,
+		                         cents % 100));
+	}
+	foot_write(p, a, invoice);
+}
+
+static int file_write(const char *name, struct str text)
+{
+	FILE *f = fopen(name, "wb");
+	bool good = f && fwrite(text.p, 1, text.n, f) == text.n;
+	good = f && fclose(f) == 0 && good;
+	if (!good)
+		option_refuse("%s cannot be written: %s", name, strerror(errno));
+	else
+		printf("%s\n", name);
+	return good ? EXIT_DONE : EXIT_NOT_DONE;
+}
+
+static int pdf_run(struct client *c, struct arena *a, const struct invoices_arguments *g, const char *id)
+{
+	struct client_answer answer;
+	struct pdf p;
+	const char *org = client_profile(c)->organization;
+	if (!org) {
+		option_refuse("invoices pdf: which organization? Give --org ID");
+		return EXIT_USAGE;
+	}
+	const char *path =
+	        arena_printf(a, API_BASE "/orgs/%s/invoices/%s", url_escape(a, str_of(org)), url_escape(a, str_of(id)))
+	                .p;
+	int code = client_get(c, a, path, &answer);
+	if (code != EXIT_DONE)
+		return code;
+	pdf_begin(&p);
+	invoice_write(&p, a, answer.json);
+	pdf_end(&p);
+	code = file_write(g->file ? g->file : arena_printf(a, "invoice-%s.pdf", id).p, buf_view(&p.out));
+	pdf_free(&p);
+	return code;
+}
+
+static int invoices_run(struct arena *a, const struct invoices_arguments *g, const char **words, size_t count)
+{
+	static const char *const verbs[] = {"pdf"};
+	const struct command_family *family = command_family_find("invoices");
+	struct profile profile;
+	struct client *client = NULL;
+	if (!count) {
+		usage_family(stderr, family);
+		return EXIT_USAGE;
+	}
+	if (strcmp(words[0], verbs[0]) != 0)
+		return meant_verb(family, words[0], count > 1 ? words[1] : NULL, verbs, 1);
+	if (count < 2 || !*words[1] || strspn(words[1], "0123456789abcdef") != strlen(words[1])) {
+		option_refuse(
+		        "invoices pdf: the invoice's id is missing: steward invoices pdf INVOICE; \"steward invoices "
+		        "list\" shows ids");
+		return EXIT_USAGE;
+	}
+	if (profile_load(a, &g->at, &profile) < 0 || client_open(a, &profile, &client) < 0)
+		return EXIT_USAGE;
+	int code = pdf_run(client, a, g, words[1]);
+	client_close(client);
+	return code;
+}
+
+int invoices_command(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	struct invoices_arguments g = {.file = NULL};
+	struct options given;
+	const char *words[2];
+	size_t count = 0;
+	options_setup(&given, "invoices", invoices_options, invoices_option_count, &g, a);
+	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
+	if (r == OPTIONS_HELP) {
+		help_command(stdout, "invoices");
+		putchar('\n');
+		usage_family(stdout, command_family_find("invoices"));
+		code = EXIT_DONE;
+	} else if (r == 0) {
+		code = invoices_run(a, &g, words, count);
+	}
+	arena_free(a);
+	return code;
+}
