@@ -28,12 +28,14 @@
 #include "identity/jwks.h"
 #include "identity/uses.h"
 #include "jobs/waits.h"
+#include "keys/keys.h"
 #include "limit/redis.h"
 #include "outbox/outbox.h"
 #include "prices/prices.h"
 #include "providers/providers.h"
 #include "serve_backups.h"
 #include "serve_host.h"
+#include "serve_keys.h"
 #include "serve_providers.h"
 #include "trail/events.h"
 #include "trail/metrics.h"
@@ -499,6 +501,7 @@ static int databases_start(struct server *s)
 	                                 .full_changed = disk_changed,
 	                                 .full_ctx = v,
 	                                 .repositories = v->repositories,
+	                                 .keys = v->data_keys,
 	                                 .spool_bytes = (uint64_t)c->backup_spool_mb << 20};
 	struct jobs_options jobs = {.store = v->store, .threads = c->job_threads, .ctx = v};
 	jobs.kinds = families_jobs(s->arena, &jobs.kind_count);
@@ -733,6 +736,7 @@ static void take_down(struct server *s)
 	if (v->engine_state)
 		v->engine_ops->core->stop(v->engine_state);
 	repositories_close(v->repositories);
+	keys_close(v->keys);
 	providers_close(v->providers);
 	prices_close(v->prices);
 	jwks_close(v->jwks);
@@ -769,9 +773,13 @@ static int run(struct server *s)
 	signal(SIGPIPE, SIG_IGN);
 	mallopt(M_MMAP_THRESHOLD, MAP_FROM);
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is handled as a full disk; the process continues */
-	int result = prepare(s);
+	int result = providers_memory_setup();
+	if (result == 0)
+		result = prepare(s);
 	if (result == 0)
 		result = providers_start(&s->config, &s->service);
+	if (result == 0)
+		result = keys_start(&s->config, &s->service, s->arena);
 	if (result == 0)
 		result = backups_open(&s->config, &s->service, s->reader, s->arena);
 	if (result == 0)

@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static struct repository_settings backup_settings(const struct config *c)
+static struct repository_settings backup_settings(const struct config *c, const struct service *v)
 {
 	return (struct repository_settings){.data_dir = c->data,
 	                                    .backups = c->backups,
 	                                    .regions = c->backup_regions.v,
 	                                    .region_count = c->backup_regions.n,
 	                                    .quota = (uint64_t)c->backup_quota_mb << 20,
+	                                    .keys = v->data_keys,
 	                                    .s3_endpoint = c->s3_endpoint,
 	                                    .s3_region = c->s3_region,
 	                                    .s3_key_id = c->s3_key_id,
@@ -75,7 +76,7 @@ static int expect(struct service *v, struct tx *reader)
 
 int backups_open(const struct config *c, struct service *v, struct tx *reader, struct arena *a)
 {
-	struct repository_settings settings = backup_settings(c);
+	struct repository_settings settings = backup_settings(c, v);
 	int result = repositories_setup(&settings, &v->repositories);
 	if (result == 0)
 		result = expect(v, reader);

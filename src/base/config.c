@@ -140,6 +140,17 @@ const struct option_row config_options[] = {
          "key file's token_uri."},
         {"provider-ca-file", 0, OPTION_FILE, AT(provider_ca_file), NULL, "FILE",
          "Certificates (PEM) that the services of --provider-*-endpoint are trusted by. Without it, the system's."},
+        {"keys-aws-endpoint", 0, OPTION_TEXT, AT(keys_aws_endpoint), NULL, "URL",
+         "Service that speaks AWS KMS for encryption at rest: https://HOST[:PORT]. Without it, Amazon's of the key's "
+         "region."},
+        {"keys-azure-endpoint", 0, OPTION_TEXT, AT(keys_azure_endpoint), NULL, "URL",
+         "Service that speaks Azure Key Vault: https://HOST[:PORT]. Without it, the vault that the key's identifier "
+         "names, at Azure."},
+        {"keys-google-endpoint", 0, OPTION_TEXT, AT(keys_google_endpoint), NULL, "URL",
+         "Service that speaks Google Cloud KMS, and gives tokens at /token: https://HOST[:PORT]. Without it, "
+         "Google's."},
+        {"keys-local", 0, OPTION_TEXT, AT(keys_local), NULL, "DIR",
+         "Directory with keys of the operator's own for encryption at rest: NAME.key is the AWS key local/NAME."},
         {"job-threads", 0, OPTION_NUMBER, AT(job_threads), "4", "N",
          "Jobs of one organization that run at once; a quarter more may run for others.", NULL, 1, 64},
         {"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",

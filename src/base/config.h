@@ -27,7 +27,8 @@ struct config {
 	        *gcs_endpoint, *gcs_ca_file, *series_days, *dialects, *provider_aws_arn, *provider_aws_key_id,
 	        *provider_aws_secret_file, *provider_aws_region, *provider_aws_endpoint, *provider_azure_app_id,
 	        *provider_azure_secret_file, *provider_azure_endpoint, *provider_google_key_file,
-	        *provider_google_endpoint, *provider_ca_file, *private_endpoints, *price_book;
+	        *provider_google_endpoint, *provider_ca_file, *private_endpoints, *price_book, *keys_aws_endpoint,
+	        *keys_azure_endpoint, *keys_google_endpoint, *keys_local;
 	struct option_texts labels, backup_regions, outbox_endpoints, db_versions;
 	bool test_control, outbox_private;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,

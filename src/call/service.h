@@ -7,12 +7,14 @@
 
 struct attempts;
 struct buf;
+struct data_keys;
 struct engine;
 struct engine_ops;
 struct jobs;
 struct option_texts;
 struct token_cache;
 struct jwks;
+struct keys;
 struct nonce_window;
 struct outbox;
 struct prices;
@@ -48,6 +50,8 @@ struct service {
 	struct repositories *repositories;      /* repository/repository.h: of backups */
 	struct providers *providers;            /* providers/providers.h: identities of roles at clouds */
 	struct prices *prices;                  /* prices/prices.h: what things cost */
+	struct keys *keys;                      /* keys/keys.h: key services */
+	const struct data_keys *data_keys;      /* base/data_key.h: of projects with encryption at rest */
 	const char *db_scheme, *db_domain;      /* of connection strings and host names */
 	const struct option_texts *db_versions; /* NAME=MAJOR: versions that are asked for by other names; or NULL */
 	unsigned loops, lanes;                  /* lanes: those of the loops, then those of the workers */

@@ -85,6 +85,11 @@ static int place_check(struct repository *r, struct place *p, double share, uint
 		printf("%llu %s\n", (unsigned long long)seen.faults, seen.faults == 1 ? "fault" : "faults");
 	else
 		printf("clean\n");
+	if (seen.locked)
+		printf("%s/%s: %llu objects were not read: they are sealed with the project's own key, which only the "
+		       "running "
+		       "service has\n",
+		       p->region, p->project, (unsigned long long)seen.locked);
 	*faults += seen.faults;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/ip.h"
 #include "base/str.h"
 
+struct data_keys; /* base/data_key.h */
 struct engine;
 struct engine_access; /* engine/access.h */
 struct repositories;  /* repository/repository.h */
@@ -84,6 +85,10 @@ struct engine_cluster {
 	size_t made_count;
 	bool give_up;
 	struct engine_archiving backup;
+	/* Its files are encrypted with the project's data key (engine_options.keys). */
+	bool encrypted;
+	/* The project's key is lost: it is paused too, and nothing of the data key is left on this host. */
+	bool locked;
 };
 
 /* One node as it is. */
@@ -159,6 +164,7 @@ struct engine_options {
 	void (*full_changed)(void *ctx, const char *cluster_id, enum engine_full full);
 	void *full_ctx;
 	struct repositories *repositories; /* of backups; NULL: none are kept */
+	const struct data_keys *keys;      /* of projects with encryption at rest; NULL: there are none */
 	uint64_t spool_bytes; /* of log that may wait on this host for the repository, for each cluster; 0: 4 GB */
 };
 
@@ -191,6 +197,8 @@ struct engine_core_ops {
 	bool (*behind)(struct engine *e, const char *cluster_id);
 	/* Major versions that it can run, newest first. */
 	size_t (*versions)(struct engine *e, unsigned *ret_versions, size_t max);
+	/* Whether files of clusters can be encrypted here; *ret_why (static or in the arena): what to do where not. */
+	int (*can_encrypt)(struct engine *e, struct arena *a, const char **ret_why);
 };
 
 /* --- common.c */

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #define SCOPE "https://storage.azure.com/.default"
+#define WHAT "oauth2/v2.0/token" /* for people */
 #define CLAIMS_MAX 16384
 
 /* The claims of a token, which came over TLS from who has signed it: nobody between could have changed them. */
@@ -66,45 +67,56 @@ static int refused(const struct provider_request *q, const struct provider_answe
 	return r;
 }
 
-static int answer_read(const struct provider_request *q, const struct provider_role *role,
-                       const struct provider_answer *a, struct provider_credentials *ret_credentials,
-                       int64_t *ret_lasts_us, char *why)
+static int answer_read(const struct provider_request *q, const struct provider_answer *a,
+                       struct provider_credentials *ret_credentials, int64_t *ret_lasts_us, char *why)
 {
 	json_t *answer = provider_answer_json(a);
 	struct str token = json_field(answer, "access_token");
 	int64_t lasts = provider_lasts_us(STR_NONE, json_number(answer, "expires_in"));
-	int r = lasts && provider_token_is_good(token)
-	                ? claims_check(q, role, token, why)
-	                : provider_fail(q, -EPROTO, why, " answered %ld without a token that holds", a->status);
-	if (r == 0) {
+	bool good = lasts && provider_token_is_good(token);
+	if (good) {
 		*ret_credentials = (struct provider_credentials){.token = must_strdup(token.p)};
 		*ret_lasts_us = lasts;
 	}
 	if (token.n)
 		OPENSSL_cleanse((char *)(uintptr_t)token.p, token.n);
 	json_decref(answer);
+	return good ? 0 : provider_fail(q, -EPROTO, why, " answered %ld without a token that holds", a->status);
+}
+
+int azure_token(const struct providers *p, const struct azure_client *client,
+                struct provider_credentials *ret_credentials, int64_t *ret_lasts_us, char ret_why[PROVIDER_WHY])
+{
+	struct buf form = {0}, url = {0};
+	struct provider_answer a = {.status = 0};
+	buf_reserve(&form, 1024 + 3 * strlen(client->secret));
+	provider_form_add(&form, "client_id", client->app_id);
+	provider_form_add(&form, "client_secret", str_of(client->secret));
+	provider_form_add(&form, "grant_type", STR("client_credentials"));
+	provider_form_add(&form, "scope", client->scope);
+	buf_printf(&url, "%s/%.*s/oauth2/v2.0/token%c", client->endpoint, STR_ARG(client->tenant), 0);
+	struct provider_request q = {.what = WHAT, .url = url.p, .body = buf_view(&form), .secret = client->secret};
+	int r = provider_call(p, &q, &a, ret_why);
+	if (r == 0)
+		r = a.status == 200 ? answer_read(&q, &a, ret_credentials, ret_lasts_us, ret_why)
+		                    : refused(&q, &a, ret_why);
+	provider_answer_free(&a);
+	provider_buf_wipe(&form);
+	buf_free(&url);
 	return r;
 }
 
 int azure_fetch(struct providers *p, const struct provider_role *role, struct provider_credentials *ret_credentials,
                 int64_t *ret_lasts_us, char ret_why[PROVIDER_WHY])
 {
-	struct buf form = {0}, url = {0};
-	struct provider_answer a = {.status = 0};
-	buf_reserve(&form, 1024 + 3 * strlen(p->azure.secret));
-	provider_form_add(&form, "client_id", str_of(p->azure.app_id));
-	provider_form_add(&form, "client_secret", str_of(p->azure.secret));
-	provider_form_add(&form, "grant_type", STR("client_credentials"));
-	provider_form_add(&form, "scope", STR(SCOPE));
-	buf_printf(&url, "%s/%.*s/oauth2/v2.0/token%c", p->azure.endpoint, STR_ARG(role->tenant), 0);
-	struct provider_request q = {
-	        .what = "oauth2/v2.0/token", .url = url.p, .body = buf_view(&form), .secret = p->azure.secret};
-	int r = provider_call(p, &q, &a, ret_why);
-	if (r == 0)
-		r = a.status == 200 ? answer_read(&q, role, &a, ret_credentials, ret_lasts_us, ret_why)
-		                    : refused(&q, &a, ret_why);
-	provider_answer_free(&a);
-	provider_buf_wipe(&form);
-	buf_free(&url);
+	struct azure_client own = {.endpoint = p->azure.endpoint,
+	                           .secret = p->azure.secret,
+	                           .tenant = role->tenant,
+	                           .app_id = str_of(p->azure.app_id),
+	                           .scope = role->scope.n ? role->scope : STR(SCOPE)};
+	struct provider_request about = {.what = WHAT};
+	int r = azure_token(p, &own, ret_credentials, ret_lasts_us, ret_why);
+	if (r == 0 && (r = claims_check(&about, role, str_of(ret_credentials->token), ret_why)) < 0)
+		provider_credentials_free(ret_credentials);
 	return r;
 }

@@ -19,6 +19,7 @@
 #define OWN_KEY "\nGCP" /* under which the service's own token is kept */
 #define KEY_FILE_MAX 65536
 #define KEY_BITS_MIN 2048
+#define KEY_BITS_MAX 8192
 #define PROJECT_CHARS 24 /* after "p-" */
 
 /* The key file. */
@@ -39,12 +40,13 @@ static int password_refuse(char *buf, int size, int writing, void *ctx)
 	return -1;
 }
 
-static EVP_PKEY *key_parse(struct str pem)
+EVP_PKEY *google_key_parse(struct str pem)
 {
 	BIO *bio = pem.n ? BIO_new_mem_buf(pem.p, (int)pem.n) : NULL;
 	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, password_refuse, NULL) : NULL;
 	BIO_free(bio);
-	if (key && EVP_PKEY_base_id(key) == EVP_PKEY_RSA && EVP_PKEY_bits(key) >= KEY_BITS_MIN)
+	if (key && EVP_PKEY_base_id(key) == EVP_PKEY_RSA && EVP_PKEY_bits(key) >= KEY_BITS_MIN &&
+	    EVP_PKEY_bits(key) <= KEY_BITS_MAX)
 		return key;
 	EVP_PKEY_free(key);
 	return NULL;
@@ -67,7 +69,7 @@ static char *text_copy(const json_t *object, const char *name)
 
 static int key_take(struct providers *p, const json_t *key, const char *file, const char *endpoint)
 {
-	p->google.key = key_parse(json_field(key, "private_key"));
+	p->google.key = google_key_parse(json_field(key, "private_key"));
 	p->google.email = text_copy(key, "client_email");
 	p->google.project = text_copy(key, "project_id");
 	p->google.token_url = text_copy(key, "token_uri");
@@ -135,18 +137,18 @@ static bool signature_add(struct buf *b, EVP_PKEY *key)
 }
 
 /* By the machine's time: a virtual clock is nobody else's. */
-static bool assertion_make(const struct providers *p, struct buf *b)
+static bool assertion_make(const struct google_signer *g, struct buf *b)
 {
 	json_int_t now = clock_machine_ms() / 1000;
-	json_t *head = json_pack("{s:s, s:s, s:s}", "alg", "RS256", "kid", p->google.key_id, "typ", "JWT");
-	json_t *claims = json_pack("{s:s, s:s, s:s, s:I, s:I}", "iss", p->google.email, "scope", SCOPE, "aud",
-	                           p->google.token_url, "iat", now, "exp", now + PROVIDER_SESSION_SECONDS);
+	json_t *head = json_pack("{s:s, s:s, s:s}", "alg", "RS256", "kid", g->key_id, "typ", "JWT");
+	json_t *claims = json_pack("{s:s, s:s, s:s, s:I, s:I}", "iss", g->email, "scope", SCOPE, "aud", g->token_url,
+	                           "iat", now, "exp", now + PROVIDER_SESSION_SECONDS);
 	part_add(b, head);
 	buf_c(b, '.');
 	part_add(b, claims);
 	json_decref(head);
 	json_decref(claims);
-	return signature_add(b, p->google.key);
+	return signature_add(b, g->key);
 }
 
 /* Tokens. */
@@ -187,28 +189,37 @@ static int token_read(const struct provider_request *q, const struct provider_an
 	return good ? 0 : provider_fail(q, -EPROTO, why, " answered %ld without a token that holds", a->status);
 }
 
-/* The service's own. */
-static int own_token(struct providers *p, struct provider_credentials *ret_own, char *why)
+int google_token(const struct providers *p, const struct google_signer *signer,
+                 struct provider_credentials *ret_credentials, int64_t *ret_lasts_us, char ret_why[PROVIDER_WHY])
 {
 	struct buf form = {0}, assertion = {0};
 	struct provider_answer a = {.status = 0};
-	int64_t lasts;
-	if (provider_kept_get(p, OWN_KEY, ret_own))
-		return 0;
-	struct provider_request q = {.what = "oauth2/token", .url = p->google.token_url};
-	bool signed_it = assertion_make(p, &assertion);
+	struct provider_request q = {.what = "oauth2/token", .url = signer->token_url};
+	bool signed_it = assertion_make(signer, &assertion);
 	provider_form_add(&form, "grant_type", STR(GRANT));
 	provider_form_add(&form, "assertion", buf_view(&assertion));
 	q.body = buf_view(&form);
-	int r = signed_it ? provider_call(p, &q, &a, why) : provider_fail(&q, -EIO, why, ": the key does not sign");
+	int r = signed_it ? provider_call(p, &q, &a, ret_why)
+	                  : provider_fail(&q, -EIO, ret_why, ": the key does not sign");
 	if (r == 0)
-		r = a.status == 200 ? token_read(&q, &a, "access_token", NULL, ret_own, &lasts, why)
-		                    : refused(&q, &a, why);
-	if (r == 0)
-		provider_kept_put(p, OWN_KEY, ret_own, lasts);
+		r = a.status == 200 ? token_read(&q, &a, "access_token", NULL, ret_credentials, ret_lasts_us, ret_why)
+		                    : refused(&q, &a, ret_why);
 	provider_answer_free(&a);
 	provider_buf_wipe(&form);
 	provider_buf_wipe(&assertion);
+	return r;
+}
+
+/* The service's own. */
+static int own_token(struct providers *p, struct provider_credentials *ret_own, char *why)
+{
+	struct google_signer own = {p->google.email, p->google.token_url, p->google.key_id, p->google.key};
+	int64_t lasts;
+	if (provider_kept_get(p, OWN_KEY, ret_own))
+		return 0;
+	int r = google_token(p, &own, ret_own, &lasts, why);
+	if (r == 0)
+		provider_kept_put(p, OWN_KEY, ret_own, lasts);
 	return r;
 }
 

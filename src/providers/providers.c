@@ -28,7 +28,7 @@ bool provider_of_name(struct str name, enum provider *ret_provider)
 /* Settings. */
 
 /* Without TLS only to this machine: what comes back are keys. */
-static int endpoint_check(const char *option, const char *url)
+int provider_endpoint_check(const char *option, const char *url)
 {
 	static const char *const near[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
 	struct str u = str_of(url);
@@ -45,7 +45,7 @@ static int endpoint_check(const char *option, const char *url)
 }
 
 /* Without the slash at its end. */
-static char *endpoint_copy(const char *url)
+char *provider_endpoint_copy(const char *url)
 {
 	char *copy = must_strdup(url);
 	for (size_t n = strlen(copy); n && copy[n - 1] == '/'; n--)
@@ -102,10 +102,10 @@ static int aws_open(struct providers *p, const struct provider_settings *s)
 		                     s->aws_arn);
 	if (!*region || strlen(region) > 60 || !is_plain(region, "-"))
 		return option_refuse("--provider-aws-region: \"%s\" is no region, as us-east-1", region);
-	if (s->aws_endpoint && endpoint_check("--provider-aws-endpoint", s->aws_endpoint) < 0)
+	if (s->aws_endpoint && provider_endpoint_check("--provider-aws-endpoint", s->aws_endpoint) < 0)
 		return -EINVAL;
 	buf_printf(&url, "https://sts.%s.amazonaws.com%c", region, 0);
-	p->aws.endpoint = endpoint_copy(s->aws_endpoint ? s->aws_endpoint : url.p);
+	p->aws.endpoint = provider_endpoint_copy(s->aws_endpoint ? s->aws_endpoint : url.p);
 	buf_free(&url);
 	p->aws.endpoint = must_realloc(p->aws.endpoint, strlen(p->aws.endpoint) + 2);
 	memcpy(p->aws.endpoint + strlen(p->aws.endpoint), "/", 2); /* signatures have the path */
@@ -123,9 +123,9 @@ static int azure_open(struct providers *p, const struct provider_settings *s)
 		return option_refuse("--provider-azure-app-id: \"%s\" is no id of an application (a UUID)",
 		                     s->azure_app_id);
 	const char *endpoint = s->azure_endpoint ? s->azure_endpoint : "https://login.microsoftonline.com";
-	if (endpoint_check("--provider-azure-endpoint", endpoint) < 0)
+	if (provider_endpoint_check("--provider-azure-endpoint", endpoint) < 0)
 		return -EINVAL;
-	p->azure.endpoint = endpoint_copy(endpoint);
+	p->azure.endpoint = provider_endpoint_copy(endpoint);
 	p->azure.app_id = must_strdup(s->azure_app_id);
 	return secret_read("provider-azure-secret", s->azure_secret_file, "STEWARD_PROVIDER_AZURE_SECRET",
 	                   &p->azure.secret);
@@ -136,13 +136,13 @@ static int google_open(struct providers *p, const struct provider_settings *s)
 	char *endpoint = NULL;
 	if (!s->google_key_file)
 		return 0;
-	if (s->google_endpoint && endpoint_check("--provider-google-endpoint", s->google_endpoint) < 0)
+	if (s->google_endpoint && provider_endpoint_check("--provider-google-endpoint", s->google_endpoint) < 0)
 		return -EINVAL;
 	if (s->google_endpoint)
-		endpoint = endpoint_copy(s->google_endpoint);
+		endpoint = provider_endpoint_copy(s->google_endpoint);
 	int r = google_key_read(p, s->google_key_file, endpoint);
 	free(endpoint);
-	return r < 0 ? r : endpoint_check("--provider-google-key-file: token_uri", p->google.token_url);
+	return r < 0 ? r : provider_endpoint_check("--provider-google-key-file: token_uri", p->google.token_url);
 }
 
 int providers_open(const struct provider_settings *s, struct providers **ret_providers)
@@ -222,9 +222,9 @@ struct str providers_google_account(const struct providers *p, struct arena *a)
 static char *key_of(const struct provider_role *r)
 {
 	struct buf key = {0};
-	buf_printf(&key, "%.*s\n%s\n%.*s\n%.*s\n%.*s\n%.*s\n%.*s%c", STR_ARG(r->id), provider_names[r->provider],
+	buf_printf(&key, "%.*s\n%s\n%.*s\n%.*s\n%.*s\n%.*s\n%.*s\n%.*s%c", STR_ARG(r->id), provider_names[r->provider],
 	           STR_ARG(r->arn), STR_ARG(r->external_id), STR_ARG(r->tenant), STR_ARG(r->principal),
-	           STR_ARG(r->account), 0);
+	           STR_ARG(r->account), STR_ARG(r->scope), 0);
 	return key.p;
 }
 

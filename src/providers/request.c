@@ -8,7 +8,9 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <malloc.h>
 #include <openssl/crypto.h>
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -22,6 +24,42 @@
 #define PAUSE_MS 200u
 #define LASTS_MAX_SECONDS (INT64_C(12) * 3600)
 #define AGAIN_US INT64_C(2000000) /* after which a failure is final */
+
+/* Memory of libcurl's. */
+
+static void wiping_free(void *p)
+{
+	if (p)
+		OPENSSL_cleanse(p, malloc_usable_size(p));
+	free(p);
+}
+
+static void *wiping_realloc(void *p, size_t n)
+{
+	size_t had = p ? malloc_usable_size(p) : 0;
+	void *grown = malloc(n ? n : 1);
+	if (!grown)
+		return NULL;
+	if (p)
+		memcpy(grown, p, had < n ? had : n);
+	wiping_free(p);
+	return grown;
+}
+
+int providers_memory_setup(void)
+{
+	if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wiping_free, wiping_realloc, strdup, calloc) == CURLE_OK)
+		return 0;
+	fprintf(stderr, "steward: libcurl cannot be set up\n");
+	return -EIO;
+}
+
+/* OpenSSL decrypts where it has received. */
+static CURLcode on_tls(CURL *curl, void *tls, void *ctx)
+{
+	SSL_CTX_set_options(tls, SSL_OP_CLEANSE_PLAINTEXT);
+	return CURLE_OK;
+}
 
 void provider_wipe(char *text)
 {
@@ -68,7 +106,8 @@ int provider_fail(const struct provider_request *q, int code, char ret_why[PROVI
 		if ((unsigned char)*p < ' ' || (unsigned char)*p >= 0x7f)
 			*p = ' ';
 	/* Also where it was written in another way. */
-	if ((q->secret && strstr(ret_why, q->secret)) || (q->bearer && strstr(ret_why, q->bearer)))
+	if ((q->secret && strstr(ret_why, q->secret)) || (q->bearer && strstr(ret_why, q->bearer)) ||
+	    (q->payload && strstr(ret_why, q->payload)))
 		snprintf(ret_why, PROVIDER_WHY, "%s failed", q->what);
 	return code;
 }
@@ -125,12 +164,24 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sock
 
 static struct curl_slist *headers_of(const struct provider_request *q)
 {
+	const struct provider_signer *s = q->signer;
 	struct curl_slist *list =
-	        curl_slist_append(NULL, q->json ? "Content-Type: application/json"
-	                                        : "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
+	        curl_slist_append(NULL, s         ? "Content-Type: application/x-amz-json-1.1"
+	                                : q->json ? "Content-Type: application/json"
+	                                          : "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
 	struct buf line = {0};
 	char hash[65];
-	if (q->sign) {
+	if (s) {
+		buf_printf(&line, "X-Amz-Target: %s%c", s->target, 0);
+		list = curl_slist_append(list, line.p);
+		line.n = 0;
+	}
+	if (s && s->token) {
+		buf_printf(&line, "X-Amz-Security-Token: %s%c", s->token, 0);
+		list = curl_slist_append(list, line.p);
+		line.n = 0;
+	}
+	if (q->sign || s) {
 		sha256_hex(q->body, hash);
 		buf_printf(&line, "x-amz-content-sha256: %s%c", hash, 0);
 		list = curl_slist_append(list, line.p);
@@ -149,13 +200,13 @@ static void headers_free(struct curl_slist *list)
 	curl_slist_free_all(list);
 }
 
-static void sign_with(CURL *curl, const struct providers *p)
+static void sign_with(CURL *curl, const struct provider_signer *s)
 {
 	struct buf scope = {0};
-	buf_printf(&scope, "aws:amz:%s:sts%c", p->aws.region, 0);
+	buf_printf(&scope, "aws:amz:%s:%s%c", s->region, s->service, 0);
 	curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, scope.p);
-	curl_easy_setopt(curl, CURLOPT_USERNAME, p->aws.key_id);
-	curl_easy_setopt(curl, CURLOPT_PASSWORD, p->aws.secret);
+	curl_easy_setopt(curl, CURLOPT_USERNAME, s->key_id);
+	curl_easy_setopt(curl, CURLOPT_PASSWORD, s->secret);
 	buf_free(&scope);
 }
 
@@ -189,10 +240,13 @@ static CURLcode try_once(const struct providers *p, const struct provider_reques
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, q->body.n ? q->body.p : "");
 	if (q->method)
 		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, q->method);
+	curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, on_tls);
 	if (p->ca_file)
 		curl_easy_setopt(curl, CURLOPT_CAINFO, p->ca_file);
-	if (q->sign)
-		sign_with(curl, p);
+	struct provider_signer own = {
+	        .key_id = p->aws.key_id, .secret = p->aws.secret, .region = p->aws.region, .service = "sts"};
+	if (q->sign || q->signer)
+		sign_with(curl, q->signer ? q->signer : &own);
 	CURLcode code = curl_easy_perform(curl);
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &t->answer->status);
 	curl_easy_cleanup(curl);
@@ -212,11 +266,12 @@ static bool is_quota(const struct provider_answer *a)
 	return a->status == 429 && body_has(a, "RESOURCE_EXHAUSTED") && !body_has(a, "RATE_LIMIT");
 }
 
-/* AWS says so with a status that means something else. */
+/* AWS says so with a status that means something else, in XML or in JSON. */
 static bool is_busy(const struct provider_answer *a)
 {
 	return (a->status == 429 && !is_quota(a)) || a->status >= 500 ||
-	       (a->status == 400 && body_has(a, "<Code>Throttling"));
+	       (a->status == 400 && (body_has(a, "<Code>Throttling") || body_has(a, "\"ThrottlingException\"") ||
+	                             body_has(a, "\"LimitExceededException\"")));
 }
 
 static int result_of(const struct provider_request *q, const struct transfer *t, CURLcode code, const char *words,
@@ -264,6 +319,7 @@ int provider_call(const struct providers *p, const struct provider_request *q, s
 		if (ret_answer->status != 200) {
 			secret_blank(&ret_answer->body, q->secret);
 			secret_blank(&ret_answer->body, q->bearer);
+			secret_blank(&ret_answer->body, q->payload);
 		}
 		if (r != -EHOSTUNREACH || tries == TRIES || clock_mono_us() - began_us > AGAIN_US)
 			return r;

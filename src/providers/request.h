@@ -1,4 +1,4 @@
-/* Requests to providers, and what the kinds of providers have in common: known to this folder alone. */
+/* Requests to providers, and what the kinds of providers have in common: known to this folder and to keys/ alone. */
 #ifndef STEWARD_PROVIDERS_REQUEST_H
 #define STEWARD_PROVIDERS_REQUEST_H
 
@@ -36,16 +36,24 @@ struct providers {
 	size_t kept_count;
 };
 
+/* Whose signature a request to AWS has. */
+struct provider_signer {
+	const char *key_id, *secret, *token; /* token: of a session, or NULL */
+	const char *region, *service;
+	const char *target; /* X-Amz-Target: then the body is JSON as AWS has it */
+};
+
 struct provider_request {
 	const char *what;   /* "sts:AssumeRole": the call's name, for people */
 	const char *method; /* NULL: POST */
 	const char *url;
 	struct str body;
-	bool json;          /* the body; else a form */
-	const char *bearer; /* a token, or NULL */
-	bool sign;          /* with the service's key at AWS, for STS */
-	/* Texts that were sent and that no words may repeat. */
-	const char *secret;
+	bool json;                            /* the body; else a form */
+	const char *bearer;                   /* a token, or NULL */
+	bool sign;                            /* with the service's key at AWS, for STS */
+	const struct provider_signer *signer; /* or with this one */
+	/* Texts that were sent and that no words may repeat; or NULL. */
+	const char *secret, *payload;
 };
 
 struct provider_answer {
@@ -77,6 +85,11 @@ bool provider_token_is_good(struct str token);
 /* How long credentials hold, from what the provider says: as text of a time, or in seconds. 0: not at all. */
 int64_t provider_lasts_us(struct str until, int64_t seconds);
 
+/* Whose address is an operator's option: 0, or negative after a message on stderr. A copy without the slash at its
+ * end. */
+must_check int provider_endpoint_check(const char *option, const char *url);
+char *provider_endpoint_copy(const char *url);
+
 /* New credentials. *ret_lasts_us: from now on. */
 typedef int provider_fetch(struct providers *p, const struct provider_role *role,
                            struct provider_credentials *ret_credentials, int64_t *ret_lasts_us,
@@ -84,6 +97,26 @@ typedef int provider_fetch(struct providers *p, const struct provider_role *role
 provider_fetch aws_fetch, azure_fetch, google_fetch;
 /* Whether the role can be assumed with another external id than its own. */
 must_check int aws_prove_closed(struct providers *p, const struct provider_role *role, char ret_why[PROVIDER_WHY]);
+
+/* A token for an application of a directory, by its secret. */
+struct azure_client {
+	const char *endpoint, *secret;
+	struct str tenant, app_id, scope;
+};
+must_check int azure_token(const struct providers *p, const struct azure_client *client,
+                           struct provider_credentials *ret_credentials, int64_t *ret_lasts_us,
+                           char ret_why[PROVIDER_WHY]);
+
+/* A token for an account at Google, by its key. */
+struct google_signer {
+	const char *email, *token_url, *key_id;
+	EVP_PKEY *key;
+};
+must_check int google_token(const struct providers *p, const struct google_signer *signer,
+                            struct provider_credentials *ret_credentials, int64_t *ret_lasts_us,
+                            char ret_why[PROVIDER_WHY]);
+/* An RSA key in PEM; NULL: it is none, or too short. */
+EVP_PKEY *google_key_parse(struct str pem);
 
 /* Google's: the service's own key file; negative after a message on stderr. */
 must_check int google_key_read(struct providers *p, const char *file, const char *endpoint);

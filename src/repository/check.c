@@ -82,6 +82,13 @@ static bool is_gone(struct checking *c, const char *name)
 	return object_size(c->r, name, &size) == -ENOENT;
 }
 
+/* The key that it was sealed with is not at hand. */
+static bool is_locked(struct checking *c, int result)
+{
+	c->seen.locked += repo_key_is_lost(result);
+	return repo_key_is_lost(result);
+}
+
 static void chunk_damaged(struct checking *c, const unsigned char id[CHUNK_ID], size_t fault)
 {
 	struct id_item *item = id_set_add(&c->damaged, id);
@@ -90,20 +97,21 @@ static void chunk_damaged(struct checking *c, const unsigned char id[CHUNK_ID], 
 }
 
 /* Each chunk of a pack: opens, and is what its id says. */
-static void chunks_check(struct checking *c, const unsigned char pack[PACK_ID], const char *bytes, size_t n,
-                         const struct chunk_entry *entries, uint32_t count, const char *name)
+static void chunks_check(struct checking *c, const struct repo_key *of, const unsigned char pack[PACK_ID],
+                         const char *bytes, size_t n, const struct chunk_entry *entries, uint32_t count,
+                         const char *name)
 {
 	unsigned char key[REPO_KEY_BYTES], plain[CHUNK_BYTES], id[CHUNK_ID];
 	size_t fault = SIZE_MAX;
 	uint32_t bad = 0, *numbers = must_calloc((size_t)count + 1, sizeof *numbers);
-	pack_key(c->r, pack, key);
+	pack_key(of, pack, key);
 	for (uint32_t i = 0; entries && i < count; i++) {
 		const struct chunk_entry *e = &entries[i];
 		struct chunk_place at = {.number = i, .offset = e->offset, .stored = e->stored, .plain = e->plain};
 		bool ok = (uint64_t)e->offset + e->stored <= n &&
 		          chunk_open(key, e->id, &at, (const unsigned char *)bytes + e->offset, plain) == 0;
 		if (ok) {
-			chunk_id(c->r, plain, e->plain & ~CHUNK_PACKED, id);
+			chunk_id(of, plain, e->plain & ~CHUNK_PACKED, id);
 			ok = memcmp(id, e->id, CHUNK_ID) == 0;
 		}
 		c->seen.chunks++;
@@ -135,8 +143,8 @@ static bool entries_same(const struct chunk_entry *a, uint32_t a_count, const st
 }
 
 /* The pack does not open as a whole, but chunks of it may: those that do not are found by the index beside it. */
-static void pack_salvage(struct checking *c, const unsigned char id[PACK_ID], const char *name, const char *why,
-                         const struct chunk_entry *entries, uint32_t count)
+static void pack_salvage(struct checking *c, const struct repo_key *of, const unsigned char id[PACK_ID],
+                         const char *name, const char *why, const struct chunk_entry *entries, uint32_t count)
 {
 	char place[OBJECT_NAME], *bytes = NULL;
 	size_t n = 0;
@@ -146,7 +154,8 @@ static void pack_salvage(struct checking *c, const unsigned char id[PACK_ID], co
 			chunk_damaged(c, entries[i].id, fault);
 		return;
 	}
-	chunks_check(c, id, bytes, n, entries, count, name);
+	if (of)
+		chunks_check(c, of, id, bytes, n, entries, count, name);
 	free(bytes);
 }
 
@@ -161,20 +170,27 @@ static int pack_check(struct checking *c, const char *name)
 		return 0;
 	}
 	pack_name(id, "index", index);
-	int indexed = pack_index_get(c->r, id, &entries, &count);
+	const struct repo_key *key = NULL, *own_key = NULL;
+	int indexed = pack_index_get(c->r, id, &entries, &count, &key);
+	if (is_locked(c, indexed))
+		return 0;
 	if (indexed < 0 && indexed != -ENOENT && indexed != -EBADMSG)
 		return indexed;
-	int result = pack_get(c->r, id, &bytes, &own, &own_count);
+	int result = pack_get(c->r, id, &bytes, &own, &own_count, &own_key);
+	if (is_locked(c, result)) {
+		free(entries);
+		return 0;
+	}
 	c->seen.packs++;
 	if (result == -EBADMSG) {
 		const char *why = arena_z(c->a, str_of(repository_why()));
-		pack_salvage(c, id, name, why, entries, indexed == 0 ? count : 0);
+		pack_salvage(c, key, id, name, why, entries, indexed == 0 ? count : 0);
 		result = 0;
 	} else if (result == 0) {
 		const struct chunk_entry *last = own_count ? &own[own_count - 1] : NULL;
 		size_t end = last ? (size_t)last->offset + last->stored : PACK_HEADER;
 		c->seen.bytes += end;
-		chunks_check(c, id, bytes, end, own, own_count, name);
+		chunks_check(c, own_key, id, bytes, end, own, own_count, name);
 		if (indexed == 0 && !entries_same(entries, count, own, own_count))
 			fault_add(c, "%s: lists other chunks than its pack has", index);
 		free(bytes);
@@ -195,7 +211,9 @@ static int index_check(struct checking *c, const char *name)
 		fault_add(c, "%s: is no pack's name", name);
 		return 0;
 	}
-	int result = pack_index_get(c->r, id, &entries, &count);
+	int result = pack_index_get(c->r, id, &entries, &count, NULL);
+	if (repo_key_is_lost(result)) /* counted with its pack */
+		return 0;
 	if (result == -EBADMSG) {
 		fault_add(c, "%s; the copy at its pack's end is used in its place", repository_why());
 		return 0;
@@ -250,7 +268,7 @@ static int manifest_check(struct checking *c, size_t number, const char *name)
 {
 	struct repo_manifest *m;
 	int result = manifest_get(c->r, name, &m);
-	if (result == -ENOENT)
+	if (result == -ENOENT || is_locked(c, result))
 		return 0;
 	c->seen.snapshots++;
 	if (result == -EBADMSG) {
@@ -282,6 +300,8 @@ static int wal_check(struct checking *c, const char *name)
 	size_t n = 0;
 	bool seconds = strstr(name, "/seconds/");
 	int result = object_get(c->r, seconds ? SEALED_SECONDS : SEALED_WAL, name, (size_t)1 << 30, &plain, &n);
+	if (is_locked(c, result))
+		return 0;
 	c->seen.segments++;
 	c->seen.bytes += n;
 	free(plain);

@@ -22,10 +22,10 @@ bool chunk_id_is_zero(const unsigned char id[CHUNK_ID])
 	return memcmp(id, chunk_zero_id, CHUNK_ID) == 0;
 }
 
-void chunk_id(const struct repository *r, const void *bytes, size_t n, unsigned char ret_id[CHUNK_ID])
+void chunk_id(const struct repo_key *k, const void *bytes, size_t n, unsigned char ret_id[CHUNK_ID])
 {
 	unsigned char mac[HASH_BYTES];
-	crypt_mac(r->id_key, bytes, n, mac);
+	crypt_mac(k->ids, bytes, n, mac);
 	memcpy(ret_id, mac, CHUNK_ID);
 	if (chunk_id_is_zero(ret_id)) /* means zeros */
 		ret_id[0] = 1;

@@ -25,7 +25,7 @@ static int files_copy(struct repo_writer *w, const struct repo_manifest *m, stru
 	int result = 0;
 	reader_setup(&rd, m->r);
 	for (size_t i = 0; i < m->count && result == 0; i++) {
-		result = writer_copy_file(w, &m->files[i], &rd);
+		result = writer_copy_file(w, m, &m->files[i], &rd);
 		c->done += m->files[i].size;
 		if (p && p->tell)
 			p->tell(p->ctx, c->done, c->total);

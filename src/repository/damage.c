@@ -119,7 +119,7 @@ int damage_load(struct repository *r)
 			index_note(r, n->pack, n->size, n->modified_ms);
 		} else if (result == -EBADMSG)
 			log_error("backups: %s", repository_why());
-		result = result == -EBADMSG ? 0 : result;
+		result = result == -EBADMSG || repo_key_is_lost(result) ? 0 : result;
 		free(numbers);
 	}
 	free(l.notes);

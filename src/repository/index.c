@@ -92,8 +92,8 @@ static void slots_make(struct chunk_index *x, size_t wanted)
 }
 
 /* With the lock held for writing. */
-static void pack_know(struct chunk_index *x, const unsigned char id[PACK_ID], struct chunk_entry *entries,
-                      uint32_t count)
+static void pack_know(struct chunk_index *x, const struct repo_key *key, const unsigned char id[PACK_ID],
+                      struct chunk_entry *entries, uint32_t count)
 {
 	if (x->slot_count && slot_find(x, id)->pack) {
 		free(entries);
@@ -106,6 +106,7 @@ static void pack_know(struct chunk_index *x, const unsigned char id[PACK_ID], st
 	struct pack_known *p = &x->packs[x->count++];
 	*p = (struct pack_known){0};
 	memcpy(p->id, id, PACK_ID);
+	p->key = key;
 	p->entries = entries;
 	p->count = count;
 	p->end = count ? entries[count - 1].offset + entries[count - 1].stored : PACK_HEADER;
@@ -115,10 +116,11 @@ static void pack_know(struct chunk_index *x, const unsigned char id[PACK_ID], st
 		slots_fill(x, x->count - 1);
 }
 
-void index_add(struct repository *r, const unsigned char pack[PACK_ID], struct chunk_entry *entries, uint32_t count)
+void index_add(struct repository *r, const struct repo_key *key, const unsigned char pack[PACK_ID],
+               struct chunk_entry *entries, uint32_t count)
 {
 	pthread_rwlock_wrlock(&r->index.lock);
-	pack_know(&r->index, pack, entries, count);
+	pack_know(&r->index, key, pack, entries, count);
 	pthread_rwlock_unlock(&r->index.lock);
 }
 
@@ -127,6 +129,15 @@ static struct pack_known *pack_find(struct chunk_index *x, const unsigned char i
 {
 	const struct chunk_slot *s = x->slot_count ? slot_find(x, id) : NULL;
 	return s && s->pack && s->entry == THE_PACK ? &x->packs[s->pack - 1] : NULL;
+}
+
+const struct repo_key *index_key(struct repository *r, const unsigned char pack[PACK_ID])
+{
+	pthread_rwlock_rdlock(&r->index.lock);
+	const struct pack_known *p = pack_find(&r->index, pack);
+	const struct repo_key *key = p ? p->key : NULL;
+	pthread_rwlock_unlock(&r->index.lock);
+	return key;
 }
 
 void index_doubt(struct repository *r, const unsigned char pack[PACK_ID], const uint32_t *numbers, size_t count)
@@ -215,7 +226,8 @@ void index_find(struct repository *r, const unsigned char *ids, size_t count, st
 			continue;
 		const struct pack_known *p = &x->packs[s->pack - 1];
 		const struct chunk_entry *e = &p->entries[s->entry];
-		ret[i] = (struct chunk_place){.number = s->entry,
+		ret[i] = (struct chunk_place){.key = p->key,
+		                              .number = s->entry,
 		                              .offset = e->offset & ~CHUNK_DAMAGED,
 		                              .stored = e->stored,
 		                              .plain = e->plain,
@@ -282,17 +294,19 @@ static int pack_learn(struct repository *r, const unsigned char id[PACK_ID])
 {
 	struct chunk_entry *entries = NULL;
 	uint32_t count = 0;
-	int result = pack_index_get(r, id, &entries, &count);
+	const struct repo_key *key = NULL;
+	int result = pack_index_get(r, id, &entries, &count, &key);
 	if (result == -EBADMSG) {
 		log_error("backups: %s", repository_why());
-		result = pack_footer_get(r, id, &entries, &count);
+		result = pack_footer_get(r, id, &entries, &count, &key);
 		if (result == -EBADMSG)
 			log_error("backups: %s", repository_why());
 	}
-	if (result == -ENOENT || result == -EBADMSG)
+	/* No chunk of a key that is lost is named by what other keys have sealed. */
+	if (result == -ENOENT || result == -EBADMSG || repo_key_is_lost(result))
 		return 0;
 	if (result == 0)
-		index_add(r, id, entries, count);
+		index_add(r, key, id, entries, count);
 	return result;
 }
 

@@ -4,8 +4,10 @@
 #define STEWARD_REPOSITORY_INTERNAL_H
 
 #include "base/buf.h"
+#include "base/data_key.h"
 #include "repository/repository.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -54,6 +56,27 @@ int repo_fail(int code, const char *format, ...) printf_like(2, 3);
 int repo_fail_object(int code, const char *name);
 bool name_part_ok(const char *part);
 
+/* --- keys.c: what a project's objects are sealed with */
+struct repo_key {
+	char id[DATA_KEY_ID + 1];        /* of the project's data key; "": of the service's alone */
+	const unsigned char *data, *ids; /* REPO_KEY_BYTES each: of objects and packs; of chunks' ids */
+	struct data_key memory[2];
+	struct repo_key *next;
+};
+/* The first of a repository, which the service's key opens. */
+void repo_keys_begin(struct repository *r, const unsigned char data[REPO_KEY_BYTES]);
+void repo_keys_free(struct repository *r);
+/* Makes the project's key the one for new objects; NULL: the first. */
+void repo_keys_choose(struct repository *r, const struct data_key *key);
+const struct repo_key *repo_key_current(struct repository *r);
+/* By the id of a project's key, asked for where it is not known yet. -EKEYREVOKED, -EAGAIN; -ENOKEY: nobody has it. */
+must_check int repo_key_find(struct repository *r, const char *id, const struct repo_key **ret_key);
+/* Of these: what is sealed with the key is out of reach, and stays as it is. */
+static inline bool repo_key_is_lost(int result)
+{
+	return result == -EKEYREVOKED || result == -ENOKEY;
+}
+
 /* --- crypt.c: OpenSSL and zstd, with contexts that are kept by each thread */
 void crypt_mac(const unsigned char key[REPO_KEY_BYTES], const void *bytes, size_t n, unsigned char ret_mac[HASH_BYTES]);
 /* HKDF-SHA256 of RFC 5869, 32 bytes. */
@@ -91,19 +114,28 @@ enum sealed_kind {
 	SEALED_LEASE = 'L',
 	SEALED_DAMAGE = 'D'
 };
-#define SEALED_HEADER 32
-#define SEALED_EXTRA (SEALED_HEADER + TAG_BYTES)
+#define SEALED_HEADER 32 /* or, with the id of a project's key, the longer */
+#define SEALED_HEADER_MAX 48
+#define SEALED_LEAST (SEALED_HEADER + TAG_BYTES)
+#define SEALED_EXTRA (SEALED_HEADER_MAX + TAG_BYTES)
 /* Added to `out`. */
-void sealed_make(const unsigned char key[REPO_KEY_BYTES], enum sealed_kind kind, const char *name, const void *plain,
-                 size_t n, struct buf *out);
+void sealed_make(const struct repo_key *key, enum sealed_kind kind, const char *name, const void *plain, size_t n,
+                 struct buf *out);
 /* On the heap, NUL-terminated. */
-must_check int sealed_open(const unsigned char key[REPO_KEY_BYTES], enum sealed_kind kind, const char *name,
-                           const void *bytes, size_t n, size_t max, char **ret_plain, size_t *ret_n);
+must_check int sealed_open(const struct repo_key *key, enum sealed_kind kind, const char *name, const void *bytes,
+                           size_t n, size_t max, char **ret_plain, size_t *ret_n);
+/* The same with whichever of the repository's keys it was sealed with; ret_key may be NULL. */
+must_check int sealed_open_any(struct repository *r, enum sealed_kind kind, const char *name, const void *bytes,
+                               size_t n, size_t max, char **ret_plain, size_t *ret_n, const struct repo_key **ret_key);
 /* The same of an object of the repository; `name` is below the project. ret_stored may be NULL. */
 must_check int object_put(struct repository *r, enum sealed_kind kind, const char *name, const void *plain, size_t n,
                           uint64_t *ret_stored);
+must_check int object_put_as(struct repository *r, const struct repo_key *key, enum sealed_kind kind, const char *name,
+                             const void *plain, size_t n, uint64_t *ret_stored);
 must_check int object_get(struct repository *r, enum sealed_kind kind, const char *name, size_t max, char **ret_plain,
                           size_t *ret_n);
+must_check int object_get_key(struct repository *r, enum sealed_kind kind, const char *name, size_t max,
+                              char **ret_plain, size_t *ret_n, const struct repo_key **ret_key);
 must_check int object_delete(struct repository *r, const char *name);
 must_check int object_size(struct repository *r, const char *name, uint64_t *ret_size);
 /* Names are below the project. */
@@ -123,13 +155,14 @@ struct chunk_entry { /* of a pack's index, as it is stored */
 #define CHUNK_ENTRY 28
 struct chunk_place {
 	unsigned char pack[PACK_ID];
+	const struct repo_key *key;                  /* of the pack */
 	uint32_t number, offset, stored, plain, end; /* end: of the pack's chunks */
 	bool found, doubted;                         /* doubted: it did not open once, and there is no other copy */
 };
 extern const unsigned char chunk_zero_id[CHUNK_ID];
 bool chunk_is_zero(const void *bytes, size_t n);
 bool chunk_id_is_zero(const unsigned char id[CHUNK_ID]);
-void chunk_id(const struct repository *r, const void *bytes, size_t n, unsigned char ret_id[CHUNK_ID]);
+void chunk_id(const struct repo_key *k, const void *bytes, size_t n, unsigned char ret_id[CHUNK_ID]);
 /* `out` takes CHUNK_BYTES + TAG_BYTES; fills stored and plain of the entry, which has its id. */
 void chunk_seal(const unsigned char pack_key[REPO_KEY_BYTES], uint32_t number, struct chunk_entry *e, const void *bytes,
                 size_t n, unsigned char *out);
@@ -139,13 +172,15 @@ must_check int chunk_open(const unsigned char pack_key[REPO_KEY_BYTES], const un
 
 /* --- pack.c */
 struct pack_builder {
+	const struct repo_key *of;
 	unsigned char id[PACK_ID], key[REPO_KEY_BYTES];
 	struct buf bytes;
 	struct chunk_entry *entries;
 	uint32_t count, room;
 };
-void pack_key(const struct repository *r, const unsigned char id[PACK_ID], unsigned char ret_key[REPO_KEY_BYTES]);
-void pack_add(const struct repository *r, struct pack_builder *b, const unsigned char id[CHUNK_ID], const void *bytes,
+void pack_key(const struct repo_key *k, const unsigned char id[PACK_ID], unsigned char ret_key[REPO_KEY_BYTES]);
+/* All chunks of a pack, and their ids, are of one key. */
+void pack_add(const struct repo_key *k, struct pack_builder *b, const unsigned char id[CHUNK_ID], const void *bytes,
               size_t n);
 bool pack_is_full(const struct pack_builder *b);
 /* Puts what there is, the index after the pack, and tells the index in memory; then the builder is empty. */
@@ -155,17 +190,17 @@ void pack_name(const unsigned char id[PACK_ID], const char *folder, char ret_nam
 must_check bool pack_name_parse(const char *text, unsigned char ret_id[PACK_ID]);
 /* Entries on the heap. */
 must_check int pack_index_get(struct repository *r, const unsigned char id[PACK_ID], struct chunk_entry **ret_entries,
-                              uint32_t *ret_count);
+                              uint32_t *ret_count, const struct repo_key **ret_key);
 must_check int pack_footer_get(struct repository *r, const unsigned char id[PACK_ID], struct chunk_entry **ret_entries,
-                               uint32_t *ret_count);
+                               uint32_t *ret_count, const struct repo_key **ret_key);
 must_check int pack_index_parse(const unsigned char *plain, size_t n, struct chunk_entry **ret_entries,
                                 uint32_t *ret_count);
 /* Puts the index object of a pack that has lost it. */
-must_check int pack_index_put(struct repository *r, const unsigned char id[PACK_ID], const struct chunk_entry *entries,
-                              uint32_t count, uint64_t *ret_stored);
+must_check int pack_index_put(struct repository *r, const struct repo_key *k, const unsigned char id[PACK_ID],
+                              const struct chunk_entry *entries, uint32_t count, uint64_t *ret_stored);
 /* The whole pack on the heap, its header, entries and index compared with its name; -EBADMSG. */
 must_check int pack_get(struct repository *r, const unsigned char id[PACK_ID], char **ret_bytes,
-                        struct chunk_entry **ret_entries, uint32_t *ret_count);
+                        struct chunk_entry **ret_entries, uint32_t *ret_count, const struct repo_key **ret_key);
 
 /* --- damage.c: notes of chunks that did not open */
 void damage_note(struct repository *r, const unsigned char pack[PACK_ID], const uint32_t *numbers, size_t count);
@@ -176,6 +211,7 @@ must_check int damage_load(struct repository *r);
 /* --- index.c: all chunks of the repository, in memory */
 struct pack_known {
 	unsigned char id[PACK_ID];
+	const struct repo_key *key;
 	struct chunk_entry *entries;
 	uint32_t count, end; /* end: of its chunks */
 	/* The note of its damage that was read last, by its size and time; 0: none was. */
@@ -197,7 +233,10 @@ struct chunk_index {
 void index_setup(struct chunk_index *x);
 void index_free(struct chunk_index *x);
 /* Takes the entries. */
-void index_add(struct repository *r, const unsigned char pack[PACK_ID], struct chunk_entry *entries, uint32_t count);
+void index_add(struct repository *r, const struct repo_key *key, const unsigned char pack[PACK_ID],
+               struct chunk_entry *entries, uint32_t count);
+/* The key of a pack; NULL: it is not known. */
+const struct repo_key *index_key(struct repository *r, const unsigned char pack[PACK_ID]);
 /* A chunk did not open: from now on another copy is found, or it is doubted, so that the next writer stores it again.
  * That is noted in the repository. */
 void index_distrust(struct repository *r, const struct chunk_place *at);
@@ -245,6 +284,7 @@ struct manifest_file {
 };
 struct repo_manifest {
 	struct repository *r;
+	const struct repo_key *key; /* of its chunks' ids */
 	char *plain;
 	json_t *head;
 	struct manifest_file *files;
@@ -288,9 +328,15 @@ must_check int reader_chunk(struct chunk_reader *rd, const unsigned char id[CHUN
 
 /* --- write.c */
 /* A file whose chunks come from another repository. */
-must_check int writer_copy_file(struct repo_writer *w, const struct manifest_file *f, struct chunk_reader *from);
+must_check int writer_copy_file(struct repo_writer *w, const struct repo_manifest *m, const struct manifest_file *f,
+                                struct chunk_reader *from);
 
 /* --- places.c */
+/* New objects are sealed with the key that the project has now. */
+must_check int repository_key_refresh(struct repository *r);
+/* The project's key of that id, as the service holds it. */
+must_check int place_key_get(const struct repository *r, const char *id, struct data_key *ret_key);
+
 /* --- quota.c: bytes that a project takes in a region, where there is a bound: counted by each process as it puts, and
  * anew with each sweep. */
 struct quota {
@@ -311,7 +357,11 @@ struct repository {
 	struct objects *objects;
 	char *place; /* "REGION/GROUP/" */
 	char *group;
-	unsigned char data_key[REPO_KEY_BYTES], id_key[REPO_KEY_BYTES];
+	pthread_mutex_t key_lock;
+	struct repo_key *keys; /* the last is the first that it had; none goes before the repository does */
+	const struct repo_key *_Atomic current;
+	_Atomic int64_t asked_us; /* when the project's key was last asked for; 0: never */
+	char *wrapped;            /* what was last put in keys/ID; NULL: it is not known */
 	struct chunk_index index;
 	unsigned users;
 	uint64_t last_use;

@@ -173,8 +173,15 @@ int manifest_get(struct repository *r, const char *name, struct repo_manifest **
 {
 	char *plain = NULL;
 	size_t n = 0;
-	int result = object_get(r, SEALED_MANIFEST, name, MANIFEST_MAX, &plain, &n);
-	return result < 0 ? result : manifest_read(r, plain, n, ret_manifest);
+	const struct repo_key *key = NULL;
+	int result = object_get_key(r, SEALED_MANIFEST, name, MANIFEST_MAX, &plain, &n, &key);
+	struct repo_manifest *m = NULL;
+	result = result < 0 ? result : manifest_read(r, plain, n, &m);
+	if (m) {
+		m->key = key;
+		*ret_manifest = m;
+	}
+	return result;
 }
 
 int repo_manifest_open(struct repository *r, const char *cluster, const char *snapshot, const char *set,

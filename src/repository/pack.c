@@ -15,6 +15,7 @@
 #include "repository/internal.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,9 +25,9 @@
 #define INDEX_MAX ((size_t)PACK_CHUNKS * CHUNK_ENTRY)
 #define PACK_MAX (PACK_BYTES + CHUNK_BYTES + TAG_BYTES + INDEX_MAX + PACK_HEADER + PACK_TRAILER + SEALED_EXTRA)
 
-void pack_key(const struct repository *r, const unsigned char id[PACK_ID], unsigned char ret_key[REPO_KEY_BYTES])
+void pack_key(const struct repo_key *k, const unsigned char id[PACK_ID], unsigned char ret_key[REPO_KEY_BYTES])
 {
-	crypt_derive(r->data_key, id, PACK_ID, "pack", ret_key);
+	crypt_derive(k->data, id, PACK_ID, "pack", ret_key);
 }
 
 void pack_name(const unsigned char id[PACK_ID], const char *folder, char ret_name[64])
@@ -57,22 +58,23 @@ static void header_make(const unsigned char id[PACK_ID], unsigned char ret_heade
 	memcpy(ret_header + ID_AT, id, PACK_ID);
 }
 
-static void builder_begin(const struct repository *r, struct pack_builder *b)
+static void builder_begin(const struct repo_key *k, struct pack_builder *b)
 {
 	unsigned char header[PACK_HEADER];
+	b->of = k;
 	random_bytes(b->id, PACK_ID);
-	pack_key(r, b->id, b->key);
+	pack_key(k, b->id, b->key);
 	header_make(b->id, header);
 	/* Once, so that the bytes are never moved; pages that are not written to cost nothing. */
 	buf_reserve(&b->bytes, PACK_MAX);
 	buf_add(&b->bytes, header, sizeof header);
 }
 
-void pack_add(const struct repository *r, struct pack_builder *b, const unsigned char id[CHUNK_ID], const void *bytes,
+void pack_add(const struct repo_key *k, struct pack_builder *b, const unsigned char id[CHUNK_ID], const void *bytes,
               size_t n)
 {
 	if (!b->bytes.n)
-		builder_begin(r, b);
+		builder_begin(k, b);
 	if (b->count == b->room) {
 		b->room = b->room ? b->room * 2 : 1024;
 		b->entries = must_realloc(b->entries, b->room * sizeof(*b->entries));
@@ -94,11 +96,12 @@ void pack_builder_free(struct pack_builder *b)
 {
 	buf_free(&b->bytes);
 	free(b->entries);
+	OPENSSL_cleanse(b->key, sizeof b->key);
 	*b = (struct pack_builder){0};
 }
 
-static void index_write(const struct repository *r, const unsigned char id[PACK_ID], const struct chunk_entry *entries,
-                        uint32_t count, struct buf *out)
+static void index_write(const struct repository *r, const struct repo_key *k, const unsigned char id[PACK_ID],
+                        const struct chunk_entry *entries, uint32_t count, struct buf *out)
 {
 	char name[64], bound[OBJECT_NAME];
 	unsigned char *plain = must_malloc((size_t)count * CHUNK_ENTRY + 1);
@@ -111,7 +114,7 @@ static void index_write(const struct repository *r, const unsigned char id[PACK_
 	}
 	pack_name(id, "index", name);
 	snprintf(bound, sizeof bound, "%s/%s", r->group, name);
-	sealed_make(r->data_key, SEALED_INDEX, bound, plain, (size_t)count * CHUNK_ENTRY, out);
+	sealed_make(k, SEALED_INDEX, bound, plain, (size_t)count * CHUNK_ENTRY, out);
 	free(plain);
 }
 
@@ -149,22 +152,22 @@ static int entries_of(const char *name, char *plain, size_t n, struct chunk_entr
 }
 
 int pack_index_get(struct repository *r, const unsigned char id[PACK_ID], struct chunk_entry **ret_entries,
-                   uint32_t *ret_count)
+                   uint32_t *ret_count, const struct repo_key **ret_key)
 {
 	char name[64], *plain = NULL;
 	size_t n = 0;
 	pack_name(id, "index", name);
-	int result = object_get(r, SEALED_INDEX, name, INDEX_MAX, &plain, &n);
+	int result = object_get_key(r, SEALED_INDEX, name, INDEX_MAX, &plain, &n, ret_key);
 	return result < 0 ? result : entries_of(name, plain, n, ret_entries, ret_count);
 }
 
-int pack_index_put(struct repository *r, const unsigned char id[PACK_ID], const struct chunk_entry *entries,
-                   uint32_t count, uint64_t *ret_stored)
+int pack_index_put(struct repository *r, const struct repo_key *k, const unsigned char id[PACK_ID],
+                   const struct chunk_entry *entries, uint32_t count, uint64_t *ret_stored)
 {
 	struct buf out = {0};
 	char name[64], place[OBJECT_NAME];
 	pack_name(id, "index", name);
-	index_write(r, id, entries, count, &out);
+	index_write(r, k, id, entries, count, &out);
 	int result = objects_put_bytes(r->objects, object_place(r, name, place), out.p, out.n);
 	*ret_stored = out.n;
 	buf_free(&out);
@@ -179,7 +182,7 @@ int pack_flush(struct repository *r, struct pack_builder *b, uint64_t *ret_store
 	if (!b->count)
 		return 0;
 	size_t index_at = b->bytes.n;
-	index_write(r, b->id, b->entries, b->count, &b->bytes);
+	index_write(r, b->of, b->id, b->entries, b->count, &b->bytes);
 	size_t index_n = b->bytes.n - index_at;
 	put_u32(trailer, (uint32_t)index_n);
 	memcpy(trailer + 4, END, 4);
@@ -192,7 +195,7 @@ int pack_flush(struct repository *r, struct pack_builder *b, uint64_t *ret_store
 		result = objects_put_bytes(r->objects, object_place(r, name, place), b->bytes.p + index_at, index_n);
 	}
 	if (result == 0) {
-		index_add(r, b->id, b->entries, b->count);
+		index_add(r, b->of, b->id, b->entries, b->count);
 		b->entries = NULL;
 		b->room = 0;
 	}
@@ -203,23 +206,26 @@ int pack_flush(struct repository *r, struct pack_builder *b, uint64_t *ret_store
 
 /* From the bytes at the end of a pack: its index. */
 static int footer_parse(struct repository *r, const unsigned char id[PACK_ID], const char *bytes, size_t n,
-                        struct chunk_entry **ret_entries, uint32_t *ret_count, size_t *ret_index_n)
+                        struct chunk_entry **ret_entries, uint32_t *ret_count, size_t *ret_index_n,
+                        const struct repo_key **ret_key)
 {
 	char name[64], bound[OBJECT_NAME], *plain = NULL;
 	size_t plain_n = 0;
 	pack_name(id, "packs", name);
 	const unsigned char *trailer = (const unsigned char *)bytes + n - PACK_TRAILER;
-	if (n < PACK_TRAILER + SEALED_EXTRA || memcmp(trailer + 4, END, 4) != 0 ||
-	    get_u32(trailer) > n - PACK_TRAILER || get_u32(trailer) < SEALED_EXTRA)
+	if (n < PACK_TRAILER + SEALED_LEAST || memcmp(trailer + 4, END, 4) != 0 ||
+	    get_u32(trailer) > n - PACK_TRAILER || get_u32(trailer) < SEALED_LEAST)
 		return repo_fail(-EBADMSG, "%s: is damaged or cut off: it does not end as it should", name);
 	size_t index_n = get_u32(trailer);
 	char index[64];
 	pack_name(id, "index", index);
 	snprintf(bound, sizeof bound, "%s/%s", r->group, index);
-	int result = sealed_open(r->data_key, SEALED_INDEX, bound, bytes + n - PACK_TRAILER - index_n, index_n,
-	                         INDEX_MAX, &plain, &plain_n);
-	if (result < 0)
+	int result = sealed_open_any(r, SEALED_INDEX, bound, bytes + n - PACK_TRAILER - index_n, index_n, INDEX_MAX,
+	                             &plain, &plain_n, ret_key);
+	if (result == -EBADMSG)
 		return repo_fail(result, "%s: the index at its end is damaged", name);
+	if (result < 0)
+		return result;
 	*ret_index_n = index_n;
 	return entries_of(name, plain, plain_n, ret_entries, ret_count);
 }
@@ -240,7 +246,7 @@ static int tail_write(void *ctx, const void *bytes, size_t n)
 }
 
 int pack_footer_get(struct repository *r, const unsigned char id[PACK_ID], struct chunk_entry **ret_entries,
-                    uint32_t *ret_count)
+                    uint32_t *ret_count, const struct repo_key **ret_key)
 {
 	char name[64], place[OBJECT_NAME];
 	uint64_t size = 0;
@@ -259,13 +265,13 @@ int pack_footer_get(struct repository *r, const unsigned char id[PACK_ID], struc
 	if (result < 0)
 		result = repo_fail_object(result, place);
 	else
-		result = footer_parse(r, id, t.bytes, t.n, ret_entries, ret_count, &index_n);
+		result = footer_parse(r, id, t.bytes, t.n, ret_entries, ret_count, &index_n, ret_key);
 	free(t.bytes);
 	return result;
 }
 
 int pack_get(struct repository *r, const unsigned char id[PACK_ID], char **ret_bytes, struct chunk_entry **ret_entries,
-             uint32_t *ret_count)
+             uint32_t *ret_count, const struct repo_key **ret_key)
 {
 	char name[64], place[OBJECT_NAME], *bytes = NULL;
 	unsigned char header[PACK_HEADER];
@@ -279,7 +285,7 @@ int pack_get(struct repository *r, const unsigned char id[PACK_ID], char **ret_b
 	if (n < PACK_HEADER + PACK_TRAILER || memcmp(bytes, header, PACK_HEADER) != 0)
 		result = repo_fail(-EBADMSG, "%s: is damaged, or another pack: it does not begin as it should", name);
 	else
-		result = footer_parse(r, id, bytes, n, ret_entries, ret_count, &index_n);
+		result = footer_parse(r, id, bytes, n, ret_entries, ret_count, &index_n, ret_key);
 	if (result == 0) {
 		const struct chunk_entry *last = *ret_count ? &(*ret_entries)[*ret_count - 1] : NULL;
 		size_t end = last ? (size_t)last->offset + last->stored : PACK_HEADER;

@@ -2,6 +2,8 @@
  * service's key and the project's id, the same in every region, so that two processes that are first at once make the
  * same; it is kept sealed, so that a new key of the service need only seal it anew. */
 #include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "repository/internal.h"
 
 #include <errno.h>
@@ -10,6 +12,8 @@
 #include <stdlib.h>
 
 #define OPTION_TEXTS 7
+#define WRAPPED_MAX 65536
+#define KEYS_US INT64_C(10000000)
 #define KEEP_OPEN 32 /* repositories that nobody uses just now */
 
 struct place {
@@ -29,6 +33,8 @@ struct repositories {
 	struct objects_options s3, azure; /* whose texts are: */
 	char *texts[2][OPTION_TEXTS];
 	unsigned char key[REPO_KEY_BYTES];
+	const struct data_keys *keys;
+	int64_t keys_us;
 	uint64_t uses;
 };
 
@@ -66,6 +72,8 @@ int repositories_open(const struct repositories_options *o, struct repositories 
 	struct repositories *all = must_calloc(1, sizeof(*all));
 	pthread_mutex_init(&all->lock, NULL);
 	memcpy(all->key, o->key, sizeof all->key);
+	all->keys = o->keys;
+	all->keys_us = o->keys_us ? o->keys_us : KEYS_US;
 	all->quota = o->quota;
 	all->s3 = options_keep(&o->s3, all->texts[0]);
 	all->azure = options_keep(&o->azure, all->texts[1]);
@@ -100,8 +108,9 @@ static void repository_free(struct repository *r)
 	index_free(&r->index);
 	free(r->place);
 	free(r->group);
-	OPENSSL_cleanse(r->data_key, sizeof r->data_key);
-	OPENSSL_cleanse(r->id_key, sizeof r->id_key);
+	repo_keys_free(r);
+	free(r->wrapped);
+	pthread_mutex_destroy(&r->key_lock);
 	free(r);
 }
 
@@ -197,14 +206,15 @@ static int key_read(struct repository *r, const unsigned char service_key[REPO_K
 	if (result < 0)
 		return result == -EFBIG ? repo_fail(-EBADMSG, "%s: is damaged: it is too long", place)
 		                        : repo_fail_object(result, place);
-	result = sealed_open(service_key, SEALED_KEY, bound, bytes, n, REPO_KEY_BYTES, &plain, &plain_n);
+	result = sealed_open(&(struct repo_key){.data = service_key}, SEALED_KEY, bound, bytes, n, REPO_KEY_BYTES,
+	                     &plain, &plain_n);
 	if (result < 0 || plain_n != REPO_KEY_BYTES) {
 		result = repo_fail(-EBADMSG,
 		                   "%s: the project's key does not open: secret.key is not the one that these backups "
 		                   "were made with, or the object is damaged. Bring back the right secret.key",
 		                   place);
 	} else {
-		memcpy(r->data_key, plain, REPO_KEY_BYTES);
+		repo_keys_begin(r, (const unsigned char *)plain);
 		OPENSSL_cleanse(plain, plain_n);
 	}
 	free(plain);
@@ -237,7 +247,7 @@ static int key_make(struct repository *r, const unsigned char service_key[REPO_K
 	if (result < 0 && result != -EEXIST)
 		return result;
 	crypt_derive(service_key, r->group, strlen(r->group), "project", key);
-	sealed_make(service_key, SEALED_KEY, bound, key, sizeof key, &out);
+	sealed_make(&(struct repo_key){.data = service_key}, SEALED_KEY, bound, key, sizeof key, &out);
 	OPENSSL_cleanse(key, sizeof key);
 	result = objects_put_bytes(r->objects, place, out.p, out.n);
 	buf_free(&out);
@@ -270,6 +280,7 @@ static int repository_open(struct repositories *all, struct objects *objects, co
 	char place[OBJECT_NAME], bound[OBJECT_NAME];
 	struct repository *r = must_calloc(1, sizeof(*r));
 	index_setup(&r->index);
+	pthread_mutex_init(&r->key_lock, NULL);
 	r->all = all;
 	r->objects = objects;
 	snprintf(place, sizeof place, "%s/%s/", region, group);
@@ -285,7 +296,6 @@ static int repository_open(struct repositories *all, struct objects *objects, co
 		repository_free(r);
 		return result;
 	}
-	crypt_derive(r->data_key, NULL, 0, "chunk id", r->id_key);
 	*ret_repository = r;
 	return 0;
 }
@@ -339,14 +349,106 @@ static bool repository_use(struct repositories *all, const char *place, struct r
 	return r;
 }
 
-int repository_get(struct repositories *all, const char *region, const char *group_id,
-                   struct repository **ret_repository)
+/* --- the projects' own keys */
+
+int place_key_get(const struct repository *r, const char *id, struct data_key *ret_key)
+{
+	const struct data_keys *keys = r->all->keys;
+	char why[DATA_KEY_WHY] = "";
+	int result = keys ? keys->get(keys->ctx, str_of(r->group), str_of(id), ret_key, why) : -ENOKEY;
+	if (result == -ENOKEY)
+		return repo_fail(result, "it is sealed with the project's data key %s, which is not at hand", id);
+	if (result == -ENOENT)
+		return repo_fail(-EBADMSG,
+		                 "it is damaged, or another's: it names a data key, %s, that the project never had",
+		                 id);
+	return result < 0 ? repo_fail(result, "the project's data key is out of reach: %s", why) : 0;
+}
+
+void repositories_forget(struct repositories *all, const char *group)
+{
+	pthread_mutex_lock(&all->lock);
+	for (struct repository **p = &all->open; *p;) {
+		struct repository *r = *p;
+		if (r->users || strcmp(r->group, group) != 0) {
+			p = &r->next;
+			continue;
+		}
+		*p = r->next;
+		repository_free(r);
+	}
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* The key for what is written now; without bytes: the project has none. */
+static int current_get(struct repositories *all, const char *group, struct data_key *ret_key)
+{
+	char why[DATA_KEY_WHY] = "";
+	*ret_key = (struct data_key){.bytes = NULL};
+	if (!all->keys)
+		return 0;
+	int result = all->keys->get(all->keys->ctx, str_of(group), (struct str){"", 0}, ret_key, why);
+	if (result == 0 || result == -ENOENT)
+		return 0;
+	return repo_fail(result, "the project's key is out of reach: %s", why);
+}
+
+/* Whether that text is known to lie there; if not, it is from now on. */
+static bool wrapped_is(struct repository *r, const char *text)
+{
+	pthread_mutex_lock(&r->key_lock);
+	bool same = r->wrapped && strcmp(r->wrapped, text) == 0;
+	if (!same) {
+		free(r->wrapped);
+		r->wrapped = must_strdup(text);
+	}
+	pthread_mutex_unlock(&r->key_lock);
+	return same;
+}
+
+static int wrapped_put(struct repository *r, const char *id, const char *text)
+{
+	struct repo_key service = {.data = r->all->key};
+	char name[64], place[OBJECT_NAME], bound[OBJECT_NAME], *sealed = NULL, *there = NULL;
+	size_t n = 0, there_n = 0;
+	struct buf out = {0};
+	snprintf(name, sizeof name, "keys/%s", id);
+	snprintf(bound, sizeof bound, "%s/%s", r->group, name);
+	object_place(r, name, place);
+	bool same = objects_get_bytes(r->objects, place, WRAPPED_MAX, &sealed, &n) == 0 &&
+	            sealed_open(&service, SEALED_KEY, bound, sealed, n, WRAPPED_MAX, &there, &there_n) == 0 &&
+	            strcmp(there, text) == 0;
+	int result = 0;
+	if (!same) {
+		sealed_make(&service, SEALED_KEY, bound, text, strlen(text), &out);
+		result = objects_put_bytes(r->objects, place, out.p, out.n);
+	}
+	if (result < 0)
+		log_warn("backups: %s cannot be put: %s", place, objects_why());
+	buf_free(&out);
+	free(sealed);
+	free(there);
+	return result;
+}
+
+/* Its key service's words for the key lie beside what it has sealed, so that the service's store may be lost. */
+static void wrapped_keep(struct repository *r, const char *id)
+{
+	const struct data_keys *keys = r->all->keys;
+	char *text = NULL;
+	if (!keys->wrapped || keys->wrapped(keys->ctx, str_of(r->group), str_of(id), &text) < 0)
+		return;
+	if (!wrapped_is(r, text) && wrapped_put(r, id, text) < 0)
+		(void)wrapped_is(r, ""); /* again the next time */
+	free(text);
+}
+
+static int repository_find_or_open(struct repositories *all, const char *region, const char *group_id,
+                                   struct repository **ret_repository)
 {
 	char place[OBJECT_NAME];
 	struct objects *objects = NULL;
 	struct repository *made = NULL;
-	if (!name_part_ok(region) || !name_part_ok(group_id) || strlen(group_id) > REPO_KEY_BYTES)
-		return repo_fail(-EINVAL, "no such region or project");
 	snprintf(place, sizeof place, "%s/%s/", region, group_id);
 	if (repository_use(all, place, NULL, ret_repository))
 		return 0;
@@ -359,6 +461,50 @@ int repository_get(struct repositories *all, const char *region, const char *gro
 		return repo_fail(-EIO, "the repository could not be kept");
 	if (*ret_repository != made) /* another thread was first */
 		repository_free(made);
+	return 0;
+}
+
+/* What is written from now on is sealed with the key that the project has now. */
+static int keys_ask(struct repository *r)
+{
+	struct data_key key;
+	int result = current_get(r->all, r->group, &key);
+	/* Its key service does not answer: what has the key goes on. */
+	if (result == -EAGAIN && repo_key_current(r)->id[0])
+		return 0;
+	if (result < 0)
+		return result;
+	repo_keys_choose(r, key.bytes ? &key : NULL);
+	r->asked_us = clock_boot_us();
+	if (key.bytes)
+		wrapped_keep(r, key.id);
+	data_key_free(&key);
+	return 0;
+}
+
+int repository_key_refresh(struct repository *r)
+{
+	return r->all->keys ? keys_ask(r) : 0;
+}
+
+int repository_get(struct repositories *all, const char *region, const char *group_id,
+                   struct repository **ret_repository)
+{
+	struct repository *r = NULL;
+	if (!name_part_ok(region) || !name_part_ok(group_id) || strlen(group_id) > REPO_KEY_BYTES)
+		return repo_fail(-EINVAL, "no such region or project");
+	int result = repository_find_or_open(all, region, group_id, &r);
+	if (result < 0 || !r)
+		return result;
+	if (!r->asked_us || clock_boot_us() - r->asked_us >= all->keys_us)
+		result = repository_key_refresh(r);
+	if (result < 0) {
+		repository_put(r);
+		if (result == -EKEYREVOKED)
+			repositories_forget(all, group_id);
+		return result;
+	}
+	*ret_repository = r;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "repository/internal.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,6 +23,7 @@ void reader_free(struct chunk_reader *rd)
 {
 	free(rd->window);
 	free(rd->batch);
+	OPENSSL_cleanse(rd->key, sizeof rd->key);
 }
 
 static int window_write(void *ctx, const void *bytes, size_t n)
@@ -83,7 +85,7 @@ static int chunk_fetch(struct chunk_reader *rd, const unsigned char id[CHUNK_ID]
 	if (result < 0)
 		return result;
 	if (!rd->key_set || memcmp(rd->key_pack, places->pack, PACK_ID) != 0) {
-		pack_key(rd->r, places->pack, rd->key);
+		pack_key(places->key, places->pack, rd->key);
 		memcpy(rd->key_pack, places->pack, PACK_ID);
 		rd->key_set = true;
 	}

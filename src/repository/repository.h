@@ -1,7 +1,8 @@
 /* Backups as they lie in an object store, one repository for each region. All names begin with "REGION/", so that
  * regions may share a store:
  *
- *   GROUP/key                                  the project's data key, sealed by the service's
+ *   GROUP/key                                  a key of the project's, sealed by the service's
+ *   GROUP/keys/ID                              its data key under encryption at rest, as its key service has wrapped it
  *   GROUP/packs/PACK                           chunks of files: compressed, encrypted, each once (chunk.c, pack.c)
  *   GROUP/index/PACK                           which chunks a pack has; also at the pack's end
  *   GROUP/manifests/CLUSTER/SNAPSHOT/SET       one set's files, as lists of chunks: its put is the commit point
@@ -24,6 +25,7 @@
 
 struct repository;   /* one project in one region's object store */
 struct repositories; /* all of a service */
+struct data_keys;    /* base/data_key.h */
 
 #define REPO_KEY_BYTES 32
 
@@ -37,14 +39,19 @@ struct repositories_options {
 	struct objects_options s3;         /* endpoint, region, keys for all that are s3:// */
 	struct objects_options azure;      /* endpoint, account, key for all that are azure:// */
 	unsigned char key[REPO_KEY_BYTES]; /* the service's: seals the projects' keys */
+	const struct data_keys *keys;      /* of projects with encryption at rest; NULL: none is at hand */
+	int64_t keys_us; /* how long it holds what they told of a project's key; 0: ten seconds. Snapshots always ask */
 };
 must_check int repositories_open(const struct repositories_options *o, struct repositories **ret_all);
 void repositories_close(struct repositories *all); /* accepts NULL */
 /* The project's in a region; counted: put it back. Makes its key where there is none. Opened once, and kept open for
- * a while. */
+ * a while. What is written from then on is sealed with the project's data key, where it has one: -EKEYREVOKED, and
+ * -EAGAIN where it was not open yet, when that is out of reach. */
 must_check int repository_get(struct repositories *all, const char *region, const char *group_id,
                               struct repository **ret_repository);
 void repository_put(struct repository *r); /* accepts NULL */
+/* The project's key was taken back: of repositories that nobody uses just now, none is left in memory. */
+void repositories_forget(struct repositories *all, const char *group_id);
 /* Which object store the region's repositories lie in: the same for regions that share one. */
 const void *repositories_store(const struct repositories *all, const char *region);
 /* Each repository that there is, as the object stores list it; negative ends it with that. */
@@ -179,6 +186,7 @@ must_check int repo_sweep(struct repository *r, const struct repo_keep *keep, st
 /* --- check.c: `steward repository check` and the sweep's figures */
 struct repo_check {
 	uint64_t snapshots, packs, chunks, segments, bytes; /* that were looked at */
+	uint64_t locked; /* objects that were not, because the project's key is not at hand */
 	uint64_t faults;
 };
 /* `share`: 1 all of it, below 1 a sample. Each fault is told in words that name the object and what depends on it. */

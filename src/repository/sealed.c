@@ -8,7 +8,13 @@
  *   6  2  0
  *   8  8  length of the plain bytes
  *  16 16  random
- *  32     sealed bytes, tag of 16 */
+ *  32     sealed bytes, tag of 16
+ *
+ * With a project's own data key the magic is "SWB2", and the header 16 bytes longer:
+ *
+ *  32 12  the key's id
+ *  44  4  0
+ *  48     sealed bytes, tag of 16 */
 #include "base/arena.h"
 #include "base/id.h"
 #include "repository/internal.h"
@@ -20,41 +26,65 @@
 #include <zstd.h>
 
 #define MAGIC "SWB1"
+#define MAGIC_PROJECT "SWB2"
 #define LEVEL 1 /* the log, a segment at a time, is larger and slower at 2 */
 #define SALT_AT 16
 #define SALT_BYTES 16
+#define KEY_ID_AT 32
+#define KEY_ID_BYTES (DATA_KEY_ID / 2)
 
 #define UNPROVEN_MAX ((size_t)64 << 20) /* of an object that is held before it is known to be ours */
 
 static const unsigned char no_nonce[NONCE_BYTES];
 
-/* The header, then the name. */
-static struct str sealed_aad(const unsigned char *header, const char *name, char buf[SEALED_HEADER + OBJECT_NAME])
+static size_t header_length(const unsigned char *header)
 {
-	size_t n = strlen(name);
-	n = n < OBJECT_NAME ? n : OBJECT_NAME;
-	memcpy(buf, header, SEALED_HEADER);
-	memcpy(buf + SEALED_HEADER, name, n);
-	return (struct str){buf, SEALED_HEADER + n};
+	return memcmp(header, MAGIC_PROJECT, 4) == 0 ? SEALED_HEADER_MAX : SEALED_HEADER;
 }
 
-void sealed_make(const unsigned char key[REPO_KEY_BYTES], enum sealed_kind kind, const char *name, const void *plain,
-                 size_t n, struct buf *out)
+/* The id of the key; empty: the first. */
+static void header_key(const unsigned char *header, char ret_id[DATA_KEY_ID + 1])
 {
-	char aad[SEALED_HEADER + OBJECT_NAME];
-	unsigned char own[REPO_KEY_BYTES], header[SEALED_HEADER] = MAGIC;
+	ret_id[0] = 0;
+	if (header_length(header) == SEALED_HEADER_MAX)
+		hex_encode(header + KEY_ID_AT, KEY_ID_BYTES, ret_id);
+}
+
+static void header_name_key(unsigned char *header, const char *id)
+{
+	memcpy(header, id[0] ? MAGIC_PROJECT : MAGIC, 4);
+	for (size_t i = 0; i < KEY_ID_BYTES && id[0]; i++)
+		header[KEY_ID_AT + i] = (unsigned char)(hex_value(id[2 * i]) << 4 | hex_value(id[2 * i + 1]));
+}
+
+/* The header, then the name. */
+static struct str sealed_aad(const unsigned char *header, const char *name, char buf[SEALED_HEADER_MAX + OBJECT_NAME])
+{
+	size_t n = strlen(name), head = header_length(header);
+	n = n < OBJECT_NAME ? n : OBJECT_NAME;
+	memcpy(buf, header, head);
+	memcpy(buf + head, name, n);
+	return (struct str){buf, head + n};
+}
+
+void sealed_make(const struct repo_key *key, enum sealed_kind kind, const char *name, const void *plain, size_t n,
+                 struct buf *out)
+{
+	char aad[SEALED_HEADER_MAX + OBJECT_NAME];
+	unsigned char own[REPO_KEY_BYTES], header[SEALED_HEADER_MAX] = {0};
 	char *packed = must_malloc(n + 1);
 	/* What does not become smaller is stored as it is. */
 	size_t stored = kind == SEALED_INDEX ? 0 : crypt_compress(LEVEL, plain, n, packed, n);
+	header_name_key(header, key->id);
 	header[4] = (unsigned char)kind;
 	header[5] = stored > 0;
 	put_u64(header + 8, n);
 	random_bytes(header + SALT_AT, SALT_BYTES);
-	crypt_derive(key, header + SALT_AT, SALT_BYTES, "object", own);
+	crypt_derive(key->data, header + SALT_AT, SALT_BYTES, "object", own);
 	const void *source = stored ? packed : plain;
 	stored = stored ? stored : n;
 	buf_reserve(out, stored + SEALED_EXTRA);
-	buf_add(out, header, sizeof header);
+	buf_add(out, header, header_length(header));
 	crypt_seal(own, no_nonce, sealed_aad(header, name, aad), source, stored, (unsigned char *)out->p + out->n);
 	out->n += stored + TAG_BYTES;
 	OPENSSL_cleanse(own, sizeof own);
@@ -84,23 +114,33 @@ static int sealed_expand(const unsigned char *header, char *bytes, size_t n, cha
 	return 0;
 }
 
-int sealed_open(const unsigned char key[REPO_KEY_BYTES], enum sealed_kind kind, const char *name, const void *bytes,
-                size_t n, size_t max, char **ret_plain, size_t *ret_n)
+/* As far as it can be told without a key. */
+static int header_check(enum sealed_kind kind, const char *name, const unsigned char *header, size_t n, size_t max)
 {
-	const unsigned char *header = bytes;
-	char aad[SEALED_HEADER + OBJECT_NAME];
-	unsigned char own[REPO_KEY_BYTES];
-	if (n < SEALED_EXTRA)
+	if (n < SEALED_LEAST || n < header_length(header) + TAG_BYTES)
 		return repo_fail(-EBADMSG, "%s: is cut off: it has %zu bytes", name, n);
-	if (memcmp(header, MAGIC, 4) != 0 || header[4] != kind || header[5] > 1)
+	if ((memcmp(header, MAGIC, 4) != 0 && memcmp(header, MAGIC_PROJECT, 4) != 0) || header[4] != kind ||
+	    header[5] > 1)
 		return repo_fail(-EBADMSG, "%s: is damaged, or something else: it does not begin as it should", name);
 	if (get_u64(header + 8) > max)
 		return repo_fail(-EBADMSG, "%s: is damaged: its length cannot be", name);
-	crypt_derive(key, header + SALT_AT, SALT_BYTES, "object", own);
-	size_t stored = n - SEALED_EXTRA;
+	return 0;
+}
+
+int sealed_open(const struct repo_key *key, enum sealed_kind kind, const char *name, const void *bytes, size_t n,
+                size_t max, char **ret_plain, size_t *ret_n)
+{
+	const unsigned char *header = bytes;
+	char aad[SEALED_HEADER_MAX + OBJECT_NAME];
+	unsigned char own[REPO_KEY_BYTES];
+	int result = header_check(kind, name, header, n, max);
+	if (result < 0)
+		return result;
+	crypt_derive(key->data, header + SALT_AT, SALT_BYTES, "object", own);
+	size_t head = header_length(header), stored = n - head - TAG_BYTES;
 	char *opened = must_malloc(stored + 1);
-	int result = crypt_open(own, no_nonce, sealed_aad(header, name, aad), header + SEALED_HEADER, stored,
-	                        (unsigned char *)opened);
+	result = crypt_open(own, no_nonce, sealed_aad(header, name, aad), header + head, stored,
+	                    (unsigned char *)opened);
 	OPENSSL_cleanse(own, sizeof own);
 	if (result == 0)
 		result = sealed_expand(header, opened, stored, ret_plain, ret_n);
@@ -112,6 +152,22 @@ int sealed_open(const unsigned char key[REPO_KEY_BYTES], enum sealed_kind kind, 
 		                 name);
 	}
 	return 0;
+}
+
+int sealed_open_any(struct repository *r, enum sealed_kind kind, const char *name, const void *bytes, size_t n,
+                    size_t max, char **ret_plain, size_t *ret_n, const struct repo_key **ret_key)
+{
+	const struct repo_key *key;
+	char id[DATA_KEY_ID + 1];
+	int result = header_check(kind, name, bytes, n, max);
+	if (result < 0)
+		return result;
+	header_key(bytes, id);
+	result = repo_key_find(r, id, &key);
+	result = result < 0 ? result : sealed_open(key, kind, name, bytes, n, max, ret_plain, ret_n);
+	if (result == 0 && ret_key)
+		*ret_key = key;
+	return result;
 }
 
 const char *object_place(const struct repository *r, const char *name, char *buf)
@@ -130,9 +186,15 @@ static const char *bound_name(const struct repository *r, const char *name, char
 int object_put(struct repository *r, enum sealed_kind kind, const char *name, const void *plain, size_t n,
                uint64_t *ret_stored)
 {
+	return object_put_as(r, repo_key_current(r), kind, name, plain, n, ret_stored);
+}
+
+int object_put_as(struct repository *r, const struct repo_key *key, enum sealed_kind kind, const char *name,
+                  const void *plain, size_t n, uint64_t *ret_stored)
+{
 	struct buf out = {0};
 	char place[OBJECT_NAME], bound[OBJECT_NAME];
-	sealed_make(r->data_key, kind, bound_name(r, name, bound), plain, n, &out);
+	sealed_make(key, kind, bound_name(r, name, bound), plain, n, &out);
 	int result = objects_put_bytes(r->objects, object_place(r, name, place), out.p, out.n);
 	if (ret_stored)
 		*ret_stored = out.n;
@@ -144,29 +206,43 @@ int object_put(struct repository *r, enum sealed_kind kind, const char *name, co
 struct proving {
 	struct repository *r;
 	const char *bound;
-	unsigned char header[SEALED_HEADER];
+	unsigned char header[SEALED_HEADER_MAX];
 	size_t n, max;
 	struct crypt_proof proof;
 };
+
+/* Once its header is there. */
+static int prove_begin(struct proving *p)
+{
+	char aad[SEALED_HEADER_MAX + OBJECT_NAME], id[DATA_KEY_ID + 1];
+	unsigned char own[REPO_KEY_BYTES];
+	const struct repo_key *key;
+	header_key(p->header, id);
+	int result = repo_key_find(p->r, id, &key);
+	if (result < 0)
+		return result;
+	crypt_derive(key->data, p->header + SALT_AT, SALT_BYTES, "object", own);
+	crypt_prove_begin(&p->proof, own, no_nonce, sealed_aad(p->header, p->bound, aad));
+	OPENSSL_cleanse(own, sizeof own);
+	return 0;
+}
 
 static int prove_write(void *ctx, const void *bytes, size_t n)
 {
 	struct proving *p = ctx;
 	const unsigned char *in = bytes;
-	size_t head = p->n < SEALED_HEADER ? SEALED_HEADER - p->n : 0;
-	head = head < n ? head : n;
 	if (n > p->max - p->n)
 		return -EFBIG;
-	memcpy(p->header + (p->n < SEALED_HEADER ? p->n : 0), in, head);
-	p->n += n;
-	if (head && p->n >= SEALED_HEADER) {
-		char aad[SEALED_HEADER + OBJECT_NAME];
-		unsigned char own[REPO_KEY_BYTES];
-		crypt_derive(p->r->data_key, p->header + SALT_AT, SALT_BYTES, "object", own);
-		crypt_prove_begin(&p->proof, own, no_nonce, sealed_aad(p->header, p->bound, aad));
-		OPENSSL_cleanse(own, sizeof own);
+	/* The first bytes tell how long the header is. */
+	while (n && p->n < SEALED_HEADER_MAX && (p->n < SEALED_HEADER || p->n < header_length(p->header))) {
+		p->header[p->n++] = *in++;
+		n--;
+		int result = p->n >= SEALED_HEADER && p->n == header_length(p->header) ? prove_begin(p) : 0;
+		if (result < 0)
+			return result;
 	}
-	crypt_prove_add(&p->proof, in + head, n - head);
+	p->n += n;
+	crypt_prove_add(&p->proof, in, n);
 	return 0;
 }
 
@@ -179,11 +255,17 @@ static int object_prove(struct repository *r, const char *place, const char *bou
 	*ret_n = p.n;
 	if (result < 0)
 		return result;
-	return p.n >= SEALED_EXTRA ? crypt_prove_end(&p.proof) : -EBADMSG;
+	return p.n >= header_length(p.header) + TAG_BYTES ? crypt_prove_end(&p.proof) : -EBADMSG;
 }
 
 int object_get(struct repository *r, enum sealed_kind kind, const char *name, size_t max, char **ret_plain,
                size_t *ret_n)
+{
+	return object_get_key(r, kind, name, max, ret_plain, ret_n, NULL);
+}
+
+int object_get_key(struct repository *r, enum sealed_kind kind, const char *name, size_t max, char **ret_plain,
+                   size_t *ret_n, const struct repo_key **ret_key)
 {
 	char place[OBJECT_NAME], bound[OBJECT_NAME], *bytes = NULL;
 	size_t n = 0, most = max + SEALED_EXTRA;
@@ -202,7 +284,7 @@ int object_get(struct repository *r, enum sealed_kind kind, const char *name, si
 		return repo_fail(-EBADMSG, "%s: is longer than it can be", place);
 	if (result < 0)
 		return repo_fail_object(result, place);
-	result = sealed_open(r->data_key, kind, bound, bytes, n, max, ret_plain, ret_n);
+	result = sealed_open_any(r, kind, bound, bytes, n, max, ret_plain, ret_n, ret_key);
 	free(bytes);
 	return result;
 }

@@ -141,6 +141,7 @@ int repositories_setup(const struct repository_settings *s, struct repositories 
 	                                 .regions = s->regions,
 	                                 .region_count = s->region_count,
 	                                 .quota = s->quota,
+	                                 .keys = s->keys,
 	                                 .s3 = s3_options(s),
 	                                 .azure = azure_options(s)};
 	struct kinds kinds = {.s3 = false};

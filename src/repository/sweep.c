@@ -295,7 +295,8 @@ static int mark(struct sweep *s)
 		if (result < 0 || !alone)
 			return result < 0 ? result : -EBUSY;
 		result = manifest_get(s->r, s->manifests[i].p, &m);
-		if (result == -ENOENT)
+		/* What a key that is lost has sealed names only packs of that key, which are not known and stay. */
+		if (result == -ENOENT || result == -EKEYREVOKED)
 			continue;
 		if (result < 0) /* what it needs is not known: no pack may go */
 			return result;
@@ -316,13 +317,14 @@ static int orphan_mend(struct sweep *s, const struct swept_pack *p, size_t numbe
 	struct chunk_entry *entries = NULL;
 	uint32_t count = 0;
 	uint64_t stored;
-	int result = pack_footer_get(s->r, p->id, &entries, &count);
+	const struct repo_key *key = NULL;
+	int result = pack_footer_get(s->r, p->id, &entries, &count, &key);
 	if (result == -EBADMSG) {
 		log_error("backups: %s", repository_why());
 		return 0;
 	}
 	if (result < 0)
-		return result == -ENOENT ? 0 : result;
+		return result == -ENOENT || repo_key_is_lost(result) ? 0 : result;
 	bool needed = false;
 	for (uint32_t i = 0; i < count; i++) {
 		struct id_item *item = id_set_find(&s->marked, entries[i].id);
@@ -331,7 +333,7 @@ static int orphan_mend(struct sweep *s, const struct swept_pack *p, size_t numbe
 			needed = true;
 		}
 	}
-	result = needed ? pack_index_put(s->r, p->id, entries, count, &stored) : pack_delete(s, p);
+	result = needed ? pack_index_put(s->r, key, p->id, entries, count, &stored) : pack_delete(s, p);
 	free(entries);
 	return result;
 }
@@ -387,10 +389,11 @@ static int pack_pour(struct sweep *s, size_t number, struct pack_builder *b)
 	unsigned char key[REPO_KEY_BYTES], plain[CHUNK_BYTES];
 	char *bytes = NULL;
 	uint32_t count = 0;
-	int result = pack_get(s->r, p->id, &bytes, &entries, &count);
+	const struct repo_key *of = NULL;
+	int result = pack_get(s->r, p->id, &bytes, &entries, &count, &of);
 	if (result < 0)
 		return result;
-	pack_key(s->r, p->id, key);
+	pack_key(of, p->id, key);
 	for (uint32_t i = 0; i < count && result == 0; i++) {
 		const struct chunk_entry *e = &entries[i];
 		const struct id_item *item = id_set_find(&s->marked, e->id);
@@ -406,7 +409,7 @@ static int pack_pour(struct sweep *s, size_t number, struct pack_builder *b)
 			repo_fail(result, "%s: chunk %u is damaged", name, i);
 			break;
 		}
-		pack_add(s->r, b, e->id, plain, e->plain & ~CHUNK_PACKED);
+		pack_add(of, b, e->id, plain, e->plain & ~CHUNK_PACKED);
 		if (pack_is_full(b))
 			result = builder_flush(s, b);
 	}
@@ -430,16 +433,16 @@ static int poured_delete(struct sweep *s, struct pack_builder *b, size_t *poured
 	return result;
 }
 
-static int rewrite(struct sweep *s)
+/* Of packs that are sealed with one key: what was sealed with it stays so. */
+static int rewrite_of(struct sweep *s, const struct repo_key *key)
 {
 	struct pack_builder b = {0};
 	size_t *poured = must_calloc(s->pack_count + 1, sizeof(*poured)), count = 0;
 	uint64_t bytes = 0;
 	int result = 0;
-	rewrites_choose(s);
 	for (size_t i = 0; i < s->pack_count && result == 0; i++) {
 		bool alone;
-		if (!s->packs[i].rewrite)
+		if (!s->packs[i].rewrite || index_key(s->r, s->packs[i].id) != key)
 			continue;
 		s->steps = 0;
 		result = still_alone(s, &alone);
@@ -464,6 +467,18 @@ static int rewrite(struct sweep *s)
 		result = poured_delete(s, &b, poured, &count);
 	pack_builder_free(&b);
 	free(poured);
+	return result;
+}
+
+static int rewrite(struct sweep *s)
+{
+	int result = 0;
+	rewrites_choose(s);
+	pthread_mutex_lock(&s->r->key_lock);
+	const struct repo_key *key = s->r->keys; /* those that are added meanwhile come before it */
+	pthread_mutex_unlock(&s->r->key_lock);
+	for (; key && result == 0; key = key->next)
+		result = rewrite_of(s, key);
 	return result;
 }
 

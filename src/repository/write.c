@@ -31,6 +31,7 @@ struct bench {
 
 struct repo_writer {
 	struct repository *r;
+	const struct repo_key *key; /* of all that it writes */
 	struct lease *lease;
 	pthread_mutex_t lock; /* of all below */
 	struct bench *free_benches;
@@ -58,7 +59,9 @@ static int sweeper_wait(struct lease *l)
 int repo_write_begin(struct repository *r, struct repo_writer **ret_writer)
 {
 	struct lease *lease = NULL;
-	int result = lease_begin(r, LEASE_WRITE, &lease);
+	int result = repository_key_refresh(r);
+	if (result == 0)
+		result = lease_begin(r, LEASE_WRITE, &lease);
 	if (result == 0)
 		result = sweeper_wait(lease);
 	if (result == 0)
@@ -69,6 +72,7 @@ int repo_write_begin(struct repository *r, struct repo_writer **ret_writer)
 	}
 	struct repo_writer *w = must_calloc(1, sizeof(*w));
 	w->r = r;
+	w->key = repo_key_current(r);
 	w->lease = lease;
 	pthread_mutex_init(&w->lock, NULL);
 	*ret_writer = w;
@@ -184,7 +188,7 @@ static int chunk_store(struct repo_writer *w, struct bench *b, const unsigned ch
 {
 	if (!chunk_claim(w, id))
 		return 0;
-	pack_add(w->r, &b->pack, id, bytes, n);
+	pack_add(w->key, &b->pack, id, bytes, n);
 	return pack_is_full(&b->pack) ? bench_flush(w, b) : 0;
 }
 
@@ -200,7 +204,7 @@ static int block_write(struct repo_writer *w, struct bench *b, const unsigned ch
 		if (chunk_is_zero(bytes + at, some))
 			memset(ret_ids + i * CHUNK_ID, 0, CHUNK_ID);
 		else
-			chunk_id(w->r, bytes + at, some, ret_ids + i * CHUNK_ID);
+			chunk_id(w->key, bytes + at, some, ret_ids + i * CHUNK_ID);
 	}
 	index_find(w->r, ret_ids, count, places);
 	for (size_t i = 0; i < count && result == 0; i++) {
@@ -509,10 +513,10 @@ int repo_write_directory(struct repo_writer *w, const char *path, unsigned mode)
 }
 
 /* A chunk of another repository; where both have the same key, one that is here already is not read. */
-static int chunk_copy(struct repo_writer *w, struct bench *b, const unsigned char id[CHUNK_ID],
-                      struct chunk_reader *from, unsigned char ret_id[CHUNK_ID])
+static int chunk_copy(struct repo_writer *w, struct bench *b, const struct repo_key *of,
+                      const unsigned char id[CHUNK_ID], struct chunk_reader *from, unsigned char ret_id[CHUNK_ID])
 {
-	bool same = memcmp(from->r->id_key, w->r->id_key, REPO_KEY_BYTES) == 0;
+	bool same = memcmp(of->ids, w->key->ids, REPO_KEY_BYTES) == 0;
 	struct chunk_place at = {0};
 	size_t n = 0;
 	memcpy(ret_id, id, CHUNK_ID);
@@ -525,12 +529,13 @@ static int chunk_copy(struct repo_writer *w, struct bench *b, const unsigned cha
 	int result = reader_chunk(from, id, b->block, &n);
 	if (result < 0)
 		return result;
-	chunk_id(w->r, b->block, n, ret_id);
+	chunk_id(w->key, b->block, n, ret_id);
 	index_find(w->r, ret_id, 1, &at);
 	return at.found && !at.doubted ? 0 : chunk_store(w, b, ret_id, b->block, n);
 }
 
-int writer_copy_file(struct repo_writer *w, const struct manifest_file *f, struct chunk_reader *from)
+int writer_copy_file(struct repo_writer *w, const struct repo_manifest *m, const struct manifest_file *f,
+                     struct chunk_reader *from)
 {
 	struct draft d;
 	struct repo_file as = {.path = f->path, .mode = f->mode, .modified_s = f->modified_s};
@@ -542,7 +547,7 @@ int writer_copy_file(struct repo_writer *w, const struct manifest_file *f, struc
 	struct bench *b = bench_take(w);
 	unsigned char *ids = draft_ids(&d, f->id_count + 1);
 	for (size_t i = 0; i < f->id_count && result == 0; i++)
-		result = chunk_copy(w, b, f->ids + i * CHUNK_ID, from, ids + i * CHUNK_ID);
+		result = chunk_copy(w, b, m->key, f->ids + i * CHUNK_ID, from, ids + i * CHUNK_ID);
 	bench_give(w, b);
 	d.f.kind = f->kind;
 	d.f.size = f->size;
@@ -690,7 +695,7 @@ static int manifest_commit(struct repo_writer *w, const char *cluster, const cha
 	json_decref(head);
 	result =
 	        plain.n <= MANIFEST_MAX
-	                ? object_put(w->r, SEALED_MANIFEST, name, plain.p, plain.n, &stored)
+	                ? object_put_as(w->r, w->key, SEALED_MANIFEST, name, plain.p, plain.n, &stored)
 	                : repo_fail(-EFBIG, "a set of more than about 8 TB, or of many millions of files, is not kept");
 	buf_free(&plain);
 	if (result == 0)

@@ -23,22 +23,22 @@ SIGNED = re.compile(r'AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/([^/]+
 XMLNS = 'xmlns="https://sts.amazonaws.com/doc/2011-06-15/"'
 
 
-def own_signature(secret, path, headers, signed, body, date, region):
+def own_signature(secret, path, headers, signed, body, date, region, service='sts'):
 	"""Of a POST without a query, as Amazon's documentation of Signature Version 4 has it."""
 	canonical = '\n'.join(['POST', path, '', ''.join('%s:%s\n' % (n, ' '.join(headers[n].split())) for n in signed), ';'.join(signed),
 			       hashlib.sha256(body).hexdigest()])
-	scope = '%s/%s/sts/aws4_request' % (date[:8], region)
+	scope = '%s/%s/%s/aws4_request' % (date[:8], region, service)
 	text = '\n'.join(['AWS4-HMAC-SHA256', date, scope, hashlib.sha256(canonical.encode()).hexdigest()])
 	key = ('AWS4' + secret).encode()
-	for part in (date[:8], region, 'sts', 'aws4_request'):
+	for part in (date[:8], region, service, 'aws4_request'):
 		key = hmac.new(key, part.encode(), hashlib.sha256).digest()
 	return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
-def botocore_signature(secret, url, headers, signed, body, date, region):
+def botocore_signature(secret, url, headers, signed, body, date, region, service='sts'):
 	request = AWSRequest(method='POST', url=url, headers={n: headers[n] for n in signed}, data=body)
 	request.context['timestamp'] = date
-	auth = SigV4Auth(Credentials(KEY_ID, secret), 'sts', region)
+	auth = SigV4Auth(Credentials(KEY_ID, secret), service, region)
 	return auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
 
 

@@ -9,7 +9,8 @@ from derive import Api as Data
 data = Data()
 MASK = '********'
 MAIL = {'typeName': 'EMAIL', 'emailAddress': 'ada@example.com', 'delayMin': 0, 'intervalMin': 5}
-DEFAULTS = {'HOST_DOWN', 'HOST_NOT_ENOUGH_DISK_SPACE', 'CPS_SNAPSHOT_FAILED', 'CPS_RESTORE_FAILED', 'OUTSIDE_METRIC_THRESHOLD'}
+DEFAULTS = {'HOST_DOWN', 'HOST_NOT_ENOUGH_DISK_SPACE', 'CPS_SNAPSHOT_FAILED', 'CPS_RESTORE_FAILED', 'ENCRYPTION_AT_REST_CONFIG_NO_LONGER_VALID',
+	    'OUTSIDE_METRIC_THRESHOLD'}
 
 # One of each kind of notification, with its secrets.
 NOTIFICATIONS = {

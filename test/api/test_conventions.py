@@ -570,8 +570,8 @@ def test_browsable(start_server):
 	assert missing == {'getOutageSimulation', 'listIndexMeasurements', 'getIndexMeasurements', 'getClusterQueryShape',
 			   'getQueryShapeDetails', 'listCollStatMeasurements', 'listProcessMeasurements',
 			   'getCloudProviderAccess', 'listPrivateEndpointService', 'getPrivateEndpointService', 'getPrivateEndpoint',
-			   'getSku', 'getCostExplorerUsage', 'searchInvoiceLineItems'}, '''only while there is an outage: the
-		next test; of search indexes, of which there is none; of query shapes, SKUs, roles at clouds and private endpoints, whose
+			   'listRestPrivateEndpoints', 'getRestPrivateEndpoint', 'getSku', 'getCostExplorerUsage', 'searchInvoiceLineItems'}, '''only while there is an outage: the
+		next test; of search indexes, of which there is none; of query shapes, SKUs, roles at clouds, private endpoints and encryption at rest, whose
 		documents have no links; of tables, whose names an answer without links has; and what needs a question first'''
 	all_can_be_sent_back(server, api, reached, '/groups/' + org['projects'][0]['id'])
 

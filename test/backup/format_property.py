@@ -84,6 +84,33 @@ def check(home, program, write, dice):
 	assert 'no backups' in run(program, 'repository', 'check', '--data', data, '--region', 'NONE')
 
 
+def own_key(home, program, write, dice):
+	"""Encryption at rest: a snapshot that secret.key alone does not open, beside older ones that it does."""
+	data, key, source, back = home / 'data', home / 'project.key', home / 'source1', home / 'own'
+	key.write_bytes(dice.randbytes(32))
+	segment = home / '000000010000000000000008'
+	segment.write_bytes(b'log')
+	os.environ['PROJECT_KEY'] = str(key)
+	stored = [int(run(write, data, 'US_EAST_1', GROUP, CLUSTER, name, SET, source, segment)) for name in ('own1', 'own2')]
+	assert stored[1] < stored[0] / 50 + 8192, stored
+	del os.environ['PROJECT_KEY']
+	assert 'needs the data key 6740a1b2c3d4e5f60123000a' in restore(home, 'own1', home / 'refused', code=1)
+	restore(home, 'own1', back, '--project-key', key, '--wal', 'i1')
+	assert (back / 'pg_wal' / segment.name).read_bytes() == b'log'
+	for path in [*(back / 'pg_wal').iterdir(), back / 'backup_manifest']:
+		path.unlink()
+	(back / 'pg_wal').rmdir()
+	assert tree_read(source) == tree_read(back)
+	restore(home, 's0', home / 'older', '--project-key', key)
+	other = home / 'other.key'
+	other.write_bytes(dice.randbytes(32))
+	assert 'does not open' in restore(home, 'own2', home / 'wrong-key', '--project-key', other, code=1)
+	said = run('/usr/bin/python3', RESTORE, '--keys', '--secret', data / 'secret.key', '--repository', data / 'backups', 'US_EAST_1', GROUP)
+	assert '"wraps": []' in said, said
+	said = run(program, 'repository', 'check', '--data', data)
+	assert '2 snapshots' in said and 'objects were not read' in said, said
+
+
 def damage(home, program, dice):
 	data = home / 'data'
 	pack = max((data / 'backups/US_EAST_1' / GROUP / 'packs').iterdir(), key=lambda path: path.stat().st_size)
@@ -119,6 +146,7 @@ def main():
 	with tempfile.TemporaryDirectory(prefix='steward-format-') as home:
 		check(pathlib.Path(home), program, write, dice)
 		damage(pathlib.Path(home), program, dice)
+		own_key(pathlib.Path(home), program, write, dice)
 
 
 main()

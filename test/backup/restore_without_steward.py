@@ -3,6 +3,9 @@
 
   restore_without_steward.py --secret DIR/secret.key --repository DIR/backups REGION GROUP CLUSTER SNAPSHOT SET TARGET
   restore_without_steward.py ... --wal INCARNATION    the log too, into TARGET/pg_wal
+  restore_without_steward.py ... --project-key FILE   of a project with encryption at rest: its data key, 32 bytes
+  restore_without_steward.py --keys --secret DIR/secret.key --repository DIR/backups REGION GROUP
+                                                      that key as its key services have wrapped it, to be unwrapped there
 
 The repository is a directory. Needs python3-cryptography, and the program zstd. TARGET must not exist."""
 import argparse
@@ -41,13 +44,17 @@ def expand(data):
 	return subprocess.run(['zstd', '-d', '-q', '-c'], input=data, stdout=subprocess.PIPE, check=True).stdout
 
 
-def unseal(key, kind, name, data):
-	"""The plain bytes of a sealed object."""
+def unseal(keys, kind, name, data):
+	"""The plain bytes of a sealed object; keys: of the service (False), and of the project (True)."""
 	magic, found, packed, zero, length, salt = struct.unpack('<4scBHQ16s', data[:32])
-	if magic != b'SWB1' or found != kind or packed > 1 or zero:
+	if magic not in (b'SWB1', b'SWB2') or found != kind or packed > 1 or zero:
 		raise Bad('%s does not begin as it should' % name)
+	head = 48 if magic == b'SWB2' else 32
+	key = keys.get(head == 48)
+	if key is None:
+		raise Bad('%s needs the data key %s of the project (--project-key)' % (name, data[32:44].hex()))
 	try:
-		plain = AESGCM(derive(key, salt, b'object')).decrypt(bytes(12), data[32:], data[:32] + name.encode())
+		plain = AESGCM(derive(key, salt, b'object')).decrypt(bytes(12), data[head:], data[:head] + name.encode())
 	except InvalidTag:
 		raise Bad('%s does not open' % name) from None
 	plain = expand(plain) if packed else plain
@@ -57,37 +64,45 @@ def unseal(key, kind, name, data):
 
 
 class Repository:
-	def __init__(self, root, secret, region, group):
+	def __init__(self, root, secret, region, group, project_key=None):
 		self.home, self.group = pathlib.Path(root) / region / group, group
-		service = mac(mac(pathlib.Path(secret).read_bytes(), b'steward/1/backups'), b'service key')
-		self.data = self.open('key', b'K', service)
-		self.id_key = derive(self.data, b'', b'chunk id')
+		self.service = mac(mac(pathlib.Path(secret).read_bytes(), b'steward/1/backups'), b'service key')
+		self.data = {False: self.open('key', b'K', {False: self.service})}
+		if project_key:
+			self.data[True] = derive(pathlib.Path(project_key).read_bytes(), group.encode(), b'backups')
+		self.id_keys = {own: derive(key, b'', b'chunk id') for own, key in self.data.items()}
 		self.chunks, self.packs = {}, {}
 		for path in sorted((self.home / 'index').iterdir()):
 			self.index(path.name)
 
-	def open(self, name, kind, key=None):
-		return unseal(key or self.data, kind, '%s/%s' % (self.group, name), (self.home / name).read_bytes())
+	def open(self, name, kind, keys=None):
+		return unseal(keys or self.data, kind, '%s/%s' % (self.group, name), (self.home / name).read_bytes())
+
+	def wrapped(self):
+		return [json.loads(self.open('keys/' + path.name, b'K', {False: self.service})) for path in sorted((self.home / 'keys').iterdir())]
 
 	def index(self, pack):
+		own = (self.home / 'index' / pack).open('rb').read(4) == b'SWB2'
+		if own not in self.data:
+			return  # nothing that opens names its chunks
 		plain = self.open('index/' + pack, b'I')
 		for number, (ident, at, stored, length) in enumerate(struct.iter_unpack('<16sIII', plain)):
-			self.chunks.setdefault(ident, []).append((pack, number, at, stored, length))
+			self.chunks.setdefault(ident, []).append((pack, own, number, at, stored, length))
 
-	def pack(self, name):
+	def pack(self, name, own):
 		if name not in self.packs:
 			file = open(self.home / 'packs' / name, 'rb')  # kept open for the next chunk
 			if file.read(32) != b'SWB1P' + bytes(11) + bytes.fromhex(name):
 				raise Bad('pack %s does not begin as it should' % name)
-			self.packs[name] = file, AESGCM(derive(self.data, bytes.fromhex(name), b'pack'))
+			self.packs[name] = file, AESGCM(derive(self.data[own], bytes.fromhex(name), b'pack'))
 		return self.packs[name]
 
 	def decrypt(self, ident):
 		"""A chunk that may still be compressed, and its length with that mark, from any of its packs."""
 		fault = Bad('chunk %s is in no pack' % ident.hex())
-		for pack, number, at, stored, length in self.chunks.get(ident, ()):
+		for pack, own, number, at, stored, length in self.chunks.get(ident, ()):
 			try:
-				file, cipher = self.pack(pack)
+				file, cipher = self.pack(pack, own)
 				file.seek(at)
 				return cipher.decrypt(struct.pack('<IQ', number, 0), file.read(stored), ident + struct.pack('<I', length)), length
 			except InvalidTag:
@@ -107,8 +122,8 @@ class Repository:
 			if length >> 31:
 				data = expanded[at:at + (length & 0x7fffffff)]
 				at += len(data)
-			own = mac(self.id_key, data)[:16]
-			if len(data) != length & 0x7fffffff or (b'\1' + own[1:] if own == ZERO else own) != ident:
+			macs = [mac(key, data)[:16] for key in self.id_keys.values()]
+			if len(data) != length & 0x7fffffff or ident not in [b'\1' + own[1:] if own == ZERO else own for own in macs]:
 				raise Bad('chunk %s is another' % ident.hex())
 			out.append(data)
 		return out
@@ -173,10 +188,19 @@ def main():
 	p.add_argument('--secret', required=True)
 	p.add_argument('--repository', required=True)
 	p.add_argument('--wal', metavar='INCARNATION')
-	for name in ('region', 'group', 'cluster', 'snapshot', 'set', 'target'):
-		p.add_argument(name)
+	p.add_argument('--project-key', metavar='FILE')
+	p.add_argument('--keys', action='store_true')
+	p.add_argument('region')
+	p.add_argument('group')
+	for name in ('cluster', 'snapshot', 'set', 'target'):
+		p.add_argument(name, nargs='?')
 	g = p.parse_args()
-	repository = Repository(g.repository, g.secret, g.region, g.group)
+	repository = Repository(g.repository, g.secret, g.region, g.group, g.project_key)
+	if g.keys:
+		print(json.dumps(repository.wrapped(), indent=1))
+		return
+	if not g.target:
+		p.error('REGION GROUP CLUSTER SNAPSHOT SET TARGET')
 	head, listed = entries(repository.open('manifests/%s/%s/%s' % (g.cluster, g.snapshot, g.set), b'M'))
 	os.mkdir(g.target, 0o700)
 	for entry in listed:

@@ -4,6 +4,7 @@
 
 #include "base/certs.h"
 #include "base/clock.h"
+#include "base/data_key.h"
 #include "base/log.h"
 
 #include <arpa/inet.h>
@@ -28,6 +29,24 @@ static const char *self, *programs;
 static unsigned passed, failed;
 static struct repositories *repositories;
 uint64_t spool_bytes;
+_Atomic int key_answer = -ENOENT;
+
+/* The same key for every project. */
+static int key_get(void *ctx, struct str group, struct str id, struct data_key *ret_key, char ret_why[DATA_KEY_WHY])
+{
+	static const char name[] = "65f00000000000000000ee01";
+	(void)ctx;
+	(void)group;
+	snprintf(ret_why, DATA_KEY_WHY, "the test says so");
+	if (key_answer < 0 || (id.n && !str_is(id, name)))
+		return key_answer < 0 ? key_answer : -ENOENT;
+	data_key_make(ret_key);
+	memcpy(ret_key->id, name, sizeof name);
+	memset(ret_key->bytes, 'k', DATA_KEY_BYTES);
+	return 0;
+}
+
+static const struct data_keys data_keys = {.get = key_get};
 
 void check(bool good, const char *file, int line, const char *condition)
 {
@@ -192,7 +211,9 @@ static void repositories_make(void)
 	        .regions = regions,
 	        .region_count = 2,
 	        .s3 = {.endpoint = endpoint, .key_id = "id", .secret = "secret", .stall_seconds = 20},
-	        .key = {1, 2, 3}};
+	        .key = {1, 2, 3},
+	        .keys = &data_keys,
+	        .keys_us = 1};
 	CHECK(repositories_open(&o, &repositories) == 0);
 }
 
@@ -205,6 +226,7 @@ void engine_begin(void)
 	                           .real_clock = true,
 	                           .programs = programs,
 	                           .repositories = repositories,
+	                           .keys = &data_keys,
 	                           .spool_bytes = spool_bytes};
 	CHECK(ops->core->start(&o, &engine) == 0);
 	if (!engine)
@@ -295,11 +317,13 @@ static int child_main(char **argv)
 	snprintf(own_programs, sizeof own_programs, "%s/programs", dir);
 	programs = pg_file_is(own_programs) ? own_programs : NULL;
 	authority_make();
+	key_answer = getenv("ENCRYPTED") ? 0 : -ENOENT;
 	engine_begin();
 	struct wish w = wish_make(argv[3], (unsigned)strtoul(argv[4], NULL, 10), 0);
 	w.c.version = (unsigned)strtoul(argv[5], NULL, 10);
 	const char *incarnation = getenv("INCARNATION"); /* of one whose log is archived */
 	w.c.backup.archive = incarnation != NULL;
+	w.c.encrypted = getenv("ENCRYPTED") != NULL;
 	snprintf(w.c.backup.incarnation, sizeof w.c.backup.incarnation, "%s", incarnation ? incarnation : argv[7]);
 	snprintf(w.c.backup.region, sizeof w.c.backup.region, "US_EAST_1");
 	int r = *argv[6] ? child_restore(&w, argv[6]) : converge(&w, &access_all);

@@ -27,7 +27,8 @@ extern const struct engine_ops *const ops;
 extern struct engine *engine;
 extern struct arena *arena;
 extern char dir[64];
-extern uint64_t spool_bytes; /* engine_options.spool_bytes of the next engine_begin() */
+extern _Atomic int key_answer; /* of who holds the projects' keys: 0, or -ENOENT as at first, -EKEYREVOKED, -EAGAIN */
+extern uint64_t spool_bytes;   /* engine_options.spool_bytes of the next engine_begin() */
 
 int harness_begin(int argc, char **argv); /* 0: the engine runs */
 int harness_end(void);
@@ -88,6 +89,7 @@ void part_missing(void);
 void part_backup(void);
 void part_moments(void); /* in part_backup.c */
 void part_archive(void);
+void part_crypt(void);
 void part_copies(void); /* in part_archive.c */
 void part_figures(void);
 

@@ -12,7 +12,7 @@ static const struct {
         {"single", part_single},       {"set", part_set},         {"access", part_access},   {"faults", part_faults},
         {"crash", part_crash},         {"shards", part_shards},   {"races", part_races},     {"upgrade", part_upgrade},
         {"retention", part_retention}, {"missing", part_missing}, {"archive", part_archive}, {"backup", part_backup},
-        {"moments", part_moments},     {"copies", part_copies},   {"figures", part_figures},
+        {"moments", part_moments},     {"copies", part_copies},   {"crypt", part_crypt},     {"figures", part_figures},
 };
 
 int main(int argc, char **argv)

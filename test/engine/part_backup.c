@@ -805,7 +805,7 @@ static long late_rows(const struct engine_source *of, const struct engine_point 
 	uint64_t segment = (uint64_t)json_number(facts, "segment"),
 	         from = pg_lsn_of(facts, "position") / segment * segment;
 	CHECK(pg_archive_resolve(engine, of, to, "0", &target, &why) == 0);
-	CHECK(pg_throwaway_new(engine, 15, &t) == 0);
+	CHECK(pg_throwaway_new(engine, 15, NULL, &t) == 0);
 	pg_path_set(data, "%s/data", t.dir);
 	pg_path_set(late.from, "%s/late", dir);
 	pg_path_set(late.to, "%s/pg_wal", data);

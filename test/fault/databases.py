@@ -77,6 +77,22 @@ class Site:
 		self.mounted = at if reflinks.mount(self.root / 'disk', at, megabytes) else None
 		return bool(self.mounted)
 
+	def encrypting(self, megabytes):
+		"""The same with files that the kernel can encrypt."""
+		make = reflinks.mkfs_encrypting()
+		if not make:
+			return False
+		at = self.data / 'engine'
+		at.mkdir(parents=True)
+		os.chmod(self.data, 0o711)
+		self.mounted = at if reflinks.mount(self.root / 'disk', at, megabytes, make) else None
+		return bool(self.mounted)
+
+	def remount(self):
+		"""As after a start of the machine: whatever the kernel knew of it, it does not."""
+		reflinks.unmount(self.mounted)
+		subprocess.run(['mount', '-o', 'loop', str(self.root / 'disk'), str(self.mounted)], check=True)
+
 	def start(self):
 		config = self.root / 'limits.conf'
 		config.write_text('limit.* = 1000000/1000000\n')
@@ -105,7 +121,7 @@ class Site:
 				 for p in working_in(self.root)]
 			engine = self.data / 'engine'
 			empty = ('run', 'throwaway')
-			left += [str(p) for p in engine.iterdir() if p.name not in ('pool', 'ca', 'lib', *empty)] if engine.is_dir() else []
+			left += [str(p) for p in engine.iterdir() if p.name not in ('pool', 'ca', 'lib', 'lost+found', *empty)] if engine.is_dir() else []
 			left += [str(p) for d in empty if (engine / d).is_dir() for p in (engine / d).iterdir()]
 			left += ['listening: ' + p for p in self.places & listening()]
 			left += [str(engine.resolve())] if engine.is_symlink() else []

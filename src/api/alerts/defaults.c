@@ -14,6 +14,7 @@ static const char *const defaults[] = {
         "\"eventTypeName\":\"HOST_NOT_ENOUGH_DISK_SPACE\"",
         "\"eventTypeName\":\"CPS_SNAPSHOT_FAILED\"",
         "\"eventTypeName\":\"CPS_RESTORE_FAILED\"",
+        "\"eventTypeName\":\"ENCRYPTION_AT_REST_CONFIG_NO_LONGER_VALID\"",
         METRIC("CONNECTIONS_PERCENT", "80.0"),
         METRIC("DISK_PARTITION_SPACE_USED_DATA", "90.0"),
         METRIC("NORMALIZED_SYSTEM_CPU_USER", "95.0"),

@@ -4,11 +4,13 @@
 #include "api/backups/exports.h"
 #include "api/backups/jobs.h"
 #include "base/clock.h"
+#include "base/data_key.h"
 #include "base/log.h"
 #include "store/seal.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define TELL_US 2000000 /* between two looks at how far it has come */
 /* A bucket that is away is waited for: that is no failed attempt. */
@@ -26,6 +28,7 @@ struct exporting {
 	const char *no_role; /* why there is none */
 	struct objects *objects;
 	struct export_put *put; /* the table that is being written */
+	struct data_key key;    /* of the project; without bytes: it has none */
 	json_t *tables, *table;
 	size_t total, done;
 	int64_t told_us;
@@ -114,14 +117,15 @@ static int on_begin(void *ctx, const struct engine_table *table)
 	struct exporting *x = ctx;
 	struct str database = part(x, table->database), schema = part(x, table->schema), name = part(x, table->name),
 	           set = part(x, table->set ? table->set : "");
-	struct str tail = arena_printf(x->run->arena, "%.*s/%.*s.%.*s.%.*s.json.gz", STR_ARG(database), STR_ARG(schema),
-	                               STR_ARG(name), STR_ARG(set));
+	struct str tail = arena_printf(x->run->arena, "%.*s/%.*s.%.*s.%.*s.json.gz%s", STR_ARG(database),
+	                               STR_ARG(schema), STR_ARG(name), STR_ARG(set), x->key.bytes ? ".sealed" : "");
 	x->table = json_pack("{s:s, s:s, s:s, s:s, s:s%}", "database", table->database, "schema", table->schema,
 	                     "table", table->name, "set", table->set ? table->set : "", "object", tail.p, tail.n);
 	if (!x->table)
 		return -EINVAL;
 	json_array_append_new(x->tables, x->table);
-	return export_put_begin(x->objects, object_name(x, tail.p), &x->put);
+	return export_put_begin(x->objects, object_name(x, tail.p), x->key.bytes ? &x->key : NULL,
+	                        json_field(x->line.body, "groupId"), &x->put);
 }
 
 /* What became of the bucket. */
@@ -190,6 +194,24 @@ static int document_put(struct exporting *x, const char *name, const json_t *doc
 	return objects_put_bytes(x->objects, object_name(x, name), text.p, text.n);
 }
 
+/* What the owner of the project's key at its key service needs to read the tables. */
+static json_t *encryption_make(const struct exporting *x)
+{
+	const struct data_keys *keys = ((const struct service *)x->run->ctx)->data_keys;
+	json_t *words = json_object(), *wrapped = NULL;
+	char *text = NULL;
+	json_put_z(words, "format", "SWX1");
+	json_put_z(words, "keyId", x->key.id);
+	json_put_str(words, "groupId", json_field(x->line.body, "groupId"));
+	if (keys->wrapped &&
+	    keys->wrapped(keys->ctx, json_field(x->line.body, "groupId"), str_of(x->key.id), &text) == 0)
+		wrapped = json_loads(text, 0, NULL);
+	if (wrapped)
+		json_put(words, "key", wrapped);
+	free(text);
+	return words;
+}
+
 static int close_out(struct exporting *x)
 {
 	json_t *metadata = json_keep(x->run->arena, facts_make(x)), *manifest = json_keep(x->run->arena, facts_make(x));
@@ -199,6 +221,8 @@ static int close_out(struct exporting *x)
 	json_put(metadata, "customData", custom ? json_deep_copy(custom) : json_array());
 	json_put(manifest, "format", json_string("newline-separated JSON, gzip"));
 	json_put(manifest, "tables", json_incref(x->tables));
+	if (x->key.bytes)
+		json_put(manifest, "encryption", encryption_make(x));
 	int r = document_put(x, "metadata.json", metadata, NULL);
 	if (r == 0)
 		r = document_put(x, "manifest.json", manifest, &text);
@@ -280,6 +304,20 @@ static int tables_export(struct exporting *x, struct engine_progress *p)
 	return r;
 }
 
+/* Where the project has encryption at rest. */
+static int key_get(struct exporting *x)
+{
+	const struct data_keys *keys = ((const struct service *)x->run->ctx)->data_keys;
+	char why[DATA_KEY_WHY] = "";
+	if (!keys)
+		return 0;
+	int r = keys->get(keys->ctx, json_field(x->line.body, "groupId"), (struct str){"", 0}, &x->key, why);
+	if (r == 0 || r == -ENOENT)
+		return 0;
+	x->run->why = arena_printf(x->run->arena, "the project's key is out of reach: %s", why).p;
+	return r == -EAGAIN ? -EBUSY : r;
+}
+
 int export_step(struct job_run *r)
 {
 	const struct service *s = r->ctx;
@@ -305,12 +343,14 @@ int export_step(struct job_run *r)
 	}
 	x->run = r;
 	x->tables = json_keep(r->arena, json_array());
-	result = tables_export(x, &p);
+	result = key_get(x);
+	if (result == 0)
+		result = tables_export(x, &p);
+	data_key_free(&x->key);
 	if (result < 0 && x->away && clock_now_ms() - x->export.doc.created_ms < AWAY_MAX_MS) {
 		log_warn("export %.*s waits for its bucket: %s", STR_ARG(x->export.doc.id),
 		         r->why ? r->why : "it is away");
-		r->due_ms = clock_now_ms() + AWAY_LOOK_MS;
-		return JOB_LATER;
+		return job_later(r, clock_now_ms() + AWAY_LOOK_MS);
 	}
 	if (result == -EAGAIN) {
 		r->due_ms = p.again_ms;

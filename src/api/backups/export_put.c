@@ -28,6 +28,7 @@ struct export_put {
 	char why[300];
 	z_stream z;
 	EVP_MD_CTX *hash;
+	struct export_seal *seal; /* NULL: it is plain */
 	struct export_stored stored;
 	unsigned char piece[PIECE];
 };
@@ -90,10 +91,30 @@ static void put_free(struct export_put *p)
 	close(p->out);
 	deflateEnd(&p->z);
 	EVP_MD_CTX_free(p->hash);
+	export_seal_free(p->seal);
 	free(p);
 }
 
-int export_put_begin(struct objects *bucket, const char *name, struct export_put **ret_put)
+static int bytes_send(void *ctx, const void *bytes, size_t n)
+{
+	struct export_put *p = ctx;
+	size_t sent = 0;
+	p->stored.stored += n;
+	if (EVP_DigestUpdate(p->hash, bytes, n) != 1)
+		return -ENOMEM;
+	while (sent < n) {
+		ssize_t more = send(p->in, (const char *)bytes + sent, n - sent, MSG_NOSIGNAL);
+		if (more < 0 && errno == EINTR)
+			continue;
+		if (more < 0)
+			return -errno;
+		sent += (size_t)more;
+	}
+	return 0;
+}
+
+int export_put_begin(struct objects *bucket, const char *name, const struct data_key *key, struct str group,
+                     struct export_put **ret_put)
 {
 	struct export_put *p = must_calloc(1, sizeof *p);
 	int fds[2];
@@ -108,7 +129,8 @@ int export_put_begin(struct objects *bucket, const char *name, struct export_put
 	p->hash = EVP_MD_CTX_new();
 	bool ready = p->hash && EVP_DigestInit_ex(p->hash, EVP_sha256(), NULL) == 1 &&
 	             deflateInit2(&p->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-	int r = ready ? -pthread_create(&p->thread, NULL, put_run, p) : -ENOMEM;
+	int r = !ready ? -ENOMEM : key ? export_seal_begin(key, group, bytes_send, p, &p->seal) : 0;
+	r = r < 0 ? r : -pthread_create(&p->thread, NULL, put_run, p);
 	if (r < 0) {
 		put_free(p);
 		return r;
@@ -119,19 +141,7 @@ int export_put_begin(struct objects *bucket, const char *name, struct export_put
 
 static int piece_send(struct export_put *p, size_t n)
 {
-	size_t sent = 0;
-	p->stored.stored += n;
-	if (EVP_DigestUpdate(p->hash, p->piece, n) != 1)
-		return -ENOMEM;
-	while (sent < n) {
-		ssize_t more = send(p->in, p->piece + sent, n - sent, MSG_NOSIGNAL);
-		if (more < 0 && errno == EINTR)
-			continue;
-		if (more < 0)
-			return -errno;
-		sent += (size_t)more;
-	}
-	return 0;
+	return p->seal ? export_seal_write(p->seal, p->piece, n) : bytes_send(p, p->piece, n);
 }
 
 static int deflate_some(struct export_put *p, int flush)
@@ -168,6 +178,8 @@ int export_put_end(struct export_put *p, struct export_stored *ret_stored, char 
 {
 	unsigned char hash[EVP_MAX_MD_SIZE];
 	int r = deflate_some(p, Z_FINISH);
+	if (r == 0 && p->seal)
+		r = export_seal_end(p->seal);
 	if (r == 0 && EVP_DigestFinal_ex(p->hash, hash, NULL) != 1)
 		r = -ENOMEM;
 	if (r < 0)

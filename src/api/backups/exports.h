@@ -50,18 +50,30 @@ int export_failed(struct tx *tx, struct job_run *r);
 
 /* --- export_put.c: one object that is written as it comes, compressed, by a thread of its own. */
 
+struct data_key;
 struct export_put;
 struct export_stored {
 	uint64_t bytes, stored; /* before and after it was compressed */
 	char sha256[65];        /* of what is stored */
 };
-must_check int export_put_begin(struct objects *bucket, const char *name, struct export_put **ret_put);
+/* Sealed with that key of the project's; NULL: plain. */
+must_check int export_put_begin(struct objects *bucket, const char *name, const struct data_key *key, struct str group,
+                                struct export_put **ret_put);
 /* Waits for room. Negative: the bucket does not take it. */
 must_check int export_put_write(struct export_put *p, const void *bytes, size_t n);
 /* It is there, whole, or negative. Frees it; `why` has words then. */
 must_check int export_put_end(struct export_put *p, struct export_stored *ret_stored, char *why, size_t why_size);
 /* Leaves nothing. Accepts NULL. */
 void export_put_abort(struct export_put *p);
+
+/* --- export_seal.c: a stream of bytes, encrypted as it comes */
+struct export_seal;
+typedef int export_seal_out(void *ctx, const void *bytes, size_t n);
+must_check int export_seal_begin(const struct data_key *key, struct str group, export_seal_out *out, void *ctx,
+                                 struct export_seal **ret_seal);
+must_check int export_seal_write(struct export_seal *s, const void *bytes, size_t n);
+must_check int export_seal_end(struct export_seal *s); /* the last of it goes out */
+void export_seal_free(struct export_seal *s);          /* accepts NULL */
 
 /* A text as one part of an object's name: what is no letter, digit, _ or - becomes =XX, and what is long is cut, and
  * ends with the beginning of its SHA-256. */

@@ -29,16 +29,6 @@ int cluster_validate(struct call *c, json_t *body, const json_t *old, struct fau
 	cluster_check(&rules, body, faults);
 	if (!faults->count)
 		cluster_sort(body, old);
-	struct str key = json_field(body, "encryptionAtRestProvider");
-	if (key.n && !str_is(key, "NONE")) {
-		struct doc d;
-		int result = tx_get(c->tx, c->arena, "encryption_at_rest", c->group.id, &d);
-		if (result == -ENOENT)
-			faults_add(faults, c->arena, STR("encryptionAtRestProvider"),
-			           "%.*s is not configured for the project's encryption at rest", STR_ARG(key));
-		else if (result < 0)
-			return result;
-	}
 	int result = 0;
 	for (size_t i = 0; result == 0 && i < cluster_part_count; i++)
 		if (cluster_parts[i]->rules)

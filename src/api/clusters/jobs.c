@@ -106,7 +106,7 @@ int cluster_want_load(const struct service *s, struct tx *tx, struct arena *a, c
 	str_copy(json_field(cluster->plan, "hash"), want->project_hash, sizeof want->project_hash);
 	want->version = cluster_version(s->db_versions, cluster->body);
 	want->renew = json_is_true(json_object_get(cluster->plan, "maintain"));
-	want->paused = json_is_true(json_object_get(cluster->body, "paused"));
+	want->paused = want->locked || json_is_true(json_object_get(cluster->body, "paused"));
 	want->nodes = nodes;
 	want->node_count =
 	        cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), outage, nodes, ENGINE_NODES_MAX);
@@ -215,7 +215,10 @@ static int ready_save(struct tx *tx, struct job_run *r)
 	json_put(now.plan, "applied", json_integer(w->generation));
 	json_object_set(now.plan, "type", json_object_get(now.body, "clusterType"));
 	/* A restore that waits behind this has yet to change it; an index is being built beside this. */
-	json_put_z(now.body, "stateName", cluster_is_worked_on(&now) ? "UPDATING" : "IDLE");
+	json_put_z(now.body, "stateName",
+	           cluster_is_worked_on(&now) ? "UPDATING"
+	           : w->wanted.engine.locked  ? "REPAIRING" /* until its key is given back */
+	                                      : "IDLE");
 	json_object_set(now.body, "connectionStrings", w->strings);
 	if (w->status.node_count)
 		json_put_z(now.body, "dbVersion", w->status.nodes[0].version);

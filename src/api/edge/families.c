@@ -8,6 +8,7 @@
 #include "api/clusters/clusters.h"
 #include "api/database_users/database_users.h"
 #include "api/edge/edge.h"
+#include "api/encryption_at_rest/encryption_at_rest.h"
 #include "api/events/events.h"
 #include "api/index/index.h"
 #include "api/integrations/integrations.h"
@@ -24,17 +25,17 @@ const struct cluster_part *const cluster_parts[] = {&network_part,        &datab
                                                     &maintenance_part,    &backups_part,           &index_part,
                                                     &advisor_part,        &query_shapes_part,      &metrics_part,
                                                     &access_history_part, &private_endpoints_part, &log_export_part,
-                                                    &metering_part};
+                                                    &metering_part,       &encryption_at_rest_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
 const struct role_user *const role_users[] = {&export_buckets_role_user, &log_integrations_role_user,
-                                              &push_export_role_user};
+                                              &push_export_role_user, &encryption_at_rest_role_user};
 const size_t role_user_count = sizeof role_users / sizeof *role_users;
 
 static const struct job_kinds *const job_tables[] = {
-        &cluster_jobs, &database_users_jobs,  &lifecycle_jobs, &network_jobs, &access_list_jobs,
-        &events_jobs,  &maintenance_jobs,     &backups_jobs,   &index_jobs,   &alerts_jobs,
-        &metrics_jobs, &provider_access_jobs, &metering_jobs,  &invoices_jobs};
+        &cluster_jobs, &database_users_jobs,  &lifecycle_jobs, &network_jobs,  &access_list_jobs,
+        &events_jobs,  &maintenance_jobs,     &backups_jobs,   &index_jobs,    &alerts_jobs,
+        &metrics_jobs, &provider_access_jobs, &metering_jobs,  &invoices_jobs, &encryption_at_rest_jobs};
 
 void families_setup(void)
 {

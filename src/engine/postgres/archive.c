@@ -671,7 +671,7 @@ static void set_view(struct pg_cluster *c, struct pg_archive *a, const struct pg
 static bool cluster_view(struct pg_cluster *c, struct pg_archive *a, bool *ret_paused)
 {
 	pthread_mutex_lock(&c->lock);
-	bool on = pg_archives(c) && !c->destroying && !c->gone && !c->upgrading;
+	bool on = pg_archives(c) && !c->destroying && !c->gone && !c->upgrading && !pg_crypt_is_shut(c);
 	bool changed = strcmp(a->incarnation, c->backup.incarnation) != 0 || strcmp(a->region, c->backup.region) != 0;
 	pthread_mutex_unlock(&c->lock);
 	if (!on) {

@@ -26,6 +26,7 @@
 #define WAITING_MS 5000 /* a worker that is on longer waits for something */
 #define SPOOL_LOOK_MS 1000
 #define LAST_MS 10000
+#define SETTLE_MS 10000
 
 /* --- workers */
 
@@ -383,6 +384,19 @@ void pg_archive_last(struct pg_cluster *c)
 	pthread_mutex_lock(&a->lock);
 	a->working = false;
 	pthread_mutex_unlock(&a->lock);
+}
+
+void pg_archive_settle(struct pg_cluster *c)
+{
+	struct pg_archive *a = archive_of(c);
+	bool working = a;
+	for (int64_t end = pg_mono_ms() + SETTLE_MS; working && pg_mono_ms() < end;) {
+		pthread_mutex_lock(&a->lock);
+		working = a->working;
+		pthread_mutex_unlock(&a->lock);
+		if (working)
+			pg_sleep_ms(10);
+	}
 }
 
 /* 1: it is there; 0: not yet. */

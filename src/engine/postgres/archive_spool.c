@@ -577,6 +577,7 @@ static int aside_make(struct pg_cluster *c, const struct pg_node *n, char ret_pa
 	const char *const parts[] = {c->backup.incarnation, set, n->want.name};
 	pg_path_set(ret_path, "%s/%s/spool", c->engine->dir, c->id);
 	r = mkdir(ret_path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+	r = r < 0 ? r : pg_crypt_dir(c, ret_path);
 	for (size_t i = 0; i < 3 && r == 0; i++) {
 		char above[PG_PATH];
 		pg_path_set(above, "%s", ret_path);

@@ -17,7 +17,7 @@ int pg_repository_get(struct engine *e, const char *region, const char *group_id
 		*ret_repository = NULL;
 		pg_why_set(ret_why, "the repository cannot be reached: %s", repository_why());
 	}
-	return r;
+	return r == -EAGAIN ? -EBUSY : r; /* the caller's word for "ask me again then", which nobody has said when */
 }
 
 static int backup_stream(struct engine *e, const struct engine_source *of, const char *set, objects_write *write,

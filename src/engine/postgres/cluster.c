@@ -458,7 +458,10 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 {
 	char dir[PG_PATH];
 	pg_path_set(dir, "%s/%s", c->engine->dir, c->id);
-	int r = want_check(c, want, ret_why);
+	int r = want->locked ? 0 : want_check(c, want, ret_why);
+	if (want->locked)
+		return pg_crypt_lock(c);
+	r = r < 0 ? r : pg_crypt_begin(c, want, ret_why);
 	r = r < 0 ? r : pg_restore_resume(c);
 	r = r < 0 || c->upgrading ? r : pg_missing_check(c, want, ret_why);
 	/* What the care would apply from here on is no older than this. */
@@ -505,11 +508,15 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 		r = nodes_remove(c, ret_why);
 	if (r == 0)
 		r = nodes_change(c, ret_why); /* the others without the removed */
+	if (r == 0)
+		r = pg_crypt_convert(c, want->encrypted, progress, ret_why);
 	if (r == 0 && c->renewing)
 		version_note(c);
 	pg_tell(progress, 75, "nodes configured");
+	if (r == 0 && c->paused && (r = pg_cluster_halt(c)) == 0)
+		pg_crypt_rest(c);
 	if (r < 0 || c->paused)
-		return r < 0 ? r : pg_cluster_halt(c);
+		return r;
 	return converge_open(c, want, access, before, progress, ret_why);
 }
 
@@ -569,6 +576,8 @@ int pg_cluster_destroy(struct pg_cluster *c, struct engine_progress *progress)
 		pg_archive_last(c);
 	if (r == 0)
 		r = pg_tree_remove(path);
+	if (r == 0)
+		(void)!pg_crypt_close(c);
 	if (r == 0)
 		c->gone = true;
 	pthread_mutex_unlock(&c->work);

@@ -15,6 +15,7 @@
 
 struct drill {
 	struct engine *e;
+	const char *cluster;
 	struct engine_progress *progress;
 	size_t current, count; /* sets */
 	bool start;            /* files are written and a server is started */
@@ -121,7 +122,7 @@ static int set_start(struct drill *d, struct repo_manifest *m, struct engine_pro
 	char data[PG_PATH];
 	/* Nobody asked for it: it leaves the databases more room than a restore would. */
 	int r = pg_throwaway_room(d->e, bytes + bytes / 4 + SPARE);
-	r = r < 0 ? r : pg_throwaway_new(d->e, (unsigned)json_number(facts, "major"), &t);
+	r = r < 0 ? r : pg_throwaway_new(d->e, (unsigned)json_number(facts, "major"), d->cluster, &t);
 	if (r < 0) {
 		pg_why_set(ret_why, "a throwaway server cannot be made: %s",
 		           r == -ENOENT || r == -ENOSPC ? pg_why_last() : strerror(-r));
@@ -170,7 +171,11 @@ static int set_prove(struct drill *d, struct repository *repository, const struc
 int pg_backup_prove(struct engine *e, const struct engine_source *of, bool start, struct engine_progress *progress,
                     struct arena *a, struct engine_proof *ret_proof, const char **ret_why)
 {
-	struct drill d = {.e = e, .progress = progress, .start = start, .telling = PTHREAD_MUTEX_INITIALIZER};
+	struct drill d = {.e = e,
+	                  .cluster = of->cluster_id,
+	                  .progress = progress,
+	                  .start = start,
+	                  .telling = PTHREAD_MUTEX_INITIALIZER};
 	struct engine_proof proof = {0};
 	struct repository *repository;
 	struct str *sets;

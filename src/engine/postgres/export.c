@@ -241,7 +241,7 @@ static int set_export(struct run *x, const char *set, bool router, bool shard, c
 	}
 	const json_t *facts = repo_manifest_facts(m);
 	r = pg_throwaway_room(x->e, repo_manifest_amount(m)->bytes);
-	r = r < 0 ? r : pg_throwaway_new(x->e, (unsigned)json_number(facts, "major"), &t);
+	r = r < 0 ? r : pg_throwaway_new(x->e, (unsigned)json_number(facts, "major"), x->of->cluster_id, &t);
 	if (r < 0) {
 		pg_why_set(ret_why, "a throwaway server cannot be made: %s",
 		           r == -ENOENT || r == -ENOSPC ? pg_why_last() : strerror(-r));

@@ -579,7 +579,7 @@ void pg_cluster_care(struct pg_cluster *c)
 	if (c->destroying)
 		return;
 	bool ended = note_deaths(c);
-	if (c->paused || c->upgrading || c->restoring) {
+	if (pg_crypt_care(c) < 0 || c->paused || c->upgrading || c->restoring) {
 		ends_save(c, ended);
 		return;
 	}

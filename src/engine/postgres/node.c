@@ -25,7 +25,8 @@ bool pg_node_can_lead(const struct pg_node *n)
 
 bool pg_node_shall_run(const struct pg_cluster *c, const struct pg_node *n)
 {
-	return !c->paused && !c->destroying && !c->upgrading && !c->restoring && !n->want.outage && !n->busy;
+	return !c->paused && !c->destroying && !c->upgrading && !c->restoring && !n->want.outage && !n->busy &&
+	       !pg_crypt_is_shut(c);
 }
 
 void pg_node_free(struct pg_node *n)
@@ -124,6 +125,7 @@ int pg_node_prepare(struct pg_cluster *c, struct pg_node *n)
 	char path[PG_PATH];
 	pg_node_path(c, n, "", path);
 	int r = pg_dir_make(c->engine, path, true);
+	r = r < 0 ? r : pg_crypt_dir(c, path);
 	pg_node_path(c, n, "conf", path);
 	r = r < 0 ? r : pg_dir_make(c->engine, path, false);
 	pg_node_path(c, n, "log", path);

@@ -113,18 +113,37 @@ void pg_pool_refill(struct engine *e)
 	}
 }
 
+/* Into a directory that is encrypted, which the pool is not: a copy, in a name of its own until it is whole. */
+static int pool_copy(struct engine *e, const char *entry, const char *path)
+{
+	char fresh[PG_PATH];
+	pg_path_set(fresh, "%s.copy", path);
+	const char *copy[] = {"/bin/cp", "-a", "--", entry, fresh, NULL};
+	int r = pg_tree_remove(fresh);
+	r = r < 0 ? r : pg_process_run(e, copy, 120000);
+	r = r < 0 ? r : pg_filesystem_sync(fresh);
+	if (r == 0 && nolink_rename(fresh, path) < 0)
+		r = -errno;
+	int removed = pg_tree_remove(entry);
+	return r < 0 ? r : removed;
+}
+
 int pg_pool_take(struct engine *e, unsigned version, const char *path)
 {
-	char name[64], entry[PG_PATH];
+	char name[64], entry[PG_PATH], own[PG_PATH];
+	struct id id = id_new();
+	pg_path_set(own, "%s/pool/raw-%s", e->dir, id.z);
 	pthread_mutex_lock(&e->lock);
 	int r = -ENOENT;
 	if (pool_count(e, version, name, sizeof name) > 0) {
 		pg_path_set(entry, "%s/pool/%s", e->dir, name);
-		r = nolink_rename(entry, path) < 0 ? -errno : 0;
+		r = nolink_rename(entry, own) < 0 ? -errno : 0;
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (r < 0)
-		r = pool_make(e, version, path);
+		r = pool_make(e, version, own);
+	if (r == 0 && nolink_rename(own, path) < 0)
+		r = errno == EXDEV ? pool_copy(e, own, path) : -errno;
 	return r;
 }
 

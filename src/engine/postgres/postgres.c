@@ -131,6 +131,8 @@ static struct pg_cluster *cluster_new(struct engine *e, const char *id)
 	c->refs = 1;
 	pthread_mutex_init(&c->work, NULL);
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->crypt, NULL);
+	c->files_open = true;
 	pthread_cond_init(&c->copied, NULL);
 	snprintf(c->id, sizeof c->id, "%s", id);
 	return c;
@@ -151,6 +153,7 @@ static void cluster_free(struct pg_cluster *c)
 	pg_archive_free(c);
 	pthread_mutex_destroy(&c->work);
 	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->crypt);
 	pthread_cond_destroy(&c->copied);
 	free(c);
 }
@@ -359,8 +362,10 @@ void pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access)
 		return;
 	struct pg_cluster *found = cluster_new(c->engine, c->id);
 	if (pg_state_load(found) == 0) {
+		pg_crypt_recall(found);
 		cluster_adopt(found);
-		pg_restore_recall(found);
+		if (!pg_crypt_is_shut(found))
+			pg_restore_recall(found);
 		pthread_mutex_lock(&c->lock);
 		pg_state_move(c, found);
 		pthread_mutex_unlock(&c->lock);
@@ -386,8 +391,10 @@ static void clusters_adopt(struct engine *e)
 			cluster_free(c);
 			continue;
 		}
+		pg_crypt_recall(c);
 		cluster_adopt(c);
-		pg_restore_recall(c);
+		if (!pg_crypt_is_shut(c))
+			pg_restore_recall(c);
 		pg_quota_recall(c);
 		/* A promotion that was cut short is gone on with at once. */
 		c->looked_us = c->streamed_us = clock_mono_us();
@@ -438,6 +445,7 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 	e->full_changed = o->full_changed;
 	e->full_ctx = o->full_ctx;
 	e->repositories = o->repositories;
+	e->keys = o->keys;
 	e->spool_bytes = o->spool_bytes;
 	int r = !real ? -ENOENT : e->wake_fd < 0 ? -EMFILE : 0;
 	if (r == 0 && o->address && (r = pg_address_check(o->address)) < 0)
@@ -452,6 +460,7 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 	r = r < 0 ? r : pg_place_find(e, real);
 	free(real);
 	if (r == 0) {
+		pg_crypt_probe(e);
 		pg_cgroup_find(e, o->cgroup);
 		pg_modules_prepare(e);
 		pg_throwaways_sweep(e);
@@ -683,6 +692,7 @@ static const struct engine_core_ops pg_core = {
         .switchover = pg_switchover,
         .behind = pg_behind,
         .versions = pg_versions,
+        .can_encrypt = pg_can_encrypt,
 };
 static const struct engine_access_ops pg_access = {.holds = true, .apply = pg_apply_access};
 static const struct engine_log_ops pg_logs = {.open = pg_log_open,

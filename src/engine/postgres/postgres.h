@@ -21,6 +21,7 @@
 #ifndef STEWARD_ENGINE_POSTGRES_POSTGRES_H
 #define STEWARD_ENGINE_POSTGRES_POSTGRES_H
 
+#include "base/data_key.h"
 #include "base/nolink.h"
 #include "engine/engine.h"
 
@@ -46,6 +47,7 @@ extern const struct engine_ops engine_postgres; /* postgres.c; for engine.c */
 #define PG_USER "steward"
 #define PG_REMOVED_MAX 16
 #define PG_WINDOWS_KEPT 16
+#define PG_FILES_KEY 16 /* bytes of the name that the kernel has for a key of files */
 
 struct pg_node {
 	struct engine_node want;
@@ -137,6 +139,15 @@ struct pg_cluster {
 	enum engine_full full;            /* see quota.c */
 	uint64_t disk_used, disk_limit, full_from;
 	struct engine_archiving backup;
+	/* Encryption, see crypt.c. The project's data key that the key of its files comes from; "": they are not
+	 * encrypted. Durable, as is the kernel's name for that key. */
+	char data_key[DATA_KEY_ID + 1];
+	unsigned char files_key[PG_FILES_KEY];
+	bool locked;             /* the project's key is lost: nothing of it is left here */
+	_Atomic bool files_open; /* the kernel has the key, or needs none */
+	unsigned files_users;    /* who need them though it is paused */
+	_Atomic int64_t key_due_us;
+	pthread_mutex_t crypt;      /* who gives the key to the kernel, or takes it away; before cluster.lock */
 	struct pg_archive *archive; /* NULL: nothing was archived since the start; never changes after */
 };
 
@@ -171,6 +182,8 @@ struct engine {
 	void (*full_changed)(void *ctx, const char *cluster_id, enum engine_full full);
 	void *full_ctx;
 	struct repositories *repositories; /* of backups; NULL: none are kept */
+	const struct data_keys *keys;      /* of projects; may be NULL */
+	int encryption;                    /* 0: the kernel can encrypt files here */
 	uint64_t spool_bytes;              /* see engine_options */
 	pthread_t archiver;
 	struct pg_measures *measures; /* of the thread that takes samples */
@@ -297,6 +310,32 @@ int pg_state_save(struct pg_cluster *c);
 /* Reads CLUSTER/state.json into an empty cluster. */
 int pg_state_load(struct pg_cluster *c);
 void pg_state_move(struct pg_cluster *to, struct pg_cluster *from); /* into an empty one; nothing is left in `from` */
+
+/* --- crypt.c: files that the kernel encrypts */
+void pg_crypt_probe(struct engine *e); /* once, at the start */
+/* Of engine_core_ops. */
+int pg_can_encrypt(struct engine *e, struct arena *a, const char **ret_why);
+/* It is encrypted, and its files cannot be read now: nothing may be concluded from what is not there. */
+bool pg_crypt_is_shut(const struct pg_cluster *c);
+/* The kernel has the key of its files, where they are encrypted. -EKEYREVOKED, -ENOKEY; -EAGAIN: later. */
+int pg_crypt_open(struct pg_cluster *c, const char **ret_why);
+int pg_crypt_close(struct pg_cluster *c);   /* it has not any more. -EBUSY: files are still open */
+void pg_crypt_recall(struct pg_cluster *c); /* at the engine's start: whether the kernel has it still */
+void pg_crypt_rest(struct pg_cluster *c);   /* it was paused */
+void pg_crypt_hold(struct pg_cluster *c);   /* until released its files stay open though it is paused */
+void pg_crypt_release(struct pg_cluster *c);
+bool pg_crypt_is_due(const struct pg_cluster *c); /* there is something for the care; with cluster.lock */
+/* The rest with cluster.work held. The care's part; negative: nothing can be started. */
+int pg_crypt_care(struct pg_cluster *c);
+int pg_crypt_lock(struct pg_cluster *c); /* the project's key is lost: stopped, durably, and shut */
+/* Before anything else of a converge: it is open, or will be encrypted from now on. */
+int pg_crypt_begin(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
+/* And its end: nodes that are not as wanted are, one after the other. May be repeated. */
+int pg_crypt_convert(struct pg_cluster *c, bool encrypted, const struct engine_progress *progress,
+                     const char **ret_why);
+/* What is made in this empty directory is encrypted as the cluster's files are. */
+int pg_crypt_dir(const struct pg_cluster *c, const char *path);
+int pg_crypt_dir_of(struct engine *e, const char *cluster_id, const char *path); /* NULL or another host's: it is not */
 
 /* --- pool.c */
 /* Moves a prepared data directory to `path`. */
@@ -611,6 +650,8 @@ void *pg_archive_run(void *engine); /* a thread, until the engine stops */
 void pg_archive_free(struct pg_cluster *c);
 void pg_archive_hurry(struct pg_cluster *c); /* there is something to do for it now */
 void pg_archive_last(struct pg_cluster *c);  /* its nodes are gone, its directory not yet */
+/* Until nobody reads its files for it, but not for long; of a cluster that is not looked at any more. */
+void pg_archive_settle(struct pg_cluster *c);
 /* Of engine_backup_ops. */
 int pg_backup_window(struct engine *e, const struct engine_source *of, struct arena *a, struct engine_window **ret_list,
                      size_t *ret_count);
@@ -657,8 +698,10 @@ struct pg_throwaway {
 	int pidfd;
 };
 /* An empty DIR/data, in place of what was there. */
-int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, struct pg_throwaway *t);
-int pg_throwaway_new(struct engine *e, unsigned version, struct pg_throwaway *t); /* in a directory of its own */
+int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, const char *cluster_id,
+                       struct pg_throwaway *t);
+/* In a directory of its own, encrypted as that cluster is. */
+int pg_throwaway_new(struct engine *e, unsigned version, const char *cluster_id, struct pg_throwaway *t);
 /* -ENOSPC: with that many bytes more the databases' disk would be full. */
 int pg_throwaway_room(const struct engine *e, uint64_t bytes);
 /* Whatever runs there ends, and nothing is left. */

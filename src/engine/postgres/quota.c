@@ -63,7 +63,7 @@ static bool set_place(struct pg_cluster *c, size_t i, char ret_path[PG_PATH], ui
 {
 	bool found = false;
 	pthread_mutex_lock(&c->lock);
-	if (i < c->set_count && !c->paused && !c->destroying && !c->gone) {
+	if (i < c->set_count && !c->paused && !c->destroying && !c->gone && !pg_crypt_is_shut(c)) {
 		const struct pg_node *p = pg_set_primary(c, &c->sets[i]);
 		if (p) {
 			pg_node_path(c, p, "data", ret_path);

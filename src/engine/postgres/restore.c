@@ -347,7 +347,7 @@ static int parts_bring(struct job *j, const char **ret_why)
 		struct pg_throwaway t;
 		char dir[PG_PATH];
 		fresh_path(j, p, dir);
-		r = pg_throwaway_begin(j->e, dir, j->c->version, &t);
+		r = pg_throwaway_begin(j->e, dir, j->c->version, NULL, &t);
 		if (r < 0)
 			break;
 		r = is_cancelled(j) ? -ECANCELED : part_bring(j, p, &t, ret_why);

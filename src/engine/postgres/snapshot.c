@@ -723,9 +723,11 @@ int pg_backup_snapshot(struct engine *e, const struct engine_source *to, struct 
 		return -ESRCH;
 	}
 	pthread_mutex_init(&s.lock, NULL);
+	pg_crypt_hold(s.c);
 	r = former_look(&s, a, ret_snapshot);
 	if (r == -ENOENT) {
-		r = shot_take(&s, a, &why);
+		r = pg_crypt_open(s.c, &why);
+		r = r < 0 ? r : shot_take(&s, a, &why);
 		if (r == 0)
 			archive_wait(&s);
 		r = r < 0 ? r : snapshot_tell(s.repository, to, a, ret_snapshot);
@@ -742,6 +744,7 @@ int pg_backup_snapshot(struct engine *e, const struct engine_source *to, struct 
 		base_clear(&s.bases[i]);
 	free(s.bases);
 	pthread_mutex_destroy(&s.lock);
+	pg_crypt_release(s.c);
 	pg_cluster_put(s.c);
 	repository_put(s.repository);
 	return r;

@@ -3,6 +3,7 @@
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -70,6 +71,13 @@ int pg_state_save(struct pg_cluster *c)
 		json_put(doc, "restoring", json_integer((json_int_t)c->restoring));
 	if (c->restored[0])
 		json_put_z(doc, "restored", c->restored);
+	if (c->data_key[0]) {
+		char name[2 * PG_FILES_KEY + 1];
+		hex_encode(c->files_key, PG_FILES_KEY, name);
+		json_put_z(doc, "dataKey", c->data_key);
+		json_put_z(doc, "filesKey", name);
+		json_put(doc, "locked", json_boolean(c->locked));
+	}
 	if (c->backup.incarnation[0]) {
 		json_t *copies = json_array();
 		for (size_t i = 0; i < c->backup.copy_count; i++)
@@ -147,6 +155,14 @@ static void parts_get(struct pg_cluster *c, const json_t *doc)
 	        (struct pg_param){must_strdup(key), must_strdup(json_string_value(o))};
 }
 
+static void files_key_get(struct pg_cluster *c, const json_t *doc)
+{
+	char name[2 * PG_FILES_KEY + 1];
+	text_get(doc, "filesKey", name, sizeof name);
+	for (size_t i = 0; i < PG_FILES_KEY && strlen(name) == 2 * (size_t)PG_FILES_KEY; i++)
+		c->files_key[i] = (unsigned char)(hex_value(name[2 * i]) << 4 | hex_value(name[2 * i + 1]));
+}
+
 int pg_state_load(struct pg_cluster *c)
 {
 	char path[PG_PATH], *text;
@@ -179,6 +195,9 @@ int pg_state_load(struct pg_cluster *c)
 	c->audit = audit ? must_strdup(audit) : NULL;
 	c->slow_fixed = json_is_true(json_object_get(doc, "slowFixed"));
 	c->slow_ms = number_get(doc, "slowMs");
+	text_get(doc, "dataKey", c->data_key, sizeof c->data_key);
+	c->locked = json_is_true(json_object_get(doc, "locked"));
+	files_key_get(c, doc);
 	const json_t *backup = json_object_get(doc, "backup");
 	c->backup.archive = json_is_true(json_object_get(backup, "archive"));
 	text_get(backup, "incarnation", c->backup.incarnation, sizeof c->backup.incarnation);
@@ -206,6 +225,10 @@ void pg_state_move(struct pg_cluster *to, struct pg_cluster *from)
 	memcpy(to->restored, from->restored, sizeof to->restored);
 	to->paused = from->paused;
 	to->backup = from->backup;
+	memcpy(to->data_key, from->data_key, sizeof to->data_key);
+	memcpy(to->files_key, from->files_key, sizeof to->files_key);
+	to->locked = from->locked;
+	to->files_open = (bool)from->files_open;
 	to->quorum = from->quorum;
 	to->slow_fixed = from->slow_fixed;
 	to->slow_ms = from->slow_ms;

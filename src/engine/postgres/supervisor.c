@@ -86,7 +86,7 @@ static bool needs_care(struct pg_cluster *c, bool tick)
 		if (n->noted || (tick && ((n->pid && node_hangs(c, n)) || shall_stop || shall_start)))
 			needs = true;
 	}
-	needs |= tick && pg_admit_is_due(c);
+	needs |= tick && (pg_admit_is_due(c) || (!c->destroying && pg_crypt_is_due(c)));
 	return needs || (tick && !c->paused && c->node_count > 1 && now - c->looked_us > LOOK_EVERY_US);
 }
 

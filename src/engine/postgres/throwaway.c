@@ -72,7 +72,8 @@ static void sockets_end(struct pg_throwaway *t)
 	pg_tree_remove(path);
 }
 
-int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, struct pg_throwaway *t)
+int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, const char *cluster_id,
+                       struct pg_throwaway *t)
 {
 	char path[PG_PATH], name[16];
 	unsigned char bytes[2];
@@ -84,6 +85,7 @@ int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, stru
 		r = -ENOENT;
 	}
 	r = r < 0 ? r : pg_dir_make(e, dir, true);
+	r = r < 0 ? r : pg_crypt_dir_of(e, cluster_id, dir);
 	do { /* as short as a node's slot: a socket's path has 107 bytes */
 		random_bytes(bytes, sizeof bytes);
 		snprintf(name, sizeof name, "t%02x%02x", bytes[0], bytes[1]);
@@ -120,14 +122,14 @@ int pg_throwaway_room(const struct engine *e, uint64_t bytes)
 	return -ENOSPC;
 }
 
-int pg_throwaway_new(struct engine *e, unsigned version, struct pg_throwaway *t)
+int pg_throwaway_new(struct engine *e, unsigned version, const char *cluster_id, struct pg_throwaway *t)
 {
 	char path[PG_PATH];
 	struct id id = id_new();
 	pg_path_set(path, "%s/throwaway", e->dir);
 	int r = pg_dir_make(e, path, false);
 	pg_path_set(path, "%s/throwaway/%s", e->dir, id.z);
-	return r < 0 ? r : pg_throwaway_begin(e, path, version, t);
+	return r < 0 ? r : pg_throwaway_begin(e, path, version, cluster_id, t);
 }
 
 void pg_throwaways_sweep(struct engine *e)

@@ -458,6 +458,11 @@ static void sim_standard(struct engine *e)
 	pthread_mutex_unlock(&e->lock);
 }
 
+static int sim_can_encrypt(struct engine *e, struct arena *a, const char **ret_why)
+{
+	return 0;
+}
+
 static const struct engine_core_ops sim_core = {
         .can_run = sim_can_run,
         .start = sim_start,
@@ -468,6 +473,7 @@ static const struct engine_core_ops sim_core = {
         .switchover = sim_switchover,
         .behind = sim_behind,
         .versions = sim_versions,
+        .can_encrypt = sim_can_encrypt,
 };
 static const struct engine_access_ops sim_access = {.apply = sim_access_apply};
 static const struct engine_log_ops sim_logs = {.open = sim_log_open,

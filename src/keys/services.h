@@ -1,0 +1,60 @@
+/* The key services, for the files of this folder. */
+#ifndef STEWARD_KEYS_SERVICES_H
+#define STEWARD_KEYS_SERVICES_H
+
+#include "keys/keys.h"
+#include "providers/request.h"
+
+#include <pthread.h>
+
+#define KEYS_KEPT 1024 /* at once */
+#define KEYS_KNOWN_US (INT64_C(5) * 1000000)
+#define KEYS_KEPT_US (INT64_C(3600) * 1000000) /* then they are wiped, unless confirmed again */
+#define WRAPPED_MAX 8192
+
+struct kept_key {
+	char group_id[25];
+	struct data_key key;
+	int64_t at_us; /* clock_boot_us() when its service confirmed it */
+};
+
+struct known_key {
+	char group_id[25], id[DATA_KEY_ID + 1];
+	int64_t until_us; /* clock_boot_us() */
+};
+
+struct keys {
+	struct providers *providers;
+	char *aws, *azure, *google, *azure_login, *local; /* NULL: not configured */
+	pthread_mutex_t lock;                             /* of what follows */
+	struct kept_key *kept;
+	size_t kept_count;
+	struct known_key *known;
+	size_t known_count;
+};
+
+/* One service: `plain` is DATA_KEY_BYTES. */
+struct key_service {
+	int (*wrap)(struct keys *k, struct arena *a, const struct key_place *p, const unsigned char *plain,
+	            struct key_wrap *ret_wrap, char *why);
+	int (*unwrap)(struct keys *k, const struct key_place *p, struct str bytes, unsigned char *ret_plain, char *why);
+};
+extern const struct key_service aws_keys, azure_keys, google_keys, local_keys;
+/* What is wrong with a place of the service. */
+const char *aws_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
+const char *azure_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
+const char *google_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
+const char *local_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
+
+/* Base64 with padding; `ret_text` has PLAIN_TEXT bytes for a data key. */
+#define PLAIN_TEXT 45
+void base64_padded(const void *bytes, size_t n, char *ret_text);
+/* On the heap, with a NUL at its end. */
+char *text_copy(struct str text);
+bool text_is_plain(struct str text, const char *more);
+/* A text of an answer's, checked and in the arena; STR_NONE: it is missing or no base64. */
+struct str answer_bytes(struct arena *a, const json_t *answer, const char *field);
+/* The data key that a field of an answer is; the field is wiped. */
+must_check bool answer_key(json_t *answer, const char *field, unsigned char *ret_plain);
+
+#endif
