@@ -15,6 +15,7 @@ struct late {
 	struct invoice from, to; /* the invoice of the day, and the open one; the same, perhaps */
 	int64_t day_ms;
 	json_t *billed; /* {"CLUSTER/SKU/REGION": parts} */
+	json_t *tiers;  /* of the day's month, with what came late */
 	struct bill_line *lines;
 	size_t count;
 	int64_t cents;
@@ -83,6 +84,7 @@ static int lines_read(struct late *l)
 	if (r < 0)
 		return r;
 	count = rows_left(l, rows, count);
+	l->tiers = state.tiers;
 	l->count = lines_make(l->arena, l->run->prices, l->from.doc.parent, rows, count, l->day_ms + DAY_MS, &state,
 	                      &l->lines);
 	for (size_t i = 0; i < l->count; i++)
@@ -127,6 +129,7 @@ static int late_run(struct tx *tx, void *ctx)
 		return r;
 	struct invoice *open = same ? &from : &to;
 	day_forget(from.state, l->day_ms);
+	json_put(from.state, "tiers", json_deep_copy(l->tiers));
 	if (l->count)
 		r = lines_add(tx, l, open);
 	if (r == 0)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define CENT ((int64_t)MONEY_CENT)
-#define TIERS_MAX 64 /* parts of one row; a book has fewer tiers */
+#define TIERS_FEW 16
 #define DECIMALS INT64_C(1000000000)
 #define BEFORE_MAX INT64_C(7200000000000000000) /* parts: the last tier of every book has begun */
 
@@ -66,15 +66,17 @@ static void row_add(struct making *m, const struct usage *u)
 	const struct price *price = sku ? sku_price(sku, u->region, u->day_ms) : NULL;
 	int64_t before = quantity_before(m->arena, m->state->tiers, u);
 	struct bill_line l = line_of(m, u, sku);
-	struct price_part parts[TIERS_MAX];
+	struct price_part few[TIERS_FEW], *parts = few;
 	struct str note = STR_NONE;
-	if (!price || price->tier_count > TIERS_MAX) {
+	if (!price) {
 		l.note = note_join(m->arena, u->region, STR("no price"));
 		line_add(m, &l);
 		return;
 	}
 	l.discount_ppm = price_discount(m->org, u->sku, u->day_ms, &note);
 	l.note = note_join(m->arena, u->region, note);
+	if (price->tier_count > TIERS_FEW)
+		parts = arena_new_array(m->arena, struct price_part, price->tier_count);
 	size_t count = price_split(price, sku->unit, before, u->quantity, parts);
 	for (size_t i = 0; i < count; i++) {
 		l.parts = parts[i].quantity;

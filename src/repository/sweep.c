@@ -42,6 +42,8 @@ struct sweep {
 	const char **doomed; /* names to be deleted */
 	uint64_t *doomed_bytes;
 	size_t doomed_count, doomed_room;
+	struct str *sealed; /* those of them whose key is lost */
+	size_t sealed_count;
 	struct id_set marked; /* number: the pack in which it counts */
 	struct swept_pack *packs;
 	size_t pack_count, pack_room;
@@ -288,6 +290,7 @@ static int still_alone(struct sweep *s, bool *ret_alone)
 
 static int mark(struct sweep *s)
 {
+	s->sealed = arena_new_array(s->a, struct str, s->manifest_count + 1);
 	for (size_t i = 0; i < s->manifest_count; i++) {
 		struct repo_manifest *m;
 		bool alone;
@@ -296,6 +299,8 @@ static int mark(struct sweep *s)
 			return result < 0 ? result : -EBUSY;
 		result = manifest_get(s->r, s->manifests[i].p, &m);
 		/* What a key that is lost has sealed names only packs of that key, which are not known and stay. */
+		if (result == -EKEYREVOKED)
+			s->sealed[s->sealed_count++] = s->manifests[i];
 		if (result == -ENOENT || result == -EKEYREVOKED)
 			continue;
 		if (result < 0) /* what it needs is not known: no pack may go */
@@ -309,6 +314,19 @@ static int mark(struct sweep *s)
 		repo_manifest_close(m);
 	}
 	return 0;
+}
+
+/* A key that came back since then has made its packs known, and nothing of them is marked. */
+static int sealed_look(struct sweep *s)
+{
+	int result = 0;
+	for (size_t i = 0; i < s->sealed_count && result == 0; i++) {
+		struct repo_manifest *m = NULL;
+		result = manifest_get(s->r, s->sealed[i].p, &m);
+		repo_manifest_close(m);
+		result = result == -EKEYREVOKED || result == -ENOENT ? 0 : result == 0 ? -EBUSY : result;
+	}
+	return result;
 }
 
 /* A pack without an index: its put or its deletion was cut off; or its index was lost, while its chunks are needed. */
@@ -333,7 +351,10 @@ static int orphan_mend(struct sweep *s, const struct swept_pack *p, size_t numbe
 			needed = true;
 		}
 	}
-	result = needed ? pack_index_put(s->r, key, p->id, entries, count, &stored) : pack_delete(s, p);
+	if (needed)
+		result = pack_index_put(s->r, key, p->id, entries, count, &stored);
+	else
+		result = s->sealed_count ? 0 : pack_delete(s, p); /* a manifest that cannot be read may need it */
 	free(entries);
 	return result;
 }
@@ -497,6 +518,8 @@ static int packs_sweep(struct sweep *s)
 	int result = mark(s);
 	if (result == 0)
 		result = index_refresh(s->r);
+	if (result == 0)
+		result = sealed_look(s);
 	if (result == 0)
 		result = object_list(s->r, "packs/", pack_listed, s);
 	if (result == 0)

@@ -387,7 +387,7 @@ static bool node_is_as(const struct pg_cluster *c, const struct pg_node *n, bool
 	unsigned char key[PG_FILES_KEY];
 	pg_node_path(c, n, "", path);
 	int r = policy_get(path, key);
-	return encrypted ? r == 0 && memcmp(key, c->files_key, sizeof key) == 0 : r != 0;
+	return encrypted ? r == 0 && memcmp(key, c->files_key, sizeof key) == 0 : r == -ENODATA;
 }
 
 /* What the service alone writes, it copies itself; the rest is the nodes' own, and so is its copy. */

@@ -14,6 +14,7 @@
 struct service {
 	const char *current; /* NULL: none */
 	int answer_a, answer_b, answer;
+	unsigned a_again; /* asks after which A is back; 0: it stays as it is */
 	const char *wrapped;
 	unsigned asked;
 };
@@ -31,6 +32,8 @@ static int key_get(void *ctx, struct str group, struct str id, struct data_key *
 		name = str_is(id, KEY_A) ? KEY_A : str_is(id, KEY_B) ? KEY_B : NULL;
 	if (!name)
 		return -ENOENT;
+	if (strcmp(name, KEY_A) == 0 && s->a_again && --s->a_again == 0)
+		s->answer_a = 0;
 	int answer = strcmp(name, KEY_A) == 0 ? s->answer_a : s->answer_b;
 	if (answer < 0)
 		return answer;
@@ -217,10 +220,20 @@ static void test_lost(struct service *s, const struct data_keys *keys)
 	CHECK(bring(all, "US_EAST_1", "s2", 1) == -EKEYREVOKED);
 	CHECK(bring(all, "US_EAST_1", "s6", 1) == 0);
 	repositories_close(all);
-	s->answer_a = 0;
-	all = keyed_open(keys);
-	CHECK(bring(all, "US_EAST_1", "s2", 1) == 0);
-	repositories_close(all);
+	/* Nor when it comes back in the midst of a sweep. */
+	for (unsigned asks = 1; asks <= 12; asks++) {
+		s->answer_a = -EKEYREVOKED;
+		all = keyed_open(keys);
+		s->a_again = asks;
+		sweep(all, kept, 6, &swept);
+		CHECK(swept.packs == 0);
+		repositories_close(all);
+		s->a_again = 0;
+		s->answer_a = 0;
+		all = keyed_open(keys);
+		CHECK(bring(all, "US_EAST_1", "s2", 1) == 0);
+		repositories_close(all);
+	}
 }
 
 /* Packs that are written anew keep their key. */
