@@ -262,7 +262,7 @@ static bool prices_clash(const struct price *a, const struct price *b)
 	return shared;
 }
 
-static void sku_sku_prices_read(struct reading *r, const char *at, const json_t *sku, struct sku *s)
+static void prices_list_read(struct reading *r, const char *at, const json_t *sku, struct sku *s)
 {
 	size_t count = list_size(r, at, sku, "prices", 1, LIST_MAX);
 	struct price *prices = arena_new_array(r->arena, struct price, count + 1);
@@ -279,9 +279,31 @@ static void sku_sku_prices_read(struct reading *r, const char *at, const json_t 
 
 /* --- SKUs */
 
+/* What is metered has a unit of its own, whatever it costs: the name says which; NULL: it is not metered. */
+static const char *unit_metered(struct str id)
+{
+	static const struct {
+		const char *part, *unit;
+	} parts[] = {{"_STORAGE", "GB hours"}, {"_EXPORT", "GB"},     {"_SNAPSHOT", "each"},
+	             {"_INSTANCE_", "hours"},  {"_ROUTER_", "hours"}, {"_READ_ONLY_", "hours"},
+	             {"_ANALYTICS_", "hours"}};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		size_t n = strlen(parts[i].part);
+		const char *at = memmem(id.p, id.n, parts[i].part, n);
+		if (at && (parts[i].part[n - 1] == '_' || at + n == id.p + id.n))
+			return parts[i].unit;
+	}
+	return NULL;
+}
+
 static enum price_unit unit_read(struct reading *r, const char *at, const json_t *sku)
 {
 	struct str text = json_field(sku, "unit");
+	const char *metered = unit_metered(json_field(sku, "id"));
+	if (metered && !str_is(text, metered)) {
+		fault(r, place_in(r, at, "unit"), "must be \"%s\", which is how it is metered", metered);
+		return PRICE_COUNT;
+	}
 	for (int u = 0; u < PRICE_UNITS; u++)
 		if (str_is(text, units[u].name))
 			return (enum price_unit)u;
@@ -318,7 +340,7 @@ static void sku_read(struct reading *r, const char *at, const json_t *sku, struc
 	if (!str_is_one_of("AWS|GCP|AZURE|SVC", s->provider))
 		fault(r, place_in(r, at, "provider"), "must be AWS, GCP, AZURE or SVC");
 	s->unit = unit_read(r, at, sku);
-	sku_sku_prices_read(r, at, sku, s);
+	prices_list_read(r, at, sku, s);
 }
 
 static int text_compare(struct str a, struct str b)

@@ -42,7 +42,7 @@ static int file_read(struct arena *a, const char *path, struct str *ret_text)
 	FILE *f = fopen(path, "rbe");
 	char *bytes = f ? arena_alloc(a, BOOK_BYTES_MAX + 1) : NULL;
 	size_t n = f ? fread(bytes, 1, BOOK_BYTES_MAX + 1, f) : 0;
-	int r = !f || ferror(f) ? -errno : n > BOOK_BYTES_MAX ? -EFBIG : 0;
+	int r = !f ? -errno : ferror(f) ? -EIO : n > BOOK_BYTES_MAX ? -EFBIG : 0;
 	if (r < 0)
 		fprintf(stderr, "steward: --price-book %s: %s\n", path, r == -EFBIG ? "more than 8 MB" : strerror(-r));
 	if (f)

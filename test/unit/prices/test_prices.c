@@ -73,6 +73,9 @@ static void test_faults(void)
 	    "skus[0].prices[1]: holds for days and regions for which prices[0] holds too");
 	bad(SKU("[{\"price\":\"1\",\"regions\":[\"A\",\"B\"]},{\"price\":\"2\",\"regions\":[\"B\"]}]"),
 	    "prices[1]: holds for days");
+	bad("{\"currency\":\"EUR\",\"skus\":[{\"id\":\"AWS_STORAGE\",\"description\":\"d\",\"service\":\"Storage\","
+	    "\"provider\":\"AWS\",\"unit\":\"each\",\"prices\":[{\"price\":\"1\"}]}]}",
+	    "unit: must be \"GB hours\", which is how it is metered");
 	bad(SKU("[{\"tiers\":[{\"price\":\"1\"},{\"price\":\"2\"}]}]"), "tiers[0].to: must be a whole number of units");
 	bad(SKU("[{\"tiers\":[{\"to\":5,\"price\":\"1\"},{\"from\":6,\"price\":\"2\"}]}]"),
 	    "skus[0].prices[0].tiers[1].from: must be 5, where the tier before ends");
