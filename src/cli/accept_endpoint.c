@@ -40,11 +40,12 @@ static int accept_run(struct tx *tx, void *ctx)
 	return endpoint_verdict_note(tx, x->arena, &x->verdict);
 }
 
-/* Networks of all the internet are no consumer. */
+/* Networks of all the internet are no consumer. Relays have IPv4 alone, and all of it lies in some networks of IPv6. */
 static bool address_is_good(struct str text)
 {
 	struct cidr network;
-	return cidr_parse(text, &network) && !cidr_has_host_bits(text, &network) && cidr_prefix(&network) >= 8;
+	return cidr_parse(text, &network) && network.v4 && !cidr_has_host_bits(text, &network) &&
+	       cidr_prefix(&network) >= 8;
 }
 
 static int verdict_read(struct arena *a, const struct accept_arguments *g, struct endpoint_verdict *v)
@@ -60,9 +61,10 @@ static int verdict_read(struct arena *a, const struct accept_arguments *g, struc
 		more = str_cut(rest, ',', &one, &rest);
 		one = str_trim(one);
 		if (!address_is_good(one))
-			return option_refuse("accept-endpoint: --address: \"%.*s\" is no address, nor a network of at "
-			                     "least 8 bits, such as 10.20.0.0/16",
-			                     (int)(one.n > 100 ? 100 : one.n), one.p);
+			return option_refuse(
+			        "accept-endpoint: --address: \"%.*s\" is no IPv4 address, nor a network of at "
+			        "least 8 bits, such as 10.20.0.0/16",
+			        (int)(one.n > 100 ? 100 : one.n), one.p);
 		if (v->address_count == ENDPOINT_ADDRESSES_MAX)
 			return option_refuse("accept-endpoint: --address: at most %d of them", ENDPOINT_ADDRESSES_MAX);
 		list[v->address_count++] = one;

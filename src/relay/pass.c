@@ -18,6 +18,7 @@
 #define CHUNK ((size_t)64 << 10)
 #define TURNS 16 /* chunks of one flow before others have their turn */
 #define ACCEPTS 64
+#define FULL_US 5000
 
 struct end {
 	enum waits waits;
@@ -41,7 +42,7 @@ struct pass {
 	struct flow flows[2]; /* from that end to the other */
 	bool connecting, over;
 	_Atomic bool cut;
-	int64_t moved_ms; /* when it was begun, or bytes went out last */
+	int64_t moved_ms; /* when it was begun, or bytes came or went last */
 };
 
 static int64_t now_ms(void)
@@ -77,6 +78,9 @@ static void pipe_give(struct loop *l, struct flow *f)
 
 /* --- the end of one */
 
+/* Closed without a farewell, so that nothing stays behind, nor goes on being sent from the kernel's buffers. */
+static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
 static void pass_end(struct pass *p)
 {
 	struct loop *l = p->loop;
@@ -90,8 +94,11 @@ static void pass_end(struct pass *p)
 		l->passes = p->next;
 	if (p->next)
 		p->next->prev = p->prev;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		if (atomic_load(&p->cut))
+			setsockopt(p->ends[i].fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 		close(p->ends[i].fd);
+	}
 	pthread_mutex_unlock(&l->lock);
 	for (int i = 0; i < 2; i++)
 		pipe_give(l, &p->flows[i]);
@@ -144,7 +151,7 @@ static int flow_move(struct pass *p, int i)
 		}
 		size_t before = f->held;
 		r = give_out(f, to);
-		if (f->held < before)
+		if (n > 0 || f->held < before)
 			p->moved_ms = now_ms();
 		if (r < 0)
 			return r;
@@ -248,11 +255,9 @@ static int target_connect(const struct relay *r)
 	return fd;
 }
 
-/* Without a farewell, so that nothing stays behind. */
 static void refuse(struct relay *r, int fd)
 {
-	static const struct linger now = {.l_onoff = 1, .l_linger = 0};
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	close(fd);
 	atomic_fetch_add(&r->relays->refused, 1);
 	atomic_fetch_sub(&r->connections, 1);
@@ -334,16 +339,21 @@ static void client_take(struct relay *r, int client, const struct ip *ip)
 	refuse(r, client);
 }
 
-/* No more descriptors: one is kept to turn people away with, who would wait at the port else, and keep us awake. */
+/* No more descriptors: one is kept to turn people away with, who would wait at the port else, and keep us awake. Where
+ * another thread has got that one, they wait, and we sleep a little. */
 static void accept_spare(struct relay *r)
 {
 	struct relays *all = r->relays;
-	close(all->reserve);
+	if (all->reserve >= 0)
+		close(all->reserve);
 	int fd = accept4(r->fd, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
+	if (fd >= 0) {
 		close(fd);
+		atomic_fetch_add(&all->refused, 1);
+	}
 	all->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	atomic_fetch_add(&all->refused, 1);
+	if (fd < 0)
+		usleep(FULL_US);
 }
 
 /* Under the lock, because the port may be closed, and its descriptor another's, at any time else. */
@@ -355,7 +365,7 @@ static int client_accept(struct relay *r, struct sockaddr_storage *ret_from)
 	int error = r->open ? errno : EBADF;
 	if (fd >= 0)
 		atomic_fetch_add(&r->connections, 1);
-	else if (error == EMFILE || error == ENFILE)
+	else if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS)
 		accept_spare(r);
 	pthread_mutex_unlock(&r->lock);
 	return fd >= 0 ? fd : -error;

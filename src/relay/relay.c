@@ -78,15 +78,20 @@ static unsigned threads_usual(void)
 	return n < 1 ? 1 : n > 4 ? 4 : (unsigned)n;
 }
 
-/* Two for each connection, beside what there is. */
-static void descriptors_ask(unsigned connections)
+/* Descriptors of a connection: its ends, and two pipes when both ends are slow. */
+#define DESCRIPTORS 6
+
+/* Asks for them, beside what there is. Connections that there can be: the rest of the process needs some too. */
+static unsigned descriptors_ask(unsigned connections)
 {
 	struct rlimit l;
-	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= l.rlim_max)
-		return;
-	rlim_t want = l.rlim_cur + (rlim_t)2 * connections;
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return connections;
+	rlim_t before = l.rlim_cur, want = before + (rlim_t)DESCRIPTORS * connections;
 	l.rlim_cur = want < l.rlim_max ? want : l.rlim_max;
-	(void)!setrlimit(RLIMIT_NOFILE, &l);
+	rlim_t more = l.rlim_cur > before && setrlimit(RLIMIT_NOFILE, &l) == 0 ? l.rlim_cur - before : 0;
+	rlim_t can = (more > before / 2 ? more : before / 2) / DESCRIPTORS;
+	return can < connections ? (unsigned)can + 1 : connections;
 }
 
 int relays_start(const struct relays_options *o, struct relays **ret_relays)
@@ -106,7 +111,7 @@ int relays_start(const struct relays_options *o, struct relays **ret_relays)
 		pthread_mutex_init(&all->loops[i].lock, NULL);
 		all->loops[i].epoll = -1;
 	}
-	descriptors_ask(mine->connections);
+	mine->connections = descriptors_ask(mine->connections);
 	all->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	all->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int r = all->stop < 0 || all->reserve < 0 ? -errno : 0;

@@ -293,7 +293,8 @@ def test_operators_reject_and_accept(place, provider):
 	shown = cli('accept-endpoint', *data, name, check=False)
 	assert shown.returncode == 1 and group in shown.stdout and 'Nothing was changed' in shown.stdout
 	assert cli('accept-endpoint', *data, 'vpce-none', '--address', '10.0.0.1', check=False).returncode == 1
-	assert cli('accept-endpoint', *data, name, '--address', '0.0.0.0/0', check=False).returncode == 2
+	for everybody in ('0.0.0.0/0', '::/8'):
+		assert cli('accept-endpoint', *data, name, '--address', everybody, check=False).returncode == 2
 	assert cli('accept-endpoint', *data, name, '--address', '10.0.0.1', '--reject', 'no', check=False).returncode == 2
 	cli('accept-endpoint', *data, name, '--address', '10.9.0.0/16,10.8.0.1')
 	until(lambda: 'INTERFACE_ENDPOINT_PATCHED' in types(server, group))
@@ -304,6 +305,14 @@ def test_operators_reject_and_accept(place, provider):
 	assert ok(server.get(at(group, provider, service)))['status'] == 'WAITING_FOR_USER'
 	assert cli('accept-endpoint', *data, name, '--address', '10.0.0.1', check=False).returncode == 1
 	ok(server.delete(at(group, provider, service, name)), 204)
+
+
+@pytest.mark.parametrize('wrong', [{'privateEndpointIPAddress': '0.0.0.0'}, {'privateEndpointIPAddress': '255.255.255.255'},
+	{'privateEndpointIPAddress': '2001:db8:0:0:0:0:0:1'}, {'id': (AZURE_ID % 'mine').replace('1234-4', 'ABCD-4')}, {'id': (AZURE_ID % 'mine').upper()}])
+def test_endpoints_that_nobody_could_use_or_delete(place, wrong):
+	server, group = place
+	path = at(group, 'AZURE', ready(server, group, 'AZURE'), True)
+	assert server.post(path, json={**ENDPOINTS['AZURE'], **wrong}).status_code == 400
 
 
 def test_a_wrong_address_fails_the_service(start_server):

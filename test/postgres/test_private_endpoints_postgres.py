@@ -1,6 +1,7 @@
 """Private endpoints with real databases: the accepted consumer gets there by the private string, with the certificate verified
 by name; nobody else does, and after the endpoint's end nobody at all. In network namespaces, or, where those are out of
 reach, from loopback addresses."""
+import socket
 import subprocess
 
 import pytest
@@ -160,6 +161,23 @@ def test_other_consumers_take_the_place(world):
 	world.gets_not(0, string)
 	world.accept(world.wires.consumers[0])
 	until(lambda: world.wires.psql(0, string, 'select 42') == (True, '42'), what='the first consumer again')
+
+
+def test_a_port_that_is_taken(world):
+	"""It fails the service, which stays so until the port is free, although another cluster's works."""
+	service = world.endpoints.rsplit('/', 1)[0]
+	with socket.create_server((world.wires.relay, 1025)):
+		ok(world.server.post(world.path('clusters'), json={'name': 'side', **shape(1)}), 201)
+		failed = until(lambda: (lambda d: d if d['status'] == 'FAILED' else None)(ok(world.server.get(service))), seconds=120)
+		assert ':1025' in failed['errorMessage']
+		world.place.wait(world.path('clusters/side'))
+		until(lambda: world.strings()['privateEndpoint'] == [], what='strings without it')
+		assert all(ok(world.server.get(service))['status'] == 'FAILED' for _ in range(50))
+	ok(world.server.patch(world.path('privateEndpoint/endpointService/' + world.service), json={'cloudProvider': 'AWS'}))
+	until(lambda: ok(world.server.get(service))['status'] == 'AVAILABLE', seconds=60, what='a retry')
+	world.gets(0, world.string())
+	ok(world.server.delete(world.path('clusters/side')), 202)
+	until(lambda: world.server.get(world.path('clusters/side')).status_code == 404, seconds=120, what='the end of the other cluster')
 
 
 def test_after_the_end_nobody(world):

@@ -292,7 +292,8 @@ int access_step(struct job_run *r)
 	else if (result == -ENOENT)
 		result = 0;
 	/* Also when the databases could not be told: who is out shall not get that far. */
-	cluster_applied(s, r->reader, r->arena, r->job.subject);
+	int led = cluster_applied(s, r->reader, r->arena, r->job.subject);
+	result = led < 0 && result >= 0 ? led : result;
 	if (result != 0)
 		failure_tell(r, p);
 	/* Nobody has what was taken away; what could not be given is tried again. */

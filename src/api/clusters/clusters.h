@@ -185,7 +185,8 @@ struct cluster_part {
 	int (*access)(struct tx *tx, struct arena *a, struct str group_id, struct str cluster_name,
 	              struct engine_access *access);
 	/* On the cluster's host, outside of a transaction: when who may connect was told to the engine, and (reader
-	 * NULL) when the cluster is gone. A failure fails nothing else: it is tried again with the next change. */
+	 * NULL) when the cluster is gone. A failure is one of the job, which tries again: who was taken out may still
+	 * get there. */
 	int (*applied)(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
 	/* In the write that notes what the engine has made. Maintained: it was asked to bring all up to date. */
 	int (*converged)(struct tx *tx, struct arena *a, const struct cluster *cluster, bool maintained);
@@ -202,8 +203,8 @@ struct cluster_part {
 /* In a read: the cluster as the engine shall have it, and who may connect to it. */
 must_check int cluster_want_load(const struct service *s, struct tx *tx, struct arena *a, const struct cluster *cluster,
                                  struct cluster_want *ret_want, struct engine_access *ret_access);
-/* Has the parts do what they do when access was applied. */
-void cluster_applied(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
+/* Has the parts do what they do when access was applied. The first failure of one. */
+int cluster_applied(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
 /* In a write: tells the parts what was seen. */
 must_check int cluster_observed(struct tx *tx, struct arena *a, const struct service *s, const struct cluster *cluster,
                                 const struct cluster_sighting *sighting);

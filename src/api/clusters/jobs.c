@@ -52,14 +52,17 @@ static int cluster_event_write(struct tx *tx, struct arena *a, const char *type,
 	return cluster_event(tx, a, type, NULL, cluster, NULL, STR_NONE);
 }
 
-void cluster_applied(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id)
+int cluster_applied(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id)
 {
+	int first = 0;
 	for (size_t i = 0; i < cluster_part_count; i++) {
 		int result = cluster_parts[i]->applied ? cluster_parts[i]->applied(s, reader, a, cluster_id) : 0;
 		if (result < 0)
 			log_error("cluster %.*s: what leads to it could not be changed (error %d)", STR_ARG(cluster_id),
 			          result);
+		first = first < 0 ? first : result;
 	}
+	return first;
 }
 
 int cluster_access_load(struct tx *tx, struct arena *a, struct str group_id, struct str cluster_name,
@@ -277,7 +280,7 @@ static int destroy(struct job_run *r)
 	int result = s->engine_ops->core->destroy(s->engine_state, arena_z(r->arena, r->job.subject), &p);
 	if (result < 0)
 		return later(r, result, &p);
-	cluster_applied(s, NULL, r->arena, r->job.subject);
+	(void)cluster_applied(s, NULL, r->arena, r->job.subject);
 	int64_t *at = arena_new_of(r->arena, int64_t);
 	*at = reached(&p);
 	r->save = gone_save;
@@ -380,7 +383,9 @@ static int converge(struct job_run *r, struct work *w)
 	result = s->engine_ops->core->observe(s->engine_state, w->wanted.engine.id, r->arena, &w->status);
 	if (result < 0)
 		return result;
-	cluster_applied(s, r->reader, r->arena, r->job.subject);
+	result = cluster_applied(s, r->reader, r->arena, r->job.subject);
+	if (result < 0)
+		return result;
 	strings_make(r, w);
 	r->save = ready_save;
 	r->save_ctx = w;
@@ -474,7 +479,7 @@ void clusters_destroy(struct service *s, const struct str *ids, size_t count)
 		if (result < 0 && result != -EAGAIN)
 			log_error("reset: the cluster %s could not be removed (error %d)", id, result);
 		struct arena *a = arena_new();
-		cluster_applied(s, NULL, a, ids[i]);
+		(void)cluster_applied(s, NULL, a, ids[i]);
 		arena_free(a);
 	}
 }

@@ -49,8 +49,9 @@ static void address_take(struct call *c, struct str path, struct str text, json_
 {
 	struct ip ip;
 	char z[IP_TEXT];
-	if (!ip_parse(text, &ip)) {
-		faults_add(faults, c->arena, path, "must be an IP address");
+	/* No consumer has one of this network, of many, or of none. */
+	if (!ip_parse(text, &ip) || !ip_is_v4(&ip) || ip.b[12] == 0 || ip.b[12] >= 224) {
+		faults_add(faults, c->arena, path, "must be the IPv4 address of one consumer");
 		return;
 	}
 	ip_format(&ip, z);
@@ -66,16 +67,26 @@ static bool is_group_name(struct str name)
 	return good;
 }
 
+static bool is_uuid(struct str text)
+{
+	bool good = text.n == 36;
+	for (size_t i = 0; good && i < text.n; i++)
+		good = i == 8 || i == 13 || i == 18 || i == 23 ? text.p[i] == '-'
+		                                               : text.p[i] && strchr("0123456789abcdef", text.p[i]);
+	return good;
+}
+
+/* What a path can name: else it could never be deleted. */
 static bool is_resource_id(struct str id)
 {
 	static const char *const words[] = {"",
 	                                    "subscriptions",
 	                                    NULL,
-	                                    "resourcegroups",
+	                                    "resourceGroups",
 	                                    NULL,
 	                                    "providers",
-	                                    "microsoft.network",
-	                                    "privateendpoints",
+	                                    "Microsoft.Network",
+	                                    "privateEndpoints",
 	                                    NULL};
 	struct str rest = id, part;
 	bool more = true;
@@ -83,7 +94,9 @@ static bool is_resource_id(struct str id)
 		if (!more)
 			return false;
 		more = str_cut(rest, '/', &part, &rest);
-		if (words[i] ? !str_ieq(part, str_of(words[i])) : !part.n)
+		if (words[i] ? !str_is(part, words[i]) && !(i == 3 && str_is(part, "resourcegroups")) : !part.n)
+			return false;
+		if (i == 2 && !is_uuid(part))
 			return false;
 		for (size_t k = 0; k < part.n; k++)
 			if (!isalnum((unsigned char)part.p[k]) && (!part.p[k] || !strchr("-_.()", part.p[k])))

@@ -1,8 +1,9 @@
 /* For the family's own files. Documents have, beside what the API shows:
  *
  *   endpoint   "consumers": ["10.1.2.3", ...]   who may pass once it is available
- *   link       {"cluster", "service", "number", "port"}, of the kind LINK_KIND, below the project and named
- *              CLUSTER/SERVICE. The port counts from the first of the host's, and is no other link's in this store */
+ *   link       {"cluster", "service", "number", "port", "fault"}, of the kind LINK_KIND, below the project and named
+ *              CLUSTER/SERVICE. The port counts from the first of the host's, and is no other link's in this store.
+ *              The fault is why its relay could not be opened, where it could not */
 #ifndef STEWARD_API_PRIVATE_ENDPOINTS_ENDPOINTS_H
 #define STEWARD_API_PRIVATE_ENDPOINTS_ENDPOINTS_H
 
@@ -24,8 +25,8 @@ struct str endpoint_name(const json_t *endpoint);
 /* In a write: after an endpoint has come or gone, whether there is one. `except`: the id of one that counts no more. */
 must_check int service_connect(struct tx *tx, struct arena *a, struct str service_id, bool is_available,
                                struct str except);
-/* In a write: its relays cannot be opened, or can again (`why` empty). */
-must_check int service_fault(struct tx *tx, struct arena *a, struct str service_id, struct str why);
+/* In a write: what its links say of their relays (link_fault()) has changed, or was not seen yet. */
+must_check int service_review(struct tx *tx, struct arena *a, struct str service_id);
 must_check int regional_mode(struct tx *tx, struct arena *a, struct str group_id, bool *ret_on);
 
 /* The reference's answers have what services, and endpoints, of all providers have. What the form of one provider adds
@@ -41,7 +42,7 @@ must_check int endpoints_changed(struct tx *tx, struct arena *a, struct str grou
 /* links.c */
 struct link {
 	struct doc doc;
-	struct str cluster, service;
+	struct str cluster, service, fault;
 	unsigned number, port;
 };
 /* All of the project. */
@@ -49,6 +50,8 @@ must_check int links_load(struct tx *tx, struct arena *a, struct str group_id, s
                           size_t *ret_count);
 /* In a write: the project's clusters have links to the services in their regions, and no others. */
 must_check int links_settle(struct tx *tx, struct arena *a, struct str group_id);
+/* In a write: its relay cannot be opened, or can (`why` empty). -ENOENT: it is gone. */
+must_check int link_fault(struct tx *tx, struct arena *a, struct str link_id, struct str why);
 /* In a write: those to a service that is gone. */
 must_check int links_forget(struct tx *tx, struct arena *a, struct str group_id, struct str service_id);
 /* Addresses of the accepted consumers of a service, in the arena. */

@@ -34,6 +34,7 @@ int links_load(struct tx *tx, struct arena *a, struct str group_id, struct link 
 		(*ret_list)[i] = (struct link){.doc = docs[i],
 		                               .cluster = json_field(body, "cluster"),
 		                               .service = json_field(body, "service"),
+		                               .fault = json_field(body, "fault"),
 		                               .number = (unsigned)json_number(body, "number"),
 		                               .port = (unsigned)json_number(body, "port")};
 	}
@@ -130,7 +131,8 @@ static int link_make(struct tx *tx, struct settling *s, struct str cluster, stru
 	s->links = arena_grow(s->arena, s->links, s->link_count, s->link_count + 1, sizeof *s->links);
 	s->wanted = arena_grow(s->arena, s->wanted, s->link_count, s->link_count + 1, sizeof *s->wanted);
 	s->wanted[s->link_count] = true;
-	s->links[s->link_count++] = (struct link){d, arena_dup(s->arena, cluster), service, number, port};
+	s->links[s->link_count++] = (struct link){
+	        .doc = d, .cluster = arena_dup(s->arena, cluster), .service = service, .number = number, .port = port};
 	return tx_insert(tx, &d);
 }
 
@@ -167,15 +169,36 @@ static int settle(struct tx *tx, struct arena *a, struct str group_id, struct st
 		return r;
 	s.wanted = arena_new_array(a, bool, s.link_count + 1);
 	r = clusters_walk_group(tx, a, group_id, cluster_settle, &s);
+	bool mended = false;
 	for (size_t i = 0; r == 0 && i < s.link_count; i++)
-		if (!s.wanted[i])
+		if (!s.wanted[i]) {
 			r = link_drop(tx, a, &s.links[i]);
-	return r;
+			mended |= s.links[i].fault.n > 0;
+		}
+	/* What kept a service from working may have gone with it. */
+	return r == 0 && mended ? access_ask(tx, a, group_id) : r;
 }
 
 int links_settle(struct tx *tx, struct arena *a, struct str group_id)
 {
 	return settle(tx, a, group_id, STR_NONE);
+}
+
+int link_fault(struct tx *tx, struct arena *a, struct str link_id, struct str why)
+{
+	struct doc d;
+	int r = tx_get(tx, a, LINK_KIND, link_id, &d);
+	if (r < 0)
+		return r;
+	json_t *body = doc_json(a, d.body);
+	if (str_eq(json_field(body, "fault"), why))
+		return 0;
+	if (why.n)
+		json_put_str(body, "fault", why);
+	else
+		json_object_del(body, "fault");
+	d.body = json_text(a, body);
+	return tx_update(tx, &d);
 }
 
 int links_forget(struct tx *tx, struct arena *a, struct str group_id, struct str service_id)

@@ -149,8 +149,8 @@ void private_endpoints_metrics(struct buf *b)
 /* --- what is open */
 
 struct opening {
-	struct str service_id;
-	bool failed; /* its state says so */
+	struct str service_id, link_id;
+	struct str state, fault; /* of the service; of the link, as it was last time */
 	struct cidr *consumers;
 	size_t consumer_count;
 	unsigned port;
@@ -180,7 +180,9 @@ static int openings_load(struct tx *tx, struct arena *a, struct str cluster_id, 
 		if (r < 0 || !o->consumer_count)
 			continue;
 		o->service_id = links[i].service;
-		o->failed = str_is(json_field(doc_json(a, service.body), "status"), "FAILED");
+		o->link_id = links[i].doc.id;
+		o->fault = links[i].fault;
+		o->state = json_field(doc_json(a, service.body), "status");
 		o->port = links[i].port;
 		o->name = arena_z(a, links[i].doc.name);
 		count++;
@@ -192,22 +194,24 @@ static int openings_load(struct tx *tx, struct arena *a, struct str cluster_id, 
 
 struct telling {
 	struct arena *arena;
-	struct str service_id, why;
+	struct str service_id, link_id, why;
 };
 
 static int tell_run(struct tx *tx, void *ctx)
 {
 	const struct telling *t = ctx;
-	return service_fault(tx, t->arena, t->service_id, t->why);
+	int r = link_fault(tx, t->arena, t->link_id, t->why);
+	return r == -ENOENT ? 0 : r < 0 ? r : service_review(tx, t->arena, t->service_id);
 }
 
-/* The service says so where it has not yet. */
+/* The service says so where it does not yet. */
 static void tell(const struct service *s, struct arena *a, const struct opening *o, struct str why)
 {
-	struct telling t = {a, o->service_id, why};
+	struct telling t = {a, o->service_id, o->link_id, why};
+	bool said = str_eq(why, o->fault) && str_is(o->state, why.n ? "FAILED" : "AVAILABLE");
 	if (why.n)
 		log_error("private endpoints: service %.*s: %.*s", STR_ARG(o->service_id), STR_ARG(why));
-	if ((why.n > 0) != o->failed && store_write_wait(s->store, tell_run, &t) < 0)
+	if (!said && store_write_wait(s->store, tell_run, &t) < 0)
 		log_warn("private endpoints: the state of the service %.*s could not be written",
 		         STR_ARG(o->service_id));
 }

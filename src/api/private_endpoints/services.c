@@ -300,7 +300,8 @@ int endpoint_service_ready(struct tx *tx, struct arena *a, struct lifecycle_step
 		return 0;
 	}
 	names_make(a, step->body, step->doc->id);
-	return 0;
+	/* One that is tried again has endpoints. */
+	return step->from && strcmp(step->from, "INITIATING") == 0 ? access_ask(tx, a, step->doc->parent) : 0;
 }
 
 int endpoint_service_leaving(struct tx *tx, struct arena *a, struct lifecycle_step *step)
@@ -329,14 +330,30 @@ int service_connect(struct tx *tx, struct arena *a, struct str service_id, bool 
 	return service_say(tx, a, &d, is_available ? "CONNECT" : "DISCONNECT");
 }
 
-int service_fault(struct tx *tx, struct arena *a, struct str service_id, struct str why)
+/* What keeps it from working: of the first of its links that has a fault. */
+static int fault_find(struct tx *tx, struct arena *a, const struct doc *service, struct str *ret_why)
+{
+	struct link *links;
+	size_t count = 0;
+	int r = links_load(tx, a, service->parent, &links, &count);
+	*ret_why = STR_NONE;
+	for (size_t i = 0; r == 0 && i < count && !ret_why->n; i++)
+		if (str_eq(links[i].service, service->id))
+			*ret_why = links[i].fault;
+	return r;
+}
+
+int service_review(struct tx *tx, struct arena *a, struct str service_id)
 {
 	struct doc d;
+	struct str why;
 	int r = tx_get(tx, a, SERVICE_KIND, service_id, &d);
+	if (r == 0)
+		r = fault_find(tx, a, &d, &why);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	json_t *body = doc_json(a, d.body);
-	const char *word = why.n ? "FAIL" : "MEND";
+	const char *word = why.n ? "FAIL" : lifecycle_allows(d.kind, body, "MEND") ? "MEND" : "CONNECT";
 	if (!lifecycle_allows(d.kind, body, word))
 		return 0;
 	if (why.n)
@@ -344,7 +361,8 @@ int service_fault(struct tx *tx, struct arena *a, struct str service_id, struct 
 	else
 		json_object_del(body, "errorMessage");
 	d.body = json_text(a, body);
-	r = lifecycle_move(tx, a, &d, word);
+	if (strcmp(word, "CONNECT") != 0)
+		r = lifecycle_move(tx, a, &d, word);
 	if (r == 0 && !why.n)
 		r = service_connect(tx, a, service_id, false, STR_NONE);
 	return r < 0 ? r : endpoints_changed(tx, a, d.parent);
