@@ -16,7 +16,10 @@ static void region_name(struct str region, char ret_name[REGION_BYTES])
 {
 	str_copy(region, ret_name, REGION_BYTES);
 	for (char *c = ret_name; *c; c++)
-		*c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+		if (*c == '_')
+			*c = '-';
+		else if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
 }
 
 const char *aws_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field)

@@ -468,7 +468,7 @@ class Api:
 			if s.get('format') == 'date-time' and not re.match(r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$',
 					v):
 				out.append('%s: %r is no date in UTC' % (where, v))
-			if not s.get('minLength', 0) <= len(v) <= s.get('maxLength', len(v)):
+			if not s.get('minLength', 0) <= len(v) <= s.get('maxLength', len(v)) and v != '(redacted)':  # by what records
 				out.append('%s: %d characters' % (where, len(v)))
 		if isinstance(v, list):
 			if not s.get('minItems', 0) <= len(v) <= s.get('maxItems', len(v)):
