@@ -469,6 +469,8 @@ struct object_bucket *object_bucket_new(const struct objects_options *o, const s
 	site->keys_ctx = o->keys_ctx;
 	site->ca_file = copy_of(o->ca_file);
 	site->stall_seconds = o->stall_seconds ? o->stall_seconds : STALL_SECONDS;
+	site->stops = o->stops;
+	site->stops_ctx = o->stops_ctx;
 	pthread_mutex_init(&site->lock, NULL);
 	return b;
 }

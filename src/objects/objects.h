@@ -38,6 +38,9 @@ struct objects_options {
 	const char *ca_file;    /* NULL: the system's */
 	size_t part_bytes;      /* of multipart uploads; 0: 8 MB */
 	unsigned stall_seconds; /* a transfer that stands still so long has failed; 0: 30 */
+	/* True: what is under way ends, as one that is away. NULL: nothing ends it. */
+	bool (*stops)(void *ctx);
+	void *stops_ctx;
 	/* Without a prefix in the url: how all names begin that are ours, "exports/"; NULL: others may have any.
 	 * Uploads that a killed process has left are ended only where they are ours beyond doubt. */
 	const char *own;

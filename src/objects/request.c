@@ -137,6 +137,7 @@ void object_site_close(struct object_site *s)
 
 struct transfer {
 	CURL *curl;
+	const struct object_site *site;
 	const struct object_request *q;
 	struct object_answer *a;
 	const struct object_dialect *dialect;
@@ -257,6 +258,11 @@ static size_t on_body(char *p, size_t size, size_t count, void *ctx)
 	return n;
 }
 
+static bool is_stopped(const struct object_site *s)
+{
+	return s->stops && s->stops(s->stops_ctx);
+}
+
 /* A server that takes or gives a little all the time never stalls. All of a request has its time, by its bytes. */
 static int on_progress(void *ctx, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
 {
@@ -265,7 +271,7 @@ static int on_progress(void *ctx, curl_off_t down_all, curl_off_t down, curl_off
 	(void)down_all;
 	(void)up_all;
 	t->crawls = own_us / 1000000 > CRAWL_STALLS * (int64_t)t->stall_seconds + (down + up) / CRAWL_BYTES;
-	return t->crawls;
+	return t->crawls || is_stopped(t->site);
 }
 
 /* Not for the databases that this process starts. */
@@ -508,7 +514,7 @@ static int keys_take(const struct object_site *s, struct transfer *t)
 
 int object_call(struct object_site *s, const struct object_request *q, struct object_answer *ret_answer)
 {
-	struct transfer t = {.q = q, .a = ret_answer, .dialect = s->dialect};
+	struct transfer t = {.site = s, .q = q, .a = ret_answer, .dialect = s->dialect};
 	unsigned cost = 0;
 	for (;;) {
 		int r = keys_take(s, &t);
@@ -521,7 +527,7 @@ int object_call(struct object_site *s, const struct object_request *q, struct ob
 		/* Time-outs were long already. */
 		cost += r == -ETIMEDOUT ? 3 : 1;
 		if (ret_answer->write_result != 0 || !object_may_pass(r) || ret_answer->written > 0 || cost >= TRIES ||
-		    ret_answer->is_final || q->once)
+		    ret_answer->is_final || q->once || is_stopped(s))
 			return r;
 		object_pause(ret_answer->tries - 1);
 	}

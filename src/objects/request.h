@@ -26,6 +26,8 @@ struct object_site {
 	int (*keys_get)(void *ctx, struct objects_keys *ret_keys, const char **ret_why);
 	void *keys_ctx;
 	unsigned stall_seconds;
+	bool (*stops)(void *ctx); /* may be NULL */
+	void *stops_ctx;
 	pthread_mutex_t lock;
 	CURL *idle[OBJECT_HANDLES];
 	unsigned idle_count;

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import gcs_server, s3_server  # noqa: E402
 
 MASK, SECRET, ROLE = '********', 'not-to-be-seen-5517', '5f0000000000000000000001'
-RANGE = re.compile(r'^(\d{16})-(\d{16})\.json\.gz$')
+RANGE = re.compile(r'^[0-9a-f]{24}-(\d{16})-(\d{16})\.json\.gz$')
 STATE = 'X-Steward-Log-Export'
 FORMS = {
 	'S3': {'bucketName': 'logs', 'iamRoleId': ROLE, 'prefixPath': 'all/logs', 'useLegacyPathStructure': False, 'kmsKey': None},

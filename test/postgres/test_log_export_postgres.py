@@ -11,7 +11,7 @@ from test_access_history_postgres import World
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import s3_server  # noqa: E402
 
-RANGE = re.compile(r'^.*/(\d{16})-(\d{16})\.json\.gz$')
+RANGE = re.compile(r'^.*/[0-9a-f]{24}-(\d{16})-(\d{16})\.json\.gz$')
 LONG = 1500000  # bytes of a line that is longer than what is read at once
 KILLS = 20
 PRIMARY, SECONDARY = 'REPLICA_PRIMARY', 'REPLICA_SECONDARY'

@@ -277,8 +277,12 @@ static struct objects_options options_of(const struct service *s, struct arena *
 
 static enum outcome outcome_of(int r)
 {
-	return r == -EHOSTUNREACH || r == -ETIMEDOUT || r == -ENOSPC || r == -EDQUOT || r == -EIO ? OUTCOME_AWAY
-	                                                                                          : OUTCOME_REFUSED;
+	static const int passing[] = {EHOSTUNREACH, ETIMEDOUT, EBUSY,  EPROTO, ENOSPC,
+	                              EDQUOT,       EIO,       ENOMEM, EMFILE, ENFILE};
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+		if (r == -passing[i])
+			return OUTCOME_AWAY;
+	return OUTCOME_REFUSED;
 }
 
 static int failed(struct arena *a, int r, enum outcome *ret_outcome, const char **ret_why)
@@ -304,13 +308,18 @@ static int role_prove(const struct service *s, struct arena *a, const struct pro
 	return r;
 }
 
-static int role_bucket_open(const struct service *s, struct arena *a, const struct target *t,
-                            const struct provider_role *role, struct objects **ret_bucket, enum outcome *ret_outcome,
+static int role_bucket_open(const struct shipment *to, struct objects **ret_bucket, enum outcome *ret_outcome,
                             const char **ret_why)
 {
+	const struct service *s = to->service;
+	const struct provider_role *role = to->role;
+	const struct target *t = &to->target;
+	struct arena *a = to->arena;
 	struct role_keys *keys = arena_new_of(a, struct role_keys);
 	struct objects_options o = options_of(s, a, t);
 	*keys = (struct role_keys){.providers = s->providers, .role = *role};
+	o.stops = to->stops;
+	o.stops_ctx = to->stops_ctx;
 	o.keys = role_keys_get;
 	o.keys_ctx = keys;
 	o.url = url_of(a, t).p;
@@ -323,13 +332,16 @@ static int role_bucket_open(const struct service *s, struct arena *a, const stru
 	return r < 0 ? failed(a, r, ret_outcome, ret_why) : 0;
 }
 
-int log_bucket_open(const struct service *s, struct arena *a, const struct target *t, const struct provider_role *role,
-                    struct objects **ret_bucket, enum outcome *ret_outcome, const char **ret_why)
+int log_bucket_open(const struct shipment *to, struct objects **ret_bucket, enum outcome *ret_outcome,
+                    const char **ret_why)
 {
+	const struct service *s = to->service;
+	const struct target *t = &to->target;
+	struct arena *a = to->arena;
 	struct objects_options o = {.url = NULL};
 	struct str place = place_of(s);
-	if (role)
-		return role_bucket_open(s, a, t, role, ret_bucket, ret_outcome, ret_why);
+	if (to->role)
+		return role_bucket_open(to, ret_bucket, ret_outcome, ret_why);
 	*ret_outcome = OUTCOME_REFUSED;
 	*ret_why = place_fault(s, a, t->config, t->type);
 	if (*ret_why)
@@ -341,6 +353,8 @@ int log_bucket_open(const struct service *s, struct arena *a, const struct targe
 	} else {
 		o.url = arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(place_name(a, t->config))).p;
 	}
+	o.stops = to->stops;
+	o.stops_ctx = to->stops_ctx;
 	int r = objects_open(&o, ret_bucket);
 	return r < 0 ? failed(a, r, ret_outcome, ret_why) : 0;
 }
@@ -356,7 +370,9 @@ int log_bucket_prove(struct arena *a, const struct target *t, struct objects *bu
 {
 	struct id id = id_new();
 	const char *name = log_bucket_object(a, t, arena_printf(a, "access-%s", id.z).p);
-	int r = objects_put_bytes(bucket, name, "", 0);
+	static const char text[] =
+	        "Written to see whether this bucket can be written to.\n"; /* a full one takes nothing */
+	int r = objects_put_bytes(bucket, name, text, sizeof text - 1);
 	if (r == 0)
 		r = objects_delete(bucket, name);
 	return r < 0 ? failed(a, r, ret_outcome, ret_why) : 0;

@@ -2,7 +2,8 @@
  * second that it has arrived. What a crash cuts short between them is sent again as the same range: objects get the
  * same name and content again, and services the same delivery.
  *
- *   {"cluster", "at": PLACE, "to"?: PLACE, "owner"?, "leaseMs"?, "sent": [server, audit], "fromEnd"?: true}
+ *   {"cluster", "at": PLACE, "to"?: PLACE, "owner"?, "leaseMs"?, "sent": [server, audit], "stream"?,
+ *    "fromEnd"?: true}
  *   PLACE = {"file", "offset", "position", "rest"} */
 #include "api/log_export/targets.h"
 
@@ -42,6 +43,7 @@ static struct cursor cursor_of(const json_t *body)
 	for (size_t i = 0; i < 2; i++)
 		c.sent[i] = json_integer_value(json_array_get(sent, i));
 	str_copy(json_field(body, "owner"), c.owner, sizeof c.owner);
+	str_copy(json_field(body, "stream"), c.stream, sizeof c.stream);
 	return c;
 }
 
@@ -51,6 +53,8 @@ static struct str cursor_text(struct arena *a, const struct cursor *c, struct st
 	json_put_str(body, "cluster", cluster_id);
 	json_put(body, "at", place_json(&c->at));
 	json_put(body, "sent", json_pack("[I, I]", (json_int_t)c->sent[0], (json_int_t)c->sent[1]));
+	if (c->stream[0])
+		json_put_z(body, "stream", c->stream);
 	if (c->from_end)
 		json_put(body, "fromEnd", json_true());
 	if (c->pending) {

@@ -1,4 +1,4 @@
-/* Lines in the forms that services take. Each record carries an id of its own, made of the node and the place of its
+/* Lines in the forms that services take. Each record carries an id of its own, made of the stream and the place of its
  * first byte: what a receiver gets twice, because a crash hid its answer, it can tell by that. */
 #include "api/log_export/targets.h"
 
@@ -95,8 +95,8 @@ static struct str record_text(const struct batch *b, const struct record *r)
 
 static void uid_write(struct buf *b, const struct origin *o, const struct record *r)
 {
-	char uid[160];
-	snprintf(uid, sizeof uid, "%.*s:%s:%lld", STR_ARG(o->node), log_type_name(o->is_router, r->kind),
+	char uid[96];
+	snprintf(uid, sizeof uid, "%.*s:%s:%lld", STR_ARG(o->stream), log_type_name(o->is_router, r->kind),
 	         (long long)r->position);
 	json_z(b, uid);
 }

@@ -1,13 +1,15 @@
 /* Sends a range of a node's lines: as objects into a bucket, or as one request to a service. */
 #include "api/log_export/targets.h"
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "outbox/outbox.h"
 #include "outbox/post.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define SEND_US (120 * INT64_C(1000000)) /* shorter than a lease of the cursor */
 
 /* --- buckets */
 
@@ -18,13 +20,14 @@ static enum outcome bucket_ready(struct shipment *s, const char **ret_why)
 		*ret_why = s->no_role;
 		return OUTCOME_ROLE;
 	}
-	if (!s->bucket && log_bucket_open(s->service, s->arena, &s->target, s->role, &s->bucket, &outcome, ret_why) < 0)
+	if (!s->bucket && log_bucket_open(s, &s->bucket, &outcome, ret_why) < 0)
 		return outcome;
 	return OUTCOME_SENT;
 }
 
 /* The byte range is part of the name: a try that is repeated writes the same object again, and where one is missing the
- * end of the one before is not the beginning of the next. */
+ * end of the one before is not the beginning of the next. The stream keeps others from the same names: another target
+ * with this bucket and prefix, or one that was there before. */
 static const char *object_name(const struct shipment *s, enum engine_log_kind kind, int64_t from, int64_t to)
 {
 	const struct origin *o = &s->origin;
@@ -32,9 +35,9 @@ static const char *object_name(const struct shipment *s, enum engine_log_kind ki
 	struct str below =
 	        flat ? STR_NONE : arena_printf(s->arena, "%.*s/%.*s/", STR_ARG(o->group_id), STR_ARG(o->cluster_name));
 	return log_bucket_object(s->arena, &s->target,
-	                         arena_printf(s->arena, "%.*s%.*s/%s/%016lld-%016lld.json.gz", STR_ARG(below),
-	                                      STR_ARG(o->node), log_type_name(o->is_router, kind), (long long)from,
-	                                      (long long)to)
+	                         arena_printf(s->arena, "%.*s%.*s/%s/%.*s-%016lld-%016lld.json.gz", STR_ARG(below),
+	                                      STR_ARG(o->node), log_type_name(o->is_router, kind), STR_ARG(o->stream),
+	                                      (long long)from, (long long)to)
 	                                 .p);
 }
 
@@ -105,7 +108,18 @@ static void request_make(struct shipment *s, const struct batch *b, struct post 
 	p->url = arena_z(a, url);
 }
 
-static enum outcome service_send(struct shipment *s, const struct batch *b, int64_t from, int64_t to,
+/* Whether somebody must mend it: the answers to keys, rights, paths and forms, and other addresses. */
+static bool is_refusal(struct str fault)
+{
+	static const char *const passing[] = {"answered 408", "answered 425", "answered 429"};
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+		if (str_is(fault, passing[i]))
+			return false;
+	return str_starts(fault, STR("answered 3")) || str_starts(fault, STR("answered 4")) ||
+	       str_starts(fault, STR("its address is private"));
+}
+
+static enum outcome request_send(struct shipment *s, const struct batch *b, int64_t from, int64_t to, bool *ret_large,
                                  const char **ret_why)
 {
 	struct buf body = {0};
@@ -117,7 +131,7 @@ static enum outcome service_send(struct shipment *s, const struct batch *b, int6
 	json_put_z(headers, "Content-Type", "application/json");
 	json_put_z(headers, "Content-Encoding", "gzip");
 	json_put_str(headers, "X-Steward-Delivery",
-	             arena_printf(s->arena, "%.*s.%.*s.%lld-%lld", STR_ARG(s->target.id), STR_ARG(s->origin.node),
+	             arena_printf(s->arena, "%.*s.%.*s.%lld-%lld", STR_ARG(s->target.id), STR_ARG(s->origin.stream),
 	                          (long long)from, (long long)to));
 	p.body = buf_view(&body);
 	bool taken = post_deliver(outbox_post(s->service->outbox), &p, fault);
@@ -125,13 +139,49 @@ static enum outcome service_send(struct shipment *s, const struct batch *b, int6
 	if (taken)
 		return OUTCOME_SENT;
 	*ret_why = arena_z(s->arena, str_of(fault));
-	/* The answers of receivers that somebody must mend: keys, rights, paths. */
-	static const char *const refusals[] = {"answered 400", "answered 401", "answered 403",          "answered 404",
-	                                       "answered 405", "answered 410", "its address is private"};
-	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
-		if (str_starts(str_of(fault), str_of(refusals[i])))
-			return OUTCOME_REFUSED;
-	return OUTCOME_AWAY;
+	*ret_large = strcmp(fault, "answered 413") == 0;
+	return is_refusal(str_of(fault)) ? OUTCOME_REFUSED : OUTCOME_AWAY;
+}
+
+/* How many of the records go into one request. All of a range, as it was read, do; there are more when other logs were
+ * wanted by then. */
+static size_t request_count(const struct batch *b, size_t most)
+{
+	size_t n = 0, bytes = 0;
+	while (n < b->count && n < most && (!n || bytes + b->records[n].n <= REQUEST_BYTES))
+		bytes += b->records[n++].n;
+	return n;
+}
+
+/* A receiver that takes less at once gets less. */
+static enum outcome service_send(struct shipment *s, const struct batch *b, int64_t from, int64_t to,
+                                 const char **ret_why)
+{
+	struct batch left = *b;
+	size_t most = REQUEST_RECORDS;
+	int64_t end_us = clock_mono_us() + SEND_US;
+	while (left.count) {
+		bool large = false;
+		struct batch part = left;
+		part.count = request_count(&left, most);
+		bool last = part.count == left.count;
+		int64_t end = last ? to : left.records[part.count].position;
+		enum outcome outcome = request_send(s, &part, from, end, &large, ret_why);
+		if (outcome != OUTCOME_SENT && !(large && part.count > 1))
+			return outcome;
+		if (outcome == OUTCOME_SENT) {
+			left.records += part.count;
+			left.count -= part.count;
+			from = end;
+		} else {
+			most = part.count / 2;
+		}
+		if (left.count && clock_mono_us() > end_us) {
+			*ret_why = "takes too long for what it gets";
+			return OUTCOME_AWAY;
+		}
+	}
+	return OUTCOME_SENT;
 }
 
 /* --- both */

@@ -28,12 +28,11 @@
 #define IN_A_ROW 64 /* ranges that one thread sends */
 #define SERVICE_SECONDS 10
 #define OBJECT_BYTES (2ul << 20)
-#define REQUEST_BYTES (768ul << 10) /* escaped, still below what services take */
-#define REQUEST_RECORDS 1000
 #define IDLE_BYTES (1 << 20) /* that nobody wants, before the cursor moves past them */
 #define LEASE_MS 180000
 #define SKEW_MS 7200000 /* times further away were set by a clock that was wrong */
 #define CLOSE_US (5 * INT64_C(1000000))
+#define SLOW_US (5 * INT64_C(1000000))
 #define RECORD_TRIES 30
 
 /* Seconds before each further try. */
@@ -46,6 +45,7 @@ struct line {
 	char *key;
 	int64_t due_ms;
 	unsigned failures, busy; /* busy: threads that have it */
+	bool slow;               /* the last try took long: it shares the places of those that fail */
 	uint64_t round;          /* when it was last seen */
 	int64_t rev;             /* of a target's document: one that was changed is tried at once */
 	int64_t rest_ms;         /* until then none of a target's nodes is due */
@@ -66,7 +66,8 @@ struct worker {
 	struct str cluster_id;
 	bool noted; /* the target's status says that it works, and no more */
 	struct batch batch;
-	bool fixed;
+	bool fixed, more;
+	int64_t took_us; /* by the receiver, the last time */
 };
 
 struct shipper {
@@ -234,6 +235,13 @@ static int end_find(struct worker *w)
 	return r < 0 ? r : cursor_move(w, &after, false);
 }
 
+/* What is lost is a gap between the names of two objects. */
+static void gap_leave(struct cursor *c, const struct engine_log_range *range)
+{
+	for (size_t i = 0; range->lost && i < 2; i++)
+		c->sent[i] = c->at.position + 1;
+}
+
 /* Says which range is sent, so that it is the same one after a crash. */
 static int range_claim(struct worker *w, const struct engine_log_range *range)
 {
@@ -241,9 +249,10 @@ static int range_claim(struct worker *w, const struct engine_log_range *range)
 	struct cursor after = w->cursor;
 	if (after.pending && strcmp(after.owner, self) == 0)
 		return 0;
-	/* What is lost is a gap between the names of two objects. */
-	for (size_t i = 0; !after.pending && range->lost && i < 2; i++)
-		after.sent[i] = after.at.position + 1;
+	if (!after.pending)
+		gap_leave(&after, range);
+	if (!after.stream[0])
+		snprintf(after.stream, sizeof after.stream, "%s", id_new().z);
 	after.pending = true;
 	after.to = range->to;
 	after.lease_ms = clock_now_ms() + LEASE_MS;
@@ -257,7 +266,7 @@ static int range_done(struct worker *w, const struct engine_log_range *range)
 	after.pending = false;
 	after.at = range->to;
 	for (size_t i = 0; i < 2; i++)
-		if (w->batch.text[i].n)
+		if (w->batch.text[i].n || (w->fixed && range->lost))
 			after.sent[i] = range->to.position;
 	atomic_fetch_add(&w->shipper->batches, 1);
 	atomic_fetch_add(&w->shipper->bytes, w->batch.text[0].n + w->batch.text[1].n);
@@ -271,10 +280,14 @@ static int range_send(struct worker *w, const struct engine_log_range *range)
 	int r = range_claim(w, range);
 	if (r < 0)
 		return r;
+	if (!w->batch.count) /* that says nothing of the receiver */
+		return range_done(w, range);
 	bool bucket = target_has_bucket(w->shipment.target.type);
-	enum outcome outcome = w->batch.count ? shipment_send(&w->shipment, &w->batch, bucket ? w->cursor.sent : begin,
-	                                                      range->to.position, &why)
-	                                      : OUTCOME_SENT;
+	w->shipment.origin.stream = str_of(w->cursor.stream);
+	int64_t began_us = clock_mono_us();
+	enum outcome outcome =
+	        shipment_send(&w->shipment, &w->batch, bucket ? w->cursor.sent : begin, range->to.position, &why);
+	w->took_us = clock_mono_us() - began_us;
 	if (outcome != OUTCOME_SENT && stops(w->shipper)) /* the end of the process says nothing of the receiver */
 		return -ECANCELED;
 	r = outcome == OUTCOME_SENT ? range_done(w, range) : -EIO;
@@ -287,8 +300,9 @@ static int range_pass(struct worker *w, const struct engine_log_range *range)
 {
 	struct cursor after = w->cursor;
 	bool far = strcmp(after.at.file, range->to.file) != 0 || range->to.position - after.at.position >= IDLE_BYTES;
+	gap_leave(&after, range);
 	after.at = range->to;
-	return far ? cursor_move(w, &after, false) : 0;
+	return far || range->lost ? cursor_move(w, &after, false) : 0;
 }
 
 static int loss_run(struct tx *tx, void *ctx)
@@ -319,10 +333,10 @@ static int range_next(struct worker *w)
 		return 0;
 	w->fixed = c->pending;
 	int r = v->engine_ops->logs->follow(v->engine_state, &w->log, &range, take, w);
-	if (r == 0 && range.lost)
-		loss_note(w);
 	if (r == 0)
 		r = w->batch.count || c->pending ? range_send(w, &range) : range_pass(w, &range);
+	if (r == 0 && range.lost) /* once: the cursor is behind it now */
+		loss_note(w);
 	batch_free(&w->batch);
 	return r < 0 ? r : range.more || w->fixed;
 }
@@ -345,7 +359,8 @@ static void stream_run(struct worker *w)
 	int r = w->cursor.from_end ? end_find(w) : 0;
 	for (unsigned i = 0; r == 0 && i < IN_A_ROW && !atomic_load(&w->shipper->closing); i++) {
 		r = range_next(w);
-		if (r != 1)
+		w->more = r == 1;
+		if (!w->more || w->took_us > SLOW_US)
 			break;
 		r = 0;
 	}
@@ -366,8 +381,12 @@ static void *worker_run(void *arg)
 	pthread_mutex_lock(&s->lock);
 	w->over = true;
 	w->target->busy--;
+	if (w->took_us)
+		w->target->slow = w->took_us > SLOW_US;
 	if (w->stream) {
 		w->stream->busy--;
+		if (w->more) /* what is slow rests as long as it took, so that others have its place */
+			pause = w->target->slow ? w->took_us / 1000 : 0;
 		w->stream->due_ms = w->target->failures ? 0 : clock_now_ms() + pause;
 	}
 	s->news = true;
@@ -444,7 +463,7 @@ static struct worker *worker_get(struct looking *l, struct tx *tx, struct line *
 {
 	struct shipper *s = l->shipper;
 	pthread_mutex_lock(&s->lock);
-	bool failing = l->target->failures > 0;
+	bool failing = l->target->failures > 0 || l->target->slow;
 	struct worker *w = is_ahead(l->target->due_ms) ? NULL : place_now(l, stream, failing);
 	pthread_mutex_unlock(&s->lock);
 	if (!w)

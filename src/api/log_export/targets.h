@@ -82,8 +82,8 @@ must_check int log_bucket_check(struct call *c, json_t *config);
 must_check int log_bucket_role(const struct service *s, struct tx *tx, struct arena *a, const struct target *t,
                                const struct provider_role **ret_role, const char **ret_why);
 /* Waits for the store. *ret_outcome and `why` tell what is wrong. The arena lives as long as it is open. */
-must_check int log_bucket_open(const struct service *s, struct arena *a, const struct target *t,
-                               const struct provider_role *role, struct objects **ret_bucket, enum outcome *ret_outcome,
+struct shipment;
+must_check int log_bucket_open(const struct shipment *to, struct objects **ret_bucket, enum outcome *ret_outcome,
                                const char **ret_why);
 /* Whether it can be written to is found out by doing so. */
 must_check int log_bucket_prove(struct arena *a, const struct target *t, struct objects *bucket,
@@ -97,6 +97,8 @@ struct cursor {
 	struct engine_log_place at, to; /* to: of what is being sent; a try that a crash has cut short is repeated */
 	bool pending, from_end;
 	int64_t sent[2]; /* by enum engine_log_kind: the position up to which objects were written */
+	/* What its positions belong to: no other cursor has it, also of a node of the same name later on. */
+	char stream[ID_LEN + 1];
 	char owner[ID_LEN + 1];
 	int64_t lease_ms;
 };
@@ -126,11 +128,15 @@ struct batch {
 	struct record *records;
 	size_t count, room;
 };
+/* What one request has at most. */
+#define REQUEST_BYTES (768ul << 10) /* escaped, still below what services take */
+#define REQUEST_RECORDS 1000
 void batch_free(struct batch *b);
 void batch_add(struct batch *b, const struct engine_log_line *line);
 /* Whose lines they are. */
 struct origin {
 	struct str group_id, cluster_name, node, host;
+	struct str stream; /* what the positions belong to */
 	bool is_router;
 };
 /* The body that a service takes, gzip. */

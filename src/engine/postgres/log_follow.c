@@ -118,30 +118,41 @@ static int line_go_on(struct following *f, struct str piece, bool ends)
 	return 0;
 }
 
-/* Of a line that does not end in what was read: its marks, from all of it. False: it has no end yet. */
-static bool line_look_ahead(struct following *f, struct str begin, unsigned *marks)
+/* How much of a long line is given at once: no character is cut, and something is left before its newline. */
+static size_t piece_end(struct str full)
+{
+	size_t n = full.n - 1;
+	for (unsigned i = 0; i < 3 && ((unsigned char)full.p[n] & 0xc0) == 0x80; i++)
+		n--;
+	return n;
+}
+
+/* Of a line that does not end in what was read: its marks, from all of it. NO_LINE: it has no end yet. */
+static int line_look_ahead(struct following *f, struct str begin, unsigned *marks)
 {
 	char *piece = must_malloc(ENGINE_LOG_PIECE);
 	size_t kept = begin.n < PG_LOG_OVERLAP ? begin.n : PG_LOG_OVERLAP;
 	off_t at = f->at.offset + (off_t)begin.n;
-	bool ends = false;
+	int r = NO_LINE;
 	memcpy(piece, begin.p + begin.n - kept, kept);
-	while (!ends) {
+	while (r == NO_LINE) {
 		ssize_t got = pread(f->fd, piece + kept, ENGINE_LOG_PIECE - kept, at);
 		if (got < 0 && errno == EINTR)
 			continue;
+		if (got < 0)
+			r = -errno;
 		if (got <= 0)
 			break;
 		const char *newline = memchr(piece + kept, '\n', (size_t)got);
 		size_t n = newline ? (size_t)(newline - piece) : kept + (size_t)got;
 		*marks |= pg_log_marks(piece, n);
-		ends = newline != NULL;
+		r = newline ? 0 : NO_LINE;
 		at += got;
 		kept = n < PG_LOG_OVERLAP ? n : PG_LOG_OVERLAP;
 		memmove(piece, piece + n - kept, kept);
 	}
 	free(piece);
-	return ends;
+	return r;
 }
 
 /* The next line or piece. NO_LINE: the file has no more now. */
@@ -153,13 +164,14 @@ static int line_next(struct following *f)
 		left.n = (size_t)(newline + 1 - left.p);
 	else if (f->used || left.n < ENGINE_LOG_PIECE)
 		return NO_LINE;
+	else
+		left.n = piece_end(left);
 	if (f->at.rest)
 		return line_go_on(f, left, newline != NULL);
 	struct seen s = {.marks = pg_log_marks(left.p, left.n)};
 	s.timed = pg_log_line_time(left, &s.at_ms);
-	if (!newline && !line_look_ahead(f, left, &s.marks))
-		return NO_LINE;
-	return line_begin(f, left, &s, newline != NULL);
+	int r = newline ? 0 : line_look_ahead(f, left, &s.marks);
+	return r == 0 ? line_begin(f, left, &s, newline != NULL) : r;
 }
 
 /* More of the file behind what was used. */
@@ -229,8 +241,11 @@ static int files_follow(struct following *f, const char *directory, const struct
 				break;
 		}
 		f->fd = pg_log_file_open(directory, f->at.file);
-		if (f->fd < 0) {
+		if (f->fd < 0 && errno != ENOENT)
+			return -errno;
+		if (f->fd < 0) { /* removed meanwhile */
 			f->range->lost = true;
+			f->at.position++;
 			continue;
 		}
 		f->finished = i + 1 < names->count;

@@ -128,7 +128,7 @@ static void long_lines(void)
 	append(0, "\n", 1);
 	say(0, ",\"message\":\"after\"");
 	CHECK(follow(&range, &t, false) == 0 && t.lines == 2 && range.to.rest && range.more);
-	CHECK(range.to.position == (int64_t)(2 * ENGINE_LOG_PIECE));
+	CHECK(range.to.position == (int64_t)(2 * (ENGINE_LOG_PIECE - 1)));
 	t.most = SIZE_MAX;
 	range = (struct engine_log_range){.from = range.to};
 	CHECK(follow(&range, &t, false) == 0 && !range.to.rest && t.text[1].n == n);
@@ -138,12 +138,63 @@ static void long_lines(void)
 	files_remove();
 }
 
+struct pieces {
+	size_t count;
+	bool whole; /* each ends with its character, and none is a newline alone */
+};
+
+static int piece_take(void *ctx, const struct engine_log_line *line)
+{
+	struct pieces *p = ctx;
+	p->count++;
+	p->whole &= line->text.n > 1 && ((unsigned char)line->text.p[0] & 0xc0) != 0x80;
+	return 0;
+}
+
+/* Cut between characters, wherever they lie, and never so that a newline is left alone. */
+static void pieces(void)
+{
+	const char *begin = "{\"timestamp\":\"2026-11-17 01:02:03.456 UTC\",\"message\":\"";
+	const struct engine_log log = {.cluster_id = "c", .node = "n"};
+	size_t n = ENGINE_LOG_PIECE + 1;
+	char *text = must_malloc(n + 8);
+	for (size_t shift = 0; shift < 8; shift++) {
+		struct pieces p = {.whole = true};
+		struct engine_log_range range = {.fixed = false};
+		for (size_t i = 0; i < n + 8; i++)
+			text[i] = "\xf0\x9f\x90\x98"[(i + shift) % 4];
+		memset(text, 'x', 128);
+		memcpy(text, begin, strlen(begin));
+		text[n - 1 + (shift < 4 ? 0 : shift)] = '\n';
+		append(0, text, n + (shift < 4 ? 0 : shift));
+		CHECK(pg_log_range(folder, &log, &range, piece_take, &p) == 0 && p.count == 2 && p.whole);
+		files_remove();
+	}
+	free(text);
+}
+
+/* What cannot be opened now is not lost. */
+static void unreadable(void)
+{
+	char path[96];
+	struct taken t = {.most = SIZE_MAX};
+	struct engine_log_range range = {.fixed = false};
+	snprintf(path, sizeof path, "%s/postgresql-20261101-000000.json", folder);
+	CHECK(symlink("/dev/null", path) == 0);
+	say(1, ",\"message\":\"later\"");
+	CHECK(follow(&range, &t, false) < 0 && t.lines == 0);
+	taken_free(&t);
+	files_remove();
+}
+
 int main(void)
 {
 	if (!mkdtemp(folder))
 		return 1;
 	ranges();
 	long_lines();
+	pieces();
+	unreadable();
 	CHECK(rmdir(folder) == 0);
 	return CHECK_DONE();
 }
