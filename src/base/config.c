@@ -184,6 +184,9 @@ const struct option_row config_options[] = {
          "Certificates (PEM) to trust beside the system's when signing keys of identity providers are fetched."},
         {"clock", 0, OPTION_CHOICE, AT(clock), "real", "KIND",
          "real, or virtual: time stands still until the test control moves it.", "real|virtual"},
+        {"core-dumps", 0, OPTION_SWITCH, AT(core_dumps), NULL, NULL,
+         "Let core dumps of the service and its databases hold their memory, which has secrets and data. For "
+         "debugging."},
         {"test-control", 0, OPTION_SWITCH, AT(test_control), NULL, NULL,
          "Open /api/test/ to everyone: reset, seed, clock, faults. For tests only."},
         {"threads", 0, OPTION_NUMBER, AT(threads), NULL, "N", "Threads that serve. Without it, one for each processor.",

@@ -30,7 +30,7 @@ struct config {
 	        *provider_google_endpoint, *provider_ca_file, *private_endpoints, *price_book, *keys_aws_endpoint,
 	        *keys_azure_endpoint, *keys_google_endpoint, *keys_local;
 	struct option_texts labels, backup_regions, outbox_endpoints, db_versions;
-	bool test_control, outbox_private;
+	bool test_control, outbox_private, core_dumps;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,
 	        connections_per_address, store_batch, store_connections, event_retention_days, job_threads,
 	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory, store_check_seconds, db_disk_mb,

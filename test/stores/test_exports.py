@@ -1,15 +1,16 @@
 """Exports arrive whole, byte for byte, in S3, in azurite and in a directory, with the service killed twenty times meanwhile and the
-store away for a while. S3's server and azurite verify each signature: a wrong secret is refused, and told."""
-import gzip, hashlib, json
+store away for a while. S3's server and azurite verify each signature: a wrong secret is refused, and told. S3 is Debian's Swift where
+that is installed (`script/test swift` does it), else the tests' own server. STEWARD_KILLS: of each, instead."""
+import gzip, hashlib, json, os
 
 import pytest
 
-import azurite, client, clouds, s3_server
+import azurite, client, clouds, s3_server, swift_server
 from client import NO_ID, ok, pass_time, refused, until
 from test_backup_exports import begin, buckets, exports, over
 from test_backups import create, take
 
-KILLS = {'s3': 7, 'azure': 7, 'directory': 6}
+KILLS = {'s3': 7, 'swift': 7, 'azure': 7, 'directory': 6}
 WAITS, WRONG = 'waits for its bucket', 'd3Jvbmcgc2VjcmV0'
 TENANT, PRINCIPAL = '11111111-2222-4333-8444-555555555555', '66666666-7777-4888-8999-aaaaaaaaaaaa'
 
@@ -39,6 +40,14 @@ class S3:
 
 	def stop(self):
 		self.server.stop()
+
+
+class Swift(S3):
+	def __init__(self, folder):
+		self.server, self.folder = s3_server.Running(program=swift_server.__file__), folder
+
+	def options(self, secret=swift_server.SECRET):
+		return [swift_server.KEY_ID if o == s3_server.KEY_ID else o for o in super().options(secret)]
 
 
 class Azure(S3):
@@ -121,13 +130,13 @@ def start():
 		s.kill()
 
 
-@pytest.mark.parametrize('kind', [S3, Azure, Directory])
+@pytest.mark.parametrize('kind', [Swift if swift_server.is_installed() else S3, Azure, Directory])
 def test_exports_arrive_whole(start, kind, tmp_path):
 	place = kind(tmp_path)
 	try:
 		if place.refusal:
 			wrong_secret(start, place)
-		run_exports(start, place, KILLS[kind.__name__.lower()])
+		run_exports(start, place, int(os.environ.get('STEWARD_KILLS') or KILLS[kind.__name__.lower()]))
 	finally:
 		place.stop()
 
