@@ -1,5 +1,7 @@
 """Private endpoints: services and endpoints of each provider through their states, what operators say of them, and the
 connection strings that clusters get by them. Databases are not there: test/postgres/test_private_endpoints_postgres.py."""
+import json
+
 import pytest
 
 import client
@@ -106,6 +108,13 @@ def endpoint_id(server, group):
 	return server.rows("SELECT e.id FROM doc e JOIN doc s ON e.parent = s.id WHERE e.kind = 'private_endpoint' AND s.parent = '%s'" % group)[0][0]
 
 
+def metered(server, group, kind):
+	"""Measurements of the project's endpoints: [(SKU, region, seconds)], or those that are open: the seconds count from 1970."""
+	docs = [json.loads(body) for body, in server.rows("SELECT body FROM doc WHERE kind = '%s'" % kind)]
+	things = [t for d in docs if d['group'] == group for t in d.get('open', {None: d}).values()]
+	return [(t['sku'], t['region'], t.get('to', 0) - t['from']) for t in things if 'PRIVATE' in t['sku']]
+
+
 def types(server, group):
 	return [e['eventTypeName'] for e in ok(server.get('/groups/%s/events' % group))['results']]
 
@@ -197,7 +206,11 @@ def test_life(place, provider):
 	assert 'srvShardOptimizedConnectionString' not in way
 	assert found.get('awsPrivateLink') == ({NAMES['AWS']: way['connectionString']} if provider == 'AWS' else None)
 
+	assert [t[:2] for t in metered(server, group, 'meter_open')] == [(provider + '_PRIVATE_ENDPOINT', REGIONS[provider])]
+	server.advance(500)
 	ok(server.delete(at(group, provider, made['id'], NAMES[provider])), 204)
+	(sku, region, seconds), = metered(server, group, 'meter')
+	assert (sku, region) == (provider + '_PRIVATE_ENDPOINT', REGIONS[provider]) and 500 <= seconds < 600 and not metered(server, group, 'meter_open')
 	leaving = ok(server.get(at(group, provider, made['id'], NAMES[provider])))
 	assert state(leaving) == 'DELETING' and leaving['deleteRequested'] is True
 	refused(server.delete(at(group, provider, made['id'], NAMES[provider])), 409, 'PRIVATE_ENDPOINT_BUSY')

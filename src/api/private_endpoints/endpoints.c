@@ -5,7 +5,10 @@
 
 #include "api/network/network.h"
 #include "api/policies/policies.h"
+#include "base/clock.h"
 #include "base/id.h"
+#include "hosts/hosts.h"
+#include "meter/meter.h"
 #include "trail/events.h"
 
 #include <ctype.h>
@@ -240,6 +243,31 @@ static int group_of(struct tx *tx, struct arena *a, struct str service_id, struc
 	return r == -ENOENT ? 0 : r;
 }
 
+/* It is metered while it is available, by the host that has found it so. */
+static int endpoint_meter(struct tx *tx, struct arena *a, const struct doc *d)
+{
+	struct doc service, project;
+	int r = tx_get(tx, a, SERVICE_KIND, d->parent, &service);
+	if (r == 0)
+		r = tx_get(tx, a, "project", service.parent, &project);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	const json_t *body = doc_json(a, service.body);
+	struct str provider = json_field(body, "cloudProvider");
+	const struct meter_subject subject = {.org_id = project.parent,
+	                                      .group_id = project.id,
+	                                      .group_name = project.name,
+	                                      .id = d->id,
+	                                      .host = relays_service()->engine_ops->core->on_host ? hosts_self()
+	                                                                                          : STR_NONE};
+	const struct meter_thing thing = {.key = STR(ENDPOINT_KIND),
+	                                  .sku = arena_printf(a, "%.*s_PRIVATE_ENDPOINT", STR_ARG(provider)),
+	                                  .provider = provider,
+	                                  .region = json_field(body, "regionName"),
+	                                  .amount = 1};
+	return meter_begin(tx, a, &subject, &thing, clock_now_ms());
+}
+
 static void rules_set(json_t *endpoint, const char *status)
 {
 	json_t *list = json_object_get(endpoint, "endpoints");
@@ -268,6 +296,8 @@ int private_endpoint_available(struct tx *tx, struct arena *a, struct lifecycle_
 		connection_name(step->body, step->doc->id);
 	if (r == 0)
 		r = service_connect(tx, a, step->doc->parent, true, STR_NONE);
+	if (r == 0)
+		r = endpoint_meter(tx, a, step->doc);
 	return r < 0 ? r : endpoints_changed(tx, a, group_id);
 }
 
@@ -283,5 +313,7 @@ int private_endpoint_leaving(struct tx *tx, struct arena *a, struct lifecycle_st
 		json_put(step->body, "deleteRequested", json_true());
 	if (r == 0)
 		r = service_connect(tx, a, step->doc->parent, false, step->doc->id);
+	if (r == 0)
+		r = meter_end_those(tx, a, step->doc->id, "", clock_now_ms());
 	return r < 0 ? r : endpoints_changed(tx, a, group_id);
 }
