@@ -14,7 +14,6 @@
 #include "api/private_endpoints/private_endpoints.h"
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/id.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "call/stream.h"
@@ -37,20 +36,17 @@
 #include "serve_host.h"
 #include "serve_keys.h"
 #include "serve_providers.h"
+#include "serve_store.h"
 #include "trail/events.h"
 #include "trail/metrics.h"
 #include "trail/record.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -77,33 +73,9 @@ struct server {
 	uint64_t data_version;
 	unsigned polls;
 	size_t buffered; /* the highest value since memory was last given back */
-	bool first_start, key_made, damage_reported;
+	bool first_start, damage_reported;
 	const char *engine_why;
 };
-
-static int print_errno(const char *what, const char *name)
-{
-	int error = -errno;
-	fprintf(stderr, "steward: cannot %s %s: %s\n", what, name, strerror(errno));
-	return error;
-}
-
-/* One service per data directory. The kernel releases the lock when the process ends, however it ends. */
-static int data_dir_take(struct server *s)
-{
-	const char *dir = s->config.data;
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return print_errno("make the data directory", dir);
-	const char *path = arena_printf(s->arena, "%s/lock", dir).p;
-	s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (s->lock < 0)
-		return print_errno("open", path);
-	if (flock(s->lock, LOCK_EX | LOCK_NB) < 0) {
-		fprintf(stderr, "steward: another service is running on %s. Stop it, or choose another --data.\n", dir);
-		return -EBUSY;
-	}
-	return 0;
-}
 
 /* Paths that are printed or stored must work from every directory. */
 static const char *path_whole(struct arena *a, const char *path)
@@ -196,141 +168,6 @@ static void loops_free(struct server *s)
 	}
 }
 
-/* A state file of a real cluster's database, when the directory holds one; or NULL. */
-static const char *database_state_file(struct server *s)
-{
-	glob_t found = {0};
-	const char *file = NULL;
-	if (glob(arena_printf(s->arena, "%s/engine/*/state.json", s->config.data).p, 0, NULL, &found) == 0)
-		file = arena_z(s->arena, str_of(found.gl_pathv[0]));
-	globfree(&found);
-	return file;
-}
-
-/* This node's name among those that share a store: made once and kept in the data directory, which only one process
- * uses. */
-static int node_name(struct server *s, const char **ret_name)
-{
-	const char *path = arena_printf(s->arena, "%s/node.id", s->config.data).p;
-	char text[ID_LEN] = {0};
-	struct id id = id_new();
-	if (store_url_is_remote(s->config.store) && access(path, F_OK) < 0 && database_state_file(s)) {
-		fprintf(stderr,
-		        "steward: %s is missing, and the databases in %s/engine belong to the node that it named: with "
-		        "a new name nobody would look after them. Bring the file back; it holds the node's name, which "
-		        "the store has too: select distinct id from steward.ref where kind = 'job_host'. Nothing was "
-		        "changed.\n",
-		        path, s->config.data);
-		return -ENOENT;
-	}
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return print_errno("open", path);
-	if (read(fd, text, ID_LEN) != ID_LEN || !id_is_valid((struct str){text, ID_LEN})) {
-		memcpy(text, id.z, ID_LEN);
-		if (pwrite(fd, text, ID_LEN, 0) != ID_LEN || fsync(fd) < 0) {
-			int result = print_errno("write", path);
-			close(fd);
-			return result;
-		}
-	}
-	close(fd);
-	*ret_name = arena_z(s->arena, (struct str){text, ID_LEN});
-	return 0;
-}
-
-/* When another node was first, its key stays. */
-static int key_remember(struct tx *tx, void *ctx)
-{
-	struct arena *a = arena_new();
-	struct str kept;
-	int result = tx_meta_get(tx, a, "secret_key", &kept);
-	if (result == 0)
-		result = str_is(kept, ctx) ? 0 : -EKEYREJECTED;
-	else if (result == -ENOENT)
-		result = tx_meta_put(tx, "secret_key", str_of(ctx));
-	arena_free(a);
-	return result;
-}
-
-/* Whether the store has been used before; -ENOENT: it is new. */
-static int store_used(struct server *s)
-{
-	struct str kept;
-	int result = tx_meta_get(s->reader, s->arena, "secret_key", &kept);
-	return result == -ENOENT ? tx_meta_get(s->reader, s->arena, "bootstrap", &kept) : result;
-}
-
-/* A key is made only for a new store. For a store in use, a new key could not open its secrets, and there would then be
- * two keys to tell apart when the right one is brought back. */
-static int key_ensure(struct server *s)
-{
-	const char *dir = s->config.data;
-	if (seal_is_ready())
-		return 0;
-	int result = store_used(s);
-	if (result == -ENOENT) {
-		s->key_made = true;
-		return seal_setup(dir);
-	}
-	if (result == 0)
-		fprintf(stderr,
-		        "steward: %s/secret.key is missing, and the secrets of this store open with no other key. "
-		        "Bring the file back from where it is kept safe, or copy it from another node. Nothing was "
-		        "changed.\n",
-		        dir);
-	return result < 0 ? result : -ENOKEY;
-}
-
-/* The directory shows an organization or databases, but the store is empty: the store was lost, or another one is
- * meant. Continuing would make a new first organization, overwrite its credentials, and leave the databases without an
- * owner. */
-static int store_belongs(struct server *s)
-{
-	const char *dir = s->config.data, *file = arena_printf(s->arena, "%s/bootstrap.json", dir).p;
-	struct str kept;
-	int result = tx_meta_get(s->reader, s->arena, "bootstrap", &kept);
-	if (result != -ENOENT)
-		return result;
-	if (access(file, F_OK) < 0)
-		file = database_state_file(s);
-	if (!file)
-		return 0;
-	fprintf(stderr,
-	        "steward: the store is empty, but %s was in use: there is %s. Bring back the store (steward.db, or "
-	        "name the right one with --store); to begin anew, choose another --data. Nothing that was there was "
-	        "changed.\n",
-	        dir, file);
-	return -ENOTEMPTY;
-}
-
-/* Sealed values open only with the key that sealed them: a store and a key that do not belong together are refused. */
-static int key_check(struct server *s)
-{
-	unsigned char mac[32];
-	char mine[65];
-	struct str kept;
-	seal_mac("store", STR("key"), mac);
-	hex_encode(mac, sizeof mac, mine);
-	int result = tx_meta_get(s->reader, s->arena, "secret_key", &kept);
-	if (result == -ENOENT)
-		result = store_write_wait(s->service.store, key_remember, mine);
-	else if (result == 0 && !str_is(kept, mine))
-		result = -EKEYREJECTED;
-	if (result == -EKEYREJECTED) {
-		fprintf(stderr,
-		        "steward: %s/secret.key is not the key of this store. Bring back the file that was beside it, "
-		        "or "
-		        "copy it from another node.\n",
-		        s->config.data);
-		/* Another node has set up the new store first, so our new key is useless. */
-		if (s->key_made)
-			seal_unmake(s->config.data);
-		return -EINVAL;
-	}
-	return result;
-}
-
 /* Nodes with the same key have the same store: they share buckets with each other, and with no other installation. */
 static int limits_share(struct server *s)
 {
@@ -367,9 +204,10 @@ static int prepare(struct server *s)
 	struct config *c = &s->config;
 	struct service *v = &s->service;
 	struct store_options store = {.url = c->store, .data_dir = c->data, .batch_max = c->store_batch};
-	int result = data_dir_take(s);
+	struct opening opening = {.data_dir = c->data, .url = c->store, .arena = s->arena};
+	int result = opening_take(&opening, &s->lock);
 	if (result == 0)
-		result = node_name(s, &s->node);
+		result = opening_node(&opening, &s->node);
 	store.node = s->node;
 	if (result == 0)
 		result = seal_read(c->data);
@@ -377,12 +215,14 @@ static int prepare(struct server *s)
 		result = store_open(&store, &v->store);
 	if (result == 0 && !(s->reader = store_reader(v->store)))
 		result = -EIO;
+	opening.store = v->store;
+	opening.reader = s->reader;
 	if (result == 0)
-		result = store_belongs(s);
+		result = opening_belongs(&opening);
 	if (result == 0)
-		result = key_ensure(s);
+		result = opening_key_ensure(&opening);
 	if (result == 0)
-		result = key_check(s);
+		result = opening_key_check(&opening);
 	if (result == 0)
 		result = certificates(s);
 	if (result == 0)
