@@ -1,8 +1,10 @@
 /* An organization that was locked, because nobody pays for it, reads and deletes, and makes nothing new: a row that
- * makes or changes something is refused, unless it says "whileLocked". */
+ * makes or changes something is refused, unless it says "whileLocked". Nor do its owners and credentials make another
+ * one. */
 #include "gate/gate.h"
 
 #include "base/json.h"
+#include "identity/grants.h"
 
 #include <errno.h>
 
@@ -30,9 +32,22 @@ int payment_check(struct call *c, struct str org_id)
 	return refuse(c, &lock);
 }
 
+static int caller_pays(struct call *c)
+{
+	const struct principal *p = c->caller;
+	role_mask owner = role_bit("ORG_OWNER");
+	int r = p->org_id[0] ? payment_check(c, str_of(p->org_id)) : 0;
+	for (size_t i = 0; r == 0 && i < p->grant_count; i++)
+		if (p->grants[i].roles & owner)
+			r = payment_check(c, str_of(p->grants[i].scope.z));
+	return r;
+}
+
 int gate_payment(struct call *c)
 {
-	if (!c->op->writes || c->op->method == METHOD_DELETE || c->op->while_locked || !c->org.id.n)
+	if (!c->op->writes || c->op->method == METHOD_DELETE || c->op->while_locked)
 		return 0;
-	return payment_check(c, c->org.id);
+	if (c->org.id.n)
+		return payment_check(c, c->org.id);
+	return c->op->open_to_all && c->caller ? caller_pays(c) : 0;
 }

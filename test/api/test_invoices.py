@@ -289,6 +289,7 @@ def test_payment(billed, month, inbox, cashier):
 	refusal = refused(billed.post('/groups', json={'name': unique(), 'orgId': billed.org}), 402, 'ORG_LOCKED', month['id'])
 	assert 'paid' in refusal['detail'] and 'read and delete' in refusal['detail']
 	refused(billed.post(path(month['group']), json=body('three')), 402, 'ORG_LOCKED')
+	refused(billed.post('/orgs', json={'name': unique()}), 402, 'ORG_LOCKED', month['id'])
 	refused(billed.patch(path(month['group'], 'one'), json={'terminationProtectionEnabled': True}), 402, 'ORG_LOCKED')
 	assert state(billed, month['group'], 'one') == 'IDLE'
 	asked(billed, startDate='2026-01-01', endDate='2026-02-01')
