@@ -10,20 +10,20 @@ import lifecycles
 
 VERBS = {"list": "GET", "get": "GET", "create": "POST", "update": "PATCH", "replace": "PUT", "delete": "DELETE"}
 FILE_KEYS = {"family", "title", "description", "basePath", "currentVersion", "words", "sets", "projectLimits", "resources",
-	     "lifecycles", "operations", "schemas", "commandFamilies", "states", "notFound"}
+	     "lifecycles", "operations", "schemas", "commandFamilies", "states", "notFound", "pages"}
 OPERATION_KEYS = {
 	"operationId", "set", "method", "path", "tag", "summary", "description", "handler", "resource", "roles", "open", "pathParams",
 	"queryParams", "headerParams", "request", "requestRequired", "response", "success", "otherSuccess", "versions",
 	"olderVersions", "sunset", "deprecated", "preview", "paginated", "produces", "errors", "event", "noEvent", "eventUnlisted",
 	"byName", "filters", "gives", "bodyScope", "linkFrom", "mayBeAbsent", "noBody", "onV1", "ordinary", "ordinaryReason",
-	"prepare", "reads", "slow", "bodyMax", "command", "commandAliases", "columns", "waitOn", "whileLocked"}
+	"prepare", "reads", "slow", "bodyMax", "command", "commandAliases", "columns", "waitOn", "whileLocked", "danger"}
 NEEDED_KEYS = {"operationId", "set", "method", "path", "tag", "summary", "handler", "roles", "success", "versions", "produces"}
 SCHEMA_KEYS = {
 	"$ref", "type", "format", "enum", "pattern", "default", "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength",
 	"minItems", "maxItems", "minProperties", "maxProperties", "uniqueItems", "items", "properties", "additionalProperties",
 	"required", "allOf", "oneOf", "anyOf", "discriminator", "readOnly", "writeOnly", "nullable", "deprecated", "immutable",
-	"description", "shows"}
-PARAMETER_KEYS = SCHEMA_KEYS - {"required", "shows"} | {"name", "required", "notFound"}
+	"description", "shows", "secret", "first", "hidden"}
+PARAMETER_KEYS = SCHEMA_KEYS - {"required", "shows", "secret", "first", "hidden"} | {"name", "required", "notFound"}
 TEXT, FLAG, LIST, TABLE = "a text", "true or false", "a list of texts", "an object"
 RESOURCE_KEYS = {
 	"self": TEXT, "groupSelf": TEXT, "schema": TEXT, "parent": TEXT, "key": TEXT, "name": TEXT, "id": TEXT, "hooks": TEXT,

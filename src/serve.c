@@ -7,7 +7,9 @@
 #include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
 #include "api/edge/edge.h"
+#include "api/edge/live.h"
 #include "api/edge/router.h"
+#include "api/federation/federation.h"
 #include "api/kit/verbs.h"
 #include "api/log_export/log_export.h"
 #include "api/metrics/metrics.h"
@@ -38,6 +40,7 @@
 #include "serve_providers.h"
 #include "serve_store.h"
 #include "trail/events.h"
+#include "trail/live.h"
 #include "trail/metrics.h"
 #include "trail/record.h"
 
@@ -258,6 +261,11 @@ static int prepare(struct server *s)
 	                                                            : ORG_CREATION_OWNERS;
 	v->orgs_per_caller = c->orgs_per_caller;
 	v->event_retention_days = c->event_retention_days;
+	federation_allow(str_is(str_of(c->federated_sign_in), "none")       ? FEDERATED_NONE
+	                 : str_is(str_of(c->federated_sign_in), "operator") ? FEDERATED_OPERATOR
+	                                                                    : FEDERATED_ALL);
+	v->session_hours = c->session_hours;
+	v->session_idle_minutes = c->session_idle_minutes;
 	v->drill_days = c->backup_drills;
 	v->billing_lock_days = c->billing_lock_days;
 	v->billing_grace_days = c->billing_grace_days;
@@ -419,6 +427,8 @@ static int serve(struct server *s)
 	result = bootstrap_ensure(s->service.store, c->data, s->service.base_url, s->ca_file, &s->first_start);
 	if (result == 0 && !s->first_start)
 		result = bootstrap_refresh(c->data, s->service.base_url, s->ca_file);
+	if (result == 0)
+		result = federation_index(s->service.store);
 	return result;
 }
 
@@ -458,10 +468,12 @@ static void greet(struct server *s)
 	if (first) {
 		const json_t *key = json_object_get(first, "apiKey");
 		printf("\nThis is the first start. The credentials are in %s; the first organization's owner key is\n\n"
-		       "  public key   %s\n  private key  %s\n\nTry it:\n\n"
+		       "  public key   %s\n  private key  %s\n\n"
+		       "Open the console; whoever does so first sets the owner's password:\n\n  %s\n\nOr try it:\n\n"
 		       "  curl --cacert '%s' --digest --user '%s:%s' '%s" API_BASE "/groups?pretty=true'\n\n",
 		       file, json_string_value(json_object_get(key, "publicKey")),
-		       json_string_value(json_object_get(key, "privateKey")), s->ca_file,
+		       json_string_value(json_object_get(key, "privateKey")),
+		       json_string_value(json_object_get(first, "consoleLink")), s->ca_file,
 		       json_string_value(json_object_get(key, "publicKey")),
 		       json_string_value(json_object_get(key, "privateKey")), s->service.base_url);
 		if (!clock_is_virtual()) /* a virtual clock moves only by the test control */
@@ -564,9 +576,11 @@ static void take_down(struct server *s)
 	struct service *v = &s->service;
 	waits_close();
 	hosts_unwatch();
+	live_end_all(v->live);
 	if (v->http)
 		http_drain_and_stop(v->http, DRAIN_SECONDS);
 	workers_stop(v->workers);
+	live_teardown(v);
 	streams_wait();
 	hosts_close();
 	jobs_stop(v->jobs);
@@ -586,6 +600,7 @@ static void take_down(struct server *s)
 	loops_free(s);
 	store_reader_free(s->reader);
 	store_close(v->store);
+	live_free(v->live);
 	limiter_free(v->limiter);
 	redis_limits_close(s->shared_limits);
 	nonce_window_free(v->nonces);
@@ -640,6 +655,8 @@ static int run(struct server *s)
 		result = metering_start(s->service.store);
 	if (result == 0)
 		result = databases_start(s);
+	if (result == 0)
+		result = live_start(&s->service);
 	if (result == 0)
 		result = serve(s);
 	if (result == 0)

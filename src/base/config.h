@@ -21,7 +21,7 @@ struct config {
 	struct arena *arena;
 	const char *data, *listen, *base_url, *store, *limits_url, *engine, *tls_cert, *tls_key, *file, *log_level,
 	        *log_format, *record, *clock, *smtp_url, *smtp_from, *smtp_user, *smtp_password_file, *identity_ca,
-	        *outbox_ca, *db_scheme, *db_domain, *db_address, *db_ports, *db_cgroup, *proxies, *org_creation,
+	        *outbox_ca, *db_scheme, *db_domain, *db_address, *db_ports, *db_cgroup, *proxies, *org_creation, *federated_sign_in,
 	        *host_address, *host_name, *export_buckets, *backups, *s3_endpoint, *s3_region, *s3_key_id,
 	        *s3_secret_file, *s3_ca_file, *azure_endpoint, *azure_account, *azure_key_file, *azure_ca_file,
 	        *gcs_endpoint, *gcs_ca_file, *series_days, *dialects, *provider_aws_arn, *provider_aws_key_id,
@@ -35,7 +35,8 @@ struct config {
 	        connections_per_address, store_batch, store_connections, event_retention_days, job_threads,
 	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory, store_check_seconds, db_disk_mb,
 	        host_cores, host_memory_gb, host_disk_gb, backup_spool_mb, backup_quota_mb, backup_drills, index_wait,
-	        index_limit, log_export_seconds, billing_lock_days, billing_grace_days;
+	        index_limit, log_export_seconds, billing_lock_days, billing_grace_days, session_hours,
+	        session_idle_minutes;
 	struct config_limit *limits;
 	size_t limit_count;
 	/* Derived from the settings above. */

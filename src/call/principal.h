@@ -16,7 +16,9 @@ struct grant {
 		char z[25];
 	} scope;         /* organization or project id */
 	role_mask roles; /* closed */
-	bool shut;       /* the organization demands an access list and the credential has none: no roles here */
+	bool shut;       /* the organization demands an access list, or of a user a second factor, and the credential
+	                    has none: no roles here */
+	bool factor;     /* of a user: the organization demands a second factor */
 };
 
 struct principal {

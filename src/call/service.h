@@ -15,6 +15,7 @@ struct option_texts;
 struct token_cache;
 struct jwks;
 struct keys;
+struct live;
 struct nonce_window;
 struct outbox;
 struct prices;
@@ -60,11 +61,13 @@ struct service {
 	bool remote;                            /* the store is behind a network: no loop may touch it */
 	struct jwks *jwks;                      /* identity/jwks.h */
 	struct outbox *outbox;                  /* outbox/outbox.h */
+	struct live *live;                      /* trail/live.h */
 	struct nonce_window *nonces;            /* digest replay window; has its own locks */
 	struct attempts *attempts;              /* failed sign-ins; has its own locks */
 	bool test_control;
 	enum org_creation { ORG_CREATION_OWNERS, ORG_CREATION_ANY, ORG_CREATION_NONE } org_creation;
 	unsigned orgs_per_caller, orgs_max, event_retention_days;
+	unsigned session_hours, session_idle_minutes; /* identity/sessions.h */
 	/* Where snapshots are exported to: a directory whose directories are the buckets; or s3://PREFIX or
 	 * azure://PREFIX, buckets whose names begin so, by the options below, which have no URL; or EXPORTS_BY_ROLES,
 	 * tenants' own buckets. NULL: nowhere. The options have the addresses of buckets that roles lead to, by enum

@@ -46,7 +46,7 @@ struct op_version {
 	const char *request_example, *response_example; /* JSON, or NULL */
 };
 
-enum { PRODUCES_JSON = 1, PRODUCES_GZIP = 2, PRODUCES_CSV = 4 };
+enum { PRODUCES_JSON = 1, PRODUCES_GZIP = 2, PRODUCES_CSV = 4, PRODUCES_EVENTS = 8 };
 
 struct call;
 struct resource;
@@ -58,6 +58,9 @@ struct op_filter {
 	bool any;              /* the parameter is a list: one of its values */
 	const char *otherwise; /* the parameter's default, or NULL */
 };
+
+/* What somebody is asked before it is done: nothing, whether they are sure, the name of what will be gone. */
+enum danger { DANGER_NONE, DANGER_CONFIRM, DANGER_NAME };
 
 /* What an operation does. Exactly one of: a generic verb on a resource, or a function of its family. NULL: unbuilt. */
 typedef int (*op_handler)(struct call *c);
@@ -92,6 +95,7 @@ struct op {
 	const char *link_field;
 	bool may_be_absent; /* it is not always there: its parent links to it only by a handler that has looked */
 	bool gives; /* somebody has more roles after it: identity/gifts.h refuses gifts of rows that do not say so */
+	enum danger danger;
 	/* How the client calls it. */
 	const char *command;        /* "database-users create": two or three words */
 	const char *const *aliases; /* other commands for the same */

@@ -298,6 +298,8 @@ static void write_extensions(struct buf *b, const struct op *op, const struct op
 	json_int(b, op->set->seconds);
 	json_close(b, '}');
 	write_text(b, "x-steward-version", v->date);
+	if (op->danger)
+		write_text(b, "x-steward-danger", op->danger == DANGER_NAME ? "name" : "confirm");
 	if (v->sunset)
 		write_text(b, "x-steward-sunset", v->sunset);
 }

@@ -187,9 +187,10 @@ static void write_whole(struct buf *b, const struct schema *s)
 		json_key(b, "type");
 		json_z(b, types[s->type]);
 	}
-	if (formats[s->format]) {
+	const char *format = s->flags & SCHEMA_SECRET ? formats[FORMAT_PASSWORD] : formats[s->format];
+	if (format) {
 		json_key(b, "format");
-		json_z(b, formats[s->format]);
+		json_z(b, format);
 	}
 	if (s->description) {
 		json_key(b, "description");

@@ -41,7 +41,8 @@ enum schema_flag {
 	SCHEMA_OPEN =
 	        1024, /* an object that takes any field: additionalProperties without fields of its own, or true */
 	SCHEMA_IMMUTABLE = 2048, /* can be set by a create, not by an update */
-	SCHEMA_SHOWS = 4096      /* it, or something in it, has fields with a value that is shown where there is none */
+	SCHEMA_SHOWS = 4096,     /* it, or something in it, has fields with a value that is shown where there is none */
+	SCHEMA_SECRET = 8192     /* a text that nobody should see: a password, a key, a token */
 };
 
 struct schema;

@@ -54,6 +54,11 @@ int release_policy_command(int argc, char **argv);
 extern const struct option_row release_policy_options[];
 extern const size_t release_policy_option_count;
 
+/* password_link.c */
+int password_link_command(int argc, char **argv);
+extern const struct option_row password_link_options[];
+extern const size_t password_link_option_count;
+
 /* accept_endpoint.c */
 int accept_endpoint_command(int argc, char **argv);
 extern const struct option_row accept_endpoint_options[];

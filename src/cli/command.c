@@ -32,7 +32,7 @@ const struct option_row command_options[] = {
          "Wait or watch no longer than this; also for the answer.", NULL, 1, 604800, true},
         {"dry-run", 0, OPTION_CHOICE, AT(dry_run), NULL, NULL,
          "Print the call instead of making it; --dry-run=curl: as a line for curl.", "text|curl", .flag_only = true},
-        {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "Delete without asking.", .flag_only = true},
+        {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "Do it without asking.", .flag_only = true},
         PROFILE_OPTIONS,
 };
 const size_t command_option_count = sizeof command_options / sizeof *command_options;

@@ -432,7 +432,7 @@ static bool set_is_secret(const struct set *set, const char *name)
 	if (!set_has(set, TYPE_STRING))
 		return false;
 	for (size_t i = 0; i < set->n; i++)
-		if (set->of[i]->format == FORMAT_PASSWORD)
+		if (set->of[i]->format == FORMAT_PASSWORD || set->of[i]->flags & SCHEMA_SECRET)
 			return true;
 	return is_secret_name(name);
 }

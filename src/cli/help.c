@@ -240,6 +240,14 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward give-up --data /var/lib/steward orders          # what would be given up\n"
          "  steward give-up --data /var/lib/steward orders --yes\n"},
+        {"password-link", "steward password-link [--data DIR] USERNAME [--without-codes]",
+         "make a link that sets somebody's password",
+         "Prints a link to the console that sets a new password for the account, once and within an hour; all its\n"
+         "sessions end then. For services without a mail server, and for people who have lost their one-time and\n"
+         "recovery codes (--without-codes). Hand it over as you would a password.",
+         password_link_options, &password_link_option_count,
+         "Examples:\n"
+         "  steward password-link --data /var/lib/steward ada@example.com\n"},
         {"release-policy", "steward release-policy [--data DIR] PROJECT [--yes]",
          "let a project's backup compliance policy be disabled",
          "PROJECT is the id of a project whose backup compliance policy holds everybody, its owners too. Released "

@@ -228,7 +228,7 @@ static int watch_run(struct run *r)
 static bool is_confirmed(struct run *r)
 {
 	struct buf b = {0};
-	if (r->op->method != METHOD_DELETE || r->given.yes || !ask_is_possible())
+	if (r->op->danger == DANGER_NONE || r->given.yes || !ask_is_possible())
 		return true;
 	buf_printf(&b, "%s:", r->op->summary);
 	for (unsigned i = 0; i < r->op->path_param_count; i++)

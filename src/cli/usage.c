@@ -275,7 +275,7 @@ static bool option_fits(const struct op *op, const char *name)
 	if (strcmp(name, "watch") == 0)
 		return op->polls || op->method == METHOD_GET;
 	if (strcmp(name, "yes") == 0)
-		return op->method == METHOD_DELETE;
+		return op->danger != DANGER_NONE;
 	return true;
 }
 

@@ -34,6 +34,11 @@ int gate_access_list(struct call *c)
 
 int access_list_refuse(struct call *c)
 {
+	if (c->caller->kind == PRINCIPAL_USER)
+		return call_fail(
+		        c, 403, "MULTI_FACTOR_AUTH_REQUIRED",
+		        "The organization demands a second factor. Set up one-time codes or a passkey for your "
+		        "account, and sign in with it.");
 	char peer[IP_TEXT];
 	ip_format(&c->request->peer, peer);
 	call_fail(c, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",

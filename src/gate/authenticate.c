@@ -1,10 +1,12 @@
 /* Who is calling? The scheme of the Authorization header decides: Bearer is a token, Digest is an API key, anything
  * else is refused. A refusal offers both schemes, one challenge per line, Digest first, and never says which part was
- * wrong. */
+ * wrong. Without that header the cookie of a session counts, if a page of ours has made the call. Browsers get no
+ * challenge, because they would ask people for a key. */
 #include "identity/identity.h"
 
 #include "gate/gate.h"
 #include "identity/attempts.h"
+#include "identity/sessions.h"
 
 #include <errno.h>
 
@@ -14,6 +16,8 @@ void authenticate_challenge(struct call *c, bool stale, bool bad_token)
 	static const char *const algorithms[] = {"MD5", "SHA-256"};
 	char nonce[NONCE_TEXT], opaque[33];
 	unsigned char mac[32];
+	if (request_fetch_site(c->request) != FETCH_UNSAID)
+		return;
 	nonce_issue(c->service->nonces, nonce);
 	seal_mac("opaque", STR(DIGEST_REALM), mac);
 	hex_encode(mac, 16, opaque);
@@ -92,12 +96,31 @@ static int passed_on(struct call *c)
 	return call_fail(c, 401, "NOT_AUTHENTICATED", "The host %s passed on a call of nobody.", c->request->from_host);
 }
 
+/* Without an Authorization header. */
+static int cookie(struct call *c)
+{
+	struct session session;
+	int r = session_caller(c->service, c->tx, c->arena, c->request, &session, &c->caller);
+	c->by_session = r == 0;
+	if (r == 0)
+		return 0;
+	if (r != -ENOENT && r != -EACCES)
+		return call_fail_store(c, r, "session");
+	if (request_fetch_site(c->request) != FETCH_UNSAID)
+		return call_fail(c, 401, "NOT_SIGNED_IN", "Nobody is signed in, or the session has ended.");
+	authenticate_challenge(c, false, false);
+	return call_fail(c, 401, "NOT_AUTHENTICATED",
+	                 "Credentials are required: an access token (Bearer) or an API key (Digest).");
+}
+
 int gate_authenticate(struct call *c)
 {
 	if (c->op->tenant == TENANT_PUBLIC)
 		return 0;
 	if (call_is_passed_on(c))
 		return passed_on(c);
+	if (!request_header_count(c->request, "authorization"))
+		return cookie(c);
 	struct str value = str_trim(request_header(c->request, "authorization"));
 	if (value.n && request_header_count(c->request, "authorization") == 1) {
 		if (has_scheme(value, STR("Bearer")))

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "call/answer.h"
+#include "call/compress.h"
 #include "call/pool.h"
 #include "call/query.h"
 #include "call/workers.h"
@@ -50,11 +51,24 @@ static void release(void *arg)
 	principal_unref(c->caller);
 }
 
+static void compress_and_answer(struct request *r)
+{
+	response_compress(r);
+	respond_here(r);
+}
+
 static void answer_now(struct call *c)
 {
+	struct request *r = c->request;
 	idempotency_end(c->service, c->idempotency);
 	call_finish(c);
-	respond_here(c->request);
+	bool compressed = !c->op || !c->op->writes;
+	if (compressed && !on_worker() && response_compressible(r) > COMPRESS_ON_LOOP && c->service->workers &&
+	    workers_run(c->service->workers, r, call_key(c), compress_and_answer))
+		return;
+	if (compressed)
+		response_compress(r);
+	respond_here(r);
 }
 
 /* A retried write starts from the state before the handler. */
@@ -150,6 +164,10 @@ void call_send(struct call *c)
 {
 	idempotency_end(c->service, c->idempotency);
 	call_finish(c);
+	/* What another host has answered is sent as this one would send it. Its thread has others to serve. */
+	if (c->relayed && response_compressible(c->request) && c->service->workers &&
+	    workers_run(c->service->workers, c->request, call_key(c), compress_and_answer))
+		return;
 	http_respond_from_thread(c->request);
 }
 
@@ -494,7 +512,8 @@ static void gates_resume(struct request *r)
 	gates_run(r->app);
 }
 
-static void start(struct service *s, struct request *r, bool awaits_body)
+/* `op`: NULL: the path tells which. */
+static void start(struct service *s, struct request *r, const struct op *op, bool awaits_body)
 {
 	struct call *c = arena_new_of(r->arena, struct call);
 	c->service = s;
@@ -509,7 +528,10 @@ static void start(struct service *s, struct request *r, bool awaits_body)
 		request_buf_lend(r, &c->out);
 	arena_defer(r->arena, release, c);
 	query_peek(r->query, &c->envelope, &c->pretty);
-	if (find_row(c) < 0)
+	c->op = op;
+	if (op && !method_parse(r->method, &c->method))
+		c->method = METHOD_GET;
+	if (!op && find_row(c) < 0)
 		answer_now(c);
 	else
 		gates_run(c);
@@ -517,12 +539,17 @@ static void start(struct service *s, struct request *r, bool awaits_body)
 
 void dispatch(struct service *s, struct request *r)
 {
-	start(s, r, false);
+	start(s, r, NULL, false);
+}
+
+void dispatch_as(struct service *s, struct request *r, const struct op *op)
+{
+	start(s, r, op, false);
 }
 
 void dispatch_begin(struct service *s, struct request *r)
 {
-	start(s, r, true);
+	start(s, r, NULL, true);
 }
 
 void dispatch_resume(struct request *r)

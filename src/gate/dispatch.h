@@ -6,6 +6,8 @@
 
 /* On the request's loop, or on a worker. Answers now, or later when the store has written. */
 void dispatch(struct service *s, struct request *r);
+/* The same for a path beside the catalog: the gates, with a row of its own. */
+void dispatch_as(struct service *s, struct request *r, const struct op *op);
 /* Called when the header block has arrived and the body has not: runs the gates that need no body, then answers or
  * accepts the body. The call is kept in r->app. */
 void dispatch_begin(struct service *s, struct request *r);

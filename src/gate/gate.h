@@ -25,7 +25,7 @@ must_check int payment_check(struct call *c, struct str org_id);
 must_check int gate_get(struct call *c, const char *kind, struct str id, struct doc *ret_doc);
 /* access_list.c: whether that address may use the credential. */
 bool access_list_permits(const struct principal *p, const struct ip *peer);
-/* access_list.c: the 403 for an address that may not. */
+/* access_list.c: the 403 for an address that may not, and for a user without a second factor where one is demanded. */
 int access_list_refuse(struct call *c);
 /* bucket.c: the address as a scope of a limit: IPv4 whole, IPv6 by its /64. */
 void bucket_address(const struct ip *ip, char ret_text[IP_TEXT]);

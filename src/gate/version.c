@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#define ALL_FORMS (PRODUCES_JSON | PRODUCES_GZIP | PRODUCES_CSV)
+#define ALL_FORMS (PRODUCES_JSON | PRODUCES_GZIP | PRODUCES_CSV | PRODUCES_EVENTS)
 
 /* "2023-01-01", a day that exists. */
 static bool date_is_valid(struct str date)
@@ -35,7 +35,8 @@ static void type_parse(struct str type, struct str vendor, struct accept_item *i
 	        {"application/json", ACCEPT_CURRENT, PRODUCES_JSON},
 	        {"application/gzip", ACCEPT_CURRENT, PRODUCES_GZIP},
 	        {"text/csv", ACCEPT_CURRENT, PRODUCES_CSV},
-	        {"text/*", ACCEPT_CURRENT, PRODUCES_CSV},
+	        {"text/event-stream", ACCEPT_CURRENT, PRODUCES_EVENTS},
+	        {"text/*", ACCEPT_CURRENT, PRODUCES_CSV | PRODUCES_EVENTS},
 	};
 	const size_t prefix = vendor.n;
 	bool dated = type.n > prefix && str_ieq((struct str){type.p, prefix}, vendor);
@@ -126,7 +127,9 @@ static const struct op_version *version_at(const struct op *op, const char *date
 
 static unsigned form_choose(unsigned have)
 {
-	return have & PRODUCES_JSON ? PRODUCES_JSON : have & PRODUCES_GZIP ? PRODUCES_GZIP : have & PRODUCES_CSV;
+	return have & PRODUCES_JSON   ? PRODUCES_JSON
+	       : have & PRODUCES_GZIP ? PRODUCES_GZIP
+	                              : have & (PRODUCES_CSV | PRODUCES_EVENTS);
 }
 
 /* Among items of equal weight the most specific one wins, wherever it stands, because HTTP libraries add a wildcard of
@@ -172,7 +175,9 @@ static int refuse(struct call *c, const struct accept *a)
 		buf_printf(&dates, "%s%s", i ? ", " : "", op->versions[i].date);
 	struct str list = arena_dup(c->arena, buf_view(&dates));
 	buf_free(&dates);
-	if (first->kind == ACCEPT_BAD_DATE)
+	if (op->produces == PRODUCES_EVENTS)
+		r = call_fail(c, 406, "NOT_ACCEPTABLE", "Accept: this operation answers as text/event-stream.");
+	else if (first->kind == ACCEPT_BAD_DATE)
 		r = call_fail(c, 406, "INVALID_VERSION_DATE",
 		              "Accept: the version must be a date (YYYY-MM-DD). This operation has %.*s.",
 		              STR_ARG(list));

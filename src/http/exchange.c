@@ -226,7 +226,7 @@ void http_respond(struct request *r)
 	ex->answered = true;
 	ex->asking = false;
 	if (!r->response.body_shared)
-		exchange_holds(ex, r->response.body.n);
+		exchange_holds(ex, r->response.body.n + r->response.plain.n);
 	if (ex->conn)
 		conn_answer(ex->conn, ex);
 	else

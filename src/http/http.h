@@ -26,6 +26,7 @@ struct body_stream {
 	ssize_t (*read)(void *ctx, char *ret_bytes, size_t n);
 	void (*close)(void *ctx);
 	void *ctx;
+	bool endless; /* it is for a client that listens: one that closes its side has left */
 };
 
 #define RESPONSE_HEADERS_MAX 32
@@ -36,6 +37,7 @@ struct response {
 	size_t header_count;
 	struct str body;  /* lives at least as long as the request's arena */
 	bool body_shared; /* other requests share the same bytes, so they do not count as this client's */
+	struct str plain; /* the body as it was before it was compressed, for recordings; or empty */
 	struct body_stream stream;
 };
 

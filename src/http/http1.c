@@ -137,7 +137,8 @@ static void answer_finished(struct conn *c, struct exchange *ex)
 #define CONSTANT_HEADERS                                      \
 	"\r\nStrict-Transport-Security: max-age=31536000\r\n" \
 	"X-Content-Type-Options: nosniff\r\n"                 \
-	"Referrer-Policy: no-referrer\r\n"
+	"Referrer-Policy: no-referrer\r\n"                    \
+	"Cross-Origin-Resource-Policy: same-origin\r\n"
 
 static char *put(char *to, const char *from, size_t n)
 {
@@ -244,6 +245,8 @@ static int pump_stream(struct conn *c, struct exchange *ex)
 	ssize_t n = s->read(s->ctx, to + head, CHUNK_MAX);
 	if (n == -EAGAIN) {
 		ex->stream_blocked = true;
+		if (!conn_pending(c)) /* it may be long until there is more: other connections can use the buffer */
+			buf_return(c->env, &c->out);
 		return 0;
 	}
 	if (n < 0 || n > (ssize_t)CHUNK_MAX) {
@@ -546,6 +549,10 @@ void h1_run(struct conn *c)
 
 void h1_input_end(struct conn *c)
 {
+	if (c->state == H1_SENDING && c->ex->r.response.stream.endless) {
+		c->broken = true;
+		return;
+	}
 	c->cur = buf_view(&c->in);
 	h1_run(c);
 	conn_consume(c, 0);

@@ -449,6 +449,7 @@ static const nghttp2_nv constant_headers[] = {
         NV_CONST("strict-transport-security", "max-age=31536000"),
         NV_CONST("x-content-type-options", "nosniff"),
         NV_CONST("referrer-policy", "no-referrer"),
+        NV_CONST("cross-origin-resource-policy", "same-origin"),
 };
 
 #define NV_CONSTANTS (sizeof constant_headers / sizeof *constant_headers)
@@ -536,8 +537,11 @@ void h2_answer(struct exchange *ex)
 
 void h2_stream_ready(struct exchange *ex)
 {
-	if (ex->stream_id)
-		nghttp2_session_resume_data(ex->conn->h2->session, ex->stream_id);
+	if (!ex->stream_id)
+		return;
+	/* It may have been silent for long: the client's time to read begins now. */
+	ex->deadline_us = conn_after(ex->conn, ex->env->limits.send_seconds);
+	nghttp2_session_resume_data(ex->conn->h2->session, ex->stream_id);
 }
 
 static nghttp2_session_callbacks *callbacks;
@@ -643,10 +647,11 @@ void h2_run(struct conn *c)
 
 void h2_input_end(struct conn *c)
 {
-	/* These requests can never become complete. */
+	/* These requests can never become complete, or nobody listens any more. */
 	for (struct exchange *ex = c->exchanges, *next; ex; ex = next) {
 		next = ex->next;
-		if (!ex->dispatched && !ex->answered && ex->stream_id)
+		bool left = ex->answered && ex->r.response.stream.endless;
+		if (((!ex->dispatched && !ex->answered) || left) && ex->stream_id)
 			nghttp2_submit_rst_stream(c->h2->session, NGHTTP2_FLAG_NONE, ex->stream_id, NGHTTP2_CANCEL);
 	}
 	h2_pump(c);

@@ -222,6 +222,31 @@ void attempt_take_back(struct attempts *a, struct str name, const struct ip *pee
 		slot_take_back(&a->names, key_of(a, name, peer));
 }
 
+/* No address is all zero, so its key is no other's. */
+static uint64_t key_anywhere(const struct attempts *a, struct str name)
+{
+	static const struct ip nowhere;
+	return key_of(a, name, &nowhere);
+}
+
+bool attempt_anywhere(struct attempts *a, struct str name, const struct ip *peer, unsigned *ret_seconds)
+{
+	int64_t now = clock_now_ms();
+	struct slot all = slot_get(a, &a->names, key_anywhere(a, name), now);
+	if (all.count >= ATTEMPTS_PER_NAME && !slot_get(a, &a->successes, key_of(a, name, peer), now).key) {
+		*ret_seconds = seconds_left(&all, now);
+		atomic_fetch_add_explicit(&a->refused, 1, memory_order_relaxed);
+		return false;
+	}
+	slot_count(a, &a->names, key_anywhere(a, name), now, false);
+	return true;
+}
+
+void attempt_anywhere_right(struct attempts *a, struct str name)
+{
+	slot_take_back(&a->names, key_anywhere(a, name));
+}
+
 void attempt_succeeded(struct attempts *a, struct str name, const struct ip *peer)
 {
 	int64_t now = clock_now_ms();

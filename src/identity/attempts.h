@@ -6,6 +6,9 @@
  * signed in from the address within the last hour is still checked, so that a neighbour behind the same address does
  * not affect it either.
  *
+ * People's passwords are guessed more easily than keys, so those of a name are counted from everywhere too
+ * (attempt_anywhere()); a browser that the person has signed in with before passes.
+ *
  * The tables belong to this process and have a fixed size; addresses are IPv4 addresses and IPv6 networks of 64
  * bits. */
 #ifndef STEWARD_IDENTITY_ATTEMPTS_H
@@ -47,6 +50,12 @@ struct attempt_mark {
 	uint64_t epoch;
 };
 void attempt_succeeded_again(struct attempts *a, struct str name, const struct ip *peer, struct attempt_mark *mark);
+
+/* For passwords, after attempt_ask(): whether one more attempt at the name may be made, as to failures from all
+ * addresses together; if so it counts as failed, which attempt_anywhere_right() takes back. A name that has signed in
+ * from that address within the last hour always may. */
+must_check bool attempt_anywhere(struct attempts *a, struct str name, const struct ip *peer, unsigned *ret_seconds);
+void attempt_anywhere_right(struct attempts *a, struct str name);
 
 struct attempts_stats {
 	uint64_t failed, refused;

@@ -8,9 +8,10 @@
  *                      body: {"clientId","name","description","createdAt"}
  *   "sa_secret"        id, parent = service account id; body: {"id","createdAt","expiresAt","maskedSecretValue",
  *                      "lastUsedAt"?}; secret: SHA-256 of the secret as hexadecimal
- *   "user_session"     id, parent = user id; body: {"expiresAt"?}: a user who has signed in
+ *   "user_session"     id, parent = user id; body: {"expiresAt"?,...}: a user who has signed in (sessions.h)
  *   "api_access"       id, parent = id of the key or account; name = the CIDR text; body: {"cidrBlock",...}
- *   "org_settings"     id = organization; body: OrganizationSettings; "apiAccessListRequired": true demands a list
+ *   "org_settings"     id = organization; body: OrganizationSettings; "apiAccessListRequired": true demands a list,
+ *                      "multiFactorAuthRequired" of people a second factor
  *   "token_revoked"    id = the unique id inside the token; body {"expiresAtMs"} */
 #ifndef STEWARD_IDENTITY_IDENTITY_H
 #define STEWARD_IDENTITY_IDENTITY_H
@@ -23,6 +24,10 @@
 
 /* principal_load.c. Builds the snapshot of a credential's document from the store. -ENOENT when it is gone. */
 must_check int principal_load(struct tx *tx, enum principal_kind kind, struct str id, struct principal **ret_principal);
+
+/* In the place of a user, the same user without roles where a second factor is demanded: for a session that was begun
+ * without one. */
+must_check int principal_weaken(struct tx *tx, struct principal **p);
 
 /* Caches of one loop: callers by their tokens, and API keys. */
 struct token_cache *token_cache_new(void);

@@ -1,15 +1,10 @@
 /* Fetching of signing keys. One thread looks for what is due and starts a short-lived one for each fetch: a few at a
- * time, and one at a time for each federation, so that nobody's slow issuer holds up the others.
- *
- * The addresses come from customers. So: https only, no redirects, no proxy, bounded in time and size, and never to
- * an address that can only be the machine's own (link-local, where clouds keep their metadata; multicast; none).
- * Private networks are where issuers of those who host this themselves live: they are permitted. Of an answer, only
- * public keys are kept, and nothing is shown. */
+ * time, and one at a time for each federation, so that nobody's slow issuer holds up the others. Of an answer, only
+ * public keys and the addresses for sign-in are kept. */
 #include "identity/jwks.h"
 
 #include "base/clock.h"
 #include "base/id.h"
-#include "base/ip.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -18,16 +13,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #define FETCHES 4   /* at a time */
 #define LOOK_AT 256 /* of what is waiting */
 #define IDLE_SECONDS 1
-#define CONNECT_SECONDS 5L
-#define TRANSFER_SECONDS 10L
-#define ANSWER_MAX 262144
+#define ENDPOINT_MAX 2048
 #define KEYS_MAX 100
 #define RETRY STR("retry") /* parent of what is to be tried again */
 #define DISCOVERY "/.well-known/openid-configuration"
@@ -133,131 +125,97 @@ json_t *jwks_public(const json_t *set)
 	return keys;
 }
 
-/* Transfers. */
+/* Fetching. */
 
-struct transfer {
-	struct jwks *jwks;
-	struct buf body;
-};
-
-static size_t take_some(char *p, size_t size, size_t count, void *ctx)
+static bool is_closing(void *ctx)
 {
-	struct transfer *t = ctx;
-	size_t n = size * count;
-	if (n > ANSWER_MAX - t->body.n)
-		return CURL_WRITEFUNC_ERROR;
-	buf_add(&t->body, p, n);
-	return n;
+	return atomic_load(&((struct jwks *)ctx)->closing);
 }
 
-static int progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+static json_t *json_fetch(const struct issuer_request *how, const char *url, char fault[ISSUER_FAULT])
 {
-	struct transfer *t = ctx;
-	return atomic_load(&t->jwks->closing);
+	struct issuer_request r = *how;
+	r.url = url;
+	return issuer_ask(&r, fault);
 }
 
-static bool address_is_own(const struct ip *ip)
+/* What the issuer says of itself; NULL when it does not say where its keys are. Freed with the arena. */
+static json_t *discover(const struct issuer_request *how, struct arena *a, struct str issuer, char fault[ISSUER_FAULT])
 {
-	const unsigned char *b = ip->b;
-	if (ip_is_v4(ip))
-		return b[12] == 0 || (b[12] == 169 && b[13] == 254) || b[12] >= 224;
-	static const struct ip none = {{0}};
-	return ip_equal(ip, &none) || b[0] == 0xff || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80);
-}
-
-/* After the name was resolved, so that no name can lead where no address may. */
-static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	struct ip ip = ip_from_sockaddr(&address->addr);
-	if (address_is_own(&ip))
-		return CURL_SOCKET_BAD;
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
-static void options_set_all(CURL *curl, struct transfer *t, const char *url, char *fault)
-{
-	curl_easy_setopt(curl, CURLOPT_URL, url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)ANSWER_MAX);
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, fault);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_some);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
-	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, progress);
-	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
-	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-	if (t->jwks->ca_file)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, t->jwks->ca_file);
-}
-
-/* The JSON object behind a URL; NULL, with why in `fault`, when there is none. Owned. */
-static json_t *json_fetch(struct jwks *j, const char *url, char fault[CURL_ERROR_SIZE])
-{
-	struct transfer t = {.jwks = j};
-	CURL *curl = curl_easy_init();
-	long status = 0;
-	json_t *value = NULL;
-	fault[0] = 0;
-	options_set_all(curl, &t, url, fault);
-	CURLcode code = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	if (code != CURLE_OK && !fault[0])
-		snprintf(fault, CURL_ERROR_SIZE, "%s", curl_easy_strerror(code));
-	else if (code == CURLE_OK && status != 200)
-		snprintf(fault, CURL_ERROR_SIZE, "answered %ld", status);
-	else if (code == CURLE_OK && !(value = json_loadb(t.body.p ? t.body.p : "", t.body.n, 0, NULL)))
-		snprintf(fault, CURL_ERROR_SIZE, "answered no JSON");
-	curl_easy_cleanup(curl);
-	buf_free(&t.body);
-	return value;
-}
-
-/* Where the issuer says that its keys are. */
-static struct str discover(struct fetch *f, char fault[CURL_ERROR_SIZE])
-{
-	struct str base = f->issuer, uri = STR_NONE;
+	struct str base = issuer;
 	while (base.n && base.p[base.n - 1] == '/')
 		base.n--;
-	json_t *found = json_fetch(f->jwks, arena_printf(f->arena, "%.*s" DISCOVERY, STR_ARG(base)).p, fault);
+	json_t *found = json_fetch(how, arena_printf(a, "%.*s" DISCOVERY, STR_ARG(base)).p, fault);
 	if (!found)
-		return STR_NONE;
-	if (!str_eq(json_field(found, "issuer"), f->issuer))
-		snprintf(fault, CURL_ERROR_SIZE, "its discovery document names another issuer");
+		return NULL;
+	json_keep(a, found);
+	if (!str_eq(json_field(found, "issuer"), issuer))
+		snprintf(fault, ISSUER_FAULT, "its discovery document names another issuer");
 	else if (!str_starts(json_field(found, "jwks_uri"), STR("https://")))
-		snprintf(fault, CURL_ERROR_SIZE, "its discovery document has no jwks_uri with https");
+		snprintf(fault, ISSUER_FAULT, "its discovery document has no jwks_uri with https");
 	else
-		uri = arena_dup(f->arena, json_field(found, "jwks_uri"));
-	json_decref(found);
-	return uri;
+		return found;
+	return NULL;
+}
+
+/* Addresses for sign-in, where they are ones. */
+static void endpoints_put(json_t *body, const json_t *found)
+{
+	static const char *const fields[][2] = {{"authorization_endpoint", "authorizationEndpoint"},
+	                                        {"token_endpoint", "tokenEndpoint"}};
+	for (size_t i = 0; i < 2; i++) {
+		struct str url = json_field(found, fields[i][0]);
+		bool fits = str_starts(url, STR("https://")) && url.n <= ENDPOINT_MAX;
+		for (size_t k = 0; fits && k < url.n; k++)
+			fits = url.p[k] > ' ' && url.p[k] < 0x7f && url.p[k] != '#';
+		if (fits)
+			json_put_str(body, fields[i][1], url);
+	}
+}
+
+json_t *jwks_fetch(const struct issuer_request *how, struct arena *a, struct str issuer, char ret_fault[ISSUER_FAULT])
+{
+	char now[CLOCK_TEXT];
+	const json_t *found = discover(how, a, issuer, ret_fault);
+	json_t *set = found ? json_fetch(how, arena_z(a, json_field(found, "jwks_uri")), ret_fault) : NULL;
+	json_t *keys = set ? jwks_public(set) : NULL, *body = NULL;
+	if (set && !json_array_size(keys)) {
+		snprintf(ret_fault, ISSUER_FAULT, "its key set has no key for signatures");
+	} else if (set) {
+		body = json_new(a);
+		clock_format(clock_now_ms(), now);
+		json_put_str(body, "issuerUri", issuer);
+		json_put_z(body, "fetchedAt", now);
+		json_object_set(body, "keys", keys);
+		endpoints_put(body, found);
+	}
+	json_decref(keys);
+	json_decref(set);
+	return body;
+}
+
+int jwks_keep(struct tx *tx, struct arena *a, struct str provider_id, int64_t rev, const json_t *fetched)
+{
+	struct doc kept;
+	int result = tx_get(tx, a, "idp_jwks", provider_id, &kept);
+	if (result < 0 || kept.rev != rev)
+		return result == -ENOENT ? 0 : result;
+	kept.body = json_text(a, fetched);
+	return tx_update(tx, &kept);
 }
 
 static void keys_fetch(struct fetch *f)
 {
-	char fault[CURL_ERROR_SIZE], now[CLOCK_TEXT];
-	struct str uri = discover(f, fault);
-	json_t *set = uri.n ? json_fetch(f->jwks, uri.p, fault) : NULL, *keys = set ? jwks_public(set) : NULL;
-	if (set && !json_array_size(keys)) {
-		snprintf(fault, sizeof fault, "its key set has no key for signatures");
-	} else if (set) {
-		json_t *body = doc_json(f->arena, STR("{}"));
-		clock_format(clock_now_ms(), now);
-		json_put_str(body, "issuerUri", f->issuer);
-		json_put_z(body, "fetchedAt", now);
-		json_object_set(body, "keys", keys);
+	char fault[ISSUER_FAULT];
+	struct issuer_request how = {.ca_file = f->jwks->ca_file, .stops = is_closing, .ctx = f->jwks};
+	const json_t *body = jwks_fetch(&how, f->arena, f->issuer, fault);
+	if (body) {
 		f->found = json_text(f->arena, body);
-	}
-	if (f->found.n)
-		log_info("signing keys of %.*s: %zu fetched", STR_ARG(f->issuer), json_array_size(keys));
-	else if (!atomic_load(&f->jwks->closing))
+		log_info("signing keys of %.*s: %zu fetched", STR_ARG(f->issuer),
+		         json_array_size(json_object_get(body, "keys")));
+	} else if (!atomic_load(&f->jwks->closing)) {
 		log_warn("signing keys of %.*s: cannot be fetched: %s", STR_ARG(f->issuer), fault);
-	json_decref(keys);
-	json_decref(set);
+	}
 }
 
 /* Only what is still asked for: the provider may be gone or revoked again by now. */
@@ -401,6 +359,11 @@ void jwks_wake(struct jwks *j)
 	j->news = true;
 	pthread_cond_signal(&j->changed);
 	pthread_mutex_unlock(&j->lock);
+}
+
+const char *jwks_ca_file(const struct jwks *j)
+{
+	return j->ca_file;
 }
 
 int jwks_open(struct store *store, const char *ca_file, struct jwks **ret_jwks)

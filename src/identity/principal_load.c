@@ -11,6 +11,8 @@
 
 #define ACCESS_PAGE 200
 #define ACCESS_MAX 5000
+#define LIST_REQUIRED "apiAccessListRequired"
+#define FACTOR_REQUIRED "multiFactorAuthRequired"
 #define TEAMS_MAX 1000
 
 static int grant_order(const void *a, const void *b)
@@ -96,8 +98,8 @@ static int access_load(struct tx *tx, struct arena *a, struct principal *p)
 	return 0;
 }
 
-/* Whether an organization demands access lists. */
-static int requirement_load(struct tx *tx, struct arena *a, struct str org_id, bool *ret_required)
+/* Whether an organization demands access lists, or a second factor. */
+static int requirement_load(struct tx *tx, struct arena *a, struct str org_id, const char *which, bool *ret_required)
 {
 	struct doc settings;
 	int r = tx_get(tx, a, "org_settings", org_id, &settings);
@@ -106,7 +108,7 @@ static int requirement_load(struct tx *tx, struct arena *a, struct str org_id, b
 	if (r < 0)
 		return r;
 	json_t *body = json_loadb(settings.body.p, settings.body.n, 0, NULL);
-	*ret_required |= json_is_true(json_object_get(body, "apiAccessListRequired"));
+	*ret_required |= json_is_true(json_object_get(body, which));
 	json_decref(body);
 	return 0;
 }
@@ -136,7 +138,7 @@ static int orgs_shut(struct tx *tx, struct arena *a, struct principal *p)
 		struct str id = {g->scope.z, ID_LEN};
 		if (!(g->roles & role_org_mask) || str_eq(id, str_of(p->org_id)))
 			continue;
-		int r = requirement_load(tx, a, id, &g->shut);
+		int r = requirement_load(tx, a, id, LIST_REQUIRED, &g->shut);
 		if (r < 0)
 			return r;
 		if (g->shut)
@@ -144,6 +146,44 @@ static int orgs_shut(struct tx *tx, struct arena *a, struct principal *p)
 		any |= g->shut;
 	}
 	return any ? projects_shut(tx, a, p) : 0;
+}
+
+static int factors_load(struct tx *tx, struct arena *a, struct principal *p)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < p->grant_count; i++)
+		if (p->grants[i].roles & role_org_mask)
+			r = requirement_load(tx, a, (struct str){p->grants[i].scope.z, ID_LEN}, FACTOR_REQUIRED,
+			                     &p->grants[i].factor);
+	return r;
+}
+
+int principal_weaken(struct tx *tx, struct principal **p)
+{
+	bool any = false;
+	for (size_t i = 0; i < (*p)->grant_count; i++)
+		any |= (*p)->grants[i].factor;
+	if (!any)
+		return 0;
+	struct principal *weak = must_calloc(1, sizeof *weak);
+	weak->refs = 1;
+	weak->kind = (*p)->kind;
+	memcpy(weak->id, (*p)->id, sizeof weak->id);
+	memcpy(weak->name, (*p)->name, sizeof weak->name);
+	weak->grant_count = (*p)->grant_count;
+	weak->grants = must_calloc(weak->grant_count, sizeof *weak->grants);
+	memcpy(weak->grants, (*p)->grants, weak->grant_count * sizeof *weak->grants);
+	for (size_t i = 0; i < weak->grant_count; i++)
+		if (weak->grants[i].factor) {
+			weak->grants[i].shut = true;
+			weak->grants[i].roles = 0;
+		}
+	struct arena *a = arena_new();
+	int r = projects_shut(tx, a, weak);
+	arena_free(a);
+	principal_unref(r < 0 ? weak : *p);
+	*p = r < 0 ? *p : weak;
+	return r;
 }
 
 static int principal_fill(struct tx *tx, struct arena *a, struct principal *p, struct str id)
@@ -171,9 +211,11 @@ static int principal_fill(struct tx *tx, struct arena *a, struct principal *p, s
 	if (r < 0)
 		return r;
 	grants_settle(p);
-	r = access_load(tx, a, p);
+	r = p->kind == PRINCIPAL_USER ? factors_load(tx, a, p) : 0;
+	if (r == 0)
+		r = access_load(tx, a, p);
 	if (r == 0 && p->org_id[0])
-		r = requirement_load(tx, a, str_of(p->org_id), &p->access_required);
+		r = requirement_load(tx, a, str_of(p->org_id), LIST_REQUIRED, &p->access_required);
 	if (r == 0 && p->org_id[0] && !p->access_count)
 		r = orgs_shut(tx, a, p);
 	return r;

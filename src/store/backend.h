@@ -48,6 +48,10 @@
 	  (struct tx * tx, struct arena * a, const char *kind, struct str parent, int64_t seq, int64_t limit,        \
 	   struct doc **ret, size_t *ret_n),                                                                         \
 	  (tx, a, kind, parent, seq, limit, ret, ret_n))                                                             \
+	X(heads,                                                                                                     \
+	  (struct tx * tx, struct arena * a, const char *kind, const struct str *parent, struct doc **ret,           \
+	   size_t *ret_n),                                                                                           \
+	  (tx, a, kind, parent, ret, ret_n))                                                                         \
 	X(count, (struct tx * tx, const char *kind, struct str parent, int64_t *ret), (tx, kind, parent, ret))       \
 	X(ref_get, (struct tx * tx, struct arena * a, const char *kind, struct str value, struct str *ret),          \
 	  (tx, a, kind, value, ret))                                                                                 \
@@ -66,6 +70,10 @@
 	  (tx, a, f, offset, limit, ret, ret_n))                                                                     \
 	X(event_count, (struct tx * tx, const struct event_filter *f, int64_t *ret), (tx, f, ret))                   \
 	X(event_get, (struct tx * tx, struct arena * a, struct str id, struct event * ret), (tx, a, id, ret))        \
+	X(event_since,                                                                                               \
+	  (struct tx * tx, struct arena * a, int64_t seq, int64_t limit, struct event * *ret, size_t * ret_n),       \
+	  (tx, a, seq, limit, ret, ret_n))                                                                           \
+	X(event_newest, (struct tx * tx, int64_t * ret), (tx, ret))                                                  \
 	X(events_prune, (struct tx * tx, int64_t before_ms, int64_t limit, int64_t * ret),                           \
 	  (tx, before_ms, limit, ret))                                                                               \
 	X(job_add, (struct tx * tx, const struct job *j), (tx, j))                                                   \
@@ -175,6 +183,7 @@ struct tx {
 	bool full;           /* a statement failed because the disk is full */
 	bool touched;        /* tx_touch_identity() in this batch */
 	bool jobs;           /* a job became claimable in this batch */
+	bool events;         /* events were added in this batch */
 	_Atomic uint64_t reads;
 	void (*waits)(void *ctx); /* or NULL; see tx_on_wait() */
 	void *waits_ctx;
@@ -215,6 +224,8 @@ struct store {
 	_Atomic uint64_t distrust;
 	void (*_Atomic jobs_wake)(void *ctx);
 	void *_Atomic jobs_ctx;
+	void (*_Atomic events_wake)(void *ctx);
+	void *_Atomic events_ctx;
 	_Atomic bool binds_jobs;
 	_Atomic bool full; /* the last write failed because the disk is full */
 	struct damage *damage;

@@ -237,6 +237,14 @@ void store_on_jobs(struct store *s, void (*wake)(void *ctx), void *ctx)
 	s->jobs_wake = wake;
 }
 
+void store_on_events(struct store *s, void (*wake)(void *ctx), void *ctx)
+{
+	if (!wake)
+		s->events_wake = wake;
+	s->events_ctx = ctx;
+	s->events_wake = wake;
+}
+
 void store_binds_jobs(struct store *s, bool binds)
 {
 	s->binds_jobs = binds;

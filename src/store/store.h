@@ -92,6 +92,10 @@ must_check int tx_walk(struct tx *tx, struct arena *a, const char *kind, struct 
  * visitor's for the call only; a negative number from it ends the walk and is returned. */
 typedef int doc_visit(struct tx *tx, void *ctx, const struct doc *d);
 must_check int tx_walk_all(struct tx *tx, const char *kind, doc_visit *visit, void *ctx);
+/* All of a list in its order, or (parent NULL) of a kind in none, without their texts: which there are, what they are
+ * called, which have changed. */
+must_check int tx_heads(struct tx *tx, struct arena *a, const char *kind, const struct str *parent,
+                        struct doc **ret_docs, size_t *ret_count);
 must_check int tx_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count);
 /* The id for a unique value ("api_key_public" / "abcdefgh"). */
 must_check int tx_ref_get(struct tx *tx, struct arena *a, const char *kind, struct str value, struct str *ret_id);
@@ -119,6 +123,7 @@ struct event {
 	int64_t created_ms;
 	struct str cluster, raw; /* name of the cluster that it is about; further fields, as a JSON object; or empty */
 	bool for_org, for_group; /* shown in the list of the organization, of the project */
+	int64_t seq;             /* of a stored event: its place among all, without gaps, in the order of commits */
 };
 must_check int tx_event_add(struct tx *tx, const struct event *e);
 
@@ -135,6 +140,14 @@ must_check int tx_event_list(struct tx *tx, struct arena *a, const struct event_
                              int64_t limit, struct event **ret_events, size_t *ret_count);
 must_check int tx_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_count);
 must_check int tx_event_get(struct tx *tx, struct arena *a, struct str id, struct event *ret_event);
+/* Events of all organizations after that place, oldest first, at most `limit`. */
+must_check int tx_event_since(struct tx *tx, struct arena *a, int64_t seq, int64_t limit, struct event **ret_events,
+                              size_t *ret_count);
+/* The place of the newest event; 0 when there is none. */
+must_check int tx_event_newest(struct tx *tx, int64_t *ret_seq);
+/* Called on the store's thread after each commit of this process that has added events. Must be quick. NULL: none, but
+ * a call may still be running until the next write is done. */
+void store_on_events(struct store *s, void (*wake)(void *ctx), void *ctx);
 /* Deletes the oldest events, at most `limit`, that are older than that time. The chain of the rest stays valid. */
 must_check int tx_events_prune(struct tx *tx, int64_t before_ms, int64_t limit, int64_t *ret_count);
 

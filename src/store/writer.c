@@ -175,7 +175,7 @@ static int batch_try(struct writer *q, const struct write *batch)
 {
 	struct tx *conn = q->conn;
 	conn->touched = false;
-	conn->jobs = false;
+	conn->jobs = conn->events = false;
 	conn->full = false;
 	int r = conn->ops->batch_begin(conn);
 	if (r < 0)
@@ -199,6 +199,9 @@ static int batch_try(struct writer *q, const struct write *batch)
 	void (*wake)(void *) = q->store->jobs_wake;
 	if (conn->jobs && wake)
 		wake(q->store->jobs_ctx);
+	wake = q->store->events_wake;
+	if (conn->events && wake)
+		wake(q->store->events_ctx);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "call/service.h"
 #include "identity/attempts.h"
+#include "trail/live.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -266,6 +267,21 @@ static void buffers_write(struct buf *b, const struct http_server *server)
 	               h.busy);
 }
 
+static void streams_write(struct buf *b, struct live *live)
+{
+	struct live_stats l;
+	if (!live)
+		return;
+	live_stats(live, &l);
+	metrics_number(b, "steward_event_streams", "gauge", "Clients that listen to events.", l.listeners);
+	metrics_number(b, "steward_event_streams_bytes", "gauge", "Memory of the events that they share.",
+	               l.ring_bytes);
+	metrics_number(b, "steward_event_streams_resyncs_total", "counter",
+	               "How often one had missed too much, and was told to load anew.", l.resyncs);
+	metrics_number(b, "steward_event_streams_refused_total", "counter", "Clients refused because of too many.",
+	               l.refused);
+}
+
 static uint64_t resident_bytes(void)
 {
 	unsigned long long pages = 0;
@@ -313,6 +329,7 @@ void metrics_write(struct buf *b, struct service *s)
 	latency_write(b, all);
 	http_write(b, s->http);
 	buffers_write(b, s->http);
+	streams_write(b, s->live);
 	limiter_write(b, s->limiter);
 	attempts_write(b, s->attempts);
 	store_write_stats(b, s->store);

@@ -419,7 +419,10 @@ static void line_write(struct buf *b, const struct request *r)
 	if (r->response.stream.read && !bodiless)
 		json_z(b, "(stream)"); /* the stream is closed by now */
 	else
-		body_write(b, bodiless ? STR_NONE : r->response.body,
+		body_write(b,
+		           bodiless              ? STR_NONE
+		           : r->response.plain.n ? r->response.plain
+		                                 : r->response.body,
 		           content_type(r->response.headers, r->response.header_count), false);
 	json_close(b, '}');
 	buf_c(b, '\n');

@@ -1,7 +1,8 @@
 """Several clients at once, reading, writing, changing limits and reloading: what ThreadSanitizer watches."""
-import os, signal, threading
+import itertools, os, signal, threading
 
 import client
+from test_live_events import ALL, Stream, tenant_of
 
 
 def in_threads(count, work):
@@ -95,3 +96,45 @@ def test_reload_under_load(start_server):
 			assert client.Api(s).get('/metrics').status_code == 200
 
 	in_threads(4, work)
+
+
+def test_listeners_come_and_go_while_events_and_rights_change(module_server):
+	s = module_server
+	t = tenant_of(s)
+	group = t['projects'][0]['id']
+	stop, seen, gone = threading.Event(), [], []
+
+	def listen(i):
+		last = None
+		while not stop.is_set():
+			with Stream(s, t['user' if i % 2 else 'owner']['accessToken'], ALL if i < 2 else t['one'] + '/events:stream', last) as stream:
+				for _ in range(3):
+					one = stream.next() if stream.status == 200 else None
+					if not one or one[1] == 'end':
+						break
+					last = one[0] or last
+					seen.append(one)
+		gone.append(i)
+
+	def write(i):
+		api, values = s.api_for(t['owner']), itertools.count(30 + i, 2)
+
+		def change():
+			client.ok(api.patch(t['one'] + '/limits/svc.project.deployment.clusters', json={'value': next(values)}))
+			return len(gone) == 4
+
+		try:
+			for n in range(12):
+				change()
+				if i == 0 and n % 4 == 0:
+					user = {'username': t['user']['username'], 'roles': ['GROUP_READ_ONLY']}
+					client.ok(api.delete('/groups/%s/users/%s' % (group, t['user']['id'])), 204)
+					api.post('/groups/%s/users' % group, json=user)
+		finally:
+			if i == 0:
+				stop.set()
+				client.until(change, longest=0.5)  # each waits for another event
+
+	in_threads(6, lambda i: write(i) if i < 2 else listen(i - 2))
+	assert seen
+	client.until(lambda: client.metric(s, 'steward_event_streams') == 0)

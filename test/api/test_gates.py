@@ -499,7 +499,7 @@ def test_no_such_path(world, wire, failures):
 				doc = a.json()
 				failures.check(path, doc['detail'] == 'Cannot find resource %s.' % doc['parameters'][0],
 						doc)
-	for path in ('/', '/api', '/api/svc', '/api/svc/v3', '/api/svc/v2x', '/index.html', '/favicon.ico'):
+	for path in ('/api', '/api/svc', '/api/svc/v3', '/api/svc/v2x', '/index.html', '/favicon.ico'):
 		failures.document(path, wire.one('GET', path), 404)
 
 

@@ -121,6 +121,15 @@ def test_document_is_valid_to_another_validator(fetch, tmp_path):
 	assert (run.returncode, run.stdout, run.stderr) == (0, '', '')
 
 
+def test_document_tells_what_is_secret_and_what_is_dangerous(fetch):
+	doc = fetch(DATES[-1])
+	for schema, field in (('ApiKeyUserDetails', 'privateKey'), ('CloudDatabaseUser', 'password'), ('PagerDuty', 'serviceKey')):
+		assert doc['components']['schemas'][schema]['properties'][field]['format'] == 'password', field
+	dangers = {op['operationId']: op.get('x-steward-danger') for _, _, op in each_operation(doc)}
+	assert dangers['deleteCluster'] == 'name' and dangers['restartPrimaries'] == dangers['deleteOrgTeam'] == 'confirm'
+	assert dangers['createCluster'] is None
+
+
 @pytest.mark.parametrize('date', DATES)
 def test_document_holds_together(fetch, date):
 	doc = fetch(date)

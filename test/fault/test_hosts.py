@@ -189,6 +189,16 @@ def test_every_get_is_the_same(hosts):
 	for i in range(3):
 		r = hosts.caller(i).call('HEAD', '/groups/%s/processes/%s' % (hosts.group, process['id']))
 		assert r.status_code == 200 and not r.content and int(r.headers['Content-Length']) > 100
+	# And the overview, which asks the hosts of its page.
+	for i in range(3):
+		assert overview(hosts, i) == {'c0': 3, 'c1': 3, 'c2': 3}
+
+
+def overview(hosts, i):
+	"""How many nodes of each cluster are seen from there."""
+	page = client.ok(call('GET', 'https://%s/api/console/overview?groupId=%s' % (hosts.addresses[i], hosts.group), headers=hosts.caller(i).headers))
+	assert all(len(c['nodes']) in (0, c['nodesTotal']) for c in page['results'])
+	return {c['name']: len(c['nodes']) for c in page['results']}
 
 
 def test_a_shape_is_rejected_through_another_host(hosts):
@@ -352,6 +362,7 @@ def test_a_host_that_is_away(hosts):
 			     '/groups/%s/clusters/%s/logs/db.gz' % (hosts.group, process['hostname'])):
 			away(hosts, path, 'h2')
 			client.ok(hosts.caller(0).get('/groups/%s/clusters/c2' % hosts.group))  # what the store knows
+			assert overview(hosts, 0) == {'c0': 3, 'c1': 3, 'c2': 0}
 			client.ok(hosts.caller(0).get('/groups/%s/processes/%s' % (hosts.group, hosts_local(hosts))))
 		if stop == signal.SIGSTOP:
 			os.kill(hosts.nodes[2].pid, signal.SIGCONT)

@@ -254,6 +254,18 @@ CORRECTED = {
 }
 
 
+# What it does not have: lists in which something is looked for by its name, and that come in another order.
+ADDED = {'q', 'sort'}
+SEARCHED = {'listGroups', 'getOrgGroups', 'listOrgs', 'listClusters', 'listOrgUsers', 'listGroupUsers', 'listOrgTeams'}
+
+
+def without_added(operation):
+	"""The operation as the reference could have it."""
+	kept = [p for p in operation.get('queryParams', []) if p['name'] not in ADDED]
+	assert (len(kept) < len(operation.get('queryParams', []))) == (operation['operationId'] in SEARCHED)
+	return {**{k: v for k, v in operation.items() if k != 'queryParams'}, **({'queryParams': kept} if kept else {})}
+
+
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason='the reference is not here')
 def test_facts_are_those_of_the_reference():
 	catalog, schemas = load(REFERENCE / 'catalog.json'), load(REFERENCE / 'schemas.json')
@@ -272,7 +284,7 @@ def test_facts_are_those_of_the_reference():
 
 	theirs = {row['operationId']: {**row, 'set': bucket['id']} for bucket in catalog['sets']
 		  for row in bucket['endpoints']}
-	ours = {operation['operationId']: operation for operation in OPERATIONS}
+	ours = {operation['operationId']: without_added(operation) for operation in OPERATIONS}
 	assert set(ours) == set(theirs)
 	for name, row in theirs.items():
 		for key in OPERATION_KEYS:

@@ -275,6 +275,8 @@ struct cluster_sight {
 };
 /* All clusters of the call's project, dedicated ones first; what hosts tell is in the arena. */
 must_check int clusters_observe(struct call *c, struct arena *a, struct cluster_sight **ret_list, size_t *ret_count);
+/* Those of the list, by the ids and hosts that it has. Only on a worker, where clusters are on several hosts. */
+must_check int clusters_look(struct call *c, struct arena *a, struct cluster_sight *list, size_t count);
 /* Another host's question: the path, and who answers it. */
 #define CLUSTERS_OBSERVED "/hosts/clusters"
 void clusters_observed(struct service *s, struct request *r);

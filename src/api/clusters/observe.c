@@ -181,6 +181,18 @@ int cluster_observe(struct call *c, const struct cluster *cluster, struct cluste
 	return r;
 }
 
+int clusters_look(struct call *c, struct arena *a, struct cluster_sight *list, size_t count)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (!host_is_elsewhere(list[i].host))
+			list[i].host = STR_NONE;
+		if (!list[i].host.n)
+			r = observe_here(c->service, a, list[i].doc.id, &list[i].status);
+	}
+	return r < 0 ? r : ask_elsewhere(c, a, list, count);
+}
+
 struct looking {
 	struct call *call;
 	struct arena *arena, *passing; /* passing: for one cluster */

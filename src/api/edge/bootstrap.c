@@ -6,6 +6,7 @@
 #include "api/alerts/alerts.h"
 #include "api/credentials/credentials.h"
 #include "api/edge/edge.h"
+#include "api/edge/sign_in.h"
 #include "api/federation/federation.h"
 #include "api/kit/verbs.h"
 
@@ -87,6 +88,7 @@ static int file_put(struct first *f)
 	                         "username", OWNER_NAME, "apiKey", "serviceAccount");
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		json_put_str(section_of(root, i), fields[i].field, *field_at(f, i));
+	json_put_str(root, "consoleLink", first_link(f->arena, f->base_url, f->user_id));
 	return file_write(f->arena, f->data_dir, json_keep(f->arena, root));
 }
 
@@ -229,7 +231,9 @@ int bootstrap_refresh(const char *data_dir, const char *base_url, const char *ca
 	struct arena *a = arena_new();
 	json_t *root = json_load_file(path_of(a, data_dir, FILE_NAME), 0, NULL);
 	int result = 0;
-	if (root && (!str_is(json_field(root, "baseUrl"), base_url) || !str_is(json_field(root, "caFile"), ca_file))) {
+	if (root && (!str_is(json_field(root, "baseUrl"), base_url) || !str_is(json_field(root, "caFile"), ca_file) ||
+	             !json_object_get(root, "consoleLink"))) {
+		json_put_str(root, "consoleLink", first_link(a, base_url, json_field(root, "userId")));
 		json_put_z(root, "baseUrl", base_url);
 		json_put_z(root, "caFile", ca_file);
 		result = file_write(a, data_dir, root);

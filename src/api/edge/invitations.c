@@ -5,8 +5,12 @@
  * The link proves the address: it went there and nowhere else. Accepting makes the account, with the password that is
  * given. Somebody who has accepted before gives the password of the account, so that a link in the wrong hands does not
  * open one. An account whose address nobody has proved (kept by an older version, with whatever password its maker
- * chose) gets its password now. Passwords are hashed on a thread of the request's own. */
+ * chose) gets its password now. Passwords are hashed on a thread of the request's own.
+ *
+ * Browsers that open the letter's link get the console's page; who accepts there is signed in. */
+#include "api/edge/console.h"
 #include "api/edge/edge.h"
+#include "api/edge/sign_in.h"
 #include "api/federation/federation.h"
 #include "api/users/users.h"
 
@@ -18,6 +22,7 @@
 #include "identity/attempts.h"
 #include "identity/identity.h"
 #include "identity/password.h"
+#include "identity/totp.h"
 #include "trail/events.h"
 
 #include <errno.h>
@@ -45,6 +50,7 @@ struct answering {
 	struct str kept_hash, new_hash; /* of the password: the account's; to be set */
 	struct call call;               /* for refusals and events */
 	json_t *out;                    /* what it is answered with, or NULL; freed with the arena */
+	struct str cookie;              /* of the session that has begun; or empty */
 };
 
 static int fail_store(struct answering *w, int error)
@@ -67,6 +73,8 @@ static void respond(struct answering *w)
 	struct request *r = w->request;
 	for (size_t i = 0; i < w->call.extra_header_count; i++)
 		response_header(&r->response, w->call.extra_headers[i][0].p, w->call.extra_headers[i][1]);
+	if (w->cookie.n && !w->call.problem.status)
+		response_header(&r->response, "set-cookie", w->cookie);
 	if (w->call.problem.status)
 		answer_problem(r, &w->call.problem);
 	else if (w->out)
@@ -193,6 +201,9 @@ static int account_ensure(struct tx *tx, struct answering *w)
 		                 "The account has just changed. Look at the invitation again.");
 	if (w->has_password)
 		return 0;
+	result = account_take_over(tx, a, &user);
+	if (result < 0)
+		return result;
 	user.secret = w->new_hash;
 	json_t *body = doc_json(a, user.body);
 	user_profile_set(body, w->body);
@@ -224,6 +235,8 @@ static int join(struct tx *tx, struct answering *w, struct str org_id)
 	if (result == 0)
 		result = grant_add(tx, w->request->arena, GRANTEE_USER, i->user_id, true, org_id, i->roles);
 	if (result == 0)
+		result = federation_joined(tx, w->request->arena, i->user_id);
+	if (result == 0)
 		result = event_add(w, "JOINED_ORG", org_id, STR_NONE);
 	for (size_t k = 0; result == 0 && k < i->place_count; k++)
 		result = join_place(tx, w, &i->places[k], org_id);
@@ -242,6 +255,21 @@ static int invitation_decline(struct tx *tx, struct answering *w, struct str org
 	return event_add(w, i->org_id.n ? "ORG_INVITATION_DELETED" : "GROUP_INVITATION_DELETED", org_id, i->group_id);
 }
 
+/* For the console. Where the account asks for a code too, the person signs in as always. */
+static int sign_in(struct tx *tx, struct answering *w)
+{
+	struct arena *a = w->request->arena;
+	struct session session;
+	bool codes = false;
+	if (request_fetch_site(w->request) != FETCH_SAME_ORIGIN)
+		return 0;
+	int result = totp_is_on(tx, a, w->invitation.user_id, &codes);
+	if (result < 0 || codes)
+		return result;
+	return session_begin(tx, a, w->service, w->request, w->invitation.user_id, "invitation", false, &session,
+	                     &w->cookie);
+}
+
 static int invitation_accept(struct tx *tx, struct answering *w, struct str org_id)
 {
 	struct arena *a = w->request->arena;
@@ -257,6 +285,8 @@ static int invitation_accept(struct tx *tx, struct answering *w, struct str org_
 	w->call.caller = NULL;
 	if (result == 0)
 		result = invitation_delete(tx, a, i);
+	if (result == 0)
+		result = sign_in(tx, w);
 	w->out = json_new(a);
 	json_put_str(w->out, "userId", i->user_id);
 	json_put_str(w->out, "username", i->username);
@@ -269,6 +299,7 @@ static int answer_run(struct tx *tx, void *ctx)
 	struct answering *w = ctx;
 	struct doc project = {.rev = 0};
 	w->call.problem = (struct problem){0};
+	w->cookie = STR_NONE;
 	w->call.tx = tx;
 	w->call.event = (struct call_event){0};
 	/* Again, in the transaction: it may have been answered or withdrawn since. */
@@ -381,6 +412,22 @@ static int method_check(struct answering *w)
 	return call_fail(&w->call, 405, "METHOD_NOT_ALLOWED", "Use GET, POST or DELETE.");
 }
 
+/* The letter's link, opened in a browser. */
+static bool is_page(const struct request *r)
+{
+	struct str accept = request_header(r, "accept");
+	return str_starts(r->path, STR(INVITATIONS_LINK)) && str_is_one_of("GET|HEAD", r->method) && accept.n &&
+	       memmem(accept.p, accept.n, "text/html", 9);
+}
+
+static void page_lead(struct request *r, struct str token)
+{
+	r->response.status = 303;
+	response_header(&r->response, "location",
+	                arena_printf(r->arena, CONSOLE_PATH "invitations/%.*s", STR_ARG(token)));
+	respond_here(r);
+}
+
 void invitations_serve(struct service *s, struct request *r)
 {
 	struct answering *w = arena_new_of(r->arena, struct answering);
@@ -389,6 +436,10 @@ void invitations_serve(struct service *s, struct request *r)
 	w->request = r;
 	w->call = (struct call){.service = s, .request = r, .arena = r->arena, .op = &answer_op};
 	w->token = (struct str){slash + 1, r->path.n - (size_t)(slash + 1 - r->path.p)};
+	if (is_page(r)) {
+		page_lead(r, w->token);
+		return;
+	}
 	w->declines = str_is(r->method, "DELETE");
 	bool posts = str_is(r->method, "POST");
 	int result = method_check(w);

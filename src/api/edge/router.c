@@ -4,7 +4,12 @@
 
 #include "api/backups/backups.h"
 #include "api/clusters/clusters.h"
+#include "api/edge/console.h"
 #include "api/edge/edge.h"
+#include "api/edge/live.h"
+#include "api/edge/overview.h"
+#include "api/edge/roster.h"
+#include "api/edge/visit.h"
 #include "api/events/events.h"
 #include "api/index/index.h"
 #include "api/integrations/integrations.h"
@@ -15,6 +20,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "call/answer.h"
+#include "call/compress.h"
 #include "call/pool.h"
 #include "call/query.h"
 #include "call/workers.h"
@@ -173,6 +179,7 @@ void router_teardown(void)
 	free(documents);
 	documents = NULL;
 	metrics_teardown();
+	roster_teardown();
 }
 
 static struct str document_of(const struct service *s, unsigned date)
@@ -222,6 +229,7 @@ static void openapi(struct service *s, struct request *r)
 		                                           catalog_dates[0], catalog_current)};
 		answer_problem(r, &p);
 	}
+	response_compress(r);
 	respond_here(r);
 }
 
@@ -279,13 +287,14 @@ static void endpoint_serve(struct service *s, struct request *r)
 }
 
 enum {
-	ROUTE_CALL = 1,   /* of the catalog: the gates ask who calls, and the row says how large a body may be */
-	ROUTE_PAGE = 2,   /* GET and HEAD alone; other functions see every method */
-	ROUTE_SECRET = 4, /* what follows the path is a token: logs and recordings do without */
-	ROUTE_TEST = 8,   /* there only with the test control */
-	ROUTE_LOOP = 16,  /* touches no store: answered on the loop even when the store is remote */
-	ROUTE_INNER = 32, /* for other hosts of the service alone */
-	ROUTE_SLOW = 64,  /* may take long: never on a loop */
+	ROUTE_CALL = 1,      /* of the catalog: the gates ask who calls, and the row says how large a body may be */
+	ROUTE_PAGE = 2,      /* GET and HEAD alone; other functions see every method */
+	ROUTE_SECRET = 4,    /* what follows the path is a token: logs and recordings do without */
+	ROUTE_TEST = 8,      /* there only with the test control */
+	ROUTE_LOOP = 16,     /* touches no store: answered on the loop even when the store is remote */
+	ROUTE_INNER = 32,    /* for other hosts of the service alone */
+	ROUTE_SLOW = 64,     /* may take long: never on a loop */
+	ROUTE_PRIVATE = 128, /* bodies are passwords, codes and tickets: recordings do without */
 };
 
 static const struct route {
@@ -298,6 +307,19 @@ static const struct route {
         {"/api/svc/", dispatch, ROUTE_CALL, BODY_MAX},
         {"/api/oauth/token", oauth_token, 0, BODY_SMALL, oauth_problem},
         {"/api/oauth/revoke", oauth_revoke, 0, BODY_SMALL, oauth_problem},
+        {SESSION_PATH "/first/", session_serve, ROUTE_SECRET | ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH "/passkey", passkeys_serve, ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH "/passkey/", passkeys_serve, ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH "/passkeys", passkeys_serve, ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH "/passkeys/", passkeys_serve, ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH "/providers", oidc_serve, 0, BODY_SMALL},
+        {SESSION_PATH "/oidc/callback/", oidc_serve, ROUTE_SECRET | ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH "/oidc/", oidc_serve, ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH "/saml/done/", saml_serve, ROUTE_SECRET | ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH "/saml/", saml_serve, ROUTE_PRIVATE, BODY_SMALL},
+        {SAML_PATH, saml_serve, ROUTE_PRIVATE, BODY_TOLD},
+        {SESSION_PATH "/", session_serve, ROUTE_PRIVATE, BODY_SMALL},
+        {SESSION_PATH, session_serve, ROUTE_PRIVATE, BODY_SMALL},
         {INVITATIONS_PATH, invitations_serve, ROUTE_SECRET, BODY_SMALL},
         {INVITATIONS_LINK, invitations_serve, ROUTE_SECRET, BODY_SMALL},
         {FEED_PATH, feed_serve, ROUTE_PAGE | ROUTE_SECRET | ROUTE_SLOW, BODY_SMALL},
@@ -308,6 +330,14 @@ static const struct route {
         {"/openapi.json", openapi, ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {CA_PATH, authority, ROUTE_PAGE, BODY_SMALL},
         {"/ca", service_authority, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
+        {OVERVIEW_PATH, overview_serve, ROUTE_PAGE, BODY_SMALL},
+        {SIZES_PATH, sizes_serve, ROUTE_PAGE, BODY_SMALL},
+        {HOSTS_LIST_PATH, hosts_serve, ROUTE_PAGE, BODY_SMALL},
+        {CONSOLE_PATH "first/", console_serve, ROUTE_PAGE | ROUTE_SECRET | ROUTE_LOOP, BODY_SMALL},
+        {CONSOLE_PATH "reset/", console_serve, ROUTE_PAGE | ROUTE_SECRET | ROUTE_LOOP, BODY_SMALL},
+        {CONSOLE_PATH "invitations/", console_serve, ROUTE_PAGE | ROUTE_SECRET | ROUTE_LOOP, BODY_SMALL},
+        {CONSOLE_PATH, console_serve, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
+        {LIVE_CONSOLE_PATH, live_serve, ROUTE_PAGE, BODY_SMALL},
         {"/api/test/", test_control, ROUTE_TEST, BODY_MAX},
         {PROMETHEUS_PATH, prometheus_serve, ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {METRICS_EXPOSED, metrics_exposed, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
@@ -315,7 +345,9 @@ static const struct route {
         {CLUSTERS_OBSERVED, clusters_observed, ROUTE_INNER | ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {SHAPE_ASKED, shape_asked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
 };
+static const struct route leading = {"", console_lead, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL};
 static const struct route nowhere = {"", not_found, 0, BODY_SMALL};
+static const struct route streamed = {"", live_serve, ROUTE_PAGE, BODY_SMALL};
 static const struct route translated = {"", dispatch, ROUTE_CALL, BODY_MAX};
 static const struct route beside = {"", endpoint_serve, ROUTE_LOOP, BODY_TOLD};
 
@@ -336,6 +368,8 @@ static bool leads_to(const struct service *s, const struct request *r, const str
 
 static const struct route *route_of(const struct service *s, const struct request *r)
 {
+	if (live_is_path(r->path) && is_open(s, r, streamed.flags))
+		return &streamed;
 	if (leads_to(s, r, &routes[0]))
 		return &routes[0];
 	const struct dialect *d = dialect_of_path(r->path);
@@ -345,6 +379,8 @@ static const struct route *route_of(const struct service *s, const struct reques
 	for (size_t i = 1; i < sizeof routes / sizeof *routes; i++)
 		if (leads_to(s, r, &routes[i]))
 			return &routes[i];
+	if ((str_is(r->path, "/") || str_is(r->path, "/console")) && is_open(s, r, leading.flags))
+		return &leading;
 	return dialect_endpoint(r->path) && is_open(s, r, beside.flags) ? &beside : &nowhere;
 }
 
@@ -448,6 +484,8 @@ static void token_hide(const struct service *s, struct request *r)
 	const struct route *route = route_of(s, r);
 	if (route->flags & ROUTE_SECRET)
 		r->path = r->target = arena_printf(r->arena, "%s" RECORD_REDACTED, route->path);
+	if (route->flags & ROUTE_PRIVATE)
+		r->body = r->response.body = STR_NONE;
 }
 
 void router_done(void *ctx, struct request *r, size_t bytes_sent)
@@ -458,11 +496,13 @@ void router_done(void *ctx, struct request *r, size_t bytes_sent)
 	/* Only dispatch() sets app: other paths have no call. */
 	const struct call *c = r->app;
 	const struct op *op = c ? c->op : NULL;
+	/* A row beside the catalog has no place in its tables. */
+	int row = op >= catalog_ops && op < catalog_ops + catalog_op_count ? (int)(op - catalog_ops) : -1;
 	int64_t micros = clock_mono_us() - r->started_us;
 	/* A call that another host passed on is counted there. */
 	if (!r->from_host[0])
-		metrics_observe(s->loop[r->loop].metrics, op ? (int)(op - catalog_ops) : -1, r->response.status,
-		                micros);
+		metrics_observe(s->loop[r->loop].metrics, row, r->response.status,
+		                r->response.stream.endless ? 0 : micros);
 	if (log_enabled(LOG_INFO)) {
 		char peer[IP_TEXT];
 		ip_format(&r->peer, peer);

@@ -26,6 +26,23 @@ must_check int federation_forget_project(struct tx *tx, struct arena *a, struct 
  * domains and the address is of none of them. */
 must_check int federation_admit(struct call *c, struct str org_id, struct str email);
 
+/* sign_in.c. Before anything is served: whose providers sign people in. */
+enum federated_sign_in { FEDERATED_ALL, FEDERATED_OPERATOR, FEDERATED_NONE };
+void federation_allow(enum federated_sign_in whose);
+/* At the start: older stores do not know providers by their domains yet. */
+must_check int federation_index(struct store *store);
+/* Providers by which people of the address's domain can sign in: [{"id","displayName","protocol"}, ...]. */
+must_check int federation_providers_of(struct tx *tx, struct arena *a, struct str username, json_t *list);
+/* One of them. -ENOENT: there is none, it is not for sign-in, or no organization uses it. */
+must_check int federation_provider(struct tx *tx, struct arena *a, struct str id, struct doc *ret_provider);
+/* In a write: the user whom the claims of a verified token name. Makes the account and gives the roles that the
+ * settings say, with their events. 403 after call_fail() for those whom the provider cannot sign in. */
+must_check int federation_vouched(struct call *c, const struct doc *provider, const json_t *claims,
+                                  struct str *ret_user_id);
+/* In a write, for a user who has become a member of one more organization: sessions that providers have begun end,
+ * because whoever configures them has no part in that organization. */
+must_check int federation_joined(struct tx *tx, struct arena *a, struct str user_id);
+
 /* What federation.c, connected_orgs.c and identity_providers.c share. */
 
 /* The organizations of a federation: their "connected_org" documents, in the order in which they came. */

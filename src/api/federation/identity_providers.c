@@ -61,6 +61,8 @@ int provider_get(struct tx *tx, struct arena *a, struct str federation_id, struc
 static int provider_gone(struct tx *tx, struct arena *a, const struct doc *d)
 {
 	int result = refs_move(tx, doc_json(a, d->body), NULL, d->id);
+	if (result == 0)
+		result = provider_domains_move(tx, a, doc_json(a, d->body), NULL, d->id);
 	return result < 0 ? result : jwks_forget(tx, d->id);
 }
 
@@ -364,7 +366,11 @@ static int provider_save(struct call *c, struct doc *d, const struct doc *old, j
 	int result = resource_put(c->tx, d, old);
 	if (result < 0)
 		return result;
-	result = refs_move(c->tx, old ? doc_json(c->arena, old->body) : NULL, document, d->id);
+	const json_t *before = old ? doc_json(c->arena, old->body) : NULL;
+	result = provider_domains_move(c->tx, c->arena, before, document, d->id);
+	if (result < 0)
+		return result;
+	result = refs_move(c->tx, before, document, d->id);
 	return result == -EEXIST ? conflict(c, "slug", json_field(document, "slug"), "is taken. Choose another.")
 	                         : result;
 }

@@ -1,5 +1,6 @@
 /* The generic verbs. A stored body is final text, so a read splices links into it and parses nothing; a write parses,
  * merges, checks the whole against the resource's schema and stores the text again. */
+#include "api/kit/found.h"
 #include "api/kit/lifecycle.h"
 #include "api/kit/resources.h"
 #include "base/clock.h"
@@ -247,6 +248,9 @@ int verb_list(struct call *c)
 		return result;
 	bool plain = !r->bare && r->self && !r->group_self && !HOOK(r, view) && !HOOK(r, text) && !HOOK(r, key) &&
 	             !HOOK(r, stand_in);
+	if (list_is_searched(c))
+		return list_found(c, segments, count, plain ? list_item_plain : item_write,
+		                  filtered ? item_takes : NULL, r);
 	return list_segments(c, segments, count, plain ? list_item_plain : item_write, filtered ? item_takes : NULL, r);
 }
 

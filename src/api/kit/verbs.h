@@ -70,6 +70,8 @@ struct resource_hooks {
 	struct str (*key)(struct call *c, const struct doc *d);
 	/* Entries of a list, where filters cannot say which. */
 	bool (*takes)(struct call *c, const struct doc *d);
+	/* What people know an entry of a list by, for those who look for it, where that is not its name. */
+	struct str (*called)(struct call *c, const struct doc *d);
 	/* One that has nothing below it, unlike others of its kind. */
 	bool (*leaf)(struct call *c, const struct doc *d);
 	/* What a list is made of, where that is not the parent's documents. */

@@ -90,6 +90,8 @@ static int add_owner(struct call *c, struct str org_id, struct str user_id, json
 		        "must be the id of a user who shares an organization or a project with the caller.");
 	if (result == 0)
 		result = grant_set(c->tx, c->arena, GRANTEE_USER, user_id, true, org_id, role_bit("ORG_OWNER"));
+	if (result == 0 && !user_is_caller(c, user_id))
+		result = federation_joined(c->tx, c->arena, user_id);
 	if (result < 0)
 		return result;
 	json_put_str(answer, "orgOwnerId", user_id);
@@ -126,6 +128,19 @@ static int add_federation(struct call *c, struct str org_id, json_t *answer)
 	int result = id.n ? federation_join(c, id, org_id) : federation_create(c->tx, c->arena, org_id, &id);
 	if (result == 0)
 		json_put_str(answer, "federationSettingsId", id);
+	return result;
+}
+
+/* Organizations that are made in the console demand access lists of their keys. Sessions need none. */
+static int require_access_list(struct call *c, struct str org_id)
+{
+	int result =
+	        doc_insert(c->tx, "org_settings", org_id, org_id, STR_NONE, STR("{\"apiAccessListRequired\":true}"));
+	tx_touch_identity(c->tx);
+	if (result == 0)
+		result = event_next(c);
+	event_set_type(c, "ORG_PUBLIC_API_ACCESS_LIST_REQUIRED");
+	event_scope(c, org_id, STR_NONE);
 	return result;
 }
 
@@ -225,6 +240,8 @@ int orgs_create(struct call *c)
 		result = add_key(c, id, key, answer);
 	if (result == 0 && account)
 		result = add_account(c, id, account, answer);
+	if (result == 0 && c->by_session)
+		result = require_access_list(c, id);
 	if (result < 0)
 		return result;
 	c->location = link_href(c, resource_org.self, "orgId", id);

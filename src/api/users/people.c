@@ -144,6 +144,21 @@ bool people_takes(struct call *c, const struct doc *d)
 	return result < 0 ? result != -ENOENT : p->statuses & 1u << member_status(&m);
 }
 
+/* By the user name, and by the first and last name. */
+static struct str person_called(struct call *c, const struct doc *d)
+{
+	struct doc user;
+	struct member m;
+	if (is_of_invited(d->kind))
+		return invitation_of_doc(c->tx, c->arena, d, &m) == 0 ? m.username : STR_NONE;
+	if (tx_get(c->tx, c->arena, "user", d->name, &user) < 0)
+		return STR_NONE;
+	const json_t *body = doc_json(c->arena, user.body);
+	struct str name = json_field(body, "username"), first = json_field(body, "firstName"),
+	           last = json_field(body, "lastName");
+	return arena_printf(c->arena, "%.*s %.*s %.*s", STR_ARG(name), STR_ARG(first), STR_ARG(last));
+}
+
 int people_stand_in(struct call *c, const struct resource **r, struct doc *d)
 {
 	if (!lists_accounts(c)) {
@@ -326,6 +341,7 @@ const struct resource_hooks org_user_hooks = {.load = person_load,
                                               .links = person_links,
                                               .segments = org_segments,
                                               .takes = people_takes,
+                                              .called = person_called,
                                               .stand_in = people_stand_in};
 const struct resource_hooks group_user_hooks = {.load = person_load,
                                                 .save = group_save,
@@ -334,6 +350,7 @@ const struct resource_hooks group_user_hooks = {.load = person_load,
                                                 .links = person_links,
                                                 .segments = group_segments,
                                                 .takes = people_takes,
+                                                .called = person_called,
                                                 .stand_in = people_stand_in};
 
 /* Roles: one more, one less, or a new set of them. */

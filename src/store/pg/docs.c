@@ -274,6 +274,17 @@ int pg_walk(struct tx *tx, struct arena *a, const char *kind, struct str parent,
 	return list_read_docs(tx, a, PG_DOC_WALK_ST, &args, ret_docs, ret_count);
 }
 
+int pg_heads(struct tx *tx, struct arena *a, const char *kind, const struct str *parent, struct doc **ret_docs,
+             size_t *ret_count)
+{
+	struct pg_args args = {0};
+	tx_count_read(tx);
+	pg_z(&args, kind);
+	if (parent)
+		pg_str(&args, *parent);
+	return list_read_docs(tx, a, parent ? PG_DOC_HEADS_OF_ST : PG_DOC_HEADS_ST, &args, ret_docs, ret_count);
+}
+
 /* The position for a document in a list that the batch has added to before. -ENOENT for the first, whose own statement
  * finds the position. */
 static int list_append(struct tx *tx, const struct doc *d, struct pg_list **ret_list)

@@ -141,6 +141,7 @@ int pg_event_add(struct tx *tx, const struct event *e)
 	p->chain.last = row.seq;
 	memcpy(p->chain.head, hash, sizeof hash);
 	p->chain_changed = true;
+	tx->events = true;
 	return 0;
 }
 
@@ -157,6 +158,7 @@ static void event_read(struct arena *a, const PGresult *r, int row, struct event
 	        .raw = arena_dup(a, pg_column(r, row, 7)),
 	        .for_org = !PQgetisnull(r, row, 8),
 	        .for_group = !PQgetisnull(r, row, 9),
+	        .seq = pg_number(r, row, 10),
 	};
 }
 
@@ -305,6 +307,31 @@ int pg_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, 
 	pg_int(&args, limit);
 	return events_read(tx, a, f->in_org ? PG_EVENT_PAGE_ORG_ST : PG_EVENT_PAGE_GROUP_ST, &args, ret_events,
 	                   ret_count);
+}
+
+int pg_event_since(struct tx *tx, struct arena *a, int64_t seq, int64_t limit, struct event **ret_events,
+                   size_t *ret_count)
+{
+	struct pg_args args = {0};
+	tx_count_read(tx);
+	int r = pg_known_events(tx);
+	pg_int(&args, seq);
+	pg_int(&args, limit);
+	return r < 0 ? r : events_read(tx, a, PG_EVENT_SINCE_ST, &args, ret_events, ret_count);
+}
+
+int pg_event_newest(struct tx *tx, int64_t *ret_seq)
+{
+	PGresult *result;
+	tx_count_read(tx);
+	int r = pg_known_events(tx);
+	if (r == 0)
+		r = pg_exec(tx, PG_EVENT_NEWEST_ST, NULL, &result);
+	if (r < 0)
+		return r;
+	*ret_seq = r > 0 ? pg_number(result, 0, 0) : 0;
+	PQclear(result);
+	return 0;
 }
 
 /* Where the chain will begin: after the last event to delete. Only the first `limit` events are looked at, up to the

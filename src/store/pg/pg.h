@@ -23,7 +23,7 @@
 #define PG_LOCK "1398036292"
 
 #define PG_DOC "kind, id, parent, name, seq, rev, created_ms, body, secret"
-#define PG_EVENT "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos"
+#define PG_EVENT "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos, seq"
 #define PG_EVENT_FILTER                                                                     \
 	" AND created_ms BETWEEN $2 AND $3 AND ($4::text = '[]' OR NOT type = ANY (SELECT " \
 	"json_array_elements_text($4::text::json)))"                                        \
@@ -87,6 +87,9 @@
 	            " LIMIT $4 OFFSET $5")                                                                             \
 	X(DOC_WALK, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND (parent, seq) > ($2, $3)"                          \
 	            " ORDER BY parent, seq LIMIT $4")                                                                  \
+	X(DOC_HEADS, "SELECT kind, id, parent, name, seq, rev, created_ms, '', '' FROM doc WHERE kind = $1")           \
+	X(DOC_HEADS_OF, "SELECT kind, id, parent, name, seq, rev, created_ms, '', '' FROM doc WHERE kind = $1"         \
+	                " AND parent = $2 ORDER BY seq")                                                               \
 	X(DOC_WHERE, "SELECT rev FROM doc WHERE kind = $1 AND id = $2")                                                \
 	X(DOC_INSERT,                                                                                                  \
 	  "WITH d AS (INSERT INTO doc (" PG_DOC ") SELECT $1, $2, $3, $4,"                                             \
@@ -171,6 +174,8 @@
 	  " $8::bytea[], $9::bytea[], $10::text[], $11::text[], $12::int8[], $13::int8[]) n (seq, id, org_id, "        \
 	  "group_id, type, created_ms, body, prev_hash, hash, cluster, raw, for_org, for_group)")                      \
 	X(EVENT_GET, "SELECT " PG_EVENT " FROM event WHERE id = $1")                                                   \
+	X(EVENT_SINCE, "SELECT " PG_EVENT " FROM event WHERE seq > $1 ORDER BY seq LIMIT $2")                          \
+	X(EVENT_NEWEST, "SELECT coalesce(max(seq), 0) FROM event")                                                     \
 	PG_EVENT_LISTS(X, ORG, "org_id", "org_pos")                                                                    \
 	PG_EVENT_LISTS(X, GROUP, "group_id", "group_pos")                                                              \
 	X(EVENT_OLDEST, "SELECT seq, created_ms, hash FROM event ORDER BY seq LIMIT $1")                               \

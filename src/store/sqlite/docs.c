@@ -279,6 +279,35 @@ int sqlite_walk(struct tx *tx, struct arena *a, const char *kind, struct str par
 	return list_read_docs(tx, a, st, kind, NULL, limit, ret_docs, ret_count);
 }
 
+int sqlite_heads(struct tx *tx, struct arena *a, const char *kind, const struct str *parent, struct doc **ret_docs,
+                 size_t *ret_count)
+{
+	sqlite3_stmt *st = conn_statement(tx, parent ? ST_DOC_HEADS_OF : ST_DOC_HEADS);
+	struct str kept = arena_dup(a, str_of(kind));
+	struct doc *docs = NULL;
+	size_t count = 0, room = 0;
+	int r;
+	tx_count_read(tx);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, kind);
+	if (parent)
+		bind_str(st, 2, *parent);
+	while ((r = conn_step(tx, st)) > 0) {
+		ARENA_FIT(a, docs, count, room);
+		docs[count++] = (struct doc){.kind = kept,
+		                             .id = arena_dup(a, column_str(st, 0)),
+		                             .name = arena_dup(a, column_str(st, 1)),
+		                             .seq = sqlite3_column_int64(st, 2),
+		                             .rev = sqlite3_column_int64(st, 3),
+		                             .created_ms = sqlite3_column_int64(st, 4),
+		                             .parent = arena_dup(a, column_str(st, 5))};
+	}
+	*ret_docs = docs;
+	*ret_count = count;
+	return r;
+}
+
 /* Rows of one kind lie together, so that a list reads few pages: each has a range of row ids of its own. Two kinds
  * that share one only lie mixed. */
 #define RANGE_BITS 32

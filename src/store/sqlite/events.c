@@ -118,6 +118,7 @@ int sqlite_event_add(struct tx *tx, const struct event *e)
 		org_position_taken(tx->writing, e, org_pos);
 	chain->last = row.seq;
 	memcpy(chain->head, hash, sizeof hash);
+	tx->events = true;
 	return 0;
 }
 
@@ -134,6 +135,7 @@ static void event_read(struct arena *a, sqlite3_stmt *st, struct event *ret_even
 	        .raw = arena_dup(a, column_str(st, 7)),
 	        .for_org = sqlite3_column_type(st, 8) != SQLITE_NULL,
 	        .for_group = sqlite3_column_type(st, 9) != SQLITE_NULL,
+	        .seq = sqlite3_column_int64(st, 10),
 	};
 }
 
@@ -275,6 +277,29 @@ int sqlite_event_list(struct tx *tx, struct arena *a, const struct event_filter 
 		sqlite3_bind_int64(st, 7, offset);
 	}
 	return events_read(tx, a, st, limit, ret_events, ret_count);
+}
+
+int sqlite_event_since(struct tx *tx, struct arena *a, int64_t seq, int64_t limit, struct event **ret_events,
+                       size_t *ret_count)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_SINCE);
+	if (!st)
+		return -EIO;
+	tx_count_read(tx);
+	sqlite3_bind_int64(st, 1, seq);
+	sqlite3_bind_int64(st, 2, limit);
+	return events_read(tx, a, st, limit, ret_events, ret_count);
+}
+
+int sqlite_event_newest(struct tx *tx, int64_t *ret_seq)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_EVENT_NEWEST);
+	tx_count_read(tx);
+	if (!st || conn_step(tx, st) <= 0)
+		return -EIO;
+	*ret_seq = sqlite3_column_int64(st, 0);
+	sqlite3_reset(st);
+	return 0;
 }
 
 /* Where the chain will begin: after the last event to delete. Only the first `limit` events are looked at, up to the

@@ -13,7 +13,7 @@
  * given. */
 #define DOC_COLUMNS "id, name, seq, rev, created_ms, body, secret, sum"
 
-#define EVENT_COLUMNS "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos"
+#define EVENT_COLUMNS "id, org_id, group_id, type, created_ms, body, cluster, raw, org_pos, group_pos, seq"
 /* The planner has no statistics, so we name the index for each list. */
 #define EVENT_FROM(index) "SELECT " EVENT_COLUMNS " FROM event INDEXED BY " index
 #define EVENT_FILTER                                                                                         \
@@ -72,6 +72,9 @@
 	                 " ORDER BY seq LIMIT ?4 OFFSET ?5")                                                          \
 	X(DOC_WALK, "SELECT " DOC_COLUMNS ", parent FROM doc WHERE kind = ?1 AND (parent, seq) > (?2, ?3)"            \
 	            " ORDER BY parent, seq LIMIT ?4")                                                                 \
+	X(DOC_HEADS, "SELECT id, name, seq, rev, created_ms, parent FROM doc WHERE kind = ?1")                        \
+	X(DOC_HEADS_OF, "SELECT id, name, seq, rev, created_ms, parent FROM doc WHERE kind = ?1 AND parent = ?2"      \
+	                " ORDER BY seq")                                                                              \
 	X(DOC_WHERE, "SELECT rev, parent, seq FROM doc WHERE kind = ?1 AND id = ?2")                                  \
 	X(DOC_INSERT, "INSERT INTO doc (rowid, kind, id, parent, name, seq, rev, created_ms, body, secret, sum)"      \
 	              " VALUES (1 + coalesce((SELECT rowid FROM doc WHERE rowid BETWEEN ?10 AND ?11"                  \
@@ -108,6 +111,8 @@
 	  " 1 + coalesce((SELECT max(group_pos) FROM event WHERE group_id = ?4 AND group_pos > 0), 0) END)")          \
 	X(EVENT_LAST_ORG, "SELECT max(org_pos) FROM event WHERE org_id = ?1 AND org_pos > 0")                         \
 	X(EVENT_GET, "SELECT " EVENT_COLUMNS " FROM event WHERE id = ?1")                                             \
+	X(EVENT_SINCE, "SELECT " EVENT_COLUMNS " FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2")                    \
+	X(EVENT_NEWEST, "SELECT max(seq) FROM event")                                                                 \
 	X(EVENT_POSITIONS_ORG, EVENT_POSITIONS("org"))                                                                \
 	X(EVENT_TIMES_ORG, EVENT_TIMES("org"))                                                                        \
 	X(EVENT_PAGE_ORG,                                                                                             \

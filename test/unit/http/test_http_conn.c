@@ -61,7 +61,9 @@ static void handle(void *ctx, struct request *r)
 	if (str_is(r->path, "/large"))
 		r->response.body = (struct str){large, sizeof large};
 	else if (str_is(r->path, "/stream"))
-		r->response.stream = (struct body_stream){drip_read, drip_close, &drip};
+		r->response.stream = (struct body_stream){drip_read, drip_close, &drip, false};
+	else if (str_is(r->path, "/listen"))
+		r->response.stream = (struct body_stream){drip_read, drip_close, &drip, true};
 	else if (str_is(r->path, "/count"))
 		response_header(&r->response, "ratelimit-remaining",
 		                arena_printf(r->arena, "%zu", 900000000 - handled));
@@ -331,6 +333,21 @@ static void half_closed(void)
 	http_respond_from_thread(held[0]);
 	CHECK(occurrences(output(), "HTTP/1.1 200") == 2 && conn_is_closing(conn));
 	stop();
+	/* A client that has asked for a body and closed its side still gets it; one that listens has left. */
+	start(CONN_HTTP1);
+	drip = (struct drip){.left = 10, .blocked = true};
+	feed("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+	conn_input_end(conn);
+	CHECK(!conn_is_broken(conn) && !conn_is_closing(conn));
+	stop();
+	start(CONN_HTTP1);
+	feed("GET /listen HTTP/1.1\r\nHost: a\r\n\r\n");
+	output();
+	CHECK(!conn_is_broken(conn) && closed_count == 0);
+	conn_input_end(conn);
+	CHECK(conn_is_broken(conn));
+	stop();
+	CHECK(closed_count == 1);
 }
 
 static void gone_client(void)

@@ -95,10 +95,36 @@ static void test_mark(void)
 	attempts_free(a);
 }
 
+/* Passwords of a name that are tried from many addresses. */
+static void test_anywhere(void)
+{
+	struct attempts *a = attempts_new();
+	struct ip mine = address(1);
+	unsigned seconds = 0;
+	attempt_succeeded(a, STR("me"), &mine);
+	for (unsigned i = 0; i < ATTEMPTS_PER_NAME; i++) {
+		struct ip other = address(100 + i);
+		CHECK(attempt_anywhere(a, STR("me"), &other, &seconds));
+		CHECK(attempt_ask(a, STR("me"), &other, &seconds) == ATTEMPT_OPEN);
+	}
+	struct ip next = address(999);
+	CHECK(!attempt_anywhere(a, STR("me"), &next, &seconds) && seconds == 60);
+	CHECK(attempt_anywhere(a, STR("you"), &next, &seconds));
+	CHECK(attempt_anywhere(a, STR("me"), &mine, &seconds));
+	attempt_anywhere_right(a, STR("me"));
+	CHECK(!attempt_anywhere(a, STR("me"), &next, &seconds));
+	attempt_anywhere_right(a, STR("me"));
+	CHECK(attempt_anywhere(a, STR("me"), &next, &seconds));
+	clock_advance_ms(60000);
+	CHECK(attempt_anywhere(a, STR("me"), &next, &seconds));
+	attempts_free(a);
+}
+
 int main(void)
 {
 	test_flood();
 	test_networks();
 	test_mark();
+	test_anywhere();
 	return CHECK_DONE();
 }

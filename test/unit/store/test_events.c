@@ -165,6 +165,35 @@ static int prune(struct tx *tx, void *ctx)
 	return tx_events_prune(tx, p->before, p->limit, &p->count);
 }
 
+static _Atomic unsigned woken;
+
+static void wake(void *ctx)
+{
+	woken++;
+}
+
+/* All events in the order of their commits, from any place on. */
+static void test_since(void)
+{
+	struct event *events, e;
+	size_t count;
+	int64_t newest, before = 0;
+	CHECK(tx_event_newest(reader, &newest) == 0 && newest == EVENTS);
+	CHECK(tx_event_since(reader, a, newest - 10, 100, &events, &count) == 0 && count == 10);
+	for (size_t i = 0; i < count; i++)
+		CHECK(events[i].seq == newest - 9 + (int64_t)i);
+	CHECK(tx_event_get(reader, a, events[3].id, &e) == 0 && e.seq == events[3].seq);
+	CHECK(tx_event_since(reader, a, newest, 100, &events, &count) == 0 && count == 0);
+	while (before < newest) {
+		CHECK(tx_event_since(reader, a, before, 700, &events, &count) == 0 && count > 0);
+		CHECK(events[0].seq == before + 1 && events[count - 1].seq == before + (int64_t)count);
+		before += (int64_t)count;
+	}
+	store_on_events(store, wake, NULL);
+	CHECK(store_write_wait(store, prune, &(struct pruning){.limit = 1}) == 0 && woken == 0);
+	store_on_events(store, NULL, NULL);
+}
+
 static void test_lists(void)
 {
 	struct event e, *events;
@@ -177,6 +206,7 @@ static void test_lists(void)
 	      !e.for_org);
 	CHECK(tx_event_get(reader, a, STR("none"), &e) == -ENOENT);
 	CHECK(check_all() == 0);
+	test_since();
 }
 
 static void test_prune(void)
@@ -196,7 +226,13 @@ static void test_prune(void)
 	CHECK(store_write_wait(store, prune, &p) == 0 && p.count == EVENTS - 600);
 	CHECK(check_all() == 0);
 	compare_all(EVENTS);
+	int64_t newest = -1;
+	CHECK(tx_event_newest(reader, &newest) == 0 && newest == 0);
+	store_on_events(store, wake, NULL);
 	fill(0, 10);
+	CHECK(woken == 1);
+	store_on_events(store, NULL, NULL);
+	CHECK(tx_event_newest(reader, &newest) == 0 && newest == EVENTS + 10); /* numbers are not given twice */
 	CHECK(check_all() == 0);
 }
 

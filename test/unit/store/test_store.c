@@ -349,6 +349,15 @@ static void test_walk(void)
 		}
 	} while (ok && n == 7);
 	CHECK(ok && seen == 30);
+	/* The same without their texts: of the kind, and of one list in its order. */
+	struct doc *heads;
+	parent = STR("b");
+	CHECK(tx_heads(r, a, "w", NULL, &heads, &n) == 0 && n == 30);
+	CHECK(tx_heads(r, a, "w", &parent, &heads, &n) == 0 && n == 10);
+	for (size_t i = 0; i < n; i++)
+		CHECK(heads[i].seq == (int64_t)i && heads[i].rev == 1 && heads[i].created_ms && !heads[i].body.n &&
+		      str_is(heads[i].kind, "w") && str_eq(heads[i].parent, parent));
+	CHECK(tx_heads(r, a, "nothing", NULL, &heads, &n) == 0 && n == 0);
 	store_reader_free(r);
 	store_close(s);
 }

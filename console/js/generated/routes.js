@@ -1,0 +1,4 @@
+export const routes = [
+	['/operations', () => import('./index.js')],
+	['/operations/:operationId', () => import('./operation.js')]
+];

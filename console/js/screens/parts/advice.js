@@ -1,0 +1,59 @@
+/* What would make a cluster faster: indexes that help, indexes that nobody uses, what stands out in schemas. */
+import {html, call, useLoad, useState, Table, Card, Empty, Fault, Button, ConfirmDanger, Copy, words, number, bytes, say} from './kit.js';
+
+const w = words('advice');
+const columnsOf = index => (index ?? []).map(o => Object.keys(o)[0]);
+const tableOf = ns => ns.split('.').slice(1).join('.');
+const createSql = i => `create index concurrently on ${tableOf(i.namespace)} (${columnsOf(i.index).join(', ')});`;
+
+function build(groupId, name, i) {
+	const [db, ...rest] = i.namespace.split('.');
+	return call('createRollingIndex', {groupId, clusterName: name}, {body: {db, collection: rest.join('.'), keys: i.index}});
+}
+
+function Suggested({groupId, name, list}) {
+	const [ask, setAsk] = useState(null);
+	const columns = [{key: 'table', label: w('table'), width: '18%', value: i => i.namespace},
+		{key: 'index', label: w('index'), main: true, value: i => columnsOf(i.index).join(', '),
+		cell: i => html`<code class="mono">${createSql(i)}</code>`},
+		{key: 'gain', label: w('gain'), width: '12%', value: i => i.weight, cell: i => w('less', {n: Math.round(i.weight)})},
+		{key: 'do', label: '', width: '12rem', sort: false, cell: i =>
+			html`<span class="acts"><${Copy} bare text=${createSql(i)} label=${i.namespace} /><${Button} small
+			onClick=${() => setAsk(i)}>${w('build')}<//></span>`}];
+	return html`<${Card} flush title=${w('suggested')} note=${w('suggestedText')}><${Table} label=${w('suggested')} columns=${columns} rows=${list}
+		sort=${['gain', -1]} empty=${html`<${Empty} title=${w('noneNeeded')} text=${w('noneNeededText')} />`} /><//>
+		${ask && html`<${ConfirmDanger} title=${w('buildTitle')} text=${w('buildText', {sql: createSql(ask)})} action=${w('build')}
+			onClose=${() => setAsk(null)} onConfirm=${async () => { await build(groupId, name, ask); say(w('building')); }} />`}`;
+}
+
+function Drop({list}) {
+	if (!list.length)
+		return null;
+	const columns = [{key: 'name', label: w('index'), main: true, value: i => i.name},
+		{key: 'table', label: w('table'), width: '22%', value: i => i.namespace},
+		{key: 'why', label: w('why'), width: '16%', value: i => i.why, cell: i => w(`why.${i.why}`)},
+		{key: 'size', label: w('size'), width: '10%', value: i => i.sizeBytes, cell: i => bytes(i.sizeBytes)},
+			{key: 'used', label: w('used'), width: '10%', wide: true, value: i => i.accessCount, cell: i => number(i.accessCount ?? 0)},
+		{key: 'do', label: '', width: '6rem', sort: false, cell: i =>
+			html`<${Copy} bare text=${`drop index concurrently ${i.name};`} label=${i.name} />`}];
+	return html`<${Card} flush title=${w('drop')} note=${w('dropText')}><${Table} label=${w('drop')} columns=${columns} rows=${list}
+		keyOf=${i => `${i.namespace}.${i.name}`} /><//>`;
+}
+
+export default function Advice({groupId, name}) {
+	const {data, error, reload} = useLoad(async () => {
+		const ask = async id => (await call(id, {groupId, clusterName: name}))?.content ?? {};
+		const [suggested, drop, schema] = await Promise.all(['listClusterSuggestedIndexes', 'listDropIndexSuggestions', 'listSchemaAdvice'].map(ask));
+		const why = (list, word) => (list ?? []).map(i => ({...i, why: word}));
+		return {suggested: suggested.suggestedIndexes ?? [], drop: [...why(drop.unusedIndexes, 'unused'), ...why(drop.redundantIndexes, 'redundant'),
+			...why(drop.hiddenIndexes, 'hidden')], schema: schema.recommendations ?? []};
+	}, [groupId, name], {key: `advice ${groupId} ${name}`});
+	if (!data)
+		return html`<${Fault} error=${error} retry=${reload} />`;
+	return html`<${Fault} error=${error} retry=${reload} /><div class="stack"><${Suggested} groupId=${groupId} name=${name} list=${data.suggested}
+		/><${Drop} list=${data.drop} />
+		${data.schema.length > 0 && html`<${Card} title=${w('schema')}><ul
+			class="bullets">${data.schema.map(r => html`<li key=${r.recommendation}><b>${r.description}</b>
+			${(r.affectedNamespaces ?? []).map(n => html`<small key=${n.namespace}>${n.namespace}: ${(n.triggers ?? []).map(x =>
+				x.description).join(' ')}</small>`)}</li>`)}</ul><//>`}</div>`;
+}

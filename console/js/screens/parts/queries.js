@@ -1,0 +1,83 @@
+/* What queries cost: their shapes, and the slow ones as the servers' logs have them. */
+import {html, call, useLoad, useQuery, setQuery, Segments, Table, Card, Empty, Fault, Dialog, Facts, Button, Time, ConfirmDanger, useState, say,
+	words, once, number, duration, bytes} from './kit.js';
+import {nodeName} from './clusters.js';
+
+const w = words('queries');
+const ms = v => v === undefined ? '—' : duration(v / 1000);
+
+const SHAPES = once(() => [
+	{key: 'query', label: w('query'), main: true, value: s => s.queryShape ?? s.queryShapeHash,
+		cell: s => html`<code class="mono clip">${s.queryShape || s.queryShapeHash}</code>`},
+	{key: 'where', label: w('table'), width: '16%', wide: true, value: s => s.namespace},
+	{key: 'count', label: w('count'), width: '9%', value: s => s.execCount, cell: s => number(s.execCount)},
+	{key: 'total', label: w('total'), width: '10%', value: s => s.totalWorkingMillis, cell: s => ms(s.totalWorkingMillis)},
+	{key: 'mean', label: w('mean'), width: '10%', value: s => s.avgWorkingMillis, cell: s => ms(s.avgWorkingMillis)},
+	{key: 'p99', label: w('p99'), width: '10%', wide: true, value: s => s.p99ExecMicros, cell: s => ms(s.p99ExecMicros / 1000)}
+]);
+
+function Shapes({groupId, name}) {
+	const [hash] = useQuery('shape'), [refuse, setRefuse] = useState(false);
+	const {data, error, reload} = useLoad(async () => {
+		const [all, rejected] = await Promise.all([call('listQueryShapeSummaries', {groupId, clusterName: name}),
+			call('listClusterQueryShapes', {groupId, clusterName: name}).catch(() => ({results: []}))]);
+		const no = new Set((rejected.results ?? []).filter(s => s.status === 'REJECTED').map(s => s.queryShapeHash));
+		return (all.summaries ?? []).filter(s => !s.systemQuery).map(s => ({...s, rejected: no.has(s.queryShapeHash)}));
+	}, [groupId, name], {key: `shapes ${groupId} ${name}`});
+	const open = data?.find(s => s.queryShapeHash === hash), close = () => setQuery({shape: ''});
+	const turn = async status => {
+		await call('updateClusterQueryShape', {groupId, clusterName: name, queryShapeHash: open.queryShapeHash}, {body: {status}});
+		say(w(status === 'REJECTED' ? 'rejected' : 'allowed'));
+		reload();
+	};
+	return html`<${Fault} error=${error} retry=${reload} /><${Card} flush title=${w('shapes')} note=${w('shapesText')}>
+		<${Table} label=${w('shapes')} columns=${SHAPES()} rows=${data} keyOf=${s => s.queryShapeHash} sort=${['total', -1]}
+			onOpen=${s => setQuery({shape: s.queryShapeHash})} empty=${html`<${Empty} title=${w('noShapes')} text=${w('noShapesText')} />`} /><//>
+		${open && !refuse && html`<${Dialog} kind="wide" title=${w('shape')} onClose=${close}><pre class="raw mono" tabindex="0"
+			aria-label=${w('query')}>${open.queryShape || open.queryShapeHash}</pre>
+			<${Facts} items=${[[w('table'), open.namespace], [w('count'), number(open.execCount)], [w('total'), ms(open.totalWorkingMillis)],
+				[w('mean'), ms(open.avgWorkingMillis)], ['p50', ms(open.p50ExecMicros / 1000)],
+				['p90', ms(open.p90ExecMicros / 1000)], ['p99', ms(open.p99ExecMicros / 1000)], [w('rows'), number(open.docsReturned)],
+					[w('read'), bytes(open.bytesRead)]]} />
+			<div class="acts">${open.rejected ? html`<${Button} onClick=${() => turn('UNREJECTED')}>${w('allow')}<//>` :
+				html`<${Button} kind="danger" onClick=${() => setRefuse(true)}>${w('reject')}<//>`}</div><//>`}
+		${open && refuse && html`<${ConfirmDanger} title=${w('rejectTitle')} text=${w('rejectText')} action=${w('reject')}
+			onConfirm=${() => turn('REJECTED')} onClose=${() => setRefuse(false)} />`}`;
+}
+
+const SLOW = once(() => [
+	{key: 'at', label: w('when'), width: '11rem', value: q => q.at ?? '', cell: q => html`<${Time} at=${q.at} kind="full" />`},
+	{key: 'line', label: w('query'), main: true, value: q => q.text, cell: q => html`<code class="mono clip">${q.text}</code>`},
+	{key: 'where', label: w('table'), width: '16%', wide: true, value: q => q.namespace},
+	{key: 'took', label: w('took'), width: '9%', value: q => q.took, cell: q => ms(q.took)},
+	{key: 'node', label: w('node'), width: '14%', wide: true, value: q => q.node}
+]);
+
+const parse = (q, node, i) => {
+	let line = {};
+	try {
+		line = JSON.parse(q.line);
+	} catch { /* a line that is no document is shown as it is */ }
+	return {id: `${node}${i}`, node, namespace: q.namespace, took: q.metrics?.operationExecutionTime, at: line.timestamp ?? line.t?.$date,
+		text: line.statement ?? line.query ?? line.message ?? q.line, whole: q.line};
+};
+
+function Slow({groupId, name, processes}) {
+	const [open, setOpen] = useState(null);
+	const {data, error, reload} = useLoad(async () => (await Promise.all(processes.map(async p => {
+		const {slowQueries = []} = await call('listSlowQueryLogs', {groupId, processId: p.id}, {query: {includeMetrics: true, nLogs: 200}});
+		return slowQueries.map((q, i) => parse(q, nodeName(p), i));
+	}))).flat(), [groupId, name, processes.map(p => p.id).join()], {key: `slow ${groupId} ${name}`});
+	return html`<${Fault} error=${error} retry=${reload} /><${Card} flush title=${w('slow')} note=${w('slowText')}>
+		<${Table} label=${w('slow')} columns=${SLOW()} rows=${data} sort=${['took', -1]} onOpen=${setOpen}
+			empty=${html`<${Empty} title=${w('noSlow')} text=${w('noSlowText')} />`} /><//>
+		${open && html`<${Dialog} kind="wide" title=${w('slowOne')} onClose=${() => setOpen(null)}><pre class="raw mono" tabindex="0"
+			aria-label=${w('query')}>${open.whole}</pre><//>`}`;
+}
+
+export default function Queries(props) {
+	const [kind] = useQuery('kind', 'shapes');
+	return html`<div class="bar bare"><${Segments} label=${w('kind')} current=${kind} onPick=${v => setQuery({kind: v === 'shapes' ? '' : v})}
+		options=${['shapes', 'slow'].map(k => ({id: k, label: w(k)}))} /></div>
+		${kind === 'slow' ? html`<${Slow} ...${props} />` : html`<${Shapes} ...${props} />`}`;
+}

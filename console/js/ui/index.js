@@ -1,0 +1,10 @@
+export {Page, Card, Notice, Empty, Tabs, Segments, Facts, Menu} from './page.js';
+export {Form, Field, Fieldset, Input, Area, Select, Check, Button, Search, errorText} from './form.js';
+export {Dialog, ConfirmDanger} from './dialog.js';
+export {StatePill, Time, Bytes, Copy, SecretOnce, Meter, copyText} from './values.js';
+export {Table, Pager} from './table.js';
+export {Plot} from './plot.js';
+export {useLoad, useLive, useCalm} from './load.js';
+export {Icon} from './icons.js';
+export {say} from './say.js';
+export {Link, go, useQuery, setQuery, href} from '../router.js';

@@ -1,0 +1,92 @@
+/* Time series. uPlot is loaded when the first plot is shown. */
+import {file, html, useEffect, useMemo, useRef, useState} from '../lib.js';
+import {t, number, bytes, time} from '../texts.js';
+
+let library = null;
+function uplot() {
+	library ??= (async () => {
+		const link = document.createElement('link');
+		link.rel = 'stylesheet';
+		link.href = file('lib/uplot.css');
+		const styled = new Promise(done => {
+			link.onload = done;
+			link.onerror = done;
+		});
+		document.head.append(link);
+		const [module] = await Promise.all([import('../../lib/uplot.js'), styled]);
+		return module.default;
+	})();
+	return library;
+}
+
+const COLOURS = ['--accent', '--busy', '--warn-fill', '--bad-fill', '--off', '--ok'];
+const seconds = at => typeof at === 'number' ? at > 1e11 ? at / 1000 : at : Date.parse(at) / 1000;
+const valueText = (v, unit) => v === null || v === undefined ? '—' : unit === 'bytes' ? bytes(v) : `${number(v, Math.abs(v) < 10 ? 2 : 0)}${unit ? ` ${unit}` : ''}`;
+
+/* One list of times with a list of values per series. */
+function aligned(series) {
+	const times = [...new Set(series.flatMap(s => s.points.map(p => seconds(p[0]))))].sort((a, b) => a - b);
+	const at = new Map(times.map((x, i) => [x, i]));
+	return [times, ...series.map(s => {
+		const values = new Array(times.length).fill(null);
+		for (const [x, v] of s.points)
+			values[at.get(seconds(x))] = v;
+		return values;
+	})];
+}
+
+function summary(title, series, unit) {
+	const parts = series.map(s => {
+		const values = s.points.map(p => p[1]).filter(v => v !== null && v !== undefined);
+		return values.length ? t('plot.summary', {label: s.label ?? title, last: valueText(values[values.length - 1], unit), least: valueText(Math.min(...values), unit),
+			most: valueText(Math.max(...values), unit)}) : t('plot.none', {label: s.label ?? title});
+	});
+	return `${title}: ${parts.join('; ')}`;
+}
+
+/* series: [{label, points: [[time, value], …]}]; time: ISO text, or seconds or milliseconds since 1970. unit: '%', 's', 'bytes' … */
+export function Plot({title = '', series, unit, height = 150, bars}) {
+	const box = useRef(), plot = useRef(null), [width, setWidth] = useState(0), [dark, setDark] = useState(document.documentElement.dataset.theme);
+	const data = useMemo(() => aligned(series), [series]);
+	useEffect(() => {
+		const watch = new ResizeObserver(([e]) => setWidth(Math.floor(e.contentRect.width)));
+		watch.observe(box.current);
+		const themed = new MutationObserver(() => setDark(document.documentElement.dataset.theme));
+		themed.observe(document.documentElement, {attributeFilter: ['data-theme']});
+		return () => {
+			watch.disconnect();
+			themed.disconnect();
+		};
+	}, []);
+	const shape = series.map(s => s.label).join('\n');
+	useEffect(() => {
+		let gone = false;
+		if (!width)
+			return undefined;
+		uplot().then(UPlot => {
+			if (gone)
+				return;
+			const css = getComputedStyle(document.documentElement), colour = name => css.getPropertyValue(name).trim();
+			const axis = {stroke: colour('--text-3'), grid: {stroke: colour('--line'), width: 1}, ticks: {show: false}, font: '11px system-ui, sans-serif'};
+			plot.current = new UPlot({
+				width, height, cursor: {y: false}, legend: {show: series.length > 1}, padding: [8, 8, 0, 0],
+				series: [{value: (u, v) => v === null ? '—' : time(v * 1000, 'full')}, ...series.map((s, i) => ({label: s.label, stroke: colour(s.colour ?? COLOURS[i % COLOURS.length]), width: 1.5,
+					fill: series.length === 1 ? `${colour(COLOURS[0])}22` : undefined, points: {show: s.points.length < 3},
+					paths: bars ? UPlot.paths.bars({size: [0.7, 40]}) : undefined, value: (u, v) => valueText(v, unit)}))],
+				axes: [axis, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : number(v, 2))}],
+				scales: {y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || 1]}}
+			}, data, box.current);
+		});
+		return () => {
+			gone = true;
+			plot.current?.destroy();
+			plot.current = null;
+		};
+	}, [width, height, dark, shape, unit, bars]);
+	useEffect(() => {
+		plot.current?.setData(data);
+	}, [data]);
+	const only = series.length === 1 ? series[0].points.filter(p => p[1] !== null && p[1] !== undefined).at(-1) : null;
+	return html`<figure class="plot"><figcaption>${title}${only && html`<b>${valueText(only[1], unit)}</b>`}</figcaption>
+		<div class="plot-box" ref=${box} role="img" aria-label=${summary(title, series, unit)} style=${{minHeight: `${height}px`}}></div></figure>`;
+}

@@ -1,0 +1,339 @@
+/* Live events for clients of the API and for browsers: who may listen to what.
+ *
+ * A stream passes the gates of the list of the same events, once. Afterwards its rights are looked at when any rights
+ * have changed: a stream of one list goes on as long as its caller may read the list; one of all that the caller may
+ * see ends with any change, and its client asks again. */
+#include "api/edge/live.h"
+
+#include "call/workers.h"
+#include "gate/gate.h"
+#include "identity/identity.h"
+#include "identity/sessions.h"
+#include "trail/live.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define STREAM_END "/events:stream"
+#define LAST_ID "lastEventId"
+#define PARAMS_MAX 8
+
+/* A caller who listens. */
+struct ear {
+	struct service *service;
+	struct principal *caller; /* as it was when the stream began */
+	const struct op *list;    /* the list of the same events; NULL: all that the caller may see */
+	struct id scope;          /* of the list */
+	struct ip peer;
+	struct id session, secret, token;  /* what the caller has shown: a cookie, or a bearer token; or empty */
+	char *types, *excluded, *clusters; /* with commas between them; NULL: no such filter */
+};
+
+static const struct op *org_list, *group_list;
+/* Callers by their ids, of the thread that looks at rights. */
+static struct token_cache *known;
+
+static bool path_split(struct str path, const char *base, struct str *ret_id)
+{
+	struct str prefix = str_of(base), end = STR(STREAM_END);
+	if (path.n <= prefix.n + end.n || !str_starts(path, prefix) || !str_ends(path, end))
+		return false;
+	*ret_id = (struct str){path.p + prefix.n, path.n - prefix.n - end.n};
+	return !memchr(ret_id->p, '/', ret_id->n);
+}
+
+bool live_is_path(struct str path)
+{
+	struct str id;
+	return path_split(path, API_BASE "/orgs/", &id) || path_split(path, API_BASE "/groups/", &id);
+}
+
+/* What it sees. */
+
+static bool list_has(const char *list, struct str value)
+{
+	struct str rest = str_of(list), one;
+	while (rest.n) {
+		str_cut(rest, ',', &one, &rest);
+		if (str_eq(one, value))
+			return true;
+	}
+	return false;
+}
+
+static bool in_scope(const struct ear *e, const struct live_event *v)
+{
+	if (e->list == org_list)
+		return v->for_org && str_eq(v->org_id, id_str(&e->scope));
+	if (e->list == group_list)
+		return v->for_group && str_eq(v->group_id, id_str(&e->scope));
+	if (v->for_org && (principal_org_roles(e->caller, v->org_id) & org_list->roles))
+		return true;
+	return v->for_group &&
+	       ((principal_org_roles(e->caller, v->org_id) | principal_group_roles(e->caller, v->org_id, v->group_id)) &
+	        group_list->roles);
+}
+
+static bool ear_sees(void *ctx, const struct live_event *v)
+{
+	const struct ear *e = ctx;
+	return in_scope(e, v) && (!e->types || list_has(e->types, v->type)) &&
+	       (!e->excluded || !list_has(e->excluded, v->type)) && (!e->clusters || list_has(e->clusters, v->cluster));
+}
+
+/* Whether it may go on. */
+
+/* 0; -EACCES: what the caller has shown is not in force any more. *ret_weak: a session without a second factor. */
+static int credential_check(const struct ear *e, struct tx *tx, struct arena *a, bool *ret_weak)
+{
+	struct session session = {.strong = true};
+	struct doc doc;
+	int64_t until_ms;
+	int r = e->session.z[0] ? session_look(tx, a, id_str(&e->session), &session) : 0;
+	*ret_weak = !session.strong;
+	if (e->session.z[0])
+		return r;
+	if (!e->token.z[0])
+		return 0;
+	r = tx_get(tx, a, "token_revoked", id_str(&e->token), &doc);
+	if (r != -ENOENT)
+		return r < 0 ? r : -EACCES;
+	r = tx_get(tx, a, e->caller->kind == PRINCIPAL_USER ? "user_session" : "sa_secret", id_str(&e->secret), &doc);
+	if (r == -ENOENT || (r == 0 && !secret_in_force(&doc, &until_ms)))
+		return -EACCES;
+	return r;
+}
+
+static bool grants_are_same(const struct principal *a, const struct principal *b)
+{
+	bool same = a->grant_count == b->grant_count;
+	for (size_t i = 0; same && i < a->grant_count; i++) {
+		const struct grant *x = &a->grants[i], *y = &b->grants[i];
+		same = strcmp(x->scope.z, y->scope.z) == 0 && x->roles == y->roles && x->shut == y->shut;
+	}
+	return same;
+}
+
+/* As the gates ask. A project may have gone, or to another organization. */
+static int roles_check(const struct ear *e, const struct principal *now, struct tx *tx, struct arena *a)
+{
+	struct str scope = id_str(&e->scope);
+	struct doc project;
+	if (!e->list)
+		return grants_are_same(e->caller, now) ? 0 : -EPERM;
+	if (e->list == org_list)
+		return principal_org_roles(now, scope) & org_list->roles ? 0 : -EPERM;
+	int r = tx_get(tx, a, "project", scope, &project);
+	if (r < 0)
+		return r == -ENOENT ? -EPERM : r;
+	role_mask roles = principal_org_roles(now, project.parent) | principal_group_roles(now, project.parent, scope);
+	return roles & group_list->roles ? 0 : -EPERM;
+}
+
+static const char *ear_check(void *ctx, struct tx *tx, struct arena *a)
+{
+	const struct ear *e = ctx;
+	struct principal *now = NULL;
+	bool weak = false;
+	int r = credential_check(e, tx, a, &weak);
+	if (r == 0)
+		r = known_caller(e->service, known, tx, e->caller->kind, str_of(e->caller->id), &now);
+	if (r == 0 && weak)
+		r = principal_weaken(tx, &now);
+	if (r == 0)
+		r = access_list_permits(now, &e->peer) ? roles_check(e, now, tx, a) : -EPERM;
+	principal_unref(now);
+	switch (r) {
+	case 0: return NULL;
+	case -EPERM: return "RIGHTS_CHANGED";
+	case -EACCES:
+	case -ENOENT: return "SESSION_ENDED";
+	default: return "STORE_UNAVAILABLE";
+	}
+}
+
+static void ear_free(void *ctx)
+{
+	struct ear *e = ctx;
+	principal_unref(e->caller);
+	free(e->types);
+	free(e->excluded);
+	free(e->clusters);
+	free(e);
+}
+
+static char *filter_of(struct call *c, const char *name)
+{
+	struct str text = call_query(c, name);
+	if (!text.n)
+		return NULL;
+	char *kept = must_malloc(text.n + 1);
+	str_copy(text, kept, text.n + 1);
+	return kept;
+}
+
+/* What the caller has shown, and until when it is good. */
+static int64_t credential_read(struct call *c, struct ear *e)
+{
+	struct str header = str_trim(request_header(c->request, "authorization"));
+	struct token token;
+	struct session session;
+	if (header.n > 7 && token_parse(str_trim((struct str){header.p + 7, header.n - 7}), &token)) {
+		e->secret = token.secret_id;
+		e->token = token.unique;
+		return token.expires_ms;
+	}
+	if (!header.n && session_find(c->tx, c->arena, c->request, &session) == 0) {
+		str_copy(session.id, e->session.z, sizeof e->session.z);
+		return session.expires_ms;
+	}
+	return INT64_MAX;
+}
+
+static struct ear *ear_new(struct call *c, const struct op *list, int64_t *ret_until_ms)
+{
+	struct ear *e = must_calloc(1, sizeof *e);
+	e->service = c->service;
+	e->caller = principal_ref(c->caller);
+	e->list = list;
+	str_copy(list == group_list ? c->group.id : list ? c->org.id : STR_NONE, e->scope.z, sizeof e->scope.z);
+	e->peer = c->request->peer;
+	e->types = filter_of(c, "eventType");
+	e->excluded = filter_of(c, "excludedEventType");
+	e->clusters = filter_of(c, "clusterNames");
+	*ret_until_ms = credential_read(c, e);
+	return e;
+}
+
+/* The call. */
+
+static const struct schema text_schema = {.type = TYPE_STRING, .pattern = -1};
+static const struct param last_id_param = {.name = LAST_ID, .schema = &text_schema};
+
+/* The list's row, as a stream has it: its filters, no pages, and a form of its own. */
+static const struct op *row_of(struct arena *a, const struct op *list)
+{
+	struct op *row = arena_new_of(a, struct op);
+	struct param *params = arena_new_array(a, struct param, PARAMS_MAX);
+	static const char *const filters[] = {"eventType", "excludedEventType", "clusterNames"};
+	unsigned char count = 0;
+	params[count++] = last_id_param;
+	for (unsigned i = 0; i < list->query_param_count; i++)
+		for (size_t k = 0; k < sizeof filters / sizeof *filters; k++)
+			if (strcmp(list->query_params[i].name, filters[k]) == 0 && count < PARAMS_MAX)
+				params[count++] = list->query_params[i];
+	*row = *list;
+	row->produces = PRODUCES_EVENTS;
+	row->paginated = false;
+	row->query_params = params;
+	row->query_param_count = count;
+	return row;
+}
+
+static int gates_pass(struct call *c)
+{
+	static int (*const gates[])(struct call *) = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,
+	                                              gate_version,      gate_roles,       gate_parameters};
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < sizeof gates / sizeof *gates; i++)
+		r = gates[i](c);
+	return r;
+}
+
+static struct str last_id_of(struct call *c)
+{
+	struct str header = request_header(c->request, "last-event-id");
+	return header.n ? header : call_query(c, LAST_ID);
+}
+
+static int refuse(struct call *c, int error)
+{
+	switch (error) {
+	case -EMFILE:
+		call_header(c, STR("retry-after"), STR("10"));
+		return call_fail(c, 429, "TOO_MANY_EVENT_STREAMS",
+		                 "This caller has %d streams of events open, which is the most. Close some, or let one "
+		                 "reader hand the events on.",
+		                 LIVE_CALLER_MAX);
+	case -EBUSY:
+		call_header(c, STR("retry-after"), STR("10"));
+		return call_fail(c, 503, "SERVICE_BUSY",
+		                 "The service has %d streams of events open, which is the most. Try again later, or "
+		                 "read the lists of events.",
+		                 LIVE_MAX);
+	case -ESHUTDOWN:
+		call_header(c, STR("retry-after"), STR("1"));
+		return call_fail(c, 503, "NOT_READY", "The service is stopping.");
+	default: return call_fail_store(c, error, "events");
+	}
+}
+
+static int stream_begin(struct call *c, const struct op *list)
+{
+	struct event_filter filter = {.in_org = list == org_list};
+	struct live_join join = {
+	        .tx = c->tx, .generation = tx_identity_generation(c->tx), .list = list ? &filter : NULL};
+	tx_begin_read(c->tx);
+	int r = gates_pass(c);
+	struct ear *e = r == 0 ? ear_new(c, list, &join.until_ms) : NULL;
+	tx_end_read(c->tx);
+	if (!e)
+		return r;
+	join.caller = str_of(c->caller->id);
+	join.last_id = last_id_of(c);
+	filter.scope = id_str(&e->scope);
+	const struct live_ear ear = {.sees = ear_sees, .check = ear_check, .free = ear_free, .ctx = e};
+	r = live_listen(c->service->live, c->request, &join, &ear);
+	if (r < 0) {
+		ear_free(e);
+		return refuse(c, r);
+	}
+	c->status = 200;
+	c->content_type = LIVE_CONTENT_TYPE;
+	call_header(c, STR("x-accel-buffering"), STR("no")); /* for proxies that would gather the answer */
+	return 0;
+}
+
+static void release(void *arg)
+{
+	struct call *c = arg;
+	buf_free(&c->out);
+	principal_unref(c->caller);
+}
+
+void live_serve(struct service *s, struct request *r)
+{
+	struct call *c = arena_new_of(r->arena, struct call);
+	const struct op *list = NULL;
+	c->service = s;
+	c->request = r;
+	c->arena = r->arena;
+	c->tx = lane_here(s)->reader;
+	arena_defer(r->arena, release, c);
+	if (path_split(r->path, API_BASE "/orgs/", &c->params[0]))
+		list = org_list;
+	else if (path_split(r->path, API_BASE "/groups/", &c->params[0]))
+		list = group_list;
+	c->op = row_of(r->arena, list ? list : catalog_op("listOrgs"));
+	(void)stream_begin(c, list); /* a refusal is in the call */
+	c->tx = NULL;
+	call_finish(c);
+	c->op = NULL; /* the row is none of the catalog's */
+	r->app = c;
+	respond_here(r);
+}
+
+int live_start(struct service *s)
+{
+	org_list = catalog_op("listOrgEvents");
+	group_list = catalog_op("listGroupEvents");
+	known = token_cache_new();
+	return live_open(s->store, &s->live);
+}
+
+void live_teardown(struct service *s)
+{
+	live_stop(s->live);
+	token_cache_free(known);
+	known = NULL;
+}

@@ -1,0 +1,349 @@
+/* Sessions: making, finding and ending them.
+ *
+ * Cross-site requests are kept out twice: the cookie is SameSite=Strict, and it is looked at only when the browser says
+ * (Sec-Fetch-Site) that a page of this very origin has made the request. A page of another port or subdomain, which
+ * browsers call the same site, gets nothing. */
+#include "identity/sessions.h"
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "catalog/formats.h"
+#include "identity/grants.h"
+#include "identity/identity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SECRET 32 /* random bytes */
+#define AGENT_MAX 200
+#define TOUCH_MS 60000 /* uses are noted this often */
+
+struct str request_cookie(const struct request *r, const char *name)
+{
+	struct str found = STR_NONE;
+	/* HTTP/2 may bring each cookie in a header of its own. */
+	for (size_t i = 0; i < r->header_count; i++) {
+		struct str rest = r->headers[i].value, one, key, value;
+		if (!str_is(r->headers[i].name, "cookie"))
+			continue;
+		while (rest.n) {
+			str_cut(rest, ';', &one, &rest);
+			if (!str_cut(str_trim(one), '=', &key, &value) || !str_is(key, name))
+				continue;
+			if (found.p)
+				return STR_NONE;
+			found = value;
+		}
+	}
+	return found;
+}
+
+enum fetch_site request_fetch_site(const struct request *r)
+{
+	size_t count = request_header_count(r, "sec-fetch-site");
+	if (count == 0)
+		return FETCH_UNSAID;
+	return count == 1 && str_is(request_header(r, "sec-fetch-site"), "same-origin") ? FETCH_SAME_ORIGIN
+	                                                                                : FETCH_OTHER;
+}
+
+/* False when a time is missing: a session without an end is none. */
+static bool session_read(struct arena *a, const struct doc *d, struct session *s)
+{
+	const json_t *body = doc_json(a, d->body);
+	*s = (struct session){.id = d->id,
+	                      .user_id = d->parent,
+	                      .created_ms = d->created_ms,
+	                      .how = json_field(body, "how"),
+	                      .strong = json_flag(body, "strong")};
+	if (!clock_parse(json_field(body, "expiresAt"), &s->expires_ms) ||
+	    !clock_parse(json_field(body, "usedAt"), &s->used_ms))
+		return false;
+	s->idle_ms = s->used_ms + json_number(body, "idleSeconds") * 1000;
+	return true;
+}
+
+static bool session_in_force(const struct session *s)
+{
+	int64_t now = clock_now_ms();
+	return now < s->expires_ms && now < s->idle_ms;
+}
+
+int session_find(struct tx *tx, struct arena *a, const struct request *r, struct session *ret_session)
+{
+	struct str cookie = request_cookie(r, SESSION_COOKIE), id, secret;
+	struct session found;
+	struct doc d;
+	char hash[65];
+	if (!cookie.n || request_fetch_site(r) != FETCH_SAME_ORIGIN)
+		return -ENOENT;
+	if (!str_cut(cookie, '.', &id, &secret) || !id_is_valid(id) || secret.n != BASE64_TEXT(SECRET) - 1)
+		return -EACCES;
+	int result = tx_get(tx, a, "user_session", id, &d);
+	if (result < 0)
+		return result == -ENOENT ? -EACCES : result;
+	sha256_hex(secret, hash);
+	if (!d.secret.n || !str_eq_secret(d.secret, str_of(hash)) || !session_read(a, &d, &found) ||
+	    !session_in_force(&found))
+		return -EACCES;
+	*ret_session = found;
+	return 0;
+}
+
+int session_look(struct tx *tx, struct arena *a, struct str id, struct session *ret_session)
+{
+	struct session found;
+	struct doc d;
+	int result = id_is_valid(id) ? tx_get(tx, a, "user_session", id, &d) : -ENOENT;
+	if (result < 0)
+		return result == -ENOENT ? -EACCES : result;
+	if (!d.secret.n || !session_read(a, &d, &found) || !session_in_force(&found))
+		return -EACCES;
+	*ret_session = found;
+	return 0;
+}
+
+/* Noting uses: a write that nobody waits for. Where the store has no room for it, the next call tries again. */
+
+struct touch {
+	struct write write;
+	struct arena *arena;
+	struct id id;
+};
+
+static int touch_run(struct tx *tx, void *ctx)
+{
+	struct touch *t = ctx;
+	struct doc d;
+	int result = tx_get(tx, t->arena, "user_session", id_str(&t->id), &d);
+	if (result < 0)
+		return result; /* it has ended meanwhile */
+	json_t *body = doc_json(t->arena, d.body);
+	json_put_time(body, "usedAt", clock_now_ms());
+	d.body = json_text(t->arena, body);
+	return tx_update(tx, &d);
+}
+
+static void touch_done(void *ctx, int result)
+{
+	struct touch *t = ctx;
+	arena_free(t->arena);
+	free(t);
+}
+
+static void session_touch(struct service *s, const struct session *session)
+{
+	if (clock_now_ms() - session->used_ms < TOUCH_MS)
+		return;
+	struct touch *t = must_calloc(1, sizeof *t);
+	t->arena = arena_new();
+	str_copy(session->id, t->id.z, sizeof t->id.z);
+	t->write =
+	        (struct write){.run = touch_run, .done = touch_done, .ctx = t, .item.key = fair_key(session->user_id)};
+	if (!store_write(s->store, &t->write))
+		touch_done(t, -EBUSY);
+}
+
+int session_caller(struct service *s, struct tx *tx, struct arena *a, const struct request *r,
+                   struct session *ret_session, struct principal **ret_caller)
+{
+	struct session session = {.id = STR_NONE};
+	int result = session_find(tx, a, r, &session);
+	if (result == 0)
+		result = known_caller(s, lane_here(s)->tokens, tx, PRINCIPAL_USER, session.user_id, ret_caller);
+	if (result < 0)
+		return result == -ENOENT && session.id.n ? -EACCES : result;
+	result = session.strong ? 0 : principal_weaken(tx, ret_caller);
+	if (result < 0) {
+		principal_unref(*ret_caller);
+		return result;
+	}
+	session_touch(s, &session);
+	*ret_session = session;
+	return 0;
+}
+
+/* Beginning. */
+
+/* The shortest times that an organization of the user asks for ("customSessionTimeouts"). */
+static int timeouts_shorten(struct tx *tx, struct arena *a, struct str user_id, int64_t *seconds, int64_t *idle)
+{
+	struct grant_row *rows;
+	size_t count = 0;
+	int result = grants_of(tx, a, user_id, &rows, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct doc settings;
+		if (!rows[i].in_org)
+			continue;
+		result = tx_get(tx, a, "org_settings", rows[i].id, &settings);
+		if (result == -ENOENT) {
+			result = 0;
+			continue;
+		}
+		const json_t *wanted =
+		        result == 0 ? json_object_get(doc_json(a, settings.body), "customSessionTimeouts") : NULL;
+		int64_t whole = json_number(wanted, "absoluteSessionTimeoutInSeconds"),
+		        pause = json_number(wanted, "idleSessionTimeoutInSeconds");
+		*seconds = whole > 0 && whole < *seconds ? whole : *seconds;
+		*idle = pause > 0 && pause < *idle ? pause : *idle;
+	}
+	return result;
+}
+
+/* Sessions that are over, and the oldest ones of a user who has too many. */
+static int sessions_sweep(struct tx *tx, struct arena *a, struct str user_id)
+{
+	struct doc *docs;
+	size_t count = 0;
+	int result = tx_list_all(tx, a, "user_session", user_id, &docs, &count);
+	size_t left = count;
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct session s;
+		bool browser = docs[i].secret.n;
+		if (browser && (left >= SESSIONS_MAX || !session_read(a, &docs[i], &s) || !session_in_force(&s))) {
+			result = tx_delete(tx, "user_session", docs[i].id);
+			left--;
+		}
+	}
+	return result;
+}
+
+/* What the browser says of itself is shown to its owner later: text, and short. */
+static struct str agent_of(struct arena *a, const struct request *r)
+{
+	struct str agent = utf8_prefix(request_header(r, "user-agent"), AGENT_MAX);
+	return agent.n && utf8_is_valid(agent) ? arena_dup(a, agent) : STR("");
+}
+
+int session_begin(struct tx *tx, struct arena *a, const struct service *s, const struct request *r, struct str user_id,
+                  const char *how, bool strong, struct session *ret_session, struct str *ret_cookie)
+{
+	unsigned char raw[SECRET];
+	char secret[BASE64_TEXT(SECRET)], hash[65], address[IP_TEXT];
+	int64_t seconds = s->session_hours * INT64_C(3600), idle = s->session_idle_minutes * INT64_C(60);
+	int result = timeouts_shorten(tx, a, user_id, &seconds, &idle);
+	if (result == 0)
+		result = sessions_sweep(tx, a, user_id);
+	if (result < 0)
+		return result;
+	random_bytes(raw, sizeof raw);
+	base64url_encode(raw, sizeof raw, secret);
+	sha256_hex(str_of(secret), hash);
+	ip_format(&r->peer, address);
+	json_t *body = json_new(a);
+	int64_t now = clock_now_ms();
+	json_put_time(body, "expiresAt", now + seconds * 1000);
+	json_put_time(body, "usedAt", now);
+	json_put(body, "idleSeconds", json_integer(idle));
+	json_put_z(body, "address", address);
+	json_put_str(body, "agent", agent_of(a, r));
+	json_put_z(body, "how", how);
+	json_put(body, "strong", json_boolean(strong));
+	struct doc d = doc_new(a, "user_session", user_id, STR_NONE, json_text(a, body));
+	d.secret = str_of(hash);
+	result = tx_insert(tx, &d);
+	if (result < 0)
+		return result;
+	*ret_session = (struct session){.id = d.id,
+	                                .user_id = user_id,
+	                                .created_ms = d.created_ms,
+	                                .used_ms = now,
+	                                .expires_ms = now + seconds * 1000,
+	                                .idle_ms = now + idle * 1000,
+	                                .how = str_of(how),
+	                                .strong = strong};
+	*ret_cookie =
+	        arena_printf(a, SESSION_COOKIE "=%.*s.%s; Path=/; Max-Age=%lld; Secure; HttpOnly; SameSite=Strict",
+	                     STR_ARG(d.id), secret, (long long)seconds);
+	return 0;
+}
+
+/* Known browsers. */
+
+#define DEVICE_COOKIE "__Host-steward-device"
+#define DEVICE_SECONDS 31536000
+
+static struct str device_mark(struct arena *a, struct str id, struct str username)
+{
+	unsigned char mac[32];
+	char text[65];
+	seal_mac("device", arena_printf(a, "%.*s/%.*s", STR_ARG(id), STR_ARG(username)), mac);
+	hex_encode(mac, sizeof mac, text);
+	return arena_printf(a, "%.*s.%s", STR_ARG(id), text);
+}
+
+struct str device_cookie(struct arena *a, struct str username)
+{
+	return arena_printf(a, DEVICE_COOKIE "=%.*s; Path=/; Max-Age=%d; Secure; HttpOnly; SameSite=Strict",
+	                    STR_ARG(device_mark(a, id_make(a), username)), DEVICE_SECONDS);
+}
+
+bool device_is_known(struct arena *a, const struct request *r, struct str username)
+{
+	struct str mark = request_cookie(r, DEVICE_COOKIE), id, mac;
+	return str_cut(mark, '.', &id, &mac) && id_is_valid(id) && str_eq_secret(mark, device_mark(a, id, username));
+}
+
+int session_strengthen(struct tx *tx, struct arena *a, struct str id)
+{
+	struct doc d;
+	int result = tx_get(tx, a, "user_session", id, &d);
+	if (result < 0)
+		return result;
+	json_t *body = doc_json(a, d.body);
+	json_put(body, "strong", json_true());
+	d.body = json_text(a, body);
+	return tx_update(tx, &d);
+}
+
+/* Ending. Who listens to a stream of events is told by the store's generation of identities. */
+
+int session_end(struct tx *tx, struct arena *a, struct str user_id, struct str id)
+{
+	struct doc d;
+	int result = id_is_valid(id) ? tx_get(tx, a, "user_session", id, &d) : -ENOENT;
+	if (result == 0 && !str_eq(d.parent, user_id))
+		result = -ENOENT;
+	if (result == 0)
+		result = tx_delete(tx, "user_session", id);
+	tx_touch_identity(tx);
+	return result;
+}
+
+int sessions_end(struct tx *tx, struct arena *a, struct str user_id, struct str but)
+{
+	struct doc *docs;
+	size_t count = 0;
+	int result = tx_list_all(tx, a, "user_session", user_id, &docs, &count);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		if (!str_eq(docs[i].id, but))
+			result = tx_delete(tx, "user_session", docs[i].id);
+	tx_touch_identity(tx);
+	return result;
+}
+
+int sessions_list(struct tx *tx, struct arena *a, struct str user_id, struct str current, json_t *list)
+{
+	struct doc *docs;
+	size_t count = 0;
+	int result = tx_list_all(tx, a, "user_session", user_id, &docs, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct session s;
+		if (!docs[i].secret.n || !session_read(a, &docs[i], &s) || !session_in_force(&s))
+			continue;
+		const json_t *body = doc_json(a, docs[i].body);
+		json_t *one = json_object();
+		json_put_str(one, "id", s.id);
+		json_put_time(one, "createdAt", s.created_ms);
+		json_put_time(one, "lastUsedAt", s.used_ms);
+		json_put_time(one, "expiresAt", s.expires_ms < s.idle_ms ? s.expires_ms : s.idle_ms);
+		json_put_str(one, "address", json_field(body, "address"));
+		json_put_str(one, "agent", json_field(body, "agent"));
+		json_put_str(one, "method", s.how);
+		json_put(one, "current", json_boolean(str_eq(s.id, current)));
+		json_array_append_new(list, one);
+	}
+	return result;
+}

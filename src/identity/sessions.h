@@ -1,0 +1,60 @@
+/* Sessions of people who have signed in with a browser. A session acts as its user: the roles are the user's.
+ *
+ * The cookie's value is "ID.SECRET"; the store keeps a hash of the secret. A session is read from the store on each
+ * call, so it ends on the next call everywhere once its document is gone: nothing of it is cached. It has two ends: a
+ * time from its beginning, and a time from its last use.
+ *
+ *   "user_session"  id, parent = user; secret: SHA-256 of the cookie's secret as hexadecimal (empty: no browser's);
+ *                   body {"expiresAt","idleSeconds","usedAt","address","agent","how","strong"} */
+#ifndef STEWARD_IDENTITY_SESSIONS_H
+#define STEWARD_IDENTITY_SESSIONS_H
+
+#include "call/service.h"
+
+#include <jansson.h>
+
+#define SESSION_COOKIE "__Host-steward"
+#define SESSIONS_MAX 50 /* of a user; the oldest ends when another begins */
+
+struct session {
+	struct str id, user_id;                           /* id empty: none */
+	int64_t created_ms, used_ms, expires_ms, idle_ms; /* idle_ms: when it ends without another use */
+	struct str how;                                   /* it was begun: "password", "passkey", "oidc" ... */
+	bool strong;                                      /* with more than a password */
+};
+
+/* The value of a cookie; STR_NONE when it is not there, or there more than once. */
+struct str request_cookie(const struct request *r, const char *name);
+/* What the browser says about who made the request. Pages cannot set this header. */
+enum fetch_site { FETCH_UNSAID, FETCH_SAME_ORIGIN, FETCH_OTHER };
+enum fetch_site request_fetch_site(const struct request *r);
+
+/* The session of a request that a page of ours has made. -ENOENT: there is no cookie, or another site may have made the
+ * request, whose cookie is not looked at; -EACCES: no session in force. */
+must_check int session_find(struct tx *tx, struct arena *a, const struct request *r, struct session *ret_session);
+/* The same by the id, for what goes on after its request: a stream. No use is noted. */
+must_check int session_look(struct tx *tx, struct arena *a, struct str id, struct session *ret_session);
+/* session_find(), with the user as a caller, owned by our caller; and the use is noted. */
+must_check int session_caller(struct service *s, struct tx *tx, struct arena *a, const struct request *r,
+                              struct session *ret_session, struct principal **ret_caller);
+
+/* In a write: a new session, with a new secret. *ret_cookie is the whole value for Set-Cookie. */
+must_check int session_begin(struct tx *tx, struct arena *a, const struct service *s, const struct request *r,
+                             struct str user_id, const char *how, bool strong, struct session *ret_session,
+                             struct str *ret_cookie);
+/* The browser is known to the person with that (lower-case) name, who has signed in with it: guesses at the name from
+ * elsewhere do not keep it out. The value for Set-Cookie, and whether a request has it. */
+struct str device_cookie(struct arena *a, struct str username);
+bool device_is_known(struct arena *a, const struct request *r, struct str username);
+/* In a write: the user has just shown a second factor. */
+must_check int session_strengthen(struct tx *tx, struct arena *a, struct str id);
+/* The value for Set-Cookie that takes the cookie away. */
+#define SESSION_COOKIE_GONE SESSION_COOKIE "=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict"
+/* In a write. -ENOENT: the user has no such session. */
+must_check int session_end(struct tx *tx, struct arena *a, struct str user_id, struct str id);
+/* In a write: all sessions of a user but one (empty: all). */
+must_check int sessions_end(struct tx *tx, struct arena *a, struct str user_id, struct str but);
+/* [{"id","createdAt","lastUsedAt","expiresAt","address","agent","method","current"}, ...], those in force. */
+must_check int sessions_list(struct tx *tx, struct arena *a, struct str user_id, struct str current, json_t *list);
+
+#endif

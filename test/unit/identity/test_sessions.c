@@ -1,0 +1,89 @@
+/* What signing in is made of: the codes of RFC 6238, cookies as browsers send them, tickets. */
+#include "gate_fixture.h"
+
+#include "base/json.h"
+#include "identity/sessions.h"
+#include "identity/tickets.h"
+#include "identity/totp.h"
+
+#include <errno.h>
+
+/* RFC 6238, appendix B: the last six digits. */
+static void test_codes(void)
+{
+	static const struct {
+		uint64_t seconds;
+		const char *code;
+	} known[] = {{59, "287082"},         {1111111109, "081804"}, {1111111111, "050471"},
+	             {1234567890, "005924"}, {2000000000, "279037"}, {20000000000, "353130"}};
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		char code[TOTP_DIGITS + 1];
+		totp_code((const unsigned char *)"12345678901234567890", 20, known[i].seconds / TOTP_SECONDS, code);
+		CHECK(strcmp(code, known[i].code) == 0);
+	}
+}
+
+static struct str cookie_of(const char *one, const char *two)
+{
+	static struct header headers[3];
+	headers[0] = (struct header){STR("cookie"), str_of(one)};
+	headers[1] = (struct header){STR("x-cookie"), STR("a=no")};
+	headers[2] = (struct header){STR("cookie"), str_of(two)};
+	struct request r = {.headers = headers, .header_count = two ? 3 : 2};
+	return request_cookie(&r, "a");
+}
+
+static void test_cookies(void)
+{
+	CHECK(str_is(cookie_of("a=b", NULL), "b"));
+	CHECK(str_is(cookie_of("x=1; a=b=c;y=2", NULL), "b=c"));
+	CHECK(str_is(cookie_of("x=1", "a=b"), "b")); /* HTTP/2 */
+	CHECK(!cookie_of("a=b; a=c", NULL).n && !cookie_of("a=b", "a=c").n && !cookie_of("a=; a=b", NULL).n);
+	CHECK(!cookie_of("", NULL).n && !cookie_of("aa=b; =a; a", NULL).n && !cookie_of("A=b", NULL).n);
+}
+
+static enum fetch_site site_of(const char *value, size_t count)
+{
+	struct header headers[2] = {{STR("sec-fetch-site"), str_of(value)}, {STR("sec-fetch-site"), str_of(value)}};
+	struct request r = {.headers = headers, .header_count = count};
+	return request_fetch_site(&r);
+}
+
+static void test_origin(void)
+{
+	CHECK(site_of("", 0) == FETCH_UNSAID);
+	CHECK(site_of("same-origin", 1) == FETCH_SAME_ORIGIN);
+	CHECK(site_of("same-origin", 2) == FETCH_OTHER);
+	CHECK(site_of("same-site", 1) == FETCH_OTHER && site_of("cross-site", 1) == FETCH_OTHER);
+	CHECK(site_of("none", 1) == FETCH_OTHER && site_of("", 1) == FETCH_OTHER);
+	CHECK(site_of("Same-Origin", 1) == FETCH_OTHER && site_of("same-origin ", 1) == FETCH_OTHER);
+}
+
+static void test_tickets(void)
+{
+	struct ticket t;
+	struct str text = ticket_issue(fx.arena, "code", STR(ACCOUNT), 60, json_pack("{s:s}", "a", "b"));
+	CHECK(ticket_open(fx.arena, "code", text, &t) == 0);
+	CHECK(str_is(t.user_id, ACCOUNT) && str_is(json_field(t.data, "a"), "b") && id_is_valid(t.id));
+	CHECK(ticket_open(fx.arena, "reset", text, &t) == -EACCES);
+	CHECK(ticket_open(fx.arena, "code", STR_NONE, &t) == -EACCES);
+	for (size_t i = 0; i < text.n; i++) {
+		char *bent = arena_z(fx.arena, text);
+		bent[i] = bent[i] == 'A' ? 'B' : 'A';
+		CHECK(ticket_open(fx.arena, "code", (struct str){bent, text.n}, &t) == -EACCES);
+		CHECK(ticket_open(fx.arena, "code", (struct str){text.p, i}, &t) == -EACCES);
+	}
+	clock_advance_ms(60000);
+	CHECK(ticket_open(fx.arena, "code", text, &t) == -EACCES);
+}
+
+int main(void)
+{
+	fixture_setup();
+	test_codes();
+	test_cookies();
+	test_origin();
+	test_tickets();
+	fixture_teardown();
+	return CHECK_DONE();
+}
