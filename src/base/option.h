@@ -39,7 +39,7 @@ struct option_row {
 
 enum option_source { OPTION_BY_DEFAULT, OPTION_FROM_FILE, OPTION_FROM_ENVIRONMENT, OPTION_FROM_FLAG };
 
-#define OPTIONS_MAX 96
+#define OPTIONS_MAX 128
 
 struct options {
 	const struct option_row *rows;
