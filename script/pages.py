@@ -162,6 +162,10 @@ class Pages:
 		first = [name for name in (*TITLES[:5], "stateName", "status", "state", "id", "_id") if name in plain]
 		return [*first, *(name for name in plain if name not in first)][:6]
 
+	def made_secrets(self):
+		"""The names of the fields with secrets that the service makes."""
+		return sorted({where.rsplit(".", 1)[-1] for where, field in self.every_field() if is_secret(field) and field.get("readOnly")})
+
 	def shown_once(self, op):
 		"""Whether the answer has a secret that callers do not send: it is made by the service, and shown when it is made."""
 		return any(is_secret(field) and field.get("readOnly") for schema in self.reached(op.get("response") or {})

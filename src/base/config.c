@@ -237,8 +237,8 @@ const struct option_row config_options[] = {
         {"session-hours", 0, OPTION_NUMBER, AT(session_hours), "12", "N",
          "How long somebody stays signed in to the console; organizations may ask for less.", NULL, 1, 720},
         {"federated-sign-in", 0, OPTION_CHOICE, AT(federated_sign_in), "all", "WHOSE",
-         "Whose identity providers sign people in: all, operator (those of the first organization's federation) or none. "
-         "Domains of providers are not proved.",
+         "Whose identity providers sign people in: all, operator (those of the first organization's federation) or "
+         "none. Domains of providers are not proved.",
          "all|operator|none"},
         {"session-idle-minutes", 0, OPTION_NUMBER, AT(session_idle_minutes), "120", "N",
          "How long somebody stays signed in without doing anything.", NULL, 5, 43200},

@@ -312,6 +312,15 @@ int session_end(struct tx *tx, struct arena *a, struct str user_id, struct str i
 	return result;
 }
 
+int session_replace(struct tx *tx, struct arena *a, const struct request *r)
+{
+	struct session before;
+	int result = session_find(tx, a, r, &before);
+	if (result == 0)
+		result = session_end(tx, a, before.user_id, before.id);
+	return result == -ENOENT || result == -EACCES ? 0 : result;
+}
+
 int sessions_end(struct tx *tx, struct arena *a, struct str user_id, struct str but)
 {
 	struct doc *docs;

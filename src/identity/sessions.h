@@ -52,6 +52,8 @@ must_check int session_strengthen(struct tx *tx, struct arena *a, struct str id)
 #define SESSION_COOKIE_GONE SESSION_COOKIE "=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict"
 /* In a write. -ENOENT: the user has no such session. */
 must_check int session_end(struct tx *tx, struct arena *a, struct str user_id, struct str id);
+/* In a write: ends the session that the browser had before. Nobody could end it once its cookie is replaced. */
+must_check int session_replace(struct tx *tx, struct arena *a, const struct request *r);
 /* In a write: all sessions of a user but one (empty: all). */
 must_check int sessions_end(struct tx *tx, struct arena *a, struct str user_id, struct str but);
 /* [{"id","createdAt","lastUsedAt","expiresAt","address","agent","method","current"}, ...], those in force. */

@@ -5,7 +5,7 @@
  * to its cursor.
  *
  * Locks: `feed` is held by who reads the store for the ring, `lock` for everything else, and never while the store is
- * read. */
+ * read. `bell` is for waking the thread alone: the store's writer rings it, and must not wait for the others. */
 #include "trail/live.h"
 
 #include "base/clock.h"
@@ -62,9 +62,10 @@ struct live {
 	struct store *store;
 	struct tx *reader; /* of the thread; opened with the first listener */
 	pthread_t thread;
-	pthread_mutex_t feed, lock;
-	pthread_cond_t changed;
-	bool running, woken, stopping, draining;
+	pthread_mutex_t feed, lock, bell;
+	pthread_cond_t rung;
+	bool woken, listening, stopping; /* under the bell's lock; listening: there is somebody */
+	bool running, draining;
 	struct entry *ring[RING_EVENTS]; /* by seq */
 	int64_t first, last, published;  /* without events first is last + 1 */
 	size_t bytes, replaying;
@@ -266,7 +267,25 @@ static int catch_up(struct live *l, struct tx *tx, bool fresh)
 	return r < 0 ? r : more < 0 ? more : 0;
 }
 
+/* Wakes the thread, where somebody listens. */
+static void bell_ring(struct live *l)
+{
+	pthread_mutex_lock(&l->bell);
+	l->woken = true;
+	if (l->listening)
+		pthread_cond_signal(&l->rung);
+	pthread_mutex_unlock(&l->bell);
+}
+
 /* Listeners. */
+
+/* With the lock held. */
+static void listeners_counted(struct live *l)
+{
+	pthread_mutex_lock(&l->bell);
+	l->listening = l->count > 0;
+	pthread_mutex_unlock(&l->bell);
+}
 
 static void listener_unref(struct listener *n)
 {
@@ -388,6 +407,7 @@ static void listener_close(void *ctx)
 	if (n->next)
 		n->next->prev = n->prev;
 	l->count--;
+	listeners_counted(l);
 	n->closed = true;
 	own_end(n);
 	listener_unref(n);
@@ -495,8 +515,7 @@ int live_listen(struct live *l, struct request *r, const struct live_join *j, co
 			n->next->prev = n;
 		l->listeners = n;
 		l->count++;
-		l->woken = true;
-		pthread_cond_signal(&l->changed);
+		listeners_counted(l);
 	} else {
 		own_end(n);
 	}
@@ -505,6 +524,7 @@ int live_listen(struct live *l, struct request *r, const struct live_join *j, co
 		free(n);
 		return result;
 	}
+	bell_ring(l);
 	r->response.stream =
 	        (struct body_stream){.read = listener_read, .close = listener_close, .ctx = n, .endless = true};
 	return 0;
@@ -626,44 +646,36 @@ static void feed(struct live *l)
 	tx_rest(l->reader);
 }
 
-static void wait_for_work(struct live *l)
+/* False: it shall end. */
+static bool wait_for_work(struct live *l)
 {
 	int64_t ms = store_is_remote(l->store) ? LOOK_REMOTE_MS : LOOK_MS;
 	int64_t until = clock_mono_us() + ms * 1000;
 	struct timespec t = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
 	int r = 0;
-	while (!l->stopping && !l->count)
-		pthread_cond_wait(&l->changed, &l->lock);
+	pthread_mutex_lock(&l->bell);
+	while (!l->stopping && !l->listening)
+		pthread_cond_wait(&l->rung, &l->bell);
 	while (!l->stopping && !l->woken && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&l->changed, &l->lock, &t);
+		r = pthread_cond_timedwait(&l->rung, &l->bell, &t);
 	l->woken = false;
+	bool goes_on = !l->stopping;
+	pthread_mutex_unlock(&l->bell);
+	return goes_on;
 }
 
 static void *live_main(void *arg)
 {
 	struct live *l = arg;
-	pthread_mutex_lock(&l->lock);
-	for (;;) {
-		wait_for_work(l);
-		if (l->stopping)
-			break;
-		pthread_mutex_unlock(&l->lock);
+	while (wait_for_work(l))
 		feed(l);
-		pthread_mutex_lock(&l->lock);
-	}
-	pthread_mutex_unlock(&l->lock);
 	return NULL;
 }
 
 /* On the store's thread. */
 static void wake(void *ctx)
 {
-	struct live *l = ctx;
-	pthread_mutex_lock(&l->lock);
-	l->woken = true;
-	if (l->count)
-		pthread_cond_signal(&l->changed);
-	pthread_mutex_unlock(&l->lock);
+	bell_ring(ctx);
 }
 
 int live_open(struct store *s, struct live **ret_live)
@@ -674,9 +686,10 @@ int live_open(struct store *s, struct live **ret_live)
 	l->first = 1;
 	pthread_mutex_init(&l->feed, NULL);
 	pthread_mutex_init(&l->lock, NULL);
+	pthread_mutex_init(&l->bell, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->changed, &monotonic);
+	pthread_cond_init(&l->rung, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	int r = -pthread_create(&l->thread, NULL, live_main, l);
 	l->running = r == 0;
@@ -706,10 +719,10 @@ void live_stop(struct live *l)
 	if (!l || !l->running)
 		return;
 	store_on_events(l->store, NULL, NULL);
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&l->bell);
 	l->stopping = true;
-	pthread_cond_signal(&l->changed);
-	pthread_mutex_unlock(&l->lock);
+	pthread_cond_signal(&l->rung);
+	pthread_mutex_unlock(&l->bell);
 	pthread_join(l->thread, NULL);
 	l->running = false;
 	store_reader_free(l->reader);
@@ -723,7 +736,8 @@ void live_free(struct live *l)
 	ring_restart(l, l->last);
 	pthread_mutex_destroy(&l->feed);
 	pthread_mutex_destroy(&l->lock);
-	pthread_cond_destroy(&l->changed);
+	pthread_mutex_destroy(&l->bell);
+	pthread_cond_destroy(&l->rung);
 	free(l);
 }
 

@@ -556,3 +556,5 @@ def test_deletes_are_confirmed_on_a_terminal(run, service, tmp_path):
 	run('access-list', 'add', '--ip-address', '10.11.0.1')
 	code, seen = typed(args, b'y\n', env)
 	assert code == DONE and run('access-list', 'get', '10.11.0.1', check=False).returncode == NOT_DONE
+	code, seen = typed(['clusters', 'restart-primaries', 'nobody', '--data', service.data_dir], b'n\n', env)
+	assert code == NOT_DONE and 'nothing was done' in seen  # the row says that it is dangerous

@@ -253,6 +253,12 @@ def test_owner_of_one_part_sees_only_that(org):
 	assert {x['orgId'] for x in ok(org.owner.get(org.path(oidc)))['associatedOrgs']} == {org.id, third}
 	refused(narrow.get(org.base + '/connectedOrgConfigs/' + second), 401)
 	refused(narrow.delete(org.path(oidc)), 409, 'IDENTITY_PROVIDER_IN_USE')
+	# It signs in people of both: who owns one part could lead those of the other to an issuer of their own.
+	evil = {'issuerUri': DEAD + '/' + unique('evil')}
+	refused(narrow.patch(org.path(oidc), json=evil), 409, 'IDENTITY_PROVIDER_IN_USE')
+	ok(org.owner.patch(org.base + '/connectedOrgConfigs/' + org.id,
+			   json={'domainRestrictionEnabled': False, 'dataAccessIdentityProviderIds': []}))
+	ok(narrow.patch(org.path(oidc), json=evil))
 
 
 def test_deleted_organization_leaves(org):

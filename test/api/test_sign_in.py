@@ -95,9 +95,9 @@ class Site:
 	def __init__(self, server, inbox):
 		self.server, self.inbox, self.owner, self.name = server, inbox, Browser(server), name('owner')
 
-	def person(self, org=None, roles=('ORG_MEMBER',)):
+	def person(self, org=None, roles=('ORG_MEMBER',), browser=None):
 		"""Somebody with an account: invited, and accepted in a browser."""
-		guest, browser = name('guest'), Browser(self.server)
+		guest, browser = name('guest'), browser or Browser(self.server)
 		self.inbox.letters.clear()
 		ok(self.server.post('/orgs/%s/users' % (org or self.server.org), json={'username': guest, 'roles': {'orgRoles': list(roles)}}), 201)
 		link, token = LINK.search(self.letter()).groups()
@@ -220,6 +220,13 @@ def test_fixation(site):
 		if cookie == planted:  # what the browser had is over, and was never the victim's
 			assert not signed_in(attacker)
 			break
+	# So it is for who accepts an invitation.
+	kept = Browser(site.server)
+	ok(kept.sign_in(site.name))
+	before = kept.cookie
+	site.person(browser=kept)
+	assert signed_in(kept)
+	no(kept.get('/api/session', cookie=before), 401, 'NOT_SIGNED_IN')
 	for cookie in ('%s.%s' % (victim.cookie.split('.')[0], 'A' * 43), victim.cookie[:-1], victim.cookie.split('.')[0], 'f' * 24 + '.' + 'A' * 43):
 		no(attacker.get('/api/session', cookie=cookie), 401, 'NOT_SIGNED_IN')
 		no(attacker.get('/groups', cookie=cookie), 401, 'NOT_SIGNED_IN')

@@ -270,6 +270,25 @@ def test_passkeys_that_are_refused(host, owner):
 		assert 'https://localhost:%d/console/' % host.port in r.json()['detail']
 
 
+def test_a_password_adds_no_second_factor(host, owner):
+	"""To an account that has a passkey: who has found out the password alone would have a strong session, and keep it."""
+	key = Authenticator()
+	ok(register(owner, key), 201)
+	thief = Browser(host)
+	ok(thief.post('/api/session/password', {'username': owner.name, 'password': PASSWORD}))
+	path = '/api/session/passkeys/' + ok(thief.get('/api/session/passkeys'))['results'][0]['id']
+	thief.refused(thief.post('/api/session/totp/enroll', {}), 403, 'PASSKEY_NEEDED')
+	thief.refused(thief.post('/api/session/totp/confirm', {'code': '000000'}), 403, 'PASSKEY_NEEDED')
+	thief.refused(thief.post('/api/session/passkeys/options', {}), 403, 'PASSKEY_NEEDED')
+	options = ok(owner.post('/api/session/passkeys/options', {}))  # of the same user
+	thief.refused(thief.post('/api/session/passkeys', {'ticket': options['ticket'], 'name': 'x',
+		'credential': Authenticator().make(options, thief.origin)}), 403, 'PASSKEY_NEEDED')
+	thief.refused(thief.ask('DELETE', path), 403, 'PASSKEY_NEEDED')
+	ok(enter(thief, key))
+	ok(thief.post('/api/session/totp/enroll', {}))
+	ok(register(thief, Authenticator()), 201)
+
+
 # OIDC
 
 class Company(Org):
@@ -334,6 +353,7 @@ def test_oidc(host, company):
 	ok(b.get('/api/svc/v2/orgs/' + company.id))
 	# What an identity provider has begun changes no means of signing in.
 	b.refused(b.post('/api/session/passkeys/options', {}), 403, 'SESSION_IS_FEDERATED')
+	b.refused(b.ask('PATCH', '/api/session/passkeys/' + NO_ID, {'name': 'x'}), 403, 'SESSION_IS_FEDERATED')
 	# The same answer again, with and without the cookie; and another browser's.
 	assert fault(company.arrive(b)) == 'OIDC_EXPIRED'
 	assert b.who()['user']['id'] == who['user']['id']
@@ -402,7 +422,8 @@ def test_oidc_who_may_not(host, provider, company):
 	no(email='eve@elsewhere.example')
 	no(email='no address')
 	no(email=['eve@' + company.domain])
-	no(email_verified=False)
+	for unverified in (False, 'false', 0, None, []):
+		no(email_verified=unverified)
 	company.configure(instantUserProvisioningDisabled=True)
 	no()
 	assert not host.rows("SELECT 1 FROM ref WHERE kind = 'user_name' AND value = 'eve@%s'" % company.domain)
@@ -438,7 +459,8 @@ def test_oidc_begins_here(host, provider, company):
 		r = b.get(path, **kw)
 		assert r.status_code == 302 and not b.cookies
 		return fault(r.headers['Location'])
-	assert leads(path, site='cross-site') == 'OIDC_NOT_FROM_HERE' and leads(path, site='same-site') == 'OIDC_NOT_FROM_HERE'
+	for site in ('cross-site', 'same-site', 'none'):  # none: a link in a letter, which would sign its reader in as somebody else
+		assert leads(path, site=site) == 'OIDC_NOT_FROM_HERE'
 	assert leads('/api/session/oidc/' + NO_ID) == 'OIDC_UNKNOWN' and leads('/api/session/oidc/x') == 'OIDC_UNKNOWN'
 	# Pages of the console alone.
 	for to in ('https://evil.example/', '//evil.example', '/api/x', '/console/\\evil', '/console/"><script>', '/consolex', '/console/' + 'x' * 600):

@@ -12,6 +12,11 @@ const steward = path.resolve(process.env.STEWARD_BIN ?? path.join(ROOT, 'build/f
 const CLUSTER = {name: 'orders', clusterType: 'REPLICASET', replicationSpecs: [{regionConfigs: [{providerName: 'AWS', regionName: 'US_EAST_1', priority: 7,
 	electableSpecs: {instanceSize: 'M10', nodeCount: 3}}]}]};
 
+let made = null;
+const cluster = () => made ??= (async () => {
+	await server.api('POST', `/groups/${server.groupId}/clusters`, CLUSTER);
+	await until('the cluster', async () => (await server.api('GET', `/groups/${server.groupId}/clusters/orders`)).stateName === 'IDLE');
+})();
 const at = (id, query = {}) => `/console/operations/${id}?${new URLSearchParams(query)}`;
 const field = (page, label) => page.getByLabel(label, {exact: true});
 const fieldAt = (page, name) => page.locator(`[name="${name}"]`);
@@ -96,8 +101,7 @@ async function walk(page, operations) {
 }
 
 check(server, 'every operation has a page that axe finds nothing on, in both themes', async ({page}) => {
-	await server.api('POST', `/groups/${server.groupId}/clusters`, CLUSTER);
-	await until('the cluster', async () => (await server.api('GET', `/groups/${server.groupId}/clusters/orders`)).stateName === 'IDLE');
+	await cluster();
 	await page.context().addInitScript(() => {
 		const ask = globalThis.fetch;
 		globalThis.asking = 0;
@@ -268,6 +272,15 @@ check(server, 'what lasts is deleted by typing its name, and only then', async (
 	await dialog.getByRole('button', {name: 'Do it'}).click();
 	await answer(page).waitFor();
 	await until('its end', async () => (await server.api('GET', `/groups/${server.groupId}/flexClusters`)).results.every(c => c.name !== 'small' || c.stateName === 'DELETING'));
+});
+
+check(server, 'what is a file can be saved', async ({page}) => {
+	await cluster();
+	const [{hostname}] = (await server.api('GET', `/groups/${server.groupId}/processes`)).results;
+	await signIn(page, at('downloadClusterLog', {groupId: server.groupId, hostName: hostname, logName: 'db'}));
+	await send(page);
+	const [file] = await Promise.all([page.waitForEvent('download'), answer(page).getByRole('link', {name: /^Save/}).click()]);
+	assert.deepEqual([file.suggestedFilename(), await file.failure()], ['downloadClusterLog.gz', null]);
 });
 
 check(server, 'who lacks a role is told which', async ({page}) => {

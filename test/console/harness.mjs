@@ -199,6 +199,8 @@ async function theBrowser() {
 }
 
 const REFUSAL = /^Failed to load resource: the server responded with a status of 4\d\d/;
+/* An address of this machine came or went, as other tests make them: Chromium cuts its connections. */
+const ELSEWHERE = /^Failed to load resource: net::ERR_NETWORK_CHANGED/;
 
 /* A page of its own, with what went wrong in it. options: of Playwright's newContext. */
 export async function newPage(server, options = {}) {
@@ -212,7 +214,7 @@ export async function newPage(server, options = {}) {
 	});
 	const watch = page => {
 		page.on('console', message => {
-			if (message.type() === 'error' && !REFUSAL.test(message.text()))
+			if (message.type() === 'error' && !REFUSAL.test(message.text()) && !ELSEWHERE.test(message.text()))
 				faults.push(`console: ${message.text()} (${message.location().url})`);
 		});
 		page.on('pageerror', error => faults.push(`exception: ${error.stack}`));

@@ -276,38 +276,3 @@ check(server, 'the page says when it is behind, and catches up', async ({page}) 
 	await page.locator('[data-live=live]').waitFor();
 	page.allow(/console\/events/);
 });
-
-check(server, 'two thousand rows: few are in the page, and all are reached', async ({page}) => {
-	const results = Array.from({length: 2000}, (_, i) => ({id: i.toString(16).padStart(24, '0'), name: `cluster-${String(i).padStart(4, '0')}`, groupId: server.groupId, groupName: 'Shop', orgId: server.orgId,
-		stateName: 'IDLE', paused: false, version: '17.3', instanceSize: 'M10', nodes: [{name: `n-${i}`, role: 'PRIMARY', state: 'UP'}], nodesUp: 1, nodesTotal: 1, primary: `n-${i}`,
-		lagSeconds: 0.1, diskUsedBytes: 1e9, diskBytes: 1e10, lastBackupAt: new Date().toISOString(), attention: []}));
-	await page.route('**/api/console/overview?*', route => {
-		const q = new URL(route.request().url()).searchParams, size = Number(q.get('itemsPerPage') ?? 100), from = (Number(q.get('pageNum') ?? 1) - 1) * size;
-		return route.fulfill({json: {results: results.slice(from, from + size), totalCount: results.length, attention: [], attentionCount: 0, activity: []}});
-	});
-	await signIn(page, '/console/');
-	const table = page.locator('table[aria-rowcount="2001"]');
-	await table.waitFor();
-	assert.ok(await table.locator('tbody tr').count() < 80);
-	await axe(page, {themes: ['dark']});
-	const frames = await page.evaluate(async () => {
-		const took = [];
-		let before = performance.now();
-		for (let y = 0; y < 60 * 120; y += 120) { // as a wheel does
-			scrollTo(0, y);
-			await new Promise(done => { requestAnimationFrame(() => setTimeout(done)); });
-			took.push(performance.now() - before);
-			before = performance.now();
-		}
-		return took.sort((a, b) => a - b);
-	});
-	console.log(`2,000 rows: a step of scrolling takes ${Math.round(frames[frames.length >> 1])} ms (median), ${Math.round(frames.at(-1))} ms at most`);
-	await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
-	await page.getByText('cluster-1999').waitFor();
-	assert.ok(await table.locator('tbody tr').count() < 80);
-	await page.evaluate(() => scrollTo(0, 0));
-	await page.getByText('cluster-0000').waitFor();
-	for (let i = 0; i < 45; i++)
-		await page.keyboard.press('j');
-	await page.waitForFunction(() => document.activeElement.closest('tr')?.dataset.row === '44');
-});

@@ -9,11 +9,11 @@ after(() => server.stop());
 const {groupId, orgId} = server, project = `/console/projects/${groupId}`, org = `/console/orgs/${orgId}`;
 const HOSTILE = '"><img src=x onerror=globalThis.hostile=1>';
 
-const cluster = (name, more = {}) => ({name, clusterType: 'REPLICASET', replicationSpecs: [{regionConfigs: [{providerName: 'AWS', regionName: 'US_EAST_1',
-	priority: 7,
+const PLACE = {providerName: 'AWS', regionName: 'US_EAST_1', priority: 7};
+const cluster = (name, more = {}) => ({name, clusterType: 'REPLICASET', replicationSpecs: [{regionConfigs: [{...PLACE,
 	electableSpecs: {instanceSize: 'M10', nodeCount: 3}}]}], ...more});
 const make = (name, more) => server.api('POST', `/groups/${groupId}/clusters`, cluster(name, more));
-const ORDERS = {backupEnabled: true, pitEnabled: true, tags: [{key: 'team', value: HOSTILE}]};
+const ORDERS = {backupEnabled: true, pitEnabled: true}, LEDGER = {tags: [{key: 'team', value: HOSTILE}]};
 /* For tests that are run alone. */
 const have = async (name, more) => {
 	if (!(await server.api('GET', `/groups/${groupId}/clusters`)).results.some(c => c.name === name))
@@ -44,7 +44,7 @@ check(server, 'the overview shows what happens, finds and sorts, and keeps it in
 	await axe(page);
 	await make('orders', ORDERS);
 	await row(page, 'orders').getByText('Healthy').waitFor();
-	await make('ledger');
+	await make('ledger', LEDGER);
 	await row(page, 'ledger').getByText('Healthy').waitFor();
 	await page.locator('.feed').getByText('Cluster ready').first().waitFor();
 	await page.getByRole('searchbox').fill('ledg');
@@ -61,6 +61,12 @@ check(server, 'the overview shows what happens, finds and sorts, and keeps it in
 	await row(page, 'orders').waitFor();
 	assert.deepEqual(await page.locator('.clusters tbody .main-cell a').evaluateAll(list => list.map(a => a.firstChild.textContent)), ['orders', 'ledger']);
 	await axe(page);
+	for (const [name, instanceSize, nodeCount] of [['analytics', 'M50', 5], ['payments', 'M40', 3], ['pricing', 'M10', 1]])
+		await make(name, {backupEnabled: name !== 'pricing', replicationSpecs: [{regionConfigs: [{...PLACE, electableSpecs: {instanceSize, nodeCount}}]}]});
+	await idle('pricing');
+	await server.api('PATCH', `/groups/${groupId}/clusters/pricing`, {paused: true});
+	await row(page, 'pricing').getByText('Paused').waitFor();
+	await row(page, 'payments').getByText('Healthy').waitFor();
 	await picture(page, 'overview');
 	await open(page, '/console/');
 	await row(page, 'orders').waitFor();
@@ -195,8 +201,11 @@ check(server, 'a cluster: connect, scale, pause, move the primary, protect, dele
 
 check(server, 'what a cluster tells: metrics, queries, advice, logs, events', async ({page}) => {
 	await have('orders', ORDERS);
-	await signIn(page, `${project}/clusters/orders`);
+	await have('ledger', LEDGER);
+	await signIn(page, `${project}/clusters/ledger`);
 	await page.getByText('team: "><img').waitFor();
+	await open(page, `${project}/clusters/orders`);
+	await page.getByRole('cell', {name: 'Primary'}).waitFor();
 	await picture(page, 'cluster');
 	await axe(page);
 	await server.control('clock', {advance: 600}).catch(() => null);
@@ -273,7 +282,7 @@ check(server, 'network access: mine, others, faults at the field, undone', async
 
 check(server, 'backups: what can be reached, a snapshot, a restore, the schedule', async ({page}) => {
 	await have('orders', ORDERS);
-	await have('ledger');
+	await have('ledger', LEDGER);
 	await signIn(page, `${project}/backups?cluster=orders`);
 	await page.getByText('Any second').waitFor();
 	await button(page, 'Take a snapshot').first().click();

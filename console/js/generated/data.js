@@ -92,6 +92,7 @@ export function labelOfValue(value) {
 
 export const helpOf = name => names?.help[name];
 export const isState = name => names?.states.includes(name);
+export const isMadeSecret = name => names?.secrets.includes(name);
 export const referenceOf = name => names?.references[name];
 
 /* The branch of several that has no value of its own: its schema's name, as words. */

@@ -1,13 +1,13 @@
 /* The page of one operation: what it takes, the same call for a terminal, what it answered, and where to go from there. */
 import {html, useEffect, useMemo, useRef, useState} from '../lib.js';
 import {t} from '../texts.js';
-import {call, operation} from '../api.js';
+import {call} from '../api.js';
 import {missingRoles} from '../session.js';
-import {Area, Button, Card, ConfirmDanger, Copy, Empty, Field, Form, Link, Notice, Page, Pager, Segments, StatePill, errorText, say, setQuery, useLoad} from '../ui/index.js';
+import {Area, Button, Card, ConfirmDanger, Copy, Empty, Field, Form, Link, Notice, Page, Pager, Segments, errorText, say, setQuery, useLoad} from '../ui/index.js';
 import {described, familyOf, helpOf, isOperation, label, loadIndex, node as resolve, pageOf, paramsOf} from './data.js';
 import {faultsOf, linesOf, pruned, writable} from './check.js';
-import {Chosen, Editor, Here, Inside, Scalar, Several} from './form.js';
-import {forgetChoices, rowsOf, scopeOf, titleOf, useChoices} from './choices.js';
+import {Chosen, Here, Inside, Scalar, Several} from './form.js';
+import {forgetChoices, scopeOf, titleOf, useChoices} from './choices.js';
 import {asCommand, asCurl} from './show.js';
 import {Raw, Result, operationLink, operationsAt} from './result.js';
 

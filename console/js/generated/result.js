@@ -2,11 +2,10 @@
 import {html} from '../lib.js';
 import {t, bytes} from '../texts.js';
 import {Bytes, Empty, Facts, Link, SecretOnce, StatePill, Table, Time, Copy} from '../ui/index.js';
-import {described, everyOperation, isState, label, labelOfPath, labelOfValue, paramsOf} from './data.js';
+import {described, everyOperation, isMadeSecret, isState, label, labelOfPath, labelOfValue, paramsOf} from './data.js';
 import {pick, rowsOf} from './choices.js';
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:?\d\d)$/;
-const SECRET = /^(privateKey|secret|linkToken|password|apiKey|apiToken)$/;
 const LONG = 60, ENTRIES_MOST = 200;
 
 const atPath = (row, path) => path.split('.').reduce((values, key) => values.flatMap(v => Array.isArray(v?.[key]) ? v[key] : v?.[key] ?? []), [row]);
@@ -46,7 +45,7 @@ export function Details({value, depth = 0, once}) {
 	if (Array.isArray(value))
 		return html`<${Entries} list=${value} depth=${depth} once=${once} />`;
 	const entries = Object.entries(value).filter(([key]) => key !== 'links').sort((a, b) => rank(a) - rank(b));
-	const secrets = entries.filter(([key, v]) => typeof v === 'string' && v && once && SECRET.test(key) && !/^\*+|\*{3,}/.test(v));
+	const secrets = entries.filter(([key, v]) => typeof v === 'string' && v && once && isMadeSecret(key) && !/^\*+|\*{3,}/.test(v));
 	const plain = entries.filter(e => isPlain(e[1]) && !secrets.includes(e));
 	const parts = entries.filter(([, v]) => !isPlain(v) && (Array.isArray(v) ? v.length : Object.keys(v).length));
 	return html`${secrets.map(([key, v]) => html`<${SecretOnce} key=${key} label=${label(key)} text=${v} />`)}

@@ -38,7 +38,7 @@ function Codes({codes, onClose}) {
 
 function Qr({text}) {
 	const picture = qrPath(text);
-	return picture && html`<svg class="qr" role="img" aria-label=${t('account.totpQr')} viewBox=${picture.box} shape-rendering="crispEdges"><path d=${picture.path} /></svg>`;
+	return html`<svg class="qr" role="img" aria-label=${t('account.totpQr')} viewBox=${picture.box} shape-rendering="crispEdges"><path d=${picture.path} /></svg>`;
 }
 
 function Enrol({onDone, onClose}) {

@@ -23,7 +23,8 @@ const DIALOGS = {scale: ScaleDialog, pause: PauseDialog, move: MovePrimaryDialog
 
 function Progress({cluster}) {
 	const {percent, text} = progressOf(cluster.progress);
-	if (cluster.stateName === 'IDLE' && !text)
+	/* At rest a share of something is a change of users or addresses on its way; words alone are a fault. */
+	if (cluster.stateName === 'IDLE' && (!text || percent !== null))
 		return null;
 	const bad = cluster.stateName === 'REPAIRING' || cluster.stateName === 'IDLE';
 	return html`<${Notice} kind=${bad ? 'bad' : 'info'} title=${w(`now.${cluster.stateName}`)}>${text}

@@ -103,7 +103,9 @@ export function merged(s, groupId, page) {
 		attention: [...s.attention.filter(a => a.groupId !== groupId), ...(page.attention ?? [])]};
 }
 
-const clusterPath = c => `/projects/${c.groupId}/clusters/${encodeURIComponent(c.name)}`;
+/* Flex clusters have operations of their own, whose pages are made from the API's data. */
+const clusterPath = c => c.clusterType === 'FLEX' ? `/operations/getFlexCluster?groupId=${c.groupId}&name=${encodeURIComponent(c.name)}`
+	: `/projects/${c.groupId}/clusters/${encodeURIComponent(c.name)}`;
 const nodesUp = c => c.nodesUp ?? 0;
 const nodesAll = c => c.nodesTotal ?? 0;
 const missing = v => v === null || v === undefined;
@@ -140,11 +142,11 @@ const still = column => ({...column, cell: c => {
 }});
 
 const COLUMNS = once(() => [
-	{key: 'state', label: w('state'), width: '17%', sort: true, value: rankOf, cell: c => html`<${StateCell} c=${c} />`},
+	{key: 'state', label: w('state'), width: '16%', sort: true, value: rankOf, cell: c => html`<${StateCell} c=${c} />`},
 	{key: 'name', label: w('cluster'), sort: true, value: c => c.name.toLowerCase(), main: true,
 		cell: c => html`${c.name}<small>${[c.groupName, c.version, c.instanceSize].filter(Boolean).join(' · ')}</small>`},
-	{key: 'nodes', label: w('nodes'), width: '11%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
-	{key: 'primary', label: w('primary'), width: '16%', sort: true, wide: true, value: c => c.primary ?? '',
+	{key: 'nodes', label: w('nodes'), width: '13%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
+	{key: 'primary', label: w('primary'), width: '15%', sort: true, wide: true, value: c => c.primary ?? '',
 		cell: c => c.primary ? html`<span class="sub own" title=${c.primary}>${c.primary.split('.')[0]}</span>` : html`<span class="dim">—</span>`},
 	{key: 'lag', label: w('lag'), width: '8%', sort: true, value: c => c.lagSeconds ?? -1,
 		cell: c => missing(c.lagSeconds) ? html`<span class="dim">—</span>` :

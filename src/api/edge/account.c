@@ -61,14 +61,6 @@ static int fail_password(struct visit *v, const char *field)
 	return call_fail_field(&v->call, 403, "WRONG_PASSWORD", field, "is not the one of the account.");
 }
 
-/* The session may have ended while the password was hashed. */
-static int still_signed_in(struct visit *v)
-{
-	struct session now;
-	int result = session_look(v->call.tx, v->arena, v->session.id, &now);
-	return result == -EACCES ? call_fail(&v->call, 401, "NOT_SIGNED_IN", "The session has ended.") : result;
-}
-
 /* POST change-password */
 
 static int change_slow(struct visit *v)
@@ -84,7 +76,7 @@ static int change_save(struct visit *v)
 {
 	struct change *c = v->state;
 	struct doc user;
-	int result = still_signed_in(v);
+	int result = visit_still_signed_in(v);
 	if (result == 0)
 		result = own_user(v, v->call.tx, &user);
 	if (result == 0 && !str_eq(user.secret, c->kept))
@@ -139,7 +131,7 @@ static struct str label_of(struct arena *a, struct str name)
 static int begin_save(struct visit *v)
 {
 	struct str key = STR_NONE;
-	int result = still_signed_in(v);
+	int result = visit_still_signed_in(v);
 	if (result == 0)
 		result = totp_enroll(v->call.tx, v->arena, v->session.user_id, &key);
 	if (result == -EEXIST)
@@ -158,7 +150,7 @@ static int begin_save(struct visit *v)
 int totp_begin(struct visit *v)
 {
 	v->save = begin_save;
-	return visit_own_account(v);
+	return visit_own_factors(v);
 }
 
 static int fail_code(struct visit *v, int result, unsigned seconds)
@@ -188,7 +180,10 @@ static int confirm_save(struct visit *v)
 {
 	const struct change *c = v->state;
 	unsigned seconds = 0;
-	int result = still_signed_in(v);
+	int result = visit_still_signed_in(v);
+	if (result < 0)
+		return result;
+	result = visit_own_factors(v);
 	if (result < 0)
 		return result;
 	result = totp_check(v->call.tx, v->arena, v->session.user_id, c->code, true, &seconds);
@@ -204,7 +199,7 @@ static int confirm_save(struct visit *v)
 int totp_confirm(struct visit *v)
 {
 	struct change *c = v->state = arena_new_of(v->arena, struct change);
-	int result = visit_own_account(v);
+	int result = visit_own_factors(v);
 	if (result == 0)
 		result = visit_text(v, "code", CODE_MAX, &c->code);
 	c->code = str_trim(c->code);
@@ -228,7 +223,7 @@ static int end_save(struct visit *v)
 	const struct change *c = v->state;
 	unsigned seconds = 0;
 	struct doc user;
-	int result = still_signed_in(v);
+	int result = visit_still_signed_in(v);
 	if (result == 0)
 		result = own_user(v, v->call.tx, &user);
 	if (result < 0)
@@ -269,7 +264,7 @@ int totp_end(struct visit *v)
 static int again_save(struct visit *v)
 {
 	bool on = false;
-	int result = still_signed_in(v);
+	int result = visit_still_signed_in(v);
 	if (result == 0)
 		result = totp_is_on(v->call.tx, v->arena, v->session.user_id, &on);
 	if (result < 0)

@@ -32,7 +32,7 @@ struct str federated_target(const struct visit *v)
 bool federated_is_from_here(const struct request *r)
 {
 	struct str site = request_header(r, "sec-fetch-site");
-	return request_header_count(r, "sec-fetch-site") <= 1 && (!site.p || str_is_one_of("same-origin|none", site));
+	return request_header_count(r, "sec-fetch-site") <= 1 && (!site.p || str_is(site, "same-origin"));
 }
 
 void federated_cookie(struct visit *v, const char *name, struct str ticket, int seconds)

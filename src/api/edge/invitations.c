@@ -266,6 +266,9 @@ static int sign_in(struct tx *tx, struct answering *w)
 	int result = totp_is_on(tx, a, w->invitation.user_id, &codes);
 	if (result < 0 || codes)
 		return result;
+	result = session_replace(tx, a, w->request);
+	if (result < 0)
+		return result;
 	return session_begin(tx, a, w->service, w->request, w->invitation.user_id, "invitation", false, &session,
 	                     &w->cookie);
 }

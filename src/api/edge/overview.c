@@ -776,16 +776,12 @@ static int overview(struct call *c)
 
 /* --- its row */
 
-#define ID_PARAM(param, about)                                            \
-	{                                                                 \
-		.name = param, .description = about, .schema = &id_schema \
-	}
 static const struct schema id_schema = {.type = TYPE_STRING, .pattern = -1, .min_length = ID_LEN, .max_length = ID_LEN};
 static const struct schema text_schema = {.type = TYPE_STRING, .pattern = -1, .max_length = 100};
 static const struct schema flag_schema = {.type = TYPE_BOOLEAN, .pattern = -1};
 static const struct param params[] = {
-        ID_PARAM("orgId", "Only clusters of this organization"),
-        ID_PARAM("groupId", "Only clusters of this project"),
+        {.name = "orgId", .description = "Only clusters of this organization", .schema = &id_schema},
+        {.name = "groupId", .description = "Only clusters of this project", .schema = &id_schema},
         {.name = "q", .description = "Only clusters whose name, or whose project's, has this", .schema = &text_schema},
         {.name = "sort", .description = "The order; a minus before it turns it around", .schema = &text_schema},
         {.name = "attention", .description = "Only clusters that need it", .schema = &flag_schema},

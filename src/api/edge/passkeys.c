@@ -283,7 +283,7 @@ static int new_options(struct visit *v)
 	struct passkey_place place;
 	struct doc *docs;
 	size_t count = 0;
-	int result = visit_own_account(v);
+	int result = visit_own_factors(v);
 	if (result == 0)
 		result = place_find(v, &place);
 	if (result == 0)
@@ -339,7 +339,12 @@ static int new_save(struct visit *v)
 	struct doc d = doc_new(v->arena, "user_passkey", v->session.user_id, STR_NONE, STR_NONE);
 	int64_t count = 0;
 	d.body = json_text(v->arena, json_keep(v->arena, new_body(p, d.id)));
-	int result = ticket_use(tx, v->arena, &p->ticket);
+	int result = visit_still_signed_in(v);
+	if (result == 0)
+		result = visit_own_factors(v);
+	if (result < 0)
+		return result;
+	result = ticket_use(tx, v->arena, &p->ticket);
 	if (result == -EACCES)
 		return call_fail(&v->call, 400, "INVALID_TICKET", "The challenge was answered before. Begin again.");
 	if (result == 0)
@@ -352,6 +357,9 @@ static int new_save(struct visit *v)
 		return call_fail(&v->call, 409, "PASSKEY_EXISTS", "This passkey is registered already.");
 	if (result == 0)
 		result = tx_insert(tx, &d);
+	/* It has just verified the person, as it will when it signs in. */
+	if (result == 0)
+		result = session_strengthen(tx, v->arena, v->session.id);
 	if (result < 0)
 		return result;
 	log_info("account: %s has a new passkey %.*s", v->call.caller->name, STR_ARG(d.id));
@@ -370,7 +378,7 @@ static int create(struct visit *v)
 	struct passkey_visit *p = arena_new_of(v->arena, struct passkey_visit);
 	char id[BASE64_TEXT(PASSKEY_ID_MAX)];
 	v->state = p;
-	int result = visit_own_account(v);
+	int result = visit_own_factors(v);
 	if (result == 0)
 		result = place_find(v, &p->place);
 	if (result == 0)
@@ -422,7 +430,9 @@ static int rename_one(struct visit *v)
 {
 	struct str name;
 	struct doc d;
-	int result = name_read(v, &name);
+	int result = visit_own_account(v);
+	if (result == 0)
+		result = name_read(v, &name);
 	if (result == 0)
 		result = own_get(v, &d);
 	v->save = rename_save;
@@ -432,7 +442,9 @@ static int rename_one(struct visit *v)
 static int delete_save(struct visit *v)
 {
 	struct doc d;
-	int result = own_get(v, &d);
+	int result = visit_still_signed_in(v);
+	if (result == 0)
+		result = own_get(v, &d);
 	if (result < 0)
 		return result;
 	struct str credential = json_field(doc_json(v->arena, d.body), "credentialId");
@@ -447,7 +459,7 @@ static int delete_save(struct visit *v)
 static int delete_one(struct visit *v)
 {
 	struct doc d;
-	int result = visit_own_account(v);
+	int result = visit_own_factors(v);
 	if (result == 0)
 		result = own_get(v, &d);
 	v->save = delete_save;

@@ -318,14 +318,26 @@ int visit_own_account(struct visit *v)
 	                 "changed in such a session.");
 }
 
-/* The session that the browser had before: nobody could end it any more once its cookie is replaced. */
-static int session_replace(struct visit *v)
+int visit_own_factors(struct visit *v)
 {
-	struct session before;
-	int result = session_find(v->call.tx, v->arena, v->request, &before);
+	int64_t passkeys = 0;
+	int result = visit_own_account(v);
+	if (result == 0 && !v->session.strong && !str_is(v->session.how, "letter"))
+		result = tx_count(v->call.tx, "user_passkey", v->session.user_id, &passkeys);
+	if (result < 0 || !passkeys)
+		return result;
+	return call_fail(&v->call, 403, "PASSKEY_NEEDED",
+	                 "The account has a passkey: sign in with that to change how it is signed in to. Who has lost "
+	                 "it asks for a letter, as for a forgotten password.");
+}
+
+int visit_still_signed_in(struct visit *v)
+{
+	struct session now;
+	int result = session_look(v->call.tx, v->arena, v->session.id, &now);
 	if (result == 0)
-		result = session_end(v->call.tx, v->arena, before.user_id, before.id);
-	return result == -ENOENT || result == -EACCES ? 0 : result;
+		v->session = now;
+	return result == -EACCES ? call_fail(&v->call, 401, "NOT_SIGNED_IN", "The session has ended.") : result;
 }
 
 int visit_sign_in(struct visit *v, struct str user_id, const char *how, bool strong)
@@ -334,7 +346,7 @@ int visit_sign_in(struct visit *v, struct str user_id, const char *how, bool str
 	struct tx *tx = v->call.tx;
 	int result = tx_get(tx, v->arena, "user", user_id, &user);
 	if (result == 0)
-		result = session_replace(v);
+		result = session_replace(tx, v->arena, v->request);
 	if (result == 0)
 		result = user_signed_in(tx, v->arena, user_id);
 	if (result == 0)

@@ -74,6 +74,11 @@ must_check int visit_sign_in(struct visit *v, struct str user_id, const char *ho
 /* In run(): 403 for a session that an identity provider has begun. Who configures a provider must not be able to leave
  * a password or a key behind in the account of somebody of its domain. */
 must_check int visit_own_account(struct visit *v);
+/* The same, in run() and save(), and 403 for a session by a password alone where the account has a passkey: who has
+ * found out a password must not be able to add a second factor of their own. */
+must_check int visit_own_factors(struct visit *v);
+/* In save(): reads the session again; 401 where it has ended since run(). */
+must_check int visit_still_signed_in(struct visit *v);
 /* 401 INVALID_CREDENTIALS, the same whatever was wrong. */
 int visit_fail_sign_in(struct visit *v);
 /* In run(): 429 where too many attempts have failed for the name (a user's, or an id) from there. In all other cases

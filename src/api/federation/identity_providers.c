@@ -349,10 +349,30 @@ static int update_events(struct call *c, const struct doc *d, const json_t *old,
 	return result < 0 ? result : provider_event(c, d);
 }
 
+/* A provider signs in the people of all organizations that use it: who owns one of them must not lead the people of
+ * another to an issuer of their own. */
+static int refuse_foreign(struct call *c, const struct doc *d, const json_t *provider)
+{
+	json_t *all, *own = NULL;
+	int result = users_find(c, d, provider, false, &all);
+	if (result == 0)
+		result = users_find(c, d, provider, true, &own);
+	size_t foreign = result == 0 ? json_array_size(all) - json_array_size(own) : 0;
+	if (!foreign)
+		return result;
+	return call_fail_about(c, 409, "IDENTITY_PROVIDER_IN_USE", d->id,
+	                       "The identity provider is connected to %zu organizations that the caller does not own. "
+	                       "Only an owner of all of them can change it.",
+	                       foreign);
+}
+
 static int provider_update(struct call *c, const struct doc *old, json_t *document)
 {
 	struct faults faults = {.count = 0};
 	const json_t *before = doc_json(c->arena, old->body);
+	int result = refuse_foreign(c, old, before);
+	if (result < 0)
+		return result;
 	schema_check(body_schema(before), c->body, SCHEMA_UPDATE, c->arena, &faults);
 	if (!faults.count)
 		provider_fields_check(c, before, document, &faults);

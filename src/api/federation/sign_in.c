@@ -194,7 +194,8 @@ static int username_read(struct vouched *v)
 	v->username = arena_lower(v->call->arena, text);
 	if (!is_address_of(v->username, json_object_get(v->settings, "associatedDomains")))
 		return refuse(v, "The claim that names the user is no address of the provider's domains.");
-	if (str_is(claim, "email") && json_is_false(json_object_get(v->claims, "email_verified")))
+	const json_t *verified = json_object_get(v->claims, "email_verified");
+	if (str_is(claim, "email") && verified && !json_is_true(verified) && !str_is(json_str_of(verified), "true"))
 		return refuse(v, "The provider has not verified the address.");
 	return user_id_of(v->call->tx, v->call->arena, v->username, &v->user_id);
 }
