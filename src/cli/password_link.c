@@ -1,6 +1,6 @@
 /* `steward password-link`: a link with which somebody sets a new password, for the operator to hand over: where there
  * is no mail server, or where the one-time codes are lost too. The store may be in use. */
-#include "api/edge/edge.h"
+#include "api/sign_in/sign_in.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "store/store.h"

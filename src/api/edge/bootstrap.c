@@ -6,9 +6,9 @@
 #include "api/alerts/alerts.h"
 #include "api/credentials/credentials.h"
 #include "api/edge/edge.h"
-#include "api/edge/sign_in.h"
 #include "api/federation/federation.h"
 #include "api/kit/verbs.h"
+#include "api/sign_in/sign_in.h"
 
 #include "api/projects/projects.h"
 #include "base/file.h"

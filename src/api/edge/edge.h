@@ -38,24 +38,12 @@ void oauth_revoke(struct service *s, struct request *r);
 /* Fills the response of either with a refusal in RFC 6749's form; sends nothing. */
 void oauth_problem(struct request *r, const struct problem *p);
 
-/* sign_in.c, in a write: a link that sets a new password, once and within an hour, for the operator to hand over; and
- * where wanted, one-time codes of the account are not asked for any more. -ENOENT: nobody has that name. */
-must_check int password_link(struct tx *tx, struct arena *a, const char *base_url, struct str username,
-                             bool without_codes, struct str *ret_link);
-
 /* feeds.c: GET FEED_PATH<token>, an Atom feed. */
 void feed_serve(struct service *s, struct request *r);
 /* invitations.c: /api/invitations/{token}, and the page that the letter names (INVITATIONS_LINK of users.h). Answers
  * now or later. */
 #define INVITATIONS_PATH "/api/invitations/"
 void invitations_serve(struct service *s, struct request *r);
-
-/* passkeys.c, oidc.c: paths of theirs below SESSION_PATH (api/edge/visit.h). */
-void passkeys_serve(struct service *s, struct request *r);
-void oidc_serve(struct service *s, struct request *r);
-/* saml.c: the same, and where SAML providers send their answers (saml_acs_url()). */
-#define SAML_PATH "/sso/saml2/"
-void saml_serve(struct service *s, struct request *r);
 
 /* families.c: attaches families to what lies below them. Before anything is served. */
 void families_setup(void);

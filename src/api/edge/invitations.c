@@ -8,10 +8,10 @@
  * chose) gets its password now. Passwords are hashed on a thread of the request's own.
  *
  * Browsers that open the letter's link get the console's page; who accepts there is signed in. */
-#include "api/edge/console.h"
+#include "api/console/console.h"
 #include "api/edge/edge.h"
-#include "api/edge/sign_in.h"
 #include "api/federation/federation.h"
+#include "api/sign_in/sign_in.h"
 #include "api/users/users.h"
 
 #include "base/id.h"

@@ -3,7 +3,7 @@
  * Domains of providers are not proved: an organization's owner may name any. So a provider vouches for nobody but the
  * people of the organizations that use it. Somebody with roles elsewhere too, or with an account of their own and no
  * role in these organizations, has to sign in in another way; whoever configures a provider gains nothing that they do
- * not have. Sessions that providers begin cannot change how the account is signed in to (api/edge/visit.h).
+ * not have. Sessions that providers begin cannot change how the account is signed in to (api/sign_in/visit.h).
  *
  *   "provider_domain"  parent = domain, name = provider: to find providers by the domain of an address
  *   "mapped_grant"     parent = user, name = organization or project; body {"orgId","inOrg","roles"}: the roles that

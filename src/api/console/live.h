@@ -1,6 +1,6 @@
 /* Live events: GET API_BASE/orgs/{orgId}/events:stream, the same of projects, and all that the caller may see. */
-#ifndef STEWARD_API_EDGE_LIVE_H
-#define STEWARD_API_EDGE_LIVE_H
+#ifndef STEWARD_API_CONSOLE_LIVE_H
+#define STEWARD_API_CONSOLE_LIVE_H
 
 #include "call/service.h"
 

@@ -1,5 +1,5 @@
 /* One shelf for each kind of document. After a commit the heads of its documents tell what came, went and changed. */
-#include "api/edge/roster.h"
+#include "api/console/roster.h"
 
 #include "api/backups/backups.h"
 #include "api/clusters/clusters.h"

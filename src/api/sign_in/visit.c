@@ -1,5 +1,5 @@
 /* The frame of what people do with browsers. */
-#include "api/edge/visit.h"
+#include "api/sign_in/visit.h"
 
 #include "base/log.h"
 #include "call/answer.h"

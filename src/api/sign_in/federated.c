@@ -1,6 +1,6 @@
 /* The session's cookie is Strict: a browser does not send it on a redirect that began elsewhere. So who comes back from
  * an identity provider is answered with a page of ours that goes on by itself. */
-#include "api/edge/federated.h"
+#include "api/sign_in/federated.h"
 
 #include "base/log.h"
 #include "call/query.h"

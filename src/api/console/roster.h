@@ -3,8 +3,8 @@
  *
  * Only what has changed is read again. The table holds nothing that observers of databases tell: that is asked for the
  * few clusters of a page. */
-#ifndef STEWARD_API_EDGE_ROSTER_H
-#define STEWARD_API_EDGE_ROSTER_H
+#ifndef STEWARD_API_CONSOLE_ROSTER_H
+#define STEWARD_API_CONSOLE_ROSTER_H
 
 #include "base/id.h"
 #include "call/call.h"

@@ -1,7 +1,7 @@
 /* GET /api/console/overview: the clusters of all projects that the caller sees, a page at a time, with what needs
  * attention and what happened last. Beside the catalog; passes the same gates. */
-#ifndef STEWARD_API_EDGE_OVERVIEW_H
-#define STEWARD_API_EDGE_OVERVIEW_H
+#ifndef STEWARD_API_CONSOLE_OVERVIEW_H
+#define STEWARD_API_CONSOLE_OVERVIEW_H
 
 #include "call/service.h"
 

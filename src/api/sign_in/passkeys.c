@@ -5,8 +5,8 @@
  *                   "count","backedUp"}; ref "passkey_credential" (SHA-256 of the credential's id) -> id
  *
  * A challenge lies in a ticket, which can be used once and ends soon. */
-#include "api/edge/edge.h"
-#include "api/edge/visit.h"
+#include "api/sign_in/sign_in.h"
+#include "api/sign_in/visit.h"
 
 #include "base/base64.h"
 #include "base/clock.h"

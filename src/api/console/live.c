@@ -3,7 +3,7 @@
  * A stream passes the gates of the list of the same events, once. Afterwards its rights are looked at when any rights
  * have changed: a stream of one list goes on as long as its caller may read the list; one of all that the caller may
  * see ends with any change, and its client asks again. */
-#include "api/edge/live.h"
+#include "api/console/live.h"
 
 #include "call/workers.h"
 #include "gate/gate.h"

@@ -3,9 +3,8 @@
  *
  * Nobody learns here which names have accounts: an unknown name costs the same work and gets the same answer as a wrong
  * password, and who asks for a letter is answered before anything is looked up. */
-#include "api/edge/sign_in.h"
+#include "api/sign_in/sign_in.h"
 
-#include "api/edge/edge.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"

@@ -1,7 +1,10 @@
 /* The web console's files, as script/gen-console made them when the program was built. */
-#ifndef STEWARD_API_EDGE_CONSOLE_H
-#define STEWARD_API_EDGE_CONSOLE_H
+#ifndef STEWARD_API_CONSOLE_CONSOLE_H
+#define STEWARD_API_CONSOLE_CONSOLE_H
 
+#include "api/console/live.h"
+#include "api/console/overview.h"
+#include "api/console/roster.h"
 #include "call/service.h"
 
 struct console_file {

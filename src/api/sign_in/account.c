@@ -1,5 +1,5 @@
 /* What somebody who is signed in changes in the own account: the password, one-time codes, recovery codes. */
-#include "api/edge/sign_in.h"
+#include "api/sign_in/sign_in.h"
 
 #include "base/log.h"
 #include "identity/accounts.h"

@@ -1,6 +1,6 @@
 /* The web console: constant files with constant headers, no store and no caller. What it may do is decided where its
  * calls arrive, in the gates. */
-#include "api/edge/console.h"
+#include "api/console/console.h"
 
 #include "call/answer.h"
 #include "call/compress.h"

@@ -1,6 +1,6 @@
 /* What the console needs to know of machines: what a size stands for here, and, for the operator, the hosts. Beside the
  * catalog; they pass the same gates. The operator is an owner of the first organization. */
-#include "api/edge/overview.h"
+#include "api/console/overview.h"
 
 #include "base/clock.h"
 #include "catalog/schema.h"

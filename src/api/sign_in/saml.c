@@ -7,10 +7,10 @@
  * The answer comes by a form of another site, with which browsers send no cookie of ours that is safe to have. So it is
  * verified and sealed into a ticket, and a page of ours goes on with that: then the cookie comes along which says that
  * this browser has asked, and what. An answer that nobody here has asked for signs nobody in. */
-#include "api/edge/edge.h"
-#include "api/edge/federated.h"
-#include "api/edge/visit.h"
 #include "api/federation/federation.h"
+#include "api/sign_in/federated.h"
+#include "api/sign_in/sign_in.h"
+#include "api/sign_in/visit.h"
 
 #include "base/id.h"
 #include "base/log.h"

@@ -6,8 +6,8 @@
  *   save()  in a write: changes the store, in call.tx, and fills the answer.
  *
  * What another site's page may have made is refused before, and so is a body that is no JSON object. */
-#ifndef STEWARD_API_EDGE_VISIT_H
-#define STEWARD_API_EDGE_VISIT_H
+#ifndef STEWARD_API_SIGN_IN_VISIT_H
+#define STEWARD_API_SIGN_IN_VISIT_H
 
 #include "base/json.h"
 #include "call/call.h"

@@ -1,9 +1,9 @@
 /* The overview. What is known of all clusters comes from the table (roster.h), so that searching, sorting and counting
  * read nothing; nodes, disks and jobs are looked at for the clusters of the page alone. */
-#include "api/edge/overview.h"
+#include "api/console/overview.h"
 
 #include "api/clusters/clusters.h"
-#include "api/edge/roster.h"
+#include "api/console/roster.h"
 #include "api/kit/verbs.h"
 #include "api/metrics/metrics.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* Who is signed in, the sessions of the account, and the table of paths below /api/session. */
-#include "api/edge/sign_in.h"
+#include "api/sign_in/sign_in.h"
 
 #include "base/id.h"
 #include "identity/grants.h"

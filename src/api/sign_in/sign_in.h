@@ -1,8 +1,8 @@
 /* What lies below /api/session: the functions of its rows, which session.c lists, and what they share. */
-#ifndef STEWARD_API_EDGE_SIGN_IN_H
-#define STEWARD_API_EDGE_SIGN_IN_H
+#ifndef STEWARD_API_SIGN_IN_SIGN_IN_H
+#define STEWARD_API_SIGN_IN_SIGN_IN_H
 
-#include "api/edge/visit.h"
+#include "api/sign_in/visit.h"
 
 /* sign_in.c */
 visit_step sign_in_password, sign_in_totp, sign_in_recovery, first_look, first_set, forgotten_ask, reset_set;
@@ -21,5 +21,17 @@ must_check int account_take_over(struct tx *tx, struct arena *a, const struct do
 /* In save(): the account has this password from now on, and all its sessions but one (empty: all) end. Changes
  * user->secret. */
 must_check int account_set_password(struct visit *v, struct doc *user, struct str hash, struct str but);
+
+/* sign_in.c, in a write: a link that sets a new password, once and within an hour, for the operator to hand over; and
+ * where wanted, one-time codes of the account are not asked for any more. -ENOENT: nobody has that name. */
+must_check int password_link(struct tx *tx, struct arena *a, const char *base_url, struct str username,
+                             bool without_codes, struct str *ret_link);
+
+/* passkeys.c, oidc.c: paths of theirs below SESSION_PATH. */
+void passkeys_serve(struct service *s, struct request *r);
+void oidc_serve(struct service *s, struct request *r);
+/* saml.c: the same, and where SAML providers send their answers (saml_acs_url()). */
+#define SAML_PATH "/sso/saml2/"
+void saml_serve(struct service *s, struct request *r);
 
 #endif

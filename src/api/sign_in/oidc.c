@@ -7,9 +7,9 @@
  * State, nonce and verifier lie in a ticket, in a cookie of this browser: another one cannot end what this one has
  * begun. The cookie is Lax, because it must come along when the provider's page leads here. Each provider has its own
  * callback, so that none can have us hand it another's codes. */
-#include "api/edge/edge.h"
-#include "api/edge/federated.h"
 #include "api/federation/federation.h"
+#include "api/sign_in/federated.h"
+#include "api/sign_in/sign_in.h"
 
 #include "base/clock.h"
 #include "base/id.h"

@@ -1,9 +1,9 @@
 /* What the ways through identity providers share: where they begin, their cookies, and pages that go on by
  * themselves. */
-#ifndef STEWARD_API_EDGE_FEDERATED_H
-#define STEWARD_API_EDGE_FEDERATED_H
+#ifndef STEWARD_API_SIGN_IN_FEDERATED_H
+#define STEWARD_API_SIGN_IN_FEDERATED_H
 
-#include "api/edge/visit.h"
+#include "api/sign_in/visit.h"
 
 /* A query parameter, decoded; STR_NONE where it is not there once, in order and not too long. */
 struct str federated_parameter(const struct visit *v, const char *name, size_t most);
