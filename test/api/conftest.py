@@ -21,8 +21,8 @@ STORE_DIFFERS = {'test_' + name for name in (
 	'concurrency', 'conformance', 'event_log', 'events', 'events_complete', 'fairness', 'idempotency', 'large', 'limits', 'lost_files',
 	'operating', 'orgs', 'project_moves', 'projects', 'revocation')}
 # And these know of neither.
-STORE_UNKNOWN = {'test_' + name for name in ('cli', 'cli_completion', 'cli_derived', 'cli_follow', 'cli_login', 'cli_output', 'control',
-		'edge', 'openapi', 'proxies', 'tls_tickets')}
+STORE_UNKNOWN = {'test_' + name for name in ('cli', 'cli_backups', 'cli_completion', 'cli_derived', 'cli_follow', 'cli_hostile',
+		'cli_login', 'cli_output', 'control', 'edge', 'openapi', 'proxies', 'tls_tickets')}
 
 
 def pytest_configure(config):

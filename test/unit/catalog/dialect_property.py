@@ -1,12 +1,9 @@
 """The words of dialects: random bodies of every schema, made here in our words and in the dialect's at once from api/*.json and
 api/dialects/*.json, must become each other, as text and as values. Texts that callers write freely are words of either side,
-and must stay.
-
-  dialect_property.py DIALECT_BATCH API_FOLDER [CASES]"""
+and must stay. Run by properties.py."""
 import json
 import pathlib
 import random
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'api'))
@@ -119,9 +116,7 @@ def bodies(op):
 				yield date, part, form[part]
 
 
-def main():
-	batch, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-	cases = int(sys.argv[3]) if len(sys.argv) > 3 else 12
+def run(folder, cases=12):
 	api = derive.Api(folder)
 	lines, wanted, words = [], [], 0
 	for file in sorted(folder.glob('dialects/*.json')):
@@ -138,9 +133,8 @@ def main():
 					if i >= cases and not made.words:
 						break
 				words += made.words
-	run = subprocess.run([batch], input=''.join(json.dumps(line) + '\n' for line in lines), capture_output=True, text=True)
-	assert run.returncode == 0, run.stderr
-	answers = [json.loads(line) for line in run.stdout.splitlines()]
+	out = yield ''.join(json.dumps(line) + '\n' for line in lines)
+	answers = [json.loads(line) for line in out.splitlines()]
 	assert len(answers) == len(lines)
 	for line, want, answer in zip(lines, wanted, answers):
 		assert answer['value'] == want, ('as a value', line, want, answer['value'])
@@ -157,6 +151,3 @@ def list_keys(value):
 		return [(k, list_keys(v)) for k, v in value.items()]
 	return [list_keys(v) for v in value] if isinstance(value, list) else None
 
-
-if __name__ == '__main__':
-	main()

@@ -1,10 +1,8 @@
 """Bodies become flags and bodies again: random bodies of every operation that takes one, made here from api/*.json.
-
-  flags_property.py FLAGS_BATCH API_FOLDER [CASES]"""
+Run by properties.py."""
 import json
 import pathlib
 import random
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'api'))
@@ -100,18 +98,15 @@ class Bodies:
 		return out
 
 
-def main():
-	batch, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-	cases = int(sys.argv[3]) if len(sys.argv) > 3 else 60
+def run(folder, cases=60):
 	api = derive.Api(folder)
 	ops = [op for op in api.ops if 'request' in op]
 	lines = []
 	for op in ops:
 		bodies = Bodies(api, op['operationId'])
 		lines += [{'operation': op['operationId'], 'body': bodies.value(op['request'])} for _ in range(cases)]
-	run = subprocess.run([batch], input=''.join(json.dumps(line) + '\n' for line in lines), capture_output=True, text=True)
-	assert run.returncode == 0, run.stderr
-	answers = [json.loads(line) for line in run.stdout.splitlines()]
+	out = yield ''.join(json.dumps(line) + '\n' for line in lines)
+	answers = [json.loads(line) for line in out.splitlines()]
 	assert len(answers) == len(lines)
 	flags = plain = valid = 0
 	for line, answer in zip(lines, answers):
@@ -132,6 +127,3 @@ def same(a, b):
 	if isinstance(a, list) and isinstance(b, list):
 		return len(a) == len(b) and all(map(same, a, b))
 	return type(a) is type(b) and a == b
-
-
-main()

@@ -1,16 +1,14 @@
 """Random organizations and callers: the gates' decisions against a second evaluator, written from api/roles.json and the
 rules in words.
 
-  role_property.py BATCH API_DIR [CASES [SEED]]
-
 A world is a few organizations with projects, teams, users, keys and service accounts, a federation, and a history of
-grants, changes, moves and deletions. BATCH plays the history on a store with the product's own functions; here it is played
+grants, changes, moves and deletions. role_batch.c plays the history on a store with the product's own functions; here it is played
 on plain sets. Then callers ask for operations of the whole catalog; status and roles held must agree.
 
 The rules: a scope that does not exist is a 404. Somebody without any role in the organization of the path, or in the project
 of the path or its organization, is a stranger: 401. A member needs one of the operation's roles, or one that includes it:
 403. A user has the roles of its teams. A role in an organization gives what inEveryProject says in each of its projects."""
-import glob, json, os, random, subprocess, sys
+import glob, json, os, random
 
 DECIDED = (0, 401, 403, 404)
 
@@ -224,11 +222,9 @@ def make_question(w, op):
 	return q
 
 
-def main():
+def run(api, cases=100000, seed=20261115):
 	global R
-	batch, data = sys.argv[1], Data(sys.argv[2])
-	cases = int(sys.argv[3]) if len(sys.argv) > 3 else 100000
-	seed = int(sys.argv[4]) if len(sys.argv) > 4 else 20261115
+	data = Data(api)
 	R = random.Random(seed)
 	scoped = [op for op in data.ops if '{groupId}' in op['path'] or '{orgId}' in op['path']
 		  or '{federationSettingsId}' in op['path'] or op.get('bodyScope')]
@@ -243,9 +239,8 @@ def main():
 			if by_id[q['op']].get('bodyScope') and q['caller'][1] not in w.gone:
 				q['before'] = w.member(*q['caller'], by_id[q['op']]['path'], q['params'])[1]
 			expected.append((w.decide(q, by_id[q['op']]), q, w))
-	done = subprocess.run([batch], input='\n'.join(lines) + '\n', stdout=subprocess.PIPE, text=True, timeout=300)
-	assert done.returncode == 0, 'the batch program ended with %d' % done.returncode
-	names, *got = done.stdout.split('\n')[:-1]
+	out = yield '\n'.join(lines) + '\n'
+	names, *got = out.split('\n')[:-1]
 	names = names.split(' ')
 	assert set(names) == set(data.every) and len(got) == len(expected), (len(got), len(expected))
 	wrong, tally = 0, {}
@@ -261,8 +256,4 @@ def main():
 	print('%d cases, %d disagree; %s' % (len(got), wrong, ' '.join('%d: %d' % x for x in sorted(tally.items()))))
 	# a run that never gets anywhere proves nothing
 	assert all(tally.get(s, 0) > cases / 100 for s in DECIDED), tally
-	sys.exit(1 if wrong else 0)
-
-
-if __name__ == '__main__':
-	main()
+	assert not wrong, wrong

@@ -1,15 +1,11 @@
 """Random policies and requests: the C evaluator against a second one, written from Cedar's published semantics.
 
-  policy_property.py BATCH [CASES [SEED]]
-
 Policies are made as trees, printed as text (with more or fewer parentheses, spaces and comments than needed) and given
-to BATCH; the trees are evaluated here. Every outcome (applies, skipped, error) must agree. A case is one policy and one
-request."""
+to policy_batch.c by properties.py; the trees are evaluated here. Every outcome (applies, skipped, error) must agree. A
+case is one policy and one request."""
 import ipaddress
 import json
 import random
-import subprocess
-import sys
 
 TYPES = ["User", "Team", "Svc::Action", "Cloud::Region"]
 IDS = ["a", "b", "c", "d"]
@@ -466,10 +462,8 @@ def request_json(r):
 			     for u, ups in r["parents"].items()]}
 
 
-def main():
+def run(api, cases=100000, seed=20261115):
 	global R
-	batch, cases = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100000
-	seed = int(sys.argv[3]) if len(sys.argv) > 3 else 20261115
 	R = random.Random(seed)
 	lines, expected, texts, tally = [], [], [], {}
 	many, each = 10, 10
@@ -483,9 +477,8 @@ def main():
 			texts.append((shown, r))
 			for w in words:
 				tally[w] = tally.get(w, 0) + 1
-	done = subprocess.run([batch], input="\n".join(lines) + "\n", stdout=subprocess.PIPE, text=True, timeout=300)
-	assert done.returncode == 0, "the batch program ended with %d" % done.returncode
-	got = done.stdout.split("\n")[:-1]
+	out = yield "\n".join(lines) + "\n"
+	got = out.split("\n")[:-1]
 	assert len(got) == len(expected), (len(got), len(expected))
 	wrong = 0
 	for line, words, (shown, request) in zip(got, expected, texts):
@@ -500,8 +493,4 @@ def main():
 			for x in sorted(tally.items()))))
 	# a run that never gets anywhere proves nothing
 	assert all(tally.get(w, 0) > cases / 100 for w in ("fA", "fS", "fE", "pA", "pS", "pE")), tally
-	sys.exit(1 if wrong else 0)
-
-
-if __name__ == "__main__":
-	main()
+	assert not wrong, wrong
