@@ -473,8 +473,11 @@ def test_oidc_begins_here(host, provider, company):
 	assert fault(company.arrive(b)) == 'OIDC_EXPIRED'
 	# Without the organizations that use it, a provider signs nobody in.
 	shown = lambda: [x['id'] for x in ok(b.get('/api/session/providers?username=nobody@' + company.domain.upper()))['results']]
-	assert shown() == [company.idp['id']]
+	assert shown() == [company.idp['id']] and b.who()
+	company.configure()  # nothing is taken away
+	assert b.who()
 	company.configure(dataAccessIdentityProviderIds=[])
+	b.refused(b.get('/api/session'), 401, 'NOT_SIGNED_IN')  # nor do those stay whom it has signed in
 	assert shown() == []
 	b.cookies.clear()
 	assert leads(path) == 'OIDC_UNKNOWN'

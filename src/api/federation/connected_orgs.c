@@ -431,10 +431,25 @@ static int config_update(struct call *c, const struct doc *old, json_t *document
 	return result == 0 && faults.count ? call_fail_faults(c, &faults) : result;
 }
 
+/* Whether the organization has ceased to use a provider that it used. */
+static bool leaves_provider(const json_t *old, const json_t *config)
+{
+	const json_t *had = json_object_get(old, "dataAccessIdentityProviderIds"),
+	             *has = json_object_get(config, "dataAccessIdentityProviderIds");
+	struct str before = json_field(old, "identityProviderId");
+	bool leaves = before.n && !str_eq(before, json_field(config, "identityProviderId"));
+	for (size_t i = 0; !leaves && i < json_array_size(had); i++)
+		leaves = !json_has(has, json_item(had, i));
+	return leaves;
+}
+
 static int config_written(struct call *c, const struct doc *d, const struct doc *old)
 {
 	json_t *mappings = json_object_get(c->body, "roleMappings");
-	int result = config_events(c, doc_json(c->arena, old->body), doc_json(c->arena, d->body));
+	const json_t *before = doc_json(c->arena, old->body), *config = doc_json(c->arena, d->body);
+	int result = leaves_provider(before, config) ? federation_left(c->tx, c->arena, d->id) : 0;
+	if (result == 0)
+		result = config_events(c, before, config);
 	return result < 0 || !mappings ? result : mappings_replace(c, d->id, mappings);
 }
 
@@ -447,6 +462,8 @@ static int config_drop(struct call *c, const struct doc *d)
 	if (result == 0 && members == 1)
 		return call_fail_about(c, 409, "CANNOT_DISCONNECT_LAST_ORG", d->id,
 		                       "The organization is the federation's only one. Delete the federation instead.");
+	if (result == 0)
+		result = federation_left(c->tx, c->arena, d->id);
 	if (result == 0)
 		result = federation_leave(c->tx, c->arena, d->id);
 	if (result == 0)

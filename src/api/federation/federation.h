@@ -42,6 +42,8 @@ must_check int federation_vouched(struct call *c, const struct doc *provider, co
 /* In a write, for a user who has become a member of one more organization: sessions that providers have begun end,
  * because whoever configures them has no part in that organization. */
 must_check int federation_joined(struct tx *tx, struct arena *a, struct str user_id);
+/* In a write: the organization has ceased to use a provider. Its people's sessions that providers have begun end. */
+must_check int federation_left(struct tx *tx, struct arena *a, struct str org_id);
 
 /* What federation.c, connected_orgs.c and identity_providers.c share. */
 

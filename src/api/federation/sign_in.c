@@ -478,14 +478,54 @@ static int places_settle(struct vouched *v)
 	return result;
 }
 
+/* Whether a provider has begun the session. */
+static bool is_federated(struct arena *a, const struct doc *session)
+{
+	return str_is_one_of("oidc|saml", json_field(doc_json(a, session->body), "how"));
+}
+
 int federation_joined(struct tx *tx, struct arena *a, struct str user_id)
 {
 	struct doc *docs;
 	size_t count = 0;
 	int result = tx_list_all(tx, a, "user_session", user_id, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
-		if (str_is_one_of("oidc|saml", json_field(doc_json(a, docs[i].body), "how")))
+		if (is_federated(a, &docs[i]))
 			result = session_end(tx, a, user_id, docs[i].id);
+	return result;
+}
+
+struct federated_sessions {
+	struct arena *arena;
+	struct federated_session {
+		struct str id, user_id;
+	} * items;
+	size_t count, room;
+};
+
+static int session_gather(struct tx *tx, void *ctx, const struct doc *d)
+{
+	struct federated_sessions *l = ctx;
+	struct arena *a = arena_new();
+	bool is = is_federated(a, d);
+	arena_free(a);
+	if (!is)
+		return 0;
+	ARENA_FIT(l->arena, l->items, l->count, l->room);
+	l->items[l->count++] = (struct federated_session){arena_dup(l->arena, d->id), arena_dup(l->arena, d->parent)};
+	return 0;
+}
+
+int federation_left(struct tx *tx, struct arena *a, struct str org_id)
+{
+	struct federated_sessions list = {.arena = a};
+	int result = tx_walk_all(tx, "user_session", session_gather, &list);
+	for (size_t i = 0; result == 0 && i < list.count; i++) {
+		role_mask held = 0;
+		result = grant_get(tx, a, list.items[i].user_id, org_id, &held);
+		if (result == 0 && held)
+			result = session_end(tx, a, list.items[i].user_id, list.items[i].id);
+	}
 	return result;
 }
 
