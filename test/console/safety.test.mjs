@@ -44,7 +44,7 @@ async function firstLoad(page, where, heading) {
 	await devtools.send('Network.enable');
 	await devtools.send('Network.setCacheDisabled', {cacheDisabled: true});
 	devtools.on('Network.requestWillBeSent', e => urls.set(e.requestId, e.request.url));
-	devtools.on('Network.loadingFinished', e => sizes.set(urls.get(e.requestId), e.encodedDataLength));
+	devtools.on('Network.loadingFinished', e => urls.has(e.requestId) && sizes.set(urls.get(e.requestId), e.encodedDataLength));
 	await page.goto(where);
 	await page.getByRole('heading', {level: 1, name: heading}).waitFor();
 	sizes.delete([...sizes.keys()].find(url => url.endsWith('/texts/screens.en.json'))); // which idle time is used for

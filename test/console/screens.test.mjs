@@ -375,7 +375,7 @@ check(server, 'people, teams and keys of an organization', async ({page}) => {
 	await button(page, 'I have kept it').click();
 	await row(page, 'deployer').getByRole('button', {name: 'deployer', exact: true}).click();
 	await dialog(page).getByLabel('Address or network').fill('192.0.2.0/24');
-	await dialog(page).getByRole('button', {name: 'Add'}).click();
+	await dialog(page).getByRole('button', {name: 'Add', exact: true}).click();
 	await dialog(page).getByRole('cell', {name: '192.0.2.0/24', exact: true}).waitFor();
 	await axe(page, {themes: ['light']});
 	await page.keyboard.press('Escape');

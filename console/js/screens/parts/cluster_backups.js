@@ -33,7 +33,9 @@ export function useBackups(groupId, cluster) {
 	const calm = useCalm(loaded.reload, 300);
 	useLive(e => e.groupId === groupId && (!e.clusterName || e.clusterName === name), calm);
 	const {data} = loaded;
-	useWhile(data && (data.snapshots.some(s => BUSY.test(s.status)) || data.jobs.some(j => stateOf(j) === 'RUNNING')), loaded.reload, 2000);
+	/* Seconds after the first snapshot its log is there too, and moments can be reached. */
+	const soon = cluster.pitEnabled && !data?.range && data?.snapshots.some(s => s.status === 'completed');
+	useWhile(data && (soon || data.snapshots.some(s => BUSY.test(s.status)) || data.jobs.some(j => stateOf(j) === 'RUNNING')), loaded.reload, 2000);
 	return loaded;
 }
 
