@@ -69,10 +69,10 @@ static int is_allowed(const char *algorithm, int sha1)
 static int algorithms_fit(const xmlNode *node, int sha1)
 {
 	for (; node; node = node->next) {
-		int method = xmlStrEqual(node->name, BAD_CAST "SignatureMethod") ||
-		             xmlStrEqual(node->name, BAD_CAST "DigestMethod");
+		int method = xmlStrEqual(node->name, (const xmlChar *)"SignatureMethod") ||
+		             xmlStrEqual(node->name, (const xmlChar *)"DigestMethod");
 		xmlChar *algorithm = node->type == XML_ELEMENT_NODE && method
-		                             ? xmlGetNoNsProp((xmlNode *)(uintptr_t)node, BAD_CAST "Algorithm")
+		                             ? xmlGetNoNsProp((xmlNode *)(uintptr_t)node, (const xmlChar *)"Algorithm")
 		                             : NULL;
 		int fits = !method || (algorithm && is_allowed((const char *)algorithm, sha1));
 		xmlFree(algorithm);
@@ -179,7 +179,7 @@ static json_t *fault(const char *why)
 
 static json_t *answer(LassoLogin *login, const json_t *in)
 {
-	const LassoSamlp2Response *response = (const LassoSamlp2Response *)LASSO_PROFILE(login)->response;
+	LassoSamlp2Response *response = (LassoSamlp2Response *)LASSO_PROFILE(login)->response;
 	LassoNode *node = lasso_login_get_assertion(login);
 	if (!LASSO_IS_SAML2_ASSERTION(node) || !LASSO_IS_SAMLP2_RESPONSE(response) ||
 	    g_list_length(response->Assertion) != 1)

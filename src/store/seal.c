@@ -93,6 +93,13 @@ static struct thread_contexts *contexts(void)
 	return t;
 }
 
+/* What this thread has made with the key before. */
+static void contexts_forget(void)
+{
+	contexts_free(contexts());
+	must(pthread_setspecific(thread_key, NULL) == 0);
+}
+
 static EVP_MAC_CTX *mac_new(const unsigned char key[KEY_SIZE])
 {
 	char digest[] = "SHA256";
@@ -347,6 +354,7 @@ int seal_read(const char *data_dir)
 	int r = key_read(path);
 	free(path);
 	ready = ready || r == 0;
+	contexts_forget();
 	return r;
 }
 

@@ -16,7 +16,7 @@ static void item_holds(const struct accept_item *item)
 	int64_t ms;
 	HOLDS(item->q <= 1000 && item->kind <= ACCEPT_OTHER);
 	HOLDS((item->kind == ACCEPT_OTHER) == (item->produces == 0));
-	HOLDS((item->produces & ~(unsigned)(PRODUCES_JSON | PRODUCES_GZIP | PRODUCES_CSV)) == 0);
+	HOLDS((item->produces & ~(unsigned)(PRODUCES_JSON | PRODUCES_GZIP | PRODUCES_CSV | PRODUCES_EVENTS)) == 0);
 	if (item->kind == ACCEPT_DATED)
 		HOLDS(item->date[10] == '\0' && strlen(item->date) == 10 && clock_parse(str_of(item->date), &ms));
 }
