@@ -59,6 +59,7 @@ else {
 		await page.getByRole('button', {name: 'Create cluster'}).click();
 		await page.waitForURL(/clusters\/orders$/);
 		await state(page, 'Healthy');
+		assert.ok(await page.locator('main .tabs').evaluate(e => e.scrollHeight <= e.clientHeight), 'the tabs have no bar to scroll');
 
 		const line = await connect(page, 'ada');
 		assert.equal(await sql(line, "create table visit(who text); insert into visit values ('ada'); select current_user || ' ' || count(*) from visit"),

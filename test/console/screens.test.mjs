@@ -383,6 +383,7 @@ check(server, 'people, teams and keys of an organization', async ({page}) => {
 	await button(page, 'New API key').first().click();
 	await dialog(page).getByLabel('Description').fill(HOSTILE);
 	await dialog(page).getByRole('button', {name: 'Create'}).click();
+	await dialog(page).getByText('Private key').waitFor();
 	await button(page, 'I have kept it').click();
 	await row(page, HOSTILE).waitFor();
 	await open(page, `${org}/people`);

@@ -147,7 +147,7 @@ const COLUMNS = once(() => [
 		cell: c => html`${c.name}<small>${[c.groupName, c.version, c.instanceSize].filter(Boolean).join(' · ')}</small>`},
 	{key: 'nodes', label: w('nodes'), width: '13%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
 	{key: 'primary', label: w('primary'), width: '15%', sort: true, wide: true, value: c => c.primary ?? '',
-		cell: c => c.primary ? html`<span class="sub own" title=${c.primary}>${c.primary.split('.')[0]}</span>` : html`<span class="dim">—</span>`},
+		cell: c => c.primary ? html`<span class="sub own" title=${c.primary}>${c.primary.split('.')[0].replace(/^[^-]*/, c.name.toLowerCase())}</span>` : html`<span class="dim">—</span>`},
 	{key: 'lag', label: w('lag'), width: '8%', sort: true, value: c => c.lagSeconds ?? -1,
 		cell: c => missing(c.lagSeconds) ? html`<span class="dim">—</span>` :
 			html`<span class=${c.lagSeconds > 30 ? 'warn' : ''}>${duration(c.lagSeconds)}</span>`},

@@ -23,6 +23,12 @@ const COLOURS = ['--accent', '--busy', '--warn-fill', '--bad-fill', '--off', '--
 const seconds = at => typeof at === 'number' ? at > 1e11 ? at / 1000 : at : Date.parse(at) / 1000;
 const valueText = (v, unit) => v === null || v === undefined ? '—' : unit === 'bytes' ? bytes(v) : `${number(v, Math.abs(v) < 10 ? 2 : 0)}${unit ? ` ${unit}` : ''}`;
 
+/* The times of an axis, as far apart as a step says. */
+const clock = step => {
+	const format = new Intl.DateTimeFormat(undefined, step < 86400 ? {hour: '2-digit', minute: '2-digit', second: step < 60 ? '2-digit' : undefined, hourCycle: 'h23'} : {day: 'numeric', month: 'short'});
+	return v => format.format(v * 1000);
+};
+
 /* One list of times with a list of values per series. */
 function aligned(series) {
 	const times = [...new Set(series.flatMap(s => s.points.map(p => seconds(p[0]))))].sort((a, b) => a - b);
@@ -73,8 +79,8 @@ export function Plot({title = '', series, unit, height = 150, bars}) {
 				series: [{value: (u, v) => v === null ? '—' : time(v * 1000, 'full')}, ...series.map((s, i) => ({label: s.label, stroke: colour(s.colour ?? COLOURS[i % COLOURS.length]), width: 1.5,
 					fill: series.length === 1 ? `${colour(COLOURS[0])}22` : undefined, points: {show: s.points.length < 3},
 					paths: bars ? UPlot.paths.bars({size: [0.7, 40]}) : undefined, value: (u, v) => valueText(v, unit)}))],
-				axes: [axis, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : number(v, 2))}],
-				scales: {y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || 1]}}
+				axes: [{...axis, size: 28, values: (u, list, i, space, step) => list.map(clock(step))}, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : number(v, 2))}],
+				scales: {y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || (unit === 'bytes' ? 1000 : 1)]}}
 			}, data, box.current);
 		});
 		return () => {

@@ -18,8 +18,8 @@ const OPS = {
 };
 
 function Secrets({made, onClose}) {
-	return html`<${Dialog} title=${w('keepTitle')} onClose=${onClose}><p class="dim">${w('keepText')}</p><p>${w('id')}</p><${Copy} text=${made.id}
-		label=${w('id')} /><${SecretOnce} label=${w('secret')} text=${made.secret} />
+	return html`<${Dialog} title=${w('keepTitle')} onClose=${onClose}><p class="dim">${w('keepText')}</p><p>${w(made.key ? 'publicKey' : 'id')}</p><${Copy} text=${made.id}
+		label=${w(made.key ? 'publicKey' : 'id')} /><${SecretOnce} label=${w(made.key ? 'privateKey' : 'secret')} text=${made.secret} />
 		<div class="acts"><${Button} kind="go" onClick=${onClose}>${w('kept')}<//></div><//>`;
 }
 
@@ -46,7 +46,7 @@ function NewKey({ops, scope, roles, onClose, onMade}) {
 	const [desc, setDesc] = useState(''), [chosen, setChosen] = useState([roles.at(-1)]);
 	const make = async () => {
 		const k = await call(ops.newKey, scope, {body: {desc, roles: chosen}});
-		onMade({id: k.publicKey, secret: k.privateKey});
+		onMade({id: k.publicKey, secret: k.privateKey, key: true});
 	};
 	return html`<${DialogForm} title=${w('newKey')} submit=${w('make')} onSubmit=${make} onClose=${onClose} disabled=${!chosen.length}>
 		<${Field} label=${w('description')} name="desc" required><${Input} value=${desc} onInput=${setDesc} maxlength="250" autofocus /><//>

@@ -7,19 +7,19 @@ const RANGES = {hour: ['PT1H', 'PT1M'], day: ['P1D', 'PT5M'], week: ['P7D', 'PT1
 const PROCESS = [['cpu', ['SYSTEM_NORMALIZED_CPU_USER', 'SYSTEM_NORMALIZED_CPU_KERNEL'], '%'], ['connections', ['CONNECTIONS'], ''],
 	['commands', ['OPCOUNTER_CMD'], '/s'],
 	['writes', ['OPCOUNTER_INSERT', 'OPCOUNTER_UPDATE', 'OPCOUNTER_DELETE'], '/s'], ['lag', ['OPLOG_SLAVE_LAG_MASTER_TIME'], 's'],
-		['memory', ['MEMORY_RESIDENT'], 'bytes', 1e6], ['data', ['DB_DATA_SIZE_TOTAL'], 'bytes']];
+		['memory', ['MEMORY_RESIDENT'], 'bytes'], ['data', ['DB_DATA_SIZE_TOTAL'], 'bytes']];
 const DISK = [['diskUsed', ['DISK_PARTITION_SPACE_USED'], 'bytes'], ['iops', ['DISK_PARTITION_IOPS_TOTAL'], '/s']];
 
-const sum = (lists, scale = 1) => {
+const sum = lists => {
 	const at = new Map();
 	for (const points of lists)
 		for (const p of points)
-			at.set(p.timestamp, p.value === undefined ? at.get(p.timestamp) ?? null : (at.get(p.timestamp) ?? 0) + p.value * scale);
+			at.set(p.timestamp, p.value === undefined ? at.get(p.timestamp) ?? null : (at.get(p.timestamp) ?? 0) + p.value);
 	return [...at].sort((a, b) => a[0] < b[0] ? -1 : 1);
 };
 
-const series = (answers, names, scale) => answers.map(({node, measurements}) =>
-	({label: node, points: sum(measurements.filter(m => names.includes(m.name)).map(m => m.dataPoints), scale)})).filter(s => s.points.length);
+const series = (answers, names) => answers.map(({node, measurements}) =>
+	({label: node, points: sum(measurements.filter(m => names.includes(m.name)).map(m => m.dataPoints))})).filter(s => s.points.length);
 
 async function measure(groupId, processes, range, signal) {
 	const [period, granularity] = RANGES[range] ?? RANGES.hour, query = list => ({period, granularity, m: list.flatMap(x => x[1])});
@@ -31,7 +31,7 @@ async function measure(groupId, processes, range, signal) {
 		return {node: nodeName(p), measurements: [own, ...disks].flatMap(a => a.measurements ?? [])};
 	};
 	const answers = await Promise.all(processes.slice(0, 9).map(one));
-	return [...PROCESS, ...DISK].map(([id, names, unit, scale]) => ({id, unit, series: series(answers, names, scale)})).filter(p => p.series.length);
+	return [...PROCESS, ...DISK].map(([id, names, unit]) => ({id, unit, series: series(answers, names)})).filter(p => p.series.length);
 }
 
 export default function Metrics({groupId, name, processes}) {

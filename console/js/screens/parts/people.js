@@ -42,7 +42,7 @@ export function People({users, roles, heldOf, onRoles, onRemove, action}) {
 	return html`<section class="card" aria-label=${w('title')}><div class="bar"><${Search} label=${w('find')} value=${q}
 		onInput=${v => setQuery({q: v})} /></div>
 			<${Table} label=${w('title')} columns=${columns} rows=${rows} onOpen=${u => setQuery({do: `roles:${u.id}`})}
-				empty=${html`<${Empty} title=${w('none')} text=${w('noneText')} action=${action} />`} /></section>
+				empty=${html`<${Empty} title=${w(q ? 'none' : 'nobody')} text=${w(q ? 'noneText' : 'nobodyText')} action=${action} />`} /></section>
 		${open && html`<${RolesDialog} user=${open} held=${heldOf(open)} roles=${roles} onClose=${close}
 			onSave=${async (u, list) => { await onRoles(u, list); close(); say(w('saved')); }} />`}
 		${doomed && html`<${ConfirmDanger} title=${w('removeTitle', {name: doomed.username})} text=${w(doomed.id === me ? 'removeMe' : 'removeText')}

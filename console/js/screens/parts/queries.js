@@ -31,8 +31,8 @@ function Shapes({groupId, name}) {
 		reload();
 	};
 	return html`<${Fault} error=${error} retry=${reload} /><${Card} flush title=${w('shapes')} note=${w('shapesText')}>
-		<${Table} label=${w('shapes')} columns=${SHAPES()} rows=${data} keyOf=${s => s.queryShapeHash} sort=${['total', -1]}
-			onOpen=${s => setQuery({shape: s.queryShapeHash})} empty=${html`<${Empty} title=${w('noShapes')} text=${w('noShapesText')} />`} /><//>
+		<${Table} label=${w('shapes')} columns=${SHAPES()} rows=${data ?? (error && [])} keyOf=${s => s.queryShapeHash} sort=${['total', -1]}
+			onOpen=${s => setQuery({shape: s.queryShapeHash})} empty=${!error && html`<${Empty} title=${w('noShapes')} text=${w('noShapesText')} />`} /><//>
 		${open && !refuse && html`<${Dialog} kind="wide" title=${w('shape')} onClose=${close}><pre class="raw mono" tabindex="0"
 			aria-label=${w('query')}>${open.queryShape || open.queryShapeHash}</pre>
 			<${Facts} items=${[[w('table'), open.namespace], [w('count'), number(open.execCount)], [w('total'), ms(open.totalWorkingMillis)],
@@ -69,8 +69,8 @@ function Slow({groupId, name, processes}) {
 		return slowQueries.map((q, i) => parse(q, nodeName(p), i));
 	}))).flat(), [groupId, name, processes.map(p => p.id).join()], {key: `slow ${groupId} ${name}`});
 	return html`<${Fault} error=${error} retry=${reload} /><${Card} flush title=${w('slow')} note=${w('slowText')}>
-		<${Table} label=${w('slow')} columns=${SLOW()} rows=${data} sort=${['took', -1]} onOpen=${setOpen}
-			empty=${html`<${Empty} title=${w('noSlow')} text=${w('noSlowText')} />`} /><//>
+		<${Table} label=${w('slow')} columns=${SLOW()} rows=${data ?? (error && [])} sort=${['took', -1]} onOpen=${setOpen}
+			empty=${!error && html`<${Empty} title=${w('noSlow')} text=${w('noSlowText')} />`} /><//>
 		${open && html`<${Dialog} kind="wide" title=${w('slowOne')} onClose=${() => setOpen(null)}><pre class="raw mono" tabindex="0"
 			aria-label=${w('query')}>${open.whole}</pre><//>`}`;
 }

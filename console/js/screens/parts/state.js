@@ -20,10 +20,10 @@ export const needLevel = a => BAD.test(a.code) ? 'bad' : 'warn';
 /* The state that is shown: the API's, and PAUSED for what rests. */
 export const stateOf = c => c.paused && c.stateName === 'IDLE' ? 'PAUSED' : c.stateName;
 
-/* "58% resize 2 of 3" -> {percent: 58, text: 'resize 2 of 3'} */
+/* "58% resize 2 of 3" -> {percent: 58, text: 'resize 2 of 3'}. That a step is done says nothing beside a state that goes on. */
 export function progressOf(text) {
 	const found = /^(\d{1,3})% ?(.*)$/.exec(text ?? '');
-	return found ? {percent: Math.min(100, +found[1]), text: found[2]} : {percent: null, text: text ?? ''};
+	return found ? {percent: Math.min(100, +found[1]), text: found[2] === 'done' ? '' : found[2]} : {percent: null, text: text ?? ''};
 }
 
 export const diskShare = c => c.diskBytes > 0 && c.diskUsedBytes >= 0 ? c.diskUsedBytes / c.diskBytes : null;
