@@ -305,6 +305,15 @@ static void own_end(struct listener *n)
 	n->replayed = 0;
 }
 
+/* Keeps the first n bytes, and no room for more: they may lie here as long as the client does not read. */
+static void own_cut(struct listener *n, size_t size)
+{
+	struct buf all = n->own;
+	n->own = (struct buf){0};
+	buf_add(&n->own, all.p, size);
+	buf_free(&all);
+}
+
 static size_t own_copy(struct listener *n, char *to, size_t room)
 {
 	size_t left = n->own.n - n->own_at, part = left < room ? left : room;
@@ -466,7 +475,7 @@ static int replay(struct live *l, struct listener *n, const struct live_join *j)
 	pthread_mutex_lock(&l->lock);
 	n->resync = !whole || l->replaying + n->own.n > REPLAY_ALL;
 	if (n->resync)
-		n->own.n = intro;
+		own_cut(n, intro);
 	n->replayed = n->own.n;
 	l->replaying += n->replayed;
 	pthread_mutex_unlock(&l->lock);
@@ -610,10 +619,9 @@ static void publish(struct live *l, int64_t last)
 {
 	int64_t now = clock_mono_us();
 	pthread_mutex_lock(&l->lock);
-	int64_t before = l->published;
-	l->published = last > before ? last : before;
+	l->published = last > l->published ? last : l->published;
 	for (struct listener *n = l->listeners; n; n = n->next) {
-		bool behind = n->cursor < before && n->cursor < l->first - 1;
+		bool behind = n->cursor < l->published && n->cursor < l->first - 1;
 		if (behind || is_concerned(l, n, l->published))
 			listener_ready(n);
 		else if (n->cursor < l->published)
@@ -636,11 +644,11 @@ static void feed(struct live *l)
 	}
 	/* Rights that were taken away before an event of the ring was written have moved the generation by now. */
 	pthread_mutex_lock(&l->lock);
-	int64_t last = l->last;
+	int64_t last = l->last, to = l->published > l->first - 1 ? l->published : l->first - 1;
 	pthread_mutex_unlock(&l->lock);
 	rights_check(l);
 	/* In steps, so that loops do not wait for the lock until all listeners were asked about all events. */
-	for (int64_t to = l->published; to < last;)
+	while (to < last)
 		publish(l, to = last - to > STEP ? to + STEP : last);
 	publish(l, last);
 	tx_rest(l->reader);

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from client import NO_ID, Wire, bare, leave, ok, pass_time, refused, unique
+from client import NO_ID, Wire, bare, leave, ok, pass_time, refused, unique, until
 from test_clusters import body, path as clusters
 
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -220,6 +220,10 @@ def test_overview_follows(fleet):
 	assert seen(api, q='passing')['results'][0]['paused'] is True
 	ok(api.delete(clusters(groups['beta'], 'passing')), 202)
 	pass_time(server, lambda: names(api, q='passing') == [], 5)
+	# The name of a project may come a second later; without another commit, too.
+	for name in ('beta-2', 'beta'):
+		ok(api.patch('/groups/' + groups['beta'], json={'name': name}))
+		until(lambda: seen(api, q='orders-eu')['results'][0]['groupName'] == name, what='the new name')
 
 
 def test_attention(fleet):

@@ -296,6 +296,17 @@ def test_a_slow_reader_costs_no_memory_and_loads_anew(start_server):
 	quick.close()
 
 
+def test_more_at_once_than_is_kept_is_told(module_server, tenant):
+	s = module_server
+	with Stream(s, tenant['owner']['accessToken'], ALL) as stream:
+		change(tenant, 20)
+		stream.events(1)
+		s.seed({'name': unique('org'), 'projects': ['p%d' % i for i in range(2500)], 'principals': []})  # one commit
+		assert stream.next()[1] == 'resync'
+		change(tenant, 21)
+		assert [e['id'] for e in stream.events(1)] == listed(tenant, tenant['one'])[-1:]
+
+
 def test_the_501st_of_a_caller_is_refused(module_server, tenant):
 	s, path = module_server, tenant['one'] + '/events:stream'
 	with contextlib.ExitStack() as all_:

@@ -134,6 +134,7 @@ static struct {
 	bool filled;
 	uint64_t commits, version, identity; /* of the store, when it was last looked at */
 	int64_t projects_ms;
+	bool projects_wait;                /* they were not looked at with the last commits */
 	const struct roster_item **alerts; /* that are open and about a cluster, by project and cluster */
 	size_t alert_count;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -295,6 +296,11 @@ static bool lacks_project(void)
 	return false;
 }
 
+static bool projects_are_due(void)
+{
+	return clock_mono_us() / 1000 - table.projects_ms > CALM_MS;
+}
+
 static int table_follow(struct call *c, uint64_t commits, uint64_t version, uint64_t identity)
 {
 	bool remote = c->service->remote;
@@ -303,8 +309,8 @@ static int table_follow(struct call *c, uint64_t commits, uint64_t version, uint
 		if (i != ROSTER_PROJECT)
 			r = shelf_follow(&shelves[i], c->tx, remote);
 	/* There may be many, and they change seldom: all but their names moves the identities. */
-	if (r == 0 && (!table.filled || identity != table.identity ||
-	               clock_mono_us() / 1000 - table.projects_ms > CALM_MS || lacks_project())) {
+	table.projects_wait = table.filled && identity == table.identity && !projects_are_due() && !lacks_project();
+	if (r == 0 && !table.projects_wait) {
 		r = shelf_follow(&shelves[ROSTER_PROJECT], c->tx, remote);
 		table.projects_ms = clock_mono_us() / 1000;
 		table.identity = identity;
@@ -321,6 +327,9 @@ static int table_follow(struct call *c, uint64_t commits, uint64_t version, uint
 int roster_hold(struct call *c)
 {
 	struct store_stats stats;
+	store_stats(c->service->store, &stats);
+	/* Who waits for the table shares it with the others who do: it has what was committed when they came. */
+	uint64_t came = stats.commits;
 	pthread_mutex_lock(&table.lock);
 	/* What is read now has at least what is counted now. */
 	tx_end_read(c->tx);
@@ -329,7 +338,8 @@ int roster_hold(struct call *c)
 	uint64_t version = c->service->remote ? store_data_version(c->tx) : 0;
 	tx_begin_read(c->tx);
 	int r = 0;
-	if (!table.filled || stats.commits != table.commits || version != table.version || identity != table.identity)
+	if (!table.filled || table.commits < came || version != table.version || identity != table.identity ||
+	    (table.projects_wait && projects_are_due()))
 		r = table_follow(c, stats.commits, version, identity);
 	if (r < 0)
 		pthread_mutex_unlock(&table.lock);
