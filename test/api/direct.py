@@ -104,6 +104,29 @@ def encoded(request, host):
 	return b'\r\n'.join(head) + b'\r\n\r\n' + (body.encode() if isinstance(body, str) else body)
 
 
+class Raw:
+	"""What requests and the tests ask of urllib3's answer."""
+
+	def __init__(self, fields):
+		self.fields = fields
+
+	@property
+	def headers(self):
+		return urllib3.HTTPResponse(headers=self.fields).headers
+
+	@property
+	def _original_response(self):
+		said = email.message.Message()
+		for k, v in self.fields:
+			said[k] = v
+		return types.SimpleNamespace(msg=said)
+
+	def release_conn(self):
+		pass
+
+	close = release_conn
+
+
 def joined(fields):
 	out = CaseInsensitiveDict()
 	for k, v in fields:
@@ -168,10 +191,7 @@ class Direct(requests.adapters.HTTPAdapter):
 		if 'content-encoding' in r.headers:
 			body = urllib3.HTTPResponse(io.BytesIO(body), headers=dict(fields), status=status, decode_content=True).data
 		r._content, r._content_consumed = body, True
+		r.raw = Raw(fields)
 		if 'set-cookie' in r.headers:
-			said = email.message.Message()
-			for k, v in fields:
-				said[k] = v
-			r.raw = types.SimpleNamespace(_original_response=types.SimpleNamespace(msg=said))
 			requests.cookies.extract_cookies_to_jar(r.cookies, request, r.raw)
 		return r
