@@ -145,13 +145,13 @@ const COLUMNS = once(() => [
 	{key: 'state', label: w('state'), width: '16%', sort: true, value: rankOf, cell: c => html`<${StateCell} c=${c} />`},
 	{key: 'name', label: w('cluster'), sort: true, value: c => c.name.toLowerCase(), main: true,
 		cell: c => html`${c.name}<small>${[c.groupName, c.version, c.instanceSize].filter(Boolean).join(' · ')}</small>`},
-	{key: 'nodes', label: w('nodes'), width: '13%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
+	{key: 'nodes', label: w('nodes'), width: '15%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
 	{key: 'primary', label: w('primary'), width: '15%', sort: true, wide: true, value: c => c.primary ?? '',
 		cell: c => c.primary ? html`<span class="sub own" title=${c.primary}>${c.primary.split('.')[0].replace(/^[^-]*/, c.name.toLowerCase())}</span>` : html`<span class="dim">—</span>`},
 	{key: 'lag', label: w('lag'), width: '8%', sort: true, value: c => c.lagSeconds ?? -1,
 		cell: c => missing(c.lagSeconds) ? html`<span class="dim">—</span>` :
 			html`<span class=${c.lagSeconds > 30 ? 'warn' : ''}>${duration(c.lagSeconds)}</span>`},
-	{key: 'disk', label: w('disk'), width: '14%', sort: true, value: c => diskShare(c) ?? -1, cell: c => html`<${DiskCell} c=${c} />`},
+	{key: 'disk', label: w('disk'), width: '12%', sort: true, value: c => diskShare(c) ?? -1, cell: c => html`<${DiskCell} c=${c} />`},
 	{key: 'backup', label: w('backup'), width: '11%', sort: true, value: c => c.lastBackupAt ? Date.parse(c.lastBackupAt) : 0,
 		cell: c => c.lastBackupAt ? html`<span class=${late(c) ? 'warn' : ''}><${Time} at=${c.lastBackupAt} kind="ago" /></span>` :
 			html`<span class="dim">${w('never')}</span>`}
