@@ -101,7 +101,9 @@ def test_a_letter_of_a_document(start, data):
 def test_a_page(start, data, name):
 	"""Bytes of a page are lost while nobody looks: a table's, whose rows are then refused, and an index'."""
 	file = data[0] / 'steward.db'
-	number = pages_of(file, name)[-1]
+	raw = file.read_bytes()
+	# Without what the caller's own token needs.
+	number = [n for n in pages_of(file, name) if not re.search(b'grant|service_account|sa_secret|org_settings', raw[(n - 1) * PAGE:n * PAGE])][-1]
 	with open(file, 'r+b') as f:
 		f.seek((number - 1) * PAGE)
 		f.write(bytes([0xa5]) * 512)
