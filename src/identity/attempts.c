@@ -137,8 +137,8 @@ static struct slot slot_get(struct attempts *a, struct table *t, uint64_t key, i
 	return found;
 }
 
-/* Counts one more. With `fresh` (a success) the slot starts over now. */
-static void slot_count(struct attempts *a, struct table *t, uint64_t key, int64_t now, bool fresh)
+/* Counts one more, and returns how many there are. With `fresh` (a success) the slot starts over now. */
+static uint64_t slot_count(struct attempts *a, struct table *t, uint64_t key, int64_t now, bool fresh)
 {
 	size_t set = set_of(key);
 	int64_t window = window_of(t, a);
@@ -157,7 +157,9 @@ static void slot_count(struct attempts *a, struct table *t, uint64_t key, int64_
 	if (to->key != key || fresh || !in_time(to, now, window))
 		*to = (struct slot){.key = key, .at_ms = now, .count = fresh ? (uint64_t)now : 0};
 	to->count += !fresh;
+	uint64_t count = to->count;
 	pthread_mutex_unlock(&t->locks[set % LOCKS]);
+	return count;
 }
 
 static unsigned seconds_left(const struct slot *s, int64_t now)
@@ -192,14 +194,21 @@ enum attempt_state attempt_ask(struct attempts *a, struct str name, const struct
 	return ATTEMPT_REFUSED;
 }
 
-void attempt_failed(struct attempts *a, struct str name, const struct ip *peer)
+/* Whether as many as may fail have failed before this one. */
+static bool failure_count(struct attempts *a, struct str name, const struct ip *peer)
 {
 	int64_t now = clock_now_ms();
 	atomic_fetch_add_explicit(&a->failed, 1, memory_order_relaxed);
-	slot_count(a, &a->addresses, key_of(a, STR_NONE, peer), now, false);
+	bool over = slot_count(a, &a->addresses, key_of(a, STR_NONE, peer), now, false) > ATTEMPTS_PER_ADDRESS;
 	if (name.n)
-		slot_count(a, &a->names, key_of(a, name, peer), now, false);
+		over |= slot_count(a, &a->names, key_of(a, name, peer), now, false) > ATTEMPTS_PER_NAME;
 	atomic_store_explicit(&a->last_ms, now, memory_order_relaxed);
+	return over;
+}
+
+void attempt_failed(struct attempts *a, struct str name, const struct ip *peer)
+{
+	failure_count(a, name, peer);
 }
 
 static void slot_take_back(struct table *t, uint64_t key)
@@ -222,6 +231,18 @@ void attempt_take_back(struct attempts *a, struct str name, const struct ip *pee
 		slot_take_back(&a->names, key_of(a, name, peer));
 }
 
+enum attempt_state attempt_begin(struct attempts *a, struct str name, const struct ip *peer, unsigned *ret_seconds)
+{
+	enum attempt_state state = attempt_ask(a, name, peer, ret_seconds);
+	if (state == ATTEMPT_REFUSED || !failure_count(a, name, peer) || state == ATTEMPT_KNOWN)
+		return state;
+	/* Others came between the question and the count. */
+	state = attempt_ask(a, name, peer, ret_seconds);
+	if (state == ATTEMPT_REFUSED)
+		attempt_take_back(a, name, peer);
+	return state;
+}
+
 /* No address is all zero, so its key is no other's. */
 static uint64_t key_anywhere(const struct attempts *a, struct str name)
 {
@@ -232,14 +253,15 @@ static uint64_t key_anywhere(const struct attempts *a, struct str name)
 bool attempt_anywhere(struct attempts *a, struct str name, const struct ip *peer, unsigned *ret_seconds)
 {
 	int64_t now = clock_now_ms();
-	struct slot all = slot_get(a, &a->names, key_anywhere(a, name), now);
-	if (all.count >= ATTEMPTS_PER_NAME && !slot_get(a, &a->successes, key_of(a, name, peer), now).key) {
-		*ret_seconds = seconds_left(&all, now);
-		atomic_fetch_add_explicit(&a->refused, 1, memory_order_relaxed);
-		return false;
-	}
-	slot_count(a, &a->names, key_anywhere(a, name), now, false);
-	return true;
+	uint64_t key = key_anywhere(a, name);
+	if (slot_count(a, &a->names, key, now, false) <= ATTEMPTS_PER_NAME ||
+	    slot_get(a, &a->successes, key_of(a, name, peer), now).key)
+		return true;
+	struct slot all = slot_get(a, &a->names, key, now);
+	*ret_seconds = seconds_left(&all, now);
+	slot_take_back(&a->names, key);
+	atomic_fetch_add_explicit(&a->refused, 1, memory_order_relaxed);
+	return false;
 }
 
 void attempt_anywhere_right(struct attempts *a, struct str name)

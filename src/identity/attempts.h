@@ -37,8 +37,10 @@ enum attempt_state {
 must_check enum attempt_state attempt_ask(struct attempts *a, struct str name, const struct ip *peer,
                                           unsigned *ret_seconds);
 void attempt_failed(struct attempts *a, struct str name, const struct ip *peer);
-/* For slow checks (passwords): the attempt counts as failed before the check and is taken back when it was right.
- * Otherwise many attempts could run at the same time before the first one is counted. */
+/* For slow checks (passwords): asks, and unless it is refused the attempt counts as failed, before the check, and is
+ * taken back when it was right. Otherwise many attempts could run at the same time before the first one is counted. */
+must_check enum attempt_state attempt_begin(struct attempts *a, struct str name, const struct ip *peer,
+                                            unsigned *ret_seconds);
 void attempt_take_back(struct attempts *a, struct str name, const struct ip *peer);
 void attempt_succeeded(struct attempts *a, struct str name, const struct ip *peer);
 /* The same for a caller that succeeds again and again: where `mark` says that it was told within the last minute,

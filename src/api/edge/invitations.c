@@ -360,12 +360,27 @@ static void hash_run(void *arg)
 	http_call_on_loop(w->request, hashed);
 }
 
+/* Of the address, or of an invitation from there: passwords are people's, so they are not even looked at. */
+static int attempt_count(struct answering *w, struct str invitation)
+{
+	unsigned seconds;
+	enum attempt_state state = attempt_begin(w->service->attempts, invitation, &w->request->peer, &seconds);
+	if (state == ATTEMPT_OPEN)
+		return 0;
+	if (state == ATTEMPT_KNOWN)
+		attempt_take_back(w->service->attempts, invitation, &w->request->peer);
+	call_header(&w->call, STR("retry-after"), arena_printf(w->request->arena, "%u", seconds));
+	return call_fail(&w->call, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts. Try again in a minute.");
+}
+
 static void start_hash(struct answering *w)
 {
+	if (w->has_password && attempt_count(w, w->invitation.id) < 0) {
+		respond_now(w);
+		return;
+	}
 	w->request->app = w;
 	w->work = (struct pool_work){.run = hash_run, .ctx = w};
-	if (w->has_password)
-		attempt_failed(w->service->attempts, w->invitation.id, &w->request->peer);
 	if (pool_run(&hashing, &w->work, address_key(w->request)))
 		return;
 	if (w->has_password)
@@ -376,16 +391,6 @@ static void start_hash(struct answering *w)
 }
 
 /* The request. */
-
-/* Of the address, or of an invitation from there: passwords are people's, so they are not even looked at. */
-static int attempts_ask(struct answering *w, struct str invitation)
-{
-	unsigned seconds;
-	if (attempt_ask(w->service->attempts, invitation, &w->request->peer, &seconds) == ATTEMPT_OPEN)
-		return 0;
-	call_header(&w->call, STR("retry-after"), arena_printf(w->request->arena, "%u", seconds));
-	return call_fail(&w->call, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts. Try again in a minute.");
-}
 
 static int find(struct answering *w)
 {
@@ -398,13 +403,11 @@ static int find(struct answering *w)
 	if (result == 0 && !str_is(r->method, "POST") && !str_is(r->method, "DELETE"))
 		result = invitation_write(reader, w);
 	tx_end_read(reader);
-	if (result == -ENOENT && (result = attempts_ask(w, STR_NONE)) == 0) {
-		attempt_failed(w->service->attempts, STR_NONE, &r->peer);
+	if (result == -ENOENT && (result = attempt_count(w, STR_NONE)) == 0)
 		result = -ENOENT;
-	}
 	if (result < 0)
 		return w->call.problem.status ? result : fail_store(w, result);
-	return str_is(r->method, "POST") && w->has_password ? attempts_ask(w, w->invitation.id) : 0;
+	return 0;
 }
 
 static int method_check(struct answering *w)

@@ -260,13 +260,11 @@ static int too_many(struct visit *v, unsigned seconds)
 int visit_attempt(struct visit *v, struct str name)
 {
 	unsigned seconds = 0;
-	struct attempts *attempts = v->service->attempts;
 	name = attempt_name(v, name);
-	enum attempt_state state = attempt_ask(attempts, name, &v->request->peer, &seconds);
+	enum attempt_state state = attempt_begin(v->service->attempts, name, &v->request->peer, &seconds);
 	if (state == ATTEMPT_REFUSED)
 		return too_many(v, seconds);
 	v->known_wait = state == ATTEMPT_KNOWN ? seconds : 0;
-	attempt_failed(attempts, name, &v->request->peer);
 	return 0;
 }
 

@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "check.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static struct ip address(unsigned n)
 {
 	struct ip ip = {{[10] = 0xff, [11] = 0xff, [12] = 10}};
@@ -41,6 +44,43 @@ static void test_flood(void)
 	clock_advance_ms(60000);
 	CHECK(attempt_ask(a, STR("me"), &here, &seconds) == ATTEMPT_OPEN);
 	attempts_free(a);
+}
+
+struct guesser {
+	struct attempts *attempts;
+	atomic_uint *open;
+};
+
+static void *guess(void *arg)
+{
+	struct guesser *g = arg;
+	struct ip here = address(1);
+	unsigned seconds;
+	for (int i = 0; i < 200; i++)
+		*g->open += attempt_begin(g->attempts, STR("me"), &here, &seconds) == ATTEMPT_OPEN;
+	return NULL;
+}
+
+/* Guesses that come together, on several threads, are as many as those that come one by one. */
+static void test_together(void)
+{
+	clock_make_virtual();
+	for (int round = 0; round < 20; round++) {
+		atomic_uint open = 0;
+		struct guesser g = {attempts_new(), &open};
+		pthread_t threads[4];
+		for (int i = 0; i < 4; i++)
+			CHECK(pthread_create(&threads[i], NULL, guess, &g) == 0);
+		for (int i = 0; i < 4; i++)
+			pthread_join(threads[i], NULL);
+		CHECK(open == ATTEMPTS_PER_NAME);
+		struct ip here = address(1);
+		unsigned seconds;
+		attempt_take_back(g.attempts, STR("me"), &here);
+		CHECK(attempt_begin(g.attempts, STR("me"), &here, &seconds) == ATTEMPT_OPEN);
+		CHECK(attempt_begin(g.attempts, STR("me"), &here, &seconds) == ATTEMPT_REFUSED);
+		attempts_free(g.attempts);
+	}
 }
 
 /* An IPv6 caller counts by its network: another address in it is not a new caller. */
@@ -126,5 +166,6 @@ int main(void)
 	test_networks();
 	test_mark();
 	test_anywhere();
+	test_together();
 	return CHECK_DONE();
 }
