@@ -87,9 +87,25 @@ static struct str day_of(const json_t *invoice, const char *name)
 	return (struct str){text.p, text.n < 10 ? text.n : 10};
 }
 
+/* Where the service has it. */
+static struct str self_of(const json_t *invoice)
+{
+	const json_t *link;
+	size_t i;
+	json_array_foreach(json_object_get(invoice, "links"), i, link)
+	{
+		if (str_is(json_field(link, "rel"), "self"))
+			return json_field(link, "href");
+	}
+	return STR_NONE;
+}
+
 static void head_write(struct pdf *p, struct arena *a, const json_t *invoice)
 {
+	struct str self = self_of(invoice);
 	pdf_line(p, arena_printf(a, "INVOICE %.*s", STR_ARG(json_field(invoice, "id"))));
+	if (self.n)
+		pdf_link(p, self);
 	pdf_line(p, STR(""));
 	pdf_line(p, arena_printf(a, "Organization  %.*s", STR_ARG(json_field(invoice, "orgId"))));
 	pdf_line(p, arena_printf(a, "Period        %.*s to %.*s (excluded)", STR_ARG(day_of(invoice, "startDate")),

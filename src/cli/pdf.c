@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 enum { CATALOG = 1, PAGES, FONT, FIRST_PAGE };
+enum { LEFT = 48, TOP = 794, LEADING = 11, WIDTH = 480 }; /* in points */
 
 static void object_begin(struct pdf *p, size_t number)
 {
@@ -30,8 +31,8 @@ void pdf_begin(struct pdf *p)
 
 static void page_begin(struct pdf *p)
 {
-	p->page.n = 0;
-	buf_z(&p->page, "BT /F 8 Tf 11 TL 48 794 Td\n");
+	p->page.n = p->links.n = 0;
+	buf_printf(&p->page, "BT /F 8 Tf %d TL %d %d Td\n", LEADING, LEFT, TOP);
 }
 
 static void page_end(struct pdf *p)
@@ -41,8 +42,8 @@ static void page_end(struct pdf *p)
 	object_begin(p, number);
 	buf_printf(&p->out,
 	           "<< /Type /Page /Parent %d 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F %d 0 R >> >> "
-	           "/Contents %zu 0 R >>",
-	           PAGES, FONT, number + 1);
+	           "/Contents %zu 0 R /Annots [%.*s] >>",
+	           PAGES, FONT, number + 1, (int)p->links.n, p->links.n ? p->links.p : "");
 	object_end(p);
 	object_begin(p, number + 1);
 	buf_printf(&p->out, "<< /Length %zu >>\nstream\n", p->page.n);
@@ -65,20 +66,35 @@ static unsigned char letter_next(struct str text, size_t *at)
 	return latin && (c == 0xc3 || next >= 0xa0) ? (unsigned char)((c & 3) << 6 | (next & 0x3f)) : '?';
 }
 
+static void text_add(struct buf *to, struct str text, size_t max)
+{
+	buf_c(to, '(');
+	for (size_t at = 0, letters = 0; at < text.n && letters < max; letters++) {
+		unsigned char c = letter_next(text, &at);
+		if (c == '(' || c == ')' || c == '\\')
+			buf_c(to, '\\');
+		buf_c(to, (char)c);
+	}
+	buf_c(to, ')');
+}
+
 void pdf_line(struct pdf *p, struct str text)
 {
 	if (p->lines == PDF_LINES)
 		page_end(p);
 	if (p->lines++ == 0)
 		page_begin(p);
-	buf_c(&p->page, '(');
-	for (size_t at = 0, letters = 0; at < text.n && letters < PDF_COLUMNS; letters++) {
-		unsigned char c = letter_next(text, &at);
-		if (c == '(' || c == ')' || c == '\\')
-			buf_c(&p->page, '\\');
-		buf_c(&p->page, (char)c);
-	}
-	buf_z(&p->page, ") Tj T*\n");
+	text_add(&p->page, text, PDF_COLUMNS);
+	buf_z(&p->page, " Tj T*\n");
+}
+
+void pdf_link(struct pdf *p, struct str url)
+{
+	int base = TOP - LEADING * (int)(p->lines - 1);
+	buf_printf(&p->links, "<< /Type /Annot /Subtype /Link /Rect [%d %d %d %d] /Border [0 0 0] /A << /S /URI /URI ",
+	           LEFT, base - 3, LEFT + WIDTH, base + LEADING - 3);
+	text_add(&p->links, url, url.n);
+	buf_z(&p->links, " >> >>");
 }
 
 static void table_write(struct pdf *p)
@@ -117,5 +133,6 @@ void pdf_free(struct pdf *p)
 {
 	buf_free(&p->out);
 	buf_free(&p->page);
+	buf_free(&p->links);
 	free(p->offsets);
 }

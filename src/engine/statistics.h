@@ -13,6 +13,14 @@ struct engine_stats {
 	double lag_seconds;
 };
 
+/* What a node has sent to clients, by a counter that goes on when the node is restarted. One that was made anew has
+ * another identity, and begins at nothing. */
+struct engine_sent {
+	const char *node;
+	char counter[17]; /* its identity */
+	int64_t bytes;
+};
+
 struct engine_statistics_ops {
 	/* Of this host. Quick. */
 	void (*host)(struct engine *e, struct engine_stats *ret_stats);
@@ -26,6 +34,9 @@ struct engine_statistics_ops {
 	/* Which of these ("database.table") are tables of the node that its users can have made. As the others. */
 	int (*tables)(struct engine *e, const char *cluster_id, const char *node, const struct str *names, size_t count,
 	              bool *ret_there);
+	/* Of the cluster's nodes on this host that clients come to and that count it. Quick. */
+	int (*sent)(struct engine *e, const char *cluster_id, struct arena *a, struct engine_sent **ret_list,
+	            size_t *ret_count);
 };
 
 #endif

@@ -95,7 +95,7 @@ static int org_note(struct subject *s, const char *month)
 	return tx_insert(s->tx, &d);
 }
 
-static int piece_write(struct subject *s, const char *key, const json_t *entry, struct interval i)
+static int piece_write(struct subject *s, const char *key, const json_t *entry, struct interval i, struct str *ret_id)
 {
 	static const char *const whose[] = {"group", "groupName", "name"};
 	static const char *const what[] = {"id", "sku", "provider", "region", "amount"};
@@ -111,6 +111,8 @@ static int piece_write(struct subject *s, const char *key, const json_t *entry, 
 	struct doc d = doc_new(s->arena, METER_KIND, arena_printf(s->arena, "%.*s/%s", STR_ARG(s->doc.parent), month),
 	                       STR_NONE, json_text(s->arena, body));
 	int r = org_note(s, month);
+	if (ret_id)
+		*ret_id = d.id;
 	return r < 0 ? r : tx_insert(s->tx, &d);
 }
 
@@ -120,7 +122,7 @@ static int entry_write(struct subject *s, const char *key, const json_t *entry, 
 	int r = 0;
 	while (r == 0 && interval_seconds(rest)) {
 		struct interval piece = interval_month(rest, &rest);
-		r = piece_write(s, key, entry, piece);
+		r = piece_write(s, key, entry, piece, NULL);
 	}
 	return r;
 }
@@ -295,16 +297,51 @@ int meter_end(struct tx *tx, struct arena *a, struct str subject_id, struct str 
 	return r < 0 ? r : subject_save(&s);
 }
 
-int meter_add(struct tx *tx, struct arena *a, const struct meter_subject *from, const struct meter_thing *t,
-              int64_t at_ms)
+/* Whether a measurement can take more of the thing: it is of that day, and of the same organization and project. */
+static bool row_takes(const struct subject *s, const struct doc *d, const json_t *row, const struct meter_thing *t,
+                      int64_t at_ms)
+{
+	struct meter_thing all = *t;
+	size_t n = s->doc.parent.n;
+	all.amount = json_number(row, "amount");
+	return str_starts(d->parent, s->doc.parent) && d->parent.n > n && d->parent.p[n] == '/' &&
+	       str_eq(json_field(row, "group"), json_field(s->body, "group")) && entry_is(row, &all) &&
+	       meter_day(json_number(row, "from") * 1000) == meter_day(at_ms);
+}
+
+static int row_add(struct subject *s, struct str id, const struct meter_thing *t, int64_t at_ms)
+{
+	struct doc d;
+	int r = id.n ? tx_get(s->tx, s->arena, METER_KIND, id, &d) : -ENOENT;
+	if (r < 0)
+		return r;
+	json_t *row = doc_json(s->arena, d.body);
+	if (!row_takes(s, &d, row, t, at_ms))
+		return -ENOENT;
+	json_put(row, "amount", json_integer(json_number(row, "amount") + t->amount));
+	d.body = json_text(s->arena, row);
+	return tx_update(s->tx, &d);
+}
+
+int meter_add_to(struct tx *tx, struct arena *a, const struct meter_subject *from, const struct meter_thing *t,
+                 int64_t at_ms, struct str *row)
 {
 	struct subject s;
 	int64_t at = at_ms / 1000;
 	int r = subject_ensure(tx, a, from, &s);
 	if (r < 0)
 		return r;
+	r = row_add(&s, *row, t, at_ms);
+	if (r != -ENOENT)
+		return r;
 	json_t *entry = json_keep(a, entry_make(a, t, at));
-	return piece_write(&s, arena_z(a, t->key), entry, (struct interval){at, at});
+	return piece_write(&s, arena_z(a, t->key), entry, (struct interval){at, at}, row);
+}
+
+int meter_add(struct tx *tx, struct arena *a, const struct meter_subject *s, const struct meter_thing *t, int64_t at_ms)
+{
+	struct str none = STR_NONE;
+	return meter_add_to(tx, a, s, t, at_ms, &none);
 }
 
 int meter_end_those(struct tx *tx, struct arena *a, struct str subject_id, const char *prefixes, int64_t at_ms)

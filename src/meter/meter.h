@@ -13,6 +13,7 @@
  *   meter        parent: "ORG/2026-11"; one that has ended: {"group", ..., "key", "sku", "amount", "from", "to"}
  *   meter_org    id: "ORG/2026-11", parent: "2026-11"; there is one as soon as such a measurement is there
  *   meter_mark   id: the host, or "service"; {"seen": 1763337600}
+ *   meter_count  id: the subject; {KEY: {"counter", "bytes", "at", "measurement"}}, how far each counter was metered
  *
  * Times in documents are whole seconds since 1970; times of arguments are milliseconds, rounded down. */
 #ifndef STEWARD_METER_METER_H
@@ -24,6 +25,7 @@
 #define METER_KIND "meter"
 #define METER_ORG_KIND "meter_org"
 #define METER_MARK_KIND "meter_mark"
+#define METER_COUNT_KIND "meter_count"
 /* Starts of a process that are no further apart are the same one: who finds it running knows the second only. */
 #define METER_SLACK_MS 2000
 #define METER_SERVICE "service" /* the mark of what belongs to no host */
@@ -73,11 +75,32 @@ must_check int meter_end_group(struct tx *tx, struct arena *a, struct str org_id
 /* Something that has no length: an export of so many kilobytes, a snapshot. In the write that makes it, once. */
 must_check int meter_add(struct tx *tx, struct arena *a, const struct meter_subject *s, const struct meter_thing *t,
                          int64_t at_ms);
+/* The same of something that comes in pieces: what is of the day of the measurement *row, and else like it, is added to
+ * it; else there is a new one, and *row becomes its id. */
+must_check int meter_add_to(struct tx *tx, struct arena *a, const struct meter_subject *s, const struct meter_thing *t,
+                            int64_t at_ms, struct str *row);
 /* The project's things belong to another organization from now on. */
 must_check int meter_move(struct tx *tx, struct arena *a, struct str group_id, struct str from_org, struct str to_org,
                           int64_t at_ms);
 /* Everything of that host (empty: of no host) was seen to be as noted until then. Never goes back. */
 must_check int meter_mark(struct tx *tx, struct arena *a, struct str host, int64_t seen_ms);
+
+/* --- counts.c: what somebody else counts. How far it was metered is noted in the write that meters it, so that
+ * nothing is lost and nothing doubled, whoever dies in between. It is metered when it is read. */
+
+struct meter_counter {
+	struct meter_thing thing; /* amount is not looked at; no SKU: it is not metered, now that it is read */
+	struct str counter;       /* its identity: another one begins at 0 */
+	int64_t bytes;
+};
+/* Meters the whole kilobytes that came since the last time. */
+must_check int meter_count(struct tx *tx, struct arena *a, const struct meter_subject *s,
+                           const struct meter_counter *list, size_t count, int64_t at_ms);
+/* Whether that is worth a write: a megabyte has come, or anything in an earlier hour. Needs keys, identities and bytes
+ * alone. */
+must_check int meter_count_is_due(struct tx *tx, struct arena *a, struct str subject_id,
+                                  const struct meter_counter *list, size_t count, int64_t at_ms, bool *ret_due);
+must_check int meter_count_forget(struct tx *tx, struct str subject_id);
 
 /* --- reading */
 

@@ -1,12 +1,14 @@
 /* steward.so, which PostgreSQL loads when it starts: hooks around the execution of statements. They count how long it
- * took, for each table that the statement names and for each SELECT, and refuse SELECTs of rejected shapes. Its SQL
- * functions are in functions.c, and README.md here says what they promise.
+ * took, for each table that the statement names and for each SELECT, and refuse SELECTs of rejected shapes. What is
+ * sent to clients is counted in sent.c. Its SQL functions are in functions.c, and README.md here says what they
+ * promise.
  *
  * The hooks raise no error but the refusal. What takes time (the fingerprint of a text) is done when a query id is seen
  * for the first time. */
 #include "module/counters.h"
 #include "module/fingerprint.h"
 #include "module/refused.h"
+#include "module/sent.h"
 
 #include <fmgr.h>
 
@@ -521,6 +523,7 @@ static void shmem_request(void)
 	if (shmem_request_before)
 		shmem_request_before();
 	RequestAddinShmemSpace(MAXALIGN(sizeof(struct counters)));
+	sent_request();
 }
 
 static void shmem_startup(void)
@@ -529,6 +532,7 @@ static void shmem_startup(void)
 		shmem_startup_before();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	counters_attach();
+	sent_attach();
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -540,6 +544,7 @@ void _PG_init(void)
 		return;
 	EnableQueryId();
 	refused_define();
+	sent_wrap();
 	shmem_request_before = shmem_request_hook;
 	shmem_request_hook = shmem_request;
 	shmem_startup_before = shmem_startup_hook;

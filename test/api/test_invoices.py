@@ -166,6 +166,7 @@ def test_csv(billed, month):
 	assert ('%d.%02d)' % divmod(month['invoice']['amountBilledCents'], 100)).encode() in text
 	rows = [x for x in text.splitlines() if b'AWS_' in x]
 	assert rows and all(re.search(rb' \d+\.\d\d\) Tj T\*$', x) for x in rows), 'a long name moves no amount'
+	assert text.count(b'/URI (%s)' % links(month['invoice'])['self'].encode()) == 1, 'the head leads to the invoice'
 	table = int(text.split(b'startxref\n')[1].split()[0])
 	assert text[table:].startswith(b'xref')
 	for number, line in enumerate(text[table:].splitlines()[3:], 1):

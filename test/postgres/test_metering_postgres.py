@@ -1,11 +1,15 @@
 """Real servers are metered by when their processes began and ended, which the kernel tells: of a cluster that is made, whose service
-and one of whose servers is killed, that is paused, resumed and deleted."""
+and one of whose servers is killed, that is paused, resumed and deleted. And by what they send to their clients."""
 import json, os, pathlib, signal, time
+from contextlib import closing
 
+import psycopg2
 import pytest
 
-from client import ok
+from client import cli, ok
 from databases import shape, until
+from test_collection_stats_postgres import MODULE
+from test_measurements_postgres import PASSWORD, USER
 
 SLACK = 1.0  # of a second: measurements are whole ones
 BOOT = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -45,6 +49,32 @@ def begins_match(measurements, runs):
 	assert len(measurements) == len(left)
 
 
+MB = 1000 * 1000
+
+
+def connected(string):
+	try:
+		return psycopg2.connect(string, user=USER, password=PASSWORD)
+	except psycopg2.OperationalError:
+		return None  # a standby that has not heard of the user
+
+
+def client_reads(string, bytes_):
+	with closing(until(lambda: connected(string), 60)) as c, c.cursor() as cursor:
+		cursor.execute("select repeat('x', 9989) from generate_series(1, %d)" % (bytes_ // 10000))  # a row has 11 bytes more
+
+
+def sent_is(server, megabytes):
+	"""What was metered as sent comes to be this, to the percent."""
+	def found():
+		sent = metered(server, 'meter', 'sent/')
+		return sent if sum(m['amount'] for m in sent) >= megabytes * 990 else None
+	sent = until(found, 150) if MODULE.exists() else metered(server, 'meter', 'sent/')
+	assert sum(m['amount'] for m in sent) <= megabytes * 1010, sent
+	assert {m['sku'] for m in sent} <= {'AWS_DATA_TRANSFER_OUT'} and all(m['from'] == m['to'] for m in sent)
+	return sent
+
+
 @pytest.fixture(scope='module')
 def place(start_place):
 	return start_place()
@@ -54,16 +84,27 @@ def test_a_cluster_is_metered_as_it_ran(place):
 	server, watch = place.server, Watch(place)
 	path = '/groups/%s/clusters' % server.group
 	ok(server.post(path, json={'name': 'real', **shape(3)}), 201)
-	place.wait(path + '/real')
+	ok(server.post('/groups/%s/databaseUsers' % server.group, json={'username': USER, 'password': PASSWORD, 'databaseName': 'admin',
+		'groupId': server.group, 'roles': [{'roleName': 'readWriteAnyDatabase', 'databaseName': 'admin'}]}), 201)
+	ok(server.post('/groups/%s/accessList' % server.group, json=[{'ipAddress': '127.0.0.1'}]))
+	string = place.wait(path + '/real')['connectionStrings']['standard']
 	first = list(watch.look().values())
 	opened = metered(server, 'meter_open')
 	begins_match(opened, first)
 	assert {m['sku'] for m in opened} == {'AWS_INSTANCE_M10'} and metered(server, 'meter') == []
 	assert len(metered(server, 'meter_open', 'disk/')) == 3
 
+	client_reads(string, 10 * MB)
+	with closing(connected(string)) as c, c.cursor() as cursor:
+		cursor.execute("create table big as select repeat(md5(n::text), 30) as t from generate_series(1, 10000) n")  # goes to standbys
+		c.commit()
 	place.kill()  # the databases go on, and so do their measurements
+	client_reads(string, 10 * MB)
+	client_reads(string.replace('=read-write', '=standby'), 5 * MB)
 	server = place.start()
 	place.wait(path + '/real')
+	sent = sent_is(server, 25)
+	assert len({m['key'] for m in sent if m['amount'] > 1000}) == 2 or not MODULE.exists()
 	ids = lambda found: sorted(m['id'] for m in found)
 	marks = dict(server.rows("SELECT id, body FROM doc WHERE kind = 'meter_mark'"))
 	(subject,) = [json.loads(body) for (body,) in server.rows("SELECT body FROM doc WHERE kind = 'meter_open'")]
@@ -99,6 +140,8 @@ def test_a_cluster_is_metered_as_it_ran(place):
 	watch.look()
 	again = metered(server, 'meter_open')
 	begins_match(again, [r for k, r in watch.runs.items() if k not in before])
+	sent_is(server, 25)  # servers were killed and stopped, and their counters have gone on
+	assert len(server.rows("SELECT 1 FROM doc WHERE kind = 'meter_count'")) == bool(sent)
 	assert not set(ids(again)) & set(ids(opened))
 
 	asked = time.time()
@@ -108,3 +151,9 @@ def test_a_cluster_is_metered_as_it_ran(place):
 	last = [m for m in metered(server, 'meter') if m['id'] in ids(again)]
 	assert len(last) == 3 and all(asked - SLACK - 1 <= m['to'] <= done + SLACK for m in last)
 	assert metered(server, 'meter_open') == metered(server, 'meter_open', 'disk/') == []
+	assert server.rows("SELECT 1 FROM doc WHERE kind = 'meter_count'") == []
+	sent_is(server, 25)
+	days = {time.strftime('%Y-%m-%d', time.gmtime(m['from'])) for m in sent}
+	evidence = [json.loads(x) for day in days for x in cli('billing', 'evidence', '--org', server.org, '--day', day, '--cluster', 'real',
+								 '--data', server.data_dir).stdout.splitlines()]
+	assert [x['amount'] for x in evidence if x['sku'] == 'AWS_DATA_TRANSFER_OUT'] or not sent

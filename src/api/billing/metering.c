@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "hosts/hosts.h"
-#include "meter/meter.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -51,10 +50,15 @@ static const char *const kind_words[] = {[NODE_ELECTABLE] = "INSTANCE",
                                          [NODE_ANALYTICS] = "ANALYTICS",
                                          [NODE_ROUTER] = "ROUTER"};
 
-/* The sizes of shared hosts come with their disk; routers keep no data. */
+bool metering_is_shared(const struct engine_node *n)
+{
+	return str_is_one_of("M0|M2|M5|FLEX", str_of(n->instance_size));
+}
+
+/* Routers keep no data. */
 static bool has_disk(const struct engine_node *n)
 {
-	return n->disk_gb && n->kind != NODE_ROUTER && !str_is_one_of("M0|M2|M5|FLEX", str_of(n->instance_size));
+	return n->disk_gb && n->kind != NODE_ROUTER && !metering_is_shared(n);
 }
 
 static bool is_running(const struct node_status *n, bool on_host)
@@ -123,7 +127,7 @@ static size_t things_make(struct arena *a, const struct cluster_sighting *seen, 
 
 /* --- telling the meter */
 
-static int subject_of(struct tx *tx, struct arena *a, const struct cluster *cluster, struct meter_subject *ret_subject)
+int metering_subject(struct tx *tx, struct arena *a, const struct cluster *cluster, struct meter_subject *ret_subject)
 {
 	struct doc project;
 	int r = tx_get(tx, a, "project", cluster->doc.parent, &project);
@@ -159,7 +163,7 @@ static int sighting_tell(struct tx *tx, struct arena *a, const struct service *s
 	struct meter_thing *things;
 	if (seen->status->node_count && !seen->nodes)
 		return ended_observe(tx, a, cluster, seen);
-	int r = subject_of(tx, a, cluster, &subject);
+	int r = metering_subject(tx, a, cluster, &subject);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	o.count = things_make(a, seen, s->engine_ops->core->on_host, &things);
@@ -180,15 +184,26 @@ static int part_observed(struct tx *tx, struct arena *a, const struct service *s
 	return r < 0 || !status.exists ? r : sighting_tell(tx, a, s, cluster, &now);
 }
 
-const struct cluster_part metering_part = {.observed = part_observed};
+static int part_removed(struct tx *tx, struct arena *a, const struct cluster *cluster)
+{
+	return meter_count_forget(tx, cluster->doc.id);
+}
+
+const struct cluster_part metering_part = {.observed = part_observed, .removed = part_removed};
 
 /* --- once a minute */
 
-/* What was found not to be as noted. */
+/* A cluster that is not as noted. */
+struct finding {
+	struct str id;
+	bool nodes, sent; /* its nodes; what they have sent */
+};
+
 struct look {
 	struct service *service;
 	struct arena *arena, *passing;
-	struct str *ids;
+	int64_t at_ms;
+	struct finding *list;
 	size_t count, room;
 };
 
@@ -222,11 +237,16 @@ static int subject_look(struct tx *tx, void *ctx, const struct doc *d)
 	struct cluster_status status;
 	const json_t *body = doc_json(l->passing, d->body);
 	bool here = !host_is_elsewhere(json_field(body, "host"));
+	struct finding f = {.nodes = false};
 	int r = here ? s->engine_ops->core->observe(s->engine_state, arena_z(l->passing, d->id), l->passing, &status)
 	             : 0;
-	if (r == 0 && here && status.exists && !is_as_noted(json_object_get(body, "open"), &status)) {
-		ARENA_FIT(l->arena, l->ids, l->count, l->room);
-		l->ids[l->count++] = arena_dup(l->arena, d->id);
+	f.nodes = r == 0 && here && status.exists && !is_as_noted(json_object_get(body, "open"), &status);
+	if (r == 0 && here && status.exists)
+		r = data_out_look(s, tx, l->passing, d->id, l->at_ms, &f.sent);
+	if (f.nodes || f.sent) {
+		f.id = arena_dup(l->arena, d->id);
+		ARENA_FIT(l->arena, l->list, l->count, l->room);
+		l->list[l->count++] = f;
 	}
 	arena_reset(l->passing);
 	return r;
@@ -257,17 +277,19 @@ static int correct_run(struct tx *tx, void *ctx)
 	return r == -ENOENT ? 0 : r;
 }
 
-static int nodes_look(struct service *s, struct tx *reader, struct arena *a)
+static int nodes_look(struct service *s, struct tx *reader, struct arena *a, int64_t at_ms)
 {
-	struct look l = {.service = s, .arena = a, .passing = arena_new()};
+	struct look l = {.service = s, .arena = a, .passing = arena_new(), .at_ms = at_ms};
 	tx_begin_read(reader);
 	int r = tx_walk_all(reader, METER_OPEN_KIND, subject_look, &l);
 	tx_end_read(reader);
 	tx_rest(reader);
 	arena_free(l.passing);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
-		struct correction c = {.service = s, .id = l.ids[i]};
-		r = store_write_wait(s->store, correct_run, &c);
+		struct correction c = {.service = s, .id = l.list[i].id};
+		r = l.list[i].nodes ? store_write_wait(s->store, correct_run, &c) : 0;
+		if (r == 0 && l.list[i].sent)
+			r = data_out_note(s, c.id, at_ms);
 	}
 	return r;
 }
@@ -290,7 +312,7 @@ int metering_mark_now(struct service *s, struct tx *reader, struct arena *a)
 {
 	bool on_host = s->engine_ops->core->on_host;
 	struct marking m = {.arena = a, .on_host = on_host, .at_ms = clock_now_ms()};
-	int r = on_host ? nodes_look(s, reader, a) : 0;
+	int r = on_host ? nodes_look(s, reader, a, m.at_ms) : 0;
 	return r < 0 ? r : store_write_wait(s->store, mark_run, &m);
 }
 

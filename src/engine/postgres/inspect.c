@@ -1,9 +1,12 @@
 /* What a node has in it: the names of its databases and tables, from itself, and of the partition that its data lies
- * on, from the system. The node is copied under the lock and asked without it: a hung server keeps nobody but the one
- * who asks. */
+ * on, from the system; and what it has sent to clients, from a file that the module keeps (module/sent.h). The node is
+ * copied under the lock and asked without it: a hung server keeps nobody but the one who asks. */
 #include "engine/postgres/collections.h"
 
+#include "module/sent.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -190,5 +193,52 @@ int pg_partitions(struct engine *e, const char *cluster_id, const char *node, st
 	pg_partition_name(st.st_dev, name, sizeof name);
 	**ret_names = arena_dup(a, str_of(name));
 	*ret_count = 1;
+	return 0;
+}
+
+/* --- what was sent */
+
+static bool sent_read(const char *data, struct engine_sent *ret_sent)
+{
+	char path[PG_PATH];
+	struct sent_record record;
+	pg_path_set(path, "%s/" SENT_FILE, data);
+	int fd = nolink_open(path, O_RDONLY | O_CLOEXEC, 0);
+	bool whole = fd >= 0 && pread(fd, &record, sizeof record, 0) == (ssize_t)sizeof record;
+	if (fd >= 0)
+		close(fd);
+	if (!whole || record.check != sent_check(&record) || record.bytes > INT64_MAX)
+		return false;
+	snprintf(ret_sent->counter, sizeof ret_sent->counter, "%016llx", (unsigned long long)record.id);
+	ret_sent->bytes = (int64_t)record.bytes;
+	return true;
+}
+
+int pg_sent(struct engine *e, const char *cluster_id, struct arena *a, struct engine_sent **ret_list, size_t *ret_count)
+{
+	struct pg_cluster *c = pg_cluster_find(e, cluster_id);
+	size_t nodes = 0, count = 0;
+	if (!c)
+		return -ENOENT;
+	pthread_mutex_lock(&c->lock);
+	struct engine_sent *list = arena_new_array(a, struct engine_sent, c->node_count + 1);
+	const char **places = arena_new_array(a, const char *, c->node_count + 1);
+	for (size_t i = 0; i < c->node_count; i++) {
+		const struct pg_node *n = c->nodes[i];
+		char data[PG_PATH];
+		if (n->removing || pg_node_is_shard(c, n))
+			continue;
+		pg_node_path(c, n, "data", data);
+		list[nodes].node = arena_z(a, str_of(n->want.name));
+		places[nodes++] = arena_z(a, str_of(data));
+	}
+	pthread_mutex_unlock(&c->lock);
+	pg_cluster_put(c);
+	for (size_t i = 0; i < nodes; i++) {
+		list[count].node = list[i].node;
+		count += sent_read(places[i], &list[count]);
+	}
+	*ret_list = list;
+	*ret_count = count;
 	return 0;
 }

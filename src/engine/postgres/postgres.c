@@ -700,8 +700,11 @@ static const struct engine_log_ops pg_logs = {.open = pg_log_open,
                                               .follow = pg_log_follow_node,
                                               .end = pg_log_end_node,
                                               .audit_check = pg_audit_check};
-static const struct engine_statistics_ops pg_statistics = {
-        .host = pg_stats, .databases = pg_databases, .partitions = pg_partitions, .tables = pg_tables_check};
+static const struct engine_statistics_ops pg_statistics = {.host = pg_stats,
+                                                           .databases = pg_databases,
+                                                           .partitions = pg_partitions,
+                                                           .tables = pg_tables_check,
+                                                           .sent = pg_sent};
 static const struct engine_disk_ops pg_disk = {.usage = pg_disk_usage};
 static const struct engine_query_ops pg_query = {.load_sample = pg_load_sample};
 

@@ -594,6 +594,8 @@ int pg_partitions(struct engine *e, const char *cluster_id, const char *node, st
 int pg_tables_check(struct engine *e, const char *cluster_id, const char *node, const struct str *names, size_t count,
                     bool *ret_there);
 void pg_partition_name(dev_t device, char *ret_name, size_t size);
+int pg_sent(struct engine *e, const char *cluster_id, struct arena *a, struct engine_sent **ret_list,
+            size_t *ret_count);
 
 /* --- measure.c */
 extern const struct engine_sampling_ops pg_sampling;

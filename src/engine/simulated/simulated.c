@@ -374,6 +374,14 @@ static int sim_partitions(struct engine *e, const char *cluster_id, const char *
 	return 0;
 }
 
+static int sim_sent(struct engine *e, const char *cluster_id, struct arena *a, struct engine_sent **ret_list,
+                    size_t *ret_count)
+{
+	*ret_list = NULL;
+	*ret_count = 0; /* nobody connects */
+	return 0;
+}
+
 static int sim_tables_check(struct engine *e, const char *cluster_id, const char *node, const struct str *names,
                             size_t count, bool *ret_there)
 {
@@ -481,8 +489,11 @@ static const struct engine_log_ops sim_logs = {.open = sim_log_open,
                                                .follow = sim_log_follow,
                                                .end = sim_log_end,
                                                .audit_check = sim_audit_check};
-static const struct engine_statistics_ops sim_statistics = {
-        .host = sim_stats, .databases = sim_databases, .partitions = sim_partitions, .tables = sim_tables_check};
+static const struct engine_statistics_ops sim_statistics = {.host = sim_stats,
+                                                            .databases = sim_databases,
+                                                            .partitions = sim_partitions,
+                                                            .tables = sim_tables_check,
+                                                            .sent = sim_sent};
 static const struct engine_query_ops sim_query = {.load_sample = sim_load_sample};
 static const struct engine_control_ops sim_control = {
         .seconds = sim_seconds, .fail = sim_fail, .patch = sim_patch, .away = sim_away, .standard = sim_standard};

@@ -237,6 +237,96 @@ static void test_events_and_moves(void)
 	CHECK(list[0].quantity + list[1].quantity == 6 && list[2].quantity == 3599 * 5);
 }
 
+/* --- counters */
+
+struct counted {
+	struct meter_subject subject;
+	struct meter_counter counter;
+	int64_t at_ms;
+	bool dies;
+};
+
+static int counted_run(struct tx *tx, void *ctx)
+{
+	const struct counted *c = ctx;
+	int r = meter_count(tx, a, &c->subject, &c->counter, 1, c->at_ms);
+	return r == 0 && c->dies ? -ECANCELED : r;
+}
+
+static bool is_due(const struct counted *c)
+{
+	bool due;
+	tx_begin_read(reader);
+	CHECK(meter_count_is_due(reader, a, c->subject.id, &c->counter, 1, c->at_ms, &due) == 0);
+	tx_end_read(reader);
+	return due;
+}
+
+static void count(struct counted *c, int64_t bytes, int64_t at_ms)
+{
+	c->counter.bytes = bytes;
+	c->at_ms = at_ms;
+	CHECK(store_write_wait(store, counted_run, c) == (c->dies ? -ECANCELED : 0));
+}
+
+static int64_t rows(const char *org, int64_t at_ms)
+{
+	struct doc *docs;
+	size_t n = 0;
+	char month[METER_MONTH];
+	meter_month(at_ms, month, NULL, NULL);
+	CHECK(tx_list_all(reader, a, METER_KIND, arena_printf(a, "%s/%s", org, month), &docs, &n) == 0);
+	return (int64_t)n;
+}
+
+/* A counter that is read now and then, by somebody who may die over it. */
+static void test_counters(void)
+{
+	int64_t at = T0 + 500 * DAY, to = at + 9 * DAY;
+	struct counted c = {.subject = subject_of("count", "c6"),
+	                    .counter = {.thing = thing_of("sent/a", "OUT", 0), .counter = STR("one")},
+	                    .at_ms = at};
+	c.counter.bytes = 999;
+	CHECK(!is_due(&c));
+	c.counter.bytes = 1500;
+	CHECK(is_due(&c));
+	count(&c, 1500, at);
+	CHECK(used("count", "OUT", at, to) == 1);
+	c.counter.bytes = 900000;
+	CHECK(!is_due(&c)); /* not yet */
+	c.at_ms += HOUR;
+	CHECK(is_due(&c));
+	c.counter.bytes = 2000;
+	c.at_ms = at;
+	c.dies = true; /* nothing of it stays */
+	count(&c, 5000000, at + 1000);
+	CHECK(used("count", "OUT", at, to) == 1);
+	c.dies = false;
+	CHECK(is_due(&c));
+	count(&c, 5000999, at + 1000);
+	count(&c, 5000999, at + 2000);
+	count(&c, 4000000, at + 3000); /* what was read late */
+	CHECK(!is_due(&c));
+	count(&c, 5001000, at + 3000);
+	CHECK(used("count", "OUT", at, to) == 5001 && rows("count", at) == 1);
+	count(&c, 5003000, at + DAY);
+	CHECK(used("count", "OUT", at + DAY, to) == 2 && rows("count", at) == 2);
+	c.counter.counter = STR("two"); /* another one begins at nothing */
+	count(&c, 7000, at + DAY);
+	CHECK(used("count", "OUT", at, to) == 5010 && rows("count", at) == 2);
+	c.subject = subject_of("count2", "c6"); /* the project has moved */
+	count(&c, 8000, at + DAY);
+	CHECK(used("count", "OUT", at, to) == 5010 && used("count2", "OUT", at, to) == 1);
+	c.counter.thing.sku = STR_NONE; /* it is not metered for a while */
+	count(&c, 90000, at + DAY);
+	c.counter.thing.sku = STR("OUT");
+	count(&c, 91000, at + DAY);
+	CHECK(used("count2", "OUT", at, to) == 2 && rows("count2", at) == 1);
+	c.counter.thing.region = STR("EU_WEST_1");
+	count(&c, 92000, at + DAY);
+	CHECK(used("count2", "OUT", at, to) == 3 && rows("count2", at) == 2);
+}
+
 /* --- against seconds that are counted one by one */
 
 #define NODES 5
@@ -289,6 +379,7 @@ int main(void)
 	test_life();
 	test_restarts();
 	test_events_and_moves();
+	test_counters();
 	test_model();
 	store_reader_free(reader);
 	CHECK(store_check(dir, stderr) == 0);
