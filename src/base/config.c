@@ -151,6 +151,17 @@ const struct option_row config_options[] = {
          "Google's."},
         {"keys-local", 0, OPTION_TEXT, AT(keys_local), NULL, "DIR",
          "Directory with keys of the operator's own for encryption at rest: NAME.key is the AWS key local/NAME."},
+        {"keys-pkcs11-module", 0, OPTION_FILE, AT(keys_pkcs11_module), NULL, "FILE",
+         "Module (.so) of PKCS #11 for a token whose keys wrap for encryption at rest, as those of --keys-local do: an "
+         "HSM, a smart card. steward-token loads it."},
+        {"keys-pkcs11-token", 0, OPTION_TEXT, AT(keys_pkcs11_token), NULL, "NAME",
+         "The token's label or serial number."},
+        {"keys-pkcs11-key", 0, OPTION_TEXTS, AT(keys_pkcs11_keys), NULL, "LABEL",
+         "Label of an AES key on the token, which projects name as the AWS key pkcs11/LABEL. May be given several "
+         "times."},
+        {"keys-pkcs11-pin-file", 0, OPTION_FILE, AT(keys_pkcs11_pin_file), NULL, "FILE",
+         "File that holds the token's PIN. Without it, STEWARD_KEYS_PKCS11_PIN in the environment. One that the token "
+         "has refused is not tried again before it is changed."},
         {"job-threads", 0, OPTION_NUMBER, AT(job_threads), "4", "N",
          "Jobs of one organization that run at once; a quarter more may run for others.", NULL, 1, 64},
         {"tls-cert", 0, OPTION_FILE, AT(tls_cert), NULL, "FILE",

@@ -88,3 +88,18 @@ int file_replace(const char *path, struct str bytes, mode_t mode, gid_t group)
 	close(dir);
 	return r;
 }
+
+bool file_beside_program(const char *name, char *ret_path, size_t size)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	if (n <= 0)
+		return false;
+	self[n] = 0;
+	char *slash = strrchr(self, '/');
+	if (!slash)
+		return false;
+	*slash = 0;
+	int length = snprintf(ret_path, size, "%s/%s", self, name);
+	return length > 0 && (size_t)length < size && access(ret_path, X_OK) == 0;
+}

@@ -16,4 +16,7 @@ must_check int file_replace_at(int directory, const char *name, struct str bytes
 /* Flushes a directory, so that names created, renamed or removed in it survive a power cut. */
 must_check int directory_sync(const char *path);
 
+/* The path of a program that lies where this one does; false: it does not. */
+must_check bool file_beside_program(const char *name, char *ret_path, size_t size);
+
 #endif

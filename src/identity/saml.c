@@ -3,13 +3,13 @@
 #include "identity/saml.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/xml.h"
 #include "identity/oidc.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <openssl/evp.h>
 #include <poll.h>
 #include <signal.h>
@@ -117,22 +117,10 @@ struct str saml_request_url(struct arena *a, const char *base_url, const json_t 
 
 /* Answers. */
 
-/* The path of the helper; false: it is not there. */
-static bool helper_path(char *ret_path, size_t size)
-{
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (n <= 0)
-		return false;
-	self[n] = 0;
-	int length = snprintf(ret_path, size, "%s/" HELPER, dirname(self));
-	return length > 0 && (size_t)length < size && access(ret_path, X_OK) == 0;
-}
-
 bool saml_is_installed(void)
 {
 	char path[4200];
-	return helper_path(path, sizeof path);
+	return file_beside_program(HELPER, path, sizeof path);
 }
 
 /* With its standard input and output on one socket. */
@@ -141,7 +129,8 @@ static int helper_start(int *ret_fd, pid_t *ret_pid)
 	char path[4200], *argv[] = {path, NULL}, *environment[] = {NULL};
 	int ends[2];
 	posix_spawn_file_actions_t actions;
-	if (!helper_path(path, sizeof path) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+	if (!file_beside_program(HELPER, path, sizeof path) ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -ENOENT;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);

@@ -56,6 +56,8 @@ int keys_open(const struct key_settings *s, struct providers *p, struct keys **r
 		r = endpoint_take("--provider-azure-endpoint", s->azure_login, &k->azure_login);
 	if (r == 0)
 		r = local_take(k, s->local);
+	if (r == 0)
+		r = token_open(s, &k->token);
 	if (r < 0) {
 		keys_close(k);
 		return r;
@@ -77,6 +79,7 @@ void keys_close(struct keys *k)
 	free(k->google);
 	free(k->azure_login);
 	free(k->local);
+	token_close(k->token);
 	pthread_mutex_destroy(&k->lock);
 	free(k);
 }
@@ -131,17 +134,26 @@ bool key_is_local(struct str key)
 	return str_starts(key, STR("local/"));
 }
 
+static bool key_is_on_token(struct str key)
+{
+	return str_starts(key, STR("pkcs11/"));
+}
+
 static const struct key_service *service_of(const struct key_place *p)
 {
 	static const struct key_service *const by_provider[PROVIDERS] = {&aws_keys, &azure_keys, &google_keys};
-	return p->provider == PROVIDER_AWS && key_is_local(p->key) ? &local_keys : by_provider[p->provider];
+	if (p->provider == PROVIDER_AWS && key_is_local(p->key))
+		return &local_keys;
+	return p->provider == PROVIDER_AWS && key_is_on_token(p->key) ? &token_keys : by_provider[p->provider];
 }
 
 const char *key_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field)
 {
 	switch (p->provider) {
 	case PROVIDER_AWS:
-		return key_is_local(p->key) ? local_place_fault(k, p, ret_field) : aws_place_fault(k, p, ret_field);
+		return key_is_local(p->key)      ? local_place_fault(k, p, ret_field)
+		       : key_is_on_token(p->key) ? token_place_fault(k, p, ret_field)
+		                                 : aws_place_fault(k, p, ret_field);
 	case PROVIDER_AZURE: return azure_place_fault(k, p, ret_field);
 	case PROVIDER_GCP: return google_place_fault(k, p, ret_field);
 	}
@@ -188,6 +200,8 @@ struct str key_remedy(struct arena *a, const struct key_place *p)
 	case PROVIDER_AWS:
 		if (key_is_local(p->key))
 			return STR("The key lies in the operator's directory: only its operator can mend this.");
+		if (key_is_on_token(p->key))
+			return STR("The key is on the operator's token: only its operator can mend this.");
 		return arena_printf(a,
 		                    "Give %s this policy, and let the key's own policy allow it: "
 		                    "{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"Allow\",\"Action\":["

@@ -1,6 +1,6 @@
-/* Keys of projects at key services: AWS KMS, Azure Key Vault, Google Cloud KMS, or the operator's own files. A
- * project's data key is made here and leaves this process only wrapped: encrypted by the key service with a key that
- * never leaves it.
+/* Keys of projects at key services: AWS KMS, Azure Key Vault, Google Cloud KMS, or the operator's own files
+ * or token. A project's data key is made here and leaves this process only wrapped: encrypted by the key service with a
+ * key that never leaves it.
  *
  * The addresses are the operator's, or the providers' own; nothing that a tenant says becomes a host, but the name of a
  * vault below Azure's domain. Servers are not trusted: answers are bounded, redirects are not followed, and whether a
@@ -10,6 +10,7 @@
 #define STEWARD_KEYS_KEYS_H
 
 #include "base/data_key.h"
+#include "base/option.h"
 #include "providers/providers.h"
 
 struct keys;
@@ -18,6 +19,11 @@ struct key_settings {
 	const char *aws_endpoint, *azure_endpoint, *google_endpoint; /* NULL: the providers' own */
 	const char *azure_login;                                     /* who gives Azure's tokens; NULL: likewise */
 	const char *local;                                           /* directory of keys; NULL: there are none */
+	/* A token of PKCS #11; NULL: there is none. The PIN is in the file, or in STEWARD_KEYS_PKCS11_PIN. */
+	const char *pkcs11_module, *pkcs11_token, *pkcs11_pin_file;
+	struct option_texts pkcs11_keys; /* labels of keys that projects may name */
+	const char *pkcs11_helper;       /* NULL: the one beside this program */
+	int64_t pkcs11_answer_ms;        /* 0: the usual */
 };
 /* A message on stderr, and negative, when a setting is wrong. */
 must_check int keys_open(const struct key_settings *s, struct providers *p, struct keys **ret_keys);
@@ -27,8 +33,8 @@ void keys_close(struct keys *k); /* accepts NULL */
 struct key_place {
 	enum provider provider;
 	struct str group_id; /* what is wrapped for one project is not unwrapped for another, where services can tell */
-	struct str key;    /* AWS: id, ARN or alias, or local/NAME; Azure: identifier; Google: resource of a version */
-	struct str region; /* AWS: US_EAST_1 */
+	struct str key;      /* AWS: id, ARN, alias, local/NAME, pkcs11/LABEL; Azure: identifier; Google: a version */
+	struct str region;   /* AWS: US_EAST_1 */
 	struct str environment, vault, tenant, client; /* Azure */
 	const struct provider_role *role;              /* or NULL: */
 	struct str key_id;                             /* AWS: of the access key */

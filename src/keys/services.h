@@ -23,8 +23,11 @@ struct known_key {
 	int64_t until_us; /* clock_boot_us() */
 };
 
+struct token;
+
 struct keys {
 	struct providers *providers;
+	struct token *token;                              /* NULL: not configured */
 	char *aws, *azure, *google, *azure_login, *local; /* NULL: not configured */
 	pthread_mutex_t lock;                             /* of what follows */
 	struct kept_key *kept;
@@ -39,12 +42,18 @@ struct key_service {
 	            struct key_wrap *ret_wrap, char *why);
 	int (*unwrap)(struct keys *k, const struct key_place *p, struct str bytes, unsigned char *ret_plain, char *why);
 };
-extern const struct key_service aws_keys, azure_keys, google_keys, local_keys;
+extern const struct key_service aws_keys, azure_keys, google_keys, local_keys, token_keys;
 /* What is wrong with a place of the service. */
 const char *aws_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
 const char *azure_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
 const char *google_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
 const char *local_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
+const char *token_place_fault(const struct keys *k, const struct key_place *p, const char **ret_field);
+
+/* The operator's token, where the settings name one. Negative after a message on stderr; it is to be closed then too.
+ * Whether the token is there is not asked. */
+must_check int token_open(const struct key_settings *s, struct token **ret_token);
+void token_close(struct token *t); /* accepts NULL */
 
 /* Base64 with padding; `ret_text` has PLAIN_TEXT bytes for a data key. */
 #define PLAIN_TEXT 45
