@@ -2,6 +2,7 @@
 #include "base/buf.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -161,4 +162,34 @@ void json_raw(struct buf *b, struct str json)
 {
 	json_sep(b);
 	buf_str(b, json);
+}
+
+void json_pair_str(struct buf *b, const char *key, struct str s)
+{
+	json_key(b, key);
+	json_str(b, s);
+}
+
+void json_pair_z(struct buf *b, const char *key, const char *z)
+{
+	json_pair_str(b, key, str_of(z));
+}
+
+void json_pair_int(struct buf *b, const char *key, int64_t v)
+{
+	json_key(b, key);
+	json_int(b, v);
+}
+
+void json_pair_bool(struct buf *b, const char *key, bool v)
+{
+	json_key(b, key);
+	json_bool(b, v);
+}
+
+void json_pair_time(struct buf *b, const char *key, int64_t ms)
+{
+	char text[CLOCK_TEXT];
+	clock_format(ms, text);
+	json_pair_z(b, key, text);
 }

@@ -55,6 +55,12 @@ void json_z(struct buf *b, const char *z);
 void json_int(struct buf *b, int64_t v);
 void json_bool(struct buf *b, bool v);
 void json_nil(struct buf *b); /* null. Not json_string() and json_null(): those are Jansson's */
+/* A key with its value; a time is in ISO 8601. */
+void json_pair_str(struct buf *b, const char *key, struct str s);
+void json_pair_z(struct buf *b, const char *key, const char *z);
+void json_pair_int(struct buf *b, const char *key, int64_t v);
+void json_pair_bool(struct buf *b, const char *key, bool v);
+void json_pair_time(struct buf *b, const char *key, int64_t ms);
 /* Text that is JSON already. */
 void json_raw(struct buf *b, struct str json);
 

@@ -155,11 +155,16 @@ void json_put_z(json_t *object, const char *name, const char *text)
 	json_put_str(object, name, str_of(text));
 }
 
-void json_put_time(json_t *object, const char *name, int64_t ms)
+json_t *json_time(int64_t ms)
 {
 	char text[CLOCK_TEXT];
 	clock_format(ms, text);
-	json_put_z(object, name, text);
+	return json_string(text);
+}
+
+void json_put_time(json_t *object, const char *name, int64_t ms)
+{
+	json_put(object, name, json_time(ms));
 }
 
 bool json_time_is_over(const json_t *object, const char *name)

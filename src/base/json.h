@@ -47,6 +47,7 @@ json_t *json_default(json_t *object, const char *name, json_t *value);
 void json_put_str(json_t *object, const char *name, struct str text);
 void json_put_z(json_t *object, const char *name, const char *text);
 /* In ISO 8601. */
+json_t *json_time(int64_t ms);
 void json_put_time(json_t *object, const char *name, int64_t ms);
 /* Whether the time that a field has is over; false where it has none. */
 bool json_time_is_over(const json_t *object, const char *name);

@@ -37,15 +37,11 @@ const char *status_reason(int status)
 void problem_write(struct buf *b, const struct problem *p)
 {
 	json_open(b, '{');
-	json_key(b, "detail");
-	json_str(b, p->detail);
-	json_key(b, "error");
-	json_int(b, p->status);
-	json_key(b, "errorCode");
-	json_z(b, p->code);
+	json_pair_str(b, "detail", p->detail);
+	json_pair_int(b, "error", p->status);
+	json_pair_z(b, "errorCode", p->code);
 	json_key(b, "parameters");
 	json_raw(b, p->parameters.n ? p->parameters : STR("[]"));
-	json_key(b, "reason");
-	json_z(b, status_reason(p->status));
+	json_pair_z(b, "reason", status_reason(p->status));
 	json_close(b, '}');
 }

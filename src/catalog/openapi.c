@@ -41,12 +41,6 @@ static bool same_template(const char *a, const char *b)
 	return *a == *b;
 }
 
-static void write_text(struct buf *b, const char *key, const char *text)
-{
-	json_key(b, key);
-	json_z(b, text);
-}
-
 static void write_ref(struct buf *b, const char *kind, const char *name)
 {
 	json_open(b, '{');
@@ -59,19 +53,15 @@ static void write_ref(struct buf *b, const char *kind, const char *name)
 static void write_param(struct buf *b, const struct param *p, struct str name, const char *in)
 {
 	json_open(b, '{');
-	json_key(b, "name");
-	json_str(b, name);
-	write_text(b, "in", in);
+	json_pair_str(b, "name", name);
+	json_pair_z(b, "in", in);
 	if (p->description)
-		write_text(b, "description", p->description);
-	if (p->required || strcmp(in, "path") == 0) {
-		json_key(b, "required");
-		json_bool(b, true);
-	}
+		json_pair_z(b, "description", p->description);
+	if (p->required || strcmp(in, "path") == 0)
+		json_pair_bool(b, "required", true);
 	if (p->schema->type == TYPE_ARRAY && strcmp(in, "query") == 0) {
-		write_text(b, "style", "form");
-		json_key(b, "explode");
-		json_bool(b, true);
+		json_pair_z(b, "style", "form");
+		json_pair_bool(b, "explode", true);
 	}
 	json_key(b, "schema");
 	openapi_schema(b, p->schema);
@@ -163,9 +153,8 @@ static void write_request(struct buf *b, const struct op *op, const struct op_ve
 	json_key(b, "requestBody");
 	json_open(b, '{');
 	const char *words = body_words(v->request);
-	write_text(b, "description", words ? words : "What the operation is to work with.");
-	json_key(b, "required");
-	json_bool(b, op->request_required);
+	json_pair_z(b, "description", words ? words : "What the operation is to work with.");
+	json_pair_bool(b, "required", op->request_required);
 	json_key(b, "content");
 	json_open(b, '{');
 	write_media(b, v->date, "json", v->request, v->request_example, true);
@@ -287,21 +276,18 @@ static void write_extensions(struct buf *b, const struct op *op, const struct op
 	json_close(b, ']');
 	json_key(b, "x-steward-rate-limit");
 	json_open(b, '{');
-	write_text(b, "set", op->set->id);
-	write_text(b, "name", op->set->name);
-	write_text(b, "scope", scopes[op->set->scope]);
-	json_key(b, "capacity");
-	json_int(b, op->set->capacity);
-	json_key(b, "refillRate");
-	json_int(b, op->set->refill);
-	json_key(b, "refillDurationSeconds");
-	json_int(b, op->set->seconds);
+	json_pair_z(b, "set", op->set->id);
+	json_pair_z(b, "name", op->set->name);
+	json_pair_z(b, "scope", scopes[op->set->scope]);
+	json_pair_int(b, "capacity", op->set->capacity);
+	json_pair_int(b, "refillRate", op->set->refill);
+	json_pair_int(b, "refillDurationSeconds", op->set->seconds);
 	json_close(b, '}');
-	write_text(b, "x-steward-version", v->date);
+	json_pair_z(b, "x-steward-version", v->date);
 	if (op->danger)
-		write_text(b, "x-steward-danger", op->danger == DANGER_NAME ? "name" : "confirm");
+		json_pair_z(b, "x-steward-danger", op->danger == DANGER_NAME ? "name" : "confirm");
 	if (v->sunset)
-		write_text(b, "x-steward-sunset", v->sunset);
+		json_pair_z(b, "x-steward-sunset", v->sunset);
 }
 
 static void write_operation(struct export *x, const struct op *op, const char *path)
@@ -311,18 +297,16 @@ static void write_operation(struct export *x, const struct op *op, const char *p
 	struct buf *b = x->b;
 	json_key(b, keys[op->method]);
 	json_open(b, '{');
-	write_text(b, "operationId", op->id);
+	json_pair_z(b, "operationId", op->id);
 	json_key(b, "tags");
 	json_open(b, '[');
 	json_z(b, op->tag);
 	json_close(b, ']');
 	if (op->summary)
-		write_text(b, "summary", op->summary);
-	write_text(b, "description", op->description);
-	if (op->deprecated || v->sunset) {
-		json_key(b, "deprecated");
-		json_bool(b, true);
-	}
+		json_pair_z(b, "summary", op->summary);
+	json_pair_z(b, "description", op->description);
+	if (op->deprecated || v->sunset)
+		json_pair_bool(b, "deprecated", true);
 	if (op->tenant == TENANT_PUBLIC) {
 		json_key(b, "security");
 		json_open(b, '[');
@@ -385,7 +369,7 @@ static void write_error_responses(struct buf *b)
 	for (size_t i = 0; i < ERROR_COUNT; i++) {
 		json_key(b, errors[i].name);
 		json_open(b, '{');
-		write_text(b, "description", errors[i].words);
+		json_pair_z(b, "description", errors[i].words);
 		json_key(b, "content");
 		buf_z(b, "{\"application/json\":{\"schema\":");
 		write_ref(b, "schemas", "ApiError");
@@ -484,8 +468,8 @@ static void write_tags(struct export *x)
 		if (!used)
 			continue;
 		json_open(x->b, '{');
-		write_text(x->b, "name", catalog_tags[i].name);
-		write_text(x->b, "description", catalog_tags[i].description);
+		json_pair_z(x->b, "name", catalog_tags[i].name);
+		json_pair_z(x->b, "description", catalog_tags[i].description);
 		json_close(x->b, '}');
 	}
 	json_close(x->b, ']');
@@ -496,18 +480,17 @@ void openapi_write(struct buf *b, struct str date, const char *base_url)
 	struct export x = {b, date, base_url, openapi_marks_new()};
 	mark_ops(&x);
 	json_open(b, '{');
-	write_text(b, "openapi", "3.0.3");
+	json_pair_z(b, "openapi", "3.0.3");
 	json_key(b, "info");
 	json_open(b, '{');
-	write_text(b, "title", "Steward Administration API");
-	write_text(b, "description",
-	           "Administration of organizations, projects, database clusters and all that belongs to them.");
-	json_key(b, "version");
-	json_str(b, date);
+	json_pair_z(b, "title", "Steward Administration API");
+	json_pair_z(b, "description",
+	            "Administration of organizations, projects, database clusters and all that belongs to them.");
+	json_pair_str(b, "version", date);
 	json_key(b, "contact");
 	json_open(b, '{');
-	write_text(b, "name", "The operator of this service");
-	write_text(b, "url", base_url);
+	json_pair_z(b, "name", "The operator of this service");
+	json_pair_z(b, "url", base_url);
 	json_close(b, '}');
 	json_key(b, "license");
 	buf_z(b, "{\"name\":\"Apache-2.0\",\"url\":\"https://www.apache.org/licenses/LICENSE-2.0\"}");
@@ -515,7 +498,7 @@ void openapi_write(struct buf *b, struct str date, const char *base_url)
 	json_key(b, "servers");
 	json_open(b, '[');
 	json_open(b, '{');
-	write_text(b, "url", base_url);
+	json_pair_z(b, "url", base_url);
 	json_close(b, '}');
 	json_close(b, ']');
 	json_key(b, "security");

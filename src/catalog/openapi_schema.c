@@ -76,10 +76,8 @@ static void write_number(struct buf *b, const char *key, double v)
 
 static void write_flag(struct buf *b, const struct schema *s, unsigned flag, const char *key)
 {
-	if (s->flags & flag) {
-		json_key(b, key);
-		json_bool(b, true);
-	}
+	if (s->flags & flag)
+		json_pair_bool(b, key, true);
 }
 
 static void write_bounds(struct buf *b, const struct schema *s)
@@ -112,10 +110,8 @@ static void write_values(struct buf *b, const struct schema *s)
 		json_key(b, "default");
 		json_raw(b, str_of(s->default_json));
 	}
-	if (s->pattern >= 0) {
-		json_key(b, "pattern");
-		json_z(b, schema_patterns[s->pattern]);
-	}
+	if (s->pattern >= 0)
+		json_pair_z(b, "pattern", schema_patterns[s->pattern]);
 }
 
 static void write_fields(struct buf *b, const struct schema *s)
@@ -165,8 +161,7 @@ static void write_branches(struct buf *b, const struct schema *s)
 		return;
 	json_key(b, "discriminator");
 	json_open(b, '{');
-	json_key(b, "propertyName");
-	json_z(b, s->discriminator);
+	json_pair_z(b, "propertyName", s->discriminator);
 	json_key(b, "mapping");
 	json_open(b, '{');
 	for (unsigned i = 0; i < s->mapping_count; i++) {
@@ -183,18 +178,13 @@ static void write_whole(struct buf *b, const struct schema *s)
 	static const char *const formats[] = {NULL,     "date-time", "date", "int32", "int64",    "float",
 	                                      "double", "email",     "uuid", "uri",   "password", "binary"};
 	json_open(b, '{');
-	if (types[s->type]) {
-		json_key(b, "type");
-		json_z(b, types[s->type]);
-	}
+	if (types[s->type])
+		json_pair_z(b, "type", types[s->type]);
 	const char *format = s->flags & SCHEMA_SECRET ? formats[FORMAT_PASSWORD] : formats[s->format];
-	if (format) {
-		json_key(b, "format");
-		json_z(b, format);
-	}
+	if (format)
+		json_pair_z(b, "format", format);
 	if (s->description) {
-		json_key(b, "description");
-		json_z(b, s->description);
+		json_pair_z(b, "description", s->description);
 	}
 	write_values(b, s);
 	write_bounds(b, s);
@@ -216,8 +206,7 @@ static void write_whole(struct buf *b, const struct schema *s)
 		json_key(b, "additionalProperties");
 		openapi_schema(b, s->additional);
 	} else if (s->flags & SCHEMA_OPEN) {
-		json_key(b, "additionalProperties");
-		json_bool(b, true);
+		json_pair_bool(b, "additionalProperties", true);
 	}
 	write_branches(b, s);
 	json_close(b, '}');

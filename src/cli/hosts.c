@@ -59,35 +59,26 @@ static void room_json(struct buf *b, const char *name, const struct host_room *r
 {
 	json_key(b, name);
 	json_open(b, '{');
-	json_key(b, "cores");
-	json_int(b, r->cores);
-	json_key(b, "memoryMB");
-	json_int(b, r->memory_mb);
-	json_key(b, "diskMB");
-	json_int(b, r->disk_mb);
+	json_pair_int(b, "cores", r->cores);
+	json_pair_int(b, "memoryMB", r->memory_mb);
+	json_pair_int(b, "diskMB", r->disk_mb);
 	json_close(b, '}');
 }
 
 static void host_json(struct buf *b, struct arena *a, const struct host *h)
 {
 	json_open(b, '{');
-	json_key(b, "id");
-	json_str(b, h->id);
-	json_key(b, "name");
-	json_str(b, h->name);
-	json_key(b, "address");
-	json_str(b, h->address);
-	json_key(b, "alive");
-	json_bool(b, h->alive);
-	json_key(b, "cordoned");
-	json_bool(b, h->cordoned);
+	json_pair_str(b, "id", h->id);
+	json_pair_str(b, "name", h->name);
+	json_pair_str(b, "address", h->address);
+	json_pair_bool(b, "alive", h->alive);
+	json_pair_bool(b, "cordoned", h->cordoned);
 	json_key(b, "labels");
 	json_raw(b, h->labels ? json_text(a, h->labels) : STR("{}"));
 	room_json(b, "capacity", &h->capacity);
 	room_json(b, "bound", &h->bound);
 	room_json(b, "used", &h->used);
-	json_key(b, "clusterCount");
-	json_int(b, h->clusters);
+	json_pair_int(b, "clusterCount", h->clusters);
 	if (h->usage.n) {
 		json_key(b, "usage");
 		json_raw(b, h->usage);
@@ -167,12 +158,9 @@ static int cluster_name(struct tx *tx, void *ctx, const struct doc *d)
 		return 0;
 	}
 	json_open(n->json, '{');
-	json_key(n->json, "id");
-	json_str(n->json, d->id);
-	json_key(n->json, "name");
-	json_str(n->json, d->name);
-	json_key(n->json, "groupId");
-	json_str(n->json, d->parent);
+	json_pair_str(n->json, "id", d->id);
+	json_pair_str(n->json, "name", d->name);
+	json_pair_str(n->json, "groupId", d->parent);
 	json_close(n->json, '}');
 	return 0;
 }

@@ -57,14 +57,7 @@ int user_add(struct tx *tx, struct arena *a, struct str username, const json_t *
 
 int user_signed_in(struct tx *tx, struct arena *a, struct str user_id)
 {
-	struct doc user;
-	int result = tx_get(tx, a, "user", user_id, &user);
-	if (result < 0)
-		return result;
-	json_t *body = doc_json(a, user.body);
-	json_put_time(body, "lastAuth", clock_now_ms());
-	user.body = json_text(a, body);
-	return tx_update(tx, &user);
+	return tx_set_field(tx, a, "user", user_id, "lastAuth", json_time(clock_now_ms()));
 }
 
 /* What the caller may know. */

@@ -32,8 +32,8 @@ struct table {
 struct attempts {
 	uint64_t seed;
 	_Atomic int64_t last_ms; /* time of the newest failure: when it is long ago, no slot needs to be looked up */
-	_Atomic uint64_t failed, refused;
-	_Atomic uint64_t epoch; /* from 1; a reset begins another, in which no mark is known */
+	_Atomic uint64_t failed, refused, signed_in; /* never less: what is taken back was not counted yet */
+	_Atomic uint64_t epoch;                      /* from 1; a reset begins another, in which no mark is known */
 	struct table names, addresses, successes;
 };
 
@@ -198,7 +198,6 @@ enum attempt_state attempt_ask(struct attempts *a, struct str name, const struct
 static bool failure_count(struct attempts *a, struct str name, const struct ip *peer)
 {
 	int64_t now = clock_now_ms();
-	atomic_fetch_add_explicit(&a->failed, 1, memory_order_relaxed);
 	bool over = slot_count(a, &a->addresses, key_of(a, STR_NONE, peer), now, false) > ATTEMPTS_PER_ADDRESS;
 	if (name.n)
 		over |= slot_count(a, &a->names, key_of(a, name, peer), now, false) > ATTEMPTS_PER_NAME;
@@ -209,6 +208,17 @@ static bool failure_count(struct attempts *a, struct str name, const struct ip *
 void attempt_failed(struct attempts *a, struct str name, const struct ip *peer)
 {
 	failure_count(a, name, peer);
+	attempt_wrong(a);
+}
+
+void attempt_wrong(struct attempts *a)
+{
+	atomic_fetch_add_explicit(&a->failed, 1, memory_order_relaxed);
+}
+
+void attempt_signed_in(struct attempts *a)
+{
+	atomic_fetch_add_explicit(&a->signed_in, 1, memory_order_relaxed);
 }
 
 static void slot_take_back(struct table *t, uint64_t key)
@@ -225,7 +235,6 @@ static void slot_take_back(struct table *t, uint64_t key)
 
 void attempt_take_back(struct attempts *a, struct str name, const struct ip *peer)
 {
-	atomic_fetch_sub_explicit(&a->failed, 1, memory_order_relaxed);
 	slot_take_back(&a->addresses, key_of(a, STR_NONE, peer));
 	if (name.n)
 		slot_take_back(&a->names, key_of(a, name, peer));
@@ -294,4 +303,5 @@ void attempts_stats(struct attempts *a, struct attempts_stats *ret_stats)
 {
 	ret_stats->failed = atomic_load_explicit(&a->failed, memory_order_relaxed);
 	ret_stats->refused = atomic_load_explicit(&a->refused, memory_order_relaxed);
+	ret_stats->signed_in = atomic_load_explicit(&a->signed_in, memory_order_relaxed);
 }

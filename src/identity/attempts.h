@@ -42,6 +42,9 @@ void attempt_failed(struct attempts *a, struct str name, const struct ip *peer);
 must_check enum attempt_state attempt_begin(struct attempts *a, struct str name, const struct ip *peer,
                                             unsigned *ret_seconds);
 void attempt_take_back(struct attempts *a, struct str name, const struct ip *peer);
+/* For /metrics: one that was begun so was wrong; somebody has signed in with a browser. */
+void attempt_wrong(struct attempts *a);
+void attempt_signed_in(struct attempts *a);
 void attempt_succeeded(struct attempts *a, struct str name, const struct ip *peer);
 /* The same for a caller that succeeds again and again: where `mark` says that it was told within the last minute,
  * nothing shared is touched. A mark begins as zero, belongs to one name and one thread, and is kept by this
@@ -60,7 +63,7 @@ must_check bool attempt_anywhere(struct attempts *a, struct str name, const stru
 void attempt_anywhere_right(struct attempts *a, struct str name);
 
 struct attempts_stats {
-	uint64_t failed, refused;
+	uint64_t failed, refused, signed_in;
 };
 void attempts_stats(struct attempts *a, struct attempts_stats *ret_stats);
 

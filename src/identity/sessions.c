@@ -116,14 +116,8 @@ struct touch {
 static int touch_run(struct tx *tx, void *ctx)
 {
 	struct touch *t = ctx;
-	struct doc d;
-	int result = tx_get(tx, t->arena, "user_session", id_str(&t->id), &d);
-	if (result < 0)
-		return result; /* it has ended meanwhile */
-	json_t *body = doc_json(t->arena, d.body);
-	json_put_time(body, "usedAt", clock_now_ms());
-	d.body = json_text(t->arena, body);
-	return tx_update(tx, &d);
+	/* It may have ended meanwhile. */
+	return tx_set_field(tx, t->arena, "user_session", id_str(&t->id), "usedAt", json_time(clock_now_ms()));
 }
 
 static void touch_done(void *ctx, int result)
@@ -150,18 +144,20 @@ int session_caller(struct service *s, struct tx *tx, struct arena *a, const stru
                    struct session *ret_session, struct principal **ret_caller)
 {
 	struct session session = {.id = STR_NONE};
+	struct principal *caller = NULL;
 	int result = session_find(tx, a, r, &session);
 	if (result == 0)
-		result = known_caller(s, lane_here(s)->tokens, tx, PRINCIPAL_USER, session.user_id, ret_caller);
+		result = known_caller(s, lane_here(s)->tokens, tx, PRINCIPAL_USER, session.user_id, &caller);
 	if (result < 0)
 		return result == -ENOENT && session.id.n ? -EACCES : result;
-	result = session.strong ? 0 : principal_weaken(tx, ret_caller);
+	result = session.strong ? 0 : principal_weaken(tx, &caller);
 	if (result < 0) {
-		principal_unref(*ret_caller);
+		principal_unref(caller);
 		return result;
 	}
 	session_touch(s, &session);
 	*ret_session = session;
+	*ret_caller = caller;
 	return 0;
 }
 
@@ -288,14 +284,7 @@ bool device_is_known(struct arena *a, const struct request *r, struct str userna
 
 int session_strengthen(struct tx *tx, struct arena *a, struct str id)
 {
-	struct doc d;
-	int result = tx_get(tx, a, "user_session", id, &d);
-	if (result < 0)
-		return result;
-	json_t *body = doc_json(a, d.body);
-	json_put(body, "strong", json_true());
-	d.body = json_text(a, body);
-	return tx_update(tx, &d);
+	return tx_set_field(tx, a, "user_session", id, "strong", json_true());
 }
 
 /* Ending. Who listens to a stream of events is told by the store's generation of identities. */

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#define TEXT_MAX 4096
+#define TEXT_MAX 8192
 #define SWEEP 16
 
 static struct str context_of(struct arena *a, const char *purpose)

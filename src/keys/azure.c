@@ -85,26 +85,10 @@ static int token_get(struct keys *k, const struct key_place *p, struct provider_
 	return r == -EKEYREJECTED ? -EACCES : r; /* the client is the tenant's */
 }
 
-static int refused(const struct provider_request *q, const struct provider_answer *a, char *why)
-{
-	json_t *answer = provider_answer_json(a);
-	const json_t *error = json_object_get(answer, "error");
-	struct str code = json_field(error, "code"), about = json_field(error, "message");
-	int r;
-	if (!code.n || code.n > 64)
-		r = provider_fail(q, -EPROTO, why, " answered %ld, and this is no answer of Key Vault", a->status);
-	else
-		r = provider_fail(q, -EACCES, why, " answered %ld %.*s%s%.*s", a->status, STR_ARG(code),
-		                  about.n ? ": " : "", (int)(about.n < 300 ? about.n : 300), about.n ? about.p : "");
-	json_decref(answer);
-	return r;
-}
-
 static int ask(struct keys *k, const struct key_place *p, const char *what, struct str value, const char *payload,
                json_t **ret_answer, char *why)
 {
 	struct provider_credentials c = {.token = NULL};
-	struct provider_answer a = {.status = 0};
 	struct buf url = {0}, body = {0};
 	struct str path = path_of(p);
 	int r = token_get(k, p, &c, why);
@@ -117,10 +101,8 @@ static int ask(struct keys *k, const struct key_place *p, const char *what, stru
 		           environment_of(p)->domain, STR_ARG(path), what, 0);
 	buf_reserve(&body, 16384);
 	json_open(&body, '{');
-	json_key(&body, "alg");
-	json_str(&body, STR(ALGORITHM));
-	json_key(&body, "value");
-	json_str(&body, value);
+	json_pair_str(&body, "alg", STR(ALGORITHM));
+	json_pair_str(&body, "value", value);
 	json_close(&body, '}');
 	struct provider_request q = {.what = what,
 	                             .url = url.p,
@@ -128,12 +110,7 @@ static int ask(struct keys *k, const struct key_place *p, const char *what, stru
 	                             .json = true,
 	                             .bearer = c.token,
 	                             .payload = payload};
-	r = provider_call(k->providers, &q, &a, why);
-	if (r == 0 && a.status != 200)
-		r = refused(&q, &a, why);
-	if (r == 0 && !(*ret_answer = provider_answer_json(&a)))
-		r = provider_fail(&q, -EPROTO, why, " answered 200, and this is no answer of Key Vault");
-	provider_answer_free(&a);
+	r = answer_get(k, &q, "Key Vault", "code", ret_answer, why);
 	provider_credentials_free(&c);
 	provider_buf_wipe(&body);
 	buf_free(&url);

@@ -127,6 +127,35 @@ bool answer_key(json_t *answer, const char *field, unsigned char *ret_plain)
 	return good;
 }
 
+static int refused(const struct provider_request *q, const struct provider_answer *a, const char *service,
+                   const char *code, char *why)
+{
+	json_t *answer = provider_answer_json(a);
+	const json_t *error = json_object_get(answer, "error");
+	struct str said = json_field(error, code), about = json_field(error, "message");
+	int r;
+	if (!said.n || said.n > 64)
+		r = provider_fail(q, -EPROTO, why, " answered %ld, and this is no answer of %s", a->status, service);
+	else
+		r = provider_fail(q, -EACCES, why, " answered %ld %.*s%s%.*s", a->status, STR_ARG(said),
+		                  about.n ? ": " : "", (int)(about.n < 300 ? about.n : 300), about.n ? about.p : "");
+	json_decref(answer);
+	return r;
+}
+
+int answer_get(struct keys *k, const struct provider_request *q, const char *service, const char *code,
+               json_t **ret_answer, char *why)
+{
+	struct provider_answer a = {.status = 0};
+	int r = provider_call(k->providers, q, &a, why);
+	if (r == 0 && a.status != 200)
+		r = refused(q, &a, service, code, why);
+	if (r == 0 && !(*ret_answer = provider_answer_json(&a)))
+		r = provider_fail(q, -EPROTO, why, " answered 200, and this is no answer of %s", service);
+	provider_answer_free(&a);
+	return r;
+}
+
 /* Services. */
 
 bool key_is_local(struct str key)

@@ -65,5 +65,9 @@ bool text_is_plain(struct str text, const char *more);
 struct str answer_bytes(struct arena *a, const json_t *answer, const char *field);
 /* The data key that a field of an answer is; the field is wiped. */
 must_check bool answer_key(json_t *answer, const char *field, unsigned char *ret_plain);
+/* Asks a service that refuses with {"error": {code: "...", "message": "..."}}; `service` is its name, for messages. The
+ * answer is owned. */
+must_check int answer_get(struct keys *k, const struct provider_request *q, const char *service, const char *code,
+                          json_t **ret_answer, char *why);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "store/copy.h"
 
 #include <assert.h>
@@ -335,6 +336,20 @@ int tx_set_by_name(struct tx *tx, struct arena *a, const char *kind, struct str 
 	if (str_eq(d.body, body))
 		return 0;
 	d.body = body;
+	return tx_update(tx, &d);
+}
+
+int tx_set_field(struct tx *tx, struct arena *a, const char *kind, struct str id, const char *field, json_t *value)
+{
+	struct doc d;
+	int result = tx_get(tx, a, kind, id, &d);
+	if (result < 0) {
+		json_decref(value);
+		return result;
+	}
+	json_t *body = doc_json(a, d.body);
+	json_put(body, field, value);
+	d.body = json_text(a, body);
 	return tx_update(tx, &d);
 }
 

@@ -11,6 +11,7 @@
 #include "base/fair.h"
 #include "base/str.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 struct store;
@@ -111,6 +112,9 @@ must_check int tx_delete(struct tx *tx, const char *kind, struct str id);
 /* The one document of the name below the parent has this body from now on, or (no body) is not there. */
 must_check int tx_set_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
                               struct str body);
+/* Sets one field of a document's body, taking the value. */
+must_check int tx_set_field(struct tx *tx, struct arena *a, const char *kind, struct str id, const char *field,
+                            json_t *value);
 /* Moves a document to the end of another parent's list, with the name and body of `d`; d->parent is the new parent.
  * -EEXIST: the name is taken there. */
 must_check int tx_move(struct tx *tx, const struct doc *d);

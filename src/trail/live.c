@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/json.h"
-#include "base/log.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +43,7 @@ struct listener {
 	struct listener *prev, *next;
 	struct request *request;
 	struct live_ear ear;
-	char caller[ID_LEN];
+	char caller[ID_LEN], org[ID_LEN];
 	unsigned refs; /* the edge's, and of a look at its rights */
 	bool closed, resync, ended;
 	const char *reason; /* of its end, or NULL */
@@ -432,12 +431,18 @@ static void listener_ready(struct listener *n)
 
 /* Joining. */
 
-static int admit(struct live *l, struct str caller)
+static int admit(struct live *l, struct str caller, struct str org)
 {
-	size_t same = 0;
-	for (const struct listener *n = l->listeners; n; n = n->next)
-		same += str_eq((struct str){n->caller, ID_LEN}, caller);
-	int r = l->draining ? -ESHUTDOWN : l->count >= LIVE_MAX ? -EBUSY : same >= LIVE_CALLER_MAX ? -EMFILE : 0;
+	size_t of_caller = 0, of_org = 0;
+	for (const struct listener *n = l->listeners; n; n = n->next) {
+		of_caller += str_eq((struct str){n->caller, ID_LEN}, caller);
+		of_org += str_eq((struct str){n->org, ID_LEN}, org);
+	}
+	int r = l->draining                    ? -ESHUTDOWN
+	        : l->count >= LIVE_MAX         ? -EBUSY
+	        : of_caller >= LIVE_CALLER_MAX ? -EMFILE
+	        : of_org >= LIVE_ORG_MAX       ? -EDQUOT
+	                                       : 0;
 	l->refused += r < 0;
 	return r;
 }
@@ -514,10 +519,12 @@ int live_listen(struct live *l, struct request *r, const struct live_join *j, co
 	                       .sent_us = clock_mono_us()};
 	if (j->caller.n == ID_LEN)
 		memcpy(n->caller, j->caller.p, ID_LEN);
+	if (j->org.n == ID_LEN)
+		memcpy(n->org, j->org.p, ID_LEN);
 	int result = place(l, n, j);
 	pthread_mutex_lock(&l->lock);
 	if (result == 0)
-		result = admit(l, j->caller);
+		result = admit(l, j->caller, j->org);
 	if (result == 0) {
 		n->next = l->listeners;
 		if (n->next)

@@ -12,6 +12,7 @@
 
 #define LIVE_CONTENT_TYPE "text/event-stream"
 #define LIVE_CALLER_MAX 500 /* listeners of one caller */
+#define LIVE_ORG_MAX 1000   /* of all callers of one organization, which may have many */
 #define LIVE_MAX 5000       /* in all */
 
 struct live;
@@ -37,6 +38,7 @@ struct live_join {
 	struct tx *tx;       /* the calling thread's, outside of a read */
 	uint64_t generation; /* of identities, when the caller's rights were read */
 	struct str caller;   /* whose share of the listeners it takes */
+	struct str org;      /* and of which organization's; or empty */
 	int64_t until_ms;    /* when its credential ends; INT64_MAX: never */
 	struct str last_id;  /* the last event that the client has seen; or empty: begins now */
 	/* The one list that it sees, or NULL: then what was missed is looked for only among the newest events of
@@ -45,8 +47,8 @@ struct live_join {
 };
 
 must_check int live_open(struct store *s, struct live **ret_live);
-/* Sets the request's response.stream. -EMFILE: the caller has too many; -EBUSY: there are too many; -ESHUTDOWN; or the
- * store's. Then free() is not called. */
+/* Sets the request's response.stream. -EMFILE: the caller has too many; -EDQUOT: its organization; -EBUSY: there are
+ * too many; -ESHUTDOWN; or the store's. Then free() is not called. */
 must_check int live_listen(struct live *l, struct request *r, const struct live_join *j, const struct live_ear *ear);
 /* Ends all listeners, and takes no more: before the edge is drained. Accepts NULL. */
 void live_end_all(struct live *l);

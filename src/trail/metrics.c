@@ -225,6 +225,8 @@ static void attempts_write(struct buf *b, struct attempts *a)
 	if (!a)
 		return;
 	attempts_stats(a, &t);
+	metrics_number(b, "steward_sign_ins_total", "counter", "People who have signed in with a browser.",
+	               t.signed_in);
 	metrics_number(b, "steward_sign_in_failures_total", "counter", "Sign-ins with a wrong credential.", t.failed);
 	metrics_number(b, "steward_sign_ins_refused_total", "counter",
 	               "Sign-ins refused unseen after too many failures.", t.refused);

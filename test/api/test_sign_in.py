@@ -5,7 +5,7 @@ import pytest, requests
 from requests.adapters import HTTPAdapter
 
 import client
-from client import REMOTE, Api, Server, assert_problem, cli, ok, unique, until
+from client import REMOTE, Api, Server, assert_problem, cli, metric, ok, unique, until
 from conftest import end
 from database import free_port
 from test_invitations import Inbox, smtp
@@ -98,15 +98,18 @@ class Site:
 	def person(self, org=None, roles=('ORG_MEMBER',), browser=None):
 		"""Somebody with an account: invited, and accepted in a browser."""
 		guest, browser = name('guest'), browser or Browser(self.server)
-		self.inbox.letters.clear()
 		ok(self.server.post('/orgs/%s/users' % (org or self.server.org), json={'username': guest, 'roles': {'orgRoles': list(roles)}}), 201)
-		link, token = LINK.search(self.letter()).groups()
+		link, token = LINK.search(self.letter(guest, '/invitations/')).groups()
 		ok(browser.post('/api/invitations/' + token, {'password': PASSWORD, 'firstName': 'Grace', 'lastName': 'Hopper'}))
 		return guest, browser, link
 
-	def letter(self):
-		text = email.message_from_bytes(self.inbox.wait()[0].content)
-		return text.get_payload(decode=True).decode()
+	def letters(self, to, about):
+		texts = [email.message_from_bytes(e.content).get_payload(decode=True).decode() for e in list(self.inbox.letters) if e.rcpt_tos == [to]]
+		return [text for text in texts if about in text]
+
+	def letter(self, to, about):
+		"""To that address, with this in it. Others may come before."""
+		return until(lambda: self.letters(to, about), what='a letter about ' + about)[0]
 
 
 @pytest.fixture(scope='module')
@@ -133,6 +136,7 @@ def test_first_link(start_server, tmp_path):
 		no(b.post('/api/session/first', {'token': wrong, 'password': PASSWORD}), 404, 'LINK_NOT_FOUND')
 	for password in ('short', 'x' * 257, 7):
 		no(b.post('/api/session/first', {'token': token, 'password': password}), 400, 'INVALID_PASSWORD')
+	no(b.post('/api/session/first', {'token': token, 'password': s.bootstrap['username'].upper()}), 400, 'INVALID_PASSWORD')
 	no(b.post('/api/session/first', {'token': token, 'password': PASSWORD, 'username': 'nobody'}), 400, 'VALIDATION_ERROR')
 	# Before anybody has a password there is none to guess, not even an empty one.
 	no(b.sign_in(s.bootstrap['username'], 'x'), 401, 'INVALID_CREDENTIALS')
@@ -336,6 +340,8 @@ def test_totp(site):
 	no(b.delete('/api/session/totp', {'code': '000000x'}), 400, 'WRONG_CODE')
 	ok(b.delete('/api/session/totp', {'code': totp(secret, now(s))}), 204)
 	assert ok(b.get('/api/session'))['security'] == {'password': True, 'totp': False, 'passkeys': 0, 'recoveryCodesLeft': 0}
+	for what in ('one-time codes are in use.', 'new recovery codes were made.', 'one-time codes are not in use any more.'):
+		site.letter(username, what)
 	if not REMOTE:
 		kept = b''.join(p.read_bytes() for p in s.data_dir.rglob('steward.db*'))
 		for text in (secret, fresh[1], fresh[1].replace('-', '')):
@@ -404,8 +410,28 @@ def test_change_password(site):
 	no(Browser(site.server).post('/api/session/change-password', {'old': PASSWORD, 'new': 'something else'}), 401, 'NOT_SIGNED_IN')
 	ok(a.post('/api/session/change-password', {'old': PASSWORD, 'new': 'something else'}), 204)
 	assert signed_in(a) and not signed_in(b)
+	letter = site.letter(username, 'the password was changed.')
+	assert 'From 127.0.0.1, at 20' in letter and site.server.base_url + '/console/sign-in' in letter and 'something else' not in letter
 	no(b.sign_in(username), 401, 'INVALID_CREDENTIALS')
 	ok(b.sign_in(username, 'something else'))
+
+
+def test_what_the_operator_sees(site):
+	s = site.server
+	username, b, _ = site.person()
+	count = lambda: [metric(s, 'steward_sign_in%s_total' % x) for x in ('s', '_failures')]
+	right, wrong = count()
+	ok(b.sign_in(username))
+	assert count() == [right + 1, wrong]
+	no(b.sign_in(username, 'a wrong one'), 401, 'INVALID_CREDENTIALS')
+	no(b.sign_in('what I typed', 'a wrong one'), 401, 'INVALID_CREDENTIALS')
+	no(b.post('/api/session/change-password', {'old': 'a wrong one', 'new': 'something else'}), 403, 'WRONG_PASSWORD')
+	assert count() == [right + 1, wrong + 3]
+	until(lambda: 'sign-in: refused: %s from 127.0.0.1: WRONG_PASSWORD' % username in s.stderr)
+	for line in ('sign-in: %s from 127.0.0.1 by invitation' % username, 'sign-in: %s from 127.0.0.1 by password, session' % username,
+			'sign-in: refused: %s from 127.0.0.1: INVALID_CREDENTIALS' % username, 'sign-in: refused: somebody from 127.0.0.1: INVALID_CREDENTIALS'):
+		assert line in s.stderr, line
+	assert 'a wrong one' not in s.stderr and 'what I typed' not in s.stderr
 
 
 def test_forgotten(site):
@@ -415,9 +441,9 @@ def test_forgotten(site):
 	b = Browser(s)
 	for _ in range(2):  # the second is too soon
 		assert b.post('/api/session/forgotten', {'username': username.upper()}).status_code == 202
-	letter = site.letter()
+	letter = site.letter(username, '/console/reset/')
 	link, token = re.search(r'(https://\S+/console/reset/([\w-]+))', letter).groups()
-	assert link.startswith(s.base_url) and username in letter and inbox.letters[0].rcpt_tos == [username]
+	assert link.startswith(s.base_url) and username in letter
 	assert signed_in(a)  # whoever asks changes nothing
 	for wrong in (token[:-2], 'x', token[:-1] + ('A' if token[-1] != 'A' else 'B')):
 		no(b.post('/api/session/reset', {'token': wrong, 'password': 'a new password'}), 404, 'LINK_NOT_FOUND')
@@ -426,12 +452,13 @@ def test_forgotten(site):
 	assert signed_in(b) and not signed_in(a)
 	no(a.sign_in(username), 401, 'INVALID_CREDENTIALS')
 	no(b.post('/api/session/reset', {'token': token, 'password': 'another password'}), 404, 'LINK_NOT_FOUND')
-	assert len(inbox.letters) == 1 and token not in s.stderr
+	site.letter(username, 'the password was changed by a link.')
+	assert len(site.letters(username, '/console/reset/')) == 1 and token not in s.stderr
 	# It is over after an hour.
 	s.advance(121)
 	inbox.letters.clear()
 	assert b.post('/api/session/forgotten', {'username': username}).status_code == 202
-	late = re.search(r'/console/reset/([\w-]+)', site.letter()).group(1)
+	late = re.search(r'/console/reset/([\w-]+)', site.letter(username, '/console/reset/')).group(1)
 	s.advance(3601)
 	no(b.post('/api/session/reset', {'token': late, 'password': 'another password'}), 404, 'LINK_NOT_FOUND')
 
@@ -446,10 +473,9 @@ def test_invitation_in_a_browser(site):
 	assert requests.get(s.base_url + link, verify=s.ca_file).headers['Content-Type'] == 'application/json'
 	until(lambda: '303 GET /invitations/(redacted)' in s.stderr)
 	# A client without a browser gets no cookie.
-	site.inbox.letters.clear()
 	guest = name('guest')
 	ok(s.post('/orgs/%s/users' % s.org, json={'username': guest, 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
-	token = LINK.search(site.letter()).group(2)
+	token = LINK.search(site.letter(guest, '/invitations/')).group(2)
 	answer = s.anonymous.post('/api/invitations/' + token, json={'password': PASSWORD, 'firstName': 'Grace', 'lastName': 'Hopper'})
 	assert answer.status_code == 200 and 'Set-Cookie' not in answer.headers
 

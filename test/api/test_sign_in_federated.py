@@ -388,6 +388,22 @@ def test_oidc_roles_follow_groups(company):
 	company.configure(postAuthRoleGrants=[], roleMappings=[])
 
 
+def test_oidc_ends_with_what_was_trusted(host, provider):
+	"""Sessions of a provider that became another, and of one whose keys were revoked."""
+	company = Company(host, provider)
+	idp = company.path(company.idp)
+	b, _ = company.sign_in()
+	ok(company.owner.patch(idp, json={'description': 'ours', 'associatedDomains': [company.domain, 'more.' + company.domain]}))
+	b.who()
+	ok(company.owner.patch(idp, json={'issuerUri': provider.url + '/other'}))
+	b.refused(b.get('/api/session'), 401, 'NOT_SIGNED_IN')
+	ok(company.owner.patch(idp, json={'issuerUri': provider.url}))
+	b, _ = company.sign_in()
+	b.who()
+	ok(company.owner.delete(idp + '/jwks'), 204)
+	b.refused(b.get('/api/session'), 401, 'NOT_SIGNED_IN')
+
+
 LIES = ('nonce', 'audience', 'azp', 'issuer', 'expired', 'future', 'endless', 'none', 'hs256', 'unknown', 'forged', 'huge', 'words', 'away', 'mix')
 
 
@@ -596,7 +612,8 @@ def test_saml(host, provider):
 	assert shown['id'] == saml.id and shown['protocol'] == 'SAML'
 	ok(company.owner.post(company.mappings, json={'externalGroupName': 'dev', 'roleAssignments': [
 		{'groupId': company.projects[0], 'role': 'GROUP_OWNER'}]}))
-	b, to = saml.sign_in(firstName=['Sam'], lastName=['Lee'], memberOf=['dev', 'x'])
+	# A hundred groups with long names are no more than fits.
+	b, to = saml.sign_in(firstName=['Sam'], lastName=['Lee'], memberOf=['%040d' % i for i in range(99)] + ['dev'])
 	who = b.who()
 	assert to == '/console/x' and who['user']['username'] == 'sam@' + company.domain and who['user']['lastName'] == 'Lee'
 	assert who['session']['method'] == 'saml' and company.roles(b) == {company.id: {'ORG_MEMBER'}, company.projects[0]: {'GROUP_OWNER'}}

@@ -1,6 +1,6 @@
 /* What Azure's Blob service and Google Cloud Storage answer. Any bytes: a page that is refused visits nothing; a header
  * gives a bounded text without what would end an address; and a name that is written is read as it was. */
-#include "fuzz.h"
+#include "fuzz_objects.h"
 
 #include "base/xml.h"
 #include "objects/azure_xml.h"
@@ -8,22 +8,6 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	return 0;
-}
-
-static int count_visit(void *ctx, const struct object_entry *e)
-{
-	HOLDS(e->key.n > 0 && e->size <= INT64_MAX);
-	++*(unsigned *)ctx;
-	return 0;
-}
-
-static int same_visit(void *ctx, const struct object_entry *e)
-{
-	const struct str *key = ctx;
-	HOLDS(e->key.n == key->n && e->size == 7);
-	for (size_t i = 0; i < key->n; i++)
-		HOLDS(e->key.p[i] == (key->p[i] < ' ' ? ' ' : key->p[i]));
 	return 0;
 }
 

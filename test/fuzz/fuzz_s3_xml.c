@@ -1,6 +1,6 @@
 /* The XML of S3 servers. Any bytes: a page that is refused visits nothing, and one that is taken says whether more
  * follows. And back: a key that is written as XML is read as it was. */
-#include "fuzz.h"
+#include "fuzz_objects.h"
 
 #include "base/xml.h"
 #include "objects/s3_xml.h"
@@ -12,25 +12,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static int count_visit(void *ctx, const struct object_entry *e)
-{
-	HOLDS(e->key.n > 0 && e->size <= INT64_MAX);
-	++*(unsigned *)ctx;
-	return 0;
-}
-
 static int upload_visit(void *ctx, const struct s3_upload *u)
 {
 	HOLDS(u->key.n > 0 && u->id.n > 0);
-	return 0;
-}
-
-static int same_visit(void *ctx, const struct object_entry *e)
-{
-	const struct str *key = ctx;
-	HOLDS(e->key.n == key->n && e->size == 7);
-	for (size_t i = 0; i < key->n; i++)
-		HOLDS(e->key.p[i] == (key->p[i] < ' ' ? ' ' : key->p[i]));
 	return 0;
 }
 

@@ -17,18 +17,18 @@ static void drop_write(struct call *c, struct buf *b, const struct cluster *clus
 	char since[CLOCK_TEXT];
 	clock_format(d->since_ms, since);
 	json_open(b, '{');
-	advice_put_number(b, "accessCount", d->uses);
+	json_pair_int(b, "accessCount", d->uses);
 	json_key(b, "index");
 	json_raw(b, str_of(d->columns));
-	advice_put_text(b, "name", str_of(d->name));
-	advice_put_text(b, "namespace", str_of(d->namespace));
+	json_pair_str(b, "name", str_of(d->name));
+	json_pair_str(b, "namespace", str_of(d->namespace));
 	json_key(b, "shards");
 	json_open(b, '[');
 	if (cluster_is_sharded(cluster->body))
 		json_str(b, shard_name(c->arena, cluster, d->shard));
 	json_close(b, ']');
-	advice_put_text(b, "since", str_of(since));
-	advice_put_number(b, "sizeBytes", d->bytes);
+	json_pair_str(b, "since", str_of(since));
+	json_pair_int(b, "sizeBytes", d->bytes);
 	json_close(b, '}');
 }
 
@@ -106,9 +106,9 @@ static void note_write(struct buf *b, const struct engine_note *n, size_t kind)
 	json_open(b, '[');
 	json_open(b, '{');
 	buf_printf(&text, "%s%s%lld%s", n->what, kinds[kind].head, (long long)n->value, kinds[kind].tail);
-	advice_put_text(b, "description", buf_view(&text));
+	json_pair_str(b, "description", buf_view(&text));
 	buf_free(&text);
-	advice_put_text(b, "triggerType", str_of(kinds[kind].trigger));
+	json_pair_str(b, "triggerType", str_of(kinds[kind].trigger));
 	json_close(b, '}');
 	json_close(b, ']');
 	json_close(b, '}');
@@ -128,8 +128,8 @@ static void recommendation_write(struct buf *b, const struct engine_notes *notes
 		if (notes->list[i].kind == kinds[kind].kind)
 			note_write(b, &notes->list[i], kind);
 	json_close(b, ']');
-	advice_put_text(b, "description", str_of(kinds[kind].text));
-	advice_put_text(b, "recommendation", str_of(kinds[kind].recommendation));
+	json_pair_str(b, "description", str_of(kinds[kind].text));
+	json_pair_str(b, "recommendation", str_of(kinds[kind].recommendation));
 	json_close(b, '}');
 }
 

@@ -115,10 +115,10 @@ static void example_write(struct buf *b, const struct engine_condition *s, const
 	if (slow) {
 		json_key(b, "stats");
 		json_open(b, '{');
-		advice_put_number(b, "ms", llround(slow->ms));
-		advice_put_number(b, "nReturned", slow->returned);
-		advice_put_number(b, "nScanned", slow->examined);
-		advice_put_number(b, "ts", slow->at_ms);
+		json_pair_int(b, "ms", llround(slow->ms));
+		json_pair_int(b, "nReturned", slow->returned);
+		json_pair_int(b, "nScanned", slow->examined);
+		json_pair_int(b, "ts", slow->at_ms);
 		json_close(b, '}');
 	}
 	json_close(b, '}');
@@ -145,11 +145,11 @@ static void shape_write(const struct advice *x, struct buf *b, const struct engi
 	if (!seen && x->examples)
 		example_write(b, s, NULL);
 	json_close(b, ']');
-	advice_put_number(b, "avgMs", seen ? llround(sum / (double)seen) : 0);
-	advice_put_number(b, "count", s->count);
-	advice_put_text(b, "id", id);
-	advice_put_number(b, "inefficiencyScore", llround(s->examined));
-	advice_put_text(b, "namespace", str_of(of->namespace));
+	json_pair_int(b, "avgMs", seen ? llround(sum / (double)seen) : 0);
+	json_pair_int(b, "count", s->count);
+	json_pair_str(b, "id", id);
+	json_pair_int(b, "inefficiencyScore", llround(s->examined));
+	json_pair_str(b, "namespace", str_of(of->namespace));
 	json_close(b, '}');
 }
 
@@ -158,7 +158,7 @@ static void index_write(struct arena *a, struct buf *b, const struct engine_sugg
 	double before = 0, after = 0;
 	json_open(b, '{');
 	advice_put_real(b, "avgObjSize", s->row_bytes);
-	advice_put_text(b, "id", index_id(a, s));
+	json_pair_str(b, "id", index_id(a, s));
 	json_key(b, "impact");
 	json_open(b, '[');
 	for (size_t i = 0; i < s->shape_count; i++) {
@@ -176,7 +176,7 @@ static void index_write(struct arena *a, struct buf *b, const struct engine_sugg
 		json_close(b, '}');
 	}
 	json_close(b, ']');
-	advice_put_text(b, "namespace", str_of(s->namespace));
+	json_pair_str(b, "namespace", str_of(s->namespace));
 	advice_put_real(b, "weight", before > 0 ? 100 * (before - after) / before : 0);
 	json_close(b, '}');
 }

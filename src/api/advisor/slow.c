@@ -43,9 +43,9 @@ static void metrics_write(struct buf *b, const struct engine_slow *q)
 	double returned = q->returned > 0 ? (double)q->returned : 1;
 	json_key(b, "metrics");
 	json_open(b, '{');
-	advice_put_number(b, "docsExamined", q->examined);
+	json_pair_int(b, "docsExamined", q->examined);
 	advice_put_real(b, "docsExaminedReturnedRatio", (double)q->examined / returned);
-	advice_put_number(b, "docsReturned", q->returned);
+	json_pair_int(b, "docsReturned", q->returned);
 	json_key(b, "fromUserConnection");
 	json_bool(b, q->by_user);
 	/* The databases have neither models nor yields. */
@@ -57,11 +57,11 @@ static void metrics_write(struct buf *b, const struct engine_slow *q)
 	json_bool(b, false);
 	json_key(b, "hasSort");
 	json_bool(b, q->sorts);
-	advice_put_number(b, "keysExamined", q->keys);
+	json_pair_int(b, "keysExamined", q->keys);
 	advice_put_real(b, "keysExaminedReturnedRatio", (double)q->keys / returned);
-	advice_put_number(b, "numYields", 0);
-	advice_put_number(b, "operationExecutionTime", llround(q->ms));
-	advice_put_number(b, "tokensUsed", 0);
+	json_pair_int(b, "numYields", 0);
+	json_pair_int(b, "operationExecutionTime", llround(q->ms));
+	json_pair_int(b, "tokensUsed", 0);
 	json_close(b, '}');
 }
 
@@ -85,14 +85,14 @@ int slow_queries_list(struct call *c)
 	json_open(b, '[');
 	for (size_t i = 0; i < count; i++) {
 		json_open(b, '{');
-		advice_put_text(b, "line", list[i].line);
+		json_pair_str(b, "line", list[i].line);
 		if (metrics)
 			metrics_write(b, &list[i]);
-		advice_put_text(b, "namespace", str_of(list[i].namespace));
+		json_pair_str(b, "namespace", str_of(list[i].namespace));
 		if (type)
-			advice_put_text(b, "opType", str_of(list[i].operation));
+			json_pair_str(b, "opType", str_of(list[i].operation));
 		if (state)
-			advice_put_text(b, "replicaState", node.primary ? STR("PRIMARY") : STR("SECONDARY"));
+			json_pair_str(b, "replicaState", node.primary ? STR("PRIMARY") : STR("SECONDARY"));
 		json_close(b, '}');
 	}
 	json_close(b, ']');
@@ -122,8 +122,8 @@ int slow_namespaces_list(struct call *c)
 		ARENA_FIT(c->arena, shown, shown_count, room);
 		shown[shown_count++] = str_of(list[i].namespace);
 		json_open(b, '{');
-		advice_put_text(b, "namespace", shown[shown_count - 1]);
-		advice_put_text(b, "type", STR("collection"));
+		json_pair_str(b, "namespace", shown[shown_count - 1]);
+		json_pair_str(b, "type", STR("collection"));
 		json_close(b, '}');
 	}
 	json_close(b, ']');

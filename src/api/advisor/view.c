@@ -108,18 +108,6 @@ int advice_fail(struct call *c, int result)
 	        "once they run.");
 }
 
-void advice_put_text(struct buf *b, const char *field, struct str text)
-{
-	json_key(b, field);
-	json_str(b, text);
-}
-
-void advice_put_number(struct buf *b, const char *field, int64_t value)
-{
-	json_key(b, field);
-	json_int(b, value);
-}
-
 void advice_put_real(struct buf *b, const char *field, double value)
 {
 	json_key(b, field);
@@ -137,10 +125,10 @@ void advice_answer(struct call *c, struct buf *content)
 	json_key(b, "links");
 	json_open(b, '[');
 	json_open(b, '{');
-	advice_put_text(b, "href", query.n ? arena_printf(c->arena, "%.*s?%.*s", STR_ARG(path), STR_ARG(query)) : path);
-	advice_put_text(b, "rel", STR("self"));
+	json_pair_str(b, "href", query.n ? arena_printf(c->arena, "%.*s?%.*s", STR_ARG(path), STR_ARG(query)) : path);
+	json_pair_str(b, "rel", STR("self"));
 	json_close(b, '}');
 	json_close(b, ']');
-	advice_put_number(b, "status", 200);
+	json_pair_int(b, "status", 200);
 	json_close(b, '}');
 }

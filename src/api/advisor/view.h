@@ -28,8 +28,6 @@ must_check int advice_cluster(struct call *c, struct cluster *ret_cluster, struc
 /* The call's answer when the engine has returned negative. */
 int advice_fail(struct call *c, int result);
 
-void advice_put_text(struct buf *b, const char *field, struct str text);
-void advice_put_number(struct buf *b, const char *field, int64_t value);
 void advice_put_real(struct buf *b, const char *field, double value);
 /* Writes the answer of a cluster's advice, a document that has its content and a status in it; frees the content. */
 void advice_answer(struct call *c, struct buf *content);

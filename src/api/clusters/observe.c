@@ -22,40 +22,27 @@ int cluster_forward(struct call *c, const struct cluster *cluster, bool *ret_for
 
 /* --- the answer: {"clusters": {ID: {"full", "used", "limit", "nodes": [...]}}} */
 
-static void text_write(struct buf *b, const char *name, const char *text)
-{
-	json_key(b, name);
-	json_z(b, text);
-}
-
-static void number_write(struct buf *b, const char *name, int64_t number)
-{
-	json_key(b, name);
-	json_int(b, number);
-}
-
 static void node_write(struct buf *b, const struct node_status *n)
 {
 	json_open(b, '{');
-	text_write(b, "name", n->name);
-	text_write(b, "host", n->host);
-	text_write(b, "address", n->address);
-	text_write(b, "version", n->version);
-	number_write(b, "port", n->port);
-	number_write(b, "kind", n->kind);
-	number_write(b, "state", n->state);
-	number_write(b, "shard", n->shard);
-	json_key(b, "primary");
-	json_bool(b, n->primary);
+	json_pair_z(b, "name", n->name);
+	json_pair_z(b, "host", n->host);
+	json_pair_z(b, "address", n->address);
+	json_pair_z(b, "version", n->version);
+	json_pair_int(b, "port", n->port);
+	json_pair_int(b, "kind", n->kind);
+	json_pair_int(b, "state", n->state);
+	json_pair_int(b, "shard", n->shard);
+	json_pair_bool(b, "primary", n->primary);
 	json_close(b, '}');
 }
 
 static void status_write(struct buf *b, const struct cluster_status *status)
 {
 	json_open(b, '{');
-	number_write(b, "full", status->full);
-	number_write(b, "used", (int64_t)status->disk_used);
-	number_write(b, "limit", (int64_t)status->disk_limit);
+	json_pair_int(b, "full", status->full);
+	json_pair_int(b, "used", (int64_t)status->disk_used);
+	json_pair_int(b, "limit", (int64_t)status->disk_limit);
 	json_key(b, "nodes");
 	json_open(b, '[');
 	for (size_t i = 0; i < status->node_count; i++)

@@ -248,24 +248,40 @@ static struct str last_id_of(struct call *c)
 
 static int refuse(struct call *c, int error)
 {
-	switch (error) {
-	case -EMFILE:
-		call_header(c, STR("retry-after"), STR("10"));
-		return call_fail(c, 429, "TOO_MANY_EVENT_STREAMS",
-		                 "This caller has %d streams of events open, which is the most. Close some, or let one "
-		                 "reader hand the events on.",
-		                 LIVE_CALLER_MAX);
-	case -EBUSY:
-		call_header(c, STR("retry-after"), STR("10"));
-		return call_fail(c, 503, "SERVICE_BUSY",
-		                 "The service has %d streams of events open, which is the most. Try again later, or "
-		                 "read the lists of events.",
-		                 LIVE_MAX);
-	case -ESHUTDOWN:
+	static const struct {
+		int error, status, most;
+		const char *code, *whose, *next;
+	} bounds[] = {{-EMFILE, 429, LIVE_CALLER_MAX, "TOO_MANY_EVENT_STREAMS", "This caller has",
+	               "Close some, or let one reader hand the events on."},
+	              {-EDQUOT, 429, LIVE_ORG_MAX, "TOO_MANY_EVENT_STREAMS", "The callers of this organization have",
+	               "Close some, or let one reader hand the events on."},
+	              {-EBUSY, 503, LIVE_MAX, "SERVICE_BUSY", "The service has",
+	               "Try again later, or read the lists of events."}};
+	if (error == -ESHUTDOWN) {
 		call_header(c, STR("retry-after"), STR("1"));
 		return call_fail(c, 503, "NOT_READY", "The service is stopping.");
-	default: return call_fail_store(c, error, "events");
 	}
+	for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+		if (error == bounds[i].error) {
+			call_header(c, STR("retry-after"), STR("10"));
+			return call_fail(c, bounds[i].status, bounds[i].code,
+			                 "%s %d streams of events open, which is the most. %s", bounds[i].whose,
+			                 bounds[i].most, bounds[i].next);
+		}
+	return call_fail_store(c, error, "events");
+}
+
+/* Whose share of the listeners a stream takes: the organization of its list; else the caller's own, or of a user the
+ * first one that it is in. */
+static struct str payer_of(const struct call *c, const struct op *list)
+{
+	const struct principal *p = c->caller;
+	if (list)
+		return c->org.id;
+	for (size_t i = 0; !p->org_id[0] && i < p->grant_count; i++)
+		if (p->grants[i].roles & role_org_mask)
+			return str_of(p->grants[i].scope.z);
+	return str_of(p->org_id);
 }
 
 static int stream_begin(struct call *c, const struct op *list)
@@ -280,6 +296,7 @@ static int stream_begin(struct call *c, const struct op *list)
 	if (!e)
 		return r;
 	join.caller = str_of(c->caller->id);
+	join.org = payer_of(c, list);
 	join.last_id = last_id_of(c);
 	filter.scope = id_str(&e->scope);
 	const struct live_ear ear = {.sees = ear_sees, .check = ear_check, .free = ear_free, .ctx = e};

@@ -20,12 +20,6 @@ static int64_t left_of(int64_t bound, int64_t capacity, int64_t used)
 	return all > used ? all - used : 0;
 }
 
-static void number_put(struct buf *b, const char *name, int64_t number)
-{
-	json_key(b, name);
-	json_int(b, number);
-}
-
 /* Names in the order of their first provider's list. */
 static size_t sizes_collect(struct str list[SIZES_MAX])
 {
@@ -76,11 +70,10 @@ static int sizes(struct call *c)
 	for (size_t i = 0; i < named; i++) {
 		struct engine_size size = engine_size(arena_z(c->arena, names[i]));
 		json_open(b, '{');
-		json_key(b, "name");
-		json_str(b, names[i]);
-		number_put(b, "cores", size.processors);
-		number_put(b, "memoryBytes", size.memory_mb * MB);
-		number_put(b, "diskGB", DISK_GB);
+		json_pair_str(b, "name", names[i]);
+		json_pair_int(b, "cores", size.processors);
+		json_pair_int(b, "memoryBytes", size.memory_mb * MB);
+		json_pair_int(b, "diskGB", DISK_GB);
 		json_close(b, '}');
 	}
 	json_close(b, ']');
@@ -88,11 +81,10 @@ static int sizes(struct call *c)
 	if (h && c->service->engine_ops->core->on_host) {
 		json_key(b, "host");
 		json_open(b, '{');
-		number_put(b, "cores", h->capacity.cores);
-		number_put(b, "memoryBytes", h->capacity.memory_mb * MB);
-		number_put(b, "diskFreeBytes", left_of(h->bound.disk_mb, h->capacity.disk_mb, h->used.disk_mb) * MB);
-		json_key(b, "bounded");
-		json_bool(b, h->bound.cores || h->bound.memory_mb || h->bound.disk_mb);
+		json_pair_int(b, "cores", h->capacity.cores);
+		json_pair_int(b, "memoryBytes", h->capacity.memory_mb * MB);
+		json_pair_int(b, "diskFreeBytes", left_of(h->bound.disk_mb, h->capacity.disk_mb, h->used.disk_mb) * MB);
+		json_pair_bool(b, "bounded", h->bound.cores || h->bound.memory_mb || h->bound.disk_mb);
 		json_close(b, '}');
 	}
 	json_close(b, '}');
@@ -100,34 +92,24 @@ static int sizes(struct call *c)
 	return 0;
 }
 
-static void host_write(struct buf *b, const struct host *h)
+static void host_write(struct buf *b, struct arena *a, const struct host *h)
 {
-	char seen[CLOCK_TEXT];
 	json_open(b, '{');
-	json_key(b, "id");
-	json_str(b, h->id);
-	json_key(b, "name");
-	json_str(b, h->name);
-	json_key(b, "alive");
-	json_bool(b, h->alive || !h->shared);
-	json_key(b, "cordoned");
-	json_bool(b, h->cordoned);
-	number_put(b, "clusters", h->clusters);
-	number_put(b, "cores", h->capacity.cores);
-	number_put(b, "coresPromised", h->used.cores);
-	number_put(b, "memoryBytes", h->capacity.memory_mb * MB);
-	number_put(b, "memoryPromised", h->used.memory_mb * MB);
-	number_put(b, "diskBytes", (h->bound.disk_mb ? h->bound.disk_mb : h->capacity.disk_mb) * MB);
-	number_put(b, "diskFreeBytes", left_of(h->bound.disk_mb, h->capacity.disk_mb, h->used.disk_mb) * MB);
-	if (h->shared && h->age_ms >= 0) {
-		clock_format(clock_machine_ms() - h->age_ms, seen);
-		json_key(b, "seenAt");
-		json_z(b, seen);
-	}
+	json_pair_str(b, "id", h->id);
+	json_pair_str(b, "name", h->name);
+	json_pair_bool(b, "alive", h->alive || !h->shared);
+	json_pair_bool(b, "cordoned", h->cordoned);
+	json_pair_int(b, "clusters", h->clusters);
+	json_pair_int(b, "cores", h->capacity.cores);
+	json_pair_int(b, "coresPromised", h->used.cores);
+	json_pair_int(b, "memoryBytes", h->capacity.memory_mb * MB);
+	json_pair_int(b, "memoryPromised", h->used.memory_mb * MB);
+	json_pair_int(b, "diskBytes", (h->bound.disk_mb ? h->bound.disk_mb : h->capacity.disk_mb) * MB);
+	json_pair_int(b, "diskFreeBytes", left_of(h->bound.disk_mb, h->capacity.disk_mb, h->used.disk_mb) * MB);
+	if (h->shared && h->age_ms >= 0)
+		json_pair_time(b, "seenAt", clock_machine_ms() - h->age_ms);
 	json_key(b, "labels");
-	struct arena *a = arena_new();
 	json_raw(b, h->labels ? json_text(a, h->labels) : STR("{}"));
-	arena_free(a);
 	json_close(b, '}');
 }
 
@@ -150,9 +132,9 @@ static int hosts(struct call *c)
 	json_key(b, "results");
 	json_open(b, '[');
 	for (size_t i = 0; i < count; i++)
-		host_write(b, &list[i]);
+		host_write(b, c->arena, &list[i]);
 	json_close(b, ']');
-	number_put(b, "totalCount", (int64_t)count);
+	json_pair_int(b, "totalCount", (int64_t)count);
 	json_close(b, '}');
 	c->content_type = "application/json";
 	return 0;

@@ -15,6 +15,7 @@
 #include "api/users/users.h"
 
 #include "base/id.h"
+#include "base/log.h"
 #include "call/answer.h"
 #include "call/pool.h"
 #include "call/workers.h"
@@ -267,10 +268,9 @@ static int sign_in(struct tx *tx, struct answering *w)
 	if (result < 0 || codes)
 		return result;
 	result = session_replace(tx, a, w->request);
-	if (result < 0)
-		return result;
-	return session_begin(tx, a, w->service, w->request, w->invitation.user_id, "invitation", false, &session,
-	                     &w->cookie);
+	return result < 0 ? result
+	                  : session_begin(tx, a, w->service, w->request, w->invitation.user_id, "invitation", false,
+	                                  &session, &w->cookie);
 }
 
 static int invitation_accept(struct tx *tx, struct answering *w, struct str org_id)
@@ -315,11 +315,21 @@ static int answer_run(struct tx *tx, void *ctx)
 	return w->declines ? invitation_decline(tx, w, org_id) : invitation_accept(tx, w, org_id);
 }
 
+static void sign_in_tell(const struct answering *w)
+{
+	char peer[IP_TEXT];
+	ip_format(&w->request->peer, peer);
+	log_info("sign-in: %.*s from %s by invitation", STR_ARG(w->invitation.username), peer);
+	attempt_signed_in(w->service->attempts);
+}
+
 static void answer_done(void *ctx, int result)
 {
 	struct answering *w = ctx;
 	if (result < 0 && !w->call.problem.status)
 		fail_store(w, result);
+	if (w->cookie.n && !w->call.problem.status)
+		sign_in_tell(w);
 	respond(w);
 	http_respond_from_thread(w->request);
 }
@@ -353,6 +363,7 @@ static void hash_run(void *arg)
 	if (w->has_password && password_verify(password, w->kept_hash)) {
 		attempt_take_back(w->service->attempts, w->invitation.id, &w->request->peer);
 	} else if (w->has_password) {
+		attempt_wrong(w->service->attempts);
 		call_fail_field(&w->call, 403, "WRONG_PASSWORD", "password", "is not the one of the account.");
 	} else if (password_hash(w->request->arena, password, &w->new_hash) < 0) {
 		call_fail(&w->call, 503, "SERVICE_BUSY", "The service could not do this now. Try again in a second.");
@@ -403,8 +414,10 @@ static int find(struct answering *w)
 	if (result == 0 && !str_is(r->method, "POST") && !str_is(r->method, "DELETE"))
 		result = invitation_write(reader, w);
 	tx_end_read(reader);
-	if (result == -ENOENT && (result = attempt_count(w, STR_NONE)) == 0)
+	if (result == -ENOENT && (result = attempt_count(w, STR_NONE)) == 0) {
+		attempt_wrong(w->service->attempts);
 		result = -ENOENT;
+	}
 	if (result < 0)
 		return w->call.problem.status ? result : fail_store(w, result);
 	return 0;

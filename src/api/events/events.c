@@ -16,12 +16,9 @@ int events_list_types(struct call *c)
 	list_begin(c);
 	for (int64_t i = from; i < from + c->page_size && i < (int64_t)count; i++) {
 		json_open(&c->out, '{');
-		json_key(&c->out, "alertable");
-		json_bool(&c->out, types[i].alertable);
-		json_key(&c->out, "description");
-		json_str(&c->out, event_type_describe(c->arena, c->dialect, types[i].name));
-		json_key(&c->out, "eventType");
-		json_str(&c->out, types[i].name);
+		json_pair_bool(&c->out, "alertable", types[i].alertable);
+		json_pair_str(&c->out, "description", event_type_describe(c->arena, c->dialect, types[i].name));
+		json_pair_str(&c->out, "eventType", types[i].name);
 		json_close(&c->out, '}');
 	}
 	list_end(c, (int64_t)count, from + c->page_size < (int64_t)count);

@@ -401,6 +401,8 @@ static int provider_written(struct call *c, const struct doc *d, const struct do
 	int result = 0;
 	if (!provider_is_saml(provider) && !str_eq(json_field(before, "issuerUri"), json_field(provider, "issuerUri")))
 		result = keys_renew(c, d, provider);
+	if (result == 0 && old)
+		result = federation_changed(c->tx, c->arena, d, before);
 	if (result < 0)
 		return result;
 	return old ? update_events(c, d, before, provider) : provider_event(c, d);
@@ -440,5 +442,7 @@ int federation_revoke_keys(struct call *c)
 		return call_fail_about(c, 400, "IDENTITY_PROVIDER_HAS_NO_KEYS", call_path(c, "identityProviderId"),
 		                       "Only OIDC identity providers have signing keys; this one is SAML.");
 	result = keys_renew(c, &d, provider);
+	if (result == 0)
+		result = federation_changed(c->tx, c->arena, &d, NULL);
 	return result < 0 ? result : provider_event(c, &d);
 }

@@ -516,17 +516,51 @@ static int session_gather(struct tx *tx, void *ctx, const struct doc *d)
 	return 0;
 }
 
-int federation_left(struct tx *tx, struct arena *a, struct str org_id)
+/* Of people who are in one of the organizations. */
+static int sessions_end_in(struct tx *tx, struct arena *a, const struct doc *orgs, size_t count)
 {
 	struct federated_sessions list = {.arena = a};
-	int result = tx_walk_all(tx, "user_session", session_gather, &list);
+	int result = count ? tx_walk_all(tx, "user_session", session_gather, &list) : 0;
 	for (size_t i = 0; result == 0 && i < list.count; i++) {
+		const struct federated_session *s = &list.items[i];
 		role_mask held = 0;
-		result = grant_get(tx, a, list.items[i].user_id, org_id, &held);
+		for (size_t k = 0; result == 0 && !held && k < count; k++)
+			result = grant_get(tx, a, s->user_id, orgs[k].id, &held);
 		if (result == 0 && held)
-			result = session_end(tx, a, list.items[i].user_id, list.items[i].id);
+			result = session_end(tx, a, s->user_id, s->id);
 	}
 	return result;
+}
+
+int federation_left(struct tx *tx, struct arena *a, struct str org_id)
+{
+	return sessions_end_in(tx, a, &(struct doc){.id = org_id}, 1);
+}
+
+/* Whom it has signed in so far it might not sign in now. */
+static bool vouches_anew(const json_t *before, const json_t *provider)
+{
+	static const char *const fields[] = {"issuerUri", "clientId", "userClaim", "status"};
+	const json_t *had = json_object_get(before, "associatedDomains"),
+	             *has = json_object_get(provider, "associatedDomains");
+	bool anew = !before;
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		anew |= !str_eq(json_field(before, fields[i]), json_field(provider, fields[i]));
+	for (size_t i = 0; i < json_array_size(had); i++)
+		anew |= !json_has(has, json_item(had, i));
+	return anew;
+}
+
+int federation_changed(struct tx *tx, struct arena *a, const struct doc *provider, const json_t *before)
+{
+	struct doc *orgs;
+	size_t count = 0;
+	const json_t *settings = doc_json(a, provider->body);
+	bool for_people = str_is(json_field(settings, "idpType"), "WORKFORCE");
+	if (!for_people || !vouches_anew(before, settings))
+		return 0;
+	int result = users_of(tx, a, provider, &orgs, &count);
+	return result < 0 ? result : sessions_end_in(tx, a, orgs, count);
 }
 
 int federation_vouched(struct call *c, const struct doc *provider, const json_t *claims, struct str *ret_user_id)

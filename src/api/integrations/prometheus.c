@@ -99,12 +99,6 @@ static int caller_check(struct scrape *s)
 
 /* --- discovery */
 
-static void label_put(struct buf *b, const char *name, struct str value)
-{
-	json_key(b, name);
-	json_str(b, value);
-}
-
 /* Names of tags become names of labels, which have letters, digits and underscores. */
 static void tags_put(struct scrape *s, struct buf *b, const json_t *tags)
 {
@@ -114,7 +108,7 @@ static void tags_put(struct scrape *s, struct buf *b, const json_t *tags)
 		for (char *p = name; *p; p++)
 			if (!isalnum((unsigned char)*p))
 				*p = '_';
-		label_put(b, name, json_field(tag, "value"));
+		json_pair_str(b, name, json_field(tag, "value"));
 	}
 }
 
@@ -139,15 +133,15 @@ static void target_write(struct scrape *s, struct buf *b, const struct cluster *
 	json_close(b, ']');
 	json_key(b, "labels");
 	json_open(b, '{');
-	label_put(b, "__scheme__", str_starts(str_of(base), STR("http:")) ? STR("http") : STR("https"));
-	label_put(b, "__metrics_path__",
-	          arena_printf(s->arena, PROMETHEUS_PATH "%.*s/processes/%.*s/metrics", STR_ARG(s->group_id),
-	                       STR_ARG(id)));
-	label_put(b, "instance", id);
-	label_put(b, "group_id", s->group_id);
-	label_put(b, "cluster_name", cluster->doc.name);
+	json_pair_str(b, "__scheme__", str_starts(str_of(base), STR("http:")) ? STR("http") : STR("https"));
+	json_pair_str(b, "__metrics_path__",
+	              arena_printf(s->arena, PROMETHEUS_PATH "%.*s/processes/%.*s/metrics", STR_ARG(s->group_id),
+	                           STR_ARG(id)));
+	json_pair_str(b, "instance", id);
+	json_pair_str(b, "group_id", s->group_id);
+	json_pair_str(b, "cluster_name", cluster->doc.name);
 	if (n->kind != NODE_ROUTER)
-		label_put(b, "replica_set", node_set(n));
+		json_pair_str(b, "replica_set", node_set(n));
 	if (json_flag(s->integration, "sendUserProvidedResourceTagsEnabled"))
 		tags_put(s, b, json_object_get(cluster->body, "tags"));
 	json_close(b, '}');

@@ -39,10 +39,8 @@ static void page_link(struct call *c, const char *rel, int64_t page)
 	if (page)
 		buf_printf(&url, "%cpageNum=%lld", first ? '?' : '&', (long long)page);
 	json_open(&c->out, '{');
-	json_key(&c->out, "href");
-	json_str(&c->out, buf_view(&url));
-	json_key(&c->out, "rel");
-	json_z(&c->out, rel);
+	json_pair_str(&c->out, "href", buf_view(&url));
+	json_pair_z(&c->out, "rel", rel);
 	json_close(&c->out, '}');
 	buf_free(&url);
 }
@@ -58,10 +56,8 @@ void list_end(struct call *c, int64_t total, bool has_next)
 	if (has_next)
 		page_link(c, "next", c->page + 1);
 	json_close(&c->out, ']');
-	if (c->include_count && total >= 0) {
-		json_key(&c->out, "totalCount");
-		json_int(&c->out, total);
-	}
+	if (c->include_count && total >= 0)
+		json_pair_int(&c->out, "totalCount", total);
 	json_close(&c->out, '}');
 }
 

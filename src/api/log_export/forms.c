@@ -119,18 +119,6 @@ static size_t severity_of(struct str line)
 	return 1;
 }
 
-static void field_z(struct buf *b, const char *key, const char *value)
-{
-	json_key(b, key);
-	json_z(b, value);
-}
-
-static void field_str(struct buf *b, const char *key, struct str value)
-{
-	json_key(b, key);
-	json_str(b, value);
-}
-
 static void packed(struct buf *ret_body, struct buf *plain, struct buf *room)
 {
 	gzip_all(ret_body, buf_view(plain));
@@ -153,21 +141,17 @@ void form_datadog(struct buf *ret_body, const struct batch *b, const struct orig
 		json_open(&out, '{');
 		json_key(&out, "message");
 		text_write(&out, line, &room);
-		field_z(&out, "ddsource", SOURCE);
-		field_z(&out, "ddtags", tags);
-		field_str(&out, "hostname", o->host);
-		field_str(&out, "service", o->cluster_name);
-		field_z(&out, "status", severities[severity_of(line)].name);
-		if (r->at_ms) {
-			json_key(&out, "timestamp");
-			json_int(&out, r->at_ms);
-		}
+		json_pair_z(&out, "ddsource", SOURCE);
+		json_pair_z(&out, "ddtags", tags);
+		json_pair_str(&out, "hostname", o->host);
+		json_pair_str(&out, "service", o->cluster_name);
+		json_pair_z(&out, "status", severities[severity_of(line)].name);
+		if (r->at_ms)
+			json_pair_int(&out, "timestamp", r->at_ms);
 		json_key(&out, "uid");
 		uid_write(&out, o, r);
-		if (!r->ends) {
-			json_key(&out, "continues");
-			json_bool(&out, true);
-		}
+		if (!r->ends)
+			json_pair_bool(&out, "continues", true);
 		json_close(&out, '}');
 	}
 	json_close(&out, ']');
@@ -189,19 +173,19 @@ void form_splunk(struct buf *ret_body, const struct batch *b, const struct origi
 			json_key(&one, "time");
 			json_raw(&one, str_of(time));
 		}
-		field_str(&one, "host", o->host);
-		field_z(&one, "source", log_type_name(o->is_router, r->kind));
-		field_z(&one, "sourcetype", "_json");
+		json_pair_str(&one, "host", o->host);
+		json_pair_z(&one, "source", log_type_name(o->is_router, r->kind));
+		json_pair_z(&one, "sourcetype", "_json");
 		json_key(&one, "event");
 		text_write(&one, record_text(b, r), &room);
 		json_key(&one, "fields");
 		json_open(&one, '{');
-		field_str(&one, "cluster", o->cluster_name);
-		field_str(&one, "project", o->group_id);
+		json_pair_str(&one, "cluster", o->cluster_name);
+		json_pair_str(&one, "project", o->group_id);
 		json_key(&one, "uid");
 		uid_write(&one, o, r);
 		if (!r->ends)
-			field_z(&one, "continues", "true");
+			json_pair_z(&one, "continues", "true");
 		json_close(&one, '}');
 		json_close(&one, '}');
 		buf_str(&out, buf_view(&one));
@@ -216,7 +200,7 @@ void form_splunk(struct buf *ret_body, const struct batch *b, const struct origi
 static void attribute_begin(struct buf *b, const char *key)
 {
 	json_open(b, '{');
-	field_z(b, "key", key);
+	json_pair_z(b, "key", key);
 	json_key(b, "value");
 	json_open(b, '{');
 	json_key(b, "stringValue");
@@ -239,7 +223,7 @@ static void nanoseconds(struct buf *b, const char *key, int64_t ms)
 {
 	char text[40];
 	snprintf(text, sizeof text, "%lld000000", (long long)ms);
-	field_z(b, key, text);
+	json_pair_z(b, key, text);
 }
 
 static void otlp_record(struct buf *b, const struct batch *batch, const struct record *r, const struct origin *o,
@@ -251,9 +235,8 @@ static void otlp_record(struct buf *b, const struct batch *batch, const struct r
 	if (r->at_ms)
 		nanoseconds(b, "timeUnixNano", r->at_ms);
 	nanoseconds(b, "observedTimeUnixNano", clock_now_ms());
-	json_key(b, "severityNumber");
-	json_int(b, severities[severity].number);
-	field_z(b, "severityText", severities[severity].name);
+	json_pair_int(b, "severityNumber", severities[severity].number);
+	json_pair_z(b, "severityText", severities[severity].name);
 	json_key(b, "body");
 	json_open(b, '{');
 	json_key(b, "stringValue");

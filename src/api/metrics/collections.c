@@ -61,22 +61,16 @@ static double figure_of(const struct coll_metric *m, const double *sums)
 	}
 }
 
-static void text_put(struct buf *b, const char *field, struct str text)
-{
-	json_key(b, field);
-	json_str(b, text);
-}
-
 int coll_stat_metrics_list(struct call *c)
 {
 	struct buf b = {0};
 	json_open(&b, '{');
-	text_put(&b, "groupId", c->group.id);
+	json_pair_str(&b, "groupId", c->group.id);
 	json_key(&b, "metrics");
 	json_open(&b, '[');
 	for (size_t i = 0; i < METRIC_COUNT; i++) {
 		json_open(&b, '{');
-		text_put(&b, "metricName", str_of(metrics[i].name));
+		json_pair_str(&b, "metricName", str_of(metrics[i].name));
 		json_key(&b, "units");
 		if (metrics[i].figure == FIGURE_OPS)
 			json_nil(&b); /* the reference has no word for it here */
@@ -320,8 +314,8 @@ static void namespaces_write(struct call *c, struct str identifier, const struct
 {
 	size_t top = 0;
 	json_open(&c->out, '{');
-	text_put(&c->out, "groupId", c->group.id);
-	text_put(&c->out, "identifierId", identifier);
+	json_pair_str(&c->out, "groupId", c->group.id);
+	json_pair_str(&c->out, "identifierId", identifier);
 	json_key(&c->out, "rankedNamespaces");
 	json_open(&c->out, '[');
 	for (size_t i = 0; i < r->count; i++) {
@@ -404,7 +398,7 @@ static void process_write(struct call *c, struct buf *b, const struct sight *s)
 			count++;
 		}
 	if (count == 1)
-		text_put(b, "processId", arena_printf(c->arena, "%s:%u", only->host, only->port));
+		json_pair_str(b, "processId", arena_printf(c->arena, "%s:%u", only->host, only->port));
 }
 
 static void answer_write(struct call *c, const struct sight *s, const struct sums *sums)
@@ -413,13 +407,13 @@ static void answer_write(struct call *c, const struct sight *s, const struct sum
 	struct str view = call_path(c, "clusterView");
 	json_open(&b, '{');
 	if (view.n) {
-		text_put(&b, "clusterId", s->cluster.doc.id);
-		text_put(&b, "clusterView", view);
+		json_pair_str(&b, "clusterId", s->cluster.doc.id);
+		json_pair_str(&b, "clusterView", view);
 	}
-	text_put(&b, "collectionName", call_path(c, "collectionName"));
-	text_put(&b, "databaseName", call_path(c, "databaseName"));
+	json_pair_str(&b, "collectionName", call_path(c, "collectionName"));
+	json_pair_str(&b, "databaseName", call_path(c, "databaseName"));
 	window_write(&b, &s->window);
-	text_put(&b, "groupId", c->group.id);
+	json_pair_str(&b, "groupId", c->group.id);
 	measurements_write(c, &b, s, sums);
 	process_write(c, &b, s);
 	window_answer(c, &b);

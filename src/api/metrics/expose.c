@@ -299,8 +299,7 @@ void metrics_exposed(struct service *s, struct request *r)
 	tx_end_read(tx);
 	struct buf b = {0};
 	json_open(&b, '{');
-	json_key(&b, "text");
-	json_str(&b, result < 0 ? STR("") : text);
+	json_pair_str(&b, "text", result < 0 ? STR("") : text);
 	json_close(&b, '}');
 	answer_json(r, 200, &b);
 	respond_here(r);

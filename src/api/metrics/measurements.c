@@ -117,22 +117,16 @@ static void points_write(struct buf *b, struct answer *a, const struct metric *m
 
 /* --- the document */
 
-static void text_put(struct buf *b, const char *field, struct str text)
-{
-	json_key(b, field);
-	json_str(b, text);
-}
-
 static void answer_write(struct call *c, struct answer *a)
 {
 	struct buf b = {0};
 	struct str id = call_path(c, "processId");
 	json_open(&b, '{');
 	if (a->of.subject == MEASURE_DATABASE)
-		text_put(&b, "databaseName", str_of(a->of.name));
+		json_pair_str(&b, "databaseName", str_of(a->of.name));
 	window_write(&b, &a->window);
-	text_put(&b, "groupId", c->group.id);
-	text_put(&b, "hostId", id);
+	json_pair_str(&b, "groupId", c->group.id);
+	json_pair_str(&b, "hostId", id);
 	json_key(&b, "measurements");
 	json_open(&b, '[');
 	for (size_t i = 0; i < a->metric_count; i++) {
@@ -143,8 +137,8 @@ static void answer_write(struct call *c, struct answer *a)
 	}
 	json_close(&b, ']');
 	if (a->of.subject == MEASURE_DISK)
-		text_put(&b, "partitionName", str_of(a->of.name));
-	text_put(&b, "processId", id);
+		json_pair_str(&b, "partitionName", str_of(a->of.name));
+	json_pair_str(&b, "processId", id);
 	window_answer(c, &b);
 }
 

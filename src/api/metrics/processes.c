@@ -39,14 +39,6 @@ static struct str alias_of(struct arena *a, const struct cluster *cluster, const
 	return arena_printf(a, "%s%s", name, dash ? dash : "");
 }
 
-static void time_add(struct buf *b, const char *field, int64_t ms)
-{
-	char text[CLOCK_TEXT];
-	clock_format(ms, text);
-	json_key(b, field);
-	json_z(b, text);
-}
-
 /* The node's logs, and who came to it by them, which lie below its host, not below the process. */
 static void log_links(struct call *c, const struct node_status *n)
 {
@@ -85,34 +77,23 @@ static void process_write(struct call *c, const struct op *self, const struct cl
 	struct buf b = {0};
 	struct str id = arena_printf(c->arena, "%s:%u", n->host, n->port);
 	json_open(&b, '{');
-	time_add(&b, "created", process_created_ms(cluster, n));
-	json_key(&b, "groupId");
-	json_str(&b, c->group.id);
-	json_key(&b, "hostname");
-	json_z(&b, n->host);
-	json_key(&b, "id");
-	json_str(&b, id);
+	json_pair_time(&b, "created", process_created_ms(cluster, n));
+	json_pair_str(&b, "groupId", c->group.id);
+	json_pair_z(&b, "hostname", n->host);
+	json_pair_str(&b, "id", id);
 	/* Its death would be known: a node that runs was just seen. */
 	if (n->state == NODE_RUNNING)
-		time_add(&b, "lastPing", clock_now_ms());
-	json_key(&b, "port");
-	json_int(&b, n->port);
+		json_pair_time(&b, "lastPing", clock_now_ms());
+	json_pair_int(&b, "port", n->port);
 	if (n->kind != NODE_ROUTER) {
-		json_key(&b, "replicaSetName");
-		json_str(&b, node_set(n));
-		if (cluster_is_sharded(cluster->body)) {
-			json_key(&b, "shardName");
-			json_str(&b, node_set(n));
-		}
+		json_pair_str(&b, "replicaSetName", node_set(n));
+		if (cluster_is_sharded(cluster->body))
+			json_pair_str(&b, "shardName", node_set(n));
 	}
-	json_key(&b, "typeName");
-	json_z(&b, type_of(cluster, n));
-	json_key(&b, "userAlias");
-	json_str(&b, alias_of(c->arena, cluster, n));
-	if (n->version[0]) {
-		json_key(&b, "version");
-		json_z(&b, n->version);
-	}
+	json_pair_z(&b, "typeName", type_of(cluster, n));
+	json_pair_str(&b, "userAlias", alias_of(c->arena, cluster, n));
+	if (n->version[0])
+		json_pair_z(&b, "version", n->version);
 	json_close(&b, '}');
 	entity_write(c, &c->out, buf_view(&b), self, "processId", id, in_list);
 	buf_free(&b);

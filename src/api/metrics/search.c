@@ -39,20 +39,14 @@ static const struct search_metric indexes[] = {
         {NULL, NULL},
 };
 
-static void text_put(struct buf *b, const char *field, struct str text)
-{
-	json_key(b, field);
-	json_str(b, text);
-}
-
 static void offered_write(struct buf *b, const char *field, const struct search_metric *list)
 {
 	json_key(b, field);
 	json_open(b, '[');
 	for (; list && list->name; list++) {
 		json_open(b, '{');
-		text_put(b, "metricName", str_of(list->name));
-		text_put(b, "units", str_of(list->unit));
+		json_pair_str(b, "metricName", str_of(list->name));
+		json_pair_str(b, "units", str_of(list->unit));
 		json_close(b, '}');
 	}
 	json_close(b, ']');
@@ -67,10 +61,10 @@ int search_metrics_list(struct call *c)
 	if (result != 0)
 		return result < 0 ? result : 0;
 	json_open(&b, '{');
-	text_put(&b, "groupId", c->group.id);
+	json_pair_str(&b, "groupId", c->group.id);
 	offered_write(&b, "hardwareMetrics", hardware);
 	offered_write(&b, "indexMetrics", indexes);
-	text_put(&b, "processId", call_path(c, "processId"));
+	json_pair_str(&b, "processId", call_path(c, "processId"));
 	offered_write(&b, "statusMetrics", NULL);
 	json_close(&b, '}');
 	entity_write(c, &c->out, buf_view(&b), c->op, "processId", call_path(c, "processId"), false);
@@ -89,8 +83,8 @@ static void measurements_write(const struct call *c, struct buf *b, const char *
 		json_open(b, '{');
 		json_key(b, "dataPoints");
 		json_raw(b, STR("[]"));
-		text_put(b, "name", str_of(list->name));
-		text_put(b, "units", str_of(list->unit));
+		json_pair_str(b, "name", str_of(list->name));
+		json_pair_str(b, "units", str_of(list->unit));
 		json_close(b, '}');
 	}
 	json_close(b, ']');
@@ -109,8 +103,8 @@ static int answer_begin(struct call *c, struct buf *b)
 		return result;
 	json_open(b, '{');
 	window_write(b, &window);
-	text_put(b, "groupId", c->group.id);
-	text_put(b, "processId", call_path(c, "processId"));
+	json_pair_str(b, "groupId", c->group.id);
+	json_pair_str(b, "processId", call_path(c, "processId"));
 	return 0;
 }
 
@@ -132,8 +126,8 @@ int search_index_measurements_get(struct call *c)
 	int result = answer_begin(c, &b);
 	if (result != 0)
 		return result < 0 ? result : 0;
-	text_put(&b, "collectionName", call_path(c, "collectionName"));
-	text_put(&b, "databaseName", call_path(c, "databaseName"));
+	json_pair_str(&b, "collectionName", call_path(c, "collectionName"));
+	json_pair_str(&b, "databaseName", call_path(c, "databaseName"));
 	json_key(&b, "indexIds");
 	json_raw(&b, STR("[]"));
 	measurements_write(c, &b, "indexStatsMeasurements", indexes);

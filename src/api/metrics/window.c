@@ -129,22 +129,14 @@ int window_read_open(struct call *c, struct window *ret_window)
 	return 0;
 }
 
-static void time_put(struct buf *b, const char *field, int64_t ms)
-{
-	char text[CLOCK_TEXT];
-	clock_format(ms, text);
-	json_key(b, field);
-	json_z(b, text);
-}
-
 void window_write(struct buf *b, const struct window *w)
 {
-	time_put(b, "end", w->end_ms);
+	json_pair_time(b, "end", w->end_ms);
 	json_key(b, "granularity");
 	for (size_t i = 0; i < GRANULARITIES; i++)
 		if (granularities[i].level == w->level)
 			json_z(b, granularities[i].name);
-	time_put(b, "start", w->start_ms);
+	json_pair_time(b, "start", w->start_ms);
 }
 
 void window_answer(struct call *c, struct buf *b)
@@ -153,10 +145,9 @@ void window_answer(struct call *c, struct buf *b)
 	json_key(b, "links");
 	json_open(b, '[');
 	json_open(b, '{');
-	json_key(b, "href");
-	json_str(b, arena_printf(c->arena, "%.*s%s%.*s", STR_ARG(path), query.n ? "?" : "", STR_ARG(query)));
-	json_key(b, "rel");
-	json_z(b, "self");
+	json_pair_str(b, "href",
+	              arena_printf(c->arena, "%.*s%s%.*s", STR_ARG(path), query.n ? "?" : "", STR_ARG(query)));
+	json_pair_z(b, "rel", "self");
 	json_close(b, '}');
 	json_close(b, ']');
 	json_close(b, '}');

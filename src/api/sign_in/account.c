@@ -1,11 +1,12 @@
 /* What somebody who is signed in changes in the own account: the password, one-time codes, recovery codes. */
 #include "api/sign_in/sign_in.h"
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "identity/accounts.h"
 #include "identity/password.h"
 #include "identity/recovery.h"
 #include "identity/totp.h"
+#include "outbox/outbox.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -18,11 +19,50 @@ struct change {
 	struct str old, new, kept, new_hash, code;
 };
 
-static void changed(struct visit *v, const char *what)
+/* Mail is sent in the name of an organization: one of the person's, else the operator's own. */
+static int sender_find(struct tx *tx, struct arena *a, struct str user_id, struct str *ret_org)
 {
-	char peer[IP_TEXT];
+	struct grant_row *rows;
+	size_t count = 0;
+	int result = grants_of(tx, a, user_id, &rows, &count);
+	if (result < 0)
+		return result;
+	for (size_t i = 0; i < count; i++)
+		if (rows[i].in_org) {
+			*ret_org = rows[i].id;
+			return 0;
+		}
+	return tx_meta_get(tx, a, "bootstrap", ret_org);
+}
+
+int account_letter(struct tx *tx, struct arena *a, struct str user_id, struct str username, const char *subject,
+                   struct str text)
+{
+	struct str sender;
+	int result = sender_find(tx, a, user_id, &sender);
+	return result < 0 ? result : outbox_mail(tx, a, sender, username, str_of(subject), text);
+}
+
+int account_changed(struct visit *v, struct str user_id, struct str username, const char *what)
+{
+	char peer[IP_TEXT], now[CLOCK_TEXT];
 	ip_format(&v->request->peer, peer);
-	log_info("account: %s from %s: %s", v->call.caller->name, peer, what);
+	clock_format(clock_now_ms(), now);
+	visit_note(v, arena_printf(v->arena, "account: %.*s from %s: %s", STR_ARG(username), peer, what));
+	if (!outbox_has_mail(v->service->outbox))
+		return 0;
+	struct str text = arena_printf(v->arena,
+	                               "Of your account %.*s: %s.\n\nFrom %s, at %s.\n\n"
+	                               "If it was not you, ask for a new password at\n\n%s/console/sign-in\n\n"
+	                               "and tell an owner of your organization.\n",
+	                               STR_ARG(username), what, peer, now, v->service->base_url);
+	return account_letter(v->call.tx, v->arena, user_id, username, "A change of your account at Steward", text);
+}
+
+/* Of who is signed in. */
+static int own_changed(struct visit *v, const char *what)
+{
+	return account_changed(v, v->session.user_id, str_of(v->call.caller->name), what);
 }
 
 int account_take_over(struct tx *tx, struct arena *a, const struct doc *user)
@@ -34,7 +74,7 @@ int account_take_over(struct tx *tx, struct arena *a, const struct doc *user)
 		return result;
 	result = tx_list_all(tx, a, "user_passkey", user->id, &keys, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
-		result = tx_delete(tx, "user_passkey", keys[i].id);
+		result = passkey_delete(tx, a, &keys[i]);
 	if (result == 0)
 		result = totp_remove(tx, user->id);
 	if (result == 0 || result == -ENOENT)
@@ -83,9 +123,7 @@ static int change_save(struct visit *v)
 		result = fail_password(v, "old");
 	if (result == 0)
 		result = account_set_password(v, &user, c->new_hash, v->session.id);
-	if (result == 0)
-		changed(v, "the password was changed");
-	return result;
+	return result < 0 ? result : own_changed(v, "the password was changed");
 }
 
 int account_change_password(struct visit *v)
@@ -189,8 +227,9 @@ static int confirm_save(struct visit *v)
 	result = totp_check(v->call.tx, v->arena, v->session.user_id, c->code, true, &seconds);
 	if (result < 0)
 		return fail_code(v, result, seconds);
-	changed(v, "one-time codes are in use");
 	result = sessions_end(v->call.tx, v->arena, v->session.user_id, v->session.id);
+	if (result == 0)
+		result = own_changed(v, "one-time codes are in use");
 	if (result == 0)
 		result = session_strengthen(v->call.tx, v->arena, v->session.id);
 	return result < 0 ? result : codes_show(v);
@@ -236,8 +275,8 @@ static int end_save(struct visit *v)
 		result = totp_remove(v->call.tx, user.id);
 	if (result < 0)
 		return fail_code(v, result, seconds);
-	changed(v, "one-time codes are not in use any more");
-	return recovery_remove(v->call.tx, user.id);
+	result = recovery_remove(v->call.tx, user.id);
+	return result < 0 ? result : own_changed(v, "one-time codes are not in use any more");
 }
 
 int totp_end(struct visit *v)
@@ -271,8 +310,8 @@ static int again_save(struct visit *v)
 		return result;
 	if (!on)
 		return fail_code(v, -ENOENT, 0);
-	changed(v, "new recovery codes");
-	return codes_show(v);
+	result = own_changed(v, "new recovery codes were made");
+	return result < 0 ? result : codes_show(v);
 }
 
 int recovery_again(struct visit *v)

@@ -10,14 +10,19 @@
 #define HOME "/console/"
 #define SIGN_IN_PAGE "/console/sign-in?fault="
 
-struct str federated_parameter(const struct visit *v, const char *wanted, size_t most)
+struct str federated_field(const struct visit *v, struct str form, const char *wanted, size_t most)
 {
-	struct str rest = v->request->query, name, value, found = STR_NONE;
+	struct str rest = form, name, value, found = STR_NONE;
 	size_t count = 0;
 	while (query_next(&rest, &name, &value) && count < 2)
 		if (str_is(name, wanted) && count++ == 0 && !query_decode(value, v->arena, &found))
 			return STR_NONE;
 	return count == 1 && found.n <= most ? found : STR_NONE;
+}
+
+struct str federated_parameter(const struct visit *v, const char *name, size_t most)
+{
+	return federated_field(v, v->request->query, name, most);
 }
 
 struct str federated_target(const struct visit *v)
@@ -31,8 +36,7 @@ struct str federated_target(const struct visit *v)
 
 bool federated_is_from_here(const struct request *r)
 {
-	struct str site = request_header(r, "sec-fetch-site");
-	return request_header_count(r, "sec-fetch-site") <= 1 && (!site.p || str_is(site, "same-origin"));
+	return request_fetch_site(r) != FETCH_OTHER;
 }
 
 void federated_cookie(struct visit *v, const char *name, struct str ticket, int seconds)

@@ -5,7 +5,8 @@
 
 #include "api/sign_in/visit.h"
 
-/* A query parameter, decoded; STR_NONE where it is not there once, in order and not too long. */
+/* A field of a form or a query parameter, decoded; STR_NONE where it is not there once, in order and not too long. */
+struct str federated_field(const struct visit *v, struct str form, const char *name, size_t most);
 struct str federated_parameter(const struct visit *v, const char *name, size_t most);
 /* The page of the console that "to" names; whatever else it names: the first page. */
 struct str federated_target(const struct visit *v);

@@ -134,9 +134,7 @@ static int sign_in_options(struct visit *v)
 /* What is wrong is for the log: whoever tries learns only that it was not right. */
 static int refuse(struct visit *v, const char *why)
 {
-	char peer[IP_TEXT];
-	ip_format(&v->request->peer, peer);
-	log_info("sign-in: a passkey from %s was refused: %s", peer, why);
+	v->why = arena_printf(v->arena, "its passkey: %s", why).p;
 	return visit_fail_sign_in(v);
 }
 
@@ -362,10 +360,9 @@ static int new_save(struct visit *v)
 		result = session_strengthen(tx, v->arena, v->session.id);
 	if (result < 0)
 		return result;
-	log_info("account: %s has a new passkey %.*s", v->call.caller->name, STR_ARG(d.id));
 	v->status = 201;
 	v->out = passkey_view(v->arena, &d);
-	return 0;
+	return account_changed(v, v->session.user_id, str_of(v->call.caller->name), "a passkey was added");
 }
 
 static int new_fault(struct visit *v, const char *fault)
@@ -439,21 +436,26 @@ static int rename_one(struct visit *v)
 	return result;
 }
 
+int passkey_delete(struct tx *tx, struct arena *a, const struct doc *passkey)
+{
+	struct str credential = json_field(doc_json(a, passkey->body), "credentialId");
+	int result = tx_ref_delete(tx, "passkey_credential", credential_key(a, credential));
+	return result == 0 || result == -ENOENT ? tx_delete(tx, "user_passkey", passkey->id) : result;
+}
+
 static int delete_save(struct visit *v)
 {
 	struct doc d;
 	int result = visit_still_signed_in(v);
 	if (result == 0)
-		result = own_get(v, &d);
-	if (result < 0)
-		return result;
-	struct str credential = json_field(doc_json(v->arena, d.body), "credentialId");
-	result = tx_ref_delete(v->call.tx, "passkey_credential", credential_key(v->arena, credential));
-	if (result == 0 || result == -ENOENT)
-		result = tx_delete(v->call.tx, "user_passkey", d.id);
+		result = visit_own_factors(v);
 	if (result == 0)
-		log_info("account: %s has deleted the passkey %.*s", v->call.caller->name, STR_ARG(d.id));
-	return result;
+		result = own_get(v, &d);
+	if (result == 0)
+		result = passkey_delete(v->call.tx, v->arena, &d);
+	return result < 0
+	               ? result
+	               : account_changed(v, v->session.user_id, str_of(v->call.caller->name), "a passkey was deleted");
 }
 
 static int delete_one(struct visit *v)

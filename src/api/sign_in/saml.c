@@ -14,7 +14,6 @@
 
 #include "base/id.h"
 #include "base/log.h"
-#include "call/query.h"
 #include "identity/saml.h"
 #include "identity/tickets.h"
 
@@ -24,7 +23,7 @@
 #define SECONDS 600     /* to sign in at the provider */
 #define DONE_SECONDS 60 /* for the page in between */
 #define RESPONSE_MAX (192u << 10)
-#define ANSWER_MAX 12288 /* bytes of a ticket with what the provider says */
+#define ANSWER_MAX 8000 /* bytes of a ticket with what the provider says: it is a part of an address */
 #define GROUPS_MAX 100
 #define VERIFYING 2 /* processes at a time */
 #define VERIFYING_WAIT 64
@@ -137,17 +136,6 @@ static int answer_slow(struct visit *v)
 	return 0;
 }
 
-/* The field of the form; STR_NONE where it is not there once. */
-static struct str form_field(const struct visit *v, const char *wanted)
-{
-	struct str rest = v->request->body, name, value, found = STR_NONE;
-	size_t count = 0;
-	while (query_next(&rest, &name, &value) && count < 2)
-		if (str_is(name, wanted) && count++ == 0 && !query_decode(value, v->arena, &found))
-			return STR_NONE;
-	return count == 1 && found.n <= RESPONSE_MAX ? found : STR_NONE;
-}
-
 static int answer(struct visit *v)
 {
 	struct saml_visit *s = v->state = arena_new_of(v->arena, struct saml_visit);
@@ -157,7 +145,7 @@ static int answer(struct visit *v)
 		result = provider_read(v, id);
 	if (result < 0)
 		return result == -ENOENT ? federated_page_fault(v, NULL, "OIDC_UNKNOWN") : result;
-	s->response = form_field(v, "SAMLResponse");
+	s->response = federated_field(v, v->request->body, "SAMLResponse", RESPONSE_MAX);
 	if (!s->response.n)
 		return federated_page_fault(v, NULL, "OIDC_REFUSED");
 	v->pool = &verifying;

@@ -129,6 +129,7 @@ int sign_in_password(struct visit *v)
 		return result;
 	e->username = arena_lower(v->arena, e->username);
 	result = account_find(v, e);
+	v->whose = e->user_id.n ? e->username : STR_NONE;
 	if (result == 0)
 		result = visit_attempt_password(v, e->username);
 	v->slow = password_slow;
@@ -206,6 +207,7 @@ static int code_read(struct visit *v, bool recovers)
 	}
 	e->code = str_trim(e->code);
 	e->recovers = recovers;
+	v->whose = e->ticket.user_id;
 	v->save = code_save;
 	v->ended = code_ended;
 	return visit_attempt(v, code_attempt(v, e));
@@ -350,9 +352,10 @@ int first_set(struct visit *v)
 	e->password = json_field(v->body, "password");
 	if (e->username.n && (e->username.n > NAME_MAX_BYTES - 1 || !format_fits(FORMAT_EMAIL, e->username)))
 		return call_fail_field(&v->call, 400, "VALIDATION_ERROR", "username", "must be an e-mail address.");
+	struct str name = e->username.n ? e->username : json_field(doc_json(v->arena, user.body), "username");
 	result = names_check(v);
 	if (result == 0)
-		result = password_check(v, "password", e->password, e->username);
+		result = password_check(v, "password", e->password, name);
 	v->slow = new_password_slow;
 	v->save = first_save;
 	return result;
@@ -366,22 +369,6 @@ struct letter {
 	struct service *service;
 	struct str username;
 };
-
-/* Mail is sent in the name of an organization: one of the person's, else the operator's own. */
-static int sender_find(struct tx *tx, struct arena *a, struct str user_id, struct str *ret_org)
-{
-	struct grant_row *rows;
-	size_t count = 0;
-	int result = grants_of(tx, a, user_id, &rows, &count);
-	if (result < 0)
-		return result;
-	for (size_t i = 0; i < count; i++)
-		if (rows[i].in_org) {
-			*ret_org = rows[i].id;
-			return 0;
-		}
-	return tx_meta_get(tx, a, "bootstrap", ret_org);
-}
 
 /* Whoever knows a name could fill its owner's mailbox. -EALREADY: not now. */
 static int pause_check(struct tx *tx, struct arena *a, struct str user_id)
@@ -432,14 +419,12 @@ static int letter_run(struct tx *tx, void *ctx)
 	struct letter *l = ctx;
 	struct arena *a = l->arena;
 	struct doc user;
-	struct str id, sender;
+	struct str id;
 	int result = tx_ref_get(tx, a, "user_name", l->username, &id);
 	if (result == 0)
 		result = tx_get(tx, a, "user", id, &user);
 	if (result == 0)
 		result = pause_check(tx, a, id);
-	if (result == 0)
-		result = sender_find(tx, a, id, &sender);
 	if (result < 0)
 		return result;
 	if (!outbox_has_mail(l->service->outbox)) {
@@ -454,7 +439,7 @@ static int letter_run(struct tx *tx, void *ctx)
 	                               "%.*s\n\nThe link can be used once, for an hour.\n"
 	                               "If it was not you, ignore this letter: nothing has changed.\n",
 	                               STR_ARG(l->username), STR_ARG(reset_link(a, l->service->base_url, &user)));
-	return outbox_mail(tx, a, sender, l->username, STR("A new password for Steward"), text);
+	return account_letter(tx, a, id, l->username, "A new password for Steward", text);
 }
 
 static void letter_done(void *ctx, int result)
@@ -475,6 +460,7 @@ int forgotten_ask(struct visit *v)
 		result = visit_attempt(v, arena_printf(v->arena, "forgotten/%.*s", STR_ARG(username)));
 	if (result < 0)
 		return result;
+	v->trying = false; /* it counts, but nobody was refused */
 	struct letter *l = must_calloc(1, sizeof *l);
 	l->arena = arena_new();
 	l->service = v->service;
@@ -517,6 +503,9 @@ static int reset_save(struct visit *v)
 	result = account_take_over(tx, v->arena, &user);
 	if (result == 0)
 		result = account_set_password(v, &user, e->new_hash, STR_NONE);
+	if (result == 0)
+		result = account_changed(v, user.id, json_field(doc_json(v->arena, user.body), "username"),
+		                         "the password was changed by a link");
 	return result < 0 ? result : password_passed(v, &user, "letter");
 }
 

@@ -22,10 +22,20 @@ must_check int account_take_over(struct tx *tx, struct arena *a, const struct do
  * user->secret. */
 must_check int account_set_password(struct visit *v, struct doc *user, struct str hash, struct str but);
 
+/* In a write: a letter to an account's owner. There must be a mail server. */
+must_check int account_letter(struct tx *tx, struct arena *a, struct str user_id, struct str username,
+                              const char *subject, struct str text);
+/* In save(): how the account is signed in to has changed: a line in the log, and a letter to its owner, who may not be
+ * the one who did it. */
+must_check int account_changed(struct visit *v, struct str user_id, struct str username, const char *what);
+
 /* sign_in.c, in a write: a link that sets a new password, once and within an hour, for the operator to hand over; and
  * where wanted, one-time codes of the account are not asked for any more. -ENOENT: nobody has that name. */
 must_check int password_link(struct tx *tx, struct arena *a, const char *base_url, struct str username,
                              bool without_codes, struct str *ret_link);
+
+/* passkeys.c, in a write: the passkey signs nobody in any more, and may be registered again. */
+must_check int passkey_delete(struct tx *tx, struct arena *a, const struct doc *passkey);
 
 /* passkeys.c, oidc.c: paths of theirs below SESSION_PATH. */
 void passkeys_serve(struct service *s, struct request *r);

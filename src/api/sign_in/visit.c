@@ -31,9 +31,24 @@ static void page_answer(struct visit *v)
 	response_header(a, "referrer-policy", STR("no-referrer"));
 }
 
+/* Guesses are the operator's to see. */
+static void refusal_tell(struct visit *v)
+{
+	const struct problem *p = &v->call.problem;
+	const struct principal *caller = v->call.caller;
+	struct str whose = v->whose.n ? v->whose : caller ? str_of(caller->name) : STR("somebody");
+	char peer[IP_TEXT];
+	if (!v->trying || p->status < 400 || p->status >= 500)
+		return;
+	attempt_wrong(v->service->attempts);
+	ip_format(&v->request->peer, peer);
+	log_info("sign-in: refused: %.*s from %s: %s", STR_ARG(whose), peer, v->why ? v->why : p->code);
+}
+
 static void answer_fill(struct visit *v)
 {
 	struct request *r = v->request;
+	refusal_tell(v);
 	for (size_t i = 0; i < v->call.extra_header_count; i++)
 		response_header(&r->response, v->call.extra_headers[i][0].p, v->call.extra_headers[i][1]);
 	if (v->call.problem.status) {
@@ -81,6 +96,8 @@ static int save_run(struct tx *tx, void *ctx)
 	v->cookie = STR_NONE;
 	v->out = NULL;
 	v->status = 0;
+	v->note_count = 0;
+	v->signed_in = false;
 	int result = v->save(v);
 	v->call.tx = NULL;
 	return result < 0 ? result : 0;
@@ -94,8 +111,13 @@ static void save_done(void *ctx, int result)
 		v->call.problem = (struct problem){0};
 	if (result < 0 && !v->call.problem.status)
 		call_fail_store(&v->call, result, "session");
+	bool kept = result == 0 && !v->call.problem.status;
+	for (size_t i = 0; kept && i < v->note_count; i++)
+		log_info("%.*s", STR_ARG(v->notes[i]));
+	if (kept && v->signed_in)
+		attempt_signed_in(v->service->attempts);
 	if (v->ended)
-		v->ended(v, result == 0 && !v->call.problem.status);
+		v->ended(v, kept);
 	answer_from_thread(v);
 }
 
@@ -265,6 +287,7 @@ int visit_attempt(struct visit *v, struct str name)
 	if (state == ATTEMPT_REFUSED)
 		return too_many(v, seconds);
 	v->known_wait = state == ATTEMPT_KNOWN ? seconds : 0;
+	v->trying = true;
 	return 0;
 }
 
@@ -274,8 +297,10 @@ int visit_attempt_password(struct visit *v, struct str username)
 	int result = visit_attempt(v, username);
 	if (result < 0 || device_is_known(v->arena, v->request, attempt_name(v, username)))
 		return result;
-	if (!attempt_anywhere(v->service->attempts, attempt_name(v, username), &v->request->peer, &seconds))
+	if (!attempt_anywhere(v->service->attempts, attempt_name(v, username), &v->request->peer, &seconds)) {
+		v->trying = false; /* nothing is looked at */
 		return too_many(v, seconds);
+	}
 	v->counted = true;
 	return 0;
 }
@@ -283,11 +308,18 @@ int visit_attempt_password(struct visit *v, struct str username)
 void visit_attempt_right(struct visit *v, struct str name)
 {
 	name = attempt_name(v, name);
+	v->trying = false;
 	if (v->counted)
 		attempt_anywhere_right(v->service->attempts, name);
 	attempt_take_back(v->service->attempts, name, &v->request->peer);
 	if (name.n)
 		attempt_succeeded(v->service->attempts, name, &v->request->peer);
+}
+
+void visit_note(struct visit *v, struct str line)
+{
+	if (v->note_count < sizeof v->notes / sizeof *v->notes)
+		v->notes[v->note_count++] = line;
 }
 
 int visit_fail_sign_in(struct visit *v)
@@ -355,7 +387,9 @@ int visit_sign_in(struct visit *v, struct str user_id, const char *how, bool str
 	char peer[IP_TEXT];
 	ip_format(&v->request->peer, peer);
 	struct str name = json_field(doc_json(v->arena, user.body), "username");
-	log_info("sign-in: %.*s from %s by %s, session %.*s", STR_ARG(name), peer, how, STR_ARG(v->session.id));
+	visit_note(v, arena_printf(v->arena, "sign-in: %.*s from %s by %s, session %.*s", STR_ARG(name), peer, how,
+	                           STR_ARG(v->session.id)));
+	v->signed_in = true;
 	if (!device_is_known(v->arena, v->request, name))
 		call_header(&v->call, STR("set-cookie"), device_cookie(v->arena, name));
 	if (!v->out)

@@ -46,6 +46,10 @@ struct visit {
 	/* After save(), on the store's thread: whether it was kept. For what is counted in memory. */
 	void (*ended)(struct visit *v, bool kept);
 	void *state; /* the steps' own */
+	/* For the log, where a sign-in is refused: whose it would have been (an account's name, never what was typed),
+	 * and what was wrong. */
+	struct str whose;
+	const char *why;
 
 	/* The answer. */
 	int status;        /* 0: 200, or 204 without `out` */
@@ -59,6 +63,10 @@ struct visit {
 	size_t headers;      /* that run() and slow() have set */
 	unsigned known_wait; /* see visit_attempt(): seconds, when only right credentials pass */
 	bool counted;        /* by attempt_anywhere() */
+	bool trying;         /* by visit_attempt(), and not right so far */
+	bool signed_in;
+	struct str notes[4];
+	size_t note_count;
 };
 
 /* What save() returns when its changes are to be kept although it has refused by call_fail(): counted tries. */
@@ -79,6 +87,8 @@ must_check int visit_own_account(struct visit *v);
 must_check int visit_own_factors(struct visit *v);
 /* In save(): reads the session again; 401 where it has ended since run(). */
 must_check int visit_still_signed_in(struct visit *v);
+/* In save(): a line for the log, once what it tells of is kept. */
+void visit_note(struct visit *v, struct str line);
 /* 401 INVALID_CREDENTIALS, the same whatever was wrong. */
 int visit_fail_sign_in(struct visit *v);
 /* In run(): 429 where too many attempts have failed for the name (a user's, or an id) from there. In all other cases

@@ -1,16 +1,14 @@
 /* Samples of all servers of this host. Each server has a connection that is kept for it; all are asked at once, and one
  * poll waits for their answers, so that a hung server delays nobody and is left out when the time is over.
  *
- * Once a minute the databases are looked into as well. What only a connection to a database itself can tell (tables,
- * their sizes, scans) is asked there when something has happened in it, and at least every ten minutes; else it is as
- * it was. Such a look has a connection of its own, which ends with it: one that stayed would be in the way of DROP
- * DATABASE. The kept connection, which is to "postgres", looks into that one itself: a session that begins costs many
- * times what it asks. But a session keeps what it has learnt of each table, so that this is not for one with many.
- * Those that were not looked into for longest come first, and those for which no time is left come next minute; one
- * that fails is left alone for a while. The times of tables come from the node module through the kept connection,
- * their names with such a look: collections.c. */
-#include "engine/postgres/measure.h"
+ * Once a minute the databases are looked into as well; measure_databases.c says which. Such a look has a connection of
+ * its own, which ends with it: one that stayed would be in the way of DROP DATABASE. The kept connection, which is to
+ * "postgres", looks into that one itself: a session that begins costs many times what it asks. But a session keeps what
+ * it has learnt of each table, so that this is not for one with many. Those for which no time is left come next minute.
+ * The times of tables come from the node module through the kept connection, their names with such a look:
+ * collections.c. */
 #include "engine/postgres/collections.h"
+#include "engine/postgres/measure_databases.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -23,15 +21,9 @@
 
 #define TICK_MS 4000
 #define WHOLE_MS 8000
-#define LOOK_MS 3500 /* that a look may take: none begins with less time left */
-#define DATABASES_MAX 64
-#define NAMES_MAX 5000
+#define LOOK_MS 3500       /* that a look may take: none begins with less time left */
 #define KEPT_RELATIONS 300 /* that the kept session may learn of: some megabytes */
-#define LOOK_EVERY_US 600000000LL
-#define FAILED_WAIT_US 300000000LL /* a database with too many tables would take its time every minute */
 #define LIST_SLOW_US 1000000LL
-#define ACTIVE_LEAST_MS 250    /* of sessions' time: our own questions take some of it too */
-#define REPLAYED_LEAST 1048576 /* bytes of log */
 #define RESTARTS_KEPT 64
 #define HOUR_US 3600000000LL
 /* The server's log need not tell of each look when it ends, too. */
@@ -40,25 +32,6 @@
 	"log_disconnections=off"
 
 /* --- what is known of each server between two samples */
-
-struct inside {
-	double inputs[DATABASE_INPUTS], scans, hits, misses;
-};
-
-struct database {
-	char name[64];
-	unsigned oid;
-	double storage, writes, active, replayed; /* as last listed */
-	double at_writes, at_active, at_replayed; /* when it was last looked into */
-	int64_t looked_us;
-	bool known, listed, wanted; /* looked into; in the last list; to be looked into */
-	struct inside inside;
-};
-
-struct names {
-	char (*list)[64];
-	size_t count;
-};
 
 enum step {
 	STEP_IDLE,
@@ -89,19 +62,13 @@ struct server {
 	struct pg_floor floor;
 	int64_t restarts[RESTARTS_KEPT];
 	size_t restart_count;
-	struct database *databases;
-	size_t database_count, next;     /* next: that is being looked into */
+	struct pg_databases databases;
+	struct pg_database *next;        /* that is being looked into */
 	int64_t looks_end, list_from_us; /* no look begins after that; no list is asked for before that */
 	int64_t list_us;                 /* when it was asked for */
-	/* Of the last list: whether it is of this round, all databases by name, how many of them can be looked into,
-	 * and what all take of the disk. */
-	bool listed;
-	struct names names;
-	size_t open_count;
-	double storage;
 	struct pg_tables *tables;
-	bool counts, leads;     /* whether it offers the times of tables; and is no standby */
-	int64_t tables_from_us; /* they are not asked for before that */
+	bool leads;             /* it is no standby */
+	int64_t tables_from_us; /* times of tables are not asked for before that */
 };
 
 struct pg_measures {
@@ -124,8 +91,7 @@ static void server_free(struct server *s)
 {
 	server_disconnect(s);
 	pg_tables_free(s->tables);
-	free(s->databases);
-	free(s->names.list);
+	pg_databases_free(&s->databases);
 	free(s);
 }
 
@@ -231,138 +197,6 @@ static double restarts_count(const struct server *s)
 	return (double)n;
 }
 
-/* --- its databases */
-
-static struct database *database_ensure(struct server *s, const char *name)
-{
-	for (size_t i = 0; i < s->database_count; i++)
-		if (strcmp(s->databases[i].name, name) == 0)
-			return &s->databases[i];
-	s->databases = must_realloc(s->databases, (s->database_count + 1) * sizeof *s->databases);
-	struct database *d = &s->databases[s->database_count++];
-	*d = (struct database){.known = false};
-	snprintf(d->name, sizeof d->name, "%s", name);
-	return d;
-}
-
-static bool database_moved(const struct database *d)
-{
-	int64_t ago = clock_mono_us() - d->looked_us;
-	if (!d->known)
-		return !d->looked_us || ago >= FAILED_WAIT_US;
-	return d->writes != d->at_writes || d->active - d->at_active >= ACTIVE_LEAST_MS || d->active < d->at_active ||
-	       d->replayed - d->at_replayed >= REPLAYED_LEAST || ago >= LOOK_EVERY_US;
-}
-
-static double number_at(const PGresult *rows, int row, int column)
-{
-	return PQgetisnull(rows, row, column) ? (double)NAN : strtod(PQgetvalue(rows, row, column), NULL);
-}
-
-static void names_take(struct server *s, const PGresult *rows)
-{
-	int count = PQntuples(rows);
-	s->names.list = must_realloc(s->names.list, ((size_t)count + 1) * sizeof *s->names.list);
-	s->names.count = 0;
-	s->storage = 0;
-	s->open_count = 0;
-	s->counts = count && *PQgetvalue(rows, 0, 7) == 't';
-	for (int i = 0; i < count; i++) {
-		snprintf(s->names.list[s->names.count++], sizeof *s->names.list, "%s", PQgetvalue(rows, i, 0));
-		s->storage += number_at(rows, i, 1);
-		s->open_count += number_at(rows, i, 5) > 0;
-	}
-}
-
-static void databases_take(struct server *s, const PGresult *rows)
-{
-	size_t kept = 0;
-	names_take(s, rows);
-	for (size_t i = 0; i < s->database_count; i++)
-		s->databases[i].listed = false;
-	for (int i = 0; i < PQntuples(rows) && i < DATABASES_MAX && (size_t)i < s->open_count; i++) {
-		struct database *d = database_ensure(s, PQgetvalue(rows, i, 0));
-		d->listed = true;
-		d->storage = number_at(rows, i, 1);
-		d->writes = number_at(rows, i, 2);
-		d->active = number_at(rows, i, 3);
-		d->replayed = number_at(rows, i, 4);
-		d->oid = (unsigned)strtoul(PQgetvalue(rows, i, 6), NULL, 10);
-		d->wanted = database_moved(d);
-	}
-	for (size_t i = 0; i < s->database_count; i++)
-		if (s->databases[i].listed)
-			s->databases[kept++] = s->databases[i];
-	s->database_count = kept;
-	s->listed = true;
-}
-
-/* The next to be looked into; database_count: none. */
-static size_t database_choose(const struct server *s)
-{
-	size_t chosen = s->database_count;
-	for (size_t i = 0; i < s->database_count; i++)
-		if (s->databases[i].wanted &&
-		    (chosen == s->database_count || s->databases[i].looked_us < s->databases[chosen].looked_us))
-			chosen = i;
-	return chosen;
-}
-
-/* What was known of it is not known any more. */
-static void database_fail(struct database *d)
-{
-	d->known = d->wanted = false;
-	d->looked_us = clock_mono_us();
-}
-
-/* Whether what was last seen inside still counts: one that should be looked into again may have to wait for it. */
-static bool database_is_known(const struct database *d)
-{
-	return d->known && clock_mono_us() - d->looked_us < 2 * LOOK_EVERY_US;
-}
-
-static void inside_take(struct database *d, const PGresult *rows)
-{
-	struct inside *in = &d->inside;
-	if (PQntuples(rows) != 1 || PQnfields(rows) != 9) {
-		database_fail(d);
-		return;
-	}
-	for (int i = 0; i < 6; i++)
-		in->inputs[DATABASE_TABLES + i] = number_at(rows, 0, i);
-	in->scans = number_at(rows, 0, 6);
-	in->hits = number_at(rows, 0, 7);
-	in->misses = number_at(rows, 0, 8);
-	in->inputs[DATABASE_ROW_BYTES] =
-	        in->inputs[DATABASE_ROWS] > 0 ? in->inputs[DATABASE_DATA] / in->inputs[DATABASE_ROWS] : 0;
-	d->known = true;
-	d->wanted = false;
-	d->looked_us = clock_mono_us();
-	d->at_writes = d->writes;
-	d->at_active = d->active;
-	d->at_replayed = d->replayed;
-}
-
-/* Sums over the databases; a gap where one of them is not known. */
-static void databases_add_up(struct server *s)
-{
-	double data = s->open_count > DATABASES_MAX ? (double)NAN : 0, scans = data, hits = data, misses = data;
-	for (size_t i = 0; i < s->database_count; i++) {
-		const struct database *d = &s->databases[i];
-		double unknown = database_is_known(d) ? 0 : (double)NAN;
-		data += unknown + d->inside.inputs[DATABASE_DATA];
-		scans += unknown + d->inside.scans;
-		hits += unknown + d->inside.hits;
-		misses += unknown + d->inside.misses;
-	}
-	s->inputs[PROCESS_STORAGE] = s->storage;
-	s->inputs[PROCESS_DATA] = data;
-	s->inputs[PROCESS_SCANS] = scans;
-	s->inputs[PROCESS_INDEX_HITS] = hits;
-	s->inputs[PROCESS_INDEX_MISSES] = misses;
-	s->inputs[PROCESS_INDEX_BLOCKS] = hits + misses;
-}
-
 /* --- one server's way through a round */
 
 static void server_fail(struct server *s)
@@ -438,7 +272,7 @@ static void server_begin(struct server *s, const struct engine_sampling *to)
 		tables_choose(s, to);
 	for (size_t i = 0; i < PROCESS_INPUTS; i++)
 		s->inputs[i] = (double)NAN;
-	s->answered = s->listed = false;
+	s->answered = s->databases.listed = false;
 	s->looks_end = pg_mono_ms() + WHOLE_MS - LOOK_MS;
 	s->step = STEP_IDLE;
 	if (s->conn && PQstatus(s->conn) == CONNECTION_OK)
@@ -498,7 +332,7 @@ static bool process_take(struct server *s, const PGresult *rows, bool whole)
 	if (PQntuples(rows) != 1 || PQnfields(rows) != (int)PG_ASKED + 2)
 		return false;
 	for (size_t i = 0; i < PG_ASKED; i++)
-		s->inputs[pg_asked[i]] = number_at(rows, 0, (int)i);
+		s->inputs[pg_asked[i]] = pg_number_at(rows, 0, (int)i);
 	s->epoch = hash_of(PQgetvalue(rows, 0, (int)PG_ASKED), s->pid);
 	s->leads = *PQgetvalue(rows, 0, (int)PG_ASKED + 1) == 't';
 	s->asked_us = clock_mono_us();
@@ -511,9 +345,9 @@ static bool process_take(struct server *s, const PGresult *rows, bool whole)
 }
 
 /* Once it is known how many relations it has. */
-static bool inside_is_kept(const struct database *d)
+static bool inside_is_kept(const struct pg_database *d)
 {
-	const double *in = d->inside.inputs;
+	const double *in = d->inputs;
 	return strcmp(d->name, "postgres") == 0 && d->known &&
 	       in[DATABASE_TABLES] + in[DATABASE_INDEXES] + in[DATABASE_VIEWS] <= KEPT_RELATIONS;
 }
@@ -525,17 +359,17 @@ static void inside_begin(struct server *s)
 		PQfinish(s->other);
 		s->other = NULL;
 		s->step = STEP_IDLE;
-		s->next = database_choose(s);
-		if (s->next == s->database_count || pg_mono_ms() > s->looks_end)
+		s->next = pg_databases_choose(&s->databases);
+		if (!s->next || pg_mono_ms() > s->looks_end)
 			return;
-		if (inside_is_kept(&s->databases[s->next])) {
+		if (inside_is_kept(s->next)) {
 			question_ask(s, "inside", STEP_INSIDE);
 			return;
 		}
-		s->other = pg_sql_begin(s->port, s->run, PG_SUPER, s->databases[s->next].name, OPTIONS);
+		s->other = pg_sql_begin(s->port, s->run, PG_SUPER, s->next->name, OPTIONS);
 		if (s->other && PQstatus(s->other) != CONNECTION_BAD)
 			break;
-		database_fail(&s->databases[s->next]);
+		pg_database_fail(s->next);
 	}
 	s->step = STEP_ENTER;
 	s->events = POLLOUT;
@@ -554,9 +388,9 @@ static void inside_end(struct server *s, bool good)
 static void inside_fail(struct server *s)
 {
 	const PGconn *conn = inside_conn(s);
-	log_debug("engine: %s: no look into %s: %s", s->node, s->databases[s->next].name,
+	log_debug("engine: %s: no look into %s: %s", s->node, s->next->name,
 	          conn ? PQerrorMessage(conn) : "no connection");
-	database_fail(&s->databases[s->next]);
+	pg_database_fail(s->next);
 	inside_end(s, false);
 }
 
@@ -597,9 +431,9 @@ static void step_enter(struct server *s)
 /* Without a list of this round nothing is looked into, but for the names of tables. */
 static void tables_ask(struct server *s)
 {
-	for (size_t i = 0; i < s->database_count; i++)
-		s->databases[i].wanted &= s->listed;
-	if (s->counts && clock_mono_us() >= s->tables_from_us)
+	for (size_t i = 0; i < s->databases.count; i++)
+		s->databases.list[i].wanted &= s->databases.listed;
+	if (s->databases.counts && clock_mono_us() >= s->tables_from_us)
 		sent(s, PQsendQuery(s->conn, pg_tables_ask), STEP_TABLES);
 	else
 		inside_begin(s);
@@ -635,7 +469,7 @@ static void list_fail(struct server *s)
 {
 	int64_t now = clock_mono_us();
 	if (now - s->list_us >= LIST_SLOW_US)
-		s->list_from_us = now + FAILED_WAIT_US;
+		s->list_from_us = now + PG_FAILED_WAIT_US;
 }
 
 static void step_list(struct server *s)
@@ -647,7 +481,7 @@ static void step_list(struct server *s)
 	if (r < 0) {
 		list_fail(s);
 	} else {
-		databases_take(s, rows);
+		pg_databases_take(&s->databases, rows);
 		PQclear(rows);
 	}
 	tables_ask(s);
@@ -662,11 +496,11 @@ static void step_tables(struct server *s)
 		return;
 	/* A server that was started without the module says so. */
 	if (r < 0)
-		s->tables_from_us = clock_mono_us() + FAILED_WAIT_US;
+		s->tables_from_us = clock_mono_us() + PG_FAILED_WAIT_US;
 	else
 		pg_tables_take(s->tables, rows, clock_mono_us());
-	for (size_t i = 0; r == 1 && i < s->database_count; i++) {
-		struct database *d = &s->databases[i];
+	for (size_t i = 0; r == 1 && i < s->databases.count; i++) {
+		struct pg_database *d = &s->databases.list[i];
 		d->wanted |= (d->known || !d->looked_us) && pg_tables_want(s->tables, d->oid, d->name);
 	}
 	inside_begin(s);
@@ -675,7 +509,7 @@ static void step_tables(struct server *s)
 static void step_inside(struct server *s)
 {
 	PGresult *rows;
-	struct database *d = &s->databases[s->next];
+	struct pg_database *d = s->next;
 	int r = rows_take(s, inside_conn(s), &rows);
 	if (r == 0)
 		return;
@@ -683,11 +517,11 @@ static void step_inside(struct server *s)
 		inside_fail(s);
 		return;
 	}
-	inside_take(d, rows);
+	pg_database_take(d, rows);
 	PQclear(rows);
 	if (!s->other && !inside_is_kept(d))
 		inside_end(s, false);
-	else if (s->counts && pg_tables_send(s->tables, d->oid, d->name, inside_conn(s)))
+	else if (s->databases.counts && pg_tables_send(s->tables, d->oid, d->name, inside_conn(s)))
 		sent(s, 1, STEP_NAMES);
 	else
 		inside_begin(s);
@@ -697,7 +531,7 @@ static void step_inside(struct server *s)
 static void step_names(struct server *s)
 {
 	PGresult *rows;
-	const struct database *d = &s->databases[s->next];
+	const struct pg_database *d = s->next;
 	int r = rows_take(s, inside_conn(s), &rows);
 	if (r == 0)
 		return;
@@ -753,34 +587,13 @@ static void servers_wait(struct pg_measures *m, bool whole)
 
 /* --- giving it away */
 
-static void databases_give(const struct server *s, const struct engine_sampling *to)
-{
-	for (size_t i = 0; i < s->database_count; i++) {
-		const struct database *d = &s->databases[i];
-		double inputs[DATABASE_INPUTS];
-		for (size_t k = 0; k < DATABASE_INPUTS; k++)
-			inputs[k] = database_is_known(d) ? d->inside.inputs[k] : (double)NAN;
-		inputs[DATABASE_STORAGE] = d->storage;
-		struct engine_sample sample = {s->cluster_id, s->node, MEASURE_DATABASE, d->name, s->asked_us,
-		                               s->epoch,      inputs};
-		to->take(to->ctx, &sample);
-	}
-	const char **names = must_calloc(s->names.count + 1, sizeof *names);
-	for (size_t i = 0; i < s->names.count; i++)
-		names[i] = s->names.list[i];
-	/* With more than were asked for nobody knows which are gone. */
-	if (s->names.count && s->names.count < NAMES_MAX)
-		to->databases(to->ctx, s->cluster_id, s->node, names, s->names.count);
-	free(names);
-}
-
 /* Late ones are not waited for any more, nor is their answer taken for that of the next question. */
 static void server_late(struct server *s)
 {
 	if (s->step == STEP_LIST)
 		list_fail(s);
 	if (s->step == STEP_ENTER || s->step == STEP_INSIDE)
-		database_fail(&s->databases[s->next]);
+		pg_database_fail(s->next);
 	if (!s->other) {
 		server_disconnect(s);
 		return;
@@ -805,15 +618,15 @@ static void server_give(struct server *s, const double *host, struct pg_disk_see
 		server_late(s);
 	if (!s->answered)
 		return;
-	if (s->listed)
-		databases_add_up(s);
+	if (s->databases.listed)
+		pg_databases_add_up(&s->databases, s->inputs);
 	for (size_t i = 0; i < PROCESS_INPUTS; i++)
 		if (!isnan(host[i]))
 			s->inputs[i] = host[i];
 	struct engine_sample sample = {s->cluster_id, s->node, MEASURE_PROCESS, "", s->asked_us, s->epoch, s->inputs};
 	to->take(to->ctx, &sample);
-	if (s->listed)
-		databases_give(s, to);
+	if (s->databases.listed)
+		pg_databases_give(&s->databases, &sample, to);
 	pg_tables_give(s->tables, &sample, s->leads, to);
 	pg_tables_forget(s->tables);
 }

@@ -1,4 +1,4 @@
-/* Measuring servers: what measure.c has of measure_sql.c and measure_host.c. */
+/* Measuring servers: what measure.c and measure_databases.c have of measure_sql.c and measure_host.c. */
 #ifndef STEWARD_ENGINE_POSTGRES_MEASURE_H
 #define STEWARD_ENGINE_POSTGRES_MEASURE_H
 

@@ -83,6 +83,26 @@ static void test_together(void)
 	}
 }
 
+/* A counter of /metrics must not fall: one that is begun is counted when it was wrong, and not before. */
+static void test_counts(void)
+{
+	struct attempts *a = attempts_new();
+	struct attempts_stats stats;
+	struct ip here = address(1);
+	unsigned seconds;
+	for (int i = 0; i < 3; i++)
+		CHECK(attempt_begin(a, STR("me"), &here, &seconds) == ATTEMPT_OPEN);
+	attempt_take_back(a, STR("me"), &here);
+	attempts_stats(a, &stats);
+	CHECK(stats.failed == 0 && stats.signed_in == 0);
+	attempt_wrong(a);
+	attempt_failed(a, STR("me"), &here);
+	attempt_signed_in(a);
+	attempts_stats(a, &stats);
+	CHECK(stats.failed == 2 && stats.signed_in == 1);
+	attempts_free(a);
+}
+
 /* An IPv6 caller counts by its network: another address in it is not a new caller. */
 static void test_networks(void)
 {
@@ -167,5 +187,6 @@ int main(void)
 	test_mark();
 	test_anywhere();
 	test_together();
+	test_counts();
 	return CHECK_DONE();
 }

@@ -227,4 +227,31 @@ static unused_here struct objects_options s3_options(const struct server *s, con
 	                                .stall_seconds = 1};
 }
 
+static unused_here struct objects *open_made(const struct objects_options *options)
+{
+	struct objects *o = NULL;
+	CHECK(objects_open(options, &o) == 0);
+	if (!o) {
+		fprintf(stderr, "%s\n", objects_why());
+		exit(1);
+	}
+	return o;
+}
+
+static unused_here int open_result(struct objects_options options)
+{
+	struct objects *o = NULL;
+	int r = objects_open(&options, &o);
+	objects_close(o);
+	return r;
+}
+
+static unused_here bool says(const char *words)
+{
+	bool found = strstr(objects_why(), words) != NULL;
+	if (!found)
+		fprintf(stderr, "says: %s\n", objects_why());
+	return found;
+}
+
 #endif

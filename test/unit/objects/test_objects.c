@@ -340,6 +340,7 @@ static void kind_run(size_t kind, const struct server *server)
 	char url[128];
 	struct objects_options options =
 	        kinds[kind].options ? kinds[kind].options(server, url) : (struct objects_options){.url = url};
+	options.stall_seconds = 0; /* as always: nothing stands still here, but a busy machine */
 	const char *below = kinds[kind].options ? "" : folder;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct objects *o = NULL;

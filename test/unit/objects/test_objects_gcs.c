@@ -12,31 +12,9 @@ static struct objects *open_gcs(const char *prefix)
 {
 	char url[128];
 	struct objects_options options = gcs_options(&server, url);
-	struct objects *o = NULL;
 	options.part_bytes = CHUNK;
 	snprintf(url, sizeof url, "gs://bucket/%s", prefix);
-	CHECK(objects_open(&options, &o) == 0);
-	if (!o) {
-		fprintf(stderr, "%s\n", objects_why());
-		exit(1);
-	}
-	return o;
-}
-
-static int open_result(struct objects_options options)
-{
-	struct objects *o = NULL;
-	int r = objects_open(&options, &o);
-	objects_close(o);
-	return r;
-}
-
-static bool says(const char *words)
-{
-	bool found = strstr(objects_why(), words) != NULL;
-	if (!found)
-		fprintf(stderr, "says: %s\n", objects_why());
-	return found;
+	return open_made(&options);
 }
 
 static void test_open(void)
