@@ -2,8 +2,9 @@
  *
  * The store holds only the HA1s, sealed; they and the caller's snapshot are kept per loop until identities change. Kept
  * are also the HA2s of the targets that were last asked for, whoever asked, and for MD5 the state after the first block
- * of what is hashed, which is the same for all uses of a nonce. So a call mostly costs two blocks of a hash and a look
- * into the window. Both are looked up by the very bytes that would be hashed, and written only by right responses.
+ * of what is hashed, which is the same for all uses of a nonce; and headers, since the uses of a nonce differ in count
+ * and response alone. So a call mostly costs two blocks of a hash and a look into the window. All three are looked up
+ * by the very bytes that would be hashed or read, and written only by right responses.
  *
  * The response is checked before the nonce: only who knows the key learns that a nonce is stale, and only proved uses
  * count. An unknown key costs the same hashes as a known one. */
@@ -30,6 +31,8 @@
 #define TARGET_KEPT 256
 #define BLOCK 64 /* what MD5 takes at once */
 #define BLOCKS 256
+#define HEADERS 64
+#define HEADER_KEPT 512
 
 enum { ALGORITHM_MD5, ALGORITHM_SHA256, ALGORITHMS };
 
@@ -65,8 +68,16 @@ struct block_slot {
 	MD5_CTX after;
 };
 
+/* A header whose response was right. */
+struct header_slot {
+	size_t n; /* 0: empty */
+	char text[HEADER_KEPT];
+	struct digest_header parts; /* of text */
+};
+
 struct key_cache {
 	unsigned turn;
+	struct header_slot headers[HEADERS];
 	struct block_slot blocks[BLOCKS];
 	struct target_slot targets[TARGETS];
 	struct key_slot slots[SLOTS];
@@ -253,6 +264,58 @@ bool digest_parse(struct str header_value, struct arena *a, struct digest_header
 		return false;
 	*ret_digest = d;
 	return true;
+}
+
+#define SLOT_AT 64 /* bytes there are the nonce's, as nearly all clients write a header: as good as a hash */
+
+/* Where such a header is kept; NULL: none so short or long is. */
+static struct header_slot *header_slot_of(struct key_cache *k, struct str header_value)
+{
+	uint64_t part[2];
+	if (header_value.n < SLOT_AT + sizeof part || header_value.n > HEADER_KEPT)
+		return NULL;
+	memcpy(part, header_value.p + SLOT_AT, sizeof part);
+	return &k->headers[((part[0] ^ part[1]) * 0x9e3779b97f4a7c15u >> 32) % HEADERS];
+}
+
+/* Whether the header is the kept one but for what the count and the response say: then it has the same parts, and only
+ * those two are its own. Whoever uses them looks at every byte of the two. */
+static bool header_again(const struct header_slot *s, struct str header_value, struct digest_header *ret_digest)
+{
+	if (!s || s->n != header_value.n)
+		return false;
+	const char *value = header_value.p;
+	struct str one = s->parts.nc, two = s->parts.response;
+	size_t nc = (size_t)(one.p - s->text), response = (size_t)(two.p - s->text);
+	if (nc > response) {
+		one = s->parts.response;
+		two = s->parts.nc;
+	}
+	size_t from = (size_t)(one.p - s->text) + one.n, to = (size_t)(two.p - s->text), rest = to + two.n;
+	if (memcmp(s->text, value, from - one.n) != 0 || memcmp(s->text + from, value + from, to - from) != 0 ||
+	    memcmp(s->text + rest, value + rest, s->n - rest) != 0)
+		return false;
+	*ret_digest = s->parts;
+	ret_digest->nc.p = value + nc;
+	ret_digest->response.p = value + response;
+	return true;
+}
+
+static void header_keep(struct header_slot *s, struct str header_value, const struct digest_header *d)
+{
+	if (!s)
+		return;
+	s->n = 0;
+	s->parts = *d;
+	memcpy(s->text, header_value.p, header_value.n);
+	for (const struct parameter *f = fields; f < fields + FIELDS; f++) {
+		struct str *part = (struct str *)(void *)((char *)&s->parts + f->at);
+		if (part->p && (part->p < header_value.p || part->p + part->n > header_value.p + header_value.n))
+			return; /* written with escapes, and so not a part of the text */
+		if (part->p)
+			part->p = s->text + (part->p - header_value.p);
+	}
+	s->n = header_value.n;
 }
 
 /* Hashes. */
@@ -603,8 +666,11 @@ int digest_caller(struct call *c, struct str header_value, struct principal **re
 	struct digest_header d;
 	struct key_slot *key = NULL;
 	uint32_t count;
-	if (!digest_parse(header_value, c->arena, &d) || d.username_hash || !str_is(d.realm, DIGEST_REALM) ||
-	    !str_ieq(d.qop, STR("auth")) || !d.cnonce.n || !count_parse(d.nc, &count))
+	struct key_cache *k = token_cache_keys(call_loop(c)->tokens);
+	struct header_slot *kept = header_slot_of(k, header_value);
+	bool again = header_again(kept, header_value, &d);
+	if ((!again && !digest_parse(header_value, c->arena, &d)) || d.username_hash ||
+	    !str_is(d.realm, DIGEST_REALM) || !str_ieq(d.qop, STR("auth")) || !d.cnonce.n || !count_parse(d.nc, &count))
 		return -EACCES;
 	bool sha256 = str_ieq(d.algorithm, STR("SHA-256"));
 	if (!sha256 && d.algorithm.p && !str_ieq(d.algorithm, STR("MD5")))
@@ -619,12 +685,13 @@ int digest_caller(struct call *c, struct str header_value, struct principal **re
 	if (r < 0 && r != -ENOENT)
 		return r;
 	int algorithm = sha256 ? ALGORITHM_SHA256 : ALGORITHM_MD5;
-	struct key_cache *k = token_cache_keys(call_loop(c)->tokens);
 	const char *ha1 = key ? key->ha1[algorithm] : nobody[algorithm];
 	bool right = response_is_right(k, algorithm, &d, c->request->method, ha1);
 	r = digest_check(c, &d, right ? key : NULL, attempt);
 	if (r < 0)
 		return r;
+	if (!again)
+		header_keep(kept, header_value, &d);
 	if (!c->again && !nonce_use(c->service->nonces, d.nonce, count))
 		return -ESTALE;
 	*ret_caller = principal_ref(key->caller);

@@ -98,7 +98,7 @@ def figure_digest(bench, pair):
 	path = BASE + '/groups/' + server.bootstrap['groupId']
 	sides = {'digest': {'server': server, 'auth': {'user': key['publicKey'], 'password': key['privateKey']}},
 		 'bearer': {'server': server, 'auth': {'bearer': server.token()}}}
-	result = bench.alternate(sides, lambda side, s: load(bench, server, path, s, connections=16, **side['auth']))
+	result = bench.alternate(sides, lambda side, s: load(bench, server, path, s, connections=16, **side['auth']), pieces=5)
 	result.update(connections=16, wanted={'ratioAtLeast': 0.9})
 	return result, [('digest calls, 16 connections', versus(result), 'at least 0.90 of bearer')]
 

@@ -2,6 +2,7 @@
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
+#include <openssl/md5.h>
 #include <openssl/ssl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -53,7 +54,8 @@ struct link {
 	uint64_t began_us;
 	char nonce[NONCE_MAX];
 	uint32_t nonce_count;
-	char proof[512]; /* what the digest's response is the hash of */
+	char proof[512];      /* what the digest's response is the hash of */
+	MD5_CTX before_count; /* of what comes before the count in it, which stays the same */
 	char request[REQUEST_MAX];
 	size_t request_n;
 	char *count_in_proof, *count, *response; /* what changes from one digest to the next: in proof and in request */

@@ -1,30 +1,28 @@
 /* The load client's HTTP/1.1 and digest: just enough to talk to a server that is known. */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "load.h"
 
-#include <openssl/evp.h>
 #include <strings.h>
-
-static EVP_MD *md5;
 
 static const char digits[] = "0123456789abcdef";
 
-static void hash_hex(const char *text, char ret_hex[HEX_MD5])
+static void hash_end(MD5_CTX *hash, char ret_hex[HEX_MD5])
 {
-	static _Thread_local EVP_MD_CTX *hash; /* one for all: making it costs as much as the hash */
-	unsigned char raw[EVP_MAX_MD_SIZE];
-	unsigned n = 0;
-	if (!hash)
-		hash = EVP_MD_CTX_new();
-	if (!hash || !EVP_DigestInit_ex2(hash, md5, NULL) || !EVP_DigestUpdate(hash, text, strlen(text)) ||
-	    !EVP_DigestFinal_ex(hash, raw, &n) || n != 16) {
-		fputs("load: no MD5\n", stderr);
-		exit(1);
-	}
-	for (unsigned i = 0; i < n; i++) {
+	unsigned char raw[MD5_DIGEST_LENGTH];
+	MD5_Final(raw, hash);
+	for (unsigned i = 0; i < sizeof raw; i++) {
 		ret_hex[2 * i] = digits[raw[i] >> 4];
 		ret_hex[2 * i + 1] = digits[raw[i] & 15];
 	}
-	ret_hex[2 * n] = '\0';
+	ret_hex[2 * sizeof raw] = '\0';
+}
+
+static void hash_hex(const char *text, char ret_hex[HEX_MD5])
+{
+	MD5_CTX hash;
+	MD5_Init(&hash);
+	MD5_Update(&hash, text, strlen(text));
+	hash_end(&hash, ret_hex);
 }
 
 static size_t must_fit(int n, size_t room)
@@ -55,7 +53,6 @@ static void bearer_write(const struct plan *p, char *ret_line, size_t size)
 void plan_prepare(struct plan *p)
 {
 	char line[REQUEST_MAX];
-	md5 = EVP_MD_fetch(NULL, "MD5", NULL);
 	if (p->user) {
 		snprintf(line, sizeof line, "%s:Steward:%s", p->user, p->password);
 		hash_hex(line, p->ha1);
@@ -92,6 +89,8 @@ static void digest_write(struct link *l, char *ret_line, size_t size)
 static void digest_find(struct link *l)
 {
 	l->count_in_proof = l->proof + HEX_MD5 + strlen(l->nonce) + 1;
+	MD5_Init(&l->before_count);
+	MD5_Update(&l->before_count, l->proof, (size_t)(l->count_in_proof - l->proof));
 	l->count = strstr(l->request, ", nc=") + 5;
 	l->response = strstr(l->request, ", response=\"") + 12;
 }
@@ -104,7 +103,9 @@ static void digest_count(struct link *l)
 	for (unsigned i = 0; i < 8; i++)
 		l->count[i] = digits[l->nonce_count >> (28 - 4 * i) & 15];
 	memcpy(l->count_in_proof, l->count, 8);
-	hash_hex(l->proof, response);
+	MD5_CTX hash = l->before_count;
+	MD5_Update(&hash, l->count_in_proof, strlen(l->count_in_proof));
+	hash_end(&hash, response);
 	memcpy(l->response, response, HEX_MD5 - 1);
 }
 

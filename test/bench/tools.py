@@ -18,17 +18,18 @@ class Bench:
 			self.faults.append(text)
 			say('  ! ' + text)
 
-	def alternate(self, sides, measure, warm=True):
+	def alternate(self, sides, measure, warm=True, pieces=1):
 		"""Each side once a round, the order turned around every other round. measure(side, seconds) returns a
-		dict with 'rate' and 'requests'."""
+		dict with 'rate' and 'requests'. `pieces`: so many times as many rounds, each as much shorter: where there are
+		few connections, how chance spreads them over the server's threads decides a round."""
 		if warm:
 			for side in sides:
 				measure(sides[side], 1)
 		rounds = []
-		for number in range(self.rounds):
+		for number in range(self.rounds * pieces):
 			one = {}
 			for name in list(sides) if number % 2 == 0 else list(reversed(sides)):
-				one[name] = measured(sides[name], lambda: measure(sides[name], self.seconds))
+				one[name] = measured(sides[name], lambda: measure(sides[name], self.seconds / pieces if pieces > 1 else self.seconds))
 			rounds.append({name: one[name] for name in sides})
 		a, b = list(sides)[:2]
 		medians = {name: statistics.median(r[name]['rate'] for r in rounds) for name in sides}

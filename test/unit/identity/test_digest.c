@@ -165,8 +165,11 @@ struct attempt {
 	const char *user, *password, *uri, *nc, *algorithm, *qop, *nonce, *realm, *cnonce;
 	const char *method, *target;            /* of the request */
 	const char *hashed_method, *hashed_uri; /* what the response is for, where it is not the request */
-	bool sha256;
+	bool sha256, count_first;
+	size_t spoiled; /* the byte of the header that is another; 0: none */
 };
+
+static size_t header_n; /* of the last attempt */
 
 static struct call *attempt(struct attempt t)
 {
@@ -183,13 +186,18 @@ static struct call *attempt(struct attempt t)
 	                  t.hashed_uri ? t.hashed_uri : uri),
 	     ha2);
 	hash(t.sha256, arena_printf(fx.arena, "%s:%s:%s:%s:%s:%s", ha1, nonce, nc, cnonce, qop, ha2), response);
+	struct str proof = arena_printf(fx.arena, "response=\"%s\", ", response);
 	struct str header = arena_printf(
 	        fx.arena,
-	        "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\", qop=%s, nc=%s, "
-	        "cnonce=\"%s\"%s%s",
-	        user, t.realm ? t.realm : DIGEST_REALM, nonce, uri, response, qop, nc, cnonce,
-	        t.algorithm ? ", algorithm=" : "", t.algorithm ? t.algorithm : "");
-	return fixture_call(&op, method, target, "authorization", header.p, NULL);
+	        "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", %sqop=%s, nc=%s, %scnonce=\"%s\"%s%s",
+	        user, t.realm ? t.realm : DIGEST_REALM, nonce, uri, t.count_first ? "" : proof.p, qop, nc,
+	        t.count_first ? proof.p : "", cnonce, t.algorithm ? ", algorithm=" : "",
+	        t.algorithm ? t.algorithm : "");
+	char *text = arena_z(fx.arena, header);
+	header_n = header.n;
+	if (t.spoiled)
+		text[t.spoiled] = '!';
+	return fixture_call(&op, method, target, "authorization", text, NULL);
 }
 
 /* 0 or the status, with "stale" added as 1000. */
@@ -335,6 +343,31 @@ static void test_nonce_again(void)
 	CHECK(outcome(attempt((struct attempt){.nonce = ""})) == 1401);
 }
 
+/* Headers are kept too: one that differs in anything but count and response is no use of the same nonce, nor is one whose
+ * count or response cannot be read. */
+static void test_header_again(void)
+{
+	char nonce[NONCE_TEXT];
+	for (int order = 0; order < 2; order++) {
+		nonce_issue(fx.service.nonces, nonce);
+		struct attempt t = {.nonce = nonce, .count_first = order == 1};
+		CHECK(outcome(attempt(t)) == 0);
+		t.nc = "00000002";
+		for (size_t i = 1; i < header_n; i++) {
+			t.spoiled = i;
+			attempts_reset(fx.service.attempts);
+			CHECK(outcome(attempt(t)) == 401);
+		}
+		t.spoiled = 0;
+		attempts_reset(fx.service.attempts);
+		CHECK(outcome(attempt(t)) == 0);
+		CHECK(outcome(attempt(t)) == 1401);
+		t.target = "/api/svc/v2/groups?pageNum=2";
+		t.nc = "00000003";
+		CHECK(outcome(attempt(t)) == 0);
+	}
+}
+
 /* A key that gets another private key: the old one is refused, also with a nonce that it has used. */
 static void test_key_changes(void)
 {
@@ -381,6 +414,7 @@ int main(void)
 	test_targets();
 	test_many_targets();
 	test_nonce_again();
+	test_header_again();
 	test_key_changes();
 	test_cache();
 	fixture_teardown();
