@@ -454,17 +454,10 @@ static bool currency_is_good(struct str text)
 	return text.n == 3;
 }
 
-int price_book_parse(struct arena *a, struct str text, struct price_book *ret_book, const char **ret_why)
+int price_book_take(struct arena *a, const json_t *book, struct price_book *ret_book, const char **ret_why)
 {
 	struct reading r = {.arena = a};
 	struct price_book b = {.currency = STR_NONE};
-	json_error_t error;
-	json_t *book = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &error);
-	if (!book) {
-		*ret_why = arena_printf(a, "line %d, column %d: %s", error.line, error.column, error.text).p;
-		return -EINVAL;
-	}
-	json_keep(a, book);
 	if (keys_check(&r, "", book, "currency taxPercent skus organizations")) {
 		b.currency = text_read(&r, "", book, "currency", true);
 		if (!currency_is_good(b.currency))
@@ -479,6 +472,21 @@ int price_book_parse(struct arena *a, struct str text, struct price_book *ret_bo
 	}
 	*ret_book = b;
 	return 0;
+}
+
+json_t *price_book_load(struct arena *a, struct str text, const char **ret_why)
+{
+	json_error_t error;
+	json_t *book = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &error);
+	if (!book)
+		*ret_why = arena_printf(a, "line %d, column %d: %s", error.line, error.column, error.text).p;
+	return book ? json_keep(a, book) : NULL;
+}
+
+int price_book_parse(struct arena *a, struct str text, struct price_book *ret_book, const char **ret_why)
+{
+	const json_t *book = price_book_load(a, text, ret_why);
+	return book ? price_book_take(a, book, ret_book, ret_why) : -EINVAL;
 }
 
 /* --- looking up */

@@ -51,18 +51,19 @@ static int file_read(struct arena *a, const char *path, struct str *ret_text)
 	return r;
 }
 
-static int book_read(struct arena *a, const char *file, struct str *ret_text, struct price_book *ret_book)
+/* The book that is to hold. One that ships is known to be good. */
+static int book_read(struct arena *a, const char *file, json_t **ret_book)
 {
-	const char *why;
-	int r = 0;
-	*ret_text = price_book_standard();
-	if (file)
-		r = file_read(a, file, ret_text);
-	if (r == 0) {
-		r = price_book_parse(a, *ret_text, ret_book, &why);
-		if (r < 0)
-			fprintf(stderr, "steward: --price-book %s: %s\n", file ? file : "(standard)", why);
-	}
+	const char *why = NULL;
+	struct price_book book;
+	struct str text = price_book_standard();
+	int r = file ? file_read(a, file, &text) : 0;
+	if (r < 0)
+		return r;
+	*ret_book = price_book_load(a, text, &why);
+	r = !*ret_book ? -EINVAL : file ? price_book_take(a, *ret_book, &book, &why) : 0;
+	if (r < 0)
+		fprintf(stderr, "steward: --price-book %s: %s\n", file ? file : "(standard)", why);
 	return r;
 }
 
@@ -70,22 +71,13 @@ static int book_read(struct arena *a, const char *file, struct str *ret_text, st
 
 struct keeping {
 	struct arena *arena;
-	struct str text; /* of the file's book, in one form: equal books have equal texts */
+	json_t *book;
 };
 
 static int docs_load(struct tx *tx, struct arena *a, struct doc **ret_docs, size_t *ret_count)
 {
 	*ret_count = 0;
 	return tx_list_all(tx, a, BOOK_KIND, BOOK_PARENT, ret_docs, ret_count);
-}
-
-static struct str book_text(struct arena *a, struct str text)
-{
-	json_t *book = json_keep(a, json_loadb(text.p, text.n, 0, NULL));
-	char *z = json_dumps(book, JSON_COMPACT | JSON_SORT_KEYS);
-	struct str sorted = arena_dup(a, str_of(z));
-	free(z);
-	return sorted;
 }
 
 static int64_t tomorrow(void)
@@ -104,10 +96,11 @@ static int keep_run(struct tx *tx, void *ctx)
 	if (r < 0)
 		return r;
 	json_t *last = count ? doc_json(k->arena, docs[count - 1].body) : NULL;
-	if (last && str_eq(book_text(k->arena, json_text(k->arena, json_object_get(last, "book"))), k->text))
+	if (last && json_equal(json_object_get(last, "book"), k->book))
 		return 0;
 	int64_t from = count ? tomorrow() : 0;
-	struct str body = arena_printf(k->arena, "{\"from\":%lld,\"book\":%.*s}", (long long)from, STR_ARG(k->text));
+	struct str body = arena_printf(k->arena, "{\"from\":%lld,\"book\":%.*s}", (long long)from,
+	                               STR_ARG(json_text(k->arena, k->book)));
 	if (last && count > 1 && json_number(last, "from") >= from) {
 		docs[count - 1].body = body;
 		return tx_update(tx, &docs[count - 1]);
@@ -125,9 +118,8 @@ static int versions_read(struct prices *p, struct tx *tx, struct versions *v)
 	v->list = arena_new_array(p->arena, struct version, count + 1);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const json_t *body = doc_json(p->arena, docs[i].body);
-		struct str text = json_text(p->arena, json_object_get(body, "book"));
 		v->list[i].from_ms = json_number(body, "from");
-		r = price_book_parse(p->arena, text, &v->list[i].book, &why);
+		r = price_book_take(p->arena, json_object_get(body, "book"), &v->list[i].book, &why);
 		if (r < 0)
 			log_error("price book: one that was in force cannot be read: %s", why);
 		v->count++;
@@ -155,12 +147,9 @@ int prices_reload(struct prices *p)
 {
 	struct arena *a = arena_new();
 	struct keeping k = {.arena = a};
-	struct price_book book;
-	int r = book_read(a, p->file, &k.text, &book);
-	if (r == 0) {
-		k.text = book_text(a, k.text);
+	int r = book_read(a, p->file, &k.book);
+	if (r == 0)
 		r = store_write_wait(p->store, keep_run, &k);
-	}
 	arena_free(a);
 	return r < 0 ? r : versions_load(p);
 }

@@ -10,6 +10,8 @@
 #include "base/arena.h"
 #include "base/str.h"
 
+#include <jansson.h>
+
 struct store;
 
 /* 36,000,000,000,000,000 of them are a cent: a billionth of the currency for a kilobyte-second of a gigabyte-hour. */
@@ -91,6 +93,9 @@ struct price_book {
 /* Checks a book and takes it in. -EINVAL: *ret_why names the place and what is wrong with it
  * ("skus[3].prices[0].tiers[1].from: must be 100, where the tier before ends"). */
 must_check int price_book_parse(struct arena *a, struct str text, struct price_book *ret_book, const char **ret_why);
+/* Its two steps: the text, NULL when it is no JSON; and what that holds. */
+json_t *price_book_load(struct arena *a, struct str text, const char **ret_why);
+must_check int price_book_take(struct arena *a, const json_t *book, struct price_book *ret_book, const char **ret_why);
 /* The text of the book that ships. */
 struct str price_book_standard(void);
 

@@ -25,7 +25,7 @@ def site():
 		raise Trouble('PostgreSQL is missing: apt-get install postgresql')
 	folder, db = pathlib.Path(tempfile.mkdtemp(prefix='swb-', dir='/var/tmp')), None
 	try:
-		db = database.Database(fsync='on', shared_buffers='512MB', max_wal_size='8GB', checkpoint_timeout='15min')
+		db = database.Database(fsync='on', plan_cache_mode='auto', shared_buffers='512MB', max_wal_size='8GB', checkpoint_timeout='15min')
 		yield folder, db
 	finally:
 		if db:

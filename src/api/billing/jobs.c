@@ -59,15 +59,71 @@ static int orgs_collect(struct job_run *r, struct orgs *o)
 	char month[METER_MONTH];
 	int64_t now = clock_now_ms(), from;
 	meter_month(now, month, &from, NULL);
-	tx_begin_read(r->reader);
 	int result = tx_walk_all(r->reader, "org", org_visit, o);
 	size_t living = o->count;
 	if (result == 0)
 		result = orgs_deleted(r, o, living, now);
 	if (result == 0)
 		result = orgs_deleted(r, o, living, from - 1);
-	job_read_end(r);
 	return result;
+}
+
+/* --- those that need no look of their own */
+
+/* Most organizations have nothing to bill or to pay in an hour. Who they are is found out of all at once. */
+struct quiet {
+	struct arena *page;
+	const struct billing_run *run;
+	json_t *waits; /* {ORG: whether its last invoice is open, and has nothing in it} */
+	json_t *has;   /* {ORG: true}: something else is to be done */
+};
+
+static void org_has(struct quiet *q, struct str org_id)
+{
+	json_put(q->has, arena_z(q->page, org_id), json_true());
+}
+
+/* They come in the order in which they were made. */
+static int invoice_visit(struct tx *tx, void *ctx, const struct doc *d)
+{
+	struct quiet *q = ctx;
+	struct invoice i = invoice_of(q->page, d);
+	bool empty = !json_number(i.state, "open") && !json_object_get(i.state, "waits");
+	bool waits = invoice_is(&i, "PENDING") && q->run->now_ms < i.to_ms && empty;
+	json_put(q->waits, arena_z(q->page, d->parent), json_boolean(waits));
+	if (json_object_get(i.state, "unsettled") ||
+	    (q->run->rules.lock_days && (invoice_is(&i, "CLOSED") || invoice_is(&i, "FAILED"))))
+		org_has(q, d->parent);
+	arena_reset(q->page);
+	return 0;
+}
+
+static int setting_visit(struct tx *tx, void *ctx, const struct doc *d)
+{
+	struct quiet *q = ctx;
+	org_has(q, d->id);
+	arena_reset(q->page);
+	return 0;
+}
+
+static int quiet_find(struct job_run *r, struct quiet *q)
+{
+	struct str *metered;
+	size_t count = 0;
+	int result = meter_orgs(r->reader, r->arena, q->run->now_ms, &metered, &count);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		org_has(q, metered[i]);
+	if (result == 0)
+		result = tx_walk_all(r->reader, INVOICE_KIND, invoice_visit, q);
+	if (result == 0)
+		result = tx_walk_all(r->reader, BILLING_KIND, setting_visit, q);
+	return result < 0 ? result : tx_walk_all(r->reader, ORG_LOCK_KIND, setting_visit, q);
+}
+
+static bool org_is_quiet(const struct quiet *q, struct arena *a, struct str org_id)
+{
+	const char *id = arena_z(a, org_id);
+	return json_is_true(json_object_get(q->waits, id)) && !json_object_get(q->has, id);
 }
 
 /* --- who has not paid */
@@ -172,6 +228,18 @@ static int org_look(const struct billing_run *run, struct arena *a, struct str o
 	return r;
 }
 
+static int org_bill(const struct billing_run *run, struct arena *a, struct str org_id)
+{
+	int r = invoices_advance(run, org_id);
+	if (r == 0)
+		r = invoices_late(run, org_id);
+	if (r == 0)
+		r = org_look(run, a, org_id);
+	if (r < 0 && r != -ESHUTDOWN)
+		log_error("billing: organization %.*s: error %d", STR_ARG(org_id), r);
+	return r;
+}
+
 /* One organization that fails does not keep the others waiting. */
 static int invoices_step(struct job_run *r)
 {
@@ -186,16 +254,15 @@ static int invoices_step(struct job_run *r)
 	                                    .grace_days = s->billing_grace_days,
 	                                    .has_hook = outbox_has_endpoint(s->outbox, "billing")},
 	                          .now_ms = clock_now_ms()};
+	struct quiet quiet = {.page = a, .run = &run, .waits = json_new(r->arena), .has = json_new(r->arena)};
+	tx_begin_read(r->reader);
 	if (result == 0)
 		result = orgs_collect(r, &orgs);
+	if (result == 0)
+		result = quiet_find(r, &quiet);
+	job_read_end(r);
 	for (size_t i = 0; result == 0 && i < orgs.count && !*job_stop(r); i++) {
-		int one = invoices_advance(&run, orgs.ids[i]);
-		if (one == 0)
-			one = invoices_late(&run, orgs.ids[i]);
-		if (one == 0)
-			one = org_look(&run, a, orgs.ids[i]);
-		if (one < 0 && one != -ESHUTDOWN)
-			log_error("billing: organization %.*s: error %d", STR_ARG(orgs.ids[i]), one);
+		int one = org_is_quiet(&quiet, a, orgs.ids[i]) ? 0 : org_bill(&run, a, orgs.ids[i]);
 		first = first ? first : one;
 		arena_reset(a);
 	}
