@@ -1,6 +1,6 @@
 /* A real server, and a real browser that trusts it as it would trust any other: by its authority's certificate in an NSS database.
  *
- *   const server = await start({engine: 'simulated'});        // or 'postgres'
+ *   const server = await start({engine: 'simulated'});        // or 'postgres'; within: words before the program's own
  *   check(server, 'what it shows', async ({page, open}) => {…});   // a test with a page of its own
  *
  * A test fails on every violation of the content security policy, error in the browser's console and uncaught exception, beside
@@ -22,7 +22,7 @@ export const LONG = 60000; // ms within which everything must have happened on a
 const AXE = readFileSync(path.join(path.dirname(fileURLToPath(import.meta.url)), 'node_modules/axe-core/axe.min.js'), 'utf8');
 
 const home = mkdtempSync(path.join(tmpdir(), 'steward-console-'));
-const servers = new Set();
+const servers = new Set(), authorities = new Set();
 let browser = null, trusted = 0, launchedWith = -1;
 
 /* The font that systems of today have, where it is installed; STEWARD_FONT names another to be run with. */
@@ -77,9 +77,11 @@ class Server {
 	}
 
 	async start() {
-		const {engine = 'simulated', args = [], env = {}, clock} = this.options;
-		const words = ['serve', '--data', this.data, '--listen', 'localhost:0', '--engine', engine, '--test-control', ...clock ? ['--clock', clock] : [], ...args];
-		this.process = spawn(binary(), words, {env: {...process.env, ...env}, stdio: ['ignore', 'pipe', 'pipe']});
+		const {engine = 'simulated', args = [], env = {}, clock, within = []} = this.options;
+		const [program, ...words] = [...within, binary(), 'serve', '--data', this.data, '--listen', 'localhost:0', '--engine', engine, '--test-control', ...clock ? ['--clock', clock] : [], ...args];
+		this.output = '';
+		this.ended = false;
+		this.process = spawn(program, words, {env: {...process.env, ...env}, stdio: ['ignore', 'pipe', 'pipe']});
 		for (const stream of [this.process.stdout, this.process.stderr])
 			stream.on('data', piece => { this.output = (this.output + piece).slice(-200000); });
 		this.exit = new Promise(done => { this.process.on('exit', (code, signal) => done(signal ?? code)); });
@@ -96,6 +98,15 @@ class Server {
 		this.groupId = this.bootstrap.groupId;
 		trust(this.ca);
 		return this;
+	}
+
+	/* The same service again, with other options too: databases go on meanwhile. It has another port then. */
+	async restart(options) {
+		this.process.kill('SIGTERM');
+		await this.exit;
+		Object.assign(this.options, options);
+		this.token = null;
+		return this.start();
 	}
 
 	/* A call from outside of the browser: {status, headers, body (parsed where it is JSON), text}. */
@@ -174,6 +185,9 @@ export const start = (options = {}) => new Server(options).start();
 
 /* What Chromium on Linux trusts stands in this database. */
 function trust(ca) {
+	if (authorities.has(ca))
+		return;
+	authorities.add(ca);
 	const database = path.join(home, '.pki/nssdb');
 	if (!trusted++) {
 		mkdirSync(database, {recursive: true});

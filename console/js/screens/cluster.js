@@ -34,10 +34,11 @@ function Progress({cluster}) {
 
 const ROLES = {REPLICA_PRIMARY: 'primary', SHARD_PRIMARY: 'primary', REPLICA_SECONDARY: 'standby', SHARD_SECONDARY: 'standby', SHARD_ROUTER: 'router',
 	RECOVERING: 'recovering', NO_DATA: 'down'};
+const UNSETTLED = /RECOVER|NO_DATA/;
 const NODE_COLUMNS = once(() => [
 	{key: 'name', label: w('node'), main: true, value: nodeName},
 	{key: 'role', label: w('role'), width: '24%', value: p => p.typeName,
-		cell: p => html`<span class=${/RECOVER|NO_DATA/.test(p.typeName) ? 'warn' :
+		cell: p => html`<span class=${UNSETTLED.test(p.typeName) ? 'warn' :
 		undefined}>${w.or(`role.${ROLES[p.typeName]}`, 'role.other')}</span>`},
 	{key: 'lag', label: w('lag'), width: '16%', value: p => p.lagSeconds ?? -1,
 		cell: p => p.lagSeconds === undefined || p.lagSeconds === null ? html`<span class="dim">—</span>` : duration(p.lagSeconds)},
@@ -95,8 +96,9 @@ export default function Screen({params: {groupId, name, tab = 'summary'}}) {
 	}, [groupId, name], {key: `cluster ${groupId} ${name}`});
 	const calm = useCalm(reload, 250);
 	useLive(e => e.groupId === groupId && (!e.clusterName || e.clusterName === name), calm);
-	/* What a change says of itself between its events. */
-	useWhile(data && data.cluster.stateName !== 'IDLE' && error?.status !== 404, reload, 1500);
+	/* What a change says of itself between its events; and a node that catches up tells nobody when it has. */
+	const busy = data && data.cluster.stateName !== 'IDLE', behind = data && !data.cluster.paused && data.processes.some(p => UNSETTLED.test(p.typeName));
+	useWhile((busy || behind) && error?.status !== 404, reload, busy ? 1500 : 5000);
 	if (error?.status === 404)
 		return html`<${Gone} name=${name} groupId=${groupId} was=${Boolean(data)} />`;
 	if (!data)

@@ -1,9 +1,9 @@
 /* Invoices: the list, and one with its lines and its days. */
 import {html, call, callAll, useLoad, useMemo, Page, Table, Card, Facts, Plot, Empty, Fault, Button, StatePill, Time, Link, save, words, once,
-	number} from './parts/kit.js';
+	number, amount} from './parts/kit.js';
 
 const w = words('invoices');
-export const money = cents => cents === undefined || cents === null ? '—' : number(cents / 100, 2);
+const money = cents => amount(cents === undefined || cents === null ? cents : cents / 100);
 
 const COLUMNS = once(() => [{key: 'month', label: w('period'), main: true, value: i => i.startDate,
 	cell: i => html`<${Time} at=${i.startDate} kind="date" /> – <${Time} at=${i.endDate} kind="date" />`},

@@ -74,13 +74,14 @@ export function Plot({title = '', series, unit, height = 150, bars}) {
 				return;
 			const css = getComputedStyle(document.documentElement), colour = name => css.getPropertyValue(name).trim();
 			const axis = {stroke: colour('--text-3'), grid: {stroke: colour('--line'), width: 1}, ticks: {show: false}, font: '11px system-ui, sans-serif'};
+			const alone = bars ? 3 * 86400 : 600; // seconds on each side of the only value
 			plot.current = new UPlot({
 				width, height, cursor: {y: false}, legend: {show: series.length > 1}, padding: [8, 8, 0, 0],
 				series: [{value: (u, v) => v === null ? '—' : time(v * 1000, 'full')}, ...series.map((s, i) => ({label: s.label, stroke: colour(s.colour ?? COLOURS[i % COLOURS.length]), width: 1.5,
 					fill: series.length === 1 ? `${colour(COLOURS[0])}22` : undefined, points: {show: s.points.length < 3},
 					paths: bars ? UPlot.paths.bars({size: [0.7, 40]}) : undefined, value: (u, v) => valueText(v, unit)}))],
 				axes: [{...axis, size: 28, values: (u, list, i, space, step) => list.map(clock(step))}, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : number(v, 2))}],
-				scales: {y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || (unit === 'bytes' ? 1000 : 1)]}}
+				scales: {x: {range: (u, first, last) => first === last ? [first - alone, last + alone] : [first, last]}, y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || (unit === 'bytes' ? 1000 : 1)]}}
 			}, data, box.current);
 		});
 		return () => {

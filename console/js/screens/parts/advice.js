@@ -1,5 +1,5 @@
 /* What would make a cluster faster: indexes that help, indexes that nobody uses, what stands out in schemas. */
-import {html, call, useLoad, useState, Table, Card, Empty, Fault, Button, ConfirmDanger, Copy, words, number, bytes, say} from './kit.js';
+import {html, call, useLoad, useState, Table, Card, Empty, Fault, Notice, Button, DialogForm, Copy, words, number, bytes, say} from './kit.js';
 
 const w = words('advice');
 const columnsOf = index => (index ?? []).map(o => Object.keys(o)[0]);
@@ -8,11 +8,18 @@ const createSql = i => `create index concurrently on ${tableOf(i.namespace)} (${
 
 function build(groupId, name, i) {
 	const [db, ...rest] = i.namespace.split('.');
-	return call('createRollingIndex', {groupId, clusterName: name}, {body: {db, collection: rest.join('.'), keys: i.index}});
+	/* Suggested as numbers, built by texts. */
+	const keys = i.index.map(key => Object.fromEntries(Object.entries(key).map(([column, order]) => [column, String(order)])));
+	return call('createRollingIndex', {groupId, clusterName: name}, {body: {db, collection: rest.join('.'), keys}});
 }
 
 function Suggested({groupId, name, list}) {
 	const [ask, setAsk] = useState(null);
+	const make = async () => {
+		await build(groupId, name, ask);
+		setAsk(null);
+		say(w('building'));
+	};
 	const columns = [{key: 'table', label: w('table'), width: '18%', value: i => i.namespace},
 		{key: 'index', label: w('index'), main: true, value: i => columnsOf(i.index).join(', '),
 		cell: i => html`<code class="mono">${createSql(i)}</code>`},
@@ -22,8 +29,8 @@ function Suggested({groupId, name, list}) {
 			onClick=${() => setAsk(i)}>${w('build')}<//></span>`}];
 	return html`<${Card} flush title=${w('suggested')} note=${w('suggestedText')}><${Table} label=${w('suggested')} columns=${columns} rows=${list}
 		sort=${['gain', -1]} empty=${html`<${Empty} title=${w('noneNeeded')} text=${w('noneNeededText')} />`} /><//>
-		${ask && html`<${ConfirmDanger} title=${w('buildTitle')} text=${w('buildText', {sql: createSql(ask)})} action=${w('build')}
-			onClose=${() => setAsk(null)} onConfirm=${async () => { await build(groupId, name, ask); say(w('building')); }} />`}`;
+		${ask && html`<${DialogForm} title=${w('buildTitle')} submit=${w('build')} onClose=${() => setAsk(null)} onSubmit=${make}><p
+			class="mono">${createSql(ask)}</p><p class="dim">${w('buildText')}</p><//>`}`;
 }
 
 function Drop({list}) {
@@ -42,15 +49,21 @@ function Drop({list}) {
 
 export default function Advice({groupId, name}) {
 	const {data, error, reload} = useLoad(async () => {
-		const ask = async id => (await call(id, {groupId, clusterName: name}))?.content ?? {};
+		/* What the host lacks for an answer stands in a header. */
+		const ask = async id => {
+			const answer = await call(id, {groupId, clusterName: name}, {raw: true});
+			return {...(await answer.json()).content, missing: answer.headers.get('x-steward-missing')};
+		};
 		const [suggested, drop, schema] = await Promise.all(['listClusterSuggestedIndexes', 'listDropIndexSuggestions', 'listSchemaAdvice'].map(ask));
 		const why = (list, word) => (list ?? []).map(i => ({...i, why: word}));
-		return {suggested: suggested.suggestedIndexes ?? [], drop: [...why(drop.unusedIndexes, 'unused'), ...why(drop.redundantIndexes, 'redundant'),
+		const missing = [...new Set([suggested, drop, schema].map(a => a.missing).filter(Boolean))];
+		return {missing, suggested: suggested.suggestedIndexes ?? [], drop: [...why(drop.unusedIndexes, 'unused'), ...why(drop.redundantIndexes, 'redundant'),
 			...why(drop.hiddenIndexes, 'hidden')], schema: schema.recommendations ?? []};
 	}, [groupId, name], {key: `advice ${groupId} ${name}`});
 	if (!data)
 		return html`<${Fault} error=${error} retry=${reload} />`;
-	return html`<${Fault} error=${error} retry=${reload} /><div class="stack"><${Suggested} groupId=${groupId} name=${name} list=${data.suggested}
+	return html`<${Fault} error=${error} retry=${reload} /><div class="stack">${data.missing.map(text => html`<${Notice} kind="warn"
+		key=${text} title=${w('missing')}>${text}<//>`)}<${Suggested} groupId=${groupId} name=${name} list=${data.suggested}
 		/><${Drop} list=${data.drop} />
 		${data.schema.length > 0 && html`<${Card} title=${w('schema')}><ul
 			class="bullets">${data.schema.map(r => html`<li key=${r.recommendation}><b>${r.description}</b>

@@ -2,7 +2,7 @@
 import {
 	html, call, callAll, useState, useLoad, useLive, useCalm, useWhile, useQuery, setQuery, Card, Table, Empty, Fault, Button, Menu, StatePill, Time,
 		Field, Input, DialogForm, ConfirmDanger, Segments, say,
-	words, bytes, number, time
+	errorText, words, bytes, number, time
 } from './kit.js';
 import {RestoreDialog} from './restore.js';
 import {Schedule} from './schedule.js';
@@ -77,7 +77,7 @@ function TakeDialog({groupId, name, onClose, onDone}) {
 		<${Field} label=${w('days')} name="retentionInDays"><${Input} type="number" min="1" max="3650" value=${days} onInput=${setDays} /><//><//>`;
 }
 
-function Snapshots({list, onRestore, onDelete, onTake}) {
+function Snapshots({list, onRestore, onDownload, onDelete, onTake}) {
 	const columns = [{key: 'at', label: w('taken'), main: true, value: s => s.createdAt, cell: s => html`<${Time} at=${s.createdAt} kind="full" />`},
 		{key: 'status', label: w('status'), width: '13%', value: s => s.status, cell: s => html`<${StatePill} state=${s.status} />`},
 		{key: 'kind', label: w('kind'), width: '13%', wide: true, value: s => s.snapshotType,
@@ -89,8 +89,8 @@ function Snapshots({list, onRestore, onDelete, onTake}) {
 		{key: 'do', label: '', width: '11rem', sort: false, cell: s =>
 			html`<span class="acts">${s.status === 'completed' && html`<${Button} small onClick=${() => onRestore(s)}
 			aria-label=${w('restoreOf', {at: time(s.createdAt, 'full')})}>${w('restore')}<//>`}
-			<${Menu} label=${w('more', {at: time(s.createdAt, 'full')})} items=${[{label: w('delete'), kind: 'danger', onPick: () => onDelete(s)}]}
-				/></span>`}];
+			<${Menu} label=${w('more', {at: time(s.createdAt, 'full')})} items=${[s.status === 'completed' &&
+				{label: w('download'), onPick: () => onDownload(s)}, {label: w('delete'), kind: 'danger', onPick: () => onDelete(s)}]} /></span>`}];
 	return html`<${Table} label=${w('snapshots')} columns=${columns} rows=${list} sort=${['at', -1]}
 		empty=${html`<${Empty} title=${w('noSnapshots')} text=${w('noSnapshotsText')}
 		action=${html`<${Button} kind="go" onClick=${onTake}>${w('take')}<//>`} />`} />`;
@@ -104,7 +104,9 @@ function Restores({list, groupId, name, onDone}) {
 	const columns = [{key: 'what', label: w('point'), main: true, value: j => j.timestamp ?? '',
 		cell: j => html`${w(`delivery.${j.deliveryType}`)} <${Time} at=${j.pointInTimeUTCSeconds ? j.pointInTimeUTCSeconds * 1000 : j.timestamp}
 		kind="full" />`},
-		{key: 'to', label: w('target'), width: '18%', value: j => j.targetClusterName},
+		{key: 'to', label: w('target'), width: '18%', value: j => j.targetClusterName ?? '',
+			cell: j => j.deliveryUrl ? j.deliveryUrl.map((url, i) => html`<a key=${url} href=${url} download>${w('file', {n: i + 1})}</a> `) :
+			j.targetClusterName},
 			{key: 'state', label: w('status'), width: '14%', value: stateOf,
 			cell: j => html`<${StatePill} state=${stateOf(j)} kind=${stateOf(j) === 'RUNNING' ? 'busy' : undefined} />`},
 		{key: 'end', label: w('finished'), width: '18%', wide: true, value: j => j.finishedAt ?? '',
@@ -124,6 +126,10 @@ export default function ClusterBackups({groupId, cluster, onChanged}) {
 		say(w('deleted'));
 		reload();
 	};
+	const download = s => call('createBackupRestoreJob', {groupId, clusterName: name}, {body: {deliveryType: 'download', snapshotId: s.id}}).then(() => {
+		say(w('linked'));
+		reload();
+	}, e => say(errorText(e)));
 	if (!cluster.backupEnabled && !data?.snapshots.length)
 		return html`<${Off} groupId=${groupId} cluster=${cluster} onChanged=${onChanged} />`;
 	const can = data && (data.range || data.snapshots.some(s => s.status === 'completed'));
@@ -137,7 +143,7 @@ export default function ClusterBackups({groupId, cluster, onChanged}) {
 			options=${[{id: 'snapshots', label: w('snapshots'), count: data && number(data.snapshots.length)},
 			{id: 'schedule', label: w('schedule')}]} /></div>
 		${part === 'schedule' ? html`<${Schedule} groupId=${groupId} cluster=${cluster} onChanged=${onChanged} />`
-			: html`<${Card} flush><${Snapshots} list=${data?.snapshots} onRestore=${restore} onDelete=${setDoomed}
+			: html`<${Card} flush><${Snapshots} list=${data?.snapshots} onRestore=${restore} onDownload=${download} onDelete=${setDoomed}
 				onTake=${() => setQuery({do: 'take'})} /><//>`}</div>
 		${asked === 'take' && html`<${TakeDialog} groupId=${groupId} name=${name} onClose=${close} onDone=${done} />`}
 		${asked === 'restore' && data && html`<${RestoreDialog} groupId=${groupId} cluster=${cluster} data=${data} snapshot=${snapshot}

@@ -104,6 +104,10 @@ export const room = value => {
 	return `${number(v, v < 10 && step ? 1 : 0)} ${['B', 'KB', 'MB', 'GB', 'TB'][step]}`;
 };
 
+const amounts = new Intl.NumberFormat('en', {minimumFractionDigits: 2, maximumFractionDigits: 2});
+/* An amount of money. */
+export const amount = value => value === undefined || value === null ? '—' : amounts.format(value);
+
 /* A file of the API, saved under a name. */
 export async function save(answer, name) {
 	const url = URL.createObjectURL(await answer.blob());
