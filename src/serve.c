@@ -581,6 +581,7 @@ static void take_down(struct server *s)
 		http_drain_and_stop(v->http, DRAIN_SECONDS);
 	workers_stop(v->workers);
 	live_teardown(v);
+	roster_stop();
 	streams_wait();
 	hosts_close();
 	jobs_stop(v->jobs);
@@ -657,8 +658,10 @@ static int run(struct server *s)
 		result = databases_start(s);
 	if (result == 0)
 		result = live_start(&s->service);
-	if (result == 0)
+	if (result == 0) {
+		roster_start(&s->service);
 		result = serve(s);
+	}
 	if (result == 0)
 		result = store_watch(s->service.store, s->config.store_check_seconds);
 	if (result == 0) {

@@ -12,14 +12,14 @@ import {routes as screens} from './screens/routes.js';
 import {routes as generated} from './generated/routes.js';
 
 /* Those that can be opened without being signed in. */
-const OPEN = {open: true};
+const OPEN = {open: true}, ROLES = {texts: ['screens']}; // where the names of roles are
 const routes = [
 	['/sign-in', () => import('./screens/sign-in.js'), OPEN],
 	['/first/:token', () => import('./screens/first.js'), OPEN],
 	['/reset/:token', () => import('./screens/reset.js'), OPEN],
 	['/forgotten', () => import('./screens/forgotten.js'), OPEN],
-	['/invitations/:token', () => import('./screens/invitation.js'), OPEN],
-	['/account', () => import('./screens/account.js')]
+	['/invitations/:token', () => import('./screens/invitation.js'), {...OPEN, ...ROLES}],
+	['/account', () => import('./screens/account.js'), ROLES]
 ];
 
 const loaded = new Map();

@@ -16,7 +16,7 @@ export function screensOf(params, who) {
 	const project = groupId ? PROJECT.map(([path, icon, key, also]) => ({icon, label: t(key), to: `/projects/${groupId}${path ? `/${path}` : ''}`, also: also && `/projects/${groupId}/${also}`,
 		area: t('nav.project')})) : [];
 	const org = orgId ? ORG.map(([path, icon, key]) => ({icon, label: t(key), to: `/orgs/${orgId}/${path}`, area: t('nav.organization'), org: true})) : [];
-	return [{icon: 'grid', label: t('nav.overview'), to: '/'}, ...project, ...org, {icon: 'host', label: t('nav.hosts'), to: '/hosts', all: true}, {icon: 'code', label: t('nav.operations'), to: '/operations', all: true},
+	return [{icon: 'grid', label: t('nav.overview'), to: '/'}, ...project, ...org, ...who?.operator ? [{icon: 'host', label: t('nav.hosts'), to: '/hosts', all: true}] : [], {icon: 'code', label: t('nav.operations'), to: '/operations', all: true},
 		{icon: 'user', label: t('nav.account'), to: '/account', hidden: true}];
 }
 

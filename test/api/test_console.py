@@ -1,5 +1,5 @@
 """The console's files and headers, compressed answers, and the overview: contents, rights, search, order."""
-import gzip, json, re
+import concurrent.futures, gzip, json, re
 from urllib.parse import quote
 
 import pytest
@@ -226,6 +226,23 @@ def test_overview_follows(fleet):
 		until(lambda: seen(api, q='orders-eu')['results'][0]['groupName'] == name, what='the new name')
 
 
+def test_overview_shows_each_their_own_writes(fleet):
+	"""Those who ask at once share the work, and each sees what it has written before."""
+	server, group = fleet['server'], fleet['groups']['beta']
+
+	def work(mark):
+		api = server.api_for(fleet['one']['principals'][0])
+		for n in range(3):
+			name = '%s-%d' % (mark, n)
+			ok(api.post(clusters(group), json=body(name)), 201)
+			assert names(api, q=name) == [name]
+			ok(api.delete(clusters(group, name)), 202)
+			assert [x['stateName'] for x in seen(api, q=name)['results']] in ([], ['DELETING'])
+	with concurrent.futures.ThreadPoolExecutor(3) as pool:
+		list(pool.map(work, ('own-a', 'own-b', 'own-c')))
+	pass_time(server, lambda: names(fleet['one']['api'], q='own-') == [], 5)
+
+
 def test_attention(fleet):
 	"""An alert, with its reason and what to do, until it ends; all that need attention first where that is asked for."""
 	server, api, group = fleet['server'], fleet['one']['api'], fleet['groups']['alpha']
@@ -317,10 +334,15 @@ def test_lists_by_name_and_in_order(server):
 
 
 def test_sizes_and_hosts(fleet):
-	"""What a size means here, for everybody; hosts for the operator alone."""
+	"""What a size means here, for those who could make or change a cluster; hosts for the operator alone."""
 	server, api = fleet['server'], fleet['one']['api']
 	sizes = {s['name']: s for s in ok(api.get('/api/console/sizes', params={'groupId': fleet['groups']['alpha']}))['results']}
 	assert sizes['M10']['cores'] < sizes['M50']['cores'] and sizes['M30']['memoryBytes'] == 8 << 30 and 'M0' in sizes
+	assert ok(server.get('/api/console/sizes'))['results']
+	other, = server.seed({'name': unique('sizes'), 'projects': ['p'], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_READ_ONLY']}, {
+		'type': 'serviceAccount', 'roles': ['ORG_MEMBER'], 'projectRoles': [{'project': 'p', 'roles': ['GROUP_CLUSTER_MANAGER']}]}]})
+	refused(server.api_for(other['principals'][0]).get('/api/console/sizes'), 403, 'INSUFFICIENT_ROLE')
+	assert ok(server.api_for(other['principals'][1]).get('/api/console/sizes'))['results']
 	hosts = ok(server.get('/api/console/hosts'))
 	assert hosts['totalCount'] == len(hosts['results']) == 1 and hosts['results'][0]['alive'] is True and hosts['results'][0]['cores'] > 0
 	refused(api.get('/api/console/hosts'), 403, 'INSUFFICIENT_ROLE')

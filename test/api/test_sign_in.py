@@ -150,7 +150,7 @@ def test_first_link(start_server, tmp_path):
 	assert me['user'] == {'id': s.bootstrap['userId'], 'username': 'ada@example.com', 'firstName': 'Ada', 'lastName': 'Byron'}
 	assert {'orgId': s.org, 'roleName': 'ORG_OWNER'} in me['roles'] and [x['id'] for x in me['orgs']] == [s.org]
 	assert me['security'] == {'password': True, 'totp': False, 'passkeys': 0, 'recoveryCodesLeft': 0}
-	assert me['session']['expiresAt'] > me['session']['idleAt'] > me['session']['createdAt']
+	assert me['session']['expiresAt'] > me['session']['idleAt'] > me['session']['createdAt'] and me['operator'] is True
 	# Once, whoever has the link.
 	no(b.get('/api/session/first/' + token), 404, 'LINK_NOT_FOUND')
 	no(b.post('/api/session/first', {'token': token, 'password': 'another one'}), 404, 'LINK_NOT_FOUND')
@@ -181,7 +181,8 @@ def test_same_answer_for_everybody(site):
 	said = [b.post('/api/session/forgotten', {'username': who}) for who in (name('nobody'), 'nonsense')]
 	assert {(a.status_code, a.text) for a in said} == {(202, '{}')}
 	for bad in ({}, {'username': 'x'}, {'username': 'x', 'password': ''}, {'username': 7, 'password': 'y'}, {'username': 'x' * 300, 'password': 'y'}):
-		no(b.post('/api/session/password', bad), 400, 'VALIDATION_ERROR')
+		said = no(b.post('/api/session/password', bad), 400, 'VALIDATION_ERROR').json()['detail']
+		assert ('is required' in said) == (bad in ({}, {'username': 'x'}, {'username': 'x', 'password': ''})), said
 
 
 def test_cross_site(site):
@@ -467,7 +468,8 @@ def test_invitation_in_a_browser(site):
 	s = site.server
 	username, b, link = site.person()
 	assert set(b.set_cookie.split('; ')[1:]) == FLAGS
-	assert ok(b.get('/api/session'))['user']['username'] == username
+	me = ok(b.get('/api/session'))
+	assert me['user']['username'] == username and 'operator' not in me
 	page = requests.get(s.base_url + link, headers={'Accept': 'text/html,*/*;q=0.8'}, verify=s.ca_file, allow_redirects=False)
 	assert page.status_code == 303 and page.headers['Location'] == '/console' + link
 	assert requests.get(s.base_url + link, verify=s.ca_file).headers['Content-Type'] == 'application/json'

@@ -21,6 +21,7 @@ else {
 		await page.getByRole('button', {name: 'More', exact: true}).click();
 		await page.getByRole('menuitem', {name, exact: true}).click();
 	};
+	const HOSTILE = '<img src=x onerror=globalThis.hostile=1>', UGLY = `\u202e\u001b]0;x\u0007\u001b[31m<script>globalThis.hostile=2</script>${'W'.repeat(3000)}`;
 	/* As somebody does who copies the line into a terminal. */
 	const sql = async (line, statement) => {
 		const {stdout} = await run('bash', ['-c', `${line} -X -A -t -v ON_ERROR_STOP=1 -c "$1"`, 'bash', statement],
@@ -66,6 +67,26 @@ else {
 			'CREATE TABLE\nINSERT 0 1\nada 1');
 		await picture(page, 'connect');
 		await axe(page);
+
+		/* What a database writes down is whatever somebody sends it. */
+		await sql(line, `create table "${HOSTILE}" (a int, b int); create index "${HOSTILE}1" on "${HOSTILE}" (a); create index "${HOSTILE}2" on "${HOSTILE}" (a, b);
+			select pg_sleep(0.6), '${HOSTILE}', '${UGLY}' from "${HOSTILE}" right join (select 1) x on true`);
+		for (const [tab, shown] of [['queries?kind=slow', 'pg_sleep'], ['advice', 'Indexes that could go']]) {
+			await until(`${tab} shows it`, async () => {
+				await page.goto(`/console/projects/${/projects\/([0-9a-f]{24})/.exec(page.url())[1]}/clusters/orders/${tab}`);
+				const row = page.locator('main tr', {hasText: HOSTILE});
+				await row.or(page.locator('main').locator('.none, .notice')).first().waitFor();
+				return await row.count() && await page.locator('main').getByText(shown).count();
+			});
+			if (tab !== 'advice') {
+				await page.locator('main tr', {hasText: 'pg_sleep'}).getByRole('button').first().click();
+				await dialog(page).getByText(HOSTILE).first().waitFor();
+			}
+			assert.deepEqual(await page.evaluate(() => [globalThis.hostile, document.querySelectorAll('img, script:not([src])').length, document.documentElement.scrollWidth > innerWidth]),
+				[undefined, 0, false], tab);
+		}
+		await page.goto(page.url().replace(/\/advice$/, ''));
+		await state(page, 'Healthy');
 
 		await page.getByRole('link', {name: 'Backups'}).last().click();
 		await page.getByRole('button', {name: 'Take a snapshot'}).first().click();

@@ -368,10 +368,11 @@ export async function mailbox() {
 	};
 }
 
-/* test/oidc_provider.py, a process with keys and an authority of its own, which the browser trusts: {url, ca, control(settings)}. */
-export async function identityProvider() {
-	const child = spawn('/usr/bin/python3', [path.join(ROOT, 'test/oidc_provider.py'), path.join(home, 'provider')], {stdio: ['pipe', 'pipe', 'inherit']});
-	const {url, ca} = JSON.parse(await new Promise(done => {
+/* test/oidc_provider.py or test/saml_provider.py, a process with keys and an authority of its own, which the browser trusts: {url, ca,
+ * control(settings), …}. */
+export async function identityProvider(kind = 'oidc') {
+	const child = spawn('/usr/bin/python3', [path.join(ROOT, `test/${kind}_provider.py`), path.join(home, `${kind}-provider`)], {stdio: ['pipe', 'pipe', 'inherit']});
+	const said = JSON.parse(await new Promise(done => {
 		let text = '';
 		child.stdout.on('data', piece => {
 			text += piece;
@@ -379,6 +380,7 @@ export async function identityProvider() {
 				done(text);
 		});
 	}));
+	const {url, ca} = said;
 	trust(ca);
 	after(() => child.stdin.end());
 	const control = settings => new Promise((done, fail) => {
@@ -389,5 +391,5 @@ export async function identityProvider() {
 		r.on('error', fail);
 		r.end(JSON.stringify(settings));
 	});
-	return {url, ca, control};
+	return {...said, control};
 }

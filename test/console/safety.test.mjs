@@ -4,11 +4,11 @@ import {readFileSync, readdirSync} from 'node:fs';
 import {createServer} from 'node:https';
 import path from 'node:path';
 import {after, test} from 'node:test';
-import {axe, check, signIn, start, until} from './harness.mjs';
+import {LONG, axe, check, signIn, start, until} from './harness.mjs';
 
 const server = await start();
 const FIRST_LOAD = 60 * 1024; // bytes as they are sent
-const PAINT = 500; // ms; three times that is let pass
+const PAINT = 500; // ms
 
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; " +
 	"base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
@@ -49,23 +49,24 @@ async function firstLoad(page, where, heading) {
 	await page.getByRole('heading', {level: 1, name: heading}).waitFor();
 	sizes.delete([...sizes.keys()].find(url => url.endsWith('/texts/screens.en.json'))); // which idle time is used for
 	const total = [...sizes.values()].reduce((sum, n) => sum + n, 0), list = [...sizes].map(([url, n]) => `${n} ${new URL(url).pathname}`).join('\n');
-	let paint = Infinity; // of a few loads the best: others use the machine too
-	for (let tries = 0; tries < 4 && paint > PAINT; tries++) {
-		if (tries)
+	/* Others use the machine too: one load that has it for itself tells how soon the page is there. */
+	const paints = [];
+	await until('a load that paints soon', async () => {
+		if (paints.length)
 			await page.reload();
 		await page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length);
-		paint = Math.min(paint, await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime));
-	}
-	console.log(`${where}: ${total} bytes in ${sizes.size} answers, first contentful paint ${Math.round(paint)} ms`);
+		paints.push(Math.round(await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime)));
+		return paints.at(-1) <= PAINT;
+	}, 2 * LONG);
+	console.log(`${where}: ${total} bytes in ${sizes.size} answers, first contentful paint ${paints.join(', ')} ms`);
 	assert.ok(total <= FIRST_LOAD, `${total} bytes:\n${list}`);
-	assert.ok(paint <= 3 * PAINT, `first contentful paint after ${paint} ms`);
 }
 
 check(server, 'the first load is small and paints soon', async ({page}) => {
 	await firstLoad(page, '/console/sign-in', 'Sign in');
 	await signIn(page, '/console/account');
 	await firstLoad(page, '/console/', /./);
-});
+}, {timeout: 8 * LONG});
 
 check(server, 'nothing is stored but the theme', async ({page}) => {
 	await signIn(page, '/console/account');
@@ -121,6 +122,99 @@ check(server, 'hostile names and texts are texts', async ({page}) => {
 	});
 	assert.equal(await page.evaluate(() => document.documentElement.dataset.refused), 'TypeError');
 	page.allow(/TrustedHTML|require-trusted-types-for/);
+});
+
+/* What comes from outside, as bad as it can be: the markup of others, a text that runs from right to left, what a terminal obeys, templates,
+ * a word without an end. */
+const MARK = `'"><img src=x onerror="globalThis.hostile=1"><script>globalThis.hostile=2</script><a href="javascript:globalThis.hostile=3">x</a>\u202e\u2066\u001b]0;x\u0007\u001b[31m&lt;b&gt;{{7*7}}\${7*7}${'W'.repeat(400)}`;
+const WRITTEN = ['name', 'groupName', 'orgName', 'clusterName', 'teamName', 'userAlias', 'description', 'desc', 'comment', 'username', 'targetUsername', 'firstName', 'lastName', 'inviterUsername',
+	'displayName', 'sku', 'unit', 'text', 'nextStep', 'progress', 'primary', 'namespace', 'queryShape', 'line', 'statement', 'hostnameAndPort', 'acknowledgementComment', 'publicKey', 'clientId', 'remoteAddress',
+	'agent', 'address', 'emailAddress', 'note', 'reason', 'detail', 'value', 'key', 'roleName', 'databaseName', 'whitelistEntry', 'groups', 'mongoDBVersion', 'message', 'body'];
+
+/* Every text of the API's answers that somebody has written ends with MARK, and what the page sends has it no more: so all screens have
+ * hostile texts, also those that the API itself would refuse, and still work. */
+const infect = ([mark, written]) => {
+	const sick = (v, key) => {
+		if (typeof v === 'string')
+			return written.includes(key) && v && !v.includes(mark) ? v + mark : v;
+		if (Array.isArray(v))
+			return v.map(x => sick(x, key));
+		if (!v || typeof v !== 'object')
+			return v;
+		return Object.fromEntries(Object.entries(v).map(([k, x]) => [k, sick(x, k)]));
+	};
+	const parse = JSON.parse, {json} = Response.prototype, ask = globalThis.fetch;
+	globalThis.asking = 0;
+	JSON.parse = (...given) => sick(parse(...given));
+	Response.prototype.json = async function() {
+		const v = await json.call(this);
+		return this.url.includes('/api/') ? sick(v) : v;
+	};
+	globalThis.fetch = (to, init = {}) => {
+		globalThis.asking++;
+		const well = String(to).replaceAll(encodeURIComponent(mark), '').replaceAll(new URLSearchParams({m: mark}).toString().slice(2), '');
+		const body = typeof init.body === 'string' ? init.body.replaceAll(JSON.stringify(mark).slice(1, -1), '') : init.body;
+		return ask(well, {...init, body}).finally(() => { setTimeout(() => globalThis.asking--, 0); });
+	};
+};
+
+/* The page's own state: nothing was run or made, and nothing is wider than the screen. */
+async function harmless(page, where, shown) {
+	await page.waitForFunction(() => !globalThis.asking);
+	if (shown)
+		await until(`${where} shows the text`, () => page.evaluate(() => document.body.textContent.includes('<img src=x')));
+	for (const width of [1280, 390]) {
+		await page.setViewportSize({width, height: 800});
+		const seen = await page.evaluate(() => new Promise(done => {
+			requestAnimationFrame(() => requestAnimationFrame(() => done({ran: globalThis.hostile, wide: document.documentElement.scrollWidth - innerWidth,
+				made: document.querySelectorAll('img, script:not([src]), a[href^="javascript:"], [onerror]').length})));
+		}));
+		assert.deepEqual([seen.ran, seen.made], [undefined, 0], `${where}: what came from outside was run or made`);
+		assert.ok(seen.wide <= 0, `${where}: ${seen.wide} wider than a screen of ${width}`);
+	}
+	await page.setViewportSize({width: 1280, height: 800});
+}
+
+check(server, 'texts of others are texts on every screen, and keep in their places', async ({page}) => {
+	const {groupId, orgId} = server, of = {groupId, clusterName: 'victim'};
+	const project = `/console/projects/${groupId}`, org = `/console/orgs/${orgId}`, cluster = `${project}/clusters/victim`;
+	await server.api('POST', `/groups/${groupId}/clusters`, {name: 'victim', clusterType: 'REPLICASET', backupEnabled: true, tags: [{key: 'team', value: HOSTILE.slice(0, 60)}], replicationSpecs: [{
+		regionConfigs: [{providerName: 'AWS', regionName: 'US_EAST_1', priority: 7, electableSpecs: {instanceSize: 'M10', nodeCount: 3}}]}]});
+	await until('the cluster', async () => (await server.api('GET', `/groups/${groupId}/clusters/victim`)).stateName === 'IDLE');
+	await server.api('POST', `/groups/${groupId}/clusters/victim/backup/snapshots`, {description: HOSTILE, retentionInDays: 1});
+	await server.api('POST', `/groups/${groupId}/databaseUsers`, {groupId, username: HOSTILE.slice(0, 60), password: 'a-long-password-1', databaseName: 'admin', roles: [{roleName: 'read', databaseName: 'shop'}]});
+	await server.api('POST', `/groups/${groupId}/accessList`, [{cidrBlock: '192.0.2.0/24', comment: HOSTILE.slice(0, 80)}]);
+	await server.api('POST', `/orgs/${orgId}/apiKeys`, {desc: HOSTILE.slice(0, 250), roles: ['ORG_MEMBER']});
+	await server.api('POST', `/orgs/${orgId}/resourcePolicies`, {name: 'hostile', description: HOSTILE, policies: [{body: 'forbid (principal, action == ResourcePolicy::Action::"cluster.modify", resource) when { context.cluster.regions.isEmpty() };'}]});
+	await server.api('POST', `/groups/${groupId}/alertConfigs`, {enabled: true, eventTypeName: 'HOST_DOWN', notifications: [{typeName: 'GROUP', intervalMin: 5, delayMin: 0, emailEnabled: true}]});
+	await server.control('events', {...of, clusterName: HOSTILE, hostname: `"><img src=x onerror=globalThis.hostile=1>${'W'.repeat(300)}`, port: 5432, eventTypeName: 'HOST_DOWN'});
+	await page.context().addInitScript(infect, [MARK, WRITTEN]);
+	await signIn(page, '/console/');
+	await server.api('POST', `/orgs/${orgId}/teams`, {name: 'hostile', usernames: [server.owner.username]});
+	const [event] = (await server.api('GET', `/groups/${groupId}/events`)).results, invoice = '0'.repeat(24);
+	await page.route(`**/invoices/${invoice}`, route => route.fulfill({json: {id: invoice, statusName: 'PENDING', startDate: '2026-01-01T00:00:00Z', endDate: '2026-02-01T00:00:00Z', subtotalCents: 5, lineItems: [
+		{sku: 'INSTANCE', groupName: 'p', clusterName: 'c', unit: 'hours', quantity: 1, totalPriceCents: 5, startDate: '2026-01-01T00:00:00Z'}]}}));
+	await page.route('**/costExplorer/usage/*', route => route.fulfill({json: {usageDetails: [{id: '0', name: 'usage', usageDate: '2026-01-01', usageAmount: 5}], currency: 'EUR'}}));
+	const tabs = ['', '/queries', '/advice', '/events'].map(tab => cluster + tab);
+	const shows = ['/console/', project, ...tabs, ...['database-access', 'network', 'backups?cluster=victim', 'alerts', 'events', `events?event=${event.id}`].map(s => `${project}/${s}`), '/console/orgs',
+		...['projects', 'people', 'teams', 'keys', 'policies', `invoices/${invoice}`, 'usage', 'events'].map(s => `${org}/${s}`), '/console/hosts', '/console/account',
+		...['listClusters', 'listDatabaseUsers', 'listGroupEvents'].map(id => `/console/operations/${id}?groupId=${groupId}`)];
+	const others = [...['metrics', 'queries?kind=slow', 'logs'].map(tab => `${cluster}/${tab}`), ...['create', 'alerts?tab=rules', 'people', 'keys', 'settings'].map(s => `${project}/${s}`),
+		`${org}/invoices`, `${org}/settings`];
+	for (const where of [...shows, ...others]) {
+		await page.evaluate(at => {
+			history.pushState({key: 1e9}, '', at);
+			dispatchEvent(new PopStateEvent('popstate', {state: history.state}));
+		}, where);
+		await page.locator('main h1').first().waitFor();
+		await harmless(page, where, shows.includes(where));
+		if (where.endsWith('/usage'))
+			await page.getByRole('cell', {name: '5 EUR'}).waitFor();
+	}
+	await page.keyboard.press('Control+k');
+	await page.keyboard.type('victim');
+	await page.getByRole('option', {name: /victim/}).first().waitFor();
+	await harmless(page, 'the palette', true);
 });
 
 /* Another origin of the same site: its requests carry the cookie, even a Strict one. */

@@ -215,6 +215,12 @@ check(server, 'what a cluster tells: metrics, queries, advice, logs, events', as
 		await page.locator('main').getByText(shown).first().waitFor();
 		await axe(page);
 	}
+	/* One kind of advice that cannot be had leaves the others. */
+	await page.route('**/performanceAdvisor/suggestedIndexes*', route => route.fulfill({status: 409, json: {error: 409, errorCode: 'CLUSTER_NOT_AVAILABLE', detail: 'They do not answer.'}}));
+	await open(page, `${project}/clusters/orders/advice`);
+	await page.locator('main').getByText('They do not answer.').waitFor();
+	await page.locator('main').getByText('Schemas').waitFor();
+	await open(page, `${project}/clusters/orders/events`);
 	await row(page, 'Cluster ready').getByRole('button').first().click();
 	await dialog(page).getByText('"eventTypeName": "CLUSTER_READY"').waitFor();
 	await page.keyboard.press('Escape');

@@ -7,6 +7,7 @@ import {canUse, addPasskey} from '../passkeys.js';
 import {qrPath} from '../qr.js';
 import {Button, Card, ConfirmDanger, Copy, Dialog, Empty, Facts, Field, Form, Input, Notice, Page, Segments, Table, Time, errorText, say, useLoad} from '../ui/index.js';
 import {NewPassword} from './parts/password.js';
+import {roleName} from './parts/roles.js';
 
 const grouped = secret => secret.replace(/(.{4})(?=.)/g, '$1 ');
 
@@ -154,7 +155,7 @@ export default function Account() {
 function Signed({who}) {
 	const {user, security, roles = [], orgs = []} = who;
 	const federated = ['oidc', 'saml'].includes(who.session.method);
-	const {data: held} = useLoad(async () => (await Promise.all(orgs.map(async o => (await highest(roles.filter(r => r.orgId === o.id && !r.groupId).map(r => r.roleName))).map(name => `${name} (${o.name})`)))).flat(), [roles]);
+	const {data: held} = useLoad(async () => (await Promise.all(orgs.map(async o => (await highest(roles.filter(r => r.orgId === o.id && !r.groupId).map(r => r.roleName))).map(name => `${roleName(name)} (${o.name})`)))).flat(), [roles]);
 	return html`<${Page} title=${t('account.title')} class="narrow"><${Card} title=${t('account.profile')}><${Facts} items=${[[t('signIn.username'), user.username],
 			[t('account.fullName'), [user.firstName, user.lastName].filter(Boolean).join(' ')], [t('account.until'), html`<${Time} at=${who.session.expiresAt} kind="full" />`],
 			[t('account.roles'), held?.join(', ')]]} /><//>

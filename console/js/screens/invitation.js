@@ -5,6 +5,7 @@ import {get, send} from '../api.js';
 import {loadSession, useSession} from '../session.js';
 import {Button, Empty, Facts, Field, Form, Input, Page, go, useLoad} from '../ui/index.js';
 import {NewPassword, SecondStep} from './parts/password.js';
+import {roleNames} from './parts/roles.js';
 
 export default function Invitation({params}) {
 	const path = `/api/invitations/${encodeURIComponent(params.token)}`, who = useSession();
@@ -43,8 +44,8 @@ export default function Invitation({params}) {
 		return html`<${Page} title=${t('invitation.title')} />`;
 	return html`<${Page} title=${t('invitation.title')} facts=${data.inviterUsername && t('invitation.by', {name: data.inviterUsername})}>
 		<${Facts} items=${[[t('invitation.to'), data.groupName ?? data.orgName], [t('invitation.as'), data.username], [t('invitation.until'), data.expiresAt && time(data.expiresAt)],
-			[t('invitation.roles'), data.roles?.join(', ')]]} />
-		<${Form} onSubmit=${accept} submit=${t('invitation.accept')} extra=${html`<${Button} onClick=${decline}>${t('invitation.decline')}<//>`}>
+			[t('invitation.roles'), roleNames(data.roles)]]} />
+		<${Form} onSubmit=${accept} submit=${t('invitation.accept')} others=${html`<${Button} onClick=${decline}>${t('invitation.decline')}<//>`}>
 			<input type="text" class="hidden" name="username" autocomplete="username" value=${data.username} readonly tabindex="-1" aria-hidden="true" />
 			${!data.hasAccount && html`<div class="row"><${Field} name="firstName" label=${t('firstName')}><${Input} value=${form.firstName} onInput=${put('firstName')} autocomplete="given-name" /><//>
 				<${Field} name="lastName" label=${t('lastName')}><${Input} value=${form.lastName} onInput=${put('lastName')} autocomplete="family-name" /><//></div>`}

@@ -35,19 +35,20 @@ export default function Screen({params: {orgId}}) {
 		const list = [...names.values()].sort((a, b) => b.total - a.total);
 		return {series: list.slice(0, 6), rows: list, total: list.reduce((n, x) => n + x.total, 0)};
 	}, [data]);
+	const money = n => [amount(n), data?.currency].filter(Boolean).join(' ');
 	const columns = [{key: 'name', label: w(`by.${by}`), main: true, value: r => r.label},
-		{key: 'total', label: w('cost'), width: '24%', value: r => r.total, cell: r => amount(r.total)},
+		{key: 'total', label: w('cost'), width: '24%', value: r => r.total, cell: r => money(r.total)},
 		{key: 'share', label: w('share'), width: '20%', value: r => r.total, cell: r => `${number(total ? r.total / total * 100 : 0, 0)}%`}];
-	return html`<${Page} title=${w('title')} facts=${data && html`<span><b>${amount(total)} ${data.currency}</b> ${w('total')}</span>`}
+	return html`<${Page} title=${w('title')} facts=${data && html`<span><b>${money(total)}</b> ${w('total')}</span>`}
 		actions=${html`<${Button} to=${`/orgs/${orgId}/invoices`}>${w('invoices')}<//>`}><${Fault} error=${error} retry=${reload} />
 		<div class="bar bare"><${Segments} label=${w('groupBy')} current=${by} onPick=${v => setQuery({by: v === 'projects' ? '' : v})}
 			options=${['projects', 'clusters', 'services'].map(id => ({id, label: w(`by.${id}`)}))} />
 			<${Segments} label=${w('range')} current=${range} onPick=${v => setQuery({range: v === 'six' ? '' : v})}
 				options=${Object.keys(MONTHS).map(id => ({id, label: w(`range.${id}`)}))} /></div>
 		${data?.forecast && html`<${Notice} title=${w('forecast')}>${w('forecastText',
-			{now: amount(data.forecast.usageCents / 100), then: amount(data.forecast.forecastCents / 100)})}<//>`}
+			{now: money(data.forecast.usageCents / 100), then: money(data.forecast.forecastCents / 100)})}<//>`}
 		${data && !rows.length && html`<section class="card"><${Empty} title=${w('none')} text=${w('noneText')} /></section>`}
-		${rows.length > 0 && html`<div class="stack"><${Card} title=${w('plot')}><${Plot} title=${w('plot')} series=${series}
+		${rows.length > 0 && html`<div class="stack"><${Card} title=${w('plot')} note=${data?.currency}><${Plot} title=${w('plot')} series=${series}
 			bars=${series.length === 1} height=${240} /><//>
 			<${Card} flush><${Table} label=${w('plot')} columns=${columns} rows=${rows} sort=${['total', -1]} /><//></div>`}<//>`;
 }

@@ -18,8 +18,8 @@ export function Button({kind = 'plain', small, icon, to, busy, disabled, childre
 }
 
 /* onSubmit(): may be async; an ApiError that it throws is shown at the fields that it names (Field's name), the rest above the buttons.
- * faults: {name: text}, found by the caller. submit: the button's text; onCancel: shows a second one. */
-export function Form({onSubmit, faults, submit, kind = 'go', onCancel, cancel, extra, disabled, children, class: c, label}) {
+ * faults: {name: text}, found by the caller. submit: the button's text; onCancel: shows a second one before it; others: more, after it. */
+export function Form({onSubmit, faults, submit, kind = 'go', onCancel, cancel, others, disabled, children, class: c, label}) {
 	const [state, setState] = useState({busy: false, error: null});
 	const form = useRef(), alive = useRef(true), shown = useRef();
 	shown.current = new Set();
@@ -55,8 +55,8 @@ export function Form({onSubmit, faults, submit, kind = 'go', onCancel, cancel, e
 	return html`<form class=${cls('form', c)} ref=${form} novalidate aria-label=${label} onSubmit=${run}><${FormContext.Provider} value=${{faults: found, shown: shown.current, busy: state.busy}}>
 		${children}
 		${state.error && rest && html`<${Notice} kind="bad">${errorText(state.error)}<//>`}
-		${(submit || onCancel || extra) && html`<div class="acts">${extra}${onCancel && html`<${Button} onClick=${onCancel}>${cancel ?? t('cancel')}<//>`}
-			${submit && html`<${Button} kind=${kind} type="submit" busy=${state.busy} disabled=${disabled}>${submit}<//>`}</div>`}
+		${(submit || onCancel || others) && html`<div class="acts">${onCancel && html`<${Button} onClick=${onCancel}>${cancel ?? t('cancel')}<//>`}
+			${submit && html`<${Button} kind=${kind} type="submit" busy=${state.busy} disabled=${disabled}>${submit}<//>`}${others}</div>`}
 		<//></form>`;
 }
 

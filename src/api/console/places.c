@@ -3,6 +3,7 @@
 #include "api/console/overview.h"
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "catalog/schema.h"
 #include "engine/engine.h"
 #include "gate/dispatch.h"
@@ -55,12 +56,27 @@ static const struct host *roomiest(const struct host *list, size_t count)
 	return best;
 }
 
+/* Whether the caller could create or change a cluster somewhere: others have no use for what hosts are like. */
+static bool makes_clusters(const struct principal *p)
+{
+	role_mask wanted = catalog_op("createCluster")->roles | catalog_op("updateCluster")->roles;
+	for (size_t i = 0; i < p->grant_count; i++) {
+		struct str scope = {p->grants[i].scope.z, ID_LEN};
+		if (principal_group_roles(p, scope, scope) & wanted)
+			return true;
+	}
+	return false;
+}
+
 static int sizes(struct call *c)
 {
 	struct host *hosts = NULL;
 	struct str names[SIZES_MAX];
 	size_t count = 0, named = sizes_collect(names);
 	struct buf *b = &c->out;
+	if (!makes_clusters(c->caller))
+		return call_fail(c, 403, "INSUFFICIENT_ROLE",
+		                 "Sizes are shown to those who may create or change a cluster in some project.");
 	int r = hosts_read(c->tx, c->arena, &hosts, &count);
 	if (r < 0)
 		return r;

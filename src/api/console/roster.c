@@ -129,10 +129,17 @@ static struct shelf shelves[ROSTER_KINDS] = {
         [ROSTER_LOCK] = {ORG_LOCK_KIND, ORG_LOCK_KIND, lock_read, lock_drop},
 };
 
+/* What the store has counted. */
+struct moment {
+	uint64_t commits, version, identity;
+};
+
 static struct {
 	pthread_mutex_t lock;
+	_Atomic uint64_t rounds; /* looks at what the store has, counted when they begin */
 	bool filled;
-	uint64_t commits, version, identity; /* of the store, when it was last looked at */
+	struct moment at;           /* when it was last brought up to date */
+	uint64_t projects_identity; /* when projects were last looked at */
 	int64_t projects_ms;
 	bool projects_wait;                /* they were not looked at with the last commits */
 	const struct roster_item **alerts; /* that are open and about a cluster, by project and cluster */
@@ -301,54 +308,101 @@ static bool projects_are_due(void)
 	return clock_mono_us() / 1000 - table.projects_ms > CALM_MS;
 }
 
-static int table_follow(struct call *c, uint64_t commits, uint64_t version, uint64_t identity)
+static struct moment moment_now(const struct service *s, struct tx *tx)
 {
-	bool remote = c->service->remote;
+	struct store_stats stats;
+	store_stats(s->store, &stats);
+	return (struct moment){stats.commits, s->remote ? store_data_version(tx) : 0,
+	                       store_identity_generation(s->store)};
+}
+
+static bool is_current(const struct moment *now)
+{
+	return table.filled && table.at.commits == now->commits && table.at.version == now->version &&
+	       table.at.identity == now->identity && !(table.projects_wait && projects_are_due());
+}
+
+static int table_follow(const struct service *s, struct tx *tx, const struct moment *now)
+{
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < ROSTER_KINDS; i++)
 		if (i != ROSTER_PROJECT)
-			r = shelf_follow(&shelves[i], c->tx, remote);
+			r = shelf_follow(&shelves[i], tx, s->remote);
 	/* There may be many, and they change seldom: all but their names moves the identities. */
-	table.projects_wait = table.filled && identity == table.identity && !projects_are_due() && !lacks_project();
+	table.projects_wait =
+	        table.filled && now->identity == table.projects_identity && !projects_are_due() && !lacks_project();
 	if (r == 0 && !table.projects_wait) {
-		r = shelf_follow(&shelves[ROSTER_PROJECT], c->tx, remote);
+		r = shelf_follow(&shelves[ROSTER_PROJECT], tx, s->remote);
 		table.projects_ms = clock_mono_us() / 1000;
-		table.identity = identity;
+		table.projects_identity = now->identity;
 	}
 	alerts_order();
 	table.filled = r == 0;
-	table.commits = commits;
-	table.version = version;
+	table.at = *now;
 	if (r < 0)
 		table_clear();
 	return r;
 }
 
-int roster_hold(struct call *c)
+/* Holds the table with all that was committed when it was called. Those who wait share one round: what began after they
+ * came has what they must see. */
+static int table_hold(const struct service *s, struct tx *tx)
 {
-	struct store_stats stats;
-	store_stats(c->service->store, &stats);
-	/* Who waits for the table shares it with the others who do: it has what was committed when they came. */
-	uint64_t came = stats.commits;
+	uint64_t came = table.rounds;
+	tx_end_read(tx);
 	pthread_mutex_lock(&table.lock);
-	/* What is read now has at least what is counted now. */
-	tx_end_read(c->tx);
-	store_stats(c->service->store, &stats);
-	uint64_t identity = store_identity_generation(c->service->store);
-	uint64_t version = c->service->remote ? store_data_version(c->tx) : 0;
-	tx_begin_read(c->tx);
-	int r = 0;
-	if (!table.filled || table.commits < came || version != table.version || identity != table.identity ||
-	    (table.projects_wait && projects_are_due()))
-		r = table_follow(c, stats.commits, version, identity);
+	bool served = table.filled && table.rounds > came;
+	/* A round is counted before its snapshot begins, and what is read has at least what was counted before. */
+	table.rounds += !served;
+	struct moment now = moment_now(s, tx);
+	tx_begin_read(tx);
+	int r = served || is_current(&now) ? 0 : table_follow(s, tx, &now);
 	if (r < 0)
 		pthread_mutex_unlock(&table.lock);
 	return r;
 }
 
+int roster_hold(struct call *c)
+{
+	return table_hold(c->service, c->tx);
+}
+
 void roster_release(void)
 {
 	pthread_mutex_unlock(&table.lock);
+}
+
+/* --- filled in the background, so that the first who asks need not wait */
+
+static struct {
+	pthread_t thread;
+	bool runs;
+} filling;
+
+static void *fill_run(void *arg)
+{
+	const struct service *s = arg;
+	struct tx *reader = store_reader(s->store);
+	if (!reader)
+		return NULL;
+	tx_begin_read(reader);
+	if (table_hold(s, reader) == 0)
+		roster_release();
+	tx_end_read(reader);
+	store_reader_free(reader);
+	return NULL;
+}
+
+void roster_start(struct service *s)
+{
+	filling.runs = pthread_create(&filling.thread, NULL, fill_run, s) == 0;
+}
+
+void roster_stop(void)
+{
+	if (filling.runs)
+		pthread_join(filling.thread, NULL);
+	filling.runs = false;
 }
 
 void roster_teardown(void)

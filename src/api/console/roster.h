@@ -57,6 +57,11 @@ enum roster_kind {
  * anew. Not for a loop. On failure nothing is held. */
 must_check int roster_hold(struct call *c);
 void roster_release(void);
+
+/* Fills the table in the background. Where no thread can be had, the first call fills it. Stop it before the store is
+ * closed. */
+void roster_start(struct service *s);
+void roster_stop(void);
 void roster_teardown(void);
 
 /* Sorted by id; and the one of an id, or NULL. */

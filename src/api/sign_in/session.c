@@ -75,12 +75,24 @@ static int roles_show(struct visit *v)
 	return result;
 }
 
+/* Who sees the hosts: owners of the first organization. */
+static int operator_show(struct visit *v)
+{
+	struct str first;
+	int result = tx_meta_get(v->reader, v->arena, "bootstrap", &first);
+	if (result == 0 && principal_org_roles(v->call.caller, first) & role_owner_mask)
+		json_put(v->out, "operator", json_true());
+	return result == -ENOENT ? 0 : result;
+}
+
 static int who_am_i(struct visit *v)
 {
 	v->out = json_new(v->arena);
 	int result = user_show(v);
 	session_show(v);
-	return result < 0 ? result : roles_show(v);
+	if (result == 0)
+		result = roles_show(v);
+	return result < 0 ? result : operator_show(v);
 }
 
 /* Ending sessions. */

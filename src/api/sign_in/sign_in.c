@@ -51,9 +51,11 @@ static struct str fingerprint(struct arena *a, struct str hash)
 
 int password_check(struct visit *v, const char *field, struct str password, struct str username)
 {
-	if (utf8_length(password) < PASSWORD_MIN || password.n > PASSWORD_MAX)
-		return call_fail_field(&v->call, 400, "INVALID_PASSWORD", field,
-		                       "must have %d characters or more, and not more than %d bytes.", PASSWORD_MIN,
+	if (utf8_length(password) < PASSWORD_MIN)
+		return call_fail_field(&v->call, 400, "INVALID_PASSWORD", field, "must have %d characters or more.",
+		                       PASSWORD_MIN);
+	if (password.n > PASSWORD_MAX)
+		return call_fail_field(&v->call, 400, "INVALID_PASSWORD", field, "must not have more than %d bytes.",
 		                       PASSWORD_MAX);
 	if (str_ieq(password, username))
 		return call_fail_field(&v->call, 400, "INVALID_PASSWORD", field,

@@ -331,9 +331,12 @@ int visit_fail_sign_in(struct visit *v)
 
 int visit_text(struct visit *v, const char *name, size_t most, struct str *ret_text)
 {
+	const json_t *given = json_object_get(v->body, name);
 	struct str text = json_field(v->body, name);
+	if (!given || (json_is_string(given) && !text.n))
+		return call_fail_field(&v->call, 400, "VALIDATION_ERROR", name, "is required.");
 	if (!text.n || text.n > most)
-		return call_fail_field(&v->call, 400, "VALIDATION_ERROR", name, "must be a text of 1 to %zu bytes.",
+		return call_fail_field(&v->call, 400, "VALIDATION_ERROR", name, "must be a text of at most %zu bytes.",
 		                       most);
 	*ret_text = text;
 	return 0;

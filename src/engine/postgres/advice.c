@@ -136,11 +136,16 @@ static bool is_there(const struct pg_inquiry *q, PGconn *conn)
 }
 
 /* On the primary, from where standbys get it. */
-static int quals_ensure(const struct pg_inquiry *q, const struct pg_place *p, PGconn *conn)
+static int quals_ensure(const struct pg_inquiry *q, const struct pg_place *p, PGconn *conn, const char **ret_missing)
 {
 	PGconn *primary;
 	if (is_there(q, conn))
 		return 0;
+	if (!pg_module_is_there(q->engine, q->version)) {
+		*ret_missing =
+		        arena_printf(q->arena, "steward.so for PostgreSQL %u is missing on the host", q->version).p;
+		return -ENOENT;
+	}
 	int r = pg_inquiry_open(q, pg_inquiry_primary(q, p->set), "postgres", &primary);
 	if (r < 0)
 		return r;
@@ -173,7 +178,7 @@ int pg_inquiry_quals(const struct pg_inquiry *q, const struct pg_place *p, const
 		r = -ENOENT;
 	}
 	if (r == 0)
-		r = quals_ensure(q, p, conn);
+		r = quals_ensure(q, p, conn, ret_missing);
 	if (r == 0)
 		r = pg_sql_rows(conn, pg_inquiry_left(q, ASK_MS), sql, ret_rows);
 	PQfinish(conn);

@@ -1,10 +1,13 @@
 /* What would make a cluster faster: indexes that help, indexes that nobody uses, what stands out in schemas. */
-import {html, call, useLoad, useState, Table, Card, Empty, Fault, Notice, Button, DialogForm, Copy, words, number, bytes, say} from './kit.js';
+import {html, call, useLoad, useState, Table, Card, Empty, Fault, Notice, Button, DialogForm, Copy, words, number, bytes, say, errorText, t} from './kit.js';
 
 const w = words('advice');
 const columnsOf = index => (index ?? []).map(o => Object.keys(o)[0]);
-const tableOf = ns => ns.split('.').slice(1).join('.');
-const createSql = i => `create index concurrently on ${tableOf(i.namespace)} (${columnsOf(i.index).join(', ')});`;
+/* Names come from databases, and lines are pasted into terminals: a name is always one word of SQL. */
+const ident = name => /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replace(/"/g, '""')}"`;
+const tableOf = ns => ns.split('.').slice(1).map(ident).join('.');
+const createSql = i => `create index concurrently on ${tableOf(i.namespace)} (${columnsOf(i.index).map(ident).join(', ')});`;
+const dropSql = i => `drop index concurrently ${[...i.namespace.split('.').slice(1, -1), i.name].map(ident).join('.')};`;
 
 function build(groupId, name, i) {
 	const [db, ...rest] = i.namespace.split('.');
@@ -42,29 +45,37 @@ function Drop({list}) {
 		{key: 'size', label: w('size'), width: '10%', value: i => i.sizeBytes, cell: i => bytes(i.sizeBytes)},
 			{key: 'used', label: w('used'), width: '10%', wide: true, value: i => i.accessCount, cell: i => number(i.accessCount ?? 0)},
 		{key: 'do', label: '', width: '6rem', sort: false, cell: i =>
-			html`<${Copy} bare text=${`drop index concurrently ${i.name};`} label=${i.name} />`}];
+			html`<${Copy} bare text=${dropSql(i)} label=${i.name} />`}];
 	return html`<${Card} flush title=${w('drop')} note=${w('dropText')}><${Table} label=${w('drop')} columns=${columns} rows=${list}
 		keyOf=${i => `${i.namespace}.${i.name}`} /><//>`;
 }
 
 export default function Advice({groupId, name}) {
 	const {data, error, reload} = useLoad(async () => {
-		/* What the host lacks for an answer stands in a header. */
+		/* What one kind of advice lacks does not hide the others. */
+		const faults = new Set(), lacks = new Set();
 		const ask = async id => {
-			const answer = await call(id, {groupId, clusterName: name}, {raw: true});
-			return {...(await answer.json()).content, missing: answer.headers.get('x-steward-missing')};
+			try {
+				const {body, headers} = await call(id, {groupId, clusterName: name}, {whole: true});
+				if (headers.get('x-steward-missing'))
+					lacks.add(headers.get('x-steward-missing'));
+				return body?.content ?? {};
+			} catch (e) {
+				faults.add(errorText(e));
+				return {};
+			}
 		};
 		const [suggested, drop, schema] = await Promise.all(['listClusterSuggestedIndexes', 'listDropIndexSuggestions', 'listSchemaAdvice'].map(ask));
 		const why = (list, word) => (list ?? []).map(i => ({...i, why: word}));
-		const missing = [...new Set([suggested, drop, schema].map(a => a.missing).filter(Boolean))];
-		return {missing, suggested: suggested.suggestedIndexes ?? [], drop: [...why(drop.unusedIndexes, 'unused'), ...why(drop.redundantIndexes, 'redundant'),
+		return {faults: [...faults], lacks: [...lacks], suggested: suggested.suggestedIndexes, drop: [...why(drop.unusedIndexes, 'unused'), ...why(drop.redundantIndexes, 'redundant'),
 			...why(drop.hiddenIndexes, 'hidden')], schema: schema.recommendations ?? []};
 	}, [groupId, name], {key: `advice ${groupId} ${name}`});
 	if (!data)
 		return html`<${Fault} error=${error} retry=${reload} />`;
-	return html`<${Fault} error=${error} retry=${reload} /><div class="stack">${data.missing.map(text => html`<${Notice} kind="warn"
-		key=${text} title=${w('missing')}>${text}<//>`)}<${Suggested} groupId=${groupId} name=${name} list=${data.suggested}
-		/><${Drop} list=${data.drop} />
+	return html`<div class="stack">${data.faults.map(text => html`<${Notice} key=${text} kind="bad"
+		action=${html`<${Button} small onClick=${reload}>${t('again')}<//>`}>${text}<//>`)}
+		${data.lacks.map(text => html`<${Notice} key=${text} kind="warn" title=${w('lacks')}>${text}<//>`)}
+		${data.suggested && html`<${Suggested} groupId=${groupId} name=${name} list=${data.suggested} />`}<${Drop} list=${data.drop} />
 		${data.schema.length > 0 && html`<${Card} title=${w('schema')}><ul
 			class="bullets">${data.schema.map(r => html`<li key=${r.recommendation}><b>${r.description}</b>
 			${(r.affectedNamespaces ?? []).map(n => html`<small key=${n.namespace}>${n.namespace}: ${(n.triggers ?? []).map(x =>

@@ -21,7 +21,7 @@ export function SecondStep({ticket, onDone, onBack}) {
 		setCode('');
 		setRecovery(!recovery);
 	};
-	return html`<${Form} key=${recovery ? 'recovery' : 'totp'} onSubmit=${submit} submit=${t('signIn.go')} extra=${html`<${Button} kind="text" onClick=${swap}>${t(recovery ? 'signIn.useApp' : 'signIn.useRecovery')}<//>
+	return html`<${Form} key=${recovery ? 'recovery' : 'totp'} onSubmit=${submit} submit=${t('signIn.go')} others=${html`<${Button} kind="text" onClick=${swap}>${t(recovery ? 'signIn.useApp' : 'signIn.useRecovery')}<//>
 			${onBack && html`<${Button} kind="text" onClick=${onBack}>${t('signIn.back')}<//>`}`}>
 		<${Field} name="code" label=${t(recovery ? 'signIn.recoveryCode' : 'signIn.code')} help=${t(recovery ? 'signIn.recoveryHelp' : 'signIn.codeHelp')}>
 			<${Input} value=${code} onInput=${setCode} mono autofocus autocomplete=${recovery ? 'off' : 'one-time-code'} inputmode=${recovery ? undefined : 'numeric'} /><//><//>`;
