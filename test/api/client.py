@@ -273,7 +273,7 @@ class Api:
 		return ok(self.post('/groups', json=body))
 
 
-def until(check, seconds=60, what='it', longest=0.1):
+def until(check, seconds=120, what='it', longest=0.1):
 	"""What check() gives once it is true of something. longest: pause between two looks; where a look is dear, a longer one. What
 	takes seconds is looked at less often: asking must not use up the buckets, which a virtual clock does not fill."""
 	begun = time.monotonic()
@@ -357,6 +357,23 @@ def ok(answer, status=200):
 	assert answer.status_code == status, '%s %s -> %d: %s' % (answer.request.method, answer.request.url,
 								   answer.status_code, answer.text[:2000])
 	return answer.json() if answer.content else None
+
+
+def is_late(answer):
+	"""Whether it says that the change is saved, and not yet in force on real databases."""
+	return answer.status_code == 503 and answer.json()['errorCode'] == 'ACCESS_NOT_IN_FORCE'
+
+
+def in_force(server, answer, status=200):
+	"""ok() of what gives rights on real databases, or takes them away. An answer waits 5 s for that; on a busy machine it may say that
+	the change is saved and not yet in force, and then that is waited for. Where its attempts fail, it is for the test to say so."""
+	doc = None if is_late(answer) else ok(answer, status)
+	if not is_late(answer) and not (answer.request.method == 'POST' and 'X-Steward-Progress' in answer.headers):
+		return doc
+	failures = metric(server, 'steward_access_failures_total')
+	until(lambda: not server.rows("SELECT 1 FROM job WHERE kind = 'access'") or metric(server, 'steward_access_failures_total') > failures + 1,
+	      120, 'what was saved to be in force')
+	return doc
 
 
 def refused(answer, status, code=None, *parameters):

@@ -1,5 +1,5 @@
 """A PostgreSQL of our own for a store: started in a temporary folder, ended by its own process id."""
-import atexit, os, pathlib, pwd, random, shutil, signal, socket, subprocess, tempfile, time
+import atexit, collections, os, pathlib, pwd, random, shutil, signal, socket, subprocess, tempfile, time
 
 import psycopg2
 from psycopg2.extensions import new_type, register_type, string_types
@@ -8,6 +8,7 @@ USER = 'steward'  # who it runs as when we are root: PostgreSQL refuses to be ro
 running = []
 # Values as the server writes them.
 WRITTEN = new_type(tuple(string_types), 'WRITTEN', lambda value, _: value)
+held = collections.deque(maxlen=200)  # the names of the ports that were given away last
 template = None  # of a data directory: initdb takes longer than a copy of what it makes
 
 
@@ -28,16 +29,19 @@ def folder():
 
 def free_port(address='127.0.0.1'):
 	"""For a listener that starts later, or more than once. Below the ports that the system gives away by itself, so that no
-	connection and no other test's server gets it meanwhile."""
+	connection gets it meanwhile; and held by name, so that no other test does, of this run or of one beside it."""
 	while True:
 		port = random.SystemRandom().randrange(10000, 20000)
-		with socket.socket() as s:
-			s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-			try:
+		name = socket.socket(socket.AF_UNIX)
+		try:
+			name.bind('\0steward-test-port-%d' % port)
+			with socket.socket() as s:
+				s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 				s.bind((address, port))
-				return port
-			except OSError:
-				pass
+			held.append(name)
+			return port
+		except OSError:
+			name.close()
 
 
 def own_folder():

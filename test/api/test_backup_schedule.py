@@ -167,13 +167,13 @@ def to(server, hour, minute=0, earlier=0):
 
 
 def test_one_snapshot_serves_items_that_coincide(server, group):
-	then = to(server, 3, earlier=300)
+	then = to(server, 3, earlier=3000)  # while it is made, time passes
 	name = create(server, group)
 	doc = ok(server.patch(schedule(group, name), json=policy(item('hourly', 12, value=2), item('daily', value=5), referenceHourOfDay=3,
 		referenceMinuteOfHour=0)))
 	hourly, daily = [i['id'] for i in doc['policies'][0]['policyItems']]
 	assert snapshots(server, group, name) == []
-	server.advance(330)
+	server.advance(int((then - now(server)).total_seconds()) + 30)
 	one, = settle(server, group, name, 1)
 	assert one['policyItems'] == [hourly, daily] and one['frequencyType'] == 'daily' and one['snapshotType'] == 'scheduled'
 	assert moment(one['expiresAt']) - moment(one['createdAt']) == datetime.timedelta(days=5), 'the longest of the two'

@@ -4,7 +4,7 @@ import os, shutil, tempfile, time
 import pytest
 
 import client
-from client import NO_ID, bare, leave, links, ok, pass_time, refused, unique
+from client import NO_ID, bare, leave, links, ok, pass_time, refused, unique, until
 
 SETTINGS = {'backingProviderName': 'AWS', 'regionName': 'US_EAST_1'}
 SERVERLESS = {'Accept': 'application/vnd.svc.2023-01-01+json'}
@@ -214,7 +214,7 @@ def test_what_is_wrong_with_one_that_is_idle(server, group):
 	assert 'X-Steward-Progress' not in server.get(path).headers
 	server.control('engine', {'fail': 'access'})
 	server.post('/groups/%s/accessList' % group, json=[{'ipAddress': '192.0.2.1'}])
-	r = server.get(path)
+	r = until(lambda: (lambda r: r if 'X-Steward-Progress' in r.headers else None)(server.get(path)))
 	assert ok(r)['stateName'] == 'IDLE' and r.headers['X-Steward-Progress'].startswith('access: '), r.headers
 	server.control('engine', {})
 

@@ -1,10 +1,11 @@
 """Third-party integrations: nine forms, secrets that never come back, masks that mean "unchanged"; and what a Prometheus gets."""
-import json, pathlib, re, shutil, socket, subprocess
+import json, pathlib, re, shutil, subprocess
 
 import pytest
 import requests
 
 from client import NO_ID, ROOT, ok, refused, until
+from database import free_port
 from test_clusters import create
 
 MASK, LICENSE = '********', '0' * 40
@@ -256,8 +257,7 @@ def test_guessing_is_slow(start_server):
 def test_a_real_prometheus_scrapes(scraped, tmp_path):
 	"""Through the service discovery, with TLS and the integration's password."""
 	server, group = scraped
-	with socket.create_server(('127.0.0.1', 0)) as s:
-		port = s.getsockname()[1]
+	port = free_port()
 	auth = {'basic_auth': {'username': 'scraper', 'password': SECRET}, 'tls_config': {'ca_file': str(pathlib.Path(server.ca_file).resolve())}}
 	config = tmp_path / 'prometheus.yml'
 	config.write_text(json.dumps({'global': {'scrape_interval': '1s', 'scrape_timeout': '1s'}, 'scrape_configs': [{
@@ -272,17 +272,18 @@ def test_a_real_prometheus_scrapes(scraped, tmp_path):
 		assert child.poll() is None, (tmp_path / 'log').read_text()[-3000:]
 		try:
 			r = requests.get(base + 'query', params={'query': query}, timeout=10, proxies={'http': None})
-		except requests.ConnectionError:
+		except requests.RequestException:
 			return []
 		return r.json()['data']['result'] if r.status_code == 200 else []
 	try:
-		up = until(lambda: [r for r in ask('up == 1') if len(ask('up == 1')) == 3], 120, 'three targets that are up')
+		three = lambda query: until(lambda: (lambda found: found if len(found) == 3 else None)(ask(query)), 120, 'three of ' + query)
+		up = three('up == 1')
 		assert {r['metric']['cluster_name'] for r in up} == {'measured'}
 		processes = {p['id'] for p in ok(server.get('/groups/%s/processes' % group))['results']}
-		found = until(lambda: len(ask('steward_process_connections')) == 3 and ask('steward_process_connections'), 60)
+		found = three('steward_process_connections')
 		assert {r['metric']['instance'] for r in found} == processes
 		assert all(float(r['value'][1]) > 0 for r in found)
-		assert len(ask('steward_database_storage_size{database="postgres"}')) == 3
+		three('steward_database_storage_size{database="postgres"}')
 	finally:
 		child.terminate()
 		try:

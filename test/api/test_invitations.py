@@ -515,10 +515,11 @@ def test_passwords_are_guessed_slowly_all_at_once_too(server, fresh):
 	user = account(fresh['owner'], org_role(fresh))
 	ok(fresh['owner'].post(fresh['group'] + '/invites', json={'username': user['username'], 'roles': ['GROUP_READ_ONLY']}))
 	path = '/api/invitations/' + token(server, user['username'])
-	wires = [Wire(server) for _ in range(50)]
+	wires, there = [Wire(server) for _ in range(50)], at(server, '127.0.0.3')
+	ok(there.get(path))  # it is connected, as they are
 	for w in wires:
 		w.socket.sendall(w.encode('POST', path, body={'password': 'wrong password'}))
 	# Its owner, from elsewhere, does not wait for all of them.
-	ok(at(server, '127.0.0.3').post(path, json={'password': 'correct horse'}))
+	ok(there.post(path, json={'password': 'correct horse'}))
 	assert sum(is_answered(w) for w in wires) < 45
 	assert sorted(w.read().status for w in wires) == [403] * 20 + [429] * 30

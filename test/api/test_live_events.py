@@ -329,7 +329,7 @@ def test_the_501st_of_a_caller_is_refused(module_server, tenant):
 
 
 def test_it_outlasts_the_edges_deadlines_and_ends_with_the_service(start_server):
-	s = start_server('--idle-seconds', '1', '--send-seconds', '1', '--header-seconds', '1', '--body-seconds', '1')
+	s = start_server('--idle-seconds', '3', '--send-seconds', '3', '--header-seconds', '3', '--body-seconds', '3')
 	t = tenant_of(s)
 	token = t['owner']['accessToken']
 	curl = subprocess.Popen(['curl', '-sN', '--http2', '--cacert', s.ca_file, '-H', 'Authorization: Bearer ' + token,

@@ -4,6 +4,7 @@ import contextlib, json, socket, sqlite3, time
 import pytest
 
 from client import REMOTE, Server, cli, ok, refused, until
+from database import free_port
 from receivers import Http, Inbox
 from test_alerts import happens, watch, webhook, without_defaults
 
@@ -344,11 +345,8 @@ def test_options(start_server, args):
 
 def test_mail_survives_the_end_of_the_service():
 	"""An invitation whose letter nobody took leaves after the next start."""
-	with socket.socket() as nobody:
-		nobody.bind(('127.0.0.1', 0))
-		port = nobody.getsockname()[1]
 	args = ['--smtp-from', 'steward@example.com', '--smtp-url']
-	s = Server(*args, 'smtp://127.0.0.1:%d' % port)
+	s = Server(*args, 'smtp://127.0.0.1:%d' % free_port())  # nobody is there
 	box = Inbox()
 	try:
 		ok(s.post('/orgs/%s/users' % s.org, json={'username': 'late@example.com', 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)

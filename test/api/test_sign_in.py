@@ -1,5 +1,5 @@
 """People with browsers: signing in with passwords and codes, sessions, links that are good once; and what attackers try there."""
-import base64, email, hashlib, hmac, re, shutil, struct, time
+import base64, calendar, email, hashlib, hmac, re, shutil, struct, time
 
 import pytest, requests
 from requests.adapters import HTTPAdapter
@@ -88,7 +88,7 @@ def totp(secret, at):
 
 
 def now(server):
-	return time.mktime(time.strptime(server.control('clock', method='GET')['now'], '%Y-%m-%dT%H:%M:%SZ')) - time.timezone
+	return calendar.timegm(time.strptime(server.control('clock', method='GET')['now'], '%Y-%m-%dT%H:%M:%SZ'))
 
 
 class Site:
@@ -398,7 +398,7 @@ def test_sessions(site):
 def used_at(browser):
 	"""When the session was last used, as its list says."""
 	at, = [x['lastUsedAt'] for x in ok(browser.get('/api/session/sessions'))['results'] if x['current']]
-	return time.mktime(time.strptime(at, '%Y-%m-%dT%H:%M:%SZ')) - time.timezone
+	return calendar.timegm(time.strptime(at, '%Y-%m-%dT%H:%M:%SZ'))
 
 
 def test_change_password(site):

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from client import ok, refused, unique
+from client import in_force, ok, refused, unique, until
 from directory import PEOPLE, SLAPD, SUFFIX, Authority, Directory
 from test_database_access_postgres import Real, on, pytestmark  # noqa: F401
 
@@ -33,11 +33,11 @@ def directory():
 
 def external(real, name, **more):
 	body = {'username': name, 'databaseName': '$external', 'groupId': real.group, 'roles': [on('readWrite')], **more}
-	ok(real.server.post(real.path('databaseUsers'), json=body), 201)
+	in_force(real.server, real.server.post(real.path('databaseUsers'), json=body), 201)
 
 
 def remove(real, name):
-	ok(real.server.delete(real.path('databaseUsers/$external/' + quote(name, safe=''))), 204)
+	in_force(real.server, real.server.delete(real.path('databaseUsers/$external/' + quote(name, safe=''))), 204)
 
 
 def login(real, user, cert, key, mode='require', root=None):
@@ -91,7 +91,7 @@ def test_a_customers_authority(real, tmp_path):
 	good, bad = (a.issue('carol', '/O=Acme/OU=people/CN=carol', 'extendedKeyUsage=clientAuth') for a in (mine, strange))
 	external(real, name, x509Type='CUSTOMER')
 	assert not login(real, name, *good)[0]
-	ok(real.server.patch(real.path('userSecurity'), json={'customerX509': {'cas': mine.pem}}), 202)
+	in_force(real.server, real.server.patch(real.path('userSecurity'), json={'customerX509': {'cas': mine.pem}}), 202)
 	assert login(real, name, *good) == (True, name)
 	assert not login(real, name, *bad)[0]
 	# Somebody else of the same authority is not she; and managed users go on.
@@ -100,7 +100,7 @@ def test_a_customers_authority(real, tmp_path):
 	external(real, 'zoe', x509Type='MANAGED')
 	pem = issue(real, 'zoe', tmp_path)
 	assert login(real, 'zoe', pem, pem) == (True, 'zoe')
-	ok(real.server.delete(real.path('userSecurity/customerX509')), 202)
+	in_force(real.server, real.server.delete(real.path('userSecurity/customerX509')), 202)
 	assert not login(real, name, *good)[0]
 	assert login(real, 'zoe', pem, pem) == (True, 'zoe')
 	remove(real, name)
@@ -108,10 +108,12 @@ def test_a_customers_authority(real, tmp_path):
 
 
 def set_ldap(real, **settings):
-	ok(real.server.patch(real.path('userSecurity'), json={'ldap': settings}), 202)
+	in_force(real.server, real.server.patch(real.path('userSecurity'), json={'ldap': settings}), 202)
 
 
 def enters(real, user, password, worked=True):
+	if worked and real.late:
+		real.can(user, 'select 1', password=password)
 	done, said = real.sql(user, 'select current_user', password=password)
 	assert done is worked, said
 	if worked:
@@ -145,7 +147,7 @@ def test_users_of_a_directory(real, directory):
 	real.user('local', on('readWrite'))
 	enters(real, 'local', 'correct horse battery')
 	# Without rules, a user's name is the entry's.
-	ok(real.server.delete(real.path('userSecurity/ldap/userToDNMapping')), 202)
+	in_force(real.server, real.server.delete(real.path('userSecurity/ldap/userToDNMapping')), 202)
 	enters(real, ann, PEOPLE['ann'])
 	enters(real, 'ann', PEOPLE['ann'], False)
 	if os.geteuid() == 0:
@@ -185,7 +187,7 @@ def test_long_names_do_no_harm(real, directory):
 	set_ldap(real, userToDNMapping=rules)
 	enters(real, name, 'anything', False)
 	# The databases took all of it, and others come and go as before.
-	assert ok(real.server.get(real.path('accessList/127.0.0.0%2F8/status')))['STATUS'] == 'ACTIVE'
+	until(lambda: ok(real.server.get(real.path('accessList/127.0.0.0%2F8/status')))['STATUS'] == 'ACTIVE', what='what was saved to be in force')
 	user = unique('after')
 	real.user(user, on('read'))
 	enters(real, user, 'correct horse battery')

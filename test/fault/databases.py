@@ -209,7 +209,7 @@ class Cluster:
 		assert pid > 1
 		return pid
 
-	def connect(self, node=None, database='postgres', user=USER, password=PASSWORD, timeout=10):
+	def connect(self, node=None, database='postgres', user=USER, password=PASSWORD, timeout=20):
 		"""To one node, or with the API's own string to whichever takes writes."""
 		login = dict(user=user, password=password, dbname=database, connect_timeout=timeout)
 		if node:

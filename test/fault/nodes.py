@@ -162,7 +162,7 @@ class Load:
 
 	def __init__(self, nodes, threads=4):
 		self.nodes, self.stopped = nodes, threading.Event()
-		self.acknowledged, self.answers, self.broken, self.missing = {}, [], 0, []
+		self.acknowledged, self.answers, self.broken, self.missing = {}, [], [], []
 		self.lock = threading.Lock()
 		self.threads = [threading.Thread(target=self.work, daemon=True) for _ in range(threads)]
 		for t in self.threads:
@@ -176,10 +176,11 @@ class Load:
 	def create(self, caller, name):
 		key = uuid.uuid4().hex
 		while True:
+			begun = time.monotonic()
 			try:
 				r = caller.post('/groups', json={'name': name, 'orgId': self.nodes.org}, headers={'Idempotency-Key': key})
-			except requests.RequestException:
-				self.broken += 1
+			except requests.RequestException as e:
+				self.broke(begun, e)
 				time.sleep(0.05)
 				continue
 			self.note(r)
@@ -194,13 +195,17 @@ class Load:
 			made = self.create(caller, name)
 			with self.lock:
 				self.acknowledged[name] = made
+			begun = time.monotonic()
 			try:
 				r = caller.get('/groups/' + made)  # most often by another node
 				self.note(r)
 				if r.status_code == 404:
 					self.missing.append(made)
-			except requests.RequestException:
-				self.broken += 1
+			except requests.RequestException as e:
+				self.broke(begun, e)
+
+	def broke(self, begun, why):
+		self.broken.append('after %.3f s: %r' % (time.monotonic() - begun, why))
 
 	def stop(self):
 		self.stopped.set()
@@ -228,7 +233,7 @@ class Load:
 		for status, retry, kind, text in self.answers:
 			assert status == 503 and retry and 'json' in kind, (status, retry, kind, text[:500])
 			client.assert_problem(json.loads(text), 503)
-		assert not self.broken, '%d connections broke' % self.broken
+		assert not self.broken, '%d connections broke: %s' % (len(self.broken), '; '.join(self.broken[:5]))
 
 
 class Between:

@@ -1,6 +1,6 @@
 """Several nodes that share a PostgreSQL: one state for all, and what happens when a node, the store or the network between
 them goes away."""
-import os, shutil, signal, subprocess, threading, time
+import os, shutil, signal, socket, ssl, subprocess, threading, time
 
 import pytest
 
@@ -136,6 +136,41 @@ def test_node_killed(nodes):
 	load.stop()
 	load.verify()
 	assert client.cli('check', nodes.db.url()).returncode == 0
+
+
+def test_nobody_is_cut_off():
+	"""Who calls while the node ends or hangs is answered, by the proxy if by nobody else: also who is still sending then, and
+	who is being connected when the node is left out."""
+	nodes = Nodes(1)
+	try:
+		node = nodes.start().nodes[0]
+		token, answers = nodes.kept(), []
+		node.signal(signal.SIGSTOP)
+		threads = []
+		for _ in range(14):  # until two checks have waited for 2 s each, and a little longer
+			threads.append(threading.Thread(target=lambda: answers.append(nodes.caller().get('/groups').status_code)))
+			threads[-1].start()
+			time.sleep(0.4)
+		for t in threads:
+			t.join()
+		node.signal(signal.SIGCONT)
+		assert len(answers) == 14 and set(answers) <= {200, 503}, answers
+		nodes.until(lambda: nodes.caller().get('/groups').status_code == 200, 60)
+		context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+		context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+		with context.wrap_socket(socket.create_connection(('127.0.0.1', nodes.front), timeout=60)) as s:
+			s.sendall(('POST %s/groups HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n'
+				   'Connection: close\r\nContent-Length: 19\r\n\r\n' % (client.BASE, token)).encode())
+			time.sleep(0.5)
+			node.signal(signal.SIGSTOP)
+			s.sendall(b'{"name":')  # if it comes to the node, it lies there unread: its end is a reset then
+			time.sleep(0.5)
+			node.kill()
+			time.sleep(1.5)  # it is left out by then
+			s.sendall(b' "the end"}')
+			assert s.recv(100)[:13] in (b'HTTP/1.1 503 ', b'HTTP/1.1 408 ')  # on a slow machine it took too long to come
+	finally:
+		nodes.close()
 
 
 @pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGQUIT], ids=['restarted', 'crashed'])

@@ -7,7 +7,7 @@ import client
 from nodes import Nodes, unverified
 
 CALLERS = 24
-HELD = 4  # seconds, at least
+HELD, MOST = 4, 16  # seconds: after 20 a call is refused
 pytestmark = [pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed'),
 	      pytest.mark.filterwarnings('ignore:Unverified HTTPS request')]
 
@@ -44,8 +44,8 @@ def events_lock(db, seconds):
 def test_one_waits_alone(node):
 	group = client.ok(node.caller(0).post('/groups', json={'name': 'read', 'orgId': node.org}))['id']
 	callers, waiter = sessions(node, CALLERS), sessions(node, 1)[0]
-	held = 0
-	for _ in range(4):  # the first without a lock: what so many calls take on this machine anyway
+	held, slow, good = 0, [], 0
+	while good < 3:  # the first without a lock: what so many calls take on this machine anyway
 		psql = events_lock(node.db, held) if held else None
 		took, gate = [], threading.Barrier(CALLERS + 1)
 
@@ -61,10 +61,15 @@ def test_one_waits_alone(node):
 		[t.join() for t in threads]
 		assert all(status == 200 for _, status, _ in took), took
 		if not psql:
-			held = max(HELD, int(6 * max(seconds for _, _, seconds in took)) + 1)
+			held = min(MOST, max(HELD, int(6 * max(seconds for _, _, seconds in took)) + 1))
 			continue
 		psql.wait()
 		psql.stdout.close()
 		waited = {path.endswith('/events'): seconds for path, _, seconds in sorted(took, key=lambda t: t[2])}
-		assert waited[True] > held / 2, 'the lock held nobody up'
-		assert waited[False] < held / 2, 'a call waited behind another: %s' % took
+		if waited[True] > held / 2 > waited[False]:
+			good += 1
+			continue
+		# Who waits behind another waits longer where the lock is held longer; a slow moment of the machine does not.
+		slow.append('%d s: %s' % (held, took))
+		assert len(slow) < 3, 'the lock held nobody up, or a call waited behind another: %s' % slow
+		held = min(MOST, 2 * held)

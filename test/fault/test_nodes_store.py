@@ -138,7 +138,7 @@ def recovers(nodes, i=0):
 	def answered():
 		return nodes.until(lambda: nodes.caller(i).get('/groups').status_code == 200, 60) + nodes.until(lambda: nodes.caller(i).post(
 			'/groups', json={'name': client.unique('after'), 'orgId': nodes.org}).status_code == 200, 60)
-	seconds, usual = answered(), answered()  # a busy machine gets what the calls need on it with nothing wrong
+	seconds, usual = answered(), max(answered() for _ in range(3))  # a busy machine gets what the calls need on it with nothing wrong
 	assert seconds < RECOVERY + 3 * usual, (seconds, usual)
 
 
@@ -169,10 +169,10 @@ def test_sessions_ended_by_the_server(alone):
 	caller = alone.caller(0)
 	for _ in range(30):
 		client.ok(caller.get('/groups'))
-	alone.db.sql("ALTER SYSTEM SET idle_session_timeout = '1s'")
+	alone.db.sql("ALTER SYSTEM SET idle_session_timeout = '2s'")
 	alone.db.sql('SELECT pg_reload_conf()')
-	for _ in range(4):
-		time.sleep(1.5)  # a bound near what a busy machine takes between two statements would be met within a call
+	for _ in range(3):
+		time.sleep(3)  # a bound near what a busy machine takes between two statements would be met within a call
 		client.ok(caller.get('/groups'))
 		client.ok(caller.post('/groups', json={'name': client.unique(), 'orgId': alone.org}))
 

@@ -10,7 +10,7 @@ import json, os, pathlib, re, subprocess
 import psycopg2, pytest
 
 import databases
-from client import ok
+from client import in_force, ok
 from databases import shape
 
 DATA = json.loads((pathlib.Path(__file__).parent / 'attacks.json').read_text())
@@ -61,7 +61,7 @@ class World:
 			ok(self.server.post(self.path('customDBRoles/roles'), json={'roleName': name, 'actions': [
 				{'action': a, 'resources': [on(a, d, t)]} for a, d, t in actions]}), 202)
 			roles = [*roles, (name, 'admin')]
-		ok(self.server.post(self.path('databaseUsers'), json={
+		in_force(self.server, self.server.post(self.path('databaseUsers'), json={
 			'username': name, 'password': PASSWORD, 'databaseName': 'admin', 'groupId': self.server.group,
 			'roles': [dict(zip(('roleName', 'databaseName', 'collectionName'), r)) for r in roles]}), status)
 
@@ -289,7 +289,7 @@ def test_a_database_without_our_template(world):
 
 def roles_set(world, name, *roles):
 	"""Who loses a role loses its sessions."""
-	ok(world.server.patch(world.path('databaseUsers/admin/' + name), json={
+	in_force(world.server, world.server.patch(world.path('databaseUsers/admin/' + name), json={
 		'username': name, 'databaseName': 'admin', 'groupId': world.server.group,
 		'roles': [dict(zip(('roleName', 'databaseName', 'collectionName'), r)) for r in roles]}))
 	for key in [k for k in world.open if k[0] == name]:

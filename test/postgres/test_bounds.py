@@ -110,7 +110,7 @@ def test_a_full_disk(c):
 			return True
 		except psycopg2.Error:
 			return False
-	until(writable, 60, 'room')
+	until(writable, 180, 'room')
 	assert not c.why() or 'disk full' not in c.why()
 	until(lambda: events(c) == ['HOST_NOT_ENOUGH_DISK_SPACE', 'HOST_ENOUGH_DISK_SPACE'], what='the event')
 	idle.close()
@@ -141,14 +141,14 @@ def test_who_goes_on_writing_is_put_out(c):
 	holder = threading.Thread(target=hold)
 	holder.start()
 	try:
-		until(closed, what='the status')
+		until(closed, 240, 'the status')
 
 		def out():
 			try:
 				ask(c, 'select 1', user='other')
 			except psycopg2.OperationalError as e:
 				return 'too many connections for role' in str(e)
-		until(out, 60, 'nobody to get in')
+		until(out, 180, 'nobody to get in')
 	finally:
 		over.set()
 		holder.join()

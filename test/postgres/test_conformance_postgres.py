@@ -5,7 +5,7 @@ import datetime, gzip, json, time
 import pytest
 
 import client, recordings
-from client import NO_ID, bare, ok, refused
+from client import NO_ID, bare, in_force, is_late, ok, refused
 from databases import region, shape, until
 from directory import Authority
 from recordings import api
@@ -46,10 +46,22 @@ class World:
 		return ok(self.server.post(self.path(what), json=body, **kw), status)
 
 	def patch(self, what, body, status=200):
-		return ok(self.server.patch(self.path(what), json=body), status)
+		return self.succeeds(lambda: self.server.patch(self.path(what), json=body), status, lambda: None)
 
-	def delete(self, what, status=204):
-		return ok(self.server.delete(self.path(what)), status)
+	def delete(self, what, status=204, again=None):
+		"""again() makes it anew, where that is needed."""
+		return self.succeeds(lambda: self.server.delete(self.path(what)), status, again)
+
+	def succeeds(self, call, status, again):
+		"""On a busy machine a change may be saved and not yet in force, which is no success: then it is made once more."""
+		answer = call()
+		for _ in range(5):
+			if not is_late(answer) or not again:
+				break
+			in_force(self.server, answer)
+			again()
+			answer = call()
+		return ok(answer, status)
 
 	def no(self, method, what, status, body=None, **kw):
 		refused(self.server.request(method, self.path(what), json=body, **kw), status)
@@ -221,19 +233,20 @@ def test_users_and_roles(world):
 	world.patch('databaseUsers/admin/anna', {**user, 'description': 'hers'})
 	world.no('PATCH', 'databaseUsers/admin/anna', 400, {**user, 'roles': []})
 	assert world.get('databaseUsers')['totalCount'] == 1 and world.get('databaseUsers/admin/anna')['description'] == 'hers'
-	world.delete('databaseUsers/admin/anna')
+	world.delete('databaseUsers/admin/anna', again=lambda: world.post('databaseUsers', {**user, 'password': PASSWORD}, 201))
 	world.no('GET', 'databaseUsers/admin/anna', 404)
 	world.delete('customDBRoles/roles/finder')
 	world.no('DELETE', 'customDBRoles/roles/finder', 404)
 
 
 def test_access_list(world):
-	listed = world.post('accessList', [{'ipAddress': '127.0.0.7', 'comment': 'one'}])
+	entry = lambda: world.post('accessList', [{'ipAddress': '127.0.0.7', 'comment': 'one'}])
+	listed = entry()
 	assert listed['totalCount'] == 1 == world.get('accessList')['totalCount']
 	world.no('POST', 'accessList', 400, [{'ipAddress': '127.0.0'}])
 	assert world.get('accessList/127.0.0.7')['comment'] == 'one'
 	assert world.get('accessList/127.0.0.7/status')['STATUS'] in ('ACTIVE', 'PENDING')
-	world.delete('accessList/127.0.0.7')
+	world.delete('accessList/127.0.0.7', again=entry)
 	world.no('GET', 'accessList/127.0.0.7/status', 404)
 
 
@@ -241,18 +254,19 @@ def test_user_security(world, tmp_path):
 	world.get('userSecurity')
 	world.patch('userSecurity', {'customerX509': {'cas': Authority(tmp_path).pem}}, 202)
 	world.no('PATCH', 'userSecurity', 400, {'customerX509': {'cas': 'none'}})
-	world.delete('userSecurity/customerX509', 202)
-	world.delete('userSecurity/ldap/userToDNMapping', 202)
+	for what in ('userSecurity/customerX509', 'userSecurity/ldap/userToDNMapping'):
+		world.delete(what, 202, again=lambda: None)
 	bind = {'hostname': '127.0.0.1', 'port': 1, 'bindUsername': 'CN=admin,DC=example,DC=org', 'bindPassword': 'x'}
 	check = world.post('userSecurity/ldap/verify', bind)['requestId']
 	world.no('POST', 'userSecurity/ldap/verify', 400, {**bind, 'port': 0})
 	until(lambda: world.get('userSecurity/ldap/verify/' + check)['status'] == 'FAIL', what='the end of the check')
-	world.post('databaseUsers', {'username': 'xena', 'databaseName': '$external', 'groupId': world.server.group, 'x509Type': 'MANAGED',
-				     'roles': [{'roleName': 'read', 'databaseName': 'shop'}]}, 201)
+	user = lambda: world.post('databaseUsers', {'username': 'xena', 'databaseName': '$external', 'groupId': world.server.group,
+						    'x509Type': 'MANAGED', 'roles': [{'roleName': 'read', 'databaseName': 'shop'}]}, 201)
+	user()
 	assert 'BEGIN CERTIFICATE' in world.post('databaseUsers/xena/certs', {'monthsUntilExpiration': 1}, 201)
 	world.no('POST', 'databaseUsers/xena/certs', 400, {'monthsUntilExpiration': 99})
 	assert world.get('databaseUsers/xena/certs')['totalCount'] == 1
-	world.delete('databaseUsers/$external/xena')
+	world.delete('databaseUsers/$external/xena', again=user)
 
 
 def test_audit_log(world):
@@ -333,7 +347,8 @@ def test_a_maintenance_is_put_off(start_place):
 
 @pytest.fixture(scope='module')
 def recorded():
-	found = recordings.exchanges(FILE) if FILE.exists() else []
+	# What was saved and not yet in force was made once more.
+	found = [x for x in (recordings.exchanges(FILE) if FILE.exists() else []) if x['status'] != 503 or 'ACCESS_NOT_IN_FORCE' not in str(x)]
 	if len(found) < 2 * len(WANTED):
 		pytest.skip('the tests before this have not run')
 	return found

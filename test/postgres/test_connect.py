@@ -5,7 +5,7 @@ import datetime, json, os, pathlib, pty, re, select, signal, subprocess
 import pytest
 
 import client
-from client import SANITIZER, binary, environment, ok, until
+from client import SANITIZER, binary, environment, in_force, ok, until
 from databases import shape
 
 DONE, NOT_DONE, USAGE = 0, 1, 2
@@ -46,7 +46,7 @@ class World:
 
 	def nobody_let_in(self):
 		for e in self.entries():
-			ok(self.server.delete(self.path('accessList/' + e['ipAddress'])), 204)
+			in_force(self.server, self.server.delete(self.path('accessList/' + e['ipAddress'])), 204)
 
 	def account(self, tmp_path, *roles):
 		"""The profile of a service account with these roles in the project."""
@@ -90,7 +90,7 @@ def test_an_entry_that_covers_is_left_alone(world):
 	ok(world.server.post(world.path('accessList'), json=[{'cidrBlock': '127.0.0.0/8', 'comment': 'the house'}]))
 	before = world.entries()
 	assert world.run('-c', 'select 1').stderr == '' and world.entries() == before
-	ok(world.server.delete(world.path('accessList/127.0.0.0%2F8')), 204)
+	in_force(world.server, world.server.delete(world.path('accessList/127.0.0.0%2F8')), 204)
 
 
 def test_the_password_is_not_to_be_seen(world):
@@ -168,7 +168,7 @@ def test_print_gives_a_line_to_paste(world):
 	assert pasted.returncode == 0 and "it's shop" in pasted.stdout, pasted
 	password = re.match("PGPASSWORD='([^']+)'", done.stdout).group(1)
 	assert password not in world.server.stderr
-	ok(world.server.delete(world.path('databaseUsers/admin/' + user['username'])), 204)
+	in_force(world.server, world.server.delete(world.path('databaseUsers/admin/' + user['username'])), 204)
 	pasted = subprocess.run(['bash', '-c', done.stdout], capture_output=True, text=True, timeout=60, env={'PATH': os.environ['PATH']})
 	assert pasted.returncode == 2 and 'password authentication failed' in pasted.stderr
 
@@ -247,16 +247,16 @@ def test_routers_and_flex_clusters_too(world):
 
 def test_the_service_may_be_gone_when_psql_ends(world):
 	"""The last of the module. The session goes on without it; what could not be taken away is told, with its end."""
-	p = subprocess.Popen([binary(), 'connect', 'one', '-c', 'select pg_sleep(3)'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+	p = subprocess.Popen([binary(), 'connect', 'one', '-c', 'select pg_sleep(6)'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
 			     text=True, env=world.environment())
-	until(lambda: [c for c in children(p.pid) if 'pg_sleep(3)' in arguments(c)], 60, 'psql')
+	until(lambda: [c for c in children(p.pid) if 'pg_sleep(6)' in arguments(c)], 60, 'psql')
 	world.server.kill()
 	out, err = p.communicate(timeout=120)
 	world.server = world.place.start()
 	user, = world.users()
 	assert p.returncode == DONE and 'pg_sleep' in out, (out, err)
 	assert 'user %s could not be deleted; it ends by itself at %s' % (user['username'], user['deleteAfterDate']) in err
-	ok(world.server.delete(world.path('databaseUsers/admin/' + user['username'])), 204)
+	in_force(world.server, world.server.delete(world.path('databaseUsers/admin/' + user['username'])), 204)
 	world.place.wait(world.path('clusters/one'))
 
 

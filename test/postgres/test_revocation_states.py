@@ -9,7 +9,7 @@ import pytest
 import requests
 
 import client
-from client import Api, Bearer, metric, ok, refused, unique
+from client import Api, Bearer, in_force, metric, ok, refused, unique
 from databases import shape, until
 from test_revocation import People
 
@@ -328,8 +328,8 @@ def is_out(w, name):
 
 
 def patch_password(w, name):
-	ok(w.server.patch(w.path + 'databaseUsers/admin/' + name, json={'username': name, 'databaseName': 'admin', 'password': OTHER,
-									'groupId': w.server.group, 'roles': [ROLE]}))
+	in_force(w.server, w.server.patch(w.path + 'databaseUsers/admin/' + name, json={
+		'username': name, 'databaseName': 'admin', 'password': OTHER, 'groupId': w.server.group, 'roles': [ROLE]}))
 
 
 def test_a_standby_that_lags_takes_no_clients(world):
@@ -340,7 +340,7 @@ def test_a_standby_that_lags_takes_no_clients(world):
 	until(lambda: login(at, 'lag-user'), what='a user on a standby')
 	w.superuser(node, 'select pg_wal_replay_pause()')
 	until(lambda: w.superuser(node, 'select pg_get_wal_replay_pause_state()') == [('paused',)])
-	ok(w.server.delete(w.path + 'databaseUsers/admin/lag-user'), 204)
+	in_force(w.server, w.server.delete(w.path + 'databaseUsers/admin/lag-user'), 204)
 	assert is_out(w, 'lag-user') and not login(at, 'boss', database='postgres')
 	w.superuser(node, 'select pg_wal_replay_resume()')
 	until(lambda: login(at, 'boss', database='postgres'), what='the way back')
