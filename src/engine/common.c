@@ -111,7 +111,8 @@ const char *engine_shown(struct arena *a, const char *text)
 
 const char *engine_namespace(struct arena *a, const char *database, const char *schema, const char *table)
 {
-	if (strcmp(schema, "public") == 0)
+	/* Two or three parts are never those of another table. */
+	if (strcmp(schema, "public") == 0 && !strchr(database, '.') && !strchr(table, '.'))
 		return engine_shown(a, arena_printf(a, "%s.%s", database, table).p);
 	return engine_shown(a, arena_printf(a, "%s.%s.%s", database, schema, table).p);
 }

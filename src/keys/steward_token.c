@@ -65,9 +65,7 @@ static bool is_about_pin(ck_rv_t rv)
 	case CKR_PIN_INCORRECT:
 	case CKR_PIN_INVALID:
 	case CKR_PIN_LEN_RANGE:
-	case CKR_PIN_EXPIRED:
-	case CKR_PIN_LOCKED:
-	case CKR_USER_PIN_NOT_INITIALIZED: return true;
+	case CKR_PIN_EXPIRED: return true;
 	default: return false;
 	}
 }
@@ -153,6 +151,8 @@ static enum token_result log_in(ck_flags_t flags)
 	char *pin = secret.question.pin;
 	if (!(flags & CKF_LOGIN_REQUIRED))
 		return TOKEN_GOOD;
+	if (!*pin)
+		return fail(TOKEN_PIN_SHUT, "%s", "its PIN cannot be read");
 	if (flags & CKF_USER_PIN_LOCKED)
 		return fail(TOKEN_PIN_SHUT, "%s", "the token's PIN is locked");
 	if (flags & CKF_USER_PIN_FINAL_TRY)
@@ -161,7 +161,8 @@ static enum token_result log_in(ck_flags_t flags)
 	ck_rv_t rv = module->C_Login(session, CKU_USER, (unsigned char *)pin, strlen(pin));
 	if (rv == CKR_OK || rv == CKR_USER_ALREADY_LOGGED_IN)
 		return TOKEN_GOOD;
-	return fail_rv(is_about_pin(rv) ? TOKEN_PIN_REFUSED : TOKEN_AWAY, "C_Login", rv);
+	bool shut = rv == CKR_PIN_LOCKED || rv == CKR_USER_PIN_NOT_INITIALIZED; /* whatever PIN was given */
+	return fail_rv(shut ? TOKEN_PIN_SHUT : is_about_pin(rv) ? TOKEN_PIN_REFUSED : TOKEN_AWAY, "C_Login", rv);
 }
 
 static enum token_result session_open(void)
@@ -255,13 +256,17 @@ static bool still_encrypts(ck_object_handle_t key)
 static enum token_result work(void)
 {
 	bool unwrap = secret.question.task == TOKEN_UNWRAP;
-	ck_object_handle_t key;
+	ck_object_handle_t key = 0;
 	unsigned long n;
 	enum token_result result = key_find(&key);
 	if (result != TOKEN_GOOD)
 		return result;
 	memcpy(secret.answer.nonce, secret.question.nonce, TOKEN_NONCE);
 	ck_rv_t rv = encrypt_or_decrypt(unwrap, key, secret.answer.nonce, &n);
+	if (unwrap && rv != CKR_OK && !is_about_key(rv)) { /* a token that fails now and then does not refuse */
+		memcpy(secret.answer.nonce, secret.question.nonce, TOKEN_NONCE);
+		rv = encrypt_or_decrypt(unwrap, key, secret.answer.nonce, &n);
+	}
 	if (rv == CKR_OK && n == (unsigned long)(unwrap ? TOKEN_PLAIN : TOKEN_SEALED))
 		return TOKEN_GOOD;
 	explicit_bzero(secret.out, sizeof secret.out);

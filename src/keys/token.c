@@ -106,8 +106,9 @@ static void helper_end(struct token *t, int ms)
 		close(pidfd);
 	}
 	kill(t->pid, SIGKILL);
-	while (waitpid(t->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* One that a driver holds does not end now: it is left behind. */
+	for (int i = 0; i < 100 && waitpid(t->pid, NULL, WNOHANG) == 0; i++)
+		usleep(10000);
 }
 
 /* One question: the bytes go from and to where the caller has them, which is memory for keys. */
@@ -309,9 +310,10 @@ static int token_ask(struct token *t, struct token_question *q, struct iovec in,
                      struct iovec out, char *why)
 {
 	struct provider_request about = {.what = "the operator's token"};
-	if (!pin_read(t, q->pin))
-		return provider_fail(&about, -EKEYREJECTED, why, ": its PIN cannot be read");
-	if (pin_was_refused(t, q->pin))
+	bool has_pin = pin_read(t, q->pin);
+	if (!has_pin) /* a helper that is logged in needs none */
+		OPENSSL_cleanse(q->pin, sizeof q->pin);
+	if (has_pin && pin_was_refused(t, q->pin))
 		return provider_fail(&about, -EKEYREJECTED, why,
 		                     ": it has refused its PIN, which is not tried again before it is changed");
 	int r = helper_ask(t, q, in, ret_answer, out);

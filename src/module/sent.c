@@ -73,12 +73,11 @@ static void session_begin(void)
 
 static int message_put(char type, const char *text, size_t length)
 {
-	int r = next->putmessage(type, text, length);
-	if (r == 0)
-		pending += length + HEAD;
+	/* Before it is sent: who breaks off in the middle of a message has had most of it. */
+	pending += length + HEAD;
 	if (pending >= PENDING_MAX && session)
 		publish();
-	return r;
+	return next->putmessage(type, text, length);
 }
 
 static int flush(void)

@@ -65,7 +65,7 @@ void outbox_stats(struct outbox *o, struct outbox_stats *ret_stats);
 void outbox_metrics_write(struct buf *b, struct outbox *o);
 
 struct outbox_message {
-	struct str tenant;     /* the organization that sends: tenants take turns */
+	struct str tenant;     /* the organization, or the person, in whose name it is sent: tenants take turns */
 	struct str receiver;   /* "mail:ada@example.com": messages to one leave in order */
 	struct str keeper;     /* whose record it is */
 	struct str key;        /* of two messages with one key and keeper only the first is sent; empty: none */

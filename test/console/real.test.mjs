@@ -174,7 +174,7 @@ else {
 		if (advises) {
 			await told('a suggestion', `${api}/performanceAdvisor/suggestedIndexes`, a => a.content.suggestedIndexes.length);
 			await open(page, `${screen}/advice`);
-			await row(page, 'create index concurrently on visit (customer);').getByRole('button', {name: 'Build'}).click();
+			await row(page, 'create index concurrently on "public"."visit" ("customer");').getByRole('button', {name: 'Build'}).click();
 			await confirm(page, 'Build');
 			await until('the index is there', async () => await sql(
 				"select count(*) from pg_index where indrelid = 'visit'::regclass and indisvalid and not indisprimary") === '1', SLOW);

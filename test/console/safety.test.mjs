@@ -209,7 +209,7 @@ check(server, 'texts of others are texts on every screen, and keep in their plac
 		await page.locator('main h1').first().waitFor();
 		await harmless(page, where, shows.includes(where));
 		if (where.endsWith('/usage'))
-			await page.getByRole('cell', {name: '5 EUR'}).waitFor();
+			await page.getByRole('cell', {name: '5.00 EUR'}).waitFor();
 	}
 	await page.keyboard.press('Control+k');
 	await page.keyboard.type('victim');

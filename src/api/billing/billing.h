@@ -27,7 +27,7 @@ bool metering_is_shared(const struct engine_node *n);
 /* Whether something is to be noted, in a read; and noting it, in a write of its own. */
 must_check int data_out_look(const struct service *s, struct tx *tx, struct arena *a, struct str cluster_id,
                              int64_t at_ms, bool *ret_due);
-must_check int data_out_note(const struct service *s, struct str cluster_id, int64_t at_ms);
+must_check int data_out_note(const struct service *s, struct str cluster_id);
 
 /* --- jobs.c: invoices, each hour */
 

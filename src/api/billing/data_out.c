@@ -3,6 +3,8 @@
  * settled gets nothing more. */
 #include "api/billing/billing.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 
 static const struct engine_node *node_of(const struct engine_node *nodes, size_t count, const char *name)
@@ -50,15 +52,15 @@ int data_out_look(const struct service *s, struct tx *tx, struct arena *a, struc
 struct noting {
 	const struct service *service;
 	struct str cluster_id;
-	int64_t at_ms;
 };
 
 /* Those of nodes that are known, with what they are billed as. */
 static size_t counters_fill(struct arena *a, const struct cluster *cluster, const struct engine_sent *sent,
                             struct meter_counter *list, size_t count)
 {
+	/* Also while it is being changed: it may be deleted before that is done. */
 	const struct engine_node *nodes;
-	size_t node_count = cluster_applied_nodes(a, cluster, &nodes), kept = 0;
+	size_t node_count = cluster_planned_nodes(a, cluster, &nodes), kept = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct engine_node *n = node_of(nodes, node_count, sent[i].node);
 		if (!n)
@@ -87,13 +89,13 @@ static int note_run(struct tx *tx, void *ctx)
 	if (r == 0)
 		r = counters_read(n->service, a, n->cluster_id, &sent, &list, &count);
 	if (r == 0)
-		r = meter_count(tx, a, &subject, list, counters_fill(a, &cluster, sent, list, count), n->at_ms);
+		r = meter_count(tx, a, &subject, list, counters_fill(a, &cluster, sent, list, count), clock_now_ms());
 	arena_free(a);
 	return r == -ENOENT ? 0 : r;
 }
 
-int data_out_note(const struct service *s, struct str cluster_id, int64_t at_ms)
+int data_out_note(const struct service *s, struct str cluster_id)
 {
-	struct noting n = {.service = s, .cluster_id = cluster_id, .at_ms = at_ms};
+	struct noting n = {.service = s, .cluster_id = cluster_id};
 	return store_write_wait(s->store, note_run, &n);
 }

@@ -289,7 +289,7 @@ static int nodes_look(struct service *s, struct tx *reader, struct arena *a, int
 		struct correction c = {.service = s, .id = l.list[i].id};
 		r = l.list[i].nodes ? store_write_wait(s->store, correct_run, &c) : 0;
 		if (r == 0 && l.list[i].sent)
-			r = data_out_note(s, c.id, at_ms);
+			r = data_out_note(s, c.id);
 	}
 	return r;
 }

@@ -208,7 +208,9 @@ int cluster_applied(const struct service *s, struct tx *reader, struct arena *a,
 /* In a write: tells the parts what was seen. */
 must_check int cluster_observed(struct tx *tx, struct arena *a, const struct service *s, const struct cluster *cluster,
                                 const struct cluster_sighting *sighting);
-/* The nodes as the engine was last told to have them; none, while it has yet to be told of a change. */
+/* The nodes as they are to be; and as the engine was last told to have them: none, while it has yet to be told of a
+ * change. */
+size_t cluster_planned_nodes(struct arena *a, const struct cluster *cluster, const struct engine_node **ret_nodes);
 size_t cluster_applied_nodes(struct arena *a, const struct cluster *cluster, const struct engine_node **ret_nodes);
 extern const struct cluster_part *const cluster_parts[];
 extern const size_t cluster_part_count;

@@ -12,10 +12,16 @@ int cluster_observed(struct tx *tx, struct arena *a, const struct service *s, co
 	return result;
 }
 
+size_t cluster_planned_nodes(struct arena *a, const struct cluster *cluster, const struct engine_node **ret_nodes)
+{
+	struct engine_node *nodes = arena_new_array(a, struct engine_node, ENGINE_NODES_MAX);
+	*ret_nodes = nodes;
+	return cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), NULL, nodes, ENGINE_NODES_MAX);
+}
+
 size_t cluster_applied_nodes(struct arena *a, const struct cluster *cluster, const struct engine_node **ret_nodes)
 {
 	bool applied = json_number(cluster->plan, "applied") == json_number(cluster->plan, "generation");
-	struct engine_node *nodes = applied ? arena_new_array(a, struct engine_node, ENGINE_NODES_MAX) : NULL;
-	*ret_nodes = nodes;
-	return nodes ? cluster_engine_nodes(json_object_get(cluster->plan, "nodes"), NULL, nodes, ENGINE_NODES_MAX) : 0;
+	*ret_nodes = NULL;
+	return applied ? cluster_planned_nodes(a, cluster, ret_nodes) : 0;
 }

@@ -44,8 +44,7 @@ must_check int federation_vouched(struct call *c, const struct doc *provider, co
 must_check int federation_joined(struct tx *tx, struct arena *a, struct str user_id);
 /* In a write: the organization has ceased to use a provider. Its people's sessions that providers have begun end. */
 must_check int federation_left(struct tx *tx, struct arena *a, struct str org_id);
-/* The same for all organizations that use the provider, where its word of before does not count any more: it was
- * another one, or (NULL) its keys were revoked. */
+/* The same for all organizations that use the provider, where it has become another one. */
 must_check int federation_changed(struct tx *tx, struct arena *a, const struct doc *provider, const json_t *before);
 
 /* What federation.c, connected_orgs.c and identity_providers.c share. */

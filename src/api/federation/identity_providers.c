@@ -434,6 +434,7 @@ const struct resource_hooks identity_provider_hooks = {.create = provider_create
 int federation_revoke_keys(struct call *c)
 {
 	struct doc d;
+	json_t *own = NULL; /* only these organizations' people sign in anew */
 	int result = provider_load(c, NULL, &d);
 	if (result < 0)
 		return result;
@@ -443,6 +444,8 @@ int federation_revoke_keys(struct call *c)
 		                       "Only OIDC identity providers have signing keys; this one is SAML.");
 	result = keys_renew(c, &d, provider);
 	if (result == 0)
-		result = federation_changed(c->tx, c->arena, &d, NULL);
+		result = users_find(c, &d, provider, true, &own);
+	for (size_t i = 0; result == 0 && i < json_array_size(own); i++)
+		result = federation_left(c->tx, c->arena, json_field(json_array_get(own, i), "orgId"));
 	return result < 0 ? result : provider_event(c, &d);
 }

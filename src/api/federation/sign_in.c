@@ -537,13 +537,24 @@ int federation_left(struct tx *tx, struct arena *a, struct str org_id)
 	return sessions_end_in(tx, a, &(struct doc){.id = org_id}, 1);
 }
 
+/* What a certificate that is gone has signed does not count any more. */
+static bool loses_certificate(const json_t *before, const json_t *provider)
+{
+	const json_t *had = json_object_get(json_object_get(before, "pemFileInfo"), "certificates"),
+	             *has = json_object_get(json_object_get(provider, "pemFileInfo"), "certificates");
+	for (size_t i = 0; i < json_array_size(had); i++)
+		if (!json_find(has, "content", json_field(json_array_get(had, i), "content")))
+			return true;
+	return false;
+}
+
 /* Whom it has signed in so far it might not sign in now. */
 static bool vouches_anew(const json_t *before, const json_t *provider)
 {
 	static const char *const fields[] = {"issuerUri", "clientId", "userClaim", "status"};
 	const json_t *had = json_object_get(before, "associatedDomains"),
 	             *has = json_object_get(provider, "associatedDomains");
-	bool anew = !before;
+	bool anew = loses_certificate(before, provider);
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		anew |= !str_eq(json_field(before, fields[i]), json_field(provider, fields[i]));
 	for (size_t i = 0; i < json_array_size(had); i++)

@@ -19,28 +19,11 @@ struct change {
 	struct str old, new, kept, new_hash, code;
 };
 
-/* Mail is sent in the name of an organization: one of the person's, else the operator's own. */
-static int sender_find(struct tx *tx, struct arena *a, struct str user_id, struct str *ret_org)
-{
-	struct grant_row *rows;
-	size_t count = 0;
-	int result = grants_of(tx, a, user_id, &rows, &count);
-	if (result < 0)
-		return result;
-	for (size_t i = 0; i < count; i++)
-		if (rows[i].in_org) {
-			*ret_org = rows[i].id;
-			return 0;
-		}
-	return tx_meta_get(tx, a, "bootstrap", ret_org);
-}
-
+/* In the person's own name: what waits of an organization must not keep such a letter back. */
 int account_letter(struct tx *tx, struct arena *a, struct str user_id, struct str username, const char *subject,
                    struct str text)
 {
-	struct str sender;
-	int result = sender_find(tx, a, user_id, &sender);
-	return result < 0 ? result : outbox_mail(tx, a, sender, username, str_of(subject), text);
+	return outbox_mail(tx, a, user_id, username, str_of(subject), text);
 }
 
 int account_changed(struct visit *v, struct str user_id, struct str username, const char *what)

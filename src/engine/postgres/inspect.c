@@ -226,7 +226,7 @@ int pg_sent(struct engine *e, const char *cluster_id, struct arena *a, struct en
 	for (size_t i = 0; i < c->node_count; i++) {
 		const struct pg_node *n = c->nodes[i];
 		char data[PG_PATH];
-		if (n->removing || pg_node_is_shard(c, n))
+		if (n->removing) /* those of shards stand still: nobody but routers comes to them */
 			continue;
 		pg_node_path(c, n, "data", data);
 		list[nodes].node = arena_z(a, str_of(n->want.name));

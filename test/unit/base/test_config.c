@@ -207,7 +207,7 @@ static void test_limits(void)
 
 static void test_help(void)
 {
-	char text[16384] = "";
+	char text[32768] = "";
 	FILE *f = fmemopen(text, sizeof text, "w");
 	options_help(f, config_options, config_option_count);
 	fclose(f);

@@ -4,10 +4,13 @@ import {html, call, useLoad, useState, Table, Card, Empty, Fault, Notice, Button
 const w = words('advice');
 const columnsOf = index => (index ?? []).map(o => Object.keys(o)[0]);
 /* Names come from databases, and lines are pasted into terminals: a name is always one word of SQL. */
-const ident = name => /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replace(/"/g, '""')}"`;
-const tableOf = ns => ns.split('.').slice(1).map(ident).join('.');
+const ident = name => `"${name.replace(/"/g, '""')}"`;
+const schemaOf = ns => ns.split('.').length > 2 ? ns.split('.')[1] : 'public';
+const tableOf = ns => `${ident(schemaOf(ns))}.${ident(ns.split('.').at(-1))}`;
+/* None is offered where the parts cannot be told apart, or a terminal would act on a character. */
+const isPlain = i => i.namespace.split('.').length <= 3 && !/[\p{Cc}\p{Cf}]/u.test([i.namespace, i.name, ...columnsOf(i.index)].join(''));
 const createSql = i => `create index concurrently on ${tableOf(i.namespace)} (${columnsOf(i.index).map(ident).join(', ')});`;
-const dropSql = i => `drop index concurrently ${[...i.namespace.split('.').slice(1, -1), i.name].map(ident).join('.')};`;
+const dropSql = i => `drop index concurrently ${ident(schemaOf(i.namespace))}.${ident(i.name)};`;
 
 function build(groupId, name, i) {
 	const [db, ...rest] = i.namespace.split('.');
@@ -28,7 +31,7 @@ function Suggested({groupId, name, list}) {
 		cell: i => html`<code class="mono">${createSql(i)}</code>`},
 		{key: 'gain', label: w('gain'), width: '12%', value: i => i.weight, cell: i => w('less', {n: Math.round(i.weight)})},
 		{key: 'do', label: '', width: '12rem', sort: false, cell: i =>
-			html`<span class="acts"><${Copy} bare text=${createSql(i)} label=${i.namespace} /><${Button} small
+			html`<span class="acts">${isPlain(i) && html`<${Copy} bare text=${createSql(i)} label=${i.namespace} />`}<${Button} small
 			onClick=${() => setAsk(i)}>${w('build')}<//></span>`}];
 	return html`<${Card} flush title=${w('suggested')} note=${w('suggestedText')}><${Table} label=${w('suggested')} columns=${columns} rows=${list}
 		sort=${['gain', -1]} empty=${html`<${Empty} title=${w('noneNeeded')} text=${w('noneNeededText')} />`} /><//>
@@ -45,7 +48,7 @@ function Drop({list}) {
 		{key: 'size', label: w('size'), width: '10%', value: i => i.sizeBytes, cell: i => bytes(i.sizeBytes)},
 			{key: 'used', label: w('used'), width: '10%', wide: true, value: i => i.accessCount, cell: i => number(i.accessCount ?? 0)},
 		{key: 'do', label: '', width: '6rem', sort: false, cell: i =>
-			html`<${Copy} bare text=${dropSql(i)} label=${i.name} />`}];
+			isPlain(i) && html`<${Copy} bare text=${dropSql(i)} label=${i.name} />`}];
 	return html`<${Card} flush title=${w('drop')} note=${w('dropText')}><${Table} label=${w('drop')} columns=${columns} rows=${list}
 		keyOf=${i => `${i.namespace}.${i.name}`} /><//>`;
 }
