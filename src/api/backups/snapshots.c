@@ -218,9 +218,10 @@ int snapshot_take(struct tx *tx, struct arena *a, struct backup_line *line, cons
 	if (r < 0)
 		return r;
 	retention = (retention > floor ? retention : floor) + schedule_extra_ms(schedule, wish->frequency);
-	struct snapshot s = {.doc = {.kind = STR(SNAPSHOT_KIND), .id = id_make(a), .parent = line->doc.id},
-	                     .body = json_new(a),
-	                     .plan = json_new(a)};
+	struct snapshot s = {
+	        .doc = {.kind = STR(SNAPSHOT_KIND), .id = id_make(a), .parent = line->doc.id, .created_ms = now},
+	        .body = json_new(a),
+	        .plan = json_new(a)};
 	json_put_str(s.body, "id", s.doc.id);
 	json_put_time(s.body, "createdAt", now);
 	json_put_time(s.body, "expiresAt", now + retention);

@@ -36,7 +36,7 @@ int doc_last(struct tx *tx, struct arena *a, const char *kind, struct str parent
 
 int doc_put(struct tx *tx, struct doc *d)
 {
-	if (!d->rev)
+	if (!d->rev && !d->created_ms)
 		d->created_ms = clock_now_ms();
 	int result = d->rev ? tx_update(tx, d) : tx_insert(tx, d);
 	d->rev += result == 0;
