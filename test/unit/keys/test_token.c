@@ -158,7 +158,7 @@ static void test_wraps(void)
 /* What was lost once is got anew, in the same call; what stays away is told. */
 static void test_lost(void)
 {
-	static const char *const once[] = {"C_FindObjectsInit b3", "C_Encrypt 32", "C_Decrypt 30", "C_Encrypt crash",
+	static const char *const once[] = {"C_FindObjectsInit b3", "C_Encrypt 32", "C_Encrypt crash",
 	                                   "C_FindObjectsInit 101"};
 	struct keys *k = token("steward", PATIENT_MS);
 	char why[KEY_WHY];
@@ -168,6 +168,8 @@ static void test_lost(void)
 		CHECK(prove(k, why) == 0);
 		CHECK(calls("C_Login") == 1);
 	}
+	put("fault", "C_Decrypt 30");
+	CHECK(prove(k, why) == 0 && calls("C_Login") == 0); /* asked once more */
 	put("fault", "C_OpenSession e0 always");
 	CHECK(prove(k, why) == 0); /* the session is still there */
 	put("fault", "C_FindObjectsInit 32 always");
