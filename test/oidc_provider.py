@@ -205,18 +205,23 @@ def handler(provider):
 	return Handler
 
 
-def main():
-	folder = pathlib.Path(sys.argv[1])
-	folder.mkdir(parents=True, exist_ok=True)
-	provider = Provider(folder)
-	server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler(provider))
+def serve(folder, handler):
+	"""On a port of its own, with the certificate of the folder. The address."""
+	server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
 	server.daemon_threads = True
 	context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 	context.load_cert_chain(folder / 'identity.pem')
 	# The handshake is each connection's own, so that one that never ends holds up nobody.
 	server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-	provider.url = 'https://localhost:%d' % server.server_port
 	threading.Thread(target=server.serve_forever, daemon=True).start()
+	return 'https://localhost:%d' % server.server_port
+
+
+def main():
+	folder = pathlib.Path(sys.argv[1])
+	folder.mkdir(parents=True, exist_ok=True)
+	provider = Provider(folder)
+	provider.url = serve(folder, handler(provider))
 	print(json.dumps({'url': provider.url, 'ca': str(folder / 'identity-ca.pem')}), flush=True)
 	sys.stdin.read()
 

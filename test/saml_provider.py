@@ -5,7 +5,7 @@
 
 POST /control {"metadata", "name", "attributes", "key"} tells it of the service and whom it signs in; "key": "other" has it sign with a
 key that nobody knows. It signs in whoever asks, and its page posts the answer by a script, as those of others do."""
-import datetime, html, http.server, json, pathlib, ssl, sys, threading
+import datetime, html, http.server, json, pathlib, sys
 from urllib.parse import urlsplit
 
 from cryptography import x509
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 import lasso
 
-from oidc_provider import certificates
+from oidc_provider import certificates, serve
 
 METADATA = '''<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="%s"><IDPSSODescriptor
  protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"><SingleSignOnService
@@ -89,14 +89,8 @@ def main():
 	folder = pathlib.Path(sys.argv[1])
 	folder.mkdir(parents=True, exist_ok=True)
 	provider = Provider(folder)
-	server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler(provider))
-	server.daemon_threads = True
-	context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-	context.load_cert_chain(folder / 'identity.pem')
-	server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-	url = 'https://localhost:%d' % server.server_port
+	url = serve(folder, handler(provider))
 	provider.issuer, provider.sso = url + '/metadata', url + '/sso'
-	threading.Thread(target=server.serve_forever, daemon=True).start()
 	print(json.dumps({'url': url, 'ca': str(folder / 'identity-ca.pem'), 'issuer': provider.issuer, 'sso': provider.sso,
 		'certificate': provider.certificate()}), flush=True)
 	sys.stdin.read()

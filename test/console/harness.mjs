@@ -325,7 +325,7 @@ export function totp(secret, steps = 0) {
 	return String((mac.readUInt32BE(at) & 0x7fffffff) % 1000000).padStart(6, '0');
 }
 
-/* A mail server that keeps what it gets: {url, letter(to)}, where letter() waits for the last one to an address. */
+/* A mail server that keeps what it gets: {url, link(to, pattern)}, where link() waits for a letter to an address that has such a link. */
 export async function mailbox() {
 	const letters = [];
 	const server = createServer(socket => {
@@ -361,10 +361,7 @@ export async function mailbox() {
 	after(() => server.close());
 	return {
 		url: `smtp://127.0.0.1:${server.address().port}`, letters,
-		letter: async to => {
-			const found = await until(`a letter to ${to}`, () => letters.findLast(l => l.to === to));
-			return found.text;
-		}
+		link: (to, pattern) => until(`a letter to ${to}`, () => letters.filter(l => l.to === to).map(l => pattern.exec(l.text)?.[0]).findLast(Boolean))
 	};
 }
 

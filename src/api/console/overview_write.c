@@ -91,39 +91,21 @@ static int activity_write(struct looking *l, struct buf *b)
 
 /* --- the answer */
 
-static void text_put(struct buf *b, const char *name, struct str text)
-{
-	json_key(b, name);
-	json_str(b, text);
-}
-
-static void number_put(struct buf *b, const char *name, int64_t number)
-{
-	json_key(b, name);
-	json_int(b, number);
-}
-
-static void flag_put(struct buf *b, const char *name, bool flag)
-{
-	json_key(b, name);
-	json_bool(b, flag);
-}
-
 static void need_put(struct buf *b, const struct row *r, const struct needed *n, bool whose)
 {
 	bool flex = r->facts.flex && n->what == NEED_FAILED;
 	json_open(b, '{');
-	text_put(b, "code", str_of(needs[n->what].code));
-	text_put(b, "text", n->why.n ? n->why : str_of(needs[n->what].text));
-	text_put(b, "nextStep", str_of(needs[n->what].next));
-	text_put(b, "operationId", str_of(flex ? "updateFlexCluster" : needs[n->what].op));
+	json_pair_z(b, "code", needs[n->what].code);
+	json_pair_str(b, "text", n->why.n ? n->why : str_of(needs[n->what].text));
+	json_pair_z(b, "nextStep", needs[n->what].next);
+	json_pair_z(b, "operationId", flex ? "updateFlexCluster" : needs[n->what].op);
 	if (n->id.n)
-		text_put(b, "alertId", n->id);
+		json_pair_str(b, "alertId", n->id);
 	if (whose) {
-		text_put(b, "clusterName", r->name);
-		text_put(b, "groupId", r->group_id);
-		text_put(b, "groupName", r->group_name);
-		text_put(b, "orgId", r->org_id);
+		json_pair_str(b, "clusterName", r->name);
+		json_pair_str(b, "groupId", r->group_id);
+		json_pair_str(b, "groupName", r->group_name);
+		json_pair_str(b, "orgId", r->org_id);
 	}
 	json_close(b, '}');
 }
@@ -146,35 +128,34 @@ static void nodes_put(struct buf *b, const struct row *r)
 		up += n->state == NODE_RUNNING;
 		primary = n->primary && !primary ? n : primary;
 		json_open(b, '{');
-		text_put(b, "name", str_of(n->name));
-		text_put(b, "role", str_of(role_of(n)));
-		text_put(b, "state", str_of(states[n->state]));
-		number_put(b, "shard", n->shard);
+		json_pair_z(b, "name", n->name);
+		json_pair_z(b, "role", role_of(n));
+		json_pair_z(b, "state", states[n->state]);
+		json_pair_int(b, "shard", n->shard);
 		json_close(b, '}');
 	}
 	json_close(b, ']');
-	number_put(b, "nodesUp", up);
-	number_put(b, "nodesTotal", r->status.node_count ? (int64_t)r->status.node_count : r->facts.nodes);
+	json_pair_int(b, "nodesUp", up);
+	json_pair_int(b, "nodesTotal", r->status.node_count ? (int64_t)r->status.node_count : r->facts.nodes);
 	if (primary)
-		text_put(b, "primary", str_of(primary->name));
+		json_pair_z(b, "primary", primary->name);
 }
 
 static void row_put(struct buf *b, const struct row *r)
 {
-	char at[CLOCK_TEXT];
 	json_open(b, '{');
-	text_put(b, "id", r->id);
-	text_put(b, "name", r->name);
-	text_put(b, "groupId", r->group_id);
-	text_put(b, "groupName", r->group_name);
-	text_put(b, "orgId", r->org_id);
-	text_put(b, "orgName", r->org_name);
-	text_put(b, "clusterType", r->facts.flex ? STR("FLEX") : str_of(r->facts.type));
-	text_put(b, "stateName", str_of(r->facts.state));
-	flag_put(b, "paused", r->facts.paused);
-	text_put(b, "version", str_of(r->facts.version));
+	json_pair_str(b, "id", r->id);
+	json_pair_str(b, "name", r->name);
+	json_pair_str(b, "groupId", r->group_id);
+	json_pair_str(b, "groupName", r->group_name);
+	json_pair_str(b, "orgId", r->org_id);
+	json_pair_str(b, "orgName", r->org_name);
+	json_pair_str(b, "clusterType", r->facts.flex ? STR("FLEX") : str_of(r->facts.type));
+	json_pair_z(b, "stateName", r->facts.state);
+	json_pair_bool(b, "paused", r->facts.paused);
+	json_pair_z(b, "version", r->facts.version);
 	if (r->facts.size[0])
-		text_put(b, "instanceSize", str_of(r->facts.size));
+		json_pair_z(b, "instanceSize", r->facts.size);
 	nodes_put(b, r);
 	if (!isnan(r->lag_s)) {
 		json_key(b, "lagSeconds");
@@ -182,16 +163,14 @@ static void row_put(struct buf *b, const struct row *r)
 		buf_printf(b, "%.3f", r->lag_s);
 	}
 	if (r->status.disk_used)
-		number_put(b, "diskUsedBytes", (int64_t)r->status.disk_used);
-	number_put(b, "diskBytes",
-	           r->status.disk_limit ? (int64_t)r->status.disk_limit : r->facts.disk_gb * INT64_C(1073741824));
-	flag_put(b, "backupEnabled", r->facts.backups);
-	if (r->line.taken_ms) {
-		clock_format(r->line.taken_ms, at);
-		text_put(b, "lastBackupAt", str_of(at));
-	}
+		json_pair_int(b, "diskUsedBytes", (int64_t)r->status.disk_used);
+	json_pair_int(b, "diskBytes",
+	              r->status.disk_limit ? (int64_t)r->status.disk_limit : r->facts.disk_gb * INT64_C(1073741824));
+	json_pair_bool(b, "backupEnabled", r->facts.backups);
+	if (r->line.taken_ms)
+		json_pair_time(b, "lastBackupAt", r->line.taken_ms);
 	if (r->progress.n)
-		text_put(b, "progress", r->progress);
+		json_pair_str(b, "progress", r->progress);
 	json_key(b, "attention");
 	json_open(b, '[');
 	for (size_t i = 0; i < r->count; i++)
@@ -236,8 +215,8 @@ int overview_write(struct looking *l)
 	for (size_t i = 0; i < l->page_count; i++)
 		row_put(b, &l->page[i]);
 	json_close(b, ']');
-	number_put(b, "totalCount", (int64_t)l->count);
-	number_put(b, "attentionCount", (int64_t)l->needing);
+	json_pair_int(b, "totalCount", (int64_t)l->count);
+	json_pair_int(b, "attentionCount", (int64_t)l->needing);
 	attention_put(b, l);
 	int r = activity_write(l, b);
 	json_close(b, '}');
