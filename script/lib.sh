@@ -15,18 +15,30 @@ as_root() {
 	fi
 }
 
-# Installs the packages that are missing, and nothing when none is. The lists are fetched once.
-updated=
+# Those of the packages named that are not installed.
+missing() {
+	local there
+	there=$(dpkg-query -W -f='${Package} ${Status}\n' "$@" 2>/dev/null | sed -n 's/ [a-z]* ok installed$//p') || true
+	printf '%s\n' "$@" | grep -vxF -f <(echo "${there:- }") || true
+}
+installed() { [ -z "$(missing "$1")" ]; }
+
+# What the compiler needs. gcc links with make on all cores.
+compilers=(gcc make libc6-dev meson ninja-build pkg-config python3 ca-certificates curl passwd
+	libssl-dev libnghttp2-dev libjansson-dev libsqlite3-dev libpcre2-dev libcurl4-openssl-dev zlib1g-dev libdeflate-dev
+	libzstd-dev libpq-dev libhiredis-dev libldap-dev libp11-kit-dev node-llhttp)
+
+# Installs the packages that are missing, and nothing when none is. The lists are fetched once, by a script for those that it starts too.
+updated=${STEWARD_LISTS_FETCHED:-}
 packages() {
-	local missing=() name
+	local missing
 	command -v apt-get >/dev/null || die "this needs Debian's apt-get to install its packages; on another system install by hand: $*"
-	for name in "$@"; do
-		dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || missing+=("$name")
-	done
+	mapfile -t missing < <(missing "$@")
 	[ ${#missing[@]} = 0 ] && return 0
 	say "Installing ${missing[*]}"
 	[ -n "$updated" ] || as_root apt-get update -qq || die "apt-get update failed: is there a network, and is /etc/apt/sources.list right?"
 	updated=1
+	export STEWARD_LISTS_FETCHED=1
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
 		die "apt-get could not install: ${missing[*]}"
 }
@@ -44,6 +56,15 @@ configure() {
 		meson setup "build/$name" "$@" >"build-$name.log" 2>&1 || { cat "build-$name.log" >&2; die "meson could not configure build/$name"; }
 		mv "build-$name.log" "build/$name/setup.log"
 	}
+}
+
+# objects NAME: compiles what build/NAME is made of. Files of the web console wait for their libraries.
+objects() {
+	local wanted
+	mapfile -t wanted < <(ninja -C "build/$1" -t targets all | sed -n 's/: c_COMPILER$//p' | grep -v console_files)
+	[ ${#wanted[@]} -gt 0 ] || die "build/$1 compiles nothing: ask ninja -C build/$1 -t targets all"
+	say "Compiling build/$1"
+	ninja -C "build/$1" --quiet "${wanted[@]}" || die "build/$1 could not be compiled; see above"
 }
 
 # build NAME [meson options]: configures build/NAME once and builds it.

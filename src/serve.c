@@ -27,6 +27,7 @@
 #include "identity/attempts.h"
 #include "identity/identity.h"
 #include "identity/jwks.h"
+#include "identity/password.h"
 #include "identity/uses.h"
 #include "jobs/waits.h"
 #include "keys/keys.h"
@@ -255,6 +256,7 @@ static int prepare(struct server *s)
 	v->data_dir = c->data;
 	v->listen_host = c->listen_host;
 	v->test_control = c->test_control;
+	password_cheap(c->test_control);
 	v->started_us = clock_mono_us();
 	v->org_creation = str_is(str_of(c->org_creation), "any")    ? ORG_CREATION_ANY
 	                  : str_is(str_of(c->org_creation), "none") ? ORG_CREATION_NONE

@@ -4,9 +4,11 @@
  *                    {"next", "carry", "frozen", "lines", "tiers": {"SKU/REGION": parts}, "currency", "failed"?,
  *                    "warned"?, "unsettled"?}
  *   "invoice_lines"  parent = invoice, in order: some lines of a day that is over; body {"items": [...]} as callers see
- *                    them; secret: {"keys": [[project, cluster, service, cents, sku, region, parts, from], ...]}
+ *                    them; secret: {"keys": [[project, cluster, service, cents, sku, region, parts, from], ...],
+ *                    "names": {ID: of a project or cluster, ...}}
  *   "invoice_open"   the same of the day that is not over: made anew each hour
- *   "invoice_costs"  id = invoice: the sums of a closed one, {"costs": [[project, cluster, service, cents], ...]}
+ *   "invoice_costs"  id = invoice: the sums of a closed one, {"costs": [[project, cluster, service, cents], ...],
+ *                    "names": {...}}
  *   "invoice_payment", "invoice_refund"  parent = invoice
  *   "billing"        id = organization: how it pays, {"method"?, "email"?, "payer"?, "limitCents"?}
  *   "billing_link"   parent = who pays, name = who is paid for
@@ -119,9 +121,10 @@ struct cost {
 };
 typedef void cost_visit(void *ctx, const struct cost *c);
 /* Those of lines that began in [from_ms, to_ms), in a read: several of one project, cluster and service may come. Of a
- * whole month that is closed from what costs_keep() has left. */
+ * whole month that is closed from what costs_keep() has left. names: gets what projects and clusters were called, also
+ * those that are gone. */
 must_check int costs_each(struct tx *tx, const struct invoice *i, int64_t from_ms, int64_t to_ms, cost_visit *visit,
-                          void *ctx);
+                          void *ctx, json_t *names);
 /* After an invoice was closed. Not in a transaction. */
 must_check int costs_keep(const struct billing_run *run, struct str invoice_id);
 

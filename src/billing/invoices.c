@@ -423,7 +423,8 @@ static int advance_once(const struct billing_run *run, struct arena *a, struct s
 	/* Another process, or the operator's command, was first: what it left is looked at next. */
 	if (r == -ESTALE)
 		return 1;
-	if (r == 0 && v.closes)
+	/* Most have no lines, of which there are no sums to keep. */
+	if (r == 0 && v.closes && json_number(v.invoice.state, "lines"))
 		r = costs_keep(run, v.invoice.doc.id);
 	return r < 0 ? r : more;
 }

@@ -236,6 +236,26 @@ static void key_write(struct buf *b, const struct bill_line *l)
 	json_close(b, ']');
 }
 
+/* Lines of one cluster lie together: its names are written once. */
+static void names_write(struct buf *b, const struct bill_line *lines, size_t count)
+{
+	json_open(b, '{');
+	for (size_t i = 0; i < count; i++) {
+		const struct bill_line *l = &lines[i];
+		if (i && str_eq(l->group_id, l[-1].group_id) && str_eq(l->cluster_id, l[-1].cluster_id))
+			continue;
+		if (l->group_id.n) {
+			json_key_str(b, l->group_id);
+			json_str(b, l->group_name);
+		}
+		if (l->cluster_id.n) {
+			json_key_str(b, l->cluster_id);
+			json_str(b, l->cluster_name);
+		}
+	}
+	json_close(b, '}');
+}
+
 #define ITEMS_BEGIN "{\"items\":"
 #define KEYS_BEGIN "{\"keys\":"
 
@@ -254,6 +274,8 @@ static struct doc doc_make(struct arena *a, const char *kind, struct str invoice
 	json_close(&items, ']');
 	json_close(&keys, ']');
 	buf_c(&items, '}');
+	buf_z(&keys, ",\"names\":");
+	names_write(&keys, lines, count);
 	buf_c(&keys, '}');
 	struct doc d = doc_new(a, kind, invoice_id, STR_NONE, buf_keep(&items, a));
 	d.secret = buf_keep(&keys, a);

@@ -24,6 +24,8 @@ struct str utf8_prefix(struct str text, size_t max);
 /* Compiles schema_patterns. Call before the threads start. Negative, after logging it, when a pattern does not
  * compile. */
 must_check int patterns_setup(void);
+/* In a program of one thread, instead: each is compiled when it is first searched. */
+must_check int patterns_prepare(void);
 void patterns_teardown(void);
 /* Searches the pattern of that index anywhere in well-formed UTF-8. A search that exceeds its limits is no match. */
 bool pattern_matches(int pattern, struct str text);

@@ -36,7 +36,24 @@ static pcre2_match_data *match_data(void)
 	return match_of_thread;
 }
 
-int patterns_setup(void)
+static int pattern_compile(size_t i)
+{
+	int error;
+	PCRE2_SIZE offset;
+	compiled[i] = pcre2_compile((PCRE2_SPTR)schema_patterns[i], PCRE2_ZERO_TERMINATED,
+	                            PCRE2_UTF | PCRE2_DOLLAR_ENDONLY, &error, &offset, NULL);
+	if (!compiled[i]) {
+		PCRE2_UCHAR text[128];
+		pcre2_get_error_message(error, text, sizeof text);
+		log_error("pattern %s does not compile: %s at %zu", schema_patterns[i], (const char *)text, offset);
+		return -EINVAL;
+	}
+	/* When the kernel forbids JIT, the interpreter gives the same results, slower. */
+	(void)pcre2_jit_compile(compiled[i], PCRE2_JIT_COMPLETE);
+	return 0;
+}
+
+int patterns_prepare(void)
 {
 	if (pthread_key_create(&match_key, match_free) != 0)
 		return -EAGAIN;
@@ -49,23 +66,17 @@ int patterns_setup(void)
 	pcre2_set_match_limit(limits, MATCH_LIMIT);
 	pcre2_set_depth_limit(limits, DEPTH_LIMIT);
 	pcre2_set_heap_limit(limits, HEAP_LIMIT_KB);
-	for (unsigned i = 0; i < schema_pattern_count; i++) {
-		int error;
-		PCRE2_SIZE offset;
-		compiled[i] = pcre2_compile((PCRE2_SPTR)schema_patterns[i], PCRE2_ZERO_TERMINATED,
-		                            PCRE2_UTF | PCRE2_DOLLAR_ENDONLY, &error, &offset, NULL);
-		if (!compiled[i]) {
-			PCRE2_UCHAR text[128];
-			pcre2_get_error_message(error, text, sizeof text);
-			log_error("pattern %s does not compile: %s at %zu", schema_patterns[i], (const char *)text,
-			          offset);
-			patterns_teardown();
-			return -EINVAL;
-		}
-		/* When the kernel forbids JIT, the interpreter gives the same results, slower. */
-		(void)pcre2_jit_compile(compiled[i], PCRE2_JIT_COMPLETE);
-	}
 	return 0;
+}
+
+int patterns_setup(void)
+{
+	int result = patterns_prepare();
+	for (unsigned i = 0; i < schema_pattern_count && result == 0; i++)
+		result = pattern_compile(i);
+	if (result < 0)
+		patterns_teardown();
+	return result;
 }
 
 void patterns_teardown(void)
@@ -87,7 +98,7 @@ bool pattern_matches(int pattern, struct str text)
 {
 	pcre2_match_data *match = match_data();
 	PCRE2_SPTR subject = (PCRE2_SPTR)(text.p ? text.p : "");
-	if (!match)
+	if (!match || (!compiled[pattern] && pattern_compile((size_t)pattern) < 0))
 		return false;
 	int rc = pcre2_match(compiled[pattern], subject, text.n, 0, PCRE2_NO_UTF_CHECK, match, limits);
 	if (rc == PCRE2_ERROR_JIT_STACKLIMIT)

@@ -15,6 +15,12 @@ int schema_setup(void)
 	return patterns_setup();
 }
 
+int schema_prepare(void)
+{
+	random_bytes(&hash_seed, sizeof hash_seed);
+	return patterns_prepare();
+}
+
 void schema_teardown(void)
 {
 	patterns_teardown();

@@ -121,6 +121,8 @@ bool faults_too_many(struct faults *faults, struct arena *arena, struct str path
 
 /* Compiles the patterns. Before the threads start; negative when one does not compile. */
 must_check int schema_setup(void);
+/* In a program of one thread, which needs few of them: compiles them when they are needed. */
+must_check int schema_prepare(void);
 void schema_teardown(void);
 
 /* Checks a value against a schema and adds what is wrong. Strings in `faults` live in the arena. */

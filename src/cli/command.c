@@ -455,7 +455,7 @@ static int op_run(struct arena *a, const struct op *op, int argc, char **argv)
 	if (result == 0)
 		result = output_options_parse(r.given.output, r.given.query, &r.output);
 	if (result == 0)
-		result = schema_setup();
+		result = schema_prepare();
 	if (result < 0)
 		return EXIT_USAGE;
 	int code = run_call(&r);

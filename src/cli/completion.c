@@ -124,23 +124,28 @@ static const char *word_value(const struct completion *c, const char *name)
 	return NULL;
 }
 
-static const char *word_or_environment(const struct completion *c, const char *name, const char *variable)
+static const char *environment(const char *variable)
 {
-	const char *given = word_value(c, name), *set = getenv(variable);
-	return given ? given : set && *set ? set : NULL;
+	const char *set = getenv(variable);
+	return set && *set ? set : NULL;
 }
 
 static bool client_begin(struct completion *c)
 {
-	struct profile_arguments at = {.profile = word_value(c, "profile"), .data = word_value(c, "data")};
 	if (c->client)
 		return true;
+	struct profile_arguments at = {.profile = word_value(c, "profile"),
+	                               .data = word_value(c, "data"),
+	                               .project = word_value(c, "project"),
+	                               .organization = word_value(c, "org")};
 	if (!at.profile && !at.data) {
-		at.profile = word_or_environment(c, "profile", "STEWARD_PROFILE");
-		at.data = at.profile ? NULL : word_or_environment(c, "data", "STEWARD_DATA");
+		at.profile = environment("STEWARD_PROFILE");
+		at.data = at.profile ? NULL : environment("STEWARD_DATA");
 	}
-	at.project = word_or_environment(c, "project", "STEWARD_PROJECT");
-	at.organization = word_or_environment(c, "org", "STEWARD_ORG");
+	if (!at.project)
+		at.project = environment("STEWARD_PROJECT");
+	if (!at.organization)
+		at.organization = environment("STEWARD_ORG");
 	return profile_load(c->arena, &at, &c->profile) == 0 && client_open(c->arena, &c->profile, &c->client) == 0;
 }
 

@@ -11,6 +11,11 @@
 
 /* "$scrypt$ln=15,r=8,p=3$SALT$HASH", salt and hash in base64url. */
 must_check int password_hash(struct arena *a, struct str password, struct str *ret_text);
+/* A hash that no password has, for names that nobody has: to refuse them takes as long. */
+struct str password_nobodys(void);
+/* Whether new hashes take next to no work, ln=4 and p=1: for the test control, which gives everything away anyhow. Kept
+ * ones verify as ever. */
+void password_cheap(bool are_cheap);
 /* Also false for an empty or damaged text. */
 bool password_verify(struct str password, struct str kept);
 

@@ -188,21 +188,23 @@ static int timeouts_shorten(struct tx *tx, struct arena *a, struct str user_id, 
 	return result;
 }
 
-/* Sessions that are over, and the oldest ones of a user who has too many. */
+/* Ends sessions that are over, and of the others the oldest ones of a user who has too many. */
 static int sessions_sweep(struct tx *tx, struct arena *a, struct str user_id)
 {
 	struct doc *docs;
-	size_t count = 0;
+	size_t count = 0, live = 0;
 	int result = tx_list_all(tx, a, "user_session", user_id, &docs, &count);
-	size_t left = count;
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		struct session s;
-		bool browser = docs[i].secret.n;
-		if (browser && (left >= SESSIONS_MAX || !session_read(a, &docs[i], &s) || !session_in_force(&s))) {
+		if (!docs[i].secret.n)
+			continue;
+		if (session_read(a, &docs[i], &s) && session_in_force(&s))
+			docs[live++] = docs[i];
+		else
 			result = tx_delete(tx, "user_session", docs[i].id);
-			left--;
-		}
 	}
+	for (size_t i = 0; result == 0 && i + SESSIONS_MAX <= live; i++)
+		result = tx_delete(tx, "user_session", docs[i].id);
 	return result;
 }
 

@@ -24,6 +24,8 @@ void outbox_metrics_write(struct buf *b, struct outbox *o)
 	           "steward_outbox_attempts_total{result=\"put_off\"} %llu\n"
 	           "steward_outbox_attempts_total{result=\"failed\"} %llu\n",
 	           (unsigned long long)t.delivered, (unsigned long long)t.put_off, (unsigned long long)t.failed);
-	metrics_number(b, "steward_outbox_dropped_total", "counter",
-	               "Messages that were not queued, as too many waited already.", t.dropped);
+	metrics_number(
+	        b, "steward_outbox_dropped_total", "counter",
+	        "Messages that were not queued: too many waited, or letters went to the address within the hour.",
+	        t.dropped);
 }

@@ -52,8 +52,8 @@ struct str outbox_endpoint(const struct outbox *o, struct str name, bool *ret_tr
 void outbox_wake(struct outbox *o);
 
 /* For /metrics. Since the start of this process: what receivers took, attempts that failed and were put off, what was
- * given up, and what was dropped because too much waited. And what the queue of all processes had when this one last
- * counted. */
+ * given up, and what was dropped because too much waited or had gone to the address. And what the queue of all
+ * processes had when this one last counted. */
 struct outbox_stats {
 	uint64_t delivered, put_off, failed, dropped;
 	uint64_t messages, receivers, failing;
@@ -76,8 +76,8 @@ struct outbox_message {
 	const json_t *record;  /* more fields of the record, or NULL */
 	unsigned *room;        /* how many more this write may add, a long one for several: it counts down; or NULL */
 };
-/* In a write. A message to a receiver or of a tenant with too many that wait is dropped, with a line in
- * the log. */
+/* In a write. A message to a receiver or of a tenant with too many that wait, and a letter to an address that has had
+ * too many within the hour (hourly.h), are dropped, with a line in the log. */
 must_check int outbox_add(struct tx *tx, struct arena *a, const struct outbox_message *m);
 /* Counts a message that is not even added, with a line in the log. Returns 0. */
 int outbox_drop(const char *kind, struct str about);

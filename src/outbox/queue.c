@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "outbox/hourly.h"
 #include "outbox/outbox.h"
 #include "store/seal.h"
 
@@ -129,14 +130,26 @@ static json_t *record_make(struct arena *a, const struct outbox_message *m, stru
 }
 
 /* A flood must not fill the log as well. */
-int outbox_drop(const char *kind, struct str about)
+static int drop(const char *kind, struct str about, const char *why)
 {
 	static _Atomic int64_t logged_us;
 	int64_t now = clock_mono_us(), before = atomic_load(&logged_us);
 	atomic_fetch_add(&dropped_count, 1);
 	if ((!before || now - before > DROP_LOG_US) && atomic_compare_exchange_strong(&logged_us, &before, now))
-		log_error("outbox: %s to %.*s: too many messages are waiting already; dropped", kind, STR_ARG(about));
+		log_error("outbox: %s to %.*s: %s; dropped", kind, STR_ARG(about), why);
 	return 0;
+}
+
+int outbox_drop(const char *kind, struct str about)
+{
+	return drop(kind, about, "too many messages are waiting already");
+}
+
+/* Letters without a record are told apart by their subjects; those with one are of alerts. */
+static bool too_many_letters(struct arena *a, const struct outbox_message *m)
+{
+	return strcmp(m->kind, "EMAIL") == 0 && !hourly_take(a, m->tenant, arena_lower(a, m->about),
+	                                                     m->forget ? json_field(m->content, "subject") : STR_NONE);
 }
 
 static int message_insert(struct tx *tx, struct arena *a, const struct outbox_message *m, struct str receiver,
@@ -175,6 +188,8 @@ int outbox_add(struct tx *tx, struct arena *a, const struct outbox_message *m)
 		return r;
 	if (count >= WAITING_MAX || of_tenant >= TENANT_MAX)
 		return outbox_drop(m->kind, m->about);
+	if (too_many_letters(a, m))
+		return drop(m->kind, m->about, "the address has had too many letters within an hour");
 	r = record_room(tx, a, m->keeper);
 	if (r == 0 && m->room)
 		*m->room -= cost;

@@ -10,6 +10,7 @@ int steward_main(int argc, char **argv);
 #include "main.c" /* NOLINT(bugprone-suspicious-include) */
 #undef main
 
+#include <curl/curl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,7 +22,7 @@ int steward_main(int argc, char **argv);
 
 static int server_socket;
 static char message[ROOM];
-static char *words[WORDS];
+static char *words[WORDS], *environment[WORDS];
 
 /* How many bytes came; the descriptors in fds. */
 static ssize_t command_take(int fds[STANDARD])
@@ -56,17 +57,24 @@ static _Noreturn void command_do(size_t size, const int fds[STANDARD])
 	close(server_socket);
 	for (int i = 0; i < STANDARD; i++)
 		close(fds[i]);
-	clearenv();
-	for (size_t i = (size_t)argc + 2; i < count; i++)
-		putenv(words[i]);
+	memcpy(environment, words + argc + 2, (count - (size_t)argc - 2) * sizeof *words);
+	environ = environment;
 	words[argc + 2] = NULL;
-	exit(steward_main(argc, words + 2));
+	/* Not exit(): sanitizers would take leave of every global, which takes longer than the command. */
+	int code = steward_main(argc, words + 2);
+	fflush(NULL);
+	_exit(code);
 }
 
 int main(int argc, char **argv)
 {
 	server_socket = argc == 2 ? (int)strtol(argv[1], NULL, 10) : -1;
 	int fds[STANDARD], status = 0;
+	/* What libraries, and the allocator of a sanitizer for each size, would set up in each child. */
+	for (size_t n = 16; n <= 4096; n += 16)
+		free(malloc(n));
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return 1;
 	for (ssize_t n; (n = command_take(fds)) > 0;) {
 		pid_t child = fork();
 		if (child == 0)

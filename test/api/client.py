@@ -2,7 +2,7 @@
 
 Two ways of talking: Api (requests, one call at a time, what a user's tool would do) and Wire (a socket with pipelined
 HTTP/1.1, for the sweeps over all operations, where requests would cost more than the server)."""
-import atexit, base64, calendar, contextlib, json, os, pathlib, pty, re, select, shutil, signal, socket, sqlite3, ssl, subprocess, sys, tempfile, time, uuid
+import atexit, base64, calendar, contextlib, functools, json, os, pathlib, pty, re, select, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, time, uuid
 from urllib.parse import unquote, urlsplit
 
 import database, dialect, direct, redis_server
@@ -86,9 +86,17 @@ def store_of(data_dir):
 	if not stores:
 		postgres = database.Database()
 	key = os.path.abspath(data_dir)
-	if key not in stores:
-		stores[key] = postgres.fresh()
+	if key not in stores:  # the first service makes its tables itself
+		stores[key] = postgres.fresh(template=with_tables()) if stores else postgres.fresh()
 	return stores[key]
+
+
+@functools.cache
+def with_tables():
+	"""The name of a database in which the store's tables are made, and nothing is in them."""
+	url = postgres.fresh()
+	cli('limits', 'list', '--data', os.devnull, '--store', url)
+	return url.rsplit('/', 1)[1]
 
 
 def limits_url():
@@ -196,7 +204,12 @@ class Commands:
 		text = [str(cwd), str(len(words)), *words, *('%s=%s' % x for x in environment(env).items())]
 		with open(os.devnull) as none, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
 			socket.send_fds(self.socket, [b''.join(os.fsencode(w) + b'\0' for w in text)], [f.fileno() for f in (none, out, err)])
-			code = os.waitstatus_to_exitcode(int.from_bytes(self.socket.recv(8), sys.byteorder))
+			try:
+				code = os.waitstatus_to_exitcode(int.from_bytes(self.socket.recv(8), sys.byteorder))
+			except TimeoutError:  # its answer would be taken for the next one's
+				self.socket.close()
+				self.socket = None
+				raise
 			said = []
 			for f in (out, err):
 				f.seek(0)
@@ -231,7 +244,7 @@ class Api:
 		self.session.verify = server.ca_file
 		self.session.auth = auth
 		self.session.headers.clear()
-		self.session.mount('https://', direct.Direct())
+		self.session.mount('https://', server.lines)
 		server.sessions.append(self.session)
 
 	def request(self, method, path, **kw):
@@ -450,6 +463,7 @@ class Server:
 					cwd=cwd,
 							env=environment(env, leaks))
 		self.pid, self.killed, self.ended, self.sessions = self.process.pid, False, False, []
+		self.lines = direct.Direct()  # connections that all of its callers share
 		self.versions = None  # or versions.Named: calls name theirs
 		self._token, self._token_age = None, 0
 		running.append(self)
@@ -504,8 +518,8 @@ class Server:
 		if account is None and self._token:
 			return self._token
 		a = account or self.bootstrap['serviceAccount']
-		r = requests.post(self.base_url + '/api/oauth/token', data={'grant_type': 'client_credentials'},
-				  auth=(a['clientId'], a['clientSecret']), verify=self.ca_file, timeout=60)
+		r = self.anonymous.session.post(self.base_url + '/api/oauth/token', data={'grant_type': 'client_credentials'},
+						auth=(a['clientId'], a['clientSecret']), timeout=60)
 		assert r.status_code == 200, r.text
 		if account is None:
 			self._token, self._token_age = r.json()['access_token'], 0
@@ -541,6 +555,15 @@ class Server:
 		if self._token_age > TOKEN_SECONDS / 2:
 			self._token = None
 		return self.control('clock', {'advanceSeconds': seconds})
+
+	@contextlib.contextmanager
+	def slow_passwords(self):
+		"""What is made meanwhile is hashed as it is for people."""
+		self.control('passwords', {'cheap': False})
+		try:
+			yield
+		finally:
+			self.control('passwords', {'cheap': True})
 
 	def fault(self, operation, **what):
 		self.control('faults', {'operationId': operation, **what})
@@ -604,11 +627,9 @@ class Wire:
 
 	def __init__(self, server, token=None):
 		self.server, self.token = server, token
-		context = ssl.create_default_context(cafile=server.ca_file)
-		context.set_alpn_protocols(['http/1.1'])
 		raw = socket.create_connection((server.host, server.port), timeout=60)
 		raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-		self.socket = context.wrap_socket(raw, server_hostname=server.host)
+		self.socket = direct.context(server.ca_file).wrap_socket(raw, server_hostname=server.host)
 		self.buffer = b''
 
 	def close(self):

@@ -1,5 +1,5 @@
 """Fixtures: one server for the session, and a factory for tests that need one of their own."""
-import os, sys
+import gc, os, sys
 
 import pytest
 
@@ -23,6 +23,9 @@ STORE_DIFFERS = {'test_' + name for name in (
 # And these know of neither.
 STORE_UNKNOWN = {'test_' + name for name in ('cli', 'cli_backups', 'cli_completion', 'cli_derived', 'cli_follow', 'cli_hostile',
 		'cli_login', 'cli_output', 'control', 'edge', 'openapi', 'proxies', 'tls_tickets')}
+
+
+gc.set_threshold(100_000, 50)  # thousands of tests that live as long as the run are looked through each time
 
 
 def pytest_configure(config):

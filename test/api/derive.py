@@ -72,7 +72,7 @@ PATHS = {'integrationType': 'DATADOG'}
 class Api:
 	def __init__(self, folder=ROOT / 'api'):
 		self.ops, self.sets, self.schemas, self.current = [], {}, {}, None
-		self.resources, self.not_found = {}, {}
+		self.resources, self.not_found, self.fitted = {}, {}, {}
 		for file in sorted(folder.glob('*.json')):
 			data = json.loads(file.read_text())
 			if file.name == 'roles.json':
@@ -448,11 +448,14 @@ class Api:
 			if own:
 				alternatives = []
 		if alternatives:
-			best = None
-			for b in picked or [b for _, b in alternatives]:
+			best, like = None, (id(s), isinstance(v, dict) and str(v.get('eventTypeName')))
+			# What fitted the last one of its like is tried first: events have hundreds of forms.
+			last = [self.fitted[like]] if like in self.fitted and not picked else []
+			for b in last + (picked or [b for _, b in alternatives]):
 				found = self.faults(b, v, where, depth + 1)
 				best = found if best is None or len(found) < len(best) else best
 				if not best:
+					self.fitted[like] = b
 					break
 			if best or 'properties' not in s or picked:
 				return best

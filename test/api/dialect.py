@@ -2,7 +2,7 @@
 alone. The server goes by schemas; this does not know them, so that the two can be held against each other.
 
 STEWARD_TEST_DIALECT=atlas runs the API tests so. What an answer has of our own words is found here, and fails the test."""
-import json, os, re
+import functools, json, os, re
 from urllib.parse import quote, unquote
 
 NAME = os.environ.get('STEWARD_TEST_DIALECT')
@@ -95,6 +95,7 @@ class Dialect:
 	def url_out(self, url):
 		return self.url_turned(url, [(OURS_V1, self.base_v1), (OURS, self.base)], self.other_paths, self.other_values, self.other_query)
 
+	@functools.lru_cache(4096)
 	def url_in(self, url):
 		return self.url_turned(url, [(self.base_v1, OURS_V1), (self.base, OURS)], self.paths, self.values, self.query)
 
@@ -123,6 +124,7 @@ class Dialect:
 				else self.links_in(v) for k, v in value.items()}
 		return [self.links_in(v) for v in value] if isinstance(value, list) else value
 
+	@functools.lru_cache(4096)
 	def rel_in(self, rel):
 		head, mark, tail = rel.partition('/rels/')
 		return head + mark + self.path(tail, self.paths, self.values) if mark else rel

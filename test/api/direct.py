@@ -116,6 +116,8 @@ class Raw:
 
 	@property
 	def _original_response(self):
+		if not any(k.lower() == 'set-cookie' for k, _ in self.fields):  # all that is looked for
+			return None
 		said = email.message.Message()
 		for k, v in self.fields:
 			said[k] = v
@@ -187,7 +189,7 @@ class Direct(requests.adapters.HTTPAdapter):
 	def made(self, request, status, reason, fields, body):
 		r = requests.Response()
 		r.status_code, r.reason, r.headers, r.url, r.request, r.connection = status, reason, joined(fields), request.url, request, self
-		r.encoding = requests.utils.get_encoding_from_headers(r.headers)
+		r.encoding = requests.utils.get_encoding_from_headers(r.headers) or 'utf-8'  # a guess takes longer than the call
 		if 'content-encoding' in r.headers:
 			body = urllib3.HTTPResponse(io.BytesIO(body), headers=dict(fields), status=status, decode_content=True).data
 		r._content, r._content_consumed = body, True

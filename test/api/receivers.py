@@ -21,10 +21,12 @@ class Received:
 
 
 class Http:
-	"""`answers` are the statuses of the next requests; then all get 200. What was refused is in `refused`."""
+	"""`answers` are the statuses of the next requests; then all get 200, or what `judge` says of their bodies. What was refused is in
+	`refused`."""
 
 	def __init__(self, port=None, body=b'{"ok": true}'):
 		self.taken, self.refused, self.answers, self.port, self.body = [], [], [], port or free_port(), body
+		self.judge = lambda body: 200
 		self.hold = threading.Event()
 		self.hold.set()
 		self.server = None
@@ -37,7 +39,7 @@ class Http:
 			def do_POST(self):
 				body = self.rfile.read(int(self.headers.get('Content-Length', 0)))
 				box.hold.wait(60)
-				status = box.answers.pop(0) if box.answers else 200
+				status = box.answers.pop(0) if box.answers else box.judge(body)
 				(box.taken if status < 300 else box.refused).append(Received(self.path, dict(self.headers), body))
 				with contextlib.suppress(OSError):
 					self.send_response(status)

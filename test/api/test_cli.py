@@ -25,12 +25,19 @@ def quick(service):
 	service.refill()
 
 
+@pytest.fixture(scope='module')
+def commands():
+	c = client.Commands()
+	yield c
+	c.close()
+
+
 @pytest.fixture
-def run(service, tmp_path):
+def run(service, tmp_path, commands):
 	"""Runs steward signed in from the service's bootstrap.json; no profile of ours is seen, and no ./data."""
 	def call(*args, check=True, data=True, **env):
 		env = {'HOME': str(tmp_path), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': '', **env}
-		return cli(*args, *(['--data', service.data_dir] if data else []), check=check, env=env, cwd=tmp_path)
+		return commands.run(*args, *(['--data', service.data_dir] if data else []), check=check, env=env, cwd=tmp_path)
 	return call
 
 

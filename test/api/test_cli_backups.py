@@ -25,11 +25,18 @@ def quick(service):
 	service.control('engine', {'seconds': 0})
 
 
+@pytest.fixture(scope='module')
+def commands():
+	c = client.Commands()
+	yield c
+	c.close()
+
+
 @pytest.fixture
-def run(service, tmp_path):
+def run(service, tmp_path, commands):
 	def call(*args, check=True):
 		env = {'HOME': str(tmp_path), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': ''}
-		return cli(*args, '--data', service.data_dir, check=check, env=env, cwd=tmp_path)
+		return commands.run(*args, '--data', service.data_dir, check=check, env=env, cwd=tmp_path)
 	return call
 
 
@@ -167,10 +174,10 @@ def test_help(run):
 	assert 'backups ' in cli('--help').stdout
 
 
-def test_completion(service, made, tmp_path):
+def test_completion(service, made, tmp_path, commands):
 	def complete(*words):
 		env = {'HOME': str(tmp_path), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': str(service.data_dir)}
-		return {line.split('\t')[0] for line in cli('__complete', *words, env=env, cwd=tmp_path).stdout.splitlines()}
+		return {line.split('\t')[0] for line in commands.run('__complete', *words, env=env, cwd=tmp_path).stdout.splitlines()}
 	assert {'take', 'restore', 'snapshots', 'schedule'} <= complete('backups', '')
 	assert complete('backups', 'ta') == {'take'} and 'take' in complete('backups', 'snapshots', '')
 	assert {'--to', '--target', '--target-project', '--timeout'} <= complete('backups', 'restore', 'c', '--t')

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import pytest
 
 import client, derive
-from client import SANITIZER, binary, cli, environment, ok, until
+from client import SANITIZER, binary, environment, ok, until
 
 DONE, NOT_DONE, USAGE, UNREACHED, TIMEOUT = 0, 1, 2, 3, 4
 API = derive.Api()
@@ -86,14 +86,18 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def dry(home):
-	commands = client.Commands()
+def commands():
+	c = client.Commands()
+	yield c
+	c.close()
 
+
+@pytest.fixture(scope='module')
+def dry(home, commands):
 	def call(*args, check=True, **env):
 		env = {'HOME': str(home), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': '', **env}
 		return commands.run(*args, check=check, env=env, cwd=home)
-	yield call
-	commands.close()
+	return call
 
 
 def shown(text):
@@ -357,12 +361,12 @@ def service():
 
 
 @pytest.fixture
-def run(service, tmp_path):
+def run(service, tmp_path, commands):
 	service.refill()
 
 	def call(*args, check=True, **env):
 		env = {'HOME': str(tmp_path), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': '', **env}
-		return cli(*args, '--data', service.data_dir, check=check, env=env, cwd=tmp_path)
+		return commands.run(*args, '--data', service.data_dir, check=check, env=env, cwd=tmp_path)
 	return call
 
 

@@ -22,11 +22,18 @@ def full(service):
 	service.refill()
 
 
+@pytest.fixture(scope='module')
+def commands():
+	c = client.Commands()
+	yield c
+	c.close()
+
+
 @pytest.fixture
-def run(service, tmp_path):
+def run(service, tmp_path, commands):
 	def call(*args, check=True):
 		env = {'HOME': str(tmp_path), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': ''}
-		return cli(*args, '--data', service.data_dir, check=check, env=env, cwd=tmp_path)
+		return commands.run(*args, '--data', service.data_dir, check=check, env=env, cwd=tmp_path)
 	return call
 
 

@@ -179,9 +179,15 @@ def test_overview_rows(fleet):
 def test_overview_rights(fleet):
 	server, one, two = fleet['server'], fleet['one'], fleet['two']
 	assert names(two['api']) == ['secret'] and names(two['api'], q='orders') == []
-	refused(two['api'].get(OVERVIEW, params={'groupId': fleet['groups']['alpha']}), 403)
-	refused(two['api'].get(OVERVIEW, params={'orgId': one['id']}), 403)
-	refused(two['api'].get(OVERVIEW, params={'orgId': NO_ID}), 404, 'ORG_NOT_FOUND')
+	# Whether another's organization or project is there, nobody is told: not by a role in a project of one's own, either.
+	own = server.seed({'name': unique('guest'), 'projects': ['delta'], 'principals': [
+		{'type': 'serviceAccount', 'projectRoles': [{'project': 'delta', 'roles': ['GROUP_OWNER']}]}]})[0]
+	guest = server.api_for(own['principals'][0])
+	assert names(guest, orgId=own['id']) == [] == names(guest, groupId=own['projects'][0]['id'])
+	for api in (two['api'], guest):
+		for name, code, theirs in (('orgId', 'ORG_NOT_FOUND', one['id']), ('groupId', 'GROUP_NOT_FOUND', fleet['groups']['alpha'])):
+			foreign, missing = (refused(api.get(OVERVIEW, params={name: x}), 404, code) for x in (theirs, NO_ID))
+			assert json.loads(json.dumps(foreign).replace(theirs, NO_ID)) == missing
 	refused(server.anonymous.get(OVERVIEW), 401)
 	refused(two['api'].post(OVERVIEW, json={}), 405)
 	# A member of the organization sees the projects that it has a role in; with the next call after that.

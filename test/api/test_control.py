@@ -1,13 +1,14 @@
 """The test control: each call does what it says and nothing else, and what it does not know it refuses by name. A field that
 is misspelt and ignored makes a test of our users' pass that tests nothing."""
-import json, time
+import json, re, time
 
 import pytest
 
 from client import ok, refused, unique, until
+from test_users import account
 
 CALLS = [('GET', 'clock'), ('POST', 'clock'), ('POST', 'reset'), ('POST', 'buckets/reset'), ('POST', 'faults'), ('DELETE', 'faults'),
-	 ('POST', 'engine'), ('POST', 'seed')]
+	 ('POST', 'engine'), ('POST', 'passwords'), ('POST', 'seed')]
 SHAPE = {'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [{'providerName': 'AWS', 'regionName': 'US_EAST_1',
 	'priority': 7, 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}
 
@@ -181,3 +182,18 @@ def test_more_faults_than_are_kept_are_refused(control):
 	assert answers == [204] * 64 + [409]
 	ok(control('faults', method='DELETE'), 204)
 	ok(control.server.get('/groups/' + control.server.group))
+
+
+def test_passwords(control):
+	"""Cheap ones, unless they are asked for as people's are. Either verify whatever is asked for later."""
+	s, role = control.server, {'orgId': control.server.org, 'roleName': 'ORG_MEMBER'}
+	user = account(s, role)
+	with s.slow_passwords():
+		other = account(s, role)
+	costs = [re.search(r'ln=\d+,r=8,p=\d+', str(s.rows("SELECT secret FROM doc WHERE kind = 'user' AND id = '%s'" % u['id']))).group() for u in (user, other)]
+	assert costs == ['ln=4,r=8,p=1', 'ln=15,r=8,p=3']
+	for u in (user, other):
+		sign_in = lambda password: s.anonymous.post('/api/session/password', json={'username': u['username'], 'password': password},
+			headers={'Origin': s.base_url, 'Sec-Fetch-Site': 'same-origin'}).status_code
+		assert (sign_in('correct horse'), sign_in('wrong horse')) == (200, 401)
+	wrong(control('passwords', {}), 'cheap')

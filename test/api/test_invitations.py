@@ -512,7 +512,8 @@ def is_answered(wire):
 
 def test_passwords_are_guessed_slowly_all_at_once_too(server, fresh):
 	"""Hashing takes long: guesses that come together are counted before the first of them is found wrong."""
-	user = account(fresh['owner'], org_role(fresh))
+	with server.slow_passwords():
+		user = account(fresh['owner'], org_role(fresh))
 	ok(fresh['owner'].post(fresh['group'] + '/invites', json={'username': user['username'], 'roles': ['GROUP_READ_ONLY']}))
 	path = '/api/invitations/' + token(server, user['username'])
 	wires, there = [Wire(server) for _ in range(50)], at(server, '127.0.0.3')

@@ -315,6 +315,12 @@ def test_payment(billed, month, inbox, cashier):
 	assert operator(billed, 'paid', month['id'], check=False).returncode == 1
 	operator(billed, 'refund', month['id'], '--cents', 50, '--note', 'goodwill')
 	assert one()['refunds'][0]['amountCents'] == 50
+	# What is gone keeps its name, in months that are closed and in the open one.
+	pass_time(billed, lambda: billed.get(path(month['other'], 'two')).status_code == 404)
+	for begin, end in ((month['invoice']['startDate'], month['invoice']['endDate']), (month['invoice']['startDate'], pending(billed)['endDate'])):
+		costs, _ = asked(billed, groupBy='clusters', startDate=begin[:10], endDate=end[:10])
+		assert {x['usageDate'] for x in costs['usageDetails'] if x.get('name') == 'two'} >= {begin[:10]}
+		assert all(x['name'] in ('one', 'two') for x in costs['usageDetails'] if 'id' in x)
 
 
 def test_methods_and_links(billed, month):

@@ -14,7 +14,7 @@ import gcs_server, s3_server  # noqa: E402
 
 MASK, SECRET, ROLE = '********', 'not-to-be-seen-5517', '5f0000000000000000000001'
 RANGE = re.compile(r'^[0-9a-f]{24}-(\d{16})-(\d{16})\.json\.gz$')
-STATE = 'X-Steward-Log-Export'
+STATE, LEFT_OUT = 'X-Steward-Log-Export', 'steward_log_export_left_out_total'
 FORMS = {
 	'S3': {'bucketName': 'logs', 'iamRoleId': ROLE, 'prefixPath': 'all/logs', 'useLegacyPathStructure': False, 'kmsKey': None},
 	'GCS': {'bucketName': 'logs', 'roleId': ROLE, 'prefixPath': ''},
@@ -348,6 +348,44 @@ def test_a_service_that_refuses(sending, receiver, project):
 	assert told == 'told' or told == 'FAILED: answered 403'
 	pass_time(sending, lambda: sending.get(path(project, made['id'])).headers[STATE] == 'ACTIVE', 11)
 	assert events(sending, project)[:2] == ['LOG_STREAMING_EXPORT_RECOVERED', 'LOG_STREAMING_EXPORT_FAILED_NONRETRYABLE']
+
+
+def test_lines_that_a_service_refuses(sending, receiver, project):
+	"""They are kept as long as the service takes nothing; once it takes others, it is the lines that are wrong, and they are left out."""
+	made = ok(sending.post(path(project), json=form('OTEL', otelEndpoint=receiver.url + '/refused', logTypes=['DB'])), 201)
+	create(sending, project)
+	named = hosts(sending, project)
+
+	def seen(host):
+		return lines_of(receiver, '/refused', host)
+
+	def all_but(*lines):
+		return all(sorted(seen(h)) == [x for x in log_of(sending, project, h).decode().splitlines() if x not in lines] for h in named)
+	pass_time(sending, all_but, 11)
+	unwanted = []  # the first counts: several nodes may be sent at once
+
+	def judge(body):
+		text = gzip.decompress(body).decode()
+		if '"%s"' % project not in text:
+			return 200
+		if not unwanted:
+			unwanted.append(json.loads(text)['resourceLogs'][0]['scopeLogs'][0]['logRecords'][0]['body']['stringValue'])
+		return 400 if nothing or json.dumps(unwanted[0])[1:-1] in text else 200
+	nothing, receiver.judge = True, judge
+	try:
+		sending.advance(3600)
+		told = pass_time(sending, lambda: (lambda t: t.startswith('FAILED: ') and t)(sending.get(path(project, made['id'])).headers[STATE]), 11)
+		assert told == 'FAILED: answered 400'
+		before = len(receiver.refused)
+		pass_time(sending, lambda: len(receiver.refused) > before + 30, 301)
+		assert metric(sending, LEFT_OUT) == 0, 'nothing was taken: all are kept'
+		nothing = False
+		pass_time(sending, lambda: all_but(unwanted[0]), 301)
+	finally:
+		receiver.judge = lambda body: 200
+	assert metric(sending, LEFT_OUT) == 1 == sum(log_of(sending, project, h).decode().splitlines().count(unwanted[0]) for h in named)
+	assert sending.get(path(project, made['id'])).headers[STATE] == 'ACTIVE' and 'LOG_STREAMING_EXPORT_RECOVERED' in events(sending, project)
+	assert 'refused again and again and are left out' in sending.stderr
 
 
 def in_store(stores, below):

@@ -250,6 +250,19 @@ def test_each_cluster_has_a_name_and_a_port(server, group):
 	pass_time(server, lambda: server.get('/groups/%s/clusters/%s' % (group, first)).status_code == 404)
 	third = cluster(server, group)
 	assert hosts[0] in strings(server, group, third, 2)['privateEndpoint'][0]['connectionString'], 'what is free is given again'
+	# Nodes of the region are counted: two shards, and the third cluster.
+	limit, path = 'svc.project.deployment.nodesPerPrivateLinkRegion', '/groups/%s/clusters' % group
+	ok(server.patch('/groups/%s/limits/%s' % (group, limit), json={'value': 9}))
+	region = {'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7, 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}
+	one = {'name': unique('c'), 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [region]}]}
+	refused(server.post(path, json=one), 400, 'PROJECT_LIMIT_EXCEEDED', limit, '9')
+	grown = {'replicationSpecs': [{'regionConfigs': [{**region, 'readOnlySpecs': {'instanceSize': 'M10', 'nodeCount': 1}}]}]}
+	refused(server.patch('%s/%s' % (path, third), json=grown), 400, 'PROJECT_LIMIT_EXCEEDED', limit, '9')
+	ok(server.patch('/groups/%s/limits/%s' % (group, limit), json={'value': 8}))
+	ok(server.patch('%s/%s' % (path, third), json={'terminationProtectionEnabled': False, 'replicationSpecs': [{'regionConfigs': [region]}]}))
+	refused(server.post(base(group, 'endpointService'), json={'providerName': 'AWS', 'region': 'us-east-1'}), 400, 'PROJECT_LIMIT_EXCEEDED', limit, '8')
+	ok(server.delete('/groups/%s/limits/%s' % (group, limit)), 204)
+	make(server, group)
 
 
 def test_services_are_changed(place):

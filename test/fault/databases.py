@@ -10,6 +10,7 @@ import client, reflinks
 from client import ok, until
 
 USER, PASSWORD = 'app', 'correct horse 4 battery'
+spare = []  # the directory of prepared databases that a site has left
 
 
 def installed():
@@ -93,7 +94,24 @@ class Site:
 		reflinks.unmount(self.mounted)
 		subprocess.run(['mount', '-o', 'loop', str(self.root / 'disk'), str(self.mounted)], check=True)
 
+	def pool_in(self):
+		"""What another site has prepared and not used: initdb need not run again."""
+		if spare and not self.mounted and not self.data.exists():
+			(self.data / 'engine').mkdir(parents=True)
+			os.chmod(self.data, 0o711)
+			os.chmod(self.data / 'engine', 0o711)
+			os.rename(spare.pop(), self.data / 'engine' / 'pool')
+
+	def pool_out(self):
+		pool = self.data / 'engine' / 'pool'
+		if not spare and not self.mounted and self.server and self.server.ended and not self.server.killed and pool.is_dir():
+			kept = pathlib.Path(tempfile.mkdtemp(prefix='swp-', dir='/var/tmp'))
+			client.folders.append(kept)
+			spare.append(kept / 'pool')
+			os.rename(pool, spare[0])
+
 	def start(self):
+		self.pool_in()
 		config = self.root / 'limits.conf'
 		config.write_text('limit.* = 1000000/1000000\n')
 		self.server = client.Server('--engine', 'postgres', '--config', config, '--log-level', 'warn', *self.args,
@@ -131,6 +149,7 @@ class Site:
 
 	def wipe(self):
 		"""By force, after a failure."""
+		self.pool_out()
 		if self.server:
 			self.server.kill()
 		for p in working_in(self.root):

@@ -1,35 +1,73 @@
 """Several nodes on one PostgreSQL, behind haproxy: what the tests of test_nodes.py stand on."""
-import asyncio, json, pathlib, random, re, shutil, ssl, subprocess, tempfile, threading, time, uuid
+import asyncio, http.cookiejar, json, pathlib, random, re, shutil, socket, ssl, subprocess, tempfile, threading, time, uuid
 
 import requests
 
-import client, database
+import client, database, direct
 
 DOCS = pathlib.Path(__file__).parents[2] / 'docs/haproxy'
 LIMITS = 'limit.* = 1000000/1000000\n'
 
 
-class Unverified(requests.adapters.HTTPAdapter):
+def context_made():
+	made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+	made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+	return made
+
+
+class Line(direct.Line):
+	context = context_made()
+
+	def __init__(self, host, port, timeout):
+		raw = socket.create_connection((host, port), timeout)
+		raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+		try:
+			self.socket = self.context.wrap_socket(raw)
+		except BaseException:
+			raw.close()
+			raise
+		self.buffer = b''
+
+
+class Unverified(direct.Direct):
 	"""Without a look at certificates. By itself requests would read those that the machine trusts anyway, which takes longer
-	than the call."""
+	than the call. kept: connections are used again."""
+
+	def __init__(self, kept):
+		super().__init__()
+		self.kept = kept
 
 	def init_poolmanager(self, *args, **kw):
-		context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-		context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-		super().init_poolmanager(*args, ssl_context=context, **kw)
+		super().init_poolmanager(*args, ssl_context=context_made(), **kw)
+
+	def line(self, key, timeout):
+		lines = self.idle.setdefault(key, [])
+		while lines:
+			line = lines.pop()
+			if self.kept and line.is_alive():
+				line.socket.settimeout(timeout)
+				return line
+			line.socket.close()
+		return Line(*key[:2], timeout)
+
+	def send(self, request, stream=False, timeout=None, verify=True, cert=None, proxies=None):
+		return super().send(request, stream, timeout, False if stream else '', cert, proxies)
 
 
-def unverified():
+def unverified(kept=True):
 	s = requests.Session()
 	s.trust_env, s.verify = False, False
-	s.mount('https://', Unverified())
+	s.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
+	s.mount('https://', Unverified(kept))
 	return s
+
+
+apart = unverified(kept=False)
 
 
 def call(method, url, **kw):
 	"""On a connection of its own."""
-	with unverified() as s:
-		return s.request(method, url, **kw)
+	return apart.request(method, url, **kw)
 
 
 class Proxy:
@@ -157,11 +195,11 @@ class Caller:
 
 
 class Load:
-	"""Threads that create projects and read them back, all the time. A creation has an Idempotency-Key and is tried again
-	until it is answered; what was acknowledged is written down, and every other answer too."""
+	"""Threads that create projects and read them back, with a pause that leaves the machine to what is tried. A creation has an
+	Idempotency-Key and is tried again until it is answered; what was acknowledged is written down, and every other answer too."""
 
-	def __init__(self, nodes, threads=4):
-		self.nodes, self.stopped = nodes, threading.Event()
+	def __init__(self, nodes, threads=4, pause=0.01):
+		self.nodes, self.pause, self.stopped = nodes, pause, threading.Event()
 		self.acknowledged, self.answers, self.broken, self.missing = {}, [], [], []
 		self.lock = threading.Lock()
 		self.threads = [threading.Thread(target=self.work, daemon=True) for _ in range(threads)]
@@ -190,7 +228,7 @@ class Load:
 
 	def work(self):
 		caller = self.nodes.caller()
-		while not self.stopped.is_set():
+		while not self.stopped.wait(self.pause):
 			name = client.unique('load')
 			made = self.create(caller, name)
 			with self.lock:

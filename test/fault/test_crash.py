@@ -153,8 +153,11 @@ def test_kill_under_write_load(start_server, tmp_path):
 	tally = {True: 0, False: 0, None: 0}
 	began = time.monotonic()
 	for n in range(ROUNDS):
+		before = sum(w.acknowledged for w in writers)
 		writers = [w.go(server) for w in writers]
-		time.sleep(random.uniform(0.05, 0.4))
+		if n % 5:  # else perhaps before anything was written
+			client.until(lambda: sum(w.acknowledged for w in writers) > before + 10 or any(w.fault for w in writers), what='the load', longest=0.02)
+		time.sleep(random.uniform(0, 0.2))
 		server.kill()
 		for w in writers:
 			w.join(60)

@@ -179,13 +179,13 @@ def test_two_thousand_hostile_connections(start_server, tmp_path):
 	# Long deadlines: all of them at once is the worst that they can do.
 	server = started(start_server, tmp_path, *[w for what in ('header', 'body', 'send') for w in ('--%s-seconds' % what, 90)])
 	calls(server, 0.5)
-	quiet = calls(server, 2)
+	quiet = calls(server, 0.7)
 	crowd = Crowd(server, 2000, server.token())
 	try:
 		crowd.ready()
 		loud, seen = [], []
 		for _ in range(3):
-			loud += calls(server, 1.5)
+			loud += calls(server, 0.7)
 			seen.append(metric(server, 'steward_buffer_bytes'))
 		# Those that ask for more than their share are cut off, and come back: all have been there.
 		assert metric(server, 'steward_connections_accepted_total') > 2000

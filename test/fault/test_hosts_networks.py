@@ -7,7 +7,7 @@ import pytest
 
 import client, database, databases, networks
 from nodes import unverified
-from test_hosts import (REGIONS, Hosts, away, counted, resident, swell, test_attacks_on_the_way_between,
+from test_hosts import (LOG_MB, REGIONS, Hosts, away, counted, resident, swell, test_attacks_on_the_way_between,
 			test_every_get_is_the_same, test_identity_and_limits)
 
 pytestmark = [pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed'),
@@ -181,7 +181,7 @@ def test_a_log_is_streamed_through_a_cut(hosts):
 			most = [max(m, resident(n.pid) - b) for m, n, b in zip(most, hosts.nodes, before)]
 	assert 'asan' in client.binary() or 'tsan' in client.binary() or max(most) < 16 << 20, most
 	text = gzip.decompress(b''.join(got))
-	assert len(text) > 48 << 20 and text.count(b'"timestamp":"%s' % now.encode()) >= 48
+	assert len(text) > LOG_MB << 20 and text.count(b'"timestamp":"%s' % now.encode()) >= LOG_MB
 
 
 def test_a_host_that_is_stopped_or_killed(hosts):

@@ -20,6 +20,14 @@ def nodes():
 	made.close()
 
 
+@pytest.fixture(scope='module')
+def unharmed():
+	"""For those who end nothing."""
+	made = Nodes().start()
+	yield made
+	made.close()
+
+
 def recovers(nodes):
 	"""How long it takes until every node that runs reads and writes again."""
 	start = time.monotonic()
@@ -71,9 +79,10 @@ def test_one_bootstrap():
 		nodes.close()
 
 
-def test_one_state(nodes):
+def test_one_state(unharmed):
 	"""What one node has written the next one shows at once; names are unique over all of them; a revoked credential is
 	refused everywhere."""
+	nodes = unharmed
 	for i in range(12):
 		made = client.ok(nodes.caller(i % 3).post('/groups', json={'name': 'p%d' % i, 'orgId': nodes.org}))
 		for k in range(3):
@@ -102,14 +111,16 @@ def test_one_state(nodes):
 	kept(nodes, 1, revoke)
 
 
-def test_the_caller_behind_the_proxy(nodes):
+def test_the_caller_behind_the_proxy(unharmed):
+	nodes = unharmed
 	made = client.ok(nodes.caller().post('/groups', json={'name': 'far', 'orgId': nodes.org}))
 	event, = client.ok(nodes.caller(0).get('/groups/%s/events?eventType=GROUP_CREATED' % made['id']))['results']
 	assert event['remoteAddress'] == '127.0.0.1'  # and not the proxy's
 
 
-def test_unique_names_at_once(nodes):
+def test_unique_names_at_once(unharmed):
 	"""Of simultaneous creations with one name, on all nodes, one succeeds."""
+	nodes = unharmed
 	for n in range(5):
 		answers, name = [], client.unique('same')
 

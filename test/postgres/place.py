@@ -35,6 +35,7 @@ class Place(databases.Site):
 
 	def start(self):
 		"""With the limits that the API has, because exchanges are recorded."""
+		self.pool_in()
 		self.server = client.Server('--engine', 'postgres', *self.args, data_dir=self.data, clock=self.clock)
 		return self.server
 

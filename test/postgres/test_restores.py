@@ -73,7 +73,7 @@ class Ledger:
 				conn = None
 				time.sleep(0.05)
 			self.next += 1
-			time.sleep(0.004)
+			time.sleep(0.01)
 
 	def stop(self):
 		self.stopping = True

@@ -29,6 +29,15 @@ def test_the_pages_are_current(made):
 	assert not stale, "not what api/ says: %s. Run script/gen-reference, and keep what it writes." % ", ".join(stale)
 
 
+def test_the_readme_counts_what_is_built(made):
+	readme = (ROOT / "README.md").read_text(encoding="utf-8")
+	families = re.findall(r"^\| \[(.+)\]\(\w+\.md\) \| (.+)\. \| (\d+ of \d+) \|$", made["README.md"], re.MULTILINE)
+	told = re.findall(r"^\| (.+) \| (\d+ of \d+) \| (.+) \|$", readme, re.MULTILINE)
+	assert sorted(told) == sorted((name, built, what) for name, what, built in families)
+	operations = re.search(r"^\d+ of (\d+) operations are built", made["README.md"], re.MULTILINE).group(1)
+	assert set(re.findall(r"(\d+) operations", readme)) == {operations}
+
+
 def test_the_whole_stays_readable(made):
 	assert sum(len(text.encode()) for text in made.values()) < SIZE_MAX
 

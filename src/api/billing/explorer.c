@@ -78,7 +78,8 @@ struct query {
 	bool partial;
 	/* Of the month in hand. */
 	struct str org_id;
-	json_t *sums; /* {ID: cents} of all its organizations */
+	json_t *sums;  /* {ID: cents} of all its organizations */
+	json_t *names; /* as they were billed: of what is gone */
 };
 
 static struct query query_read(struct call *c, const json_t *asked)
@@ -143,7 +144,7 @@ static int org_add(struct query *q, struct str org_id, struct str month)
 		return r == -ENOENT ? 0 : r;
 	struct invoice i = invoice_of(q->call->arena, &d);
 	q->org_id = org_id;
-	return costs_each(q->call->tx, &i, q->from_ms, q->to_ms, cost_add, q);
+	return costs_each(q->call->tx, &i, q->from_ms, q->to_ms, cost_add, q, q->names);
 }
 
 static int month_add(struct query *q, struct str month)
@@ -151,6 +152,7 @@ static int month_add(struct query *q, struct str month)
 	struct doc *links;
 	size_t count = 0;
 	q->sums = json_new(q->call->arena);
+	q->names = json_new(q->call->arena);
 	int r = org_add(q, q->call->org.id, month);
 	if (r == 0)
 		r = tx_list_all(q->call->tx, q->call->arena, LINK_KIND, q->call->org.id, &links, &count);
@@ -165,8 +167,10 @@ static struct str name_of(struct query *q, struct str id)
 	struct doc d;
 	if (q->by == BY_SERVICE)
 		return id;
-	if (q->by == BY_NOTHING || !id.n || tx_get(q->call->tx, q->call->arena, kinds[q->by], id, &d) < 0)
+	if (q->by == BY_NOTHING || !id.n)
 		return STR_NONE;
+	if (tx_get(q->call->tx, q->call->arena, kinds[q->by], id, &d) < 0)
+		return json_field(q->names, id.p);
 	return json_field(doc_json(q->call->arena, d.body), "name");
 }
 

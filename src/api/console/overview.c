@@ -9,26 +9,46 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* As the gate asks of paths that name them. */
-static int scope_check(struct call *c, const char *kind, struct str id, const char *code)
+/* Whether the caller has a role in a project of the organization: who has no more is shown that of it. */
+static int has_project_of(struct call *c, struct str org_id)
 {
+	const struct principal *p = c->caller;
+	int found = 0;
+	for (size_t i = 0; found == 0 && i < p->grant_count; i++) {
+		struct doc d;
+		if (!(p->grants[i].roles & ~role_org_mask))
+			continue;
+		int r = tx_get(c->tx, c->arena, "project", str_of(p->grants[i].scope.z), &d);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		found = r == 0 && str_eq(d.parent, org_id);
+	}
+	return found;
+}
+
+/* What is not there and what is another's are answered alike. */
+static int scope_check(struct call *c, bool is_org, struct str id)
+{
+	const char *kind = is_org ? "org" : "project";
 	struct doc d;
 	if (!id.n)
 		return 0;
 	int r = id_is_valid(id) ? tx_get(c->tx, c->arena, kind, id, &d) : -ENOENT;
-	if (r == -ENOENT)
-		return call_fail_about(c, 404, code, id, "There is no %s %.*s.", kind, STR_ARG(id));
-	if (r < 0)
+	if (r < 0 && r != -ENOENT)
 		return r;
-	bool is_org = strcmp(kind, "org") == 0;
-	role_mask roles = principal_org_roles(c->caller, is_org ? id : d.parent);
-	if (!is_org)
-		roles |= principal_group_roles(c->caller, d.parent, id);
-	/* Who has a role in a project alone is shown that, of its organization. */
-	for (size_t i = 0; is_org && !roles && i < c->caller->grant_count; i++)
-		roles |= c->caller->grants[i].roles & ~role_org_mask;
-	return roles ? 0
-	             : call_fail(c, 403, "USER_UNAUTHORIZED", "The caller is not authorized to access this resource.");
+	if (r == 0) {
+		struct str org_id = is_org ? id : d.parent;
+		if (principal_org_roles(c->caller, org_id) || (!is_org && principal_group_roles(c->caller, org_id, id)))
+			return 0;
+		if (principal_is_shut_out(c->caller, org_id))
+			return call_fail(c, 403, "USER_UNAUTHORIZED",
+			                 "The caller is not authorized to access this resource.");
+		r = is_org ? has_project_of(c, id) : 0;
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+	return call_fail_about(c, 404, is_org ? "ORG_NOT_FOUND" : "GROUP_NOT_FOUND", id, "There is no %s %.*s.", kind,
+	                       STR_ARG(id));
 }
 
 static int overview(struct call *c)
@@ -44,9 +64,9 @@ static int overview(struct call *c)
 	                    .only_needing = call_query_bool(c, "attention", false)};
 	int r = overview_order(&l);
 	if (r == 0)
-		r = scope_check(c, "org", l.org_id, "ORG_NOT_FOUND");
+		r = scope_check(c, true, l.org_id);
 	if (r == 0)
-		r = scope_check(c, "project", l.group_id, "GROUP_NOT_FOUND");
+		r = scope_check(c, false, l.group_id);
 	if (r == 0)
 		r = overview_find(&l);
 	if (r == 0)

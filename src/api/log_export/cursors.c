@@ -3,7 +3,7 @@
  * same name and content again, and services the same delivery.
  *
  *   {"cluster", "at": PLACE, "to"?: PLACE, "owner"?, "leaseMs"?, "sent": [server, audit], "stream"?,
- *    "fromEnd"?: true}
+ *    "fromEnd"?: true, "unfit"?}
  *   PLACE = {"file", "offset", "position", "rest"} */
 #include "api/log_export/targets.h"
 
@@ -39,6 +39,7 @@ static struct cursor cursor_of(const json_t *body)
 	                   .to = place_of(json_object_get(body, "to")),
 	                   .pending = json_object_get(body, "to") != NULL,
 	                   .from_end = json_flag(body, "fromEnd"),
+	                   .unfit = (int)json_number(body, "unfit"),
 	                   .lease_ms = json_number(body, "leaseMs")};
 	for (size_t i = 0; i < 2; i++)
 		c.sent[i] = json_integer_value(json_array_get(sent, i));
@@ -57,6 +58,8 @@ static struct str cursor_text(struct arena *a, const struct cursor *c, struct st
 		json_put_z(body, "stream", c->stream);
 	if (c->from_end)
 		json_put(body, "fromEnd", json_true());
+	if (c->unfit)
+		json_put(body, "unfit", json_integer(c->unfit));
 	if (c->pending) {
 		json_put(body, "to", place_json(&c->to));
 		json_put_z(body, "owner", c->owner);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define ALL_UNFIT 20                     /* lines in a row, from the first on: it is not they that are wrong */
 #define SEND_US (120 * INT64_C(1000000)) /* shorter than a lease of the cursor */
 
 /* --- buckets */
@@ -119,7 +120,7 @@ static bool is_refusal(struct str fault)
 	       str_starts(fault, STR("its address is private"));
 }
 
-static enum outcome request_send(struct shipment *s, const struct batch *b, int64_t from, int64_t to, bool *ret_large,
+static enum outcome request_send(struct shipment *s, const struct batch *b, int64_t from, int64_t to, int *ret_status,
                                  const char **ret_why)
 {
 	struct buf body = {0};
@@ -139,7 +140,7 @@ static enum outcome request_send(struct shipment *s, const struct batch *b, int6
 	if (taken)
 		return OUTCOME_SENT;
 	*ret_why = arena_z(s->arena, str_of(fault));
-	*ret_large = strcmp(fault, "answered 413") == 0;
+	*ret_status = strcmp(fault, "answered 413") == 0 ? 413 : strcmp(fault, "answered 400") == 0 ? 400 : 0;
 	return is_refusal(str_of(fault)) ? OUTCOME_REFUSED : OUTCOME_AWAY;
 }
 
@@ -153,35 +154,88 @@ static size_t request_count(const struct batch *b, size_t most)
 	return n;
 }
 
-/* A receiver that takes less at once gets less. */
+/* What remains of a batch. */
+struct remainder {
+	struct batch left;
+	size_t most, fits;      /* records of the next request, and of the largest one that is not too large */
+	size_t taken, left_out; /* so far */
+	size_t early;           /* of those left out: the first ones, before any was taken */
+};
+
+/* A receiver that takes less at once gets less. One that refuses what it gets, time and again, gets less too, until the
+ * lines are found that it does not want. Returns false when there is nothing to do about it. */
+static bool remainder_lessen(struct remainder *r, size_t count, int status, bool leaves_out)
+{
+	if (!status || (status == 400 && !leaves_out))
+		return false;
+	if (count > 1) {
+		r->most = count / 2;
+		r->fits = status == 413 ? r->most : r->fits;
+		return true;
+	}
+	r->most = 1;
+	r->left_out++;
+	return leaves_out && (r->taken || r->left_out < ALL_UNFIT);
+}
+
+static void remainder_pass(struct remainder *r, size_t count)
+{
+	r->left.records += count;
+	r->left.count -= count;
+}
+
+/* The service may have been mended meanwhile: what it refused before it took anything is tried once more. */
+static enum outcome early_send(struct shipment *s, const struct batch *b, struct remainder *r, const char **ret_why)
+{
+	for (size_t i = 0; i < r->early; i++) {
+		int status = 0;
+		struct batch one = *b;
+		one.records += i;
+		one.count = 1;
+		enum outcome outcome =
+		        request_send(s, &one, one.records[0].position, one.records[1].position, &status, ret_why);
+		if (outcome != OUTCOME_SENT && !status)
+			return outcome;
+		r->left_out -= outcome == OUTCOME_SENT;
+	}
+	return OUTCOME_SENT;
+}
+
 static enum outcome service_send(struct shipment *s, const struct batch *b, int64_t from, int64_t to,
                                  const char **ret_why)
 {
-	struct batch left = *b;
-	size_t most = REQUEST_RECORDS;
+	struct remainder r = {.left = *b, .most = REQUEST_RECORDS, .fits = REQUEST_RECORDS};
 	int64_t end_us = clock_mono_us() + SEND_US;
-	while (left.count) {
-		bool large = false;
-		struct batch part = left;
-		part.count = request_count(&left, most);
-		bool last = part.count == left.count;
-		int64_t end = last ? to : left.records[part.count].position;
-		enum outcome outcome = request_send(s, &part, from, end, &large, ret_why);
-		if (outcome != OUTCOME_SENT && !(large && part.count > 1))
+	enum outcome outcome = OUTCOME_SENT;
+	while (r.left.count) {
+		int status = 0;
+		struct batch part = r.left;
+		part.count = request_count(&r.left, r.most);
+		int64_t end = part.count == r.left.count ? to : r.left.records[part.count].position;
+		outcome = request_send(s, &part, from, end, &status, ret_why);
+		s->unfit = status != 0;
+		if (outcome != OUTCOME_SENT && !remainder_lessen(&r, part.count, status, s->leaves_out))
 			return outcome;
 		if (outcome == OUTCOME_SENT) {
-			left.records += part.count;
-			left.count -= part.count;
-			from = end;
-		} else {
-			most = part.count / 2;
+			r.early = r.taken ? r.early : r.left_out;
+			r.taken += part.count;
+			if (r.left_out && r.most < r.fits)
+				r.most = 2 * r.most < r.fits ? 2 * r.most : r.fits;
 		}
-		if (left.count && clock_mono_us() > end_us) {
+		if (outcome == OUTCOME_SENT || part.count == 1) {
+			remainder_pass(&r, part.count);
+			from = end;
+		}
+		if (r.left.count && clock_mono_us() > end_us) {
 			*ret_why = "takes too long for what it gets";
 			return OUTCOME_AWAY;
 		}
 	}
-	return OUTCOME_SENT;
+	if (!r.taken)
+		return outcome;
+	outcome = early_send(s, b, &r, ret_why);
+	s->left_out = r.left_out;
+	return outcome;
 }
 
 /* --- both */
@@ -189,6 +243,8 @@ static enum outcome service_send(struct shipment *s, const struct batch *b, int6
 enum outcome shipment_send(struct shipment *s, const struct batch *b, const int64_t sent[2], int64_t to,
                            const char **ret_why)
 {
+	s->unfit = false;
+	s->left_out = 0;
 	if (target_has_bucket(s->target.type))
 		return bucket_send(s, b, sent, to, ret_why);
 	return service_send(s, b, sent[0] < sent[1] ? sent[0] : sent[1], to, ret_why);

@@ -34,6 +34,7 @@
 #define CLOSE_US (5 * INT64_C(1000000))
 #define SLOW_US (5 * INT64_C(1000000))
 #define RECORD_TRIES 30
+#define UNFIT_TRIES 2 /* of a whole range, before lines that a service refuses are left out */
 
 /* Seconds before each further try. */
 static const unsigned waits[] = {5, 15, 30, 60, 120, 300};
@@ -83,7 +84,7 @@ struct shipper {
 	struct worker workers[WORKERS];
 	struct line *lines[BUCKETS];
 	uint64_t round;
-	atomic_uint_fast64_t bytes, batches, failed, lost;
+	atomic_uint_fast64_t bytes, batches, failed, lost, left_out;
 };
 
 /* --- lines */
@@ -264,6 +265,7 @@ static int range_done(struct worker *w, const struct engine_log_range *range)
 {
 	struct cursor after = w->cursor;
 	after.pending = false;
+	after.unfit = 0;
 	after.at = range->to;
 	for (size_t i = 0; i < 2; i++)
 		if (w->batch.text[i].n || (w->fixed && range->lost))
@@ -271,6 +273,27 @@ static int range_done(struct worker *w, const struct engine_log_range *range)
 	atomic_fetch_add(&w->shipper->batches, 1);
 	atomic_fetch_add(&w->shipper->bytes, w->batch.text[0].n + w->batch.text[1].n);
 	return cursor_move(w, &after, true);
+}
+
+/* A service has refused what the range has. Where it wants none of it, the next try is with the lines that came since:
+ * one that it takes tells that others are wrong, and not the service or how it is called. */
+static void unfit_note(struct worker *w)
+{
+	struct cursor after = w->cursor;
+	after.pending = !w->shipment.leaves_out;
+	after.unfit += after.unfit < UNFIT_TRIES;
+	if (cursor_move(w, &after, false) < 0)
+		log_warn("log export: node %s: a refusal cannot be recorded", w->log.node);
+}
+
+static void left_out_note(struct worker *w, const struct engine_log_range *range)
+{
+	const struct shipment *s = &w->shipment;
+	atomic_fetch_add(&w->shipper->left_out, s->left_out);
+	log_warn("log export: %s %.*s: %zu of %zu lines of node %s, up to byte %lld, were refused again and again and "
+	         "are left out",
+	         target_words[s->target.type].type, STR_ARG(s->target.id), s->left_out, w->batch.count, w->log.node,
+	         (long long)range->to.position);
 }
 
 static int range_send(struct worker *w, const struct engine_log_range *range)
@@ -284,6 +307,7 @@ static int range_send(struct worker *w, const struct engine_log_range *range)
 		return range_done(w, range);
 	bool bucket = target_has_bucket(w->shipment.target.type);
 	w->shipment.origin.stream = str_of(w->cursor.stream);
+	w->shipment.leaves_out = w->cursor.unfit >= UNFIT_TRIES;
 	int64_t began_us = clock_mono_us();
 	enum outcome outcome =
 	        shipment_send(&w->shipment, &w->batch, bucket ? w->cursor.sent : begin, range->to.position, &why);
@@ -291,6 +315,10 @@ static int range_send(struct worker *w, const struct engine_log_range *range)
 	if (outcome != OUTCOME_SENT && stops(w->shipper)) /* the end of the process says nothing of the receiver */
 		return -ECANCELED;
 	r = outcome == OUTCOME_SENT ? range_done(w, range) : -EIO;
+	if (r == 0 && w->shipment.left_out)
+		left_out_note(w, range);
+	if (outcome == OUTCOME_REFUSED && w->shipment.unfit)
+		unfit_note(w);
 	outcome_note(w, outcome, why);
 	return r;
 }
@@ -717,4 +745,7 @@ void shipper_metrics_write(struct buf *b, struct shipper *s)
 	               atomic_load(&s->failed));
 	metrics_number(b, "steward_log_export_gaps_total", "counter",
 	               "How often lines were removed before they could be sent.", atomic_load(&s->lost));
+	metrics_number(b, "steward_log_export_left_out_total", "counter",
+	               "Lines that a receiver of logs has refused again and again, while it took others.",
+	               atomic_load(&s->left_out));
 }

@@ -97,6 +97,7 @@ struct cursor {
 	struct engine_log_place at, to; /* to: of what is being sent; a try that a crash has cut short is repeated */
 	bool pending, from_end;
 	int64_t sent[2]; /* by enum engine_log_kind: the position up to which objects were written */
+	int unfit;       /* tries in a row that a service has answered with 400 or 413 */
 	/* What its positions belong to: no other cursor has it, also of a node of the same name later on. */
 	char stream[ID_LEN + 1];
 	char owner[ID_LEN + 1];
@@ -155,6 +156,10 @@ struct shipment {
 	const char *no_role; /* why there is none */
 	struct origin origin;
 	struct objects *bucket; /* open from the first batch on */
+	bool leaves_out;        /* lines that a service refuses by themselves, where it takes others */
+	/* Of the last batch: it was refused for what it has, and how many lines were left out. */
+	bool unfit;
+	size_t left_out;
 	bool (*stops)(void *ctx);
 	void *stops_ctx;
 };

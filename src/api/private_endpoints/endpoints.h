@@ -34,6 +34,11 @@ must_check int regional_mode(struct tx *tx, struct arena *a, struct str group_id
  * false. Leaves `fields` where it is not shown. */
 void form_show(const struct call *c, json_t *entity, const char *const *fields, size_t count);
 
+/* nodes.c: 400 where a region would have more nodes than the project's limit says, as a service in it, or what a
+ * cluster shall be, would make it. */
+must_check int service_nodes_check(struct call *c, const json_t *service);
+int cluster_nodes_check(struct call *c, const json_t *cluster, struct faults *faults);
+
 /* endpoints.c */
 bool endpoint_is_available(const json_t *endpoint);
 /* In a write: who may pass, and by which strings, may have changed in the project. */

@@ -344,4 +344,5 @@ const struct cluster_part private_endpoints_part = {.created = part_settle,
                                                     .removed = part_removed,
                                                     .wanted = part_wanted,
                                                     .access = part_access,
+                                                    .rules = cluster_nodes_check,
                                                     .applied = relays_apply};

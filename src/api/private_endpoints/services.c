@@ -172,6 +172,8 @@ static int service_create(struct call *c, json_t *document)
 		r = remote_regions_check(c, document);
 	if (r == 0)
 		r = policy_ask(c, document);
+	if (r == 0)
+		r = service_nodes_check(c, document);
 	return r < 0 ? r : call_lifecycle_create(c, &d, document);
 }
 

@@ -169,6 +169,31 @@ static int64_t billed(size_t *ret_invoices, int64_t *ret_late)
 	return parts;
 }
 
+static void cost_seen(void *ctx, const struct cost *c)
+{
+	*(int64_t *)ctx += c->cents;
+}
+
+/* Projects and clusters that are no more keep their names beside the lines, and beside the sums of a closed month. */
+static void test_names(void)
+{
+	struct doc *docs;
+	size_t count;
+	tx_begin_read(reader);
+	CHECK(tx_list_all(reader, a, INVOICE_KIND, ORG, &docs, &count) == 0 && count == 2);
+	for (size_t n = 0; n < count; n++) {
+		struct invoice i = invoice_of(a, &docs[n]);
+		for (int64_t less = 0; less < 2; less++) {
+			json_t *names = json_new(a);
+			int64_t cents = 0;
+			CHECK(costs_each(reader, &i, i.from_ms, i.to_ms - less, cost_seen, &cents, names) == 0);
+			CHECK(str_is(json_field(names, "6740c3a1f2b4d5e6a7b8c9d1"), "project"));
+			CHECK(str_is(json_field(names, "6740c3a1f2b4d5e6a7b8c9d2"), "cluster"));
+		}
+	}
+	tx_end_read(reader);
+}
+
 static void test_late(void)
 {
 	size_t invoices;
@@ -210,6 +235,7 @@ int main(void)
 	reader = store_reader(store);
 	test_huge();
 	test_late();
+	test_names();
 	prices_close(prices);
 	store_reader_free(reader);
 	CHECK(store_check(dir, stderr) == 0);

@@ -42,6 +42,20 @@ int main(void)
 		best = took < best ? took : best;
 	}
 	CHECK(best < 50000);
+	/* A name that nobody has is refused at the cost of a password. */
+	CHECK(str_starts(password_nobodys(), STR("$scrypt$ln=15,r=8,p=3$")));
+	CHECK(!password_verify(STR(""), password_nobodys()));
+	password_cheap(true);
+	CHECK(password_hash(a, STR("correct horse"), &two) == 0);
+	CHECK(str_starts(two, STR("$scrypt$ln=4,r=8,p=1$")));
+	CHECK(str_starts(password_nobodys(), STR("$scrypt$ln=4,r=8,p=1$")));
+	CHECK(password_verify(STR("correct horse"), two));
+	CHECK(!password_verify(STR("correct horse "), two));
+	CHECK(!password_verify(STR(""), password_nobodys()));
+	CHECK(password_verify(STR("correct horse"), one));
+	password_cheap(false);
+	CHECK(str_starts(password_nobodys(), STR("$scrypt$ln=15,r=8,p=3$")));
+	CHECK(password_verify(STR("correct horse"), two));
 	arena_free(a);
 	return CHECK_DONE();
 }

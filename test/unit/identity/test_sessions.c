@@ -77,6 +77,53 @@ static void test_tickets(void)
 	CHECK(ticket_open(fx.arena, "code", text, &t) == -EACCES);
 }
 
+static int session_begins(struct tx *tx, void *ctx)
+{
+	struct session *s = ctx;
+	struct request r = {.headers = NULL};
+	struct str cookie;
+	return session_begin(tx, fx.arena, &fx.service, &r, STR(ACCOUNT), "password", false, s, &cookie);
+}
+
+static struct session session_new(int hours)
+{
+	struct session s = {.id = STR_NONE};
+	fx.service.session_hours = hours;
+	fx.service.session_idle_minutes = 24 * 60;
+	CHECK(store_write_wait(fx.service.store, session_begins, &s) == 0);
+	clock_advance_ms(1000);
+	return s;
+}
+
+static int session_lives(struct tx *tx, void *ctx)
+{
+	struct session s;
+	return session_look(tx, fx.arena, *(struct str *)ctx, &s);
+}
+
+static bool is_live(struct session *s)
+{
+	return store_write_wait(fx.service.store, session_lives, &s->id) == 0;
+}
+
+/* With too many, those that are over make room before the oldest that is not. */
+static void test_bound(void)
+{
+	struct session first = session_new(20), second = session_new(20), over, last;
+	for (int i = 2; i < SESSIONS_MAX; i++)
+		over = session_new(1);
+	CHECK(is_live(&first) && is_live(&over));
+	clock_advance_ms(3600 * 1000);
+	CHECK(!is_live(&over));
+	last = session_new(20);
+	CHECK(is_live(&first) && is_live(&second) && is_live(&last));
+	for (int i = 3; i < SESSIONS_MAX; i++)
+		session_new(20);
+	CHECK(is_live(&first) && is_live(&second));
+	session_new(20);
+	CHECK(!is_live(&first) && is_live(&second) && is_live(&last));
+}
+
 int main(void)
 {
 	fixture_setup();
@@ -84,6 +131,7 @@ int main(void)
 	test_cookies();
 	test_origin();
 	test_tickets();
+	test_bound();
 	fixture_teardown();
 	return CHECK_DONE();
 }
