@@ -236,22 +236,22 @@ static void key_write(struct buf *b, const struct bill_line *l)
 	json_close(b, ']');
 }
 
-/* Lines of one cluster lie together: its names are written once. */
+static void name_write(struct buf *b, struct str id, struct str before, struct str name)
+{
+	if (!id.n || str_eq(id, before))
+		return;
+	json_key_str(b, id);
+	json_str(b, name);
+}
+
+/* Lines of one project, and of one cluster, lie together: their names are written once. */
 static void names_write(struct buf *b, const struct bill_line *lines, size_t count)
 {
+	const struct bill_line none = {0}, *before = &none;
 	json_open(b, '{');
-	for (size_t i = 0; i < count; i++) {
-		const struct bill_line *l = &lines[i];
-		if (i && str_eq(l->group_id, l[-1].group_id) && str_eq(l->cluster_id, l[-1].cluster_id))
-			continue;
-		if (l->group_id.n) {
-			json_key_str(b, l->group_id);
-			json_str(b, l->group_name);
-		}
-		if (l->cluster_id.n) {
-			json_key_str(b, l->cluster_id);
-			json_str(b, l->cluster_name);
-		}
+	for (size_t i = 0; i < count; before = &lines[i++]) {
+		name_write(b, lines[i].group_id, before->group_id, lines[i].group_name);
+		name_write(b, lines[i].cluster_id, before->cluster_id, lines[i].cluster_name);
 	}
 	json_close(b, '}');
 }

@@ -110,7 +110,7 @@ class Dialect:
 		return params
 
 	def media_out(self, text):
-		return text.replace('vnd.svc.', self.media[len('application/'):]) if isinstance(text, str) else text
+		return re.sub(r'vnd\.svc\.', self.media[len('application/'):], text, flags=re.I) if isinstance(text, str) else text
 
 	def media_in(self, text):
 		return text.replace(self.media, 'application/vnd.svc.')

@@ -59,12 +59,13 @@ static int limit_check(struct call *c, struct str provider, struct str region, c
 	/* What was there before the limit was lowered stays, and can be made smaller. */
 	if (n.others + adds <= most || (more && adds <= n.had))
 		return 0;
+	long long would = n.others + adds, has = n.others + n.had;
 	call_fail(c, 400, "PROJECT_LIMIT_EXCEEDED",
 	          LIMIT ": the project would have %lld nodes in %.*s, a region with private endpoints. There may be "
 	                "%lld.",
-	          (long long)(n.others + adds), STR_ARG(region), (long long)most);
+	          would, STR_ARG(region), (long long)most);
 	call_fail_param(c, STR(LIMIT));
-	call_fail_param(c, arena_printf(c->arena, "%lld", (long long)(n.others + n.had)));
+	call_fail_param(c, arena_printf(c->arena, "%lld", has));
 	return call_fail_param(c, arena_printf(c->arena, "%lld", (long long)most));
 }
 
