@@ -197,27 +197,33 @@ class Commands:
 			other.close()
 			self.socket.settimeout(180)
 
-	def run(self, *args, check=True, env=None, cwd='.'):
-		if not self.socket:
-			return cli(*args, check=check, env=env, cwd=cwd)
+	def give(self, args, stdin=b'', env=None, cwd='.'):
+		"""As subprocess.run() does, in bytes. Only with a socket."""
 		words = [binary(), *map(str, args)]
 		text = [str(cwd), str(len(words)), *words, *('%s=%s' % x for x in environment(env).items())]
-		with open(os.devnull) as none, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-			socket.send_fds(self.socket, [b''.join(os.fsencode(w) + b'\0' for w in text)], [f.fileno() for f in (none, out, err)])
+		with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+			given.write(stdin)
+			given.seek(0)
+			socket.send_fds(self.socket, [b''.join(os.fsencode(w) + b'\0' for w in text)], [f.fileno() for f in (given, out, err)])
 			try:
 				code = os.waitstatus_to_exitcode(int.from_bytes(self.socket.recv(8), sys.byteorder))
 			except TimeoutError:  # its answer would be taken for the next one's
 				self.socket.close()
 				self.socket = None
 				raise
-			said = []
-			for f in (out, err):
-				f.seek(0)
-				said.append(f.read().decode())
-		assert not SANITIZER.search(said[1]), said[1]
+			out.seek(0)
+			err.seek(0)
+			return subprocess.CompletedProcess(words, code, out.read(), err.read())
+
+	def run(self, *args, check=True, env=None, cwd='.'):
+		if not self.socket:
+			return cli(*args, check=check, env=env, cwd=cwd)
+		done = self.give(args, env=env, cwd=cwd)
+		done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+		assert not SANITIZER.search(done.stderr), done.stderr
 		if check:
-			assert code == 0, 'steward %s: exit %d\n%s%s' % (' '.join(map(str, args)), code, *said)
-		return subprocess.CompletedProcess(words, code, *said)
+			assert done.returncode == 0, 'steward %s: exit %d\n%s%s' % (' '.join(done.args[1:]), done.returncode, done.stdout, done.stderr)
+		return done
 
 	def close(self):
 		if self.socket:

@@ -71,6 +71,13 @@ def end(server):
 			client.shown.remove(server)
 
 
+@pytest.fixture(scope='module')
+def commands():
+	c = client.Commands()
+	yield c
+	c.close()
+
+
 @pytest.fixture(scope='session')
 def server():
 	s = client.Server('--log-format', 'json', record=client.EXCHANGES, leaks=True, exports=True)

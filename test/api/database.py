@@ -151,7 +151,7 @@ class Database:
 		self.made = getattr(self, 'made', 0) + 1
 		name = 'steward_%d' % self.made
 		self.forget()
-		# To copy the files takes half the work of writing them all to the log, which is what newer servers do unless told.
+		# Newer servers write all of them to the log unless told to copy the files.
 		strategy = ' STRATEGY file_copy' if int(self.bin.parts[4]) >= 15 else ''
 		self.sql('CREATE DATABASE %s TEMPLATE %s%s' % (name, template, strategy), database='postgres')
 		return self.url(name)

@@ -9,7 +9,19 @@ AGENT = 'python-urllib3/' + urllib3.__version__
 contexts = {}  # file of authorities, as it is -> context
 
 
+def unverified():
+	made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+	made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+	return made
+
+
+UNVERIFIED = unverified()
+
+
 def context(file):
+	"""An empty name: without a look at certificates."""
+	if not file:
+		return UNVERIFIED
 	stat = os.stat(file)
 	key = file, stat.st_ino, stat.st_size, stat.st_mtime_ns
 	if key not in contexts:

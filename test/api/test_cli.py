@@ -25,13 +25,6 @@ def quick(service):
 	service.refill()
 
 
-@pytest.fixture(scope='module')
-def commands():
-	c = client.Commands()
-	yield c
-	c.close()
-
-
 @pytest.fixture
 def run(service, tmp_path, commands):
 	"""Runs steward signed in from the service's bootstrap.json; no profile of ours is seen, and no ./data."""

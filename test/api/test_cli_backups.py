@@ -25,13 +25,6 @@ def quick(service):
 	service.control('engine', {'seconds': 0})
 
 
-@pytest.fixture(scope='module')
-def commands():
-	c = client.Commands()
-	yield c
-	c.close()
-
-
 @pytest.fixture
 def run(service, tmp_path, commands):
 	def call(*args, check=True):

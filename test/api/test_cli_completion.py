@@ -36,13 +36,6 @@ def env(service, tmp_path):
 		'STEWARD_PROJECT': '', 'STEWARD_ORG': ''}
 
 
-@pytest.fixture(scope='module')
-def commands():
-	c = client.Commands()
-	yield c
-	c.close()
-
-
 @pytest.fixture
 def complete(env, tmp_path, commands):
 	"""The candidates for the last word, with their descriptions."""

@@ -86,13 +86,6 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def commands():
-	c = client.Commands()
-	yield c
-	c.close()
-
-
-@pytest.fixture(scope='module')
 def dry(home, commands):
 	def call(*args, check=True, **env):
 		env = {'HOME': str(home), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': '', **env}

@@ -22,13 +22,6 @@ def full(service):
 	service.refill()
 
 
-@pytest.fixture(scope='module')
-def commands():
-	c = client.Commands()
-	yield c
-	c.close()
-
-
 @pytest.fixture
 def run(service, tmp_path, commands):
 	def call(*args, check=True):

@@ -1,5 +1,5 @@
 """The client against a peer that means it ill: bounded in memory and time, told clearly, and no secret given away."""
-import base64, json, os, pathlib, re, resource, socket, ssl, stat, subprocess, sys, tempfile, threading, time
+import base64, json, os, pathlib, re, resource, socket, ssl, stat, subprocess, threading, time
 
 import pytest
 
@@ -98,32 +98,6 @@ def env(tmp_path):
 	return {'HOME': str(tmp_path), 'XDG_CONFIG_HOME': '', 'STEWARD_PROFILE': '', 'STEWARD_DATA': '', 'TERM': 'xterm'}
 
 
-@pytest.fixture(scope='module')
-def commands():
-	c = client.Commands()
-	yield c
-	c.close()
-
-
-def forked(commands, args, stdin, env, cwd):
-	"""As subprocess.run() gives it."""
-	words = [binary(), *map(str, args)]
-	text = [str(cwd), str(len(words)), *words, *('%s=%s' % x for x in environment(env).items())]
-	with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-		given.write(stdin)
-		given.seek(0)
-		socket.send_fds(commands.socket, [b''.join(os.fsencode(w) + b'\0' for w in text)], [f.fileno() for f in (given, out, err)])
-		try:
-			code = os.waitstatus_to_exitcode(int.from_bytes(commands.socket.recv(8), sys.byteorder))
-		except TimeoutError:  # its answer must not be taken for that of the next one
-			commands.socket.close()
-			commands.socket = None
-			raise
-		out.seek(0)
-		err.seek(0)
-		return subprocess.CompletedProcess(words, code, out.read(), err.read())
-
-
 @pytest.fixture
 def run(service, peer, env, tmp_path, commands):
 	"""Runs the client with a profile for the peer; measures its memory and time; whatever happens, no secret is told."""
@@ -136,7 +110,7 @@ def run(service, peer, env, tmp_path, commands):
 		heap = lambda: resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20,) * 2)
 		begin = time.monotonic()
 		if commands.socket:
-			done = forked(commands, args, stdin, env, tmp_path)
+			done = commands.give(args, stdin, env, tmp_path)
 		else:
 			done = subprocess.run([binary(), *map(str, args)], input=stdin, capture_output=True, cwd=tmp_path, timeout=120,
 					      env=environment(env), preexec_fn=heap if 'asan' not in binary() else None)

@@ -1,5 +1,5 @@
 """Several nodes on one PostgreSQL, behind haproxy: what the tests of test_nodes.py stand on."""
-import asyncio, http.cookiejar, json, pathlib, random, re, shutil, socket, ssl, subprocess, tempfile, threading, time, uuid
+import asyncio, contextlib, http.cookiejar, json, pathlib, random, re, shutil, subprocess, tempfile, threading, time, uuid
 
 import requests
 
@@ -7,26 +7,6 @@ import client, database, direct
 
 DOCS = pathlib.Path(__file__).parents[2] / 'docs/haproxy'
 LIMITS = 'limit.* = 1000000/1000000\n'
-
-
-def context_made():
-	made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-	made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
-	return made
-
-
-class Line(direct.Line):
-	context = context_made()
-
-	def __init__(self, host, port, timeout):
-		raw = socket.create_connection((host, port), timeout)
-		raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-		try:
-			self.socket = self.context.wrap_socket(raw)
-		except BaseException:
-			raw.close()
-			raise
-		self.buffer = b''
 
 
 class Unverified(direct.Direct):
@@ -38,17 +18,16 @@ class Unverified(direct.Direct):
 		self.kept = kept
 
 	def init_poolmanager(self, *args, **kw):
-		super().init_poolmanager(*args, ssl_context=context_made(), **kw)
+		super().init_poolmanager(*args, ssl_context=direct.context(''), **kw)
 
 	def line(self, key, timeout):
 		lines = self.idle.setdefault(key, [])
-		while lines:
-			line = lines.pop()
-			if self.kept and line.is_alive():
-				line.socket.settimeout(timeout)
-				return line
-			line.socket.close()
-		return Line(*key[:2], timeout)
+		if self.kept:
+			return super().line(key, timeout)
+		with contextlib.suppress(IndexError):  # another thread was first
+			while lines:
+				lines.pop().socket.close()
+		return direct.Line(*key, timeout)
 
 	def send(self, request, stream=False, timeout=None, verify=True, cert=None, proxies=None):
 		return super().send(request, stream, timeout, False if stream else '', cert, proxies)
