@@ -30,7 +30,7 @@ VERSION = '2021-12-02'
 
 
 def node():
-	beside = next(iter(INSTALLED.parent.glob('clients/node/node_modules/node-linux-*/bin/node')), None)
+	beside = next(iter(INSTALLED.parent.glob('node/node_modules/node-linux-*/bin/node')), None)
 	return str(beside or shutil.which('node') or '')
 
 

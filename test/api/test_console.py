@@ -42,7 +42,7 @@ def full(module_server):
 def page(browser):
 	r = browser.get('/console/')
 	if r.status_code == 404 and r.json()['errorCode'] == 'CONSOLE_NOT_BUILT':
-		assert 'script/console-libraries' in r.json()['detail']
+		assert 'script/npm-packages' in r.json()['detail']
 		pytest.skip('this program was built without the console: its libraries could not be fetched')
 	assert r.status_code == 200
 	return r

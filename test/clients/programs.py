@@ -19,7 +19,7 @@ def version(node):
 @functools.lru_cache
 def node():
 	"""The node that was installed beside the clients, where the system's is too old; else the system's."""
-	beside = next(iter(INSTALLED.glob('node/node_modules/node-linux-*/bin/node')), None)
+	beside = next(iter(INSTALLED.parent.glob('node/node_modules/node-linux-*/bin/node')), None)
 	for file in filter(None, (beside, shutil.which('node'))):
 		if (version(file) or (0, 0)) >= OLDEST:
 			return str(file)

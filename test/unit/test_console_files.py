@@ -1,5 +1,5 @@
 """script/gen-console: the same input makes the same output, what is not there stops it or leaves the console out; and
-script/console-libraries, which takes no archive but the one that the lock file names."""
+script/npm-packages, which takes no archive but the one that the lock file names."""
 import base64
 import hashlib
 import http.server
@@ -44,7 +44,7 @@ def whole(tree):
 
 def test_without_libraries_the_console_is_left_out(tree):
 	(tree / 'console/node_modules').unlink(missing_ok=True)
-	assert 'script/console-libraries' in generate(tree)
+	assert 'script/npm-packages' in generate(tree)
 	assert 'console_file_count = 0;' in (tree / 'out.c').read_text()
 
 
@@ -100,13 +100,19 @@ def test_libraries_are_those_of_the_lock_file(tmp_path):
 	threading.Thread(target=server.serve_forever, daemon=True).start()
 	digest = 'sha512-' + base64.b64encode(hashlib.sha512(server.archive).digest()).decode()
 	lock = {'packages': {'': {}, 'node_modules/@a/b': {'version': '1.2.3', 'integrity': digest},
-			     'node_modules/other': {'version': '1.0.0', 'integrity': digest, 'cpu': ['mips'], 'os': ['linux']}}}
+			     'node_modules/@a/b/node_modules/c': {'version': '2.0.0', 'integrity': digest},
+			     'node_modules/other': {'version': '1.0.0', 'integrity': digest, 'cpu': ['mips'], 'os': ['linux']},
+			     'node_modules/spare': {'version': '1.0.0', 'integrity': digest, 'optional': True},
+			     'node_modules/chosen': {'version': '1.0.0', 'integrity': digest, 'optional': True}}}
+	lock['packages']['']['optionalDependencies'] = {'chosen': '1.0.0'}
 	(tmp_path / 'package-lock.json').write_text(json.dumps(lock))
 	env = {**os.environ, 'npm_config_registry': 'http://127.0.0.1:%d' % server.server_address[1], 'no_proxy': '*'}
-	fetch = lambda: subprocess.run(['/usr/bin/python3', ROOT / 'script/console-libraries', tmp_path], stderr=subprocess.PIPE, text=True, env=env, check=False)
+	fetch = lambda: subprocess.run(['/usr/bin/python3', ROOT / 'script/npm-packages', tmp_path], stderr=subprocess.PIPE, text=True, env=env, check=False)
 	assert fetch().returncode == 0 and fetch().returncode == 0
-	assert server.asked == ['/@a/b/-/b-1.2.3.tgz'], 'once'
-	assert sorted(p.name for p in (tmp_path / 'node_modules/@a/b').rglob('*') if p.is_file()) == ['.integrity', 'x.js', 'y']
+	assert sorted(server.asked) == ['/@a/b/-/b-1.2.3.tgz', '/c/-/c-2.0.0.tgz', '/chosen/-/chosen-1.0.0.tgz'], 'once'
+	for inside in ('node_modules/chosen', 'node_modules/@a/b/node_modules/c'):
+		assert sorted(p.name for p in (tmp_path / inside).rglob('*') if p.is_file()) == ['.integrity', 'x.js', 'y']
+	assert {p.name for p in (tmp_path / 'node_modules/@a/b').iterdir()} == {'.integrity', 'x.js', 'bin', 'node_modules'}
 	assert not list(tmp_path.rglob('out.js')) and os.access(tmp_path / 'node_modules/@a/b/bin/y', os.X_OK)
 	# Another archive under the same name is not taken, and what was there stays.
 	lock['packages']['node_modules/@a/b']['integrity'] = 'sha512-' + 'A' * 86 + '=='

@@ -95,7 +95,7 @@ void console_serve(struct service *s, struct request *r)
 	if (!console_file_count) {
 		refuse(r, 404, "CONSOLE_NOT_BUILT",
 		       "This program was built without its web console, because the console's libraries were not "
-		       "there. Run script/console-libraries where there is a network, and build it again. The API is "
+		       "there. Run script/npm-packages where there is a network, and build it again. The API is "
 		       "not concerned.");
 	} else if (!is_hash(hash)) {
 		file_send(r, file_find(STR(PAGE)), "no-cache");
