@@ -129,7 +129,7 @@ check(server, 'every operation has a page that axe finds nothing on, in both the
 	for (let i = 0; i < operations.length; i += 40)
 		found.push(...await walk(page, operations.slice(i, i + 40)));
 	assert.deepEqual(found, []);
-}, {timeout: 600000});
+}, {timeout: 600000, viewport: {width: 1280, height: 120}});
 
 check(server, 'operations are found by words, families and roles', async ({page}) => {
 	await signIn(page, '/console/operations');
