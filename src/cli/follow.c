@@ -44,12 +44,18 @@ void follow_free(struct follow_seen *s)
 	*s = (struct follow_seen){.list = NULL};
 }
 
+/* From when the next question asks: a whole second, because questions name no less. */
+static int64_t next_ms(const struct follow_seen *s)
+{
+	return s->newest_ms / 1000 * 1000 - OVERLAP_MS;
+}
+
 /* Keeps the order of the rest. */
 static void old_drop(struct follow_seen *s)
 {
 	size_t kept = 0, sorted = 0;
 	for (size_t i = 0; i < s->count; i++)
-		if (s->list[i].at_ms >= s->newest_ms - OVERLAP_MS) {
+		if (s->list[i].at_ms >= next_ms(s)) {
 			sorted += i < s->sorted;
 			s->list[kept++] = s->list[i];
 		}
@@ -81,7 +87,7 @@ int64_t follow_turn(struct follow_seen *s)
 	if (s->count)
 		qsort(s->list, s->count, sizeof *s->list, by_hash);
 	s->sorted = s->count;
-	return s->newest_ms - OVERLAP_MS;
+	return next_ms(s);
 }
 
 int follow_step(struct follow *f, const struct client *c, int result, const struct client_answer *answer)

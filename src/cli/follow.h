@@ -18,7 +18,7 @@ struct follow_seen {
 void follow_free(struct follow_seen *s);
 /* True when it was not seen before; it is seen from then on. */
 bool follow_is_new(struct follow_seen *s, struct str text, int64_t at_ms);
-/* Forgets what is older than the overlap. Returns from when to ask next: the overlap before the newest. */
+/* Forgets what is older than the overlap. Returns from when to ask next, in whole seconds: the overlap ago. */
 int64_t follow_turn(struct follow_seen *s);
 
 #define FOLLOW_PATIENCE 30 /* questions in a row that may find no service: it may be restarting */
