@@ -183,7 +183,7 @@ static int history_answer(struct call *c, const struct engine_logins *asked, con
 /* What both share once the cluster is found. `host`: of the node alone; empty: of all. */
 static int history_get(struct call *c, const struct cluster *cluster, struct str host)
 {
-	struct engine_logins wanted;
+	struct engine_logins wanted = {0};
 	struct cluster_status status;
 	const struct node_status *only = NULL;
 	bool forwarded = false;

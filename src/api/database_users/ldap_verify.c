@@ -119,12 +119,17 @@ static bool directory_try(struct check *k)
 	struct directory *d = NULL;
 	struct ldap_query query;
 	const char *why = NULL;
-	bool good = step_note(k, "CONNECT", directory_open(&k->server, k->arena, &d, &why), why);
-	if (good)
-		good = step_note(k, "AUTHENTICATE", directory_bind(d, k->user, k->password, &why), why);
+	int result = directory_open(&k->server, k->arena, &d, &why);
+	bool good = step_note(k, "CONNECT", result, why);
+	if (good) {
+		result = directory_bind(d, k->user, k->password, &why);
+		good = step_note(k, "AUTHENTICATE", result, why);
+	}
 	good = good && note(k, "AUTHORIZATION_ENABLED", true) && query_make(k, &query);
-	if (good)
-		good = step_note(k, "QUERY_SERVER", directory_search(d, &query, &why), why);
+	if (good) {
+		result = directory_search(d, &query, &why);
+		good = step_note(k, "QUERY_SERVER", result, why);
+	}
 	directory_close(d);
 	return good;
 }

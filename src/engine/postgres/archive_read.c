@@ -612,7 +612,7 @@ int pg_backup_position(struct engine *e, const struct engine_source *of, int64_t
 static int time_resolve(struct engine *e, const struct engine_source *of, struct pg_view *v,
                         const struct engine_point *point, struct pg_target *ret_target)
 {
-	struct pg_mark before, after;
+	struct pg_mark before, after = {0};
 	const int64_t time_ms = point->time_ms;
 	size_t hour = hour_of_time(v, time_ms);
 	int r = mark_seek(v, hour, true, is_until_time, (uint64_t)time_ms, &before);
