@@ -218,8 +218,10 @@ int bootstrap_reset(struct store *store, const char *data_dir)
 {
 	struct first f = {.arena = arena_new(), .data_dir = data_dir, .wipes = true};
 	json_t *root = json_load_file(path_of(f.arena, data_dir, FILE_NAME), 0, NULL);
-	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-		*field_at(&f, i) = arena_dup(f.arena, json_field(section_of(root, i), fields[i].field));
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+		struct str *field = field_at(&f, i);
+		*field = arena_dup(f.arena, json_field(section_of(root, i), fields[i].field));
+	}
 	int result = root ? store_write_wait(store, make_all, &f) : -ENOENT;
 	json_decref(root);
 	arena_free(f.arena);

@@ -30,19 +30,19 @@ int pg_index_fault(struct pg_index_plan *p, const char *field, const char *forma
 	return -EINVAL;
 }
 
-static const char *kept(struct pg_index_plan *p, char *text)
+static const char *kept(const struct pg_index_plan *p, char *text)
 {
 	const char *copy = arena_z(p->arena, str_of(text ? text : ""));
 	PQfreemem(text);
 	return copy;
 }
 
-const char *pg_index_quote(struct pg_index_plan *p, const char *name)
+const char *pg_index_quote(const struct pg_index_plan *p, const char *name)
 {
 	return kept(p, PQescapeIdentifier(p->conn, name, strlen(name)));
 }
 
-const char *pg_index_literal(struct pg_index_plan *p, const char *text)
+const char *pg_index_literal(const struct pg_index_plan *p, const char *text)
 {
 	return kept(p, PQescapeLiteral(p->conn, text, strlen(text)));
 }

@@ -572,8 +572,8 @@ int pg_index_plan(struct pg_index_plan *p);
 /* The fault, for others that find one. Returns -EINVAL. */
 int pg_index_fault(struct pg_index_plan *p, const char *field, const char *format, ...) printf_like(3, 4);
 /* Texts as the server takes them, in the arena; empty names of no encoding become "". */
-const char *pg_index_quote(struct pg_index_plan *p, const char *name);
-const char *pg_index_literal(struct pg_index_plan *p, const char *text);
+const char *pg_index_quote(const struct pg_index_plan *p, const char *name);
+const char *pg_index_literal(const struct pg_index_plan *p, const char *text);
 
 /* --- index_run.c: of engine_index_ops; and its threads are asked to end, and let go once they have */
 int pg_index_build(struct engine *e, const struct engine_index *want, struct engine_progress *progress, struct arena *a,
