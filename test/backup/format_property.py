@@ -40,7 +40,8 @@ def tree_read(root):
 
 def run(*words, code=0):
 	# The look for leaks at the end takes seconds, and the unit tests do it.
-	done = subprocess.run([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+	emulator = [] if str(words[0]).startswith('/usr/') else os.environ.get('STEWARD_EMULATOR', '').split()
+	done = subprocess.run([*emulator, *(str(w) for w in words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
 			      env={**os.environ, 'ASAN_OPTIONS': 'detect_leaks=0'})
 	assert done.returncode == code, (words, done.returncode, done.stdout)
 	return done.stdout

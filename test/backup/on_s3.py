@@ -14,7 +14,7 @@ def run(name, server, **env):
 	# Leaks are looked for where these run on a directory, and in test_objects_s3: on arm64 the search takes four seconds.
 	asan = ':'.join(filter(None, [os.environ.get('ASAN_OPTIONS'), 'detect_leaks=0']))
 	try:
-		done = subprocess.run([sys.argv[1], name], timeout=250, env={'ROUNDS': '15', **os.environ, 'ASAN_OPTIONS': asan, **env})
+		done = subprocess.run([*os.environ.get('STEWARD_EMULATOR', '').split(), sys.argv[1], name], timeout=250, env={'ROUNDS': '15', **os.environ, 'ASAN_OPTIONS': asan, **env})
 	finally:
 		server.stop()
 	if done.returncode:

@@ -3,7 +3,7 @@
 process, because to look for leaks when a process ends takes seconds on arm64.
 
   properties.py TEST_BATCH API_FOLDER [NAME[,CASES[,SEED]]...]"""
-import importlib.util, pathlib, subprocess, sys, tempfile
+import importlib.util, os, pathlib, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDERS = {'policy': 'policy', 'role': 'identity', 'yaml': 'cli', 'flags': 'cli', 'dialect': 'catalog'}
@@ -37,7 +37,7 @@ def main():
 			asked.write_bytes(text.encode())
 			files += [name, asked, answered]
 			tests.append((name, test, answered))
-		done = subprocess.run([batch, *files], timeout=600)
+		done = subprocess.run([*os.environ.get('STEWARD_EMULATOR', '').split(), batch, *files], timeout=600)
 		assert done.returncode == 0, 'the program ended with %d' % done.returncode
 		for name, test, answered in tests:
 			print(name + ': ', end='', flush=True)

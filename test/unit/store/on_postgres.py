@@ -9,6 +9,6 @@ import database
 
 server = database.Database()
 program, *names = sys.argv[1:]
-done = subprocess.run([program, *('%s=%s' % (name, server.fresh()) for name in names)])
+done = subprocess.run([*os.environ.get('STEWARD_EMULATOR', '').split(), program, *('%s=%s' % (name, server.fresh()) for name in names)])
 server.close()
 sys.exit(done.returncode != 0)
