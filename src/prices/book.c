@@ -287,7 +287,7 @@ static const char *unit_metered(struct str id)
 	} parts[] = {{"_STORAGE", "GB hours"}, {"_EXPORT", "GB"},     {"_SNAPSHOT", "each"},
 	             {"_INSTANCE_", "hours"},  {"_ROUTER_", "hours"}, {"_READ_ONLY_", "hours"},
 	             {"_ANALYTICS_", "hours"}};
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+	for (size_t i = 0; id.n && i < sizeof parts / sizeof *parts; i++) {
 		size_t n = strlen(parts[i].part);
 		const char *at = memmem(id.p, id.n, parts[i].part, n);
 		if (at && (parts[i].part[n - 1] == '_' || at + n == id.p + id.n))

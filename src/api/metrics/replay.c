@@ -5,9 +5,9 @@
 #include "api/kit/verbs.h"
 #include "api/metrics/metrics.h"
 #include "api/metrics/processes.h"
-#include "api/metrics/window.h"
 #include "api/metrics/wish.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "call/service.h"
 #include "hosts/hosts.h"
 

@@ -22,7 +22,4 @@ void window_write(struct buf *b, const struct window *w);
  * it would be another, or refused. */
 void window_answer(struct call *c, struct buf *b);
 
-/* An ISO 8601 duration. A month has 30 days, a year 365. */
-must_check bool duration_parse(struct str text, int64_t *ret_ms);
-
 #endif

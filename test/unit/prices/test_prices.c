@@ -54,6 +54,7 @@ static void test_faults(void)
 	bad("{\"currency\":\"EUR\",\"skus\":[]}", "skus: must be a list of 1 to");
 	bad("{\"currency\":\"EUR\",\"sku\":[]}", "sku: is not known here");
 	bad("{\"currency\":\"EUR\",\"tax Percent\":\"1\"}", "is not known here");
+	bad("{\"currency\":\"EUR\",\"skus\":[{}]}", "skus[0].id: must be");
 	bad(SKU("[]"), "skus[0].prices: must be a list of 1 to");
 	bad(SKU("[{}]"), "skus[0].prices[0]: must have either \"price\" or \"tiers\"");
 	bad(SKU("[{\"price\":0.08}]"), "skus[0].prices[0].price: must be a text, so that it is exact");
