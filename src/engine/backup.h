@@ -33,6 +33,7 @@ struct engine_snapshot {
 	uint64_t bytes, stored; /* of the databases; and what was added to the repository */
 	char version[24];       /* "15.18.0" */
 	bool from_standby;
+	char data_key[25]; /* the project's key that it is sealed with; "": with the service's alone */
 };
 
 enum engine_point_kind { POINT_SNAPSHOT, POINT_TIME, POINT_POSITION };

@@ -61,6 +61,7 @@ struct repo_key {
 	char id[DATA_KEY_ID + 1];        /* of the project's data key; "": of the service's alone */
 	const unsigned char *data, *ids; /* REPO_KEY_BYTES each: of objects and packs; of chunks' ids */
 	struct data_key memory[2];
+	int64_t asked_us; /* when its holder last gave it; with the repository's key_lock */
 	struct repo_key *next;
 };
 /* The first of a repository, which the service's key opens. */
@@ -71,6 +72,10 @@ void repo_keys_choose(struct repository *r, const struct data_key *key);
 const struct repo_key *repo_key_current(struct repository *r);
 /* By the id of a project's key, asked for where it is not known yet. -EKEYREVOKED, -EAGAIN; -ENOKEY: nobody has it. */
 must_check int repo_key_find(struct repository *r, const char *id, const struct repo_key **ret_key);
+/* For whoever reads data with it: whether it was taken back since, which happens to earlier keys as to the current one.
+ * Sweeps do not ask: what they know and what they cannot open must not change in their midst. A holder that gives no
+ * answer takes nothing back. */
+must_check int repo_key_check(struct repository *r, const struct repo_key *k);
 /* Of these: what is sealed with the key is out of reach, and stays as it is. */
 static inline bool repo_key_is_lost(int result)
 {
@@ -334,6 +339,8 @@ must_check int writer_copy_file(struct repo_writer *w, const struct repo_manifes
 /* --- places.c */
 /* New objects are sealed with the key that the project has now. */
 must_check int repository_key_refresh(struct repository *r);
+/* How long a key that was given is used before its holder is asked again. */
+int64_t place_keys_us(const struct repository *r);
 /* The project's key of that id, as the service holds it. */
 must_check int place_key_get(const struct repository *r, const char *id, struct data_key *ret_key);
 

@@ -5,8 +5,10 @@
  *
  * Keys lie in memory that is neither swapped out nor dumped, and go with the repository. */
 #include "base/arena.h"
+#include "base/clock.h"
 #include "repository/internal.h"
 
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 
@@ -73,6 +75,7 @@ static const struct repo_key *key_keep(struct repository *r, const struct data_k
 		k->next = r->keys;
 		r->keys = k;
 	}
+	k->asked_us = clock_boot_us();
 	pthread_mutex_unlock(&r->key_lock);
 	return k;
 }
@@ -105,4 +108,19 @@ int repo_key_find(struct repository *r, const char *id, const struct repo_key **
 	}
 	*ret_key = k;
 	return 0;
+}
+
+int repo_key_check(struct repository *r, const struct repo_key *k)
+{
+	struct data_key key;
+	pthread_mutex_lock(&r->key_lock);
+	/* The current one is asked for by whoever gets the repository. */
+	bool fresh = !k->id[0] || k == r->current || clock_boot_us() - k->asked_us < place_keys_us(r);
+	pthread_mutex_unlock(&r->key_lock);
+	int result = fresh ? 0 : place_key_get(r, k->id, &key);
+	if (result == 0 && !fresh) {
+		(void)key_keep(r, &key);
+		data_key_free(&key);
+	}
+	return result == -EAGAIN ? 0 : result;
 }

@@ -193,10 +193,11 @@ int repo_manifest_open(struct repository *r, const char *cluster, const char *sn
 	manifest_name(name, cluster, snapshot, set);
 	struct repo_manifest *m;
 	int result = manifest_get(r, name, &m);
+	if (result < 0)
+		return result;
+	result = repo_key_check(r, m->key);
 	if (result == 0 && !r->index.loaded)
 		result = index_refresh(r);
-	else if (result < 0)
-		return result;
 	if (result < 0)
 		repo_manifest_close(m);
 	else
@@ -222,6 +223,11 @@ const json_t *repo_manifest_facts(const struct repo_manifest *m)
 const struct repo_amount *repo_manifest_amount(const struct repo_manifest *m)
 {
 	return &m->amount;
+}
+
+const char *repo_manifest_key(const struct repo_manifest *m)
+{
+	return m->key->id;
 }
 
 struct set_list {

@@ -351,6 +351,11 @@ static bool repository_use(struct repositories *all, const char *place, struct r
 
 /* --- the projects' own keys */
 
+int64_t place_keys_us(const struct repository *r)
+{
+	return r->all->keys_us;
+}
+
 int place_key_get(const struct repository *r, const char *id, struct data_key *ret_key)
 {
 	const struct data_keys *keys = r->all->keys;

@@ -101,6 +101,8 @@ must_check int repo_manifest_open(struct repository *r, const char *cluster, con
 void repo_manifest_close(struct repo_manifest *m); /* accepts NULL */
 const json_t *repo_manifest_facts(const struct repo_manifest *m);
 const struct repo_amount *repo_manifest_amount(const struct repo_manifest *m);
+/* The id of the project's data key that it is sealed with; "": with the service's key alone. */
+const char *repo_manifest_key(const struct repo_manifest *m);
 /* The names of the sets of a snapshot; -ENOENT: there is none. */
 must_check int repo_sets(struct repository *r, struct arena *a, const char *cluster, const char *snapshot,
                          struct str **ret_sets, size_t *ret_count);

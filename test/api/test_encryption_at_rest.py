@@ -5,7 +5,7 @@ import concurrent.futures, json, os, re
 
 import pytest, requests
 
-import client, clouds, conftest, derive, key_services, versions
+import client, clouds, conftest, derive, key_services, test_backups as backups, versions
 from client import NO_ID, cli, jobs_done, leave, ok, pass_time, refused, unique, until
 from key_services import ACCESS_KEY, ACCESS_SECRET, CLIENT, CLIENT_SECRET, RING, TENANT, arn, vault
 from test_backups import spec
@@ -233,6 +233,67 @@ def test_rotation(keyed, services, group):
 	assert third['proof'] == first['proof'] and [w['provider'] for w in third['wraps']] == ['AZURE']
 	ok(patch(keyed, group, azure('a2')))
 	assert events(keyed, group).count('AZURE_ENCRYPTION_KEY_ROTATED') == 1 and data_key(keyed, group)['proof'] == first['proof']
+
+
+def keys_of(server, group):
+	return {d['id']: d for d in (json.loads(row[0]) for row in server.rows("SELECT body FROM doc WHERE kind = 'data_key' AND parent = '%s'" % group))}
+
+
+@pytest.mark.parametrize('how', ['disabled', 'gone', 'other bytes'])
+def test_a_key_that_was_taken_back_is_not_wrapped_anew(keyed, services, group, how):
+	"""The data key is in memory for a quarter of an hour; no other key gets it from there, and what it sealed stays shut."""
+	file = keyed.keys / ('%s.key' % group)
+	local = {'awsKms': {'enabled': True, 'customerMasterKeyID': 'local/' + group, 'region': 'EU_CENTRAL_1'}}
+	if how != 'disabled':
+		file.write_bytes(os.urandom(32))
+		file.chmod(0o600)
+	ok(patch(keyed, group, aws() if how == 'disabled' else local))
+	name = backups.create(keyed, group)
+	shot = backups.take(keyed, group, name)['id']
+	before = keys_of(keyed, group)
+	if how == 'disabled':
+		services.disable(arn('one'))
+	elif how == 'gone':
+		file.unlink()
+	else:
+		file.write_bytes(os.urandom(32))
+	ok(patch(keyed, group, {'awsKms': {}} if how == 'other bytes' else aws('two')))
+	after = keys_of(keyed, group)
+	assert len(after) == 2 and all(after[id] == doc for id, doc in before.items()), 'a data key of its own, and the former one as it was'
+	job = backups.restore(keyed, group, name, deliveryType='automated', snapshotId=shot, targetClusterName=name, targetGroupId=group)
+	where = backups.path(group, name, '/restoreJobs/' + job['id'])
+	assert pass_time(keyed, lambda: ok(keyed.get(where)).get('finishedAt')) and ok(keyed.get(where))['failed'] is True
+	assert "data key is out of reach" in keyed.get(where).headers['X-Steward-Progress']
+	backups.idle(keyed, group, name)
+	assert backups.take(keyed, group, name)['status'] == 'completed', 'under the new key'
+
+
+def test_a_sealed_snapshot_leaves_by_an_explicit_word(keyed, services, group):
+	"""Into a project without a key only with the header, and with an event that says so."""
+	ok(patch(keyed, group, aws()))
+	other = keyed.project()['id']
+	name, target = backups.create(keyed, group), backups.create(keyed, other)
+	shot = backups.take(keyed, group, name)['id']
+	body = {'deliveryType': 'automated', 'snapshotId': shot, 'targetClusterName': target, 'targetGroupId': other}
+	where = backups.path(group, name, '/restoreJobs')
+	for header in ({}, {'X-Steward-Restore-Decrypted': 'false'}):
+		assert 'X-Steward-Restore-Decrypted: true' in refused(keyed.post(where, json=body, headers=header), 409, 'RESTORE_WOULD_DECRYPT', target)['detail']
+	told = lambda: [e for e in ok(keyed.get('/groups/%s/events?itemsPerPage=500&includeRaw=true' % group))['results'] if e['eventTypeName'] == 'CPS_RESTORE_AUTH_AUDIT']
+	assert not told()
+	job = ok(keyed.post(where, json=body, headers={'X-Steward-Restore-Decrypted': 'true'}))
+	event, = told()
+	assert other in json.dumps(event) and event['apiKeyId' if 'apiKeyId' in event else 'userId']
+	assert backups.restored(keyed, group, name, job['id'])['failed'] is False
+	backups.idle(keyed, other, target)
+	ok(patch(keyed, other, azure()))
+	ok(keyed.post(where, json=body))
+	assert len(told()) == 1, 'a project with a key of its own takes it without a word'
+	backups.idle(keyed, other, target)
+	ok(patch(keyed, group, {'awsKms': {'enabled': False}}))
+	refused(keyed.post(where, json={**body, 'targetClusterName': name, 'targetGroupId': group}), 409, 'RESTORE_WOULD_DECRYPT')
+	plain = backups.take(keyed, group, name)['id']
+	ok(keyed.post(where, json={**body, 'snapshotId': plain, 'targetClusterName': name, 'targetGroupId': group}))
+	leave(keyed, other)
 
 
 def test_the_last_good_wrap_stays(keyed, services, group):

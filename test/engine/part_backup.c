@@ -429,6 +429,10 @@ static void damage(void)
 	CHECK(ask(ID6, "writer", "select count(*) from newer") == 0 && nothing_left(ID6));
 	/* Not there, and of another shape. */
 	CHECK(restore(&w, SHOT5, &w, &access_all, NULL) == -ENOENT);
+	/* The project's key was taken back: the reason is told. */
+	key_answer = -EKEYREVOKED;
+	CHECK(restore(&w, SHOT2, &w, &access_all, NULL) == -EKEYREVOKED && strstr(restore_why, "out of reach"));
+	key_answer = -ENOENT;
 }
 
 static void pages(void)

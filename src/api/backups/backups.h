@@ -17,7 +17,8 @@
  *    "sets": [{"set", "timeline", "lsn": "1A2B", "bytes", "stored"}],
  *    "copies": [{"region", "provider", "expires": ms}], "proven": ms, "proof": {"files", "bytes", "relations"},
  *    "unproven": {"at": ms, "why"} (of the last drill, if it failed), "began": ms, "ended": ms,
- *    "units": of its position within its second, "standby": true, "doNotDelete": true}
+ *    "units": of its position within its second, "standby": true, "doNotDelete": true,
+ *    "dataKey": the id of the project's key that it is sealed with, "": none}
  *
  * What the engine keeps is found by these ids alone. The incarnation names the data: it is the cluster's id at first,
  * and a new one after each restore into it. */

@@ -118,6 +118,7 @@ static int taken_save(struct tx *tx, struct job_run *r)
 	json_put(s->plan, "sets", sets_json(made));
 	json_put(s->plan, "units", json_integer(done->units));
 	json_put(s->plan, "standby", json_boolean(made->from_standby));
+	json_put_z(s->plan, "dataKey", made->data_key);
 	json_put(t.line.body, "taken", json_integer(clock_now_ms()));
 	json_object_del(t.line.body, "overdue");
 	result = snapshot_save(tx, r->arena, s);

@@ -313,7 +313,8 @@ int restore_step(struct job_run *r)
 		r->save = gone_save;
 		return result;
 	}
-	if (result == -ENOENT) /* which no further attempt brings */
+	/* Which no further attempt brings: it is gone, or its key was taken back, and only its owner can mend that. */
+	if (result == -ENOENT || result == -EKEYREVOKED)
 		return JOB_FAILED;
 	/* The new data is in its place, whatever else is wrong: the cluster's own job goes on with it. */
 	bool placed = result == -EINPROGRESS && r->job.attempt + 1 >= RESTORE_ATTEMPTS;

@@ -3,6 +3,7 @@
 #include "api/backups/exports.h"
 #include "api/backups/jobs.h"
 #include "api/backups/point.h"
+#include "api/encryption_at_rest/encryption_at_rest.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -13,6 +14,8 @@
 #include <stdio.h>
 
 #define JOBS_MAX 200 /* of a cluster: the oldest that are over go */
+/* By which a caller says that data leaves the protection of a project's key. The body has no word for it. */
+#define DECRYPT_HEADER "x-steward-restore-decrypted"
 
 struct restore restore_of(struct arena *a, const struct doc *d)
 {
@@ -196,6 +199,49 @@ static int target_check(struct call *c, const struct backup_line *line, const st
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
 
+/* Whether what is brought back is sealed with the project's own key. Snapshots from before this was noted are, when the
+ * project had its key by then. */
+static int sealed_look(struct call *c, const struct restore_wish *wish, bool *ret_sealed)
+{
+	const json_t *noted = json_object_get(wish->snapshot->plan, "dataKey");
+	bool on;
+	int64_t since;
+	int r = encryption_is_on(c->tx, c->arena, str_of(wish->from.group_id), &on, &since);
+	if (r < 0)
+		return r;
+	*ret_sealed = noted ? json_string_length(noted) > 0 : json_number(wish->snapshot->plan, "at") >= since;
+	/* The log behind the snapshot is sealed with the key of its time. */
+	*ret_sealed = *ret_sealed || (on && wish->point.kind != POINT_SNAPSHOT);
+	return 0;
+}
+
+/* A project without a key of its own gets what another one's key has sealed only by the caller's explicit word: who
+ * takes that key back later does not reach what was brought there. The word is an event of its own. */
+static int decrypt_check(struct call *c, const struct restore_wish *wish, struct str job_id)
+{
+	bool sealed = false, on = false;
+	int64_t since;
+	if (!wish->snapshot)
+		return 0;
+	int r = encryption_is_on(c->tx, c->arena, wish->target->doc.parent, &on, &since);
+	if (r == 0 && !on)
+		r = sealed_look(c, wish, &sealed);
+	if (r < 0 || on || !sealed)
+		return r;
+	if (!str_ieq(request_header(c->request, DECRYPT_HEADER), STR("true")))
+		return call_fail_about(
+		        c, 409, "RESTORE_WOULD_DECRYPT", wish->target->doc.name,
+		        "The snapshot is sealed with its project's own key, and the project of the cluster "
+		        "\"%.*s\" has none: its data would be there without the protection of that key. Set "
+		        "encryption at rest up in that project first, or send the header "
+		        "X-Steward-Restore-Decrypted: true.",
+		        STR_ARG(wish->target->doc.name));
+	event_set_type(c, "CPS_RESTORE_AUTH_AUDIT");
+	event_field(c, "restoreJobId", job_id);
+	event_field(c, "decryptedInto", wish->target->doc.parent);
+	return event_next(c);
+}
+
 /* --- beginning */
 
 static int old_drop(struct call *c, struct str line_id)
@@ -276,6 +322,8 @@ int restore_begin(struct call *c, const struct backup_line *line, const struct r
 	                      .body = body,
 	                      .plan = json_new(c->arena)};
 	int r = wish->target ? target_check(c, line, wish) : 0;
+	if (r == 0 && wish->target)
+		r = decrypt_check(c, wish, job.doc.id);
 	if (r == 0)
 		r = old_drop(c, line->doc.id);
 	if (r < 0)

@@ -1,5 +1,6 @@
 /* What encryption at rest has to do with clusters and with provider roles, and where data keys are got. */
 #include "api/encryption_at_rest/settings.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -88,6 +89,18 @@ static int roles_list(struct tx *tx, struct arena *a, struct str group_id, struc
 }
 
 const struct role_user encryption_at_rest_role_user = {.feature = "ENCRYPTION_AT_REST", .list = roles_list};
+
+int encryption_is_on(struct tx *tx, struct arena *a, struct str group_id, bool *ret_on, int64_t *ret_since_ms)
+{
+	struct settings settings;
+	int r = settings_load(tx, a, group_id, &settings);
+	if (r < 0)
+		return r;
+	*ret_on = settings_enabled(settings.body);
+	if (!settings.key || !clock_parse(json_field(settings.key, "created"), ret_since_ms))
+		*ret_since_ms = INT64_MAX;
+	return 0;
+}
 
 /* --- data keys */
 

@@ -23,4 +23,9 @@ extern const struct role_user encryption_at_rest_role_user;
 /* Where projects' data keys are got; in the arena. The service has its store and its key services. */
 const struct data_keys *encryption_data_keys(struct service *s, struct arena *a);
 
+/* In a read or write: whether new data of the project is sealed with a key of its own; and since when it has had its
+ * current one (INT64_MAX: it never had any). */
+must_check int encryption_is_on(struct tx *tx, struct arena *a, struct str group_id, bool *ret_on,
+                                int64_t *ret_since_ms);
+
 #endif

@@ -188,21 +188,20 @@ static int engine_check(struct call *c, const struct plan *p)
 	                       "files cannot be encrypted here: %s.", why);
 }
 
-/* The data key that the project has, from whoever gives it: memory, its services with what is stored, or with what the
- * settings will be. */
+/* The data key that the project has, from a service that unwraps what is stored, asked with what the settings will be
+ * or with what they are. Never from memory: an attack that came within the quarter of an hour for which keys are kept
+ * there had a key that was taken back replaced by another one, and all that was sealed stayed open. */
 static int key_recover(struct call *c, const struct plan *p, struct data_key *ret_key, char *why)
 {
 	struct keys *k = c->service->keys;
 	int worst = -EACCES;
-	if (keys_kept_get(k, c->group.id, p->was.key_doc.id, CHECK_MS * 1000, ret_key))
-		return 0;
 	for (size_t i = 0; i < p->was.wrap_count; i++) {
 		const struct wrap *w = &p->was.wraps[i];
 		struct key_place with = place_wanted(p, w->provider);
 		int r = -EACCES;
 		if (section_is(p->body, w->provider, "enabled"))
 			r = wrap_open(k, w, &with, c->group.id, p->was.key, ret_key, why);
-		if (r < 0)
+		if (is_refusal(r))
 			r = wrap_open(k, w, NULL, c->group.id, p->was.key, ret_key, why);
 		if (r == 0)
 			return 0;
@@ -239,6 +238,8 @@ static int key_obtain(struct call *c, struct plan *p, unsigned first, struct dat
 	}
 	if (!is_refusal(r))
 		return refuse(c, p, first, r, why);
+	/* It was taken back: nothing of it is used out of memory any more. */
+	keys_kept_drop(c->service->keys, c->group.id);
 	if (p->used_by.n)
 		return call_fail_field(
 		        c, 400, "ENCRYPTION_AT_REST_KEY_REFUSED", sections[first].name,

@@ -684,7 +684,8 @@ int pg_backup_restore(struct engine *e, const struct engine_source *from, const 
 	}
 	int r = pg_repository_get(e, from->region, from->group_id, &j.repository, &why);
 	bool done = is_placed(&j);
-	pg_why_set(NULL, "%s", "");
+	if (r == 0) /* else `why` is that text: a restore without its key came to its end without a reason */
+		pg_why_set(NULL, "%s", "");
 	if (done) /* what it came from is not needed any more, and nobody can have the old data back */
 		r = 0;
 	else if (cancel && *cancel)

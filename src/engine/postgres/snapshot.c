@@ -648,6 +648,7 @@ static int snapshot_tell(struct repository *repository, const struct engine_sour
 		ret->bytes += amount->bytes;
 		ret->stored += amount->stored;
 		ret->from_standby |= json_flag(facts, "standby");
+		snprintf(ret->data_key, sizeof ret->data_key, "%s", repo_manifest_key(m));
 		snprintf(ret->version, sizeof ret->version, "%.*s", STR_ARG(json_field(facts, "version")));
 		repo_manifest_close(m);
 	}

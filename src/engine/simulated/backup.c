@@ -2,6 +2,7 @@
  * archives that have every moment since they began, and a small tar. What a process knew of them is gone with it; ids
  * that it does not know are taken to be there, since the service's documents say that they are. */
 #include "base/clock.h"
+#include "base/data_key.h"
 #include "engine/simulated/state.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct sim_snapshot {
 	struct engine_source source; /* its region is one of those that it lies in: one entry each */
 	uint64_t bytes, stored;
 	int64_t at_ms;
+	char data_key[25];
 };
 
 /* The log of an incarnation. */
@@ -208,6 +210,38 @@ static int told(struct engine *e, enum sim_change change, const char **ret_why)
 	return -EIO;
 }
 
+/* --- keys */
+
+/* Whether the project's key can be had: the current one where `id` is empty, whose id it writes there. Nothing is
+ * encrypted here, but what a real repository refuses without its key is refused. Without the lock: it may ask a key
+ * service. */
+static int key_ask(struct engine *e, const char *group_id, char id[25], struct arena *a, const char **ret_why)
+{
+	struct data_key key = {.bytes = NULL};
+	char why[DATA_KEY_WHY] = "";
+	int r = e->keys ? e->keys->get(e->keys->ctx, str_of(group_id), str_of(id), &key, why) : -ENOENT;
+	if (r == -ENOENT && !id[0])
+		return 0;
+	if (r == 0)
+		snprintf(id, 25, "%s", key.id);
+	else
+		*ret_why = arena_printf(a, "the project's data key is out of reach: %s", why).p;
+	data_key_free(&key);
+	return r;
+}
+
+/* The same of what is read. */
+static int key_ask_of(struct engine *e, const struct engine_source *of, struct arena *a, const char **ret_why)
+{
+	char id[25] = "";
+	pthread_mutex_lock(&e->lock);
+	const struct sim_snapshot *s = snapshot_find(e, of, of->region);
+	if (s)
+		snprintf(id, sizeof id, "%s", s->data_key);
+	pthread_mutex_unlock(&e->lock);
+	return id[0] ? key_ask(e, of->group_id, id, a, ret_why) : 0;
+}
+
 /* --- snapshots */
 
 static void snapshot_tell(const struct sim_cluster *c, uint64_t bytes, uint64_t stored, struct arena *a,
@@ -231,12 +265,13 @@ static int sim_snapshot(struct engine *e, const struct engine_source *to, struct
                         struct arena *a, struct engine_snapshot *ret_snapshot, const char **ret_why)
 {
 	struct waiting w = {.again_ms = 0};
-	char key[WORK_TEXT];
+	char key[WORK_TEXT], data_key[25] = "";
 	snprintf(key, sizeof key, "snapshot/%s", to->snapshot_id);
+	int keyed = key_ask(e, to->group_id, data_key, a, ret_why);
 	pthread_mutex_lock(&e->lock);
 	const struct sim_cluster *c = sim_cluster_find(e, to->cluster_id);
-	int r = c && c->exists ? 0 : -ENOENT;
-	if (r < 0)
+	int r = keyed < 0 ? keyed : c && c->exists ? 0 : -ENOENT;
+	if (r < 0 && r != keyed)
 		*ret_why = "there is no such cluster";
 	r = r < 0 ? r : reach(e, to->region, ret_why);
 	uint64_t bytes = r == 0 ? bytes_of(c) : 0;
@@ -252,6 +287,8 @@ static int sim_snapshot(struct engine *e, const struct engine_source *to, struct
 		s->bytes = bytes;
 		s->stored = stored;
 		s->at_ms = ret_snapshot->at_ms;
+		memcpy(s->data_key, data_key, sizeof s->data_key);
+		memcpy(ret_snapshot->data_key, data_key, sizeof data_key);
 	}
 	pthread_mutex_unlock(&e->lock);
 	waiting_tell(&w, progress, "copying data");
@@ -276,6 +313,8 @@ static int sim_copy(struct engine *e, const struct engine_source *from, const ch
 		copy->bytes = bytes;
 		copy->stored = stored;
 		copy->at_ms = s ? s->at_ms : 0;
+		if (s)
+			memcpy(copy->data_key, s->data_key, sizeof copy->data_key);
 	}
 	pthread_mutex_unlock(&e->lock);
 	waiting_tell(&w, progress, "copying to another region");
@@ -549,9 +588,10 @@ static int sim_restore(struct engine *e, const struct engine_source *from, const
 	struct waiting w = {.again_ms = 0};
 	char key[WORK_TEXT];
 	snprintf(key, sizeof key, "restore/%s", want->backup.incarnation);
+	int keyed = key_ask_of(e, from, a, ret_why);
 	pthread_mutex_lock(&e->lock);
 	const struct sim_cluster *c = sim_cluster_find(e, want->id);
-	int away = reach(e, from->region, ret_why);
+	int away = keyed < 0 ? keyed : reach(e, from->region, ret_why);
 	int r = cancel && *cancel                          ? -ECANCELED
 	        : away < 0                                 ? away
 	        : c && c->exists && can_reach(e, from, to) ? 0

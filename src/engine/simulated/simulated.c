@@ -208,6 +208,7 @@ static int sim_start(const struct engine_options *o, struct engine **ret_engine)
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
 	e->seconds = e->standard_seconds = o->simulated_seconds;
 	e->backups = sim_backups_new();
+	e->keys = o->keys;
 	*ret_engine = e;
 	return 0;
 }

@@ -62,6 +62,7 @@ struct engine {
 	unsigned patch; /* of the newest minor version */
 	char away[48];  /* region whose repository is */
 	struct sim_backups *backups;
+	const struct data_keys *keys; /* of projects; may be NULL */
 };
 
 /* With the lock held. NULL: there is none. */

@@ -201,6 +201,15 @@ static void test_revoked(struct service *s, const struct data_keys *keys)
 	CHECK(repository_get(all, "US_EAST_1", GROUP, &r) == -EAGAIN);
 	s->answer = 0;
 	CHECK(bring(all, "US_EAST_1", "s2", 1) == 0);
+	/* Nor an earlier one that was taken back: the repository stays open, and the current key is another. */
+	s->current = KEY_B;
+	CHECK(bring(all, "US_EAST_1", "s2", 1) == 0);
+	s->answer_a = -EAGAIN;
+	CHECK(bring(all, "US_EAST_1", "s2", 1) == 0);
+	s->answer_a = -EKEYREVOKED;
+	CHECK(bring(all, "US_EAST_1", "s2", 1) == -EKEYREVOKED);
+	s->answer_a = 0;
+	CHECK(bring(all, "US_EAST_1", "s2", 1) == 0);
 	repositories_close(all);
 }
 
