@@ -60,45 +60,56 @@ int pg_address_check(const char *address)
 	return address_probe(address, 0);
 }
 
-static bool slot_is_used(struct engine *e, unsigned slot, unsigned port)
+#define NUMBERS 65536u /* of slots, and of ports */
+#define DRAWS 100
+
+/* What the nodes of this service have. */
+struct taken {
+	bool slots[NUMBERS], ports[NUMBERS];
+};
+
+static void taken_read(struct engine *e, struct taken *t)
 {
-	bool used = false;
-	for (struct pg_cluster *c = e->clusters; c && !used; c = c->next) {
+	*t = (struct taken){.slots = {false}};
+	for (unsigned i = 0; i < NUMBERS; i += 256) /* no address ends with 0 or 255 */
+		t->slots[i] = t->slots[i + 255] = true;
+	for (struct pg_cluster *c = e->clusters; c; c = c->next) {
 		pthread_mutex_lock(&c->lock);
-		for (size_t i = 0; i < c->node_count && !used; i++)
-			used = c->nodes[i]->slot == slot || (port && c->nodes[i]->port == port);
+		for (size_t i = 0; i < c->node_count; i++) {
+			t->slots[c->nodes[i]->slot % NUMBERS] = true;
+			t->ports[c->nodes[i]->port % NUMBERS] = true;
+		}
 		pthread_mutex_unlock(&c->lock);
 	}
-	return used;
 }
 
 /* One address, a port each. */
-static int port_try(struct engine *e, const char *address, unsigned draw, struct pg_node *n)
+static int port_try(struct engine *e, const struct taken *t, const char *address, unsigned draw, struct pg_node *n)
 {
 	unsigned port = e->port_first + draw % (e->port_last - e->port_first + 1);
-	if (slot_is_used(e, n->slot, port) || address_probe(address, port) < 0)
+	if (t->ports[port % NUMBERS] || address_probe(address, port) < 0)
 		return -EAGAIN;
 	n->port = port;
 	snprintf(n->address, sizeof n->address, "%s", address);
 	return 0;
 }
 
-/* Slots are drawn at random, so that several services on one host seldom meet; a taken address is seen by binding. */
-static int place_try(struct engine *e, struct pg_node *n)
+/* The first slot from the draw on, and the port of the draw. An address that another program has is seen by binding. */
+static int place_try(struct engine *e, const struct taken *t, unsigned draw, struct pg_node *n)
 {
-	uint16_t draw[2];
 	char address[IP_TEXT];
-	random_bytes(draw, sizeof draw);
-	unsigned a = draw[0] >> 8, b = draw[0] & 255;
-	n->slot = a * 256 + b;
-	if (b == 0 || b == 255 || slot_is_used(e, n->slot, 0))
-		return -EAGAIN;
+	unsigned skipped = 0;
+	while (skipped < NUMBERS && t->slots[(draw + skipped) % NUMBERS])
+		skipped++;
+	if (skipped == NUMBERS)
+		return -EADDRINUSE;
+	n->slot = (draw + skipped) % NUMBERS;
 	if (e->address[0])
-		return port_try(e, e->address, draw[1], n);
-	snprintf(address, sizeof address, "127.77.%u.%u", a, b);
+		return port_try(e, t, e->address, draw, n);
+	snprintf(address, sizeof address, "127.77.%u.%u", n->slot >> 8, n->slot & 255);
 	int r = address_probe(address, PG_PORT);
 	if (r == -EADDRNOTAVAIL || r == -EACCES) /* no loopback network of our own here */
-		return port_try(e, "127.0.0.1", draw[1], n);
+		return port_try(e, t, "127.0.0.1", draw, n);
 	if (r < 0)
 		return -EAGAIN;
 	n->port = PG_PORT;
@@ -106,15 +117,27 @@ static int place_try(struct engine *e, struct pg_node *n)
 	return 0;
 }
 
-/* The caller adds the node to its cluster before another is placed. */
+/* Places are drawn at random, so that several services on one host seldom meet. Where draws find none, every one is
+ * tried, in order: a range that is almost full has a last free port. The caller adds the node to its cluster before
+ * another is placed. */
 int pg_node_place(struct pg_cluster *c, struct pg_node *n)
 {
+	struct taken *t = must_calloc(1, sizeof *t);
+	uint32_t draw = 0;
 	int r = -EAGAIN;
-	for (int i = 0; i < 1000 && r == -EAGAIN; i++) {
-		pthread_mutex_lock(&c->engine->lock);
-		r = place_try(c->engine, n);
-		pthread_mutex_unlock(&c->engine->lock);
+	pthread_mutex_lock(&c->engine->lock);
+	taken_read(c->engine, t);
+	pthread_mutex_unlock(&c->engine->lock);
+	for (unsigned i = 0; i < DRAWS + NUMBERS && r == -EAGAIN; i++) {
+		if (i <= DRAWS) {
+			random_bytes(&draw, sizeof draw);
+			draw /= 2; /* so that counting from it does not wrap */
+		} else {
+			draw++;
+		}
+		r = place_try(c->engine, t, draw, n);
 	}
+	free(t);
 	return r == -EAGAIN ? -EADDRINUSE : r;
 }
 
