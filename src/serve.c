@@ -254,6 +254,9 @@ static int prepare(struct server *s)
 	v->nonces = nonce_window_new();
 	v->attempts = attempts_new();
 	v->data_dir = c->data;
+	result = scrape_token_ensure(s->arena, c->data, c->metrics_token_file, &v->metrics_token);
+	if (result < 0)
+		return result;
 	v->listen_host = c->listen_host;
 	v->test_control = c->test_control;
 	password_cheap(c->test_control);

@@ -175,6 +175,10 @@ const struct option_row config_options[] = {
          "text|json"},
         {"record", 0, OPTION_TEXT, AT(record), NULL, "FILE",
          "Append every exchange to FILE as a line of JSON, with secrets taken out."},
+        {"metrics-token-file", 0, OPTION_FILE, AT(metrics_token_file), NULL, "FILE",
+         "File that holds the token which /metrics is read with, as a bearer token. Without it, metrics.token in "
+         "--data, "
+         "which the first start makes."},
         {"smtp-url", 0, OPTION_TEXT, AT(smtp_url), NULL, "URL",
          "Mail server for invitations and alerts: smtp://HOST[:PORT] or smtps://HOST[:PORT]. Without it, links of "
          "invitations are logged."},

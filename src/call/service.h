@@ -41,6 +41,7 @@ struct service {
 	const char *base_url; /* "https://localhost:8443", without a slash at the end */
 	const char *listen_host;
 	const char *data_dir;
+	const char *metrics_token;           /* file of the token that /metrics is read with */
 	const char *ca_file;                 /* of the certificate that the service made itself; or NULL */
 	const char *engine;                  /* name of the engine in use */
 	const struct engine_ops *engine_ops; /* engine/engine.h: the engine in use, and its state */

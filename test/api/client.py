@@ -240,6 +240,11 @@ class Bearer(requests.auth.AuthBase):
 		return request
 
 
+def scraping(data_dir):
+	"""What a Prometheus shows to a service with that data directory."""
+	return {'Authorization': 'Bearer ' + (pathlib.Path(data_dir) / 'metrics.token').read_text().strip()}
+
+
 class Api:
 	"""One caller's session. Paths without /api are below the v2 base."""
 
@@ -259,6 +264,8 @@ class Api:
 		url = path if path.startswith('https:') else self.server.base_url + path
 		kw.setdefault('timeout', 60)
 		below = urlsplit(url).path
+		if path == '/metrics' and 'headers' not in kw:
+			kw['headers'] = scraping(self.server.data_dir)
 		named = self.server.versions.headers(method, unquote(below[len(BASE):]), kw.get('json')) \
 			if self.server.versions and 'headers' not in kw and below.startswith(BASE) else None
 		if named:

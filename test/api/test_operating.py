@@ -42,6 +42,28 @@ def parse_metrics(text):
 	return values, types
 
 
+def test_metrics_are_for_who_has_the_token(server, start_server, tmp_path):
+	"""They tell of all tenants: neither strangers nor callers of the API read them."""
+	file = server.data_dir / 'metrics.token'
+	assert file.stat().st_mode & 0o777 == 0o600 and len(file.read_text()) >= 43
+	for header in ({'X-None': '1'}, {'Authorization': 'Bearer ' + server.token()}, {'Authorization': 'Bearer '}, {'Authorization': file.read_text()},
+		       {'Authorization': 'Bearer ' + file.read_text()[:-1]}, {'Authorization': 'Basic ' + file.read_text()}):
+		answer = server.anonymous.get('/metrics', headers=header)
+		refused(answer, 401, 'NOT_AUTHENTICATED')
+		assert answer.headers['WWW-Authenticate'] == 'Bearer realm="metrics"' and 'steward_' not in answer.text
+	own = tmp_path / 'token'
+	own.write_text('a token of the operator\n')
+	s = start_server('--metrics-token-file', own)
+	ask = lambda: s.anonymous.get('/metrics', headers={'Authorization': 'Bearer ' + own.read_text().strip()}).status_code
+	assert ask() == 200 and not (s.data_dir / 'metrics.token').exists()
+	own.write_text('another one, while it runs\n')
+	assert ask() == 200
+	own.write_text('short')
+	assert ask() == 401
+	done = client.cli('serve', '--data', tmp_path / 'data', '--listen', '127.0.0.1:0', '--metrics-token-file', own, check=False)
+	assert done.returncode != 0 and 'must hold a token' in done.stderr
+
+
 def test_metrics(server):
 	for _ in range(3):
 		server.get('/groups/' + server.group)

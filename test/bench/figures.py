@@ -229,7 +229,7 @@ def figure_start(bench, pair):
 
 def store_counts(server):
 	"""Writes, commits and the seconds spent in commits, as the server counts them."""
-	text = server.call('GET', '/metrics').text
+	text = server.call('GET', '/metrics', headers={'Authorization': 'Bearer ' + (server.data / 'metrics.token').read_text()}).text
 	names = ('writes', 'commits', 'commit_seconds')
 	return [float(re.search(r'^steward_store_%s_total (\S+)$' % name, text, re.M).group(1)) for name in names]
 

@@ -21,9 +21,10 @@ def frame(kind, flags, stream, payload):
 	return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
 
 
-def get_block(path):
+def get_block(path, authorization=b''):
 	"""GET https://x/path, in HPACK without a table."""
-	return b'\x82\x87\x04' + bytes([len(path)]) + path + b'\x01\x01x'
+	more = b'\x0f\x08' + bytes([len(authorization)]) + authorization if authorization else b''
+	return b'\x82\x87\x04' + bytes([len(path)]) + path + b'\x01\x01x' + more
 
 
 def context(alpn):

@@ -3,7 +3,7 @@
 Resident memory is what the kernel says of the process; the budget is what /metrics says."""
 import re, socket, ssl, time
 
-from client import BASE, Wire, binary, metric, ok, unique, until
+from client import BASE, Wire, binary, metric, ok, scraping, unique, until
 from hostile import Crowd, Hostile, PREFACE, context, frame, get_block
 
 MB = 1 << 20
@@ -36,7 +36,7 @@ def test_metrics_that_nobody_takes_are_one_page(start_server, tmp_path):
 	before = memory(server)
 	h, held = Hostile(server.host, server.port, 'windows', 0), []
 	request = PREFACE + frame(4, 0, 0, b'\0\4\0\0\0\0') + b''.join(
-		frame(1, 5, 2 * i + 1, get_block(b'/metrics')) for i in range(100))
+		frame(1, 5, 2 * i + 1, get_block(b'/metrics', scraping(server.data_dir)['Authorization'].encode())) for i in range(100))
 	served = metric(server, 'steward_http_requests_total')
 	for _ in range(40):
 		one = h.connect()

@@ -5,6 +5,7 @@ import asyncio, base64, datetime, gzip, json, os, pathlib, re, select, shutil, s
 import psycopg2, pytest, urllib3
 
 import client, database, databases, redis_server
+from client import scraping
 from nodes import Between, Caller, Nodes, call, unverified
 
 pytestmark = [pytest.mark.skipif(not shutil.which('haproxy'), reason='haproxy is not installed'),
@@ -387,7 +388,7 @@ def test_a_host_that_is_away(hosts):
 			hosts.start_node(2)
 		hosts.until(lambda: hosts.caller(0).get(one).status_code == 200, 30)
 	assert hosts.listed()['h2']['used']['memoryMB'] == 6144, 'counted anew at the start'
-	page = call('GET', 'https://%s/metrics' % hosts.addresses[0], timeout=60).text
+	page = call('GET', 'https://%s/metrics' % hosts.addresses[0], headers=scraping(hosts.nodes[0].data_dir), timeout=60).text
 	assert 'steward_hosts{state="alive"} 3' in page and re.search(r'steward_host_calls_total{result="failed"} [1-9]', page)
 
 
@@ -440,7 +441,7 @@ def hosts_local(hosts):
 
 
 def counted(hosts, i):
-	text = call('GET', 'https://%s/metrics' % hosts.addresses[i], timeout=60).text
+	text = call('GET', 'https://%s/metrics' % hosts.addresses[i], headers=scraping(hosts.nodes[i].data_dir), timeout=60).text
 	return sum(float(line.rsplit(' ', 1)[1]) for line in text.splitlines()
 		   if line.startswith('steward_requests_total{') and '"getGroupProcess"' in line)
 

@@ -4,6 +4,7 @@ import contextlib, re, shutil, signal, threading, time
 import pytest
 
 import client, redis_server
+from client import scraping
 from nodes import Nodes, call, unverified
 
 RECOVERY = 5  # seconds
@@ -44,7 +45,7 @@ class Limited(Nodes):
 
 	def shares(self, i):
 		"""Whether the node's limits are those of all, by what it says of itself in both places."""
-		ready, metrics = self.page(i, '/readyz'), self.page(i, '/metrics').text
+		ready, metrics = self.page(i, '/readyz'), call('GET', 'https://%s/metrics' % self.addresses[i], headers=scraping(self.nodes[i].data_dir), timeout=60).text
 		assert ready.status_code == 200, ready.text
 		gauge = re.search(r'^steward_buckets_shared (\d)$', metrics, re.M).group(1)
 		return {('redis', '1'): True}.get((ready.json()['limits'], gauge),

@@ -45,6 +45,11 @@ void feed_serve(struct service *s, struct request *r);
 #define INVITATIONS_PATH "/api/invitations/"
 void invitations_serve(struct service *s, struct request *r);
 
+/* scrape.c: GET /metrics, with the token of a file: the given one, or DIR/metrics.token, which is made where it is not
+ * there. Failure: a sentence to stderr, negative. */
+must_check int scrape_token_ensure(struct arena *a, const char *data_dir, const char *given, const char **ret_path);
+void scrape_serve(struct service *s, struct request *r);
+
 /* families.c: attaches families to what lies below them. Before anything is served. */
 void families_setup(void);
 /* The kinds of jobs of all families, in the arena. */

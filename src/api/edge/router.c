@@ -109,15 +109,6 @@ static void readiness(struct service *s, struct request *r)
 	respond_here(r);
 }
 
-static void metrics(struct service *s, struct request *r)
-{
-	r->response.status = 200;
-	r->response.body = metrics_page(s, r->arena);
-	r->response.body_shared = true;
-	response_header(&r->response, "content-type", STR(METRICS_CONTENT_TYPE));
-	respond_here(r);
-}
-
 /* Certificates are public: who connects to a database is shown the issuer, and who shall verify it may have no
  * credentials here. The project's id cannot be guessed. */
 static void authority(struct service *s, struct request *r)
@@ -323,7 +314,7 @@ static const struct route {
         {DOWNLOAD_PATH, download_serve, ROUTE_PAGE | ROUTE_SECRET, BODY_SMALL},
         {"/healthz", health, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {"/readyz", readiness, ROUTE_PAGE, BODY_SMALL},
-        {"/metrics", metrics, ROUTE_PAGE, BODY_SMALL},
+        {"/metrics", scrape_serve, ROUTE_PAGE, BODY_SMALL},
         {"/openapi.json", openapi, ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {CA_PATH, authority, ROUTE_PAGE, BODY_SMALL},
         {"/ca", service_authority, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
