@@ -135,6 +135,7 @@ static int helper_start(int *ret_fd, pid_t *ret_pid)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
 	int error = posix_spawn(ret_pid, path, &actions, NULL, argv, environment);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);

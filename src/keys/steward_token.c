@@ -5,6 +5,7 @@
  * A data key is encrypted by the token with AES-GCM; the token's key is never asked for. The session is kept between
  * questions. After a failure the program ends: the next one loads the module, looks for the token and logs in anew.
  * Words are shown to tenants, so they do not tell the operator's names. */
+#include "confine/confine.h"
 #include "keys/token.h"
 
 #define CRYPTOKI_GNU
@@ -15,9 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -313,19 +312,20 @@ static bool answer_write(void)
 	return sendmsg(STDIN_FILENO, &m, MSG_NOSIGNAL) == (ssize_t)(sizeof secret.answer + bytes);
 }
 
-static void memory_guard(void)
+/* Before the module is loaded: it is foreign code from its first instruction on. Memory is locked while that is
+ * allowed. */
+static void rights_drop(void)
 {
-	struct rlimit none = {0, 0};
-	setrlimit(RLIMIT_CORE, &none);
-	prctl(PR_SET_DUMPABLE, 0);
+	static const struct confine_bounds bounds = {.files = 1024};
 	(void)!mlock(&secret, sizeof secret);
+	confine_with_module(&bounds);
 }
 
 int main(int argc, char **argv)
 {
 	bool going = argc == 3;
 	token_name = going ? argv[2] : "";
-	memory_guard();
+	rights_drop();
 	while (going && question_read()) {
 		alarm(MOST_SECONDS);
 		secret.answer.result = serve(argv[1]);
