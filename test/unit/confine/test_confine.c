@@ -33,7 +33,7 @@ static bool is_refused(long result)
 
 static int pipes(void)
 {
-	char *argv[] = {"/bin/true", NULL};
+	char program[] = "/bin/true", *argv[] = {program, NULL};
 	bool was_root = geteuid() == 0;
 	int kept = open("/dev/null", O_RDONLY); /* without O_CLOEXEC: forgotten by somebody */
 	confine_to_pipes(&bounds);
