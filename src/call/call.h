@@ -44,6 +44,7 @@ struct call {
 
 	struct principal *caller; /* NULL on public operations */
 	bool by_session;          /* the caller is a user with a browser */
+	bool weak;                /* and has signed in without a second factor */
 	struct doc org, group;    /* the documents of the path's scope; org is also set to a project's organization */
 	role_mask roles;          /* the caller's closed roles in that scope */
 	struct limit_answer limit;

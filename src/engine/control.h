@@ -3,6 +3,8 @@
 #ifndef STEWARD_ENGINE_CONTROL_H
 #define STEWARD_ENGINE_CONTROL_H
 
+#include <stdint.h>
+
 struct engine;
 
 /* The changes that can be told to fail. */
@@ -17,7 +19,9 @@ struct engine_control_ops {
 	void (*patch)(struct engine *e, unsigned patch);
 	/* The repository of that region is away from now on, in place of the one before; NULL: none. */
 	void (*away)(struct engine *e, const char *region);
-	/* Seconds, failures and repositories as at the start. */
+	/* Downloads of snapshots have a file of so many bytes beside; 0: none. */
+	void (*download)(struct engine *e, uint64_t bytes);
+	/* Seconds, failures, repositories and downloads as at the start. */
 	void (*standard)(struct engine *e);
 };
 

@@ -102,6 +102,7 @@ static int cookie(struct call *c)
 	struct session session;
 	int r = session_caller(c->service, c->tx, c->arena, c->request, &session, &c->caller);
 	c->by_session = r == 0;
+	c->weak = r == 0 && !session.strong;
 	if (r == 0)
 		return 0;
 	if (r != -ENOENT && r != -EACCES)

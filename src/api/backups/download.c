@@ -1,27 +1,29 @@
 /* Downloads of snapshots: GET DOWNLOAD_PATH<job>.<set>.<signature>, a tar that is made while it is sent. The link is
  * all that a client needs, and holds for some hours. Nothing of it is stored: the signature is of the job's id, its
  * set and a nonce that stands in the job's document, by the service's key, so that who reads the store cannot make
- * one. Who has asked for the link must still be there and hold the role. */
+ * one. Who has asked for the link must still be there, hold the role and be allowed from that address, when a download
+ * begins and as long as it lasts. */
 #include "api/backups/jobs.h"
 
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "call/answer.h"
-#include "call/pool.h"
+#include "call/places.h"
 #include "call/stream.h"
 #include "call/workers.h"
+#include "gate/right.h"
 #include "identity/attempts.h"
-#include "identity/identity.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DOWNLOADS_MAX 16
+#define DOWNLOADS_MAX 64
+#define DOWNLOAD_SECONDS (24 * 3600)
 #define SIGNATURE_TEXT 65
 
-static struct pool downloads = POOL(DOWNLOADS_MAX, 0); /* places only: each has a thread of its own */
+static struct places downloads = PLACES(DOWNLOADS_MAX); /* each has a thread of its own */
 
 static void sign(struct arena *a, const struct restore *job, size_t set, char ret_text[SIGNATURE_TEXT])
 {
@@ -48,13 +50,14 @@ bool download_is_shown(const struct call *c, const struct restore *r)
 /* --- the tar */
 
 struct download {
-	const struct service *service;
+	struct service *service;
+	struct right right;
 	struct engine_source of[ENGINE_COPIES_MAX + 1]; /* the best first */
 	size_t of_count;
 	struct stream *stream;
 	bool sent;
 	char set[64];
-	uint64_t key; /* of its place */
+	uint64_t org, caller; /* of its place */
 	char job[25];
 	bool counted;
 };
@@ -111,8 +114,24 @@ static int tar_make(void *ctx, struct stream *s)
 static void tar_end(void *ctx)
 {
 	struct download *d = ctx;
-	pool_leave(&downloads, d->key);
+	places_leave(&downloads, d->org, d->caller);
 	free(d);
+}
+
+/* A job that was cancelled takes its downloads along. The end of the link's time does not. */
+static int tar_check(void *ctx, struct tx *tx, struct arena *a)
+{
+	struct download *d = ctx;
+	struct restore job;
+	int r = restore_get(tx, a, str_of(d->job), &job);
+	if (r == -ENOENT || (r == 0 && json_flag(job.body, "cancelled")))
+		return -EPERM;
+	return r < 0 ? r : right_check_again(d->service, tx, a, &d->right);
+}
+
+static unsigned tar_least(void *ctx)
+{
+	return places_are_scarce(&downloads) ? STREAM_LEAST_SCARCE : STREAM_LEAST;
 }
 
 /* --- who asks */
@@ -158,29 +177,39 @@ static int link_read(struct service *s, struct request *r, struct tx *tx, struct
 	return 0;
 }
 
-/* Places are shared by organizations: somebody may have many addresses. */
-static int caller_check(struct request *r, struct tx *tx, const struct restore *job, uint64_t *ret_key)
+/* Who asked for the link is asked the gates' questions again. Also tells whose place the download takes. */
+static int caller_check(struct service *s, struct request *r, struct tx *tx, const struct restore *job,
+                        struct download *d)
 {
-	const struct op *op = catalog_op(arena_z(r->arena, json_field(job->plan, "operation")));
-	struct str group = json_field(job->plan, "groupId");
-	struct principal *p;
+	struct str group = json_field(job->plan, "groupId"), caller = json_field(job->plan, "caller");
 	struct doc project;
-	role_mask roles = 0;
-	int result = tx_get(tx, r->arena, "project", group, &project);
+	d->right = (struct right){.kind = (enum principal_kind)json_number(job->plan, "callerKind"),
+	                          .op = catalog_op(arena_z(r->arena, json_field(job->plan, "operation"))),
+	                          .peer = r->peer,
+	                          .weak = json_flag(job->plan, "weak"),
+	                          .until_ms = INT64_MAX,
+	                          .generation = tx_identity_generation(tx),
+	                          .asked_us = clock_mono_us()};
+	str_copy(caller, d->right.caller.z, sizeof d->right.caller.z);
+	str_copy(group, d->right.scope.z, sizeof d->right.scope.z);
+	int result = d->right.op ? tx_get(tx, r->arena, "project", group, &project) : -EPERM;
 	if (result == 0)
-		result = principal_load(tx, (enum principal_kind)json_number(job->plan, "callerKind"),
-		                        json_field(job->plan, "caller"), &p);
-	if (result == 0) {
-		roles = principal_org_roles(p, project.parent) | principal_group_roles(p, project.parent, group);
-		principal_unref(p);
-		*ret_key = fair_key(project.parent);
+		result = right_check(s, NULL, tx, r->arena, &d->right);
+	switch (result) {
+	case 0: break;
+	case -EADDRNOTAVAIL:
+		return refuse(r, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
+		              "This link may not be used from this address: it is not on the access list of the "
+		              "credential that asked for it.");
+	case -ENOENT:
+	case -EPERM:
+		return refuse(r, 403, "DOWNLOAD_NOT_PERMITTED",
+		              "Who asked for this link may not download backups of the project any more.");
+	default: return refuse(r, 503, "NOT_READY", "The store cannot be read.");
 	}
-	if (result < 0 && result != -ENOENT)
-		return refuse(r, 503, "NOT_READY", "The store cannot be read.");
-	return op && roles & op->roles
-	               ? 0
-	               : refuse(r, 403, "DOWNLOAD_NOT_PERMITTED",
-	                        "Who asked for this link may not download backups of the project any more.");
+	d->org = fair_key(project.parent);
+	d->caller = fair_key(caller);
+	return 0;
 }
 
 /* HEAD has the headers of a download, whose length nobody knows, and none of it. */
@@ -189,30 +218,54 @@ static ssize_t nothing_read(void *ctx, char *to, size_t n)
 	return 0;
 }
 
-static void tar_send(struct service *s, struct request *r, const struct restore *job, size_t set, uint64_t key,
+static void too_many(struct request *r, int error)
+{
+	response_header(&r->response, "retry-after", STR("60"));
+	if (error == -EDQUOT)
+		refuse(r, 429, "TOO_MANY_DOWNLOADS",
+		       "This caller or its organization has as many backups being downloaded as it may have at a time. "
+		       "Try again when one is done.");
+	else
+		refuse(r, 503, "SERVICE_BUSY", "Too many backups are being downloaded. Try again in a minute.");
+}
+
+/* The thread of the download has its own copy of what is known of it. */
+static int tar_start(struct request *r, const struct download *known)
+{
+	int result = places_enter(&downloads, known->org, known->caller);
+	if (result < 0)
+		return result;
+	struct download *d = must_malloc(sizeof *d);
+	*d = *known;
+	struct stream_maker maker = {.make = tar_make,
+	                             .end = tar_end,
+	                             .check = tar_check,
+	                             .least = tar_least,
+	                             .ctx = d,
+	                             .store = d->service->store,
+	                             .seconds = DOWNLOAD_SECONDS};
+	result = stream_start(r, &maker);
+	if (result < 0)
+		tar_end(d);
+	return result;
+}
+
+static void tar_send(struct request *r, const struct restore *job, size_t set, struct download *d,
                      const struct engine_source *sources, size_t source_count)
 {
 	const json_t *from = json_object_get(job->plan, "from");
 	struct str cluster = json_field(job->plan, "clusterName"), snapshot = json_field(from, "snapshot");
-	struct download *d = must_calloc(1, sizeof *d);
-	d->service = s;
-	d->key = key;
 	for (size_t i = 0; i < source_count && i < ENGINE_COPIES_MAX + 1; i++)
 		d->of[d->of_count++] = sources[i];
 	snprintf(d->set, sizeof d->set, "%.*s", STR_ARG(json_item(json_object_get(job->plan, "sets"), set)));
 	snprintf(d->job, sizeof d->job, "%.*s", STR_ARG(job->doc.id));
 	d->counted = json_number(job->plan, "downloads");
-	struct stream_maker maker = {.make = tar_make, .end = tar_end, .ctx = d};
-	bool head = str_is(r->method, "HEAD"), entered = !head && pool_enter(&downloads, d->key);
-	if (head)
+	if (str_is(r->method, "HEAD")) {
 		r->response.stream.read = nothing_read;
-	if (!entered || stream_start(r, &maker) < 0) {
-		if (entered)
-			pool_leave(&downloads, d->key);
-		free(d);
-		if (!head) {
-			response_header(&r->response, "retry-after", STR("60"));
-			refuse(r, 503, "SERVICE_BUSY", "Too many backups are being downloaded. Try again in a minute.");
+	} else {
+		int result = tar_start(r, d);
+		if (result < 0) {
+			too_many(r, result);
 			return;
 		}
 	}
@@ -227,9 +280,10 @@ static void serve(struct service *s, struct request *r)
 {
 	struct tx *tx = lane_here(s)->reader;
 	struct restore job;
+	struct download *d = arena_new_of(r->arena, struct download);
 	struct engine_source *sources = NULL;
 	size_t set = 0, source_count = 0;
-	uint64_t key = 0;
+	d->service = s;
 	tx_begin_read(tx);
 	int result = link_read(s, r, tx, &job, &set);
 	if (result == 0 && (restore_is_over(&job) || json_number(job.plan, "until") <= clock_now_ms()))
@@ -238,14 +292,14 @@ static void serve(struct service *s, struct request *r)
 	if (result == 0 && is_used_up(&job))
 		result = refuse(r, 404, "MAX_DOWNLOADS_EXCEEDED", "This link was used as often as it may be.");
 	if (result == 0)
-		result = caller_check(r, tx, &job, &key);
+		result = caller_check(s, r, tx, &job, d);
 	if (result == 0 && restore_sources(tx, r->arena, &job, &sources, &source_count) < 0)
 		result = refuse(r, 503, "NOT_READY", "The store cannot be read.");
 	tx_end_read(tx);
 	if (result == 0 && !s->engine_ops->backup)
 		result = refuse(r, 501, "NOT_IMPLEMENTED", "The engine in use has no downloads.");
 	if (result == 0)
-		tar_send(s, r, &job, set, key, sources, source_count);
+		tar_send(r, &job, set, d, sources, source_count);
 }
 
 void download_serve(struct service *s, struct request *r)

@@ -337,6 +337,8 @@ int restore_begin(struct call *c, const struct backup_line *line, const struct r
 	json_put_str(job.plan, "clusterName", json_field(line->body, "clusterName"));
 	json_put(job.plan, "callerKind", json_integer(c->caller->kind));
 	json_put_z(job.plan, "caller", c->caller->id);
+	if (c->weak)
+		json_put(job.plan, "weak", json_true());
 	from_put(wish, job.plan);
 	if (wish->target) {
 		json_put_str(body, "targetClusterName", wish->target->doc.name);

@@ -3,26 +3,29 @@
 #include "api/billing/pages.h"
 
 #include "base/log.h"
-#include "call/pool.h"
+#include "call/places.h"
 #include "call/service.h"
 #include "call/stream.h"
+#include "gate/right.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define STREAMS_MAX 8
+#define STREAMS_MAX 24
+#define STREAM_SECONDS 3600
 #define DOCS_AT_ONCE 4
 #define HOLE "\"lineItems\":[]"
 #define HOLE_BEGINS (sizeof HOLE - 2) /* up to the bracket that ends the list */
 
-static struct pool streams = POOL(STREAMS_MAX, 0); /* places only: each has a thread of its own */
+static struct places streams = PLACES(STREAMS_MAX); /* each has a thread of its own */
 
 struct lines_stream {
 	struct arena *arena; /* what lives as long as the stream */
-	struct store *store;
+	struct service *service;
+	struct right right;
 	struct str invoice_id, before, after; /* of JSON: what comes around the lines */
 	bool is_csv, first;
-	uint64_t key;
+	uint64_t org, caller; /* of its place */
 };
 
 void csv_cell(struct buf *b, struct str text)
@@ -210,7 +213,7 @@ static int lines_make_body(void *ctx, struct stream *to)
 {
 	struct lines_stream *s = ctx;
 	struct buf header = {0};
-	struct tx *reader = store_reader(s->store);
+	struct tx *reader = store_reader(s->service->store);
 	if (s->is_csv)
 		header_write(&header);
 	else
@@ -232,8 +235,19 @@ static int lines_make_body(void *ctx, struct stream *to)
 static void lines_end(void *ctx)
 {
 	struct lines_stream *s = ctx;
-	pool_leave(&streams, s->key);
+	places_leave(&streams, s->org, s->caller);
 	arena_free(s->arena);
+}
+
+static int lines_check(void *ctx, struct tx *tx, struct arena *a)
+{
+	struct lines_stream *s = ctx;
+	return right_check_again(s->service, tx, a, &s->right);
+}
+
+static unsigned lines_least(void *ctx)
+{
+	return places_are_scarce(&streams) ? STREAM_LEAST_SCARCE : STREAM_LEAST;
 }
 
 static ssize_t nothing_read(void *ctx, char *to, size_t n)
@@ -252,23 +266,43 @@ static bool entity_cut(struct lines_stream *s, struct str entity)
 	return true;
 }
 
+static int too_many(struct call *c, int error)
+{
+	call_header(c, STR("retry-after"), STR("60"));
+	if (error == -EDQUOT)
+		return call_fail(c, 429, "TOO_MANY_DOWNLOADS",
+		                 "This caller or its organization has as many invoices being sent as it may have at a "
+		                 "time. Try again when one is done.");
+	return call_fail(c, 503, "SERVICE_BUSY", "Too many invoices are being sent. Try again in a minute.");
+}
+
 int lines_send(struct call *c, const struct invoice *i, struct str entity)
 {
 	if (c->method == METHOD_HEAD) {
 		c->request->response.stream.read = nothing_read;
 		return 0;
 	}
-	if (!pool_enter(&streams, call_key(c)))
-		return call_fail(c, 503, "SERVICE_BUSY", "Too many invoices are being sent. Try again in a minute.");
+	uint64_t caller = fair_key(str_of(c->caller->id));
+	int r = places_enter(&streams, call_key(c), caller);
+	if (r < 0)
+		return too_many(c, r);
 	struct arena *a = arena_new();
 	struct lines_stream *s = arena_new_of(a, struct lines_stream);
 	*s = (struct lines_stream){.arena = a,
-	                           .store = c->service->store,
+	                           .service = c->service,
 	                           .invoice_id = arena_dup(a, i->doc.id),
 	                           .is_csv = !entity.n,
 	                           .first = true,
-	                           .key = call_key(c)};
-	const struct stream_maker maker = {.make = lines_make_body, .end = lines_end, .ctx = s};
+	                           .org = call_key(c),
+	                           .caller = caller};
+	right_of_call(c, &s->right);
+	const struct stream_maker maker = {.make = lines_make_body,
+	                                   .end = lines_end,
+	                                   .check = lines_check,
+	                                   .least = lines_least,
+	                                   .ctx = s,
+	                                   .store = c->service->store,
+	                                   .seconds = STREAM_SECONDS};
 	if ((s->is_csv || entity_cut(s, entity)) && stream_start(c->request, &maker) == 0)
 		return 0;
 	lines_end(s);

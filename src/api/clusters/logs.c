@@ -3,8 +3,9 @@
 #include "api/clusters/jobs.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
-#include "call/pool.h"
+#include "call/places.h"
 #include "call/stream.h"
+#include "gate/right.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,13 +15,16 @@
 
 #define CHUNK (16ul * 1024)
 #define DOWNLOADS_MAX 64
+#define DOWNLOAD_SECONDS 3600
 #define GZIP_WINDOW (15 + 16) /* zlib's way to ask for gzip */
 #define DAY_MS 86400000LL
 
-static struct pool downloads = POOL(DOWNLOADS_MAX, 0); /* places only: each has a thread of its own */
+static struct places downloads = PLACES(DOWNLOADS_MAX); /* each has a thread of its own */
 
 struct download {
-	uint64_t key; /* of its place */
+	struct service *service;
+	struct right right;
+	uint64_t org, caller; /* of its place */
 	int fd;
 };
 
@@ -28,8 +32,19 @@ static void download_end(void *ctx)
 {
 	struct download *d = ctx;
 	close(d->fd);
-	pool_leave(&downloads, d->key);
+	places_leave(&downloads, d->org, d->caller);
 	free(d);
+}
+
+static int download_check(void *ctx, struct tx *tx, struct arena *a)
+{
+	struct download *d = ctx;
+	return right_check_again(d->service, tx, a, &d->right);
+}
+
+static unsigned download_least(void *ctx)
+{
+	return places_are_scarce(&downloads) ? STREAM_LEAST_SCARCE : STREAM_LEAST;
 }
 
 /* Ends what the engine still writes. */
@@ -80,8 +95,17 @@ static int download_make(void *ctx, struct stream *s)
 static int download_start(struct call *c, int fd)
 {
 	struct download *d = must_calloc(1, sizeof *d);
-	*d = (struct download){.fd = fd, .key = call_key(c)};
-	const struct stream_maker maker = {.make = download_make, .cut = download_cut, .end = download_end, .ctx = d};
+	*d = (struct download){
+	        .service = c->service, .fd = fd, .org = call_key(c), .caller = fair_key(str_of(c->caller->id))};
+	right_of_call(c, &d->right);
+	const struct stream_maker maker = {.make = download_make,
+	                                   .cut = download_cut,
+	                                   .end = download_end,
+	                                   .check = download_check,
+	                                   .least = download_least,
+	                                   .ctx = d,
+	                                   .store = c->service->store,
+	                                   .seconds = DOWNLOAD_SECONDS};
 	if (stream_start(c->request, &maker) == 0)
 		return 0;
 	download_end(d);
@@ -123,6 +147,19 @@ static ssize_t nothing_read(void *ctx, char *to, size_t n)
 	return 0;
 }
 
+static int place_take(struct call *c)
+{
+	int r = places_enter(&downloads, call_key(c), fair_key(str_of(c->caller->id)));
+	if (r < 0)
+		call_header(c, STR("retry-after"), STR("60"));
+	if (r == -EDQUOT)
+		return call_fail(c, 429, "TOO_MANY_DOWNLOADS",
+		                 "This caller or its organization has as many logs being downloaded as it may have at "
+		                 "a time. Try again when one is done.");
+	return r == 0 ? 0
+	              : call_fail(c, 503, "SERVICE_BUSY", "Too many logs are being downloaded. Try again in a minute.");
+}
+
 int clusters_download_log(struct call *c)
 {
 	const struct service *s = c->service;
@@ -155,11 +192,12 @@ int clusters_download_log(struct call *c)
 	log.redact = json_is_true(json_object_get(cluster.body, "redactClientLogData"));
 	log.cluster_id = arena_z(c->arena, cluster.doc.id);
 	log.node = arena_z(c->arena, node);
-	if (!pool_enter(&downloads, call_key(c)))
-		return call_fail(c, 503, "SERVICE_BUSY", "Too many logs are being downloaded. Try again in a minute.");
+	result = place_take(c);
+	if (result < 0)
+		return result;
 	result = logs->open(s->engine_state, &log, &fd);
 	if (result < 0) {
-		pool_leave(&downloads, call_key(c));
+		places_leave(&downloads, call_key(c), fair_key(str_of(c->caller->id)));
 		return result;
 	}
 	return download_start(c, fd);

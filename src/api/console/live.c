@@ -7,8 +7,7 @@
 
 #include "call/workers.h"
 #include "gate/gate.h"
-#include "identity/identity.h"
-#include "identity/sessions.h"
+#include "gate/right.h"
 #include "trail/live.h"
 
 #include <errno.h>
@@ -21,11 +20,9 @@
 /* A caller who listens. */
 struct ear {
 	struct service *service;
-	struct principal *caller; /* as it was when the stream began */
-	const struct op *list;    /* the list of the same events; NULL: all that the caller may see */
-	struct id scope;          /* of the list */
-	struct ip peer;
-	struct id session, secret, token;  /* what the caller has shown: a cookie, or a bearer token; or empty */
+	struct principal *caller;          /* as it was when the stream began */
+	const struct op *list;             /* the list of the same events; NULL: all that the caller may see */
+	struct right right;                /* to the list */
 	char *types, *excluded, *clusters; /* with commas between them; NULL: no such filter */
 };
 
@@ -64,9 +61,9 @@ static bool list_has(const char *list, struct str value)
 static bool in_scope(const struct ear *e, const struct live_event *v)
 {
 	if (e->list == org_list)
-		return v->for_org && str_eq(v->org_id, id_str(&e->scope));
+		return v->for_org && str_eq(v->org_id, id_str(&e->right.scope));
 	if (e->list == group_list)
-		return v->for_group && str_eq(v->group_id, id_str(&e->scope));
+		return v->for_group && str_eq(v->group_id, id_str(&e->right.scope));
 	if (v->for_org && (principal_org_roles(e->caller, v->org_id) & org_list->roles))
 		return true;
 	return v->for_group &&
@@ -83,27 +80,6 @@ static bool ear_sees(void *ctx, const struct live_event *v)
 
 /* Whether it may go on. */
 
-/* 0; -EACCES: what the caller has shown is not in force any more. *ret_weak: a session without a second factor. */
-static int credential_check(const struct ear *e, struct tx *tx, struct arena *a, bool *ret_weak)
-{
-	struct session session = {.strong = true};
-	struct doc doc;
-	int64_t until_ms;
-	int r = e->session.z[0] ? session_look(tx, a, id_str(&e->session), &session) : 0;
-	*ret_weak = !session.strong;
-	if (e->session.z[0])
-		return r;
-	if (!e->token.z[0])
-		return 0;
-	r = tx_get(tx, a, "token_revoked", id_str(&e->token), &doc);
-	if (r != -ENOENT)
-		return r < 0 ? r : -EACCES;
-	r = tx_get(tx, a, e->caller->kind == PRINCIPAL_USER ? "user_session" : "sa_secret", id_str(&e->secret), &doc);
-	if (r == -ENOENT || (r == 0 && !secret_in_force(&doc, &until_ms)))
-		return -EACCES;
-	return r;
-}
-
 static bool grants_are_same(const struct principal *a, const struct principal *b)
 {
 	bool same = a->grant_count == b->grant_count;
@@ -114,37 +90,24 @@ static bool grants_are_same(const struct principal *a, const struct principal *b
 	return same;
 }
 
-/* As the gates ask. A project may have gone, or to another organization. */
-static int roles_check(const struct ear *e, const struct principal *now, struct tx *tx, struct arena *a)
+/* One that sees all that its caller may see ends with any change. */
+static int all_check(const struct ear *e, struct tx *tx, struct arena *a)
 {
-	struct str scope = id_str(&e->scope);
-	struct doc project;
-	if (!e->list)
-		return grants_are_same(e->caller, now) ? 0 : -EPERM;
-	if (e->list == org_list)
-		return principal_org_roles(now, scope) & org_list->roles ? 0 : -EPERM;
-	int r = tx_get(tx, a, "project", scope, &project);
+	struct principal *now;
+	int r = right_caller(e->service, known, tx, a, &e->right, &now);
 	if (r < 0)
-		return r == -ENOENT ? -EPERM : r;
-	role_mask roles = principal_org_roles(now, project.parent) | principal_group_roles(now, project.parent, scope);
-	return roles & group_list->roles ? 0 : -EPERM;
+		return r;
+	r = grants_are_same(e->caller, now) ? 0 : -EPERM;
+	principal_unref(now);
+	return r;
 }
 
 static const char *ear_check(void *ctx, struct tx *tx, struct arena *a)
 {
 	const struct ear *e = ctx;
-	struct principal *now = NULL;
-	bool weak = false;
-	int r = credential_check(e, tx, a, &weak);
-	if (r == 0)
-		r = known_caller(e->service, known, tx, e->caller->kind, str_of(e->caller->id), &now);
-	if (r == 0 && weak)
-		r = principal_weaken(tx, &now);
-	if (r == 0)
-		r = access_list_permits(now, &e->peer) ? roles_check(e, now, tx, a) : -EPERM;
-	principal_unref(now);
-	switch (r) {
+	switch (e->list ? right_check(e->service, known, tx, a, &e->right) : all_check(e, tx, a)) {
 	case 0: return NULL;
+	case -EADDRNOTAVAIL:
 	case -EPERM: return "RIGHTS_CHANGED";
 	case -EACCES:
 	case -ENOENT: return "SESSION_ENDED";
@@ -172,36 +135,20 @@ static char *filter_of(struct call *c, const char *name)
 	return kept;
 }
 
-/* What the caller has shown, and until when it is good. */
-static int64_t credential_read(struct call *c, struct ear *e)
-{
-	struct str header = str_trim(request_header(c->request, "authorization"));
-	struct token token;
-	struct session session;
-	if (header.n > 7 && token_parse(str_trim((struct str){header.p + 7, header.n - 7}), &token)) {
-		e->secret = token.secret_id;
-		e->token = token.unique;
-		return token.expires_ms;
-	}
-	if (!header.n && session_find(c->tx, c->arena, c->request, &session) == 0) {
-		str_copy(session.id, e->session.z, sizeof e->session.z);
-		return session.expires_ms;
-	}
-	return INT64_MAX;
-}
-
 static struct ear *ear_new(struct call *c, const struct op *list, int64_t *ret_until_ms)
 {
 	struct ear *e = must_calloc(1, sizeof *e);
 	e->service = c->service;
 	e->caller = principal_ref(c->caller);
 	e->list = list;
-	str_copy(list == group_list ? c->group.id : list ? c->org.id : STR_NONE, e->scope.z, sizeof e->scope.z);
-	e->peer = c->request->peer;
+	right_of_call(c, &e->right);
+	e->right.op = list;
+	if (!list)
+		e->right.scope = (struct id){.z = ""};
 	e->types = filter_of(c, "eventType");
 	e->excluded = filter_of(c, "excludedEventType");
 	e->clusters = filter_of(c, "clusterNames");
-	*ret_until_ms = credential_read(c, e);
+	*ret_until_ms = e->right.until_ms;
 	return e;
 }
 
@@ -298,7 +245,7 @@ static int stream_begin(struct call *c, const struct op *list)
 	join.caller = str_of(c->caller->id);
 	join.org = payer_of(c, list);
 	join.last_id = last_id_of(c);
-	filter.scope = id_str(&e->scope);
+	filter.scope = id_str(&e->right.scope);
 	const struct live_ear ear = {.sees = ear_sees, .check = ear_check, .free = ear_free, .ctx = e};
 	r = live_listen(c->service->live, c->request, &join, &ear);
 	if (r < 0) {

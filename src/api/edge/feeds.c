@@ -9,9 +9,8 @@
 #include "base/xml.h"
 #include "call/answer.h"
 #include "call/workers.h"
-#include "gate/gate.h"
+#include "gate/right.h"
 #include "identity/attempts.h"
-#include "identity/identity.h"
 
 #include <errno.h>
 
@@ -83,29 +82,26 @@ static void filter_read(struct feed *f)
 		f->filter.clusters = json_text(f->arena, clusters);
 }
 
-/* The caller that asked for the link must still be allowed to ask. */
+/* The caller that asked for the link must still be allowed to ask, from this address. */
 static int caller_check(struct feed *f)
 {
-	bool in_org = f->op->tenant == TENANT_ORG;
-	struct principal *p;
-	int kind = (int)json_integer_value(json_object_get(f->token, "kind"));
-	int result = principal_load(f->tx, (enum principal_kind)kind, json_field(f->token, "caller"), &p);
-	if (result < 0 && result != -ENOENT)
-		return refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
-	role_mask roles = 0;
-	bool address = false;
-	if (result == 0) {
-		struct str org = in_org ? f->scope.id : f->scope.parent;
-		roles = principal_org_roles(p, org) | (in_org ? 0 : principal_group_roles(p, org, f->scope.id));
-		address = access_list_permits(p, &f->request->peer);
-		principal_unref(p);
-	}
-	if (!(roles & f->op->roles))
+	struct right right = {.kind = (enum principal_kind)json_integer_value(json_object_get(f->token, "kind")),
+	                      .op = f->op,
+	                      .peer = f->request->peer,
+	                      .weak = json_flag(f->token, "weak"),
+	                      .until_ms = INT64_MAX};
+	str_copy(json_field(f->token, "caller"), right.caller.z, sizeof right.caller.z);
+	str_copy(f->scope.id, right.scope.z, sizeof right.scope.z);
+	switch (right_check(f->service, NULL, f->tx, f->arena, &right)) {
+	case 0: return 0;
+	case -EADDRNOTAVAIL:
+		return refuse(f, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST", "This link may not be used from this address.");
+	case -ENOENT:
+	case -EPERM:
 		return refuse(f, 403, "FEED_NOT_PERMITTED",
 		              "Who asked for this link may not read these events any more.");
-	return address ? 0
-	               : refuse(f, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
-	                        "This link may not be used from this address.");
+	default: return refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
+	}
 }
 
 static int bucket_check(struct feed *f)

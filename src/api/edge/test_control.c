@@ -66,7 +66,7 @@ static void engine_post(struct control *t, struct buf *b)
 {
 	const json_t *seconds = json_object_get(t->body, "seconds"), *fail = json_object_get(t->body, "fail"),
 	             *times = json_object_get(t->body, "times"), *patch = json_object_get(t->body, "patch"),
-	             *away = json_object_get(t->body, "away");
+	             *away = json_object_get(t->body, "away"), *download = json_object_get(t->body, "downloadBytes");
 	const struct engine_control_ops *control = t->service->engine_ops->control;
 	struct engine *e = t->service->engine_state;
 	if (!control) {
@@ -83,6 +83,8 @@ static void engine_post(struct control *t, struct buf *b)
 		control->patch(e, (unsigned)json_integer_value(patch));
 	if (away)
 		control->away(e, json_string_value(away));
+	if (download)
+		control->download(e, (uint64_t)json_integer_value(download));
 }
 
 static void reset(struct control *t, struct buf *b)

@@ -48,6 +48,8 @@ static struct str token_make(struct call *c, const struct event_filter *f)
 		json_put(token, "max", json_integer(f->max_ms));
 	json_put(token, "kind", json_integer(c->caller->kind));
 	json_put_z(token, "caller", c->caller->id);
+	if (c->weak)
+		json_put(token, "weak", json_true());
 	json_put(token, "until", json_integer(clock_now_ms() + FEED_DAYS * INT64_C(86400000)));
 	struct str plain = json_text(c->arena, token);
 	char *text = arena_alloc(c->arena, BASE64_TEXT(plain.n) + 1);

@@ -618,14 +618,12 @@ static void octal(char *to, size_t size, uint64_t value)
 		to[--size] = (char)('0' + value % 8);
 }
 
-static int tar_add(objects_write *write, void *ctx, const char *name, const char *text)
+static int tar_head_write(objects_write *write, void *ctx, const char *name, uint64_t n)
 {
 	struct header {
 		char name[100], mode[8], uid[8], gid[8], size[12], time[12], sum[8], type, link[100], magic[6],
 		        version[2], user[32], group[32], major[8], minor[8], prefix[155], rest[12];
 	} h;
-	static const char zeros[TAR_BLOCK];
-	size_t n = strlen(text), pad = (TAR_BLOCK - n % TAR_BLOCK) % TAR_BLOCK;
 	unsigned sum = 0;
 	_Static_assert(sizeof h == TAR_BLOCK, "a header is one block");
 	memset(&h, 0, sizeof h);
@@ -642,10 +640,30 @@ static int tar_add(objects_write *write, void *ctx, const char *name, const char
 	for (size_t i = 0; i < sizeof h; i++)
 		sum += ((const unsigned char *)&h)[i];
 	octal(h.sum, 7, sum);
-	int r = write(ctx, &h, sizeof h);
+	return write(ctx, &h, sizeof h);
+}
+
+static int tar_add(objects_write *write, void *ctx, const char *name, const char *text)
+{
+	static const char zeros[TAR_BLOCK];
+	size_t n = strlen(text), pad = (TAR_BLOCK - n % TAR_BLOCK) % TAR_BLOCK;
+	int r = tar_head_write(write, ctx, name, n);
 	if (r >= 0)
 		r = write(ctx, text, n);
 	return r < 0 || !pad ? r : write(ctx, zeros, pad);
+}
+
+/* A file of zeros, as large as the test control says. */
+static int tar_add_zeros(objects_write *write, void *ctx, uint64_t bytes)
+{
+	static const char zeros[TAR_BLOCK * 32];
+	int r = tar_head_write(write, ctx, "data", bytes);
+	for (uint64_t left = (bytes + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK; r >= 0 && left;) {
+		size_t part = left < sizeof zeros ? (size_t)left : sizeof zeros;
+		r = write(ctx, zeros, part);
+		left -= part;
+	}
+	return r;
 }
 
 static int sim_stream(struct engine *e, const struct engine_source *of, const char *set, objects_write *write,
@@ -656,11 +674,14 @@ static int sim_stream(struct engine *e, const struct engine_source *of, const ch
 	snprintf(label, sizeof label, "CLUSTER: %s\nSNAPSHOT: %s\nSET: %s\n", of->cluster_id, of->snapshot_id, set);
 	pthread_mutex_lock(&e->lock);
 	int r = reach(e, of->region, ret_why);
+	uint64_t bytes = e->download_bytes;
 	pthread_mutex_unlock(&e->lock);
 	if (r == 0)
 		r = tar_add(write, ctx, "PG_VERSION", "17\n");
 	if (r >= 0)
 		r = tar_add(write, ctx, "backup_label", label);
+	if (r >= 0 && bytes)
+		r = tar_add_zeros(write, ctx, bytes);
 	if (r >= 0)
 		r = write(ctx, end, sizeof end);
 	return r < 0 ? r : 0;

@@ -458,12 +458,20 @@ static void sim_away(struct engine *e, const char *region)
 	pthread_mutex_unlock(&e->lock);
 }
 
+static void sim_download(struct engine *e, uint64_t bytes)
+{
+	pthread_mutex_lock(&e->lock);
+	e->download_bytes = bytes;
+	pthread_mutex_unlock(&e->lock);
+}
+
 static void sim_standard(struct engine *e)
 {
 	pthread_mutex_lock(&e->lock);
 	e->seconds = e->standard_seconds;
 	memset(e->fail, 0, sizeof e->fail);
 	e->away[0] = 0;
+	e->download_bytes = 0;
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -496,8 +504,12 @@ static const struct engine_statistics_ops sim_statistics = {.host = sim_stats,
                                                             .tables = sim_tables_check,
                                                             .sent = sim_sent};
 static const struct engine_query_ops sim_query = {.load_sample = sim_load_sample};
-static const struct engine_control_ops sim_control = {
-        .seconds = sim_seconds, .fail = sim_fail, .patch = sim_patch, .away = sim_away, .standard = sim_standard};
+static const struct engine_control_ops sim_control = {.seconds = sim_seconds,
+                                                      .fail = sim_fail,
+                                                      .patch = sim_patch,
+                                                      .away = sim_away,
+                                                      .download = sim_download,
+                                                      .standard = sim_standard};
 
 const struct engine_ops engine_simulated = {
         .name = "simulated",

@@ -59,8 +59,9 @@ struct engine {
 	char domain[104];
 	double seconds, standard_seconds; /* of a creation: now, and as started */
 	unsigned fail[SIM_CHANGES];
-	unsigned patch; /* of the newest minor version */
-	char away[48];  /* region whose repository is */
+	unsigned patch;          /* of the newest minor version */
+	char away[48];           /* region whose repository is */
+	uint64_t download_bytes; /* of a file beside, in downloads */
 	struct sim_backups *backups;
 	const struct data_keys *keys; /* of projects; may be NULL */
 };
