@@ -1,6 +1,6 @@
 """How fast Steward is, beside nginx. Prints a table and writes build/bench.json (with --nodes build/bench-nodes.json).
 
-  script/bench [--quick] [--nodes] [--only NAME[,NAME...]]
+  script/bench [--quick] [--nodes] [--only NAME[,NAME...]] [--against REV]
 
   --quick       one round of 2 s instead of three of 5 s, and 100,000 projects instead of a million
   --only NAME   these figures only: project, h2, digest, dialect, list, handshakes, memory, start, creates, pages,
@@ -16,6 +16,8 @@
   --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
                 both stores: store-get, store-creates, store-forward, store-pages (needs PostgreSQL, 20 GB below
                 /var/tmp and half an hour; with --quick a tenth of it)
+  --against REV the same program of another commit, built by that commit's own scripts below build/against, beside this one in one run:
+                reads, lists and digest calls; nothing else unless --only names it
   --help        this text
 
 Our server and nginx (static files of the same size, the same certificate, as many processes as we have threads) run
@@ -24,11 +26,11 @@ instead of build/release/steward. Nothing here passes or fails: the table puts w
 The exit code is 1 only when something could not be measured or was answered wrongly."""
 import json, os, platform, resource, signal, subprocess, sys, time
 
-import backups, billing, live, metering, module, nodes, relay, sampling, servers, tools
+import against, backups, billing, live, metering, module, nodes, relay, sampling, servers, tools
 from figures import FIGURES as USUAL, Pair
 
 FIGURES = {**USUAL, **nodes.FIGURES, **backups.FIGURES, 'module': module.figure_module,
-	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'meter': metering.figure_meter, 'billing': billing.figure_billing, **live.FIGURES}
+	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'meter': metering.figure_meter, 'billing': billing.figure_billing, 'against': against.figure_against, **live.FIGURES}
 GROUPS = {'backups': list(backups.FIGURES)}
 MINUTES_MAX = {False: 15, True: 60}  # with --nodes
 minutes_max = MINUTES_MAX[False]
@@ -36,7 +38,7 @@ minutes_max = MINUTES_MAX[False]
 
 def options_read(words):
 	global minutes_max
-	quick, only = False, list(USUAL)
+	quick, only, other = False, list(USUAL), None
 	words = list(words)
 	while words:
 		word = words.pop(0)
@@ -51,13 +53,18 @@ def options_read(words):
 			only = words.pop(0).split(',')
 		elif word.startswith('--only='):
 			only = word[7:].split(',')
+		elif word == '--against' and words:
+			other = words.pop(0)
+			only = ['against', *([] if only == list(USUAL) else only)]
 		else:
 			sys.exit('bench: %s: no such option; --help tells' % word)
 	only = [one for name in only for one in GROUPS.get(name, [name])]
 	for name in only:
 		if name not in FIGURES:
 			sys.exit('bench: %s: no such figure; there are %s' % (name, ', '.join((*FIGURES, *GROUPS))))
-	return quick, only
+	if 'against' in only and not other:
+		sys.exit('bench: against: name a commit: script/bench --against REV')
+	return quick, only, other
 
 
 def first_line(*command):
@@ -126,7 +133,7 @@ def measure_all(bench, pair, only, report, rows):
 
 
 def main():
-	quick, only = options_read(sys.argv[1:])
+	quick, only, other = options_read(sys.argv[1:])
 	for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
 		signal.signal(number, stopped)
 	signal.alarm(minutes_max * 60)
@@ -139,6 +146,7 @@ def main():
 		workshop = servers.Workshop()
 		workshop.setup()
 		bench = tools.Bench(workshop, report['rounds'], report['seconds'], quick)
+		bench.against = other
 		measure_all(bench, Pair(workshop, files_max), only, report, rows)
 	except servers.Trouble as e:
 		sys.exit('bench: %s' % e)

@@ -17,6 +17,7 @@ SLOW_FLUSH_US = 2000
 
 class Pair:
 	"""Our server with 101 projects and nginx with the same bodies as files; started when first asked for."""
+	kind = Steward
 
 	def __init__(self, workshop, files_max):
 		self.workshop, self.files_max = workshop, files_max
@@ -25,7 +26,7 @@ class Pair:
 	@property
 	def steward(self):
 		if not self._steward:
-			s = self._steward = Steward(self.workshop)
+			s = self._steward = self.kind(self.workshop)
 			s.raise_limits()
 			for i in range(100):
 				s.api('POST', '/groups', json={'name': 'bench-%03d' % i, 'orgId': s.bootstrap['orgId']})

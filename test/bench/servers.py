@@ -204,6 +204,9 @@ def binary():
 class Steward(Process):
 	name = 'steward'
 
+	def binary(self):
+		return binary()
+
 	def __init__(self, workshop, *args, data=None, port=None, env=None, wait=True):
 		self.workshop = workshop
 		self.data = pathlib.Path(data or tempfile.mkdtemp(prefix='data-', dir=workshop.dir))
@@ -212,7 +215,7 @@ class Steward(Process):
 		self.output = pathlib.Path(tempfile.mkdtemp(prefix='steward-', dir=workshop.dir)) / 'output.log'
 		self.store = args[args.index('--store') + 1] if '--store' in args else None
 		self.began = time.perf_counter()
-		self.start([binary(), 'serve', '--data', self.data, '--listen', '127.0.0.1:%d' % self.port,
+		self.start([self.binary(), 'serve', '--data', self.data, '--listen', '127.0.0.1:%d' % self.port,
 			    '--tls-cert', workshop.cert, '--tls-key', workshop.key, '--threads', THREADS,
 			    *(() if '--log-level' in args else ('--log-level', 'warn')),
 			    *(() if '--engine' in args else ('--engine', 'simulated')), *args], self.output, env)
@@ -248,7 +251,7 @@ class Steward(Process):
 
 	def raise_limits(self):
 		"""Buckets that no run can empty; in force within a second."""
-		self.workshop.run(binary(), 'limits', 'set', '--data', self.data, *(('--store', self.store) if self.store else ()),
+		self.workshop.run(self.binary(), 'limits', 'set', '--data', self.data, *(('--store', self.store) if self.store else ()),
 				  '--all', '--capacity', UNLIMITED, '--refill', UNLIMITED)
 		limit = lambda: self.api('GET', '/groups').headers.get('RateLimit-Limit')
 		wait_for('the raised limit', lambda: limit() == UNLIMITED, 10)
