@@ -21,7 +21,7 @@ struct line {
 };
 
 struct fair {
-	unsigned waiting_max, running_max, waiting, running;
+	unsigned waiting_max, running_max, each_max, waiting, running;
 	struct line *turn; /* in the ring: the line that is served next */
 	struct line *buckets[BUCKETS];
 };
@@ -59,6 +59,11 @@ struct fair *fair_new(unsigned waiting_max, unsigned running_max)
 	f->waiting_max = waiting_max;
 	f->running_max = running_max;
 	return f;
+}
+
+void fair_limit_each(struct fair *f, unsigned each_max)
+{
+	f->each_max = each_max;
 }
 
 void fair_free(struct fair *f)
@@ -126,7 +131,8 @@ static bool may_wait(const struct fair *f, uint64_t key, const struct line *l)
 
 static bool may_run(const struct fair *f, const struct line *l)
 {
-	return !f->running_max || l->running < SHARE * (f->running_max - f->running);
+	return !f->running_max ||
+	       (l->running < SHARE * (f->running_max - f->running) && (!f->each_max || l->running < f->each_max));
 }
 
 bool fair_has_room(const struct fair *f, uint64_t key)

@@ -23,6 +23,8 @@ struct fair_item {
 
 /* With `running_max` 0 running items are not counted: lines only take turns. */
 struct fair *fair_new(unsigned waiting_max, unsigned running_max);
+/* Besides, no key may run more than this many; 0: no such limit. Only where running items are counted. */
+void fair_limit_each(struct fair *f, unsigned each_max);
 /* Nothing may wait or run. Accepts NULL. */
 void fair_free(struct fair *f);
 

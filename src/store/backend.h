@@ -182,6 +182,8 @@ struct tx {
 	bool broken;         /* a statement failed, not by the caller's fault: undo the write whatever run() returns */
 	bool full;           /* a statement failed because the disk is full */
 	bool touched;        /* tx_touch_identity() in this batch */
+	bool doubtful;       /* the batch's writes are of callers whose writes were undone before */
+	bool undone;         /* the back end has had to undo changes of the last write, at a cost to the whole batch */
 	bool jobs;           /* a job became claimable in this batch */
 	bool events;         /* events were added in this batch */
 	_Atomic uint64_t reads;

@@ -15,7 +15,7 @@
  * read or made, writes the counts of a list once, and writes many events at a time. A wrong guess shows with the next
  * answer of the server, before the commit at the latest. The batch is then aborted and run again with a savepoint for
  * each write, and so are some batches after it, so that callers who provoke refusals do not make the writes of others
- * run twice. */
+ * run twice. Who does so again and again gets batches apart (store/writer.c), which do not guess. */
 #include "store/pg/pg.h"
 
 #include "base/clock.h"
@@ -43,8 +43,8 @@ int pg_batch_begin(struct tx *tx)
 	struct pg *p = tx->pg;
 	struct id id = id_new();
 	batch_forget(tx);
-	p->guessing = p->careful == 0;
-	p->careful -= p->careful > 0;
+	p->guessing = p->careful == 0 && !tx->doubtful;
+	p->careful -= p->careful > 0 && !tx->doubtful;
 	memcpy(p->batch, id.z, sizeof p->batch);
 	if (pg_connect(tx, clock_mono_us() + ATTEMPT_US) < 0)
 		return -EAGAIN;
@@ -105,6 +105,7 @@ int pg_write_end(struct tx *tx, bool keep)
 		r = batch_fault(p);
 	if (r == 0 && (failed || !keep)) {
 		tx->broken = false;
+		tx->undone = p->changed;
 		p->chain = p->chain_before;
 		memo_clear(tx);
 		p->chain_known = p->known_before;

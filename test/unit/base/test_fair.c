@@ -168,6 +168,26 @@ static void test_random(void)
 	fair_free(f);
 }
 
+static void test_each(void)
+{
+	struct fair *f = fair_new(100, 20);
+	fair_limit_each(f, 3);
+	for (unsigned i = 0; i < 10; i++)
+		CHECK(fair_add(f, &items[i], 1));
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(fair_take(f) == &items[i]);
+	CHECK(!fair_take(f));
+	/* Another's turn comes all the same, and what is done makes room. */
+	CHECK(fair_add(f, &items[10], 2) && fair_take(f) == &items[10] && !fair_take(f));
+	fair_done(f, 1);
+	CHECK(fair_take(f) == &items[3] && !fair_take(f));
+	for (unsigned i = 0; i < 3; i++)
+		fair_done(f, 1);
+	fair_done(f, 2);
+	drain(f);
+	fair_free(f);
+}
+
 int main(void)
 {
 	CHECK(fair_key(STR("a")) == fair_key(STR("a")) && fair_key(STR("a")) != fair_key(STR("b")) &&
@@ -177,6 +197,7 @@ int main(void)
 	test_running();
 	test_places();
 	test_return();
+	test_each();
 	test_random();
 	fair_free(NULL);
 	return CHECK_DONE();
