@@ -61,6 +61,10 @@ function faultsByField(detail, parameters) {
 let onSignedOut = () => {};
 export const whenSignedOut = f => { onSignedOut = f; };
 
+/* What asks the person once more who it is, and says whether that was shown: for what would outlive a stolen session. proof.js sets it. */
+let onProofNeeded = async () => false;
+export const whenProofNeeded = f => { onProofNeeded = f; };
+
 const withQuery = (path, query) => {
 	const q = new URLSearchParams();
 	for (const [k, v] of Object.entries(query ?? {}))
@@ -82,7 +86,17 @@ const parsed = async answer => {
 	}
 };
 
-async function exchange(method, path, {body, headers, signal, raw, whole} = {}) {
+async function exchange(method, path, options) {
+	try {
+		return await exchangeOnce(method, path, options);
+	} catch (e) {
+		if (e.code !== 'PROOF_NEEDED' || !await onProofNeeded())
+			throw e;
+		return exchangeOnce(method, path, options);
+	}
+}
+
+async function exchangeOnce(method, path, {body, headers, signal, raw, whole} = {}) {
 	const init = {method, headers: {Accept: 'application/json', ...headers}, signal, redirect: 'error'};
 	if (body !== undefined) {
 		init.body = JSON.stringify(body);

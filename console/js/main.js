@@ -7,6 +7,7 @@ import {go, place, route, startRouter} from './router.js';
 import {startLive, stopLive, whenStreamEnds} from './live.js';
 import {startKeys} from './keys.js';
 import {Frame, Plain} from './frame.js';
+import {Proof} from './proof.js';
 import {Button, Empty, Notice, Page, errorText} from './ui/index.js';
 import {routes as screens} from './screens/routes.js';
 import {routes as generated} from './generated/routes.js';
@@ -88,7 +89,7 @@ function App() {
 		return null;
 	const screen = found ? html`<${Guarded} key=${`${found.pattern} ${Object.values(found.params).join(' ')}`} found=${found} query=${query} />`
 		: html`<${Page} title=${t('lost.title')}><${Empty} title=${t('lost.text')} action=${html`<${Button} kind="go" to="/">${t('lost.home')}<//>`} /><//>`;
-	return found?.open ? html`<${Plain}>${screen}<//>` : html`<${Frame} params=${found?.params ?? {}} path=${path}>${screen}<//>`;
+	return found?.open ? html`<${Plain}>${screen}<//>` : html`<${Frame} params=${found?.params ?? {}} path=${path}>${screen}<//><${Proof} />`;
 }
 
 async function boot() {

@@ -18,16 +18,19 @@ async function asked(promise) {
 	}
 }
 
-export async function signInByPasskey() {
+async function answer(path) {
 	const {ticket, publicKey} = await send('POST', '/api/session/passkey/options', {});
 	const got = await asked(navigator.credentials.get({publicKey: {...publicKey, challenge: toBuffer(publicKey.challenge), allowCredentials: listed(publicKey.allowCredentials)}}));
 	if (!got)
 		return false;
 	const r = got.response;
-	await send('POST', '/api/session/passkey', {ticket, credential: {id: got.id, type: got.type, response: {clientDataJSON: toText(r.clientDataJSON),
+	await send('POST', path, {ticket, credential: {id: got.id, type: got.type, response: {clientDataJSON: toText(r.clientDataJSON),
 		authenticatorData: toText(r.authenticatorData), signature: toText(r.signature), userHandle: toText(r.userHandle)}}});
 	return true;
 }
+
+export const signInByPasskey = () => answer('/api/session/passkey');
+export const proveByPasskey = () => answer('/api/session/passkey/proof');
 
 export async function addPasskey(name) {
 	const {ticket, publicKey} = await send('POST', '/api/session/passkeys/options', {});

@@ -43,8 +43,9 @@ struct call {
 	struct str params[PATH_PARAMS_MAX];
 
 	struct principal *caller; /* NULL on public operations */
-	bool by_session;          /* the caller is a user with a browser */
-	bool weak;                /* and has signed in without a second factor */
+	bool by_session;          /* the caller is a user with a browser, */
+	bool weak;                /* who has signed in without a second factor, */
+	int64_t proven_ms;        /* and has last shown at this time who it is */
 	struct doc org, group;    /* the documents of the path's scope; org is also set to a project's organization */
 	role_mask roles;          /* the caller's closed roles in that scope */
 	struct limit_answer limit;

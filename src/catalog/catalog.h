@@ -95,6 +95,9 @@ struct op {
 	const char *link_field;
 	bool may_be_absent; /* it is not always there: its parent links to it only by a handler that has looked */
 	bool gives; /* somebody has more roles after it: identity/gifts.h refuses gifts of rows that do not say so */
+	/* Leaves a way in behind (a credential, a member, an identity provider): of a browser's session it wants a fresh
+	 * proof of who is there. */
+	bool lasting;
 	enum danger danger;
 	/* How the client calls it. */
 	const char *command;        /* "database-users create": two or three words */

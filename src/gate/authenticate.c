@@ -103,6 +103,7 @@ static int cookie(struct call *c)
 	int r = session_caller(c->service, c->tx, c->arena, c->request, &session, &c->caller);
 	c->by_session = r == 0;
 	c->weak = r == 0 && !session.strong;
+	c->proven_ms = r == 0 ? session.proven_ms : 0;
 	if (r == 0)
 		return 0;
 	if (r != -ENOENT && r != -EACCES)

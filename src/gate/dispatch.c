@@ -22,8 +22,9 @@
 typedef int (*gate)(struct call *c);
 
 /* The order is the contract: the first gate that refuses writes the error document. */
-static const gate gates[] = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,     gate_version,
-                             gate_roles,        gate_parameters,  gate_body,       gate_body_scope, gate_payment};
+static const gate gates[] = {gate_authenticate, gate_access_list, gate_membership, gate_bucket,
+                             gate_version,      gate_roles,       gate_proof,      gate_parameters,
+                             gate_body,         gate_body_scope,  gate_payment};
 
 /* A body may take half a minute to arrive, and rights that were revoked meanwhile must not count any more, so most
  * gates run again then. But a call takes its token from the bucket only once, and version and parameters cannot have

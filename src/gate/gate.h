@@ -11,6 +11,7 @@ must_check int gate_membership(struct call *c);   /* membership.c: 404, 401, 403
 must_check int gate_bucket(struct call *c);       /* bucket.c: 429 */
 must_check int gate_version(struct call *c);      /* version.c: 406 */
 must_check int gate_roles(struct call *c);        /* roles.c: 403 */
+must_check int gate_proof(struct call *c);        /* proof.c: 403 */
 must_check int gate_parameters(struct call *c);   /* parameters.c: 400 */
 must_check int gate_body(struct call *c);         /* body.c: 400, 413, 415 */
 must_check int gate_body_scope(struct call *c);   /* body_scope.c: 404, 401, 403 */

@@ -1,6 +1,7 @@
 /* Recovery codes, as hashes. */
 #include "identity/recovery.h"
 
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "store/seal.h"
@@ -38,7 +39,7 @@ int recovery_make(struct tx *tx, struct arena *a, struct str user_id, json_t *co
 	}
 	d.id = user_id;
 	d.secret = json_text(a, hashes);
-	d.body = arena_printf(a, "{\"left\":%d}", RECOVERY_CODES);
+	d.body = arena_printf(a, "{\"left\":%d,\"madeMs\":%lld}", RECOVERY_CODES, (long long)clock_now_ms());
 	return known ? tx_update(tx, &d) : tx_insert(tx, &d);
 }
 
@@ -76,7 +77,9 @@ int recovery_use(struct tx *tx, struct arena *a, struct str user_id, struct str 
 		return -EACCES;
 	json_array_remove(hashes, found);
 	d.secret = json_text(a, hashes);
-	d.body = arena_printf(a, "{\"left\":%zu}", count - 1);
+	json_t *body = doc_json(a, d.body);
+	json_put(body, "left", json_integer((json_int_t)count - 1));
+	d.body = json_text(a, body);
 	return tx_update(tx, &d);
 }
 
@@ -85,6 +88,14 @@ int recovery_left(struct tx *tx, struct arena *a, struct str user_id, int64_t *r
 	struct doc d;
 	int result = tx_get(tx, a, "user_recovery", user_id, &d);
 	*ret_left = result == 0 ? json_number(doc_json(a, d.body), "left") : 0;
+	return result == -ENOENT ? 0 : result;
+}
+
+int recovery_added(struct tx *tx, struct arena *a, struct str user_id, int64_t *ret_ms)
+{
+	struct doc d;
+	int result = tx_get(tx, a, "user_recovery", user_id, &d);
+	*ret_ms = result == 0 ? json_number(doc_json(a, d.body), "madeMs") : 0;
 	return result == -ENOENT ? 0 : result;
 }
 

@@ -62,6 +62,8 @@ static bool session_read(struct arena *a, const struct doc *d, struct session *s
 	    !clock_parse(json_field(body, "usedAt"), &s->used_ms))
 		return false;
 	s->idle_ms = s->used_ms + json_number(body, "idleSeconds") * 1000;
+	if (!clock_parse(json_field(body, "provenAt"), &s->proven_ms))
+		s->proven_ms = d->created_ms;
 	return true;
 }
 
@@ -251,7 +253,8 @@ int session_begin(struct tx *tx, struct arena *a, const struct service *s, const
 	                                .expires_ms = now + seconds * 1000,
 	                                .idle_ms = now + idle * 1000,
 	                                .how = str_of(how),
-	                                .strong = strong};
+	                                .strong = strong,
+	                                .proven_ms = now};
 	*ret_cookie =
 	        arena_printf(a, SESSION_COOKIE "=%.*s.%s; Path=/; Max-Age=%lld; Secure; HttpOnly; SameSite=Strict",
 	                     STR_ARG(d.id), secret, (long long)seconds);
@@ -287,6 +290,16 @@ bool device_is_known(struct arena *a, const struct request *r, struct str userna
 int session_strengthen(struct tx *tx, struct arena *a, struct str id)
 {
 	return tx_set_field(tx, a, "user_session", id, "strong", json_true());
+}
+
+bool session_is_proven(int64_t proven_ms)
+{
+	return clock_now_ms() - proven_ms < PROOF_MINUTES * INT64_C(60000);
+}
+
+int session_prove(struct tx *tx, struct arena *a, struct str id)
+{
+	return tx_set_field(tx, a, "user_session", id, "provenAt", json_time(clock_now_ms()));
 }
 
 /* Ending. Who listens to a stream of events is told by the store's generation of identities. */

@@ -5,7 +5,7 @@
  * time from its beginning, and a time from its last use.
  *
  *   "user_session"  id, parent = user; secret: SHA-256 of the cookie's secret as hexadecimal (empty: no browser's);
- *                   body {"expiresAt","idleSeconds","usedAt","address","agent","how","strong"} */
+ *                   body {"expiresAt","idleSeconds","usedAt","address","agent","how","strong","provenAt"?} */
 #ifndef STEWARD_IDENTITY_SESSIONS_H
 #define STEWARD_IDENTITY_SESSIONS_H
 
@@ -21,7 +21,19 @@ struct session {
 	int64_t created_ms, used_ms, expires_ms, idle_ms; /* idle_ms: when it ends without another use */
 	struct str how;                                   /* it was begun: "password", "passkey", "oidc" ... */
 	bool strong;                                      /* with more than a password */
+	int64_t proven_ms; /* when its user has last shown who it is: at the beginning, or later */
 };
+
+/* A session may be stolen, so what would outlive it (factors, passwords, credentials, members) is changed only by who
+ * has shown within these minutes who it is: by signing in, or by a password, a code or a passkey once more. */
+#define PROOF_MINUTES 15
+#define PROOF_NEEDED "PROOF_NEEDED"
+#define PROOF_NEEDED_DETAIL                                                                           \
+	"This needs a fresh proof of who you are: the password, a code or a passkey once more (POST " \
+	"/api/session/proof), or sign in again."
+bool session_is_proven(int64_t proven_ms);
+/* In a write: the session's user has just shown who it is. */
+must_check int session_prove(struct tx *tx, struct arena *a, struct str id);
 
 /* The value of a cookie; STR_NONE when it is not there, or there more than once. */
 struct str request_cookie(const struct request *r, const char *name);

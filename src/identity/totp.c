@@ -68,6 +68,14 @@ int totp_is_on(struct tx *tx, struct arena *a, struct str user_id, bool *ret_on)
 	return result == -ENOENT ? 0 : result;
 }
 
+int totp_added(struct tx *tx, struct arena *a, struct str user_id, int64_t *ret_ms)
+{
+	struct doc d;
+	int result = tx_get(tx, a, "user_totp", user_id, &d);
+	*ret_ms = result == 0 ? json_number(doc_json(a, d.body), "confirmedMs") : 0;
+	return result == -ENOENT ? 0 : result;
+}
+
 int totp_enroll(struct tx *tx, struct arena *a, struct str user_id, struct str *ret_base32)
 {
 	unsigned char key[TOTP_KEY];
@@ -135,6 +143,8 @@ int totp_check(struct tx *tx, struct arena *a, struct str user_id, struct str co
 	OPENSSL_cleanse(key, sizeof key);
 	bool right = step > json_number(body, "lastStep");
 	if (right) {
+		if (confirm)
+			json_put(body, "confirmedMs", json_integer(clock_now_ms()));
 		json_put(body, "confirmed", json_true());
 		json_put(body, "lastStep", json_integer(step));
 		json_put(body, "failures", json_integer(0));

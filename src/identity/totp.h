@@ -3,7 +3,7 @@
  * from whatever address it comes: only somebody who has the password gets here.
  *
  *   "user_totp"  id = user; secret: the key in base32, sealed;
- *                body {"confirmed","lastStep","failures","failedAtMs"} */
+ *                body {"confirmed","confirmedMs"?,"lastStep","failures","failedAtMs"} */
 #ifndef STEWARD_IDENTITY_TOTP_H
 #define STEWARD_IDENTITY_TOTP_H
 
@@ -18,6 +18,8 @@ void totp_code(const unsigned char *key, size_t key_n, uint64_t step, char ret_c
 
 /* Whether the user has a confirmed key. */
 must_check int totp_is_on(struct tx *tx, struct arena *a, struct str user_id, bool *ret_on);
+/* When it was confirmed; 0: not at all, or by an older version. */
+must_check int totp_added(struct tx *tx, struct arena *a, struct str user_id, int64_t *ret_ms);
 /* In a write: a new key that counts once it is confirmed; an older unconfirmed one is replaced. -EEXIST: one is
  * confirmed. */
 must_check int totp_enroll(struct tx *tx, struct arena *a, struct str user_id, struct str *ret_base32);

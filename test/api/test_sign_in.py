@@ -9,6 +9,7 @@ from client import REMOTE, Api, Server, assert_problem, cli, metric, ok, unique,
 from conftest import end
 from database import free_port
 from test_invitations import Inbox, smtp
+from test_sign_in_federated import Authenticator
 from test_users import LINK, name
 
 COOKIE, DEVICE = '__Host-steward', '__Host-steward-device'
@@ -102,6 +103,11 @@ class Site:
 		link, token = LINK.search(self.letter(guest, '/invitations/')).groups()
 		ok(browser.post('/api/invitations/' + token, {'password': PASSWORD, 'firstName': 'Grace', 'lastName': 'Hopper'}))
 		return guest, browser, link
+
+	def reset(self, username):
+		"""The token of a letter that sets a new password."""
+		assert Browser(self.server).post('/api/session/forgotten', {'username': username}).status_code == 202
+		return re.search(r'/console/reset/([\w-]+)', self.letter(username, '/console/reset/')).group(1)
 
 	def letters(self, to, about):
 		texts = [email.message_from_bytes(e.content).get_payload(decode=True).decode() for e in list(self.inbox.letters) if e.rcpt_tos == [to]]
@@ -484,8 +490,104 @@ def test_invitation_in_a_browser(site):
 	assert answer.status_code == 200 and 'Set-Cookie' not in answer.headers
 
 
+def test_stolen_session_leaves_nothing_behind(site):
+	"""Without a proof that is minutes old, a session changes no factor and makes no credential, member or way in; and what was
+	added nevertheless ends with a reset."""
+	s = site.server
+	org = ok(s.post('/orgs', json={'name': unique('org')}), 201)['organization']['id']
+	group = ok(s.post('/groups', json={'name': unique(), 'orgId': org}))['id']
+	username, b, _ = site.person(org, ['ORG_OWNER'])
+	fed = ok(b.get('/orgs/%s/federationSettings' % org))['id']
+	key = ok(b.post('/orgs/%s/apiKeys' % org, {'desc': 'x', 'roles': ['ORG_READ_ONLY']}))['id']
+	account = ok(b.post('/orgs/%s/serviceAccounts' % org, {'name': 'x', 'description': 'x', 'roles': ['ORG_READ_ONLY'],
+		'secretExpiresAfterHours': 8}), 201)['clientId']
+	secret = ok(b.post('/api/session/totp/enroll'))['secret']
+	ok(b.post('/api/session/totp/confirm', {'code': totp(secret, now(s))}))
+	s.advance(15 * 60)
+	lasting = [('POST', '/api/session/recovery-codes', None), ('POST', '/api/session/totp/enroll', None), ('POST', '/api/session/passkeys/options', {}),
+		('POST', '/orgs/%s/apiKeys' % org, {'desc': 'x', 'roles': ['ORG_OWNER']}),
+		('PATCH', '/orgs/%s/apiKeys/%s' % (org, key), {'roles': ['ORG_OWNER']}),
+		('POST', '/orgs/%s/apiKeys/%s/accessList' % (org, key), [{'ipAddress': '192.0.2.1'}]),
+		('POST', '/groups/%s/apiKeys' % group, {'desc': 'x', 'roles': ['GROUP_OWNER']}),
+		('POST', '/orgs/%s/serviceAccounts' % org, {'name': 'y', 'description': 'y', 'roles': ['ORG_OWNER'], 'secretExpiresAfterHours': 8}),
+		('POST', '/orgs/%s/serviceAccounts/%s/secrets' % (org, account), {'secretExpiresAfterHours': 8}),
+		('POST', '/orgs/%s/invites' % org, {'username': name('thief'), 'roles': ['ORG_OWNER']}),
+		('POST', '/orgs/%s/users' % org, {'username': name('thief'), 'roles': {'orgRoles': ['ORG_OWNER']}}),
+		('POST', '/groups/%s/users' % group, {'username': name('thief'), 'roles': ['GROUP_OWNER']}),
+		('POST', '/federationSettings/%s/identityProviders' % fed, {'displayName': 'x', 'protocol': 'OIDC', 'issuerUri': 'https://thief.example'}),
+		('PATCH', '/orgs/%s/settings' % org, {'multiFactorAuthRequired': False}),
+		('POST', '/groups/%s/databaseUsers' % group, {'username': 'thief', 'databaseName': 'admin', 'password': 'correct horse',
+			'roles': [{'roleName': 'readAnyDatabase', 'databaseName': 'admin'}]})]
+	for method, path, body in lasting:
+		no(b.call(method, path, body), 403, 'PROOF_NEEDED')
+	# What leaves nothing behind goes on, and so do keys, which show who they are with each call.
+	ok(b.get('/orgs/%s/apiKeys' % org))
+	ok(b.post('/groups', {'name': unique(), 'orgId': org}))
+	ok(s.post('/orgs/%s/apiKeys' % org, json={'desc': 'y', 'roles': ['ORG_READ_ONLY']}))
+	# A proof: a wrong one is none, and another person's neither.
+	no(b.post('/api/session/proof', {'password': 'wrong one'}), 403, 'WRONG_PASSWORD')
+	no(b.post('/api/session/proof', {'code': '000000x'}), 400, 'WRONG_CODE')
+	for bad in ({}, {'password': PASSWORD, 'code': '1'}):
+		no(b.post('/api/session/proof', bad), 400, 'VALIDATION_ERROR')
+	no(Browser(s).post('/api/session/proof', {'password': PASSWORD}), 401, 'NOT_SIGNED_IN')
+	no(b.post('/api/session/recovery-codes'), 403, 'PROOF_NEEDED')
+	for proof in (lambda: {'password': PASSWORD}, lambda: {'code': totp(secret, now(s))}):
+		ok(b.post('/api/session/proof', proof()), 204)
+		ok(b.post('/orgs/%s/apiKeys' % org, {'desc': 'z', 'roles': ['ORG_READ_ONLY']}))
+		s.advance(15 * 60)
+		no(b.post('/api/session/recovery-codes'), 403, 'PROOF_NEEDED')
+	# The reset takes codes that are new, and tells so in the answer and in the letter.
+	answer = ok(b.post('/api/session/reset', {'token': site.reset(username), 'password': 'a new password'}))
+	assert [x['kind'] for x in answer['removed']] == ['ONE_TIME_CODES', 'RECOVERY_CODES'] and answer['kept'] == [], answer
+	letter = site.letter(username, 'the password was changed by a link.')
+	assert 'Removed, because it was added lately:\r\n  one-time codes, added at 20' in letter
+	assert ok(b.get('/api/session'))['security'] == {'password': True, 'totp': False, 'passkeys': 0, 'recoveryCodesLeft': 0}
+
+
+def test_a_passkey_of_a_thief_goes_with_a_reset(site):
+	"""One that was added lately goes, whichever session added it: a thief may have ended that one. An old one stays, and is named."""
+	s = site.server
+	origin, at = 'https://localhost:%d' % s.port, {'headers': [('Host', 'localhost:%d' % s.port)]}  # passkeys need a name
+	username, b, _ = site.person()
+	old, thief, foreign = Authenticator(), Authenticator(), Authenticator()
+
+	def add(key, called):
+		options = ok(b.post('/api/session/passkeys/options', {}, **at))
+		return b.post('/api/session/passkeys', {'ticket': options['ticket'], 'name': called, 'credential': key.make(options, origin)}, **at)
+
+	def show(browser, key, path='passkey'):
+		options = ok(browser.post('/api/session/passkey/options', {}, **at))
+		return browser.post('/api/session/' + path, {'ticket': options['ticket'], 'credential': key.get(options, origin)}, **at)
+
+	ok(add(old, 'old'), 201)
+	s.advance(8 * 86400)
+	ok(show(b, old))
+	ok(add(thief, 'thief\nspoofed'), 201)
+	ok(show(Browser(s), thief))
+	s.advance(15 * 60)
+	no(b.post('/api/session/passkeys/options', {}, **at), 403, 'PROOF_NEEDED')
+	no(b.delete('/api/session/passkeys/' + ok(b.get('/api/session/passkeys'))['results'][0]['id']), 403, 'PROOF_NEEDED')
+	# Nobody's passkey proves nothing, another person's neither; the own one does.
+	foreign.user = old.user
+	no(show(b, foreign, 'passkey/proof'), 401, 'INVALID_CREDENTIALS')
+	_, other, _ = site.person()
+	no(show(other, old, 'passkey/proof'), 401, 'INVALID_CREDENTIALS')
+	no(show(Browser(s), old, 'passkey/proof'), 401, 'NOT_SIGNED_IN')
+	ok(show(b, old, 'passkey/proof'), 204)
+	ok(b.post('/api/session/passkeys/options', {}, **at))
+	ok(b.delete('/api/session'), 204)
+	answer = ok(b.post('/api/session/reset', {'token': site.reset(username), 'password': 'a new password'}))
+	assert [(x['kind'], x['name']) for x in answer['removed']] == [('PASSKEY', 'thief spoofed')], answer
+	assert [(x['kind'], x['name']) for x in answer['kept']] == [('PASSKEY', 'old')], answer
+	letter = site.letter(username, 'the password was changed by a link.')
+	assert '  passkey "thief spoofed", added at 20' in letter and letter.index('thief spoofed') < letter.index('Still good') < letter.index('"old"')
+	no(show(Browser(s), thief), 401, 'INVALID_CREDENTIALS')
+	ok(show(Browser(s), old))
+
+
 def test_acts_as_its_user(site):
 	s = site.server
+	ok(site.owner.sign_in(site.name))
 	_, member, _ = site.person()
 	project = unique()
 	made = ok(site.owner.post('/groups', {'name': project, 'orgId': s.org}), 200)

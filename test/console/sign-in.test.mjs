@@ -203,6 +203,35 @@ check(server, 'a passkey: added, used, removed', async ({page}) => {
 	await page.getByRole('alert').waitFor();
 });
 
+check(server, 'what outlives a session asks once more who it is', async ({page}) => {
+	await enter(page, '/console/account');
+	let stale = true; // as a session is whose last proof is a quarter of an hour old
+	await page.route('**/api/session/totp/enroll', route => stale ? route.fulfill({status: 403, json: {error: 403, errorCode: 'PROOF_NEEDED', detail: 'x', parameters: []}}) : route.fallback());
+	page.on('response', r => {
+		if (r.url().endsWith('/api/session/proof') && r.status() === 204)
+			stale = false;
+	});
+	await page.getByRole('button', {name: 'Set up an app'}).click();
+	const proof = page.getByRole('dialog', {name: 'Is it still you?'});
+	await proof.waitFor();
+	await axe(page);
+	await proof.getByLabel('Password').fill('not the password');
+	await proof.getByRole('button', {name: 'Go on'}).click();
+	await proof.locator('.fault, [role=alert]').first().waitFor();
+	assert.equal(await page.locator('[data-secret]').count(), 0);
+	await proof.getByLabel('Password').fill(owner.password);
+	await proof.getByRole('button', {name: 'Go on'}).click();
+	await page.locator('[data-secret]').waitFor();
+	assert.equal(await proof.count(), 0);
+	await page.keyboard.press('Escape');
+
+	stale = true; // who does not want to show it is refused
+	await page.getByRole('button', {name: 'Set up an app'}).click();
+	await proof.getByRole('button', {name: 'Cancel'}).click();
+	await page.getByRole('dialog').getByRole('alert').waitFor();
+	assert.equal(await page.locator('[data-secret]').count(), 0);
+});
+
 check(server, 'a forgotten password, by a letter', async ({page}) => {
 	await page.goto('/console/sign-in');
 	await page.getByLabel('Mail address').fill(owner.username);

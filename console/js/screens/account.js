@@ -76,7 +76,10 @@ function Totp({security, onChanged}) {
 		onChanged();
 		say(t('account.totpGone'));
 	};
-	const fresh = async body => got((await send('POST', '/api/session/recovery-codes', body)).recoveryCodes);
+	const fresh = async body => {
+		await send('POST', '/api/session/proof', body);
+		got((await send('POST', '/api/session/recovery-codes', {})).recoveryCodes);
+	};
 	return html`<${Card} title=${t('account.totp')} actions=${security.totp ? html`<${Button} small onClick=${() => setShown('codes')}>${t('account.newCodes')}<//><${Button} small kind="danger"
 			onClick=${() => setShown('off')}>${t('account.totpOff')}<//>` : html`<${Button} small kind="go" onClick=${() => setShown('enrol')}>${t('account.totpSet')}<//>`}>
 		<p>${security.totp ? t('account.totpOn', {n: security.recoveryCodesLeft ?? 0}) : t('account.totpNone')}</p>

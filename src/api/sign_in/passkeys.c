@@ -157,7 +157,8 @@ static int count_check(struct visit *v, const struct doc *passkey)
 	return visit_fail_sign_in(v);
 }
 
-static int sign_in_save(struct visit *v)
+/* In a write: the passkey that has answered the challenge, which counts it. */
+static int answer_use(struct visit *v, struct doc *ret_passkey)
 {
 	const struct passkey_visit *p = v->state;
 	struct tx *tx = v->call.tx;
@@ -177,7 +178,14 @@ static int sign_in_save(struct visit *v)
 	json_put(body, "backedUp", json_boolean(p->authenticator.backed_up));
 	json_put_time(body, "lastUsedAt", clock_now_ms());
 	d.body = json_text(v->arena, body);
-	result = tx_update(tx, &d);
+	*ret_passkey = d;
+	return tx_update(tx, &d);
+}
+
+static int sign_in_save(struct visit *v)
+{
+	struct doc d;
+	int result = answer_use(v, &d);
 	return result < 0 ? result : visit_sign_in(v, d.parent, "passkey", true);
 }
 
@@ -201,7 +209,7 @@ static const char *sign_in_fault(struct visit *v, struct passkey_visit *p)
 	return passkey_fault(&p->credential.answer, json_str_of(p->ticket.data), &p->place, &p->authenticator);
 }
 
-static int sign_in(struct visit *v)
+static int answer_read(struct visit *v)
 {
 	struct passkey_visit *p = arena_new_of(v->arena, struct passkey_visit);
 	v->state = p;
@@ -222,10 +230,38 @@ static int sign_in(struct visit *v)
 	const char *fault = sign_in_fault(v, p);
 	if (fault)
 		return refuse(v, fault);
-	result = count_check(v, &p->passkey);
-	v->save = sign_in_save;
 	v->ended = sign_in_ended;
-	return result;
+	return count_check(v, &p->passkey);
+}
+
+static int sign_in(struct visit *v)
+{
+	v->save = sign_in_save;
+	return answer_read(v);
+}
+
+/* POST passkey/proof: somebody who is signed in shows once more who it is, by a challenge of passkey/options. */
+
+static int prove_save(struct visit *v)
+{
+	struct doc d;
+	int result = visit_still_signed_in(v);
+	if (result == 0)
+		result = answer_use(v, &d);
+	if (result == 0)
+		result = session_prove(v->call.tx, v->arena, v->session.id);
+	return result < 0 ? result : session_strengthen(v->call.tx, v->arena, v->session.id);
+}
+
+static int prove(struct visit *v)
+{
+	v->save = prove_save;
+	int result = visit_own_account(v);
+	if (result == 0)
+		result = answer_read(v);
+	const struct passkey_visit *p = v->state;
+	return result == 0 && !str_eq(p->passkey.parent, v->session.user_id) ? refuse(v, "it is another user's")
+	                                                                     : result;
 }
 
 /* The user's own. */
@@ -473,6 +509,7 @@ void passkeys_serve(struct service *s, struct request *r)
 	static const struct visit_row rows[] = {
 	        {"POST", "/passkey/options", sign_in_options, VISIT_BODY},
 	        {"POST", "/passkey", sign_in, VISIT_BODY},
+	        {"POST", "/passkey/proof", prove, VISIT_SIGNED_IN | VISIT_BODY},
 	        {"POST", "/passkeys/options", new_options, VISIT_SIGNED_IN | VISIT_BODY},
 	        {"GET", "/passkeys", list, VISIT_SIGNED_IN},
 	        {"POST", "/passkeys", create, VISIT_SIGNED_IN | VISIT_BODY},

@@ -158,6 +158,7 @@ static const struct visit_row rows[] = {
         {"POST", "/totp/confirm", totp_confirm, VISIT_SIGNED_IN | VISIT_BODY},
         {"POST", "/recovery", sign_in_recovery, VISIT_BODY},
         {"POST", "/recovery-codes", recovery_again, VISIT_SIGNED_IN},
+        {"POST", "/proof", account_prove, VISIT_SIGNED_IN | VISIT_BODY},
         {"POST", "/change-password", account_change_password, VISIT_SIGNED_IN | VISIT_BODY},
         {"POST", "/forgotten", forgotten_ask, VISIT_BODY},
         {"POST", "/reset", reset_set, VISIT_BODY},

@@ -387,12 +387,14 @@ static int pause_check(struct tx *tx, struct arena *a, struct str user_id)
 	return known ? tx_update(tx, &d) : tx_insert(tx, &d);
 }
 
-static struct str reset_link(struct arena *a, const char *base_url, const struct doc *user)
+/* keeps_codes: an operator's, who decides by an option of its own whether codes are asked for. */
+static struct str reset_link(struct arena *a, const char *base_url, const struct doc *user, bool keeps_codes)
 {
 	struct str mark = fingerprint(a, user->secret);
-	return arena_printf(a, "%s/console/reset/%.*s", base_url,
-	                    STR_ARG(ticket_issue(a, "reset", user->id, RESET_SECONDS,
-	                                         json_pack("{s:s%}", "password", mark.p, mark.n))));
+	return arena_printf(
+	        a, "%s/console/reset/%.*s", base_url,
+	        STR_ARG(ticket_issue(a, "reset", user->id, RESET_SECONDS,
+	                             json_pack("{s:s%, s:b}", "password", mark.p, mark.n, "keepsCodes", keeps_codes))));
 }
 
 int password_link(struct tx *tx, struct arena *a, const char *base_url, struct str username, bool without_codes,
@@ -409,7 +411,7 @@ int password_link(struct tx *tx, struct arena *a, const char *base_url, struct s
 			result = recovery_remove(tx, id);
 	}
 	if (result == 0)
-		*ret_link = reset_link(a, base_url, &user);
+		*ret_link = reset_link(a, base_url, &user, true);
 	return result;
 }
 
@@ -433,11 +435,12 @@ static int letter_run(struct tx *tx, void *ctx)
 		         STR_ARG(l->username));
 		return 0;
 	}
-	struct str text = arena_printf(a,
-	                               "Somebody has asked for a new password for %.*s.\n\nTo choose one, open\n\n"
-	                               "%.*s\n\nThe link can be used once, for an hour.\n"
-	                               "If it was not you, ignore this letter: nothing has changed.\n",
-	                               STR_ARG(l->username), STR_ARG(reset_link(a, l->service->base_url, &user)));
+	struct str text =
+	        arena_printf(a,
+	                     "Somebody has asked for a new password for %.*s.\n\nTo choose one, open\n\n"
+	                     "%.*s\n\nThe link can be used once, for an hour.\n"
+	                     "If it was not you, ignore this letter: nothing has changed.\n",
+	                     STR_ARG(l->username), STR_ARG(reset_link(a, l->service->base_url, &user, false)));
 	return account_letter(tx, a, id, l->username, "A new password for Steward", text);
 }
 
@@ -499,13 +502,16 @@ static int reset_save(struct visit *v)
 		result = ticket_use(tx, v->arena, &e->ticket);
 	if (result < 0)
 		return result == -ENOENT || result == -EACCES ? fail_link(v) : result;
-	result = account_take_over(tx, v->arena, &user);
+	struct found_factors found;
+	result = account_reset(v, &user, e->new_hash, json_flag(e->ticket.data, "keepsCodes"), &found);
 	if (result == 0)
-		result = account_set_password(v, &user, e->new_hash, STR_NONE);
-	if (result == 0)
-		result = account_changed(v, user.id, json_field(doc_json(v->arena, user.body), "username"),
-		                         "the password was changed by a link");
-	return result < 0 ? result : password_passed(v, &user, "letter");
+		result = password_passed(v, &user, "letter");
+	/* Who still has to give a code is told nothing yet. */
+	if (result == 0 && v->signed_in) {
+		json_object_set(v->out, "removed", found.removed);
+		json_object_set(v->out, "kept", found.kept);
+	}
+	return result;
 }
 
 int reset_set(struct visit *v)

@@ -14,10 +14,18 @@ struct str first_link(struct arena *a, const char *base_url, struct str user_id)
 bool first_is_open(struct arena *a, const struct doc *user);
 
 /* account.c */
-visit_step account_change_password, totp_begin, totp_confirm, totp_end, recovery_again;
+visit_step account_prove, account_change_password, totp_begin, totp_confirm, totp_end, recovery_again;
 /* In a write, before the link of a letter sets an account's password: all sessions end, and where the account's owner
  * was never there before, what somebody else may have put into it (passkeys, codes) goes. */
 must_check int account_take_over(struct tx *tx, struct arena *a, const struct doc *user);
+/* In save(): the link of a letter sets the password. All sessions end, what was added to the account lately goes, since
+ * a thief may have added it (one-time and recovery codes only where not keeps_codes), and its owner is told what went and what is left: [{"kind","name"?,"addedAt"?}, ...],
+ * freed with the arena. */
+struct found_factors {
+	json_t *removed, *kept;
+};
+must_check int account_reset(struct visit *v, struct doc *user, struct str hash, bool keeps_codes,
+                             struct found_factors *f);
 /* In save(): the account has this password from now on, and all its sessions but one (empty: all) end. Changes
  * user->secret. */
 must_check int account_set_password(struct visit *v, struct doc *user, struct str hash, struct str but);

@@ -357,8 +357,12 @@ int visit_own_factors(struct visit *v)
 	int result = visit_own_account(v);
 	if (result == 0 && !v->session.strong && !str_is(v->session.how, "letter"))
 		result = tx_count(v->call.tx, "user_passkey", v->session.user_id, &passkeys);
-	if (result < 0 || !passkeys)
+	if (result < 0)
 		return result;
+	if (!passkeys)
+		return session_is_proven(v->session.proven_ms)
+		               ? 0
+		               : call_fail(&v->call, 403, PROOF_NEEDED, PROOF_NEEDED_DETAIL);
 	return call_fail(&v->call, 403, "PASSKEY_NEEDED",
 	                 "The account has a passkey: sign in with that to change how it is signed in to. Who has lost "
 	                 "it asks for a letter, as for a forgotten password.");

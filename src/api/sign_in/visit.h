@@ -83,7 +83,8 @@ must_check int visit_sign_in(struct visit *v, struct str user_id, const char *ho
  * a password or a key behind in the account of somebody of its domain. */
 must_check int visit_own_account(struct visit *v);
 /* The same, in run() and save(), and 403 for a session by a password alone where the account has a passkey: who has
- * found out a password must not be able to add a second factor of their own. */
+ * found out a password must not be able to add a second factor of their own. And 403 where the last proof of who it is
+ * is not fresh: who has stolen a session must not be able to add a factor that outlives it. */
 must_check int visit_own_factors(struct visit *v);
 /* In save(): reads the session again; 401 where it has ended since run(). */
 must_check int visit_still_signed_in(struct visit *v);
