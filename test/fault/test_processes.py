@@ -6,18 +6,9 @@ import pytest
 
 import client
 from client import until
+from processes import SETS, descriptors, status
 
 NOBODY = 65534
-BOUND = 'CapInh', 'CapPrm', 'CapEff', 'CapAmb'
-
-
-def status(pid):
-	"""Of a process, or of all of its threads alike: /proc/PID/status by name."""
-	return dict(line.split(':\t', 1) for line in pathlib.Path('/proc/%d/status' % pid).read_text().splitlines() if ':\t' in line)
-
-
-def descriptors(pid):
-	return {int(f.name): os.readlink(f) for f in pathlib.Path('/proc/%d/fd' % pid).iterdir()}
 
 
 def helper(name, *args, kind=socket.SOCK_STREAM):
@@ -43,7 +34,7 @@ def test_helper_programs(name, args, kind, keeps_user):
 	try:
 		until(lambda: status(process.pid).get('Seccomp') == '2', what='%s gives up its rights before it reads anything' % name)
 		told = status(process.pid)
-		assert {told[k] for k in BOUND} == {'0' * 16} and told['NoNewPrivs'] == '1' and process.poll() is None
+		assert {told[k] for k in SETS} == {'0' * 16} and told['NoNewPrivs'] == '1' and process.poll() is None
 		if os.geteuid() == 0:
 			assert told['CapBnd'] == '0' * 16
 			assert told['Uid'].split() == told['Gid'].split() == ['0' if keeps_user else str(NOBODY)] * 4

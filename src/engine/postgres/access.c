@@ -136,9 +136,9 @@ static void hba_make(struct buf *b, const struct engine_access *access)
 	}
 }
 
-static void ident_make(struct buf *b, const struct engine *e, const struct engine_access *access)
+static void ident_make(struct buf *b, const struct pg_user *u, const struct engine_access *access)
 {
-	uid_t ids[2] = {geteuid(), e->uid};
+	uid_t ids[2] = {geteuid(), u->uid};
 	buf_z(b, "# Written by Steward; changes are lost.\n");
 	for (int i = 0; i < 2; i++) {
 		char space[1024];
@@ -168,7 +168,7 @@ int pg_access_file_write(struct pg_cluster *c, const char *path, const struct bu
 	char *old = NULL;
 	bool same = pg_file_read(path, PG_HBA_MAX, &old) == 0 && strlen(old) == b->n && memcmp(old, b->p, b->n) == 0;
 	free(old);
-	int r = same ? 0 : pg_file_write(c->engine, path, b->p, b->n, true);
+	int r = same ? 0 : pg_file_write(c->user, path, b->p, b->n, true);
 	if (r == 0 && !same)
 		*changed = true;
 	return r;
@@ -216,7 +216,7 @@ int pg_access_write(struct pg_cluster *c, struct pg_node *n, const struct engine
 	char path[PG_PATH];
 	bool changed = false;
 	hba_make(&hba, pg_node_is_shard(c, n) ? NULL : access); /* users come to the router alone */
-	ident_make(&ident, c->engine, access);
+	ident_make(&ident, c->user, access);
 	pg_node_path(c, n, "conf/pg_ident.conf", path);
 	int r = pg_access_file_write(c, path, &ident, &changed);
 	if (r == 0)
@@ -310,7 +310,7 @@ static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engi
 		if (r == 0 && !n->admits)
 			r = files_verify(conn, ret_why);
 		if (r == -EINVAL && old)
-			(void)!pg_file_write(c->engine, path, old, strlen(old), true);
+			(void)!pg_file_write(c->user, path, old, strlen(old), true);
 		if (r == 0 && !n->admits) {
 			r = pg_node_reload(c, n);
 			n->admits = r == 0;
@@ -575,7 +575,7 @@ static void mark_make(const struct pg_cluster *c, const struct engine_access *ac
 	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
 		mark_add(&b, scripts[i]);
 	hba_make(&b, access);
-	ident_make(&b, c->engine, access);
+	ident_make(&b, c->user, access);
 	mark_add(&b, "shards closed, connections limited"); /* what is applied beside: other words when that changes */
 	mark_add(&b, pg_module_version);
 	for (size_t i = 0; i < access->refused_count; i++)

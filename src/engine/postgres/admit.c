@@ -52,7 +52,7 @@ static int rules_read(struct pg_cluster *c, struct pg_node *n, struct buf *b)
 		r = pg_file_read(path, PG_HBA_MAX, &text);
 		if (r == 0) {
 			rules_path(c, n, path);
-			r = pg_file_write(c->engine, path, text, strlen(text), true);
+			r = pg_file_write(c->user, path, text, strlen(text), true);
 			if (r < 0)
 				free(text);
 		}

@@ -70,9 +70,9 @@ void pg_archive_configure(struct buf *b, const struct pg_cluster *c, const struc
 		term = c->sets[i].number == n->set ? c->sets[i].term : term;
 	/* A directory that is not there when the server reads its name would not be taken. */
 	pg_node_path(c, n, "spool", dir);
-	int r = pg_dir_make(c->engine, dir, true);
+	int r = pg_dir_make(c->user, dir, true);
 	pg_spool_dir(c, n, term, dir);
-	r = r < 0 ? r : pg_dir_make(c->engine, dir, true);
+	r = r < 0 ? r : pg_dir_make(c->user, dir, true);
 	if (r < 0)
 		log_error("engine: cannot make %s: %s", dir, strerror(-r));
 	buf_printf(b,

@@ -42,8 +42,7 @@ struct fetch {
 
 /* Of the length that PostgreSQL expects: what is not there yet is zeros, which end the log. Made anew, since it is
  * given away: what lies there may be another name of somebody else's file. */
-static int file_make(const struct engine *e, const char *directory, const char *name, const char *bytes, size_t n,
-                     uint64_t length)
+static int file_make(const char *directory, const char *name, const char *bytes, size_t n, uint64_t length)
 {
 	char path[PG_PATH];
 	pg_path_set(path, "%s/%s", directory, name);
@@ -60,7 +59,10 @@ static int file_make(const struct engine *e, const char *directory, const char *
 	}
 	if (r == 0 && length > n && ftruncate(fd, (off_t)length) < 0)
 		r = -errno;
-	if (r == 0 && e->drop && fchown(fd, e->uid, e->gid) < 0)
+	/* It is the server's whose directory it is. */
+	struct stat of;
+	if (r == 0 &&
+	    (nolink_lstat(directory, &of) < 0 || (of.st_uid != geteuid() && fchown(fd, of.st_uid, of.st_gid) < 0)))
 		r = -errno;
 	if (close(fd) < 0 && r == 0)
 		r = -errno;
@@ -96,7 +98,7 @@ static int segment_make(const struct fetch *f, uint64_t number, const char *name
 	if (f->cut && f->cut - number * PG_SEGMENT < n)
 		n = (size_t)(f->cut - number * PG_SEGMENT);
 	coming_name(name, coming);
-	int r = file_make(f->engine, f->directory, coming, bytes, n, PG_SEGMENT);
+	int r = file_make(f->directory, coming, bytes, n, PG_SEGMENT);
 	return r < 0 || number >= f->held ? r : file_show(f, name);
 }
 
@@ -209,7 +211,7 @@ static int histories_fetch(struct fetch *f)
 			snprintf(f->missing, sizeof f->missing, "%s", name);
 			break;
 		}
-		r = file_make(f->engine, f->directory, name, text, n, 0);
+		r = file_make(f->directory, name, text, n, 0);
 		free(text);
 	}
 	return r;

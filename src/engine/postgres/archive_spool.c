@@ -595,7 +595,7 @@ static int file_keep(struct pg_cluster *c, const char *from, const char *name, c
 	if (r < 0)
 		return r;
 	pg_path_set(path, "%s/%s", to, as);
-	r = pg_file_write(c->engine, path, bytes, n, false);
+	r = pg_file_write(c->user, path, bytes, n, false);
 	free(bytes);
 	return r;
 }

@@ -175,7 +175,7 @@ static int config_try(struct pg_cluster *c, struct pg_node *n, const char **ret_
 	pg_node_path(c, n, "conf/postgresql.conf", conf);
 	snprintf(option, sizeof option, "config_file=%s", conf);
 	const char *argv[] = {program, "-C", "max_connections", "-D", data, "-c", option, NULL};
-	int r = pg_process_run(c->engine, argv, 10000);
+	int r = pg_process_run(c->user, argv, 10000);
 	if (r < 0) {
 		pg_why_set(ret_why, "params: %s", pg_why_last());
 		r = -EINVAL;
@@ -461,6 +461,11 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	int r = want->locked ? 0 : want_check(c, want, ret_why);
 	if (want->locked)
 		return pg_crypt_lock(c);
+	pthread_mutex_lock(&c->lock); /* before it gets a user, which is held as long as its project has clusters */
+	snprintf(c->group_id, sizeof c->group_id, "%s", want->group_id);
+	pthread_mutex_unlock(&c->lock);
+	if (c->node_count == 0)
+		c->user = pg_user_of(c->engine, want->group_id);
 	r = r < 0 ? r : pg_crypt_begin(c, want, ret_why);
 	r = r < 0 ? r : pg_restore_resume(c);
 	r = r < 0 || c->upgrading ? r : pg_missing_check(c, want, ret_why);
@@ -474,7 +479,7 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	r = r < 0 ? r : pg_missing_check(c, want, ret_why);
 	if (r < 0)
 		return r;
-	r = pg_dir_make(c->engine, dir, false);
+	r = pg_dir_make(c->user, dir, false);
 	struct pg_param old[PG_PARAMS_MAX];
 	size_t old_count = params_copy(c, old);
 	r = r < 0 ? r : want_take(c, want, ret_why);

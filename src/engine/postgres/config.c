@@ -276,7 +276,7 @@ int pg_config_write(struct pg_cluster *c, struct pg_node *n, bool *ret_changed)
 	pg_node_path(c, n, "conf/postgresql.conf", path);
 	bool same = pg_file_read(path, 1 << 20, &old) == 0 && strlen(old) == b.n && memcmp(old, b.p, b.n) == 0;
 	free(old);
-	int r = same ? 0 : pg_file_write(c->engine, path, b.p, b.n, true);
+	int r = same ? 0 : pg_file_write(c->user, path, b.p, b.n, true);
 	buf_free(&b);
 	if (r == 0 && ret_changed)
 		*ret_changed = !same;

@@ -391,11 +391,11 @@ static bool node_is_as(const struct pg_cluster *c, const struct pg_node *n, bool
 }
 
 /* What the service alone writes, it copies itself; the rest is the nodes' own, and so is its copy. */
-static int conf_copy(const struct engine *e, const char *from, const char *to)
+static int conf_copy(const struct pg_user *u, const char *from, const char *to)
 {
 	char source[PG_PATH], target[PG_PATH], *text;
 	DIR *d = nolink_opendir(from);
-	int r = d ? pg_dir_make(e, to, false) : -errno;
+	int r = d ? pg_dir_make(u, to, false) : -errno;
 	for (struct dirent *entry; r == 0 && d && (entry = readdir(d));) {
 		struct stat st;
 		pg_path_set(source, "%s/%s", from, entry->d_name);
@@ -405,7 +405,9 @@ static int conf_copy(const struct engine *e, const char *from, const char *to)
 		r = pg_file_read(source, PG_HBA_MAX, &text);
 		if (r < 0)
 			break;
-		r = pg_file_write(e, target, text, strlen(text), (st.st_mode & 0040) != 0);
+		r = strcmp(entry->d_name, PG_KEY_FILE) == 0
+		            ? pg_key_write(u, target, text, strlen(text))
+		            : pg_file_write(u, target, text, strlen(text), (st.st_mode & 0040) != 0);
 		free(text);
 	}
 	if (d)
@@ -440,11 +442,11 @@ static int node_copy(const struct converting *v, const char *from, const char *t
 		pg_path_set(target, "%s/%s", to, parts[i]);
 		const char *copy[] = {"/bin/cp", "-a", "--", source, target, NULL};
 		if (pg_file_is(source))
-			r = pg_process_run_until(c->engine, copy, COPY_MS, &stop);
+			r = pg_process_run_until(c->user, copy, COPY_MS, &stop);
 	}
 	pg_path_set(source, "%s/conf", from);
 	pg_path_set(target, "%s/conf", to);
-	return r < 0 ? r : conf_copy(c->engine, source, target);
+	return r < 0 ? r : conf_copy(c->user, source, target);
 }
 
 /* Both are there at every moment, under one name or the other. */
@@ -463,7 +465,7 @@ static int node_turn(const struct converting *v, struct pg_node *n)
 	c->copying = true;
 	pthread_mutex_unlock(&c->work);
 	int r = pg_tree_remove(fresh); /* of one that was cut short */
-	r = r < 0 ? r : pg_dir_make(c->engine, fresh, true);
+	r = r < 0 ? r : pg_dir_make(c->user, fresh, true);
 	r = r < 0 || !v->encrypted ? r : policy_set(fresh, c->files_key);
 	r = r < 0 ? r : node_copy(v, path, fresh);
 	r = r < 0 ? r : pg_filesystem_sync(fresh);

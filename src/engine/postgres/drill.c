@@ -15,7 +15,7 @@
 
 struct drill {
 	struct engine *e;
-	const char *cluster;
+	const struct engine_source *of;
 	struct engine_progress *progress;
 	size_t current, count; /* sets */
 	bool start;            /* files are written and a server is started */
@@ -56,7 +56,7 @@ static int files_verify(struct drill *d, const struct pg_throwaway *t, const cha
 	const char *argv[] = {program, "--quiet", data, NULL};
 	if (access(program, X_OK) < 0)
 		return 0;
-	int r = pg_process_run_until(d->e, argv, PROGRAM_MS, &stop);
+	int r = pg_process_run_until(t->user, argv, PROGRAM_MS, &stop);
 	if (r < 0)
 		pg_why_set(ret_why, "%s", pg_why_last());
 	return r;
@@ -79,7 +79,7 @@ static int relations_check(struct drill *d, const struct pg_throwaway *t, const 
 	        "--jobs=2", NULL};
 	if (access(program, X_OK) < 0)
 		return 0;
-	int r = pg_process_run_until(d->e, argv, PROGRAM_MS, &stop);
+	int r = pg_process_run_until(t->user, argv, PROGRAM_MS, &stop);
 	if (r < 0)
 		pg_why_set(ret_why, "%s", pg_why_last());
 	return r;
@@ -122,14 +122,14 @@ static int set_start(struct drill *d, struct repo_manifest *m, struct engine_pro
 	char data[PG_PATH];
 	/* Nobody asked for it: it leaves the databases more room than a restore would. */
 	int r = pg_throwaway_room(d->e, bytes + bytes / 4 + SPARE);
-	r = r < 0 ? r : pg_throwaway_new(d->e, (unsigned)json_number(facts, "major"), d->cluster, &t);
+	r = r < 0 ? r : pg_throwaway_new(d->e, d->of, (unsigned)json_number(facts, "major"), &t);
 	if (r < 0) {
 		pg_why_set(ret_why, "a throwaway server cannot be made: %s",
 		           r == -ENOENT || r == -ENOSPC ? pg_why_last() : strerror(-r));
 		return r;
 	}
 	pg_path_set(data, "%s/data", t.dir);
-	r = repo_restore(m, data, d->e->uid, d->e->gid, THREADS, &p);
+	r = repo_restore(m, data, t.user->uid, t.user->gid, THREADS, &p);
 	if (r < 0)
 		pg_why_set(ret_why, "%s", repository_why());
 	pg_snapshot_target(facts, &target);
@@ -171,11 +171,7 @@ static int set_prove(struct drill *d, struct repository *repository, const struc
 int pg_backup_prove(struct engine *e, const struct engine_source *of, bool start, struct engine_progress *progress,
                     struct arena *a, struct engine_proof *ret_proof, const char **ret_why)
 {
-	struct drill d = {.e = e,
-	                  .cluster = of->cluster_id,
-	                  .progress = progress,
-	                  .start = start,
-	                  .telling = PTHREAD_MUTEX_INITIALIZER};
+	struct drill d = {.e = e, .of = of, .progress = progress, .start = start, .telling = PTHREAD_MUTEX_INITIALIZER};
 	struct engine_proof proof = {0};
 	struct repository *repository;
 	struct str *sets;

@@ -241,7 +241,7 @@ static int set_export(struct run *x, const char *set, bool router, bool shard, c
 	}
 	const json_t *facts = repo_manifest_facts(m);
 	r = pg_throwaway_room(x->e, repo_manifest_amount(m)->bytes);
-	r = r < 0 ? r : pg_throwaway_new(x->e, (unsigned)json_number(facts, "major"), x->of->cluster_id, &t);
+	r = r < 0 ? r : pg_throwaway_new(x->e, x->of, (unsigned)json_number(facts, "major"), &t);
 	if (r < 0) {
 		pg_why_set(ret_why, "a throwaway server cannot be made: %s",
 		           r == -ENOENT || r == -ENOSPC ? pg_why_last() : strerror(-r));
@@ -249,7 +249,7 @@ static int set_export(struct run *x, const char *set, bool router, bool shard, c
 		return r;
 	}
 	pg_path_set(data, "%s/data", t.dir);
-	r = repo_restore(m, data, x->e->uid, x->e->gid, THREADS, &p);
+	r = repo_restore(m, data, t.user->uid, t.user->gid, THREADS, &p);
 	if (r < 0)
 		pg_why_set(ret_why, "%s", repository_why());
 	pg_snapshot_target(facts, &target);

@@ -341,7 +341,7 @@ int pg_node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_n
 	const char *argv[] = {program,     "-D",     fresh, "-h",     run,  "-p",   port,
 	                      "-U",        PG_SUPER, "-X",  "stream", "-c", "fast", "--no-manifest",
 	                      "--no-sync", "-w",     NULL};
-	int r = pg_process_run(c->engine, argv, 3600 * 1000);
+	int r = pg_process_run(c->user, argv, 3600 * 1000);
 	if (r == 0)
 		r = pg_node_mark_standby(c, n, fresh);
 	if (r == 0)
@@ -368,7 +368,7 @@ static int rewind_run(struct pg_cluster *c, struct pg_node *primary, struct pg_n
 	         run, primary->port, PG_SUPER);
 	const char *argv[] = {program, "--target-pgdata", data, "--source-server", source, "--config-file",
 	                      conf,    "--no-sync",       NULL};
-	return pg_process_run(c->engine, argv, 600 * 1000);
+	return pg_process_run(c->user, argv, 600 * 1000);
 }
 
 /* Cut short in a rewind, or never flushed. */
@@ -406,7 +406,7 @@ int pg_node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n)
 	pg_node_path(c, n, "data", data);
 	bool again = node_is_marked(c, n) || pg_node_is_standby(c, n);
 	(void)!pg_archive_drain(c, n); /* a fault is in the log; the set needs its node */
-	r = pg_file_write(c->engine, mark, "", 0, false);
+	r = pg_file_write(c->user, mark, "", 0, false);
 	if (r == 0 && (again || rewind_run(c, primary, n) < 0))
 		r = pg_node_copy_from(c, primary, n);
 	if (r == 0)

@@ -39,26 +39,42 @@ int pg_filesystem_sync(const char *path)
 	return r;
 }
 
-int pg_file_write(const struct engine *e, const char *path, const void *bytes, size_t n, bool for_nodes)
+int pg_file_write(const struct pg_user *u, const char *path, const void *bytes, size_t n, bool for_nodes)
 {
 	char name[NAME_MAX + 1];
-	bool shared = e->drop && for_nodes;
+	bool shared = u->other && for_nodes;
 	int dir = nolink_parent(AT_FDCWD, path, name);
 	if (dir < 0)
 		return -errno;
-	int r = file_replace_at(dir, name, (struct str){bytes, n}, shared ? 0640 : 0600, 0,
-	                        shared ? e->gid : FILE_NO_GROUP);
+	int r = file_replace_at(dir, name, (struct str){bytes, n},
+	                        !shared       ? 0600
+	                        : u->everyone ? 0644
+	                                      : 0640,
+	                        (uid_t)-1, shared ? u->gid : FILE_NO_GROUP);
 	close(dir);
 	return r;
 }
 
-int pg_file_give(const struct engine *e, const char *path)
+int pg_key_write(const struct pg_user *u, const char *path, const void *bytes, size_t n)
+{
+	char name[NAME_MAX + 1];
+	if (!u->other || geteuid() == 0)
+		return pg_file_write(u, path, bytes, n, true);
+	int dir = nolink_parent(AT_FDCWD, path, name);
+	if (dir < 0)
+		return -errno;
+	int r = file_replace_at(dir, name, (struct str){bytes, n}, 0600, u->uid, u->gid);
+	close(dir);
+	return r;
+}
+
+int pg_file_give(const struct pg_user *u, const char *path)
 {
 	char name[NAME_MAX + 1];
 	int dir = nolink_parent(AT_FDCWD, path, name);
 	if (dir < 0)
 		return -errno;
-	int r = file_replace_at(dir, name, (struct str){"", 0}, 0600, e->uid, e->drop ? e->gid : FILE_NO_GROUP);
+	int r = file_replace_at(dir, name, (struct str){"", 0}, 0600, u->uid, u->other ? u->gid : FILE_NO_GROUP);
 	close(dir);
 	return r;
 }
@@ -114,15 +130,15 @@ bool pg_file_is(const char *path)
 }
 
 /* The nodes' own: theirs alone. Ours: they may pass through, no more. */
-int pg_dir_make(const struct engine *e, const char *path, bool owned_by_nodes)
+int pg_dir_make(const struct pg_user *u, const char *path, bool owned_by_nodes)
 {
 	if (nolink_mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	int fd = nolink_open(path, O_RDONLY | O_DIRECTORY, 0), r = 0;
 	if (fd < 0)
 		return -errno;
-	if (e->drop &&
-	    (fchown(fd, owned_by_nodes ? e->uid : 0, e->gid) < 0 || fchmod(fd, owned_by_nodes ? 0700 : 0710) < 0))
+	mode_t mode = owned_by_nodes ? 0700 : u->everyone ? 0711 : 0710;
+	if (u->other && (fchown(fd, owned_by_nodes ? u->uid : geteuid(), u->gid) < 0 || fchmod(fd, mode) < 0))
 		r = -errno;
 	close(fd);
 	return r;

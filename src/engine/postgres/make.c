@@ -77,9 +77,9 @@ static int fresh_copy(struct pg_cluster *c, struct pg_node *from, struct pg_node
 	pg_node_path(c, to, "data.copy", fresh);
 	pg_node_path(c, to, "conf/unflushed", mark);
 	const char *copy[] = {"/bin/cp", "-a", "--reflink=auto", "--", source, fresh, NULL};
-	int r = pg_file_write(c->engine, mark, "", 0, false);
+	int r = pg_file_write(c->user, mark, "", 0, false);
 	if (r == 0)
-		r = pg_process_run(c->engine, copy, 120000);
+		r = pg_process_run(c->user, copy, 120000);
 	if (r == 0)
 		r = pg_node_mark_standby(c, to, fresh);
 	if (r == 0 && nolink_rename(fresh, data) < 0)
@@ -185,7 +185,7 @@ static int set_make(struct pg_cluster *c, unsigned set, const struct plan *plan,
 	if (!pg_node_is_made(c, p)) {
 		pg_node_path(c, p, "data", data);
 		int r = pg_tree_remove(data);
-		r = r < 0 ? r : pg_pool_take(c->engine, c->version, data);
+		r = r < 0 ? r : pg_pool_take(c, c->version, data);
 		if (r < 0) {
 			pg_why_set(ret_why, "%s: no data directory: %s", p->want.name, strerror(-r));
 			return r;

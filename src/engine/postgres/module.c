@@ -108,12 +108,12 @@ static int module_copy(const struct engine *e, unsigned version)
 	int fd = source_open();
 	int r = fd < 0 ? -errno : bytes_read(fd, &bytes);
 	pg_path_set(path, "%s/lib", e->dir);
-	r = r < 0 ? r : pg_dir_make(e, path, false);
+	r = r < 0 ? r : pg_dir_make(&e->shared, path, false);
 	pg_path_set(path, "%s/lib/%u", e->dir, version);
-	r = r < 0 ? r : pg_dir_make(e, path, false);
+	r = r < 0 ? r : pg_dir_make(&e->shared, path, false);
 	module_path(e, version, path);
 	if (r == 0 && !file_is(path, &bytes))
-		r = pg_file_write(e, path, bytes.p, bytes.n, true);
+		r = pg_file_write(&e->shared, path, bytes.p, bytes.n, true);
 	buf_free(&bytes);
 	return r;
 }

@@ -147,14 +147,14 @@ int pg_node_prepare(struct pg_cluster *c, struct pg_node *n)
 {
 	char path[PG_PATH];
 	pg_node_path(c, n, "", path);
-	int r = pg_dir_make(c->engine, path, true);
+	int r = pg_dir_make(c->user, path, true);
 	r = r < 0 ? r : pg_crypt_dir(c, path);
 	pg_node_path(c, n, "conf", path);
-	r = r < 0 ? r : pg_dir_make(c->engine, path, false);
+	r = r < 0 ? r : pg_dir_make(c->user, path, false);
 	pg_node_path(c, n, "log", path);
-	r = r < 0 ? r : pg_dir_make(c->engine, path, true);
+	r = r < 0 ? r : pg_dir_make(c->user, path, true);
 	pg_node_run_dir(c, n, path);
-	r = r < 0 ? r : pg_dir_make(c->engine, path, true);
+	r = r < 0 ? r : pg_dir_make(c->user, path, true);
 	r = r < 0 ? r : pg_tls_ensure(c, n, NULL);
 	r = r < 0 ? r : pg_access_first(c, n);
 	return r < 0 ? r : pg_config_write(c, n, NULL);
@@ -178,7 +178,7 @@ int pg_node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, co
 {
 	char path[PG_PATH];
 	pg_path_set(path, "%s/standby.signal", data);
-	return pg_file_give(c->engine, path);
+	return pg_file_give(c->user, path);
 }
 
 int pg_node_remove(struct pg_cluster *c, struct pg_node *n)
@@ -321,11 +321,12 @@ int pg_node_start(struct pg_cluster *c, struct pg_node *n)
 		return 0;
 	}
 	int r = pg_node_bury(c, n);
+	r = r < 0 ? r : pg_user_settle(c);
 	r = r < 0 ? r : pg_admit_begin(c, n);
 	if (r < 0)
 		return r;
 	pg_node_run_dir(c, n, log);
-	r = pg_dir_make(c->engine, log, true); /* not kept with data that was put back */
+	r = pg_dir_make(c->user, log, true); /* not kept with data that was put back */
 	if (r < 0)
 		return r;
 	pg_path_set(program, "%s/postgres", bin);
@@ -334,7 +335,7 @@ int pg_node_start(struct pg_cluster *c, struct pg_node *n)
 	snprintf(option, sizeof option, "config_file=%s", conf);
 	const char *argv[] = {program, "-D", data, "-c", option, NULL};
 	int cgroup = pg_cgroup_open(c);
-	r = pg_process_spawn(c->engine, argv, data, log, cgroup, &pid, &pidfd);
+	r = pg_process_spawn(c->user, argv, data, log, cgroup, &pid, &pidfd);
 	if (cgroup >= 0)
 		close(cgroup);
 	if (r == 0) {

@@ -25,7 +25,8 @@ static bool path_is_open(const struct engine *e, const char *path)
 {
 	static const char *const probe = "/usr/bin/test";
 	const char *argv[] = {probe, "-x", path, NULL};
-	return !e->drop || pg_process_run(e, argv, 5000) == 0;
+	const struct pg_user *u = e->user_count ? &e->users[e->user_count - 1] : &e->user;
+	return !u->other || pg_process_run(u, argv, 5000) == 0;
 }
 
 /* Another place, because the data directory's is no good for databases (deep, or below a home that is closed to
@@ -34,7 +35,7 @@ static int place_elsewhere(struct engine *e, const char *link)
 {
 	char path[PG_PATH], real[PATH_MAX];
 	struct id id = id_new();
-	if (!e->drop) {
+	if (!e->user.other) {
 		log_error("engine: databases cannot lie in %s: the path is too long for their sockets, or has a space "
 		          "or a "
 		          "quote in it. Choose another --data, of at most %zu bytes",
@@ -44,7 +45,7 @@ static int place_elsewhere(struct engine *e, const char *link)
 	if (mkdir(ELSEWHERE, 0711) < 0 && errno != EEXIST)
 		return -errno;
 	pg_path_set(path, "%s/%s", realpath(ELSEWHERE, real) ? real : ELSEWHERE, id.z);
-	int r = pg_dir_make(e, path, false);
+	int r = pg_dir_make(&e->shared, path, false);
 	if (r == 0 && !path_is_open(e, path))
 		r = -EACCES;
 	if (r == 0 && symlink(path, link) < 0)
@@ -66,9 +67,10 @@ static int place_elsewhere(struct engine *e, const char *link)
 static void data_dir_open(const struct engine *e, const char *data_dir)
 {
 	struct stat st;
-	if (e->drop && stat(data_dir, &st) == 0 && st.st_uid == 0 && (st.st_mode & 0077) == 0 &&
-	    chown(data_dir, 0, e->gid) == 0)
-		(void)!chmod(data_dir, 0710);
+	mode_t mode = e->shared.everyone ? 0711 : 0710;
+	if (e->user.other && stat(data_dir, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0066) == 0 &&
+	    (st.st_mode & 0777) != mode && chown(data_dir, (uid_t)-1, e->user.gid) == 0)
+		(void)!chmod(data_dir, mode);
 }
 
 static int directory_find(struct engine *e, const char *data_dir)
@@ -77,10 +79,15 @@ static int directory_find(struct engine *e, const char *data_dir)
 	pg_path_set(link, "%s/engine", realpath(data_dir, real) ? real : data_dir);
 	if (realpath(link, real)) {
 		pg_path_set(e->dir, "%s", real);
+		/* There may be more users than when it was made. */
+		data_dir_open(e, data_dir);
+		int r = pg_dir_make(&e->shared, e->dir, false);
+		if (r < 0)
+			return r;
 	} else {
 		pg_path_set(e->dir, "%s", link);
 		data_dir_open(e, data_dir);
-		int r = path_is_usable(e->dir) ? pg_dir_make(e, e->dir, false) : -ENAMETOOLONG;
+		int r = path_is_usable(e->dir) ? pg_dir_make(&e->shared, e->dir, false) : -ENAMETOOLONG;
 		if (r == 0 && path_is_open(e, e->dir))
 			return 0;
 		if (r == 0)
@@ -101,9 +108,9 @@ static int dirs_make(struct engine *e)
 {
 	char path[PG_PATH];
 	pg_path_set(path, "%s/run", e->dir);
-	int r = pg_dir_make(e, path, false);
+	int r = pg_dir_make(&e->shared, path, false);
 	pg_path_set(path, "%s/pool", e->dir);
-	r = r < 0 ? r : pg_dir_make(e, path, true);
+	r = r < 0 ? r : pg_dir_make(&e->shared, path, false);
 	if (r < 0)
 		log_error("engine: cannot make %s: %s", path, strerror(-r));
 	return r;

@@ -37,7 +37,8 @@ static int pool_make(struct engine *e, unsigned version, const char *path)
 	                      "--auth=reject",
 	                      "--no-sync",
 	                      NULL};
-	int r = pg_process_run(e, argv, 60000);
+	int r = pg_dir_make(&e->user, raw, true);
+	r = r < 0 ? r : pg_process_run(&e->user, argv, 60000);
 	/* Its configuration files are not used; ours lie where pg_rewind does not overwrite them. */
 	static const char *const unused[] = {"postgresql.conf", "pg_hba.conf", "pg_ident.conf"};
 	for (size_t i = 0; r == 0 && i < sizeof unused / sizeof *unused; i++) {
@@ -114,13 +115,13 @@ void pg_pool_refill(struct engine *e)
 }
 
 /* Into a directory that is encrypted, which the pool is not: a copy, in a name of its own until it is whole. */
-static int pool_copy(struct engine *e, const char *entry, const char *path)
+static int pool_copy(const struct pg_user *u, const char *entry, const char *path)
 {
 	char fresh[PG_PATH];
 	pg_path_set(fresh, "%s.copy", path);
 	const char *copy[] = {"/bin/cp", "-a", "--", entry, fresh, NULL};
 	int r = pg_tree_remove(fresh);
-	r = r < 0 ? r : pg_process_run(e, copy, 120000);
+	r = r < 0 ? r : pg_process_run(u, copy, 120000);
 	r = r < 0 ? r : pg_filesystem_sync(fresh);
 	if (r == 0 && nolink_rename(fresh, path) < 0)
 		r = -errno;
@@ -128,8 +129,9 @@ static int pool_copy(struct engine *e, const char *entry, const char *path)
 	return r < 0 ? r : removed;
 }
 
-int pg_pool_take(struct engine *e, unsigned version, const char *path)
+int pg_pool_take(const struct pg_cluster *c, unsigned version, const char *path)
 {
+	struct engine *e = c->engine;
 	char name[64], entry[PG_PATH], own[PG_PATH];
 	struct id id = id_new();
 	pg_path_set(own, "%s/pool/raw-%s", e->dir, id.z);
@@ -142,8 +144,11 @@ int pg_pool_take(struct engine *e, unsigned version, const char *path)
 	pthread_mutex_unlock(&e->lock);
 	if (r < 0)
 		r = pool_make(e, version, own);
+	/* Before it has its place: what a crash leaves in the pool is dropped. */
+	if (r == 0)
+		r = pg_tree_give(c->user, own);
 	if (r == 0 && nolink_rename(own, path) < 0)
-		r = errno == EXDEV ? pool_copy(e, own, path) : -errno;
+		r = errno == EXDEV ? pool_copy(c->user, own, path) : -errno;
 	return r;
 }
 

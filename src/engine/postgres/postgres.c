@@ -128,6 +128,7 @@ static struct pg_cluster *cluster_new(struct engine *e, const char *id)
 {
 	struct pg_cluster *c = must_calloc(1, sizeof *c);
 	c->engine = e;
+	c->user = &e->user;
 	c->refs = 1;
 	pthread_mutex_init(&c->work, NULL);
 	pthread_mutex_init(&c->lock, NULL);
@@ -284,29 +285,6 @@ static void versions_find(struct engine *e, const char *root)
 		closedir(d);
 }
 
-/* 0, or the words to say. */
-static int user_find(struct engine *e, const char *name)
-{
-	e->uid = geteuid();
-	e->gid = getegid();
-	if (e->uid != 0)
-		return 0;
-	struct passwd *pw = getpwnam(name);
-	if (!pw || pw->pw_uid == 0) {
-		pg_why_set(
-		        NULL,
-		        "PostgreSQL does not run as root, and there is no system user %s: make one (useradd --system "
-		        "%s), "
-		        "or run the service as another user",
-		        name, name);
-		return -ENOENT;
-	}
-	e->uid = pw->pw_uid;
-	e->gid = pw->pw_gid;
-	e->drop = true;
-	return 0;
-}
-
 static int programs_find(struct engine *e, const char *root)
 {
 	versions_find(e, root ? root : BIN_ROOT);
@@ -325,10 +303,11 @@ static int pg_can_run(bool real_clock, struct arena *a, const char **ret_why)
 	struct engine *e = must_calloc(1, sizeof *e);
 	int r = programs_find(e, NULL);
 	if (r == 0)
-		r = user_find(e, PG_USER);
+		r = pg_users_find(e, NULL);
 	if (r == 0)
 		pg_why_set(NULL, "PostgreSQL %u is installed", e->versions[0].major);
 	*ret_why = arena_z(a, str_of(pg_why_last()));
+	free(e->users);
 	free(e);
 	return r;
 }
@@ -425,6 +404,7 @@ static void engine_free(struct engine *e)
 		close(e->wake_fd);
 	pthread_mutex_destroy(&e->lock);
 	pthread_cond_destroy(&e->changed);
+	free(e->users);
 	free(e);
 }
 
@@ -453,13 +433,14 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 		          r == -EADDRNOTAVAIL ? "this host has no such address" : strerror(-r));
 	if (r == 0) {
 		r = programs_find(e, o->programs);
-		r = r < 0 ? r : user_find(e, o->user ? o->user : PG_USER);
+		r = r < 0 ? r : pg_users_find(e, o->user);
 		if (r < 0)
 			log_error("engine: %s; or use --engine simulated", pg_why_last());
 	}
 	r = r < 0 ? r : pg_place_find(e, real);
 	free(real);
 	if (r == 0) {
+		pg_users_tell(e);
 		pg_crypt_probe(e);
 		pg_cgroup_find(e, o->cgroup);
 		pg_modules_prepare(e);

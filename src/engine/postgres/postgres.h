@@ -45,9 +45,19 @@ extern const struct engine_ops engine_postgres; /* postgres.c; for engine.c */
 #define PG_PARAMS_MAX 64
 #define PG_ROUTER_SET 100000u /* plus the node's slot: a router is a set of its own */
 #define PG_USER "steward"
+#define PG_KEY_FILE "server.key"
 #define PG_REMOVED_MAX 16
 #define PG_WINDOWS_KEPT 16
 #define PG_FILES_KEY 16 /* bytes of the name that the kernel has for a key of files */
+
+/* A system user that databases run as. */
+struct pg_user {
+	uid_t uid;
+	gid_t gid;
+	bool other;       /* than the service's: files are given to it, and processes become it */
+	bool everyone;    /* of files that all of them read: there are several */
+	char project[25]; /* which has it for itself; "": nobody has, or all share it. Under engine.lock */
+};
 
 struct pg_node {
 	struct engine_node want;
@@ -108,6 +118,8 @@ struct pg_cluster {
 	pthread_cond_t copied;
 	bool caring;
 	char id[25], group_id[25], name[65], label[8], project_hash[8];
+	const struct pg_user *_Atomic user; /* whom its nodes run as; changes only while none of them runs */
+	bool giving;                        /* its files are on their way to that user; durable */
 	unsigned version;
 	unsigned upgrading;          /* to which version; nothing is started meanwhile */
 	enum pg_restoring restoring; /* nor then */
@@ -156,9 +168,9 @@ struct engine {
 	char domain[128];
 	char address[IP_TEXT]; /* where nodes listen; empty: loopback addresses */
 	unsigned port_first, port_last;
-	uid_t uid;
-	gid_t gid;
-	bool drop; /* we are root; the nodes are not */
+	/* Whom databases run as, see user.c. `own` is the service's user; `former` whom an older version had for all. */
+	struct pg_user own, former, user, shared, *users;
+	size_t user_count;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct pg_cluster *clusters;
@@ -229,25 +241,39 @@ int pg_address_check(const char *address);
 /* --- files.c */
 void pg_path_set(char ret_path[PG_PATH], const char *format, ...) printf_like(2, 3);
 /* The whole file or the old one, also after a power cut. mode 0640 and the nodes' group when they must read it. */
-int pg_file_write(const struct engine *e, const char *path, const void *bytes, size_t n, bool for_nodes);
-int pg_file_give(const struct engine *e, const char *path); /* an empty one, the nodes' own */
+int pg_file_write(const struct pg_user *u, const char *path, const void *bytes, size_t n, bool for_nodes);
+/* A private key, which PostgreSQL takes only from root or from its own user. */
+int pg_key_write(const struct pg_user *u, const char *path, const void *bytes, size_t n);
+int pg_file_give(const struct pg_user *u, const char *path); /* an empty one, the nodes' own */
 /* NUL-terminated, heap; -EFBIG over the bound. */
 int pg_file_read(const char *path, size_t max, char **ret_text);
 int pg_file_take(int fd, size_t max, char **ret_text); /* the same of an open one, which is closed */
 bool pg_file_is(const char *path);
-int pg_dir_make(const struct engine *e, const char *path, bool owned_by_nodes);
+int pg_dir_make(const struct pg_user *u, const char *path, bool owned_by_nodes);
 int pg_dir_sync(const char *path);
 int pg_filesystem_sync(const char *path); /* everything on the file system of a directory */
 int pg_tree_remove(const char *path);
 
+/* --- user.c */
+int pg_users_find(struct engine *e, const char *name); /* 0, or a negative code and the words to say */
+void pg_users_tell(const struct engine *e);
+const struct pg_user *pg_user_known(const struct engine *e, uid_t uid); /* NULL: no user of databases */
+/* Of a project; takes a free one for it when it has none. Takes engine.lock. */
+const struct pg_user *pg_user_of(struct engine *e, const char *group_id);
+void pg_user_recall(struct pg_cluster *c, uid_t uid); /* as its state says; 0: as its files are owned */
+/* Before a node is started, with work held: where the cluster has another's user, or a shared one though there is one
+ * for its project, and none of its nodes runs, its files change hands. */
+int pg_user_settle(struct pg_cluster *c);
+int pg_tree_give(const struct pg_user *u, const char *path); /* -EMLINK: a file has another name */
+
 /* --- process.c */
 /* A helper program, waited for; the end of what it said in *pg_why_last(). */
-int pg_process_run(const struct engine *e, const char *const *argv, int timeout_ms);
+int pg_process_run(const struct pg_user *u, const char *const *argv, int timeout_ms);
 /* The same for one that takes long: ended, with -ECANCELED, when `stop` asks for it. */
 struct pg_stop;
-int pg_process_run_until(const struct engine *e, const char *const *argv, int timeout_ms, const struct pg_stop *stop);
+int pg_process_run_until(const struct pg_user *u, const char *const *argv, int timeout_ms, const struct pg_stop *stop);
 /* The server of a data directory: a session of its own, lives on without us. */
-int pg_process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, int cgroup_fd,
+int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log, int cgroup_fd,
                      pid_t *ret_pid, int *ret_pidfd);
 /* Remembers which process it is, for the adoption; a number alone can come to mean another. */
 void pg_process_note(const char *data, pid_t pid);
@@ -339,7 +365,7 @@ int pg_crypt_dir_of(struct engine *e, const char *cluster_id, const char *path);
 
 /* --- pool.c */
 /* Moves a prepared data directory to `path`. */
-int pg_pool_take(struct engine *e, unsigned version, const char *path);
+int pg_pool_take(const struct pg_cluster *c, unsigned version, const char *path);
 void pg_pool_start(struct engine *e);
 void pg_pool_refill(struct engine *e); /* in the background */
 
@@ -693,6 +719,7 @@ void pg_images_spare(struct engine *e); /* none is left, when little space is */
 /* --- throwaway.c: servers on restored files, for nobody but the service */
 struct pg_throwaway {
 	struct engine *engine;
+	const struct pg_user *user;
 	char dir[PG_PATH], run[PG_PATH]; /* the files are in DIR/data */
 	unsigned version;
 	struct pg_node node; /* its port alone */
@@ -700,10 +727,10 @@ struct pg_throwaway {
 	int pidfd;
 };
 /* An empty DIR/data, in place of what was there. */
-int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, const char *cluster_id,
-                       struct pg_throwaway *t);
-/* In a directory of its own, encrypted as that cluster is. */
-int pg_throwaway_new(struct engine *e, unsigned version, const char *cluster_id, struct pg_throwaway *t);
+int pg_throwaway_begin(struct engine *e, const struct pg_user *user, const char *dir, unsigned version,
+                       const char *cluster_id, struct pg_throwaway *t);
+/* In a directory of its own, encrypted as that cluster is, as the project's user. */
+int pg_throwaway_new(struct engine *e, const struct engine_source *of, unsigned version, struct pg_throwaway *t);
 /* -ENOSPC: with that many bytes more the databases' disk would be full. */
 int pg_throwaway_room(const struct engine *e, uint64_t bytes);
 /* Whatever runs there ends, and nothing is left. */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -28,17 +29,26 @@ static char *const clean_environment[] = {
         NULL,
 };
 
-/* In the child. The raw calls: glibc's would signal threads that are not there. */
-static void child_become(const struct engine *e)
+/* In the child. The raw calls: glibc's would signal threads that are not there. A service that is not root has its
+ * capabilities as ambient ones, which a change of users does not take away: they end here, and with no_new_privs no
+ * program gives others. Only who has CAP_SETPCAP can empty the bounding set. */
+static void child_become(const struct pg_user *u)
 {
-	if (e->drop && (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, e->gid, e->gid, e->gid) < 0 ||
-	                syscall(SYS_setresuid, e->uid, e->uid, e->uid) < 0))
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}};
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		(void)!prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	if (u->other && (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, u->gid, u->gid, u->gid) < 0 ||
+	                 syscall(SYS_setresuid, u->uid, u->uid, u->uid) < 0))
+		_exit(126);
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 || syscall(SYS_capset, &head, none) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		_exit(126);
 }
 
 /* `data`: of a server, which works there from the first moment on, so that whoever sweeps after a crash finds it; NULL
  * for a program that ends with us. cgroup_fd: of the cgroup to enter; -1: none. */
-static pid_t process_fork(const struct engine *e, const char *const *argv, int out, const char *data, int cgroup_fd)
+static pid_t process_fork(const struct pg_user *u, const char *const *argv, int out, const char *data, int cgroup_fd)
 {
 	char *arguments[32];
 	size_t n = 0;
@@ -67,7 +77,7 @@ static pid_t process_fork(const struct engine *e, const char *const *argv, int o
 		close_range(3, ~0U, 0);
 		umask(077);
 		setsid();
-		child_become(e);
+		child_become(u);
 		if (!data && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
 			_exit(126);
 		if (chdir(data ? data : "/") < 0)
@@ -107,17 +117,17 @@ static bool output_read(int fd, char *text, size_t size, size_t *used)
 
 #define STOP_MS 200 /* between two looks whether somebody has asked for the end */
 
-int pg_process_run(const struct engine *e, const char *const *argv, int timeout_ms)
+int pg_process_run(const struct pg_user *u, const char *const *argv, int timeout_ms)
 {
-	return pg_process_run_until(e, argv, timeout_ms, NULL);
+	return pg_process_run_until(u, argv, timeout_ms, NULL);
 }
 
-int pg_process_run_until(const struct engine *e, const char *const *argv, int timeout_ms, const struct pg_stop *stop)
+int pg_process_run_until(const struct pg_user *u, const char *const *argv, int timeout_ms, const struct pg_stop *stop)
 {
 	int out[2];
 	if (pipe2(out, O_CLOEXEC) < 0)
 		return -errno;
-	pid_t pid = process_fork(e, argv, out[1], NULL, -1);
+	pid_t pid = process_fork(u, argv, out[1], NULL, -1);
 	close(out[1]);
 	if (pid < 0) {
 		close(out[0]);
@@ -159,7 +169,7 @@ int pg_process_run_until(const struct engine *e, const char *const *argv, int ti
 	return late ? -ETIMEDOUT : strstr(text, "No space left") ? -ENOSPC : -EIO;
 }
 
-int pg_process_spawn(const struct engine *e, const char *const *argv, const char *data, const char *log, int cgroup_fd,
+int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log, int cgroup_fd,
                      pid_t *ret_pid, int *ret_pidfd)
 {
 	/* Made anew, since it is given away: what lies there may be another name of somebody else's file. */
@@ -167,11 +177,11 @@ int pg_process_spawn(const struct engine *e, const char *const *argv, const char
 	int out = nolink_open(log, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (out < 0)
 		return -errno;
-	if (e->drop && fchown(out, e->uid, e->gid) < 0) {
+	if (u->other && fchown(out, u->uid, u->gid) < 0) {
 		close(out);
 		return -errno;
 	}
-	pid_t pid = process_fork(e, argv, out, data, cgroup_fd);
+	pid_t pid = process_fork(u, argv, out, data, cgroup_fd);
 	close(out);
 	if (pid < 0)
 		return (int)pid;
@@ -314,7 +324,7 @@ bool pg_process_is_stopped(pid_t pid)
 	return stopped;
 }
 
-/* Whether `pid` works in a directory and is PostgreSQL, or what PostgreSQL's programs run: whatever has the nodes' user
+/* Whether `pid` works in a directory and is PostgreSQL, or what PostgreSQL's programs run: whatever has a user of nodes
  * and no terminal, unlike somebody who looks around there. */
 static bool works_in(const struct engine *e, const char *pid, const char *dir)
 {
@@ -332,7 +342,7 @@ static bool works_in(const struct engine *e, const char *pid, const char *dir)
 	int terminal = 1;
 	bool works = name && str_starts(str_of(name), STR("(postgres) "));
 	if (end && sscanf(end + 1, " %*c %*d %*d %*d %d", &terminal) == 1)
-		works |= terminal == 0 && st.st_uid == e->uid;
+		works |= terminal == 0 && pg_user_known(e, st.st_uid) != NULL;
 	free(text);
 	return works;
 }

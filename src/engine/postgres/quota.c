@@ -99,7 +99,7 @@ static int mark_write(const struct pg_cluster *c)
 	mark_path(c, path);
 	if (c->full == FULL_NOT)
 		return nolink_unlink(path) < 0 && errno != ENOENT ? -errno : 0;
-	return pg_file_write(c->engine, path, text, 1, false);
+	return pg_file_write(c->user, path, text, 1, false);
 }
 
 void pg_quota_recall(struct pg_cluster *c)

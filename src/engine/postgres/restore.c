@@ -311,7 +311,7 @@ static int part_bring(struct job *j, struct part *p, struct pg_throwaway *t, con
 	snprintf(set, sizeof set, "%.*s", STR_ARG(p->source));
 	int64_t began = pg_mono_ms();
 	int image = pg_image_open(j->e, j->from, set);
-	int r = repo_restore_beside(p->manifest, data, j->e->uid, j->e->gid, THREADS, &progress, image);
+	int r = repo_restore_beside(p->manifest, data, t->user->uid, t->user->gid, THREADS, &progress, image);
 	if (image >= 0)
 		close(image);
 	j->files_ms += pg_mono_ms() - began;
@@ -347,7 +347,7 @@ static int parts_bring(struct job *j, const char **ret_why)
 		struct pg_throwaway t;
 		char dir[PG_PATH];
 		fresh_path(j, p, dir);
-		r = pg_throwaway_begin(j->e, dir, j->c->version, NULL, &t);
+		r = pg_throwaway_begin(j->e, j->c->user, dir, j->c->version, NULL, &t);
 		if (r < 0)
 			break;
 		r = is_cancelled(j) ? -ECANCELED : part_bring(j, p, &t, ret_why);
@@ -373,7 +373,7 @@ static int parts_bring(struct job *j, const char **ret_why)
 static void parts_drop(struct job *j)
 {
 	for (size_t i = 0; i < j->count; i++) {
-		struct pg_throwaway t = {.engine = j->e, .pidfd = -1};
+		struct pg_throwaway t = {.engine = j->e, .user = j->c->user, .pidfd = -1};
 		fresh_path(j, &j->parts[i], t.dir);
 		if (pg_file_is(t.dir))
 			(void)!pg_throwaway_end(&t);
@@ -549,7 +549,7 @@ int pg_restore_resume(struct pg_cluster *c)
 
 int pg_restore_sweep(struct pg_cluster *c, struct pg_node *n)
 {
-	struct pg_throwaway t = {.engine = c->engine, .pidfd = -1};
+	struct pg_throwaway t = {.engine = c->engine, .user = c->user, .pidfd = -1};
 	pg_node_path(c, n, "restore", t.dir);
 	return pg_file_is(t.dir) ? pg_throwaway_end(&t) : 0;
 }

@@ -358,7 +358,8 @@ static int base_copy(struct shot *s, struct shot_base *b)
 
 static void node_take(struct shot *s, const struct pg_node *n, struct shot_base *b)
 {
-	b->engine = s->e;
+	const struct pg_user *u = s->c->user;
+	b->owner = u->other ? u->uid : (uid_t)-1;
 	b->node = *n;
 	b->node.pidfd = b->node.probe_fd = -1;
 	b->set = n->set;

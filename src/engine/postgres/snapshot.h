@@ -15,7 +15,7 @@ struct shot_file {
 
 /* One set's part. */
 struct shot_base {
-	const struct engine *engine;
+	uid_t owner; /* of its files; -1: the service's own user, whose all are */
 	char name[64];
 	unsigned set;
 	struct pg_node node; /* a copy: the cluster may change meanwhile */

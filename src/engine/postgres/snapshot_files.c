@@ -164,7 +164,7 @@ static int names_read(const char *dir, struct names *ret)
 /* What somebody has linked into the directory and could not read himself does not leave with a snapshot. */
 static bool is_own(const struct shot_base *b, const struct stat *st)
 {
-	return !b->engine->drop || st->st_uid == b->engine->uid;
+	return b->owner == (uid_t)-1 || st->st_uid == b->owner;
 }
 
 int pg_shot_open(const struct shot_base *b, const char *path)

@@ -65,6 +65,8 @@ int pg_state_save(struct pg_cluster *c)
 	                        c->project_hash, "version", (int)c->version, "upgrading", (int)c->upgrading, "paused",
 	                        c->paused, "quorum", c->quorum, "open", c->open, "destroying", c->destroying, "nodes",
 	                        nodes, "sets", sets, "params", params, "removed", removed, "audit", c->audit);
+	json_put(doc, "user", json_integer((json_int_t)c->user->uid));
+	json_put(doc, "giving", json_boolean(c->giving));
 	json_put(doc, "slowFixed", json_boolean(c->slow_fixed));
 	json_put(doc, "slowMs", json_integer(c->slow_ms));
 	if (c->restoring)
@@ -88,7 +90,7 @@ int pg_state_save(struct pg_cluster *c)
 	}
 	char *text = doc ? json_dumps(doc, JSON_INDENT(1)) : NULL, path[PG_PATH];
 	pg_path_set(path, "%s/%s/state.json", c->engine->dir, c->id);
-	int r = text ? pg_file_write(c->engine, path, text, strlen(text), false) : -EINVAL;
+	int r = text ? pg_file_write(c->user, path, text, strlen(text), false) : -EINVAL;
 	if (r < 0)
 		log_error("engine: cannot write %s: %s", path, strerror(-r));
 	free(text);
@@ -209,6 +211,8 @@ int pg_state_load(struct pg_cluster *c)
 			snprintf(c->backup.copies[c->backup.copy_count++], sizeof c->backup.copies[0], "%s", region);
 	}
 	parts_get(c, doc);
+	c->giving = json_is_true(json_object_get(doc, "giving"));
+	pg_user_recall(c, (uid_t)number_get(doc, "user"));
 	json_decref(doc);
 	return 0;
 }
@@ -219,6 +223,8 @@ void pg_state_move(struct pg_cluster *to, struct pg_cluster *from)
 	memcpy(to->name, from->name, sizeof to->name);
 	memcpy(to->label, from->label, sizeof to->label);
 	memcpy(to->project_hash, from->project_hash, sizeof to->project_hash);
+	to->user = (const struct pg_user *)from->user;
+	to->giving = from->giving;
 	to->version = from->version;
 	to->upgrading = from->upgrading;
 	to->restoring = from->restoring;

@@ -72,19 +72,19 @@ static void sockets_end(struct pg_throwaway *t)
 	pg_tree_remove(path);
 }
 
-int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, const char *cluster_id,
-                       struct pg_throwaway *t)
+int pg_throwaway_begin(struct engine *e, const struct pg_user *user, const char *dir, unsigned version,
+                       const char *cluster_id, struct pg_throwaway *t)
 {
 	char path[PG_PATH], name[16];
 	unsigned char bytes[2];
-	*t = (struct pg_throwaway){.engine = e, .version = version, .pidfd = -1};
+	*t = (struct pg_throwaway){.engine = e, .user = user, .version = version, .pidfd = -1};
 	pg_path_set(t->dir, "%s", dir);
 	int r = pg_throwaway_end(t); /* of one that was cut short */
 	if (r == 0 && !pg_version_bin(e, version)) {
 		pg_why_set(NULL, "PostgreSQL %u is not installed", version);
 		r = -ENOENT;
 	}
-	r = r < 0 ? r : pg_dir_make(e, dir, true);
+	r = r < 0 ? r : pg_dir_make(user, dir, true);
 	r = r < 0 ? r : pg_crypt_dir_of(e, cluster_id, dir);
 	do { /* as short as a node's slot: a socket's path has 107 bytes */
 		random_bytes(bytes, sizeof bytes);
@@ -92,10 +92,10 @@ int pg_throwaway_begin(struct engine *e, const char *dir, unsigned version, cons
 		sockets_path(e, name, t->run);
 	} while (pg_file_is(t->run));
 	pg_path_set(path, "%s/socket", dir);
-	r = r < 0 ? r : pg_file_write(e, path, name, strlen(name), false);
-	r = r < 0 ? r : pg_dir_make(e, t->run, true);
+	r = r < 0 ? r : pg_file_write(user, path, name, strlen(name), false);
+	r = r < 0 ? r : pg_dir_make(user, t->run, true);
 	pg_path_set(path, "%s/data", dir);
-	r = r < 0 ? r : pg_dir_make(e, path, true);
+	r = r < 0 ? r : pg_dir_make(user, path, true);
 	t->node.port = PG_PORT;
 	if (r < 0)
 		(void)!pg_throwaway_end(t);
@@ -122,14 +122,14 @@ int pg_throwaway_room(const struct engine *e, uint64_t bytes)
 	return -ENOSPC;
 }
 
-int pg_throwaway_new(struct engine *e, unsigned version, const char *cluster_id, struct pg_throwaway *t)
+int pg_throwaway_new(struct engine *e, const struct engine_source *of, unsigned version, struct pg_throwaway *t)
 {
 	char path[PG_PATH];
 	struct id id = id_new();
 	pg_path_set(path, "%s/throwaway", e->dir);
-	int r = pg_dir_make(e, path, false);
+	int r = pg_dir_make(&e->shared, path, false);
 	pg_path_set(path, "%s/throwaway/%s", e->dir, id.z);
-	return r < 0 ? r : pg_throwaway_begin(e, path, version, cluster_id, t);
+	return r < 0 ? r : pg_throwaway_begin(e, pg_user_of(e, of->group_id), path, version, of->cluster_id, t);
 }
 
 void pg_throwaways_sweep(struct engine *e)
@@ -175,7 +175,7 @@ int pg_tree_discard(struct engine *e, const char *path)
 	d->engine = e;
 	pg_path_set(below, "%s/throwaway", e->dir);
 	pg_path_set(d->path, "%s/%s", below, id.z);
-	int r = pg_dir_make(e, below, false);
+	int r = pg_dir_make(&e->shared, below, false);
 	if (str_starts(str_of(path), str_of(below))) /* there already */
 		pg_path_set(d->path, "%s", path);
 	else if (r == 0 && nolink_rename(path, d->path) < 0)
@@ -293,21 +293,21 @@ static int config_write(struct pg_throwaway *t, const json_t *facts, const struc
 		           text, (int)(to->time_us % 1000000));
 	}
 	pg_path_set(path, "%s/postgresql.conf", t->dir);
-	int r = pg_file_write(t->engine, path, b.p, b.n, true);
+	int r = pg_file_write(t->user, path, b.p, b.n, true);
 	buf_free(&b);
 	static const char hba[] = "local all " PG_SUPER ",\"" PG_EXPORT
 	                          "\" trust\n"; /* who reaches the socket is the service or a node */
 	pg_path_set(path, "%s/hba.conf", t->dir);
-	r = r < 0 ? r : pg_file_write(t->engine, path, hba, sizeof hba - 1, true);
+	r = r < 0 ? r : pg_file_write(t->user, path, hba, sizeof hba - 1, true);
 	pg_path_set(path, "%s/ident.conf", t->dir);
-	return r < 0 ? r : pg_file_write(t->engine, path, "", 0, true);
+	return r < 0 ? r : pg_file_write(t->user, path, "", 0, true);
 }
 
 static int signal_write(struct pg_throwaway *t, const char *name)
 {
 	char path[PG_PATH];
 	pg_path_set(path, "%s/data/%s", t->dir, name);
-	return pg_file_give(t->engine, path);
+	return pg_file_give(t->user, path);
 }
 
 static int server_start(struct pg_throwaway *t, const json_t *facts, const struct pg_target *to)
@@ -329,7 +329,7 @@ static int server_start(struct pg_throwaway *t, const json_t *facts, const struc
 	pg_path_set(program, "%s/postgres", pg_version_bin(t->engine, t->version));
 	snprintf(option, sizeof option, "config_file=%s/postgresql.conf", t->dir);
 	const char *argv[] = {program, "-D", data, "-c", option, NULL};
-	return pg_process_spawn(t->engine, argv, data, log, -1, &t->pid, &t->pidfd);
+	return pg_process_spawn(t->user, argv, data, log, -1, &t->pid, &t->pidfd);
 }
 
 /* What it said last. */

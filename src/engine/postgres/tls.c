@@ -65,13 +65,12 @@ static int node_issue(struct pg_cluster *c, struct pg_node *n, const struct pair
 {
 	char host[192], private_name[80], private_host[192], cluster[192];
 	char cert[PG_PATH], key[PG_PATH];
-	const struct engine *e = c->engine;
 	pg_node_host(c, n->want.name, host);
 	snprintf(private_name, sizeof private_name, "%s-pri", n->want.name);
 	pg_node_host(c, private_name, private_host);
 	pg_node_host(c, c->label, cluster);
 	pg_node_path(c, n, "conf/server.crt", cert);
-	pg_node_path(c, n, "conf/server.key", key);
+	pg_node_path(c, n, "conf/" PG_KEY_FILE, key);
 	struct pair p = node_pair(cert, key);
 	bool good = node_is_good(&p, ca, host, n->address, c->access);
 	pair_free(&p);
@@ -88,8 +87,8 @@ static int node_issue(struct pg_cluster *c, struct pg_node *n, const struct pair
 	buf_free(&names);
 	struct str own_cert, own_key;
 	int r = made ? pair_pem(&p, a, &own_cert, &own_key) : -EIO;
-	r = r < 0 ? r : pg_file_write(e, key, own_key.p, own_key.n, true);
-	r = r < 0 ? r : pg_file_write(e, cert, own_cert.p, own_cert.n, true);
+	r = r < 0 ? r : pg_key_write(c->user, key, own_key.p, own_key.n);
+	r = r < 0 ? r : pg_file_write(c->user, cert, own_cert.p, own_cert.n, true);
 	arena_free(a);
 	pair_free(&p);
 	if (r == 0 && ret_changed)

@@ -29,12 +29,12 @@ static int files_lend(struct pg_cluster *c, struct pg_node *n, const char *data)
 		pg_node_path(c, n, below, own);
 		pg_path_set(path, "%s/%s", data, moved[i]);
 		if (i == 0) {
-			r = pg_file_write(c->engine, path, preload, strlen(preload), true);
+			r = pg_file_write(c->user, path, preload, strlen(preload), true);
 			continue;
 		}
 		r = pg_file_read(own, 1 << 24, &text);
 		if (r == 0) {
-			r = pg_file_write(c->engine, path, text, strlen(text), true);
+			r = pg_file_write(c->user, path, text, strlen(text), true);
 			free(text);
 		}
 	}
@@ -92,10 +92,10 @@ static int upgrade_run(struct pg_cluster *c, struct pg_node *n, unsigned version
 	                      check ? "--check" : NULL,
 	                      NULL};
 	int r = pg_tree_remove(fresh);
-	r = r < 0 ? r : pg_pool_take(c->engine, version, fresh);
+	r = r < 0 ? r : pg_pool_take(c, version, fresh);
 	r = r < 0 ? r : files_lend(c, n, fresh);
 	r = r < 0 ? r : files_lend(c, n, data);
-	r = r < 0 ? r : pg_process_run(c->engine, argv, UPGRADE_MS);
+	r = r < 0 ? r : pg_process_run(c->user, argv, UPGRADE_MS);
 	files_take_back(data);
 	files_take_back(fresh);
 	return r;
@@ -321,7 +321,7 @@ int pg_cluster_analyze(struct pg_cluster *c)
 		snprintf(port, sizeof port, "%u", p->port);
 		const char *argv[] = {program,          "-h", run,  "-p", port, "-U", PG_SUPER, "--all",
 		                      "--analyze-only", "-w", "-q", NULL};
-		r = pg_process_run(c->engine, argv, UPGRADE_MS);
+		r = pg_process_run(c->user, argv, UPGRADE_MS);
 	}
 	return r;
 }

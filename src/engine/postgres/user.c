@@ -1,0 +1,324 @@
+/* Whom databases run as. A superuser of SQL can read what the server's system user can, so that user is not the
+ * service's, whose secret.key opens everything, and not another project's either. A service that may change users (root,
+ * or one with the capabilities that the unit gives) runs the databases of each project as a user of its own, out of
+ * steward-db-1, steward-db-2 ..., as many as there are. Projects beyond that share steward-db. A service that may not,
+ * on a laptop, runs databases as itself.
+ *
+ * The choice is noted in a cluster's state, and its files are that user's. They change hands only while no node of the
+ * cluster runs: clusters of an older version, and those that share a user though one is free by now, go on as they run
+ * until they are next started. That the files are on their way is durable before the first one is given, and they are
+ * all given again after a crash. */
+#include "engine/postgres/postgres.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SHARED "steward-db"
+#define USERS_MAX 4096
+#define BIT(cap) (1u << (cap))
+
+/* --- who there is */
+
+/* All that is needed to start a database as another, and to look after its files and processes from then on. */
+static bool may_change_users(void)
+{
+	static const unsigned needed = BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) |
+	                               BIT(CAP_FOWNER) | BIT(CAP_KILL) | BIT(CAP_SYS_PTRACE);
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct sets[2] = {{0}};
+	return syscall(SYS_capget, &head, sets) == 0 && (sets[0].effective & needed) == needed;
+}
+
+static bool user_look(const char *name, struct pg_user *ret_user)
+{
+	const struct passwd *pw = getpwnam(name);
+	if (!pw || pw->pw_uid == 0 || pw->pw_uid == geteuid())
+		return false;
+	*ret_user = (struct pg_user){.uid = pw->pw_uid, .gid = pw->pw_gid, .other = true};
+	return true;
+}
+
+static void projects_users_find(struct engine *e)
+{
+	char name[32];
+	struct pg_user found;
+	e->users = must_calloc(USERS_MAX, sizeof *e->users);
+	while (e->user_count < USERS_MAX) {
+		snprintf(name, sizeof name, SHARED "-%zu", e->user_count + 1);
+		if (!user_look(name, &found))
+			break;
+		e->users[e->user_count++] = found;
+	}
+}
+
+int pg_users_find(struct engine *e, const char *name)
+{
+	e->own = (struct pg_user){.uid = geteuid(), .gid = getegid()};
+	e->user = e->former = e->shared = e->own;
+	if (e->own.uid != 0 && !may_change_users())
+		return 0;
+	bool found = user_look(name ? name : SHARED, &e->user);
+	bool had = user_look(PG_USER, &e->former);
+	if (!found && had) {
+		e->user = e->former;
+		found = true;
+	}
+	if (!found && e->own.uid == 0) {
+		pg_why_set(
+		        NULL,
+		        "PostgreSQL does not run as root, and there is no system user %s: make one (useradd --system "
+		        "%s), or run the service as another user",
+		        name ? name : SHARED, name ? name : SHARED);
+		return -ENOENT;
+	}
+	if (found && !name)
+		projects_users_find(e);
+	e->shared = e->user;
+	e->shared.everyone = e->user_count > 0;
+	return 0;
+}
+
+void pg_users_tell(const struct engine *e)
+{
+	if (!e->user.other)
+		log_warn("engine: databases run as the service's own user, which reads all that the service does: give "
+		         "it "
+		         "users for them (operations.md) where they serve more than one tenant");
+	else if (!e->user_count)
+		log_warn("engine: the databases of all projects run as one user; there is no " SHARED "-1");
+	else
+		log_info("engine: databases run as users of their own, for %zu projects", e->user_count);
+}
+
+const struct pg_user *pg_user_known(const struct engine *e, uid_t uid)
+{
+	if (e->user.uid == uid)
+		return &e->user;
+	for (size_t i = 0; i < e->user_count; i++)
+		if (e->users[i].uid == uid)
+			return &e->users[i];
+	return e->former.uid == uid ? &e->former : e->own.uid == uid && uid != 0 ? &e->own : NULL;
+}
+
+/* --- whose a project is */
+
+/* With the engine's lock. */
+static bool project_is_here(const struct engine *e, const char *group_id)
+{
+	bool found = false;
+	for (struct pg_cluster *c = e->clusters; c && !found; c = c->next) {
+		pthread_mutex_lock(&c->lock);
+		found = strcmp(c->group_id, group_id) == 0;
+		pthread_mutex_unlock(&c->lock);
+	}
+	return found;
+}
+
+const struct pg_user *pg_user_of(struct engine *e, const char *group_id)
+{
+	struct pg_user *chosen = NULL;
+	pthread_mutex_lock(&e->lock);
+	for (size_t i = 0; i < e->user_count && !chosen; i++)
+		if (strcmp(e->users[i].project, group_id) == 0)
+			chosen = &e->users[i];
+	for (size_t i = 0; i < e->user_count && !chosen; i++)
+		if (!e->users[i].project[0])
+			chosen = &e->users[i];
+	/* None was free since the start: one whose project has no cluster here any more is. */
+	for (size_t i = 0; i < e->user_count && !chosen; i++)
+		if (!project_is_here(e, e->users[i].project))
+			chosen = &e->users[i];
+	if (chosen)
+		snprintf(chosen->project, sizeof chosen->project, "%s", group_id);
+	pthread_mutex_unlock(&e->lock);
+	return chosen ? chosen : &e->user;
+}
+
+static bool is_projects_own(const struct engine *e, const struct pg_user *u)
+{
+	return u >= e->users && u < e->users + e->user_count;
+}
+
+/* With engine.lock held by who adopts, or before others see the cluster. */
+void pg_user_recall(struct pg_cluster *c, uid_t uid)
+{
+	struct engine *e = c->engine;
+	char path[PG_PATH];
+	struct stat st;
+	if (!uid && c->node_count > 0) { /* of a version that did not note it */
+		pg_node_path(c, c->nodes[0], "", path);
+		uid = nolink_lstat(path, &st) == 0 ? st.st_uid : 0;
+	}
+	const struct pg_user *u = uid ? pg_user_known(e, uid) : NULL;
+	c->user = u ? u : &e->user;
+	c->giving |= uid && !u; /* a user that is gone: the next start gives its files to another */
+	if (!is_projects_own(e, c->user))
+		return;
+	struct pg_user *own = &e->users[c->user - e->users];
+	if (!own->project[0])
+		snprintf(own->project, sizeof own->project, "%s", c->group_id);
+}
+
+/* --- files that change hands */
+
+struct gift {
+	const struct pg_user *to;
+	dev_t device;
+	bool conf; /* the service's own stay so, and the group reads them */
+};
+
+static int directory_give(int fd, const struct gift *g, bool is_top);
+
+/* A link is given, not what it leads to. A file with two names may be somebody else's: a user that the service shared
+ * with databases could name secret.key a second time in its own directory, and would get it here. */
+static int entry_give(int dir, const char *name, const struct gift *g, bool is_conf)
+{
+	struct gift conf = {g->to, g->device, true};
+	bool key = strcmp(name, PG_KEY_FILE) == 0 && geteuid() != 0; /* see pg_key_write() */
+	uid_t owner = g->conf && !key ? (uid_t)-1 : g->to->uid;
+	struct stat st;
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1)
+		r = -EMLINK;
+	if (r == 0 && S_ISDIR(st.st_mode) && st.st_dev == g->device) {
+		int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = below < 0 ? -errno : directory_give(below, is_conf ? &conf : g, false);
+	} else if (r == 0 && (fchownat(fd, "", owner, g->to->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ||
+	                      (g->conf && S_ISREG(st.st_mode) && fchmodat(dir, name, key ? 0600 : 0640, 0) < 0))) {
+		r = -errno;
+	}
+	close(fd);
+	return r;
+}
+
+/* Closes it. The directory itself comes last. */
+static int directory_give(int fd, const struct gift *g, bool is_top)
+{
+	DIR *d = fdopendir(fd);
+	if (!d) {
+		int error = errno;
+		close(fd);
+		return -error;
+	}
+	int r = 0;
+	for (struct dirent *entry; r == 0 && (entry = readdir(d));) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		r = entry_give(dirfd(d), entry->d_name, g, is_top && strcmp(entry->d_name, "conf") == 0);
+		if (r == -EMLINK)
+			log_error("engine: %s has a second name somewhere, and is not given to another user",
+			          entry->d_name);
+	}
+	if (r == 0 && (fchown(dirfd(d), g->conf ? (uid_t)-1 : g->to->uid, g->to->gid) < 0 ||
+	               fchmod(dirfd(d), g->conf ? 0710 : 0700) < 0))
+		r = -errno;
+	closedir(d);
+	return r;
+}
+
+/* `is_node`: of a node, whose conf is the service's. */
+static int tree_give(const struct pg_user *u, const char *path, bool is_node)
+{
+	struct stat st;
+	int fd = nolink_open(path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0) {
+		close(fd);
+		return -EIO;
+	}
+	return directory_give(fd, &(struct gift){.to = u, .device = st.st_dev}, is_node);
+}
+
+int pg_tree_give(const struct pg_user *u, const char *path)
+{
+	struct stat st;
+	if (!u->other || (nolink_lstat(path, &st) == 0 && st.st_uid == u->uid && st.st_gid == u->gid))
+		return 0;
+	return tree_give(u, path, false);
+}
+
+/* So that nodes reach each other as the new user before all rules are written again. */
+static int names_add(struct pg_cluster *c, struct pg_node *n)
+{
+	char path[PG_PATH], *old, space[1024];
+	struct passwd pw, *found = NULL;
+	struct buf b = {0};
+	pg_node_path(c, n, "conf/pg_ident.conf", path);
+	if (getpwuid_r(c->user->uid, &pw, space, sizeof space, &found) != 0 || !found ||
+	    pg_file_read(path, PG_HBA_MAX, &old) < 0)
+		return 0; /* it is written whole before the node starts for the first time */
+	buf_z(&b, old);
+	buf_printf(&b, "engine \"%s\" %s\nengine \"%s\" \"%s\"\n", found->pw_name, PG_SUPER, found->pw_name, PG_SHARD);
+	int r = pg_file_write(c->user, path, b.p, b.n, true);
+	free(old);
+	buf_free(&b);
+	return r;
+}
+
+static int node_give(struct pg_cluster *c, struct pg_node *n)
+{
+	char path[PG_PATH], data[PG_PATH];
+	pg_node_path(c, n, "", path);
+	pg_node_path(c, n, "data", data);
+	if (!pg_file_is(path))
+		return 0;
+	int r = pg_process_sweep(c->engine, data);
+	r = r < 0 ? r : tree_give(c->user, path, true);
+	return r < 0 ? r : names_add(c, n);
+}
+
+static int cluster_give(struct pg_cluster *c)
+{
+	char dir[PG_PATH];
+	pg_path_set(dir, "%s/%s", c->engine->dir, c->id);
+	int r = pg_dir_make(c->user, dir, false);
+	for (size_t i = 0; i < c->node_count && r == 0; i++)
+		r = node_give(c, c->nodes[i]);
+	if (r < 0) {
+		pg_why_set(NULL, "its files cannot be given to the user that it runs as: %s", strerror(-r));
+		log_error("engine: %s: %s", c->id, pg_why_last());
+		return r;
+	}
+	c->giving = false;
+	return pg_state_save(c);
+}
+
+static bool is_at_rest(const struct pg_cluster *c)
+{
+	bool rests = !c->copying && !c->upgrading && !c->restoring && !c->destroying;
+	for (size_t i = 0; i < c->node_count; i++)
+		rests &= !c->nodes[i]->pid || pg_process_ended(c->nodes[i]->pidfd, 0);
+	return rests;
+}
+
+int pg_user_settle(struct pg_cluster *c)
+{
+	struct engine *e = c->engine;
+	if (!e->user.other || (!c->giving && is_projects_own(e, c->user)) || !is_at_rest(c))
+		return 0;
+	const struct pg_user *u = c->giving && is_projects_own(e, c->user) ? c->user : pg_user_of(e, c->group_id);
+	if (u != c->user || c->giving) {
+		c->user = u;
+		c->giving = true;
+		int r = pg_state_save(c);
+		r = r < 0 ? r : cluster_give(c);
+		if (r == 0)
+			log_info("engine: %s runs as user %u from here on", c->id, (unsigned)u->uid);
+		return r;
+	}
+	return 0;
+}
