@@ -63,7 +63,7 @@ static int credential_check(const struct right *right, struct tx *tx, struct are
 	r = tx_get(tx, a, right->kind == PRINCIPAL_USER ? "user_session" : "sa_secret", id_str(&right->secret), &doc);
 	if (r == -ENOENT || (r == 0 && !secret_in_force(&doc, &until_ms)))
 		return -EACCES;
-	return r;
+	return r == 0 && right->kind == PRINCIPAL_USER ? session_stamps_check(tx, a, &doc) : r;
 }
 
 int right_caller(struct service *s, struct token_cache *known, struct tx *tx, struct arena *a,

@@ -67,6 +67,105 @@ static bool session_read(struct arena *a, const struct doc *d, struct session *s
 	return true;
 }
 
+/* Stamps. */
+
+#define STAMP_KIND "session_stamp"
+
+static bool how_is_federated(struct str how)
+{
+	return str_is_one_of("oidc|saml", how);
+}
+
+bool session_is_federated(struct arena *a, const struct doc *session)
+{
+	return how_is_federated(json_field(doc_json(a, session->body), "how"));
+}
+
+int sessions_end_federated(struct tx *tx, struct arena *a, struct str org_id)
+{
+	struct id stamp = id_new();
+	struct doc d;
+	json_t *body = json_new(a);
+	json_put_z(body, "stamp", stamp.z);
+	json_put(body, "at", json_integer(clock_now_ms()));
+	tx_touch_identity(tx);
+	int result = tx_get(tx, a, STAMP_KIND, org_id, &d);
+	d = result == 0 ? d : (struct doc){.kind = STR(STAMP_KIND), .id = org_id, .parent = org_id};
+	d.body = json_text(a, body);
+	return result == 0 ? tx_update(tx, &d) : result == -ENOENT ? tx_insert(tx, &d) : result;
+}
+
+/* Empty, and *ret_at_ms 0, where there is none. */
+static int stamp_get(struct tx *tx, struct arena *a, struct str org_id, struct str *ret_stamp, int64_t *ret_at_ms)
+{
+	struct doc d;
+	int result = tx_get(tx, a, STAMP_KIND, org_id, &d);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	const json_t *body = result == 0 ? doc_json(a, d.body) : NULL;
+	*ret_stamp = body ? json_field(body, "stamp") : STR("");
+	*ret_at_ms = body ? json_number(body, "at") : 0;
+	return 0;
+}
+
+/* Of the organizations that the user is in. Who joins another begins a new session: federation_joined(). */
+static int stamps_note(struct tx *tx, struct arena *a, struct str user_id, json_t *session)
+{
+	struct grant_row *rows;
+	size_t count = 0;
+	json_t *stamps = json_object();
+	json_put(session, "stamps", stamps);
+	int result = grants_of(tx, a, user_id, &rows, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct str stamp;
+		int64_t at_ms;
+		if (!rows[i].in_org)
+			continue;
+		result = stamp_get(tx, a, rows[i].id, &stamp, &at_ms);
+		if (result == 0)
+			json_put_str(stamps, arena_z(a, rows[i].id), stamp);
+	}
+	return result;
+}
+
+/* A session of an older release has no stamps: it is over when one of the organizations has made one since. */
+static int unstamped_check(struct tx *tx, struct arena *a, const struct doc *session)
+{
+	struct grant_row *rows;
+	size_t count = 0;
+	int result = grants_of(tx, a, session->parent, &rows, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct str stamp;
+		int64_t at_ms;
+		result = rows[i].in_org ? stamp_get(tx, a, rows[i].id, &stamp, &at_ms) : 0;
+		if (result == 0 && rows[i].in_org && stamp.n && at_ms >= session->created_ms)
+			result = -EACCES;
+	}
+	return result;
+}
+
+int session_stamps_check(struct tx *tx, struct arena *a, const struct doc *session)
+{
+	json_t *body = doc_json(a, session->body), *stamps = json_object_get(body, "stamps"), *had;
+	const char *org_id;
+	int result = 0;
+	if (!how_is_federated(json_field(body, "how")))
+		return 0;
+	if (!stamps)
+		return unstamped_check(tx, a, session);
+	json_object_foreach(stamps, org_id, had)
+	{
+		struct str stamp;
+		int64_t at_ms;
+		result = stamp_get(tx, a, str_of(org_id), &stamp, &at_ms);
+		if (result == 0 && !str_eq(stamp, json_str_of(had)))
+			result = -EACCES;
+		if (result < 0)
+			break;
+	}
+	return result;
+}
+
 static bool session_in_force(const struct session *s)
 {
 	int64_t now = clock_now_ms();
@@ -90,8 +189,10 @@ int session_find(struct tx *tx, struct arena *a, const struct request *r, struct
 	if (!d.secret.n || !str_eq_secret(d.secret, str_of(hash)) || !session_read(a, &d, &found) ||
 	    !session_in_force(&found))
 		return -EACCES;
-	*ret_session = found;
-	return 0;
+	result = session_stamps_check(tx, a, &d);
+	if (result == 0)
+		*ret_session = found;
+	return result;
 }
 
 int session_look(struct tx *tx, struct arena *a, struct str id, struct session *ret_session)
@@ -103,8 +204,10 @@ int session_look(struct tx *tx, struct arena *a, struct str id, struct session *
 		return result == -ENOENT ? -EACCES : result;
 	if (!d.secret.n || !session_read(a, &d, &found) || !session_in_force(&found))
 		return -EACCES;
-	*ret_session = found;
-	return 0;
+	result = session_stamps_check(tx, a, &d);
+	if (result == 0)
+		*ret_session = found;
+	return result;
 }
 
 /* Noting uses: a write that nobody waits for. Where the store has no room for it, the next call tries again. */
@@ -200,10 +303,14 @@ static int sessions_sweep(struct tx *tx, struct arena *a, struct str user_id)
 		struct session s;
 		if (!docs[i].secret.n)
 			continue;
-		if (session_read(a, &docs[i], &s) && session_in_force(&s))
+		bool over = !session_read(a, &docs[i], &s) || !session_in_force(&s);
+		int stamps = over ? 0 : session_stamps_check(tx, a, &docs[i]);
+		if (over || stamps == -EACCES)
+			result = tx_delete(tx, "user_session", docs[i].id);
+		else if (stamps == 0)
 			docs[live++] = docs[i];
 		else
-			result = tx_delete(tx, "user_session", docs[i].id);
+			result = stamps;
 	}
 	for (size_t i = 0; result == 0 && i + SESSIONS_MAX <= live; i++)
 		result = tx_delete(tx, "user_session", docs[i].id);
@@ -241,6 +348,9 @@ int session_begin(struct tx *tx, struct arena *a, const struct service *s, const
 	json_put_str(body, "agent", agent_of(a, r));
 	json_put_z(body, "how", how);
 	json_put(body, "strong", json_boolean(strong));
+	result = how_is_federated(str_of(how)) ? stamps_note(tx, a, user_id, body) : 0;
+	if (result < 0)
+		return result;
 	struct doc d = doc_new(a, "user_session", user_id, STR_NONE, json_text(a, body));
 	d.secret = str_of(hash);
 	result = tx_insert(tx, &d);
@@ -346,6 +456,13 @@ int sessions_list(struct tx *tx, struct arena *a, struct str user_id, struct str
 		struct session s;
 		if (!docs[i].secret.n || !session_read(a, &docs[i], &s) || !session_in_force(&s))
 			continue;
+		result = session_stamps_check(tx, a, &docs[i]);
+		if (result == -EACCES) {
+			result = 0;
+			continue;
+		}
+		if (result < 0)
+			break;
 		const json_t *body = doc_json(a, docs[i].body);
 		json_t *one = json_object();
 		json_put_str(one, "id", s.id);

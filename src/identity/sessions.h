@@ -4,8 +4,11 @@
  * call, so it ends on the next call everywhere once its document is gone: nothing of it is cached. It has two ends: a
  * time from its beginning, and a time from its last use.
  *
- *   "user_session"  id, parent = user; secret: SHA-256 of the cookie's secret as hexadecimal (empty: no browser's);
- *                   body {"expiresAt","idleSeconds","usedAt","address","agent","how","strong","provenAt"?} */
+ *   "user_session"   id, parent = user; secret: SHA-256 of the cookie's secret as hexadecimal (empty: no browser's);
+ *                    body {"expiresAt","idleSeconds","usedAt","address","agent","how","strong","provenAt"?,"stamps"?}
+ *   "session_stamp"  id, parent = organization; body {"stamp","at"}: sessions that identity providers have begun for its
+ *                    people are over when theirs is another. So all of them end by one small write: to look for them
+ *                    among everybody's sessions made others' writes wait. None: the stamp is empty */
 #ifndef STEWARD_IDENTITY_SESSIONS_H
 #define STEWARD_IDENTITY_SESSIONS_H
 
@@ -68,6 +71,12 @@ must_check int session_end(struct tx *tx, struct arena *a, struct str user_id, s
 must_check int session_replace(struct tx *tx, struct arena *a, const struct request *r);
 /* In a write: all sessions of a user but one (empty: all). */
 must_check int sessions_end(struct tx *tx, struct arena *a, struct str user_id, struct str but);
+/* In a write: all sessions of an organization's people that identity providers have begun. */
+must_check int sessions_end_federated(struct tx *tx, struct arena *a, struct str org_id);
+/* Whether an identity provider has begun the session. */
+bool session_is_federated(struct arena *a, const struct doc *session);
+/* -EACCES: the stamps of the session are not those of its person's organizations. */
+must_check int session_stamps_check(struct tx *tx, struct arena *a, const struct doc *session);
 /* [{"id","createdAt","lastUsedAt","expiresAt","address","agent","method","current"}, ...], those in force. */
 must_check int sessions_list(struct tx *tx, struct arena *a, struct str user_id, struct str current, json_t *list);
 

@@ -10,6 +10,7 @@
 #include "base/fair.h"
 #include "base/log.h"
 #include "identity/identity.h"
+#include "identity/sessions.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -185,8 +186,11 @@ static int token_check(struct tx *tx, struct arena *a, const struct token *token
 		return r < 0 ? r : -EACCES;
 	r = tx_get(tx, a, "sa_secret", id_str(&token->secret_id), &doc);
 	*ret_kind = r == -ENOENT ? PRINCIPAL_USER : PRINCIPAL_SERVICE_ACCOUNT;
-	if (r == -ENOENT)
+	if (r == -ENOENT) {
 		r = tx_get(tx, a, "user_session", id_str(&token->secret_id), &doc);
+		if (r == 0)
+			r = session_stamps_check(tx, a, &doc);
+	}
 	if (r < 0)
 		return r == -ENOENT ? -EACCES : r;
 	if (!str_eq(doc.parent, id_str(&token->account_id)) || !secret_in_force(&doc, &secret_ms))

@@ -100,14 +100,47 @@ int authority_ensure(struct tx *tx, struct arena *a, struct str group_id, struct
 	return result;
 }
 
-static int look_again(struct tx *tx, void *ctx, const struct doc *cluster)
+/* Some of the clusters that are looked at again: all at once would be a write that grows with everybody's. */
+#define SCAN_PIECE 20
+
+struct scan {
+	const struct str *ids;
+	size_t count;
+};
+
+static int look_again(struct tx *tx, struct arena *a, struct str id)
 {
 	struct authority authority;
-	int result = authority_ensure(tx, ctx, cluster->parent, &authority);
-	return result < 0 ? result : cluster_reconcile(tx, cluster->id);
+	struct cluster cluster;
+	int result = cluster_get(tx, a, id, &cluster);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	result = authority_ensure(tx, a, cluster.doc.parent, &authority);
+	return result < 0 ? result : cluster_reconcile(tx, id);
 }
 
-int authority_scan_save(struct tx *tx, struct job_run *r)
+static int piece_run(struct tx *tx, void *ctx)
 {
-	return clusters_walk(tx, look_again, r->arena);
+	const struct scan *s = ctx;
+	struct arena *a = arena_new();
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < s->count && i < SCAN_PIECE; i++)
+		result = look_again(tx, a, s->ids[i]);
+	arena_free(a);
+	return result;
+}
+
+int authority_scan_step(struct job_run *r)
+{
+	struct str *ids;
+	struct scan s = {.ids = NULL};
+	int result = clusters_collect(r->store, r->arena, &ids, &s.count);
+	s.ids = ids;
+	while (result == 0 && s.count && !*job_stop(r)) {
+		result = store_write_wait(r->store, piece_run, &s);
+		size_t done = s.count < SCAN_PIECE ? s.count : SCAN_PIECE;
+		s.ids += done;
+		s.count -= done;
+	}
+	return result < 0 ? result : s.count ? -ECANCELED : JOB_DONE;
 }

@@ -103,7 +103,7 @@ must_check int authority_certificates(struct tx *tx, struct arena *a, struct str
 /* Once a day every cluster is looked at again, which is when certificates that end soon are issued anew. */
 #define AUTHORITY_SCAN_JOB "certificate_scan"
 #define AUTHORITY_SCAN_MS 86400000LL
-int authority_scan_save(struct tx *tx, struct job_run *r);
+int authority_scan_step(struct job_run *r);
 
 /* How users, roles and access lists reach the databases. A change asks, in its own transaction, for a job on each
  * cluster that it concerns; the call's answer waits for the jobs (jobs/waits.h). Should it have waited too long, a

@@ -489,7 +489,7 @@ static const struct job_kind kinds[] = {
         {.name = RESTART_JOB, .step = restart_step, .failed = restart_failed, .attempts = 3},
         {.name = SAMPLE_JOB, .step = sample_step, .failed = sample_failed, .attempts = 3},
         {.name = REPAIR_JOB, .save = repair_save},
-        {.name = AUTHORITY_SCAN_JOB, .save = authority_scan_save, .period_ms = AUTHORITY_SCAN_MS},
+        {.name = AUTHORITY_SCAN_JOB, .step = authority_scan_step, .period_ms = AUTHORITY_SCAN_MS},
         {.name = OUTAGE_END_JOB, .save = outage_end_save},
         {.name = LIFETIME_JOB, .save = lifetime_save},
         {.name = WATCH_JOB, .step = watch_step},

@@ -478,63 +478,20 @@ static int places_settle(struct vouched *v)
 	return result;
 }
 
-/* Whether a provider has begun the session. */
-static bool is_federated(struct arena *a, const struct doc *session)
-{
-	return str_is_one_of("oidc|saml", json_field(doc_json(a, session->body), "how"));
-}
-
 int federation_joined(struct tx *tx, struct arena *a, struct str user_id)
 {
 	struct doc *docs;
 	size_t count = 0;
 	int result = tx_list_all(tx, a, "user_session", user_id, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
-		if (is_federated(a, &docs[i]))
+		if (session_is_federated(a, &docs[i]))
 			result = session_end(tx, a, user_id, docs[i].id);
-	return result;
-}
-
-struct federated_sessions {
-	struct arena *arena;
-	struct federated_session {
-		struct str id, user_id;
-	} * items;
-	size_t count, room;
-};
-
-static int session_gather(struct tx *tx, void *ctx, const struct doc *d)
-{
-	struct federated_sessions *l = ctx;
-	struct arena *a = arena_new();
-	bool is = is_federated(a, d);
-	arena_free(a);
-	if (!is)
-		return 0;
-	ARENA_FIT(l->arena, l->items, l->count, l->room);
-	l->items[l->count++] = (struct federated_session){arena_dup(l->arena, d->id), arena_dup(l->arena, d->parent)};
-	return 0;
-}
-
-/* Of people who are in one of the organizations. */
-static int sessions_end_in(struct tx *tx, struct arena *a, const struct doc *orgs, size_t count)
-{
-	struct federated_sessions list = {.arena = a};
-	int result = count ? tx_walk_all(tx, "user_session", session_gather, &list) : 0;
-	for (size_t i = 0; result == 0 && i < list.count; i++) {
-		const struct federated_session *s = &list.items[i];
-		role_mask held = 0;
-		for (size_t k = 0; result == 0 && !held && k < count; k++)
-			result = grant_get(tx, a, s->user_id, orgs[k].id, &held);
-		if (result == 0 && held)
-			result = session_end(tx, a, s->user_id, s->id);
-	}
 	return result;
 }
 
 int federation_left(struct tx *tx, struct arena *a, struct str org_id)
 {
-	return sessions_end_in(tx, a, &(struct doc){.id = org_id}, 1);
+	return sessions_end_federated(tx, a, org_id);
 }
 
 /* What a certificate that is gone has signed does not count any more. */
@@ -571,7 +528,9 @@ int federation_changed(struct tx *tx, struct arena *a, const struct doc *provide
 	if (!for_people || !vouches_anew(before, settings))
 		return 0;
 	int result = users_of(tx, a, provider, &orgs, &count);
-	return result < 0 ? result : sessions_end_in(tx, a, orgs, count);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = sessions_end_federated(tx, a, orgs[i].id);
+	return result;
 }
 
 int federation_vouched(struct call *c, const struct doc *provider, const json_t *claims, struct str *ret_user_id)

@@ -256,7 +256,9 @@ static int org_remove(struct call *c, const struct doc *old)
 		result = federation_leave(c->tx, c->arena, old->id);
 	if (result == 0)
 		result = tx_delete(c->tx, "org_founder", old->id);
-	if (result == -ENOENT) /* the operator's own */
+	if (result == 0 || result == -ENOENT) /* the operator's own */
+		result = tx_delete(c->tx, "session_stamp", old->id);
+	if (result == -ENOENT) /* no provider has ever changed */
 		result = 0;
 	return result < 0 ? result : resource_delete_children(c, "orgId", old->id);
 }

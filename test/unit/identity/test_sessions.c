@@ -124,6 +124,82 @@ static void test_bound(void)
 	CHECK(!is_live(&first) && is_live(&second) && is_live(&last));
 }
 
+/* Sessions that identity providers have begun end with their organization's stamp, not one by one. */
+
+#define PERSON "000000000000000000000051"
+
+struct federated {
+	struct session session;
+	const char *how;
+};
+
+static int federated_begins(struct tx *tx, void *ctx)
+{
+	struct federated *f = ctx;
+	struct request r = {.headers = NULL};
+	struct str cookie;
+	return session_begin(tx, fx.arena, &fx.service, &r, STR(PERSON), f->how, true, &f->session, &cookie);
+}
+
+static struct session federated_new(const char *how)
+{
+	struct federated f = {.how = how};
+	CHECK(store_write_wait(fx.service.store, federated_begins, &f) == 0);
+	clock_advance_ms(1000);
+	return f.session;
+}
+
+static int membership_set(struct tx *tx, void *ctx)
+{
+	return grant_set(tx, fx.arena, GRANTEE_USER, STR(PERSON), true, STR(ORG),
+	                 *(bool *)ctx ? role_bit("ORG_MEMBER") : 0);
+}
+
+static int federated_end(struct tx *tx, void *ctx)
+{
+	return sessions_end_federated(tx, fx.arena, *(struct str *)ctx);
+}
+
+static void stamp_renew(struct str org_id)
+{
+	CHECK(store_write_wait(fx.service.store, federated_end, &org_id) == 0);
+	clock_advance_ms(1000);
+}
+
+/* As an older release has written it. */
+static int stamps_drop(struct tx *tx, void *ctx)
+{
+	struct doc d;
+	int result = tx_get(tx, fx.arena, "user_session", *(struct str *)ctx, &d);
+	if (result < 0)
+		return result;
+	json_t *body = doc_json(fx.arena, d.body);
+	json_object_del(body, "stamps");
+	d.body = json_text(fx.arena, body);
+	return tx_update(tx, &d);
+}
+
+static void test_stamps(void)
+{
+	bool in = true, out = false;
+	struct store *store = fx.service.store;
+	CHECK(store_write_wait(store, membership_set, &in) == 0);
+	struct session oidc = federated_new("oidc"), saml = federated_new("saml"), own = federated_new("password");
+	struct session old = federated_new("oidc");
+	CHECK(store_write_wait(store, stamps_drop, &old.id) == 0);
+	stamp_renew(STR(OTHER_ORG));
+	CHECK(is_live(&oidc) && is_live(&saml) && is_live(&own) && is_live(&old));
+	stamp_renew(STR(ORG));
+	CHECK(!is_live(&oidc) && !is_live(&saml) && is_live(&own) && !is_live(&old));
+	struct session later = federated_new("oidc"), last = federated_new("oidc");
+	CHECK(store_write_wait(store, stamps_drop, &later.id) == 0);
+	CHECK(is_live(&later) && is_live(&last) && !is_live(&oidc));
+	/* Who leaves the organization takes no session along that was over. */
+	stamp_renew(STR(ORG));
+	CHECK(store_write_wait(store, membership_set, &out) == 0);
+	CHECK(!is_live(&last) && !is_live(&oidc));
+}
+
 int main(void)
 {
 	fixture_setup();
@@ -132,6 +208,7 @@ int main(void)
 	test_origin();
 	test_tickets();
 	test_bound();
+	test_stamps();
 	fixture_teardown();
 	return CHECK_DONE();
 }
