@@ -23,6 +23,7 @@ struct defer {
 struct arena {
 	struct chunk *chunks;
 	struct defer *defers;
+	size_t held;
 };
 
 static void *out_of_memory(size_t n)
@@ -90,6 +91,17 @@ void arena_reset(struct arena *a)
 		keep->used = 0;
 	}
 	a->chunks = keep;
+	a->held = keep ? keep->cap : 0;
+}
+
+size_t arena_held(const struct arena *a)
+{
+	return a->held;
+}
+
+void arena_count(struct arena *a, size_t n)
+{
+	a->held += n;
 }
 
 void arena_free(struct arena *a)
@@ -108,6 +120,7 @@ static struct chunk *chunk_add(struct arena *a, size_t cap)
 	c->used = 0;
 	c->cap = cap;
 	a->chunks = c;
+	a->held += cap;
 	return c;
 }
 
@@ -125,6 +138,7 @@ static void *take(struct arena *a, size_t n)
 			struct chunk *big = must_malloc(sizeof(*big) + n);
 			big->next = c->next;
 			big->used = big->cap = n;
+			a->held += n;
 			c->next = big;
 			return big->bytes;
 		}

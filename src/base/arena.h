@@ -42,6 +42,11 @@ struct str arena_lower(struct arena *a, struct str s);
 struct str arena_printf(struct arena *a, const char *format, ...) printf_like(2, 3);
 struct str arena_vprintf(struct arena *a, const char *format, va_list args) printf_like(2, 0);
 
+/* How many bytes it holds, in chunks and by arena_count(): what a bound on a call's memory is compared with. */
+size_t arena_held(const struct arena *a);
+/* Counts memory that hangs on the arena by arena_defer(), until the next reset. */
+void arena_count(struct arena *a, size_t n);
+
 /* Calls fn(arg) when the arena is freed or reset. */
 void arena_defer(struct arena *a, void (*fn)(void *), void *arg);
 

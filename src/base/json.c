@@ -94,6 +94,9 @@ json_t *json_new(struct arena *a)
 	return json_keep(a, json_object());
 }
 
+/* Objects and lists of short texts take about so many times the memory of their text. */
+#define PARSED_TIMES 8
+
 json_t *doc_json(struct arena *a, struct str body)
 {
 	/* A document without a secret has an empty text here. */
@@ -102,6 +105,7 @@ json_t *doc_json(struct arena *a, struct str body)
 		corrupt("a stored document does not parse", STR_NONE);
 		value = json_object();
 	}
+	arena_count(a, PARSED_TIMES * body.n);
 	return json_keep(a, value);
 }
 

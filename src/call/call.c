@@ -179,6 +179,21 @@ int call_fail_store(struct call *c, int error, const char *what)
 	}
 }
 
+int call_reserve(struct call *c, size_t more)
+{
+	size_t held = c->out.cap + arena_held(c->arena) + more;
+	if (held < c->reserved + CALL_MEMORY_STEP)
+		return 0;
+	if (http_reserve(c->request, held)) {
+		c->reserved = held;
+		return 0;
+	}
+	call_header(c, STR("retry-after"), STR("1"));
+	return call_fail(c, 503, "SERVICE_BUSY",
+	                 "The answer is long, and others of this address are still being made or read. Try again in a "
+	                 "second.");
+}
+
 uint64_t call_key(const struct call *c)
 {
 	if (c->org.id.n)

@@ -2,6 +2,7 @@
 #ifndef STEWARD_CALL_CALL_H
 #define STEWARD_CALL_CALL_H
 
+#include "base/arena.h"
 #include "base/problem.h"
 #include "call/principal.h"
 #include "catalog/catalog.h"
@@ -90,6 +91,7 @@ struct call {
 	int status;
 	struct problem problem;   /* status >= 400 */
 	struct buf out;           /* JSON text of an entity or list, without envelope; freed with the arena */
+	size_t reserved;          /* memory that is reserved for the answer: call_grown() */
 	bool is_list;             /* out is a list document: the envelope only adds status */
 	int64_t etag;             /* revision, or 0 */
 	struct str location;      /* of a created resource, or empty */
@@ -156,6 +158,17 @@ uint64_t call_key(const struct call *c);
 /* gate/dispatch.c: a reading handler calls it when it knows how many entries it has to look at. True: they are too many
  * for a loop. The handler then returns 0 at once, and runs again from the start on a worker. */
 must_check bool call_takes_long(struct call *c, int64_t entries);
+/* Memory of a call that is not asked about, and steps in which more is. */
+#define CALL_MEMORY_STEP ((size_t)256 * 1024)
+/* call.c: see call_grown(). `more` is about to be added. */
+must_check int call_reserve(struct call *c, size_t more);
+/* Call it while a long answer is made, after each item. Fails the call with 503 and Retry-After when the caller's
+ * address has no room for what the answer takes by now: forty lists of 16 MB, which nobody read, were 2.9 GB. */
+static inline int call_grown(struct call *c)
+{
+	return c->out.cap + arena_held(c->arena) < c->reserved + CALL_MEMORY_STEP ? 0 : call_reserve(c, 0);
+}
+
 /* gate/dispatch.c: sends an answer that was held. */
 void call_send(struct call *c);
 /* The same when the change is saved but did not take effect as a success would say: sends this refusal instead. Call it

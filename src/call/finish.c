@@ -182,10 +182,19 @@ static void headers(struct call *c, bool has_body)
 		response_header(r, c->extra_headers[i][0].p, c->extra_headers[i][1]);
 }
 
+/* A long answer needs room, and its other forms as much again. What a write has done is told in any case. */
+static void room_ask(struct call *c)
+{
+	size_t forms = c->pretty ? 2 : c->envelope || c->dialect;
+	if (!c->problem.status && !(c->op && c->op->writes))
+		(void)!call_reserve(c, forms * c->out.n);
+}
+
 void call_finish(struct call *c)
 {
 	struct response *r = &c->request->response;
 	bool is_json = !c->content_type && !c->relayed;
+	room_ask(c);
 	if (c->problem.status) {
 		c->status = c->problem.status;
 		c->out.n = 0;

@@ -99,7 +99,7 @@ void exchange_unref(struct exchange *ex)
 	struct arena *a = ex->r.arena;
 	chunked_free(&ex->chunked);
 	buf_free(&ex->body);
-	budget_move(env->budget, ex->place, ex->orphaned, 0);
+	budget_move(env->budget, ex->place, ex->orphaned + ex->reserved, 0);
 	env->live--;
 	if (env->arena_count == ENV_SPARES) {
 		arena_free(a);
@@ -219,14 +219,33 @@ static void conn_answer(struct conn *c, struct exchange *ex)
 		c->env->wake(c);
 }
 
+bool http_reserve(struct request *r, size_t bytes)
+{
+	struct exchange *ex = exchange_of(r);
+	if (bytes <= ex->reserved)
+		return true;
+	ex->no_answer_room = !budget_admits(ex->env->budget, ex->place, bytes - ex->reserved);
+	if (ex->no_answer_room)
+		return false;
+	budget_move(ex->env->budget, ex->place, ex->reserved, bytes);
+	ex->reserved = bytes;
+	return true;
+}
+
 void http_respond(struct request *r)
 {
 	struct exchange *ex = exchange_of(r);
 	assert(!ex->answered);
 	ex->answered = true;
 	ex->asking = false;
+	if (ex->no_answer_room)
+		ENV_COUNT(ex->env, busy, 1);
 	if (!r->response.body_shared)
 		exchange_holds(ex, r->response.body.n + r->response.plain.n);
+	/* The body counts as what the exchange holds now; the rest of the arena stays until the end. */
+	size_t rest = ex->reserved > r->response.body.n ? ex->reserved - r->response.body.n : 0;
+	budget_move(ex->env->budget, ex->place, ex->reserved, rest);
+	ex->reserved = rest;
 	if (ex->conn)
 		conn_answer(ex->conn, ex);
 	else

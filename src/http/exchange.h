@@ -35,6 +35,7 @@ struct exchange {
 	size_t header_bytes, header_cap;
 	size_t held;     /* memory, as the budget counts it; included in the connection's sum while it has one */
 	size_t orphaned; /* the same, reported to the budget directly, after the connection is gone */
+	size_t reserved; /* by http_reserve(), reported to the budget directly; beside `held` */
 	unsigned place;  /* in the budget */
 	int32_t stream_id;
 	bool keep_alive, is_chunked, is_head;
@@ -48,6 +49,7 @@ struct exchange {
 	bool body_ended;     /* HTTP/2: the body ended while asking */
 	bool too_large;      /* HTTP/2: the body grew over its limit while asking */
 	bool no_room;        /* HTTP/2: the budget had no room for the body or the headers */
+	bool no_answer_room; /* nor for the answer: http_reserve() */
 	size_t unconsumed;   /* HTTP/2: bytes received while asking, for which no window was returned */
 };
 

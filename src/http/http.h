@@ -163,6 +163,10 @@ void request_buf_return(struct request *r, struct buf *b);
 
 /* After begin(): accepts the body. On the request's own loop; handle() is called when the body has arrived. */
 void http_body_take(struct request *r);
+/* The answer that is being made takes so many bytes by now: counted for the client's address (http/budget.h) until the
+ * request ends. False: the address has no room for it, and the caller answers 503. Before the answer, from the thread
+ * that makes it. */
+must_check bool http_reserve(struct request *r, size_t bytes);
 /* Answer with r->response. On the request's own loop. */
 void http_respond(struct request *r);
 /* The same from any other thread: the loop is woken and sends. */

@@ -130,6 +130,8 @@ static int page_write(struct finding *f, segment_writer *write)
 			r = tx_get(c->tx, c->arena, arena_z(c->arena, d->kind), d->id, d);
 		if (r == 0)
 			r = write(c, f->resource, d);
+		if (r == 0)
+			r = call_grown(c);
 	}
 	if (r == 0)
 		list_end(c, (int64_t)f->count, end < f->count);

@@ -4,7 +4,7 @@
 
 #include "call/service.h"
 
-#define FILTER_BATCH 500
+#define FILTER_BATCH 100
 #define ROOM_MAX ((size_t)128 * 1024) /* to make on a guess */
 
 int64_t list_offset(const struct call *c)
@@ -126,7 +126,13 @@ static int item_show(void *ctx, const struct doc *d)
 		size_t room = (size_t)(s->limit - 1) * (out->n - before + 16);
 		buf_reserve(out, room < ROOM_MAX ? room : ROOM_MAX);
 	}
-	return 0;
+	return call_grown(s->call);
+}
+
+static int item_put(struct call *c, segment_writer *write, const void *ctx, const struct doc *d)
+{
+	int result = write(c, ctx, d);
+	return result < 0 ? result : call_grown(c);
 }
 
 /* Resources that are written as they are, and found by their id, need no copy of their documents. */
@@ -142,10 +148,16 @@ static int segment_write(struct call *c, const struct segment *s, int64_t offset
 		*ret_count = all.count;
 		return result;
 	}
-	int result = segment_read(c, s, offset, limit, &docs, &got);
-	for (size_t i = 0; result == 0 && i < got; i++)
-		result = write(c, ctx, &docs[i]);
-	*ret_count = (int64_t)got;
+	int result = 0;
+	*ret_count = 0;
+	/* In parts: what was read is asked about before more is. */
+	for (got = FILTER_BATCH; result == 0 && got == FILTER_BATCH && *ret_count < limit; *ret_count += (int64_t)got) {
+		int64_t left = limit - *ret_count;
+		result =
+		        segment_read(c, s, offset + *ret_count, left < FILTER_BATCH ? left : FILTER_BATCH, &docs, &got);
+		for (size_t i = 0; result == 0 && i < got; i++)
+			result = item_put(c, write, ctx, &docs[i]);
+	}
 	return result;
 }
 
@@ -185,9 +197,11 @@ static int segment_filtered(struct call *c, const struct segment *s, segment_wri
 				p->skip--;
 			} else if (p->room > 0) {
 				p->room--;
-				result = write(c, ctx, &docs[i]);
+				result = item_put(c, write, ctx, &docs[i]);
 			}
 		}
+		if (result == 0)
+			result = call_grown(c);
 	}
 	return result;
 }

@@ -150,6 +150,29 @@ void answer_fit(const struct call *c, json_t *entity)
 		schema_keep_known(form, entity);
 }
 
+/* What the resource's hooks make of the document. */
+static int body_make(struct call *c, const struct resource *r, const struct doc *d, struct arena *a,
+                     struct str *ret_body)
+{
+	struct str body = d->body;
+	if (HOOK(r, view)) {
+		json_t *entity = doc_json(a, d->body);
+		int result = r->hooks->view(c, d, entity);
+		if (result < 0)
+			return result;
+		body = json_text(a, entity);
+	} else if (HOOK(r, text)) {
+		body = r->hooks->text(c, d);
+	}
+	if (older_form(c)) {
+		json_t *entity = doc_json(a, body);
+		answer_fit(c, entity);
+		body = json_text(a, entity);
+	}
+	*ret_body = body;
+	return 0;
+}
+
 int resource_write(struct call *c, const struct resource *r, const struct doc *d)
 {
 	struct doc shown;
@@ -160,32 +183,22 @@ int resource_write(struct call *c, const struct resource *r, const struct doc *d
 		if (result < 0)
 			return result;
 	}
-	struct str body = d->body;
+	struct str body;
 	if (!c->is_list && !r->no_etag)
 		c->etag = d->rev;
-	if (HOOK(r, view)) {
-		json_t *entity = doc_json(c->arena, d->body);
-		int result = r->hooks->view(c, d, entity);
-		if (result < 0)
-			return result;
-		body = json_text(c->arena, entity);
-	} else if (HOOK(r, text)) {
-		body = r->hooks->text(c, d);
-	}
-	if (older_form(c)) {
-		json_t *entity = doc_json(c->arena, body);
-		answer_fit(c, entity);
-		body = json_text(c->arena, entity);
-	}
-	if (r->bare || !r->self) {
+	/* The item of a list is text in the answer, and nothing else for longer than it takes. */
+	struct arena *a = c->is_list ? arena_new() : c->arena;
+	int result = body_make(c, r, d, a, &body);
+	if (result == 0 && (r->bare || !r->self))
 		json_raw(&c->out, body);
-		return 0;
-	}
-	entity_write(c, &c->out, body, self_of(c, r), r->key_param, path_key(c, r, d),
-	             c->is_list || (HOOK(r, leaf) && r->hooks->leaf(c, d)));
-	if (!c->is_list && HOOK(r, links))
+	else if (result == 0)
+		entity_write(c, &c->out, body, self_of(c, r), r->key_param, path_key(c, r, d),
+		             c->is_list || (HOOK(r, leaf) && r->hooks->leaf(c, d)));
+	if (a != c->arena)
+		arena_free(a);
+	if (result == 0 && r->self && !r->bare && !c->is_list && HOOK(r, links))
 		r->hooks->links(c, d);
-	return 0;
+	return result;
 }
 
 int verb_get(struct call *c)

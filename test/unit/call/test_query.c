@@ -59,6 +59,11 @@ struct str request_header(const struct request *r, const char *name)
 	return STR_NONE;
 }
 
+bool http_reserve(struct request *r, size_t bytes)
+{
+	return true;
+}
+
 size_t request_header_count(const struct request *r, const char *name)
 {
 	size_t n = 0;
