@@ -3,7 +3,7 @@ import socket, ssl, threading
 
 import pytest
 
-from client import Api, Bearer, Wire, metric, ok, until
+from client import Api, Bearer, Wire, metric, ok, refused, until
 from database import free_port
 
 SLOW = 66
@@ -136,3 +136,72 @@ def test_a_right_that_is_lost_before_the_body_comes_is_gone(tenants):
 		stranger.socket.sendall(body)
 		assert stranger.one('GET', '/healthz').status == 200
 	assert ok(owner.get('/groups'))['totalCount'] == 1
+
+
+MANY, PLACES, INVITED, LONG = 120, 115, 10, 52  # projects, of each invitation, invitations
+ROLES = ['GROUP_OWNER', 'GROUP_READ_ONLY', 'GROUP_DATA_ACCESS_ADMIN', 'GROUP_CLUSTER_MANAGER', 'GROUP_DATA_ACCESS_READ_ONLY']
+
+
+@pytest.fixture(scope='module')
+def crowded(module_server):
+	"""An organization whose invitations name many projects: a list without pages of half a megabyte."""
+	s = module_server
+	org, = s.seed({'name': 'crowded', 'projects': ['c%d' % i for i in range(MANY)],
+		'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	org['owner'] = Api(s, Bearer(token(org)))
+	org['path'] = '/orgs/%s/invites' % org['id']
+	places = [{'groupId': p['id'], 'roles': ROLES} for p in org['projects'][:PLACES]]
+	for i in range(INVITED):
+		ok(org['owner'].post(org['path'], json={'username': 'crowd%d@example.com' % i, 'roles': ['ORG_MEMBER'], 'groupRoleAssignments': places}))
+	return org
+
+
+def test_a_deleted_project_is_in_no_invitation(crowded):
+	"""A hundred deletions that rewrote 200 invitations of 230 places each stopped all writes for 86 s: now what an invitation says of a
+	project that is gone counts for nothing, and few are rewritten."""
+	owner, gone = crowded['owner'], crowded['projects'][0]['id']
+	kept = crowded['projects'][1]['id']
+	ids = [doc['id'] for doc in ok(owner.get(crowded['path']))]
+	tags = lambda: [owner.get('%s/%s' % (crowded['path'], one)).headers['ETag'] for one in ids]
+	before = tags()
+	assert len(ok(owner.get('/groups/%s/invites' % gone))) == INVITED
+	ok(owner.delete('/groups/' + gone), 204)
+	assert any(x == y for x, y in zip(before, tags()))
+	for doc in ok(owner.get(crowded['path'])):
+		named = {a['groupId'] for a in doc['groupRoleAssignments']}
+		assert gone not in named and kept in named and len(named) == PLACES - 1
+	assert len(ok(owner.get('/groups/%s/invites' % kept))) == INVITED
+	assert gone not in str(ok(owner.patch('%s/%s' % (crowded['path'], ids[0]), json={'roles': ['ORG_READ_ONLY']})))
+
+
+def test_an_invitation_has_a_bound(crowded):
+	owner = crowded['owner']
+	places = [{'groupId': p['id'], 'roles': ROLES + ['GROUP_DATA_ACCESS_READ_WRITE', 'GROUP_SEARCH_INDEX_EDITOR',
+		'GROUP_STREAM_PROCESSING_OWNER', 'GROUP_BACKUP_MANAGER']} for p in crowded['projects'][1:]]
+	body = {'username': 'wide@example.com', 'roles': ['ORG_MEMBER'], 'groupRoleAssignments': places}
+	refused(owner.post(crowded['path'], json=body), 400, 'TOO_MANY_ROLE_ASSIGNMENTS', '1000')
+	body['groupRoleAssignments'] = places[:100]
+	doc = ok(owner.post(crowded['path'], json=body))
+	refused(owner.patch('%s/%s' % (crowded['path'], doc['id']), json={'groupRoleAssignments': places}), 400, 'TOO_MANY_ROLE_ASSIGNMENTS', '1000')
+	ok(owner.delete('%s/%s' % (crowded['path'], doc['id'])), 204)
+
+
+def test_an_answer_is_counted_while_it_is_made(start_server):
+	"""500 invitations were one answer of 16 MB, and forty that nobody read 2.9 GB: an address that has no room gets 503 instead."""
+	s = start_server('--buffer-memory', '8')  # of which one address alone gets less than a third
+	org, = s.seed({'name': 'long', 'projects': ['l%d' % i for i in range(MANY)], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	owner, path = Api(s, Bearer(token(org))), '/orgs/%s/invites' % org['id']
+	places = [{'groupId': p['id'], 'roles': ROLES} for p in org['projects'][:PLACES]]
+	before = metric(s, 'steward_buffer_refusals_total')
+	for i in range(LONG):
+		ok(owner.post(path, json={'username': 'long%d@example.com' % i, 'roles': ['ORG_MEMBER'], 'groupRoleAssignments': places}))
+		if i == 5:
+			assert len(ok(owner.get(path))) == 6
+	r = owner.get(path)
+	refused(r, 503, 'SERVICE_BUSY')
+	assert r.headers['Retry-After'] == '1'
+	assert metric(s, 'steward_buffer_refusals_total') == before + 1
+	# Nothing of it stays counted, and short answers are given as before.
+	until(lambda: metric(s, 'steward_buffer_bytes') < 200000, what='the room is free again')
+	assert len(ok(owner.get(path, params={'username': 'long3@example.com'}))) == 1
+	assert len(ok(owner.get('/groups/%s/invites' % org['projects'][0]['id']))) == LONG

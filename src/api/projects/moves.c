@@ -172,7 +172,7 @@ int projects_migrate(struct call *c)
 	if (result == 0)
 		result = federation_forget_project(c->tx, c->arena, from, d.id);
 	if (result == 0)
-		result = invitations_delete_group(c->tx, c->arena, d.id);
+		result = invitations_let_go(c, d.id);
 	if (result == 0)
 		result = meter_move(c->tx, c->arena, d.id, from, to, clock_now_ms());
 	if (result == 0)

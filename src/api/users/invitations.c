@@ -15,11 +15,18 @@
 #include <errno.h>
 
 #define INVITATION_DAYS 30
-#define INVITATIONS_MAX 10000 /* an organization, or of a project's own */
-#define INVITATION_TOKEN 67   /* characters: the id, then 32 random bytes as base64url */
+/* Of an organization, or of a project's own, and roles in projects that one may give. Together they bound what has no
+ * pages: the list of an organization's invitations (some 35 MB), and the work of deleting a project that all name. */
+#define INVITATIONS_MAX 500
+#define ASSIGNMENTS_MAX 1000
+/* How much of invitations one write reads to take a project out of them: some hundreds with one place each. */
+#define STRIKE_BYTES ((size_t)96 * 1024)
+#define INVITATION_TOKEN 67 /* characters: the id, then 32 random bytes as base64url */
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define SECRET 32
 #define BATCH 500
+
+#define PENDING_KIND "group_pending"
 
 static const char *kind_of(bool in_org)
 {
@@ -33,7 +40,47 @@ static struct str scope_of(const struct member *i)
 
 /* Reading. */
 
+/* Which projects and teams an organization has, to read many of its invitations. */
+struct known_places {
+	struct str org_id;
+	json_t *ids;
+};
+
+int known_places_read(struct tx *tx, struct arena *a, struct str org_id, struct known_places **ret_places)
+{
+	static const char *const kinds[] = {"project", "team"};
+	struct known_places *known = arena_new_of(a, struct known_places);
+	*known = (struct known_places){.org_id = arena_dup(a, org_id), .ids = json_new(a)};
+	for (size_t k = 0; k < 2; k++) {
+		struct doc *docs;
+		size_t count = 0;
+		int result = tx_heads(tx, a, kinds[k], &org_id, &docs, &count);
+		if (result < 0)
+			return result;
+		for (size_t i = 0; i < count; i++)
+			json_put(known->ids, docs[i].id.p, json_true());
+	}
+	*ret_places = known;
+	return 0;
+}
+
+static int place_read(struct tx *tx, struct arena *a, const struct known_places *known, struct member *i,
+                      struct place p)
+{
+	if (!known || !str_eq(known->org_id, i->org_id))
+		return member_add_place(tx, a, i, p);
+	if (json_object_getn(known->ids, p.id.p, p.id.n))
+		i->places[i->place_count++] = p;
+	return 0;
+}
+
 int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struct member *ret_invitation)
+{
+	return invitation_of_doc_among(tx, a, d, NULL, ret_invitation);
+}
+
+int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d, const struct known_places *known,
+                            struct member *ret_invitation)
 {
 	struct doc behind;
 	if (str_is_one_of("group_pending|team_pending", d->kind)) {
@@ -64,10 +111,10 @@ int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struc
 	for (size_t k = 0; result == 0 && k < json_array_size(groups); k++) {
 		const json_t *entry = json_array_get(groups, k);
 		role_mask roles = roles_from_json(json_object_get(entry, "roles"), false);
-		result = member_add_place(tx, a, &i, (struct place){json_field(entry, "groupId"), false, roles});
+		result = place_read(tx, a, known, &i, (struct place){json_field(entry, "groupId"), false, roles});
 	}
 	for (size_t k = 0; result == 0 && k < json_array_size(teams); k++)
-		result = member_add_place(tx, a, &i, (struct place){json_item(teams, k), true, IN_TEAM});
+		result = place_read(tx, a, known, &i, (struct place){json_item(teams, k), true, IN_TEAM});
 	if (result == 0)
 		*ret_invitation = i;
 	return result;
@@ -192,35 +239,67 @@ int invitation_update(struct tx *tx, struct arena *a, const struct member *old, 
 	return result < 0 ? result : tx_update(tx, &d);
 }
 
-static int group_drop(struct tx *tx, struct arena *a, const struct doc *pending)
+/* Takes a project out of an invitation, and the invitation away when it was to nothing else. The other places are not
+ * looked up. */
+static int group_strike(struct tx *tx, struct arena *a, const struct doc *pending, size_t *bytes)
 {
-	struct member old, i;
-	int result = invitation_of_doc(tx, a, pending, &old);
+	struct doc d;
+	struct str id = json_field(doc_json(a, pending->body), "invitationId");
+	int result = tx_get(tx, a, kind_of(true), id, &d);
 	if (result < 0)
-		return result;
-	i = old;
-	member_put(a, &i, (struct place){.id = pending->parent});
-	return i.via_project && !member_count(&i, false) ? invitation_delete(tx, a, &old)
-	                                                 : invitation_update(tx, a, &old, &i);
+		return result == -ENOENT ? 0 : result;
+	*bytes -= *bytes < d.body.n ? *bytes : d.body.n;
+	json_t *body = doc_json(a, d.body), *groups = json_object_get(body, "groups");
+	for (size_t i = json_array_size(groups); i-- > 0;)
+		if (str_eq(json_field(json_array_get(groups, i), "groupId"), pending->parent))
+			json_array_remove(groups, i);
+	if (json_flag(body, "viaProject") && !json_array_size(groups))
+		return tx_delete(tx, kind_of(true), id);
+	d.body = json_text(a, body);
+	return tx_update(tx, &d);
+}
+
+/* *bytes is how much may be read of the invitations that name the project; 0 afterwards: not all were. */
+static int pendings_delete(struct tx *tx, struct arena *a, const char *kind, struct str group_id, size_t *bytes)
+{
+	struct doc *docs;
+	size_t count = BATCH;
+	int result = 0;
+	while (result == 0 && count == BATCH) {
+		result = tx_list(tx, a, kind, group_id, 0, BATCH, &docs, &count);
+		for (size_t i = 0; result == 0 && i < count; i++) {
+			if (bytes && *bytes)
+				result = group_strike(tx, a, &docs[i], bytes);
+			if (result == 0)
+				result = tx_delete(tx, kind, docs[i].id);
+		}
+	}
+	return result;
+}
+
+static int group_leave(struct tx *tx, struct arena *a, struct str group_id, bool *ret_all)
+{
+	size_t bytes = STRIKE_BYTES;
+	int result = pendings_delete(tx, a, PENDING_KIND, group_id, &bytes);
+	*ret_all = bytes;
+	return result < 0 ? result : pendings_delete(tx, a, kind_of(false), group_id, NULL);
 }
 
 int invitations_delete_group(struct tx *tx, struct arena *a, struct str group_id)
 {
-	static const char *const kinds[] = {"group_pending", "group_invitation"};
-	int result = 0;
-	for (size_t k = 0; k < 2; k++)
-		for (size_t count = 1; result == 0 && count;) {
-			struct doc *docs;
-			result = tx_list(tx, a, kinds[k], group_id, 0, BATCH, &docs, &count);
-			for (size_t i = 0; result == 0 && i < count; i++) {
-				result = k == 0 ? group_drop(tx, a, &docs[i]) : 0;
-				if (result == 0 || result == -ENOENT)
-					result = tx_delete(tx, kinds[k], docs[i].id);
-				if (result == -ENOENT) /* it went with the invitation */
-					result = 0;
-			}
-		}
-	return result;
+	bool all;
+	return group_leave(tx, a, group_id, &all);
+}
+
+int invitations_let_go(struct call *c, struct str group_id)
+{
+	bool all = true;
+	int result = group_leave(c->tx, c->arena, group_id, &all);
+	if (result < 0 || all)
+		return result;
+	return call_fail_about(c, 409, "TOO_MANY_INVITATIONS", group_id,
+	                       "More invitations to the organization name the project than can be changed at once. "
+	                       "Withdraw some first.");
 }
 
 /* The letter. */
@@ -299,12 +378,28 @@ static int replace_old(struct call *c, const struct member *i, const struct memb
 	                       "There are %d invitations already. Remove some first.", INVITATIONS_MAX);
 }
 
+int invitation_check(struct call *c, const struct member *i)
+{
+	int count = 0;
+	for (size_t k = 0; k < i->place_count; k++)
+		count += i->places[k].is_team ? 0 : __builtin_popcountll(i->places[k].roles);
+	if (count <= ASSIGNMENTS_MAX)
+		return 0;
+	return call_fail_about(
+	        c, 400, "TOO_MANY_ROLE_ASSIGNMENTS", arena_printf(c->arena, "%d", ASSIGNMENTS_MAX),
+	        "An invitation gives at most %d roles in projects; this one gives %d. Put the person into "
+	        "a team that has them.",
+	        ASSIGNMENTS_MAX, count);
+}
+
 int invitation_add(struct call *c, struct member *i)
 {
 	const struct member none = {.user_id = i->user_id};
 	unsigned char bytes[SECRET];
 	char secret[BASE64_TEXT(SECRET)], hash[65];
 	int result = i->org_id.n ? federation_admit(c, i->org_id, i->username) : 0;
+	if (result == 0)
+		result = invitation_check(c, i);
 	if (result == 0)
 		result = replace_old(c, i, &none);
 	if (result < 0)

@@ -80,6 +80,9 @@ enum member_status member_status(const struct member *m)
 		return MEMBER_ACTIVE;
 	if (m->rejected)
 		return MEMBER_REJECTED;
+	/* It was to projects alone, and they are gone. */
+	if (m->via_project && !member_count(m, false))
+		return MEMBER_EXPIRED;
 	return clock_now_ms() >= m->expires_ms ? MEMBER_EXPIRED : MEMBER_PENDING;
 }
 
@@ -188,8 +191,10 @@ static int keep_owner(struct call *c, const struct member *before, role_mask rol
 static int invitation_apply(struct call *c, const struct member *before, const struct member *m)
 {
 	bool lost_projects = member_count(before, false) && !member_count(m, false);
-	return !m->roles || (m->via_project && lost_projects) ? invitation_delete(c->tx, c->arena, before)
-	                                                      : invitation_update(c->tx, c->arena, before, m);
+	if (!m->roles || (m->via_project && lost_projects))
+		return invitation_delete(c->tx, c->arena, before);
+	int result = invitation_check(c, m);
+	return result < 0 ? result : invitation_update(c->tx, c->arena, before, m);
 }
 
 int member_apply(struct call *c, const struct member *before, const struct member *m)

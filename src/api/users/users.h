@@ -109,6 +109,11 @@ must_check int invitation_find(struct tx *tx, struct arena *a, bool in_org, stru
                                struct member *ret_invitation);
 /* From its document, or a "group_pending" or "team_pending" of it. */
 must_check int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struct member *ret_invitation);
+/* The same where many are read: which places there are is read once. */
+struct known_places;
+must_check int known_places_read(struct tx *tx, struct arena *a, struct str org_id, struct known_places **ret_places);
+must_check int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d,
+                                       const struct known_places *known, struct member *ret_invitation);
 /* As it is kept. */
 struct doc invitation_doc(struct arena *a, const struct member *i);
 /* -ENOENT unless it is pending; a project's own stands only as long as the membership that it was made for: who left
@@ -120,7 +125,14 @@ must_check int invitation_add(struct call *c, struct member *i);
 must_check int invitation_update(struct tx *tx, struct arena *a, const struct member *old, const struct member *i);
 must_check int invitation_delete(struct tx *tx, struct arena *a, const struct member *i);
 /* For a project that goes to another organization: nobody is invited to it any more. */
+/* The invitations of a project that is being deleted. What invitations to the organization still say about it counts for
+ * nothing, because a place that is not there is not read: so they are rewritten only where there are few. 100 deletions
+ * that rewrote 200 invitations of 230 places each stopped all writes for 86 s. */
 must_check int invitations_delete_group(struct tx *tx, struct arena *a, struct str group_id);
+/* The same for a project that moves to another organization, and may come back: with too many, the call fails. */
+must_check int invitations_let_go(struct call *c, struct str group_id);
+/* 400 when it gives more than one may. */
+must_check int invitation_check(struct call *c, const struct member *i);
 /* The invitation that a token stands for, pending and in force. -ENOENT. */
 must_check int invitation_by_token(struct tx *tx, struct arena *a, struct str token, struct member *ret_invitation);
 /* OrganizationInvitation, or with a project GroupInvitation, in an empty object. */
