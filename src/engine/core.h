@@ -150,7 +150,7 @@ struct engine_options {
 	unsigned port_first, port_last; /* 0: 20000 to 29999 */
 	bool real_clock;
 	const char *programs;     /* where PostgreSQL's versions lie, NUMBER/bin each; NULL: /usr/lib/postgresql */
-	const char *user;         /* system user of all databases, when the service may change users; NULL: see user.c */
+	const char *user;         /* of all databases, when the service may change users; NULL: each project's */
 	double simulated_seconds; /* that the simulated engine takes for a creation; less for other changes */
 	/* Something befell nodes of the cluster by itself: one ended or is back, another leads, data is missing.
 	 * observe() tells what. From any thread of the engine, with its locks held: must neither wait nor call the

@@ -1,12 +1,14 @@
 """Every process that the service starts, looked at from outside: who it is, which rights it has, what it has open. Each has no more
 than its work needs."""
-import os, pathlib, socket, subprocess
+import os, pathlib, pwd, re, shutil, socket, subprocess, sys, threading, time
 
 import pytest
 
-import client
-from client import until
-from processes import SETS, descriptors, status
+import client, databases
+from client import ok, until
+from ledger import restored, take
+from processes import SETS, descriptors, status, uid, users
+from test_unit import Unit
 
 NOBODY = 65534
 
@@ -44,3 +46,151 @@ def test_helper_programs(name, args, kind, keeps_user):
 		ours.close()
 		process.kill()
 		process.wait()
+
+
+class Watcher(threading.Thread):
+	"""Everything that a service starts, by program: as it was seen, many times a second. A process that has not become a program yet
+	is the service itself."""
+
+	def __init__(self, server, binary):
+		super().__init__(daemon=True)
+		self.pid, self.binary, self.seen, self.over, self.known = server.pid, str(binary), {}, False, {}
+		self.start()
+
+	def look(self, pid):
+		"""At each program once, and again a little later, when it has opened what it works on."""
+		program, now = os.readlink('/proc/%d/exe' % pid), time.monotonic()
+		if program == self.binary or self.known.get((pid, program), 0) > now:
+			return
+		self.known[pid, program] = now + (0.1 if (pid, program) not in self.known else 5)
+		told = status(pid)
+		facts = (told['Uid'], told['Gid'], told['Groups'].strip(), *(told[k] for k in SETS), told['CapBnd'], told['NoNewPrivs'])
+		self.seen.setdefault(os.path.basename(program), {}).setdefault(facts, set()).update(descriptors(pid).items())
+
+	def children(self, pid):
+		for task in os.listdir('/proc/%d/task' % pid):
+			with open('/proc/%d/task/%s/children' % (pid, task)) as f:
+				for child in f.read().split():
+					yield int(child)
+
+	def run(self):
+		while not self.over:
+			waiting = [self.pid]
+			while waiting:
+				pid = waiting.pop()
+				try:
+					waiting += self.children(pid)
+					if pid != self.pid:
+						self.look(pid)
+				except (OSError, KeyError):
+					continue  # it has ended
+			time.sleep(0.01)
+
+
+def as_user(uid, *command, **kw):
+	return subprocess.run(['setpriv', '--reuid=%d' % uid, '--regid=%d' % pwd.getpwuid(uid).pw_gid, '--clear-groups', *map(str, command)],
+		capture_output=True, text=True, cwd='/', timeout=60, **kw)
+
+
+def opens(uid, paths):
+	"""Which of the files that user can open."""
+	code = 'import sys\nfor p in sys.stdin.read().split("\\n"):\n\ttry: open(p, "rb").read(1); print(p)\n\texcept OSError: pass'
+	done = as_user(uid, sys.executable, '-Sc', code, input='\n'.join(map(str, paths)))
+	assert done.returncode == 0, done.stderr
+	return set(done.stdout.split('\n')) - {''}
+
+
+class Superuser:
+	"""In SQL, with the system user of a server: what a tenant has who has found the bug."""
+
+	def __init__(self, c):
+		node, self.uid = next(iter(c.nodes().values())), uid(c.pid(next(iter(c.nodes()))))
+		conf = (c.directory(node['name']).parent / 'conf' / 'postgresql.conf').read_text()
+		self.socket, self.port = re.search(r"^unix_socket_directories = '(.*)'", conf, re.M).group(1), node['port']
+
+	def psql(self, sql, socket=None, port=None):
+		return as_user(self.uid, '/usr/bin/psql', '-X', '-Atq', '-w', '-h', socket or self.socket, '-p', port or self.port, '-U',
+			'steward_engine', '-d', 'postgres', '-v', 'ON_ERROR_STOP=1', '-c', sql)
+
+	def runs(self, command):
+		"""What a program prints that the server starts."""
+		return self.psql("create temp table if not exists o (t text); copy o from program '%s'; select t from o"
+			% command.replace("'", "''"))
+
+
+@pytest.fixture(scope='module')
+def packaged():
+	"""Two projects with a cluster each, on a service as the package starts it; everything that it started, as seen meanwhile."""
+	if os.geteuid() != 0 or len(users()) < 2 or not databases.installed() or not shutil.which('setpriv'):
+		pytest.skip('needs root, PostgreSQL, setpriv and the users steward-db-N (script/bootstrap makes them)')
+	unit = Unit()
+	try:
+		s = unit.start()
+		watcher = Watcher(s, unit.root / 'steward')
+		databases.allow(s)
+		mine = unit.cluster('mine', **databases.shape(nodes=1), backupEnabled=True)
+		first, s.group = s.group, ok(s.post('/groups', json={'name': 'another', 'orgId': s.org}))['id']
+		other = unit.cluster('other', **databases.shape(nodes=1))
+		mine.settled()
+		other.settled()
+		s.group = first
+		mine.change(**{k: v for k, v in databases.shape(nodes=3).items() if k == 'replicationSpecs'})
+		snapshot = take(mine)
+		mine.settled()
+		assert restored(mine, ok(s.post(mine.path + '/backup/restoreJobs', json={'deliveryType': 'automated', 'snapshotId': snapshot['id'],
+			'targetClusterName': 'mine', 'targetGroupId': first})), mine)
+		mine.settled()
+		watcher.over = True
+		watcher.join()
+		yield unit, mine, other, watcher.seen
+	finally:
+		unit.wipe()
+
+
+def test_every_process_has_no_more_than_it_needs(packaged):
+	unit, mine, other, seen = packaged
+	service, shared = uid(unit.server.pid), pwd.getpwnam('steward-db').pw_uid
+	assert {'postgres', 'initdb', 'pg_basebackup'} <= set(seen), seen.keys()
+	theirs = uid(mine.pid(mine.primary())), uid(other.pid(other.primary()))
+	assert len({service, shared, *theirs}) == 4 and set(theirs) <= set(users()), 'a user for each project'
+	for program, kinds in seen.items():
+		for (ids, groups, more, *sets, no_new), opened in kinds.items():
+			who = '%s: %s' % (program, ids)
+			assert len(set(ids.split())) == 1 and not more and set(sets) == {'0' * 16} and no_new == '1', (who, sets, no_new)
+			# What makes empty databases, before they are anybody's, is the shared one; what is asked for its version is nobody's.
+			assert int(ids.split()[0]) in ({*theirs, shared} if program in ('initdb', 'postgres', 'dash', 'test', 'sh') else theirs), who
+			own = {theirs[0]: mine.id, theirs[1]: other.id}.get(int(ids.split()[0]), 'pool')
+			for number, what in opened:
+				if what.startswith(str(unit.data)):
+					below = pathlib.Path(what).relative_to(unit.data).parts
+					assert below[0] == 'engine' and below[1] in (own, 'run', 'pool', 'throwaway', 'lib'), (who, what)
+				else:
+					assert re.match(r'/dev/|/proc/|/usr/|/etc/|/memfd|/SYSV|pipe:|socket:|anon_inode:', what), (who, what)
+	told = status(unit.server.pid)
+	assert told['NoNewPrivs'] == '1' and int(told['CapBnd'], 16) == int(told['CapEff'], 16), 'of the service: what the unit says'
+
+
+def test_a_superuser_in_sql_stays_in_its_project(packaged):
+	"""Another project's data and the service's secrets are closed to it: every file that there is is tried."""
+	unit, mine, other, _ = packaged
+	me, them = Superuser(mine), Superuser(other)
+	assert me.psql("select rolsuper from pg_roles where rolname = current_user").stdout.strip() == 't'
+	assert me.runs('id -u').stdout.split() == [str(me.uid)]
+	for path in (unit.data / 'secret.key', unit.data / 'steward.db', unit.data / 'bootstrap.json',
+		     other.directory(other.primary()) / 'PG_VERSION', other.directory(other.primary()).parent / 'conf' / 'server.key'):
+		assert 'Permission denied' in me.psql("select pg_read_binary_file('%s')" % path).stderr, path
+		assert 'Permission denied' in me.runs('cat %s 2>&1; true' % path).stdout, path
+	files = [os.path.join(at, f) for at, _, names in os.walk(unit.data) for f in names if not f.startswith('.s.')]
+	pids = unit.server.pid, other.pid(other.primary())
+	files += ['/proc/%d/%s' % (p, f) for p in pids for f in ('environ', 'mem', 'maps', 'fd/0')]
+	can = {p for p in opens(me.uid, files) if not p.endswith('.crt')}
+	assert can and not [p for p in can if not p.startswith((str(unit.data / 'engine' / mine.id), str(unit.data / 'engine' / 'lib')))]
+	for stranger in (pwd.getpwnam('steward-db').pw_uid, NOBODY):
+		can = {p for p in opens(stranger, files) if not p.endswith('.crt')}
+		assert not [p for p in can if not p.startswith((str(unit.data / 'engine' / 'pool'), str(unit.data / 'engine' / 'lib')))]
+	# Nor by the way that the service itself takes, nor by signals.
+	assert them.psql('select 1').stdout == '1\n'
+	refused = me.psql('select 1', them.socket, them.port)
+	assert refused.returncode and 'Permission denied' in refused.stderr
+	for pid in pids:
+		assert 'not permitted' in me.runs('kill -0 %d 2>&1; true' % pid).stdout

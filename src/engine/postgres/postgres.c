@@ -16,12 +16,10 @@
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define PORT_FIRST 20000
@@ -224,38 +222,14 @@ const char *pg_version_bin(const struct engine *e, unsigned major)
 	return NULL;
 }
 
-/* The first bytes that a program prints. No shell. */
-static void first_output(const char *program, const char *argument, char *ret_text, size_t size)
-{
-	const char *const argv[] = {program, argument, NULL};
-	char *const environment[] = {NULL};
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-	int ends[2];
-	ssize_t n = 0;
-	ret_text[0] = '\0';
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-	int result = posix_spawn(&pid, program, &actions, NULL, (char *const *)(uintptr_t)argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	close(ends[1]);
-	if (result == 0) {
-		n = read(ends[0], ret_text, size - 1);
-		waitpid(pid, NULL, 0);
-	}
-	close(ends[0]);
-	ret_text[n > 0 ? n : 0] = '\0';
-}
-
 /* "postgres (PostgreSQL) 15.19 (Debian ...)" as "15.19.0". */
 void pg_version_read(const char *bin, unsigned major, char ret_text[24])
 {
 	char program[PG_PATH], line[128];
 	uint64_t minor = 0;
 	pg_path_set(program, "%s/postgres", bin);
-	first_output(program, "--version", line, sizeof line);
+	const char *const argv[] = {program, "--version", NULL};
+	pg_process_ask(argv, line, sizeof line);
 	const char *dot = strchr(line, '.');
 	if (dot && !str_to_u64((struct str){dot + 1, strspn(dot + 1, "0123456789")}, 9999, &minor))
 		minor = 0;

@@ -168,7 +168,7 @@ struct engine {
 	char domain[128];
 	char address[IP_TEXT]; /* where nodes listen; empty: loopback addresses */
 	unsigned port_first, port_last;
-	/* Whom databases run as, see user.c. `own` is the service's user; `former` whom an older version had for all. */
+	/* Whom databases run as, see user.c. `own` is the service; `former` whom older versions had for all. */
 	struct pg_user own, former, user, shared, *users;
 	size_t user_count;
 	pthread_mutex_t lock;
@@ -272,6 +272,8 @@ int pg_process_run(const struct pg_user *u, const char *const *argv, int timeout
 /* The same for one that takes long: ended, with -ECANCELED, when `stop` asks for it. */
 struct pg_stop;
 int pg_process_run_until(const struct pg_user *u, const char *const *argv, int timeout_ms, const struct pg_stop *stop);
+/* The first bytes that a program prints, run as the service's user and without its capabilities; "": nothing. */
+void pg_process_ask(const char *const *argv, char *ret_text, size_t size);
 /* The server of a data directory: a session of its own, lives on without us. */
 int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log, int cgroup_fd,
                      pid_t *ret_pid, int *ret_pidfd);

@@ -169,6 +169,25 @@ int pg_process_run_until(const struct pg_user *u, const char *const *argv, int t
 	return late ? -ETIMEDOUT : strstr(text, "No space left") ? -ENOSPC : -EIO;
 }
 
+void pg_process_ask(const char *const *argv, char *ret_text, size_t size)
+{
+	const struct pg_user own = {.uid = geteuid(), .gid = getegid()};
+	int out[2];
+	ssize_t n = 0;
+	ret_text[0] = 0;
+	if (pipe2(out, O_CLOEXEC) < 0)
+		return;
+	pid_t pid = process_fork(&own, argv, out[1], NULL, -1);
+	close(out[1]);
+	if (pid > 0) {
+		n = read(out[0], ret_text, size - 1);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	close(out[0]);
+	ret_text[n > 0 ? n : 0] = 0;
+}
+
 int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log, int cgroup_fd,
                      pid_t *ret_pid, int *ret_pidfd)
 {

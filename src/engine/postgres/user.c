@@ -1,8 +1,8 @@
 /* Whom databases run as. A superuser of SQL can read what the server's system user can, so that user is not the
- * service's, whose secret.key opens everything, and not another project's either. A service that may change users (root,
- * or one with the capabilities that the unit gives) runs the databases of each project as a user of its own, out of
- * steward-db-1, steward-db-2 ..., as many as there are. Projects beyond that share steward-db. A service that may not,
- * on a laptop, runs databases as itself.
+ * service's, whose secret.key opens everything, and not another project's either. A service that may change users
+ * (root, or one with the capabilities that the unit gives) runs the databases of each project as a user of its own, out
+ * of steward-db-1, steward-db-2 ..., as many as there are. Projects beyond that share steward-db. A service that may
+ * not, on a laptop, runs databases as itself.
  *
  * The choice is noted in a cluster's state, and its files are that user's. They change hands only while no node of the
  * cluster runs: clusters of an older version, and those that share a user though one is free by now, go on as they run
