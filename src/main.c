@@ -23,6 +23,7 @@ static const struct {
                 {"store", store_command},
                 {"give-up", give_up_command},
                 {"release-policy", release_policy_command},
+                {"invitation-link", invitation_link_command},
                 {"password-link", password_link_command},
                 {"accept-endpoint", accept_endpoint_command},
                 {"hosts", hosts_command},

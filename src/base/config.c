@@ -180,8 +180,8 @@ const struct option_row config_options[] = {
          "--data, "
          "which the first start makes."},
         {"smtp-url", 0, OPTION_TEXT, AT(smtp_url), NULL, "URL",
-         "Mail server for invitations and alerts: smtp://HOST[:PORT] or smtps://HOST[:PORT]. Without it, links of "
-         "invitations are logged."},
+         "Mail server for invitations and alerts: smtp://HOST[:PORT] or smtps://HOST[:PORT]. Without it, "
+         "`steward invitation-link` makes links of invitations."},
         {"smtp-from", 0, OPTION_TEXT, AT(smtp_from), NULL, "ADDRESS", "Sender of mail. Needed with --smtp-url."},
         {"smtp-user", 0, OPTION_TEXT, AT(smtp_user), NULL, "NAME",
          "User name at the mail server. TLS is demanded then."},

@@ -54,6 +54,10 @@ int release_policy_command(int argc, char **argv);
 extern const struct option_row release_policy_options[];
 extern const size_t release_policy_option_count;
 
+/* invitation_link.c */
+int invitation_link_command(int argc, char **argv);
+extern const struct option_row invitation_link_options[];
+extern const size_t invitation_link_option_count;
 /* password_link.c */
 int password_link_command(int argc, char **argv);
 extern const struct option_row password_link_options[];

@@ -240,6 +240,14 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward give-up --data /var/lib/steward orders          # what would be given up\n"
          "  steward give-up --data /var/lib/steward orders --yes\n"},
+        {"invitation-link", "steward invitation-link [--data DIR] ID", "make a link that accepts an invitation",
+         "Prints a link by which whoever was invited accepts or declines; a link that was made before ends. For "
+         "services\n"
+         "without a mail server: their log has the invitation's id, and never a link. Hand it over as you would a\n"
+         "password.",
+         invitation_link_options, &invitation_link_option_count,
+         "Examples:\n"
+         "  steward invitation-link --data /var/lib/steward 6740a1b2c3d4e5f601234567\n"},
         {"password-link", "steward password-link [--data DIR] USERNAME [--without-codes]",
          "make a link that sets somebody's password",
          "Prints a link to the console that sets a new password for the account, once and within an hour; all its\n"

@@ -4,7 +4,7 @@ import email, re, socket, ssl, time
 import pytest
 from aiosmtpd.controller import Controller
 
-from client import BASE, ID, NO_ID, REMOTE, Wire, execute, links, ok, refused, unique, until
+from client import BASE, ID, NO_ID, REMOTE, Wire, cli, execute, links, ok, refused, unique, until
 from database import free_port
 from test_credentials import at
 from test_users import LINK, account, events, fresh, group_role, invite, made, name, org_role, token  # noqa: F401 (fresh is a fixture)
@@ -226,8 +226,9 @@ def test_project_invitation_of_a_member(server, fresh):
 	assert ok(fresh['owner'].get(fresh['group'] + '/users/' + member['id']))['roles'] == ['GROUP_OWNER']
 	# Out of the organization, an invitation is worth nothing.
 	ok(fresh['owner'].post('/groups/%s/invites' % fresh['b'], json={'username': member['username'], 'roles': ['GROUP_OWNER']}))
+	of = token(server, member['username'])
 	ok(fresh['owner'].delete(fresh['path'] + '/users/' + member['id']), 204)
-	refused(answer(server, member['username'], body={'password': 'correct horse'}), 404)
+	refused(answer(server, member['username'], body={'password': 'correct horse'}, of=of), 404)
 	assert ok(fresh['owner'].get('/groups/%s/invites' % fresh['b'])) == []
 
 
@@ -260,9 +261,23 @@ def test_expiry_and_secrecy(start_server, tmp_path):
 	refused(s.anonymous.post('/api/invitations/' + of, json=ACCEPT), 404)
 	s.stop()
 	secret = of[24:]
-	assert s.stderr.count(secret) == 1 and '/api/invitations/(redacted)' in s.stderr
+	assert secret not in s.stderr and '/invitations/%s' % of[:24] not in s.stderr and '/api/invitations/(redacted)' in s.stderr
 	assert secret not in (tmp_path / 'exchanges').read_text()
 	assert secret.encode() not in b''.join(p.read_bytes() for p in s.data_dir.rglob('steward.db*'))
+
+
+def test_the_operator_makes_a_link(server, fresh):
+	"""Without a mail server: the log has the id alone, and each link ends the one before."""
+	username = name()
+	ok(fresh['owner'].post(fresh['path'] + '/users', json={'username': username, 'roles': {'orgRoles': ['ORG_MEMBER']}}), 201)
+	first = token(server, username)
+	again = cli('invitation-link', '--data', server.data_dir, first[:24]).stdout.strip()
+	assert again.startswith(server.base_url + '/invitations/' + first[:24]) and not again.endswith(first)
+	refused(server.anonymous.get('/api/invitations/' + first), 404)
+	ok(server.anonymous.get('/api/invitations/' + again.rsplit('/', 1)[1]))
+	for wrong in ('x', first[:23] + ('0' if first[23] != '0' else '1')):
+		done = cli('invitation-link', '--data', server.data_dir, wrong, check=False)
+		assert done.returncode == 1 and 'no invitation' in done.stderr
 
 
 def test_idempotent_invitation_is_announced_once(server, fresh):

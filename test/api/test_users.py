@@ -22,10 +22,16 @@ def made(api, *roles, username=None, **more):
 	return ok(api.post('/users', json=body))
 
 
+TOKENS = {}  # by the invitation's id: another link ends the one before
+
+
 def token(server, username):
-	"""Of the newest invitation of somebody, from the log."""
+	"""Of the newest invitation of somebody, whose id the log has."""
 	lines = [x for x in server.stderr.splitlines() if 'invitation: %s may accept' % username in x]
-	return LINK.search(lines[-1]).group(2)
+	id = re.search('invitation-link ([0-9a-f]{24})', lines[-1]).group(1)
+	if id not in TOKENS:
+		TOKENS[id] = LINK.search(client.cli('invitation-link', '--data', server.data_dir, id).stdout).group(2)
+	return TOKENS[id]
 
 
 def accept(server, user):

@@ -305,17 +305,19 @@ int invitations_let_go(struct call *c, struct str group_id)
 /* The letter. */
 
 struct announcement {
-	struct str username, place, inviter, link;
+	struct str id, username, place, inviter, link;
 	char until[CLOCK_TEXT];
 	struct announcement *next; /* of the same call */
 };
 
-/* The only place where a token reaches the log: without a mail server there is no other way to hand it over. */
+/* Without a mail server the operator hands the link over. The log has only the id: whoever reads logs would otherwise
+ * become whoever is invited. */
 static void announce(struct call *c, void *arg)
 {
 	for (const struct announcement *n = arg; n; n = n->next)
-		log_info("invitation: %.*s may accept until %s at %.*s", STR_ARG(n->username), n->until,
-		         STR_ARG(n->link));
+		log_info("invitation: %.*s may accept until %s; there is no mail server (--smtp-url): `steward "
+		         "invitation-link %.*s` makes a link",
+		         STR_ARG(n->username), n->until, STR_ARG(n->id));
 }
 
 static int letter_add(struct call *c, const struct announcement *n)
@@ -328,6 +330,43 @@ static int letter_add(struct call *c, const struct announcement *n)
 	return outbox_mail(c->tx, c->arena, c->org.id, n->username, STR("You are invited to Steward"), text);
 }
 
+static struct str link_of(struct arena *a, const char *base_url, struct str id, const char *secret)
+{
+	return arena_printf(a, "%s" INVITATIONS_LINK "%.*s%s", base_url, STR_ARG(id), secret);
+}
+
+/* Of which the hash is kept. */
+static void secret_make(struct arena *a, char ret_secret[BASE64_TEXT(SECRET)], struct str *ret_hash)
+{
+	unsigned char bytes[SECRET];
+	char hash[65];
+	random_bytes(bytes, sizeof bytes);
+	base64url_encode(bytes, sizeof bytes, ret_secret);
+	sha256_hex(str_of(ret_secret), hash);
+	*ret_hash = arena_dup(a, str_of(hash));
+}
+
+int invitation_link(struct tx *tx, struct arena *a, const char *base_url, struct str id, struct str *ret_link)
+{
+	char secret[BASE64_TEXT(SECRET)];
+	struct member i;
+	struct doc d;
+	if (!id_is_valid(id))
+		return -ENOENT;
+	int result = tx_get(tx, a, kind_of(true), id, &d);
+	if (result == -ENOENT)
+		result = tx_get(tx, a, kind_of(false), id, &d);
+	if (result == 0)
+		result = invitation_of_doc(tx, a, &d, &i);
+	if (result == 0)
+		result = invitation_in_force(tx, a, &i);
+	if (result < 0)
+		return result;
+	secret_make(a, secret, &d.secret);
+	*ret_link = link_of(a, base_url, id, secret);
+	return tx_update(tx, &d);
+}
+
 /* Whom and where to, until when, and the link with the token, which nobody else has. */
 static int announcement_make(struct call *c, const struct member *i, const char *secret)
 {
@@ -337,11 +376,12 @@ static int announcement_make(struct call *c, const struct member *i, const char 
 	int result = tx_get(c->tx, c->arena, in_org ? "org" : "project", scope_of(i), &d);
 	if (result < 0)
 		return result;
+	n->id = i->id;
 	n->username = i->username;
 	n->place = arena_printf(c->arena, "the %s \"%.*s\"", in_org ? "organization" : "project",
 	                        STR_ARG(json_field(doc_json(c->arena, d.body), "name")));
 	n->inviter = i->inviter;
-	n->link = arena_printf(c->arena, "%s" INVITATIONS_LINK "%.*s%s", c->service->base_url, STR_ARG(i->id), secret);
+	n->link = link_of(c->arena, c->service->base_url, i->id, secret);
 	clock_format(i->expires_ms, n->until);
 	if (outbox_has_mail(c->service->outbox))
 		return letter_add(c, n);
@@ -395,8 +435,7 @@ int invitation_check(struct call *c, const struct member *i)
 int invitation_add(struct call *c, struct member *i)
 {
 	const struct member none = {.user_id = i->user_id};
-	unsigned char bytes[SECRET];
-	char secret[BASE64_TEXT(SECRET)], hash[65];
+	char secret[BASE64_TEXT(SECRET)];
 	int result = i->org_id.n ? federation_admit(c, i->org_id, i->username) : 0;
 	if (result == 0)
 		result = invitation_check(c, i);
@@ -404,14 +443,11 @@ int invitation_add(struct call *c, struct member *i)
 		result = replace_old(c, i, &none);
 	if (result < 0)
 		return result;
-	random_bytes(bytes, sizeof bytes);
-	base64url_encode(bytes, sizeof bytes, secret);
-	sha256_hex(str_of(secret), hash);
+	secret_make(c->arena, secret, &i->secret);
 	struct doc d = doc_new(c->arena, kind_of(i->org_id.n), scope_of(i), i->user_id, STR_NONE);
 	i->id = d.id;
 	i->rev = 1;
 	i->inviter = inviter_of(c);
-	i->secret = arena_dup(c->arena, str_of(hash));
 	i->created_ms = d.created_ms;
 	i->expires_ms = i->created_ms + INVITATION_DAYS * DAY_MS;
 	d = invitation_doc(c->arena, i);

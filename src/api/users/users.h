@@ -138,6 +138,9 @@ must_check int invitation_by_token(struct tx *tx, struct arena *a, struct str to
 /* OrganizationInvitation, or with a project GroupInvitation, in an empty object. */
 must_check int invitation_view(struct tx *tx, struct arena *a, const struct member *i, struct str group_id,
                                json_t *json);
+/* In a write, for the operator's command: another link for one that is pending; the one before ends. -ENOENT. */
+must_check int invitation_link(struct tx *tx, struct arena *a, const char *base_url, struct str id,
+                               struct str *ret_link);
 /* The page that the letter names: api/edge/invitations.c. */
 #define INVITATIONS_LINK "/invitations/"
 
