@@ -21,6 +21,7 @@
 #include "call/stream.h"
 #include "call/workers.h"
 #include "cli/cli.h"
+#include "fetch/fetch.h"
 #include "gate/rules.h"
 #include "hosts/hosts.h"
 #include "http/certificate.h"
@@ -242,6 +243,7 @@ static int prepare(struct server *s)
 		result = -EINVAL;
 	if (result == 0 && c->record)
 		result = record_open(c->record, &s->router.recorder);
+	fetch_allow(c->outbox_private, c->inner_list, c->inner_count);
 	if (result == 0)
 		result = outbox_start(s);
 	if (result == 0)

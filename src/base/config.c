@@ -188,7 +188,11 @@ const struct option_row config_options[] = {
         {"smtp-password-file", 0, OPTION_FILE, AT(smtp_password_file), NULL, "FILE",
          "File that holds the password of --smtp-user."},
         {"outbox-private", 0, OPTION_SWITCH, AT(outbox_private), NULL, NULL,
-         "Let webhooks of tenants lead to private and loopback addresses, and use http."},
+         "Let webhooks of tenants use http, and let all hosts that tenants name (of webhooks, identity providers, LDAP "
+         "directories) have private and loopback addresses."},
+        {"inner-networks", 0, OPTION_TEXT, AT(inner_networks), NULL, "CIDR[,CIDR...]",
+         "Networks of your own that hosts which tenants name may be in, such as those of an LDAP directory or an "
+         "identity provider. Without it, public addresses only."},
         {"outbox-endpoint", 0, OPTION_TEXTS, AT(outbox_endpoints), NULL, "NAME=URL",
          "Where messages of a service are sent instead of its own address: slack, pagerduty, opsgenie, victorops, "
          "datadog, newrelic, or one of their regions, as datadog-eu; sms is a gateway for text messages, billing a "
@@ -470,19 +474,22 @@ static int relay_check(struct config *c)
 	return 0;
 }
 
-static int proxies_read(struct config *c)
+static int networks_read(struct config *c, const char *option, const char *text, struct cidr **ret_list,
+                         size_t *ret_count)
 {
-	if (!c->proxies)
+	if (!text)
 		return 0;
-	struct str rest = str_of(c->proxies), one;
-	c->proxy_list = arena_new_array(c->arena, struct cidr, rest.n + 1);
+	struct str rest = str_of(text), one;
+	struct cidr *list = arena_new_array(c->arena, struct cidr, rest.n + 1);
+	size_t count = 0;
 	for (bool more = true; more;) {
 		more = str_cut(rest, ',', &one, &rest);
-		if (!cidr_parse(str_trim(one), &c->proxy_list[c->proxy_count++]))
-			return option_refuse(
-			        "--proxies: \"%.*s\" is no address or network, such as 10.0.0.5 or 10.0.0.0/24",
-			        (int)(one.n > 200 ? 200 : one.n), one.p);
+		if (!cidr_parse(str_trim(one), &list[count++]))
+			return option_refuse("--%s: \"%.*s\" is no address or network, such as 10.0.0.5 or 10.0.0.0/24",
+			                     option, (int)(one.n > 200 ? 200 : one.n), one.p);
 	}
+	*ret_list = list;
+	*ret_count = count;
 	return 0;
 }
 
@@ -515,7 +522,9 @@ static int config_finish(struct config *c)
 	if (result == 0)
 		result = host_check(c);
 	if (result == 0)
-		result = proxies_read(c);
+		result = networks_read(c, "proxies", c->proxies, &c->proxy_list, &c->proxy_count);
+	if (result == 0)
+		result = networks_read(c, "inner-networks", c->inner_networks, &c->inner_list, &c->inner_count);
 	if (result == 0)
 		result = database_check(c);
 	if (result == 0)

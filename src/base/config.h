@@ -21,9 +21,9 @@ struct config {
 	struct arena *arena;
 	const char *data, *listen, *base_url, *store, *limits_url, *engine, *tls_cert, *tls_key, *file, *log_level,
 	        *log_format, *record, *clock, *smtp_url, *smtp_from, *smtp_user, *smtp_password_file, *identity_ca,
-	        *outbox_ca, *db_scheme, *db_domain, *db_address, *db_ports, *db_cgroup, *proxies, *org_creation,
-	        *federated_sign_in, *host_address, *host_name, *export_buckets, *backups, *s3_endpoint, *s3_region,
-	        *s3_key_id, *s3_secret_file, *s3_ca_file, *azure_endpoint, *azure_account, *azure_key_file,
+	        *outbox_ca, *db_scheme, *db_domain, *db_address, *db_ports, *db_cgroup, *proxies, *inner_networks,
+	        *org_creation, *federated_sign_in, *host_address, *host_name, *export_buckets, *backups, *s3_endpoint,
+	        *s3_region, *s3_key_id, *s3_secret_file, *s3_ca_file, *azure_endpoint, *azure_account, *azure_key_file,
 	        *azure_ca_file, *gcs_endpoint, *gcs_ca_file, *series_days, *dialects, *provider_aws_arn,
 	        *provider_aws_key_id, *provider_aws_secret_file, *provider_aws_region, *provider_aws_endpoint,
 	        *provider_azure_app_id, *provider_azure_secret_file, *provider_azure_endpoint,
@@ -43,6 +43,8 @@ struct config {
 	/* Derived from the settings above. */
 	struct cidr *proxy_list;
 	size_t proxy_count;
+	struct cidr *inner_list; /* of inner_networks */
+	size_t inner_count;
 	const char *listen_host; /* without port and brackets */
 	unsigned listen_port;
 	unsigned db_port_first, db_port_last;

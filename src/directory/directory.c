@@ -3,7 +3,7 @@
 #include "directory/directory.h"
 
 #include "base/clock.h"
-#include "base/ip.h"
+#include "fetch/fetch.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,6 +19,15 @@ bool directory_host_is_good(struct str host)
 	return host.n > 0 && host.n < 254 && host.p[0] != '-' && host.p[0] != '.';
 }
 
+bool directory_host_is_inner(struct str host)
+{
+	struct ip ip;
+	bool own = str_ieq(host, STR("localhost")) || str_ends(host, STR(".localhost"));
+	if (!ip_parse(own ? STR("127.0.0.1") : host, &ip))
+		return false;
+	return !fetch_may_reach(FETCH_BY_TENANT, &ip);
+}
+
 void directory_transport(unsigned port, bool has_ca, bool *ret_tls, bool *ret_start_tls)
 {
 	bool clear = port == 389 || port == 3268;
@@ -30,6 +39,7 @@ void directory_transport(unsigned port, bool has_ca, bool *ret_tls, bool *ret_st
 
 #include <fcntl.h>
 #include <ldap.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -55,7 +65,11 @@ static int connection_begins(LDAP *ld, Sockbuf *socket, LDAPURLDesc *server, str
                              struct ldap_conncb *callback)
 {
 	struct watch *w = callback->lc_arg;
+	struct ip ip = address ? ip_from_sockaddr(address) : (struct ip){{0}};
 	int fd = -1;
+	/* The name may have another address by now than address_check() has seen. */
+	if (!fetch_may_reach(FETCH_BY_TENANT, &ip))
+		return -1;
 	ber_sockbuf_ctrl(socket, LBER_SB_OPT_GET_FD, &fd);
 	pthread_mutex_lock(&w->lock);
 	if (w->fd < 0 && fd >= 0)
@@ -155,6 +169,21 @@ static void message_bound(LDAP *ld)
 		ber_sockbuf_ctrl(socket, LBER_SB_OPT_SET_MAX_INCOMING, &most);
 }
 
+/* Before a connection is tried: how long it takes to fail would tell which ports of inner networks are open. A host
+ * with one address that may not be reached is refused, because libldap tries them all. */
+static bool may_be_reached(struct arena *a, struct str host)
+{
+	struct addrinfo *list = NULL, hints = {.ai_socktype = SOCK_STREAM};
+	bool good = getaddrinfo(arena_z(a, host), NULL, &hints, &list) == 0;
+	for (const struct addrinfo *i = list; good && i; i = i->ai_next) {
+		struct ip ip = ip_from_sockaddr(i->ai_addr);
+		good = fetch_may_reach(FETCH_BY_TENANT, &ip);
+	}
+	if (list)
+		freeaddrinfo(list);
+	return good;
+}
+
 static int connection_make(struct directory *d, const struct directory_server *s)
 {
 	bool tls, start_tls;
@@ -185,6 +214,10 @@ int directory_open(const struct directory_server *s, struct arena *a, struct dir
 {
 	struct directory *d = arena_new_of(a, struct directory);
 	*d = (struct directory){.arena = a, .ca_fd = -1};
+	if (!may_be_reached(a, s->host)) {
+		*ret_why = FETCH_REFUSED;
+		return -EACCES;
+	}
 	int r = watch_start(&d->watch);
 	if (r < 0) {
 		*ret_why = "no thread can be started";

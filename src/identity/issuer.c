@@ -1,16 +1,12 @@
-/* HTTP with libcurl to addresses that come from customers. So: https only, no redirects, no proxy, bounded in time and
- * size, and never to an address that can only be the machine's own (link-local, where clouds keep their metadata;
- * multicast; none). Private networks are where issuers of those who host this themselves live: they are permitted, but
- * where the caller says otherwise. */
+/* HTTP with libcurl to addresses that come from customers. So: https only, bounded in time and size, and only to
+ * addresses that a tenant's host may have (fetch/fetch.h). */
 #include "identity/issuer.h"
 
 #include "base/buf.h"
-#include "base/ip.h"
 #include "base/json.h"
+#include "fetch/fetch.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #define CONNECT_SECONDS 10L
 #define TRANSFER_SECONDS 10L
@@ -21,7 +17,7 @@ _Static_assert(ISSUER_FAULT >= CURL_ERROR_SIZE, "libcurl writes its reasons ther
 struct transfer {
 	const struct issuer_request *request;
 	struct buf body;
-	bool refused; /* the address may not be reached */
+	struct fetch fetch;
 };
 
 static size_t take_some(char *p, size_t size, size_t count, void *ctx)
@@ -40,53 +36,24 @@ static int progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_of
 	return r->stops && r->stops(r->ctx);
 }
 
-static bool address_is_own(const struct ip *ip)
-{
-	const unsigned char *b = ip->b;
-	if (ip_is_v4(ip))
-		return b[12] == 0 || (b[12] == 169 && b[13] == 254) || b[12] >= 224;
-	static const struct ip none = {{0}};
-	return ip_equal(ip, &none) || b[0] == 0xff || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80);
-}
-
-/* After the name was resolved, so that no name can lead where no address may. */
-static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	struct transfer *t = ctx;
-	struct ip ip = ip_from_sockaddr(&address->addr);
-	if (address_is_own(&ip) || (t->request->is_public && !ip_is_public(&ip))) {
-		t->refused = true;
-		return CURL_SOCKET_BAD;
-	}
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
 static void options_set_all(CURL *curl, struct transfer *t, char *fault)
 {
 	const struct issuer_request *r = t->request;
 	curl_easy_setopt(curl, CURLOPT_URL, r->url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	fetch_setup(curl, &t->fetch, "https", r->ca_file);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)ANSWER_MAX);
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, fault);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_some);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, progress);
 	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
-	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, t);
 	if (r->form.n) {
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->form.n);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, r->form.p);
 	}
-	if (r->ca_file)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, r->ca_file);
 }
 
 /* "answered 400: invalid_grant". What stands there is the issuer's: only the letters of such a word. */
@@ -102,7 +69,7 @@ static void refusal_say(const json_t *answer, long status, char *fault)
 
 json_t *issuer_ask(const struct issuer_request *r, char ret_fault[ISSUER_FAULT])
 {
-	struct transfer t = {.request = r};
+	struct transfer t = {.request = r, .fetch.named = r->is_public ? FETCH_BY_ANSWER : FETCH_BY_TENANT};
 	CURL *curl = curl_easy_init();
 	long status = 0;
 	ret_fault[0] = 0;
@@ -110,8 +77,8 @@ json_t *issuer_ask(const struct issuer_request *r, char ret_fault[ISSUER_FAULT])
 	CURLcode code = curl_easy_perform(curl);
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	json_t *value = code == CURLE_OK ? json_loadb(t.body.p ? t.body.p : "", t.body.n, 0, NULL) : NULL;
-	if (t.refused && code != CURLE_OK)
-		snprintf(ret_fault, ISSUER_FAULT, "its address may not be reached");
+	if (t.fetch.refused && code != CURLE_OK)
+		snprintf(ret_fault, ISSUER_FAULT, FETCH_REFUSED);
 	else if (code != CURLE_OK && !ret_fault[0])
 		snprintf(ret_fault, ISSUER_FAULT, "%s", curl_easy_strerror(code));
 	else if (code == CURLE_OK && status != 200)

@@ -13,7 +13,8 @@ struct issuer_request {
 	const char *url;
 	const char *ca_file;      /* certificates to trust beside the system's, or NULL */
 	struct str form;          /* of a POST; empty: GET */
-	bool is_public;           /* no private address may be reached */
+	bool is_public;           /* the host is not the issuer's own: no inner address may be reached, even one that
+	                           * the operator allows */
 	bool (*stops)(void *ctx); /* asked while it waits; or NULL */
 	void *ctx;
 };

@@ -117,6 +117,7 @@ static int ask(struct keys *k, const struct key_place *p, const char *what, cons
 	                                 .target = target};
 	struct provider_request q = {.what = what,
 	                             .url = url.p,
+	                             .named = k->aws ? FETCH_BY_OPERATOR : FETCH_BY_PROVIDER,
 	                             .body = body,
 	                             .signer = &signer,
 	                             .secret = c.secret,

@@ -106,6 +106,7 @@ static int ask(struct keys *k, const struct key_place *p, const char *what, stru
 	json_close(&body, '}');
 	struct provider_request q = {.what = what,
 	                             .url = url.p,
+	                             .named = k->azure ? FETCH_BY_OPERATOR : FETCH_BY_PROVIDER,
 	                             .body = buf_view(&body),
 	                             .json = true,
 	                             .bearer = c.token,

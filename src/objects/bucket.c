@@ -462,6 +462,7 @@ struct object_bucket *object_bucket_new(const struct objects_options *o, const s
 	site->bucket = bucket.p;
 	site->what = what.p;
 	site->base = base;
+	site->named = object_endpoint_of(o->endpoint).n ? FETCH_BY_OPERATOR : FETCH_BY_PROVIDER;
 	if (!o->keys)
 		site->keys = (struct objects_keys){
 		        .key_id = copy_of(o->key_id), .secret = copy_of(o->secret), .token = copy_of(o->token)};

@@ -15,7 +15,6 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define ANSWER_MAX ((size_t)8 << 20) /* a thousand objects of a list are a fifth of this */
@@ -144,6 +143,7 @@ struct transfer {
 	const struct objects_keys *keys; /* the site's, or */
 	struct objects_keys own;         /* of this try */
 	size_t sent;
+	struct fetch fetch;
 	bool too_long, no_length, crawls;
 	int64_t began_us, spent_us; /* spent: by who takes the bytes */
 	unsigned stall_seconds;
@@ -274,12 +274,6 @@ static int on_progress(void *ctx, curl_off_t down_all, curl_off_t down, curl_off
 	return t->crawls || is_stopped(t->site);
 }
 
-/* Not for the databases that this process starts. */
-static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
 static struct curl_slist *headers_of(const struct object_site *s, const struct object_request *q)
 {
 	struct curl_slist *list = NULL;
@@ -319,20 +313,15 @@ static void options_set(const struct object_site *s, struct transfer *t)
 {
 	CURL *curl = t->curl;
 	t->stall_seconds = t->q->stall_seconds ? t->q->stall_seconds : s->stall_seconds;
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	fetch_setup(curl, &t->fetch, "http,https", s->ca_file);
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
 	curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)t->stall_seconds);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
-	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_socket);
 	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, t->words);
@@ -340,8 +329,6 @@ static void options_set(const struct object_site *s, struct transfer *t)
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
-	if (s->ca_file)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, s->ca_file);
 	if (t->q->range)
 		curl_easy_setopt(curl, CURLOPT_RANGE, t->q->range);
 	method_set(curl, t);
@@ -481,6 +468,8 @@ static int try_result(struct object_site *s, struct transfer *t, CURLcode code)
 		return objects_fail(-EPROTO, "%s: the answer is too long", what);
 	if (t->crawls)
 		return objects_fail(-ETIMEDOUT, "%s: the server is too slow", what);
+	if (code != CURLE_OK && t->fetch.refused)
+		return objects_fail(-EHOSTUNREACH, "%s: " FETCH_REFUSED, what);
 	if (code != CURLE_OK && !t->too_long)
 		return objects_fail(
 		        result_of_curl(code), "%s: %s%s", what, t->words[0] ? t->words : curl_easy_strerror(code),
@@ -514,7 +503,7 @@ static int keys_take(const struct object_site *s, struct transfer *t)
 
 int object_call(struct object_site *s, const struct object_request *q, struct object_answer *ret_answer)
 {
-	struct transfer t = {.site = s, .q = q, .a = ret_answer, .dialect = s->dialect};
+	struct transfer t = {.site = s, .q = q, .a = ret_answer, .dialect = s->dialect, .fetch.named = s->named};
 	unsigned cost = 0;
 	for (;;) {
 		int r = keys_take(s, &t);

@@ -4,10 +4,10 @@
 #define STEWARD_OBJECTS_REQUEST_H
 
 #include "base/buf.h"
+#include "fetch/fetch.h"
 #include "objects/objects.h"
 #include "objects/xml.h"
 
-#include <curl/curl.h>
 #include <pthread.h>
 
 #define OBJECT_HANDLES 16 /* that wait with their connections */
@@ -19,6 +19,7 @@ struct object_site {
 	char *bucket;
 	char *what;               /* "s3://BUCKET": for words */
 	char *base;               /* what the address of a request begins with: "https://HOST:PORT", and maybe a path */
+	enum fetch_named named;   /* who says which host it is */
 	char *region;             /* of S3; else NULL */
 	char *account;            /* of Azure; else NULL */
 	char *ca_file;            /* or NULL */

@@ -1,14 +1,11 @@
-/* HTTP with libcurl: no redirects, no proxy, bounded in time and size. A tenant's address leads to no private network
- * (clouds keep their metadata on link-local addresses, operators their other services on private ones), unless the
- * operator allows it; what is checked is the address that is connected to, so that no name can lead around it. */
+/* HTTP with libcurl, bounded in time and size. Which addresses may be reached says fetch/fetch.h. */
 #include "outbox/post.h"
 
 #include "base/buf.h"
-#include "base/ip.h"
 #include "base/json.h"
+#include "fetch/fetch.h"
 
 #include <stdio.h>
-#include <sys/socket.h>
 
 #define CONNECT_SECONDS 5L
 #define TRANSFER_SECONDS 20L
@@ -20,7 +17,7 @@ struct transfer {
 	const struct post_options *options;
 	const struct post *post;
 	struct buf answer;
-	bool refused; /* the address may not be reached */
+	struct fetch fetch;
 };
 
 static size_t take_some(char *p, size_t size, size_t count, void *ctx)
@@ -35,17 +32,6 @@ static int progress(void *ctx, curl_off_t down_all, curl_off_t down, curl_off_t 
 {
 	const struct transfer *t = ctx;
 	return down > ANSWER_READ_MAX || (t->post->stops && t->post->stops(t->post->ctx));
-}
-
-static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	struct transfer *t = ctx;
-	struct ip ip = ip_from_sockaddr(&address->addr);
-	if (!t->post->trusted && !t->options->private_networks && !ip_is_public(&ip)) {
-		t->refused = true;
-		return CURL_SOCKET_BAD;
-	}
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 /* On one line: libcurl sends what it is given, and what follows a line end in a key would be a header or a request of
@@ -78,13 +64,9 @@ static void options_set_all(CURL *curl, struct transfer *t, struct curl_slist *h
 	const struct post *p = t->post;
 	bool http = p->trusted || t->options->private_networks;
 	curl_easy_setopt(curl, CURLOPT_URL, p->url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, http ? "http,https" : "https");
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	fetch_setup(curl, &t->fetch, http ? "http,https" : "https", t->options->ca_file);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, fault);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "steward");
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -96,10 +78,6 @@ static void options_set_all(CURL *curl, struct transfer *t, struct curl_slist *h
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, progress);
 	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L); /* does not wait for a name server that never answers */
-	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, t);
-	if (t->options->ca_file)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, t->options->ca_file);
 }
 
 static bool answer_is_ok(const struct transfer *t)
@@ -113,6 +91,7 @@ static bool answer_is_ok(const struct transfer *t)
 bool post_deliver(const struct post_options *o, const struct post *p, char ret_fault[CURL_ERROR_SIZE])
 {
 	struct transfer t = {.options = o, .post = p};
+	t.fetch.named = p->trusted || o->private_networks ? FETCH_BY_OPERATOR : FETCH_BY_TENANT;
 	struct arena *a = arena_new();
 	struct curl_slist *headers = headers_make(a, p);
 	CURL *curl = curl_easy_init();
@@ -122,7 +101,7 @@ bool post_deliver(const struct post_options *o, const struct post *p, char ret_f
 	CURLcode code = curl_easy_perform(curl);
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	bool taken = code == CURLE_OK && status >= 200 && status < 300 && answer_is_ok(&t);
-	if (t.refused)
+	if (t.fetch.refused && code != CURLE_OK)
 		snprintf(ret_fault, CURL_ERROR_SIZE, "its address is private: the operator does not allow these");
 	else if (code != CURLE_OK && !ret_fault[0])
 		snprintf(ret_fault, CURL_ERROR_SIZE, "%s", curl_easy_strerror(code));

@@ -100,6 +100,7 @@ static int assume(struct providers *p, const struct provider_role *role, struct 
 	struct provider_answer a = {.status = 0};
 	struct provider_request q = {.what = "sts:AssumeRole",
 	                             .url = p->aws.endpoint,
+	                             .named = FETCH_BY_OPERATOR,
 	                             .body = form_make(role, external_id, &form),
 	                             .sign = true,
 	                             .secret = p->aws.secret};

@@ -95,7 +95,11 @@ int azure_token(const struct providers *p, const struct azure_client *client,
 	provider_form_add(&form, "grant_type", STR("client_credentials"));
 	provider_form_add(&form, "scope", client->scope);
 	buf_printf(&url, "%s/%.*s/oauth2/v2.0/token%c", client->endpoint, STR_ARG(client->tenant), 0);
-	struct provider_request q = {.what = WHAT, .url = url.p, .body = buf_view(&form), .secret = client->secret};
+	struct provider_request q = {.what = WHAT,
+	                             .url = url.p,
+	                             .named = FETCH_BY_OPERATOR,
+	                             .body = buf_view(&form),
+	                             .secret = client->secret};
 	int r = provider_call(p, &q, &a, ret_why);
 	if (r == 0)
 		r = a.status == 200 ? answer_read(&q, &a, ret_credentials, ret_lasts_us, ret_why)

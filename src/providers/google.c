@@ -194,7 +194,7 @@ int google_token(const struct providers *p, const struct google_signer *signer,
 {
 	struct buf form = {0}, assertion = {0};
 	struct provider_answer a = {.status = 0};
-	struct provider_request q = {.what = "oauth2/token", .url = signer->token_url};
+	struct provider_request q = {.what = "oauth2/token", .url = signer->token_url, .named = FETCH_BY_OPERATOR};
 	bool signed_it = assertion_make(signer, &assertion);
 	provider_form_add(&form, "grant_type", STR(GRANT));
 	provider_form_add(&form, "assertion", buf_view(&assertion));
@@ -255,7 +255,8 @@ int google_fetch(struct providers *p, const struct provider_role *role, struct p
 	buf_printf(&url, "%s/v1/projects/-/serviceAccounts/%.*s:generateAccessToken%c", p->google.credentials,
 	           STR_ARG(role->account), 0);
 	buf_printf(&body, "{\"scope\":[\"%s\"],\"lifetime\":\"%ds\"}", SCOPE, PROVIDER_SESSION_SECONDS);
-	struct provider_request q = {.what = "generateAccessToken", .url = url.p, .body = buf_view(&body)};
+	struct provider_request q = {
+	        .what = "generateAccessToken", .url = url.p, .named = FETCH_BY_OPERATOR, .body = buf_view(&body)};
 	int r = google_call(p, &q, &a, ret_why);
 	if (r == 0)
 		r = a.status == 200
@@ -294,6 +295,7 @@ int provider_account_make(struct providers *p, struct str account, char ret_why[
 	json_str(&body, name);
 	json_close(&body, '}');
 	q.url = url.p;
+	q.named = FETCH_BY_OPERATOR;
 	q.body = buf_view(&body);
 	int r = google_call(p, &q, &a, ret_why);
 	if (r == 0 && a.status != 200 && !is_there(&a))
@@ -314,6 +316,7 @@ int provider_account_drop(struct providers *p, struct str account, char ret_why[
 	buf_printf(&url, "%s/v1/projects/%s/serviceAccounts/%.*s%c", p->google.iam, p->google.project, STR_ARG(account),
 	           0);
 	q.url = url.p;
+	q.named = FETCH_BY_OPERATOR;
 	int r = google_call(p, &q, &a, ret_why);
 	if (r == 0 && a.status != 200 && a.status != 404)
 		r = refused(&q, &a, ret_why);

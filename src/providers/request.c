@@ -1,4 +1,4 @@
-/* HTTP with libcurl: no redirects, no proxy, bounded in time and size. libcurl signs what goes to AWS; Debian's 7.88
+/* HTTP with libcurl (fetch/fetch.h), bounded in time and size. libcurl signs what goes to AWS; Debian's 7.88
  * takes the payload's hash from the header. */
 #include "providers/request.h"
 
@@ -6,14 +6,12 @@
 #include "base/id.h"
 #include "store/seal.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <malloc.h>
 #include <openssl/crypto.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define ANSWER_MAX ((size_t)64 << 10)
@@ -143,6 +141,7 @@ json_t *provider_answer_json(const struct provider_answer *a)
 
 struct transfer {
 	struct provider_answer *answer;
+	struct fetch fetch;
 	bool too_long;
 };
 
@@ -154,12 +153,6 @@ static size_t on_body(char *p, size_t size, size_t count, void *ctx)
 		return CURL_WRITEFUNC_ERROR;
 	buf_add(&t->answer->body, p, n);
 	return n;
-}
-
-/* Not for the databases that this process starts. */
-static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 static struct curl_slist *headers_of(const struct provider_request *q)
@@ -221,17 +214,12 @@ static CURLcode try_once(const struct providers *p, const struct provider_reques
 	/* At once: growing would leave copies of secrets behind. */
 	buf_reserve(&t->answer->body, ANSWER_MAX);
 	curl_easy_setopt(curl, CURLOPT_URL, q->url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	fetch_setup(curl, &t->fetch, "http,https", p->ca_file);
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
-	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_socket);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
@@ -241,8 +229,6 @@ static CURLcode try_once(const struct providers *p, const struct provider_reques
 	if (q->method)
 		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, q->method);
 	curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, on_tls);
-	if (p->ca_file)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, p->ca_file);
 	struct provider_signer own = {
 	        .key_id = p->aws.key_id, .secret = p->aws.secret, .region = p->aws.region, .service = "sts"};
 	if (q->sign || q->signer)
@@ -282,6 +268,8 @@ static int result_of(const struct provider_request *q, const struct transfer *t,
 		return provider_fail(q, -EPROTO, why, ": the answer is too long");
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return provider_fail(q, -ETIMEDOUT, why, ": no answer in time");
+	if (code != CURLE_OK && t->fetch.refused)
+		return provider_fail(q, -EHOSTUNREACH, why, ": " FETCH_REFUSED);
 	if (code != CURLE_OK)
 		return provider_fail(q, -EHOSTUNREACH, why, ": %s", words[0] ? words : curl_easy_strerror(code));
 	if (is_busy(t->answer))
@@ -310,7 +298,7 @@ static void secret_blank(struct buf *b, const char *secret)
 int provider_call(const struct providers *p, const struct provider_request *q, struct provider_answer *ret_answer,
                   char ret_why[PROVIDER_WHY])
 {
-	struct transfer t = {.answer = ret_answer};
+	struct transfer t = {.answer = ret_answer, .fetch.named = q->named};
 	char words[CURL_ERROR_SIZE] = "";
 	int64_t began_us = clock_mono_us();
 	for (unsigned tries = 1;; tries++) {

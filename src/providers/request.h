@@ -3,6 +3,7 @@
 #define STEWARD_PROVIDERS_REQUEST_H
 
 #include "base/buf.h"
+#include "fetch/fetch.h"
 #include "providers/providers.h"
 
 #include <jansson.h>
@@ -47,6 +48,7 @@ struct provider_request {
 	const char *what;   /* "sts:AssumeRole": the call's name, for people */
 	const char *method; /* NULL: POST */
 	const char *url;
+	enum fetch_named named; /* who says which host it is */
 	struct str body;
 	bool json;                            /* the body; else a form */
 	const char *bearer;                   /* a token, or NULL */

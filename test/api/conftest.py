@@ -4,7 +4,7 @@ import gc, os, sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import client, derive, versions
+import client, derive, directory, versions
 
 
 def pytest_sessionstart(session):
@@ -117,7 +117,7 @@ def commands():
 
 @pytest.fixture(scope='session')
 def server():
-	s = client.Server('--log-format', 'json', record=client.EXCHANGES, leaks=True, exports=True)
+	s = client.Server('--log-format', 'json', *directory.ALLOWED, record=client.EXCHANGES, leaks=True, exports=True)
 	s.versions = versions.Named(derive.Api())
 	yield s
 	end(s)

@@ -8,6 +8,7 @@ import psycopg2, pytest
 
 import client
 from client import in_force, ok, unique, until
+from directory import ALLOWED
 
 pytestmark = pytest.mark.skipif(not (list(pathlib.Path('/usr/lib/postgresql').glob('*/bin/postgres')) and shutil.which('psql')),
 				reason='PostgreSQL is not installed')
@@ -20,7 +21,7 @@ class Real:
 	def __init__(self):
 		self.dir = tempfile.mkdtemp(prefix='sw-', dir='/var/tmp')
 		os.chmod(self.dir, 0o755)
-		self.server = client.Server('--engine', 'postgres', data_dir=self.dir + '/d', clock='real')
+		self.server = client.Server('--engine', 'postgres', *ALLOWED, data_dir=self.dir + '/d', clock='real')
 		self.group = self.server.group
 		self.late = False
 

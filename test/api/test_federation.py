@@ -1,6 +1,7 @@
 """Federation: settings, connected organizations, role mappings, identity providers, SAML metadata, signing keys."""
-import contextlib, http.server, json, re, ssl, subprocess, threading, time
+import contextlib, http.server, json, re, socket, ssl, subprocess, threading, time
 import xml.etree.ElementTree as ET
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -595,6 +596,8 @@ class Issuer:
 		context.load_cert_chain(self.cert, folder / 'key.pem')
 		self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
 		self.url = 'https://127.0.0.1:%d' % self.server.server_port
+		self.allowed = ['--inner-networks', '127.0.0.0/8']
+		self.trusted = ['--identity-ca', self.cert, *self.allowed]
 		threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 	def answer(self, path):
@@ -630,7 +633,7 @@ def failure(server):
 
 
 def test_keys_are_fetched_and_revoked(start_server, issuer):
-	server = start_server('--identity-ca', issuer.cert)
+	server = start_server(*issuer.trusted)
 	org = make(server)
 	issuer.keys = [{**key('one'), 'd': 'private'}, {'kty': 'oct', 'k': 'secret'}, {**key('enc'), 'use': 'enc'}, 'rubbish',
 		       {'kty': 'EC', 'kid': 'two', 'crv': 'P-256', 'x': 'AA', 'y': 'AA'}]
@@ -653,7 +656,7 @@ def test_keys_are_fetched_and_revoked(start_server, issuer):
 
 
 def test_keys_of_before_a_revocation_do_not_come_back(start_server, issuer):
-	server = start_server('--identity-ca', issuer.cert)
+	server = start_server(*issuer.trusted)
 	org = make(server)
 	issuer.keys = [key('old')]
 
@@ -675,7 +678,7 @@ def test_keys_of_before_a_revocation_do_not_come_back(start_server, issuer):
 
 
 def test_keys_that_cannot_be_fetched(start_server, issuer):
-	server = start_server('--identity-ca', issuer.cert)
+	server = start_server(*issuer.trusted)
 	org = make(server)
 	issuer.keys = [key('one')]
 	doc = None
@@ -714,7 +717,7 @@ def test_keys_that_cannot_be_fetched(start_server, issuer):
 
 
 def test_untrusted_issuer_and_own_addresses(start_server, issuer):
-	server = start_server()  # does not know the issuer's certificate
+	server = start_server(*issuer.allowed)  # does not know the issuer's certificate
 	org = make(server)
 	issuer.keys = [key('one')]
 	org.oidc(issuerUri=issuer.url)
@@ -725,8 +728,25 @@ def test_untrusted_issuer_and_own_addresses(start_server, issuer):
 	assert 'time' not in failure(server).split('fetched:')[1].lower(), 'it is not even tried'
 
 
-def test_slow_issuers_hold_up_nobody(start_server, issuer):
+def test_an_issuer_in_an_inner_network(start_server, issuer):
+	"""Why a fetch failed told which ports of the operator's own machines are open. Now none is tried, and all fail alike."""
 	server = start_server('--identity-ca', issuer.cert)
+	org = make(server)
+	issuer.keys = [key('one')]
+	with socket.socket() as closed:
+		closed.bind(('127.0.0.1', 0))
+		shut = 'https://127.0.0.1:%d' % closed.getsockname()[1]
+		for url in (issuer.url, shut, 'https://10.255.255.1', 'https://[::1]:%d' % urlsplit(issuer.url).port,
+				issuer.url.replace('127.0.0.1', 'localhost')):
+			org.oidc(issuerUri=url, audience=unique('a'))
+			until(lambda: url + ': cannot be fetched' in server.stderr)
+			why = [x for x in server.stderr.splitlines() if url + ': cannot be fetched' in x][-1].split('fetched: ')[1]
+			assert 'its address may not be reached' in why, why
+	assert not issuer.asked
+
+
+def test_slow_issuers_hold_up_nobody(start_server, issuer):
+	server = start_server(*issuer.trusted)
 	issuer.keys = [key('one')]
 	issuer.answers.clear()
 	slow, quick = make(server), make(server)
@@ -742,14 +762,14 @@ def test_slow_issuers_hold_up_nobody(start_server, issuer):
 
 def test_keys_survive_a_restart(start_server, issuer, tmp_path):
 	data = tmp_path / 'data'
-	server = start_server(data_dir=data)  # cannot trust the issuer
+	server = start_server(*issuer.allowed, data_dir=data)  # cannot trust the issuer
 	org = make(server)
 	issuer.keys = [key('one')]
 	doc = org.oidc(issuerUri=issuer.url)
 	until(lambda: 'cannot be fetched' in server.stderr)
 	until(lambda: kept(server, 'jwks_due'))
 	server.stop()
-	server = start_server('--identity-ca', issuer.cert, data_dir=data)
+	server = start_server(*issuer.trusted, data_dir=data)
 	server.advance(60)
 	until(lambda: doc['id'] in kept(server, 'idp_jwks'))
 

@@ -139,7 +139,7 @@ def provider(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def host(provider):
-	s = client.Server('--identity-ca', provider.ca)
+	s = client.Server('--identity-ca', provider.ca, '--inner-networks', '127.0.0.0/8,::1')
 	yield s
 	end(s)
 

@@ -216,6 +216,22 @@ def test_hostile_directories(server, group):
 	failed_at(Hostile(389, BOUND, b'').check(server, group), 'QUERY_SERVER')
 
 
+def test_directories_of_inner_networks(server, group):
+	"""A check told which ports of the operator's own machines are open. The tests' directories are in a network that is allowed."""
+	body = {'port': 636, 'bindUsername': ADMIN, 'bindPassword': 'x'}
+	with socket.create_server(('127.0.0.1', 0)) as inner:
+		for host in ('127.0.0.1', '169.254.169.254', '10.0.0.1', '192.168.0.1', '::1', '::ffff:127.0.0.1', 'fe80::1', '0.0.0.0', 'localhost', 'a.localhost'):
+			refused(server.post(path(group, '/ldap/verify'), json={**body, 'hostname': host, 'port': inner.getsockname()[1]}), 400, None, 'hostname')
+			refused(server.patch(path(group), json=ldap(hostname=host)), 400, None, 'ldap.hostname')
+		# A name is resolved when it is used: what is open and what is not fail alike, and nothing is tried.
+		for port in (inner.getsockname()[1], 1):
+			failed_at(verify(server, group, {**body, 'hostname': 'localhost.', 'port': port}), 'CONNECT')
+		inner.settimeout(0)
+		with pytest.raises(BlockingIOError):
+			inner.accept()
+	assert server.stderr.count('CONNECT: its address may not be reached') >= 2
+
+
 def test_checks_that_cannot_be(server, group):
 	good = {'hostname': 'ldap.example.org', 'port': 636, 'bindUsername': ADMIN, 'bindPassword': 'x'}
 	for field in good:
@@ -226,7 +242,7 @@ def test_checks_that_cannot_be(server, group):
 		refused(server.post(path(group, '/ldap/verify'), json={**good, field: value}), 400, None, field)
 	refused(server.get(path(group, '/ldap/verify/' + NO_ID)), 404)
 	other = server.project()['id']
-	first = ok(server.post(path(other, '/ldap/verify'), json={**good, 'hostname': '127.0.0.1', 'port': 1}))
+	first = ok(server.post(path(other, '/ldap/verify'), json={**good, 'hostname': '127.71.0.1', 'port': 1}))
 	refused(server.get(path(group, '/ldap/verify/' + first['requestId'])), 404)
 
 

@@ -20,7 +20,8 @@ function lacksSaml() {
 
 const noSaml = lacksSaml();
 const mail = await mailbox(), provider = await identityProvider(), saml = noSaml ? null : await identityProvider('saml');
-const server = await start({args: ['--smtp-url', mail.url, '--smtp-from', 'steward@example.org', '--identity-ca', provider.ca]});
+const server = await start({args: ['--smtp-url', mail.url, '--smtp-from', 'steward@example.org', '--identity-ca', provider.ca,
+	'--inner-networks', '127.0.0.0/8,::1']});
 const owner = server.owner;
 
 const DARK = {themes: ['dark']}; // states of a page that was looked at in both

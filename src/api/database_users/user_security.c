@@ -41,6 +41,9 @@ void ldap_server_check(json_t *ldap, const char *prefix, struct arena *a, struct
 	struct ldap_query query;
 	if (host.p && !directory_host_is_good(host))
 		faults_add(faults, a, arena_printf(a, "%shostname", prefix), "must be a host name or an IP address");
+	if (host.p && directory_host_is_inner(host))
+		faults_add(faults, a, arena_printf(a, "%shostname", prefix),
+		           "must not be an address of an inner network: the operator does not allow this one");
 	if (port && (json_integer_value(port) < 1 || json_integer_value(port) > 65535))
 		faults_add(faults, a, arena_printf(a, "%sport", prefix), "must be from 1 to 65535");
 	if (!text_is_plain(json_field(ldap, "bindUsername")))
