@@ -6,9 +6,10 @@
  * handshake either: an answer that takes its time is waited for as long as its host is there. */
 #include "hosts/hosts.h"
 
+#include "hosts/head.h"
+
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/id.h"
 #include "base/log.h"
 #include "call/pool.h"
 #include "call/workers.h"
@@ -56,11 +57,9 @@ struct forward {
 	CURL *easy, *ping;
 	struct curl_slist *headers, *connect_to;
 	int64_t begun_us, quiet_us;
-	bool slow; /* its host is there, but took too long for this */
-	/* The answer. */
-	int status;
+	bool slow;                 /* its host is there, but took too long for this */
+	struct host_head head;     /* of the answer */
 	bool headed, streams, off; /* its head is here; it is passed on as it comes; the host is done with it */
-	size_t length;             /* SIZE_MAX: not known */
 	char *ring;
 	size_t from, count;
 	bool paused, failed, closed, in_mail; /* under the lock */
@@ -204,14 +203,10 @@ static bool call_has_header(const struct call *c, const char *name)
 /* What this host has not said itself; framing, dates and limits are its own. */
 static void header_take(struct forward *f, struct str name, struct str value)
 {
-	static const char *const passed[] = {"content-type", "etag",        "retry-after",   "content-disposition",
-	                                     "location",     "deprecation", "sunset",        "x-steward-progress",
-	                                     "allow",        "link",        "cache-control", "www-authenticate"};
 	struct call *c = f->call;
-	for (size_t i = 0; c && i < sizeof passed / sizeof *passed; i++)
-		if (str_ieq(name, str_of(passed[i])) && !call_has_header(c, passed[i]) &&
-		    f->request->response.header_count < RESPONSE_HEADERS_MAX / 2)
-			response_header(&f->request->response, passed[i], arena_dup(f->request->arena, value));
+	const char *passed = host_head_passes(name, value);
+	if (c && passed && !call_has_header(c, passed) && f->request->response.header_count < RESPONSE_HEADERS_MAX / 2)
+		response_header(&f->request->response, passed, arena_dup(f->request->arena, value));
 }
 
 static void head_end(struct forward *f)
@@ -220,9 +215,9 @@ static void head_end(struct forward *f)
 	f->headed = true;
 	if (!c)
 		return;
-	c->status = f->status;
+	c->status = f->head.status;
 	c->relayed = true;
-	if (f->length <= WHOLE_MAX || f->status == 204 || f->status == 304)
+	if (f->head.length <= WHOLE_MAX || f->head.status == 204 || f->head.status == 304)
 		return;
 	f->streams = true;
 	f->ring = must_malloc(RING);
@@ -234,23 +229,11 @@ static void head_end(struct forward *f)
 static size_t on_header(char *bytes, size_t size, size_t n, void *ctx)
 {
 	struct forward *f = ctx;
-	struct str line = {bytes, size * n}, name, value;
-	uint64_t number;
-	while (line.n && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
-		line.n--;
-	if (str_starts(line, STR("HTTP/"))) {
-		str_cut(line, ' ', &name, &value);
-		str_cut(value, ' ', &value, &name);
-		f->status = str_to_u64(value, 999, &number) ? (int)number : 0;
-		f->length = SIZE_MAX;
-	} else if (!line.n) {
-		if (f->status >= 200)
-			head_end(f);
-	} else if (str_cut(line, ':', &name, &value)) {
-		value = str_trim(value);
-		if (str_ieq(name, STR("content-length")) && str_to_u64(value, SIZE_MAX - 1, &number))
-			f->length = (size_t)number;
-		header_take(f, name, value);
+	struct str name, value;
+	switch (host_head_take(&f->head, (struct str){bytes, size * n}, &name, &value)) {
+	case HOST_LINE_FIELD: header_take(f, name, value); break;
+	case HOST_LINE_END: head_end(f); break;
+	case HOST_LINE_NOTHING: break;
 	}
 	return size * n;
 }
@@ -339,7 +322,7 @@ static void forward_free(struct forward *f)
 static void finish_ask(struct forward *f, bool good)
 {
 	struct ask *ask = f->ask;
-	int status = good ? f->status : 0;
+	int status = good ? f->head.status : 0;
 	forward_free(f);
 	pthread_mutex_lock(&net.lock);
 	ask->status = status;
@@ -657,7 +640,7 @@ static struct forward *forward_new(struct request *r, const struct host_place *p
 {
 	struct forward *f = must_calloc(1, sizeof *f);
 	struct buf to = {0};
-	*f = (struct forward){.request = r, .place = *place, .key = key, .length = SIZE_MAX};
+	*f = (struct forward){.request = r, .place = *place, .key = key, .head = {.length = SIZE_MAX}};
 	buf_printf(&to, "::%s", place->address);
 	buf_c(&to, '\0');
 	f->connect_to = curl_slist_append(NULL, to.p);
@@ -785,16 +768,4 @@ int hosts_ask(struct call *c, struct host_question *list, size_t count)
 		buf_free(&all[i].body);
 	}
 	return c->problem.status ? -c->problem.status : 0;
-}
-
-void hosts_adopt(struct request *r)
-{
-	struct str id = request_header(r, "x-request-id");
-	struct ip peer;
-	if (!r->from_host[0])
-		return;
-	if (id.n == sizeof r->id - 1 && id_is_valid(id))
-		memcpy(r->id, id.p, id.n);
-	if (request_header_count(r, HEADER_PEER) == 1 && ip_parse(request_header(r, HEADER_PEER), &peer))
-		r->peer = peer;
 }

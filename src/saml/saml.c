@@ -183,18 +183,9 @@ static json_t *answer(LassoLogin *login, const json_t *in)
 	                 "attributes", attributes_of(assertion));
 }
 
-static json_t *verify(const json_t *in)
+static json_t *response_verify(LassoLogin *login, const json_t *in)
 {
-	const char *response = text(in, "response");
-	const char *why = document_fault(response, json_is_true(json_object_get(in, "sha1")));
-	if (why)
-		return fault(why);
-	LassoServer *server = lasso_server_new_from_buffers(text(in, "sp"), NULL, NULL, NULL);
-	if (!server ||
-	    lasso_server_add_provider_from_buffer(server, LASSO_PROVIDER_ROLE_IDP, text(in, "idp"), NULL, NULL))
-		return fault("its settings cannot be used");
-	LassoLogin *login = lasso_login_new(server);
-	char *copy = g_strdup(response);
+	char *copy = g_strdup(text(in, "response"));
 	int result = lasso_login_process_authn_response_msg(login, copy);
 	g_free(copy);
 	if (result)
@@ -202,6 +193,22 @@ static json_t *verify(const json_t *in)
 	if (lasso_profile_get_signature_status(LASSO_PROFILE(login)))
 		return fault("its answer is not signed");
 	return answer(login, in);
+}
+
+static json_t *verify(const json_t *in)
+{
+	const char *why = document_fault(text(in, "response"), json_is_true(json_object_get(in, "sha1")));
+	if (why)
+		return fault(why);
+	LassoServer *server = lasso_server_new_from_buffers(text(in, "sp"), NULL, NULL, NULL);
+	LassoLogin *login = NULL;
+	if (server &&
+	    !lasso_server_add_provider_from_buffer(server, LASSO_PROVIDER_ROLE_IDP, text(in, "idp"), NULL, NULL))
+		login = lasso_login_new(server);
+	json_t *out = login ? response_verify(login, in) : fault("its settings cannot be used");
+	g_clear_object(&login);
+	g_clear_object(&server);
+	return out;
 }
 
 static size_t input_read(char *bytes)

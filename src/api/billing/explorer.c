@@ -2,6 +2,7 @@
  * made when it is asked for, on a worker, from the sums of closed months and the lines of what is still open.
  *
  *   "cost_query"  id = the token, parent = organization; body: what was asked. Kept for a day */
+#include "api/billing/csv.h"
 #include "api/billing/pages.h"
 #include "api/kit/verbs.h"
 

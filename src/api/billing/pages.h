@@ -16,7 +16,4 @@ bool filter_has(const json_t *filter, struct str value);
  * there. Made while it is sent, so that it needs no more memory for a million of them. */
 must_check int lines_send(struct call *c, const struct invoice *i, struct str entity);
 
-/* A cell of CSV. What a spreadsheet would take for a formula becomes a text. */
-void csv_cell(struct buf *b, struct str text);
-
 #endif

@@ -1,5 +1,6 @@
 /* The lines of an invoice, sent while they are read from the store: a few documents at a time, each with some hundred
  * lines. Those of days that are over never change; those of the open day are read at once. */
+#include "api/billing/csv.h"
 #include "api/billing/pages.h"
 
 #include "base/log.h"
@@ -28,146 +29,11 @@ struct lines_stream {
 	uint64_t org, caller; /* of its place */
 };
 
-void csv_cell(struct buf *b, struct str text)
-{
-	bool formula = text.n && memchr("=+-@\t\r", text.p[0], 6), quoted = formula;
-	for (size_t i = 0; i < text.n && !quoted; i++)
-		quoted = memchr(",\"\r\n;", text.p[i], 5);
-	if (!quoted) {
-		buf_str(b, text);
-		return;
-	}
-	buf_z(b, formula ? "\"'" : "\"");
-	for (size_t i = 0; i < text.n; i++) {
-		if (text.p[i] == '"')
-			buf_c(b, '"');
-		buf_c(b, text.p[i]);
-	}
-	buf_c(b, '"');
-}
-
-/* The columns: the title, and the field of a line. */
-static const struct {
-	const char *title, *field;
-} columns[] = {
-        {"Billed", "created"},
-        {"Start", "startDate"},
-        {"End", "endDate"},
-        {"Project Id", "groupId"},
-        {"Project", "groupName"},
-        {"Cluster", "clusterName"},
-        {"SKU", "sku"},
-        {"Provider", "cloudProvider"},
-        {"Note", "note"},
-        {"Unit", "unit"},
-        {"Quantity", "quantity"},
-        {"Unit Price", "unitPriceDollars"},
-        {"Tier From", "tierLowerBound"},
-        {"Tier To", "tierUpperBound"},
-        {"Discount Percent", "percentDiscount"},
-        {"Discount Cents", "discountCents"},
-        {"Total Cents", "totalPriceCents"},
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
-
-static void header_write(struct buf *b)
-{
-	for (size_t i = 0; i < COLUMNS; i++)
-		buf_printf(b, "%s%s", i ? "," : "", columns[i].title);
-	buf_z(b, "\r\n");
-}
-
-/* A line as it is stored: an object of texts and numbers, whose text the service itself has written. It is taken apart
- * without a parser, which would take most of the time of an invoice with a million lines. */
-struct cell {
-	struct str text; /* between the quotes, or the number as it is written */
-	bool escaped;
-};
-
-/* The end of a text, at its closing quote. */
-static const char *text_end(const char *p, const char *end, bool *ret_escaped)
-{
-	*ret_escaped = false;
-	while (p < end && *p != '"') {
-		*ret_escaped |= *p == '\\';
-		p += *p == '\\' ? 2 : 1;
-	}
-	return p;
-}
-
-static size_t column_find(struct str field)
-{
-	size_t i = 0;
-	while (i < COLUMNS && !str_is(field, columns[i].field))
-		i++;
-	return i;
-}
-
-/* Takes one field, and returns what follows it; NULL where there is none. */
-static const char *field_scan(const char *p, const char *end, struct cell cells[COLUMNS])
-{
-	struct cell c = {.escaped = false};
-	bool escaped;
-	const char *name = p + 1;
-	if (p >= end || *p != '"' || (p = text_end(name, end, &escaped)) >= end)
-		return NULL;
-	size_t column = column_find((struct str){name, (size_t)(p - name)});
-	p += 2; /* the quote and the colon */
-	bool quoted = p < end && *p == '"';
-	const char *begin = quoted ? ++p : p;
-	if (quoted)
-		p = text_end(p, end, &c.escaped);
-	else
-		while (p < end && *p != ',' && *p != '}')
-			p++;
-	c.text = (struct str){begin, (size_t)(p - begin)};
-	if (column < COLUMNS)
-		cells[column] = c;
-	return p + quoted;
-}
-
-static void cell_write(struct buf *b, struct arena *a, const struct cell *c)
-{
-	if (!c->escaped) {
-		csv_cell(b, c->text);
-		return;
-	}
-	json_t *text = json_loadb(c->text.p - 1, c->text.n + 2, JSON_DECODE_ANY, NULL);
-	csv_cell(b, json_str_of(json_keep(a, text)));
-}
-
-/* Negative numbers are no formulas. */
-static void row_write(struct buf *b, struct arena *a, const struct cell cells[COLUMNS])
-{
-	for (size_t i = 0; i < COLUMNS; i++) {
-		const struct cell *c = &cells[i];
-		if (i)
-			buf_c(b, ',');
-		if (c->text.n && c->text.p[-1] == '"')
-			cell_write(b, a, c);
-		else
-			buf_str(b, c->text);
-	}
-	buf_add(b, "\r\n", 2);
-}
-
-static void rows_write(struct buf *b, struct arena *a, struct str items)
-{
-	const char *p = items.p, *end = items.p + items.n;
-	while (p && (p = memchr(p, '{', (size_t)(end - p)))) {
-		struct cell cells[COLUMNS] = {{.escaped = false}};
-		while (p && p < end && *p != '}')
-			p = field_scan(p + 1, end, cells);
-		if (p)
-			row_write(b, a, cells);
-	}
-}
-
 static void doc_write(struct lines_stream *s, struct arena *a, struct buf *b, const struct doc *d)
 {
 	struct str items = lines_items(d);
 	if (s->is_csv) {
-		rows_write(b, a, items);
+		lines_csv(b, a, items);
 	} else if (items.n > 2) {
 		if (!s->first)
 			buf_c(b, ',');
@@ -215,7 +81,7 @@ static int lines_make_body(void *ctx, struct stream *to)
 	struct buf header = {0};
 	struct tx *reader = store_reader(s->service->store);
 	if (s->is_csv)
-		header_write(&header);
+		lines_csv_header(&header);
 	else
 		buf_str(&header, s->before);
 	int r = reader ? stream_write(to, header.p, header.n) : -EIO;

@@ -217,11 +217,15 @@ void pg_chain_parse(struct pg_chain *c, uint32_t timeline, const char *history)
 	char line[256];
 	c->count = 0;
 	while (line_take(&rest, line, sizeof line)) {
-		uint32_t older, high, low;
+		uint32_t older, high, low, last = c->count ? c->parts[c->count - 1].timeline : 0;
 		if (sscanf(line, "%" SCNu32 " %" SCNx32 "/%" SCNx32, &older, &high, &low) != 3 || older >= timeline)
 			continue;
+		uint64_t end = (uint64_t)high << 32 | low;
+		/* A file that goes backwards is none of the server's: it would make the parts of the chain overlap. */
+		if (older <= last || end < begin)
+			continue;
 		chain_add(c, older, begin);
-		begin = c->parts[c->count - 1].end = (uint64_t)high << 32 | low;
+		begin = c->parts[c->count - 1].end = end;
 	}
 	chain_add(c, timeline, begin);
 }

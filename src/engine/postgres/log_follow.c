@@ -255,20 +255,6 @@ static int files_follow(struct following *f, const char *directory, const struct
 	return r < 0 ? r : 0;
 }
 
-static int directory_find(struct engine *e, const struct engine_log *log, char ret_directory[PG_PATH])
-{
-	struct pg_cluster *c = pg_cluster_find(e, log->cluster_id);
-	if (!c)
-		return -ENOENT;
-	pthread_mutex_lock(&c->lock);
-	struct pg_node *n = pg_cluster_node(c, log->node);
-	if (n)
-		pg_node_path(c, n, "log", ret_directory);
-	pthread_mutex_unlock(&c->lock);
-	pg_cluster_put(c);
-	return n ? 0 : -ENOENT;
-}
-
 int pg_log_range(const char *directory, const struct engine_log *log, struct engine_log_range *range,
                  engine_log_take *take, void *ctx)
 {
@@ -288,53 +274,5 @@ int pg_log_range(const char *directory, const struct engine_log *log, struct eng
 		range->to = f.at;
 	else if (!is_over(&f))
 		range->lost = true;
-	return 0;
-}
-
-int pg_log_follow_node(struct engine *e, const struct engine_log *log, struct engine_log_range *range,
-                       engine_log_take *take, void *ctx)
-{
-	char directory[PG_PATH];
-	int r = directory_find(e, log, directory);
-	return r < 0 ? r : pg_log_range(directory, log, range, take, ctx);
-}
-
-/* Behind the last newline of a file. */
-static int64_t lines_end(int fd)
-{
-	char piece[4096];
-	struct stat st;
-	off_t at = fstat(fd, &st) == 0 ? st.st_size : 0;
-	while (at > 0) {
-		size_t n = at < (off_t)sizeof piece ? (size_t)at : sizeof piece;
-		if (pread(fd, piece, n, at - (off_t)n) != (ssize_t)n)
-			return 0;
-		const char *newline = memrchr(piece, '\n', n);
-		if (newline)
-			return at - (off_t)n + (newline + 1 - piece);
-		at -= (off_t)n;
-	}
-	return 0;
-}
-
-int pg_log_end_node(struct engine *e, const struct engine_log *log, struct engine_log_place *ret_place)
-{
-	char directory[PG_PATH];
-	struct pg_log_names names;
-	int r = directory_find(e, log, directory);
-	if (r == 0)
-		r = pg_log_names_find(directory, &names);
-	if (r < 0)
-		return r;
-	*ret_place = (struct engine_log_place){.offset = 0};
-	if (names.count) {
-		const char *last = names.list[names.count - 1];
-		int fd = pg_log_file_open(directory, last);
-		snprintf(ret_place->file, sizeof ret_place->file, "%s", last);
-		ret_place->offset = fd < 0 ? 0 : lines_end(fd);
-		if (fd >= 0)
-			close(fd);
-	}
-	free(names.list);
 	return 0;
 }

@@ -282,19 +282,3 @@ int pg_logins_read(const char *directory, const struct engine_logins *wanted, st
 	free(r);
 	return result;
 }
-
-int pg_logins(struct engine *e, const struct engine_logins *wanted, struct arena *a, struct engine_login **ret_list,
-              size_t *ret_count)
-{
-	struct pg_cluster *c = pg_cluster_find(e, wanted->cluster_id);
-	char directory[PG_PATH];
-	if (!c)
-		return -ENOENT;
-	pthread_mutex_lock(&c->lock);
-	const struct pg_node *n = pg_cluster_node(c, wanted->node);
-	if (n)
-		pg_node_path(c, n, "log", directory);
-	pthread_mutex_unlock(&c->lock);
-	pg_cluster_put(c);
-	return n ? pg_logins_read(directory, wanted, a, ret_list, ret_count) : -ENOENT;
-}

@@ -786,18 +786,18 @@ bool pg_behind(struct engine *e, const char *cluster_id);
 /* --- log.c */
 int pg_log_stream(struct pg_cluster *c, const struct engine_log *log, int *ret_fd);
 
-/* --- log_follow.c */
-/* Of engine_log_ops; and of the directory of a log. */
+/* --- log_node.c: of engine_log_ops */
 int pg_log_follow_node(struct engine *e, const struct engine_log *log, struct engine_log_range *range,
                        engine_log_take *take, void *ctx);
 int pg_log_end_node(struct engine *e, const struct engine_log *log, struct engine_log_place *ret_place);
+int pg_logins(struct engine *e, const struct engine_logins *wanted, struct arena *a, struct engine_login **ret_list,
+              size_t *ret_count);
+
+/* --- log_follow.c: the same of the directory of a log */
 int pg_log_range(const char *directory, const struct engine_log *log, struct engine_log_range *range,
                  engine_log_take *take, void *ctx);
 
-/* --- logins.c */
-/* Of engine_log_ops; and of the directory of a log. */
-int pg_logins(struct engine *e, const struct engine_logins *wanted, struct arena *a, struct engine_login **ret_list,
-              size_t *ret_count);
+/* --- logins.c: likewise */
 int pg_logins_read(const char *directory, const struct engine_logins *wanted, struct arena *a,
                    struct engine_login **ret_list, size_t *ret_count);
 
