@@ -21,12 +21,12 @@ bool str_ieq(struct str a, struct str b)
 
 bool str_starts(struct str s, struct str prefix)
 {
-	return s.n >= prefix.n && memcmp(s.p, prefix.p, prefix.n) == 0;
+	return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 
 bool str_ends(struct str s, struct str suffix)
 {
-	return s.n >= suffix.n && memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0;
+	return s.n >= suffix.n && (suffix.n == 0 || memcmp(s.p + (s.n - suffix.n), suffix.p, suffix.n) == 0);
 }
 
 struct str str_trim(struct str s)

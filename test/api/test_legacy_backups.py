@@ -321,6 +321,7 @@ def test_restore_by_time(server, group):
 	assert finished(server, group, name, one['id'])['statusName'] == 'FINISHED'
 	assert ok(server.get(path(group, name, '/restoreJobs/' + one['id'])))['pointInTimeUTCSeconds'] == now - 60
 	idle(server, group, name)
+	refused(job(server, group, name, target=name, pointInTimeUTCMillis=2 ** 63 - 1), 400, 'POINT_IN_TIME_NOT_RESTORABLE', 'pointInTimeUTCMillis')
 	early = refused(job(server, group, name, target=name, pointInTimeUTCMillis=(now - DAY) * 1000), 400, 'POINT_IN_TIME_NOT_RESTORABLE',
 		'pointInTimeUTCMillis')
 	assert 'nearest' in early['detail']

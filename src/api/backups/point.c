@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#define MOMENT_LAST INT64_C(253402300799999) /* of the year 9999 */
+
 /* One incarnation of the cluster's data, with its snapshots. */
 struct era {
 	struct engine_source source;
@@ -273,6 +275,9 @@ int points_list(struct call *c, const struct backup_line *line, struct restorabl
 int point_find(struct call *c, struct tx *reader, const struct wanted_point *wanted)
 {
 	struct search s = {.call = c, .wanted = *wanted};
+	/* pointInTimeUTCMillis has no upper bound, and sums are made of it below. */
+	if (s.wanted.ms > MOMENT_LAST)
+		s.wanted.ms = MOMENT_LAST;
 	struct found_point *found = arena_new_of(c->arena, struct found_point);
 	int r = catalogue_read(&s, reader);
 	if (r < 0)

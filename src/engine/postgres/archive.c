@@ -560,8 +560,9 @@ static int stopped_mark(const struct pg_cluster *c, const struct pg_archive_set 
 	    head.checkpoint % PG_SEGMENT + STOP_RECORD > PG_SEGMENT)
 		return -EAGAIN;
 	/* The control file was last written when it stopped, in whole seconds. */
-	int64_t now = clock_now_ms(), then = (head.time_s + 1) * 1000;
-	then = then < now ? then : now;
+	int64_t now = clock_now_ms(), then = now;
+	if (head.time_s > 0 && head.time_s < now / 1000)
+		then = (head.time_s + 1) * 1000;
 	*ret_mark = (struct pg_mark){'S', then, then, 0, head.timeline, head.checkpoint, head.checkpoint + STOP_RECORD};
 	return 0;
 }

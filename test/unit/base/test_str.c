@@ -60,9 +60,17 @@ static void test_hex(void)
 	}
 }
 
+/* A text that is not there is an empty one, and no pointer to compare by. */
+static void test_none(void)
+{
+	CHECK(str_starts(STR_NONE, STR_NONE) && str_starts(STR("a"), STR_NONE) && !str_starts(STR_NONE, STR("a")));
+	CHECK(str_ends(STR_NONE, STR_NONE) && str_ends(STR("a"), STR_NONE) && !str_ends(STR_NONE, STR("a")));
+}
+
 int main(void)
 {
 	test_list();
+	test_none();
 	test_copy();
 	test_ieq();
 	test_hex();
