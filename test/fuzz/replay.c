@@ -12,10 +12,17 @@
 
 #define INPUT_MAX (1u << 20)
 
+/* SAML's is a program of its own, because of its libraries. */
+#ifdef REPLAY_SAML
+#define TARGETS "replayed_saml.h"
+#else
+#define TARGETS "replayed.h"
+#endif
+
 #define TARGET(name)                                      \
 	int fuzz_##name##_start(int *argc, char ***argv); \
 	int fuzz_##name(const uint8_t *data, size_t size);
-#include "replayed.h"
+#include TARGETS
 #undef TARGET
 
 static const struct target {
@@ -24,7 +31,7 @@ static const struct target {
 	int (*one)(const uint8_t *data, size_t size);
 } targets[] = {
 #define TARGET(name) {#name, fuzz_##name##_start, fuzz_##name},
-#include "replayed.h"
+#include TARGETS
 #undef TARGET
 };
 
