@@ -8,12 +8,19 @@ import client, databases
 from client import ok, until
 from ledger import restored, take
 from processes import SETS, descriptors, status, uid, users
-from test_unit import Unit
+from test_unit import Unit, directive
 
 NOBODY = 65534
 
 
-def helper(name, *args, kind=socket.SOCK_STREAM):
+def as_service():
+	"""A command's beginning: as the unit starts the service, whose capabilities a change of users does not take away."""
+	user, caps = directive('User'), ','.join(['-all', *('+' + c[4:].lower() for c in directive('AmbientCapabilities').split())])
+	return ['setpriv', '--reuid=' + user, '--regid=' + user, '--clear-groups', '--no-new-privs',
+		*('--%s=%s' % (what, caps) for what in ('bounding-set', 'inh-caps', 'ambient-caps'))]
+
+
+def helper(name, *args, kind=socket.SOCK_STREAM, prefix=()):
 	"""A helper program that has its standard input open and nothing to read: all that it gives up, it has given up by itself."""
 	program = pathlib.Path(client.binary()).parent / name
 	if not program.exists():
@@ -21,25 +28,31 @@ def helper(name, *args, kind=socket.SOCK_STREAM):
 	ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
 	extra = os.open('/etc/passwd', os.O_RDONLY)  # as a descriptor that the service would have forgotten to close
 	os.set_inheritable(extra, True)
-	process = subprocess.Popen([program, *args], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, close_fds=False)
+	process = subprocess.Popen([*prefix, program, *args], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, close_fds=False)
 	theirs.close()
 	os.close(extra)
 	return process, ours
 
 
+@pytest.mark.parametrize('packaged', [False, True])
 @pytest.mark.parametrize('name,args,kind,keeps_user', [
 	('steward-saml', [], socket.SOCK_STREAM, False),
 	('steward-token', ['/nonexistent/module.so', 'token'], socket.SOCK_SEQPACKET, True),
 ])
-def test_helper_programs(name, args, kind, keeps_user):
-	process, ours = helper(name, *args, kind=kind)
+def test_helper_programs(name, args, kind, keeps_user, packaged):
+	root = os.geteuid() == 0
+	if packaged and (not root or not shutil.which('setpriv')):
+		pytest.skip('needs root and setpriv')
+	process, ours = helper(name, *args, kind=kind, prefix=as_service() if packaged else [])
 	try:
 		until(lambda: status(process.pid).get('Seccomp') == '2', what='%s gives up its rights before it reads anything' % name)
 		told = status(process.pid)
 		assert {told[k] for k in SETS} == {'0' * 16} and told['NoNewPrivs'] == '1' and process.poll() is None
-		if os.geteuid() == 0:
+		if root:
+			started = pwd.getpwnam(directive('User')) if packaged else pwd.getpwuid(0)
 			assert told['CapBnd'] == '0' * 16
-			assert told['Uid'].split() == told['Gid'].split() == ['0' if keeps_user else str(NOBODY)] * 4
+			assert told['Uid'].split() == [str(started.pw_uid if keeps_user else NOBODY)] * 4
+			assert told['Gid'].split() == [str(started.pw_gid if keeps_user else NOBODY)] * 4
 			assert not told['Groups'].strip() or keeps_user
 			assert set(descriptors(process.pid)) == {0, 1, 2} and descriptors(process.pid)[2] == '/dev/null'
 	finally:

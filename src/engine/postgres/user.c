@@ -112,16 +112,16 @@ const struct pg_user *pg_user_known(const struct engine *e, uid_t uid)
 
 /* --- whose a project is */
 
-/* With the engine's lock. */
-static bool project_is_here(const struct engine *e, const char *group_id)
+/* By the project that it was given to, or by any cluster. With the engine's lock. */
+static bool user_is_used(const struct engine *e, const struct pg_user *u)
 {
-	bool found = false;
-	for (struct pg_cluster *c = e->clusters; c && !found; c = c->next) {
+	bool used = false;
+	for (struct pg_cluster *c = e->clusters; c && !used; c = c->next) {
 		pthread_mutex_lock(&c->lock);
-		found = strcmp(c->group_id, group_id) == 0;
+		used = c->user == u || strcmp(c->group_id, u->project) == 0;
 		pthread_mutex_unlock(&c->lock);
 	}
-	return found;
+	return used;
 }
 
 const struct pg_user *pg_user_of(struct engine *e, const char *group_id)
@@ -136,7 +136,7 @@ const struct pg_user *pg_user_of(struct engine *e, const char *group_id)
 			chosen = &e->users[i];
 	/* None was free since the start: one whose project has no cluster here any more is. */
 	for (size_t i = 0; i < e->user_count && !chosen; i++)
-		if (!project_is_here(e, e->users[i].project))
+		if (!user_is_used(e, &e->users[i]))
 			chosen = &e->users[i];
 	if (chosen)
 		snprintf(chosen->project, sizeof chosen->project, "%s", group_id);
@@ -144,12 +144,17 @@ const struct pg_user *pg_user_of(struct engine *e, const char *group_id)
 	return chosen ? chosen : &e->user;
 }
 
-static bool is_projects_own(const struct engine *e, const struct pg_user *u)
+/* Whether it is its project's alone. */
+static bool has_own(const struct pg_cluster *c)
 {
-	return u >= e->users && u < e->users + e->user_count;
+	struct engine *e = c->engine;
+	const struct pg_user *u = c->user;
+	pthread_mutex_lock(&e->lock);
+	bool own = u >= e->users && u < e->users + e->user_count && strcmp(u->project, c->group_id) == 0;
+	pthread_mutex_unlock(&e->lock);
+	return own;
 }
 
-/* With engine.lock held by who adopts, or before others see the cluster. */
 void pg_user_recall(struct pg_cluster *c, uid_t uid)
 {
 	struct engine *e = c->engine;
@@ -162,11 +167,11 @@ void pg_user_recall(struct pg_cluster *c, uid_t uid)
 	const struct pg_user *u = uid ? pg_user_known(e, uid) : NULL;
 	c->user = u ? u : &e->user;
 	c->giving |= uid && !u; /* a user that is gone: the next start gives its files to another */
-	if (!is_projects_own(e, c->user))
-		return;
-	struct pg_user *own = &e->users[c->user - e->users];
-	if (!own->project[0])
-		snprintf(own->project, sizeof own->project, "%s", c->group_id);
+	pthread_mutex_lock(&e->lock);
+	for (size_t i = 0; i < e->user_count; i++)
+		if (c->user == &e->users[i] && !e->users[i].project[0])
+			snprintf(e->users[i].project, sizeof e->users[i].project, "%s", c->group_id);
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* --- files that change hands */
@@ -308,17 +313,17 @@ static bool is_at_rest(const struct pg_cluster *c)
 int pg_user_settle(struct pg_cluster *c)
 {
 	struct engine *e = c->engine;
-	if (!e->user.other || (!c->giving && is_projects_own(e, c->user)) || !is_at_rest(c))
+	bool own = has_own(c);
+	if (!e->user.other || (own && !c->giving) || !is_at_rest(c))
 		return 0;
-	const struct pg_user *u = c->giving && is_projects_own(e, c->user) ? c->user : pg_user_of(e, c->group_id);
-	if (u != c->user || c->giving) {
-		c->user = u;
-		c->giving = true;
-		int r = pg_state_save(c);
-		r = r < 0 ? r : cluster_give(c);
-		if (r == 0)
-			log_info("engine: %s runs as user %u from here on", c->id, (unsigned)u->uid);
-		return r;
-	}
-	return 0;
+	const struct pg_user *u = own ? c->user : pg_user_of(e, c->group_id);
+	if (u == c->user && !c->giving)
+		return 0;
+	c->user = u;
+	c->giving = true;
+	int r = pg_state_save(c);
+	r = r < 0 ? r : cluster_give(c);
+	if (r == 0)
+		log_info("engine: %s runs as user %u from here on", c->id, (unsigned)u->uid);
+	return r;
 }
