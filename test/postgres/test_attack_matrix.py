@@ -475,3 +475,128 @@ def test_what_an_earlier_version_gave_is_taken_back(world):
 	with pytest.raises(psycopg2.Error):
 		world.as_user(user_of('dbAdmin'), "create function public.evil_f() returns int language sql as 'select 1'")
 	world.clean()
+
+
+DOOR = "create function %s.evil_f(s text) returns void security definer language plpgsql as 'begin execute s; end'"
+DOORS = """select count(*) from pg_proc join pg_roles r on r.oid = proowner where prosecdef and rolname ~ '^(pg_|steward:)' and
+	rolname <> 'steward:shard'"""
+
+
+def deleted(world, name):
+	in_force(world.server, world.server.delete(world.path('databaseUsers/admin/' + name)), 204)
+	for key in [k for k in world.open if k[0] == name]:
+		world.open.pop(key).close()
+
+
+@pytest.mark.parametrize('end', ['deleted', 'demoted'])
+def test_a_definer_function_ends_with_its_authors_role(world, end):
+	"""REASSIGN OWNED fires no event trigger, and leaves it to a group: one of the database, of any, of PostgreSQL itself."""
+	name = 'door_' + end
+	world.user(name, [('readWriteAnyDatabase', 'admin'), ('readWrite', 'shop'), ('dbAdmin', 'shop')])
+	groups = ['steward:%s:shop' % l for l in 'rwaol'] + ['steward:any:r', 'steward:any:w']
+	for i, group in enumerate(groups):
+		world.as_user(name, 'create schema evil_%d; grant usage on schema evil_%d to public; grant create on schema evil_%d to "%s"; %s; '
+			      'reassign owned by %s to "%s"' % (i, i, i, group, DOOR % ('evil_%d' % i), name, group))
+	database = 'doors_' + end
+	world.as_user(name, 'create database ' + database, 'postgres')
+	world.as_user(name, 'create schema s; %s; reassign owned by %s to "steward:any:w"' % (DOOR % 's', name), database)
+	world.as_user(name, DOOR % 'public', database)
+	with pytest.raises(psycopg2.Error, match='must belong to a user'):
+		world.as_user(name, 'alter function public.evil_f(text) owner to pg_database_owner', database)
+	keeper = world.engine(database)
+	assert run(world.cleaner, DOORS) == [(len(groups),)] and run(keeper, DOORS) == [(1,)]
+	world.as_user('reader', "select evil_3.evil_f('insert into ledger values (666)')")
+	if end == 'deleted':
+		deleted(world, name)
+	else:
+		roles_set(world, name, ('read', 'shop'))
+	assert run(world.cleaner, DOORS) == [(0,)] and run(keeper, DOORS) == [(0,)]
+	keeper.close()
+	for i in range(len(groups)):
+		with pytest.raises(psycopg2.Error, match='permission denied'):
+			world.as_user('reader', "select evil_%d.evil_f('insert into ledger values (666)')" % i)
+		run(world.cleaner, 'drop schema evil_%d cascade' % i)
+	run(world.keeper, 'drop database ' + database)
+
+
+def test_what_was_given_to_groups_comes_back(world):
+	"""By REASSIGN OWNED, and by ALTER DATABASE: to all readers, to all administrators, to those who administer what users left, to the
+	database's owner, and to oneself together with a function that an index calls."""
+	world.user('gives', [('readWriteAnyDatabase', 'admin'), ('dbAdminAnyDatabase', 'admin')])
+	targets = ['steward:any:r', 'steward:any:a', 'steward:a:%s', 'steward:l:%s', 'pg_database_owner', 'gives']
+	for i in range(len(targets)):
+		world.as_user('gives', 'create database given_%d' % i, 'postgres')
+		world.as_user('gives', """create table t(a serial); create schema more; create table more.t(a int);
+			create function public.f(int) returns int immutable language sql as 'select 1'; create index on t(f(a))""", 'given_%d' % i)
+	applied(world, 'after_given')
+	for i, target in enumerate(targets):
+		group = target.replace('%s', 'given_%d' % i)
+		world.as_user('gives', """grant create on schema public, more to "%s"; reassign owned by gives to "steward:o:given_%d";
+			reassign owned by "steward:o:given_%d" to "%s" """ % (group, i, i, group), 'given_%d' % i)
+	world.as_user('gives', 'alter database given_0 owner to "steward:any:r"', 'postgres')
+	owners = """select distinct pg_get_userbyid(o) from (select relowner o from pg_class where relname in ('t', 't_a_seq') union all select
+		nspowner from pg_namespace where nspname = 'more') t"""
+	keepers = [world.engine('given_%d' % i) for i in range(len(targets))]
+	for i, keeper in enumerate(keepers):
+		assert run(keeper, owners) == [(targets[i].replace('%s', 'given_%d' % i),)]
+	roles_set(world, 'gives', ('readAnyDatabase', 'admin'), ('dbAdminAnyDatabase', 'admin'))
+	for i, keeper in enumerate(keepers):
+		assert run(keeper, owners) == [('steward:o:given_%d' % i,)], targets[i]
+		keeper.close()
+		reader = user_of('readAnyDatabase')
+		assert world.as_user(reader, 'select count(*) from t', 'given_%d' % i) == [(0,)], 'readers still read'
+		for user, statement in ((reader, 'insert into t values (1)'), (reader, 'drop table more.t'), ('gives', 'insert into t values (1)'),
+					(user_of('dbAdminAnyDatabase'), 'select * from t'), ('gives', 'drop schema more')):
+			with pytest.raises(psycopg2.Error, match='permission denied|must be owner'):
+				world.as_user(user, statement, 'given_%d' % i)
+	assert run(world.keeper, "select distinct pg_get_userbyid(datdba) from pg_database where datname ~ '^given'") == [('steward_engine',)]
+	for i in range(len(targets)):
+		for key in [k for k in world.open if k[1] == 'given_%d' % i]:
+			world.open.pop(key).close()
+		run(world.keeper, 'drop database given_%d' % i)
+
+
+def test_what_was_granted_to_groups_ends_with_the_role(world):
+	"""Of tables, columns, sequences, schemas, databases, functions, types, things to come; and membership in oneself."""
+	world.user('generous', [('readWriteAnyDatabase', 'admin')])
+	world.user('monitors', [('clusterMonitor', 'admin'), ('read', 'shop', 'nothing')])
+	world.as_user('generous', 'create database gifts', 'postgres')
+	world.as_user('generous', 'grant create on database gifts to "steward:r:shop", "steward:any:r", pg_monitor', 'postgres')
+	to = '"steward:r:shop", "steward:any:r", "steward:a:shop", pg_monitor'
+	world.as_user('generous', """grant insert, select on ledger to %s with grant option; grant update (secret), select (secret) on orders to %s;
+		grant usage on sequence counter to %s; grant create on schema more, public to %s; create schema gift_space; create type evil_y as enum ('a');
+		grant all on type evil_y to %s; create function evil_f() returns int language sql as 'select 1'; grant all on function evil_f() to %s;
+		alter default privileges grant all on tables to %s;
+		alter default privileges for role "steward:o:shop" in schema public grant all on tables to %s; select lo_from_bytea(4713, 'x');
+		grant all on large object 4713 to %s""".replace('%s', to))
+	run(world.keeper, 'grant generous to "steward:r:shop", pg_monitor')  # before PostgreSQL 15, users could
+	attempts = [(who, what) for who in ('reader', user_of('dbAdmin'), user_of('readAnyDatabase'), 'monitors') for what in (
+		'insert into ledger values (1)', "update orders set secret = 'x' where false", "select nextval('counter')")]
+	attempts += [(user_of('dbAdmin'), 'select * from ledger'), (user_of('dbAdmin'), 'select secret from orders'), ('monitors', 'select * from ledger'),
+		     ('reader', 'create table more.evil_t(a int)'), ('reader', 'set role generous'), ('reader', 'grant select on ledger to nobody')]
+	became = world.connect('reader', 'shop')
+	run(became, 'set role generous')
+	for who, what in attempts[:3]:
+		world.as_user(who, what)
+	deleted(world, 'generous')
+	while world.open:  # who belongs to a group that was given somebody's role loses its sessions
+		world.open.popitem()[1].close()
+	with pytest.raises(psycopg2.Error):
+		run(became, 'insert into ledger values (1)')
+	world.as_user('victim', 'set role "steward:o:shop"; create table evil_later(a int); reset role')
+	for who, what in [*attempts, ('reader', 'insert into evil_later values (1)')]:
+		with pytest.raises(psycopg2.Error, match='permission denied|role "generous" does not exist'):
+			world.as_user(who, what)
+	assert run(world.cleaner, """select count(*) from pg_database, aclexplode(datacl) k join pg_roles r on r.oid = k.grantee where datname = 'gifts' and
+		rolname in ('steward:r:shop', 'steward:any:r', 'pg_monitor') and privilege_type = 'CREATE'""") == [(0,)]
+	assert run(world.cleaner, """select count(*) from (select aclexplode(proacl) k from pg_proc where proname = 'evil_f' union all select
+		aclexplode(typacl) from pg_type where typname = 'evil_y' union all select aclexplode(defaclacl) from pg_default_acl union all select
+		aclexplode(relacl) from pg_class where relname = 'ledger') t join pg_roles r on r.oid = (k).grantee where rolname ~ 'steward:(r|a|any)' and
+		(rolname, (k).privilege_type) not in (('steward:r:shop', 'SELECT'), ('steward:any:r', 'SELECT'), ('steward:a:shop', 'TRUNCATE'),
+		('steward:any:a', 'TRUNCATE')) and rolname <> 'steward:any:w'""") == [(0,)]
+	assert run(world.cleaner, "select array_agg(distinct privilege_type) from pg_largeobject_metadata, aclexplode(lomacl) where oid = 4713 and "
+		   "grantee = '\"steward:r:shop\"'::regrole") == [(['SELECT'],)], 'readers may be shown large objects'
+	assert run(world.keeper, "select count(*) from pg_shdescription where description in ('lost a role', 'lost a member')") == [(0,)]
+	run(world.keeper, 'drop database gifts')
+	run(world.cleaner, 'drop type evil_y; drop schema gift_space; select lo_unlink(4713)')
+	world.clean()

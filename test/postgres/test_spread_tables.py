@@ -249,3 +249,15 @@ def test_users_come_to_the_router_alone(c):
 		else:
 			with pytest.raises(psycopg2.OperationalError, match='no pg_hba.conf entry'):
 				c.ask('select 1', name)
+
+
+def test_a_definer_function_ends_with_its_author_on_routers(c, ask):
+	"""REASSIGN OWNED leaves it to the writers' group without an event trigger."""
+	ask('create table till(a int)')
+	with Session(c, 'u-readWrite') as author, Session(c, 'u-read') as reader:
+		author("create function door(s text) returns void security definer language plpgsql as 'begin execute s; end'")
+		author('reassign owned by "u-readWrite" to "steward:o:postgres"')
+		reader("select door('insert into till values (1)')")
+		ok(c.site.server.delete('/groups/%s/databaseUsers/admin/u-readWrite' % c.site.server.group), 204)
+		reader.refused("select door('insert into till values (2)')", 'permission denied')
+	assert ask('select a from till') == [(1,)]

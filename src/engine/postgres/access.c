@@ -280,7 +280,8 @@ static int sessions_end(PGconn *conn, const struct engine_access *access)
 		buf_printf(&b, "%s%s", i ? "," : "", name ? name : "''");
 		PQfreemem(name);
 	}
-	buf_printf(&b, "]::name[]) or usesysid in (select oid from (%s) l))", pg_grants_sql_lost_roles);
+	buf_printf(&b, "]::name[]) or exists (select from (%s) l where pg_has_role(usesysid, l.oid, 'member')))",
+	           pg_grants_sql_lost_roles);
 	buf_c(&b, 0);
 	int r = pg_sql_do(conn, 5000, b.p);
 	buf_free(&b);
@@ -568,9 +569,11 @@ static void mark_user(struct buf *b, const struct engine_user *u)
 /* Of all that decides what the servers get: who, from where, whom they trust, and how it is brought to them. */
 static void mark_make(const struct pg_cluster *c, const struct engine_access *access, char ret_mark[65])
 {
-	const char *const scripts[] = {pg_grants_sql_version, pg_grants_sql_clear,    pg_grants_sql_revoke,
-	                               pg_grants_sql_roles,   pg_grants_sql_sessions, pg_grants_sql_prepare,
-	                               pg_grants_sql_direct,  pg_grants_sql_strangers};
+	const char *const scripts[] = {pg_grants_sql_version,  pg_grants_sql_clear,     pg_grants_sql_revoke,
+	                               pg_grants_sql_roles,    pg_grants_sql_sessions,  pg_grants_sql_prepare,
+	                               pg_grants_sql_direct,   pg_grants_sql_strangers, pg_grants_sql_owners,
+	                               pg_grants_sql_definers, pg_grants_sql_surplus,   pg_grants_sql_to_come,
+	                               pg_grants_sql_databases};
 	struct buf b = {0};
 	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
 		mark_add(&b, scripts[i]);

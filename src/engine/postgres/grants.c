@@ -400,11 +400,31 @@ static int install(PGconn *conn, const char *patience)
 	return r;
 }
 
+/* What the last script could not do; the rest of it is done. */
+static int faults_take(PGconn *conn, const char **ret_why)
+{
+	PGresult *rows;
+	int r = pg_sql_rows(conn, TIMEOUT_MS, pg_grants_sql_faults, &rows);
+	if (r < 0)
+		return r;
+	if (PQntuples(rows) > 0 && *PQgetvalue(rows, 0, 0)) {
+		pg_why_set(ret_why, "users: %.400s", PQgetvalue(rows, 0, 0));
+		r = -EBUSY;
+	}
+	PQclear(rows);
+	return r;
+}
+
 /* Each step on its own: what one cannot do now, because somebody holds a table, keeps nothing else from being done. */
 static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct plan *p, const char *database,
                           unsigned lock_ms)
 {
-	const char *const steps[] = {pg_grants_sql_owners, pg_grants_sql_direct, pg_grants_sql_lost};
+	static const struct {
+		const char *script;
+		bool tells; /* its faults, see pg_grants_sql_faults */
+	} steps[] = {{pg_grants_sql_owners, true}, {pg_grants_sql_direct, false}, {pg_grants_sql_definers, true},
+	             {pg_grants_sql_lost, false},  {pg_grants_sql_surplus, true}, {pg_grants_sql_to_come, true}};
+	const char *why = NULL;
 	char patience[64];
 	PGconn *conn;
 	int r = pg_sql_open_node(c, n, database, 3000, &conn), fault = 0;
@@ -415,9 +435,11 @@ static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct 
 	r = r < 0 ? r : wanted_set(conn, p, database);
 	r = r < 0 ? r : pg_sql_do(conn, TIMEOUT_MS, pg_grants_sql_prepare);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && r == 0; i++) {
-		int done = pg_sql_do(conn, TIMEOUT_MS, steps[i]);
+		int done = pg_sql_do(conn, TIMEOUT_MS, steps[i].script);
+		if (done == 0 && steps[i].tells)
+			done = faults_take(conn, &why);
 		fault = done < 0 ? done : fault;
-		r = done == -EPROTO ? 0 : done;
+		r = done == -EPROTO || done == -EBUSY ? 0 : done;
 	}
 	PQfinish(conn);
 	return r < 0 ? r : fault;
@@ -499,21 +521,6 @@ static int database_bar(const struct plan *p, PGconn *conn, const struct databas
 	int r = input_set(conn, &json);
 	buf_free(&json);
 	return r < 0 ? r : pg_sql_do(conn, TIMEOUT_MS, pg_grants_sql_bar);
-}
-
-/* What the last script could not do; the rest of it is done. */
-static int faults_take(PGconn *conn, const char **ret_why)
-{
-	PGresult *rows;
-	int r = pg_sql_rows(conn, TIMEOUT_MS, pg_grants_sql_faults, &rows);
-	if (r < 0)
-		return r;
-	if (PQntuples(rows) > 0 && *PQgetvalue(rows, 0, 0)) {
-		pg_why_set(ret_why, "users: %.400s", PQgetvalue(rows, 0, 0));
-		r = -EBUSY;
-	}
-	PQclear(rows);
-	return r;
 }
 
 /* A database that cannot be changed now (its owner may have seen to that) does not keep the others from being. */

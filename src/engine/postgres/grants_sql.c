@@ -16,6 +16,7 @@
  *
  * Who owns the schema owns what the superuser calls there. A user who has made a database out of template0 can have
  * made the schema before: so whose it is is looked at first, each time. */
+#include "engine/postgres/grants_sql.h"
 #include "engine/postgres/postgres.h"
 
 /* Verifiers must not end up in logs that users can read, where the context of an error would tell them too, nor in
@@ -63,26 +64,10 @@ const char pg_grants_sql_clear[] =
 
 const char pg_grants_sql_roles_lock[] = ROLES_LOCK;
 
-/* Of a user that has lost a role: what writers have granted it by hand, itself among them, is yet to be taken back.
- * Nobody but the superuser can comment on a role. */
-#define ROLE_LOST "''lost a role''"
-#define LOST                                                                                                  \
-	"select r.oid, rolname from pg_roles r join pg_shdescription s on s.objoid = r.oid and s.classoid = " \
-	"'pg_authid'::regclass where description = 'lost a role'"
-
 const char pg_grants_sql_lost_roles[] = LOST;
-const char pg_grants_sql_lost_count[] = "select count(*) from (" LOST ") l";
+const char pg_grants_sql_lost_count[] = "select count(*) from (" MARKED ") l";
 
-/* Whatever is to be taken away: {"users": [{"name", "password", "createdb", "groups": []}]}. One thing that cannot be
- * done now keeps nothing else from being: each is tried on its own, without waiting long for anybody's lock, and what
- * failed is told in the setting steward.faults. */
-#define ATTEMPT(statements)                                                                          \
-	"  begin\n" statements "  exception when others then faults := faults || sqlerrm || '; ';\n" \
-	"  end;\n"
-#define FAULTS_BEGIN                                         \
-	"perform set_config('steward.faults', '', false);\n" \
-	"perform set_config('lock_timeout', '2s', true);\n"
-#define FAULTS_END "perform set_config('steward.faults', left(faults, 1000), false);\n"
+/* Whatever is to be taken away: {"users": [{"name", "password", "createdb", "groups": []}]}. */
 const char pg_grants_sql_faults[] = "select current_setting('steward.faults', true)";
 
 /* clang-format off */
@@ -108,6 +93,20 @@ const char pg_grants_sql_revoke[] =
 	"for g, m in select a.rolname, b.rolname from pg_auth_members k join pg_roles a on a.oid = k.roleid join pg_roles b on\n"
 	"  b.oid = k.member where b.rolname <> '" PG_SUPER "' and b.rolname !~ '^(pg_|steward:)' and not exists (select from\n"
 	"  jsonb_array_elements(wanted->'users') one where one->>'name' = b.rolname and one->'groups' ? a.rolname::text)\n"
+	"loop\n"
+	ATTEMPT("    execute format('revoke %I from %I', g, m);\n"
+		"    execute format('comment on role %I is " ROLE_LOST "', m);\n"
+		"    if g ~ '^steward:' and shobj_description((select oid from pg_roles where rolname = g), 'pg_authid') is null then\n"
+		"      execute format('comment on role %I is " MEMBER_LOST "', g);\n"
+		"    end if;\n")
+	"end loop;\n"
+	/* Before PostgreSQL 15 users could give membership in themselves, to a group as well: all its members had the
+	 * user's rights. */
+	"for g, m in select a.rolname, b.rolname from pg_auth_members k join pg_roles a on a.oid = k.roleid join pg_roles b on\n"
+	"  b.oid = k.member where b.rolname ~ '^(pg_|steward:)' and not (a.oid < 16384 and b.oid < 16384) and not (a.rolname ~\n"
+	"  '^steward:o:' and b.rolname = 'steward:any:w') and not (a.rolname ~ '^steward:.:' and b.rolname ~ '^steward:.:' and\n"
+	"  substr(a.rolname, 11) = substr(b.rolname, 11) and substr(a.rolname, 9, 1) || substr(b.rolname, 9, 1) in ('ow', 'ao',\n"
+	"  'la'))\n"
 	"loop\n"
 	ATTEMPT("    execute format('revoke %I from %I', g, m);\n"
 		"    execute format('comment on role %I is " ROLE_LOST "', m);\n")
@@ -205,12 +204,10 @@ const char pg_grants_sql_sessions[] = "select count(pg_terminate_backend(pid)) f
                                       "(select rolname from pg_roles where "
                                       "not rolcanlogin and rolname <> '" PG_SUPER "')";
 
-#define VERSION "3"
+#define VERSION "4"
 const char pg_grants_sql_version[] = VERSION;
 
 #define IS_OURS "pg_get_userbyid(nspowner) = '" PG_SUPER "'"
-
-#define IS_USER "rolname !~ '^(pg_|steward:)' and rolname <> '" PG_SUPER "'"
 
 /* Who owns the tables of the database: those who write it, or those who write any where it has no groups yet. */
 #define OWNERS                                                                         \
@@ -227,7 +224,8 @@ const char pg_grants_sql_noted[] =
         "select count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where nspname = "
         "'steward' and proname = 'applied' and " IS_OURS;
 const char pg_grants_sql_oids[] = "select datname, oid, '', true from pg_database";
-/* Name, id, what was noted, whether users that are gone hold something there, or users have tables of their own. */
+/* Name, id, what was noted, whether users that are gone hold something there, users have tables of their own, or its
+ * groups have lost a member. */
 const char pg_grants_sql_notes[] =
         "with wanted as (select current_setting('steward.wanted')::jsonb wanted), gone as (select oid from pg_roles "
         "where "
@@ -240,7 +238,10 @@ const char pg_grants_sql_notes[] =
         "k.classid "
         "in ('pg_class'::regclass, 'pg_namespace'::regclass) and " IS_USER
         ") or exists (select from pg_shdepend k join (" LOST ") l on l.oid = "
-        "k.refobjid where k.dbid = d.oid and k.refclassid = 'pg_authid'::regclass) from pg_database d";
+        "k.refobjid where k.dbid = d.oid and k.refclassid = 'pg_authid'::regclass) or exists (select from (" MARKED
+        ") m "
+        "where rolname ~ '^(pg_|steward:any:)' or (rolname ~ '^steward:' and substr(rolname, 11) = datname)) from "
+        "pg_database d";
 const char pg_grants_sql_note[] =
         "do $steward$ begin\n"
         "execute format('create or replace function steward.applied() returns jsonb language sql immutable as %L',\n"
@@ -496,11 +497,11 @@ const char *const pg_grants_sql_install[] = {
         "declare x record; db constant text := current_database(); o constant name := " OWNERS ";\n"
         "begin\n"
         "  if current_user in ('" PG_SUPER "', '" PG_SHARD "') then return; end if;\n"
-        /* A definer's function ends with its owner's rights, and groups have no end. */
+        /* A definer's function ends with its owner's rights, and groups have no end. pg_database_owner is one, too. */
         "  for x in select from pg_event_trigger_ddl_commands() e join pg_proc p on e.classid = 'pg_proc'::regclass "
         "and "
         "p.oid =\n"
-        "    e.objid where prosecdef and pg_get_userbyid(proowner) ~ '^steward:'\n"
+        "    e.objid where prosecdef and pg_get_userbyid(proowner) ~ '^(pg_|steward:)'\n"
         "  loop\n"
         "    raise insufficient_privilege using message = 'permission denied: a SECURITY DEFINER function must belong "
         "to a "
@@ -579,14 +580,6 @@ const char pg_grants_sql_prepare[] =
         "  execute format('grant %s on database %I to %I', g.rights, db, g.name);\n"
         "end loop;\n"
         "execute format('grant execute on function " LARGE_OBJECT_WRITERS " to %I', 'steward:w:' || db);\n"
-        /* Functions that users who are gone have left to a group, before there was somebody without rights to leave
-         * them to. */
-        "for x in select p.oid::regprocedure f, case prokind when 'p' then 'procedure' else 'function' end k from "
-        "pg_proc p\n"
-        "  where prosecdef and pg_get_userbyid(proowner) ~ '^steward:'\n"
-        "loop\n"
-        "  execute format('alter %s %s security invoker', x.k, x.f);\n"
-        "end loop;\n"
         "for x in select oid from pg_namespace loop perform steward.namespace(x.oid); end loop;\n"
         "for x in select oid from pg_class where relkind in ('r', 'p', 'v', 'm', 'f', 'S') loop\n"
         "  perform steward.relation(x.oid);\n"
@@ -603,30 +596,13 @@ const char pg_grants_sql_prepare[] =
         "execute format('comment on schema steward is %L', done);\n"
         "end $steward$";
 
-/* A writer can take tables from the writers' group with REASSIGN OWNED, which fires no trigger. They would be its own
- * when it has lost its role. */
-const char pg_grants_sql_owners[] =
-        "do $steward$\n"
-        "declare x record;\n"
-        "begin\n"
-        "for x in select c.oid from pg_class c join pg_roles r on r.oid = relowner where " IS_USER " and relkind in\n"
-        "  ('r', 'p', 'v', 'm', 'f', 'S') and relpersistence <> 't'\n"
-        "loop\n"
-        "  perform steward.relation(x.oid);\n"
-        "end loop;\n"
-        "for x in select n.oid from pg_namespace n join pg_roles r on r.oid = nspowner where " IS_USER " "
-        "loop\n"
-        "  perform steward.namespace(x.oid);\n"
-        "end loop;\n"
-        "end $steward$";
-
 /* What users who have lost a role were granted by hand; what the service gives them itself they have again at the
  * end. */
 const char pg_grants_sql_lost[] =
         "do $steward$\n"
         "declare x record; what text;\n"
         "begin\n"
-        "for x in select distinct l.rolname, k.classid, k.objid from (" LOST
+        "for x in select distinct l.rolname, k.classid, k.objid from (" LOST " and " IS_USER
         ") l join pg_shdepend k on k.refobjid = l.oid "
         "and\n"
         "  k.refclassid = 'pg_authid'::regclass and deptype = 'a' join pg_database d on d.oid = k.dbid and datname =\n"
@@ -648,7 +624,8 @@ const char pg_grants_sql_lost[] =
         /* And what it would be granted on things to come. */
         "for x in select distinct pg_get_userbyid(defaclrole) o, nspname, defaclobjtype t, rolname from pg_default_acl "
         "left join\n"
-        "  pg_namespace n on n.oid = defaclnamespace, aclexplode(defaclacl) k join (" LOST ") l on l.oid = k.grantee "
+        "  pg_namespace n on n.oid = defaclnamespace, aclexplode(defaclacl) k join (" LOST " and " IS_USER
+        ") l on l.oid = k.grantee "
         "where\n"
         "  defaclrole <> l.oid\n"
         "loop\n"
@@ -662,35 +639,8 @@ const char pg_grants_sql_lost_done[] =
         "do $steward$\n"
         "declare x record;\n"
         "begin\n"
-        "for x in " LOST " loop execute format('comment on role %I is null', x.rolname); end loop;\n"
+        "for x in " MARKED " loop execute format('comment on role %I is null', x.rolname); end loop;\n"
         "end $steward$";
-
-/* Who may not make databases any more does not own those that it made: owners change a database's settings and drop
- * it. */
-/* clang-format off */
-const char pg_grants_sql_databases[] =
-	"do $steward$\n"
-	"declare db name; u name; faults text := '';\n"
-	"begin\n"
-	FAULTS_BEGIN
-	"for db, u in select datname, rolname from pg_database d join pg_roles r on r.oid = datdba where " IS_USER " and not\n"
-	"  rolcreatedb\n"
-	"loop\n"
-	/* One that changes its database and does not commit. */
-	"  perform pg_terminate_backend(pid) from pg_stat_activity where usename = u and backend_xid is not null;\n"
-	ATTEMPT("    execute format('alter database %I owner to " PG_SUPER "', db);\n")
-	"end loop;\n"
-	/* Of a name that leaves no room for groups: those who write any database share it. */
-	"for db in select datname from pg_database where octet_length(datname) > 52 and datallowconn loop\n"
-	ATTEMPT("    execute format('revoke all on database %I from public', db);\n"
-		"    for u in select distinct r.rolname from pg_database d, aclexplode(d.datacl) k join pg_roles r on r.oid =\n"
-		"      k.grantee where d.datname = db and d.datdba <> r.oid and r.rolname !~ '^(pg_|steward:)'\n"
-		"    loop execute format('revoke all on database %I from %I cascade', db, u); end loop;\n"
-		"    execute format('grant connect, temporary, create on database %I to \"steward:any:w\"', db);\n")
-	"end loop;\n"
-	FAULTS_END
-	"end $steward$";
-/* clang-format on */
 
 /* What users are given themselves, here: steward.wanted has "users" and "rights". Who has what was given before keeps
  * it untouched. And what users that are gone own becomes nobody's, whom those who write the database or administer it

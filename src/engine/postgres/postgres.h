@@ -634,10 +634,13 @@ extern const char pg_grants_sql_quiet[], pg_grants_sql_roles_lock[], pg_grants_s
         pg_grants_sql_faults[], pg_grants_sql_bar[], pg_grants_sql_roles[], pg_grants_sql_strangers[],
         pg_grants_sql_sessions[], pg_grants_sql_installed[], pg_grants_sql_prepare[], pg_grants_sql_direct[],
         pg_grants_sql_version[], pg_grants_sql_noted[], pg_grants_sql_oids[], pg_grants_sql_notes[],
-        pg_grants_sql_note[], pg_grants_sql_template_done[], pg_grants_sql_template[], pg_grants_sql_owners[],
-        pg_grants_sql_databases[], pg_grants_sql_lost_roles[], pg_grants_sql_lost_count[], pg_grants_sql_lost[],
-        pg_grants_sql_lost_done[];
+        pg_grants_sql_note[], pg_grants_sql_template_done[], pg_grants_sql_template[], pg_grants_sql_lost_roles[],
+        pg_grants_sql_lost_count[], pg_grants_sql_lost[], pg_grants_sql_lost_done[];
 extern const char *const pg_grants_sql_install[]; /* up to NULL */
+
+/* --- groups_sql.c: what groups own and were granted; scripts too */
+extern const char pg_grants_sql_owners[], pg_grants_sql_definers[], pg_grants_sql_surplus[], pg_grants_sql_to_come[],
+        pg_grants_sql_databases[];
 
 /* --- archive.c: the log of clusters that have backups, into the repository */
 void pg_archive_configure(struct buf *b, const struct pg_cluster *c, const struct pg_node *n); /* a node's lines */
