@@ -361,7 +361,8 @@ static int databases_start(struct server *s)
 	                                 .repositories = v->repositories,
 	                                 .keys = v->data_keys,
 	                                 .spool_bytes = (uint64_t)c->backup_spool_mb << 20};
-	struct jobs_options jobs = {.store = v->store, .threads = c->job_threads, .ctx = v};
+	struct jobs_options jobs = {
+	        .store = v->store, .threads = c->job_threads, .ctx = v, .host_of = cluster_job_host};
 	jobs.kinds = families_jobs(s->arena, &jobs.kind_count);
 	int result = engine_choose(s);
 	if (result == 0)

@@ -535,7 +535,7 @@ static const struct {
         {"hosts", "list|show|cordon|uncordon|label|remove"},
         {"limits", "set|list|clear"},
         {"billing", "show|evidence|method|paid|failed|forgive|refund|lock|unlock|credit|correct|limit|link"},
-        {"store", "copy"},
+        {"store", "copy|reopen"},
         {"backup", ":files"},
         {"check", ":files"},
 };

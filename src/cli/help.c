@@ -224,10 +224,13 @@ static const struct command commands[] = {
          backup_options, &backup_option_count,
          "Example:\n"
          "  steward backup --data /var/lib/steward /backup/steward.db && steward check /backup/steward.db\n"},
-        {"store", "steward store copy --from URL --to URL", "copy everything into another store",
+        {"store", "steward store copy --from URL --to URL\n       steward store reopen --from URL",
+         "copy everything into another store",
          "Copies a store into an empty one of either kind, and compares the two row by row at the end. Stop the "
          "service\n"
-         "first. A copy that was broken off goes on when the same command is given again.",
+         "first. A copy that was broken off goes on when the same command is given again. The source is marked as "
+         "moved,\n"
+         "and no service starts on it any more; reopen takes that back, for when the copy is not used after all.",
          store_options_rows, &store_option_count,
          "Example:\n"
          "  steward store copy --from /var/lib/steward --to postgresql://steward@db.example.com/steward\n"},

@@ -35,6 +35,7 @@ struct jobs {
 	const struct job_kind *kinds;
 	size_t kind_count;
 	void *ctx;
+	job_host_of *host_of;
 	char owner[17];
 
 	pthread_t threads[THREADS_MAX];
@@ -157,8 +158,10 @@ int jobs_schedule(struct tx *tx, void *jobs)
 			snprintf(subject, sizeof subject, "%s@%s", k->name, node);
 			job.subject = str_of(subject);
 			job.host = str_of(node);
+			/* That of a store that only one process used, and that was copied: it would run beside this. */
+			r = tx_jobs_cancel(tx, k->name, str_of(k->name));
 		}
-		if (k->period_ms)
+		if (r == 0 && k->period_ms)
 			r = tx_job_ensure(tx, &job);
 	}
 	return r;
@@ -255,6 +258,19 @@ static void step_log_failure(const struct outcome *o)
 	         (long long)job->attempt + 1, o->run->why ? o->run->why : strerror(-o->next));
 }
 
+/* A job on databases that came without a host, as copied stores once had them, and got to a node that does not have
+ * them: what is not there would be taken for lost, or for removed already. It is given to its host. */
+static bool is_elsewhere(struct jobs *j, struct job_run *r)
+{
+	struct str host = STR_NONE;
+	if (r->job.host.n || !j->host_of || !j->host_of(r, &host))
+		return false;
+	r->job.host = host;
+	r->due_ms = clock_now_ms();
+	r->save = NULL;
+	return true;
+}
+
 static void step_run(struct jobs *j, struct job_run *r)
 {
 	static const struct job_kind unknown = {.name = "unknown"};
@@ -269,7 +285,9 @@ static void step_run(struct jobs *j, struct job_run *r)
 	r->progress_us = clock_mono_us();
 	uint64_t before = json_corruptions();
 	int64_t begun_ms = clock_now_ms(), begun_us = clock_mono_us();
-	if (kind)
+	if (kind && is_elsewhere(j, r))
+		o.next = JOB_LATER;
+	else if (kind)
 		o.next = kind->step ? kind->step(r) : JOB_DONE;
 	o.ended_ms = begun_ms + (clock_is_virtual() ? 0 : (clock_mono_us() - begun_us) / 1000);
 	if (json_corruptions() != before) {
@@ -386,7 +404,11 @@ int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs)
 	wanted += wanted > 1 ? (wanted + 3) / 4 : 0;
 	wanted = wanted < THREADS_MAX ? wanted : THREADS_MAX;
 	pthread_condattr_t monotonic;
-	*j = (struct jobs){.store = o->store, .kinds = o->kinds, .kind_count = o->kind_count, .ctx = o->ctx};
+	*j = (struct jobs){.store = o->store,
+	                   .kinds = o->kinds,
+	                   .kind_count = o->kind_count,
+	                   .ctx = o->ctx,
+	                   .host_of = o->host_of};
 	j->workers = wanted;
 	random_text(j->owner, 16, "0123456789abcdef");
 	pthread_mutex_init(&j->lock, NULL);

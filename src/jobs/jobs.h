@@ -72,12 +72,16 @@ struct job_kinds {
 		(list), sizeof(list) / sizeof *(list) \
 	}
 
+/* Whether the job works on what another host has, and which; it is read on r->reader. */
+typedef bool job_host_of(struct job_run *r, struct str *ret_host);
+
 struct jobs_options {
 	struct store *store;
 	const struct job_kind *kinds;
 	size_t kind_count;
 	unsigned threads; /* 0: 4 */
 	void *ctx;
+	job_host_of *host_of; /* or NULL: any node can run every job that has no host */
 };
 
 /* Frees the claims of processes that are gone, and starts the workers. On failure: a message on stderr, negative. */

@@ -1,6 +1,9 @@
 /* Copies one store into another, of either kind: table by table, one page of rows per transaction, in the order of the
  * key. Each page also writes a mark with the progress, so that an interrupted copy can continue. At the end both sides
- * are read again, and the rows of every table are counted and hashed. */
+ * are read again, and the rows of every table are counted and hashed.
+ *
+ * Then the source is marked as moved, and refused from there on; what depends on the kind of store is settled in the
+ * target by the caller; and only then does the target lose its mark. At no time can a service start on both. */
 #include "store/copy.h"
 
 #include "base/buf.h"
@@ -30,20 +33,28 @@ static const struct copy_table tables[] = {
 	            {"tenant", T}}, NULL},
 	{"answer", 2, {{"caller", T}, {"key", T}, {"created_ms", N}, {"fingerprint", T}, {"answer", T}}, NULL},
 	{"limit_override", 2, {{"set_id", T}, {"scope", T}, {"capacity", N}, {"refill", N}}, NULL},
-	{"meta", 1, {{"key", T}, {"value", T}}, "key <> '" META_COPY "'"},
+	{"meta", 1, {{"key", T}, {"value", T}}, "key NOT IN ('" META_COPY "', '" META_MOVED "')"},
 };
 /* clang-format on */
 #undef T
 #undef N
 #undef B
 #define TABLES (sizeof tables / sizeof *tables)
+/* In the mark, instead of a table's number: all is copied and was compared; what is left is to settle. */
+#define COPY_COMPARED (TABLES + 1)
+#define PLACE_TEXT 512
 
 struct copy {
 	struct copy_side from, to;
 	int64_t total, done;
-	store_copy_progress *progress;
-	void *ctx;
+	const struct store_copy_options *options;
+	char place[PLACE_TEXT]; /* the target, as the source's mark names it */
 };
+
+static void copy_tell(const struct copy *c, const char *what, int64_t done, int64_t total)
+{
+	c->options->progress(c->options->ctx, what, done, total);
+}
 
 unsigned copy_columns(const struct copy_table *t)
 {
@@ -146,13 +157,13 @@ static bool mark_read(struct str s, size_t *ret_table, int64_t *ret_done, struct
                       bool *ret_has_key)
 {
 	int64_t table, n;
-	if (!number_cut(&s, ' ', &table) || !number_cut(&s, ' ', ret_done) || table > (int64_t)TABLES)
+	if (!number_cut(&s, ' ', &table) || !number_cut(&s, ' ', ret_done) || table > (int64_t)COPY_COMPARED)
 		return false;
 	*ret_table = (size_t)table;
 	*ret_has_key = s.n > 0;
 	if (!s.n)
 		return true;
-	if (table == (int64_t)TABLES)
+	if (table >= (int64_t)TABLES)
 		return false;
 	for (unsigned i = 0; i < tables[table].keys; i++) {
 		struct cell *c = &ret_key[i];
@@ -187,7 +198,7 @@ static int table_copy(struct copy *c, size_t number, struct cell *key, bool has_
 		c->done += (int64_t)rows;
 		after = &cells[(rows - 1) * columns];
 		r = c->to.ops->write(&c->to, t, cells, rows, mark_make(next, number, c->done, t, after));
-		c->progress(c->ctx, t->name, c->done, c->total);
+		copy_tell(c, t->name, c->done, c->total);
 		/* The last key lives until the next page is read. */
 		struct arena *old = a;
 		a = next;
@@ -258,7 +269,7 @@ static int copy_verify(struct copy *c)
 {
 	for (size_t i = 0; i < TABLES; i++) {
 		struct digest from, to;
-		c->progress(c->ctx, "verify", (int64_t)i, (int64_t)TABLES);
+		copy_tell(c, "verify", (int64_t)i, (int64_t)TABLES);
 		int r = digest_make(&c->from, &tables[i], &from);
 		if (r == 0)
 			r = digest_make(&c->to, &tables[i], &to);
@@ -273,7 +284,7 @@ static int copy_verify(struct copy *c)
 			return -EBADMSG;
 		}
 	}
-	c->progress(c->ctx, "verify", (int64_t)TABLES, (int64_t)TABLES);
+	copy_tell(c, "verify", (int64_t)TABLES, (int64_t)TABLES);
 	return 0;
 }
 
@@ -294,60 +305,130 @@ static int target_is_free(struct copy *c)
 	return 0;
 }
 
-/* A source in use changes during the copy and cannot be compared; a source that is itself an unfinished copy is
- * incomplete. */
-static int source_is_whole(struct copy *c, struct arena *a)
+/* "postgresql://steward@db.example.com/steward", or a whole path: without the password, and what may hold one. */
+static void place_name(const char *place, char ret_name[PLACE_TEXT])
 {
-	struct str mark;
+	const char *slashes = strstr(place, "://"), *at = slashes ? strrchr(place, '@') : NULL;
+	if (!store_url_is_remote(place)) {
+		const char *path = str_starts(str_of(place), STR("sqlite:")) ? place + 7 : place;
+		char *whole = realpath(path, NULL);
+		snprintf(ret_name, PLACE_TEXT, "%s", whole ? whole : path);
+		free(whole);
+		return;
+	}
+	const char *user = slashes ? slashes + 3 : place;
+	size_t scheme = (size_t)(user - place), name = at ? strcspn(user, ":@") : 0;
+	const char *rest = at ? at : user;
+	snprintf(ret_name, PLACE_TEXT, "%.*s%.*s%.*s", (int)scheme, place, (int)name, user, (int)strcspn(rest, "?"),
+	         rest);
+}
+
+int copy_moved_refuse(struct str moved)
+{
+	fprintf(stderr,
+	        "steward: this store was moved to %.*s by `steward store copy`: what it says of the databases is old, "
+	        "and a service on it would take them from the one there. Name that store with --store. To use this one "
+	        "again, when no service runs on the other: steward store reopen --from PLACE\n",
+	        STR_ARG(moved));
+	return -EBUSY;
+}
+
+/* A source in use changes during the copy and cannot be compared; a source that is itself an unfinished copy is
+ * incomplete; one that was moved is old, unless it is this very copy that was broken off at its end. */
+static int source_is_whole(struct copy *c, struct arena *a, bool *ret_moved)
+{
+	struct str mark, moved, unfinished;
 	int r = c->from.ops->busy(&c->from);
 	if (r < 0)
 		return r;
-	r = c->from.ops->mark(&c->from, a, &mark);
+	r = c->from.ops->noted(&c->from, a, META_COPY, &mark);
 	if (r == 0)
 		fprintf(stderr, "steward: the source is a copy that was broken off: finish that one first\n");
-	return r == 0 ? -EBUSY : r == -ENOENT ? 0 : r;
+	if (r != -ENOENT)
+		return r == 0 ? -EBUSY : r;
+	r = c->from.ops->noted(&c->from, a, META_MOVED, &moved);
+	*ret_moved = r == 0;
+	if (r == 0 && (!str_is(moved, c->place) || c->to.ops->noted(&c->to, a, META_COPY, &unfinished) < 0))
+		return copy_moved_refuse(moved);
+	return r == -ENOENT ? 0 : r;
 }
 
-static int copy_all(struct copy *c)
-{
-	struct arena *a = arena_new();
+/* Where the copy begins or goes on. */
+struct copy_place {
+	size_t table;
+	bool has_key;
 	struct cell key[COPY_COLUMNS_MAX];
+};
+
+static int place_find(struct copy *c, struct arena *a, bool moved, struct copy_place *ret_place)
+{
 	struct str mark;
-	size_t table = 0;
-	bool has_key = false;
-	int r = source_is_whole(c, a);
-	if (r < 0) {
-		arena_free(a);
+	int r = c->to.ops->noted(&c->to, a, META_COPY, &mark);
+	if (r == -ENOENT)
+		return target_is_free(c);
+	if (r < 0)
 		return r;
-	}
-	r = c->to.ops->mark(&c->to, a, &mark);
-	if (r == 0 && !mark_read(mark, &table, &c->done, key, &has_key)) {
+	if (!mark_read(mark, &ret_place->table, &c->done, ret_place->key, &ret_place->has_key)) {
 		fprintf(stderr, "steward: the target has a mark of a copy that this program does not know\n");
-		r = -EPROTO;
-	} else if (r == -ENOENT) {
-		r = target_is_free(c);
+		return -EPROTO;
 	}
+	if (ret_place->table == COPY_COMPARED && !moved) {
+		fprintf(stderr,
+		        "steward: the source was used again since it was copied: empty the target and copy again\n");
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+/* What the kind of the target needs, by its caller; afterwards the two sides differ and cannot be compared again. */
+static int copy_settle(struct copy *c, struct arena *a, const char *to)
+{
+	struct store_options o = {.url = to, .data_dir = to, .unfinished = true};
+	struct store *made;
+	struct str mark = mark_make(a, COPY_COMPARED, c->done, NULL, NULL);
+	int r = c->from.ops->note(&c->from, META_MOVED, str_of(c->place));
+	if (r == 0)
+		r = c->to.ops->write(&c->to, &tables[0], NULL, 0, mark);
+	if (r < 0 || !c->options->settle)
+		return r;
+	if (!store_url_is_remote(to) && !str_starts(str_of(to), STR("sqlite:")))
+		o.url = NULL;
+	r = store_open(&o, &made);
+	if (r < 0)
+		return r;
+	r = c->options->settle(c->options->ctx, made);
+	store_close(made);
+	return r;
+}
+
+static int copy_all(struct copy *c, struct arena *a, const char *to)
+{
+	struct copy_place at = {0};
+	bool moved = false;
+	int r = source_is_whole(c, a, &moved);
+	if (r == 0)
+		r = place_find(c, a, moved, &at);
 	for (size_t i = 0; r == 0 && i < TABLES; i++) {
 		int64_t rows = 0;
 		r = c->from.ops->count(&c->from, &tables[i], &rows);
 		c->total += rows;
 	}
-	for (; r == 0 && table < TABLES; table++) {
-		r = table_copy(c, table, key, has_key);
-		has_key = false;
+	for (; r == 0 && at.table < TABLES; at.table++) {
+		r = table_copy(c, at.table, at.key, at.has_key);
+		at.has_key = false;
 	}
-	if (r == 0)
+	if (r == 0 && at.table < COPY_COMPARED)
 		r = copy_verify(c);
 	if (r == 0)
-		r = c->to.ops->write(&c->to, &tables[0], NULL, 0, STR_NONE);
-	arena_free(a);
-	return r;
+		r = copy_settle(c, a, to);
+	return r < 0 ? r : c->to.ops->write(&c->to, &tables[0], NULL, 0, STR_NONE);
 }
 
-int store_copy(const char *from, const char *to, store_copy_progress *progress, void *ctx, int64_t *ret_rows)
+int store_copy(const char *from, const char *to, const struct store_copy_options *options, int64_t *ret_rows)
 {
-	struct copy c = {.progress = progress, .ctx = ctx};
+	struct copy c = {.options = options};
 	struct store_options make = {.url = to, .data_dir = to, .unfinished = true};
+	struct arena *a = arena_new();
 	struct store *made;
 	/* store_open() creates the target's tables. */
 	if (!store_url_is_remote(to) && !str_starts(str_of(to), STR("sqlite:")))
@@ -357,15 +438,34 @@ int store_copy(const char *from, const char *to, store_copy_progress *progress, 
 		r = store_open(&make, &made);
 	if (r == 0) {
 		store_close(made);
+		place_name(to, c.place);
 		r = side_open(to, &c.to);
 	}
 	if (r == 0)
-		r = copy_all(&c);
+		r = copy_all(&c, a, to);
 	if (c.from.ops)
 		c.from.ops->close(&c.from);
 	if (c.to.ops)
 		c.to.ops->close(&c.to);
+	arena_free(a);
 	if (r == 0)
 		*ret_rows = c.total;
+	return r;
+}
+
+int store_reopen(const char *place)
+{
+	struct copy_side side = {0};
+	struct arena *a = arena_new();
+	struct str moved;
+	int r = side_open(place, &side);
+	if (r == 0)
+		r = side.ops->noted(&side, a, META_MOVED, &moved);
+	if (r == -ENOENT && side.tx)
+		fprintf(stderr, "steward: this store was not moved: there is nothing to take back\n");
+	if (r == 0)
+		r = side.ops->note(&side, META_MOVED, STR_NONE);
+	side.ops->close(&side);
+	arena_free(a);
 	return r;
 }

@@ -7,8 +7,10 @@
 
 #define COPY_COLUMNS_MAX 18
 #define COPY_PAGE 500
-/* Key in meta of the target of a copy: the progress. */
+/* Keys in meta. Of the target of a copy: the progress. Of its source, once the copy is complete: where it was moved to.
+ */
 #define META_COPY "store.copy"
+#define META_MOVED "store.moved"
 
 enum cell_type { CELL_TEXT, CELL_NUMBER, CELL_BYTES };
 struct cell {
@@ -54,8 +56,12 @@ struct copy_ops {
 	/* In one transaction, with the mark in meta; an empty mark is removed. */
 	int (*write)(struct copy_side *side, const struct copy_table *t, const struct cell *cells, size_t rows,
 	             struct str mark);
-	int (*mark)(struct copy_side *side, struct arena *a, struct str *ret_mark); /* -ENOENT: none */
+	/* A note in meta, by one of the keys above; -ENOENT: none. */
+	int (*noted)(struct copy_side *side, struct arena *a, const char *key, struct str *ret_value);
+	int (*note)(struct copy_side *side, const char *key, struct str value); /* empty: it is removed */
 };
+/* Says that the store was moved, and where to; -EBUSY. */
+must_check int copy_moved_refuse(struct str moved);
 extern const struct copy_ops sqlite_copy_ops, postgres_copy_ops;
 
 #endif

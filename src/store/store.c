@@ -27,19 +27,23 @@ bool store_url_is_remote(const char *url)
 }
 
 /* An unfinished copy must not be served: it would look complete, and new data would mix with rows that are copied
- * later. */
+ * later. Nor must the source of a finished one: a service on it once took the living databases from the nodes that they
+ * were moved to. */
 static int copy_is_over(struct tx *conn)
 {
 	struct arena *a = arena_new();
-	struct str mark;
+	struct str mark, moved;
 	int r = tx_meta_get(conn, a, META_COPY, &mark);
 	if (r == 0)
 		fputs("steward: a copy into this store was broken off: run `steward store copy` again to finish it, or "
 		      "empty the "
 		      "store\n",
 		      stderr);
+	r = r == 0 ? -EBUSY : r;
+	if (r == -ENOENT && (r = tx_meta_get(conn, a, META_MOVED, &moved)) == 0)
+		r = copy_moved_refuse(moved);
 	arena_free(a);
-	return r == 0 ? -EBUSY : r == -ENOENT ? 0 : r;
+	return r == -ENOENT ? 0 : r;
 }
 
 int store_open(const struct store_options *o, struct store **ret_store)
@@ -271,8 +275,14 @@ void store_node_usage(struct store *s, struct str usage)
 
 int tx_jobs_unbind(struct tx *tx, struct str subject)
 {
-	int r = tx->store->node[0] ? tx_ref_delete(tx, REF_HOST, subject) : 0;
+	int r = tx_ref_delete(tx, REF_HOST, subject);
 	return r == -ENOENT ? 0 : r;
+}
+
+int tx_jobs_rebind(struct tx *tx, struct str subject, struct str node)
+{
+	int r = tx_jobs_unbind(tx, subject);
+	return r < 0 ? r : tx_ref_put(tx, REF_HOST, subject, node);
 }
 
 bool store_is_full(const struct store *s)

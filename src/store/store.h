@@ -212,6 +212,12 @@ must_check int tx_jobs_bind(struct tx *tx, struct str subject, struct str node);
 /* The node that they are bound to. -ENOENT: to none. */
 must_check int tx_jobs_bound(struct tx *tx, struct arena *a, struct str subject, struct str *ret_node);
 must_check int tx_jobs_unbind(struct tx *tx, struct str subject);
+/* After a copy: makes the jobs such as this store would have added them. PostgreSQL: those of bound subjects, and all
+ * on backups, that have no host get this one. SQLite: the schedules of single nodes go, because its one process has its
+ * own. */
+must_check int tx_jobs_settle(struct tx *tx, struct str host);
+/* The same as tx_jobs_bind(), whoever calls and whatever was bound before. */
+must_check int tx_jobs_rebind(struct tx *tx, struct str subject, struct str node);
 void store_binds_jobs(struct store *s, bool binds);
 /* Claims the next due job; -ENOENT when there is none. `skip` excludes tenants and kinds: ids and names with a comma
  * before, after and between them; or empty. */
@@ -286,11 +292,19 @@ must_check int tx_wipe(struct tx *tx);
 /* A consistent copy of a store that may be in use, with progress(done, total) now and then. */
 must_check int store_backup(const char *data_dir, const char *file, void (*progress)(int done, int total));
 /* Copies a whole store (sqlite:PATH, a data directory, or a PostgreSQL URL) into an empty one, which is created if
- * possible, or continues an interrupted copy; then compares the two, row by row. A source that a service is using is
- * refused. Faults are reported on stderr. */
-typedef void store_copy_progress(void *ctx, const char *what, int64_t done, int64_t total);
-must_check int store_copy(const char *from, const char *to, store_copy_progress *progress, void *ctx,
+ * possible, or continues an interrupted copy; then compares the two, row by row, and marks the source as moved, which
+ * store_open() refuses from there on. A source that a service is using is refused. Faults are reported on stderr. */
+struct store_copy_options {
+	void (*progress)(void *ctx, const char *what, int64_t done, int64_t total);
+	/* Or NULL. Once all is compared, and before anybody can use the target: makes it what a store of its kind needs
+	 * to be. May be called again after an interruption. */
+	int (*settle)(void *ctx, struct store *target);
+	void *ctx;
+};
+must_check int store_copy(const char *from, const char *to, const struct store_copy_options *options,
                           int64_t *ret_rows);
+/* The operator's word that a store that was moved is used again. Faults are reported on stderr. */
+must_check int store_reopen(const char *place);
 /* Verifies a store (by its path, directory or URL) or a copy: integrity, counters against documents, lists without
  * gaps, references that point to something. Writes each fault to `out`; returns the number of faults, or negative when
  * it cannot be read. */

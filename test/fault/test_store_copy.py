@@ -3,7 +3,7 @@ import contextlib, shutil, sqlite3, subprocess
 
 import pytest
 
-import client, database
+import client, database, databases
 from client import cli, ok, unique, until
 
 
@@ -14,8 +14,14 @@ def postgres():
 	d.close()
 
 
+@pytest.fixture
+def source(kept, tmp_path):
+	"""Of its own for each: what was copied is marked as moved."""
+	return shutil.copytree(kept, tmp_path / 'source')
+
+
 @pytest.fixture(scope='module')
-def source(tmp_path_factory):
+def kept():
 	"""A stopped service's data directory with lists long enough to have blocks, events, jobs, answers and overrides."""
 	s = client.Server()
 	org, = s.seed({'name': unique('copied'), 'projectCount': 1700, 'principals': [
@@ -49,11 +55,17 @@ def test_there_and_back(source, postgres, tmp_path):
 	assert 'clean' in cli('check', back).stdout
 	for f in ('secret.key', 'bootstrap.json'):
 		shutil.copy(source / f, back)
+	moved = cli('serve', '--data', source, '--listen', '127.0.0.1:0', check=False)
+	assert moved.returncode and 'was moved to ' + url.split('?')[0] in moved.stderr, moved.stderr
+	cli('store', 'reopen', '--from', source)
 	one, two = hashed(source), hashed(back)
 	assert one == two
 	data = tmp_path / 'node'
 	shutil.copytree(back, data)
+	cli('store', 'reopen', '--from', url)
 	assert hashed(data, url) == one
+	again = cli('store', 'reopen', '--from', url, check=False)
+	assert again.returncode and 'not moved' in again.stderr, again.stderr
 
 
 def test_the_key_of_another_service(source, postgres, tmp_path):
@@ -97,6 +109,9 @@ def test_broken_off(source, postgres, tmp_path):
 def test_refusals(source, postgres, tmp_path):
 	url = postgres.fresh()
 	cli('store', 'copy', '--from', source, '--to', url)
+	moved = cli('store', 'copy', '--from', source, '--to', postgres.fresh(), check=False)
+	assert moved.returncode and 'was moved to' in moved.stderr, moved.stderr
+	cli('store', 'reopen', '--from', source)
 	for args, words in ((('--from', source, '--to', url), 'not empty'), (('--from', source), '--to'),
 			    (('--from', tmp_path / 'none', '--to', url), 'no store'),
 			    (('--from', source, '--to', 'postgresql://127.0.0.1:1/x'), 'cannot')):
@@ -137,3 +152,33 @@ def test_changed_meanwhile(source, postgres, tmp_path):
 	assert done.returncode and 'differs in doc' in done.stderr, done.stderr
 	half = cli('serve', '--data', tmp_path / 'node', '--store', url, '--listen', '127.0.0.1:0', check=False)
 	assert half.returncode and 'broken off' in half.stderr, half.stderr
+
+
+def test_clusters_keep_their_host(postgres, tmp_path):
+	"""Where databases are a host's, clusters and their jobs are bound to it; those of several hosts fit into no store of one
+	process. (That real ones go on: test_store_move.py.)"""
+	s, url = client.Server(), postgres.fresh()
+	name, data = url.rsplit('/', 1)[1], s.data_dir
+	for c in ('one', 'two'):
+		ok(s.post('/groups/%s/clusters' % s.group, json={'name': c, **databases.shape(nodes=1)}), 201)
+	s.stop()
+	host = (data / 'node.id').read_text()
+	with contextlib.closing(sqlite3.connect(data / 'steward.db')) as db, db:
+		assert db.execute("UPDATE meta SET value = 'postgres' WHERE key = 'engine'").rowcount == 1
+		ids = [r[0] for r in db.execute("SELECT id FROM doc WHERE kind = 'cluster' ORDER BY name")]
+	cli('store', 'copy', '--from', data, '--to', url)
+	assert postgres.sql("SELECT string_agg(DISTINCT host, ',') FROM steward.job WHERE subject IN ('%s', '%s')" % tuple(ids),
+			    database=name) == host
+	assert postgres.sql("SELECT string_agg(value || id, ',' ORDER BY value) FROM steward.ref WHERE kind = 'job_host'",
+			    database=name) == ','.join(sorted(i + host for i in ids))
+	other = "UPDATE steward.doc SET secret = replace(secret, '%s', '%s') WHERE id = '%s'"
+	postgres.sql(other % (host, 'f' * 24, ids[1]), database=name)
+	back = cli('store', 'copy', '--from', url, '--to', tmp_path / 'back', check=False)
+	assert back.returncode and 'several hosts' in back.stderr and 'two on ' + 'f' * 24 in back.stderr, back.stderr
+	half = cli('serve', '--data', tmp_path / 'back', '--listen', '127.0.0.1:0', check=False)
+	assert half.returncode and 'broken off' in half.stderr, half.stderr
+	# With one host left, the same copy is finished.
+	with contextlib.closing(sqlite3.connect(tmp_path / 'back' / 'steward.db')) as db, db:
+		assert db.execute('UPDATE doc SET secret = replace(secret, ?, ?) WHERE id = ?', ('f' * 24, host, ids[1])).rowcount == 1
+	cli('store', 'copy', '--from', url, '--to', tmp_path / 'back')
+	assert 'clean' in cli('check', tmp_path / 'back').stdout

@@ -5,9 +5,12 @@
 #include "api/clusters/clusters.h"
 #include "api/clusters/spec.h"
 #include "api/kit/verbs.h"
+#include "base/id.h"
 #include "hosts/hosts.h"
+#include "jobs/jobs.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define MB_OF_GB 1024
 
@@ -109,11 +112,28 @@ static int host_find_out(struct tx *tx, struct arena *a, struct cluster *cluster
 	return cluster_save(tx, a, cluster);
 }
 
+/* The only process of a store is the host of all that is in it, whatever the name of the one before it was. In a shared
+ * store the jobs go where the cluster is: a copy of the store that a former version made had it in the plan alone. */
+static int host_hold(struct tx *tx, struct arena *a, struct cluster *cluster)
+{
+	struct str bound;
+	if (!hosts_shared() && !str_eq(cluster_host(cluster), hosts_self())) {
+		json_put_str(cluster->plan, "host", hosts_self());
+		return cluster_save(tx, a, cluster);
+	}
+	if (!hosts_shared() || !str_eq(cluster_host(cluster), hosts_self()))
+		return 0;
+	int r = tx_jobs_bound(tx, a, cluster->doc.id, &bound);
+	return r == -ENOENT ? tx_jobs_bind(tx, cluster->doc.id, hosts_self()) : r;
+}
+
 static int count_one(struct tx *tx, void *ctx, const struct doc *d)
 {
 	struct counting *c = ctx;
 	struct cluster cluster = cluster_of(c->arena, d);
 	int r = cluster_host(&cluster).n ? 0 : host_find_out(tx, c->arena, &cluster);
+	if (r == 0)
+		r = host_hold(tx, c->arena, &cluster);
 	if (r == 0 && str_eq(cluster_host(&cluster), hosts_self())) {
 		struct host_room room = room_noted(cluster.plan);
 		c->room.cores += room.cores;
@@ -138,4 +158,88 @@ static int count_run(struct tx *tx, void *ctx)
 int clusters_place_count(struct store *store)
 {
 	return store_write_wait(store, count_run, NULL);
+}
+
+/* --- in a job */
+
+/* Subjects of jobs on clusters are their id, or begin or end with it: "ID", "ID/watch", "backup/ID". */
+bool cluster_job_host(struct job_run *r, struct str *ret_host)
+{
+	struct str subject = r->job.subject;
+	struct cluster cluster;
+	if (!hosts_shared() || !hosts_binds() || subject.n < ID_LEN)
+		return false;
+	tx_begin_read(r->reader);
+	int result = cluster_get(r->reader, r->arena, (struct str){subject.p, ID_LEN}, &cluster);
+	if (result == -ENOENT && subject.n > ID_LEN)
+		result = cluster_get(r->reader, r->arena, (struct str){subject.p + subject.n - ID_LEN, ID_LEN},
+		                     &cluster);
+	job_read_end(r);
+	if (result < 0 || !host_is_elsewhere(cluster_host(&cluster)))
+		return false;
+	*ret_host = cluster_host(&cluster);
+	return true;
+}
+
+/* --- a store that was copied */
+
+struct settling {
+	struct arena *arena;
+	struct str host;
+	bool shared;
+	struct str first, first_name; /* the first cluster's host and name */
+};
+
+static int settle_one(struct tx *tx, void *ctx, const struct doc *d)
+{
+	struct settling *s = ctx;
+	struct cluster cluster = cluster_of(s->arena, d);
+	struct str host = s->host.n ? s->host : cluster_host(&cluster);
+	if (!host.n) {
+		fprintf(stderr,
+		        "steward: it is not known on which host the cluster %.*s is: node.id is not beside the source. "
+		        "Start and stop the service on the source once, empty the target, and copy again\n",
+		        STR_ARG(d->name));
+		return -ENODATA;
+	}
+	if (!s->first.n) {
+		s->first = arena_dup(s->arena, host);
+		s->first_name = arena_dup(s->arena, d->name);
+	}
+	if (!s->shared && !str_eq(host, s->first)) {
+		fprintf(stderr,
+		        "steward: clusters are on several hosts (%.*s on %.*s, %.*s on %.*s), and a store of one "
+		        "process "
+		        "reaches the databases of its own only. Delete those of all hosts but one, empty the target, "
+		        "and "
+		        "copy again\n",
+		        STR_ARG(s->first_name), STR_ARG(s->first), STR_ARG(d->name), STR_ARG(host));
+		return -EXDEV;
+	}
+	int r = s->shared ? tx_jobs_rebind(tx, d->id, host) : tx_jobs_unbind(tx, d->id);
+	if (r < 0 || str_eq(host, cluster_host(&cluster)))
+		return r;
+	json_put_str(cluster.plan, "host", host);
+	return cluster_save(tx, s->arena, &cluster);
+}
+
+static int settle_run(struct tx *tx, void *ctx)
+{
+	struct settling *s = ctx;
+	struct str kept;
+	int r = tx_meta_get(tx, s->arena, "engine", &kept);
+	const struct engine_ops *engine = r == 0 ? engine_find(arena_z(s->arena, kept)) : NULL;
+	if (r < 0 && r != -ENOENT)
+		return r;
+	bool binds = engine && engine->core->on_host;
+	r = binds ? clusters_walk(tx, settle_one, s) : 0;
+	return r < 0 ? r : tx_jobs_settle(tx, binds ? s->host : STR_NONE);
+}
+
+int clusters_settle(struct store *store, struct str host, bool shared)
+{
+	struct settling s = {.arena = arena_new(), .host = host, .shared = shared};
+	int r = store_write_wait(store, settle_run, &s);
+	arena_free(s.arena);
+	return r;
 }

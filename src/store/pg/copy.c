@@ -150,19 +150,33 @@ static int side_write(struct copy_side *side, const struct copy_table *t, const 
 	return r;
 }
 
-static int side_mark(struct copy_side *side, struct arena *a, struct str *ret_mark)
+static int side_noted(struct copy_side *side, struct arena *a, const char *key, struct str *ret_value)
 {
 	struct pg_args args = {0};
 	PGresult *result;
-	pg_z(&args, META_COPY);
+	pg_z(&args, key);
 	int r = pg_once(side->tx, "SELECT value FROM meta WHERE key = $1", &args, &result);
 	if (r < 0)
 		return r;
 	if (r > 0)
-		*ret_mark = arena_dup(a, pg_column(result, 0, 0));
+		*ret_value = arena_dup(a, pg_column(result, 0, 0));
 	PQclear(result);
 	return r > 0 ? 0 : -ENOENT;
 }
 
-const struct copy_ops postgres_copy_ops = {side_open, side_close, side_busy, side_count,
-                                           side_read, side_write, side_mark};
+static int side_note(struct copy_side *side, const char *key, struct str value)
+{
+	struct pg_args args = {0};
+	pg_z(&args, key);
+	if (value.n)
+		pg_str(&args, value);
+	int r = pg_once(side->tx,
+	                value.n ? "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET "
+	                          "value = $2"
+	                        : "DELETE FROM meta WHERE key = $1",
+	                &args, NULL);
+	return r < 0 ? r : 0;
+}
+
+const struct copy_ops postgres_copy_ops = {side_open, side_close, side_busy,  side_count,
+                                           side_read, side_write, side_noted, side_note};

@@ -131,6 +131,7 @@ static int job_write(struct tx *tx, const struct job *j, const char *state, int6
 	pg_str(&args, j->args.n ? j->args : STR("{}"));
 	pg_int(&args, clock_now_ms());
 	pg_int(&args, lease_until_ms);
+	pg_str(&args, j->host.n ? j->host : STR(""));
 	int r = pg_exec(tx, PG_JOB_SAVE_ST, &args, NULL);
 	return r < 0 ? r : r > 0 ? 0 : -ESTALE;
 }
@@ -198,6 +199,14 @@ int pg_jobs_cancel(struct tx *tx, const char *kind, struct str subject)
 	pg_z(&args, kind);
 	pg_str(&args, subject);
 	return pg_defer(tx, PG_JOBS_CANCEL_ST, &args);
+}
+
+int pg_jobs_settle(struct tx *tx, struct str host)
+{
+	assert(tx->in_write);
+	struct pg_args args = {0};
+	pg_str(&args, host);
+	return host.n ? pg_defer(tx, PG_JOBS_SETTLE_ST, &args) : 0;
 }
 
 int pg_jobs_recover(struct tx *tx, int64_t *ret_count)

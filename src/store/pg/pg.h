@@ -199,13 +199,16 @@
 	X(JOB_CLAIM, "UPDATE job SET state = 'running', lease_owner = $2, lease_until_ms = $3, fence = fence + 1,"     \
 	             " updated_ms = $4 WHERE n = $1 RETURNING " PG_JOB)                                                \
 	X(JOB_SAVE, "UPDATE job SET state = $3, step = $4, attempt = $5, progress = $6, due_ms = $7, error = $8,"      \
-	            " args = $9, updated_ms = $10, lease_until_ms = $11"                                               \
+	            " args = $9, updated_ms = $10, lease_until_ms = $11, host = $12"                                   \
 	            " WHERE id = $1 AND fence = $2 AND state = 'running'")                                             \
 	X(JOB_FINISH, "DELETE FROM job WHERE id = $1 AND fence = $2 AND state = 'running'")                            \
 	X(JOB_OF, "SELECT " PG_JOB " FROM job WHERE subject = $1 AND subject <> ''" PG_JOB_FIRST)                      \
 	X(JOB_FIND, "SELECT " PG_JOB " FROM job WHERE subject = $1 AND subject <> '' AND kind = $2" PG_JOB_FIRST)      \
 	X(JOBS_FORGET_OF, "DELETE FROM job WHERE subject = $1 AND subject <> '' AND state = 'failed'")                 \
 	X(JOBS_CANCEL, "DELETE FROM job WHERE kind = $1 AND subject = $2 AND subject <> '' AND state = 'queued'")      \
+	X(JOBS_SETTLE, "UPDATE job SET host = $1 WHERE host = '' AND subject <> kind AND (kind LIKE 'backup\\_%'"      \
+	               " OR right(subject, 24) IN (SELECT value FROM ref WHERE kind = '" REF_HOST "')"                 \
+	               " OR left(subject, 24) IN (SELECT value FROM ref WHERE kind = '" REF_HOST "'))")                \
 	X(JOBS_FORGET, "DELETE FROM job WHERE state = 'failed' AND updated_ms < $1")                                   \
 	X(JOBS_RECOVER, "UPDATE job SET state = 'queued', lease_owner = NULL, lease_until_ms = 0, fence = fence + 1"   \
 	                " WHERE state = 'running' AND (lease_owner = $1 OR NOT EXISTS"                                 \

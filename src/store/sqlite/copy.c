@@ -133,18 +133,18 @@ static int rows_insert(struct copy_side *side, const struct copy_table *t, const
 	return r;
 }
 
-static int mark_put(struct copy_side *side, struct str mark)
+static int side_note(struct copy_side *side, const char *key, struct str value)
 {
 	sqlite3_stmt *st = NULL;
 	int r = statement(side,
-	                  mark.n ? "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)"
-	                         : "DELETE FROM meta WHERE key = ?1",
+	                  value.n ? "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)"
+	                          : "DELETE FROM meta WHERE key = ?1",
 	                  &st);
 	if (r < 0)
 		return r;
-	bind_z(st, 1, META_COPY);
-	if (mark.n)
-		bind_str(st, 2, mark);
+	bind_z(st, 1, key);
+	if (value.n)
+		bind_str(st, 2, value);
 	r = sqlite3_step(st) == SQLITE_DONE ? 0 : -EIO;
 	sqlite3_finalize(st);
 	return r;
@@ -157,7 +157,7 @@ static int side_write(struct copy_side *side, const struct copy_table *t, const 
 	if (r == 0)
 		r = rows_insert(side, t, cells, rows);
 	if (r == 0)
-		r = mark_put(side, mark);
+		r = side_note(side, META_COPY, mark);
 	if (r == 0)
 		r = conn_exec(side->tx, "COMMIT");
 	if (r < 0 && !sqlite3_get_autocommit(side->tx->db) && conn_exec(side->tx, "ROLLBACK") < 0)
@@ -165,19 +165,19 @@ static int side_write(struct copy_side *side, const struct copy_table *t, const 
 	return r;
 }
 
-static int side_mark(struct copy_side *side, struct arena *a, struct str *ret_mark)
+static int side_noted(struct copy_side *side, struct arena *a, const char *key, struct str *ret_value)
 {
 	sqlite3_stmt *st = NULL;
 	int r = statement(side, "SELECT value FROM meta WHERE key = ?1", &st);
 	if (r < 0)
 		return r;
-	bind_z(st, 1, META_COPY);
+	bind_z(st, 1, key);
 	r = sqlite3_step(st);
 	if (r == SQLITE_ROW)
-		*ret_mark = arena_dup(a, column_str(st, 0));
+		*ret_value = arena_dup(a, column_str(st, 0));
 	sqlite3_finalize(st);
 	return r == SQLITE_ROW ? 0 : r == SQLITE_DONE ? -ENOENT : -EIO;
 }
 
-const struct copy_ops sqlite_copy_ops = {side_open, side_close, side_busy, side_count,
-                                         side_read, side_write, side_mark};
+const struct copy_ops sqlite_copy_ops = {side_open, side_close, side_busy,  side_count,
+                                         side_read, side_write, side_noted, side_note};

@@ -216,6 +216,12 @@ int sqlite_jobs_cancel(struct tx *tx, const char *kind, struct str subject)
 	return conn_step(tx, st);
 }
 
+int sqlite_jobs_settle(struct tx *tx, struct str host)
+{
+	assert(tx->in_write);
+	return conn_run(tx, ST_JOBS_SETTLE);
+}
+
 int sqlite_jobs_recover(struct tx *tx, int64_t *ret_count)
 {
 	assert(tx->in_write);

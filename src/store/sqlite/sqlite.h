@@ -156,6 +156,7 @@
 	            " ORDER BY state = 'failed', CASE state WHEN 'failed' THEN -rowid ELSE rowid END LIMIT 1")        \
 	X(JOBS_FORGET_OF, "DELETE FROM job WHERE subject = ?1 AND subject <> '' AND state = 'failed'")                \
 	X(JOBS_CANCEL, "DELETE FROM job WHERE kind = ?1 AND subject = ?2 AND subject <> '' AND state = 'queued'")     \
+	X(JOBS_SETTLE, "DELETE FROM job WHERE substr(subject, 1, length(kind) + 1) = kind || '@'")                    \
 	X(JOBS_FORGET, "DELETE FROM job WHERE state = 'failed' AND updated_ms < ?1")                                  \
 	X(JOBS_RECOVER, "UPDATE job SET state = 'queued', lease_owner = NULL, lease_until_ms = 0, fence = fence + 1"  \
 	                " WHERE state = 'running'")                                                                   \
