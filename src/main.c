@@ -24,6 +24,7 @@ static const struct {
                 {"give-up", give_up_command},
                 {"release-policy", release_policy_command},
                 {"invitation-link", invitation_link_command},
+                {"domains", domains_command},
                 {"password-link", password_link_command},
                 {"accept-endpoint", accept_endpoint_command},
                 {"hosts", hosts_command},

@@ -274,6 +274,7 @@ static int prepare(struct server *s)
 	federation_allow(str_is(str_of(c->federated_sign_in), "none")       ? FEDERATED_NONE
 	                 : str_is(str_of(c->federated_sign_in), "operator") ? FEDERATED_OPERATOR
 	                                                                    : FEDERATED_ALL);
+	domains_setup(c->name_server, c->identity_ca);
 	v->session_hours = c->session_hours;
 	v->session_idle_minutes = c->session_idle_minutes;
 	v->drill_days = c->backup_drills;
@@ -439,7 +440,7 @@ static int serve(struct server *s)
 	if (result == 0 && !s->first_start)
 		result = bootstrap_refresh(c->data, s->service.base_url, s->ca_file);
 	if (result == 0)
-		result = federation_index(s->service.store);
+		result = domains_open(s->service.store);
 	return result;
 }
 

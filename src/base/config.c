@@ -257,8 +257,11 @@ const struct option_row config_options[] = {
          "How long somebody stays signed in to the console; organizations may ask for less.", NULL, 1, 720},
         {"federated-sign-in", 0, OPTION_CHOICE, AT(federated_sign_in), "all", "WHOSE",
          "Whose identity providers sign people in: all, operator (those of the first organization's federation) or "
-         "none. Domains of providers are not proved.",
+         "none.",
          "all|operator|none"},
+        {"name-server", 0, OPTION_TEXT, AT(name_server), NULL, "ADDRESS:PORT",
+         "The name server (IPv4) that is asked whether a domain is a federation's, instead of the system's; none: only "
+         "the operator says so (steward domains)."},
         {"session-idle-minutes", 0, OPTION_NUMBER, AT(session_idle_minutes), "120", "N",
          "How long somebody stays signed in without doing anything.", NULL, 5, 43200},
         {"store-check-seconds", 0, OPTION_NUMBER, AT(store_check_seconds), "3600", "N",

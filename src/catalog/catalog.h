@@ -95,8 +95,8 @@ struct op {
 	const char *link_field;
 	bool may_be_absent; /* it is not always there: its parent links to it only by a handler that has looked */
 	bool gives; /* somebody has more roles after it: identity/gifts.h refuses gifts of rows that do not say so */
-	/* Leaves a way in behind (a credential, a member, an identity provider): of a browser's session it wants a fresh
-	 * proof of who is there. */
+	/* Leaves a way in behind (a credential, a member, an identity provider): a browser's session needs a fresh
+	 * proof of who is there for it. */
 	bool lasting;
 	enum danger danger;
 	/* How the client calls it. */

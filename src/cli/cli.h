@@ -58,6 +58,12 @@ extern const size_t release_policy_option_count;
 int invitation_link_command(int argc, char **argv);
 extern const struct option_row invitation_link_options[];
 extern const size_t invitation_link_option_count;
+
+/* domains.c */
+int domains_command(int argc, char **argv);
+extern const struct option_row domains_options[];
+extern const size_t domains_option_count;
+
 /* password_link.c */
 int password_link_command(int argc, char **argv);
 extern const struct option_row password_link_options[];

@@ -251,6 +251,17 @@ static const struct command commands[] = {
          invitation_link_options, &invitation_link_option_count,
          "Examples:\n"
          "  steward invitation-link --data /var/lib/steward 6740a1b2c3d4e5f601234567\n"},
+        {"domains", "steward domains [--data DIR] [list | approve|withdraw ORGANIZATION DOMAIN]",
+         "say whose a domain is, for sign-in by identity providers",
+         "An identity provider signs people of a domain in once its federation has proven the domain: by a record in\n"
+         "the domain name system, by a file on the domain's web site, or by the operator's word. `list` shows the\n"
+         "domains that providers name; `approve` is that word for the federation of the organization (an id; a\n"
+         "federation's id does too), and `withdraw` takes any proof back, which ends sessions that providers began.\n"
+         "Works beside a running service, and without one.",
+         domains_options, &domains_option_count,
+         "Examples:\n"
+         "  steward domains --data /var/lib/steward\n"
+         "  steward domains approve --data /var/lib/steward 6740a1b2c3d4e5f601234567 example.com\n"},
         {"password-link", "steward password-link [--data DIR] USERNAME [--without-codes]",
          "make a link that sets somebody's password",
          "Prints a link to the console that sets a new password for the account, once and within an hour; all its\n"

@@ -461,6 +461,8 @@ class Server:
 			command.append('--test-control')
 		if record:
 			command += ['--record', str(record)]
+		if '--name-server' not in args:  # nobody outside is asked whose a domain is
+			command += ['--name-server', 'none']
 		if REMOTE and '--store' not in args:
 			command += ['--store', store_of(self.data_dir)]
 		if SHARED and '--limits' not in args:

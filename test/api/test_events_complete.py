@@ -217,8 +217,8 @@ def organizations(walk, org, user, username):
 	walk.log.paths.append(path)
 	told = {e['eventTypeName']: words(e) for e in walk.log.new()}
 	walk.log.told['createOrg'] = told
-	assert sorted(told) == ['API_KEY_CREATED', 'JOINED_ORG', 'ORG_CREATED', 'SERVICE_ACCOUNT_CREATED']
-	assert username in told['JOINED_ORG'] and made['apiKey']['publicKey'] in told['API_KEY_CREATED']
+	assert sorted(told) == ['API_KEY_CREATED', 'INVITED_TO_ORG', 'ORG_CREATED', 'SERVICE_ACCOUNT_CREATED']
+	assert username in told['INVITED_TO_ORG'] and made['apiKey']['publicKey'] in told['API_KEY_CREATED']
 	assert made['serviceAccount']['clientId'] in told['SERVICE_ACCOUNT_CREATED']
 	return made['organization']['id']
 

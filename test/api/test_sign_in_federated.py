@@ -1,5 +1,5 @@
 """Signing in without a password of ours: passkeys, and identity providers by OIDC and SAML."""
-import base64, datetime, hashlib, json, os, pathlib, re, subprocess, threading, zlib
+import base64, datetime, hashlib, json, os, pathlib, re, socket, struct, subprocess, threading, zlib
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from cryptography import x509
@@ -291,17 +291,23 @@ def test_a_password_adds_no_second_factor(host, owner):
 
 # OIDC
 
+def approve(host, id, domain, word='approve'):
+	return client.cli('domains', word, '--data', host.data_dir, id, domain).stdout
+
+
 class Company(Org):
 	"""An organization with an identity provider of a domain of its own."""
 
-	def __init__(self, host, provider, **settings):
+	def __init__(self, host, provider, proven=True, domain=None, **settings):
 		doc, = host.seed({'name': unique('company'), 'projects': ['one', 'two'], 'principals': [
 			{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}, {'type': 'serviceAccount', 'roles': ['ORG_READ_ONLY']}]})
 		super().__init__(host, doc)
-		self.domain, self.provider = unique('d') + '.example', provider
+		self.domain, self.provider = domain or unique('d') + '.example', provider
 		self.idp = self.oidc(**{'issuerUri': provider.url, 'userClaim': 'email', 'groupsClaim': 'groups', 'authorizationType': 'GROUP',
 			'associatedDomains': [self.domain], 'requestedScopes': ['email', 'groups'], **settings})
 		self.configure()
+		for domain in {self.domain, *settings.get('associatedDomains', ())} if proven else ():
+			approve(host, self.id, domain)
 
 	def configure(self, **config):
 		ok(self.owner.patch(self.config, json={'domainRestrictionEnabled': False, 'dataAccessIdentityProviderIds': [self.idp['id']], **config}))
@@ -444,7 +450,7 @@ def test_oidc_who_may_not(host, provider, company):
 	no()
 	assert not host.rows("SELECT 1 FROM ref WHERE kind = 'user_name' AND value = 'eve@%s'" % company.domain)
 	company.configure(instantUserProvisioningDisabled=False, postAuthRoleGrants=['ORG_OWNER'])
-	# A domain is not proved: who has roles elsewhere signs in elsewhere, and so does who is in none of the organizations.
+	# Who has roles elsewhere signs in elsewhere, and so does who is in none of the organizations.
 	b, _ = company.sign_in('eve')
 	ok(b.post('/api/svc/v2/orgs', {'name': unique('own')}), 201)
 	no()
@@ -662,29 +668,120 @@ def test_saml(host, provider):
 	assert fault(Browser(host).get('/api/session/saml/' + saml.id).headers['Location']) == 'OIDC_UNKNOWN'
 
 
-@pytest.mark.skipif(client.REMOTE, reason='looks into the file')
+def offered(host, domain):
+	return [x['id'] for x in ok(Browser(host).get('/api/session/providers?username=a@' + domain))['results']]
+
+
+def test_a_domain_is_proven_before_its_people_are_taken(host, provider):
+	"""Whoever names a domain first takes nobody: not by an account that is made, nor by hiding the right provider behind twenty others,
+	nor by making somebody a member who was not asked."""
+	domain = unique('d') + '.example'
+	b, to = Company(host, provider, proven=False, domain=domain).sign_in('ann')
+	assert fault(to) == 'OIDC_NOT_ALLOWED' and SESSION not in b.cookies and 'domain is not proven' in host.stderr
+	assert not host.rows("SELECT 1 FROM ref WHERE kind = 'user_name' AND value = 'ann@%s'" % domain) and offered(host, domain) == []
+	# An account that such a provider has made while older versions believed it: its owner has accepted nothing.
+	thief = Company(host, provider, domain=domain)
+	assert thief.sign_in('bob')[1] == '/console/'
+	approve(host, thief.id, domain, 'withdraw')
+	for _ in range(20):
+		doc, = host.seed({'name': unique('thief'), 'projects': [], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}] * 2})
+		org = Org(host, doc)
+		idp = org.oidc(issuerUri=provider.url, associatedDomains=[domain])
+		ok(org.owner.patch(org.config, json={'domainRestrictionEnabled': False, 'dataAccessIdentityProviderIds': [idp['id']]}))
+	company = Company(host, provider, domain=domain)
+	assert offered(host, domain) == [company.idp['id']]
+	assert len(company.events('DOMAIN_VERIFIED')) == 1
+	assert company.sign_in('bob')[1] == '/console/'
+	b, to = company.sign_in('ann')
+	assert to == '/console/'
+	user = b.who()['user']['id']
+	# Named as an owner by somebody who shares an organization: invited, and everything goes on.
+	made = ok(company.owner.post('/orgs', json={'name': unique('trap'), 'orgOwnerId': user}), 201)
+	trap = made['organization']['id']
+	assert made['orgOwnerId'] == user and [o['id'] for o in b.who()['orgs']] == [company.id]
+	member, = ok(company.owner.get('/orgs/%s/users' % trap))['results']
+	assert member['orgMembershipStatus'] == 'PENDING' and member['roles']['orgRoles'] == ['ORG_OWNER']
+	assert company.sign_in('ann')[1] == '/console/'
+	# The word is taken back: sessions end, and nobody comes.
+	b, _ = company.sign_in('ann')
+	listed = client.cli('domains', '--data', host.data_dir).stdout
+	assert re.search(r'^%s +%s proven by OPERATOR 20' % (re.escape(domain), company.federation), listed, re.M), listed
+	assert len(re.findall(r'^%s .* waits' % re.escape(domain), listed, re.M)) == 22
+	approve(host, company.federation, domain, 'withdraw')
+	b.refused(b.get('/api/session'), 401, 'NOT_SIGNED_IN')
+	assert offered(host, domain) == [] and fault(company.sign_in('ann')[1]) == 'OIDC_NOT_ALLOWED'
+	for words in (('withdraw', company.id, domain), ('approve', NO_ID, domain), ('approve', company.id, 'no domain'), ('approve', company.id), ('x',)):
+		assert client.cli('domains', *words, '--data', host.data_dir, check=False).returncode in (1, 2)
+
+
+class Names(threading.Thread):
+	"""A name server with TXT records."""
+
+	def __init__(self):
+		super().__init__(daemon=True)
+		self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+		self.socket.bind(('127.0.0.1', 0))
+		self.address, self.texts, self.asked = '127.0.0.1:%d' % self.socket.getsockname()[1], {}, []
+		self.start()
+
+	def run(self):
+		while True:
+			question, peer = self.socket.recvfrom(4096)
+			if question == b'end':
+				return self.socket.close()
+			labels, at = [], 12
+			while question[at]:
+				labels.append(question[at + 1:at + 1 + question[at]].decode())
+				at += 1 + question[at]
+			name, at = '.'.join(labels).lower(), at + 5
+			self.asked.append(name)
+			answers = b''.join(b'\xc0\x0c' + struct.pack('>HHIH', 16, 1, 60, len(t) + sum(1 for _ in range(0, len(t), 9))) +
+				b''.join(bytes([len(t[i:i + 9])]) + t[i:i + 9] for i in range(0, len(t), 9)) for t in self.texts.get(name, ()))
+			self.socket.sendto(question[:2] + struct.pack('>HHHHH', 0x8180, 1, len(self.texts.get(name, ())), 0, 0) + question[12:at] + answers, peer)
+
+	def end(self):
+		host, port = self.address.split(':')
+		with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+			s.sendto(b'end', (host, int(port)))
+		self.join(60)
+
+
 def test_whose_providers_are_offered(start_server, tmp_path):
-	"""Also in an older store, which does not know them by their domains yet."""
+	"""Those of a domain that its federation has proven by a record; in an older store nobody has. And those whom the operator lets."""
 	class Dead:
 		url = 'https://127.0.0.1:9'
-	server = start_server(data_dir=tmp_path / 'data')
-	company = Company(server, Dead)
-	shown = lambda: [x['id'] for x in ok(Browser(server).get('/api/session/providers?username=a@' + company.domain))['results']]
-	assert shown() == [company.idp['id']]
+	names, data = Names(), tmp_path / 'data'
+	server = start_server('--name-server', names.address, data_dir=data)
+	company = Company(server, Dead, proven=False)
+	record = '_steward.' + company.domain
+	until(lambda: record in names.asked)
+	names.texts[record] = [b'v=spf1 -all', b'federation=' + NO_ID.encode(), b'xfederation=' + company.federation.encode()]
+	ok(company.owner.patch(company.path(company.idp), json={'description': 'looks again'}))
+	asked = len(names.asked)
+	until(lambda: len(names.asked) > asked)
+	assert offered(server, company.domain) == []
+	names.texts[record].append(b'federation=' + company.federation.encode())
+	ok(company.owner.patch(company.path(company.idp), json={'description': 'looks once more'}))
+	until(lambda: offered(server, company.domain) == [company.idp['id']])
+	assert len(company.events('DOMAIN_VERIFIED')) == 1
+	names.end()
 	server.stop()
-	for table in ('doc', 'list', 'list_block'):
-		client.execute(tmp_path / 'data', "DELETE FROM %s WHERE kind = 'provider_domain'" % table)
-	client.execute(tmp_path / 'data', "DELETE FROM meta WHERE key = 'provider_domains'")
-	server = start_server(data_dir=tmp_path / 'data')
-	assert shown() == [company.idp['id']]
+	if not client.REMOTE:
+		for table in ('doc', 'list', 'list_block'):
+			client.execute(data, "DELETE FROM %s WHERE kind = 'proven_domain'" % table)
+		client.execute(data, "DELETE FROM meta WHERE key = 'proven_domains'")
+		server = start_server(data_dir=data)
+		assert offered(server, company.domain) == [] and 'domains: %s of federation' % company.domain in server.stderr
+		server.stop()
 	# The operator may let only its own sign people in.
-	server.stop()
-	server = start_server('--federated-sign-in', 'operator', data_dir=tmp_path / 'data')
-	assert shown() == []
+	server = start_server('--federated-sign-in', 'operator', data_dir=data)
+	approve(server, company.id, company.domain)
+	assert offered(server, company.domain) == []
 	assert fault(Browser(server).get('/api/session/oidc/' + company.idp['id']).headers['Location']) == 'OIDC_UNKNOWN'
 	federation = ok(server.get('/orgs/%s/federationSettings' % server.org))['id']
 	own = ok(server.post('/federationSettings/%s/identityProviders' % federation, json={'displayName': 'Own', 'issuerUri': Dead.url, 'protocol': 'OIDC',
 		'idpType': 'WORKFORCE', 'audience': 'a', 'clientId': 'c', 'associatedDomains': [company.domain]}))
 	ok(server.patch('/federationSettings/%s/connectedOrgConfigs/%s' % (federation, server.org), json={'domainRestrictionEnabled': False,
 		'dataAccessIdentityProviderIds': [own['id']]}))
-	assert shown() == [own['id']]
+	approve(server, federation, company.domain)
+	assert offered(server, company.domain) == [own['id']]

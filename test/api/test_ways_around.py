@@ -49,6 +49,7 @@ def test_an_organization_cannot_be_given_to_somebody_elses_user(fresh, stranger)
 	made = ok(fresh['owner'].post('/orgs', json={'name': unique(), 'orgOwnerId': own['id']}), 201)
 	member, = ok(fresh['owner'].get('/orgs/%s/users' % made['organization']['id']))['results']
 	assert member['id'] == made['orgOwnerId'] == own['id'] and member['roles']['orgRoles'] == ['ORG_OWNER']
+	assert member['orgMembershipStatus'] == 'PENDING'  # nobody owns what it was not asked about
 
 
 # Those who manage access.

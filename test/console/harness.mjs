@@ -78,7 +78,7 @@ class Server {
 
 	async start() {
 		const {engine = 'simulated', args = [], env = {}, clock, within = []} = this.options;
-		const [program, ...words] = [...within, binary(), 'serve', '--data', this.data, '--listen', 'localhost:0', '--engine', engine, '--test-control', ...clock ? ['--clock', clock] : [], ...args];
+		const [program, ...words] = [...within, binary(), 'serve', '--data', this.data, '--listen', 'localhost:0', '--engine', engine, '--test-control', '--name-server', 'none', ...clock ? ['--clock', clock] : [], ...args];
 		this.output = '';
 		this.ended = false;
 		this.process = spawn(program, words, {env: {...process.env, ...env}, stdio: ['ignore', 'pipe', 'pipe']});

@@ -24,6 +24,9 @@ const server = await start({args: ['--smtp-url', mail.url, '--smtp-from', 'stewa
 	'--inner-networks', '127.0.0.0/8,::1']});
 const owner = server.owner;
 
+/* The operator's word that a domain is the organization's. */
+const approve = domain => execFileSync(path.resolve(process.env.STEWARD_BIN ?? path.join(ROOT, 'build/fast/steward')), ['domains', 'approve', '--data', server.data, server.orgId, domain]);
+
 const DARK = {themes: ['dark']}; // states of a page that was looked at in both
 
 const heading = (page, name) => page.getByRole('heading', {level: 1, name}).waitFor();
@@ -282,6 +285,7 @@ check(server, 'an identity provider of the name\'s domain', async ({page}) => {
 	const idp = await server.api('POST', `${base}/identityProviders`, {displayName: 'Company & <i>Sons</i>', issuerUri: provider.url, protocol: 'OIDC', idpType: 'WORKFORCE', audience: 'steward',
 		clientId: 'steward', userClaim: 'email', authorizationType: 'USER', associatedDomains: ['company.example'], requestedScopes: ['email']});
 	await server.api('PATCH', `${base}/connectedOrgConfigs/${server.orgId}`, {domainRestrictionEnabled: false, dataAccessIdentityProviderIds: [idp.id]});
+	approve('company.example');
 	const redirects = [`${server.url}/api/session/oidc/callback/${idp.id}`];
 	await provider.control({mode: 'RS256', redirects, client: 'steward', claims: {sub: 'ann', email: 'ann@company.example', email_verified: true, given_name: 'Ann', family_name: 'Nox'}});
 
@@ -314,6 +318,7 @@ else
 		await server.api('PATCH', `${base}/identityProviders/${oktaIdpId}`, {displayName: 'Works & <i>Daughters</i>', ssoDebugEnabled: false, issuerUri: saml.issuer, ssoUrl: saml.sso,
 			status: 'ACTIVE', associatedDomains: ['works.example'], pemFileInfo: {fileName: 'x', certificates: [{content: saml.certificate}]}});
 		await server.api('PATCH', `${base}/connectedOrgConfigs/${server.orgId}`, {domainRestrictionEnabled: false, identityProviderId: oktaIdpId});
+		approve('works.example');
 		const metadata = await server.api('GET', `${base}/identityProviders/${oktaIdpId}/metadata.xml`);
 		await saml.control({metadata, name: 'sam@works.example', attributes: {firstName: ['Sam <b>bold</b>'], lastName: ['Lee']}});
 

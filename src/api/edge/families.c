@@ -10,6 +10,7 @@
 #include "api/edge/edge.h"
 #include "api/encryption_at_rest/encryption_at_rest.h"
 #include "api/events/events.h"
+#include "api/federation/federation.h"
 #include "api/index/index.h"
 #include "api/integrations/integrations.h"
 #include "api/kit/lifecycle.h"
@@ -35,7 +36,8 @@ const size_t role_user_count = sizeof role_users / sizeof *role_users;
 static const struct job_kinds *const job_tables[] = {
         &cluster_jobs, &database_users_jobs,  &lifecycle_jobs, &network_jobs,  &access_list_jobs,
         &events_jobs,  &maintenance_jobs,     &backups_jobs,   &index_jobs,    &alerts_jobs,
-        &metrics_jobs, &provider_access_jobs, &metering_jobs,  &invoices_jobs, &encryption_at_rest_jobs};
+        &metrics_jobs, &provider_access_jobs, &metering_jobs,  &invoices_jobs, &encryption_at_rest_jobs,
+        &domains_jobs};
 
 void families_setup(void)
 {

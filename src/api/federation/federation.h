@@ -10,6 +10,7 @@
 #define STEWARD_API_FEDERATION_FEDERATION_H
 
 #include "call/call.h"
+#include "jobs/jobs.h"
 
 #define FEDERATION_ORGS_MAX 100 /* organizations of one federation */
 
@@ -29,8 +30,27 @@ must_check int federation_admit(struct call *c, struct str org_id, struct str em
 /* sign_in.c. Before anything is served: whose providers sign people in. */
 enum federated_sign_in { FEDERATED_ALL, FEDERATED_OPERATOR, FEDERATED_NONE };
 void federation_allow(enum federated_sign_in whose);
-/* At the start: older stores do not know providers by their domains yet. */
-must_check int federation_index(struct store *store);
+/* In a write: the federation's providers vouch for nobody of the domain any more. Sessions end of the people of those
+ * organizations that use one of them. */
+must_check int federation_distrust(struct tx *tx, struct arena *a, struct str federation_id, struct str domain);
+
+/* domains.c: a provider makes accounts and signs people in only for domains that its federation has proven. Before
+ * anything is served: the name server to ask ("127.0.0.1:53"; NULL: the system's; "none"), and certificates to
+ * trust. */
+void domains_setup(const char *name_server, const char *ca_file);
+extern const struct job_kinds domains_jobs;
+/* At the start. Providers of a store from before domains were proven have to be proven too: their domains are looked
+ * for, and named in the log. */
+must_check int domains_open(struct store *store);
+/* For the operator. The federation of an organization's or a federation's id; -ENOENT. */
+must_check int domain_federation(struct tx *tx, struct arena *a, struct str id, struct str *ret_federation);
+/* In a write: by the operator's word ("OPERATOR"), or because it was found ("DNS", "FILE"). */
+must_check int domain_prove(struct tx *tx, struct arena *a, struct str federation_id, struct str domain,
+                            const char *how);
+/* In a write. -ENOENT: it was not proven. */
+must_check int domain_withdraw(struct tx *tx, struct arena *a, struct str federation_id, struct str domain);
+/* [{"domain","federationSettingsId","identityProvider","how"?,"provenAt"?}, ...]: the domains of all providers. */
+must_check int domains_list(struct tx *tx, json_t *list);
 /* Providers by which people of the address's domain can sign in: [{"id","displayName","protocol"}, ...]. */
 must_check int federation_providers_of(struct tx *tx, struct arena *a, struct str username, json_t *list);
 /* One of them. -ENOENT: there is none, it is not for sign-in, or no organization uses it. */

@@ -8,6 +8,7 @@
  * because the metadata's path takes no other. */
 #include "api/federation/identity_providers.h"
 
+#include "api/federation/domains.h"
 #include "api/federation/federation.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
@@ -61,8 +62,6 @@ int provider_get(struct tx *tx, struct arena *a, struct str federation_id, struc
 static int provider_gone(struct tx *tx, struct arena *a, const struct doc *d)
 {
 	int result = refs_move(tx, doc_json(a, d->body), NULL, d->id);
-	if (result == 0)
-		result = provider_domains_move(tx, a, doc_json(a, d->body), NULL, d->id);
 	return result < 0 ? result : jwks_forget(tx, d->id);
 }
 
@@ -387,9 +386,11 @@ static int provider_save(struct call *c, struct doc *d, const struct doc *old, j
 	if (result < 0)
 		return result;
 	const json_t *before = old ? doc_json(c->arena, old->body) : NULL;
-	result = provider_domains_move(c->tx, c->arena, before, document, d->id);
-	if (result < 0)
-		return result;
+	if (json_array_size(json_object_get(document, "associatedDomains"))) {
+		result = domains_check_later(c->tx, d->parent);
+		if (result < 0)
+			return result;
+	}
 	result = refs_move(c->tx, before, document, d->id);
 	return result == -EEXIST ? conflict(c, "slug", json_field(document, "slug"), "is taken. Choose another.")
 	                         : result;

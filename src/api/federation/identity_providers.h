@@ -16,10 +16,6 @@ must_check int provider_add_first(struct tx *tx, struct arena *a, struct str fed
 must_check int provider_get(struct tx *tx, struct arena *a, struct str federation_id, struct str id,
                             struct doc *ret_doc);
 
-/* sign_in.c: in a write, the provider is found by its domains from now on, and not by those that it had; NULL: none. */
-must_check int provider_domains_move(struct tx *tx, struct arena *a, const json_t *had, const json_t *has,
-                                     struct str id);
-
 /* provider_fields.c: brings the fields of the call's checked body, which are in `document` already, into the form that
  * is kept. Adds to the faults, with their paths, the values that are not what they must be; `provider` is what it was,
  * or the document itself where it is new. */

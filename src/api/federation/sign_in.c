@@ -1,16 +1,17 @@
 /* Whom identity providers sign in, and what they get.
  *
- * Domains of providers are not proved: an organization's owner may name any. So a provider vouches for nobody but the
- * people of the organizations that use it. Somebody with roles elsewhere too, or with an account of their own and no
- * role in these organizations, has to sign in in another way; whoever configures a provider gains nothing that they do
- * not have. Sessions that providers begin cannot change how the account is signed in to (api/sign_in/visit.h).
+ * An organization's owner may name any domain, so a provider counts only for those that its federation has proven
+ * (domains.c). And it vouches for nobody but the people of the organizations that use it: somebody with roles elsewhere
+ * too, or with an account of their own and no role in these organizations, has to sign in in another way; whoever
+ * configures a provider gains nothing that they do not have. Sessions that providers begin cannot change how the
+ * account is signed in to (api/sign_in/visit.h).
  *
- *   "provider_domain"  parent = domain, name = provider: to find providers by the domain of an address
  *   "mapped_grant"     parent = user, name = organization or project; body {"orgId","inOrg","roles"}: the roles that
  *                      the user has there only because of a role mapping. They go when the provider's groups say so;
  *                      roles that somebody has given by hand stay */
 #include "api/federation/federation.h"
 
+#include "api/federation/domains.h"
 #include "api/federation/identity_providers.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -24,52 +25,11 @@
 
 #include <errno.h>
 
-#define SHOWN_MAX 20 /* providers of one domain */
+#define SHOWN_MAX 20   /* providers of one domain, */
+#define PROVERS_MAX 50 /* of so many federations, all of which have proven it */
 #define GROUPS_MAX 1000
 #define NAME_BYTES 200
 #define USERNAME_MAX 254
-
-/* Providers by domain. */
-
-int provider_domains_move(struct tx *tx, struct arena *a, const json_t *had, const json_t *has, struct str id)
-{
-	const json_t *before = json_object_get(had, "associatedDomains"),
-	             *after = json_object_get(has, "associatedDomains");
-	int result = 0;
-	for (size_t i = 0; result == 0 && i < json_array_size(before); i++)
-		if (!json_has(after, json_item(before, i)))
-			result = tx_set_by_name(tx, a, "provider_domain", json_item(before, i), id, STR_NONE);
-	for (size_t i = 0; result == 0 && i < json_array_size(after); i++)
-		if (!json_has(before, json_item(after, i)))
-			result = tx_set_by_name(tx, a, "provider_domain", json_item(after, i), id, STR("{}"));
-	return result;
-}
-
-static int index_one(struct tx *tx, void *ctx, const struct doc *d)
-{
-	struct arena *a = arena_new();
-	int result = provider_domains_move(tx, a, NULL, doc_json(a, d->body), d->id);
-	arena_free(a);
-	return result;
-}
-
-static int index_run(struct tx *tx, void *ctx)
-{
-	struct str value;
-	int result = tx_meta_get(tx, ctx, "provider_domains", &value);
-	if (result != -ENOENT)
-		return result;
-	result = tx_walk_all(tx, "identity_provider", index_one, NULL);
-	return result < 0 ? result : tx_meta_put(tx, "provider_domains", STR("1"));
-}
-
-int federation_index(struct store *store)
-{
-	struct arena *a = arena_new();
-	int result = store_write_wait(store, index_run, a);
-	arena_free(a);
-	return result;
-}
 
 /* For people, with all that a sign-in needs. */
 static bool signs_in(const json_t *provider)
@@ -142,18 +102,18 @@ static struct str domain_of(struct str address)
 	return at ? (struct str){at + 1, address.n - (size_t)(at + 1 - address.p)} : STR_NONE;
 }
 
-int federation_providers_of(struct tx *tx, struct arena *a, struct str username, json_t *list)
+/* Those of one federation, which has proven the domain. */
+static int providers_add(struct tx *tx, struct arena *a, struct str federation_id, struct str domain, json_t *list)
 {
-	struct str domain = domain_of(arena_lower(a, username));
 	struct doc *docs, provider;
 	size_t count = 0;
-	if (!domain.n || !domain_fits(domain))
-		return 0;
-	int result = tx_list(tx, a, "provider_domain", domain, 0, SHOWN_MAX, &docs, &count);
-	for (size_t i = 0; result == 0 && i < count; i++) {
-		result = federation_provider(tx, a, docs[i].name, &provider);
+	int result = tx_list_all(tx, a, "identity_provider", federation_id, &docs, &count);
+	for (size_t i = 0; result == 0 && i < count && json_array_size(list) < SHOWN_MAX; i++) {
+		const json_t *body = doc_json(a, docs[i].body);
+		if (!json_has(json_object_get(body, "associatedDomains"), domain))
+			continue;
+		result = federation_provider(tx, a, docs[i].id, &provider);
 		if (result == 0) {
-			const json_t *body = doc_json(a, provider.body);
 			json_t *one = json_object();
 			json_put_str(one, "id", provider.id);
 			json_put_str(one, "displayName", json_field(body, "displayName"));
@@ -162,6 +122,19 @@ int federation_providers_of(struct tx *tx, struct arena *a, struct str username,
 		}
 		result = result == -ENOENT ? 0 : result;
 	}
+	return result;
+}
+
+int federation_providers_of(struct tx *tx, struct arena *a, struct str username, json_t *list)
+{
+	struct str domain = domain_of(arena_lower(a, username));
+	struct doc *provers;
+	size_t count = 0;
+	if (!domain.n || !domain_fits(domain))
+		return 0;
+	int result = domain_provers(tx, a, domain, PROVERS_MAX, &provers, &count);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = providers_add(tx, a, provers[i].name, domain, list);
 	return result;
 }
 
@@ -186,9 +159,11 @@ static bool is_address_of(struct str text, const json_t *domains)
 	return text.n <= USERNAME_MAX && domain.n && format_fits(FORMAT_EMAIL, text) && json_has(domains, domain);
 }
 
-/* By the claim that the settings name. An address that its provider has not verified is nobody's. */
+/* By the claim that the settings name. An address that its provider has not verified is nobody's, and neither is one of
+ * a domain that nobody has proven. */
 static int username_read(struct vouched *v)
 {
+	bool proven = false;
 	struct str claim = provider_is_saml(v->settings) ? STR("email") : json_field(v->settings, "userClaim");
 	struct str text = claim.n ? json_field(v->claims, arena_z(v->call->arena, claim)) : STR_NONE;
 	v->username = arena_lower(v->call->arena, text);
@@ -197,6 +172,10 @@ static int username_read(struct vouched *v)
 	const json_t *verified = json_object_get(v->claims, "email_verified");
 	if (str_is(claim, "email") && verified && !json_is_true(verified) && !str_is(json_str_of(verified), "true"))
 		return refuse(v, "The provider has not verified the address.");
+	int result =
+	        domain_is_proven(v->call->tx, v->call->arena, v->provider->parent, domain_of(v->username), &proven);
+	if (result < 0 || !proven)
+		return result < 0 ? result : refuse(v, "The provider's domain is not proven (docs/federation.md).");
 	return user_id_of(v->call->tx, v->call->arena, v->username, &v->user_id);
 }
 
@@ -218,8 +197,31 @@ static int org_of(struct call *c, bool in_org, struct str scope, struct str *ret
 	return result;
 }
 
-/* Whether the user has a role where the provider counts; refused where it has one elsewhere. */
-static int places_check(struct vouched *v, bool *ret_member)
+/* Whether a provider of the organization's federation has the domain and no proof of it. Older versions believed such a
+ * one: it may have put somebody into the organization who has never heard of it. */
+static int only_claims(struct vouched *v, struct str org_id, bool *ret_claims)
+{
+	struct call *c = v->call;
+	struct doc config, *docs;
+	size_t count = 0;
+	bool proven = true, claims = false;
+	int result = tx_get(c->tx, c->arena, "connected_org", org_id, &config);
+	*ret_claims = false;
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	result = domain_is_proven(c->tx, c->arena, config.parent, domain_of(v->username), &proven);
+	if (result == 0 && !proven)
+		result = tx_list_all(c->tx, c->arena, "identity_provider", config.parent, &docs, &count);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		claims |= json_has(json_object_get(doc_json(c->arena, docs[i].body), "associatedDomains"),
+		                   domain_of(v->username));
+	*ret_claims = claims;
+	return result;
+}
+
+/* Whether the user has a role where the provider counts; refused where it has one elsewhere. An account without means
+ * of its own has accepted nothing: what an unproven provider has put it into counts for nothing. */
+static int places_check(struct vouched *v, bool own_means, bool *ret_member)
 {
 	struct call *c = v->call;
 	struct grant_row *rows;
@@ -228,10 +230,14 @@ static int places_check(struct vouched *v, bool *ret_member)
 	*ret_member = false;
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		struct str org;
+		bool claims = false;
 		result = org_of(c, rows[i].in_org, rows[i].id, &org);
-		if (result == 0 && !org_find(v, org))
+		bool here = result == 0 && org_find(v, org);
+		if (result == 0 && !here && !own_means)
+			result = only_claims(v, org, &claims);
+		if (result == 0 && !here && !claims)
 			return refuse(v, "The account has roles in organizations that do not use this provider.");
-		*ret_member |= result == 0;
+		*ret_member |= here;
 		result = result == -ENOENT ? 0 : result;
 	}
 	return result;
@@ -281,9 +287,9 @@ static int account_ensure(struct vouched *v)
 	if (result == -ENOENT)
 		return account_add(v);
 	if (result == 0)
-		result = places_check(v, &member);
-	if (result == 0)
 		result = has_own_means(v, &user, &own);
+	if (result == 0)
+		result = places_check(v, own, &member);
 	if (result == 0 && !member && own)
 		return refuse(v, "The account is in none of the organizations that use this provider.");
 	return result < 0 ? result : forget_unproved_password(v, &user);
@@ -492,6 +498,21 @@ int federation_joined(struct tx *tx, struct arena *a, struct str user_id)
 int federation_left(struct tx *tx, struct arena *a, struct str org_id)
 {
 	return sessions_end_federated(tx, a, org_id);
+}
+
+int federation_distrust(struct tx *tx, struct arena *a, struct str federation_id, struct str domain)
+{
+	struct doc *docs, *orgs;
+	size_t count = 0, org_count = 0;
+	int result = tx_list_all(tx, a, "identity_provider", federation_id, &docs, &count);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		if (!json_has(json_object_get(doc_json(a, docs[i].body), "associatedDomains"), domain))
+			continue;
+		result = users_of(tx, a, &docs[i], &orgs, &org_count);
+		if (result == 0)
+			result = sessions_end_in(tx, a, orgs, org_count);
+	}
+	return result;
 }
 
 /* What a certificate that is gone has signed does not count any more. */

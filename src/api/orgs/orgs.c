@@ -76,7 +76,9 @@ static int add_account(struct call *c, struct str org_id, const json_t *wanted, 
 	return event_more(c, org_id, "SERVICE_ACCOUNT_CREATED", "clientId", account.client_id);
 }
 
-/* The named owner must be a user whom the caller may know of: to others the organization would show who it is. */
+/* The named owner must be a user whom the caller may know of: to others the organization would show who it is. It is
+ * invited, and owns the organization once it has accepted: who was made an owner without being asked could be kept out
+ * of everything by it, since an identity provider signs nobody in who has roles in organizations of others. */
 static int add_owner(struct call *c, struct str org_id, struct str user_id, json_t *answer)
 {
 	struct doc user;
@@ -88,15 +90,18 @@ static int add_owner(struct call *c, struct str org_id, struct str user_id, json
 		return call_fail_field(
 		        c, 400, "INVALID_USER_ID", "orgOwnerId",
 		        "must be the id of a user who shares an organization or a project with the caller.");
+	bool self = user_is_caller(c, user_id);
+	struct member m = {.user_id = user_id,
+	                   .username = result == 0 ? json_field(doc_json(c->arena, user.body), "username") : STR_NONE,
+	                   .org_id = org_id,
+	                   .roles = role_bit("ORG_OWNER")};
 	if (result == 0)
-		result = grant_set(c->tx, c->arena, GRANTEE_USER, user_id, true, org_id, role_bit("ORG_OWNER"));
-	if (result == 0 && !user_is_caller(c, user_id))
-		result = federation_joined(c->tx, c->arena, user_id);
+		result = self ? grant_set(c->tx, c->arena, GRANTEE_USER, user_id, true, org_id, m.roles)
+		              : invitation_add(c, &m);
 	if (result < 0)
 		return result;
 	json_put_str(answer, "orgOwnerId", user_id);
-	return event_more(c, org_id, "JOINED_ORG", "targetUsername",
-	                  json_field(doc_json(c->arena, user.body), "username"));
+	return event_more(c, org_id, self ? "JOINED_ORG" : "INVITED_TO_ORG", "targetUsername", m.username);
 }
 
 static int add_organization(struct call *c, json_t *answer, struct str *ret_id)

@@ -19,8 +19,8 @@ visit_step account_prove, account_change_password, totp_begin, totp_confirm, tot
  * was never there before, what somebody else may have put into it (passkeys, codes) goes. */
 must_check int account_take_over(struct tx *tx, struct arena *a, const struct doc *user);
 /* In save(): the link of a letter sets the password. All sessions end, what was added to the account lately goes, since
- * a thief may have added it (one-time and recovery codes only where not keeps_codes), and its owner is told what went and what is left: [{"kind","name"?,"addedAt"?}, ...],
- * freed with the arena. */
+ * a thief may have added it (one-time and recovery codes only where not keeps_codes), and its owner is told what went
+ * and what is left: [{"kind","name"?,"addedAt"?}, ...], freed with the arena. */
 struct found_factors {
 	json_t *removed, *kept;
 };
