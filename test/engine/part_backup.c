@@ -809,12 +809,12 @@ static long late_rows(const struct engine_source *of, const struct engine_point 
 	uint64_t segment = (uint64_t)json_number(facts, "segment"),
 	         from = pg_lsn_of(facts, "position") / segment * segment;
 	CHECK(pg_archive_resolve(engine, of, to, "0", &target, &why) == 0);
-	CHECK(pg_throwaway_new(engine, 15, NULL, &t) == 0);
+	CHECK(pg_throwaway_new(engine, of, 15, &t) == 0);
 	pg_path_set(data, "%s/data", t.dir);
 	pg_path_set(late.from, "%s/late", dir);
 	pg_path_set(late.to, "%s/pg_wal", data);
-	CHECK(repo_restore(m, data, engine->user.uid, engine->user.gid, 2, NULL) == 0);
-	CHECK(pg_throwaway_cut(&t, timeline, from, segment) == 0 && pg_dir_make(engine, late.from, true) == 0);
+	CHECK(repo_restore(m, data, t.user->uid, t.user->gid, 2, NULL) == 0);
+	CHECK(pg_throwaway_cut(&t, timeline, from, segment) == 0 && pg_dir_make(t.user, late.from, true) == 0);
 	CHECK(pg_fetch_begin(engine, of, "0", timeline, from, &target, late.from, &fetch, &why) == 0);
 	while (pg_fetch_runs(fetch, 0))
 		usleep(10000);
