@@ -151,7 +151,7 @@ static void limits_reload(struct server *s)
 	limits_apply(s);
 }
 
-static void loops_make(struct server *s)
+static int loops_make(struct server *s)
 {
 	struct service *v = &s->service;
 	v->loops = s->config.threads;
@@ -162,7 +162,10 @@ static void loops_make(struct server *s)
 		v->loop[i].reader = store_reader(v->store);
 		v->loop[i].tokens = token_cache_new();
 		v->loop[i].metrics = i < v->loops ? metrics_new(catalog_op_count) : NULL;
+		if (!v->loop[i].reader)
+			return -EIO;
 	}
+	return 0;
 }
 
 static void loops_free(struct server *s)
@@ -289,7 +292,9 @@ static int prepare(struct server *s)
 	s->router.service = v;
 	s->limits = c->limits;
 	s->limit_count = c->limit_count;
-	loops_make(s);
+	result = loops_make(s);
+	if (result < 0)
+		return result;
 	limits_apply(s);
 	return workers_start(v, v->lanes - v->loops, &v->workers);
 }

@@ -39,6 +39,7 @@ struct jobs {
 	char owner[17];
 
 	pthread_t threads[THREADS_MAX];
+	struct tx *readers[THREADS_MAX]; /* by worker */
 	unsigned thread_count;
 	unsigned workers; /* how many workers there are to be */
 	pthread_mutex_t lock;
@@ -353,8 +354,8 @@ static void *worker_main(void *arg)
 	struct job_run *r = &k.run;
 	char skip[SKIP_TEXT];
 	uint64_t seen;
-	r->reader = store_reader(j->store);
-	while (r->reader && generation_read(j, &seen)) {
+	r->reader = j->readers[k.worker];
+	while (generation_read(j, &seen)) {
 		int64_t due_ms = 0;
 		tx_begin_read(r->reader);
 		int next = tx_job_next(r->reader, skip_write(j, false, skip), &due_ms);
@@ -377,7 +378,6 @@ static void *worker_main(void *arg)
 		else if (!due) /* a virtual clock moves only with a wake */
 			wait_for_work(j, seen, next == 0 && !clock_is_virtual(), due_ms);
 	}
-	store_reader_free(r->reader);
 	arena_free(r->arena);
 	return NULL;
 }
@@ -418,6 +418,9 @@ int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs)
 	pthread_condattr_destroy(&monotonic);
 	int r = store_write_wait(o->store, recover_run, j);
 	store_on_jobs(o->store, wake, j);
+	for (unsigned i = 0; r == 0 && i < wanted; i++)
+		if (!(j->readers[i] = store_reader(o->store)))
+			r = -EIO;
 	for (unsigned i = 0; r == 0 && i < wanted; i++) {
 		r = -pthread_create(&j->threads[i], NULL, worker_main, j);
 		j->thread_count += r == 0;
@@ -448,6 +451,8 @@ void jobs_stop(struct jobs *j)
 	pthread_mutex_unlock(&j->lock);
 	for (unsigned i = 0; i < j->thread_count; i++)
 		pthread_join(j->threads[i], NULL);
+	for (unsigned i = 0; i < j->workers; i++)
+		store_reader_free(j->readers[i]);
 	/* A wake may still be running on the store's thread; this write comes after it. */
 	if (store_write_wait(j->store, nothing, NULL) < 0)
 		log_debug("jobs: the store is closed already");

@@ -13,6 +13,8 @@
 
 #include <errno.h>
 
+#define SHORT_MS 2000
+
 /* One converge under way. */
 struct work {
 	struct cluster cluster;
@@ -359,6 +361,12 @@ static int missing_save(struct tx *tx, struct job_run *r)
 	return cluster_save(tx, r->arena, &now);
 }
 
+/* The process, or the machine, has no more descriptors or memory at the moment. */
+static bool is_short(int result)
+{
+	return result == -EMFILE || result == -ENFILE || result == -ENOMEM;
+}
+
 static int converge(struct job_run *r, struct work *w)
 {
 	const struct service *s = r->ctx;
@@ -368,6 +376,10 @@ static int converge(struct job_run *r, struct work *w)
 	if (result == -ENOMEDIUM) { /* which no further attempt brings back */
 		r->save = missing_save;
 		return JOB_DONE;
+	}
+	if (is_short(result)) { /* it says nothing about the cluster, whose state stays */
+		log_warn("cluster %s: %s; it is tried again", w->wanted.engine.id, r->why ? r->why : strerror(-result));
+		return job_later(r, SHORT_MS);
 	}
 	if (result < 0)
 		return later(r, result, &p);

@@ -170,19 +170,23 @@ static int make_all(struct tx *tx, void *ctx)
 	return result;
 }
 
-static bool store_is_new(struct store *store, struct arena *a)
+/* 0: it has been used; -ENOENT: it is new. */
+static int store_used(struct store *store, struct arena *a)
 {
 	struct str value;
 	struct tx *reader = store_reader(store);
-	int result = tx_meta_get(reader, a, "bootstrap", &value);
+	int result = reader ? tx_meta_get(reader, a, "bootstrap", &value) : -EIO;
 	store_reader_free(reader);
-	return result == -ENOENT;
+	return result;
 }
 
 static int bootstrap_run(struct store *store, struct first *f, bool *ret_first)
 {
 	const char *file = path_of(f->arena, f->data_dir, FILE_NAME);
-	if (!store_is_new(store, f->arena)) {
+	int result = store_used(store, f->arena);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	if (result == 0) {
 		*ret_first = false;
 		if (access(file, F_OK) < 0 && access(path_of(f->arena, f->data_dir, FILE_NEXT), F_OK) == 0)
 			return file_commit(f->arena, f->data_dir);
@@ -192,7 +196,7 @@ static int bootstrap_run(struct store *store, struct first *f, bool *ret_first)
 	f->group_id = id_make(f->arena);
 	f->user_id = id_make(f->arena);
 	f->writes_file = true;
-	int result = store_write_wait(store, make_all, f);
+	result = store_write_wait(store, make_all, f);
 	if (result == -EEXIST) {
 		*ret_first = false;
 		return 0;

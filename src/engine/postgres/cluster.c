@@ -537,8 +537,9 @@ int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want,
 	*ret_why = NULL;
 	pthread_mutex_lock(&c->work);
 	copies_wait(c);
-	pg_cluster_recall(c, access);
-	int r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
+	int r = pg_cluster_recall(c, access, ret_why);
+	if (r == 0)
+		r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
 	if (r >= 0)
 		pg_restore_tidy(c);
 	bool flush = r >= 0 && (!want->adopt || pg_cluster_unflushed(c));

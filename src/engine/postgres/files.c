@@ -120,13 +120,25 @@ int pg_file_take(int fd, size_t max, char **ret_text)
 	return 0;
 }
 
-bool pg_file_is(const char *path)
+int pg_file_look(const char *path)
 {
 	struct stat st;
 	if (nolink_lstat(path, &st) == 0)
-		return true;
-	/* For want of a descriptor nothing is taken for gone; this look needs none, and opens nothing. */
-	return (errno == EMFILE || errno == ENFILE || errno == ENOMEM) && lstat(path, &st) == 0;
+		return 1;
+	/* This look needs no descriptor, and opens nothing. */
+	if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM) && lstat(path, &st) == 0)
+		return 1;
+	return pg_is_absence(errno) ? 0 : -errno;
+}
+
+bool pg_is_absence(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+bool pg_file_is(const char *path)
+{
+	return pg_file_look(path) > 0;
 }
 
 /* The nodes' own: theirs alone. Ours: they may pass through, no more. */

@@ -49,7 +49,9 @@ struct found {
 	uint32_t timeline;
 	char leader[64], standby[64]; /* one of the leading; a standby of the newest timeline */
 	uint32_t standby_timeline;
-	char other[64]; /* one that has another's */
+	int unknown;      /* negative: what a node has cannot be known, and why */
+	char unclear[64]; /* that node */
+	char other[64];   /* one that has another's */
 	uint64_t others;
 };
 
@@ -65,8 +67,17 @@ static void node_find(const struct pg_cluster *c, const char *node, uint64_t exp
 	char data[PG_PATH];
 	uint64_t identity;
 	uint32_t timeline;
+	char path[PG_PATH];
 	pg_path_set(data, "%s/%s/%s/data", c->engine->dir, c->id, node);
-	if (!is_below(c, node, "data/PG_VERSION") || pg_data_identify(data, &identity, &timeline) < 0)
+	pg_path_set(path, "%s/PG_VERSION", data);
+	int r = pg_file_look(path);
+	r = r > 0 ? pg_data_identify(data, &identity, &timeline) : r < 0 ? r : -ENOENT;
+	if (r < 0 && r != -ENODATA && !pg_is_absence(-r)) {
+		/* Out of descriptors, healthy clusters were once called lost. */
+		f->unknown = r;
+		snprintf(f->unclear, sizeof f->unclear, "%s", node);
+	}
+	if (r < 0)
 		return;
 	if (expected && identity != expected) {
 		snprintf(f->other, sizeof f->other, "%s", node);
@@ -176,6 +187,11 @@ static int set_check(struct pg_cluster *c, const struct engine_cluster *want, co
 	if (!was_made(c, s, want, name, &expected))
 		return 0;
 	struct found f = set_find(c, s, want, name, expected);
+	if (f.unknown < 0) {
+		pg_why_set(ret_why, "the data of %s cannot be looked at: %s/%s/%s: %s", thing, c->engine->dir, c->id,
+		           f.unclear, strerror(-f.unknown));
+		return f.unknown;
+	}
 	if (f.other[0])
 		pg_why_set(ret_why,
 		           "%s/%s/%s/data is another database's data (system identifier %" PRIu64
@@ -271,6 +287,8 @@ static int set_take(struct pg_cluster *c, const struct engine_cluster *want, con
 	if (!n || (!made && !want->give_up))
 		return 0;
 	struct found f = set_find(c, s, want, name, want->give_up ? 0 : expected);
+	if (f.unknown < 0)
+		return f.unknown;
 	if (!s && f.own)
 		return set_recover(c, n, &f, expected);
 	if (s) {

@@ -164,7 +164,8 @@ bool pg_node_is_made(const struct pg_cluster *c, const struct pg_node *n)
 {
 	char path[PG_PATH];
 	pg_node_path(c, n, "data/PG_VERSION", path);
-	return pg_file_is(path);
+	/* Where that cannot be known, there is data: nothing is made in its place. */
+	return pg_file_look(path) != 0;
 }
 
 bool pg_node_is_standby(const struct pg_cluster *c, const struct pg_node *n)

@@ -309,12 +309,19 @@ static void cluster_adopt(struct pg_cluster *c)
 	log_debug("engine: %s: %u of %zu nodes run", c->id, running, c->node_count);
 }
 
-void pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access)
+int pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access, const char **ret_why)
 {
 	if (c->node_count > 0)
-		return;
+		return 0;
 	struct pg_cluster *found = cluster_new(c->engine, c->id);
-	if (pg_state_load(found) == 0) {
+	int r = pg_state_load(found);
+	/* One that is there and cannot be read is none that was lost: nothing is made anew beside it. */
+	if (r < 0 && r != -EINVAL && !pg_is_absence(-r)) {
+		pg_why_set(ret_why, "%s/%s/state.json cannot be read: %s", c->engine->dir, c->id, strerror(-r));
+		cluster_free(found);
+		return r;
+	}
+	if (r == 0) {
 		pg_crypt_recall(found);
 		cluster_adopt(found);
 		if (!pg_crypt_is_shut(found))
@@ -329,6 +336,7 @@ void pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access)
 	for (size_t i = 0; i < c->node_count; i++)
 		if (pg_node_prepare(c, c->nodes[i]) < 0 || pg_access_write(c, c->nodes[i], access, NULL) < 0)
 			log_warn("engine: %s: its directory cannot be prepared", c->nodes[i]->want.name);
+	return 0;
 }
 
 static void clusters_adopt(struct engine *e)
@@ -340,7 +348,10 @@ static void clusters_adopt(struct engine *e)
 		if (!id_is_valid(str_of(entry->d_name)))
 			continue;
 		struct pg_cluster *c = cluster_new(e, entry->d_name);
-		if (pg_state_load(c) < 0) {
+		int r = pg_state_load(c);
+		if (r < 0) {
+			if (r != -EINVAL && !pg_is_absence(-r)) /* the job that looks for it says so, too */
+				log_error("engine: %s/%s/state.json cannot be read: %s", e->dir, c->id, strerror(-r));
 			cluster_free(c);
 			continue;
 		}
@@ -419,8 +430,10 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 		pg_cgroup_find(e, o->cgroup);
 		pg_modules_prepare(e);
 		pg_throwaways_sweep(e);
-		clusters_adopt(e);
-		r = -pthread_create(&e->supervisor, NULL, pg_supervise, e);
+		r = pg_descriptors_ensure(e);
+		if (r == 0)
+			clusters_adopt(e);
+		r = r < 0 ? r : -pthread_create(&e->supervisor, NULL, pg_supervise, e);
 	}
 	if (r == 0 && (r = -pthread_create(&e->archiver, NULL, pg_archive_run, e)) < 0) {
 		e->stopping = true;

@@ -212,7 +212,7 @@ struct engine {
 struct pg_cluster *pg_cluster_find(struct engine *e, const char *id); /* counts; NULL: none */
 struct pg_cluster *pg_cluster_ensure(struct engine *e, const char *id);
 /* Of a cluster that has nothing in memory: what lies there, which may have been put back since the start. */
-void pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access);
+must_check int pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
 void pg_cluster_put(struct pg_cluster *c);
 struct pg_node *pg_cluster_node(const struct pg_cluster *c, const char *name);
 struct pg_set *pg_cluster_set(struct pg_cluster *c, unsigned number);
@@ -250,6 +250,14 @@ int pg_file_read(const char *path, size_t max, char **ret_text);
 int pg_file_take(int fd, size_t max, char **ret_text); /* the same of an open one, which is closed */
 bool pg_file_is(const char *path);
 int pg_dir_make(const struct pg_user *u, const char *path, bool owned_by_nodes);
+/* 1: it is there; 0: it is not, which is proven; negative: that cannot be known (too many open files, no permission, a
+ * disk that does not answer), and nobody may take it for gone. */
+int pg_file_look(const char *path);
+/* Whether the error proves that a file is not there. A link in its place is none of ours. */
+bool pg_is_absence(int error);
+/* At the start: descriptors for all nodes that lie here, as far as the system gives them. -EMFILE, with the reason in
+ * the log: they would not suffice, and running servers could not be told from those that ended. */
+must_check int pg_descriptors_ensure(const struct engine *e);
 int pg_dir_sync(const char *path);
 int pg_filesystem_sync(const char *path); /* everything on the file system of a directory */
 int pg_tree_remove(const char *path);
