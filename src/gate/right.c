@@ -2,6 +2,7 @@
 #include "gate/right.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "gate/gate.h"
 #include "identity/sessions.h"
 
@@ -130,4 +131,19 @@ int right_check_again(struct service *s, struct tx *tx, struct arena *a, struct 
 		right->asked_us = now;
 	}
 	return r;
+}
+
+int right_of_project(struct tx *tx, struct arena *a, struct str org_id, struct str group_id, const struct ip *peer)
+{
+	struct doc settings, *entries = NULL;
+	struct cidr network;
+	size_t count = 0;
+	int r = tx_get(tx, a, "org_settings", org_id, &settings);
+	if (r < 0 || !json_flag(doc_json(a, settings.body), "apiAccessListRequired"))
+		return r == -ENOENT ? 0 : r;
+	r = tx_list_all(tx, a, "access_entry", group_id, &entries, &count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (cidr_parse(entries[i].name, &network) && cidr_contains(&network, peer))
+			return 0;
+	return r < 0 ? r : -EADDRNOTAVAIL;
 }

@@ -35,4 +35,9 @@ must_check int right_check(struct service *s, struct token_cache *known, struct 
  * of the refusals; or the store's. */
 must_check int right_check_again(struct service *s, struct tx *tx, struct arena *a, struct right *right);
 
+/* For a credential that is a project's own and has no access list, such as that of its integration with Prometheus:
+ * where the organization demands lists, the address must be on the project's. 0; -EADDRNOTAVAIL; or the store's. */
+must_check int right_of_project(struct tx *tx, struct arena *a, struct str org_id, struct str group_id,
+                                const struct ip *peer);
+
 #endif

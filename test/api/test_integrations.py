@@ -4,7 +4,7 @@ import json, pathlib, re, shutil, subprocess
 import pytest
 import requests
 
-from client import NO_ID, ROOT, ok, refused, until
+from client import NO_ID, ROOT, ok, refused, unique, until
 from database import free_port
 from test_clusters import create
 
@@ -208,6 +208,19 @@ def test_dashboard_uses_what_there_is(scraped):
 		there |= {name.split('{')[0] for name in values(s.metrics(t))}
 	asked = set(re.findall(r'steward_[a-z_]+', ' '.join(re.findall(r'"(?:expr|query)": "(.*)"', DASHBOARD.read_text()))))
 	assert len(asked) > 15 and asked <= there, asked - there
+
+
+def test_a_scrape_obeys_the_demand_for_access_lists(server):
+	"""The credential has no list of its own: the project's counts, where the organization demands lists."""
+	org = server.seed({'name': unique('o'), 'projects': ['p'], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER'], 'accessList': ['127.0.0.1']}]})[0]
+	owner, group = server.api_for(org['principals'][0]), org['projects'][0]['id']
+	ok(owner.post(path(group, 'PROMETHEUS'), json=PROMETHEUS))
+	scraper = Scraper(server, group)
+	assert scraper.get('/discovery').status_code == 200
+	ok(owner.patch('/orgs/%s/settings' % org['id'], json={'apiAccessListRequired': True}))
+	refused(scraper.get('/discovery'), 403, 'IP_ADDRESS_NOT_ON_ACCESS_LIST')
+	ok(owner.post('/groups/%s/accessList' % group, json=[{'cidrBlock': '127.0.0.0/8'}]))
+	assert scraper.get('/discovery').status_code == 200
 
 
 def test_who_may_scrape(scraped):

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "call/answer.h"
 #include "call/workers.h"
+#include "gate/right.h"
 #include "hosts/hosts.h"
 #include "identity/attempts.h"
 
@@ -244,6 +245,12 @@ static int serve(struct scrape *s)
 	if (!json_flag(s->integration, "enabled"))
 		return refuse(s, 403, "INTEGRATION_DISABLED", "The project's integration PROMETHEUS is not enabled.");
 	s->call->org.id = s->call->group.parent;
+	r = right_of_project(s->tx, s->arena, s->call->org.id, s->group_id, &s->request->peer);
+	if (r == -EADDRNOTAVAIL)
+		return refuse(s, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
+		              "The organization demands access lists, and this address is not on the project's.");
+	if (r < 0)
+		return failed(s, r);
 	r = str_is(s->what, "discovery") ? discovery_write(s) : metrics_write(s);
 	return r < 0 ? failed(s, r) : 0;
 }
