@@ -7,11 +7,16 @@
 #include "base/id.h"
 
 #include <errno.h>
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#define RSA_BITS_MAX 8192
+#define EXPONENT_BITS_MAX 32
+#define CURVE_BITS_MAX 521
 #define DAY 86400
 #define SKEW 3600
 #define CERTS_MAX 100
@@ -233,6 +238,29 @@ int64_t cert_ends_ms(const X509 *cert)
 	return time_ms(X509_get0_notAfter(cert));
 }
 
+bool key_is_cheap(const EVP_PKEY *key)
+{
+	int type = EVP_PKEY_get_base_id(key);
+	if (type == EVP_PKEY_ED25519 || type == EVP_PKEY_ED448)
+		return true;
+	if (type == EVP_PKEY_EC)
+		return EVP_PKEY_get_bits(key) <= CURVE_BITS_MAX;
+	BIGNUM *e = NULL;
+	bool cheap = (type == EVP_PKEY_RSA || type == EVP_PKEY_RSA_PSS) && EVP_PKEY_get_bits(key) <= RSA_BITS_MAX &&
+	             EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_RSA_E, &e) == 1 && BN_is_odd(e) && !BN_is_one(e) &&
+	             !BN_is_negative(e) && BN_num_bits(e) <= EXPONENT_BITS_MAX;
+	BN_free(e);
+	return cheap;
+}
+
+bool cert_key_is_cheap(const X509 *cert)
+{
+	const EVP_PKEY *key = X509_get0_pubkey(cert);
+	bool cheap = key && key_is_cheap(key);
+	ERR_clear_error();
+	return cheap;
+}
+
 X509 *cert_parse(struct str pem)
 {
 	BIO *bio = BIO_new_mem_buf(pem.p, (int)pem.n);
@@ -260,6 +288,9 @@ int certs_normalize(struct arena *a, struct str pem, struct str *ret_pem, const 
 			fault = "must hold at most 100 certificates";
 		else if (X509_check_ca(cert) != 1)
 			fault = "must hold certificates of certificate authorities only";
+		else if (!cert_key_is_cheap(cert))
+			fault = "must hold keys of RSA of at most 8192 bits, with an exponent below 2^32, or of a "
+			        "curve";
 		else if (!PEM_write_bio_X509(out, cert))
 			fault = "cannot be read now";
 		X509_free(cert);

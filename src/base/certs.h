@@ -53,13 +53,17 @@ must_check int pair_write(const struct pair *p, const char *cert_path, const cha
 struct str cert_subject(struct arena *a, const X509 *cert);
 /* The certificate of a PEM text; NULL when the text does not hold exactly one. To be freed with X509_free(). */
 X509 *cert_parse(struct str pem);
+/* Whether a signature by a stranger's key is verified in well under a millisecond: RSA up to 8192 bits whose exponent
+ * is odd, at least 3 and below 2^32 (one as long as the modulus took 10 to 20 ms of a loop), or a curve. */
+bool key_is_cheap(const EVP_PKEY *key);
+bool cert_key_is_cheap(const X509 *cert);
 /* The serial number, for certificates whose serial has at most 63 bits; and the time of validity. */
 int64_t cert_serial(const X509 *cert);
 int64_t cert_begins_ms(const X509 *cert);
 int64_t cert_ends_ms(const X509 *cert);
 
 /* Rewrites a PEM text so that it holds its certificates and nothing else. When the text holds none, or one that cannot
- * be read or is no CA, *ret_fault (static) says so. */
+ * be read, is no CA or has a key that is dear to verify with, *ret_fault (static) says so. */
 must_check int certs_normalize(struct arena *a, struct str pem, struct str *ret_pem, const char **ret_fault);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/certs.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "store/seal.h"
@@ -148,11 +149,13 @@ static EVP_PKEY *key_of_rsa(const json_t *key)
 	BIGNUM *n = number_of(key, "n"), *e = number_of(key, "e");
 	OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
 	EVP_PKEY *made = NULL;
-	/* A large exponent makes each verification slow, and serves nobody. */
-	if (n && e && build && BN_num_bits(n) >= 2048 && BN_num_bits(e) <= 64 &&
-	    OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_N, n) &&
+	if (n && e && build && BN_num_bits(n) >= 2048 && OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_N, n) &&
 	    OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_E, e))
 		made = key_make("RSA", build);
+	if (made && !key_is_cheap(made)) {
+		EVP_PKEY_free(made);
+		made = NULL;
+	}
 	OSSL_PARAM_BLD_free(build);
 	BN_free(n);
 	BN_free(e);

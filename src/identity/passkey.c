@@ -1,6 +1,7 @@
 /* Answers of authenticators (Web Authentication, level 2, sections 6.1, 7.1 and 7.2). */
 #include "identity/passkey.h"
 
+#include "base/certs.h"
 #include "base/ip.h"
 #include "base/json.h"
 #include "store/seal.h"
@@ -185,7 +186,7 @@ static bool is_p256(const EVP_PKEY *key)
 static bool key_is_ours(const EVP_PKEY *key)
 {
 	int type = EVP_PKEY_get_base_id(key), bits = EVP_PKEY_get_bits(key);
-	return (type == EVP_PKEY_EC && is_p256(key)) || (type == EVP_PKEY_RSA && bits >= 2048 && bits <= 8192) ||
+	return (type == EVP_PKEY_EC && is_p256(key)) || (type == EVP_PKEY_RSA && bits >= 2048 && key_is_cheap(key)) ||
 	       type == EVP_PKEY_ED25519;
 }
 

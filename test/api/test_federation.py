@@ -66,7 +66,7 @@ def openssl(*args, cwd):
 
 @pytest.fixture(scope='module')
 def certificates(tmp_path_factory):
-	"""(in force, expired) as PEM."""
+	"""(in force, expired, with an exponent that makes signatures slow to verify) as PEM."""
 	folder = tmp_path_factory.mktemp('certs')
 	new = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=idp', '-keyout', 'key.pem']
 	openssl(*new, '-x509', '-days', '400', '-out', 'good.pem', cwd=folder)
@@ -77,7 +77,9 @@ def certificates(tmp_path_factory):
 	openssl(*new, '-out', 'request.pem', cwd=folder)
 	openssl('ca', '-config', 'ca.conf', '-batch', '-selfsign', '-keyfile', 'key.pem', '-in', 'request.pem', '-startdate',
 		'20200101000000Z', '-enddate', '20210101000000Z', '-notext', '-out', 'bad.pem', cwd=folder)
-	return (folder / 'good.pem').read_text(), (folder / 'bad.pem').read_text()
+	openssl('req', '-newkey', 'rsa:2048', '-pkeyopt', 'rsa_keygen_pubexp:8589934609', '-nodes', '-subj', '/CN=idp', '-keyout', 'key.pem', '-x509', '-days',
+		'400', '-out', 'slow.pem', cwd=folder)
+	return tuple((folder / name).read_text() for name in ('good.pem', 'bad.pem', 'slow.pem'))
 
 
 # Settings
@@ -363,7 +365,7 @@ def test_role_mappings_are_bounded(org):
 # Identity providers
 
 def test_saml_lifecycle(server, org, certificates):
-	good, expired = certificates
+	good, expired, _ = certificates
 	doc = org.saml()
 	assert doc['protocol'] == 'SAML' and doc['idpType'] == 'WORKFORCE' and doc['status'] == 'INACTIVE'
 	assert ID.match(doc['id']) and OKTA.match(doc['oktaIdpId']) and doc['associatedOrgs'] == []
@@ -411,7 +413,7 @@ def test_saml_refusals(server, org, certificates):
 	refused(patch(idpType='WORKLOAD'), 400, None, 'idpType')
 	refused(patch(displayName=''), 400, None, 'displayName')
 	refused(patch(clientId='x'), 400, None, 'clientId')
-	for content in ('', 'rubbish', certificates[0] * 2, certificates[0].replace('\n', '\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,'
+	for content in ('', 'rubbish', certificates[2], certificates[0] * 2, certificates[0].replace('\n', '\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,'
 			'00112233445566778899AABBCCDDEEFF\n\n', 1), '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'):
 		refused(patch(pemFileInfo={'certificates': [{'content': content}]}), 400, None, 'pemFileInfo.certificates[0].content')
 	refused(patch(pemFileInfo={'certificates': [{}]}), 400, None, 'pemFileInfo.certificates[0].content')

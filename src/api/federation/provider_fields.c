@@ -45,8 +45,10 @@ static json_t *certificate_read(struct str pem)
 {
 	X509 *certificate = pem.n && pem.n <= CERTIFICATE_MAX ? cert_parse(pem) : NULL;
 	char before[CLOCK_TEXT], after[CLOCK_TEXT];
-	if (!certificate)
+	if (!certificate || !cert_key_is_cheap(certificate)) {
+		X509_free(certificate);
 		return NULL;
+	}
 	clock_format(cert_begins_ms(certificate), before);
 	clock_format(cert_ends_ms(certificate), after);
 	X509_free(certificate);
@@ -71,7 +73,10 @@ static void pem_set(struct call *c, const json_t *given, json_t *provider, struc
 			json_array_append_new(kept, one);
 		else
 			faults_add(faults, c->arena, arena_printf(c->arena, "pemFileInfo.certificates[%zu].content", i),
-			           "must be one X.509 certificate in PEM, of at most %d bytes", CERTIFICATE_MAX);
+			           "must be one X.509 certificate in PEM, of at most %d bytes, with a key of RSA (8192 "
+			           "bits "
+			           "at most, an exponent below 2^32) or of a curve",
+			           CERTIFICATE_MAX);
 	}
 }
 

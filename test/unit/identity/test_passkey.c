@@ -5,8 +5,11 @@
 #include "check.h"
 #include "store/seal.h"
 
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
+#include <openssl/param_build.h>
 #include <openssl/x509.h>
 
 #define CHALLENGE "Y2hhbGxlbmdl"
@@ -166,6 +169,44 @@ static void test_answers(void)
 	OPENSSL_free(der);
 }
 
+/* A key of RSA with that modulus length and exponent. */
+static bool rsa_fits(int bits, const char *exponent)
+{
+	BIGNUM *n = BN_new(), *e = NULL;
+	OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "RSA", NULL);
+	EVP_PKEY *made = NULL;
+	unsigned char *der = NULL;
+	CHECK(BN_rand(n, bits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD) == 1);
+	if (exponent)
+		CHECK(BN_hex2bn(&e, exponent) > 0);
+	else /* as long as the modulus */
+		CHECK((e = BN_new()) && BN_rand(e, bits - 1, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD) == 1);
+	OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_N, n);
+	OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_E, e);
+	OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(build);
+	CHECK(EVP_PKEY_fromdata_init(ctx) == 1 && EVP_PKEY_fromdata(ctx, &made, EVP_PKEY_PUBLIC_KEY, params) == 1);
+	int der_n = i2d_PUBKEY(made, &der);
+	bool fits = der_n > 0 && passkey_key_fits((struct str){(char *)der, (size_t)der_n});
+	OPENSSL_free(der);
+	EVP_PKEY_free(made);
+	OSSL_PARAM_free(params);
+	EVP_PKEY_CTX_free(ctx);
+	OSSL_PARAM_BLD_free(build);
+	BN_free(n);
+	BN_free(e);
+	return fits;
+}
+
+/* A large exponent made each sign-in cost 10 to 20 ms of the loop. */
+static void test_rsa(void)
+{
+	CHECK(rsa_fits(2048, "10001") && rsa_fits(3072, "3") && rsa_fits(4096, "FFFFFFFF"));
+	CHECK(!rsa_fits(3072, NULL) && !rsa_fits(2048, "100000001") && !rsa_fits(2048, "10000") &&
+	      !rsa_fits(2048, "1"));
+	CHECK(!rsa_fits(1024, "10001") && !rsa_fits(16384, "10001"));
+}
+
 int main(void)
 {
 	arena = arena_new();
@@ -173,6 +214,7 @@ int main(void)
 	test_places();
 	test_authenticators();
 	test_answers();
+	test_rsa();
 	EVP_PKEY_free(key);
 	arena_free(arena);
 	return CHECK_DONE();
