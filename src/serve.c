@@ -474,14 +474,16 @@ static void greet_next(const struct server *s)
 	putchar('\n');
 }
 
-/* The first start's greeting: everything that a first successful call needs. Not under a service manager: the journal
- * has more readers than the keys should have. */
+/* The first start's greeting: everything that a first successful call needs. On a terminal alone: a file, a pipe or the
+ * journal of a service manager keeps what it was given, and has more readers than the keys should have. */
 static void greet(struct server *s)
 {
 	const char *file = arena_printf(s->arena, "%s/bootstrap.json", s->config.data).p;
-	json_t *first = s->first_start && !notify_is_wanted() ? json_load_file(file, 0, NULL) : NULL;
+	json_t *first =
+	        s->first_start && !notify_is_wanted() && isatty(STDOUT_FILENO) ? json_load_file(file, 0, NULL) : NULL;
 	if (s->first_start && !first)
-		printf("steward: this is the first start: the credentials are in %s\n", file);
+		printf("steward: this is the first start: the credentials and the link to the console are in %s\n",
+		       file);
 	if (first) {
 		const json_t *key = json_object_get(first, "apiKey");
 		printf("\nThis is the first start. The credentials are in %s; the first organization's owner key is\n\n"

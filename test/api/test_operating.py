@@ -1,5 +1,5 @@
 """Running the service: health, metrics, logs, signals, backup, check, configuration, the first start."""
-import json, re, shutil, signal, socket, ssl, stat, subprocess, threading
+import contextlib, json, os, pty, re, select, shutil, signal, socket, ssl, stat, subprocess, threading
 
 import pytest
 
@@ -181,10 +181,43 @@ def test_files_are_private(server):
 			assert mode == 0o600, (file, oct(mode))
 
 
-@pytest.mark.skipif(not shutil.which('curl'), reason='no curl')
-def test_the_printed_curl_line_works(start_server, tmp_path):
+@contextlib.contextmanager
+def first_start_on_terminal(folder, *args):
+	"""What a first start shows on a terminal."""
+	master, slave = pty.openpty()
+	with open(folder / 'log', 'w') as log:
+		process = subprocess.Popen([os.path.abspath(client.binary()), 'serve', '--data', folder / 'data', '--listen', '127.0.0.1:0', *args],
+					   stdout=slave, stderr=log, env=client.environment(), stdin=subprocess.DEVNULL, cwd=folder)
+	os.close(slave)
+	seen = b''
+	try:
+		while b'steward: ready' not in seen:
+			assert select.select([master], [], [], 120)[0]
+			seen += os.read(master, 65536)
+		yield seen.replace(b'\r\n', b'\n').decode()
+	finally:
+		process.terminate()
+		process.wait(60)
+		os.close(master)
+
+
+def test_only_a_terminal_is_shown_the_first_credentials(start_server):
+	"""Files and pipes keep what they were given: the owner's private key stood in whatever had collected the output."""
 	s = start_server(clock=None, control=False)
-	line = next(x for x in s.stdout.splitlines() if 'curl ' in x)
+	shown = s.stdout + s.stderr
+	assert 'first start' in shown and str(s.data_dir / 'bootstrap.json') in shown
+	for secret in (s.bootstrap['apiKey']['privateKey'], s.bootstrap['serviceAccount']['clientSecret'], s.bootstrap['consoleLink'].rsplit('/', 1)[1]):
+		assert secret not in shown
+
+
+@pytest.mark.skipif(not shutil.which('curl'), reason='no curl')
+def test_the_printed_curl_line_works(tmp_path):
+	with first_start_on_terminal(tmp_path) as shown:
+		curl_line_works(shown, tmp_path)
+
+
+def curl_line_works(shown, tmp_path):
+	line = next(x for x in shown.splitlines() if 'curl ' in x)
 	line = line[line.index('curl '):]
 	done = subprocess.run(['sh', '-c', line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
 			cwd=tmp_path, timeout=120)
@@ -278,11 +311,12 @@ def subject(server):
 			return tls.getpeercert(binary_form=True)
 
 
-def test_the_first_line_holds_from_every_directory(start_server, tmp_path):
+def test_the_first_line_holds_from_every_directory(tmp_path):
 	"""Also with a certificate that was named from where the service was started."""
 	cert, key = certificate(tmp_path, 'first')
-	s = start_server('--tls-cert', cert.name, '--tls-key', key.name, cwd=tmp_path)
-	assert s.bootstrap['caFile'] == str(cert.resolve()) and "--cacert '%s'" % cert.resolve() in s.stdout
+	with first_start_on_terminal(tmp_path, '--tls-cert', cert.name, '--tls-key', key.name) as shown:
+		assert json.loads((tmp_path / 'data/bootstrap.json').read_text())['caFile'] == str(cert.resolve())
+		assert "--cacert '%s'" % cert.resolve() in shown
 
 
 def test_an_open_test_control_is_told(start_server):

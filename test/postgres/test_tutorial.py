@@ -1,6 +1,6 @@
 """docs/tutorial.md as its readers follow it: its commands are run as they stand, in two terminals, in a directory like a
 clone; and what they print must be what the page shows."""
-import os, pathlib, re, shutil, signal, subprocess, threading
+import contextlib, os, pathlib, pty, re, shutil, signal, subprocess, threading
 
 import pytest
 
@@ -65,11 +65,21 @@ class Service:
 
 	def __init__(self, folder, env, commands):
 		self.out = folder / 'out'
-		with open(self.out, 'w') as out, open(folder / 'log', 'a') as log:
-			self.process = subprocess.Popen(['bash', '-c', commands], cwd=folder, env=env, stdout=out, stderr=log,
+		self.out.write_text('')
+		self.terminal, slave = pty.openpty()
+		with open(folder / 'log', 'a') as log:
+			self.process = subprocess.Popen(['bash', '-c', commands], cwd=folder, env=env, stdout=slave, stderr=log,
 							stdin=subprocess.DEVNULL, start_new_session=True)
+		os.close(slave)
+		threading.Thread(target=self.watch, daemon=True).start()
 		until(lambda: re.search('^steward: ready .*\n', self.out.read_text(), re.M) or self.process.poll() is not None, 300)
 		assert self.process.poll() is None, (self.out.read_text(), (folder / 'log').read_text()[-3000:])
+
+	def watch(self):
+		"""Keeps what the terminal shows."""
+		with contextlib.suppress(OSError), open(self.out, 'ab', 0) as out:
+			while (more := os.read(self.terminal, 65536)):
+				out.write(more.replace(b'\r\n', b'\n'))
 
 	def interrupt(self):
 		os.killpg(self.process.pid, signal.SIGINT)
