@@ -431,6 +431,16 @@ static void listener_ready(struct listener *n)
 
 /* Joining. */
 
+int live_admits(size_t all, size_t of_caller, size_t of_org)
+{
+	if (of_caller >= LIVE_CALLER_MAX)
+		return -EMFILE;
+	if (of_org >= LIVE_ORG_MAX)
+		return -EDQUOT;
+	bool many = of_caller >= LIVE_FEW || of_org >= LIVE_FEW;
+	return all >= LIVE_MAX || (many && all >= LIVE_MAX - LIVE_RESERVE) ? -EBUSY : 0;
+}
+
 static int admit(struct live *l, struct str caller, struct str org)
 {
 	size_t of_caller = 0, of_org = 0;
@@ -438,11 +448,7 @@ static int admit(struct live *l, struct str caller, struct str org)
 		of_caller += str_eq((struct str){n->caller, ID_LEN}, caller);
 		of_org += str_eq((struct str){n->org, ID_LEN}, org);
 	}
-	int r = l->draining                    ? -ESHUTDOWN
-	        : l->count >= LIVE_MAX         ? -EBUSY
-	        : of_caller >= LIVE_CALLER_MAX ? -EMFILE
-	        : of_org >= LIVE_ORG_MAX       ? -EDQUOT
-	                                       : 0;
+	int r = l->draining ? -ESHUTDOWN : live_admits(l->count, of_caller, of_org);
 	l->refused += r < 0;
 	return r;
 }

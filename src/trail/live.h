@@ -14,6 +14,8 @@
 #define LIVE_CALLER_MAX 500 /* listeners of one caller */
 #define LIVE_ORG_MAX 1000   /* of all callers of one organization, which may have many */
 #define LIVE_MAX 5000       /* in all */
+#define LIVE_RESERVE 1000   /* of these, for callers and organizations that have fewer than: */
+#define LIVE_FEW 20
 
 struct live;
 
@@ -56,6 +58,10 @@ void live_end_all(struct live *l);
 void live_stop(struct live *l);
 /* After the store was closed. Accepts NULL. */
 void live_free(struct live *l);
+
+/* Whether another may listen, where so many do in all, of its caller and of its organization: 0, or as
+ * live_listen(). Without the reserve, five organizations would keep all others out. */
+must_check int live_admits(size_t all, size_t of_caller, size_t of_org);
 
 struct live_stats {
 	uint64_t listeners, events, resyncs, refused;

@@ -265,6 +265,37 @@ def test_each_cluster_has_a_name_and_a_port(server, group):
 	make(server, group)
 
 
+def test_an_organization_has_a_share_of_the_ports(server):
+	"""64,512 ports are for all tenants, and one could take them all."""
+	org = server.seed({'name': unique('o'), 'projects': ['p'], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})[0]
+	owner, group = server.api_for(org['principals'][0]), org['projects'][0]['id']
+	server.control('engine', {'seconds': 0})
+	where = "kind = 'private_link_share' AND parent = '%s'" % org['id']
+
+	def share():
+		return sum(json.loads(body)['ports'] for body, in server.rows('SELECT body FROM doc WHERE ' + where))
+
+	def pretend(ports):
+		client.execute(server.data_dir, """UPDATE doc SET body = '{"ports":%d}', sum = NULL WHERE %s""" % (ports, where))
+
+	def small(name, provider):
+		ok(owner.post('/groups/%s/clusters' % group, json={'name': name, 'clusterType': 'REPLICASET', 'replicationSpecs': [{'regionConfigs': [
+			{'providerName': provider, 'regionName': REGIONS[provider], 'priority': 7, 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}), 201)
+	small('first', 'AWS')
+	small('second', 'AZURE')
+	make(owner, group)
+	assert share() == 1
+	pretend(4096)
+	refused(owner.post(base(group, 'endpointService'), json={'providerName': 'AZURE', 'region': REGIONS['AZURE']}), 409, 'TOO_MANY_PRIVATE_LINKS')
+	small('third', 'AWS')  # is made, and has no link
+	assert share() == 4096
+	pretend(1)
+	pass_time(server, lambda: all(c['stateName'] == 'IDLE' for c in ok(owner.get('/groups/%s/clusters' % group))['results']))
+	for name in ('third', 'second', 'first'):
+		ok(owner.delete('/groups/%s/clusters/%s' % (group, name)), 202)
+	pass_time(server, lambda: share() == 0)
+
+
 def test_services_are_changed(place):
 	server, group = place
 	service = ready(server, group, supportedRemoteRegions=['us-west-2'])

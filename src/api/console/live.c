@@ -202,7 +202,7 @@ static int refuse(struct call *c, int error)
 	               "Close some, or let one reader hand the events on."},
 	              {-EDQUOT, 429, LIVE_ORG_MAX, "TOO_MANY_EVENT_STREAMS", "The callers of this organization have",
 	               "Close some, or let one reader hand the events on."},
-	              {-EBUSY, 503, LIVE_MAX, "SERVICE_BUSY", "The service has",
+	              {-EBUSY, 503, LIVE_MAX - LIVE_RESERVE, "SERVICE_BUSY", "The service has more than",
 	               "Try again later, or read the lists of events."}};
 	if (error == -ESHUTDOWN) {
 		call_header(c, STR("retry-after"), STR("1"));

@@ -47,13 +47,14 @@ must_check int endpoints_changed(struct tx *tx, struct arena *a, struct str grou
 /* links.c */
 struct link {
 	struct doc doc;
-	struct str cluster, service, fault;
+	struct str cluster, service, fault, org; /* org: whose share of the ports it takes */
 	unsigned number, port;
 };
 /* All of the project. */
 must_check int links_load(struct tx *tx, struct arena *a, struct str group_id, struct link **ret_list,
                           size_t *ret_count);
-/* In a write: the project's clusters have links to the services in their regions, and no others. */
+/* In a write: the project's clusters have links to the services in their regions, and no others. -EDQUOT: the
+ * organization has its share of the ports, or there are none left. */
 must_check int links_settle(struct tx *tx, struct arena *a, struct str group_id);
 /* In a write: its relay cannot be opened, or can (`why` empty). -ENOENT: it is gone. */
 must_check int link_fault(struct tx *tx, struct arena *a, struct str link_id, struct str why);

@@ -12,6 +12,12 @@
 /* A letter for each port of all links, from the first on: x is taken. */
 #define PORTS_META "private_link_ports"
 #define PORTS_MAX 64512
+/* An organization's share, so that one tenant cannot take them all; the last ones are for those that have few. */
+#define ORG_PORTS_MAX 4096
+#define ORG_PORTS_FEW 64
+#define PORTS_RESERVE 8192
+#define SHARE_KIND "private_link_share" /* parent = organization, name = SHARE_NAME; {"ports"} */
+#define SHARE_NAME "ports"
 
 const char *link_location(struct arena *a, struct str region)
 {
@@ -35,6 +41,7 @@ int links_load(struct tx *tx, struct arena *a, struct str group_id, struct link 
 		                               .cluster = json_field(body, "cluster"),
 		                               .service = json_field(body, "service"),
 		                               .fault = json_field(body, "fault"),
+		                               .org = json_field(body, "org"),
 		                               .number = (unsigned)json_number(body, "number"),
 		                               .port = (unsigned)json_number(body, "port")};
 	}
@@ -53,15 +60,49 @@ static int ports_load(struct tx *tx, struct arena *a, struct buf *ret_ports)
 	return r == -ENOENT ? 0 : r;
 }
 
-static int port_take(struct tx *tx, struct arena *a, unsigned *ret_port)
+static int share_load(struct tx *tx, struct arena *a, struct str org_id, int64_t *ret_ports)
+{
+	struct doc d;
+	int r = tx_get_by_name(tx, a, SHARE_KIND, org_id, STR(SHARE_NAME), &d);
+	*ret_ports = r == 0 ? (int64_t)json_number(doc_json(a, d.body), "ports") : 0;
+	return r == -ENOENT ? 0 : r;
+}
+
+static int share_save(struct tx *tx, struct arena *a, struct str org_id, int64_t ports)
+{
+	return tx_set_by_name(tx, a, SHARE_KIND, org_id, STR(SHARE_NAME),
+	                      ports > 0 ? arena_printf(a, "{\"ports\":%lld}", (long long)ports) : STR_NONE);
+}
+
+static int share_take(struct tx *tx, struct arena *a, struct str org_id, size_t free_ports)
+{
+	int64_t ports = 0;
+	int r = share_load(tx, a, org_id, &ports);
+	if (r == 0 &&
+	    (ports >= ORG_PORTS_MAX || !free_ports || (free_ports <= PORTS_RESERVE && ports >= ORG_PORTS_FEW)))
+		r = -EDQUOT;
+	return r < 0 ? r : share_save(tx, a, org_id, ports + 1);
+}
+
+/* A link of before there were shares counts for nobody. */
+static int share_give(struct tx *tx, struct arena *a, struct str org_id)
+{
+	int64_t ports = 0;
+	int r = org_id.n ? share_load(tx, a, org_id, &ports) : 0;
+	return r < 0 || !ports ? r : share_save(tx, a, org_id, ports - 1);
+}
+
+static int port_take(struct tx *tx, struct arena *a, struct str org_id, unsigned *ret_port)
 {
 	struct buf ports = {0};
 	int r = ports_load(tx, a, &ports);
-	size_t at = 0;
+	size_t at = 0, taken = 0;
 	while (at < ports.n && ports.p[at] == 'x')
 		at++;
-	if (r == 0 && at >= PORTS_MAX)
-		r = -EDQUOT;
+	for (size_t i = 0; i < ports.n; i++)
+		taken += ports.p[i] == 'x';
+	if (r == 0)
+		r = share_take(tx, a, org_id, taken < PORTS_MAX ? PORTS_MAX - taken : 0);
 	if (r == 0 && at == ports.n)
 		buf_c(&ports, 'x');
 	else if (r == 0)
@@ -90,12 +131,16 @@ static int port_give(struct tx *tx, struct arena *a, unsigned port)
 static int link_drop(struct tx *tx, struct arena *a, const struct link *l)
 {
 	int r = port_give(tx, a, l->port);
+	if (r == 0)
+		r = share_give(tx, a, l->org);
 	return r < 0 ? r : tx_delete(tx, LINK_KIND, l->doc.id);
 }
 
 struct settling {
 	struct arena *arena;
 	struct str group_id, except; /* a cluster that is going */
+	struct str org_id;
+	bool lenient; /* a cluster beyond the organization's share does without a link */
 	struct doc *services;
 	size_t service_count;
 	struct link *links;
@@ -118,7 +163,7 @@ static unsigned number_free(const struct settling *s)
 static int link_make(struct tx *tx, struct settling *s, struct str cluster, struct str service)
 {
 	unsigned port, number = number_free(s);
-	int r = port_take(tx, s->arena, &port);
+	int r = port_take(tx, s->arena, s->org_id, &port);
 	if (r < 0)
 		return r;
 	json_t *body = json_new(s->arena);
@@ -126,13 +171,18 @@ static int link_make(struct tx *tx, struct settling *s, struct str cluster, stru
 	json_put_str(body, "service", service);
 	json_put(body, "number", json_integer(number));
 	json_put(body, "port", json_integer(port));
+	json_put_str(body, "org", s->org_id);
 	struct str name = arena_printf(s->arena, "%.*s/%.*s", STR_ARG(cluster), STR_ARG(service));
 	struct doc d = doc_new(s->arena, LINK_KIND, s->group_id, name, json_text(s->arena, body));
 	s->links = arena_grow(s->arena, s->links, s->link_count, s->link_count + 1, sizeof *s->links);
 	s->wanted = arena_grow(s->arena, s->wanted, s->link_count, s->link_count + 1, sizeof *s->wanted);
 	s->wanted[s->link_count] = true;
-	s->links[s->link_count++] = (struct link){
-	        .doc = d, .cluster = arena_dup(s->arena, cluster), .service = service, .number = number, .port = port};
+	s->links[s->link_count++] = (struct link){.doc = d,
+	                                          .cluster = arena_dup(s->arena, cluster),
+	                                          .service = service,
+	                                          .org = s->org_id,
+	                                          .number = number,
+	                                          .port = port};
 	return tx_insert(tx, &d);
 }
 
@@ -155,18 +205,28 @@ static int cluster_settle(struct tx *tx, void *ctx, const struct doc *doc)
 		}
 		if (!found)
 			r = link_make(tx, s, doc->id, s->services[i].id);
+		if (r == -EDQUOT && s->lenient) {
+			log_warn("cluster %.*s has no private link: its organization has no port left",
+			         STR_ARG(doc->id));
+			r = 0;
+		}
 	}
 	return r;
 }
 
-static int settle(struct tx *tx, struct arena *a, struct str group_id, struct str except)
+static int settle(struct tx *tx, struct arena *a, struct str group_id, struct str except, bool lenient)
 {
-	struct settling s = {.arena = a, .group_id = group_id, .except = except};
+	struct settling s = {.arena = a, .group_id = group_id, .except = except, .lenient = lenient};
+	struct doc project;
 	int r = tx_list_all(tx, a, SERVICE_KIND, group_id, &s.services, &s.service_count);
 	if (r == 0)
 		r = links_load(tx, a, group_id, &s.links, &s.link_count);
 	if (r < 0 || (!s.service_count && !s.link_count))
 		return r;
+	r = tx_get(tx, a, "project", group_id, &project);
+	if (r < 0 && r != -ENOENT) /* one that is going makes no links */
+		return r;
+	s.org_id = r == 0 ? project.parent : STR_NONE;
 	s.wanted = arena_new_array(a, bool, s.link_count + 1);
 	r = clusters_walk_group(tx, a, group_id, cluster_settle, &s);
 	bool mended = false;
@@ -181,7 +241,7 @@ static int settle(struct tx *tx, struct arena *a, struct str group_id, struct st
 
 int links_settle(struct tx *tx, struct arena *a, struct str group_id)
 {
-	return settle(tx, a, group_id, STR_NONE);
+	return settle(tx, a, group_id, STR_NONE, false);
 }
 
 int link_fault(struct tx *tx, struct arena *a, struct str link_id, struct str why)
@@ -216,12 +276,12 @@ int links_forget(struct tx *tx, struct arena *a, struct str group_id, struct str
 
 static int part_settle(struct tx *tx, struct arena *a, const struct cluster *cluster)
 {
-	return settle(tx, a, cluster->doc.parent, STR_NONE);
+	return settle(tx, a, cluster->doc.parent, STR_NONE, true);
 }
 
 static int part_removed(struct tx *tx, struct arena *a, const struct cluster *cluster)
 {
-	return settle(tx, a, cluster->doc.parent, cluster->doc.id);
+	return settle(tx, a, cluster->doc.parent, cluster->doc.id, true);
 }
 
 int consumers_load(struct tx *tx, struct arena *a, struct str service_id, struct cidr **ret_list, size_t *ret_count)

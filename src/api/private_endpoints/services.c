@@ -179,7 +179,13 @@ static int service_create(struct call *c, json_t *document)
 
 static int service_written(struct call *c, const struct doc *d, const struct doc *old)
 {
-	return old ? 0 : links_settle(c->tx, c->arena, c->group.id);
+	int r = old ? 0 : links_settle(c->tx, c->arena, c->group.id);
+	return r != -EDQUOT
+	               ? r
+	               : call_fail(
+	                         c, 409, "TOO_MANY_PRIVATE_LINKS",
+	                         "The service would link each cluster in its region, and the organization has as many "
+	                         "private links as it may have. Delete an endpoint service or a cluster first.");
 }
 
 /* One that has failed is tried again. */

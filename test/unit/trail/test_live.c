@@ -74,8 +74,21 @@ static void test_share_of_a_caller(struct live *l)
 	free(all);
 }
 
+/* Five organizations took all places. */
+static void test_shares(void)
+{
+	CHECK(live_admits(0, 0, 0) == 0);
+	CHECK(live_admits(600, LIVE_CALLER_MAX, 600) == -EMFILE && live_admits(2000, 0, LIVE_ORG_MAX) == -EDQUOT);
+	CHECK(live_admits(LIVE_MAX - LIVE_RESERVE - 1, LIVE_FEW, 500) == 0);
+	CHECK(live_admits(LIVE_MAX - LIVE_RESERVE, LIVE_FEW, LIVE_FEW) == -EBUSY);
+	CHECK(live_admits(LIVE_MAX - LIVE_RESERVE, 0, LIVE_FEW) == -EBUSY);
+	CHECK(live_admits(LIVE_MAX - LIVE_RESERVE, LIVE_FEW - 1, LIVE_FEW - 1) == 0);
+	CHECK(live_admits(LIVE_MAX, 0, 0) == -EBUSY);
+}
+
 int main(void)
 {
+	test_shares();
 	struct live *l;
 	fixture_setup();
 	CHECK(live_open(fx.service.store, &l) == 0);
