@@ -124,10 +124,9 @@ must_check int invitation_in_force(struct tx *tx, struct arena *a, const struct 
 must_check int invitation_add(struct call *c, struct member *i);
 must_check int invitation_update(struct tx *tx, struct arena *a, const struct member *old, const struct member *i);
 must_check int invitation_delete(struct tx *tx, struct arena *a, const struct member *i);
-/* For a project that goes to another organization: nobody is invited to it any more. */
-/* The invitations of a project that is being deleted. What invitations to the organization still say about it counts for
- * nothing, because a place that is not there is not read: so they are rewritten only where there are few. 100 deletions
- * that rewrote 200 invitations of 230 places each stopped all writes for 86 s. */
+/* The invitations of a project that is being deleted. What invitations to the organization still say about it counts
+ * for nothing, because a place that is not there is not read: so they are rewritten only where there are few. 100
+ * deletions that rewrote 200 invitations of 230 places each stopped all writes for 86 s. */
 must_check int invitations_delete_group(struct tx *tx, struct arena *a, struct str group_id);
 /* The same for a project that moves to another organization, and may come back: with too many, the call fails. */
 must_check int invitations_let_go(struct call *c, struct str group_id);
