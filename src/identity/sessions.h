@@ -6,9 +6,9 @@
  *
  *   "user_session"   id, parent = user; secret: SHA-256 of the cookie's secret as hexadecimal (empty: no browser's);
  *                    body {"expiresAt","idleSeconds","usedAt","address","agent","how","strong","provenAt"?,"stamps"?}
- *   "session_stamp"  id, parent = organization; body {"stamp","at"}: sessions that identity providers have begun for its
- *                    people are over when theirs is another. So all of them end by one small write: to look for them
- *                    among everybody's sessions made others' writes wait. None: the stamp is empty */
+ *   "session_stamp"  id, parent = organization; body {"stamp","at"}: sessions that identity providers have begun
+ *                    for its people are over when theirs is another. So all of them end by one small write: to look
+ *                    for them among everybody's sessions made others' writes wait. None: the stamp is empty */
 #ifndef STEWARD_IDENTITY_SESSIONS_H
 #define STEWARD_IDENTITY_SESSIONS_H
 
