@@ -12,7 +12,9 @@
                 take of sixty real and two thousand simulated clusters, and what series cost (about ten minutes);
                 and meter: what metering ten thousand nodes costs; and billing: cost queries over a year, and an
                 invoice of a million lines; and relay: pgbench through a private endpoint beside a direct connection; and live: events to 1,000
-                clients that listen; and console: its pages with 10,000 projects and 2,000 clusters
+                clients that listen; and console: its pages with 10,000 projects and 2,000 clusters; and
+                fairness: one tenant plays every rate to its limit, beside another's reads and writes, on both stores
+                (about twenty minutes; with --quick only what attacks have done)
   --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
                 both stores: store-get, store-creates, store-forward, store-pages (needs PostgreSQL, 20 GB below
                 /var/tmp and half an hour; with --quick a tenth of it)
@@ -26,11 +28,11 @@ instead of build/release/steward. Nothing here passes or fails: the table puts w
 The exit code is 1 only when something could not be measured or was answered wrongly."""
 import json, os, platform, resource, signal, subprocess, sys, time
 
-import against, backups, billing, live, metering, module, nodes, relay, sampling, servers, tools
+import against, backups, billing, fairness, live, metering, module, nodes, relay, sampling, servers, tools
 from figures import FIGURES as USUAL, Pair
 
 FIGURES = {**USUAL, **nodes.FIGURES, **backups.FIGURES, 'module': module.figure_module,
-	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'meter': metering.figure_meter, 'billing': billing.figure_billing, 'against': against.figure_against, **live.FIGURES}
+	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'meter': metering.figure_meter, 'billing': billing.figure_billing, 'against': against.figure_against, **live.FIGURES, **fairness.FIGURES}
 GROUPS = {'backups': list(backups.FIGURES)}
 MINUTES_MAX = {False: 15, True: 60}  # with --nodes
 minutes_max = MINUTES_MAX[False]
