@@ -256,6 +256,23 @@ void relays_keep(struct relays *all, const char *prefix, const char *const *name
 	pthread_mutex_unlock(&all->lock);
 }
 
+void relays_review(struct relays *all, relay_allowed *allowed, void *ctx)
+{
+	pthread_mutex_lock(&all->lock);
+	for (struct relay *r = all->list; r; r = r->next) {
+		struct relay_wish wish = {0};
+		if (!r->open || !allowed(ctx, r->name, &wish.allowed, &wish.allowed_count))
+			continue;
+		if (wish.allowed_count) {
+			allowed_set(r, &wish);
+			passes_cut(all, r, false);
+		} else {
+			relay_shut(all, r);
+		}
+	}
+	pthread_mutex_unlock(&all->lock);
+}
+
 struct relays_figures relays_figures(struct relays *all)
 {
 	struct relays_figures f = {.taken = atomic_load(&all->taken),

@@ -49,6 +49,11 @@ must_check int relay_open(struct relays *r, const struct relay_wish *wish, unsig
 /* Ends those whose names begin with the prefix and are none of `names`: their ports, and every connection. */
 void relays_keep(struct relays *r, const char *prefix, const char *const *names, size_t count);
 
+/* Asks of each open one who may use it now: true, with a list that is borrowed until the next question. False: it stays
+ * as it is. Nobody: it ends. When it returns, connections of those who may not any more have ended. */
+typedef bool relay_allowed(void *ctx, const char *name, const struct cidr **ret_list, size_t *ret_count);
+void relays_review(struct relays *r, relay_allowed *allowed, void *ctx);
+
 struct relays_figures relays_figures(struct relays *r);
 
 #endif

@@ -1,6 +1,9 @@
 """Private endpoints with real databases: the accepted consumer gets there by the private string, with the certificate verified
 by name; nobody else does, and after the endpoint's end nobody at all. In network namespaces, or, where those are out of
 reach, from loopback addresses."""
+import contextlib
+import os
+import signal
 import socket
 import subprocess
 
@@ -180,6 +183,49 @@ def test_a_port_that_is_taken(world):
 	until(lambda: world.server.get(world.path('clusters/side')).status_code == 404, seconds=120, what='the end of the other cluster')
 
 
+def standbys(world):
+	"""Their servers, and the processes that replay the log."""
+	rows = [line.split(None, 2) for line in subprocess.run(['ps', '-eo', 'pid=,ppid=,args='], capture_output=True, text=True).stdout.splitlines()]
+	servers = {pid for pid, _, args in rows if str(world.server.data_dir) in args and 'postgres -D' in args}
+	return [int(one) for pid, parent, args in rows if parent in servers and ': startup recovering' in args for one in (parent, pid)]
+
+
+def ends(session):
+	session.stdin.write('select 2;\n')
+	said = session.communicate()[0]
+	assert '2' not in said.split(), said
+
+
+def patched(world):
+	return ok(world.server.get(world.path('events'), params={'eventType': 'INTERFACE_ENDPOINT_PATCHED'}))['totalCount']
+
+
+def test_who_is_out_does_not_wait_for_a_node_that_hangs(world):
+	"""A deletion comes while the standbys hang, and the cluster's job for a change before it with them."""
+	string, hung, before = world.string(), standbys(world), patched(world)
+	session = world.wires.session(0, string)
+	session.stdin.write('select 1;\n')
+	session.stdin.flush()
+	assert len(hung) == 4 and session.stdout.readline().strip() == '1'
+	for pid in hung:
+		os.kill(pid, signal.SIGSTOP)
+	try:
+		world.accept(*world.wires.consumers)
+		until(lambda: patched(world) > before)
+		assert world.server.delete(world.endpoints + '/' + AWS).status_code in (204, 503)
+		ends(session)
+		for i in range(2):
+			world.gets_not(i, string)
+	finally:
+		for pid in hung:
+			with contextlib.suppress(ProcessLookupError):  # the service ends a server that hangs
+				os.kill(pid, signal.SIGCONT)
+	until(lambda: world.server.get(world.endpoints + '/' + AWS).status_code == 404, seconds=60)
+	ok(world.server.post(world.endpoints, json={'id': AWS}))
+	world.accept(world.wires.consumers[0])
+	until(lambda: world.wires.psql(0, string, 'select 42') == (True, '42'), seconds=60, what='another endpoint in its place')
+
+
 def test_after_the_end_nobody(world):
 	"""When DELETE has answered, what was open has ended, and nothing new gets in."""
 	string = world.string()
@@ -188,9 +234,7 @@ def test_after_the_end_nobody(world):
 	session.stdin.flush()
 	assert session.stdout.readline().strip() == '1'
 	ok(world.server.delete(world.endpoints + '/' + AWS), 204)
-	session.stdin.write('select 2;\n')
-	said = session.communicate()[0]
-	assert '2' not in said.split(), said
+	ends(session)
 	for i in range(2):
 		world.gets_not(i, string)
 	until(lambda: world.strings()['privateEndpoint'] == [], what='strings without it')

@@ -24,7 +24,8 @@ bool endpoint_is_available(const json_t *endpoint)
 
 int endpoints_changed(struct tx *tx, struct arena *a, struct str group_id)
 {
-	int r = access_ask(tx, a, group_id);
+	int r = relays_changed(tx, a);
+	r = r < 0 ? r : access_ask(tx, a, group_id);
 	return r < 0 ? r : network_changed(tx, a, group_id);
 }
 

@@ -74,6 +74,8 @@ struct ip relays_source(void);
 unsigned relays_port(unsigned port); /* of a link */
 /* Whether the address is one of this machine. */
 bool relays_can_listen(void);
+/* In a write: who may pass some relay has changed; each host looks within the second (private_endpoints_review()). */
+must_check int relays_changed(struct tx *tx, struct arena *a);
 int relays_apply(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id);
 
 #endif

@@ -1,5 +1,5 @@
-/* The relays of this host: for each cluster that is here, a port for each of its links, open to the accepted consumers
- * of the service. They are opened anew when the cluster's job finds it again after a start. */
+/* The relays of this host: for each cluster that is here, a port for each of its links, open to the accepted
+ * consumers of the service. They are opened anew when the cluster's job finds it again after a start. */
 #include "api/private_endpoints/endpoints.h"
 
 #include "base/buf.h"
@@ -8,19 +8,22 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Set before the jobs start, and not changed any more. */
+/* Set before the jobs start, and not changed any more, but for the last two. */
 static struct {
 	struct service *service;
 	struct relays *relays; /* NULL: none on this host */
 	char *address;         /* or NULL */
 	struct ip ip;
 	unsigned first, last;
-} here = {.first = 1024, .last = 65535};
+	pthread_mutex_t lock; /* from reading who may pass until the relays have it */
+	char changes[24];     /* of the store, as the relays have them; only for the main thread */
+} here = {.first = 1024, .last = 65535, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool relays_are_here(void)
 {
@@ -146,6 +149,65 @@ void private_endpoints_metrics(struct buf *b)
 		           rows[i].type, rows[i].name, (unsigned long long)rows[i].value);
 }
 
+/* --- who may pass no more
+ *
+ * * Jobs bring access to databases, one after the other for each cluster, and each waits for its nodes: where a
+ * standby hung while an endpoint was accepted, the deletion of that endpoint stood behind it, and its consumers
+ * went on passing. So the relays follow the store, whatever the jobs do: what is written counts changes, and each
+ * host looks when the count has moved. */
+#define CHANGES_META "private_endpoint_changes"
+
+int relays_changed(struct tx *tx, struct arena *a)
+{
+	struct str kept = STR("0");
+	uint64_t count = 0;
+	int r = tx_meta_get(tx, a, CHANGES_META, &kept);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (!str_to_u64(kept, UINT64_MAX - 1, &count))
+		count = 0;
+	return tx_meta_put(tx, CHANGES_META, arena_printf(a, "%llu", (unsigned long long)count + 1));
+}
+
+struct review {
+	struct tx *reader;
+	struct arena *arena;
+	int result;
+};
+
+static bool review_allowed(void *ctx, const char *name, const struct cidr **ret_list, size_t *ret_count)
+{
+	struct review *v = ctx;
+	const char *slash = strchr(name, '/');
+	struct cidr *list = NULL;
+	int r = slash ? consumers_load(v->reader, v->arena, str_of(slash + 1), &list, ret_count) : -EINVAL;
+	*ret_list = list;
+	v->result = r < 0 ? r : v->result;
+	return r == 0;
+}
+
+bool private_endpoints_review(struct tx *reader)
+{
+	struct review v = {.reader = reader};
+	struct str count = STR_NONE;
+	if (!here.relays)
+		return true;
+	v.arena = arena_new();
+	/* Held against relays_apply(), which must not open anew what it has read before this. */
+	pthread_mutex_lock(&here.lock);
+	tx_begin_read(reader);
+	int r = tx_meta_get(reader, v.arena, CHANGES_META, &count);
+	if (r == 0 && !str_is(count, here.changes)) {
+		relays_review(here.relays, review_allowed, &v);
+		if (v.result == 0)
+			str_copy(count, here.changes, sizeof here.changes);
+	}
+	tx_end_read(reader);
+	pthread_mutex_unlock(&here.lock);
+	arena_free(v.arena);
+	return (r == 0 || r == -ENOENT) && v.result == 0;
+}
+
 /* --- what is open */
 
 struct opening {
@@ -216,7 +278,8 @@ static void tell(const struct service *s, struct arena *a, const struct opening 
 		         STR_ARG(o->service_id));
 }
 
-static void opening_make(const struct service *s, struct arena *a, const struct opening *o)
+/* Why it cannot be opened, or nothing. */
+static struct str opening_make(struct arena *a, const struct opening *o)
 {
 	struct relay_wish wish = {.name = o->name,
 	                          .address = here.ip,
@@ -236,7 +299,7 @@ static void opening_make(const struct service *s, struct arena *a, const struct 
 	else if (r < 0)
 		why = arena_printf(a, "The relay cannot listen on %s:%u: %s. The operator of the service must mend it.",
 		                   here.address, wish.port, strerror(-r));
-	tell(s, a, o, why);
+	return why;
 }
 
 int relays_apply(const struct service *s, struct tx *reader, struct arena *a, struct str cluster_id)
@@ -246,20 +309,23 @@ int relays_apply(const struct service *s, struct tx *reader, struct arena *a, st
 	int r = 0;
 	if (!s->engine_ops->core->on_host)
 		return 0;
+	pthread_mutex_lock(&here.lock);
 	if (reader) {
 		tx_begin_read(reader);
 		r = openings_load(reader, a, cluster_id, &list, &count);
 		tx_end_read(reader);
 		tx_rest(reader);
 	}
-	if (r < 0)
-		return r;
 	const char **names = arena_new_array(a, const char *, count + 1);
+	struct str *whys = arena_new_array(a, struct str, count + 1);
 	for (size_t i = 0; i < count; i++)
 		names[i] = list[i].name;
-	if (here.relays)
+	if (here.relays && r == 0)
 		relays_keep(here.relays, arena_printf(a, "%.*s/", STR_ARG(cluster_id)).p, names, count);
-	for (size_t i = 0; i < count; i++)
-		opening_make(s, a, &list[i]);
-	return 0;
+	for (size_t i = 0; i < count && r == 0; i++)
+		whys[i] = opening_make(a, &list[i]);
+	pthread_mutex_unlock(&here.lock);
+	for (size_t i = 0; i < count && r == 0; i++)
+		tell(s, a, &list[i], whys[i]);
+	return r;
 }
