@@ -1,5 +1,5 @@
-/* `steward store copy`: from a machine's own store to the one that several nodes share, or back. `steward store reopen`:
- * the operator's word that a store that was moved so is used again. */
+/* `steward store copy`: from a machine's own store to the one that several nodes share, or back. `steward store
+ * reopen`: the operator's word that a store that was moved so is used again. */
 #include "api/clusters/clusters.h"
 #include "base/clock.h"
 #include "base/id.h"

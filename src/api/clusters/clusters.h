@@ -298,8 +298,8 @@ must_check int clusters_place_count(struct store *store);
 bool cluster_job_host(struct job_run *r, struct str *ret_host);
 /* In a store that was copied, before it is used: binds the clusters, and the jobs on them, to the host that they come
  * from (its id; empty: the one that each of them names). `shared`: several processes will use it; else all must be on
- * one host, because the others' databases could not be reached. Where engines have no hosts it does nothing. On failure:
- * a message on stderr, negative. */
+ * one host, because the others' databases could not be reached. Where engines have no hosts it does nothing. On
+ * failure: a message on stderr, negative. */
 must_check int clusters_settle(struct store *store, struct str host, bool shared);
 
 /* What befalls clusters by itself, from the engine to the project's events. */

@@ -500,6 +500,15 @@ int federation_left(struct tx *tx, struct arena *a, struct str org_id)
 	return sessions_end_federated(tx, a, org_id);
 }
 
+/* Of the people of each organization. */
+static int sessions_end_in(struct tx *tx, struct arena *a, const struct doc *orgs, size_t count)
+{
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = sessions_end_federated(tx, a, orgs[i].id);
+	return result;
+}
+
 int federation_distrust(struct tx *tx, struct arena *a, struct str federation_id, struct str domain)
 {
 	struct doc *docs, *orgs;
@@ -549,8 +558,8 @@ int federation_changed(struct tx *tx, struct arena *a, const struct doc *provide
 	if (!for_people || !vouches_anew(before, settings))
 		return 0;
 	int result = users_of(tx, a, provider, &orgs, &count);
-	for (size_t i = 0; result == 0 && i < count; i++)
-		result = sessions_end_federated(tx, a, orgs[i].id);
+	if (result == 0)
+		result = sessions_end_in(tx, a, orgs, count);
 	return result;
 }
 
