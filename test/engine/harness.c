@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define GROUP "65f000000000000000000abc"
 #define DOMAIN "db.example"
 
 const struct engine_ops *const ops = &engine_postgres;

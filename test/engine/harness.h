@@ -16,6 +16,7 @@
 /* Regions with a repository of their own. */
 #define REGION_COPIES "EU_COPIES"   /* in DIR/copies */
 #define REGION_HANGING "EU_HANGING" /* takes connections, and never answers */
+#define GROUP "65f000000000000000000abc"
 #define ID1 "65f0000000000000000000a1"
 #define ID3 "65f0000000000000000000a3"
 

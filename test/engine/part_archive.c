@@ -105,7 +105,7 @@ static bool shell(const char *format, ...)
 	vsnprintf(command, sizeof command, format, args);
 	va_end(args);
 	const char *argv[] = {"/bin/sh", "-c", command, NULL};
-	bool good = pg_process_run(&engine->user, argv, 60000) == 0;
+	bool good = pg_process_run(pg_user_of(engine, GROUP), argv, 60000) == 0;
 	if (!good)
 		fprintf(stderr, "%.200s: %s\n", command, pg_why_last());
 	return good;
@@ -323,7 +323,7 @@ static void scratch_make(void)
 	char path[100];
 	snprintf(path, sizeof path, "%s/scratch", dir);
 	CHECK(chmod(dir, 0711) == 0);
-	CHECK(pg_dir_make(&engine->user, path, true) == 0);
+	CHECK(pg_dir_make(pg_user_of(engine, GROUP), path, true) == 0);
 }
 
 /* A flipped byte is found before anything is recovered from it; a segment that is missing ends the window there. */
@@ -339,7 +339,7 @@ static void archive_damage(const struct base *b, const struct engine_source *of,
 	snprintf(path, sizeof path, "%s/backups/%s/%s/wal/%s/%s/0/00000001/%s", dir, of->region, of->group_id,
 	         of->cluster_id, of->incarnation, name);
 	snprintf(out, sizeof out, "%s/scratch/out", dir);
-	CHECK(pg_file_is(path) && pg_dir_make(&engine->user, out, true) == 0);
+	CHECK(pg_file_is(path) && pg_dir_make(pg_user_of(engine, GROUP), out, true) == 0);
 	snprintf(command, sizeof command,
 	         "cp %s %s/kept && printf '\\377\\000' | dd of=%s bs=1 seek=200 conv=notrunc status=none", path, out,
 	         path);
@@ -1066,7 +1066,7 @@ static void fetched_ahead(void)
 	struct pg_target to = {
 	        .timeline = 1, .time_us = 1, .least = 90 * PG_SEGMENT + 100, .end = 95 * PG_SEGMENT + 24};
 	snprintf(out, sizeof out, "%s/scratch/ahead", dir);
-	CHECK(pg_dir_make(&engine->user, out, true) == 0);
+	CHECK(pg_dir_make(pg_user_of(engine, GROUP), out, true) == 0);
 	int64_t began = clock_mono_us();
 	CHECK(pg_fetch_begin(engine, &of, "0", 1, PG_SEGMENT, &to, out, &p, &why) == 0);
 	CHECK(has_segment(out, 1) && has_segment(out, 4) && segment_comes(out, 65));
@@ -1080,7 +1080,7 @@ static void fetched_ahead(void)
 	/* To a position; the server tells nothing. */
 	to = (struct pg_target){
 	        .timeline = 1, .lsn = 80 * PG_SEGMENT + 10, .least = 80 * PG_SEGMENT + 10, .end = 81 * PG_SEGMENT + 24};
-	CHECK(pg_dir_make(&engine->user, out, true) == 0);
+	CHECK(pg_dir_make(pg_user_of(engine, GROUP), out, true) == 0);
 	CHECK(pg_fetch_begin(engine, &of, "0", 1, PG_SEGMENT, &to, out, &p, &why) == 0 && fetch_ends(p));
 	CHECK(pg_fetch_end(p, &why) == 0 && has_segment(out, 80) && !has_segment(out, 81));
 	pg_wal_name(1, 80, true, name);
@@ -1088,7 +1088,7 @@ static void fetched_ahead(void)
 	CHECK(pg_file_read(path, PG_SEGMENT, &text) == 0 && stat(path, &st) == 0 && st.st_size == PG_SEGMENT);
 	CHECK(memcmp(text, name, 10) == 0 && text[10] == 0 && text[11] == 0);
 	free(text);
-	CHECK(pg_tree_remove(out) == 0 && pg_dir_make(&engine->user, out, true) == 0);
+	CHECK(pg_tree_remove(out) == 0 && pg_dir_make(pg_user_of(engine, GROUP), out, true) == 0);
 	/* Somebody has put other names of a file there. */
 	snprintf(victim, sizeof victim, "%s/scratch/victim", dir);
 	int fd = open(victim, O_WRONLY | O_CREAT | O_EXCL, 0640);
@@ -1100,14 +1100,15 @@ static void fetched_ahead(void)
 	}
 	CHECK(pg_archive_fetch(engine, &of, "0", 1, PG_SEGMENT, &to, out, &why) == 0);
 	CHECK(stat(victim, &st) == 0 && st.st_nlink == 1 && st.st_uid == geteuid() && st.st_size == 5);
-	CHECK(unlink(victim) == 0 && pg_tree_remove(out) == 0 && pg_dir_make(&engine->user, out, true) == 0);
+	CHECK(unlink(victim) == 0 && pg_tree_remove(out) == 0 &&
+	      pg_dir_make(pg_user_of(engine, GROUP), out, true) == 0);
 	/* It is stopped, and it fails: nothing of what was held back is shown. */
 	to = (struct pg_target){
 	        .timeline = 1, .time_us = 1, .least = 60 * PG_SEGMENT + 100, .end = 95 * PG_SEGMENT + 24};
 	CHECK(pg_fetch_begin(engine, &of, "0", 1, PG_SEGMENT, &to, out, &p, &why) == 0);
 	int stopped = pg_fetch_end(p, &why);
 	CHECK(stopped == -ECANCELED || stopped == 0);
-	CHECK(pg_tree_remove(out) == 0 && pg_dir_make(&engine->user, out, true) == 0);
+	CHECK(pg_tree_remove(out) == 0 && pg_dir_make(pg_user_of(engine, GROUP), out, true) == 0);
 	pg_wal_name(1, 93, true, name);
 	snprintf(path, sizeof path, "%s/backups/%s/%s/wal/%s/%s/0/00000001/%s", dir, of.region, of.group_id,
 	         of.cluster_id, of.incarnation, name);
