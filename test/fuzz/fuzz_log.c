@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define FILES 3
+#define STEPS 5 /* of one line, then of two ...; the rest at once */
 #define LONG_BYTES 270000
 #define ALL_BYTES (PG_LOG_LINE_MAX - 1) /* no line is passed over for its length */
 
@@ -105,9 +106,9 @@ static void cursor_holds(void)
 	struct lines once = {.most = SIZE_MAX}, steps = {.most = 1}, back = {.most = SIZE_MAX, .backwards = true};
 	struct pg_log_cursor c = {.offset = 0}, s = {.offset = 0};
 	HOLDS(pg_log_follow(folder, &c, line_take, &once) == 0);
-	while (pg_log_follow(folder, &s, line_take, &steps) == 1 && steps.most < 50)
+	while (pg_log_follow(folder, &s, line_take, &steps) == 1 && steps.most < STEPS)
 		steps.most++;
-	if (steps.most == 50) { /* many lines: the rest at once */
+	if (steps.most == STEPS) { /* many lines: the rest at once */
 		steps.most = SIZE_MAX;
 		HOLDS(pg_log_follow(folder, &s, line_take, &steps) == 0);
 	}
@@ -166,7 +167,7 @@ static void ranges_hold(bool redact)
 	given_hold(&once, &again);
 	HOLDS(pg_log_range(folder, &log, &step, piece_take, &steps) == 0);
 	for (step.from = step.to; step.more; step.from = step.to) {
-		steps.most = steps.most < 50 ? steps.most + 1 : SIZE_MAX;
+		steps.most = steps.most < STEPS ? steps.most + 1 : SIZE_MAX;
 		HOLDS(pg_log_range(folder, &log, &step, piece_take, &steps) == 0);
 	}
 	given_hold(&once, &steps);
