@@ -64,12 +64,17 @@ int known_places_read(struct tx *tx, struct arena *a, struct str org_id, struct 
 	return 0;
 }
 
+bool known_places_have(const struct known_places *known, struct str id)
+{
+	return json_object_getn(known->ids, id.p, id.n);
+}
+
 static int place_read(struct tx *tx, struct arena *a, const struct known_places *known, struct member *i,
                       struct place p)
 {
 	if (!known || !str_eq(known->org_id, i->org_id))
 		return member_add_place(tx, a, i, p);
-	if (json_object_getn(known->ids, p.id.p, p.id.n))
+	if (known_places_have(known, p.id))
 		i->places[i->place_count++] = p;
 	return 0;
 }
@@ -197,9 +202,15 @@ static int places_list(struct tx *tx, struct arena *a, const struct member *old,
 	size_t count = member_changes(a, old, i, &changes);
 	struct str body = arena_printf(a, "{\"invitationId\":\"%.*s\"}", STR_ARG(i->id));
 	int result = 0;
-	for (size_t k = 0; result == 0 && k < count; k++)
-		result = tx_set_by_name(tx, a, changes[k].is_team ? "team_pending" : "group_pending", changes[k].id,
-		                        i->user_id, changes[k].is ? body : STR_NONE);
+	for (size_t k = 0; result == 0 && k < count; k++) {
+		const char *kind = changes[k].is_team ? "team_pending" : PENDING_KIND;
+		struct doc d = doc_new(a, kind, changes[k].id, i->user_id, body);
+		/* A new place has no document yet: that is not asked, because each question is a round trip. */
+		result = !changes[k].was ? tx_insert(tx, &d) : -EEXIST;
+		if (result == -EEXIST)
+			result =
+			        tx_set_by_name(tx, a, kind, changes[k].id, i->user_id, changes[k].is ? body : STR_NONE);
+	}
 	return result;
 }
 

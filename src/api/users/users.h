@@ -112,6 +112,7 @@ must_check int invitation_of_doc(struct tx *tx, struct arena *a, const struct do
 /* The same where many are read: which places there are is read once. */
 struct known_places;
 must_check int known_places_read(struct tx *tx, struct arena *a, struct str org_id, struct known_places **ret_places);
+bool known_places_have(const struct known_places *known, struct str id);
 must_check int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d,
                                        const struct known_places *known, struct member *ret_invitation);
 /* As it is kept. */
