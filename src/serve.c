@@ -269,6 +269,7 @@ static int prepare(struct server *s)
 	v->test_control = c->test_control;
 	password_cheap(c->test_control);
 	v->started_us = clock_mono_us();
+	v->started_ms = clock_now_ms();
 	v->org_creation = str_is(str_of(c->org_creation), "any")    ? ORG_CREATION_ANY
 	                  : str_is(str_of(c->org_creation), "none") ? ORG_CREATION_NONE
 	                                                            : ORG_CREATION_OWNERS;

@@ -82,6 +82,7 @@ struct service {
 	_Atomic bool draining;            /* SIGTERM came: /readyz says no */
 	struct http_server *_Atomic http; /* set once the edge runs; NULL before */
 	int64_t started_us;               /* clock_mono_us() at the start */
+	int64_t started_ms;               /* clock_now_ms() then */
 	/* About changes of users, networks and roles: failed attempts to bring them to a cluster, clusters whose last
 	 * attempt failed, and answers that said that the change is not in force. */
 	_Atomic uint64_t access_failures, access_behind, access_unconfirmed;

@@ -353,16 +353,20 @@ static const struct command commands[] = {
         {"repository",
          "steward repository check [--sample SHARE] [--region NAME] [--project ID]\n"
          "       steward repository usage [--region NAME] [--project ID]\n"
+         "       steward repository unknown [--region NAME] [--project ID]\n"
+         "       steward repository adopt [--region NAME] [--project ID]\n"
          "       steward repository prove CLUSTER [--snapshot ID]",
          "verify the backups of the databases, or see their space",
          "check reads the backups, all of them or a random share, beside a running service too. Every byte is held\n"
          "against what was written; a fault names the object and the snapshots that need it. usage tells how many "
          "bytes\n"
-         "each project's snapshots and log take. prove has the running service restore a cluster's newest snapshot, or "
+         "each project's snapshots and log take. unknown lists snapshots that lie there and are not in the catalogue:\n"
+         "the store is an older copy; adopt brings them into it again, for 30 days. prove has the running service "
+         "restore a cluster's newest snapshot, or "
          "another,\n"
          "into a server that is thrown away, and check it there; \"steward backups show\" and the log tell what was "
          "found.\n"
-         "Exit code: 0 clean, 1 faults found or nothing to prove, 2 they cannot be read.",
+         "Exit code: 0 clean, 1 faults or unknown snapshots found, or nothing to prove, 2 they cannot be read.",
          repository_options, &repository_option_count,
          "Examples:\n"
          "  steward repository check --data /var/lib/steward --sample 5%\n"

@@ -346,3 +346,30 @@ void manifest_for_postgres(struct buf *out, const struct manifest_file *files, s
 	hex_encode(hash, sizeof hash, hex);
 	buf_printf(out, "\"Manifest-Checksum\": \"%s\"}\n", hex);
 }
+
+struct snapshot_list {
+	repo_snapshot_visit *visit;
+	void *ctx;
+	char last[OBJECT_NAME];
+};
+
+/* "manifests/CLUSTER/SNAPSHOT/SET": sets of one are listed one after the other. */
+static int snapshot_listed(void *ctx, const struct object_info *info)
+{
+	struct snapshot_list *l = ctx;
+	struct str cluster, snapshot, rest = str_of(info->name + strlen("manifests/"));
+	char name[OBJECT_NAME];
+	if (!str_cut(rest, '/', &cluster, &rest) || !str_cut(rest, '/', &snapshot, &rest))
+		return 0;
+	snprintf(name, sizeof name, "%.*s/%.*s", STR_ARG(cluster), STR_ARG(snapshot));
+	if (strcmp(name, l->last) == 0)
+		return 0;
+	memcpy(l->last, name, sizeof name);
+	return l->visit(l->ctx, cluster, snapshot, info->modified_ms);
+}
+
+int repo_snapshots(struct repository *r, repo_snapshot_visit *visit, void *ctx)
+{
+	struct snapshot_list l = {.visit = visit, .ctx = ctx};
+	return object_list(r, "manifests/", snapshot_listed, &l);
+}

@@ -106,6 +106,9 @@ const char *repo_manifest_key(const struct repo_manifest *m);
 /* The names of the sets of a snapshot; -ENOENT: there is none. */
 must_check int repo_sets(struct repository *r, struct arena *a, const char *cluster, const char *snapshot,
                          struct str **ret_sets, size_t *ret_count);
+/* All snapshots, each once. */
+typedef int repo_snapshot_visit(void *ctx, struct str cluster, struct str snapshot, int64_t modified_ms);
+must_check int repo_snapshots(struct repository *r, repo_snapshot_visit *visit, void *ctx);
 must_check int repo_manifest_delete(struct repository *r, const char *cluster, const char *snapshot);
 
 struct repo_progress {
@@ -173,6 +176,11 @@ struct repo_keep {
 	/* Objects that are younger, by the object store's clock, are left alone: a snapshot may have been taken since
 	 * the list of those that are kept was made. */
 	int64_t young_ms;
+	/* Whether what has that id (of a snapshot, of a log's incarnation) and is not listed was made behind the back
+	 * of whoever made the list, and stays; snapshots of the kind are told of. NULL: nothing is. */
+	bool (*stranger)(void *ctx, struct str id);
+	void (*stranger_found)(void *ctx, struct str name); /* "CLUSTER/SNAPSHOT" */
+	void *stranger_ctx;
 	/* clock_boot_us() before the list was made; 0: not known. -ESTALE: too long ago for young_ms. */
 	int64_t read_us;
 };

@@ -48,6 +48,7 @@ struct sweep {
 	struct swept_pack *packs;
 	size_t pack_count, pack_room;
 	struct object_info hour; /* the last that was not needed */
+	const char *stranger;    /* the last snapshot that was told */
 	unsigned steps;
 	struct repo_swept swept;
 };
@@ -91,6 +92,20 @@ static int doomed_delete(struct sweep *s, uint64_t *count)
 	return result;
 }
 
+static bool is_stranger(const struct sweep *s, struct str id)
+{
+	return s->keep->stranger && s->keep->stranger(s->keep->stranger_ctx, id);
+}
+
+/* One of several sets, which are listed one after the other, tells of the snapshot. */
+static void stranger_note(struct sweep *s, const char *snapshot)
+{
+	if (s->stranger && strcmp(s->stranger, snapshot) == 0)
+		return;
+	s->stranger = snapshot;
+	s->keep->stranger_found(s->keep->stranger_ctx, str_of(snapshot));
+}
+
 static int manifest_listed(void *ctx, const struct object_info *info)
 {
 	struct sweep *s = ctx;
@@ -101,8 +116,12 @@ static int manifest_listed(void *ctx, const struct object_info *info)
 	bool kept = s->keep->snapshot_count &&
 	            bsearch(&snapshot, s->kept, s->keep->snapshot_count, sizeof(*s->kept), text_compare);
 	if (!kept && !is_young(s, info->modified_ms)) {
-		doom(s, info);
-		return 0;
+		const char *slash = strchr(snapshot, '/');
+		if (!slash || !is_stranger(s, str_of(slash + 1))) {
+			doom(s, info);
+			return 0;
+		}
+		stranger_note(s, snapshot);
 	}
 	if (s->manifest_count == s->manifest_room) {
 		size_t room = s->manifest_room ? s->manifest_room * 2 : 64;
@@ -147,6 +166,8 @@ static int wal_listed(void *ctx, const struct object_info *info)
 	    !str_cut(rest, '/', &set, &rest) || is_young(s, info->modified_ms))
 		return 0;
 	const struct repo_keep_wal *rule = wal_rule(s, cluster, incarnation, set);
+	if (!rule && is_stranger(s, incarnation))
+		return 0;
 	bool below = str_cut(rest, '/', &folder, &segment), seconds = below && str_is(folder, "seconds");
 	bool in_timeline = below && !seconds && segment.n >= 24;
 	if (!rule || (rule->from && in_timeline && memcmp(segment.p + 8, rule->from, 16) < 0))

@@ -112,6 +112,11 @@ struct snapshot_wish {
 /* In a write: queued, with its job. */
 must_check int snapshot_take(struct tx *tx, struct arena *a, struct backup_line *line, const struct snapshot_wish *wish,
                              struct snapshot *ret_snapshot);
+/* In a write, for the operator's command: one that lies in the repository comes back into the catalogue, for 30 days or
+ * what the compliance policy asks for; as a copy, where the catalogue has it of another region. -ENOENT: there is no
+ * line of its cluster. -EEXIST: it is there. */
+must_check int snapshot_adopt(struct tx *tx, struct arena *a, const struct engine_source *of,
+                              const struct engine_snapshot *made);
 /* In a write: its document goes, and the engine forgets it, with its copies. */
 must_check int snapshot_delete(struct tx *tx, struct arena *a, const struct snapshot *s);
 /* Takes the copy in that region away. */

@@ -8,7 +8,7 @@
 
 static struct {
 	struct backup_figures each_minute;
-	uint64_t repository_bytes;
+	uint64_t repository_bytes, unknown;
 	int64_t window_ms;
 } shown = {.window_ms = -1};
 static pthread_mutex_t shown_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,9 +62,10 @@ void backup_figures_show(const struct backup_figures *f)
 	pthread_mutex_unlock(&shown_lock);
 }
 
-void backup_figures_swept(uint64_t repository_bytes, int64_t window_ms)
+void backup_figures_swept(uint64_t repository_bytes, uint64_t unknown, int64_t window_ms)
 {
 	pthread_mutex_lock(&shown_lock);
+	shown.unknown = unknown;
 	shown.repository_bytes = repository_bytes;
 	shown.window_ms = window_ms;
 	pthread_mutex_unlock(&shown_lock);
@@ -82,7 +83,7 @@ void backup_figures_write(struct buf *b, const struct service *s)
 		return;
 	pthread_mutex_lock(&shown_lock);
 	const struct backup_figures f = shown.each_minute;
-	uint64_t bytes = shown.repository_bytes;
+	uint64_t bytes = shown.repository_bytes, unknown = shown.unknown;
 	int64_t window_ms = shown.window_ms;
 	pthread_mutex_unlock(&shown_lock);
 	metrics_number(b, "steward_backup_clusters", "gauge", "Clusters on this host that shall have backups.",
@@ -108,6 +109,9 @@ void backup_figures_write(struct buf *b, const struct service *s)
 		               "Since the last drill that succeeded of the cluster that has waited longest for one.",
 		               seconds_since(f.proven_ms));
 	metrics_number(b, "steward_backup_drills_failed", "gauge", "Clusters whose last drill failed.", f.unproven);
+	metrics_number(b, "steward_backup_unknown_snapshots", "gauge",
+	               "Snapshots in the repositories that the catalogue does not have: the store is an older copy.",
+	               unknown);
 	metrics_number(b, "steward_backup_repository_bytes", "gauge", "What all backups take in the repositories.",
 	               bytes);
 }

@@ -20,7 +20,8 @@ must_check int backup_taken(struct tx *tx, struct arena *a, const struct backup_
 must_check int backup_figures_add(struct tx *tx, struct arena *a, const struct backup_line *line,
                                   struct backup_figures *f);
 void backup_figures_show(const struct backup_figures *f);
-/* With each sweep: all that lies in the repositories, and the shortest window; negative: no cluster has one. */
-void backup_figures_swept(uint64_t repository_bytes, int64_t window_ms);
+/* With each sweep: all that lies in the repositories, snapshots of it that the catalogue does not have, and the
+ * shortest window; negative: no cluster has one. */
+void backup_figures_swept(uint64_t repository_bytes, uint64_t unknown, int64_t window_ms);
 
 #endif

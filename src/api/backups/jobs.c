@@ -61,7 +61,7 @@ static int begin_save(struct tx *tx, struct job_run *r)
 	                                 t.snapshot.doc.id);
 }
 
-static json_t *sets_json(const struct engine_snapshot *made)
+json_t *snapshot_sets_json(const struct engine_snapshot *made)
 {
 	json_t *sets = json_array();
 	for (size_t i = 0; i < made->set_count; i++) {
@@ -115,7 +115,7 @@ static int taken_save(struct tx *tx, struct job_run *r)
 	json_put(s->plan, "ended", json_integer(clock_now_ms()));
 	json_put(s->plan, "bytes", json_integer((json_int_t)made->bytes));
 	json_put(s->plan, "stored", json_integer((json_int_t)made->stored));
-	json_put(s->plan, "sets", sets_json(made));
+	json_put(s->plan, "sets", snapshot_sets_json(made));
 	json_put(s->plan, "units", json_integer(done->units));
 	json_put(s->plan, "standby", json_boolean(made->from_standby));
 	json_put_z(s->plan, "dataKey", made->data_key);

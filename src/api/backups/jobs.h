@@ -66,6 +66,8 @@ int64_t schedule_next(const json_t *schedule, int64_t after_ms);
 bool backup_is_running(const struct backup_line *line);
 /* What the schedule adds to the retention of that frequency. */
 int64_t schedule_extra_ms(const json_t *schedule, int frequency);
+/* What a snapshot's plan has of its positions. */
+json_t *snapshot_sets_json(const struct engine_snapshot *made);
 /* Links for a snapshot to its line: what the snapshot's frequency is. */
 int snapshot_frequency(const struct snapshot *s);
 

@@ -4,6 +4,7 @@
 #include "api/backups/jobs.h"
 #include "api/backups/keep.h"
 #include "api/backups/protection.h"
+#include "api/backups/strangers.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -35,6 +36,7 @@ static void sets_read(struct arena *a, const struct snapshot *s, struct kept_sna
 struct gathering {
 	struct arena *arena;
 	struct str region;
+	struct strangers *strangers;
 	struct kept_snapshot *snapshots;
 	struct kept_line *lines;
 	size_t snapshot_count, snapshot_room, line_count, line_room;
@@ -92,9 +94,14 @@ static int line_gather(struct tx *tx, struct gathering *g, const struct doc *d)
 	bool copying = r == 0 && !copy.failed;
 	r = r == -ENOENT ? 0 : r;
 	r = r < 0 ? r : snapshots_of(tx, g->arena, d->id, &list, &count);
-	for (size_t i = 0; r == 0 && i < count; i++)
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		strangers_know(g->strangers, list[i].doc.id);
 		if (!snapshot_is(&list[i], "failed"))
 			snapshot_add(g, &list[i], copying);
+	}
+	strangers_know(g->strangers, json_field(line.body, "incarnation"));
+	for (size_t i = 0; i < json_array_size(ended); i++)
+		strangers_know(g->strangers, json_field(json_array_get(ended, i), "id"));
 	r = r < 0 ? r : protection_log(tx, g->arena, &line, &window);
 	if (r < 0 || !has_log(&line, g->region))
 		return r;
@@ -107,23 +114,29 @@ static int line_gather(struct tx *tx, struct gathering *g, const struct doc *d)
 
 /* In a read of its own: a snapshot that is asked for later is younger than what a sweep touches. */
 static int keep_load(struct job_run *r, struct arena *a, struct str group_id, struct str region,
-                     struct repo_keep *ret_keep)
+                     struct repo_keep *ret_keep, struct strangers **ret_strangers)
 {
 	struct gathering g = {.arena = a, .region = region};
 	struct doc *docs;
 	size_t count = 0;
 	int64_t began_us = clock_boot_us();
 	tx_begin_read(r->reader);
-	int result = tx_list_all(r->reader, a, LINE_KIND, group_id, &docs, &count);
+	int result = strangers_new(r->reader, a, &g.strangers);
+	if (result == 0)
+		result = tx_list_all(r->reader, a, LINE_KIND, group_id, &docs, &count);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = line_gather(r->reader, &g, &docs[i]);
 	tx_end_read(r->reader);
 	tx_rest(r->reader);
 	if (result == 0)
 		keep_make(a, g.snapshots, g.snapshot_count, g.lines, g.line_count, clock_now_ms(), ret_keep);
-	if (result == 0)
-		ret_keep->read_us = began_us;
-	return result;
+	if (result < 0)
+		return result;
+	ret_keep->read_us = began_us;
+	ret_keep->stranger = strangers_is;
+	ret_keep->stranger_found = strangers_tell;
+	ret_keep->stranger_ctx = *ret_strangers = g.strangers;
+	return 0;
 }
 
 /* --- which projects, in which regions */
@@ -140,7 +153,8 @@ struct places {
 	json_t *young; /* and of clusters that shall have backups and have no line: made by an older version */
 	struct engine_source *windows; /* of this host's clusters whose log is kept */
 	size_t window_count, window_room;
-	uint64_t bytes; /* that lie in the repositories */
+	uint64_t bytes;   /* that lie in the repositories */
+	uint64_t unknown; /* snapshots that lie there, and the catalogue does not have */
 };
 #define YOUNG_MAX 500 /* what is written down at once holds up other writes */
 
@@ -251,13 +265,15 @@ static int64_t window_shortest(struct job_run *r, const struct places *p)
 	return shortest;
 }
 
-static void place_sweep(struct job_run *r, const struct place *at, uint64_t *bytes)
+static void place_sweep(struct job_run *r, const struct place *at, uint64_t *bytes, uint64_t *unknown)
 {
 	const struct service *s = r->ctx;
 	struct arena *a = arena_new();
 	struct repo_keep keep;
 	struct repo_swept swept = {0};
-	int result = keep_load(r, a, at->group_id, at->region, &keep);
+	struct strangers *strangers = NULL;
+	struct str names;
+	int result = keep_load(r, a, at->group_id, at->region, &keep, &strangers);
 	if (result == 0)
 		result = s->engine_ops->backup->sweep(s->engine_state, arena_z(a, at->region), arena_z(a, at->group_id),
 		                                      &keep, &swept);
@@ -267,6 +283,15 @@ static void place_sweep(struct job_run *r, const struct place *at, uint64_t *byt
 	else if (swept.bytes_freed)
 		log_info("backups of project %.*s in %.*s: %llu bytes freed", STR_ARG(at->group_id),
 		         STR_ARG(at->region), (unsigned long long)swept.bytes_freed);
+	size_t told = strangers ? strangers_told(strangers, &names) : 0;
+	*unknown += told;
+	if (told)
+		log_warn("backups of project %.*s in %.*s: the catalogue does not have %zu snapshots that were made "
+		         "while no "
+		         "service ran on this store, so it is an older copy; they are kept: %.*s. See `steward "
+		         "repository "
+		         "unknown`",
+		         STR_ARG(at->group_id), STR_ARG(at->region), told, STR_ARG(names));
 	if (result < 0 && s->engine_ops->backup->usage(s->engine_state, arena_z(a, at->region),
 	                                               arena_z(a, at->group_id), &swept.bytes_kept) < 0)
 		swept.bytes_kept = 0;
@@ -295,11 +320,11 @@ int sweep_step(struct job_run *r)
 	tx_end_read(r->reader);
 	tx_rest(r->reader);
 	for (size_t i = 0; result == 0 && i < p->count && !*job_stop(r); i++)
-		place_sweep(r, &p->list[i], &p->bytes);
+		place_sweep(r, &p->list[i], &p->bytes, &p->unknown);
 	if (result == 0 && *job_stop(r))
 		return -ECANCELED;
 	if (result == 0)
-		backup_figures_swept(p->bytes, window_shortest(r, p));
+		backup_figures_swept(p->bytes, p->unknown, window_shortest(r, p));
 	r->save = over_save;
 	r->save_ctx = p;
 	return result < 0 ? result : JOB_DONE;
@@ -339,7 +364,7 @@ static int visit_archive(struct tx *tx, void *ctx, const struct doc *d)
 static int archives_save(struct tx *tx, struct job_run *r)
 {
 	const struct archives *w = r->save_ctx;
-	int result = 0;
+	int result = periods_note(tx, r->arena, ((const struct service *)r->ctx)->started_ms);
 	for (size_t i = 0; result == 0 && i < w->count; i++) {
 		bool behind = w->list[i].behind;
 		struct backup_line line;

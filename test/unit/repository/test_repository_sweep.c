@@ -130,6 +130,47 @@ static void test_by_hand(struct repositories *all)
 	repository_put(r);
 }
 
+struct strange {
+	unsigned told;
+	char name[64];
+};
+
+static bool strange_is(void *ctx, struct str id)
+{
+	(void)ctx;
+	return str_starts(id, STR("x"));
+}
+
+static void strange_found(void *ctx, struct str name)
+{
+	struct strange *s = ctx;
+	s->told++;
+	str_copy(name, s->name, sizeof s->name);
+}
+
+/* What was made behind the catalogue's back stays, with its chunks and its log; what the catalogue has deleted goes. */
+static void test_strangers(struct repositories *all)
+{
+	struct repository *r = get(all, "STRANGE");
+	struct model models[SNAPSHOTS] = {{.seeds = {1, 2, 3, 4, 5, 6}}, {.seeds = {1, 7, 8, 9, 10, 11}}};
+	struct repo_line known = {"c1", "i1", "set0"}, strange = {"c1", "x1", "set0"};
+	struct strange seen = {0};
+	struct repo_swept swept = {0};
+	struct repo_keep keep = {.stranger = strange_is, .stranger_found = strange_found, .stranger_ctx = &seen};
+	char *bytes = NULL;
+	size_t n = 0;
+	CHECK(snapshot_write(r, &models[0], "x0-0") == 0);
+	CHECK(snapshot_write(r, &models[1], "s1-0") == 0);
+	CHECK(repo_wal_put(r, &known, "000000010000000000000001", "segment", 7) == 0);
+	CHECK(repo_wal_put(r, &strange, "000000010000000000000001", "segment", 7) == 0);
+	CHECK(repo_sweep(r, &keep, &swept) == 0 && swept.manifests == 1 && swept.segments == 1);
+	CHECK(seen.told == 1 && strcmp(seen.name, "c1/x0-0") == 0);
+	CHECK(snapshot_is(r, &models[0], "x0-0") && is_clean(r));
+	CHECK(repo_wal_get(r, &strange, "000000010000000000000001", 4096, &bytes, &n) == 0);
+	free(bytes);
+	repository_put(r);
+}
+
 static void test_wal(struct repositories *all)
 {
 	struct repository *r = get(all, "WAL");
@@ -470,6 +511,7 @@ int main(void)
 		dice_state ^= strtoull(seed, NULL, 10) * 0x9e3779b97f4a7c15ULL;
 	struct repositories *all = places_open(7);
 	test_by_hand(all);
+	test_strangers(all);
 	test_wal(all);
 	test_hours(all);
 	if (!on_s3())

@@ -1,0 +1,62 @@
+"""A service that is started on an older copy of its store: snapshots that were taken since then stay, are named, and come back into
+the catalogue."""
+import contextlib, os, shutil, sqlite3
+
+import pytest
+
+import databases
+from client import REMOTE, cli, metric, ok
+from databases import allow, shape, until
+from ledger import take
+
+pytestmark = [pytest.mark.skipif(not databases.installed(), reason='PostgreSQL is not installed'),
+	      pytest.mark.skipif(REMOTE, reason='copies the file of the store')]
+
+
+def age(folder):
+	"""Sweeps leave what is young."""
+	for where, _, names in os.walk(folder):
+		for name in names:
+			at = os.path.join(where, name)
+			os.utime(at, (os.stat(at).st_atime, os.stat(at).st_mtime - 7200))
+
+
+def test_newer_snapshots_outlive_an_older_store(site, tmp_path):
+	s = site()
+	allow(s.start())
+	c = s.cluster('source', backupEnabled=True, **shape(1)).settled()
+	known = take(c)['id']
+	s.server.stop()
+	shutil.copy(s.data / 'steward.db', tmp_path / 'older')
+	s.start()
+	newer = take(c)['id']
+	dropped = take(c)['id']
+	assert s.server.delete('%s/backup/snapshots/%s' % (c.path, dropped)).status_code in (200, 204)
+	manifests = lambda: {p.parent.name for p in (s.data / 'backups').glob('*/*/manifests/*/*/*') if p.is_file()}
+	until(lambda: dropped not in manifests(), what='the deletion')
+	s.server.stop()
+	for end in ('-wal', '-shm'):
+		(s.data / ('steward.db' + end)).unlink(missing_ok=True)
+	shutil.copy(tmp_path / 'older', s.data / 'steward.db')
+	with contextlib.closing(sqlite3.connect(s.data / 'steward.db')) as db:  # it is due within an hour
+		db.execute("UPDATE job SET due_ms = 0 WHERE kind = 'backup_sweep'")
+		db.commit()
+	age(s.data / 'backups')
+	s.start()
+	until(lambda: metric(s.server, 'steward_backup_unknown_snapshots') == 1, what='the sweep')
+	assert manifests() == {known, newer} and '%s/%s' % (c.id, newer) in s.server.stderr
+	listed = cli('repository', 'unknown', '--data', s.data, check=False)
+	assert listed.returncode == 1 and newer in listed.stdout and known not in listed.stdout, listed
+	shown = lambda: {d['id']: d for d in ok(s.server.get(c.path + '/backup/snapshots'))['results']}
+	assert newer not in shown()
+	done = cli('repository', 'adopt', '--data', s.data)
+	assert 'is in the catalogue again' in done.stdout, done
+	assert shown()[newer]['status'] == 'completed' and shown()[newer]['storageSizeBytes'] > 1000000
+	assert 'has all snapshots' in cli('repository', 'unknown', '--data', s.data).stdout
+	job = ok(s.server.post(c.path + '/backup/restoreJobs', json={
+		'deliveryType': 'automated', 'snapshotId': newer, 'targetClusterName': c.name, 'targetGroupId': s.server.group}))['id']
+	over = until(lambda: (lambda d: 'finishedAt' in d and d)(ok(s.server.get('%s/backup/restoreJobs/%s' % (c.path, job)))), 240, 'the restore')
+	assert over['failed'] is False, s.server.stderr[-2000:]
+	c.settled()
+	c.delete()
+	c.deleted()
