@@ -3,6 +3,7 @@
  * because the servers that we send mail to do not accept them. */
 #include "catalog/formats.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "catalog/schema.h"
 
@@ -191,6 +192,21 @@ bool utf8_is_valid(struct str text)
 		i += n;
 	}
 	return true;
+}
+
+struct str utf8_shown(struct arena *a, struct str text)
+{
+	struct buf b = {0};
+	if (utf8_is_valid(text))
+		return text;
+	for (size_t i = 0; i < text.n; i++)
+		if ((unsigned char)text.p[i] < 0x80)
+			buf_c(&b, text.p[i]);
+		else
+			buf_printf(&b, "\\x%02x", (unsigned char)text.p[i]);
+	struct str shown = arena_dup(a, buf_view(&b));
+	buf_free(&b);
+	return shown;
 }
 
 size_t utf8_length(struct str text)

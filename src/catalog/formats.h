@@ -16,6 +16,8 @@ bool domain_fits(struct str text);
 
 /* Well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF. NUL passes. */
 bool utf8_is_valid(struct str text);
+/* The text; or, where it is not valid, a copy with each byte beyond ASCII as \xNN. */
+struct str utf8_shown(struct arena *a, struct str text);
 /* Characters of well-formed UTF-8. */
 size_t utf8_length(struct str text);
 /* The longest prefix of at most `max` bytes that ends between two characters. */

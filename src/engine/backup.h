@@ -76,6 +76,10 @@ struct engine_export {
 	int (*begin)(void *ctx, const struct engine_table *table);
 	int (*write)(void *ctx, const void *bytes, size_t n);
 	int (*end)(void *ctx, uint64_t rows);
+	/* Instead of `end`, and also without `begin`: it cannot be exported, for that reason. What was written of it
+	 * counts for nothing; the others go on. A table without a schema and a name: none of the database can. Names
+	 * need not be UTF-8, the reason is. */
+	int (*skip)(void *ctx, const struct engine_table *table, const char *why);
 	void *ctx;
 };
 

@@ -1,6 +1,6 @@
 """Backups of real databases, through the API alone: what was there at a moment comes back, and nothing else; while it is
 brought back nothing is lost; what a tar holds is started by PostgreSQL itself."""
-import contextlib, os, pathlib, shutil, signal, subprocess, tarfile, threading, time
+import contextlib, json, os, pathlib, shutil, signal, subprocess, tarfile, threading, time
 
 import psycopg2, pytest
 
@@ -398,3 +398,32 @@ def test_a_quota_that_is_used_up(start_place):
 	assert c.ask('select n from t') == [(1,)]
 	c.delete()
 	c.deleted()
+
+
+def test_a_table_that_cannot_be_exported_is_skipped(start_place, tmp_path_factory):
+	"""One user's row of 40 MB, a database of bytes without an encoding, one that refuses to be written: all else is exported."""
+	bucket = tmp_path_factory.mktemp('exports') / 'tables'
+	place = start_place('--export-buckets', bucket.parent)
+	bucket.mkdir()
+	allow(place.server)
+	c = cluster(place, 'odd', pit=False)
+	c.ask('create table good(a int); insert into good values (1), (2); create table long(a text)')
+	c.ask("insert into long values ('short'), (repeat('x', 40000000))")
+	c.ask("create database bytes template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'")
+	c.ask(r"""set client_encoding = 'SQL_ASCII'; do $$ begin execute convert_from(decode('637265617465207461626c652022ff222861207465787429', 'hex'),
+		'SQL_ASCII'); end $$; create table fine(a text); insert into fine values ('x'); create table broken(a text);
+		insert into broken values (convert_from(decode('fe', 'hex'), 'SQL_ASCII'))""", database='bytes')
+	c.ask('create database refuses')
+	c.ask('alter database refuses set default_transaction_read_only = on')
+	shot = take(c)
+	made = ok(c.server.post('/groups/%s/backup/exportBuckets' % c.server.group, json={'bucketName': 'tables', 'cloudProvider': 'AWS', 'iamRoleId': 'a' * 24}))
+	job = ok(c.server.post(c.path + '/backup/exports', json={'snapshotId': shot['id'], 'exportBucketId': made['_id']}))['id']
+	done = until(lambda: (lambda d: d if d['state'] in ('Successful', 'Failed') else None)(ok(c.server.get('%s/backup/exports/%s' % (c.path, job)))), 120)
+	assert done['state'] == 'Successful' and done['stateReason']['errorCode'] == 'TABLES_SKIPPED', (done, c.server.stderr[-2000:])
+	manifest, = bucket.glob('**/manifest.json')
+	tables = {(t['database'], t['table']): t for t in json.loads(manifest.read_text())['tables']}
+	skipped = {k: t['skipped'] for k, t in tables.items() if 'skipped' in t}
+	assert set(skipped) >= {('postgres', 'long'), ('bytes', 'broken')} and 'more than' in skipped['postgres', 'long'] and 'UTF-8' in skipped['bytes', 'broken']
+	assert tables['postgres', 'good']['rows'] == 2 and tables['bytes', 'fine']['rows'] == 1 and tables['bytes', '\\xff']['rows'] == 0
+	assert len(list(bucket.glob('**/*.json.gz'))) == len(tables) - len(skipped), 'nothing of those that were skipped'
+	assert done['exportStatus'] == {'exportedCollections': len(tables) - len(skipped), 'totalCollections': len(tables)}

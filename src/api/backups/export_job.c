@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/data_key.h"
 #include "base/log.h"
+#include "catalog/formats.h"
 #include "store/seal.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ struct exporting {
 	struct export_put *put; /* the table that is being written */
 	struct data_key key;    /* of the project; without bytes: it has none */
 	json_t *tables, *table;
-	size_t total, done;
+	size_t total, done, skipped;
 	int64_t told_us;
 	bool away; /* the bucket was, when it failed */
 	char why[400];
@@ -112,6 +113,17 @@ static struct str part(struct exporting *x, const char *text)
 	return export_part(x->run->arena, str_of(text));
 }
 
+/* Its line of the manifest, which is x->table from here on. */
+static void table_note(struct exporting *x, const struct engine_table *table)
+{
+	x->table = json_object();
+	json_put_str(x->table, "database", utf8_shown(x->run->arena, str_of(table->database)));
+	json_put_str(x->table, "schema", utf8_shown(x->run->arena, str_of(table->schema)));
+	json_put_str(x->table, "table", utf8_shown(x->run->arena, str_of(table->name)));
+	json_put_str(x->table, "set", str_of(table->set ? table->set : ""));
+	json_array_append_new(x->tables, x->table);
+}
+
 static int on_begin(void *ctx, const struct engine_table *table)
 {
 	struct exporting *x = ctx;
@@ -119,11 +131,8 @@ static int on_begin(void *ctx, const struct engine_table *table)
 	           set = part(x, table->set ? table->set : "");
 	struct str tail = arena_printf(x->run->arena, "%.*s/%.*s.%.*s.%.*s.json.gz%s", STR_ARG(database),
 	                               STR_ARG(schema), STR_ARG(name), STR_ARG(set), x->key.bytes ? ".sealed" : "");
-	x->table = json_pack("{s:s, s:s, s:s, s:s, s:s%}", "database", table->database, "schema", table->schema,
-	                     "table", table->name, "set", table->set ? table->set : "", "object", tail.p, tail.n);
-	if (!x->table)
-		return -EINVAL;
-	json_array_append_new(x->tables, x->table);
+	table_note(x, table);
+	json_put_str(x->table, "object", tail);
 	return export_put_begin(x->objects, object_name(x, tail.p), x->key.bytes ? &x->key : NULL,
 	                        json_field(x->line.body, "groupId"), &x->put);
 }
@@ -162,6 +171,7 @@ static int on_end(void *ctx, uint64_t rows)
 	json_put(x->table, "bytes", json_integer((json_int_t)stored.bytes));
 	json_put(x->table, "storedBytes", json_integer((json_int_t)stored.stored));
 	json_put_z(x->table, "sha256", stored.sha256);
+	x->table = NULL;
 	x->done++;
 	int64_t now = clock_mono_us();
 	if (now - x->told_us > TELL_US) {
@@ -171,6 +181,20 @@ static int on_end(void *ctx, uint64_t rows)
 			snprintf(x->why, sizeof x->why, "%s", "the export is gone");
 	}
 	return r;
+}
+
+static int on_skip(void *ctx, const struct engine_table *table, const char *why)
+{
+	struct exporting *x = ctx;
+	export_put_abort(x->put);
+	x->put = NULL;
+	if (!x->table)
+		table_note(x, table);
+	json_object_del(x->table, "object");
+	json_put_z(x->table, "skipped", why);
+	x->table = NULL;
+	x->skipped++;
+	return 0;
 }
 
 /* --- what tells about the tables */
@@ -244,7 +268,12 @@ static int done_save(struct tx *tx, struct job_run *r)
 		return result == -ENOENT ? 0 : result;
 	json_put_z(x.export.body, "state", "Successful");
 	json_put_time(x.export.body, "finishedAt", clock_now_ms());
-	counts_put(x.export.body, done->done, done->done);
+	counts_put(x.export.body, done->done, done->done + done->skipped);
+	if (done->skipped)
+		json_put(x.export.body, "stateReason",
+		         json_pack("{s:s, s:o}", "errorCode", "TABLES_SKIPPED", "message",
+		                   json_sprintf("%zu could not be exported; manifest.json has them and the reasons.",
+		                                done->skipped)));
 	result = export_save(tx, r->arena, &x.export);
 	if (result == 0)
 		result = export_meter(tx, r->arena, &x.line, x.export.doc.id, done->tables);
@@ -279,7 +308,7 @@ static int tables_export(struct exporting *x, struct engine_progress *p)
 	struct engine_source *of;
 	size_t count = snapshot_sources(x->run->arena, &x->snapshot, &of);
 	const struct engine_export to = {
-	        .count = on_count, .begin = on_begin, .write = on_write, .end = on_end, .ctx = x};
+	        .count = on_count, .begin = on_begin, .write = on_write, .end = on_end, .skip = on_skip, .ctx = x};
 	const char *why = NULL;
 	int r = bucket_open(s, x->run->arena, x->bucket, x->role, &x->objects, &why);
 	if (r < 0) {

@@ -1,19 +1,26 @@
 /* The tables of a snapshot as text: it is restored into a throwaway server, and each table of its databases is copied
  * out, a row a line of JSON. Of a sharded cluster the router says which tables the shards hold parts of; the parts
- * come from the shards' own snapshots, under the table's name. Memory is a row's.
+ * come from the shards' own snapshots, under the table's name. Memory is a row's, and rows are bounded.
  *
  * What makes JSON of a row calls casts that the database's users have made. So none of theirs is left there, and who
- * copies is no superuser, also not one that has become another. */
+ * copies is no superuser, also not one that has become another.
+ *
+ * What users can put into a table or a database (a row of half a gigabyte, a name that is no text, settings that
+ * refuse the exporter) fails that table or database alone: it is skipped, with its reason. Only what fails all of
+ * them, the bucket or the throwaway server, fails the export. */
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "catalog/formats.h"
 
 #include <errno.h>
 
 #define THREADS 2
 #define SQL_MS 60000
+#define ROW_MAX "33554432" /* bytes of a row's JSON, which libpq holds up to three times */
 
 /* A table of a shard, and whose part it is. */
 struct spread {
@@ -118,13 +125,24 @@ static int exporter_open(const struct pg_throwaway *t, const char *database, PGc
 	return r < 0 ? r : pg_sql_open_as(&t->node, t->run, PG_EXPORT, database, 30000, ret_conn);
 }
 
-/* As they come from the server: a row is a line. */
+/* Why a row is not taken, or NULL. One that is too long comes as an empty line. */
+static const char *row_fault(const char *line, size_t n)
+{
+	if (n <= 1)
+		return "it has a row of more than " ROW_MAX " bytes of JSON";
+	return utf8_is_valid((struct str){line, n}) ? NULL : "it has a row that is not UTF-8";
+}
+
+/* As they come from the server: a row is a line. -EBADMSG: the table is at fault. */
 static int rows_copy(struct run *x, PGconn *conn, uint64_t *ret_rows)
 {
 	char *line;
 	int n, r = 0;
 	while (r == 0 && (n = PQgetCopyData(conn, &line, 0)) > 0) {
-		r = is_stopped(x) ? -ECANCELED : x->to->write(x->to->ctx, line, (size_t)n);
+		const char *fault = row_fault(line, (size_t)n);
+		if (fault)
+			pg_why_set(NULL, "%s", fault);
+		r = is_stopped(x) ? -ECANCELED : fault ? -EBADMSG : x->to->write(x->to->ctx, line, (size_t)n);
 		PQfreemem(line);
 		++*ret_rows;
 	}
@@ -133,7 +151,7 @@ static int rows_copy(struct run *x, PGconn *conn, uint64_t *ret_rows)
 	PGresult *last = PQgetResult(conn);
 	if (n == -2 || PQresultStatus(last) != PGRES_COMMAND_OK) {
 		pg_why_set(NULL, "copy: %s", PQerrorMessage(conn));
-		r = -EIO;
+		r = -EBADMSG;
 	}
 	PQclear(last);
 	while ((last = PQgetResult(conn)))
@@ -151,18 +169,21 @@ static int table_copy(struct run *x, PGconn *conn, const char *schema, const cha
 	char *own = PQescapeIdentifier(conn, schema, strlen(schema));
 	char *table = PQescapeIdentifier(conn, name, strlen(name));
 	uint64_t count = 0;
-	buf_printf(&sql,
-	           "copy (select translate(row_to_json(t.*)::text, e'\\n\\r', '  ') from %s %s.%s t) to stdout (format "
-	           "csv, "
-	           "quote e'\\x01', delimiter e'\\x02')",
-	           only ? "only" : "", own ? own : "", table ? table : "");
+	buf_printf(
+	        &sql,
+	        "copy (select case when octet_length(j) <= " ROW_MAX " then j end from (select "
+	        "translate(row_to_json(t.*)::text, e'\\n\\r', '  ') j from %s %s.%s t offset 0) q) to stdout (format "
+	        "csv, quote e'\\x01', delimiter e'\\x02')",
+	        only ? "only" : "", own ? own : "", table ? table : "");
 	buf_c(&sql, 0);
-	int r = own && table ? x->to->begin(x->to->ctx, as) : -EINVAL;
+	int r = own && table ? x->to->begin(x->to->ctx, as) : -EBADMSG;
+	if (!own || !table)
+		pg_why_set(NULL, "its name is not valid in the database's encoding");
 	if (r == 0) {
 		PGresult *begun = PQexec(conn, sql.p);
 		if (PQresultStatus(begun) != PGRES_COPY_OUT) {
-			pg_why_set(NULL, "%s.%s: %s", schema, name, PQerrorMessage(conn));
-			r = -EIO;
+			pg_why_set(NULL, "%s", PQerrorMessage(conn));
+			r = -EBADMSG;
 		}
 		PQclear(begun);
 	}
@@ -175,30 +196,90 @@ static int table_copy(struct run *x, PGconn *conn, const char *schema, const cha
 	return r;
 }
 
-static int database_copy(struct run *x, const struct pg_throwaway *t, const char *database, const char *set,
-                         bool router, bool shard)
+/* What users have named, and a server's words about it. */
+static const char *plain_text(struct run *x, const char *words)
+{
+	return arena_z(x->a, utf8_shown(x->a, str_of(words)));
+}
+
+/* The reason is the last that was told. */
+static int skip(struct run *x, const struct engine_table *as)
+{
+	char why[300];
+	snprintf(why, sizeof why, "%.*s", (int)strcspn(pg_why_last(), "\n"), pg_why_last());
+	const char *text = plain_text(x, why);
+	log_warn("export of cluster %s: %s %s.%s is skipped: %s", x->of->cluster_id, plain_text(x, as->database),
+	         plain_text(x, as->schema), plain_text(x, as->name), text);
+	return x->to->skip(x->to->ctx, as, text);
+}
+
+static int database_open(const struct pg_throwaway *t, const char *database, PGconn **ret_conn)
 {
 	PGconn *conn;
-	PGresult *rows;
 	int r = exporter_open(t, database, &conn);
 	if (r < 0)
 		return r;
-	r = pg_sql_do(conn, SQL_MS, "set statement_timeout = 0");
-	r = r < 0 || !router ? r : spread_find(x, conn, database);
-	r = r < 0 ? r : pg_sql_rows(conn, SQL_MS, tables_sql, &rows);
-	if (r == 0) {
-		if (x->to->count)
-			x->to->count(x->to->ctx, x->tables + (size_t)PQntuples(rows) + (shard ? x->spread_count : 0));
-		for (int i = 0; r == 0 && i < PQntuples(rows); i++) {
-			const struct engine_table as = {database, PQgetvalue(rows, i, 0), PQgetvalue(rows, i, 1), set};
-			r = table_copy(x, conn, as.schema, as.name, *PQgetvalue(rows, i, 2) == 'r', &as);
-		}
-		PQclear(rows);
+	/* There is no conversion from that, only a refusal of what is not valid: a name would fail the whole list. */
+	const char *encoding = PQparameterStatus(conn, "server_encoding");
+	if (encoding && strcmp(encoding, "SQL_ASCII") == 0 && PQsetClientEncoding(conn, "SQL_ASCII") < 0)
+		r = -EIO;
+	r = r < 0 ? r : pg_sql_do(conn, SQL_MS, "set statement_timeout = 0");
+	if (r < 0) {
+		PQfinish(conn);
+		return r;
+	}
+	*ret_conn = conn;
+	return 0;
+}
+
+/* Copies a table, or skips it. The connection may be in the middle of it then, or gone: another takes its place. */
+static int table_take(struct run *x, const struct pg_throwaway *t, const char *database, PGconn **conn,
+                      const char *schema, const char *name, bool only, const struct engine_table *as)
+{
+	int r = table_copy(x, *conn, schema, name, only, as);
+	if (r != -EBADMSG)
+		return r;
+	r = skip(x, as);
+	PQfinish(*conn);
+	*conn = NULL;
+	return r < 0 ? r : database_open(t, database, conn);
+}
+
+static int tables_take(struct run *x, const struct pg_throwaway *t, const char *database, const char *set,
+                       PGconn **conn, const PGresult *rows, bool shard)
+{
+	int r = 0;
+	for (int i = 0; r == 0 && i < PQntuples(rows); i++) {
+		const struct engine_table as = {database, PQgetvalue(rows, i, 0), PQgetvalue(rows, i, 1), set};
+		r = table_take(x, t, database, conn, as.schema, as.name, *PQgetvalue(rows, i, 2) == 'r', &as);
 	}
 	for (size_t i = 0; r == 0 && shard && strcmp(database, "postgres") == 0 && i < x->spread_count; i++) {
 		const struct spread *s = &x->spread[i];
 		const struct engine_table as = {s->database, s->schema, s->name, set};
-		r = table_copy(x, conn, "sharded", s->table, true, &as);
+		r = table_take(x, t, database, conn, "sharded", s->table, true, &as);
+	}
+	return r;
+}
+
+static int database_copy(struct run *x, const struct pg_throwaway *t, const char *database, const char *set,
+                         bool router, bool shard)
+{
+	PGconn *conn = NULL;
+	PGresult *rows = NULL;
+	int r = database_open(t, database, &conn);
+	r = r < 0 || !router ? r : spread_find(x, conn, database);
+	r = r < 0 ? r : pg_sql_rows(conn, SQL_MS, tables_sql, &rows);
+	/* The service's own database has no owner among users: what is wrong there is wrong with the server. */
+	if (r < 0 && strcmp(database, "postgres") != 0) {
+		const struct engine_table as = {database, "", "", set};
+		PQfinish(conn);
+		return is_stopped(x) ? -ECANCELED : skip(x, &as);
+	}
+	if (r == 0) {
+		if (x->to->count)
+			x->to->count(x->to->ctx, x->tables + (size_t)PQntuples(rows) + (shard ? x->spread_count : 0));
+		r = tables_take(x, t, database, set, &conn, rows, shard);
+		PQclear(rows);
 	}
 	PQfinish(conn);
 	return r;
