@@ -4,9 +4,11 @@
 #include "base/id.h"
 #include "store/seal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,12 +21,56 @@ static int print_errno(const char *what, const char *name)
 	return error;
 }
 
+static const char *user_name(struct arena *a, uid_t uid)
+{
+	const struct passwd *p = getpwuid(uid);
+	return p ? arena_z(a, str_of(p->pw_name)) : arena_printf(a, "%u", (unsigned)uid).p;
+}
+
+static int owner_refuse(struct opening *s, const char *path, uid_t owner)
+{
+	const char *mine = user_name(s->arena, geteuid()), *theirs = user_name(s->arena, owner);
+	fprintf(stderr,
+	        "steward: %s belongs to %s, and this process runs as %s: what it makes there, %s could not use. Run it "
+	        "as "
+	        "%s, or give the directory to %s: chown -R %s '%s'. Nothing was changed.\n",
+	        path, theirs, mine, theirs, theirs, mine, mine, s->data_dir);
+	return -EPERM;
+}
+
+/* The directory of another user, or with something of another in it: one start as root in a user's directory made the
+ * next start of that user fail on what lay there. Root can use whatever is in its own. */
+static int owner_check(struct opening *s)
+{
+	struct stat st;
+	DIR *d = NULL;
+	int result = stat(s->data_dir, &st) < 0 ? print_errno("look at", s->data_dir) : 0;
+	if (result == 0 && st.st_uid != geteuid())
+		return owner_refuse(s, s->data_dir, st.st_uid);
+	if (result == 0 && geteuid() != 0 && !(d = opendir(s->data_dir)))
+		result = print_errno("open", s->data_dir);
+	for (struct dirent *entry; result == 0 && d && (entry = readdir(d));) {
+		/* A file system of its own has a directory of root's in it. */
+		bool ours = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+		            strcmp(entry->d_name, "lost+found") != 0;
+		if (ours && fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != geteuid())
+			result = owner_refuse(s, arena_printf(s->arena, "%s/%s", s->data_dir, entry->d_name).p,
+			                      st.st_uid);
+	}
+	if (d)
+		closedir(d);
+	return result;
+}
+
 /* One service per data directory. The kernel releases the lock when the process ends, however it ends. */
 int opening_take(struct opening *s, int *ret_lock)
 {
 	const char *dir = s->data_dir;
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return print_errno("make the data directory", dir);
+	int result = owner_check(s);
+	if (result < 0)
+		return result;
 	const char *path = arena_printf(s->arena, "%s/lock", dir).p;
 	*ret_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (*ret_lock < 0)

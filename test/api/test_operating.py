@@ -1,5 +1,5 @@
 """Running the service: health, metrics, logs, signals, backup, check, configuration, the first start."""
-import contextlib, json, os, pty, re, select, shutil, signal, socket, ssl, stat, subprocess, threading
+import contextlib, json, os, pathlib, pty, re, select, shutil, signal, socket, ssl, stat, subprocess, tempfile, threading
 
 import pytest
 
@@ -436,6 +436,26 @@ def test_data_in_use(start_server):
 	done = cli('serve', '--data', s.data_dir, '--listen', '127.0.0.1:0', check=False)
 	assert done.returncode != 0 and done.stderr.strip()
 	ok(s.get('/groups'))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason='needs two users')
+def test_the_directory_of_another_user():
+	"""One start as root made a user's directory unusable for that user."""
+	with tempfile.TemporaryDirectory(prefix='sw-owner-', dir='/var/tmp') as root:
+		os.chmod(root, 0o755)
+		data = pathlib.Path(root) / 'd'
+		data.mkdir(mode=0o700)
+		os.chown(data, 65534, 65534)
+		r = cli('serve', '--data', data, '--listen', '127.0.0.1:0', check=False)
+		assert r.returncode and 'belongs to nobody, and this process runs as root' in r.stderr, r.stderr
+		assert "chown -R root '%s'" % data in r.stderr and not list(data.iterdir()), r.stderr
+		# What a root of an earlier version has left there.
+		(data / 'lost+found').mkdir()
+		(data / 'engine').mkdir()
+		r = subprocess.run(['setpriv', '--reuid', '65534', '--clear-groups', client.binary(), 'serve', '--data', data, '--listen',
+				    '127.0.0.1:0'], capture_output=True, text=True, env=client.environment(), timeout=60)
+		assert r.returncode == 1 and '%s/engine belongs to root' % data in r.stderr, r.stderr
+		assert "chown -R nobody '%s'" % data in r.stderr, r.stderr
 
 
 def test_help_and_version():
