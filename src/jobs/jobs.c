@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define THREADS 4
 #define THREADS_MAX 80
@@ -51,6 +52,7 @@ struct jobs {
 	_Atomic bool stop_asked;
 	_Atomic uint64_t steps, retries, failed;
 	atomic_uint numbers; /* the next worker's number */
+	atomic_uint busy;    /* workers between a claim and the end of its step */
 };
 
 #define KINDS_TEXT 1024 /* of the names of kinds that last */
@@ -363,9 +365,11 @@ static void *worker_main(void *arg)
 		tx_rest(r->reader);
 		bool due = next == 0 && due_ms <= clock_now_ms();
 		if (due) {
+			atomic_fetch_add(&j->busy, 1);
 			next = store_write_wait(j->store, claim_run, &k);
 			if (next == 0)
 				step_run(j, r);
+			atomic_fetch_sub(&j->busy, 1);
 			bool shared_out = skip_write(j, false, skip).n > 0;
 			worker_set(j, k.worker, STR_NONE, JOB_IS_SHORT);
 			/* Workers that found nothing because a tenant or a kind had its share must look again. */
@@ -459,6 +463,36 @@ void jobs_stop(struct jobs *j)
 	pthread_mutex_destroy(&j->lock);
 	pthread_cond_destroy(&j->changed);
 	free(j);
+}
+
+/* Nothing is due, and nobody is between a claim and its end. Those are counted before the claim, so a job that the look
+ * at the store does not find any more is found here; one that ended in between has moved the count of steps. */
+static bool is_settled(struct jobs *j, struct tx *reader)
+{
+	uint64_t steps = j->steps;
+	int64_t due_ms = 0;
+	if (atomic_load(&j->busy))
+		return false;
+	tx_begin_read(reader);
+	int next = tx_job_next(reader, STR_NONE, &due_ms);
+	tx_end_read(reader);
+	tx_rest(reader);
+	bool due = next != -ENOENT && (next < 0 || due_ms <= clock_now_ms());
+	return !due && !atomic_load(&j->busy) && steps == j->steps;
+}
+
+bool jobs_settle(struct jobs *j, int64_t wait_ms)
+{
+	const struct timespec nap = {.tv_nsec = 2000000};
+	struct tx *reader = j ? store_reader(j->store) : NULL;
+	int64_t end_us = clock_mono_us() + wait_ms * 1000;
+	bool settled = false;
+	if (reader)
+		jobs_wake(j);
+	while (reader && !(settled = is_settled(j, reader)) && clock_mono_us() < end_us)
+		nanosleep(&nap, NULL);
+	store_reader_free(reader);
+	return settled;
 }
 
 const _Atomic bool *job_stop(const struct job_run *r)

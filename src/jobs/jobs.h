@@ -90,6 +90,8 @@ must_check int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs);
 void jobs_stop(struct jobs *j);
 /* Call it when the service's clock was moved: jobs may be due. From any thread. Accepts NULL. */
 void jobs_wake(struct jobs *j);
+/* Waits until no job is due any more and none runs, so long at most. For tests, whose clock stands still meanwhile. */
+bool jobs_settle(struct jobs *j, int64_t wait_ms);
 /* Adds the jobs of the schedules again, after everything was wiped. */
 must_check int jobs_schedule(struct tx *tx, void *jobs);
 /* Steps since the start, retries and failures, for metrics. */

@@ -197,3 +197,38 @@ def test_passwords(control):
 			headers={'Origin': s.base_url, 'Sec-Fetch-Site': 'same-origin'}).status_code
 		assert (sign_in('correct horse'), sign_in('wrong horse')) == (200, 401)
 	wrong(control('passwords', {}), 'cheap')
+
+
+def test_a_move_of_the_clock_is_waited_for(control):
+	"""What was asked for before it has begun before, and what is due then is done when it is answered: there is nothing to
+	wait for, and nothing to look for twice. (Of 10 creations, 7 were still CREATING.)"""
+	s = control.server
+	ok(control('engine', {'seconds': 300}), 204)
+	for _ in range(10):
+		path = '/groups/%s/clusters' % s.group
+		name = ok(s.post(path, json={'name': unique('c'), **SHAPE}), 201)['name']
+		s.advance(600)
+		assert ok(s.get(path + '/' + name))['stateName'] == 'IDLE'
+		ok(s.delete(path + '/' + name), 202)
+		s.advance(600)
+		refused(s.get(path + '/' + name), 404)
+
+
+def test_the_states_of_a_creation_that_fails(control):
+	"""As docs/testing.md has them."""
+	s, path = control.server, '/groups/%s/clusters' % control.server.group
+	ok(control('engine', {'seconds': 0, 'fail': 'create'}), 204)
+	path += '/' + ok(s.post(path, json={'name': unique('c'), **SHAPE}), 201)['name']
+	states = []
+	for _ in range(5):
+		states.append(ok(s.get(path))['stateName'])
+		s.advance(60)
+	assert states == ['CREATING'] * 5 and ok(s.get(path))['stateName'] == 'REPAIRING'
+	s.advance(30)
+	assert ok(s.get(path))['stateName'] == 'REPAIRING'
+	ok(control('engine', {'fail': None}), 204)
+	s.advance(900)  # at the latest
+	assert ok(s.get(path))['stateName'] == 'IDLE'
+	ok(s.delete(path), 202)
+	s.advance(600)
+	refused(s.get(path), 404)
