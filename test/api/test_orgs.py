@@ -52,7 +52,9 @@ def test_create_with_service_account(server):
 
 def test_create_refusals(server):
 	refused(server.post('/orgs', json={}), 400, None, 'name')
-	refused(server.post('/orgs', json={'name': 'a b'}), 400, None, 'name')
+	for name in (' a', 'a ', ' ', 'a\tb'):
+		refused(server.post('/orgs', json={'name': name}), 400, None, 'name')
+	assert server.post('/orgs', json={'name': 'My first organization'}).status_code == 201
 	refused(server.post('/orgs', json={'name': unique(), 'id': NO_ID}), 400, None, 'id')
 	refused(server.post('/orgs', json={'name': unique(), 'apiKey': {'desc': 'x'}}), 400, None, 'apiKey.roles')
 	refused(server.post('/orgs', json={'name': unique(), 'apiKey': {'desc': 'x', 'roles': []}}), 400, None,

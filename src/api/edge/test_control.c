@@ -45,8 +45,8 @@ static void clock_post(struct control *t, struct buf *b)
 		refuse(t, 409, "the clock is real: start the service with --clock virtual");
 		return;
 	}
-	/* What was asked for before begins before the clock moves, so that the time passes for it too; and it was waited for
-	 * when this is answered. Real databases take their own time. */
+	/* What was asked for before begins before the clock moves, so that the time passes for it too; and it was
+	 * waited for when this is answered. Real databases take their own time. */
 	bool waits = t->service->engine_ops->control;
 	if (waits)
 		(void)jobs_settle(t->service->jobs, SETTLE_MS);
