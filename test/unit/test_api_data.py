@@ -347,7 +347,7 @@ SENSIBLE = {
 	'^arn:aws:kafka': ['arn:aws:kafka:us-east-1:123456789012:cluster/events/' + UUID],
 	'^com\\.amazonaws\\.vpce\\.[a-z-0-9]+\\.vpce-svc-[0-9a-f]{17}': ['com.amazonaws.vpce.us-east-1.vpce-svc-0705499aae25ef1f5'],
 	'([\\d]+\\.[\\d]+\\.[\\d]+)': ['8.0.4'],
-	"^(?! )[\\p{L}\\p{N}\\-_.(),:&@+' ]{1,64}(?<! )$": ['Project0', 'München-2', 'My first project'],
+	"^(?! )(?!.* $)[\\p{L}\\p{N}\\-_.(),:&@+' ]{1,64}$": ['Project0', 'München-2', 'My first project'],
 	"^[\\p{L}\\p{N}\\-_.,' ]*$": ['The deployer of our shop', 'Zoë, on call'],
 	'^([A-Z]{2})$': ['GB'],
 	'^mdb_sa_id_[a-fA-F\\d]{24}$': ['mdb_sa_id_' + HEX],

@@ -219,7 +219,8 @@ static int key_ask(struct engine *e, const char *group_id, char id[25], struct a
 {
 	struct data_key key = {.bytes = NULL};
 	char why[DATA_KEY_WHY] = "";
-	int r = e->keys ? e->keys->get(e->keys->ctx, str_of(group_id), str_of(id), &key, why) : -ENOENT;
+	struct str group = {group_id, strlen(group_id)}; /* never NULL, which str_of() would allow */
+	int r = e->keys ? e->keys->get(e->keys->ctx, group, str_of(id), &key, why) : -ENOENT;
 	if (r == -ENOENT && !id[0])
 		return 0;
 	if (r == 0)
@@ -237,7 +238,7 @@ static int key_ask_of(struct engine *e, const struct engine_source *of, struct a
 	pthread_mutex_lock(&e->lock);
 	const struct sim_snapshot *s = snapshot_find(e, of, of->region);
 	if (s)
-		snprintf(id, sizeof id, "%s", s->data_key);
+		memcpy(id, s->data_key, sizeof id);
 	pthread_mutex_unlock(&e->lock);
 	return id[0] ? key_ask(e, of->group_id, id, a, ret_why) : 0;
 }
