@@ -50,7 +50,7 @@ async function leave(page) {
 	await heading(page, 'Sign in');
 }
 
-check(server, 'the first start's link sets the first password, once', async ({page}) => {
+check(server, 'the link of the first start sets the first password, once', async ({page}) => {
 	const printed = server.bootstrap.consoleLink;
 	assert.ok(!server.output.includes('/console/first/'), 'only a terminal is shown it');
 	await page.goto(printed);
