@@ -22,6 +22,7 @@ static const struct {
                 {"repository", repository_command},
                 {"store", store_command},
                 {"give-up", give_up_command},
+                {"orphans", orphans_command},
                 {"release-policy", release_policy_command},
                 {"invitation-link", invitation_link_command},
                 {"domains", domains_command},

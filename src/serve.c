@@ -384,6 +384,8 @@ static int databases_start(struct server *s)
 	if (result == 0)
 		result = clusters_adopt(v->store);
 	if (result == 0)
+		result = orphans_look(v);
+	if (result == 0)
 		result = sampler_start(v, c->series_days, &v->sampler);
 	if (result == 0)
 		result = shipper_start(v, c->log_export_seconds, &v->shipper);

@@ -17,6 +17,7 @@ int backup_command(int argc, char **argv);     /* backup.c */
 int check_command(int argc, char **argv);      /* check.c */
 int repository_command(int argc, char **argv); /* repository.c: check, usage, prove */
 int give_up_command(int argc, char **argv);    /* give_up.c */
+int orphans_command(int argc, char **argv);    /* orphans.c */
 int store_command(int argc, char **argv);      /* store_copy.c: copy */
 int clusters_command(int argc, char **argv);   /* clusters.c */
 int backups_command(int argc, char **argv);    /* backups.c: take, restore */
@@ -37,8 +38,10 @@ must_check int service_store_open(struct arena *a, const char *data_dir, const c
 
 extern const struct option_row outbox_options[], billing_options[], invoices_options[];
 extern const size_t outbox_option_count, billing_option_count, invoices_option_count;
-extern const struct option_row store_options_rows[], give_up_options[], hosts_options[], repository_options[];
-extern const size_t store_option_count, give_up_option_count, hosts_option_count, repository_option_count;
+extern const struct option_row store_options_rows[], give_up_options[], orphans_options[], hosts_options[],
+        repository_options[];
+extern const size_t store_option_count, give_up_option_count, orphans_option_count, hosts_option_count,
+        repository_option_count;
 extern const struct option_row advisor_options[], backups_options[], limits_options[], backup_options[],
         check_options[], clusters_options[], api_options[], connect_options[];
 extern const size_t advisor_option_count, backups_option_count, limits_option_count, backup_option_count,

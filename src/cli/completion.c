@@ -536,6 +536,7 @@ static const struct {
         {"limits", "set|list|clear"},
         {"billing", "show|evidence|method|paid|failed|forgive|refund|lock|unlock|credit|correct|limit|link"},
         {"store", "copy|reopen"},
+        {"orphans", "list|end"},
         {"backup", ":files"},
         {"check", ":files"},
 };

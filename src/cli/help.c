@@ -262,6 +262,18 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward domains --data /var/lib/steward\n"
          "  steward domains approve --data /var/lib/steward 6740a1b2c3d4e5f601234567 example.com\n"},
+        {"orphans", "steward orphans list [--data DIR]\n       steward orphans end ID [--data DIR] [--yes]",
+         "look at databases that the store does not know",
+         "After an older copy of the store was put in place, the clusters that were made since run on, and no call "
+         "shows\n"
+         "them. The service names them in its log and as the metric steward_clusters_orphaned, and does nothing with\n"
+         "them: a newer copy of the store has them again. end, with --yes, ends the servers of one and removes its "
+         "data.\n"
+         "Works beside a running service, which follows within a minute, and without one.",
+         orphans_options, &orphans_option_count,
+         "Examples:\n"
+         "  steward orphans list --data /var/lib/steward\n"
+         "  steward orphans end 6740a1b2c3d4e5f601234567 --data /var/lib/steward --yes\n"},
         {"password-link", "steward password-link [--data DIR] USERNAME [--without-codes]",
          "make a link that sets somebody's password",
          "Prints a link to the console that sets a new password for the account, once and within an hour; all its\n"

@@ -168,6 +168,12 @@ struct engine_options {
 	uint64_t spool_bytes; /* of log that may wait on this host for the repository, for each cluster; 0: 4 GB */
 };
 
+/* A cluster as it lies on a host. */
+struct engine_known {
+	char id[25], group_id[25], name[65];
+	unsigned nodes, running;
+};
+
 /* Errors: 0 or negative errno; *ret_why (static or in the arena) says what to do about it. */
 struct engine_core_ops {
 	/* Databases are processes of this host, that clients can reach: what is done to them is done here. */
@@ -186,6 +192,8 @@ struct engine_core_ops {
 	                struct engine_progress *progress, struct arena *a, const char **ret_why);
 	/* Leaves nothing behind. 0 too when there is nothing. */
 	int (*destroy)(struct engine *e, const char *cluster_id, struct engine_progress *progress);
+	/* The clusters that this host has, whoever asked for them. */
+	int (*known)(struct engine *e, struct arena *a, struct engine_known **ret_list, size_t *ret_count);
 	/* From any thread at any time. */
 	int (*observe)(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status);
 	/* Another node of the shard becomes primary in place of this one, without losing a write. 0 too when another is

@@ -294,6 +294,13 @@ must_check int cluster_place_change(struct tx *tx, struct arena *a, struct clust
 must_check int cluster_place_end(struct tx *tx, struct arena *a, const struct cluster *cluster);
 /* At the start: what this host's clusters stand for, counted anew. */
 must_check int clusters_place_count(struct store *store);
+/* Databases of this host that the store does not know; orphans.c. */
+#define ORPHAN_KIND "orphan"
+/* Looks, and notes what it finds in the store and in the log. */
+must_check int orphans_look(struct service *s);
+void orphans_metrics(struct buf *b);
+/* The operator's word: the service ends it. -ENOENT: it was not found as one; -EEXIST: the store knows it. */
+must_check int orphan_end(struct tx *tx, struct arena *a, struct str id);
 /* For jobs_options: whether the job is on a cluster that another host has. */
 bool cluster_job_host(struct job_run *r, struct str *ret_host);
 /* In a store that was copied, before it is used: binds the clusters, and the jobs on them, to the host that they come

@@ -502,6 +502,7 @@ static const struct job_kind kinds[] = {
         {.name = SAMPLE_JOB, .step = sample_step, .failed = sample_failed, .attempts = 3},
         {.name = REPAIR_JOB, .save = repair_save},
         {.name = AUTHORITY_SCAN_JOB, .step = authority_scan_step, .period_ms = AUTHORITY_SCAN_MS},
+        {.name = ORPHANS_JOB, .step = orphans_step, .period_ms = ORPHANS_MS, .per_node = true},
         {.name = OUTAGE_END_JOB, .save = outage_end_save},
         {.name = LIFETIME_JOB, .save = lifetime_save},
         {.name = WATCH_JOB, .step = watch_step},

@@ -31,6 +31,9 @@ int restart_failed(struct tx *tx, struct job_run *r);
 must_check int repair_later(struct tx *tx, struct arena *a, struct cluster *cluster, const char *why, bool missing);
 must_check int repair_forget(struct tx *tx, struct arena *a, struct cluster *cluster);
 int repair_save(struct tx *tx, struct job_run *r);
+#define ORPHANS_JOB "cluster_orphans"
+#define ORPHANS_MS 60000
+int orphans_step(struct job_run *r); /* orphans.c */
 #define REPAIR_JOB "cluster_repair"
 /* A write about a cluster that the engine asks for and nobody waits for; `lost`: what is missing should it fail. */
 struct cluster_note {

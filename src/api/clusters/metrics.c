@@ -149,5 +149,7 @@ void cluster_metrics_write(struct buf *b, struct service *s)
 	jobs_figures_write(b, s->jobs);
 	hosts_write(b);
 	disk_metrics(b, s);
+	if (s->engine_ops && s->engine_ops->core->on_host)
+		orphans_metrics(b);
 	free(t);
 }

@@ -602,6 +602,32 @@ void pg_node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_
 		snprintf(ret->identity, sizeof ret->identity, "%llu", (unsigned long long)s->identity);
 }
 
+static int pg_known(struct engine *e, struct arena *a, struct engine_known **ret_list, size_t *ret_count)
+{
+	size_t count = 0;
+	pthread_mutex_lock(&e->lock);
+	for (const struct pg_cluster *c = e->clusters; c; c = c->next)
+		count++;
+	struct engine_known *list = arena_new_array(a, struct engine_known, count + 1);
+	count = 0;
+	for (struct pg_cluster *c = e->clusters; c; c = c->next) {
+		struct engine_known *k = &list[count];
+		pthread_mutex_lock(&c->lock);
+		*k = (struct engine_known){.nodes = (unsigned)c->node_count};
+		snprintf(k->id, sizeof k->id, "%s", c->id);
+		snprintf(k->group_id, sizeof k->group_id, "%s", c->group_id);
+		snprintf(k->name, sizeof k->name, "%s", c->name);
+		for (size_t i = 0; i < c->node_count; i++)
+			k->running += c->nodes[i]->pid != 0;
+		count += c->node_count > 0 && !c->gone && !c->destroying;
+		pthread_mutex_unlock(&c->lock);
+	}
+	pthread_mutex_unlock(&e->lock);
+	*ret_list = list;
+	*ret_count = count;
+	return 0;
+}
+
 static int pg_observe(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status)
 {
 	*ret_status = (struct cluster_status){0};
@@ -656,6 +682,7 @@ static const struct engine_core_ops pg_core = {
         .stop = pg_stop,
         .converge = pg_converge,
         .destroy = pg_destroy,
+        .known = pg_known,
         .observe = pg_observe,
         .switchover = pg_switchover,
         .behind = pg_behind,
