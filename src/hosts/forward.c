@@ -735,11 +735,20 @@ static int ask_begin(struct call *c, struct host_question *q, struct ask *ask)
 	return 1;
 }
 
-static void question_refuse(struct call *c, struct str host)
+static void question_unanswered(struct call *c, struct host_question *q)
 {
 	struct host_place place = {.name = "?"};
-	int r = host_where(host, &place);
-	refuse(c, r == -ENOENT ? arena_z(c->arena, host) : place.name);
+	int r = host_where(q->host, &place);
+	q->away = arena_z(c->arena, r == -ENOENT ? q->host : str_of(place.name));
+	if (!q->may_fail)
+		refuse(c, q->away);
+}
+
+/* One that is known to be away is not asked, where that is no problem. */
+static bool is_left_out(struct call *c, const struct host_question *q)
+{
+	struct host_place place;
+	return q->may_fail && (host_look_up(c->tx, q->host, &place) < 0 || is_away(place.id));
 }
 
 int hosts_ask(struct call *c, struct host_question *list, size_t count)
@@ -751,7 +760,7 @@ int hosts_ask(struct call *c, struct host_question *list, size_t count)
 		return refuse_busy(c);
 	workers_share();
 	for (; r >= 0 && begun < count; begun += r >= 0)
-		r = ask_begin(c, &list[begun], &all[begun]);
+		r = (all[begun].done = is_left_out(c, &list[begun])) ? 0 : ask_begin(c, &list[begun], &all[begun]);
 	pthread_mutex_lock(&net.lock);
 	for (size_t i = 0; i < begun; i++)
 		while (!all[i].done)
@@ -764,7 +773,7 @@ int hosts_ask(struct call *c, struct host_question *list, size_t count)
 		    (list[i].answer = json_loadb(text.n ? text.p : "", text.n, 0, NULL)))
 			json_keep(c->arena, list[i].answer);
 		else if (!c->problem.status)
-			question_refuse(c, list[i].host);
+			question_unanswered(c, &list[i]);
 		buf_free(&all[i].body);
 	}
 	return c->problem.status ? -c->problem.status : 0;

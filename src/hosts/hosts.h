@@ -116,9 +116,11 @@ must_check int hosts_forward(struct call *c, struct str host);
 struct host_question {
 	struct str host, path;
 	json_t *answer;
+	bool may_fail; /* no answer is no problem of the call: `away` then is the host's name */
+	const char *away;
 };
 /* Asks all at once and waits, at most about two seconds: only on a worker. Negative, with the problem written, when one
- * did not answer. */
+ * did not answer that must. */
 must_check int hosts_ask(struct call *c, struct host_question *list, size_t count);
 
 /* Since the start: calls that other hosts have answered, and those that they have not; and who is there now. */

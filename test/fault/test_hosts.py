@@ -373,11 +373,14 @@ def test_a_host_that_is_away(hosts):
 	client.ok(hosts.caller(0).get(one))
 	for stop in (signal.SIGSTOP, signal.SIGKILL):
 		os.kill(hosts.nodes[2].pid, stop)
-		for path in (one, one + '/databases', '/groups/%s/processes' % hosts.group, one,
+		for path in (one, one + '/databases', '/groups/%s/ipAddresses' % hosts.group, one,
 			     '/groups/%s/clusters/%s/logs/db.gz' % (hosts.group, process['hostname'])):
 			away(hosts, path, 'h2')
 			client.ok(hosts.caller(0).get('/groups/%s/clusters/c2' % hosts.group))  # what the store knows
 			assert overview(hosts, 0) == {'c0': 3, 'c1': 3, 'c2': 0}
+			some = hosts.caller(0).get('/groups/%s/processes' % hosts.group)
+			assert {p['userAlias'][:2] for p in client.ok(some)['results']} == {'c0', 'c1'} and client.ok(some)['totalCount'] == 6
+			assert some.headers['X-Steward-Hosts-Away'] == 'h2', some.headers
 			client.ok(hosts.caller(0).get('/groups/%s/processes/%s' % (hosts.group, hosts_local(hosts))))
 		if stop == signal.SIGSTOP:
 			os.kill(hosts.nodes[2].pid, signal.SIGCONT)

@@ -275,8 +275,10 @@ struct cluster_sight {
 	struct str host; /* another one, which was asked; else empty */
 	struct cluster_status status;
 };
-/* All clusters of the call's project, dedicated ones first; what hosts tell is in the arena. */
-must_check int clusters_observe(struct call *c, struct arena *a, struct cluster_sight **ret_list, size_t *ret_count);
+/* All clusters of the call's project, dedicated ones first; what hosts tell is in the arena. ret_away: the names of
+ * hosts that did not answer, whose clusters have no nodes then; NULL: that is a 503. */
+must_check int clusters_observe(struct call *c, struct arena *a, struct cluster_sight **ret_list, size_t *ret_count,
+                                struct str *ret_away);
 /* Those of the list, by the ids and hosts that it has. Only on a worker, where clusters are on several hosts. */
 must_check int clusters_look(struct call *c, struct arena *a, struct cluster_sight *list, size_t count);
 /* Another host's question: the path, and who answers it. */

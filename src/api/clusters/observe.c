@@ -114,12 +114,13 @@ static size_t questions_add(struct arena *a, struct cluster_sight *list, size_t 
 			continue;
 		buf_printf(&b, "%s%.*s", n ? "," : CLUSTERS_OBSERVED "?", STR_ARG(list[i].doc.id));
 		if (++n == IDS_MAX) {
-			questions[made++] = (struct host_question){list[from].host, arena_dup(a, buf_view(&b)), NULL};
+			questions[made++] =
+			        (struct host_question){.host = list[from].host, .path = arena_dup(a, buf_view(&b))};
 			b.n = n = 0;
 		}
 	}
 	if (b.n)
-		questions[made++] = (struct host_question){list[from].host, arena_dup(a, buf_view(&b)), NULL};
+		questions[made++] = (struct host_question){.host = list[from].host, .path = arena_dup(a, buf_view(&b))};
 	buf_free(&b);
 	return made;
 }
@@ -144,14 +145,30 @@ static void answers_take(struct arena *a, const struct host_question *questions,
 	}
 }
 
-static int ask_elsewhere(struct call *c, struct arena *a, struct cluster_sight *list, size_t count)
+/* Names of hosts that did not answer, each once: "h2,h3". */
+static struct str away_names(struct arena *a, const struct host_question *questions, size_t count)
+{
+	struct str names = STR_NONE;
+	for (size_t i = 0; i < count; i++)
+		if (questions[i].away && (i == 0 || !str_eq(questions[i].host, questions[i - 1].host)))
+			names = arena_printf(a, "%.*s%s%s", STR_ARG(names), names.n ? "," : "", questions[i].away);
+	return names;
+}
+
+/* ret_away: which hosts did not answer; NULL: all must. */
+static int ask_elsewhere(struct call *c, struct arena *a, struct cluster_sight *list, size_t count,
+                         struct str *ret_away)
 {
 	struct host_question *questions = arena_new_array(a, struct host_question, count + 1);
 	size_t made = 0;
 	for (size_t i = 0; i < count; i++)
 		if (is_first_of_host(list, i))
 			made += questions_add(a, list, count, i, questions + made);
+	for (size_t i = 0; i < made; i++)
+		questions[i].may_fail = ret_away != NULL;
 	int r = made ? hosts_ask(c, questions, made) : 0;
+	if (r == 0 && ret_away)
+		*ret_away = away_names(c->arena, questions, made);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		if (list[i].host.n)
 			answers_take(a, questions, made, &list[i]);
@@ -163,7 +180,7 @@ int cluster_observe(struct call *c, const struct cluster *cluster, struct cluste
 	struct cluster_sight one = {.doc = cluster->doc, .host = cluster_host(cluster)};
 	if (!host_is_elsewhere(one.host))
 		return observe_here(c->service, c->arena, cluster->doc.id, ret_status);
-	int r = ask_elsewhere(c, c->arena, &one, 1);
+	int r = ask_elsewhere(c, c->arena, &one, 1, NULL);
 	*ret_status = one.status;
 	return r;
 }
@@ -177,7 +194,7 @@ int clusters_look(struct call *c, struct arena *a, struct cluster_sight *list, s
 		if (!list[i].host.n)
 			r = observe_here(c->service, a, list[i].doc.id, &list[i].status);
 	}
-	return r < 0 ? r : ask_elsewhere(c, a, list, count);
+	return r < 0 ? r : ask_elsewhere(c, a, list, count, NULL);
 }
 
 struct looking {
@@ -202,13 +219,14 @@ static int look_one(struct tx *tx, void *ctx, const struct doc *d)
 	return to->host.n ? 0 : observe_here(l->call->service, l->arena, to->doc.id, &to->status);
 }
 
-int clusters_observe(struct call *c, struct arena *a, struct cluster_sight **ret_list, size_t *ret_count)
+int clusters_observe(struct call *c, struct arena *a, struct cluster_sight **ret_list, size_t *ret_count,
+                     struct str *ret_away)
 {
 	struct looking l = {.call = c, .arena = a, .passing = arena_new()};
 	int r = clusters_walk_group(c->tx, a, c->group.id, look_one, &l);
 	arena_free(l.passing);
 	if (r == 0)
-		r = ask_elsewhere(c, a, l.list, l.count);
+		r = ask_elsewhere(c, a, l.list, l.count, ret_away);
 	*ret_list = l.list;
 	*ret_count = l.count;
 	return r;

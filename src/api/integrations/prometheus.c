@@ -154,7 +154,7 @@ static int discovery_write(struct scrape *s)
 	struct cluster_sight *list;
 	struct buf b = {0};
 	size_t count = 0, targets = 0;
-	int r = clusters_observe(s->call, s->arena, &list, &count);
+	int r = clusters_observe(s->call, s->arena, &list, &count, NULL);
 	json_open(&b, '[');
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		struct cluster cluster;

@@ -128,7 +128,10 @@ int processes_list(struct call *c)
 	size_t count;
 	int64_t total = 0;
 	list_begin(c);
-	int result = clusters_observe(c, a, &list, &count);
+	struct str away = STR_NONE;
+	int result = clusters_observe(c, a, &list, &count, &away);
+	if (result == 0 && away.n)
+		call_header(c, STR("x-steward-hosts-away"), away);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = cluster_list_nodes(c, self, &list[i], &total);
 	arena_free(a);

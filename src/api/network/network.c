@@ -104,7 +104,7 @@ int network_addresses(struct call *c)
 	                                            "services", "clusters", clusters));
 	struct cluster_sight *list;
 	size_t count;
-	int result = clusters_observe(c, c->arena, &list, &count);
+	int result = clusters_observe(c, c->arena, &list, &count, NULL);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		json_array_append_new(clusters, addresses_entry(c->arena, &list[i]));
 	if (result == 0)
