@@ -160,6 +160,6 @@ def start_server():
 @pytest.fixture(scope='module')
 def module_server():
 	"""For a module whose exchanges are not recorded (overrides, faults, real time)."""
-	s = client.Server()
+	s = client.Server(*directory.ALLOWED)
 	yield s
 	end(s)

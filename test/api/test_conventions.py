@@ -486,7 +486,7 @@ def databases(api, group):
 		'username': 'certain', 'databaseName': '$external', 'x509Type': 'MANAGED', 'groupId': group.split('/')[-1],
 		'roles': [{'roleName': 'read', 'databaseName': 'browsed'}]}), 201)
 	ok(api.post(group + '/userSecurity/ldap/verify', json={
-		'hostname': '127.0.0.1', 'port': 1, 'bindUsername': 'CN=x,DC=a', 'bindPassword': 'correct horse'}))
+		'hostname': 'localhost.', 'port': 1, 'bindUsername': 'CN=x,DC=a', 'bindPassword': 'correct horse'}))
 
 
 def flex_backups(server, api, group):

@@ -3,6 +3,7 @@ import socket, ssl, threading
 
 import pytest
 
+import directory
 from client import Api, Bearer, Wire, metric, ok, refused, until
 from database import free_port
 
@@ -102,8 +103,9 @@ def test_slow_reads_of_one_leave_a_thread_for_another(tenants):
 def test_slow_jobs_of_one_leave_a_worker_for_another(tenants):
 	"""Checks of a directory that never answers take job threads for seconds each; a project has one at a time."""
 	s = tenants
-	with socket.create_server(('127.0.0.1', 0), backlog=64) as silent:
-		check = lambda port: {'hostname': '127.0.0.1', 'port': port, 'bindUsername': 'CN=x,DC=a', 'bindPassword': 'y'}
+	host = directory.loopback()
+	with socket.create_server((host, 0), backlog=64) as silent:
+		check = lambda port: {'hostname': host, 'port': port, 'bindUsername': 'CN=x,DC=a', 'bindPassword': 'y'}
 		greedy, other = Api(s, Bearer(token(s.greedy))), Api(s, Bearer(token(s.other)))
 		path = '/groups/%s/userSecurity/ldap/verify'
 		slow = []

@@ -90,7 +90,7 @@ def test_created_status_and_location_are_repeated(server):
 
 def test_a_refusal_before_the_write_does_not_use_the_key_up(server):
 	key = unique('key')
-	refused(created(server, key, {'name': 'not good', 'orgId': server.org}), 400)
+	refused(created(server, key, {'name': 'not/good', 'orgId': server.org}), 400)
 	ok(created(server, key, {'name': unique(), 'orgId': server.org}))
 
 

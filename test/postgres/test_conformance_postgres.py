@@ -256,7 +256,7 @@ def test_user_security(world, tmp_path):
 	world.no('PATCH', 'userSecurity', 400, {'customerX509': {'cas': 'none'}})
 	for what in ('userSecurity/customerX509', 'userSecurity/ldap/userToDNMapping'):
 		world.delete(what, 202, again=lambda: None)
-	bind = {'hostname': '127.0.0.1', 'port': 1, 'bindUsername': 'CN=admin,DC=example,DC=org', 'bindPassword': 'x'}
+	bind = {'hostname': 'localhost.', 'port': 1, 'bindUsername': 'CN=admin,DC=example,DC=org', 'bindPassword': 'x'}
 	check = world.post('userSecurity/ldap/verify', bind)['requestId']
 	world.no('POST', 'userSecurity/ldap/verify', 400, {**bind, 'port': 0})
 	until(lambda: world.get('userSecurity/ldap/verify/' + check)['status'] == 'FAIL', what='the end of the check')
