@@ -207,3 +207,30 @@ def test_a_superuser_in_sql_stays_in_its_project(packaged):
 	assert refused.returncode and 'Permission denied' in refused.stderr
 	for pid in pids:
 		assert 'not permitted' in me.runs('kill -0 %d 2>&1; true' % pid).stdout
+
+
+def test_a_user_changes_its_project_when_nothing_is_left(packaged):
+	"""What a superuser in SQL has started goes on when its cluster is deleted, and would read what the next project of that user
+	writes. Nor is a user free whose files lie in a cluster that could not be read at the start."""
+	unit, _, other, _ = packaged
+	s, them, lost = unit.server, Superuser(other), unit.data / 'engine' / ('e' * 24)
+	left = int(them.runs('cd /; setsid sleep 600 >/dev/null 2>&1 & echo $!').stdout)
+	try:
+		first, s.group = s.group, other.path.split('/')[2]
+		other.delete()
+		other.deleted()
+		s.stop()
+		assert uid(left) == them.uid, 'it goes on'
+		unread = users()[users().index(them.uid) + 1]
+		(lost / 'node').mkdir(parents=True)
+		os.chown(lost / 'node', unread, -1)
+		s = unit.start()
+		s.group = ok(s.post('/groups', json={'name': 'the next', 'orgId': s.org}))['id']
+		third = unit.cluster('third', **databases.shape(nodes=1)).settled()
+		got = uid(third.pid(next(iter(third.nodes()))))
+		assert got in users() and got not in (them.uid, unread)
+		third.delete()
+		third.deleted()
+		s.group = first
+	finally:
+		os.kill(left, 9)

@@ -125,6 +125,9 @@ void pg_cgroup_remove(const struct pg_cluster *c)
 	if (!c->engine->cgroup[0])
 		return;
 	cgroup_path(c, dir);
+	/* A superuser of SQL starts programs that outlive its server: they end with the cluster, and its user is free
+	 * for another project. */
+	(void)!value_write(dir, "cgroup.kill", "1");
 	/* Processes that were killed a moment ago may still count. */
 	for (int i = 0; i < 50 && rmdir(dir) < 0 && errno == EBUSY; i++)
 		pg_sleep_ms(20);

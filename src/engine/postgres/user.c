@@ -1,8 +1,10 @@
 /* Whom databases run as. A superuser of SQL can read what the server's system user can, so that user is not the
  * service's, whose secret.key opens everything, and not another project's either. A service that may change users
  * (root, or one with the capabilities that the unit gives) runs the databases of each project as a user of its own, out
- * of steward-db-1, steward-db-2 ..., as many as there are. Projects beyond that share steward-db. A service that may
- * not, on a laptop, runs databases as itself.
+ * of steward-db-1, steward-db-2 ..., as many as there are. Projects beyond that share steward-db. A service that may not, on a laptop, runs databases as itself.
+ *
+ * A user changes its project only when nothing of the former one is left: a superuser of SQL starts programs that
+ * outlive its server, and these would read what the next project writes.
  *
  * The choice is noted in a cluster's state, and its files are that user's. They change hands only while no node of the
  * cluster runs: clusters of an older version, and those that share a user though one is free by now, go on as they run
@@ -12,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/id.h"
 #include "base/log.h"
 
 #include <dirent.h>
@@ -19,6 +22,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -112,6 +116,56 @@ const struct pg_user *pg_user_known(const struct engine *e, uid_t uid)
 
 /* --- whose a project is */
 
+static void user_mark(const struct engine *e, uid_t uid, bool *marks)
+{
+	for (size_t i = 0; i < e->user_count; i++)
+		marks[i] |= e->users[i].uid == uid;
+}
+
+/* Users that have processes. The directory itself is looked at: what is in it is root's where a process asks for
+ * that. */
+static void busy_mark(const struct engine *e, bool *marks)
+{
+	DIR *d = opendir("/proc");
+	struct stat st;
+	for (struct dirent *entry; d && (entry = readdir(d));)
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+		    fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			user_mark(e, st.st_uid, marks);
+	for (size_t i = 0; !d && i < e->user_count; i++)
+		marks[i] = true;
+	if (d)
+		closedir(d);
+}
+
+/* Users whose files lie in a directory of nodes, or of throwaway servers: also of clusters that could not be read when
+ * the service started. */
+static void owners_mark(const struct engine *e, const char *name, bool *marks)
+{
+	char path[PG_PATH];
+	struct stat st;
+	pg_path_set(path, "%s/%s", e->dir, name);
+	DIR *d = nolink_opendir(path);
+	for (struct dirent *entry; d && (entry = readdir(d));)
+		if (entry->d_name[0] != '.' && fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			user_mark(e, st.st_uid, marks);
+	if (d)
+		closedir(d);
+}
+
+static bool *leftovers_mark(const struct engine *e)
+{
+	bool *marks = must_calloc(e->user_count + 1, sizeof *marks);
+	DIR *d = nolink_opendir(e->dir);
+	busy_mark(e, marks);
+	for (struct dirent *entry; d && (entry = readdir(d));)
+		if (id_is_valid(str_of(entry->d_name)) || strcmp(entry->d_name, "throwaway") == 0)
+			owners_mark(e, entry->d_name, marks);
+	if (d)
+		closedir(d);
+	return marks;
+}
+
 /* By the project that it was given to, or by any cluster. With the engine's lock. */
 static bool user_is_used(const struct engine *e, const struct pg_user *u)
 {
@@ -124,23 +178,42 @@ static bool user_is_used(const struct engine *e, const struct pg_user *u)
 	return used;
 }
 
+/* With the engine's lock. */
+static struct pg_user *user_find(const struct engine *e, const char *group_id)
+{
+	for (size_t i = 0; i < e->user_count; i++)
+		if (strcmp(e->users[i].project, group_id) == 0)
+			return &e->users[i];
+	return NULL;
+}
+
+/* One that is free since the start; or else one whose project has no cluster here any more. With the engine's lock. */
+static struct pg_user *user_choose(const struct engine *e, const bool *left)
+{
+	for (size_t i = 0; i < e->user_count; i++)
+		if (!e->users[i].project[0] && !left[i])
+			return &e->users[i];
+	for (size_t i = 0; i < e->user_count; i++)
+		if (e->users[i].project[0] && !left[i] && !user_is_used(e, &e->users[i]))
+			return &e->users[i];
+	return NULL;
+}
+
 const struct pg_user *pg_user_of(struct engine *e, const char *group_id)
 {
-	struct pg_user *chosen = NULL;
 	pthread_mutex_lock(&e->lock);
-	for (size_t i = 0; i < e->user_count && !chosen; i++)
-		if (strcmp(e->users[i].project, group_id) == 0)
-			chosen = &e->users[i];
-	for (size_t i = 0; i < e->user_count && !chosen; i++)
-		if (!e->users[i].project[0])
-			chosen = &e->users[i];
-	/* None was free since the start: one whose project has no cluster here any more is. */
-	for (size_t i = 0; i < e->user_count && !chosen; i++)
-		if (!user_is_used(e, &e->users[i]))
-			chosen = &e->users[i];
+	struct pg_user *chosen = user_find(e, group_id);
+	pthread_mutex_unlock(&e->lock);
+	if (chosen || !e->user_count)
+		return chosen ? chosen : &e->user;
+	bool *left = leftovers_mark(e);
+	pthread_mutex_lock(&e->lock);
+	chosen = user_find(e, group_id);
+	chosen = chosen ? chosen : user_choose(e, left);
 	if (chosen)
 		snprintf(chosen->project, sizeof chosen->project, "%s", group_id);
 	pthread_mutex_unlock(&e->lock);
+	free(left);
 	return chosen ? chosen : &e->user;
 }
 
