@@ -162,16 +162,16 @@ def packaged():
 
 def test_every_process_has_no_more_than_it_needs(packaged):
 	unit, mine, other, seen = packaged
-	service, shared = uid(unit.server.pid), pwd.getpwnam('steward-db').pw_uid
+	service, shared, maker = uid(unit.server.pid), pwd.getpwnam('steward-db').pw_uid, users()[-1]
 	assert {'postgres', 'initdb', 'pg_basebackup'} <= set(seen), seen.keys()
 	theirs = uid(mine.pid(mine.primary())), uid(other.pid(other.primary()))
-	assert len({service, shared, *theirs}) == 4 and set(theirs) <= set(users()), 'a user for each project'
+	assert len({service, shared, maker, *theirs}) == 5 and set(theirs) <= set(users()), 'a user for each project'
 	for program, kinds in seen.items():
 		for (ids, groups, more, *sets, no_new), opened in kinds.items():
 			who = '%s: %s' % (program, ids)
 			assert len(set(ids.split())) == 1 and not more and set(sets) == {'0' * 16} and no_new == '1', (who, sets, no_new)
-			# What makes empty databases, before they are anybody's, is the shared one; what is asked for its version is nobody's.
-			assert int(ids.split()[0]) in ({*theirs, shared} if program in ('initdb', 'postgres', 'dash', 'test', 'sh') else theirs), who
+			# What makes empty databases, before they are anybody's, has a user that no project has or shares.
+			assert int(ids.split()[0]) in ({*theirs, maker} if program in ('initdb', 'postgres', 'locale', 'dash', 'test', 'sh') else theirs), who
 			own = {theirs[0]: mine.id, theirs[1]: other.id}.get(int(ids.split()[0]), 'pool')
 			for number, what in opened:
 				if what.startswith(str(unit.data)):
@@ -200,7 +200,7 @@ def test_a_superuser_in_sql_stays_in_its_project(packaged):
 	assert can and not [p for p in can if not p.startswith((str(unit.data / 'engine' / mine.id), str(unit.data / 'engine' / 'lib')))]
 	for stranger in (pwd.getpwnam('steward-db').pw_uid, NOBODY):
 		can = {p for p in opens(stranger, files) if not p.endswith('.crt')}
-		assert not [p for p in can if not p.startswith((str(unit.data / 'engine' / 'pool'), str(unit.data / 'engine' / 'lib')))]
+		assert not [p for p in can if not p.startswith(str(unit.data / 'engine' / 'lib'))], 'nor what others begin with'
 	# Nor by the way that the service itself takes, nor by signals.
 	assert them.psql('select 1').stdout == '1\n'
 	refused = me.psql('select 1', them.socket, them.port)

@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define POOL_SIZE 2
@@ -37,8 +39,8 @@ static int pool_make(struct engine *e, unsigned version, const char *path)
 	                      "--auth=reject",
 	                      "--no-sync",
 	                      NULL};
-	int r = pg_dir_make(&e->user, raw, true);
-	r = r < 0 ? r : pg_process_run(&e->user, argv, 60000);
+	int r = pg_dir_make(e->maker, raw, true);
+	r = r < 0 ? r : pg_process_run(e->maker, argv, 60000);
 	/* Its configuration files are not used; ours lie where pg_rewind does not overwrite them. */
 	static const char *const unused[] = {"postgresql.conf", "pg_hba.conf", "pg_ident.conf"};
 	for (size_t i = 0; r == 0 && i < sizeof unused / sizeof *unused; i++) {
@@ -152,14 +154,17 @@ int pg_pool_take(const struct pg_cluster *c, unsigned version, const char *path)
 	return r;
 }
 
-/* Drops what a crash left half made. */
+/* Drops what a crash left half made, and what another user could write to since it was made. */
 void pg_pool_start(struct engine *e)
 {
 	char dir[PG_PATH], path[PG_PATH];
+	struct stat st;
 	pg_path_set(dir, "%s/pool", e->dir);
 	DIR *d = nolink_opendir(dir);
 	for (struct dirent *entry; d && (entry = readdir(d));)
-		if (str_starts(str_of(entry->d_name), STR("raw-"))) {
+		if (entry->d_name[0] != '.' &&
+		    (str_starts(str_of(entry->d_name), STR("raw-")) ||
+		     fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != e->maker->uid)) {
 			pg_path_set(path, "%s/%s", dir, entry->d_name);
 			pg_tree_remove(path);
 		}

@@ -168,8 +168,10 @@ struct engine {
 	char domain[128];
 	char address[IP_TEXT]; /* where nodes listen; empty: loopback addresses */
 	unsigned port_first, port_last;
-	/* Whom databases run as, see user.c. `own` is the service; `former` whom older versions had for all. */
+	/* Whom databases run as, see user.c. `own` is the service; `former` whom older versions had for all; `maker`
+	 * makes empty ones. */
 	struct pg_user own, former, user, shared, *users;
+	const struct pg_user *maker;
 	size_t user_count;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

@@ -1,7 +1,9 @@
 /* Whom databases run as. A superuser of SQL can read what the server's system user can, so that user is not the
  * service's, whose secret.key opens everything, and not another project's either. A service that may change users
  * (root, or one with the capabilities that the unit gives) runs the databases of each project as a user of its own, out
- * of steward-db-1, steward-db-2 ..., as many as there are. Projects beyond that share steward-db. A service that may not, on a laptop, runs databases as itself.
+ * of steward-db-1, steward-db-2 ..., as many as there are but the last, which makes the empty databases that all of
+ * them begin with. Projects beyond that share steward-db. A service that may not, on a laptop, runs databases as
+ * itself.
  *
  * A user changes its project only when nothing of the former one is left: a superuser of SQL starts programs that
  * outlive its server, and these would read what the next project writes.
@@ -63,12 +65,17 @@ static void projects_users_find(struct engine *e)
 			break;
 		e->users[e->user_count++] = found;
 	}
+	/* Not whom projects share: a superuser of SQL in one of those would have its hands in everybody's next
+	 * cluster. */
+	if (e->user_count > 1)
+		e->maker = &e->users[--e->user_count];
 }
 
 int pg_users_find(struct engine *e, const char *name)
 {
 	e->own = (struct pg_user){.uid = geteuid(), .gid = getegid()};
 	e->user = e->former = e->shared = e->own;
+	e->maker = &e->user;
 	if (e->own.uid != 0 && !may_change_users())
 		return 0;
 	bool found = user_look(name ? name : SHARED, &e->user);
@@ -111,6 +118,8 @@ const struct pg_user *pg_user_known(const struct engine *e, uid_t uid)
 	for (size_t i = 0; i < e->user_count; i++)
 		if (e->users[i].uid == uid)
 			return &e->users[i];
+	if (e->maker->uid == uid)
+		return e->maker;
 	return e->former.uid == uid ? &e->former : e->own.uid == uid && uid != 0 ? &e->own : NULL;
 }
 
