@@ -556,6 +556,37 @@ def test_what_was_given_to_groups_comes_back(world):
 		run(world.keeper, 'drop database given_%d' % i)
 
 
+def test_what_others_than_the_owner_have_granted_ends_with_the_role(world):
+	"""A writer takes the tables, and lets a friend pass on its rights: to one who loses its role, to all readers; on the table, and on
+	columns, whose lists do not tell by what right. A friend that still writes is a member of the owner, of whom nothing can be revoked."""
+	for name in 'takes', 'passes', 'gets':
+		world.user(name, [('readWrite', 'shop')])
+	world.as_user('takes', 'reassign owned by "steward:o:shop" to takes; grant select, update on orders, ledger to passes with grant option')
+	world.as_user('passes', """grant select, update on orders to gets; grant select (a), update (a) on ledger to gets;
+		grant update (secret) on orders to gets, "steward:r:shop"; grant update (a) on ledger to "steward:r:shop", "steward:a:shop" """)
+	attempts = [('gets', s) for s in ('select * from orders', "update orders set secret = 'x' where false", 'select a from ledger', 'update ledger set a = 1')]
+	attempts += [('reader', attempts[1][1]), ('reader', attempts[3][1])]
+	for who, what in attempts:
+		world.as_user(who, what)
+	roles_set(world, 'gets', ('dbAdmin', 'shop'))
+	for who, what in attempts:
+		with pytest.raises(psycopg2.Error, match='permission denied'):
+			world.as_user(who, what)
+	assert world.as_user('passes', 'select count(*) > 0 from orders') == world.as_user('reader', 'select count(*) > 0 from orders') == [(True,)]
+	# And with the role of who has passed it on.
+	world.as_user('victim', 'reassign owned by "steward:o:shop" to victim; grant select, update on orders to passes with grant option')
+	world.as_user('passes', 'grant select (secret), update (secret) on orders to gets')
+	world.as_user('gets', attempts[1][1])
+	deleted(world, 'passes')
+	with pytest.raises(psycopg2.Error, match='permission denied'):
+		world.as_user('gets', attempts[1][1])
+	for name in 'takes', 'gets':
+		deleted(world, name)
+	assert run(world.cleaner, """select count(*), (select count(*) from pg_roles where rolname in ('takes', 'passes', 'gets')) from pg_attribute where
+		attacl is not null and attrelid in ('orders'::regclass, 'ledger'::regclass)""") == [(0, 0)]
+	assert run(world.cleaner, "select distinct relowner::regrole::text from pg_class where relname in ('orders', 'ledger')") == [('"steward:o:shop"',)]
+
+
 def test_what_was_granted_to_groups_ends_with_the_role(world):
 	"""Of tables, columns, sequences, schemas, databases, functions, types, things to come; and membership in oneself."""
 	world.user('generous', [('readWriteAnyDatabase', 'admin')])

@@ -82,31 +82,47 @@ const char pg_grants_sql_definers[] =
 	"  ('l', 'r', 'SELECT'), ('l', 'w', 'SELECT'), ('d', 'r', 'CONNECT'), ('d', 'r', 'TEMPORARY'), ('d', 'w', 'CONNECT'),\n" \
 	"  ('d', 'w', 'TEMPORARY'), ('d', 'w', 'CREATE'), ('d', 'a', 'CONNECT'), ('d', 'a', 'TEMPORARY'), ('d', 'a', 'CREATE'))"
 
-/* Of acls(kind, col, what, own, acl): each right of a group that is none of those. Of the superuser's things
- * nobody else has granted any but the databases that were taken from their makers. Who may pass on that right, and
- * was told so by the owner, is in `passed`: a right that came so goes with them. */
+/* Of acls(kind, col, what, own, acl): each right of a group that is none of those, and what was passed on by somebody
+ * else than the owner, to or by who has lost a role: the owner's gifts pg_grants_sql_lost takes back. Of the
+ * superuser's things nobody else has granted any but the databases that were taken from their makers. `givers` have
+ * passed the right on; of a column's also those who may pass on the whole table's, which its own list does not tell. */
 #define SURPLUS(database) \
-	"select * from (select what, case when col is null then privilege_type else format('%s (%I)', privilege_type, col) end p,\n" \
-	"  rolname, is_grantable, grantor <> own by_others, array(select grantee::regrole::text from aclexplode(acl) o where\n" \
-	"  o.privilege_type = k.privilege_type and o.is_grantable and o.grantor = own and o.grantee <> own) passed, (kind,\n" \
-	"  " LEVEL(database) ", privilege_type) in " GROUP_RIGHTS " may from acls, aclexplode(acl) k join pg_roles r on r.oid =\n" \
-	"  k.grantee where " IS_GROUP " and grantee <> own and (kind = 'd' or pg_get_userbyid(own) <> '" PG_SUPER "')) s where is_grantable or not\n" \
+	"select * from (select kind, what, own::regrole::text own, case when col is null then privilege_type else format('%s (%I)',\n" \
+	"  privilege_type, col) end p, rolname, is_grantable, grantor <> own by_others, array(select distinct\n" \
+	"  o.grantor::regrole::text from aclexplode(acl) o where o.privilege_type = k.privilege_type and o.grantor <> own) givers,\n" \
+	"  (kind, " LEVEL(database) ", privilege_type) in " GROUP_RIGHTS " may from acls, aclexplode(acl) k join pg_roles r on\n" \
+	"  r.oid = k.grantee where ((" IS_GROUP ") or (grantor <> own and exists (select from (" LOST ") t where t.oid in (k.grantor,\n" \
+	"  k.grantee)))) and grantee <> own and (kind = 'd' or pg_get_userbyid(own) <> '" PG_SUPER "')) s where is_grantable or not\n" \
 	"  may"
 
+#define OWNERS_REVOKE \
+	"      execute format('revoke %s %s on %s from %I cascade', case when x.may then 'grant option for' else '' end,\n" \
+	"        x.p, x.what, x.rolname);\n"
+#define GIVERS_REVOKE \
+	"          execute format('revoke grant option for %s on %s from %s cascade', x.p, x.what, giver);\n"
+
+/* What others than the owner have granted can be taken back through them alone, and not while they belong to the owner:
+ * writers keep for PostgreSQL all that the writers' group may pass on. So the thing is nobody's for the moment. And a
+ * giver that has only the whole table's right is given the column's, to be taken from with all that came of it. */
 #define SURPLUS_REVOKE \
 	ATTEMPT("    if x.by_others then\n" \
-		"      continue when x.passed = array[]::text[];\n" \
-		"      execute format('revoke grant option for %s on %s from %s cascade', x.p, x.what, array_to_string(x.passed,\n" \
-		"        ', '));\n" \
-		"    else\n" \
-		"      execute format('revoke %s %s on %s from %I cascade', case when x.may then 'grant option for' else '' end,\n" \
-		"        x.p, x.what, x.rolname);\n" \
+		"      aside := x.kind in ('t', 'c', 'n') and x.own ~ '^\"steward:(o:|any:w)';\n" \
+		"      if aside then execute format('alter %s owner to " PG_SUPER "', x.what); end if;\n" \
+		"      foreach giver in array x.givers loop\n" \
+		"        if x.kind = 'c' then\n" \
+		"          execute format('grant %s on %s to %s with grant option', x.p, x.what, giver);\n" \
+		"          execute format('revoke %s on %s from %s cascade', x.p, x.what, giver);\n" \
+		"        else\n" GIVERS_REVOKE \
+		"        end if;\n" \
+		"      end loop;\n" \
+		"      if aside then execute format('alter %s owner to %s', x.what, x.own); end if;\n" \
+		"    else\n" OWNERS_REVOKE \
 		"    end if;\n")
 
 /* What users have granted to groups, here. */
 const char pg_grants_sql_surplus[] =
 	"do $steward$\n"
-	"declare x record; db constant text := current_database(); faults text := '';\n"
+	"declare x record; db constant text := current_database(); giver text; aside boolean; faults text := '';\n"
 	"begin\n"
 	FAULTS_CLEAR
 	"for x in with acls as (select case relkind when 'S' then 'S' else 't' end kind, null::name col, format('%s %s', case\n"
@@ -150,7 +166,7 @@ const char pg_grants_sql_to_come[] =
  * it. Groups own none: all their members would. */
 const char pg_grants_sql_databases[] =
 	"do $steward$\n"
-	"declare db name; u name; level text; x record; faults text := '';\n"
+	"declare db name; u name; level text; x record; giver text; faults text := '';\n"
 	"begin\n"
 	FAULTS_BEGIN
 	"for db, u in select datname, rolname from pg_database d join pg_roles r on r.oid = datdba where rolname <> '" PG_SUPER "'\n"
@@ -178,7 +194,11 @@ const char pg_grants_sql_databases[] =
 	"    datname from pg_database where datacl is not null)\n"
 	SURPLUS("datname") "\n"
 	"loop\n"
-	SURPLUS_REVOKE
+	ATTEMPT("    if x.by_others then\n"
+		"      foreach giver in array x.givers loop\n" GIVERS_REVOKE
+		"      end loop;\n"
+		"    else\n" OWNERS_REVOKE
+		"    end if;\n")
 	"end loop;\n"
 	FAULTS_END
 	"end $steward$";
