@@ -138,11 +138,19 @@ def test_databases_of_an_older_version_move(unit):
 	os.chown(c.directory(first) / 'PG_VERSION', processes.users()[3], -1)
 	stolen = c.directory(first) / 'stolen'
 	os.link(unit.data / 'secret.key', stolen)
+	at = os.open(c.directory(first), os.O_RDONLY)
+	for _ in range(100):  # each level that the service follows costs it descriptors and stack
+		os.mkdir('deep', dir_fd=at)
+		at, above = os.open('deep', os.O_RDONLY, dir_fd=at), at
+		os.close(above)
+	os.close(at)
 	unit.start()
 	c.change(paused=False)
-	until(lambda: 'second name' in unit.server.stderr, 60, 'the refusal')
+	until(lambda: re.search('second name|more than 64 directories', unit.server.stderr), 60, 'a refusal')
 	assert (unit.data / 'secret.key').stat().st_uid == service
 	stolen.unlink()
+	until(lambda: 'more than 64 directories' in unit.server.stderr, 60, 'the refusal of what lies too deep')
+	shutil.rmtree(c.directory(first) / 'deep')
 	c.settled()
 	c.whole(3)
 	uids = {processes.uid(c.pid(n)) for n in c.nodes()}

@@ -31,6 +31,7 @@
 
 #define SHARED "steward-db"
 #define USERS_MAX 4096
+#define DEPTH_MAX 64 /* of directories that are given: each level holds descriptors and stack */
 #define BIT(cap) (1u << (cap))
 
 /* --- who there is */
@@ -262,15 +263,25 @@ struct gift {
 	const struct pg_user *to;
 	dev_t device;
 	bool conf; /* the service's own stay so, and the group reads them */
+	unsigned depth;
 };
 
 static int directory_give(int fd, const struct gift *g, bool is_top);
+
+/* Of what the descriptor is open on. By its name it could be a link by now to any file of the host: the directory is
+ * the user's that it is taken from, and a program of that one may still run. */
+static int mode_set(int fd, mode_t mode)
+{
+	char path[32];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return chmod(path, mode);
+}
 
 /* A link is given, not what it leads to. A file with two names may be somebody else's: a user that the service shared
  * with databases could name secret.key a second time in its own directory, and would get it here. */
 static int entry_give(int dir, const char *name, const struct gift *g, bool is_conf)
 {
-	struct gift conf = {g->to, g->device, true};
+	struct gift below = {g->to, g->device, g->conf || is_conf, g->depth + 1};
 	bool key = strcmp(name, PG_KEY_FILE) == 0 && geteuid() != 0; /* see pg_key_write() */
 	uid_t owner = g->conf && !key ? (uid_t)-1 : g->to->uid;
 	struct stat st;
@@ -281,10 +292,10 @@ static int entry_give(int dir, const char *name, const struct gift *g, bool is_c
 	if (r == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1)
 		r = -EMLINK;
 	if (r == 0 && S_ISDIR(st.st_mode) && st.st_dev == g->device) {
-		int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = below < 0 ? -errno : directory_give(below, is_conf ? &conf : g, false);
+		int inside = g->depth < DEPTH_MAX ? openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		r = g->depth >= DEPTH_MAX ? -ELOOP : inside < 0 ? -errno : directory_give(inside, &below, false);
 	} else if (r == 0 && (fchownat(fd, "", owner, g->to->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ||
-	                      (g->conf && S_ISREG(st.st_mode) && fchmodat(dir, name, key ? 0600 : 0640, 0) < 0))) {
+	                      (g->conf && S_ISREG(st.st_mode) && mode_set(fd, key ? 0600 : 0640) < 0))) {
 		r = -errno;
 	}
 	close(fd);
@@ -308,6 +319,9 @@ static int directory_give(int fd, const struct gift *g, bool is_top)
 		if (r == -EMLINK)
 			log_error("engine: %s has a second name somewhere, and is not given to another user",
 			          entry->d_name);
+		if (r == -ELOOP && g->depth == DEPTH_MAX)
+			log_error("engine: %s lies in more than %d directories, and is not given to another user",
+			          entry->d_name, DEPTH_MAX);
 	}
 	if (r == 0 && (fchown(dirfd(d), g->conf ? (uid_t)-1 : g->to->uid, g->to->gid) < 0 ||
 	               fchmod(dirfd(d), g->conf ? 0710 : 0700) < 0))
