@@ -785,3 +785,34 @@ def test_whose_providers_are_offered(start_server, tmp_path):
 		'dataAccessIdentityProviderIds': [own['id']]}))
 	approve(server, federation, company.domain)
 	assert offered(server, company.domain) == [own['id']]
+
+
+def test_domains_that_say_nothing_keep_no_worker(start_server):
+	"""A name server that never answers costs seconds for each look. Two federations of hundreds of such domains kept all workers that
+	make snapshots, for everybody: who is slow waits longer than it took, also when its settings change."""
+	class Dead:
+		url = 'https://127.0.0.1:9'
+	with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+		silent.bind(('127.0.0.1', 0))
+		silent.settimeout(30)
+		server = start_server('--name-server', '127.0.0.1:%d' % silent.getsockname()[1])
+		company = Company(server, Dead, proven=False, associatedDomains=[unique('s') + '.example' for _ in range(20)])
+		silent.recv(4096)
+
+		def asked(seconds):
+			"""Whether anything more is asked for. The look that is under way has ended when the clock moves."""
+			silent.setblocking(False)
+			try:
+				while True:
+					silent.recv(4096)
+			except BlockingIOError:
+				pass
+			server.advance(seconds)
+			try:
+				return bool(silent.recv(4096))
+			except BlockingIOError:
+				return False
+		server.advance(0.001)
+		ok(company.owner.patch(company.path(company.idp), json={'description': 'looks again'}))
+		assert not asked(30)
+		assert asked(600)

@@ -17,6 +17,7 @@
 #include "api/federation/federation.h"
 #include "api/federation/identity_providers.h"
 #include "base/clock.h"
+#include "base/fair.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -25,6 +26,7 @@
 #include "trail/events.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #define KIND "proven_domain"
 #define JOB "domain_check"
@@ -32,7 +34,9 @@
 #define LOOK_FIRST_MS 10000LL    /* between the first two looks, */
 #define LOOK_LAST_MS 3600000LL   /* and between later ones, */
 #define LOOK_FOR_MS (7 * DAY_MS) /* for so long after the domains were last changed */
-#define LOOK_NEXT_MS 2000LL      /* to the next domain of one federation */
+#define LOOK_NEXT_MS 2000LL      /* to the next domain of one federation, */
+#define LOOK_SHARE 20            /* or as many times as long as the look took */
+#define LOOK_SLOW_MS 2000LL      /* a look in which a name server was asked twice, or worse */
 #define LISTED_MAX 500
 
 static struct {
@@ -185,11 +189,51 @@ static int check_save(struct tx *tx, struct job_run *r)
 	               : domain_prove(tx, r->arena, r->job.subject, f->domain, f->how);
 }
 
-/* One domain at a time, so that no federation keeps a worker for long: an answer may take some fifteen seconds. */
+/* Who names hundreds of domains whose name servers say nothing would keep a worker for a week, and two such federations
+ * everybody's snapshots waiting: after a look that took long the federation waits longer still, also where its settings
+ * were changed meanwhile, which asks for a look at once. Two that meet in one place take turns in it. */
+#define SLOW_PLACES 1024u
+
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		uint64_t key;
+		int64_t until_ms;
+	} of[SLOW_PLACES];
+} slow = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void slow_note(struct str federation_id, int64_t until_ms)
+{
+	uint64_t key = fair_key(federation_id);
+	pthread_mutex_lock(&slow.lock);
+	slow.of[key % SLOW_PLACES].key = key;
+	slow.of[key % SLOW_PLACES].until_ms = until_ms;
+	pthread_mutex_unlock(&slow.lock);
+}
+
+static int64_t slow_until(struct str federation_id)
+{
+	uint64_t key = fair_key(federation_id);
+	pthread_mutex_lock(&slow.lock);
+	int64_t until_ms = slow.of[key % SLOW_PLACES].key == key ? slow.of[key % SLOW_PLACES].until_ms : 0;
+	pthread_mutex_unlock(&slow.lock);
+	return until_ms;
+}
+
+static int look_again(struct job_run *r, int64_t pause_ms, int64_t rest_ms)
+{
+	pause_ms = pause_ms > LOOK_NEXT_MS ? pause_ms : LOOK_NEXT_MS;
+	return job_later(r, clock_now_ms() + (pause_ms > rest_ms ? pause_ms : rest_ms));
+}
+
+/* One domain at a time, so that no federation keeps a worker for long: an answer may take some twenty seconds. */
 static int check_step(struct job_run *r)
 {
 	json_t *waiting = json_keep(r->arena, json_array());
-	int64_t age = clock_now_ms() - r->job.created_ms, pause = age / 2;
+	int64_t age = clock_now_ms() - r->job.created_ms, pause = age / 2, begun_us = clock_mono_us(),
+	        until = slow_until(r->job.subject);
+	if (until > clock_now_ms())
+		return job_later(r, until);
 	tx_begin_read(r->reader);
 	int result = waiting_find(r->reader, r->arena, r->job.subject, waiting);
 	job_read_end(r);
@@ -201,16 +245,18 @@ static int check_step(struct job_run *r)
 	struct found *f = arena_new_of(r->arena, struct found);
 	f->domain = json_item(waiting, any % count);
 	f->how = domain_ask(r, f->domain);
+	int64_t took = (clock_mono_us() - begun_us) / 1000, rest = took * LOOK_SHARE;
+	if (took >= LOOK_SLOW_MS)
+		slow_note(r->job.subject, clock_now_ms() + rest);
 	if (f->how) {
 		r->save = check_save;
 		r->save_ctx = f;
-		return count == 1 ? JOB_DONE : job_later(r, clock_now_ms() + LOOK_NEXT_MS);
+		return count == 1 ? JOB_DONE : look_again(r, 0, rest);
 	}
 	if (age > LOOK_FOR_MS)
 		return JOB_DONE;
 	pause = pause < LOOK_FIRST_MS ? LOOK_FIRST_MS : pause > LOOK_LAST_MS ? LOOK_LAST_MS : pause;
-	pause /= (int64_t)count;
-	return job_later(r, clock_now_ms() + (pause < LOOK_NEXT_MS ? LOOK_NEXT_MS : pause));
+	return look_again(r, pause / (int64_t)count, rest);
 }
 
 static const struct job_kind kinds[] = {{.name = JOB, .step = check_step, .lasts = JOB_IS_BACKGROUND}};
