@@ -517,7 +517,10 @@ def test_stolen_session_leaves_nothing_behind(site):
 		('POST', '/federationSettings/%s/identityProviders' % fed, {'displayName': 'x', 'protocol': 'OIDC', 'issuerUri': 'https://thief.example'}),
 		('PATCH', '/orgs/%s/settings' % org, {'multiFactorAuthRequired': False}),
 		('POST', '/groups/%s/databaseUsers' % group, {'username': 'thief', 'databaseName': 'admin', 'password': 'correct horse',
-			'roles': [{'roleName': 'readAnyDatabase', 'databaseName': 'admin'}]})]
+			'roles': [{'roleName': 'readAnyDatabase', 'databaseName': 'admin'}]}),
+		('GET', '/orgs/%s/activityFeed' % org, None), ('GET', '/groups/%s/activityFeed' % group, None),
+		*((m, '/groups/%s/integrations/PROMETHEUS' % group, {'type': 'PROMETHEUS', 'enabled': True, 'username': 'thief', 'password': 'correct horse',
+			'serviceDiscovery': 'http'}) for m in ('POST', 'PUT'))]
 	for method, path, body in lasting:
 		no(b.call(method, path, body), 403, 'PROOF_NEEDED')
 	# What leaves nothing behind goes on, and so do keys, which show who they are with each call.
