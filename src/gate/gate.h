@@ -18,6 +18,8 @@ must_check int gate_body_scope(struct call *c);   /* body_scope.c: 404, 401, 403
 must_check int gate_payment(struct call *c);      /* payment.c: 402 */
 /* The same of another organization that a handler makes something in. */
 must_check int payment_check(struct call *c, struct str org_id);
+/* What gate_proof() asks, where only a handler can see that a way in is left behind. */
+must_check int proof_check(struct call *c);
 
 /* A locked organization: id = organization; {"reason", "wayOut"?, "invoiceId"?, "since", "paused"?, "byLimit"?}. */
 #define ORG_LOCK_KIND "org_lock"

@@ -4,9 +4,14 @@
 #include "gate/gate.h"
 #include "identity/sessions.h"
 
-int gate_proof(struct call *c)
+int proof_check(struct call *c)
 {
-	if (!c->by_session || !c->op->lasting || session_is_proven(c->proven_ms))
+	if (!c->by_session || session_is_proven(c->proven_ms))
 		return 0;
 	return call_fail(c, 403, PROOF_NEEDED, PROOF_NEEDED_DETAIL);
+}
+
+int gate_proof(struct call *c)
+{
+	return c->op->lasting ? proof_check(c) : 0;
 }

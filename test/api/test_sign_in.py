@@ -518,6 +518,7 @@ def test_stolen_session_leaves_nothing_behind(site):
 		('PATCH', '/orgs/%s/settings' % org, {'multiFactorAuthRequired': False}),
 		('POST', '/groups/%s/databaseUsers' % group, {'username': 'thief', 'databaseName': 'admin', 'password': 'correct horse',
 			'roles': [{'roleName': 'readAnyDatabase', 'databaseName': 'admin'}]}),
+		('POST', '/orgs', {'name': unique('trap'), 'federationSettingsId': fed, 'apiKey': {'desc': 'x', 'roles': ['ORG_OWNER']}}),
 		('GET', '/orgs/%s/activityFeed' % org, None), ('GET', '/groups/%s/activityFeed' % group, None),
 		*((m, '/groups/%s/integrations/PROMETHEUS' % group, {'type': 'PROMETHEUS', 'enabled': True, 'username': 'thief', 'password': 'correct horse',
 			'serviceDiscovery': 'http'}) for m in ('POST', 'PUT'))]
@@ -526,6 +527,7 @@ def test_stolen_session_leaves_nothing_behind(site):
 	# What leaves nothing behind goes on, and so do keys, which show who they are with each call.
 	ok(b.get('/orgs/%s/apiKeys' % org))
 	ok(b.post('/groups', {'name': unique(), 'orgId': org}))
+	ok(b.post('/orgs', {'name': unique('own')}), 201)
 	ok(s.post('/orgs/%s/apiKeys' % org, json={'desc': 'y', 'roles': ['ORG_READ_ONLY']}))
 	# A proof: a wrong one is none, and another person's neither.
 	no(b.post('/api/session/proof', {'password': 'wrong one'}), 403, 'WRONG_PASSWORD')
@@ -537,6 +539,7 @@ def test_stolen_session_leaves_nothing_behind(site):
 	for proof in (lambda: {'password': PASSWORD}, lambda: {'code': totp(secret, now(s))}):
 		ok(b.post('/api/session/proof', proof()), 204)
 		ok(b.post('/orgs/%s/apiKeys' % org, {'desc': 'z', 'roles': ['ORG_READ_ONLY']}))
+		ok(b.post('/orgs', {'name': unique('more'), 'federationSettingsId': fed}), 201)
 		s.advance(15 * 60)
 		no(b.post('/api/session/recovery-codes'), 403, 'PROOF_NEEDED')
 	# The reset takes codes that are new, and tells so in the answer and in the letter.

@@ -9,6 +9,7 @@
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "gate/gate.h"
 #include "identity/grants.h"
 #include "trail/events.h"
 
@@ -44,7 +45,9 @@ int federation_create(struct tx *tx, struct arena *a, struct str org_id, struct 
 	return result;
 }
 
-/* Strangers do not learn which federations there are. */
+/* Strangers do not learn which federations there are. Whoever owns one of its organizations may add identity providers
+ * for the federation's domains, and the new organization may come with a key of its own: so this is a way in that a
+ * stolen session would leave behind, though making an organization is none. */
 int federation_join(struct call *c, struct str id, struct str org_id)
 {
 	struct doc *members;
@@ -58,6 +61,9 @@ int federation_join(struct call *c, struct str id, struct str org_id)
 	if (!(roles & role_bit("ORG_OWNER")))
 		return call_fail_field(c, 400, "INVALID_FEDERATION", "federationSettingsId",
 		                       "the caller owns no organization of a federation with this id.");
+	result = proof_check(c);
+	if (result < 0)
+		return result;
 	if (count >= FEDERATION_ORGS_MAX)
 		return call_fail_about(c, 409, "FEDERATION_FULL", STR("federationSettingsId"),
 		                       "A federation has at most %d organizations.", FEDERATION_ORGS_MAX);
