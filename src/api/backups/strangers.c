@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PERIODS_MAX 128 /* more become one, the oldest first */
+#define PERIODS_MAX 128 /* more become one, where the least time lies between them */
 #define NAMED_MAX 10
 
 struct strangers {
@@ -51,6 +51,23 @@ static json_int_t edge(const json_t *period, size_t at)
 	return json_integer_value(json_array_get(period, at));
 }
 
+/* Each start begins a period, and they are bounded: two become one where the least time lies between them, which is a
+ * restart's. When the oldest were joined, a hundred restarts closed the gap in which an older store's strangers lay,
+ * and the next sweep deleted them. */
+static void periods_join(json_t *periods)
+{
+	size_t least = 1;
+	for (size_t i = 2; i < json_array_size(periods); i++)
+		if (edge(json_array_get(periods, i), 0) - edge(json_array_get(periods, i - 1), 1) <
+		    edge(json_array_get(periods, least), 0) - edge(json_array_get(periods, least - 1), 1))
+			least = i;
+	json_t *before = json_array_get(periods, least - 1);
+	json_int_t end = edge(json_array_get(periods, least), 1);
+	if (end > edge(before, 1))
+		json_array_set_new(before, 1, json_integer(end));
+	json_array_remove(periods, least);
+}
+
 /* Another process that shares the store may have begun one since: then all of them go on with that. */
 int periods_note(struct tx *tx, struct arena *a, int64_t started_ms)
 {
@@ -64,10 +81,8 @@ int periods_note(struct tx *tx, struct arena *a, int64_t started_ms)
 		json_array_append_new(periods, json_pack("[I, I]", (json_int_t)started_ms, (json_int_t)now));
 	else if (edge(last, 1) < now)
 		json_array_set_new(last, 1, json_integer(now));
-	while (json_array_size(periods) > PERIODS_MAX) {
-		json_array_set_new(json_array_get(periods, 1), 0, json_integer(edge(json_array_get(periods, 0), 0)));
-		json_array_remove(periods, 0);
-	}
+	while (json_array_size(periods) > PERIODS_MAX)
+		periods_join(periods);
 	return tx_meta_put(tx, BACKUP_PERIODS, json_text(a, periods));
 }
 

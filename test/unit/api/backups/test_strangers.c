@@ -75,13 +75,14 @@ int main(void)
 	clock_advance_ms(60000);
 	note();
 	CHECK(!is_stranger(last + 60000, NULL));
-	/* As many restarts as there may be: bounded, and the oldest still count. */
+	/* More restarts than are kept: bounded, the oldest still count, and what was a stranger before them still is one. */
 	for (int i = 0; i < 200; i++) {
 		clock_advance_ms(10000);
 		started = clock_now_ms();
 		note();
 	}
-	CHECK(!is_stranger(begun, NULL) && !is_stranger(started, NULL));
+	CHECK(!is_stranger(begun, NULL) && !is_stranger(started, NULL) && !is_stranger(last + 60000, NULL));
+	CHECK(is_stranger(begun + 1800000, NULL) && is_stranger(begun - 5000, NULL));
 	struct tx *reader = store_reader(store);
 	struct strangers *s = NULL;
 	struct str kept;
