@@ -539,3 +539,27 @@ def test_passwords_are_guessed_slowly_all_at_once_too(server, fresh):
 	ok(there.post(path, json={'password': 'correct horse'}))
 	assert sum(is_answered(w) for w in wires) < 45
 	assert sorted(w.read().status for w in wires) == [403] * 20 + [429] * 30
+
+
+def test_invitations_that_are_over_make_room(start_server):
+	"""There are 500 at most, and nothing takes away those that have ended: whoever had invited so many people over the years could invite
+	nobody any more, beside an empty list."""
+	s = start_server()
+	org = ok(s.post('/orgs', json={'name': unique('org')}), 201)['organization']['id']
+	path = '/orgs/%s/invites' % org
+
+	def invite(name):
+		r = s.post(path, json={'username': name + '@example.com', 'roles': ['ORG_MEMBER']})
+		if r.status_code != 429:
+			return r
+		s.refill()
+		return invite(name)
+	for i in range(500):
+		ok(invite('guest%d' % i))
+	refused(invite('late'), 409, 'TOO_MANY_INVITATIONS')
+	s.advance(31 * 86400)
+	assert ok(s.get(path)) == []
+	ok(invite('late'))
+	assert [i['username'] for i in ok(s.get(path))] == ['late@example.com']
+	assert int(s.rows("SELECT count(*) FROM doc WHERE kind = 'invitation' AND parent = '%s'" % org)[0][0]) == 500
+	s.stop()

@@ -413,6 +413,24 @@ static struct str inviter_of(struct call *c)
 	return arena_printf(c->arena, "%s%s", c->caller->name, domains[c->caller->kind]);
 }
 
+/* Where there are as many as there may be: the oldest goes if it is over, since nobody else takes those away. All last
+ * equally long, so where the oldest is in force none has ended. */
+static int make_room(struct call *c, const struct member *i)
+{
+	struct member oldest;
+	struct doc *docs;
+	size_t count = 0;
+	int result = tx_list(c->tx, c->arena, kind_of(i->org_id.n), scope_of(i), 0, 1, &docs, &count);
+	if (result == 0)
+		result = count ? invitation_of_doc(c->tx, c->arena, &docs[0], &oldest) : -ENOENT;
+	if (result < 0)
+		return result;
+	if (!member_is_pending(&oldest))
+		return invitation_delete(c->tx, c->arena, &oldest);
+	return call_fail_about(c, 409, "TOO_MANY_INVITATIONS", arena_printf(c->arena, "%d", INVITATIONS_MAX),
+	                       "There are %d invitations already. Remove some first.", INVITATIONS_MAX);
+}
+
 static int replace_old(struct call *c, const struct member *i, const struct member *none)
 {
 	struct member old;
@@ -423,10 +441,7 @@ static int replace_old(struct call *c, const struct member *i, const struct memb
 		return withdraw(c->tx, c->arena, &old, none);
 	if (result == -ENOENT)
 		result = tx_count(c->tx, kind_of(in_org), scope_of(i), &count);
-	if (result < 0 || count < INVITATIONS_MAX)
-		return result;
-	return call_fail_about(c, 409, "TOO_MANY_INVITATIONS", arena_printf(c->arena, "%d", INVITATIONS_MAX),
-	                       "There are %d invitations already. Remove some first.", INVITATIONS_MAX);
+	return result < 0 || count < INVITATIONS_MAX ? result : make_room(c, i);
 }
 
 int invitation_check(struct call *c, const struct member *i)
