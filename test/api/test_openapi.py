@@ -203,7 +203,7 @@ def plain(schema, request):
 				for word, ref in mapping.items()]
 		out['anyOf'] = [{'properties': {name: {'enum': list(mapping)}}, 'required': [name]}]
 	if isinstance(out.get('pattern'), str):
-		out['pattern'] = out['pattern'].replace('(?<', '(?P<').replace('\\p{L}\\p{N}', '\\w')
+		out['pattern'] = re.sub(r'\(\?<(?![=!])', '(?P<', out['pattern']).replace('\\p{L}\\p{N}', '\\w')
 	if isinstance(out.get('enum'), list) and any(isinstance(v, str) and v.startswith('<') for v in out['enum']):
 		del out['enum']  # names that only a family knows
 	if isinstance(out.get('required'), list) and isinstance(out.get('properties'), dict):
