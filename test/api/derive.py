@@ -306,7 +306,7 @@ class Api:
 			self._patterns[text] = re.compile(python)
 		return self._patterns[text]
 
-	SAMPLES = (HEX24, 'sample1', 'S-1-5', '10.0.0.1', '10.0.0.0/24', '1.2.3', 'host1.example.com:27017',
+	SAMPLES = (HEX24, 'sample1', 'S-1-5', 'host1.invalid', '10.0.0.1', '10.0.0.0/24', '1.2.3', 'host1.example.com:27017',
 			'someone@example.com',
 		   'https://example.com/sample', 'US', 'a' * 20, 'a' * 40, 'a' * 64, '123456789012',
 		   '/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/e')
