@@ -29,6 +29,7 @@ static const struct {
                 {"password-link", password_link_command},
                 {"accept-endpoint", accept_endpoint_command},
                 {"hosts", hosts_command},
+                {"secret-key", secret_key_command},
                 {"outbox", outbox_command},
                 {"billing", billing_command},
                 {"invoices", invoices_command},

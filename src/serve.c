@@ -36,10 +36,12 @@
 #include "outbox/outbox.h"
 #include "prices/prices.h"
 #include "providers/providers.h"
+#include "repository/setup.h"
 #include "serve_backups.h"
 #include "serve_host.h"
 #include "serve_keys.h"
 #include "serve_providers.h"
+#include "serve_rotation.h"
 #include "serve_store.h"
 #include "trail/events.h"
 #include "trail/live.h"
@@ -78,6 +80,7 @@ struct server {
 	struct arena *limits_arena;
 	struct redis_limits *shared_limits;
 	uint64_t data_version;
+	struct key_watch keys;
 	unsigned polls;
 	size_t buffered;  /* the highest value since memory was last given back */
 	size_t heap_free; /* the lowest since then */
@@ -186,7 +189,7 @@ static int limits_share(struct server *s)
 	char hex[65], prefix[32];
 	if (!s->config.limits_url)
 		return 0;
-	seal_mac("limits", STR("prefix"), mac);
+	seal_mac_lasting("limits", STR("prefix"), mac);
 	hex_encode(mac, sizeof mac, hex);
 	snprintf(prefix, sizeof prefix, "steward:%.16s:", hex);
 	int result = redis_limits_open(s->config.limits_url, prefix, &s->shared_limits);
@@ -576,6 +579,11 @@ static void damage_report(struct server *s)
 static void wait_for_signals(struct server *s, const sigset_t *signals)
 {
 	const struct timespec nap = {.tv_nsec = POLL_MS * 1000000L};
+	struct service *v = &s->service;
+	s->keys = (struct key_watch){.data_dir = s->config.data, .store = v->store, .reader = s->reader};
+	unsigned char places[32];
+	repositories_places_hash(v->repositories, places);
+	hex_encode(places, sizeof places, s->keys.places);
 	for (;;) {
 		int signal = sigtimedwait(signals, NULL, &nap);
 		if (signal == SIGTERM || signal == SIGINT)
@@ -598,7 +606,10 @@ static void wait_for_signals(struct server *s, const sigset_t *signals)
 			http_rotate_keys(s->service.http);
 			memory_give_back(s);
 			certificate_renew(s);
+			if (key_watch_look(&s->keys) > 0)
+				repositories_keys_renew(v->repositories);
 		}
+		key_watch_walk(&s->keys);
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "serve_store.h"
 
 #include "base/id.h"
+#include "store/rotation.h"
 #include "store/seal.h"
 
 #include <dirent.h>
@@ -193,21 +194,17 @@ int opening_belongs(struct opening *s)
 /* Sealed values open only with the key that sealed them: a store and a key that do not belong together are refused. */
 int opening_key_check(struct opening *s)
 {
-	unsigned char mac[32];
 	char mine[65];
-	struct str kept;
-	seal_mac("store", STR("key"), mac);
-	hex_encode(mac, sizeof mac, mine);
-	int result = tx_meta_get(s->reader, s->arena, "secret_key", &kept);
+	seal_key_name(seal_key_active(), mine);
+	int result = rotation_follow(s->reader);
 	if (result == -ENOENT)
 		result = store_write_wait(s->store, key_remember, mine);
-	else if (result == 0 && !str_is(kept, mine))
+	else if (result == -ENOKEY)
 		result = -EKEYREJECTED;
 	if (result == -EKEYREJECTED) {
 		fprintf(stderr,
 		        "steward: %s/secret.key is not the key of this store. Bring back the file that was beside it, "
-		        "or "
-		        "copy it from another node.\n",
+		        "or copy it from another node: a key that was rotated there is in that node's file.\n",
 		        s->data_dir);
 		/* Another node has set up the new store first, so our new key is useless. */
 		if (s->key_made)

@@ -52,6 +52,11 @@ extern const struct option_row login_options[], logout_options[], config_command
 extern const size_t login_option_count, logout_option_count, config_command_option_count, logs_option_count,
         events_option_count;
 
+/* secret_key.c: rotate, status, retire */
+int secret_key_command(int argc, char **argv);
+extern const struct option_row secret_key_options[];
+extern const size_t secret_key_option_count;
+
 /* release_policy.c */
 int release_policy_command(int argc, char **argv);
 extern const struct option_row release_policy_options[];

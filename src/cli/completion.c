@@ -533,6 +533,7 @@ static const struct {
         {"completion", "bash|zsh|fish"},
         {"api", "GET|POST|PUT|PATCH|DELETE|HEAD"},
         {"hosts", "list|show|cordon|uncordon|label|remove"},
+        {"secret-key", "rotate|status|retire"},
         {"limits", "set|list|clear"},
         {"billing", "show|evidence|method|paid|failed|forgive|refund|lock|unlock|credit|correct|limit|link"},
         {"store", "copy|reopen"},

@@ -323,6 +323,19 @@ static const struct command commands[] = {
          "  steward hosts list --data /var/lib/steward --store postgresql://steward@db.example.com/steward\n"
          "  steward hosts label db-1 provider=AWS region=US_EAST_1 zone=a\n"
          "  steward hosts cordon db-1\n"},
+        {"secret-key", "steward secret-key rotate | status | retire [--data DIR] [--store URL]",
+         "change the key that seals secrets and backups, beside a running service",
+         "rotate puts a new key into DIR/secret.key, before the old one. A running service brings it into use within\n"
+         "seconds, and seals everything in the store anew; where several hosts share the store, once the file was\n"
+         "copied to each of them. status tells which key is in use and what is still sealed with an old one. retire\n"
+         "takes the old key out of the file, and refuses while anything may need it: values in the store, hosts that\n"
+         "do not use the new key, backups (\"steward repository rewrap\"), and for a day links that were given out.",
+         secret_key_options, &secret_key_option_count,
+         "Examples:\n"
+         "  steward secret-key rotate --data /var/lib/steward\n"
+         "  steward secret-key status --data /var/lib/steward\n"
+         "  steward repository rewrap --data /var/lib/steward\n"
+         "  steward secret-key retire --data /var/lib/steward\n"},
         {"outbox", "steward outbox [--data DIR] [--status STATUS] [--alert ID] [-o json]",
          "see what has left: mail, webhooks, messages of alerts",
          "Prints a line for each message of an alert: when it was last looked at, whether it is QUEUED, DELIVERED or\n"
@@ -367,7 +380,8 @@ static const struct command commands[] = {
          "       steward repository usage [--region NAME] [--project ID]\n"
          "       steward repository unknown [--region NAME] [--project ID]\n"
          "       steward repository adopt [--region NAME] [--project ID]\n"
-         "       steward repository prove CLUSTER [--snapshot ID]",
+         "       steward repository prove CLUSTER [--snapshot ID]\n"
+         "       steward repository rewrap",
          "verify the backups of the databases, or see their space",
          "check reads the backups, all of them or a random share, beside a running service too. Every byte is held\n"
          "against what was written; a fault names the object and the snapshots that need it. usage tells how many "
@@ -377,7 +391,7 @@ static const struct command commands[] = {
          "restore a cluster's newest snapshot, or "
          "another,\n"
          "into a server that is thrown away, and check it there; \"steward backups show\" and the log tell what was "
-         "found.\n"
+         "found. rewrap seals the projects' keys with the newest of the service's keys (\"steward secret-key\").\n"
          "Exit code: 0 clean, 1 faults or unknown snapshots found, or nothing to prove, 2 they cannot be read.",
          repository_options, &repository_option_count,
          "Examples:\n"

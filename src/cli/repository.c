@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "cli/cli.h"
+#include "hosts/hosts.h"
 #include "repository/setup.h"
+#include "store/rotation.h"
 #include "store/seal.h"
 
 #include <errno.h>
@@ -22,7 +24,7 @@ struct repository_arguments {
 const struct option_row repository_options[] = {
         {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of the service."},
         {"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
-         "prove, unknown, adopt: the store, where the service is run with --store."},
+         "prove, unknown, adopt, rewrap: the store, where the service is run with --store."},
         {"snapshot", 0, OPTION_TEXT, AT(snapshot), NULL, "ID", "prove: this one, instead of the newest.",
          .flag_only = true},
         {"region", 0, OPTION_TEXT, AT(region), NULL, "NAME", "Only the backups of this region."},
@@ -245,6 +247,92 @@ static int unknown_run(const struct repository_arguments *g, struct arena *a, st
 	return unread ? EXIT_USAGE : (adopt ? u.left : u.count) ? EXIT_NOT_DONE : EXIT_DONE;
 }
 
+/* --- rewrap */
+
+/* The node's name, as the service has written it (serve_store.c). */
+static struct str node_read(struct arena *a, const char *data)
+{
+	char text[ID_LEN + 1] = "";
+	FILE *f = fopen(arena_printf(a, "%s/node.id", data).p, "re");
+	size_t n = f ? fread(text, 1, ID_LEN, f) : 0;
+	if (f)
+		fclose(f);
+	return n == ID_LEN && id_is_valid((struct str){text, n}) ? arena_dup(a, (struct str){text, n}) : STR_NONE;
+}
+
+/* That nothing needs another key is noted (rotation_backups_mark()) of all repositories of the host at once, and only
+ * when each host seals with the new one: what is put from then on needs no other. */
+static int rewrap_allowed(const struct repository_arguments *g, struct arena *a, struct store *store,
+                          const struct repositories *all)
+{
+	unsigned char hash[32];
+	char places[65];
+	bool same = false;
+	struct tx *reader = store_reader(store);
+	struct str node = node_read(a, g->data), without = STR("");
+	char name[65];
+	int result = reader ? rotation_follow(reader) : -EIO;
+	seal_key_name(0, name);
+	repositories_places_hash(all, hash);
+	hex_encode(hash, sizeof hash, places);
+	if (result == 0)
+		result = rotation_places_are(reader, node, places, &same);
+	if (result == 0 && seal_key_active() != 0)
+		result = -EAGAIN;
+	if (result == 0)
+		result = hosts_without_key(reader, a, name, true, &without);
+	if (result == -EAGAIN || without.n) {
+		option_refuse(
+		        "repository rewrap: the new key is not in use on every host yet; try again in seconds, and "
+		        "see \"steward secret-key status\"");
+		result = -EAGAIN;
+	} else if (result == 0 && !same) {
+		option_refuse(
+		        "repository rewrap: the service of %s keeps its backups elsewhere: give the same --backups and "
+		        "--backups-region as there",
+		        g->data);
+		result = -EINVAL;
+	} else if (result < 0) {
+		option_refuse("repository rewrap: the store cannot be read: %s", strerror(-result));
+	}
+	store_reader_free(reader);
+	return result;
+}
+
+static int rewrap_run(const struct repository_arguments *g, struct arena *a, struct repositories *all, struct found *f)
+{
+	struct store *store;
+	uint64_t sum = 0;
+	if (g->region || g->project) {
+		option_refuse("repository rewrap: takes all projects of all regions");
+		return EXIT_USAGE;
+	}
+	if (service_store_open(a, g->data, g->store, &store) < 0)
+		return EXIT_USAGE;
+	int result = rewrap_allowed(g, a, store, all);
+	if (result == 0)
+		repositories_keys_renew(all);
+	for (size_t i = 0; result == 0 && i < f->count; i++) {
+		struct repository *r = NULL;
+		uint64_t count = 0;
+		result = repository_get(all, f->places[i].region, f->places[i].project, &r);
+		if (result == 0)
+			result = repository_rewrap(r, &count);
+		if (result < 0)
+			option_refuse("repository: %s/%s: %s", f->places[i].region, f->places[i].project,
+			              repository_why());
+		sum += count;
+		repository_put(r);
+	}
+	if (result == 0)
+		result = rotation_backups_mark(store, node_read(a, g->data));
+	store_close(store);
+	if (result == 0)
+		printf("%zu projects' keys are sealed with the newest key; %llu objects were put anew.\n", f->count,
+		       (unsigned long long)sum);
+	return result < 0 ? EXIT_NOT_DONE : EXIT_DONE;
+}
+
 /* "0.1" or "10%". */
 static bool share_parse(const char *text, double *ret_share)
 {
@@ -319,6 +407,8 @@ static int repository_run(const struct repository_arguments *g, struct arena *a,
 	int code = EXIT_USAGE;
 	if (result < 0)
 		option_refuse("repository: %s", repository_why());
+	else if (strcmp(what, "rewrap") == 0)
+		code = rewrap_run(g, a, all, &f);
 	else if (str_is_one_of("unknown|adopt", str_of(what)))
 		code = unknown_run(g, a, all, &f, strcmp(what, "adopt") == 0);
 	else
@@ -382,10 +472,10 @@ int repository_command(int argc, char **argv)
 		code = EXIT_DONE;
 	} else if (r == 0 && options_environment(&given) == 0) {
 		bool prove = count > 0 && strcmp(words[0], "prove") == 0;
-		if (count == 0 || !str_is_one_of("check|usage|unknown|adopt|prove", str_of(words[0])))
-			option_refuse(
-			        "repository: check, usage, unknown, adopt or prove? \"steward repository --help\" "
-			        "explains them");
+		if (count == 0 || !str_is_one_of("check|usage|unknown|adopt|prove|rewrap", str_of(words[0])))
+			option_refuse("repository: check, usage, unknown, adopt, prove or rewrap? \"steward repository "
+			              "--help\" "
+			              "explains them");
 		else if (prove && count < 2)
 			option_refuse("repository: which cluster? steward repository prove --data DIR CLUSTER");
 		else if (!prove && (count > 1 || g.snapshot))

@@ -83,6 +83,10 @@ bool host_is_elsewhere(struct str id);
 must_check int hosts_read(struct tx *tx, struct arena *a, struct host **ret_list, size_t *ret_count);
 /* By id or name. -ENOENT. */
 must_check int host_find(struct tx *tx, struct arena *a, struct str which, struct host *ret_host);
+/* The names of hosts that have been heard lately and have not said that they have a key of the service's (by its name),
+ * or (in_use) that they use it; empty: all have. A process of an earlier version says nothing of keys. */
+#define HOST_KEY_TEXT 16
+must_check int hosts_without_key(struct tx *tx, struct arena *a, const char *key, bool in_use, struct str *ret_names);
 /* In a write: the operator's word, with its event for the first organization. 1: it was so already. */
 must_check int host_cordon(struct tx *tx, struct arena *a, struct host *host, bool cordoned);
 /* `value` empty: the label goes. -EINVAL: no label can look like that. */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/seal.h"
 #include "trail/events.h"
 
 #include <ctype.h>
@@ -176,6 +177,20 @@ static struct host_room machine_room(const char *data_dir)
 	return r;
 }
 
+/* The service's keys that this process has, the one in use first: a rotation waits until every host has the new one
+ * (hosts_without_key()). */
+static void keys_tell(char *ret_text, size_t size)
+{
+	char name[65];
+	size_t n = 0;
+	unsigned active = seal_is_ready() ? seal_key_active() : 0, count = seal_is_ready() ? seal_key_count() : 0;
+	*ret_text = '\0';
+	for (unsigned i = 0; i < count && n + HOST_KEY_TEXT + 1 < size; i++) {
+		seal_key_name((active + i) % count, name);
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%.*s", n ? " " : "", HOST_KEY_TEXT, name);
+	}
+}
+
 /* How busy the machine is, for people who look for a place. */
 static void usage_tell(void)
 {
@@ -183,13 +198,14 @@ static void usage_tell(void)
 	struct statvfs disk;
 	struct host_room all = machine_room(self.options.data_dir);
 	double load = 0;
-	char text[160];
+	char text[256], keys[96];
 	if (getloadavg(&load, 1) != 1 || sysinfo(&memory) != 0 || statvfs(self.options.data_dir, &disk) != 0)
 		return;
 	int64_t free_mb = (int64_t)((uint64_t)(memory.freeram + memory.bufferram) * memory.mem_unit >> 20),
 	        free_disk = (int64_t)((uint64_t)disk.f_bavail * disk.f_frsize >> 20);
-	int n = snprintf(text, sizeof text, "{\"load\":%.2f,\"memoryMB\":%lld,\"diskMB\":%lld}", load,
-	                 (long long)(all.memory_mb - free_mb), (long long)(all.disk_mb - free_disk));
+	keys_tell(keys, sizeof keys);
+	int n = snprintf(text, sizeof text, "{\"load\":%.2f,\"memoryMB\":%lld,\"diskMB\":%lld,\"keys\":\"%s\"}", load,
+	                 (long long)(all.memory_mb - free_mb), (long long)(all.disk_mb - free_disk), keys);
 	store_node_usage(self.options.store, (struct str){text, (size_t)n});
 }
 

@@ -16,7 +16,7 @@ int user_id_of(struct tx *tx, struct arena *a, struct str username, struct str *
 	int result = tx_ref_get(tx, a, "user_name", username, ret_id);
 	if (result != -ENOENT)
 		return result;
-	seal_mac("user id", username, mac);
+	seal_mac_lasting("user id", username, mac);
 	hex_encode(mac, sizeof mac, text);
 	*ret_id = arena_dup(a, (struct str){text, ID_LEN});
 	return 0;

@@ -63,12 +63,12 @@ void nonce_window_free(struct nonce_window *w)
 	free(w);
 }
 
-static void nonce_mac(const struct nonce_window *w, const unsigned char stamp[STAMP], unsigned char ret_mac[32])
+static struct str nonce_message(const struct nonce_window *w, const unsigned char stamp[STAMP],
+                                unsigned char ret_message[STAMP + SALT])
 {
-	unsigned char message[STAMP + SALT];
-	memcpy(message, stamp, STAMP);
-	memcpy(message + STAMP, w->salt, SALT);
-	seal_mac("nonce", (struct str){(const char *)message, sizeof message}, ret_mac);
+	memcpy(ret_message, stamp, STAMP);
+	memcpy(ret_message + STAMP, w->salt, SALT);
+	return (struct str){(const char *)ret_message, STAMP + SALT};
 }
 
 static void number_put(unsigned char *p, uint64_t value, int n)
@@ -87,11 +87,11 @@ static uint64_t number_get(const unsigned char *p, int n)
 
 void nonce_issue(struct nonce_window *w, char ret_nonce[NONCE_TEXT])
 {
-	unsigned char raw[STAMP + MAC], mac[32];
+	unsigned char raw[STAMP + MAC], mac[32], message[STAMP + SALT];
 	_Static_assert(BASE64_TEXT(sizeof raw) == NONCE_TEXT, "the buffer fits a nonce");
 	number_put(raw, (uint64_t)clock_now_ms(), 6);
 	number_put(raw + 6, atomic_fetch_add_explicit(&w->issued, 1, memory_order_relaxed) + 1, 8);
-	nonce_mac(w, raw, mac);
+	seal_mac("nonce", nonce_message(w, raw, message), mac);
 	memcpy(raw + STAMP, mac, MAC);
 	base64url_encode(raw, sizeof raw, ret_nonce);
 }
@@ -128,9 +128,8 @@ static bool slot_has(const struct nonce_slot *s, const unsigned char raw[STAMP +
 
 static bool mac_is_right(const struct nonce_window *w, const unsigned char raw[STAMP + MAC])
 {
-	unsigned char mac[32];
-	nonce_mac(w, raw, mac);
-	return CRYPTO_memcmp(mac, raw + STAMP, MAC) == 0;
+	unsigned char message[STAMP + SALT];
+	return seal_mac_is("nonce", nonce_message(w, raw, message), raw + STAMP, MAC);
 }
 
 bool nonce_use(struct nonce_window *w, struct str nonce, uint32_t count)

@@ -376,11 +376,16 @@ int session_begin(struct tx *tx, struct arena *a, const struct service *s, const
 #define DEVICE_COOKIE "__Host-steward-device"
 #define DEVICE_SECONDS 31536000
 
+static struct str device_text(struct arena *a, struct str id, struct str username)
+{
+	return arena_printf(a, "%.*s/%.*s", STR_ARG(id), STR_ARG(username));
+}
+
 static struct str device_mark(struct arena *a, struct str id, struct str username)
 {
 	unsigned char mac[32];
 	char text[65];
-	seal_mac("device", arena_printf(a, "%.*s/%.*s", STR_ARG(id), STR_ARG(username)), mac);
+	seal_mac("device", device_text(a, id, username), mac);
 	hex_encode(mac, sizeof mac, text);
 	return arena_printf(a, "%.*s.%s", STR_ARG(id), text);
 }
@@ -394,7 +399,8 @@ struct str device_cookie(struct arena *a, struct str username)
 bool device_is_known(struct arena *a, const struct request *r, struct str username)
 {
 	struct str mark = request_cookie(r, DEVICE_COOKIE), id, mac;
-	return str_cut(mark, '.', &id, &mac) && id_is_valid(id) && str_eq_secret(mark, device_mark(a, id, username));
+	return str_cut(mark, '.', &id, &mac) && id_is_valid(id) && mac.n == 64 &&
+	       seal_mac_is_hex("device", device_text(a, id, username), mac);
 }
 
 int session_strengthen(struct tx *tx, struct arena *a, struct str id)

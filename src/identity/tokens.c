@@ -102,14 +102,13 @@ struct str token_issue(struct arena *a, struct str account_id, struct str secret
 
 bool token_parse(struct str text, struct token *ret_token)
 {
-	unsigned char raw[RAW], mac[32];
+	unsigned char raw[RAW];
 	if (text.n != TEXT || !str_starts(text, STR(PREFIX)))
 		return false;
 	text = (struct str){text.p + sizeof PREFIX - 1, text.n - (sizeof PREFIX - 1)};
 	if (base64_decode(text, raw, sizeof raw) != RAW || raw[0] != VERSION)
 		return false;
-	seal_mac("token", (struct str){(const char *)raw, PAYLOAD}, mac);
-	if (CRYPTO_memcmp(mac, raw + PAYLOAD, sizeof mac) != 0)
+	if (!seal_mac_is("token", (struct str){(const char *)raw, PAYLOAD}, raw + PAYLOAD, 32))
 		return false;
 	uint64_t expires = 0;
 	for (int i = 0; i < 8; i++)

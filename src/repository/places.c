@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "repository/internal.h"
+#include "store/seal.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -32,7 +33,7 @@ struct repositories {
 	uint64_t quota;
 	struct objects_options s3, azure; /* whose texts are: */
 	char *texts[2][OPTION_TEXTS];
-	unsigned char key[REPO_KEY_BYTES];
+	struct repo_service_keys service; /* under the lock */
 	const struct data_keys *keys;
 	int64_t keys_us;
 	uint64_t uses;
@@ -71,7 +72,8 @@ int repositories_open(const struct repositories_options *o, struct repositories 
 {
 	struct repositories *all = must_calloc(1, sizeof(*all));
 	pthread_mutex_init(&all->lock, NULL);
-	memcpy(all->key, o->key, sizeof all->key);
+	all->service.count = 1;
+	memcpy(all->service.keys[0], o->key, REPO_KEY_BYTES);
 	all->keys = o->keys;
 	all->keys_us = o->keys_us ? o->keys_us : KEYS_US;
 	all->quota = o->quota;
@@ -140,7 +142,7 @@ void repositories_close(struct repositories *all)
 	}
 	texts_free(all->texts[0]);
 	texts_free(all->texts[1]);
-	OPENSSL_cleanse(all->key, sizeof all->key);
+	OPENSSL_cleanse(&all->service, sizeof all->service);
 	pthread_mutex_destroy(&all->lock);
 	free(all);
 }
@@ -197,17 +199,43 @@ static int place_open(struct repositories *all, const char *region, struct objec
 	return place_objects(all, place_of(all, region), ret_objects);
 }
 
-static int key_read(struct repository *r, const unsigned char service_key[REPO_KEY_BYTES], const char *place,
-                    const char *bound)
+void repositories_keys_set(struct repositories *all, const struct repo_service_keys *keys)
+{
+	pthread_mutex_lock(&all->lock);
+	all->service = *keys;
+	pthread_mutex_unlock(&all->lock);
+}
+
+static struct repo_service_keys service_keys(struct repositories *all)
+{
+	pthread_mutex_lock(&all->lock);
+	struct repo_service_keys keys = all->service;
+	pthread_mutex_unlock(&all->lock);
+	return keys;
+}
+
+/* With the one of the service's keys that opens it: during a rotation, what the new one has not sealed yet. */
+static int service_open(const struct repo_service_keys *keys, const char *bound, const char *bytes, size_t n,
+                        size_t most, size_t *ret_key, char **ret_plain, size_t *ret_n)
+{
+	int result = -EBADMSG;
+	for (size_t i = 0; result < 0 && i < keys->count; i++) {
+		*ret_key = i;
+		result = sealed_open(&(struct repo_key){.data = keys->keys[i]}, SEALED_KEY, bound, bytes, n, most,
+		                     ret_plain, ret_n);
+	}
+	return result;
+}
+
+static int key_read(struct repository *r, const struct repo_service_keys *keys, const char *place, const char *bound)
 {
 	char *bytes = NULL, *plain = NULL;
-	size_t n = 0, plain_n = 0;
+	size_t n = 0, plain_n = 0, which;
 	int result = objects_get_bytes(r->objects, place, 4096, &bytes, &n);
 	if (result < 0)
 		return result == -EFBIG ? repo_fail(-EBADMSG, "%s: is damaged: it is too long", place)
 		                        : repo_fail_object(result, place);
-	result = sealed_open(&(struct repo_key){.data = service_key}, SEALED_KEY, bound, bytes, n, REPO_KEY_BYTES,
-	                     &plain, &plain_n);
+	result = service_open(keys, bound, bytes, n, REPO_KEY_BYTES, &which, &plain, &plain_n);
 	if (result < 0 || plain_n != REPO_KEY_BYTES) {
 		result = repo_fail(-EBADMSG,
 		                   "%s: the project's key does not open: secret.key is not the one that these backups "
@@ -234,9 +262,9 @@ static int first_found(void *ctx, const struct object_info *info)
 }
 
 /* A key is made only where nothing lies yet: what is there would not open with a new one. */
-static int key_make(struct repository *r, const unsigned char service_key[REPO_KEY_BYTES], const char *place,
-                    const char *bound)
+static int key_make(struct repository *r, const struct repo_service_keys *keys, const char *place, const char *bound)
 {
+	const unsigned char *service_key = keys->keys[0];
 	unsigned char key[REPO_KEY_BYTES];
 	struct first_object first;
 	struct buf out = {0};
@@ -251,7 +279,7 @@ static int key_make(struct repository *r, const unsigned char service_key[REPO_K
 	OPENSSL_cleanse(key, sizeof key);
 	result = objects_put_bytes(r->objects, place, out.p, out.n);
 	buf_free(&out);
-	return result < 0 ? repo_fail_object(result, place) : key_read(r, service_key, place, bound);
+	return result < 0 ? repo_fail_object(result, place) : key_read(r, keys, place, bound);
 }
 
 static struct quota *quota_of(struct repositories *all, const char *place)
@@ -289,9 +317,11 @@ static int repository_open(struct repositories *all, struct objects *objects, co
 	r->group = must_strdup(group);
 	snprintf(bound, sizeof bound, "%s/key", group);
 	object_place(r, "key", place);
-	int result = key_read(r, all->key, place, bound);
+	struct repo_service_keys keys = service_keys(all);
+	int result = key_read(r, &keys, place, bound);
 	if (result == -ENOENT)
-		result = key_make(r, all->key, place, bound);
+		result = key_make(r, &keys, place, bound);
+	OPENSSL_cleanse(&keys, sizeof keys);
 	if (result < 0) {
 		repository_free(r);
 		return result;
@@ -413,7 +443,8 @@ static bool wrapped_is(struct repository *r, const char *text)
 
 static int wrapped_put(struct repository *r, const char *id, const char *text)
 {
-	struct repo_key service = {.data = r->all->key};
+	struct repo_service_keys keys = service_keys(r->all);
+	struct repo_key service = {.data = keys.keys[0]};
 	char name[64], place[OBJECT_NAME], bound[OBJECT_NAME], *sealed = NULL, *there = NULL;
 	size_t n = 0, there_n = 0;
 	struct buf out = {0};
@@ -430,10 +461,76 @@ static int wrapped_put(struct repository *r, const char *id, const char *text)
 	}
 	if (result < 0)
 		log_warn("backups: %s cannot be put: %s", place, objects_why());
+	OPENSSL_cleanse(&keys, sizeof keys);
 	buf_free(&out);
 	free(sealed);
 	free(there);
 	return result;
+}
+
+void repositories_places_hash(const struct repositories *all, unsigned char ret_hash[32])
+{
+	struct buf text = {0};
+	for (const struct place *p = all->places; p; p = p->next) {
+		buf_z(&text, p->region ? p->region : "");
+		buf_z(&text, "=");
+		buf_z(&text, p->url);
+		buf_z(&text, "\n");
+	}
+	sha256(buf_view(&text), ret_hash);
+	buf_free(&text);
+}
+
+struct rewrapping {
+	struct repository *repository;
+	struct repo_service_keys keys;
+	uint64_t count;
+};
+
+static int object_rewrap(struct rewrapping *w, const char *name)
+{
+	char place[OBJECT_NAME], bound[OBJECT_NAME], *bytes = NULL, *plain = NULL;
+	size_t n = 0, plain_n = 0, which = 0;
+	struct buf out = {0};
+	snprintf(bound, sizeof bound, "%s/%s", w->repository->group, name);
+	object_place(w->repository, name, place);
+	int result = objects_get_bytes(w->repository->objects, place, WRAPPED_MAX, &bytes, &n);
+	if (result < 0)
+		return repo_fail_object(result, place);
+	result = service_open(&w->keys, bound, bytes, n, WRAPPED_MAX, &which, &plain, &plain_n);
+	if (result < 0)
+		result = repo_fail(-EBADMSG, "%s: opens with no key of secret.key, or is damaged", place);
+	if (result == 0 && which != 0) {
+		sealed_make(&(struct repo_key){.data = w->keys.keys[0]}, SEALED_KEY, bound, plain, plain_n, &out);
+		result = objects_put_bytes(w->repository->objects, place, out.p, out.n);
+		result = result < 0 ? repo_fail_object(result, place) : 0;
+		w->count++;
+	}
+	if (plain)
+		OPENSSL_cleanse(plain, plain_n);
+	buf_free(&out);
+	free(plain);
+	free(bytes);
+	return result;
+}
+
+static int wrapped_visit(void *ctx, const struct object_info *info)
+{
+	struct rewrapping *w = ctx;
+	const char *name = info->name;
+	size_t n = strlen(w->repository->place);
+	return object_rewrap(w, strncmp(name, w->repository->place, n) == 0 ? name + n : name);
+}
+
+int repository_rewrap(struct repository *r, uint64_t *ret_count)
+{
+	struct rewrapping w = {.repository = r, .keys = service_keys(r->all)};
+	int result = object_rewrap(&w, "key");
+	if (result == 0)
+		result = object_list(r, "keys/", wrapped_visit, &w);
+	OPENSSL_cleanse(&w.keys, sizeof w.keys);
+	*ret_count = w.count;
+	return result == -ENOENT ? 0 : result;
 }
 
 /* Its key service's words for the key lie beside what it has sealed, so that the service's store may be lost. */

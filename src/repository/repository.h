@@ -44,6 +44,18 @@ struct repositories_options {
 };
 must_check int repositories_open(const struct repositories_options *o, struct repositories **ret_all);
 void repositories_close(struct repositories *all); /* accepts NULL */
+/* The service's keys from now on: the first seals, all of them open. */
+#define REPO_SERVICE_KEYS 4
+struct repo_service_keys {
+	size_t count;
+	unsigned char keys[REPO_SERVICE_KEYS][REPO_KEY_BYTES];
+};
+/* Seals what the service's keys seal (the project's key, what its key service needs) with the first of them. The number
+ * of objects that were put anew. */
+must_check int repository_rewrap(struct repository *r, uint64_t *ret_count);
+/* A hash of all places: of two processes the same when both keep their backups in the same ones. */
+void repositories_places_hash(const struct repositories *all, unsigned char ret_hash[32]);
+void repositories_keys_set(struct repositories *all, const struct repo_service_keys *keys);
 /* The project's in a region; counted: put it back. Makes its key where there is none. Opened once, and kept open for
  * a while. What is written from then on is sealed with the project's data key, where it has one: -EKEYREVOKED, and
  * -EAGAIN where it was not open yet, when that is out of reach. */

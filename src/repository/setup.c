@@ -3,6 +3,7 @@
 #include "repository/setup.h"
 
 #include "base/option.h"
+#include "store/keyring.h"
 #include "store/seal.h"
 
 #include <errno.h>
@@ -129,6 +130,19 @@ int azure_setup(const struct repository_settings *s, struct arena *a, struct obj
 	return result;
 }
 
+void repositories_keys_renew(struct repositories *all)
+{
+	unsigned count = seal_key_count(), active = seal_key_active();
+	struct repo_service_keys keys = {.count = 0};
+	_Static_assert(REPO_SERVICE_KEYS >= KEYRING_MAX, "all keys of the file fit");
+	seal_mac_by(active, "backups", STR("service key"), keys.keys[keys.count++]);
+	for (unsigned i = 0; i < count; i++)
+		if (i != active)
+			seal_mac_by(i, "backups", STR("service key"), keys.keys[keys.count++]);
+	repositories_keys_set(all, &keys);
+	OPENSSL_cleanse(&keys, sizeof keys);
+}
+
 int repositories_setup(const struct repository_settings *s, struct repositories **ret_all)
 {
 	char secret[SECRET_MAX] = "", azure[SECRET_MAX] = "", *made = NULL;
@@ -153,14 +167,14 @@ int repositories_setup(const struct repository_settings *s, struct repositories 
 	if (result == 0) {
 		o.s3.secret = secret;
 		o.azure.secret = azure;
-		seal_mac("backups", STR("service key"), o.key);
 		result = repositories_open(&o, ret_all);
 		if (result < 0)
 			option_refuse("--backups-region: %s", repository_why());
+		else
+			repositories_keys_renew(*ret_all);
 	}
 	OPENSSL_cleanse(secret, sizeof secret);
 	OPENSSL_cleanse(azure, sizeof azure);
-	OPENSSL_cleanse(o.key, sizeof o.key);
 	free(made);
 	return result;
 }

@@ -19,6 +19,8 @@ struct repository_settings {
  * Secrets are read from the files, or from STEWARD_S3_SECRET and STEWARD_AZURE_KEY; a token of a session from
  * STEWARD_S3_TOKEN. A message on stderr, and negative, when a setting is wrong. */
 must_check int repositories_setup(const struct repository_settings *s, struct repositories **ret_all);
+/* After a change of the data directory's keys. */
+void repositories_keys_renew(struct repositories *all);
 /* The same key for other buckets than those of backups. The secret is in the arena. */
 must_check int s3_setup(const struct repository_settings *s, struct arena *a, struct objects_options *ret_s3);
 must_check int azure_setup(const struct repository_settings *s, struct arena *a, struct objects_options *ret_azure);

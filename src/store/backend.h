@@ -56,6 +56,12 @@
 	X(ref_get, (struct tx * tx, struct arena * a, const char *kind, struct str value, struct str *ret),          \
 	  (tx, a, kind, value, ret))                                                                                 \
 	X(meta_get, (struct tx * tx, struct arena * a, const char *key, struct str *ret), (tx, a, key, ret))         \
+	X(secrets,                                                                                                   \
+	  (struct tx * tx, struct arena * a, struct str kind, struct str id, int64_t limit, struct doc * *ret,       \
+	   size_t * ret_n),                                                                                          \
+	  (tx, a, kind, id, limit, ret, ret_n))                                                                      \
+	X(secret_replace, (struct tx * tx, const struct doc *d, struct str secret), (tx, d, secret))                 \
+	X(events_sign, (struct tx * tx), (tx))                                                                       \
 	X(insert, (struct tx * tx, const struct doc *d), (tx, d))                                                    \
 	X(update, (struct tx * tx, const struct doc *d), (tx, d))                                                    \
 	X(delete, (struct tx * tx, const char *kind, struct str id), (tx, kind, id))                                 \

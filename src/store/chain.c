@@ -74,7 +74,6 @@ bool event_chain_parse(struct str rest, struct event_chain *ret_chain)
 	struct event_chain chain = {0};
 	struct str word[5];
 	uint64_t first, last;
-	char mac[65];
 	for (size_t i = 0; i < 5; i++)
 		str_cut(rest, ' ', &word[i], &rest);
 	if (!str_to_u64(word[0], INT64_MAX, &first) || !str_to_u64(word[1], INT64_MAX, &last) ||
@@ -83,8 +82,8 @@ bool event_chain_parse(struct str rest, struct event_chain *ret_chain)
 	chain.first = (int64_t)first;
 	chain.last = (int64_t)last;
 	if (seal_is_ready()) {
-		chain_mac(&chain, mac);
-		chain.forged = !str_eq_secret(word[4], str_of(mac));
+		char text[EVENT_CHAIN_TEXT];
+		chain.forged = word[4].n != 64 || !seal_mac_is_hex("events", chain_text(&chain, text), word[4]);
 	}
 	*ret_chain = chain;
 	return true;

@@ -6,6 +6,8 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "store/copy.h"
+#include "store/rotation.h"
+#include "store/seal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -68,6 +70,11 @@ int store_open(const struct store_options *o, struct store **ret_store)
 	int r = s->ops->open(s, o, &conn);
 	if (r == 0 && !o->unfinished)
 		r = copy_is_over(conn);
+	/* Which of the keys is in use; whether it is there at all, callers check who need it. */
+	if (r == 0 && seal_is_ready()) {
+		int key = rotation_follow(conn);
+		r = key == -ENOKEY || key == -ENOENT ? 0 : key;
+	}
 	if (r == 0)
 		r = writer_start(s, conn, o->batch_max, &s->writer);
 	if (r < 0) {

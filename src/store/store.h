@@ -122,6 +122,16 @@ must_check int tx_ref_put(struct tx *tx, const char *kind, struct str value, str
 must_check int tx_ref_delete(struct tx *tx, const char *kind, struct str value);
 must_check int tx_meta_put(struct tx *tx, const char *key, struct str value);
 
+/* For the rotation of the service's key (rotation.h). The next documents of all kinds after (kind, id), which may be
+ * empty: their kind, id and secret alone. */
+must_check int tx_secrets(struct tx *tx, struct arena *a, struct str kind, struct str id, int64_t limit,
+                          struct doc **ret_docs, size_t *ret_count);
+/* The document has another secret, if it still has that of `d`, and nothing else about it changes: no revision, no
+ * ETag. Where it has not, nothing happens. */
+must_check int tx_secret_replace(struct tx *tx, const struct doc *d, struct str secret);
+/* The ends of the log of events are signed anew. */
+must_check int tx_events_sign(struct tx *tx);
+
 struct event {
 	struct str id, org_id, group_id, type, body;
 	int64_t created_ms;

@@ -66,8 +66,9 @@ def unseal(keys, kind, name, data):
 class Repository:
 	def __init__(self, root, secret, region, group, project_key=None):
 		self.home, self.group = pathlib.Path(root) / region / group, group
-		self.service = mac(mac(pathlib.Path(secret).read_bytes(), b'steward/1/backups'), b'service key')
-		self.data = {False: self.open('key', b'K', {False: self.service})}
+		keys = pathlib.Path(secret).read_bytes()  # during a rotation more than one
+		self.services = [mac(mac(keys[i:i + 32], b'steward/1/backups'), b'service key') for i in range(0, len(keys), 32)]
+		self.data = {False: self.open_any('key')}
 		if project_key:
 			self.data[True] = derive(pathlib.Path(project_key).read_bytes(), group.encode(), b'backups')
 		self.id_keys = {own: derive(key, b'', b'chunk id') for own, key in self.data.items()}
@@ -78,8 +79,17 @@ class Repository:
 	def open(self, name, kind, keys=None):
 		return unseal(keys or self.data, kind, '%s/%s' % (self.group, name), (self.home / name).read_bytes())
 
+	def open_any(self, name):
+		"""With the one of the service's keys that opens it."""
+		for service in self.services[:-1]:
+			try:
+				return self.open(name, b'K', {False: service})
+			except Bad:
+				pass
+		return self.open(name, b'K', {False: self.services[-1]})
+
 	def wrapped(self):
-		return [json.loads(self.open('keys/' + path.name, b'K', {False: self.service})) for path in sorted((self.home / 'keys').iterdir())]
+		return [json.loads(self.open_any('keys/' + path.name)) for path in sorted((self.home / 'keys').iterdir())]
 
 	def index(self, pack):
 		own = (self.home / 'index' / pack).open('rb').read(4) == b'SWB2'

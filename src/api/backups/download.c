@@ -25,12 +25,15 @@
 
 static struct places downloads = PLACES(DOWNLOADS_MAX); /* each has a thread of its own */
 
+static struct str signed_text(struct arena *a, const struct restore *job, size_t set)
+{
+	return arena_printf(a, "%.*s/%zu/%.*s", STR_ARG(job->doc.id), set, STR_ARG(json_field(job->plan, "nonce")));
+}
+
 static void sign(struct arena *a, const struct restore *job, size_t set, char ret_text[SIGNATURE_TEXT])
 {
 	unsigned char mac[32];
-	struct str text =
-	        arena_printf(a, "%.*s/%zu/%.*s", STR_ARG(job->doc.id), set, STR_ARG(json_field(job->plan, "nonce")));
-	seal_mac("download", text, mac);
+	seal_mac("download", signed_text(a, job, set), mac);
 	hex_encode(mac, sizeof mac, ret_text);
 }
 
@@ -159,7 +162,6 @@ static int link_read(struct service *s, struct request *r, struct tx *tx, struct
 {
 	struct str token = {r->path.p + strlen(DOWNLOAD_PATH), r->path.n - strlen(DOWNLOAD_PATH)}, id, rest, number,
 	           given;
-	char signature[SIGNATURE_TEXT];
 	uint64_t set;
 	str_cut(token, '.', &id, &rest);
 	str_cut(rest, '.', &number, &given);
@@ -170,8 +172,8 @@ static int link_read(struct service *s, struct request *r, struct tx *tx, struct
 		return refuse(r, 503, "NOT_READY", "The store cannot be read.");
 	if (result == -ENOENT || !json_field(job->plan, "nonce").n)
 		return unknown(s, r);
-	sign(r->arena, job, set, signature);
-	if (!str_eq_secret(given, str_of(signature)) || set >= json_array_size(json_object_get(job->plan, "sets")))
+	if (given.n != SIGNATURE_TEXT - 1 || !seal_mac_is_hex("download", signed_text(r->arena, job, set), given) ||
+	    set >= json_array_size(json_object_get(job->plan, "sets")))
 		return unknown(s, r);
 	*ret_set = set;
 	return 0;

@@ -397,6 +397,42 @@ int pg_update(struct tx *tx, const struct doc *d)
 	return r < 0 ? r : r > 0 ? 0 : refusal(tx, d);
 }
 
+int pg_secrets(struct tx *tx, struct arena *a, struct str kind, struct str id, int64_t limit, struct doc **ret_docs,
+               size_t *ret_count)
+{
+	struct pg_args args = {0};
+	PGresult *result;
+	tx_count_read(tx);
+	pg_str(&args, kind);
+	pg_str(&args, id);
+	pg_int(&args, limit);
+	int r = pg_exec(tx, PG_DOC_SECRETS_ST, &args, &result);
+	if (r < 0)
+		return r;
+	struct doc *docs = arena_new_array(a, struct doc, (size_t)r + 1);
+	for (int i = 0; i < r; i++)
+		docs[i] = (struct doc){.kind = arena_dup(a, pg_column(result, i, 0)),
+		                       .id = arena_dup(a, pg_column(result, i, 1)),
+		                       .secret = arena_dup(a, pg_column(result, i, 2))};
+	PQclear(result);
+	*ret_docs = docs;
+	*ret_count = (size_t)r;
+	return 0;
+}
+
+int pg_secret_replace(struct tx *tx, const struct doc *d, struct str secret)
+{
+	assert(tx->in_write);
+	memo_drop(tx, d->kind, d->id);
+	struct pg_args args = {0};
+	pg_str(&args, d->kind);
+	pg_str(&args, d->id);
+	pg_str(&args, d->secret);
+	pg_str(&args, secret);
+	int r = pg_exec(tx, PG_DOC_SECRET_REPLACE_ST, &args, NULL);
+	return r < 0 ? r : 0;
+}
+
 static int counts_subtract(struct tx *tx, struct str kind, struct str parent, int64_t seq)
 {
 	struct pg_args args = {0};

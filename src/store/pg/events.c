@@ -125,6 +125,16 @@ static int event_now(struct tx *tx, const struct event_row *row, const unsigned 
 	return pg_defer(tx, PG_EVENT_ADD_ST, &args);
 }
 
+/* The commit writes the ends, whose signature is then of the key in use. */
+int pg_events_sign(struct tx *tx)
+{
+	assert(tx->in_write);
+	int r = chain_continue(tx);
+	if (r == 0)
+		tx->pg->chain_changed = true;
+	return r;
+}
+
 int pg_event_add(struct tx *tx, const struct event *e)
 {
 	assert(tx->in_write);

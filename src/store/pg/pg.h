@@ -118,6 +118,8 @@
 	  "UPDATE doc d SET name = $3, body = $4, secret = $5, rev = rev + 1 WHERE kind = $1 AND id = $2"              \
 	  " AND ($6::int8 = 0 OR rev = $6) AND ($3::text IS NULL OR NOT EXISTS (SELECT 1 FROM doc o WHERE o.kind = $1" \
 	  " AND o.parent = d.parent AND o.name = $3 AND o.id <> $2))")                                                 \
+	X(DOC_SECRETS, "SELECT kind, id, secret FROM doc WHERE (kind, id) > ($1, $2) ORDER BY kind, id LIMIT $3")      \
+	X(DOC_SECRET_REPLACE, "UPDATE doc SET secret = $4 WHERE kind = $1 AND id = $2 AND secret = $3")                \
 	X(DOC_MOVE,                                                                                                    \
 	  "WITH old AS (SELECT parent, seq FROM doc WHERE kind = $1 AND id = $2),"                                     \
 	  " d AS (UPDATE doc SET parent = $3, name = $4, body = $5, rev = rev + 1,"                                    \

@@ -391,6 +391,46 @@ int sqlite_update(struct tx *tx, const struct doc *d)
 	return conn_step(tx, st);
 }
 
+int sqlite_secrets(struct tx *tx, struct arena *a, struct str kind, struct str id, int64_t limit, struct doc **ret_docs,
+                   size_t *ret_count)
+{
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_SECRETS);
+	struct doc *docs = NULL;
+	size_t count = 0, room = 0;
+	int r;
+	tx_count_read(tx);
+	if (!st)
+		return -EIO;
+	bind_str(st, 1, kind);
+	bind_str(st, 2, id);
+	sqlite3_bind_int64(st, 3, limit);
+	while ((r = conn_step(tx, st)) > 0) {
+		ARENA_FIT(a, docs, count, room);
+		docs[count++] = (struct doc){.kind = arena_dup(a, column_str(st, 0)),
+		                             .id = arena_dup(a, column_str(st, 1)),
+		                             .secret = arena_dup(a, column_str(st, 2))};
+	}
+	if (r < 0)
+		return -EIO;
+	*ret_docs = docs;
+	*ret_count = count;
+	return 0;
+}
+
+int sqlite_secret_replace(struct tx *tx, const struct doc *d, struct str secret)
+{
+	assert(tx->in_write);
+	memo_drop(tx, d->kind, d->id);
+	sqlite3_stmt *st = conn_statement(tx, ST_DOC_SECRET_REPLACE);
+	if (!st)
+		return -EIO;
+	bind_str(st, 1, d->kind);
+	bind_str(st, 2, d->id);
+	bind_str(st, 3, d->secret);
+	bind_str(st, 4, secret);
+	return conn_step(tx, st);
+}
+
 int sqlite_delete(struct tx *tx, const char *kind, struct str id)
 {
 	struct doc_place place;

@@ -81,6 +81,9 @@
 	              " ORDER BY rowid DESC LIMIT 1), ?10), ?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9)")                  \
 	X(DOC_UPDATE,                                                                                                 \
 	  "UPDATE doc SET name = ?3, body = ?4, secret = ?5, sum = ?6, rev = rev + 1 WHERE kind = ?1 AND id = ?2")    \
+	X(DOC_SECRETS, "SELECT kind, id, secret FROM doc INDEXED BY doc_id WHERE (kind, id) > (?1, ?2)"               \
+	               " ORDER BY kind, id LIMIT ?3")                                                                 \
+	X(DOC_SECRET_REPLACE, "UPDATE doc SET secret = ?4 WHERE kind = ?1 AND id = ?2 AND secret = ?3")               \
 	X(DOC_MOVE, "UPDATE doc SET parent = ?3, seq = ?4, name = ?5, body = ?6, sum = ?7, rev = rev + 1"             \
 	            " WHERE kind = ?1 AND id = ?2")                                                                   \
 	X(DOC_DELETE, "DELETE FROM doc WHERE kind = ?1 AND id = ?2")                                                  \

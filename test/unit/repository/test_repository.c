@@ -519,6 +519,33 @@ static void test_first(struct repositories *all)
 	repository_put(r);
 }
 
+/* The service's key is rotated: the new one with the old one opens what is there, and alone once it was wrapped anew. */
+static void test_rewrap(void)
+{
+	struct repo_service_keys both = {.count = 2}, back = {.count = 2};
+	memset(both.keys[0], 9, REPO_KEY_BYTES);
+	memset(both.keys[1], 7, REPO_KEY_BYTES);
+	memset(back.keys[0], 7, REPO_KEY_BYTES);
+	memset(back.keys[1], 9, REPO_KEY_BYTES);
+	struct repositories *next = places_open(9), *alone = places_open(9);
+	struct repository *r = NULL;
+	uint64_t count = 0;
+	CHECK(repository_get(alone, "US_EAST_1", GROUP, &r) == -EBADMSG);
+	repositories_keys_set(next, &both);
+	CHECK(repository_get(next, "US_EAST_1", GROUP, &r) == 0);
+	CHECK(repository_rewrap(r, &count) == 0 && count == 1);
+	CHECK(repository_rewrap(r, &count) == 0 && count == 0);
+	repository_put(r);
+	r = NULL;
+	CHECK(repository_get(alone, "US_EAST_1", GROUP, &r) == 0 && is_clean(r));
+	repository_put(r);
+	repositories_keys_set(next, &back);
+	CHECK(repository_get(next, "US_EAST_1", GROUP, &r) == 0 && repository_rewrap(r, &count) == 0 && count == 1);
+	repository_put(r);
+	repositories_close(next);
+	repositories_close(alone);
+}
+
 static void test_keys(struct repositories *all)
 {
 	struct repositories *wrong = places_open(8);
@@ -681,6 +708,7 @@ int main(void)
 	test_backup_manifest(all);
 	test_large(all);
 	test_first(all);
+	test_rewrap();
 	test_keys(all);
 	test_entries();
 	test_quota();

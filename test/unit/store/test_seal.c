@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "base/id.h"
+#include "store/keyring.h"
 #include "store/seal.h"
 
 #include <errno.h>
@@ -110,6 +111,64 @@ static void test_key_file(const char *dir, const char *path)
 	CHECK(wide == -EPERM && cut == 0 && small == -EINVAL && folder < 0 && nowhere == -ENOENT);
 }
 
+static void ring_write(const char *dir, const struct keyring *ring)
+{
+	CHECK(keyring_replace(dir, ring) == 0);
+}
+
+/* Old and new side by side: each opens its own, the one in use seals, and what must last does not change. */
+static void test_rotation(const char *dir, const char *path)
+{
+	struct arena *a = arena_new();
+	struct keyring one, two;
+	struct str got = STR_NONE, old, fresh;
+	unsigned char before[32], after[32], lasting[32], mac[32];
+	char names[2][65];
+	unsigned key = 9;
+	unlink(path);
+	CHECK(seal_setup(dir) == 0 && keyring_read(dir, &one) == 0 && one.count == 1);
+	old = seal(a, STR("x"), STR("c"));
+	seal_mac("token", STR("m"), before);
+	seal_mac_lasting("user id", STR("m"), lasting);
+	seal_mac("user id", STR("m"), mac);
+	CHECK(memcmp(lasting, mac, 32) == 0); /* as it was before there were rotations */
+	two = one;
+	two.count = 2;
+	memcpy(two.keys[1], one.keys[0], KEY_SIZE);
+	random_bytes(two.keys[0], KEY_SIZE);
+	ring_write(dir, &two);
+	CHECK(seal_reload(dir) == 1 && seal_reload(dir) == 0 && seal_key_count() == 2 && seal_key_active() == 1);
+	CHECK(seal_open_by(a, seal(a, STR("y"), STR("c")), STR("c"), &got, &key) == 0 && key == 1);
+	seal_key_name(0, names[0]);
+	seal_key_name(1, names[1]);
+	CHECK(seal_key_use(STR("nobody")) == -ENOKEY && seal_key_use(str_of(names[0])) == 0 && seal_key_active() == 0);
+	fresh = seal(a, STR("y"), STR("c"));
+	CHECK(seal_open_by(a, fresh, STR("c"), &got, &key) == 0 && key == 0);
+	CHECK(seal_open_by(a, old, STR("c"), &got, &key) == 0 && key == 1 && str_is(got, "x"));
+	CHECK(seal_open(a, old, STR("d"), &got) == -EBADMSG);
+	seal_mac("token", STR("m"), after);
+	CHECK(memcmp(before, after, 32) != 0 && seal_mac_is("token", STR("m"), before, 32) &&
+	      seal_mac_is("token", STR("m"), after, 32) && !seal_mac_is("token", STR("n"), after, 32));
+	/* A file that lacks the key in use is not taken. */
+	ring_write(dir, &one);
+	CHECK(seal_reload(dir) == -ENOKEY && seal_key_count() == 2);
+	struct str kept = seal_lasting_keep(a);
+	two.count = 1;
+	ring_write(dir, &two);
+	CHECK(seal_reload(dir) == 1 && seal_key_count() == 1);
+	CHECK(seal_open(a, old, STR("c"), &got) == -EBADMSG && seal_open(a, fresh, STR("c"), &got) == 0);
+	CHECK(!seal_mac_is("token", STR("m"), before, 32));
+	seal_mac_lasting("user id", STR("m"), mac);
+	CHECK(memcmp(lasting, mac, 32) == 0);
+	/* After a start, it comes from the store. */
+	CHECK(seal_read(dir) == 0 && seal_lasting_take(a, kept, &key) == 0 && key == 0);
+	seal_mac_lasting("user id", STR("m"), mac);
+	CHECK(memcmp(lasting, mac, 32) == 0);
+	CHECK(seal_is_sealed(fresh) && !seal_is_sealed(STR("$2b$12$abcdefghijklmnopqrstuvwxyzabcdefghijklmnop")) &&
+	      !seal_is_sealed(STR("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")));
+	arena_free(a);
+}
+
 int main(void)
 {
 	char dir[] = "/tmp/steward-seal-XXXXXX", path[64];
@@ -121,6 +180,7 @@ int main(void)
 	test_macs();
 	test_threads();
 	test_key_file(dir, path);
+	test_rotation(dir, path);
 	unlink(path);
 	rmdir(dir);
 	return CHECK_DONE();
