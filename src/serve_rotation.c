@@ -1,4 +1,4 @@
-/* A rotation, as a running service sees it (docs/decisions/0040):
+/* A rotation, as a running service sees it (docs/decisions/0028):
  *
  * 1. The file has a new key before the old one. Each process reads it within a second and says so to the others. It is
  *    used for nothing yet: another process may not be able to open what it would seal.

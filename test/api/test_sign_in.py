@@ -135,7 +135,7 @@ def test_first_link(start_server, tmp_path):
 	s = start_server(record=tmp_path / 'exchanges')
 	b, link = Browser(s), s.bootstrap['consoleLink']
 	token = link.rsplit('/', 1)[1]
-	assert link == '%s/console/first/%s' % (s.base_url, token) and link in s.stdout and len(link) < 100
+	assert link == '%s/console/first/%s' % (s.base_url, token) and link not in s.stdout and len(link) < 100
 	assert ok(b.get('/api/session/first/' + token)) == {'username': s.bootstrap['username']}
 	for wrong in (token[:-1], token[:-1] + ('0' if token[-1] != '0' else '1'), 'x', client.NO_ID + token[24:]):
 		no(b.get('/api/session/first/' + wrong), 404, 'LINK_NOT_FOUND')
