@@ -387,11 +387,11 @@ static void batch_run(struct writer *q, struct lane *lane)
 {
 	unsigned count = 0, i = 0;
 	int r = batch_execute(q, lane, &count);
-	bool full = r == -ENOSPC, done = r == 0;
+	bool full = r == -ENOSPC;
 	for (; r == 0 && i < count; i++)
 		full |= q->results[i] == -ENOSPC;
-	if (full || done)
-		room_note(q->store, full);
+	if (full)
+		room_note(q->store, true);
 	i = 0;
 	for (struct write *w = batch_cut(q, lane, count), *next; w; w = next, i++) {
 		int result = r == -ENOTCONN || r == -ENOSPC ? r : r < 0 ? -EIO : q->results[i];
@@ -428,19 +428,26 @@ static int room_free(struct tx *tx, void *ctx)
 
 static void room_done(void *ctx, int result)
 {
+	*(int *)ctx = result;
 }
 
-/* While a balancer keeps clients away nobody sends writes, so the store itself tests whether there is room. */
+/* Whether there is room again. The store tests it itself: while a balancer keeps clients away nobody sends writes, and
+ * that a small one has found its place, as the notes do that processes make of themselves, does not mean that the next
+ * one will. */
 static void room_look(struct writer *q)
 {
-	struct write try = {.run = room_try, .done = room_done}, undo = {.run = room_free, .done = room_done};
+	int result = -ENOSPC;
+	struct write try = {.run = room_try, .done = room_done, .ctx = &result},
+	             undo = {.run = room_free, .done = room_done, .ctx = &result};
 	int64_t now = clock_mono_us();
 	if (!q->store->full || now - q->room_us < ROOM_US)
 		return;
 	q->room_us = now;
 	batch_run_one(q, &try);
-	if (!q->store->full)
-		batch_run_one(q, &undo);
+	if (result < 0)
+		return;
+	room_note(q->store, false);
+	batch_run_one(q, &undo);
 }
 
 void thread_precede(int by)
