@@ -34,8 +34,7 @@ class Machines(Hosts):
 
 	def answers_all(self):
 		"""Every host, and the proxy, answers for the clusters of all."""
-		paths = [*self.paths, '/groups/%s/processes' % self.group]
-		return all(self.caller(i).get(p).status_code == 200 for i in (0, 1, 2, None) for p in paths)
+		return all(self.shows_all(i) and all(self.caller(i).get(p).status_code == 200 for p in self.paths) for i in (0, 1, 2, None))
 
 	def servers(self, i):
 		"""The databases on a host: process ids."""
@@ -117,7 +116,7 @@ def test_a_cut_between_two_hosts(hosts):
 		for _ in range(2):
 			away(hosts, paths[2], 'h2')
 			away(hosts, paths[0], 'h0', asked=2)
-		away(hosts, '/groups/%s/processes' % hosts.group, 'h2')
+		hosts.shows_others('h2')
 		for i in range(3):
 			client.ok(hosts.caller(i).get(paths[1]))
 			client.ok(hosts.caller(1).get(paths[i]))
@@ -192,7 +191,7 @@ def test_a_host_that_is_stopped_or_killed(hosts):
 		try:
 			away(hosts, hosts.paths[1], 'h1')
 			away(hosts, hosts.paths[1], 'h1', asked=2)
-			away(hosts, '/groups/%s/processes' % hosts.group, 'h1')
+			hosts.shows_others('h1')
 			client.ok(hosts.caller(0).get(hosts.paths[2]))
 			assert hosts.psql(0, 'c1', 'SELECT 1').returncode == 0
 		finally:
