@@ -372,7 +372,7 @@ static struct write *batch_cut(struct writer *q, struct lane *lane, unsigned cou
 	pthread_mutex_lock(&q->lock);
 	lane_release(lane);
 	pthread_mutex_unlock(&q->lock);
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count && *end; i++)
 		end = &(*end)->next;
 	lane->taken = *end;
 	*end = NULL;

@@ -84,8 +84,10 @@ static void factor_list(struct visit *v, json_t *list, const char *kind, struct 
 {
 	json_t *one = json_object();
 	char *plain = arena_alloc(v->arena, name.n + 1);
+	memcpy(plain, name.p ? name.p : "", name.n);
 	for (size_t i = 0; i < name.n; i++)
-		plain[i] = (unsigned char)name.p[i] < ' ' || name.p[i] == 0x7f ? ' ' : name.p[i];
+		if ((unsigned char)plain[i] < ' ' || plain[i] == 0x7f)
+			plain[i] = ' ';
 	json_put_z(one, "kind", kind);
 	if (name.n)
 		json_put_str(one, "name", (struct str){plain, name.n});

@@ -270,7 +270,7 @@ static int first_find(struct visit *v, struct tx *tx, struct str token, struct d
 {
 	struct str id = {token.p, token.n < ID_LEN ? token.n : ID_LEN};
 	if (!id_is_valid(id) || token.n != ID_LEN + 2 * FIRST_MAC ||
-	    !seal_mac_is_hex("first link", id, (struct str){token.p + ID_LEN, 2 * FIRST_MAC}))
+	    !seal_mac_is_hex("first link", id, (struct str){token.p + ID_LEN, token.n - ID_LEN}))
 		return -ENOENT;
 	int result = tx_get(tx, v->arena, "user", id, ret_user);
 	return result == 0 && !first_is_open(v->arena, ret_user) ? -ENOENT : result;
