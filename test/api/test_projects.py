@@ -56,7 +56,7 @@ def test_names_in_any_script(server, name):
 	assert ok(caller.get('/orgs/%s/groups' % org['id'], params={'name': name}))['results'][0]['id'] == doc['id']
 
 
-@pytest.mark.parametrize('name', ['', 'y' * 65, 'with space', 'a/b', 'a\nb', 'quote"', 'semi;colon', '😀', '<script>'])
+@pytest.mark.parametrize('name', ['', 'y' * 65, 'a/b', 'a\nb', 'quote"', 'semi;colon', '😀', '<script>'])
 def test_bad_names(server, name):
 	refused(server.post('/groups', json={'name': name, 'orgId': server.org}), 400, None, 'name')
 	p = server.project()

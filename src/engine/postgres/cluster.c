@@ -465,7 +465,7 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 	snprintf(c->group_id, sizeof c->group_id, "%s", want->group_id);
 	pthread_mutex_unlock(&c->lock);
 	if (c->node_count == 0)
-		c->user = pg_user_of(c->engine, want->group_id);
+		pg_user_begin(c);
 	r = r < 0 ? r : pg_crypt_begin(c, want, ret_why);
 	r = r < 0 ? r : pg_restore_resume(c);
 	r = r < 0 || c->upgrading ? r : pg_missing_check(c, want, ret_why);

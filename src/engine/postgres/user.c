@@ -227,6 +227,42 @@ const struct pg_user *pg_user_of(struct engine *e, const char *group_id)
 	return chosen ? chosen : &e->user;
 }
 
+/* Whose the directories of a cluster's nodes are; 0: there are none. */
+static uid_t nodes_owner(const struct pg_cluster *c)
+{
+	char path[PG_PATH];
+	struct stat st;
+	uid_t owner = 0;
+	pg_path_set(path, "%s/%s", c->engine->dir, c->id);
+	DIR *d = nolink_opendir(path);
+	for (struct dirent *entry; d && !owner && (entry = readdir(d));)
+		if (entry->d_name[0] != '.' && fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISDIR(st.st_mode))
+			owner = st.st_uid;
+	if (d)
+		closedir(d);
+	return owner;
+}
+
+void pg_user_begin(struct pg_cluster *c)
+{
+	struct engine *e = c->engine;
+	uid_t owner = nodes_owner(c);
+	c->user = NULL;
+	pthread_mutex_lock(&e->lock);
+	for (size_t i = 0; owner && i < e->user_count; i++) {
+		struct pg_user *u = &e->users[i];
+		if (u->uid == owner && (!u->project[0] || strcmp(u->project, c->group_id) == 0)) {
+			snprintf(u->project, sizeof u->project, "%s", c->group_id);
+			c->user = u;
+		}
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!c->user)
+		c->user = pg_user_of(e, c->group_id);
+	c->giving |= c->user->other && owner && owner != c->user->uid;
+}
+
 /* Whether it is its project's alone. */
 static bool has_own(const struct pg_cluster *c)
 {
