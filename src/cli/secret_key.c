@@ -115,7 +115,7 @@ static const char *why_needed(const struct work *w)
 		return arena_printf(a,
 		                    "links and answers of the last day were made with an old key: wait for %lld more "
 		                    "minutes",
-		                    (long long)(left / 60000 + 1))
+		                    (long long)left / 60000 + 1)
 		        .p;
 	return NULL;
 }
@@ -188,7 +188,7 @@ static int retire_run(struct work *w)
 		option_refuse("secret-key retire: %s", why);
 		return EXIT_NOT_DONE;
 	}
-	OPENSSL_cleanse(ring.keys[1], (KEYRING_MAX - 1) * KEY_SIZE);
+	OPENSSL_cleanse(ring.keys[1], sizeof ring.keys - KEY_SIZE);
 	ring.count = 1;
 	int r = keyring_replace(w->g->data, &ring);
 	OPENSSL_cleanse(&ring, sizeof ring);

@@ -142,7 +142,8 @@ static int file_check(int fd, const char *path, unsigned *ret_count)
 		        (unsigned)info.st_mode & 07777, path);
 		return -EPERM;
 	}
-	if (info.st_size <= 0 || info.st_size % KEY_SIZE || info.st_size > KEYRING_MAX * KEY_SIZE) {
+	if (info.st_size <= 0 || info.st_size % KEY_SIZE ||
+	    info.st_size > (off_t)sizeof((struct keyring *)NULL)->keys) {
 		fprintf(stderr,
 		        "steward: %s has %lld bytes instead of %d for each key, of which there are 1 to %d: restore it "
 		        "from where it is kept safe (without it no stored secret can be read)\n",

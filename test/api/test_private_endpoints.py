@@ -265,8 +265,9 @@ def test_each_cluster_has_a_name_and_a_port(server, group):
 	make(server, group)
 
 
-def test_an_organization_has_a_share_of_the_ports(server):
+def test_an_organization_has_a_share_of_the_ports(module_server):
 	"""64,512 ports are for all tenants, and one could take them all."""
+	server = module_server
 	org = server.seed({'name': unique('o'), 'projects': ['p'], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})[0]
 	owner, group = server.api_for(org['principals'][0]), org['projects'][0]['id']
 	server.control('engine', {'seconds': 0})

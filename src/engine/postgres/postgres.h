@@ -270,7 +270,8 @@ void pg_users_tell(const struct engine *e);
 const struct pg_user *pg_user_known(const struct engine *e, uid_t uid); /* NULL: no user of databases */
 /* Of a project; takes a free one for it when it has none. Takes engine.lock. */
 const struct pg_user *pg_user_of(struct engine *e, const char *group_id);
-/* Whom a cluster runs as of which nothing is known: whose its files are, where its state was lost, else its project's. */
+/* Whom a cluster runs as of which nothing is known: whose its files are, where its state was lost, else its project's.
+ */
 void pg_user_begin(struct pg_cluster *c);
 void pg_user_recall(struct pg_cluster *c, uid_t uid); /* as its state says; 0: as its files are owned */
 /* Before a node is started, with work held: where the cluster has another's user, or a shared one though there is one

@@ -120,7 +120,7 @@ static void ring_write(const char *dir, const struct keyring *ring)
 static void test_rotation(const char *dir, const char *path)
 {
 	struct arena *a = arena_new();
-	struct keyring one, two;
+	struct keyring one = {0}, two;
 	struct str got = STR_NONE, old, fresh;
 	unsigned char before[32], after[32], lasting[32], mac[32];
 	char names[2][65];
