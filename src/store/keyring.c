@@ -58,10 +58,13 @@ static int draft_write(const char *draft, const struct keyring *ring, const stru
 	return r;
 }
 
-static int failed(const char *path, int r)
+/* Tells of a failure, and lets both names go. */
+static int finish(char *path, char *draft, int r)
 {
 	if (r < 0)
 		fprintf(stderr, "steward: cannot write the key %s: %s\n", path, strerror(-r));
+	free(draft);
+	free(path);
 	return r;
 }
 
@@ -81,12 +84,8 @@ int keyring_make(const char *data_dir)
 			r = -errno;
 		unlink(draft);
 	}
-	if (r == 0)
-		r = directory_flush(data_dir);
-	failed(path, r);
-	free(draft);
-	free(path);
-	return r;
+	r = r == 0 ? directory_flush(data_dir) : r;
+	return finish(path, draft, r);
 }
 
 /* Drafts of processes that were killed: they hold keys. */
@@ -120,12 +119,8 @@ int keyring_replace(const char *data_dir, const struct keyring *ring)
 		r = -errno;
 		unlink(draft);
 	}
-	if (r == 0)
-		r = directory_flush(data_dir);
-	failed(path, r);
-	free(draft);
-	free(path);
-	return r;
+	r = r == 0 ? directory_flush(data_dir) : r;
+	return finish(path, draft, r);
 }
 
 static int file_check(int fd, const char *path, unsigned *ret_count)
