@@ -97,8 +97,8 @@ def test_the_password_is_not_to_be_seen(world):
 	"""Neither among the arguments, nor in the log; and a signal that ends the client leaves no user behind."""
 	p = subprocess.Popen([binary(), 'connect', 'one', '-c', 'select pg_sleep(600)'], stdout=subprocess.PIPE,
 			     stderr=subprocess.PIPE, text=True, env=world.environment())
-	child = until(lambda: [c for c in children(p.pid) if 'pg_sleep' in arguments(c)], 60, 'psql')[0]
-	secret = dict(v.split('=', 1) for v in pathlib.Path('/proc/%d/environ' % child).read_text().split('\0') if '=' in v)['PGPASSWORD']
+	child = psql_of(p)
+	secret = environ(child)['PGPASSWORD']
 	user, = world.users()
 	assert len(secret) == 32 and user['username'] in arguments(child) and in_an_hour(world.server, user['deleteAfterDate'])
 	assert [s['name'] for s in user['scopes']] == ['one'] and [r['roleName'] for r in user['roles']] == ['svcAdmin']
@@ -153,6 +153,18 @@ def arguments(pid):
 		return pathlib.Path('/proc/%d/cmdline' % pid).read_text().replace('\0', ' ')
 	except OSError:
 		return ''
+
+
+def environ(pid):
+	try:
+		return dict(v.split('=', 1) for v in pathlib.Path('/proc/%d/environ' % pid).read_text().split('\0') if '=' in v)
+	except OSError:
+		return {}
+
+
+def psql_of(connect):
+	"""The client's child, once it is psql: between its fork and its exec it has the client's own arguments and environment."""
+	return until(lambda: [c for c in children(connect.pid) if 'PGPASSWORD' in environ(c) and 'pg_sleep' in arguments(c)], 60, 'psql')[0]
 
 
 def test_print_gives_a_line_to_paste(world):
@@ -249,7 +261,7 @@ def test_the_service_may_be_gone_when_psql_ends(world):
 	"""The last of the module. The session goes on without it; what could not be taken away is told, with its end."""
 	p = subprocess.Popen([binary(), 'connect', 'one', '-c', 'select pg_sleep(6)'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
 			     text=True, env=world.environment())
-	until(lambda: [c for c in children(p.pid) if 'pg_sleep(6)' in arguments(c)], 60, 'psql')
+	psql_of(p)
 	world.server.kill()
 	out, err = p.communicate(timeout=120)
 	world.server = world.place.start()
