@@ -71,7 +71,7 @@ static void periods_join(json_t *periods)
 /* Another process that shares the store may have begun one since: then all of them go on with that. */
 int periods_note(struct tx *tx, struct arena *a, int64_t started_ms)
 {
-	json_t *periods, *last;
+	json_t *periods = NULL, *last;
 	int64_t now = clock_now_ms();
 	int r = periods_load(tx, a, &periods);
 	if (r < 0)
@@ -90,7 +90,7 @@ int periods_note(struct tx *tx, struct arena *a, int64_t started_ms)
 
 int strangers_new(struct tx *tx, struct arena *a, struct strangers **ret_strangers)
 {
-	json_t *periods;
+	json_t *periods = NULL;
 	int r = periods_load(tx, a, &periods);
 	if (r < 0)
 		return r;

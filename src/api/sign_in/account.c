@@ -45,7 +45,7 @@ static int change_tell(struct visit *v, struct str user_id, struct str username,
 
 int account_changed(struct visit *v, struct str user_id, struct str username, const char *what)
 {
-	return change_tell(v, user_id, username, what, STR_NONE);
+	return change_tell(v, user_id, username, what, STR(""));
 }
 
 /* Of who is signed in. */
