@@ -142,6 +142,39 @@ def test_points_in_time_through_failovers(place):
 		one.deleted()
 
 
+def test_every_moment_of_a_pause(place):
+	"""A server that is stopped begins a segment with its last record, behind the segment's header: that is no log that is missing.
+	Before the pause, at any moment of it, and behind it there is what was there then."""
+	c = cluster(place, 'paused', nodes=1)
+	take(c)
+	c.ask('create table t(n int); insert into t values (1)')
+	target = cluster(place, 'beside', nodes=1, pit=False)
+	moments = []
+	for row in (2, 3):
+		time.sleep(1.1)
+		ok(c.server.patch(c.path, json={'paused': True}))
+		c.settled()
+		stopped = int(time.time()) + 1
+		time.sleep(2.1)
+		moments.append((stopped, row - 1))
+		restore(c, target, deliveryType='pointInTime', pointInTimeUTCSeconds=stopped)
+		assert target.ask('select count(*), max(n) from t') == [(row - 1, row - 1)], 'while it is paused'
+		moments.append((int(time.time()) - 1, row - 1))
+		ok(c.server.patch(c.path, json={'paused': False}))
+		c.settled()
+		c.ask('insert into t values (%d)' % row)
+	time.sleep(1.1)
+	moments.append((int(time.time()), 3))
+	until(lambda: ok(c.server.get('%s/backup/snapshots?pointInTimeUtcSeconds=%d' % (c.path, moments[-1][0])))['results'], 120,
+	      'the log of the last point', longest=1)
+	for moment, rows in moments:
+		restore(c, target, deliveryType='pointInTime', pointInTimeUTCSeconds=moment)
+		assert target.ask('select count(*), max(n) from t') == [(rows, rows)], moment
+	for one in (c, target):
+		one.delete()
+		one.deleted()
+
+
 def test_shards_agree(place):
 	"""A pair of rows, on two shards, is written in one transaction: a snapshot has both or none."""
 	c = cluster(place, 'sharded', nodes=1, shards=2, pit=False, size='M30')

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 
 #define PER_ID (0x100000000ull / PG_SEGMENT)
+/* Of the log, as PostgreSQL is built: a page, its header, and that of a segment's first page. */
+#define PAGE 8192
+#define PAGE_HEADER 24
+#define LONG_HEADER 40
 
 /* --- names */
 
@@ -239,10 +243,17 @@ const struct pg_chain_part *pg_chain_part(const struct pg_chain *c, uint64_t num
 	return NULL;
 }
 
+uint64_t pg_lsn_plain(uint64_t lsn)
+{
+	if (lsn % PG_SEGMENT == LONG_HEADER)
+		return lsn - LONG_HEADER;
+	return lsn % PAGE == PAGE_HEADER ? lsn - PAGE_HEADER : lsn;
+}
+
 bool pg_chain_has(const struct pg_chain *c, uint32_t timeline, uint64_t lsn)
 {
 	for (size_t i = 0; i < c->count; i++)
 		if (c->parts[i].timeline == timeline)
-			return lsn <= c->parts[i].end;
+			return pg_lsn_plain(lsn) <= pg_lsn_plain(c->parts[i].end);
 	return false;
 }

@@ -8,6 +8,7 @@
  * A time is left to PostgreSQL, which stops before the first commit that is later; where there is none, all log is
  * what was wanted. How far it came is read from what promotion writes down, and held against what it must have: a
  * server that says nothing, or ends with 0, proves nothing. */
+#include "engine/postgres/archive.h"
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
@@ -559,7 +560,7 @@ int pg_throwaway_recover(struct pg_throwaway *t, const json_t *facts, const stru
 	uint64_t reached = 0;
 	if (r == 0)
 		r = position_reached(t, &reached);
-	if (r == 0 && reached < to->least) {
+	if (r == 0 && pg_lsn_plain(reached) < pg_lsn_plain(to->least)) {
 		pg_why_set(ret_why, "the log ends at %X/%X, before %X/%X", (unsigned)(reached >> 32), (unsigned)reached,
 		           (unsigned)(to->least >> 32), (unsigned)to->least);
 		r = -ENODATA;
