@@ -7,6 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+/* With clang glibc makes macros of these where buffers are checked, as in a release. */
+#undef sprintf
+#undef vsprintf
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atof asctime ctime gmtime \
         localtime
 
