@@ -521,7 +521,12 @@ def test_stolen_session_leaves_nothing_behind(site):
 		('POST', '/orgs', {'name': unique('trap'), 'federationSettingsId': fed, 'apiKey': {'desc': 'x', 'roles': ['ORG_OWNER']}}),
 		('GET', '/orgs/%s/activityFeed' % org, None), ('GET', '/groups/%s/activityFeed' % group, None),
 		*((m, '/groups/%s/integrations/PROMETHEUS' % group, {'type': 'PROMETHEUS', 'enabled': True, 'username': 'thief', 'password': 'correct horse',
-			'serviceDiscovery': 'http'}) for m in ('POST', 'PUT'))]
+			'serviceDiscovery': 'http'}) for m in ('POST', 'PUT')),
+		# Where data goes on leaving to, and what existing users of databases may: none is a credential, all outlive the session.
+		('POST', '/groups/%s/backup/exportBuckets' % group, {}), ('PATCH', '/groups/%s/backup/exportBuckets/%s' % (group, org), {}),
+		('POST', '/groups/%s/pushBasedLogExport' % group, {}), ('PATCH', '/groups/%s/pushBasedLogExport' % group, {}),
+		('POST', '/groups/%s/logIntegrations' % group, {}), ('PUT', '/groups/%s/logIntegrations/%s' % (group, org), {}),
+		('PATCH', '/groups/%s/customDBRoles/roles/thief' % group, {'actions': []})]
 	for method, path, body in lasting:
 		no(b.call(method, path, body), 403, 'PROOF_NEEDED')
 	# What leaves nothing behind goes on, and so do keys, which show who they are with each call.
