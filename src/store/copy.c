@@ -380,13 +380,30 @@ static int place_find(struct copy *c, struct arena *a, bool moved, struct copy_p
 	return 0;
 }
 
+/* Another copy of the same source, which ran beside this one, may have come first: then that is the one to be used. And
+ * a service may have been started on the source since this copy looked for one: it goes on there, and one on the target
+ * would know nothing of what it acknowledges. */
+static int source_leave(struct copy *c, struct arena *a, bool moved)
+{
+	struct str there;
+	int r = c->from.ops->claim(&c->from, META_MOVED, str_of(c->place));
+	if (r == -EEXIST)
+		return c->from.ops->noted(&c->from, a, META_MOVED, &there) == 0 ? copy_moved_refuse(there) : r;
+	if (r < 0 || moved)
+		return r;
+	r = c->from.ops->busy(&c->from);
+	if (r < 0 && c->from.ops->note(&c->from, META_MOVED, STR_NONE) < 0)
+		fprintf(stderr, "steward: the mark of the source is to be taken back with `steward store reopen`\n");
+	return r;
+}
+
 /* What the kind of the target needs, by its caller; afterwards the two sides differ and cannot be compared again. */
-static int copy_settle(struct copy *c, struct arena *a, const char *to)
+static int copy_settle(struct copy *c, struct arena *a, const char *to, bool moved)
 {
 	struct store_options o = {.url = to, .data_dir = to, .unfinished = true};
 	struct store *made;
 	struct str mark = mark_make(a, COPY_COMPARED, c->done, NULL, NULL);
-	int r = c->from.ops->note(&c->from, META_MOVED, str_of(c->place));
+	int r = source_leave(c, a, moved);
 	if (r == 0)
 		r = c->to.ops->write(&c->to, &tables[0], NULL, 0, mark);
 	if (r < 0 || !c->options->settle)
@@ -420,7 +437,7 @@ static int copy_all(struct copy *c, struct arena *a, const char *to)
 	if (r == 0 && at.table < COPY_COMPARED)
 		r = copy_verify(c);
 	if (r == 0)
-		r = copy_settle(c, a, to);
+		r = copy_settle(c, a, to, moved);
 	return r < 0 ? r : c->to.ops->write(&c->to, &tables[0], NULL, 0, STR_NONE);
 }
 

@@ -59,6 +59,8 @@ struct copy_ops {
 	/* A note in meta, by one of the keys above; -ENOENT: none. */
 	int (*noted)(struct copy_side *side, struct arena *a, const char *key, struct str *ret_value);
 	int (*note)(struct copy_side *side, const char *key, struct str value); /* empty: it is removed */
+	/* The same, unless another value is there already: -EEXIST. */
+	int (*claim)(struct copy_side *side, const char *key, struct str value);
 };
 /* Says that the store was moved, and where to; -EBUSY. */
 must_check int copy_moved_refuse(struct str moved);

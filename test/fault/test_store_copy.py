@@ -135,6 +135,58 @@ def test_in_use(source, postgres, tmp_path):
 	cli('store', 'copy', '--from', url, '--to', tmp_path / 'back')
 
 
+@contextlib.contextmanager
+def held(postgres, name, table, mode, waiting):
+	"""A table that nobody gets at until those who are awaited wait for it, and the block is over."""
+	lock = subprocess.Popen([postgres.bin / 'psql', '-h', postgres.dir, '-p', str(postgres.port), '-U', 'steward', '-d', name, '-qc',
+		'BEGIN; LOCK TABLE steward.%s IN %s MODE; SELECT pg_sleep(60)' % (table, mode)], stderr=subprocess.DEVNULL)
+	locks = "SELECT count(*) FROM pg_locks WHERE relation = 'steward.%s'::regclass AND %s"
+	until(lambda: int(postgres.sql(locks % (table, 'granted'), database=name)))
+	try:
+		yield
+		until(lambda: int(postgres.sql(locks % (table, 'NOT granted'), database=name)) >= waiting)
+	finally:
+		lock.kill()
+		lock.wait()
+		postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%%pg_sleep(60)%%' AND datname = '%s' AND pid <> "
+			     'pg_backend_pid()' % name)
+
+
+def copying(source, target):
+	return subprocess.Popen([client.binary(), 'store', 'copy', '--from', str(source), '--to', str(target)], stdout=subprocess.PIPE,
+				stderr=subprocess.PIPE, text=True)
+
+
+def test_two_copies_at_once(source, postgres, tmp_path):
+	"""Of one source into two targets: one of them can be used, never both."""
+	url, targets = postgres.fresh(), [tmp_path / 'one', tmp_path / 'two']
+	cli('store', 'copy', '--from', source, '--to', url)
+	with held(postgres, url.rsplit('/', 1)[1], 'answer', 'ACCESS EXCLUSIVE', 2):
+		copies = [copying(url, t) for t in targets]
+	said = [c.communicate(timeout=60)[1] for c in copies]
+	assert sorted(c.returncode == 0 for c in copies) == [False, True], said
+	lost = [i for i in (0, 1) if copies[i].returncode][0]
+	assert 'was moved to' in said[lost], said
+	none = cli('serve', '--data', targets[lost], '--listen', '127.0.0.1:0', check=False)
+	assert none.returncode and 'broken off' in none.stderr, none.stderr
+
+
+def test_a_service_that_starts_meanwhile(source, postgres, tmp_path):
+	"""On the source, after the copy has looked whether one runs: the source stays the one that is used."""
+	url, target = postgres.fresh(), postgres.fresh()
+	cli('store', 'copy', '--from', source, '--to', url)
+	cli('limits', 'list', '--store', target)  # makes the tables
+	with held(postgres, target.rsplit('/', 1)[1], 'doc', 'ACCESS EXCLUSIVE', 1):
+		copy = copying(url, target)
+		until(lambda: int(postgres.sql('SELECT count(*) FROM pg_locks WHERE NOT granted', database=target.rsplit('/', 1)[1])))
+		node = client.Server('--store', url, data_dir=source)
+	said = copy.communicate(timeout=60)[1]
+	node.stop()
+	assert copy.returncode and ('stop them first' in said or 'differs' in said), said
+	assert not int(postgres.sql("SELECT count(*) FROM steward.meta WHERE key = 'store.moved'", database=url.rsplit('/', 1)[1]))
+	client.Server('--store', url, data_dir=source).stop()
+
+
 def test_changed_meanwhile(source, postgres, tmp_path):
 	"""Rows that the copy has already, changed in the source before it went on: the comparison finds them."""
 	data, url = tmp_path / 'data', postgres.fresh()

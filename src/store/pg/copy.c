@@ -178,5 +178,21 @@ static int side_note(struct copy_side *side, const char *key, struct str value)
 	return r < 0 ? r : 0;
 }
 
-const struct copy_ops postgres_copy_ops = {side_open, side_close, side_busy,  side_count,
-                                           side_read, side_write, side_noted, side_note};
+static int side_claim(struct copy_side *side, const char *key, struct str value)
+{
+	struct pg_args args = {0};
+	PGresult *result;
+	pg_z(&args, key);
+	pg_str(&args, value);
+	int r = pg_once(side->tx,
+	                "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = $2 "
+	                "WHERE meta.value = $2 RETURNING value",
+	                &args, &result);
+	if (r < 0)
+		return r;
+	PQclear(result);
+	return r > 0 ? 0 : -EEXIST;
+}
+
+const struct copy_ops postgres_copy_ops = {side_open,  side_close, side_busy, side_count, side_read,
+                                           side_write, side_noted, side_note, side_claim};

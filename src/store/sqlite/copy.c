@@ -179,5 +179,21 @@ static int side_noted(struct copy_side *side, struct arena *a, const char *key, 
 	return r == SQLITE_ROW ? 0 : r == SQLITE_DONE ? -ENOENT : -EIO;
 }
 
-const struct copy_ops sqlite_copy_ops = {side_open, side_close, side_busy,  side_count,
-                                         side_read, side_write, side_noted, side_note};
+static int side_claim(struct copy_side *side, const char *key, struct str value)
+{
+	sqlite3_stmt *st = NULL;
+	int r = statement(side,
+	                  "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2 "
+	                  "WHERE value = ?2",
+	                  &st);
+	if (r < 0)
+		return r;
+	bind_z(st, 1, key);
+	bind_str(st, 2, value);
+	r = sqlite3_step(st) != SQLITE_DONE ? -EIO : sqlite3_changes(side->tx->db) ? 0 : -EEXIST;
+	sqlite3_finalize(st);
+	return r;
+}
+
+const struct copy_ops sqlite_copy_ops = {side_open,  side_close, side_busy, side_count, side_read,
+                                         side_write, side_noted, side_note, side_claim};
