@@ -519,6 +519,26 @@ def test_a_definer_function_ends_with_its_authors_role(world, end):
 	run(world.keeper, 'drop database ' + database)
 
 
+def test_what_cannot_be_done_in_one_place_ends_no_visit(world):
+	"""A database's maker says that errors end sessions there, the service's own among them, and somebody holds tables: all else is
+	taken back nevertheless."""
+	world.user('ends', [('readWriteAnyDatabase', 'admin')])
+	world.as_user('ends', 'create database ends', 'postgres')
+	world.as_user('ends', 'create schema s; %s; reassign owned by ends to "steward:any:w"' % (DOOR % 's'), 'ends')
+	world.as_user('ends', ';'.join('create table held_%d(a int)' % i for i in range(40)), 'ends')
+	world.as_user('ends', "do 'begin end'; alter database ends set exit_on_error = on; alter database ends set plpgsql.extra_errors = 'all'",
+		      'postgres')
+	keeper, holder = world.engine('ends'), world.connect('chief', 'ends')
+	assert run(keeper, DOORS) == [(1,)]
+	run(holder, 'begin; ' + ';'.join('select * from held_%d' % i for i in range(40)))
+	roles_set(world, 'ends', ('read', 'shop'))
+	assert run(keeper, DOORS) == [(0,)]
+	holder.close()
+	keeper.close()
+	applied(world, 'after_ends')
+	run(world.keeper, 'drop database ends with (force)')
+
+
 def test_what_was_given_to_groups_comes_back(world):
 	"""By REASSIGN OWNED, and by ALTER DATABASE: to all readers, to all administrators, to those who administer what users left, to the
 	database's owner, and to oneself together with a function that an index calls."""

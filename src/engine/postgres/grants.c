@@ -422,8 +422,9 @@ static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct 
 	static const struct {
 		const char *script;
 		bool tells; /* its faults, see pg_grants_sql_faults */
-	} steps[] = {{pg_grants_sql_owners, true}, {pg_grants_sql_direct, false}, {pg_grants_sql_definers, true},
-	             {pg_grants_sql_lost, false},  {pg_grants_sql_surplus, true}, {pg_grants_sql_to_come, true}};
+	} steps[] = {{pg_grants_sql_prepare, true},  {pg_grants_sql_owners, true}, {pg_grants_sql_direct, true},
+	             {pg_grants_sql_definers, true}, {pg_grants_sql_lost, false},  {pg_grants_sql_surplus, true},
+	             {pg_grants_sql_to_come, true}};
 	const char *why = NULL;
 	char patience[64];
 	PGconn *conn;
@@ -433,7 +434,6 @@ static int database_apply(struct pg_cluster *c, struct pg_node *n, const struct 
 	snprintf(patience, sizeof patience, "set lock_timeout = %u", lock_ms);
 	r = install(conn, patience);
 	r = r < 0 ? r : wanted_set(conn, p, database);
-	r = r < 0 ? r : pg_sql_do(conn, TIMEOUT_MS, pg_grants_sql_prepare);
 	for (size_t i = 0; i < sizeof steps / sizeof *steps && r == 0; i++) {
 		int done = pg_sql_do(conn, TIMEOUT_MS, steps[i].script);
 		if (done == 0 && steps[i].tells)

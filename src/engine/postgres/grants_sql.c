@@ -562,12 +562,15 @@ const char pg_grants_sql_template_done[] =
 const char pg_grants_sql_template[] = "revoke all on database template1 from public; comment on database template1 is "
                                       "'prepared by Steward, rights " VERSION "'";
 
+/* clang-format off */
+
 /* The groups' rights on what was there before the trigger; once in each database. */
 const char pg_grants_sql_prepare[] =
         "do $steward$\n"
         "declare db constant text := current_database(); done constant text := 'rights " VERSION
-        " of ' || db; g record; x record;\n"
+        " of ' || db; g record; x record; faults text := '';\n"
         "begin\n"
+        FAULTS_CLEAR
         "if obj_description(to_regnamespace('steward'), 'pg_namespace') = done then return; end if;\n"
         /* Everybody connects to postgres: it is where connection strings lead when they name no other. */
         "if db <> 'postgres' then execute format('revoke all on database %I from public', db); end if;\n"
@@ -580,9 +583,11 @@ const char pg_grants_sql_prepare[] =
         "  execute format('grant %s on database %I to %I', g.rights, db, g.name);\n"
         "end loop;\n"
         "execute format('grant execute on function " LARGE_OBJECT_WRITERS " to %I', 'steward:w:' || db);\n"
-        "for x in select oid from pg_namespace loop perform steward.namespace(x.oid); end loop;\n"
+        "for x in select oid from pg_namespace loop\n"
+        ATTEMPT("    perform steward.namespace(x.oid);\n")
+        "end loop;\n"
         "for x in select oid from pg_class where relkind in ('r', 'p', 'v', 'm', 'f', 'S') loop\n"
-        "  perform steward.relation(x.oid);\n"
+        ATTEMPT("    perform steward.relation(x.oid);\n")
         "end loop;\n"
         /* Earlier versions gave these to administrators. */
         "for x in select distinct c.oid::regclass rel, u.rolname from pg_class c, aclexplode(c.relacl) k join pg_roles "
@@ -591,10 +596,12 @@ const char pg_grants_sql_prepare[] =
         "  u.oid = k.grantee where k.privilege_type in ('TRIGGER', 'REFERENCES') and u.rolname in ('steward:any:a',\n"
         "  'steward:a:' || db)\n"
         "loop\n"
-        "  execute format('revoke trigger, references on %s from %I', x.rel, x.rolname);\n"
+        ATTEMPT("    execute format('revoke trigger, references on %s from %I', x.rel, x.rolname);\n")
         "end loop;\n"
-        "execute format('comment on schema steward is %L', done);\n"
+        "if faults = '' then execute format('comment on schema steward is %L', done); end if;\n"
+        FAULTS_END
         "end $steward$";
+/* clang-format on */
 
 /* What users who have lost a role were granted by hand; what the service gives them itself they have again at the
  * end. */
@@ -642,6 +649,8 @@ const char pg_grants_sql_lost_done[] =
         "for x in " MARKED " loop execute format('comment on role %I is null', x.rolname); end loop;\n"
         "end $steward$";
 
+/* clang-format off */
+
 /* What users are given themselves, here: steward.wanted has "users" and "rights". Who has what was given before keeps
  * it untouched. And what users that are gone own becomes nobody's, whom those who write the database or administer it
  * may replace. */
@@ -650,18 +659,21 @@ const char pg_grants_sql_direct[] =
         "declare wanted constant jsonb := current_setting('steward.wanted')::jsonb; db constant text := "
         "current_database();\n"
         "  old constant jsonb := steward.rights(); new constant jsonb := wanted->'rights'; g text; x record;\n"
+        "  faults text := '';\n"
         "begin\n"
+        FAULTS_CLEAR
         "for g in " STRANGERS " loop\n"
         /* A function that runs with its owner's rights would get those of its new owner. */
         "  for x in select p.oid::regprocedure f, case prokind when 'p' then 'procedure' else 'function' end k from "
         "pg_proc p\n"
         "    where prosecdef and pg_get_userbyid(proowner) = g\n"
         "  loop\n"
-        "    execute format('alter %s %s security invoker', x.k, x.f);\n"
+        ATTEMPT("    execute format('alter %s %s security invoker', x.k, x.f);\n")
         "  end loop;\n"
-        "  execute format('reassign owned by %I to %I', g, 'steward:l:' || db);\n"
-        "  execute format('drop owned by %I', g);\n"
+        ATTEMPT("    execute format('reassign owned by %I to %I', g, 'steward:l:' || db);\n"
+                "    execute format('drop owned by %I', g);\n")
         "end loop;\n"
+        FAULTS_END
         "if old = new then return; end if;\n"
         "execute format('create or replace function steward.rights() returns jsonb language sql immutable as %L',\n"
         "  format('select %L::jsonb', new::text));\n"
@@ -698,3 +710,4 @@ const char pg_grants_sql_direct[] =
         "end loop;\n"
         "for x in select oid from pg_namespace loop perform steward.namespace(x.oid); end loop;\n"
         "end $steward$";
+/* clang-format on */

@@ -23,10 +23,12 @@
 	"'pg_authid'::regclass where description in ('lost a role', 'lost a member')"
 
 /* One thing that cannot be done now keeps nothing else from being: each is tried on its own, without waiting long
- * for anybody's lock, and what failed is told in the setting steward.faults. */
-#define ATTEMPT(statements)                                                                          \
-	"  begin\n" statements "  exception when others then faults := faults || sqlerrm || '; ';\n" \
-	"  end;\n"
+ * for anybody's lock, and what failed is told in the setting steward.faults. After the first nobody is waited for any
+ * more: a reader that held forty tables kept all else from being taken back for as long as it liked. */
+#define ATTEMPT(statements)                                                                      \
+	"begin\n" statements "exception when others then faults := faults || sqlerrm || '; ';\n" \
+	"set local lock_timeout = 20;\n"                                                         \
+	"end;\n"
 #define FAULTS_CLEAR "perform set_config('steward.faults', '', false);\n"
 #define FAULTS_BEGIN FAULTS_CLEAR "perform set_config('lock_timeout', '2s', true);\n"
 #define FAULTS_END "perform set_config('steward.faults', left(faults, 1000), false);\n"

@@ -31,7 +31,9 @@ static int fault(PGconn *conn, const char *what)
 
 /* What a database's owner may have set for all who connect to it, the superuser among them, does not count here. A
  * hostile user's locks hold the service up for seconds only, and a statement that nobody waits for any more ends: its
- * sessions would otherwise wait on, until no connection is left for the next. */
+ * sessions would otherwise wait on, until no connection is left for the next. With exit_on_error the first thing that
+ * could not be done in a database, because somebody held it, ended the visit, and all else that was to be taken back
+ * there stayed. */
 static const char session_options[] =
         "-c synchronous_commit=on -c search_path=pg_catalog -c client_min_messages=warning -c role=none "
         "-c local_preload_libraries= -c default_transaction_read_only=off -c default_transaction_deferrable=off "
@@ -40,12 +42,15 @@ static const char session_options[] =
         "client_connection_check_interval=2s "
         "-c "
         "standard_conforming_strings=on -c default_tablespace= "
-        "-c temp_tablespaces=";
+        "-c temp_tablespaces= -c exit_on_error=off -c transform_null_equals=off -c quote_all_identifiers=off "
+        "-c DateStyle=ISO,MDY -c IntervalStyle=postgres -c bytea_output=hex -c array_nulls=on -c "
+        "check_function_bodies=on";
 
 /* What the service asks is not written down as slow, nor kept as a statement, with verifiers of passwords in it
  * perhaps, and counts for no advice. Nobody else may say so. */
 static const char super_options[] =
-        " -c auto_explain.log_min_duration=-1 -c pg_qualstats.enabled=off -c pg_stat_statements.track=none";
+        " -c auto_explain.log_min_duration=-1 -c pg_qualstats.enabled=off -c pg_stat_statements.track=none "
+        "-c plpgsql.extra_errors=none -c plpgsql.extra_warnings=none";
 
 /* A user's code can warn whoever runs it, and libpq would write that into the service's own log. */
 static void notice_drop(void *ctx, const PGresult *result)
