@@ -287,6 +287,29 @@ def test_guessing_is_slowed_and_locks_nobody_out(site):
 	assert answers[:20] == [202] * 20 and answers[20:] == [429] * 2
 
 
+def test_a_stolen_session_does_not_guess_the_password(site):
+	"""The proof and the change of a password take it as the sign-in does: from all addresses together it can be tried as often."""
+	s = site.server
+	username, b, _ = site.person()
+	ok(b.sign_in(username))
+	ways = (('proof', {'password': 'wrong'}), ('change-password', {'old': 'wrong', 'new': 'a good new password'}))
+
+	def steal(i):
+		thief = Browser(s, '127.0.3.%d' % i)
+		thief.cookie = b.cookie
+		return thief
+	for i in range(20):
+		way, body = ways[i % 2]
+		no(steal(i + 1).post('/api/session/' + way, body), 403, 'WRONG_PASSWORD')
+	for way, body in ways:
+		no(steal(50).post('/api/session/' + way, body), 429, 'TOO_MANY_FAILED_ATTEMPTS')
+		no(steal(51).post('/api/session/' + way, {**body, 'password' if way == 'proof' else 'old': PASSWORD}), 429, 'TOO_MANY_FAILED_ATTEMPTS')
+	# Who has signed in from here before, or with this browser, is not kept out by it.
+	ok(b.post('/api/session/proof', {'password': PASSWORD}), 204)
+	s.advance(61)
+	ok(steal(51).post('/api/session/proof', {'password': PASSWORD}), 204)
+
+
 def test_totp(site):
 	s = site.server
 	username, b, _ = site.person()

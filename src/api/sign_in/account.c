@@ -240,7 +240,7 @@ int account_change_password(struct visit *v)
 	c->kept = user.secret;
 	v->slow = change_slow;
 	v->save = change_save;
-	return visit_attempt(v, str_of(v->call.caller->name));
+	return visit_attempt_password(v, str_of(v->call.caller->name));
 }
 
 /* One-time codes. */
@@ -341,7 +341,8 @@ int totp_confirm(struct visit *v)
 	return result;
 }
 
-/* Once more who it is: {"password"} or {"code"}. */
+/* Once more who it is: {"password"} or {"code"}. A password is counted as that of a sign-in is, from all addresses
+ * together: who had stolen a session would otherwise guess it here, from as many addresses as there are. */
 
 static int again_slow(struct visit *v)
 {
@@ -368,7 +369,7 @@ static int again_read(struct visit *v)
 		return result;
 	c->kept = user.secret;
 	v->slow = again_slow;
-	return visit_attempt(v, str_of(v->call.caller->name));
+	return visit_attempt_password(v, str_of(v->call.caller->name));
 }
 
 /* In save(): 0 when it was right. A wrong code is counted, so its refusal is kept (VISIT_KEPT_REFUSAL). */
