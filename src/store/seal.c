@@ -422,7 +422,11 @@ unsigned seal_key_active(void)
 void seal_key_name(unsigned key, char ret_name[65])
 {
 	unsigned char mac[32];
-	mac_with(keyed_contexts(), key, "store", STR("key"), mac);
+	struct thread_contexts *t = keyed_contexts();
+	ret_name[0] = '\0';
+	if (key >= t->ring.count)
+		return;
+	mac_with(t, key, "store", STR("key"), mac);
 	hex_encode(mac, sizeof mac, ret_name);
 }
 

@@ -34,7 +34,8 @@ must_check bool seal_mac_is_hex(const char *purpose, struct str message, struct 
 /* Under a key that stays the same through all rotations, for what is kept longer than a key. */
 void seal_mac_lasting(const char *purpose, struct str message, unsigned char ret_mac[32]);
 
-/* The keys, by their number in the file; the newest is 0. A key's name follows from it and does not tell it. */
+/* The keys, by their number in the file; the newest is 0. A key's name follows from it and does not tell it. One
+ * that is not there any more, since another thread has read a shorter file, has none. */
 unsigned seal_key_count(void);
 unsigned seal_key_active(void);
 void seal_key_name(unsigned key, char ret_name[65]);

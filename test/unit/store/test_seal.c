@@ -156,6 +156,9 @@ static void test_rotation(const char *dir, const char *path)
 	two.count = 1;
 	ring_write(dir, &two);
 	CHECK(seal_reload(dir) == 1 && seal_key_count() == 1);
+	/* Who had counted the keys just before asks for one that is gone: it has no name, and the process goes on. */
+	seal_key_name(1, names[1]);
+	CHECK(!names[1][0]);
 	CHECK(seal_open(a, old, STR("c"), &got) == -EBADMSG && seal_open(a, fresh, STR("c"), &got) == 0);
 	CHECK(!seal_mac_is("token", STR("m"), before, 32));
 	seal_mac_lasting("user id", STR("m"), mac);
