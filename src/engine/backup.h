@@ -73,6 +73,7 @@ struct engine_table {
 };
 struct engine_export {
 	void (*count)(void *ctx, size_t tables); /* that are known so far; again, when there are more */
+	/* Again for a table that was begun and has not ended: what was written of it counts for nothing. */
 	int (*begin)(void *ctx, const struct engine_table *table);
 	int (*write)(void *ctx, const void *bytes, size_t n);
 	int (*end)(void *ctx, uint64_t rows);

@@ -7,6 +7,7 @@ import pytest
 import client, databases
 from client import ok, until
 from ledger import restored, take
+from test_hostile import is_sanitized, memory
 from processes import SETS, descriptors, status, uid, users
 from test_unit import Unit, directive
 
@@ -67,7 +68,7 @@ class Watcher(threading.Thread):
 
 	def __init__(self, server, binary):
 		super().__init__(daemon=True)
-		self.pid, self.binary, self.seen, self.over, self.known = server.pid, str(binary), {}, False, {}
+		self.pid, self.binary, self.seen, self.over, self.known, self.memory = server.pid, str(binary), {}, False, {}, {}
 		self.start()
 
 	def look(self, pid):
@@ -78,6 +79,8 @@ class Watcher(threading.Thread):
 		self.known[pid, program] = now + (0.1 if (pid, program) not in self.known else 5)
 		told = status(pid)
 		facts = (told['Uid'], told['Gid'], told['Groups'].strip(), *(told[k] for k in SETS), told['CapBnd'], told['NoNewPrivs'])
+		self.memory.setdefault(os.readlink('/proc/%d/cwd' % pid), set()).add(re.search(r'Max address space +(\S+)',
+			pathlib.Path('/proc/%d/limits' % pid).read_text()).group(1))
 		self.seen.setdefault(os.path.basename(program), {}).setdefault(facts, set()).update(descriptors(pid).items())
 
 	def children(self, pid):
@@ -131,6 +134,18 @@ class Superuser:
 			% command.replace("'", "''"))
 
 
+def exported(c, snapshot):
+	"""How much memory the service took for it."""
+	pathlib.Path('/proc/%d/clear_refs' % c.server.pid).write_text('5')
+	before = memory(c.server)
+	bucket = ok(c.server.post('/groups/%s/backup/exportBuckets' % c.server.group, json={
+		'bucketName': 'exports', 'cloudProvider': 'AWS', 'iamRoleId': 'a' * 24}))['_id']
+	job = ok(c.server.post(c.path + '/backup/exports', json={'snapshotId': snapshot['id'], 'exportBucketId': bucket}))['id']
+	assert until(lambda: (lambda d: d['state'] in ('Successful', 'Failed') and d['state'])(
+		ok(c.server.get('%s/backup/exports/%s' % (c.path, job)))), 120, 'the export') == 'Successful'
+	return memory(c.server, 'VmHWM') - before
+
+
 @pytest.fixture(scope='module')
 def packaged():
 	"""Two projects with a cluster each, on a service as the package starts it; everything that it started, as seen meanwhile."""
@@ -138,6 +153,10 @@ def packaged():
 		pytest.skip('needs root, PostgreSQL, setpriv and the users steward-db-N (script/bootstrap makes them)')
 	unit = Unit()
 	try:
+		buckets = unit.root / 'buckets'
+		buckets.mkdir(mode=0o700)
+		shutil.chown(buckets, directive('User'))
+		unit.args = '--export-buckets', buckets
 		s = unit.start()
 		watcher = Watcher(s, unit.root / 'steward')
 		databases.allow(s)
@@ -148,20 +167,24 @@ def packaged():
 		other.settled()
 		s.group = first
 		mine.change(**{k: v for k, v in databases.shape(nodes=3).items() if k == 'replicationSpecs'})
+		mine.ask("create table wide(a text); insert into wide values (repeat('x', 33000000))")
 		snapshot = take(mine)
 		mine.settled()
 		assert restored(mine, ok(s.post(mine.path + '/backup/restoreJobs', json={'deliveryType': 'automated', 'snapshotId': snapshot['id'],
 			'targetClusterName': 'mine', 'targetGroupId': first})), mine)
 		mine.settled()
+		before = set(watcher.memory)
+		taken = exported(mine, snapshot)
 		watcher.over = True
 		watcher.join()
-		yield unit, mine, other, watcher.seen
+		servers = {d: m for d, m in watcher.memory.items() if d not in before and '/throwaway/' in d}
+		yield unit, mine, other, watcher.seen, (taken, set.union(*servers.values()))
 	finally:
 		unit.wipe()
 
 
 def test_every_process_has_no_more_than_it_needs(packaged):
-	unit, mine, other, seen = packaged
+	unit, mine, other, seen, _ = packaged
 	service, shared, maker = uid(unit.server.pid), pwd.getpwnam('steward-db').pw_uid, users()[-1]
 	assert {'postgres', 'initdb', 'pg_basebackup'} <= set(seen), seen.keys()
 	theirs = uid(mine.pid(mine.primary())), uid(other.pid(other.primary()))
@@ -183,9 +206,16 @@ def test_every_process_has_no_more_than_it_needs(packaged):
 	assert told['NoNewPrivs'] == '1' and int(told['CapBnd'], 16) == int(told['CapEff'], 16), 'of the service: what the unit says'
 
 
+def test_an_export_is_bounded(packaged):
+	"""Rows of users, as long as one may be: the service passes on what it reads, and the processes that make JSON of them have a bound."""
+	*_, (taken, limits) = packaged
+	assert is_sanitized() or taken < 16 << 20
+	assert limits and all(l.isdigit() and int(l) < 3 << 30 for l in limits), limits
+
+
 def test_a_superuser_in_sql_stays_in_its_project(packaged):
 	"""Another project's data and the service's secrets are closed to it: every file that there is is tried."""
-	unit, mine, other, _ = packaged
+	unit, mine, other, *_ = packaged
 	me, them = Superuser(mine), Superuser(other)
 	assert me.psql("select rolsuper from pg_roles where rolname = current_user").stdout.strip() == 't'
 	assert me.runs('id -u').stdout.split() == [str(me.uid)]
@@ -212,7 +242,7 @@ def test_a_superuser_in_sql_stays_in_its_project(packaged):
 def test_a_user_changes_its_project_when_nothing_is_left(packaged):
 	"""What a superuser in SQL has started goes on when its cluster is deleted, and would read what the next project of that user
 	writes. Nor is a user free whose files lie in a cluster that could not be read at the start."""
-	unit, _, other, _ = packaged
+	unit, _, other, *_ = packaged
 	s, them, lost = unit.server, Superuser(other), unit.data / 'engine' / ('e' * 24)
 	left = int(them.runs('cd /; setsid sleep 600 >/dev/null 2>&1 & echo $!').stdout)
 	try:

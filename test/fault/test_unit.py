@@ -59,7 +59,7 @@ class Unit(databases.Site):
 				  *('--%s=%s' % (what, ','.join(caps)) for what in ('bounding-set', 'inh-caps', 'ambient-caps'))]
 		before, os.environ['STEWARD_BIN'] = os.environ.get('STEWARD_BIN'), str(program)
 		try:
-			self.server = client.Server('--engine', 'postgres', '--log-level', 'warn', data_dir=self.data, clock=None,
+			self.server = client.Server('--engine', 'postgres', '--log-level', 'warn', *self.args, data_dir=self.data, clock=None,
 						    control=False, prefix=prefix)
 		finally:
 			if before is None:

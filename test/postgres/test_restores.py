@@ -1,6 +1,6 @@
 """Backups of real databases, through the API alone: what was there at a moment comes back, and nothing else; while it is
 brought back nothing is lost; what a tar holds is started by PostgreSQL itself."""
-import contextlib, json, os, pathlib, shutil, signal, subprocess, tarfile, threading, time
+import contextlib, gzip, json, os, pathlib, re, shutil, signal, subprocess, tarfile, threading, time
 
 import psycopg2, pytest
 
@@ -433,8 +433,33 @@ def test_a_quota_that_is_used_up(start_place):
 	c.deleted()
 
 
+class Killer(threading.Thread):
+	"""Kills the server's process that copies a table out, as often as it is told to."""
+
+	def __init__(self, place, times):
+		super().__init__(daemon=True)
+		self.place, self.left = place, times
+		self.start()
+
+	def copies(self, pid):
+		try:
+			return re.match(rb'postgres: throwaway: .* COPY', pathlib.Path('/proc/%d/cmdline' % pid).read_bytes())
+		except OSError:
+			return None
+
+	def run(self):
+		while self.left:
+			for pid in working_in(self.place.root):
+				if self.left and self.copies(pid):
+					os.kill(pid, signal.SIGSTOP)
+					self.left -= bool(self.copies(pid))  # still
+					os.kill(pid, signal.SIGKILL if self.copies(pid) else signal.SIGCONT)
+			time.sleep(0.005)
+
+
 def test_a_table_that_cannot_be_exported_is_skipped(start_place, tmp_path_factory):
-	"""One user's row of 40 MB, a database of bytes without an encoding, one that refuses to be written: all else is exported."""
+	"""One user's row of 40 MB, a copy at which the server dies each time, a database of bytes without an encoding, one that refuses
+	to be written: all else is exported."""
 	bucket = tmp_path_factory.mktemp('exports') / 'tables'
 	place = start_place('--export-buckets', bucket.parent)
 	bucket.mkdir()
@@ -442,6 +467,8 @@ def test_a_table_that_cannot_be_exported_is_skipped(start_place, tmp_path_factor
 	c = cluster(place, 'odd', pit=False)
 	c.ask('create table good(a int); insert into good values (1), (2); create table long(a text)')
 	c.ask("insert into long values ('short'), (repeat('x', 40000000))")
+	for name in ('a_killer', 'b_victim'):
+		c.ask("create table %s(a text); insert into %s values (repeat('\u00e9', 16000000))" % (name, name))
 	c.ask("create database bytes template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'")
 	c.ask(r"""set client_encoding = 'SQL_ASCII'; do $$ begin execute convert_from(decode('637265617465207461626c652022ff222861207465787429', 'hex'),
 		'SQL_ASCII'); end $$; create table fine(a text); insert into fine values ('x'); create table broken(a text);
@@ -450,13 +477,19 @@ def test_a_table_that_cannot_be_exported_is_skipped(start_place, tmp_path_factor
 	c.ask('alter database refuses set default_transaction_read_only = on')
 	shot = take(c)
 	made = ok(c.server.post('/groups/%s/backup/exportBuckets' % c.server.group, json={'bucketName': 'tables', 'cloudProvider': 'AWS', 'iamRoleId': 'a' * 24}))
+	killer = Killer(place, 4)  # three times at the first table, and once at the next
 	job = ok(c.server.post(c.path + '/backup/exports', json={'snapshotId': shot['id'], 'exportBucketId': made['_id']}))['id']
 	done = until(lambda: (lambda d: d if d['state'] in ('Successful', 'Failed') else None)(ok(c.server.get('%s/backup/exports/%s' % (c.path, job)))), 120)
+	killer.left = 0
 	assert done['state'] == 'Successful' and done['stateReason']['errorCode'] == 'TABLES_SKIPPED', (done, c.server.stderr[-2000:])
 	manifest, = bucket.glob('**/manifest.json')
 	tables = {(t['database'], t['table']): t for t in json.loads(manifest.read_text())['tables']}
 	skipped = {k: t['skipped'] for k, t in tables.items() if 'skipped' in t}
 	assert set(skipped) >= {('postgres', 'long'), ('bytes', 'broken')} and 'more than' in skipped['postgres', 'long'] and 'UTF-8' in skipped['bytes', 'broken']
+	assert 'the server ended' in skipped['postgres', 'a_killer']
+	assert tables['postgres', 'b_victim']['rows'] == 1 and tables['postgres', 'b_victim']['bytes'] == 32000000 + len('{"a":""}\n')
+	row, = (json.loads(gzip.decompress(f.read_bytes())) for f in bucket.glob('**/public.b_victim.*'))
+	assert row == {'a': '\u00e9' * 16000000}
 	assert tables['postgres', 'good']['rows'] == 2 and tables['bytes', 'fine']['rows'] == 1 and tables['bytes', '\\xff']['rows'] == 0
 	assert len(list(bucket.glob('**/*.json.gz'))) == len(tables) - len(skipped), 'nothing of those that were skipped'
 	assert done['exportStatus'] == {'exportedCollections': len(tables) - len(skipped), 'totalCollections': len(tables)}

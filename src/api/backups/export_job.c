@@ -131,7 +131,10 @@ static int on_begin(void *ctx, const struct engine_table *table)
 	           set = part(x, table->set ? table->set : "");
 	struct str tail = arena_printf(x->run->arena, "%.*s/%.*s.%.*s.%.*s.json.gz%s", STR_ARG(database),
 	                               STR_ARG(schema), STR_ARG(name), STR_ARG(set), x->key.bytes ? ".sealed" : "");
-	table_note(x, table);
+	export_put_abort(x->put); /* of a table that is begun anew */
+	x->put = NULL;
+	if (!x->table)
+		table_note(x, table);
 	json_put_str(x->table, "object", tail);
 	return export_put_begin(x->objects, object_name(x, tail.p), x->key.bytes ? &x->key : NULL,
 	                        json_field(x->line.body, "groupId"), &x->put);

@@ -1,13 +1,14 @@
 /* The tables of a snapshot as text: it is restored into a throwaway server, and each table of its databases is copied
  * out, a row a line of JSON. Of a sharded cluster the router says which tables the shards hold parts of; the parts
- * come from the shards' own snapshots, under the table's name. Memory is a row's, and rows are bounded.
+ * come from the shards' own snapshots, under the table's name. Rows come in pieces, so that they take no memory of the
+ * service; what makes JSON of them is the throwaway server, whose processes have a bound.
  *
  * What makes JSON of a row calls casts that the database's users have made. So none of theirs is left there, and who
  * copies is no superuser, also not one that has become another.
  *
  * What users can put into a table or a database (a row of half a gigabyte, a name that is no text, settings that
- * refuse the exporter) fails that table or database alone: it is skipped, with its reason. Only what fails all of
- * them, the bucket or the throwaway server, fails the export. */
+ * refuse the exporter, a copy at which the server dies) fails that table or database alone: it is skipped, with its
+ * reason. Only what fails all of them, the bucket or the throwaway server, fails the export. */
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
@@ -15,12 +16,20 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "catalog/formats.h"
+#include "engine/postgres/copy_stream.h"
 
 #include <errno.h>
 
 #define THREADS 2
 #define SQL_MS 60000
-#define ROW_MAX "33554432" /* bytes of a row's JSON, which libpq holds up to three times */
+#define ROW_MAX "33554432"             /* bytes of a row's JSON, of which a server holds several times as many */
+#define MEMORY_MAX (UINT64_C(2) << 30) /* of one of the server's processes */
+#define TABLES_MAX 50000               /* of a database: each is an object, and some memory while the export lasts */
+#define TRIES 3                        /* at a table during which the server ends */
+#define BACK_MS 60000                  /* in which it is there again, where one of its processes was killed */
+
+#define QUOTED(n) #n
+#define NUMBER(n) QUOTED(n)
 
 /* A table of a shard, and whose part it is. */
 struct spread {
@@ -69,13 +78,14 @@ static const char tables_sql[] =
         "'^(pg_|information_schema$|steward|sharded$)' and (c.relkind <> 'm' or c.relispopulated) and (c.relkind <> "
         "'p' "
         "or not exists (select from pg_partition_tree(c.oid) t join pg_foreign_table f on f.ftrelid = t.relid)) order "
-        "by 1, 2";
+        "by 1, 2 limit " NUMBER(TABLES_MAX) " + 1";
 
 static const char spread_sql[] =
         "select n.nspname, c.relname, (select o.option_value from pg_options_to_table(f.ftoptions) o where "
         "o.option_name = 'table_name') as remote from pg_class c join pg_namespace n on n.oid = c.relnamespace join "
         "pg_inherits i on i.inhparent = c.oid join pg_foreign_table f on f.ftrelid = i.inhrelid where c.relkind = 'p' "
-        "and n.nspname !~ '^(pg_|information_schema$|steward)' group by 1, 2, 3 order by 1, 2";
+        "and n.nspname !~ '^(pg_|information_schema$|steward)' group by 1, 2, 3 order by 1, 2 limit " NUMBER(
+                TABLES_MAX);
 
 static int spread_find(struct run *x, PGconn *conn, const char *database)
 {
@@ -125,74 +135,53 @@ static int exporter_open(const struct pg_throwaway *t, const char *database, PGc
 	return r < 0 ? r : pg_sql_open_as(&t->node, t->run, PG_EXPORT, database, 30000, ret_conn);
 }
 
-/* Why a row is not taken, or NULL. One that is too long comes as an empty line. */
-static const char *row_fault(const char *line, size_t n)
-{
-	if (n <= 1)
-		return "it has a row of more than " ROW_MAX " bytes of JSON";
-	return utf8_is_valid((struct str){line, n}) ? NULL : "it has a row that is not UTF-8";
-}
-
-/* As they come from the server: a row is a line. -EBADMSG: the table is at fault. */
-static int rows_copy(struct run *x, PGconn *conn, uint64_t *ret_rows)
-{
-	char *line;
-	int n, r = 0;
-	while (r == 0 && (n = PQgetCopyData(conn, &line, 0)) > 0) {
-		const char *fault = row_fault(line, (size_t)n);
-		if (fault)
-			pg_why_set(NULL, "%s", fault);
-		r = is_stopped(x) ? -ECANCELED : fault ? -EBADMSG : x->to->write(x->to->ctx, line, (size_t)n);
-		PQfreemem(line);
-		++*ret_rows;
-	}
-	if (r < 0)
-		return r;
-	PGresult *last = PQgetResult(conn);
-	if (n == -2 || PQresultStatus(last) != PGRES_COMMAND_OK) {
-		pg_why_set(NULL, "copy: %s", PQerrorMessage(conn));
-		r = -EBADMSG;
-	}
-	PQclear(last);
-	while ((last = PQgetResult(conn)))
-		PQclear(last);
-	return r;
-}
-
 /* The text format would double what JSON has escaped; CSV whose quotes and separator no JSON text holds leaves it. Ends
  * of lines can stand between the words of a value that is JSON itself. Children of a table have rows of their own, and
- * are listed by themselves; partitions are not. */
+ * are listed by themselves; partitions are not. Only a row that is short enough goes on: translate() takes four times
+ * as much memory as it is given. */
+static int statement_make(PGconn *conn, const char *schema, const char *name, bool only, struct buf *sql)
+{
+	char *own = PQescapeIdentifier(conn, schema, strlen(schema));
+	char *table = PQescapeIdentifier(conn, name, strlen(name));
+	bool valid = own && table;
+	if (valid)
+		buf_printf(
+		        sql,
+		        "copy (select case when octet_length(j) <= " ROW_MAX
+		        " then translate(j, e'\\n\\r', '  ') end from (select row_to_json(t.*)::text j from %s %s.%s "
+		        "t offset 0) q) to stdout (format csv, quote e'\\x01', delimiter e'\\x02')",
+		        only ? "only" : "", own, table);
+	else
+		pg_why_set(NULL, "its name is not valid in the database's encoding");
+	buf_c(sql, 0);
+	PQfreemem(own);
+	PQfreemem(table);
+	return valid ? 0 : -EBADMSG;
+}
+
+/* What becomes of the bucket is not about the table, whatever its words for it are. */
+static int bucket_result(int r)
+{
+	return r == -EBADMSG || r == -ECONNRESET ? -EIO : r;
+}
+
+/* -EBADMSG: the table is at fault; -ECONNRESET: the server has ended meanwhile. */
 static int table_copy(struct run *x, PGconn *conn, const char *schema, const char *name, bool only,
                       const struct engine_table *as)
 {
+	const struct pg_stop stop = {.asked = is_stopped, .ctx = x};
+	struct pg_copy rows = {.write = x->to->write, .ctx = x->to->ctx};
 	struct buf sql = {0};
-	char *own = PQescapeIdentifier(conn, schema, strlen(schema));
-	char *table = PQescapeIdentifier(conn, name, strlen(name));
-	uint64_t count = 0;
-	buf_printf(
-	        &sql,
-	        "copy (select case when octet_length(j) <= " ROW_MAX " then j end from (select "
-	        "translate(row_to_json(t.*)::text, e'\\n\\r', '  ') j from %s %s.%s t offset 0) q) to stdout (format "
-	        "csv, quote e'\\x01', delimiter e'\\x02')",
-	        only ? "only" : "", own ? own : "", table ? table : "");
-	buf_c(&sql, 0);
-	int r = own && table ? x->to->begin(x->to->ctx, as) : -EBADMSG;
-	if (!own || !table)
-		pg_why_set(NULL, "its name is not valid in the database's encoding");
+	int r = statement_make(conn, schema, name, only, &sql);
+	r = r < 0 ? r : bucket_result(x->to->begin(x->to->ctx, as));
 	if (r == 0) {
-		PGresult *begun = PQexec(conn, sql.p);
-		if (PQresultStatus(begun) != PGRES_COPY_OUT) {
-			pg_why_set(NULL, "%s", PQerrorMessage(conn));
-			r = -EBADMSG;
-		}
-		PQclear(begun);
+		r = pg_sql_copy(conn, sql.p, &stop, &rows);
+		if (rows.left_out)
+			pg_why_set(NULL, "it has a row of more than " ROW_MAX " bytes of JSON");
+		r = r < 0 && rows.unwritten ? bucket_result(r) : r;
 	}
-	r = r < 0 ? r : rows_copy(x, conn, &count);
-	r = r < 0 ? r : x->to->end(x->to->ctx, count);
-	PQfreemem(own);
-	PQfreemem(table);
+	r = r < 0 ? r : bucket_result(x->to->end(x->to->ctx, rows.rows));
 	buf_free(&sql);
-	x->tables++;
 	return r;
 }
 
@@ -232,26 +221,51 @@ static int database_open(const struct pg_throwaway *t, const char *database, PGc
 	return 0;
 }
 
-/* Copies a table, or skips it. The connection may be in the middle of it then, or gone: another takes its place. */
+/* In the place of a connection that is in the middle of something, or gone. A server of which a process was killed
+ * ends all of them, and recovers first. */
+static int database_reopen(struct run *x, const struct pg_throwaway *t, const char *database, PGconn **conn)
+{
+	int64_t end = pg_mono_ms() + BACK_MS;
+	PQfinish(*conn);
+	*conn = NULL;
+	for (;; pg_sleep_ms(50)) {
+		int r = is_stopped(x) ? -ECANCELED : database_open(t, database, conn);
+		if (r == 0 || r == -ECANCELED || pg_process_ended(t->pidfd, 0) || pg_mono_ms() > end)
+			return r;
+	}
+}
+
+/* Copies a table, or skips it. One during which the server ends is begun anew; that happens to nobody's table often,
+ * unless it is the table that ends it: memory that its rows take, or what is broken in it. */
 static int table_take(struct run *x, const struct pg_throwaway *t, const char *database, PGconn **conn,
                       const char *schema, const char *name, bool only, const struct engine_table *as)
 {
 	int r = table_copy(x, *conn, schema, name, only, as);
-	if (r != -EBADMSG)
+	for (int tries = 1; r == -ECONNRESET && tries < TRIES; tries++) {
+		log_warn("export of cluster %s: %s: %s is begun anew", x->of->cluster_id, pg_why_last(),
+		         plain_text(x, as->name));
+		r = database_reopen(x, t, database, conn);
+		r = r < 0 ? r : table_copy(x, *conn, schema, name, only, as);
+	}
+	x->tables++;
+	if (r != -EBADMSG && r != -ECONNRESET)
 		return r;
 	r = skip(x, as);
-	PQfinish(*conn);
-	*conn = NULL;
-	return r < 0 ? r : database_open(t, database, conn);
+	return r < 0 ? r : database_reopen(x, t, database, conn);
 }
 
 static int tables_take(struct run *x, const struct pg_throwaway *t, const char *database, const char *set,
                        PGconn **conn, const PGresult *rows, bool shard)
 {
 	int r = 0;
-	for (int i = 0; r == 0 && i < PQntuples(rows); i++) {
+	for (int i = 0; r == 0 && i < PQntuples(rows) && i < TABLES_MAX; i++) {
 		const struct engine_table as = {database, PQgetvalue(rows, i, 0), PQgetvalue(rows, i, 1), set};
 		r = table_take(x, t, database, conn, as.schema, as.name, *PQgetvalue(rows, i, 2) == 'r', &as);
+	}
+	if (r == 0 && PQntuples(rows) > TABLES_MAX) {
+		const struct engine_table others = {database, "", "", set};
+		pg_why_set(NULL, "it has more than " NUMBER(TABLES_MAX) " tables: the others are left out");
+		r = skip(x, &others);
 	}
 	for (size_t i = 0; r == 0 && shard && strcmp(database, "postgres") == 0 && i < x->spread_count; i++) {
 		const struct spread *s = &x->spread[i];
@@ -329,6 +343,7 @@ static int set_export(struct run *x, const char *set, bool router, bool shard, c
 		repo_manifest_close(m);
 		return r;
 	}
+	t.memory = MEMORY_MAX;
 	pg_path_set(data, "%s/data", t.dir);
 	r = repo_restore(m, data, t.user->uid, t.user->gid, THREADS, &p);
 	if (r < 0)

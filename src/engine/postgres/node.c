@@ -335,10 +335,10 @@ int pg_node_start(struct pg_cluster *c, struct pg_node *n)
 	pg_node_path(c, n, "log/start.log", log);
 	snprintf(option, sizeof option, "config_file=%s", conf);
 	const char *argv[] = {program, "-D", data, "-c", option, NULL};
-	int cgroup = pg_cgroup_open(c);
-	r = pg_process_spawn(c->user, argv, data, log, cgroup, &pid, &pidfd);
-	if (cgroup >= 0)
-		close(cgroup);
+	const struct pg_bounds bounds = {.cgroup_fd = pg_cgroup_open(c)};
+	r = pg_process_spawn(c->user, argv, data, log, &bounds, &pid, &pidfd);
+	if (bounds.cgroup_fd >= 0)
+		close(bounds.cgroup_fd);
 	if (r == 0) {
 		process_set(c, n, pid, pidfd);
 		pg_process_note(data, pid);

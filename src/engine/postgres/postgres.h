@@ -33,6 +33,7 @@ struct buf;
 struct pg_archive;    /* archive.h */
 struct pg_measures;   /* measure.c */
 struct pg_index_task; /* index_run.c */
+struct pg_copy;       /* copy_stream.h */
 
 extern const struct engine_ops engine_postgres; /* postgres.c; for engine.c */
 
@@ -287,9 +288,13 @@ struct pg_stop;
 int pg_process_run_until(const struct pg_user *u, const char *const *argv, int timeout_ms, const struct pg_stop *stop);
 /* The first bytes that a program prints, run as the service's user and without its capabilities; "": nothing. */
 void pg_process_ask(const char *const *argv, char *ret_text, size_t size);
+struct pg_bounds {
+	int cgroup_fd;   /* of the cgroup to enter; -1: none */
+	uint64_t memory; /* bytes of address space of each process; 0: as many as there are */
+};
 /* The server of a data directory: a session of its own, lives on without us. */
-int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log, int cgroup_fd,
-                     pid_t *ret_pid, int *ret_pidfd);
+int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log,
+                     const struct pg_bounds *bounds, pid_t *ret_pid, int *ret_pidfd);
 /* Remembers which process it is, for the adoption; a number alone can come to mean another. */
 void pg_process_note(const char *data, pid_t pid);
 /* The running server of a data directory: 0, or -ESRCH. */
@@ -315,6 +320,12 @@ int pg_sql_rows(PGconn *conn, int timeout_ms, const char *sql, PGresult **ret_ro
 int pg_sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value);
 /* One number from a node, on a connection of its own, within seconds. */
 int pg_sql_ask_node(struct pg_cluster *c, struct pg_node *n, const char *sql, int64_t *ret_value);
+
+/* --- sql_copy.c */
+/* COPY ... TO STDOUT in pieces, for as long as it takes. 0: all of it was written, and the connection takes another
+ * statement, as it does not after a failure. -EBADMSG: that cannot be copied; -ECONNRESET: the server has ended;
+ * -ECANCELED: somebody has asked for the end; or what s->write() returned. */
+must_check int pg_sql_copy(PGconn *conn, const char *sql, const struct pg_stop *stop, struct pg_copy *s);
 
 /* --- data.c: what a data directory says of itself; -ENODATA: nothing whole */
 #define PG_SHUT_DOWN 1
@@ -741,6 +752,7 @@ struct pg_throwaway {
 	char dir[PG_PATH], run[PG_PATH]; /* the files are in DIR/data */
 	unsigned version;
 	struct pg_node node; /* its port alone */
+	uint64_t memory;     /* that each of its processes may take, beside the locks'; 0: as much as there is */
 	pid_t pid;
 	int pidfd;
 };

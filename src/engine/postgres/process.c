@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,6 +29,8 @@ static char *const clean_environment[] = {
         (char[]){"LDAPTLS_CACERT=../conf/ldap-ca.crt"},
         NULL,
 };
+
+static const struct pg_bounds unbounded = {.cgroup_fd = -1};
 
 /* In the child. The raw calls: glibc's would signal threads that are not there. A service that is not root has its
  * capabilities as ambient ones, which a change of users does not take away: they end here, and with no_new_privs no
@@ -47,8 +50,9 @@ static void child_become(const struct pg_user *u)
 }
 
 /* `data`: of a server, which works there from the first moment on, so that whoever sweeps after a crash finds it; NULL
- * for a program that ends with us. cgroup_fd: of the cgroup to enter; -1: none. */
-static pid_t process_fork(const struct pg_user *u, const char *const *argv, int out, const char *data, int cgroup_fd)
+ * for a program that ends with us. */
+static pid_t process_fork(const struct pg_user *u, const char *const *argv, int out, const char *data,
+                          const struct pg_bounds *bounds)
 {
 	char *arguments[32];
 	size_t n = 0;
@@ -72,8 +76,11 @@ static pid_t process_fork(const struct pg_user *u, const char *const *argv, int 
 		dup2(null, 0);
 		dup2(out, 1);
 		dup2(out, 2);
-		if (cgroup_fd >= 0)
-			(void)!write(cgroup_fd, "0", 1); /* this process, before it has any of its own */
+		if (bounds->cgroup_fd >= 0)
+			(void)!write(bounds->cgroup_fd, "0", 1); /* this process, before it has any of its own */
+		const struct rlimit memory = {bounds->memory, bounds->memory};
+		if (bounds->memory)
+			(void)!setrlimit(RLIMIT_AS, &memory); /* refused where there is a lower one */
 		close_range(3, ~0U, 0);
 		umask(077);
 		setsid();
@@ -127,7 +134,7 @@ int pg_process_run_until(const struct pg_user *u, const char *const *argv, int t
 	int out[2];
 	if (pipe2(out, O_CLOEXEC) < 0)
 		return -errno;
-	pid_t pid = process_fork(u, argv, out[1], NULL, -1);
+	pid_t pid = process_fork(u, argv, out[1], NULL, &unbounded);
 	close(out[1]);
 	if (pid < 0) {
 		close(out[0]);
@@ -177,7 +184,7 @@ void pg_process_ask(const char *const *argv, char *ret_text, size_t size)
 	ret_text[0] = 0;
 	if (pipe2(out, O_CLOEXEC) < 0)
 		return;
-	pid_t pid = process_fork(&own, argv, out[1], NULL, -1);
+	pid_t pid = process_fork(&own, argv, out[1], NULL, &unbounded);
 	close(out[1]);
 	if (pid > 0) {
 		n = read(out[0], ret_text, size - 1);
@@ -188,8 +195,8 @@ void pg_process_ask(const char *const *argv, char *ret_text, size_t size)
 	ret_text[n > 0 ? n : 0] = 0;
 }
 
-int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log, int cgroup_fd,
-                     pid_t *ret_pid, int *ret_pidfd)
+int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log,
+                     const struct pg_bounds *bounds, pid_t *ret_pid, int *ret_pidfd)
 {
 	/* Made anew, since it is given away: what lies there may be another name of somebody else's file. */
 	nolink_unlink(log);
@@ -200,7 +207,7 @@ int pg_process_spawn(const struct pg_user *u, const char *const *argv, const cha
 		close(out);
 		return -errno;
 	}
-	pid_t pid = process_fork(u, argv, out, data, cgroup_fd);
+	pid_t pid = process_fork(u, argv, out, data, bounds);
 	close(out);
 	if (pid < 0)
 		return (int)pid;

@@ -32,6 +32,7 @@
 #define SPACE_LEAST (UINT64_C(64) << 20)
 #define PROMOTE_MS 60000 /* once there is nothing left to replay */
 #define LOOKED_MS 200    /* in which it has looked for more log a few times */
+#define LOCK_BYTES 512   /* of a lock and those who hold it, and some to spare */
 
 /* --- where it lies */
 
@@ -251,14 +252,29 @@ static unsigned setting_of(const json_t *facts, const char *name, unsigned least
 	return v > (json_int_t)least && v < 100000 ? (unsigned)v : least;
 }
 
+static const struct {
+	const char *name;
+	unsigned least;
+} sizes[] = {{"max_connections", 1000},        {"max_worker_processes", 32},      {"max_wal_senders", 64},
+             {"max_prepared_transactions", 0}, {"max_locks_per_transaction", 64}, {"max_replication_slots", 64}};
+
+/* Address space of each of its processes: what it may have itself, and the memory that all share for locks, which
+ * grows with settings of the source. */
+static uint64_t memory_bound(const struct pg_throwaway *t, const json_t *facts)
+{
+	uint64_t backends = 0, locks = 0;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		uint64_t n = setting_of(facts, sizes[i].name, sizes[i].least);
+		if (strcmp(sizes[i].name, "max_locks_per_transaction") == 0)
+			locks = n;
+		else
+			backends += n;
+	}
+	return t->memory ? t->memory + backends * locks * LOCK_BYTES : 0;
+}
+
 static int config_write(struct pg_throwaway *t, const json_t *facts, const struct pg_target *to)
 {
-	static const struct {
-		const char *name;
-		unsigned least;
-	} sizes[] = {{"max_connections", 1000},         {"max_worker_processes", 32},
-	             {"max_wal_senders", 64},           {"max_prepared_transactions", 0},
-	             {"max_locks_per_transaction", 64}, {"max_replication_slots", 64}};
 	static const char fixed[] =
 	        "listen_addresses = ''\nunix_socket_permissions = 0700\nssl = off\narchive_mode = off\n"
 	        "wal_level = logical\nwal_log_hints = on\nhot_standby = on\nautovacuum = off\n"
@@ -330,7 +346,8 @@ static int server_start(struct pg_throwaway *t, const json_t *facts, const struc
 	pg_path_set(program, "%s/postgres", pg_version_bin(t->engine, t->version));
 	snprintf(option, sizeof option, "config_file=%s/postgresql.conf", t->dir);
 	const char *argv[] = {program, "-D", data, "-c", option, NULL};
-	return pg_process_spawn(t->user, argv, data, log, -1, &t->pid, &t->pidfd);
+	const struct pg_bounds bounds = {.cgroup_fd = -1, .memory = memory_bound(t, facts)};
+	return pg_process_spawn(t->user, argv, data, log, &bounds, &t->pid, &t->pidfd);
 }
 
 /* What it said last. */
