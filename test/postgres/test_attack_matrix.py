@@ -5,7 +5,7 @@ What a role is for stands there too, so that taking away too much fails as well.
 An attack is a list of statements of the attacker, then what a `victim` does, then a `probe` whose answer tells whether
 something was gained. It is undone at its end; one with `commit` is seen by others, and the superuser takes away what it left.
 `alone` is for what cannot be part of a transaction."""
-import json, os, pathlib, re, subprocess
+import contextlib, json, os, pathlib, re, subprocess
 
 import psycopg2, pytest
 
@@ -482,6 +482,18 @@ DOORS = """select count(*) from pg_proc join pg_roles r on r.oid = proowner wher
 	rolname <> 'steward:shard'"""
 
 
+@contextlib.contextmanager
+def unguarded(world, database='shop'):
+	"""As a database was before its trigger refused to give groups more than they have: what is there is taken back all the same."""
+	keeper = world.engine(database)
+	run(keeper, 'alter event trigger steward_groups disable')
+	try:
+		yield
+	finally:
+		run(keeper, 'alter event trigger steward_groups enable always')
+		keeper.close()
+
+
 def deleted(world, name):
 	in_force(world.server, world.server.delete(world.path('databaseUsers/admin/' + name)), 204)
 	for key in [k for k in world.open if k[0] == name]:
@@ -494,9 +506,10 @@ def test_a_definer_function_ends_with_its_authors_role(world, end):
 	name = 'door_' + end
 	world.user(name, [('readWriteAnyDatabase', 'admin'), ('readWrite', 'shop'), ('dbAdmin', 'shop')])
 	groups = ['steward:%s:shop' % l for l in 'rwaol'] + ['steward:any:r', 'steward:any:w']
-	for i, group in enumerate(groups):
-		world.as_user(name, 'create schema evil_%d; grant usage on schema evil_%d to public; grant create on schema evil_%d to "%s"; %s; '
-			      'reassign owned by %s to "%s"' % (i, i, i, group, DOOR % ('evil_%d' % i), name, group))
+	with unguarded(world):
+		for i, group in enumerate(groups):
+			world.as_user(name, 'create schema evil_%d; grant usage on schema evil_%d to public; grant create on schema evil_%d to "%s"; %s; '
+				      'reassign owned by %s to "%s"' % (i, i, i, group, DOOR % ('evil_%d' % i), name, group))
 	database = 'doors_' + end
 	world.as_user(name, 'create database ' + database, 'postgres')
 	world.as_user(name, 'create schema s; %s; reassign owned by %s to "steward:any:w"' % (DOOR % 's', name), database)
@@ -551,8 +564,9 @@ def test_what_was_given_to_groups_comes_back(world):
 	applied(world, 'after_given')
 	for i, target in enumerate(targets):
 		group = target.replace('%s', 'given_%d' % i)
-		world.as_user('gives', """grant create on schema public, more to "%s"; reassign owned by gives to "steward:o:given_%d";
-			reassign owned by "steward:o:given_%d" to "%s" """ % (group, i, i, group), 'given_%d' % i)
+		with unguarded(world, 'given_%d' % i):
+			world.as_user('gives', """grant create on schema public, more to "%s"; reassign owned by gives to "steward:o:given_%d";
+				reassign owned by "steward:o:given_%d" to "%s" """ % (group, i, i, group), 'given_%d' % i)
 	world.as_user('gives', 'alter database given_0 owner to "steward:any:r"', 'postgres')
 	owners = """select distinct pg_get_userbyid(o) from (select relowner o from pg_class where relname in ('t', 't_a_seq') union all select
 		nspowner from pg_namespace where nspname = 'more') t"""
@@ -582,8 +596,9 @@ def test_what_others_than_the_owner_have_granted_ends_with_the_role(world):
 	for name in 'takes', 'passes', 'gets':
 		world.user(name, [('readWrite', 'shop')])
 	world.as_user('takes', 'reassign owned by "steward:o:shop" to takes; grant select, update on orders, ledger to passes with grant option')
-	world.as_user('passes', """grant select, update on orders to gets; grant select (a), update (a) on ledger to gets;
-		grant update (secret) on orders to gets, "steward:r:shop"; grant update (a) on ledger to "steward:r:shop", "steward:a:shop" """)
+	with unguarded(world):
+		world.as_user('passes', """grant select, update on orders to gets; grant select (a), update (a) on ledger to gets;
+			grant update (secret) on orders to gets, "steward:r:shop"; grant update (a) on ledger to "steward:r:shop", "steward:a:shop" """)
 	attempts = [('gets', s) for s in ('select * from orders', "update orders set secret = 'x' where false", 'select a from ledger', 'update ledger set a = 1')]
 	attempts += [('reader', attempts[1][1]), ('reader', attempts[3][1])]
 	for who, what in attempts:
@@ -614,12 +629,22 @@ def test_what_was_granted_to_groups_ends_with_the_role(world):
 	world.as_user('generous', 'create database gifts', 'postgres')
 	world.as_user('generous', 'grant create on database gifts to "steward:r:shop", "steward:any:r", pg_monitor', 'postgres')
 	to = '"steward:r:shop", "steward:any:r", "steward:a:shop", pg_monitor'
-	world.as_user('generous', """grant insert, select on ledger to %s with grant option; grant update (secret), select (secret) on orders to %s;
+	gifts = """grant insert, select on ledger to %s with grant option; grant update (secret), select (secret) on orders to %s;
 		grant usage on sequence counter to %s; grant create on schema more, public to %s; create schema gift_space; create type evil_y as enum ('a');
 		grant all on type evil_y to %s; create function evil_f() returns int language sql as 'select 1'; grant all on function evil_f() to %s;
 		alter default privileges grant all on tables to %s;
 		alter default privileges for role "steward:o:shop" in schema public grant all on tables to %s; select lo_from_bytea(4713, 'x');
-		grant all on large object 4713 to %s""".replace('%s', to))
+		grant all on large object 4713 to %s""".replace('%s', to)
+	before = ''
+	for gift in gifts.split(';'):  # refused, each, at once
+		if 'grant' not in gift:
+			before += gift + ';'
+			continue
+		with pytest.raises(psycopg2.Error, match='has the rights that the service gives it'):
+			world.as_user('generous', 'begin; ' + before + gift)
+		world.as_user('generous', 'rollback')
+	with unguarded(world):
+		world.as_user('generous', gifts)
 	run(world.keeper, 'grant generous to "steward:r:shop", pg_monitor')  # before PostgreSQL 15, users could
 	attempts = [(who, what) for who in ('reader', user_of('dbAdmin'), user_of('readAnyDatabase'), 'monitors') for what in (
 		'insert into ledger values (1)', "update orders set secret = 'x' where false", "select nextval('counter')")]
@@ -651,3 +676,75 @@ def test_what_was_granted_to_groups_ends_with_the_role(world):
 	run(world.keeper, 'drop database gifts')
 	run(world.cleaner, 'drop type evil_y; drop schema gift_space; select lo_unlink(4713)')
 	world.clean()
+
+
+def test_groups_are_given_no_more_than_they_have(world):
+	"""Whatever the way: in a schema's own statement, in a block that catches errors, as the owners, in a definer's function; by who has
+	looked at the age of rows before."""
+	to, refusal = '"steward:r:shop"', 'permission denied: steward:r:shop has the rights that the service gives it'
+	for what in ('grant insert on ledger to ' + to, 'grant select on ledger to %s with grant option' % to,
+		     'create schema evil_s create table evil_t(a int) grant insert on evil_t to ' + to,
+		     'do $$ begin begin grant insert on ledger to %s; exception when division_by_zero then null; end; end $$' % to,
+		     'begin; select age(xmin) from pg_class; savepoint s; grant delete on ledger to %s; commit' % to,
+		     'begin; set local role "steward:o:shop"; grant insert on ledger to %s; commit' % to,
+		     DOOR % 'public' + "; select evil_f('grant insert on ledger to %s')" % to):
+		with pytest.raises(psycopg2.Error, match=refusal):
+			world.as_user('victim', what)
+		world.as_user('victim', 'rollback')
+	with pytest.raises(psycopg2.Error, match='permission denied'):
+		world.as_user('reader', 'insert into ledger values (1)')
+	# What they have, what is for users, and the way back.
+	world.as_user('victim', """begin; grant select on ledger, totals to %s; grant usage on schema more to %s; grant select on large object 4712 to %s;
+		grant all on ledger to nobody with grant option; grant select on ledger to public; alter default privileges grant select on tables to nobody;
+		alter default privileges revoke all on tables from nobody; rollback""".replace('%s', to))
+	with unguarded(world):
+		world.as_user('victim', 'grant insert on ledger to ' + to)
+	world.as_user('victim', 'revoke insert on ledger from ' + to)
+	world.clean()
+
+
+def test_definer_functions_by_other_ways_end_with_their_author(world):
+	"""As a part of an extension; in a database that was given to a group, to whoever owns it. Nor does the next of that name get them."""
+	world.user('departs', [('readWriteAnyDatabase', 'admin'), ('readWrite', 'shop')])
+	world.as_user('departs', 'create schema evil_x; grant usage on schema evil_x to public; create extension hstore schema evil_x; %s; '
+		      'alter extension hstore add function evil_x.evil_f(text); reassign owned by departs to "steward:o:shop"' % DOOR % 'evil_x')
+	for name, target in (('departed', 'pg_database_owner'), ('departed_too', '"steward:any:w"')):
+		world.as_user('departs', 'create database ' + name, 'postgres')
+		world.as_user('departs', 'alter database %s owner to "steward:any:w"' % name, 'postgres')
+		world.as_user('departs', DOOR % 'public' + '; reassign owned by departs to ' + target, name)
+	keepers = [world.engine(name) for name in ('departed', 'departed_too')]
+	assert [run(k, DOORS) for k in (world.cleaner, *keepers)] == [[(1,)]] * 3
+	world.as_user('reader', "select evil_x.evil_f('insert into ledger values (666)')")
+	deleted(world, 'departs')
+	assert [run(k, DOORS) for k in (world.cleaner, *keepers)] == [[(0,)]] * 3
+	assert run(world.keeper, "select distinct pg_get_userbyid(datdba) from pg_database where datname ~ '^departed'") == [('steward_engine',)]
+	assert run(world.cleaner, "select rolname from pg_extension e join pg_roles r on r.oid = extowner where extname = 'hstore'") == [('steward:o:shop',)]
+	world.user('departs', [('read', 'shop')])
+	for statement in ("select evil_x.evil_f('insert into ledger values (666)')", 'alter function evil_x.evil_f(text) security definer',
+			  'drop extension hstore', 'alter extension hstore drop function evil_x.evil_f(text)'):
+		for who in ('departs', 'reader'):
+			with pytest.raises(psycopg2.Error, match='permission denied|must be owner'):
+				world.as_user(who, statement)
+	for name, keeper in zip(('departed', 'departed_too'), keepers):
+		keeper.close()
+		run(world.keeper, 'drop database ' + name)
+	run(world.cleaner, 'drop extension hstore cascade; drop schema evil_x cascade')
+
+
+def test_a_dump_that_is_played_back_gives_groups_nothing(world):
+	"""It says of each thing whose it was and who had been given what, as that was before the service took it back."""
+	env = {'PATH': os.environ['PATH'], 'HOME': '/nonexistent', 'PGUSER': 'victim', 'PGPASSWORD': PASSWORD}
+	string = re.sub('/[^/?]*[?]', '/shop?', world.string)
+	run(world.cleaner, """create schema evil_d; %s; alter function evil_d.evil_f(text) owner to "steward:o:shop"; create table evil_d.evil_t(a int);
+		alter schema evil_d owner to "steward:o:shop"; alter table evil_d.evil_t owner to "steward:o:shop";
+		grant insert on evil_d.evil_t to "steward:r:shop"; grant select on evil_d.evil_t to "steward:a:shop" """ % DOOR % 'evil_d')
+	dump = subprocess.run(['pg_dump', '-n', 'evil_d', '-d', string], capture_output=True, text=True, timeout=120, env=env)
+	assert dump.returncode == 0 and 'OWNER TO "steward:o:shop"' in dump.stdout and 'INSERT ON TABLE evil_d.evil_t TO "steward:r:shop"' in dump.stdout, dump
+	run(world.cleaner, 'drop schema evil_d cascade')
+	played = subprocess.run(['psql', '-Xq', '-d', string], input=dump.stdout, capture_output=True, text=True, timeout=120, env=env)
+	assert 'must belong to a user' in played.stderr and 'has the rights that the service gives it' in played.stderr, played.stderr
+	assert run(world.cleaner, DOORS) == [(0,)] and world.as_user('reader', 'select count(*) from evil_d.evil_t') == [(0,)], 'all else is there'
+	for who, what in (('reader', 'insert into evil_d.evil_t values (1)'), (user_of('dbAdmin'), 'select * from evil_d.evil_t')):
+		with pytest.raises(psycopg2.Error, match='permission denied'):
+			world.as_user(who, what)
+	run(world.cleaner, 'drop schema evil_d cascade')

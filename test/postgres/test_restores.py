@@ -246,11 +246,16 @@ def test_users_of_the_target_hold(place):
 		'scopes': [{'name': 'source', 'type': 'CLUSTER'}], 'roles': [{'roleName': 'readWriteAnyDatabase', 'databaseName': 'admin'}]}), 201)
 	assert source.ask('select 1', user='guest') == [(1,)]
 	source.ask('create table t(n int); insert into t values (1)')
+	source.ask("""create function door() returns int security definer language sql as 'select n from t'; reassign owned by guest to
+		"steward:any:w" """, user='guest')
+	door = "select prosecdef, pg_get_userbyid(proowner) ~ '^steward:' from pg_proc where proname = 'door'"
+	assert source.ask(door) == [(True, True)]
 	doc = take(source)
 	restore(source, target, deliveryType='automated', snapshotId=doc['id'])
 	assert target.ask('select n from t') == [(1,)] and source.ask('select n from t') == [(1,)]
 	with pytest.raises(psycopg2.OperationalError):
 		target.ask('select 1', user='guest')
+	assert target.ask(door) == [(False, True)], 'its author has no role there'
 	for one in (source, target):
 		one.delete()
 		one.deleted()

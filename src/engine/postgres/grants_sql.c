@@ -204,7 +204,7 @@ const char pg_grants_sql_sessions[] = "select count(pg_terminate_backend(pid)) f
                                       "(select rolname from pg_roles where "
                                       "not rolcanlogin and rolname <> '" PG_SUPER "')";
 
-#define VERSION "4"
+#define VERSION "5"
 const char pg_grants_sql_version[] = VERSION;
 
 #define IS_OURS "pg_get_userbyid(nspowner) = '" PG_SUPER "'"
@@ -213,6 +213,31 @@ const char pg_grants_sql_version[] = VERSION;
 #define OWNERS                                                                         \
 	"case when exists (select from pg_roles where rolname = 'steward:o:' || db)\n" \
 	"  then 'steward:o:' || db else 'steward:any:w' end"
+
+/* clang-format off */
+/* Rights that a group shall not have: GRANT INSERT ... TO "steward:r:shop" let all readers write until somebody lost a
+ * role. A trigger is not told whom rights were given to. So what this transaction has changed is looked at, rows that
+ * are not older than itself; rows of others that came meanwhile have been looked at as well. It runs with the rights of
+ * who fires it, as the guard does. */
+#define GROUPS_GUARD \
+	"create or replace function steward.groups() returns event_trigger language plpgsql set search_path = pg_catalog, pg_temp\n" \
+	"  as $fn$\n" \
+	"declare x record; db constant text := current_database();\n" \
+	"begin\n" \
+	"  if current_user in ('" PG_SUPER "', '" PG_SHARD "') or not exists (select from pg_event_trigger_ddl_commands() where\n" \
+	"    command_tag in ('GRANT', 'ALTER DEFAULT PRIVILEGES')) then return; end if;\n" \
+	"  for x in with acls as (" ACLS("age(a.xmin) <= 0") ")\n" \
+	"    select rolname from acls, aclexplode(acl) k join pg_roles r on r.oid = k.grantee where " IS_GROUP " and grantee <> own\n" \
+	"      and pg_get_userbyid(own) <> '" PG_SUPER "' and (is_grantable or (kind, " LEVEL("db") ", privilege_type) not in\n" \
+	"      " GROUP_RIGHTS ")\n" \
+	"    union all select rolname from pg_default_acl a, aclexplode(defaclacl) k join pg_roles r on r.oid = k.grantee where\n" \
+	"      " IS_GROUP " and grantee <> defaclrole and age(a.xmin) <= 0\n" \
+	"  loop\n" \
+	"    raise insufficient_privilege using message = format('permission denied: %s has the rights that the service gives it',\n" \
+	"      x.rolname), hint = 'Grant them to users, or to PUBLIC.';\n" \
+	"  end loop;\n" \
+	"end $fn$"
+/* clang-format on */
 
 /* What makes or changes large objects. Servers let everybody call these, and whoever makes one owns it. */
 #define LARGE_OBJECT_WRITERS                                                                                  \
@@ -530,9 +555,11 @@ const char *const pg_grants_sql_install[] = {
         "if;\n"
         "  end loop;\n"
         "end $fn$",
+        GROUPS_GUARD,
         "revoke all on function steward.rights(), steward.direct(oid, name), steward.plain(text), "
         "steward.is_plain(oid, name), steward.is_safe(oid, name), "
-        "steward.relation(oid), steward.namespace(oid), steward.on_ddl(), steward.guard(), steward.unshare(oid, oid, "
+        "steward.relation(oid), steward.namespace(oid), steward.on_ddl(), steward.guard(), steward.groups(), "
+        "steward.unshare(oid, oid, "
         "name) from public",
         "do $do$ begin if to_regnamespace('public') is not null then revoke create on schema public from public; end "
         "if; "
@@ -543,6 +570,11 @@ const char *const pg_grants_sql_install[] = {
         "drop event trigger if exists steward_check",
         "create event trigger steward_check on ddl_command_end execute function steward.guard()",
         "alter event trigger steward_check enable always",
+        "drop event trigger if exists steward_groups",
+        "create event trigger steward_groups on ddl_command_end when tag in ('GRANT', 'ALTER DEFAULT PRIVILEGES', "
+        "'CREATE SCHEMA')\n"
+        "  execute function steward.groups()",
+        "alter event trigger steward_groups enable always",
         "drop event trigger if exists steward_ddl",
         "create event trigger steward_ddl on ddl_command_end when tag in ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT "
         "INTO',\n"

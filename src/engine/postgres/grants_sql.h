@@ -33,4 +33,38 @@
 #define FAULTS_BEGIN FAULTS_CLEAR "perform set_config('lock_timeout', '2s', true);\n"
 #define FAULTS_END "perform set_config('steward.faults', left(faults, 1000), false);\n"
 
+/* clang-format off */
+/* The level of a group in one database: r, w, a, o or l; nothing for another database's groups and for
+ * PostgreSQL's own roles. */
+#define LEVEL(database)                                                                                         \
+	"case when rolname ~ '^steward:any:' then substr(rolname, 13) when rolname ~ '^steward:.:' and substr(" \
+	"rolname, 11) = " database " then substr(rolname, 9, 1) else '' end"
+
+/* What a group may have been granted: its kind of thing (t table, S sequence, n schema, l large object), its
+ * level, the right. Large objects are their owners' to share with those who read the database. */
+#define GROUP_RIGHTS \
+	"(values ('t', 'r', 'SELECT'), ('t', 'w', 'SELECT'), ('t', 'w', 'INSERT'), ('t', 'w', 'UPDATE'), ('t', 'w', 'DELETE'),\n" \
+	"  ('t', 'a', 'TRUNCATE'), ('S', 'r', 'SELECT'), ('S', 'w', 'SELECT'), ('S', 'w', 'USAGE'), ('S', 'w', 'UPDATE'),\n" \
+	"  ('n', 'r', 'USAGE'), ('n', 'w', 'USAGE'), ('n', 'w', 'CREATE'), ('n', 'a', 'USAGE'), ('n', 'a', 'CREATE'),\n" \
+	"  ('l', 'r', 'SELECT'), ('l', 'w', 'SELECT'), ('d', 'r', 'CONNECT'), ('d', 'r', 'TEMPORARY'), ('d', 'w', 'CONNECT'),\n" \
+	"  ('d', 'w', 'TEMPORARY'), ('d', 'w', 'CREATE'), ('d', 'a', 'CONNECT'), ('d', 'a', 'TEMPORARY'), ('d', 'a', 'CREATE'))"
+
+/* All that groups can be granted in a database: kind, column, what it is for a statement, owner, list of rights.
+ * `which` is a condition on the catalog's row `a` that has the list. */
+#define ACLS(which) \
+	"select case relkind when 'S' then 'S' else 't' end kind, null::name col, format('%s %s', case relkind when 'S' then\n" \
+	"    'sequence' else 'table' end, oid::regclass) what, relowner own, relacl acl from pg_class a where relacl is not null and\n" \
+	"    relpersistence <> 't' and " which "\n" \
+	"  union all select 'c', attname, format('table %s', attrelid::regclass), relowner, attacl from pg_attribute a join pg_class c\n" \
+	"    on c.oid = attrelid where attacl is not null and not attisdropped and relpersistence <> 't' and " which "\n" \
+	"  union all select 'n', null, format('schema %I', nspname), nspowner, nspacl from pg_namespace a where nspacl is not null\n" \
+	"    and " which "\n" \
+	"  union all select 'f', null, format('routine %s', oid::regprocedure), proowner, proacl from pg_proc a where proacl is not\n" \
+	"    null and " which "\n" \
+	"  union all select 'y', null, format('type %s', oid::regtype), typowner, typacl from pg_type a where typacl is not null and\n" \
+	"    " which "\n" \
+	"  union all select 'l', null, format('large object %s', oid), lomowner, lomacl from pg_largeobject_metadata a where lomacl\n" \
+	"    is not null and " which
+/* clang-format on */
+
 #endif

@@ -12,12 +12,6 @@
 #include "engine/postgres/grants_sql.h"
 #include "engine/postgres/postgres.h"
 
-/* The level of a group in one database: r, w, a, o or l; nothing for another database's groups and for
- * PostgreSQL's own roles. */
-#define LEVEL(database)                                                                                         \
-	"case when rolname ~ '^steward:any:' then substr(rolname, 13) when rolname ~ '^steward:.:' and substr(" \
-	"rolname, 11) = " database " then substr(rolname, 9, 1) else '' end"
-
 /* clang-format off */
 
 /* Owners of relations and schemas. Whose role is lost keeps no table that it took from the writers' group, also
@@ -73,15 +67,6 @@ const char pg_grants_sql_definers[] =
 	FAULTS_END
 	"end $steward$";
 
-/* What a group may have been granted: its kind of thing (t table, S sequence, n schema, l large object), its
- * level, the right. Large objects are their owners' to share with those who read the database. */
-#define GROUP_RIGHTS \
-	"(values ('t', 'r', 'SELECT'), ('t', 'w', 'SELECT'), ('t', 'w', 'INSERT'), ('t', 'w', 'UPDATE'), ('t', 'w', 'DELETE'),\n" \
-	"  ('t', 'a', 'TRUNCATE'), ('S', 'r', 'SELECT'), ('S', 'w', 'SELECT'), ('S', 'w', 'USAGE'), ('S', 'w', 'UPDATE'),\n" \
-	"  ('n', 'r', 'USAGE'), ('n', 'w', 'USAGE'), ('n', 'w', 'CREATE'), ('n', 'a', 'USAGE'), ('n', 'a', 'CREATE'),\n" \
-	"  ('l', 'r', 'SELECT'), ('l', 'w', 'SELECT'), ('d', 'r', 'CONNECT'), ('d', 'r', 'TEMPORARY'), ('d', 'w', 'CONNECT'),\n" \
-	"  ('d', 'w', 'TEMPORARY'), ('d', 'w', 'CREATE'), ('d', 'a', 'CONNECT'), ('d', 'a', 'TEMPORARY'), ('d', 'a', 'CREATE'))"
-
 /* Of acls(kind, col, what, own, acl): each right of a group that is none of those, and what was passed on by somebody
  * else than the owner, to or by who has lost a role: the owner's gifts pg_grants_sql_lost takes back. Of the
  * superuser's things nobody else has granted any but the databases that were taken from their makers. `givers` have
@@ -125,17 +110,7 @@ const char pg_grants_sql_surplus[] =
 	"declare x record; db constant text := current_database(); giver text; aside boolean; faults text := '';\n"
 	"begin\n"
 	FAULTS_CLEAR
-	"for x in with acls as (select case relkind when 'S' then 'S' else 't' end kind, null::name col, format('%s %s', case\n"
-	"    relkind when 'S' then 'sequence' else 'table' end, oid::regclass) what, relowner own, relacl acl from pg_class where\n"
-	"    relacl is not null and relpersistence <> 't'\n"
-	"  union all select 'c', attname, format('table %s', c.oid::regclass), relowner, attacl from pg_attribute join pg_class c\n"
-	"    on c.oid = attrelid where attacl is not null and not attisdropped and relpersistence <> 't'\n"
-	"  union all select 'n', null, format('schema %I', nspname), nspowner, nspacl from pg_namespace where nspacl is not null\n"
-	"  union all select 'f', null, format('routine %s', oid::regprocedure), proowner, proacl from pg_proc where proacl is not\n"
-	"    null\n"
-	"  union all select 'y', null, format('type %s', oid::regtype), typowner, typacl from pg_type where typacl is not null\n"
-	"  union all select 'l', null, format('large object %s', oid), lomowner, lomacl from pg_largeobject_metadata where lomacl\n"
-	"    is not null)\n"
+	"for x in with acls as (" ACLS("true") ")\n"
 	SURPLUS("db") "\n"
 	"loop\n"
 	SURPLUS_REVOKE
