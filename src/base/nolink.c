@@ -2,12 +2,15 @@
  * meanwhile is met by nobody. */
 #include "base/nolink.h"
 
+#include "base/id.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 64 /* of a tree that is removed */
+#define DEPTH_MAX 64      /* directories that are open at once, while a tree is removed */
+#define ROUNDS_MAX 100000 /* against somebody who adds to it meanwhile */
 
 int nolink_parent(int at, const char *path, char ret_name[NAME_MAX + 1])
 {
@@ -125,26 +128,94 @@ int nolink_rename(const char *from, const char *to)
 	return r;
 }
 
-static int below_remove(int dir, const char *name, dev_t device, int depth)
+/* A tree that is removed. Who may write in it can make it as deep as there is space, so that neither descriptors nor the
+ * stack may grow with it, and "..", which could have come to lead elsewhere, is no way back: what lies too deep is moved
+ * up, to the top, and removed from there. */
+struct removal {
+	int top;
+	dev_t device;
+	unsigned moved;
+};
+
+static int deep_move(struct removal *t, int dir, const char *name)
+{
+	struct id id = id_new(); /* a name that nobody has put there */
+	if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+		return 0;
+	if (renameat(dir, name, t->top, id.z) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	t->moved++;
+	return 0;
+}
+
+static int below_remove(struct removal *t, int dir, const char *name, int depth);
+
+static int entries_remove(struct removal *t, DIR *d, int depth)
+{
+	int r = 0;
+	for (struct dirent *entry; r == 0 && (entry = readdir(d));)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			r = below_remove(t, dirfd(d), entry->d_name, depth);
+	return r;
+}
+
+static DIR *below_open(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d && fd >= 0)
+		close(fd);
+	return d;
+}
+
+static int below_remove(struct removal *t, int dir, const char *name, int depth)
 {
 	struct stat st;
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR)
 		return -errno;
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		r = errno == ENOENT ? 0 : -errno;
-		if (fd >= 0)
-			close(fd);
-		return r;
+	if (depth > DEPTH_MAX)
+		return deep_move(t, dir, name);
+	DIR *d = below_open(dir, name);
+	if (!d)
+		return errno == ENOENT ? 0 : -errno;
+	int r = fstat(dirfd(d), &st) < 0 || st.st_dev != t->device ? -EXDEV : entries_remove(t, d, depth + 1);
+	closedir(d);
+	if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		r = -errno;
+	return r;
+}
+
+/* All that is in it. Each round takes DEPTH_MAX levels off what was moved up in the one before. */
+static int top_clear(DIR *d)
+{
+	struct removal t = {.top = dirfd(d)};
+	struct stat st;
+	int r = fstat(t.top, &st) < 0 ? -errno : 0;
+	t.device = st.st_dev;
+	for (unsigned rounds = 0; r == 0; rounds++) {
+		t.moved = 0;
+		r = entries_remove(&t, d, 1);
+		if (!t.moved)
+			break;
+		if (rounds == ROUNDS_MAX)
+			r = -ELOOP;
+		rewinddir(d);
 	}
-	if (depth > DEPTH_MAX || fstat(fd, &st) < 0 || (depth && st.st_dev != device))
-		r = depth > DEPTH_MAX ? -ELOOP : -EXDEV;
-	for (struct dirent *entry; r == 0 && (entry = readdir(d));)
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			r = below_remove(fd, entry->d_name, st.st_dev, depth + 1);
+	return r;
+}
+
+static int top_remove(int dir, const char *name)
+{
+	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR)
+		return -errno;
+	DIR *d = below_open(dir, name);
+	if (!d)
+		return errno == ENOENT ? 0 : -errno;
+	int r = top_clear(d);
 	closedir(d);
 	if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		r = -errno;
@@ -157,7 +228,7 @@ int nolink_tree_remove(const char *path)
 	int dir = nolink_parent(AT_FDCWD, path, name);
 	if (dir < 0)
 		return errno == ENOENT ? 0 : -errno;
-	int r = below_remove(dir, name, 0, 0);
+	int r = top_remove(dir, name);
 	close(dir);
 	return r;
 }

@@ -23,7 +23,7 @@ int nolink_mkdir(const char *path, mode_t mode);
 int nolink_unlink(const char *path);
 int nolink_rmdir(const char *path);
 int nolink_rename(const char *from, const char *to);
-/* A file, or a directory with all that is in it on the same file system; 0, or a negative errno. */
+/* A file, or a directory with all that is in it on the same file system, however deep; 0, or a negative errno. */
 must_check int nolink_tree_remove(const char *path);
 
 #endif

@@ -87,6 +87,32 @@ static void test_tree(void)
 	CHECK(is_there("theirs/secret") && is_there("theirs/empty"));
 }
 
+/* As deep as only one step after the other leads, with something at each level, and two ways down. */
+static bool chain_make(const char *name, unsigned levels)
+{
+	int dir = open(at(name), O_RDONLY | O_DIRECTORY);
+	for (unsigned i = 0; dir >= 0 && i < levels; i++) {
+		int file = i % 50 ? -1 : openat(dir, "file", O_WRONLY | O_CREAT | O_EXCL, 0600);
+		if (file >= 0)
+			close(file);
+		int below = mkdirat(dir, "d", 0700) < 0 ? -1 : openat(dir, "d", O_RDONLY | O_DIRECTORY);
+		if (i % 100 == 0 && symlinkat(at("theirs"), dir, "link") < 0)
+			below = -1;
+		close(dir);
+		dir = below;
+	}
+	return dir >= 0 && close(dir) == 0;
+}
+
+static void test_deep_tree(void)
+{
+	CHECK(nolink_mkdir(at("deep"), 0700) == 0 && nolink_mkdir(at("deep/a"), 0700) == 0);
+	CHECK(nolink_mkdir(at("deep/b"), 0700) == 0);
+	CHECK(chain_make("deep", 65) && chain_make("deep/a", 1000) && chain_make("deep/b", 3000));
+	CHECK(nolink_tree_remove(at("deep")) == 0 && !is_there("deep"));
+	CHECK(is_there("theirs/secret") && is_there("theirs/empty"));
+}
+
 int main(void)
 {
 	if (!mkdtemp(root))
@@ -97,6 +123,7 @@ int main(void)
 	test_links();
 	test_files();
 	test_tree();
+	test_deep_tree();
 	CHECK(nolink_tree_remove(root) == 0);
 	return CHECK_DONE();
 }
