@@ -190,11 +190,11 @@ static void stream_ask(struct stream *s, struct tx *tx, struct arena *a)
 /* With the lock held: for STREAM_CHECK_MS, or until there is no stream to ask about. */
 static void asked_wait(void)
 {
-	int64_t until = clock_machine_ms() + STREAM_CHECK_MS;
-	struct timespec t = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
+	int64_t until = clock_mono_us() + INT64_C(1000) * STREAM_CHECK_MS;
+	struct timespec t = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
 	int r = 0;
 	while (asked_about && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&all_less, &all_lock, &t);
+		r = pthread_cond_clockwait(&all_less, &all_lock, CLOCK_MONOTONIC, &t);
 }
 
 /* Those that there are after a while, each held. NULL: there are none, and the thread that asks ends. */

@@ -139,12 +139,9 @@ static void *watch_main(void *arg)
 	struct tx *reader = store_reader(w->store);
 	pthread_mutex_lock(&w->lock);
 	while (reader && !w->over && !w->cancel) {
-		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += WATCH_MS * 1000000L;
-		until.tv_sec += until.tv_nsec / 1000000000L;
-		until.tv_nsec %= 1000000000L;
-		pthread_cond_timedwait(&w->ended, &w->lock, &until);
+		int64_t until = clock_mono_us() + INT64_C(1000) * WATCH_MS;
+		const struct timespec t = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
+		pthread_cond_clockwait(&w->ended, &w->lock, CLOCK_MONOTONIC, &t);
 		pthread_mutex_unlock(&w->lock);
 		bool cancelled = is_cancelled(reader, w->id);
 		pthread_mutex_lock(&w->lock);
