@@ -192,7 +192,13 @@ static int limits_share(struct server *s)
 	seal_mac_lasting("limits", STR("prefix"), mac);
 	hex_encode(mac, sizeof mac, hex);
 	snprintf(prefix, sizeof prefix, "steward:%.16s:", hex);
-	int result = redis_limits_open(s->config.limits_url, prefix, &s->shared_limits);
+	const struct config *c = &s->config;
+	int result = redis_limits_open(&(struct redis_options){.url = c->limits_url,
+	                                                       .password_file = c->limits_password_file,
+	                                                       .ca_file = c->limits_ca,
+	                                                       .cert_file = c->limits_cert,
+	                                                       .key_file = c->limits_key},
+	                               prefix, &s->shared_limits);
 	if (result < 0)
 		return result;
 	limiter_share(s->service.limiter, s->shared_limits);

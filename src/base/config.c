@@ -230,8 +230,16 @@ const struct option_row config_options[] = {
          "Load balancers that pass connections on with a PROXY header (version 1 or 2), which says whose they are. From"
          " these addresses nothing else is taken."},
         {"limits", 0, OPTION_TEXT, AT(limits_url), NULL, "URL",
-         "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] keeps the rate limits of several nodes; without it each limits"
-         " by itself."},
+         "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// with TLS, keeps the rate limits of several "
+         "nodes; "
+         "without it each limits by itself."},
+        {"limits-password-file", 0, OPTION_FILE, AT(limits_password_file), NULL, "FILE",
+         "File that holds the password at Redis, instead of --limits."},
+        {"limits-ca", 0, OPTION_FILE, AT(limits_ca), NULL, "FILE",
+         "Certificates (PEM) that Redis is trusted by. Without it, the system's."},
+        {"limits-cert", 0, OPTION_FILE, AT(limits_cert), NULL, "FILE",
+         "Certificate chain (PEM) to show to a Redis that wants one."},
+        {"limits-key", 0, OPTION_FILE, AT(limits_key), NULL, "FILE", "Private key (PEM) of --limits-cert."},
         {"host-address", 0, OPTION_ADDRESS, AT(host_address), NULL, "HOST:PORT",
          "Where the other processes that share a PostgreSQL store reach this one. Without it, the host of --listen and"
          " a free port."},
@@ -398,6 +406,19 @@ static int smtp_check(const struct config *c)
 	return 0;
 }
 
+static int limits_check(const struct config *c)
+{
+	const char *tls_only = c->limits_ca ? "ca" : c->limits_cert ? "cert" : c->limits_key ? "key" : NULL;
+	if (c->limits_password_file && !c->limits_url)
+		return option_refuse("--limits-password-file means nothing without --limits");
+	if (tls_only && (!c->limits_url || !str_starts(str_of(c->limits_url), STR("rediss://"))))
+		return option_refuse("--limits-%s means nothing without --limits rediss://HOST", tls_only);
+	if (!c->limits_cert != !c->limits_key)
+		return option_refuse("--limits-%s is missing: --limits-cert and --limits-key go together",
+		                     c->limits_cert ? "key" : "cert");
+	return 0;
+}
+
 static bool is_word(const char *text, const char *more)
 {
 	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789");
@@ -522,6 +543,8 @@ static int host_check(const struct config *c)
 static int config_finish(struct config *c)
 {
 	int result = smtp_check(c);
+	if (result == 0)
+		result = limits_check(c);
 	if (result == 0)
 		result = host_check(c);
 	if (result == 0)

@@ -29,7 +29,8 @@ struct config {
 	        *provider_aws_endpoint, *provider_azure_app_id, *provider_azure_secret_file, *provider_azure_endpoint,
 	        *provider_google_key_file, *provider_google_endpoint, *provider_ca_file, *private_endpoints,
 	        *price_book, *metrics_token_file, *keys_aws_endpoint, *keys_azure_endpoint, *keys_google_endpoint,
-	        *keys_local, *keys_pkcs11_module, *keys_pkcs11_token, *keys_pkcs11_pin_file;
+	        *keys_local, *keys_pkcs11_module, *keys_pkcs11_token, *keys_pkcs11_pin_file, *limits_password_file,
+	        *limits_ca, *limits_cert, *limits_key;
 	struct option_texts labels, backup_regions, outbox_endpoints, db_versions, keys_pkcs11_keys;
 	bool test_control, outbox_private, core_dumps;
 	unsigned threads, header_seconds, body_seconds, idle_seconds, send_seconds, connections_max,

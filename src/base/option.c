@@ -29,6 +29,22 @@ int option_refuse(const char *format, ...)
 	return -EINVAL;
 }
 
+int option_secret_read(const char *option, const char *path, char *ret_secret, size_t size)
+{
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return option_refuse("%s: %s: %s", option, path, strerror(errno));
+	size_t n = fread(ret_secret, 1, size - 1, f);
+	bool more = n == size - 1 && fgetc(f) != EOF;
+	fclose(f);
+	while (n && (ret_secret[n - 1] == '\n' || ret_secret[n - 1] == '\r'))
+		n--;
+	ret_secret[n] = 0;
+	if (n == 0 || strlen(ret_secret) != n)
+		return option_refuse("%s: %s holds no secret", option, path);
+	return more ? option_refuse("%s: %s holds more than a secret", option, path) : 0;
+}
+
 static bool host_is_plain(struct str host)
 {
 	for (size_t i = 0; i < host.n; i++)

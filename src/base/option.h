@@ -76,6 +76,10 @@ must_check int options_file_each(struct arena *a, const char *path,
 /* One line per option, aligned. */
 void options_help(FILE *out, const struct option_row *rows, size_t count);
 
+/* A secret that a file holds, without the newline at its end: below `size` bytes, not empty. `option` ("--smtp-...") is
+ * named in messages. */
+must_check int option_secret_read(const char *option, const char *path, char *ret_secret, size_t size);
+
 /* "steward: ..." and a newline on stderr. Returns -EINVAL. */
 int option_refuse(const char *format, ...) printf_like(1, 2);
 

@@ -9,10 +9,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/option.h"
+#include "limit/redis_link.h"
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <hiredis/hiredis.h>
+#include <openssl/crypto.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,8 +25,7 @@
 #define PORT_DEFAULT 6379
 #define KEEPER_MS 250
 #define LOOK_TURNS 4 /* turns of the keeper between two probes of a Redis that works */
-#define WHY 160
-static const struct timeval patience = {.tv_usec = 250000};
+#define PASSWORD_MAX 1024
 
 /* KEYS: the bucket. ARGV: capacity, refill, period in ms, whether to take, time in ms or 0 for Redis's own. */
 static const char script[] =
@@ -50,94 +52,100 @@ static const char script[] =
         "return {granted, tokens, first + (steps + 1) * period - now}\n";
 
 struct redis_limits {
-	char *host, *user, *password, *prefix;
-	int port, database;
-	char sha[41];         /* of the script; set once, by the keeper */
-	char logged_why[WHY]; /* the keeper's: the last reason that was logged */
+	struct redis_target target;
+	char *user, *password, *prefix;
+	int database;
+	char sha[41];               /* of the script; set once, by the keeper */
+	char logged_why[REDIS_WHY]; /* the keeper's: the last reason that was logged */
 	_Atomic bool up;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	redisContext *idle[IDLE_MAX];
+	struct redis_link *idle[IDLE_MAX];
 	unsigned idle_count;
 	bool closing;
 	pthread_t keeper;
 };
 
-/* A reply, or NULL with the connection in error. */
-static redisReply *ask(redisContext *c, int argc, const char **argv, const size_t *lengths)
-{
-	return redisCommandArgv(c, argc, argv, lengths);
-}
-
 /* Why it failed: what Redis answered, or the error of the connection. */
-static void why_not(const redisContext *c, const redisReply *reply, char ret_why[WHY])
+static void why_not(const struct redis_link *l, const redisReply *reply, char ret_why[REDIS_WHY])
 {
-	const char *text = reply && reply->type == REDIS_REPLY_ERROR ? reply->str
-	                   : reply                                   ? "it answered something else"
-	                   : c && c->err                             ? c->errstr
-	                                                             : "no connection";
-	snprintf(ret_why, WHY, "%s", text);
+	const char *text = !reply                             ? redis_link_why(l)
+	                   : reply->type == REDIS_REPLY_ERROR ? reply->str
+	                                                      : "it answered something else";
+	snprintf(ret_why, REDIS_WHY, "%s", text);
 }
 
-static bool say(redisContext *c, int argc, const char **argv, char ret_why[WHY])
+static bool say(struct redis_link *l, int argc, const char **argv, char ret_why[REDIS_WHY])
 {
-	redisReply *reply = ask(c, argc, argv, NULL);
+	redisReply *reply = redis_link_ask(l, argc, argv, NULL);
 	bool ok = reply && reply->type != REDIS_REPLY_ERROR;
 	if (!ok)
-		why_not(c, reply, ret_why);
+		why_not(l, reply, ret_why);
 	freeReplyObject(reply);
 	return ok;
 }
 
-static redisContext *connection_open(const struct redis_limits *r, char ret_why[WHY])
+/* A refusal is told in words of ours: Redis quotes the arguments of a command that it does not know, and where AUTH was
+ * renamed that is the password, which would be in the log. */
+static bool authenticate(const struct redis_limits *r, struct redis_link *l, char ret_why[REDIS_WHY])
+{
+	const char *auth[] = {"AUTH", r->user ? r->user : r->password, r->password};
+	redisReply *reply = redis_link_ask(l, r->user ? 3 : 2, auth, NULL);
+	bool ok = reply && reply->type != REDIS_REPLY_ERROR;
+	if (!reply)
+		why_not(l, NULL, ret_why);
+	else if (!ok)
+		snprintf(ret_why, REDIS_WHY, "it refuses the %s: %s", r->user ? "user or the password" : "password",
+		         str_starts(str_of(reply->str), STR("WRONGPASS")) ? "WRONGPASS" : "is one set there?");
+	freeReplyObject(reply);
+	return ok;
+}
+
+static struct redis_link *connection_open(const struct redis_limits *r, char ret_why[REDIS_WHY])
 {
 	char database[12];
-	redisContext *c = redisConnectWithTimeout(r->host, r->port, patience);
-	if (!c || c->err || redisSetTimeout(c, patience) != REDIS_OK) {
-		why_not(c, NULL, ret_why);
-		redisFree(c);
+	struct redis_link *l = redis_link_open(&r->target, ret_why);
+	if (!l)
 		return NULL;
-	}
 	snprintf(database, sizeof database, "%d", r->database);
-	const char *auth[] = {"AUTH", r->user ? r->user : r->password, r->password};
 	const char *select[] = {"SELECT", database};
-	bool ok = !r->password || say(c, r->user ? 3 : 2, auth, ret_why);
+	bool ok = !r->password || authenticate(r, l, ret_why);
 	if (ok && r->database)
-		ok = say(c, 2, select, ret_why);
+		ok = say(l, 2, select, ret_why);
 	if (!ok) {
-		redisFree(c);
+		redis_link_free(l);
 		return NULL;
 	}
-	return c;
+	return l;
 }
 
 /* An idle connection, or NULL. */
-static redisContext *connection_take(struct redis_limits *r)
+static struct redis_link *connection_take(struct redis_limits *r)
 {
-	redisContext *c = NULL;
+	struct redis_link *l = NULL;
 	pthread_mutex_lock(&r->lock);
 	if (r->idle_count)
-		c = r->idle[--r->idle_count];
+		l = r->idle[--r->idle_count];
 	pthread_mutex_unlock(&r->lock);
-	return c;
+	return l;
 }
 
-static void connection_put(struct redis_limits *r, redisContext *c)
+static void connection_put(struct redis_limits *r, struct redis_link *l)
 {
 	pthread_mutex_lock(&r->lock);
 	if (r->idle_count < IDLE_MAX) {
-		r->idle[r->idle_count++] = c;
-		c = NULL;
+		r->idle[r->idle_count++] = l;
+		l = NULL;
 	}
 	pthread_mutex_unlock(&r->lock);
-	redisFree(c);
+	redis_link_free(l);
 }
 
 static void connections_drop(struct redis_limits *r)
 {
 	pthread_mutex_lock(&r->lock);
 	while (r->idle_count)
-		redisFree(r->idle[--r->idle_count]);
+		redis_link_free(r->idle[--r->idle_count]);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -165,7 +173,7 @@ static void take_numbers(const struct redis_take *t, char text[4][24], const cha
 	argv[8] = text[3];
 }
 
-static redisReply *take_ask(const struct redis_limits *r, redisContext *c, const struct redis_take *t)
+static redisReply *take_ask(const struct redis_limits *r, struct redis_link *l, const struct redis_take *t)
 {
 	char key[256], text[4][24];
 	const char *argv[TAKE_ARGS] = {"EVALSHA", r->sha, "1", key};
@@ -175,7 +183,7 @@ static redisReply *take_ask(const struct redis_limits *r, redisContext *c, const
 	for (int i = 0; i < TAKE_ARGS; i++)
 		lengths[i] = strlen(argv[i]);
 	lengths[3] = n < (int)sizeof key ? (size_t)n : sizeof key - 1;
-	redisReply *reply = ask(c, TAKE_ARGS, argv, lengths);
+	redisReply *reply = redis_link_ask(l, TAKE_ARGS, argv, lengths);
 	/* After a restart Redis does not know the script, so it is sent once. */
 	if (reply && reply->type == REDIS_REPLY_ERROR && str_starts(str_of(reply->str), STR("NOSCRIPT"))) {
 		freeReplyObject(reply);
@@ -183,7 +191,7 @@ static redisReply *take_ask(const struct redis_limits *r, redisContext *c, const
 		argv[1] = script;
 		lengths[0] = 4;
 		lengths[1] = sizeof script - 1;
-		reply = ask(c, TAKE_ARGS, argv, lengths);
+		reply = redis_link_ask(l, TAKE_ARGS, argv, lengths);
 	}
 	return reply;
 }
@@ -199,78 +207,80 @@ static bool numbers(const redisReply *reply)
 }
 
 /* Takes a token, on an idle connection or a new one. False: Redis cannot be used. */
-static bool take_from(struct redis_limits *r, const struct redis_take *t, long long ret_numbers[3], char ret_why[WHY])
+static bool take_from(struct redis_limits *r, const struct redis_take *t, long long ret_numbers[3],
+                      char ret_why[REDIS_WHY])
 {
-	redisContext *c = connection_take(r);
-	bool kept = c;
+	struct redis_link *l = connection_take(r);
+	bool kept = l;
 	for (;;) {
-		if (!c && !(c = connection_open(r, ret_why)))
+		if (!l && !(l = connection_open(r, ret_why)))
 			return false;
-		redisReply *reply = take_ask(r, c, t);
+		redisReply *reply = take_ask(r, l, t);
 		/* The server closed it while it was idle: that says nothing about Redis, and the other idle connections
 		 * are no better. If a token was taken anyway, it is lost, never given twice. */
-		bool closed = !reply && (c->err == REDIS_ERR_EOF || errno == ECONNRESET || errno == EPIPE);
+		bool closed = !reply && redis_link_closed(l);
 		if (numbers(reply)) {
 			for (int i = 0; i < 3; i++)
 				ret_numbers[i] = reply->element[i]->integer;
 			freeReplyObject(reply);
-			connection_put(r, c);
+			connection_put(r, l);
 			return true;
 		}
-		why_not(c, reply, ret_why);
+		why_not(l, reply, ret_why);
 		freeReplyObject(reply);
-		redisFree(c);
+		redis_link_free(l);
 		if (!kept || !closed)
 			return false;
 		connections_drop(r);
-		c = NULL;
+		l = NULL;
 		kept = false;
 	}
 }
 
 /* An answer is not enough: a Redis that is full, or a replica, accepts no writes. */
-static bool accepts_writes(struct redis_limits *r, char ret_why[WHY])
+static bool accepts_writes(struct redis_limits *r, char ret_why[REDIS_WHY])
 {
 	const struct redis_take own = {.set = "keeper", .scope = STR(""), .capacity = 1, .refill = 1, .seconds = 1};
 	long long numbers[3];
 	return take_from(r, &own, numbers, ret_why);
 }
 
-static bool reach(struct redis_limits *r, char ret_why[WHY])
+static bool reach(struct redis_limits *r, char ret_why[REDIS_WHY])
 {
 	const char *load[] = {"SCRIPT", "LOAD", script};
-	redisContext *c = connection_open(r, ret_why);
-	if (!c)
+	struct redis_link *l = connection_open(r, ret_why);
+	if (!l)
 		return false;
-	redisReply *reply = ask(c, 3, load, NULL);
+	redisReply *reply = redis_link_ask(l, 3, load, NULL);
 	bool ok = reply && reply->type == REDIS_REPLY_STRING && reply->len == 40;
 	if (ok && !r->sha[0])
 		memcpy(r->sha, reply->str, 41);
 	if (!ok)
-		why_not(c, reply, ret_why);
+		why_not(l, reply, ret_why);
 	freeReplyObject(reply);
 	if (!ok) {
-		redisFree(c);
+		redis_link_free(l);
 		return false;
 	}
-	connection_put(r, c);
+	connection_put(r, l);
 	return accepts_writes(r, ret_why);
 }
 
 /* Checks whether Redis is still, or again, in the state that the node reports. Each reason is logged once. */
 static void probe(struct redis_limits *r)
 {
-	char why[WHY];
+	char why[REDIS_WHY] = "";
 	bool was = r->up;
 	if (was ? accepts_writes(r, why) : reach(r, why)) {
 		if (!was)
-			log_info("limits: redis at %s:%d keeps the buckets", r->host, r->port);
+			log_info("limits: redis at %s:%d keeps the buckets%s", r->target.host, r->target.port,
+			         r->target.tls ? ", over TLS" : "");
 		r->logged_why[0] = '\0';
 		atomic_store(&r->up, true);
 		return;
 	}
 	if (!was && strcmp(why, r->logged_why) != 0)
-		log_warn("limits: redis at %s:%d: %s", r->host, r->port, why);
+		log_warn("limits: redis at %s:%d: %s", r->target.host, r->target.port, why);
 	memcpy(r->logged_why, why, sizeof why);
 	mark_down(r, why);
 }
@@ -304,73 +314,114 @@ static char *part(CURLU *u, CURLUPart which, unsigned flags)
 	return copy;
 }
 
-static bool url_parse(const char *url, struct redis_limits *r)
+/* An IPv6 address comes without its brackets. */
+static char *host_part(CURLU *u)
+{
+	char *host = part(u, CURLUPART_HOST, 0);
+	size_t n = host ? strlen(host) : 0;
+	if (n > 2 && host[0] == '[') {
+		memmove(host, host + 1, n - 2);
+		host[n - 2] = '\0';
+	}
+	return host;
+}
+
+static bool url_parse(const char *url, struct redis_limits *r, bool *ret_tls)
 {
 	uint64_t number;
 	CURLU *u = curl_url();
-	bool ok = u && str_starts(str_of(url), STR("redis://")) &&
+	bool tls = str_starts(str_of(url), STR("rediss://"));
+	bool ok = u && (tls || str_starts(str_of(url), STR("redis://"))) &&
 	          curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
 	char *port = ok ? part(u, CURLUPART_PORT, 0) : NULL, *path = ok ? part(u, CURLUPART_PATH, 0) : NULL;
+	char *query = ok ? part(u, CURLUPART_QUERY, 0) : NULL;
 	if (ok) {
-		r->host = part(u, CURLUPART_HOST, 0);
+		r->target.host = host_part(u);
 		r->user = part(u, CURLUPART_USER, CURLU_URLDECODE);
 		r->password = part(u, CURLUPART_PASSWORD, CURLU_URLDECODE);
 	}
-	size_t n = r->host ? strlen(r->host) : 0;
-	if (n > 2 && r->host[0] == '[') { /* an IPv6 address, without its brackets */
-		memmove(r->host, r->host + 1, n - 2);
-		r->host[n - 2] = '\0';
-	}
-	r->port = PORT_DEFAULT;
+	r->target.port = PORT_DEFAULT;
 	if (port && str_to_u64(str_of(port), 65535, &number))
-		r->port = (int)number;
+		r->target.port = (int)number;
 	if (path && path[0] == '/' && path[1]) {
 		ok = ok && str_to_u64(str_of(path + 1), 1000000, &number);
 		r->database = ok ? (int)number : 0;
 	}
-	ok = ok && r->host && (!r->user || r->password);
+	ok = ok && r->target.host && !query;
 	free(port);
 	free(path);
+	free(query);
 	curl_url_cleanup(u);
+	*ret_tls = tls;
 	return ok;
 }
 
 static void limits_free(struct redis_limits *r)
 {
-	free(r->host);
+	while (r->idle_count)
+		redis_link_free(r->idle[--r->idle_count]);
+	pthread_mutex_destroy(&r->lock);
+	pthread_cond_destroy(&r->wake);
+	SSL_CTX_free(r->target.tls);
+	free(r->target.host);
 	free(r->user);
+	if (r->password)
+		OPENSSL_cleanse(r->password, strlen(r->password));
 	free(r->password);
 	free(r->prefix);
 	free(r);
 }
 
-int redis_limits_open(const char *url, const char *prefix, struct redis_limits **ret_limits)
+static int password_read(struct redis_limits *r, const char *file)
+{
+	char text[PASSWORD_MAX];
+	if (r->password)
+		return option_refuse("--limits-password-file: --limits has a password too; keep one of the two");
+	int result = option_secret_read("--limits-password-file", file, text, sizeof text);
+	if (result == 0)
+		r->password = must_strdup(text);
+	OPENSSL_cleanse(text, sizeof text);
+	return result;
+}
+
+/* Messages never show the URL: it may hold a password. */
+static int options_read(struct redis_limits *r, const struct redis_options *o)
+{
+	bool tls;
+	if (!url_parse(o->url, r, &tls))
+		return option_refuse("--limits is not redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
+	int result = o->password_file ? password_read(r, o->password_file) : 0;
+	if (result == 0 && r->user && !r->password)
+		return option_refuse("--limits names a user without a password: give it there or by "
+		                     "--limits-password-file");
+	if (result < 0 || !tls)
+		return result;
+	r->target.tls = redis_tls_new(o->ca_file, o->cert_file, o->key_file);
+	return r->target.tls ? 0 : -EINVAL;
+}
+
+int redis_limits_open(const struct redis_options *o, const char *prefix, struct redis_limits **ret_limits)
 {
 	struct redis_limits *r = must_calloc(1, sizeof *r);
 	pthread_condattr_t monotonic;
-	if (!url_parse(url, r)) {
-		/* Not the URL itself: it may hold a password. */
-		fputs("steward: --limits is not redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]\n", stderr);
-		limits_free(r);
-		return -EINVAL;
-	}
-	r->prefix = must_strdup(prefix);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
+	r->prefix = must_strdup(prefix);
+	int result = options_read(r, o);
+	if (result < 0) {
+		limits_free(r);
+		return result;
+	}
 	probe(r);
 	if (!r->up)
-		log_warn("limits: redis at %s:%d is away: this node limits by itself until it is there", r->host,
-		         r->port);
-	int result = -pthread_create(&r->keeper, NULL, keeper_main, r);
+		log_warn("limits: redis at %s:%d is away: this node limits by itself until it is there", r->target.host,
+		         r->target.port);
+	result = -pthread_create(&r->keeper, NULL, keeper_main, r);
 	if (result < 0) {
 		fprintf(stderr, "steward: the keeper of the limits cannot start: %s\n", strerror(-result));
-		while (r->idle_count)
-			redisFree(r->idle[--r->idle_count]);
-		pthread_mutex_destroy(&r->lock);
-		pthread_cond_destroy(&r->wake);
 		limits_free(r);
 		return result;
 	}
@@ -387,10 +438,6 @@ void redis_limits_close(struct redis_limits *r)
 	pthread_cond_signal(&r->wake);
 	pthread_mutex_unlock(&r->lock);
 	pthread_join(r->keeper, NULL);
-	while (r->idle_count)
-		redisFree(r->idle[--r->idle_count]);
-	pthread_mutex_destroy(&r->lock);
-	pthread_cond_destroy(&r->wake);
 	limits_free(r);
 }
 
@@ -401,7 +448,7 @@ bool redis_limits_up(struct redis_limits *r)
 
 bool redis_limits_take(struct redis_limits *r, const struct redis_take *t, struct limit_answer *ret_answer)
 {
-	char why[WHY];
+	char why[REDIS_WHY];
 	long long taken[3]; /* granted, tokens left, ms to the next refill */
 	if (!r->up)
 		return false;
@@ -432,14 +479,14 @@ void redis_limits_reset(struct redis_limits *r)
 	char pattern[256];
 	const char *argv[] = {"EVAL", sweep, "0", pattern};
 	snprintf(pattern, sizeof pattern, "%s*", r->prefix);
-	char why[WHY];
-	redisContext *c = r->up ? connection_open(r, why) : NULL;
-	if (!c)
+	char why[REDIS_WHY];
+	struct redis_link *l = r->up ? connection_open(r, why) : NULL;
+	if (!l)
 		return;
-	if (say(c, 4, argv, why)) {
-		connection_put(r, c);
+	if (say(l, 4, argv, why)) {
+		connection_put(r, l);
 	} else {
-		redisFree(c);
+		redis_link_free(l);
 		mark_down(r, why);
 	}
 }

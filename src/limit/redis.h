@@ -8,9 +8,16 @@
 
 struct redis_limits;
 
-/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]. `prefix` begins every key. A Redis that cannot be reached is not an
- * error; a malformed URL is: a message on stderr, negative. */
-must_check int redis_limits_open(const char *url, const char *prefix, struct redis_limits **ret_limits);
+/* Each file may be NULL. */
+struct redis_options {
+	const char *url;                  /* redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]; rediss: with TLS */
+	const char *password_file;        /* in place of the URL's */
+	const char *ca_file;              /* by which the server is trusted, instead of the system's authorities */
+	const char *cert_file, *key_file; /* that this node shows, where Redis wants a certificate */
+};
+/* `prefix` begins every key. A Redis that cannot be reached, or is not the one that it should be, is not an error; a
+ * malformed URL and a file that cannot be used are: a message on stderr, negative. */
+must_check int redis_limits_open(const struct redis_options *o, const char *prefix, struct redis_limits **ret_limits);
 void redis_limits_close(struct redis_limits *r); /* accepts NULL */
 
 struct redis_take {

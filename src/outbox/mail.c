@@ -107,18 +107,10 @@ bool mail_deliver(struct mail *m, const struct mail_letter *l, bool (*stops)(voi
 static int password_read(const char *path, char **ret_password)
 {
 	char text[PASSWORD_FILE_MAX];
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return option_refuse("--smtp-password-file: %s: %s", path, strerror(errno));
-	size_t n = fread(text, 1, sizeof text - 1, f);
-	fclose(f);
-	while (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-		n--;
-	text[n] = 0;
-	if (n == 0 || strlen(text) != n)
-		return option_refuse("--smtp-password-file: %s holds no password", path);
-	*ret_password = must_strdup(text);
-	return 0;
+	int result = option_secret_read("--smtp-password-file", path, text, sizeof text);
+	if (result == 0)
+		*ret_password = must_strdup(text);
+	return result;
 }
 
 int mail_open(const struct mail_options *o, struct mail **ret_mail)

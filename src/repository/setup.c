@@ -40,19 +40,6 @@ static void url_count(const char *url, struct kinds *kinds)
 	kinds->azure = kinds->azure || url_is(url, "azure://");
 }
 
-static int secret_read(const char *option, const char *path, char ret_secret[SECRET_MAX])
-{
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return option_refuse("%s: %s: %s", option, path, strerror(errno));
-	size_t n = fread(ret_secret, 1, SECRET_MAX - 1, f);
-	fclose(f);
-	while (n && (ret_secret[n - 1] == '\n' || ret_secret[n - 1] == '\r'))
-		n--;
-	ret_secret[n] = 0;
-	return n == 0 || strlen(ret_secret) != n ? option_refuse("%s: %s holds no secret", option, path) : 0;
-}
-
 static int places_check(const struct repository_settings *s, const char *fallback, struct kinds *ret_kinds)
 {
 	int result = url_check("--backups", fallback);
@@ -73,7 +60,7 @@ static int secret_find(const char *of, const char *option, const char *file, con
 {
 	const char *given = getenv(variable);
 	if (file)
-		return secret_read(option, file, ret_secret);
+		return option_secret_read(option, file, ret_secret, SECRET_MAX);
 	if (!given || !*given || strlen(given) >= SECRET_MAX)
 		return option_refuse("the secret of %s is missing: give %s or %s in the environment", of, option,
 		                     variable);

@@ -14,8 +14,8 @@ def clean_up():
 
 
 class Redis:
-	def __init__(self, host='127.0.0.1'):
-		self.host = host
+	def __init__(self, host='127.0.0.1', options=()):
+		self.host, self.options = host, list(map(str, options))
 		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='steward-redis-'))
 		self.port, self.process = database.free_port(), None
 		running.append(self)
@@ -28,7 +28,7 @@ class Redis:
 			raise RuntimeError('no Redis server is installed')
 		self.process = subprocess.Popen([program, '--bind', '127.0.0.1', *({self.host} - {'127.0.0.1'}),
 						 '--protected-mode', 'no', '--port', str(self.port), '--dir', str(self.dir),
-						 '--save', '', '--appendonly', 'no', '--daemonize', 'no', '--logfile', 'log'],
+						 '--save', '', '--appendonly', 'no', '--daemonize', 'no', '--logfile', 'log', *self.options],
 						stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
 						cwd=self.dir)
 		until = time.monotonic() + 60

@@ -144,12 +144,15 @@ int main(void)
 {
 	struct redis_limits *r = NULL, *second = NULL, *none = NULL;
 	clock_make_virtual();
-	CHECK(redis_limits_open("http://127.0.0.1:1", "t:", &none) < 0);
-	CHECK(redis_limits_open("redis://127.0.0.1:1/x", "t:", &none) < 0);
+	static const char *const malformed[] = {"http://127.0.0.1:1", "redis://127.0.0.1:1/x", "rediss:127.0.0.1",
+	                                        "redis://u@127.0.0.1:1", "rediss://127.0.0.1:1/0?verify=none"};
+	for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
+		CHECK(redis_limits_open(&(struct redis_options){.url = malformed[i]}, "t:", &none) < 0);
+	const struct redis_options here = {.url = url};
 	port_pick();
 	redis_start();
-	CHECK(redis_limits_open(url, "t:", &r) == 0);
-	CHECK(redis_limits_open(url, "t:", &second) == 0);
+	CHECK(redis_limits_open(&here, "t:", &r) == 0);
+	CHECK(redis_limits_open(&here, "t:", &second) == 0);
 	CHECK(up_within(r, true, 30000) && up_within(second, true, 30000));
 	struct limiter *one = limiter_new(0), *two = limiter_new(0);
 	limiter_share(one, r);
