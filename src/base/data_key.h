@@ -33,9 +33,9 @@ struct data_keys {
 	 *   -EKEYREVOKED  the key service refuses the project's key, or gives another: only its owner can mend that
 	 *   -EAGAIN       the key service gives no answer now: try again later */
 	int (*get)(void *ctx, struct str group_id, struct str id, struct data_key *ret_key, char ret_why[DATA_KEY_WHY]);
-	/* The key as its key services have wrapped it, for whoever has nothing but a backup: {"id", "wraps":
-	 * [{"provider", "key", "region", "wrapped"}]}, on the heap. Nothing in it is secret, and no key service is
-	 * asked. -ENOENT. May be NULL. */
+	/* The key as its key services have wrapped it, for whoever has nothing but a backup: {"id", "proof",
+	 * "created", "wraps": [{"provider", "key", "region", "wrapped", "section", "version"}]}, on the heap. Nothing
+	 * in it is secret, and no key service is asked. -ENOENT. May be NULL. */
 	int (*wrapped)(void *ctx, struct str group_id, struct str id, char **ret_json);
 };
 

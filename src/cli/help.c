@@ -380,6 +380,7 @@ static const struct command commands[] = {
          "       steward repository usage [--region NAME] [--project ID]\n"
          "       steward repository unknown [--region NAME] [--project ID]\n"
          "       steward repository adopt [--region NAME] [--project ID]\n"
+         "       steward repository rebuild [--org ID] [--region NAME] [--project ID]\n"
          "       steward repository prove CLUSTER [--snapshot ID]\n"
          "       steward repository rewrap",
          "verify the backups of the databases, or see their space",
@@ -387,9 +388,10 @@ static const struct command commands[] = {
          "against what was written; a fault names the object and the snapshots that need it. usage tells how many "
          "bytes\n"
          "each project's snapshots and log take. unknown lists snapshots that lie there and are not in the catalogue:\n"
-         "the store is an older copy; adopt brings them into it again, for 30 days. prove has the running service "
-         "restore a cluster's newest snapshot, or "
-         "another,\n"
+         "the store is an older copy; adopt brings them into it again, for 30 days. rebuild does so where the\n"
+         "store is lost: into a new one, with the projects and the clusters that they are of. prove has the running "
+         "service\n"
+         "restore a cluster's newest snapshot, or another,\n"
          "into a server that is thrown away, and check it there; \"steward backups show\" and the log tell what was "
          "found. rewrap seals the projects' keys with the newest of the service's keys (\"steward secret-key\").\n"
          "Exit code: 0 clean, 1 faults or unknown snapshots found, or nothing to prove, 2 they cannot be read.",
@@ -397,6 +399,7 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward repository check --data /var/lib/steward --sample 5%\n"
          "  steward repository usage --data /var/lib/steward --region US_EAST_1\n"
+         "  steward repository rebuild --data /var/lib/steward\n"
          "  steward repository prove --data /var/lib/steward orders\n"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)

@@ -1,7 +1,7 @@
 /* `steward repository`: the operator's look at the backups, with or without a running service. */
 #include "api/backups/backups.h"
-#include "base/clock.h"
 #include "base/id.h"
+#include "cli/adopt.h"
 #include "cli/cli.h"
 #include "hosts/hosts.h"
 #include "repository/setup.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct repository_arguments {
-	const char *data, *store, *snapshot;
+	const char *data, *store, *snapshot, *org;
 	const char *backups, *region, *project, *sample, *s3_endpoint, *s3_region, *s3_key_id, *s3_secret_file,
 	        *s3_ca_file, *azure_endpoint, *azure_account, *azure_key_file, *azure_ca_file;
 	struct option_texts regions;
@@ -24,9 +24,11 @@ struct repository_arguments {
 const struct option_row repository_options[] = {
         {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of the service."},
         {"store", 0, OPTION_TEXT, AT(store), NULL, "URL",
-         "prove, unknown, adopt, rewrap: the store, where the service is run with --store."},
+         "prove, unknown, adopt, rebuild, rewrap: the store, where the service is run with --store."},
         {"snapshot", 0, OPTION_TEXT, AT(snapshot), NULL, "ID", "prove: this one, instead of the newest.",
          .flag_only = true},
+        {"org", 0, OPTION_TEXT, AT(org), NULL, "ID",
+         "rebuild: the organization that gets the projects. Without it, the first.", .flag_only = true},
         {"region", 0, OPTION_TEXT, AT(region), NULL, "NAME", "Only the backups of this region."},
         {"project", 0, OPTION_TEXT, AT(project), NULL, "ID", "Only the backups of this project."},
         {"sample", 0, OPTION_TEXT, AT(sample), NULL, "SHARE",
@@ -47,10 +49,6 @@ const struct option_row repository_options[] = {
         {"azure-ca-file", 0, OPTION_FILE, AT(azure_ca_file), NULL, "FILE", "As the service is run with it."},
 };
 const size_t repository_option_count = sizeof repository_options / sizeof *repository_options;
-
-struct place {
-	const char *region, *project;
-};
 
 /* All repositories are listed before one is opened. */
 struct found {
@@ -109,142 +107,24 @@ static int place_usage(struct repository *r, const struct place *p)
 	return result;
 }
 
-/* --- unknown, adopt */
+/* --- unknown, adopt, rebuild */
 
-struct unknown {
-	const struct place *place;
-	struct repository *repository;
+static int catalogue_run(const struct repository_arguments *g, struct arena *a, struct repositories *all,
+                         const struct found *f, const char *what)
+{
 	struct store *store;
-	struct tx *reader;
-	struct arena *a;
-	bool adopt;
-	uint64_t count, left; /* left: that could not be adopted */
-};
-
-struct adoption {
-	struct arena *a;
-	struct engine_source of;
-	struct engine_snapshot made;
-};
-
-static int adopt_run(struct tx *tx, void *ctx)
-{
-	struct adoption *x = ctx;
-	return snapshot_adopt(tx, x->a, &x->of, &x->made);
-}
-
-/* What one set's manifest tells. */
-static int set_read(struct repository *r, struct adoption *x, struct str set, struct engine_position *to)
-{
-	struct repo_manifest *m = NULL;
-	unsigned high = 0, low = 0;
-	int result = repo_manifest_open(r, x->of.cluster_id, x->of.snapshot_id, arena_z(x->a, set), &m);
-	if (result < 0)
-		return result;
-	const json_t *facts = repo_manifest_facts(m);
-	const struct repo_amount *amount = repo_manifest_amount(m);
-	const char *position = json_string_value(json_object_get(facts, "position"));
-	snprintf(to->set, sizeof to->set, "%.*s", STR_ARG(set));
-	to->timeline = (unsigned)json_number(facts, "timeline");
-	if (position && sscanf(position, "%X/%X", &high, &low) == 2)
-		to->lsn = (uint64_t)high << 32 | low;
-	to->bytes = amount->bytes;
-	to->stored = amount->stored;
-	x->made.at_ms = json_number(facts, "atMs");
-	x->made.bytes += amount->bytes;
-	x->made.stored += amount->stored;
-	x->made.from_standby |= json_flag(facts, "standby");
-	snprintf(x->made.version, sizeof x->made.version, "%.*s", STR_ARG(json_field(facts, "version")));
-	snprintf(x->made.data_key, sizeof x->made.data_key, "%s", repo_manifest_key(m));
-	snprintf(x->of.incarnation, sizeof x->of.incarnation, "%.*s", STR_ARG(json_field(facts, "incarnation")));
-	repo_manifest_close(m);
-	return 0;
-}
-
-/* Back into the catalogue; else a sentence why not. */
-static int snapshot_bring(struct unknown *u, struct str cluster, struct str snapshot)
-{
-	struct adoption x = {.a = u->a};
-	struct str *sets = NULL;
-	size_t count = 0;
-	str_copy(str_of(u->place->project), x.of.group_id, sizeof x.of.group_id);
-	str_copy(str_of(u->place->region), x.of.region, sizeof x.of.region);
-	str_copy(cluster, x.of.cluster_id, sizeof x.of.cluster_id);
-	str_copy(snapshot, x.of.snapshot_id, sizeof x.of.snapshot_id);
-	int result = repo_sets(u->repository, u->a, x.of.cluster_id, x.of.snapshot_id, &sets, &count);
-	x.made.sets = arena_new_array(u->a, struct engine_position, count + 1);
-	x.made.set_count = count;
-	for (size_t i = 0; result == 0 && i < count; i++) {
-		x.made.sets[i] = (struct engine_position){.lsn = 0};
-		result = set_read(u->repository, &x, sets[i], &x.made.sets[i]);
-	}
-	const char *why = result < 0 ? repository_why() : NULL;
-	if (result == 0 && !id_is_valid(str_of(x.of.incarnation)))
-		why = "its manifest names no data that a cluster could have";
-	if (result == 0 && !why) {
-		result = store_write_wait(u->store, adopt_run, &x);
-		why = result == 0 || result == -EEXIST ? NULL
-		      : result == -ENOENT              ? "the catalogue does not have its cluster"
-		                                       : strerror(-result);
-	}
-	u->left += why != NULL;
-	printf("%.*s/%.*s: %s\n", STR_ARG(cluster), STR_ARG(snapshot), why ? why : "is in the catalogue again");
-	return 0;
-}
-
-static int unknown_look(void *ctx, struct str cluster, struct str snapshot, int64_t modified_ms)
-{
-	struct unknown *u = ctx;
-	struct snapshot s;
-	char when[CLOCK_TEXT];
-	tx_begin_read(u->reader);
-	int result = snapshot_get(u->reader, u->a, snapshot, &s);
-	tx_end_read(u->reader);
-	if (result != -ENOENT && !(u->adopt && result == 0 && !snapshot_lies_in(&s, str_of(u->place->region))))
-		return result;
-	if (u->adopt) {
-		u->count++;
-		return snapshot_bring(u, cluster, snapshot);
-	}
-	clock_format(modified_ms, when);
-	if (!u->count)
-		printf("REGION\tPROJECT\tCLUSTER\tSNAPSHOT\tSTORED AT\n");
-	printf("%s\t%s\t%.*s\t%.*s\t%s\n", u->place->region, u->place->project, STR_ARG(cluster), STR_ARG(snapshot),
-	       when);
-	u->count++;
-	return 0;
-}
-
-/* What lies in the repositories and is not in the store's catalogue: the store is an older copy, or it was deleted and
- * the next sweep takes it. */
-static int unknown_run(const struct repository_arguments *g, struct arena *a, struct repositories *all, struct found *f,
-                       bool adopt)
-{
-	struct unknown u = {.a = a, .adopt = adopt};
-	bool unread = false;
-	if (service_store_open(a, g->data, g->store, &u.store) < 0)
+	enum adopt_how how = strcmp(what, "unknown") == 0 ? ADOPT_LIST
+	                     : strcmp(what, "adopt") == 0 ? ADOPT_KNOWN
+	                                                  : ADOPT_EVERYTHING;
+	if (g->org && how != ADOPT_EVERYTHING) {
+		option_refuse("repository: --org goes with rebuild");
 		return EXIT_USAGE;
-	u.reader = store_reader(u.store);
-	for (size_t i = 0; u.reader && i < f->count; i++) {
-		struct repository *r = NULL;
-		u.place = &f->places[i];
-		int result = repository_get(all, u.place->region, u.place->project, &r);
-		u.repository = r;
-		if (result == 0)
-			result = repo_snapshots(r, unknown_look, &u);
-		if (result < 0) {
-			option_refuse("repository: %s/%s: %s", u.place->region, u.place->project, repository_why());
-			unread = true;
-		}
-		repository_put(r);
 	}
-	unread = unread || !u.reader;
-	if (u.reader)
-		store_reader_free(u.reader);
-	store_close(u.store);
-	if (!u.count && !unread)
-		printf("The catalogue has all snapshots.\n");
-	return unread ? EXIT_USAGE : (adopt ? u.left : u.count) ? EXIT_NOT_DONE : EXIT_DONE;
+	if (service_store_open(a, g->data, g->store, &store) < 0)
+		return EXIT_USAGE;
+	int code = adopt_run(a, store, all, f->places, f->count, how, g->org);
+	store_close(store);
+	return code;
 }
 
 /* --- rewrap */
@@ -409,8 +289,8 @@ static int repository_run(const struct repository_arguments *g, struct arena *a,
 		option_refuse("repository: %s", repository_why());
 	else if (strcmp(what, "rewrap") == 0)
 		code = rewrap_run(g, a, all, &f);
-	else if (str_is_one_of("unknown|adopt", str_of(what)))
-		code = unknown_run(g, a, all, &f, strcmp(what, "adopt") == 0);
+	else if (str_is_one_of("unknown|adopt|rebuild", str_of(what)))
+		code = catalogue_run(g, a, all, &f, what);
 	else
 		code = places_run(all, &f, strcmp(what, "check") == 0, share);
 	repositories_close(all);
@@ -472,10 +352,9 @@ int repository_command(int argc, char **argv)
 		code = EXIT_DONE;
 	} else if (r == 0 && options_environment(&given) == 0) {
 		bool prove = count > 0 && strcmp(words[0], "prove") == 0;
-		if (count == 0 || !str_is_one_of("check|usage|unknown|adopt|prove|rewrap", str_of(words[0])))
-			option_refuse("repository: check, usage, unknown, adopt, prove or rewrap? \"steward repository "
-			              "--help\" "
-			              "explains them");
+		if (count == 0 || !str_is_one_of("check|usage|unknown|adopt|rebuild|prove|rewrap", str_of(words[0])))
+			option_refuse("repository: check, usage, unknown, adopt, rebuild, prove or rewrap? \"steward "
+			              "repository --help\" explains them");
 		else if (prove && count < 2)
 			option_refuse("repository: which cluster? steward repository prove --data DIR CLUSTER");
 		else if (!prove && (count > 1 || g.snapshot))

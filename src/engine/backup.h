@@ -127,6 +127,8 @@ struct engine_backup_ops {
 	 * tables and indexes. Negative: it would not come back as it was, and *ret_why says what is wrong. */
 	int (*prove)(struct engine *e, const struct engine_source *of, bool start, struct engine_progress *progress,
 	             struct arena *a, struct engine_proof *ret_proof, const char **ret_why);
+	/* What the catalogue says of a snapshot is kept beside it, so that the catalogue may be lost. */
+	int (*record)(struct engine *e, const struct engine_source *of, const char *text);
 	/* The snapshot is not to be restored any more; its space comes back with the next sweep. */
 	int (*forget)(struct engine *e, const struct engine_source *of);
 	/* Takes away what `keep` does not name, of one project in one region. */

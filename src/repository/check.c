@@ -294,6 +294,18 @@ static int manifest_check(struct checking *c, size_t number, const char *name)
 	return result;
 }
 
+static int record_check(struct checking *c, const char *name)
+{
+	char *plain = NULL;
+	size_t n = 0;
+	int result = object_get(c->r, SEALED_RECORD, name, RECORD_MAX, &plain, &n);
+	free(plain);
+	c->seen.bytes += n;
+	if (result == -EBADMSG)
+		fault_add(c, "%s; without the service's store the snapshot would have no name", repository_why());
+	return result == -EBADMSG || result == -ENOENT ? 0 : result;
+}
+
 static int wal_check(struct checking *c, const char *name)
 {
 	char *plain = NULL;
@@ -336,6 +348,10 @@ static int all_check(struct checking *c)
 		result = names_list(c, "manifests/");
 	for (size_t i = 0; i < c->name_count && result == 0; i++)
 		result = manifest_check(c, i, c->names[i]);
+	if (result == 0)
+		result = names_list(c, RECORDS);
+	for (size_t i = 0; i < c->name_count && result == 0; i++)
+		result = record_check(c, c->names[i]);
 	if (result == 0)
 		result = names_list(c, "wal/");
 	for (size_t i = 0; i < c->name_count && result == 0; i++)

@@ -117,8 +117,11 @@ enum sealed_kind {
 	SEALED_WAL = 'W',
 	SEALED_SECONDS = 'S',
 	SEALED_LEASE = 'L',
-	SEALED_DAMAGE = 'D'
+	SEALED_DAMAGE = 'D',
+	SEALED_RECORD = 'C'
 };
+#define RECORDS "catalogue/"
+#define RECORD_MAX ((size_t)1 << 20)
 #define SEALED_HEADER 32 /* or, with the id of a project's key, the longer */
 #define SEALED_HEADER_MAX 48
 #define SEALED_LEAST (SEALED_HEADER + TAG_BYTES)

@@ -274,6 +274,10 @@ int repo_manifest_delete(struct repository *r, const char *cluster, const char *
 		result = object_delete(r, name);
 	}
 	arena_free(a);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	snprintf(name, sizeof name, RECORDS "%s/%s", cluster, snapshot);
+	result = name_part_ok(cluster) && name_part_ok(snapshot) ? object_delete(r, name) : 0;
 	return result == -ENOENT ? 0 : result;
 }
 

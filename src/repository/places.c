@@ -533,6 +533,39 @@ int repository_rewrap(struct repository *r, uint64_t *ret_count)
 	return result == -ENOENT ? 0 : result;
 }
 
+struct wrapped_list {
+	struct repository *repository;
+	struct repo_service_keys keys;
+	repo_wrapped_visit *visit;
+	void *ctx;
+};
+
+static int wrapped_listed(void *ctx, const struct object_info *info)
+{
+	struct wrapped_list *l = ctx;
+	char place[OBJECT_NAME], bound[OBJECT_NAME], *bytes = NULL, *plain = NULL;
+	size_t n = 0, plain_n = 0, which = 0;
+	snprintf(bound, sizeof bound, "%s/%s", l->repository->group, info->name);
+	object_place(l->repository, info->name, place);
+	int result = objects_get_bytes(l->repository->objects, place, WRAPPED_MAX, &bytes, &n);
+	if (result < 0)
+		return repo_fail_object(result, place);
+	result = service_open(&l->keys, bound, bytes, n, WRAPPED_MAX, &which, &plain, &plain_n);
+	if (result == 0)
+		result = l->visit(l->ctx, plain);
+	free(plain);
+	free(bytes);
+	return result;
+}
+
+int repo_wrapped_each(struct repository *r, repo_wrapped_visit *visit, void *ctx)
+{
+	struct wrapped_list l = {.repository = r, .keys = service_keys(r->all), .visit = visit, .ctx = ctx};
+	int result = object_list(r, "keys/", wrapped_listed, &l);
+	OPENSSL_cleanse(&l.keys, sizeof l.keys);
+	return result == -ENOENT ? 0 : result;
+}
+
 /* Its key service's words for the key lie beside what it has sealed, so that the service's store may be lost. */
 static void wrapped_keep(struct repository *r, const char *id)
 {

@@ -121,7 +121,18 @@ must_check int repo_sets(struct repository *r, struct arena *a, const char *clus
 /* All snapshots, each once. */
 typedef int repo_snapshot_visit(void *ctx, struct str cluster, struct str snapshot, int64_t modified_ms);
 must_check int repo_snapshots(struct repository *r, repo_snapshot_visit *visit, void *ctx);
+/* With its record. */
 must_check int repo_manifest_delete(struct repository *r, const char *cluster, const char *snapshot);
+
+/* --- record.c: what the catalogue says of a snapshot, beside it, for whoever has lost the catalogue. In place of
+ * what was there. */
+must_check int repo_record_put(struct repository *r, const char *cluster, const char *snapshot, const char *text);
+/* On the heap. -ENOENT: an earlier version wrote none. */
+must_check int repo_record_get(struct repository *r, const char *cluster, const char *snapshot, char **ret_text);
+must_check int repo_records(struct repository *r, repo_snapshot_visit *visit, void *ctx);
+/* places.c: each data key of the project, as its key services have wrapped it (data_keys.wrapped). */
+typedef int repo_wrapped_visit(void *ctx, const char *text);
+must_check int repo_wrapped_each(struct repository *r, repo_wrapped_visit *visit, void *ctx);
 
 struct repo_progress {
 	void (*tell)(void *ctx, uint64_t done, uint64_t of); /* bytes; from any thread; may be NULL */
@@ -193,6 +204,9 @@ struct repo_keep {
 	bool (*stranger)(void *ctx, struct str id);
 	void (*stranger_found)(void *ctx, struct str name); /* "CLUSTER/SNAPSHOT" */
 	void *stranger_ctx;
+	/* The record of a snapshot that lies here and has none: a text on the heap, or NULL. May be NULL. */
+	char *(*record)(void *ctx, struct str cluster, struct str snapshot);
+	void *record_ctx;
 	/* clock_boot_us() before the list was made; 0: not known. -ESTALE: too long ago for young_ms. */
 	int64_t read_us;
 };

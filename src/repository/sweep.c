@@ -39,6 +39,8 @@ struct sweep {
 	struct arena *a;
 	struct str *manifests; /* that remain */
 	size_t manifest_count, manifest_room;
+	const char **records; /* "CLUSTER/SNAPSHOT" that have one, and remain */
+	size_t record_count, record_room;
 	const char **doomed; /* names to be deleted */
 	uint64_t *doomed_bytes;
 	size_t doomed_count, doomed_room;
@@ -106,6 +108,12 @@ static void stranger_note(struct sweep *s, const char *snapshot)
 	s->keep->stranger_found(s->keep->stranger_ctx, str_of(snapshot));
 }
 
+static bool is_kept(const struct sweep *s, const char *snapshot)
+{
+	return s->keep->snapshot_count &&
+	       bsearch(&snapshot, s->kept, s->keep->snapshot_count, sizeof(*s->kept), text_compare);
+}
+
 static int manifest_listed(void *ctx, const struct object_info *info)
 {
 	struct sweep *s = ctx;
@@ -113,9 +121,7 @@ static int manifest_listed(void *ctx, const struct object_info *info)
 	if (!end)
 		return 0;
 	const char *snapshot = arena_z(s->a, (struct str){below, (size_t)(end - below)});
-	bool kept = s->keep->snapshot_count &&
-	            bsearch(&snapshot, s->kept, s->keep->snapshot_count, sizeof(*s->kept), text_compare);
-	if (!kept && !is_young(s, info->modified_ms)) {
+	if (!is_kept(s, snapshot) && !is_young(s, info->modified_ms)) {
 		const char *slash = strchr(snapshot, '/');
 		if (!slash || !is_stranger(s, str_of(slash + 1))) {
 			doom(s, info);
@@ -130,6 +136,56 @@ static int manifest_listed(void *ctx, const struct object_info *info)
 	}
 	s->manifests[s->manifest_count++] = arena_dup(s->a, str_of(info->name));
 	return 0;
+}
+
+/* Records go as their snapshots do. */
+static int record_listed(void *ctx, struct str cluster, struct str snapshot, int64_t modified_ms)
+{
+	struct sweep *s = ctx;
+	const char *name = arena_printf(s->a, "%.*s/%.*s", STR_ARG(cluster), STR_ARG(snapshot)).p;
+	if (!is_kept(s, name) && !is_young(s, modified_ms) && !is_stranger(s, snapshot)) {
+		const struct object_info gone = {.name = arena_printf(s->a, RECORDS "%s", name).p};
+		doom(s, &gone);
+		return 0;
+	}
+	ARENA_FIT(s->a, s->records, s->record_count, s->record_room);
+	s->records[s->record_count++] = name;
+	return 0;
+}
+
+/* Snapshots without one were taken by an earlier version, or copied here, or the put failed. Where there is no space
+ * for it now, the next sweep tries again: this one goes on, because it makes space. */
+static void records_complete(struct sweep *s)
+{
+	int result = 0;
+	const char *last = "";
+	const size_t skip = strlen("manifests/");
+	if (s->record_count)
+		qsort(s->records, s->record_count, sizeof(*s->records), text_compare);
+	for (size_t i = 0; s->keep->record && i < s->manifest_count && result == 0; i++) {
+		struct str cluster, snapshot, set;
+		if (!str_cut((struct str){s->manifests[i].p + skip, s->manifests[i].n - skip}, '/', &cluster, &set) ||
+		    !str_cut(set, '/', &snapshot, &set))
+			continue;
+		const char *name = arena_printf(s->a, "%.*s/%.*s", STR_ARG(cluster), STR_ARG(snapshot)).p;
+		if (strcmp(name, last) == 0 || !is_kept(s, name) ||
+		    (s->record_count && bsearch(&name, s->records, s->record_count, sizeof(*s->records), text_compare)))
+			continue;
+		last = name;
+		char *text = s->keep->record(s->keep->record_ctx, cluster, snapshot);
+		if (text)
+			result = repo_record_put(s->r, arena_z(s->a, cluster), arena_z(s->a, snapshot), text);
+		free(text);
+	}
+	if (result < 0)
+		log_warn("backups: a record of the catalogue cannot be put: %s", repository_why());
+}
+
+static int records_sweep(struct sweep *s)
+{
+	uint64_t gone = 0;
+	int result = repo_records(s->r, record_listed, s);
+	return result < 0 ? result : doomed_delete(s, &gone);
 }
 
 /* The rule for a line; NULL: it is not kept. A set whose name begins with "_" is what all sets of the cluster share. */
@@ -581,13 +637,17 @@ static int sweep_run(struct sweep *s)
 	if (result == 0)
 		result = doomed_delete(s, &s->swept.manifests);
 	if (result == 0)
+		result = records_sweep(s);
+	if (result == 0)
 		result = object_list(s->r, "wal/", wal_listed, s);
 	if (result == 0)
 		result = doomed_delete(s, &s->swept.segments);
 	if (result == 0 && !others.writers && !others.sweepers)
 		result = packs_sweep(s);
-	if (result == 0)
+	if (result == 0) {
+		records_complete(s);
 		result = object_list(s->r, "", size_listed, &s->swept.bytes_kept);
+	}
 	return result;
 }
 

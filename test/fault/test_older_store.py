@@ -34,7 +34,10 @@ def test_newer_snapshots_outlive_an_older_store(site, tmp_path):
 	assert s.server.delete('%s/backup/snapshots/%s' % (c.path, dropped)).status_code in (200, 204)
 	manifests = lambda: {p.parent.name for p in (s.data / 'backups').glob('*/*/manifests/*/*/*') if p.is_file()}
 	until(lambda: dropped not in manifests(), what='the deletion')
+	records = lambda: {p.name: p for p in (s.data / 'backups').glob('*/*/catalogue/*/*')}
+	assert set(records()) == {known, newer}  # what the catalogue says of each lies beside it
 	s.server.stop()
+	records()[known].unlink()
 	for end in ('-wal', '-shm'):
 		(s.data / ('steward.db' + end)).unlink(missing_ok=True)
 	shutil.copy(tmp_path / 'older', s.data / 'steward.db')
@@ -44,6 +47,7 @@ def test_newer_snapshots_outlive_an_older_store(site, tmp_path):
 	age(s.data / 'backups')
 	s.start()
 	until(lambda: metric(s.server, 'steward_backup_unknown_snapshots') == 1, what='the sweep')
+	assert set(records()) == {known, newer}  # a sweep writes those that are missing, and leaves strangers'
 	assert manifests() == {known, newer} and '%s/%s' % (c.id, newer) in s.server.stderr
 	listed = cli('repository', 'unknown', '--data', s.data, check=False)
 	assert listed.returncode == 1 and newer in listed.stdout and known not in listed.stdout, listed

@@ -8,7 +8,8 @@
  *    "copied": [regions that have or had copies], "logCopies": [regions that the log is copied to], "goneAt": ms,
  *    "logged": its log was archived then, under a policy, "taken": ms, when the last snapshot was complete,
  *    "running": ms, since when the schedule is in force, "overdue": true, "proven": ms, when a drill last succeeded,
- *    "drill": {"asked": ms, "snapshot", "pending": true, "failed": true}}
+ *    "drill": {"asked": ms, "snapshot", "pending": true, "failed": true},
+ *    "rebuilt": true, where the line was made from what lay in the repository}
  *
  * Below it lie the snapshots and the restore jobs. A snapshot's document is what the API shows; beside it, where
  * documents have what never leaves, is its plan:
@@ -112,11 +113,6 @@ struct snapshot_wish {
 /* In a write: queued, with its job. */
 must_check int snapshot_take(struct tx *tx, struct arena *a, struct backup_line *line, const struct snapshot_wish *wish,
                              struct snapshot *ret_snapshot);
-/* In a write, for the operator's command: one that lies in the repository comes back into the catalogue, for 30 days or
- * what the compliance policy asks for; as a copy, where the catalogue has it of another region. -ENOENT: there is no
- * line of its cluster. -EEXIST: it is there. */
-must_check int snapshot_adopt(struct tx *tx, struct arena *a, const struct engine_source *of,
-                              const struct engine_snapshot *made);
 /* In a write: its document goes, and the engine forgets it, with its copies. */
 must_check int snapshot_delete(struct tx *tx, struct arena *a, const struct snapshot *s);
 /* Takes the copy in that region away. */
@@ -126,6 +122,26 @@ must_check int snapshot_in_use(struct tx *tx, struct arena *a, const struct snap
 /* How long from its creation a snapshot of that frequency is kept at least, by the project's compliance policy; 0: as
  * long as its owner says. */
 must_check int retention_floor(struct tx *tx, struct arena *a, struct str group_id, int frequency, int64_t *ret_ms);
+
+/* --- adopt.c: from the repository back into the catalogue */
+
+/* A snapshot that lies in a repository. */
+struct found_snapshot {
+	struct engine_source of;
+	struct engine_snapshot made; /* by its manifests, where there is no record */
+	const json_t *record;        /* or NULL: an earlier version wrote none */
+};
+/* What its record tells goes into `of`. */
+void found_fill(struct found_snapshot *f);
+/* In a write, for the operator's command: it comes back into the catalogue, for 30 days or longer, as it was meant to
+ * be kept and the compliance policy asks for; as a copy, where the catalogue has it of another region. A line of its
+ * cluster is made where there is none, if `makes_line`: as of a cluster that is gone. -ENOENT: there is none.
+ * -EEXIST: the snapshot is there. */
+must_check int snapshot_adopt(struct tx *tx, struct arena *a, const struct found_snapshot *f, bool makes_line);
+/* In a write: the project of that id is there again, in that organization, under the name that a record of its backups
+ * has (NULL: none). -EEXIST: it is there. */
+must_check int project_adopt(struct tx *tx, struct arena *a, struct str org_id, struct str group_id,
+                             const json_t *record, struct str *ret_name);
 
 /* --- schedule.c */
 

@@ -99,15 +99,9 @@ static int copies_ask(struct tx *tx, struct job_run *r, struct taking *t)
 	return result < 0 || !more ? result : backup_line_save(tx, r->arena, &t->line);
 }
 
-static int taken_save(struct tx *tx, struct job_run *r)
+static void taken_fill(const struct taking *done, struct snapshot *s)
 {
-	const struct taking *done = r->save_ctx;
 	const struct engine_snapshot *made = &done->made;
-	struct taking t;
-	int result = taking_load(tx, r, &t);
-	if (result < 0)
-		return result == -ENOENT ? 0 : result;
-	struct snapshot *s = &t.snapshot;
 	json_put_z(s->body, "status", "completed");
 	json_put(s->body, "storageSizeBytes", json_integer((json_int_t)made->bytes));
 	json_put_z(s->body, "dbVersion", made->version);
@@ -119,6 +113,16 @@ static int taken_save(struct tx *tx, struct job_run *r)
 	json_put(s->plan, "units", json_integer(done->units));
 	json_put(s->plan, "standby", json_boolean(made->from_standby));
 	json_put_z(s->plan, "dataKey", made->data_key);
+}
+
+static int taken_save(struct tx *tx, struct job_run *r)
+{
+	struct taking t;
+	int result = taking_load(tx, r, &t);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	struct snapshot *s = &t.snapshot;
+	taken_fill(r->save_ctx, s);
 	json_put(t.line.body, "taken", json_integer(clock_now_ms()));
 	json_object_del(t.line.body, "overdue");
 	result = snapshot_save(tx, r->arena, s);
@@ -180,6 +184,22 @@ static int64_t units_find(const struct service *s, const struct engine_source *o
 	return (int64_t)((made->sets[0].lsn - second) / POSITION_UNIT) + 1;
 }
 
+/* What the catalogue is about to say is put beside the snapshot. Where that fails, a sweep does it. */
+static void taken_record(struct job_run *r, struct taking *t, const struct engine_source *to)
+{
+	const struct service *s = r->ctx;
+	struct str text = STR_NONE;
+	taken_fill(t, &t->snapshot);
+	tx_begin_read(r->reader);
+	int result = snapshot_record(r->reader, r->arena, &t->line, &t->snapshot, &text);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	if (result == 0)
+		result = s->engine_ops->backup->record(s->engine_state, to, text.p);
+	if (result < 0)
+		log_warn("snapshot %s: its record is not beside it yet (error %d)", to->snapshot_id, result);
+}
+
 int snapshot_step(struct job_run *r)
 {
 	const struct service *s = r->ctx;
@@ -211,6 +231,7 @@ int snapshot_step(struct job_run *r)
 	if (result < 0)
 		return result;
 	t->units = units_find(s, &to, &t->made);
+	taken_record(r, t, &to);
 	r->save = taken_save;
 	r->save_ctx = t;
 	return JOB_DONE;

@@ -43,6 +43,12 @@ must_check int drill_look(struct tx *tx, struct arena *a, struct backup_line *li
 /* In a write: asks for one of that snapshot, now. */
 must_check int drill_ask(struct tx *tx, struct arena *a, struct backup_line *line, const struct snapshot *s);
 
+/* snapshots.c: what the API shows of the shape of the line's cluster. */
+void snapshot_shape(struct arena *a, const struct backup_line *line, json_t *body);
+/* adopt.c: in a read: what the catalogue says of the snapshot, for its record. NUL-terminated. */
+must_check int snapshot_record(struct tx *tx, struct arena *a, const struct backup_line *line, const struct snapshot *s,
+                               struct str *ret_text);
+
 /* In a write: adds a job on the line's host, after those of the cluster's backups that wait. */
 must_check int backup_job_add(struct tx *tx, struct arena *a, const char *kind, const struct backup_line *line,
                               json_t *args);

@@ -237,7 +237,8 @@ int protection_log(struct tx *tx, struct arena *a, const struct backup_line *lin
 {
 	json_t *policy = NULL;
 	int r = 0;
-	*ret_ms = json_flag(line->body, "archive") ? json_number(line->body, "windowDays") * BACKUP_DAY_MS : 0;
+	bool kept = json_flag(line->body, "archive") || json_flag(line->body, "rebuilt");
+	*ret_ms = kept ? json_number(line->body, "windowDays") * BACKUP_DAY_MS : 0;
 	if (json_flag(line->body, "logged")) {
 		r = protection_load(tx, a, json_field(line->body, "groupId"), &policy);
 		*ret_ms = json_number(policy, "restoreWindowDays") * BACKUP_DAY_MS;

@@ -14,7 +14,6 @@
 #include <stdio.h>
 
 #define ON_DEMAND_DAYS 7
-#define ADOPTED_DAYS 30
 #define QUEUED_MAX 10
 #define RETENTION_DAYS_MAX 36525
 
@@ -189,7 +188,7 @@ static json_t *members_make(struct arena *a, const struct backup_line *line)
 	return members;
 }
 
-static void shape_put(struct arena *a, const struct backup_line *line, json_t *body)
+void snapshot_shape(struct arena *a, const struct backup_line *line, json_t *body)
 {
 	bool sharded = json_flag(line->body, "sharded");
 	struct str label = json_field(line->body, "label");
@@ -235,7 +234,7 @@ int snapshot_take(struct tx *tx, struct arena *a, struct backup_line *line, cons
 		json_put_str(s.body, "description", wish->description);
 	if (wish->frequency != ON_DEMAND && strcmp(wish->type, "scheduled") == 0)
 		json_put_z(s.body, "frequencyType", frequency_name((enum frequency)wish->frequency));
-	shape_put(a, line, s.body);
+	snapshot_shape(a, line, s.body);
 	json_put_str(s.plan, "groupId", group_id);
 	json_put_str(s.plan, "clusterName", json_field(line->body, "clusterName"));
 	json_put_str(s.plan, "incarnation", json_field(line->body, "incarnation"));
@@ -249,76 +248,6 @@ int snapshot_take(struct tx *tx, struct arena *a, struct backup_line *line, cons
 	if (r == 0)
 		*ret_snapshot = s;
 	return r;
-}
-
-/* --- one that is there already */
-
-static int copy_adopt(struct tx *tx, struct arena *a, struct snapshot *s, const char *region)
-{
-	json_t *copies = json_default(s->plan, "copies", json_array()), *copy = json_object();
-	if (snapshot_lies_in(s, str_of(region))) {
-		json_decref(copy);
-		return -EEXIST;
-	}
-	json_put_z(copy, "region", region);
-	json_put_str(copy, "provider", json_field(s->body, "cloudProvider"));
-	json_put(copy, "expires", json_integer(snapshot_expires(s)));
-	json_array_append_new(copies, copy);
-	return snapshot_save(tx, a, s);
-}
-
-static void adopted_fill(struct arena *a, const struct backup_line *line, const struct engine_source *of,
-                         const struct engine_snapshot *made, int64_t expires, struct snapshot *s)
-{
-	json_put_str(s->body, "id", s->doc.id);
-	json_put_time(s->body, "createdAt", made->at_ms);
-	json_put_time(s->body, "expiresAt", expires);
-	json_put_z(s->body, "snapshotType", "onDemand");
-	json_put_z(s->body, "status", "completed");
-	json_put_z(s->body, "description", "found in the repository");
-	json_put_z(s->body, "dbVersion", made->version);
-	json_put(s->body, "storageSizeBytes", json_integer((json_int_t)made->bytes));
-	json_put(s->body, "policyItems", json_array());
-	json_put(s->body, "copyRegions", json_array());
-	shape_put(a, line, s->body);
-	json_put_z(s->plan, "groupId", of->group_id);
-	json_put_str(s->plan, "clusterName", json_field(line->body, "clusterName"));
-	json_put_z(s->plan, "incarnation", of->incarnation);
-	json_put_z(s->plan, "region", of->region);
-	json_put(s->plan, "frequency", json_integer(ON_DEMAND));
-	json_put(s->plan, "at", json_integer(made->at_ms));
-	json_put(s->plan, "ended", json_integer(made->at_ms));
-	json_put(s->plan, "bytes", json_integer((json_int_t)made->bytes));
-	json_put(s->plan, "stored", json_integer((json_int_t)made->stored));
-	json_put(s->plan, "sets", snapshot_sets_json(made));
-	json_put(s->plan, "standby", json_boolean(made->from_standby));
-	json_put_z(s->plan, "dataKey", made->data_key);
-}
-
-int snapshot_adopt(struct tx *tx, struct arena *a, const struct engine_source *of, const struct engine_snapshot *made)
-{
-	struct backup_line line;
-	struct snapshot s;
-	int64_t now = clock_now_ms(), floor = 0;
-	int r = snapshot_get(tx, a, str_of(of->snapshot_id), &s);
-	if (r != -ENOENT)
-		return r < 0 ? r : copy_adopt(tx, a, &s, of->region);
-	r = backup_line_get(tx, a, str_of(of->cluster_id), &line);
-	if (r == 0 && !str_is(json_field(line.body, "groupId"), of->group_id))
-		r = -ENOENT;
-	r = r < 0 ? r : retention_floor(tx, a, str_of(of->group_id), ON_DEMAND, &floor);
-	if (r < 0)
-		return r;
-	int64_t expires = now + (floor > ADOPTED_DAYS * BACKUP_DAY_MS ? floor : ADOPTED_DAYS * BACKUP_DAY_MS);
-	s = (struct snapshot){.doc = {.kind = STR(SNAPSHOT_KIND),
-	                              .id = str_of(of->snapshot_id),
-	                              .parent = line.doc.id,
-	                              .created_ms = made->at_ms},
-	                      .body = json_new(a),
-	                      .plan = json_new(a)};
-	adopted_fill(a, &line, of, made, expires, &s);
-	r = snapshot_save(tx, a, &s);
-	return r < 0 ? r : schedule_look(tx, a, &line, expires);
 }
 
 static int refuse_state(struct call *c, const struct cluster *cluster, const char *code, const char *what)

@@ -265,6 +265,29 @@ static int64_t window_shortest(struct job_run *r, const struct places *p)
 	return shortest;
 }
 
+/* Of a snapshot whose record is missing. */
+static char *record_find(void *ctx, struct str cluster, struct str snapshot)
+{
+	struct job_run *r = ctx;
+	struct arena *a = arena_new();
+	struct backup_line line;
+	struct snapshot s;
+	struct str text = STR_NONE;
+	tx_begin_read(r->reader);
+	int result = snapshot_get(r->reader, a, snapshot, &s);
+	if (result == 0 && (!str_eq(s.doc.parent, cluster) || !snapshot_is(&s, "completed")))
+		result = -ENOENT;
+	if (result == 0)
+		result = backup_line_get(r->reader, a, cluster, &line);
+	if (result == 0)
+		result = snapshot_record(r->reader, a, &line, &s, &text);
+	tx_end_read(r->reader);
+	tx_rest(r->reader);
+	char *found = result == 0 ? must_strdup(text.p) : NULL;
+	arena_free(a);
+	return found;
+}
+
 static void place_sweep(struct job_run *r, const struct place *at, uint64_t *bytes, uint64_t *unknown)
 {
 	const struct service *s = r->ctx;
@@ -274,6 +297,10 @@ static void place_sweep(struct job_run *r, const struct place *at, uint64_t *byt
 	struct strangers *strangers = NULL;
 	struct str names;
 	int result = keep_load(r, a, at->group_id, at->region, &keep, &strangers);
+	if (result == 0) {
+		keep.record = record_find;
+		keep.record_ctx = r;
+	}
 	if (result == 0)
 		result = s->engine_ops->backup->sweep(s->engine_state, arena_z(a, at->region), arena_z(a, at->group_id),
 		                                      &keep, &swept);

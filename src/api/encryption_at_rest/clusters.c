@@ -1,5 +1,6 @@
 /* What encryption at rest has to do with clusters and with provider roles, and where data keys are got. */
 #include "api/encryption_at_rest/settings.h"
+#include "api/kit/verbs.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -228,16 +229,48 @@ static int data_key_wrapped(void *ctx, struct str group_id, struct str id, char 
 		if (q.wraps[i].provider == PROVIDER_AWS)
 			json_put_str(one, "region", json_field(q.wraps[i].section, "region"));
 		json_put_str(one, "wrapped", q.wraps[i].bytes);
+		json_put(one, "section", json_deep_copy(q.wraps[i].section));
+		json_put_str(one, "version", q.wraps[i].version);
 		json_array_append_new(list, one);
 	}
-	if (r == 0)
+	if (r == 0) {
 		json_put_str(all, "id", q.id);
+		json_put_str(all, "proof", json_field(q.key, "proof"));
+		json_put_str(all, "created", json_field(q.key, "created"));
+	}
 	json_put(all, "wraps", list);
 	if (r == 0)
 		*ret_json = json_dumps(all, JSON_COMPACT);
 	json_decref(all);
 	arena_free(q.arena);
 	return r;
+}
+
+int data_key_adopt(struct tx *tx, struct arena *a, struct str group_id, const json_t *kept)
+{
+	struct str id = json_field(kept, "id");
+	const json_t *wraps = json_object_get(kept, "wraps");
+	struct doc d;
+	json_t *body = json_new(a), *list = json_array();
+	json_put(body, "wraps", list);
+	int r = tx_get(tx, a, DATA_KEY_KIND, id, &d);
+	if (r != -ENOENT)
+		return r == 0 ? -EEXIST : r;
+	for (size_t i = 0; i < json_array_size(wraps); i++) {
+		json_t *wrap = json_deep_copy(json_array_get(wraps, i));
+		bool whole = json_is_object(json_object_get(wrap, "section"));
+		json_object_del(wrap, "key");
+		json_object_del(wrap, "region");
+		json_array_append_new(list, wrap);
+		if (!whole)
+			return -ENODATA;
+	}
+	if (!json_field(kept, "proof").n || !json_array_size(list))
+		return -ENODATA;
+	json_put_str(body, "id", id);
+	json_put_str(body, "proof", json_field(kept, "proof"));
+	json_put_str(body, "created", json_field(kept, "created"));
+	return doc_insert(tx, DATA_KEY_KIND, id, group_id, STR_NONE, json_text(a, body));
 }
 
 const struct data_keys *encryption_data_keys(struct service *s, struct arena *a)

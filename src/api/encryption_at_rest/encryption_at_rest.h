@@ -23,6 +23,12 @@ extern const struct role_user encryption_at_rest_role_user;
 /* Where projects' data keys are got; in the arena. The service has its store and its key services. */
 const struct data_keys *encryption_data_keys(struct service *s, struct arena *a);
 
+/* In a write, for the operator's command: a data key as it lies wrapped beside the backups (data_keys.wrapped) is the
+ * project's again, without the secrets that its services are asked with: those come with the project's next settings;
+ * the operator's own keys need none. -EEXIST: it is there. -ENODATA: an earlier version wrote too little beside the
+ * backups. */
+must_check int data_key_adopt(struct tx *tx, struct arena *a, struct str group_id, const json_t *kept);
+
 /* In a read or write: whether new data of the project is sealed with a key of its own; and since when it has had its
  * current one (INT64_MAX: it never had any). */
 must_check int encryption_is_on(struct tx *tx, struct arena *a, struct str group_id, bool *ret_on,

@@ -84,6 +84,18 @@ static int backup_forget(struct engine *e, const struct engine_source *of)
 	return r == -ENOENT ? 0 : r;
 }
 
+static int backup_record(struct engine *e, const struct engine_source *of, const char *text)
+{
+	struct repository *repository;
+	const char *why;
+	int r = pg_repository_get(e, of->region, of->group_id, &repository, &why);
+	if (r < 0)
+		return r;
+	r = repo_record_put(repository, of->cluster_id, of->snapshot_id, text);
+	repository_put(repository);
+	return r;
+}
+
 static int backup_sweep(struct engine *e, const char *region, const char *group_id, const struct repo_keep *keep,
                         struct repo_swept *ret_swept)
 {
@@ -124,6 +136,7 @@ const struct engine_backup_ops pg_backup = {
         .copy = backup_copy,
         .export = pg_backup_export,
         .prove = pg_backup_prove,
+        .record = backup_record,
         .forget = backup_forget,
         .sweep = backup_sweep,
         .archive = pg_backup_archive,

@@ -34,7 +34,7 @@ static void test_offers(const struct engine_ops *o)
 	CHECK(!o->shapes || o->shapes->list);
 	const struct engine_backup_ops *b = o->backup;
 	CHECK(!b || (b->snapshot && b->restore && b->window && b->checkpoints && b->position && b->stream && b->copy &&
-	             b->export && b->prove && b->forget && b->sweep && b->archive && b->usage));
+	             b->export && b->prove && b->record && b->forget && b->sweep && b->archive && b->usage));
 	CHECK(!o->control || (o->control->seconds && o->control->fail && o->control->patch && o->control->standard));
 }
 

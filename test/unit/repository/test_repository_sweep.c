@@ -102,6 +102,45 @@ static uint64_t usage_of(struct repository *r)
 	return packs + wal;
 }
 
+static char *record_given(void *ctx, struct str cluster, struct str snapshot)
+{
+	unsigned *asked = ctx;
+	++*asked;
+	return str_is(snapshot, "s1-0") ? must_strdup("given") : NULL;
+}
+
+static bool record_is(struct repository *r, const char *snapshot, const char *wanted)
+{
+	char *text = NULL;
+	int result = repo_record_get(r, "c1", snapshot, &text);
+	bool is = wanted ? result == 0 && strcmp(text, wanted) == 0 : result == -ENOENT;
+	free(text);
+	return is;
+}
+
+/* What the catalogue says of snapshots: a sweep writes what is missing of those that are kept, and takes away what no
+ * snapshot is left of. */
+static void test_records(struct repositories *all)
+{
+	static const char *const names[] = {"c1/s0-0", "c1/s1-0", "c1/s2-0"};
+	struct repository *r = get(all, "RECORDS");
+	struct model m = {.seeds = {1, 2, 3, 4, 5, 6}};
+	unsigned asked = 0;
+	struct repo_keep keep = {.snapshots = names, .snapshot_count = 3, .record = record_given, .record_ctx = &asked};
+	struct repo_swept swept = {0};
+	for (size_t i = 0; i < 3; i++)
+		CHECK(snapshot_write(r, &m, names[i] + 3) == 0);
+	CHECK(repo_record_put(r, "c1", "s0-0", "own") == 0 && repo_record_put(r, "c1", "s9-9", "of none") == 0);
+	CHECK(repo_record_put(r, "c1", "../s", "") == -EINVAL);
+	CHECK(repo_sweep(r, &keep, &swept) == 0 && swept.manifests == 0 && asked == 2);
+	CHECK(record_is(r, "s0-0", "own") && record_is(r, "s1-0", "given") && record_is(r, "s2-0", NULL));
+	CHECK(record_is(r, "s9-9", NULL) && is_clean(r));
+	CHECK(repo_manifest_delete(r, "c1", "s0-0") == 0 && record_is(r, "s0-0", NULL));
+	keep.snapshot_count = 0;
+	CHECK(repo_sweep(r, &keep, &swept) == 0 && record_is(r, "s1-0", NULL));
+	repository_put(r);
+}
+
 static void test_by_hand(struct repositories *all)
 {
 	struct repository *r = get(all, "HAND");
@@ -511,6 +550,7 @@ int main(void)
 		dice_state ^= strtoull(seed, NULL, 10) * 0x9e3779b97f4a7c15ULL;
 	struct repositories *all = places_open(7);
 	test_by_hand(all);
+	test_records(all);
 	test_strangers(all);
 	test_wal(all);
 	test_hours(all);
