@@ -151,6 +151,7 @@ struct store_ops {
 	void (*end_read)(struct tx *tx);
 	void (*rest)(struct tx *tx);
 	uint64_t (*data_version)(struct tx *reader);
+	uint64_t (*snapshot)(const struct tx *tx); /* or NULL: it cannot tell */
 	/* NULL: documents are read one after the other. */
 	void (*get_many)(struct tx *tx, struct doc_wanted *const *list, size_t count);
 	/* Or NULL: tx_list() will do. */

@@ -169,6 +169,11 @@ void tx_end_read(struct tx *tx)
 	tx->ops->end_read(tx);
 }
 
+uint64_t tx_snapshot(const struct tx *tx)
+{
+	return tx->reading && tx->ops->snapshot ? tx->ops->snapshot(tx) : 0;
+}
+
 void tx_rest(struct tx *tx)
 {
 	if (tx->lingers && !tx->reading)

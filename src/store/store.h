@@ -53,6 +53,9 @@ void store_reader_free(struct tx *tx);
 /* All reads between the two calls see one snapshot, which includes every write of this process that was done before. */
 void tx_begin_read(struct tx *tx);
 void tx_end_read(struct tx *tx);
+/* Of a reader, between the two calls: a number that is the same only while all that is read stays the same, also in a
+ * later snapshot. 0: not known, because nothing was read yet, or because the store cannot tell. Cheap. */
+uint64_t tx_snapshot(const struct tx *tx);
 /* The reader will not be used for a while: releases the snapshot that it may have kept for the next read. */
 void tx_rest(struct tx *tx);
 

@@ -16,7 +16,7 @@ struct row {
 };
 
 struct page {
-	unsigned version; /* of the store's content */
+	uint64_t version; /* of the store's content: sqlite_snapshot() */
 	int64_t offset, limit;
 	size_t kind_n, key_n;
 	char key[KEY_MAX]; /* kind, then parent */
@@ -41,18 +41,11 @@ static void page_note(struct page *p, struct str kind, struct str parent, int64_
 	p->too_long = p->whole = false;
 }
 
-/* Which content the reader's snapshot has. False: it has none yet, or none that stays. */
-static bool version_read(struct tx *tx, unsigned *ret_version)
-{
-	return tx->reading && tx->lingers && sqlite3_txn_state(tx->db, "main") == SQLITE_TXN_READ &&
-	       sqlite3_file_control(tx->db, "main", SQLITE_FCNTL_DATA_VERSION, ret_version) == SQLITE_OK;
-}
-
 enum page_state page_ask(struct tx *tx, struct str kind, struct str parent, int64_t offset, int64_t limit)
 {
 	struct page *p = tx->page;
-	unsigned version;
-	if (!kind.n || !parent.n || kind.n + parent.n > KEY_MAX || !version_read(tx, &version))
+	uint64_t version = sqlite_snapshot(tx);
+	if (!version || !kind.n || !parent.n || kind.n + parent.n > KEY_MAX)
 		return PAGE_OTHER;
 	if (!p)
 		p = tx->page = must_calloc(1, sizeof *p);

@@ -352,6 +352,16 @@ static uint64_t sqlite_data_version(struct tx *reader)
 	return version;
 }
 
+/* SQLite counts for each connection how often it found that the content had changed. The count is that of the
+ * transaction once it has read. */
+uint64_t sqlite_snapshot(const struct tx *tx)
+{
+	unsigned version;
+	bool known = tx->reading && tx->lingers && sqlite3_txn_state(tx->db, "main") == SQLITE_TXN_READ &&
+	             sqlite3_file_control(tx->db, "main", SQLITE_FCNTL_DATA_VERSION, &version) == SQLITE_OK;
+	return known ? (uint64_t)version + 1 : 0;
+}
+
 #define STORE_MEMBER(name, parameters, arguments) .name = sqlite_##name,
 const struct store_ops sqlite_ops = {.open = sqlite_open,
                                      .reader = sqlite_reader,
@@ -360,6 +370,7 @@ const struct store_ops sqlite_ops = {.open = sqlite_open,
                                      .end_read = sqlite_end_read,
                                      .rest = sqlite_rest,
                                      .data_version = sqlite_data_version,
+                                     .snapshot = sqlite_snapshot,
                                      .batch_begin = sqlite_batch_begin,
                                      .write_begin = sqlite_write_begin,
                                      .write_end = sqlite_write_end,

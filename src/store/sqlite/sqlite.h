@@ -185,6 +185,7 @@ _Noreturn void sync_failed(int code);
 /* A single integer, as "PRAGMA user_version". */
 must_check int conn_int(struct tx *conn, const char *sql, int64_t *ret_value);
 void reader_refresh(struct tx *tx);
+uint64_t sqlite_snapshot(const struct tx *tx);
 /* Ready to be bound; NULL (logged) when it cannot be prepared. */
 sqlite3_stmt *conn_statement(struct tx *conn, enum statement which);
 /* 1: a row, to be read before the next step; 0: finished. Negative: -EEXIST for a constraint, -EIO (logged) for the
