@@ -16,8 +16,10 @@
 #include "api/private_endpoints/private_endpoints.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/kept.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "call/kept_answer.h"
 #include "call/stream.h"
 #include "call/workers.h"
 #include "cli/cli.h"
@@ -164,6 +166,7 @@ static int loops_make(struct server *s)
 	for (unsigned i = 0; i < v->lanes; i++) {
 		v->loop[i].reader = store_reader(v->store);
 		v->loop[i].tokens = token_cache_new();
+		v->loop[i].kept = kept_new(KEPT_LANE_BYTES);
 		v->loop[i].metrics = i < v->loops ? metrics_new(catalog_op_count) : NULL;
 		if (!v->loop[i].reader)
 			return -EIO;
@@ -177,6 +180,7 @@ static void loops_free(struct server *s)
 	for (unsigned i = 0; i < v->lanes; i++) {
 		store_reader_free(v->loop[i].reader);
 		token_cache_free(v->loop[i].tokens);
+		kept_free(v->loop[i].kept);
 		metrics_free(v->loop[i].metrics);
 		uses_free(v->loop[i].uses);
 	}

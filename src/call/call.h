@@ -12,6 +12,7 @@
 #include "store/seal.h"
 #include "store/store.h"
 
+struct kept;
 struct service; /* what the process holds: call/service.h */
 
 struct query_value {
@@ -86,6 +87,14 @@ struct call {
 	void *held_arg;
 	bool rerun_on_worker; /* see call_takes_long() */
 	unsigned delay_ms;    /* asked for by the test control; spent where the operation does its work */
+
+	/* Whether the answer can be given again: call/kept_answer.h. */
+	bool momentary;      /* it depends on more than the store and the call: the clock, the engine */
+	bool is_final;       /* out is the answer as it was kept: nothing is done to it any more */
+	uint64_t snapshot;   /* what the gates have read from; 0: not known */
+	size_t kept_headers; /* those of the gates */
+	struct kept *kept;   /* where it is kept, or NULL */
+	struct str kept_name, kept_before;
 
 	/* The answer. */
 	int status;

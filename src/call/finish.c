@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "call/kept_answer.h"
 
 static void out_replace(struct call *c, struct buf *b)
 {
@@ -185,7 +186,7 @@ static void headers(struct call *c, bool has_body)
 /* A long answer needs room, and its other forms as much again. What a write has done is told in any case. */
 static void room_ask(struct call *c)
 {
-	size_t forms = c->pretty ? 2 : c->envelope || c->dialect;
+	size_t forms = c->is_final ? 0 : c->pretty ? 2 : c->envelope || c->dialect;
 	if (!c->problem.status && !(c->op && c->op->writes))
 		(void)!call_reserve(c, forms * c->out.n);
 }
@@ -193,7 +194,7 @@ static void room_ask(struct call *c)
 void call_finish(struct call *c)
 {
 	struct response *r = &c->request->response;
-	bool is_json = !c->content_type && !c->relayed;
+	bool is_json = !c->content_type && !c->relayed && !c->is_final;
 	room_ask(c);
 	if (c->problem.status) {
 		c->status = c->problem.status;
@@ -215,6 +216,8 @@ void call_finish(struct call *c)
 		if (c->pretty && c->out.n)
 			prettify(c);
 	}
+	if (!c->is_final)
+		kept_answer_put(c);
 	r->status = c->status;
 	r->body = buf_view(&c->out);
 	headers(c, c->out.n > 0 || r->stream.read);

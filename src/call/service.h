@@ -11,6 +11,7 @@ struct data_keys;
 struct engine;
 struct engine_ops;
 struct jobs;
+struct kept;
 struct option_texts;
 struct token_cache;
 struct jwks;
@@ -31,6 +32,8 @@ struct workers;
 struct loop_state {
 	struct tx *reader;
 	struct token_cache *tokens;
+	struct kept *kept;          /* answers, and documents as they are shown: call/kept_answer.h */
+	_Atomic uint64_t repeated;  /* answers that were given again; only the lane adds to it */
 	struct op_metrics *metrics; /* only of a loop */
 	struct uses *_Atomic uses;  /* uses of credentials; the main thread takes the table away: identity/uses.h */
 };
@@ -101,6 +104,13 @@ static inline struct loop_state *lane_here(const struct service *s)
 static inline struct loop_state *call_loop(const struct call *c)
 {
 	return lane_here(c->service);
+}
+
+/* The texts that the call's lane keeps; NULL in a write, which runs on a thread without a lane. */
+static inline struct kept *call_kept(const struct call *c)
+{
+	struct loop_state *lane = call_loop(c);
+	return c->tx && c->tx == lane->reader ? lane->kept : NULL;
 }
 
 #endif

@@ -85,6 +85,7 @@ struct op {
 	/* Or NULL: what is too slow for the loop and the write; runs after the gates on a thread of its own. */
 	op_handler prepare;
 	bool slow;                  /* a read that may take long: the handler runs on a worker */
+	bool kept;                  /* an answer is given again while nothing changes: call/kept_answer.h */
 	bool while_locked;          /* also for an organization that is locked, although it writes */
 	bool on_v1;                 /* also served under the v1.0 prefix */
 	size_t body_max;            /* 0: the default */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "call/answer.h"
 #include "call/compress.h"
+#include "call/kept_answer.h"
 #include "call/pool.h"
 #include "call/query.h"
 #include "call/workers.h"
@@ -82,6 +83,7 @@ static void forget_answer(struct call *c)
 	c->location = STR_NONE;
 	c->is_list = false;
 	c->is_whole = false;
+	c->momentary = c->is_final = false;
 	c->item = NULL;
 	c->event = (struct call_event){0};
 	c->noted = NULL;
@@ -283,7 +285,8 @@ static void run_read(struct call *c)
 		delay(c->delay_ms);
 	c->tx = call_loop(c)->reader;
 	tx_begin_read(c->tx);
-	int result = settle(c, handle(c));
+	int result = kept_answer_get(c) ? 0 : settle(c, handle(c));
+	kept_answer_read(c);
 	tx_end_read(c->tx);
 	c->tx = NULL;
 	if (result >= 0 && c->rerun_on_worker)
@@ -304,6 +307,7 @@ static void start_on_worker(struct call *c)
 {
 	forget_answer(c);
 	c->rerun_on_worker = false;
+	c->snapshot = 0; /* of the loop's reader: a worker counts its own */
 	if (workers_run_slow(c->service->workers, c->request, call_key(c), run_read_of))
 		return;
 	call_header(c, STR("retry-after"), STR("1"));
@@ -494,6 +498,7 @@ static void gates_run(struct call *c)
 		}
 		result = gates[c->gate](c);
 	}
+	c->snapshot = c->op->kept ? tx_snapshot(c->tx) : 0;
 	tx_end_read(c->tx);
 	c->tx = NULL;
 	if (result == 0 && c->awaits_body) {

@@ -296,6 +296,15 @@ static uint64_t resident_bytes(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static void repeated_write(struct buf *b, const struct service *s)
+{
+	uint64_t all = 0;
+	for (unsigned l = 0; l < s->lanes; l++)
+		all += atomic_load_explicit(&s->loop[l].repeated, memory_order_relaxed);
+	metrics_number(b, "steward_answers_kept_total", "counter",
+	               "Answers that were given again as they were, because nothing had changed.", all);
+}
+
 static void process_write(struct buf *b, const struct service *s)
 {
 	struct rusage use;
@@ -328,6 +337,7 @@ void metrics_write(struct buf *b, struct service *s)
 		sums_take(s, op, &all[op]);
 	process_write(b, s);
 	requests_write(b, all);
+	repeated_write(b, s);
 	latency_write(b, all);
 	http_write(b, s->http);
 	buffers_write(b, s->http);

@@ -18,7 +18,7 @@ def pytest_sessionstart(session):
 
 # Another store or another place for the limits changes how these behave: all of their tests run there.
 STORE_DIFFERS = {'test_' + name for name in (
-	'concurrency', 'conformance', 'event_log', 'events', 'events_complete', 'fairness', 'idempotency', 'large', 'limits', 'lost_files',
+	'concurrency', 'conformance', 'event_log', 'events', 'events_complete', 'fairness', 'idempotency', 'kept_answers', 'large', 'limits', 'lost_files',
 	'operating', 'orgs', 'project_moves', 'projects', 'revocation')}
 # These know of neither.
 STORE_UNKNOWN = {'test_' + name for name in ('cli', 'cli_backups', 'cli_completion', 'cli_derived', 'cli_follow', 'cli_hostile',

@@ -8,6 +8,9 @@
 #include "api/clusters/spec.h"
 #include "api/clusters/update.h"
 #include "api/kit/verbs.h"
+#include "base/id.h"
+#include "base/kept.h"
+#include "call/service.h"
 
 const json_t *cluster_grant(const json_t *body)
 {
@@ -92,21 +95,50 @@ void cluster_show(json_t *body)
 	schema_add_shown(resource_cluster.schema, body);
 }
 
-static struct str cluster_text(struct call *c, const struct doc *d)
+/* How a stored cluster is shown depends on this, and on the clock where a part of it ends by itself. */
+struct shown {
+	enum cluster_form form;
+	bool effective;
+	struct str source;     /* the stored bytes: a revision could be that of an earlier life, as a flex cluster */
+	char name[ID_LEN + 2]; /* for base/kept.h */
+};
+
+static struct shown shown_of(struct call *c, const struct doc *d)
 {
-	enum cluster_form form = cluster_form(c->version ? c->version->response : NULL);
+	struct shown s = {.form = cluster_form(c->version ? c->version->response : NULL), .source = d->body};
+	s.effective = s.form == FORM_CURRENT &&
+	              str_ieq(request_header(c->request, "use-effective-instance-fields"), STR("true"));
+	/* The oldest form shows when the cluster ends, from when it was made and from its plan. */
+	if (s.form == FORM_LEGACY)
+		s.source = arena_printf(c->arena, "%lld%.*s%.*s", (long long)d->created_ms, STR_ARG(d->body),
+		                        STR_ARG(d->secret));
+	str_copy(d->id, s.name + 1, sizeof s.name - 1);
+	s.name[0] = (char)('0' + 2 * s.form + s.effective);
+	return s;
+}
+
+static bool ends_by_itself(const json_t *body)
+{
+	return json_object_get(body, "vendorEmployeeAccessGrant") ||
+	       json_object_get(body, "featureCompatibilityVersionExpirationDate");
+}
+
+/* ret_timed: it will be shown otherwise after a while. */
+static struct str text_make(struct call *c, const struct doc *d, const struct shown *s, bool *ret_timed)
+{
 	json_t *body = doc_json(c->arena, d->body), *older = NULL;
+	enum cluster_form form = s->form;
+	*ret_timed = ends_by_itself(body);
 	if (!cluster_grant(body))
 		json_object_del(body, "vendorEmployeeAccessGrant");
 	if (!cluster_is_pinned(body))
 		json_object_del(body, "featureCompatibilityVersionExpirationDate");
 	cluster_show(body);
-	c->is_whole = true;
 	if (form == FORM_ADVANCED)
 		older = cluster_to_advanced(body);
 	else if (form == FORM_LEGACY)
 		older = cluster_to_legacy(c->arena, body);
-	else if (str_ieq(request_header(c->request, "use-effective-instance-fields"), STR("true")))
+	else if (s->effective)
 		effective_add(body);
 	json_object_del(body, CLUSTER_BACKUPS_ASKED);
 	if (form == FORM_CURRENT)
@@ -118,16 +150,33 @@ static struct str cluster_text(struct call *c, const struct doc *d)
 	return json_text(c->arena, older ? older : body);
 }
 
+static struct str cluster_text(struct call *c, const struct doc *d)
+{
+	const struct shown s = shown_of(c, d);
+	struct kept *kept = call_kept(c);
+	struct str text;
+	bool timed;
+	c->is_whole = true;
+	if (kept && kept_get(kept, str_of(s.name), s.source, &text))
+		return text;
+	text = text_make(c, d, &s, &timed);
+	c->momentary |= timed;
+	if (kept && !timed)
+		kept_put(kept, call_key(c), str_of(s.name), s.source, text);
+	return text;
+}
+
 static void cluster_links(struct call *c, const struct doc *d)
 {
-	struct cluster cluster = cluster_of(c->arena, d);
 	outage_link(c, d);
 	sample_link(c, d);
 	for (size_t i = 0; i < cluster_part_count; i++)
 		if (cluster_parts[i]->links)
 			cluster_parts[i]->links(c, d);
-	if (!c->op->writes && !cluster_is(&cluster, "IDLE"))
-		cluster_progress_header(c, &cluster);
+	if (c->op->writes || str_is(document_text(c->arena, d->body, STR("stateName")), "IDLE"))
+		return;
+	struct cluster cluster = cluster_of(c->arena, d);
+	cluster_progress_header(c, &cluster);
 }
 
 /* The job takes it away; the document stays until then. */
@@ -168,6 +217,7 @@ void cluster_progress_header(struct call *c, const struct cluster *cluster)
 {
 	struct job job;
 	struct str why = json_field(cluster->plan, "why");
+	c->momentary = true; /* the engine knows whether a disk is full */
 	/* While it is tried again, what went wrong is what somebody wants to know. */
 	if (why.n && cluster_is(cluster, "REPAIRING"))
 		cluster_progress_say(c, "failed", why);
