@@ -2,7 +2,7 @@
 does meanwhile. Both have a store of their own with the same documents; where the answers' sizes differ the row says so."""
 import pathlib
 
-from figures import BASE, CLUSTER, LIST, Pair, thousands, times
+from figures import BASE, LIST, Pair, clusters_make, thousands, times
 from servers import Steward
 from tools import h2load, load, wrk
 
@@ -27,18 +27,15 @@ def row(what, result, sizes):
 		times(result['ratio']), thousands(m['now']), thousands(m['before']), c['now'], c['before'], size), 'within noise')
 
 
-def cluster_make(server):
-	server.api('POST', '/groups/%s/clusters' % server.bootstrap['groupId'], json=CLUSTER)
-
-
 def figure_against(bench, pair):
 	Other.program = str(pathlib.Path(bench.against))
 	servers = {'now': pair.steward, 'before': OtherPair(bench.workshop, pair.files_max).steward}
 	for server in servers.values():
-		cluster_make(server)
+		clusters_make(server)
 	group = lambda s: BASE + '/groups/' + s.bootstrap['groupId']
 	reads = [('GET of one project', group, wrk), ('GET of one project, HTTP/2', group, h2load),
-		 ('GET of one cluster', lambda s: group(s) + '/clusters/bench', wrk),
+		 ('GET of one cluster', lambda s: group(s) + '/clusters/bench-000', wrk),
+		 ('list of 100 clusters', lambda s: group(s) + '/clusters' + LIST, wrk),
 		 ('list of 100 projects', lambda s: '%s/orgs/%s/groups%s' % (BASE, s.bootstrap['orgId'], LIST), wrk)]
 	results, rows = {}, []
 	for what, path, client in reads:

@@ -3,7 +3,7 @@
   script/bench [--quick] [--nodes] [--only NAME[,NAME...]] [--against REV]
 
   --quick       one round of 2 s instead of three of 5 s, and 100,000 projects instead of a million
-  --only NAME   these figures only: project, h2, digest, dialect, list, handshakes, memory, start, creates, pages,
+  --only NAME   these figures only: project, h2, cluster, digest, dialect, list, handshakes, memory, start, creates, pages,
                 identity, clusters, many (real databases: needs PostgreSQL), disturbance (2,000 hostile connections);
                 and, only when asked for, backups: snapshots, restores and the log of real databases beside
                 PostgreSQL's own programs and pgBackRest (about six minutes and 6 GB below /var/tmp; its parts are
