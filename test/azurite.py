@@ -34,13 +34,16 @@ def node():
 	return str(beside or shutil.which('node') or '')
 
 
+def program():
+	"""None where it is not installed."""
+	found = INSTALLED / 'node_modules' / 'azurite' / 'dist' / 'src' / 'blob' / 'main.js'
+	return found if found.exists() and node() else None
+
+
 def start(folder, tls):
-	"""The process, and its port; None where it is not installed."""
-	program = INSTALLED / 'node_modules' / 'azurite' / 'dist' / 'src' / 'blob' / 'main.js'
-	if not program.exists() or not node():
-		return None, None
+	"""The process, and its port."""
 	options = ['--cert', tls / 'ca.crt', '--key', tls / 'ca.key', '--oauth', 'basic'] if tls else []
-	process = subprocess.Popen([node(), program, '--blobHost', '127.0.0.1', '--blobPort', '0', '--inMemoryPersistence',
+	process = subprocess.Popen([node(), program(), '--blobHost', '127.0.0.1', '--blobPort', '0', '--inMemoryPersistence',
 				    *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd=folder,
 				   preexec_fn=lambda: ctypes.CDLL(None).prctl(1, 9),  # it ends with this process
 				   env={'PATH': os.environ['PATH'], 'HOME': folder, 'AZURITE_ACCOUNTS': '%s:%s' % (ACCOUNT, KEY)})
@@ -150,19 +153,21 @@ class Handler(s3_server.Handler):
 
 def main():
 	args = s3_server.arguments()
-	folder = tempfile.mkdtemp(prefix='steward-azurite-')
-	process, port = start(folder, args.tls)
-	if not process:
+	if not program():
 		print('none', flush=True)
 		sys.stdin.read()
 		return
+	s3_server.end_by_signal()
+	folder, process = tempfile.mkdtemp(prefix='steward-azurite-'), None
 	try:
+		process, port = start(folder, args.tls)
 		store = Store(port, args.tls)
 		store.command(['container', 'bucket'])
 		s3_server.serve(Handler, store, args.tls)
 	finally:
-		process.kill()
-		process.wait()
+		if process:
+			process.kill()
+			process.wait()
 		shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -23,6 +23,7 @@ import hmac
 import http.server
 import pathlib
 import re
+import signal
 import ssl
 import subprocess
 import sys
@@ -424,6 +425,11 @@ def arguments():
 	if args.tls:
 		certificate(args.tls)
 	return args
+
+
+def end_by_signal():
+	"""A program that has made something which it must remove ends by SIGTERM as it does at the end of its input."""
+	signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def serve(handler, store, tls=None):

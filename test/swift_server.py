@@ -133,9 +133,10 @@ class Store(s3_server.Store):
 
 def main():
 	s3_server.arguments()
-	folder = pathlib.Path(tempfile.mkdtemp(prefix='steward-swift-'))
-	processes, port = start(folder)
+	s3_server.end_by_signal()
+	folder, processes = pathlib.Path(tempfile.mkdtemp(prefix='steward-swift-')), []
 	try:
+		processes, port = start(folder)
 		store = Store(port)
 		made = ask(store, 'PUT')
 		if made[0] != 200:

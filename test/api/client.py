@@ -2,13 +2,14 @@
 
 Two ways of talking: Api (requests, one call at a time, what a user's tool would do) and Wire (a socket with pipelined
 HTTP/1.1, for the sweeps over all operations, where requests would cost more than the server)."""
-import atexit, base64, calendar, contextlib, functools, json, os, pathlib, pty, re, select, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, time, uuid
+import atexit, base64, calendar, contextlib, functools, json, os, pathlib, pty, re, select, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time, uuid
 from urllib.parse import unquote, urlsplit
 
 import database, dialect, direct, redis_server
 import psycopg2, requests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHORT = database.SHORT
 BUILD = pathlib.Path(os.environ.get('STEWARD_BUILD', ROOT / 'build'))
 EXCHANGES = BUILD / 'exchanges.jsonl'
 OLDER = BUILD / 'older-versions.jsonl'  # in forms that only an older version has; the reference knows the newest alone
@@ -34,19 +35,57 @@ elsewhere = set()  # where databases lie whose data directory was no place for t
 folders = []  # what they wrote; kept after the run where STEWARD_KEEP is set
 
 
+def interrupted(number, _):
+	"""The tests end as if by hand: fixtures are torn down, and clean_up() runs. Once, since that must not be interrupted itself."""
+	for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+		signal.signal(s, signal.SIG_IGN)
+	raise KeyboardInterrupt
+
+
+# By itself Python dies of SIGTERM without a word, and does not hear SIGINT where a shell has put it into the background.
+if threading.current_thread() is threading.main_thread():
+	for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+		signal.signal(_number, interrupted)
+
+
+def working_in(directory):
+	"""Processes that work below a directory: servers and all that they forked."""
+	found = []
+	for p in pathlib.Path('/proc').glob('[0-9]*'):
+		try:
+			if os.readlink(p / 'cwd').startswith(str(directory) + '/') and (p / 'stat').read_text().rsplit(')', 1)[1][1] != 'Z':
+				found.append(int(p.name))
+		except OSError:
+			continue
+	return found
+
+
+def processes_end(directory):
+	"""Ends what works there. SIGQUIT first: a database server that dies of SIGKILL leaves its shared memory on the machine. Those that
+	are stopped hear SIGKILL alone."""
+	for number, seconds in ((signal.SIGQUIT, 5), (signal.SIGKILL, 20)):
+		end = time.monotonic() + seconds
+		for pid in working_in(directory):
+			with contextlib.suppress(OSError):
+				os.kill(pid, number)
+		while working_in(directory) and time.monotonic() < end:
+			time.sleep(0.02)
+
+
 def databases_end(engine):
 	"""Real databases outlive their service, and may lie elsewhere: what a failed test has left of them is ended."""
 	if not engine.exists():
 		return
 	real = str(engine.resolve())
-	for p in pathlib.Path('/proc').glob('[0-9]*'):
-		try:
-			if os.readlink(p / 'cwd').startswith(real + '/'):
-				os.kill(int(p.name), signal.SIGKILL)
-		except OSError:
-			continue
+	processes_end(real)
 	if engine.is_symlink():
 		shutil.rmtree(real, ignore_errors=True)
+
+
+def elsewhere_note(data_dir):
+	engine = pathlib.Path(data_dir) / 'engine'
+	if engine.is_symlink():
+		elsewhere.add(engine.resolve())
 
 
 @atexit.register
@@ -154,6 +193,8 @@ def cli(*args, check=True, timeout=180, env=None, cwd=None):
 		env = {'STEWARD_STORE': stores[data[0]], **(env or {})}
 	done = subprocess.run([binary(), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
 			      timeout=timeout, env=environment(env), cwd=cwd)
+	if data and args[0] == 'serve':  # it may have prepared databases before it ended
+		elsewhere_note(data[0])
 	assert not SANITIZER.search(done.stderr), done.stderr
 	if check:
 		assert done.returncode == 0, 'steward %s: exit %d\n%s%s' % (' '.join(map(str, args)), done.returncode,
@@ -174,13 +215,18 @@ def database_processes(folder):
 	return out
 
 
-def end_databases(folder):
-	"""What a test that failed has left: databases go on when the service ends."""
-	for pid in database_processes(folder):
-		try:
-			os.kill(pid, signal.SIGQUIT)
-		except ProcessLookupError:
-			pass
+def folder_end(folder):
+	"""Removes a folder with data directories, after it has ended the services there, and then what a test that failed has left of their
+	databases: those go on when the service ends, and are started again while it does not."""
+	there = [s for s in running if str(s.data_dir).startswith(str(folder) + '/')]
+	try:
+		for s in there:
+			s.stop()
+	finally:
+		for s in there:
+			s.kill()
+		processes_end(folder)
+		shutil.rmtree(folder, ignore_errors=True)
 
 
 class Commands:
@@ -493,8 +539,7 @@ class Server:
 			if ready:
 				break
 			if self.process.poll() is not None:
-				self.ended = True
-				running.remove(self)
+				self._over()
 				raise AssertionError('steward serve ended with %d\n%s%s' % (self.process.returncode,
 						self.stdout,
 											    self.stderr))
@@ -613,9 +658,7 @@ class Server:
 
 	def _over(self):
 		self.ended = True
-		engine = self.data_dir / 'engine'
-		if engine.is_symlink():
-			elsewhere.add(engine.resolve())
+		elsewhere_note(self.data_dir)
 		if self in running:
 			running.remove(self)
 

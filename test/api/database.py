@@ -9,6 +9,11 @@ running = []
 # Values as the server writes them.
 WRITTEN = new_type(tuple(string_types), 'WRITTEN', lambda value, _: value)
 held = collections.deque(maxlen=200)  # the names of the ports that were given away last
+# Where databases lie: names of sockets are short, and the databases' system users pass through. script/test has a directory of its own
+# for what its tests leave there, unless all of /var/tmp is theirs.
+SHORT = os.path.join(os.environ.get('STEWARD_TEST_RUN', '/nonexistent'), 'var')
+if not os.path.isdir(SHORT):
+	SHORT = '/var/tmp'
 template = None  # of a data directory: initdb takes longer than a copy of what it makes
 
 
@@ -45,7 +50,7 @@ def free_port(address='127.0.0.1'):
 
 
 def own_folder():
-	made = pathlib.Path(tempfile.mkdtemp(prefix='sw-pg-', dir='/var/tmp'))
+	made = pathlib.Path(tempfile.mkdtemp(prefix='sw-pg-', dir=SHORT))
 	os.chmod(made, 0o755)
 	if os.getuid() == 0:
 		shutil.chown(made, USER)
@@ -62,6 +67,7 @@ class Database:
 		self.data = self.dir / 'data'
 		self.host, self.port = host, free_port()
 		self.process = None
+		running.append(self)
 		# Plans that are kept: to plan a statement anew takes longer than to run it on so few rows. And nobody looks through hundreds
 		# of databases all the time for what to vacuum.
 		self.settings = {'listen_addresses': host, 'port': self.port, 'unix_socket_directories': self.dir,
@@ -70,7 +76,6 @@ class Database:
 		self.make()
 		with open(self.data / 'pg_hba.conf', 'a') as f:
 			f.write('host all all 0.0.0.0/0 trust\n')
-		running.append(self)
 		self.start()
 		self.sql('CREATE DATABASE steward', database='postgres')
 

@@ -1,5 +1,5 @@
 """Certificates, and an LDAP directory of the test's own: slapd with its own folder and port, on loopback."""
-import os, pathlib, random, shutil, socket, subprocess, tempfile, time
+import atexit, os, pathlib, random, shutil, socket, subprocess, tempfile, time
 
 import database
 
@@ -39,7 +39,14 @@ class Authority:
 		return cert, key
 
 
+running = []
 ALLOWED = ['--inner-networks', '127.71.0.0/16']  # what a service needs that shall reach them
+
+
+@atexit.register
+def clean_up():
+	for d in list(running):
+		d.stop()
 
 
 def loopback():
@@ -54,7 +61,8 @@ class Directory:
 
 	def __init__(self, with_389=False):
 		self.address = address = loopback()
-		self.folder = pathlib.Path(tempfile.mkdtemp(prefix='steward-slapd-'))
+		self.folder, self.process = pathlib.Path(tempfile.mkdtemp(prefix='steward-slapd-')), None
+		running.append(self)
 		self.ca = Authority(self.folder / 'tls')
 		cert, key = self.ca.issue('slapd', '/CN=directory', 'subjectAltName=IP:%s' % address)
 		self.port = database.free_port(address)
@@ -93,6 +101,9 @@ class Directory:
 			'caCertificate': self.ca.pem, **more}
 
 	def stop(self):
-		self.process.terminate()
-		self.process.wait(60)
+		if self in running:
+			running.remove(self)
+		if self.process:
+			self.process.terminate()
+			self.process.wait(60)
 		shutil.rmtree(self.folder, ignore_errors=True)

@@ -67,13 +67,12 @@ class World:
 
 @pytest.fixture
 def world(start_server):
-	folder = tempfile.mkdtemp(prefix='sw-', dir='/var/tmp')
+	folder = tempfile.mkdtemp(prefix='sw-', dir=client.SHORT)
 	os.chmod(folder, 0o711)
 	try:
 		yield World(start_server('--engine', 'postgres', data_dir=folder + '/d', clock='real'))
 	finally:
-		client.end_databases(folder)
-		shutil.rmtree(folder, ignore_errors=True)
+		client.folder_end(folder)
 
 
 def now():

@@ -1,7 +1,7 @@
 """Database users, custom roles and the access list on real databases: who gets in, from where, and what they may do there.
 
 Skipped only where PostgreSQL is not installed."""
-import contextlib, datetime, os, pathlib, shutil, signal, socket, ssl, struct, subprocess, tempfile, threading
+import contextlib, datetime, os, pathlib, shutil, socket, ssl, struct, subprocess, tempfile, threading
 from urllib.parse import quote
 
 import psycopg2, pytest
@@ -19,7 +19,7 @@ class Real:
 	"""A service with real databases, a project and a cluster that listens on this machine only."""
 
 	def __init__(self):
-		self.dir = tempfile.mkdtemp(prefix='sw-', dir='/var/tmp')
+		self.dir = tempfile.mkdtemp(prefix='sw-', dir=client.SHORT)
 		os.chmod(self.dir, 0o755)
 		self.server = client.Server('--engine', 'postgres', *ALLOWED, data_dir=self.dir + '/d', clock='real')
 		self.group = self.server.group
@@ -38,8 +38,7 @@ class Real:
 			assert not left, 'still running: %s' % left
 		finally:
 			s.kill()
-			stop_strays(self.dir)
-			shutil.rmtree(self.dir, ignore_errors=True)
+			client.folder_end(self.dir)
 
 	def path(self, what):
 		return '/groups/%s/%s' % (self.group, what)
@@ -122,13 +121,6 @@ def cwd_of(link):
 		return os.readlink(link)
 	except OSError:
 		return ''
-
-
-def stop_strays(folder):
-	"""Only after a failure: servers whose data lies in this test's own folder."""
-	for link in pathlib.Path('/proc').glob('[0-9]*/cwd'):
-		if cwd_of(link).startswith(folder + '/'):
-			os.kill(int(link.parent.name), signal.SIGKILL)
 
 
 def on(role, database='shop', collection=None):

@@ -235,7 +235,7 @@ def postgres_is_here():
 
 @pytest.mark.skipif(not postgres_is_here(), reason='PostgreSQL is not installed')
 def test_on_real_databases(start_server):
-	folder = tempfile.mkdtemp(prefix='sw-', dir='/var/tmp')
+	folder = tempfile.mkdtemp(prefix='sw-', dir=client.SHORT)
 	os.chmod(folder, 0o711)
 	try:
 		server = start_server('--engine', 'postgres', data_dir=folder + '/d', clock='real')
@@ -266,5 +266,4 @@ def test_on_real_databases(start_server):
 			time.sleep(0.1)
 		assert client.database_processes(folder) == {}
 	finally:
-		client.end_databases(folder)
-		shutil.rmtree(folder, ignore_errors=True)
+		client.folder_end(folder)

@@ -294,7 +294,7 @@ def can_replace_programs():
 @pytest.mark.skipif(not can_replace_programs(), reason='needs PostgreSQL, root and a mount namespace')
 def test_real_nodes_get_the_new_program(start_server, monkeypatch):
 	"""The package is upgraded under running nodes: in a mount namespace of the server's own, where the programs are a copy."""
-	folder = tempfile.mkdtemp(prefix='sw-', dir='/var/tmp')
+	folder = tempfile.mkdtemp(prefix='sw-', dir=client.SHORT)
 	os.chmod(folder, 0o711)
 	copy, wrapper = folder + '/pg', pathlib.Path(folder, 'steward')
 	shutil.copytree(POSTGRES, copy, symlinks=True)
@@ -329,5 +329,4 @@ def test_real_nodes_get_the_new_program(start_server, monkeypatch):
 		until(lambda: server.get('/groups/%s/clusters/%s' % (group, name)).status_code == 404, 180)
 		assert client.database_processes(folder) == {}
 	finally:
-		client.end_databases(folder)
-		shutil.rmtree(folder, ignore_errors=True)
+		client.folder_end(folder)

@@ -183,11 +183,11 @@ def test_files_are_private(server):
 
 @contextlib.contextmanager
 def first_start_on_terminal(folder, *args):
-	"""What a first start shows on a terminal."""
+	"""What a first start shows on a terminal. Of the engines the one that prepares no databases, which would lie elsewhere and stay."""
 	master, slave = pty.openpty()
 	with open(folder / 'log', 'w') as log:
-		process = subprocess.Popen([os.path.abspath(client.binary()), 'serve', '--data', folder / 'data', '--listen', '127.0.0.1:0', *args],
-					   stdout=slave, stderr=log, env=client.environment(), stdin=subprocess.DEVNULL, cwd=folder)
+		process = subprocess.Popen([os.path.abspath(client.binary()), 'serve', '--data', folder / 'data', '--listen', '127.0.0.1:0', '--engine',
+					    'simulated', *args], stdout=slave, stderr=log, env=client.environment(), stdin=subprocess.DEVNULL, cwd=folder)
 	os.close(slave)
 	seen = b''
 	try:
@@ -441,7 +441,7 @@ def test_data_in_use(start_server):
 @pytest.mark.skipif(os.getuid() != 0, reason='needs two users')
 def test_the_directory_of_another_user():
 	"""One start as root made a user's directory unusable for that user."""
-	with tempfile.TemporaryDirectory(prefix='sw-owner-', dir='/var/tmp') as root:
+	with tempfile.TemporaryDirectory(prefix='sw-owner-', dir=client.SHORT) as root:
 		os.chmod(root, 0o755)
 		data = pathlib.Path(root) / 'd'
 		data.mkdir(mode=0o700)

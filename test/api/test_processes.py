@@ -143,7 +143,7 @@ needs_postgres = pytest.mark.skipif(not os.path.isdir('/usr/lib/postgresql') or 
 @pytest.fixture(scope='module')
 def postgres():
 	import client, conftest
-	folder = tempfile.mkdtemp(prefix='sw-', dir='/var/tmp')
+	folder = tempfile.mkdtemp(prefix='sw-', dir=client.SHORT)
 	os.chmod(folder, 0o711)
 	s = client.Server('--engine', 'postgres', data_dir=folder + '/d', clock='real')
 	try:
@@ -153,8 +153,7 @@ def postgres():
 		until(lambda: ok(s.get(path(s.group)))['totalCount'] == 0, 180)
 		conftest.end(s)
 	finally:
-		s.kill()
-		shutil.rmtree(folder, ignore_errors=True)
+		client.folder_end(folder)
 
 
 def started(s, *args, **more):

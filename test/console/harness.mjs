@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict';
 import {execFileSync, spawn} from 'node:child_process';
 import {createHmac} from 'node:crypto';
-import {existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync} from 'node:fs';
 import {request as httpsRequest} from 'node:https';
 import {createServer} from 'node:net';
 import {tmpdir} from 'node:os';
@@ -56,14 +56,35 @@ function binary() {
 	return path.resolve(named);
 }
 
-/* The database servers that a service of this folder has left: they outlive it. */
-function endDatabases(folder) {
-	for (const pid of execFileSync('ls', ['/proc'], {encoding: 'utf8'}).split('\n').filter(n => /^\d+$/.test(n)))
+/* Processes whose working directory is below a folder: database servers, and all that they have started. */
+function workingIn(folder) {
+	return readdirSync('/proc').filter(n => /^\d+$/.test(n)).map(Number).filter(pid => {
 		try {
-			const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-			if (words[0].endsWith('/postgres') && words.some(w => w.startsWith(folder)))
-				process.kill(Number(pid), 'SIGQUIT');
+			return readlinkSync(`/proc/${pid}/cwd`).startsWith(`${folder}/`);
+		} catch {
+			return false; // it has ended, or is a zombie
+		}
+	});
+}
+
+/* The database servers that a service has left, which outlive it, and their directory, which lies elsewhere: that of the service is closed to
+ * their system user, so its entry `engine` is a link. */
+async function endDatabases(data) {
+	const engine = path.join(data, 'engine');
+	if (!existsSync(engine))
+		return;
+	const real = realpathSync(engine);
+	const tell = signal => workingIn(real).forEach(pid => {
+		try {
+			process.kill(pid, signal);
 		} catch { /* it has ended */ }
+	});
+	tell('SIGQUIT'); // by which they take their shared memory along
+	const late = setTimeout(tell, LONG / 4, 'SIGKILL');
+	await until('the end of the databases', () => !workingIn(real).length);
+	clearTimeout(late);
+	if (!process.env.STEWARD_KEEP)
+		rmSync(real, {recursive: true, force: true, maxRetries: 20, retryDelay: 100});
 }
 
 class Server {
@@ -175,7 +196,7 @@ class Server {
 			await this.exit;
 			clearTimeout(timer);
 		}
-		endDatabases(this.folder);
+		await endDatabases(this.data);
 		if (!process.env.STEWARD_KEEP)
 			rmSync(this.folder, {recursive: true, force: true, maxRetries: 20, retryDelay: 100});
 	}

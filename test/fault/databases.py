@@ -1,13 +1,13 @@
 """A service with real databases, looked at from outside: its files, its processes, and connections as clients make them.
 
-Every site has a short directory of its own below /var/tmp, which the databases' system user can reach. What a site has
+Every site has a short directory of its own, which the databases' system user can reach. What a site has
 started is found by where it works, so that a site ends what is its own and nothing else."""
-import json, os, pathlib, shutil, signal, subprocess, tempfile
+import json, os, pathlib, shutil, subprocess, tempfile
 
 import psycopg2
 
 import client, reflinks
-from client import ok, until
+from client import ok, until, working_in
 
 USER, PASSWORD = 'app', 'correct horse 4 battery'
 spare = []  # the directory of prepared databases that a site has left
@@ -27,18 +27,6 @@ def shape(nodes=3, size='M10', shards=1):
 		'replicationSpecs': [{'regionConfigs': [region(nodes, size)]} for _ in range(shards)]}
 
 
-def working_in(directory):
-	"""Processes that work below a directory: servers and all that they forked."""
-	found = []
-	for p in pathlib.Path('/proc').glob('[0-9]*'):
-		try:
-			if os.readlink(p / 'cwd').startswith(str(directory) + '/') and (p / 'stat').read_text().split(')')[1][1] != 'Z':
-				found.append(int(p.name))
-		except OSError:
-			continue
-	return found
-
-
 def listening():
 	"""Addresses of this host on which somebody listens, as "a.b.c.d:port"."""
 	found = set()
@@ -54,7 +42,7 @@ class Site:
 	"""With a virtual clock, time passes while something is waited for: nobody sits out the pauses between attempts."""
 
 	def __init__(self, *args, clock=None):
-		self.root = pathlib.Path(tempfile.mkdtemp(prefix='swe-', dir='/var/tmp'))
+		self.root = pathlib.Path(tempfile.mkdtemp(prefix='swe-', dir=client.SHORT))
 		os.chmod(self.root, 0o711)
 		self.data, self.args, self.places, self.mounted = self.root / 'd', args, set(), None
 		self.server, self.clock = None, clock
@@ -105,7 +93,7 @@ class Site:
 	def pool_out(self):
 		pool = self.data / 'engine' / 'pool'
 		if not spare and not self.mounted and self.server and self.server.ended and not self.server.killed and pool.is_dir():
-			kept = pathlib.Path(tempfile.mkdtemp(prefix='swp-', dir='/var/tmp'))
+			kept = pathlib.Path(tempfile.mkdtemp(prefix='swp-', dir=client.SHORT))
 			client.folders.append(kept)
 			spare.append(kept / 'pool')
 			os.rename(pool, spare[0])
@@ -152,13 +140,8 @@ class Site:
 		self.pool_out()
 		if self.server:
 			self.server.kill()
-		for p in working_in(self.root):
-			try:
-				os.kill(p, signal.SIGKILL)
-			except ProcessLookupError:
-				pass
+		client.processes_end(self.root)
 		if self.mounted:
-			until(lambda: not working_in(self.root))
 			reflinks.unmount(self.mounted)
 		shutil.rmtree(self.root, ignore_errors=True)
 

@@ -4,6 +4,8 @@ import atexit, os, pathlib, shutil, subprocess
 
 import pytest
 
+import client
+
 made = []
 
 
@@ -48,8 +50,9 @@ class Network:
 				break
 		else:
 			pytest.skip('bridges are not permitted here')
+		ip('link', 'set', self.bridge, 'alias', os.environ.get('STEWARD_TEST_RUN', 'steward-test'))  # whose it is
 		self.service, self.proxy = self.net + '1', self.net + '2'
-		self.folder = pathlib.Path('/var/tmp', self.bridge)
+		self.folder = pathlib.Path(client.SHORT, self.bridge)
 
 	def build(self, count):
 		self.folder.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ ELSEWHERE = pathlib.Path('/var/lib/steward')
 
 @pytest.fixture
 def place():
-	d = pathlib.Path(tempfile.mkdtemp(prefix='swe-', dir='/var/tmp'))
+	d = pathlib.Path(tempfile.mkdtemp(prefix='swe-', dir=client.SHORT))
 	os.chmod(d, 0o711)
 	yield d
 	shutil.rmtree(d, ignore_errors=True)

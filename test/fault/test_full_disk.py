@@ -148,9 +148,9 @@ def test_the_disk_of_a_shared_store(start, disk, tmp_path):
 	"""A tablespace without room: PostgreSQL's own log has some, so that it says 53100 and goes on."""
 	db = database.Database()
 	folder = db.dir / 'small'
+	folder.mkdir()
+	small = disk(folder, 48)
 	try:
-		folder.mkdir()
-		small = disk(folder, 48)
 		(folder / 'space').mkdir()
 		shutil.chown(folder, database.USER)
 		shutil.chown(folder / 'space', database.USER)
@@ -169,8 +169,9 @@ def test_the_disk_of_a_shared_store(start, disk, tmp_path):
 		reads_go_on(s, kept)
 		s.stop()
 	finally:
+		db.stop()  # what is mounted below its folder goes before that
+		small.close()
 		db.close()
-
 
 
 @pytest.mark.skipif('asan' in client.binary() or 'tsan' in client.binary(), reason='a preloaded library before the sanitizer')

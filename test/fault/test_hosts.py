@@ -23,7 +23,7 @@ class Hosts(Nodes):
 	"""Host i is named h<i>, labeled with a region of its own, and has the cluster c<i>."""
 
 	store_address = seen_as = '127.0.0.1'  # of PostgreSQL and Redis; and of the tests, as hosts see them
-	folder = '/var/tmp'
+	folder = client.SHORT
 
 	def __init__(self, count=3, **kw):
 		super().__init__(count, **kw)

@@ -248,7 +248,7 @@ class Standby(database.Database):
 
 	def __init__(self, primary):
 		self.bin, self.host, self.port, self.process = primary.bin, primary.host, database.free_port(), None
-		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='sw-pg-', dir='/var/tmp'))
+		self.dir = pathlib.Path(tempfile.mkdtemp(prefix='sw-pg-', dir=client.SHORT))
 		self.data = self.dir / 'data'
 		self.settings = {**primary.settings, 'port': self.port, 'unix_socket_directories': self.dir,
 				 'synchronous_standby_names': ''}
