@@ -323,6 +323,37 @@ static void test_wrapped(struct service *s, const struct data_keys *keys)
 	free(before);
 }
 
+/* Each project has a key of its own, without a key service too, and that of one does not open as that of another. */
+static void test_projects(void)
+{
+	static const char *const groups[] = {GROUP, "6740a1b2c3d4e5f601234568"};
+	unsigned char service[REPO_KEY_BYTES];
+	char path[96], bound[64], *plain[2] = {NULL, NULL}, *none = NULL;
+	size_t n = 0, plain_n[2] = {0, 0}, none_n = 0;
+	struct repositories *all = keyed_open(NULL);
+	memset(service, 7, sizeof service);
+	for (int i = 0; i < 2; i++) {
+		struct repository *r = NULL;
+		CHECK(repository_get(all, "US_EAST_1", groups[i], &r) == 0);
+		repository_put(r);
+		snprintf(path, sizeof path, "store/US_EAST_1/%s/key", groups[i]);
+		snprintf(bound, sizeof bound, "%s/key", groups[i]);
+		unsigned char *bytes = file_bytes(below(path), &n);
+		CHECK(bytes);
+		CHECK(sealed_open(&(struct repo_key){.data = service}, SEALED_KEY, bound, bytes, n, REPO_KEY_BYTES,
+		                  &plain[i], &plain_n[i]) == 0);
+		snprintf(bound, sizeof bound, "%s/key", groups[1 - i]);
+		CHECK(sealed_open(&(struct repo_key){.data = service}, SEALED_KEY, bound, bytes, n, REPO_KEY_BYTES,
+		                  &none, &none_n) < 0);
+		free(bytes);
+	}
+	CHECK(plain_n[0] == REPO_KEY_BYTES && plain_n[1] == REPO_KEY_BYTES);
+	CHECK(plain[0] && plain[1] && memcmp(plain[0], plain[1], REPO_KEY_BYTES) != 0);
+	free(plain[0]);
+	free(plain[1]);
+	repositories_close(all);
+}
+
 int main(void)
 {
 	struct service s = {.wrapped = "{}"};
@@ -338,6 +369,7 @@ int main(void)
 	test_sweep(&s, &keys);
 	test_copy(&s, &keys);
 	test_wrapped(&s, &keys);
+	test_projects();
 	tree_remove(root);
 	return CHECK_DONE();
 }
