@@ -32,11 +32,14 @@ stores = {}  # data directory -> URL
 running = []  # every server that was started and not yet ended
 shown = []    # those whose log a failing test should show
 elsewhere = set()  # where databases lie whose data directory was no place for them
+stopping = False  # the tests were interrupted: what a fixture finds is what they had not come to
 folders = []  # what they wrote; kept after the run where STEWARD_KEEP is set
 
 
 def interrupted(number, _):
 	"""The tests end as if by hand: fixtures are torn down, and clean_up() runs. Once, since that must not be interrupted itself."""
+	global stopping
+	stopping = True
 	for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
 		signal.signal(s, signal.SIG_IGN)
 	raise KeyboardInterrupt
