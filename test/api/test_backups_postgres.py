@@ -43,6 +43,10 @@ class World:
 		assert done.returncode == 0, done.stderr
 		return done.stdout.strip()
 
+	def delete(self, name):
+		"""Its test is over. Nobody waits for the end."""
+		assert self.server.delete(self.cluster(name)).status_code == 202
+
 	def take(self, name):
 		r = self.server.post(self.backup(name, '/snapshots'), json={})
 		if r.status_code == 501:
@@ -65,14 +69,22 @@ class World:
 		self.idle(target or name)
 
 
-@pytest.fixture
-def world(start_server):
+@pytest.fixture(scope='module')
+def world():
+	"""One service for all: to start one and to prepare its databases takes as long as a test."""
+	import conftest
 	folder = tempfile.mkdtemp(prefix='sw-', dir=client.SHORT)
 	os.chmod(folder, 0o711)
 	try:
-		yield World(start_server('--engine', 'postgres', data_dir=folder + '/d', clock='real'))
+		made = World(start(folder + '/d'))
+		yield made
+		conftest.end(made.server)
 	finally:
 		client.folder_end(folder)
+
+
+def start(data):
+	return client.Server('--engine', 'postgres', data_dir=data, clock='real')
 
 
 def now():
@@ -107,12 +119,13 @@ def test_snapshots_moments_and_downloads(world):
 	assert answer.status_code == 200
 	with tarfile.open(fileobj=io.BytesIO(answer.content)) as tar:
 		assert {'PG_VERSION', 'backup_label', 'backup_manifest'} <= {n.lstrip('./') for n in tar.getnames()}
+	world.delete(name)
 
 
-def test_drill_and_stop(world, start_server):
+def test_drill_and_stop(world):
 	"""A snapshot is proven by a server of its own; and a service that stops does not wait for one that is being taken."""
 	name = world.create()
-	world.sql(name, "create table t (i int primary key, x text); insert into t select i, repeat(md5(i::text), 20) from generate_series(1, 300000) i")
+	world.sql(name, 'create table t (i int primary key, x text)')
 	first = world.take(name)
 	store = ['--store', client.store_of(world.server.data_dir)] if client.REMOTE else []
 	asked = client.cli('repository', 'prove', '--data', world.server.data_dir, *store, name)
@@ -124,14 +137,16 @@ def test_drill_and_stop(world, start_server):
 	until(lambda: not os.listdir(str(world.server.data_dir) + '/engine/throwaway'), SECONDS)
 	where = world.backup(name, '/snapshots/' + second)
 	until(lambda: ok(world.server.get(where))['status'] == 'completed', SECONDS, 'it', 0.5)
-	world.sql(name, 'update t set x = x || i')
+	world.sql(name, 'insert into t select i, repeat(md5(i::text), 20) from generate_series(1, 300000) i')  # so that the next takes a while
 	third = ok(world.server.post(world.backup(name, '/snapshots'), json={}))['id']
 	where = world.backup(name, '/snapshots/' + third)
 	until(lambda: ok(world.server.get(where))['status'] != 'queued', SECONDS, 'it', 0.01)
 	world.server.stop(60)
 	assert not [line for line in world.server.stderr.split('\n') if 'job backup_snapshot' in line and 'attempt' in line]
-	world.server = start_server('--engine', 'postgres', data_dir=world.server.data_dir, clock='real')
+	client.shown.remove(world.server)
+	world.server = start(world.server.data_dir)
 	until(lambda: ok(world.server.get(where))['status'] == 'completed', SECONDS, 'it', 0.5)
+	world.delete(name)
 
 
 def test_what_a_deleted_cluster_had(world):
@@ -143,6 +158,7 @@ def test_what_a_deleted_cluster_had(world):
 	other = world.create()
 	world.restore(name, target=other, deliveryType='automated', snapshotId=doc['id'])
 	assert world.sql(other, 'select i from t') == '42'
+	world.delete(other)
 
 
 def test_shards(world):

@@ -208,9 +208,11 @@ def test_endless_pages(peer, run):
 	peer.answer = lambda request: whole({'results': [{'id': 'x', 'name': 'same'}] * 500, 'links': links})
 	for args in (('projects', 'list', '--all'), ('clusters', 'list')):
 		told(run(*args, most=60), NOT_DONE, 'the same page')
+	# By its bytes, and by its parts, of which there is room for many in a few.
 	count = iter(range(10 ** 9))
-	peer.answer = lambda request: whole({'results': [{'id': str(next(count)), 'x': 'y' * 4000} for _ in range(500)], 'totalCount': 10 ** 15})
-	for args in (('projects', 'list', '--all'), ('clusters', 'list')):
+	for args, item in ((('projects', 'list', '--all'), {'x': ['y' * 100000] * 100}), (('clusters', 'list'), {'x': [True] * 400000})):
+		text = json.dumps({'results': [{'id': '%s', **item}], 'totalCount': 10 ** 15})
+		peer.answer = lambda request: whole((text % next(count)).encode())
 		done = run(*args, most=100, megabytes=1500)
 		told(done, NOT_DONE, 'more pages')
 		assert not done.stdout

@@ -157,7 +157,7 @@ def test_kill_under_write_load(start_server, tmp_path):
 		writers = [w.go(server) for w in writers]
 		if n % 5:  # else perhaps before anything was written
 			client.until(lambda: sum(w.acknowledged for w in writers) > before + 10 or any(w.fault for w in writers), what='the load', longest=0.02)
-		time.sleep(random.uniform(0, 0.2))
+		time.sleep(random.uniform(0, 0.1))  # a batch takes a few milliseconds
 		server.kill()
 		for w in writers:
 			w.join(60)

@@ -7,7 +7,7 @@ import os, random, re, resource, socket, ssl, statistics, subprocess, sys, time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'api'))
 import client
 
-SECONDS = float(os.environ.get('STEWARD_DISTURBANCE_SECONDS', '0.8'))  # of each measurement
+SECONDS = float(os.environ.get('STEWARD_DISTURBANCE_SECONDS', '0.5'))  # of each measurement: thousands of calls
 ROUNDS = 3
 CONNECTIONS = 400  # at least, of a disturber in a round
 SLACK_P50, SLACK_P99 = 0.001, 0.005

@@ -308,7 +308,7 @@ def test_restores_of_shards(backed):
 	target = s.cluster('target', **shape(1, 'M30', 2)).settled()
 	c.ask('create table ledger(k bigint, n bigint)')
 	c.ask("select steward.shard_table('ledger', 'k')")
-	ledger = Ledger(c, lambda n: 'insert into ledger select %d * 6 + i, %d from generate_series(0, 5) i' % (n, n), width=6)
+	ledger = Ledger(c, lambda n: 'insert into ledger select %d * 6 + i, %d from generate_series(0, 5) i' % (n, n), width=6, pause=0.05)
 	take(c)
 	ledger.goes_on()
 	# From the first point of all sets on that has the table.
