@@ -1,6 +1,9 @@
-/* Connections through a relay. Each has two ends, and a flow from each to the other. A flow has a pipe only while bytes
- * are in it, which is while the other end takes none: an idle connection costs two descriptors and no buffer. An end
- * is read only when the pipe is empty, so that a slow reader slows the writer down. */
+/* Connections through a relay. Each has two ends, and a flow from each to the other. Bytes are received into a buffer
+ * of the thread and sent at once. Two thirds of what a message costs here is the kernel's TCP in that send; splice()
+ * through a pipe costs a little more for the messages of databases, and no less for long results, which come by 8 KB,
+ * and needs four more descriptors. A flow has memory of its own only while the other end does not take what was
+ * received: an idle connection costs two descriptors and no buffer. An end is read only when its flow holds nothing,
+ * so that a slow reader slows the writer down. */
 #include "relay/pass.h"
 
 #include "base/arena.h"
@@ -15,7 +18,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CHUNK ((size_t)64 << 10)
 #define TURNS 16 /* chunks of one flow before others have their turn */
 #define ACCEPTS 64
 #define FULL_US 5000
@@ -28,9 +30,9 @@ struct end {
 };
 
 struct flow {
-	int pipe[2]; /* -1: none */
-	size_t held;
-	bool ended, shut; /* nothing more comes; and the other end was told so */
+	char *kept;        /* what the other end has not taken yet; NULL: nothing */
+	size_t sent, held; /* of it: gone, and still to go */
+	bool ended, shut;  /* nothing more comes; and the other end was told so */
 };
 
 struct pass {
@@ -48,32 +50,6 @@ struct pass {
 static int64_t now_ms(void)
 {
 	return clock_mono_us() / 1000;
-}
-
-/* --- pipes */
-
-static int pipe_take(struct loop *l, struct flow *f)
-{
-	if (l->spare_count) {
-		l->spare_count--;
-		memcpy(f->pipe, l->spare[l->spare_count], sizeof f->pipe);
-		return 0;
-	}
-	return pipe2(f->pipe, O_NONBLOCK | O_CLOEXEC) < 0 ? -errno : 0;
-}
-
-static void pipe_give(struct loop *l, struct flow *f)
-{
-	if (f->pipe[0] < 0)
-		return;
-	if (f->held == 0 && l->spare_count < SPARE_PIPES) {
-		memcpy(l->spare[l->spare_count++], f->pipe, sizeof f->pipe);
-	} else {
-		close(f->pipe[0]);
-		close(f->pipe[1]);
-	}
-	f->pipe[0] = f->pipe[1] = -1;
-	f->held = 0;
 }
 
 /* --- the end of one */
@@ -101,7 +77,7 @@ static void pass_end(struct pass *p)
 	}
 	pthread_mutex_unlock(&l->lock);
 	for (int i = 0; i < 2; i++)
-		pipe_give(l, &p->flows[i]);
+		free(p->flows[i].kept);
 	atomic_fetch_sub(&p->relay->connections, 1);
 	atomic_fetch_sub(&l->count, 1);
 	p->next = l->ended;
@@ -110,62 +86,83 @@ static void pass_end(struct pass *p)
 
 /* --- bytes */
 
-static ssize_t take_in(struct loop *l, struct flow *f, int from)
+/* Sends what it can. -EAGAIN: nothing, now. */
+static ssize_t bytes_send(int to, const char *bytes, size_t size)
 {
-	int r = f->pipe[0] < 0 ? pipe_take(l, f) : 0;
-	if (r < 0)
-		return r;
-	ssize_t n = splice(from, NULL, f->pipe[1], NULL, CHUNK, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-	return n < 0 ? -errno : n;
+	ssize_t n = send(to, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return n < 0 ? -errno : n == 0 ? -EPIPE : n;
 }
 
-/* 1: some of it waits for the other end. */
-static int give_out(struct flow *f, int to)
+/* Receives once and sends it on. What the other end does not take is kept. How much came; 0: nothing more comes. */
+static ssize_t flow_copy(struct loop *l, struct flow *f, int from, int to)
+{
+	ssize_t came = recv(from, l->buffer, sizeof l->buffer, MSG_DONTWAIT);
+	if (came <= 0)
+		return came < 0 ? -errno : 0;
+	ssize_t went = bytes_send(to, l->buffer, (size_t)came);
+	if (went < 0 && went != -EAGAIN && went != -EINTR)
+		return went;
+	went = went < 0 ? 0 : went;
+	if (went == came)
+		return came;
+	f->held = (size_t)(came - went);
+	f->sent = 0;
+	f->kept = must_malloc(f->held);
+	memcpy(f->kept, l->buffer + went, f->held);
+	return came;
+}
+
+/* Sends what was kept. 1: some of it waits for the other end still. */
+static int flow_flush(struct flow *f, int to)
 {
 	while (f->held) {
-		ssize_t n = splice(f->pipe[0], NULL, to, NULL, f->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-		if (n < 0 && errno == EAGAIN)
+		ssize_t n = bytes_send(to, f->kept + f->sent, f->held);
+		if (n == -EAGAIN || n == -EINTR)
 			return 1;
-		if (n <= 0)
-			return n < 0 ? -errno : -EPIPE;
+		if (n < 0)
+			return (int)n;
+		f->sent += (size_t)n;
 		f->held -= (size_t)n;
 	}
+	free(f->kept);
+	f->kept = NULL;
 	return 0;
+}
+
+/* The sender has ended, and all of it was sent on: so the other end is told. */
+static int flow_shut(struct flow *f, int to)
+{
+	if (!f->ended || f->held || f->shut)
+		return 0;
+	f->shut = true;
+	return shutdown(to, SHUT_WR) < 0 && errno != ENOTCONN ? -errno : 0;
 }
 
 /* Negative: the connection is over. */
 static int flow_move(struct pass *p, int i)
 {
 	struct flow *f = &p->flows[i];
-	int from = p->ends[i].fd, to = p->ends[1 - i].fd, r = 0;
-	for (int turn = 0; turn < TURNS && r == 0; turn++) {
-		ssize_t n = 0;
-		if (!f->held && !f->ended) {
-			n = take_in(p->loop, f, from);
-			if (n == -EAGAIN || n == -EINTR)
-				break;
-			if (n < 0)
-				return (int)n;
-			f->ended = n == 0;
-			f->held = (size_t)n;
-		}
+	int from = p->ends[i].fd, to = p->ends[1 - i].fd;
+	if (f->held) {
 		size_t before = f->held;
-		r = give_out(f, to);
-		if (n > 0 || f->held < before)
+		int r = flow_flush(f, to);
+		if (f->held < before)
 			p->moved_ms = now_ms();
-		if (r < 0)
-			return r;
-		if (f->ended && !f->held && !f->shut) {
-			f->shut = true;
-			if (shutdown(to, SHUT_WR) < 0 && errno != ENOTCONN)
-				return -errno;
-		}
-		if (f->ended || (n >= 0 && (size_t)n < CHUNK / 2))
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+	for (int turn = 0; turn < TURNS && !f->ended && !f->held; turn++) {
+		ssize_t n = flow_copy(p->loop, f, from, to);
+		if (n == -EAGAIN || n == -EINTR)
+			break;
+		if (n < 0)
+			return (int)n;
+		f->ended = n == 0;
+		p->moved_ms = n > 0 ? now_ms() : p->moved_ms;
+		if ((size_t)n < sizeof p->loop->buffer)
 			break; /* there is more only if the kernel says so again */
 	}
-	if (!f->held)
-		pipe_give(p->loop, f);
-	return 0;
+	return flow_shut(f, to);
 }
 
 /* An end from which nothing is wanted now is not waited for: it would be told to have hung up, again and again. */
@@ -307,7 +304,6 @@ static bool pass_begin(struct relay *r, int client, int target, const struct ip 
 	for (int i = 0; i < 2; i++) {
 		socket_ready(fds[i]);
 		p->ends[i] = (struct end){.waits = WAITS_END, .pass = p, .fd = fds[i], .armed = i ? EPOLLOUT : 0};
-		p->flows[i].pipe[0] = p->flows[i].pipe[1] = -1;
 	}
 	pthread_mutex_lock(&l->lock);
 	bool good = is_welcome(r, ip);
@@ -437,9 +433,4 @@ void passes_free(struct loop *l)
 	while (l->passes)
 		pass_end(l->passes);
 	passes_tidy(l, false);
-	while (l->spare_count) {
-		l->spare_count--;
-		close(l->spare[l->spare_count][0]);
-		close(l->spare[l->spare_count][1]);
-	}
 }

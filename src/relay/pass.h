@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define SPARE_PIPES 32
+#define CHUNK ((size_t)16 << 10) /* a record of TLS has about as much */
 
 struct pass;
 
@@ -38,8 +38,7 @@ struct loop {
 	struct relays *relays;
 	pthread_t thread;
 	int epoll;
-	int spare[SPARE_PIPES][2]; /* empty pipes */
-	size_t spare_count;
+	char buffer[CHUNK]; /* of one event: what was received, until it is sent or kept */
 	struct pass *ended; /* of this turn: events of them may follow */
 	/* Under `lock`: connections are added by the thread that accepts, cut by any, and ended by this one alone. */
 	pthread_mutex_t lock;

@@ -78,8 +78,8 @@ static unsigned threads_usual(void)
 	return n < 1 ? 1 : n > 4 ? 4 : (unsigned)n;
 }
 
-/* Descriptors of a connection: its ends, and two pipes when both ends are slow. */
-#define DESCRIPTORS 6
+/* Descriptors of a connection: its ends. */
+#define DESCRIPTORS 2
 
 /* Asks for them, beside what there is. Connections that there can be: the rest of the process needs some too. */
 static unsigned descriptors_ask(unsigned connections)

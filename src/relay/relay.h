@@ -1,8 +1,8 @@
 /* Relays: ports of this host through which chosen addresses reach something else, byte for byte. A thread that relays
- * splices from socket to pipe to socket, so the bytes never come into this process. Who connects is told by the
- * kernel's address of the peer alone: nothing that a client sends, a PROXY header for example, is looked at.
+ * copies from socket to socket and looks at nothing. Who connects is told by the kernel's address of the peer alone:
+ * nothing that a client sends, a PROXY header for example, is looked at.
  *
- * What relays hold is bounded: connections in all and for each relay, for each direction what a pipe takes, the time
+ * What relays hold is bounded: connections in all and for each relay, 16 KB for each direction, the time
  * that a target has to answer, and the time that a peer takes nothing of what waits for it. */
 #ifndef STEWARD_RELAY_RELAY_H
 #define STEWARD_RELAY_RELAY_H
