@@ -41,6 +41,8 @@ def listening():
 class Site:
 	"""With a virtual clock, time passes while something is waited for: nobody sits out the pauses between attempts."""
 
+	start_seconds = 120  # that the service may take to be ready
+
 	def __init__(self, *args, clock=None):
 		self.root = pathlib.Path(tempfile.mkdtemp(prefix='swe-', dir=client.SHORT))
 		os.chmod(self.root, 0o711)
@@ -103,7 +105,7 @@ class Site:
 		config = self.root / 'limits.conf'
 		config.write_text('limit.* = 1000000/1000000\n')
 		self.server = client.Server('--engine', 'postgres', '--config', config, '--log-level', 'warn', *self.args,
-					    data_dir=self.data, clock=self.clock)
+					    data_dir=self.data, clock=self.clock, start_seconds=self.start_seconds)
 		return self.server
 
 	def pass_time(self, seconds=2):
