@@ -2,7 +2,7 @@
 and the rows of the table: (figure, measured, wanted)."""
 import contextlib, http.client, json, os, re, ssl, statistics, subprocess, sys, threading, time, types
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'fault'))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'fault'))
 from engine import figure_clusters, figure_many
 from hostile import Crowd
 from identity import figure_identity
