@@ -132,6 +132,21 @@ void conn_consume(struct conn *c, size_t n)
 	c->cur = STR_NONE;
 }
 
+bool conn_turn_over(struct conn *c)
+{
+	const struct conn_env *env = c->env;
+	if (c->turn_us != env->now_us) {
+		c->turn_us = env->now_us;
+		c->turn_begun = 0;
+	}
+	if (!env->requests_a_turn || c->turn_begun < env->requests_a_turn || c->cur.n == 0 || c->input_ended)
+		return false;
+	c->turn_over = true;
+	if (env->wake)
+		env->wake(c);
+	return true;
+}
+
 struct conn *conn_new(struct conn_env *env, enum conn_protocol protocol, const struct ip *peer, int64_t since_us)
 {
 	struct conn *c = must_calloc(1, sizeof *c);
@@ -225,11 +240,12 @@ void conn_input_end(struct conn *c)
 	else
 		h2_input_end(c);
 	c->busy = false;
+	c->turn_over = false;
 }
 
 bool conn_wants_input(const struct conn *c)
 {
-	if (c->closing || c->broken || c->input_ended || conn_out_full(c))
+	if (c->closing || c->broken || c->input_ended || c->turn_over || conn_out_full(c))
 		return false;
 	if (c->protocol == CONN_HTTP1 && c->state == H1_ASKING)
 		return false;
@@ -263,6 +279,14 @@ static void conn_resume(struct conn *c)
 		h2_pump(c);
 	}
 	c->busy = false;
+}
+
+void conn_continue(struct conn *c)
+{
+	if (!c->turn_over || c->closing || c->broken)
+		return;
+	c->turn_over = false;
+	conn_resume(c);
 }
 
 void conn_sent(struct conn *c, size_t n)

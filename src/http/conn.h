@@ -39,7 +39,10 @@ struct conn_env {
 	unsigned loop;
 	struct budget *budget; /* of all loops, or NULL: no bound */
 	bool draining;
-	int64_t now_us;          /* time of the current turn of the loop */
+	int64_t now_us; /* time of the current turn of the loop */
+	/* A connection begins at most so many requests in a turn; then it calls wake() and waits for conn_continue().
+	 * 0: no bound. HTTP/2 may go beyond it by what is in a kilobyte. */
+	unsigned requests_a_turn;
 	size_t live;             /* exchanges that exist */
 	struct http_stats stats; /* written by this loop only, relaxed */
 	/* Called when the connection has output, or wants input again, outside conn_input(). May be NULL. */
@@ -79,6 +82,8 @@ void conn_set_owner(struct conn *c, void *owner);
 void *conn_owner(const struct conn *c);
 
 void conn_input(struct conn *c, struct str bytes);
+/* Goes on with input that an earlier turn has left. */
+void conn_continue(struct conn *c);
 /* The peer will send no more; it may still read. */
 void conn_input_end(struct conn *c);
 /* False while the peer must wait: too much output or input is pending, or no more input will be read at all. */

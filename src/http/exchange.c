@@ -64,6 +64,7 @@ struct exchange *exchange_new(struct conn *c)
 		ex->next->prev = ex;
 	c->exchanges = ex;
 	c->exchange_count++;
+	c->turn_begun++;
 	env->live++;
 	ex->place = c->place;
 	exchange_holds(ex, EXCHANGE_COST);

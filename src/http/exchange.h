@@ -74,6 +74,9 @@ struct conn {
 	int64_t deadline_us;
 	struct exchange *exchanges;
 	unsigned exchange_count;
+	int64_t turn_us; /* the turn in which `turn_begun` requests were begun */
+	unsigned turn_begun;
+	bool turn_over; /* input was left for the next turn */
 	/* HTTP/1 */
 	enum h1_state state;
 	bool idle;       /* between requests: the idle deadline applies */
@@ -149,6 +152,8 @@ struct str env_date(struct conn_env *env);
 char *conn_reserve(struct conn *c, size_t n);
 void conn_add(struct conn *c, const void *p, size_t n);
 void conn_consume(struct conn *c, size_t n);
+/* True when the input that is left, if any, must wait for the next turn. */
+bool conn_turn_over(struct conn *c);
 static inline int64_t conn_after(const struct conn *c, unsigned seconds)
 {
 	return c->env->now_us + (int64_t)seconds * 1000000;

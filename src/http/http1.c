@@ -534,7 +534,7 @@ void h1_run(struct conn *c)
 	bool more = true;
 	while (more && !c->closing && !c->broken) {
 		if (c->state == H1_HEADER)
-			more = !conn_out_full(c) && header_step(c);
+			more = !conn_out_full(c) && !conn_turn_over(c) && header_step(c);
 		else if (c->state == H1_BODY)
 			more = body_step(c);
 		else if (c->state == H1_DISCARD)

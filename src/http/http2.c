@@ -626,14 +626,15 @@ void h2_run(struct conn *c)
 	if (c->cur.n == 0)
 		return;
 	ssize_t n = 0;
-	while (c->cur.n && n >= 0 && !c->closing && !c->broken) {
+	while (c->cur.n && n >= 0 && !c->closing && !c->broken && !conn_turn_over(c)) {
 		size_t step = c->cur.n < STEP ? c->cur.n : STEP;
 		n = nghttp2_session_mem_recv(c->h2->session, (const uint8_t *)c->cur.p, step);
 		conn_consume(c, step);
 		if (n >= 0)
 			h2_pump(c);
 	}
-	c->cur = STR_NONE;
+	if (n < 0 || c->closing || c->broken)
+		c->cur = STR_NONE;
 	if (n < 0) {
 		/* Not HTTP/2, or a flood that nghttp2 detected: the pending output is sent, then the connection
 		 * closes. */
@@ -647,6 +648,9 @@ void h2_run(struct conn *c)
 
 void h2_input_end(struct conn *c)
 {
+	c->cur = buf_view(&c->in);
+	h2_run(c);
+	conn_consume(c, 0);
 	/* These requests can never become complete, or nobody listens any more. */
 	for (struct exchange *ex = c->exchanges, *next; ex; ex = next) {
 		next = ex->next;

@@ -1,5 +1,12 @@
 /* One thread's event loop. Other threads reach it through its mailbox: a lock-free list and an eventfd that is written
- * only when the list was empty. Deadlines are checked four times a second. */
+ * only when the list was empty. Deadlines are checked four times a second.
+ *
+ * Everybody's requests wait for the turn that is under way, so a turn is short whatever strangers do. Connections that
+ * are open come first. New ones and their handshakes, of which one takes as long as ten requests, come after them, for
+ * a moment in each turn and for a third of the time when there is much of both. A connection gets some requests and
+ * some output a turn, and the deadlines are checked for a few connections at a time. Two thousand hostile connections
+ * used to make the 99th percentile of another's requests five times as long: four times a second a check of all
+ * deadlines took 2.4 ms, and requests stood behind a row of handshakes of half a millisecond each. */
 #include "http/loop.h"
 
 #include "base/clock.h"
@@ -13,7 +20,11 @@
 
 #define TICK_US 250000
 #define EVENTS 256
-#define ACCEPTS_A_TURN 64
+#define ACCEPTS_A_TURN 8
+/* New connections get so much of a turn, or one handshake, and then this many times as long passes without them while
+ * open connections have work. */
+#define NEWCOMERS_US 200
+#define NEWCOMERS_PAUSE 2
 /* After the drain's deadline the application gets this long to return the requests that it holds. */
 #define ABANDON_US 10000000
 
@@ -81,10 +92,14 @@ static void accept_some(struct loop *l, int listener)
 
 static void tick(struct loop *l)
 {
-	l->last_tick_us = l->env->now_us;
-	if (!l->draining)
-		listen_set(l, true);
-	socks_tick(l);
+	if (!l->tick_next && l->env->now_us - l->last_tick_us >= TICK_US) {
+		l->last_tick_us = l->env->now_us;
+		if (!l->draining)
+			listen_set(l, true);
+		l->tick_next = l->socks;
+	}
+	if (l->tick_next)
+		socks_tick(l);
 }
 
 static void drain_begin(struct loop *l)
@@ -117,6 +132,55 @@ static bool drain_step(struct loop *l)
 	return l->abandoned;
 }
 
+static void turn_end(const struct loop *l)
+{
+	const struct http_app *app = l->env->app;
+	if (app->turn_end)
+		app->turn_end(app->ctx, l->env->loop);
+}
+
+/* What has happened to open connections. Returns how many events are left, which are those of new ones: they come to
+ * the front of the array. */
+static int events_run(struct loop *l, struct epoll_event *events, int n)
+{
+	int left = 0;
+	for (int i = 0; i < n; i++) {
+		void *what = events[i].data.ptr;
+		if (what == &l->wakeup) {
+			uint64_t count;
+			ssize_t ignored = read(l->wakeup, &count, sizeof count);
+			(void)ignored;
+		} else if (what == &l->listener || what == &l->inner || !sock_is_open(what)) {
+			events[left++] = events[i];
+		} else {
+			sock_event(what, events[i].events);
+		}
+	}
+	return left;
+}
+
+/* Connections that come, shake hands or linger. What there is no time for is reported again by the next epoll_wait(),
+ * in the same order: so each turn begins with another one. `others`: open connections had work in this turn. */
+static void newcomers_run(struct loop *l, const struct epoll_event *events, int n, bool others)
+{
+	int64_t began = clock_mono_us(), now = began;
+	if (n == 0 || (others && began < l->newcomers_after_us))
+		return;
+	unsigned first = l->newcomers_turn++ % (unsigned)n;
+	for (int i = 0; i < n && now - began < NEWCOMERS_US; i++) {
+		const struct epoll_event *e = &events[(first + (unsigned)i) % (unsigned)n];
+		if (e->data.ptr == &l->listener)
+			accept_some(l, l->listener);
+		else if (e->data.ptr == &l->inner)
+			accept_some(l, l->inner);
+		else
+			sock_event(e->data.ptr, e->events);
+		now = clock_mono_us();
+	}
+	l->newcomers_after_us = now + NEWCOMERS_PAUSE * (now - began);
+	turn_end(l);
+}
+
 static void *loop_main(void *arg)
 {
 	struct loop *l = arg;
@@ -127,29 +191,15 @@ static void *loop_main(void *arg)
 	listen_set(l, true);
 	sem_post(l->started);
 	do {
-		int timeout = l->ready ? 0 : TICK_US / 1000;
+		int timeout = l->ready || l->tick_next ? 0 : TICK_US / 1000;
 		int n = epoll_wait(l->epoll, events, EVENTS, l->draining && timeout ? 10 : timeout);
 		env->now_us = clock_mono_us();
-		for (int i = 0; i < n; i++) {
-			void *what = events[i].data.ptr;
-			if (what == &l->listener) {
-				accept_some(l, l->listener);
-			} else if (what == &l->inner) {
-				accept_some(l, l->inner);
-			} else if (what == &l->wakeup) {
-				uint64_t count;
-				ssize_t ignored = read(l->wakeup, &count, sizeof count);
-				(void)ignored;
-			} else {
-				sock_event(what, events[i].events);
-			}
-		}
+		int newcomers = events_run(l, events, n);
 		mailbox_run(l);
 		socks_run_ready(l);
-		if (env->app->turn_end)
-			env->app->turn_end(env->app->ctx, env->loop);
-		if (env->now_us - l->last_tick_us >= TICK_US)
-			tick(l);
+		turn_end(l);
+		newcomers_run(l, events, newcomers, newcomers < n || l->ready);
+		tick(l);
 	} while (!drain_step(l));
 	return NULL;
 }

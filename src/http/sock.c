@@ -3,6 +3,8 @@
 #include "http/loop.h"
 #include "http/proxy.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,7 +17,9 @@
 #define LINGER_DRAINING_US 300000
 #define LINGER_BYTES (4u << 20)
 #define READS_A_TURN 8
-#define WRITE_A_TURN (1u << 20)
+#define WRITE_A_TURN (256u << 10)
+#define READY_US 300 /* for all that are ready, in a turn */
+#define TICKS_A_TURN 16
 #define RECORD_MAX 16384u /* bytes in one TLS record */
 
 enum sock_state { SOCK_PROXIED, SOCK_FIRST, SOCK_HANDSHAKE, SOCK_OPEN, SOCK_LINGER };
@@ -46,6 +50,8 @@ static void ready_remove(struct sock *s)
 		s->loop->ready = s->ready_next;
 	if (s->ready_next)
 		s->ready_next->ready_prev = s->ready_prev;
+	else
+		s->loop->ready_last = s->ready_prev;
 	s->in_ready = false;
 }
 
@@ -54,11 +60,13 @@ static void ready_add(struct sock *s)
 	if (s->in_ready)
 		return;
 	s->in_ready = true;
-	s->ready_prev = NULL;
-	s->ready_next = s->loop->ready;
-	if (s->ready_next)
-		s->ready_next->ready_prev = s;
-	s->loop->ready = s;
+	s->ready_next = NULL;
+	s->ready_prev = s->loop->ready_last;
+	if (s->ready_prev)
+		s->ready_prev->ready_next = s;
+	else
+		s->loop->ready = s;
+	s->loop->ready_last = s;
 }
 
 void sock_wake(struct conn *c)
@@ -72,6 +80,8 @@ static void sock_close(struct sock *s)
 {
 	struct loop *l = s->loop;
 	ready_remove(s);
+	if (l->tick_next == s)
+		l->tick_next = s->next;
 	if (s->prev)
 		s->prev->next = s->next;
 	else
@@ -400,6 +410,11 @@ static void sock_proxied(struct sock *s)
 	sock_first(s);
 }
 
+bool sock_is_open(const struct sock *s)
+{
+	return s->state == SOCK_OPEN;
+}
+
 void sock_event(struct sock *s, uint32_t events)
 {
 	if (!(events & (EPOLLIN | EPOLLOUT))) {
@@ -422,24 +437,27 @@ void sock_event(struct sock *s, uint32_t events)
 void socks_run_ready(struct loop *l)
 {
 	/* Sockets that become ready during this loop wait for the next turn. */
-	struct sock *list = l->ready;
-	l->ready = NULL;
-	for (struct sock *s = list, *next; s; s = next) {
-		next = s->ready_next;
-		s->in_ready = false;
-		if (s->state != SOCK_OPEN)
-			continue;
-		if (s->more_input && !sock_read(s))
-			continue;
-		sock_flush(s);
+	struct sock *s, *last = l->ready_last;
+	int64_t until = l->ready ? clock_mono_us() + READY_US : 0;
+	bool over = false;
+	while (!over && (s = l->ready)) {
+		over = s == last;
+		ready_remove(s);
+		if (s->state == SOCK_OPEN) {
+			conn_continue(s->conn);
+			if (!s->more_input || sock_read(s))
+				sock_flush(s);
+		}
+		over |= clock_mono_us() >= until;
 	}
 }
 
 void socks_tick(struct loop *l)
 {
 	int64_t now = l->env->now_us;
-	for (struct sock *s = l->socks, *next; s; s = next) {
-		next = s->next;
+	struct sock *s;
+	for (int i = 0; i < TICKS_A_TURN && (s = l->tick_next); i++) {
+		l->tick_next = s->next;
 		if (s->conn) {
 			conn_tick(s->conn, now);
 			if (conn_is_broken(s->conn) || conn_is_closing(s->conn) || conn_output(s->conn).n)

@@ -661,6 +661,80 @@ static void http2_deadlines(void)
 	client_stop();
 }
 
+static unsigned woken;
+
+static void wake(struct conn *c)
+{
+	woken++;
+}
+
+static void next_turn(void)
+{
+	env->now_us++;
+	conn_continue(conn);
+}
+
+/* What one connection has sent at once is answered over several turns of the loop: meanwhile others have theirs. */
+static void turns(void)
+{
+	struct buf b = {0};
+	start(CONN_HTTP1);
+	env->requests_a_turn = 4;
+	env->wake = wake;
+	woken = 0;
+	for (int i = 0; i < 10; i++)
+		buf_str(&b, STR("GET /a HTTP/1.1\r\nHost: a\r\n\r\n"));
+	conn_input(conn, buf_view(&b));
+	CHECK(handled == 4 && woken && !conn_wants_input(conn));
+	conn_continue(conn);
+	CHECK(handled == 4 && occurrences(output(), "HTTP/1.1 200") == 4 && handled == 4);
+	next_turn();
+	CHECK(handled == 8 && !conn_wants_input(conn));
+	next_turn();
+	CHECK(handled == 10 && conn_wants_input(conn) && occurrences(output(), "HTTP/1.1 200") == 6);
+	/* Who closes its side meanwhile gets all answers. */
+	env->now_us++;
+	conn_input(conn, buf_view(&b));
+	CHECK(handled == 14);
+	conn_input_end(conn);
+	CHECK(handled == 20 && occurrences(output(), "HTTP/1.1 200") == 10 && conn_is_closing(conn));
+	buf_free(&b);
+	stop();
+}
+
+static void http2_turns(void)
+{
+	struct buf b = {0};
+	const uint8_t *p;
+	char path[400] = "/";
+	memset(path + 1, 'a', sizeof path - 2);
+	client_start();
+	converse();
+	env->requests_a_turn = 2;
+	env->wake = wake;
+	woken = 0;
+	for (char c = 'a'; c < 'a' + 9; c++) {
+		path[1] = c; /* a new one each time, which the compression has not seen */
+		memset(path + 2, c, sizeof path - 3);
+		ask("GET", path, NULL);
+	}
+	for (ssize_t n; (n = nghttp2_session_mem_send(client, &p)) > 0;)
+		buf_str(&b, (struct str){(const char *)p, (size_t)n});
+	CHECK(b.n > 2048);
+	conn_input(conn, buf_view(&b));
+	size_t first = handled;
+	CHECK(first >= 2 && first < 9 && woken && !conn_wants_input(conn));
+	next_turn();
+	CHECK(handled > first);
+	for (int i = 0; i < 9; i++)
+		next_turn();
+	CHECK(handled == 9 && conn_wants_input(conn));
+	converse();
+	CHECK(client_answers == 9);
+	buf_free(&b);
+	client_stop();
+}
+
 #define POST(path, more) "POST " path " HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n" more "\r\n"
 
 /* The application is asked before a body is read, unless the body came with the headers. */
@@ -754,5 +828,7 @@ int main(void)
 	http2_gone();
 	http2_floods();
 	http2_deadlines();
+	turns();
+	http2_turns();
 	return CHECK_DONE();
 }
