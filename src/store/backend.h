@@ -154,6 +154,8 @@ struct store_ops {
 	uint64_t (*snapshot)(const struct tx *tx); /* or NULL: it cannot tell */
 	/* NULL: documents are read one after the other. */
 	void (*get_many)(struct tx *tx, struct doc_wanted *const *list, size_t count);
+	/* NULL: questions are no cheaper together. */
+	void (*read_ahead)(struct tx *tx, const struct doc_question *list, size_t count);
 	/* Or NULL: tx_list() will do. */
 	int (*list_each)(struct tx *tx, const char *kind, struct str parent, int64_t offset, int64_t limit,
 	                 doc_show *show, void *ctx);
@@ -226,7 +228,7 @@ struct store {
 	char usage[256]; /* see store_node_usage(); under the lock of the readers */
 	struct readers *readers;
 	struct writer *writer;
-	_Atomic uint64_t generation, writes, commits, failed;
+	_Atomic uint64_t generation, writes, commits, failed, round_trips;
 	_Atomic int64_t commit_micros;
 	/* Until then, changes by other processes have been seen. Afterwards no cache of identities may be used.
 	 * INT64_MAX: no other process uses the store. */

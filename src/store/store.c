@@ -190,6 +190,12 @@ void tx_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count)
 			list[i]->result = tx_get(tx, list[i]->arena, list[i]->kind, list[i]->id, &list[i]->doc);
 }
 
+void tx_read_ahead(struct tx *tx, const struct doc_question *list, size_t count)
+{
+	if (tx->ops->read_ahead)
+		tx->ops->read_ahead(tx, list, count);
+}
+
 int tx_list_each(struct tx *tx, struct arena *a, const char *kind, struct str parent, int64_t offset, int64_t limit,
                  doc_show *show, void *ctx)
 {
@@ -309,6 +315,7 @@ void store_stats(const struct store *s, struct store_stats *ret_stats)
 	        .writes = s->writes,
 	        .commits = s->commits,
 	        .failed = s->failed,
+	        .round_trips = s->round_trips,
 	        .commit_micros = s->commit_micros,
 	        .queue_depth = writer_depth(s->writer),
 	};

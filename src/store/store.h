@@ -64,7 +64,7 @@ void tx_rest(struct tx *tx);
 must_check int tx_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc);
 must_check int tx_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
                               struct doc *ret_doc);
-/* A document that one of several callers needs. */
+/* A document that one of several callers needs, or one of several that a write needs. */
 struct doc_wanted {
 	struct arena *arena; /* the caller's: the document is copied into it */
 	const char *kind;
@@ -72,8 +72,21 @@ struct doc_wanted {
 	int result; /* as tx_get()'s */
 	struct doc doc;
 };
-/* Reads them all in one round trip, each as tx_get() would outside of tx_begin_read() and tx_end_read(). */
+/* Reads them all in one round trip, or one for every few dozen, each as tx_get() would in a write, or outside of
+ * tx_begin_read() and tx_end_read(). For a write whose reads grow with its request: on PostgreSQL each tx_get() would
+ * be a round trip, for which the writes of all tenants wait. */
 void tx_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count);
+/* A question that a write will ask soon: tx_get() by kind and id, tx_get_by_name() by kind, parent and name, or
+ * tx_count() by kind and parent. */
+struct doc_question {
+	const char *kind;
+	struct str id, parent, name;
+	bool count;
+};
+/* In a write whose questions grow with its request: asks them in a few round trips where the store is remote, and the
+ * write's own calls then find the answers; with a local store nothing happens. A fault shows with the question
+ * itself. */
+void tx_read_ahead(struct tx *tx, const struct doc_question *list, size_t count);
 /* waits() is called whenever the reader is about to wait for a remote store. */
 void tx_on_wait(struct tx *tx, void (*waits)(void *ctx), void *ctx);
 /* Documents `offset` to `offset + limit` of the list, in order. Cheap at any depth. */
@@ -333,7 +346,8 @@ uint64_t store_damage(const struct store *s, char *ret_what, size_t size);
 
 struct store_stats {
 	uint64_t writes, commits, failed, queue_depth, reads, passes; /* passes: of the slow check */
-	int64_t commit_micros;                                        /* sum */
+	uint64_t round_trips;  /* how often the writer waited for a remote store; 0 without one */
+	int64_t commit_micros; /* sum */
 };
 void store_stats(const struct store *s, struct store_stats *ret_stats);
 

@@ -244,6 +244,8 @@ static void store_write_stats(struct buf *b, const struct store *store)
 	metrics_number(b, "steward_store_commits_total", "counter", "Commits; several writes share one.", t.commits);
 	seconds(b, "steward_store_commit_seconds_total", "counter", "Time spent in commits.",
 	        (double)t.commit_micros / 1e6);
+	metrics_number(b, "steward_store_round_trips_total", "counter",
+	               "How often the writer waited for an answer of a remote store.", t.round_trips);
 	metrics_number(b, "steward_store_queue_depth", "gauge", "Writes that wait.", t.queue_depth);
 	metrics_number(b, "steward_store_checks_total", "counter", "Passes of the slow check over all of the store.",
 	               t.passes);

@@ -10,7 +10,18 @@
 /* Below this, stepping over index entries is as cheap as walking the blocks. */
 #define SHALLOW 2048
 
-static void doc_read(struct arena *a, const PGresult *r, int row, struct doc *ret_doc)
+void pg_doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc)
+{
+	*ret_doc = *from;
+	ret_doc->kind = arena_dup(a, from->kind);
+	ret_doc->id = arena_dup(a, from->id);
+	ret_doc->parent = arena_dup(a, from->parent);
+	ret_doc->name = arena_dup(a, from->name);
+	ret_doc->body = arena_dup(a, from->body);
+	ret_doc->secret = arena_dup(a, from->secret);
+}
+
+void pg_doc_read(struct arena *a, const PGresult *r, int row, struct doc *ret_doc)
 {
 	*ret_doc = (struct doc){
 	        .kind = arena_dup(a, pg_column(r, row, 0)),
@@ -72,7 +83,7 @@ static int doc_read_one(struct tx *tx, struct arena *a, enum pg_statement st, co
 	if (r < 0)
 		return r;
 	if (r > 0)
-		doc_read(a, result, 0, ret_doc);
+		pg_doc_read(a, result, 0, ret_doc);
 	PQclear(result);
 	return r > 0 ? 0 : -ENOENT;
 }
@@ -80,11 +91,14 @@ static int doc_read_one(struct tx *tx, struct arena *a, enum pg_statement st, co
 int pg_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc)
 {
 	struct pg_args args = {0};
+	int r = 0;
 	if (tx->in_write && !tx->broken && memo_get(tx, a, str_of(kind), id, ret_doc))
 		return 0;
+	if (pg_ahead_get(tx, a, kind, id, ret_doc, &r))
+		return r;
 	pg_z(&args, kind);
 	pg_str(&args, id);
-	int r = doc_read_one(tx, a, PG_DOC_GET_ST, &args, ret_doc);
+	r = doc_read_one(tx, a, PG_DOC_GET_ST, &args, ret_doc);
 	if (r == 0 && tx->in_write)
 		memo_put(tx, ret_doc);
 	return r;
@@ -95,27 +109,34 @@ static void get_some(struct tx *tx, struct doc_wanted *const *list, unsigned cou
 	struct pg_args args[PG_MANY_MAX];
 	const struct pg_args *asked[PG_MANY_MAX];
 	PGresult *results[PG_MANY_MAX];
+	bool known[PG_MANY_MAX];
 	unsigned n = 0;
 	for (unsigned i = 0; i < count; i++) {
 		args[i] = (struct pg_args){0};
 		pg_z(&args[i], list[i]->kind);
 		pg_str(&args[i], list[i]->id);
 		list[i]->result = -ENOENT;
-		if (!args[i].impossible)
+		known[i] = args[i].impossible;
+		if (!known[i] && tx->in_write && !tx->broken &&
+		    memo_get(tx, list[i]->arena, str_of(list[i]->kind), list[i]->id, &list[i]->doc)) {
+			known[i] = true;
+			list[i]->result = 0;
+		}
+		if (!known[i])
 			asked[n++] = &args[i];
 		tx_count_read(tx);
 	}
-	int r = n ? pg_read_many(tx, PG_DOC_GET_ST, asked, n, results) : 0;
+	int r = n ? pg_exec_many(tx, PG_DOC_GET_ST, asked, n, results) : 0;
 	n = 0;
 	for (unsigned i = 0; i < count; i++) {
-		if (args[i].impossible)
+		if (known[i])
 			continue;
 		if (r < 0) {
 			list[i]->result = r;
 			continue;
 		}
 		if (PQntuples(results[n]) > 0) {
-			doc_read(list[i]->arena, results[n], 0, &list[i]->doc);
+			pg_doc_read(list[i]->arena, results[n], 0, &list[i]->doc);
 			list[i]->result = 0;
 		}
 		PQclear(results[n++]);
@@ -135,7 +156,15 @@ int pg_get_by_name(struct tx *tx, struct arena *a, const char *kind, struct str 
 	pg_z(&args, kind);
 	pg_str(&args, parent);
 	pg_str(&args, name);
-	return doc_read_one(tx, a, PG_DOC_BY_NAME_ST, &args, ret_doc);
+	int r = 0;
+	if (pg_ahead_by_name(tx, a, kind, parent, name, ret_doc, &r))
+		return r;
+	r = doc_read_one(tx, a, PG_DOC_BY_NAME_ST, &args, ret_doc);
+	if (r == 0 && tx->in_write)
+		pg_ahead_doc(tx, ret_doc);
+	else if (r == -ENOENT && tx->in_write)
+		pg_ahead_no_name(tx, kind, parent, name);
+	return r;
 }
 
 struct list_row {
@@ -163,11 +192,16 @@ int pg_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_co
 {
 	struct list_row row;
 	tx_count_read(tx);
+	if (pg_ahead_count(tx, kind, parent, ret_count))
+		return 0;
 	int r = pg_known_lists(tx);
 	if (r == 0)
 		r = list_read(tx, str_of(kind), parent, &row);
-	if (r == 0)
-		*ret_count = row.count;
+	if (r < 0)
+		return r;
+	*ret_count = row.count;
+	if (tx->in_write)
+		pg_ahead_counted(tx, kind, parent, row.count);
 	return r;
 }
 
@@ -225,7 +259,10 @@ static int list_read_docs(struct tx *tx, struct arena *a, enum pg_statement st, 
 		return r;
 	struct doc *docs = arena_new_array(a, struct doc, (size_t)r + 1);
 	for (int i = 0; i < r; i++)
-		doc_read(a, result, i, &docs[i]);
+		pg_doc_read(a, result, i, &docs[i]);
+	/* What a write lists it often deletes. */
+	for (int i = 0; tx->in_write && st == PG_DOC_LIST_ST && i < r; i++)
+		pg_ahead_doc(tx, &docs[i]);
 	PQclear(result);
 	*ret_docs = docs;
 	*ret_count = (size_t)r;
@@ -352,13 +389,16 @@ int pg_insert(struct tx *tx, const struct doc *d)
 	pg_str_or_null(&args, d->secret);
 	if (args.impossible)
 		return -EINVAL;
-	if (tx->pg->guessing)
+	if (tx->pg->guessing) {
+		pg_ahead_inserted(tx, &made);
 		return insert_guess(tx, &made, &args);
+	}
 	int r = pg_exec(tx, PG_DOC_INSERT_ST, &args, &result);
 	if (r < 0)
 		return r;
 	if (r > 0) {
 		made.seq = pg_number(result, 0, 0);
+		pg_ahead_inserted(tx, &made);
 		memo_put(tx, &made);
 	}
 	PQclear(result);
@@ -384,6 +424,7 @@ int pg_update(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write);
 	memo_drop(tx, d->kind, d->id);
+	bool known = pg_ahead_updated(tx, d);
 	struct pg_args args = {0};
 	pg_str(&args, d->kind);
 	pg_str(&args, d->id);
@@ -393,6 +434,8 @@ int pg_update(struct tx *tx, const struct doc *d)
 	pg_int(&args, d->rev);
 	if (args.impossible)
 		return -EINVAL;
+	if (known && tx->pg->guessing)
+		return pg_guess(tx, PG_DOC_UPDATE_ST, &args);
 	int r = pg_exec(tx, PG_DOC_UPDATE_ST, &args, NULL);
 	return r < 0 ? r : r > 0 ? 0 : refusal(tx, d);
 }
@@ -424,6 +467,7 @@ int pg_secret_replace(struct tx *tx, const struct doc *d, struct str secret)
 {
 	assert(tx->in_write);
 	memo_drop(tx, d->kind, d->id);
+	pg_ahead_changed(tx, d->kind, d->id);
 	struct pg_args args = {0};
 	pg_str(&args, d->kind);
 	pg_str(&args, d->id);
@@ -445,12 +489,18 @@ static int counts_subtract(struct tx *tx, struct str kind, struct str parent, in
 int pg_delete(struct tx *tx, const char *kind, struct str id)
 {
 	assert(tx->in_write);
+	struct doc known;
+	bool is_known = pg_ahead_deleted(tx, kind, id, &known);
 	memo_drop(tx, str_of(kind), id);
 	struct pg_args args = {0};
 	PGresult *result;
 	pg_z(&args, kind);
 	pg_str(&args, id);
 	int r = pg_known_lists(tx);
+	if (r == 0 && is_known && tx->pg->guessing) {
+		r = pg_guess(tx, PG_DOC_DELETE_ST, &args);
+		return r < 0 ? r : counts_subtract(tx, known.kind, known.parent, known.seq);
+	}
 	if (r == 0)
 		r = pg_exec(tx, PG_DOC_DELETE_ST, &args, &result);
 	if (r < 0)
@@ -464,6 +514,7 @@ int pg_move(struct tx *tx, const struct doc *d)
 {
 	assert(tx->in_write);
 	memo_drop(tx, d->kind, d->id);
+	pg_ahead_changed(tx, d->kind, d->id);
 	struct pg_args args = {0};
 	PGresult *result;
 	pg_str(&args, d->kind);

@@ -120,6 +120,7 @@ void pg_tx_free(struct tx *tx)
 		return;
 	pg_disconnect(tx->pg);
 	memo_free(tx);
+	pg_ahead_free(tx->pg);
 	pg_known_reset(tx->pg);
 	if (tx->pg->known.arena)
 		arena_free(tx->pg->known.arena);
@@ -450,6 +451,7 @@ static bool take_one(struct tx *tx, short what, int64_t until_us, struct outcome
 static int drain(struct tx *tx, int64_t until_us, struct outcome *o)
 {
 	struct pg *p = tx->pg;
+	tx->store->round_trips += p->role == PG_WRITER;
 	for (unsigned i = 0; i < p->sent_count; i++)
 		if (!take_one(tx, p->sent[i], until_us, o)) {
 			outcome_clear(o);
@@ -560,21 +562,6 @@ static int read_exec(struct tx *tx, enum pg_statement st, const struct pg_args *
 	return r < 0 ? r : finish(&o, ret_result);
 }
 
-int pg_read_many(struct tx *tx, enum pg_statement st, const struct pg_args *const *args, unsigned count,
-                 PGresult **ret_results)
-{
-	struct outcome o;
-	assert(count <= PG_MANY_MAX && tx->pg->role == PG_READER);
-	int r = read_all(tx, st, args, count, &o);
-	if (r == 0 && o.count != count) {
-		outcome_clear(&o);
-		return -EIO;
-	}
-	if (r == 0)
-		memcpy(ret_results, o.kept, count * sizeof *ret_results);
-	return r;
-}
-
 /* Records an error of a batch where the writer looks for it. */
 static int write_failed(struct tx *tx, struct outcome *o, int r)
 {
@@ -593,20 +580,60 @@ static int write_failed(struct tx *tx, struct outcome *o, int r)
 	return o->error;
 }
 
-static int write_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+static int write_all(struct tx *tx, const enum pg_statement *st, const struct pg_args *const *args, unsigned count,
+                     struct outcome *ret_outcome)
 {
 	struct pg *p = tx->pg;
-	struct outcome o = {0};
+	bool sent = true;
+	*ret_outcome = (struct outcome){0};
 	if (p->lost || !p->conn)
-		return write_failed(tx, &o, -ENOTCONN);
+		return write_failed(tx, ret_outcome, -ENOTCONN);
 	if (tx->broken && tx->in_write)
 		return -EIO;
-	if (!statement_send(p, st, args, SENT_KEPT) || !sync_send(p))
-		return write_failed(tx, &o, -ENOTCONN);
-	int r = drain(tx, clock_mono_us() + (p->role == PG_LISTENER ? LISTEN_US : READ_US), &o);
-	if (r < 0 || o.error || p->guess_failed)
-		return write_failed(tx, &o, r);
-	return finish(&o, ret_result);
+	for (unsigned i = 0; sent && i < count; i++)
+		sent = statement_send(p, st[i], args[i], SENT_KEPT);
+	if (!sent || !sync_send(p))
+		return write_failed(tx, ret_outcome, -ENOTCONN);
+	int r = drain(tx, clock_mono_us() + (p->role == PG_LISTENER ? LISTEN_US : READ_US), ret_outcome);
+	return r < 0 || ret_outcome->error || p->guess_failed ? write_failed(tx, ret_outcome, r) : 0;
+}
+
+static int write_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
+{
+	struct outcome o;
+	int r = write_all(tx, &st, &args, 1, &o);
+	return r < 0 ? r : finish(&o, ret_result);
+}
+
+static int finish_many(struct outcome *o, unsigned count, PGresult **ret_results)
+{
+	if (o->count != count) {
+		outcome_clear(o);
+		return -EIO;
+	}
+	memcpy(ret_results, o->kept, count * sizeof *ret_results);
+	return 0;
+}
+
+int pg_write_many(struct tx *tx, const enum pg_statement *st, const struct pg_args *const *args, unsigned count,
+                  PGresult **ret_results)
+{
+	struct outcome o;
+	assert(count <= PG_MANY_MAX && tx->in_write);
+	int r = write_all(tx, st, args, count, &o);
+	return r < 0 ? r : finish_many(&o, count, ret_results);
+}
+
+int pg_exec_many(struct tx *tx, enum pg_statement st, const struct pg_args *const *args, unsigned count,
+                 PGresult **ret_results)
+{
+	struct outcome o;
+	enum pg_statement same[PG_MANY_MAX];
+	assert(count <= PG_MANY_MAX);
+	for (unsigned i = 0; i < count; i++)
+		same[i] = st;
+	int r = tx->pg->role == PG_READER ? read_all(tx, st, args, count, &o) : write_all(tx, same, args, count, &o);
+	return r < 0 ? r : finish_many(&o, count, ret_results);
 }
 
 int pg_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result)
@@ -783,6 +810,7 @@ const struct store_ops postgres_ops = {.remote = true,
                                        .rest = pg_rest,
                                        .data_version = pg_data_version,
                                        .get_many = pg_get_many,
+                                       .read_ahead = pg_read_ahead,
                                        .batch_begin = pg_batch_begin,
                                        .write_begin = pg_write_begin,
                                        .write_end = pg_write_end,

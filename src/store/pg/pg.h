@@ -248,7 +248,7 @@ void pg_bytes(struct pg_args *a, const void *p, size_t n);
 enum pg_role { PG_READER, PG_WRITER, PG_LISTENER, PG_TOOL };
 
 #define PG_SENT_MAX 1024
-#define PG_MANY_MAX 32
+#define PG_MANY_MAX 64
 #define PG_KNOWN_MAX 16
 #define PG_EVENT_COLUMNS 13
 
@@ -292,6 +292,7 @@ struct pg {
 	bool changed;                      /* the current write has sent a change */
 	unsigned careful;                  /* how many of the next batches must not guess */
 	struct pg_known known;
+	struct pg_ahead *ahead; /* NULL: none yet */
 	char batch[25];
 };
 
@@ -314,10 +315,13 @@ void pg_disconnect(struct pg *p);
 /* Runs a statement. Returns the number of rows, or of changed rows; -ENOTCONN; -EIO (logged). When ret_result is given,
  * the caller must PQclear() it. */
 must_check int pg_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result);
-/* The same for a reader, once for each of at most PG_MANY_MAX arguments: in one round trip and from one snapshot. 0,
+/* The same once for each of at most PG_MANY_MAX arguments: in one round trip and, for a reader, from one snapshot. 0,
  * and a result for each. */
-must_check int pg_read_many(struct tx *tx, enum pg_statement st, const struct pg_args *const *args, unsigned count,
+must_check int pg_exec_many(struct tx *tx, enum pg_statement st, const struct pg_args *const *args, unsigned count,
                             PGresult **ret_results);
+/* The same in a write, with a statement for each of the arguments. */
+must_check int pg_write_many(struct tx *tx, const enum pg_statement *st, const struct pg_args *const *args,
+                             unsigned count, PGresult **ret_results);
 /* In a write: the same as pg_exec(), without waiting for the result. A failure shows with the next statement that
  * waits, and undoes the whole batch. */
 must_check int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_args *args);
@@ -363,6 +367,29 @@ void pg_idle(struct tx *tx, bool busy);
 
 /* docs.c */
 void pg_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count);
+void pg_doc_read(struct arena *a, const PGresult *r, int row, struct doc *ret_doc);
+void pg_doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc);
+
+/* ahead.c: answers that a write has read ahead. */
+void pg_read_ahead(struct tx *tx, const struct doc_question *list, size_t count);
+void pg_ahead_clear(struct pg *p);
+void pg_ahead_free(struct pg *p);
+/* True when the answer is known. */
+bool pg_ahead_get(struct tx *tx, struct arena *a, const char *kind, struct str id, struct doc *ret_doc,
+                  int *ret_result);
+bool pg_ahead_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
+                      struct doc *ret_doc, int *ret_result);
+bool pg_ahead_count(struct tx *tx, const char *kind, struct str parent, int64_t *ret_count);
+/* What the write has read: a document, that there is none of that name, how many a list has. */
+void pg_ahead_doc(struct tx *tx, const struct doc *d);
+void pg_ahead_no_name(struct tx *tx, const char *kind, struct str parent, struct str name);
+void pg_ahead_counted(struct tx *tx, const char *kind, struct str parent, int64_t count);
+/* What the write does. Updated: true when the document is known to be there, with that revision and name. Deleted: true
+ * when the document was known, and which it was: borrowed until the write ends. */
+void pg_ahead_inserted(struct tx *tx, const struct doc *d);
+bool pg_ahead_updated(struct tx *tx, const struct doc *d);
+void pg_ahead_changed(struct tx *tx, struct str kind, struct str id);
+bool pg_ahead_deleted(struct tx *tx, const char *kind, struct str id, struct doc *ret_doc);
 /* Forgets what a guessing batch knows. */
 void pg_known_reset(struct pg *p);
 /* Writes the counts that are still missing, and forgets the lists. */

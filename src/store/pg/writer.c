@@ -34,6 +34,7 @@ static void batch_forget(struct tx *tx)
 	struct pg *p = tx->pg;
 	p->lost = p->spoiled = p->undoable = p->chain_known = p->chain_changed = false;
 	memo_clear(tx);
+	pg_ahead_clear(p);
 	p->guessing = p->guess_failed = false;
 	pg_known_reset(p);
 }
@@ -85,6 +86,7 @@ int pg_write_begin(struct tx *tx)
 	p->changed_before = p->chain_changed;
 	p->known_before = p->chain_known;
 	p->changed = false;
+	pg_ahead_clear(p);
 	if (p->guessing)
 		return batch_fault(p);
 	int r = pg_defer(tx, PG_SAVEPOINT_ST, NULL);

@@ -659,6 +659,80 @@ static void test_get_many(void)
 	store_close(s);
 }
 
+#define AHEAD 100
+
+static struct str ahead_name(int i)
+{
+	return arena_printf(a, "ahead-%d", i);
+}
+
+/* Whether a document of that name is there, by its name and, when it is, by its id. */
+static bool ahead_has(struct tx *tx, int i, struct doc *ret_doc)
+{
+	struct doc again;
+	int r = tx_get_by_name(tx, a, "ahead", STR("p"), ahead_name(i), ret_doc);
+	CHECK(r == 0 || r == -ENOENT);
+	CHECK(r < 0 || (tx_get(tx, a, "ahead", ret_doc->id, &again) == 0 && str_eq(again.body, ret_doc->body) &&
+	                again.rev == ret_doc->rev));
+	return r == 0;
+}
+
+static int64_t ahead_count(struct tx *tx)
+{
+	int64_t count = -1;
+	CHECK(tx_count(tx, "ahead", STR("p"), &count) == 0);
+	return count;
+}
+
+/* What was read ahead follows what the write itself does. */
+static int run_ahead(struct tx *tx, void *ctx)
+{
+	struct doc_question list[AHEAD + 1];
+	struct doc d = {0}, *docs;
+	size_t count;
+	for (int i = 0; i < AHEAD; i++)
+		list[i] = (struct doc_question){.kind = "ahead", .parent = STR("p"), .name = ahead_name(i)};
+	list[AHEAD] = (struct doc_question){.kind = "ahead", .parent = STR("p"), .count = true};
+	tx_read_ahead(tx, list, AHEAD + 1);
+	CHECK(ahead_count(tx) == 0 && !ahead_has(tx, 0, &d));
+	for (int i = 0; i < AHEAD; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "%d", i);
+		d = doc_of("ahead", arena_z(a, str_of(id)), "p", ahead_name(i).p, "{}");
+		CHECK(tx_insert(tx, &d) == 0 && ahead_has(tx, i, &d) && ahead_count(tx) == i + 1);
+	}
+	/* Known documents are changed and deleted; the next questions see it. */
+	CHECK(tx_list(tx, a, "ahead", STR("p"), 0, AHEAD, &docs, &count) == 0 && count == AHEAD);
+	docs[1].body = STR("{\"b\":1}");
+	CHECK(tx_update(tx, &docs[1]) == 0 && ahead_has(tx, 1, &d) && str_eq(d.body, docs[1].body) && d.rev == 2);
+	CHECK(tx_update(tx, &docs[1]) == -ESTALE);
+	docs[2].name = STR("other");
+	CHECK(tx_update(tx, &docs[2]) == 0 && !ahead_has(tx, 2, &d));
+	CHECK(tx_get_by_name(tx, a, "ahead", STR("p"), STR("other"), &d) == 0 && str_is(d.id, "2"));
+	docs[3].parent = STR("q");
+	CHECK(tx_move(tx, &docs[3]) == 0 && !ahead_has(tx, 3, &d) && ahead_count(tx) == AHEAD - 1);
+	for (int i = 4; i < AHEAD; i++)
+		CHECK(tx_delete(tx, "ahead", docs[i].id) == 0 && !ahead_has(tx, i, &d) &&
+		      ahead_count(tx) == AHEAD + 2 - i);
+	CHECK(tx_delete(tx, "ahead", docs[4].id) == -ENOENT && ahead_count(tx) == 3);
+	return *(int *)ctx;
+}
+
+static void test_read_ahead(void)
+{
+	struct store *s = open_store(0);
+	struct tx *r = store_reader(s);
+	int64_t count = -1;
+	int results[] = {-ECANCELED, 0}; /* undone, and then kept: what the first has read holds for it alone */
+	for (int i = 0; i < 2; i++)
+		CHECK(store_write_wait(s, run_ahead, &results[i]) == results[i]);
+	CHECK(tx_count(r, "ahead", STR("p"), &count) == 0 && count == 3);
+	CHECK(tx_count(r, "ahead", STR("q"), &count) == 0 && count == 1);
+	store_reader_free(r);
+	store_close(s);
+	CHECK(check_store() == 0);
+}
+
 static int run_touch(struct tx *tx, void *ctx)
 {
 	tx_touch_identity(tx);
@@ -1143,6 +1217,7 @@ int main(void)
 	test_batches();
 	test_neighbours();
 	test_get_many();
+	test_read_ahead();
 	test_snapshot_and_generation();
 	if (!remote) {
 		test_full_disk();
