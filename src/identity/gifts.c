@@ -17,6 +17,25 @@ struct gift {
 	struct str scope;
 	bool in_org;
 	role_mask before, after;
+	bool org_known;
+	struct str org; /* of a project's gift, when known; empty: there is no such project */
+};
+
+/* Who may be behind the giver and behind a receiver at the same time. */
+struct shared_holder {
+	enum principal_kind kind;
+	struct str id;
+	bool first, owner;
+	bool loaded;
+	struct principal *principal; /* when loaded; NULL: it is gone */
+};
+
+struct tie {
+	struct str to;
+	bool unknown; /* there are too many to follow */
+	struct shared_holder *list;
+	size_t count;
+	struct tie *next;
 };
 
 role_mask gift_refused(role_mask held, role_mask before, role_mask after, bool to_self)
@@ -189,44 +208,80 @@ static role_mask roles_in(const struct principal *p, const struct gift *gift, st
 	return gift->in_org ? principal_org_roles(p, gift->scope) : principal_group_roles(p, org_id, gift->scope);
 }
 
-static int holder_owns(struct tx *tx, const struct holder *h, const struct gift *gift, struct str org_id,
+static int holder_owns(struct tx *tx, struct shared_holder *h, const struct gift *gift, struct str org_id,
                        bool *ret_owns)
 {
-	struct principal *p;
-	int result = principal_load(tx, h->kind, h->id, &p);
-	*ret_owns = h->owner;
-	if (result < 0)
-		return result == -ENOENT ? 0 : result;
-	*ret_owns = roles_in(p, gift, org_id) & role_owner_mask;
-	principal_unref(p);
+	int result = h->loaded ? 0 : principal_load(tx, h->kind, h->id, &h->principal);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	h->loaded = true;
+	*ret_owns = h->principal ? (roles_in(h->principal, gift, org_id) & role_owner_mask) != 0 : h->owner;
 	return 0;
+}
+
+static int tie_read(struct gifts *g, struct tx *tx, struct str to, struct tie *ret_tie)
+{
+	struct arena *a = g->call->arena;
+	struct holders *givers = arena_new_of(a, struct holders), *takers = arena_new_of(a, struct holders);
+	struct doc member;
+	int result = holders_of(tx, a, (struct holder){str_of(g->giver->id), g->giver->kind, false}, givers);
+	if (result == 0)
+		result = holders_of(tx, a, (struct holder){to, PRINCIPAL_USER, false}, takers);
+	if (result < 0)
+		return result;
+	*ret_tie = (struct tie){.to = to, .unknown = givers->cut || takers->cut};
+	ret_tie->list = arena_new_array(a, struct shared_holder, givers->count);
+	for (size_t i = 0; !ret_tie->unknown && i < givers->count; i++) {
+		const struct holder *one = &givers->list[i];
+		result = is_holder(takers, one->id) ? 0 : tx_get_by_name(tx, a, "team_user", to, one->id, &member);
+		if (result == 0)
+			ret_tie->list[ret_tie->count++] = (struct shared_holder){
+			        .kind = one->kind, .id = one->id, .first = i == 0, .owner = one->owner};
+		else if (result != -ENOENT)
+			return result;
+	}
+	return 0;
+}
+
+/* A call that gives roles in hundreds of projects gives them to one: who is behind both is read once, not once for each
+ * project. */
+static int tie_find(struct gifts *g, struct tx *tx, struct str to, struct tie **ret_tie)
+{
+	for (struct tie *t = g->ties; t; t = t->next)
+		if (str_eq(t->to, to)) {
+			*ret_tie = t;
+			return 0;
+		}
+	struct tie *t = arena_new_of(g->call->arena, struct tie);
+	int result = tie_read(g, tx, to, t);
+	if (result < 0)
+		return result;
+	t->next = g->ties;
+	g->ties = *ret_tie = t;
+	return 0;
+}
+
+static void ties_free(struct gifts *g)
+{
+	for (struct tie *t = g->ties; t; t = t->next)
+		for (size_t i = 0; i < t->count; i++)
+			principal_unref(t->list[i].principal);
+	g->ties = NULL;
 }
 
 /* Whether one person who does not own the scope may be behind both the giver and the receiver. */
 static int is_self(struct gifts *g, struct tx *tx, const struct gift *gift, struct str org_id, bool *ret_self)
 {
-	struct arena *a = g->call->arena;
-	struct holders *givers = arena_new_of(a, struct holders), *takers = arena_new_of(a, struct holders);
-	struct doc member;
+	struct tie *t;
 	*ret_self = true;
 	if (!gift->to.n || listed(g->shown, g->shown_count, gift->to))
 		return 0;
-	int result = holders_of(tx, a, (struct holder){str_of(g->giver->id), g->giver->kind, false}, givers);
-	if (result == 0)
-		result = holders_of(tx, a, (struct holder){gift->to, PRINCIPAL_USER, false}, takers);
-	if (result < 0 || givers->cut || takers->cut)
+	int result = tie_find(g, tx, gift->to, &t);
+	if (result < 0 || t->unknown)
 		return result;
-	for (size_t i = 0; i < givers->count; i++) {
-		const struct holder *one = &givers->list[i];
+	for (size_t i = 0; i < t->count; i++) {
 		bool owns = false;
-		if (!is_holder(takers, one->id)) {
-			result = tx_get_by_name(tx, a, "team_user", gift->to, one->id, &member);
-			if (result == -ENOENT)
-				continue;
-			if (result < 0)
-				return result;
-		}
-		result = i == 0 ? 0 : holder_owns(tx, one, gift, org_id, &owns);
+		result = t->list[i].first ? 0 : holder_owns(tx, &t->list[i], gift, org_id, &owns);
 		if (result < 0 || !owns)
 			return result;
 	}
@@ -254,12 +309,44 @@ static int refuse(struct call *c, role_mask roles, bool manages)
 	return call_fail_param(c, str_of(name));
 }
 
+/* In the project of the call: its document may be deleted by now. */
+static bool gift_is_here(const struct gifts *g, const struct gift *gift)
+{
+	return str_eq(gift->scope, g->call->group.id);
+}
+
+/* The organizations of all projects at once: an invitation to 230 of them was 230 round trips on PostgreSQL. */
+static int orgs_read(struct gifts *g, struct tx *tx)
+{
+	struct arena *a = g->call->arena;
+	struct doc_wanted **list = arena_new_array(a, struct doc_wanted *, g->count);
+	struct gift **of = arena_new_array(a, struct gift *, g->count);
+	size_t n = 0;
+	for (size_t i = 0; i < g->count; i++) {
+		struct gift *one = &g->list[i];
+		if (one->in_org || gift_is_here(g, one) || listed(g->made, g->made_count, one->scope))
+			continue;
+		of[n] = one;
+		list[n] = arena_new_of(a, struct doc_wanted);
+		*list[n++] = (struct doc_wanted){.arena = a, .kind = "project", .id = one->scope};
+	}
+	if (n < 2)
+		return 0;
+	tx_get_many(tx, list, n);
+	for (size_t i = 0; i < n; i++) {
+		if (list[i]->result < 0 && list[i]->result != -ENOENT)
+			return list[i]->result;
+		of[i]->org_known = true;
+		of[i]->org = list[i]->result == 0 ? list[i]->doc.parent : STR_NONE;
+	}
+	return 0;
+}
+
 static int org_of(struct gifts *g, struct tx *tx, const struct gift *gift, struct str *ret_org)
 {
 	struct doc project;
-	bool here = str_eq(gift->scope, g->call->group.id); /* the document may be deleted by now */
-	*ret_org = here ? g->call->org.id : gift->scope;
-	if (gift->in_org || here)
+	*ret_org = gift_is_here(g, gift) ? g->call->org.id : gift->org_known ? gift->org : gift->scope;
+	if (gift->in_org || gift->org_known || gift_is_here(g, gift))
 		return 0;
 	int result = tx_get(tx, g->call->arena, "project", gift->scope, &project);
 	*ret_org = result == 0 ? project.parent : STR_NONE;
@@ -356,6 +443,10 @@ int gifts_end(struct gifts *g, int result)
 {
 	struct call *c = g->call;
 	tx_attach(c->tx, NULL);
+	if (result >= 0 && g->count > 1) {
+		int r = orgs_read(g, c->tx);
+		result = r < 0 ? r : result;
+	}
 	for (size_t i = 0; result >= 0 && i < g->count; i++) {
 		int r = gift_check(g, c->tx, &g->list[i]);
 		if (r == 0 && !c->op->gives && g->list[i].after & ~g->list[i].before) {
@@ -368,6 +459,7 @@ int gifts_end(struct gifts *g, int result)
 		int r = holder_remember(g, c->tx, g->shown[i]);
 		result = r < 0 ? r : result;
 	}
+	ties_free(g);
 	principal_unref(g->giver);
 	g->giver = NULL;
 	return result;

@@ -33,6 +33,7 @@ struct gifts {
 	struct str *made;  /* scopes that the call made, and */
 	struct str *shown; /* credentials whose secret is in its answer */
 	size_t made_count, shown_count;
+	struct tie *ties; /* who may be behind giver and receiver at the same time */
 };
 
 /* Around a handler's run inside its transaction. gifts_end() is 0, or negative after call_fail(): 403. */

@@ -4,7 +4,7 @@ import socket, ssl, threading
 import pytest
 
 import directory
-from client import Api, Bearer, Wire, metric, ok, refused, until
+from client import REMOTE, Api, Bearer, Wire, metric, ok, refused, until
 from database import free_port
 
 SLOW = 66
@@ -186,6 +186,42 @@ def test_an_invitation_has_a_bound(crowded):
 	doc = ok(owner.post(crowded['path'], json=body))
 	refused(owner.patch('%s/%s' % (crowded['path'], doc['id']), json={'groupRoleAssignments': places}), 400, 'TOO_MANY_ROLE_ASSIGNMENTS', '1000')
 	ok(owner.delete('%s/%s' % (crowded['path'], doc['id'])), 204)
+
+
+@pytest.mark.skipif(not REMOTE, reason='a store of files has no round trips')
+def test_a_wide_write_asks_a_remote_store_little(crowded, module_server):
+	"""All writes of all tenants wait for the one that runs: one that names a hundred projects or addresses used to ask two to four
+	times for each, and each question was a round trip."""
+	owner, groups = crowded['owner'], [p['id'] for p in crowded['projects'][2:102]]
+	trips = lambda: metric(module_server, 'steward_store_round_trips_total')
+	org = '/orgs/' + crowded['id']
+
+	def few(answer, status=200):
+		now = trips()
+		assert now - before < len(groups) / 2, '%s %s: %d round trips' % (answer.request.method, answer.request.url, now - before)
+		return ok(answer, status)
+	places = [{'groupId': g, 'roles': ['GROUP_READ_ONLY']} for g in groups]
+	before = trips()
+	invitation = org + '/invites/' + few(owner.post(org + '/invites', json={'username': 'trips@example.com', 'roles': ['ORG_MEMBER'], 'groupRoleAssignments': places}))['id']
+	before = trips()
+	few(owner.patch(invitation, json={'groupRoleAssignments': places[:50]}))
+	before = trips()
+	few(owner.patch(invitation, json={'groupRoleAssignments': places}))
+	assert len(ok(owner.get('/groups/%s/invites' % groups[99]))) > 0
+	before = trips()
+	few(owner.delete(invitation), 204)
+	entries = [{'ipAddress': '10.0.%d.1' % i} for i in range(100)]
+	before = trips()
+	assert few(owner.post('/groups/%s/accessList' % groups[0], json=entries))['totalCount'] == 100
+	before = trips()
+	assert few(owner.post('/groups/%s/accessList' % groups[0], json=entries + [{'ipAddress': '10.1.0.1'}]))['totalCount'] == 101
+	key = ok(owner.post(org + '/apiKeys', json={'desc': 'trips', 'roles': ['ORG_MEMBER']}))['id']
+	before = trips()
+	few(owner.post('%s/apiKeys/%s/accessList' % (org, key), json=entries))
+	for g in groups[:30]:
+		ok(owner.post('/groups/%s/apiKeys/%s' % (g, key), json=[{'roles': ['GROUP_READ_ONLY']}]), 204)
+	before = trips()
+	few(owner.delete('%s/apiKeys/%s' % (org, key)), 204)
 
 
 def test_an_answer_is_counted_while_it_is_made(start_server):

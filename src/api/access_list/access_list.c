@@ -128,6 +128,10 @@ static int count_new(struct call *c, const struct str *names, size_t count, int6
 {
 	int64_t fresh = 0;
 	struct doc d;
+	struct doc_question *asked = arena_new_array(c->arena, struct doc_question, count + 1);
+	for (size_t i = 0; i < count; i++)
+		asked[i] = (struct doc_question){.kind = "access_entry", .parent = c->group.id, .name = names[i]};
+	tx_read_ahead(c->tx, asked, count);
 	for (size_t i = 0; i < count; i++) {
 		size_t j = 0;
 		while (j < i && !str_eq(names[j], names[i]))

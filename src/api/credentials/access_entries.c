@@ -79,6 +79,13 @@ static int entries_insert(struct call *c, const struct doc *owner, const struct 
 	size_t added = 0;
 	char name[IP_TEXT];
 	int result = tx_count(c->tx, "api_access", owner->id, &total);
+	struct doc_question *asked = arena_new_array(c->arena, struct doc_question, count + 1);
+	for (size_t i = 0; i < count; i++) {
+		cidr_format(&networks[i], name);
+		asked[i] = (struct doc_question){
+		        .kind = "api_access", .parent = owner->id, .name = arena_dup(c->arena, str_of(name))};
+	}
+	tx_read_ahead(c->tx, asked, count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		cidr_format(&networks[i], name);
 		result = tx_get_by_name(c->tx, c->arena, "api_access", owner->id, str_of(name), &d);

@@ -161,6 +161,14 @@ int teams_assign(struct call *c)
 	size_t count = json_array_size(c->body), most = (size_t)resource_group_team.most;
 	int result =
 	        count > 0 && count <= most ? 0 : call_fail_fault(c, STR_NONE, "must have from 1 to %zu entries", most);
+	struct doc_question *asked = arena_new_array(c->arena, struct doc_question, 2 * count + 1);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct str id = json_field(json_array_get(c->body, i), "teamId");
+		asked[2 * i] = (struct doc_question){.kind = "team", .id = id};
+		asked[2 * i + 1] = (struct doc_question){.kind = "group_team", .parent = c->group.id, .name = id};
+	}
+	if (result == 0)
+		tx_read_ahead(c->tx, asked, 2 * count);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = assign_one(c, i);
 	if (result == 0)

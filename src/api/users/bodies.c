@@ -6,7 +6,6 @@
 #include <errno.h>
 
 #define ASSIGNMENTS_MAX 1000 /* projects that one body gives roles in */
-#define FEW_PLACES 8
 
 /* Names. */
 
@@ -46,6 +45,18 @@ static void places_clear(struct arena *a, struct member *m, bool teams)
 	m->place_count = count;
 }
 
+/* Ids of teams, or of projects in a field of each item. */
+static void body_places_read(struct call *c, const json_t *list, const char *field, struct str user_id)
+{
+	size_t count = json_array_size(list);
+	struct place *places = arena_new_array(c->arena, struct place, count + 1);
+	for (size_t i = 0; i < count; i++)
+		places[i] =
+		        (struct place){.id = field ? json_field(json_array_get(list, i), field) : json_item(list, i),
+		                       .is_team = !field};
+	places_read_ahead(c->tx, c->arena, places, count, user_id);
+}
+
 /* [{"groupId", "<roles_field>": [...]}, ...]: projects of the organization, each once. */
 static int groups_read(struct call *c, const json_t *list, const char *path, const char *roles_field, struct member *m)
 {
@@ -53,18 +64,13 @@ static int groups_read(struct call *c, const json_t *list, const char *path, con
 		return call_fail_field(c, 400, "VALIDATION_ERROR", path, "must have at most %d items.",
 		                       ASSIGNMENTS_MAX);
 	places_clear(c->arena, m, false);
-	/* Read at once where there are many: over a network each read is a round trip, and all other writes wait. */
-	struct known_places *known = NULL;
-	int read = json_array_size(list) > FEW_PLACES ? known_places_read(c->tx, c->arena, c->org.id, &known) : 0;
-	if (read < 0)
-		return read;
+	/* Read at once: over a network each read is a round trip, and all other writes wait. */
+	body_places_read(c, list, "groupId", m->user_id);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *entry = json_array_get(list, i);
 		struct str id = json_field(entry, "groupId"), of = arena_printf(c->arena, "%s[%zu].", path, i);
 		role_mask roles = 0;
-		int result = known && known_places_have(known, id)
-		                     ? 0
-		                     : place_check(c, false, id, arena_printf(c->arena, "%sgroupId", of.p));
+		int result = place_check(c, false, id, arena_printf(c->arena, "%sgroupId", of.p));
 		if (result == 0)
 			result = role_list_read(c, json_object_get(entry, roles_field),
 			                        arena_printf(c->arena, "%s%s", of.p, roles_field).p, false, &roles);
@@ -79,6 +85,7 @@ static int teams_read(struct call *c, const json_t *list, struct member *m)
 {
 	const struct member had = *m;
 	places_clear(c->arena, m, true);
+	body_places_read(c, list, NULL, m->user_id);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		struct str id = json_item(list, i);
 		int result = place_check(c, true, id, arena_printf(c->arena, "teamIds[%zu]", i));

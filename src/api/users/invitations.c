@@ -64,7 +64,7 @@ int known_places_read(struct tx *tx, struct arena *a, struct str org_id, struct 
 	return 0;
 }
 
-bool known_places_have(const struct known_places *known, struct str id)
+static bool known_places_have(const struct known_places *known, struct str id)
 {
 	return json_object_getn(known->ids, id.p, id.n);
 }
@@ -77,6 +77,18 @@ static int place_read(struct tx *tx, struct arena *a, const struct known_places 
 	if (known_places_have(known, p.id))
 		i->places[i->place_count++] = p;
 	return 0;
+}
+
+static void invitation_read_ahead(struct tx *tx, struct arena *a, const json_t *groups, const json_t *teams,
+                                  struct str user_id)
+{
+	struct place *places = arena_new_array(a, struct place, json_array_size(groups) + json_array_size(teams) + 1);
+	size_t n = 0;
+	for (size_t k = 0; k < json_array_size(groups); k++)
+		places[n++] = (struct place){.id = json_field(json_array_get(groups, k), "groupId")};
+	for (size_t k = 0; k < json_array_size(teams); k++)
+		places[n++] = (struct place){.id = json_item(teams, k), .is_team = true};
+	places_read_ahead(tx, a, places, n, user_id);
 }
 
 int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struct member *ret_invitation)
@@ -112,6 +124,8 @@ int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d,
 	                   .profile = json_object_get(body, "profile")};
 	*(in_org ? &i.org_id : &i.group_id) = d->parent;
 	i.places = arena_new_array(a, struct place, json_array_size(groups) + json_array_size(teams) + 1);
+	if (!known)
+		invitation_read_ahead(tx, a, groups, teams, i.user_id);
 	int result = 0;
 	for (size_t k = 0; result == 0 && k < json_array_size(groups); k++) {
 		const json_t *entry = json_array_get(groups, k);

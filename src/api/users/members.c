@@ -22,6 +22,30 @@ int member_add_place(struct tx *tx, struct arena *a, struct member *m, struct pl
 	return result == -ENOENT ? 0 : result;
 }
 
+/* For each: the project or team, how many it has of what is asked with each change, and its note of the invited. */
+#define QUESTIONS_EACH 4
+
+void places_read_ahead(struct tx *tx, struct arena *a, const struct place *places, size_t count, struct str user_id)
+{
+	struct doc_question *list = arena_new_array(a, struct doc_question, QUESTIONS_EACH * count + 1);
+	size_t n = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct place *p = &places[i];
+		list[n++] = (struct doc_question){.kind = p->is_team ? "team" : "project", .id = p->id};
+		if (p->is_team) {
+			list[n++] = (struct doc_question){.kind = "team_user", .parent = p->id, .count = true};
+			list[n++] = (struct doc_question){.kind = "team_pending", .parent = p->id, .count = true};
+		} else {
+			list[n++] = (struct doc_question){.kind = "alert_listener", .parent = p->id, .count = true};
+		}
+		if (user_id.n)
+			list[n++] = (struct doc_question){.kind = p->is_team ? "team_pending" : "group_pending",
+			                                  .parent = p->id,
+			                                  .name = user_id};
+	}
+	tx_read_ahead(tx, list, n);
+}
+
 static int grants_load(struct tx *tx, struct arena *a, struct member *m)
 {
 	struct grant_row *grants = NULL;
@@ -31,6 +55,14 @@ static int grants_load(struct tx *tx, struct arena *a, struct member *m)
 	if (result == 0)
 		result = tx_list_all(tx, a, "user_team", m->user_id, &teams, &team_count);
 	m->places = arena_new_array(a, struct place, grant_count + team_count + 1);
+	struct place *asked = arena_new_array(a, struct place, grant_count + team_count + 1);
+	size_t n = 0;
+	for (size_t i = 0; result == 0 && i < grant_count; i++)
+		if (!grants[i].in_org)
+			asked[n++] = (struct place){.id = grants[i].id};
+	for (size_t i = 0; result == 0 && i < team_count; i++)
+		asked[n++] = (struct place){.id = teams[i].name, .is_team = true};
+	places_read_ahead(tx, a, asked, n, STR_NONE);
 	for (size_t i = 0; result == 0 && i < grant_count; i++)
 		if (!grants[i].in_org)
 			result = member_add_place(tx, a, m, (struct place){grants[i].id, false, grants[i].roles});

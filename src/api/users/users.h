@@ -109,10 +109,12 @@ must_check int invitation_find(struct tx *tx, struct arena *a, bool in_org, stru
                                struct member *ret_invitation);
 /* From its document, or a "group_pending" or "team_pending" of it. */
 must_check int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struct member *ret_invitation);
+/* In a write: what changes of a member's places ask the store for, in a few round trips. With user_id also which of
+ * them have a note of its invitation. */
+void places_read_ahead(struct tx *tx, struct arena *a, const struct place *places, size_t count, struct str user_id);
 /* The same where many are read: which places there are is read once. */
 struct known_places;
 must_check int known_places_read(struct tx *tx, struct arena *a, struct str org_id, struct known_places **ret_places);
-bool known_places_have(const struct known_places *known, struct str id);
 must_check int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d,
                                        const struct known_places *known, struct member *ret_invitation);
 /* As it is kept. */
