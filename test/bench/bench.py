@@ -14,7 +14,7 @@
                 invoice of a million lines; and relay: pgbench through a private endpoint beside a direct connection; and live: events to 1,000
                 clients that listen; and console: its pages with 10,000 projects and 2,000 clusters; and
                 fairness: one tenant plays every rate to its limit, beside another's reads and writes, on both stores
-                (about twenty minutes; with --quick only what attacks have done)
+                (about seven minutes; with --quick only what attacks have done)
   --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
                 both stores: store-get, store-creates, store-forward, store-pages (needs PostgreSQL, 20 GB below
                 /var/tmp and half an hour; with --quick a tenth of it)
