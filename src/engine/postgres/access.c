@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define ADMIT_MS 10000
-#define REPLAY_MS 2000 /* that standbys have to replay what their primary has */
 
 /* A quoted word of an HBA file: a quote is doubled, and keywords are plain names. */
 static void word_add(struct buf *b, const char *word)
@@ -32,7 +31,7 @@ static void word_add(struct buf *b, const char *word)
 	buf_c(b, '"');
 }
 
-static void network_add(struct buf *b, const struct cidr *network)
+void pg_access_network(struct buf *b, const struct cidr *network)
 {
 	char text[IP_TEXT];
 	cidr_format(network, text);
@@ -102,7 +101,7 @@ static void rule_begin(struct buf *b, const char *user, const struct cidr *netwo
 	buf_z(b, "hostssl all ");
 	word_add(b, user);
 	buf_c(b, ' ');
-	network_add(b, network);
+	pg_access_network(b, network);
 }
 
 void pg_access_own_rules(struct buf *b)
@@ -131,7 +130,7 @@ static void hba_make(struct buf *b, const struct engine_access *access)
 		}
 	for (size_t k = 0; access && k < access->network_count; k++) {
 		buf_z(b, "hostssl all all ");
-		network_add(b, &access->networks[k]);
+		pg_access_network(b, &access->networks[k]);
 		buf_z(b, " scram-sha-256\n");
 	}
 }
@@ -240,95 +239,6 @@ int pg_access_first(struct pg_cluster *c, struct pg_node *n)
 		return 0;
 	n->shut = true;
 	return pg_access_write(c, n, NULL, NULL);
-}
-
-/* The view reads the files as they lie there, before the server does: a fault keeps the old rules in force. */
-static int files_verify(PGconn *conn, const char **ret_why)
-{
-	PGresult *rows;
-	int r = pg_sql_rows(conn, 10000,
-	                    "select line_number, error from pg_hba_file_rules where error is not null union all "
-	                    "select line_number, error from pg_ident_file_mappings where error is not null limit 1",
-	                    &rows);
-	if (r < 0)
-		return r;
-	if (PQntuples(rows) > 0) {
-		pg_why_set(ret_why, "access rules: line %s: %s", PQgetvalue(rows, 0, 0), PQgetvalue(rows, 0, 1));
-		r = -EINVAL;
-	}
-	PQclear(rows);
-	return r;
-}
-
-/* Sessions from addresses that are not listed any more, and of users that are gone, go on until told not to. And who
- * has become a group with SET ROLE stays it in that session, when it does not belong to the group any more. */
-static int sessions_end(PGconn *conn, const struct engine_access *access)
-{
-	struct buf b = {0};
-	buf_z(&b,
-	      "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null and (not "
-	      "exists (select from pg_roles r where r.oid = usesysid and r.rolcanlogin) or not (client_addr <<= "
-	      "any('{");
-	for (size_t k = 0; k < access->network_count; k++) {
-		if (k)
-			buf_c(&b, ',');
-		network_add(&b, &access->networks[k]);
-	}
-	buf_z(&b, "}'::inet[])) or usename <> all(array[");
-	for (size_t i = 0; i < access->user_count; i++) {
-		char *name = PQescapeLiteral(conn, access->users[i].name, strlen(access->users[i].name));
-		buf_printf(&b, "%s%s", i ? "," : "", name ? name : "''");
-		PQfreemem(name);
-	}
-	buf_printf(&b, "]::name[]) or exists (select from (%s) l where pg_has_role(usesysid, l.oid, 'member')))",
-	           pg_grants_sql_lost_roles);
-	buf_c(&b, 0);
-	int r = pg_sql_do(conn, 5000, b.p);
-	buf_free(&b);
-	return r;
-}
-
-/* The files may be those of an attempt that was cut short: what counts is what the server has taken. */
-static int node_apply(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, int64_t replayed,
-                      const char **ret_why)
-{
-	char path[PG_PATH], *old = NULL;
-	bool changed = false, nobody = n->shut && n->admits;
-	PGconn *conn = NULL;
-	pg_node_path(c, n, "conf/pg_hba.conf", path);
-	if (pg_file_read(path, PG_HBA_MAX, &old) < 0)
-		old = NULL;
-	int r = pg_access_write(c, n, access, &changed);
-	if (r == 0)
-		r = pg_tls_ensure(c, n, &changed);
-	n->admits = n->admits && !changed;
-	if (r == 0 && n->pid && !pg_process_ended(n->pidfd, 0)) {
-		r = pg_sql_open_node(c, n, "postgres", nobody ? 500 : 3000, &conn);
-		if (r < 0 && nobody) { /* it starts, or tries to: it will be told before it is opened */
-			free(old);
-			return 0;
-		}
-		if (r == 0 && !n->admits)
-			r = files_verify(conn, ret_why);
-		if (r == -EINVAL && old)
-			(void)!pg_file_write(c->user, path, old, strlen(old), true);
-		if (r == 0 && !n->admits) {
-			r = pg_node_reload(c, n);
-			n->admits = r == 0;
-		}
-		/* A standby whose replay is held up, by a reader there for example, is no way in for who is out. */
-		if (r == 0 && !n->shut && !pg_admit_has_caught_up(c, n, (int)(replayed - pg_mono_ms()))) {
-			log_warn("engine: %s is behind; it takes no clients until it has caught up", n->want.name);
-			r = pg_admit_shut(c, n);
-		}
-		if (r == 0) {
-			pg_admit_sweep(n);
-			r = sessions_end(conn, access);
-		}
-		PQfinish(conn);
-	}
-	free(old);
-	return r;
 }
 
 /* Standbys know a user once they have replayed it. */
@@ -461,7 +371,9 @@ int pg_access_keep(struct pg_cluster *c, const struct engine_access *access, con
 static int set_open(struct pg_cluster *c, struct pg_set *s, PGconn **ret_conn)
 {
 	struct pg_node *p = pg_set_primary(c, s);
-	return p && p->pid ? pg_sql_open_node(c, p, "postgres", 3000, ret_conn) : -EAGAIN;
+	if (!p || !p->pid)
+		return -EAGAIN;
+	return pg_node_hangs(c, p) ? -ETIMEDOUT : pg_sql_open_node(c, p, "postgres", 3000, ret_conn);
 }
 
 static bool set_runs(const struct pg_cluster *c, const struct pg_set *s)
@@ -650,20 +562,13 @@ static void access_revoke(struct pg_cluster *c, int *fault, bool *partly, const 
 {
 	for (size_t i = 0; i < c->set_count && !c->paused; i++)
 		fault_note(set_revoke(c, &c->sets[i], c->access, ret_why), fault, partly);
-	int64_t replayed = pg_mono_ms() + REPLAY_MS; /* for all together */
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < c->node_count; i++) {
-			struct pg_node *n = c->nodes[i];
-			const struct pg_set *s = pg_cluster_set(c, n->set);
-			bool leads = s && pg_set_primary(c, s) == n;
-			if (!n->removing && pg_node_is_made(c, n) && leads == (pass == 0))
-				fault_note(node_apply(c, n, c->access, replayed, ret_why), fault, partly);
-		}
-		/* After a failover nobody waits for the other nodes, which do not have these rules yet, nor for what is
-		 * given. */
-		if (pass == 0 && *fault == 0)
-			cluster_open(c, -1);
-	}
+	fault_note(pg_nodes_enforce(c, true, false, ret_why), fault, partly);
+	/* After a failover nobody waits for the other nodes, which do not have these rules yet, nor for what is
+	 * given. */
+	if (*fault == 0)
+		cluster_open(c, -1);
+	/* Standbys are held against their primaries: where one of those does not answer, no standby is to blame. */
+	fault_note(pg_nodes_enforce(c, false, *fault == 0, ret_why), fault, partly);
 }
 
 int pg_access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why)

@@ -164,10 +164,12 @@ int pg_admit_shut(struct pg_cluster *c, struct pg_node *n)
 	if (r < 0 || !n->pid)
 		return r;
 	r = pg_node_reload(c, n);
-	n->admits = r == 0;
-	if (r == 0)
+	if (r == 0) {
 		pg_admit_sweep(n);
-	return r < 0 ? r : clients_end(c, n);
+		r = clients_end(c, n);
+	}
+	n->admits = r == 0; /* not while it may have clients: who asks next must not take it for empty */
+	return r;
 }
 
 static int node_open(struct pg_cluster *c, struct pg_node *n)

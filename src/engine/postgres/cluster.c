@@ -4,12 +4,18 @@
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
+
+/* Nodes that lag behind longer are left to the care: while a standby's replay stood still, each change of the cluster's
+ * access waited a minute behind the job that had found it so. */
+#define ADMIT_MS 500
+#define COPIES_S 1 /* that a converge waits for copies of nodes, before it is asked for again */
 
 /* --- what is wanted */
 
@@ -434,7 +440,9 @@ static int converge_open(struct pg_cluster *c, const struct engine_cluster *want
                          unsigned version_before, struct engine_progress *progress, const char **ret_why)
 {
 	int r = 0;
-	for (size_t i = 0; i < c->set_count && r == 0; i++)
+	/* Standbys of a cluster that was open already are the care's. */
+	bool found = want->adopt && c->open;
+	for (size_t i = 0; i < c->set_count && r == 0 && !found; i++)
 		if (pg_cluster_wait_streaming(c, &c->sets[i], 30000) == -ETIMEDOUT) {
 			pg_why_set(ret_why, "set %u: its standbys do not stream", c->sets[i].number);
 			r = -ETIMEDOUT;
@@ -442,8 +450,8 @@ static int converge_open(struct pg_cluster *c, const struct engine_cluster *want
 	pg_tell(progress, 80, "standbys stream");
 	r = r < 0 || want->adopt ? r : primaries_return(c, ret_why);
 	pg_tell(progress, 85, "primaries in place");
-	if (r == 0 && want->adopt && c->open && pg_access_is_applied(c, access))
-		pg_admit_all(c, PG_START_MS);
+	if (r == 0 && found && pg_access_is_applied(c, access))
+		pg_admit_all(c, ADMIT_MS);
 	else if (r == 0)
 		r = pg_access_apply(c, access, ret_why);
 	int routed = r < 0 ? r : pg_router_apply(c, ret_why);
@@ -498,7 +506,7 @@ static int converge_run(struct pg_cluster *c, const struct engine_cluster *want,
 		pg_missing_lead(c);
 	r = r < 0 ? r : pg_nodes_make(c, access, progress, ret_why);
 	if (r == 0 && !c->paused)
-		pg_cluster_care(c); /* resumed nodes, outages */
+		pg_cluster_care(c, !want->adopt); /* resumed nodes, outages */
 	if (r == 0)
 		r = nodes_change(c, ret_why);
 	if (r == -EINVAL)
@@ -531,12 +539,32 @@ static void copies_wait(struct pg_cluster *c)
 		pthread_cond_wait(&c->copied, &c->work);
 }
 
+/* Whether they end in a moment. Who waits longer keeps a thread of the jobs, and what comes after it for the same
+ * cluster, from work that waits for no copy. */
+static bool copies_end(struct pg_cluster *c)
+{
+	struct timespec end;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += COPIES_S;
+	int r = 0;
+	while (c->copying && r == 0)
+		r = pthread_cond_clockwait(&c->copied, &c->work, CLOCK_MONOTONIC, &end);
+	return !c->copying;
+}
+
 int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
                         struct engine_progress *progress, const char **ret_why)
 {
 	*ret_why = NULL;
 	pthread_mutex_lock(&c->work);
-	copies_wait(c);
+	if (!copies_end(c)) {
+		pthread_mutex_unlock(&c->work);
+		pg_why_set(ret_why, "a node of it is being copied");
+		if (!progress)
+			return -EBUSY;
+		progress->again_ms = clock_now_ms() + COPIES_S * 1000ll;
+		return -EAGAIN;
+	}
 	int r = pg_cluster_recall(c, access, ret_why);
 	if (r == 0)
 		r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);

@@ -95,12 +95,21 @@ static int standby_position(struct pg_cluster *c, struct pg_node *n, int64_t *re
 	return r;
 }
 
-static bool node_hangs(struct pg_cluster *c, const struct pg_node *n)
+bool pg_node_hangs(struct pg_cluster *c, const struct pg_node *n)
 {
 	pthread_mutex_lock(&c->lock);
 	bool hangs = n->hung;
 	pthread_mutex_unlock(&c->lock);
 	return hangs;
+}
+
+/* Cut short in a rewind, or never flushed. */
+static bool node_is_marked(struct pg_cluster *c, struct pg_node *n)
+{
+	char rebuild[PG_PATH], unflushed[PG_PATH];
+	pg_node_path(c, n, "conf/rebuild", rebuild);
+	pg_node_path(c, n, "conf/unflushed", unflushed);
+	return pg_file_is(rebuild) || pg_file_is(unflushed);
 }
 
 /* The one to promote, and how far it has come; *ret_missing: how many that could lead did not answer. */
@@ -116,9 +125,9 @@ static struct pg_node *set_candidate(struct pg_cluster *c, struct pg_set *s, uns
 		int64_t position;
 		if (n == old || n->set != s->number || !pg_node_can_lead(n) || n->want.outage || n->removing)
 			continue;
-		if (n->busy && !pg_node_is_made(c, n))
+		if (n->busy && !pg_node_is_made(c, n) && !node_is_marked(c, n))
 			continue; /* never held anything */
-		if (n->busy || !n->pid || node_hangs(c, n) || !pg_node_is_standby(c, n) ||
+		if (n->busy || !n->pid || pg_node_hangs(c, n) || !pg_node_is_standby(c, n) ||
 		    standby_position(c, n, &position) < 0) {
 			++*ret_missing;
 			continue;
@@ -371,13 +380,35 @@ static int rewind_run(struct pg_cluster *c, struct pg_node *primary, struct pg_n
 	return pg_process_run(c->user, argv, 600 * 1000);
 }
 
-/* Cut short in a rewind, or never flushed. */
-static bool node_is_marked(struct pg_cluster *c, struct pg_node *n)
+/* The part of a rejoin that may take an hour. Without the cluster's lock: nobody else's work on it, a change of its
+ * access before all, waits for one node. */
+static int rejoin_copy(struct pg_cluster *c, struct pg_set *s, struct pg_node *primary, struct pg_node *n)
 {
-	char rebuild[PG_PATH], unflushed[PG_PATH];
-	pg_node_path(c, n, "conf/rebuild", rebuild);
-	pg_node_path(c, n, "conf/unflushed", unflushed);
-	return pg_file_is(rebuild) || pg_file_is(unflushed);
+	bool again = node_is_marked(c, n) || pg_node_is_standby(c, n);
+	unsigned term = s->term;
+	char mark[PG_PATH];
+	PGconn *conn;
+	pg_node_path(c, n, "conf/rebuild", mark);
+	pg_node_busy(c, n, true);
+	c->copying = true;
+	pthread_mutex_unlock(&c->work);
+	int r = pg_sql_open_node(c, primary, "postgres", 2000, &conn);
+	/* Without it the new timeline is not in the primary's control file yet, and no rewind would seem needed. */
+	if (r == 0) {
+		r = pg_sql_do(conn, 60000, "checkpoint");
+		PQfinish(conn);
+	}
+	if (r == 0)
+		(void)!pg_archive_drain(c, n); /* a fault is in the log; the set needs its node */
+	r = r < 0 ? r : pg_file_write(c->user, mark, "", 0, false);
+	if (r == 0 && (again || rewind_run(c, primary, n) < 0))
+		r = pg_node_copy_from(c, primary, n);
+	pthread_mutex_lock(&c->work);
+	c->copying = false;
+	pthread_cond_broadcast(&c->copied);
+	pg_node_busy(c, n, false);
+	/* What it has may not be what the primary of a later term has. The mark stays, and it is made anew. */
+	return r == 0 && s->term != term ? -EAGAIN : r;
 }
 
 /* A former primary follows the new one. A rewind that was cut short cannot be repeated: a mark says so, and the next
@@ -386,29 +417,15 @@ int pg_node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n)
 {
 	struct pg_node *primary = pg_set_primary(c, s);
 	char mark[PG_PATH], data[PG_PATH];
-	PGconn *conn;
-	if (!primary || !primary->pid || primary == n)
-		return -EAGAIN;
-	int r = pg_node_halt(c, n, PG_HALT_FAST);
-	/* Without it the new timeline is not in the primary's control file yet, and no rewind would seem needed. */
-	if (r == 0)
-		r = pg_sql_open_node(c, primary, "postgres", 2000, &conn);
-	if (r < 0)
-		return r;
 	int64_t waiting = 0;
-	r = pg_sql_int(conn, 2000, "select pg_is_in_recovery()::int", &waiting);
-	if (r == 0)
-		r = waiting ? -EAGAIN : pg_sql_do(conn, 60000, "checkpoint");
-	PQfinish(conn);
-	if (r < 0)
-		return r;
+	if (!primary || !primary->pid || primary == n || c->copying)
+		return -EAGAIN;
+	/* A standby is copied whole: what it has in its memory is not wanted any more. */
+	int r = pg_node_halt(c, n, pg_node_is_standby(c, n) ? PG_HALT_KILL : PG_HALT_FAST);
+	r = r < 0 ? r : pg_sql_ask_node(c, primary, "select pg_is_in_recovery()::int", &waiting);
+	r = r < 0 ? r : waiting ? -EAGAIN : rejoin_copy(c, s, primary, n);
 	pg_node_path(c, n, "conf/rebuild", mark);
 	pg_node_path(c, n, "data", data);
-	bool again = node_is_marked(c, n) || pg_node_is_standby(c, n);
-	(void)!pg_archive_drain(c, n); /* a fault is in the log; the set needs its node */
-	r = pg_file_write(c->user, mark, "", 0, false);
-	if (r == 0 && (again || rewind_run(c, primary, n) < 0))
-		r = pg_node_copy_from(c, primary, n);
 	if (r == 0)
 		r = pg_node_mark_standby(c, n, data);
 	if (r == 0 && nolink_unlink(mark) < 0)
@@ -451,7 +468,7 @@ static bool note_deaths(struct pg_cluster *c)
 		struct pg_node *n = c->nodes[i];
 		if (n->busy || !n->pid)
 			continue;
-		if (node_hangs(c, n)) {
+		if (pg_node_hangs(c, n)) {
 			log_warn("engine: %s hangs; it is killed", n->want.name);
 			pg_node_ended(c, n);
 			ended = true;
@@ -509,8 +526,22 @@ static void primary_care(struct pg_cluster *c, struct pg_set *s)
 	}
 }
 
-static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node *n)
+/* `wait`: until it takes connections. Otherwise each start counts as one that failed, until the next care finds that it
+ * did not: a standby that hung while it started was waited for with the cluster's lock, and nobody's access to the
+ * cluster could be changed. */
+static int standby_start(struct pg_cluster *c, struct pg_node *n, bool wait)
 {
+	int r = pg_config_write(c, n, NULL);
+	r = r < 0 ? r : pg_node_start(c, n);
+	if (r < 0 || !wait)
+		return r < 0 ? r : -EINPROGRESS;
+	return pg_node_wait_ready(c, n, START_MS, NULL);
+}
+
+static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node *n, bool wait)
+{
+	if (n->pid && n->failures && !n->busy && pg_node_wait_ready(c, n, 0, NULL) == 0)
+		pg_admit_hurry(c);
 	/* Without streaming for long; or it does not start, and then each fourth try is with a new copy. */
 	bool stale = (n->stale_us && clock_mono_us() - n->stale_us > STALE_S * 1000000ll) ||
 	             (!n->pid && n->failures % (FAILURES_MAX + 1) == FAILURES_MAX);
@@ -525,13 +556,10 @@ static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node 
 		if (n->pid && !pg_node_is_standby(c, n))
 			(void)!pg_node_halt(c, n, PG_HALT_NOW);
 		r = pg_node_rejoin(c, s, n);
+		if (!pg_node_shall_run(c, n)) /* any more */
+			return;
 	}
-	if (r == 0)
-		r = pg_config_write(c, n, NULL);
-	if (r == 0)
-		r = pg_node_start(c, n);
-	if (r == 0)
-		r = pg_node_wait_ready(c, n, START_MS, NULL);
+	r = r < 0 ? r : standby_start(c, n, wait);
 	if (r == 0)
 		pg_admit_hurry(c);
 	if (r < 0)
@@ -544,6 +572,11 @@ static void lag_note(struct pg_cluster *c, struct pg_node *n, const char *bytes,
 	n->lag_bytes = strtoull(bytes, NULL, 10);
 	n->lag_seconds = strtod(seconds, NULL);
 	pthread_mutex_unlock(&c->lock);
+}
+
+static bool is_starting(const struct pg_node *n)
+{
+	return n->failures && clock_now_ms() - n->started_ms < START_MS;
 }
 
 /* Who streams; a standby that has not for long is made anew. */
@@ -561,7 +594,7 @@ static void replication_look(struct pg_cluster *c, struct pg_set *s)
 	                &rows) == 0) {
 		for (size_t i = 0; i < c->node_count; i++) {
 			struct pg_node *n = c->nodes[i];
-			bool streams = n == p || n->set != s->number || !n->pid || n->busy;
+			bool streams = n == p || n->set != s->number || !n->pid || n->busy || is_starting(n);
 			for (int row = 0; row < PQntuples(rows) && !streams; row++) {
 				streams = strcmp(PQgetvalue(rows, row, 0), n->want.name) == 0;
 				if (streams)
@@ -574,7 +607,7 @@ static void replication_look(struct pg_cluster *c, struct pg_set *s)
 	PQfinish(conn);
 }
 
-void pg_cluster_care(struct pg_cluster *c)
+void pg_cluster_care(struct pg_cluster *c, bool wait)
 {
 	if (c->destroying)
 		return;
@@ -600,7 +633,7 @@ void pg_cluster_care(struct pg_cluster *c)
 	for (size_t i = 0; i < c->set_count; i++)
 		for (size_t k = 0; k < c->node_count; k++)
 			if (c->nodes[k]->set == c->sets[i].number && c->nodes[k] != pg_set_primary(c, &c->sets[i]))
-				standby_care(c, &c->sets[i], c->nodes[k]);
+				standby_care(c, &c->sets[i], c->nodes[k], wait);
 	pg_admit_care(c);
 	for (size_t i = 0; i < c->set_count && look; i++)
 		if (clock_mono_us() >= c->sets[i].return_us)

@@ -326,7 +326,7 @@ void pg_missing_lead(struct pg_cluster *c)
 	}
 	/* The first time starts the standbys, the second chooses among them. */
 	for (int i = 0; i < 2 && lost; i++)
-		pg_cluster_care(c);
+		pg_cluster_care(c, true);
 }
 
 bool pg_identities_learn(struct pg_cluster *c)

@@ -435,6 +435,8 @@ int pg_node_reload(struct pg_cluster *c, struct pg_node *n)
 		r = load_time(c, n, &now);
 		if (r == 0 && now != before)
 			return 0;
+		if (r < 0 && pg_process_ended(n->pidfd, 0))
+			return -ESRCH;
 	}
 	return r < 0 ? r : -ETIMEDOUT;
 }

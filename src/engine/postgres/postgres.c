@@ -537,7 +537,7 @@ static int pg_switchover(struct engine *e, const char *cluster_id, unsigned shar
 	pthread_mutex_lock(&c->work);
 	struct pg_set *s = pg_cluster_set(c, shard);
 	if (!c->paused)
-		pg_cluster_care(c); /* one that was cut short goes on first */
+		pg_cluster_care(c, true); /* one that was cut short goes on first */
 	int r = !s || c->paused ? -ENOENT : strcmp(s->primary, from) != 0 ? 0 : pg_set_switchover(c, s, ret_why);
 	if (r == 0) {
 		/* Not back before all follow: the next call may come at once. */

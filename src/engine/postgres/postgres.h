@@ -436,6 +436,7 @@ bool pg_node_shall_run(const struct pg_cluster *c, const struct pg_node *n);
 void pg_node_free(struct pg_node *n);
 
 /* --- failover.c, supervisor.c; all but pg_supervise() with cluster.work held */
+bool pg_node_hangs(struct pg_cluster *c, const struct pg_node *n); /* as the supervision has found it */
 int pg_set_promote(struct pg_cluster *c, struct pg_set *s);
 int pg_set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers);
 int pg_set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why);
@@ -445,7 +446,8 @@ must_check int pg_set_return(struct pg_cluster *c, struct pg_set *s);
 int pg_node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n);
 int pg_node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_node *n); /* without the lock */
 void pg_set_repoint(struct pg_cluster *c, struct pg_set *s);
-void pg_cluster_care(struct pg_cluster *c);
+/* `wait`: until standbys that it starts take connections. Without cluster.work while it copies one. */
+void pg_cluster_care(struct pg_cluster *c, bool wait);
 void *pg_supervise(void *engine);
 /* All clusters, counted, so that none goes away while it is looked at; the caller puts each and frees the list. */
 size_t pg_clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters);
@@ -514,6 +516,7 @@ int pg_cluster_halt(struct pg_cluster *c);
 
 /* --- access.c */
 int pg_access_apply(struct pg_cluster *c, const struct engine_access *access, const char **ret_why);
+void pg_access_network(struct buf *b, const struct cidr *network); /* as the servers write it */
 /* Whether that is what was applied last, with success, to a cluster whose servers are the same since. Unmark: it may
  * not be any more. */
 bool pg_access_is_applied(const struct pg_cluster *c, const struct engine_access *access);
@@ -527,6 +530,11 @@ int pg_access_keep(struct pg_cluster *c, const struct engine_access *access, con
 void pg_access_own_rules(struct buf *b);
 int pg_access_file_write(struct pg_cluster *c, const char *path, const struct buf *b, bool *ret_changed);
 #define PG_HBA_MAX (16 << 20)
+
+/* --- enforce.c */
+/* Brings cluster.access to all primaries, or to all others, at once. `bounded`: a node that does not take it in time is
+ * ended. */
+must_check int pg_nodes_enforce(struct pg_cluster *c, bool leading, bool bounded, const char **ret_why);
 
 /* --- admit.c: whether a node takes clients; with cluster.work held */
 /* Before a server starts: shut, unless it has all that was last in force. */

@@ -523,7 +523,7 @@ static int swap(struct job *j)
 		c->open = open;
 		pthread_mutex_unlock(&c->lock);
 		(void)!mark(c, RESTORE_NOT);
-		pg_cluster_care(c);
+		pg_cluster_care(c, true);
 		pg_why_set(NULL, "%s", why);
 		return r;
 	}

@@ -99,7 +99,7 @@ static void *care_thread(void *arg)
 	c->looked_us = clock_mono_us();
 	pthread_mutex_unlock(&c->lock);
 	if (!c->gone)
-		pg_cluster_care(c);
+		pg_cluster_care(c, false);
 	pthread_mutex_unlock(&c->work);
 	pthread_mutex_lock(&c->lock);
 	c->caring = false;

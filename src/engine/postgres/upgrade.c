@@ -227,7 +227,7 @@ static int upgrade_back(struct pg_cluster *c)
 	upgrade_undo(c);
 	identities_restore(c);
 	r = upgrade_mark(c, 0, c->version);
-	pg_cluster_care(c);
+	pg_cluster_care(c, true);
 	return r;
 }
 
