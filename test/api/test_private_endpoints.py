@@ -230,6 +230,30 @@ def test_life(place, provider):
 		'ENDPOINT_SERVICE_DELETED', 'INTERFACE_ENDPOINT_DELETED', 'INTERFACE_ENDPOINT_CREATED', 'ENDPOINT_SERVICE_CREATED']
 
 
+@pytest.mark.parametrize('provider', ['AWS', 'AZURE', 'GCP'])
+def test_an_endpoint_is_available_when_its_clusters_say_how(place, provider):
+	"""Not before, however long a cluster's own job takes; and with the last of them at once. One that goes is not waited for."""
+	server, group = place
+	first, gone, service = cluster(server, group, provider), cluster(server, group, provider), ready(server, group, provider)
+	path, endpoint = '/groups/%s/clusters/' % group, at(group, provider, service, NAMES[provider])
+	regions = ok(server.get(path + first))['replicationSpecs'][0]['regionConfigs']
+	regions[0]['electableSpecs']['instanceSize'] = 'M20'
+	server.control('engine', {'seconds': 60})
+	ok(server.patch(path + first, json={'replicationSpecs': [{'regionConfigs': regions}]}))
+	ok(server.delete(path + gone), 202)
+	ok(server.post(at(group, provider, service, True), json=ENDPOINTS[provider]))
+
+	def seen():
+		shown, found = state(ok(server.get(endpoint))), ok(server.get(path + first))['connectionStrings']['privateEndpoint']
+		assert found or shown != 'AVAILABLE', 'a state without strings'
+		return shown == 'AVAILABLE'
+	try:
+		pass_time(server, seen, step=1, seconds=60)
+	finally:
+		server.control('engine', {})
+	assert 'opening' not in server.get(endpoint).text
+
+
 def test_each_cluster_has_a_name_and_a_port(server, group):
 	"""Also those that come later, shards have routers behind them, and a region's mode changes the SRV names."""
 	first = cluster(server, group)

@@ -122,6 +122,12 @@ def test_only_who_is_accepted(world):
 	assert endpoint['connectionStatus'] == 'PENDING_ACCEPTANCE'
 	assert world.strings()['privateEndpoint'] == []
 	world.accept(world.wires.consumers[0])
+
+	def available():
+		shown = ok(world.server.get(world.endpoints + '/' + AWS, headers={'X-Steward-Whole': 'true'}))['connectionStatus']
+		return shown == 'AVAILABLE'
+	until(available)
+	assert world.strings()['privateEndpoint'], 'available, and nobody says how to get there'
 	string = world.string()
 	assert ':1024/' in string and 'hostaddr=' + world.wires.relay in string and '://pl-0-us-east-1.' in string
 	world.gets(0, string)

@@ -137,8 +137,8 @@ void lifecycle_keep(struct arena *a, const struct doc *d, json_t *body)
 
 /* The job. */
 
-static int job_ask(struct tx *tx, struct arena *a, const struct lifecycle *l, int state, struct str id,
-                   struct str tenant)
+static int job_ask_in(struct tx *tx, struct arena *a, const struct lifecycle *l, int state, struct str id,
+                      struct str tenant, int64_t ms)
 {
 	const struct lifecycle_state *s = &l->states[state];
 	json_t *args = json_keep(a, json_object());
@@ -148,8 +148,14 @@ static int job_ask(struct tx *tx, struct arena *a, const struct lifecycle *l, in
 	                  .subject = id,
 	                  .args = json_text(a, args),
 	                  .tenant = tenant,
-	                  .due_ms = clock_now_ms() + s->dwell_ms};
+	                  .due_ms = clock_now_ms() + ms};
 	return tx_job_ensure(tx, &job);
+}
+
+static int job_ask(struct tx *tx, struct arena *a, const struct lifecycle *l, int state, struct str id,
+                   struct str tenant)
+{
+	return job_ask_in(tx, a, l, state, id, tenant, l->states[state].dwell_ms);
 }
 
 int lifecycle_ask(struct tx *tx, struct arena *a, const struct doc *d)
@@ -172,6 +178,7 @@ struct move {
 	const struct doc *doc;
 	json_t *body;
 	const struct lifecycle_transition *taken;
+	int64_t later_ms; /* it was not taken: the job comes again */
 };
 
 /* A test's kind need not be a resource. */
@@ -253,6 +260,10 @@ static int state_enter(struct move *m, const struct lifecycle_transition *t)
 		return 0;
 	state_put(l, t->to, m->body);
 	int r = l->states[t->to].reached ? l->states[t->to].reached(m->tx, m->arena, &step) : 0;
+	if (r == 0 && step.later_ms && (t->by == BY_TIME || t->by == BY_JOB)) {
+		state_put(l, t->from, m->body);
+		m->later_ms = step.later_ms;
+	}
 	if (r < 0 || !step.fault)
 		return r;
 	const struct lifecycle_transition *other = by_word(l, t->from, step.fault);
@@ -273,6 +284,8 @@ static int transition_take(struct move *m, const struct lifecycle_transition *t)
 		r = tx_jobs_cancel(m->tx, LIFECYCLE_JOB, m->doc->id);
 	if (r < 0)
 		return r;
+	if (m->later_ms)
+		return job_ask_in(m->tx, m->arena, m->lifecycle, t->from, m->doc->id, m->tenant, m->later_ms);
 	int to = m->taken->to;
 	const struct lifecycle_transition *next = to == LIFECYCLE_NONE ? NULL : by_job(m->lifecycle, to);
 	if (next && next->by == BY_TIME)
@@ -354,6 +367,26 @@ int call_lifecycle_move(struct call *c, struct doc *d, const char *word)
 
 /* The job's end. */
 
+/* `state`: that it must have; empty: any. */
+static int advance(struct tx *tx, struct arena *a, struct doc *d, struct str state, struct str tenant)
+{
+	struct move m = {.tx = tx, .arena = a, .tenant = tenant, .doc = d, .body = doc_json(a, d->body)};
+	m.lifecycle = lifecycle_of(d->kind, m.body);
+	int from = m.lifecycle ? state_find(m.lifecycle, m.body) : LIFECYCLE_NONE;
+	if (from == LIFECYCLE_NONE || (state.n && !str_is(state, m.lifecycle->states[from].name)))
+		return 0;
+	const struct lifecycle_transition *t = by_job(m.lifecycle, from);
+	if (!t)
+		return 0;
+	int r = transition_take(&m, t);
+	return r < 0 ? r : move_write(&m, d);
+}
+
+int lifecycle_advance(struct tx *tx, struct arena *a, struct doc *d)
+{
+	return advance(tx, a, d, STR_NONE, STR_NONE);
+}
+
 /* The document that the job is about. One of an earlier version's jobs names the id alone. */
 static int subject_load(struct tx *tx, struct job_run *r, struct str kind, struct doc *ret_doc)
 {
@@ -379,17 +412,7 @@ int lifecycle_save(struct tx *tx, struct job_run *r)
 	result = subject_load(tx, r, json_field(args, "kind"), &d);
 	if (result < 0)
 		return result == -ENOENT ? 0 : result; /* it went with its parent */
-	struct move m = {
-	        .tx = tx, .arena = r->arena, .tenant = r->job.tenant, .doc = &d, .body = doc_json(r->arena, d.body)};
-	m.lifecycle = lifecycle_of(d.kind, m.body);
-	int from = m.lifecycle ? state_find(m.lifecycle, m.body) : LIFECYCLE_NONE;
-	if (from == LIFECYCLE_NONE || (state.n && !str_is(state, m.lifecycle->states[from].name)))
-		return 0;
-	const struct lifecycle_transition *t = by_job(m.lifecycle, from);
-	if (!t)
-		return 0;
-	result = transition_take(&m, t);
-	return result < 0 ? result : move_write(&m, &d);
+	return advance(tx, r->arena, &d, state, r->job.tenant);
 }
 
 static const struct job_kind kinds[] = {{.name = LIFECYCLE_JOB, .save = lifecycle_save}};

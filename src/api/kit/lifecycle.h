@@ -16,6 +16,9 @@ struct lifecycle_step {
 	json_t *body;          /* as it will be stored, with the new state */
 	const char *from;      /* name of the state that was; NULL: it is new */
 	const char *fault;     /* set by the hook: the way of that word is taken instead, if the old state has it */
+	/* Set by the hook of what the job moves: it stays in its state, with the body as the hook leaves it, and the
+	 * job comes again after so long. */
+	int64_t later_ms;
 };
 
 /* The lifecycle of a document; NULL: it has none. */
@@ -49,6 +52,9 @@ must_check int call_lifecycle_move(struct call *c, struct doc *d, const char *wo
 /* In a write: has the job take the transition "by job" when the state's time is over. Nothing where the state has none:
  * what is wanted is there. */
 must_check int lifecycle_ask(struct tx *tx, struct arena *a, const struct doc *d);
+
+/* In a write: what the job would do, now. What that waits for is there. */
+must_check int lifecycle_advance(struct tx *tx, struct arena *a, struct doc *d);
 
 /* The end of the job. Also for the kinds of jobs that walked documents before there were lifecycles. */
 int lifecycle_save(struct tx *tx, struct job_run *r);

@@ -14,12 +14,16 @@
 #include <ctype.h>
 #include <errno.h>
 
+#define LOOK_AGAIN_MS 30000
+
 lifecycle_hook private_endpoint_available, private_endpoint_leaving;
 
-bool endpoint_is_available(const json_t *endpoint)
+bool endpoint_is_open(const json_t *endpoint)
 {
 	const char *state = lifecycle_state(STR(ENDPOINT_KIND), endpoint);
-	return state && strcmp(state, "AVAILABLE") == 0;
+	bool available = state && strcmp(state, "AVAILABLE") == 0;
+	return available ||
+	       (json_flag(endpoint, "opening") && lifecycle_allows(STR(ENDPOINT_KIND), endpoint, "REJECT"));
 }
 
 int endpoints_changed(struct tx *tx, struct arena *a, struct str group_id)
@@ -215,6 +219,7 @@ static int endpoint_view(struct call *c, const struct doc *d, json_t *entity)
 {
 	static const char *const common[] = {"cloudProvider", "deleteRequested", "errorMessage"};
 	json_object_del(entity, "consumers");
+	json_object_del(entity, "opening");
 	form_show(c, entity, common, sizeof common / sizeof *common);
 	return 0;
 }
@@ -288,18 +293,39 @@ static void connection_name(json_t *endpoint, struct str id)
 		                      STR_ARG(id)));
 }
 
+/* It was AVAILABLE seconds before any cluster said how to get there, and for as long as a cluster's job was held up. So
+ * it is opened first, and becomes available in the write that gives the last of its clusters the strings
+ * (links.c: part_converged()). Its job looks from time to time, for clusters that have gone meanwhile. */
+static int endpoint_open(struct tx *tx, struct arena *a, struct lifecycle_step *step, struct str group_id)
+{
+	step->later_ms = LOOK_AGAIN_MS;
+	if (json_flag(step->body, "opening"))
+		return 0;
+	json_put(step->body, "opening", json_true());
+	int r = service_connect(tx, a, step->doc->parent, true, STR_NONE);
+	return r < 0 ? r : endpoints_changed(tx, a, group_id);
+}
+
 int private_endpoint_available(struct tx *tx, struct arena *a, struct lifecycle_step *step)
 {
-	struct str group_id;
-	int r = group_of(tx, a, step->doc->parent, &group_id);
+	bool there = true, opened = json_flag(step->body, "opening");
+	struct doc service = {.parent = STR_NONE};
+	int r = tx_get(tx, a, SERVICE_KIND, step->doc->parent, &service);
+	/* Before it was opened none is its own: one of the same name may have left some. */
+	if (r == 0)
+		r = strings_are_there(tx, a, &service, opened ? step->doc->name : STR_NONE, &there);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (!there)
+		return endpoint_open(tx, a, step, service.parent);
+	json_object_del(step->body, "opening");
 	rules_set(step->body, "AVAILABLE");
 	if (json_object_get(step->body, "privateEndpointResourceId"))
 		connection_name(step->body, step->doc->id);
-	if (r == 0)
-		r = service_connect(tx, a, step->doc->parent, true, STR_NONE);
+	r = service_connect(tx, a, step->doc->parent, true, STR_NONE);
 	if (r == 0)
 		r = endpoint_meter(tx, a, step->doc);
-	return r < 0 ? r : endpoints_changed(tx, a, group_id);
+	return r < 0 || opened ? r : endpoints_changed(tx, a, service.parent);
 }
 
 /* It is being deleted, or is accepted no more. */
@@ -309,6 +335,7 @@ int private_endpoint_leaving(struct tx *tx, struct arena *a, struct lifecycle_st
 	bool deleted = state && strcmp(state, "DELETING") == 0;
 	struct str group_id;
 	int r = group_of(tx, a, step->doc->parent, &group_id);
+	json_object_del(step->body, "opening");
 	rules_set(step->body, deleted ? "DELETING" : "FAILED");
 	if (deleted)
 		json_put(step->body, "deleteRequested", json_true());

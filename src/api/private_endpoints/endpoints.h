@@ -1,6 +1,7 @@
 /* For the family's own files. Documents have, beside what the API shows:
  *
- *   endpoint   "consumers": ["10.1.2.3", ...]   who may pass once it is available
+ *   endpoint   "consumers": ["10.1.2.3", ...]   who may pass once it is open
+ *              "opening": true                  it passes already, and is available when its clusters say how
  *   link       {"cluster", "service", "number", "port", "fault"}, of the kind LINK_KIND, below the project and named
  *              CLUSTER/SERVICE. The port counts from the first of the host's, and is no other link's in this store.
  *              The fault is why its relay could not be opened, where it could not */
@@ -40,7 +41,8 @@ must_check int service_nodes_check(struct call *c, const json_t *service);
 int cluster_nodes_check(struct call *c, const json_t *cluster, struct faults *faults);
 
 /* endpoints.c */
-bool endpoint_is_available(const json_t *endpoint);
+/* Whether its consumers pass, and clusters have strings for it: it is available, or will be when all of them have. */
+bool endpoint_is_open(const json_t *endpoint);
 /* In a write: who may pass, and by which strings, may have changed in the project. */
 must_check int endpoints_changed(struct tx *tx, struct arena *a, struct str group_id);
 
@@ -63,6 +65,10 @@ must_check int links_forget(struct tx *tx, struct arena *a, struct str group_id,
 /* Addresses of the accepted consumers of a service, in the arena. */
 must_check int consumers_load(struct tx *tx, struct arena *a, struct str service_id, struct cidr **ret_list,
                               size_t *ret_count);
+/* Whether all clusters of the service have connection strings for the endpoint, but those that have none at all yet,
+ * are going, or could not be brought to what is wanted. */
+must_check int strings_are_there(struct tx *tx, struct arena *a, const struct doc *service, struct str endpoint_name,
+                                 bool *ret_there);
 /* us-east-1 of US_EAST_1. */
 const char *link_location(struct arena *a, struct str region);
 

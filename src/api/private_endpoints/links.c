@@ -292,7 +292,7 @@ int consumers_load(struct tx *tx, struct arena *a, struct str service_id, struct
 	int r = tx_list_all(tx, a, ENDPOINT_KIND, service_id, &docs, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const json_t *body = doc_json(a, docs[i].body), *consumers = json_object_get(body, "consumers");
-		for (size_t k = 0; endpoint_is_available(body) && k < json_array_size(consumers); k++)
+		for (size_t k = 0; endpoint_is_open(body) && k < json_array_size(consumers); k++)
 			if (cidr_parse(json_item(consumers, k), &one)) {
 				ARENA_FIT(a, list, found, room);
 				list[found++] = one;
@@ -303,7 +303,7 @@ int consumers_load(struct tx *tx, struct arena *a, struct str service_id, struct
 	return r;
 }
 
-/* One way to a cluster: an available endpoint of a service that works. */
+/* One way to a cluster: an open endpoint of a service that works. */
 struct way {
 	const struct link *link;
 	const json_t *service;
@@ -330,7 +330,7 @@ static int ways_load(struct tx *tx, struct arena *a, struct str group_id, struct
 		const json_t *body = docs_count ? doc_json(a, service.body) : NULL;
 		const char *state = body ? lifecycle_state(service.kind, body) : NULL;
 		for (size_t k = 0; r == 0 && k < docs_count && state && strcmp(state, "AVAILABLE") == 0; k++)
-			if (endpoint_is_available(doc_json(a, docs[k].body))) {
+			if (endpoint_is_open(doc_json(a, docs[k].body))) {
 				ARENA_FIT(a, ways, count, room);
 				ways[count++] = (struct way){&links[i], body, docs[k]};
 			}
@@ -399,10 +399,62 @@ static int part_access(struct tx *tx, struct arena *a, struct str group_id, stru
 	return 0;
 }
 
+static bool has_string(const json_t *cluster, const json_t *service, struct str endpoint_name)
+{
+	const json_t *strings = json_object_get(cluster, "connectionStrings");
+	const json_t *list = json_object_get(strings, "privateEndpoint");
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *ends = json_object_get(json_array_get(list, i), "endpoints");
+		for (size_t k = 0; k < json_array_size(ends); k++) {
+			const json_t *end = json_array_get(ends, k);
+			if (str_eq(json_field(end, "endpointId"), endpoint_name) &&
+			    str_eq(json_field(end, "region"), json_field(service, "regionName")) &&
+			    str_eq(json_field(end, "providerName"), json_field(service, "cloudProvider")))
+				return true;
+		}
+	}
+	return false;
+}
+
+int strings_are_there(struct tx *tx, struct arena *a, const struct doc *service, struct str endpoint_name,
+                      bool *ret_there)
+{
+	struct link *links;
+	size_t count = 0;
+	bool there = true;
+	const json_t *body = doc_json(a, service->body);
+	int r = links_load(tx, a, service->parent, &links, &count);
+	for (size_t i = 0; r == 0 && i < count && there; i++) {
+		struct cluster cluster;
+		if (!str_eq(links[i].service, service->id))
+			continue;
+		r = cluster_get(tx, a, links[i].cluster, &cluster);
+		bool waits = r == 0 && json_object_get(cluster.plan, "applied") && !cluster_is(&cluster, "DELETING") &&
+		             !cluster_is(&cluster, "REPAIRING");
+		there = !waits || has_string(cluster.body, body, endpoint_name);
+		r = r == -ENOENT ? 0 : r;
+	}
+	*ret_there = there;
+	return r;
+}
+
+/* It has strings for all that is open: what waited for these is available. */
+static int part_converged(struct tx *tx, struct arena *a, const struct cluster *cluster, bool maintained)
+{
+	struct way *ways;
+	size_t count = 0;
+	int r = ways_load(tx, a, cluster->doc.parent, cluster->doc.id, &ways, &count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (json_flag(doc_json(a, ways[i].endpoint.body), "opening"))
+			r = lifecycle_advance(tx, a, &ways[i].endpoint);
+	return r;
+}
+
 const struct cluster_part private_endpoints_part = {.created = part_settle,
                                                     .changed = part_settle,
                                                     .removed = part_removed,
                                                     .wanted = part_wanted,
                                                     .access = part_access,
                                                     .rules = cluster_nodes_check,
+                                                    .converged = part_converged,
                                                     .applied = relays_apply};

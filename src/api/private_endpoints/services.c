@@ -334,7 +334,7 @@ int service_connect(struct tx *tx, struct arena *a, struct str service_id, bool 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (size_t i = 0; i < count && !is_available; i++)
-		is_available = !str_eq(docs[i].id, except) && endpoint_is_available(doc_json(a, docs[i].body));
+		is_available = !str_eq(docs[i].id, except) && endpoint_is_open(doc_json(a, docs[i].body));
 	return service_say(tx, a, &d, is_available ? "CONNECT" : "DISCONNECT");
 }
 

@@ -92,7 +92,7 @@ static int patched_tell(struct tx *tx, struct arena *a, struct str group_id, str
 static int endpoint_accept(struct tx *tx, struct arena *a, struct doc *d, json_t *body, const json_t *note)
 {
 	struct doc service;
-	bool available = endpoint_is_available(body);
+	bool open = endpoint_is_open(body);
 	json_object_set(body, "consumers", json_object_get(note, "addresses"));
 	d->body = json_text(a, body);
 	int r = tx_update(tx, d);
@@ -103,7 +103,7 @@ static int endpoint_accept(struct tx *tx, struct arena *a, struct doc *d, json_t
 		r = patched_tell(tx, a, service.parent, d->name);
 	if (r < 0)
 		return r;
-	return available ? endpoints_changed(tx, a, service.parent) : lifecycle_ask(tx, a, d);
+	return open ? endpoints_changed(tx, a, service.parent) : lifecycle_ask(tx, a, d);
 }
 
 static int verdict_apply(struct tx *tx, struct arena *a, const struct doc *verdict)
