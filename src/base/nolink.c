@@ -128,9 +128,9 @@ int nolink_rename(const char *from, const char *to)
 	return r;
 }
 
-/* A tree that is removed. Who may write in it can make it as deep as there is space, so that neither descriptors nor the
- * stack may grow with it, and "..", which could have come to lead elsewhere, is no way back: what lies too deep is moved
- * up, to the top, and removed from there. */
+/* A tree that is removed. Who may write in it can make it as deep as there is space, so that neither descriptors nor
+ * the stack may grow with it, and "..", which could have come to lead elsewhere, is no way back: what lies too deep is
+ * moved up, to the top, and removed from there. */
 struct removal {
 	int top;
 	dev_t device;

@@ -20,8 +20,8 @@ class Entry:
 
 class Ledger:
 	"""Writers, each of which writes one transaction after the other. Every one has `width` rows, which `statement` makes of its
-	number; of a sharded cluster they lie on several shards. The pause between two leaves more than a hundred in each second, to which points
-	are restored; without one the load takes most of the processor that the restores want."""
+	number; of a sharded cluster they lie on several shards. The pause between two leaves dozens in each second, to which points are
+	restored; without one the load takes most of the processor that the restores want."""
 
 	def __init__(self, c, statement, width=1, writers=3, pause=0.02):
 		self.string = ok(c.server.get(c.path))['connectionStrings']['standard']
