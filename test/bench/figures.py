@@ -2,6 +2,7 @@
 and the rows of the table: (figure, measured, wanted)."""
 import contextlib, http.client, json, os, re, ssl, statistics, subprocess, sys, threading, time, types
 
+# After our own: both folders have a nodes.py.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'fault'))
 from engine import figure_clusters, figure_many
 from hostile import Crowd
@@ -116,10 +117,9 @@ def clusters_make(server):
 	"""100 simulated clusters in the first project, once; its path."""
 	group, count = '/groups/' + server.bootstrap['groupId'], 100
 	clusters = lambda: server.api('GET', group + '/clusters' + LIST).json()['results']
-	there = {c['name'] for c in clusters()}
-	if len(there) < count:
+	if len(clusters()) < count:
 		server.api('PATCH', group + '/limits/svc.project.deployment.clusters', json={'value': count})
-		for i in range(count - len(there)):
+		for i in range(count):
 			server.api('POST', group + '/clusters', json={**CLUSTER, 'name': 'bench-%03d' % i})
 		wait_for('100 clusters', lambda: all(c['stateName'] == 'IDLE' for c in clusters()), 120)
 	return group
@@ -140,10 +140,9 @@ def figure_cluster(bench, pair):
 def figure_dialect(bench, pair):
 	"""A project, whose answer has no word of a dialect but its links, and a cluster, which has some."""
 	server, token = pair.steward, pair.steward.token()
-	group = '/groups/' + server.bootstrap['groupId']
-	server.api('POST', group + '/clusters', json=CLUSTER)
+	group = pair.clusters()
 	results, rows = {}, []
-	for what, path in (('project', group), ('cluster', group + '/clusters/bench')):
+	for what, path in (('project', group), ('cluster', group + '/clusters/bench-000')):
 		sides = {'dialect': {'server': server, 'path': ALIAS + path}, 'own': {'server': server, 'path': BASE + path}}
 		results[what] = bench.alternate(sides, lambda side, s: wrk(bench, side['server'], side['path'], token, s))
 		results[what].update(connections=64, wanted={'ratioAtLeast': 0.85})
