@@ -1,6 +1,6 @@
 """A service that is started on an older copy of its store: snapshots that were taken since then stay, are named, and come back into
 the catalogue."""
-import contextlib, os, shutil, sqlite3
+import contextlib, os, shutil, sqlite3, time
 
 import pytest
 
@@ -62,5 +62,30 @@ def test_newer_snapshots_outlive_an_older_store(site, tmp_path):
 	over = until(lambda: (lambda d: 'finishedAt' in d and d)(ok(s.server.get('%s/backup/restoreJobs/%s' % (c.path, job)))), 240, 'the restore')
 	assert over['failed'] is False, s.server.stderr[-2000:]
 	c.settled()
+	c.delete()
+	c.deleted()
+
+
+def test_a_window_that_did_not_begin_is_begun_again(site):
+	"""A snapshot that was taken before the log's first mark began nothing, though it was told as a success: it is seen within a
+	minute, told, and another is taken."""
+	s = site()
+	allow(s.start())
+	c = s.cluster('late', backupEnabled=True, pitEnabled=True, **shape(1)).settled()
+	completed = lambda: [d['id'] for d in ok(s.server.get(c.path + '/backup/snapshots'))['results'] if d['status'] == 'completed']
+	first, = until(completed, 120, 'the snapshot that begins the window')
+	s.server.stop()
+	with contextlib.closing(sqlite3.connect(s.data / 'steward.db')) as db, db:
+		assert db.execute("UPDATE doc SET secret = json_set(secret, '$.at', json_extract(secret, '$.at') - 60000) WHERE id = ?",
+				  (first,)).rowcount == 1
+		db.execute("UPDATE doc SET body = json_remove(body, '$.begun') WHERE kind = 'backup_line'")
+	s.start()
+	again = until(lambda: set(completed()) - {first}, 90, 'another snapshot').pop()
+	told = lambda: {e['eventTypeName'] for e in ok(s.server.get('/groups/%s/events' % s.server.group))['results']}
+	assert 'CPS_OPLOG_BEHIND' in told()
+	until(lambda: 'CPS_OPLOG_CAUGHT_UP' in told(), 60, 'the window')
+	now = int(time.time())
+	base = lambda: [d['id'] for d in ok(s.server.get('%s/backup/snapshots?pointInTimeUtcSeconds=%d' % (c.path, now)))['results']]
+	assert until(base, 60, 'the moment to be offered', longest=1) == [again]
 	c.delete()
 	c.deleted()

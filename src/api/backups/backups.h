@@ -5,7 +5,8 @@
  *
  *   {"clusterName", "groupId", "provider", "region", "shards", "host", "gone": false, "incarnation",
  *    "made": what each set's data is, "ended": [{"id", "at": ms}], "looked": ms, "archive": true, "windowDays": 7,
- *    "copied": [regions that have or had copies], "logCopies": [regions that the log is copied to], "goneAt": ms,
+ *    "begun": the incarnation whose window was seen to begin, "goneAt": ms,
+ *    "copied": [regions that have or had copies], "logCopies": [regions that the log is copied to],
  *    "logged": its log was archived then, under a policy, "taken": ms, when the last snapshot was complete,
  *    "running": ms, since when the schedule is in force, "overdue": true, "proven": ms, when a drill last succeeded,
  *    "drill": {"asked": ms, "snapshot", "pending": true, "failed": true},

@@ -211,8 +211,10 @@ static void line_follow(struct backup_line *line, const struct cluster *cluster)
 		                      json_pack("{s:s%, s:I}", "id", before.p, before.n, "at", (json_int_t)now));
 		json_object_del(line->body, "made");
 	}
-	if (archive && (again || !json_flag(line->body, "archive")))
+	if (archive && (again || !json_flag(line->body, "archive"))) {
 		json_put(line->body, "since", json_integer(now));
+		json_object_del(line->body, "begun");
+	}
 	json_put_str(line->body, "clusterName", cluster->doc.name);
 	json_put_str(line->body, "groupId", cluster->doc.parent);
 	json_put_str(line->body, "incarnation", incarnation);

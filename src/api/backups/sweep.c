@@ -362,12 +362,32 @@ int sweep_step(struct job_run *r)
 struct archives {
 	struct arena *arena;
 	struct backup_figures figures;
-	struct {
+	struct watched {
 		struct str id;
+		struct engine_source source;
+		int64_t newest_ms; /* of its snapshots, of the data that it has; 0: none */
 		bool broken, behind, told;
+		bool unbegun; /* nobody has seen yet that its window has begun */
+		bool begun;   /* somebody has now */
 	} * list;
 	size_t count, room;
 };
+
+/* When the newest snapshot was taken that the window could begin with. */
+static int newest_find(struct tx *tx, struct arena *a, const struct backup_line *line, int64_t *ret_ms)
+{
+	struct snapshot *list;
+	size_t count = 0;
+	int r = snapshots_of(tx, a, line->doc.id, &list, &count);
+	*ret_ms = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		int64_t at = json_number(list[i].plan, "at");
+		if (snapshot_is(&list[i], "completed") && at > *ret_ms &&
+		    str_eq(json_field(list[i].plan, "incarnation"), json_field(line->body, "incarnation")))
+			*ret_ms = at;
+	}
+	return r;
+}
 
 static int visit_archive(struct tx *tx, void *ctx, const struct doc *d)
 {
@@ -383,9 +403,13 @@ static int visit_archive(struct tx *tx, void *ctx, const struct doc *d)
 		w->room = w->room ? 2 * w->room : 64;
 		w->list = arena_grow(w->arena, w->list, w->count, w->room, sizeof *w->list);
 	}
-	w->list[w->count].id = arena_dup(w->arena, d->id);
-	w->list[w->count++].told = json_flag(body, "behind");
-	return 0;
+	struct watched *one = &w->list[w->count++];
+	*one = (struct watched){.id = arena_dup(w->arena, d->id),
+	                        .source = backup_source(&line),
+	                        .told = json_flag(body, "behind"),
+	                        .unbegun = json_flag(body, "wanted") && !json_flag(body, "paused") &&
+	                                   !str_eq(json_field(body, "begun"), json_field(body, "incarnation"))};
+	return one->unbegun ? newest_find(tx, w->arena, &line, &one->newest_ms) : 0;
 }
 
 static int archives_save(struct tx *tx, struct job_run *r)
@@ -395,7 +419,7 @@ static int archives_save(struct tx *tx, struct job_run *r)
 	for (size_t i = 0; result == 0 && i < w->count; i++) {
 		bool behind = w->list[i].behind;
 		struct backup_line line;
-		if (behind == w->list[i].told && !w->list[i].broken)
+		if (behind == w->list[i].told && !w->list[i].broken && !w->list[i].begun)
 			continue;
 		result = backup_line_get(tx, r->arena, w->list[i].id, &line);
 		if (result == 0 && behind != w->list[i].told) {
@@ -403,8 +427,12 @@ static int archives_save(struct tx *tx, struct job_run *r)
 			result = backup_event(tx, r->arena, behind ? "CPS_OPLOG_BEHIND" : "CPS_OPLOG_CAUGHT_UP",
 			                      behind ? "WARNING" : NULL, &line, NULL, STR_NONE);
 		}
-		if (result == 0 && w->list[i].broken) /* whatever was taken before does not reach over the gap */
+		if (result == 0 && w->list[i].begun)
+			json_put_str(line.body, "begun", str_of(w->list[i].source.incarnation));
+		if (result == 0 && w->list[i].broken) { /* whatever was taken before does not reach over the gap */
 			json_put(line.body, "since", json_integer(clock_now_ms()));
+			json_object_del(line.body, "begun");
+		}
 		if (result == 0)
 			result = backup_line_save(tx, r->arena, &line);
 		if (result == 0 && w->list[i].broken)
@@ -424,6 +452,22 @@ static bool is_coming(struct job_run *r, struct str cluster_id)
 	tx_end_read(r->reader);
 	tx_rest(r->reader);
 	return found;
+}
+
+/* A snapshot begins the window only where the log goes on from it. One that was taken some milliseconds before the
+ * log's first mark began nothing, though it was told as a success, and nobody tried again before the schedule did: so
+ * what is offered is asked for here too. True: there is log, and no snapshot that it could be played on. */
+static bool is_stranded(struct job_run *r, struct watched *one)
+{
+	const struct service *s = r->ctx;
+	struct engine_window *list;
+	size_t count = 0;
+	if (!one->newest_ms ||
+	    s->engine_ops->backup->window(s->engine_state, &one->source, r->arena, &list, &count) < 0 || !count)
+		return false;
+	const struct engine_window *last = &list[count - 1];
+	one->begun = one->newest_ms >= last->from_ms && one->newest_ms <= last->to_ms;
+	return one->newest_ms < last->from_ms;
 }
 
 int archive_watch_step(struct job_run *r)
@@ -448,8 +492,11 @@ int archive_watch_step(struct job_run *r)
 		f->behind += archive.on && archive.lag_ms > BEHIND_MS;
 		f->broken += archive.on && archive.broken;
 		f->spool_bytes += archive.spool_bytes;
+		bool stranded = archive.on && w->list[i].unbegun && is_stranded(r, &w->list[i]);
+		w->list[i].behind |= stranded;
 		/* Where the repository is away, a snapshot would only fail. */
-		w->list[i].broken = archive.on && archive.broken && !archive.why && !is_coming(r, w->list[i].id);
+		w->list[i].broken =
+		        archive.on && (archive.broken || stranded) && !archive.why && !is_coming(r, w->list[i].id);
 	}
 	if (result == 0)
 		backup_figures_show(&w->figures);

@@ -101,9 +101,9 @@ void pg_index_hour(struct pg_index *x, int64_t hour, uint64_t lsn);
 void pg_index_free(struct pg_index *x);
 void pg_segments_add(struct pg_segments *s, uint32_t timeline, uint64_t number, bool complete);
 const struct pg_segment *pg_segments_find(const struct pg_segments *s, uint32_t timeline, uint64_t number);
-/* A record that is the first of a page begins behind the page's header, and log that ends with the page before ends where
- * the page begins: nothing lies between, and both become the page's beginning. Positions are compared so, or a server
- * that was stopped at a boundary seems to lack log. */
+/* A record that is the first of a page begins behind the page's header, and log that ends with the page before ends
+ * where the page begins: nothing lies between, and both become the page's beginning. Positions are compared so, or a
+ * server that was stopped at a boundary seems to lack log. */
 uint64_t pg_lsn_plain(uint64_t lsn);
 /* From the text of a timeline's history; NULL: it is the first. */
 void pg_chain_parse(struct pg_chain *c, uint32_t timeline, const char *history);
