@@ -291,7 +291,11 @@ def test_a_slow_reader_costs_no_memory_and_loads_anew(start_server):
 	assert one[1] == 'resync' and count < 3000 - 2048
 	assert metric(s, 'steward_event_streams_resyncs_total') > before
 	change(t, 77)
-	assert [e['id'] for e in slow.events(1)] == [e['id'] for e in quick.events(1)] == listed(t, t['one'])[-1:]
+	assert [e['id'] for e in quick.events(1)] == listed(t, t['one'])[-1:]
+	after = slow.events(1)
+	while after[-1]['id'] != listed(t, t['one'])[-1]:  # it may have been told before all was written: what came since follows
+		after += slow.events(1)
+	assert len({e['id'] for e in after}) == len(after) < 1000
 	slow.close()
 	quick.close()
 
