@@ -1,6 +1,6 @@
 """A service that is started on an older copy of its store: snapshots that were taken since then stay, are named, and come back into
 the catalogue."""
-import contextlib, os, shutil, sqlite3, time
+import contextlib, os, pathlib, shutil, sqlite3, time
 
 import pytest
 
@@ -32,10 +32,11 @@ def test_newer_snapshots_outlive_an_older_store(site, tmp_path):
 	newer = take(c)['id']
 	dropped = take(c)['id']
 	assert s.server.delete('%s/backup/snapshots/%s' % (c.path, dropped)).status_code in (200, 204)
-	manifests = lambda: {p.parent.name for p in (s.data / 'backups').glob('*/*/manifests/*/*/*') if p.is_file()}
+	# By os.walk(), which lets things go away meanwhile.
+	manifests = lambda: {pathlib.Path(where).name for where, _, names in os.walk(s.data / 'backups') if names and '/manifests/' in where}
 	until(lambda: dropped not in manifests(), what='the deletion')
-	records = lambda: {p.name: p for p in (s.data / 'backups').glob('*/*/catalogue/*/*')}
-	assert set(records()) == {known, newer}  # what the catalogue says of each lies beside it
+	records = lambda: {n: pathlib.Path(where) / n for where, _, names in os.walk(s.data / 'backups') if '/catalogue/' in where for n in names}
+	until(lambda: set(records()) == {known, newer}, what='what the catalogue says of each beside it')
 	s.server.stop()
 	records()[known].unlink()
 	for end in ('-wal', '-shm'):
@@ -46,7 +47,10 @@ def test_newer_snapshots_outlive_an_older_store(site, tmp_path):
 		db.commit()
 	age(s.data / 'backups')
 	s.start()
-	until(lambda: metric(s.server, 'steward_backup_unknown_snapshots') == 1, what='the sweep')
+	try:
+		until(lambda: metric(s.server, 'steward_backup_unknown_snapshots') == 1, what='the sweep')
+	except AssertionError as e:
+		raise AssertionError('%s: %s\n%s' % (e, manifests(), s.server.stderr[-3000:])) from e
 	assert set(records()) == {known, newer}  # a sweep writes those that are missing, and leaves strangers'
 	assert manifests() == {known, newer} and '%s/%s' % (c.id, newer) in s.server.stderr
 	listed = cli('repository', 'unknown', '--data', s.data, check=False)

@@ -131,10 +131,12 @@ bool strangers_is(void *ctx, struct str id)
 		return false;
 	if (!id_is_valid(id)) /* nothing that this service names so */
 		return true;
+	/* An id tells the second. What was made later in a period's last one, after the copy that this store is, must
+	 * not be taken for something that it has dropped: the sweep would delete it. */
 	int64_t made = id_ms(id);
 	for (size_t i = 0; i < json_array_size(s->periods); i++) {
 		const json_t *period = json_array_get(s->periods, i);
-		if (made + 999 >= edge(period, 0) && made <= edge(period, 1))
+		if (made + 999 >= edge(period, 0) && made + 999 <= edge(period, 1))
 			return false;
 	}
 	return true;
