@@ -284,6 +284,7 @@ void memo_put(struct tx *tx, const struct doc *d);
 void memo_drop(struct tx *tx, struct str kind, struct str id);
 void memo_clear(struct tx *tx);
 void memo_free(struct tx *tx);
+void doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc);
 
 /* writer.c: raises the priority of the calling thread over others of the process, or lowers it when negative; does
  * nothing where the system forbids it. */

@@ -24,7 +24,7 @@ static struct doc *memo_find(struct memo *m, struct str kind, struct str id)
 	return NULL;
 }
 
-static void doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc)
+void doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc)
 {
 	*ret_doc = *from;
 	ret_doc->kind = arena_dup(a, from->kind);

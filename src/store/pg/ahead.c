@@ -115,7 +115,7 @@ void pg_ahead_doc(struct tx *tx, const struct doc *d)
 	if (!a)
 		return;
 	a->there = true;
-	pg_doc_copy(h->arena, d, &a->doc);
+	doc_copy(h->arena, d, &a->doc);
 	h->bytes += d->body.n + d->secret.n;
 	struct answer *named = d->name.n ? answer_make(h, BY_NAME, d->kind, d->parent, d->name) : NULL;
 	if (named) {
@@ -208,7 +208,7 @@ static bool doc_answer(struct tx *tx, struct arena *a, const struct answer *foun
 	tx_count_read(tx);
 	*ret_result = found->there ? 0 : -ENOENT;
 	if (found->there)
-		pg_doc_copy(a, &found->doc, ret_doc);
+		doc_copy(a, &found->doc, ret_doc);
 	return true;
 }
 

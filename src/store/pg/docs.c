@@ -10,17 +10,6 @@
 /* Below this, stepping over index entries is as cheap as walking the blocks. */
 #define SHALLOW 2048
 
-void pg_doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc)
-{
-	*ret_doc = *from;
-	ret_doc->kind = arena_dup(a, from->kind);
-	ret_doc->id = arena_dup(a, from->id);
-	ret_doc->parent = arena_dup(a, from->parent);
-	ret_doc->name = arena_dup(a, from->name);
-	ret_doc->body = arena_dup(a, from->body);
-	ret_doc->secret = arena_dup(a, from->secret);
-}
-
 void pg_doc_read(struct arena *a, const PGresult *r, int row, struct doc *ret_doc)
 {
 	*ret_doc = (struct doc){

@@ -368,7 +368,6 @@ void pg_idle(struct tx *tx, bool busy);
 /* docs.c */
 void pg_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count);
 void pg_doc_read(struct arena *a, const PGresult *r, int row, struct doc *ret_doc);
-void pg_doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc);
 
 /* ahead.c: answers that a write has read ahead. */
 void pg_read_ahead(struct tx *tx, const struct doc_question *list, size_t count);
