@@ -110,9 +110,14 @@ class Nodes:
 		return self.nodes[i]
 
 	def token(self, i=0):
+		"""On a busy machine the store's first connection may come later than the node: that is asked again, as a client does."""
 		a = self.nodes[i].bootstrap['serviceAccount']
-		r = call('POST', 'https://%s/api/oauth/token' % self.addresses[i], data={'grant_type': 'client_credentials'},
-			 auth=(a['clientId'], a['clientSecret']), timeout=60)
+		for attempt in range(30):
+			r = call('POST', 'https://%s/api/oauth/token' % self.addresses[i], data={'grant_type': 'client_credentials'},
+				 auth=(a['clientId'], a['clientSecret']), timeout=60)
+			if r.status_code != 503:
+				break
+			time.sleep(int(r.headers['Retry-After']))
 		assert r.status_code == 200, r.text
 		return r.json()['access_token']
 

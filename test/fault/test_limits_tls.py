@@ -34,9 +34,17 @@ class TlsRedis(redis_server.Redis):
 
 
 @pytest.fixture(scope='module')
-def redis(tmp_path_factory):
+def tls_redis(tmp_path_factory):
 	with contextlib.closing(TlsRedis(tmp_path_factory.mktemp('redis'))) as made:
 		yield made
+
+
+@pytest.fixture
+def redis(tls_redis):
+	"""As it was made, whatever the test before has set, and wherever that ended."""
+	tls_redis.say('CONFIG', 'SET', 'tls-auth-clients', 'no', 'tls-cert-file', str(tls_redis.server[0]),
+		      'tls-key-file', str(tls_redis.server[1]))
+	return tls_redis
 
 
 class Nodes(Limited):
