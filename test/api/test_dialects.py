@@ -6,6 +6,7 @@ import pytest
 import requests
 
 from client import BASE, Wire, ok, refused, unique
+from test_backup_exports import ROLE
 
 V2, V1 = '/api/atlas/v2', '/api/atlas/v1.0'
 OURS = re.compile(r'/api/svc/|vnd\.svc\.|"(db(Major)?Version|svc\w*|SVC_\w+|vendorEmployeeAccessGrant)"')
@@ -259,3 +260,36 @@ def test_the_old_prefix_takes_from_the_same_buckets(server, group):
 	answer = server.owner.session.get(server.base_url + V1 + '/groups/' + group)
 	left = int(answer.headers['RateLimit-Remaining'])
 	assert int(server.owner.session.get(server.base_url + V2 + '/groups/' + group).headers['RateLimit-Remaining']) == left - 1
+
+
+# What clients send is what they read: a difference is a plan to replace it.
+
+@pytest.mark.parametrize('event, sent, number', [
+	('REPLICATION_OPLOG_WINDOW_RUNNING_OUT', {'operator': 'LESS_THAN', 'threshold': 2, 'units': 'DAYS'}, 48),
+	('REPLICATION_OPLOG_WINDOW_RUNNING_OUT', {'operator': 'LESS_THAN', 'threshold': 3, 'units': 'HOURS'}, 3),
+	('TOO_MANY_ELECTIONS', {'operator': 'GREATER_THAN', 'threshold': 3, 'units': 'RAW'}, 3)])
+def test_thresholds_are_whole(server, atlas, group, event, sent, number):
+	path = V2 + '/groups/%s/alertConfigs' % group
+	body = {'eventTypeName': event, 'enabled': True, 'threshold': sent, 'notifications': [{'typeName': 'GROUP', 'intervalMin': 5, 'emailEnabled': True}]}
+	made = ok(atlas('POST', path, json=body))
+	one = path + '/' + made['id']
+	again = ok(atlas('PUT', one, json={**body, 'threshold': made['threshold']}))
+	listed = next(c for c in ok(atlas('GET', path))['results'] if c['id'] == made['id'])
+	assert made['threshold'] == again['threshold'] == ok(atlas('GET', one))['threshold'] == listed['threshold'] == sent
+	assert ok(atlas('PATCH', one, json={'enabled': False}))['threshold'] == sent
+	own = '%s%s/groups/%s/alertConfigs/%s' % (server.base_url, BASE, group, made['id'])
+	assert ok(server.owner.session.get(own))['threshold'] == {'threshold': number}
+	# One that was written with the number alone is shown with what that means.
+	ok(server.owner.session.put(own, json={**body, 'threshold': {'threshold': number}}))
+	assert ok(atlas('GET', one))['threshold'] == {**sent, 'threshold': number, 'units': 'RAW' if sent['units'] == 'RAW' else 'HOURS'}
+
+
+@pytest.mark.parametrize('provider, own', [('AWS', {'iamRoleId': ROLE, 'requirePrivateNetworking': False}), ('GCP', {'roleId': ROLE}),
+	('AZURE', {'roleId': ROLE, 'serviceUrl': 'https://example.blob.core.windows.net/x'})])
+def test_buckets_are_whole(atlas, group, provider, own):
+	path = V2 + '/groups/%s/backup/exportBuckets' % group
+	sent = {'bucketName': unique('bucket-').lower(), 'cloudProvider': provider, **own}
+	made = ok(atlas('POST', path, json=sent))
+	shown, listed = ok(atlas('GET', '%s/%s' % (path, made['_id']))), next(b for b in ok(atlas('GET', path))['results'] if b['_id'] == made['_id'])
+	for doc in (made, shown, listed):
+		assert {**doc, **sent} == doc and ('tenantId' in doc) == (provider == 'AZURE')

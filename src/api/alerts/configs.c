@@ -18,25 +18,45 @@ static bool needs_threshold(const json_t *document)
 }
 
 /* Types whose operator is known, and whose threshold has two forms in the reference that share the number alone. So
- * that an answer fits both, operator and unit are left out of it: a number of elections, and hours. */
+ * that an answer fits both, operator and unit are left out of it: a number of elections, and hours. Whole answers have
+ * what was sent (threshold_show()). */
 static bool has_number_alone(const json_t *document)
 {
 	return str_is_one_of("TOO_MANY_ELECTIONS|" OPLOG_WINDOW, json_field(document, "eventTypeName"));
 }
 
-static void hours_put(struct call *c, json_t *document, struct faults *faults)
+/* In units that are times; by themselves they are hours. */
+static double threshold_hours(const json_t *threshold)
+{
+	struct str units = json_field(threshold, "units");
+	double number = (double)json_number(threshold, "threshold");
+	return units.n ? number * alert_unit(units) / alert_unit(STR("HOURS")) : number;
+}
+
+static void hours_check(struct call *c, const json_t *document, struct faults *faults)
+{
+	if (!str_is(json_field(document, "eventTypeName"), OPLOG_WINDOW))
+		return;
+	double hours = threshold_hours(json_object_get(document, "threshold"));
+	if (hours < 0 || hours > INT32_MAX || fmod(hours, 1) != 0)
+		faults_add(faults, c->arena, STR("threshold.threshold"), "must be a whole number of hours");
+}
+
+static void threshold_show(const struct call *c, json_t *document)
 {
 	json_t *threshold = json_object_get(document, "threshold");
-	struct str units = json_field(threshold, "units");
-	double ms = (double)json_number(threshold, "threshold") * alert_unit(units), hour = alert_unit(STR("HOURS"));
-	if (!str_is(json_field(document, "eventTypeName"), OPLOG_WINDOW) || !units.n)
+	bool is_window = str_is(json_field(document, "eventTypeName"), OPLOG_WINDOW);
+	if (!threshold || !has_number_alone(document))
 		return;
-	if (ms < 0 || ms > hour * INT32_MAX || fmod(ms, hour) != 0) {
-		faults_add(faults, c->arena, STR("threshold.threshold"), "must be a whole number of hours");
+	if (answer_is_whole(c)) {
+		json_default(threshold, "operator", json_string(is_window ? "LESS_THAN" : "GREATER_THAN"));
+		json_default(threshold, "units", json_string(is_window ? "HOURS" : "RAW"));
 		return;
 	}
-	json_put(threshold, "threshold", json_integer((json_int_t)(ms / hour)));
-	json_put_z(threshold, "units", "HOURS");
+	if (is_window)
+		json_put(threshold, "threshold", json_integer((json_int_t)threshold_hours(threshold)));
+	json_object_del(threshold, "operator");
+	json_object_del(threshold, "units");
 }
 
 static void threshold_check(struct call *c, const json_t *document, const char *field, struct faults *faults)
@@ -62,7 +82,7 @@ static int document_check(struct call *c, const struct doc *old, json_t *documen
 	else if (needs_threshold(document))
 		threshold_check(c, document, "threshold", &faults);
 	if (!faults.count)
-		hours_put(c, document, &faults);
+		hours_check(c, document, &faults);
 	matchers_check(c->arena, json_object_get(document, "matchers"), &faults);
 	if (faults.count)
 		return call_fail_faults(c, &faults);
@@ -113,12 +133,6 @@ static int config_update(struct call *c, const struct doc *old, json_t *document
 
 static int config_save(struct call *c, struct doc *d, const struct doc *old, json_t *document)
 {
-	json_t *threshold = json_object_get(document, "threshold");
-	if (has_number_alone(document)) {
-		json_object_del(threshold, "operator");
-		json_object_del(threshold, "units");
-		d->body = json_text(c->arena, document);
-	}
 	d->secret = doc_seal(c->arena, d, json_text(c->arena, c->noted));
 	int r = listener_keep(c->tx, c->arena, d, document);
 	if (r == 0)
@@ -194,10 +208,14 @@ static struct str config_text(struct call *c, const struct doc *d)
 {
 	size_t i;
 	json_t *one;
-	if (occurrences(d->body, "\"delayMin\":") >= occurrences(d->body, "\"typeName\":"))
+	bool is_older = occurrences(d->body, "\"delayMin\":") < occurrences(d->body, "\"typeName\":");
+	bool has_forms = occurrences(d->body, "\"TOO_MANY_ELECTIONS\"") || occurrences(d->body, "\"" OPLOG_WINDOW "\"");
+	if (!is_older && !has_forms)
 		return d->body;
 	json_t *body = doc_json(c->arena, d->body);
-	json_array_foreach(json_object_get(body, "notifications"), i, one) notification_show(one);
+	if (is_older)
+		json_array_foreach(json_object_get(body, "notifications"), i, one) notification_show(one);
+	threshold_show(c, body);
 	return json_text(c->arena, body);
 }
 

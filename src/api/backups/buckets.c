@@ -311,20 +311,13 @@ static bool bucket_hides(struct call *c, const struct doc *d)
 	return c->version->sunset && !is_aws(doc_json(c->arena, d->body));
 }
 
-/* Only what the answer's own form has: of a list or a bucket of whichever provider, what all of them have. */
+/* Of a list or a bucket of whichever provider the reference shows what all of them have. */
 static int bucket_view(struct call *c, const struct doc *d, json_t *entity)
 {
 	const struct schema *form = !c->is_list          ? c->version->response
 	                            : c->version->sunset ? schema_find(STR("DiskBackupSnapshotAWSExportBucketResponse"))
 	                                                 : resource_backup_export_bucket.schema;
-	const char *name;
-	json_t *value;
-	void *next;
-	json_object_foreach_safe(entity, next, name, value)
-	{
-		if (!schema_field(form, str_of(name)))
-			json_object_del(entity, name);
-	}
+	answer_form(c, form, entity);
 	return 0;
 }
 

@@ -418,27 +418,15 @@ static int find_sharded(struct call *c, const struct resource *r, struct doc *re
 	return 0;
 }
 
-static void view_by(const struct schema *form, json_t *entity)
-{
-	const char *name;
-	json_t *value;
-	void *next;
-	json_object_foreach_safe(entity, next, name, value)
-	{
-		if (!schema_field(form, str_of(name)))
-			json_object_del(entity, name);
-	}
-}
-
 static int view_plain(struct call *c, const struct doc *d, json_t *entity)
 {
-	view_by(c->is_list ? resource_backup_snapshot.schema : c->version->response, entity);
+	answer_form(c, c->is_list ? resource_backup_snapshot.schema : c->version->response, entity);
 	return 0;
 }
 
 static int view_sharded(struct call *c, const struct doc *d, json_t *entity)
 {
-	view_by(c->is_list ? resource_backup_sharded_snapshot.schema : c->version->response, entity);
+	answer_form(c, c->is_list ? resource_backup_sharded_snapshot.schema : c->version->response, entity);
 	return 0;
 }
 

@@ -150,6 +150,28 @@ void answer_fit(const struct call *c, json_t *entity)
 		schema_keep_known(form, entity);
 }
 
+bool answer_is_whole(const struct call *c)
+{
+	struct str asked = request_header(c->request, "x-steward-whole");
+	return str_ieq(asked, STR("true")) || (c->dialect && !str_ieq(asked, STR("false")));
+}
+
+void answer_form(const struct call *c, const struct schema *form, json_t *entity)
+{
+	const char *name;
+	json_t *value;
+	void *next;
+	if (answer_is_whole(c)) {
+		schema_keep_known(form, entity);
+		return;
+	}
+	json_object_foreach_safe(entity, next, name, value)
+	{
+		if (!schema_field(form, str_of(name)))
+			json_object_del(entity, name);
+	}
+}
+
 /* What the resource's hooks make of the document. */
 static int body_make(struct call *c, const struct resource *r, const struct doc *d, struct arena *a,
                      struct str *ret_body)

@@ -106,6 +106,12 @@ must_check int resource_parent(struct call *c, const struct resource *r, struct 
 must_check int resource_write(struct call *c, const struct resource *r, const struct doc *d);
 /* Leaves of an entity what the version of the answer has. resource_write() does so itself. */
 void answer_fit(const struct call *c, json_t *entity);
+/* Some answers of the reference have what the forms of all providers, or kinds, share. What the form of one adds is
+ * shown to whoever asks for it (X-Steward-Whole: true), and in a dialect, whose clients know it and would take what is
+ * left out for a difference, unless they say false. */
+bool answer_is_whole(const struct call *c);
+/* Leaves what the form has; where the answer is whole, also what the form that the entity picks adds to it. */
+void answer_form(const struct call *c, const struct schema *form, json_t *entity);
 /* The document of that name; or a new one, of revision 0, which is not in the store yet. */
 must_check int resource_named(struct call *c, const struct resource *r, struct str parent, struct str name,
                               struct doc *ret_doc);

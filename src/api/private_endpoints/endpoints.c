@@ -217,10 +217,9 @@ static int endpoint_written(struct call *c, const struct doc *d, const struct do
 
 static int endpoint_view(struct call *c, const struct doc *d, json_t *entity)
 {
-	static const char *const common[] = {"cloudProvider", "deleteRequested", "errorMessage"};
 	json_object_del(entity, "consumers");
 	json_object_del(entity, "opening");
-	form_show(c, entity, common, sizeof common / sizeof *common);
+	answer_form(c, schema_find(STR("PrivateLinkEndpoint")), entity);
 	return 0;
 }
 

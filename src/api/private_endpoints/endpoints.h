@@ -30,11 +30,6 @@ must_check int service_connect(struct tx *tx, struct arena *a, struct str servic
 must_check int service_review(struct tx *tx, struct arena *a, struct str service_id);
 must_check int regional_mode(struct tx *tx, struct arena *a, struct str group_id, bool *ret_on);
 
-/* The reference's answers have what services, and endpoints, of all providers have. What the form of one provider adds
- * is shown to whoever asks for it (X-Steward-Whole: true), and in a dialect, whose clients know it, unless they say
- * false. Leaves `fields` where it is not shown. */
-void form_show(const struct call *c, json_t *entity, const char *const *fields, size_t count);
-
 /* nodes.c: 400 where a region would have more nodes than the project's limit says, as a service in it, or what a
  * cluster shall be, would make it. */
 must_check int service_nodes_check(struct call *c, const json_t *service);

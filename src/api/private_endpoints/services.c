@@ -223,28 +223,9 @@ struct str endpoint_name(const json_t *endpoint)
 	return name;
 }
 
-void form_show(const struct call *c, json_t *entity, const char *const *fields, size_t count)
-{
-	struct str asked = request_header(c->request, "x-steward-whole");
-	const char *name;
-	json_t *value;
-	void *next;
-	if (str_ieq(asked, STR("true")) || (c->dialect && !str_ieq(asked, STR("false"))))
-		return;
-	json_object_foreach_safe(entity, next, name, value)
-	{
-		bool kept = false;
-		for (size_t i = 0; i < count && !kept; i++)
-			kept = strcmp(name, fields[i]) == 0;
-		if (!kept)
-			json_object_del(entity, name);
-	}
-}
-
 /* Endpoints: at AWS by ids of ours, as the reference has it; else by their names. */
 static int service_view(struct call *c, const struct doc *d, json_t *entity)
 {
-	static const char *const common[] = {"cloudProvider", "errorMessage", "id", "regionName", "status"};
 	struct doc *docs;
 	size_t count = 0;
 	const struct form *f = form_of(json_field(entity, "cloudProvider"));
@@ -253,7 +234,7 @@ static int service_view(struct call *c, const struct doc *d, json_t *entity)
 	int r = tx_list_all(c->tx, c->arena, ENDPOINT_KIND, d->id, &docs, &count);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		json_add_str(list, f == &forms[0] ? docs[i].id : docs[i].name);
-	form_show(c, entity, common, sizeof common / sizeof *common);
+	answer_form(c, schema_find(STR("EndpointService")), entity);
 	return r;
 }
 
