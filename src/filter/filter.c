@@ -1,6 +1,7 @@
 /* Filters are read from their JSON each time: they are small, and asked about few records. */
 #include "filter/filter.h"
 
+#include "base/buf.h"
 #include "base/json.h"
 
 #define FILTER_MAX 16384
@@ -48,13 +49,78 @@ static const char *fault_in(const json_t *value, unsigned depth)
 	return fault;
 }
 
+static bool is_bare(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+	       c == '.';
+}
+
+/* A string in quotes of either kind, from its first one on, as JSON. Returns where it ends. */
+static size_t string_turn(struct buf *b, struct str text, size_t i)
+{
+	char quote = text.p[i++];
+	buf_c(b, '"');
+	while (i < text.n && text.p[i] != quote) {
+		if (text.p[i] == '\\' && i + 1 < text.n) {
+			if (text.p[i + 1] != '\'') /* which JSON need not and may not escape */
+				buf_c(b, '\\');
+			i++;
+		} else if (text.p[i] == '"') {
+			buf_c(b, '\\');
+		}
+		buf_c(b, text.p[i++]);
+	}
+	if (i < text.n)
+		buf_c(b, '"');
+	return i + 1;
+}
+
+/* A word without quotes is a key where a colon follows it; else it is a number, true, false or null. */
+static size_t word_turn(struct buf *b, struct str text, size_t i)
+{
+	size_t from = i, after;
+	while (i < text.n && is_bare(text.p[i]))
+		i++;
+	for (after = i; after < text.n && strchr(" \t\r\n", text.p[after]) && text.p[after];)
+		after++;
+	bool is_key = after < text.n && text.p[after] == ':';
+	buf_z(b, is_key ? "\"" : "");
+	buf_add(b, text.p + from, i - from);
+	buf_z(b, is_key ? "\"" : "");
+	return i;
+}
+
+/* Filters are often written as a shell of documents takes them: in single quotes, so that they need no escapes inside
+ * of JSON, and with bare keys. */
+static json_t *relaxed_load(struct str text)
+{
+	struct buf b = {0};
+	for (size_t i = 0; i < text.n;) {
+		char c = text.p[i];
+		if (c == '"' || c == '\'') {
+			i = string_turn(&b, text, i);
+		} else if (is_bare(c)) {
+			i = word_turn(&b, text, i);
+		} else {
+			buf_c(&b, c);
+			i++;
+		}
+	}
+	json_t *filter = json_loadb(b.p, b.n, JSON_REJECT_DUPLICATES, NULL);
+	buf_free(&b);
+	return filter;
+}
+
 const json_t *filter_parse(struct str text, struct arena *a, const char **ret_fault)
 {
 	if (text.n > FILTER_MAX) {
 		*ret_fault = arena_printf(a, "must be at most %d bytes long", FILTER_MAX).p;
 		return NULL;
 	}
-	json_t *filter = str_trim(text).n ? json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL) : json_object();
+	bool is_empty = !str_trim(text).n;
+	json_t *filter = is_empty ? json_object() : json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
+	if (!filter)
+		filter = relaxed_load(text);
 	const char *fault = json_is_object(filter) ? fault_in(filter, 0) : "must be a JSON object, as text";
 	if (!fault)
 		return json_keep(a, filter);

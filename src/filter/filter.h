@@ -10,8 +10,8 @@
 /* Ordered: "and" is the least, "or" the most. */
 enum truth { TRUTH_NO, TRUTH_MAYBE, TRUTH_YES };
 
-/* The filter of a text; an empty one is {}, which takes everything. Freed with the arena. NULL: *ret_fault says what
- * the text must be. */
+/* The filter of a text, which may have single quotes and bare keys; an empty one is {}, which takes everything. Freed
+ * with the arena. NULL: *ret_fault says what the text must be. */
 const json_t *filter_parse(struct str text, struct arena *a, const char **ret_fault);
 
 struct filter_fact {

@@ -38,8 +38,14 @@ def test_settings_are_kept(server, group):
 		'AUDIT_LOG_CONFIGURATION_UPDATED') == 3
 
 
+@pytest.mark.parametrize('text', ["{'atype': 'authenticate'}", '{atype: "authenticate"}', "{ $or : [{'users.user': 'o\\'neill'}, {a: {$in: ['x', null]}}]}"])
+def test_filters_in_single_quotes_and_with_bare_keys(server, group, text):
+	"""As the shells of document databases take them; they are kept as they were sent."""
+	assert ok(server.patch(path(group), json={'auditFilter': text}))['auditFilter'] == text == ok(server.get(path(group)))['auditFilter']
+
+
 @pytest.mark.parametrize('text', [
-	'{', '[]', '"atype"', '{"atype": {"$where": "1"}}', '{"$and": {}}', '{"$or": [1]}', '{"atype": {"$in": "x"}}',
+	"{'a': 'x}", "{'a\": 1}", "{a b: 1}", "{a: b}", "{'a': 1, a: 2}", "{$where: 'x'}", '{', '[]', '"atype"', '{"atype": {"$where": "1"}}', '{"$and": {}}', '{"$or": [1]}', '{"atype": {"$in": "x"}}',
 	'{"users": {"$elemMatch": []}}', '{"a": 1, "a": 2}', '{"a": ' * 20 + '1' + '}' * 20, json.dumps({'a': 'x' * 17000})])
 def test_filters_that_are_none(server, group, text):
 	refused(server.patch(path(group), json={'auditFilter': text}), 400, None, 'auditFilter')

@@ -72,6 +72,15 @@ static void test_lists(void)
 	CHECK(is("{\"tags\": {\"$elemMatch\": {\"name\": \"bob\"}}}", TRUTH_MAYBE));
 }
 
+static void test_relaxed(void)
+{
+	CHECK(is("{'name': 'ann'}", TRUTH_YES) && is("{name: \"bob\"}", TRUTH_NO) &&
+	      is("{name : {$in: ['x', 'ann']}}", TRUTH_YES));
+	CHECK(is("{'name': 'o\\'neill'}", TRUTH_NO) && is("{gone: {$exists: true}}", TRUTH_NO));
+	/* A colon in a text makes no key, and a text's own quotes stay. */
+	CHECK(is("{name: {$ne: 'a: \"b\"'}}", TRUTH_YES));
+}
+
 static void test_faults(void)
 {
 	static const char *const bad[] = {"{",
@@ -97,6 +106,7 @@ int main(void)
 	test_operators();
 	test_together();
 	test_lists();
+	test_relaxed();
 	test_faults();
 	arena_free(arena);
 	return CHECK_DONE();
