@@ -158,6 +158,18 @@ static void name_check(const struct call *c, const struct schema *schema, const 
 		faults_add(faults, c->arena, str_of(field), "must be what the path says, or absent");
 }
 
+/* What the path says need not be said again. Where both say it, the handler looks whether they agree. */
+static void path_add(const struct call *c, const struct schema *schema, json_t *body)
+{
+	for (size_t i = 0; json_is_object(body) && i < c->op->path_param_count; i++) {
+		const char *name = c->op->path_params[i].name;
+		const struct field *f = schema_field(schema, str_of(name));
+		if (f && f->required && f->schema->type == TYPE_STRING && !(f->schema->flags & SCHEMA_READ_ONLY) &&
+		    !json_object_get(body, name))
+			json_put_str(body, name, c->params[i]);
+	}
+}
+
 /* From a dialect's words into ours, without what that dialect's clients may send and we do not take. */
 static void body_turn(const struct call *c, const struct schema *schema, json_t *body, struct faults *faults)
 {
@@ -206,6 +218,7 @@ int gate_body(struct call *c)
 		return result;
 	if (c->dialect)
 		body_turn(c, schema, body, &faults);
+	path_add(c, schema, body);
 	schema_check(schema, body, body_use(c), c->arena, &faults);
 	for (size_t i = 0; c->dialect && i < faults.count && i < FAULTS_MAX; i++)
 		words_fault(dialect_words(c->dialect, schema), &faults.list[i], c->arena);

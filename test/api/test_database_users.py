@@ -106,7 +106,7 @@ def test_a_name_is_taken_once(server, group):
 	({'password': 'short'}, 'password'), ({'password': 'x' * 257}, 'password'), ({'password': 'pässword1'}, 'password'),
 	({'password': 'tab\ttab\ttab'}, 'password'), ({'password': None}, 'password'), ({'username': 'same-same', 'password': 'Same-Same'}, 'password'),
 	({'databaseName': '$external'}, 'databaseName'), ({'databaseName': 'shop'}, 'databaseName'),
-	({'groupId': NO_ID}, 'groupId'), ({'groupId': None}, 'groupId'), ({'roles': None}, 'roles'), ({'roles': []}, 'roles'),
+	({'groupId': NO_ID}, 'groupId'), ({'roles': None}, 'roles'), ({'roles': []}, 'roles'),
 	({'roles': [{'roleName': 'nobody', 'databaseName': 'admin'}]}, 'roles[0].roleName'),
 	({'roles': [{'roleName': '<a custom role name>', 'databaseName': 'admin'}]}, 'roles[0].roleName'),
 	({'roles': [{'roleName': 'read', 'databaseName': 'a'}, {'roleName': 'svcAdmin', 'databaseName': 'shop'}]}, 'roles[1].databaseName'),
@@ -160,10 +160,22 @@ def test_what_an_update_cannot_change(server, group):
 			      ({'x509Type': 'MANAGED'}, 'x509Type'), ({'roles': [{'roleName': 'x', 'databaseName': 'admin'}]}, 'roles[0].roleName'),
 			      ({'password': 'short'}, 'password'), ({'deleteAfterDate': '2001-01-01T00:00:00Z'}, 'deleteAfterDate')):
 		refused(server.patch(path(group, 'anna'), json={**patch(group, 'anna'), **change}), 400, None, where)
-	for field in ('username', 'databaseName', 'groupId', 'roles'):
-		body = patch(group, 'anna')
+	body = patch(group, 'anna')
+	del body['roles']
+	refused(server.patch(path(group, 'anna'), json=body), 400, None, 'roles')
+
+
+def test_what_the_path_says_need_not_be_repeated(server, group):
+	body = user(group, 'anna')
+	del body['groupId']
+	assert ok(server.post(path(group), json=body), 201)['groupId'] == group
+	body = patch(group, 'anna', description='known by the path')
+	for field in ('username', 'databaseName', 'groupId'):
 		del body[field]
-		refused(server.patch(path(group, 'anna'), json=body), 400, None, field)
+	assert ok(server.patch(path(group, 'anna'), json=body))['description'] == 'known by the path'
+	refused(server.post(path(group), json={**user(group, 'berta'), 'groupId': None}), 400, None, 'groupId')
+	refused(server.post(path(group), json={**user(group, 'berta'), 'groupId': NO_ID}), 400, None, 'groupId')
+	assert ok(server.get(path(group)))['totalCount'] == 1
 
 
 def test_custom_roles(module_server):
