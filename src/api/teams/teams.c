@@ -28,12 +28,11 @@ static int team_of_path(struct call *c, struct str *ret_id)
 /* Members. */
 
 /* Somebody of the organization, whom the body names at `path`, is in the team; no event where that was so already. */
-static int user_join(struct call *c, struct str user_id, struct str path, struct str team_id, bool active_only,
-                     struct member *ret_member)
+static int user_join(struct call *c, struct str user_id, struct str path, struct str team_id, struct member *ret_member)
 {
 	struct member m, after;
 	int result = member_load(c->tx, c->arena, c->org.id, user_id, &m);
-	if (result == -ENOENT || (result == 0 && active_only && !m.active))
+	if (result == -ENOENT)
 		return call_fail_field(c, 400, "USER_NOT_IN_ORG", path.p, "must be a user of the organization.");
 	if (result < 0)
 		return result;
@@ -86,7 +85,7 @@ static int team_written(struct call *c, const struct doc *d, const struct doc *o
 			result = event_next(c);
 		event_field(c, "teamId", d->id);
 		if (result == 0)
-			result = user_join(c, id, path, d->id, false, &m);
+			result = user_join(c, id, path, d->id, &m);
 	}
 	return result;
 }
@@ -254,7 +253,8 @@ static int pending_gone(struct tx *tx, struct arena *a, const struct doc *d)
 
 const struct resource_hooks team_pending_hooks = {.gone = pending_gone};
 
-/* The older form: several accounts at once. */
+/* The older form: several at once, those who were just made and have not accepted yet among them. Its list, as all of
+ * that form, has accounts only. */
 int teams_add_users(struct call *c)
 {
 	struct str team_id = STR_NONE;
@@ -267,7 +267,7 @@ int teams_add_users(struct call *c)
 		if (i)
 			result = event_next(c);
 		if (result == 0)
-			result = user_join(c, json_field(json_array_get(c->body, i), "id"), path, team_id, true, &m);
+			result = user_join(c, json_field(json_array_get(c->body, i), "id"), path, team_id, &m);
 	}
 	c->page_size = TEAM_USERS_MAX;
 	return result < 0 ? result : verb_list(c);
@@ -279,7 +279,7 @@ int teams_add_user(struct call *c)
 	struct member m;
 	int result = team_of_path(c, &team_id);
 	if (result == 0)
-		result = user_join(c, json_field(c->body, "id"), STR("id"), team_id, false, &m);
+		result = user_join(c, json_field(c->body, "id"), STR("id"), team_id, &m);
 	return result < 0 ? result : people_write(c, &m);
 }
 
