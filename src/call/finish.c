@@ -220,6 +220,8 @@ void call_finish(struct call *c)
 	}
 	if (c->status == 204)
 		c->out.n = 0;
+	else if (is_json && c->v1 && !c->out.n && !c->request->response.stream.read)
+		buf_z(&c->out, "{}"); /* clients of that time decode every answer */
 	if (is_json && c->status != 204) {
 		if (c->envelope)
 			envelop(c);

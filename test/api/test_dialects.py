@@ -5,7 +5,7 @@ import json, re
 import pytest
 import requests
 
-from client import BASE, Wire, ok, refused, unique
+from client import BASE, Wire, ok, refused, unique, until
 from test_backup_exports import ROLE
 
 V2, V1 = '/api/atlas/v2', '/api/atlas/v1.0'
@@ -293,3 +293,12 @@ def test_buckets_are_whole(atlas, group, provider, own):
 	shown, listed = ok(atlas('GET', '%s/%s' % (path, made['_id']))), next(b for b in ok(atlas('GET', path))['results'] if b['_id'] == made['_id'])
 	for doc in (made, shown, listed):
 		assert {**doc, **sent} == doc and ('tenantId' in doc) == (provider == 'AZURE')
+
+
+def test_every_answer_of_v1_can_be_decoded(server, atlas, group):
+	path = '/groups/%s/clusters' % group
+	name = ok(atlas('POST', V2 + path, json={'name': unique('c'), 'clusterType': 'REPLICASET', 'replicationSpecs': SPECS}), 201)['name']
+	until(lambda: server.advance(60) or ok(atlas('GET', '%s%s/%s' % (V2, path, name)))['stateName'] == 'IDLE')
+	assert ok(atlas('POST', '%s%s/%s/restartPrimaries' % (V1, path, name))) == {}
+	answer = atlas('POST', '%s%s/%s/restartPrimaries' % (V2, path, name))
+	assert answer.status_code in (200, 409) and (answer.content == b'') == (answer.status_code == 200)
