@@ -376,6 +376,39 @@ def test_targets_that_cannot_take_it(server, group):
 	refused(server.get(path(group, 'nothing', '/restoreJobs')), 404)
 
 
+def test_restore_into_a_cluster_that_is_being_made(server, group):
+	"""Nobody has to stay until it is there: it is never IDLE and empty."""
+	name = create(server, group)
+	doc = take(server, group, name)
+	server.control('engine', {'seconds': 60})
+
+	def begin():
+		target = unique('b')
+		ok(server.post('/groups/%s/clusters' % group, json={'name': target, 'clusterType': 'REPLICASET', 'replicationSpecs': spec()}), 201)
+		return target, restore(server, group, name, deliveryType='automated', snapshotId=doc['id'], targetClusterName=target, targetGroupId=group)
+	target, job = begin()
+	assert ok(server.get(cluster(group, target)))['stateName'] == 'CREATING'
+	refused(server.post(path(group, name, '/restoreJobs'), json={'deliveryType': 'automated', 'snapshotId': doc['id'],
+		'targetClusterName': target, 'targetGroupId': group}), 409, 'CLUSTER_RESTORE_IN_PROGRESS', target)
+	seen = []
+
+	def over():
+		state, done = ok(server.get(cluster(group, target)))['stateName'], 'finishedAt' in ok(server.get(path(group, name, '/restoreJobs/' + job['id'])))
+		seen.append((state, done))
+		return state == 'IDLE'
+	pass_time(server, over, step=5)
+	assert seen[-1] == ('IDLE', True) and {s for s, done in seen if not done} == {'CREATING', 'UPDATING'}, seen
+	assert ok(server.get(path(group, name, '/restoreJobs/' + job['id'])))['failed'] is False
+	assert types(server, group).count('CLUSTER_READY') == 2
+	cancelled, job = begin()
+	assert server.delete(path(group, name, '/restoreJobs/' + job['id'])).status_code == 204
+	pass_time(server, lambda: ok(server.get(path(group, name, '/restoreJobs/' + job['id'])))['cancelled'], step=5)
+	idle(server, group, cancelled)
+	gone, job = begin()
+	remove(server, group, gone)
+	assert ok(server.get(path(group, name, '/restoreJobs/' + job['id'])))['failed'] is True
+
+
 def test_cancel_and_failure(server, group):
 	name = create(server, group)
 	doc = take(server, group, name)

@@ -126,14 +126,14 @@ def test_points_in_time_through_failovers(place):
 			kill_primary(c)
 	time.sleep(3)
 	ledger.stop()
-	target = cluster(place, 'target', nodes=1, pit=False)
-	target.ask('create table mine(n int)')
 	until(lambda: ok(c.server.get('%s/backup/snapshots?pointInTimeUtcSeconds=%d' % (c.path, points[-1])))['results'], 120,
 	      'the log of the last point', longest=1)
+	target = place.cluster('target', backupEnabled=True, **shape(1))  # the first restore waits until it is made
 	for point in points:
 		restore(c, target, deliveryType='pointInTime', pointInTimeUTCSeconds=point)
 		ledger.holds(target.ask('select n from ledger'), point)
-	assert target.ask("select to_regclass('mine')") == [(None,)]
+		assert target.ask("select to_regclass('mine')") == [(None,)]
+		target.ask('create table mine(n int)')
 	# What cannot be restored is not taken on.
 	refused(c.server.post(c.path + '/backup/restoreJobs', json={'deliveryType': 'pointInTime', 'targetClusterName': 'target',
 		'targetGroupId': c.server.group, 'pointInTimeUTCSeconds': points[0] - 86400}), 400)

@@ -293,7 +293,12 @@ int restore_step(struct job_run *r)
 	}
 	/* An earlier attempt may have changed the data already, and then it was restored: the engine knows. */
 	bool cancelled = json_flag(w->job.plan, "cancel");
-	if (w->busy && !cancelled)
+	bool is_made = json_number(w->target.plan, "applied") > 0;
+	if (!is_made && cancelled) {
+		r->save = cancelled_save;
+		return JOB_DONE;
+	}
+	if ((w->busy && !cancelled) || !is_made)
 		return later(r, clock_now_ms() + LOOK_AGAIN_MS);
 	bool stopped;
 	result = engine_restore(r, w, &p, &stopped);

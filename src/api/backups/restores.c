@@ -154,13 +154,15 @@ static int refuse(struct call *c, const struct cluster *target, const char *code
 	                       what);
 }
 
+/* One that is being made is restored into as soon as it is there: who wants a new cluster with old data need not wait
+ * for it, and nobody's closed window leaves it empty. */
 static int state_check(struct call *c, const struct cluster *target)
 {
 	if (cluster_is(target, "DELETING"))
 		return refuse(c, target, "CLUSTER_ALREADY_REQUESTED_DELETION", "is being deleted");
 	if (json_object_get(target->plan, "restoring"))
 		return refuse(c, target, "CLUSTER_RESTORE_IN_PROGRESS", "is being restored already");
-	if (!cluster_is(target, "IDLE"))
+	if (!cluster_is(target, "IDLE") && !cluster_is(target, "CREATING"))
 		return refuse(c, target, "CLUSTER_NOT_READY", "is being changed. Wait until it is IDLE");
 	if (json_flag(target->body, "paused"))
 		return refuse(c, target, "CANNOT_UPDATE_PAUSED_CLUSTER", "is paused. Resume it first");
@@ -282,7 +284,8 @@ static int target_begin(struct call *c, const struct restore_wish *wish, struct 
 {
 	struct cluster *target = wish->target;
 	json_put_str(target->plan, "restoring", job->doc.id);
-	json_put_z(target->body, "stateName", "UPDATING");
+	if (!cluster_is(target, "CREATING"))
+		json_put_z(target->body, "stateName", "UPDATING");
 	int r = cluster_save(c->tx, c->arena, target);
 	struct job row = {.kind = STR(RESTORE_JOB),
 	                  .subject = target->doc.id,

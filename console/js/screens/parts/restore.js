@@ -23,15 +23,6 @@ const like = (cluster, name) => ({name, clusterType: cluster.clusterType, dbMajo
 	regionConfigs: spec.regionConfigs.map(r => ({providerName: r.providerName, regionName: r.regionName, priority: r.priority,
 		electableSpecs: {...r.electableSpecs}}))}))});
 
-async function ready(groupId, clusterName) {
-	for (;;) {
-		const c = await call('getCluster', {groupId, clusterName});
-		if (c.stateName === 'IDLE')
-			return;
-		await new Promise(done => setTimeout(done, 1000));
-	}
-}
-
 export function RestoreDialog({groupId, cluster, data, snapshot, onClose, onDone}) {
 	const snapshots = data.snapshots.filter(s => s.status === 'completed').sort((a, b) => b.createdAt < a.createdAt ? -1 : 1);
 	const [by, setBy] = useState(snapshot || !data.range ? 'snapshot' : 'moment'), [id, setId] = useState(snapshot?.id ?? snapshots[0]?.id),
@@ -54,7 +45,6 @@ export function RestoreDialog({groupId, cluster, data, snapshot, onClose, onDone
 				setMaking('');
 				throw e;
 			}
-			await ready(groupId, target);
 		}
 		await call('createBackupRestoreJob', {groupId, clusterName: cluster.name}, {body: {targetClusterName: target, targetGroupId: groupId,
 			...(by === 'moment' ? {deliveryType: 'pointInTime', pointInTimeUTCSeconds: second(at)} : {deliveryType: 'automated', snapshotId: id})}});
