@@ -70,6 +70,7 @@ static int help_words(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	json_setup();
+	command_arrange(argc - 1, argv + 1);
 	const char *word = argc > 1 ? argv[1] : "--help";
 	if (command_takes(argc - 1, argv + 1))
 		return finish(command_run(argc - 1, argv + 1), false);

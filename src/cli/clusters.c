@@ -1,6 +1,8 @@
 /* `steward clusters`: the everyday commands for clusters, in words of their own: a cluster of a size and so many nodes
  * instead of a whole request, a table of what matters. All other commands for clusters are derived (command.c), and so
  * are these when a flag of the API is given. */
+#include "cli/clusters.h"
+
 #include "base/json.h"
 #include "catalog/catalog.h"
 #include "cli/ask.h"
@@ -13,6 +15,7 @@
 #include "cli/request.h"
 #include "cli/wait.h"
 
+#include <errno.h>
 #include <stddef.h>
 
 struct clusters_arguments {
@@ -280,12 +283,13 @@ static json_t *config_make(const struct clusters_arguments *g)
 	return config;
 }
 
+/* Without a name where the body gets it otherwise. */
 static json_t *shape_make(const struct clusters_arguments *g, const char *name)
 {
 	json_t *specs = json_array();
 	for (unsigned i = 0; i < g->shards; i++)
 		json_array_append_new(specs, json_pack("{s:[o]}", "regionConfigs", config_make(g)));
-	json_t *body = json_pack("{s:s, s:s, s:o}", "name", name, "clusterType",
+	json_t *body = json_pack("{s:s*, s:s, s:o}", "name", name, "clusterType",
 	                         g->shards > 1 ? "SHARDED" : "REPLICASET", "replicationSpecs", specs);
 	if (g->version)
 		json_put_z(body, "dbMajorVersion", g->version);
@@ -297,22 +301,77 @@ static void json_release(void *value)
 	json_decref(value);
 }
 
+static const char *const shape[] = {"nodes", "shards", "size", "disk", "provider", "region", "version"};
+#define SHAPE (sizeof shape / sizeof *shape)
+
+static int shape_check(const struct clusters_arguments *g, const struct options *given)
+{
+	if (size_is_shared(g->size) && options_given(given, "nodes") && g->nodes != 1)
+		return option_refuse("--nodes: a cluster of the size %s has one node", g->size);
+	return 0;
+}
+
+struct cluster_shape {
+	struct arena *arena;
+	struct clusters_arguments given;
+	struct options options;
+};
+
+struct cluster_shape *cluster_shape_new(struct arena *a)
+{
+	struct cluster_shape *s = arena_new_of(a, struct cluster_shape);
+	s->arena = a;
+	options_setup(&s->options, "clusters", clusters_options, clusters_option_count, &s->given, a);
+	return s;
+}
+
+bool cluster_shape_has(struct str flag)
+{
+	for (size_t i = 0; i < SHAPE; i++)
+		if (str_is(flag, shape[i]))
+			return true;
+	return false;
+}
+
+int cluster_shape_set(struct cluster_shape *s, struct str flag, const char *text)
+{
+	return options_set(&s->options, flag, str_of(text), OPTION_FROM_FLAG,
+	                   arena_printf(s->arena, "--%.*s", STR_ARG(flag)).p);
+}
+
+bool cluster_shape_is_given(const struct cluster_shape *s)
+{
+	for (size_t i = 0; i < SHAPE; i++)
+		if (options_given(&s->options, shape[i]))
+			return true;
+	return false;
+}
+
+const char *cluster_shape_body(const struct cluster_shape *s)
+{
+	if (shape_check(&s->given, &s->options) < 0)
+		return NULL;
+	json_t *body = shape_make(&s->given, NULL);
+	const char *text = json_text(s->arena, body).p;
+	json_decref(body);
+	return text;
+}
+
 /* Builds the request's body from the options or --body, and sets the cluster's name. */
 static int create_body(struct work *w, const struct options *given, json_t **ret_body)
 {
-	static const char *const shape[] = {"nodes", "shards", "size", "disk", "provider", "region", "version"};
 	const struct clusters_arguments *g = w->given;
 	json_t *body;
 	if (!g->body) {
 		if (!w->name)
 			return option_refuse(
 			        "clusters create: the cluster's name is missing: steward clusters create NAME");
-		if (size_is_shared(g->size) && options_given(given, "nodes") && g->nodes != 1)
-			return option_refuse("--nodes: a cluster of the size %s has one node", g->size);
+		if (shape_check(g, given) < 0)
+			return -EINVAL;
 		body = shape_make(g, w->name);
 	} else {
 		struct str text;
-		for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+		for (size_t i = 0; i < SHAPE; i++)
 			if (options_given(given, shape[i]))
 				return option_refuse(
 				        "clusters create: --body is the whole request; --%s cannot be given with it",
@@ -490,16 +549,16 @@ static int verb_run(struct work *w, const struct options *given, enum verb verb,
 /* The options of create are refused for other verbs. */
 static bool usage_fits(const struct options *given, enum verb verb, size_t words)
 {
-	static const char *const shape[] = {"nodes", "shards", "size", "disk", "provider", "region", "version", "body"};
 	bool scales = false;
-	for (size_t i = 0; verb != VERB_CREATE && i < sizeof shape / sizeof *shape; i++) {
-		bool scale = str_is_one_of("nodes|size|disk", str_of(shape[i]));
-		if (!options_given(given, shape[i]))
+	for (size_t i = 0; verb != VERB_CREATE && i <= SHAPE; i++) {
+		const char *flag = i < SHAPE ? shape[i] : "body";
+		bool scale = str_is_one_of("nodes|size|disk", str_of(flag));
+		if (!options_given(given, flag))
 			continue;
 		scales = true;
 		if (verb == VERB_SCALE && scale)
 			continue;
-		option_refuse("clusters %s: --%s goes with %s only", verbs[verb], shape[i],
+		option_refuse("clusters %s: --%s goes with %s only", verbs[verb], flag,
 		              scale ? "create and scale" : "create");
 		return false;
 	}

@@ -6,6 +6,7 @@
 #include "catalog/common.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/clusters.h"
 #include "cli/flags.h"
 #include "cli/meant.h"
 #include "cli/run.h"
@@ -39,6 +40,13 @@ const size_t command_option_count = sizeof command_options / sizeof *command_opt
 
 /* Finding. */
 
+/* The words of shells stand for ours. */
+static bool word_is(struct str word, const char *given)
+{
+	return str_is(word, given) || (str_is(word, "list") && strcmp(given, "ls") == 0) ||
+	       (str_is_one_of("delete|remove", word) && strcmp(given, "rm") == 0);
+}
+
 /* How many of the arguments are the words of a command; 0: it is another. */
 static int words_match(const char *command, int argc, char **argv)
 {
@@ -46,10 +54,63 @@ static int words_match(const char *command, int argc, char **argv)
 	int n = 0;
 	for (bool more = true; more; n++) {
 		more = str_cut(rest, ' ', &word, &rest);
-		if (n >= argc || !str_is(word, argv[n]))
+		if (n >= argc || !word_is(word, argv[n]))
 			return 0;
 	}
 	return n;
+}
+
+static const struct option_row *option_find(const struct option_row *rows, size_t count, struct str name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_is(name, rows[i].name))
+			return &rows[i];
+	return NULL;
+}
+
+/* How many arguments the option is that stands first; 0: it is none that all commands have. */
+static int option_length(int argc, char **argv)
+{
+	struct str name, value;
+	if (strncmp(argv[0], "-o", 2) == 0)
+		return argv[0][2] || argc < 2 ? 1 : 2;
+	if (strncmp(argv[0], "--", 2) != 0)
+		return 0;
+	bool has_value = flag_cut(str_of(argv[0] + 2), &name, &value);
+	const struct option_row *row = option_find(command_options, command_option_count, name);
+	bool is_alone = has_value || argc < 2 || (row && (row->kind == OPTION_SWITCH || row->offset == AT(dry_run)));
+	return !row ? 0 : is_alone ? 1 : 2;
+}
+
+/* The first n of them go behind the others. */
+static void rotate(char **list, int count, int n)
+{
+	for (; n > 0; n--) {
+		char *first = list[0];
+		memmove(list, list + 1, (size_t)(count - 1) * sizeof *list);
+		list[count - 1] = first;
+	}
+}
+
+void command_arrange(int argc, char **argv)
+{
+	static char listing[] = "list", deleting[] = "delete", removing[] = "remove";
+	int options = 0, n, end = 0, used = 0, still;
+	while (options < argc && (n = option_length(argc - options, argv + options)))
+		options += n;
+	while (end < argc && strcmp(argv[end], "--") != 0) /* behind which all are words */
+		end++;
+	if (options && options < end)
+		rotate(argv, end, options);
+	if (argc && !command_find(argc, argv, &used))
+		return;
+	for (int i = 1; i < used; i++) {
+		bool removes = strcmp(argv[i], "rm") == 0;
+		if (removes || strcmp(argv[i], "ls") == 0)
+			argv[i] = removes ? deleting : listing;
+		if (removes && !command_find(argc, argv, &still))
+			argv[i] = removing;
+	}
 }
 
 const struct op *command_find(int argc, char **argv, int *ret_used)
@@ -110,14 +171,6 @@ enum schema_use command_use(const struct op *op)
 }
 
 /* Flags. */
-
-static const struct option_row *option_find(const struct option_row *rows, size_t count, struct str name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (str_is(name, rows[i].name))
-			return &rows[i];
-	return NULL;
-}
 
 /* The parameters of the query and the headers, in one numbering; NULL after the last. */
 static const struct param *param_at(const struct op *op, unsigned i)
@@ -270,6 +323,10 @@ static int flag_take(struct run *r, const struct argument *g)
 	const struct option_row *row = option_find(command_options, command_option_count, name);
 	if (row)
 		return option_take(r, row, g);
+	if (r->shape && cluster_shape_has(name)) {
+		text = text_take(g, false);
+		return text ? cluster_shape_set(r->shape, name, text) : text_missing(name);
+	}
 	enum flag_kind kind = kind_of(r->arena, r->op, name, &param, &secret);
 	no = kind == FLAG_UNKNOWN && str_starts(name, STR("no-")) && !g->text;
 	if (no) {
@@ -287,22 +344,58 @@ static int flag_take(struct run *r, const struct argument *g)
 	return 0;
 }
 
-/* What is made is often named by a word elsewhere; here a flag does it. */
-static int word_refuse(struct run *r, const char *word)
+const char *command_named(struct arena *a, const struct op *op, bool is_network)
 {
 	static const char *const network[] = {"cidr-block"}, *const name[] = {"name", "username", "desc", "ip-address"};
-	const struct schema *body = command_body(r->op);
+	const struct schema *body = command_body(op);
 	struct flag *flags = NULL;
-	size_t n = body && r->op->method == METHOD_POST ? flags_list(r->arena, body, command_use(r->op), &flags) : 0;
-	bool is_network = strchr(word, '/');
+	size_t n = body && op->method == METHOD_POST ? flags_list(a, body, command_use(op), &flags) : 0;
 	const char *const *wanted = is_network ? network : name;
 	for (size_t k = 0; k < (is_network ? 1 : sizeof name / sizeof *name); k++)
 		for (size_t i = 0; i < n; i++)
 			if (strcmp(flags[i].name, wanted[k]) == 0)
-				return option_refuse("\"%s\" is a word too many; did you mean --%s %s?", word,
-				                     wanted[k], word);
-	return option_refuse("\"%s\" is a word too many; \"steward %s --help\" shows what is expected", word,
-	                     r->op->command);
+				return wanted[k];
+	return NULL;
+}
+
+/* What is made is named by a word, as what is changed is. */
+static int word_name(struct run *r, const char *word)
+{
+	const char *flag = r->named ? NULL : command_named(r->arena, r->op, strchr(word, '/'));
+	if (!flag)
+		return option_refuse("\"%s\" is a word too many; \"steward %s --help\" shows what is expected", word,
+		                     r->op->command);
+	r->named = flag;
+	r->name = word;
+	flag_keep(r, NULL, str_of(flag), word);
+	return 0;
+}
+
+static int name_is_once(const struct run *r)
+{
+	size_t n = 0;
+	for (size_t i = 0; r->named && i < r->flag_count; i++)
+		n += !r->flags[i].param && str_is(r->flags[i].path, r->named);
+	return n > 1 ? option_refuse("\"%s\" is a word too many: --%s was given too", r->name, r->named) : 0;
+}
+
+/* The flags of the API change a cluster of the usual shape, unless they say themselves where its nodes are. */
+static int shape_apply(struct run *r)
+{
+	bool said = false, given = r->shape && cluster_shape_is_given(r->shape);
+	if (!r->shape || (r->given.body && !given))
+		return 0;
+	if (r->given.body)
+		return option_refuse(
+		        "clusters create: --body is the whole request; flags for its shape cannot be given with it");
+	for (size_t i = 0; i < r->flag_count; i++)
+		said = said || str_starts(r->flags[i].path, STR("replication-specs")) ||
+		       (!r->flags[i].param && !r->flags[i].path.n &&
+		        strncmp(r->flags[i].text, "replicationSpecs", 16) == 0);
+	if (said && !given)
+		return 0;
+	r->given.body = cluster_shape_body(r->shape);
+	return r->given.body ? 0 : -EINVAL;
 }
 
 static int word_take(struct run *r, const char *word)
@@ -311,7 +404,7 @@ static int word_take(struct run *r, const char *word)
 	for (unsigned i = 0; i < r->op->path_param_count; i++)
 		most += command_scope_is_word(r->op) || !command_is_scope(&r->op->path_params[i]);
 	if (r->word_count == most)
-		return word_refuse(r, word);
+		return word_name(r, word);
 	r->words[r->word_count++] = word;
 	return 0;
 }
@@ -435,6 +528,7 @@ static bool is_own(const char *command)
 static int op_run(struct arena *a, const struct op *op, int argc, char **argv)
 {
 	struct run r = {.arena = a, .op = op, .request = {.op = op}};
+	r.shape = strcmp(op->command, "clusters create") == 0 ? cluster_shape_new(a) : NULL;
 	int result = arguments_read(&r, argc, argv);
 	if (result == OPTIONS_HELP) {
 		if (is_own(op->command)) {
@@ -444,6 +538,10 @@ static int op_run(struct arena *a, const struct op *op, int argc, char **argv)
 		usage_command(stdout, op);
 		return EXIT_DONE;
 	}
+	if (result == 0)
+		result = name_is_once(&r);
+	if (result == 0)
+		result = shape_apply(&r);
 	if (result == 0)
 		result = words_place(&r);
 	if (result == 0)

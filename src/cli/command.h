@@ -9,6 +9,9 @@
 const struct op *command_find(int argc, char **argv, int *ret_used);
 /* Whether the word is the first of commands. */
 const struct command_family *command_family_find(const char *word);
+/* Puts the arguments into the order and the words that the rest expects: options that all commands have, and that stand
+ * before the command, behind it; `ls` and `rm` become what they stand for. Does nothing to what is no command. */
+void command_arrange(int argc, char **argv);
 /* Whether the words and flags are for command_run(), although a hand-written command may have the same first word. */
 bool command_takes(int argc, char **argv);
 /* Runs the command, or explains what there is. Returns the exit code. */
@@ -24,6 +27,10 @@ bool command_scope_is_word(const struct op *op);
 const struct schema *command_body(const struct op *op);
 /* How the body is checked. */
 enum schema_use command_use(const struct op *op);
+
+/* The flag that a word behind those of the path stands for, where something is made: its name, or an address; else
+ * NULL. */
+const char *command_named(struct arena *a, const struct op *op, bool is_network);
 
 /* The options that every such command has. */
 extern const struct option_row command_options[];

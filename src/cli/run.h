@@ -21,6 +21,8 @@ struct run {
 	size_t flag_count;
 	const char *words[PATH_PARAMS_MAX];
 	size_t word_count;
+	const char *named, *name;    /* the flag whose value was given as a word, or NULL; the word */
+	struct cluster_shape *shape; /* of what is made by `clusters create`, else NULL */
 	struct profile profile;
 	struct client *client;
 	struct output_options output;

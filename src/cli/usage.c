@@ -239,7 +239,12 @@ static void usage_line(const struct page *p, const struct op *op)
 		if (!command_is_scope(q) || command_scope_is_word(op))
 			fprintf(p->out, command_is_scope(q) ? " [%s]" : " %s", command_argument(p->arena, q));
 	}
+	const char *named = command_named(p->arena, op, false);
+	if (named)
+		fprintf(p->out, " [%s]", command_argument(p->arena, &(struct param){.name = named}));
 	fprintf(p->out, " [--FLAG VALUE]...\n");
+	if (named)
+		fprintf(p->out, "What is made is named by the word, or by --%s.\n", named);
 	for (unsigned i = 0; i < op->alias_count; i++)
 		fprintf(p->out, "   or: steward %s ...\n", op->aliases[i]);
 }
