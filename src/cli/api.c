@@ -19,8 +19,8 @@ struct api_arguments {
 #define AT(member) offsetof(struct api_arguments, member)
 
 const struct option_row api_options[] = {
-        {"body", 0, OPTION_TEXT, AT(body), NULL, "JSON", "Request body: JSON, @FILE, or @- for standard input.",
-         .flag_only = true},
+        {"body", 0, OPTION_TEXT, AT(body), NULL, "FILE",
+         "Request body: a file with JSON, - for standard input, or the JSON itself.", .flag_only = true},
         {"query", 0, OPTION_TEXTS, AT(query), NULL, "NAME=VALUE",
          "Query parameter, not yet percent-encoded. May be given several times.", .flag_only = true},
         {"header", 0, OPTION_TEXTS, AT(headers), NULL, "NAME: VALUE", "Further header. May be given several times.",

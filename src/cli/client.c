@@ -518,7 +518,8 @@ int body_read(struct arena *a, const char *given, struct str *ret_body)
 {
 	struct str text = str_of(given);
 	json_error_t error;
-	int r = given[0] == '@' ? stream_read(a, given + 1, &text) : 0;
+	bool is_text = given[0] == '{' || given[0] == '[';
+	int r = is_text ? 0 : stream_read(a, given + (given[0] == '@'), &text);
 	if (r < 0)
 		return r;
 	json_t *value = json_loadb(text.p ? text.p : "", text.n, JSON_DECODE_ANY, &error);

@@ -62,7 +62,8 @@ const char *url_escape(struct arena *a, struct str text);
 /* The id of the project that the profile or --project names. Negative, after a message on stderr. */
 must_check int client_project(struct client *c, struct arena *a, const char **ret_id);
 
-/* The text of --body: JSON, @FILE or @- (standard input). Checked to be JSON. */
+/* The text of --body, the same for every command: JSON itself, which begins with { or [, or the file that has it; - is
+ * standard input. The file may have an @ before it, as curl has it. Checked to be JSON. */
 must_check int body_read(struct arena *a, const char *given, struct str *ret_body);
 
 #endif

@@ -45,8 +45,9 @@ const struct option_row clusters_options[] = {
         {"region", 0, OPTION_TEXT, AT(region), "US_EAST_1", "NAME", "create: region of the nodes.", .flag_only = true},
         {"version", 0, OPTION_TEXT, AT(version), NULL, "N", "create: major version of the database.",
          .flag_only = true},
-        {"body", 0, OPTION_TEXT, AT(body), NULL, "JSON",
-         "create: the whole request instead, as JSON, @FILE or @- for standard input.", .flag_only = true},
+        {"body", 0, OPTION_TEXT, AT(body), NULL, "FILE",
+         "create: the whole request instead: a file with JSON, - for standard input, or the JSON itself.",
+         .flag_only = true},
         PROFILE_OPTIONS,
 };
 const size_t clusters_option_count = sizeof clusters_options / sizeof *clusters_options;

@@ -6,11 +6,14 @@
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/flags.h"
 #include "cli/follow.h"
 #include "cli/output.h"
 
 #include <errno.h>
 #include <stddef.h>
+
+#define CLUSTERS_TOLD 500 /* a page; more are not looked through for a name that is near */
 
 struct events_arguments {
 	struct profile_arguments at;
@@ -145,6 +148,34 @@ static int events_follow(struct watch *w)
 	return code;
 }
 
+/* Nothing is a right answer about a cluster to which nothing happened, and a misleading one about a name that was
+ * misspelt. Clusters that are gone have events, so that only a name without any is looked at. */
+static void names_check(struct watch *w)
+{
+	struct client_answer answer;
+	const char *project, *names[CLUSTERS_TOLD];
+	size_t count = 0;
+	if (client_project(w->client, w->arena, &project) < 0)
+		return;
+	struct client_request r = {.method = "GET", .quiet = true};
+	r.path = arena_printf(w->arena, API_BASE "/groups/%s/clusters?itemsPerPage=%d", project, CLUSTERS_TOLD).p;
+	if (client_call(w->client, w->arena, &r, &answer) < 0 || answer.status != 200)
+		return;
+	const json_t *list = json_object_get(answer.json, "results");
+	for (size_t i = 0; i < json_array_size(list) && count < CLUSTERS_TOLD; i++)
+		names[count++] = arena_z(w->arena, json_field(json_array_get(list, i), "name"));
+	for (size_t k = 0; k < w->given->clusters.n; k++) {
+		const char *name = w->given->clusters.v[k], *near = flag_nearest(str_of(name), names, count);
+		bool known = false;
+		for (size_t i = 0; i < count; i++)
+			known = known || strcmp(names[i], name) == 0;
+		if (!known && count < CLUSTERS_TOLD)
+			fprintf(stderr, "steward: no event, and the project has no cluster \"%s\"%s%s%s\n", name,
+			        near ? "; did you mean \"" : "", near ? text_shown(w->arena, str_of(near)) : "",
+			        near ? "\"?" : "");
+	}
+}
+
 static int watch_run(struct watch *w)
 {
 	struct client_answer answer;
@@ -163,6 +194,8 @@ static int watch_run(struct watch *w)
 	if (!answer.json)
 		return client_exit(client_stranger(w->client, false));
 	events_print(w, w->arena, answer.json);
+	if (w->given->clusters.n && !json_array_size(json_object_get(answer.json, "results")))
+		names_check(w);
 	return w->given->follow ? events_follow(w) : EXIT_DONE;
 }
 

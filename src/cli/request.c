@@ -160,13 +160,6 @@ static void params_missing(const struct param *params, unsigned n, struct arena 
 
 /* The body. */
 
-/* FILE, "-" for standard input, or JSON itself. */
-static int body_read_given(struct arena *a, const char *given, struct str *ret_text)
-{
-	bool as_is = strchr("{[@", given[0]);
-	return body_read(a, as_is ? given : arena_printf(a, "@%s", given).p, ret_text);
-}
-
 /* Required fields that the call names already: a parameter of the path, or the project and the organization; and those
  * of something new that have a default. A change says what it changes: a default could undo a choice. */
 static int body_fill(struct request *r, struct client *c, struct arena *a, const struct schema *s)
@@ -229,7 +222,7 @@ static int body_make(struct request *r, struct client *c, struct arena *a, const
 	if (!s)
 		return body ? option_refuse("--body: this command takes no body") : 0;
 	*f = (struct flags){.arena = a, .schema = s};
-	int result = body ? body_read_given(a, body, &text) : 0;
+	int result = body ? body_read(a, body, &text) : 0;
 	if (result < 0)
 		return result;
 	const char *fault = body ? flags_set_json(f, STR(""), text) : NULL;

@@ -165,7 +165,7 @@ def test_shapes(service, run, tmp_path):
 		'replicationSpecs': [{'regionConfigs': [{'providerName': 'AWS', 'regionName': 'EU_WEST_1', 'priority': 7,
 		'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3}}]}]}))
 	m = name()
-	doc = json.loads(run('clusters', 'create', m, '--body', '@%s' % whole, '-o', 'json').stdout)
+	doc = json.loads(run('clusters', 'create', m, '--body', str(whole), '-o', 'json').stdout)
 	assert doc['name'] == m and doc['tags'] == [{'key': 'a', 'value': 'b'}]
 	r = run('clusters', 'create', m, '--body', '@%s' % whole, '--nodes', '3', check=False)
 	assert r.returncode == USAGE and '--nodes' in r.stderr

@@ -81,6 +81,8 @@ def test_events(service, run):
 	types = [x.split()[1] for x in lines]
 	assert types.index('CLUSTER_CREATED') < types.index('CLUSTER_READY'), 'the oldest first'
 	assert {x.split()[1] for x in run('events', '--type', 'CLUSTER_CREATED').stdout.splitlines()} == {'CLUSTER_CREATED'}
+	silent = run('events', '--cluster', n + 'x')
+	assert silent.stdout == '' and silent.stderr == 'steward: no event, and the project has no cluster "%sx"; did you mean "%s"?\n' % (n, n)
 	docs = [json.loads(x) for x in run('events', '--cluster', n, '-o', 'json').stdout.splitlines()]
 	assert [d['eventTypeName'] for d in docs] == types and all(d['groupId'] == service.group for d in docs)
 	assert len(run('events', '--limit', '1').stdout.splitlines()) == 1
