@@ -1,5 +1,5 @@
-/* What `steward clusters create` makes when nobody says more than a size and a number of nodes: the same flags shape the
- * request whether or not flags of the API stand beside them. */
+/* What `steward clusters create` makes when nobody says more than a size and a number of nodes: the same flags shape
+ * the request whether or not flags of the API stand beside them. */
 #ifndef STEWARD_CLI_CLUSTERS_H
 #define STEWARD_CLI_CLUSTERS_H
 
