@@ -1,6 +1,6 @@
 """The client's derived commands: one for each operation of api/*.json. What a command should send is worked out here from the
 data, by code of its own; the live part runs commands against a real server."""
-import json, os, pty, re, select, subprocess, time
+import json, os, pty, re, select, shlex, subprocess, time
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
@@ -587,3 +587,23 @@ def test_one_grammar_for_clusters(dry, body_of):
 	(['--yes', 'teams', 'users', 'rm', derive.HEX24, derive.HEX24], ['teams', 'users', 'remove', derive.HEX24, derive.HEX24, '--yes'])])
 def test_options_before_the_command_and_words_of_shells(dry, given, meant):
 	assert dry(*given, '--dry-run').stdout == dry(*meant, '--dry-run').stdout != ''
+
+
+PLACES = {'-': 'secret-secret', 'ID': derive.HEX24, 'SERVICE_ID': derive.HEX24, 'ROLE_ID': derive.HEX24, 'HASH': derive.HEX24, 'OLD': GROUP, 'NEW': ORG, 'HOST:PORT': 'db.example.com:5432'}
+
+
+def commands_of_pages():
+	"""Those of the API: the others have pages of their own that run them, or start a service."""
+	families = {op['command'].split()[0] for op in API.ops}
+	for page in sorted((client.ROOT / 'docs').glob('**/*.md')) + [client.ROOT / 'README.md']:
+		for line in re.findall(r'^    steward ((?:\\\n|.)*)', page.read_text(), re.M):
+			words = shlex.split(re.sub(r'\s*[|<>].*', '', line.replace('\\\n', ' ')), comments=True)
+			if words and words[0] in families and '--body' not in words and words[:2] != ['clusters', 'ca'] and words[0] != 'events':
+				yield pytest.param([PLACES.get(w, w) for w in words], id='%s: %s' % (page.name, ' '.join(words)))
+
+
+@pytest.mark.parametrize('words', commands_of_pages())
+def test_commands_of_pages_are_commands(dry, words):
+	"""Some have to ask the service first, which is not there."""
+	done = dry(*words, '--dry-run', check=False)
+	assert done.returncode in (DONE, UNREACHED), done.stderr
