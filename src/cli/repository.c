@@ -3,6 +3,7 @@
 #include "base/id.h"
 #include "cli/adopt.h"
 #include "cli/cli.h"
+#include "engine/engine.h"
 #include "hosts/hosts.h"
 #include "repository/setup.h"
 #include "store/rotation.h"
@@ -79,6 +80,8 @@ static int place_check(struct repository *r, struct place *p, double share, uint
 {
 	struct repo_check seen;
 	int result = repo_check(r, share, fault_print, p, &seen);
+	if (result == 0)
+		result = engines_check_log(r, fault_print, p, &seen);
 	if (result < 0)
 		return result;
 	printf("%s/%s: %llu snapshots, %llu packs, %llu chunks, %llu objects of the log, %llu bytes read: ", p->region,

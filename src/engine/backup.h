@@ -60,6 +60,7 @@ struct engine_checkpoint {
 
 struct engine_archive {
 	bool on, broken;      /* broken: the last window ended, and no snapshot has begun another */
+	bool proving;         /* whether all of it is there is being found out: see prove_log */
 	int64_t lag_ms;       /* age of the newest log that is in the repository, while there is newer; else 0 */
 	int64_t last_ms;      /* when something was last brought there; 0: never */
 	uint64_t spool_bytes; /* that wait on this host */
@@ -134,6 +135,15 @@ struct engine_backup_ops {
 	/* Takes away what `keep` does not name, of one project in one region. */
 	int (*sweep)(struct engine *e, const char *region, const char *group_id, const struct repo_keep *keep,
 	             struct repo_swept *ret_swept);
+	/* The log of one set of a cluster of this host is to be there without a hole from the segment `from` on, in
+	 * that region's repository. It is looked at soon, by names alone; what is missing is put there again where a
+	 * node has it, and is a window that has ended (engine_archive.broken) where none has. -ENOENT: it is nobody's
+	 * here. */
+	int (*prove_log)(struct engine *e, const char *region, const struct repo_keep_wal *of);
+	/* Tells what the logs of a repository lack that nobody has noted: without an engine, beside whoever writes
+	 * there. Adds to `seen` what it has found, and what is sealed with a key that is not at hand. */
+	int (*check_log)(struct repository *r, void (*fault)(void *ctx, const char *words), void *ctx,
+	                 struct repo_check *seen);
 	/* How archiving stands; of a cluster of this host. */
 	int (*archive)(struct engine *e, const char *cluster_id, struct arena *a, struct engine_archive *ret_archive);
 	/* Bytes that the project takes in that region's repository. */

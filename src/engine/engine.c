@@ -40,6 +40,16 @@ const struct engine_ops *engine_default(bool real_clock, struct arena *a, const 
 	return engines[i];
 }
 
+int engines_check_log(struct repository *r, void (*fault)(void *ctx, const char *words), void *ctx,
+                      struct repo_check *seen)
+{
+	int result = 0;
+	for (size_t i = 0; i < ENGINES && result == 0; i++)
+		if (engines[i]->backup)
+			result = engines[i]->backup->check_log(r, fault, ctx, seen);
+	return result;
+}
+
 const char *engine_of_data(const char *data_dir, struct arena *a)
 {
 	return access(arena_printf(a, "%s/engine", data_dir).p, F_OK) == 0 ? "postgres" : "simulated";

@@ -53,6 +53,9 @@ struct engine_ops {
 const struct engine_ops *engine_find(const char *name);
 /* The one to use when none is named, and why that: the first of the list that can run here. */
 const struct engine_ops *engine_default(bool real_clock, struct arena *a, const char **ret_why);
+/* What is missing of the logs in a repository, whichever engine has put them there: see engine_backup_ops.check_log. */
+must_check int engines_check_log(struct repository *r, void (*fault)(void *ctx, const char *words), void *ctx,
+                                 struct repo_check *seen);
 /* The name of the one that made the clusters of a data directory, by what lies there. */
 const char *engine_of_data(const char *data_dir, struct arena *a);
 

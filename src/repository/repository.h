@@ -177,6 +177,8 @@ must_check int repo_wal_get(struct repository *r, const struct repo_line *line, 
                             char **ret_bytes, size_t *ret_n);
 typedef int repo_wal_visit(void *ctx, const char *name, uint64_t stored);
 must_check int repo_wal_list(struct repository *r, const struct repo_line *line, repo_wal_visit *visit, void *ctx);
+/* All lines, in the arena. */
+must_check int repo_wal_lines(struct repository *r, struct arena *a, struct repo_line **ret_lines, size_t *ret_count);
 /* One hour of the index from seconds to positions: sealed as it is given, in place of what was there. hour: seconds
  * since 1970 / 3600. */
 must_check int repo_seconds_put(struct repository *r, const struct repo_line *line, int64_t hour, const void *bytes,

@@ -3,6 +3,7 @@
  *   wal/CLUSTER/INCARNATION/SET/TIMELINE/SEGMENT[.partial]
  *   wal/CLUSTER/INCARNATION/SET/TIMELINE.history
  *   wal/CLUSTER/INCARNATION/SET/seconds/HOUR */
+#include "base/arena.h"
 #include "repository/internal.h"
 
 #include <errno.h>
@@ -129,6 +130,41 @@ int repo_wal_list(struct repository *r, const struct repo_line *line, repo_wal_v
 	int result = line_prefix(line, prefix);
 	struct wal_listing l = {visit, ctx, strlen(prefix)};
 	return result < 0 ? result : object_list(r, prefix, wal_listed, &l);
+}
+
+struct wal_lines {
+	struct arena *arena;
+	struct repo_line *list;
+	size_t count, room;
+};
+
+/* Names come sorted: those of a line follow each other. */
+static int line_listed(void *ctx, const struct object_info *info)
+{
+	struct wal_lines *l = ctx;
+	struct str cluster, incarnation, set, rest = str_of(info->name + strlen("wal/"));
+	if (!str_cut(rest, '/', &cluster, &rest) || !str_cut(rest, '/', &incarnation, &rest) ||
+	    !str_cut(rest, '/', &set, &rest))
+		return 0;
+	const struct repo_line *last = l->count ? &l->list[l->count - 1] : NULL;
+	if (last && str_is(cluster, last->cluster) && str_is(incarnation, last->incarnation) && str_is(set, last->set))
+		return 0;
+	if (l->count == l->room) {
+		l->room = l->room ? l->room * 2 : 16;
+		l->list = arena_grow(l->arena, l->list, l->count, l->room, sizeof *l->list);
+	}
+	l->list[l->count++] =
+	        (struct repo_line){arena_z(l->arena, cluster), arena_z(l->arena, incarnation), arena_z(l->arena, set)};
+	return 0;
+}
+
+int repo_wal_lines(struct repository *r, struct arena *a, struct repo_line **ret_lines, size_t *ret_count)
+{
+	struct wal_lines l = {.arena = a};
+	int result = object_list(r, "wal/", line_listed, &l);
+	*ret_lines = l.list;
+	*ret_count = l.count;
+	return result;
 }
 
 static int seconds_name(const struct repo_line *line, int64_t hour, char ret_name[OBJECT_NAME])

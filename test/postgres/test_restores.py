@@ -1,10 +1,10 @@
 """Backups of real databases, through the API alone: what was there at a moment comes back, and nothing else; while it is
 brought back nothing is lost; what a tar holds is started by PostgreSQL itself."""
-import contextlib, gzip, json, os, pathlib, re, shutil, signal, subprocess, tarfile, threading, time
+import contextlib, gzip, json, os, pathlib, re, shutil, signal, sqlite3, subprocess, tarfile, threading, time
 
 import psycopg2, pytest
 
-from client import cli, ok, refused
+from client import REMOTE, cli, metric, ok, refused
 from databases import PASSWORD, allow, shape, until, working_in
 
 BIN = max(pathlib.Path('/usr/lib/postgresql').glob('*/bin'), default=pathlib.Path('/'))
@@ -173,6 +173,82 @@ def test_every_moment_of_a_pause(place):
 	for one in (c, target):
 		one.delete()
 		one.deleted()
+
+
+def hurry(place, *kinds):
+	"""Jobs that are due within an hour or a minute, now: they are looked at with the next write."""
+	with contextlib.closing(sqlite3.connect(place.data / 'steward.db', timeout=30)) as db, db:
+		assert db.execute('UPDATE job SET due_ms = 0 WHERE kind IN (%s)' % ', '.join('?' * len(kinds)), kinds).rowcount == len(kinds)
+	ok(place.server.patch('/groups/' + place.server.group, json={'name': ok(place.server.get('/groups/' + place.server.group))['name']}))
+
+
+@pytest.mark.skipif(REMOTE, reason='writes to the file of the store')
+def test_log_that_is_taken_out_of_the_repository(place):
+	"""A segment in the middle of the log that lies in the repository no more: while a node has it, it is put there again; where none
+	has it that is named, told and counted, a snapshot begins another window, nothing is offered over the hole, and all is well again."""
+	c = cluster(place, 'holed')
+	bases = lambda: [d['id'] for d in ok(c.server.get(c.path + '/backup/snapshots'))['results'] if d['status'] == 'completed']
+	first, = until(bases, 120, 'the snapshot that begins the window')
+	told = lambda: [e['eventTypeName'] for e in ok(c.server.get('/groups/%s/events?clusterNames=holed' % c.server.group))['results']
+			if e['eventTypeName'].startswith('CPS_OPLOG')]
+	stored = lambda: sorted(p for p in place.data.glob('backups/*/*/wal/%s/*/0/00000001/*' % c.id) if p.suffix == '')
+	base_of = lambda at: [d['id'] for d in ok(c.server.get('%s/backup/snapshots?pointInTimeUtcSeconds=%d' % (c.path, at)))['results']]
+	check = lambda: cli('repository', 'check', '--data', place.data, check=False)
+	own = c.directory(c.primary()) / 'pg_wal'
+	group = '/groups/' + c.server.group
+	config = ok(c.server.post(group + '/alertConfigs', json={'eventTypeName': 'CPS_OPLOG_BEHIND', 'enabled': True,
+		'threshold': {'operator': 'GREATER_THAN', 'threshold': 1, 'units': 'HOURS'},
+		'notifications': [{'typeName': 'EMAIL', 'emailAddress': 'a@example.com', 'intervalMin': 5, 'delayMin': 0}]}))['id']
+	alerts = lambda: [a['status'] for a in ok(c.server.get(group + '/alerts'))['results'] if a['alertConfigId'] == config]
+	fill = "insert into t select %d, string_agg(md5(random()::text), '') from generate_series(1, 60) i, generate_series(1, 3000) j group by j"
+	c.ask('create table t(n int, pad text)')
+	moments = []
+	for n in (1, 2, 3):
+		c.ask(fill % n)  # more than a segment
+		time.sleep(1.1)
+		moments.append(int(time.time()))
+		time.sleep(1.1)
+	c.ask(fill % 4)
+	until(lambda: base_of(moments[-1]) == [first], 60, 'the log', longest=1)
+	before, after = moments[0], moments[2]
+	# The first that was completed later has that moment in it.
+	lost = [s for s in stored() if s.stat().st_mtime > before + 1][1]
+	assert (own / lost.name).exists() and lost != stored()[-1]
+	assert 'clean' in check().stdout
+	lost.unlink()
+	named = check()
+	assert named.returncode == 1 and lost.name in named.stdout and c.id in named.stdout and '1 fault' in named.stdout, named
+	hurry(place, 'backup_sweep')
+	until(lambda: lost in stored(), 60, 'what a node has')
+	assert not told() and bases() == [first] and 'clean' in check().stdout
+	lost.unlink()
+	(own / lost.name).unlink()
+	assert base_of(after) == [] and base_of(before) == [first]
+	hurry(place, 'backup_sweep')
+	# The watch sees it, and the judge before the loss is too long ago.
+	until(lambda: hurry(place, 'backup_archive') or len(bases()) == 2, 120, 'the snapshot that begins the next window', longest=1)
+	until(lambda: hurry(place, 'backup_judge') or alerts(), 60, 'the alert', longest=1)
+	until(lambda: hurry(place, 'backup_archive') or told() == ['CPS_OPLOG_CAUGHT_UP', 'CPS_OPLOG_BEHIND'], 90, 'the end of it', longest=1)
+	until(lambda: metric(place.server, 'steward_backup_log_broken') == 0, 60, 'the figure')
+	again, = set(bases()) - {first}
+	healed = check()
+	assert healed.returncode == 0 and 'clean' in healed.stdout, healed
+	c.ask('insert into t values (5)')
+	time.sleep(1.1)
+	now = int(time.time())
+	until(lambda: base_of(now) == [again], 60, 'the next window', longest=1)
+	assert base_of(before) == [first] and base_of(after) == []
+	refused(c.server.post(c.path + '/backup/restoreJobs', json={'deliveryType': 'pointInTime', 'targetClusterName': c.name,
+		'targetGroupId': c.server.group, 'pointInTimeUTCSeconds': after}), 400)
+	# A sweep that finds nothing new tells nothing.
+	hurry(place, 'backup_sweep')
+	restore(c, deliveryType='pointInTime', pointInTimeUTCSeconds=now)
+	assert sorted(c.ask('select distinct n from t')) == [(1,), (2,), (3,), (4,), (5,)]
+	restore(c, deliveryType='pointInTime', pointInTimeUTCSeconds=before)
+	assert c.ask('select distinct n from t') == [(1,)] and len(told()) == 2
+	assert c.server.delete('%s/alertConfigs/%s' % (group, config)).status_code == 204
+	c.delete()
+	c.deleted()
 
 
 def test_shards_agree(place):

@@ -5,7 +5,7 @@
  *
  *   {"clusterName", "groupId", "provider", "region", "shards", "host", "gone": false, "incarnation",
  *    "made": what each set's data is, "ended": [{"id", "at": ms}], "looked": ms, "archive": true, "windowDays": 7,
- *    "begun": the incarnation whose window was seen to begin, "goneAt": ms,
+ *    "begun": the incarnation whose window was seen to begin, "goneAt": ms, "lostAt": ms, when it was last seen to end,
  *    "copied": [regions that have or had copies], "logCopies": [regions that the log is copied to],
  *    "logged": its log was archived then, under a policy, "taken": ms, when the last snapshot was complete,
  *    "running": ms, since when the schedule is in force, "overdue": true, "proven": ms, when a drill last succeeded,
@@ -100,6 +100,9 @@ bool snapshot_lies_in(const struct snapshot *s, struct str region);
 size_t snapshot_sources(struct arena *a, const struct snapshot *s, struct engine_source **ret_list);
 /* Whether what failed so with one source is worth a try with the next: it is away, or has lost it. */
 bool source_is_bad(int result);
+/* Whether a window of the source's begins with it, or goes on over it: a moment after it in that window is restored
+ * from it. What is offered, and what is announced as lost, both come from here. */
+bool snapshot_is_base(const struct snapshot *s, const struct engine_source *of, const struct engine_window *w);
 /* In a read: the stores of all snapshots that are kept are expected to be there. */
 must_check int snapshots_expect(struct tx *tx, struct arena *a, struct repositories *all);
 

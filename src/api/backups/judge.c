@@ -11,6 +11,7 @@
 #define LATE "CPS_SNAPSHOT_BEHIND"
 #define OLD "CPS_PREV_SNAPSHOT_OLD"
 #define LOG_BEHIND "CPS_OPLOG_BEHIND"
+#define LOST_MS 150000 /* that lost log counts at least: two looks of a busy host */
 
 struct judging {
 	const struct service *service;
@@ -52,14 +53,19 @@ static int snapshots_judge(struct judging *j, struct tx *tx, struct arena *a, co
 	return r;
 }
 
+/* Log that is lost never comes: it counts as old as the window is long. A snapshot may begin another window before this
+ * looks, and the loss shall be told all the same. */
 static void log_judge(struct judging *j, struct arena *a, const struct backup_line *line)
 {
 	const struct service *s = j->service;
+	const int64_t window = json_number(line->body, "windowDays") * BACKUP_DAY_MS;
+	const bool lately = clock_now_ms() - json_number(line->body, "lostAt") < LOST_MS;
 	struct engine_archive archive;
 	if (!alerts_watch_has(&j->watch, LOG_BEHIND) || !json_flag(line->body, "archive"))
 		return;
 	if (s->engine_ops->backup->archive(s->engine_state, arena_z(a, line->doc.id), a, &archive) == 0 && archive.on)
-		figure_take(j, a, line, LOG_BEHIND, archive.lag_ms);
+		figure_take(j, a, line, LOG_BEHIND,
+		            (archive.broken || lately) && window > archive.lag_ms ? window : archive.lag_ms);
 }
 
 /* Nothing is taken of a cluster that is paused, or whose backups are not wanted: nothing would end its alerts. */

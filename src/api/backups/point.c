@@ -38,20 +38,13 @@ static int catalogue_read(struct search *s, struct tx *reader)
 	return r;
 }
 
-static bool is_base(const struct snapshot *one, const struct era *e, const struct engine_window *w)
-{
-	int64_t at = json_number(one->plan, "at");
-	return snapshot_is(one, "completed") && str_is(json_field(one->plan, "incarnation"), e->source.incarnation) &&
-	       snapshot_lies_in(one, str_of(e->source.region)) && at >= w->from_ms && at <= w->to_ms;
-}
-
 /* The window begins with the first snapshot in it that is kept. */
 static bool window_trim(const struct search *s, const struct era *e, struct engine_window *w)
 {
 	int64_t first = 0;
 	for (size_t i = 0; i < s->snapshot_count; i++) {
 		int64_t at = json_number(s->snapshots[i].plan, "at");
-		if (is_base(&s->snapshots[i], e, w) && (!first || at < first))
+		if (snapshot_is_base(&s->snapshots[i], &e->source, w) && (!first || at < first))
 			first = at;
 	}
 	w->from_ms = first;
@@ -65,7 +58,8 @@ static const struct snapshot *base_of(const struct search *s, const struct era *
 	for (size_t i = 0; i < s->snapshot_count; i++) {
 		const struct snapshot *one = &s->snapshots[i];
 		int64_t at = json_number(one->plan, "at");
-		if (is_base(one, e, w) && at <= at_ms && (!best || at > json_number(best->plan, "at")))
+		if (snapshot_is_base(one, &e->source, w) && at <= at_ms &&
+		    (!best || at > json_number(best->plan, "at")))
 			best = one;
 	}
 	return best;

@@ -90,6 +90,13 @@ bool snapshot_lies_in(const struct snapshot *s, struct str region)
 	       json_find(json_object_get(s->plan, "copies"), "region", region);
 }
 
+bool snapshot_is_base(const struct snapshot *s, const struct engine_source *of, const struct engine_window *w)
+{
+	int64_t at = json_number(s->plan, "at");
+	return snapshot_is(s, "completed") && str_is(json_field(s->plan, "incarnation"), of->incarnation) &&
+	       snapshot_lies_in(s, str_of(of->region)) && at >= w->from_ms && at <= w->to_ms;
+}
+
 size_t snapshot_sources(struct arena *a, const struct snapshot *s, struct engine_source **ret_list)
 {
 	const json_t *copies = json_object_get(s->plan, "copies");
@@ -494,9 +501,8 @@ static bool plain_takes(struct call *c, const struct doc *d)
 	struct snapshot s = snapshot_of(c->arena, d);
 	int64_t at = json_number(s.plan, "at");
 	for (size_t i = 0; u && i < u->count; i++)
-		if (snapshot_is(&s, "completed") && at >= u->list[i].window.from_ms && at <= point &&
-		    point <= u->list[i].window.to_ms && snapshot_lies_in(&s, str_of(u->list[i].source.region)) &&
-		    str_is(json_field(s.plan, "incarnation"), u->list[i].source.incarnation))
+		if (at <= point && point <= u->list[i].window.to_ms &&
+		    snapshot_is_base(&s, &u->list[i].source, &u->list[i].window))
 			return true;
 	return false;
 }

@@ -1,4 +1,6 @@
 /* The sweep: each hour, and on each host, what the catalogue does not want any more is taken out of the repositories.
+ * What it does want is proven to be there: the log, by the names of its segments, from the oldest snapshot that is
+ * needed on, and that the newest snapshot begins or continues the last window.
  * And the archives: a log that has fallen behind is told, and one that has a gap is begun anew with a snapshot. */
 #include "api/backups/figures.h"
 #include "api/backups/jobs.h"
@@ -149,10 +151,16 @@ struct places {
 	struct place *list;
 	size_t count, room;
 	int64_t now_ms;
-	json_t *over;  /* ids of residues whose time is over */
-	json_t *young; /* and of clusters that shall have backups and have no line: made by an older version */
-	struct engine_source *windows; /* of this host's clusters whose log is kept */
+	json_t *over;     /* ids of residues whose time is over */
+	json_t *young;    /* and of clusters that shall have backups and have no line: made by an older version */
+	struct kept_log { /* of this host's clusters whose log is kept */
+		struct engine_source source;
+		struct snapshot *snapshots;
+		size_t snapshot_count;
+		bool begun; /* its window was seen to begin */
+	} * windows;
 	size_t window_count, window_room;
+	json_t *lost;     /* ids of those whose window has no snapshot any more that it begins with */
 	uint64_t bytes;   /* that lie in the repositories */
 	uint64_t unknown; /* snapshots that lie there, and the catalogue does not have */
 };
@@ -184,8 +192,10 @@ static int visit_line(struct tx *tx, void *ctx, const struct doc *d)
 		p->window_room = p->window_room ? 2 * p->window_room : 64;
 		p->windows = arena_grow(p->arena, p->windows, p->window_count, p->window_room, sizeof *p->windows);
 	}
-	p->windows[p->window_count++] = backup_source(&line);
-	return 0;
+	struct kept_log *log = &p->windows[p->window_count++];
+	*log = (struct kept_log){.source = backup_source(&line),
+	                         .begun = str_eq(json_field(body, "begun"), json_field(body, "incarnation"))};
+	return snapshots_of(tx, p->arena, d->id, &log->snapshots, &log->snapshot_count);
 }
 
 static int visit_snapshot(struct tx *tx, void *ctx, const struct doc *d)
@@ -235,10 +245,28 @@ static int young_save(struct tx *tx, struct arena *a, const json_t *ids)
 	return r;
 }
 
+/* The watch of the archives looks again, tells, and has a snapshot taken. */
+static int lost_save(struct tx *tx, struct arena *a, const json_t *ids)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < json_array_size(ids); i++) {
+		struct backup_line line;
+		r = backup_line_get(tx, a, json_item(ids, i), &line);
+		if (r == 0) {
+			json_object_del(line.body, "begun");
+			r = backup_line_save(tx, a, &line);
+		}
+		r = r == -ENOENT ? 0 : r;
+	}
+	return r;
+}
+
 static int over_save(struct tx *tx, struct job_run *r)
 {
 	const struct places *p = r->save_ctx;
 	int result = young_save(tx, r->arena, p->young);
+	if (result == 0)
+		result = lost_save(tx, r->arena, p->lost);
 	for (size_t i = 0; result == 0 && i < json_array_size(p->over); i++) {
 		result = tx_delete(tx, RESIDUE_KIND, json_item(p->over, i));
 		if (result == -ENOENT) /* another host was quicker */
@@ -247,18 +275,31 @@ static int over_save(struct tx *tx, struct job_run *r)
 	return result;
 }
 
-/* The shortest of the last windows; negative: there is none that could be. */
-static int64_t window_shortest(struct job_run *r, const struct places *p)
+static bool has_base(const struct snapshot *list, size_t count, const struct engine_source *of,
+                     const struct engine_window *w)
+{
+	for (size_t i = 0; i < count; i++)
+		if (snapshot_is_base(&list[i], of, w))
+			return true;
+	return false;
+}
+
+/* The shortest of the last windows; negative: there is none that could be. And those that nothing begins any more. */
+static int64_t windows_look(struct job_run *r, const struct places *p)
 {
 	const struct service *s = r->ctx;
 	int64_t shortest = -1;
 	for (size_t i = 0; i < p->window_count && !*job_stop(r); i++) {
+		const struct kept_log *log = &p->windows[i];
 		struct arena *a = arena_new();
 		struct engine_window *list;
 		size_t count = 0;
-		if (s->engine_ops->backup->window(s->engine_state, &p->windows[i], a, &list, &count) == 0) {
+		if (s->engine_ops->backup->window(s->engine_state, &log->source, a, &list, &count) == 0) {
 			int64_t ms = count ? list[count - 1].to_ms - list[count - 1].from_ms : 0;
 			shortest = shortest < 0 || ms < shortest ? ms : shortest;
+			if (log->begun && count &&
+			    !has_base(log->snapshots, log->snapshot_count, &log->source, &list[count - 1]))
+				json_add_str(p->lost, str_of(log->source.cluster_id));
 		}
 		arena_free(a);
 	}
@@ -288,6 +329,14 @@ static char *record_find(void *ctx, struct str cluster, struct str snapshot)
 	return found;
 }
 
+/* Of this host's clusters, whose archives then look whether all of it is there. Before the sweep, which may be long:
+ * what is needed is older then than what another host may take away meanwhile. */
+static void logs_prove(const struct service *s, const char *region, const struct repo_keep *keep)
+{
+	for (size_t i = 0; i < keep->wal_count; i++)
+		(void)!s->engine_ops->backup->prove_log(s->engine_state, region, &keep->wal[i]);
+}
+
 static void place_sweep(struct job_run *r, const struct place *at, uint64_t *bytes, uint64_t *unknown)
 {
 	const struct service *s = r->ctx;
@@ -300,6 +349,7 @@ static void place_sweep(struct job_run *r, const struct place *at, uint64_t *byt
 	if (result == 0) {
 		keep.record = record_find;
 		keep.record_ctx = r;
+		logs_prove(s, arena_z(a, at->region), &keep);
 	}
 	if (result == 0)
 		result = s->engine_ops->backup->sweep(s->engine_state, arena_z(a, at->region), arena_z(a, at->group_id),
@@ -333,6 +383,7 @@ int sweep_step(struct job_run *r)
 	*p = (struct places){.arena = r->arena,
 	                     .now_ms = clock_now_ms(),
 	                     .over = json_keep(r->arena, json_array()),
+	                     .lost = json_keep(r->arena, json_array()),
 	                     .young = json_keep(r->arena, json_array())};
 	if (!s->engine_ops->backup)
 		return JOB_DONE;
@@ -351,7 +402,7 @@ int sweep_step(struct job_run *r)
 	if (result == 0 && *job_stop(r))
 		return -ECANCELED;
 	if (result == 0)
-		backup_figures_swept(p->bytes, p->unknown, window_shortest(r, p));
+		backup_figures_swept(p->bytes, p->unknown, windows_look(r, p));
 	r->save = over_save;
 	r->save_ctx = p;
 	return result < 0 ? result : JOB_DONE;
@@ -365,28 +416,27 @@ struct archives {
 	struct watched {
 		struct str id;
 		struct engine_source source;
-		int64_t newest_ms; /* of its snapshots, of the data that it has; 0: none */
-		bool broken, behind, told;
+		struct snapshot *snapshots;
+		size_t snapshot_count;
+		bool broken, behind, told, paused;
 		bool unbegun; /* nobody has seen yet that its window has begun */
 		bool begun;   /* somebody has now */
 	} * list;
 	size_t count, room;
 };
 
-/* When the newest snapshot was taken that the window could begin with. */
-static int newest_find(struct tx *tx, struct arena *a, const struct backup_line *line, int64_t *ret_ms)
+/* When the newest snapshot was taken that the window could begin with; 0: there is none. */
+static int64_t newest_of(const struct watched *one)
 {
-	struct snapshot *list;
-	size_t count = 0;
-	int r = snapshots_of(tx, a, line->doc.id, &list, &count);
-	*ret_ms = 0;
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		int64_t at = json_number(list[i].plan, "at");
-		if (snapshot_is(&list[i], "completed") && at > *ret_ms &&
-		    str_eq(json_field(list[i].plan, "incarnation"), json_field(line->body, "incarnation")))
-			*ret_ms = at;
+	int64_t newest = 0;
+	for (size_t i = 0; i < one->snapshot_count; i++) {
+		const struct snapshot *s = &one->snapshots[i];
+		int64_t at = json_number(s->plan, "at");
+		if (snapshot_is(s, "completed") && at > newest &&
+		    str_is(json_field(s->plan, "incarnation"), one->source.incarnation))
+			newest = at;
 	}
-	return r;
+	return newest;
 }
 
 static int visit_archive(struct tx *tx, void *ctx, const struct doc *d)
@@ -407,9 +457,10 @@ static int visit_archive(struct tx *tx, void *ctx, const struct doc *d)
 	*one = (struct watched){.id = arena_dup(w->arena, d->id),
 	                        .source = backup_source(&line),
 	                        .told = json_flag(body, "behind"),
+	                        .paused = json_flag(body, "paused"),
 	                        .unbegun = json_flag(body, "wanted") && !json_flag(body, "paused") &&
 	                                   !str_eq(json_field(body, "begun"), json_field(body, "incarnation"))};
-	return one->unbegun ? newest_find(tx, w->arena, &line, &one->newest_ms) : 0;
+	return one->unbegun ? snapshots_of(tx, w->arena, d->id, &one->snapshots, &one->snapshot_count) : 0;
 }
 
 static int archives_save(struct tx *tx, struct job_run *r)
@@ -431,6 +482,7 @@ static int archives_save(struct tx *tx, struct job_run *r)
 			json_put_str(line.body, "begun", str_of(w->list[i].source.incarnation));
 		if (result == 0 && w->list[i].broken) { /* whatever was taken before does not reach over the gap */
 			json_put(line.body, "since", json_integer(clock_now_ms()));
+			json_put(line.body, "lostAt", json_integer(clock_now_ms()));
 			json_object_del(line.body, "begun");
 		}
 		if (result == 0)
@@ -462,12 +514,13 @@ static bool is_stranded(struct job_run *r, struct watched *one)
 	const struct service *s = r->ctx;
 	struct engine_window *list;
 	size_t count = 0;
-	if (!one->newest_ms ||
-	    s->engine_ops->backup->window(s->engine_state, &one->source, r->arena, &list, &count) < 0 || !count)
+	int64_t newest = newest_of(one);
+	if (!newest || s->engine_ops->backup->window(s->engine_state, &one->source, r->arena, &list, &count) < 0 ||
+	    !count)
 		return false;
 	const struct engine_window *last = &list[count - 1];
-	one->begun = one->newest_ms >= last->from_ms && one->newest_ms <= last->to_ms;
-	return one->newest_ms < last->from_ms;
+	one->begun = has_base(one->snapshots, one->snapshot_count, &one->source, last);
+	return !one->begun && newest < last->from_ms;
 }
 
 int archive_watch_step(struct job_run *r)
@@ -490,13 +543,14 @@ int archive_watch_step(struct job_run *r)
 		w->list[i].behind = archive.on && (archive.lag_ms > BEHIND_MS || archive.crowded || archive.broken);
 		f->lag_ms = archive.on && archive.lag_ms > f->lag_ms ? archive.lag_ms : f->lag_ms;
 		f->behind += archive.on && archive.lag_ms > BEHIND_MS;
-		f->broken += archive.on && archive.broken;
 		f->spool_bytes += archive.spool_bytes;
-		bool stranded = archive.on && w->list[i].unbegun && is_stranded(r, &w->list[i]);
+		bool stranded = archive.on && !archive.proving && w->list[i].unbegun && is_stranded(r, &w->list[i]);
+		bool broken = archive.on && (archive.broken || stranded);
 		w->list[i].behind |= stranded;
-		/* Where the repository is away, a snapshot would only fail. */
-		w->list[i].broken =
-		        archive.on && (archive.broken || stranded) && !archive.why && !is_coming(r, w->list[i].id);
+		f->broken += broken;
+		/* Where the repository is away, a snapshot would only fail. One of a paused cluster is of its files,
+		 * and begins no window: that waits until it goes on. */
+		w->list[i].broken = broken && !w->list[i].paused && !archive.why && !is_coming(r, w->list[i].id);
 	}
 	if (result == 0)
 		backup_figures_show(&w->figures);

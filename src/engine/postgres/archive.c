@@ -345,9 +345,12 @@ static int timeline_learn(struct pg_cluster *c, struct pg_archive *a, struct pg_
 		r = pg_file_read(path, 1 << 20, &text);
 	}
 	if (r == 0) {
+		bool other = s->chain.count && s->chain.parts[s->chain.count - 1].timeline != timeline;
 		pg_chain_parse(&s->chain, timeline, text);
 		uint64_t fork = s->chain.parts[s->chain.count - 1].begin / PG_SEGMENT;
 		s->next = s->next > fork && fork ? fork : s->next;
+		if (fork && other)
+			pg_index_holes_cut(&s->index, fork);
 		pthread_mutex_lock(&a->lock);
 		s->timeline = timeline;
 		if (s->stored > s->next * PG_SEGMENT && s->next)
@@ -501,7 +504,7 @@ static int mark_store(struct pg_cluster *c, struct pg_archive *a, struct pg_arch
 		for (const struct pg_segment *g;
 		     (g = pg_segments_find(&s->known, m->timeline, s->next - 1)) && g->complete;)
 			s->next--;
-		s->index.gap = s->next;
+		s->index.gap = s->index.listed = s->next;
 		s->index_due = true;
 	}
 	r = pg_archive_mend(c, a, s, current);
@@ -711,6 +714,7 @@ static int cluster_store(struct pg_cluster *c, struct pg_archive *a, bool paused
 	int r = repository_get(c->engine->repositories, a->region, a->group, &a->repository);
 	for (size_t i = 0; i < a->set_count && r == 0; i++)
 		r = a->sets[i]->loaded ? 0 : set_load(c, a, a->sets[i]);
+	r = r < 0 ? r : pg_archive_prove(c, a);
 	r = r < 0 ? r : pg_spools_move(c, a, ret_more);
 	if (r == 0)
 		pg_common_tick(c, a);
@@ -725,6 +729,7 @@ static void based_take(struct pg_archive *a)
 	pthread_mutex_lock(&a->lock);
 	bool based = a->based;
 	a->based = false;
+	a->broken = a->broken && !based;
 	pthread_mutex_unlock(&a->lock);
 	for (size_t i = 0; i < a->set_count && based; i++)
 		if (a->sets[i]->index.broken) {
@@ -771,6 +776,8 @@ void pg_archive_tick(struct pg_cluster *c, struct pg_archive *a)
 			a->broken |= a->sets[i]->index.broken;
 	}
 	pthread_mutex_unlock(&a->lock);
+	if (r == 0)
+		pg_archive_proven(c, a);
 	repository_put(a->repository);
 	a->repository = NULL;
 	pg_spool_bound(c, a);

@@ -13,6 +13,10 @@
  *   identity NUMBER                    of the data, so that another's log is never added
  *   broken 0|1                         a gap was met, and no snapshot was taken since
  *   gap NUMBER                         the first segment behind the last gap, or the first of all
+ *   listed NUMBER                      holes from this segment on are listed; before it nothing is expected. Where the
+ *                                      line is missing an earlier version wrote the index, which listed none: the gap
+ *   hole FROM TO                       segments from FROM on, before TO, are lost: it was told, and a snapshot was
+ *                                      asked for. Whatever else is not there is missed
  *   set NAME                           in the line PG_COMMON: the cluster's sets
  *   hour HOUR LSN                      there is an object for that hour, whose first mark is at LSN
  */
@@ -52,10 +56,18 @@ struct pg_common {
 	} sets[PG_SETS_MAX];
 };
 
+/* Segments that are not there: from the one number on, before the other. */
+struct pg_hole {
+	uint64_t from, to;
+};
+
 struct pg_index {
 	uint64_t identity;
 	bool broken;
-	uint64_t gap; /* number of the first segment behind the last gap, or of all */
+	uint64_t gap;    /* number of the first segment behind the last gap, or of all */
+	uint64_t listed; /* what is missing before this one was missing always, or is not known to have been there */
+	struct pg_hole *holes; /* that are known, sorted, apart from each other */
+	size_t hole_count;
 	struct pg_index_hour {
 		int64_t hour;
 		uint64_t lsn;
@@ -99,6 +111,11 @@ void pg_index_parse(struct pg_index *x, struct str text);
 void pg_index_write(struct buf *b, const struct pg_index *x);
 void pg_index_hour(struct pg_index *x, int64_t hour, uint64_t lsn);
 void pg_index_free(struct pg_index *x);
+void pg_index_hole(struct pg_index *x, uint64_t number);       /* that segment is lost */
+void pg_index_holes_drop(struct pg_index *x, uint64_t before); /* those that end before nobody asks for any more */
+/* A timeline begins in that segment: what is missing from there on is missing anew. */
+void pg_index_holes_cut(struct pg_index *x, uint64_t fork);
+uint64_t pg_index_expects(const struct pg_index *x, uint64_t number); /* the first from there on that is in no hole */
 void pg_segments_add(struct pg_segments *s, uint32_t timeline, uint64_t number, bool complete);
 const struct pg_segment *pg_segments_find(const struct pg_segments *s, uint32_t timeline, uint64_t number);
 /* A record that is the first of a page begins behind the page's header, and log that ends with the page before ends
@@ -109,6 +126,10 @@ uint64_t pg_lsn_plain(uint64_t lsn);
 void pg_chain_parse(struct pg_chain *c, uint32_t timeline, const char *history);
 /* The part that a segment is read from; NULL: none. */
 const struct pg_chain_part *pg_chain_part(const struct pg_chain *c, uint64_t number);
+/* The first stretch of segments from `from` on, before `to`, that should be there as a whole and is not. Takes as long
+ * as there are segments, however far apart their numbers are. */
+bool pg_hole_find(const struct pg_segments *s, const struct pg_chain *c, const struct pg_index *x, uint64_t from,
+                  uint64_t to, struct pg_hole *ret_hole);
 /* Whether the position, reached on that timeline, is on the way to the chain's last. */
 bool pg_chain_has(const struct pg_chain *c, uint32_t timeline, uint64_t lsn);
 
@@ -163,6 +184,7 @@ struct pg_archive_set {
 	bool stopped;
 	uint64_t next; /* number of the segment that is to be completed */
 	/* With archive.lock. */
+	uint64_t prove; /* the log is to be proven whole from this segment on; 0: it is not asked for */
 	uint32_t timeline;
 	uint64_t stored; /* without a gap up to here; 0: nothing */
 	uint64_t gap;    /* of the index */
@@ -226,7 +248,8 @@ struct pg_archive {
 	uint64_t spool_bytes;
 	bool crowded, told; /* more than half of what may wait does; and somebody has asked since */
 	bool broken, full;
-	bool based; /* a snapshot has begun another window */
+	bool based;   /* a snapshot has begun another window */
+	bool proving; /* whether all is there was asked, and not found out yet */
 	char why[300];
 };
 
@@ -250,6 +273,12 @@ struct repo_line pg_archive_line(const struct pg_cluster *c, const struct pg_arc
 /* A record that marks a place, and a commit behind it, on a connection to a primary; ret_insert: where the log stood
  * then. */
 int pg_mark_make(PGconn *conn, struct pg_mark *ret_mark, uint64_t *ret_insert);
+
+/* --- archive_prove.c */
+/* Looks whether all is there, of the sets of which it was asked for (pg_backup_prove_log()). */
+int pg_archive_prove(struct pg_cluster *c, struct pg_archive *a);
+/* What was missing is mended or noted, unless it was asked again since. */
+void pg_archive_proven(struct pg_cluster *c, struct pg_archive *a);
 
 /* --- archive_common.c */
 void pg_common_tick(struct pg_cluster *c, struct pg_archive *a); /* a point of all sets, when it is time */

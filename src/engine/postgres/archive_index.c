@@ -12,6 +12,7 @@
 #define PAGE 8192
 #define PAGE_HEADER 24
 #define LONG_HEADER 40
+#define HOLES_MAX 1000 /* that are told from each other */
 
 /* --- names */
 
@@ -129,12 +130,80 @@ void pg_index_hour(struct pg_index *x, int64_t hour, uint64_t lsn)
 	x->hours[x->hour_count++] = (struct pg_index_hour){hour, lsn};
 }
 
+static void hole_insert(struct pg_index *x, size_t at, struct pg_hole hole)
+{
+	x->holes = must_realloc(x->holes, (x->hole_count + 1) * sizeof *x->holes);
+	memmove(&x->holes[at + 1], &x->holes[at], (x->hole_count - at) * sizeof *x->holes);
+	x->holes[at] = hole;
+	x->hole_count++;
+}
+
+/* In place of those that it meets. */
+static void hole_add(struct pg_index *x, struct pg_hole hole)
+{
+	size_t kept = 0, at = 0;
+	for (size_t i = 0; i < x->hole_count; i++) {
+		const struct pg_hole h = x->holes[i];
+		if (h.to >= hole.from && h.from <= hole.to) {
+			hole.from = h.from < hole.from ? h.from : hole.from;
+			hole.to = h.to > hole.to ? h.to : hole.to;
+		} else {
+			x->holes[kept++] = h;
+		}
+	}
+	x->hole_count = kept;
+	while (at < kept && x->holes[at].from < hole.from)
+		at++;
+	hole_insert(x, at, hole);
+	if (x->hole_count > HOLES_MAX) { /* what lies between the oldest two is not missed any more */
+		x->holes[1].from = x->holes[0].from;
+		memmove(x->holes, x->holes + 1, --x->hole_count * sizeof *x->holes);
+	}
+}
+
+void pg_index_hole(struct pg_index *x, uint64_t number)
+{
+	hole_add(x, (struct pg_hole){number, number + 1});
+}
+
+void pg_index_holes_drop(struct pg_index *x, uint64_t before)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < x->hole_count; i++)
+		if (x->holes[i].to > before)
+			x->holes[kept++] = x->holes[i];
+	x->hole_count = kept;
+}
+
+void pg_index_holes_cut(struct pg_index *x, uint64_t fork)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < x->hole_count; i++) {
+		struct pg_hole h = x->holes[i];
+		h.to = h.to < fork ? h.to : fork;
+		if (h.from < h.to)
+			x->holes[kept++] = h;
+	}
+	x->hole_count = kept;
+	x->listed = x->listed < fork ? x->listed : fork;
+}
+
+uint64_t pg_index_expects(const struct pg_index *x, uint64_t number)
+{
+	number = number < x->listed ? x->listed : number;
+	for (size_t i = 0; i < x->hole_count; i++)
+		if (x->holes[i].from <= number && number < x->holes[i].to)
+			number = x->holes[i].to;
+	return number;
+}
+
 void pg_index_parse(struct pg_index *x, struct str text)
 {
 	char line[256], name[64];
+	bool listed = false;
 	while (line_take(&text, line, sizeof line)) {
 		int64_t hour;
-		uint64_t lsn;
+		uint64_t lsn, end;
 		int broken;
 		if (sscanf(line, "hour %" SCNd64 " %" SCNx64, &hour, &lsn) == 2)
 			pg_index_hour(x, hour, lsn);
@@ -142,6 +211,10 @@ void pg_index_parse(struct pg_index *x, struct str text)
 			x->identity = lsn;
 		else if (sscanf(line, "gap %" SCNu64, &lsn) == 1)
 			x->gap = lsn;
+		else if (sscanf(line, "listed %" SCNu64, &x->listed) == 1)
+			listed = true;
+		else if (sscanf(line, "hole %" SCNu64 " %" SCNu64, &lsn, &end) == 2 && lsn < end)
+			hole_add(x, (struct pg_hole){lsn, end});
 		else if (sscanf(line, "broken %d", &broken) == 1)
 			x->broken = broken != 0;
 		else if (sscanf(line, "set %63s", name) == 1) {
@@ -149,11 +222,16 @@ void pg_index_parse(struct pg_index *x, struct str text)
 			memcpy(x->sets[x->set_count++], name, sizeof name);
 		}
 	}
+	if (!listed)
+		x->listed = x->gap;
 }
 
 void pg_index_write(struct buf *b, const struct pg_index *x)
 {
-	buf_printf(b, "identity %" PRIu64 "\nbroken %d\ngap %" PRIu64 "\n", x->identity, x->broken, x->gap);
+	buf_printf(b, "identity %" PRIu64 "\nbroken %d\ngap %" PRIu64 "\nlisted %" PRIu64 "\n", x->identity, x->broken,
+	           x->gap, x->listed);
+	for (size_t i = 0; i < x->hole_count; i++)
+		buf_printf(b, "hole %" PRIu64 " %" PRIu64 "\n", x->holes[i].from, x->holes[i].to);
 	for (size_t i = 0; i < x->set_count; i++)
 		buf_printf(b, "set %s\n", x->sets[i]);
 	for (size_t i = 0; i < x->hour_count; i++)
@@ -164,6 +242,7 @@ void pg_index_free(struct pg_index *x)
 {
 	free(x->hours);
 	free(x->sets);
+	free(x->holes);
 	*x = (struct pg_index){0};
 }
 
@@ -241,6 +320,32 @@ const struct pg_chain_part *pg_chain_part(const struct pg_chain *c, uint64_t num
 		if (c->parts[i - 1].begin / PG_SEGMENT <= number)
 			return &c->parts[i - 1];
 	return NULL;
+}
+
+/* Whether the segment is there as a whole, on the timeline that it is read from. */
+static bool is_there(const struct pg_segments *s, const struct pg_chain *c, uint64_t number)
+{
+	const struct pg_chain_part *part = pg_chain_part(c, number);
+	const struct pg_segment *g = part ? pg_segments_find(s, part->timeline, number) : NULL;
+	return g && g->complete;
+}
+
+bool pg_hole_find(const struct pg_segments *s, const struct pg_chain *c, const struct pg_index *x, uint64_t from,
+                  uint64_t to, struct pg_hole *ret_hole)
+{
+	uint64_t at = pg_index_expects(x, from), end = to;
+	while (at < to && is_there(s, c, at))
+		at = pg_index_expects(x, at + 1);
+	if (at >= to)
+		return false;
+	for (size_t i = segment_place(s, 0, at + 1); i < s->count && s->list[i].number < end; i++)
+		if (is_there(s, c, s->list[i].number))
+			end = s->list[i].number;
+	for (size_t i = 0; i < x->hole_count; i++)
+		if (x->holes[i].from > at && x->holes[i].from < end)
+			end = x->holes[i].from;
+	*ret_hole = (struct pg_hole){at, end};
+	return true;
 }
 
 uint64_t pg_lsn_plain(uint64_t lsn)

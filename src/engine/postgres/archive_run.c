@@ -474,7 +474,9 @@ int pg_backup_archive(struct engine *e, const char *cluster_id, struct arena *ar
 	if (a && ret_archive->on) {
 		int64_t now = clock_now_ms();
 		pthread_mutex_lock(&a->lock);
-		ret_archive->broken = a->broken || a->full;
+		/* Who asks between a snapshot and the next look at the archive would have another one taken. */
+		ret_archive->broken = (a->broken && !a->based) || a->full;
+		ret_archive->proving = a->proving;
 		ret_archive->last_ms = a->last_ms;
 		ret_archive->spool_bytes = a->spool_bytes;
 		ret_archive->crowded = a->told = a->crowded;

@@ -546,7 +546,7 @@ int pg_archive_mend(struct pg_cluster *c, struct pg_archive *a, struct pg_archiv
 		const struct pg_chain_part *part = pg_chain_part(&s->chain, s->next);
 		const struct pg_segment *known = part ? pg_segments_find(&s->known, part->timeline, s->next) : NULL;
 		char name[PG_WAL_NAME];
-		if (known && known->complete) {
+		if ((known && known->complete) || pg_index_expects(&s->index, s->next) != s->next) {
 			gap = false;
 			continue;
 		}
@@ -560,7 +560,9 @@ int pg_archive_mend(struct pg_cluster *c, struct pg_archive *a, struct pg_archiv
 			return r;
 		gap = r == -ENOENT;
 		if (gap) { /* noted at once: what follows may fail, and is gone on with from here */
-			s->index.gap = s->next + 1;
+			pg_index_hole(&s->index, s->next);
+			s->index.gap = s->index.gap > s->next ? s->index.gap : s->next + 1;
+			s->index_due = true;
 			puts--;
 		}
 	}

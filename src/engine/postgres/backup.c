@@ -139,6 +139,8 @@ const struct engine_backup_ops pg_backup = {
         .record = backup_record,
         .forget = backup_forget,
         .sweep = backup_sweep,
+        .prove_log = pg_backup_prove_log,
+        .check_log = pg_backup_check_log,
         .archive = pg_backup_archive,
         .usage = backup_usage,
 };

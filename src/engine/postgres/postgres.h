@@ -725,6 +725,9 @@ int pg_backup_checkpoints(struct engine *e, const struct engine_source *of, int6
 int pg_backup_position(struct engine *e, const struct engine_source *of, int64_t time_ms,
                        struct engine_position *ret_position, uint64_t *ret_second_lsn);
 int pg_backup_archive(struct engine *e, const char *cluster_id, struct arena *a, struct engine_archive *ret_archive);
+int pg_backup_prove_log(struct engine *e, const char *region, const struct repo_keep_wal *of);
+int pg_backup_check_log(struct repository *r, void (*fault)(void *ctx, const char *words), void *ctx,
+                        struct repo_check *seen);
 
 /* --- backup.c */
 extern const struct engine_backup_ops pg_backup;

@@ -742,6 +742,18 @@ static int sim_record(struct engine *e, const struct engine_source *of, const ch
 	return 0;
 }
 
+/* Its log is memory, of which nothing is lost, and nothing of it lies in a repository. */
+static int sim_prove_log(struct engine *e, const char *region, const struct repo_keep_wal *of)
+{
+	return -ENOENT;
+}
+
+static int sim_check_log(struct repository *r, void (*fault)(void *ctx, const char *words), void *ctx,
+                         struct repo_check *seen)
+{
+	return 0;
+}
+
 const struct engine_backup_ops sim_backup = {
         .snapshot = sim_snapshot,
         .restore = sim_restore,
@@ -755,6 +767,8 @@ const struct engine_backup_ops sim_backup = {
         .record = sim_record,
         .forget = sim_forget,
         .sweep = sim_sweep,
+        .prove_log = sim_prove_log,
+        .check_log = sim_check_log,
         .archive = sim_archive,
         .usage = sim_usage,
 };
