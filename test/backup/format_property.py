@@ -112,6 +112,29 @@ def own_key(home, program, write, dice):
 	assert '2 snapshots' in said and 'objects were not read' in said, said
 
 
+def timelines(home, program, write):
+	"""The log's end lies there in part; what the first timeline has behind the fork never was; a hole is named."""
+	cluster, data, made = '6740a1b2c3d4e5f60123cccc', home / 'data', home / 'log'
+	made.mkdir()
+	segment = lambda timeline, number: '%08X%016X' % (timeline, number)
+	for name, text in ((segment(1, 7), b'7 of 1'), (segment(1, 8) + '.partial', b'8 of 1, and more'), (segment(1, 9), b'never was'),
+			   (segment(2, 8), b'8 of 2'), (segment(2, 9) + '.partial', b'the end'), ('00000002.history', b'1\t0/2000500\tx\n')):
+		(made / name).write_bytes(text)
+	run(write, data, 'US_EAST_1', GROUP, cluster, 's0', SET, home / 'source0', *sorted(made.iterdir()))
+	words = ['/usr/bin/python3', RESTORE, '--secret', data / 'secret.key', '--repository', data / 'backups', '--wal', 'i1', 'US_EAST_1', GROUP,
+		 cluster, 's0', SET]
+	assert 'not there' not in run(*words, home / 'line')
+	found = {p.name: p.read_bytes() for p in (home / 'line/pg_wal').iterdir()}
+	assert found == {segment(1, 7): b'7 of 1', segment(2, 8): b'8 of 2', segment(2, 9): b'the end'.ljust(4194304, b'\0'),
+			 '00000002.history': b'1\t0/2000500\tx\n'}, {n: b[:20] for n, b in found.items()}
+	assert cluster not in run(program, 'repository', 'check', '--data', data)
+	(data / 'backups/US_EAST_1' / GROUP / 'wal' / cluster / 'i1' / SET / '00000002' / segment(2, 8)).unlink()
+	assert segment(2, 8) + ' is not there: the log ends before it' in run(*words, home / 'short')
+	assert not (home / 'short/pg_wal' / segment(2, 9)).exists()
+	said = run(program, 'repository', 'check', '--data', data, code=1)
+	assert '/%s: is missing' % segment(2, 8) in said and '1 fault' in said, said
+
+
 def damage(home, program, dice):
 	data = home / 'data'
 	pack = max((data / 'backups/US_EAST_1' / GROUP / 'packs').iterdir(), key=lambda path: path.stat().st_size)
@@ -148,6 +171,7 @@ def main():
 		check(pathlib.Path(home), program, write, dice)
 		damage(pathlib.Path(home), program, dice)
 		own_key(pathlib.Path(home), program, write, dice)
+		timelines(pathlib.Path(home), program, write)
 
 
 main()

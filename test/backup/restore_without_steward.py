@@ -2,7 +2,8 @@
 """Restore one set of a snapshot without Steward: written from docs/backup-format.md alone.
 
   restore_without_steward.py --secret DIR/secret.key --repository DIR/backups REGION GROUP CLUSTER SNAPSHOT SET TARGET
-  restore_without_steward.py ... --wal INCARNATION    the log too, into TARGET/pg_wal
+  restore_without_steward.py ... --log                the log that follows the snapshot too, into TARGET/pg_wal
+  restore_without_steward.py ... --wal INCARNATION    the same, of another incarnation than the snapshot's
   restore_without_steward.py ... --project-key FILE   of a project with encryption at rest: its data key, 32 bytes
   restore_without_steward.py --keys --secret DIR/secret.key --repository DIR/backups REGION GROUP
                                                       that key as its key services have wrapped it, to be unwrapped there
@@ -14,6 +15,7 @@ import hmac
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 CHUNK = 32768
+SEGMENT = 4 << 20
 ZERO = bytes(16)
 BATCH = 512
 
@@ -183,20 +186,61 @@ def file_restore(repository, path, entry):
 	os.utime(path, (changed, changed))
 
 
+def number(segment):
+	"""Of a segment, whatever its timeline is: positions from it times SEGMENT on are in it."""
+	return int(segment[8:16], 16) * (1 << 32) // SEGMENT + int(segment[16:24], 16)
+
+
+def first_needed(root):
+	"""The number of the segment that backup_label names; of a cluster that was paused there is no such file."""
+	label = pathlib.Path(root) / 'backup_label'
+	found = re.search(r'START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)', label.read_text()) if label.exists() else None
+	return number(found[1]) if found else 0
+
+
+def timelines(repository, base):
+	"""The newest timeline whose history lies there, and those that lead to it: pairs of a timeline and the number of the segment
+	that it begins in, the newest first. A history that is not there yet leads nowhere."""
+	histories = sorted(int(p.stem, 16) for p in (repository.home / base).glob('*.history'))
+	newest, parts, begins = histories[-1] if histories else 1, [], 0
+	text = repository.open('%s/%08X.history' % (base, newest), b'W').decode() if newest > 1 else ''
+	for timeline, high, low in re.findall(r'^(\d+)\s+([0-9A-F]+)/([0-9A-F]+)', text, re.M):
+		parts.insert(0, (int(timeline), begins))
+		begins = ((int(high, 16) << 32) + int(low, 16)) // SEGMENT
+	return [(newest, begins), *parts]
+
+
 def wal_restore(repository, cluster, incarnation, name, root):
+	"""Of each segment the one that leads to the newest timeline: PostgreSQL would fall back to what an older one has under the same
+	number. The last is there up to where it was written, under a name with .partial, which PostgreSQL passes over: it gets its own
+	name, and zeros to a segment's length, which end the log."""
 	base = 'wal/%s/%s/%s' % (cluster, incarnation, name)
-	out = pathlib.Path(root) / 'pg_wal'
+	home, out = repository.home / base, pathlib.Path(root) / 'pg_wal'
 	out.mkdir(exist_ok=True, mode=0o700)
-	for path in sorted((repository.home / base).rglob('*')):
-		if path.is_dir() or path.parent.name == 'seconds':
-			continue
-		(out / path.name).write_bytes(repository.open(str(path.relative_to(repository.home)), b'W'))
+	for path in home.glob('*.history'):
+		(out / path.name).write_bytes(repository.open('%s/%s' % (base, path.name), b'W'))
+	parts, first = timelines(repository, base), first_needed(root)
+	there = [n for n in (number(p.name) for p in home.glob('[0-9A-F]*/*')) if n >= first]
+	for at in range(first or min(there, default=0), max(there, default=-1) + 1):
+		timeline = next(t for t, begins in parts if begins <= at)
+		segment = '%08X%08X%08X' % (timeline, at * SEGMENT >> 32, at % ((1 << 32) // SEGMENT))
+		found = [n for n in (segment, segment + '.partial') if (home / segment[:8] / n).exists()]
+		if not found and (out / segment).exists():
+			continue  # the snapshot has the log up to its own point
+		if not found:
+			print('%s is not there: the log ends before it' % segment, file=sys.stderr)
+			return
+		plain = repository.open('%s/%s/%s' % (base, segment[:8], found[0]), b'W')
+		own = (out / segment).read_bytes() if (out / segment).exists() else b''  # the snapshot's, which ends with it
+		if not (found[0] != segment and own[:len(plain)] == plain and any(own[len(plain):])):
+			(out / segment).write_bytes(plain.ljust(SEGMENT, b'\0') if found[0] != segment else plain)
 
 
 def main():
 	p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 	p.add_argument('--secret', required=True)
 	p.add_argument('--repository', required=True)
+	p.add_argument('--log', action='store_true')
 	p.add_argument('--wal', metavar='INCARNATION')
 	p.add_argument('--project-key', metavar='FILE')
 	p.add_argument('--keys', action='store_true')
@@ -219,8 +263,8 @@ def main():
 	for entry in listed:
 		if entry[0] == b'F':
 			file_restore(repository, target(g.target, entry[5]), entry)
-	if g.wal:
-		wal_restore(repository, g.cluster, g.wal, g.set, g.target)
+	if g.log or g.wal:
+		wal_restore(repository, g.cluster, g.wal or head['facts']['incarnation'], g.set, g.target)
 	for entry in listed:
 		if entry[0] == b'D':
 			os.chmod(target(g.target, entry[5]), entry[1])

@@ -7,6 +7,7 @@ import psycopg2, pytest
 from client import REMOTE, cli, metric, ok, refused
 from databases import PASSWORD, allow, shape, until, working_in
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = max(pathlib.Path('/usr/lib/postgresql').glob('*/bin'), default=pathlib.Path('/'))
 
 
@@ -112,10 +113,49 @@ def test_a_snapshot_comes_back(place):
 	c.deleted()
 
 
+def documented():
+	"""The lines of docs/backup-format.md that restore without Steward: where things are, the files, a moment, the start."""
+	page = (ROOT / 'docs/backup-format.md').read_text()
+	blocks, before = [], ''
+	for line in page[page.index('### Step by step'):page.index('## What is found')].splitlines():
+		if line.startswith('    '):
+			blocks += [] if before.startswith('    ') else [[]]
+			blocks[-1].append(line[4:])
+		before = line
+	assert len(blocks) == 4, blocks
+	return ['\n'.join(b) for b in blocks]
+
+
+def by_hand(place, c, snapshot, sql, moment=None):
+	"""What that gives in a database that was restored by the lines of the documentation, as they stand."""
+	where, files, to, start = documented()
+	target = pathlib.Path(place.root) / ('hand-%s' % (moment or 'end'))
+	region, = {p.name for p in (place.data / 'backups').iterdir() if (p / c.server.group).is_dir()}
+	values = {'PROGRAM': ROOT / 'test/backup/restore_without_steward.py', 'SECRET': place.data / 'secret.key',
+		  'REPOSITORY': place.data / 'backups', 'REGION': region, 'GROUP': c.server.group, 'CLUSTER': c.id, 'SNAPSHOT': snapshot,
+		  'SET': '0', 'BIN': BIN, 'TARGET': target}
+	assert set(re.findall(r'([A-Z]+)=', where)) == set(values), where
+	os.chmod(place.root, 0o755)
+	if moment:
+		to = re.sub("(?m)^MOMENT=.*", "MOMENT='%s+00'" % time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(moment)), to)
+	lines = '\n'.join([files, *([to] if moment else []), start])
+	done = subprocess.run(['bash', '-euc', lines], env={**os.environ, **{k: str(v) for k, v in values.items()}}, capture_output=True, text=True,
+			      timeout=240, cwd='/')
+	try:
+		assert done.returncode == 0 and 'not there' not in done.stderr, (done, (target / 'log').exists() and (target / 'log').read_text()[-3000:])
+		return subprocess.run(['runuser', '-u', 'postgres', '--', 'psql', '-XAt', '-h', target, '-U', 'steward_engine', '-c', sql, 'postgres'],
+				      check=True, capture_output=True, text=True, timeout=60, cwd='/').stdout
+	finally:
+		subprocess.run(['runuser', '-u', 'postgres', '--', BIN / 'pg_ctl', '-D', target, '-m', 'immediate', 'stop'], capture_output=True,
+			       timeout=60, cwd='/')
+		shutil.rmtree(target)
+
+
 def test_points_in_time_through_failovers(place):
-	"""The primary is killed twice in between; each point restored into another cluster has what it should."""
+	"""The primary is killed twice in between; each point restored into another cluster has what it should, and so it has by the
+	documented steps without Steward, to a moment and to the end of the log."""
 	c = cluster(place, 'three', nodes=3)
-	take(c)
+	first = take(c)['id']
 	ledger = Ledger(c)
 	points = []
 	for round in range(3):
@@ -134,6 +174,11 @@ def test_points_in_time_through_failovers(place):
 		ledger.holds(target.ask('select n from ledger'), point)
 		assert target.ask("select to_regclass('mine')") == [(None,)]
 		target.ask('create table mine(n int)')
+	end = int(time.time())
+	until(lambda: ok(c.server.get('%s/backup/snapshots?pointInTimeUtcSeconds=%d' % (c.path, end)))['results'], 120, 'the end of the log', longest=1)
+	for point in (points[1], None):
+		rows = by_hand(place, c, first, 'select n from ledger', point).split()
+		ledger.holds([(int(n),) for n in rows], point or time.time())
 	# What cannot be restored is not taken on.
 	refused(c.server.post(c.path + '/backup/restoreJobs', json={'deliveryType': 'pointInTime', 'targetClusterName': 'target',
 		'targetGroupId': c.server.group, 'pointInTimeUTCSeconds': points[0] - 86400}), 400)
