@@ -1,6 +1,6 @@
 /* `steward backups take` and `steward backups restore`: the two that are needed in a hurry, in words of their own; and
- * `steward backups show`, which tells what no document has: when a snapshot was last proven. All other commands for
- * backups are derived (command.c). */
+ * `steward backups show` and `window`, which tell what no document has: when a snapshot was last proven, and which
+ * moments can be restored. All other commands for backups are derived (command.c). */
 #include "base/clock.h"
 #include "base/json.h"
 #include "catalog/catalog.h"
@@ -185,6 +185,54 @@ static int show_run(struct work *w)
 	return code;
 }
 
+/* --- the window */
+
+/* "FROM/TO, FROM/TO" or "none" -> [{"from", "to"}] */
+static json_t *windows_read(const struct work *w, struct str told)
+{
+	json_t *list = json_keep(w->arena, json_array());
+	for (struct str one, from, to; told.n;) {
+		str_cut(told, ',', &one, &told);
+		if (!str_cut(str_trim(one), '/', &from, &to))
+			continue;
+		json_t *window = json_object();
+		json_put_str(window, "from", from);
+		json_put_str(window, "to", to);
+		json_array_append_new(list, window);
+	}
+	return list;
+}
+
+static int window_run(struct work *w)
+{
+	static const char *const describe[] = {"X-Steward-Describe-Window: true"};
+	struct client_request r = {.method = "GET",
+	                           .path = arena_printf(w->arena, "%s?itemsPerPage=1", backup_path(w, "snapshots")).p,
+	                           .headers = describe,
+	                           .header_count = 1};
+	struct client_answer answer;
+	int result = client_call(w->client, w->arena, &r, &answer);
+	if (result < 0)
+		return client_exit(result);
+	if (answer.status != 200) {
+		client_explain(w->client, &answer);
+		return EXIT_NOT_DONE;
+	}
+	json_t *list = windows_read(w, client_header(&answer, "x-steward-restore-window"));
+	if (w->json) {
+		output_json(stdout, list, true);
+		return EXIT_DONE;
+	}
+	for (size_t i = 0; i < json_array_size(list); i++)
+		printf("%s  %s\n", field(w, json_array_get(list, i), "from"), field(w, json_array_get(list, i), "to"));
+	if (json_array_size(list))
+		return EXIT_DONE;
+	option_refuse("no moment of %s can be restored, only its snapshots; with pitEnabled the window begins with the "
+	              "next snapshot",
+	              w->name);
+	return EXIT_NOT_DONE;
+}
+
 /* --- a moment */
 
 /* "15m ago" is by the service's clock. */
@@ -277,8 +325,8 @@ static int restore_run(struct work *w)
 
 /* --- the command */
 
-enum verb { VERB_TAKE, VERB_RESTORE, VERB_SHOW, VERBS };
-static const char *const verbs[] = {"take", "restore", "show"};
+enum verb { VERB_TAKE, VERB_RESTORE, VERB_SHOW, VERB_WINDOW, VERBS };
+static const char *const verbs[] = {"take", "restore", "show", "window"};
 
 static bool usage_fits(const struct options *given, const struct backups_arguments *g, enum verb verb, size_t words)
 {
@@ -330,7 +378,8 @@ static int backups_run(struct arena *a, const struct options *given, const struc
 	int code = r < 0                  ? client_exit(r)
 	           : verb == VERB_TAKE    ? take_run(&w)
 	           : verb == VERB_RESTORE ? restore_run(&w)
-	                                  : show_run(&w);
+	           : verb == VERB_SHOW    ? show_run(&w)
+	                                  : window_run(&w);
 	client_close(w.client);
 	return code == SHOWN ? EXIT_DONE : code;
 }

@@ -61,7 +61,8 @@ static const struct command commands[] = {
          "steward backups take CLUSTER [--description TEXT] [--days N] [--wait]\n"
          "       steward backups restore CLUSTER --to TIME [--target CLUSTER] [--wait]\n"
          "       steward backups restore CLUSTER --snapshot ID [--target CLUSTER] [--wait]\n"
-         "       steward backups show CLUSTER [--snapshot ID]",
+         "       steward backups show CLUSTER [--snapshot ID]\n"
+         "       steward backups window CLUSTER",
          "take a snapshot of a cluster, and bring its data back",
          "take takes a snapshot now. restore makes the data of the target, which is the same cluster unless --target "
          "says\n"
@@ -72,10 +73,13 @@ static const struct command commands[] = {
          "command comes back when it is done, and the target takes clients again. show tells of the newest snapshot, "
          "or "
          "of\n"
-         "another, also when it was last proven. Exit code as for clusters.",
+         "another, also when it was last proven. window prints the first and the last second that can be restored; a "
+         "line\n"
+         "for each stretch without a gap, the newest data first. Exit code as for clusters.",
          backups_options, &backups_option_count,
          "Examples:\n"
          "  steward backups take orders --description 'before the release' --wait\n"
+         "  steward backups window orders\n"
          "  steward backups restore orders --to '10 minutes ago' --wait\n"
          "  steward backups restore orders --to 2026-11-16T03:00:00Z --target orders-copy --wait\n"
          "  steward backups restore orders --snapshot latest --yes\n"},

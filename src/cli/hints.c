@@ -33,7 +33,7 @@ static const struct {
         {"CANNOT_USE_NON_FLEX_CLUSTER_IN_FLEX_API", 0,
          "it is no flex cluster: \"steward clusters get CLUSTER\" shows it"},
         {"POINT_IN_TIME_NOT_RESTORABLE", 0,
-         "\"steward backups snapshots list CLUSTER\" shows the snapshots; --snapshot ID restores one"},
+         "\"steward backups window CLUSTER\" tells which moments can; --snapshot ID restores a snapshot"},
         {"UNEXPECTED_ERROR", 0, AGAIN},
         {NULL, 401, "the credentials come from %s; are they of this service, and of a member of the project?"},
         {NULL, 503, "the service is there but cannot do this now: try again in a while"},

@@ -1,6 +1,6 @@
 """Snapshots and restore jobs on the simulated engine: their states, what is kept and for how long, and who may bring what
 back where to."""
-import io, json, tarfile, threading
+import datetime, io, json, tarfile, threading
 
 import pytest
 
@@ -68,8 +68,20 @@ def restored(server, group, name, job):
 	return passing(server, over)
 
 
+def iso(at):
+	return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).strftime('%Y-%m-%dT%H:%M:%SZ')
+
+
+def windows(server, where):
+	"""The seconds that can be restored, as the list tells who asks: (first, last), the newest data first."""
+	answer = server.get(where, headers={'X-Steward-Describe-Window': 'true'})
+	ok(answer)
+	told = answer.headers['X-Steward-Restore-Window']
+	return [] if told == 'none' else [tuple(int(datetime.datetime.fromisoformat(t.replace('Z', '+00:00')).timestamp()) for t in one.split('/'))
+		for one in told.split(', ')]
+
+
 def seconds(server):
-	import datetime
 	return int(datetime.datetime.fromisoformat(server.control('clock', method='GET')['now'].replace('Z', '+00:00')).timestamp())
 
 
@@ -462,6 +474,9 @@ def test_point_in_time(server, group):
 	late = refused(server.post(path(group, name, '/restoreJobs'), json={**body, 'pointInTimeUTCSeconds': now + 60}), 400,
 		'POINT_IN_TIME_NOT_RESTORABLE', 'pointInTimeUTCSeconds')
 	assert str(now) in late['detail'] and str(now) in early['detail'], 'the nearest window is named'
+	(since, until_then), = windows(server, path(group, name))
+	assert 'from %s (%d) to %s (%d)' % (iso(since), since, iso(until_then), until_then) in late['detail'] and until_then == now
+	assert windows(server, path(group, other)) == []
 	refused(server.post(path(group, other, '/restoreJobs'), json={**body, 'pointInTimeUTCSeconds': now}), 400, 'POINT_IN_TIME_NOT_RESTORABLE')
 	assert ids(server, path(group, name) + '?pointInTimeUtcSeconds=%d' % now) == [base['id']]
 	assert ids(server, path(group, name) + '?pointInTimeUtcSeconds=%d' % (now - DAY)) == []
@@ -472,11 +487,31 @@ def test_point_in_time(server, group):
 	idle(server, group, name)
 	# What was before the restore can still be had; of the new data the window begins anew.
 	pass_time(server, lambda: len([s for s in ok(server.get(path(group, name)))['results'] if s['status'] == 'completed']) == 2)
+	(anew, _), (still, ended) = windows(server, path(group, name))
+	assert still == since and since < ended <= anew
 	for more in ({'pointInTimeUTCSeconds': now - 120}, {'oplogTs': now - 30, 'oplogInc': 5}, {'oplogTs': now - 30, 'oplogInc': 1199145600 + 5}):
 		job = restore(server, group, name, **{**body, 'targetClusterName': other}, **more)
 		assert restored(server, group, name, job['id'])['failed'] is False
 		idle(server, group, other)
 	refused(server.post(path(group, name, '/restoreJobs'), json={**body, 'oplogTs': now + 999999, 'oplogInc': 1}), 400, None, 'oplogTs')
+
+
+def test_who_is_told_the_window(server):
+	"""Whoever sees snapshots, and asks; a sharded cluster has it in both of its lists."""
+	project = unique('w')
+	org = server.seed({'name': unique('o'), 'projects': [project], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']},
+		{'type': 'serviceAccount', 'projectRoles': [{'project': project, 'roles': ['GROUP_READ_ONLY']}]}]})[0]
+	group, (owner, reader) = org['projects'][0]['id'], [server.api_for(p) for p in org['principals']]
+	name = create(owner, group, shards=2, pitEnabled=True)
+	pass_time(server, lambda: windows(owner, path(group, name)))
+	plain = windows(owner, path(group, name))
+	assert plain == windows(owner, path(group, name, '/snapshots/shardedClusters')) == windows(reader, path(group, name))
+	assert 'X-Steward-Restore-Window' not in owner.get(path(group, name)).headers
+	job = {'deliveryType': 'pointInTime', 'targetClusterName': name, 'targetGroupId': group, 'pointInTimeUTCSeconds': plain[0][0]}
+	refused(reader.post(path(group, name, '/restoreJobs'), json=job), 403)
+	refused(reader.get(path(group, 'nobody'), headers={'X-Steward-Describe-Window': 'true'}), 404, 'CLUSTER_NOT_FOUND')
+	job = restore(owner, group, name, **job)
+	assert restored(owner, group, name, job['id'])['failed'] is False, 'the first second that is told can be restored'
 
 
 def test_window_whose_first_snapshot_fails(start_server):

@@ -158,17 +158,43 @@ static int era_search(struct search *s, const struct era *e, struct found_point 
 	return 0;
 }
 
+bool window_seconds(const struct engine_window *w, int64_t *ret_from, int64_t *ret_to)
+{
+	*ret_from = (w->from_ms + 999) / 1000;
+	*ret_to = w->to_ms / 1000;
+	return *ret_from <= *ret_to;
+}
+
+struct str windows_text(struct arena *a, const struct restorable *list, size_t count)
+{
+	struct buf b = {0};
+	char begin[CLOCK_TEXT], end[CLOCK_TEXT];
+	int64_t from, to;
+	for (size_t i = 0, told = 0; i < count && told < WINDOWS_TOLD; i++) {
+		if (!window_seconds(&list[i].window, &from, &to))
+			continue;
+		clock_format(from * 1000, begin);
+		clock_format(to * 1000, end);
+		buf_printf(&b, "%s%s/%s", told++ ? ", " : "", begin, end);
+	}
+	if (!b.n)
+		buf_printf(&b, "none");
+	return buf_keep(&b, a);
+}
+
 static int refuse(struct search *s, const char *field)
 {
 	char from[CLOCK_TEXT], to[CLOCK_TEXT];
+	int64_t first, last;
 	if (!s->nearest.to_ms)
 		return call_fail_field(s->call, 400, "POINT_IN_TIME_NOT_RESTORABLE", field,
 		                       "no point in time of this cluster can be restored: pitEnabled has kept none.");
-	clock_format((s->nearest.from_ms + 999) / 1000 * 1000, from);
-	clock_format(s->nearest.to_ms, to);
+	window_seconds(&s->nearest, &first, &last);
+	clock_format(first * 1000, from);
+	clock_format(last * 1000, to);
 	return call_fail_field(s->call, 400, "POINT_IN_TIME_NOT_RESTORABLE", field,
 	                       "cannot be restored. The nearest points that can are from %s (%lld) to %s (%lld).", from,
-	                       (long long)(s->nearest.from_ms + 999) / 1000, to, (long long)s->nearest.to_ms / 1000);
+	                       (long long)first, to, (long long)last);
 }
 
 int point_unavailable(struct call *c)

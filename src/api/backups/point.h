@@ -35,6 +35,12 @@ struct restorable {
 /* All of a line, the newest data first. On a thread that may wait, in a read of c->tx. */
 must_check int points_list(struct call *c, const struct backup_line *line, struct restorable **ret_list,
                            size_t *ret_count);
+/* In full seconds, as a request can ask for them: what a refused restore names and what the list's header tells are
+ * the same. False: it has no full second. */
+bool window_seconds(const struct engine_window *w, int64_t *ret_from, int64_t *ret_to);
+/* "FROM/TO, FROM/TO", the newest data first, WINDOWS_TOLD at most; or "none". */
+#define WINDOWS_TOLD 16
+struct str windows_text(struct arena *a, const struct restorable *list, size_t count);
 /* 503: what the repository has cannot be told now. */
 int point_unavailable(struct call *c);
 

@@ -475,12 +475,19 @@ struct usable {
 	size_t count;
 };
 
+/* Whether the list shall tell which moments can be restored. The reference has no field for it, and the answer lies in
+ * the repository, so that it is looked up for those alone who ask. */
+static bool window_asked(struct call *c)
+{
+	return request_header(c->request, "x-steward-describe-window").p && c->service->engine_ops->backup;
+}
+
 /* What can be restored is asked from the engine once for the list, also of data from before a restore. */
-static int plain_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
+static int usable_segments(struct call *c, struct segment **ret_list, size_t *ret_count)
 {
 	struct usable *u = arena_new_of(c->arena, struct usable);
 	struct backup_line line;
-	if (!point_asked(c))
+	if (!point_asked(c) && !window_asked(c))
 		return snapshot_segments(c, ret_list, ret_count);
 	if (!on_worker() && call_takes_long(c, INT64_MAX))
 		return 0;
@@ -489,6 +496,8 @@ static int plain_segments(struct call *c, struct segment **ret_list, size_t *ret
 	if (r == 0 && c->service->engine_ops->backup)
 		r = points_list(c, &line, &u->list, &u->count);
 	c->noted = u;
+	if (r == 0 && window_asked(c))
+		call_header(c, STR("x-steward-restore-window"), windows_text(c->arena, u->list, u->count));
 	return r < 0 ? r : snapshot_segments(c, ret_list, ret_count);
 }
 
@@ -635,13 +644,13 @@ int snapshots_update(struct call *c)
 }
 
 const struct resource_hooks snapshot_hooks = {.load = snapshot_find,
-                                              .segments = plain_segments,
+                                              .segments = usable_segments,
                                               .takes = plain_takes,
                                               .view = view_plain,
                                               .remove = snapshot_remove_check,
                                               .drop = snapshot_drop};
 const struct resource_hooks sharded_snapshot_hooks = {.load = find_sharded,
-                                                      .segments = snapshot_segments,
+                                                      .segments = usable_segments,
                                                       .takes = sharded_takes,
                                                       .view = view_sharded,
                                                       .remove = snapshot_remove_check,

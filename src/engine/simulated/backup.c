@@ -505,6 +505,18 @@ static int sim_window(struct engine *e, const struct engine_source *of, struct a
 	return r;
 }
 
+/* The last checkpoint until then: they are made at fixed times, and of a sharded cluster with each snapshot too, so
+ * that a window, which begins with a snapshot, begins with a moment that can be restored. */
+static int64_t checkpoint_before(struct engine *e, const struct sim_line *l, bool sharded, int64_t at_ms)
+{
+	int64_t last = at_ms - at_ms % CHECKPOINT_MS;
+	for (const struct sim_snapshot *s = e->backups->snapshots; sharded && s; s = s->next)
+		if (strcmp(s->source.cluster_id, l->cluster_id) == 0 &&
+		    strcmp(s->source.incarnation, l->incarnation) == 0 && s->at_ms <= at_ms && s->at_ms > last)
+			last = s->at_ms;
+	return last;
+}
+
 static int sim_checkpoints(struct engine *e, const struct engine_source *of, int64_t from_ms, int64_t to_ms, size_t max,
                            struct arena *a, struct engine_checkpoint **ret_list, size_t *ret_count)
 {
@@ -517,22 +529,26 @@ static int sim_checkpoints(struct engine *e, const struct engine_source *of, int
 	bool any = r == 0 && l && line_window(e, l, of->region, &window);
 	if (c)
 		sets = set_count(c);
-	pthread_mutex_unlock(&e->lock);
 	struct engine_checkpoint *list = arena_new_array(a, struct engine_checkpoint, max);
 	size_t count = 0;
 	if (any) {
 		from_ms = from_ms > window.from_ms ? from_ms : window.from_ms;
 		to_ms = to_ms < window.to_ms ? to_ms : window.to_ms;
 	}
-	for (int64_t at = to_ms - to_ms % CHECKPOINT_MS; any && at >= from_ms && count < max; at -= CHECKPOINT_MS) {
+	for (int64_t until = to_ms; any && count < max;) {
+		int64_t at = checkpoint_before(e, l, sets > 1, until);
+		if (at < from_ms)
+			break;
 		struct engine_checkpoint *p = &list[count++];
 		p->at_ms = at;
-		snprintf(p->id, sizeof p->id, "%08llx%016x", (unsigned long long)(at / 1000), 0u);
+		snprintf(p->id, sizeof p->id, "%08llx%016x", (unsigned long long)(at / 1000), (unsigned)(at % 1000));
 		p->sets = arena_new_array(a, struct engine_position, sets);
 		p->set_count = sets;
 		for (unsigned i = 0; i < sets; i++)
 			position_set(&p->sets[i], i, at);
+		until = at - 1;
 	}
+	pthread_mutex_unlock(&e->lock);
 	*ret_list = list;
 	*ret_count = count;
 	return r;

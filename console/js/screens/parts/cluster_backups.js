@@ -10,16 +10,19 @@ import {Schedule} from './schedule.js';
 const w = words('backups');
 const BUSY = /queued|inProgress/;
 
-/* The stretch of time of which any second can be restored. The service names it where a moment is refused. */
+/* The newest stretch of time of which any second can be restored: the list of snapshots tells it to whom asks. None while the
+ * repository cannot be read, which must not hide the snapshots. */
 async function reach(groupId, clusterName) {
 	try {
-		await call('createBackupRestoreJob', {groupId, clusterName},
-			{body: {deliveryType: 'pointInTime', pointInTimeUTCSeconds: 1199145601, targetClusterName: clusterName, targetGroupId: groupId}});
+		const {headers} = await call('listBackupSnapshots', {groupId, clusterName}, {whole: true, query: {itemsPerPage: 1},
+			headers: {'X-Steward-Describe-Window': 'true'}});
+		const [from, to] = (headers.get('x-steward-restore-window') ?? '').split(',')[0].split('/').map(Date.parse);
+		return from <= to ? {from, to} : null;
 	} catch (e) {
-		const found = /from \S+ \((\d+)\) to \S+ \((\d+)\)/.exec(e.detail);
-		return found ? {from: Number(found[1]) * 1000, to: Number(found[2]) * 1000} : null;
+		if (e.status === 503)
+			return null;
+		throw e;
 	}
-	return null;
 }
 
 export function useBackups(groupId, cluster) {
