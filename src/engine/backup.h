@@ -115,9 +115,13 @@ struct engine_backup_ops {
 	/* The position that the only set had reached at that time, and at the beginning of that second. -ENOENT. */
 	int (*position)(struct engine *e, const struct engine_source *of, int64_t time_ms,
 	                struct engine_position *ret_position, uint64_t *ret_second_lsn);
-	/* One set of a snapshot as a tar that stock PostgreSQL starts from. Blocks; `write` may be slow. */
-	int (*stream)(struct engine *e, const struct engine_source *of, const char *set, objects_write *write,
-	              void *ctx, const char **ret_why);
+	/* One set of a snapshot as a tar that stock PostgreSQL starts from, without its first `from` bytes: it is the
+	 * same each time, and from every region. Blocks; `write` may be slow. */
+	int (*stream)(struct engine *e, const struct engine_source *of, const char *set, uint64_t from,
+	              objects_write *write, void *ctx, const char **ret_why);
+	/* How long that is. May have to ask a repository behind a network. */
+	int (*stream_size)(struct engine *e, const struct engine_source *of, const char *set, uint64_t *ret_bytes,
+	                   const char **ret_why);
 	/* A snapshot's missing parts into another region's repository. */
 	int (*copy)(struct engine *e, const struct engine_source *from, const char *region,
 	            struct engine_progress *progress, const char **ret_why);

@@ -159,6 +159,10 @@ struct repo_extra {
 };
 must_check int repo_tar(struct repo_manifest *m, const struct repo_extra *extra, size_t extra_count,
                         objects_write *write, void *ctx);
+/* The same without what lies before that byte, for a reader who has it: a manifest makes the same bytes each time. */
+must_check int repo_tar_from(struct repo_manifest *m, uint64_t from, objects_write *write, void *ctx);
+/* How long it is. Reads nothing but the manifest. */
+must_check int repo_tar_size(struct repo_manifest *m, uint64_t *ret_bytes);
 /* Copies a snapshot's missing chunks and manifests into another region's repository of the same project. */
 must_check int repo_copy(struct repository *from, struct repository *to, const char *cluster, const char *snapshot,
                          const struct repo_progress *p, struct repo_amount *ret_amount);

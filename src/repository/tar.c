@@ -16,6 +16,7 @@
 struct tar {
 	objects_write *write;
 	void *ctx;
+	uint64_t skip; /* bytes that the reader has already */
 };
 
 struct tar_entry {
@@ -28,7 +29,9 @@ struct tar_entry {
 
 static int tar_bytes(struct tar *t, const void *bytes, size_t n)
 {
-	return n ? t->write(t->ctx, bytes, n) : 0;
+	size_t known = t->skip < n ? (size_t)t->skip : n;
+	t->skip -= known;
+	return n > known ? t->write(t->ctx, (const char *)bytes + known, n - known) : 0;
 }
 
 static int tar_pad(struct tar *t, uint64_t size)
@@ -126,7 +129,10 @@ static int file_write(struct tar *t, struct chunk_reader *rd, const struct manif
 	snprintf(path, sizeof path, "%s%s", f->path, directory ? "/" : "");
 	struct tar_entry e = {path, directory ? '5' : '0', f->mode, f->size, f->modified_s};
 	int result = entry_begin(t, &e);
-	if (result == 0 && !directory)
+	/* What is skipped as a whole is not read, so that the end of a large tar costs no more than its beginning. */
+	if (result == 0 && !directory && t->skip >= f->size)
+		t->skip -= f->size;
+	else if (result == 0 && !directory)
 		result = reader_file(rd, f, tar_sink, t);
 	return result < 0 ? result : tar_pad(t, f->size);
 }
@@ -162,21 +168,41 @@ static int extra_write(struct tar *t, const struct repo_extra *x, int64_t modifi
 	return result < 0 ? result : tar_pad(t, x->n);
 }
 
-int repo_tar(struct repo_manifest *m, const struct repo_extra *extra, size_t extra_count, objects_write *write,
-             void *ctx)
+static int tar_write(struct repo_manifest *m, const struct repo_extra *extra, size_t extra_count, struct tar *t)
 {
 	static const char zeros[2 * BLOCK];
-	struct tar t = {write, ctx};
 	struct chunk_reader rd;
 	int64_t newest = 0;
 	int result = 0;
 	reader_setup(&rd, m->r);
 	for (size_t i = 0; i < m->count && result == 0; i++) {
-		result = file_write(&t, &rd, &m->files[i]);
+		result = file_write(t, &rd, &m->files[i]);
 		newest = m->files[i].modified_s > newest ? m->files[i].modified_s : newest;
 	}
 	for (size_t i = 0; i < extra_count && result == 0; i++)
-		result = extra_write(&t, &extra[i], newest);
+		result = extra_write(t, &extra[i], newest);
 	reader_free(&rd);
-	return result < 0 ? result : tar_bytes(&t, zeros, sizeof zeros);
+	return result < 0 ? result : tar_bytes(t, zeros, sizeof zeros);
+}
+
+int repo_tar(struct repo_manifest *m, const struct repo_extra *extra, size_t extra_count, objects_write *write,
+             void *ctx)
+{
+	struct tar t = {.write = write, .ctx = ctx};
+	return tar_write(m, extra, extra_count, &t);
+}
+
+int repo_tar_from(struct repo_manifest *m, uint64_t from, objects_write *write, void *ctx)
+{
+	struct tar t = {.write = write, .ctx = ctx, .skip = from};
+	return tar_write(m, NULL, 0, &t);
+}
+
+int repo_tar_size(struct repo_manifest *m, uint64_t *ret_bytes)
+{
+	struct tar t = {.skip = UINT64_MAX};
+	int result = tar_write(m, NULL, 0, &t);
+	if (result == 0)
+		*ret_bytes = UINT64_MAX - t.skip;
+	return result;
 }

@@ -619,6 +619,35 @@ def test_download(server, group):
 	assert ok(server.get(path(group, name, '/restoreJobs/' + again['id'])))['cancelled'] is True
 
 
+def test_a_download_goes_on(server, group):
+	"""After any byte, and only with the tar that it began with."""
+	name = create(server, group)
+	doc = take(server, group, name)
+	url, = restore(server, group, name, deliveryType='download', snapshotId=doc['id'])['deliveryUrl']
+	get = lambda **headers: server.anonymous.get(url, headers={k.replace('_', '-'): v for k, v in headers.items()})
+	whole = get()
+	size, etag = len(whole.content), whole.headers['ETag']
+	assert whole.headers['Accept-Ranges'] == 'bytes' and etag.startswith('"') and doc['id'] in etag
+	assert server.anonymous.head(url).headers['ETag'] == etag
+	for first, last, asked in ((0, size - 1, 'bytes=0-'), (1, size - 1, 'bytes=1-'), (size - 1, size - 1, 'bytes=%d-' % (size - 1)), (700, 1300, 'bytes=700-1300'),
+			(511, 512, 'bytes=511-512'), (size - 5, size - 1, 'bytes=-5'), (5, size - 1, 'bytes=5-%d' % 10 ** 30)):
+		part = get(Range=asked, If_Range=etag)
+		assert part.status_code == 206 and part.content == whole.content[first:last + 1], asked
+		assert part.headers['Content-Range'] == 'bytes %d-%d/%d' % (first, last, size) and part.headers['ETag'] == etag
+	for headers in ({'Range': 'bytes=5-', 'If_Range': '"another"'}, {'Range': 'bytes=5-', 'If_Range': 'W/' + etag}, {'Range': 'bytes=1-2,4-5'}, {'Range': 'lines=1-2'},
+			{'Range': 'bytes=9-8'}):
+		r = get(**headers)
+		assert r.status_code == 200 and r.content == whole.content and 'Content-Range' not in r.headers, headers
+	for outside in (size, 10 ** 30):
+		r = get(Range='bytes=%d-' % outside)
+		refused(r, 416, 'RANGE_NOT_SATISFIABLE')
+		assert r.headers['Content-Range'] == 'bytes */%d' % size
+	refused(server.anonymous.get(url[:-1] + ('0' if url[-1] != '0' else '1'), headers={'Range': 'bytes=5-'}), 404)
+	again, = restore(server, group, name, deliveryType='download', snapshotId=doc['id'])['deliveryUrl']
+	part = server.anonymous.get(again, headers={'Range': 'bytes=600-', 'If-Range': etag})
+	assert part.status_code == 206 and part.content == whole.content[600:], 'a new link is of the same tar'
+
+
 def test_a_link_ends_with_its_caller(server):
 	project = unique('d')
 	org = server.seed({'name': unique('o'), 'projects': [project], 'principals': [

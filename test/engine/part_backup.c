@@ -207,7 +207,7 @@ static void tar_starts(struct wish *w, const char *shot, long least, long most)
 	struct engine_source of = snapshot_source(w, shot);
 	snprintf(path, sizeof path, "%s/set.tar", dir);
 	FILE *f = fopen(path, "w");
-	CHECK(f && ops->backup->stream(engine, &of, "0", tar_write, f, &why) == 0 && fclose(f) == 0);
+	CHECK(f && ops->backup->stream(engine, &of, "0", 0, tar_write, f, &why) == 0 && fclose(f) == 0);
 	const char *su = geteuid() == 0 ? "runuser -u " PG_USER " --" : "";
 	snprintf(command, sizeof command,
 	         "set -e; chmod 711 %s; rm -rf %s/tar; mkdir -m 700 %s/tar; tar -C %s/tar -xf %s; %s chown -R " PG_USER

@@ -336,6 +336,11 @@ def test_a_download_is_started_by_postgresql(place, tmp_path):
 	data.mkdir(mode=0o700)
 	fetched = place.root / 'set.tar'
 	subprocess.run(['curl', '-sSfk', '-o', str(fetched), job['deliveryUrl'][0]], check=True, timeout=60)
+	# What broke off in the middle of a file is gone on with.
+	whole, broken = fetched.read_bytes(), place.root / 'broken.tar'
+	broken.write_bytes(whole[:len(whole) // 2 + 77])
+	subprocess.run(['curl', '-sSfk', '-C', '-', '-o', str(broken), job['deliveryUrl'][0]], check=True, timeout=60)
+	assert broken.read_bytes() == whole
 	with tarfile.open(fetched) as tar:
 		tar.extractall(data)
 	subprocess.run(['chown', '-R', 'postgres:', str(data)], check=True)

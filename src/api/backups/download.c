@@ -2,7 +2,10 @@
  * all that a client needs, and holds for some hours. Nothing of it is stored: the signature is of the job's id, its
  * set and a nonce that stands in the job's document, by the service's key, so that who reads the store cannot make
  * one. Who has asked for the link must still be there, hold the role and be allowed from that address, when a download
- * begins and as long as it lasts. */
+ * begins and as long as it lasts.
+ *
+ * A download that broke off is gone on with by Range: a snapshot's tar has the same bytes each time, and from each of
+ * its copies, which its entity tag says. Its length is asked for only then, because it lies in the repository. */
 #include "api/backups/jobs.h"
 
 #include "base/clock.h"
@@ -10,6 +13,7 @@
 #include "base/log.h"
 #include "call/answer.h"
 #include "call/places.h"
+#include "call/range.h"
 #include "call/stream.h"
 #include "call/workers.h"
 #include "gate/right.h"
@@ -22,6 +26,7 @@
 #define DOWNLOADS_MAX 64
 #define DOWNLOAD_SECONDS (24 * 3600)
 #define SIGNATURE_TEXT 65
+#define TAR_FORM 1 /* part of the entity tag: to be raised when tars of the same snapshots become others */
 
 static struct places downloads = PLACES(DOWNLOADS_MAX); /* each has a thread of its own */
 
@@ -59,6 +64,8 @@ struct download {
 	size_t of_count;
 	struct stream *stream;
 	bool sent;
+	bool is_part;
+	uint64_t from, left; /* of a part: its first byte, and how many of it are still to be sent */
 	char set[64];
 	uint64_t org, caller; /* of its place */
 	char job[25];
@@ -69,7 +76,12 @@ static int part_write(void *ctx, const void *bytes, size_t n)
 {
 	struct download *d = ctx;
 	d->sent = true;
-	return stream_write(d->stream, bytes, n);
+	if (!d->is_part)
+		return stream_write(d->stream, bytes, n);
+	size_t wanted = d->left < n ? (size_t)d->left : n;
+	int r = stream_write(d->stream, bytes, wanted);
+	d->left -= wanted;
+	return r < 0 || d->left ? r : -ECANCELED; /* the rest need not be made */
 }
 
 static bool is_used_up(const struct restore *job)
@@ -103,15 +115,17 @@ static int tar_make(void *ctx, struct stream *s)
 		return r;
 	d->stream = s;
 	for (size_t i = 0; i < d->of_count; i++) {
-		r = d->service->engine_ops->backup->stream(d->service->engine_state, &d->of[i], d->set, part_write, d,
-		                                           &why);
+		r = d->service->engine_ops->backup->stream(d->service->engine_state, &d->of[i], d->set, d->from,
+		                                           part_write, d, &why);
+		if (d->is_part && r != -EPIPE && r <= 0 && !d->left)
+			return 0;
 		if (r < 0 && r != -EPIPE)
 			log_error("download of snapshot %s from %s: %s (error %d)", d->of[i].snapshot_id,
 			          d->of[i].region, why, r);
 		if (!source_is_bad(r) || d->sent)
 			break;
 	}
-	return r;
+	return r == 0 && d->is_part ? -EIO : r; /* it was shorter than its length said */
 }
 
 static void tar_end(void *ctx)
@@ -252,6 +266,53 @@ static int tar_start(struct request *r, const struct download *known)
 	return result;
 }
 
+/* From the first source that tells. */
+static int size_find(struct request *r, const struct download *d, uint64_t *ret_bytes)
+{
+	const char *why = "";
+	int result = -ENOENT;
+	workers_share();
+	for (size_t i = 0; i < d->of_count; i++) {
+		result = d->service->engine_ops->backup->stream_size(d->service->engine_state, &d->of[i], d->set,
+		                                                     ret_bytes, &why);
+		if (!source_is_bad(result))
+			break;
+	}
+	if (result >= 0)
+		return 0;
+	log_error("download of snapshot %s: %s (error %d)", d->of[0].snapshot_id, why, result);
+	response_header(&r->response, "retry-after", STR("5"));
+	return refuse(r, 503, "REPOSITORY_UNAVAILABLE",
+	              "The repository of the cluster's backups cannot be read. Try again in 5 seconds.");
+}
+
+/* The part of the tar that is asked for; all of it without a Range that holds for this tar. */
+static int part_find(struct request *r, struct str etag, struct download *d)
+{
+	struct str range = request_header(r, "range");
+	uint64_t size = 0, first = 0, last = 0;
+	if (!range.p || !str_is(r->method, "GET") || !range_is_of(request_header(r, "if-range"), etag))
+		return 0;
+	int result = size_find(r, d, &size);
+	if (result < 0)
+		return result;
+	switch (range_parse(range, size, &first, &last)) {
+	case RANGE_ALL: return 0;
+	case RANGE_OUTSIDE:
+		response_header(&r->response, "content-range",
+		                arena_printf(r->arena, "bytes */%llu", (unsigned long long)size));
+		return refuse(r, 416, "RANGE_NOT_SATISFIABLE", "Range: the download has no such bytes.");
+	case RANGE_PART: break;
+	}
+	d->is_part = true;
+	d->from = first;
+	d->left = last - first + 1;
+	response_header(&r->response, "content-range",
+	                arena_printf(r->arena, "bytes %llu-%llu/%llu", (unsigned long long)first,
+	                             (unsigned long long)last, (unsigned long long)size));
+	return 0;
+}
+
 static void tar_send(struct request *r, const struct restore *job, size_t set, struct download *d,
                      const struct engine_source *sources, size_t source_count)
 {
@@ -262,6 +323,9 @@ static void tar_send(struct request *r, const struct restore *job, size_t set, s
 	snprintf(d->set, sizeof d->set, "%.*s", STR_ARG(json_item(json_object_get(job->plan, "sets"), set)));
 	snprintf(d->job, sizeof d->job, "%.*s", STR_ARG(job->doc.id));
 	d->counted = json_number(job->plan, "downloads");
+	struct str etag = arena_printf(r->arena, "\"%.*s-%zu-%d\"", STR_ARG(snapshot), set, TAR_FORM);
+	if (part_find(r, etag, d) < 0)
+		return;
 	if (str_is(r->method, "HEAD")) {
 		r->response.stream.read = nothing_read;
 	} else {
@@ -271,8 +335,10 @@ static void tar_send(struct request *r, const struct restore *job, size_t set, s
 			return;
 		}
 	}
-	r->response.status = 200;
+	r->response.status = d->is_part ? 206 : 200;
 	response_header(&r->response, "content-type", STR("application/x-tar"));
+	response_header(&r->response, "accept-ranges", STR("bytes"));
+	response_header(&r->response, "etag", etag);
 	response_header(&r->response, "content-disposition",
 	                arena_printf(r->arena, "attachment; filename=\"%.*s-%.*s-%zu.tar\"", STR_ARG(cluster),
 	                             STR_ARG(snapshot), set));
@@ -298,6 +364,7 @@ static void serve(struct service *s, struct request *r)
 	if (result == 0 && restore_sources(tx, r->arena, &job, &sources, &source_count) < 0)
 		result = refuse(r, 503, "NOT_READY", "The store cannot be read.");
 	tx_end_read(tx);
+	tx_rest(tx);
 	if (result == 0 && !s->engine_ops->backup)
 		result = refuse(r, 501, "NOT_IMPLEMENTED", "The engine in use has no downloads.");
 	if (result == 0)

@@ -311,7 +311,7 @@ static const struct route {
         {INVITATIONS_PATH, invitations_serve, ROUTE_SECRET, BODY_SMALL},
         {INVITATIONS_LINK, invitations_serve, ROUTE_SECRET, BODY_SMALL},
         {FEED_PATH, feed_serve, ROUTE_PAGE | ROUTE_SECRET | ROUTE_SLOW, BODY_SMALL},
-        {DOWNLOAD_PATH, download_serve, ROUTE_PAGE | ROUTE_SECRET, BODY_SMALL},
+        {DOWNLOAD_PATH, download_serve, ROUTE_PAGE | ROUTE_SECRET | ROUTE_SLOW, BODY_SMALL},
         {"/healthz", health, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {"/readyz", readiness, ROUTE_PAGE, BODY_SMALL},
         {"/metrics", scrape_serve, ROUTE_PAGE, BODY_SMALL},

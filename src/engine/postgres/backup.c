@@ -20,8 +20,15 @@ int pg_repository_get(struct engine *e, const char *region, const char *group_id
 	return r == -EAGAIN ? -EBUSY : r; /* the caller's word for "ask me again then", which nobody has said when */
 }
 
-static int backup_stream(struct engine *e, const struct engine_source *of, const char *set, objects_write *write,
-                         void *ctx, const char **ret_why)
+struct streaming {
+	uint64_t from;
+	objects_write *write;
+	void *ctx;
+	uint64_t *ret_bytes; /* or NULL: it is written */
+};
+
+static int tar_run(struct engine *e, const struct engine_source *of, const char *set, const struct streaming *s,
+                   const char **ret_why)
 {
 	struct repository *repository;
 	struct repo_manifest *m;
@@ -30,13 +37,25 @@ static int backup_stream(struct engine *e, const struct engine_source *of, const
 		return r;
 	r = repo_manifest_open(repository, of->cluster_id, of->snapshot_id, set, &m);
 	if (r == 0) {
-		r = repo_tar(m, NULL, 0, write, ctx);
+		r = s->ret_bytes ? repo_tar_size(m, s->ret_bytes) : repo_tar_from(m, s->from, s->write, s->ctx);
 		repo_manifest_close(m);
 	}
 	if (r < 0)
 		pg_why_set(ret_why, "%s", repository_why());
 	repository_put(repository);
 	return r;
+}
+
+static int backup_stream(struct engine *e, const struct engine_source *of, const char *set, uint64_t from,
+                         objects_write *write, void *ctx, const char **ret_why)
+{
+	return tar_run(e, of, set, &(struct streaming){.from = from, .write = write, .ctx = ctx}, ret_why);
+}
+
+static int backup_stream_size(struct engine *e, const struct engine_source *of, const char *set, uint64_t *ret_bytes,
+                              const char **ret_why)
+{
+	return tar_run(e, of, set, &(struct streaming){.ret_bytes = ret_bytes}, ret_why);
 }
 
 struct copying {
@@ -133,6 +152,7 @@ const struct engine_backup_ops pg_backup = {
         .checkpoints = pg_backup_checkpoints,
         .position = pg_backup_position,
         .stream = backup_stream,
+        .stream_size = backup_stream_size,
         .copy = backup_copy,
         .export = pg_backup_export,
         .prove = pg_backup_prove,

@@ -683,8 +683,8 @@ static int tar_add_zeros(objects_write *write, void *ctx, uint64_t bytes)
 	return r;
 }
 
-static int sim_stream(struct engine *e, const struct engine_source *of, const char *set, objects_write *write,
-                      void *ctx, const char **ret_why)
+static int tar_make(struct engine *e, const struct engine_source *of, const char *set, objects_write *write, void *ctx,
+                    const char **ret_why)
 {
 	static const char end[2 * TAR_BLOCK];
 	char label[160];
@@ -702,6 +702,36 @@ static int sim_stream(struct engine *e, const struct engine_source *of, const ch
 	if (r >= 0)
 		r = write(ctx, end, sizeof end);
 	return r < 0 ? r : 0;
+}
+
+struct tar_rest {
+	objects_write *write; /* NULL: it is only counted */
+	void *ctx;
+	uint64_t skip;
+};
+
+static int rest_write(void *ctx, const void *bytes, size_t n)
+{
+	struct tar_rest *t = ctx;
+	size_t known = t->skip < n ? (size_t)t->skip : n;
+	t->skip -= known;
+	return n > known ? t->write(t->ctx, (const char *)bytes + known, n - known) : 0;
+}
+
+static int sim_stream(struct engine *e, const struct engine_source *of, const char *set, uint64_t from,
+                      objects_write *write, void *ctx, const char **ret_why)
+{
+	struct tar_rest t = {write, ctx, from};
+	return tar_make(e, of, set, rest_write, &t, ret_why);
+}
+
+static int sim_stream_size(struct engine *e, const struct engine_source *of, const char *set, uint64_t *ret_bytes,
+                           const char **ret_why)
+{
+	struct tar_rest t = {.skip = UINT64_MAX};
+	int r = tar_make(e, of, set, rest_write, &t, ret_why);
+	*ret_bytes = UINT64_MAX - t.skip;
+	return r;
 }
 
 static int sim_export(struct engine *e, const struct engine_source *of, const struct engine_export *to,
@@ -777,6 +807,7 @@ const struct engine_backup_ops sim_backup = {
         .checkpoints = sim_checkpoints,
         .position = sim_position,
         .stream = sim_stream,
+        .stream_size = sim_stream_size,
         .copy = sim_copy,
         .export = sim_export,
         .prove = sim_prove,

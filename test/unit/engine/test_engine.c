@@ -201,7 +201,7 @@ static void test_backups(struct arena *a)
 	CHECK(b->position(e, &source, first.at_ms, &at, &lsn) == 0 && lsn <= at.lsn);
 	CHECK(b->position(e, &source, first.at_ms - 86400000, &at, &lsn) == -ENOENT);
 	CHECK(b->archive(e, ID, a, &archive) == 0 && archive.on && !archive.broken);
-	CHECK(b->stream(e, &source, "0", tar_count, &bytes, &why) == 0 && bytes % 512 == 0 && bytes > 2048);
+	CHECK(b->stream(e, &source, "0", 0, tar_count, &bytes, &why) == 0 && bytes % 512 == 0 && bytes > 2048);
 
 	_Atomic bool cancel = true;
 	struct engine_point point = {.kind = POINT_TIME, .time_ms = first.at_ms};
