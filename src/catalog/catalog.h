@@ -86,6 +86,7 @@ struct op {
 	op_handler prepare;
 	bool slow;                  /* a read that may take long: the handler runs on a worker */
 	bool kept;                  /* an answer is given again while nothing changes: call/kept_answer.h */
+	bool as_read;               /* a PATCH that takes what its GET shows, and parts of it: SCHEMA_AS_READ */
 	bool while_locked;          /* also for an organization that is locked, although it writes */
 	bool on_v1;                 /* also served under the v1.0 prefix */
 	size_t body_max;            /* 0: the default */

@@ -260,9 +260,24 @@ static void check_unlisted(struct checker *c, const struct view *v, struct str n
 		fault_unknown(c, at, v, name);
 }
 
+/* Whether the object says by an id that only the service gives which one it is: the rest is known then. */
+static bool is_named(const struct view *v, const json_t *object)
+{
+	const struct field *id = view_field(v, STR("id"));
+	return id && id->schema->flags & SCHEMA_READ_ONLY && json_object_get(object, "id");
+}
+
+/* Of an own document, and where a handler compares it, what is read-only may be there. */
+static bool takes_read_only(const struct checker *c)
+{
+	return c->use == SCHEMA_STORED || c->use == SCHEMA_AS_READ;
+}
+
 static void check_required(struct checker *c, const struct view *v, json_t *object, const struct place *at)
 {
-	if (c->use == SCHEMA_PARTIAL && !at)
+	if ((c->use == SCHEMA_PARTIAL || c->use == SCHEMA_AS_READ) && !at)
+		return;
+	if (c->use == SCHEMA_AS_READ && is_named(v, object))
 		return;
 	for (unsigned i = v->count; i-- > 0;) {
 		for (unsigned k = 0; k < v->of[i]->field_count; k++) {
@@ -300,9 +315,9 @@ void view_check(struct checker *c, const struct view *v, json_t *object, const s
 			continue;
 		if (!f)
 			check_unlisted(c, v, name, value, &here);
-		else if (f->schema->flags & SCHEMA_READ_ONLY && c->use != SCHEMA_STORED)
+		else if (f->schema->flags & SCHEMA_READ_ONLY && !takes_read_only(c))
 			fault_add(c, &here, WEIGHT_FAULT, "is read-only");
-		else if (f->schema->flags & SCHEMA_IMMUTABLE && (c->use == SCHEMA_UPDATE || c->use == SCHEMA_PARTIAL))
+		else if (f->schema->flags & SCHEMA_IMMUTABLE && c->use != SCHEMA_CREATE && c->use != SCHEMA_STORED)
 			fault_add(c, &here, WEIGHT_FAULT, "cannot be changed");
 		else
 			check_value(c, f->schema, value, &here);

@@ -98,6 +98,8 @@ enum schema_use {
 	SCHEMA_CREATE,  /* POST and PUT: required fields must be there; read-only ones refused */
 	SCHEMA_UPDATE,  /* PATCH: the same, and immutable ones refused */
 	SCHEMA_PARTIAL, /* the same, but nothing is required of the body's own fields */
+	SCHEMA_AS_READ, /* PATCH with what a GET shows, or parts of it: read-only is for the handler to compare, and
+	                 * nothing is required of the body's own fields, nor of an object that its read-only id names */
 	SCHEMA_STORED   /* our own documents: read-only allowed */
 };
 

@@ -167,7 +167,7 @@ const struct schema *command_body(const struct op *op)
 
 enum schema_use command_use(const struct op *op)
 {
-	return op->method == METHOD_PATCH ? SCHEMA_UPDATE : SCHEMA_CREATE;
+	return op->as_read ? SCHEMA_AS_READ : op->method == METHOD_PATCH ? SCHEMA_UPDATE : SCHEMA_CREATE;
 }
 
 /* Flags. */

@@ -516,7 +516,7 @@ static void list_place(struct listing *l, const struct set *at, const char *pref
 static bool field_is_hidden(const struct listing *l, const struct field *f)
 {
 	unsigned flags = f->schema->flags;
-	return flags & (SCHEMA_READ_ONLY | SCHEMA_DEPRECATED) || (flags & SCHEMA_IMMUTABLE && l->use == SCHEMA_UPDATE);
+	return flags & (SCHEMA_READ_ONLY | SCHEMA_DEPRECATED) || (flags & SCHEMA_IMMUTABLE && l->use != SCHEMA_CREATE);
 }
 
 /* A field was listed with an earlier schema of the same place. */

@@ -184,6 +184,8 @@ static enum schema_use body_use(const struct call *c)
 {
 	if (c->op->method != METHOD_PATCH)
 		return SCHEMA_CREATE;
+	if (c->op->as_read)
+		return SCHEMA_AS_READ;
 	return c->dialect && c->dialect->partial[c->op - catalog_ops] ? SCHEMA_PARTIAL : SCHEMA_UPDATE;
 }
 

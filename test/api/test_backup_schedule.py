@@ -92,7 +92,9 @@ def test_update(server, group):
 
 
 @pytest.mark.parametrize('body, field', [
-	({}, 'policies'),
+	({'clusterId': NEVER}, 'clusterId'), ({'clusterName': 'another'}, 'clusterName'),
+	({'policies': [{'policyItems': [{'id': NEVER, 'retentionValue': 3}]}]}, 'policies[0].policyItems[0].id'),
+	({'policies': [{'policyItems': [{'retentionValue': 3}]}]}, 'policies[0].policyItems[0].frequencyType'),
 	(policy(item('hourly', 5)), 'policies[0].policyItems[0].frequencyInterval'),
 	(policy(item('hourly', 24)), 'policies[0].policyItems[0].frequencyInterval'),
 	(policy(item('daily', 2)), 'policies[0].policyItems[0].frequencyInterval'),
@@ -344,3 +346,40 @@ def test_next_snapshot_is_what_a_calendar_says(start_server):
 		doc = ok(server.patch(schedule(group, name), json=policy(*items, referenceHourOfDay=reference[0], referenceMinuteOfHour=reference[1])))
 		wanted = min(due(one, reference, now(server)) for one in items)
 		assert moment(doc['nextSnapshot']) == wanted, (items, reference, now(server))
+
+
+def test_what_was_read_is_sent_back(older_server):
+	"""As it was read, and in part: one field, or one item that its id names, leaves the rest."""
+	server, group = older_server, older_server.group
+	name = create(server, group, pitEnabled=True)
+	where, legacy = schedule(group, name), cluster(group, name, '/snapshotSchedule')
+	zone = ok(server.get(cluster(group, name)))['replicationSpecs'][0]['zoneId']
+
+	def read():
+		return {k: v for k, v in ok(server.get(where)).items() if k != 'nextSnapshot'}
+	ok(server.patch(where, json={'extraRetentionSettings': [{'frequencyType': 'DAILY', 'retentionDays': 3}], 'copySettings': [
+		{'cloudProvider': 'AWS', 'regionName': 'EU_WEST_1', 'zoneId': zone, 'frequencies': ['DAILY'], 'shouldCopyOplogs': True}]}))
+	whole = read()
+	assert len(whole['policies'][0]['policyItems']) == 4 and whole['copySettings'] and whole['extraRetentionSettings']
+	for at, headers in ((where, {}), (where, OLDER), (legacy, {})):
+		answer = ok(server.get(at, headers=headers))
+		again = ok(server.patch(at, json=answer, headers=headers))
+		assert {**again, 'nextSnapshot': 0} == {**answer, 'nextSnapshot': 0} and read() == whole, (at, headers)
+	refused(server.patch(legacy, json={'groupId': NEVER}), 400, None, 'groupId')
+	ok(server.patch(where, json={'referenceHourOfDay': 5}))
+	whole['referenceHourOfDay'] = 5
+	assert read() == whole
+	daily = whole['policies'][0]['policyItems'][1]
+	ok(server.patch(where, json={'policies': [{'id': whole['policies'][0]['id'], 'policyItems': [{'id': daily['id'], 'retentionValue': 9}]}]}))
+	daily['retentionValue'] = 9
+	assert read() == whole, 'one item'
+	hourly = whole['policies'][0]['policyItems'][0]
+	new = item('yearly', 12, 'years', 2)
+	ok(server.patch(where, json={'policies': [{'policyItems': [{'id': hourly['id'], 'frequencyInterval': 8}, new]}]}))
+	hourly['frequencyInterval'] = 8
+	after = read()
+	assert after['policies'][0]['policyItems'][:4] == whole['policies'][0]['policyItems'], 'it is the same item, at other times'
+	assert after['policies'][0]['policyItems'][4] == {**new, 'id': after['policies'][0]['policyItems'][4]['id']}
+	kept = after['policies'][0]['policyItems'][1:3]
+	assert ok(server.patch(where, json={'policies': [{'policyItems': kept}]}))['policies'][0]['policyItems'] == kept, 'whole items are the list'
+	assert ok(server.patch(where, json={}))['policies'][0]['policyItems'] == kept

@@ -230,6 +230,8 @@ int legacy_schedules_update(struct call *c)
 	if (id.n && !str_eq(id, cluster.doc.id))
 		faults_add(&faults, c->arena, STR("clusterId"), "must be that of the cluster, %.*s",
 		           STR_ARG(cluster.doc.id));
+	if (!str_eq(json_field(c->body, "groupId"), c->group.id) && json_field(c->body, "groupId").n)
+		faults_add(&faults, c->arena, STR("groupId"), "must be what the path says, or left out");
 	items_change(c->body, before, items_of(after));
 	window_change(c, before, after, &faults);
 	r = schedule_check(c, &cluster, old, after, &faults);

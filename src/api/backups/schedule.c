@@ -379,6 +379,16 @@ static int items_floor(struct call *c, const json_t *items, struct faults *fault
 	return r;
 }
 
+/* The item as the caller names it, by its id; not one that was named before. */
+static struct str id_named(const json_t *known, const json_t *items, size_t i)
+{
+	struct str id = json_field(json_array_get(items, i), "id");
+	for (size_t k = 0; k < i && id.n; k++)
+		if (str_eq(json_field(json_array_get(items, k), "id"), id))
+			return STR_NONE;
+	return id.n && json_find(known, "id", id) ? id : STR_NONE;
+}
+
 /* Items that are as before keep their ids. */
 static void ids_put(struct call *c, const json_t *old, json_t *policy, struct faults *faults)
 {
@@ -391,7 +401,7 @@ static void ids_put(struct call *c, const json_t *old, json_t *policy, struct fa
 	json_put_str(policy, "id", arena_dup(c->arena, own));
 	for (size_t i = 0; i < json_array_size(items); i++) {
 		json_t *item = json_array_get(items, i);
-		struct str id = STR_NONE;
+		struct str id = id_named(known, items, i);
 		for (size_t k = 0; k < json_array_size(known) && !id.n; k++) {
 			const json_t *one = json_array_get(known, k);
 			if (str_eq(json_field(one, "frequencyType"), json_field(item, "frequencyType")) &&
@@ -475,12 +485,70 @@ int schedule_check(struct call *c, const struct cluster *cluster, const json_t *
 	return r < 0 ? r : export_check(c, body, faults);
 }
 
-/* --- what a change does to the snapshots that are there */
+/* --- what callers send of what they have read */
 
 static const json_t *items_of(const json_t *schedule)
 {
 	return json_object_get(json_array_get(json_object_get(schedule, "policies"), 0), "policyItems");
 }
+
+/* What an item that names itself leaves out stays as it is. Whether it left something out. */
+static bool item_complete(struct call *c, const json_t *known, json_t *items, size_t i, struct faults *faults)
+{
+	json_t *item = json_array_get(items, i);
+	struct str id = json_field(item, "id");
+	const json_t *there = json_find(known, "id", id);
+	bool is_part = false;
+	const char *key;
+	json_t *value;
+	if (id.n && !there)
+		fault_at(c, faults, ITEM_PATH "id", i, "is none of the schedule's items");
+	json_object_foreach((json_t *)(uintptr_t)there, key, value) if (!json_object_get(item, key))
+	{
+		json_put(item, key, json_incref(value));
+		is_part = true;
+	}
+	return is_part;
+}
+
+/* Items that are all there are the list, as they always were: one that is left out is gone. Where one has no more than
+ * its id and what changes, the others were not meant to go. */
+static void items_complete(struct call *c, const json_t *known, json_t *policy, struct faults *faults)
+{
+	json_t *given = json_object_get(policy, "policyItems"), *list = json_array();
+	bool is_part = !given;
+	for (size_t i = 0; i < json_array_size(given); i++)
+		is_part |= item_complete(c, known, given, i, faults);
+	for (size_t i = 0; i < json_array_size(known); i++) {
+		json_t *one = json_array_get(known, i), *changed = json_find(given, "id", json_field(one, "id"));
+		json_array_append(list, changed ? changed : one);
+	}
+	for (size_t i = 0; i < json_array_size(given); i++)
+		if (!json_find(known, "id", json_field(json_array_get(given, i), "id")))
+			json_array_append(list, json_array_get(given, i));
+	if (is_part)
+		json_put(policy, "policyItems", json_incref(list));
+	json_decref(list);
+}
+
+/* What is read-only may come back: what names the cluster must be the same, and the rest changes by itself. */
+static void given_complete(struct call *c, const json_t *before, json_t *given, struct faults *faults)
+{
+	static const char *const names[] = {"clusterId", "clusterName"}, *const passing[] = {"links", "nextSnapshot"};
+	json_t *policy = json_array_get(json_object_get(given, "policies"), 0);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct str said = json_field(given, names[i]), is = json_field(before, names[i]);
+		if (json_object_get(given, names[i]) && !str_eq(said, is))
+			faults_add(faults, c->arena, str_of(names[i]), "must be %.*s, or left out", STR_ARG(is));
+		json_object_del(given, names[i]);
+	}
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+		json_object_del(given, passing[i]);
+	if (policy)
+		items_complete(c, items_of(before), policy, faults);
+}
+
+/* --- what a change does to the snapshots that are there */
 
 /* The longest retention of the items that a snapshot serves; 0: none of them is there. */
 static int64_t retention_by(const json_t *schedule, const struct snapshot *s)
@@ -614,6 +682,7 @@ int schedules_update(struct call *c)
 		zones_from_specs(c, cluster.body, json_object_get(given, "deleteCopiedBackups"), "deleteCopiedBackups",
 		                 &faults);
 	}
+	given_complete(c, before, given, &faults);
 	struct effects effects = {.update = json_flag(given, "updateSnapshots"),
 	                          .remove = json_flag(given, "deleteSnapshots"),
 	                          .update_copies = json_flag(given, "updateCopySnapshots"),
