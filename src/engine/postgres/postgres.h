@@ -679,8 +679,7 @@ void pg_archive_configure(struct buf *b, const struct pg_cluster *c, const struc
 /* All log that lies on the disk of a node that does not run is in the repository, or put aside for it: before anything
  * rewinds the node or takes it away. Never waits for the repository. 0 too where nothing is archived. */
 int pg_archive_drain(struct pg_cluster *c, struct pg_node *n);
-/* Until the repository has the set's log up to there. -ETIMEDOUT; -ENODATA: it never will, there is a gap. A snapshot
- * asks for its end and then for its beginning: what lies between is there when both are. */
+/* Until the repository has the set's log up to there. -ETIMEDOUT; -ENODATA: it never will, there is a gap. */
 int pg_archive_wait(struct pg_cluster *c, const struct pg_set *s, unsigned timeline, uint64_t lsn, int timeout_ms);
 /* What PostgreSQL is told to recover to, for one set. */
 struct pg_target {

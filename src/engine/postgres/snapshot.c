@@ -557,7 +557,9 @@ static int stored_wait(struct shot *s, const struct pg_set *set, unsigned timeli
 	return r;
 }
 
-/* The archive has what the snapshot has: from here on it can be restored to any moment. It is whole without that. */
+/* The archive has the log at the snapshot's point: from here on it can be restored to any moment. What lies before the
+ * point is in the snapshot itself. A copy from a standby begins with an earlier checkpoint, often one from before the
+ * archive, and to miss that was once warned of at almost every snapshot. It is whole without all that. */
 static void archive_wait(struct shot *s)
 {
 	pthread_mutex_lock(&s->c->work);
@@ -571,12 +573,9 @@ static void archive_wait(struct shot *s)
 		if (now)
 			set = *now;
 		pthread_mutex_unlock(&s->c->work);
-		/* The end first: what lies between is there when both are. */
 		int r = now ? stored_wait(s, &set, b->timeline, b->position) : 0;
-		if (now && r == 0)
-			r = stored_wait(s, &set, b->timeline, b->start);
-		if (r < 0)
-			log_warn("engine: %s set %s: the log of a snapshot is not in the archive: %s", s->c->id,
+		if (r < 0 && !pg_shot_is_cancelled(s))
+			log_warn("engine: %s set %s: the log behind a snapshot is not in the archive: %s", s->c->id,
 			         b->name, strerror(-r));
 	}
 }
