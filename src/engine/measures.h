@@ -16,7 +16,7 @@ enum process_input {
 	PROCESS_FREE,        /* connections that clients can still have */
 	PROCESS_WAIT_READ,   /* locks that are waited for, to read */
 	PROCESS_WAIT_WRITE,  /* all others */
-	PROCESS_LAG_MS,      /* of a standby */
+	PROCESS_LAG_MS,      /* since the primary was where a standby is; 0 of a primary */
 	PROCESS_WINDOW_MS,   /* how far the log on its disk reaches back */
 	PROCESS_STORAGE,     /* what its databases take of the disk */
 	PROCESS_DATA,        /* of it, tables */
@@ -70,6 +70,7 @@ enum process_input {
 	PROCESS_CHECKPOINTS,
 	PROCESS_CHECKPOINT_MS, /* that they took */
 	PROCESS_INDEX_BLOCKS,  /* hits and misses */
+	PROCESS_POSITION,      /* in the log: written by a primary, replayed by a standby */
 	PROCESS_INPUTS
 };
 

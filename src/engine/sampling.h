@@ -34,6 +34,9 @@ struct engine_sampling_ops {
 	/* Asks all nodes of this host at once, on connections that are kept, and waits a few seconds at most: who has
 	 * not answered by then gives no sample. From one thread at a time. */
 	int (*sample)(struct engine *e, const struct engine_sampling *s);
+	/* Notes how far each primary's log is, for the lag of its standbys; waits half a second at most. To be called
+	 * each second, by the same thread. */
+	void (*track)(struct engine *e);
 };
 
 struct engine_history_ops {

@@ -9,7 +9,7 @@ struct engine_stats {
 	unsigned nodes[NODE_KINDS][2][NODE_STATES]; /* by kind, whether it leads, and state */
 	uint64_t failovers, switchovers, ends;      /* since the start */
 	unsigned standbys, streaming;               /* that run; of them, those that follow their primary */
-	uint64_t lag_bytes;                         /* of the standby that is furthest behind, when last asked */
+	uint64_t lag_bytes;                         /* of the standby that is furthest behind, as measured last */
 	double lag_seconds;
 };
 

@@ -104,9 +104,9 @@ static void engine_write(struct buf *b, const struct engine_stats *t)
 	metrics_number(b, "steward_standbys_streaming", "gauge",
 	               "Of them, those that receive what their primary writes.", t->streaming);
 	metrics_number(b, "steward_replication_lag_bytes", "gauge",
-	               "What the standby that is furthest behind has not replayed, when last asked.", t->lag_bytes);
+	               "What the standby that is furthest behind has not replayed, as measured last.", t->lag_bytes);
 	metrics_head(b, "steward_replication_lag_seconds", "gauge",
-	             "How long the slowest standby took to replay, when last asked.");
+	             "How long ago the primary was where the standby that is furthest behind is, as measured last.");
 	buf_printf(b, "steward_replication_lag_seconds %.6f\n", t->lag_seconds);
 	metrics_head(b, "steward_failovers_total", "counter",
 	             "Changes of a primary, because the old one ended or as planned.");

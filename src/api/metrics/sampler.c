@@ -35,6 +35,7 @@
 #define TICK_MS 10000
 #define WHOLE_MS 60000
 #define NAP_MS 200
+#define TRACK_US 1000000LL
 #define PINS_WAIT_MS 1000
 #define SWEEP_US 30000000LL
 #define BUCKETS 1024
@@ -474,7 +475,8 @@ static void *sampler_run(void *arg)
 {
 	struct sampler *s = arg;
 	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
-	int64_t tick = -1, minute = -1;
+	const struct service *v = s->service;
+	int64_t tick = -1, minute = -1, tracked_us = 0;
 	while (!atomic_load(&s->stopping)) {
 		s->now_ms = clock_now_ms();
 		if (s->now_ms / TICK_MS != tick) {
@@ -482,6 +484,11 @@ static void *sampler_run(void *arg)
 			tick = s->now_ms / TICK_MS;
 			minute = s->now_ms / WHOLE_MS;
 			round_run(s, whole);
+		}
+		/* Lag is of the databases' time, whatever the service's clock says. */
+		if (clock_mono_us() - tracked_us >= TRACK_US) {
+			tracked_us = clock_mono_us();
+			v->engine_ops->sampling->track(v->engine_state);
 		}
 		nanosleep(&nap, NULL);
 	}

@@ -566,14 +566,6 @@ static void standby_care(struct pg_cluster *c, struct pg_set *s, struct pg_node 
 		retry_later(c, n);
 }
 
-static void lag_note(struct pg_cluster *c, struct pg_node *n, const char *bytes, const char *seconds)
-{
-	pthread_mutex_lock(&c->lock);
-	n->lag_bytes = strtoull(bytes, NULL, 10);
-	n->lag_seconds = strtod(seconds, NULL);
-	pthread_mutex_unlock(&c->lock);
-}
-
 static bool is_starting(const struct pg_node *n)
 {
 	return n->failures && clock_now_ms() - n->started_ms < START_MS;
@@ -588,18 +580,13 @@ static void replication_look(struct pg_cluster *c, struct pg_set *s)
 	if (!p || !p->pid || p->busy || pg_sql_open_node(c, p, "postgres", 1000, &conn) < 0)
 		return;
 	if (pg_sql_rows(conn, 1000,
-	                "select application_name, greatest(coalesce(pg_current_wal_lsn() - replay_lsn, 0), 0)::bigint, "
-	                "coalesce(extract(epoch from replay_lag), 0)::float8 from pg_stat_replication where state in "
-	                "('streaming','catchup')",
+	                "select application_name from pg_stat_replication where state in ('streaming','catchup')",
 	                &rows) == 0) {
 		for (size_t i = 0; i < c->node_count; i++) {
 			struct pg_node *n = c->nodes[i];
 			bool streams = n == p || n->set != s->number || !n->pid || n->busy || is_starting(n);
-			for (int row = 0; row < PQntuples(rows) && !streams; row++) {
+			for (int row = 0; row < PQntuples(rows) && !streams; row++)
 				streams = strcmp(PQgetvalue(rows, row, 0), n->want.name) == 0;
-				if (streams)
-					lag_note(c, n, PQgetvalue(rows, row, 1), PQgetvalue(rows, row, 2));
-			}
 			n->stale_us = streams ? 0 : n->stale_us ? n->stale_us : clock_mono_us();
 		}
 		PQclear(rows);

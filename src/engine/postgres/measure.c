@@ -9,6 +9,7 @@
  * collections.c. */
 #include "engine/postgres/collections.h"
 #include "engine/postgres/measure_databases.h"
+#include "engine/postgres/measure_lag.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -21,6 +22,7 @@
 
 #define TICK_MS 4000
 #define WHOLE_MS 8000
+#define TRACK_MS 500       /* for the question of each second */
 #define LOOK_MS 3500       /* that a look may take: none begins with less time left */
 #define KEPT_RELATIONS 300 /* that the kept session may learn of: some megabytes */
 #define LIST_SLOW_US 1000000LL
@@ -38,6 +40,7 @@ enum step {
 	STEP_CONNECT,
 	STEP_PREPARE,
 	STEP_ASK,
+	STEP_POSITION,
 	STEP_LIST,
 	STEP_TABLES,
 	STEP_ENTER,
@@ -47,9 +50,10 @@ enum step {
 
 struct server {
 	char cluster_id[25], node[64], run[PG_PATH], data[PG_PATH];
-	unsigned port;
+	unsigned port, set;
 	pid_t pid, seen_pid;
 	bool there;           /* in this round */
+	bool followed;        /* it is the primary of a set that has standbys, as far as the engine knows */
 	PGconn *conn, *other; /* kept; and to one of its databases */
 	PGresult *rows;       /* of an answer that is not complete */
 	size_t prepared;      /* of the kept connection's questions */
@@ -71,9 +75,18 @@ struct server {
 	int64_t tables_from_us; /* times of tables are not asked for before that */
 };
 
+/* A set, with the places where its primary was in its log: they outlive a failover. */
+struct measured_set {
+	char cluster_id[25];
+	unsigned number;
+	struct pg_positions positions;
+};
+
 struct pg_measures {
 	struct server **list;
 	size_t count, room;
+	struct measured_set **sets;
+	size_t set_count;
 };
 
 static void server_disconnect(struct server *s)
@@ -100,8 +113,12 @@ void pg_measures_free(struct engine *e)
 	struct pg_measures *m = e->measures;
 	for (size_t i = 0; m && i < m->count; i++)
 		server_free(m->list[i]);
-	if (m)
+	for (size_t i = 0; m && i < m->set_count; i++)
+		free(m->sets[i]);
+	if (m) {
 		free(m->list);
+		free(m->sets);
+	}
 	free(m);
 	e->measures = NULL;
 }
@@ -129,6 +146,36 @@ static struct server *server_ensure(struct pg_measures *m, size_t *hint, const c
 	return s;
 }
 
+static struct measured_set *set_find(const struct pg_measures *m, const char *cluster_id, unsigned number)
+{
+	for (size_t i = 0; i < m->set_count; i++)
+		if (m->sets[i]->number == number && strcmp(m->sets[i]->cluster_id, cluster_id) == 0)
+			return m->sets[i];
+	return NULL;
+}
+
+static void set_note(struct pg_measures *m, const char *cluster_id, unsigned number)
+{
+	if (set_find(m, cluster_id, number))
+		return;
+	struct measured_set *made = must_calloc(1, sizeof *made);
+	snprintf(made->cluster_id, sizeof made->cluster_id, "%s", cluster_id);
+	made->number = number;
+	m->sets = must_realloc(m->sets, (m->set_count + 1) * sizeof(struct measured_set *));
+	m->sets[m->set_count++] = made;
+}
+
+/* With cluster.lock. Whether standbys follow the node. */
+static bool node_is_followed(const struct pg_cluster *c, const struct pg_node *n)
+{
+	bool leads = false, others = false;
+	for (size_t i = 0; i < c->set_count; i++)
+		leads |= c->sets[i].number == n->set && pg_set_primary(c, &c->sets[i]) == n;
+	for (size_t i = 0; i < c->node_count; i++)
+		others |= c->nodes[i] != n && c->nodes[i]->set == n->set;
+	return leads && others;
+}
+
 /* With cluster.lock. */
 static void server_note(struct pg_measures *m, size_t *hint, const struct pg_cluster *c, const struct pg_node *n)
 {
@@ -138,6 +185,10 @@ static void server_note(struct pg_measures *m, size_t *hint, const struct pg_clu
 	s->there = true;
 	s->pid = n->pid;
 	s->port = n->port;
+	s->set = n->set;
+	s->followed = node_is_followed(c, n);
+	if (s->followed)
+		set_note(m, c->id, n->set);
 	pg_node_run_dir(c, n, s->run);
 	pg_node_path(c, n, "data", s->data);
 	if (s->seen_pid != s->pid) {
@@ -154,7 +205,7 @@ static void servers_find(struct engine *e, struct pg_measures *m)
 	struct pg_cluster **all;
 	size_t count = pg_clusters_hold(e, &all), hint = 0;
 	for (size_t i = 0; i < m->count; i++)
-		m->list[i]->there = false;
+		m->list[i]->there = m->list[i]->followed = false;
 	for (size_t i = 0; i < count; i++) {
 		pthread_mutex_lock(&all[i]->lock);
 		for (size_t k = 0; k < all[i]->node_count; k++)
@@ -187,6 +238,23 @@ static void servers_drop(struct engine *e, struct pg_measures *m)
 			server_free(s);
 	}
 	m->count = kept;
+}
+
+/* A set stays as long as one of its nodes is known: it may be without a primary for a while. */
+static void sets_drop(struct pg_measures *m)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < m->set_count; i++) {
+		struct measured_set *set = m->sets[i];
+		bool stays = false;
+		for (size_t k = 0; k < m->count && !stays; k++)
+			stays = m->list[k]->set == set->number && strcmp(m->list[k]->cluster_id, set->cluster_id) == 0;
+		if (stays)
+			m->sets[kept++] = set;
+		else
+			free(set);
+	}
+	m->set_count = kept;
 }
 
 static double restarts_count(const struct server *s)
@@ -225,6 +293,7 @@ static void sent(struct server *s, int was_sent, enum step step)
 static const struct {
 	const char *name, *sql, *sql_17;
 } questions[] = {{"sample", pg_ask, pg_ask_17},
+                 {"position", pg_ask_position, pg_ask_position},
                  {"list", pg_ask_databases, pg_ask_databases},
                  {"inside", pg_ask_inside, pg_ask_inside}};
 
@@ -327,7 +396,7 @@ static uint64_t hash_of(const char *text, pid_t pid)
 	return h;
 }
 
-static bool process_take(struct server *s, const PGresult *rows, bool whole)
+static bool process_take(struct pg_measures *m, struct server *s, const PGresult *rows, bool whole)
 {
 	if (PQntuples(rows) != 1 || PQnfields(rows) != (int)PG_ASKED + 2)
 		return false;
@@ -337,6 +406,9 @@ static bool process_take(struct server *s, const PGresult *rows, bool whole)
 	s->leads = *PQgetvalue(rows, 0, (int)PG_ASKED + 1) == 't';
 	s->asked_us = clock_mono_us();
 	s->answered = true;
+	struct measured_set *set = s->leads && s->followed ? set_find(m, s->cluster_id, s->set) : NULL;
+	if (set && !isnan(s->inputs[PROCESS_POSITION]))
+		pg_positions_note(&set->positions, s->inputs[PROCESS_POSITION], s->asked_us);
 	pg_measure_processes(s->pid, whole, &s->floor, s->inputs);
 	s->inputs[PROCESS_RESTARTS] = restarts_count(s);
 	if (whole)
@@ -445,13 +517,13 @@ static void list_ask(struct server *s)
 	question_ask(s, "list", STEP_LIST);
 }
 
-static void step_ask(struct server *s, bool whole)
+static void step_ask(struct pg_measures *m, struct server *s, bool whole)
 {
 	PGresult *rows;
 	int r = rows_take(s, s->conn, &rows);
 	if (r == 0)
 		return;
-	bool good = r == 1 && process_take(s, rows, whole);
+	bool good = r == 1 && process_take(m, s, rows, whole);
 	if (r == 1)
 		PQclear(rows);
 	if (!good)
@@ -462,6 +534,25 @@ static void step_ask(struct server *s, bool whole)
 		tables_ask(s);
 	else
 		s->step = STEP_IDLE;
+}
+
+/* A primary that is none any more tells nothing. */
+static void step_position(struct server *s, struct pg_measures *m)
+{
+	PGresult *rows;
+	int r = rows_take(s, s->conn, &rows);
+	if (r == 0)
+		return;
+	s->step = STEP_IDLE;
+	if (r < 0) {
+		server_fail(s);
+		return;
+	}
+	struct measured_set *set = set_find(m, s->cluster_id, s->set);
+	double at = PQntuples(rows) == 1 ? pg_number_at(rows, 0, 0) : (double)NAN;
+	if (set && !isnan(at))
+		pg_positions_note(&set->positions, at, clock_mono_us());
+	PQclear(rows);
 }
 
 /* Sizes take long where there are many files: not each minute, when it takes too long. */
@@ -542,12 +633,13 @@ static void step_names(struct server *s)
 	inside_end(s, r == 1);
 }
 
-static void server_step(struct server *s, bool whole)
+static void server_step(struct pg_measures *m, struct server *s, bool whole)
 {
 	switch (s->step) {
 	case STEP_CONNECT: step_connect(s); break;
 	case STEP_PREPARE: step_prepare(s); break;
-	case STEP_ASK: step_ask(s, whole); break;
+	case STEP_ASK: step_ask(m, s, whole); break;
+	case STEP_POSITION: step_position(s, m); break;
 	case STEP_LIST: step_list(s); break;
 	case STEP_TABLES: step_tables(s); break;
 	case STEP_ENTER: step_enter(s); break;
@@ -558,11 +650,11 @@ static void server_step(struct server *s, bool whole)
 }
 
 /* Until all are done, or the time is over. */
-static void servers_wait(struct pg_measures *m, bool whole)
+static void servers_wait(struct pg_measures *m, bool whole, int64_t most_ms)
 {
 	struct pollfd *fds = must_calloc(m->count + 1, sizeof *fds);
 	struct server **of = must_calloc(m->count + 1, sizeof(struct server *));
-	int64_t end = pg_mono_ms() + (whole ? WHOLE_MS : TICK_MS), left;
+	int64_t end = pg_mono_ms() + most_ms, left;
 	for (;;) {
 		nfds_t count = 0;
 		for (size_t i = 0; i < m->count; i++) {
@@ -579,7 +671,7 @@ static void servers_wait(struct pg_measures *m, bool whole)
 			break;
 		for (nfds_t i = 0; i < count; i++)
 			if (fds[i].revents)
-				server_step(of[i], whole);
+				server_step(m, of[i], whole);
 	}
 	free(fds);
 	free(of);
@@ -604,6 +696,27 @@ static void server_late(struct server *s)
 	s->other = NULL;
 	s->rows = NULL;
 	s->step = STEP_IDLE;
+}
+
+/* A primary is behind nobody. What is told here is what alerts go by, and what the service's own metrics tell. */
+static void server_lag(struct engine *e, const struct pg_measures *m, struct server *s)
+{
+	const struct measured_set *set = set_find(m, s->cluster_id, s->set);
+	struct pg_lag lag = {s->leads ? 0 : (double)NAN, s->leads ? 0 : (double)NAN};
+	if (!s->leads && set)
+		lag = pg_positions_lag(&set->positions, s->inputs[PROCESS_POSITION], s->asked_us);
+	s->inputs[PROCESS_LAG_MS] = lag.ms;
+	struct pg_cluster *c = isnan(lag.ms) ? NULL : pg_cluster_find(e, s->cluster_id);
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	struct pg_node *n = pg_cluster_node(c, s->node);
+	if (n) {
+		n->lag_bytes = (uint64_t)lag.bytes;
+		n->lag_seconds = lag.ms / 1000;
+	}
+	pthread_mutex_unlock(&c->lock);
+	pg_cluster_put(c);
 }
 
 static void server_give(struct server *s, const double *host, struct pg_disk_seen *disk,
@@ -645,12 +758,31 @@ static int pg_sample(struct engine *e, const struct engine_sampling *to)
 	for (size_t i = 0; i < m->count; i++)
 		if (m->list[i]->there)
 			server_begin(m->list[i], to);
-	servers_wait(m, to->whole);
+	servers_wait(m, to->whole, to->whole ? WHOLE_MS : TICK_MS);
+	/* Standbys are compared with what the primary has told in the same round. */
+	for (size_t i = 0; i < m->count; i++)
+		if (m->list[i]->there && m->list[i]->answered)
+			server_lag(e, m, m->list[i]);
 	for (size_t i = 0; i < m->count; i++)
 		if (m->list[i]->there)
 			server_give(m->list[i], host, &disk, to);
 	servers_drop(e, m);
+	sets_drop(m);
 	return 0;
 }
 
-const struct engine_sampling_ops pg_sampling = {.sample = pg_sample};
+/* On kept connections alone: where there is none, the next sample begins one. Late answers are waited for again in the
+ * next second; a sample begins another connection where one is still owed. */
+static void pg_track(struct engine *e)
+{
+	struct pg_measures *m = e->measures;
+	for (size_t i = 0; m && i < m->count; i++) {
+		struct server *s = m->list[i];
+		if (s->followed && s->step == STEP_IDLE && s->conn && PQstatus(s->conn) == CONNECTION_OK)
+			question_ask(s, "position", STEP_POSITION);
+	}
+	if (m)
+		servers_wait(m, false, TRACK_MS);
+}
+
+const struct engine_sampling_ops pg_sampling = {.sample = pg_sample, .track = pg_track};

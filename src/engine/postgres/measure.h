@@ -9,6 +9,8 @@
 #define PG_ASKED 21
 extern const enum process_input pg_asked[PG_ASKED];
 extern const char pg_ask[], pg_ask_17[];
+/* How far a primary's log is; null of a standby. */
+extern const char pg_ask_position[];
 /* Its databases, and what one of them has in it. */
 extern const char pg_ask_databases[], pg_ask_inside[];
 

@@ -8,7 +8,7 @@ const enum process_input pg_asked[PG_ASKED] = {
         PROCESS_ROWS_INSERTED, PROCESS_ROWS_UPDATED, PROCESS_ROWS_DELETED, PROCESS_SPILLS,        PROCESS_KILLED,
         PROCESS_ACTIVE_MS,     PROCESS_CACHE_MISSES, PROCESS_CHECKPOINTS,  PROCESS_CHECKPOINT_MS, PROCESS_CACHE_OUT,
         PROCESS_LOG_BYTES,     PROCESS_CONNECTIONS,  PROCESS_FREE,         PROCESS_WAIT_READ,     PROCESS_WAIT_WRITE,
-        PROCESS_LAG_MS,
+        PROCESS_POSITION,
 };
 
 #define BLOCK "current_setting('block_size')::float8"
@@ -19,10 +19,8 @@ const enum process_input pg_asked[PG_ASKED] = {
 	"case when pg_is_in_recovery() then pg_last_wal_receive_lsn() - '0/0'::pg_lsn else "                         \
 	"w.wal_bytes end::float8, a.clients, greatest(current_setting('max_connections')::int - "                    \
 	"current_setting('superuser_reserved_connections')::int - a.all, 0), l.readers, l.writers, "                 \
-	"case when not pg_is_in_recovery() then null when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and " \
-	"exists (select from pg_stat_wal_receiver where status = 'streaming') then 0 else greatest(extract(epoch "   \
-	"from "                                                                                                      \
-	"clock_timestamp() - pg_last_xact_replay_timestamp()) * 1000, 0)::float8 end, "                              \
+	"(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end - "              \
+	"'0/0'::pg_lsn)::float8, "                                                                                   \
 	"concat_ws('/', pg_postmaster_start_time(), pg_is_in_recovery(), d.reset, b.stats_reset, w.stats_reset), "   \
 	"not pg_is_in_recovery() "                                                                                   \
 	"from (select sum(xact_commit + xact_rollback)::float8 as xacts, sum(blks_read)::float8 as reads, "          \
@@ -44,6 +42,9 @@ const char pg_ask_17[] = ASK(
         "b.buffers_written + (select coalesce(sum(writes), 0) from pg_stat_io where object = 'relation' and context = "
         "'normal' and backend_type <> 'checkpointer')",
         "pg_stat_checkpointer b");
+
+const char pg_ask_position[] =
+        "select case when not pg_is_in_recovery() then (pg_current_wal_lsn() - '0/0'::pg_lsn)::float8 end";
 
 /* All that there are, those first that can be looked into: not templates, nor ones that take no connections, as one
  * whose removal was cut short. */

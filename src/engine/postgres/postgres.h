@@ -80,7 +80,7 @@ struct pg_node {
 	int64_t retry_us;
 	unsigned ends; /* by itself; durable, as is `down`: it has ended, and was not ready since */
 	bool down, absent;
-	uint64_t lag_bytes; /* behind its primary, when last asked */
+	uint64_t lag_bytes; /* behind its primary, as measured last */
 	double lag_seconds;
 	/* The probe for hung ones. */
 	bool stopped_once, hung;

@@ -203,7 +203,7 @@ static double column_at(const struct asked *q, unsigned column)
 	unsigned base = measure_base(q->subject, column);
 	double v = q->subject == MEASURE_PROCESS ? process_fixed(q->moment, base) : (double)NAN;
 	if (q->subject == MEASURE_PROCESS && base == PROCESS_LAG_MS && q->moment->primary)
-		return (double)NAN;
+		return 0;
 	if (isnan(v))
 		v = value_at(&ranges[q->subject][base], q->node, q->name, base, q->time_ms);
 	return base == column ? v : v * (1 + 0.2 * sim_chance(q->node, q->name, column, q->time_ms / MINUTE_MS));

@@ -25,7 +25,7 @@ static void test_offers(const struct engine_ops *o)
 	CHECK(!v || (v->slow && v->indexes && v->drops && v->notes));
 	CHECK(!o->statistics ||
 	      (o->statistics->host && o->statistics->databases && o->statistics->partitions && o->statistics->tables));
-	CHECK(!o->sampling || o->sampling->sample);
+	CHECK(!o->sampling || (o->sampling->sample && o->sampling->track));
 	CHECK(!o->history || (o->history->at && o->history->tables));
 	CHECK(!o->sampling != !o->history);
 	CHECK(!o->disk || o->disk->usage);

@@ -1,0 +1,32 @@
+/* How far standbys are behind: the places in the log where a set's primary was, and when: measure_lag.c, for
+ * measure.c. */
+#ifndef STEWARD_ENGINE_POSTGRES_MEASURE_LAG_H
+#define STEWARD_ENGINE_POSTGRES_MEASURE_LAG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PG_POSITIONS 256
+
+/* Where the primary was from the first time that it was seen there to the last. */
+struct pg_position {
+	double at; /* bytes from the log's beginning */
+	int64_t first_us, last_us;
+};
+
+/* Begins as zero. Positions grow, and so do times. */
+struct pg_positions {
+	struct pg_position list[PG_POSITIONS];
+	size_t count;
+	int64_t asked_us; /* when the primary told last */
+};
+
+void pg_positions_note(struct pg_positions *p, double at, int64_t mono_us);
+
+struct pg_lag {
+	double ms, bytes; /* NAN: not known, because the primary has not told lately */
+};
+/* Of a standby that had replayed up to `at` then. */
+struct pg_lag pg_positions_lag(const struct pg_positions *p, double at, int64_t mono_us);
+
+#endif
