@@ -13,6 +13,7 @@ struct engine_sample {
 	int64_t mono_us;  /* when it was taken, by clock_mono_us() */
 	uint64_t epoch;   /* names what counts: a server since its start, in one role */
 	const double *inputs;
+	bool before; /* as of the round before of those with `whole`, not of this one */
 };
 
 struct engine_sampling {

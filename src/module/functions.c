@@ -1,5 +1,6 @@
 /* The module's SQL functions, for the service alone: they read shared memory, and change nothing. */
 #include "module/counters.h"
+#include "module/operations.h"
 
 #include <fmgr.h>
 
@@ -18,6 +19,7 @@ PG_FUNCTION_INFO_V1(steward_statements);
 PG_FUNCTION_INFO_V1(steward_refusals);
 PG_FUNCTION_INFO_V1(steward_lost);
 PG_FUNCTION_INFO_V1(steward_since);
+PG_FUNCTION_INFO_V1(steward_operations);
 
 /* Their schema is out of reach for everybody else; this is the second door. */
 static void access_check(void)
@@ -165,4 +167,28 @@ Datum steward_since(PG_FUNCTION_ARGS)
 {
 	access_check();
 	PG_RETURN_TIMESTAMPTZ(counters->since);
+}
+
+Datum steward_operations(PG_FUNCTION_ARGS)
+{
+	enum { COLUMNS = 6 };
+	ReturnSetInfo *rows = rows_begin(fcinfo);
+	bool nulls[COLUMNS] = {false};
+	const char *counts = GetConfigOption("steward.counts", true, false);
+	if (!operations && counts && atoi(counts) == OPERATIONS_VERSION) {
+		LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+		operations_attach();
+		LWLockRelease(AddinShmemInitLock);
+	}
+	if (!operations)
+		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+		                errmsg("the server was started with an older module steward")));
+	Datum values[COLUMNS] = {number(pg_atomic_read_u64(&operations->transactions)),
+	                         number(pg_atomic_read_u64(&operations->reads)),
+	                         number(pg_atomic_read_u64(&operations->inserted)),
+	                         number(pg_atomic_read_u64(&operations->updated)),
+	                         number(pg_atomic_read_u64(&operations->deleted)),
+	                         number(pg_atomic_read_u64(&operations->busy_us))};
+	tuplestore_putvalues(rows->setResult, rows->setDesc, values, nulls);
+	return (Datum)0;
 }

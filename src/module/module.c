@@ -7,6 +7,7 @@
  * for the first time. */
 #include "module/counters.h"
 #include "module/fingerprint.h"
+#include "module/operations.h"
 #include "module/refused.h"
 #include "module/sent.h"
 
@@ -355,8 +356,13 @@ static void query_count(QueryDesc *q)
 	InstrEndLoop(q->totaltime);
 	uint64 us = q->totaltime->total > 0 ? (uint64)(q->totaltime->total * 1e6) : 0;
 	tables_count(p, us, now);
-	if (depth > 0 || p->commandType != CMD_SELECT)
+	if (depth > 0)
 		return;
+	operations_busy(us);
+	if (p->commandType != CMD_SELECT)
+		return;
+	if (!p->hasModifyingCTE)
+		operations_read();
 	struct statement *s = counters_statement(p->queryId);
 	if (!s && p->queryId)
 		s = statement_note(p->queryId, 'f', p->rtable, shape_of(q->sourceText, p->stmt_location, p->stmt_len));
@@ -368,6 +374,8 @@ static void query_count(QueryDesc *q)
 
 static void executor_start(QueryDesc *q, int flags)
 {
+	if (!IsParallelWorker() && !session_is_service())
+		operations_begun();
 	if (refused_any() && !(flags & EXEC_FLAG_EXPLAIN_ONLY))
 		statement_check(q);
 	if (start_before)
@@ -491,8 +499,11 @@ static void utility_run(PlannedStmt *p, const char *text, bool read_only, Proces
 	struct targets t = {.count = 0};
 	const struct carrier before = carrier;
 	instr_time begin, took;
+	bool clients = !session_is_service(), outermost = depth == 0;
+	if (clients)
+		operations_begun();
 	if (counters && context == PROCESS_UTILITY_TOPLEVEL && IsTransactionState() &&
-	    !IsAbortedTransactionBlockState() && !session_is_service())
+	    !IsAbortedTransactionBlockState() && clients)
 		targets_find(command, &t);
 	INSTR_TIME_SET_CURRENT(begin);
 	depth += level;
@@ -511,6 +522,9 @@ static void utility_run(PlannedStmt *p, const char *text, bool read_only, Proces
 	PG_END_TRY();
 	INSTR_TIME_SET_CURRENT(took);
 	INSTR_TIME_SUBTRACT(took, begin);
+	/* What EXECUTE runs is counted by itself. */
+	if (clients && outermost && level)
+		operations_busy(INSTR_TIME_GET_MICROSEC(took));
 	for (int i = 0; i < t.count; i++)
 		counters_table(t.kind, MyDatabaseId, t.list[i], INSTR_TIME_GET_MICROSEC(took),
 		               GetCurrentStatementStartTimestamp());
@@ -523,6 +537,7 @@ static void shmem_request(void)
 	if (shmem_request_before)
 		shmem_request_before();
 	RequestAddinShmemSpace(MAXALIGN(sizeof(struct counters)));
+	operations_request();
 	sent_request();
 }
 
@@ -532,6 +547,7 @@ static void shmem_startup(void)
 		shmem_startup_before();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	counters_attach();
+	operations_attach();
 	sent_attach();
 	LWLockRelease(AddinShmemInitLock);
 }
@@ -544,6 +560,7 @@ void _PG_init(void)
 		return;
 	EnableQueryId();
 	refused_define();
+	operations_define();
 	sent_wrap();
 	shmem_request_before = shmem_request_hook;
 	shmem_request_hook = shmem_request;

@@ -19,7 +19,7 @@ const struct series_sizes series_sizes_standard = {{360, 2880, 4032, 1488, 732}}
 
 struct known {
 	double value;
-	int64_t mono_us;
+	int64_t time_ms, mono_us;
 	uint64_t epoch;
 	bool is;
 };
@@ -29,7 +29,9 @@ struct series {
 	const struct series_layout *layout;
 	struct series_sizes sizes;
 	struct known *inputs;
-	float *values;
+	/* Of the sample under way: the gauges; what grew since the samples before, and when those were. */
+	float *values, *grown;
+	int64_t *since_ms;
 	pthread_mutex_t *lock;
 };
 
@@ -244,6 +246,8 @@ int series_open(const char *path, const struct series_layout *layout, const stru
 	s->sizes = *sizes;
 	s->inputs = must_calloc(layout->inputs, sizeof *s->inputs);
 	s->values = must_calloc(layout->room, sizeof *s->values);
+	s->grown = must_calloc(layout->room, sizeof *s->grown);
+	s->since_ms = must_calloc(layout->room, sizeof *s->since_ms);
 	s->lock = lock;
 	*ret_series = s;
 	return 0;
@@ -256,6 +260,8 @@ void series_close(struct series *s)
 	free(s->path);
 	free(s->inputs);
 	free(s->values);
+	free(s->grown);
+	free(s->since_ms);
 	free(s);
 }
 
@@ -272,11 +278,9 @@ static struct growth growth_of(const struct known *before, double now, int64_t m
 	return (struct growth){is ? now - before->value : 0, (double)passed / 1e6, is};
 }
 
-static double column_value(const struct series *s, const struct series_column *c, const double *inputs, int64_t mono_us,
-                           uint64_t epoch)
+static double column_growth(const struct series *s, const struct series_column *c, const double *inputs,
+                            int64_t mono_us, uint64_t epoch)
 {
-	if (c->source == SERIES_GAUGE)
-		return inputs[c->input] * c->scale;
 	struct growth g = growth_of(&s->inputs[c->input], inputs[c->input], mono_us, epoch, c->lasting);
 	if (!g.is)
 		return (double)NAN;
@@ -286,33 +290,89 @@ static double column_value(const struct series *s, const struct series_column *c
 	return d.is && d.by > 0 ? g.by / d.by * c->scale : (double)NAN;
 }
 
-static bool values_make(struct series *s, int64_t mono_us, uint64_t epoch, const double *inputs)
+static bool values_make(struct series *s, int64_t time_ms, int64_t mono_us, uint64_t epoch, const double *inputs)
 {
 	bool any = false;
 	for (size_t i = 0; i < s->layout->room; i++) {
-		double v = i < s->layout->count ? column_value(s, &s->layout->columns[i], inputs, mono_us, epoch)
-		                                : (double)NAN;
-		s->values[i] = (float)v;
-		any |= !isnan(v);
+		const struct series_column *c = i < s->layout->count ? &s->layout->columns[i] : NULL;
+		bool gauge = c && c->source == SERIES_GAUGE;
+		double value = gauge ? inputs[c->input] * c->scale : (double)NAN;
+		double grown = c && !gauge ? column_growth(s, c, inputs, mono_us, epoch) : (double)NAN;
+		s->values[i] = (float)value;
+		s->grown[i] = (float)grown;
+		s->since_ms[i] = isnan(grown) ? -1 : begin_of(s->layout->first, s->inputs[c->input].time_ms);
+		any |= !isnan(value) || !isnan(grown);
 	}
 	for (size_t i = 0; i < s->layout->inputs; i++)
 		if (!isnan(inputs[i]))
-			s->inputs[i] = (struct known){inputs[i], mono_us, epoch, true};
+			s->inputs[i] = (struct known){inputs[i], time_ms, mono_us, epoch, true};
 	return any;
+}
+
+/* Makes the coarser records anew that have the interval, and are not under way. */
+static int intervals_mend(const struct series_file *f, int64_t begin_ms, struct series_record *r)
+{
+	int result = 0;
+	for (int i = (int)f->layout->first + 1; result == 0 && i < SERIES_LEVELS; i++) {
+		enum series_level level = (enum series_level)i;
+		int64_t begin = begin_of(level, begin_ms);
+		if (is_open(f, level, begin))
+			break;
+		result = interval_make(f, level, begin, r);
+		if (result == 0 && r->time_ms >= 0)
+			result = series_record_write(f, level, r);
+	}
+	return result;
+}
+
+/* What has grown from one sample to the next belongs to the interval in which it grew: that of the first of the two.
+ * Of what is not known with each sample, the first lies further back. */
+static int growth_write(const struct series_file *f, const struct series *s, struct series_record *r)
+{
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < s->layout->count; i++) {
+		int64_t begin = s->since_ms[i];
+		bool done = begin < 0;
+		for (size_t k = 0; k < i && !done; k++)
+			done = s->since_ms[k] == begin;
+		if (done)
+			continue;
+		result = series_record_read(f, s->layout->first, begin, r);
+		if (r->time_ms < 0)
+			r->samples = 1;
+		r->time_ms = begin;
+		for (size_t k = i; k < s->layout->count; k++)
+			if (s->since_ms[k] == begin)
+				r->values[k] = s->grown[k];
+		if (result == 0)
+			result = series_record_write(f, s->layout->first, r);
+		if (result == 0)
+			result = intervals_mend(f, begin, r);
+	}
+	return result;
+}
+
+/* What grows from this sample on comes with the next. In the interval of the sample before, what has grown stays. */
+static int gauges_write(const struct series_file *f, const struct series *s, int64_t begin_ms, struct series_record *r)
+{
+	r->time_ms = begin_ms;
+	r->samples = 1;
+	for (size_t i = 0; i < s->layout->room; i++)
+		r->values[i] = s->since_ms[i] == begin_ms ? s->grown[i] : s->values[i];
+	return series_record_write(f, s->layout->first, r);
 }
 
 static int sample_write(struct series_file *f, const struct series *s, int64_t time_ms)
 {
 	struct series_record made = {.values = must_calloc(s->layout->room, sizeof(float))};
-	struct series_record sample = {begin_of(s->layout->first, time_ms), 1, s->values};
-	int r = 0;
-	if (f->last_ms >= 0)
+	int r = growth_write(f, s, &made);
+	if (r == 0 && f->last_ms >= 0)
 		r = intervals_end(f, f->last_ms, time_ms, &made);
 	/* The mark first: a sample that no mark tells of would be left out of the coarser rings. */
 	if (r == 0)
 		r = series_mark_write(f, time_ms);
 	if (r == 0)
-		r = series_record_write(f, s->layout->first, &sample);
+		r = gauges_write(f, s, begin_of(s->layout->first, time_ms), &made);
 	free(made.values);
 	return r;
 }
@@ -320,7 +380,7 @@ static int sample_write(struct series_file *f, const struct series *s, int64_t t
 int series_put(struct series *s, int64_t time_ms, int64_t mono_us, uint64_t epoch, const double *inputs)
 {
 	struct series_file f;
-	if (!values_make(s, mono_us, epoch, inputs) || time_ms <= 0)
+	if (!values_make(s, time_ms, mono_us, epoch, inputs) || time_ms <= 0)
 		return 0;
 	pthread_mutex_lock(s->lock);
 	int r = series_file_open(s->path, s->layout, true, &f);

@@ -1,6 +1,6 @@
 """Statistics of the tables of real servers: statements are counted with the time that they took, standbys have their own, pinned
 tables are kept beyond the first ones, and what was dropped is gone. The clock is moved by hand, a minute at a time."""
-import json, pathlib, re
+import json, pathlib, re, time
 
 import psycopg2
 import pytest
@@ -82,11 +82,13 @@ def test_statements_are_counted(world):
 	w = world
 	w.run('insert into fast select generate_series(1, 10)', 'insert into sales.orders values (1)', 'select * from "a.b"')
 	w.minute()
+	minute = time.strftime('%Y-%m-%dT%H:%M:00Z', time.gmtime(w.now()))
 	w.run('select * from fast where id = 1', times=30)
 	w.run('select pg_sleep(0.2) from slow', times=10)
 	w.run('insert into fast values (generate_series(11, 20))', 'update sales.orders set id = 2', 'alter table sales.orders add x int')
 	w.minute()
 	fast, slow, orders = (w.last(t) for t in ('fast', 'slow', 'sales.orders'))
+	assert max(w.figures('fast')['TOTAL_OPS']) == minute, 'the minute in which it was done'
 	assert fast['READS_OPS'] == pytest.approx(3 * slow['READS_OPS'], rel=1e-4) and slow['READS_OPS'] > 0
 	assert fast['WRITES_OPS'] * 30 == pytest.approx(fast['READS_OPS'], rel=1e-4)
 	assert orders['WRITES_OPS'] > 0 < orders['COMMANDS_OPS'] and orders['READS_OPS'] == 0 and orders['AVERAGE_READS_LATENCY'] is None

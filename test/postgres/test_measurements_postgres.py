@@ -1,20 +1,20 @@
 """Measurements of real servers: under pgbench they say what pg_stat_* says; what was stopped is a gap, what failed over has no
 negative rate, and what is gone leaves no file."""
-import datetime, os, signal, subprocess, threading, time
+import datetime, os, pathlib, shutil, signal, subprocess, tempfile, threading, time
 from contextlib import closing
 
 import psycopg2
 import pytest
 
+import client
 from client import ok, refused
 from databases import shape, until, working_in
 from test_measurements import DISK, PROCESS
 
 USER, PASSWORD = 'app', 'correct horse 4 battery'
 CLIENTS = 4
-LOOK = '''select extract(epoch from clock_timestamp()), sum(xact_commit + xact_rollback), sum(tup_inserted), sum(tup_updated),
-	sum(blks_read + blks_hit), (select wal_bytes from pg_stat_wal) from pg_stat_database'''
-NAMES = ('OPCOUNTER_CMD', 'OPCOUNTER_INSERT', 'OPCOUNTER_UPDATE', None, 'JOURNALING_MB')
+MODULE = pathlib.Path(client.binary()).parent / 'src' / 'module' / 'steward.so'
+counted = pytest.mark.skipif(not MODULE.exists(), reason='the node module is not built')
 
 
 def seconds(text):
@@ -82,21 +82,22 @@ def world(start_place):
 
 
 class Load:
-	"""pgbench for a while, and what the server itself says each second."""
+	"""pgbench for a while, and what it says itself of each of its transactions. JOURNALING_MB is what the server says each second."""
 
 	def __init__(self, world):
-		"""Over a whole minute, and well before it, because its first sample counts from the one before."""
+		"""Over a whole minute."""
 		world.bench('-i', '-q', '-s', '2').wait(120)
 		self.rows, self.world = [], world
-		self.minute = (int(time.time()) + 25) // 60 * 60 + 60
-		self.process = world.bench('-n', '-c', str(CLIENTS), '-R', '150', '-T', str(self.minute + 65 - int(time.time())))
+		self.minute = (int(time.time()) + 5) // 60 * 60 + 60
+		self.folder = tempfile.mkdtemp()
+		self.process = world.bench('-n', '-c', str(CLIENTS), '-R', '150', '-T', str(self.minute + 72 - int(time.time())), '-l', '--log-prefix=%s/log' % self.folder)
 		self.thread = threading.Thread(target=self.look)
 		self.thread.start()
 
 	def look(self):
 		with self.world.connect().cursor() as c:
 			while self.process.poll() is None:
-				c.execute(LOOK)
+				c.execute('select extract(epoch from clock_timestamp()), wal_bytes from pg_stat_wal')
 				self.rows.append([float(x) for x in c.fetchone()])
 				time.sleep(0.5)
 
@@ -104,6 +105,12 @@ class Load:
 		said = self.process.communicate(timeout=300)[0]
 		self.thread.join(60)
 		assert self.process.returncode == 0, said
+		ends = [line.split()[4:6] for f in pathlib.Path(self.folder).iterdir() for line in f.read_text().splitlines()]
+		self.transactions = [int(s) + int(us) / 1e6 for s, us in ends]
+		shutil.rmtree(self.folder)
+
+	def within(self, times):
+		return sum(self.minute <= t < self.minute + 60 for t in times)
 
 	def at(self, t, column):
 		after = next(i for i, r in enumerate(self.rows) if r[0] >= t)
@@ -122,7 +129,8 @@ def load(world):
 	return one
 
 
-def test_it_agrees_with_the_server(world, load):
+@counted
+def test_it_agrees_with_what_was_done(world, load):
 	"""Not each minute of a machine that has other things to do is one in which the load is the same all the time."""
 	for last in (False, False, True):
 		try:
@@ -135,17 +143,21 @@ def test_it_agrees_with_the_server(world, load):
 
 
 def agrees(world, load):
-	"""A minute's rates go from the sample before it to its last, ten seconds before its end."""
+	"""Of a minute stands what was done from its first second to its last, by whom it was done."""
 	primary, = world.processes('REPLICA_PRIMARY')
-	for i, name in enumerate(NAMES):
-		if not name:
-			continue
-		grown = (load.at(load.minute + 50, i + 1) - load.at(load.minute - 10, i + 1)) / 60
-		want = grown / 1e6 if name == 'JOURNALING_MB' else grown
-		assert world.points(primary, name)[load.minute] == pytest.approx(want, rel=0.05), name
+	done, looks = load.within(load.transactions), load.within(r[0] for r in load.rows)
+	assert done > 1000
+	for name, want in (('OPCOUNTER_CMD', done + looks), ('OPCOUNTER_INSERT', done), ('OPCOUNTER_UPDATE', 3 * done), ('OPCOUNTER_DELETE', 0),
+	                   ('OPCOUNTER_QUERY', done + looks), ('DOCUMENT_METRICS_INSERTED', done)):
+		assert world.points(primary, name)[load.minute] * 60 == pytest.approx(want, rel=0.01, abs=0.5), name
+	grown = (load.at(load.minute + 60, 1) - load.at(load.minute, 1)) / 60 / 1e6
+	assert world.points(primary, 'JOURNALING_MB')[load.minute] == pytest.approx(grown, rel=0.05)
 	assert world.points(primary, 'CONNECTIONS')[load.minute] == pytest.approx(CLIENTS + 1, rel=0.05)
 	assert world.points(primary, 'PROCESS_CPU_USER')[load.minute] > 0
 	assert world.points(primary, 'OP_EXECUTION_TIME_COMMANDS')[load.minute] > 0
+	for process in world.processes('REPLICA_SECONDARY'):
+		for name in ('OPCOUNTER_CMD', 'OPCOUNTER_QUERY', 'OPCOUNTER_INSERT'):
+			assert world.points(process, name)[load.minute] == 0, 'nobody but the service is there'
 
 
 def test_values_raise_alerts(world, load):
@@ -318,6 +330,64 @@ def test_lag_is_the_time_since_the_primary_was_there(ticks):
 		finally:
 			sql.execute('select pg_wal_replay_resume()')
 	until(lambda: lag() == 0, 60, 'all to be replayed')
+
+
+@counted
+def test_only_clients_count(ticks):
+	"""51 transactions are 51: not the workers of parallel queries, the beginnings of sessions, or the service's own questions."""
+	w = ticks
+	columns = ('transactions', 'reads', 'inserted', 'updated', 'deleted')
+
+	def counters():
+		with closing(as_engine(w)) as c, c.cursor() as sql:
+			sql.execute('select %s, (select sum(xact_commit + xact_rollback) from pg_stat_database) from steward.operations()' % ', '.join(columns))
+			return [int(x) for x in sql.fetchone()]
+	with closing(w.connect()) as c, c.cursor() as sql:
+		sql.execute("create table wide as select n, repeat(md5(n::text), 400) as t from generate_series(1, 500) n")
+	w.tick(6)
+	before = counters()
+	with closing(w.connect()) as c, c.cursor() as sql:
+		sql.execute("set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set max_parallel_workers_per_gather = 2")
+		for _ in range(40):
+			sql.execute('select count(*) from wide where n > 3')
+		sql.execute("insert into wide select n, repeat(md5(n::text), 4000) from generate_series(1, 100) n")
+		sql.execute('with gone as (delete from wide where n <= 10 returning n) update wide set t = null where n between 41 and 60')
+		c.autocommit = False
+		sql.execute('insert into wide values (1), (2)')
+		sql.execute('select 1')
+		c.rollback()
+		c.autocommit = True
+		for wrong in ('select 1/0', 'select * from nowhere', 'selec'):
+			with pytest.raises(psycopg2.Error):
+				sql.execute(wrong)
+		for _ in range(4):
+			sql.execute('select 1')
+	grown = [b - a for a, b in zip(before, counters())]
+	# Of rows 1 to 100 there are two each; what is rolled back was written.
+	assert dict(zip(columns, grown)) == {'transactions': 51, 'reads': 45, 'inserted': 102, 'updated': 40, 'deleted': 20}, grown
+	assert grown[-1] > 51, 'the server itself counts more'
+
+
+@counted
+def test_what_was_done_stands_at_its_minute(ticks):
+	"""In its last seconds, by a session that stays open: not at the next one."""
+	w = ticks
+	primary, = w.processes('REPLICA_PRIMARY')
+	for _ in range(2):
+		w.moment(primary, 'CONNECTIONS')
+	w.tick(5)
+	minute = int(w.now()) // 60 * 60
+	assert w.now() - minute > 50
+	with closing(w.connect()) as c, c.cursor() as sql:
+		for _ in range(10):
+			sql.execute('create temp table if not exists mine (n int)')
+			sql.execute('insert into mine values (1)')
+		w.tick(8)
+		for name in ('OPCOUNTER_CMD', 'OPCOUNTER_INSERT'):
+			found = until(lambda: [w.points(primary, name).get(minute + 60 * i) for i in (-1, 0, 1)], 60)
+			assert found[1] > 0 == found[2] and not found[0], (name, found)
+		five = w.points(primary, 'OPCOUNTER_INSERT', query='granularity=PT5M&period=PT1H')
+		assert five[minute // 300 * 300] > 0
 
 
 def test_databases_that_come_and_go(ticks):

@@ -72,7 +72,8 @@ struct sampler {
 	struct tx *reader;    /* of the sweeper */
 	pthread_mutex_t lock; /* of the entries; nobody waits for anything else with it */
 	struct entry *buckets[BUCKETS];
-	int64_t now_ms; /* of the round under way */
+	int64_t now_ms;              /* of the round under way */
+	int64_t whole_ms, before_ms; /* of the last round with `whole`, and of the one before it; 0: none */
 	int64_t warned_us;
 	struct arena *names_arena; /* of the tables that were last asked for */
 	struct pins *pins;         /* of the round under way; NULL: not known */
@@ -182,7 +183,8 @@ static void sample_take(void *ctx, const struct engine_sample *sample)
 	pthread_mutex_lock(&s->lock);
 	int r = entry_open(s, path, &of, &series);
 	if (series)
-		r = series_put(series, s->now_ms, sample->mono_us, sample->epoch, sample->inputs);
+		r = series_put(series, sample->before ? s->before_ms : s->now_ms, sample->mono_us, sample->epoch,
+		               sample->inputs);
 	pthread_mutex_unlock(&s->lock);
 	if (r < 0)
 		sampler_warn(s, path, r);
@@ -343,8 +345,11 @@ static void round_run(struct sampler *s, bool whole)
 	                                   .pinned = tables_pinned,
 	                                   .kept = tables_kept,
 	                                   .ctx = s};
-	if (whole)
+	if (whole) {
+		s->before_ms = s->whole_ms;
+		s->whole_ms = s->now_ms;
 		pins_ask(s);
+	}
 	if (v->engine_ops->sampling->sample(v->engine_state, &sampling) < 0)
 		log_debug("series: no samples were taken");
 }
@@ -474,7 +479,6 @@ static void *sweeper_run(void *arg)
 static void *sampler_run(void *arg)
 {
 	struct sampler *s = arg;
-	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
 	const struct service *v = s->service;
 	int64_t tick = -1, minute = -1, tracked_us = 0;
 	while (!atomic_load(&s->stopping)) {
@@ -490,7 +494,9 @@ static void *sampler_run(void *arg)
 			tracked_us = clock_mono_us();
 			v->engine_ops->sampling->track(v->engine_state);
 		}
-		nanosleep(&nap, NULL);
+		/* On time: what is counted before the minute ends is of that minute. */
+		int64_t left = TICK_MS - clock_now_ms() % TICK_MS;
+		nanosleep(&(struct timespec){.tv_nsec = (left < NAP_MS ? left : NAP_MS) * 1000000L}, NULL);
 	}
 	return NULL;
 }

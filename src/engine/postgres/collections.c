@@ -390,6 +390,7 @@ static void table_give(const struct pg_tables *t, const struct table *x, struct 
 	if (x->fresh && t->before_us && t->epoch == s.epoch) {
 		struct engine_sample before = s;
 		before.mono_us = t->before_us;
+		before.before = true;
 		to->take(to->ctx, &before);
 	}
 	for (int i = 0; i < x->rows; i++)

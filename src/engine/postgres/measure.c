@@ -28,10 +28,11 @@
 #define LIST_SLOW_US 1000000LL
 #define RESTARTS_KEPT 64
 #define HOUR_US 3600000000LL
-/* The server's log need not tell of each look when it ends, too. */
+/* The server's log need not tell of each look when it ends, too. What is read to measure is not measured: without
+ * track_counts the session's scans, rows and blocks are in no statistics. */
 #define OPTIONS                                                                                      \
 	" -c statement_timeout=3s -c lock_timeout=1s -c idle_in_transaction_session_timeout=10s -c " \
-	"log_disconnections=off"
+	"log_disconnections=off -c track_counts=off"
 
 /* --- what is known of each server between two samples */
 
@@ -40,6 +41,7 @@ enum step {
 	STEP_CONNECT,
 	STEP_PREPARE,
 	STEP_ASK,
+	STEP_OPERATIONS,
 	STEP_POSITION,
 	STEP_LIST,
 	STEP_TABLES,
@@ -72,21 +74,14 @@ struct server {
 	int64_t list_us;                 /* when it was asked for */
 	struct pg_tables *tables;
 	bool leads;             /* it is no standby */
+	bool counts;            /* its module counts what clients do */
 	int64_t tables_from_us; /* times of tables are not asked for before that */
-};
-
-/* A set, with the places where its primary was in its log: they outlive a failover. */
-struct measured_set {
-	char cluster_id[25];
-	unsigned number;
-	struct pg_positions positions;
 };
 
 struct pg_measures {
 	struct server **list;
 	size_t count, room;
-	struct measured_set **sets;
-	size_t set_count;
+	struct pg_sets sets;
 };
 
 static void server_disconnect(struct server *s)
@@ -113,11 +108,9 @@ void pg_measures_free(struct engine *e)
 	struct pg_measures *m = e->measures;
 	for (size_t i = 0; m && i < m->count; i++)
 		server_free(m->list[i]);
-	for (size_t i = 0; m && i < m->set_count; i++)
-		free(m->sets[i]);
 	if (m) {
 		free(m->list);
-		free(m->sets);
+		pg_sets_free(&m->sets);
 	}
 	free(m);
 	e->measures = NULL;
@@ -146,25 +139,6 @@ static struct server *server_ensure(struct pg_measures *m, size_t *hint, const c
 	return s;
 }
 
-static struct measured_set *set_find(const struct pg_measures *m, const char *cluster_id, unsigned number)
-{
-	for (size_t i = 0; i < m->set_count; i++)
-		if (m->sets[i]->number == number && strcmp(m->sets[i]->cluster_id, cluster_id) == 0)
-			return m->sets[i];
-	return NULL;
-}
-
-static void set_note(struct pg_measures *m, const char *cluster_id, unsigned number)
-{
-	if (set_find(m, cluster_id, number))
-		return;
-	struct measured_set *made = must_calloc(1, sizeof *made);
-	snprintf(made->cluster_id, sizeof made->cluster_id, "%s", cluster_id);
-	made->number = number;
-	m->sets = must_realloc(m->sets, (m->set_count + 1) * sizeof(struct measured_set *));
-	m->sets[m->set_count++] = made;
-}
-
 /* With cluster.lock. Whether standbys follow the node. */
 static bool node_is_followed(const struct pg_cluster *c, const struct pg_node *n)
 {
@@ -188,7 +162,7 @@ static void server_note(struct pg_measures *m, size_t *hint, const struct pg_clu
 	s->set = n->set;
 	s->followed = node_is_followed(c, n);
 	if (s->followed)
-		set_note(m, c->id, n->set);
+		pg_sets_add(&m->sets, c->id, n->set);
 	pg_node_run_dir(c, n, s->run);
 	pg_node_path(c, n, "data", s->data);
 	if (s->seen_pid != s->pid) {
@@ -243,18 +217,9 @@ static void servers_drop(struct engine *e, struct pg_measures *m)
 /* A set stays as long as one of its nodes is known: it may be without a primary for a while. */
 static void sets_drop(struct pg_measures *m)
 {
-	size_t kept = 0;
-	for (size_t i = 0; i < m->set_count; i++) {
-		struct measured_set *set = m->sets[i];
-		bool stays = false;
-		for (size_t k = 0; k < m->count && !stays; k++)
-			stays = m->list[k]->set == set->number && strcmp(m->list[k]->cluster_id, set->cluster_id) == 0;
-		if (stays)
-			m->sets[kept++] = set;
-		else
-			free(set);
-	}
-	m->set_count = kept;
+	for (size_t i = 0; i < m->count; i++)
+		pg_sets_keep(&m->sets, m->list[i]->cluster_id, m->list[i]->set);
+	pg_sets_drop(&m->sets);
 }
 
 static double restarts_count(const struct server *s)
@@ -398,17 +363,19 @@ static uint64_t hash_of(const char *text, pid_t pid)
 
 static bool process_take(struct pg_measures *m, struct server *s, const PGresult *rows, bool whole)
 {
-	if (PQntuples(rows) != 1 || PQnfields(rows) != (int)PG_ASKED + 2)
+	if (PQntuples(rows) != 1 || PQnfields(rows) != (int)PG_ASKED + 3)
 		return false;
 	for (size_t i = 0; i < PG_ASKED; i++)
 		s->inputs[pg_asked[i]] = pg_number_at(rows, 0, (int)i);
 	s->epoch = hash_of(PQgetvalue(rows, 0, (int)PG_ASKED), s->pid);
 	s->leads = *PQgetvalue(rows, 0, (int)PG_ASKED + 1) == 't';
+	s->counts = *PQgetvalue(rows, 0, (int)PG_ASKED + 2) == 't';
+	s->epoch ^= s->counts;
 	s->asked_us = clock_mono_us();
 	s->answered = true;
-	struct measured_set *set = s->leads && s->followed ? set_find(m, s->cluster_id, s->set) : NULL;
+	struct pg_positions *set = s->leads && s->followed ? pg_sets_find(&m->sets, s->cluster_id, s->set) : NULL;
 	if (set && !isnan(s->inputs[PROCESS_POSITION]))
-		pg_positions_note(&set->positions, s->inputs[PROCESS_POSITION], s->asked_us);
+		pg_positions_note(set, s->inputs[PROCESS_POSITION], s->asked_us);
 	pg_measure_processes(s->pid, whole, &s->floor, s->inputs);
 	s->inputs[PROCESS_RESTARTS] = restarts_count(s);
 	if (whole)
@@ -517,6 +484,35 @@ static void list_ask(struct server *s)
 	question_ask(s, "list", STEP_LIST);
 }
 
+/* What comes after the figures of the server itself. */
+static void rest_ask(struct server *s, bool whole)
+{
+	if (whole && clock_mono_us() >= s->list_from_us)
+		list_ask(s);
+	else if (whole)
+		tables_ask(s);
+	else
+		s->step = STEP_IDLE;
+}
+
+/* What pg_stat_database has in their place counts something else: these are gaps when they are not told. */
+static void step_operations(struct server *s, bool whole)
+{
+	PGresult *rows;
+	int r = rows_take(s, s->conn, &rows);
+	if (r == 0)
+		return;
+	bool good = r == 1 && PQntuples(rows) == 1 && PQnfields(rows) == PG_OPERATIONS;
+	for (int i = 0; i < PG_OPERATIONS; i++)
+		s->inputs[pg_operations[i]] = good ? pg_number_at(rows, 0, i) : (double)NAN;
+	if (r == 1)
+		PQclear(rows);
+	if (r == -EIO)
+		server_fail(s);
+	else
+		rest_ask(s, whole);
+}
+
 static void step_ask(struct pg_measures *m, struct server *s, bool whole)
 {
 	PGresult *rows;
@@ -528,12 +524,10 @@ static void step_ask(struct pg_measures *m, struct server *s, bool whole)
 		PQclear(rows);
 	if (!good)
 		server_fail(s);
-	else if (whole && clock_mono_us() >= s->list_from_us)
-		list_ask(s);
-	else if (whole)
-		tables_ask(s);
+	else if (s->counts)
+		sent(s, PQsendQuery(s->conn, pg_ask_operations), STEP_OPERATIONS);
 	else
-		s->step = STEP_IDLE;
+		rest_ask(s, whole);
 }
 
 /* A primary that is none any more tells nothing. */
@@ -548,10 +542,10 @@ static void step_position(struct server *s, struct pg_measures *m)
 		server_fail(s);
 		return;
 	}
-	struct measured_set *set = set_find(m, s->cluster_id, s->set);
+	struct pg_positions *set = pg_sets_find(&m->sets, s->cluster_id, s->set);
 	double at = PQntuples(rows) == 1 ? pg_number_at(rows, 0, 0) : (double)NAN;
 	if (set && !isnan(at))
-		pg_positions_note(&set->positions, at, clock_mono_us());
+		pg_positions_note(set, at, clock_mono_us());
 	PQclear(rows);
 }
 
@@ -639,6 +633,7 @@ static void server_step(struct pg_measures *m, struct server *s, bool whole)
 	case STEP_CONNECT: step_connect(s); break;
 	case STEP_PREPARE: step_prepare(s); break;
 	case STEP_ASK: step_ask(m, s, whole); break;
+	case STEP_OPERATIONS: step_operations(s, whole); break;
 	case STEP_POSITION: step_position(s, m); break;
 	case STEP_LIST: step_list(s); break;
 	case STEP_TABLES: step_tables(s); break;
@@ -682,6 +677,8 @@ static void servers_wait(struct pg_measures *m, bool whole, int64_t most_ms)
 /* Late ones are not waited for any more, nor is their answer taken for that of the next question. */
 static void server_late(struct server *s)
 {
+	for (size_t i = 0; s->step == STEP_OPERATIONS && i < PG_OPERATIONS; i++)
+		s->inputs[pg_operations[i]] = (double)NAN;
 	if (s->step == STEP_LIST)
 		list_fail(s);
 	if (s->step == STEP_ENTER || s->step == STEP_INSIDE)
@@ -701,10 +698,10 @@ static void server_late(struct server *s)
 /* A primary is behind nobody. What is told here is what alerts go by, and what the service's own metrics tell. */
 static void server_lag(struct engine *e, const struct pg_measures *m, struct server *s)
 {
-	const struct measured_set *set = set_find(m, s->cluster_id, s->set);
+	const struct pg_positions *set = pg_sets_find(&m->sets, s->cluster_id, s->set);
 	struct pg_lag lag = {s->leads ? 0 : (double)NAN, s->leads ? 0 : (double)NAN};
 	if (!s->leads && set)
-		lag = pg_positions_lag(&set->positions, s->inputs[PROCESS_POSITION], s->asked_us);
+		lag = pg_positions_lag(set, s->inputs[PROCESS_POSITION], s->asked_us);
 	s->inputs[PROCESS_LAG_MS] = lag.ms;
 	struct pg_cluster *c = isnan(lag.ms) ? NULL : pg_cluster_find(e, s->cluster_id);
 	if (!c)
@@ -731,8 +728,11 @@ static void server_give(struct server *s, const double *host, struct pg_disk_see
 		server_late(s);
 	if (!s->answered)
 		return;
+	double reads = s->inputs[PROCESS_SCANS];
 	if (s->databases.listed)
 		pg_databases_add_up(&s->databases, s->inputs);
+	if (s->counts)
+		s->inputs[PROCESS_SCANS] = reads;
 	for (size_t i = 0; i < PROCESS_INPUTS; i++)
 		if (!isnan(host[i]))
 			s->inputs[i] = host[i];

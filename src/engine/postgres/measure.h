@@ -4,11 +4,15 @@
 
 #include "engine/postgres/postgres.h"
 
-/* A server's figures, in the order of the columns, after which come the epoch and whether it leads; before version 17,
- * and from then on. */
+/* A server's figures, in the order of the columns, after which come the epoch, whether it leads, and whether its module
+ * counts what clients do; before version 17, and from then on. */
 #define PG_ASKED 21
+#define PG_OPERATIONS 6
 extern const enum process_input pg_asked[PG_ASKED];
 extern const char pg_ask[], pg_ask_17[];
+/* What the module counts, in the place of what pg_stat_database tells. */
+extern const enum process_input pg_operations[PG_OPERATIONS];
+extern const char pg_ask_operations[];
 /* How far a primary's log is; null of a standby. */
 extern const char pg_ask_position[];
 /* Its databases, and what one of them has in it. */

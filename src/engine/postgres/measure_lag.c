@@ -8,7 +8,12 @@
  * whose loss matters least beside its age: a day of lag is told to some minutes, a second of it to a second. */
 #include "engine/postgres/measure_lag.h"
 
+#include "base/arena.h"
+
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PAGE 8192
@@ -80,4 +85,68 @@ struct pg_lag pg_positions_lag(const struct pg_positions *p, double at, int64_t 
 		return (struct pg_lag){0, 0};
 	double ms = ((double)mono_us - time_of(p, at)) / 1000;
 	return (struct pg_lag){ms > 0 ? ms : 0, bytes};
+}
+
+/* --- sets */
+
+struct pg_followed {
+	char cluster_id[25];
+	unsigned number;
+	bool kept;
+	struct pg_positions positions;
+};
+
+static struct pg_followed *set_find(const struct pg_sets *sets, const char *cluster_id, unsigned number)
+{
+	for (size_t i = 0; i < sets->count; i++)
+		if (sets->list[i]->number == number && strcmp(sets->list[i]->cluster_id, cluster_id) == 0)
+			return sets->list[i];
+	return NULL;
+}
+
+struct pg_positions *pg_sets_find(const struct pg_sets *sets, const char *cluster_id, unsigned number)
+{
+	struct pg_followed *found = set_find(sets, cluster_id, number);
+	return found ? &found->positions : NULL;
+}
+
+void pg_sets_add(struct pg_sets *sets, const char *cluster_id, unsigned number)
+{
+	if (set_find(sets, cluster_id, number))
+		return;
+	struct pg_followed *made = must_calloc(1, sizeof *made);
+	snprintf(made->cluster_id, sizeof made->cluster_id, "%s", cluster_id);
+	made->number = number;
+	sets->list = must_realloc(sets->list, (sets->count + 1) * sizeof(struct pg_followed *));
+	sets->list[sets->count++] = made;
+}
+
+void pg_sets_keep(struct pg_sets *sets, const char *cluster_id, unsigned number)
+{
+	struct pg_followed *found = set_find(sets, cluster_id, number);
+	if (found)
+		found->kept = true;
+}
+
+void pg_sets_drop(struct pg_sets *sets)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < sets->count; i++) {
+		struct pg_followed *set = sets->list[i];
+		if (!set->kept) {
+			free(set);
+			continue;
+		}
+		set->kept = false;
+		sets->list[kept++] = set;
+	}
+	sets->count = kept;
+}
+
+void pg_sets_free(struct pg_sets *sets)
+{
+	for (size_t i = 0; i < sets->count; i++)
+		free(sets->list[i]);
+	free(sets->list);
+	*sets = (struct pg_sets){.list = NULL};
 }

@@ -29,4 +29,18 @@ struct pg_lag {
 /* Of a standby that had replayed up to `at` then. */
 struct pg_lag pg_positions_lag(const struct pg_positions *p, double at, int64_t mono_us);
 
+/* The sets of this host that have standbys, each with the places of its primary, which outlive a failover. Begins as
+ * zero. */
+struct pg_sets {
+	struct pg_followed **list;
+	size_t count;
+};
+/* NULL: it is not there. */
+struct pg_positions *pg_sets_find(const struct pg_sets *sets, const char *cluster_id, unsigned number);
+void pg_sets_add(struct pg_sets *sets, const char *cluster_id, unsigned number); /* where it is not there yet */
+/* Forgets the sets for which pg_sets_keep() was not called since the last time. */
+void pg_sets_keep(struct pg_sets *sets, const char *cluster_id, unsigned number);
+void pg_sets_drop(struct pg_sets *sets);
+void pg_sets_free(struct pg_sets *sets);
+
 #endif

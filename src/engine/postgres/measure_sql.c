@@ -12,7 +12,7 @@ const enum process_input pg_asked[PG_ASKED] = {
 };
 
 #define BLOCK "current_setting('block_size')::float8"
-/* After these, the epoch: whoever counts, since when; and whether it leads. */
+/* After these, the epoch: whoever counts, since when; whether it leads; whether the module counts. */
 #define ASK(CHECKPOINTS, OUT, FROM)                                                                                  \
 	"select d.xacts, d.reads * " BLOCK ", d.hits, d.read, d.fetched, d.inserted, d.updated, d.deleted, d.temp, " \
 	"d.killed, d.active, d.reads, " CHECKPOINTS ", (" OUT ") * " BLOCK ", "                                      \
@@ -22,7 +22,8 @@ const enum process_input pg_asked[PG_ASKED] = {
 	"(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end - "              \
 	"'0/0'::pg_lsn)::float8, "                                                                                   \
 	"concat_ws('/', pg_postmaster_start_time(), pg_is_in_recovery(), d.reset, b.stats_reset, w.stats_reset), "   \
-	"not pg_is_in_recovery() "                                                                                   \
+	"not pg_is_in_recovery(), coalesce(current_setting('steward.counts', true), '') = '1' and "                  \
+	"to_regprocedure('steward.operations()') is not null "                                                       \
 	"from (select sum(xact_commit + xact_rollback)::float8 as xacts, sum(blks_read)::float8 as reads, "          \
 	"sum(blks_hit)::float8 as hits, sum(tup_returned)::float8 as read, sum(tup_fetched)::float8 as fetched, "    \
 	"sum(tup_inserted)::float8 as inserted, sum(tup_updated)::float8 as updated, sum(tup_deleted)::float8 as "   \
@@ -42,6 +43,12 @@ const char pg_ask_17[] = ASK(
         "b.buffers_written + (select coalesce(sum(writes), 0) from pg_stat_io where object = 'relation' and context = "
         "'normal' and backend_type <> 'checkpointer')",
         "pg_stat_checkpointer b");
+
+const enum process_input pg_operations[PG_OPERATIONS] = {PROCESS_XACTS,         PROCESS_SCANS,
+                                                         PROCESS_ROWS_INSERTED, PROCESS_ROWS_UPDATED,
+                                                         PROCESS_ROWS_DELETED,  PROCESS_ACTIVE_MS};
+const char pg_ask_operations[] =
+        "select transactions, reads, inserted, updated, deleted, busy_us::float8 / 1000 from steward.operations()";
 
 const char pg_ask_position[] =
         "select case when not pg_is_in_recovery() then (pg_current_wal_lsn() - '0/0'::pg_lsn)::float8 end";

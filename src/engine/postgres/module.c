@@ -204,7 +204,7 @@ int pg_refused_write(struct pg_cluster *c, const struct pg_node *n, const struct
 
 /* --- in the databases */
 
-#define VERSION "module 2"
+#define VERSION "module 3"
 #define FUNCTION(declaration, symbol) \
 	"create or replace function steward." declaration " language c as 'steward', '" symbol "';\n"
 #define ROWS(columns) " returns table (" columns ")"
@@ -225,7 +225,7 @@ static const char install[] =
 	"  changed := true;\n"
 	"end loop;\n"
 	"if obj_description(to_regprocedure('steward.since()'), 'pg_proc') is distinct from '" VERSION "' then\n"
-	"drop function if exists steward.table_latency(), steward.statements(), steward.refusals(), steward.lost(), steward.since();\n"
+	"drop function if exists steward.table_latency(), steward.statements(), steward.refusals(), steward.lost(), steward.operations(), steward.since();\n"
 	FUNCTION("table_latency()" ROWS("dbid oid, relid oid, kind text, calls int8, total_us int8, buckets int8[]"),
 		"steward_table_latency")
 	FUNCTION("statements()" ROWS("queryid int8, dbid oid, relid oid, shape text, command text, name text, application text, "
@@ -233,6 +233,8 @@ static const char install[] =
 		"buckets int8[]"), "steward_statements")
 	FUNCTION("refusals()" ROWS("queryid int8, count int8"), "steward_refusals")
 	FUNCTION("lost()" ROWS("name text, count int8"), "steward_lost")
+	FUNCTION("operations()" ROWS("transactions int8, reads int8, inserted int8, updated int8, deleted int8, busy_us int8"),
+		"steward_operations")
 	FUNCTION("since() returns timestamptz", "steward_since")
 	"comment on function steward.since() is '" VERSION "';\n"
 	"changed := true;\n"
@@ -245,7 +247,7 @@ static const char install[] =
 	"    and d.classid in ('pg_proc'::regclass, 'pg_class'::regclass) loop\n"
 	"  execute format('revoke all on %s from public', x);\n"
 	"end loop;\n"
-	"revoke all on function steward.table_latency(), steward.statements(), steward.refusals(), steward.lost(), steward.since() from public;\n"
+	"revoke all on function steward.table_latency(), steward.statements(), steward.refusals(), steward.lost(), steward.operations(), steward.since() from public;\n"
 	"end if;\n"
 	"end $steward$";
 /* clang-format on */
@@ -259,7 +261,7 @@ int pg_module_apply(PGconn *conn)
 static const char leave[] =
         "drop extension if exists pg_stat_statements, pg_qualstats, hypopg;"
         "drop function if exists steward.table_latency(), steward.statements(), steward.refusals(), "
-        "steward.lost(), steward.since()";
+        "steward.lost(), steward.operations(), steward.since()";
 
 static int set_leave(struct pg_cluster *c, struct pg_node *primary)
 {

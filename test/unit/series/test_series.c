@@ -19,7 +19,7 @@
 #define SECOND 1000000LL
 
 enum { GAUGE, COUNTER, WORK, INPUTS };
-enum { C_GAUGE, C_RATE, C_MAX, C_RATIO, C_LASTING, COLUMNS };
+enum { C_GAUGE, C_RATE, C_MAX, C_RATIO, C_LASTING, C_RARE, COLUMNS };
 
 static const struct series_column columns[COLUMNS] = {
         [C_GAUGE] = {SERIES_GAUGE, GAUGE, 0, 1, false, false},
@@ -27,9 +27,10 @@ static const struct series_column columns[COLUMNS] = {
         [C_MAX] = {SERIES_GAUGE, GAUGE, 0, 1, true, false},
         [C_RATIO] = {SERIES_RATIO, WORK, COUNTER, 1, false, false},
         [C_LASTING] = {SERIES_RATE, COUNTER, 0, 2, false, true},
+        [C_RARE] = {SERIES_RATE, WORK, 0, 1, false, false},
 };
 static const struct series_layout layout = {7, 8, SERIES_10S, columns, COLUMNS, INPUTS};
-static const unsigned all[COLUMNS] = {C_GAUGE, C_RATE, C_MAX, C_RATIO, C_LASTING};
+static const unsigned all[COLUMNS] = {C_GAUGE, C_RATE, C_MAX, C_RATIO, C_LASTING, C_RARE};
 
 static char folder[] = "/tmp/series-XXXXXX", path[64];
 
@@ -87,30 +88,69 @@ static void test_rates(void)
 	struct series *s = fresh();
 	CHECK(put(s, T0, 100, 1, 5, 1000, 10) == 0);
 	CHECK(isnan(one(SERIES_10S, T0, C_RATE)) && near(one(SERIES_10S, T0, C_GAUGE), 5));
-	CHECK(put(s, T0 + 10000, 110, 1, 6, 1500, 35) == 0);
-	CHECK(near(one(SERIES_10S, T0 + 10000, C_RATE), 50) && near(one(SERIES_10S, T0 + 10000, C_RATIO), 0.05));
-	CHECK(near(one(SERIES_10S, T0 + 10000, C_LASTING), 100));
+	/* What has grown stands at the interval in which it grew. */
+	CHECK(put(s, T0 + 10000, 110, 1, 6, 1500, 35) == 0 && near(one(SERIES_10S, T0, C_GAUGE), 5));
+	CHECK(near(one(SERIES_10S, T0, C_RATE), 50) && near(one(SERIES_10S, T0, C_RATIO), 0.05));
+	CHECK(near(one(SERIES_10S, T0, C_LASTING), 100) && isnan(one(SERIES_10S, T0 + 10000, C_RATE)));
 	/* Nothing was done: a rate of 0, and no ratio. */
 	CHECK(put(s, T0 + 20000, 120, 1, 6, 1500, 35) == 0);
-	CHECK(near(one(SERIES_10S, T0 + 20000, C_RATE), 0) && isnan(one(SERIES_10S, T0 + 20000, C_RATIO)));
+	CHECK(near(one(SERIES_10S, T0 + 10000, C_RATE), 0) && isnan(one(SERIES_10S, T0 + 10000, C_RATIO)));
 	/* It began anew: never negative, and by its epoch alone too. */
 	CHECK(put(s, T0 + 30000, 130, 1, 6, 10, 35) == 0);
-	CHECK(isnan(one(SERIES_10S, T0 + 30000, C_RATE)) && isnan(one(SERIES_10S, T0 + 30000, C_LASTING)));
+	CHECK(isnan(one(SERIES_10S, T0 + 20000, C_RATE)) && isnan(one(SERIES_10S, T0 + 20000, C_LASTING)));
 	CHECK(put(s, T0 + 40000, 140, 2, 6, 9010, 35) == 0);
-	CHECK(isnan(one(SERIES_10S, T0 + 40000, C_RATE)) && near(one(SERIES_10S, T0 + 40000, C_LASTING), 1800));
-	/* Not known once: over both intervals. Not known for long: a gap. */
+	CHECK(isnan(one(SERIES_10S, T0 + 30000, C_RATE)) && near(one(SERIES_10S, T0 + 30000, C_LASTING), 1800));
+	/* Not known once: over both intervals, where it was known last. Not known for long: a gap. */
 	CHECK(put(s, T0 + 50000, 150, 2, 6, (double)NAN, 35) == 0);
-	CHECK(isnan(one(SERIES_10S, T0 + 50000, C_RATE)) && near(one(SERIES_10S, T0 + 50000, C_GAUGE), 6));
-	CHECK(put(s, T0 + 60000, 160, 2, 6, 9210, 35) == 0 && near(one(SERIES_10S, T0 + 60000, C_RATE), 10));
-	CHECK(put(s, T0 + 400000, 500, 2, 6, 99210, 35) == 0 && isnan(one(SERIES_10S, T0 + 400000, C_RATE)));
+	CHECK(isnan(one(SERIES_10S, T0 + 40000, C_RATE)) && near(one(SERIES_10S, T0 + 50000, C_GAUGE), 6));
+	CHECK(put(s, T0 + 60000, 160, 2, 6, 9210, 35) == 0 && near(one(SERIES_10S, T0 + 40000, C_RATE), 10));
+	CHECK(isnan(one(SERIES_10S, T0 + 50000, C_RATE)) && near(one(SERIES_10S, T0 + 40000, C_GAUGE), 6));
+	CHECK(put(s, T0 + 400000, 500, 2, 6, 99210, 35) == 0 && isnan(one(SERIES_10S, T0 + 60000, C_RATE)));
 	CHECK(isnan(one(SERIES_10S, T0 + 70000, C_GAUGE)) && isnan(one(SERIES_1M, T0 + 120000, C_GAUGE)));
 	/* The clock jumps an hour while ten seconds pass. */
-	CHECK(put(s, T0 + 4010000, 510, 2, 6, 99310, 35) == 0 && near(one(SERIES_10S, T0 + 4010000, C_RATE), 10));
-	CHECK(put(s, T0 + 420000, 520, 2, 6, 99410, 35) == 0 && near(one(SERIES_10S, T0 + 420000, C_RATE), 10));
-	CHECK(near(one(SERIES_10S, T0 + 4010000, C_RATE), 10) && near(one(SERIES_1H, T0 + 4010000, C_GAUGE), 6));
+	CHECK(put(s, T0 + 4010000, 510, 2, 6, 99310, 35) == 0 && near(one(SERIES_10S, T0 + 400000, C_RATE), 10));
+	CHECK(put(s, T0 + 420000, 520, 2, 6, 99410, 35) == 0 && near(one(SERIES_10S, T0 + 4010000, C_RATE), 10));
+	CHECK(near(one(SERIES_10S, T0 + 4010000, C_GAUGE), 6) && near(one(SERIES_1H, T0 + 4010000, C_GAUGE), 6));
 	/* Nothing known: nothing written. */
 	CHECK(put(s, T0 + 430000, 530, 2, (double)NAN, (double)NAN, (double)NAN) == 0);
 	CHECK(isnan(one(SERIES_10S, T0 + 430000, C_GAUGE)));
+	series_close(s);
+}
+
+/* What was counted between 49:00 and 49:59 stands at 49:00, and nothing of it before or after, at each level. */
+static void test_labels(void)
+{
+	struct series *s = fresh();
+	int64_t begin = T0 - T0 % 3600000 + 49 * 60000, mono = 0;
+	double counted = 0;
+	for (int64_t t = begin - 9 * 60000; t <= begin + 11 * 60000; t += 10000, mono += 10) {
+		/* 600 within the minute, in its first seconds and in its last ones. */
+		counted += t == begin + 10000 || t == begin + 60000 ? 300 : 0;
+		/* The second counter is told once a minute. */
+		CHECK(put(s, t + 3, mono, 1, 1, counted, t % 60000 ? (double)NAN : counted) == 0);
+	}
+	for (int64_t t = begin - 5 * 60000; t < begin + 5 * 60000; t += 60000) {
+		CHECK(near(one(SERIES_1M, t, C_RATE), t == begin ? 10 : 0));
+		CHECK(near(one(SERIES_1M, t, C_RARE), t == begin ? 10 : 0));
+	}
+	CHECK(near(one(SERIES_5M, begin - begin % 300000, C_RATE), 2) &&
+	      near(one(SERIES_5M, begin - begin % 300000, C_RARE), 2));
+	CHECK(near(one(SERIES_5M, begin + 60000, C_RATE), 0) &&
+	      near(one(SERIES_5M, begin - 300000 - begin % 300000, C_RATE), 0));
+	series_close(s);
+}
+
+/* A sample of a minute that is missed: what is told a minute later is put where it was counted from, at each level. */
+static void test_late(void)
+{
+	struct series *s = fresh();
+	int64_t begin = T0 - T0 % 300000;
+	for (int64_t t = begin, mono = 0; t <= begin + 360000; t += 10000, mono += 10) {
+		bool told = t % 60000 == 0 && t != begin + 300000;
+		CHECK(put(s, t, mono, 1, 1, 0, told ? (double)(t - begin) / 1000 : (double)NAN) == 0);
+	}
+	CHECK(near(one(SERIES_1M, begin + 240000, C_RARE), 1) && isnan(one(SERIES_1M, begin + 300000, C_RARE)));
+	CHECK(near(one(SERIES_5M, begin, C_RARE), 1));
 	series_close(s);
 }
 
@@ -416,6 +456,8 @@ int main(void)
 	test_sizes();
 	test_longest();
 	test_rates();
+	test_labels();
+	test_late();
 	test_levels();
 	test_model();
 	test_clock();
