@@ -1,5 +1,5 @@
-/* What clients have the server do: transactions, SELECTs, rows that they write, the time that it takes. Counted where it
- * happens, because pg_stat_database counts the service's own sessions and what parallel workers do to begin, and is
+/* What clients have the server do: transactions, SELECTs, rows that they write, the time that it takes. Counted where
+ * it happens, because pg_stat_database counts the service's own sessions and what parallel workers do to begin, and is
  * told up to ten seconds late by a session that has become idle. Catalogs and TOAST tables have no rows here. */
 #ifndef STEWARD_MODULE_OPERATIONS_H
 #define STEWARD_MODULE_OPERATIONS_H

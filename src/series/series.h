@@ -6,11 +6,11 @@
  *   mark     in the second 4,096 bytes: the time of the last sample, twice, so that one of the two is always whole
  *   rings    one after the other, the finest first: time, checksum, number of samples, one float for each column
  *
- * The gauges of a sample are written as a record of the finest ring. What counters have grown by since the sample before
- * is put into the record of that one, because that is when it happened: a minute's rate is of that minute, whole, and of
- * nothing else. When the time of samples leaves an interval of a coarser ring, the record of the interval that was left
- * is made from the finer ring. So nothing but the last counters is in memory, and a process that is killed loses at most
- * what it was about to write. Files are written without a flush: after a power
+ * The gauges of a sample are written as a record of the finest ring. What counters have grown by since the sample
+ * before is put into the record of that one, because that is when it happened: a minute's rate is of that minute,
+ * whole, and of nothing else. When the time of samples leaves an interval of a coarser ring, the record of the interval
+ * that was left is made from the finer ring. So nothing but the last counters is in memory, and a process that is
+ * killed loses at most what it was about to write. Files are written without a flush: after a power
  * cut the last half minute may be a gap.
  *
  * Values are floats, which have seven digits. NAN is a gap. */

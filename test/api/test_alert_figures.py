@@ -60,8 +60,13 @@ def test_values_open_and_close(s, hook):
 		points = ok(s.get('/groups/%s/processes/%s/measurements?granularity=PT1M&period=PT1H&m=CONNECTIONS' % (
 			s.group, alert['hostnameAndPort'])))['measurements'][0]['dataPoints']
 		assert any(abs(p.get('value', 0) - alert['currentValue']['number']) < 0.01 for p in points), 'it is what measurements tell'
-	for _ in range(3):  # it lasts: nobody is told again
-		s.advance(60)
+	# It lasts: nobody is told again, and the value is that of now.
+	first = {a['id']: a['currentValue']['number'] for a in found}
+	pass_time(s, lambda: all(a['currentValue']['number'] != first[a['id']] for a in alerts(s, config)), step=60)
+	for alert in alerts(s, config):
+		points = ok(s.get('/groups/%s/processes/%s/measurements?granularity=PT1M&period=PT4M&m=CONNECTIONS' % (
+			s.group, alert['hostnameAndPort'])))['measurements'][0]['dataPoints']
+		assert any(abs(p.get('value', 0) - alert['currentValue']['number']) < 0.01 for p in points), 'it is what measurements tell now'
 	ok(s.put('/groups/%s/alertConfigs/%s' % (s.group, config['id']), json={
 		'eventTypeName': 'OUTSIDE_METRIC_THRESHOLD', 'enabled': True, 'notifications': config['notifications'],
 		'metricThreshold': bound('CONNECTIONS', 100000)}))

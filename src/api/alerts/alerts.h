@@ -19,8 +19,8 @@ struct alert_reading {
 	double value;       /* bytes, milliseconds, or a plain number */
 	double most;        /* what it can be by now, so that bounds above it do not hold yet; 0: anything */
 };
-/* In a write: judges a new value by every configuration that is about it. A value that changes nothing writes
- * nothing. */
+/* In a write: judges a new value by every configuration that is about it. An alert that lasts has the newest value. A
+ * value that changes nothing writes nothing. */
 must_check int alerts_on_reading(struct tx *tx, struct arena *a, const struct alert_reading *r);
 /* What a project watches, and its alerts that last: by it, readings that change nothing cost no write. */
 struct alert_rule {
@@ -41,7 +41,7 @@ struct alert_watch {
 must_check int alerts_watch_load(struct tx *tx, struct arena *a, struct str group_id, const char *types,
                                  struct alert_watch *ret_watch);
 bool alerts_watch_has(const struct alert_watch *w, const char *type);
-/* Whether the reading would open or end an alert. */
+/* Whether the reading would open or end an alert, or is the value of one that lasts. */
 bool alerts_watch_matters(const struct alert_watch *w, struct arena *a, const struct alert_reading *r);
 
 /* What is to be written after a look. */

@@ -69,7 +69,7 @@ bool is_outside(const json_t *config, const struct alert_subject *s)
 
 /* --- verdicts */
 
-enum verdict { NOTHING, OPENS, CLOSES, CANCELS };
+enum verdict { NOTHING, OPENS, FOLLOWS, CLOSES, CANCELS };
 
 static bool is_about(const struct alert_rule *rule, const struct alert_reading *r)
 {
@@ -84,7 +84,7 @@ static enum verdict judge(const json_t *config, const struct alert_subject *s, b
 		return NOTHING;
 	if (!json_flag(config, "enabled") || !matchers_match(json_object_get(config, "matchers"), s))
 		return lasts ? CANCELS : NOTHING;
-	return !lasts ? OPENS : outside ? NOTHING : CLOSES;
+	return !lasts ? OPENS : outside ? FOLLOWS : CLOSES;
 }
 
 struct alert_subject reading_subject(const struct alert_reading *r, struct str org_id)
@@ -163,8 +163,11 @@ bool alerts_watch_matters(const struct alert_watch *w, struct arena *a, const st
 			key = subject_key(a, &s);
 		for (size_t k = 0; k < w->open_count && !lasts; k++)
 			lasts = str_eq(w->open[k].config_id, rule->config.id) && str_eq(w->open[k].subject, key);
-		/* Where there is no room for more alerts, only the end of one matters. */
-		if ((lasts || w->open_count < ALERTS_OPEN_MAX) && judge(rule->body, &s, lasts) != NOTHING)
+		enum verdict v = judge(rule->body, &s, lasts);
+		if (v == FOLLOWS && !rule->metric.n) /* counted states are told without their value */
+			v = NOTHING;
+		/* Where there is no room for more alerts, only the end of one matters, and its value. */
+		if ((lasts || w->open_count < ALERTS_OPEN_MAX) && v != NOTHING)
 			return true;
 	}
 	return false;
@@ -178,6 +181,16 @@ struct project_rules {
 	struct alert_watch watch;
 	bool gone, full; /* full: no more alerts can be opened */
 };
+
+/* The value of an alert that lasts is that of now: a reminder that told 17.6% when it was 43% was believed. */
+static int value_follow(struct tx *tx, struct arena *a, struct alert *al, const struct alert_subject *shown)
+{
+	const json_t *had = json_object_get(json_object_get(al->body, "currentValue"), "number");
+	double before = json_number_value(had);
+	alert_value_put(al, shown);
+	const json_t *has = json_object_get(json_object_get(al->body, "currentValue"), "number");
+	return !has || (before >= shown->value && before <= shown->value) ? 0 : alert_save(tx, a, al);
+}
 
 static int rule_judge(struct tx *tx, struct arena *a, struct project_rules *rules, const struct alert_rule *rule,
                       const struct alert_subject *s)
@@ -197,6 +210,7 @@ static int rule_judge(struct tx *tx, struct arena *a, struct project_rules *rule
 		return r;
 	case CLOSES: alert_value_put(&al, &shown); return alert_end(tx, a, &al, "CLOSED");
 	case CANCELS: return alert_end(tx, a, &al, "CANCELLED");
+	case FOLLOWS: return value_follow(tx, a, &al, &shown);
 	default: return 0;
 	}
 }
