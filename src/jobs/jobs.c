@@ -274,6 +274,15 @@ static bool is_elsewhere(struct jobs *j, struct job_run *r)
 	return true;
 }
 
+/* Of "58% building the index"; 0 where nothing was told. */
+static unsigned progress_percent(struct str progress)
+{
+	unsigned percent = 0;
+	for (size_t i = 0; i < progress.n && progress.p[i] >= '0' && progress.p[i] <= '9' && percent < 100; i++)
+		percent = percent * 10 + (unsigned)(progress.p[i] - '0');
+	return percent < 100 ? percent : 100;
+}
+
 static void step_run(struct jobs *j, struct job_run *r)
 {
 	static const struct job_kind unknown = {.name = "unknown"};
@@ -284,7 +293,10 @@ static void step_run(struct jobs *j, struct job_run *r)
 	r->save = kind ? kind->save : NULL;
 	r->save_ctx = NULL;
 	r->saved = NULL;
-	r->job.progress = STR_NONE;
+	r->reached = kind && kind->only_rises ? progress_percent(r->job.progress) : 0;
+	r->told = false;
+	if (!r->reached)
+		r->job.progress = STR_NONE;
 	r->progress_us = clock_mono_us();
 	uint64_t before = json_corruptions();
 	int64_t begun_ms = clock_now_ms(), begun_us = clock_mono_us();
@@ -514,9 +526,13 @@ void job_read_end(struct job_run *r)
 void job_progress(struct job_run *r, unsigned percent, const char *what)
 {
 	int64_t now = clock_mono_us();
-	if (now - r->progress_us < PROGRESS_US && r->job.progress.n)
+	if (now - r->progress_us < PROGRESS_US && r->told)
 		return;
-	r->job.progress = arena_printf(r->arena, "%u%% %s", percent > 100 ? 100 : percent, what);
+	percent = percent > 100 ? 100 : percent;
+	if (kind_find(r->jobs, r->job.kind)->only_rises)
+		r->reached = percent = percent > r->reached ? percent : r->reached;
+	r->told = true;
+	r->job.progress = arena_printf(r->arena, "%u%% %s", percent, what);
 	/* The progress of a short step is saved with its outcome. */
 	if (now - r->progress_us < PROGRESS_US)
 		return;

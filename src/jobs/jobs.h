@@ -33,6 +33,8 @@ struct job_run {
 	/* Called once the outcome is on disk; may be NULL. */
 	void (*saved)(struct job_run *r);
 	int64_t progress_us; /* when progress was last saved */
+	unsigned reached;    /* percent that were told before, of a kind whose progress only rises; else 0 */
+	bool told;           /* progress, in this step */
 };
 
 static inline int job_later(struct job_run *r, int64_t due_ms)
@@ -54,6 +56,9 @@ struct job_kind {
 	/* Runs in the transaction that marks the job failed; may be NULL. */
 	int (*failed)(struct tx *tx, struct job_run *r);
 	unsigned attempts; /* 0: 6 */
+	/* What was told of its progress stands until more is: through steps, attempts and restarts of the service. For
+	 * one piece of work that is looked at again and again, not for kinds whose steps count from 0 each. */
+	bool only_rises;
 	/* A schedule: there is always one such job, due this long after the last run. 0: no schedule. Such a job is
 	 * retried without end. */
 	int64_t period_ms;

@@ -205,6 +205,7 @@ def test_somebody_in_the_way(world):
 
 def test_a_service_that_is_killed(world):
 	"""In the middle of a build: what it left is taken away by the next one, which builds it."""
+	told = lambda: [int((p or '0%').split('%')[0]) for p, in world.server.rows("SELECT progress FROM job WHERE kind = 'index_build'")]
 	world.restart(wait=120)
 	world.sql('create table slow as select n as id from generate_series(1, 1000) n')
 	writer = world.cluster.connect()
@@ -214,11 +215,16 @@ def test_a_service_that_is_killed(world):
 		assert world.ask(collection='slow', keys=[{'id': '1'}], options={'name': 'killed'}).status_code == 202
 		until(world.remains)
 		until(lambda: world.server.get(world.cluster.path).headers.get('X-Steward-Progress', '').endswith('that write'))
+		seen = told()
 		world.restart(wait=120)
 		assert world.cluster.state() == 'UPDATING'
+		seen += told()
 	finally:
 		writer.rollback()
 		writer.close()
+	while world.cluster.state() == 'UPDATING':
+		seen += told()
+	assert seen[0] > 0 and seen == sorted(seen), 'progress never runs backwards, not by a restart either'
 	world.idle()
 	assert len([e for e in world.events(DONE) if 'killed' in e]) == 1 and not world.remains()
 	assert world.sql("select indisvalid from pg_index where indexrelid = 'killed'::regclass") == [(True,)]

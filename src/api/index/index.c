@@ -351,6 +351,7 @@ static const struct job_kind kinds[] = {
          .step = build_step,
          .failed = build_failed,
          .attempts = ATTEMPTS,
+         .only_rises = true,
          .lasts = JOB_IS_BACKGROUND},
         {.name = CLEAN_JOB, .step = clean_step, .attempts = ATTEMPTS, .lasts = JOB_IS_BACKGROUND},
 };

@@ -131,31 +131,9 @@ struct watch {
 
 #define PROGRESS                                                                                                     \
 	"select (select string_agg(format('%%s (process %%s)', usename, pid), ', ') from (select usename, pid from " \
-	"pg_stat_activity where pid = any (pg_blocking_pids(%d)) limit 3) s), phase, coalesce(100 * blocks_done / "  \
-	"nullif(blocks_total, 0), 100 * tuples_done / nullif(tuples_total, 0), 0) from (select) one left join "      \
-	"pg_stat_progress_create_index p on p.pid = %d"
-
-/* Where each phase begins and how much it is of the whole, roughly. */
-static unsigned percent_of(const char *phase, unsigned done, const char **ret_what)
-{
-	static const struct {
-		const char *begin, *what;
-		unsigned from, share;
-	} phases[] = {{"waiting for writers before build", "waiting for transactions that write", 1, 0},
-	              {"building index", "building the index", 2, 58},
-	              {"waiting for writers before validation", "waiting for transactions that write", 60, 0},
-	              {"index validation: scanning index", "checking the index", 61, 9},
-	              {"index validation: sorting", "checking the index", 70, 5},
-	              {"index validation: scanning table", "checking the index", 75, 20},
-	              {"waiting for", "waiting for older transactions", 95, 0}};
-	*ret_what = "building the index";
-	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
-		if (strncmp(phase, phases[i].begin, strlen(phases[i].begin)) == 0) {
-			*ret_what = phases[i].what;
-			return phases[i].from + phases[i].share * (done > 100 ? 100 : done) / 100;
-		}
-	return 0;
-}
+	"pg_stat_activity where pid = any (pg_blocking_pids(%d)) limit 3) s), phase, coalesce(case when phase like " \
+	"'%%: loading tuples in tree' then 100 * tuples_done / nullif(tuples_total, 0) else 100 * blocks_done / "    \
+	"nullif(blocks_total, 0) end, 0) from (select) one left join pg_stat_progress_create_index p on p.pid = %d"
 
 static void look(struct building *b, const struct watch *w)
 {
@@ -169,7 +147,7 @@ static void look(struct building *b, const struct watch *w)
 		return;
 	snprintf(b->blocker, sizeof b->blocker, "%s", PQgetvalue(rows, 0, 0));
 	unsigned percent =
-	        percent_of(PQgetvalue(rows, 0, 1), (unsigned)strtoul(PQgetvalue(rows, 0, 2), NULL, 10), &what);
+	        pg_index_percent(PQgetvalue(rows, 0, 1), (unsigned)strtoul(PQgetvalue(rows, 0, 2), NULL, 10), &what);
 	PQclear(rows);
 	if (b->progress && b->progress->tell)
 		b->progress->tell(b->progress->ctx, (b->part * 100 + percent) / b->parts, what);

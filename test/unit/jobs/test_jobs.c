@@ -238,6 +238,17 @@ static int tick(struct job_run *r)
 	return JOB_DONE;
 }
 
+/* What it was told, as the step finds it: at the second attempt what the first has told, and less does not count. */
+static char told[3][32];
+
+static int rises(struct job_run *r)
+{
+	job_progress(r, r->job.attempt == 0 ? 40 : r->job.attempt == 1 ? 0 : 41, "at work");
+	str_copy(r->job.progress, told[r->job.attempt], sizeof told[0]);
+	runs++;
+	return r->job.attempt < 2 ? -EIO : JOB_DONE;
+}
+
 static const struct job_kind kinds[] = {
         {.name = "quick", .step = quick},
         {.name = "steps", .step = steps},
@@ -246,6 +257,8 @@ static const struct job_kind kinds[] = {
         {.name = "later", .step = later},
         {.name = "outdated", .step = outdated},
         {.name = "written", .save = quick_save},
+        {.name = "rises", .step = rises, .only_rises = true},
+        {.name = "sinks", .step = rises},
         {.name = "tick", .step = tick, .period_ms = 3600000},
 };
 
@@ -260,7 +273,7 @@ static struct jobs *start(struct store *s, size_t kind_count)
 static void test_workers(void)
 {
 	struct store *s = open_store();
-	struct jobs *j = start(s, 7);
+	struct jobs *j = start(s, 9);
 	char subject[16];
 	meet = true;
 	for (int i = 0; i < 40; i++) {
@@ -312,7 +325,7 @@ static bool waits(struct store *s, const char *subject)
 static void test_time(void)
 {
 	struct store *s = open_store();
-	struct jobs *j = start(s, 7);
+	struct jobs *j = start(s, 9);
 	runs = 0;
 	add(s, "flaky", "f", 0);
 	pass_time(s, j, 1000);
@@ -327,6 +340,13 @@ static void test_time(void)
 	CHECK(runs == 3 && failures == 1);
 	add(s, "nothing", "n", 0);
 	pass_time(s, j, 60000);
+	add(s, "rises", "up", 0);
+	pass_time(s, j, 60000);
+	CHECK(strcmp(told[0], "40% at work") == 0 && strcmp(told[1], "40% at work") == 0 &&
+	      strcmp(told[2], "41% at work") == 0);
+	add(s, "sinks", "down", 0);
+	pass_time(s, j, 60000);
+	CHECK(strcmp(told[0], "40% at work") == 0 && strcmp(told[1], "0% at work") == 0);
 	runs = 0;
 	add(s, "later", "l", 0);
 	nap();
@@ -342,7 +362,7 @@ static void test_time(void)
 	wait_for_none(s);
 	CHECK(runs == 1);
 	jobs_stop(j);
-	j = start(s, 8);
+	j = start(s, 10);
 	for (int i = 0; i < 3; i++) {
 		int before = ticks;
 		clock_advance_ms(3600000);
