@@ -105,6 +105,24 @@ def test_literals_parameters_and_lists_are_one(world):
 	assert len(found) == 1 and found[0]['execCount'] == 3
 
 
+CARRIERS = {'by_prepared': 'prepare "as q" (int) as %s; execute "as q"(1)', 'by_declared': 'begin; declare c cursor for %s; fetch all from c',
+	    'by_explained': 'explain (analyze, costs off) %s', 'by_created': 'create temp table t as %s', 'by_copied': 'copy (%s) to stdout'}
+
+
+def test_the_text_of_a_shape_is_the_query(world):
+	"""And not the command that carried it, where that was the first to bring it to the node."""
+	for table, carrier in CARRIERS.items():
+		query = 'select id from %s where id > ' % table
+		world.ask('create table %s(id int)' % table)
+		try:
+			world.ask(carrier % (query + ('$1' if table == 'by_prepared' else '5')))
+		except psycopg2.ProgrammingError as e:  # the driver has another call for what COPY sends
+			assert table == 'by_copied', e
+		world.ask(query + '7')
+		texts = [s['queryShape'] for s in world.shapes() if s['namespace'] == 'postgres.' + table]
+		assert texts == [query + '$1'], carrier
+
+
 def test_a_rejected_shape_is_refused_everywhere(world):
 	"""And nothing else: on every node, whatever the literals, also prepared, in sessions that were there before."""
 	one = world.find('goods where id =')

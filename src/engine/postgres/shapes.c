@@ -3,6 +3,7 @@
 #include "engine/postgres/postgres.h"
 
 #include "base/buf.h"
+#include "module/inner.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -60,10 +61,16 @@ static const char *text_at(struct arena *a, const PGresult *rows, int row, enum 
 	return engine_shown(a, PQgetvalue(rows, row, (int)column));
 }
 
+/* pg_stat_statements keeps the text of whoever came first: "prepare q as select ..." as well, which is not the query. */
+static const char *query_text(struct arena *a, const PGresult *rows, int row)
+{
+	return engine_shown(a, steward_inner_statement(arena_z(a, str_of(PQgetvalue(rows, row, TEXT)))));
+}
+
 static void shape_read(struct arena *a, const PGresult *rows, int row, struct engine_shape *s)
 {
 	*s = (struct engine_shape){
-	        .text = text_at(a, rows, row, TEXT),
+	        .text = query_text(a, rows, row),
 	        .database = text_at(a, rows, row, DATABASE),
 	        .table = text_at(a, rows, row, NAME),
 	        .command = text_at(a, rows, row, COMMAND),
