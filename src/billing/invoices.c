@@ -126,6 +126,37 @@ static void cents_put(json_t *body, const char *name, int64_t cents)
 	json_put(body, name, json_integer(cents));
 }
 
+static json_t *party_json(const struct price_party *p)
+{
+	json_t *party = json_object(), *address = json_array();
+	if (p->name.n)
+		json_put_str(party, "name", p->name);
+	for (size_t i = 0; i < p->address_count; i++)
+		json_add_str(address, p->address[i]);
+	json_put(party, "address", address);
+	if (p->tax_id.n)
+		json_put_str(party, "taxId", p->tax_id);
+	return party;
+}
+
+/* Who writes the invoice, to whom, and when it is due: as the book of the month's last day has it, and the name that
+ * the organization has while the month is open. A closed invoice keeps what it says. */
+static int papers_put(struct tx *tx, struct arena *a, const struct price_book *book, const struct price_org *org,
+                      struct invoice *i)
+{
+	struct doc d;
+	json_t *customer = party_json(org ? &org->customer : &(struct price_party){.name = STR_NONE});
+	int r = json_field(customer, "name").n ? -ENOENT : tx_get(tx, a, "org", i->doc.parent, &d);
+	if (r == 0)
+		json_put_str(customer, "name", json_field(doc_json(a, d.body), "name"));
+	else if (!json_field(customer, "name").n) /* an organization that is gone keeps the name that it had */
+		json_put_str(customer, "name", json_field(json_object_get(i->state, "customer"), "name"));
+	json_put(i->state, "issuer", party_json(&book->issuer));
+	json_put(i->state, "customer", customer);
+	json_put(i->state, "due", json_integer(i->to_ms + book->due_days * DAY_MS));
+	return r == -ENOENT ? 0 : r;
+}
+
 int invoice_sum(struct tx *tx, struct arena *a, const struct prices *prices, struct invoice *i, int64_t open_cents,
                 bool takes)
 {
@@ -141,6 +172,9 @@ int invoice_sum(struct tx *tx, struct arena *a, const struct prices *prices, str
 	if (book) {
 		json_put_str(i->state, "currency", book->currency);
 		json_put(i->state, "taxPpm", json_integer(price_tax(book, org)));
+		r = papers_put(tx, a, book, org, i);
+		if (r < 0)
+			return r;
 	}
 	int64_t net = subtotal - t.taken, ppm = json_number(i->state, "taxPpm");
 	int64_t tax = net > 0 ? (int64_t)((money_times(net, ppm) + 500000) / 1000000) : 0;

@@ -61,12 +61,6 @@ static void line_add(struct sums *s, const json_t *line)
 	to->cents += json_number(line, "totalPriceCents");
 }
 
-static void money_line(struct pdf *p, struct arena *a, const char *what, int64_t cents)
-{
-	long long whole = llabs(cents);
-	pdf_line(p, arena_printf(a, "%-70s %s%16lld.%02lld", what, cents < 0 ? "-" : " ", whole / 100, whole % 100));
-}
-
 /* So many letters of UTF-8: what is longer is cut, what is shorter is filled up. A name never moves an amount. */
 static struct str cell(struct arena *a, struct str text, size_t width)
 {
@@ -100,6 +94,41 @@ static struct str self_of(const json_t *invoice)
 	return STR_NONE;
 }
 
+/* Amounts stand at the right of a column that all of them share, so that they can be added up by eye. */
+#define AMOUNT_COLUMN "%s %14s"
+
+static const char *money(struct arena *a, int64_t cents)
+{
+	long long whole = llabs(cents);
+	return arena_printf(a, "%s%lld.%02lld", cents < 0 ? "-" : "", whole / 100, whole % 100).p;
+}
+
+static void amount_line(struct pdf *p, struct arena *a, struct str what, const char *amount)
+{
+	pdf_line(p, arena_printf(a, AMOUNT_COLUMN, cell(a, what, 84).p, amount));
+}
+
+static void pair_line(struct pdf *p, struct arena *a, const char *what, struct str value)
+{
+	if (value.n)
+		pdf_line(p, arena_printf(a, "%-14s%.*s", what, STR_ARG(value)));
+}
+
+/* Name, address and tax number, below each other. */
+static void party_write(struct pdf *p, struct arena *a, const char *what, const json_t *party)
+{
+	const json_t *line, *address = json_object_get(party, "address");
+	size_t i;
+	struct str tax_id = json_field(party, "taxId");
+	pair_line(p, a, what, json_field(party, "name"));
+	json_array_foreach(address, i, line)
+	{
+		pair_line(p, a, "", json_str_of(line));
+	}
+	if (tax_id.n)
+		pair_line(p, a, "", arena_printf(a, "Tax number %.*s", STR_ARG(tax_id)));
+}
+
 static void head_write(struct pdf *p, struct arena *a, const json_t *invoice)
 {
 	struct str self = self_of(invoice);
@@ -107,26 +136,49 @@ static void head_write(struct pdf *p, struct arena *a, const json_t *invoice)
 	if (self.n)
 		pdf_link(p, self);
 	pdf_line(p, STR(""));
-	pdf_line(p, arena_printf(a, "Organization  %.*s", STR_ARG(json_field(invoice, "orgId"))));
+	party_write(p, a, "From", json_object_get(invoice, "issuer"));
+	party_write(p, a, "To", json_object_get(invoice, "customer"));
+	pair_line(p, a, "Organization", json_field(invoice, "orgId"));
+	pdf_line(p, STR(""));
 	pdf_line(p, arena_printf(a, "Period        %.*s to %.*s (excluded)", STR_ARG(day_of(invoice, "startDate")),
 	                         STR_ARG(day_of(invoice, "endDate"))));
-	pdf_line(p, arena_printf(a, "Status        %.*s", STR_ARG(json_field(invoice, "statusName"))));
+	pair_line(p, a, "Status", json_field(invoice, "statusName"));
+	pair_line(p, a, "Due", day_of(invoice, "dueDate"));
+	pair_line(p, a, "Currency", json_field(invoice, "currency"));
 	pdf_line(p, STR(""));
-	pdf_line(p, arena_printf(a, "%-24s %-18s %-25s %14s %13s", "Project", "Cluster", "SKU", "Quantity", "Amount"));
+	const char *heads = arena_printf(a, "%-20s %-16s %-24s %12s %-8s", "Project", "Cluster", "SKU", "Quantity",
+	                                 "Unit")
+	                            .p,
+	           *amount = arena_printf(a, "Amount %.*s", STR_ARG(json_field(invoice, "currency"))).p;
+	amount_line(p, a, str_of(heads), json_field(invoice, "currency").n ? amount : "Amount");
+}
+
+/* "7.5": a rate has four digits behind the point at most. */
+static const char *rate_text(struct arena *a, double percent)
+{
+	char *text = arena_z(a, arena_printf(a, "%.4f", percent)), *end = text + strlen(text);
+	while (end[-1] == '0')
+		*--end = 0;
+	if (end[-1] == '.')
+		end[-1] = 0;
+	return text;
 }
 
 static void foot_write(struct pdf *p, struct arena *a, const json_t *invoice)
 {
-	static const struct {
-		const char *what, *field;
-	} rows[] = {{"Subtotal", "subtotalCents"},
-	            {"Credits", "creditsCents"},
-	            {"Tax", "salesTaxCents"},
-	            {"Billed", "amountBilledCents"},
-	            {"Paid", "amountPaidCents"}};
+	const json_t *rate = json_object_get(invoice, "taxPercent");
+	int64_t billed = json_number(invoice, "amountBilledCents"), paid = json_number(invoice, "amountPaidCents");
+	struct str tax = rate ? arena_printf(a, "Tax (%s%%)", rate_text(a, json_number_value(rate))) : STR("Tax"),
+	           due = day_of(invoice, "dueDate");
 	pdf_line(p, STR(""));
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		money_line(p, a, rows[i].what, json_number(invoice, rows[i].field));
+	amount_line(p, a, STR("Subtotal"), money(a, json_number(invoice, "subtotalCents")));
+	amount_line(p, a, STR("Credits"), money(a, -json_number(invoice, "creditsCents")));
+	amount_line(p, a, tax, money(a, json_number(invoice, "salesTaxCents")));
+	amount_line(p, a, STR("Billed"), money(a, billed));
+	amount_line(p, a, STR("Paid"), money(a, paid));
+	if (str_is_one_of("CLOSED|FAILED|INVOICED", json_field(invoice, "statusName")))
+		amount_line(p, a, due.n ? arena_printf(a, "To be paid by %.*s", STR_ARG(due)) : STR("To be paid"),
+		            money(a, billed - paid));
 }
 
 static void invoice_write(struct pdf *p, struct arena *a, const json_t *invoice)
@@ -141,12 +193,11 @@ static void invoice_write(struct pdf *p, struct arena *a, const json_t *invoice)
 	head_write(p, a, invoice);
 	for (i = 0; i < s.count; i++) {
 		const struct sum *one = &s.list[i];
-		long long cents = llabs(one->cents);
-		struct str project = cell(a, one->project, 24), cluster = cell(a, one->cluster, 18),
-		           sku = cell(a, one->sku, 25);
-		pdf_line(p, arena_printf(a, "%.*s %.*s %.*s %14.2f %s%9lld.%02lld", STR_ARG(project), STR_ARG(cluster),
-		                         STR_ARG(sku), one->quantity, one->cents < 0 ? "-" : " ", cents / 100,
-		                         cents % 100));
+		struct str project = cell(a, one->project, 20), cluster = cell(a, one->cluster, 16),
+		           sku = cell(a, one->sku, 24), unit = cell(a, one->unit, 8);
+		struct str cells = arena_printf(a, "%.*s %.*s %.*s %12.2f %.*s", STR_ARG(project), STR_ARG(cluster),
+		                                STR_ARG(sku), one->quantity, STR_ARG(unit));
+		amount_line(p, a, cells, money(a, one->cents));
 	}
 	foot_write(p, a, invoice);
 }

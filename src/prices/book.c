@@ -12,6 +12,9 @@
 #define SKUS_MAX 20000
 #define LIST_MAX 1000
 #define TEXT_MAX 300
+#define ADDRESS_MAX 8
+#define DUE_MAX 365
+#define DUE_DAYS 14
 #define UNITS_MAX INT64_C(2000000000) /* of a tier: its parts fit into 64 bits */
 #define NANO_DIGITS 9
 #define NANO_MAX INT64_C(1000000000000000) /* a million for a unit */
@@ -421,6 +424,27 @@ static bool org_id_is_good(const char *id)
 	return strlen(id) == 24 && strspn(id, "0123456789abcdef") == 24;
 }
 
+static void party_read(struct reading *r, const char *in, const json_t *object, const char *name, struct price_party *p)
+{
+	const json_t *party = json_object_get(object, name);
+	const char *at = place_in(r, in, name);
+	if (!party || !keys_check(r, at, party, "name address taxId"))
+		return;
+	p->name = text_read(r, at, party, "name", true);
+	p->tax_id = text_read(r, at, party, "taxId", false);
+	p->address = texts_read(r, at, party, "address", &p->address_count);
+	if (p->address_count > ADDRESS_MAX)
+		fault(r, place_in(r, at, "address"), "must have at most %d lines", ADDRESS_MAX);
+}
+
+static int64_t due_read(struct reading *r, const json_t *book)
+{
+	const json_t *days = json_object_get(book, "dueDays");
+	if (days && (!json_is_integer(days) || json_integer_value(days) < 0 || json_integer_value(days) > DUE_MAX))
+		fault(r, "dueDays", "must be a whole number from 0 to %d", DUE_MAX);
+	return days ? json_integer_value(days) : DUE_DAYS;
+}
+
 static void orgs_read(struct reading *r, const json_t *book, struct price_book *b)
 {
 	const json_t *all = json_object_get(book, "organizations");
@@ -435,10 +459,11 @@ static void orgs_read(struct reading *r, const json_t *book, struct price_book *
 		struct price_org *o = &orgs[b->org_count++];
 		if (!org_id_is_good(id))
 			fault(r, at, "is no id of an organization: those have 24 hexadecimal digits");
-		if (!keys_check(r, at, org, "taxPercent discounts credits"))
+		if (!keys_check(r, at, org, "taxPercent discounts credits customer"))
 			return;
 		o->id = arena_dup(r->arena, str_of(id));
 		o->tax_ppm = json_object_get(org, "taxPercent") ? percent_read(r, at, org, "taxPercent") : -1;
+		party_read(r, at, org, "customer", &o->customer);
 		discounts_read(r, at, org, o);
 		credits_read(r, at, org, o);
 	}
@@ -458,11 +483,13 @@ int price_book_take(struct arena *a, const json_t *book, struct price_book *ret_
 {
 	struct reading r = {.arena = a};
 	struct price_book b = {.currency = STR_NONE};
-	if (keys_check(&r, "", book, "currency taxPercent skus organizations")) {
+	if (keys_check(&r, "", book, "currency taxPercent issuer dueDays skus organizations")) {
 		b.currency = text_read(&r, "", book, "currency", true);
 		if (!currency_is_good(b.currency))
 			fault(&r, "currency", "must be three capital letters: \"USD\"");
 		b.tax_ppm = json_object_get(book, "taxPercent") ? percent_read(&r, "", book, "taxPercent") : 0;
+		party_read(&r, "", book, "issuer", &b.issuer);
+		b.due_days = due_read(&r, book);
 		skus_read(&r, book, &b);
 		orgs_read(&r, book, &b);
 	}

@@ -72,8 +72,15 @@ struct price_credit {
 	int64_t from_ms, to_ms;
 	int64_t cents;
 };
+/* Who writes an invoice, or whom it is written to, as it stands there. */
+struct price_party {
+	struct str name, tax_id; /* empty: not told */
+	const struct str *address;
+	size_t address_count; /* lines */
+};
 struct price_org {
 	struct str id;
+	struct price_party customer;
 	int64_t tax_ppm; /* -1: the book's */
 	const struct price_discount *discounts;
 	size_t discount_count;
@@ -84,6 +91,8 @@ struct price_org {
 struct price_book {
 	struct str currency; /* "USD" */
 	int64_t tax_ppm;
+	struct price_party issuer;
+	int64_t due_days;       /* after the end of its month an invoice is due */
 	const struct sku *skus; /* by id */
 	size_t sku_count;
 	const struct price_org *orgs; /* by id */

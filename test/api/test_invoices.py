@@ -9,7 +9,8 @@ from test_clusters import body, path, region, state
 
 LOCK, GRACE = 10, 5
 HOSTILE = '@SUM(1+1)' + 'é' * 40 + ',('  # a formula, longer than its column, and what must be escaped
-BOOK = {'currency': 'EUR', 'taxPercent': '7.5', 'skus': [
+ISSUER = {'name': 'Databases Ltd', 'address': ['1 Quay Street', 'Galway'], 'taxId': 'IE1234567T'}
+BOOK = {'currency': 'EUR', 'taxPercent': '7.5', 'issuer': ISSUER, 'dueDays': 21, 'skus': [
 	{'id': 'AWS_INSTANCE_M10', 'description': 'A node', 'service': 'Clusters', 'provider': 'AWS', 'unit': 'hours',
 	 'prices': [{'price': '0.0833333'}]},
 	{'id': 'AWS_STORAGE', 'description': 'A disk', 'service': 'Storage', 'provider': 'AWS', 'unit': 'GB hours', 'prices': [
@@ -107,6 +108,9 @@ def test_the_invoice(billed, month):
 	assert sum(x['totalPriceCents'] for x in lines) == one['subtotalCents'] > 0
 	assert one['salesTaxCents'] == int(one['subtotalCents'] * 75 / 1000 + 0.5)
 	assert one['amountBilledCents'] == one['subtotalCents'] + one['salesTaxCents'] and one['creditsCents'] == 0
+	assert one['currency'] == 'EUR' and one['taxPercent'] == 7.5 and one['issuer'] == ISSUER
+	assert one['customer'] == {'name': ok(billed.get('/orgs/' + billed.org))['name'], 'address': []}
+	assert stamp(one['dueDate']) == stamp(one['endDate']) + 21 * 86400
 	assert re.fullmatch(r'\d{4}-\d\d-01T00:00:00Z', one['startDate']) and re.fullmatch(r'\d{4}-\d\d-01T00:00:00Z', one['endDate'])
 	assert {x['sku'] for x in lines} >= {'AWS_INSTANCE_M10', 'AWS_STORAGE'}
 	assert {(x['groupId'], x['clusterName']) for x in lines} == {(month['group'], 'one'), (month['other'], 'two')}
@@ -166,8 +170,19 @@ def test_csv(billed, month):
 	text = file.read_bytes()
 	assert text.startswith(b'%PDF-1.4') and text.endswith(b'%%EOF\n') and b'(INVOICE %s)' % month['id'].encode() in text
 	assert ('%d.%02d)' % divmod(month['invoice']['amountBilledCents'], 100)).encode() in text
-	rows = [x for x in text.splitlines() if b'AWS_' in x]
-	assert rows and all(re.search(rb' \d+\.\d\d\) Tj T\*$', x) for x in rows), 'a long name moves no amount'
+	shown = [x[1:-len(') Tj T*')].replace('\\', '') for x in text.decode('latin-1').splitlines() if x.endswith(') Tj T*')]
+	head, = [x for x in shown if x.startswith('Project ')]
+	rows = [x for x in shown if 'AWS_' in x]
+	sums = [x for x in shown[shown.index(head):] if x.split()[:1] and x.split()[0] in ('Subtotal', 'Credits', 'Tax', 'Billed', 'Paid', 'To')]
+	assert head.endswith(' Amount EUR') and rows and len(sums) == 6
+	# Below the word, at its right end, whatever stands left of it.
+	assert {len(x) for x in rows + sums} == {len(head)} and all(re.search(r'  -?\d+\.\d\d$', x) for x in rows + sums), shown
+	unit = head.index('Unit')
+	assert {x[unit:unit + 8].strip() for x in rows} == {'hours', 'GB hours'}
+	for said in ('From          Databases Ltd', '              Galway', '              Tax number IE1234567T', 'Currency      EUR',
+		     'To            ' + ok(billed.get('/orgs/' + billed.org))['name'], 'Due           ' + month['invoice']['dueDate'][:10]):
+		assert said in shown, said
+	assert any(x.startswith('Tax (7.5%) ') for x in sums) and any(x.startswith('To be paid by ') for x in sums)
 	assert text.count(b'/URI (%s)' % links(month['invoice'])['self'].encode()) == 1, 'the head leads to the invoice'
 	table = int(text.split(b'startxref\n')[1].split()[0])
 	assert text[table:].startswith(b'xref')

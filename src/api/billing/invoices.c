@@ -12,6 +12,7 @@
 #define LINES_STREAMED 5000   /* from here on JSON is made while it is sent */
 #define LINES_IN_MEMORY 50000 /* where it cannot be: with an envelope, in another dialect */
 #define LINES_OF_LIST 2000    /* of each invoice of a list */
+#define PPM_PERCENT 10000
 
 int invoice_of_path(struct call *c, struct invoice *ret_invoice)
 {
@@ -109,9 +110,26 @@ static int linked_write(struct call *c, struct buf *b, const struct doc *d)
 	return r;
 }
 
+/* What the reference's invoices leave out, and an invoice must say: in which currency, who writes it to whom, by which
+ * rate it is taxed, when it is due. Those that an older version closed have none of it. */
+static void papers_write(struct call *c, struct buf *b, const struct invoice *i)
+{
+	static const char *const copied[] = {"currency", "customer", "issuer"};
+	json_t *papers = json_new(c->arena);
+	int64_t due = json_number(i->state, "due");
+	if (!due)
+		return;
+	json_copy_fields(papers, i->state, copied, sizeof copied / sizeof *copied);
+	json_put_time(papers, "dueDate", due);
+	json_put(papers, "taxPercent", json_real((double)json_number(i->state, "taxPpm") / PPM_PERCENT));
+	struct str text = json_text(c->arena, papers);
+	json_raw(b, (struct str){text.p + 1, text.n - 2});
+}
+
 static int whole_text(struct call *c, const struct invoice *i, bool with_lines, struct buf *b)
 {
 	body_begin(b, i->doc.body);
+	papers_write(c, b, i);
 	int r = lines_write(c, b, i, with_lines);
 	if (r == 0)
 		r = linked_write(c, b, &i->doc);

@@ -54,6 +54,12 @@ static void test_faults(void)
 	bad("{\"currency\":\"EUR\",\"skus\":[]}", "skus: must be a list of 1 to");
 	bad("{\"currency\":\"EUR\",\"sku\":[]}", "sku: is not known here");
 	bad("{\"currency\":\"EUR\",\"tax Percent\":\"1\"}", "is not known here");
+	bad("{\"currency\":\"EUR\",\"issuer\":{\"address\":[\"x\"]}}", "issuer.name: must be a text");
+	bad("{\"currency\":\"EUR\",\"issuer\":{\"name\":\"x\",\"phone\":\"1\"}}", "issuer.phone: is not known here");
+	bad("{\"currency\":\"EUR\",\"issuer\":{\"name\":\"x\",\"address\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\","
+	    "\"8\",\"9\"]}}",
+	    "issuer.address: must have at most 8 lines");
+	bad("{\"currency\":\"EUR\",\"dueDays\":366}", "dueDays: must be a whole number from 0 to 365");
 	bad("{\"currency\":\"EUR\",\"skus\":[{}]}", "skus[0].id: must be");
 	bad(SKU("[]"), "skus[0].prices: must be a list of 1 to");
 	bad(SKU("[{}]"), "skus[0].prices[0]: must have either \"price\" or \"tiers\"");
@@ -117,7 +123,7 @@ static void test_dates(void)
 	CHECK(sku_price(s, STR("EU_WEST_1"), day("2026-04-01"))->tiers[0].nano == 3000000000);
 	CHECK(sku_price(s, STR("US_EAST_1"), day("2026-06-01")) == NULL);
 	CHECK(sku_price(s, STR("EU_WEST_1"), day("2036-06-01"))->tiers[0].nano == 3000000000);
-	CHECK(b.tax_ppm == 190000 && str_is(b.currency, "EUR"));
+	CHECK(b.tax_ppm == 190000 && str_is(b.currency, "EUR") && b.due_days == 14 && !b.issuer.name.n);
 }
 
 static void test_orgs(void)
