@@ -12,6 +12,7 @@
 
 #define WARN_DAYS_1 3 /* before the lock, beside the letter about the failure itself */
 #define WARN_DAYS_2 1
+#define NO_METHOD "there is no payment method"
 
 int billing_get(struct tx *tx, struct arena *a, struct str org_id, json_t **ret_billing)
 {
@@ -149,16 +150,21 @@ int payment_paid(struct tx *tx, struct arena *a, struct invoice *i, int64_t cent
 	return r < 0 ? r : settled(tx, a, i, "PAID");
 }
 
-int payment_failed(struct tx *tx, struct arena *a, struct invoice *i, struct str reason)
+/* The caller saves the invoice. */
+static int charge_failed(struct tx *tx, struct arena *a, const struct invoice *i, struct str reason)
 {
 	struct str id;
-	if (!is_due(i))
-		return -EINVAL;
 	int r = payment_insert(tx, a, i, "FAILED", 0, &id);
 	json_put_z(i->body, "statusName", "FAILED");
-	if (r == 0)
-		r = invoice_save(tx, a, i, clock_now_ms());
 	return r < 0 ? r : event_of(tx, a, "CHARGE_FAILED", i->doc.parent, i->doc.id, id, reason);
+}
+
+int payment_failed(struct tx *tx, struct arena *a, struct invoice *i, struct str reason)
+{
+	if (!is_due(i))
+		return -EINVAL;
+	int r = charge_failed(tx, a, i, reason);
+	return r < 0 ? r : invoice_save(tx, a, i, clock_now_ms());
 }
 
 int payment_forgive(struct tx *tx, struct arena *a, struct invoice *i, struct str reason)
@@ -230,6 +236,10 @@ int payment_close(struct tx *tx, struct arena *a, const struct billing_run *run,
 	/* A month in which nothing was had is nothing to tell of. */
 	if (r == 0 && json_number(i->state, "lines"))
 		r = event_of(tx, a, "INVOICE_CLOSED", i->doc.parent, i->doc.id, STR_NONE, STR_NONE);
+	/* With the closing, so that the payment service is told the state that is: once it was told of a closed invoice
+	 * which had failed by the time that it asked. */
+	if (r == 0 && run->rules.lock_days && !json_field(billing, "method").n && strcmp(status, "CLOSED") == 0)
+		r = charge_failed(tx, a, i, STR(NO_METHOD));
 	if (r == 0 && run->rules.has_hook && strcmp(status, "FREE") != 0)
 		r = notice_hook(tx, a, i, billing);
 	return r;
@@ -293,14 +303,14 @@ static int failed_look(struct tx *tx, struct arena *a, const struct billing_run 
 	return r < 0 || !changed ? r : invoice_save(tx, a, i, now);
 }
 
-/* Nobody can be charged for it. */
+/* Nobody can be charged for it: the payment method was taken away since it was closed, or locks are new here. */
 static int closed_look(struct tx *tx, struct arena *a, struct invoice *i)
 {
 	json_t *billing;
 	int r = payer_get(tx, a, i->doc.parent, &billing);
 	if (r < 0 || json_field(billing, "method").n)
 		return r;
-	return payment_failed(tx, a, i, STR("there is no payment method"));
+	return payment_failed(tx, a, i, STR(NO_METHOD));
 }
 
 static int lock_look(struct tx *tx, struct arena *a, const struct billing_run *run, struct str org_id, bool *ret_locked,

@@ -291,6 +291,7 @@ def test_payment(billed, month, inbox, cashier):
 	"""Without a way to pay an organization is warned, locked, refused with the way out, its clusters paused; and unlocked by payment."""
 	hook = [r.json for r in cashier.wait() if r.json['id'] == month['id']]
 	assert len(hook) == 1 and hook[0]['amountBilledCents'] == month['invoice']['amountBilledCents'] and hook[0]['currency'] == 'EUR'
+	assert hook[0]['statusName'] == 'FAILED' and 'paymentMethod' in hook[0], 'as it is: nobody can be charged'
 	user = unique('payer') + '@example.com'
 	operator(billed, 'method', '--org', billed.org, '--email', user)
 
