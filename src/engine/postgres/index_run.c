@@ -73,8 +73,8 @@ static struct engine_index want_copy(struct arena *a, const struct engine_index 
 
 /* --- how far it is */
 
-/* Where each phase begins and how much it is of the whole, roughly. The steps within the building of a B-tree count from
- * 0 each, so that they have shares of their own: the sum of all once fell from 60 back to 2. */
+/* Where each phase begins and how much it is of the whole, roughly. The steps within the building of a B-tree count
+ * from 0 each, so that they have shares of their own: the sum of all once fell from 60 back to 2. */
 unsigned pg_index_percent(const char *phase, unsigned done, const char **ret_what)
 {
 	static const struct {

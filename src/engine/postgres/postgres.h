@@ -610,8 +610,8 @@ extern const struct engine_index_ops pg_index;
 /* All of a build, on this thread. */
 int pg_index_build_here(struct engine *e, const struct engine_index *want, struct engine_progress *progress,
                         struct arena *a, const char **ret_why);
-/* How far a build is in a phase of pg_stat_progress_create_index of which so many percent are done, and in words. Over the
- * phases in their order it never falls. */
+/* How far a build is in a phase of pg_stat_progress_create_index of which so many percent are done, and in words. Over
+ * the phases in their order it never falls. */
 unsigned pg_index_percent(const char *phase, unsigned done, const char **ret_what);
 struct pg_index_table {
 	const char *oid, *schema, *name; /* of the table */

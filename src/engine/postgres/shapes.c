@@ -61,7 +61,8 @@ static const char *text_at(struct arena *a, const PGresult *rows, int row, enum 
 	return engine_shown(a, PQgetvalue(rows, row, (int)column));
 }
 
-/* pg_stat_statements keeps the text of whoever came first: "prepare q as select ..." as well, which is not the query. */
+/* pg_stat_statements keeps the text of whoever came first: "prepare q as select ..." as well, which is not the
+ * query. */
 static const char *query_text(struct arena *a, const PGresult *rows, int row)
 {
 	return engine_shown(a, steward_inner_statement(arena_z(a, str_of(PQgetvalue(rows, row, TEXT)))));
