@@ -40,13 +40,31 @@ struct engine_slow_question {
 	bool redact;
 };
 
-/* Conditions on one table that statements of one kind have. */
+/* Statements of one kind that one user has sent to a node, and what they took. Of a node the ENGINE_STATEMENTS_MAX
+ * that took longest. */
+#define ENGINE_STATEMENTS_MAX 100
+#define ENGINE_STATEMENT_BYTES 4096 /* longer ones are left out */
+struct engine_statement {
+	const char *node, *database, *user;
+	int64_t query;    /* the statement without its literals, as a number */
+	const char *text; /* with $1 in the place of values */
+	int64_t calls, rows;
+	double ms; /* of all calls */
+};
+
+struct engine_statements {
+	struct engine_statement *list;
+	size_t count;
+	const char *missing; /* what the host lacks to count them, with what to do; NULL: nothing */
+};
+
+/* What statements of one kind ask of one table: comparisons of columns, and the order that they want ("sort"). */
 struct engine_condition {
 	int64_t query;
 	const char *const *columns, *const *operators; /* column_count of each */
 	size_t column_count;
-	int64_t count;        /* how often, as far as samples tell, since since_ms */
-	double examined;      /* rows read for each that was wanted */
+	int64_t count;        /* how often */
+	double examined;      /* rows of tables that are read as a whole, for each that was wanted */
 	double before, after; /* what the planner expects it to cost: now, and with the index */
 };
 
@@ -101,10 +119,14 @@ struct engine_advice_ops {
 	/* Of one node, newest first. */
 	int (*slow)(struct engine *e, const struct engine_slow_question *q, struct arena *a,
 	            struct engine_slow **ret_list, size_t *ret_count);
-	/* From what these nodes were asked; none: all that run. Every suggestion was tried on the planner of the
-	 * database that it is for, and makes something cheaper there. */
+	/* What clients have sent to the nodes that run, since each began to count: figures only grow until then. */
+	int (*statements)(struct engine *e, const char *cluster_id, struct arena *a,
+	                  struct engine_statements *ret_statements);
+	/* From these statements, which may be of nodes that no longer run, and for these nodes; none: all. Every
+	 * suggestion was tried on the planner of the database that it is for, and makes something cheaper there. */
 	int (*indexes)(struct engine *e, const char *cluster_id, const struct str *nodes, size_t node_count,
-	               const struct engine_namespaces *of, struct arena *a, struct engine_suggestions *ret_suggestions);
+	               const struct engine_statements *statements, const struct engine_namespaces *of, struct arena *a,
+	               struct engine_suggestions *ret_suggestions);
 	/* Of the whole cluster. */
 	int (*drops)(struct engine *e, const char *cluster_id, struct arena *a, struct engine_drop **ret_list,
 	             size_t *ret_count);

@@ -8,6 +8,7 @@ READS = 'reads only, with a reader of its own'
 START = 'once, before the service takes calls'
 OPERATOR = "a command of the operator's"
 WALKS = {
+	'api/advisor/evidence.c': READS,
 	'api/backups/drills.c': OPERATOR,
 	'api/backups/judge.c': READS,
 	'api/backups/snapshots.c': READS,

@@ -1,7 +1,7 @@
 /* Suggested indexes, of a process or of a cluster: what the engine has tried, with ids that stay, and with examples
  * from the slow statements. Conditions are shown without what they compare with: those are data, and whoever may read
  * the project may read this. */
-#include "api/advisor/view.h"
+#include "api/advisor/evidence.h"
 #include "api/kit/verbs.h"
 #include "api/metrics/metrics.h"
 #include "base/clock.h"
@@ -76,7 +76,21 @@ static int examples_read(struct advice *x, const char *node)
 	return result;
 }
 
-/* What they rest on is counted since the servers' start: a period that has ended before has nothing of it. */
+/* From all that is kept, unless a period is asked for. */
+static int evidence_read(struct advice *x, struct engine_statements *ret_statements)
+{
+	struct call *c = x->call;
+	const struct service *s = c->service;
+	struct engine_statements live;
+	bool all = !call_query(c, "since").n && !call_query(c, "until").n && !call_query(c, "duration").n;
+	int result = s->engine_ops->advice->statements(s->engine_state, x->cluster_id, c->arena, &live);
+	if (result < 0)
+		return result;
+	return evidence_statements(c->tx, c->arena, str_of(x->cluster_id), &live, all ? NULL : &x->period,
+	                           ret_statements);
+}
+
+/* A period that has ended before anything was counted has nothing of it. */
 static int suggestions_read(struct advice *x, const struct str *nodes, size_t node_count)
 {
 	struct call *c = x->call;
@@ -85,8 +99,11 @@ static int suggestions_read(struct advice *x, const struct str *nodes, size_t no
 	int result = advice_enter(c);
 	if (result < 0)
 		return result;
-	result = s->engine_ops->advice->indexes(s->engine_state, x->cluster_id, nodes, node_count, &of, c->arena,
-	                                        &x->found);
+	struct engine_statements statements;
+	result = evidence_read(x, &statements);
+	if (result == 0)
+		result = s->engine_ops->advice->indexes(s->engine_state, x->cluster_id, nodes, node_count, &statements,
+		                                        &of, c->arena, &x->found);
 	if (result == 0 && x->found.since_ms && x->period.to_ms < x->found.since_ms)
 		x->found.count = 0;
 	int64_t end_us = clock_mono_us() + EXAMPLES_US;

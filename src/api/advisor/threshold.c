@@ -1,7 +1,8 @@
 /* Whether the threshold of slow statements is managed: one document a project. A change reaches running servers by a
- * reload, with the cluster's own job. What is answered is a boolean and the changes have paths of their own, so no verb
- * does it. */
+ * reload, with the cluster's own job. What is answered is a boolean and the changes have paths of their own, so no
+ * verb does it. */
 #include "api/advisor/advisor.h"
+#include "api/advisor/evidence.h"
 #include "api/kit/verbs.h"
 
 #include <errno.h>
@@ -66,4 +67,4 @@ static int threshold_wanted(struct tx *tx, struct arena *a, const struct cluster
 	return result;
 }
 
-const struct cluster_part advisor_part = {.wanted = threshold_wanted};
+const struct cluster_part advisor_part = {.wanted = threshold_wanted, .removed = evidence_removed};

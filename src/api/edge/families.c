@@ -37,7 +37,7 @@ static const struct job_kinds *const job_tables[] = {
         &cluster_jobs, &database_users_jobs,  &lifecycle_jobs, &network_jobs,  &access_list_jobs,
         &events_jobs,  &maintenance_jobs,     &backups_jobs,   &index_jobs,    &alerts_jobs,
         &metrics_jobs, &provider_access_jobs, &metering_jobs,  &invoices_jobs, &encryption_at_rest_jobs,
-        &domains_jobs};
+        &domains_jobs, &advisor_jobs};
 
 void families_setup(void)
 {

@@ -119,27 +119,44 @@ const char *pg_inquiry_lacks(const struct pg_inquiry *q, const char *library, co
 	        .p;
 }
 
-/* --- conditions that were sampled */
+/* --- what servers count */
 
-static const char quals_there[] =
-        "select count(*) from pg_proc p join pg_namespace n on n.oid = pronamespace where nspname = 'steward' and "
-        "proname = 'pg_qualstats' and pg_get_userbyid(nspowner) = '" PG_SUPER
-        "' and pg_get_userbyid(proowner) = '" PG_SUPER "'";
-static const char quals_loaded[] =
-        "select count(*) from regexp_split_to_table(current_setting('shared_preload_libraries'), ' *, *') l where l = "
-        "'pg_qualstats'";
+/* An extension of the service's own, in its schema, and whether the server was started with its library. */
+struct counting {
+	const char *name, *package;
+};
 
-static bool is_there(const struct pg_inquiry *q, PGconn *conn)
+static bool is_there(const struct pg_inquiry *q, PGconn *conn, const struct counting *of)
 {
+	char sql[320];
 	int64_t there = 0;
-	return pg_sql_int(conn, pg_inquiry_left(q, ASK_MS), quals_there, &there) == 0 && there;
+	snprintf(sql, sizeof sql,
+	         "select count(*) from pg_proc p join pg_namespace n on n.oid = pronamespace where nspname = 'steward' "
+	         "and proname = '%s' and pg_get_userbyid(nspowner) = '" PG_SUPER
+	         "' and pg_get_userbyid(proowner) = '" PG_SUPER "'",
+	         of->name);
+	return pg_sql_int(conn, pg_inquiry_left(q, ASK_MS), sql, &there) == 0 && there;
+}
+
+static int is_loaded(const struct pg_inquiry *q, PGconn *conn, const struct counting *of, bool *ret_loaded)
+{
+	char sql[200];
+	int64_t loaded = 0;
+	snprintf(sql, sizeof sql,
+	         "select count(*) from regexp_split_to_table(current_setting('shared_preload_libraries'), ' *, *') l "
+	         "where l = '%s'",
+	         of->name);
+	int r = pg_sql_int(conn, pg_inquiry_left(q, ASK_MS), sql, &loaded);
+	*ret_loaded = loaded;
+	return r;
 }
 
 /* On the primary, from where standbys get it. */
-static int quals_ensure(const struct pg_inquiry *q, const struct pg_place *p, PGconn *conn, const char **ret_missing)
+static int counting_ensure(const struct pg_inquiry *q, const struct pg_place *p, PGconn *conn,
+                           const struct counting *of, const char **ret_missing)
 {
 	PGconn *primary;
-	if (is_there(q, conn))
+	if (is_there(q, conn, of))
 		return 0;
 	if (!pg_module_is_there(q->engine, q->version)) {
 		*ret_missing =
@@ -149,11 +166,11 @@ static int quals_ensure(const struct pg_inquiry *q, const struct pg_place *p, PG
 	int r = pg_inquiry_open(q, pg_inquiry_primary(q, p->set), "postgres", &primary);
 	if (r < 0)
 		return r;
-	if (!is_there(q, primary))
+	if (!is_there(q, primary, of))
 		r = pg_module_apply(primary);
 	PQfinish(primary);
 	int64_t end = pg_mono_ms() + REPLAY_MS;
-	while (r == 0 && !is_there(q, conn)) {
+	while (r == 0 && !is_there(q, conn, of)) {
 		if (pg_mono_ms() >= end)
 			return -EAGAIN;
 		pg_sleep_ms(20);
@@ -161,28 +178,46 @@ static int quals_ensure(const struct pg_inquiry *q, const struct pg_place *p, PG
 	return r < 0 ? -EAGAIN : 0;
 }
 
-int pg_inquiry_quals(const struct pg_inquiry *q, const struct pg_place *p, const char *sql, PGresult **ret_rows,
-                     const char **ret_missing)
+static int counting_ask(const struct pg_inquiry *q, const struct pg_place *p, const struct counting *of,
+                        const char *sql, PGresult **ret_rows, const char **ret_missing)
 {
 	PGconn *conn;
-	int64_t loaded;
-	*ret_missing = pg_inquiry_lacks(q, "pg_qualstats", "pg-qualstats");
+	bool loaded = false;
+	*ret_missing = pg_inquiry_lacks(q, of->name, of->package);
 	if (*ret_missing)
 		return -ENOENT;
 	int r = pg_inquiry_open(q, p, "postgres", &conn);
 	if (r < 0)
 		return r;
-	r = pg_sql_int(conn, pg_inquiry_left(q, ASK_MS), quals_loaded, &loaded);
+	r = is_loaded(q, conn, of, &loaded);
 	if (r == 0 && !loaded) {
-		*ret_missing = "the servers were started without pg_qualstats: restart the cluster's primaries";
+		*ret_missing =
+		        arena_printf(q->arena, "the servers were started without %s: restart the cluster's primaries",
+		                     of->name)
+		                .p;
 		r = -ENOENT;
 	}
 	if (r == 0)
-		r = quals_ensure(q, p, conn, ret_missing);
+		r = counting_ensure(q, p, conn, of, ret_missing);
 	if (r == 0)
 		r = pg_sql_rows(conn, pg_inquiry_left(q, ASK_MS), sql, ret_rows);
 	PQfinish(conn);
-	return r < 0 && r != -ENOENT ? -EAGAIN : r;
+	return r < 0 && r != -ENOENT && r != -EPROTO ? -EAGAIN : r;
+}
+
+int pg_inquiry_quals(const struct pg_inquiry *q, const struct pg_place *p, const char *sql, PGresult **ret_rows,
+                     const char **ret_missing)
+{
+	static const struct counting quals = {"pg_qualstats", "pg-qualstats"};
+	int r = counting_ask(q, p, &quals, sql, ret_rows, ret_missing);
+	return r == -EPROTO ? -EAGAIN : r;
+}
+
+int pg_inquiry_statements(const struct pg_inquiry *q, const struct pg_place *p, const char *sql, PGresult **ret_rows,
+                          const char **ret_missing)
+{
+	static const struct counting statements = {"pg_stat_statements", "contrib"};
+	return counting_ask(q, p, &statements, sql, ret_rows, ret_missing);
 }
 
 /* --- indexes that could go */
@@ -488,5 +523,8 @@ static int advice_notes(struct engine *e, const char *cluster_id, struct arena *
 	return 0;
 }
 
-const struct engine_advice_ops pg_advice = {
-        .slow = pg_advice_slow, .indexes = pg_advice_indexes, .drops = advice_drops, .notes = advice_notes};
+const struct engine_advice_ops pg_advice = {.slow = pg_advice_slow,
+                                            .statements = pg_advice_statements,
+                                            .indexes = pg_advice_indexes,
+                                            .drops = advice_drops,
+                                            .notes = advice_notes};

@@ -38,15 +38,24 @@ int pg_inquiry_databases(const struct pg_inquiry *q, const struct pg_place *p, c
                          size_t *ret_count);
 /* What to install when the servers' version has no such library; NULL: it has. */
 const char *pg_inquiry_lacks(const struct pg_inquiry *q, const char *library, const char *package);
-/* Asks a node for conditions that pg_qualstats has sampled there; `sql` reads steward.pg_qualstats(). -EAGAIN: not now.
- * -ENOENT: it counts none, and *ret_missing says why. */
+/* Asks a node for conditions that pg_qualstats has sampled there; `sql` reads steward.pg_qualstats(). -EAGAIN: not
+ * now. -ENOENT: it counts none, and *ret_missing says why. */
 int pg_inquiry_quals(const struct pg_inquiry *q, const struct pg_place *p, const char *sql, PGresult **ret_rows,
                      const char **ret_missing);
 
-/* --- advice_slow.c, advice_index.c: of engine_advice_ops */
+/* The same of pg_stat_statements. */
+int pg_inquiry_statements(const struct pg_inquiry *q, const struct pg_place *p, const char *sql, PGresult **ret_rows,
+                          const char **ret_missing);
+
+/* --- advice_slow.c, advice_statements.c, advice_index.c: of engine_advice_ops */
 int pg_advice_slow(struct engine *e, const struct engine_slow_question *q, struct arena *a,
                    struct engine_slow **ret_list, size_t *ret_count);
+int pg_advice_statements(struct engine *e, const char *cluster_id, struct arena *a,
+                         struct engine_statements *ret_statements);
 int pg_advice_indexes(struct engine *e, const char *cluster_id, const struct str *nodes, size_t node_count,
-                      const struct engine_namespaces *of, struct arena *a, struct engine_suggestions *ret_suggestions);
+                      const struct engine_statements *statements, const struct engine_namespaces *of, struct arena *a,
+                      struct engine_suggestions *ret_suggestions);
+/* What is done in a session of the database, as the user whose statements are planned: functions, until NULL. */
+extern const char *const pg_advice_functions[];
 
 #endif

@@ -1,16 +1,17 @@
-/* Indexes that would help. Candidates come from the conditions that pg_qualstats has sampled on the nodes: columns
- * that are compared with something, by statements that threw away most of what they read. Each candidate is made as a
- * hypothetical index (hypopg) in the database that it is for, on the primary, and the planner is asked what the
- * conditions cost with it and without, on the generic plan: pg_qualstats keeps no constants, and the answer shall be
- * good for all of them. Only what becomes clearly cheaper is suggested. Where a narrow index does nearly as well as a
- * wide one it is the narrow one.
+/* Indexes that would help. They rest on the statements that took longest (advice_statements.c, and what was kept of
+ * them over days): each is planned, and its plan tells which columns are compared, joined by or sorted by. These make
+ * candidates, each of which is made as a hypothetical index (hypopg) in the database that it is for, on the primary,
+ * and the planner is asked what the statement costs with it and without, on the generic plan: no values are kept, and
+ * the answer shall be good for all of them. Only what becomes clearly cheaper is suggested. Where a narrow index does
+ * nearly as well as a wide one it is the narrow one.
  *
- * To plan a query on a table is to run code of its owner: PostgreSQL evaluates predicates of indexes and checks while
- * it plans. So that is done by a function that belongs to the table's owner, with that role's rights and no way back
- * to the superuser's: in a SECURITY DEFINER function nobody changes the role. The session is that role's by then too,
- * because functions of the service ask for the session's user (spread_sql.c). What such code does to the session's
- * settings stays, so it is the last that the session does. Everything happens in a transaction that is never
- * committed: the functions are temporary ones, and the database is as it was. */
+ * To plan a statement is to run code: PostgreSQL evaluates what is said to be immutable, predicates of indexes and
+ * checks. So that is done by a function that belongs to the user who sent the statement, with that role's rights,
+ * which has run all of this before, and no way back to the superuser's: in a SECURITY DEFINER function nobody changes
+ * the role. The session is that role's by then too, because functions of the service ask for the session's user
+ * (spread_sql.c). What such code does to the session's settings stays, so it is the last that the session does.
+ * Everything happens in a transaction that is never committed: the functions are temporary ones, and the database is
+ * as it was. */
 #include "engine/postgres/advice.h"
 
 #include "base/buf.h"
@@ -20,225 +21,75 @@
 #include <stdlib.h>
 
 #define ASK_MS 3000
-#define JUDGE_MS 3500 /* little more than its statement may take: another owner's tables are next */
+#define JUDGE_MS 3500 /* little more than its statement may take: another user's statements are next */
 #define END_MS 2000
-
-/* The conditions that a statement has on one table. */
-struct group {
-	unsigned set;
-	const char *database, *key; /* the key names table, statement and conditions */
-	unsigned long rel;
-	int64_t query, count;
-	double read, thrown;
-	const char *quals; /* JSON: [[attnum, operator], ...] */
-	/* Once it is known: */
-	const char *owner, *schema, *table;
-	double row_bytes;
-};
+#define BATCH_MAX 40 /* statements of one user in one database */
+#define RELATIONS_MAX 200
 
 struct work {
 	struct pg_inquiry q;
 	const struct engine_namespaces *of;
-	struct group *groups;
-	size_t group_count, group_room;
+	const struct engine_statement **statements; /* those that are looked at, the longest first */
+	unsigned *sets;                             /* of their nodes */
+	size_t statement_count;
 	struct engine_suggestion *list;
 	size_t count, room;
-	int64_t since_ms;
 	const char *missing;
 };
 
-/* --- candidates */
+/* The statements of one user in one database. */
+struct batch {
+	unsigned set;
+	const char *database, *user;
+};
 
-/* A thousand rows thrown away each time, at least: less is not worth an index. */
-static const char quals_ask[] =
-        "with q as (select dbid, lrelid, queryid, coalesce(qualid, qualnodeid) as grp, lattnum, opno, sum(occurences) "
-        "as "
-        "occ, sum(execution_count) as ex, sum(nbfiltered) as nf, bool_or(eval_type = 'f') as filtered from "
-        "steward.pg_qualstats() where lrelid >= 16384 and lattnum > 0 and coalesce(rrelid, 0) = 0 group by 1, 2, 3, 4, "
-        "5, "
-        "6), g as (select dbid, lrelid, queryid, grp, max(occ) as occ, max(ex) as ex, max(nf) as nf, "
-        "json_agg(json_build_array(lattnum, opno::int8) order by lattnum, opno) as quals, count(*) as quals_count from "
-        "q "
-        "group by 1, 2, 3, 4 having bool_or(filtered)) "
-        "select d.datname, g.lrelid, g.queryid, g.quals, (g.occ / " PG_QUAL_SAMPLES ")::int8, g.ex, g.nf, "
-        "(extract(epoch from pg_postmaster_start_time()) * 1000)::int8 from g join pg_database d on d.oid = g.dbid "
-        "where "
-        "not d.datistemplate and g.occ > 0 and g.nf / g.occ >= 1000 and g.quals_count <= 8 order by g.nf desc limit "
-        "100";
-
-static struct group *group_find(struct work *w, unsigned set, const char *key)
+static bool is_of(const struct work *w, size_t i, const struct batch *b)
 {
-	for (size_t i = 0; i < w->group_count; i++)
-		if (w->groups[i].set == set && strcmp(w->groups[i].key, key) == 0)
-			return &w->groups[i];
-	return NULL;
+	return w->sets[i] == b->set && strcmp(w->statements[i]->database, b->database) == 0 &&
+	       strcmp(w->statements[i]->user, b->user) == 0;
 }
 
-/* The same conditions on several nodes of a set are one. */
-static void group_take(struct work *w, const struct pg_place *p, const PGresult *rows, int i)
-{
-	struct arena *a = w->q.arena;
-	const char *key = arena_printf(a, "%s %s %s %s", PQgetvalue(rows, i, 0), PQgetvalue(rows, i, 1),
-	                               PQgetvalue(rows, i, 2), PQgetvalue(rows, i, 3))
-	                          .p;
-	int64_t since = strtoll(PQgetvalue(rows, i, 7), NULL, 10);
-	struct group *g = group_find(w, p->set, key);
-	if (!g) {
-		ARENA_FIT(a, w->groups, w->group_count, w->group_room);
-		g = &w->groups[w->group_count++];
-		*g = (struct group){.set = p->set,
-		                    .database = arena_z(a, str_of(PQgetvalue(rows, i, 0))),
-		                    .key = key,
-		                    .rel = strtoul(PQgetvalue(rows, i, 1), NULL, 10),
-		                    .query = strtoll(PQgetvalue(rows, i, 2), NULL, 10),
-		                    .quals = arena_z(a, str_of(PQgetvalue(rows, i, 3)))};
-	}
-	g->count += strtoll(PQgetvalue(rows, i, 4), NULL, 10);
-	g->read += strtod(PQgetvalue(rows, i, 5), NULL);
-	g->thrown += strtod(PQgetvalue(rows, i, 6), NULL);
-	if (!w->since_ms || since < w->since_ms)
-		w->since_ms = since;
-}
+/* --- statements */
 
-static bool is_wanted(const struct pg_place *p, const struct str *nodes, size_t count)
+static bool is_wanted(const struct engine_statement *s, const struct str *nodes, size_t count)
 {
-	bool wanted = count == 0 && p->runs;
+	bool wanted = count == 0;
 	for (size_t i = 0; i < count && !wanted; i++)
-		wanted = str_is(nodes[i], p->node.want.name);
+		wanted = str_is(nodes[i], s->node);
 	return wanted;
 }
 
-static int groups_read(struct work *w, const struct str *nodes, size_t node_count)
+static int by_time(const void *a, const void *b)
 {
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < w->q.place_count; i++) {
-		const struct pg_place *p = &w->q.places[i];
-		PGresult *rows;
-		if (!is_wanted(p, nodes, node_count))
-			continue;
-		r = pg_inquiry_quals(&w->q, p, quals_ask, &rows, &w->missing);
-		if (r == 0) {
-			for (int k = 0; k < PQntuples(rows); k++)
-				group_take(w, p, rows, k);
-			PQclear(rows);
-		}
-	}
-	return r;
+	const struct engine_statement *one = *(const struct engine_statement *const *)a,
+	                              *other = *(const struct engine_statement *const *)b;
+	return one->ms > other->ms ? -1 : one->ms < other->ms;
 }
 
-/* --- trying them */
+/* Of a node that is gone: the first set, which is the only one where there are no shards. */
+static unsigned set_of(const struct work *w, const char *node)
+{
+	for (size_t i = 0; i < w->q.place_count; i++)
+		if (strcmp(w->q.places[i].node.want.name, node) == 0)
+			return w->q.places[i].set;
+	return w->q.place_count ? w->q.places[0].set : 0;
+}
 
-/* clang-format off */
-static const char *const functions[] = {
-	"begin",
-	"create function pg_temp.steward_make(text) returns table(indexrelid oid, indexname text) language c strict\n"
-	"  as '$libdir/hypopg', 'hypopg_create_index'",
-	"create function pg_temp.steward_forget() returns void language c as '$libdir/hypopg', 'hypopg_reset_index'",
-	"create function pg_temp.steward_size(oid) returns bigint language c strict\n"
-	"  as '$libdir/hypopg', 'hypopg_relation_size'",
-	/* What the planner expects of conditions: {"sql", "params"}. NULL: they cannot be planned. */
-	"create function pg_temp.steward_cost(g jsonb) returns float8 language plpgsql as $fn$\n"
-	"declare j json; args text := '';\n"
-	"begin\n"
-	"  if exists (select from pg_prepared_statements where name = 'steward_q') then deallocate steward_q; end if;\n"
-	"  execute 'prepare steward_q as ' || (g->>'sql');\n"
-	"  if (g->>'params')::int > 0 then args := '(' || rtrim(repeat('null,', (g->>'params')::int), ',') || ')'; end if;\n"
-	"  execute 'explain (format json) execute steward_q' || args into j;\n"
-	"  return (j->0->'Plan'->>'Total Cost')::float8;\n"
-	"exception when others then return null;\n"
-	"end $fn$",
-	"create function pg_temp.steward_columns(c jsonb) returns text language sql as $fn$\n"
-	"  select string_agg(quote_ident(x), ', ' order by n) from jsonb_array_elements_text(c) with ordinality e(x, n)\n"
-	"$fn$",
-	/* Comparisons that a B-tree of the column's own class serves: equal ones first, the most distinct before.
-	 * Each group becomes {"n", "rel", "table", "cols": what to index, "columns", "operators", "params", "sql"}. */
-	"create function pg_temp.steward_resolve(given jsonb) returns jsonb language sql as $fn$\n"
-	"with q as (select (e->>'n')::int n, (e->>'rel')::oid rel, (x->>0)::int2 att, (x->>1)::oid op from\n"
-	"    jsonb_array_elements(given) e, jsonb_array_elements(e->'quals') x),\n"
-	"  r as (select q.n, q.rel, a.attname::text col, o.oprname::text opr, m.amopstrategy = 3 eq, case when s.n_distinct < 0\n"
-	"      then -s.n_distinct * greatest(k.reltuples, 1) else coalesce(s.n_distinct, 1) end distinctness,\n"
-	"      format_type(case when o.oprright = 3500 then a.atttypid else o.oprright end, null) righttype\n"
-	"    from q join pg_class k on k.oid = q.rel join pg_namespace ns on ns.oid = k.relnamespace\n"
-	"    join pg_attribute a on a.attrelid = q.rel and a.attnum = q.att and not a.attisdropped\n"
-	"    join pg_type t on t.oid = a.atttypid join pg_operator o on o.oid = q.op and o.oid < 16384\n"
-	"    join pg_opclass oc on oc.opcmethod = 403 and oc.opcdefault and oc.opcintype = case when t.typtype = 'e' then 3500\n"
-	"      when a.atttypid = 1043 then 25 else a.atttypid end\n"
-	"    join pg_amop m on m.amopfamily = oc.opcfamily and m.amopopr = q.op and m.amoppurpose = 's'\n"
-	"    left join pg_stats s on s.schemaname = ns.nspname and s.tablename = k.relname and s.attname = a.attname\n"
-	"      and not s.inherited),\n"
-	"  u as (select n, rel, col, opr, bool_or(eq) over (partition by n, col) eq, distinctness, righttype, row_number()\n"
-	"      over (partition by n order by col, opr) p from r),\n"
-	"  e as (select n, col, max(distinctness) d from u where eq group by 1, 2),\n"
-	"  f as (select distinct on (n) n, col from u where not eq order by n, distinctness desc, col)\n"
-	"select coalesce(jsonb_agg(jsonb_build_object('n', n, 'rel', rel, 'table', rel::regclass::text, 'cols', (select\n"
-	"    coalesce(jsonb_agg(col order by d desc, col), '[]') from (select col, d from e where e.n = z.n order by d desc, col\n"
-	"    limit 3) e3) || (select coalesce(jsonb_agg(col), '[]') from f where f.n = z.n), 'columns', cols, 'operators', oprs,\n"
-	"    'params', params, 'sql', sql) order by n), '[]') from (select n, rel, count(*) params,\n"
-	"    jsonb_agg(col order by p) cols, jsonb_agg(opr order by p) oprs, 'select * from ' || rel::regclass || ' where ' ||\n"
-	"    string_agg(format('%I operator(pg_catalog.%s) $%s::%s', col, opr, p, righttype), ' and ' order by p) sql from u\n"
-	"    group by n, rel) z\n"
-	"$fn$",
-	/* [{"n": number of the group, "rel": table, "quals": [[column, operator], ...]}], all of one owner; returns
-	 * [{"rel", "columns": [], "bytes", "groups": [{"n", "columns": [], "operators": [], "before", "after"}]}]. */
-	"create function pg_temp.steward_judge(given jsonb) returns jsonb language plpgsql security definer\n"
-	"  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan\n"
-	"  set max_parallel_workers_per_gather = 0 set enable_seqscan = on set enable_indexscan = on\n"
-	"  set enable_bitmapscan = on as $fn$\n"
-	"declare work jsonb; g jsonb; c jsonb; chosen jsonb := '[]'; kept jsonb := '[]'; result jsonb := '[]'; good jsonb;\n"
-	"  wide float8; narrow float8; after float8; hypo oid;\n"
-	"begin\n"
-	"work := pg_temp.steward_resolve(given);\n"
-	"for i in 0 .. jsonb_array_length(work) - 1 loop\n"
-	"  work := jsonb_set(work, array[i::text, 'before'], coalesce(to_jsonb(pg_temp.steward_cost(work->i)), 'null'));\n"
-	"end loop;\n"
-	/* What each group would have. */
-	"for g in select x from jsonb_array_elements(work) x loop\n"
-	"  continue when g->>'before' is null or jsonb_array_length(g->'cols') = 0;\n"
-	"  c := g->'cols';\n"
-	"  begin\n"
-	"    perform pg_temp.steward_forget();\n"
-	"    perform pg_temp.steward_make(format('create index on %s (%s)', g->>'table', pg_temp.steward_columns(c)));\n"
-	"    wide := pg_temp.steward_cost(g);\n"
-	"    if jsonb_array_length(c) > 1 then\n"
-	"      perform pg_temp.steward_forget();\n"
-	"      perform pg_temp.steward_make(format('create index on %s (%s)', g->>'table',\n"
-	"        pg_temp.steward_columns(jsonb_build_array(c->0))));\n"
-	"      narrow := pg_temp.steward_cost(g);\n"
-	"      if narrow <= wide * 1.2 then c := jsonb_build_array(c->0); wide := narrow; end if;\n"
-	"    end if;\n"
-	"  exception when others then wide := null;\n"
-	"  end;\n"
-	"  if wide < (g->>'before')::float8 * 0.8 then\n"
-	"    chosen := chosen || jsonb_build_array(jsonb_build_object('rel', g->'rel', 'table', g->'table', 'columns', c));\n"
-	"  end if;\n"
-	"end loop;\n"
-	/* One whose columns are the first of another's is not needed beside that. */
-	"select coalesce(jsonb_agg(distinct a.x), '[]') into kept from jsonb_array_elements(chosen) a(x) where not exists\n"
-	"  (select from jsonb_array_elements(chosen) b(x) where b.x->'rel' = a.x->'rel' and jsonb_array_length(b.x->'columns') >\n"
-	"  jsonb_array_length(a.x->'columns') and not exists (select from generate_series(0, jsonb_array_length(a.x->'columns')\n"
-	"  - 1) k where b.x->'columns'->k <> a.x->'columns'->k));\n"
-	"for c in select x from jsonb_array_elements(kept) x loop\n"
-	"  perform pg_temp.steward_forget();\n"
-	"  select indexrelid into hypo from pg_temp.steward_make(format('create index on %s (%s)', c->>'table',\n"
-	"    pg_temp.steward_columns(c->'columns')));\n"
-	"  good := '[]';\n"
-	"  for g in select x from jsonb_array_elements(work) x where x->'rel' = c->'rel' and x->>'before' is not null loop\n"
-	"    after := pg_temp.steward_cost(g);\n"
-	"    if after < (g->>'before')::float8 * 0.8 then\n"
-	"      good := good || jsonb_build_array(jsonb_build_object('n', g->'n', 'columns', g->'columns', 'operators',\n"
-	"        g->'operators', 'before', g->'before', 'after', after));\n"
-	"    end if;\n"
-	"  end loop;\n"
-	"  if jsonb_array_length(good) > 0 then\n"
-	"    result := result || jsonb_build_array(jsonb_build_object('rel', c->'rel', 'columns', c->'columns', 'bytes',\n"
-	"      pg_temp.steward_size(hypo), 'groups', good));\n"
-	"  end if;\n"
-	"end loop;\n"
-	"return result;\n"
-	"end $fn$",
-	NULL,
-};
-/* clang-format on */
+static void statements_choose(struct work *w, const struct engine_statements *from, const struct str *nodes,
+                              size_t node_count)
+{
+	w->statements = arena_new_array(w->q.arena, const struct engine_statement *, from->count + 1);
+	w->sets = arena_new_array(w->q.arena, unsigned, from->count + 1);
+	for (size_t i = 0; i < from->count; i++)
+		if (is_wanted(&from->list[i], nodes, node_count))
+			w->statements[w->statement_count++] = &from->list[i];
+	if (w->statement_count)
+		qsort(w->statements, w->statement_count, sizeof(const struct engine_statement *), by_time);
+	for (size_t i = 0; i < w->statement_count; i++)
+		w->sets[i] = set_of(w, w->statements[i]->node);
+}
+
+/* --- what came of trying */
 
 static const char *const *texts_of(struct arena *a, const json_t *list, size_t *ret_count)
 {
@@ -250,78 +101,143 @@ static const char *const *texts_of(struct arena *a, const json_t *list, size_t *
 	return texts;
 }
 
-static void shape_take(struct work *w, struct engine_suggestion *s, const json_t *o)
+static void shape_add(struct engine_suggestion *s, struct arena *a, const struct engine_condition *shape)
 {
-	json_int_t n = json_number(o, "n");
-	if (n < 0 || (size_t)n >= w->group_count)
-		return;
-	const struct group *g = &w->groups[n];
-	struct engine_condition *shape = &s->shapes[s->shape_count++];
-	double wanted = g->read - g->thrown;
-	*shape = (struct engine_condition){.query = g->query,
-	                                   .count = g->count,
-	                                   .examined = g->read / (wanted >= 1 ? wanted : 1),
-	                                   .before = json_number_value(json_object_get(o, "before")),
-	                                   .after = json_number_value(json_object_get(o, "after"))};
-	shape->columns = texts_of(w->q.arena, json_object_get(o, "columns"), &shape->column_count);
-	size_t operators;
-	shape->operators = texts_of(w->q.arena, json_object_get(o, "operators"), &operators);
-	if (operators < shape->column_count)
-		shape->column_count = operators;
+	for (size_t i = 0; i < s->shape_count; i++)
+		if (s->shapes[i].query == shape->query) { /* on another node, or by another user */
+			s->shapes[i].count += shape->count;
+			return;
+		}
+	s->shapes = arena_grow(a, s->shapes, s->shape_count, s->shape_count + 1, sizeof *s->shapes);
+	s->shapes[s->shape_count++] = *shape;
 }
 
-/* The answer is made with the rights of the tables' owner, so nothing in it is believed but numbers and names. */
-static void suggestion_take(struct work *w, const struct group *first, const json_t *o)
+static void shape_take(struct work *w, const struct batch *b, struct engine_suggestion *s, const json_t *o)
 {
 	struct arena *a = w->q.arena;
-	const json_t *columns = json_object_get(o, "columns"), *groups = json_object_get(o, "groups");
-	const json_t *head = json_array_get(groups, 0);
-	json_int_t n = head ? json_number(head, "n") : -1;
-	if (n < 0 || (size_t)n >= w->group_count || !json_array_size(columns) ||
-	    json_array_size(columns) > ENGINE_INDEX_COLUMNS_MAX || json_array_size(groups) > w->group_count)
+	json_int_t n = json_number(o, "n");
+	if (n < 0 || (size_t)n >= w->statement_count || !is_of(w, (size_t)n, b))
 		return;
-	const struct group *g = &w->groups[n];
-	if (!g->table || g->set != first->set || strcmp(g->database, first->database) != 0 ||
-	    strcmp(g->owner, first->owner) != 0)
-		return;
-	struct engine_suggestion s = {.namespace = engine_namespace(a, g->database, g->schema, g->table),
-	                              .database = g->database,
-	                              .schema = g->schema,
-	                              .table = g->table,
-	                              .row_bytes = g->row_bytes,
-	                              .index_bytes = json_number_value(json_object_get(o, "bytes"))};
-	for (size_t i = 0; i < json_array_size(columns); i++)
-		s.columns[s.column_count++] = arena_z(a, json_item(columns, i));
-	s.shapes = arena_new_array(a, struct engine_condition, json_array_size(groups));
-	for (size_t i = 0; i < json_array_size(groups); i++)
-		shape_take(w, &s, json_array_get(groups, i));
-	if (!s.shape_count || !engine_namespace_is_of(w->of, s.namespace))
-		return;
-	ARENA_FIT(a, w->list, w->count, w->room);
-	w->list[w->count++] = s;
+	const struct engine_statement *of = w->statements[n];
+	double wanted = of->calls > 0 ? (double)of->rows / (double)of->calls : 0;
+	struct engine_condition shape = {.query = of->query,
+	                                 .count = of->calls,
+	                                 .examined = json_number_value(json_object_get(o, "scanned")) /
+	                                             (wanted >= 1 ? wanted : 1),
+	                                 .before = json_number_value(json_object_get(o, "before")),
+	                                 .after = json_number_value(json_object_get(o, "after"))};
+	size_t operators;
+	shape.columns = texts_of(a, json_object_get(o, "columns"), &shape.column_count);
+	shape.operators = texts_of(a, json_object_get(o, "operators"), &operators);
+	if (operators < shape.column_count)
+		shape.column_count = operators;
+	shape_add(s, a, &shape);
 }
 
-/* The groups of one owner in one database, as the argument of the judge. */
-static struct str groups_json(struct work *w, const struct group *of)
+/* The columns of one are the first of the other's, or the same. */
+static bool is_begin_of(const struct engine_suggestion *one, const struct engine_suggestion *of)
 {
-	struct buf b = {0};
-	json_open(&b, '[');
-	for (size_t i = 0; i < w->group_count; i++) {
-		const struct group *g = &w->groups[i];
-		if (g->set != of->set || strcmp(g->database, of->database) != 0 || !g->owner ||
-		    strcmp(g->owner, of->owner) != 0)
+	bool same = strcmp(one->namespace, of->namespace) == 0 && one->column_count <= of->column_count;
+	for (size_t i = 0; same && i < one->column_count; i++)
+		same = strcmp(one->columns[i], of->columns[i]) == 0;
+	return same;
+}
+
+/* Several users may want the same index: one that is the beginning of another is a part of that. */
+static void suggestion_add(struct work *w, const struct engine_suggestion *s)
+{
+	struct arena *a = w->q.arena;
+	for (size_t i = 0; i < w->count; i++) {
+		struct engine_suggestion *other = &w->list[i], wide = *s;
+		if (!is_begin_of(s, other) && !is_begin_of(other, s))
 			continue;
-		json_open(&b, '{');
-		json_key(&b, "n");
-		json_int(&b, (int64_t)i);
-		json_key(&b, "rel");
-		json_int(&b, (int64_t)g->rel);
-		json_key(&b, "quals");
-		json_raw(&b, str_of(g->quals));
-		json_close(&b, '}');
+		if (s->column_count <= other->column_count)
+			wide = *other;
+		const struct engine_suggestion *narrow = s->column_count <= other->column_count ? s : other;
+		for (size_t k = 0; k < narrow->shape_count; k++)
+			shape_add(&wide, a, &narrow->shapes[k]);
+		*other = wide;
+		return;
 	}
-	json_close(&b, ']');
-	return buf_keep(&b, w->q.arena);
+	ARENA_FIT(a, w->list, w->count, w->room);
+	w->list[w->count++] = *s;
+}
+
+/* The answer is made with a user's rights, so nothing in it is believed but numbers and names. */
+static void suggestion_take(struct work *w, const struct batch *b, const json_t *o, const PGresult *tables)
+{
+	struct arena *a = w->q.arena;
+	const json_t *columns = json_object_get(o, "columns"), *groups = json_object_get(o, "statements");
+	int at = 0;
+	unsigned long rel = (unsigned long)json_number(o, "rel");
+	if (json_is_string(json_object_get(o, "rel")))
+		rel = strtoul(json_string_value(json_object_get(o, "rel")), NULL, 10);
+	while (at < PQntuples(tables) && strtoul(PQgetvalue(tables, at, 0), NULL, 10) != rel)
+		at++;
+	if (at == PQntuples(tables) || !json_array_size(columns) || json_array_size(columns) > ENGINE_INDEX_COLUMNS_MAX)
+		return;
+	struct engine_suggestion s = {.database = b->database,
+	                              .schema = arena_z(a, str_of(PQgetvalue(tables, at, 1))),
+	                              .table = arena_z(a, str_of(PQgetvalue(tables, at, 2))),
+	                              .row_bytes = strtod(PQgetvalue(tables, at, 3), NULL),
+	                              .index_bytes = json_number_value(json_object_get(o, "bytes"))};
+	s.namespace = engine_namespace(a, s.database, s.schema, s.table);
+	for (size_t i = 0; i < json_array_size(columns); i++)
+		s.columns[s.column_count++] = arena_z(a, json_item(columns, i));
+	for (size_t i = 0; i < json_array_size(groups) && i < w->statement_count; i++)
+		shape_take(w, b, &s, json_array_get(groups, i));
+	if (s.shape_count && engine_namespace_is_of(w->of, s.namespace))
+		suggestion_add(w, &s);
+}
+
+/* Names of the tables, by the superuser: the service's own are nobody's concern. */
+static int tables_ask(struct work *w, const struct batch *b, const json_t *answer, PGresult **ret_tables)
+{
+	struct buf sql = {0};
+	PGconn *conn;
+	int r = pg_inquiry_open(&w->q, pg_inquiry_primary(&w->q, b->set), b->database, &conn);
+	if (r < 0)
+		return r;
+	buf_z(&sql,
+	      "select c.oid, n.nspname, c.relname, case when c.reltuples > 0 then pg_table_size(c.oid) / c.reltuples "
+	      "else 0 end from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', "
+	      "'m') and c.relpersistence <> 't' and n.nspname !~ '^(pg_|steward|information_schema$)' and "
+	      "pg_get_userbyid(c.relowner) not in ('" PG_SUPER "', '" PG_SHARD "') and c.oid in (0");
+	for (size_t i = 0; i < json_array_size(answer) && i < RELATIONS_MAX; i++) {
+		const json_t *rel = json_object_get(json_array_get(answer, i), "rel");
+		buf_printf(&sql, ",%lu",
+		           json_is_string(rel) ? strtoul(json_string_value(rel), NULL, 10)
+		                               : (unsigned long)(uint32_t)json_integer_value(rel));
+	}
+	buf_z(&sql, ")");
+	buf_c(&sql, 0);
+	r = pg_sql_rows(conn, pg_inquiry_left(&w->q, ASK_MS), sql.p, ret_tables);
+	buf_free(&sql);
+	PQfinish(conn);
+	return r < 0 ? -EAGAIN : 0;
+}
+
+/* --- trying */
+
+/* The argument of the judge. */
+static struct str batch_json(struct work *w, const struct batch *b)
+{
+	struct buf text = {0};
+	size_t count = 0;
+	json_open(&text, '[');
+	for (size_t i = 0; i < w->statement_count && count < BATCH_MAX; i++) {
+		if (!is_of(w, i, b))
+			continue;
+		count++;
+		json_open(&text, '{');
+		json_key(&text, "n");
+		json_int(&text, (int64_t)i);
+		json_key(&text, "text");
+		json_z(&text, w->statements[i]->text);
+		json_close(&text, '}');
+	}
+	json_close(&text, ']');
+	return buf_keep(&text, w->q.arena);
 }
 
 /* Code that catches the timeout of its statement and sets all others to nothing would run on, past every change of
@@ -339,32 +255,65 @@ static void session_end(const struct pg_place *p, int pid)
 	PQfinish(conn);
 }
 
-static int owner_judge(struct work *w, const struct group *of)
+/* The session becomes the user's for good. -ENOENT: there is no such user any more. */
+static int session_give(struct work *w, PGconn *conn, const char *user)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && pg_advice_functions[i]; i++)
+		r = pg_sql_do(conn, pg_inquiry_left(&w->q, ASK_MS), pg_advice_functions[i]);
+	char *name = PQescapeIdentifier(conn, user, strlen(user)), *literal = PQescapeLiteral(conn, user, strlen(user));
+	int64_t there = 0;
+	if (r == 0)
+		r = name && literal
+		            ? pg_sql_int(conn, pg_inquiry_left(&w->q, ASK_MS),
+		                         arena_printf(w->q.arena,
+		                                      "select count(*) from pg_roles where rolname = %s and not "
+		                                      "rolsuper",
+		                                      literal)
+		                                 .p,
+		                         &there)
+		            : -ENOMEM;
+	if (r == 0 && !there)
+		r = -ENOENT;
+	if (r == 0)
+		r = pg_sql_do(conn, pg_inquiry_left(&w->q, ASK_MS),
+		              arena_printf(w->q.arena,
+		                           "alter function pg_temp.steward_judge(jsonb) owner to %s; set session "
+		                           "authorization %s",
+		                           name, name)
+		                      .p);
+	PQfreemem(name);
+	PQfreemem(literal);
+	return r;
+}
+
+static int judge_ask(struct work *w, const struct batch *b, PGconn *conn, PGresult **ret_rows)
+{
+	struct str statements = batch_json(w, b);
+	char *literal = PQescapeLiteral(conn, statements.p, statements.n);
+	if (!literal)
+		return -ENOMEM;
+	struct str sql = arena_printf(w->q.arena, "select pg_temp.steward_judge(%s)", literal);
+	PQfreemem(literal);
+	return pg_sql_rows(conn, pg_inquiry_left(&w->q, JUDGE_MS), sql.p, ret_rows);
+}
+
+static int batch_judge(struct work *w, const struct batch *b)
 {
 	struct arena *a = w->q.arena;
 	PGconn *conn;
-	PGresult *rows;
-	const struct pg_place *primary = pg_inquiry_primary(&w->q, of->set);
-	int r = pg_inquiry_open(&w->q, primary, of->database, &conn);
+	PGresult *rows, *tables;
+	const struct pg_place *primary = pg_inquiry_primary(&w->q, b->set);
+	int r = pg_inquiry_open(&w->q, primary, b->database, &conn);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && functions[i]; i++)
-		r = pg_sql_do(conn, pg_inquiry_left(&w->q, ASK_MS), functions[i]);
-	char *owner = PQescapeIdentifier(conn, of->owner, strlen(of->owner));
+	r = session_give(w, conn, b->user);
+	if (r == -ENOENT) {
+		PQfinish(conn);
+		return 0;
+	}
 	if (r == 0)
-		r = owner ? pg_sql_do(
-		                    conn, pg_inquiry_left(&w->q, ASK_MS),
-		                    arena_printf(a,
-		                                 "alter function pg_temp.steward_judge(jsonb) owner to %s; set session "
-		                                 "authorization %s",
-		                                 owner, owner)
-		                            .p)
-		          : -ENOMEM;
-	PQfreemem(owner);
-	if (r == 0)
-		r = pg_sql_rows(conn, pg_inquiry_left(&w->q, JUDGE_MS),
-		                arena_printf(a, "select pg_temp.steward_judge('%.*s')", STR_ARG(groups_json(w, of))).p,
-		                &rows);
+		r = judge_ask(w, b, conn, &rows);
 	/* Nothing more is asked of this session: its settings may be a user's by now. */
 	int pid = PQbackendPID(conn);
 	PQfinish(conn);
@@ -374,69 +323,30 @@ static int owner_judge(struct work *w, const struct group *of)
 	}
 	json_t *answer = PQntuples(rows) ? json_loads(PQgetvalue(rows, 0, 0), 0, NULL) : NULL;
 	answer = answer ? json_keep(a, answer) : NULL;
-	for (size_t i = 0; i < json_array_size(answer); i++)
-		suggestion_take(w, of, json_array_get(answer, i));
 	PQclear(rows);
-	return 0;
-}
-
-/* --- whose tables they are */
-
-static void owner_take(struct work *w, const struct group *of, const PGresult *rows, int i)
-{
-	unsigned long rel = strtoul(PQgetvalue(rows, i, 0), NULL, 10);
-	struct arena *a = w->q.arena;
-	for (size_t k = 0; k < w->group_count; k++) {
-		struct group *g = &w->groups[k];
-		if (g->set != of->set || g->rel != rel || strcmp(g->database, of->database) != 0)
-			continue;
-		g->owner = arena_z(a, str_of(PQgetvalue(rows, i, 1)));
-		g->schema = arena_z(a, str_of(PQgetvalue(rows, i, 2)));
-		g->table = arena_z(a, str_of(PQgetvalue(rows, i, 3)));
-		g->row_bytes = strtod(PQgetvalue(rows, i, 4), NULL);
-	}
-}
-
-/* hypopg knows ordinary tables and materialized views; the service's own tables are nobody's concern. */
-static int owners_ask(struct work *w, const struct group *of)
-{
-	struct buf b = {0};
-	PGconn *conn;
-	PGresult *rows;
-	int r = pg_inquiry_open(&w->q, pg_inquiry_primary(&w->q, of->set), of->database, &conn);
+	if (!json_array_size(answer))
+		return 0;
+	r = tables_ask(w, b, answer, &tables);
 	if (r < 0)
 		return r;
-	buf_z(&b, "select c.oid, pg_get_userbyid(c.relowner), n.nspname, c.relname, case when c.reltuples > 0 then "
-	          "pg_table_size(c.oid) / c.reltuples else 0 end from pg_class c join pg_namespace n on n.oid = "
-	          "c.relnamespace where c.relkind in ('r', 'm') and c.relpersistence <> 't' and n.nspname !~ "
-	          "'^(pg_|steward|information_schema$)' and pg_get_userbyid(c.relowner) not in ('" PG_SUPER
-	          "', '" PG_SHARD "') and c.oid in (0");
-	for (size_t i = 0; i < w->group_count; i++)
-		if (w->groups[i].set == of->set && strcmp(w->groups[i].database, of->database) == 0)
-			buf_printf(&b, ",%lu", w->groups[i].rel);
-	buf_z(&b, ")");
-	buf_c(&b, 0);
-	r = pg_sql_rows(conn, pg_inquiry_left(&w->q, ASK_MS), b.p, &rows);
-	buf_free(&b);
-	PQfinish(conn);
-	if (r < 0)
-		return -EAGAIN;
-	for (int i = 0; i < PQntuples(rows); i++)
-		owner_take(w, of, rows, i);
-	PQclear(rows);
+	for (size_t i = 0; i < json_array_size(answer) && i < RELATIONS_MAX; i++)
+		suggestion_take(w, b, json_array_get(answer, i), tables);
+	PQclear(tables);
 	return 0;
 }
 
-static bool is_first(const struct work *w, size_t at, bool by_owner)
+/* A database that is gone keeps nobody from advice about others. */
+static bool batch_is_there(struct work *w, const struct batch *b)
 {
-	const struct group *g = &w->groups[at];
-	for (size_t i = 0; i < at; i++) {
-		const struct group *o = &w->groups[i];
-		if (o->set == g->set && strcmp(o->database, g->database) == 0 &&
-		    (!by_owner || (o->owner && strcmp(o->owner, g->owner) == 0)))
-			return false;
-	}
-	return true;
+	const char **names = NULL;
+	size_t count = 0;
+	const struct pg_place *primary = pg_inquiry_primary(&w->q, b->set);
+	if (!primary || pg_inquiry_databases(&w->q, primary, &names, &count) < 0)
+		return true; /* whoever asks it finds out */
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], b->database) == 0)
+			return true;
+	return false;
 }
 
 static double saved_of(const struct engine_suggestion *s)
@@ -454,51 +364,50 @@ static int by_use(const void *a, const void *b)
 }
 
 /* Whoever's code fails, or does not end, gets no advice; others do. */
-static int owners_judge(struct work *w)
+static int batches_judge(struct work *w)
 {
 	unsigned failed = 0, judged = 0;
 	int r = 0;
-	for (size_t i = 0; i < w->group_count; i++) {
-		if (!w->groups[i].owner || !is_first(w, i, true))
+	for (size_t i = 0; i < w->statement_count; i++) {
+		struct batch b = {w->sets[i], w->statements[i]->database, w->statements[i]->user};
+		bool first = true;
+		for (size_t k = 0; k < i && first; k++)
+			first = !is_of(w, k, &b);
+		if (!first || !batch_is_there(w, &b))
 			continue;
-		int one = owner_judge(w, &w->groups[i]);
+		int one = batch_judge(w, &b);
 		r = one < 0 ? one : r;
 		failed += one < 0;
 		judged += one == 0;
 	}
 	if (failed && judged)
 		w->missing = arena_printf(w->q.arena,
-		                          "the tables of %u owners are left out: queries on them cannot be planned, or "
-		                          "not in time",
+		                          "the statements of %u users are left out: they cannot be planned, or not in "
+		                          "time",
 		                          failed)
 		                     .p;
 	return judged ? 0 : r;
 }
 
 int pg_advice_indexes(struct engine *e, const char *cluster_id, const struct str *nodes, size_t node_count,
-                      const struct engine_namespaces *of, struct arena *a, struct engine_suggestions *ret_suggestions)
+                      const struct engine_statements *statements, const struct engine_namespaces *of, struct arena *a,
+                      struct engine_suggestions *ret_suggestions)
 {
 	struct work w = {.of = of};
 	int r = pg_inquiry_begin(e, cluster_id, a, &w.q);
 	if (r < 0)
 		return r;
 	w.missing = pg_inquiry_lacks(&w.q, "hypopg", "hypopg");
-	if (!w.missing)
-		r = groups_read(&w, nodes, node_count);
-	if (w.missing) {
-		*ret_suggestions = (struct engine_suggestions){.missing = w.missing};
+	if (w.missing || statements->missing) {
+		*ret_suggestions = (struct engine_suggestions){.missing = w.missing ? w.missing : statements->missing};
 		return 0;
 	}
-	for (size_t i = 0; r == 0 && i < w.group_count; i++)
-		if (is_first(&w, i, false))
-			r = owners_ask(&w, &w.groups[i]);
-	if (r == 0)
-		r = owners_judge(&w);
+	statements_choose(&w, statements, nodes, node_count);
+	r = batches_judge(&w);
 	if (r < 0)
 		return r;
 	if (w.count)
 		qsort(w.list, w.count, sizeof *w.list, by_use);
-	*ret_suggestions = (struct engine_suggestions){
-	        .list = w.list, .count = w.count, .since_ms = w.since_ms, .missing = w.missing};
+	*ret_suggestions = (struct engine_suggestions){.list = w.list, .count = w.count, .missing = w.missing};
 	return 0;
 }
