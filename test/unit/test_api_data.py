@@ -250,6 +250,7 @@ def parameter_differences(ours, theirs, where):
 CORRECTED = {
 	'GCPCloudProviderContainer/required', 'AWSPrivateLinkConnection/required',
 	'IndexOptions/properties',
+	'BillingInvoice/properties', 'BillingParty',  # what an invoice must say, and the reference's leaves out
 	'OrgEventTypeViewForOrg/enum', 'EventTypeForOrg/oneOf/9/enum', 'DiskBackupSnapshotExportBucketResponse/discriminator',
 	'DiskBackupExportJob/properties/prefix/pattern', 'NewRelic/properties/accountId/pattern',
 	'NewRelic/properties/licenseKey/pattern', 'AzurePrivateEndpoint/properties/privateEndpointConnectionName/pattern',
