@@ -283,18 +283,15 @@ static void job_print(const struct work *w, const json_t *job, bool done)
 }
 
 /* The job, and then the cluster, which takes clients again when it is IDLE. */
-static int restore_wait(struct work *w, json_t **job, const char *group, const char *target)
+static int restore_wait(struct work *w, json_t **job, const char *target)
 {
 	const char *id = field(w, *job, "id");
-	json_t *cluster = NULL;
-	int code = wait_on(w, arena_printf(w->arena, "%s/%s", backup_path(w, "restoreJobs"), id).p, target,
-	                   arena_printf(w->arena, "steward backups restores get %s %s --wait", w->name, id).p, job);
-	if (code != EXIT_DONE)
-		return code;
-	const char *path =
-	        arena_printf(w->arena, API_BASE "/groups/%s/clusters/%s", group, url_escape(w->arena, str_of(target)))
-	                .p;
-	return wait_on(w, path, target, arena_printf(w->arena, "steward clusters wait %s", target).p, &cluster);
+	struct wait wait = {.client = w->client,
+	                    .path = arena_printf(w->arena, "%s/%s", backup_path(w, "restoreJobs"), id).p,
+	                    .name = target,
+	                    .again = arena_printf(w->arena, "steward backups restores get %s %s --wait", w->name, id).p,
+	                    .timeout = w->given->timeout};
+	return wait_settled(&wait, w->arena, job);
 }
 
 static int restore_run(struct work *w)
@@ -315,7 +312,7 @@ static int restore_run(struct work *w)
 	}
 	code = post(w, backup_path(w, "restoreJobs"), body, &job);
 	if (code == EXIT_DONE && g->wait)
-		code = restore_wait(w, &job, group, target);
+		code = restore_wait(w, &job, target);
 	if (code == EXIT_DONE && w->json)
 		output_json(stdout, job, true);
 	else if (code == EXIT_DONE)

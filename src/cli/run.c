@@ -167,7 +167,7 @@ static int wait_for(struct run *r, const json_t *answer)
 	                 .timeout = r->given.timeout,
 	                 .changed = r->given.watch ? change_print : NULL,
 	                 .ctx = r};
-	int code = wait_run(&w, r->arena, &document);
+	int code = wait_settled(&w, r->arena, &document);
 	if (code == EXIT_MOVED) {
 		r->polls = catalog_op("getFlexCluster");
 		return wait_for(r, answer);

@@ -81,9 +81,12 @@ static void progress_tell(struct waiting *t, const struct client_answer *answer,
 static int broken_tell(struct waiting *t, const struct client_answer *answer, const char *state)
 {
 	const char *name = t->of->name;
+	struct str why = answer->progress;
 	progress_end(&t->bar);
-	option_refuse("%s is %s%s%s", name, text_shown(t->arena, str_of(state)), answer->progress.n ? ": " : "",
-	              text_shown(t->arena, answer->progress));
+	if (strcmp(state, "failed") == 0 && str_starts(why, STR("failed: "))) /* it is said once */
+		why = (struct str){why.p + strlen("failed: "), why.n - strlen("failed: ")};
+	option_refuse("%s is %s%s%s", name, text_shown(t->arena, str_of(state)), why.n ? ": " : "",
+	              text_shown(t->arena, why));
 	if (strcmp(state, "REPAIRING") == 0)
 		fprintf(stderr,
 		        "steward: the service tries again by itself; its log may say more about what is wrong\n");
@@ -126,8 +129,10 @@ static int wait_step(struct waiting *t, const struct client_answer *answer)
 	}
 	state_note(t, answer->json, state);
 	bool gone = t->of->gone && is_listed(state_gone, state); /* what is cancelled has not failed then */
-	if (!gone && (is_listed(state_failed, state) || str_starts(answer->progress, STR("failed"))))
+	if (!gone && (is_listed(state_failed, state) || str_starts(answer->progress, STR("failed")))) {
+		t->document = json_keep(t->arena, json_incref(answer->json));
 		return broken_tell(t, answer, state);
+	}
 	if (t->of->gone ? gone : !state_is_moving(state)) {
 		progress_show(&t->bar, 100, STR("done"));
 		t->document = json_keep(t->arena, json_incref(answer->json));
@@ -183,10 +188,10 @@ int wait_run(const struct wait *w, struct arena *a, json_t **ret_document)
 	for (;;) {
 		unsigned pause = usual;
 		int code = poll_once(&t, &pause);
-		if (code == EXIT_DONE) {
+		if (code == EXIT_DONE)
 			progress_end(&t.bar);
+		if (code == EXIT_DONE || t.document)
 			*ret_document = t.document;
-		}
 		if (code != WAIT_ON)
 			return code;
 		int64_t left_ms = (t.end_us - clock_mono_us()) / 1000;
@@ -195,4 +200,61 @@ int wait_run(const struct wait *w, struct arena *a, json_t **ret_document)
 		wait_pause_ms(pause < left_ms ? pause : left_ms);
 		usual = usual * 5 / 4 < POLL_MOST_MS ? usual * 5 / 4 : POLL_MOST_MS;
 	}
+}
+
+/* --- the target of a restore */
+
+/* The project in whose path the job lies: "…/groups/ID/…". */
+static struct str group_of_path(const char *path)
+{
+	struct str id = STR_NONE, rest;
+	const char *at = strstr(path, "/groups/");
+	if (at)
+		str_cut(str_of(at + strlen("/groups/")), '/', &id, &rest);
+	return id;
+}
+
+/* The cluster that a restore job goes to, in any of the forms that jobs have. */
+static bool target_read(const struct wait *w, const json_t *job, struct str *ret_group, struct str *ret_name)
+{
+	static const char *const names[] = {"targetClusterName", "targetDeploymentItemName"},
+	                         *const groups[] = {"targetGroupId", "targetProjectId"};
+	const json_t *delivery = json_object_get(job, "delivery");
+	job = json_is_object(delivery) ? delivery : job;
+	*ret_name = *ret_group = STR_NONE;
+	for (size_t i = 0; i < 2; i++) {
+		*ret_name = ret_name->n ? *ret_name : json_field(job, names[i]);
+		*ret_group = ret_group->n ? *ret_group : json_field(job, groups[i]);
+	}
+	if (!ret_group->n)
+		*ret_group = group_of_path(w->path);
+	return ret_name->n && ret_group->n;
+}
+
+static int target_wait(const struct wait *job, struct arena *a, struct str group, struct str name, const char *kind)
+{
+	struct wait w = {
+	        .client = job->client,
+	        .path = arena_printf(a, API_BASE "/groups/%s/%s/%s", url_escape(a, group), kind, url_escape(a, name)).p,
+	        .name = text_shown(a, name),
+	        .again = arena_printf(a, "steward clusters wait %s", text_shown(a, name)).p,
+	        .may_move = strcmp(kind, "clusters") == 0,
+	        .timeout = job->timeout};
+	json_t *cluster = NULL;
+	return wait_run(&w, a, &cluster);
+}
+
+int wait_settled(const struct wait *w, struct arena *a, json_t **ret_document)
+{
+	struct str group, name;
+	json_t *document = NULL;
+	int code = wait_run(w, a, &document);
+	if (document)
+		*ret_document = document;
+	if (w->gone || (code != EXIT_DONE && code != EXIT_NOT_DONE) || !target_read(w, document, &group, &name))
+		return code;
+	int settled = target_wait(w, a, group, name, "clusters");
+	if (settled == EXIT_MOVED)
+		settled = target_wait(w, a, group, name, "flexClusters");
+	return code != EXIT_DONE ? code : settled;
 }

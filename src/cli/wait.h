@@ -20,8 +20,11 @@ struct wait {
 #define EXIT_MOVED (-2) /* no exit code: what is waited for lies elsewhere */
 
 /* Progress goes to stderr. Returns an exit code; after EXIT_DONE *ret_document is the last document, or NULL when it is
- * gone. */
+ * gone. After a failure of what is waited for it is the document that tells so; untouched otherwise. */
 int wait_run(const struct wait *w, struct arena *a, json_t **ret_document);
+/* The same for a restore job, whose document names its target: until that has settled too, also after a failure,
+ * because it takes changes and clients as before only then. Of another document it is wait_run(). */
+int wait_settled(const struct wait *w, struct arena *a, json_t **ret_document);
 
 /* The state of a document, or "" when it has none; and what it means. */
 const char *state_of_document(const json_t *document);

@@ -183,3 +183,23 @@ def test_completion(service, made, tmp_path, commands):
 	assert {'--to', '--target', '--target-project', '--timeout'} <= complete('backups', 'restore', 'c', '--t')
 	for words in (['take'], ['restore'], ['restore', 'c', '--target']):
 		assert made[0] in complete('backups', *words, ''), words
+
+
+@pytest.mark.parametrize('fail', [None, 'restore'])
+def test_a_wait_ends_when_the_target_has_settled(start_server, fail):
+	"""After a failure too, which is told with its reason: what was asked of the target meanwhile is done then."""
+	s = start_server('--engine', 'simulated')
+	s.control('engine', {'seconds': 0})
+	name, other = test_backups.create(s, s.group), test_backups.create(s, s.group)
+	snapshot = test_backups.take(s, s.group, name)['id']
+	s.control('engine', {'seconds': 200, 'fail': fail})
+	job = test_backups.restore(s, s.group, name, deliveryType='automated', snapshotId=snapshot, targetClusterName=other, targetGroupId=s.group)
+	where = '/groups/%s/clusters/%s' % (s.group, other)
+	ok(s.patch(where, json={'replicationSpecs': test_backups.spec(region='EU_WEST_1')}))
+	code, out, err = while_time_passes(s, 'backups', 'restores', 'get', name, job['id'], '--wait', '-o', 'json', step=100)
+	after = ok(s.get(where))
+	assert after['stateName'] == 'IDLE' and after['replicationSpecs'][0]['regionConfigs'][0]['regionName'] == 'EU_WEST_1', (out, err)
+	if fail:
+		assert code == 1 and 'is failed: the test control asked for this failure' in err and out == '', (out, err)
+	else:
+		assert code == 0 and json.loads(out)['finishedAt'], (out, err)
