@@ -66,6 +66,8 @@ static int expect(struct service *v, struct tx *reader)
 	struct arena *own = arena_new();
 	tx_begin_read(reader);
 	int result = snapshots_expect(reader, own, v->repositories);
+	if (result == 0)
+		result = backup_figures_load(reader, own);
 	tx_end_read(reader);
 	tx_rest(reader);
 	arena_free(own);

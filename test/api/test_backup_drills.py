@@ -244,3 +244,6 @@ def test_figures(start_server):
 	remove(server, group, names[1])
 	server.advance(61)
 	until(lambda: figure('clusters') == 1)
+	server.stop()
+	server = start_server(data_dir=server.data_dir)
+	assert figure('repository_bytes') > 0, 'at once after a restart: nobody is told that all backups are gone'

@@ -189,7 +189,10 @@ must_check int restore_target(struct call *c, struct str group_id, struct str na
 must_check int protection_approve(struct tx *tx, struct arena *a, struct str group_id, bool really,
                                   struct str *ret_email);
 
-/* --- figures.c: a part of /metrics. From any thread; touches no store. */
+/* --- figures.c: a part of /metrics. In a read, when the service starts: what the last sweep of any host has found, so
+ * that nobody is told of empty repositories until the next. */
+must_check int backup_figures_load(struct tx *tx, struct arena *a);
+/* From any thread; touches no store. */
 void backup_figures_write(struct buf *b, const struct service *s);
 
 /* --- drills.c: in a write, for the operator's command: has the snapshot, or (empty) the newest, of the cluster of that

@@ -4,7 +4,10 @@
 #include "base/clock.h"
 #include "trail/metrics.h"
 
+#include <errno.h>
 #include <pthread.h>
+
+#define SWEPT_META "backup_swept" /* {"bytes", "unknown"}: as of the last sweep */
 
 static struct {
 	struct backup_figures each_minute;
@@ -69,6 +72,25 @@ void backup_figures_swept(uint64_t repository_bytes, uint64_t unknown, int64_t w
 	shown.repository_bytes = repository_bytes;
 	shown.window_ms = window_ms;
 	pthread_mutex_unlock(&shown_lock);
+}
+
+int backup_figures_keep(struct tx *tx, struct arena *a, uint64_t repository_bytes, uint64_t unknown)
+{
+	json_t *kept = json_new(a);
+	json_put(kept, "bytes", json_integer((json_int_t)repository_bytes));
+	json_put(kept, "unknown", json_integer((json_int_t)unknown));
+	return tx_meta_put(tx, SWEPT_META, json_text(a, kept));
+}
+
+int backup_figures_load(struct tx *tx, struct arena *a)
+{
+	struct str kept;
+	int r = tx_meta_get(tx, a, SWEPT_META, &kept);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r; /* nothing was swept so far */
+	const json_t *swept = doc_json(a, kept);
+	backup_figures_swept((uint64_t)json_number(swept, "bytes"), (uint64_t)json_number(swept, "unknown"), -1);
+	return 0;
 }
 
 static uint64_t seconds_since(int64_t ms)

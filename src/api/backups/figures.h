@@ -23,5 +23,7 @@ void backup_figures_show(const struct backup_figures *f);
 /* With each sweep: all that lies in the repositories, snapshots of it that the catalogue does not have, and the
  * shortest window; negative: no cluster has one. */
 void backup_figures_swept(uint64_t repository_bytes, uint64_t unknown, int64_t window_ms);
+/* In a write: what backup_figures_load() reads after a restart. */
+must_check int backup_figures_keep(struct tx *tx, struct arena *a, uint64_t repository_bytes, uint64_t unknown);
 
 #endif

@@ -267,6 +267,8 @@ static int over_save(struct tx *tx, struct job_run *r)
 	int result = young_save(tx, r->arena, p->young);
 	if (result == 0)
 		result = lost_save(tx, r->arena, p->lost);
+	if (result == 0)
+		result = backup_figures_keep(tx, r->arena, p->bytes, p->unknown);
 	for (size_t i = 0; result == 0 && i < json_array_size(p->over); i++) {
 		result = tx_delete(tx, RESIDUE_KIND, json_item(p->over, i));
 		if (result == -ENOENT) /* another host was quicker */
