@@ -263,7 +263,8 @@ def test_copies(server, group):
 	def regions():
 		return [s['copyRegions'] for s in snapshots(server, group, name)]
 	pass_time(server, lambda: regions() == [[], ['EU_WEST_1'], ['EU_WEST_1']])
-	assert 'CPS_COPY_SNAPSHOT_SUCCESSFUL' in types(server, group)
+	told = [t for t in types(server, group) if t.startswith('CPS_COPY_')]
+	assert told.count('CPS_COPY_SNAPSHOT_STARTED') == told.count('CPS_COPY_SNAPSHOT_SUCCESSFUL') == 3
 	ok(server.patch(schedule(group, name), json=policy(copySettings=[], deleteCopiedBackups=[
 		{'cloudProvider': 'AWS', 'regionName': 'EU_WEST_1', 'zoneId': zone}])))
 	assert regions() == [[], [], []] and ids(server, path(group, name)) == made

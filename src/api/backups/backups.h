@@ -17,7 +17,8 @@
  *
  *   {"groupId", "clusterName", "incarnation", "region", "at": ms, "bytes", "stored", "retention": ms,
  *    "sets": [{"set", "timeline", "lsn": "1A2B", "bytes", "stored"}],
- *    "copies": [{"region", "provider", "expires": ms}], "proven": ms, "proof": {"files", "bytes", "relations"},
+ *    "copies": [{"region", "provider", "expires": ms}], "copying": [regions that a copy is being made in],
+ *    "proven": ms, "proof": {"files", "bytes", "relations"},
  *    "unproven": {"at": ms, "why"} (of the last drill, if it failed), "began": ms, "ended": ms,
  *    "units": of its position within its second, "standby": true, "doNotDelete": true,
  *    "dataKey": the id of the project's key that it is sealed with, "": none}

@@ -257,6 +257,37 @@ static int copies_trim(struct tx *tx, struct job_run *r, const struct taking *t,
 	return result;
 }
 
+static bool copy_has_begun(const struct taking *t, struct str region)
+{
+	const json_t *begun = json_object_get(t->snapshot.plan, "copying");
+	for (size_t i = 0; i < json_array_size(begun); i++)
+		if (str_eq(json_item(begun, i), region))
+			return true;
+	return false;
+}
+
+static int copy_begin_save(struct tx *tx, struct job_run *r)
+{
+	struct taking t;
+	int result = taking_load(tx, r, &t);
+	if (result < 0)
+		return result == -ENOENT ? 0 : result;
+	json_add_str(json_default(t.snapshot.plan, "copying", json_array()), arg_of(r, "region"));
+	result = snapshot_save(tx, r->arena, &t.snapshot);
+	return result < 0 ? result
+	                  : backup_event(tx, r->arena, "CPS_COPY_SNAPSHOT_STARTED", NULL, &t.line, "snapshotId",
+	                                 t.snapshot.doc.id);
+}
+
+/* It is over, one way or the other: another that is asked for begins anew. */
+static void copy_end(struct taking *t, struct str region)
+{
+	json_t *begun = json_object_get(t->snapshot.plan, "copying");
+	for (size_t i = json_array_size(begun); i-- > 0;)
+		if (str_eq(json_item(begun, i), region))
+			json_array_remove(begun, i);
+}
+
 static int copied_save(struct tx *tx, struct job_run *r)
 {
 	struct str region = arg_of(r, "region");
@@ -272,6 +303,7 @@ static int copied_save(struct tx *tx, struct job_run *r)
 		json_array_append(copies, args);
 		json_add_str(shown, region);
 	}
+	copy_end(&t, region);
 	result = snapshot_save(tx, r->arena, &t.snapshot);
 	if (result == 0)
 		result = copies_trim(tx, r, &t, region, json_number(args, "most"));
@@ -288,6 +320,10 @@ int copy_failed(struct tx *tx, struct job_run *r)
 	int result = taking_load(tx, r, &t);
 	if (result == 0)
 		result = tx_jobs_forget(tx, r->job.subject, 0);
+	if (result == 0) {
+		copy_end(&t, arg_of(r, "region"));
+		result = snapshot_save(tx, r->arena, &t.snapshot);
+	}
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	return backup_event(tx, r->arena, "CPS_COPY_SNAPSHOT_FAILED", "WARNING", &t.line, "snapshotId",
@@ -308,6 +344,10 @@ int copy_step(struct job_run *r)
 	if (!s->engine_ops->backup)
 		return give_up(r, "the engine in use takes no snapshots");
 	const char *region = arena_z(r->arena, arg_of(r, "region"));
+	if (!copy_has_begun(&t, str_of(region))) {
+		r->save = copy_begin_save;
+		return JOB_STEP;
+	}
 	struct engine_source *from;
 	size_t count = snapshot_sources(r->arena, &t.snapshot, &from);
 	bool tried = false;
