@@ -149,7 +149,7 @@ static int line_listed(void *ctx, const struct object_info *info)
 	const struct repo_line *last = l->count ? &l->list[l->count - 1] : NULL;
 	if (last && str_is(cluster, last->cluster) && str_is(incarnation, last->incarnation) && str_is(set, last->set))
 		return 0;
-	if (l->count == l->room) {
+	if (!l->list || l->count == l->room) {
 		l->room = l->room ? l->room * 2 : 16;
 		l->list = arena_grow(l->arena, l->list, l->count, l->room, sizeof *l->list);
 	}

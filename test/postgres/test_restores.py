@@ -247,18 +247,16 @@ def test_log_that_is_taken_out_of_the_repository(place):
 	alerts = lambda: [a['status'] for a in ok(c.server.get(group + '/alerts'))['results'] if a['alertConfigId'] == config]
 	fill = "insert into t select %d, string_agg(md5(random()::text), '') from generate_series(1, 60) i, generate_series(1, 3000) j group by j"
 	c.ask('create table t(n int, pad text)')
-	moments = []
-	for n in (1, 2, 3):
+	moments, begun = [], []
+	for n in (1, 2, 3, 4):
 		c.ask(fill % n)  # more than a segment
 		time.sleep(1.1)
 		moments.append(int(time.time()))
-		time.sleep(1.1)
-	c.ask(fill % 4)
-	until(lambda: base_of(moments[-1]) == [first], 60, 'the log', longest=1)
+		until(lambda: base_of(moments[-1]) == [first], 90, 'the log', longest=1)
+		begun.append(max(p.name[:24] for p in place.data.glob('backups/*/*/wal/%s/*/0/00000001/*' % c.id)))
 	before, after = moments[0], moments[2]
-	# The first that was completed later has that moment in it.
-	lost = [s for s in stored() if s.stat().st_mtime > before + 1][1]
-	assert (own / lost.name).exists() and lost != stored()[-1]
+	lost = next(s for s in stored() if s.name > begun[0])
+	assert (own / lost.name).exists() and lost.name < begun[2]
 	assert 'clean' in check().stdout
 	lost.unlink()
 	named = check()
