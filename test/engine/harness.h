@@ -90,6 +90,7 @@ void part_missing(void);
 void part_backup(void);
 void part_moments(void); /* in part_backup.c */
 void part_archive(void);
+void archive_boundaries(void); /* boundaries.c: a case of it */
 void part_crypt(void);
 void part_copies(void); /* in part_archive.c */
 void part_figures(void);

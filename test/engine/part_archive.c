@@ -1136,10 +1136,16 @@ static void cases_run(const struct case_of *all, size_t count)
 
 void part_archive(void)
 {
-	static const struct case_of all[] = {
-	        {"texts", texts},          {"made-up", made_up},     {"ahead", fetched_ahead},
-	        {"switch", on_and_off},    {"older", older_servers}, {"spool", spool_is_bounded},
-	        {"fork", behind_the_fork}, {"shards", shards_agree}, {"faults", through_faults}};
+	static const struct case_of all[] = {{"texts", texts},
+	                                     {"made-up", made_up},
+	                                     {"boundaries", archive_boundaries},
+	                                     {"ahead", fetched_ahead},
+	                                     {"switch", on_and_off},
+	                                     {"older", older_servers},
+	                                     {"spool", spool_is_bounded},
+	                                     {"fork", behind_the_fork},
+	                                     {"shards", shards_agree},
+	                                     {"faults", through_faults}};
 	cases_run(all, sizeof all / sizeof *all);
 }
 

@@ -164,6 +164,8 @@ def test_points_in_time_through_failovers(place):
 		time.sleep(1.5)
 		if round < 2:
 			kill_primary(c)
+		if round == 0:
+			points.append(int(time.time()))  # the second in which it was killed
 	time.sleep(3)
 	ledger.stop()
 	until(lambda: ok(c.server.get('%s/backup/snapshots?pointInTimeUtcSeconds=%d' % (c.path, points[-1])))['results'], 120,
@@ -176,7 +178,7 @@ def test_points_in_time_through_failovers(place):
 		target.ask('create table mine(n int)')
 	end = int(time.time())
 	until(lambda: ok(c.server.get('%s/backup/snapshots?pointInTimeUtcSeconds=%d' % (c.path, end)))['results'], 120, 'the end of the log', longest=1)
-	for point in (points[1], None):
+	for point in (points[2], None):
 		rows = by_hand(place, c, first, 'select n from ledger', point).split()
 		ledger.holds([(int(n),) for n in rows], point or time.time())
 	# What cannot be restored is not taken on.

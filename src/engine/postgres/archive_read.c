@@ -108,6 +108,11 @@ static bool is_after_time(const struct pg_mark *m, uint64_t ms)
 	return m->from_ms > (int64_t)ms;
 }
 
+static bool is_not_over(const struct pg_mark *m, uint64_t ms)
+{
+	return m->to_ms > (int64_t)ms;
+}
+
 static bool is_until_time(const struct pg_mark *m, uint64_t ms)
 {
 	return m->to_ms <= (int64_t)ms;
@@ -703,7 +708,7 @@ int pg_backup_position(struct engine *e, const struct engine_source *of, int64_t
 static int time_resolve(struct engine *e, const struct engine_source *of, struct pg_view *v,
                         const struct engine_point *point, struct pg_target *ret_target)
 {
-	struct pg_mark before, after = {0};
+	struct pg_mark before, after = {0}, during = {0};
 	const int64_t time_ms = point->time_ms;
 	size_t hour = hour_of_time(v, time_ms);
 	int r = mark_seek(v, hour, true, is_until_time, (uint64_t)time_ms, &before);
@@ -712,14 +717,27 @@ static int time_resolve(struct engine *e, const struct engine_source *of, struct
 	int later = mark_seek(v, hour, false, is_after_time, (uint64_t)time_ms, &after);
 	if (later < 0 && later != -ENOENT)
 		return later;
+	/* A mark that was being made then: what was committed since the one before it may be older than the moment. */
+	int made = mark_seek(v, hour, false, is_not_over, (uint64_t)time_ms, &during);
+	if (made < 0 && made != -ENOENT)
+		return made;
+	bool making = made == 0 && during.from_ms <= time_ms;
 	/* Who has found the point knew that the log stood still, which the repository may not know yet; unless what it
 	 * was found by was a later mark, which went with a former primary. */
 	bool known = later < 0 && v->left_ms <= time_ms && point->position.lsn == before.lsn &&
 	             point->position.timeline == before.timeline;
-	if ((known || still_until(e, of, v, &before) >= time_ms) && is_whole(v, &v->chain, before.lsn, before.end)) {
+	if (((known && !making) || still_until(e, of, v, &before) >= time_ms) &&
+	    is_whole(v, &v->chain, before.lsn, before.end)) {
 		*ret_target = (struct pg_target){
 		        .timeline = before.timeline, .lsn = before.lsn, .least = before.lsn, .end = before.end};
 		return 0;
+	}
+	/* Nothing follows that mark, or a hole does: its own log has all that was committed until the moment. */
+	if (making && (later < 0 || !is_whole(v, &v->chain, before.lsn, after.end))) {
+		if (!known && still_until(e, of, v, &during) < time_ms)
+			return -ENOENT;
+		after = during;
+		later = 0;
 	}
 	if (later < 0 || !is_whole(v, &v->chain, before.lsn, after.end))
 		return -ENOENT;

@@ -128,6 +128,51 @@ static void holes_as_the_model(void)
 	free(far.c.parts);
 }
 
+/* --- positions */
+
+#define PAGE 8192
+
+static uint64_t header_of(uint64_t page)
+{
+	return page % PG_SEGMENT == 0 ? 40 : 24;
+}
+
+/* Somewhere that a record ends or begins: not within a page's header; often at a boundary, or beside one. */
+static uint64_t position_make(void)
+{
+	uint64_t page = PG_SEGMENT + (dice(2) ? dice(3) * PG_SEGMENT : (uint64_t)dice(1500) * PAGE);
+	switch (dice(5)) {
+	case 0: return page;
+	case 1: return page + header_of(page);
+	case 2: return page + header_of(page) + 8;
+	case 3: return page - 8;
+	default: return page + header_of(page) + 8 * (uint64_t)dice(1000);
+	}
+}
+
+/* Where a page begins and behind its header is the same place; all others are in the order that they have. */
+static void positions_in_order(void)
+{
+	bool good = true;
+	for (unsigned round = 0; good && round < 20 * ROUNDS; round++) {
+		uint64_t a = position_make(), b = position_make(), low = a < b ? a : b, high = a < b ? b : a;
+		bool same = low == high || (low % PAGE == 0 && high == low + header_of(low));
+		good = same ? pg_lsn_plain(low) == pg_lsn_plain(high) : pg_lsn_plain(low) < pg_lsn_plain(high);
+		/* And so they are on a timeline that is left there, or they are not. */
+		char history[60];
+		struct pg_chain c = {0};
+		snprintf(history, sizeof history, "1\t%X/%X\tx\n", (unsigned)(a >> 32), (unsigned)a);
+		pg_chain_parse(&c, 2, history);
+		good &= pg_chain_has(&c, 1, b) == (same || b < a) && pg_chain_has(&c, 2, b);
+		good &= pg_chain_part(&c, a / PG_SEGMENT)->timeline == 2 &&
+		        (a < PG_SEGMENT || pg_chain_part(&c, a / PG_SEGMENT - 1)->timeline == 1);
+		free(c.parts);
+		if (!good)
+			fprintf(stderr, "%llx and %llx\n", (unsigned long long)a, (unsigned long long)b);
+	}
+	CHECK(good);
+}
+
 int main(void)
 {
 	unsigned seed = getenv("STEWARD_SEED") ? (unsigned)strtoul(getenv("STEWARD_SEED"), NULL, 10) : 20261118;
@@ -135,5 +180,6 @@ int main(void)
 	printf("seed %u\n", seed);
 	index_texts();
 	holes_as_the_model();
+	positions_in_order();
 	return CHECK_DONE();
 }
