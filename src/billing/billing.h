@@ -6,7 +6,7 @@
  *   "invoice_lines"  parent = invoice, in order: some lines of a day that is over; body {"items": [...]} as callers see
  *                    them; secret: {"keys": [[project, cluster, service, cents, sku, region, parts, from], ...],
  *                    "names": {ID: of a project or cluster, ...}}
- *   "invoice_open"   the same of the day that is not over: made anew each hour
+ *   "invoice_open"   the same of the day that is not over: made anew each five minutes
  *   "invoice_costs"  id = invoice: the sums of a closed one, {"costs": [[project, cluster, service, cents], ...],
  *                    "names": {...}}
  *   "invoice_payment", "invoice_refund"  parent = invoice

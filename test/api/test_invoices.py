@@ -67,8 +67,8 @@ def moved(server, seconds):
 	server.advance(seconds)
 	at = now(server)
 	server.refill()
-	# The job is due at whole hours.
-	return until(lambda: (lambda p: p if p and stamp(p['updated']) >= at - at % 3600 else None)(pending(server)), what='an invoice')
+	# The job is due each five minutes.
+	return until(lambda: (lambda p: p if p and stamp(p['updated']) >= at - at % 300 else None)(pending(server)), what='an invoice')
 
 
 def stamp(text):
@@ -147,8 +147,12 @@ def test_the_list(billed, month):
 
 
 def test_pending(billed, month):
-	"""It grows by the hour."""
+	"""It grows each five minutes: usage is not empty, or an hour old, while clusters run."""
 	first = pending(billed)
+	for _ in range(2):
+		soon = moved(billed, 600)
+		assert soon['subtotalCents'] > first['subtotalCents']
+		first = soon
 	then = moved(billed, 7200)
 	assert then['id'] == first['id'] and then['statusName'] == 'PENDING' and then['subtotalCents'] > first['subtotalCents']
 	assert sum(x['totalPriceCents'] for x in then['lineItems']) == then['subtotalCents']

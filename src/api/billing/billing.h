@@ -29,7 +29,7 @@ must_check int data_out_look(const struct service *s, struct tx *tx, struct aren
                              int64_t at_ms, bool *ret_due);
 must_check int data_out_note(const struct service *s, struct str cluster_id);
 
-/* --- jobs.c: invoices, each hour */
+/* --- jobs.c: invoices, each five minutes */
 
 extern const struct job_kinds invoices_jobs;
 
