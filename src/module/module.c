@@ -210,10 +210,74 @@ static enum counter_kind kind_of(const PlannedStmt *p, const RangeTblEntry *rte)
 	return reads || !(rte->requiredPerms & (ACL_INSERT | ACL_UPDATE | ACL_DELETE)) ? COUNTER_READ : COUNTER_WRITE;
 }
 
+/* The last statement that wrote: it is counted when its transaction ends, or the next one has written, because a
+ * client waits for the commit as well. Of a statement that is a transaction by itself, that takes from its end on, what
+ * is deferred to the commit included; else from the beginning of the commit. */
+static struct {
+	Oid tables[TABLES_MAX];
+	enum counter_kind kinds[TABLES_MAX];
+	int count; /* 0: there is none */
+	bool alone;
+	uint64 us;
+	TimestampTz at;
+	instr_time since;
+} written;
+
+static void written_count(uint64 commit_us)
+{
+	for (int i = 0; i < written.count; i++)
+		counters_table(written.kinds[i], MyDatabaseId, written.tables[i],
+		               written.us + (written.kinds[i] == COUNTER_WRITE ? commit_us : 0), written.at);
+	written.count = 0;
+}
+
+static void written_end(XactEvent event, void *arg)
+{
+	instr_time now;
+	if (!written.count)
+		return;
+	INSTR_TIME_SET_CURRENT(now);
+	switch (event) {
+	case XACT_EVENT_PRE_COMMIT:
+		if (!written.alone)
+			written.since = now;
+		break;
+	case XACT_EVENT_COMMIT:
+		INSTR_TIME_SUBTRACT(now, written.since);
+		written_count(INSTR_TIME_GET_MICROSEC(now));
+		break;
+	case XACT_EVENT_ABORT:
+	case XACT_EVENT_PREPARE: written_count(0); break;
+	default: break;
+	}
+}
+
+static void tables_take(const Oid *tables, const enum counter_kind *kinds, int count, uint64 us, TimestampTz now)
+{
+	bool writes = false;
+	for (int i = 0; i < count; i++)
+		writes |= kinds[i] == COUNTER_WRITE;
+	if (writes) {
+		written_count(0);
+		written.alone = !IsTransactionBlock();
+		written.us = us;
+		written.at = now;
+		INSTR_TIME_SET_CURRENT(written.since);
+	}
+	for (int i = 0; i < count; i++)
+		if (writes) {
+			written.tables[written.count] = tables[i];
+			written.kinds[written.count++] = kinds[i];
+		} else {
+			counters_table(kinds[i], MyDatabaseId, tables[i], us, now);
+		}
+}
+
 /* Partitions that stand for the table that was named need no rights of their own, and so do not count. */
 static void tables_count(const PlannedStmt *p, uint64 us, TimestampTz now)
 {
 	Oid seen[TABLES_MAX];
+	enum counter_kind kinds[TABLES_MAX];
 	int count = 0;
 	const ListCell *at;
 	foreach (at, p->rtable) {
@@ -223,11 +287,12 @@ static void tables_count(const PlannedStmt *p, uint64 us, TimestampTz now)
 			is_new = seen[i] != rte->relid;
 		if (!is_new)
 			continue;
-		counters_table(kind_of(p, rte), MyDatabaseId, rte->relid, us, now);
+		kinds[count] = kind_of(p, rte);
 		seen[count++] = rte->relid;
 		if (count == TABLES_MAX)
-			return;
+			break;
 	}
+	tables_take(seen, kinds, count, us, now);
 }
 
 static void query_count(QueryDesc *q)
@@ -406,9 +471,10 @@ static void utility_run(PlannedStmt *p, const char *text, bool read_only, Proces
 	/* What EXECUTE runs is counted by itself. */
 	if (clients && outermost && level)
 		operations_busy(INSTR_TIME_GET_MICROSEC(took));
+	enum counter_kind kinds[TABLES_MAX];
 	for (int i = 0; i < t.count; i++)
-		counters_table(t.kind, MyDatabaseId, t.list[i], INSTR_TIME_GET_MICROSEC(took),
-		               GetCurrentStatementStartTimestamp());
+		kinds[i] = t.kind;
+	tables_take(t.list, kinds, t.count, INSTR_TIME_GET_MICROSEC(took), GetCurrentStatementStartTimestamp());
 }
 
 /* --- loading */
@@ -442,6 +508,7 @@ void _PG_init(void)
 	EnableQueryId();
 	refused_define();
 	operations_define();
+	RegisterXactCallback(written_end, NULL);
 	sent_wrap();
 	shmem_request_before = shmem_request_hook;
 	shmem_request_hook = shmem_request;

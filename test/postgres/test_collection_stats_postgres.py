@@ -101,6 +101,22 @@ def test_statements_are_counted(world):
 
 
 @counted
+def test_writes_take_as_long_as_their_commit(world):
+	"""What a client waits for when it writes, alone or as the last of a transaction."""
+	w = world
+	w.run('create table slow_commits (id int)', 'create table quick (id int)',
+	      "create function sleeps() returns trigger language plpgsql as $$ begin perform pg_sleep(0.3); return null; end $$",
+	      'create constraint trigger waits after insert on slow_commits deferrable initially deferred for each row execute function sleeps()')
+	w.minute()
+	w.run('insert into slow_commits values (1)', 'insert into quick values (1)', times=2)
+	w.minute()
+	slow, quick = w.last('slow_commits'), w.last('quick')
+	assert 300 <= slow['AVERAGE_WRITES_LATENCY'] < 5000 and slow['WRITES_OPS'] == pytest.approx(quick['WRITES_OPS'], rel=1e-4)
+	assert 0 < quick['AVERAGE_WRITES_LATENCY'] < slow['AVERAGE_WRITES_LATENCY']
+	w.run('drop table slow_commits', 'drop table quick', 'drop function sleeps')
+
+
+@counted
 def test_names(world):
 	"""By time, without the schema where that is public; the service's own and catalogs are not there."""
 	found = world.namespaces()
