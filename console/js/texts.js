@@ -93,6 +93,8 @@ export function ago(d) {
 export function duration(seconds) {
 	if (seconds === null || seconds === undefined)
 		return '—';
+	if (seconds > 0 && seconds < 1)
+		return `${number(seconds * 1000, seconds < 0.01 ? 2 : seconds < 0.1 ? 1 : 0)} ms`;
 	if (seconds < 60)
 		return `${number(seconds, seconds < 10 ? 1 : 0)} s`;
 	const s = Math.round(seconds), parts = [[Math.floor(s / 86400), 'd'], [Math.floor(s / 3600) % 24, 'h'], [Math.floor(s / 60) % 60, 'min'], [s % 60, 's']];

@@ -80,6 +80,7 @@ static const struct series_column process_columns[PROCESS_COLUMNS] = {
         [PROCESS_STATEMENT_MS] = {SERIES_RATIO, PROCESS_ACTIVE_MS, PROCESS_XACTS, 1, false, false},
         [PROCESS_FLUSH_MS] = {SERIES_RATIO, PROCESS_CHECKPOINT_MS, PROCESS_CHECKPOINTS, 1, false, false},
         [PROCESS_INDEX_MISS] = {SERIES_RATIO, PROCESS_INDEX_MISSES, PROCESS_INDEX_BLOCKS, 1, false, false},
+        [PROCESS_ALLOWED] = {SERIES_GAUGE, PROCESS_ALLOWANCE, 0, 1, false, false},
 };
 
 static const struct series_column database_columns[DATABASE_COLUMNS] = {
@@ -152,6 +153,12 @@ unsigned measure_base(enum measure_subject subject, unsigned column)
 		    l->columns[i].divisor == c->divisor)
 			return i;
 	return column;
+}
+
+bool disk_is_device(unsigned column)
+{
+	unsigned base = measure_base(MEASURE_DISK, column);
+	return base == DISK_QUEUE_MS || base == DISK_READ_LATENCY || base == DISK_WRITE_LATENCY;
 }
 
 double table_percentile(const double counts[TABLE_BUCKETS], double share)

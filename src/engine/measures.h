@@ -71,6 +71,8 @@ enum process_input {
 	PROCESS_CHECKPOINT_MS, /* that they took */
 	PROCESS_INDEX_BLOCKS,  /* hits and misses */
 	PROCESS_POSITION,      /* in the log: written by a primary, replayed by a standby */
+	PROCESS_LOG_WRITES,    /* of the log to its files */
+	PROCESS_ALLOWANCE,     /* cores that the node may use: a column, beside those of the host */
 	PROCESS_INPUTS
 };
 
@@ -98,6 +100,7 @@ enum process_column {
 	PROCESS_STATEMENT_MS, /* of sessions' time for each transaction */
 	PROCESS_FLUSH_MS,     /* for each checkpoint */
 	PROCESS_INDEX_MISS,   /* misses for each block of an index */
+	PROCESS_ALLOWED,      /* cores of the node's allowance */
 	PROCESS_COLUMNS
 };
 
@@ -116,7 +119,9 @@ enum database_input {
 	DATABASE_COLUMNS = DATABASE_INPUTS
 };
 
-/* --- disks: the partition that a process's data lies on */
+/* --- disks: what a node takes and does itself, and the partition that its data lies on, which is the host's */
+
+#define DISK_OF_NODE "node" /* the name of the first */
 
 enum disk_input {
 	DISK_SPACE_FREE,
@@ -148,6 +153,9 @@ enum disk_column {
 	DISK_MAX_WRITE_LATENCY,
 	DISK_COLUMNS
 };
+
+/* What only a device can tell: of the partition, not of the node's own. */
+bool disk_is_device(unsigned column);
 
 /* --- tables: how long statements took, by kind, as histograms. Rates of buckets can be averaged over time and added
  * over nodes, and still give true percentiles; percentiles could not. */

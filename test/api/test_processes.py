@@ -173,7 +173,7 @@ def test_real_processes(postgres):
 		base = '/groups/%s/processes/%s' % (s.group, p['id'])
 		assert 'postgres' in [d['databaseName'] for d in ok(s.get(base + '/databases'))['results']]
 		refused(s.get(base + '/databases/template0'), 404)
-		disk, = ok(s.get(base + '/disks'))['results']
+		disk, _ = ok(s.get(base + '/disks'))['results']
 		assert ok(s.get(base + '/disks/' + disk['partitionName']))['partitionName'] == disk['partitionName']
 
 

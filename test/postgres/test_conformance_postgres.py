@@ -198,8 +198,10 @@ def test_processes_and_logs(world):
 	assert 'postgres' in [d['databaseName'] for d in world.get(base + '/databases')['results']]
 	assert world.get(base + '/databases/postgres')['databaseName'] == 'postgres'
 	world.no('GET', base + '/databases/nothing', 404)
-	disk, = world.get(base + '/disks')['results']
-	world.get(base + '/disks/' + disk['partitionName'])
+	disks = [d['partitionName'] for d in world.get(base + '/disks')['results']]
+	assert len(disks) == 2 and disks[0] == 'node'
+	for name in disks:
+		world.get(base + '/disks/' + name)
 	world.no('GET', base + '/disks/nothing', 404)
 	window, search = '/measurements?granularity=PT1M&period=PT1H', 'hosts/%s/fts/metrics' % process['id']
 	until(lambda: any('value' in p for p in world.get(base + window + '&m=CONNECTIONS')['measurements'][0]['dataPoints']), 60, 'a sample')

@@ -1,7 +1,7 @@
 """Measurements of real servers: under pgbench they say what pg_stat_* says; what was stopped is a gap, what failed over has no
 negative rate, and what is gone leaves no file."""
 import datetime, os, pathlib, shutil, signal, subprocess, tempfile, threading, time
-from contextlib import closing
+from contextlib import closing, suppress
 
 import psycopg2
 import pytest
@@ -32,7 +32,13 @@ class World:
 		ok(self.server.post(self.path('accessList'), json=[{'ipAddress': '127.0.0.1'}]))
 		self.string = place.wait(self.cluster)['connectionStrings']['standard']
 		self.series = place.data / 'series' / self.id
+		until(self.knows_us, 60, 'its user')
 		self.watched = {}
+
+	def knows_us(self):
+		with suppress(psycopg2.OperationalError):
+			self.connect().close()
+			return True
 
 	def path(self, what):
 		return '/groups/%s/%s' % (self.server.group, what)
@@ -47,6 +53,9 @@ class World:
 	def points(self, process, metric, below='', query='granularity=PT1M&period=PT1H'):
 		one, = ok(self.get(process, '%s&m=%s' % (query, metric), below))['measurements']
 		return {seconds(p['timestamp']): p.get('value') for p in one['dataPoints']}
+
+	def folder(self, process):
+		return self.place.data / 'engine' / self.id / process.split('.')[0] / 'data'
 
 	def connect(self):
 		c = psycopg2.connect(self.string, user=USER, password=PASSWORD)
@@ -81,13 +90,23 @@ def world(start_place):
 	return World(start_place(), 'shop')
 
 
+def processors(folder):
+	"""Seconds that the server in there and its children have used, and those that have ended."""
+	leads, found = int((folder / 'postmaster.pid').read_text().split()[0]), 0
+	for p in [leads] + [int(c) for c in open('/proc/%d/task/%d/children' % (leads, leads)).read().split()]:
+		with suppress(FileNotFoundError, ProcessLookupError):
+			fields = open('/proc/%d/stat' % p).read().rsplit(')', 1)[1].split()
+			found += sum(int(x) for x in fields[11:15 if p == leads else 13])
+	return found / os.sysconf('SC_CLK_TCK')
+
+
 class Load:
 	"""pgbench for a while, and what it says itself of each of its transactions. JOURNALING_MB is what the server says each second."""
 
 	def __init__(self, world):
 		"""Over a whole minute."""
 		world.bench('-i', '-q', '-s', '2').wait(120)
-		self.rows, self.world = [], world
+		self.rows, self.seconds, self.world, self.nodes = [], [], world, world.processes()
 		self.minute = (int(time.time()) + 5) // 60 * 60 + 60
 		self.folder = tempfile.mkdtemp()
 		self.process = world.bench('-n', '-c', str(CLIENTS), '-R', '150', '-T', str(self.minute + 72 - int(time.time())), '-l', '--log-prefix=%s/log' % self.folder)
@@ -99,6 +118,7 @@ class Load:
 			while self.process.poll() is None:
 				c.execute('select extract(epoch from clock_timestamp()), wal_bytes from pg_stat_wal')
 				self.rows.append([float(x) for x in c.fetchone()])
+				self.seconds.append([time.time()] + [processors(self.world.folder(p)) for p in self.nodes])
 				time.sleep(0.5)
 
 	def end(self):
@@ -112,9 +132,10 @@ class Load:
 	def within(self, times):
 		return sum(self.minute <= t < self.minute + 60 for t in times)
 
-	def at(self, t, column):
-		after = next(i for i, r in enumerate(self.rows) if r[0] >= t)
-		a, b = self.rows[after - 1], self.rows[after]
+	def at(self, t, column, rows=None):
+		rows = rows or self.rows
+		after = next(i for i, r in enumerate(rows) if r[0] >= t)
+		a, b = rows[after - 1], rows[after]
 		return a[column] + (b[column] - a[column]) * (t - a[0]) / (b[0] - a[0])
 
 
@@ -184,11 +205,12 @@ def test_standbys_follow(world, load):
 
 def test_disks_and_databases(world, load):
 	primary, = world.processes('REPLICA_PRIMARY')
-	name, = [d['partitionName'] for d in ok(world.server.get(world.path('processes/%s/disks' % primary)))['results']]
+	own, name = [d['partitionName'] for d in ok(world.server.get(world.path('processes/%s/disks' % primary)))['results']]
 	room = os.statvfs(world.place.data)
 	points = world.points(primary, 'DISK_PARTITION_SPACE_FREE', '/disks/' + name)
 	assert points[load.minute] == pytest.approx(room.f_bavail * room.f_frsize, rel=0.05)
-	assert [m['name'] for m in ok(world.get(primary, 'granularity=PT1M&period=PT5M', '/disks/' + name))['measurements']] == DISK
+	for disk in (own, name):
+		assert [m['name'] for m in ok(world.get(primary, 'granularity=PT1M&period=PT5M', '/disks/' + disk))['measurements']] == DISK
 	with world.connect().cursor() as c:
 		c.execute("select pg_database_size('postgres'), count(*), sum(pg_table_size(oid)) from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace")
 		size, tables, data = c.fetchone()
@@ -203,6 +225,35 @@ def test_all_metrics(world, load):
 		doc = ok(world.get(process, 'granularity=PT1M&period=PT5M'))
 		assert [m['name'] for m in doc['measurements']] == PROCESS
 	world.clean()
+
+
+def blocks(folder):
+	"""What du counts."""
+	found = 0
+	for at, _, files in os.walk(folder):
+		for f in files:
+			with suppress(FileNotFoundError):
+				found += os.lstat(os.path.join(at, f)).st_blocks * 512
+	return found
+
+
+def test_a_node_has_its_own_figures(world, load):
+	"""All are on one host: the time of processors is that of the node's processes, and its disk what its files take."""
+	primary, = world.processes('REPLICA_PRIMARY')
+	value = lambda p, metric, below='': world.points(p, metric, below).get(load.minute)
+	for i, p in enumerate(load.nodes):
+		used = load.at(load.minute + 60, i + 1, load.seconds) - load.at(load.minute, i + 1, load.seconds)
+		told = sum(value(p, 'PROCESS_CPU_' + kind) for kind in ('USER', 'KERNEL')) / 100 * 60
+		assert told == pytest.approx(used, rel=0.1, abs=0.3), p
+		assert value(p, 'PROCESS_NORMALIZED_CPU_USER') == pytest.approx(value(p, 'PROCESS_CPU_USER') / os.cpu_count(), rel=0.01)
+		known = lambda: [v for v in world.points(p, 'DISK_PARTITION_SPACE_USED', '/disks/node').values() if v is not None]
+		until(lambda: known()[-1] == pytest.approx(blocks(world.folder(p)), rel=0.05), 150, 'what du counts')
+	# Each transaction writes the log at least once, but for those that share a write.
+	done = load.within(load.transactions) / 60
+	assert done / CLIENTS / 2 < value(primary, 'DISK_PARTITION_IOPS_WRITE', '/disks/node') < 20 * done
+	assert value(primary, 'DISK_PARTITION_THROUGHPUT_WRITE', '/disks/node') >= value(primary, 'JOURNALING_MB') * 0.99e6
+	hosts = {value(p, 'SYSTEM_CPU_USER') for p in load.nodes}
+	assert max(hosts) == pytest.approx(min(hosts), rel=0.05), 'the host is one'
 
 
 # On a clock that is moved by hand: rounds of samples in moments.

@@ -1,6 +1,6 @@
 /* Time series. uPlot is loaded when the first plot is shown. */
 import {file, html, useEffect, useMemo, useRef, useState} from '../lib.js';
-import {t, number, bytes, time} from '../texts.js';
+import {t, number, bytes, duration, time} from '../texts.js';
 
 let library = null;
 function uplot() {
@@ -21,7 +21,7 @@ function uplot() {
 
 const COLOURS = ['--accent', '--busy', '--warn-fill', '--bad-fill', '--off', '--ok'];
 const seconds = at => typeof at === 'number' ? at > 1e11 ? at / 1000 : at : Date.parse(at) / 1000;
-const valueText = (v, unit) => v === null || v === undefined ? '—' : unit === 'bytes' ? bytes(v) : `${number(v, Math.abs(v) < 10 ? 2 : 0)}${unit ? ` ${unit}` : ''}`;
+const valueText = (v, unit) => v === null || v === undefined ? '—' : unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : `${number(v, Math.abs(v) < 10 ? 2 : 0)}${unit ? ` ${unit}` : ''}`;
 
 /* The times of an axis, as far apart as a step says. */
 const clock = step => {
@@ -50,7 +50,7 @@ function summary(title, series, unit) {
 	return `${title}: ${parts.join('; ')}`;
 }
 
-/* series: [{label, points: [[time, value], …]}]; time: ISO text, or seconds or milliseconds since 1970. unit: '%', 's', 'bytes' … */
+/* series: [{label, points: [[time, value], …]}]; time: ISO text, or seconds or milliseconds since 1970. unit: '%', 'bytes', 'ms' (shown as what it is, from milliseconds to days) … */
 export function Plot({title = '', series, unit, height = 150, bars}) {
 	const box = useRef(), plot = useRef(null), [width, setWidth] = useState(0), [dark, setDark] = useState(document.documentElement.dataset.theme);
 	const data = useMemo(() => aligned(series), [series]);
@@ -80,7 +80,7 @@ export function Plot({title = '', series, unit, height = 150, bars}) {
 				series: [{value: (u, v) => v === null ? '—' : time(v * 1000, 'full')}, ...series.map((s, i) => ({label: s.label, stroke: colour(s.colour ?? COLOURS[i % COLOURS.length]), width: 1.5,
 					fill: series.length === 1 ? `${colour(COLOURS[0])}22` : undefined, points: {show: s.points.length < 3},
 					paths: bars ? UPlot.paths.bars({size: [0.7, 40]}) : undefined, value: (u, v) => valueText(v, unit)}))],
-				axes: [{...axis, size: 28, values: (u, list, i, space, step) => list.map(clock(step))}, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : number(v, 2))}],
+				axes: [{...axis, size: 28, values: (u, list, i, space, step) => list.map(clock(step))}, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : number(v, 2))}],
 				scales: {x: {range: (u, first, last) => first === last ? [first - alone, last + alone] : [first, last]}, y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || (unit === 'bytes' ? 1000 : 1)]}}
 			}, data, box.current);
 		});

@@ -80,6 +80,18 @@ static void reading_take(struct judging *j, const struct alert_reading *r)
 		alerts_find(&j->findings, &(struct alert_finding){.reading = *r});
 }
 
+/* What the node's own disk cannot tell is that of the partition which it lies on. */
+static void device_load(struct judging *j, const struct measured *of)
+{
+	float *values = j->wish.values[MEASURE_DISK];
+	for (size_t i = 0; i < j->wish.column_count[MEASURE_DISK]; i++) {
+		unsigned column = j->wish.columns[MEASURE_DISK][i];
+		if (disk_is_device(column) && measured_read(j->service, of, SERIES_1M, j->minute_ms,
+		                                            j->minute_ms + MINUTE_MS, &column, 1, &values[i]) < 0)
+			values[i] = NAN;
+	}
+}
+
 static void values_load(struct judging *j, const struct node_status *n)
 {
 	const struct service *s = j->service;
@@ -101,6 +113,10 @@ static void values_load(struct judging *j, const struct node_status *n)
 		}
 		j->wish.known[k] = measured_read(s, &of, SERIES_1M, j->minute_ms, j->minute_ms + MINUTE_MS,
 		                                 j->wish.columns[k], j->wish.column_count[k], j->wish.values[k]) == 0;
+		if (k == MEASURE_DISK && j->wish.known[k] && count > 1) {
+			of.name = arena_z(j->scratch, names[1]);
+			device_load(j, &of);
+		}
 	}
 }
 

@@ -148,7 +148,8 @@ static int subject_judge(struct replaying *p, const struct subject *s)
 	if (kind == MEASURE_DISK) {
 		r = ops ? ops->partitions(v->engine_state, of.cluster_id, of.node, a, &names, &count) : -ENOENT;
 		r = r == 0 && !count ? -ENOENT : r;
-		of.name = r == 0 ? arena_z(a, names[0]) : "";
+		bool device = count > 1 && disk_is_device(p->wish.columns[kind][0]);
+		of.name = r == 0 ? arena_z(a, names[device ? 1 : 0]) : "";
 	}
 	if (r == 0) {
 		int64_t from = p->replay.since_ms, to = clock_now_ms(), step = series_step_ms(p->level);

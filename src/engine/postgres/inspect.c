@@ -189,10 +189,11 @@ int pg_partitions(struct engine *e, const char *cluster_id, const char *node, st
 	pg_cluster_put(c);
 	if (r < 0)
 		return r;
-	*ret_names = arena_new_of(a, struct str);
+	*ret_names = arena_new_array(a, struct str, 2);
 	pg_partition_name(st.st_dev, name, sizeof name);
-	**ret_names = arena_dup(a, str_of(name));
-	*ret_count = 1;
+	(*ret_names)[0] = STR(DISK_OF_NODE);
+	(*ret_names)[1] = arena_dup(a, str_of(name));
+	*ret_count = 2;
 	return 0;
 }
 

@@ -54,7 +54,9 @@ struct server {
 	char cluster_id[25], node[64], run[PG_PATH], data[PG_PATH];
 	unsigned port, set;
 	pid_t pid, seen_pid;
-	bool there;           /* in this round */
+	bool there; /* in this round */
+	uint64_t disk_used, disk_limit;
+	double allowance;     /* cores */
 	bool followed;        /* it is the primary of a set that has standbys, as far as the engine knows */
 	PGconn *conn, *other; /* kept; and to one of its databases */
 	PGresult *rows;       /* of an answer that is not complete */
@@ -160,6 +162,9 @@ static void server_note(struct pg_measures *m, size_t *hint, const struct pg_clu
 	s->pid = n->pid;
 	s->port = n->port;
 	s->set = n->set;
+	s->disk_used = n->disk_used;
+	s->disk_limit = n->want.disk_gb * c->engine->disk_unit;
+	s->allowance = c->engine->cgroup[0] ? (double)engine_size(n->want.instance_size).processors : (double)NAN;
 	s->followed = node_is_followed(c, n);
 	if (s->followed)
 		pg_sets_add(&m->sets, c->id, n->set);
@@ -726,6 +731,11 @@ static void server_give(struct server *s, const double *host, struct pg_disk_see
 	}
 	if (s->step != STEP_IDLE)
 		server_late(s);
+	double own[DISK_INPUTS];
+	struct engine_sample of_node = {s->cluster_id, s->node, MEASURE_DISK, DISK_OF_NODE, s->asked_us, s->epoch, own};
+	pg_measure_own_disk(disk, s->disk_used, s->disk_limit, s->answered ? s->inputs : NULL, own);
+	of_node.mono_us = s->answered ? s->asked_us : clock_mono_us();
+	to->take(to->ctx, &of_node);
 	if (!s->answered)
 		return;
 	double reads = s->inputs[PROCESS_SCANS];
@@ -736,6 +746,8 @@ static void server_give(struct server *s, const double *host, struct pg_disk_see
 	for (size_t i = 0; i < PROCESS_INPUTS; i++)
 		if (!isnan(host[i]))
 			s->inputs[i] = host[i];
+	/* Without a bound, those of the host. */
+	s->inputs[PROCESS_ALLOWANCE] = isnan(s->allowance) ? s->inputs[PROCESS_CORES] : s->allowance;
 	struct engine_sample sample = {s->cluster_id, s->node, MEASURE_PROCESS, "", s->asked_us, s->epoch, s->inputs};
 	to->take(to->ctx, &sample);
 	if (s->databases.listed)

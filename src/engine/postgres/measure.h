@@ -6,7 +6,7 @@
 
 /* A server's figures, in the order of the columns, after which come the epoch, whether it leads, and whether its module
  * counts what clients do; before version 17, and from then on. */
-#define PG_ASKED 21
+#define PG_ASKED 22
 #define PG_OPERATIONS 6
 extern const enum process_input pg_asked[PG_ASKED];
 extern const char pg_ask[], pg_ask_17[];
@@ -41,5 +41,9 @@ struct pg_disk_seen {
 	double inputs[DISK_INPUTS];
 };
 int pg_measure_disk(const char *data, struct pg_disk_seen *seen);
+/* The node's own: what its files take of its allowance, by `used` and `limit` (0: it has none), and what the server has
+ * read and written, by the inputs of its sample. */
+void pg_measure_own_disk(const struct pg_disk_seen *host, uint64_t used, uint64_t limit, const double *process,
+                         double ret_inputs[DISK_INPUTS]);
 
 #endif

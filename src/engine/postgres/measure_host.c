@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define SECTOR 512.0
+#define BLOCK 8192.0
 
 /* Files of /proc have no size: read what fits, as text. */
 static bool proc_read(const char *path, char *text, size_t size)
@@ -254,4 +255,33 @@ int pg_measure_disk(const char *data, struct pg_disk_seen *seen)
 	seen->is = true;
 	pg_partition_name(st.st_dev, seen->name, sizeof seen->name);
 	return 0;
+}
+
+/* Blocks, and pieces of the log: what the server asks the system for. Operations of the device are the host's, and how
+ * long they take with them. */
+void pg_measure_own_disk(const struct pg_disk_seen *host, uint64_t used, uint64_t limit, const double *process,
+                         double ret_inputs[DISK_INPUTS])
+{
+	double *in = ret_inputs, free = host->is ? host->inputs[DISK_SPACE_FREE] : (double)NAN;
+	for (size_t i = 0; i < DISK_INPUTS; i++)
+		in[i] = (double)NAN;
+	if (limit) {
+		double left = limit > used ? (double)(limit - used) : 0;
+		free = left < free || isnan(free) ? left : free;
+	}
+	if (used) {
+		in[DISK_SPACE_USED] = (double)used;
+		in[DISK_SPACE_FREE] = free;
+		in[DISK_PERCENT_FREE] = 100 * free / (free + (double)used);
+		in[DISK_PERCENT_USED] = 100 - in[DISK_PERCENT_FREE];
+	}
+	if (!process)
+		return;
+	double block =
+	        process[PROCESS_CACHE_MISSES] > 0 ? process[PROCESS_CACHE_IN] / process[PROCESS_CACHE_MISSES] : BLOCK;
+	in[DISK_READS] = process[PROCESS_CACHE_MISSES];
+	in[DISK_WRITES] = process[PROCESS_CACHE_OUT] / block + process[PROCESS_LOG_WRITES];
+	in[DISK_OPS] = in[DISK_READS] + in[DISK_WRITES];
+	in[DISK_READ_BYTES] = process[PROCESS_CACHE_IN];
+	in[DISK_WRITE_BYTES] = process[PROCESS_CACHE_OUT] + process[PROCESS_LOG_BYTES];
 }

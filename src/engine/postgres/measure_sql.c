@@ -8,7 +8,7 @@ const enum process_input pg_asked[PG_ASKED] = {
         PROCESS_ROWS_INSERTED, PROCESS_ROWS_UPDATED, PROCESS_ROWS_DELETED, PROCESS_SPILLS,        PROCESS_KILLED,
         PROCESS_ACTIVE_MS,     PROCESS_CACHE_MISSES, PROCESS_CHECKPOINTS,  PROCESS_CHECKPOINT_MS, PROCESS_CACHE_OUT,
         PROCESS_LOG_BYTES,     PROCESS_CONNECTIONS,  PROCESS_FREE,         PROCESS_WAIT_READ,     PROCESS_WAIT_WRITE,
-        PROCESS_POSITION,
+        PROCESS_POSITION,      PROCESS_LOG_WRITES,
 };
 
 #define BLOCK "current_setting('block_size')::float8"
@@ -20,7 +20,7 @@ const enum process_input pg_asked[PG_ASKED] = {
 	"w.wal_bytes end::float8, a.clients, greatest(current_setting('max_connections')::int - "                    \
 	"current_setting('superuser_reserved_connections')::int - a.all, 0), l.readers, l.writers, "                 \
 	"(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end - "              \
-	"'0/0'::pg_lsn)::float8, "                                                                                   \
+	"'0/0'::pg_lsn)::float8, coalesce((to_jsonb(w)->>'wal_write')::float8, 0), "                                 \
 	"concat_ws('/', pg_postmaster_start_time(), pg_is_in_recovery(), d.reset, b.stats_reset, w.stats_reset), "   \
 	"not pg_is_in_recovery(), coalesce(current_setting('steward.counts', true), '') = '1' and "                  \
 	"to_regprocedure('steward.operations()') is not null "                                                       \

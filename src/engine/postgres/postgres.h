@@ -82,6 +82,7 @@ struct pg_node {
 	bool down, absent;
 	uint64_t lag_bytes; /* behind its primary, as measured last */
 	double lag_seconds;
+	uint64_t disk_used; /* what its data takes, as last looked at; 0: not known. See quota.c */
 	/* The probe for hung ones. */
 	bool stopped_once, hung;
 	int probe_fd;
@@ -151,6 +152,7 @@ struct pg_cluster {
 	uint64_t removed[PG_REMOVED_MAX]; /* identities of sets that were removed as wanted, newest first */
 	enum engine_full full;            /* see quota.c */
 	uint64_t disk_used, disk_limit, full_from;
+	int64_t nodes_due_ms; /* when what each node takes is looked at again; of the look alone */
 	struct engine_archiving backup;
 	/* Encryption, see crypt.c. The project's data key that the key of its files comes from; "": they are not
 	 * encrypted. Durable, as is the kernel's name for that key. */

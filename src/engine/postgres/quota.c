@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #define LOOK_MS 2000
+#define NODES_MS 10000
 #define DEPTH_MAX 8
 #define SQL_MS 10000
 #define MORE_MIN (128ull << 20)
@@ -202,6 +203,32 @@ static void cluster_tell(struct pg_cluster *c, enum engine_full full)
 		c->engine->full_changed(c->engine->full_ctx, c->id, full);
 }
 
+/* What each node takes of the disk, for its metrics. */
+static void nodes_look(struct pg_cluster *c)
+{
+	char path[PG_PATH], name[64];
+	if (pg_mono_ms() < c->nodes_due_ms)
+		return;
+	c->nodes_due_ms = pg_mono_ms() + NODES_MS;
+	for (size_t i = 0;; i++) {
+		pthread_mutex_lock(&c->lock);
+		bool is = i < c->node_count && !c->destroying && !c->gone && !pg_crypt_is_shut(c);
+		if (is) {
+			pg_node_path(c, c->nodes[i], "data", path);
+			snprintf(name, sizeof name, "%s", c->nodes[i]->want.name);
+		}
+		pthread_mutex_unlock(&c->lock);
+		if (!is)
+			return;
+		uint64_t used = usage_of(AT_FDCWD, path, 0);
+		pthread_mutex_lock(&c->lock);
+		struct pg_node *n = pg_cluster_node(c, name);
+		if (n)
+			n->disk_used = used;
+		pthread_mutex_unlock(&c->lock);
+	}
+}
+
 /* Returns how long the walk took; what follows from it is mostly waiting. */
 static int64_t cluster_look(struct pg_cluster *c)
 {
@@ -220,6 +247,7 @@ static int64_t cluster_look(struct pg_cluster *c)
 		}
 		looked = true;
 	}
+	nodes_look(c);
 	int64_t took = pg_mono_ms() - began;
 	pthread_mutex_lock(&c->lock);
 	c->disk_used = used;

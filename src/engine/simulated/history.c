@@ -184,7 +184,7 @@ static bool writes(unsigned column)
 /* What a column of a process is whatever the time. NAN: it goes by the function. */
 static double process_fixed(const struct sim_moment *m, unsigned column)
 {
-	if (column == PROCESS_CORES)
+	if (column == PROCESS_CORES || column == PROCESS_ALLOWED)
 		return 2;
 	if (column == PROCESS_RESTARTS || (writes(column) && !m->primary))
 		return 0;

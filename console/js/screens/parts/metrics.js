@@ -4,9 +4,9 @@ import {nodeName} from './clusters.js';
 
 const w = words('metrics');
 const RANGES = {hour: ['PT1H', 'PT1M'], day: ['P1D', 'PT5M'], week: ['P7D', 'PT1H'], month: ['P30D', 'PT1H']};
-const PROCESS = [['cpu', ['SYSTEM_NORMALIZED_CPU_USER', 'SYSTEM_NORMALIZED_CPU_KERNEL'], '%'], ['connections', ['CONNECTIONS'], ''],
+const PROCESS = [['cpu', ['PROCESS_NORMALIZED_CPU_USER', 'PROCESS_NORMALIZED_CPU_KERNEL'], '%'], ['connections', ['CONNECTIONS'], ''],
 	['commands', ['OPCOUNTER_CMD'], '/s'],
-	['writes', ['OPCOUNTER_INSERT', 'OPCOUNTER_UPDATE', 'OPCOUNTER_DELETE'], '/s'], ['lag', ['OPLOG_SLAVE_LAG_MASTER_TIME'], 's'],
+	['writes', ['OPCOUNTER_INSERT', 'OPCOUNTER_UPDATE', 'OPCOUNTER_DELETE'], '/s'], ['lag', ['OPLOG_SLAVE_LAG_MASTER_TIME'], 'ms'],
 		['memory', ['MEMORY_RESIDENT'], 'bytes'], ['data', ['DB_DATA_SIZE_TOTAL'], 'bytes']];
 const DISK = [['diskUsed', ['DISK_PARTITION_SPACE_USED'], 'bytes'], ['iops', ['DISK_PARTITION_IOPS_TOTAL'], '/s']];
 
@@ -26,7 +26,8 @@ async function measure(groupId, processes, range, signal) {
 	const one = async p => {
 		const [own, disks] = await Promise.all([call('getProcessMeasurements', {groupId, processId: p.id}, {query: query(PROCESS), signal}),
 			call('listProcessDisks', {groupId, processId: p.id}, {signal}).then(d =>
-				Promise.all(d.results.map(x => call('getProcessDiskMeasurements', {groupId, processId: p.id, partitionName: x.partitionName},
+				// The node's own comes first; the partition that it lies on is the host's.
+				Promise.all(d.results.slice(0, 1).map(x => call('getProcessDiskMeasurements', {groupId, processId: p.id, partitionName: x.partitionName},
 				{query: query(DISK), signal}))))]);
 		return {node: nodeName(p), measurements: [own, ...disks].flatMap(a => a.measurements ?? [])};
 	};
