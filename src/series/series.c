@@ -300,7 +300,7 @@ static bool values_make(struct series *s, int64_t time_ms, int64_t mono_us, uint
 		double grown = c && !gauge ? column_growth(s, c, inputs, mono_us, epoch) : (double)NAN;
 		s->values[i] = (float)value;
 		s->grown[i] = (float)grown;
-		s->since_ms[i] = isnan(grown) ? -1 : begin_of(s->layout->first, s->inputs[c->input].time_ms);
+		s->since_ms[i] = !c || isnan(grown) ? -1 : begin_of(s->layout->first, s->inputs[c->input].time_ms);
 		any |= !isnan(value) || !isnan(grown);
 	}
 	for (size_t i = 0; i < s->layout->inputs; i++)
