@@ -206,7 +206,7 @@ def test_processes_and_logs(world):
 	window, search = '/measurements?granularity=PT1M&period=PT1H', 'hosts/%s/fts/metrics' % process['id']
 	until(lambda: any('value' in p for p in world.get(base + window + '&m=CONNECTIONS')['measurements'][0]['dataPoints']), 60, 'a sample')
 	for below, metric in (('', 'MEMORY_RESIDENT'), ('/databases/postgres', 'DATABASE_STORAGE_SIZE'),
-			      ('/disks/' + disk['partitionName'], 'DISK_PARTITION_SPACE_FREE')):
+			      ('/disks/' + disks[0], 'DISK_PARTITION_SPACE_FREE')):
 		assert world.get(base + below + window + '&m=' + metric)['measurements'][0]['name'] == metric
 		world.no('GET', base + below + window.replace('PT1M', 'PT2M'), 400)
 	assert len(world.get(search)['indexMetrics']) == 10
