@@ -251,7 +251,7 @@ CORRECTED = {
 	'GCPCloudProviderContainer/required', 'AWSPrivateLinkConnection/required',
 	'IndexOptions/properties',
 	'BillingInvoice/properties', 'BillingParty',  # what an invoice must say, and the reference's leaves out
-	'OrgEventTypeViewForOrg/enum', 'EventTypeForOrg/oneOf/9/enum', 'DiskBackupSnapshotExportBucketResponse/discriminator',
+	'OrgEventTypeViewForOrg/enum', 'EventTypeForOrg/oneOf/9/enum',
 	'DiskBackupExportJob/properties/prefix/pattern', 'NewRelic/properties/accountId/pattern',
 	'NewRelic/properties/licenseKey/pattern', 'AzurePrivateEndpoint/properties/privateEndpointConnectionName/pattern',
 	'getPrivateEndpoint/pathParams/endpointId/pattern', 'deletePrivateEndpoint/pathParams/endpointId/pattern',
