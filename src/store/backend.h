@@ -65,6 +65,7 @@
 	X(insert, (struct tx * tx, const struct doc *d), (tx, d))                                                    \
 	X(update, (struct tx * tx, const struct doc *d), (tx, d))                                                    \
 	X(delete, (struct tx * tx, const char *kind, struct str id), (tx, kind, id))                                 \
+	X(delete_list, (struct tx * tx, const char *kind, struct str parent), (tx, kind, parent))                    \
 	X(move, (struct tx * tx, const struct doc *d), (tx, d))                                                      \
 	X(ref_put, (struct tx * tx, const char *kind, struct str value, struct str id), (tx, kind, value, id))       \
 	X(ref_delete, (struct tx * tx, const char *kind, struct str value), (tx, kind, value))                       \
@@ -281,7 +282,9 @@ struct str event_chain_format(const struct event_chain *chain, char ret_text[EVE
 /* memo.c: documents that were read in the current batch, or in the snapshot that a reader keeps. */
 bool memo_get(struct tx *tx, struct arena *a, struct str kind, struct str id, struct doc *ret_doc);
 void memo_put(struct tx *tx, const struct doc *d);
+bool memo_has(struct tx *tx, struct str kind, struct str id);
 void memo_drop(struct tx *tx, struct str kind, struct str id);
+void memo_drop_list(struct tx *tx, struct str kind, struct str parent);
 void memo_clear(struct tx *tx);
 void memo_free(struct tx *tx);
 void doc_copy(struct arena *a, const struct doc *from, struct doc *ret_doc);

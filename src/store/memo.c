@@ -43,6 +43,11 @@ bool memo_get(struct tx *tx, struct arena *a, struct str kind, struct str id, st
 	return found;
 }
 
+bool memo_has(struct tx *tx, struct str kind, struct str id)
+{
+	return memo_find(tx->memo, kind, id);
+}
+
 void memo_put(struct tx *tx, const struct doc *d)
 {
 	struct memo *m = tx->memo;
@@ -64,6 +69,14 @@ void memo_drop(struct tx *tx, struct str kind, struct str id)
 	struct doc *found = memo_find(m, kind, id);
 	if (found)
 		*found = m->docs[--m->count];
+}
+
+void memo_drop_list(struct tx *tx, struct str kind, struct str parent)
+{
+	struct memo *m = tx->memo;
+	for (size_t i = m ? m->count : 0; i-- > 0;)
+		if (str_eq(m->docs[i].parent, parent) && str_eq(m->docs[i].kind, kind))
+			m->docs[i] = m->docs[--m->count];
 }
 
 void memo_clear(struct tx *tx)

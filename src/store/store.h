@@ -125,6 +125,8 @@ must_check int tx_meta_get(struct tx *tx, struct arena *a, const char *key, stru
 must_check int tx_insert(struct tx *tx, const struct doc *d);
 must_check int tx_update(struct tx *tx, const struct doc *d);
 must_check int tx_delete(struct tx *tx, const char *kind, struct str id);
+/* All documents of the list, at once. */
+must_check int tx_delete_list(struct tx *tx, const char *kind, struct str parent);
 /* The one document of the name below the parent has this body from now on, or (no body) is not there. */
 must_check int tx_set_by_name(struct tx *tx, struct arena *a, const char *kind, struct str parent, struct str name,
                               struct str body);

@@ -408,37 +408,72 @@ int resource_take_away(struct tx *tx, struct arena *a, const struct resource *r,
 	return result < 0 ? result : release(&(struct release){.tx = tx, .arena = a, .root = d->id}, r, d, 1);
 }
 
+static bool is_below(const struct resource *r, const struct resource *above)
+{
+	return r->above == above || r->above_else == above;
+}
+
+/* Whether more goes with each of its documents than the document. */
+static bool goes_with_more(const struct resource *r)
+{
+	bool more = r->hooks && r->hooks->gone;
+	for (unsigned i = 0; !more && i < catalog_resource_count; i++)
+		more = is_below(catalog_resources[i], r);
+	return more;
+}
+
 /* All of a parent's, which is going: what names one of them has the same parent, and goes too. */
 static int list_take_away(struct tx *tx, struct arena *a, const struct resource *r, struct str parent)
 {
-	for (;;) {
+	int64_t left = 0;
+	int result = tx_count(tx, r->kind, parent, &left);
+	if (result == 0 && left && !goes_with_more(r))
+		return tx_delete_list(tx, r->kind, parent);
+	while (result == 0 && left) {
 		struct doc *docs;
 		size_t count;
-		int result = tx_list(tx, a, r->kind, parent, 0, BATCH, &docs, &count);
-		if (result < 0 || count == 0)
-			return result;
-		for (size_t i = 0; i < count; i++)
-			if ((result = take(tx, a, r, &docs[i])) < 0)
-				return result;
+		result = tx_list(tx, a, r->kind, parent, 0, BATCH, &docs, &count);
+		if (result == 0 && count == 0)
+			return 0;
+		for (size_t i = 0; result == 0 && i < count; i++)
+			result = take(tx, a, r, &docs[i]);
 	}
+	return result;
+}
+
+/* Takes away what a parent has of these kinds. Most have nothing: how many they have is asked together, because each
+ * question is a round trip where the store is remote, for which the writes of all tenants wait. */
+static int lists_take_away(struct tx *tx, struct arena *a, const struct resource *const *kinds, size_t count,
+                           struct str parent)
+{
+	struct doc_question *asked = arena_new_array(a, struct doc_question, count + 1);
+	int result = 0;
+	for (size_t i = 0; i < count; i++)
+		asked[i] = (struct doc_question){.kind = kinds[i]->kind, .parent = parent, .count = true};
+	tx_read_ahead(tx, asked, count);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = list_take_away(tx, a, kinds[i], parent);
+	return result;
 }
 
 int resource_delete_below(struct tx *tx, struct arena *a, const struct resource *r, struct str id)
 {
-	int result = 0;
-	for (unsigned i = 0; result == 0 && i < catalog_resource_count; i++)
-		if (catalog_resources[i]->above == r || catalog_resources[i]->above_else == r)
-			result = list_take_away(tx, a, catalog_resources[i], id);
-	return result;
+	const struct resource **kinds = arena_new_array(a, const struct resource *, catalog_resource_count + 1);
+	size_t count = 0;
+	for (unsigned i = 0; i < catalog_resource_count; i++)
+		if (is_below(catalog_resources[i], r))
+			kinds[count++] = catalog_resources[i];
+	return count ? lists_take_away(tx, a, kinds, count, id) : 0;
 }
 
 int resource_delete_children(struct call *c, const char *parent_param, struct str parent_id)
 {
-	int result = 0;
-	for (unsigned i = 0; result == 0 && i < catalog_resource_count; i++) {
+	const struct resource **kinds = arena_new_array(c->arena, const struct resource *, catalog_resource_count + 1);
+	size_t count = 0;
+	for (unsigned i = 0; i < catalog_resource_count; i++) {
 		const struct resource *r = catalog_resources[i];
 		if (r->parent_param && strcmp(r->parent_param, parent_param) == 0)
-			result = list_take_away(c->tx, c->arena, r, parent_id);
+			kinds[count++] = r;
 	}
-	return result;
+	return lists_take_away(c->tx, c->arena, kinds, count, parent_id);
 }

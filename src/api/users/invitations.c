@@ -19,8 +19,12 @@
  * pages: the list of an organization's invitations (some 35 MB), and the work of deleting a project that all name. */
 #define INVITATIONS_MAX 500
 #define ASSIGNMENTS_MAX 1000
-/* How much of invitations one write reads to take a project out of them: some hundreds with one place each. */
+/* How much of invitations one write reads to take a project out of them: some hundreds with one place each. A deletion
+ * reads less, and changes only small ones: what the others say of the project counts for nothing once it is gone. To
+ * parse and write a wide one takes a millisecond of the one writer. */
 #define STRIKE_BYTES ((size_t)96 * 1024)
+#define STRIKE_DELETED_BYTES ((size_t)48 * 1024)
+#define STRIKE_SMALL 2048
 #define INVITATION_TOKEN 67 /* characters: the id, then 32 random bytes as base64url */
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define SECRET 32
@@ -91,13 +95,9 @@ static void invitation_read_ahead(struct tx *tx, struct arena *a, const json_t *
 	places_read_ahead(tx, a, places, n, user_id);
 }
 
-int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struct member *ret_invitation)
-{
-	return invitation_of_doc_among(tx, a, d, NULL, ret_invitation);
-}
-
-int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d, const struct known_places *known,
-                            struct member *ret_invitation)
+/* `to_change`: what its changes will ask is read ahead too. */
+static int invitation_read(struct tx *tx, struct arena *a, const struct doc *d, const struct known_places *known,
+                           bool to_change, struct member *ret_invitation)
 {
 	struct doc behind;
 	if (str_is_one_of("group_pending|team_pending", d->kind)) {
@@ -125,7 +125,7 @@ int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d,
 	*(in_org ? &i.org_id : &i.group_id) = d->parent;
 	i.places = arena_new_array(a, struct place, json_array_size(groups) + json_array_size(teams) + 1);
 	if (!known)
-		invitation_read_ahead(tx, a, groups, teams, i.user_id);
+		invitation_read_ahead(tx, a, groups, teams, to_change ? i.user_id : STR_NONE);
 	int result = 0;
 	for (size_t k = 0; result == 0 && k < json_array_size(groups); k++) {
 		const json_t *entry = json_array_get(groups, k);
@@ -137,6 +137,17 @@ int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d,
 	if (result == 0)
 		*ret_invitation = i;
 	return result;
+}
+
+int invitation_of_doc(struct tx *tx, struct arena *a, const struct doc *d, struct member *ret_invitation)
+{
+	return invitation_read(tx, a, d, NULL, true, ret_invitation);
+}
+
+int invitation_of_doc_among(struct tx *tx, struct arena *a, const struct doc *d, const struct known_places *known,
+                            struct member *ret_invitation)
+{
+	return invitation_read(tx, a, d, known, false, ret_invitation);
 }
 
 int invitation_find(struct tx *tx, struct arena *a, bool in_org, struct str scope, struct str user_id,
@@ -266,61 +277,77 @@ int invitation_update(struct tx *tx, struct arena *a, const struct member *old, 
 
 /* Takes a project out of an invitation, and the invitation away when it was to nothing else. The other places are not
  * looked up. */
-static int group_strike(struct tx *tx, struct arena *a, const struct doc *pending, size_t *bytes)
+static int group_strike(struct tx *tx, struct arena *a, struct doc *d, struct str group_id)
 {
-	struct doc d;
-	struct str id = json_field(doc_json(a, pending->body), "invitationId");
-	int result = tx_get(tx, a, kind_of(true), id, &d);
-	if (result < 0)
-		return result == -ENOENT ? 0 : result;
-	*bytes -= *bytes < d.body.n ? *bytes : d.body.n;
-	json_t *body = doc_json(a, d.body), *groups = json_object_get(body, "groups");
+	json_t *body = doc_json(a, d->body), *groups = json_object_get(body, "groups");
 	for (size_t i = json_array_size(groups); i-- > 0;)
-		if (str_eq(json_field(json_array_get(groups, i), "groupId"), pending->parent))
+		if (str_eq(json_field(json_array_get(groups, i), "groupId"), group_id))
 			json_array_remove(groups, i);
 	if (json_flag(body, "viaProject") && !json_array_size(groups))
-		return tx_delete(tx, kind_of(true), id);
-	d.body = json_text(a, body);
-	return tx_update(tx, &d);
+		return tx_delete(tx, kind_of(true), d->id);
+	d->body = json_text(a, body);
+	return tx_update(tx, d);
 }
 
-/* *bytes is how much may be read of the invitations that name the project; 0 afterwards: not all were. */
-static int pendings_delete(struct tx *tx, struct arena *a, const char *kind, struct str group_id, size_t *bytes)
+struct strike {
+	size_t bytes;    /* that may still be read; 0 afterwards: not all were */
+	size_t body_max; /* larger ones are left as they are */
+};
+
+static int pendings_strike(struct tx *tx, struct arena *a, struct str group_id, const struct doc *pendings,
+                           size_t count, struct strike *s)
 {
-	struct doc *docs;
-	size_t count = BATCH;
+	struct doc_question *asked = arena_new_array(a, struct doc_question, count + 1);
+	struct doc d;
 	int result = 0;
-	while (result == 0 && count == BATCH) {
-		result = tx_list(tx, a, kind, group_id, 0, BATCH, &docs, &count);
-		for (size_t i = 0; result == 0 && i < count; i++) {
-			if (bytes && *bytes)
-				result = group_strike(tx, a, &docs[i], bytes);
-			if (result == 0)
-				result = tx_delete(tx, kind, docs[i].id);
+	for (size_t i = 0; i < count; i++)
+		asked[i] = (struct doc_question){.kind = kind_of(true),
+		                                 .id = json_field(doc_json(a, pendings[i].body), "invitationId")};
+	/* How large they are is not known before: each time twice as many are asked for together. */
+	for (size_t i = 0, known = 0, ahead = 1; result == 0 && s->bytes && i < count; i++) {
+		if (i == known) {
+			tx_read_ahead(tx, asked + i, ahead < count - i ? ahead : count - i);
+			known += ahead;
+			ahead *= 2;
 		}
+		result = tx_get(tx, a, kind_of(true), asked[i].id, &d);
+		if (result == -ENOENT) {
+			result = 0;
+			continue;
+		}
+		s->bytes -= result < 0 || s->bytes < d.body.n ? s->bytes : d.body.n;
+		if (result == 0 && d.body.n <= s->body_max)
+			result = group_strike(tx, a, &d, group_id);
 	}
 	return result;
 }
 
-static int group_leave(struct tx *tx, struct arena *a, struct str group_id, bool *ret_all)
+static int group_leave(struct tx *tx, struct arena *a, struct str group_id, struct strike *s)
 {
-	size_t bytes = STRIKE_BYTES;
-	int result = pendings_delete(tx, a, PENDING_KIND, group_id, &bytes);
-	*ret_all = bytes;
-	return result < 0 ? result : pendings_delete(tx, a, kind_of(false), group_id, NULL);
+	struct doc *docs;
+	size_t count = BATCH;
+	int result = 0;
+	for (int64_t at = 0; result == 0 && s->bytes && count == BATCH; at += BATCH) {
+		result = tx_list(tx, a, PENDING_KIND, group_id, at, BATCH, &docs, &count);
+		if (result == 0)
+			result = pendings_strike(tx, a, group_id, docs, count, s);
+	}
+	if (result == 0)
+		result = tx_delete_list(tx, PENDING_KIND, group_id);
+	return result < 0 ? result : tx_delete_list(tx, kind_of(false), group_id);
 }
 
 int invitations_delete_group(struct tx *tx, struct arena *a, struct str group_id)
 {
-	bool all;
-	return group_leave(tx, a, group_id, &all);
+	struct strike s = {.bytes = STRIKE_DELETED_BYTES, .body_max = STRIKE_SMALL};
+	return group_leave(tx, a, group_id, &s);
 }
 
 int invitations_let_go(struct call *c, struct str group_id)
 {
-	bool all = true;
-	int result = group_leave(c->tx, c->arena, group_id, &all);
-	if (result < 0 || all)
+	struct strike s = {.bytes = STRIKE_BYTES, .body_max = STRIKE_BYTES};
+	int result = group_leave(c->tx, c->arena, group_id, &s);
+	if (result < 0 || s.bytes)
 		return result;
 	return call_fail_about(c, 409, "TOO_MANY_INVITATIONS", group_id,
 	                       "More invitations to the organization name the project than can be changed at once. "

@@ -1,7 +1,8 @@
 /* Answers that a write has: to what it has asked, and to questions that it is about to ask one by one, read together.
  * A write that names two hundred projects asks the store several times for each of them, on the one writer, and each
- * question was a round trip for which the writes of all tenants waited. What is known to be there is also deleted
- * without waiting.
+ * question was a round trip for which the writes of all tenants waited. Together they are a statement for each form of
+ * question: a statement for each question kept the server busy for most of the write's time. What is known to be there
+ * is also deleted without waiting.
  *
  * The answers hold until the write ends. No other process writes during a batch, so only the write itself can change
  * them: what it inserts, changes or deletes is taken out of them here. */
@@ -13,8 +14,9 @@
 #define ANSWERS_MAX 4096u
 #define SLOTS 8192u /* a power of two, above ANSWERS_MAX */
 #define BYTES_MAX ((size_t)4 << 20)
+#define TOGETHER_MAX 512 /* questions of one round trip */
 
-enum form { BY_ID, BY_NAME, COUNT };
+enum form { BY_ID, BY_NAME, COUNT, FORMS };
 
 struct answer {
 	enum form form;
@@ -141,52 +143,105 @@ static enum form form_of(const struct doc_question *q)
 	return q->count ? COUNT : q->name.n ? BY_NAME : BY_ID;
 }
 
-static void answer_take(struct tx *tx, const struct doc_question *q, const PGresult *r)
+/* Questions of one form that are asked together. */
+#define COLUMNS_MAX 3
+struct together {
+	struct buf columns[COLUMNS_MAX];
+	uint32_t count;
+};
+
+/* True: it is among those that are asked. What is known already is not asked again. */
+static bool question_add(struct tx *tx, const struct doc_question *q, struct together *t)
+{
+	enum form form = form_of(q);
+	struct str parent = form == BY_ID ? STR_NONE : q->parent, name = form == BY_ID ? q->id : q->name;
+	struct str kind = str_of(q->kind);
+	if (answer_find(tx, form, kind, parent, form == COUNT ? STR_NONE : name) || !pg_utf8(parent) || !pg_utf8(name))
+		return false;
+	if (form == BY_ID && memo_has(tx, kind, q->id))
+		return false;
+	pg_elements_add_str(&t->columns[0], kind);
+	pg_elements_add_str(&t->columns[1], form == BY_ID ? q->id : q->parent);
+	if (form == BY_NAME)
+		pg_elements_add_str(&t->columns[2], name);
+	t->count++;
+	return true;
+}
+
+/* What no row answers is not there. */
+static void answer_none(struct tx *tx, const struct doc_question *q)
+{
+	if (form_of(q) == COUNT)
+		pg_ahead_counted(tx, q->kind, q->parent, 0);
+	else if (form_of(q) == BY_NAME)
+		pg_ahead_no_name(tx, q->kind, q->parent, q->name);
+	else
+		(void)answer_make(tx->pg->ahead, BY_ID, str_of(q->kind), STR_NONE, q->id);
+}
+
+static void answers_take(struct tx *tx, enum form form, const PGresult *r)
 {
 	struct pg_ahead *h = tx->pg->ahead;
-	enum form form = form_of(q);
 	struct doc d;
-	if (form == COUNT) {
-		pg_ahead_counted(tx, q->kind, q->parent, PQntuples(r) > 0 ? pg_number(r, 0, 1) : 0);
-	} else if (PQntuples(r) > 0) {
-		pg_doc_read(h->arena, r, 0, &d);
-		pg_ahead_doc(tx, &d);
-	} else if (form == BY_NAME) {
-		pg_ahead_no_name(tx, q->kind, q->parent, q->name);
-	} else {
-		(void)answer_make(h, BY_ID, str_of(q->kind), STR_NONE, q->id);
+	for (int i = 0; i < PQntuples(r); i++) {
+		if (form == COUNT) {
+			struct str kind = arena_dup(h->arena, pg_column(r, i, 0));
+			pg_ahead_counted(tx, kind.p, pg_column(r, i, 1), pg_number(r, i, 2));
+		} else {
+			pg_doc_read(h->arena, r, i, &d);
+			pg_ahead_doc(tx, &d);
+		}
 	}
 }
 
-static void some_ask(struct tx *tx, const struct doc_question *list, unsigned count)
+/* Sends one statement for each form that was asked for. */
+static int together_ask(struct tx *tx, struct together *forms, PGresult *ret_results[FORMS])
 {
-	static const enum pg_statement statements[] = {
-	        [BY_ID] = PG_DOC_GET_ST, [BY_NAME] = PG_DOC_BY_NAME_ST, [COUNT] = PG_LIST_GET_ST};
-	struct pg_args args[PG_MANY_MAX];
-	const struct pg_args *asked[PG_MANY_MAX];
-	enum pg_statement st[PG_MANY_MAX];
-	const struct doc_question *of[PG_MANY_MAX];
-	PGresult *results[PG_MANY_MAX];
+	static const enum pg_statement statements[FORMS] = {
+	        [BY_ID] = PG_DOCS_GET_ST, [BY_NAME] = PG_DOCS_BY_NAME_ST, [COUNT] = PG_LISTS_GET_ST};
+	struct pg_args args[FORMS];
+	const struct pg_args *asked[FORMS];
+	enum pg_statement st[FORMS];
+	PGresult *results[FORMS];
 	unsigned n = 0;
-	for (unsigned i = 0; i < count; i++) {
-		const struct doc_question *q = &list[i];
-		args[n] = (struct pg_args){0};
-		pg_z(&args[n], q->kind);
-		pg_str(&args[n], form_of(q) == BY_ID ? q->id : q->parent);
-		if (form_of(q) == BY_NAME)
-			pg_str(&args[n], q->name);
-		if (args[n].impossible)
+	for (unsigned f = 0; f < FORMS; f++) {
+		ret_results[f] = NULL;
+		if (!forms[f].count)
 			continue;
-		st[n] = statements[form_of(q)];
+		args[n] = (struct pg_args){0};
+		for (unsigned i = 0; i < COLUMNS_MAX && forms[f].columns[i].n; i++)
+			pg_elements_arg(&args[n], &forms[f].columns[i], PG_OID_TEXT, forms[f].count);
+		st[n] = statements[f];
 		asked[n] = &args[n];
-		of[n++] = q;
+		n++;
 	}
-	if (!n || pg_write_many(tx, st, asked, n, results) < 0)
-		return;
-	for (unsigned i = 0; i < n; i++) {
-		answer_take(tx, of[i], results[i]);
-		PQclear(results[i]);
+	int r = n ? pg_write_many(tx, st, asked, n, results) : -ENOENT;
+	for (unsigned f = 0, at = 0; r == 0 && f < FORMS; f++)
+		if (forms[f].count)
+			ret_results[f] = results[at++];
+	return r;
+}
+
+static void some_ask(struct tx *tx, const struct doc_question *list, size_t count)
+{
+	struct together forms[FORMS] = {0};
+	PGresult *results[FORMS];
+	bool asked[TOGETHER_MAX];
+	for (size_t i = 0; i < count; i++)
+		asked[i] = question_add(tx, &list[i], &forms[form_of(&list[i])]);
+	if (together_ask(tx, forms, results) == 0) {
+		for (size_t i = 0; i < count; i++)
+			if (asked[i])
+				answer_none(tx, &list[i]);
+		for (unsigned f = 0; f < FORMS; f++) {
+			if (results[f])
+				answers_take(tx, (enum form)f, results[f]);
+			PQclear(results[f]);
+		}
 	}
+	for (unsigned f = 0; f < FORMS; f++)
+		for (unsigned i = 0; i < COLUMNS_MAX; i++)
+			buf_free(&forms[f].columns[i]);
 }
 
 void pg_read_ahead(struct tx *tx, const struct doc_question *list, size_t count)
@@ -197,8 +252,8 @@ void pg_read_ahead(struct tx *tx, const struct doc_question *list, size_t count)
 	/* Counts must include what the batch has added. */
 	if (pg_known_lists(tx) < 0)
 		return;
-	for (size_t i = 0; i < count && !tx->broken; i += PG_MANY_MAX)
-		some_ask(tx, list + i, count - i < PG_MANY_MAX ? (unsigned)(count - i) : PG_MANY_MAX);
+	for (size_t i = 0; i < count && !tx->broken; i += TOGETHER_MAX)
+		some_ask(tx, list + i, count - i < TOGETHER_MAX ? count - i : TOGETHER_MAX);
 }
 
 static bool doc_answer(struct tx *tx, struct arena *a, const struct answer *found, struct doc *ret_doc, int *ret_result)
@@ -291,5 +346,15 @@ void pg_ahead_changed(struct tx *tx, struct str kind, struct str id)
 			continue;
 		bool other = a->form != COUNT && a->there && !str_eq(a->doc.id, id);
 		a->stale |= !other && (a->form != BY_ID || str_eq(a->name, id));
+	}
+}
+
+void pg_ahead_deleted_list(struct tx *tx, struct str kind, struct str parent)
+{
+	struct pg_ahead *h = tx->pg->ahead;
+	for (unsigned i = 0; h && i < h->count; i++) {
+		struct answer *a = &h->list[i];
+		bool of_it = a->there ? str_eq(a->doc.parent, parent) : a->form == COUNT && str_eq(a->parent, parent);
+		a->stale |= of_it && str_eq(a->kind, kind);
 	}
 }

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 
 /* Below this, stepping over index entries is as cheap as walking the blocks. */
 #define SHALLOW 2048
@@ -36,6 +37,7 @@ void pg_known_reset(struct pg *p)
 		arena_reset(a);
 	for (unsigned i = 0; i < PG_EVENT_COLUMNS; i++)
 		buf_free(&p->known.events[i]);
+	pg_fresh_free(&p->known.fresh);
 	p->known = (struct pg_known){.arena = a};
 }
 
@@ -106,11 +108,6 @@ static void get_some(struct tx *tx, struct doc_wanted *const *list, unsigned cou
 		pg_str(&args[i], list[i]->id);
 		list[i]->result = -ENOENT;
 		known[i] = args[i].impossible;
-		if (!known[i] && tx->in_write && !tx->broken &&
-		    memo_get(tx, list[i]->arena, str_of(list[i]->kind), list[i]->id, &list[i]->doc)) {
-			known[i] = true;
-			list[i]->result = 0;
-		}
 		if (!known[i])
 			asked[n++] = &args[i];
 		tx_count_read(tx);
@@ -132,8 +129,24 @@ static void get_some(struct tx *tx, struct doc_wanted *const *list, unsigned cou
 	}
 }
 
+/* In a write, which remembers what it has asked. */
+static void get_ahead(struct tx *tx, struct doc_wanted *const *list, size_t count)
+{
+	struct doc_question *asked = must_calloc(count + 1, sizeof *asked);
+	for (size_t i = 0; i < count; i++)
+		asked[i] = (struct doc_question){.kind = list[i]->kind, .id = list[i]->id};
+	pg_read_ahead(tx, asked, count);
+	free(asked);
+	for (size_t i = 0; i < count; i++)
+		list[i]->result = pg_get(tx, list[i]->arena, list[i]->kind, list[i]->id, &list[i]->doc);
+}
+
 void pg_get_many(struct tx *tx, struct doc_wanted *const *list, size_t count)
 {
+	if (tx->in_write) {
+		get_ahead(tx, list, count);
+		return;
+	}
 	for (size_t i = 0; i < count; i += PG_MANY_MAX)
 		get_some(tx, list + i, count - i < PG_MANY_MAX ? (unsigned)(count - i) : PG_MANY_MAX);
 }
@@ -348,7 +361,7 @@ static int insert_guess(struct tx *tx, const struct doc *d, struct pg_args *args
 	struct doc made = *d;
 	int r = list_append(tx, d, &l);
 	if (r == -ENOENT)
-		return pg_guess(tx, PG_DOC_INSERT_ST, args);
+		return pg_fresh_add(tx, d, args);
 	if (r < 0)
 		return r;
 	pg_int(args, l->next);
@@ -497,6 +510,19 @@ int pg_delete(struct tx *tx, const char *kind, struct str id)
 	r = r > 0 ? counts_subtract(tx, str_of(kind), pg_column(result, 0, 0), pg_number(result, 0, 1)) : -ENOENT;
 	PQclear(result);
 	return r;
+}
+
+int pg_delete_list(struct tx *tx, const char *kind, struct str parent)
+{
+	assert(tx->in_write);
+	struct pg_args args = {0};
+	memo_drop_list(tx, str_of(kind), parent);
+	pg_ahead_deleted_list(tx, str_of(kind), parent);
+	pg_z(&args, kind);
+	pg_str(&args, parent);
+	/* Its counts must not be written once it is gone. */
+	int r = pg_known_lists(tx);
+	return r < 0 ? r : pg_defer(tx, PG_DOCS_DELETE_ST, &args);
 }
 
 int pg_move(struct tx *tx, const struct doc *d)

@@ -40,15 +40,9 @@ static int chain_continue(struct tx *tx)
 #define TOGETHER 64
 #define TOGETHER_BYTES (1 << 20)
 
-enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25 };
-static const uint32_t event_oids[PG_EVENT_COLUMNS] = {OID_INT8, OID_TEXT, OID_TEXT,  OID_TEXT,  OID_TEXT,
-                                                      OID_INT8, OID_TEXT, OID_BYTEA, OID_BYTEA, OID_TEXT,
-                                                      OID_TEXT, OID_INT8, OID_INT8};
-
-/* Header of a binary array: one dimension, no NULLs, type, length, first index. */
-struct array_head {
-	uint32_t dimensions, nulls, oid, count, first;
-};
+static const uint32_t event_oids[PG_EVENT_COLUMNS] = {PG_OID_INT8, PG_OID_TEXT, PG_OID_TEXT,  PG_OID_TEXT,  PG_OID_TEXT,
+                                                      PG_OID_INT8, PG_OID_TEXT, PG_OID_BYTEA, PG_OID_BYTEA, PG_OID_TEXT,
+                                                      PG_OID_TEXT, PG_OID_INT8, PG_OID_INT8};
 
 int pg_known_events(struct tx *tx)
 {
@@ -56,26 +50,13 @@ int pg_known_events(struct tx *tx)
 	struct pg_args args = {0};
 	if (!k->event_count)
 		return 0;
-	for (unsigned i = 0; i < PG_EVENT_COLUMNS; i++) {
-		struct array_head h = {htobe32(1), 0, htobe32(event_oids[i]), htobe32(k->event_count), htobe32(1)};
-		memcpy(k->events[i].p, &h, sizeof h);
-		pg_bytes(&args, k->events[i].p, k->events[i].n);
-	}
+	for (unsigned i = 0; i < PG_EVENT_COLUMNS; i++)
+		pg_elements_arg(&args, &k->events[i], event_oids[i], k->event_count);
 	int r = pg_defer(tx, PG_EVENTS_ADD_ST, &args);
 	k->event_count = 0;
 	for (unsigned i = 0; i < PG_EVENT_COLUMNS; i++)
 		k->events[i].n = 0;
 	return r;
-}
-
-static void element_add(struct buf *column, const void *p, size_t n)
-{
-	static const struct array_head room;
-	uint32_t size = htobe32((uint32_t)n);
-	if (!column->n)
-		buf_add(column, &room, sizeof room);
-	buf_add(column, &size, sizeof size);
-	buf_add(column, p, n);
 }
 
 /* Keeps an event, to be written together with others. */
@@ -90,14 +71,12 @@ static int event_later(struct tx *tx, const struct event_row *row, const unsigne
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (!pg_utf8(texts[i]))
 			return -EINVAL;
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-		uint64_t v = htobe64((uint64_t)numbers[i]);
-		element_add(&k->events[number_at[i]], &v, sizeof v);
-	}
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		pg_elements_add_int(&k->events[number_at[i]], numbers[i]);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		element_add(&k->events[text_at[i]], texts[i].n ? texts[i].p : "", texts[i].n);
-	element_add(&k->events[7], p->chain.head, sizeof p->chain.head);
-	element_add(&k->events[8], hash, 32);
+		pg_elements_add_str(&k->events[text_at[i]], texts[i]);
+	pg_elements_add(&k->events[7], p->chain.head, sizeof p->chain.head);
+	pg_elements_add(&k->events[8], hash, 32);
 	k->event_count++;
 	p->changed = true;
 	bool full = k->event_count == TOGETHER || k->events[6].n + k->events[10].n > TOGETHER_BYTES;

@@ -590,6 +590,9 @@ static int write_all(struct tx *tx, const enum pg_statement *st, const struct pg
 		return write_failed(tx, ret_outcome, -ENOTCONN);
 	if (tx->broken && tx->in_write)
 		return -EIO;
+	int kept = pg_fresh_flush(tx);
+	if (kept < 0)
+		return kept;
 	for (unsigned i = 0; sent && i < count; i++)
 		sent = statement_send(p, st[i], args[i], SENT_KEPT);
 	if (!sent || !sync_send(p))
@@ -656,6 +659,9 @@ static int send_later(struct tx *tx, enum pg_statement st, const struct pg_args 
 		return -EINVAL;
 	if (p->lost || !p->conn)
 		return write_failed(tx, &o, -ENOTCONN);
+	int kept = pg_fresh_flush(tx);
+	if (kept < 0)
+		return kept;
 	/* Read results now and then, so that neither side has to buffer many. */
 	if (p->sent_count > PG_SENT_MAX / 2 && pg_settle(tx) < 0)
 		return -ENOTCONN;
@@ -669,7 +675,7 @@ int pg_defer(struct tx *tx, enum pg_statement st, const struct pg_args *args)
 
 int pg_guess(struct tx *tx, enum pg_statement st, const struct pg_args *args)
 {
-	assert(tx->pg->guessing && tx->in_write);
+	assert(tx->pg->guessing);
 	return send_later(tx, st, args, SENT_GUESS);
 }
 
@@ -684,6 +690,9 @@ int pg_settle(struct tx *tx)
 {
 	struct outcome o = {0};
 	struct pg *p = tx->pg;
+	int kept = p->conn && !p->lost ? pg_fresh_flush(tx) : 0;
+	if (kept < 0)
+		return kept;
 	if (!p->conn || !p->sent_count)
 		return p->lost ? -ENOTCONN : 0;
 	int r = sync_send(p) ? drain(tx, clock_mono_us() + READ_US, &o) : -ENOTCONN;

@@ -83,6 +83,17 @@
 	  " AND NOT EXISTS (SELECT 1 FROM node WHERE id = j.lease_owner AND " PG_ALIVE "))::int::int8")                \
 	X(DOC_GET, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND id = $2")                                           \
 	X(DOC_BY_NAME, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND parent = $2 AND name = $3")                     \
+	/* Many questions at once; each is looked up by itself, whatever the planner thinks of their number. */        \
+	X(DOCS_GET, "SELECT d.* FROM unnest($1::text[], $2::text[]) q (kind, id) CROSS JOIN LATERAL (SELECT " PG_DOC   \
+	            " FROM doc WHERE doc.kind = q.kind COLLATE \"C\" AND doc.id = q.id COLLATE \"C\" LIMIT 1) d")      \
+	X(DOCS_BY_NAME,                                                                                                \
+	  "SELECT d.* FROM unnest($1::text[], $2::text[], $3::text[]) q (kind, parent, name) CROSS JOIN LATERAL"       \
+	  " (SELECT " PG_DOC " FROM doc WHERE doc.kind = q.kind COLLATE \"C\" AND doc.parent = q.parent COLLATE \"C\"" \
+	  " AND doc.name = q.name COLLATE \"C\" LIMIT 1) d")                                                           \
+	X(LISTS_GET,                                                                                                   \
+	  "SELECT l.* FROM unnest($1::text[], $2::text[]) q (kind, parent) CROSS JOIN LATERAL (SELECT kind,"           \
+	  " parent, count FROM list WHERE list.kind = q.kind COLLATE \"C\""                                            \
+	  " AND list.parent = q.parent COLLATE \"C\" LIMIT 1) l")                                                      \
 	X(DOC_LIST, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND parent = $2 AND seq >= $3 ORDER BY seq"            \
 	            " LIMIT $4 OFFSET $5")                                                                             \
 	X(DOC_WALK, "SELECT " PG_DOC " FROM doc WHERE kind = $1 AND (parent, seq) > ($2, $3)"                          \
@@ -103,6 +114,20 @@
 	  "  SELECT $1, $3, level, seq >> (9 * (level + 1)), 1 FROM d, (VALUES (0), (1)) v (level) WHERE seq >= 512"   \
 	  "  ON CONFLICT (kind, parent, level, block) DO UPDATE SET count = list_block.count + 1)"                     \
 	  " SELECT seq FROM d")                                                                                        \
+	/* The same for many, each of another list; a row if all are new. */                                           \
+	X(DOCS_INSERT,                                                                                                 \
+	  "WITH n AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int8[], $6::text[],"    \
+	  "  $7::text[]) q (kind, id, parent, name, created_ms, body, secret)),"                                       \
+	  " d AS (INSERT INTO doc (" PG_DOC ") SELECT kind, id, parent, name, coalesce((SELECT next_seq FROM list l"   \
+	  "  WHERE l.kind = n.kind COLLATE \"C\" AND l.parent = n.parent COLLATE \"C\"), 0), 1, created_ms, body,"     \
+	  "  secret FROM n ON CONFLICT DO NOTHING RETURNING kind, parent, seq),"                                       \
+	  " l AS (INSERT INTO list (kind, parent, next_seq, count, head) SELECT kind, parent, seq + 1, 1,"             \
+	  "  (seq < 512)::int FROM d ON CONFLICT (kind, parent) DO UPDATE SET next_seq = excluded.next_seq,"           \
+	  "  count = list.count + 1, head = list.head + excluded.head),"                                               \
+	  " b AS (INSERT INTO list_block (kind, parent, level, block, count)"                                          \
+	  "  SELECT kind, parent, level, seq >> (9 * (level + 1)), 1 FROM d, (VALUES (0), (1)) v (level)"              \
+	  "  WHERE seq >= 512 ON CONFLICT (kind, parent, level, block) DO UPDATE SET count = list_block.count + 1)"    \
+	  " SELECT 1 FROM d HAVING count(*) = $8::int8")                                                               \
 	/* The same for a list whose counts the batch keeps, and what brings those up to date. */                      \
 	X(DOC_ADD, "INSERT INTO doc (" PG_DOC ") VALUES ($1, $2, $3, $4, $8, 1, $5, $6, $7) ON CONFLICT DO NOTHING")   \
 	X(COUNTS_ADD,                                                                                                  \
@@ -136,6 +161,9 @@
 	  "  ON CONFLICT (kind, parent, level, block) DO UPDATE SET count = list_block.count + 1)"                     \
 	  " SELECT old.parent, old.seq FROM d, old")                                                                   \
 	X(DOC_DELETE, "DELETE FROM doc WHERE kind = $1 AND id = $2 RETURNING parent, seq")                             \
+	X(DOCS_DELETE, "WITH d AS (DELETE FROM doc WHERE kind = $1 AND parent = $2),"                                  \
+	               " l AS (DELETE FROM list WHERE kind = $1 AND parent = $2)"                                      \
+	               " DELETE FROM list_block WHERE kind = $1 AND parent = $2")                                      \
 	X(COUNTS_SUBTRACT,                                                                                             \
 	  "WITH l AS (UPDATE list SET count = count - 1, head = head - ($3::int8 < 512)::int"                          \
 	  "  WHERE kind = $1 AND parent = $2 AND count > 1),"                                                          \
@@ -251,11 +279,21 @@ enum pg_role { PG_READER, PG_WRITER, PG_LISTENER, PG_TOOL };
 #define PG_MANY_MAX 64
 #define PG_KNOWN_MAX 16
 #define PG_EVENT_COLUMNS 13
+#define PG_FRESH_MAX 64
+#define PG_FRESH_COLUMNS 7
 
 /* A list that a batch adds to. Its counts do not include the positions from `first` up to `next` yet. */
 struct pg_list {
 	struct str kind, parent;
 	int64_t first, next; /* next < 0: the list was not read, and its counts are complete */
+};
+
+/* Documents that are inserted together, before the next statement of another kind: see fresh.c. */
+struct pg_fresh {
+	struct buf columns[PG_FRESH_COLUMNS];
+	uint32_t count;
+	uint64_t lists[PG_FRESH_MAX]; /* hashes of their lists */
+	uint64_t kind;                /* the hash of what the last statement has inserted; 0: it was another one */
 };
 
 /* What a guessing batch knows about the store; see writer.c. */
@@ -264,9 +302,10 @@ struct pg_known {
 	size_t bytes; /* used in the arena */
 	struct pg_list lists[PG_KNOWN_MAX];
 	unsigned list_count;
-	/* Events to be written together: one array per column, in PostgreSQL's binary form. */
+	/* Events to be written together: one array per column. */
 	struct buf events[PG_EVENT_COLUMNS];
 	uint32_t event_count;
+	struct pg_fresh fresh;
 };
 
 /* One connection. */
@@ -338,6 +377,21 @@ must_check int pg_once(struct tx *tx, const char *sql, const struct pg_args *arg
 must_check int pg_queue(struct tx *tx, const char *sql, const struct pg_args *args);
 bool pg_utf8(struct str s);
 
+/* array.c: arguments that are arrays, in PostgreSQL's binary form. The array is the buffer's, and must outlive the
+ * arguments. */
+enum { PG_OID_BYTEA = 17, PG_OID_INT8 = 20, PG_OID_TEXT = 25 };
+void pg_elements_add(struct buf *array, const void *p, size_t n);
+void pg_elements_add_str(struct buf *array, struct str s);
+void pg_elements_add_int(struct buf *array, int64_t v);
+void pg_elements_add_null(struct buf *array);
+void pg_elements_arg(struct pg_args *args, struct buf *array, uint32_t oid, uint32_t count);
+
+/* fresh.c: inserts a document of a list that the batch does not know, on the guess that it is new. */
+must_check int pg_fresh_add(struct tx *tx, const struct doc *d, const struct pg_args *args);
+/* Sends those that are kept. Called before every other statement. */
+must_check int pg_fresh_flush(struct tx *tx);
+void pg_fresh_free(struct pg_fresh *f);
+
 static inline struct str pg_column(const PGresult *r, int row, int i)
 {
 	if (PQgetisnull(r, row, i))
@@ -389,6 +443,7 @@ void pg_ahead_inserted(struct tx *tx, const struct doc *d);
 bool pg_ahead_updated(struct tx *tx, const struct doc *d);
 void pg_ahead_changed(struct tx *tx, struct str kind, struct str id);
 bool pg_ahead_deleted(struct tx *tx, const char *kind, struct str id, struct doc *ret_doc);
+void pg_ahead_deleted_list(struct tx *tx, struct str kind, struct str parent);
 /* Forgets what a guessing batch knows. */
 void pg_known_reset(struct pg *p);
 /* Writes the counts that are still missing, and forgets the lists. */

@@ -12,10 +12,10 @@
  *
  * A batch guesses that everything goes well: that inserted documents are new, and that no write has to be undone after
  * it has changed something. Then it needs no savepoints, does not wait for inserts, knows the documents that it has
- * read or made, writes the counts of a list once, and writes many events at a time. A wrong guess shows with the next
- * answer of the server, before the commit at the latest. The batch is then aborted and run again with a savepoint for
- * each write, and so are some batches after it, so that callers who provoke refusals do not make the writes of others
- * run twice. Who does so again and again gets batches apart (store/writer.c), which do not guess. */
+ * read or made, writes the counts of a list once, and writes many events or documents at a time. A wrong guess shows
+ * with the next answer of the server, before the commit at the latest. The batch is then aborted and run again with a
+ * savepoint for each write, and so are some batches after it, so that callers who provoke refusals do not make the
+ * writes of others run twice. Who does so again and again gets batches apart (store/writer.c), which do not guess. */
 #include "store/pg/pg.h"
 
 #include "base/clock.h"
@@ -236,6 +236,7 @@ void pg_batch_abort(struct tx *tx)
 	if (p->guess_failed)
 		p->careful = CAREFUL_BATCHES;
 	p->guessing = p->guess_failed = tx->broken = false;
+	pg_fresh_free(&p->known.fresh);
 	/* Sent even when no transaction was begun: that is only a warning. */
 	if (gone || pg_defer(tx, PG_ROLLBACK_ST, NULL) < 0 || pg_settle(tx) < 0)
 		pg_disconnect(p);

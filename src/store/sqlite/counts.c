@@ -129,6 +129,15 @@ int counts_subtract(struct tx *tx, struct str kind, struct str parent, int64_t s
 	return r;
 }
 
+/* Of a list whose documents are all deleted. */
+int counts_delete(struct tx *tx, struct str kind, struct str parent)
+{
+	int r = counts_flush(tx);
+	if (r == 0)
+		r = list_step(tx, ST_LIST_DELETE, kind, parent, NULL);
+	return r < 0 ? r : list_step(tx, ST_BLOCKS_DELETE, kind, parent, NULL);
+}
+
 int list_read(struct tx *tx, struct str kind, struct str parent, struct list_row *ret_row)
 {
 	int r = tx->writing && tx->writing->growth_count ? counts_flush(tx) : 0;

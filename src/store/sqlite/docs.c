@@ -452,6 +452,19 @@ int sqlite_delete(struct tx *tx, const char *kind, struct str id)
 	return r;
 }
 
+int sqlite_delete_list(struct tx *tx, const char *kind, struct str parent)
+{
+	assert(tx->in_write);
+	memo_drop_list(tx, str_of(kind), parent);
+	sqlite3_stmt *st = conn_statement(tx, ST_DOCS_DELETE);
+	if (!st)
+		return -EIO;
+	bind_z(st, 1, kind);
+	bind_str(st, 2, parent);
+	int r = conn_step(tx, st);
+	return r < 0 ? r : counts_delete(tx, str_of(kind), parent);
+}
+
 int sqlite_move(struct tx *tx, const struct doc *d)
 {
 	struct doc_place place;

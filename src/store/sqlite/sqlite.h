@@ -87,6 +87,9 @@
 	X(DOC_MOVE, "UPDATE doc SET parent = ?3, seq = ?4, name = ?5, body = ?6, sum = ?7, rev = rev + 1"             \
 	            " WHERE kind = ?1 AND id = ?2")                                                                   \
 	X(DOC_DELETE, "DELETE FROM doc WHERE kind = ?1 AND id = ?2")                                                  \
+	X(DOCS_DELETE, "DELETE FROM doc WHERE kind = ?1 AND parent = ?2")                                             \
+	X(LIST_DELETE, "DELETE FROM list WHERE kind = ?1 AND parent = ?2")                                            \
+	X(BLOCKS_DELETE, "DELETE FROM list_block WHERE kind = ?1 AND parent = ?2")                                    \
 	X(LIST_GET, "SELECT next_seq, count, head FROM list WHERE kind = ?1 AND parent = ?2")                         \
 	X(LIST_ADD, "INSERT INTO list (kind, parent, next_seq, count, head) VALUES (?1, ?2, ?3, ?4, ?5)"              \
 	            " ON CONFLICT DO UPDATE SET next_seq = ?3, count = count + ?4, head = head + ?5")                 \
@@ -279,6 +282,7 @@ must_check int list_read(struct tx *tx, struct str kind, struct str parent, stru
 /* The position for the list's next document; and the note that it was used. */
 must_check int counts_next(struct tx *tx, struct str kind, struct str parent, int64_t *ret_seq);
 must_check int counts_add(struct tx *tx, struct str kind, struct str parent, int64_t seq);
+must_check int counts_delete(struct tx *tx, struct str kind, struct str parent);
 must_check int counts_subtract(struct tx *tx, struct str kind, struct str parent, int64_t seq);
 /* Writes the counts that the batch has added; or drops them, because it is undone. */
 must_check int counts_flush(struct tx *tx);

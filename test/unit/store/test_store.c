@@ -733,6 +733,90 @@ static void test_read_ahead(void)
 	CHECK(check_store() == 0);
 }
 
+#define WIDE 150
+
+static struct doc wide_doc(int i, int parent)
+{
+	struct str id = arena_printf(a, "wide-%d-%d", i, parent), under = arena_printf(a, "place-%d", parent);
+	return doc_of("wide", id.p, under.p, "somebody", "{}");
+}
+
+static int64_t wide_count(struct tx *tx, int parent)
+{
+	int64_t count = -1;
+	CHECK(tx_count(tx, "wide", arena_printf(a, "place-%d", parent), &count) == 0);
+	return count;
+}
+
+/* A write that leaves a document in each of many lists, as an invitation does. The name in the last one is taken when
+ * ctx says so, which only the write itself may notice. */
+static int run_wide(struct tx *tx, void *ctx)
+{
+	struct doc_question list[2 * WIDE];
+	struct doc d = {0};
+	int r = 0;
+	for (int i = 0; i < WIDE; i++) {
+		struct doc one = wide_doc(1, i);
+		list[2 * i] = (struct doc_question){.kind = "wide", .id = one.id};
+		list[2 * i + 1] = (struct doc_question){.kind = "wide", .parent = one.parent, .count = true};
+	}
+	tx_read_ahead(tx, list, (size_t)2 * WIDE);
+	for (int i = 0; r == 0 && i < WIDE; i++) {
+		d = wide_doc(1, i);
+		CHECK(wide_count(tx, i) == (*(bool *)ctx && i == WIDE - 1) &&
+		      tx_get(tx, a, "wide", d.id, &d) == -ENOENT);
+	}
+	for (int i = 0; r == 0 && i < WIDE; i++) {
+		d = wide_doc(1, i);
+		r = tx_insert(tx, &d);
+	}
+	/* Others of the same lists follow, and all are seen. */
+	for (int i = 0; r == 0 && i < 3; i++) {
+		d = wide_doc(2, i);
+		d.name = STR("another");
+		r = tx_insert(tx, &d);
+	}
+	/* Where the store guesses that all are new, the write runs on until that shows, and then again. */
+	if (r == 0 && !*(bool *)ctx)
+		CHECK(wide_count(tx, 0) == 2 && wide_count(tx, WIDE - 1) == 1 && tx_get(tx, a, "wide", d.id, &d) == 0 &&
+		      d.seq == 1);
+	return r;
+}
+
+static int run_clear(struct tx *tx, void *ctx)
+{
+	struct doc d = wide_doc(1, 0), found;
+	CHECK(tx_get(tx, a, "wide", d.id, &found) == 0 && wide_count(tx, 0) == 2);
+	CHECK(tx_delete_list(tx, "wide", d.parent) == 0);
+	CHECK(tx_get(tx, a, "wide", d.id, &found) == -ENOENT && wide_count(tx, 0) == 0);
+	CHECK(tx_get_by_name(tx, a, "wide", d.parent, STR("another"), &found) == -ENOENT);
+	/* The list begins anew; the neighbours are as they were. */
+	CHECK(tx_insert(tx, &d) == 0 && wide_count(tx, 0) == 1 && wide_count(tx, 1) == 2);
+	return tx_delete_list(tx, "wide", STR("nowhere"));
+}
+
+static void test_wide(void)
+{
+	struct store *s = open_store(0);
+	struct store_stats before, after;
+	struct doc taken = wide_doc(9, WIDE - 1);
+	bool is_taken = true;
+	CHECK(store_write_wait(s, run_insert, &taken) == 0);
+	CHECK(store_write_wait(s, run_wide, &is_taken) == -EEXIST);
+	CHECK(store_write_wait(s, run_delete, &taken) == 0);
+	/* It was undone, and so some batches expect that again. */
+	is_taken = false;
+	for (int i = 0; i < 8; i++)
+		CHECK(store_write_wait(s, run_nothing, NULL) == 0);
+	store_stats(s, &before);
+	CHECK(store_write_wait(s, run_wide, &is_taken) == 0);
+	store_stats(s, &after);
+	CHECK(after.round_trips - before.round_trips <= 20);
+	CHECK(store_write_wait(s, run_clear, NULL) == 0);
+	store_close(s);
+	CHECK(check_store() == 0);
+}
+
 static int run_touch(struct tx *tx, void *ctx)
 {
 	tx_touch_identity(tx);
@@ -1218,6 +1302,7 @@ int main(void)
 	test_neighbours();
 	test_get_many();
 	test_read_ahead();
+	test_wide();
 	test_snapshot_and_generation();
 	if (!remote) {
 		test_full_disk();
