@@ -62,8 +62,8 @@ int conn_open(const char *path, int flags, struct tx **ret_conn)
 	sqlite3_db_config(conn->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !conn->writes, NULL);
 	/* Temporary files, not memory: a large sort must not fill the memory. */
-	const char *setup = conn->writes ? "PRAGMA synchronous = FULL; PRAGMA cache_size = -4096; PRAGMA mmap_size = 0;"
-	                                   "PRAGMA journal_size_limit = 33554432; PRAGMA temp_store = FILE"
+	const char *setup = conn->writes ? "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; PRAGMA mmap_size = 0"
+	                                   "; PRAGMA journal_size_limit = 33554432; PRAGMA temp_store = FILE"
 	                                 : "PRAGMA cache_size = -1024; PRAGMA mmap_size = 0; PRAGMA temp_store = FILE";
 	if (conn->writes)
 		sqlite3_create_function(conn->db, "doc_sum", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, doc_sum_sql,
