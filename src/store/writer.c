@@ -10,6 +10,9 @@
  * (pg/writer.c). A tenant whose writes do so repeatedly waits by itself for some seconds: in a queue whose small
  * batches run after the others', and expect it.
  *
+ * A tenant whose writes take long (an invitation to two hundred projects) waits by itself too: others' writes then wait
+ * for one of them at most, the one that runs when they come, and share no batch with the next.
+ *
  * Each write can be undone alone. When the transaction itself fails, all of its writes get -EIO and none is kept; when
  * the store cannot be reached, the batch is run again from the start for a few seconds; when its disk is full, they get
  * -ENOSPC. A back end may also ask to run a batch again, because it has tried a faster way that turned out to be
@@ -32,7 +35,8 @@
 /* A batch ends after this time, and has at most so many writes of one key. */
 #define BATCH_US 20000
 #define BATCH_EACH 64
-/* The same for those who wait by themselves: about a fifth of the writer's time while there is other work. */
+/* The same for those who wait by themselves: about a fifth of the writer's time while there is other work, or one write
+ * that takes longer. */
 #define APART_MAX 32
 #define APART_US 5000
 #define APART_EACH 8
@@ -41,6 +45,11 @@
 #define OFFENCE_US 10000000
 #define OFFENCES 2
 #define OFFENDERS 1024u
+/* A key whose writes take longer than this on average waits by itself, until so long after its last. */
+#define LONG_US 3000
+#define LONG_KEPT_US 10000000
+#define LONG_WEIGHT 8   /* of the average: how many writes it remembers */
+#define LONG_MOST 20000 /* counts as this: one write that a busy machine holds up is not enough */
 #define POLL_US 200000
 /* How long a batch is retried when the store cannot be reached, before its callers get an error. */
 #define RETRY_US 4000000
@@ -60,13 +69,19 @@ struct lane {
 	bool doubtful; /* refusals are expected */
 };
 
-enum { USUAL, APART, LANES };
+enum { USUAL, LONG, APART, LANES };
 
 /* Who has had writes undone lately. Two keys that meet in one place take turns in it: then some offences are missed. */
 struct offender {
 	uint64_t key;
 	unsigned count;
 	int64_t last_us;
+};
+
+/* How long a key's writes take. Keys that meet in one place take turns in it, as above. */
+struct pace {
+	uint64_t key;
+	int64_t average_us, last_us;
 };
 
 struct writer {
@@ -80,12 +95,16 @@ struct writer {
 	pthread_cond_t queued, room;
 	struct lane lanes[LANES];
 	struct offender offenders[OFFENDERS];
+	struct pace paces[OFFENDERS];
 	bool closing;
 };
 
 static unsigned waiting_count(const struct writer *q)
 {
-	return fair_waiting(q->lanes[USUAL].queue) + fair_waiting(q->lanes[APART].queue);
+	unsigned all = 0;
+	for (int i = 0; i < LANES; i++)
+		all += fair_waiting(q->lanes[i].queue);
+	return all;
 }
 
 static bool offends(struct writer *q, uint64_t key)
@@ -109,11 +128,37 @@ static void offence_note(struct writer *q, uint64_t key)
 	pthread_mutex_unlock(&q->lock);
 }
 
+static bool takes_long(struct writer *q, uint64_t key)
+{
+	const struct pace *p = &q->paces[key % OFFENDERS];
+	return key && p->key == key && p->average_us >= LONG_US && clock_mono_us() - p->last_us < LONG_KEPT_US;
+}
+
+/* A write of that key took so long. */
+static void pace_note(struct writer *q, uint64_t key, int64_t us)
+{
+	struct pace *p = &q->paces[key % OFFENDERS];
+	int64_t now = clock_mono_us();
+	if (!key)
+		return;
+	pthread_mutex_lock(&q->lock);
+	if (p->key != key || now - p->last_us >= LONG_KEPT_US)
+		*p = (struct pace){.key = key};
+	p->average_us += ((us < LONG_MOST ? us : LONG_MOST) - p->average_us) / LONG_WEIGHT;
+	p->last_us = now;
+	pthread_mutex_unlock(&q->lock);
+}
+
+static struct lane *lane_of(struct writer *q, uint64_t key)
+{
+	return &q->lanes[offends(q, key) ? APART : takes_long(q, key) ? LONG : USUAL];
+}
+
 bool store_write(struct store *s, struct write *w)
 {
 	struct writer *q = s->writer;
 	pthread_mutex_lock(&q->lock);
-	struct lane *lane = &q->lanes[offends(q, w->item.key) ? APART : USUAL];
+	struct lane *lane = lane_of(q, w->item.key);
 	bool ok = !q->closing && fair_add(lane->queue, &w->item, w->item.key);
 	if (ok && waiting_count(q) == 1)
 		pthread_cond_signal(&q->queued);
@@ -182,11 +227,19 @@ static unsigned goal_of(const struct lane *lane)
 	return all < lane->batch_max ? all : lane->batch_max;
 }
 
+static bool taken_any(const struct writer *q)
+{
+	bool any = false;
+	for (int i = 0; i < LANES; i++)
+		any |= q->lanes[i].taken != NULL;
+	return any;
+}
+
 /* How many writes the next batches may have together; none after 200 ms without any, or when closing. */
 static unsigned queue_wait(struct writer *q, bool *ret_closing)
 {
 	pthread_mutex_lock(&q->lock);
-	if (!q->lanes[USUAL].taken && !q->lanes[APART].taken && !waiting_count(q) && !q->closing) {
+	if (!taken_any(q) && !waiting_count(q) && !q->closing) {
 		int64_t until = clock_mono_us() + POLL_US;
 		struct timespec t = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
 		int r = 0;
@@ -295,7 +348,9 @@ static int writes_run(struct writer *q, struct lane *lane, unsigned *ret_count)
 	unsigned count = 0;
 	int r = 0;
 	while (w && r == 0) {
+		int64_t began = clock_mono_us();
 		r = write_run(conn, w, &q->results[count++]);
+		pace_note(q, w->item.key, clock_mono_us() - began);
 		if (r == 0 && conn->undone)
 			offence_note(q, w->item.key);
 		if (count >= lane->goal || clock_mono_us() >= until)
@@ -506,6 +561,7 @@ int writer_start(struct store *s, struct tx *conn, unsigned batch_max, struct wr
 	batch_max = batch_max ? batch_max : BATCH_DEFAULT;
 	q->results = must_calloc(batch_max > APART_MAX ? batch_max : APART_MAX, sizeof(int));
 	lane_init(&q->lanes[USUAL], QUEUE_MAX, batch_max, BATCH_EACH, BATCH_US);
+	lane_init(&q->lanes[LONG], APART_QUEUE, APART_MAX, APART_EACH, APART_US);
 	lane_init(&q->lanes[APART], APART_QUEUE, APART_MAX, APART_EACH, APART_US);
 	q->lanes[APART].doubtful = true;
 	pthread_mutex_init(&q->lock, NULL);

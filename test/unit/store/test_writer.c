@@ -18,6 +18,7 @@
 #define LONG_MS 25 /* longer than a batch lasts */
 #define GREEDY 11
 #define OTHER 12
+#define SLOW 13
 
 static struct store *s;
 static atomic_int runs, dones;
@@ -136,7 +137,7 @@ static void test_time(void)
 	writer_hold(&first, 0, &entered, &leave);
 	for (int i = 0; i < 4; i++) {
 		many[i] = (struct one){.sleep_ms = LONG_MS};
-		one_add(&many[i], GREEDY);
+		one_add(&many[i], SLOW);
 	}
 	other = (struct one){.turn = 0};
 	one_add(&other, OTHER);
@@ -145,6 +146,53 @@ static void test_time(void)
 	for (int i = 0; i < 3; i++)
 		CHECK(many[i].batch < many[i + 1].batch);
 	CHECK(other.turn < many[1].turn && other.batch <= many[1].batch);
+}
+
+/* Whose writes take long waits by itself: another tenant waits for the one that runs, and shares no batch with it or the
+ * next. An invitation to two hundred projects was such a write. */
+static void test_long(void)
+{
+	sem_t entered, leave, within, go_on;
+	for (int i = 0; i < 4; i++) {
+		many[i] = (struct one){.sleep_ms = LONG_MS};
+		one_add(&many[i], SLOW);
+	}
+	done_wait(4);
+	writer_hold(&first, 0, &entered, &leave);
+	sem_init(&within, 0, 0);
+	sem_init(&go_on, 0, 0);
+	for (int i = 0; i < 4; i++) {
+		many[i] = (struct one){.sleep_ms = 6};
+		if (i == 1) {
+			many[i].entered = &within;
+			many[i].leave = &go_on;
+		}
+		one_add(&many[i], SLOW);
+	}
+	sem_post(&leave);
+	sem_wait(&within);
+	other = (struct one){.turn = 0};
+	one_add(&other, OTHER);
+	sem_post(&go_on);
+	done_wait(6);
+	CHECK(other.turn == many[1].turn + 1);
+	CHECK(other.batch == many[1].batch + 1 && other.batch < many[2].batch);
+	/* Once its writes are short again it waits with the others. */
+	for (int i = 0; i < MANY / 4; i++) {
+		many[i] = (struct one){.turn = 0};
+		one_add(&many[i], SLOW);
+		done_wait(1);
+	}
+	writer_hold(&first, 0, &entered, &leave);
+	for (int i = 0; i < 20; i++) {
+		many[i] = (struct one){.turn = 0};
+		one_add(&many[i], SLOW);
+	}
+	other = (struct one){.turn = 0};
+	one_add(&other, OTHER);
+	sem_post(&leave);
+	done_wait(22);
+	CHECK(other.turn == many[0].turn + 1);
 }
 
 /* Where undone writes make a batch run again, who has had some waits behind the others and in other batches. */
@@ -191,6 +239,7 @@ int main(void)
 	test_few_of_one();
 	test_turns();
 	test_time();
+	test_long();
 	test_apart(url);
 	store_close(s);
 	static const char *const names[] = {"steward.db", "steward.db-wal", "steward.db-shm"};
