@@ -230,7 +230,8 @@ struct store {
 	struct readers *readers;
 	struct writer *writer;
 	_Atomic uint64_t generation, writes, commits, failed, round_trips;
-	_Atomic int64_t commit_micros;
+	_Atomic int64_t commit_micros, batch_micros;
+	_Atomic uint64_t batch_times[STORE_BATCH_TIMES];
 	/* Until then, changes by other processes have been seen. Afterwards no cache of identities may be used.
 	 * INT64_MAX: no other process uses the store. */
 	_Atomic int64_t trusted_until_us;

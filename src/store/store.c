@@ -317,8 +317,11 @@ void store_stats(const struct store *s, struct store_stats *ret_stats)
 	        .failed = s->failed,
 	        .round_trips = s->round_trips,
 	        .commit_micros = s->commit_micros,
+	        .batch_micros = s->batch_micros,
 	        .queue_depth = writer_depth(s->writer),
 	};
+	for (int i = 0; i < STORE_BATCH_TIMES; i++)
+		ret_stats->batch_times[i] = s->batch_times[i];
 	pthread_mutex_lock(&s->damage->lock);
 	ret_stats->passes = s->damage->passes;
 	pthread_mutex_unlock(&s->damage->lock);

@@ -346,10 +346,17 @@ must_check int store_watch(struct store *s, unsigned seconds);
 /* How often damage was met, and the first finding; 0 when there is none, or when a complete pass has found no more. */
 uint64_t store_damage(const struct store *s, char *ret_what, size_t size);
 
+/* How long batches took, from their first write to the end of their commit: up to so many milliseconds, and longer. */
+#define STORE_BATCH_BOUNDS                         \
+	{                                          \
+		5, 10, 20, 50, 100, 200, 500, 1000 \
+	}
+#define STORE_BATCH_TIMES 9
 struct store_stats {
 	uint64_t writes, commits, failed, queue_depth, reads, passes; /* passes: of the slow check */
-	uint64_t round_trips;  /* how often the writer waited for a remote store; 0 without one */
-	int64_t commit_micros; /* sum */
+	uint64_t round_trips;                /* how often the writer waited for a remote store; 0 without one */
+	int64_t commit_micros, batch_micros; /* sums */
+	uint64_t batch_times[STORE_BATCH_TIMES];
 };
 void store_stats(const struct store *s, struct store_stats *ret_stats);
 

@@ -361,11 +361,22 @@ static int writes_run(struct writer *q, struct lane *lane, unsigned *ret_count)
 	return r;
 }
 
+static void batch_note(struct store *s, int64_t us)
+{
+	static const int bounds_ms[] = STORE_BATCH_BOUNDS;
+	int i = 0;
+	while (i < STORE_BATCH_TIMES - 1 && us > (int64_t)bounds_ms[i] * 1000)
+		i++;
+	s->batch_times[i]++;
+	s->batch_micros += us;
+}
+
 /* Runs a batch as one transaction. 0: its first *ret_count writes are on disk; -EAGAIN, -ERESTART: nothing of it is,
  * and it may (-EAGAIN) or must (-ERESTART) be run again. */
 static int batch_try(struct writer *q, struct lane *lane, unsigned *ret_count)
 {
 	struct tx *conn = q->conn;
+	int64_t began = clock_mono_us();
 	conn->touched = false;
 	conn->jobs = conn->events = false;
 	conn->full = false;
@@ -384,6 +395,7 @@ static int batch_try(struct writer *q, struct lane *lane, unsigned *ret_count)
 		return full ? -ENOSPC : r;
 	}
 	q->store->commit_micros += clock_mono_us() - start;
+	batch_note(q->store, clock_mono_us() - began);
 	q->store->commits++;
 	if (conn->touched)
 		q->store->generation++;

@@ -232,6 +232,22 @@ static void attempts_write(struct buf *b, struct attempts *a)
 	               "Sign-ins refused unseen after too many failures.", t.refused);
 }
 
+static void batches_write(struct buf *b, const struct store_stats *t)
+{
+	static const char name[] = "steward_store_batch_seconds";
+	static const int bounds_ms[] = STORE_BATCH_BOUNDS;
+	uint64_t so_far = 0;
+	metrics_head(b, name, "histogram", "For how long the store's one writer was held by a batch of writes.");
+	for (int i = 0; i < STORE_BATCH_TIMES - 1; i++) {
+		so_far += t->batch_times[i];
+		buf_printf(b, "%s_bucket{le=\"%g\"} %llu\n", name, bounds_ms[i] / 1000.0, (unsigned long long)so_far);
+	}
+	so_far += t->batch_times[STORE_BATCH_TIMES - 1];
+	buf_printf(b, "%s_bucket{le=\"+Inf\"} %llu\n", name, (unsigned long long)so_far);
+	buf_printf(b, "%s_sum %.6f\n%s_count %llu\n", name, (double)t->batch_micros / 1e6, name,
+	           (unsigned long long)so_far);
+}
+
 static void store_write_stats(struct buf *b, const struct store *store)
 {
 	struct store_stats t;
@@ -244,6 +260,7 @@ static void store_write_stats(struct buf *b, const struct store *store)
 	metrics_number(b, "steward_store_commits_total", "counter", "Commits; several writes share one.", t.commits);
 	seconds(b, "steward_store_commit_seconds_total", "counter", "Time spent in commits.",
 	        (double)t.commit_micros / 1e6);
+	batches_write(b, &t);
 	metrics_number(b, "steward_store_round_trips_total", "counter",
 	               "How often the writer waited for an answer of a remote store.", t.round_trips);
 	metrics_number(b, "steward_store_queue_depth", "gauge", "Writes that wait.", t.queue_depth);
