@@ -1,6 +1,7 @@
 /* A loop with real sockets: whom it serves first, and that nobody is forgotten. */
 #include "http/certificate.h"
 #include "http/http.h"
+#include "http/loop.h"
 
 #include "check.h"
 
@@ -9,6 +10,7 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -129,6 +131,17 @@ static int removed(const char *path, const struct stat *st, int kind, struct FTW
 	return remove(path);
 }
 
+/* A loop that has ended by itself meanwhile takes nothing any more: what it was told with leaked. */
+static void test_drain_of_an_ended_loop(void)
+{
+	struct loop l = {.wakeup = eventfd(0, EFD_NONBLOCK)};
+	uint64_t count = 0;
+	loop_drain(&l, 1);
+	CHECK(!atomic_load(&l.mailbox) && atomic_load(&l.drain_until_us) == 1);
+	CHECK(read(l.wakeup, &count, sizeof count) == sizeof count && count == 1);
+	close(l.wakeup);
+}
+
 int main(void)
 {
 	static const struct http_app app = {.body_limit = body_limit, .handle = handle};
@@ -148,5 +161,6 @@ int main(void)
 	http_drain_and_stop(s, 1);
 	SSL_CTX_free(tls);
 	nftw(dir, removed, 8, FTW_DEPTH | FTW_PHYS);
+	test_drain_of_an_ended_loop();
 	return CHECK_DONE();
 }
