@@ -98,7 +98,7 @@ int pg_inquiry_databases(const struct pg_inquiry *q, const struct pg_place *p, c
 		size_t count = (size_t)PQntuples(rows);
 		const char **names = arena_new_array(q->arena, const char *, count + 1);
 		for (size_t i = 0; i < count; i++)
-			names[i] = arena_z(q->arena, str_of(PQgetvalue(rows, (int)i, 0)));
+			names[i] = arena_z(q->arena, str_of(pg_value(rows, (int)i, 0)));
 		PQclear(rows);
 		*ret_names = names;
 		*ret_count = count;
@@ -281,12 +281,12 @@ static int64_t made_ms(const struct pg_place *p, const char *file)
 
 static bool is_true(const PGresult *rows, int row, int column)
 {
-	return *PQgetvalue(rows, row, column) == 't';
+	return *pg_value(rows, row, column) == 't';
 }
 
 static int64_t seconds_ms(const PGresult *rows, int row, int column)
 {
-	return (int64_t)(strtod(PQgetvalue(rows, row, column), NULL) * 1000);
+	return (int64_t)(strtod(pg_value(rows, row, column), NULL) * 1000);
 }
 
 static int64_t later(int64_t a, int64_t b)
@@ -299,17 +299,17 @@ static void drop_take(struct drops *d, const struct pg_place *p, const PGresult 
 	struct arena *a = d->q->arena;
 	ARENA_FIT(a, d->list, d->count, d->room);
 	struct drop *one = &d->list[d->count++];
-	*one = (struct drop){.oid = strtoul(PQgetvalue(rows, i, 0), NULL, 10), .plain = is_true(rows, i, 6)};
+	*one = (struct drop){.oid = strtoul(pg_value(rows, i, 0), NULL, 10), .plain = is_true(rows, i, 6)};
 	one->shown = (struct engine_drop){
 	        .reason = is_true(rows, i, 7)   ? DROP_HIDDEN
 	                  : is_true(rows, i, 8) ? DROP_REDUNDANT
 	                                        : DROP_UNUSED,
-	        .namespace = engine_namespace(a, d->database, PQgetvalue(rows, i, 1), PQgetvalue(rows, i, 2)),
-	        .name = engine_shown(a, PQgetvalue(rows, i, 3)),
-	        .bytes = strtoll(PQgetvalue(rows, i, 4), NULL, 10),
-	        .uses = strtoll(PQgetvalue(rows, i, 5), NULL, 10),
-	        .columns = engine_shown(a, PQgetvalue(rows, i, 9)),
-	        .since_ms = later(seconds_ms(rows, i, 11), made_ms(p, PQgetvalue(rows, i, 10))),
+	        .namespace = engine_namespace(a, d->database, pg_value(rows, i, 1), pg_value(rows, i, 2)),
+	        .name = engine_shown(a, pg_value(rows, i, 3)),
+	        .bytes = strtoll(pg_value(rows, i, 4), NULL, 10),
+	        .uses = strtoll(pg_value(rows, i, 5), NULL, 10),
+	        .columns = engine_shown(a, pg_value(rows, i, 9)),
+	        .since_ms = later(seconds_ms(rows, i, 11), made_ms(p, pg_value(rows, i, 10))),
 	        .shard = p->node.want.shard,
 	};
 }
@@ -324,11 +324,11 @@ static int drop_compare(const void *a, const void *b)
 static void uses_add(struct drops *d, const PGresult *rows)
 {
 	for (int i = 0; i < PQntuples(rows) && d->count; i++) {
-		struct drop key = {.oid = strtoul(PQgetvalue(rows, i, 0), NULL, 10)};
+		struct drop key = {.oid = strtoul(pg_value(rows, i, 0), NULL, 10)};
 		struct drop *one = bsearch(&key, d->list, d->count, sizeof *d->list, drop_compare);
 		if (!one)
 			continue;
-		one->shown.uses += strtoll(PQgetvalue(rows, i, 1), NULL, 10);
+		one->shown.uses += strtoll(pg_value(rows, i, 1), NULL, 10);
 		one->shown.since_ms = later(one->shown.since_ms, seconds_ms(rows, i, 2));
 	}
 }
@@ -452,13 +452,13 @@ static int database_notes(struct notes *t, const struct pg_place *p, const char 
 	if (r < 0)
 		return -EAGAIN;
 	for (int i = 0; i < PQntuples(rows); i++) {
-		enum engine_note_kind kind = (enum engine_note_kind)strtol(PQgetvalue(rows, i, 0), NULL, 10);
-		int64_t value = strtoll(PQgetvalue(rows, i, 4), NULL, 10);
+		enum engine_note_kind kind = (enum engine_note_kind)strtol(pg_value(rows, i, 0), NULL, 10);
+		int64_t value = strtoll(pg_value(rows, i, 4), NULL, 10);
 		if (kind == NOTE_MANY_TABLES)
 			t->tables += value;
 		else
-			note_add(t, database, kind, PQgetvalue(rows, i, 1), PQgetvalue(rows, i, 2),
-			         PQgetvalue(rows, i, 3), value);
+			note_add(t, database, kind, pg_value(rows, i, 1), pg_value(rows, i, 2), pg_value(rows, i, 3),
+			         value);
 	}
 	PQclear(rows);
 	return 0;
@@ -476,18 +476,17 @@ static void caseless_name(struct notes *t, const struct pg_place *p, const PGres
 	PGconn *conn;
 	PGresult *names;
 	char sql[480];
-	if (pg_inquiry_open(t->q, p, PQgetvalue(rows, i, 0), &conn) < 0)
+	if (pg_inquiry_open(t->q, p, pg_value(rows, i, 0), &conn) < 0)
 		return;
 	snprintf(sql, sizeof sql,
 	         "select n.nspname, c.relname, a.attname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
 	         "join "
 	         "pg_attribute a on a.attrelid = c.oid where c.oid = %lu and a.attnum = %ld and " IS_USERS,
-	         strtoul(PQgetvalue(rows, i, 1), NULL, 10), strtol(PQgetvalue(rows, i, 2), NULL, 10));
+	         strtoul(pg_value(rows, i, 1), NULL, 10), strtol(pg_value(rows, i, 2), NULL, 10));
 	if (pg_sql_rows(conn, pg_inquiry_left(t->q, ASK_MS), sql, &names) == 0) {
 		if (PQntuples(names) == 1)
-			note_add(t, PQgetvalue(rows, i, 0), NOTE_CASELESS_SEARCH, PQgetvalue(names, 0, 0),
-			         PQgetvalue(names, 0, 1), PQgetvalue(names, 0, 2),
-			         strtoll(PQgetvalue(rows, i, 3), NULL, 10));
+			note_add(t, pg_value(rows, i, 0), NOTE_CASELESS_SEARCH, pg_value(names, 0, 0),
+			         pg_value(names, 0, 1), pg_value(names, 0, 2), strtoll(pg_value(rows, i, 3), NULL, 10));
 		PQclear(names);
 	}
 	PQfinish(conn);

@@ -172,14 +172,14 @@ static void suggestion_take(struct work *w, const struct batch *b, const json_t 
 	unsigned long rel = (unsigned long)json_number(o, "rel");
 	if (json_is_string(json_object_get(o, "rel")))
 		rel = strtoul(json_string_value(json_object_get(o, "rel")), NULL, 10);
-	while (at < PQntuples(tables) && strtoul(PQgetvalue(tables, at, 0), NULL, 10) != rel)
+	while (at < PQntuples(tables) && strtoul(pg_value(tables, at, 0), NULL, 10) != rel)
 		at++;
 	if (at == PQntuples(tables) || !json_array_size(columns) || json_array_size(columns) > ENGINE_INDEX_COLUMNS_MAX)
 		return;
 	struct engine_suggestion s = {.database = b->database,
-	                              .schema = arena_z(a, str_of(PQgetvalue(tables, at, 1))),
-	                              .table = arena_z(a, str_of(PQgetvalue(tables, at, 2))),
-	                              .row_bytes = strtod(PQgetvalue(tables, at, 3), NULL),
+	                              .schema = arena_z(a, str_of(pg_value(tables, at, 1))),
+	                              .table = arena_z(a, str_of(pg_value(tables, at, 2))),
+	                              .row_bytes = strtod(pg_value(tables, at, 3), NULL),
 	                              .index_bytes = json_number_value(json_object_get(o, "bytes"))};
 	s.namespace = engine_namespace(a, s.database, s.schema, s.table);
 	for (size_t i = 0; i < json_array_size(columns); i++)
@@ -321,7 +321,7 @@ static int batch_judge(struct work *w, const struct batch *b)
 		session_end(primary, pid);
 		return -EAGAIN;
 	}
-	json_t *answer = PQntuples(rows) ? json_loads(PQgetvalue(rows, 0, 0), 0, NULL) : NULL;
+	json_t *answer = PQntuples(rows) ? json_loads(pg_value(rows, 0, 0), 0, NULL) : NULL;
 	answer = answer ? json_keep(a, answer) : NULL;
 	PQclear(rows);
 	if (!json_array_size(answer))

@@ -25,13 +25,13 @@ static void statement_take(struct engine_statements *s, size_t *room, struct are
 	ARENA_FIT(a, s->list, s->count, *room);
 	s->list[s->count++] = (struct engine_statement){
 	        .node = arena_z(a, str_of(node)),
-	        .database = arena_z(a, str_of(PQgetvalue(rows, i, 0))),
-	        .user = arena_z(a, str_of(PQgetvalue(rows, i, 1))),
-	        .query = strtoll(PQgetvalue(rows, i, 2), NULL, 10),
-	        .text = engine_shown(a, steward_inner_statement(arena_z(a, str_of(PQgetvalue(rows, i, 3))))),
-	        .calls = strtoll(PQgetvalue(rows, i, 4), NULL, 10),
-	        .rows = strtoll(PQgetvalue(rows, i, 5), NULL, 10),
-	        .ms = strtod(PQgetvalue(rows, i, 6), NULL),
+	        .database = arena_z(a, str_of(pg_value(rows, i, 0))),
+	        .user = arena_z(a, str_of(pg_value(rows, i, 1))),
+	        .query = strtoll(pg_value(rows, i, 2), NULL, 10),
+	        .text = engine_shown(a, steward_inner_statement(arena_z(a, str_of(pg_value(rows, i, 3))))),
+	        .calls = strtoll(pg_value(rows, i, 4), NULL, 10),
+	        .rows = strtoll(pg_value(rows, i, 5), NULL, 10),
+	        .ms = strtod(pg_value(rows, i, 6), NULL),
 	};
 }
 

@@ -402,14 +402,14 @@ int pg_mark_make(PGconn *conn, struct pg_mark *ret_mark, uint64_t *ret_insert)
 	int r = pg_sql_rows(conn, SQL_MS, point, &rows);
 	if (r < 0)
 		return r;
-	m.lsn = strtoull(PQgetvalue(rows, 0, 0), NULL, 10);
-	m.timeline = (uint32_t)strtoul(PQgetvalue(rows, 0, 1), NULL, 16);
+	m.lsn = strtoull(pg_value(rows, 0, 0), NULL, 10);
+	m.timeline = (uint32_t)strtoul(pg_value(rows, 0, 1), NULL, 16);
 	PQclear(rows);
 	r = pg_sql_rows(conn, SQL_MS, commit, &rows);
 	if (r < 0)
 		return r;
-	*ret_insert = strtoull(PQgetvalue(rows, 0, 0), NULL, 10);
-	m.end = strtoull(PQgetvalue(rows, 0, 1), NULL, 10);
+	*ret_insert = strtoull(pg_value(rows, 0, 0), NULL, 10);
+	m.end = strtoull(pg_value(rows, 0, 1), NULL, 10);
 	PQclear(rows);
 	/* A millisecond that has begun is not over. */
 	m.to_ms = clock_now_ms() + 1;

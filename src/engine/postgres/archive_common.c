@@ -86,8 +86,8 @@ static int points_make(struct place *places, size_t count, struct pg_common *m)
 		if (r < 0)
 			break;
 		snprintf(s->name, sizeof s->name, "%s", places[i].name);
-		s->lsn = strtoull(PQgetvalue(rows, 0, 0), NULL, 10);
-		s->timeline = (uint32_t)strtoul(PQgetvalue(rows, 0, 1), NULL, 16);
+		s->lsn = strtoull(pg_value(rows, 0, 0), NULL, 10);
+		s->timeline = (uint32_t)strtoul(pg_value(rows, 0, 1), NULL, 16);
 		PQclear(rows);
 	}
 	m->count = count;

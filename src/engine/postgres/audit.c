@@ -83,8 +83,8 @@ int pg_audit_apply(PGconn *conn, const struct engine_access *access, bool on)
 	if (r < 0)
 		return r;
 	for (int i = 0; i < PQntuples(rows) && r == 0; i++) {
-		const char *name = PQgetvalue(rows, i, 0), *want = classes_wanted(access, name, on);
-		const char *have = PQgetisnull(rows, i, 1) ? NULL : PQgetvalue(rows, i, 1);
+		const char *name = pg_value(rows, i, 0), *want = classes_wanted(access, name, on);
+		const char *have = PQgetisnull(rows, i, 1) ? NULL : pg_value(rows, i, 1);
 		const char *wanted = want && !*want ? "none" : want;
 		if (wanted != have && (!wanted || !have || strcmp(wanted, have) != 0))
 			r = role_set(conn, name, want);

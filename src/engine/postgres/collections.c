@@ -129,7 +129,7 @@ static int order_of(const struct table *a, unsigned dbid, unsigned relid)
 
 static unsigned number_at(const PGresult *rows, int row, int column)
 {
-	return (unsigned)strtoul(PQgetvalue(rows, row, column), NULL, 10);
+	return (unsigned)strtoul(pg_value(rows, row, column), NULL, 10);
 }
 
 static void score_add(struct table *to, const struct table *old, double total_us, bool first)
@@ -185,7 +185,7 @@ static void counted_take(const PGresult *rows, int row, const struct table *had,
 	*to = had ? *had : (struct table){.dbid = dbid, .relid = relid};
 	to->row = row;
 	for (; row < PQntuples(rows) && order_of(to, number_at(rows, row, 0), number_at(rows, row, 1)) == 0; row++)
-		total_us += strtod(PQgetvalue(rows, row, 3), NULL);
+		total_us += strtod(pg_value(rows, row, 3), NULL);
 	to->rows = row - to->row;
 	to->fresh = !had && !first;
 	score_add(to, had, total_us, first);
@@ -342,10 +342,10 @@ void pg_tables_names(struct pg_tables *t, unsigned database_oid, const char *dat
 		}
 	for (int i = 0; PQnfields(rows) == 2 && i < PQntuples(rows); i++) {
 		/* What no API can name is no table that users see: names of a database need not be UTF-8. */
-		if (!utf8_is_valid(str_of(PQgetvalue(rows, i, 1))) || !utf8_is_valid(str_of(database)))
+		if (!utf8_is_valid(str_of(pg_value(rows, i, 1))) || !utf8_is_valid(str_of(database)))
 			continue;
 		struct table *x = table_ensure(t, database_oid, number_at(rows, i, 0));
-		snprintf(x->name, sizeof x->name, "%s.%s", database, PQgetvalue(rows, i, 1));
+		snprintf(x->name, sizeof x->name, "%s.%s", database, pg_value(rows, i, 1));
 		x->hidden = false;
 		for (size_t k = 0; k < t->kept_count; k++)
 			x->score += strcmp(t->kept[k].name, x->name) == 0 ? KEPT_US : 0;
@@ -362,11 +362,11 @@ void pg_tables_names(struct pg_tables *t, unsigned database_oid, const char *dat
 
 static void row_read(const PGresult *rows, int row, double *in)
 {
-	const char *kinds = "rwc", *kind = strchr(kinds, *PQgetvalue(rows, row, 2));
-	const char *p = PQgetvalue(rows, row, 4);
+	const char *kinds = "rwc", *kind = strchr(kinds, *pg_value(rows, row, 2));
+	const char *p = pg_value(rows, row, 4);
 	if (!kind || !*kind)
 		return;
-	in[TABLE_TIME(kind - kinds)] = strtod(PQgetvalue(rows, row, 3), NULL) / 1000;
+	in[TABLE_TIME(kind - kinds)] = strtod(pg_value(rows, row, 3), NULL) / 1000;
 	for (unsigned i = 0; *p && *p != '}'; i++) {
 		char *end;
 		double count = strtod(p + 1, &end); /* after "{" or "," */

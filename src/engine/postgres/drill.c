@@ -99,7 +99,7 @@ static int relations_count(const struct pg_throwaway *t, uint64_t *relations)
 		return r;
 	for (int i = 0; r == 0 && i < PQntuples(rows); i++) {
 		int64_t count = 0;
-		r = pg_throwaway_open(t, PQgetvalue(rows, i, 0), &conn);
+		r = pg_throwaway_open(t, pg_value(rows, i, 0), &conn);
 		if (r < 0)
 			break;
 		r = pg_sql_int(conn, 30000, "select count(*) from pg_class where relkind in ('r', 'i', 'm', 't', 'S')",

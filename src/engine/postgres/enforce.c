@@ -31,7 +31,7 @@ static int files_verify(PGconn *conn, const char **ret_why)
 	if (r < 0)
 		return r;
 	if (PQntuples(rows) > 0) {
-		pg_why_set(ret_why, "access rules: line %s: %s", PQgetvalue(rows, 0, 0), PQgetvalue(rows, 0, 1));
+		pg_why_set(ret_why, "access rules: line %s: %s", pg_value(rows, 0, 0), pg_value(rows, 0, 1));
 		r = -EINVAL;
 	}
 	PQclear(rows);

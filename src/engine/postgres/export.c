@@ -96,7 +96,7 @@ static int spread_find(struct run *x, PGconn *conn, const char *database)
 	for (int i = 0; i < PQntuples(rows); i++) {
 		bool known = false; /* by another router */
 		for (size_t k = 0; k < x->spread_count && !known; k++)
-			known = strcmp(x->spread[k].table, PQgetvalue(rows, i, 2)) == 0;
+			known = strcmp(x->spread[k].table, pg_value(rows, i, 2)) == 0;
 		if (known)
 			continue;
 		if (x->spread_count == x->spread_room) {
@@ -105,8 +105,8 @@ static int spread_find(struct run *x, PGconn *conn, const char *database)
 			x->spread_room = room;
 		}
 		x->spread[x->spread_count++] = (struct spread){
-		        arena_z(x->a, str_of(PQgetvalue(rows, i, 2))), arena_z(x->a, str_of(PQgetvalue(rows, i, 0))),
-		        arena_z(x->a, str_of(PQgetvalue(rows, i, 1))), arena_z(x->a, str_of(database))};
+		        arena_z(x->a, str_of(pg_value(rows, i, 2))), arena_z(x->a, str_of(pg_value(rows, i, 0))),
+		        arena_z(x->a, str_of(pg_value(rows, i, 1))), arena_z(x->a, str_of(database))};
 	}
 	PQclear(rows);
 	return 0;
@@ -259,8 +259,8 @@ static int tables_take(struct run *x, const struct pg_throwaway *t, const char *
 {
 	int r = 0;
 	for (int i = 0; r == 0 && i < PQntuples(rows) && i < TABLES_MAX; i++) {
-		const struct engine_table as = {database, PQgetvalue(rows, i, 0), PQgetvalue(rows, i, 1), set};
-		r = table_take(x, t, database, conn, as.schema, as.name, *PQgetvalue(rows, i, 2) == 'r', &as);
+		const struct engine_table as = {database, pg_value(rows, i, 0), pg_value(rows, i, 1), set};
+		r = table_take(x, t, database, conn, as.schema, as.name, *pg_value(rows, i, 2) == 'r', &as);
 	}
 	if (r == 0 && PQntuples(rows) > TABLES_MAX) {
 		const struct engine_table others = {database, "", "", set};
@@ -316,7 +316,7 @@ static int databases_copy(struct run *x, const struct pg_throwaway *t, const cha
 	if (r < 0)
 		return r;
 	for (int i = 0; r == 0 && i < PQntuples(rows); i++)
-		r = database_copy(x, t, PQgetvalue(rows, i, 0), set, router, shard);
+		r = database_copy(x, t, pg_value(rows, i, 0), set, router, shard);
 	PQclear(rows);
 	return r;
 }

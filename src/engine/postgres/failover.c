@@ -586,7 +586,7 @@ static void replication_look(struct pg_cluster *c, struct pg_set *s)
 			struct pg_node *n = c->nodes[i];
 			bool streams = n == p || n->set != s->number || !n->pid || n->busy || is_starting(n);
 			for (int row = 0; row < PQntuples(rows) && !streams; row++)
-				streams = strcmp(PQgetvalue(rows, row, 0), n->want.name) == 0;
+				streams = strcmp(pg_value(rows, row, 0), n->want.name) == 0;
 			n->stale_us = streams ? 0 : n->stale_us ? n->stale_us : clock_mono_us();
 		}
 		PQclear(rows);

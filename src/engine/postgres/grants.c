@@ -179,7 +179,7 @@ static int databases_read(struct plan *p, PGconn *conn)
 	if (r < 0)
 		return r;
 	for (int i = 0; i < PQntuples(rows) && p->database_count < DATABASES_MAX; i++)
-		snprintf(p->databases[p->database_count++].name, 64, "%s", PQgetvalue(rows, i, 0));
+		snprintf(p->databases[p->database_count++].name, 64, "%s", pg_value(rows, i, 0));
 	p->is_partial = PQntuples(rows) > DATABASES_MAX;
 	PQclear(rows);
 	return 0;
@@ -407,8 +407,8 @@ static int faults_take(PGconn *conn, const char **ret_why)
 	int r = pg_sql_rows(conn, TIMEOUT_MS, pg_grants_sql_faults, &rows);
 	if (r < 0)
 		return r;
-	if (PQntuples(rows) > 0 && *PQgetvalue(rows, 0, 0)) {
-		pg_why_set(ret_why, "users: %.400s", PQgetvalue(rows, 0, 0));
+	if (PQntuples(rows) > 0 && *pg_value(rows, 0, 0)) {
+		pg_why_set(ret_why, "users: %.400s", pg_value(rows, 0, 0));
 		r = -EBUSY;
 	}
 	PQclear(rows);
@@ -484,11 +484,11 @@ static int stale_find(struct plan *p, PGconn *conn)
 	if (r < 0)
 		return r;
 	for (int i = 0; i < PQntuples(rows); i++) {
-		struct database *d = database_find(p, PQgetvalue(rows, i, 0));
+		struct database *d = database_find(p, pg_value(rows, i, 0));
 		if (!d)
 			continue;
-		snprintf(d->oid, sizeof d->oid, "%s", PQgetvalue(rows, i, 1));
-		d->is_stale = strcmp(PQgetvalue(rows, i, 2), d->hash) != 0 || *PQgetvalue(rows, i, 3) == 't';
+		snprintf(d->oid, sizeof d->oid, "%s", pg_value(rows, i, 1));
+		d->is_stale = strcmp(pg_value(rows, i, 2), d->hash) != 0 || *pg_value(rows, i, 3) == 't';
 	}
 	PQclear(rows);
 	return 0;

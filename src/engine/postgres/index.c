@@ -145,9 +145,9 @@ static void look(struct building *b, const struct watch *w)
 	snprintf(sql, sizeof sql, PROGRESS, w->pid, w->pid);
 	if (pg_sql_rows(w->conn, 2000, sql, &rows) < 0)
 		return;
-	snprintf(b->blocker, sizeof b->blocker, "%s", PQgetvalue(rows, 0, 0));
+	snprintf(b->blocker, sizeof b->blocker, "%s", pg_value(rows, 0, 0));
 	unsigned percent =
-	        pg_index_percent(PQgetvalue(rows, 0, 1), (unsigned)strtoul(PQgetvalue(rows, 0, 2), NULL, 10), &what);
+	        pg_index_percent(pg_value(rows, 0, 1), (unsigned)strtoul(pg_value(rows, 0, 2), NULL, 10), &what);
 	PQclear(rows);
 	if (b->progress && b->progress->tell)
 		b->progress->tell(b->progress->ctx, (b->part * 100 + percent) / b->parts, what);
@@ -262,9 +262,9 @@ static int remains_find(struct building *b, PGconn *conn, struct remains *ret_re
 		return trouble(b, r);
 	*ret_remains = (struct remains){.schema = NULL};
 	if (PQntuples(rows)) {
-		snprintf(ret_remains->oid, sizeof ret_remains->oid, "%s", PQgetvalue(rows, 0, 0));
-		ret_remains->schema = arena_z(b->arena, str_of(PQgetvalue(rows, 0, 1)));
-		ret_remains->valid = *PQgetvalue(rows, 0, 2) == 't';
+		snprintf(ret_remains->oid, sizeof ret_remains->oid, "%s", pg_value(rows, 0, 0));
+		ret_remains->schema = arena_z(b->arena, str_of(pg_value(rows, 0, 1)));
+		ret_remains->valid = *pg_value(rows, 0, 2) == 't';
 	}
 	PQclear(rows);
 	return 0;
@@ -335,7 +335,7 @@ static int final_look(struct building *b, struct pg_index_plan *p)
 	int r = pg_sql_rows(p->conn, SHORT_MS, sql.p, &rows);
 	if (r < 0)
 		return trouble(b, r);
-	bool there = PQntuples(rows), ours = there && strcmp(PQgetvalue(rows, 0, 0), mark_of(b)) == 0;
+	bool there = PQntuples(rows), ours = there && strcmp(pg_value(rows, 0, 0), mark_of(b)) == 0;
 	PQclear(rows);
 	if (there && !ours)
 		return fail(b, "options.name: the schema has something of the name \"%s\" already", b->want->name);
@@ -437,8 +437,8 @@ static int spread_build(struct building *b, struct pg_index_plan *p)
 	b->parts = (unsigned)count + 1;
 	for (int i = 0; r == 0 && i < count; i++) {
 		b->part = (unsigned)i;
-		r = shard_build(b, p, (unsigned)strtoul(PQgetvalue(rows, i, 0) + strlen("shard_"), NULL, 10),
-		                PQgetvalue(rows, i, 1));
+		r = shard_build(b, p, (unsigned)strtoul(pg_value(rows, i, 0) + strlen("shard_"), NULL, 10),
+		                pg_value(rows, i, 1));
 	}
 	struct str make =
 	        arena_printf(b->arena, "create index %s on %s %s", pg_index_quote(p, b->want->name), p->on, p->body);
@@ -446,7 +446,7 @@ static int spread_build(struct building *b, struct pg_index_plan *p)
 		r = router_make(b, p, make.p);
 	/* Shards that have not taken what was built have made another. */
 	for (int i = 0; r == 0 && i < count; i++)
-		r = shard_clean(b, (unsigned)strtoul(PQgetvalue(rows, i, 0) + strlen("shard_"), NULL, 10));
+		r = shard_clean(b, (unsigned)strtoul(pg_value(rows, i, 0) + strlen("shard_"), NULL, 10));
 	PQclear(rows);
 	return r;
 }

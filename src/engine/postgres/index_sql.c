@@ -74,7 +74,7 @@ static int rows_ask(struct pg_index_plan *p, struct buf *sql, PGresult **ret_row
 
 static const char *cell(struct pg_index_plan *p, PGresult *rows, int column)
 {
-	return arena_z(p->arena, str_of(PQgetvalue(rows, 0, column)));
+	return arena_z(p->arena, str_of(pg_value(rows, 0, column)));
 }
 
 static int spread_look(struct pg_index_plan *p)
@@ -88,7 +88,7 @@ static int spread_look(struct pg_index_plan *p)
 	int r = rows_ask(p, &sql, &rows);
 	if (r < 0)
 		return r;
-	p->table.spread = strcmp(PQgetvalue(rows, 0, 0), "t") == 0;
+	p->table.spread = strcmp(pg_value(rows, 0, 0), "t") == 0;
 	PQclear(rows);
 	return 0;
 }
@@ -104,7 +104,7 @@ static int table_find(struct pg_index_plan *p)
 	char kind = 0;
 	if (PQntuples(rows)) {
 		p->table = (struct pg_index_table){cell(p, rows, 0), cell(p, rows, 1), cell(p, rows, 2), false};
-		kind = *PQgetvalue(rows, 0, 3);
+		kind = *pg_value(rows, 0, 3);
 	}
 	PQclear(rows);
 	if (!kind)
@@ -151,10 +151,10 @@ static int column_ask(struct pg_index_plan *p, const char *name, struct column *
 	if (PQntuples(rows)) {
 		*ret_column = (struct column){.sql = pg_index_quote(p, name),
 		                              .type = cell(p, rows, 4),
-		                              .category = *PQgetvalue(rows, 0, 1),
-		                              .ours = *PQgetvalue(rows, 0, 2) == 't',
-		                              .ordered = *PQgetvalue(rows, 0, 3) == 't'};
-		snprintf(ret_column->name, sizeof ret_column->name, "%s", PQgetvalue(rows, 0, 0));
+		                              .category = *pg_value(rows, 0, 1),
+		                              .ours = *pg_value(rows, 0, 2) == 't',
+		                              .ordered = *pg_value(rows, 0, 3) == 't'};
+		snprintf(ret_column->name, sizeof ret_column->name, "%s", pg_value(rows, 0, 0));
 	}
 	r = PQntuples(rows) ? 0 : -ENOENT;
 	PQclear(rows);
@@ -359,7 +359,7 @@ static int collation_own(struct pg_index_plan *p)
 	int r = rows_ask(p, &sql, &rows);
 	if (r < 0)
 		return r;
-	bool there = PQntuples(rows), ours = there && *PQgetvalue(rows, 0, 0) == 't';
+	bool there = PQntuples(rows), ours = there && *pg_value(rows, 0, 0) == 't';
 	PQclear(rows);
 	if (there && !ours)
 		return pg_index_fault(p, "collation", "the schema has a collation \"%s\" that the service has not made",

@@ -79,7 +79,7 @@ static int databases_ask(const struct pg_cluster *c, const struct pg_node *n, st
 		int count = PQntuples(rows);
 		struct str *names = arena_new_array(a, struct str, (size_t)count + 1);
 		for (int i = 0; i < count; i++)
-			names[i] = str_of(engine_shown(a, PQgetvalue(rows, i, 0)));
+			names[i] = str_of(engine_shown(a, pg_value(rows, i, 0)));
 		PQclear(rows);
 		*ret_names = names;
 		*ret_count = (size_t)count;
@@ -121,7 +121,7 @@ static int tables_look(PGconn *conn, const char *database, const struct str *nam
 	if (r < 0)
 		return r;
 	for (int k = 0; k < PQntuples(rows); k++) {
-		struct str found = arena_printf(a, "%s.%s", database, PQgetvalue(rows, k, 1));
+		struct str found = arena_printf(a, "%s.%s", database, pg_value(rows, k, 1));
 		for (size_t i = 0; i < count; i++)
 			ret_there[i] |= str_eq(names[i], found);
 	}

@@ -372,9 +372,9 @@ static bool process_take(struct pg_measures *m, struct server *s, const PGresult
 		return false;
 	for (size_t i = 0; i < PG_ASKED; i++)
 		s->inputs[pg_asked[i]] = pg_number_at(rows, 0, (int)i);
-	s->epoch = hash_of(PQgetvalue(rows, 0, (int)PG_ASKED), s->pid);
-	s->leads = *PQgetvalue(rows, 0, (int)PG_ASKED + 1) == 't';
-	s->counts = *PQgetvalue(rows, 0, (int)PG_ASKED + 2) == 't';
+	s->epoch = hash_of(pg_value(rows, 0, (int)PG_ASKED), s->pid);
+	s->leads = *pg_value(rows, 0, (int)PG_ASKED + 1) == 't';
+	s->counts = *pg_value(rows, 0, (int)PG_ASKED + 2) == 't';
 	s->epoch ^= s->counts;
 	s->asked_us = clock_mono_us();
 	s->answered = true;

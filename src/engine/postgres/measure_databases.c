@@ -19,7 +19,7 @@
 
 double pg_number_at(const PGresult *rows, int row, int column)
 {
-	return PQgetisnull(rows, row, column) ? (double)NAN : strtod(PQgetvalue(rows, row, column), NULL);
+	return PQgetisnull(rows, row, column) ? (double)NAN : strtod(pg_value(rows, row, column), NULL);
 }
 
 void pg_databases_free(struct pg_databases *d)
@@ -59,9 +59,9 @@ static void names_take(struct pg_databases *all, const PGresult *rows)
 	all->name_count = 0;
 	all->storage = 0;
 	all->open_count = 0;
-	all->counts = count && *PQgetvalue(rows, 0, 7) == 't';
+	all->counts = count && *pg_value(rows, 0, 7) == 't';
 	for (int i = 0; i < count; i++) {
-		snprintf(all->names[all->name_count++], sizeof *all->names, "%s", PQgetvalue(rows, i, 0));
+		snprintf(all->names[all->name_count++], sizeof *all->names, "%s", pg_value(rows, i, 0));
 		all->storage += pg_number_at(rows, i, 1);
 		all->open_count += pg_number_at(rows, i, 5) > 0;
 	}
@@ -74,13 +74,13 @@ void pg_databases_take(struct pg_databases *all, const PGresult *rows)
 	for (size_t i = 0; i < all->count; i++)
 		all->list[i].listed = false;
 	for (int i = 0; i < PQntuples(rows) && i < DATABASES_MAX && (size_t)i < all->open_count; i++) {
-		struct pg_database *d = database_ensure(all, PQgetvalue(rows, i, 0));
+		struct pg_database *d = database_ensure(all, pg_value(rows, i, 0));
 		d->listed = true;
 		d->storage = pg_number_at(rows, i, 1);
 		d->writes = pg_number_at(rows, i, 2);
 		d->active = pg_number_at(rows, i, 3);
 		d->replayed = pg_number_at(rows, i, 4);
-		d->oid = (unsigned)strtoul(PQgetvalue(rows, i, 6), NULL, 10);
+		d->oid = (unsigned)strtoul(pg_value(rows, i, 6), NULL, 10);
 		d->wanted = database_moved(d);
 	}
 	for (size_t i = 0; i < all->count; i++)

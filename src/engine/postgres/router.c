@@ -250,7 +250,7 @@ static int set_is_empty(struct pg_cluster *c, struct pg_node *p, const char **re
 		return r;
 	for (int i = 0; i < PQntuples(rows) && r == 0; i++) {
 		int64_t tables = 0;
-		r = tables_count(c, p, PQgetvalue(rows, i, 0), &tables);
+		r = tables_count(c, p, pg_value(rows, i, 0), &tables);
 		if (r == 0 && tables > 0) {
 			pg_why_set(
 			        ret_why,
@@ -258,7 +258,7 @@ static int set_is_empty(struct pg_cluster *c, struct pg_node *p, const char **re
 			        "them to "
 			        "a new sharded cluster, or drop them; until then this one can become a REPLICASET "
 			        "again",
-			        PQgetvalue(rows, i, 0), (long long)tables);
+			        pg_value(rows, i, 0), (long long)tables);
 			r = -EBUSY;
 		}
 	}

@@ -53,19 +53,19 @@ enum column {
 
 static int64_t number_at(const PGresult *rows, int row, enum column column)
 {
-	return strtoll(PQgetvalue(rows, row, (int)column), NULL, 10);
+	return strtoll(pg_value(rows, row, (int)column), NULL, 10);
 }
 
 static const char *text_at(struct arena *a, const PGresult *rows, int row, enum column column)
 {
-	return engine_shown(a, PQgetvalue(rows, row, (int)column));
+	return engine_shown(a, pg_value(rows, row, (int)column));
 }
 
 /* pg_stat_statements keeps the text of whoever came first: "prepare q as select ..." as well, which is not the
  * query. */
 static const char *query_text(struct arena *a, const PGresult *rows, int row)
 {
-	return engine_shown(a, steward_inner_statement(arena_z(a, str_of(PQgetvalue(rows, row, TEXT)))));
+	return engine_shown(a, steward_inner_statement(arena_z(a, str_of(pg_value(rows, row, TEXT)))));
 }
 
 static void shape_read(struct arena *a, const PGresult *rows, int row, struct engine_shape *s)
@@ -86,8 +86,8 @@ static void shape_read(struct arena *a, const PGresult *rows, int row, struct en
 	        .ids = {number_at(rows, row, ID)},
 	        .id_count = 1,
 	};
-	str_copy(str_of(PQgetvalue(rows, row, SHAPE)), s->fingerprint, sizeof s->fingerprint);
-	char *at = PQgetvalue(rows, row, BUCKETS);
+	str_copy(str_of(pg_value(rows, row, SHAPE)), s->fingerprint, sizeof s->fingerprint);
+	char *at = pg_value(rows, row, BUCKETS);
 	for (size_t i = 0; i < ENGINE_SHAPE_BUCKETS && *at; i++) {
 		s->buckets[i] = strtoull(at, &at, 10);
 		s->calls += s->buckets[i];

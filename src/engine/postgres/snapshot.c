@@ -134,7 +134,7 @@ static int settings_read(struct shot_base *b)
 		return r;
 	b->settings = json_object();
 	for (int i = 0; i < PQntuples(rows); i++)
-		json_put(b->settings, PQgetvalue(rows, i, 0), json_integer(strtoll(PQgetvalue(rows, i, 1), NULL, 10)));
+		json_put(b->settings, pg_value(rows, i, 0), json_integer(strtoll(pg_value(rows, i, 1), NULL, 10)));
 	PQclear(rows);
 	r = pg_sql_int(b->conn, SQL_MS, "select setting::bigint from pg_settings where name = 'wal_segment_size'",
 	               &segment);
@@ -186,9 +186,9 @@ static int base_end(struct shot_base *b)
 	                    "select (lsn - '0/0')::bigint, labelfile, spcmapfile from pg_backup_stop(false)", &rows);
 	if (r < 0)
 		return r;
-	b->stop = (uint64_t)strtoll(PQgetvalue(rows, 0, 0), NULL, 10);
-	b->label = must_strdup(PQgetvalue(rows, 0, 1));
-	b->map = must_strdup(PQgetvalue(rows, 0, 2));
+	b->stop = (uint64_t)strtoll(pg_value(rows, 0, 0), NULL, 10);
+	b->label = must_strdup(pg_value(rows, 0, 1));
+	b->map = must_strdup(pg_value(rows, 0, 2));
 	PQclear(rows);
 	static const char key[] = "START TIMELINE: ";
 	const char *at = strstr(b->label, key);
@@ -381,7 +381,7 @@ static struct pg_node *standby_choose(struct pg_cluster *c, struct pg_node *prim
 	                "pg_current_wal_lsn() - replay_lsn < 16777216 desc, application_name desc",
 	                &rows) == 0) {
 		for (int i = 0; i < PQntuples(rows) && !found; i++) {
-			struct pg_node *n = pg_cluster_node(c, PQgetvalue(rows, i, 0));
+			struct pg_node *n = pg_cluster_node(c, pg_value(rows, i, 0));
 			if (n && n != primary && n->set == primary->set && n->pid && !n->busy && !n->removing &&
 			    !n->want.outage && pg_node_is_standby(c, n))
 				found = n;

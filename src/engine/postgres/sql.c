@@ -204,7 +204,7 @@ int pg_sql_int(PGconn *conn, int timeout_ms, const char *sql, int64_t *ret_value
 	if (PQntuples(rows) < 1 || PQgetisnull(rows, 0, 0))
 		r = -ENODATA;
 	else
-		*ret_value = strtoll(PQgetvalue(rows, 0, 0), NULL, 10);
+		*ret_value = strtoll(pg_value(rows, 0, 0), NULL, 10);
 	PQclear(rows);
 	return r;
 }

@@ -43,8 +43,8 @@ static bool load_ask(struct pg_cluster *c, double *ret_active, double *ret_xacts
 			return false;
 		bool done = pg_sql_rows(conn, ASK_MS, ask, &rows) == 0;
 		if (done) {
-			*ret_active += strtod(PQgetvalue(rows, 0, 0), NULL);
-			*ret_xacts += strtod(PQgetvalue(rows, 0, 1), NULL);
+			*ret_active += strtod(pg_value(rows, 0, 0), NULL);
+			*ret_xacts += strtod(pg_value(rows, 0, 1), NULL);
 			PQclear(rows);
 		}
 		PQfinish(conn);

@@ -441,10 +441,10 @@ static int watch_look(struct pg_throwaway *t, PGconn **conn, struct watch *w)
 		*conn = NULL;
 		return -EAGAIN;
 	}
-	w->recovers = strcmp(PQgetvalue(rows, 0, 0), "1") == 0;
-	int64_t position = strtoll(PQgetvalue(rows, 0, 1), NULL, 10);
+	w->recovers = strcmp(pg_value(rows, 0, 0), "1") == 0;
+	int64_t position = strtoll(pg_value(rows, 0, 1), NULL, 10);
 	/* Seen twice at the same place: between two looks it may have found more. */
-	w->waits = strcmp(PQgetvalue(rows, 0, 2), "0") != 0 && position == w->position &&
+	w->waits = strcmp(pg_value(rows, 0, 2), "0") != 0 && position == w->position &&
 	           pg_mono_ms() - w->came_ms > LOOKED_MS;
 	w->position = position;
 	w->replayed = position > 0 ? (uint64_t)position : 0;
