@@ -67,6 +67,33 @@ def player(port, token, orders, results):
 		results.put(play(caller, calls, until))
 
 
+@contextlib.contextmanager
+def apart(prepare, act):
+	"""A process of low priority that has done prepare() and waits; what is given lets it do act() with the result, and returns when it is done.
+	A hundred threads and their handshakes in the process of the measurement would be measured too."""
+	ready, go = multiprocessing.Event(), multiprocessing.Event()
+
+	def run():
+		os.nice(10)
+		prepared = prepare()
+		ready.set()
+		go.wait(120)
+		act(prepared)
+	p = multiprocessing.Process(target=run, daemon=True)
+	p.start()
+	ready.wait(120)
+
+	def let_go():
+		go.set()
+		p.join(120)
+	try:
+		yield let_go
+	finally:
+		if p.is_alive():
+			p.kill()
+		p.join()
+
+
 class Greedy:
 	"""The greedy tenant's callers."""
 
@@ -158,7 +185,7 @@ class Site:
 		now, batches = self.figures()
 		store = {name: round(now[name] - before[name], 3) for name in now}
 		# The buckets add up: the longest lies in the first that has all.
-		store['longestBatchSecondsUnder'] = next(bound for bound in batches if batches[bound] - batches_before[bound] == batches['+Inf'] - batches_before['+Inf'])
+		store['longestBatchSecondsUnder'] = next((bound for bound in batches if batches[bound] - batches_before[bound] == batches['+Inf'] - batches_before['+Inf']), None)
 		return {**found, 'store': store, 'seconds': round(time.monotonic() - began, 1), 'rssPeak': memory(self.server, 'VmHWM'), 'rss': memory(self.server, 'VmRSS')}
 
 	def calls_of(self, operations):
@@ -193,15 +220,16 @@ class Site:
 		path = '%s/orgs/%s/invites' % (BASE, self.greedy['id'])
 		calls = [('POST', path, {'username': 'p%d@example.com' % i, 'roles': ['ORG_MEMBER'], 'groupRoleAssignments': places}) for i in range(INVITED)]
 
-		def once():
-			caller, until = Caller(self.server.port, self.token), time.monotonic() + 25
+		def once(caller):
+			until = time.monotonic() + 25
 			for one in calls:
 				status, _ = caller.call(*one)
 				if status == 429:
-					self.refill()
+					caller.call('POST', '/api/test/buckets/reset')
 				if time.monotonic() > until:
 					break
-		return self.measured(once)
+		with apart(lambda: Caller(self.server.port, self.token), once) as act:
+			return self.measured(act)
 
 	def unread(self):
 		"""Lists without pages, asked for on many connections and not read."""
@@ -219,14 +247,21 @@ class Site:
 
 	def deletions(self):
 		"""A hundred projects at once, which all invitations name."""
-		def act():
-			ones = [threading.Thread(target=Caller(self.server.port, self.token).call, args=('DELETE', '%s/groups/%s' % (BASE, g)))
-				for g in self.groups[100:200]]
+		def connected():
+			callers = [Caller(self.server.port, self.token) for _ in range(100)]
+			for one in callers:
+				one.call('GET', BASE + '/groups/' + self.groups[0])
+			return callers
+
+		def delete(callers):
+			ones = [threading.Thread(target=caller.call, args=('DELETE', '%s/groups/%s' % (BASE, g)))
+				for caller, g in zip(callers, self.groups[100:200])]
 			for one in ones:
 				one.start()
 			for one in ones:
 				one.join()
-		return self.measured(act)
+		with apart(connected, delete) as act:
+			return self.measured(act)
 
 
 def site_measure(server, quick):
