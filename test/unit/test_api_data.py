@@ -243,10 +243,9 @@ def parameter_differences(ours, theirs, where):
 # (capital letters, a host without a domain): nobody would find them. Some patterns let no real value pass (see SENSIBLE):
 # the place of an exported snapshot is a template's text; New Relic's accounts have numbers, and its keys letters; ids of Azure
 # have slashes, which are decoded before a path's parameter is looked at. And the reference knows no event of a store that is
-# damaged. An export bucket's answer is held to what buckets of all providers have, whatever its discriminator maps to. And the
-# options of an index lack the one that makes it unique. A container of Google Cloud without regions is for all of them, as
+# damaged. And the options of an index lack the one that makes it unique. A container of Google Cloud without regions is for all of them, as
 # clients make it; the answer has the list, empty. And groups of private endpoints at Google have names, by which they are found;
-# an endpoint service's answer is held to what services of all providers have, as a bucket's is.
+# an endpoint service's answer is held to what services of all providers have.
 CORRECTED = {
 	'GCPCloudProviderContainer/required', 'AWSPrivateLinkConnection/required',
 	'IndexOptions/properties',
