@@ -181,7 +181,7 @@ int evidence_statements(struct tx *tx, struct arena *a, struct str cluster_id, c
                         const struct period *period, struct engine_statements *ret_statements)
 {
 	struct doc d;
-	json_t *list, *entry;
+	json_t *list = NULL, *entry;
 	size_t i;
 	int r = evidence_load(tx, a, cluster_id, &d, &list);
 	if (r < 0)
@@ -242,7 +242,7 @@ static int add_run(struct tx *tx, void *ctx)
 	const struct adding *w = ctx;
 	struct cluster cluster;
 	struct doc d;
-	json_t *list;
+	json_t *list = NULL;
 	int r = cluster_get(tx, w->arena, w->cluster_id, &cluster);
 	if (r == 0)
 		r = evidence_load(tx, w->arena, w->cluster_id, &d, &list);
