@@ -10,6 +10,10 @@ OURS, OURS_V1 = '/api/svc/v2', '/api/svc/v1.0'
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 
 
+# Whose answers are whole in a dialect and not in ours: here they are those that the reference has. test_dialects.py looks at the others.
+CUT = re.compile(r'/(exportBuckets|alertConfigs|snapshots)\b')
+
+
 class Leak(AssertionError):
 	pass
 
@@ -242,6 +246,8 @@ def ask(session, method, url, **kw):
 			kw['data'] = json.dumps(d.body_out(body), ensure_ascii=False).encode()
 	if kw.get('headers'):
 		kw['headers'] = {k: d.media_out(v) for k, v in kw['headers'].items()}
+	if CUT.search(url) and 'X-Steward-Whole' not in session.headers:
+		kw['headers'] = {'X-Steward-Whole': 'false', **(kw.get('headers') or {})}
 	answer = session.request(method, d.url_out(url), **kw)
 	for name in ('content-type', 'location'):
 		if name in answer.headers:
