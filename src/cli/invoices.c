@@ -229,6 +229,12 @@ static int pdf_run(struct client *c, struct arena *a, const struct invoices_argu
 	int code = client_get(c, a, path, &answer);
 	if (code != EXIT_DONE)
 		return code;
+	/* What the reference's form of an invoice has no fields for. */
+	struct str papers = client_header(&answer, "x-steward-invoice");
+	json_t *more = papers.n ? json_loadb(papers.p, papers.n, 0, NULL) : NULL;
+	if (json_is_object(more))
+		(void)!json_object_update_missing(answer.json, more);
+	json_decref(more);
 	pdf_begin(&p);
 	invoice_write(&p, a, answer.json);
 	pdf_end(&p);

@@ -98,7 +98,11 @@ def month(billed):
 	moved(billed, 86400 * 2)
 	moved(billed, next_month(billed) + 3600)
 	closed = invoices(billed, '?statusNames=CLOSED&statusNames=FAILED')[0]
-	return {'group': group, 'other': other, 'id': closed['id'], 'invoice': ok(billed.get('/orgs/%s/invoices/%s' % (billed.org, closed['id'])))}
+	r = billed.get('/orgs/%s/invoices/%s' % (billed.org, closed['id']))
+	assert 'X-Steward-Invoice' not in r.headers
+	whole = billed.get('/orgs/%s/invoices/%s' % (billed.org, closed['id']), headers={'X-Steward-Whole': 'true'})
+	assert whole.json() == ok(r)
+	return {'group': group, 'other': other, 'id': closed['id'], 'invoice': {**ok(r), **json.loads(whole.headers['X-Steward-Invoice'])}}
 
 
 def test_the_invoice(billed, month):

@@ -243,14 +243,14 @@ def parameter_differences(ours, theirs, where):
 # (capital letters, a host without a domain): nobody would find them. Some patterns let no real value pass (see SENSIBLE):
 # the place of an exported snapshot is a template's text; New Relic's accounts have numbers, and its keys letters; ids of Azure
 # have slashes, which are decoded before a path's parameter is looked at. And the reference knows no event of a store that is
-# damaged. And the options of an index lack the one that makes it unique. A container of Google Cloud without regions is for all of them, as
+# damaged. An export bucket's answer is held to what buckets of all providers have, whatever its discriminator maps to. And the
+# options of an index lack the one that makes it unique. A container of Google Cloud without regions is for all of them, as
 # clients make it; the answer has the list, empty. And groups of private endpoints at Google have names, by which they are found;
 # an endpoint service's answer is held to what services of all providers have.
 CORRECTED = {
 	'GCPCloudProviderContainer/required', 'AWSPrivateLinkConnection/required',
 	'IndexOptions/properties',
-	'BillingInvoice/properties', 'BillingParty',  # what an invoice must say, and the reference's leaves out
-	'OrgEventTypeViewForOrg/enum', 'EventTypeForOrg/oneOf/9/enum',
+	'OrgEventTypeViewForOrg/enum', 'EventTypeForOrg/oneOf/9/enum', 'DiskBackupSnapshotExportBucketResponse/discriminator',
 	'DiskBackupExportJob/properties/prefix/pattern', 'NewRelic/properties/accountId/pattern',
 	'NewRelic/properties/licenseKey/pattern', 'AzurePrivateEndpoint/properties/privateEndpointConnectionName/pattern',
 	'getPrivateEndpoint/pathParams/endpointId/pattern', 'deletePrivateEndpoint/pathParams/endpointId/pattern',

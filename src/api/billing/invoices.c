@@ -111,25 +111,27 @@ static int linked_write(struct call *c, struct buf *b, const struct doc *d)
 }
 
 /* What the reference's invoices leave out, and an invoice must say: in which currency, who writes it to whom, by which
- * rate it is taxed, when it is due. Those that an older version closed have none of it. */
-static void papers_write(struct call *c, struct buf *b, const struct invoice *i)
+ * rate it is taxed, when it is due. It is for whoever asks (X-Steward-Whole: true), as a header, since the body is the
+ * reference's. Invoices that an older version closed have none of it. */
+static void papers_tell(struct call *c, const struct invoice *i)
 {
 	static const char *const copied[] = {"currency", "customer", "issuer"};
-	json_t *papers = json_new(c->arena);
 	int64_t due = json_number(i->state, "due");
-	if (!due)
+	if (!due || !str_ieq(request_header(c->request, "x-steward-whole"), STR("true")))
 		return;
+	json_t *papers = json_new(c->arena);
 	json_copy_fields(papers, i->state, copied, sizeof copied / sizeof *copied);
 	json_put_time(papers, "dueDate", due);
 	json_put(papers, "taxPercent", json_real((double)json_number(i->state, "taxPpm") / PPM_PERCENT));
-	struct str text = json_text(c->arena, papers);
-	json_raw(b, (struct str){text.p + 1, text.n - 2});
+	char *text = json_dumps(papers, JSON_COMPACT | JSON_ENSURE_ASCII);
+	if (text)
+		call_header(c, STR("x-steward-invoice"), arena_dup(c->arena, str_of(text)));
+	free(text);
 }
 
 static int whole_text(struct call *c, const struct invoice *i, bool with_lines, struct buf *b)
 {
 	body_begin(b, i->doc.body);
-	papers_write(c, b, i);
 	int r = lines_write(c, b, i, with_lines);
 	if (r == 0)
 		r = linked_write(c, b, &i->doc);
@@ -176,6 +178,7 @@ int billing_invoice_get(struct call *c)
 		                       STR_ARG(i.doc.id), (long long)lines_count(&i));
 	if (call_takes_long(c, streamed ? 0 : lines_count(&i) * 2))
 		return 0;
+	papers_tell(c, &i);
 	r = whole_text(c, &i, !streamed, &b);
 	if (r == 0 && !streamed) {
 		entity_add(c, &c->out, &i.doc, buf_view(&b), false);

@@ -25,7 +25,7 @@ static int list_step(struct tx *tx, enum statement which, struct str kind, struc
 		return -EIO;
 	bind_str(st, 1, kind);
 	bind_str(st, 2, parent);
-	for (int i = 3; i <= sqlite3_bind_parameter_count(st); i++)
+	for (int i = 3; numbers && i <= sqlite3_bind_parameter_count(st); i++)
 		sqlite3_bind_int64(st, i, numbers[i - 3]);
 	return conn_step(tx, st);
 }
