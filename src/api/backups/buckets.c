@@ -311,6 +311,8 @@ static bool bucket_hides(struct call *c, const struct doc *d)
 	return c->version->sunset && !is_aws(doc_json(c->arena, d->body));
 }
 
+#define PROVIDERS_FIELDS "iamRoleId|region|requirePrivateNetworking|roleId|serviceUrl|tenantId"
+
 /* Of a list or a bucket of whichever provider the reference shows what all of them have. Whole answers have what the
  * forms of the providers add. */
 static int bucket_view(struct call *c, const struct doc *d, json_t *entity)
@@ -318,16 +320,13 @@ static int bucket_view(struct call *c, const struct doc *d, json_t *entity)
 	const struct schema *form = !c->is_list          ? c->version->response
 	                            : c->version->sunset ? schema_find(STR("DiskBackupSnapshotAWSExportBucketResponse"))
 	                                                 : resource_backup_export_bucket.schema;
-	if (form == resource_backup_export_bucket.schema && answer_is_whole(c))
-		form = schema_find(STR("DiskBackupSnapshotAWSExportBucketResponse"));
+	bool whole = form == resource_backup_export_bucket.schema && answer_is_whole(c);
 	const char *name;
 	json_t *value;
 	void *next;
 	json_object_foreach_safe(entity, next, name, value)
 	{
-		bool shown = schema_field(form, str_of(name)) ||
-		             (answer_is_whole(c) && str_is_one_of("roleId|serviceUrl|tenantId", str_of(name)));
-		if (!shown)
+		if (!schema_field(form, str_of(name)) && !(whole && str_is_one_of(PROVIDERS_FIELDS, str_of(name))))
 			json_object_del(entity, name);
 	}
 	return 0;
