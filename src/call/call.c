@@ -39,8 +39,9 @@ int call_fail_about(struct call *c, int status, const char *code, struct str par
 	if (c->problem.status)
 		return -c->problem.status;
 	va_start(args, format);
-	call_fail(c, status, code, "%.*s", STR_ARG(arena_vprintf(c->arena, format, args)));
+	struct str what = arena_vprintf(c->arena, format, args);
 	va_end(args);
+	call_fail(c, status, code, "%.*s", STR_ARG(what));
 	return call_fail_param(c, parameter);
 }
 

@@ -245,10 +245,12 @@ static int show_read(struct tx *tx, const struct order *o)
 {
 	json_t *shown;
 	int r = org_read(tx, o->arena, o->org_id, &shown);
-	if (r == 0 && strcmp(o->given->output, "json") == 0)
-		printf("%.*s\n", STR_ARG(json_text(o->arena, shown)));
-	else if (r == 0)
+	if (r == 0 && strcmp(o->given->output, "json") == 0) {
+		struct str text = json_text(o->arena, shown);
+		printf("%.*s\n", STR_ARG(text));
+	} else if (r == 0) {
 		show_text(o->arena, shown);
+	}
 	return r;
 }
 
@@ -279,7 +281,8 @@ static int measurement_show(void *ctx, const struct measurement *m)
 	json_put_z(one, "from", from);
 	json_put_z(one, "to", to);
 	json_put(one, "open", json_boolean(m->open));
-	printf("%.*s\n", STR_ARG(json_text(e->order->arena, one)));
+	struct str line = json_text(e->order->arena, one);
+	printf("%.*s\n", STR_ARG(line));
 	json_decref(one);
 	return 0;
 }

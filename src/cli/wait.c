@@ -70,8 +70,9 @@ static void progress_tell(struct waiting *t, const struct client_answer *answer,
 	str_cut(answer->progress, '%', &percent, &what);
 	if (!str_to_u64(percent, 100, &number))
 		what = STR_NONE;
+	what = str_trim(what);
 	struct buf b = {0};
-	buf_printf(&b, "%s%s%.*s", state, str_trim(what).n ? ": " : "", STR_ARG(str_trim(what)));
+	buf_printf(&b, "%s%s%.*s", state, what.n ? ": " : "", STR_ARG(what));
 	progress_show(&t->bar, (int)number, buf_view(&b));
 	buf_free(&b);
 }

@@ -392,8 +392,9 @@ static struct str device_mark(struct arena *a, struct str id, struct str usernam
 
 struct str device_cookie(struct arena *a, struct str username)
 {
+	struct str mark = device_mark(a, id_make(a), username);
 	return arena_printf(a, DEVICE_COOKIE "=%.*s; Path=/; Max-Age=%d; Secure; HttpOnly; SameSite=Strict",
-	                    STR_ARG(device_mark(a, id_make(a), username)), DEVICE_SECONDS);
+	                    STR_ARG(mark), DEVICE_SECONDS);
 }
 
 bool device_is_known(struct arena *a, const struct request *r, struct str username)

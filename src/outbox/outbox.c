@@ -254,10 +254,10 @@ static bool request_send(struct sending *s)
 		s->gone = true;
 		return false;
 	}
-	if (!url.n)
-		url = arena_printf(s->arena, "%.*s%.*s",
-		                   STR_ARG(outbox_endpoint(s->outbox, json_field(s->content, "endpoint"), &trusted)),
-		                   STR_ARG(json_field(s->content, "path")));
+	if (!url.n) {
+		struct str endpoint = outbox_endpoint(s->outbox, json_field(s->content, "endpoint"), &trusted);
+		url = arena_printf(s->arena, "%.*s%.*s", STR_ARG(endpoint), STR_ARG(json_field(s->content, "path")));
+	}
 	if (!url.n) {
 		snprintf(s->fault, sizeof s->fault, "the operator has set no address for it: --outbox-endpoint");
 		s->gone = true;

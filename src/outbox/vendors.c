@@ -77,7 +77,8 @@ static void header_put(json_t *request, const char *name, struct str value)
 static void endpoint_put(struct arena *a, json_t *request, const char *name, struct str region, const char *path)
 {
 	bool plain = !region.n || str_is(region, "US");
-	struct str endpoint = plain ? str_of(name) : arena_printf(a, "%s-%.*s", name, STR_ARG(arena_lower(a, region)));
+	struct str lower = arena_lower(a, region);
+	struct str endpoint = plain ? str_of(name) : arena_printf(a, "%s-%.*s", name, STR_ARG(lower));
 	json_put_str(request, "endpoint", endpoint);
 	json_put_z(request, "path", path);
 }
@@ -177,12 +178,11 @@ static json_t *victorops(struct arena *a, const json_t *receiver, const struct n
 	                                          text_json(n->id), "entity_display_name", text_json(n->title),
 	                                          "state_message", text_json(n->text), "state_start_time",
 	                                          (json_int_t)(n->at_ms / 1000), "monitoring_tool", "Steward"));
-	struct str route = json_field(receiver, "victorOpsRoutingKey");
+	struct str given = json_field(receiver, "victorOpsRoutingKey");
+	struct str key = path_part(a, json_field(receiver, "victorOpsApiKey"));
+	struct str route = path_part(a, given.n ? given : STR("everyone"));
 	endpoint_put(a, request, "victorops", STR_NONE,
-	             arena_printf(a, "/integrations/generic/20131114/alert/%.*s/%.*s",
-	                          STR_ARG(path_part(a, json_field(receiver, "victorOpsApiKey"))),
-	                          STR_ARG(path_part(a, route.n ? route : STR("everyone"))))
-	                     .p);
+	             arena_printf(a, "/integrations/generic/20131114/alert/%.*s/%.*s", STR_ARG(key), STR_ARG(route)).p);
 	return request;
 }
 
@@ -214,10 +214,9 @@ static json_t *new_relic(struct arena *a, const json_t *receiver, const struct n
 	                     text_json(n->id), "state", states[n->kind], "title", text_json(n->title), "text",
 	                     text_json(text_cut(n->text, TEMPLATE_VALUE_MAX)), "source", text_json(n->source),
 	                     "severity", n->severity, "timestamp", (json_int_t)(n->at_ms / 1000)));
-	endpoint_put(
-	        a, request, "newrelic", str_starts(key, STR("eu")) ? STR("EU") : STR_NONE,
-	        arena_printf(a, "/v1/accounts/%.*s/events", STR_ARG(path_part(a, json_field(receiver, "accountId"))))
-	                .p);
+	struct str account = path_part(a, json_field(receiver, "accountId"));
+	endpoint_put(a, request, "newrelic", str_starts(key, STR("eu")) ? STR("EU") : STR_NONE,
+	             arena_printf(a, "/v1/accounts/%.*s/events", STR_ARG(account)).p);
 	header_put(request, "Api-Key", key);
 	return request;
 }

@@ -23,7 +23,7 @@ static struct str lower(struct arena *a, struct str text)
 static json_t *region_json(struct arena *a, struct str provider, struct str region)
 {
 	return policy_entity_json(POLICY_REGION,
-	                          arena_printf(a, "%.*s:%.*s", STR_ARG(lower(a, provider)), STR_ARG(lower(a, region))));
+	                          lower(a, arena_printf(a, "%.*s:%.*s", STR_ARG(provider), STR_ARG(region))));
 }
 
 static json_t *provider_json(struct arena *a, struct str provider)

@@ -99,8 +99,8 @@ static int keep_run(struct tx *tx, void *ctx)
 	if (last && json_equal(json_object_get(last, "book"), k->book))
 		return 0;
 	int64_t from = count ? tomorrow() : 0;
-	struct str body = arena_printf(k->arena, "{\"from\":%lld,\"book\":%.*s}", (long long)from,
-	                               STR_ARG(json_text(k->arena, k->book)));
+	struct str book = json_text(k->arena, k->book);
+	struct str body = arena_printf(k->arena, "{\"from\":%lld,\"book\":%.*s}", (long long)from, STR_ARG(book));
 	if (last && count > 1 && json_number(last, "from") >= from) {
 		docs[count - 1].body = body;
 		return tx_update(tx, &docs[count - 1]);

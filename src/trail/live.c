@@ -504,8 +504,10 @@ static int place(struct live *l, struct listener *n, const struct live_join *j)
 	const struct entry *seen = j->last_id.n ? ring_find(l, j->last_id) : NULL;
 	bool found = seen && sees(n, seen);
 	n->cursor = found ? seen->about.seq : l->last;
-	if (!j->last_id.n)
-		buf_printf(&n->own, "id: %.*s\n", STR_ARG(place_of(l, n)));
+	if (!j->last_id.n) {
+		struct str place = place_of(l, n);
+		buf_printf(&n->own, "id: %.*s\n", STR_ARG(place));
+	}
 	n->resync = j->last_id.n && !found;
 	pthread_mutex_unlock(&l->lock);
 	buf_c(&n->own, '\n');

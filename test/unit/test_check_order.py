@@ -50,3 +50,15 @@ def test_what_has_no_order_is_found(body, found):
 ])
 def test_what_has_an_order_is_let_be(body):
 	assert faults(body) == []
+
+
+@pytest.mark.parametrize("body, found", [
+	('fail(c, "%.*s", STR_ARG(arena_vprintf(a, format, args)));', ["arena_vprintf"]),  # what crashed on x86-64
+	('fail(c, "%.*s", STR_ARG(json_field(x, arena_z(a, name))));', ["arena_z"]),
+	('fail(c, "%.*s %.*s", STR_ARG(text), STR_ARG(x->y[i].name));', []),
+	('fail(c, "%.*s", STR_ARG(json_field(json_object_get(x, "a"), "b")));', []),
+	('fail(c, "%.*s", STR_ARG(n ? text : STR("none")));', []),
+])
+def test_what_is_called_twice_is_found(body, found):
+	text = FUNCTION % body
+	assert [function for _, function in script["Checker"](script["prototypes_of"]([HEADER, text]), text).twice()] == found

@@ -86,9 +86,8 @@ static struct notice notice_make(struct arena *a, const struct alert *al, enum n
 	                   .source = source_of(a, al),
 	                   .severity = severity ? severity : "INFO",
 	                   .at_ms = al->doc.created_ms};
-	n.title = arena_printf(a, "[%s] %.*s: %.*s", words[kind],
-	                       STR_ARG(event_type_describe(a, NULL, json_field(al->body, "eventTypeName"))),
-	                       STR_ARG(n.source));
+	struct str type = event_type_describe(a, NULL, json_field(al->body, "eventTypeName"));
+	n.title = arena_printf(a, "[%s] %.*s: %.*s", words[kind], STR_ARG(type), STR_ARG(n.source));
 	n.text = text_make(a, al, &n);
 	n.details = details_make(a, al, &n);
 	return n;

@@ -72,8 +72,10 @@ static struct str raw_text(struct call *c, const struct event *e)
 static void entry_write(struct call *c, const struct event *e, bool in_org, bool in_list)
 {
 	struct str body = e->body;
-	if (e->raw.n && call_query_bool(c, "includeRaw", false))
-		body = arena_printf(c->arena, "%.*s,\"raw\":%.*s}", (int)body.n - 1, body.p, STR_ARG(raw_text(c, e)));
+	if (e->raw.n && call_query_bool(c, "includeRaw", false)) {
+		struct str raw = raw_text(c, e);
+		body = arena_printf(c->arena, "%.*s,\"raw\":%.*s}", (int)body.n - 1, body.p, STR_ARG(raw));
+	}
 	const struct op *self = catalog_op(in_org ? "getOrgEvent" : "getGroupEvent");
 	entity_write(c, &c->out, body, self, "eventId", e->id, in_list);
 }

@@ -38,7 +38,8 @@ static struct str text_fill(struct arena *a, const char *text, const struct word
 
 static int refuse(struct call *c, const struct resource_refusal *with, const struct words *words, size_t count)
 {
-	return call_fail(c, with->status, with->code, "%.*s", STR_ARG(text_fill(c->arena, with->text, words, count)));
+	struct str text = text_fill(c->arena, with->text, words, count);
+	return call_fail(c, with->status, with->code, "%.*s", STR_ARG(text));
 }
 
 static struct str number(struct arena *a, int64_t value)

@@ -20,11 +20,13 @@ int role_list_read(struct call *c, const json_t *names, const char *path, bool i
 		if (json_is_null(json_array_get(names, i)))
 			continue;
 		int role = role_find(json_item(names, i));
-		if (role < 0 || !(of_scope >> role & 1))
-			faults_add(&faults, c->arena, arena_printf(c->arena, "%s[%zu]", path, i), "must be one of %.*s",
-			           STR_ARG(roles_text(c->arena, of_scope)));
-		else
+		if (role >= 0 && of_scope >> role & 1) {
 			roles |= (role_mask)1 << role;
+			continue;
+		}
+		struct str right = roles_text(c->arena, of_scope);
+		faults_add(&faults, c->arena, arena_printf(c->arena, "%s[%zu]", path, i), "must be one of %.*s",
+		           STR_ARG(right));
 	}
 	if (!roles && !faults.count)
 		faults_add(&faults, c->arena, str_of(path), "must name at least one role");

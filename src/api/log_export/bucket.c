@@ -351,7 +351,8 @@ int log_bucket_open(const struct shipment *to, struct objects **ret_bucket, enum
 		o = s->export_options[provider_of(t->type)];
 		o.url = url_of(a, t).p;
 	} else {
-		o.url = arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(place_name(a, t->config))).p;
+		struct str name = place_name(a, t->config);
+		o.url = arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(name)).p;
 	}
 	o.stops = to->stops;
 	o.stops_ctx = to->stops_ctx;

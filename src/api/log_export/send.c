@@ -87,10 +87,10 @@ static void request_make(struct shipment *s, const struct batch *b, struct post 
 	struct arena *a = s->arena;
 	struct str url;
 	if (s->target.type == TARGET_DATADOG) {
-		struct str name =
-		        arena_printf(a, "datadog-logs-%.*s", STR_ARG(arena_lower(a, json_field(config, "region"))));
-		url = arena_printf(a, "%.*s/api/v2/logs",
-		                   STR_ARG(outbox_endpoint(s->service->outbox, name, &p->trusted)));
+		struct str region = arena_lower(a, json_field(config, "region"));
+		struct str name = arena_printf(a, "datadog-logs-%.*s", STR_ARG(region));
+		struct str endpoint = outbox_endpoint(s->service->outbox, name, &p->trusted);
+		url = arena_printf(a, "%.*s/api/v2/logs", STR_ARG(endpoint));
 		json_put_str(headers, "DD-API-KEY", json_field(config, "apiKey"));
 		form_datadog(body, b, &s->origin);
 	} else if (s->target.type == TARGET_SPLUNK) {

@@ -258,7 +258,8 @@ static struct str first_token(struct arena *a, struct str user_id)
 
 struct str first_link(struct arena *a, const char *base_url, struct str user_id)
 {
-	return arena_printf(a, "%s/console/first/%.*s", base_url, STR_ARG(first_token(a, user_id)));
+	struct str token = first_token(a, user_id);
+	return arena_printf(a, "%s/console/first/%.*s", base_url, STR_ARG(token));
 }
 
 bool first_is_open(struct arena *a, const struct doc *user)
@@ -392,10 +393,10 @@ static int pause_check(struct tx *tx, struct arena *a, struct str user_id)
 static struct str reset_link(struct arena *a, const char *base_url, const struct doc *user, bool keeps_codes)
 {
 	struct str mark = fingerprint(a, user->secret);
-	return arena_printf(
-	        a, "%s/console/reset/%.*s", base_url,
-	        STR_ARG(ticket_issue(a, "reset", user->id, RESET_SECONDS,
-	                             json_pack("{s:s%, s:b}", "password", mark.p, mark.n, "keepsCodes", keeps_codes))));
+	struct str ticket =
+	        ticket_issue(a, "reset", user->id, RESET_SECONDS,
+	                     json_pack("{s:s%, s:b}", "password", mark.p, mark.n, "keepsCodes", keeps_codes));
+	return arena_printf(a, "%s/console/reset/%.*s", base_url, STR_ARG(ticket));
 }
 
 int password_link(struct tx *tx, struct arena *a, const char *base_url, struct str username, bool without_codes,
@@ -436,12 +437,12 @@ static int letter_run(struct tx *tx, void *ctx)
 		         STR_ARG(l->username));
 		return 0;
 	}
-	struct str text =
-	        arena_printf(a,
-	                     "Somebody has asked for a new password for %.*s.\n\nTo choose one, open\n\n"
-	                     "%.*s\n\nThe link can be used once, for an hour.\n"
-	                     "If it was not you, ignore this letter: nothing has changed.\n",
-	                     STR_ARG(l->username), STR_ARG(reset_link(a, l->service->base_url, &user, false)));
+	struct str link = reset_link(a, l->service->base_url, &user, false);
+	struct str text = arena_printf(a,
+	                               "Somebody has asked for a new password for %.*s.\n\nTo choose one, open\n\n"
+	                               "%.*s\n\nThe link can be used once, for an hour.\n"
+	                               "If it was not you, ignore this letter: nothing has changed.\n",
+	                               STR_ARG(l->username), STR_ARG(link));
 	return account_letter(tx, a, id, l->username, "A new password for Steward", text);
 }
 
