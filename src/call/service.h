@@ -1,5 +1,5 @@
-/* What the process holds while it serves. serve.c fills it at the start; afterwards it is read-only, except where a
- * field says otherwise. */
+/* What the process holds while it serves. serve/serve.c fills it at the start; afterwards it is read-only, except where
+ * a field says otherwise. */
 #ifndef STEWARD_CALL_SERVICE_H
 #define STEWARD_CALL_SERVICE_H
 

@@ -1,7 +1,7 @@
 /* Help texts. Options come from the commands' tables; only the prose is here. */
 #include "base/config.h"
 #include "cli/cli.h"
-#include "cli/command.h"
+#include "cli/derived/command.h"
 #include "cli/meant.h"
 
 struct command {

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "cli/cli.h"
-#include "cli/flags.h"
+#include "cli/derived/flags.h"
 
 #define NAMES_MAX 512
 #define ELSEWHERE_MAX 5

@@ -14,7 +14,7 @@ static time_t saml_time(time_t *ret_time)
 int saml_main(void);
 #define time saml_time
 #define main saml_main
-#include "saml/saml.c"
+#include "programs/steward_saml.c"
 #undef main
 #undef time
 

@@ -6,7 +6,7 @@ process, because to look for leaks when a process ends takes seconds on arm64.
 import importlib.util, os, pathlib, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-FOLDERS = {'policy': 'policy', 'role': 'identity', 'yaml': 'cli', 'flags': 'cli', 'dialect': 'catalog'}
+FOLDERS = {'policy': 'policy', 'role': 'identity', 'yaml': 'cli', 'flags': 'cli/derived', 'dialect': 'catalog'}
 
 
 def begin(words, api):

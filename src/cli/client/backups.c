@@ -1,0 +1,403 @@
+/* `steward backups take` and `steward backups restore`: the two that are needed in a hurry, in words of their own; and
+ * `steward backups show` and `window`, which tell what no document has: when a snapshot was last proven, and which
+ * moments can be restored. All other commands for backups are derived (command.c). */
+#include "base/clock.h"
+#include "base/json.h"
+#include "catalog/catalog.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/derived/command.h"
+#include "cli/derived/request.h"
+#include "cli/meant.h"
+#include "cli/moment.h"
+#include "cli/output.h"
+#include "cli/wait.h"
+
+#include <curl/curl.h>
+#include <stddef.h>
+
+struct backups_arguments {
+	struct profile_arguments at;
+	const char *to, *snapshot, *target, *target_project, *description, *output;
+	unsigned days, timeout;
+	bool wait, yes, dry_run;
+};
+
+#define AT(member) offsetof(struct backups_arguments, member)
+
+const struct option_row backups_options[] = {
+        {"to", 0, OPTION_TEXT, AT(to), NULL, "TIME",
+         "restore: the moment: 2026-11-16T03:00:00Z, 90s, 15m, 2h, \"10 minutes ago\".", .flag_only = true},
+        {"snapshot", 0, OPTION_TEXT, AT(snapshot), NULL, "ID", "restore, show: a snapshot; \"latest\" is the newest.",
+         .flag_only = true},
+        {"target", 0, OPTION_TEXT, AT(target), NULL, "CLUSTER", "restore: into this cluster, instead of the same.",
+         .flag_only = true},
+        {"target-project", 0, OPTION_TEXT, AT(target_project), NULL, "ID", "restore: the target is in this project.",
+         .flag_only = true},
+        {"description", 0, OPTION_TEXT, AT(description), NULL, "TEXT", "take: what the snapshot is for.",
+         .flag_only = true},
+        {"days", 0, OPTION_NUMBER, AT(days), NULL, "N", "take: how long it is kept; seven without it.", NULL, 1, 36525,
+         true},
+        {"wait", 0, OPTION_SWITCH, AT(wait), NULL, NULL, "Come back when it is done.", .flag_only = true},
+        {"timeout", 0, OPTION_NUMBER, AT(timeout), "14400", "SECONDS", "Wait no longer than this.", NULL, 1, 604800,
+         true},
+        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text or json.", "text|json", .flag_only = true},
+        {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "restore: without asking.", .flag_only = true},
+        {"dry-run", 0, OPTION_SWITCH, AT(dry_run), NULL, NULL, "Print the call instead of making it.",
+         .flag_only = true},
+        PROFILE_OPTIONS,
+};
+const size_t backups_option_count = sizeof backups_options / sizeof *backups_options;
+
+struct work {
+	struct arena *arena;
+	const struct backups_arguments *given;
+	struct client *client;
+	const char *project, *name; /* of the cluster */
+	bool json;
+};
+
+static const char *backup_path(const struct work *w, const char *below)
+{
+	return arena_printf(w->arena, API_BASE "/groups/%s/clusters/%s/backup/%s", w->project,
+	                    url_escape(w->arena, str_of(w->name)), below)
+	        .p;
+}
+
+static const char *field(const struct work *w, const json_t *object, const char *name)
+{
+	return text_shown(w->arena, json_field(object, name));
+}
+
+#define SHOWN (-1) /* of post(): it was printed, not made */
+
+static int post(struct work *w, const char *path, const json_t *body, json_t **ret_json)
+{
+	if (!w->given->dry_run)
+		return client_ask(w->client, w->arena, "POST", path, body, ret_json);
+	struct client_request r = {.method = "POST", .path = path, .body = json_text(w->arena, body)};
+	request_show(w->client, w->arena, &r, NULL, false);
+	return SHOWN;
+}
+
+static int wait_on(struct work *w, const char *path, const char *name, const char *again, json_t **ret_document)
+{
+	struct wait wait = {
+	        .client = w->client, .path = path, .name = name, .again = again, .timeout = w->given->timeout};
+	return wait_run(&wait, w->arena, ret_document);
+}
+
+/* --- taking one */
+
+static void snapshot_print(const struct work *w, const json_t *s)
+{
+	double mb = (double)json_number(s, "storageSizeBytes") / 1e6;
+	printf("snapshot  %s\ncluster   %s\nstatus    %s\ncreated   %s\nexpires   %s\n", field(w, s, "id"), w->name,
+	       field(w, s, "status"), field(w, s, "createdAt"), field(w, s, "expiresAt"));
+	if (mb > 0)
+		printf("size      %.1f MB\n", mb);
+}
+
+static int take_run(struct work *w)
+{
+	json_t *body = json_keep(w->arena, json_object()), *snapshot = NULL;
+	if (w->given->description)
+		json_put_z(body, "description", w->given->description);
+	if (w->given->days)
+		json_put(body, "retentionInDays", json_integer(w->given->days));
+	int code = post(w, backup_path(w, "snapshots"), body, &snapshot);
+	if (code != EXIT_DONE)
+		return code;
+	const char *id = field(w, snapshot, "id");
+	if (w->given->wait)
+		code = wait_on(w, arena_printf(w->arena, "%s/%s", backup_path(w, "snapshots"), id).p, w->name,
+		               arena_printf(w->arena, "steward backups snapshots get %s %s --wait", w->name, id).p,
+		               &snapshot);
+	if (code == EXIT_DONE && w->json)
+		output_json(stdout, snapshot, true);
+	else if (code == EXIT_DONE)
+		snapshot_print(w, snapshot);
+	return code;
+}
+
+/* --- restoring */
+
+/* The newest that is complete. */
+static int latest_find(struct work *w, const char **ret_id)
+{
+	const json_t *list;
+	json_t *page = NULL;
+	const char *newest = NULL, *when = "";
+	int code = EXIT_DONE;
+	for (int number = 1; code == EXIT_DONE; number++) {
+		code = client_ask(
+		        w->client, w->arena, "GET",
+		        arena_printf(w->arena, "%s?itemsPerPage=500&pageNum=%d", backup_path(w, "snapshots"), number).p,
+		        NULL, &page);
+		list = code == EXIT_DONE ? json_object_get(page, "results") : NULL;
+		for (size_t i = 0; i < json_array_size(list); i++) {
+			const json_t *one = json_array_get(list, i);
+			const char *created = field(w, one, "createdAt");
+			if (str_is(json_field(one, "status"), "completed") && strcmp(created, when) >= 0) {
+				newest = field(w, one, "id");
+				when = created;
+			}
+		}
+		if (json_array_size(list) < 500)
+			break;
+	}
+	if (code == EXIT_DONE && !newest) {
+		option_refuse("%s has no snapshot that is complete; \"steward backups take %s --wait\" takes one",
+		              w->name, w->name);
+		return EXIT_NOT_DONE;
+	}
+	*ret_id = newest;
+	return code;
+}
+
+/* --- showing one */
+
+static int show_run(struct work *w)
+{
+	const char *id = w->given->snapshot;
+	struct client_answer answer;
+	int code = EXIT_DONE;
+	if (!id || strcmp(id, "latest") == 0)
+		code = latest_find(w, &id);
+	if (code == EXIT_DONE)
+		code = client_get(
+		        w->client, w->arena,
+		        arena_printf(w->arena, "%s/%s", backup_path(w, "snapshots"), url_escape(w->arena, str_of(id)))
+		                .p,
+		        &answer);
+	if (code != EXIT_DONE)
+		return code;
+	struct str proven = client_header(&answer, "x-steward-proven");
+	if (w->json) {
+		json_put(answer.json, "proven", json_stringn(proven.n ? proven.p : "", proven.n));
+		output_json(stdout, answer.json, true);
+		return code;
+	}
+	snapshot_print(w, answer.json);
+	if (proven.n)
+		printf("proven    %s\n", text_shown(w->arena, proven));
+	return code;
+}
+
+/* --- the window */
+
+/* "FROM/TO, FROM/TO" or "none" -> [{"from", "to"}] */
+static json_t *windows_read(const struct work *w, struct str told)
+{
+	json_t *list = json_keep(w->arena, json_array());
+	for (struct str one, from, to; told.n;) {
+		str_cut(told, ',', &one, &told);
+		if (!str_cut(str_trim(one), '/', &from, &to))
+			continue;
+		json_t *window = json_object();
+		json_put_str(window, "from", from);
+		json_put_str(window, "to", to);
+		json_array_append_new(list, window);
+	}
+	return list;
+}
+
+static int window_run(struct work *w)
+{
+	static const char *const describe[] = {"X-Steward-Describe-Window: true"};
+	struct client_request r = {.method = "GET",
+	                           .path = arena_printf(w->arena, "%s?itemsPerPage=1", backup_path(w, "snapshots")).p,
+	                           .headers = describe,
+	                           .header_count = 1};
+	struct client_answer answer;
+	int result = client_call(w->client, w->arena, &r, &answer);
+	if (result < 0)
+		return client_exit(result);
+	if (answer.status != 200) {
+		client_explain(w->client, &answer);
+		return EXIT_NOT_DONE;
+	}
+	json_t *list = windows_read(w, client_header(&answer, "x-steward-restore-window"));
+	if (w->json) {
+		output_json(stdout, list, true);
+		return EXIT_DONE;
+	}
+	for (size_t i = 0; i < json_array_size(list); i++)
+		printf("%s  %s\n", field(w, json_array_get(list, i), "from"), field(w, json_array_get(list, i), "to"));
+	if (json_array_size(list))
+		return EXIT_DONE;
+	option_refuse("no moment of %s can be restored, only its snapshots; with pitEnabled the window begins with the "
+	              "next snapshot",
+	              w->name);
+	return EXIT_NOT_DONE;
+}
+
+/* --- a moment */
+
+/* "15m ago" is by the service's clock. */
+static int service_now(struct work *w, int64_t *ret_ms)
+{
+	struct client_answer answer;
+	int code =
+	        client_get(w->client, w->arena, arena_printf(w->arena, API_BASE "/groups/%s", w->project).p, &answer);
+	time_t now = code == EXIT_DONE ? curl_getdate(arena_z(w->arena, client_header(&answer, "date")), NULL) : 0;
+	*ret_ms = now > 0 ? (int64_t)now * 1000 : clock_now_ms();
+	return code;
+}
+
+/* What is asked for, as the request and in words. */
+static int point_make(struct work *w, json_t *body, const char **ret_words)
+{
+	const struct backups_arguments *g = w->given;
+	const char *id = g->snapshot;
+	char text[CLOCK_TEXT];
+	int64_t now = 0, at = 0;
+	int code = EXIT_DONE;
+	if (g->to) {
+		code = service_now(w, &now);
+		if (code != EXIT_DONE || moment_parse("to", g->to, now, &at) < 0)
+			return code != EXIT_DONE ? code : EXIT_USAGE;
+		clock_format(at, text);
+		json_put_z(body, "deliveryType", "pointInTime");
+		json_put(body, "pointInTimeUTCSeconds", json_integer(at / 1000));
+		*ret_words = arena_printf(w->arena, "what it was at %s", text).p;
+		return EXIT_DONE;
+	}
+	if (strcmp(id, "latest") == 0)
+		code = latest_find(w, &id);
+	if (code != EXIT_DONE)
+		return code;
+	json_put_z(body, "deliveryType", "automated");
+	json_put_z(body, "snapshotId", id);
+	*ret_words = arena_printf(w->arena, "the snapshot %s", id).p;
+	return EXIT_DONE;
+}
+
+static void job_print(const struct work *w, const json_t *job, bool done)
+{
+	printf("restore   %s\nfrom      %s\ninto      %s\npoint     %s\nstatus    %s\n", field(w, job, "id"), w->name,
+	       field(w, job, "targetClusterName"), field(w, job, "timestamp"), done ? "done" : "in progress");
+	if (!done)
+		printf("wait      steward backups restores get %s %s --wait\n", w->name, field(w, job, "id"));
+}
+
+/* The job, and then the cluster, which takes clients again when it is IDLE. */
+static int restore_wait(struct work *w, json_t **job, const char *target)
+{
+	const char *id = field(w, *job, "id");
+	struct wait wait = {.client = w->client,
+	                    .path = arena_printf(w->arena, "%s/%s", backup_path(w, "restoreJobs"), id).p,
+	                    .name = target,
+	                    .again = arena_printf(w->arena, "steward backups restores get %s %s --wait", w->name, id).p,
+	                    .timeout = w->given->timeout};
+	return wait_settled(&wait, w->arena, job);
+}
+
+static int restore_run(struct work *w)
+{
+	const struct backups_arguments *g = w->given;
+	json_t *body = json_keep(w->arena, json_object()), *job = NULL;
+	const char *target = g->target ? g->target : w->name,
+	           *group = g->target_project ? g->target_project : w->project, *words = "";
+	int code = point_make(w, body, &words);
+	if (code != EXIT_DONE)
+		return code;
+	json_put_z(body, "targetClusterName", target);
+	json_put_z(body, "targetGroupId", group);
+	const char *question = arena_printf(w->arena, "All data of the cluster %s becomes %s. Go on?", target, words).p;
+	if (!g->yes && !g->dry_run && ask_is_possible() && !ask_yes(question)) {
+		option_refuse("nothing was done");
+		return EXIT_NOT_DONE;
+	}
+	code = post(w, backup_path(w, "restoreJobs"), body, &job);
+	if (code == EXIT_DONE && g->wait)
+		code = restore_wait(w, &job, target);
+	if (code == EXIT_DONE && w->json)
+		output_json(stdout, job, true);
+	else if (code == EXIT_DONE)
+		job_print(w, job, g->wait);
+	return code;
+}
+
+/* --- the command */
+
+enum verb { VERB_TAKE, VERB_RESTORE, VERB_SHOW, VERB_WINDOW, VERBS };
+static const char *const verbs[] = {"take", "restore", "show", "window"};
+
+static bool usage_fits(const struct options *given, const struct backups_arguments *g, enum verb verb, size_t words)
+{
+	static const struct {
+		const char *name;
+		enum verb verb;
+	} own[] = {{"snapshot", VERB_RESTORE}, {"to", VERB_RESTORE},
+	           {"target", VERB_RESTORE},   {"target-project", VERB_RESTORE},
+	           {"yes", VERB_RESTORE},      {"description", VERB_TAKE},
+	           {"days", VERB_TAKE}};
+	int64_t at;
+	for (size_t i = verb == VERB_SHOW ? 1 : 0; /* it takes --snapshot too */ i < sizeof own / sizeof *own; i++)
+		if (own[i].verb != verb && options_given(given, own[i].name)) {
+			option_refuse("backups %s: --%s goes with %s", verbs[verb], own[i].name, verbs[own[i].verb]);
+			return false;
+		}
+	if (words < 2) {
+		option_refuse("backups %s: the cluster's name is missing: steward backups %s CLUSTER", verbs[verb],
+		              verbs[verb]);
+		return false;
+	}
+	if (verb == VERB_RESTORE && !g->to == !g->snapshot) {
+		option_refuse("backups restore: say what: --to TIME, or --snapshot ID%s", g->to ? ", not both" : "");
+		return false;
+	}
+	return !g->to || moment_parse("to", g->to, clock_now_ms(), &at) == 0;
+}
+
+static int backups_run(struct arena *a, const struct options *given, const struct backups_arguments *g,
+                       const char **words, size_t count)
+{
+	struct work w = {.arena = a, .given = g, .json = strcmp(g->output, "json") == 0};
+	const struct command_family *family = command_family_find("backups");
+	struct profile profile;
+	size_t verb = 0;
+	if (!count) {
+		usage_family(stderr, family);
+		return EXIT_USAGE;
+	}
+	while (verb < VERBS && strcmp(words[0], verbs[verb]) != 0)
+		verb++;
+	if (verb == VERBS)
+		return meant_verb(family, words[0], count > 1 ? words[1] : NULL, verbs, VERBS);
+	if (!usage_fits(given, g, (enum verb)verb, count) || profile_load(a, &g->at, &profile) < 0 ||
+	    client_open(a, &profile, &w.client) < 0)
+		return EXIT_USAGE;
+	w.name = words[1];
+	int r = client_project(w.client, a, &w.project);
+	int code = r < 0                  ? client_exit(r)
+	           : verb == VERB_TAKE    ? take_run(&w)
+	           : verb == VERB_RESTORE ? restore_run(&w)
+	           : verb == VERB_SHOW    ? show_run(&w)
+	                                  : window_run(&w);
+	client_close(w.client);
+	return code == SHOWN ? EXIT_DONE : code;
+}
+
+int backups_command(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	struct backups_arguments g = {.output = NULL};
+	struct options given;
+	const char *words[2];
+	size_t count = 0;
+	options_setup(&given, "backups", backups_options, backups_option_count, &g, a);
+	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
+	if (r == OPTIONS_HELP) {
+		help_command(stdout, "backups");
+		putchar('\n');
+		usage_family(stdout, command_family_find("backups"));
+		code = EXIT_DONE;
+	} else if (r == 0) {
+		code = backups_run(a, &given, &g, words, count);
+	}
+	arena_free(a);
+	return code;
+}

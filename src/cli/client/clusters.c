@@ -1,0 +1,515 @@
+/* `steward clusters`: the everyday commands for clusters, in words of their own: a cluster of a size and so many nodes
+ * instead of a whole request, a table of what matters. All other commands for clusters are derived (command.c), and so
+ * are these when a flag of the API is given. */
+#include "base/json.h"
+#include "catalog/catalog.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/derived/cluster_shape.h"
+#include "cli/derived/command.h"
+#include "cli/derived/pages.h"
+#include "cli/derived/request.h"
+#include "cli/meant.h"
+#include "cli/output.h"
+#include "cli/wait.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+/* The state of one command. */
+struct work {
+	struct arena *arena;
+	const struct clusters_arguments *given;
+	struct client *client;
+	const char *project;
+	const char *name; /* of the cluster */
+	bool json;
+	struct output_options output; /* where `form` says so */
+	bool form;
+};
+
+static const char *field(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+static const char *cluster_path(struct work *w, struct arena *a)
+{
+	return arena_printf(a, API_BASE "/groups/%s/clusters/%s", w->project, url_escape(a, str_of(w->name))).p;
+}
+
+static void json_print(const json_t *value)
+{
+	output_json(stdout, value, true);
+}
+
+#define SHOWN (-1) /* of call(): it was printed, not made */
+
+static int call(struct work *w, const char *method, const char *path, const json_t *body, json_t **ret_json)
+{
+	if (w->given->dry_run) {
+		struct client_request r = {.method = method, .path = path};
+		if (body)
+			r.body = json_text(w->arena, body);
+		request_show(w->client, w->arena, &r, NULL, false);
+		return SHOWN;
+	}
+	return client_ask(w->client, w->arena, method, path, body, ret_json);
+}
+
+/* Showing. */
+
+static json_int_t nodes_count(const json_t *cluster)
+{
+	static const char *const kinds[] = {"electableSpecs", "readOnlySpecs", "analyticsSpecs"};
+	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	json_int_t count = 0;
+	for (size_t s = 0; s < json_array_size(specs); s++) {
+		const json_t *configs = json_object_get(json_array_get(specs, s), "regionConfigs");
+		for (size_t i = 0; i < json_array_size(configs); i++) {
+			/* A shared tier has one node and no nodeCount. */
+			count += strcmp(field(json_array_get(configs, i), "providerName"), "TENANT") == 0;
+			for (size_t k = 0; k < 3; k++)
+				count += json_integer_value(json_object_get(
+				        json_object_get(json_array_get(configs, i), kinds[k]), "nodeCount"));
+		}
+	}
+	return count;
+}
+
+static const json_t *first_config(const json_t *cluster)
+{
+	const json_t *specs = json_object_get(cluster, "replicationSpecs");
+	return json_array_get(json_object_get(json_array_get(specs, 0), "regionConfigs"), 0);
+}
+
+static const char *shown(const struct work *w, const json_t *object, const char *name)
+{
+	return text_shown(w->arena, str_of(field(object, name)));
+}
+
+static const char *state_of(const struct work *w, const json_t *cluster)
+{
+	bool rests =
+	        json_is_true(json_object_get(cluster, "paused")) && strcmp(field(cluster, "stateName"), "IDLE") == 0;
+	return rests ? "PAUSED" : shown(w, cluster, "stateName");
+}
+
+static const char *version_of(const struct work *w, const json_t *cluster)
+{
+	return shown(w, cluster, field(cluster, "dbVersion")[0] ? "dbVersion" : "dbMajorVersion");
+}
+
+static void cluster_print(const struct work *w, const json_t *cluster)
+{
+	const json_t *config = first_config(cluster), *strings = json_object_get(cluster, "connectionStrings");
+	printf("name      %s\nstate     %s\ntype      %s\nversion   %s\n", shown(w, cluster, "name"),
+	       state_of(w, cluster), shown(w, cluster, "clusterType"), version_of(w, cluster));
+	printf("nodes     %lld\nsize      %s\nplace     %s %s\ncreated   %s\nid        %s\n",
+	       (long long)nodes_count(cluster), shown(w, json_object_get(config, "electableSpecs"), "instanceSize"),
+	       shown(w, config, "providerName"), shown(w, config, "regionName"), shown(w, cluster, "createDate"),
+	       shown(w, cluster, "id"));
+	if (strings && json_object_get(strings, "standard"))
+		printf("connect   %s\n", shown(w, strings, "standard"));
+	/* Real databases have addresses; simulated ones have none. */
+	if (strstr(field(strings, "standard"), "hostaddr="))
+		printf("psql      steward connect %s\n", shown(w, cluster, "name"));
+}
+
+static void list_print(const struct work *w, const json_t *clusters)
+{
+	size_t width = 4, count = json_array_size(clusters);
+	if (!count)
+		printf("no clusters; \"steward clusters create NAME --wait\" makes one\n");
+	for (size_t i = 0; i < count; i++) {
+		size_t n = strlen(field(json_array_get(clusters, i), "name"));
+		width = n > width ? n : width;
+	}
+	if (count)
+		printf("%-*s  %-9s  %-10s  %-8s  %5s  %s\n", (int)width, "NAME", "STATE", "TYPE", "VERSION", "NODES",
+		       "SIZE");
+	for (size_t i = 0; i < count; i++) {
+		const json_t *one = json_array_get(clusters, i), *config = first_config(one);
+		printf("%-*s  %-9s  %-10s  %-8s  %5lld  %s\n", (int)width, shown(w, one, "name"), state_of(w, one),
+		       shown(w, one, "clusterType"), version_of(w, one), (long long)nodes_count(one),
+		       shown(w, json_object_get(config, "electableSpecs"), "instanceSize"));
+	}
+}
+
+/* Without --query nothing can be missing. */
+static void form_print(const struct work *w, json_t *value)
+{
+	if (output_print(stdout, w->arena, value, NULL, 0, &w->output) < 0)
+		fflush(stdout);
+}
+
+static void show(const struct work *w, json_t *cluster)
+{
+	if (w->json)
+		json_print(cluster);
+	else if (w->form)
+		form_print(w, cluster);
+	else
+		cluster_print(w, cluster);
+}
+
+/* Waits until the cluster is IDLE and shows it, or until it is gone. */
+static int cluster_wait(struct work *w, bool gone)
+{
+	json_t *cluster = NULL;
+	struct wait wait = {.client = w->client,
+	                    .path = cluster_path(w, w->arena),
+	                    .name = w->name,
+	                    .again = arena_printf(w->arena, "steward clusters wait %s", w->name).p,
+	                    .gone = gone,
+	                    .timeout = w->given->timeout};
+	int code = wait_run(&wait, w->arena, &cluster);
+	if (code == EXIT_DONE && cluster)
+		show(w, cluster);
+	return code;
+}
+
+/* Commands. */
+
+static int list_run(struct work *w)
+{
+	struct pages pages;
+	json_t *page = NULL;
+	int code = EXIT_DONE, more = PAGES_MORE;
+	pages_begin(&pages, w->client);
+	for (int number = 1; more == PAGES_MORE && code == EXIT_DONE; number++) {
+		const char *path = arena_printf(w->arena, API_BASE "/groups/%s/clusters?itemsPerPage=500&pageNum=%d",
+		                                w->project, number)
+		                           .p;
+		if (w->given->dry_run) {
+			code = call(w, "GET", path, NULL, &page);
+			break;
+		}
+		struct arena *one = arena_new();
+		struct client_answer answer;
+		code = client_get(w->client, one, path, &answer);
+		more = code == EXIT_DONE ? pages_add(&pages, &answer) : PAGES_END;
+		arena_free(one);
+		if (more < 0)
+			code = client_exit(more);
+	}
+	if (code == EXIT_DONE && w->json)
+		json_print(pages.all);
+	else if (code == EXIT_DONE && w->form)
+		form_print(w, pages.all);
+	else if (code == EXIT_DONE)
+		list_print(w, pages.all);
+	pages_end(&pages);
+	return code;
+}
+
+/* Prints the progress of a change, why a cluster is being repaired, and whether its disk is full. */
+static void status_print(struct work *w)
+{
+	struct client_request r = {.method = "GET",
+	                           .path = arena_printf(w->arena, "%s/status", cluster_path(w, w->arena)).p,
+	                           .quiet = true};
+	struct client_answer answer;
+	if (client_call(w->client, w->arena, &r, &answer) == 0 && answer.status == 200 && answer.progress.n)
+		printf("status    %s\n", text_shown(w->arena, answer.progress));
+}
+
+static int get_run(struct work *w)
+{
+	json_t *cluster = NULL;
+	int code = call(w, "GET", cluster_path(w, w->arena), NULL, &cluster);
+	if (code != EXIT_DONE)
+		return code;
+	show(w, cluster);
+	if (!w->json && !w->form)
+		status_print(w);
+	return EXIT_DONE;
+}
+
+static void json_release(void *value)
+{
+	json_decref(value);
+}
+
+/* Builds the request's body from the options or --body, and sets the cluster's name. */
+static int create_body(struct work *w, const struct options *given, json_t **ret_body)
+{
+	const struct clusters_arguments *g = w->given;
+	json_t *body;
+	if (!g->body) {
+		if (!w->name)
+			return option_refuse(
+			        "clusters create: the cluster's name is missing: steward clusters create NAME");
+		if (cluster_shape_check(g, given) < 0)
+			return -EINVAL;
+		body = cluster_shape_make(g, w->name);
+	} else {
+		struct str text;
+		for (size_t i = 0; i < CLUSTER_SHAPE_FLAGS; i++)
+			if (options_given(given, cluster_shape_flags[i]))
+				return option_refuse(
+				        "clusters create: --body is the whole request; --%s cannot be given with it",
+				        cluster_shape_flags[i]);
+		int r = body_read(w->arena, g->body, &text);
+		if (r < 0)
+			return r;
+		body = json_loadb(text.p, text.n, 0, NULL);
+		if (!json_is_object(body)) {
+			json_decref(body);
+			return option_refuse("--body: is not a JSON object");
+		}
+		if (w->name)
+			json_put_z(body, "name", w->name);
+	}
+	if (body)
+		arena_defer(w->arena, json_release, body);
+	w->name = json_string_value(json_object_get(body, "name"));
+	if (!w->name)
+		return option_refuse("clusters create: the cluster has no valid name: steward clusters create NAME");
+	*ret_body = body;
+	return 0;
+}
+
+/* After a change was requested: waits for it, or shows the answer. */
+static int change_finish(struct work *w, json_t *cluster)
+{
+	if (w->given->wait)
+		return cluster_wait(w, false);
+	show(w, cluster);
+	return EXIT_DONE;
+}
+
+static int create_run(struct work *w, const json_t *body)
+{
+	json_t *cluster = NULL;
+	const char *path = arena_printf(w->arena, API_BASE "/groups/%s/clusters", w->project).p;
+	int code = call(w, "POST", path, body, &cluster);
+	return code == EXIT_DONE ? change_finish(w, cluster) : code;
+}
+
+/* Scaling: what the cluster is, with another size, number of nodes or disk. */
+
+static void specs_change(json_t *specs, const struct clusters_arguments *g, const struct options *given)
+{
+	if (!json_is_object(specs))
+		return;
+	if (options_given(given, "size"))
+		json_put_z(specs, "instanceSize", g->size);
+	if (g->disk)
+		json_put(specs, "diskSizeGB", json_integer(g->disk));
+}
+
+static void config_change(json_t *config, const struct clusters_arguments *g, const struct options *given)
+{
+	static const char *const kinds[] = {"electableSpecs", "readOnlySpecs", "analyticsSpecs"};
+	bool leaves = strcmp(field(config, "providerName"), "TENANT") == 0 && options_given(given, "size") &&
+	              !cluster_size_is_shared(g->size);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		specs_change(json_object_get(config, kinds[i]), g, given);
+	if (leaves) {
+		json_put_z(config, "providerName", field(config, "backingProviderName"));
+		json_object_del(config, "backingProviderName");
+	}
+	if (leaves || options_given(given, "nodes"))
+		json_put(json_object_get(config, "electableSpecs"), "nodeCount", json_integer(g->nodes));
+}
+
+static int scale_run(struct work *w, const struct options *given)
+{
+	static const char *const kept[] = {"zoneName", "regionConfigs"};
+	json_t *cluster = NULL, *spec, *config;
+	size_t i, k;
+	int code = client_ask(w->client, w->arena, "GET", cluster_path(w, w->arena), NULL, &cluster);
+	if (code != EXIT_DONE)
+		return code;
+	json_t *specs = json_keep(w->arena, json_array());
+	json_array_foreach(json_object_get(cluster, "replicationSpecs"), i, spec)
+	{
+		json_t *one = json_object();
+		for (k = 0; k < sizeof kept / sizeof *kept; k++)
+			if (json_object_get(spec, kept[k]))
+				json_put(one, kept[k], json_deep_copy(json_object_get(spec, kept[k])));
+		json_array_append_new(specs, one);
+		json_t *configs = json_object_get(one, "regionConfigs");
+		if (json_array_size(configs) > 1 && options_given(given, "nodes")) {
+			option_refuse("--nodes: %s has several regions; \"steward clusters update %s\" says how many "
+			              "nodes each has",
+			              w->name, w->name);
+			return EXIT_USAGE;
+		}
+		json_array_foreach(configs, k, config)
+		{
+			config_change(config, w->given, given);
+		}
+	}
+	json_t *body = json_keep(w->arena, json_pack("{s:O}", "replicationSpecs", specs));
+	code = call(w, "PATCH", cluster_path(w, w->arena), body, &cluster);
+	return code == EXIT_DONE ? change_finish(w, cluster) : code;
+}
+
+static int paused_set(struct work *w, bool paused)
+{
+	json_t *body = json_pack("{s:b}", "paused", (int)paused), *cluster;
+	int code = call(w, "PATCH", cluster_path(w, w->arena), body, &cluster);
+	json_decref(body);
+	return code == EXIT_DONE ? change_finish(w, cluster) : code;
+}
+
+static int delete_run(struct work *w)
+{
+	json_t *nothing;
+	const char *question = arena_printf(w->arena, "Delete the cluster %s?", w->name).p;
+	if (!w->given->yes && !w->given->dry_run && ask_is_possible() && !ask_yes(question)) {
+		option_refuse("nothing was done");
+		return EXIT_NOT_DONE;
+	}
+	int code = call(w, "DELETE", cluster_path(w, w->arena), NULL, &nothing);
+	if (code == EXIT_DONE && w->given->wait)
+		code = cluster_wait(w, true);
+	if (code == EXIT_DONE && !w->json && !w->form)
+		printf("%s %s\n", w->name, w->given->wait ? "is deleted" : "is being deleted");
+	return code;
+}
+
+/* Prints the certificate for sslrootcert, which sslmode=verify-full needs. */
+static int ca_run(struct work *w)
+{
+	struct client_answer answer;
+	struct client_request r = {.method = "GET", .path = arena_printf(w->arena, "/ca/%s", w->project).p};
+	int result = client_call(w->client, w->arena, &r, &answer);
+	if (result < 0)
+		return client_exit(result);
+	if (answer.status == 404) {
+		option_refuse("the project has no certificate authority yet: it is made with the first cluster");
+		return EXIT_NOT_DONE;
+	}
+	if (answer.status != 200) {
+		client_explain(w->client, &answer);
+		return EXIT_NOT_DONE;
+	}
+	text_print(w->arena, answer.body);
+	return EXIT_DONE;
+}
+
+enum verb {
+	VERB_LIST,
+	VERB_CA,
+	VERB_GET,
+	VERB_CREATE,
+	VERB_PAUSE,
+	VERB_RESUME,
+	VERB_DELETE,
+	VERB_WAIT,
+	VERB_SCALE,
+	VERBS
+};
+static const char *const verbs[] = {"list", "ca", "get", "create", "pause", "resume", "delete", "wait", "scale"};
+
+static int verb_run(struct work *w, const struct options *given, enum verb verb, const json_t *body)
+{
+	switch (verb) {
+	case VERB_LIST: return list_run(w);
+	case VERB_CA: return ca_run(w);
+	case VERB_GET: return get_run(w);
+	case VERB_CREATE: return create_run(w, body);
+	case VERB_PAUSE: return paused_set(w, true);
+	case VERB_RESUME: return paused_set(w, false);
+	case VERB_DELETE: return delete_run(w);
+	case VERB_SCALE: return scale_run(w, given);
+	default: return cluster_wait(w, false);
+	}
+}
+
+/* The options of create are refused for other verbs. */
+static bool usage_fits(const struct options *given, enum verb verb, size_t words)
+{
+	bool scales = false;
+	for (size_t i = 0; verb != VERB_CREATE && i <= CLUSTER_SHAPE_FLAGS; i++) {
+		const char *flag = i < CLUSTER_SHAPE_FLAGS ? cluster_shape_flags[i] : "body";
+		bool scale = str_is_one_of("nodes|size|disk", str_of(flag));
+		if (!options_given(given, flag))
+			continue;
+		scales = true;
+		if (verb == VERB_SCALE && scale)
+			continue;
+		option_refuse("clusters %s: --%s goes with %s only", verbs[verb], flag,
+		              scale ? "create and scale" : "create");
+		return false;
+	}
+	if (verb == VERB_SCALE && !scales) {
+		option_refuse("clusters scale: say to what: --size, --nodes or --disk");
+		return false;
+	}
+	bool of_project = verb == VERB_LIST || verb == VERB_CA;
+	if ((verb == VERB_CA || verb == VERB_WAIT) && options_given(given, "dry-run")) {
+		option_refuse("clusters %s: changes nothing, so there is nothing to print with --dry-run", verbs[verb]);
+		return false;
+	}
+	if ((of_project || verb == VERB_GET) && options_given(given, "wait")) {
+		option_refuse("clusters %s: --wait goes with what changes a cluster", verbs[verb]);
+		return false;
+	}
+	if (of_project ? words > 1 : verb != VERB_CREATE && words < 2) {
+		option_refuse(verb == VERB_LIST ? "clusters list: shows all; \"steward clusters get NAME\" shows one"
+		              : verb == VERB_CA ? "clusters ca: is one for all clusters of the project"
+		                                : "clusters %s: the cluster's name is missing",
+		              verbs[verb]);
+		return false;
+	}
+	return true;
+}
+
+static int clusters_run(struct arena *a, const struct options *given, const struct clusters_arguments *g,
+                        const char **words, size_t count)
+{
+	struct work w = {.arena = a, .given = g, .json = strcmp(g->output, "json") == 0};
+	struct profile profile;
+	json_t *body = NULL;
+	size_t verb = 0;
+	while (count && verb < VERBS && strcmp(words[0], verbs[verb]) != 0)
+		verb++;
+	if (count && verb == VERBS)
+		return meant_verb(command_family_find("clusters"), words[0], count > 1 ? words[1] : NULL, verbs, VERBS);
+	if (!count) {
+		option_refuse("clusters: say list, get, create, scale, update, pause, resume, delete, wait or ca; "
+		              "\"steward help clusters\" shows all");
+		return EXIT_USAGE;
+	}
+	w.form = !str_is_one_of("text|json", str_of(g->output));
+	if (w.form && output_options_parse(g->output, NULL, &w.output) < 0)
+		return EXIT_USAGE;
+	if (!usage_fits(given, (enum verb)verb, count))
+		return EXIT_USAGE;
+	w.name = count > 1 ? words[1] : NULL;
+	if ((verb == VERB_CREATE && create_body(&w, given, &body) < 0) || profile_load(a, &g->at, &profile) < 0 ||
+	    client_open(a, &profile, &w.client) < 0)
+		return EXIT_USAGE;
+	int r = client_project(w.client, a, &w.project);
+	int code = r < 0 ? client_exit(r) : verb_run(&w, given, (enum verb)verb, body);
+	code = code == SHOWN ? EXIT_DONE : code;
+	client_close(w.client);
+	return code;
+}
+
+int clusters_command(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	struct clusters_arguments g = {.output = NULL};
+	struct options given;
+	const char *words[2];
+	size_t count = 0;
+	options_setup(&given, "clusters", clusters_options, clusters_option_count, &g, a);
+	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
+	if (r == OPTIONS_HELP) {
+		help_command(stdout, "clusters");
+		putchar('\n');
+		usage_family(stdout, command_family_find("clusters"));
+		code = EXIT_DONE;
+	} else if (r == 0) {
+		code = clusters_run(a, &given, &g, words, count);
+	}
+	arena_free(a);
+	return code;
+}
