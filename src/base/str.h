@@ -14,8 +14,8 @@ struct str {
 
 #define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
 #define STR_NONE ((struct str){NULL, 0})
-/* For printf's "%.*s". The argument is evaluated twice, so it is a name, a member or a call that only looks: script/check-order
- * refuses others. */
+/* For printf's "%.*s". The argument is evaluated twice, so it is a name, a member, or a call that only looks:
+ * script/check-order refuses others. */
 #define STR_ARG(s) (int)(s).n, (s).p
 
 #define must_check __attribute__((warn_unused_result))
