@@ -3,7 +3,7 @@
  * server: what is offered can be restored, what can be restored is offered, and what it takes is there. */
 #include "harness.h"
 
-#include "engine/postgres/archive.h"
+#include "engine/postgres/archive/archive.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * moment that is offered can be recovered to, and holds exactly what was acknowledged until then. */
 #include "harness.h"
 
-#include "engine/postgres/archive.h"
+#include "engine/postgres/archive/archive.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 #include "harness.h"
 
 #include "base/buf.h"
-#include "engine/postgres/archive.h"
+#include "engine/postgres/archive/archive.h"
 
 #include <dirent.h>
 #include <fcntl.h>

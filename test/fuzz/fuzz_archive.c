@@ -3,7 +3,7 @@
  * of the chain begins where the one before it ends. */
 #include "fuzz.h"
 
-#include "engine/postgres/archive.h"
+#include "engine/postgres/archive/archive.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "catalog/formats.h"
-#include "engine/postgres/copy_stream.h"
+#include "engine/postgres/sql/copy_stream.h"
 
 #include <errno.h>
 

@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/postgres/log_cursor.h"
-#include "engine/postgres/log_line.h"
+#include "engine/postgres/observe/log_cursor.h"
+#include "engine/postgres/observe/log_line.h"
 #include "engine/postgres/postgres.h"
 
 #include <unistd.h>

@@ -1,0 +1,540 @@
+/* Encryption of clusters' files by the kernel (fscrypt, policies of version 2). A cluster that shall be encrypted has
+ * the directories of its nodes, and what else of its data lies beside them, made as encrypted ones; all that is made
+ * below is encrypted without anybody's doing. The kernel needs the key while servers run: it is given it before they
+ * start and loses it when they have stopped, and without it neither names nor contents can be read, by nobody.
+ *
+ * Each cluster has a key of its own, derived from the project's data key (base/data_key.h), whose id state.json has.
+ * No right is needed for any of it but to own the directories. A key stays with the kernel when this process ends, as
+ * the servers do; after a start of the machine it is asked for again. */
+#include "engine/postgres/archive/archive.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/data_key.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fscrypt.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILES_KEY_BYTES 64
+#define BUSY_TRIES 50
+#define BUSY_MS 100
+#define COPY_MS (24 * 3600 * 1000)
+#define RETRY_US INT64_C(2000000)
+#define REVOKED_US INT64_C(30000000)
+#define PAUSED_US INT64_C(3000000)
+#define ARCHIVE_US INT64_C(15000000)
+#define EXCHANGE (1u << 1) /* RENAME_EXCHANGE */
+
+_Static_assert(PG_FILES_KEY == FSCRYPT_KEY_IDENTIFIER_SIZE, "a key's name");
+
+/* --- the kernel's part */
+
+static int directory_open(const char *path)
+{
+	int fd = nolink_open(path, O_RDONLY | O_DIRECTORY, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The name of the key that a directory is encrypted with. -ENODATA: it is not. */
+static int policy_get(const char *path, unsigned char ret_key[PG_FILES_KEY])
+{
+	struct fscrypt_get_policy_ex_arg arg = {.policy_size = sizeof arg.policy};
+	int fd = directory_open(path);
+	if (fd < 0)
+		return fd;
+	int r = ioctl(fd, FS_IOC_GET_ENCRYPTION_POLICY_EX, &arg) < 0 ? -errno : 0;
+	close(fd);
+	if (r < 0)
+		return r;
+	if (arg.policy.version != FSCRYPT_POLICY_V2)
+		return -EEXIST; /* somebody else's */
+	memcpy(ret_key, arg.policy.v2.master_key_identifier, PG_FILES_KEY);
+	return 0;
+}
+
+/* Of an empty directory. */
+static int policy_set(const char *path, const unsigned char key[PG_FILES_KEY])
+{
+	struct fscrypt_policy_v2 policy = {.version = FSCRYPT_POLICY_V2,
+	                                   .contents_encryption_mode = FSCRYPT_MODE_AES_256_XTS,
+	                                   .filenames_encryption_mode = FSCRYPT_MODE_AES_256_CTS,
+	                                   .flags = FSCRYPT_POLICY_FLAGS_PAD_32};
+	memcpy(policy.master_key_identifier, key, PG_FILES_KEY);
+	int fd = directory_open(path);
+	if (fd < 0)
+		return fd;
+	int r = ioctl(fd, FS_IOC_SET_ENCRYPTION_POLICY, &policy) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static bool kernel_has(const struct engine *e, const unsigned char key[PG_FILES_KEY])
+{
+	struct fscrypt_get_key_status_arg arg = {.key_spec.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER};
+	memcpy(arg.key_spec.u.identifier, key, PG_FILES_KEY);
+	int fd = directory_open(e->dir);
+	bool has = fd >= 0 && ioctl(fd, FS_IOC_GET_ENCRYPTION_KEY_STATUS, &arg) == 0 &&
+	           arg.status == FSCRYPT_KEY_STATUS_PRESENT;
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+/* Its name is made from it. */
+static int kernel_give(const struct engine *e, const struct data_key *key, const char *cluster,
+                       unsigned char ret_key[PG_FILES_KEY])
+{
+	struct data_key memory;
+	char label[64];
+	unsigned length = FILES_KEY_BYTES;
+	int fd = directory_open(e->dir);
+	if (fd < 0)
+		return fd;
+	data_key_make(&memory); /* a page of it, which is neither swapped out nor dumped */
+	struct fscrypt_add_key_arg *arg = (struct fscrypt_add_key_arg *)(void *)memory.bytes;
+	arg->key_spec.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER;
+	arg->raw_size = FILES_KEY_BYTES;
+	int n = snprintf(label, sizeof label, "cluster files %s", cluster);
+	HMAC(EVP_sha512(), key->bytes, DATA_KEY_BYTES, (const unsigned char *)label, (size_t)n, arg->raw, &length);
+	int r = ioctl(fd, FS_IOC_ADD_ENCRYPTION_KEY, arg) < 0 ? -errno : 0;
+	if (r == 0)
+		memcpy(ret_key, arg->key_spec.u.identifier, PG_FILES_KEY);
+	OPENSSL_cleanse(memory.bytes, sizeof *arg + FILES_KEY_BYTES);
+	data_key_free(&memory);
+	close(fd);
+	return r;
+}
+
+/* The key itself is wiped at once; what of the files is still open, or in the kernel's memory, goes when it is closed,
+ * for which this waits. */
+static int kernel_take(const struct engine *e, const unsigned char key[PG_FILES_KEY])
+{
+	int fd = directory_open(e->dir), r = -EBUSY;
+	if (fd < 0)
+		return fd;
+	for (int i = 0; i < BUSY_TRIES && r == -EBUSY; i++) {
+		struct fscrypt_remove_key_arg arg = {.key_spec.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER};
+		memcpy(arg.key_spec.u.identifier, key, PG_FILES_KEY);
+		r = ioctl(fd, FS_IOC_REMOVE_ENCRYPTION_KEY, &arg) < 0 ? -errno : 0;
+		if (r == -ENOKEY)
+			r = 0;
+		else if (r == 0 && arg.removal_status_flags & FSCRYPT_KEY_REMOVAL_STATUS_FLAG_FILES_BUSY)
+			r = -EBUSY;
+		if (r == -EBUSY)
+			pg_sleep_ms(BUSY_MS);
+	}
+	close(fd);
+	return r;
+}
+
+void pg_crypt_probe(struct engine *e)
+{
+	unsigned char key[PG_FILES_KEY];
+	int r = policy_get(e->dir, key);
+	e->encryption = r == -ENODATA ? 0 : r == 0 || r == -EEXIST ? -EEXIST : -EOPNOTSUPP;
+}
+
+int pg_can_encrypt(struct engine *e, struct arena *a, const char **ret_why)
+{
+	if (e->encryption == 0)
+		return 0;
+	if (e->encryption == -EEXIST) {
+		*ret_why = arena_printf(a,
+		                        "files cannot be encrypted in %s, because it lies in a directory that somebody "
+		                        "else has encrypted: put --data elsewhere",
+		                        e->dir)
+		                   .p;
+		return -EEXIST;
+	}
+	*ret_why = arena_printf(
+	                   a,
+	                   "files cannot be encrypted in %s, because its file system is without encryption: turn it on "
+	                   "(tune2fs -O encrypt DEVICE), or make one that has it (mkfs.ext4 -O encrypt DEVICE) and put "
+	                   "--data there",
+	                   e->dir)
+	                   .p;
+	return e->encryption;
+}
+
+/* --- a cluster's key */
+
+bool pg_crypt_is_shut(const struct pg_cluster *c)
+{
+	return c->data_key[0] && !c->files_open;
+}
+
+static int key_ask(struct pg_cluster *c, const char *id, struct data_key *ret_key, const char **ret_why)
+{
+	const struct data_keys *keys = c->engine->keys;
+	char why[DATA_KEY_WHY] = "this service has no keys of projects";
+	int r = keys ? keys->get(keys->ctx, str_of(c->group_id), str_of(id), ret_key, why) : -ENOKEY;
+	if (r < 0)
+		pg_why_set(ret_why, "the files of the cluster cannot be opened without the project's key: %s", why);
+	return r == -ENOENT ? -ENOKEY : r;
+}
+
+static int key_give(struct pg_cluster *c, const struct data_key *key, const char **ret_why)
+{
+	unsigned char name[PG_FILES_KEY] = {0};
+	int r = kernel_give(c->engine, key, c->id, name);
+	if (r < 0) {
+		pg_why_set(ret_why, "the kernel does not take the key of the cluster's files: %s", strerror(-r));
+		return r;
+	}
+	pthread_mutex_lock(&c->lock);
+	memcpy(c->files_key, name, sizeof name);
+	memcpy(c->data_key, key->id, sizeof c->data_key);
+	c->files_open = true;
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+int pg_crypt_open(struct pg_cluster *c, const char **ret_why)
+{
+	struct data_key key;
+	int r = 0;
+	pthread_mutex_lock(&c->crypt);
+	if (c->locked) {
+		pg_why_set(ret_why, "the project's key was taken back");
+		r = -EKEYREVOKED;
+	} else if (!c->data_key[0] || kernel_has(c->engine, c->files_key)) {
+		c->files_open = true;
+	} else {
+		c->files_open = false;
+		r = key_ask(c, c->data_key, &key, ret_why);
+		if (r == 0) {
+			r = key_give(c, &key, ret_why);
+			data_key_free(&key);
+		}
+	}
+	c->key_due_us = clock_mono_us() + (r == -EKEYREVOKED || r == -ENOKEY ? REVOKED_US
+	                                   : r < 0                           ? RETRY_US
+	                                                                     : PAUSED_US);
+	pthread_mutex_unlock(&c->crypt);
+	return r;
+}
+
+int pg_crypt_close(struct pg_cluster *c)
+{
+	pthread_mutex_lock(&c->crypt);
+	int r = 0;
+	if (c->data_key[0]) {
+		c->files_open = false;
+		pg_archive_settle(c);
+		r = kernel_take(c->engine, c->files_key);
+	}
+	c->key_due_us = clock_mono_us() + RETRY_US;
+	pthread_mutex_unlock(&c->crypt);
+	if (r < 0)
+		log_warn("engine: %s: its key is taken away, but not all of its files are closed yet: %s", c->id,
+		         strerror(-r));
+	return r;
+}
+
+void pg_crypt_recall(struct pg_cluster *c)
+{
+	c->files_open = !c->data_key[0] || kernel_has(c->engine, c->files_key);
+}
+
+void pg_crypt_hold(struct pg_cluster *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->files_users++;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void pg_crypt_release(struct pg_cluster *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->files_users--;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* With cluster.lock. A paused cluster's key goes when nobody needs its files, a running one's comes. */
+bool pg_crypt_is_due(const struct pg_cluster *c)
+{
+	bool wrong = c->paused ? c->files_open && !c->files_users : !c->files_open;
+	return c->data_key[0] && !c->locked && wrong && clock_mono_us() >= c->key_due_us;
+}
+
+/* Log of a paused cluster that is on its way. */
+static bool is_archiving(struct pg_cluster *c)
+{
+	struct arena *a = arena_new();
+	struct engine_archive archive;
+	bool on = pg_backup_archive(c->engine, c->id, a, &archive) == 0 && archive.on &&
+	          (archive.spool_bytes > 0 || archive.lag_ms > 0);
+	arena_free(a);
+	return on;
+}
+
+void pg_crypt_rest(struct pg_cluster *c)
+{
+	if (!c->data_key[0])
+		return;
+	if (pg_archives(c)) /* the last of its log has yet to be handed on */
+		c->key_due_us = clock_mono_us() + ARCHIVE_US;
+	else
+		(void)!pg_crypt_close(c);
+}
+
+int pg_crypt_care(struct pg_cluster *c)
+{
+	const char *why = NULL;
+	if (!c->data_key[0])
+		return 0;
+	if (c->locked)
+		return -EKEYREVOKED;
+	if (!c->paused) {
+		bool shut = pg_crypt_is_shut(c);
+		int r = pg_crypt_open(c, &why);
+		if (r < 0)
+			log_warn("engine: %s: %s", c->id, why);
+		else if (shut)
+			log_info("engine: %s: its files are open", c->id);
+		return r;
+	}
+	bool runs = false;
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->node_count; i++)
+		runs |= c->nodes[i]->pid != 0 || c->nodes[i]->busy;
+	bool close = c->files_open && !c->files_users && !runs && clock_mono_us() >= c->key_due_us;
+	pthread_mutex_unlock(&c->lock);
+	if (close && !is_archiving(c))
+		(void)!pg_crypt_close(c);
+	return 0;
+}
+
+int pg_crypt_lock(struct pg_cluster *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->paused = c->locked = true;
+	c->open = false;
+	pthread_mutex_unlock(&c->lock);
+	int r = pg_state_save(c);
+	r = r < 0 ? r : pg_cluster_halt(c);
+	r = r < 0 ? r : pg_crypt_close(c);
+	if (c->engine->repositories)
+		repositories_forget(c->engine->repositories, c->group_id);
+	return r;
+}
+
+int pg_crypt_begin(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why)
+{
+	struct data_key key;
+	pthread_mutex_lock(&c->lock);
+	c->locked = false;
+	memcpy(c->group_id, want->group_id, sizeof c->group_id);
+	pthread_mutex_unlock(&c->lock);
+	if (!want->encrypted || c->data_key[0])
+		return pg_crypt_open(c, ret_why);
+	struct arena *a = arena_new();
+	const char *why = NULL;
+	int r = pg_can_encrypt(c->engine, a, &why);
+	if (r < 0)
+		pg_why_set(ret_why, "%s", why);
+	arena_free(a);
+	r = r < 0 ? r : key_ask(c, "", &key, ret_why);
+	if (r == 0) {
+		pthread_mutex_lock(&c->crypt);
+		r = key_give(c, &key, ret_why);
+		pthread_mutex_unlock(&c->crypt);
+		data_key_free(&key);
+	}
+	return r;
+}
+
+/* --- directories */
+
+int pg_crypt_dir(const struct pg_cluster *c, const char *path)
+{
+	unsigned char key[PG_FILES_KEY];
+	if (!c->data_key[0])
+		return 0;
+	int r = policy_get(path, key);
+	if (r != -ENODATA)
+		return r;
+	r = policy_set(path, c->files_key);
+	return r == -ENOTEMPTY ? 0 : r; /* one from before, which is turned into another later */
+}
+
+int pg_crypt_dir_of(struct engine *e, const char *cluster_id, const char *path)
+{
+	struct pg_cluster *c = cluster_id ? pg_cluster_find(e, cluster_id) : NULL;
+	if (!c)
+		return 0;
+	int r = pg_crypt_is_shut(c) ? -ENOKEY : pg_crypt_dir(c, path);
+	pg_cluster_put(c);
+	return r;
+}
+
+/* --- from one to the other: files are not encrypted where they lie, they are copied into a directory that is */
+
+static bool node_is_as(const struct pg_cluster *c, const struct pg_node *n, bool encrypted)
+{
+	char path[PG_PATH];
+	unsigned char key[PG_FILES_KEY];
+	pg_node_path(c, n, "", path);
+	int r = policy_get(path, key);
+	return encrypted ? r == 0 && memcmp(key, c->files_key, sizeof key) == 0 : r == -ENODATA;
+}
+
+/* What the service alone writes, it copies itself; the rest is the nodes' own, and so is its copy. */
+static int conf_copy(const struct pg_user *u, const char *from, const char *to)
+{
+	char source[PG_PATH], target[PG_PATH], *text;
+	DIR *d = nolink_opendir(from);
+	int r = d ? pg_dir_make(u, to, false) : -errno;
+	for (struct dirent *entry; r == 0 && d && (entry = readdir(d));) {
+		struct stat st;
+		pg_path_set(source, "%s/%s", from, entry->d_name);
+		pg_path_set(target, "%s/%s", to, entry->d_name);
+		if (entry->d_name[0] == '.' || nolink_lstat(source, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		r = pg_file_read(source, PG_HBA_MAX, &text);
+		if (r < 0)
+			break;
+		r = strcmp(entry->d_name, PG_KEY_FILE) == 0
+		            ? pg_key_write(u, target, text, strlen(text))
+		            : pg_file_write(u, target, text, strlen(text), (st.st_mode & 0040) != 0);
+		free(text);
+	}
+	if (d)
+		closedir(d);
+	return r;
+}
+
+struct converting {
+	struct pg_cluster *c;
+	const struct engine_progress *progress;
+	bool encrypted;
+};
+
+static bool is_stopped(void *ctx)
+{
+	const struct converting *v = ctx;
+	pthread_mutex_lock(&v->c->lock);
+	bool destroying = v->c->destroying;
+	pthread_mutex_unlock(&v->c->lock);
+	return destroying || pg_is_stopped(v->progress);
+}
+
+static int node_copy(const struct converting *v, const char *from, const char *to)
+{
+	struct pg_cluster *c = v->c;
+	const struct pg_stop stop = {.asked = is_stopped, .ctx = (void *)(uintptr_t)v};
+	static const char *const parts[] = {"data", "log", "spool"};
+	char source[PG_PATH], target[PG_PATH];
+	int r = 0;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts && r == 0; i++) {
+		pg_path_set(source, "%s/%s", from, parts[i]);
+		pg_path_set(target, "%s/%s", to, parts[i]);
+		const char *copy[] = {"/bin/cp", "-a", "--", source, target, NULL};
+		if (pg_file_is(source))
+			r = pg_process_run_until(c->user, copy, COPY_MS, &stop);
+	}
+	pg_path_set(source, "%s/conf", from);
+	pg_path_set(target, "%s/conf", to);
+	return r < 0 ? r : conf_copy(c->user, source, target);
+}
+
+/* Both are there at every moment, under one name or the other. */
+static int exchange(const char *a, const char *b)
+{
+	return renameat2(AT_FDCWD, a, AT_FDCWD, b, EXCHANGE) < 0 ? -errno : 0;
+}
+
+/* Of a node that stands still. The copy is made without the cluster's lock, as those of new nodes are. */
+static int node_turn(const struct converting *v, struct pg_node *n)
+{
+	struct pg_cluster *c = v->c;
+	char path[PG_PATH], fresh[PG_PATH];
+	pg_node_path(c, n, "", path);
+	pg_path_set(fresh, "%s/%s/.%s", c->engine->dir, c->id, n->want.name);
+	c->copying = true;
+	pthread_mutex_unlock(&c->work);
+	int r = pg_tree_remove(fresh); /* of one that was cut short */
+	r = r < 0 ? r : pg_dir_make(c->user, fresh, true);
+	r = r < 0 || !v->encrypted ? r : policy_set(fresh, c->files_key);
+	r = r < 0 ? r : node_copy(v, path, fresh);
+	r = r < 0 ? r : pg_filesystem_sync(fresh);
+	pthread_mutex_lock(&c->work);
+	c->copying = false;
+	pthread_cond_broadcast(&c->copied);
+	if (r == 0 && c->destroying)
+		r = -ENOENT;
+	r = r < 0 ? r : exchange(path, fresh);
+	if (r == 0) {
+		pg_path_set(path, "%s/%s", c->engine->dir, c->id);
+		r = pg_dir_sync(path);
+	}
+	int removed = pg_tree_remove(fresh);
+	return r < 0 ? r : removed;
+}
+
+static int node_convert(const struct converting *v, struct pg_set *s, struct pg_node *n, const char **ret_why)
+{
+	struct pg_cluster *c = v->c;
+	bool ran = n->pid != 0;
+	pg_node_busy(c, n, true);
+	int r = pg_node_halt(c, n, PG_HALT_FAST);
+	r = r < 0 ? r : node_turn(v, n);
+	if (r < 0)
+		pg_why_set(ret_why, "%s: its files cannot be %s: %s", n->want.name,
+		           v->encrypted ? "encrypted" : "decrypted", strerror(-r));
+	if (ran && !c->destroying) {
+		int started = pg_node_start(c, n);
+		started = started < 0 ? started : pg_node_wait_ready(c, n, PG_START_MS, r < 0 ? NULL : ret_why);
+		r = r < 0 ? r : started;
+	}
+	pg_node_busy(c, n, false);
+	return r < 0 || !ran ? r : pg_cluster_wait_streaming(c, s, 30000);
+}
+
+static int set_convert(const struct converting *v, struct pg_set *s, const char **ret_why)
+{
+	struct pg_cluster *c = v->c;
+	int r = 0;
+	for (int pass = 0; pass < 2 && r == 0; pass++) {
+		for (size_t i = 0; i < c->node_count && r == 0; i++) {
+			struct pg_node *n = c->nodes[i];
+			bool leads = pg_set_primary(c, s) == n;
+			if (n->set != s->number || leads != (pass == 1) || node_is_as(c, n, v->encrypted))
+				continue;
+			/* Another leads meanwhile, where there is one. */
+			if (leads && !c->paused && c->node_count > 1)
+				(void)!pg_set_switchover(c, s, ret_why);
+			r = node_convert(v, s, n, ret_why);
+		}
+	}
+	return r;
+}
+
+int pg_crypt_convert(struct pg_cluster *c, bool encrypted, const struct engine_progress *progress, const char **ret_why)
+{
+	const struct converting v = {c, progress, encrypted};
+	int r = 0;
+	if (!c->data_key[0])
+		return 0;
+	for (size_t i = 0; i < c->set_count && r == 0; i++)
+		r = set_convert(&v, &c->sets[i], ret_why);
+	if (r < 0 || encrypted)
+		return r;
+	(void)!pg_crypt_close(c);
+	pthread_mutex_lock(&c->lock);
+	c->data_key[0] = 0;
+	c->files_open = true;
+	pthread_mutex_unlock(&c->lock);
+	return pg_state_save(c);
+}

@@ -1,0 +1,82 @@
+/* Which log a line belongs to, and what of it may be given. */
+#include "engine/postgres/observe/log_line.h"
+
+/* The quotes of a value are escaped, so what is looked for is a field and nothing that a user wrote. Class 28 is who
+ * somebody is, 42501 a right that is missing. */
+enum mark {
+	AUDIT = 1,
+	CONTEXT = 2,
+	LOGIN = 4,
+	DENIAL = 8,
+	SESSION = 16,
+	OWN = 32,
+	COMING = 64,
+	DETAIL = 128,
+	SECRET = 256
+};
+static const struct {
+	const char *text;
+	enum mark mark;
+} marks[] = {{",\"message\":\"AUDIT: ", AUDIT},
+             {",\"context\":\"", CONTEXT},
+             {",\"message\":\"connection auth", LOGIN},
+             {",\"message\":\"disconnection: ", LOGIN},
+             {",\"state_code\":\"28", LOGIN},
+             {",\"state_code\":\"42501\"", DENIAL},
+             {",\"user\":\"", SESSION},
+             {",\"remote_host\":\"[local]\"", OWN},
+             {",\"message\":\"connection ", COMING},
+             {",\"message\":\"replication connection ", COMING},
+             {",\"message\":\"disconnection: ", COMING},
+             {",\"detail\":\"", DETAIL},
+             {"ldapbindpasswd=", SECRET}};
+
+unsigned pg_log_marks(const char *p, size_t n)
+{
+	unsigned found = 0;
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		if (memmem(p, n, marks[i].text, strlen(marks[i].text)))
+			found |= marks[i].mark;
+	return found;
+}
+
+bool pg_log_is_own(unsigned m)
+{
+	return m & OWN && m & COMING;
+}
+
+bool pg_log_is_audit(unsigned m, int64_t at_ms, int64_t logins_ms, int64_t denials_ms)
+{
+	/* pgaudit hides its context; what a user's code raises under its name has one. */
+	if (m & AUDIT)
+		return !(m & CONTEXT);
+	return (logins_ms && at_ms >= logins_ms && m & LOGIN) || (denials_ms && at_ms >= denials_ms && m & DENIAL);
+}
+
+const char *pg_log_cut_field(unsigned m, bool redact)
+{
+	/* Of a refusal the server tells the rule that it met, with the password of the directory in it. */
+	if (m & LOGIN && m & DETAIL && m & SECRET)
+		return "detail";
+	/* What stands before the message says nothing of data; all that comes after it may. */
+	return redact && m & SESSION && !(m & LOGIN) ? "message" : NULL;
+}
+
+size_t pg_log_cut(struct str line, const char *field, const char **ret_rest)
+{
+	static const struct {
+		const char *field, *begin, *rest;
+	} cuts[] = {{"detail", ",\"detail\":\"", ",\"detail\":\"redacted\"}\n"},
+	            {"message", ",\"message\":\"", ",\"message\":\"redacted\"}\n"}};
+	*ret_rest = NULL;
+	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+		const char *at = strcmp(field, cuts[i].field) == 0
+		                         ? memmem(line.p, line.n, cuts[i].begin, strlen(cuts[i].begin))
+		                         : NULL;
+		if (!at)
+			continue;
+		*ret_rest = cuts[i].rest;
+		return (size_t)(at - line.p);
+	}
+	return 0;
+}
