@@ -1,7 +1,7 @@
 """The data of the console's pages, derived from api/*.json when the program is built: files(folder) gives them by their paths.
 What follows by rule from names is not in it; the browser has the same rules.
 
-  data/operations.json   {operationId: [method, path, newest version, roles, danger]}
+  data/operations.json   {operationId: [method, path, newest version, roles, danger, roles where the body says]}
   data/roles.json        {role: {includes, inEveryProject}}
   data/index.json        [operationId, summary, command, family, flags] of each operation
   data/names.json        families, labels, words, values and help by name, references, fields with states and with secrets that the service makes
@@ -55,8 +55,13 @@ class Data:
 		return out
 
 	def operation_table(self):
-		return {op["operationId"]: [op["method"], op["path"], max(op["versions"]), op["roles"],
-					    *([pages.danger(op)] if pages.danger(op) != "none" else [])] for op in self.operations}
+		"""What is not known by the path, but by the body, has its roles there."""
+		rows = {}
+		for op in self.operations:
+			danger, in_body = pages.danger(op), op.get("bodyScope", {}).get("roles", []) if not op["roles"] else []
+			rest = [danger, in_body] if in_body else [danger] if danger != "none" else []
+			rows[op["operationId"]] = [op["method"], op["path"], max(op["versions"]), op["roles"], *rest]
+		return rows
 
 	def index(self):
 		rows = []

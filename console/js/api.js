@@ -4,7 +4,7 @@ import {file} from './lib.js';
 
 export const BASE = '/api/svc/v2';
 
-/* operationId -> [method, path, version, roles, danger] */
+/* operationId -> [method, path, version, roles, danger, roles in the organization that the body names] */
 let operations = {};
 
 export async function loadOperations() {
@@ -18,8 +18,8 @@ export function operation(id) {
 	const row = operations[id];
 	if (!row)
 		throw new Error(`no operation ${id}`);
-	const [method, path, version, roles = [], danger = 'none'] = row;
-	return {id, method, path, version, roles, danger};
+	const [method, path, version, roles = [], danger = 'none', bodyRoles = []] = row;
+	return {id, method, path, version, roles, danger, bodyRoles};
 }
 
 export class ApiError extends Error {

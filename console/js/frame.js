@@ -8,6 +8,7 @@ import {liveState} from './live.js';
 import {overlay, KeyHelp} from './keys.js';
 import {isAt, lastOpened, opened, screensOf} from './nav.js';
 import {Palette} from './palette.js';
+import {learnProject, useMay} from './may.js';
 import {useLoad} from './ui/load.js';
 import {Icon, Mark} from './ui/icons.js';
 import {Menu, Notice} from './ui/page.js';
@@ -15,11 +16,12 @@ import {Menu, Notice} from './ui/page.js';
 const groupKey = id => `group ${id}`;
 function useGroup(groupId) {
 	const {data} = useLoad(signal => groupId ? call('getGroup', {groupId}, {signal}) : Promise.resolve(undefined), [groupId], {key: groupId ? groupKey(groupId) : undefined});
+	useEffect(() => learnProject(data?.id, data?.orgId), [data?.id, data?.orgId]);
 	return groupId && data?.id === groupId ? data : null;
 }
 
 function Side({params, path, open, group, org}) {
-	const all = screensOf(params, session.get()).filter(s => !s.hidden);
+	const may = useMay(), all = screensOf(params, session.get()).filter(s => !s.hidden && may(s.op, s.scope));
 	const row = s => html`<${Link} key=${s.to} to=${s.to} aria-current=${isAt(path, s) ? 'page' : undefined}><${Icon} name=${s.icon} />${s.label}<//>`;
 	const project = all.filter(s => s.area === t('nav.project'));
 	return html`<nav class=${cls('side', open && 'open')} id="side" aria-label=${t('nav.label')}>

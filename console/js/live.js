@@ -5,7 +5,8 @@ import {store, useEffect, useRef} from './lib.js';
 /* connecting, live, behind (with since), off */
 export const liveState = store({state: 'off'});
 const followers = new Set();
-let source = null, retry = null, wait = 1000, lastId = '', begun = 0;
+const SOON = 200; // ms
+let source = null, retry = null, wait = SOON, lastId = '', begun = 0;
 let onEnd = () => {};
 /* Called when the server ended the stream because the session or its rights ended or changed. */
 export const whenStreamEnds = f => { onEnd = f; };
@@ -42,7 +43,6 @@ export function startLive() {
 	source = new EventSource('/api/console/events' + (lastId ? `?lastEventId=${encodeURIComponent(lastId)}` : ''));
 	source.onopen = () => {
 		const missed = liveState.get().state === 'behind' && !lastId;
-		wait = 1000;
 		liveState.set({state: 'live'});
 		if (missed)
 			deliver({resync: true});
@@ -75,6 +75,8 @@ export function startLive() {
 function again() {
 	source = null;
 	clearTimeout(retry);
+	if (Date.now() - begun > 5000) // it had lasted
+		wait = SOON;
 	retry = setTimeout(() => {
 		onEnd();
 	}, wait);

@@ -2,7 +2,7 @@
 import {html, render, useEffect, useErrorBoundary, useState} from './lib.js';
 import {loadMoreTexts, loadTexts, t, textsLoaded} from './texts.js';
 import {loadOperations, whenSignedOut} from './api.js';
-import {afterSignIn, leave, loadSession, session, wasSignedIn} from './session.js';
+import {afterSignIn, leave, loadRoles, loadSession, session, wasSignedIn} from './session.js';
 import {go, place, route, startRouter} from './router.js';
 import {startLive, stopLive, whenStreamEnds} from './live.js';
 import {startKeys} from './keys.js';
@@ -112,7 +112,7 @@ async function boot() {
 	});
 	const texts = loadTexts();
 	try {
-		await Promise.all([texts, loadOperations(), loadSession()]);
+		await Promise.all([texts, loadOperations(), loadRoles(), loadSession()]);
 	} catch (e) {
 		await texts.catch(() => {});
 		render(html`<${Plain}><${Broken} error=${e} reset=${() => location.reload()} /><//>`, document.getElementById('app'));

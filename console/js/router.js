@@ -41,9 +41,35 @@ export const place = store({path: '/', query: {}, key: 0, found: null});
 let keys = 0;
 const positions = new Map();
 
+/* What is open above the page: Back closes that, and leaves the page where it is. */
+const above = [];
+let returned = null;
+export function leaving(close) {
+	above.push(close);
+	return () => above.splice(above.indexOf(close), 1);
+}
+
+/* The browser has gone already when it tells: it goes back to where the page is, and then the dialog is closed. */
+function stays(key) {
+	if (returned) {
+		const close = returned;
+		returned = null;
+		close();
+		return true;
+	}
+	if (!above.length || key === place.get().key)
+		return false;
+	returned = above.at(-1);
+	history.go(key < place.get().key ? 1 : -1);
+	return true;
+}
+
 export function startRouter() {
 	history.scrollRestoration = 'manual';
-	addEventListener('popstate', () => {
+	keys = history.state?.key ?? 0;
+	addEventListener('popstate', e => {
+		if (stays(e.state?.key ?? 0))
+			return;
 		place.set(read());
 		const y = positions.get(place.get().key);
 		requestAnimationFrame(() => scrollTo(0, y ?? 0));

@@ -32,49 +32,49 @@ export async function signOut() {
 /* The page is loaded anew, so that nothing that one person has seen is in memory for the next. */
 export const leave = to => location.replace(to);
 
-let closure = null;
 /* role -> the roles that it includes; inEveryProject: what a role of an organization gives in its projects */
-async function rolesData() {
-	closure ??= fetch(file('data/roles.json')).then(a => a.json());
-	return closure;
+let table = {};
+export async function loadRoles() {
+	const answer = await fetch(file('data/roles.json'));
+	table = await answer.json();
 }
 
-/* The roles that the session holds in a scope, with those that they include. A project's organization has to be given for
- * the roles that its members bring along. */
-export async function rolesIn({orgId, groupId} = {}) {
-	const data = await rolesData(), held = new Set();
-	const add = name => {
-		if (held.has(name))
-			return;
-		held.add(name);
-		(data[name]?.includes ?? []).forEach(add);
-	};
-	for (const r of session.get()?.roles ?? []) {
-		if (groupId && r.groupId === groupId || orgId && r.orgId === orgId && !groupId)
-			add(r.roleName);
-		if (groupId && orgId && r.orgId === orgId)
-			withIncluded(data, r.roleName).forEach(n => (data[n]?.inEveryProject ?? []).forEach(add));
-	}
-	return held;
-}
-
-function withIncluded(data, name, out = new Set()) {
+function withIncluded(name, out = new Set()) {
 	if (!out.has(name)) {
 		out.add(name);
-		(data[name]?.includes ?? []).forEach(n => withIncluded(data, n, out));
+		(table[name]?.includes ?? []).forEach(n => withIncluded(n, out));
 	}
 	return out;
 }
 
-/* Of a list of roles, those that no other one of it includes. */
-export async function highest(names) {
-	const data = await rolesData();
-	return names.filter(name => !names.some(other => other !== name && withIncluded(data, other).has(name)));
+/* The roles that the session holds in a scope, with those that they include. A project's organization has to be given for
+ * the roles that its members bring along. */
+export function heldIn({orgId, groupId} = {}) {
+	const held = new Set();
+	for (const r of session.get()?.roles ?? []) {
+		if (groupId && r.groupId === groupId || orgId && r.orgId === orgId && !groupId)
+			withIncluded(r.roleName, held);
+		if (groupId && orgId && r.orgId === orgId)
+			withIncluded(r.roleName).forEach(n => (table[n]?.inEveryProject ?? []).forEach(name => withIncluded(name, held)));
+	}
+	return held;
 }
 
+/* Of the roles that people are given, the least that have one of `wanted`, and the owner's. */
+const GIVEN = ['GROUP_CLUSTER_CREATOR', 'GROUP_CLUSTER_MANAGER', 'GROUP_BACKUP_MANAGER', 'GROUP_DATABASE_ACCESS_ADMIN', 'GROUP_NETWORK_ACCESS_MANAGER',
+	'GROUP_ACCESS_MANAGER', 'GROUP_ALERTS_MANAGER', 'GROUP_DATA_ACCESS_ADMIN', 'GROUP_DATA_ACCESS_READ_ONLY', 'GROUP_OBSERVABILITY_VIEWER', 'GROUP_READ_ONLY', 'GROUP_OWNER',
+	'ORG_GROUP_CREATOR', 'ORG_BILLING_ADMIN', 'ORG_BILLING_READ_ONLY', 'ORG_READ_ONLY', 'ORG_OWNER'];
+export function assignableFor(wanted) {
+	const kind = wanted.some(r => r.startsWith('ORG_')) ? 'ORG_' : 'GROUP_';
+	const enough = GIVEN.filter(name => name.startsWith(kind) && wanted.some(r => withIncluded(name).has(r)));
+	return enough.filter(name => name.endsWith('_OWNER') || !enough.some(other => other !== name && withIncluded(name).has(other)));
+}
+
+/* Of a list of roles, those that no other one of it includes. */
+export const highest = names => names.filter(name => !names.some(other => other !== name && withIncluded(other).has(name)));
+
 /* [] when the session may call the operation there; else the roles of which one is needed. */
-export async function missingRoles(operationId, scope) {
-	const {roles} = operation(operationId);
-	const held = await rolesIn(scope);
+export function missingRoles(operationId, scope) {
+	const {roles} = operation(operationId), held = heldIn(scope);
 	return !roles.length || roles.some(r => held.has(r)) ? [] : roles;
 }

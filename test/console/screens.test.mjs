@@ -358,6 +358,8 @@ check(server, 'people, teams and keys of an organization', async ({page}) => {
 	await axe(page);
 	await dialog(page).getByLabel('Mail address').fill('ada@example.org');
 	await dialog(page).getByRole('button', {name: 'Invite', exact: true}).click();
+	await dialog(page).getByRole('group', {name: 'Link of the invitation'}).waitFor();
+	await page.keyboard.press('Escape');
 	await row(page, 'ada@example.org').getByText('Pending').waitFor();
 	await row(page, 'ada@example.org').getByRole('button', {name: /^ada/}).click();
 	await dialog(page).getByLabel(/^Project creator/).check();

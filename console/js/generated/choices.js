@@ -70,7 +70,7 @@ async function readChoices(source, params, q) {
 	if (old && old.until > Date.now())
 		return old.promise;
 	const promise = (async () => {
-		if (described(list.id).unbuilt || (await missingRoles(list.id, await scopeOf(given))).length)
+		if (described(list.id).unbuilt || missingRoles(list.id, await scopeOf(given)).length)
 			return null;
 		const searches = (await pageOf(list.id)).query.some(p => p.name === 'q');
 		const body = await call(list.id, given, {query: {itemsPerPage: MOST, q: searches ? q : undefined}}), rows = rowsOf(body) ?? [];

@@ -2,16 +2,16 @@
 import {html, useMemo} from '../lib.js';
 import {t} from '../texts.js';
 import {Card, Empty, Link, Notice, Page, Search, Segments, Select, errorText, useLoad, useQuery} from '../ui/index.js';
-import {rolesIn, session} from '../session.js';
+import {heldIn, session} from '../session.js';
 import {everyOperation, families, loadIndex} from './data.js';
 
 /* All roles that the session holds somewhere, with those that they include. */
-async function heldAnywhere() {
+function heldAnywhere() {
 	const held = new Set();
 	for (const {orgId, groupId} of session.get()?.roles ?? []) {
 		const scopes = groupId ? [{groupId}] : [{orgId}, {orgId, groupId: '-'}];
 		for (const scope of scopes)
-			(await rolesIn(scope)).forEach(role => held.add(role));
+			heldIn(scope).forEach(role => held.add(role));
 	}
 	return held;
 }

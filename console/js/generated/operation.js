@@ -150,7 +150,7 @@ function Operation({op, page, query}) {
 	useEffect(() => {
 		let current = true;
 		(async () => {
-			const found = !op.roles.length || !ready && names.some(n => n === 'groupId' || n === 'orgId') ? [] : await missingRoles(op.id, await scopeOf(params));
+			const found = !op.roles.length || !ready && names.some(n => n === 'groupId' || n === 'orgId') ? [] : missingRoles(op.id, await scopeOf(params));
 			if (current)
 				setLacks(found);
 		})().catch(() => {});
@@ -235,7 +235,7 @@ function Operation({op, page, query}) {
 		started.current = true;
 		(async () => {
 			const scope = await scopeOf(params);
-			if (!(await missingRoles(op.id, scope)).length)
+			if (!missingRoles(op.id, scope).length)
 				await run();
 		})().catch(e => alive.current && setFailed(e));
 	}, [ready]);

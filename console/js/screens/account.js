@@ -32,7 +32,7 @@ function Password({has}) {
 
 function Codes({codes, onClose}) {
 	const text = codes.join('\n');
-	return html`<${Dialog} title=${t('account.codesTitle')} onClose=${onClose}><${Notice} kind="warn">${t('account.codesText')}<//>
+	return html`<${Dialog} once title=${t('account.codesTitle')} onClose=${onClose}><${Notice} kind="warn">${t('account.codesText')}<//>
 		<ul class="codes" data-codes="">${codes.map(c => html`<li key=${c}>${c}</li>`)}</ul>
 		<div class="acts"><${Copy} bare text=${text} label=${t('account.codesTitle')} /><${Button} kind="go" onClick=${onClose}>${t('account.codesKept')}<//></div><//>`;
 }
@@ -158,10 +158,10 @@ export default function Account() {
 function Signed({who}) {
 	const {user, security, roles = [], orgs = []} = who;
 	const federated = ['oidc', 'saml'].includes(who.session.method);
-	const {data: held} = useLoad(async () => (await Promise.all(orgs.map(async o => (await highest(roles.filter(r => r.orgId === o.id && !r.groupId).map(r => r.roleName))).map(name => `${roleName(name)} (${o.name})`)))).flat(), [roles]);
+	const held = orgs.flatMap(o => highest(roles.filter(r => r.orgId === o.id && !r.groupId).map(r => r.roleName)).map(name => `${roleName(name)} (${o.name})`));
 	return html`<${Page} title=${t('account.title')} class="narrow"><${Card} title=${t('account.profile')}><${Facts} items=${[[t('signIn.username'), user.username],
 			[t('account.fullName'), [user.firstName, user.lastName].filter(Boolean).join(' ')], [t('account.until'), html`<${Time} at=${who.session.expiresAt} kind="full" />`],
-			[t('account.roles'), held?.join(', ')]]} /><//>
+			[t('account.roles'), held.join(', ')]]} /><//>
 		${federated ? html`<${Notice}>${t('account.federated')}<//>` : html`<${Password} has=${security.password} /><${Totp} security=${security} onChanged=${loadSession} /><${Passkeys} onChanged=${loadSession} />`}
 		<${Sessions} /><${Theme} /><//>`;
 }

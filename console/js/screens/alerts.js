@@ -5,7 +5,7 @@ import {
 	words, number
 } from './parts/kit.js';
 import {eventWords} from './parts/events.js';
-import {RuleDialog, ruleText, toldText} from './parts/alert_rule.js';
+import {RuleDialog, metricWords, ruleText, toldText} from './parts/alert_rule.js';
 
 const w = words('alerts');
 const isOpen = a => a.status === 'OPEN' || a.status === 'TRACKING';
@@ -18,7 +18,7 @@ function AcknowledgeDialog({groupId, alert, onClose, onDone}) {
 			{body: {acknowledgedUntil: new Date(Date.now() + hours * 3600e3).toISOString(), ...(comment && {acknowledgementComment: comment})}});
 		onDone(w('acknowledged'));
 	};
-	return html`<${DialogForm} title=${w('ackTitle')} submit=${w('ack')} onSubmit=${store} onClose=${onClose}><p class="dim">${w('ackText')}</p>
+	return html`<${DialogForm} op="acknowledgeAlert" title=${w('ackTitle')} submit=${w('ack')} onSubmit=${store} onClose=${onClose}><p class="dim">${w('ackText')}</p>
 		<${Field} label=${w('until')} name="acknowledgedUntil"><${Select} value=${hours} onInput=${setHours}
 			options=${[['1', 'hour'], ['4', 'four'], ['24', 'day'], ['168', 'week']].map(([value, k]) => ({value, label: w(`for.${k}`)}))} /><//>
 		<${Field} label=${w('comment')} name="acknowledgementComment"><${Input} value=${comment} onInput=${setComment} maxlength="200" autofocus
@@ -31,12 +31,12 @@ function Alerts({groupId, list, reload}) {
 		cell: a => html`<${StatePill} state=${a.acknowledgedUntil && isOpen(a) ? 'ACKNOWLEDGED' : a.status} />`},
 		{key: 'what', label: w('what'), main: true, value: a => eventWords(a.eventTypeName),
 			cell: a => html`<b>${aboutOf(a)}</b> ${eventWords(a.eventTypeName)} ${a.metricName ?
-			`${a.metricName}${a.currentValue ? `: ${number(a.currentValue.number, 2)}` : ''}` : ''}`},
+			`${metricWords(a.metricName)}${a.currentValue ? `: ${number(a.currentValue.number, 2)}` : ''}` : ''}`},
 		{key: 'since', label: w('since'), width: '14%', value: a => a.created, cell: a => html`<${Time} at=${a.created} kind="ago" />`},
 			{key: 'ended', label: w('ended'), width: '14%', wide: true, value: a => a.resolved ?? '',
 			cell: a => html`<${Time} at=${a.resolved} kind="full" />`},
 		{key: 'do', label: '', width: '10rem', sort: false, cell: a => isOpen(a) &&
-			html`<${Button} small onClick=${() => setAck(a)} aria-label=${w('ackOf',
+			html`<${Button} op="acknowledgeAlert" small onClick=${() => setAck(a)} aria-label=${w('ackOf',
 			{name: aboutOf(a) || eventWords(a.eventTypeName)})}>${w('ack')}<//>`}];
 	const rows = list.filter(a => show === 'all' || isOpen(a));
 	return html`<section class="card" aria-label=${w('alerts')}><div class="bar"><${Segments} label=${w('show')} current=${show}
@@ -92,13 +92,13 @@ function Rules({groupId, list, reload}) {
 		{key: 'do', label: '', width: '11rem', sort: false, cell: r =>
 			html`<span class="acts"><${Button} small onClick=${() => setQuery({rule: r.id})}
 			aria-label=${w('historyOf', {rule: ruleText(r)})}>${w('history')}<//>
-			<${Menu} label=${w('more', {rule: ruleText(r)})} items=${[{label: w(r.enabled ? 'turnOff' : 'turnOn'), onPick: () => turn(r, !r.enabled)},
-				{label: w('edit'), onPick: () => setQuery({do: `edit:${r.id}`})}, {label: w('delete'), kind: 'danger', onPick: () => setDoomed(r)}]}
+			<${Menu} label=${w('more', {rule: ruleText(r)})} items=${[{label: w(r.enabled ? 'turnOff' : 'turnOn'), op: 'toggleAlertConfig', onPick: () => turn(r, !r.enabled)},
+				{label: w('edit'), op: 'updateAlertConfig', onPick: () => setQuery({do: `edit:${r.id}`})}, {label: w('delete'), op: 'deleteAlertConfig', kind: 'danger', onPick: () => setDoomed(r)}]}
 				/></span>`}];
 	const edited = list.find(r => `edit:${r.id}` === asked);
 	return html`<section class="card" aria-label=${w('rules')}><${Table} label=${w('rules')} columns=${columns} rows=${list}
 		onOpen=${r => setQuery({rule: r.id})} empty=${html`<${Empty} title=${w('noRules')} text=${w('noRulesText')}
-		action=${html`<${Button} kind="go" onClick=${() => setQuery({do: 'new'})}>${w('newRule')}<//>`} />`} /></section>
+		action=${html`<${Button} op="createAlertConfig" kind="go" onClick=${() => setQuery({do: 'new'})}>${w('newRule')}<//>`} />`} /></section>
 		${(asked === 'new' || edited) && html`<${RuleDialog} groupId=${groupId} rule=${edited} onClose=${close} onDone=${done} />`}
 		${open && !asked && html`<${History} groupId=${groupId} rule=${open} onClose=${close} />`}
 		${doomed && html`<${ConfirmDanger} title=${w('deleteTitle')} text=${ruleText(doomed)} action=${w('delete')} onConfirm=${remove}
@@ -113,7 +113,7 @@ export default function Screen({params: {groupId}}) {
 	}, [groupId], {key: `alerts ${groupId}`});
 	const calm = useCalm(reload);
 	useLive({groupId}, calm);
-	return html`<${Page} title=${w('title')} actions=${html`<${Button} kind="go" icon="plus"
+	return html`<${Page} title=${w('title')} needs="createAlertConfig" actions=${html`<${Button} op="createAlertConfig" kind="go" icon="plus"
 		onClick=${() => setQuery({tab: 'rules', do: 'new'})}>${w('newRule')}<//>`}><${Fault} error=${error} retry=${reload} />
 		<${Tabs} label=${w('title')} current=${tab} onPick=${v => setQuery({tab: v === 'alerts' ? '' : v, do: '', rule: ''})}
 			tabs=${[{id: 'alerts', label: w('alerts'), count: data?.alerts.filter(isOpen).length},

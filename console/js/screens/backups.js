@@ -10,9 +10,9 @@ export default function Screen({params: {groupId}}) {
 	const calm = useCalm(reload);
 	useLive({groupId}, calm);
 	const cluster = data?.find(c => c.name === chosen) ?? data?.find(c => c.backupEnabled) ?? data?.[0];
-	return html`<${Page} title=${w('title')}><${Fault} error=${error} retry=${reload} />
+	return html`<${Page} title=${w('title')} needs="takeSnapshots"><${Fault} error=${error} retry=${reload} />
 		${data && !data.length && html`<section class="card"><${Empty} title=${w('noCluster')} text=${w('noClusterText')}
-			action=${html`<${Button} kind="go" to=${`/projects/${groupId}/create`}>${w('create')}<//>`} /></section>`}
+			action=${html`<${Button} op="createCluster" kind="go" to=${`/projects/${groupId}/create`}>${w('create')}<//>`} /></section>`}
 		${cluster && html`<div class="bar bare"><${Field} label=${w('cluster')}><${Select} value=${cluster.name}
 			onInput=${v => setQuery({cluster: v})} options=${data.map(c => c.name)} /><//></div>
 			<${ClusterBackups} key=${cluster.name} groupId=${groupId} cluster=${cluster} onChanged=${reload} />`}<//>`;

@@ -1,7 +1,7 @@
 /* One cluster: what it is, how to connect, what to do with it; the tabs have the rest. */
 import {
 	html, Link, useLoad, useLive, useCalm, useWhile, useQuery, setQuery, Page, Tabs, Table, Card, Notice, Fault, Button, Menu, Time, Meter, Facts,
-		Copy, Lazy,
+		Copy, Lazy, Empty, useLack,
 	say, words, once, room, duration
 } from './parts/kit.js';
 import {ClusterState, loadCluster, loadProcesses, loadRow, hardware, nodeCount, nodeName, placeText} from './parts/clusters.js';
@@ -18,6 +18,10 @@ const TABS = {
 	logs: () => import('./parts/logs.js'),
 	events: () => import('./events.js').then(m => ({default: m.Events}))
 };
+/* What the actions and the tabs call: for those who may not, they are not there, or say which role is missing. */
+const OPS = {pause: 'updateCluster', move: 'restartPrimaries', upgrade: 'updateCluster', protect: 'updateCluster', delete: 'deleteCluster'};
+const READS = {metrics: 'getProcessMeasurements', queries: 'listQueryShapeSummaries', advice: 'listClusterSuggestedIndexes',
+	backups: 'listBackupSnapshots', logs: 'downloadClusterLog', events: 'listGroupEvents'};
 const DIALOGS = {scale: ScaleDialog, pause: PauseDialog, move: MovePrimaryDialog, upgrade: UpgradeDialog, delete: DeleteDialog,
 	protect: ProtectDialog};
 
@@ -74,8 +78,8 @@ function Summary({groupId, cluster, row, processes}) {
 }
 
 function Actions({cluster}) {
-	const act = (key, label = key, more) => ({label: w(`do.${label}`), onPick: () => setQuery({do: key}), ...more});
-	return html`<${Button} onClick=${() => setQuery({do: 'scale'})}>${w('do.scale')}<//>
+	const act = (key, label = key, more) => ({label: w(`do.${label}`), onPick: () => setQuery({do: key}), op: OPS[key], ...more});
+	return html`<${Button} op="updateCluster" onClick=${() => setQuery({do: 'scale'})}>${w('do.scale')}<//>
 		<${Menu} label=${w('more')} text=${w('more')} items=${[act('pause', cluster.paused ? 'resume' : 'pause'), act('move'), act('upgrade'),
 			act('protect', cluster.terminationProtectionEnabled ? 'unprotect' : 'protect'), act('delete', 'delete', {kind: 'danger'})]} />`;
 }
@@ -94,7 +98,7 @@ export default function Screen({params: {groupId, name, tab = 'summary'}}) {
 		const [cluster, row] = await Promise.all([loadCluster(groupId, name), loadRow(groupId, name).catch(() => null)]);
 		return {cluster, row, processes: await loadProcesses(groupId, cluster).catch(() => [])};
 	}, [groupId, name], {key: `cluster ${groupId} ${name}`});
-	const calm = useCalm(reload, 250);
+	const calm = useCalm(reload, 250), lack = useLack(READS[tab]);
 	useLive(e => e.groupId === groupId && (!e.clusterName || e.clusterName === name), calm);
 	/* What a change says of itself between its events; and a node that catches up tells nobody when it has. */
 	const busy = data && data.cluster.stateName !== 'IDLE', behind = data && !data.cluster.paused && data.processes.some(p => UNSETTLED.test(p.typeName));
@@ -113,12 +117,12 @@ export default function Screen({params: {groupId, name, tab = 'summary'}}) {
 	};
 	const tabs = ['summary', ...Object.keys(TABS)].map(id => ({id, label: w(`tab.${id}`), to: id === 'summary' ? base : `${base}/${id}`}));
 	return html`<${Page} title=${name} facts=${html`<${HeadFacts} cluster=${cluster} shown=${{...cluster, attention: row?.attention}} />`}
-		actions=${html`<${Actions} cluster=${cluster} />`}>
+		needs="updateCluster" actions=${html`<${Actions} cluster=${cluster} />`}>
 		<${Fault} error=${error} retry=${reload} />
 		<${Progress} cluster=${cluster} />
 		${(row?.attention ?? []).map(a => html`<${Notice} key=${a.code} kind=${needLevel(a)} title=${a.text}>${a.nextStep}<//>`)}
 		<${Tabs} label=${name} tabs=${tabs} current=${tab} />
-		${load ? html`<${Lazy} key=${tab} load=${load} groupId=${groupId} name=${name} cluster=${cluster} processes=${processes} row=${row}
+		${lack ? html`<section class="card"><${Empty} title=${w('closed')} text=${lack} /></section>` : load ? html`<${Lazy} key=${tab} load=${load} groupId=${groupId} name=${name} cluster=${cluster} processes=${processes} row=${row}
 			onChanged=${reload} />`
 			: html`<${Summary} groupId=${groupId} cluster=${cluster} row=${row} processes=${processes} />`}
 		${Dialog && html`<${Dialog} groupId=${groupId} cluster=${cluster} row=${row} processes=${processes} onClose=${close} />`}

@@ -67,7 +67,7 @@ export default function Screen({params: {groupId}}) {
 		}
 	};
 	return html`<${Page} title=${w('title')}><${Fault} error=${error} />
-		<div class="two form-page"><${Card}><${Form} onSubmit=${make} submit=${w('make')} label=${w('title')} disabled=${!offer}>
+		<div class="two form-page"><${Card}><${Form} op="createCluster" onSubmit=${make} submit=${w('make')} label=${w('title')} disabled=${!offer}>
 			<${Field} label=${w('name')} name="name" help=${w('nameHelp')} required><${Input} value=${f.name} onInput=${set('name')} maxlength="64"
 				autofocus /><//>
 			<${Fieldset} legend=${w('where')}>

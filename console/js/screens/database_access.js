@@ -2,7 +2,7 @@
 import {
 	html, call, callAll, useState, useLoad, useLive, useCalm, useQuery, setQuery, Page, Tabs, Table, Empty, Fault, Button, Menu, DialogForm,
 		ConfirmDanger, Field, Fieldset, Input, Select, Check, Search, SecretOnce, Dialog, Time, say,
-	words, atField
+	words, atField, useMay
 } from './parts/kit.js';
 import {newPassword} from './parts/access.js';
 import {RoleDialog, roleText} from './parts/database_role.js';
@@ -48,7 +48,7 @@ function UserDialog({groupId, user, names, clusters, onClose, onDone}) {
 		onDone(password && {name: user?.username ?? name, password});
 	};
 	const change = (i, next) => setRoles(roles.map((r, k) => k === i ? next : r));
-	return html`<${DialogForm} kind="wide" title=${user ? w('change', {name: user.username}) : w('newUser')} submit=${w(user ? 'save' : 'make')}
+	return html`<${DialogForm} op=${user ? 'updateDatabaseUser' : 'createDatabaseUser'} kind="wide" title=${user ? w('change', {name: user.username}) : w('newUser')} submit=${w(user ? 'save' : 'make')}
 		onSubmit=${store} onClose=${onClose}>
 		${!user && html`<${Field} label=${w('name')} name="username" required><${Input} value=${name} onInput=${setName} maxlength="63" autofocus
 			/><//>`}
@@ -66,6 +66,7 @@ function UserDialog({groupId, user, names, clusters, onClose, onDone}) {
 }
 
 function Users({groupId, data, reload}) {
+	const may = useMay();
 	const [asked] = useQuery('do'), [q] = useQuery('q'), [doomed, setDoomed] = useState(null), [secret, setSecret] = useState(null);
 	const close = () => setQuery({do: ''}), open = data.users.find(u => `change:${u.username}` === asked);
 	const done = made => {
@@ -86,25 +87,26 @@ function Users({groupId, data, reload}) {
 		{key: 'until', label: w('ends'), width: '12%', wide: true, value: u => u.deleteAfterDate ?? '',
 			cell: u => u.deleteAfterDate ? html`<${Time} at=${u.deleteAfterDate} kind="ago" />` : html`<span class="dim">${w('never')}</span>`},
 		{key: 'do', label: '', width: '3.5rem', sort: false, cell: u =>
-			html`<${Menu} label=${w('more', {name: u.username})} items=${[{label: w('edit'), onPick: () => setQuery({do: `change:${u.username}`})},
-			{label: w('delete'), kind: 'danger', onPick: () => setDoomed(u)}]} />`}];
+			html`<${Menu} label=${w('more', {name: u.username})} items=${[{label: w('edit'), op: 'updateDatabaseUser', onPick: () => setQuery({do: `change:${u.username}`})},
+			{label: w('delete'), op: 'deleteDatabaseUser', kind: 'danger', onPick: () => setDoomed(u)}]} />`}];
 	const rows = data.users.filter(u => `${u.username} ${rolesText(u)}`.toLowerCase().includes(q.toLowerCase()));
-	const make = html`<${Button} kind="go" onClick=${() => setQuery({do: 'new'})}>${w('newUser')}<//>`;
+	const make = html`<${Button} op="createDatabaseUser" kind="go" onClick=${() => setQuery({do: 'new'})}>${w('newUser')}<//>`;
 	return html`<section class="card" aria-label=${w('users')}><div class="bar"><${Search} label=${w('find')} value=${q}
 		onInput=${v => setQuery({q: v})} /></div>
 			<${Table} label=${w('users')} columns=${columns} rows=${rows} keyOf=${u => `${u.databaseName}.${u.username}`}
-				onOpen=${u => setQuery({do: `change:${u.username}`})} empty=${html`<${Empty} title=${w('noUsers')} text=${w('noUsersText')}
+				onOpen=${may('updateDatabaseUser') && (u => setQuery({do: `change:${u.username}`}))} empty=${html`<${Empty} title=${w('noUsers')} text=${w('noUsersText')}
 				action=${make} />`} /></section>
 		${(asked === 'new' || open) && html`<${UserDialog} groupId=${groupId} user=${open} names=${data.roles.map(r => r.roleName)}
 			clusters=${data.clusters} onClose=${close} onDone=${done} />`}
 		${doomed && html`<${ConfirmDanger} title=${w('deleteTitle', {name: doomed.username})} text=${w('deleteText')} action=${w('delete')}
 			onConfirm=${remove} onClose=${() => setDoomed(null)} />`}
-		${secret && html`<${Dialog} title=${w('passwordOf', {name: secret.name})} onClose=${() => setSecret(null)}><${SecretOnce}
+		${secret && html`<${Dialog} once title=${w('passwordOf', {name: secret.name})} onClose=${() => setSecret(null)}><${SecretOnce}
 			label=${w('password')} text=${secret.password} /><div class="acts"><${Button} kind="go"
 			onClick=${() => setSecret(null)}>${w('kept')}<//></div><//>`}`;
 }
 
 function Roles({groupId, data, reload}) {
+	const may = useMay();
 	const [asked] = useQuery('do'), [doomed, setDoomed] = useState(null), close = () => setQuery({do: ''}),
 		open = data.roles.find(r => `change:${r.roleName}` === asked);
 	const done = () => { close(); say(w('saved')); reload(); };
@@ -115,11 +117,11 @@ function Roles({groupId, data, reload}) {
 	const columns = [{key: 'name', label: w('name'), main: true, value: r => r.roleName},
 		{key: 'may', label: w('may'), width: '60%', value: roleText},
 		{key: 'do', label: '', width: '3.5rem', sort: false, cell: r =>
-			html`<${Menu} label=${w('more', {name: r.roleName})} items=${[{label: w('edit'), onPick: () => setQuery({do: `change:${r.roleName}`})},
-			{label: w('delete'), kind: 'danger', onPick: () => setDoomed(r)}]} />`}];
-	const make = html`<${Button} kind="go" onClick=${() => setQuery({do: 'new'})}>${w('newRole')}<//>`;
+			html`<${Menu} label=${w('more', {name: r.roleName})} items=${[{label: w('edit'), op: 'updateCustomDbRole', onPick: () => setQuery({do: `change:${r.roleName}`})},
+			{label: w('delete'), op: 'deleteCustomDbRole', kind: 'danger', onPick: () => setDoomed(r)}]} />`}];
+	const make = html`<${Button} op="createCustomDbRole" kind="go" onClick=${() => setQuery({do: 'new'})}>${w('newRole')}<//>`;
 	return html`<section class="card" aria-label=${w('custom')}><${Table} label=${w('custom')} columns=${columns} rows=${data.roles}
-		keyOf=${r => r.roleName} onOpen=${r => setQuery({do: `change:${r.roleName}`})}
+		keyOf=${r => r.roleName} onOpen=${may('updateCustomDbRole') && (r => setQuery({do: `change:${r.roleName}`}))}
 		empty=${html`<${Empty} title=${w('noRoles')} text=${w('noRolesText')} action=${make} />`} /></section>
 		${(asked === 'new' || open) && html`<${RoleDialog} groupId=${groupId} role=${open} onClose=${close} onDone=${done} />`}
 		${doomed && html`<${ConfirmDanger} title=${w('deleteTitle', {name: doomed.roleName})} text=${w('deleteRoleText')} action=${w('delete')}
@@ -135,7 +137,7 @@ export default function Screen({params: {groupId}}) {
 	}, [groupId], {key: `access ${groupId}`});
 	const calm = useCalm(reload);
 	useLive({groupId}, calm);
-	return html`<${Page} title=${w('title')} actions=${html`<${Button} kind="go" icon="plus"
+	return html`<${Page} title=${w('title')} needs="createDatabaseUser" actions=${html`<${Button} kind="go" icon="plus" op=${tab === 'roles' ? 'createCustomDbRole' : 'createDatabaseUser'}
 		onClick=${() => setQuery({do: 'new'})}>${w(tab === 'roles' ? 'newRole' : 'newUser')}<//>`}><${Fault} error=${error} retry=${reload} />
 		<${Tabs} label=${w('title')} current=${tab} onPick=${v => setQuery({tab: v === 'users' ? '' : v, do: ''})}
 			tabs=${[{id: 'users', label: w('users'), count: data?.users.length}, {id: 'roles', label: w('custom'), count: data?.roles.length}]} />

@@ -42,7 +42,7 @@ export function Events({groupId, orgId, name}) {
 		<div class="bar"><${Segments} label=${w('range')} current=${since} onPick=${v => setQuery({since: v === 'all' ? '' : v})}
 			options=${['all', ...Object.keys(HOURS)].map(k => ({id: k, label: w(`range.${k}`)}))} />
 			<${Search} label=${w('find')} value=${q} onInput=${v => setQuery({q: v})} /></div>
-		<${Table} label=${w('title')} columns=${COLUMNS()} rows=${rows} onOpen=${e => setQuery({event: e.id})}
+		<${Table} label=${w('title')} columns=${COLUMNS()} rows=${rows} failed=${error} onOpen=${e => setQuery({event: e.id})}
 			empty=${html`<${Empty} title=${w('none')} />`} />
 		<div class="foot" role="status"><span>${w('count', {n: rows?.length ?? 0})}</span>${data && pages * PAGE < data.total &&
 			html`<${Button} small onClick=${more}>${w('older')}<//>`}</div>

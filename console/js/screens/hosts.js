@@ -25,6 +25,6 @@ export default function Screen() {
 	useWhile(true, reload, 15000);
 	return html`<${Page} title=${w('title')}>${error?.status === 403 || error?.status === 404 ? html`<${Notice} kind="info">${w('notYours')}<//>` :
 		html`<${Fault} error=${error} retry=${reload} />
-		<section class="card" aria-label=${w('title')}><${Table} label=${w('title')} columns=${COLUMNS()} rows=${data} keyOf=${h => h.id ?? h.name}
+		<section class="card" aria-label=${w('title')}><${Table} label=${w('title')} columns=${COLUMNS()} rows=${data} failed=${error} keyOf=${h => h.id ?? h.name}
 			empty=${html`<${Empty} title=${w('none')} />`} /></section>`}<//>`;
 }

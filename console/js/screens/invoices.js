@@ -20,7 +20,7 @@ function List({orgId}) {
 	}, [orgId], {key: `invoices ${orgId}`});
 	return html`<${Page} title=${w('title')} actions=${html`<${Button} to=${`/orgs/${orgId}/usage`}>${w('usage')}<//>`}><${Fault} error=${error}
 		retry=${reload} />
-		<section class="card" aria-label=${w('title')}><${Table} label=${w('title')} columns=${COLUMNS()} rows=${data}
+		<section class="card" aria-label=${w('title')}><${Table} label=${w('title')} columns=${COLUMNS()} rows=${data} failed=${error}
 			to=${i => `/orgs/${orgId}/invoices/${i.id}`} empty=${html`<${Empty} title=${w('none')} text=${w('noneText')} />`} /></section><//>`;
 }
 

@@ -5,5 +5,5 @@ import {ORG_ROLES} from './parts/roles.js';
 
 const w = words('keys');
 export default function Screen({params: {orgId}}) {
-	return html`<${Page} title=${w('title')} actions=${html`<${NewKeyButton} />`}><${Keys} kind="org" scope=${{orgId}} roles=${ORG_ROLES} /><//>`;
+	return html`<${Page} title=${w('title')} needs="createOrgServiceAccount" actions=${html`<${NewKeyButton} kind="org" />`}><${Keys} kind="org" scope=${{orgId}} roles=${ORG_ROLES} /><//>`;
 }

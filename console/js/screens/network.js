@@ -25,7 +25,7 @@ function AddDialog({groupId, onClose, onDone}) {
 		}
 		onDone(text);
 	};
-	return html`<${DialogForm} title=${w('addTitle')} submit=${w('add')} onSubmit=${add} onClose=${onClose}>
+	return html`<${DialogForm} op="createAccessListEntry" title=${w('addTitle')} submit=${w('add')} onSubmit=${add} onClose=${onClose}>
 		<${Field} label=${w('value')} name="value" help=${w('valueHelp')} required><${Input} mono value=${value} onInput=${setValue} autofocus /><//>
 		${wide && html`<${Notice} kind="warn">${w('world')}<//>`}
 		<${Field} label=${w('comment')} name="comment" hint=${w('optional')}><${Input} value=${comment} onInput=${setComment} maxlength="80" /><//>
@@ -43,7 +43,7 @@ function Mine({groupId, entries, me, reload}) {
 		reload();
 	};
 	return html`<${Notice} kind=${covered ? 'ok' : 'info'} action=${!covered &&
-		html`<${Button} small kind="go" onClick=${add}>${w('addMine')}<//>`}>${w(covered ? 'covered' : 'notCovered', {address: me.address})}<//>`;
+		html`<${Button} op="createAccessListEntry" small kind="go" onClick=${add}>${w('addMine')}<//>`}>${w(covered ? 'covered' : 'notCovered', {address: me.address})}<//>`;
 }
 
 export default function Screen({params: {groupId}}) {
@@ -72,14 +72,14 @@ export default function Screen({params: {groupId}}) {
 		{key: 'until', label: w('ends'), width: '16%', value: e => e.deleteAfterDate ?? '',
 			cell: e => e.deleteAfterDate ? html`<${Time} at=${e.deleteAfterDate} kind="ago" />` : html`<span class="dim">${w('never')}</span>`},
 		{key: 'do', label: '', width: '7rem', sort: false, cell: e =>
-			html`<${Button} small kind="danger" aria-label=${w('removeOf', {value: valueOf(e)})} onClick=${() => setDoomed(e)}>${w('remove')}<//>`}];
+			html`<${Button} op="deleteAccessListEntry" small kind="danger" aria-label=${w('removeOf', {value: valueOf(e)})} onClick=${() => setDoomed(e)}>${w('remove')}<//>`}];
 	const rows = data?.entries.filter(e => `${valueOf(e)} ${e.comment ?? ''}`.toLowerCase().includes(q.toLowerCase()));
-	const make = html`<${Button} kind="go" icon="plus" onClick=${() => setQuery({do: 'add'})}>${w('addTitle')}<//>`;
-	return html`<${Page} title=${w('title')} actions=${make}><${Fault} error=${error} retry=${reload} />
+	const make = html`<${Button} op="createAccessListEntry" kind="go" icon="plus" onClick=${() => setQuery({do: 'add'})}>${w('addTitle')}<//>`;
+	return html`<${Page} title=${w('title')} needs="createAccessListEntry" actions=${make}><${Fault} error=${error} retry=${reload} />
 		${data && html`<${Mine} groupId=${groupId} entries=${data.entries} me=${data.me} reload=${reload} />`}
 		<section class="card" aria-label=${w('entries')}>${data?.entries.length > 8 &&
 			html`<div class="bar"><${Search} label=${w('find')} value=${q} onInput=${v => setQuery({q: v})} /></div>`}
-			<${Table} label=${w('entries')} columns=${columns} rows=${rows} keyOf=${valueOf}
+			<${Table} label=${w('entries')} columns=${columns} rows=${rows} failed=${error} keyOf=${valueOf}
 				empty=${html`<${Empty} title=${w('none')} text=${w('noneText')} action=${make} />`} /></section>
 		${asked === 'add' && html`<${AddDialog} groupId=${groupId} onClose=${close}
 			onDone=${value => { close(); say(w('added', {value})); reload(); }} />`}

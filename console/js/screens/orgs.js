@@ -22,7 +22,7 @@ export default function Screen() {
 	const [asked] = useQuery('do'), {data, error, reload} = useLoad(() => callAll('listOrgs', {}), [], {key: 'orgs'});
 	const make = html`<${Button} kind="go" icon="plus" onClick=${() => setQuery({do: 'new'})}>${w('newTitle')}<//>`;
 	return html`<${Page} title=${w('title')} actions=${make}><${Fault} error=${error} retry=${reload} />
-		<section class="card" aria-label=${w('title')}><${Table} label=${w('title')} columns=${COLUMNS()} rows=${data} to=${o => `/orgs/${o.id}`}
+		<section class="card" aria-label=${w('title')}><${Table} label=${w('title')} columns=${COLUMNS()} rows=${data} failed=${error} to=${o => `/orgs/${o.id}`}
 			empty=${html`<${Empty} title=${w('none')} text=${w('noneText')} action=${make} />`} /></section>
 		${asked === 'new' && html`<${CreateDialog} onClose=${() => setQuery({do: ''})} />`}<//>`;
 }

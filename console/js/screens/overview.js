@@ -193,7 +193,7 @@ function First({groupId}) {
 	const [first] = useSession()?.orgs ?? [];
 	return html`<section class="card">${groupId
 		? html`<${Empty} title=${w('noCluster')} text=${w('noClusterText')}
-			action=${html`<${Button} kind="go" to=${`/projects/${groupId}/create`}>${w('create')}<//>`} />`
+			action=${html`<${Button} op="createCluster" kind="go" to=${`/projects/${groupId}/create`}>${w('create')}<//>`} />`
 		: html`<${Empty} title=${w('nothing')} text=${w('nothingText')}
 			action=${html`<${Button} kind="go" to=${first ? `/orgs/${first.id}/projects` : '/orgs'}>${w('toProjects')}<//>`} />`}</section>`;
 }
@@ -231,7 +231,7 @@ export default function Overview({params}) {
 	const [{rows, attention, activity, total, error}, setState, all] = useOverview(groupId);
 	useNews(groupId, rows, setState, all);
 	return html`<${Page} title=${w('title')} facts=${rows?.length ? html`<${Totals} rows=${rows} total=${total} />` : null}
-		actions=${groupId && html`<${Button} kind="go" icon="plus" to=${`/projects/${groupId}/create`}>${w('create')}<//>`}>
+		needs=${groupId && 'createCluster'} actions=${groupId && html`<${Button} op="createCluster" kind="go" icon="plus" to=${`/projects/${groupId}/create`}>${w('create')}<//>`}>
 		<${Fault} error=${error} retry=${all} />
 		${rows && !rows.length && html`<${First} groupId=${groupId} />`}
 		${rows?.length > 0 && html`<div class="two">

@@ -1,5 +1,5 @@
 /* The people of an organization: invite, give roles, remove. */
-import {html, call, callAll, useLoad, useLive, useCalm, useQuery, setQuery, Page, Fault, say, words} from './parts/kit.js';
+import {html, call, callAll, useLoad, useLive, useCalm, useQuery, setQuery, Page, Fault, say, session, words} from './parts/kit.js';
 import {People, InviteDialog, InviteButton} from './parts/people.js';
 import {ORG_ROLES} from './parts/roles.js';
 
@@ -11,8 +11,8 @@ export default function Screen({params: {orgId}}) {
 	const calm = useCalm(reload);
 	useLive(e => e.orgId === orgId && /USER|INVIT|JOINED|LEFT/.test(e.eventTypeName), calm);
 	const invite = async (username, orgRoles) => {
-		await call('createOrgUser', {orgId}, {body: {username, roles: {orgRoles}}});
-		setQuery({do: ''});
+		const made = await call('createOrgUser', {orgId}, {body: {username, roles: {orgRoles}}});
+		setQuery({do: session.get()?.noMail ? `link:${made.id}` : ''});
 		say(w('invited', {name: username}));
 		reload();
 	};
@@ -24,9 +24,9 @@ export default function Screen({params: {orgId}}) {
 		await call('removeOrgUser', {orgId, userId: u.id});
 		reload();
 	};
-	return html`<${Page} title=${w('title')} actions=${html`<${InviteButton} />`}><${Fault} error=${error} retry=${reload} />
-		<${People} users=${data} roles=${ORG_ROLES} heldOf=${u => u.roles?.orgRoles ?? []} onRoles=${give} onRemove=${remove}
-			action=${html`<${InviteButton} />`} />
-		${asked === 'invite' && html`<${InviteDialog} roles=${ORG_ROLES} first="ORG_MEMBER" onInvite=${invite} onClose=${() => setQuery({do: ''})}
+	return html`<${Page} title=${w('title')} needs="createOrgUser" actions=${html`<${InviteButton} op="createOrgUser" />`}><${Fault} error=${error} retry=${reload} />
+		<${People} invites=${() => call('listOrgInvites', {orgId})} ops=${{invite: 'createOrgUser', roles: 'updateOrgUser', remove: 'removeOrgUser'}} failed=${error} users=${data} roles=${ORG_ROLES} heldOf=${u => u.roles?.orgRoles ?? []} onRoles=${give} onRemove=${remove}
+			action=${html`<${InviteButton} op="createOrgUser" />`} />
+		${asked === 'invite' && html`<${InviteDialog} op="createOrgUser" roles=${ORG_ROLES} first="ORG_MEMBER" onInvite=${invite} onClose=${() => setQuery({do: ''})}
 			/>`}<//>`;
 }

@@ -18,15 +18,15 @@ export default function Screen({params: {orgId}}) {
 			{key: 'at', label: w('changed'), width: '16%', value: p => p.lastUpdatedDate,
 			cell: p => html`<${Time} at=${p.lastUpdatedDate} kind="ago" />`},
 		{key: 'do', label: '', width: '3.5rem', sort: false, cell: p =>
-			html`<${Menu} label=${w('more', {name: p.name})} items=${[{label: w('edit'), onPick: () => go(at(p))},
-			{label: w('delete'), kind: 'danger', onPick: () => setDoomed(p)}]} />`}];
+			html`<${Menu} label=${w('more', {name: p.name})} items=${[{label: w('edit'), op: 'updateOrgResourcePolicy', onPick: () => go(at(p))},
+			{label: w('delete'), op: 'deleteOrgResourcePolicy', kind: 'danger', onPick: () => setDoomed(p)}]} />`}];
 	const broken = [{key: 'name', label: w('resource'), main: true, value: r => r.resourceName ?? r.name ?? r.resourceId},
 		{key: 'type', label: w('type'), width: '18%', value: r => r.resourceType},
 		{key: 'which', label: w('broken'), width: '40%', value: r => listOf(r.policyStatuses ?? r.policies).map(x => x.policyName ?? x.name ??
 		x.policyId ?? x).join(', ')}];
-	const make = html`<${Button} kind="go" icon="plus" to=${`/orgs/${orgId}/policies/new`}>${w('new')}<//>`;
-	return html`<${Page} title=${w('title')} actions=${make}><${Fault} error=${error} retry=${reload} /><div class="stack">
-		<section class="card" aria-label=${w('title')}><${Table} label=${w('title')} columns=${columns} rows=${data?.policies} to=${at}
+	const make = html`<${Button} op="createOrgResourcePolicy" kind="go" icon="plus" to=${`/orgs/${orgId}/policies/new`}>${w('new')}<//>`;
+	return html`<${Page} title=${w('title')} needs="createOrgResourcePolicy" actions=${make}><${Fault} error=${error} retry=${reload} /><div class="stack">
+		<section class="card" aria-label=${w('title')}><${Table} label=${w('title')} columns=${columns} rows=${data?.policies} failed=${error} to=${at}
 			empty=${html`<${Empty} title=${w('none')} text=${w('noneText')} action=${make} />`} /></section>
 		${data?.broken.length > 0 && html`<${Card} flush title=${w('nonCompliant')} note=${number(data.broken.length)}><${Table}
 			label=${w('nonCompliant')} columns=${broken} rows=${data.broken} keyOf=${r => r.resourceId ?? r.resourceName} /><//>`}</div>

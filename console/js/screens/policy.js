@@ -1,6 +1,6 @@
 /* One policy: an editor that shows faults at their lines while one writes. */
 import {html, call, go, useState, useEffect, useRef, useLoad, Page, Card, Form, Field, Input, Fault, Button, Select, say, words,
-	atField} from './parts/kit.js';
+	atField, useMay} from './parts/kit.js';
 
 const w = words('policy');
 const EXAMPLES = {
@@ -72,7 +72,7 @@ function useCheck(orgId, name, bodies) {
 function Edit({orgId, policy}) {
 	const [name, setName] = useState(policy?.name ?? ''), [description, setDescription] = useState(policy?.description ?? ''),
 		[bodies, setBodies] = useState(policy?.policies?.map(p => p.body) ?? [EXAMPLES.regions]);
-	const {error, checked} = useCheck(orgId, policy ? name : '', bodies), wrong = error?.code === 'INVALID_RESOURCE_POLICY';
+	const may = useMay(), {error, checked} = useCheck(may('validateResourcePolicies') && orgId, policy ? name : '', bodies), wrong = error?.code === 'INVALID_RESOURCE_POLICY';
 	const store = async () => {
 		const body = {name: name.trim(), description, policies: bodies.map(b => ({body: b}))};
 		const byCode = {DUPLICATE_RESOURCE_POLICY_NAME: 'name', RESOURCE_POLICY_NAME_EXISTS: 'name', RESOURCE_POLICY_ALREADY_EXISTS: 'name',
@@ -82,7 +82,7 @@ function Edit({orgId, policy}) {
 		say(w('saved', {name: saved.name}));
 		go(`/orgs/${orgId}/policies`);
 	};
-	return html`<${Card}><${Form} onSubmit=${store} submit=${w('save')} label=${w('title')} onCancel=${() => go(`/orgs/${orgId}/policies`)}
+	return html`<${Card}><${Form} op=${policy ? 'updateOrgResourcePolicy' : 'createOrgResourcePolicy'} onSubmit=${store} submit=${w('save')} label=${w('title')} onCancel=${() => go(`/orgs/${orgId}/policies`)}
 		disabled=${wrong}>
 		<${Field} label=${w('name')} name="name" required><${Input} value=${name} onInput=${setName} maxlength="50" /><//>
 		<${Field} label=${w('description')} name="description" hint=${w('optional')}><${Input} value=${description} onInput=${setDescription}

@@ -5,6 +5,6 @@ import {PROJECT_ROLES} from './parts/roles.js';
 
 const w = words('keys');
 export default function Screen({params: {groupId}}) {
-	return html`<${Page} title=${w('title')} actions=${html`<${NewKeyButton} />`}><${Keys} kind="group" scope=${{groupId}} roles=${PROJECT_ROLES}
+	return html`<${Page} title=${w('title')} needs="createGroupServiceAccount" actions=${html`<${NewKeyButton} kind="group" />`}><${Keys} kind="group" scope=${{groupId}} roles=${PROJECT_ROLES}
 		/><//>`;
 }

@@ -1,6 +1,6 @@
 /* The people and teams of a project, with their roles in it. */
 import {html, call, callAll, useState, useLoad, useLive, useCalm, useQuery, setQuery, Page, Tabs, Table, Empty, Fault, Button, Menu, DialogForm,
-	ConfirmDanger, Field, Select, Choices, say, words} from './parts/kit.js';
+	ConfirmDanger, Field, Select, Choices, say, session, words, useMay} from './parts/kit.js';
 import {People, InviteDialog, InviteButton} from './parts/people.js';
 import {PROJECT_ROLES, roleNames, roleOptions} from './parts/roles.js';
 
@@ -15,7 +15,7 @@ function TeamDialog({groupId, team, free, onClose, onDone}) {
 			await call('addGroupTeams', {groupId}, {body: [{teamId: id, roleNames: chosen}]});
 		onDone();
 	};
-	return html`<${DialogForm} title=${team ? w('rolesOf', {name: team.name}) : w('addTeam')} submit=${w('save')} onSubmit=${store} onClose=${onClose}
+	return html`<${DialogForm} op=${team ? 'updateGroupTeam' : 'addGroupTeams'} title=${team ? w('rolesOf', {name: team.name}) : w('addTeam')} submit=${w('save')} onSubmit=${store} onClose=${onClose}
 		disabled=${!id || !chosen.length}>
 		${!team && html`<${Field} label=${w('team')} name="[0].teamId"><${Select} value=${id} onInput=${setId}
 			options=${free.map(t => ({value: t.id, label: t.name}))} /><//>`}
@@ -24,18 +24,18 @@ function TeamDialog({groupId, team, free, onClose, onDone}) {
 }
 
 function Teams({groupId, teams, all, reload}) {
-	const [asked] = useQuery('do'), [doomed, setDoomed] = useState(null), close = () => setQuery({do: ''});
+	const may = useMay(), [asked] = useQuery('do'), [doomed, setDoomed] = useState(null), close = () => setQuery({do: ''});
 	const list = teams.map(t => ({...t, name: all.find(x => x.id === t.teamId)?.name ?? t.teamId})),
 		free = all.filter(t => !teams.some(x => x.teamId === t.id));
 	const columns = [{key: 'name', label: w('team'), main: true, value: t => t.name},
 		{key: 'roles', label: w('roles'), width: '50%', value: t => roleNames(t.roleNames)},
 		{key: 'do', label: '', width: '3.5rem', sort: false, cell: t =>
-			html`<${Menu} label=${w('more', {name: t.name})} items=${[{label: w('changeRoles'), onPick: () => setQuery({do: `team:${t.teamId}`})},
-			{label: w('remove'), kind: 'danger', onPick: () => setDoomed(t)}]} />`}];
-	const open = list.find(t => `team:${t.teamId}` === asked), add = html`<${Button} kind="go" disabled=${!free.length}
+			html`<${Menu} label=${w('more', {name: t.name})} items=${[{label: w('changeRoles'), op: 'updateGroupTeam', onPick: () => setQuery({do: `team:${t.teamId}`})},
+			{label: w('remove'), op: 'removeGroupTeam', kind: 'danger', onPick: () => setDoomed(t)}]} />`}];
+	const open = list.find(t => `team:${t.teamId}` === asked), add = html`<${Button} op="addGroupTeams" kind="go" disabled=${!free.length}
 		onClick=${() => setQuery({do: 'team'})}>${w('addTeam')}<//>`;
 	return html`<section class="card" aria-label=${w('teams')}><${Table} label=${w('teams')} columns=${columns} rows=${list} keyOf=${t => t.teamId}
-		onOpen=${t => setQuery({do: `team:${t.teamId}`})} empty=${html`<${Empty} title=${w('noTeams')} text=${w('noTeamsText')} action=${add} />`}
+		onOpen=${may('updateGroupTeam') && (t => setQuery({do: `team:${t.teamId}`}))} empty=${html`<${Empty} title=${w('noTeams')} text=${w('noTeamsText')} action=${add} />`}
 		/></section>
 		${(asked === 'team' || open) && html`<${TeamDialog} groupId=${groupId} team=${open} free=${free} onClose=${close}
 			onDone=${() => { close(); say(w('saved')); reload(); }} />`}
@@ -54,8 +54,8 @@ export default function Screen({params: {groupId}}) {
 	const calm = useCalm(reload);
 	useLive(e => e.groupId === groupId && /USER|INVIT|JOINED|LEFT|TEAM/.test(e.eventTypeName), calm);
 	const invite = async (username, roles) => {
-		await call('addGroupUsers', {groupId}, {body: {username, roles}});
-		close();
+		const made = await call('addGroupUsers', {groupId}, {body: {username, roles}});
+		setQuery({do: session.get()?.noMail ? `link:${made.id}` : ''});
 		say(w('invited', {name: username}));
 		reload();
 	};
@@ -71,13 +71,13 @@ export default function Screen({params: {groupId}}) {
 		await call('removeGroupUser', {groupId, userId: u.id});
 		reload();
 	};
-	return html`<${Page} title=${w('title')} actions=${tab === 'teams' ?
-		html`<${Button} kind="go" icon="plus" onClick=${() => setQuery({do: 'team'})}>${w('addTeam')}<//>` : html`<${InviteButton} />`}><${Fault}
+	return html`<${Page} title=${w('title')} needs="addGroupUsers" actions=${tab === 'teams' ?
+		html`<${Button} op="addGroupTeams" kind="go" icon="plus" onClick=${() => setQuery({do: 'team'})}>${w('addTeam')}<//>` : html`<${InviteButton} op="addGroupUsers" />`}><${Fault}
 		error=${error} retry=${reload} />
 		<${Tabs} label=${w('title')} current=${tab} onPick=${v => setQuery({tab: v === 'people' ? '' : v, do: ''})}
 			tabs=${[{id: 'people', label: w('title'), count: data?.users.length}, {id: 'teams', label: w('teams'), count: data?.teams.length}]} />
 		${tab === 'teams' ? data && html`<${Teams} groupId=${groupId} teams=${data.teams} all=${data.all} reload=${reload} />`
-			: html`<${People} users=${data?.users} roles=${PROJECT_ROLES} heldOf=${u => u.roles ?? []} onRoles=${give} onRemove=${remove}
-				action=${html`<${InviteButton} />`} />`}
-		${asked === 'invite' && html`<${InviteDialog} roles=${PROJECT_ROLES} first="GROUP_READ_ONLY" onInvite=${invite} onClose=${close} />`}<//>`;
+			: html`<${People} invites=${() => call('listGroupInvites', {groupId})} ops=${{invite: 'addGroupUsers', roles: 'addGroupUserRole', remove: 'removeGroupUser'}} failed=${error} users=${data?.users} roles=${PROJECT_ROLES} heldOf=${u => u.roles ?? []} onRoles=${give} onRemove=${remove}
+				action=${html`<${InviteButton} op="addGroupUsers" />`} />`}
+		${asked === 'invite' && html`<${InviteDialog} op="addGroupUsers" roles=${PROJECT_ROLES} first="GROUP_READ_ONLY" onInvite=${invite} onClose=${close} />`}<//>`;
 }

@@ -14,7 +14,7 @@ function CreateDialog({orgId, onClose}) {
 		await loadSession().catch(() => null);
 		go(`/projects/${group.id}`);
 	};
-	return html`<${DialogForm} title=${w('newTitle')} submit=${w('make')} onSubmit=${make} onClose=${onClose}>
+	return html`<${DialogForm} op="createGroup" title=${w('newTitle')} submit=${w('make')} onSubmit=${make} onClose=${onClose}>
 		<${Field} label=${w('name')} name="name" help=${w('nameHelp')} required><${Input} value=${name} onInput=${setName} maxlength="64" autofocus
 			/><//>
 		<${Check} checked=${alerts} onInput=${setAlerts} label=${w('alerts')} help=${w('alertsHelp')} name="withDefaultAlertsSettings" /><//>`;
@@ -31,12 +31,12 @@ export default function Screen({params: {orgId}}) {
 		[orgId, q, by, page], {key: `projects ${orgId} ${q} ${by} ${page}`});
 	const calm = useCalm(reload, 1000);
 	useLive(e => e.orgId === orgId && /^(GROUP|PROJECT|CLUSTER)_/.test(e.eventTypeName), calm);
-	const rows = data?.results, make = html`<${Button} kind="go" icon="plus" onClick=${() => setQuery({do: 'new'})}>${w('newTitle')}<//>`;
+	const rows = data?.results, make = html`<${Button} op="createGroup" kind="go" icon="plus" onClick=${() => setQuery({do: 'new'})}>${w('newTitle')}<//>`;
 	const sort = by.startsWith('-') ? [by.slice(1), -1] : [by, 1];
-	return html`<${Page} title=${w('title')} actions=${make}><${Fault} error=${error} retry=${reload} />
+	return html`<${Page} title=${w('title')} needs="createGroup" actions=${make}><${Fault} error=${error} retry=${reload} />
 		<section class="card" aria-label=${w('title')}><div class="bar"><${Search} label=${w('find')} value=${q}
 			onInput=${v => setQuery({q: v, page: ''})} /></div>
-			<${Table} label=${w('title')} columns=${COLUMNS()} rows=${rows} sort=${sort}
+			<${Table} label=${w('title')} columns=${COLUMNS()} rows=${rows} failed=${error} sort=${sort}
 				onSort=${(k, d) => setQuery({sort: (d < 0 ? '-' : '') + k, page: ''})} to=${g => `/projects/${g.id}`}
 				empty=${q ? html`<${Empty} title=${w('noneFits')} />` : html`<${Empty} title=${w('none')} text=${w('noneText')} action=${make} />`} />
 			<div class="foot"><span role="status">${data && w('count', {n: data.totalCount})}</span>${data &&

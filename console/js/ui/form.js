@@ -4,12 +4,19 @@ import {t} from '../texts.js';
 import {Icon} from './icons.js';
 import {Notice} from './page.js';
 import {Link} from '../router.js';
+import {roleWords, rolesText, useLack, useMay} from '../may.js';
 
 const FormContext = createContext(null);
 const FieldContext = createContext(null);
 
-/* kind: go (the main action), danger, kill (the last step of a danger), plain, small, text, icon. to: a link that looks the same. */
-export function Button({kind = 'plain', small, icon, to, busy, disabled, children, class: c, type = 'button', ...rest}) {
+/* kind: go (the main action), danger, kill (the last step of a danger), plain, small, text, icon. to: a link that looks the same. op: the
+ * operation that it leads to; who may not call that is not offered the button. */
+export function Button({op, scope, ...rest}) {
+	const may = useMay();
+	return may(op, scope) ? html`<${Plain} ...${rest} />` : null;
+}
+
+function Plain({kind = 'plain', small, icon, to, busy, disabled, children, class: c, type = 'button', ...rest}) {
 	const names = cls(kind === 'icon' ? 'icon' : 'btn', {go: 'go', danger: 'red', kill: 'kill', text: 'text', small: 's'}[kind], small && 's', c);
 	const inside = html`${icon && html`<${Icon} name=${icon} />`}${children}`;
 	if (to)
@@ -18,10 +25,11 @@ export function Button({kind = 'plain', small, icon, to, busy, disabled, childre
 }
 
 /* onSubmit(): may be async; an ApiError that it throws is shown at the fields that it names (Field's name), the rest above the buttons.
- * faults: {name: text}, found by the caller. submit: the button's text; onCancel: shows a second one before it; others: more, after it. */
-export function Form({onSubmit, faults, submit, kind = 'go', onCancel, cancel, others, disabled, children, class: c, label}) {
+ * faults: {name: text}, found by the caller. submit: the button's text; onCancel: shows a second one before it; others: more, after it.
+ * op: the operation that it ends in; who may not call that may look, and is told which role is missing. */
+export function Form({op, scope, onSubmit, faults, submit, kind = 'go', onCancel, cancel, others, disabled, children, class: c, label}) {
 	const [state, setState] = useState({busy: false, error: null});
-	const form = useRef(), alive = useRef(true), shown = useRef();
+	const form = useRef(), alive = useRef(true), shown = useRef(), may = useMay(), lack = useLack(op, scope), shut = !may(op, scope);
 	shown.current = new Set();
 	useEffect(() => () => { alive.current = false; }, []);
 	const found = {...state.error?.fields, ...faults};
@@ -31,7 +39,7 @@ export function Form({onSubmit, faults, submit, kind = 'go', onCancel, cancel, o
 	}, [state.error]);
 	const run = async e => {
 		e.preventDefault();
-		if (state.busy)
+		if (state.busy || shut)
 			return;
 		setState({busy: true, error: null});
 		let error = null;
@@ -53,10 +61,11 @@ export function Form({onSubmit, faults, submit, kind = 'go', onCancel, cancel, o
 		setRest(Boolean(state.error) && (!names.length || names.some(n => !shown.current.has(n))));
 	}, [state.error]);
 	return html`<form class=${cls('form', c)} ref=${form} novalidate aria-label=${label} onSubmit=${run}><${FormContext.Provider} value=${{faults: found, shown: shown.current, busy: state.busy}}>
-		${children}
+		${shut ? html`<fieldset class="bare" disabled>${children}</fieldset>` : children}
+		${shut && lack && html`<${Notice}>${lack}<//>`}
 		${state.error && rest && html`<${Notice} kind="bad">${errorText(state.error)}<//>`}
 		${(submit || onCancel || others) && html`<div class="acts">${onCancel && html`<${Button} onClick=${onCancel}>${cancel ?? t('cancel')}<//>`}
-			${submit && html`<${Button} kind=${kind} type="submit" busy=${state.busy} disabled=${disabled}>${submit}<//>`}${others}</div>`}
+			${submit && !shut && html`<${Button} kind=${kind} type="submit" busy=${state.busy} disabled=${disabled}>${submit}<//>`}${others}</div>`}
 		<//></form>`;
 }
 
@@ -66,9 +75,26 @@ export function errorText(error) {
 		return '';
 	if (error.status === 429)
 		return t('error.tooMany');
+	if (error.code === 'INSUFFICIENT_ROLE' && error.parameters.some(isRole))
+		return t('role.needed', {roles: rolesText(error.parameters.filter(isRole))});
+	if (error.status >= 502)
+		return t('error.away');
 	if (error.status)
-		return sentence(error.detail);
+		return faultWords(error);
 	return error.name === 'TypeError' ? t('error.unreachable') : error.message;
+}
+
+const isRole = name => /^(GROUP|ORG)_[A-Z_]+$/.test(name);
+/* The roles of a refusal, in words. */
+const spoken = text => String(text ?? '').replace(/\b(GROUP|ORG)_[A-Z]+(_[A-Z]+)*\b/g, role => t('role.quoted', {role: roleWords(role)}));
+
+/* "Policies[0].policyItems[0].retentionValue" -> "Retention value" */
+const fieldWords = path => sentence((path.match(/[A-Za-z]\w*(?=[^A-Za-z]*$)/)?.[0] ?? path).replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase());
+
+/* Of faults that name their fields by paths: which field, and what is wrong. */
+function faultWords(error) {
+	const names = Object.keys(error.fields ?? {});
+	return names.length ? names.map(n => `${fieldWords(n)}: ${spoken(error.fields[n])}.`).join(' ') : spoken(sentence(error.detail));
 }
 
 const sentence = text => text ? text[0].toUpperCase() + text.slice(1) : '';
@@ -92,7 +118,13 @@ export function Field({name, label, help, fault, hint, required, children, class
 	return html`<div class=${cls('field', found && 'faulty', c)}><label for=${id.current}>${label}${hint && html` <span class="dim">${hint}</span>`}</label>
 		<${FieldContext.Provider} value=${{id: id.current, described, invalid: Boolean(found), required, name}}>${children}<//>
 		${help && html`<div class="help" id=${`${id.current}h`}>${help}</div>`}
-		${found && html`<div class="fault" id=${`${id.current}f`}><${Icon} name="bad" />${help && /^must match \^/.test(found) ? t('error.form') : sentence(found)}</div>`}</div>`;
+		${found && html`<div class="fault" id=${`${id.current}f`}><${Icon} name="bad" />${help && /^must match \^/.test(found) ? t('error.form') : spoken(sentence(found))}</div>`}</div>`;
+}
+
+/* The faults of fields that stand in a table, below them: names are those of the request's body. */
+export function FaultsOf({names}) {
+	const form = useContext(FormContext), found = names.map(n => faultOf(form, n)).filter(Boolean);
+	return found.map(text => html`<div class="fault" key=${text}><${Icon} name="bad" />${spoken(sentence(text))}</div>`);
 }
 
 function usual(rest) {

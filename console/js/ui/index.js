@@ -1,5 +1,5 @@
 export {Page, Card, Notice, Empty, Tabs, Segments, Facts, Menu} from './page.js';
-export {Form, Field, Fieldset, Input, Area, Select, Check, Button, Search, errorText} from './form.js';
+export {Form, Field, FaultsOf, Fieldset, Input, Area, Select, Check, Button, Search, errorText} from './form.js';
 export {Dialog, ConfirmDanger} from './dialog.js';
 export {StatePill, Time, Bytes, Copy, SecretOnce, Meter, copyText} from './values.js';
 export {Table, Pager} from './table.js';

@@ -1,5 +1,6 @@
 /* Loading that never hides what is known: while something is loaded again, what was there stays. */
 import {useCallback, useEffect, useRef, useState} from '../lib.js';
+import {session} from '../session.js';
 export {useLive} from '../live.js';
 
 const known = new Map();
@@ -41,6 +42,13 @@ export function useLoad(fn, deps = [], {key} = {}) {
 		reload();
 		return () => current.current?.abort();
 	}, [...deps, key]);
+	/* What was refused may be allowed once a role has changed. */
+	const failed = useRef(false);
+	failed.current = Boolean(state.error);
+	useEffect(() => session.follow(() => {
+		if (failed.current && session.get())
+			reload();
+	}), []);
 	const set = useCallback(change => setState(s => {
 		const data = typeof change === 'function' ? change(s.data) : change;
 		if (last.current.key)

@@ -1,13 +1,15 @@
 import {html, cls, freshId, useEffect, useLayoutEffect, useRef, useState} from '../lib.js';
 import {t} from '../texts.js';
 import {Link} from '../router.js';
+import {useLack, useMay} from '../may.js';
 import {Icon} from './icons.js';
 
 let opened = 0;
 
-/* The frame of a screen. title: its heading and the window's; facts: short things below it; actions: buttons at the right. */
-export function Page({title, facts, actions, children, class: c}) {
-	const heading = useRef();
+/* The frame of a screen. title: its heading and the window's; facts: short things below it; actions: buttons at the right; needs: the operation
+ * that the screen is for: who may not call it is told which role is missing. */
+export function Page({title, facts, actions, needs, children, class: c}) {
+	const heading = useRef(), lack = useLack(needs, undefined, 'role.page');
 	useEffect(() => {
 		document.title = title ? `${title} · Steward` : 'Steward';
 	}, [title]);
@@ -18,6 +20,7 @@ export function Page({title, facts, actions, children, class: c}) {
 	return html`<div class=${cls('page', c)}>
 		<div class="head"><div class="head-text"><h1 ref=${heading} tabindex="-1">${title}</h1>${facts && html`<div class="facts">${facts}</div>`}</div>
 			${actions && html`<div class="acts">${actions}</div>`}</div>
+		${lack && html`<p class="lack"><${Icon} name="key" />${lack}</p>`}
 		${children}</div>`;
 }
 
@@ -43,8 +46,14 @@ export const Empty = ({title, text, children, action}) => html`<div class="none"
  * tabs: [{id, label, to, count}]; current: an id; onPick(id). */
 export function Tabs({tabs, current, onPick, label}) {
 	const list = useRef();
+	/* On a phone the row of tabs is wider than the page: the one where one is comes into view. */
+	useLayoutEffect(() => {
+		const box = list.current, on = box?.querySelector('[aria-current], [aria-selected=true]');
+		if (on)
+			box.scrollLeft = on.offsetLeft - box.offsetLeft - (box.clientWidth - on.offsetWidth) / 2;
+	}, [current]);
 	if (tabs.some(tab => tab.to))
-		return html`<nav class="tabs" aria-label=${label ?? t('tabs')}>${tabs.map(tab => html`<${Link} key=${tab.id} to=${tab.to}
+		return html`<nav class="tabs" ref=${list} aria-label=${label ?? t('tabs')}>${tabs.map(tab => html`<${Link} key=${tab.id} to=${tab.to}
 			aria-current=${tab.id === current ? 'page' : undefined}>${tab.label}${tab.count !== undefined && html` <span>${tab.count}</span>`}<//>`)}</nav>`;
 	const move = e => {
 		const step = {ArrowRight: 1, ArrowLeft: -1}[e.key];
@@ -68,9 +77,10 @@ export const Segments = ({options, current, onPick, label}) => html`<div class="
 export const Facts = ({items}) => html`<dl class="facts-list">${items.filter(i => i && i[1] !== undefined && i[1] !== null && i[1] !== '').map(([name, value]) =>
 	html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
-/* A button with a list of things to do. items: [{label, onPick, kind, disabled}] */
-export function Menu({label, icon = 'dots', items, text}) {
-	const [open, setOpen] = useState(false);
+/* A button with a list of things to do. items: [{label, onPick, kind, disabled, op}]: those whose operation the person may not call are left
+ * out, and the button with the last of them. */
+export function Menu({label, icon = 'dots', items: all, text}) {
+	const [open, setOpen] = useState(false), may = useMay(), items = all.filter(i => i && may(i.op, i.scope));
 	const box = useRef();
 	useLayoutEffect(() => {
 		if (!open)
@@ -112,8 +122,10 @@ export function Menu({label, icon = 'dots', items, text}) {
 			all[(at + (e.key === 'ArrowDown' ? 1 : -1) + all.length) % all.length]?.focus();
 		}
 	};
+	if (!items.length)
+		return null;
 	return html`<div class="menu-box" ref=${box} onKeyDown=${keys}><button type="button" class=${text ? 'btn' : 'icon'} aria-haspopup="menu" aria-expanded=${String(open)}
 		aria-label=${text ? undefined : label} onClick=${() => setOpen(!open)}>${text}<${Icon} name=${text ? 'down' : icon} /></button>
-		${open && html`<div class="menu-list" role="menu" aria-label=${label}>${items.filter(Boolean).map(i => html`<button type="button" role="menuitem" key=${i.label}
+		${open && html`<div class="menu-list" role="menu" aria-label=${label}>${items.map(i => html`<button type="button" role="menuitem" key=${i.label}
 			class=${i.kind === 'danger' ? 'bad' : undefined} disabled=${i.disabled} onClick=${() => { close(); i.onPick(); }}>${i.label}</button>`)}</div>`}</div>`;
 }

@@ -56,8 +56,9 @@ function useWindow(count, body) {
 /* columns: [{key, label, cell(row), value(row), width, main, sort: false, align, label2, wide}]
  *   cell: what is shown (default: the value); value: what is sorted by; main: the cell that opens the row; wide: not on narrow screens.
  * rows; keyOf(row); to(row): the path that a row opens, or onOpen(row); empty: shown instead of no rows (a node);
- * label: what the table is; sort: [key, 1|-1] and onSort(key, direction), for lists that the server sorts; selected: a key. */
-export function Table({columns, rows, keyOf = r => r.id, to, onOpen, empty, label, sort, onSort, selected, class: c, foot}) {
+ * label: what the table is; sort: [key, 1|-1] and onSort(key, direction), for lists that the server sorts; selected: a key.
+ * failed: what kept the rows from being loaded, which Fault tells of: then nothing is waited for. */
+export function Table({columns, rows, keyOf = r => r.id, to, onOpen, empty, label, sort, onSort, selected, class: c, foot, failed}) {
 	const [own, setOwn] = useState(null), [on, setOn] = useState(-1);
 	const body = useRef(), jump = useRef(false);
 	const order = onSort ? sort : own ?? sort;
@@ -139,7 +140,7 @@ export function Table({columns, rows, keyOf = r => r.id, to, onOpen, empty, labe
 			${height && first ? html`<tr key="above" class="gap" aria-hidden="true" style=${{height: `${first * height}px`}}></tr>` : null}
 			${height ? lines() : list.map(line)}
 			${height && end < list.length ? html`<tr key="below" class="gap" aria-hidden="true" style=${{height: `${(list.length - end) * height}px`}}></tr>` : null}
-			${!rows && html`<tr key="wait"><td colspan=${columns.length} class="dim">${t('loading')}</td></tr>`}
+			${!rows && html`<tr key="wait"><td colspan=${columns.length} class="dim">${t(failed ? 'notLoaded' : 'loading')}</td></tr>`}
 		</tbody></table>${foot && html`<div class="foot">${foot}</div>`}</div>`;
 }
 

@@ -13,7 +13,7 @@ const KINDS = {
 };
 const kindOf = state => Object.keys(KINDS).find(k => KINDS[k].includes(state)) ?? 'off';
 const words = state => {
-	const text = String(state).replace(/_/g, ' ').toLowerCase();
+	const text = String(state).replace(/([a-z])([A-Z])/g, '$1 $2').replace(/_/g, ' ').toLowerCase();
 	return text[0].toUpperCase() + text.slice(1);
 };
 
@@ -22,7 +22,7 @@ export function StatePill({state, kind, text}) {
 	if (!state && !text)
 		return html`<span class="dim">—</span>`;
 	const k = kind ?? kindOf(String(state).toUpperCase()), key = `state.${state}`;
-	return html`<span class=${`state ${k}`} title=${state}><${Icon} name=${k} class=${k === 'busy' && 'spin'} />${text ?? (hasText(key) ? t(key) : words(state))}</span>`;
+	return html`<span class=${`state ${k}`} ><${Icon} name=${k} class=${k === 'busy' && 'spin'} />${text ?? (hasText(key) ? t(key) : words(state))}</span>`;
 }
 
 /* A time in the viewer's zone; the UTC time as its title. kind: short, full, date, ago (which moves on by itself). */

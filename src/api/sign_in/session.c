@@ -1,10 +1,12 @@
 /* Who is signed in, the sessions of the account, and the table of paths below /api/session. */
 #include "api/sign_in/sign_in.h"
 
+#include "api/users/users.h"
 #include "base/id.h"
 #include "identity/grants.h"
 #include "identity/recovery.h"
 #include "identity/totp.h"
+#include "outbox/outbox.h"
 
 #include <errno.h>
 
@@ -75,14 +77,24 @@ static int roles_show(struct visit *v)
 	return result;
 }
 
-/* Who sees the hosts: owners of the first organization. */
-static int operator_show(struct visit *v)
+/* Who sees the hosts, and hands out links of invitations: owners of the first organization. */
+static int operator_find(struct visit *v, bool *ret_operator)
 {
 	struct str first;
 	int result = tx_meta_get(v->reader, v->arena, "bootstrap", &first);
-	if (result == 0 && principal_org_roles(v->call.caller, first) & role_owner_mask)
-		json_put(v->out, "operator", json_true());
+	*ret_operator = result == 0 && principal_org_roles(v->call.caller, first) & role_owner_mask;
 	return result == -ENOENT ? 0 : result;
+}
+
+static int operator_show(struct visit *v)
+{
+	bool is_operator;
+	int result = operator_find(v, &is_operator);
+	if (is_operator)
+		json_put(v->out, "operator", json_true());
+	if (!outbox_has_mail(v->service->outbox))
+		json_put(v->out, "noMail", json_true());
+	return result;
 }
 
 static int who_am_i(struct visit *v)
@@ -148,6 +160,46 @@ static int others_end(struct visit *v)
 	return 0;
 }
 
+/* Links of invitations, where no letter brings them. A link proves the invited address, so inviters do not get it: they
+ * would take accounts in the names of others. The operator can run `steward invitation-link` just as well. */
+
+static int invitation_save(struct visit *v)
+{
+	struct str link, *id = v->state;
+	int result = visit_still_signed_in(v);
+	if (result == 0)
+		result = invitation_link(v->call.tx, v->arena, v->service->base_url, *id, &link);
+	if (result == -ENOENT)
+		return call_fail(&v->call, 404, "INVITATION_NOT_FOUND", "No invitation that waits has this id.");
+	if (result < 0)
+		return result;
+	v->out = json_new(v->arena);
+	json_put_str(v->out, "link", link);
+	visit_note(v, arena_printf(v->arena, "invitation: a link for %.*s was made in the console by session %.*s",
+	                           STR_ARG(*id), STR_ARG(v->session.id)));
+	return 0;
+}
+
+static int invitation_open(struct visit *v)
+{
+	bool is_operator;
+	struct str *id = v->state = arena_new_of(v->arena, struct str);
+	int result = operator_find(v, &is_operator);
+	if (result == 0)
+		result = visit_text(v, "invitationId", ID_LEN, id);
+	if (result < 0)
+		return result;
+	if (!is_operator)
+		return call_fail(&v->call, 403, "NOT_THE_OPERATOR",
+		                 "Links of invitations are for owners of the first organization.");
+	if (outbox_has_mail(v->service->outbox))
+		return call_fail(&v->call, 409, "LETTERS_ARE_SENT", "There is a mail server: the letter has the link.");
+	if (!session_is_proven(v->session.proven_ms))
+		return call_fail(&v->call, 403, PROOF_NEEDED, PROOF_NEEDED_DETAIL);
+	v->save = invitation_save;
+	return 0;
+}
+
 static const struct visit_row rows[] = {
         {"GET", "", who_am_i, VISIT_SIGNED_IN},
         {"DELETE", "", sign_out, 0},
@@ -164,6 +216,7 @@ static const struct visit_row rows[] = {
         {"POST", "/reset", reset_set, VISIT_BODY},
         {"GET", "/first/", first_look, 0},
         {"POST", "/first", first_set, VISIT_BODY},
+        {"POST", "/invitation-link", invitation_open, VISIT_SIGNED_IN | VISIT_BODY},
         {"GET", "/sessions", sessions_show, VISIT_SIGNED_IN},
         {"DELETE", "/sessions", others_end, VISIT_SIGNED_IN},
         {"DELETE", "/sessions/", one_end, VISIT_SIGNED_IN},

@@ -31,11 +31,11 @@ function Suggested({groupId, name, list}) {
 		cell: i => html`<code class="mono">${createSql(i)}</code>`},
 		{key: 'gain', label: w('gain'), width: '12%', value: i => i.weight, cell: i => w('less', {n: Math.round(i.weight)})},
 		{key: 'do', label: '', width: '12rem', sort: false, cell: i =>
-			html`<span class="acts">${isPlain(i) && html`<${Copy} bare text=${createSql(i)} label=${i.namespace} />`}<${Button} small
+			html`<span class="acts">${isPlain(i) && html`<${Copy} bare text=${createSql(i)} label=${i.namespace} />`}<${Button} small op="createRollingIndex"
 			onClick=${() => setAsk(i)}>${w('build')}<//></span>`}];
 	return html`<${Card} flush title=${w('suggested')} note=${w('suggestedText')}><${Table} label=${w('suggested')} columns=${columns} rows=${list}
 		sort=${['gain', -1]} empty=${html`<${Empty} title=${w('noneNeeded')} text=${w('noneNeededText')} />`} /><//>
-		${ask && html`<${DialogForm} title=${w('buildTitle')} submit=${w('build')} onClose=${() => setAsk(null)} onSubmit=${make}><p
+		${ask && html`<${DialogForm} op="createRollingIndex" title=${w('buildTitle')} submit=${w('build')} onClose=${() => setAsk(null)} onSubmit=${make}><p
 			class="mono">${createSql(ask)}</p><p class="dim">${w('buildText')}</p><//>`}`;
 }
 

@@ -12,10 +12,13 @@ const isMetric = what => what in METRICS;
 const whatOf = r => r?.metricThreshold?.metricName ?? r?.eventTypeName;
 const UNITS = {RAW: '', SECONDS: ' s', PERCENT: ' %'};
 
+/* OPLOG_REPLICATION_LAG_TIME -> "Oplog replication lag time", where no better words are known. */
+export const metricWords = name => w.or(name, 'metric', {name: eventWords(name)});
+
 export function ruleText(r) {
 	const m = r.metricThreshold;
 	if (m)
-		return `${w.or(m.metricName, 'metric', {name: m.metricName})} ${m.operator === 'LESS_THAN' ? '<' :
+		return `${metricWords(m.metricName)} ${m.operator === 'LESS_THAN' ? '<' :
 			'>'} ${number(m.threshold)}${UNITS[m.units] ?? ` ${m.units ?? ''}`}`;
 	return `${w.or(r.eventTypeName, 'event', {name: eventWords(r.eventTypeName)})}${r.threshold?.threshold !== undefined ?
 		` > ${number(r.threshold.threshold)} ${String(r.threshold.units ?? '').toLowerCase()}` : ''}`;
@@ -62,8 +65,8 @@ export function RuleDialog({groupId, rule, onClose, onDone}) {
 	};
 	const options = {[w('metrics')]: Object.keys(METRICS).map(m => ({value: m, label: w(m)})),
 		[w('events')]: EVENTS.map(e => ({value: e, label: w.or(e, 'event', {name: eventWords(e)})})),
-		...(known ? {} : {[w('asItIs')]: [{value: what, label: what}]})};
-	return html`<${DialogForm} title=${w(rule ? 'change' : 'new')} submit=${w(rule ? 'save' : 'make')} onSubmit=${store} onClose=${onClose}>
+		...(known ? {} : {[w('asItIs')]: [{value: what, label: metricWords(what)}]})};
+	return html`<${DialogForm} op=${rule ? 'updateAlertConfig' : 'createAlertConfig'} title=${w(rule ? 'change' : 'new')} submit=${w(rule ? 'save' : 'make')} onSubmit=${store} onClose=${onClose}>
 		<${Field} label=${w('what')} name="eventTypeName"><${Select} value=${what} onInput=${pick} options=${options} /><//>
 		${(isMetric(what) || rule?.metricThreshold && whatOf(rule) === what) &&
 			html`<${Field} label=${w('above', {unit: what === 'OPLOG_SLAVE_LAG_MASTER_TIME' ? 's' : '%'})} name="metricThreshold.threshold"><${Input}

@@ -21,7 +21,7 @@ export function ScaleDialog({groupId, cluster, onClose}) {
 	};
 	const steps = [size !== spec.instanceSize && w('willRestart'), nodes > spec.nodeCount && w('willAdd', {n: nodes - spec.nodeCount}),
 		nodes < spec.nodeCount && w('willRemove', {n: spec.nodeCount - nodes})].filter(Boolean);
-	return html`<${DialogForm} title=${w('scaleTitle', {name: cluster.name})} submit=${w('scale')} onSubmit=${save} onClose=${() => onClose()}
+	return html`<${DialogForm} op="updateCluster" title=${w('scaleTitle', {name: cluster.name})} submit=${w('scale')} onSubmit=${save} onClose=${() => onClose()}
 		disabled=${!steps.length && disk === spec.diskSizeGB}>
 		<${SizeField} sizes=${sizes} value=${size} onInput=${setSize} name=${`${SPEC}.instanceSize`} />
 		<${Field} label=${w('nodes')} name=${`${SPEC}.nodeCount`} help=${w('nodesHelp')}><${Select} value=${nodes} onInput=${v => setNodes(Number(v))}
@@ -38,7 +38,7 @@ export function PauseDialog({groupId, cluster, onClose}) {
 		await update(groupId, cluster, {paused});
 		onClose(w(paused ? 'pausing' : 'resuming', {name: cluster.name}));
 	};
-	return html`<${DialogForm} title=${w(paused ? 'pauseTitle' : 'resumeTitle', {name: cluster.name})} submit=${w(paused ? 'pause' : 'resume')}
+	return html`<${DialogForm} op="updateCluster" title=${w(paused ? 'pauseTitle' : 'resumeTitle', {name: cluster.name})} submit=${w(paused ? 'pause' : 'resume')}
 		onSubmit=${save} onClose=${() => onClose()}>
 		<p>${w(paused ? 'pauseText' : 'resumeText')}</p><//>`;
 }
@@ -49,7 +49,7 @@ export function MovePrimaryDialog({groupId, cluster, processes, onClose}) {
 		await call('restartPrimaries', {groupId, clusterName: cluster.name});
 		onClose(w('moving', {name: cluster.name}));
 	};
-	return html`<${DialogForm} title=${w('moveTitle', {name: cluster.name})} submit=${w('move')} onSubmit=${save} onClose=${() => onClose()}>
+	return html`<${DialogForm} op="restartPrimaries" title=${w('moveTitle', {name: cluster.name})} submit=${w('move')} onSubmit=${save} onClose=${() => onClose()}>
 		<p>${now && w('moveFrom', {node: nodeName(now)})} ${w(nodeCount(cluster) > 1 ? 'moveText' : 'moveAlone')}</p><//>`;
 }
 
@@ -64,7 +64,7 @@ export function UpgradeDialog({groupId, cluster, onClose}) {
 		await update(groupId, cluster, {dbMajorVersion: version || data[0]});
 		onClose(w('upgrading', {name: cluster.name}));
 	};
-	return html`<${DialogForm} title=${w('upgradeTitle', {name: cluster.name})} submit=${data?.length ? w('upgrade') : undefined} onSubmit=${save}
+	return html`<${DialogForm} op="updateCluster" title=${w('upgradeTitle', {name: cluster.name})} submit=${data?.length ? w('upgrade') : undefined} onSubmit=${save}
 		onClose=${() => onClose()}>
 		<${Fault} error=${error} />
 		${data && !data.length && html`<p>${w('newest', {version: String(now)})}</p>`}
@@ -78,7 +78,7 @@ export function ProtectDialog({groupId, cluster, onClose}) {
 		await update(groupId, cluster, {terminationProtectionEnabled: on});
 		onClose(w(on ? 'protecting' : 'unprotecting', {name: cluster.name}));
 	};
-	return html`<${DialogForm} title=${w(on ? 'protectTitle' : 'unprotectTitle', {name: cluster.name})} submit=${w(on ? 'protect' : 'unprotect')}
+	return html`<${DialogForm} op="updateCluster" title=${w(on ? 'protectTitle' : 'unprotectTitle', {name: cluster.name})} submit=${w(on ? 'protect' : 'unprotect')}
 		onSubmit=${save} onClose=${() => onClose()}>
 		<p>${w(on ? 'protectText' : 'unprotectText')}</p><//>`;
 }
@@ -90,7 +90,7 @@ export function DeleteDialog({groupId, cluster, row, onClose}) {
 		onClose(w('deleting', {name: cluster.name}));
 	};
 	const data = row?.diskUsedBytes ? w('deleteData', {size: room(row.diskUsedBytes)}) : '';
-	return html`<${ConfirmDanger} name=${cluster.name} title=${w('deleteTitle', {name: cluster.name})} action=${w('delete')} onConfirm=${remove}
+	return html`<${ConfirmDanger} op="deleteCluster" name=${cluster.name} title=${w('deleteTitle', {name: cluster.name})} action=${w('delete')} onConfirm=${remove}
 		onClose=${() => onClose()} text=${`${w('deleteText', {n: nodeCount(cluster)})} ${data}`}>
 		${cluster.backupEnabled && html`<${Check} checked=${keep} onInput=${setKeep} label=${w('keepBackups')} />`}
 		${cluster.terminationProtectionEnabled && html`<${Notice} kind="warn">${w('isProtected')}<//>`}<//>`;

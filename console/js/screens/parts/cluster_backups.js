@@ -51,7 +51,7 @@ function Off({groupId, cluster, onChanged}) {
 		onChanged();
 	};
 	return html`<section class="card"><${Empty} title=${w('off')} text=${w('offText')}
-		action=${html`<${Button} kind="go" onClick=${on}>${w('turnOn')}<//>`} /></section>`;
+		action=${html`<${Button} op="updateCluster" kind="go" onClick=${on}>${w('turnOn')}<//>`} /></section>`;
 }
 
 /* What can be reached, drawn as a line with the snapshots on it. */
@@ -74,13 +74,13 @@ function TakeDialog({groupId, name, onClose, onDone}) {
 		say(w('taking', {name}));
 		onDone();
 	};
-	return html`<${DialogForm} title=${w('takeTitle', {name})} submit=${w('take')} onSubmit=${take} onClose=${onClose}>
+	return html`<${DialogForm} op="takeSnapshots" title=${w('takeTitle', {name})} submit=${w('take')} onSubmit=${take} onClose=${onClose}>
 		<${Field} label=${w('description')} name="description" help=${w('descriptionHelp')}><${Input} value=${description} onInput=${setDescription}
 			maxlength="100" autofocus /><//>
 		<${Field} label=${w('days')} name="retentionInDays"><${Input} type="number" min="1" max="3650" value=${days} onInput=${setDays} /><//><//>`;
 }
 
-function Snapshots({list, onRestore, onDownload, onDelete, onTake}) {
+function Snapshots({list, failed, onRestore, onDownload, onDelete, onTake}) {
 	const columns = [{key: 'at', label: w('taken'), main: true, value: s => s.createdAt, cell: s => html`<${Time} at=${s.createdAt} kind="full" />`},
 		{key: 'status', label: w('status'), width: '13%', value: s => s.status, cell: s => html`<${StatePill} state=${s.status} />`},
 		{key: 'kind', label: w('kind'), width: '13%', wide: true, value: s => s.snapshotType,
@@ -90,13 +90,13 @@ function Snapshots({list, onRestore, onDownload, onDelete, onTake}) {
 			cell: s => html`<${Time} at=${s.expiresAt} kind="date" />`},
 		{key: 'text', label: w('description'), width: '16%', wide: true, value: s => s.description},
 		{key: 'do', label: '', width: '11rem', sort: false, cell: s =>
-			html`<span class="acts">${s.status === 'completed' && html`<${Button} small onClick=${() => onRestore(s)}
+			html`<span class="acts">${s.status === 'completed' && html`<${Button} op="createBackupRestoreJob" small onClick=${() => onRestore(s)}
 			aria-label=${w('restoreOf', {at: time(s.createdAt, 'full')})}>${w('restore')}<//>`}
 			<${Menu} label=${w('more', {at: time(s.createdAt, 'full')})} items=${[s.status === 'completed' &&
-				{label: w('download'), onPick: () => onDownload(s)}, {label: w('delete'), kind: 'danger', onPick: () => onDelete(s)}]} /></span>`}];
-	return html`<${Table} label=${w('snapshots')} columns=${columns} rows=${list} sort=${['at', -1]}
+				{label: w('download'), op: 'createBackupRestoreJob', onPick: () => onDownload(s)}, {label: w('delete'), op: 'deleteClusterBackupSnapshot', kind: 'danger', onPick: () => onDelete(s)}]} /></span>`}];
+	return html`<${Table} label=${w('snapshots')} columns=${columns} rows=${list} failed=${failed} sort=${['at', -1]}
 		empty=${html`<${Empty} title=${w('noSnapshots')} text=${w('noSnapshotsText')}
-		action=${html`<${Button} kind="go" onClick=${onTake}>${w('take')}<//>`} />`} />`;
+		action=${html`<${Button} op="takeSnapshots" kind="go" onClick=${onTake}>${w('take')}<//>`} />`} />`;
 }
 
 function Restores({list, groupId, name, onDone}) {
@@ -115,7 +115,7 @@ function Restores({list, groupId, name, onDone}) {
 		{key: 'end', label: w('finished'), width: '18%', wide: true, value: j => j.finishedAt ?? '',
 			cell: j => html`<${Time} at=${j.finishedAt} kind="full" />`},
 		{key: 'do', label: '', width: '7rem', sort: false, cell: j => stateOf(j) === 'RUNNING' &&
-			html`<${Button} small onClick=${() => cancel(j)}>${w('cancel')}<//>`}];
+			html`<${Button} op="cancelBackupRestoreJob" small onClick=${() => cancel(j)}>${w('cancel')}<//>`}];
 	return html`<${Card} flush title=${w('restores')}><${Table} label=${w('restores')} columns=${columns} rows=${list} /><//>`;
 }
 
@@ -137,7 +137,7 @@ export default function ClusterBackups({groupId, cluster, onChanged}) {
 		return html`<${Off} groupId=${groupId} cluster=${cluster} onChanged=${onChanged} />`;
 	const can = data && (data.range || data.snapshots.some(s => s.status === 'completed'));
 	return html`<${Fault} error=${error} retry=${reload} /><div class="stack">
-		<${Card} title=${w('reach')} actions=${html`<${Button} small disabled=${!can} onClick=${() => restore()}>${w('restoreTo')}<//><${Button} small
+		<${Card} title=${w('reach')} actions=${html`<${Button} op="createBackupRestoreJob" small disabled=${!can} onClick=${() => restore()}>${w('restoreTo')}<//><${Button} small op="takeSnapshots"
 			kind="go" onClick=${() => setQuery({do: 'take'})}>${w('take')}<//>`}>
 			${data && html`<${Reach} range=${data.range} snapshots=${data.snapshots} />`}${!cluster.pitEnabled &&
 				html`<p class="dim">${w('noPit')}</p>`}<//>
@@ -146,7 +146,7 @@ export default function ClusterBackups({groupId, cluster, onChanged}) {
 			options=${[{id: 'snapshots', label: w('snapshots'), count: data && number(data.snapshots.length)},
 			{id: 'schedule', label: w('schedule')}]} /></div>
 		${part === 'schedule' ? html`<${Schedule} groupId=${groupId} cluster=${cluster} onChanged=${onChanged} />`
-			: html`<${Card} flush><${Snapshots} list=${data?.snapshots} onRestore=${restore} onDownload=${download} onDelete=${setDoomed}
+			: html`<${Card} flush><${Snapshots} list=${data?.snapshots} failed=${error} onRestore=${restore} onDownload=${download} onDelete=${setDoomed}
 				onTake=${() => setQuery({do: 'take'})} /><//>`}</div>
 		${asked === 'take' && html`<${TakeDialog} groupId=${groupId} name=${name} onClose=${close} onDone=${done} />`}
 		${asked === 'restore' && data && html`<${RestoreDialog} groupId=${groupId} cluster=${cluster} data=${data} snapshot=${snapshot}

@@ -2,7 +2,7 @@
  * the access list. */
 import {
 	html, call, useState, useLoad, Card, Form, Field, Input, Select, Check, Button, Segments, Copy, Notice, Fault, SecretOnce, words, useSession,
-		atField
+		atField, useMay
 } from './kit.js';
 import {whoAmI, isCovered, letIn, newPassword, rightsOf} from './access.js';
 
@@ -42,7 +42,7 @@ function Made({made, groupId, standard, onAgain}) {
 }
 
 export function Connect({groupId, cluster}) {
-	const session = useSession();
+	const session = useSession(), may = useMay();
 	const {data: me, error, reload} = useLoad(async () => {
 		const who = await whoAmI(groupId);
 		return {...who, covered: await isCovered(groupId, who.address)};
@@ -55,7 +55,7 @@ export function Connect({groupId, cluster}) {
 	const rights = me ? rightsOf(me.roles) : [];
 	const make = async () => {
 		const password = newPassword();
-		if (mine && !me.covered)
+		if (mine && !me.covered && may('createAccessListEntry'))
 			await letIn(groupId, me.address, {comment: w('comment', {name: session?.user?.username ?? ''}).slice(0, 80)});
 		await atField(call('createDatabaseUser', {groupId}, {body: {groupId, databaseName: 'admin', username: user, password,
 			roles: [{roleName: role || rights[0], databaseName: 'admin'}], scopes: [{name: cluster.name, type: 'CLUSTER'}]}}),
@@ -69,14 +69,15 @@ export function Connect({groupId, cluster}) {
 	};
 	return html`<${Card} title=${w('title')} class="connect"><${Fault} error=${error} />
 		${made ? html`<${Made} made=${made} groupId=${groupId} standard=${standard} onAgain=${again} />`
-			: html`<${Form} onSubmit=${make} submit=${w('make')} disabled=${!me || !rights.length} label=${w('title')}>
+			: html`<${Form} op="createDatabaseUser" onSubmit=${make} submit=${w('make')} disabled=${!me || !rights.length} label=${w('title')}>
 				<p class="dim">${w('text')}</p>
 				<${Field} label=${w('user')} name="username" required><${Input} value=${user} onInput=${setUser} maxlength="63" /><//>
 				<${Field} label=${w('rights')} name="roles[0].roleName" help=${me && !rights.length ? w('noRights') : undefined}><${Select}
 					value=${role || rights[0] || ''} onInput=${setRole}
 					options=${rights.map(r => ({value: r, label: w(`right.${r}`)}))} /><//>
 				${me && (me.covered ? html`<p class="dim">${w('covered', {address: me.address})}</p>` :
-					html`<${Check} checked=${mine} onInput=${setMine} label=${w('letIn', {address: me.address})} />`)}
+					may('createAccessListEntry') ? html`<${Check} checked=${mine} onInput=${setMine} label=${w('letIn', {address: me.address})} />` :
+					html`<p class="warn">${w('notLetIn', {address: me.address})}</p>`)}
 			<//>
 			<details><summary>${w('existing')}</summary><${Strings} groupId=${groupId} standard=${standard} user="USER" /></details>`}
 	<//>`;

@@ -30,7 +30,7 @@ export function RoleDialog({groupId, role, onClose, onDone}) {
 		onDone();
 	};
 	const set = (i, next) => setLines(lines.map((l, k) => k === i ? {...l, ...next} : l));
-	return html`<${DialogForm} kind="wide" title=${role ? w('change', {name: role.roleName}) : w('new')} submit=${w(role ? 'save' : 'make')}
+	return html`<${DialogForm} op=${role ? 'updateCustomDbRole' : 'createCustomDbRole'} kind="wide" title=${role ? w('change', {name: role.roleName}) : w('new')} submit=${w(role ? 'save' : 'make')}
 		onSubmit=${store} onClose=${onClose}>
 		${!role && html`<${Field} label=${w('name')} name="roleName" required><${Input} value=${name} onInput=${setName} autofocus /><//>`}
 		<${Fieldset} legend=${w('may')}>${lines.map((l, i) => html`<div class="row" key=${i}><${Field} label=${w('do')}

@@ -1,14 +1,16 @@
 /* All that screens are made of, from one place, and the few pieces that only they need. */
 import {html, useState, useEffect, useRef} from '../../lib.js';
 import {t, hasText, number} from '../../texts.js';
+import {roleWords} from '../../may.js';
 import {Dialog, Form, Notice, Button, errorText, say} from '../../ui/index.js';
 
 export {html, cls, useState, useEffect, useMemo, useRef, useCallback} from '../../lib.js';
 export {call, callAll, get, send, pathOf, ApiError} from '../../api.js';
 export {t, hasText, number, bytes, time, duration, ago} from '../../texts.js';
-export {useSession, session, loadSession, rolesIn} from '../../session.js';
+export {useSession, session, loadSession} from '../../session.js';
+export {useMay, useLack, learnProject} from '../../may.js';
 export {
-	Page, Card, Notice, Empty, Tabs, Segments, Facts, Menu, Form, Field, Fieldset, Input, Area, Select, Check, Button, Search, errorText, Dialog,
+	Page, Card, Notice, Empty, Tabs, Segments, Facts, Menu, Form, Field, FaultsOf, Fieldset, Input, Area, Select, Check, Button, Search, errorText, Dialog,
 		ConfirmDanger, StatePill, Time, Bytes, Copy, SecretOnce, Meter,
 	Table, Pager, Plot, useLoad, useLive, useCalm, Icon, say, Link, go, useQuery, setQuery, href
 } from '../../ui/index.js';
@@ -28,10 +30,7 @@ export const once = make => {
 };
 
 /* CLUSTER_MANAGER -> "Cluster manager" */
-export const plain = name => {
-	const text = String(name ?? '').replace(/^(GROUP|ORG)_/, '').replace(/_/g, ' ').toLowerCase();
-	return text.charAt(0).toUpperCase() + text.slice(1);
-};
+export const plain = roleWords;
 
 /* What could not be loaded, and why. */
 export const Fault = ({error, retry}) => error ? html`<${Notice} kind="bad"

@@ -39,8 +39,8 @@ function Shapes({groupId, name}) {
 				[w('mean'), ms(open.avgWorkingMillis)], ['p50', ms(open.p50ExecMicros / 1000)],
 				['p90', ms(open.p90ExecMicros / 1000)], ['p99', ms(open.p99ExecMicros / 1000)], [w('rows'), number(open.docsReturned)],
 					[w('read'), bytes(open.bytesRead)]]} />
-			<div class="acts">${open.rejected ? html`<${Button} onClick=${() => turn('UNREJECTED')}>${w('allow')}<//>` :
-				html`<${Button} kind="danger" onClick=${() => setRefuse(true)}>${w('reject')}<//>`}</div><//>`}
+			<div class="acts">${open.rejected ? html`<${Button} op="updateClusterQueryShape" onClick=${() => turn('UNREJECTED')}>${w('allow')}<//>` :
+				html`<${Button} op="updateClusterQueryShape" kind="danger" onClick=${() => setRefuse(true)}>${w('reject')}<//>`}</div><//>`}
 		${open && refuse && html`<${ConfirmDanger} title=${w('rejectTitle')} text=${w('rejectText')} action=${w('reject')}
 			onConfirm=${() => turn('REJECTED')} onClose=${() => setRefuse(false)} />`}`;
 }

@@ -56,7 +56,7 @@ export function RestoreDialog({groupId, cluster, data, snapshot, onClose, onDone
 	if (sure)
 		return html`<${ConfirmDanger} name=${target} title=${w('sureTitle', {name: target})} text=${w('sureText')} action=${w('restore')}
 			onConfirm=${restore} onClose=${() => setSure(false)} />`;
-	return html`<${DialogForm} title=${w('title', {name: cluster.name})} submit=${w(into === 'new' ? 'restore' : 'next')} onSubmit=${restore}
+	return html`<${DialogForm} op="createBackupRestoreJob" title=${w('title', {name: cluster.name})} submit=${w(into === 'new' ? 'restore' : 'next')} onSubmit=${restore}
 		onClose=${onClose} disabled=${!target || by === 'moment' && data.range && (at < data.range.from || at > data.range.to)}>
 		${data.range && snapshots.length > 0 && html`<${Segments} label=${w('by')} current=${by} onPick=${setBy}
 			options=${['moment', 'snapshot'].map(k => ({id: k, label: w(`by.${k}`)}))} />`}

@@ -1,5 +1,5 @@
 /* When snapshots are taken by themselves, and how long each kind is kept. */
-import {html, call, useState, useLoad, useEffect, Card, Form, Field, Input, Select, Check, Fault, Time, Notice, say, words} from './kit.js';
+import {html, call, useState, useLoad, useEffect, Card, Form, Field, FaultsOf, Input, Select, Check, Fault, Time, Notice, say, words} from './kit.js';
 
 const w = words('schedule');
 const EVERY = {hourly: ['1', '2', '4', '6', '8', '12'], daily: ['1'], weekly: ['1', '2', '3', '4', '5', '6', '7'],
@@ -19,7 +19,7 @@ function Item({item, index, onInput, onRemove}) {
 			onInput=${e => set('retentionValue')(e.target.valueAsNumber || 1)} />
 			<select class="in" aria-label=${w('unitOf', {kind})} onChange=${e =>
 				set('retentionUnit')(e.target.value)}>${UNITS.map(u => html`<option key=${u} value=${u}
-				selected=${u === item.retentionUnit}>${w(u)}</option>`)}</select></td>
+				selected=${u === item.retentionUnit}>${w(u)}</option>`)}</select><${FaultsOf} names=${['frequencyInterval', 'retentionValue', 'retentionUnit'].map(k => `${at}.${k}`)} /></td>
 		<td><button type="button" class="btn s" aria-label=${w('removeOf', {kind})} onClick=${onRemove}>${w('remove')}</button></td></tr>`;
 }
 
@@ -55,7 +55,7 @@ export function Schedule({groupId, cluster, onChanged}) {
 	const missing = Object.keys(FRESH).filter(k => !items.some(i => i.frequencyType === k));
 	if (!data)
 		return html`<${Fault} error=${error} retry=${reload} />`;
-	return html`<${Card} title=${w('title')} note=${html`${w('next')} <${Time} at=${data.nextSnapshot} kind="full" />`}><${Form} onSubmit=${store}
+	return html`<${Card} title=${w('title')} note=${html`${w('next')} <${Time} at=${data.nextSnapshot} kind="full" />`}><${Form} op="updateBackupSchedule" onSubmit=${store}
 		submit=${w('save')} label=${w('title')}>
 		<table class="edit" aria-label=${w('items')}><thead><tr><th scope="col">${w('kind')}</th><th scope="col">${w('every')}</th><th
 			scope="col">${w('keep')}</th><th scope="col"><span class="hidden">${w('remove')}</span></th></tr></thead>
