@@ -1,16 +1,7 @@
 /* The engines by name, and which to take. */
 #include "engine/engine.h"
-
-#include "engine/simulated/simulated.h"
-
-/* 1 once engine_postgres is part of the build. */
-#ifndef ENGINE_HAS_POSTGRES
-#define ENGINE_HAS_POSTGRES 0
-#endif
-
-#if ENGINE_HAS_POSTGRES
 #include "engine/postgres/postgres.h"
-#endif
+#include "engine/simulated/simulated.h"
 
 #include <unistd.h>
 

@@ -1,9 +1,10 @@
 /* Moments at, just before and just after every boundary of a log: of segments and pages, of timelines, pauses, hours and
  * days, of stretches in which nothing was written, and of holes. The logs are made up and lie in a repository without a
  * server: what is offered can be restored, what can be restored is offered, and what it takes is there. */
+#include "base/buf.h"
+#include "engine/postgres/archive/archive_index.h"
+#include "engine/postgres/archive/archive_read.h"
 #include "harness.h"
-
-#include "engine/postgres/archive/archive.h"
 
 #include <stdlib.h>
 

@@ -3,10 +3,9 @@
 #ifndef STEWARD_TEST_ENGINE_HARNESS_H
 #define STEWARD_TEST_ENGINE_HARNESS_H
 
-#include "engine/postgres/postgres.h"
-
 #include "base/arena.h"
 #include "base/clock.h"
+#include "engine/postgres/model/model.h"
 
 #include <errno.h>
 #include <libpq-fe.h>

@@ -1,8 +1,21 @@
 /* The log in the repository: through failovers, kills, restarts of the service and a repository that is away, every
  * moment that is offered can be recovered to, and holds exactly what was acknowledged until then. */
-#include "harness.h"
-
+#include "base/buf.h"
 #include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_common.h"
+#include "engine/postgres/archive/archive_fetch.h"
+#include "engine/postgres/archive/archive_index.h"
+#include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/host/user.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
+#include "harness.h"
 
 #include <fcntl.h>
 #include <limits.h>

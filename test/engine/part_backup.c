@@ -1,10 +1,17 @@
 /* Snapshots and their restores: while clients write, into the same cluster and another, of single nodes, sets, shards
  * and a paused cluster; as a tar that PostgreSQL starts from by itself; and whatever goes wrong meanwhile: damage,
  * a change of mind, a service that is killed. */
-#include "harness.h"
-
 #include "base/buf.h"
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_fetch.h"
+#include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/cluster/throwaway.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
+#include "harness.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* The texts of the log's archive: names of segments, marks, points of all sets, the index of hours, and the histories of
  * timelines. Any bytes: what is read and written again is read as the same; segments are in order; and of a history, each part
  * of the chain begins where the one before it ends. */
+#include "base/buf.h"
+#include "engine/postgres/archive/archive_index.h"
 #include "fuzz.h"
-
-#include "engine/postgres/archive/archive.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

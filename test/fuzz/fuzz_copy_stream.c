@@ -1,10 +1,9 @@
 /* What a server says while it copies a table: the same comes out of it in whatever pieces it came in, and what comes out is
  * whole lines of UTF-8. The first byte of the input is the size of the pieces. */
-#include "fuzz.h"
-
 #include "base/buf.h"
 #include "catalog/formats.h"
 #include "engine/postgres/sql/copy_stream.h"
+#include "fuzz.h"
 
 #include <errno.h>
 

@@ -3,13 +3,13 @@
  *
  * Read at once or line by line, forwards or backwards, the lines are the same; a range that is asked for again gives the
  * same; and what may not be given is not. */
-#include "fuzz.h"
-
 #include "base/arena.h"
 #include "base/buf.h"
 #include "engine/postgres/observe/log_cursor.h"
+#include "engine/postgres/observe/log_follow.h"
 #include "engine/postgres/observe/log_line.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/observe/logins.h"
+#include "fuzz.h"
 
 #include <unistd.h>
 

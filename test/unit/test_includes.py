@@ -1,6 +1,7 @@
 """script/check-includes: the tree is clean, and each kind of bad include is seen where it stands."""
 import runpy
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -69,6 +70,27 @@ def test_an_arrow_that_turns_around_is_refused(copy, file, target, arrow):
 	status, output = check(copy)
 	assert status == 1
 	assert "src/%s:%d: %s" % (file, number, arrow) in output
+
+
+@pytest.mark.parametrize("file, line", [
+	("engine/postgres/sql/sql.h", "bool pg_file_is(const char *path);"),
+	("engine/postgres/postgres.h", "int pg_sql_do(PGconn *conn, int timeout_ms, const char *sql);"),
+	("engine/postgres/cluster/node.c", "must_check int pg_file_read(const char *path, size_t max, char **ret_text);"),
+	("engine/postgres/sql/grants.h", "extern const char *const pg_spread_sql_shard[], *const pg_spread_sql_begin[];"),
+	("engine/core.h", "void pg_why_set(const char **ret_why, const char *format, ...) printf_like(2, 3);"),
+])
+def test_a_prototype_stands_in_the_header_of_its_file(copy, file, line):
+	number = plant(copy, file, line)
+	status, output = check(copy)
+	assert status == 1
+	assert re.search(r"src/%s:%d: pg_\w+\(\) is defined in engine/postgres/\S+\.c: declare it in engine/postgres/\S+\.h" % (
+		file, number), output), output
+
+
+def test_a_prototype_that_is_a_part_of_something_else_is_none(copy):
+	plant(copy, "engine/postgres/sql/sql.c", "/* bool pg_file_is(const char *path); */ struct s { int (*pg_file_is)(void); };")
+	plant(copy, "engine/postgres/sql/sql.c", "static bool f(void)\n{\n\treturn pg_file_is(\"x\");\n}")
+	assert check(copy)[0] == 0
 
 
 def test_a_family_without_a_line_is_refused(copy):

@@ -9,8 +9,20 @@
 #include "engine/postgres/archive/archive.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive_common.h"
+#include "engine/postgres/archive/archive_prove.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdio.h>

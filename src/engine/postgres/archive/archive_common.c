@@ -2,11 +2,19 @@
  * transaction is between its commits on two shards; in that moment each set gets a record in its log. Writers wait a
  * few milliseconds; where one holds its locks for longer, the point is tried again later rather than that the others
  * wait behind it. Tables of the router that are not spread need no lock: their transactions lie in one log. */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_common.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_index.h"
+#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,10 +6,12 @@
  * hours and the marks of the newest one are read first, then the log is copied, which has all that they speak of, and
  * then they are put. Marks of hours that are over change no more. Points of all sets are read before all of this, and
  * put after it. */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_copy.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <stdio.h>

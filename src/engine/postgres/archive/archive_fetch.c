@@ -4,7 +4,13 @@
  * A server may recover meanwhile. It is a standby without a primary, for which a file that is not there is one to wait
  * for and never the log's end; each comes as a whole, by its name. What it is told to stop in by itself is held back
  * until nothing is missing: so no server is past recovery while there is something to fetch. */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_fetch.h"
+
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive_index.h"
+#include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <fcntl.h>

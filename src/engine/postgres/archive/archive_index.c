@@ -1,7 +1,8 @@
 /* Names of segments, the index's texts, and which timeline leads where: see archive.h. */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_index.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,9 +4,12 @@
  * With each sweep the names of each set's segments are listed, and nothing is read. What is not there any more is
  * looked for on all nodes with the next mark, and where none has it the window ends and begins anew with a snapshot:
  * that is pg_archive_mend(). */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_prove.h"
 
 #include "base/log.h"
+#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_index.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,13 @@
 /* What can be restored, told from the archive itself: which segments lie there without a gap, which timelines lead to
  * the newest one, and which marks are on that way. Nothing here needs the cluster, which may be gone; only that its log
  * stands still at this moment is asked of its host. */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_read.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "engine/postgres/archive/archive_common.h"
+#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,11 +3,17 @@
  * system whose server is gone, cannot be given up: of those that wait for one store there are only so many, and the
  * bound of the spools is held beside them. Copies of the log have workers of their own, which archives never wait for.
  */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_run.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_copy.h"
+#include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <stdio.h>

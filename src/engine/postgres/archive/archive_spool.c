@@ -5,11 +5,20 @@
  * Each server has a directory of its own for each term, so that no two of them ever write the same name. A file leaves
  * the spool only after the repository has it. What a former primary wrote behind the place where its successor began
  * never was, as far as the databases are concerned: it is not stored. */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_spool.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_index.h"
+#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,17 @@
 /* The table of what the engine does about backups, and those of its operations that are the repository's alone. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/backup/backup.h"
 
 #include "base/arena.h"
+#include "engine/postgres/archive/archive_prove.h"
+#include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/backup/drill.h"
+#include "engine/postgres/backup/export.h"
+#include "engine/postgres/backup/image.h"
+#include "engine/postgres/backup/restore.h"
+#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 

@@ -1,10 +1,19 @@
 /* Proving that a snapshot comes back: every chunk is read and held against its hash; and, in a drill, the files are
  * restored beside everything, PostgreSQL's own program verifies them, a server recovers them to the snapshot's point,
  * and its tables and indexes are read and checked against each other. Nothing of it stays. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/backup/drill.h"
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/backup/backup.h"
+#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/cluster/throwaway.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <unistd.h>

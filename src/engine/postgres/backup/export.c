@@ -9,14 +9,24 @@
  * What users can put into a table or a database (a row of half a gigabyte, a name that is no text, settings that
  * refuse the exporter, a copy at which the server dies) fails that table or database alone: it is skipped, with its
  * reason. Only what fails all of them, the bucket or the throwaway server, fails the export. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/backup/export.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "catalog/formats.h"
+#include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/backup/backup.h"
+#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/cluster/throwaway.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/copy_stream.h"
+#include "engine/postgres/sql/sql.h"
+#include "engine/postgres/sql/sql_copy.h"
 
 #include <errno.h>
 

@@ -6,9 +6,15 @@
  * Nobody but the service reaches them. They take space as the databases move on: they go when little of it is left,
  * when the next snapshot is there, and with their cluster. Without them, or without one of their files, all comes from
  * the repository. */
-#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/backup/image.h"
 
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/cluster/throwaway.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

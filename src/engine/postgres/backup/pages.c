@@ -1,7 +1,7 @@
 /* The checksum of a relation's page, as PostgreSQL has it in every version that we run: 32 sums side by side over the
  * page's words, each a step of FNV-1a with a shift mixed in, so that a processor does them at once; folded, mixed with
  * the block's number, and brought into 16 bits. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/backup/pages.h"
 
 #define PAGE_BYTES 8192
 #define SUMS 32

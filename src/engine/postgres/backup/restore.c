@@ -7,12 +7,34 @@
  * the cluster's. Directories change places, standbys are dropped, and what follows is the ordinary way of a cluster
  * whose standbys are missing: servers start shut, get the cluster's users and rules, and only then take clients. The
  * old data stays in NODE/old until all of that is done. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/backup/restore.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive_fetch.h"
+#include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/backup/backup.h"
+#include "engine/postgres/backup/image.h"
+#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/cluster.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/router.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/cluster/throwaway.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/grants.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -12,6 +12,22 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive_common.h"
+#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/backup/backup.h"
+#include "engine/postgres/backup/image.h"
+#include "engine/postgres/backup/snapshot_files.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/throwaway.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <dirent.h>
 #include <errno.h>

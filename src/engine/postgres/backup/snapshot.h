@@ -2,9 +2,18 @@
 #ifndef STEWARD_ENGINE_POSTGRES_BACKUP_SNAPSHOT_H
 #define STEWARD_ENGINE_POSTGRES_BACKUP_SNAPSHOT_H
 
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/model.h"
 
+#include <libpq-fe.h>
 #include <stdatomic.h>
+
+int pg_backup_snapshot(struct engine *e, const struct engine_source *to, struct engine_progress *progress,
+                       struct arena *a, struct engine_snapshot *ret_snapshot, const char **ret_why);
+/* The sets of a snapshot; -ENOENT: there is none, or not all of it. */
+int pg_snapshot_sets(struct repository *repository, const struct engine_source *of, struct arena *a,
+                     struct str **ret_sets, size_t *ret_count);
+/* A position among a snapshot's facts: "start", "stop" or "position", the point that it brings back. */
+uint64_t pg_lsn_of(const json_t *facts, const char *name);
 
 struct shot_file {
 	char *path;
@@ -54,22 +63,6 @@ struct shot {
 	int fault;
 	char why[500];
 };
-
-/* --- snapshot_files.c */
-bool pg_shot_is_cancelled(struct shot *s);
-/* A file of the base's data directory that belongs to the database's user; -EPERM: it is another's. */
-int pg_shot_open(const struct shot_base *b, const char *path);
-/* All files of the data directory that belong to a snapshot, but pg_control, are in the repository. */
-int pg_shot_files(struct shot *s, struct shot_base *b);
-
-/* --- image.c: the files beside the databases, where that costs nothing; a fault only means that there are none */
-void pg_image_begin(struct shot *s);
-int pg_image_set(struct shot *s, const struct shot_base *b); /* -1: there is none */
-void pg_image_directory(struct shot *s, const struct shot_base *b, const char *path);
-void pg_image_add(struct shot *s, const struct shot_base *b, const char *path, int fd);
-void pg_image_end(struct shot *s, bool taken);
-
-/* --- snapshot.c */
 /* So is the log that is complete, before the server takes it away. */
 int pg_shot_follow(struct shot *s, struct shot_base *b);
 

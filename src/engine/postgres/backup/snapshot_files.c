@@ -1,8 +1,16 @@
 /* The files of a snapshot: which of a data directory belong to it, and reading them, several at once, with every page
  * of a relation held against its checksum. */
-#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/backup/snapshot_files.h"
 
 #include "base/arena.h"
+#include "base/nolink.h"
+#include "engine/postgres/backup/image.h"
+#include "engine/postgres/backup/pages.h"
+#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/model/model.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,11 +3,26 @@
  * certificates and users of a directory; then everybody with a password, from each listed network, over TLS only.
  * Nothing else matches, so nothing else gets in. A certificate counts by its subject, which the ident file maps to one
  * user. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/access.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/audit.h"
+#include "engine/postgres/cluster/enforce.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/module.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/quota.h"
+#include "engine/postgres/cluster/router.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/grants.h"
+#include "engine/postgres/sql/grants_sql.h"
+#include "engine/postgres/sql/groups_sql.h"
+#include "engine/postgres/sql/sql.h"
 #include "store/seal.h"
 
 #include <ctype.h>

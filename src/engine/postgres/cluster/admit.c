@@ -3,11 +3,18 @@
  * out. So servers start shut, with an HBA file that admits the service and the other nodes alone, and are opened when
  * they have what was last in force. A primary has it, unless its cluster was not open; a standby once it has replayed
  * what its primary has. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/admit.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <dirent.h>
 #include <errno.h>

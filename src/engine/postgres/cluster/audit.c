@@ -1,10 +1,13 @@
 /* The audit log, which pgaudit writes into the server's log. Which classes of statements everybody's are is part of the
  * nodes' configuration; a user for whom others are audited has a setting of its own. The library must be loaded when a
  * server starts, so turning the log on or off is a rolling restart, and anything else a reload. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/audit.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,34 @@
 /* From what is there to what is wanted: changing, pausing and removing the nodes of a cluster, after make.c has made
  * those that are missing. Every step looks at what is there first, so that a job repeated after a crash goes on where
  * it was. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/cluster.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/backup/restore.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/audit.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/pool.h"
+#include "engine/postgres/cluster/renew.h"
+#include "engine/postgres/cluster/router.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/cluster/tls.h"
+#include "engine/postgres/cluster/upgrade.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/host/user.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,17 @@
 /* A node's configuration, written from the cluster's state. The file lies outside of the data directory, so that a
  * rewind or a copy brings no other node's; what replication depends on is ours alone, and comes after the parameters of
  * the API, so that none of them can replace it. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/config.h"
 
 #include "base/buf.h"
+#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/cluster/audit.h"
+#include "engine/postgres/cluster/module.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/router.h"
+#include "engine/postgres/cluster/threshold.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
 
 #include <ctype.h>
 #include <errno.h>

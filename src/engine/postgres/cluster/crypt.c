@@ -6,12 +6,24 @@
  * Each cluster has a key of its own, derived from the project's data key (base/data_key.h), whose id state.json has.
  * No right is needed for any of it but to own the directories. A key stays with the kernel when this process ends, as
  * the servers do; after a start of the machine it is asked for again. */
-#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/cluster/crypt.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/data_key.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive.h"
+#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/cluster.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

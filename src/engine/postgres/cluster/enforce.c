@@ -6,10 +6,21 @@
  * once, and one that does not take it in time is ended, with its sessions. That is as good as telling it: the
  * supervision starts it again, servers start shut, and are opened when they have what is in force. A primary is not
  * ended here, because that would be a failover: the supervision decides whether it hangs. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/enforce.h"
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/cluster/tls.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/grants_sql.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -9,11 +9,25 @@
  * With quorum a commit was flushed by one of the other electable nodes; all of them must have answered before the one
  * with the most log is promoted. When one is missing, the old primary is started again instead, which loses
  * nothing. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/failover.h"
 
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,19 @@
  * others as copies of it. A node exists when its directory `data` does; it gets that name only when it is whole. Long
  * copies run without the cluster's lock, with the node marked busy, so that a primary that dies meanwhile is replaced
  * as always. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/make.h"
 
 #include "base/arena.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/pool.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

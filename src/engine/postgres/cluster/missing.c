@@ -3,9 +3,16 @@
  * without a word. So what a set was made with is noted, here in state.json and by the service in its store, and a set
  * that was made is never made again. As long as one of its nodes has the data the others get it from there; where none
  * has, or where the data of another database lies in its place, nothing is done until it is back or was given up. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/missing.h"
 
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

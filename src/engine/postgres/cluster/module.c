@@ -6,10 +6,18 @@
  * Its SQL functions, and the extensions that belong to the libraries, are in the schema steward of the database
  * postgres, which is out of reach for users. A library that was added is loaded at a node's next start: nothing is
  * restarted for it. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/module.h"
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/make.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/router.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,26 @@
 /* One node: where it lies and listens, and its server process from start to a proven end. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/node.h"
 
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/backup/restore.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/cluster/tls.h"
+#include "engine/postgres/cluster/upgrade.h"
+#include "engine/postgres/host/cgroup.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/host/user.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,9 +1,14 @@
 /* Data directories made ahead: initdb takes half a second, which nobody should wait for. Each is used once, because
  * copies of one template would share its system identifier, and one cluster's log would be accepted by another. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/pool.h"
 
 #include "base/id.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/host/user.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

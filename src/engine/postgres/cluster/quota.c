@@ -15,10 +15,21 @@
  * The look is a walk over the directories: 1 to 2 ms for a thousand files. It takes at most a twentieth of one
  * processor, however many clusters there are. Whether a cluster is full or closed is kept in the file CLUSTER/full, so
  * that a restart of the service does not open it for a moment. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/quota.h"
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/backup/image.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/router.h"
+#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/grants_sql.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <dirent.h>
 #include <errno.h>

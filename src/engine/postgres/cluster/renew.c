@@ -1,6 +1,9 @@
 /* What nodes are behind with, for maintenance: a server program that was replaced since they started (an upgrade of the
  * package), and certificates that end soon. The program's file is asked, not the server: the kernel knows which one a
  * process runs. Certificates are made anew by every converge; programs change only with a restart. */
+#include "engine/postgres/cluster/renew.h"
+
+#include "engine/postgres/cluster/tls.h"
 #include "engine/postgres/postgres.h"
 
 #include <stdio.h>

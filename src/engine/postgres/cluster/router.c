@@ -11,9 +11,14 @@
  * have no right to the foreign servers and do not get into the shards from the network (pg_access_write), so they reach
  * there only what the router's tables show them, and plant nothing that would run with that role's rights. All nodes of
  * a shard that can lead are named, so a failover needs no change here. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/router.h"
 
 #include "base/buf.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/spread_sql.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 

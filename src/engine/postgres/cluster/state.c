@@ -1,11 +1,13 @@
 /* CLUSTER/state.json: what the cluster shall be, where its nodes listen, and per set the term and the primary. Written
  * durably before anything is done that depends on it; read when the service starts. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/state.h"
 
 #include "base/arena.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/user.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -3,11 +3,21 @@
  *
  * Hung is who was stopped by a signal, and who takes no connection, or does not answer its first eight bytes, in
  * time. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/supervisor.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/quota.h"
+#include "engine/postgres/cluster/threshold.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/host/retention.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -5,10 +5,16 @@
  *
  * Conditions are sampled by pg_qualstats without their constants: these are users' data, and a statement with another
  * constant each time would fill its table. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/threshold.h"
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,8 +8,7 @@
  * A time is left to PostgreSQL, which stops before the first commit that is later; where there is none, all log is
  * what was wanted. How far it came is read from what promotion writes down, and held against what it must have: a
  * server that says nothing, or ends with 0, proves nothing. */
-#include "engine/postgres/archive/archive.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/throwaway.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -17,6 +16,16 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive_index.h"
+#include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/backup/snapshot.h"
+#include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/host/user.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <dirent.h>
 #include <errno.h>

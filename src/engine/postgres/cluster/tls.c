@@ -1,12 +1,14 @@
 /* The certificates of a project's nodes. The project's CA is the service's, which gives it with each converge; it is
  * held in memory and never written here. A node gets its own key and certificate; which authorities its clients'
  * certificates may come from is part of the access rules. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/tls.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/certs.h"
 #include "base/log.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/host/files.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -5,9 +5,21 @@
  * new one is made. Up to there everything can be taken back; a crash or a failure leads back to the old version. Then
  * the new version is written down, which is the point of no return: directories change places, standbys are dropped,
  * and what follows is the ordinary way of a cluster whose standbys are missing. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/upgrade.h"
 
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/module.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/pool.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,9 +5,12 @@
  *
  * The service's own cgroup is left alone: with controllers enabled below it, systemd could not start the unit again
  * while databases of before run there. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/cgroup.h"
 
 #include "base/log.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,9 @@
 /* What a data directory says of itself. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/data.h"
+
+#include "base/nolink.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/model/model.h"
 
 #include <errno.h>
 #include <fcntl.h>

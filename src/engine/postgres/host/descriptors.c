@@ -1,9 +1,11 @@
 /* Descriptors: each node takes some as long as the service runs. With too few of them a service would start, find files
  * that it cannot open and servers that it cannot hold, and would have to guess what became of them. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/descriptors.h"
 
 #include "base/id.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/host/files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* Files and directories of the PostgreSQL engine. What the service relies on after a crash is written whole
  * (base/file.h). The servers' user may write to most of the directories, and the service is often root: it follows no
  * symbolic link below its own directory (base/nolink.h). */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/files.h"
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/nolink.h"
 
 #include <dirent.h>
 #include <errno.h>

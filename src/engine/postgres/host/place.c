@@ -1,9 +1,11 @@
 /* Where the databases lie: DIR/engine, or, where their system user or their sockets' names cannot reach that, a
  * directory of its own to which DIR/engine points. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/place.h"
 
 #include "base/id.h"
 #include "base/log.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
 
 #include <errno.h>
 #include <limits.h>

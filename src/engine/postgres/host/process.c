@@ -1,10 +1,14 @@
 /* Processes: helper programs that are waited for, and servers that live on without us. A server gets a session of its
  * own and no descriptor of ours; we hold a pidfd, which cannot mean another process later, and adopt it again after a
  * restart. Between fork and exec only system calls are made: the service has many threads. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/process.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/user.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,10 +1,15 @@
 /* How long the servers' logs are kept: thirty days, and never more than a bound for each node, the oldest go first. The
  * file that is being written stays. Looked after once a minute, so that a server that tells much cannot fill the
  * disk. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/retention.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/model/model.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -12,12 +12,19 @@
  * cluster runs: clusters of an older version, and those that share a user though one is free by now, go on as they run
  * until they are next started. That the files are on their way is durable before the first one is given, and they are
  * all given again after a crash. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/user.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/state.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

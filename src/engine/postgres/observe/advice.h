@@ -2,7 +2,11 @@
 #ifndef STEWARD_ENGINE_POSTGRES_OBSERVE_ADVICE_H
 #define STEWARD_ENGINE_POSTGRES_OBSERVE_ADVICE_H
 
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/model.h"
+
+#include <libpq-fe.h>
+
+extern const struct engine_advice_ops pg_advice;
 
 /* One question to a cluster: it ends at its time, whatever is left to ask. */
 #define PG_ADVICE_MS 8000
@@ -46,16 +50,5 @@ int pg_inquiry_quals(const struct pg_inquiry *q, const struct pg_place *p, const
 /* The same of pg_stat_statements. */
 int pg_inquiry_statements(const struct pg_inquiry *q, const struct pg_place *p, const char *sql, PGresult **ret_rows,
                           const char **ret_missing);
-
-/* --- advice_slow.c, advice_statements.c, advice_index.c: of engine_advice_ops */
-int pg_advice_slow(struct engine *e, const struct engine_slow_question *q, struct arena *a,
-                   struct engine_slow **ret_list, size_t *ret_count);
-int pg_advice_statements(struct engine *e, const char *cluster_id, struct arena *a,
-                         struct engine_statements *ret_statements);
-int pg_advice_indexes(struct engine *e, const char *cluster_id, const struct str *nodes, size_t node_count,
-                      const struct engine_statements *statements, const struct engine_namespaces *of, struct arena *a,
-                      struct engine_suggestions *ret_suggestions);
-/* What is done in a session of the database, as the user whose statements are planned: functions, until NULL. */
-extern const char *const pg_advice_functions[];
 
 #endif

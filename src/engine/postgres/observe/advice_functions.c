@@ -1,5 +1,5 @@
 /* The functions by which a session tries indexes on the planner, see advice_index.c. */
-#include "engine/postgres/observe/advice.h"
+#include "engine/postgres/observe/advice_functions.h"
 
 /* clang-format off */
 const char *const pg_advice_functions[] = {

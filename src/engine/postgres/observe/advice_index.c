@@ -12,10 +12,13 @@
  * (spread_sql.c). What such code does to the session's settings stays, so it is the last that the session does.
  * Everything happens in a transaction that is never committed: the functions are temporary ones, and the database is
  * as it was. */
-#include "engine/postgres/observe/advice.h"
+#include "engine/postgres/observe/advice_index.h"
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "engine/postgres/observe/advice.h"
+#include "engine/postgres/observe/advice_functions.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,14 @@
 /* Slow statements, from what auto_explain has written into a node's log: one line of JSON each, whose message is the
  * time and the plan, as JSON again. The newest files are read first, and no more of them than there is time for. A line
  * of auto_explain has no context; what a user's code raises in its words has one, and is no slow statement. */
-#include "engine/postgres/observe/advice.h"
+#include "engine/postgres/observe/advice_slow.h"
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

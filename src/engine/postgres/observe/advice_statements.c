@@ -2,8 +2,10 @@
  * have $1 in the place of values, so that thousands of statements that differ in these alone are one, and nobody's
  * data leaves the server. (pg_qualstats, which was asked before, has a row for each combination of values that are
  * joined by AND, and forgot all others for them.) */
-#include "engine/postgres/observe/advice.h"
+#include "engine/postgres/observe/advice_statements.h"
 
+#include "engine/postgres/observe/advice.h"
+#include "engine/postgres/sql/sql.h"
 #include "module/inner.h"
 
 #include <errno.h>

@@ -9,7 +9,9 @@
 #include "engine/postgres/observe/collections.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "catalog/formats.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <math.h>
 #include <stdlib.h>

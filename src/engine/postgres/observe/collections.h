@@ -4,7 +4,9 @@
 #define STEWARD_ENGINE_POSTGRES_OBSERVE_COLLECTIONS_H
 
 #include "base/buf.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/model.h"
+
+#include <libpq-fe.h>
 
 /* What is known of one server's tables between two samples. */
 struct pg_tables;

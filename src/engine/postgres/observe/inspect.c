@@ -1,8 +1,16 @@
 /* What a node has in it: the names of its databases and tables, from itself, and of the partition that its data lies
  * on, from the system; and what it has sent to clients, from a file that the module keeps (module/sent.h). The node is
  * copied under the lock and asked without it: a hung server keeps nobody but the one who asks. */
-#include "engine/postgres/observe/collections.h"
+#include "engine/postgres/observe/inspect.h"
 
+#include "base/buf.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/observe/collections.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 #include "module/sent.h"
 
 #include <errno.h>

@@ -5,11 +5,15 @@
  * PostgreSQL puts values and whole statements into them. "audit" is what pgaudit wrote, with the logins and refusals
  * that the caller wants there; "postgres" is everything else. That the service itself comes and goes, over the unix
  * socket, is in neither. */
+#include "engine/postgres/observe/log.h"
+
+#include "base/arena.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/host/files.h"
 #include "engine/postgres/observe/log_cursor.h"
 #include "engine/postgres/observe/log_line.h"
 #include "engine/postgres/postgres.h"
-
-#include "base/arena.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,11 +4,11 @@
  *
  * The names are listed before any file is read: when a newer file was there by then, the end of an older one is its end
  * for good, and a line without an end is one that a crash has cut off. It is passed over, as in what is downloaded. */
-#include "engine/postgres/observe/log_cursor.h"
-#include "engine/postgres/observe/log_line.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/observe/log_follow.h"
 
 #include "base/arena.h"
+#include "engine/postgres/observe/log_cursor.h"
+#include "engine/postgres/observe/log_line.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,11 @@
 /* The log of a node, which is named by its cluster and itself: where its files lie, and what log_follow.c and logins.c
  * read there. They know of nothing but a directory of files. */
+#include "engine/postgres/observe/log_node.h"
+
+#include "engine/postgres/cluster/node.h"
 #include "engine/postgres/observe/log_cursor.h"
+#include "engine/postgres/observe/log_follow.h"
+#include "engine/postgres/observe/logins.h"
 #include "engine/postgres/postgres.h"
 
 #include <errno.h>

@@ -8,12 +8,12 @@
  *
  * The service itself, replication, and routers that go to their shards come over the unix socket, where nobody else
  * can: they are left out. */
-#include "engine/postgres/observe/log_cursor.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/observe/logins.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "engine/postgres/observe/log_cursor.h"
 
 #include <ctype.h>
 #include <errno.h>

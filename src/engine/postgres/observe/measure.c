@@ -7,13 +7,21 @@
  * it has learnt of each table, so that this is not for one with many. Those for which no time is left come next minute.
  * The times of tables come from the node module through the kept connection, their names with such a look:
  * collections.c. */
-#include "engine/postgres/observe/collections.h"
-#include "engine/postgres/observe/measure_databases.h"
-#include "engine/postgres/observe/measure_lag.h"
+#include "engine/postgres/observe/measure.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/observe/collections.h"
+#include "engine/postgres/observe/measure_databases.h"
+#include "engine/postgres/observe/measure_host.h"
+#include "engine/postgres/observe/measure_lag.h"
+#include "engine/postgres/observe/measure_sql.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,9 @@
 #ifndef STEWARD_ENGINE_POSTGRES_OBSERVE_MEASURE_DATABASES_H
 #define STEWARD_ENGINE_POSTGRES_OBSERVE_MEASURE_DATABASES_H
 
-#include "engine/postgres/observe/measure.h"
+#include "engine/engine.h"
+
+#include <libpq-fe.h>
 
 /* What failed is left alone for so long: a database with too many tables would take its time every minute. */
 #define PG_FAILED_WAIT_US 300000000LL

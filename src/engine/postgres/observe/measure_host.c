@@ -1,7 +1,13 @@
 /* What the system tells: of the host, of a server's processes, of the disk that its data lies on. */
-#include "engine/postgres/observe/measure.h"
+#include "engine/postgres/observe/measure_host.h"
 
 #include "base/clock.h"
+#include "base/nolink.h"
+#include "engine/postgres/cluster/throwaway.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/model/model.h"
+#include "engine/postgres/observe/inspect.h"
+#include "engine/postgres/observe/measure.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,6 +1,7 @@
 /* What measure.c asks of servers. */
+#include "engine/postgres/observe/measure_sql.h"
+
 #include "engine/postgres/observe/collections.h"
-#include "engine/postgres/observe/measure.h"
 
 /* In the order of the query's columns. */
 const enum process_input pg_asked[PG_ASKED] = {

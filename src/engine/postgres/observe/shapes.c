@@ -1,8 +1,14 @@
 /* Query shapes of a node: the module tells which query ids have which fingerprint and how long they took, and
  * pg_stat_statements the texts, rows and blocks. Both count since the server started. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/observe/shapes.h"
 
 #include "base/buf.h"
+#include "engine/postgres/cluster/module.h"
+#include "engine/postgres/cluster/router.h"
+#include "engine/postgres/model/model.h"
+#include "engine/postgres/observe/inspect.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 #include "module/inner.h"
 
 #include <errno.h>

@@ -12,9 +12,13 @@
  * What a user leaves behind belongs to steward:l:DB, which has no rights but those of an owner of just that; who
  * administers or writes the database may do with it what owners may. Nothing of it runs with its owner's rights any
  * more. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/grants.h"
 
 #include "base/buf.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/grants_sql.h"
+#include "engine/postgres/sql/groups_sql.h"
+#include "engine/postgres/sql/sql.h"
 #include "store/seal.h"
 
 #include <errno.h>

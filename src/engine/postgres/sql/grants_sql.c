@@ -17,7 +17,6 @@
  * Who owns the schema owns what the superuser calls there. A user who has made a database out of template0 can have
  * made the schema before: so whose it is is looked at first, each time. */
 #include "engine/postgres/sql/grants_sql.h"
-#include "engine/postgres/postgres.h"
 
 /* Verifiers must not end up in logs that users can read, where the context of an error would tell them too, nor in
  * pg_stat_activity. */

@@ -2,6 +2,8 @@
 #ifndef STEWARD_ENGINE_POSTGRES_SQL_GRANTS_SQL_H
 #define STEWARD_ENGINE_POSTGRES_SQL_GRANTS_SQL_H
 
+#include "engine/postgres/model/model.h"
+
 /* Users cannot make roles, so that every other name is a user's. IS_GROUP is true of the service's groups and of
  * PostgreSQL's own roles, whose members the service chooses as well. */
 #define IS_USER "rolname !~ '^(pg_|steward:)' and rolname <> '" PG_SUPER "'"
@@ -66,5 +68,13 @@
 	"  union all select 'l', null, format('large object %s', oid), lomowner, lomacl from pg_largeobject_metadata a where lomacl\n" \
 	"    is not null and " which
 /* clang-format on */
+
+extern const char pg_grants_sql_quiet[], pg_grants_sql_roles_lock[], pg_grants_sql_clear[], pg_grants_sql_revoke[],
+        pg_grants_sql_faults[], pg_grants_sql_bar[], pg_grants_sql_roles[], pg_grants_sql_strangers[],
+        pg_grants_sql_sessions[], pg_grants_sql_installed[], pg_grants_sql_prepare[], pg_grants_sql_direct[],
+        pg_grants_sql_version[], pg_grants_sql_noted[], pg_grants_sql_oids[], pg_grants_sql_notes[],
+        pg_grants_sql_note[], pg_grants_sql_template_done[], pg_grants_sql_template[], pg_grants_sql_lost_roles[],
+        pg_grants_sql_lost_count[], pg_grants_sql_lost[], pg_grants_sql_lost_done[];
+extern const char *const pg_grants_sql_install[]; /* up to NULL */
 
 #endif

@@ -9,7 +9,9 @@
  * * So in each visit of a database everything goes back to whom it is meant for. When a group loses a member, its
  * databases are visited (MEMBER_LOST): what somebody left with a group's name ends with its role, before the
  * answer. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/groups_sql.h"
+
+#include "engine/postgres/model/model.h"
 #include "engine/postgres/sql/grants_sql.h"
 
 /* clang-format off */

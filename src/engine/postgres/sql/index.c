@@ -12,11 +12,16 @@
  * which nothing of the session can be changed; index_sql.c says what it is made of. Waits for locks are bounded, and so
  * is all of it. Where it must end before, its connection is closed: the server looks every two seconds whether that is
  * there, and nothing waits for the answer of one that hangs. index_run.c has the threads. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/index.h"
 
 #include "base/buf.h"
 #include "base/log.h"
 #include "catalog/formats.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/index_run.h"
+#include "engine/postgres/sql/index_sql.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,10 +1,12 @@
 /* Builds of indexes take hours, so each has a thread of its own: the jobs that ask for them only look at times how far
  * they are, and keep no worker from other work. A build that nobody asks about any more, since its cluster is gone,
  * ends with the server, and is forgotten after a while. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/index_run.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/index.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -8,9 +8,11 @@
  * No constant may be of a tenant's type, not even of an enumeration: the server reads constants before it becomes the
  * owner, and while the statement waits for the table's lock another type can take the name, whose input runs a
  * check. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/index_sql.h"
 
 #include "base/buf.h"
+#include "engine/postgres/model/model.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -4,9 +4,12 @@
  *
  * It is the superuser who writes here, into a database that users write too. That is safe only because nobody else can
  * see the tables before all is done: a trigger, or an operator in the search path, would run with all rights. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sample.h"
 
 #include "base/arena.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 

@@ -19,7 +19,9 @@
  * - Who may read all data may use every schema: nothing of the extensions can be executed by anybody but the superuser,
  *   and what users can execute takes a table that must be theirs, and no connection string.
  * - A table could be renamed between the look and the lock: that it is the one that is locked is looked at again. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/spread_sql.h"
+
+#include "engine/postgres/model/model.h"
 
 /* On each shard; its objects belong to the role as which the router comes. */
 const char *const pg_spread_sql_shard[] = {

@@ -1,7 +1,10 @@
 /* Talking to a node over its unix socket, never longer than asked: a hung server must not hang its keeper. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include "base/log.h"
+#include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/config.h"
+#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,11 @@
 /* COPY ... TO STDOUT on a connection of libpq's, past libpq: the statement is written to its socket, and the answer
  * read from there, piece by piece. A connection over a unix socket is nothing but these bytes, and an idle one holds
  * none of them; after the copy it is idle again, and libpq's as before. */
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql_copy.h"
 
 #include "base/buf.h"
+#include "engine/postgres/host/process.h"
+#include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/copy_stream.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* What is missing of a log, told from the names of its segments, its timelines and what was noted: held against a model
  * that asks of each segment by itself. And positions around each boundary of the log. */
-#include "engine/postgres/archive/archive.h"
-
+#include "base/buf.h"
 #include "check.h"
+#include "engine/postgres/archive/archive_index.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Where nodes listen: the last free port of a range is found, however seldom a draw would meet it. */
 #include "check.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/cluster/node.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

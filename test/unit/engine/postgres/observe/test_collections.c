@@ -1,8 +1,8 @@
 /* Which tables of a server are measured: readings and names as a server would give them, without one. And what a
  * histogram tells. */
-#include "engine/postgres/observe/collections.h"
-
+#include "base/buf.h"
 #include "check.h"
+#include "engine/postgres/observe/collections.h"
 
 #include <math.h>
 

@@ -1,10 +1,9 @@
 /* Logs that are read while they are written and rotated: every line once, in order, forwards and backwards. */
-#include "engine/postgres/observe/log_cursor.h"
-
 #include "base/arena.h"
 #include "base/clock.h"
 #include "check.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/observe/log_cursor.h"
+#include "engine/postgres/observe/logins.h"
 
 #include <errno.h>
 #include <stdlib.h>

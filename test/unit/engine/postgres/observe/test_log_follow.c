@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "check.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/observe/log_follow.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* Lag by one clock: from the places of a primary, asked each second, and the place that a standby has replayed. */
-#include "engine/postgres/observe/measure_lag.h"
-
 #include "check.h"
+#include "engine/postgres/observe/measure_lag.h"
 
 #include <math.h>
 #include <stdbool.h>

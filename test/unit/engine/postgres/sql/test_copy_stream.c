@@ -1,8 +1,7 @@
 /* What a server says while it copies a table out, in pieces of every size. */
-#include "engine/postgres/sql/copy_stream.h"
-
 #include "base/buf.h"
 #include "check.h"
+#include "engine/postgres/sql/copy_stream.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* How far the building of an index is: over the phases as PostgreSQL passes through them, it never falls. */
 #include "check.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/index_run.h"
 
 int main(void)
 {

@@ -1,6 +1,6 @@
 /* Results of a server that is not what it should be: a superuser can put one of their own behind a node's socket. */
 #include "check.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,32 @@
+/* Files that the kernel encrypts. */
+#ifndef STEWARD_ENGINE_POSTGRES_CLUSTER_CRYPT_H
+#define STEWARD_ENGINE_POSTGRES_CLUSTER_CRYPT_H
+
+#include "engine/postgres/model/model.h"
+
+void pg_crypt_probe(struct engine *e); /* once, at the start */
+/* Of engine_core_ops. */
+int pg_can_encrypt(struct engine *e, struct arena *a, const char **ret_why);
+/* It is encrypted, and its files cannot be read now: nothing may be concluded from what is not there. */
+bool pg_crypt_is_shut(const struct pg_cluster *c);
+/* The kernel has the key of its files, where they are encrypted. -EKEYREVOKED, -ENOKEY; -EAGAIN: later. */
+int pg_crypt_open(struct pg_cluster *c, const char **ret_why);
+int pg_crypt_close(struct pg_cluster *c);   /* it has not any more. -EBUSY: files are still open */
+void pg_crypt_recall(struct pg_cluster *c); /* at the engine's start: whether the kernel has it still */
+void pg_crypt_rest(struct pg_cluster *c);   /* it was paused */
+void pg_crypt_hold(struct pg_cluster *c);   /* until released its files stay open though it is paused */
+void pg_crypt_release(struct pg_cluster *c);
+bool pg_crypt_is_due(const struct pg_cluster *c); /* there is something for the care; with cluster.lock */
+/* The rest with cluster.work held. The care's part; negative: nothing can be started. */
+int pg_crypt_care(struct pg_cluster *c);
+int pg_crypt_lock(struct pg_cluster *c); /* the project's key is lost: stopped, durably, and shut */
+/* Before anything else of a converge: it is open, or will be encrypted from now on. */
+int pg_crypt_begin(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
+/* And its end: nodes that are not as wanted are, one after the other. May be repeated. */
+int pg_crypt_convert(struct pg_cluster *c, bool encrypted, const struct engine_progress *progress,
+                     const char **ret_why);
+/* What is made in this empty directory is encrypted as the cluster's files are. */
+int pg_crypt_dir(const struct pg_cluster *c, const char *path);
+int pg_crypt_dir_of(struct engine *e, const char *cluster_id, const char *path); /* NULL or another host's: it is not */
+
+#endif

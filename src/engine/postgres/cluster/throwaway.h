@@ -1,0 +1,49 @@
+/* Servers on restored files, for nobody but the service. */
+#ifndef STEWARD_ENGINE_POSTGRES_CLUSTER_THROWAWAY_H
+#define STEWARD_ENGINE_POSTGRES_CLUSTER_THROWAWAY_H
+
+#include "engine/postgres/model/model.h"
+
+#include <libpq-fe.h>
+
+struct pg_stop;
+struct pg_target;
+
+struct pg_throwaway {
+	struct engine *engine;
+	const struct pg_user *user;
+	char dir[PG_PATH], run[PG_PATH]; /* the files are in DIR/data */
+	unsigned version;
+	struct pg_node node; /* its port alone */
+	uint64_t memory;     /* that each of its processes may take, beside the locks'; 0: as much as there is */
+	pid_t pid;
+	int pidfd;
+};
+/* An empty DIR/data, in place of what was there. */
+int pg_throwaway_begin(struct engine *e, const struct pg_user *user, const char *dir, unsigned version,
+                       const char *cluster_id, struct pg_throwaway *t);
+/* In a directory of its own, encrypted as that cluster is, as the project's user. */
+int pg_throwaway_new(struct engine *e, const struct engine_source *of, unsigned version, struct pg_throwaway *t);
+/* -ENOSPC: with that many bytes more the databases' disk would be full. */
+int pg_throwaway_room(const struct engine *e, uint64_t bytes);
+/* Whatever runs there ends, and nothing is left. */
+int pg_throwaway_end(struct pg_throwaway *t);
+void pg_throwaway_leave(struct pg_throwaway *t); /* but the files */
+void pg_throwaways_sweep(struct engine *e);      /* of a service that was killed */
+/* It is gone from its place at once, and from the disk later: thousands of files take seconds. */
+int pg_tree_discard(struct engine *e, const char *path);
+/* No log behind that position is left in its pg_wal. */
+int pg_throwaway_cut(struct pg_throwaway *t, unsigned timeline, uint64_t lsn, uint64_t segment);
+/* Starts it, recovers all log that lies there or comes, or up to the target's time, and makes it writable. It has
+ * reached target.least, or it is an error. `stop` may be NULL. */
+int pg_throwaway_recover(struct pg_throwaway *t, const json_t *facts, const struct pg_target *to,
+                         const struct pg_stop *stop, const char **ret_why);
+int pg_throwaway_open(const struct pg_throwaway *t, const char *database, PGconn **ret_conn);
+int pg_throwaway_halt(struct pg_throwaway *t); /* cleanly */
+/* The snapshot's own point. */
+void pg_snapshot_target(const json_t *facts, struct pg_target *ret_target);
+/* Names of files of the log. */
+void pg_segment_name(unsigned timeline, uint64_t lsn, uint64_t segment, char ret_name[25]);
+bool pg_segment_is(const char *name);
+
+#endif

@@ -1,0 +1,21 @@
+/* The system users that databases run as. */
+#ifndef STEWARD_ENGINE_POSTGRES_HOST_USER_H
+#define STEWARD_ENGINE_POSTGRES_HOST_USER_H
+
+#include "engine/postgres/model/model.h"
+
+int pg_users_find(struct engine *e, const char *name); /* 0, or a negative code and the words to say */
+void pg_users_tell(const struct engine *e);
+const struct pg_user *pg_user_known(const struct engine *e, uid_t uid); /* NULL: no user of databases */
+/* Of a project; takes a free one for it when it has none. Takes engine.lock. */
+const struct pg_user *pg_user_of(struct engine *e, const char *group_id);
+/* Whom a cluster runs as of which nothing is known: whose its files are, where its state was lost, else its project's.
+ */
+void pg_user_begin(struct pg_cluster *c);
+void pg_user_recall(struct pg_cluster *c, uid_t uid); /* as its state says; 0: as its files are owned */
+/* Before a node is started, with work held: where the cluster has another's user, or a shared one though there is one
+ * for its project, and none of its nodes runs, its files change hands. */
+int pg_user_settle(struct pg_cluster *c);
+int pg_tree_give(const struct pg_user *u, const char *path); /* -EMLINK: a file has another name */
+
+#endif
