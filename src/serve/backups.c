@@ -1,7 +1,8 @@
 /* Opening the repositories and the place of export buckets, as the configuration says. */
 #include "serve/backups.h"
 
-#include "api/backups/backups.h"
+#include "api/exports/exports.h"
+#include "api/snapshots/snapshots.h"
 #include "repository/setup.h"
 
 #include <errno.h>

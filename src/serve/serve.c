@@ -3,7 +3,6 @@
  * counters, and deletes old events. */
 #include "serve/serve.h"
 
-#include "api/backups/backups.h"
 #include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
 #include "api/console/console.h"
@@ -14,6 +13,7 @@
 #include "api/log_export/log_export.h"
 #include "api/metrics/metrics.h"
 #include "api/private_endpoints/private_endpoints.h"
+#include "api/snapshots/snapshots.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/kept.h"

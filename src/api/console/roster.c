@@ -1,8 +1,8 @@
 /* One shelf for each kind of document. After a commit the heads of its documents tell what came, went and changed. */
 #include "api/console/roster.h"
 
-#include "api/backups/backups.h"
 #include "api/clusters/clusters.h"
+#include "api/snapshots/snapshots.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "call/service.h"

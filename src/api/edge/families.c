@@ -3,13 +3,13 @@
 #include "api/access_list/access_list.h"
 #include "api/advisor/advisor.h"
 #include "api/alerts/alerts.h"
-#include "api/backups/backups.h"
 #include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
 #include "api/database_users/database_users.h"
 #include "api/edge/edge.h"
 #include "api/encryption_at_rest/encryption_at_rest.h"
 #include "api/events/events.h"
+#include "api/exports/exports.h"
 #include "api/federation/federation.h"
 #include "api/index/index.h"
 #include "api/integrations/integrations.h"
@@ -21,6 +21,8 @@
 #include "api/private_endpoints/private_endpoints.h"
 #include "api/provider_access/provider_access.h"
 #include "api/query_shapes/query_shapes.h"
+#include "api/restores/restores.h"
+#include "api/snapshots/snapshots.h"
 
 const struct cluster_part *const cluster_parts[] = {&network_part,        &database_users_part,    &audit_log_part,
                                                     &maintenance_part,    &backups_part,           &index_part,
@@ -33,11 +35,28 @@ const struct role_user *const role_users[] = {&export_buckets_role_user, &log_in
                                               &push_export_role_user, &encryption_at_rest_role_user};
 const size_t role_user_count = sizeof role_users / sizeof *role_users;
 
-static const struct job_kinds *const job_tables[] = {
-        &cluster_jobs, &database_users_jobs,  &lifecycle_jobs, &network_jobs,  &access_list_jobs,
-        &events_jobs,  &maintenance_jobs,     &backups_jobs,   &index_jobs,    &alerts_jobs,
-        &metrics_jobs, &provider_access_jobs, &metering_jobs,  &invoices_jobs, &encryption_at_rest_jobs,
-        &domains_jobs, &advisor_jobs};
+const struct snapshot_user *const snapshot_users[] = {&restores_snapshot_user, &exports_snapshot_user};
+const size_t snapshot_user_count = sizeof snapshot_users / sizeof *snapshot_users;
+
+static const struct job_kinds *const job_tables[] = {&cluster_jobs,
+                                                     &database_users_jobs,
+                                                     &lifecycle_jobs,
+                                                     &network_jobs,
+                                                     &access_list_jobs,
+                                                     &events_jobs,
+                                                     &maintenance_jobs,
+                                                     &snapshots_jobs,
+                                                     &restores_jobs,
+                                                     &exports_jobs,
+                                                     &index_jobs,
+                                                     &alerts_jobs,
+                                                     &metrics_jobs,
+                                                     &provider_access_jobs,
+                                                     &metering_jobs,
+                                                     &invoices_jobs,
+                                                     &encryption_at_rest_jobs,
+                                                     &domains_jobs,
+                                                     &advisor_jobs};
 
 void families_setup(void)
 {

@@ -2,7 +2,6 @@
  * control; and what is done for every request: the body's bound, the log line, the metrics, the recording. */
 #include "api/edge/router.h"
 
-#include "api/backups/backups.h"
 #include "api/clusters/clusters.h"
 #include "api/console/console.h"
 #include "api/edge/edge.h"
@@ -11,6 +10,7 @@
 #include "api/integrations/integrations.h"
 #include "api/metrics/metrics.h"
 #include "api/query_shapes/query_shapes.h"
+#include "api/restores/restores.h"
 #include "api/sign_in/sign_in.h"
 #include "api/users/users.h"
 #include "base/clock.h"

@@ -4,7 +4,7 @@
  * organization that used it first. */
 #include "api/log_export/targets.h"
 
-#include "api/backups/backups.h"
+#include "api/exports/exports.h"
 #include "api/kit/verbs.h"
 #include "base/id.h"
 

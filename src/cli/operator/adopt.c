@@ -4,8 +4,8 @@
  * own. */
 #include "cli/operator/adopt.h"
 
-#include "api/backups/backups.h"
 #include "api/encryption_at_rest/encryption_at_rest.h"
+#include "api/snapshots/snapshots.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "cli/cli.h"

@@ -1,7 +1,7 @@
 /* `steward release-policy`: the operator approves that a project's backup compliance policy may be disabled. It is a
  * command on the data directory and not an API operation, because the policy holds every caller, the project's owners
  * too. The command only marks the policy; one of the owners disables it then. */
-#include "api/backups/backups.h"
+#include "api/snapshots/snapshots.h"
 #include "cli/cli.h"
 #include "store/store.h"
 

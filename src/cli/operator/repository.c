@@ -1,5 +1,5 @@
 /* `steward repository`: the operator's look at the backups, with or without a running service. */
-#include "api/backups/backups.h"
+#include "api/snapshots/snapshots.h"
 #include "base/id.h"
 #include "cli/cli.h"
 #include "cli/operator/adopt.h"

@@ -1,0 +1,380 @@
+/* Downloads of snapshots: GET DOWNLOAD_PATH<job>.<set>.<signature>, a tar that is made while it is sent. The link is
+ * all that a client needs, and holds for some hours. Nothing of it is stored: the signature is of the job's id, its
+ * set and a nonce that stands in the job's document, by the service's key, so that who reads the store cannot make
+ * one. Who has asked for the link must still be there, hold the role and be allowed from that address, when a download
+ * begins and as long as it lasts.
+ *
+ * A download that broke off is gone on with by Range: a snapshot's tar has the same bytes each time, and from each of
+ * its copies, which its entity tag says. Its length is asked for only then, because it lies in the repository. */
+#include "api/restores/download.h"
+
+#include "api/restores/restores.h"
+#include "api/snapshots/snapshots.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "call/answer.h"
+#include "call/places.h"
+#include "call/range.h"
+#include "call/stream.h"
+#include "call/workers.h"
+#include "gate/right.h"
+#include "identity/attempts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DOWNLOADS_MAX 64
+#define DOWNLOAD_SECONDS (24 * 3600)
+#define SIGNATURE_TEXT 65
+#define TAR_FORM 1 /* part of the entity tag: to be raised when tars of the same snapshots become others */
+
+static struct places downloads = PLACES(DOWNLOADS_MAX); /* each has a thread of its own */
+
+static struct str signed_text(struct arena *a, const struct restore *job, size_t set)
+{
+	return arena_printf(a, "%.*s/%zu/%.*s", STR_ARG(job->doc.id), set, STR_ARG(json_field(job->plan, "nonce")));
+}
+
+static void sign(struct arena *a, const struct restore *job, size_t set, char ret_text[SIGNATURE_TEXT])
+{
+	unsigned char mac[32];
+	seal_mac("download", signed_text(a, job, set), mac);
+	hex_encode(mac, sizeof mac, ret_text);
+}
+
+struct str download_link(struct arena *a, const struct service *s, const struct restore *r, size_t set)
+{
+	char signature[SIGNATURE_TEXT];
+	sign(a, r, set, signature);
+	return arena_printf(a, "%s" DOWNLOAD_PATH "%.*s.%zu.%s", s->base_url, STR_ARG(r->doc.id), set, signature);
+}
+
+bool download_is_shown(const struct call *c, const struct restore *r)
+{
+	const struct op *op = catalog_op(arena_z(c->arena, json_field(r->plan, "operation")));
+	return op && c->roles & op->roles;
+}
+
+/* --- the tar */
+
+struct download {
+	struct service *service;
+	struct right right;
+	struct engine_source of[ENGINE_COPIES_MAX + 1]; /* the best first */
+	size_t of_count;
+	struct stream *stream;
+	bool sent;
+	bool is_part;
+	uint64_t from, left; /* of a part: its first byte, and how many of it are still to be sent */
+	char set[64];
+	uint64_t org, caller; /* of its place */
+	char job[25];
+	bool counted;
+};
+
+static int part_write(void *ctx, const void *bytes, size_t n)
+{
+	struct download *d = ctx;
+	d->sent = true;
+	if (!d->is_part)
+		return stream_write(d->stream, bytes, n);
+	size_t wanted = d->left < n ? (size_t)d->left : n;
+	int r = stream_write(d->stream, bytes, wanted);
+	d->left -= wanted;
+	return r < 0 || d->left ? r : -ECANCELED; /* the rest need not be made */
+}
+
+static bool is_used_up(const struct restore *job)
+{
+	json_int_t most = json_number(job->plan, "downloads");
+	return most && json_number(job->plan, "taken") >= most;
+}
+
+static int count_save(struct tx *tx, void *ctx)
+{
+	struct download *d = ctx;
+	struct arena *a = arena_new();
+	struct restore job;
+	int r = restore_get(tx, a, str_of(d->job), &job);
+	if (r == 0 && is_used_up(&job))
+		r = -EDQUOT;
+	if (r == 0) {
+		json_put(job.plan, "taken", json_integer(json_number(job.plan, "taken") + 1));
+		r = restore_save(tx, a, &job);
+	}
+	arena_free(a);
+	return r;
+}
+
+static int tar_make(void *ctx, struct stream *s)
+{
+	struct download *d = ctx;
+	const char *why = "";
+	int r = d->counted ? store_write_wait(d->service->store, count_save, d) : 0;
+	if (r < 0)
+		return r;
+	d->stream = s;
+	for (size_t i = 0; i < d->of_count; i++) {
+		r = d->service->engine_ops->backup->stream(d->service->engine_state, &d->of[i], d->set, d->from,
+		                                           part_write, d, &why);
+		if (d->is_part && r != -EPIPE && r <= 0 && !d->left)
+			return 0;
+		if (r < 0 && r != -EPIPE)
+			log_error("download of snapshot %s from %s: %s (error %d)", d->of[i].snapshot_id,
+			          d->of[i].region, why, r);
+		if (!source_is_bad(r) || d->sent)
+			break;
+	}
+	return r == 0 && d->is_part ? -EIO : r; /* it was shorter than its length said */
+}
+
+static void tar_end(void *ctx)
+{
+	struct download *d = ctx;
+	places_leave(&downloads, d->org, d->caller);
+	free(d);
+}
+
+/* A job that was cancelled takes its downloads along. The end of the link's time does not. */
+static int tar_check(void *ctx, struct tx *tx, struct arena *a)
+{
+	struct download *d = ctx;
+	struct restore job;
+	int r = restore_get(tx, a, str_of(d->job), &job);
+	if (r == -ENOENT || (r == 0 && json_flag(job.body, "cancelled")))
+		return -EPERM;
+	return r < 0 ? r : right_check_again(d->service, tx, a, &d->right);
+}
+
+static unsigned tar_least(void *ctx)
+{
+	return places_are_scarce(&downloads) ? STREAM_LEAST_SCARCE : STREAM_LEAST;
+}
+
+/* --- who asks */
+
+static int refuse(struct request *r, int status, const char *code, const char *detail)
+{
+	struct problem p = {.status = status, .code = code, .detail = str_of(detail)};
+	answer_problem(r, &p);
+	return -status;
+}
+
+/* A link that this service did not make is a failed sign-in; a right one is never refused for those. */
+static int unknown(struct service *s, struct request *r)
+{
+	unsigned seconds;
+	enum attempt_state attempt = attempt_ask(s->attempts, STR_NONE, &r->peer, &seconds);
+	attempt_failed(s->attempts, STR_NONE, &r->peer);
+	if (attempt == ATTEMPT_OPEN)
+		return refuse(r, 404, "RESOURCE_NOT_FOUND", "There is no such download.");
+	response_header(&r->response, "retry-after", arena_printf(r->arena, "%u", seconds));
+	return refuse(r, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
+}
+
+static int link_read(struct service *s, struct request *r, struct tx *tx, struct restore *job, size_t *ret_set)
+{
+	struct str token = {r->path.p + strlen(DOWNLOAD_PATH), r->path.n - strlen(DOWNLOAD_PATH)}, id, rest, number,
+	           given;
+	uint64_t set;
+	str_cut(token, '.', &id, &rest);
+	str_cut(rest, '.', &number, &given);
+	if (!id_is_valid(id) || !str_to_u64(number, ENGINE_NODES_MAX, &set))
+		return unknown(s, r);
+	int result = restore_get(tx, r->arena, id, job);
+	if (result < 0 && result != -ENOENT)
+		return refuse(r, 503, "NOT_READY", "The store cannot be read.");
+	if (result == -ENOENT || !json_field(job->plan, "nonce").n)
+		return unknown(s, r);
+	if (given.n != SIGNATURE_TEXT - 1 || !seal_mac_is_hex("download", signed_text(r->arena, job, set), given) ||
+	    set >= json_array_size(json_object_get(job->plan, "sets")))
+		return unknown(s, r);
+	*ret_set = set;
+	return 0;
+}
+
+/* Who asked for the link is asked the gates' questions again. Also tells whose place the download takes. */
+static int caller_check(struct service *s, struct request *r, struct tx *tx, const struct restore *job,
+                        struct download *d)
+{
+	struct str group = json_field(job->plan, "groupId"), caller = json_field(job->plan, "caller");
+	struct doc project;
+	d->right = (struct right){.kind = (enum principal_kind)json_number(job->plan, "callerKind"),
+	                          .op = catalog_op(arena_z(r->arena, json_field(job->plan, "operation"))),
+	                          .peer = r->peer,
+	                          .weak = json_flag(job->plan, "weak"),
+	                          .until_ms = INT64_MAX,
+	                          .generation = tx_identity_generation(tx),
+	                          .asked_us = clock_mono_us()};
+	str_copy(caller, d->right.caller.z, sizeof d->right.caller.z);
+	str_copy(group, d->right.scope.z, sizeof d->right.scope.z);
+	int result = d->right.op ? tx_get(tx, r->arena, "project", group, &project) : -EPERM;
+	if (result == 0)
+		result = right_check(s, NULL, tx, r->arena, &d->right);
+	switch (result) {
+	case 0: break;
+	case -EADDRNOTAVAIL:
+		return refuse(r, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
+		              "This link may not be used from this address: it is not on the access list of the "
+		              "credential that asked for it.");
+	case -ENOENT:
+	case -EPERM:
+		return refuse(r, 403, "DOWNLOAD_NOT_PERMITTED",
+		              "Who asked for this link may not download backups of the project any more.");
+	default: return refuse(r, 503, "NOT_READY", "The store cannot be read.");
+	}
+	d->org = fair_key(project.parent);
+	d->caller = fair_key(caller);
+	return 0;
+}
+
+/* HEAD has the headers of a download, whose length nobody knows, and none of it. */
+static ssize_t nothing_read(void *ctx, char *to, size_t n)
+{
+	return 0;
+}
+
+static void too_many(struct request *r, int error)
+{
+	response_header(&r->response, "retry-after", STR("60"));
+	if (error == -EDQUOT)
+		refuse(r, 429, "TOO_MANY_DOWNLOADS",
+		       "This caller or its organization has as many backups being downloaded as it may have at a time. "
+		       "Try again when one is done.");
+	else
+		refuse(r, 503, "SERVICE_BUSY", "Too many backups are being downloaded. Try again in a minute.");
+}
+
+/* The thread of the download has its own copy of what is known of it. */
+static int tar_start(struct request *r, const struct download *known)
+{
+	int result = places_enter(&downloads, known->org, known->caller);
+	if (result < 0)
+		return result;
+	struct download *d = must_malloc(sizeof *d);
+	*d = *known;
+	struct stream_maker maker = {.make = tar_make,
+	                             .end = tar_end,
+	                             .check = tar_check,
+	                             .least = tar_least,
+	                             .ctx = d,
+	                             .store = d->service->store,
+	                             .seconds = DOWNLOAD_SECONDS};
+	result = stream_start(r, &maker);
+	if (result < 0)
+		tar_end(d);
+	return result;
+}
+
+/* From the first source that tells. */
+static int size_find(struct request *r, const struct download *d, uint64_t *ret_bytes)
+{
+	const char *why = "";
+	int result = -ENOENT;
+	workers_share();
+	for (size_t i = 0; i < d->of_count; i++) {
+		result = d->service->engine_ops->backup->stream_size(d->service->engine_state, &d->of[i], d->set,
+		                                                     ret_bytes, &why);
+		if (!source_is_bad(result))
+			break;
+	}
+	if (result >= 0)
+		return 0;
+	log_error("download of snapshot %s: %s (error %d)", d->of[0].snapshot_id, why, result);
+	response_header(&r->response, "retry-after", STR("5"));
+	return refuse(r, 503, "REPOSITORY_UNAVAILABLE",
+	              "The repository of the cluster's backups cannot be read. Try again in 5 seconds.");
+}
+
+/* The part of the tar that is asked for; all of it without a Range that holds for this tar. */
+static int part_find(struct request *r, struct str etag, struct download *d)
+{
+	struct str range = request_header(r, "range");
+	uint64_t size = 0, first = 0, last = 0;
+	if (!range.p || !str_is(r->method, "GET") || !range_is_of(request_header(r, "if-range"), etag))
+		return 0;
+	int result = size_find(r, d, &size);
+	if (result < 0)
+		return result;
+	switch (range_parse(range, size, &first, &last)) {
+	case RANGE_ALL: return 0;
+	case RANGE_OUTSIDE:
+		response_header(&r->response, "content-range",
+		                arena_printf(r->arena, "bytes */%llu", (unsigned long long)size));
+		return refuse(r, 416, "RANGE_NOT_SATISFIABLE", "Range: the download has no such bytes.");
+	case RANGE_PART: break;
+	}
+	d->is_part = true;
+	d->from = first;
+	d->left = last - first + 1;
+	response_header(&r->response, "content-range",
+	                arena_printf(r->arena, "bytes %llu-%llu/%llu", (unsigned long long)first,
+	                             (unsigned long long)last, (unsigned long long)size));
+	return 0;
+}
+
+static void tar_send(struct request *r, const struct restore *job, size_t set, struct download *d,
+                     const struct engine_source *sources, size_t source_count)
+{
+	const json_t *from = json_object_get(job->plan, "from");
+	struct str cluster = json_field(job->plan, "clusterName"), snapshot = json_field(from, "snapshot");
+	for (size_t i = 0; i < source_count && i < ENGINE_COPIES_MAX + 1; i++)
+		d->of[d->of_count++] = sources[i];
+	snprintf(d->set, sizeof d->set, "%.*s", STR_ARG(json_item(json_object_get(job->plan, "sets"), set)));
+	snprintf(d->job, sizeof d->job, "%.*s", STR_ARG(job->doc.id));
+	d->counted = json_number(job->plan, "downloads");
+	struct str etag = arena_printf(r->arena, "\"%.*s-%zu-%d\"", STR_ARG(snapshot), set, TAR_FORM);
+	if (part_find(r, etag, d) < 0)
+		return;
+	if (str_is(r->method, "HEAD")) {
+		r->response.stream.read = nothing_read;
+	} else {
+		int result = tar_start(r, d);
+		if (result < 0) {
+			too_many(r, result);
+			return;
+		}
+	}
+	r->response.status = d->is_part ? 206 : 200;
+	response_header(&r->response, "content-type", STR("application/x-tar"));
+	response_header(&r->response, "accept-ranges", STR("bytes"));
+	response_header(&r->response, "etag", etag);
+	response_header(&r->response, "content-disposition",
+	                arena_printf(r->arena, "attachment; filename=\"%.*s-%.*s-%zu.tar\"", STR_ARG(cluster),
+	                             STR_ARG(snapshot), set));
+}
+
+static void serve(struct service *s, struct request *r)
+{
+	struct tx *tx = lane_here(s)->reader;
+	struct restore job;
+	struct download *d = arena_new_of(r->arena, struct download);
+	struct engine_source *sources = NULL;
+	size_t set = 0, source_count = 0;
+	d->service = s;
+	tx_begin_read(tx);
+	int result = link_read(s, r, tx, &job, &set);
+	if (result == 0 && (restore_is_over(&job) || json_number(job.plan, "until") <= clock_now_ms()))
+		result =
+		        refuse(r, 404, "DOWNLOAD_EXPIRED", "The time of this link is over. Ask the API for a new one.");
+	if (result == 0 && is_used_up(&job))
+		result = refuse(r, 404, "MAX_DOWNLOADS_EXCEEDED", "This link was used as often as it may be.");
+	if (result == 0)
+		result = caller_check(s, r, tx, &job, d);
+	if (result == 0 && restore_sources(tx, r->arena, &job, &sources, &source_count) < 0)
+		result = refuse(r, 503, "NOT_READY", "The store cannot be read.");
+	tx_end_read(tx);
+	tx_rest(tx);
+	if (result == 0 && !s->engine_ops->backup)
+		result = refuse(r, 501, "NOT_IMPLEMENTED", "The engine in use has no downloads.");
+	if (result == 0)
+		tar_send(r, &job, set, d, sources, source_count);
+}
+
+void download_serve(struct service *s, struct request *r)
+{
+	serve(s, r);
+	respond_here(r);
+}
