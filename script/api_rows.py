@@ -15,7 +15,7 @@ OPERATION_KEYS = {
 	"operationId", "set", "method", "path", "tag", "summary", "description", "handler", "resource", "roles", "open", "pathParams",
 	"queryParams", "headerParams", "request", "requestRequired", "response", "success", "otherSuccess", "versions",
 	"olderVersions", "sunset", "deprecated", "preview", "paginated", "produces", "errors", "event", "noEvent", "eventUnlisted",
-	"byName", "filters", "gives", "lasting", "bodyScope", "linkFrom", "mayBeAbsent", "noBody", "onV1", "ordinary", "ordinaryReason",
+	"byName", "filters", "gives", "lasting", "bodyScope", "linkFrom", "mayBeAbsent", "noBody", "onV1",
 	"prepare", "reads", "asRead", "slow", "kept", "bodyMax", "command", "commandAliases", "columns", "waitOn", "whileLocked", "danger"}
 NEEDED_KEYS = {"operationId", "set", "method", "path", "tag", "summary", "handler", "roles", "success", "versions", "produces"}
 SCHEMA_KEYS = {

@@ -1,6 +1,7 @@
 /* The running service: what is set up at the start, in which order, and torn down at the end. In between the main
- * thread waits for signals and does periodic work: it applies limits that an operator has changed in the store, flushes
- * counters, and deletes old events. */
+ * thread waits for signals and does periodic work: it applies what an operator has changed in the store (limits, words
+ * on private endpoints), hands the counts of credentials' uses to the store, and looks after certificates, keys and
+ * memory. */
 #include "serve/serve.h"
 
 #include "api/billing/billing.h"
