@@ -67,6 +67,11 @@ const struct option_row config_options[] = {
          "Most that the backups of one project take in a region's repository. Beyond it nothing is added: snapshots "
          "fail, and log waits for space. 0: no bound.",
          NULL, 0, 2147483647},
+        {"backup-parity", 0, OPTION_NUMBER, AT(backup_parity), "8", "PACKS",
+         "How many packs of snapshots share a second copy, by which any one of them is made again; it takes that part "
+         "of "
+         "their room. 1: each has its own; 0: none has one.",
+         NULL, 0, 16},
         {"backup-drills", 0, OPTION_NUMBER, AT(backup_drills), "7", "DAYS",
          "How often a snapshot of each cluster is restored into a server that is thrown away, to prove it; 0: never.",
          NULL, 0, 365},

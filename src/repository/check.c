@@ -1,8 +1,11 @@
-/* Reads the repository and tells what is not as it was written: each pack (or a sample of them) chunk by chunk, every
- * index and manifest, and WAL. A fault names the object, and the snapshots that need it. */
+/* Reads the repository and tells what is not as it was written: each pack (or a sample of them) chunk by chunk,
+ * every index and manifest, parity, and WAL. A fault names the object, and the snapshots that need it. A repair goes
+ * the same way, and makes whole what it finds: packs from their parity, an index from its pack, a parity from its
+ * packs. */
 #include "base/arena.h"
 #include "base/id.h"
 #include "repository/idset.h"
+#include "repository/parity.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +18,16 @@ struct fault {
 	const char *names[NAMES_SHOWN]; /* of manifests that depend on it */
 	size_t dependents;
 	size_t last; /* the manifest that was counted last, + 1 */
+	bool mended;
 };
 
 struct checking {
 	struct repository *r;
 	double share;
+	bool repair;
 	struct arena *a;
+	struct parity_group *groups; /* as they were at first */
+	size_t group_count;
 	struct fault *faults;
 	size_t fault_count, fault_room;
 	struct id_set damaged; /* number: of the fault */
@@ -45,6 +52,27 @@ static size_t fault_add(struct checking *c, const char *format, ...)
 	c->faults[c->fault_count] = (struct fault){.words = arena_z(c->a, words)};
 	c->seen.faults++;
 	return c->fault_count++;
+}
+
+/* All faults from that one on are of what is whole now. */
+static void faults_mended(struct checking *c, size_t from)
+{
+	for (size_t i = from; i < c->fault_count; i++) {
+		c->seen.mended += !c->faults[i].mended;
+		c->faults[i].mended = true;
+	}
+}
+
+/* A pack of which there are faults from that one on. */
+static void pack_repair(struct checking *c, const unsigned char id[PACK_ID], size_t from)
+{
+	char *bytes = NULL;
+	size_t n;
+	if (!c->repair || from == c->fault_count)
+		return;
+	if (pack_mend(c->r, id, &bytes, &n) == 0)
+		faults_mended(c, from);
+	free(bytes);
 }
 
 static int name_listed(void *ctx, const struct object_info *info)
@@ -159,6 +187,36 @@ static void pack_salvage(struct checking *c, const struct repo_key *of, const un
 	free(bytes);
 }
 
+/* NULL: no parity has it. */
+static const struct parity_member *member_of(const struct checking *c, const unsigned char id[PACK_ID])
+{
+	for (size_t i = 0; i < c->group_count; i++)
+		for (uint32_t j = 0; j < c->groups[i].count; j++)
+			if (memcmp(c->groups[i].members[j].id, id, PACK_ID) == 0)
+				return &c->groups[i].members[j];
+	return NULL;
+}
+
+/* A pack whose key is not at hand is held against the hash that its parity has of it. */
+static int pack_check_locked(struct checking *c, const unsigned char id[PACK_ID], const char *name)
+{
+	char place[OBJECT_NAME], *bytes = NULL;
+	size_t n = 0, from = c->fault_count;
+	const struct parity_member *m = member_of(c, id);
+	if (!m) {
+		c->seen.locked++;
+		return 0;
+	}
+	int result = objects_get_bytes(c->r->objects, object_place(c->r, name, place), PACK_LONGEST, &bytes, &n);
+	c->seen.packs++;
+	c->seen.bytes += n;
+	if (result == -EFBIG || (result == 0 && !parity_hash_is(m->hash, bytes, n)))
+		fault_add(c, "%s: its bytes are not what was written", name);
+	pack_repair(c, id, from);
+	free(bytes);
+	return result == -EFBIG || result == -ENOENT ? 0 : result < 0 ? repo_fail_object(result, place) : 0;
+}
+
 static int pack_check(struct checking *c, const char *name)
 {
 	unsigned char id[PACK_ID];
@@ -171,15 +229,16 @@ static int pack_check(struct checking *c, const char *name)
 	}
 	pack_name(id, "index", index);
 	const struct repo_key *key = NULL, *own_key = NULL;
+	size_t n = 0, from = c->fault_count;
 	int indexed = pack_index_get(c->r, id, &entries, &count, &key);
-	if (is_locked(c, indexed))
-		return 0;
+	if (repo_key_is_lost(indexed))
+		return pack_check_locked(c, id, name);
 	if (indexed < 0 && indexed != -ENOENT && indexed != -EBADMSG)
 		return indexed;
-	int result = pack_get(c->r, id, &bytes, &own, &own_count, &own_key);
-	if (is_locked(c, result)) {
+	int result = pack_get(c->r, id, &bytes, &n, &own, &own_count, &own_key);
+	if (repo_key_is_lost(result)) {
 		free(entries);
-		return 0;
+		return pack_check_locked(c, id, name);
 	}
 	c->seen.packs++;
 	if (result == -EBADMSG) {
@@ -197,7 +256,21 @@ static int pack_check(struct checking *c, const char *name)
 		free(own);
 	}
 	free(entries);
+	pack_repair(c, id, from);
 	return result == -ENOENT && is_gone(c, name) ? 0 : result;
+}
+
+/* Put again, as it is at the pack's end. */
+static void index_repair(struct checking *c, const unsigned char id[PACK_ID], size_t from)
+{
+	struct chunk_entry *entries = NULL;
+	const struct repo_key *key = NULL;
+	uint32_t count = 0;
+	uint64_t stored;
+	if (c->repair && pack_footer_get(c->r, id, &entries, &count, &key) == 0 &&
+	    pack_index_put(c->r, key, id, entries, count, &stored) == 0)
+		faults_mended(c, from);
+	free(entries);
 }
 
 static int index_check(struct checking *c, const char *name)
@@ -215,7 +288,8 @@ static int index_check(struct checking *c, const char *name)
 	if (repo_key_is_lost(result)) /* counted with its pack */
 		return 0;
 	if (result == -EBADMSG) {
-		fault_add(c, "%s; the copy at its pack's end is used in its place", repository_why());
+		index_repair(c, id,
+		             fault_add(c, "%s; the copy at its pack's end is used in its place", repository_why()));
 		return 0;
 	}
 	if (result < 0)
@@ -227,6 +301,7 @@ static int index_check(struct checking *c, const char *name)
 		index_cut(c->r, id, 0);
 		for (uint32_t i = 0; i < count; i++)
 			chunk_damaged(c, entries[i].id, fault);
+		pack_repair(c, id, fault);
 	}
 	free(entries);
 	return result == -ENOENT ? 0 : result;
@@ -326,6 +401,110 @@ static int wal_check(struct checking *c, const char *name)
 	return result == -EBADMSG || result == -ENOENT ? 0 : result;
 }
 
+/* A pack that is gone, and its index with it: only its parity tells that there was one. */
+static int member_check(struct checking *c, const unsigned char id[PACK_ID])
+{
+	char pack[64], index[64];
+	uint64_t size;
+	pack_name(id, "packs", pack);
+	pack_name(id, "index", index);
+	int result = object_size(c->r, pack, &size);
+	if (result == -ENOENT)
+		result = object_size(c->r, index, &size);
+	if (result != -ENOENT)
+		return result;
+	/* Where a sweep has just taken it away, another parity names the rest. */
+	result = parities_refresh(c->r);
+	size_t count = 0, names = 0;
+	struct parity_group *groups = parities_copy(c->r, &count);
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < groups[i].count; j++)
+			names += memcmp(groups[i].members[j].id, id, PACK_ID) == 0;
+	free(groups);
+	if (result == 0 && names)
+		pack_repair(c, id, fault_add(c, "%s: is missing, and so is its index", pack));
+	return result;
+}
+
+/* One that is damaged is told, and goes in a repair: its packs get another. */
+static int parity_check(struct checking *c, const struct parity_group *g)
+{
+	unsigned char *bytes = NULL;
+	size_t n = 0;
+	char name[64];
+	int result = parity_get(c->r, g, &bytes, &n);
+	free(bytes);
+	c->seen.bytes += n;
+	if (result == -EBADMSG) {
+		fault_add(c, "%s; the packs that it is of have no second copy", repository_why());
+		pack_name(g->id, "parity", name);
+		if (c->repair && object_delete(c->r, name) == 0)
+			parities_forget(c->r, g->id);
+	}
+	return result == -EBADMSG || result == -ENOENT ? 0 : result;
+}
+
+static int parities_check(struct checking *c)
+{
+	int result = parities_refresh(c->r);
+	c->groups = parities_copy(c->r, &c->group_count);
+	for (size_t i = 0; i < c->r->parities.damaged_count && result == 0; i++) {
+		char name[64];
+		pack_name(c->r->parities.damaged[i], "parity", name);
+		fault_add(c, "%s: is damaged; the packs that it is of have no second copy", name);
+	}
+	for (size_t i = 0; i < c->group_count && result == 0; i++)
+		if (is_chosen(c))
+			result = parity_check(c, &c->groups[i]);
+	return result;
+}
+
+static int members_check(struct checking *c)
+{
+	int result = 0;
+	for (size_t i = 0; i < c->group_count && result == 0; i++)
+		for (uint32_t j = 0; j < c->groups[i].count && result == 0; j++)
+			result = member_check(c, c->groups[i].members[j].id);
+	return result;
+}
+
+static int pack_named(struct checking *c, const char *name, struct parity_pack *ret_pack)
+{
+	if (!pack_name_parse(name + strlen("packs/"), ret_pack->id))
+		return -EINVAL;
+	ret_pack->there = true;
+	ret_pack->needed = index_key(c->r, ret_pack->id) != NULL;
+	return 0;
+}
+
+static int step_none(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+/* Packs that have lost their parity get another, from what they are now that they are whole. */
+static int parities_repair(struct checking *c, size_t faults)
+{
+	size_t count = 0;
+	uint64_t stored = 0;
+	unsigned most = c->r->parity ? c->r->parity : 8;
+	int result = names_list(c, "packs/");
+	if (result < 0 || !faults)
+		return result;
+	struct parity_pack *packs = must_calloc(c->name_count + 1, sizeof *packs);
+	for (size_t i = 0; i < c->name_count; i++)
+		count += pack_named(c, c->names[i], &packs[count]) == 0;
+	result = parity_settle(c->r, packs, count, most, step_none, NULL, &stored);
+	free(packs);
+	if (result == 0)
+		for (size_t i = 0; i < faults; i++) {
+			c->seen.mended += !c->faults[i].mended;
+			c->faults[i].mended = true;
+		}
+	return result;
+}
+
 static int packs_check(struct checking *c)
 {
 	int result = names_list(c, "index/");
@@ -343,7 +522,14 @@ static int all_check(struct checking *c)
 {
 	int result = index_refresh(c->r);
 	if (result == 0)
+		result = parities_check(c);
+	size_t of_parities = c->fault_count;
+	if (result == 0)
+		result = members_check(c);
+	if (result == 0)
 		result = packs_check(c);
+	if (result == 0 && c->repair)
+		result = parities_repair(c, of_parities);
 	if (result == 0)
 		result = names_list(c, "manifests/");
 	for (size_t i = 0; i < c->name_count && result == 0; i++)
@@ -368,20 +554,44 @@ static void fault_tell(const struct fault *f, void (*tell)(void *ctx, const char
 		buf_printf(&words, "%s%s", i ? ", " : "; needed by the snapshots (CLUSTER/SNAPSHOT/SET) ", f->names[i]);
 	if (f->dependents > NAMES_SHOWN)
 		buf_printf(&words, " and %zu more", f->dependents - NAMES_SHOWN);
+	if (f->mended)
+		buf_z(&words, "; it is whole again");
 	buf_c(&words, 0);
 	tell(ctx, words.p);
 	buf_free(&words);
 }
 
+static int check_run(struct checking *c, void (*fault)(void *ctx, const char *words), void *ctx,
+                     struct repo_check *ret_check)
+{
+	c->a = arena_new();
+	int result = all_check(c);
+	for (size_t i = 0; i < c->fault_count && fault; i++)
+		fault_tell(&c->faults[i], fault, ctx);
+	id_set_free(&c->damaged);
+	free(c->groups);
+	arena_free(c->a);
+	*ret_check = c->seen;
+	return result;
+}
+
 int repo_check(struct repository *r, double share, void (*fault)(void *ctx, const char *words), void *ctx,
                struct repo_check *ret_check)
 {
-	struct checking c = {.r = r, .share = share, .a = arena_new()};
-	int result = all_check(&c);
-	for (size_t i = 0; i < c.fault_count && fault; i++)
-		fault_tell(&c.faults[i], fault, ctx);
-	id_set_free(&c.damaged);
-	arena_free(c.a);
-	*ret_check = c.seen;
+	struct checking c = {.r = r, .share = share};
+	return check_run(&c, fault, ctx, ret_check);
+}
+
+/* A writer's lease keeps sweeps away from the packs. */
+int repo_repair(struct repository *r, void (*fault)(void *ctx, const char *words), void *ctx,
+                struct repo_check *ret_check)
+{
+	struct checking c = {.r = r, .share = 1, .repair = true};
+	struct repo_writer *w = NULL;
+	int result = repo_write_begin(r, &w);
+	if (result < 0)
+		return result;
+	result = check_run(&c, fault, ctx, ret_check);
+	repo_write_abort(w);
 	return result;
 }

@@ -201,6 +201,24 @@ void index_note(struct repository *r, const unsigned char pack[PACK_ID], uint64_
 	pthread_rwlock_unlock(&r->index.lock);
 }
 
+void index_trust(struct repository *r, const struct repo_key *key, const unsigned char pack[PACK_ID],
+                 struct chunk_entry *entries, uint32_t count)
+{
+	struct chunk_index *x = &r->index;
+	pthread_rwlock_wrlock(&x->lock);
+	struct pack_known *p = pack_find(x, pack);
+	for (uint32_t i = 0; p && i < p->count; i++)
+		p->entries[i].offset &= ~CHUNK_DAMAGED;
+	if (p) {
+		free(entries);
+		p->note_size = 0;
+		slots_make(x, x->used);
+	} else {
+		pack_know(x, key, pack, entries, count);
+	}
+	pthread_rwlock_unlock(&x->lock);
+}
+
 bool index_doubts(struct repository *r, const unsigned char pack[PACK_ID])
 {
 	bool doubted = false;

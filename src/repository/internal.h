@@ -16,7 +16,9 @@
 #define PACK_ID 16
 #define PACK_NAME ((size_t)2 * PACK_ID)
 #define PACK_BYTES ((size_t)16 << 20)
-#define PACK_CHUNKS 65536 /* at most */
+#define PACK_CHUNKS 65536               /* at most */
+#define PACK_LONGEST ((size_t)20 << 20) /* with its index */
+#define PARITY_MOST 16                  /* packs that share one at most */
 #define PACK_HEADER 32
 #define PACK_TRAILER 8
 #define TAG_BYTES 16
@@ -118,7 +120,8 @@ enum sealed_kind {
 	SEALED_SECONDS = 'S',
 	SEALED_LEASE = 'L',
 	SEALED_DAMAGE = 'D',
-	SEALED_RECORD = 'C'
+	SEALED_RECORD = 'C',
+	SEALED_PARITY = 'X'
 };
 #define RECORDS "catalogue/"
 #define RECORD_MAX ((size_t)1 << 20)
@@ -178,6 +181,22 @@ void chunk_seal(const unsigned char pack_key[REPO_KEY_BYTES], uint32_t number, s
 must_check int chunk_open(const unsigned char pack_key[REPO_KEY_BYTES], const unsigned char id[CHUNK_ID],
                           const struct chunk_place *at, const unsigned char *stored, unsigned char *out);
 
+/* --- parity.h */
+struct parity_builder {
+	pthread_mutex_t lock;
+	struct buf bytes;
+	struct parity_member *members; /* room for PARITY_MOST */
+	uint32_t count;
+	unsigned most; /* 0: none is made */
+};
+struct parities {
+	pthread_mutex_t lock, refreshing, mending;
+	struct parity_group *groups;
+	size_t count, room;
+	unsigned char (*damaged)[PACK_ID]; /* that do not tell what they are of, as of the last look */
+	size_t damaged_count;
+};
+
 /* --- pack.c */
 struct pack_builder {
 	const struct repo_key *of;
@@ -185,6 +204,7 @@ struct pack_builder {
 	struct buf bytes;
 	struct chunk_entry *entries;
 	uint32_t count, room;
+	struct parity_builder *parity; /* of what is put */
 };
 void pack_key(const struct repo_key *k, const unsigned char id[PACK_ID], unsigned char ret_key[REPO_KEY_BYTES]);
 /* All chunks of a pack, and their ids, are of one key. */
@@ -207,7 +227,7 @@ must_check int pack_index_parse(const unsigned char *plain, size_t n, struct chu
 must_check int pack_index_put(struct repository *r, const struct repo_key *k, const unsigned char id[PACK_ID],
                               const struct chunk_entry *entries, uint32_t count, uint64_t *ret_stored);
 /* The whole pack on the heap, its header, entries and index compared with its name; -EBADMSG. */
-must_check int pack_get(struct repository *r, const unsigned char id[PACK_ID], char **ret_bytes,
+must_check int pack_get(struct repository *r, const unsigned char id[PACK_ID], char **ret_bytes, size_t *ret_n,
                         struct chunk_entry **ret_entries, uint32_t *ret_count, const struct repo_key **ret_key);
 
 /* --- damage.c: notes of chunks that did not open */
@@ -255,6 +275,9 @@ void index_doubt(struct repository *r, const unsigned char pack[PACK_ID], const 
 /* Whether the note of a pack's damage was read since it was written; or says nothing, because the pack is not known. */
 bool index_knows_note(struct repository *r, const unsigned char pack[PACK_ID], uint64_t size, int64_t modified_ms);
 void index_note(struct repository *r, const unsigned char pack[PACK_ID], uint64_t size, int64_t modified_ms);
+/* A pack that is whole again: none of its chunks is doubted. Takes the entries. */
+void index_trust(struct repository *r, const struct repo_key *key, const unsigned char pack[PACK_ID],
+                 struct chunk_entry *entries, uint32_t count);
 /* Whether a chunk of the pack is doubted. */
 bool index_doubts(struct repository *r, const unsigned char pack[PACK_ID]);
 /* As the object store has it now. */
@@ -318,6 +341,9 @@ struct chunk_reader {
 	uint32_t window_at;
 	unsigned char window_pack[PACK_ID], key_pack[PACK_ID], key[REPO_KEY_BYTES];
 	bool window_set, key_set;
+	char *whole; /* a pack that was mended; NULL: none was */
+	size_t whole_n;
+	unsigned char whole_pack[PACK_ID];
 };
 void reader_setup(struct chunk_reader *rd, struct repository *r);
 void reader_free(struct chunk_reader *rd);
@@ -373,6 +399,8 @@ struct repository {
 	_Atomic int64_t asked_us; /* when the project's key was last asked for; 0: never */
 	char *wrapped;            /* what was last put in keys/ID; NULL: it is not known */
 	struct chunk_index index;
+	struct parities parities;
+	unsigned parity; /* packs that share one; 0: none is made */
 	unsigned users;
 	uint64_t last_use;
 	struct repository *next;

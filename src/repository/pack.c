@@ -12,7 +12,7 @@
  * The index lists the chunks in their order; a chunk's place in it is its nonce. */
 #include "base/arena.h"
 #include "base/id.h"
-#include "repository/internal.h"
+#include "repository/parity.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -24,6 +24,7 @@
 #define ID_AT 16
 #define INDEX_MAX ((size_t)PACK_CHUNKS * CHUNK_ENTRY)
 #define PACK_MAX (PACK_BYTES + CHUNK_BYTES + TAG_BYTES + INDEX_MAX + PACK_HEADER + PACK_TRAILER + SEALED_EXTRA)
+_Static_assert(PACK_MAX <= PACK_LONGEST, "a parity takes any pack");
 
 void pack_key(const struct repo_key *k, const unsigned char id[PACK_ID], unsigned char ret_key[REPO_KEY_BYTES])
 {
@@ -194,14 +195,18 @@ int pack_flush(struct repository *r, struct pack_builder *b, uint64_t *ret_store
 		pack_name(b->id, "index", name);
 		result = objects_put_bytes(r->objects, object_place(r, name, place), b->bytes.p + index_at, index_n);
 	}
+	if (result < 0)
+		(void)!repo_fail_object(result, place);
 	if (result == 0) {
 		index_add(r, b->of, b->id, b->entries, b->count);
 		b->entries = NULL;
 		b->room = 0;
+		if (b->parity)
+			result = parity_add(r, b->parity, b->id, b->bytes.p, b->bytes.n, ret_stored);
 	}
 	b->bytes.n = 0;
 	b->count = 0;
-	return result < 0 ? repo_fail_object(result, place) : 0;
+	return result;
 }
 
 /* From the bytes at the end of a pack: its index. */
@@ -270,8 +275,8 @@ int pack_footer_get(struct repository *r, const unsigned char id[PACK_ID], struc
 	return result;
 }
 
-int pack_get(struct repository *r, const unsigned char id[PACK_ID], char **ret_bytes, struct chunk_entry **ret_entries,
-             uint32_t *ret_count, const struct repo_key **ret_key)
+int pack_get(struct repository *r, const unsigned char id[PACK_ID], char **ret_bytes, size_t *ret_n,
+             struct chunk_entry **ret_entries, uint32_t *ret_count, const struct repo_key **ret_key)
 {
 	char name[64], place[OBJECT_NAME], *bytes = NULL;
 	unsigned char header[PACK_HEADER];
@@ -294,9 +299,11 @@ int pack_get(struct repository *r, const unsigned char id[PACK_ID], char **ret_b
 			result = repo_fail(-EBADMSG, "%s: is damaged: its length is not what its index says", name);
 		}
 	}
-	if (result < 0)
+	if (result < 0) {
 		free(bytes);
-	else
-		*ret_bytes = bytes;
-	return result;
+		return result;
+	}
+	*ret_bytes = bytes;
+	*ret_n = n;
+	return 0;
 }

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "repository/internal.h"
+#include "repository/parity.h"
 #include "store/seal.h"
 
 #include <errno.h>
@@ -31,6 +31,7 @@ struct repositories {
 	struct repository *open;
 	struct quota *quotas; /* which outlive the repositories: counting takes a list of all */
 	uint64_t quota;
+	unsigned parity;
 	struct objects_options s3, azure; /* whose texts are: */
 	char *texts[2][OPTION_TEXTS];
 	struct repo_service_keys service; /* under the lock */
@@ -77,6 +78,7 @@ int repositories_open(const struct repositories_options *o, struct repositories 
 	all->keys = o->keys;
 	all->keys_us = o->keys_us ? o->keys_us : KEYS_US;
 	all->quota = o->quota;
+	all->parity = o->parity;
 	all->s3 = options_keep(&o->s3, all->texts[0]);
 	all->azure = options_keep(&o->azure, all->texts[1]);
 	for (size_t i = 0; i < o->region_count; i++) {
@@ -108,6 +110,7 @@ static void repository_free(struct repository *r)
 	if (!r)
 		return;
 	index_free(&r->index);
+	parities_free(&r->parities);
 	free(r->place);
 	free(r->group);
 	repo_keys_free(r);
@@ -308,6 +311,8 @@ static int repository_open(struct repositories *all, struct objects *objects, co
 	char place[OBJECT_NAME], bound[OBJECT_NAME];
 	struct repository *r = must_calloc(1, sizeof(*r));
 	index_setup(&r->index);
+	parities_setup(&r->parities);
+	r->parity = all->parity;
 	pthread_mutex_init(&r->key_lock, NULL);
 	r->all = all;
 	r->objects = objects;

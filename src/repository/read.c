@@ -3,7 +3,7 @@
  * place. */
 #include "base/arena.h"
 #include "base/crc32c.h"
-#include "repository/internal.h"
+#include "repository/parity.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -22,6 +22,7 @@ void reader_setup(struct chunk_reader *rd, struct repository *r)
 void reader_free(struct chunk_reader *rd)
 {
 	free(rd->window);
+	free(rd->whole);
 	free(rd->batch);
 	OPENSSL_cleanse(rd->key, sizeof rd->key);
 }
@@ -101,6 +102,60 @@ static int chunk_fetch(struct chunk_reader *rd, const unsigned char id[CHUNK_ID]
 	return 0;
 }
 
+/* Whether the pack that was mended last has it. */
+static bool whole_has(const struct chunk_reader *rd, const struct chunk_place *at)
+{
+	return rd->whole && memcmp(rd->whole_pack, at->pack, PACK_ID) == 0 &&
+	       (uint64_t)at->offset + at->stored <= rd->whole_n;
+}
+
+static int whole_open(struct chunk_reader *rd, const unsigned char id[CHUNK_ID], const struct chunk_place *at,
+                      unsigned char *out)
+{
+	unsigned char key[REPO_KEY_BYTES];
+	pack_key(at->key, at->pack, key);
+	int result = chunk_open(key, id, at, (const unsigned char *)rd->whole + at->offset, out);
+	OPENSSL_cleanse(key, sizeof key);
+	return result;
+}
+
+/* The pack is damaged, or not there: it is made again from its second copy. Another thread may just have done so. */
+static int chunk_mend(struct chunk_reader *rd, const unsigned char id[CHUNK_ID], const struct chunk_place *at,
+                      unsigned char *out)
+{
+	struct chunk_place again = *at;
+	struct parities *p = &rd->r->parities;
+	again.doubted = true; /* it was noted */
+	pthread_mutex_lock(&p->mending);
+	rd->window_set = false;
+	int result = chunk_fetch(rd, id, &again, 1, out);
+	if (result == -EBADMSG || result == -ENOENT) {
+		free(rd->whole);
+		rd->whole = NULL;
+		memcpy(rd->whole_pack, at->pack, PACK_ID);
+		result = pack_mend(rd->r, at->pack, &rd->whole, &rd->whole_n);
+		if (result == 0)
+			result = whole_has(rd, at) ? whole_open(rd, id, at, out) : -EBADMSG;
+	}
+	pthread_mutex_unlock(&p->mending);
+	return result;
+}
+
+/* What cannot be mended has the words of what was found first. */
+static int chunk_get(struct chunk_reader *rd, const unsigned char id[CHUNK_ID], const struct chunk_place *places,
+                     size_t count, unsigned char *out)
+{
+	char why[512];
+	if (whole_has(rd, places) && whole_open(rd, id, places, out) == 0)
+		return 0;
+	int result = chunk_fetch(rd, id, places, count, out);
+	if (result != -EBADMSG && result != -ENOENT)
+		return result;
+	snprintf(why, sizeof why, "%s", repository_why());
+	int mended = chunk_mend(rd, id, places, out);
+	return mended == 0 ? 0 : repo_fail(result, "%s", why);
+}
+
 size_t reader_batch_bytes(const struct manifest_file *f, size_t first)
 {
 	uint64_t left = f->size - (uint64_t)first * CHUNK_BYTES;
@@ -127,7 +182,7 @@ static int batch_try(struct chunk_reader *rd, const struct manifest_file *f, siz
 			return repo_fail(-ENOENT, "%s: its chunk %zu is in no pack", f->path, first + i);
 		if ((places[i].plain & ~CHUNK_PACKED) != some)
 			return repo_fail(-EBADMSG, "%s: its chunk %zu is of another length", f->path, first + i);
-		int result = chunk_fetch(rd, id, &places[i], count - i, out + at);
+		int result = chunk_get(rd, id, &places[i], count - i, out + at);
 		if (result < 0)
 			return result;
 	}
@@ -148,7 +203,10 @@ int reader_batch(struct chunk_reader *rd, const struct manifest_file *f, size_t 
 	if (result == -ENOENT && why[0])
 		return repo_fail(-EBADMSG, "%s", why);
 	for (int i = 1; i < TRIES && result == -ENOENT; i++) {
+		uint64_t mended = 0;
 		result = index_refresh(rd->r);
+		if (result == 0 && i == TRIES - 1) /* a pack may be gone together with its index */
+			result = packs_mend_lost(rd->r, &mended);
 		if (result == 0)
 			result = batch_try(rd, f, first, out, ret_zeros);
 	}
@@ -188,7 +246,7 @@ int reader_chunk(struct chunk_reader *rd, const unsigned char id[CHUNK_ID], unsi
 		if (result < 0)
 			break;
 		index_find(rd->r, id, 1, &at);
-		result = at.found ? chunk_fetch(rd, id, &at, 1, out) : repo_fail(-ENOENT, "a chunk is in no pack");
+		result = at.found ? chunk_get(rd, id, &at, 1, out) : repo_fail(-ENOENT, "a chunk is in no pack");
 	}
 	if (result < 0)
 		return result == -ENOENT ? -EBADMSG : result;

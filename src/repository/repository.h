@@ -5,6 +5,7 @@
  *   GROUP/keys/ID                              its data key under encryption at rest, as its key service has wrapped it
  *   GROUP/packs/PACK                           chunks of files: compressed, encrypted, each once (chunk.c, pack.c)
  *   GROUP/index/PACK                           which chunks a pack has; also at the pack's end
+ *   GROUP/parity/PARITY                        what makes any one of a few packs again (parity.c)
  *   GROUP/manifests/CLUSTER/SNAPSHOT/SET       one set's files, as lists of chunks: its put is the commit point
  *   GROUP/wal/CLUSTER/INCARNATION/SET/TIMELINE/SEGMENT   WAL: compressed, encrypted
  *   GROUP/wal/CLUSTER/INCARNATION/SET/TIMELINE.history
@@ -36,6 +37,8 @@ struct repositories_options {
 	const char *const *regions; /* "US_EAST_1=URL" */
 	size_t region_count;
 	uint64_t quota; /* bytes that a project may take in a region; what comes then is refused: -EDQUOT. 0: none */
+	/* So many packs share a second copy of what one of them has (parity.h); 0: there is none. */
+	unsigned parity;
 	struct objects_options s3;         /* endpoint, region, keys for all that are s3:// */
 	struct objects_options azure;      /* endpoint, account, key for all that are azure:// */
 	unsigned char key[REPO_KEY_BYTES]; /* the service's: seals the projects' keys */
@@ -230,10 +233,14 @@ struct repo_check {
 	uint64_t snapshots, packs, chunks, segments, bytes; /* that were looked at */
 	uint64_t locked; /* objects that were not, because the project's key is not at hand */
 	uint64_t faults;
+	uint64_t mended; /* of these: by repo_repair() */
 };
 /* `share`: 1 all of it, below 1 a sample. Each fault is told in words that name the object and what depends on it. */
 must_check int repo_check(struct repository *r, double share, void (*fault)(void *ctx, const char *words), void *ctx,
                           struct repo_check *ret_check);
+/* The same of all of it, and what has a second copy is made whole from that. */
+must_check int repo_repair(struct repository *r, void (*fault)(void *ctx, const char *words), void *ctx,
+                           struct repo_check *ret_check);
 /* Bytes that the project takes in the repository, from its list of objects. */
 must_check int repo_usage(struct repository *r, uint64_t *ret_packs, uint64_t *ret_wal);
 

@@ -142,6 +142,7 @@ int repositories_setup(const struct repository_settings *s, struct repositories 
 	                                 .regions = s->regions,
 	                                 .region_count = s->region_count,
 	                                 .quota = s->quota,
+	                                 .parity = s->parity,
 	                                 .keys = s->keys,
 	                                 .s3 = s3_options(s),
 	                                 .azure = azure_options(s)};

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "repository/idset.h"
+#include "repository/parity.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,8 +50,9 @@ struct sweep {
 	struct id_set marked; /* number: the pack in which it counts */
 	struct swept_pack *packs;
 	size_t pack_count, pack_room;
-	struct object_info hour; /* the last that was not needed */
-	const char *stranger;    /* the last snapshot that was told */
+	struct parity_builder parity; /* of packs that are written anew */
+	struct object_info hour;      /* the last that was not needed */
+	const char *stranger;         /* the last snapshot that was told */
 	unsigned steps;
 	struct repo_swept swept;
 };
@@ -486,9 +488,10 @@ static int pack_pour(struct sweep *s, size_t number, struct pack_builder *b)
 	struct chunk_entry *entries = NULL;
 	unsigned char key[REPO_KEY_BYTES], plain[CHUNK_BYTES];
 	char *bytes = NULL;
+	size_t n = 0;
 	uint32_t count = 0;
 	const struct repo_key *of = NULL;
-	int result = pack_get(s->r, p->id, &bytes, &entries, &count, &of);
+	int result = pack_get(s->r, p->id, &bytes, &n, &entries, &count, &of);
 	if (result < 0)
 		return result;
 	pack_key(of, p->id, key);
@@ -534,7 +537,7 @@ static int poured_delete(struct sweep *s, struct pack_builder *b, size_t *poured
 /* Of packs that are sealed with one key: what was sealed with it stays so. */
 static int rewrite_of(struct sweep *s, const struct repo_key *key)
 {
-	struct pack_builder b = {0};
+	struct pack_builder b = {.parity = &s->parity};
 	size_t *poured = must_calloc(s->pack_count + 1, sizeof(*poured)), count = 0;
 	uint64_t bytes = 0;
 	int result = 0;
@@ -570,13 +573,41 @@ static int rewrite_of(struct sweep *s, const struct repo_key *key)
 
 static int rewrite(struct sweep *s)
 {
+	uint64_t stored = 0;
 	int result = 0;
-	rewrites_choose(s);
 	pthread_mutex_lock(&s->r->key_lock);
 	const struct repo_key *key = s->r->keys; /* those that are added meanwhile come before it */
 	pthread_mutex_unlock(&s->r->key_lock);
 	for (; key && result == 0; key = key->next)
 		result = rewrite_of(s, key);
+	return result == 0 ? parity_flush(s->r, &s->parity, &stored) : result;
+}
+
+static int settle_step(void *ctx)
+{
+	struct sweep *s = ctx;
+	bool alone;
+	int result = lease_check(s->lease);
+	if (result == 0)
+		result = still_alone(s, &alone);
+	return result < 0 || alone ? result : -EBUSY;
+}
+
+/* Before a pack goes: what it was part of is still whole then. */
+static int second_copies(struct sweep *s)
+{
+	uint64_t stored = 0;
+	struct parity_pack *packs = must_calloc(s->pack_count + 1, sizeof *packs);
+	for (size_t i = 0; i < s->pack_count; i++) {
+		const struct swept_pack *p = &s->packs[i];
+		bool dead = p->known && !p->marked && !is_young(s, p->modified_ms);
+		memcpy(packs[i].id, p->id, PACK_ID);
+		packs[i].there = p->size > 0;
+		packs[i].needed = p->known && p->marked;
+		packs[i].going = dead || p->rewrite;
+	}
+	int result = parity_settle(s->r, packs, s->pack_count, s->r->parity, settle_step, s, &stored);
+	free(packs);
 	return result;
 }
 
@@ -608,7 +639,10 @@ static int packs_sweep(struct sweep *s)
 	if (result < 0)
 		return result == -EBUSY ? 0 : result;
 	packs_weigh(s);
-	result = dead_delete(s);
+	rewrites_choose(s);
+	result = second_copies(s);
+	if (result == 0)
+		result = dead_delete(s);
 	if (result == 0)
 		result = rewrite(s);
 	if (result == -EBUSY)
@@ -657,6 +691,7 @@ int repo_sweep(struct repository *r, const struct repo_keep *keep, struct repo_s
 	int result = lease_begin(r, LEASE_SWEEP, &s.lease);
 	if (result < 0)
 		return result;
+	parity_setup(&s.parity, r->parity);
 	s.a = arena_new();
 	s.kept = arena_new_array(s.a, const char *, keep->snapshot_count + 1);
 	for (size_t i = 0; i < keep->snapshot_count; i++)
@@ -666,6 +701,7 @@ int repo_sweep(struct repository *r, const struct repo_keep *keep, struct repo_s
 	result = sweep_run(&s);
 	lease_end(s.lease);
 	id_set_free(&s.marked);
+	parity_free(&s.parity);
 	free(s.packs);
 	arena_free(s.a);
 	if (result == 0)

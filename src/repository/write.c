@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/crc32c.h"
 #include "base/log.h"
-#include "repository/internal.h"
+#include "repository/parity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,8 @@ struct repo_writer {
 	struct repository *r;
 	const struct repo_key *key; /* of all that it writes */
 	struct lease *lease;
-	pthread_mutex_t lock; /* of all below */
+	struct parity_builder parity; /* of its packs */
+	pthread_mutex_t lock;         /* of all below */
 	struct bench *free_benches;
 	unsigned benches_out;
 	struct manifest_file *files; /* their paths and ids are on the heap */
@@ -74,6 +75,7 @@ int repo_write_begin(struct repository *r, struct repo_writer **ret_writer)
 	w->r = r;
 	w->key = repo_key_current(r);
 	w->lease = lease;
+	parity_setup(&w->parity, r->parity);
 	pthread_mutex_init(&w->lock, NULL);
 	*ret_writer = w;
 	return 0;
@@ -91,6 +93,7 @@ static struct bench *bench_take(struct repo_writer *w)
 		return b;
 	b = must_calloc(1, sizeof(*b));
 	b->block = must_malloc(BATCH_BYTES);
+	b->pack.parity = &w->parity;
 	return b;
 }
 
@@ -620,6 +623,17 @@ static int benches_flush(struct repo_writer *w)
 	return writer_state(w);
 }
 
+/* The last packs get their second copy before a manifest names what they have. */
+static int parity_end(struct repo_writer *w)
+{
+	uint64_t stored = 0;
+	int result = parity_flush(w->r, &w->parity, &stored);
+	if (result == 0)
+		quota_add(w->r, stored);
+	w->amount.stored += stored;
+	return result;
+}
+
 /* Sorted, each path once. */
 static int files_sort(struct repo_writer *w)
 {
@@ -721,6 +735,8 @@ int repo_write_commit(struct repo_writer *w, const char *cluster, const char *sn
 	if (result == 0)
 		result = benches_flush(w);
 	if (result == 0)
+		result = parity_end(w);
+	if (result == 0)
 		result = manifest_commit(w, cluster, snapshot, set, facts);
 	if (result == 0 && ret_amount)
 		*ret_amount = w->amount;
@@ -742,6 +758,7 @@ void repo_write_abort(struct repo_writer *w)
 		free((void *)(uintptr_t)w->files[i].ids);
 	}
 	lease_end(w->lease);
+	parity_free(&w->parity);
 	free(w->files);
 	free(w->claims);
 	pthread_mutex_destroy(&w->lock);

@@ -17,6 +17,7 @@ static struct repository_settings backup_settings(const struct config *c, const 
 	                                    .regions = c->backup_regions.v,
 	                                    .region_count = c->backup_regions.n,
 	                                    .quota = (uint64_t)c->backup_quota_mb << 20,
+	                                    .parity = c->backup_parity,
 	                                    .keys = v->data_keys,
 	                                    .s3_endpoint = c->s3_endpoint,
 	                                    .s3_region = c->s3_region,

@@ -110,6 +110,65 @@ def own_key(home, program, write, dice):
 	assert '"wraps": []' in said, said
 	said = run(program, 'repository', 'check', '--data', data)
 	assert '2 snapshots' in said and 'objects were not read' in said, said
+	# Without the project's key its packs are held against the hashes that their second copies have of them.
+	place = data / 'backups/US_EAST_1' / GROUP
+	pack = next(place / 'packs' / p.name for p in (place / 'index').iterdir() if p.read_bytes()[:4] == b'SWB2')
+	good = pack.read_bytes()
+	pack.write_bytes(good[:200] + bytes([good[200] ^ 1]) + good[201:])
+	repaired(home, program, pack, good)
+
+
+def repaired(home, program, pack, good):
+	"""A damaged pack is named, made whole by a repair, and told no more."""
+	data = home / 'data'
+	assert pack.name in run(program, 'repository', 'check', '--data', data, code=1)
+	said = run(program, 'repository', 'check', '--repair', '--data', data)
+	assert pack.name in said and 'it is whole again' in said and 'made whole again' in said, said
+	assert pack.read_bytes() == good
+	assert 'clean' in run(program, 'repository', 'check', '--data', data)
+
+
+def copies(home, program, write, dice):
+	"""Several packs that share a second copy: any of them, in any way damaged, and the snapshot comes back by both programs."""
+	cluster, data, source = '6740a1b2c3d4e5f60123dddd', home / 'data', home / 'large'
+	source.mkdir()
+	before = {p.name for p in (data / 'backups/US_EAST_1' / GROUP / 'packs').iterdir()}
+	for n in range(5):
+		(source / str(n)).write_bytes(dice.randbytes(8 << 20))
+	run(write, data, 'US_EAST_1', GROUP, cluster, 's0', SET, source)
+	tree = tree_read(source)
+	packs = [p for p in (data / 'backups/US_EAST_1' / GROUP / 'packs').iterdir() if p.name not in before]
+	assert len(packs) >= 3, packs
+	words = ['/usr/bin/python3', RESTORE, '--secret', data / 'secret.key', '--repository', data / 'backups', 'US_EAST_1', GROUP, cluster, 's0', SET]
+	for number, harm in enumerate(('flip', 'cut', 'remove', 'remove both')):
+		pack, back = dice.choice(packs), home / ('large%d' % number)
+		good, index = pack.read_bytes(), pack.parent.parent / 'index' / pack.name
+		bad = bytearray(good)
+		bad[dice.randrange(32, len(bad) // 2)] ^= 16
+		if harm.startswith('remove'):
+			pack.unlink()
+			if harm == 'remove both':
+				index.unlink()
+		else:
+			pack.write_bytes(bad[:len(bad) // 2] if harm == 'cut' else bad)
+		assert pack.name in run(*words, back)
+		(back / 'backup_manifest').unlink()
+		assert tree_read(back) == tree, harm
+		repaired(home, program, pack, good)
+		assert 'made again' not in run(*words, home / ('whole%d' % number))
+	for pack in packs[:2]:
+		bad = bytearray(pack.read_bytes())
+		bad[100] ^= 16
+		pack.write_bytes(bad)
+	assert 'does not open' in run(*words, home / 'lost', code=1)
+	said = run(program, 'repository', 'check', '--repair', '--data', data, code=1)
+	assert all(p.name in said for p in packs[:2]) and 'whole again' not in said, said
+	assert run(program, 'repository', 'check', '--repair', '--sample', '10%', '--data', data, code=2)
+	for pack in packs[:2]:
+		bad = bytearray(pack.read_bytes())
+		bad[100] ^= 16
+		pack.write_bytes(bad)
+	assert 'clean' in run(program, 'repository', 'check', '--data', data)
 
 
 def timelines(home, program, write):
@@ -171,6 +230,7 @@ def main():
 		check(pathlib.Path(home), program, write, dice)
 		damage(pathlib.Path(home), program, dice)
 		own_key(pathlib.Path(home), program, write, dice)
+		copies(pathlib.Path(home), program, write, dice)
 		timelines(pathlib.Path(home), program, write)
 
 

@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 	if (argc < 8)
 		return fprintf(stderr, "usage: see the first comment\n"), 2;
 	const struct data_keys keys = {.ctx = getenv("PROJECT_KEY"), .get = key_get, .wrapped = key_wrapped};
-	struct repository_settings settings = {.data_dir = argv[1], .keys = &keys};
+	struct repository_settings settings = {.data_dir = argv[1], .parity = 8, .keys = &keys};
 	struct repositories *all;
 	struct repository *r;
 	struct repo_amount amount;

@@ -12,6 +12,7 @@ The repository is a directory. Needs python3-cryptography, and the program zstd.
 import argparse
 import hashlib
 import hmac
+import io
 import json
 import os
 import pathlib
@@ -75,9 +76,15 @@ class Repository:
 		if project_key:
 			self.data[True] = derive(pathlib.Path(project_key).read_bytes(), group.encode(), b'backups')
 		self.id_keys = {own: derive(key, b'', b'chunk id') for own, key in self.data.items()}
-		self.chunks, self.packs = {}, {}
+		self.chunks, self.packs, self.parity = {}, {}, {}
+		if (self.home / 'parity').exists():
+			for path in sorted((self.home / 'parity').iterdir()):
+				self.parity_list(path)
 		for path in sorted((self.home / 'index').iterdir()):
 			self.index(path.name)
+		for pack in sorted(self.parity):  # one may be gone with its index
+			if not (self.home / 'index' / pack).exists():
+				self.index_of(pack, self.rebuild(pack))
 
 	def open(self, name, kind, keys=None):
 		return unseal(keys or self.data, kind, '%s/%s' % (self.group, name), (self.home / name).read_bytes())
@@ -94,36 +101,75 @@ class Repository:
 	def wrapped(self):
 		return [json.loads(self.open_any('keys/' + path.name)) for path in sorted((self.home / 'keys').iterdir())]
 
-	def index(self, pack):
-		own = (self.home / 'index' / pack).open('rb').read(4) == b'SWB2'
-		if own not in self.data:
+	def parity_list(self, path):
+		"""Which packs a parity is of: of each the parity's path, where its bytes begin, the pack's length and hash, and the others."""
+		head = path.open('rb').read(4096)
+		magic, kind, zero, length, zeros, ident = struct.unpack('<4sc3sI4s16s', head[:32])
+		try:
+			if (magic, kind, zero, zeros, ident.hex()) != (b'SWB1', b'X', bytes(3), bytes(4), path.name):
+				raise Bad('parity %s does not begin as it should' % path.name)
+			plain = unseal(self.data, b'X', '%s/parity/%s' % (self.group, path.name), head[32:32 + length])
+		except (Bad, struct.error):
+			return  # only a second copy
+		members = [(ident.hex(), size, digest) for ident, size, digest in struct.iter_unpack('<16sI32s', plain[32:])]
+		for pack, size, digest in members:
+			self.parity.setdefault(pack, []).append((path, 32 + length, size, digest, [n for n, _, _ in members if n != pack]))
+
+	def rebuild(self, pack):
+		"""A pack that is damaged or gone, from the others that it shares a parity with; empty: that does not make it."""
+		for path, begins, size, digest, others in self.parity.get(pack, ()):
+			made = int.from_bytes(path.read_bytes()[begins:], 'little')
+			for other in others:
+				there = self.home / 'packs' / other
+				made ^= int.from_bytes(there.read_bytes() if there.exists() else b'', 'little')
+			made = (made & ((1 << 8 * size) - 1)).to_bytes(size, 'little')
+			if hashlib.sha256(made).digest() == digest:
+				print('pack %s is damaged or gone; it was made again from parity/%s' % (pack, path.name), file=sys.stderr)
+				return made
+		return b''
+
+	def index_of(self, pack, data):
+		"""The index at a pack's end."""
+		if data:
+			length, = struct.unpack('<I', data[-8:-4])
+			self.index(pack, data[-8 - length:-8])
+
+	def index(self, pack, sealed=None):
+		sealed = sealed or (self.home / 'index' / pack).read_bytes()
+		if (sealed[:4] == b'SWB2') not in self.data:
 			return  # nothing that opens names its chunks
-		plain = self.open('index/' + pack, b'I')
+		own = sealed[:4] == b'SWB2'
+		plain = unseal(self.data, b'I', '%s/index/%s' % (self.group, pack), sealed)
 		for number, (ident, at, stored, length) in enumerate(struct.iter_unpack('<16sIII', plain)):
 			self.chunks.setdefault(ident, []).append((pack, own, number, at, stored, length))
 
-	def pack(self, name, own):
-		if name not in self.packs:
-			file = open(self.home / 'packs' / name, 'rb')  # kept open for the next chunk
+	def pack(self, name, own, again=False):
+		if again or name not in self.packs:
+			data = self.rebuild(name) if again else b''
+			if again and not data:
+				raise Bad('pack %s cannot be made again' % name)
+			file = io.BytesIO(data) if again else open(self.home / 'packs' / name, 'rb')  # kept open for the next chunk
 			if file.read(32) != b'SWB1P' + bytes(11) + bytes.fromhex(name):
 				raise Bad('pack %s does not begin as it should' % name)
 			self.packs[name] = file, AESGCM(derive(self.data[own], bytes.fromhex(name), b'pack'))
 		return self.packs[name]
 
 	def decrypt(self, ident):
-		"""A chunk that may still be compressed, and its length with that mark, from any of its packs."""
+		"""A chunk that may still be compressed, and its length with that mark, from any of its packs; where it opens in none, from
+		what makes one of them again."""
 		fault = Bad('chunk %s is in no pack' % ident.hex())
-		for pack, own, number, at, stored, length in self.chunks.get(ident, ()):
-			try:
-				file, cipher = self.pack(pack, own)
-				file.seek(at)
-				return cipher.decrypt(struct.pack('<IQ', number, 0), file.read(stored), ident + struct.pack('<I', length)), length
-			except InvalidTag:
-				fault = Bad('chunk %d of pack %s does not open' % (number, pack))
-			except FileNotFoundError:
-				fault = Bad('pack %s is missing' % pack)
-			except Bad as other:
-				fault = other
+		for again in (False, True):
+			for pack, own, number, at, stored, length in self.chunks.get(ident, ()):
+				try:
+					file, cipher = self.pack(pack, own, again)
+					file.seek(at)
+					return cipher.decrypt(struct.pack('<IQ', number, 0), file.read(stored), ident + struct.pack('<I', length)), length
+				except InvalidTag:
+					fault = Bad('chunk %d of pack %s does not open' % (number, pack))
+				except FileNotFoundError:
+					fault = Bad('pack %s is missing' % pack)
+				except Bad as other:
+					fault = fault if again else other
 		raise fault
 
 	def plain(self, idents):

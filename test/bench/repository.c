@@ -1,6 +1,6 @@
 /* How fast a repository takes files, takes them again, checks them and gives them back, in MB of files a second.
  *
- *   bench_repository DIRECTORY FILE... [--threads N]
+ *   bench_repository DIRECTORY FILE... [--parity N] [--threads N]
  *
  * DIRECTORY must be empty; it stays for a look at it. The files may be a database's. */
 #include "repository/repository.h"
@@ -124,17 +124,16 @@ static void read_all(struct repository *r, const char *directory, uint64_t bytes
 
 int main(int argc, char **argv)
 {
-	unsigned threads = 2;
+	unsigned threads = 2, parity = 8;
 	char url[4096];
-	if (argc > 2 && strcmp(argv[argc - 2], "--threads") == 0) {
-		threads = (unsigned)strtoul(argv[argc - 1], NULL, 10);
-		argc -= 2;
-	}
+	for (; argc > 2 && strncmp(argv[argc - 2], "--", 2) == 0; argc -= 2)
+		*(strcmp(argv[argc - 2], "--parity") == 0 ? &parity : &threads) =
+		        (unsigned)strtoul(argv[argc - 1], NULL, 10);
 	if (argc < 3 || threads < 1 || threads > 64)
-		return fprintf(stderr, "usage: bench_repository DIRECTORY FILE... [--threads N]\n"), 2;
+		return fprintf(stderr, "usage: bench_repository DIRECTORY FILE... [--parity N] [--threads N]\n"), 2;
 	json_setup();
 	snprintf(url, sizeof url, "%s/store", argv[1]);
-	struct repositories_options o = {.fallback = url};
+	struct repositories_options o = {.fallback = url, .parity = parity};
 	struct repositories *all;
 	struct repository *r;
 	must(repositories_open(&o, &all), "open");

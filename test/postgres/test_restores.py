@@ -1,6 +1,6 @@
 """Backups of real databases, through the API alone: what was there at a moment comes back, and nothing else; while it is
 brought back nothing is lost; what a tar holds is started by PostgreSQL itself."""
-import contextlib, gzip, json, os, pathlib, re, shutil, signal, sqlite3, subprocess, tarfile, threading, time
+import contextlib, gzip, json, os, pathlib, random, re, shutil, signal, sqlite3, subprocess, tarfile, threading, time
 
 import psycopg2, pytest
 
@@ -387,12 +387,55 @@ def test_users_of_the_target_hold(place):
 		one.deleted()
 
 
+def stored(place, c, *folders):
+	return [p for p in (place.data / 'backups').rglob('*') if p.is_file() and p.parent.name in folders and c.server.group in str(p)]
+
+
+def harm(pack, kind):
+	bad = bytearray(pack.read_bytes())
+	bad[len(bad) // 3] ^= 1
+	if kind == 'removed':
+		pack.unlink()
+	else:
+		pack.write_bytes(bad if kind == 'flipped' else bad[:100])
+
+
+def test_one_damaged_pack_under_all_snapshots(place):
+	"""Whichever it is: each snapshot above it comes back, a check names it, and it is as it was after a restore, or a repair."""
+	c = cluster(place, 'one-pack', pit=False)
+	c.ask('create table t(n int, m text); insert into t select n, md5(n::text) from generate_series(1, 300000) n')
+	docs = []
+	for n in range(3):
+		c.ask('insert into t values (%d, null)' % -n)
+		docs.append(take(c))
+	rows = lambda: c.ask('select count(*), count(*) filter (where n <= 0) from t')
+	packs = stored(place, c, 'packs')
+	largest = max(packs, key=lambda p: p.stat().st_size)
+	for number, (kind, pack) in enumerate((('flipped', largest), ('cut', largest), ('removed', random.choice(packs)))):
+		good = pack.read_bytes()
+		harm(pack, kind)
+		c.ask('truncate t')
+		restore(c, deliveryType='automated', snapshotId=docs[number]['id'])
+		assert rows() == [(300000 + number + 1, number + 1)], kind
+		if pack is largest:  # which the restore has read from
+			assert pack.read_bytes() == good, kind
+		pack.write_bytes(good)
+		harm(pack, kind)
+		said = cli('repository', 'check', '--data', place.data, check=False).stdout
+		assert pack.name in said and (pack is not largest or docs[0]['id'] in said), said
+		said = cli('repository', 'check', '--repair', '--data', place.data).stdout
+		assert 'it is whole again' in said and pack.read_bytes() == good, said
+		assert 'fault' not in cli('repository', 'check', '--data', place.data).stdout
+	c.delete()
+	c.deleted()
+
+
 def test_a_flipped_byte_replaces_nothing(place):
 	c = cluster(place, 'flipped', pit=False)
 	c.ask('create table t(n int); insert into t select generate_series(1, 200000)')
 	doc = take(c)
 	c.ask('truncate t')
-	packs = [p for p in (place.data / 'backups').rglob('*') if p.is_file() and p.parent.name == 'packs' and c.server.group in str(p)]
+	packs = stored(place, c, 'packs', 'parity')  # a second copy would mend it
 	assert packs
 
 	def flip():

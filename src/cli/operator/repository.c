@@ -18,6 +18,7 @@ struct repository_arguments {
 	const char *backups, *region, *project, *sample, *s3_endpoint, *s3_region, *s3_key_id, *s3_secret_file,
 	        *s3_ca_file, *azure_endpoint, *azure_account, *azure_key_file, *azure_ca_file;
 	struct option_texts regions;
+	bool repair;
 };
 
 #define AT(member) offsetof(struct repository_arguments, member)
@@ -34,6 +35,8 @@ const struct option_row repository_options[] = {
         {"project", 0, OPTION_TEXT, AT(project), NULL, "ID", "Only the backups of this project."},
         {"sample", 0, OPTION_TEXT, AT(sample), NULL, "SHARE",
          "Check a random part of the packs and of the log: 0.1 or 10%. Without it, all."},
+        {"repair", 0, OPTION_SWITCH, AT(repair), NULL, NULL, "check: make whole what is damaged and has a second copy.",
+         .flag_only = true},
         {"backups", 0, OPTION_TEXT, AT(backups), NULL, "URL",
          "As the service is run with it. Without it, DIR/backups."},
         {"backups-region", 0, OPTION_TEXTS, AT(regions), NULL, "REGION=URL", "As the service is run with it."},
@@ -76,10 +79,27 @@ static void fault_print(void *ctx, const char *words)
 	printf("%s/%s: %s\n", p->region, p->project, words);
 }
 
-static int place_check(struct repository *r, struct place *p, double share, uint64_t *faults)
+/* What a check is to do, and what all of them found. */
+struct checks {
+	bool repair;
+	double share;
+	uint64_t faults; /* that are left */
+};
+
+static void faults_print(const struct repo_check *seen)
+{
+	unsigned long long faults = seen->faults, mended = seen->mended;
+	if (!faults)
+		printf("clean\n");
+	else
+		printf(mended ? "%llu %s, %llu of them made whole again\n" : "%llu %s\n", faults,
+		       faults == 1 ? "fault" : "faults", mended);
+}
+
+static int place_check(struct repository *r, struct place *p, struct checks *k)
 {
 	struct repo_check seen;
-	int result = repo_check(r, share, fault_print, p, &seen);
+	int result = k->repair ? repo_repair(r, fault_print, p, &seen) : repo_check(r, k->share, fault_print, p, &seen);
 	if (result == 0)
 		result = engines_check_log(r, fault_print, p, &seen);
 	if (result < 0)
@@ -87,16 +107,13 @@ static int place_check(struct repository *r, struct place *p, double share, uint
 	printf("%s/%s: %llu snapshots, %llu packs, %llu chunks, %llu objects of the log, %llu bytes read: ", p->region,
 	       p->project, (unsigned long long)seen.snapshots, (unsigned long long)seen.packs,
 	       (unsigned long long)seen.chunks, (unsigned long long)seen.segments, (unsigned long long)seen.bytes);
-	if (seen.faults)
-		printf("%llu %s\n", (unsigned long long)seen.faults, seen.faults == 1 ? "fault" : "faults");
-	else
-		printf("clean\n");
+	faults_print(&seen);
 	if (seen.locked)
 		printf("%s/%s: %llu objects were not read: they are sealed with the project's own key, which only the "
 		       "running "
 		       "service has\n",
 		       p->region, p->project, (unsigned long long)seen.locked);
-	*faults += seen.faults;
+	k->faults += seen.faults - seen.mended;
 	return 0;
 }
 
@@ -233,30 +250,30 @@ static bool share_parse(const char *text, double *ret_share)
 	return true;
 }
 
-static int places_run(struct repositories *all, struct found *f, bool check, double share)
+/* `checks` NULL: only how much there is. */
+static int places_run(struct repositories *all, struct found *f, struct checks *checks)
 {
-	uint64_t faults = 0;
 	bool unread = false;
-	if (!check)
+	if (!checks)
 		printf("REGION\tPROJECT\tSNAPSHOT BYTES\tLOG BYTES\n");
 	for (size_t i = 0; i < f->count; i++) {
 		struct place *p = &f->places[i];
 		struct repository *r = NULL;
 		int result = repository_get(all, p->region, p->project, &r);
 		if (result == 0)
-			result = check ? place_check(r, p, share, &faults) : place_usage(r, p);
-		if (result == -EBADMSG && check) {
+			result = checks ? place_check(r, p, checks) : place_usage(r, p);
+		if (result == -EBADMSG && checks) {
 			fault_print(p, repository_why());
-			faults++;
+			checks->faults++;
 		} else if (result < 0) {
 			option_refuse("repository: %s/%s: %s", p->region, p->project, repository_why());
 			unread = true;
 		}
 		repository_put(r);
 	}
-	if (check && !f->count)
+	if (checks && !f->count)
 		printf("There are no backups.\n");
-	return unread ? EXIT_USAGE : faults ? EXIT_NOT_DONE : EXIT_DONE;
+	return unread ? EXIT_USAGE : checks && checks->faults ? EXIT_NOT_DONE : EXIT_DONE;
 }
 
 static int repository_run(const struct repository_arguments *g, struct arena *a, const char *what)
@@ -276,9 +293,13 @@ static int repository_run(const struct repository_arguments *g, struct arena *a,
 	                                       .azure_ca_file = g->azure_ca_file};
 	struct found f = {.g = g, .a = a};
 	struct repositories *all = NULL;
-	double share = 1;
-	if (g->sample && !share_parse(g->sample, &share)) {
+	struct checks checks = {.repair = g->repair, .share = 1};
+	if (g->sample && !share_parse(g->sample, &checks.share)) {
 		option_refuse("--sample: \"%s\" is not a share above 0 and up to 1, such as 0.1 or 10%%", g->sample);
+		return EXIT_USAGE;
+	}
+	if (g->repair && (g->sample || strcmp(what, "check") != 0)) {
+		option_refuse("repository: --repair goes with check, and not with --sample");
 		return EXIT_USAGE;
 	}
 	int result = seal_read(g->data);
@@ -295,7 +316,7 @@ static int repository_run(const struct repository_arguments *g, struct arena *a,
 	else if (str_is_one_of("unknown|adopt|rebuild", str_of(what)))
 		code = catalogue_run(g, a, all, &f, what);
 	else
-		code = places_run(all, &f, strcmp(what, "check") == 0, share);
+		code = places_run(all, &f, strcmp(what, "check") == 0 ? &checks : NULL);
 	repositories_close(all);
 	return code;
 }

@@ -17,6 +17,7 @@
 #define GROUP "6740a1b2c3d4e5f601234567"
 
 static char root[64];
+static unsigned packs_for_parity; /* of what is opened from then on */
 
 static inline int path_remove(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
@@ -66,7 +67,8 @@ static inline struct repositories *places_open(unsigned char key)
 	snprintf(url, sizeof url, "file://%s/store", root);
 	snprintf(region, sizeof region, "EU_WEST_1=file://%s/far", root);
 	regions[0] = region;
-	struct repositories_options o = {.fallback = url, .regions = regions, .region_count = 1};
+	struct repositories_options o = {
+	        .fallback = url, .regions = regions, .region_count = 1, .parity = packs_for_parity};
 	memset(o.key, key, sizeof o.key);
 	/* In buckets of the server that test/backup/on_s3.py has started. */
 	if (on_s3()) {
