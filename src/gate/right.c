@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "gate/gate.h"
+#include "identity/links.h"
 #include "identity/sessions.h"
 
 #include <errno.h>
@@ -43,6 +44,70 @@ void right_of_call(struct call *c, struct right *ret_right)
 	credential_read(c, ret_right);
 }
 
+int right_link_put(struct call *c, json_t *link)
+{
+	struct right right = {.until_ms = INT64_MAX};
+	struct doc session;
+	struct str stamp = STR_NONE;
+	bool person = c->caller->kind == PRINCIPAL_USER;
+	credential_read(c, &right);
+	json_put(link, "kind", json_integer(c->caller->kind));
+	json_put_z(link, "caller", c->caller->id);
+	json_put(link, "madeAt", json_integer(clock_now_ms()));
+	if (c->weak)
+		json_put(link, "weak", json_true());
+	if (!person) {
+		if (right.secret.z[0])
+			json_put_z(link, "secret", right.secret.z);
+		return 0;
+	}
+	int r = tx_get(c->tx, c->arena, "user_session", id_str(right.session.z[0] ? &right.session : &right.secret),
+	               &session);
+	if (r == 0 && session_is_federated(c->arena, &session))
+		json_put(link, "federated", json_true());
+	if (r == 0)
+		r = links_stamp(c->tx, c->arena, str_of(c->caller->id), &stamp);
+	if (r == 0 && stamp.n)
+		json_put_str(link, "stamp", stamp);
+	return r;
+}
+
+void right_of_link(const json_t *link, const struct op *op, struct str scope, const struct ip *peer,
+                   struct right *ret_right)
+{
+	/* Downloads of an older release said "callerKind". */
+	const char *kind = json_object_get(link, "kind") ? "kind" : "callerKind";
+	*ret_right = (struct right){.kind = (enum principal_kind)json_number(link, kind),
+	                            .op = op,
+	                            .peer = *peer,
+	                            .weak = json_flag(link, "weak"),
+	                            .until_ms = INT64_MAX,
+	                            .by_link = true,
+	                            .federated = json_flag(link, "federated"),
+	                            .made_ms = json_number(link, "madeAt")};
+	str_copy(json_field(link, "caller"), ret_right->caller.z, sizeof ret_right->caller.z);
+	str_copy(scope, ret_right->scope.z, sizeof ret_right->scope.z);
+	str_copy(json_field(link, "secret"), ret_right->secret.z, sizeof ret_right->secret.z);
+	str_copy(json_field(link, "stamp"), ret_right->stamp.z, sizeof ret_right->stamp.z);
+}
+
+/* A secret's time may be over: the link has its own. */
+static int link_check(const struct right *right, struct tx *tx, struct arena *a)
+{
+	struct str stamp = STR_NONE;
+	struct doc secret;
+	int r = 0;
+	if (right->kind != PRINCIPAL_USER) {
+		r = right->secret.z[0] ? tx_get(tx, a, "sa_secret", id_str(&right->secret), &secret) : 0;
+		return r == -ENOENT ? -EACCES : r;
+	}
+	r = links_stamp(tx, a, id_str(&right->caller), &stamp);
+	if (r == 0 && !str_eq(stamp, str_of(right->stamp.z)))
+		r = -EACCES;
+	return r == 0 && right->federated ? session_stamps_check_since(tx, a, id_str(&right->caller), right->made_ms)
+	                                  : r;
+}
+
 /* *weak: whether a session that the caller has shown is without a second factor now. */
 static int credential_check(const struct right *right, struct tx *tx, struct arena *a, bool *weak)
 {
@@ -51,6 +116,8 @@ static int credential_check(const struct right *right, struct tx *tx, struct are
 	int64_t until_ms;
 	if (right->until_ms <= clock_now_ms())
 		return -EACCES;
+	if (right->by_link)
+		return link_check(right, tx, a);
 	int r = right->session.z[0] ? session_look(tx, a, id_str(&right->session), &session) : 0;
 	if (right->session.z[0]) {
 		*weak = !session.strong;

@@ -17,12 +17,24 @@ struct right {
 	struct id session, secret, token; /* what the caller has shown: a cookie, or a bearer token; or empty */
 	bool weak;                        /* by a session without a second factor */
 	int64_t until_ms;                 /* when the credential ends; INT64_MAX: never */
-	uint64_t generation;              /* of identities, and when it was last asked: for right_check_again() */
+	bool by_link;                     /* nothing is shown but a link; what follows is of the call that made it */
+	struct id stamp;                  /* of a person's links then (identity/links.h) */
+	bool federated;                   /* an identity provider had begun the session */
+	int64_t made_ms;
+	uint64_t generation; /* of identities, and when it was last asked: for right_check_again() */
 	int64_t asked_us;
 };
 
 /* Of a call that has passed the gates. */
 void right_of_call(struct call *c, struct right *ret_right);
+/* A link works for longer than the credential that asked for it, and ends when that is taken back: a person's links
+ * when its sessions are ended because one may be lost (a password is reset or changed, others are signed out), a
+ * service account's when its secret is revoked. What is needed to tell is put into `link`, which the link keeps. */
+must_check int right_link_put(struct call *c, json_t *link);
+/* The right of who made the link, for who uses it now from `peer`. */
+void right_of_link(const json_t *link, const struct op *op, struct str scope, const struct ip *peer,
+                   struct right *ret_right);
+
 /* The caller, as the gates would have it now, owned by our caller. `known`: a cache of the calling thread, or NULL.
  * -EACCES: the credential is not in force any more; -ENOENT: the caller is gone; -EADDRNOTAVAIL: the address is not on
  * its access list; or the store's. */

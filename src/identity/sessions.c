@@ -12,6 +12,7 @@
 #include "catalog/formats.h"
 #include "identity/grants.h"
 #include "identity/identity.h"
+#include "identity/links.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -128,17 +129,16 @@ static int stamps_note(struct tx *tx, struct arena *a, struct str user_id, json_
 	return result;
 }
 
-/* A session of an older release has no stamps: it is over when one of the organizations has made one since. */
-static int unstamped_check(struct tx *tx, struct arena *a, const struct doc *session)
+int session_stamps_check_since(struct tx *tx, struct arena *a, struct str user_id, int64_t since_ms)
 {
 	struct grant_row *rows;
 	size_t count = 0;
-	int result = grants_of(tx, a, session->parent, &rows, &count);
+	int result = grants_of(tx, a, user_id, &rows, &count);
 	for (size_t i = 0; result == 0 && i < count; i++) {
 		struct str stamp;
 		int64_t at_ms;
 		result = rows[i].in_org ? stamp_get(tx, a, rows[i].id, &stamp, &at_ms) : 0;
-		if (result == 0 && rows[i].in_org && stamp.n && at_ms >= session->created_ms)
+		if (result == 0 && rows[i].in_org && stamp.n && at_ms >= since_ms)
 			result = -EACCES;
 	}
 	return result;
@@ -151,8 +151,8 @@ int session_stamps_check(struct tx *tx, struct arena *a, const struct doc *sessi
 	int result = 0;
 	if (!how_is_federated(json_field(body, "how")))
 		return 0;
-	if (!stamps)
-		return unstamped_check(tx, a, session);
+	if (!stamps) /* of an older release */
+		return session_stamps_check_since(tx, a, session->parent, session->created_ms);
 	json_object_foreach(stamps, org_id, had)
 	{
 		struct str stamp;
@@ -450,8 +450,7 @@ int sessions_end(struct tx *tx, struct arena *a, struct str user_id, struct str 
 	for (size_t i = 0; result == 0 && i < count; i++)
 		if (!str_eq(docs[i].id, but))
 			result = tx_delete(tx, "user_session", docs[i].id);
-	tx_touch_identity(tx);
-	return result;
+	return result < 0 ? result : links_end(tx, a, user_id);
 }
 
 int sessions_list(struct tx *tx, struct arena *a, struct str user_id, struct str current, json_t *list)

@@ -69,7 +69,8 @@ must_check int session_strengthen(struct tx *tx, struct arena *a, struct str id)
 must_check int session_end(struct tx *tx, struct arena *a, struct str user_id, struct str id);
 /* In a write: ends the session that the browser had before. Nobody could end it once its cookie is replaced. */
 must_check int session_replace(struct tx *tx, struct arena *a, const struct request *r);
-/* In a write: all sessions of a user but one (empty: all). */
+/* In a write: all sessions of a user but one (empty: all), and all links that the user has asked for: whoever had one
+ * of the sessions may have them (identity/links.h). */
 must_check int sessions_end(struct tx *tx, struct arena *a, struct str user_id, struct str but);
 /* In a write: all sessions of an organization's people that identity providers have begun. */
 must_check int sessions_end_federated(struct tx *tx, struct arena *a, struct str org_id);
@@ -77,6 +78,9 @@ must_check int sessions_end_federated(struct tx *tx, struct arena *a, struct str
 bool session_is_federated(struct arena *a, const struct doc *session);
 /* -EACCES: the stamps of the session are not those of its person's organizations. */
 must_check int session_stamps_check(struct tx *tx, struct arena *a, const struct doc *session);
+/* The same for what has no stamps of its own and was made by such a session: -EACCES when one of the organizations of
+ * the user has made a stamp since. */
+must_check int session_stamps_check_since(struct tx *tx, struct arena *a, struct str user_id, int64_t since_ms);
 /* [{"id","createdAt","lastUsedAt","expiresAt","address","agent","method","current"}, ...], those in force. */
 must_check int sessions_list(struct tx *tx, struct arena *a, struct str user_id, struct str current, json_t *list);
 

@@ -5,7 +5,8 @@ import pytest, requests
 from requests.adapters import HTTPAdapter
 
 import client
-from client import REMOTE, Api, Server, assert_problem, cli, metric, ok, unique, until
+import test_backups as backups
+from client import REMOTE, Api, Server, assert_problem, cli, metric, ok, refused, unique, until
 from conftest import end
 from database import free_port
 from test_invitations import Inbox, smtp
@@ -617,6 +618,49 @@ def test_a_passkey_of_a_thief_goes_with_a_reset(site):
 	assert '  passkey "thief spoofed", added at 20' in letter and letter.index('thief spoofed') < letter.index('Still good') < letter.index('"old"')
 	no(show(Browser(s), thief), 401, 'INVALID_CREDENTIALS')
 	ok(show(Browser(s), old))
+
+
+@pytest.mark.parametrize('end', ['reset', 'password', 'others', 'one'])
+def test_links_of_a_lost_session_end_with_it(site, end):
+	"""Who had a session took links of feeds and of downloads along: they needed no credentials, and outlived its end."""
+	s = site.server
+	org, = s.seed({'name': unique('o'), 'projects': ['p'], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_OWNER']}]})
+	own, group = s.api_for(org['principals'][0]), org['projects'][0]['id']
+	username, b, _ = site.person()
+	thief = Browser(s)
+	ok(thief.sign_in(username))
+	made = ok(own.post('/orgs/%s/users' % org['id'], json={'username': username, 'roles': {'orgRoles': ['ORG_OWNER']}}), 201)
+	token = LINK.search(site.letter(username, org['name'])).group(2)
+	ok(b.post('/api/invitations/' + token, {'password': PASSWORD}))
+	cluster = backups.create(own, group)
+	wish = {'deliveryType': 'download', 'snapshotId': backups.take(own, group, cluster)['id']}
+
+	def links(browser):
+		answers = (browser.get('/orgs/%s/activityFeed' % org['id']), browser.get('/groups/%s/activityFeed' % group),
+			browser.post(backups.path(group, cluster, '/restoreJobs'), wish))
+		return [ok(answers[0])['link'], ok(answers[1])['link'], *ok(answers[2])['deliveryUrl']]
+
+	def codes(of):
+		return [s.anonymous.get(link).status_code for link in of]
+	lost = links(thief)
+	ok(b.delete('/api/session'), 204)
+	ok(b.sign_in(username))
+	assert codes(lost) == [200] * 3 and made['id']  # to sign out takes no links away
+	if end == 'reset':
+		ok(Browser(s).post('/api/session/reset', {'token': site.reset(username), 'password': 'a new password'}))
+	elif end == 'password':
+		ok(b.post('/api/session/change-password', {'old': PASSWORD, 'new': 'a new password'}), 204)
+	elif end == 'others':
+		ok(b.delete('/api/session/sessions'), 204)
+	else:
+		other, = [x for x in ok(b.get('/api/session/sessions'))['results'] if not x['current']]
+		ok(b.delete('/api/session/sessions/' + other['id']), 204)
+	assert codes(lost) == [403] * 3
+	assert refused(s.anonymous.get(lost[0]), 403)['errorCode'] == 'FEED_LINK_REVOKED'
+	assert refused(s.anonymous.get(lost[2]), 403)['errorCode'] == 'DOWNLOAD_LINK_REVOKED'
+	if end == 'reset':
+		ok(b.sign_in(username, 'a new password'))
+	assert codes(links(b)) == [200] * 3
 
 
 def test_acts_as_its_user(site):

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from client import Wire, ok, refused, unique, until
+from client import Api, Bearer, Wire, ok, refused, unique, until
 from test_backups import create, path, restore, take
 
 LARGE = 256 << 20  # more than lies between a client that does not read and the service
@@ -107,6 +107,33 @@ def test_a_begun_download_ends_with_the_right_to_it(server, large, end):
 			ok(site.owner.delete(path(site.group, site.name, '/restoreJobs/' + job['id'])), 204)
 		until(lambda: server.stderr.count('no right to it any more') > before, what='the end of the download')
 		assert reader.rest() < LARGE
+
+
+@pytest.mark.parametrize('begun', [False, True])
+def test_links_end_with_the_secret_that_asked_for_them(server, large, begun):
+	"""A secret that leaked is revoked: the links that were made with it went on, for up to 90 days."""
+	site = Site(server)
+	accounts = '/orgs/%s/serviceAccounts' % site.org
+	made = ok(site.owner.post(accounts, json={'name': 'a', 'description': 'd', 'roles': ['ORG_OWNER'], 'secretExpiresAfterHours': 8}), 201)
+	account, more = '%s/%s/secrets' % (accounts, made['clientId']), {'secretExpiresAfterHours': 8}
+	other = ok(site.owner.post(account, json=more), 201)
+
+	def signed(secret):
+		answer = server.anonymous.post('/api/oauth/token', data={'grant_type': 'client_credentials'}, auth=(made['clientId'], secret))
+		return Api(server, Bearer(ok(answer)['access_token']))
+	leaked, kept = signed(made['secrets'][0]['secret']), signed(other['secret'])
+	feeds = [ok(api.get('/groups/%s/activityFeed' % site.group))['link'] for api in (leaked, kept)]
+	url = site.link(leaked)
+	before = server.stderr.count('no right to it any more')
+	with contextlib.ExitStack() as open_ones:
+		reader = open_ones.enter_context(Reader(server, url)) if begun else None
+		ok(site.owner.delete('%s/%s' % (account, made['secrets'][0]['id'])), 204)
+		if reader:
+			until(lambda: server.stderr.count('no right to it any more') > before, what='the end of the download')
+			assert reader.rest() < LARGE
+	refused(server.anonymous.get(url), 403, 'DOWNLOAD_LINK_REVOKED')
+	refused(server.anonymous.get(feeds[0]), 403, 'FEED_LINK_REVOKED')
+	assert server.anonymous.get(feeds[1]).status_code == 200
 
 
 def test_a_download_that_is_read_slowly_ends(server, large):

@@ -85,17 +85,17 @@ static void filter_read(struct feed *f)
 /* The caller that asked for the link must still be allowed to ask, from this address. */
 static int caller_check(struct feed *f)
 {
-	struct right right = {.kind = (enum principal_kind)json_integer_value(json_object_get(f->token, "kind")),
-	                      .op = f->op,
-	                      .peer = f->request->peer,
-	                      .weak = json_flag(f->token, "weak"),
-	                      .until_ms = INT64_MAX};
-	str_copy(json_field(f->token, "caller"), right.caller.z, sizeof right.caller.z);
-	str_copy(f->scope.id, right.scope.z, sizeof right.scope.z);
+	struct right right;
+	right_of_link(f->token, f->op, f->scope.id, &f->request->peer, &right);
 	switch (right_check(f->service, NULL, f->tx, f->arena, &right)) {
 	case 0: return 0;
 	case -EADDRNOTAVAIL:
 		return refuse(f, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST", "This link may not be used from this address.");
+	case -EACCES:
+		return refuse(
+		        f, 403, "FEED_LINK_REVOKED",
+		        "What asked for this link was taken back since: a session or a secret. Ask the API for a new "
+		        "one.");
 	case -ENOENT:
 	case -EPERM:
 		return refuse(f, 403, "FEED_NOT_PERMITTED",

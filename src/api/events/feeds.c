@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "gate/right.h"
 
 #define FEED_DAYS 90
 #define TOKEN_MAX 8192
@@ -32,7 +33,7 @@ static int clusters_check(struct call *c)
 	return 0;
 }
 
-static struct str token_make(struct call *c, const struct event_filter *f)
+static int token_make(struct call *c, const struct event_filter *f, struct str *ret_token)
 {
 	char signature[SIGNATURE_TEXT];
 	json_t *token = json_keep(c->arena, json_object());
@@ -46,16 +47,16 @@ static struct str token_make(struct call *c, const struct event_filter *f)
 		json_put(token, "min", json_integer(f->min_ms));
 	if (f->has_max)
 		json_put(token, "max", json_integer(f->max_ms));
-	json_put(token, "kind", json_integer(c->caller->kind));
-	json_put_z(token, "caller", c->caller->id);
-	if (c->weak)
-		json_put(token, "weak", json_true());
 	json_put(token, "until", json_integer(clock_now_ms() + FEED_DAYS * INT64_C(86400000)));
+	int result = right_link_put(c, token);
+	if (result < 0)
+		return result;
 	struct str plain = json_text(c->arena, token);
 	char *text = arena_alloc(c->arena, BASE64_TEXT(plain.n) + 1);
 	base64url_encode(plain.p, plain.n, text);
 	sign(str_of(text), signature);
-	return arena_printf(c->arena, "%s.%s", text, signature);
+	*ret_token = arena_printf(c->arena, "%s.%s", text, signature);
+	return 0;
 }
 
 json_t *feed_token_read(struct arena *a, struct str token)
@@ -75,14 +76,16 @@ json_t *feed_token_read(struct arena *a, struct str token)
 int feeds_link(struct call *c)
 {
 	struct event_filter f = {.in_org = false};
+	struct str token = STR_NONE;
 	int result = clusters_check(c);
 	if (result == 0)
 		result = events_filter(c, "clusterName", &f);
+	if (result == 0)
+		result = token_make(c, &f, &token);
 	if (result < 0)
 		return result;
 	json_t *body = json_keep(c->arena, json_object());
-	json_put_str(body, "link",
-	             arena_printf(c->arena, "%s" FEED_PATH "%s", c->service->base_url, token_make(c, &f).p));
+	json_put_str(body, "link", arena_printf(c->arena, "%s" FEED_PATH "%.*s", c->service->base_url, STR_ARG(token)));
 	entity_write(c, &c->out, json_text(c->arena, body), c->op, NULL, STR_NONE, false);
 	return 0;
 }

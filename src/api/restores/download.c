@@ -201,15 +201,10 @@ static int caller_check(struct service *s, struct request *r, struct tx *tx, con
 {
 	struct str group = json_field(job->plan, "groupId"), caller = json_field(job->plan, "caller");
 	struct doc project;
-	d->right = (struct right){.kind = (enum principal_kind)json_number(job->plan, "callerKind"),
-	                          .op = catalog_op(arena_z(r->arena, json_field(job->plan, "operation"))),
-	                          .peer = r->peer,
-	                          .weak = json_flag(job->plan, "weak"),
-	                          .until_ms = INT64_MAX,
-	                          .generation = tx_identity_generation(tx),
-	                          .asked_us = clock_mono_us()};
-	str_copy(caller, d->right.caller.z, sizeof d->right.caller.z);
-	str_copy(group, d->right.scope.z, sizeof d->right.scope.z);
+	right_of_link(job->plan, catalog_op(arena_z(r->arena, json_field(job->plan, "operation"))), group, &r->peer,
+	              &d->right);
+	d->right.generation = tx_identity_generation(tx);
+	d->right.asked_us = clock_mono_us();
 	int result = d->right.op ? tx_get(tx, r->arena, "project", group, &project) : -EPERM;
 	if (result == 0)
 		result = right_check(s, NULL, tx, r->arena, &d->right);
@@ -219,6 +214,11 @@ static int caller_check(struct service *s, struct request *r, struct tx *tx, con
 		return refuse(r, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
 		              "This link may not be used from this address: it is not on the access list of the "
 		              "credential that asked for it.");
+	case -EACCES:
+		return refuse(
+		        r, 403, "DOWNLOAD_LINK_REVOKED",
+		        "What asked for this link was taken back since: a session or a secret. Ask the API for a new "
+		        "one.");
 	case -ENOENT:
 	case -EPERM:
 		return refuse(r, 403, "DOWNLOAD_NOT_PERMITTED",

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "gate/gate.h"
+#include "gate/right.h"
 #include "trail/events.h"
 
 #include <errno.h>
@@ -340,10 +341,8 @@ int restore_begin(struct call *c, const struct backup_line *line, const struct r
 	json_put(body, "failed", json_false());
 	json_put_str(job.plan, "groupId", c->group.id);
 	json_put_str(job.plan, "clusterName", json_field(line->body, "clusterName"));
-	json_put(job.plan, "callerKind", json_integer(c->caller->kind));
-	json_put_z(job.plan, "caller", c->caller->id);
-	if (c->weak)
-		json_put(job.plan, "weak", json_true());
+	if ((r = right_link_put(c, job.plan)) < 0)
+		return r;
 	from_put(wish, job.plan);
 	if (wish->target) {
 		json_put_str(body, "targetClusterName", wish->target->doc.name);

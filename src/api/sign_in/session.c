@@ -4,6 +4,7 @@
 #include "api/users/users.h"
 #include "base/id.h"
 #include "identity/grants.h"
+#include "identity/links.h"
 #include "identity/recovery.h"
 #include "identity/totp.h"
 #include "outbox/outbox.h"
@@ -136,9 +137,12 @@ static int sessions_show(struct visit *v)
 
 static int one_end_save(struct visit *v)
 {
+	bool own = str_eq(v->rest, v->session.id);
 	int result = session_end(v->call.tx, v->arena, v->session.user_id, v->rest);
-	if (result == 0 && str_eq(v->rest, v->session.id))
+	if (result == 0 && own)
 		v->cookie = STR(SESSION_COOKIE_GONE);
+	if (result == 0 && !own) /* it may have been stolen */
+		result = links_end(v->call.tx, v->arena, v->session.user_id);
 	return result == -ENOENT ? call_fail(&v->call, 404, "SESSION_NOT_FOUND", "The account has no such session.")
 	                         : result;
 }
