@@ -607,6 +607,69 @@ def test_a_quota_that_is_used_up(start_place):
 	c.deleted()
 
 
+class Throwaways(threading.Thread):
+	"""Looks how many servers of exports there are at once."""
+
+	def __init__(self, place, cgroups):
+		super().__init__(daemon=True)
+		self.below, self.cgroups, self.most, self.named, self.over = str(place.data / 'engine' / 'throwaway'), cgroups, 0, set(), False
+		self.start()
+
+	def processes(self):
+		return {pid: cwd for pid, cwd in ((int(pid), self.cwd(pid)) for pid in os.listdir('/proc') if pid.isdigit()) if cwd.startswith(self.below)}
+
+	def run(self):
+		while not self.over:
+			self.most = max(self.most, len(set(self.processes().values())))
+			self.named |= {f.name for f in self.cgroups.glob('throwaway-*')}
+			time.sleep(0.02)
+
+	@staticmethod
+	def cwd(pid):
+		try:
+			return os.readlink('/proc/%s/cwd' % pid)
+		except OSError:
+			return ''
+
+
+def test_exports_of_one_project_come_one_after_another(start_place, tmp_path_factory):
+	"""Each took a server, and a thread of the jobs: as many at once as a tenant had clusters. Their servers are bounded, and nothing
+	of them stays."""
+	bucket, cgroups = tmp_path_factory.mktemp('exports') / 'both', tmp_path_factory.mktemp('cgroups')
+	(cgroups / 'cgroup.controllers').write_text('cpuset cpu io memory pids\n')
+	(cgroups / 'cgroup.subtree_control').write_text('')
+	place = start_place('--export-buckets', bucket.parent, '--db-cgroup', cgroups, '--job-threads', '8')
+	bucket.mkdir()
+	allow(place.server)
+	both = [cluster(place, name, pit=False) for name in ('first', 'second')]
+	shots = []
+	for c in both:
+		c.ask("create table t as select n, repeat(md5(n::text), 30) as x from generate_series(1, 100000) n")
+		shots.append(take(c)['id'])
+	made = ok(place.server.post('/groups/%s/backup/exportBuckets' % place.server.group, json={'bucketName': 'both', 'cloudProvider': 'AWS', 'iamRoleId': 'a' * 24}))
+	def export(c, shot):
+		return '%s/backup/exports/%s' % (c.path, ok(c.server.post(c.path + '/backup/exports', json={'snapshotId': shot, 'exportBucketId': made['_id']}))['id'])
+
+	seen = Throwaways(place, cgroups)
+	for job in [export(c, shot) for c, shot in zip(both, shots)]:
+		until(lambda: ok(place.server.get(job))['state'] == 'Successful', 240, 'the export')
+	seen.over = True
+	seen.join()
+	assert seen.most == 1
+	assert len(seen.named) == 2 and not list(cgroups.glob('throwaway-*'))
+	until(lambda: not list((place.data / 'engine' / 'throwaway').iterdir()), 60, 'the removal')
+	# A service that is killed leaves no server of an export behind: nobody would look after it until the next start.
+	export(both[0], shots[0])
+	until(seen.processes, 120, 'a server')
+	place.kill()
+	until(lambda: not seen.processes(), 60, 'its end')
+	place.start()
+	for c in both:
+		c.delete()
+	for c in both:
+		c.deleted()
+
+
 class Killer(threading.Thread):
 	"""Kills the server's process that copies a table out, as often as it is told to."""
 

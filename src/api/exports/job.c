@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/data_key.h"
 #include "base/log.h"
+#include "call/places.h"
 #include "catalog/formats.h"
 #include "store/seal.h"
 
@@ -21,12 +22,18 @@
 /* A bucket that is away is waited for: that is no failed attempt. */
 #define AWAY_LOOK_MS (INT64_C(60) * 1000)
 #define AWAY_MAX_MS (INT64_C(24) * 3600 * 1000)
+/* Each has a server and a thread of the jobs for as long as it lasts: two for an organization, one for a project. */
+#define EXPORTS_MAX 8
+#define BUSY_MS 5000
+
+static struct places exports = PLACES(EXPORTS_MAX);
 
 struct exporting {
 	struct job_run *run;
 	struct export export;
 	struct backup_line line;
 	struct snapshot snapshot;
+	uint64_t org, project; /* of its place */
 	json_t *bucket;
 	bool reached; /* the bucket, over a private network where it requires that */
 	const struct provider_role *role;
@@ -44,14 +51,18 @@ struct exporting {
 static int exporting_load(struct tx *tx, struct job_run *r, struct exporting *x)
 {
 	struct str id = json_field(doc_json(r->arena, r->job.args), "id");
-	struct doc d;
+	struct doc d, project;
 	x->role = NULL;
 	x->no_role = NULL;
 	int result = export_get(tx, r->arena, id, &x->export);
 	if (result == 0)
 		result = backup_line_get(tx, r->arena, x->export.doc.parent, &x->line);
+	if (result == 0)
+		result = tx_get(tx, r->arena, "project", x->line.doc.parent, &project);
 	if (result < 0)
 		return result;
+	x->org = fair_key(project.parent);
+	x->project = fair_key(project.id);
 	if (snapshot_get(tx, r->arena, json_field(x->export.body, "snapshotId"), &x->snapshot) < 0)
 		x->snapshot.body = NULL;
 	result = tx_get(tx, r->arena, BUCKET_KIND, json_field(x->export.body, "exportBucketId"), &d);
@@ -377,12 +388,15 @@ int export_step(struct job_run *r)
 		r->save = begin_save;
 		return JOB_STEP;
 	}
+	if (places_enter(&exports, x->org, x->project) < 0)
+		return job_later(r, clock_now_ms() + BUSY_MS);
 	x->run = r;
 	x->tables = json_keep(r->arena, json_array());
 	result = key_get(x);
 	if (result == 0)
 		result = tables_export(x, &p);
 	data_key_free(&x->key);
+	places_leave(&exports, x->org, x->project);
 	if (result < 0 && x->away && clock_now_ms() - x->export.doc.created_ms < AWAY_MAX_MS) {
 		log_warn("export %.*s waits for its bucket: %s", STR_ARG(x->export.doc.id),
 		         r->why ? r->why : "it is away");

@@ -240,6 +240,7 @@ static void cluster_unlink(struct pg_cluster *c)
 		if (*at == c) {
 			*at = c->next;
 			found = true;
+			pg_user_note(e, c->user);
 		}
 	pthread_mutex_unlock(&e->lock);
 	if (found)

@@ -30,16 +30,18 @@ struct drill {
 	bool start;            /* files are written and a server is started */
 	unsigned from, to;     /* percent of one set's share */
 	volatile bool stop;    /* what progress says, for the repository */
-	volatile bool full;    /* somebody else fills the disk too: the databases need the rest more */
+	const struct pg_throwaway *server;
+	volatile int bound; /* that it has reached: -ENOSPC, somebody else fills the disk too; or -ETIME */
 	pthread_mutex_t telling;
 };
 
 static bool is_stopped(void *ctx)
 {
 	struct drill *d = ctx;
-	if (d->start && pg_throwaway_room(d->e, SPARE) < 0)
-		d->full = true;
-	if (d->full || pg_is_stopped(d->progress))
+	int bound = d->server && !d->bound ? pg_throwaway_check(d->server) : 0;
+	if (bound < 0)
+		d->bound = bound;
+	if (d->bound || pg_is_stopped(d->progress))
 		d->stop = true;
 	return d->stop;
 }
@@ -137,6 +139,7 @@ static int set_start(struct drill *d, struct repo_manifest *m, struct engine_pro
 		           r == -ENOENT || r == -ENOSPC ? pg_why_last() : strerror(-r));
 		return r;
 	}
+	d->server = &t;
 	pg_path_set(data, "%s/data", t.dir);
 	r = repo_restore(m, data, t.user->uid, t.user->gid, THREADS, &p);
 	if (r < 0)
@@ -149,6 +152,7 @@ static int set_start(struct drill *d, struct repo_manifest *m, struct engine_pro
 	r = r < 0 ? r : pg_throwaway_halt(&t);
 	char why[600];
 	snprintf(why, sizeof why, "%s", r < 0 && *ret_why ? *ret_why : "");
+	d->server = NULL;
 	int ended = pg_throwaway_end(&t);
 	if (r < 0)
 		pg_why_set(ret_why, "%s", *why ? why : strerror(-r));
@@ -195,10 +199,12 @@ int pg_backup_prove(struct engine *e, const struct engine_source *of, bool start
 		r = set_prove(&d, repository, of, arena_z(a, sets[d.current]), start, &proof, &why);
 	repository_put(repository);
 	if (r < 0) {
-		if (d.full)
-			why = "the disk was getting full meanwhile, and the databases need the rest of it";
+		if (d.bound)
+			why = d.bound == -ENOSPC
+			              ? "the disk was getting full meanwhile, and the databases need the rest of it"
+			              : "it took longer than a drill may";
 		*ret_why = arena_z(a, str_of(why ? why : strerror(-r)));
-		return pg_is_stopped(progress) ? -ECANCELED : d.full ? -ENOSPC : r;
+		return pg_is_stopped(progress) ? -ECANCELED : d.bound ? d.bound : r;
 	}
 	proof.started = start;
 	*ret_proof = proof;

@@ -32,11 +32,10 @@
 
 #define THREADS 2
 #define SQL_MS 60000
-#define ROW_MAX "33554432"             /* bytes of a row's JSON, of which a server holds several times as many */
-#define MEMORY_MAX (UINT64_C(2) << 30) /* of one of the server's processes */
-#define TABLES_MAX 50000               /* of a database: each is an object, and some memory while the export lasts */
-#define TRIES 3                        /* at a table during which the server ends */
-#define BACK_MS 60000                  /* in which it is there again, where one of its processes was killed */
+#define ROW_MAX "33554432" /* bytes of a row's JSON, of which a server holds several times as many */
+#define TABLES_MAX 50000   /* of a database: each is an object, and some memory while the export lasts */
+#define TRIES 3            /* at a table during which the server ends */
+#define BACK_MS 60000      /* in which it is there again, where one of its processes was killed */
 
 #define QUOTED(n) #n
 #define NUMBER(n) QUOTED(n)
@@ -58,13 +57,18 @@ struct run {
 	size_t spread_count, spread_room;
 	size_t tables;      /* so far */
 	volatile bool stop; /* what progress says, for the repository */
+	const struct pg_throwaway *server;
+	volatile int bound; /* that it has reached: -ENOSPC or -ETIME */
 	pthread_mutex_t telling;
 };
 
 static bool is_stopped(void *ctx)
 {
 	struct run *x = ctx;
-	if (pg_is_stopped(x->progress))
+	int bound = x->server && !x->bound ? pg_throwaway_check(x->server) : 0;
+	if (bound < 0)
+		x->bound = bound;
+	if (x->bound || pg_is_stopped(x->progress))
 		x->stop = true;
 	return x->stop;
 }
@@ -353,7 +357,7 @@ static int set_export(struct run *x, const char *set, bool router, bool shard, c
 		repo_manifest_close(m);
 		return r;
 	}
-	t.memory = MEMORY_MAX;
+	x->server = &t;
 	pg_path_set(data, "%s/data", t.dir);
 	r = repo_restore(m, data, t.user->uid, t.user->gid, THREADS, &p);
 	if (r < 0)
@@ -363,6 +367,7 @@ static int set_export(struct run *x, const char *set, bool router, bool shard, c
 	r = r < 0 ? r : databases_copy(x, &t, set, router, shard);
 	char why[600];
 	snprintf(why, sizeof why, "%s", r < 0 ? (*ret_why ? *ret_why : pg_why_last()) : "");
+	x->server = NULL;
 	int ended = pg_throwaway_end(&t);
 	if (r < 0)
 		pg_why_set(ret_why, "%s", why);
@@ -395,8 +400,13 @@ int pg_backup_export(struct engine *e, const struct engine_source *of, const str
 			x.current++;
 		}
 	repository_put(x.repository);
-	if (r < 0 && x.stop)
+	if (r < 0 && x.bound) {
+		r = x.bound;
+		why = r == -ENOSPC ? "the disk was getting full meanwhile, and the databases need the rest of it"
+		                   : "it took longer than an export may";
+	} else if (r < 0 && x.stop) {
 		r = -ECANCELED;
+	}
 	if (r < 0)
 		*ret_why = arena_z(a, str_of(why ? why : strerror(-r)));
 	else

@@ -21,6 +21,7 @@
 #include "engine/postgres/archive/archive_read.h"
 #include "engine/postgres/backup/snapshot.h"
 #include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/host/cgroup.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/host/user.h"
@@ -39,9 +40,12 @@
 #define IDLE_MS 3000  /* twice without a connection, and without work: all log is replayed */
 #define IDLE_TICKS 15 /* of a processor, in that time: looking for more log */
 #define SPACE_LEAST (UINT64_C(64) << 20)
-#define PROMOTE_MS 60000 /* once there is nothing left to replay */
-#define LOOKED_MS 200    /* in which it has looked for more log a few times */
-#define LOCK_BYTES 512   /* of a lock and those who hold it, and some to spare */
+#define PROMOTE_MS 60000                 /* once there is nothing left to replay */
+#define LOOKED_MS 200                    /* in which it has looked for more log a few times */
+#define LOCK_BYTES 512                   /* of a lock and those who hold it, and some to spare */
+#define MEMORY_MAX (UINT64_C(2) << 30)   /* of one of the server's processes, beside the locks */
+#define SPARE (UINT64_C(512) << 20)      /* of the disk, for the databases that serve */
+#define LASTS_MS (INT64_C(12) * 3600000) /* from the beginning to the end of all work */
 
 /* --- where it lies */
 
@@ -116,10 +120,15 @@ int pg_throwaway_begin(struct engine *e, const struct pg_user *user, const char 
 int pg_throwaway_end(struct pg_throwaway *t)
 {
 	int r = server_end(t);
-	if (r < 0)
-		return r;
-	sockets_end(t);
-	return pg_tree_discard(t->engine, t->dir);
+	if (t->bounded)
+		pg_cgroup_remove_throwaway(t->engine, t->dir);
+	if (r == 0) {
+		sockets_end(t);
+		r = pg_tree_discard(t->engine, t->dir);
+	}
+	if (t->bounded)
+		pg_user_let_go(t->engine, t->user);
+	return r;
 }
 
 int pg_throwaway_room(const struct engine *e, uint64_t bytes)
@@ -139,8 +148,24 @@ int pg_throwaway_new(struct engine *e, const struct engine_source *of, unsigned 
 	struct id id = id_new();
 	pg_path_set(path, "%s/throwaway", e->dir);
 	int r = pg_dir_make(&e->shared, path, false);
+	if (r < 0)
+		return r;
+	/* It may be the only thing of its project on this host. */
+	const struct pg_user *user = pg_user_hold(e, of->group_id);
 	pg_path_set(path, "%s/throwaway/%s", e->dir, id.z);
-	return r < 0 ? r : pg_throwaway_begin(e, pg_user_of(e, of->group_id), path, version, of->cluster_id, t);
+	r = pg_throwaway_begin(e, user, path, version, of->cluster_id, t);
+	if (r < 0)
+		pg_user_let_go(e, user);
+	t->bounded = r == 0;
+	t->end_ms = pg_mono_ms() + LASTS_MS;
+	return r;
+}
+
+int pg_throwaway_check(const struct pg_throwaway *t)
+{
+	if (t->bounded && pg_mono_ms() > t->end_ms)
+		return -ETIME;
+	return pg_throwaway_room(t->engine, SPARE);
 }
 
 void pg_throwaways_sweep(struct engine *e)
@@ -152,7 +177,7 @@ void pg_throwaways_sweep(struct engine *e)
 		if (!id_is_valid(str_of(entry->d_name)))
 			continue;
 		pg_path_set(path, "%s/%s", dir, entry->d_name);
-		struct pg_throwaway t = {.engine = e, .pidfd = -1};
+		struct pg_throwaway t = {.engine = e, .pidfd = -1, .bounded = true};
 		pg_path_set(t.dir, "%s", path);
 		(void)!pg_throwaway_end(&t); /* or the next time */
 	}
@@ -279,7 +304,7 @@ static uint64_t memory_bound(const struct pg_throwaway *t, const json_t *facts)
 		else
 			backends += n;
 	}
-	return t->memory ? t->memory + backends * locks * LOCK_BYTES : 0;
+	return t->bounded ? MEMORY_MAX + backends * locks * LOCK_BYTES : 0;
 }
 
 static int config_write(struct pg_throwaway *t, const json_t *facts, const struct pg_target *to)
@@ -292,7 +317,8 @@ static int config_write(struct pg_throwaway *t, const json_t *facts, const struc
 	        "log_timezone = 'UTC'\nprimary_conninfo = ''\nrestore_command = ''\n"
 	        /* It looks often for more log, and says so each time; a name of the log is the fetch's alone. */
 	        "wal_retrieve_retry_interval = 10ms\nlog_min_messages = fatal\nwal_recycle = off\n"
-	        "dynamic_shared_memory_type = mmap\nsuperuser_reserved_connections = 5\ncluster_name = 'throwaway'\n"
+	        "temp_file_limit = 1GB\ndynamic_shared_memory_type = mmap\nsuperuser_reserved_connections = "
+	        "5\ncluster_name = 'throwaway'\n"
 	        /* Whoever keeps what it makes flushes all of it at the end, at once. */
 	        "fsync = off\n";
 	struct buf b = {0};
@@ -355,8 +381,15 @@ static int server_start(struct pg_throwaway *t, const json_t *facts, const struc
 	pg_path_set(program, "%s/postgres", pg_version_bin(t->engine, t->version));
 	snprintf(option, sizeof option, "config_file=%s/postgresql.conf", t->dir);
 	const char *argv[] = {program, "-D", data, "-c", option, NULL};
-	const struct pg_bounds bounds = {.cgroup_fd = -1, .memory = memory_bound(t, facts)};
-	return pg_process_spawn(t->user, argv, data, log, &bounds, &t->pid, &t->pidfd);
+	const struct pg_bounds bounds = {.cgroup_fd = t->cluster   ? pg_cgroup_open(t->cluster)
+	                                              : t->bounded ? pg_cgroup_open_throwaway(t->engine, t->dir)
+	                                                           : -1,
+	                                 .memory = memory_bound(t, facts),
+	                                 .mortal = t->bounded};
+	r = pg_process_spawn(t->user, argv, data, log, &bounds, &t->pid, &t->pidfd);
+	if (bounds.cgroup_fd >= 0)
+		close(bounds.cgroup_fd);
+	return r;
 }
 
 /* What it said last. */

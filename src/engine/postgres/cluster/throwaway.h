@@ -15,17 +15,26 @@ struct pg_throwaway {
 	char dir[PG_PATH], run[PG_PATH]; /* the files are in DIR/data */
 	unsigned version;
 	struct pg_node node; /* its port alone */
-	uint64_t memory;     /* that each of its processes may take, beside the locks'; 0: as much as there is */
+	/* Of one that is made for a job: it has bounds of its own, and ends with the job. */
+	bool bounded;
+	int64_t end_ms; /* its last moment */
+	/* Of a cluster that is restored: whose cgroup it enters. */
+	const struct pg_cluster *cluster;
 	pid_t pid;
 	int pidfd;
 };
 /* An empty DIR/data, in place of what was there. */
 int pg_throwaway_begin(struct engine *e, const struct pg_user *user, const char *dir, unsigned version,
                        const char *cluster_id, struct pg_throwaway *t);
-/* In a directory of its own, encrypted as that cluster is, as the project's user. */
+/* In a directory of its own, encrypted as that cluster is, as the project's user. With bounds of memory, processors,
+ * processes and time, also for those who have become superusers of what was restored; nothing of it outlives the
+ * calling thread. */
 int pg_throwaway_new(struct engine *e, const struct engine_source *of, unsigned version, struct pg_throwaway *t);
 /* -ENOSPC: with that many bytes more the databases' disk would be full. */
 int pg_throwaway_room(const struct engine *e, uint64_t bytes);
+/* To be asked while it works. -ENOSPC: others fill the disk too, and the databases need the rest; -ETIME: it takes too
+ * long. */
+int pg_throwaway_check(const struct pg_throwaway *t);
 /* Whatever runs there ends, and nothing is left. */
 int pg_throwaway_end(struct pg_throwaway *t);
 void pg_throwaway_leave(struct pg_throwaway *t); /* but the files */

@@ -18,6 +18,9 @@
 #include <unistd.h>
 
 #define PERIOD_US 100000u
+#define THROWAWAY_PROCESSORS 2
+#define THROWAWAY_MB 4096
+#define THROWAWAY_PROCESSES 200
 #define DEFAULT_ROOT "/sys/fs/cgroup/steward"
 
 static int value_write(const char *dir, const char *name, const char *value)
@@ -83,9 +86,38 @@ static void cgroup_path(const struct pg_cluster *c, char ret_path[PG_PATH])
 	pg_path_set(ret_path, "%s/%s", c->engine->cgroup, c->id);
 }
 
+static int bounds_write(const char *dir, const struct engine_size *size, unsigned processes)
+{
+	char text[64];
+	int r = mkdir(dir, 0755) < 0 && errno != EEXIST ? -errno : 0;
+	snprintf(text, sizeof text, "%u %u", size->processors * PERIOD_US, PERIOD_US);
+	r = r < 0 ? r : value_write(dir, "cpu.max", text);
+	snprintf(text, sizeof text, "%llu", (unsigned long long)size->memory_mb << 20);
+	r = r < 0 ? r : value_write(dir, "memory.max", text);
+	snprintf(text, sizeof text, "%u", processes);
+	return r < 0 ? r : value_write(dir, "pids.max", text);
+}
+
+static int processes_open(const char *dir)
+{
+	char path[PG_PATH];
+	pg_path_set(path, "%s/cgroup.procs", dir);
+	return open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static void dir_remove(const char *dir)
+{
+	/* A superuser of SQL starts programs that outlive its server: they end with the cluster, and its user is free
+	 * for another project. */
+	(void)!value_write(dir, "cgroup.kill", "1");
+	/* Processes that were killed a moment ago may still count. */
+	for (int i = 0; i < 50 && rmdir(dir) < 0 && errno == EBUSY; i++)
+		pg_sleep_ms(20);
+}
+
 int pg_cgroup_apply(const struct pg_cluster *c)
 {
-	char dir[PG_PATH], text[64];
+	char dir[PG_PATH];
 	struct engine_size all = {0};
 	unsigned processes = 0;
 	if (!c->engine->cgroup[0])
@@ -100,13 +132,7 @@ int pg_cgroup_apply(const struct pg_cluster *c)
 		processes += pg_config_size(size).connections + 100; /* a server's own processes and their helpers */
 	}
 	cgroup_path(c, dir);
-	int r = mkdir(dir, 0755) < 0 && errno != EEXIST ? -errno : 0;
-	snprintf(text, sizeof text, "%u %u", all.processors * PERIOD_US, PERIOD_US);
-	r = r < 0 ? r : value_write(dir, "cpu.max", text);
-	snprintf(text, sizeof text, "%llu", (unsigned long long)all.memory_mb << 20);
-	r = r < 0 ? r : value_write(dir, "memory.max", text);
-	snprintf(text, sizeof text, "%u", processes);
-	r = r < 0 ? r : value_write(dir, "pids.max", text);
+	int r = bounds_write(dir, &all, processes);
 	if (r < 0)
 		log_warn("engine: %s: its cgroup cannot be set: %s", c->id, strerror(-r));
 	return r;
@@ -114,12 +140,11 @@ int pg_cgroup_apply(const struct pg_cluster *c)
 
 int pg_cgroup_open(const struct pg_cluster *c)
 {
-	char dir[PG_PATH], path[PG_PATH];
+	char dir[PG_PATH];
 	if (!c->engine->cgroup[0] || pg_cgroup_apply(c) < 0)
 		return -1;
 	cgroup_path(c, dir);
-	pg_path_set(path, "%s/cgroup.procs", dir);
-	return open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	return processes_open(dir);
 }
 
 void pg_cgroup_remove(const struct pg_cluster *c)
@@ -128,10 +153,35 @@ void pg_cgroup_remove(const struct pg_cluster *c)
 	if (!c->engine->cgroup[0])
 		return;
 	cgroup_path(c, dir);
-	/* A superuser of SQL starts programs that outlive its server: they end with the cluster, and its user is free
-	 * for another project. */
-	(void)!value_write(dir, "cgroup.kill", "1");
-	/* Processes that were killed a moment ago may still count. */
-	for (int i = 0; i < 50 && rmdir(dir) < 0 && errno == EBUSY; i++)
-		pg_sleep_ms(20);
+	dir_remove(dir);
+}
+
+/* Of its own, not its cluster's: a drill must not take memory from the database that serves. */
+static void throwaway_path(const struct engine *e, const char *server_dir, char ret_path[PG_PATH])
+{
+	const char *name = strrchr(server_dir, '/');
+	pg_path_set(ret_path, "%s/throwaway-%s", e->cgroup, name ? name + 1 : server_dir);
+}
+
+int pg_cgroup_open_throwaway(const struct engine *e, const char *server_dir)
+{
+	static const struct engine_size size = {.processors = THROWAWAY_PROCESSORS, .memory_mb = THROWAWAY_MB};
+	char dir[PG_PATH];
+	if (!e->cgroup[0])
+		return -1;
+	throwaway_path(e, server_dir, dir);
+	int r = bounds_write(dir, &size, THROWAWAY_PROCESSES);
+	if (r < 0)
+		log_warn("engine: %s: its cgroup cannot be set: %s", server_dir, strerror(-r));
+	return r < 0 ? -1 : processes_open(dir);
+}
+
+void pg_cgroup_remove_throwaway(const struct engine *e, const char *server_dir)
+{
+	char dir[PG_PATH];
+	if (!e->cgroup[0])
+		return;
+	throwaway_path(e, server_dir, dir);
+	if (access(dir, F_OK) == 0)
+		dir_remove(dir);
 }

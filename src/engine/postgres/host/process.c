@@ -89,7 +89,9 @@ static pid_t process_fork(const struct pg_user *u, const char *const *argv, int 
 		umask(077);
 		setsid();
 		child_become(u);
-		if (!data && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+		/* A server that is told to end at once ends its processes too; killed itself, it would leave them. */
+		if ((!data || bounds->mortal) &&
+		    (prctl(PR_SET_PDEATHSIG, data ? SIGQUIT : SIGKILL) < 0 || getppid() != parent))
 			_exit(126);
 		if (chdir(data ? data : "/") < 0)
 			_exit(126);

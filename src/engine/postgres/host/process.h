@@ -23,8 +23,9 @@ void pg_process_ask(const char *const *argv, char *ret_text, size_t size);
 struct pg_bounds {
 	int cgroup_fd;   /* of the cgroup to enter; -1: none */
 	uint64_t memory; /* bytes of address space of each process; 0: as many as there are */
+	bool mortal;     /* it ends with the thread that starts it, also when that is killed */
 };
-/* The server of a data directory: a session of its own, lives on without us. */
+/* The server of a data directory: a session of its own, lives on without us, unless it is mortal. */
 int pg_process_spawn(const struct pg_user *u, const char *const *argv, const char *data, const char *log,
                      const struct pg_bounds *bounds, pid_t *ret_pid, int *ret_pidfd);
 /* Remembers which process it is, for the adoption; a number alone can come to mean another. */

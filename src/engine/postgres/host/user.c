@@ -170,23 +170,23 @@ static void owners_mark(const struct engine *e, const char *name, bool *marks)
 		closedir(d);
 }
 
-static bool *leftovers_mark(const struct engine *e)
+/* What goes is moved to the throwaway servers first, so these come last. */
+static void leftovers_mark(const struct engine *e, bool *marks)
 {
-	bool *marks = must_calloc(e->user_count + 1, sizeof *marks);
 	DIR *d = nolink_opendir(e->dir);
 	busy_mark(e, marks);
 	for (struct dirent *entry; d && (entry = readdir(d));)
-		if (id_is_valid(str_of(entry->d_name)) || strcmp(entry->d_name, "throwaway") == 0)
+		if (id_is_valid(str_of(entry->d_name)))
 			owners_mark(e, entry->d_name, marks);
 	if (d)
 		closedir(d);
-	return marks;
+	owners_mark(e, "throwaway", marks);
 }
 
 /* By the project that it was given to, or by any cluster. With the engine's lock. */
 static bool user_is_used(const struct engine *e, const struct pg_user *u)
 {
-	bool used = false;
+	bool used = u->holds > 0;
 	for (struct pg_cluster *c = e->clusters; c && !used; c = c->next) {
 		pthread_mutex_lock(&c->lock);
 		used = c->user == u || strcmp(c->group_id, u->project) == 0;
@@ -204,34 +204,89 @@ static struct pg_user *user_find(const struct engine *e, const char *group_id)
 	return NULL;
 }
 
+/* What was found of all users without the lock: files and processes, and how often each had been asked for before. */
+struct survey {
+	uint64_t *taken;
+	bool *left;
+};
+
+static void survey_make(struct engine *e, struct survey *s)
+{
+	s->taken = must_calloc(e->user_count + 1, sizeof *s->taken);
+	s->left = must_calloc(e->user_count + 1, sizeof *s->left);
+	pthread_mutex_lock(&e->lock);
+	for (size_t i = 0; i < e->user_count; i++)
+		s->taken[i] = e->users[i].taken;
+	pthread_mutex_unlock(&e->lock);
+	leftovers_mark(e, s->left);
+}
+
+/* Nothing of it is left, and nobody has taken it or let it go since it was looked at: what a project made and took away
+ * meanwhile may still lie there. */
+static bool is_clean(const struct engine *e, const struct survey *s, size_t i)
+{
+	return !s->left[i] && s->taken[i] == e->users[i].taken;
+}
+
 /* One that is free since the start; or else one whose project has no cluster here any more. With the engine's lock. */
-static struct pg_user *user_choose(const struct engine *e, const bool *left)
+static struct pg_user *user_choose(const struct engine *e, const struct survey *s)
 {
 	for (size_t i = 0; i < e->user_count; i++)
-		if (!e->users[i].project[0] && !left[i])
+		if (!e->users[i].project[0] && is_clean(e, s, i))
 			return &e->users[i];
 	for (size_t i = 0; i < e->user_count; i++)
-		if (e->users[i].project[0] && !left[i] && !user_is_used(e, &e->users[i]))
+		if (e->users[i].project[0] && is_clean(e, s, i) && !user_is_used(e, &e->users[i]))
 			return &e->users[i];
 	return NULL;
 }
 
-const struct pg_user *pg_user_of(struct engine *e, const char *group_id)
+static const struct pg_user *user_take(struct engine *e, const char *group_id, bool hold)
 {
+	struct survey s = {NULL, NULL};
 	pthread_mutex_lock(&e->lock);
 	struct pg_user *chosen = user_find(e, group_id);
-	pthread_mutex_unlock(&e->lock);
-	if (chosen || !e->user_count)
-		return chosen ? chosen : &e->user;
-	bool *left = leftovers_mark(e);
-	pthread_mutex_lock(&e->lock);
-	chosen = user_find(e, group_id);
-	chosen = chosen ? chosen : user_choose(e, left);
-	if (chosen)
+	if (!chosen && e->user_count) {
+		pthread_mutex_unlock(&e->lock);
+		survey_make(e, &s);
+		pthread_mutex_lock(&e->lock);
+		chosen = user_find(e, group_id);
+		chosen = chosen ? chosen : user_choose(e, &s);
+	}
+	if (chosen) {
 		snprintf(chosen->project, sizeof chosen->project, "%s", group_id);
+		chosen->taken++;
+		chosen->holds += hold;
+	}
 	pthread_mutex_unlock(&e->lock);
-	free(left);
+	free(s.taken);
+	free(s.left);
 	return chosen ? chosen : &e->user;
+}
+
+const struct pg_user *pg_user_of(struct engine *e, const char *group_id)
+{
+	return user_take(e, group_id, false);
+}
+
+const struct pg_user *pg_user_hold(struct engine *e, const char *group_id)
+{
+	return user_take(e, group_id, true);
+}
+
+void pg_user_note(struct engine *e, const struct pg_user *u)
+{
+	for (size_t i = 0; i < e->user_count; i++)
+		e->users[i].taken += u == &e->users[i];
+}
+
+void pg_user_let_go(struct engine *e, const struct pg_user *u)
+{
+	pthread_mutex_lock(&e->lock);
+	for (size_t i = 0; i < e->user_count; i++)
+		if (u == &e->users[i] && e->users[i].holds)
+			e->users[i].holds--;
+	pg_user_note(e, u);
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* Whose the directories of a cluster's nodes are; 0: there are none. */
@@ -261,6 +316,7 @@ void pg_user_begin(struct pg_cluster *c)
 		struct pg_user *u = &e->users[i];
 		if (u->uid == owner && (!u->project[0] || strcmp(u->project, c->group_id) == 0)) {
 			snprintf(u->project, sizeof u->project, "%s", c->group_id);
+			u->taken++;
 			c->user = u;
 		}
 	}

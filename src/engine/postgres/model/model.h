@@ -49,9 +49,12 @@ struct pg_index_task; /* sql/index_run.c */
 struct pg_user {
 	uid_t uid;
 	gid_t gid;
-	bool other;       /* than the service's: files are given to it, and processes become it */
-	bool everyone;    /* of files that all of them read: there are several */
-	char project[25]; /* which has it for itself; "": nobody has, or all share it. Under engine.lock */
+	bool other;    /* than the service's: files are given to it, and processes become it */
+	bool everyone; /* of files that all of them read: there are several */
+	/* Under engine.lock: */
+	char project[25]; /* which has it for itself; "": nobody has, or all share it */
+	unsigned holds;   /* by what is no cluster: it stays the project's */
+	uint64_t taken;   /* how often something began or ended to use it */
 };
 
 struct pg_node {
