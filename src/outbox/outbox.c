@@ -1,13 +1,12 @@
-/* The queue and its threads. One thread looks which receivers are due, and starts a short-lived one for each: a few at
- * a time, fewer for one tenant, so that nobody's slow receiver holds up the others. Such a thread claims the receiver,
- * sends its first message, writes down what came of it, and goes on until none is left or one has failed. Times are of
- * the service's clock. */
+/* The queue and its senders (jobs/senders.h). A sender claims a receiver, sends its first message, writes down what
+ * came of it, and goes on until none is left or one has failed. Times are of the service's clock. */
 #include "outbox/outbox.h"
 
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "jobs/senders.h"
 #include "outbox/post.h"
 #include "outbox/queue.h"
 #include "outbox/vendors.h"
@@ -19,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SENDERS 16
 #define SENDERS_OF_TENANT 3
 #define SENDERS_SPARE 4   /* free places that a tenant's second and third sender leave to other tenants */
 #define SENDERS_FAILING 8 /* for receivers that failed before */
@@ -30,24 +28,12 @@
 #define LOOK_REMOTE_MS 1000
 #define COUNT_US INT64_C(1000000) /* between two counts, or so many times as long as one took */
 #define COUNT_REST 50
-#define LEASE_MS 90000  /* more than a send can take */
-#define SKEW_MS 7200000 /* times further away were set by a clock that was wrong */
-#define RECORD_TRIES 30 /* a second apart: what has left must be written down, or it leaves again */
-#define CLOSE_US (5 * INT64_C(1000000))
+#define LEASE_MS 90000 /* more than a send can take */
 #define STORE_REST_US INT64_C(1000000)
-#define IN_A_ROW 64 /* messages that one thread sends to a receiver */
 
 /* Seconds before each further attempt. */
 static const unsigned waits[] = {5, 30, 120, 600, 3600, 3600, 3600};
 #define RETRIES (sizeof waits / sizeof *waits)
-
-struct sender {
-	struct outbox *outbox;
-	pthread_t thread;
-	bool used, over; /* over: to be joined; under the lock */
-	bool failing;    /* the receiver has failed before */
-	char receiver[ID_LEN + 1], tenant[ID_LEN + 1], via[VIA_TEXT];
-};
 
 struct outbox {
 	struct store *store;
@@ -57,15 +43,12 @@ struct outbox {
 	struct vendor_endpoint *endpoints; /* the operator's; ended by NULL */
 	struct arena *arena;
 	const char *node;
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t changed, closes; /* on the monotonic clock */
-	bool news;
-	atomic_bool closing;
-	_Atomic int64_t close_by_us;
-	struct sender senders[SENDERS];
+	struct senders *senders;
+	int64_t later_us,
+	        count_us; /* of the looking thread: when receivers that fail were looked at, and when to count */
 	atomic_uint_fast64_t delivered, put_off, failed;
-	struct outbox_stats counted; /* of the store, under the lock */
+	pthread_mutex_t lock;        /* of what follows */
+	struct outbox_stats counted; /* of the store */
 };
 
 /* --- one send */
@@ -97,16 +80,9 @@ static int receiver_put(struct tx *tx, const struct doc *old, struct str body, b
 	return r < 0 ? r : tx_insert(tx, &d);
 }
 
-/* Whether a time is still to come. One that no clock of now can have set is not: clocks are put back, too. */
-static bool is_ahead(int64_t ms)
-{
-	int64_t now = clock_now_ms();
-	return ms > now && ms < now + SKEW_MS;
-}
-
 static bool held_by_other(const struct outbox *o, const json_t *body)
 {
-	return is_ahead(json_number(body, "leaseMs")) && !str_is(json_field(body, "owner"), o->node);
+	return due_later(json_number(body, "leaseMs")) && !str_is(json_field(body, "owner"), o->node);
 }
 
 /* A delivery whose keeper is gone meanwhile has no message either, so the first message has one. */
@@ -139,7 +115,7 @@ static int claim_run(struct tx *tx, void *ctx)
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	json_t *body = doc_json(s->arena, d.body);
-	if (held_by_other(s->outbox, body) || is_ahead(json_number(body, "dueMs")))
+	if (held_by_other(s->outbox, body) || due_later(json_number(body, "dueMs")))
 		return 0;
 	r = first_message(tx, s);
 	if (r == -ENOENT)
@@ -225,13 +201,6 @@ static int outcome_run(struct tx *tx, void *ctx)
 	return r < 0 ? r : receiver_next(tx, s, &d, body, again);
 }
 
-/* A transfer that is under way may end first, so that it need not be repeated. */
-static bool closes(void *ctx)
-{
-	struct outbox *o = ctx;
-	return atomic_load(&o->closing) && clock_mono_us() > atomic_load(&o->close_by_us);
-}
-
 struct str outbox_endpoint(const struct outbox *o, struct str name, bool *ret_trusted)
 {
 	const struct vendor_endpoint *lists[] = {o->endpoints, vendor_endpoints};
@@ -270,8 +239,8 @@ static bool request_send(struct sending *s)
 	                 .trusted = trusted,
 	                 .says_ok = json_flag(s->content, "saysOk"),
 	                 .ret_gone = &s->gone,
-	                 .stops = closes,
-	                 .ctx = s->outbox};
+	                 .stops = senders_cut_off,
+	                 .ctx = s->outbox->senders};
 	return post_deliver(&s->outbox->post, &p, s->fault);
 }
 
@@ -287,7 +256,7 @@ static bool letter_send(struct sending *s)
 		s->gone = true;
 		return false;
 	}
-	return mail_deliver(s->outbox->mail, &l, closes, s->outbox, &s->gone, s->fault);
+	return mail_deliver(s->outbox->mail, &l, senders_cut_off, s->outbox->senders, &s->gone, s->fault);
 }
 
 static void attempt_count(struct sending *s)
@@ -319,127 +288,50 @@ static void attempt_log(const struct sending *s)
 		log_warn("%s: to %.*s: %s; trying again in %u s", word, STR_ARG(to), s->fault, waits[attempts - 1]);
 }
 
-static void pause_run(struct outbox *o, int64_t us)
+/* One message of the receiver of that id. Returns whether another may leave now. */
+static bool message_send(void *ctx, void *receiver)
 {
-	int64_t due_us = clock_mono_us() + us;
-	struct timespec until = {.tv_sec = due_us / 1000000, .tv_nsec = due_us % 1000000 * 1000};
-	pthread_mutex_lock(&o->lock);
-	while (!atomic_load(&o->closing) && clock_mono_us() < due_us)
-		pthread_cond_timedwait(&o->closes, &o->lock, &until);
-	pthread_mutex_unlock(&o->lock);
-}
-
-/* What came of it is written down while the claim lasts, also through a failover of the store. */
-static int outcome_write(struct sending *s)
-{
-	int r = store_write_wait(s->outbox->store, outcome_run, s);
-	for (unsigned i = 0; i < RECORD_TRIES && r < 0 && r != -ESHUTDOWN && !atomic_load(&s->outbox->closing); i++) {
-		pause_run(s->outbox, 1000000);
-		r = store_write_wait(s->outbox->store, outcome_run, s);
-	}
-	return r;
-}
-
-/* One message. Returns whether another may leave now. */
-static bool send_one(struct outbox *o, struct str receiver)
-{
-	struct sending s = {.outbox = o, .arena = arena_new(), .receiver = receiver};
+	struct outbox *o = ctx;
+	struct sending s = {.outbox = o, .arena = arena_new(), .receiver = str_of(receiver)};
 	int r = store_write_wait(o->store, claim_run, &s);
 	if (r == 0 && s.claimed) {
 		s.taken = json_field(s.content, "to").n ? letter_send(&s) : request_send(&s);
 		/* A transfer that the end of the process has cut off says nothing of the receiver. */
-		if (s.taken || !closes(o))
-			r = outcome_write(&s);
+		if (s.taken || !senders_cut_off(o->senders))
+			r = senders_record(o->senders, outcome_run, &s);
 		attempt_count(&s);
 		attempt_log(&s);
 	}
 	if (r < 0 && r != -ESHUTDOWN) {
 		log_error("outbox: a message cannot be taken or recorded (error %d)", r);
-		pause_run(
-		        o,
-		        STORE_REST_US); /* the receiver is still due: a store that refuses must not be asked at once */
+		/* The receiver is still due: a store that refuses must not be asked at once. */
+		senders_pause(o->senders, STORE_REST_US);
 	}
 	bool more = r == 0 && s.more;
 	arena_free(s.arena);
 	return more;
 }
 
-/* --- threads */
-
-static void *sender_run(void *arg)
+static void receiver_free(void *ctx, void *receiver)
 {
-	struct sender *s = arg;
-	struct outbox *o = s->outbox;
-	for (unsigned i = 0; i < IN_A_ROW && !atomic_load(&o->closing); i++)
-		if (!send_one(o, str_of(s->receiver)))
-			break;
-	pthread_mutex_lock(&o->lock);
-	s->over = true;
-	o->news = true;
-	pthread_cond_signal(&o->changed);
-	pthread_mutex_unlock(&o->lock);
-	return NULL;
+	free(receiver);
 }
 
-static void senders_join(struct outbox *o, bool all)
-{
-	for (size_t i = 0; i < SENDERS; i++) {
-		struct sender *s = &o->senders[i];
-		pthread_mutex_lock(&o->lock);
-		bool over = s->used && (all || s->over);
-		pthread_mutex_unlock(&o->lock);
-		if (!over)
-			continue;
-		pthread_join(s->thread, NULL);
-		*s = (struct sender){.used = false};
-	}
-}
-
-/* A free place, unless the receiver has one already or its tenant has its share. So that a few tenants with receivers
- * that never answer cannot take all places, the last ones are for tenants that have none yet, and not all are for
- * receivers that failed. */
-static struct sender *place_for(struct outbox *o, struct str receiver, struct str tenant, const char *via, bool failing)
-{
-	struct sender *free_one = NULL;
-	unsigned of_tenant = 0, of_failing = 0, of_via = 0, unused = 0;
-	for (size_t i = 0; i < SENDERS; i++) {
-		struct sender *s = &o->senders[i];
-		if (!s->used) {
-			free_one = s;
-			unused++;
-			continue;
-		}
-		if (str_is(receiver, s->receiver))
-			return NULL;
-		of_tenant += str_is(tenant, s->tenant);
-		of_failing += s->failing;
-		of_via += *via && strcmp(via, s->via) == 0;
-	}
-	if (of_tenant >= SENDERS_OF_TENANT || (of_tenant && unused <= SENDERS_SPARE) || of_via >= SENDERS_VIA ||
-	    (failing && of_failing >= SENDERS_FAILING))
-		return NULL;
-	return free_one;
-}
+/* --- what is due */
 
 static void sender_start(struct outbox *o, struct arena *a, const struct doc *d)
 {
 	const json_t *body = doc_json(a, d->body);
-	struct str tenant = json_field(body, "tenant");
-	bool failing = d->parent.n > 0;
-	char via[VIA_TEXT];
-	struct sender *s;
-	str_copy(json_field(body, "via"), via, sizeof via);
-	if (is_ahead(json_number(body, "dueMs")) || held_by_other(o, body) ||
-	    !(s = place_for(o, d->id, tenant, via, failing)))
+	const struct sender_for whom = {.receiver = d->id,
+	                                .tenant = json_field(body, "tenant"),
+	                                .via = json_field(body, "via"),
+	                                .failing = d->parent.n > 0};
+	if (due_later(json_number(body, "dueMs")) || held_by_other(o, body) || !senders_have_place(o->senders, &whom))
 		return;
-	*s = (struct sender){.outbox = o, .used = true, .failing = failing};
-	str_copy(d->id, s->receiver, sizeof s->receiver);
-	str_copy(tenant, s->tenant, sizeof s->tenant);
-	str_copy(str_of(via), s->via, sizeof s->via);
-	if (pthread_create(&s->thread, NULL, sender_run, s) == 0)
-		return;
-	log_error("outbox: no thread to send with");
-	*s = (struct sender){.used = false};
+	char *receiver = must_malloc(d->id.n + 1);
+	str_copy(d->id, receiver, d->id.n + 1);
+	if (!senders_start(o->senders, &whom, receiver))
+		free(receiver);
 }
 
 /* A page of a list of receivers. False when it was the last. */
@@ -460,7 +352,7 @@ static bool look_page(struct outbox *o, struct str list, int64_t at)
 
 static void look(struct outbox *o, struct str list)
 {
-	for (int64_t at = 0; look_page(o, list, at) && !atomic_load(&o->closing);)
+	for (int64_t at = 0; look_page(o, list, at) && !senders_end(o->senders);)
 		at += LOOK_AT;
 }
 
@@ -523,50 +415,23 @@ void outbox_stats(struct outbox *o, struct outbox_stats *ret_stats)
 	ret_stats->dropped = queue_dropped();
 }
 
-/* Waits for news, or for a while. Returns whether there were any. */
-static bool look_wait(struct outbox *o, int64_t pause_us)
+static void due_look(void *ctx, bool news)
 {
-	pthread_mutex_lock(&o->lock);
-	int64_t due_us = clock_mono_us() + pause_us;
-	struct timespec until = {.tv_sec = due_us / 1000000, .tv_nsec = due_us % 1000000 * 1000};
-	if (!o->news && !atomic_load(&o->closing))
-		pthread_cond_timedwait(&o->changed, &o->lock, &until);
-	bool news = o->news;
-	o->news = false;
-	pthread_mutex_unlock(&o->lock);
-	return news;
-}
-
-static void *look_run(void *arg)
-{
-	struct outbox *o = arg;
-	int64_t pause_us = (store_is_remote(o->store) ? LOOK_REMOTE_MS : LOOK_MS) * INT64_C(1000), later_us = 0;
-	int64_t count_us = 0;
-	bool news = true;
-	while (!atomic_load(&o->closing)) {
-		senders_join(o, false);
-		look(o, STR_NONE);
-		/* Of receivers that fail there may be thousands, and they wait for seconds at least. */
-		if (news || clock_mono_us() - later_us >= LOOK_REMOTE_MS * INT64_C(1000)) {
-			look(o, LATER);
-			later_us = clock_mono_us();
-		}
-		if (clock_mono_us() >= count_us)
-			count_us = queue_count(o);
-		news = look_wait(o, pause_us);
+	struct outbox *o = ctx;
+	look(o, STR_NONE);
+	/* Of receivers that fail there may be thousands, and they wait for seconds at least. */
+	if (news || clock_mono_us() - o->later_us >= LOOK_REMOTE_MS * INT64_C(1000)) {
+		look(o, LATER);
+		o->later_us = clock_mono_us();
 	}
-	senders_join(o, true);
-	return NULL;
+	if (clock_mono_us() >= o->count_us)
+		o->count_us = queue_count(o);
 }
 
 void outbox_wake(struct outbox *o)
 {
-	if (!o)
-		return;
-	pthread_mutex_lock(&o->lock);
-	o->news = true;
-	pthread_cond_signal(&o->changed);
-	pthread_mutex_unlock(&o->lock);
+	if (o)
+		senders_wake(o->senders);
 }
 
 const struct post_options *outbox_post(const struct outbox *o)
@@ -631,22 +496,9 @@ static void outbox_free(struct outbox *o)
 	if (o->reader)
 		store_reader_free(o->reader);
 	pthread_mutex_destroy(&o->lock);
-	pthread_cond_destroy(&o->changed);
-	pthread_cond_destroy(&o->closes);
 	arena_free(o->arena);
 	free(o);
 	curl_global_cleanup();
-}
-
-static void locks_make(struct outbox *o)
-{
-	pthread_condattr_t attributes;
-	pthread_mutex_init(&o->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&o->changed, &attributes);
-	pthread_cond_init(&o->closes, &attributes);
-	pthread_condattr_destroy(&attributes);
 }
 
 int outbox_open(const struct outbox_options *options, struct outbox **ret_outbox)
@@ -658,13 +510,25 @@ int outbox_open(const struct outbox_options *options, struct outbox **ret_outbox
 	o->arena = arena_new();
 	o->node = store_node(options->store);
 	o->post = (struct post_options){options->ca_file, options->private_networks};
-	locks_make(o);
+	pthread_mutex_init(&o->lock, NULL);
 	int r = endpoints_read(o, options->endpoints);
 	if (r == 0 && options->mail)
 		r = mail_open(options->mail, &o->mail);
 	if (r == 0 && !(o->reader = store_reader(options->store)))
 		r = -EIO;
-	if (r == 0 && pthread_create(&o->thread, NULL, look_run, o) != 0)
+	const struct senders_options senders = {.name = "outbox",
+	                                        .store = o->store,
+	                                        .ctx = o,
+	                                        .due = due_look,
+	                                        .send = message_send,
+	                                        .done = receiver_free,
+	                                        .look_us = (store_is_remote(o->store) ? LOOK_REMOTE_MS : LOOK_MS) *
+	                                                   INT64_C(1000),
+	                                        .of_tenant = SENDERS_OF_TENANT,
+	                                        .of_via = SENDERS_VIA,
+	                                        .failing = SENDERS_FAILING,
+	                                        .spare = SENDERS_SPARE};
+	if (r == 0 && senders_open(&senders, &o->senders) < 0)
 		r = option_refuse("the thread of the outbox cannot be started");
 	if (r < 0) {
 		outbox_free(o);
@@ -678,12 +542,6 @@ void outbox_close(struct outbox *o)
 {
 	if (!o)
 		return;
-	pthread_mutex_lock(&o->lock);
-	atomic_store(&o->close_by_us, clock_mono_us() + CLOSE_US);
-	atomic_store(&o->closing, true);
-	pthread_cond_signal(&o->changed);
-	pthread_cond_broadcast(&o->closes);
-	pthread_mutex_unlock(&o->lock);
-	pthread_join(o->thread, NULL);
+	senders_close(o->senders);
 	outbox_free(o);
 }

@@ -1,7 +1,6 @@
-/* The threads that send logs. One looks each second, and when the clock is moved, which nodes of this host have a
- * target that is due, and starts a short-lived thread for each: a few at a time, fewer for one project and for
- * receivers that fail, so that nobody's slow or dead receiver holds up the others. A target that fails is tried again
- * later and later, by one thread at a time, whichever node's lines are next.
+/* The senders of logs (jobs/senders.h). Each second, and when the clock is moved, it is looked which nodes of this host
+ * have a target that is due. A target that fails is tried again later and later, by one thread at a time, whichever
+ * node's lines are next.
  *
  * The process on the host of a cluster reads its logs. Where clusters have no host (they are simulated), several
  * processes may know a node: whoever says first which range is sent has it for a while. */
@@ -11,6 +10,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "hosts/hosts.h"
+#include "jobs/senders.h"
 #include "trail/metrics.h"
 
 #include <errno.h>
@@ -19,21 +19,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WORKERS 16
 #define WORKERS_OF_PROJECT 4
 #define WORKERS_SPARE 4   /* free places that a project's further ones leave to others */
 #define WORKERS_FAILING 6 /* for targets that failed before */
 #define LOOK_US INT64_C(1000000)
 #define BUCKETS 1024
-#define IN_A_ROW 64 /* ranges that one thread sends */
 #define SERVICE_SECONDS 10
 #define OBJECT_BYTES (2ul << 20)
 #define IDLE_BYTES (1 << 20) /* that nobody wants, before the cursor moves past them */
 #define LEASE_MS 180000
-#define SKEW_MS 7200000 /* times further away were set by a clock that was wrong */
-#define CLOSE_US (5 * INT64_C(1000000))
 #define SLOW_US (5 * INT64_C(1000000))
-#define RECORD_TRIES 30
 #define UNFIT_TRIES 2 /* of a whole range, before lines that a service refuses are left out */
 
 /* Seconds before each further try. */
@@ -54,9 +49,6 @@ struct line {
 
 struct worker {
 	struct shipper *shipper;
-	pthread_t thread;
-	bool used, over, failing;
-	char project[ID_LEN + 1];
 	struct line *target, *stream; /* stream NULL: the target is being verified */
 	int64_t rev;                  /* of the target's document that it was started with */
 	/* What it works with; the texts are its arena's. */
@@ -67,21 +59,16 @@ struct worker {
 	struct str cluster_id;
 	bool noted; /* the target's status says that it works, and no more */
 	struct batch batch;
-	bool fixed, more;
+	bool fixed, more, begun;
 	int64_t took_us; /* by the receiver, the last time */
 };
 
 struct shipper {
 	struct service *service;
+	struct senders *senders;
 	struct tx *reader; /* of the looking thread */
 	int64_t bucket_ms, service_ms;
-	pthread_t thread;
-	pthread_mutex_t lock; /* of all below */
-	pthread_cond_t changed;
-	bool news;
-	atomic_bool closing;
-	_Atomic int64_t close_by_us;
-	struct worker workers[WORKERS];
+	pthread_mutex_t lock; /* of the lines */
 	struct line *lines[BUCKETS];
 	uint64_t round;
 	atomic_uint_fast64_t bytes, batches, failed, lost, left_out;
@@ -106,17 +93,10 @@ static struct line *line_get(struct shipper *s, struct str key)
 	return *at;
 }
 
-/* Whether a time is still to come. One that no clock of now can have set is not: clocks are put back, too. */
-static bool is_ahead(int64_t ms)
-{
-	int64_t now = clock_now_ms();
-	return ms > now && ms < now + SKEW_MS;
-}
-
 /* What is due later is kept, though a target that rests is not looked at. */
 static bool line_is_kept(const struct shipper *s, const struct line *l)
 {
-	return l->busy || is_ahead(l->due_ms) || is_ahead(l->rest_ms) || l->round + 2 > s->round;
+	return l->busy || due_later(l->due_ms) || due_later(l->rest_ms) || l->round + 2 > s->round;
 }
 
 static void lines_sweep(struct shipper *s, bool all)
@@ -132,12 +112,6 @@ static void lines_sweep(struct shipper *s, bool all)
 			free(l->key);
 			free(l);
 		}
-}
-
-static bool stops(void *ctx)
-{
-	struct shipper *s = ctx;
-	return atomic_load(&s->closing) && clock_mono_us() > atomic_load(&s->close_by_us);
 }
 
 /* --- one worker's ranges */
@@ -168,14 +142,8 @@ static int cursor_move(struct worker *w, const struct cursor *after, bool insist
 	                           .cluster_id = w->cluster_id,
 	                           .before = w->cursor,
 	                           .after = *after};
-	const struct timespec second = {.tv_sec = 1};
-	int r = store_write_wait(s->service->store, cursor_step_run, &step);
-	for (unsigned i = 0; insists && i < RECORD_TRIES && r < 0 && r != -ESTALE && r != -ESHUTDOWN; i++) {
-		if (atomic_load(&s->closing))
-			break;
-		nanosleep(&second, NULL);
-		r = store_write_wait(s->service->store, cursor_step_run, &step);
-	}
+	int r = insists ? senders_record(s->senders, cursor_step_run, &step)
+	                : store_write_wait(s->service->store, cursor_step_run, &step);
 	if (r == 0)
 		w->cursor = *after;
 	return r;
@@ -312,7 +280,8 @@ static int range_send(struct worker *w, const struct engine_log_range *range)
 	enum outcome outcome =
 	        shipment_send(&w->shipment, &w->batch, bucket ? w->cursor.sent : begin, range->to.position, &why);
 	w->took_us = clock_mono_us() - began_us;
-	if (outcome != OUTCOME_SENT && stops(w->shipper)) /* the end of the process says nothing of the receiver */
+	if (outcome != OUTCOME_SENT &&
+	    senders_cut_off(w->shipper->senders)) /* the end of the process says nothing of the receiver */
 		return -ECANCELED;
 	r = outcome == OUTCOME_SENT ? range_done(w, range) : -EIO;
 	if (r == 0 && w->shipment.left_out)
@@ -357,7 +326,7 @@ static int range_next(struct worker *w)
 	const struct service *v = w->shipper->service;
 	const struct cursor *c = &w->cursor;
 	struct engine_log_range range = {.from = c->at, .to = c->to, .fixed = c->pending};
-	if (c->pending && is_ahead(c->lease_ms) && strcmp(c->owner, store_node(v->store)) != 0)
+	if (c->pending && due_later(c->lease_ms) && strcmp(c->owner, store_node(v->store)) != 0)
 		return 0;
 	w->fixed = c->pending;
 	int r = v->engine_ops->logs->follow(v->engine_state, &w->log, &range, take, w);
@@ -373,7 +342,7 @@ static void target_prove(struct worker *w)
 {
 	const char *why = NULL;
 	enum outcome outcome = shipment_prove(&w->shipment, &why);
-	if (stops(w->shipper))
+	if (senders_cut_off(w->shipper->senders))
 		return;
 	/* BUCKET_VERIFIED, and then ACTIVE. */
 	if (outcome_note(w, outcome, why)) {
@@ -382,32 +351,35 @@ static void target_prove(struct worker *w)
 	}
 }
 
-static void stream_run(struct worker *w)
+/* One range. Returns whether there is more to send now. */
+static bool stream_send(struct worker *w)
 {
-	int r = w->cursor.from_end ? end_find(w) : 0;
-	for (unsigned i = 0; r == 0 && i < IN_A_ROW && !atomic_load(&w->shipper->closing); i++) {
+	int r = !w->begun && w->cursor.from_end ? end_find(w) : 0;
+	w->begun = true;
+	if (r == 0)
 		r = range_next(w);
-		w->more = r == 1;
-		if (!w->more || w->took_us > SLOW_US)
-			break;
-		r = 0;
-	}
+	w->more = r == 1;
 	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -EIO && r != -ECANCELED)
 		log_warn("log export: node %s: the log cannot be read or recorded (error %d)", w->log.node, r);
+	return w->more && w->took_us <= SLOW_US;
 }
 
-static void *worker_run(void *arg)
+static bool worker_send(void *ctx, void *item)
 {
-	struct worker *w = arg;
-	struct shipper *s = w->shipper;
-	int64_t pause = target_has_bucket(w->shipment.target.type) ? s->bucket_ms : s->service_ms;
+	struct worker *w = item;
 	if (w->stream)
-		stream_run(w);
-	else
-		target_prove(w);
+		return stream_send(w);
+	target_prove(w);
+	return false;
+}
+
+static void worker_done(void *ctx, void *item)
+{
+	struct worker *w = item;
+	struct shipper *s = ctx;
+	int64_t pause = target_has_bucket(w->shipment.target.type) ? s->bucket_ms : s->service_ms;
 	objects_close(w->shipment.bucket);
 	pthread_mutex_lock(&s->lock);
-	w->over = true;
 	w->target->busy--;
 	if (w->took_us)
 		w->target->slow = w->took_us > SLOW_US;
@@ -417,49 +389,12 @@ static void *worker_run(void *arg)
 			pause = w->target->slow ? w->took_us / 1000 : 0;
 		w->stream->due_ms = w->target->failures ? 0 : clock_now_ms() + pause;
 	}
-	s->news = true;
-	pthread_cond_signal(&s->changed);
 	pthread_mutex_unlock(&s->lock);
-	return NULL;
+	arena_free(w->arena);
+	free(w);
 }
 
 /* --- looking */
-
-static void workers_join(struct shipper *s, bool all)
-{
-	for (size_t i = 0; i < WORKERS; i++) {
-		struct worker *w = &s->workers[i];
-		pthread_mutex_lock(&s->lock);
-		bool over = w->used && (all || w->over);
-		pthread_mutex_unlock(&s->lock);
-		if (!over)
-			continue;
-		pthread_join(w->thread, NULL);
-		arena_free(w->arena);
-		*w = (struct worker){.used = false};
-	}
-}
-
-/* With the lock. NULL: there is no place now. */
-static struct worker *place_for(struct shipper *s, struct str project, bool failing)
-{
-	struct worker *free_one = NULL;
-	unsigned of_project = 0, of_failing = 0, unused = 0;
-	for (size_t i = 0; i < WORKERS; i++) {
-		struct worker *w = &s->workers[i];
-		if (!w->used) {
-			free_one = w;
-			unused++;
-			continue;
-		}
-		of_project += str_is(project, w->project);
-		of_failing += w->failing;
-	}
-	if (of_project >= WORKERS_OF_PROJECT || (of_project && unused <= WORKERS_SPARE) ||
-	    (failing && of_failing >= WORKERS_FAILING))
-		return NULL;
-	return free_one;
-}
 
 /* One round's look at a target. */
 struct looking {
@@ -471,76 +406,81 @@ struct looking {
 	int64_t next_ms;  /* when a node is due */
 };
 
-/* With the lock: a place for what is due now; NULL: not now. A target that fails is tried by one at a time. */
-static struct worker *place_now(struct looking *l, const struct line *stream, bool failing)
+static struct sender_for place_of_target(const struct looking *l)
 {
-	struct worker *w = NULL;
-	if (stream && !stream->busy && is_ahead(stream->due_ms)) {
-		if (stream->due_ms < l->next_ms)
-			l->next_ms = stream->due_ms;
-		return NULL;
-	}
-	l->soon = true;
-	if (!(stream && stream->busy) && !((failing || !stream) && l->target->busy))
-		w = place_for(l->shipper, l->doc->parent, failing);
-	return w;
+	return (struct sender_for){.tenant = l->doc->parent, .failing = l->target->failures > 0 || l->target->slow};
 }
 
-/* A free worker, which has the target; NULL: not now. */
+/* With the lock: whether there is a place for what is due now. A target that fails is tried by one at a time. */
+static bool has_place_now(struct looking *l, const struct line *stream, const struct sender_for *whom)
+{
+	if (stream && !stream->busy && due_later(stream->due_ms)) {
+		if (stream->due_ms < l->next_ms)
+			l->next_ms = stream->due_ms;
+		return false;
+	}
+	l->soon = true;
+	return !(stream && stream->busy) && !((whom->failing || !stream) && l->target->busy) &&
+	       senders_have_place(l->shipper->senders, whom);
+}
+
+static void worker_free(struct worker *w)
+{
+	arena_free(w->arena);
+	free(w);
+}
+
+/* What works for the target, if there is a place for it; NULL: not now. */
 static struct worker *worker_get(struct looking *l, struct tx *tx, struct line *stream)
 {
 	struct shipper *s = l->shipper;
 	pthread_mutex_lock(&s->lock);
-	bool failing = l->target->failures > 0 || l->target->slow;
-	struct worker *w = is_ahead(l->target->due_ms) ? NULL : place_now(l, stream, failing);
+	const struct sender_for whom = place_of_target(l);
+	bool now = !due_later(l->target->due_ms) && has_place_now(l, stream, &whom);
 	pthread_mutex_unlock(&s->lock);
-	if (!w)
+	if (!now)
 		return NULL;
-	struct worker made = {.shipper = s,
-	                      .failing = failing,
-	                      .target = l->target,
-	                      .stream = stream,
-	                      .rev = l->doc->rev,
-	                      .noted = l->noted,
-	                      .arena = arena_new()};
-	struct shipment *to = &made.shipment;
-	*to = (struct shipment){.service = s->service, .arena = made.arena, .stops = stops, .stops_ctx = s};
-	str_copy(l->doc->parent, made.project, sizeof made.project);
-	int r = target_load(made.arena, l->doc, &to->target);
+	struct worker *w = must_calloc(1, sizeof *w);
+	*w = (struct worker){.shipper = s,
+	                     .target = l->target,
+	                     .stream = stream,
+	                     .rev = l->doc->rev,
+	                     .noted = l->noted,
+	                     .arena = arena_new()};
+	struct shipment *to = &w->shipment;
+	*to = (struct shipment){
+	        .service = s->service, .arena = w->arena, .stops = senders_cut_off, .stops_ctx = s->senders};
+	int r = target_load(w->arena, l->doc, &to->target);
 	if (r == 0 && target_has_bucket(to->target.type)) {
-		int found = log_bucket_role(s->service, tx, made.arena, &to->target, &to->role, &to->no_role);
+		int found = log_bucket_role(s->service, tx, w->arena, &to->target, &to->role, &to->no_role);
 		r = found == 0 || found == -ENOENT || found == -EACCES || found == -EINVAL ? 0 : found;
 		if (found == 0)
 			to->no_role = NULL;
 	}
-	if (r < 0) {
-		arena_free(made.arena);
-		return NULL;
-	}
-	*w = made;
-	return w;
+	if (r == 0)
+		return w;
+	worker_free(w);
+	return NULL;
 }
 
-static void worker_start(struct worker *w)
+/* The lines are taken before the thread begins, which gives them back. */
+static void worker_start(const struct looking *l, struct worker *w)
 {
 	struct shipper *s = w->shipper;
 	pthread_mutex_lock(&s->lock);
-	w->used = true;
+	const struct sender_for whom = place_of_target(l);
 	w->target->busy++;
 	if (w->stream)
 		w->stream->busy++;
-	bool good = pthread_create(&w->thread, NULL, worker_run, w) == 0;
-	if (!good) {
-		w->target->busy--;
-		if (w->stream)
-			w->stream->busy--;
-	}
 	pthread_mutex_unlock(&s->lock);
-	if (good)
+	if (senders_start(s->senders, &whom, w))
 		return;
-	log_error("log export: no thread to send with");
-	arena_free(w->arena);
-	*w = (struct worker){.used = false};
+	pthread_mutex_lock(&s->lock);
+	w->target->busy--;
+	if (w->stream)
+		w->stream->busy--;
+	pthread_mutex_unlock(&s->lock);
+	worker_free(w);
 }
 
 /* What its log is, and how far it was sent. */
@@ -575,12 +515,10 @@ static void node_look(struct tx *tx, struct looking *l, const struct cluster *cl
 	struct worker *w = worker_get(l, tx, stream);
 	if (!w)
 		return;
-	if (node_load(tx, w, cluster, node) == 0) {
-		worker_start(w);
-		return;
-	}
-	arena_free(w->arena);
-	*w = (struct worker){.used = false};
+	if (node_load(tx, w, cluster, node) == 0)
+		worker_start(l, w);
+	else
+		worker_free(w);
 }
 
 static int cluster_look(struct tx *tx, void *ctx, const struct doc *doc)
@@ -591,7 +529,7 @@ static int cluster_look(struct tx *tx, void *ctx, const struct doc *doc)
 	struct str host = cluster_host(&cluster);
 	if (host.n && host_is_elsewhere(host))
 		return 0;
-	for (size_t i = 0; i < json_array_size(nodes) && !atomic_load(&l->shipper->closing); i++)
+	for (size_t i = 0; i < json_array_size(nodes) && !senders_end(l->shipper->senders); i++)
 		node_look(tx, l, &cluster, json_array_get(nodes, i));
 	return 0;
 }
@@ -609,7 +547,7 @@ static int target_look(struct tx *tx, void *ctx, const struct doc *doc)
 		l.target->failures = 0;
 	}
 	l.target->rev = doc->rev;
-	bool rests = is_ahead(l.target->due_ms) || is_ahead(l.target->rest_ms);
+	bool rests = due_later(l.target->due_ms) || due_later(l.target->rest_ms);
 	pthread_mutex_unlock(&s->lock);
 	int r = rests ? -EAGAIN : target_state(tx, l.arena, doc->id, &state, &why);
 	bool bucket = r == 0 && target_has_bucket(target_type_of(doc_json(l.arena, doc->body)));
@@ -619,7 +557,7 @@ static int target_look(struct tx *tx, void *ctx, const struct doc *doc)
 		if (bucket && !active) {
 			struct worker *w = worker_get(&l, tx, NULL);
 			if (w)
-				worker_start(w);
+				worker_start(&l, w);
 		} else {
 			r = clusters_walk_group(tx, l.arena, doc->parent, cluster_look, &l);
 			pthread_mutex_lock(&s->lock);
@@ -631,8 +569,9 @@ static int target_look(struct tx *tx, void *ctx, const struct doc *doc)
 	return r == -EAGAIN ? 0 : r;
 }
 
-static void look(struct shipper *s)
+static void look(void *ctx, bool news)
 {
+	struct shipper *s = ctx;
 	static const char *const kinds[] = {EXPORT_KIND, INTEGRATION_KIND};
 	pthread_mutex_lock(&s->lock);
 	s->round++;
@@ -649,39 +588,12 @@ static void look(struct shipper *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void look_wait(struct shipper *s)
-{
-	pthread_mutex_lock(&s->lock);
-	int64_t due_us = clock_mono_us() + LOOK_US;
-	struct timespec until = {.tv_sec = due_us / 1000000, .tv_nsec = due_us % 1000000 * 1000};
-	if (!s->news && !atomic_load(&s->closing))
-		pthread_cond_timedwait(&s->changed, &s->lock, &until);
-	s->news = false;
-	pthread_mutex_unlock(&s->lock);
-}
-
-static void *look_run(void *arg)
-{
-	struct shipper *s = arg;
-	while (!atomic_load(&s->closing)) {
-		workers_join(s, false);
-		look(s);
-		look_wait(s);
-	}
-	workers_join(s, true);
-	return NULL;
-}
-
 /* --- start and end */
 
 void shipper_wake(struct shipper *s)
 {
-	if (!s)
-		return;
-	pthread_mutex_lock(&s->lock);
-	s->news = true;
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->lock);
+	if (s)
+		senders_wake(s->senders);
 }
 
 static void shipper_free(struct shipper *s)
@@ -690,7 +602,6 @@ static void shipper_free(struct shipper *s)
 	if (s->reader)
 		store_reader_free(s->reader);
 	pthread_mutex_destroy(&s->lock);
-	pthread_cond_destroy(&s->changed);
 	free(s);
 }
 
@@ -699,17 +610,22 @@ int shipper_start(struct service *v, unsigned seconds, struct shipper **ret_ship
 	if (!v->engine_ops->logs)
 		return 0;
 	struct shipper *s = must_calloc(1, sizeof *s);
-	pthread_condattr_t attributes;
 	s->service = v;
 	s->bucket_ms = seconds * INT64_C(1000);
 	s->service_ms = (seconds < SERVICE_SECONDS ? seconds : SERVICE_SECONDS) * INT64_C(1000);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
 	int r = (s->reader = store_reader(v->store)) ? 0 : -EIO;
-	if (r == 0 && pthread_create(&s->thread, NULL, look_run, s) != 0)
+	const struct senders_options senders = {.name = "log export",
+	                                        .store = v->store,
+	                                        .ctx = s,
+	                                        .due = look,
+	                                        .send = worker_send,
+	                                        .done = worker_done,
+	                                        .look_us = LOOK_US,
+	                                        .of_tenant = WORKERS_OF_PROJECT,
+	                                        .failing = WORKERS_FAILING,
+	                                        .spare = WORKERS_SPARE};
+	if (r == 0 && senders_open(&senders, &s->senders) < 0)
 		r = option_refuse("the thread of the log export cannot be started");
 	if (r < 0) {
 		shipper_free(s);
@@ -723,12 +639,7 @@ void shipper_stop(struct shipper *s)
 {
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->lock);
-	atomic_store(&s->close_by_us, clock_mono_us() + CLOSE_US);
-	atomic_store(&s->closing, true);
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->lock);
-	pthread_join(s->thread, NULL);
+	senders_close(s->senders);
 	shipper_free(s);
 }
 
