@@ -2,7 +2,7 @@
 
 Every right is tried from the moment of a 2xx on, without a pause and on every node, through the rest of the transition and
 until the cluster is whole again. An answer that is no 2xx must say that the right may still be had, and soon it is not."""
-import contextlib, json, os, signal, socket, ssl, struct, subprocess, threading, time
+import contextlib, json, os, pathlib, signal, socket, ssl, struct, subprocess, threading, time
 
 import psycopg2
 import pytest
@@ -376,3 +376,35 @@ def test_a_failover_to_a_node_without_the_last_change_lets_nobody_in(world):
 	t.join()
 	assert not misused, misused[:3]
 	until(lambda: all(login(n, 'lost-user', OTHER) for n in w.book()['nodes']), what='the new password on all nodes')
+
+
+def below(pid):
+	return [int(child) for child in pathlib.Path('/proc/%d/task/%d/children' % (pid, pid)).read_text().split()]
+
+
+@pytest.mark.parametrize('what', ['server', 'all'])
+def test_a_primary_that_is_stopped_keeps_no_right_in_force(world, what):
+	"""It was asked five times, three seconds each: it was only then that its standbys were shut, and that it was replaced."""
+	w, name, primary = world, 'stopped-' + what, world.primary()
+	w.user(name)
+	nodes = w.book()['nodes']
+	until(lambda: all(login(n, name) for n in nodes), what='a user on all nodes')
+	sessions = {n['name']: psycopg2.connect(host=n['address'], port=n['port'], user=name, password=PASSWORD, dbname='shop', sslmode='require') for n in nodes}
+	pid = int((w.data(primary) / 'postmaster.pid').read_text().split()[0])
+	stopped = [pid] + (below(pid) if what == 'all' else [])
+	for one in stopped:
+		os.kill(one, signal.SIGSTOP)
+	try:
+		answer = w.server.delete(w.path + 'databaseUsers/admin/' + name)
+		for n in nodes:
+			if answer.status_code == 204 or n['name'] != primary:
+				assert not login(n, name), n['name']
+				with pytest.raises(psycopg2.Error):
+					sessions[n['name']].cursor().execute('select 1')
+	finally:
+		for one in stopped:
+			with contextlib.suppress(OSError):
+				os.kill(one, signal.SIGCONT)
+	in_force(w.server, answer, 204)
+	assert is_out(w, name)
+	w.whole()

@@ -12,7 +12,6 @@
 #include "engine/postgres/cluster/admit.h"
 #include "engine/postgres/cluster/audit.h"
 #include "engine/postgres/cluster/enforce.h"
-#include "engine/postgres/cluster/failover.h"
 #include "engine/postgres/cluster/module.h"
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/quota.h"
@@ -388,7 +387,7 @@ static int set_open(struct pg_cluster *c, struct pg_set *s, PGconn **ret_conn)
 	struct pg_node *p = pg_set_primary(c, s);
 	if (!p || !p->pid)
 		return -EAGAIN;
-	return pg_node_hangs(c, p) ? -ETIMEDOUT : pg_sql_open_node(c, p, "postgres", 3000, ret_conn);
+	return pg_node_reach(c, p, ret_conn);
 }
 
 static bool set_runs(const struct pg_cluster *c, const struct pg_set *s)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/enforce.h"
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/host/files.h"
@@ -135,8 +136,11 @@ bool pg_admit_has_caught_up(struct pg_cluster *c, struct pg_node *n, int timeout
 	PGconn *conn;
 	if (p == n)
 		return true;
-	if (!p || !p->pid || pg_sql_ask_node(c, p, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &want) < 0 ||
-	    pg_sql_open_node(c, n, "postgres", 2000, &conn) < 0)
+	if (!p || !p->pid || pg_node_reach(c, p, &conn) < 0)
+		return false;
+	int asked = pg_sql_int(conn, 2000, "select (pg_current_wal_flush_lsn() - '0/0')::bigint", &want);
+	PQfinish(conn);
+	if (asked < 0 || pg_sql_open_node(c, n, "postgres", 2000, &conn) < 0)
 		return false;
 	/* One that does not stream may have a log of its own, from before a failover. */
 	for (int r = 0; r == 0; pg_sleep_ms(5)) {

@@ -9,6 +9,7 @@
 #include "engine/postgres/cluster/enforce.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/postgres/cluster/access.h"
 #include "engine/postgres/cluster/admit.h"
@@ -30,6 +31,20 @@
 
 #define REPLAY_MS 2000  /* that standbys have to replay what their primary has */
 #define STANDBY_MS 4000 /* that they have to take what it has taken, before they are ended */
+#define REACH_MS 3000
+#define SILENT_US (5 * INT64_C(1000000))
+
+/* A primary that hangs was asked five times in one change of access, three seconds each: it was only then that its
+ * standbys, which could not be held against it, were shut, and that the supervision, which waits for the same lock,
+ * could begin a failover. */
+int pg_node_reach(struct pg_cluster *c, struct pg_node *n, PGconn **ret_conn)
+{
+	if (pg_node_hangs(c, n) || pg_process_is_stopped(n->pid) || clock_mono_us() < n->silent_until_us)
+		return -ETIMEDOUT;
+	int r = pg_sql_open_node(c, n, "postgres", REACH_MS, ret_conn);
+	n->silent_until_us = r == -ETIMEDOUT ? clock_mono_us() + SILENT_US : 0;
+	return r;
+}
 
 /* The view reads the files as they lie there, before the server does: a fault keeps the old rules in force. */
 static int files_verify(PGconn *conn, const char **ret_why)
@@ -97,7 +112,7 @@ static int server_apply(const struct enforcement *t, const char *old, const char
 	struct pg_node *n = t->n;
 	PGconn *conn;
 	char path[PG_PATH];
-	int r = pg_node_hangs(c, n) ? -ETIMEDOUT : pg_sql_open_node(c, n, "postgres", 3000, &conn);
+	int r = pg_node_reach(c, n, &conn);
 	if (r < 0)
 		return r;
 	if (!n->admits)

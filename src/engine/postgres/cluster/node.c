@@ -229,6 +229,7 @@ static void process_set(struct pg_cluster *c, struct pg_node *n, pid_t pid, int 
 	n->pidfd = pidfd;
 	n->probe_fd = -1;
 	n->noted = n->stopped_once = n->hung = false;
+	n->silent_until_us = 0;
 	n->stale_us = 0;
 	n->probe_us = clock_mono_us();
 	n->started_ms = pid ? clock_now_ms() : 0;

@@ -82,6 +82,7 @@ struct pg_node {
 	uint64_t disk_used; /* what its data takes, as last looked at; 0: not known. See quota.c */
 	/* The probe for hung ones. */
 	bool stopped_once, hung;
+	_Atomic int64_t silent_until_us; /* it has not answered lately: who asks next is spared the wait until then */
 	int probe_fd;
 	int64_t probe_us;
 	int64_t stale_us; /* since when it does not stream; 0: it does */
