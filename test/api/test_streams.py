@@ -109,6 +109,29 @@ def test_a_begun_download_ends_with_the_right_to_it(server, large, end):
 		assert reader.rest() < LARGE
 
 
+def test_a_link_that_somebody_else_reads_is_the_readers(server):
+	"""Whoever could read a job had the link of who had asked for it, and went on with that when the own rights had ended."""
+	site = Site(server, keys=2)
+	job = site.job()
+	own, = job['deliveryUrl']
+	other = server.api_for(site.keys[1])
+	read = path(site.group, site.name, '/restoreJobs/' + job['id'])
+	assert ok(server.api_for(site.key).get(read))['deliveryUrl'] == [own]
+	theirs, = ok(other.get(read))['deliveryUrl']
+	assert theirs == ok(other.get(path(site.group, site.name, '/restoreJobs')))['results'][0]['deliveryUrl'][0]
+	get = lambda url: server.anonymous.get(url).status_code
+	assert (get(own), get(theirs)) == (200, 200)
+	head, token = theirs.split('/downloads/')
+	for bad in (token[:-1] + ('0' if token[-1] != '0' else '1'), token.replace('.0.', '.1.'), token.replace('.0.', '.0.A'), token.replace('.0.', '.0..')):
+		assert get(head + '/downloads/' + bad) == 404, bad
+	ok(site.owner.delete('/groups/%s/apiKeys/%s' % (site.group, site.keys[1]['id'])), 204)
+	assert (get(own), get(theirs)) == (200, 403)
+	ok(site.owner.delete('/orgs/%s/apiKeys/%s' % (site.org, site.key['id'])), 204)
+	assert (get(own), get(theirs)) == (403, 403)
+	mine, = ok(site.owner.get(read))['deliveryUrl']  # the job goes on for those who may
+	assert get(mine) == 200
+
+
 @pytest.mark.parametrize('begun', [False, True])
 def test_links_end_with_the_secret_that_asked_for_them(server, large, begun):
 	"""A secret that leaked is revoked: the links that were made with it went on, for up to 90 days."""

@@ -83,8 +83,13 @@ static int restore_view(struct call *c, const struct doc *d, json_t *entity)
 	if (r == 0)
 		time_put(entity, "snapshotFinishedDate", json_number(s.plan, "ended"));
 	if (download && !restore_is_over(&job) && json_number(job.plan, "until") > clock_now_ms() &&
-	    download_is_shown(c, &job))
-		json_put_str(entity, "snapshotUrl", download_link(c->arena, c->service, &job, 0));
+	    download_is_shown(c, &job)) {
+		struct str url = STR_NONE;
+		r = download_link(c, &job, 0, &url);
+		if (r < 0)
+			return r;
+		json_put_str(entity, "snapshotUrl", url);
+	}
 	return 0;
 }
 

@@ -44,11 +44,12 @@ static const char *automated_status(struct call *c, const struct restore *job)
 	return runs && row.progress.n ? "IN_PROGRESS" : "NOT_STARTED";
 }
 
-static json_t *download_make(struct call *c, const struct restore *job)
+static int download_put(struct call *c, const struct restore *job, json_t *entity)
 {
 	const char *status = download_status(job);
 	json_int_t most = json_number(job->plan, "downloads");
 	json_t *to = json_object();
+	json_put(entity, "delivery", to);
 	json_put_z(to, "methodName", "HTTP");
 	json_put_z(to, "statusName", status);
 	json_put_str(to, "expires", json_field(job->body, "expiresAt"));
@@ -57,22 +58,26 @@ static json_t *download_make(struct call *c, const struct restore *job)
 	if (most)
 		json_put(to, "maxDownloads", json_integer(most));
 	if (strcmp(status, "READY") == 0 && download_is_shown(c, job)) {
-		struct str url = download_link(c->arena, c->service, job, 0);
+		struct str url = STR_NONE;
+		int r = download_link(c, job, 0, &url);
+		if (r < 0)
+			return r;
 		json_put_str(to, "url", url);
 		json_put_str(to, "urlV2", url);
 	}
-	return to;
+	return 0;
 }
 
-static json_t *automated_make(struct call *c, const struct restore *job)
+static int automated_put(struct call *c, const struct restore *job, json_t *entity)
 {
 	json_t *to = json_object();
+	json_put(entity, "delivery", to);
 	json_put_z(to, "methodName", "AUTOMATED_RESTORE");
 	json_put_z(to, "statusName", automated_status(c, job));
 	json_put_str(to, "targetClusterId", json_field(job->plan, "target"));
 	json_put_str(to, "targetClusterName", json_field(job->body, "targetClusterName"));
 	json_put_str(to, "targetGroupId", json_field(job->body, "targetGroupId"));
-	return to;
+	return 0;
 }
 
 static int view(struct call *c, const struct doc *d, json_t *entity)
@@ -88,7 +93,9 @@ static int view(struct call *c, const struct doc *d, json_t *entity)
 	json_put_str(entity, "clusterId", d->parent);
 	json_put_str(entity, "clusterName", json_field(job.plan, "clusterName"));
 	json_put_time(entity, "created", d->created_ms);
-	json_put(entity, "delivery", restore_is_download(&job) ? download_make(c, &job) : automated_make(c, &job));
+	int r = restore_is_download(&job) ? download_put(c, &job, entity) : automated_put(c, &job, entity);
+	if (r < 0)
+		return r;
 	json_put(entity, "encryptionEnabled", json_true());
 	json_put_str(entity, "groupId", json_field(job.plan, "groupId"));
 	json_put(entity, "hashes", json_array());

@@ -1,7 +1,7 @@
 /* Downloads of snapshots: GET DOWNLOAD_PATH<job>.<set>.<signature>, a tar that is made while it is sent. The link is
  * all that a client needs, and holds for some hours. Nothing of it is stored: the signature is of the job's id, its
  * set and a nonce that stands in the job's document, by the service's key, so that who reads the store cannot make
- * one. Who has asked for the link must still be there, hold the role and be allowed from that address, when a download
+ * one. Who has read the link must still be there, hold the role and be allowed from that address, when a download
  * begins and as long as it lasts.
  *
  * A download that broke off is gone on with by Range: a snapshot's tar has the same bytes each time, and from each of
@@ -10,6 +10,7 @@
 
 #include "api/restores/restores.h"
 #include "api/snapshots/snapshots.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -32,23 +33,49 @@
 
 static struct places downloads = PLACES(DOWNLOADS_MAX); /* each has a thread of its own */
 
-static struct str signed_text(struct arena *a, const struct restore *job, size_t set)
+/* `reader`: whose link it is, where that is not who asked for the job; empty: it is. */
+static struct str signed_text(struct arena *a, const struct restore *job, size_t set, struct str reader)
 {
-	return arena_printf(a, "%.*s/%zu/%.*s", STR_ARG(job->doc.id), set, STR_ARG(json_field(job->plan, "nonce")));
+	return arena_printf(a, "%.*s/%zu/%.*s%s%.*s", STR_ARG(job->doc.id), set,
+	                    STR_ARG(json_field(job->plan, "nonce")), reader.n ? "/" : "", STR_ARG(reader));
 }
 
-static void sign(struct arena *a, const struct restore *job, size_t set, char ret_text[SIGNATURE_TEXT])
+/* Who reads a job that somebody else asked for gets a link of the own: with the other's, the reader could go on when
+ * the own rights had ended. In base64url; *ret_text is empty where the job's own link is the reader's. */
+static int reader_mark(struct call *c, const struct restore *job, struct str *ret_text)
+{
+	static const char *const same[] = {"kind", "caller", "secret", "stamp", "weak", "federated"};
+	json_t *mark = json_new(c->arena);
+	bool own = true;
+	int r = right_link_put(c, mark);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+		const json_t *now = json_object_get(mark, same[i]), *then = json_object_get(job->plan, same[i]);
+		own &= now == then || json_equal(now, then);
+	}
+	if (!json_flag(mark, "federated"))
+		json_object_del(mark, "madeAt");
+	struct str plain = json_text(c->arena, mark);
+	char *text = arena_alloc(c->arena, BASE64_TEXT(plain.n) + 1);
+	base64url_encode(plain.p, plain.n, text);
+	*ret_text = own ? STR("") : str_of(text);
+	return 0;
+}
+
+int download_link(struct call *c, const struct restore *r, size_t set, struct str *ret_link)
 {
 	unsigned char mac[32];
-	seal_mac("download", signed_text(a, job, set), mac);
-	hex_encode(mac, sizeof mac, ret_text);
-}
-
-struct str download_link(struct arena *a, const struct service *s, const struct restore *r, size_t set)
-{
 	char signature[SIGNATURE_TEXT];
-	sign(a, r, set, signature);
-	return arena_printf(a, "%s" DOWNLOAD_PATH "%.*s.%zu.%s", s->base_url, STR_ARG(r->doc.id), set, signature);
+	struct str reader = STR("");
+	int result = reader_mark(c, r, &reader);
+	if (result < 0)
+		return result;
+	seal_mac("download", signed_text(c->arena, r, set, reader), mac);
+	hex_encode(mac, sizeof mac, signature);
+	*ret_link = arena_printf(c->arena, "%s" DOWNLOAD_PATH "%.*s.%zu.%.*s%s%s", c->service->base_url,
+	                         STR_ARG(r->doc.id), set, STR_ARG(reader), reader.n ? "." : "", signature);
+	return 0;
 }
 
 bool download_is_shown(const struct call *c, const struct restore *r)
@@ -174,13 +201,27 @@ static int unknown(struct service *s, struct request *r)
 	return refuse(r, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
 }
 
-static int link_read(struct service *s, struct request *r, struct tx *tx, struct restore *job, size_t *ret_set)
+/* What the link of another reader says of that one. */
+static const json_t *reader_read(struct arena *a, struct str mark)
+{
+	char *plain = arena_alloc(a, mark.n + 1);
+	ssize_t n = base64_decode(mark, plain, mark.n);
+	return n < 0 ? NULL : doc_json(a, (struct str){plain, (size_t)n});
+}
+
+/* *ret_link: what it keeps of whose it is (gate/right.h). */
+static int link_read(struct service *s, struct request *r, struct tx *tx, struct restore *job, size_t *ret_set,
+                     const json_t **ret_link)
 {
 	struct str token = {r->path.p + strlen(DOWNLOAD_PATH), r->path.n - strlen(DOWNLOAD_PATH)}, id, rest, number,
-	           given;
+	           given, reader = STR("");
 	uint64_t set;
 	str_cut(token, '.', &id, &rest);
 	str_cut(rest, '.', &number, &given);
+	if (given.n > SIGNATURE_TEXT && given.p[given.n - SIGNATURE_TEXT] == '.') {
+		reader = (struct str){given.p, given.n - SIGNATURE_TEXT};
+		given = (struct str){given.p + reader.n + 1, SIGNATURE_TEXT - 1};
+	}
 	if (!id_is_valid(id) || !str_to_u64(number, ENGINE_NODES_MAX, &set))
 		return unknown(s, r);
 	int result = restore_get(tx, r->arena, id, job);
@@ -188,20 +229,22 @@ static int link_read(struct service *s, struct request *r, struct tx *tx, struct
 		return refuse(r, 503, "NOT_READY", "The store cannot be read.");
 	if (result == -ENOENT || !json_field(job->plan, "nonce").n)
 		return unknown(s, r);
-	if (given.n != SIGNATURE_TEXT - 1 || !seal_mac_is_hex("download", signed_text(r->arena, job, set), given) ||
+	if (given.n != SIGNATURE_TEXT - 1 ||
+	    !seal_mac_is_hex("download", signed_text(r->arena, job, set, reader), given) ||
 	    set >= json_array_size(json_object_get(job->plan, "sets")))
 		return unknown(s, r);
 	*ret_set = set;
+	*ret_link = reader.n ? reader_read(r->arena, reader) : job->plan;
 	return 0;
 }
 
 /* Who asked for the link is asked the gates' questions again. Also tells whose place the download takes. */
 static int caller_check(struct service *s, struct request *r, struct tx *tx, const struct restore *job,
-                        struct download *d)
+                        const json_t *link, struct download *d)
 {
-	struct str group = json_field(job->plan, "groupId"), caller = json_field(job->plan, "caller");
+	struct str group = json_field(job->plan, "groupId"), caller = json_field(link, "caller");
 	struct doc project;
-	right_of_link(job->plan, catalog_op(arena_z(r->arena, json_field(job->plan, "operation"))), group, &r->peer,
+	right_of_link(link, catalog_op(arena_z(r->arena, json_field(job->plan, "operation"))), group, &r->peer,
 	              &d->right);
 	d->right.generation = tx_identity_generation(tx);
 	d->right.asked_us = clock_mono_us();
@@ -352,17 +395,18 @@ static void serve(struct service *s, struct request *r)
 	struct restore job;
 	struct download *d = arena_new_of(r->arena, struct download);
 	struct engine_source *sources = NULL;
+	const json_t *link = NULL;
 	size_t set = 0, source_count = 0;
 	d->service = s;
 	tx_begin_read(tx);
-	int result = link_read(s, r, tx, &job, &set);
+	int result = link_read(s, r, tx, &job, &set, &link);
 	if (result == 0 && (restore_is_over(&job) || json_number(job.plan, "until") <= clock_now_ms()))
 		result =
 		        refuse(r, 404, "DOWNLOAD_EXPIRED", "The time of this link is over. Ask the API for a new one.");
 	if (result == 0 && is_used_up(&job))
 		result = refuse(r, 404, "MAX_DOWNLOADS_EXCEEDED", "This link was used as often as it may be.");
 	if (result == 0)
-		result = caller_check(s, r, tx, &job, d);
+		result = caller_check(s, r, tx, &job, link, d);
 	if (result == 0 && restore_sources(tx, r->arena, &job, &sources, &source_count) < 0)
 		result = refuse(r, 503, "NOT_READY", "The store cannot be read.");
 	tx_end_read(tx);

@@ -543,11 +543,14 @@ static int view(struct call *c, const struct doc *d, json_t *entity)
 {
 	struct restore job = restore_of(c->arena, d);
 	const json_t *sets = json_object_get(job.plan, "sets");
-	json_t *urls = json_array(), *parts = json_array();
+	json_t *urls = json_keep(c->arena, json_array()), *parts = json_keep(c->arena, json_array());
 	bool open = restore_is_download(&job) && !restore_is_over(&job) &&
 	            json_number(job.plan, "until") > clock_now_ms() && download_is_shown(c, &job);
 	for (size_t i = 0; open && i < json_array_size(sets); i++) {
-		struct str url = download_link(c->arena, c->service, &job, i);
+		struct str url = STR_NONE;
+		int r = download_link(c, &job, i, &url);
+		if (r < 0)
+			return r;
 		json_add_str(urls, url);
 		json_t *part = json_object();
 		json_put_str(part, "downloadUrl", url);
@@ -558,8 +561,6 @@ static int view(struct call *c, const struct doc *d, json_t *entity)
 		json_put(entity, "components", json_incref(parts));
 	if (json_array_size(urls))
 		json_put(entity, "deliveryUrl", json_incref(urls));
-	json_decref(urls);
-	json_decref(parts);
 	return 0;
 }
 
