@@ -72,6 +72,15 @@ const struct option_row config_options[] = {
          "of "
          "their room. 1: each has its own; 0: none has one.",
          NULL, 0, 16},
+        {"backup-rate", 0, OPTION_NUMBER, AT(backup_rate_mb), "0", "MB",
+         "Most that snapshots, restores, exports, copies, downloads and drills of this host read or write of the "
+         "databases' files in a "
+         "second, in all; projects take turns. 0: no bound.",
+         NULL, 0, 1048576},
+        {"backup-jobs", 0, OPTION_NUMBER, AT(backup_jobs), "0", "NUMBER",
+         "Most snapshots, restores, exports, copies and drills that this host does at once. 0: as many as "
+         "--job-threads lets.",
+         NULL, 0, 64},
         {"backup-drills", 0, OPTION_NUMBER, AT(backup_drills), "7", "DAYS",
          "How often a snapshot of each cluster is restored into a server that is thrown away, to prove it; 0: never.",
          NULL, 0, 365},

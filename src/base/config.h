@@ -37,8 +37,8 @@ struct config {
 	        connections_per_address, store_batch, store_connections, event_retention_days, job_threads,
 	        simulated_seconds, orgs_per_caller, orgs_max, buffer_memory, store_check_seconds, db_disk_mb,
 	        host_cores, host_memory_gb, host_disk_gb, backup_spool_mb, backup_quota_mb, backup_parity,
-	        backup_drills, index_wait, index_limit, log_export_seconds, billing_lock_days, billing_grace_days,
-	        session_hours, session_idle_minutes;
+	        backup_rate_mb, backup_jobs, backup_drills, index_wait, index_limit, log_export_seconds,
+	        billing_lock_days, billing_grace_days, session_hours, session_idle_minutes;
 	struct config_limit *limits;
 	size_t limit_count;
 	/* Derived from the settings above. */

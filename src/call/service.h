@@ -22,6 +22,7 @@ struct outbox;
 struct prices;
 struct providers;
 struct repositories;
+struct pace;
 struct objects_options;
 struct sampler;
 struct shipper;
@@ -53,6 +54,7 @@ struct service {
 	struct shipper *shipper;                /* api/log_export/log_export.h; NULL: the engine has no logs */
 	struct jobs *jobs;                      /* jobs/jobs.h */
 	struct repositories *repositories;      /* repository/repository.h: of backups */
+	struct pace *backup_pace;               /* base/pace.h: how fast their bytes are moved */
 	struct providers *providers;            /* providers/providers.h: identities of roles at clouds */
 	struct prices *prices;                  /* prices/prices.h: what things cost */
 	struct keys *keys;                      /* keys/keys.h: key services */

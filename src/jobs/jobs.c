@@ -49,6 +49,8 @@ struct jobs {
 	bool stopping;
 	char tenants[THREADS_MAX][TENANT_TEXT]; /* by worker: whose step it runs; empty: nobody's */
 	enum job_lasts lasts[THREADS_MAX];      /* and what kind of step; short where it runs none */
+	bool moves[THREADS_MAX];                /* and whether it moves all of a cluster's data */
+	unsigned moves_most;                    /* so many at once; 0: no bound */
 	_Atomic bool stop_asked;
 	_Atomic uint64_t steps, retries, failed;
 	atomic_uint numbers; /* the next worker's number */
@@ -61,7 +63,7 @@ struct jobs {
 /* Kinds of which as many steps run as may. With the lock held. */
 static size_t kinds_skip(const struct jobs *j, char *text)
 {
-	unsigned background = 0, lasting = 0, most = j->workers > 1 ? j->workers - 1 : 1;
+	unsigned background = 0, lasting = 0, moving = 0, most = j->workers > 1 ? j->workers - 1 : 1;
 	unsigned half = (j->workers + 1) / 2;
 	if (half == most && most > 1) /* a restore does not wait for what is in the background */
 		half--;
@@ -69,11 +71,14 @@ static size_t kinds_skip(const struct jobs *j, char *text)
 	for (unsigned i = 0; i < j->workers; i++) {
 		background += j->lasts[i] == JOB_IS_BACKGROUND;
 		lasting += j->lasts[i] != JOB_IS_SHORT;
+		moving += j->moves[i];
 	}
 	for (size_t i = 0; i < j->kind_count; i++) {
 		const struct job_kind *k = &j->kinds[i];
 		bool full = k->lasts != JOB_IS_SHORT && lasting >= most;
 		if (k->lasts == JOB_IS_BACKGROUND && background >= half)
+			full = true;
+		if (k->moves && j->moves_most && moving >= j->moves_most)
 			full = true;
 		if (full && n + strlen(k->name) + 2 < KINDS_TEXT)
 			n += (size_t)snprintf(text + n, KINDS_TEXT - n, ",%s", k->name);
@@ -104,11 +109,13 @@ static struct str skip_write(struct jobs *j, bool idle_only, char ret_text[SKIP_
 	return (struct str){ret_text, n};
 }
 
-static void worker_set(struct jobs *j, unsigned worker, struct str tenant, enum job_lasts lasts)
+/* kind NULL: it runs none. */
+static void worker_set(struct jobs *j, unsigned worker, struct str tenant, const struct job_kind *kind)
 {
 	size_t n = tenant.n < TENANT_TEXT ? tenant.n : 0;
 	pthread_mutex_lock(&j->lock);
-	j->lasts[worker] = lasts;
+	j->lasts[worker] = kind ? kind->lasts : JOB_IS_SHORT;
+	j->moves[worker] = kind && kind->moves;
 	if (n)
 		memcpy(j->tenants[worker], tenant.p, n);
 	j->tenants[worker][n] = 0;
@@ -193,7 +200,7 @@ static int claim_run(struct tx *tx, void *ctx)
 	/* Claims are made one after the other, on the store's thread, so the next claim sees this. */
 	if (result == 0) {
 		const struct job_kind *kind = kind_find(j, r->job.kind);
-		worker_set(j, k->worker, r->job.tenant, kind ? kind->lasts : JOB_IS_SHORT);
+		worker_set(j, k->worker, r->job.tenant, kind);
 	}
 	return result;
 }
@@ -383,7 +390,7 @@ static void *worker_main(void *arg)
 				step_run(j, r);
 			atomic_fetch_sub(&j->busy, 1);
 			bool shared_out = skip_write(j, false, skip).n > 0;
-			worker_set(j, k.worker, STR_NONE, JOB_IS_SHORT);
+			worker_set(j, k.worker, STR_NONE, NULL);
 			/* Workers that found nothing because a tenant or a kind had its share must look again. */
 			if (shared_out)
 				wake(j);
@@ -421,6 +428,7 @@ int jobs_start(const struct jobs_options *o, struct jobs **ret_jobs)
 	wanted = wanted < THREADS_MAX ? wanted : THREADS_MAX;
 	pthread_condattr_t monotonic;
 	*j = (struct jobs){.store = o->store,
+	                   .moves_most = o->moves,
 	                   .kinds = o->kinds,
 	                   .kind_count = o->kind_count,
 	                   .ctx = o->ctx,

@@ -65,6 +65,7 @@ struct job_kind {
 	/* Each node that shares the store has its own schedule and runs it: it looks at what its own engine runs. */
 	bool per_node;
 	enum job_lasts lasts;
+	bool moves; /* it reads or writes all of a cluster's data: jobs_options.moves */
 };
 
 /* The kinds of one family. */
@@ -85,6 +86,8 @@ struct jobs_options {
 	const struct job_kind *kinds;
 	size_t kind_count;
 	unsigned threads; /* 0: 4 */
+	unsigned
+	        moves; /* steps of kinds that move all of a cluster's data that run at once; 0: no bound of their own */
 	void *ctx;
 	job_host_of *host_of; /* or NULL: any node can run every job that has no host */
 };

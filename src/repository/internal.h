@@ -401,6 +401,7 @@ struct repository {
 	struct chunk_index index;
 	struct parities parities;
 	unsigned parity; /* packs that share one; 0: none is made */
+	struct pace *pace;
 	unsigned users;
 	uint64_t last_use;
 	struct repository *next;

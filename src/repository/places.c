@@ -32,6 +32,7 @@ struct repositories {
 	struct quota *quotas; /* which outlive the repositories: counting takes a list of all */
 	uint64_t quota;
 	unsigned parity;
+	struct pace *pace;
 	struct objects_options s3, azure; /* whose texts are: */
 	char *texts[2][OPTION_TEXTS];
 	struct repo_service_keys service; /* under the lock */
@@ -79,6 +80,7 @@ int repositories_open(const struct repositories_options *o, struct repositories 
 	all->keys_us = o->keys_us ? o->keys_us : KEYS_US;
 	all->quota = o->quota;
 	all->parity = o->parity;
+	all->pace = o->pace;
 	all->s3 = options_keep(&o->s3, all->texts[0]);
 	all->azure = options_keep(&o->azure, all->texts[1]);
 	for (size_t i = 0; i < o->region_count; i++) {
@@ -313,6 +315,7 @@ static int repository_open(struct repositories *all, struct objects *objects, co
 	index_setup(&r->index);
 	parities_setup(&r->parities);
 	r->parity = all->parity;
+	r->pace = all->pace;
 	pthread_mutex_init(&r->key_lock, NULL);
 	r->all = all;
 	r->objects = objects;

@@ -3,6 +3,7 @@
  * place. */
 #include "base/arena.h"
 #include "base/crc32c.h"
+#include "base/pace.h"
 #include "repository/parity.h"
 
 #include <errno.h>
@@ -194,6 +195,7 @@ static int batch_try(struct chunk_reader *rd, const struct manifest_file *f, siz
 int reader_batch(struct chunk_reader *rd, const struct manifest_file *f, size_t first, unsigned char *out,
                  uint32_t *ret_zeros)
 {
+	pace_take(rd->r->pace, str_of(rd->r->group), reader_batch_bytes(f, first));
 	char why[512] = ""; /* as long as they can be: words that were cut never compare equal */
 	int result = batch_try(rd, f, first, out, ret_zeros);
 	while (result == -EBADMSG && strcmp(why, repository_why()) != 0) {

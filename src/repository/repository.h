@@ -27,6 +27,7 @@
 struct repository;   /* one project in one region's object store */
 struct repositories; /* all of a service */
 struct data_keys;    /* base/data_key.h */
+struct pace;         /* base/pace.h */
 
 #define REPO_KEY_BYTES 32
 
@@ -39,6 +40,7 @@ struct repositories_options {
 	uint64_t quota; /* bytes that a project may take in a region; what comes then is refused: -EDQUOT. 0: none */
 	/* So many packs share a second copy of what one of them has (parity.h); 0: there is none. */
 	unsigned parity;
+	struct pace *pace; /* of what is read for snapshots and written by restores (base/pace.h); NULL: no bound */
 	struct objects_options s3;         /* endpoint, region, keys for all that are s3:// */
 	struct objects_options azure;      /* endpoint, account, key for all that are azure:// */
 	unsigned char key[REPO_KEY_BYTES]; /* the service's: seals the projects' keys */

@@ -143,6 +143,7 @@ int repositories_setup(const struct repository_settings *s, struct repositories 
 	                                 .region_count = s->region_count,
 	                                 .quota = s->quota,
 	                                 .parity = s->parity,
+	                                 .pace = s->pace,
 	                                 .keys = s->keys,
 	                                 .s3 = s3_options(s),
 	                                 .azure = azure_options(s)};

@@ -11,6 +11,7 @@ struct repository_settings {
 	size_t region_count;
 	uint64_t quota;               /* of a project in a region; 0: none */
 	unsigned parity;              /* see repositories_options */
+	struct pace *pace;            /* the same */
 	const struct data_keys *keys; /* see repositories_options */
 	const char *s3_endpoint, *s3_region, *s3_key_id, *s3_secret_file, *s3_ca_file;
 	const char *azure_endpoint, *azure_account, *azure_key_file, *azure_ca_file;

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/crc32c.h"
 #include "base/log.h"
+#include "base/pace.h"
 #include "repository/parity.h"
 
 #include <errno.h>
@@ -202,6 +203,7 @@ static int block_write(struct repo_writer *w, struct bench *b, const unsigned ch
 	struct chunk_place places[BATCH_CHUNKS];
 	size_t count = (n + CHUNK_BYTES - 1) / CHUNK_BYTES;
 	int result = 0;
+	pace_take(w->r->pace, str_of(w->r->group), n);
 	for (size_t i = 0; i < count; i++) {
 		size_t at = i * CHUNK_BYTES, some = n - at < CHUNK_BYTES ? n - at : CHUNK_BYTES;
 		if (chunk_is_zero(bytes + at, some))

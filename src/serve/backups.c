@@ -3,6 +3,7 @@
 
 #include "api/exports/exports.h"
 #include "api/snapshots/snapshots.h"
+#include "base/pace.h"
 #include "repository/setup.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ static struct repository_settings backup_settings(const struct config *c, const 
 	                                    .region_count = c->backup_regions.n,
 	                                    .quota = (uint64_t)c->backup_quota_mb << 20,
 	                                    .parity = c->backup_parity,
+	                                    .pace = v->backup_pace,
 	                                    .keys = v->data_keys,
 	                                    .s3_endpoint = c->s3_endpoint,
 	                                    .s3_region = c->s3_region,
@@ -80,6 +82,7 @@ static int expect(struct service *v, struct tx *reader)
 
 int backups_open(const struct config *c, struct service *v, struct tx *reader, struct arena *a)
 {
+	v->backup_pace = pace_new((uint64_t)c->backup_rate_mb << 20);
 	struct repository_settings settings = backup_settings(c, v);
 	int result = repositories_setup(&settings, &v->repositories);
 	if (result == 0)

@@ -20,6 +20,7 @@
 #include "base/kept.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "base/pace.h"
 #include "call/kept_answer.h"
 #include "call/stream.h"
 #include "call/workers.h"
@@ -382,8 +383,11 @@ static int databases_start(struct server *s)
 	                                 .repositories = v->repositories,
 	                                 .keys = v->data_keys,
 	                                 .spool_bytes = (uint64_t)c->backup_spool_mb << 20};
-	struct jobs_options jobs = {
-	        .store = v->store, .threads = c->job_threads, .ctx = v, .host_of = cluster_job_host};
+	struct jobs_options jobs = {.store = v->store,
+	                            .threads = c->job_threads,
+	                            .moves = c->backup_jobs,
+	                            .ctx = v,
+	                            .host_of = cluster_job_host};
 	jobs.kinds = families_jobs(s->arena, &jobs.kind_count);
 	int result = engine_choose(s);
 	if (result == 0)
@@ -644,6 +648,7 @@ static void take_down(struct server *s)
 	if (v->engine_state)
 		v->engine_ops->core->stop(v->engine_state);
 	repositories_close(v->repositories);
+	pace_free(v->backup_pace);
 	keys_close(v->keys);
 	providers_close(v->providers);
 	prices_close(v->prices);

@@ -1,15 +1,15 @@
 """Restores to random points in time, under load whose every transaction is known, with faults of all kinds in between: each
 holds exactly what was committed until its point. What is offered is restored; what is not offered is told so.
 
-STEWARD_POINTS says to how many points (5; `script/test ledger`: 30), STEWARD_SEED repeats a run's choices."""
+STEWARD_POINTS says to how many points (5; `script/test ledger`: 133, and half of that of shards), STEWARD_SEED repeats a run's choices."""
 import os, random, signal, time
 
-import pytest
+import psycopg2, pytest
 
-import databases
+import client, databases
 from client import cli, ok, refused
 from databases import allow, shape, until, working_in
-from ledger import PGBENCH, Ledger, Pgbench, Repository, ask_point, job_over, leads_to, moment, restored, \
+from ledger import PGBENCH, Ledger, Pgbench, Repository, ask_point, clock, job_over, leads_to, moment, now, restored, \
 	seconds_of, take, window
 
 POINTS = int(os.environ.get('STEWARD_POINTS', '5'))
@@ -34,7 +34,8 @@ class Faults:
 		self.away = ['repository away', 'repository away, service killed', 'repository away, primary killed']
 		self.away += ['repository full', 'repository full, primary killed'] if repository.mounted else []
 		self.kinds = ['primary killed', 'service killed', 'standby killed', 'failover', 'archiver killed',
-			      'primary and service killed', *self.away]
+			      'primary and service killed', 'pause', 'segment switched', 'snapshot', *self.away]
+		self.kinds += ['clock forward', 'clock back'] if clock.file else []
 		self.deck = []
 
 	def pick(self):
@@ -82,10 +83,38 @@ class Faults:
 		answer = self.c.server.post(self.c.path + '/restartPrimaries')
 		assert answer.status_code in (200, 409), answer.text  # it may be busy with the fault before
 
+	def pause(self):
+		"""Once the fault before is over: a cluster that changes is not paused."""
+		self.c.settled()
+		self.c.change(paused=True)
+		self.c.settled()
+		time.sleep(self.rng.uniform(0, 4))
+		self.c.change(paused=False)
+		self.c.settled()
+
+	def switch(self):
+		"""More than a segment takes."""
+		try:
+			self.c.ask('create table if not exists filler(t text); truncate filler; '
+				   'insert into filler select md5(random()::text) from generate_series(1, 60000)')
+		except psycopg2.Error:
+			pass  # it is down
+
 	def inflict(self, kind):
 		self.done.append(kind)
 		if kind.startswith('repository'):
 			self.gone(kind)
+		elif kind == 'clock forward':
+			clock.jump(self.rng.uniform(2, 50))
+		elif kind == 'clock back':
+			clock.jump(-self.rng.uniform(1, 30))
+		elif kind == 'pause':
+			self.pause()
+		elif kind == 'segment switched':
+			self.switch()
+		elif kind == 'snapshot':
+			self.c.server.post(self.c.path + '/backup/snapshots', json={})
+			time.sleep(self.rng.uniform(0, 3))
 		elif kind == 'failover':
 			self.failover()
 		else:
@@ -122,6 +151,7 @@ class Run:
 		self.site, self.rng, self.ledger, self.c, self.target, self.look, self.exact = site, rng, ledger, c, target, look, exact
 		self.bench = bench
 		self.repository, self.faults, self.left, self.restores = repository, Faults(site, c, repository, rng), [], []
+		self.edges = []
 
 	def check(self, job, point):
 		"""A point of a sharded cluster is its last checkpoint before, whose second the job tells."""
@@ -133,21 +163,24 @@ class Run:
 		print('\n  %d: %d transactions' % (point, rows), end='')
 
 	def fault(self, kind):
-		began = time.time()
+		began = now()
 		print('\n  %d: %s' % (began, kind), end='')
 		self.faults.inflict(kind)
-		return began, time.time()
+		return began, now()
 
 	def point(self, first, fault):
 		"""A second of all that were, or one about the time of the last fault."""
 		began, ended = fault
 		choice = self.rng.random()
-		low, high = (first, ended) if choice < 0.5 else (began - 2, ended + 2)
-		return int(self.rng.uniform(low, high))
+		self.edges += [int(at) for at in fault]
+		if choice < 0.3:  # at, just before or just after a fault of any time
+			return self.rng.choice(self.edges) + self.rng.choice((-1, 0, 1))
+		low, high = (first, ended) if choice < 0.6 else (began - 2, ended + 2)
+		return int(self.rng.uniform(*sorted((low, high))))
 
 	def outside(self, first):
 		low, _ = window(self.c, self.target) or (first, first)  # nothing is offered while the first log is on its way
-		for point in (low - 1 - self.rng.randrange(1000), int(time.time()) + 10 + self.rng.randrange(100000)):
+		for point in (low - 1 - self.rng.randrange(1000), int(max(now(), clock.latest)) + 10 + self.rng.randrange(100000)):
 			refused(ask_point(self.c, point, self.target), 400, 'POINT_IN_TIME_NOT_RESTORABLE')
 
 	def round(self, first):
@@ -230,12 +263,15 @@ def damaged_log_replaces_nothing(run):
 
 
 @pytest.fixture
-def backed(site):
-	"""A service whose repository has a disk of its own."""
+def backed(site, monkeypatch):
+	"""A service whose repository has a disk of its own, and whose clock may jump."""
 	made = []
 
 	def make(*args):
 		s = site(*args)
+		starter = clock.may_jump(s.root, client.binary())
+		if starter:
+			monkeypatch.setenv('STEWARD_BIN', starter)
 		made.append(Repository(s.root, REPOSITORY_MB))
 		s.args = (*s.args, '--backups', made[-1].path)
 		allow(s.start())
@@ -258,13 +294,16 @@ def test_restores_of_a_set(backed):
 	s, repository = backed()
 	c = s.cluster('source', backupEnabled=True, pitEnabled=True, **shape(3)).settled()
 	target = s.cluster('target', **shape(1)).settled()
+	if clock.file:
+		clock.jump(20)
+		assert abs(float(c.ask('select extract(epoch from clock_timestamp())')[0][0]) - now()) < 10, 'the databases have another clock'
 	c.ask('create table ledger(n bigint primary key, at timestamptz default clock_timestamp())')
 	bench = PGBENCH and Pgbench(c)
 	ledger = Ledger(c, lambda n: 'insert into ledger values (%d)' % n)
 	take(c)
 	ledger.goes_on()
-	first = int(time.time()) + 1
-	until(lambda: time.time() > first)
+	first = int(now()) + 1
+	until(lambda: now() > first)
 
 	def look(target, ledger, low, high):
 		if bench:
@@ -282,6 +321,32 @@ def test_restores_of_a_set(backed):
 	for file in (target.directory(target.primary()) / 'pg_wal').glob('0*'):
 		assert file.stat().st_nlink == 1, file
 	assert 'damaged' not in cli('repository', 'check', '--data', s.data, '--backups', repository.path, timeout=600).stdout
+	delete(c, target)
+
+
+def test_a_clock_that_is_put_back(backed):
+	"""Seconds that come twice are offered as those of the first time, and come back; so does what follows them."""
+	s, repository = backed()
+	if not clock.file:
+		pytest.skip('the tests may not mount here')
+	c = s.cluster('source', backupEnabled=True, pitEnabled=True, **shape(1)).settled()
+	target = s.cluster('target', **shape(1)).settled()
+	c.ask('create table ledger(n bigint primary key)')
+	ledger = Ledger(c, lambda n: 'insert into ledger values (%d)' % n)
+	take(c)
+	ledger.goes_on()
+	began = now()
+	until(lambda: now() > began + 12)
+	clock.jump(-9)
+	low, high = clock.twice[0]
+	until(lambda: now() > high + 4)
+	run = Run(s, random.Random(0), ledger, c, target, repository,
+		  lambda target, ledger, low, high: ledger.check({n: 1 for n, in target.ask('select n from ledger')}, low, high), exact=True)
+	try:
+		for point in (int(low) + 3, int(high) - 1, int(high) + 2):
+			run.later(point)
+	finally:
+		ledger.stop()
 	delete(c, target)
 
 
@@ -312,7 +377,7 @@ def test_restores_of_shards(backed):
 	take(c)
 	ledger.goes_on()
 	# From the first point of all sets on that has the table.
-	began = time.time()
+	began = now()
 	first = 1 + until(lambda: (lambda w: w and w[1] > began and w[1])(window(c, target)), OFFERED_SECONDS, 'a checkpoint', longest=1)
 
 	def look(target, ledger, low, high):

@@ -414,6 +414,11 @@ int export_step(struct job_run *r)
 }
 
 static const struct job_kind kinds[] = {
-        {.name = EXPORT_JOB, .step = export_step, .failed = export_failed, .attempts = 3, .lasts = JOB_IS_BACKGROUND},
+        {.name = EXPORT_JOB,
+         .step = export_step,
+         .failed = export_failed,
+         .attempts = 3,
+         .lasts = JOB_IS_BACKGROUND,
+         .moves = true},
 };
 const struct job_kinds exports_jobs = JOB_KINDS(kinds);

@@ -333,7 +333,8 @@ static const struct job_kind kinds[] = {
          .step = restore_step,
          .failed = restore_failed,
          .attempts = RESTORE_ATTEMPTS,
-         .lasts = JOB_IS_LONG},
+         .lasts = JOB_IS_LONG,
+         .moves = true},
         {.name = EXPIRE_JOB, .save = expire_save},
 };
 const struct job_kinds restores_jobs = JOB_KINDS(kinds);

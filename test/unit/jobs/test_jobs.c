@@ -609,6 +609,42 @@ static void test_lasting(void)
 	store_close(s);
 }
 
+/* Work that moves all of a cluster's data has a bound of its own, over its kinds together; what is short passes by. */
+static atomic_int moving, moving_most;
+
+static int that_moves(struct job_run *r)
+{
+	return lasting(r, &moving, &moving_most);
+}
+
+static const struct job_kind moving_kinds[] = {
+        {.name = "taken", .step = that_moves, .lasts = JOB_IS_BACKGROUND, .moves = true},
+        {.name = "brought", .step = that_moves, .lasts = JOB_IS_LONG, .moves = true},
+        {.name = "long", .step = that_lasts, .lasts = JOB_IS_LONG},
+        {.name = "quick", .step = quick}};
+
+static void test_moving(void)
+{
+	struct store *s = open_store();
+	struct jobs *j = NULL;
+	struct jobs_options o = {.store = s, .kinds = moving_kinds, .kind_count = 4, .threads = 8, .moves = 2};
+	enough = false;
+	long_running = runs = 0;
+	CHECK(jobs_start(&o, &j) == 0);
+	add_many(s, "taken", 5);
+	add_many(s, "brought", 5);
+	add_many(s, "long", 1);
+	add_many(s, "quick", 20);
+	reach(&runs, 20);
+	reach(&long_running, 1);
+	reach(&moving, 2);
+	enough = true;
+	wait_for_none(s);
+	CHECK(moving_most == 2);
+	jobs_stop(j);
+	store_close(s);
+}
+
 int main(void)
 {
 	snprintf(dir, sizeof dir, "/tmp/test_jobs.XXXXXX");
@@ -623,6 +659,8 @@ int main(void)
 	test_turns();
 	dir_clear();
 	test_lasting();
+	dir_clear();
+	test_moving();
 	dir_clear();
 	test_crashes();
 	dir_clear();

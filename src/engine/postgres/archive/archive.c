@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #define TICK_MS 1000
+#define PUT_BACK_MS 200    /* a clock that is only made slower differs by less between two looks */
 #define AWAY_MS 3000       /* until a repository that failed is tried again */
 #define OFF_MS 5000        /* between two looks at one that is not archived */
 #define EMPTY_MS 60000     /* and at one that has left nothing */
@@ -189,6 +190,32 @@ int pg_archive_index(struct pg_cluster *c, struct pg_archive *a, struct pg_archi
 	return r < 0 || !s->index_due ? r : index_put(c, a, s);
 }
 
+/* PostgreSQL stops at the first commit that is later than the moment it is asked for. Once the clock was put back,
+ * what is committed has times that were there before, so that a mark of such a time would lead behind that commit:
+ * until the clock is where it was, log is stored and none is made. That keeps the marks in the order of their times,
+ * too. */
+static void clock_look(struct pg_archive_set *s)
+{
+	int64_t boot = clock_boot_us() / 1000, now = clock_now_ms(), expected = s->clock_ms + boot - s->boot_ms;
+	bool first = s->clock_ms == 0;
+	if (first && s->last.to_ms > now) /* while no service ran */
+		s->twice_ms = s->last.to_ms + TICK_MS;
+	if (!first && !clock_is_virtual() && now + PUT_BACK_MS < expected && s->twice_ms < expected) {
+		s->twice_ms = expected;
+		log_warn("engine: set %s: the clock was put back by %lld ms: moments until it is where it was are "
+		         "those before",
+		         s->name, (long long)(expected - now));
+	}
+	s->clock_ms = now;
+	s->boot_ms = boot;
+}
+
+static bool is_twice(const struct pg_archive_set *s, const struct pg_mark *m)
+{
+	const struct pg_mark *last = s->marks.count ? &s->marks.list[s->marks.count - 1] : &s->last;
+	return m->from_ms < s->twice_ms || m->to_ms < last->to_ms;
+}
+
 static int mark_add(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, const struct pg_mark *m)
 {
 	int64_t hour = m->to_ms / PG_HOUR_MS;
@@ -220,7 +247,7 @@ static void mark_extend(struct pg_archive *a, struct pg_archive_set *s, int64_t 
 	if (s->marks.count == 0)
 		return;
 	struct pg_mark *m = &s->marks.list[s->marks.count - 1];
-	m->still_ms = now;
+	m->still_ms = now > m->still_ms ? now : m->still_ms;
 	s->marks_due |= pg_mono_ms() - s->still_put_ms >= STILL_PUT_MS;
 	pthread_mutex_lock(&a->lock);
 	if (s->last.lsn == m->lsn)
@@ -528,15 +555,18 @@ static int mark_store(struct pg_cluster *c, struct pg_archive *a, struct pg_arch
 	s->gap = s->index.gap;
 	s->stored_ms = m->from_ms;
 	s->moved_ms = 0;
+	s->marked = m->lsn;
 	pthread_mutex_unlock(&a->lock);
-	return mark_add(c, a, s, m);
+	return is_twice(s, m) ? 0 : mark_add(c, a, s, m);
 }
 
 static int primary_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s)
 {
 	struct pg_mark m;
 	uint64_t insert;
-	int64_t recovers = 1, now = clock_now_ms();
+	int64_t recovers = 1, now;
+	clock_look(s);
+	now = s->clock_ms;
 	s->stopped = false;
 	if (stands_still(c, s)) {
 		mark_extend(a, s, now);
@@ -560,7 +590,7 @@ static int primary_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_ar
 	s->wrote.tv_sec = 0;
 	r = mark_store(c, a, s, &m);
 	s->insert = insert;
-	s->clean = r == 0 && insert - m.lsn <= COMMIT_BYTES;
+	s->clean = r == 0 && insert - m.lsn <= COMMIT_BYTES && !is_twice(s, &m);
 	return r;
 }
 
@@ -578,6 +608,7 @@ static int stopped_mark(const struct pg_cluster *c, const struct pg_archive_set 
 	int64_t now = clock_now_ms(), then = now;
 	if (head.time_s > 0 && head.time_s < now / 1000)
 		then = (head.time_s + 1) * 1000;
+	then = then < s->twice_ms ? s->twice_ms : then;
 	*ret_mark = (struct pg_mark){'S', then, then, 0, head.timeline, head.checkpoint, head.checkpoint + STOP_RECORD};
 	return 0;
 }
@@ -587,6 +618,7 @@ static int stopped_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_ar
 	struct pg_mark m;
 	conn_close(s);
 	s->clean = false;
+	clock_look(s);
 	if (s->stopped) {
 		mark_extend(a, s, clock_now_ms());
 		return 0;

@@ -58,6 +58,9 @@ struct pg_archive_set {
 	struct timespec wrote; /* of the segment that is being written; 0: not looked at since it stood still */
 	char writing[PG_WAL_NAME];
 	bool stopped;
+	/* The host's clock at the last look, and the time that does not jump; and up to where the clock shows times
+	 * that it has shown before, because it was put back. */
+	int64_t clock_ms, boot_ms, twice_ms;
 	uint64_t next; /* number of the segment that is to be completed */
 	/* With archive.lock. */
 	uint64_t prove; /* the log is to be proven whole from this segment on; 0: it is not asked for */

@@ -280,6 +280,9 @@ static int common_add(struct pg_cluster *c, struct pg_archive *a, const struct p
 	struct repo_line line = pg_archive_line(c, a, PG_COMMON);
 	int64_t hour = m->to_ms / PG_HOUR_MS;
 	bool fresh = hour != a->common_hour;
+	/* The clock was put back: what lies there of that hour would be replaced. */
+	if (fresh && hour < a->common_hour)
+		return 0;
 	if (fresh) {
 		a->commons.n = 0;
 		a->common_hour = hour;
