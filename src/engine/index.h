@@ -28,6 +28,14 @@ struct engine_index_test {
 	size_t value_count;
 };
 
+/* A text search index: its fields are its definition's, and it has no keys. `id` is the same for all builds of it, of
+ * which one at a time answers queries; the others have no effect. */
+struct engine_search {
+	const char *id, *name;
+	const char *definition; /* JSON that search/definition.h reads without a fault */
+	const char *place;      /* what comes before faults' paths in it */
+};
+
 /* Pointers are borrowed for the call. */
 struct engine_index {
 	const char *cluster_id;
@@ -43,8 +51,9 @@ struct engine_index {
 	bool collation_plain, collation_loose;
 	const char *language; /* of text keys: "english"; "simple": none */
 	bool unique, sparse;
-	unsigned wait_seconds; /* for others' transactions */
-	unsigned most_seconds; /* that all of it may take */
+	const struct engine_search *search; /* NULL: an ordinary index */
+	unsigned wait_seconds;              /* for others' transactions */
+	unsigned most_seconds;              /* that all of it may take */
 };
 
 /* Errors beside the usual: -EINVAL: it cannot be built so; *ret_why says why, and of check() *ret_field names the field
@@ -61,6 +70,12 @@ struct engine_index_ops {
 	             struct arena *a, const char **ret_why);
 	/* Takes away what a build has left that will not go on. 0 too when there is nothing. Blocks. */
 	int (*clean)(struct engine *e, const struct engine_index *want, struct arena *a, const char **ret_why);
+	/* Takes away a search index that was built, and what is left of its build. If it answers queries, none do then.
+	 * 0 too when there is nothing. Blocks. */
+	int (*drop)(struct engine *e, const struct engine_index *want, struct arena *a, const char **ret_why);
+	/* Whether a search index that was built still answers queries: 1 or 0. check() tells why it does not, or that
+	 * it can be built again. -EAGAIN: the database does not answer now. A few seconds at most. */
+	int (*look)(struct engine *e, const struct engine_index *want, struct arena *a);
 };
 
 #endif

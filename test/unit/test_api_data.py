@@ -246,8 +246,10 @@ def parameter_differences(ours, theirs, where):
 # damaged. An export bucket's answer is held to what buckets of all providers have, whatever its discriminator maps to. And the
 # options of an index lack the one that makes it unique. A container of Google Cloud without regions is for all of them, as
 # clients make it; the answer has the list, empty. And groups of private endpoints at Google have names, by which they are found;
-# an endpoint service's answer is held to what services of all providers have.
+# an endpoint service's answer is held to what services of all providers have. And mappings of search indexes: clients send true for
+# dynamic ones, and a list for a field that is searched in several ways.
 CORRECTED = {
+	'SearchMappings/properties/dynamic/type', 'Fields/type',
 	'GCPCloudProviderContainer/required', 'AWSPrivateLinkConnection/required',
 	'IndexOptions/properties',
 	'OrgEventTypeViewForOrg/enum', 'EventTypeForOrg/oneOf/9/enum', 'DiskBackupSnapshotExportBucketResponse/discriminator',

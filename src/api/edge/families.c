@@ -22,13 +22,24 @@
 #include "api/provider_access/provider_access.h"
 #include "api/query_shapes/query_shapes.h"
 #include "api/restores/restores.h"
+#include "api/search/search.h"
 #include "api/snapshots/snapshots.h"
 
-const struct cluster_part *const cluster_parts[] = {&network_part,        &database_users_part,    &audit_log_part,
-                                                    &maintenance_part,    &backups_part,           &index_part,
-                                                    &advisor_part,        &query_shapes_part,      &metrics_part,
-                                                    &access_history_part, &private_endpoints_part, &log_export_part,
-                                                    &metering_part,       &encryption_at_rest_part};
+const struct cluster_part *const cluster_parts[] = {&network_part,
+                                                    &database_users_part,
+                                                    &audit_log_part,
+                                                    &maintenance_part,
+                                                    &backups_part,
+                                                    &index_part,
+                                                    &advisor_part,
+                                                    &query_shapes_part,
+                                                    &metrics_part,
+                                                    &access_history_part,
+                                                    &private_endpoints_part,
+                                                    &log_export_part,
+                                                    &metering_part,
+                                                    &encryption_at_rest_part,
+                                                    &search_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
 const struct role_user *const role_users[] = {&export_buckets_role_user, &log_integrations_role_user,
@@ -56,7 +67,8 @@ static const struct job_kinds *const job_tables[] = {&cluster_jobs,
                                                      &invoices_jobs,
                                                      &encryption_at_rest_jobs,
                                                      &domains_jobs,
-                                                     &advisor_jobs};
+                                                     &advisor_jobs,
+                                                     &search_jobs};
 
 void families_setup(void)
 {

@@ -10,6 +10,7 @@
 #include "api/integrations/integrations.h"
 #include "api/metrics/metrics.h"
 #include "api/query_shapes/query_shapes.h"
+#include "api/search/search.h"
 #include "api/restores/restores.h"
 #include "api/sign_in/sign_in.h"
 #include "api/users/users.h"
@@ -330,6 +331,7 @@ static const struct route {
         {PROMETHEUS_PATH, prometheus_serve, ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {METRICS_EXPOSED, metrics_exposed, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {INDEX_CHECKED, index_checked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
+        {SEARCH_CHECKED, search_checked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {CLUSTERS_OBSERVED, clusters_observed, ROUTE_INNER | ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {SHAPE_ASKED, shape_asked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
 };

@@ -30,7 +30,7 @@ static void test_offers(const struct engine_ops *o)
 	CHECK(!o->sampling != !o->history);
 	CHECK(!o->disk || o->disk->usage);
 	CHECK(!o->query || o->query->load_sample);
-	CHECK(!o->index || (o->index->check && o->index->build && o->index->clean));
+	CHECK(!o->index || (o->index->check && o->index->build && o->index->clean && o->index->drop && o->index->look));
 	CHECK(!o->shapes || o->shapes->list);
 	const struct engine_backup_ops *b = o->backup;
 	CHECK(!b || (b->snapshot && b->restore && b->window && b->checkpoints && b->position && b->stream && b->copy &&

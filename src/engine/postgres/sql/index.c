@@ -19,6 +19,7 @@
 #include "catalog/formats.h"
 #include "engine/postgres/cluster/config.h"
 #include "engine/postgres/postgres.h"
+#include "engine/postgres/search/plan.h"
 #include "engine/postgres/sql/index_run.h"
 #include "engine/postgres/sql/index_sql.h"
 #include "engine/postgres/sql/sql.h"
@@ -351,9 +352,9 @@ static int final_look(struct building *b, struct pg_index_plan *p)
 static int finish(struct building *b, struct pg_index_plan *p, const char *statement)
 {
 	struct watch none = {.conn = NULL};
-	struct str sql = arena_printf(b->arena, "begin; %s; comment on index %s.%s is %s; commit", statement,
+	struct str sql = arena_printf(b->arena, "begin; %s; comment on index %s.%s is %s; %scommit", statement,
 	                              pg_index_quote(p, p->table.schema), pg_index_quote(p, b->want->name),
-	                              pg_index_literal(p, mark_of(b)));
+	                              pg_index_literal(p, mark_of(b)), b->want->search ? pg_search_put(p) : "");
 	int r = statement_run(b, p->conn, &none, sql.p);
 	return r;
 }
@@ -582,6 +583,8 @@ int pg_index_build_here(struct engine *e, const struct engine_index *want, struc
 		r = shards_clean(&b) < 0 ? trouble(&b, -EIO) : 1;
 	if (r == 0)
 		r = collation_make(&b, &p);
+	if (r == 0 && want->search && (r = pg_search_prepare(&p)) < 0)
+		r = r == -EINVAL ? fail(&b, "%s", p.why) : trouble(&b, r);
 	if (r == 0)
 		r = p.table.spread ? spread_build(&b, &p) : plain_build(&b, &p, &at);
 	PQfinish(p.conn);
@@ -609,4 +612,74 @@ static int pg_index_clean(struct engine *e, const struct engine_index *want, str
 	return r;
 }
 
-const struct engine_index_ops pg_index = {.check = pg_index_check, .build = pg_index_build, .clean = pg_index_clean};
+/* --- search indexes that were built */
+
+/* One that a build has given its final name, and marked. Its schema in the arena; NULL: there is none. */
+static int built_find(struct building *b, struct pg_index_plan *p, const char **ret_schema)
+{
+	PGresult *rows;
+	struct str sql = arena_printf(b->arena,
+	                              "select nspname from pg_class c join pg_namespace n on n.oid = relnamespace "
+	                              "where relkind = 'i' and relname = "
+	                              "%s and obj_description(c.oid, 'pg_class') = %s",
+	                              pg_index_literal(p, b->want->name), pg_index_literal(p, mark_of(b)));
+	int r = pg_sql_rows(p->conn, SHORT_MS, sql.p, &rows);
+	if (r < 0)
+		return trouble(b, r);
+	*ret_schema = PQntuples(rows) ? arena_z(b->arena, str_of(pg_value(rows, 0, 0))) : NULL;
+	PQclear(rows);
+	return 0;
+}
+
+static int built_drop(struct building *b, struct pg_index_plan *p)
+{
+	struct watch none = {.conn = NULL};
+	const char *schema = NULL;
+	int r = built_find(b, p, &schema);
+	if (r < 0 || !schema)
+		return r;
+	struct str drop = arena_printf(b->arena, "drop index concurrently if exists %s.%s", pg_index_quote(p, schema),
+	                               pg_index_quote(p, b->want->name));
+	r = statement_run(b, p->conn, &none, drop.p);
+	return r == -EINVAL ? -EBUSY : r;
+}
+
+static int pg_index_drop(struct engine *e, const struct engine_index *want, struct arena *a, const char **ret_why)
+{
+	struct building b = building_of(e, want, a, NULL);
+	struct pg_index_plan p = {.arena = a, .want = want};
+	struct place at;
+	int r = place_find(&b, CLIENTS, &at);
+	r = r < 0 ? trouble(&b, r) : database_find(&b, &at, &p.conn);
+	if (r == 0) {
+		r = session_set(&b, p.conn);
+		r = r < 0 ? r : pg_search_forget(&p);
+		r = r < 0 ? trouble(&b, r) : built_drop(&b, &p);
+	}
+	if (r == 0)
+		r = remains_drop(&b, p.conn);
+	PQfinish(p.conn);
+	if (r < 0)
+		*ret_why = words_keep(a, b.why);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int pg_index_look(struct engine *e, const struct engine_index *want, struct arena *a)
+{
+	struct building b = building_of(e, want, a, NULL);
+	struct pg_index_plan p = {.arena = a, .want = want};
+	struct place at;
+	bool there = false;
+	int r = place_find(&b, CLIENTS, &at);
+	r = r < 0 ? trouble(&b, r) : database_find(&b, &at, &p.conn);
+	if (r == 0)
+		r = pg_search_look(&p, &there);
+	PQfinish(p.conn);
+	return r == -ENOENT ? 0 : r < 0 ? -EAGAIN : there;
+}
+
+const struct engine_index_ops pg_index = {.check = pg_index_check,
+                                          .build = pg_index_build,
+                                          .clean = pg_index_clean,
+                                          .drop = pg_index_drop,
+                                          .look = pg_index_look};

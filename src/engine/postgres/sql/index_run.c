@@ -52,6 +52,17 @@ static struct engine_index_test test_copy(struct arena *a, const struct engine_i
 	return to;
 }
 
+static const struct engine_search *search_copy(struct arena *a, const struct engine_search *from)
+{
+	struct engine_search *to = from ? arena_new_array(a, struct engine_search, 1) : NULL;
+	if (to)
+		*to = (struct engine_search){.id = text_copy(a, from->id),
+		                             .name = text_copy(a, from->name),
+		                             .definition = text_copy(a, from->definition),
+		                             .place = text_copy(a, from->place)};
+	return to;
+}
+
 static struct engine_index want_copy(struct arena *a, const struct engine_index *from)
 {
 	struct engine_index to = *from;
@@ -68,6 +79,7 @@ static struct engine_index want_copy(struct arena *a, const struct engine_index 
 	to.name = text_copy(a, from->name);
 	to.collation = text_copy(a, from->collation);
 	to.language = text_copy(a, from->language);
+	to.search = search_copy(a, from->search);
 	to.keys = keys;
 	to.tests = tests;
 	return to;

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "engine/postgres/model/model.h"
+#include "engine/postgres/search/plan.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
@@ -125,24 +126,15 @@ static int table_find(struct pg_index_plan *p)
 
 /* --- its columns */
 
-struct column {
-	const char *sql;  /* the value, in brackets where it is computed */
-	const char *type; /* of constants to compare with */
-	char name[64];    /* of the type, below all domains */
-	char category;
-	bool ours;    /* a type of PostgreSQL */
-	bool ordered; /* by COLLATE */
-};
-
-#define COLUMN                                                                                                    \
-	"select b.typname, b.typcategory, b.typnamespace = 'pg_catalog'::regnamespace, a.attcollation <> 0, "     \
-	"format_type(b.oid, -1) from pg_attribute a, lateral (with recursive d(oid, base, n) "                    \
-	"as (select y.oid, y.typbasetype, 0 from pg_type y where y.oid = a.atttypid union all select y.oid, "     \
-	"y.typbasetype, n + 1 from d join pg_type y on y.oid = d.base where d.base <> 0) select y.* from d join " \
-	"pg_type y on y.oid = d.oid order by n desc limit 1) b where a.attrelid = %s and a.attname = %s and "     \
+#define COLUMN                                                                                                     \
+	"select b.typname, b.typcategory, b.typnamespace = 'pg_catalog'::regnamespace, a.attcollation <> 0, "      \
+	"format_type(b.oid, -1), b.oid = a.atttypid from pg_attribute a, lateral (with recursive d(oid, base, n) " \
+	"as (select y.oid, y.typbasetype, 0 from pg_type y where y.oid = a.atttypid union all select y.oid, "      \
+	"y.typbasetype, n + 1 from d join pg_type y on y.oid = d.base where d.base <> 0) select y.* from d join "  \
+	"pg_type y on y.oid = d.oid order by n desc limit 1) b where a.attrelid = %s and a.attname = %s and "      \
 	"a.attnum > 0 and not a.attisdropped"
 
-static int column_ask(struct pg_index_plan *p, const char *name, struct column *ret_column)
+int pg_index_column(struct pg_index_plan *p, const char *name, struct pg_index_column *ret_column)
 {
 	struct buf sql = {0};
 	PGresult *rows;
@@ -151,11 +143,12 @@ static int column_ask(struct pg_index_plan *p, const char *name, struct column *
 	if (r < 0)
 		return r;
 	if (PQntuples(rows)) {
-		*ret_column = (struct column){.sql = pg_index_quote(p, name),
-		                              .type = cell(p, rows, 4),
-		                              .category = *pg_value(rows, 0, 1),
-		                              .ours = *pg_value(rows, 0, 2) == 't',
-		                              .ordered = *pg_value(rows, 0, 3) == 't'};
+		*ret_column = (struct pg_index_column){.sql = pg_index_quote(p, name),
+		                                       .type = cell(p, rows, 4),
+		                                       .category = *pg_value(rows, 0, 1),
+		                                       .ours = *pg_value(rows, 0, 2) == 't',
+		                                       .ordered = *pg_value(rows, 0, 3) == 't',
+		                                       .direct = *pg_value(rows, 0, 5) == 't'};
 		snprintf(ret_column->name, sizeof ret_column->name, "%s", pg_value(rows, 0, 0));
 	}
 	r = PQntuples(rows) ? 0 : -ENOENT;
@@ -163,13 +156,13 @@ static int column_ask(struct pg_index_plan *p, const char *name, struct column *
 	return r;
 }
 
-static bool is_document(const struct column *c)
+static bool is_document(const struct pg_index_column *c)
 {
 	return strcmp(c->name, "json") == 0 || strcmp(c->name, "jsonb") == 0;
 }
 
 /* The text that lies in a document at NAME.NAME. */
-static void path_make(struct pg_index_plan *p, struct column *c, struct str path)
+static void path_make(struct pg_index_plan *p, struct pg_index_column *c, struct str path)
 {
 	struct buf b = {0};
 	struct str part;
@@ -187,12 +180,13 @@ static void path_make(struct pg_index_plan *p, struct column *c, struct str path
 	snprintf(c->name, sizeof c->name, "text");
 }
 
-static int column_find(struct pg_index_plan *p, const char *field, const char *place, struct column *ret_column)
+static int column_find(struct pg_index_plan *p, const char *field, const char *place,
+                       struct pg_index_column *ret_column)
 {
 	struct str name, path;
-	int r = strlen(field) > NAME_MAX_BYTES ? -ENOENT : column_ask(p, field, ret_column);
+	int r = strlen(field) > NAME_MAX_BYTES ? -ENOENT : pg_index_column(p, field, ret_column);
 	if (r == -ENOENT && str_cut(str_of(field), '.', &name, &path) && name.n && name.n <= NAME_MAX_BYTES) {
-		r = column_ask(p, arena_z(p->arena, name), ret_column);
+		r = pg_index_column(p, arena_z(p->arena, name), ret_column);
 		if (r == 0 && !is_document(ret_column))
 			return pg_index_fault(p, place, "the column \"%.*s\" holds no documents (jsonb)",
 			                      STR_ARG(name));
@@ -210,12 +204,12 @@ static const char *place_of(struct pg_index_plan *p, size_t key)
 }
 
 /* Types of PostgreSQL whose values have neither an order nor a hash. */
-static bool is_plain(const struct column *c)
+static bool is_plain(const struct pg_index_column *c)
 {
 	return c->category != 'G' && strcmp(c->name, "json") != 0 && strcmp(c->name, "xml") != 0;
 }
 
-static int key_check(struct pg_index_plan *p, size_t i, const struct column *c)
+static int key_check(struct pg_index_plan *p, size_t i, const struct pg_index_column *c)
 {
 	switch (p->want->keys[i].kind) {
 	case KEY_TEXT:
@@ -238,7 +232,7 @@ static int key_check(struct pg_index_plan *p, size_t i, const struct column *c)
 	}
 }
 
-static void key_write(struct pg_index_plan *p, struct buf *b, size_t i, const struct column *c)
+static void key_write(struct pg_index_plan *p, struct buf *b, size_t i, const struct pg_index_column *c)
 {
 	enum engine_key kind = p->want->keys[i].kind;
 	bool text = kind == KEY_TEXT;
@@ -264,7 +258,7 @@ static int keys_make(struct pg_index_plan *p, struct buf *b, struct buf *there)
 	if (text)
 		buf_printf(b, "to_tsvector(%s::regconfig, ", pg_index_literal(p, w->language));
 	for (size_t i = 0; r == 0 && i < w->key_count; i++) {
-		struct column c;
+		struct pg_index_column c;
 		r = column_find(p, w->keys[i].field, place_of(p, i), &c);
 		if (r == 0)
 			r = key_check(p, i, &c);
@@ -279,7 +273,7 @@ static int keys_make(struct pg_index_plan *p, struct buf *b, struct buf *there)
 
 /* --- conditions */
 
-static int value_check(struct pg_index_plan *p, const char *place, const struct column *c, const char *value)
+static int value_check(struct pg_index_plan *p, const char *place, const struct pg_index_column *c, const char *value)
 {
 	struct buf sql = {0};
 	PGresult *rows;
@@ -290,7 +284,7 @@ static int value_check(struct pg_index_plan *p, const char *place, const struct 
 	return r == -EPROTO ? pg_index_fault(p, place, "\"%.60s\" is no value of the type %s", value, c->type) : r;
 }
 
-static int comparison_write(struct pg_index_plan *p, struct buf *b, const char *place, const struct column *c,
+static int comparison_write(struct pg_index_plan *p, struct buf *b, const char *place, const struct pg_index_column *c,
                             const struct engine_index_test *t)
 {
 	static const char *const operators[] = {[TEST_EQUAL] = "=",
@@ -312,7 +306,7 @@ static int comparison_write(struct pg_index_plan *p, struct buf *b, const char *
 static int test_write(struct pg_index_plan *p, struct buf *b, const struct engine_index_test *t)
 {
 	const char *place = arena_printf(p->arena, "options.partialFilterExpression.%.80s", t->field).p;
-	struct column c;
+	struct pg_index_column c;
 	int r = column_find(p, t->field, place, &c);
 	if (r < 0)
 		return r;
@@ -404,8 +398,10 @@ static int collation_find(struct pg_index_plan *p)
 int pg_index_plan(struct pg_index_plan *p)
 {
 	struct buf body = {0}, there = {0};
-	bool worded = p->want->keys[0].kind == KEY_TEXT && strcmp(p->want->language, "simple") != 0;
 	int r = table_find(p);
+	if (p->want->search)
+		return r < 0 ? r : pg_search_plan(p);
+	bool worded = p->want->keys[0].kind == KEY_TEXT && strcmp(p->want->language, "simple") != 0;
 	/* The router would refuse it, when the shards have built it (is_plain). */
 	if (r == 0 && p->table.spread && worded)
 		r = pg_index_fault(p, "options.default_language",

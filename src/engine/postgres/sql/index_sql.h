@@ -21,6 +21,7 @@ struct pg_index_plan {
 	const char *body;      /* "USING btree (...) WHERE ..." */
 	const char *collation; /* quoted; NULL: none */
 	const char *make;      /* the statement that makes the collation; NULL: it is there */
+	const char *fields;    /* of a search index: JSON, as search/functions.c has them */
 	const char *field;     /* of the fault */
 	char why[400];
 };
@@ -29,6 +30,17 @@ struct pg_index_plan {
 int pg_index_plan(struct pg_index_plan *p);
 /* The fault, for others that find one. Returns -EINVAL. */
 int pg_index_fault(struct pg_index_plan *p, const char *field, const char *format, ...) printf_like(3, 4);
+/* A column of the plan's table. -ENOENT: it has none of that name. */
+struct pg_index_column {
+	const char *sql;  /* the value, in brackets where it is computed */
+	const char *type; /* of constants to compare with */
+	char name[64];    /* of the type, below all domains */
+	char category;
+	bool ours;    /* a type of PostgreSQL */
+	bool ordered; /* by COLLATE */
+	bool direct;  /* no domain */
+};
+int pg_index_column(struct pg_index_plan *p, const char *name, struct pg_index_column *ret_column);
 /* Texts as the server takes them, in the arena; empty names of no encoding become "". */
 const char *pg_index_quote(const struct pg_index_plan *p, const char *name);
 const char *pg_index_literal(const struct pg_index_plan *p, const char *text);

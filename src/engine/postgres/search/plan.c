@@ -1,0 +1,282 @@
+/* The statement that builds a search index: one GIN index with a column for each field. How a field becomes an
+ * expression is known to one place alone, the function steward_search.expression() in the database (functions.c): the
+ * index is made of what it says, and queries ask the same, so that they match the index.
+ *
+ * As of all indexes, nothing of the statement is text that a tenant has written: names are quoted, paths within
+ * documents are constants, and columns are of types of PostgreSQL itself, no domains, so that no cast or operator of a
+ * tenant's runs when a reader searches. Operator classes of the extensions pg_trgm and btree_gin are taken from where
+ * these lie: a tenant may have them already. */
+#include "engine/postgres/search/plan.h"
+
+#include "base/json.h"
+#include "engine/postgres/model/model.h"
+#include "engine/postgres/search/functions.h"
+#include "engine/postgres/search/operators.h"
+#include "engine/postgres/sql/sql.h"
+#include "search/definition.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ASK_MS 5000
+#define MAKE_MS 30000
+#define NAME_MAX_BYTES 63
+
+/* --- fields */
+
+static bool is_document(const struct pg_index_column *c)
+{
+	return c->ours && c->direct && strcmp(c->name, "jsonb") == 0;
+}
+
+/* Whether values of the column's type can be searched as values of the field's. */
+static bool fits(const struct pg_index_column *c, enum search_type type)
+{
+	struct str name = str_of(c->name);
+	switch (type) {
+	case SEARCH_NUMBER: return str_is_one_of("int2|int4|int8|float4|float8|numeric", name);
+	case SEARCH_DATE: return str_is_one_of("date|timestamp|timestamptz", name);
+	case SEARCH_BOOLEAN: return str_is_one_of("bool", name);
+	case SEARCH_UUID: return str_is_one_of("uuid|text|varchar|bpchar", name);
+	default: return str_is_one_of("text|varchar|bpchar", name);
+	}
+}
+
+static json_t *steps_json(const struct search_field *f)
+{
+	json_t *steps = json_array();
+	for (size_t i = 1; i < f->depth; i++)
+		json_array_append_new(steps, json_string(f->steps[i]));
+	return steps;
+}
+
+static json_t *field_json(const struct search_field *f, const struct pg_index_column *c)
+{
+	json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:s, s:s, s:b}", "path", f->path, "column", f->steps[0],
+	                      "typname", c->name, "json", is_document(c), "type", search_type_name(f->type), "steps",
+	                      steps_json(f), "language", f->language, "search", f->search_language, "lower",
+	                      f->lower || (f->type == SEARCH_UUID && !is_document(c)));
+	if (f->type == SEARCH_AUTOCOMPLETE) {
+		json_put_z(o, "tokenization", f->tokenization);
+		json_put(o, "min", json_integer(f->min_grams));
+		json_put(o, "max", json_integer(f->max_grams));
+	}
+	return o;
+}
+
+static int field_plan(struct pg_index_plan *p, const struct search_field *f, json_t *list)
+{
+	struct pg_index_column c;
+	int r = strlen(f->steps[0]) > NAME_MAX_BYTES ? -ENOENT : pg_index_column(p, f->steps[0], &c);
+	if (r == -ENOENT)
+		return pg_index_fault(p, f->place, "the table has no column \"%.80s\"", f->steps[0]);
+	if (r < 0)
+		return r;
+	if (f->depth > 1 && !is_document(&c))
+		return pg_index_fault(p, f->place, "the column \"%.80s\" holds no documents (jsonb)", f->steps[0]);
+	if (is_document(&c) && f->depth == 1 && f->type != SEARCH_STRING)
+		return pg_index_fault(p, f->place,
+		                      "the column \"%.80s\" holds documents (jsonb): as a whole they are searched as "
+		                      "string alone",
+		                      f->steps[0]);
+	if (!is_document(&c) && (!c.ours || !c.direct || !fits(&c, f->type)))
+		return pg_index_fault(p, f->place,
+		                      "the column \"%.80s\" is of the type %.80s, which is not searched as %s",
+		                      f->steps[0], c.type, search_type_name(f->type));
+	json_array_append_new(list, field_json(f, &c));
+	return 0;
+}
+
+/* --- dynamic mappings */
+
+static bool is_named(const struct search_definition *d, const char *column)
+{
+	for (size_t i = 0; i < d->field_count; i++)
+		if (strcmp(d->fields[i].steps[0], column) == 0)
+			return true;
+	return false;
+}
+
+static int dynamic_type(const struct pg_index_column *c, unsigned types)
+{
+	static const enum search_type tried[] = {SEARCH_NUMBER, SEARCH_DATE, SEARCH_BOOLEAN, SEARCH_STRING};
+	if (!c->ours || !c->direct)
+		return -1;
+	if (strcmp(c->name, "uuid") == 0)
+		return types & 1u << SEARCH_UUID ? (int)SEARCH_UUID : -1;
+	if (is_document(c))
+		return types & 1u << SEARCH_STRING ? (int)SEARCH_STRING : -1;
+	for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
+		if (types & 1u << tried[i] && fits(c, tried[i]))
+			return (int)tried[i];
+	return -1;
+}
+
+static int column_add(struct pg_index_plan *p, const struct search_definition *d, const char *name, json_t *list)
+{
+	struct pg_index_column c;
+	int r = pg_index_column(p, name, &c);
+	int type = r < 0 ? -1 : dynamic_type(&c, d->dynamic);
+	if (r < 0 || type < 0)
+		return r == -ENOENT ? 0 : r;
+	struct search_field f = {.path = name,
+	                         .steps = &name,
+	                         .depth = 1,
+	                         .type = (enum search_type)type,
+	                         .language = d->language,
+	                         .search_language = d->search_language};
+	if (json_array_size(list) == SEARCH_FIELDS_MAX)
+		return pg_index_fault(p, d->dynamic_place,
+		                      "the table has more than %d columns that can be searched: name them in fields",
+		                      SEARCH_FIELDS_MAX);
+	json_array_append_new(list, field_json(&f, &c));
+	return 0;
+}
+
+static int dynamic_plan(struct pg_index_plan *p, const struct search_definition *d, json_t *list)
+{
+	PGresult *rows;
+	struct str sql = arena_printf(p->arena,
+	                              "select attname from pg_attribute where attrelid = %s and attnum > 0 and not "
+	                              "attisdropped order by attnum",
+	                              p->table.oid);
+	int r = pg_sql_rows(p->conn, ASK_MS, sql.p, &rows);
+	if (r < 0)
+		return r;
+	for (int i = 0; r == 0 && i < PQntuples(rows); i++)
+		if (!is_named(d, pg_value(rows, i, 0)))
+			r = column_add(p, d, arena_z(p->arena, str_of(pg_value(rows, i, 0))), list);
+	PQclear(rows);
+	return r;
+}
+
+int pg_search_plan(struct pg_index_plan *p)
+{
+	const struct engine_search *s = p->want->search;
+	struct faults faults = {.count = 0};
+	struct search_definition d;
+	json_t *list = json_keep(p->arena, json_array());
+	int r = 0;
+	if (p->table.spread)
+		return pg_index_fault(p, "collection", "is spread over shards, which search indexes do not cover");
+	search_definition_read(p->arena, doc_json(p->arena, str_of(s->definition)), s->place, &faults, &d);
+	if (faults.count)
+		return pg_index_fault(p, arena_z(p->arena, faults.list[0].path), "%.*s", STR_ARG(faults.list[0].text));
+	for (size_t i = 0; r == 0 && i < d.field_count; i++)
+		r = field_plan(p, &d.fields[i], list);
+	if (r == 0 && d.dynamic)
+		r = dynamic_plan(p, &d, list);
+	if (r == 0 && !json_array_size(list))
+		return pg_index_fault(p, d.dynamic_place, "the table has no column that can be searched");
+	p->fields = arena_z(p->arena, json_text(p->arena, list));
+	return r;
+}
+
+/* --- building */
+
+static int schema_make(struct pg_index_plan *p)
+{
+	int64_t done = 0;
+	struct str sql = arena_printf(p->arena,
+	                              "select count(*) from pg_namespace where nspname = 'steward_search' and "
+	                              "pg_get_userbyid(nspowner) = '" PG_SUPER "' and obj_description(oid, "
+	                              "'pg_namespace') = '%s'",
+	                              pg_search_version);
+	int r = pg_sql_int(p->conn, ASK_MS, sql.p, &done);
+	if (r < 0 || done)
+		return r;
+	r = pg_sql_do(p->conn, MAKE_MS, "begin");
+	for (size_t i = 0; r == 0 && pg_search_sql[i]; i++)
+		r = pg_sql_do(p->conn, MAKE_MS, pg_search_sql[i]);
+	for (size_t i = 0; r == 0 && pg_search_operators_sql[i]; i++)
+		r = pg_sql_do(p->conn, MAKE_MS, pg_search_operators_sql[i]);
+	sql = arena_printf(p->arena, "comment on schema steward_search is '%s'; commit", pg_search_version);
+	if (r == 0)
+		r = pg_sql_do(p->conn, MAKE_MS, sql.p);
+	if (r < 0)
+		(void)!pg_sql_do(p->conn, ASK_MS, "rollback");
+	return r;
+}
+
+int pg_search_prepare(struct pg_index_plan *p)
+{
+	PGresult *rows;
+	int r = schema_make(p);
+	if (r < 0)
+		return r;
+	struct str sql = arena_printf(
+	        p->arena,
+	        "select string_agg(steward_search.index_key(f, w.nspname, t.nspname), ', ' order by n) from "
+	        "jsonb_array_elements(%s::jsonb) with ordinality x(f, n), (select nspname from pg_extension join "
+	        "pg_namespace "
+	        "n on n.oid = extnamespace where extname = 'pg_trgm') w, (select nspname from pg_extension join "
+	        "pg_namespace "
+	        "n on n.oid = extnamespace where extname = 'btree_gin') t",
+	        pg_index_literal(p, p->fields));
+	r = pg_sql_rows(p->conn, ASK_MS, sql.p, &rows);
+	if (r < 0)
+		return r;
+	p->body = arena_printf(p->arena, "using gin (%s)", pg_value(rows, 0, 0)).p;
+	PQclear(rows);
+	return 0;
+}
+
+const char *pg_search_put(struct pg_index_plan *p)
+{
+	const struct engine_search *s = p->want->search;
+	return arena_printf(p->arena,
+	                    "insert into steward_search.indexes(id, build, name, namespace, rel, fields) values (%s, "
+	                    "%s, %s, "
+	                    "%s, %s, %s) on conflict (id) do update set build = excluded.build, name = excluded.name, "
+	                    "namespace = excluded.namespace, rel = excluded.rel, fields = excluded.fields; ",
+	                    pg_index_literal(p, s->id), pg_index_literal(p, p->want->id), pg_index_literal(p, s->name),
+	                    pg_index_literal(p, p->want->table), p->table.oid, pg_index_literal(p, p->fields))
+	        .p;
+}
+
+/* --- afterwards */
+
+static int schema_is_there(struct pg_index_plan *p, bool *ret_there)
+{
+	int64_t there = 0;
+	int r = pg_sql_int(p->conn, ASK_MS,
+	                   "select count(*) from pg_class where oid = to_regclass('steward_search.indexes') and "
+	                   "pg_get_userbyid(relowner) = '" PG_SUPER "'",
+	                   &there);
+	*ret_there = there > 0;
+	return r;
+}
+
+int pg_search_forget(struct pg_index_plan *p)
+{
+	bool there;
+	int r = schema_is_there(p, &there);
+	if (r < 0 || !there)
+		return r;
+	struct str sql = arena_printf(p->arena, "delete from steward_search.indexes where id = %s and build = %s",
+	                              pg_index_literal(p, p->want->search->id), pg_index_literal(p, p->want->id));
+	return pg_sql_do(p->conn, ASK_MS, sql.p);
+}
+
+int pg_search_look(struct pg_index_plan *p, bool *ret_there)
+{
+	int64_t count = 0;
+	bool there;
+	int r = schema_is_there(p, &there);
+	if (r < 0 || !there)
+		return r;
+	/* A newer service brings newer functions. */
+	r = schema_make(p);
+	struct str sql = arena_printf(
+	        p->arena,
+	        "select count(*) from steward_search.indexes i join pg_index x on x.indrelid = i.rel and x.indisvalid "
+	        "join "
+	        "pg_class c on c.oid = x.indexrelid and c.relname = %s where i.id = %s and i.build = %s and "
+	        "steward_search.changed_columns(i.rel, i.fields) is null",
+	        pg_index_literal(p, p->want->name), pg_index_literal(p, p->want->search->id),
+	        pg_index_literal(p, p->want->id));
+	r = r < 0 ? r : pg_sql_int(p->conn, ASK_MS, sql.p, &count);
+	*ret_there = count > 0;
+	return r;
+}

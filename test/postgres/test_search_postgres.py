@@ -1,0 +1,375 @@
+"""Search indexes on real databases: built, changed, dropped and built again; what queries find, held against an implementation of its
+own; readers' rights, hostile owners, definitions and texts."""
+import json, random
+
+import psycopg2, psycopg2.errors, pytest
+
+import searching
+from client import ok, refused, until
+from databases import USER, allow, shape
+
+FIELDS = {
+	'title': [{'type': 'string'}, {'type': 'autocomplete', 'minGrams': 2}], 'body': {'type': 'string'}, 'stock': {'type': 'number'},
+	'price': {'type': 'number'}, 'live': {'type': 'boolean'}, 'tag': {'type': 'token'},
+	'doc': {'type': 'document', 'fields': {
+		'city': {'type': 'string'}, 'tags': [{'type': 'token'}, {'type': 'autocomplete'}], 'n': {'type': 'number'},
+		'deep': {'type': 'document', 'fields': {'word': {'type': 'string'}}}}}}
+READER, SECRET = 'reader', 'another horse 5 battery'
+
+
+class World:
+	def __init__(self, place):
+		self.place = place
+		allow(place.server)
+		ok(place.server.post('/groups/%s/databaseUsers' % place.server.group, json={
+			'username': READER, 'password': SECRET, 'databaseName': 'admin', 'groupId': place.server.group,
+			'roles': [{'roleName': 'readAnyDatabase', 'databaseName': 'admin'}]}), 201)
+		self.cluster = place.cluster('shop', **shape(3)).settled()
+		self.base = self.cluster.path + '/search/indexes'
+
+	@property
+	def server(self):
+		return self.place.server
+
+	def sql(self, sql, *args, **who):
+		c = self.cluster.connect(**who)
+		try:
+			cursor = c.cursor()
+			cursor.execute(sql, args or None)
+			return cursor.fetchall() if cursor.description else None
+		finally:
+			c.close()
+
+	def ask(self, name, table, fields=None, **more):
+		definition = {'mappings': {'fields': fields} if fields else {'dynamic': True}, **more}
+		return self.server.post(self.base, json={'name': name, 'database': 'postgres', 'collectionName': table, 'type': 'search',
+							 'definition': definition})
+
+	def get(self, index):
+		return ok(self.server.get('%s/%s' % (self.base, index)))
+
+	def reached(self, index, *states):
+		def look():
+			document = self.get(index)
+			assert document['status'] in states or document['status'] != 'FAILED', document
+			return document if document['status'] in states else None
+		return until(look, 240, 'the state %s of %s' % (states, index), longest=0.5)
+
+	def built(self, name, table, fields=None, **more):
+		index = ok(self.ask(name, table, fields, **more), 201)['indexID']
+		self.reached(index, 'READY')
+		return index
+
+	def find(self, index, query, options=None, **who):
+		return self.sql('select document, score, highlights from steward_search.query(%s, %s, %s)', index, json.dumps(query),
+				json.dumps(options or {'limit': 10000}), **who)
+
+	def count(self, index, query, **who):
+		return self.sql('select steward_search.count(%s, %s)', index, json.dumps(query), **who)[0][0]
+
+	def indexes(self):
+		return {r[0] for r in self.sql("select relname from pg_class where relname ~ '^steward_(search|build)_' and relkind = 'i'")}
+
+
+@pytest.fixture(scope='module')
+def world(start_place):
+	w = World(start_place('--index-wait', '2'))
+	w.sql('create table articles(id int primary key, title text, body varchar(2000), stock int, price numeric, live boolean, tag text, doc jsonb)')
+	for at in range(0, len(ROWS), 500):
+		w.sql('insert into articles select * from jsonb_populate_recordset(null::articles, %s)', json.dumps(ROWS[at:at + 500]))
+	w.articles = w.built('main', 'articles', FIELDS)
+	return w
+
+
+ROWS = searching.rows(1500)
+TEXT = {'text': {'query': 'amber', 'path': 'title'}}
+
+
+def test_operators_find_what_they_should(world):
+	"""Each query by itself, and in all kinds of compounds: the same rows as an implementation that knows nothing of PostgreSQL, and
+	the same scores."""
+	r = random.Random(11)
+	c = world.cluster.connect()
+	cursor, found, kinds = c.cursor(), 0, set()
+	for _ in range(300):
+		query = searching.some_query(r)
+		cursor.execute('select (document->>%s)::int, score from steward_search.query(%s, %s, %s)',
+			       ('id', 'main', json.dumps(query), json.dumps({'limit': 10000, 'project': ['id']})))
+		have = dict(cursor.fetchall())
+		want = {row['id']: score for row in ROWS for hit, score in [searching.evaluate(query, row)] if hit}
+		assert set(have) == set(want), (query, sorted(set(have) ^ set(want))[:5])
+		for n, score in want.items():
+			assert score is None or abs(have[n] - score) < 1e-5, (query, n, have[n], score)
+		found += bool(want)
+		kinds |= set(query)
+	c.close()
+	assert found > 150 and kinds == set(searching.OPERATORS)
+
+
+def test_what_is_shown(world):
+	two = world.find('main', TEXT, {'limit': 2, 'project': ['id', 'title'], 'highlight': {'path': 'title'}})
+	assert len(two) == 2 and two[0][1] >= two[1][1] > 0
+	document, _, highlights = two[0]
+	assert set(document) == {'id', 'title'} and highlights[0]['path'] == 'title'
+	assert {'type': 'hit', 'value': 'amber'} in highlights[0]['texts']
+	assert ''.join(t['value'] for t in highlights[0]['texts']) == document['title']
+	rest = world.find('main', TEXT, {'limit': 10000, 'skip': 2})
+	assert len(rest) == world.count('articles.main', TEXT) - 2
+	assert set(rest[0][0]) == {'id', 'title', 'body', 'stock', 'price', 'live', 'tag', 'doc'}
+	assert rest[0][0] == next(row for row in ROWS if row['id'] == rest[0][0]['id'])
+
+
+def test_facets(world):
+	query = {'range': {'path': 'stock', 'lt': 100}}
+	some = [row for row in ROWS if row['stock'] < 100]
+	facets = {'tag': {'type': 'string', 'path': 'tag', 'numBuckets': 5}, 'tags': {'type': 'string', 'path': 'doc.tags', 'numBuckets': 100},
+		  'price': {'type': 'number', 'path': 'price', 'boundaries': [0, 10, 30], 'default': 'other'}}
+	(have,), = world.sql('select steward_search.facets(%s, %s, %s)', 'main', json.dumps(query), json.dumps(facets))
+	assert have['count'] == len(some)
+	counts = {}
+	for row in some:
+		if row['tag']:
+			counts[row['tag']] = counts.get(row['tag'], 0) + 1
+	best = sorted(counts.items(), key=lambda x: (-x[1], x[0]))[:5]
+	assert [(b['_id'], b['count']) for b in have['facet']['tag']['buckets']] == best
+	assert {b['_id']: b['count'] for b in have['facet']['tags']['buckets']}['amber'] == sum('amber' in row['doc']['tags'] for row in some)
+	assert [b['count'] for b in have['facet']['price']['buckets']] == [
+		sum(row['price'] < 10 for row in some), sum(10 <= row['price'] < 30 for row in some), sum(row['price'] >= 30 for row in some)]
+
+
+def test_query_strings(world):
+	for text, query in (
+		('amber', TEXT),
+		('amber OR cedar', {'compound': {'should': [TEXT, {'text': {'query': 'cedar', 'path': 'title'}}]}}),
+		('amber AND NOT body:cedar', {'compound': {'must': [TEXT], 'mustNot': [{'text': {'query': 'cedar', 'path': 'body'}}]}}),
+		('"amber basin" body:(cedar AND delta)', {'compound': {'should': [{'phrase': {'query': 'amber basin', 'path': 'title'}}, {
+			'text': {'query': 'cedar delta', 'path': 'body', 'matchCriteria': 'all'}}]}})):
+		have = {d['id'] for d, _, _ in world.find('main', {'queryString': {'defaultPath': 'title', 'query': text}})}
+		assert have == {row['id'] for row in ROWS if searching.evaluate(query, row)[0]}, text
+
+
+def test_the_index_is_used(world):
+	c = world.cluster.connect()
+	cursor = c.cursor()
+	cursor.execute('set enable_seqscan = off')
+	name, = [n for n in world.indexes() if n.startswith('steward_search_')][:1]
+	for query in (TEXT, {'equals': {'path': 'tag', 'value': 'Amber'}}, {'range': {'path': 'stock', 'lt': 3}}, {'equals': {'path': 'doc.n', 'value': 3}},
+		      {'autocomplete': {'query': 'amb', 'path': 'title'}}, {'phrase': {'query': 'amber cedar', 'path': 'body'}}):
+		cursor.execute('select steward_search.explain(%s, %s)', ('main', json.dumps(query)))
+		plan = json.dumps(cursor.fetchone()[0])
+		assert 'Bitmap Index Scan' in plan and 'steward_search_' in plan, (query, plan)
+	c.close()
+	assert name
+
+
+@pytest.mark.parametrize('query, place', [
+	({'geoWithin': {}}, 'geoWithin'), ({'moreLikeThis': {'like': {}}}, 'moreLikeThis'), ({}, ''), ([], ''), ({'text': {}, 'phrase': {}}, ''),
+	({'text': {'query': 'a', 'path': 'title', 'fuzzy': {}}}, 'text.fuzzy'),
+	({'text': {'query': 'a', 'path': 'nothing'}}, 'text.path'), ({'text': {'query': 'a', 'path': 'stock'}}, 'text.path'),
+	({'text': {'query': 'a'}}, 'text.path'), ({'text': {'query': 1, 'path': 'title'}}, 'text.query'),
+	({'text': {'query': 'a', 'path': 'title', 'score': {'function': {}}}}, 'text.score.function'),
+	({'phrase': {'query': 'a b', 'path': 'title', 'slop': 2}}, 'phrase.slop'),
+	({'compound': {}}, 'compound'), ({'compound': {'must': [{'text': {'query': 'a', 'path': 'x'}}]}}, 'compound.must[0].text.path'),
+	({'compound': {'should': [TEXT], 'minimumShouldMatch': 2}}, 'compound.minimumShouldMatch'),
+	({'range': {'path': 'stock'}}, 'range'), ({'range': {'path': 'stock', 'gt': 'x'}}, 'range.path'),
+	({'range': {'path': 'live', 'gt': True}}, 'range.path'), ({'in': {'path': 'stock', 'value': 3}}, 'in.value'),
+	({'regex': {'path': 'tag', 'query': '('}}, 'regex.query'), ({'regex': {'path': 'tag', 'query': r'(a)\1'}}, 'regex.query'),
+	({'regex': {'path': 'tag', 'query': '(?=a)b'}}, 'regex.query'), ({'wildcard': {'path': 'title', 'query': 'a*'}}, 'wildcard.path'),
+	({'queryString': {'defaultPath': 'title', 'query': 'a AND'}}, 'queryString.query'),
+	({'queryString': {'defaultPath': 'title', 'query': '(a'}}, 'queryString.query'),
+	({'queryString': {'defaultPath': 'title', 'query': 'a~2'}}, 'queryString.query'),
+	({'near': {'path': 'stock', 'origin': 1}}, 'near.pivot')])
+def test_refused_by_name_and_place(world, query, place):
+	with pytest.raises(psycopg2.errors.InvalidParameterValue) as e:
+		world.count('main', query)
+	assert str(e.value).startswith(place + ':'), e.value
+
+
+def test_deep_queries_and_hostile_words(world):
+	query = TEXT
+	for _ in range(12):
+		query = {'compound': {'must': [query]}}
+	with pytest.raises(psycopg2.errors.InvalidParameterValue):
+		world.count('main', query)
+	for words in ("'; drop table articles; --", "a' & b | !c <-> '", '\\', '%s %I %L %1$s', '$1 $$', '"', "''", '\x02\x01', 'é中😀'):
+		for query in ({'text': {'query': words, 'path': 'title'}}, {'phrase': {'query': words, 'path': ['title', 'doc.city']}},
+			      {'equals': {'path': ['tag', 'doc.tags'], 'value': words}}, {'autocomplete': {'query': words, 'path': 'title'}},
+			      {'wildcard': {'path': ['tag', 'doc.tags'], 'query': words}}, {'range': {'path': 'tag', 'gte': words, 'lt': words}}):
+			assert world.count('main', query) == 0, query
+	assert world.count('main', {'exists': {'path': 'title'}}) == len(ROWS)
+
+
+def test_a_changed_definition(world):
+	"""It is built beside the old one, which answers meanwhile; afterwards nothing of that is left."""
+	world.sql('create table changing(id int, word text, other text)')
+	world.sql("insert into changing select n, 'amber ' || n, 'cedar' from generate_series(1, 2000) n")
+	index = world.built('changing', 'changing', {'word': {'type': 'string'}})
+	assert world.count('changing', {'text': {'query': 'amber', 'path': 'word'}}) == 2000
+	before = world.indexes()
+	ok(world.server.patch('%s/%s' % (world.base, index), json={'definition': {'mappings': {'fields': {'other': {'type': 'string'}}}}}))
+	while True:
+		document = world.get(index)
+		assert document['queryable'] is True
+		if document['status'] == 'READY':
+			break
+	assert document['statusDetail'][0]['mainIndex']['definitionVersion']['version'] == 1
+	assert world.count('changing', {'text': {'query': 'cedar', 'path': 'other'}}) == 2000
+	with pytest.raises(psycopg2.errors.InvalidParameterValue):
+		world.count('changing', {'text': {'query': 'amber', 'path': 'word'}})
+	until(lambda: len(world.indexes()) == len(before) and world.indexes() != before, 120)
+	assert world.server.delete('%s/%s' % (world.base, index)).status_code == 204
+	until(lambda: world.server.get('%s/%s' % (world.base, index)).status_code == 404, 120)
+	assert len(world.indexes()) == len(before) - 1
+	with pytest.raises(psycopg2.errors.UndefinedObject):
+		world.count('changing', TEXT)
+
+
+def test_dynamic(world):
+	world.sql('create table mixed(id int, word varchar, at timestamptz, u uuid, flag boolean, doc jsonb, raw json, spot point)')
+	world.sql("insert into mixed values (1, 'amber', '2024-02-01', '0f8fad5b-d9cb-469f-a165-70867728950e', true, '{\"a\": [\"cedar delta\"]}')")
+	world.built('mixed', 'mixed')
+	for query in ({'equals': {'path': 'id', 'value': 1}}, {'text': {'query': 'amber', 'path': 'word'}}, {'text': {'query': 'cedar', 'path': 'doc'}},
+		      {'range': {'path': 'at', 'gte': '2024-01-31T23:59:59Z', 'lt': '2024-02-03'}}, {'equals': {'path': 'flag', 'value': True}},
+		      {'equals': {'path': 'u', 'value': '0F8FAD5B-D9CB-469F-A165-70867728950E'}}, {'text': {'query': 'delta', 'path': {'wildcard': '*'}}}):
+		assert world.count('mixed', query) == 1, query
+
+
+def test_languages(world):
+	world.sql('create table worded(en text, de text, doc jsonb)')
+	world.sql("insert into worded values ('running shoes', 'die Häuser', '{\"t\": \"les chevaux\"}')")
+	world.built('worded', 'worded', {'en': {'type': 'string', 'analyzer': 'lucene.english'}, 'doc': {'type': 'document', 'fields': {
+		't': {'type': 'string', 'analyzer': 'lucene.french'}}}, 'de': {'type': 'string'}}, analyzer='lucene.german')
+	for path, words in (('en', 'run shoe'), ('de', 'Haus Häuser'), ('doc.t', 'cheval chevaux')):
+		assert world.count("worded", {"text": {"query": words.split()[-1], "path": path}}) == 1, (path, world.sql("select de, to_tsvector('german', de), steward_search.words_query('german', %s, false)::text, current_setting('server_encoding'), current_setting('lc_ctype'), current_setting('client_encoding') from worded", words), world.sql("select fields from steward_search.indexes"))
+
+
+def test_refusals(world):
+	world.sql('create view looked as select 1 as a')
+	world.sql('create domain short as text')
+	world.sql('create table other(a int, b json, c short, d text[], e text)')
+	for table, fields, field in (
+		('nothing', {'a': {'type': 'number'}}, 'collectionName'), ('looked', {'a': {'type': 'number'}}, 'collectionName'),
+		('pg_catalog.pg_class', {'relname': {'type': 'string'}}, 'collectionName'),
+		('other', {'x': {'type': 'string'}}, 'definition.mappings.fields.x'), ('other', {'a': {'type': 'string'}}, 'definition.mappings.fields.a'),
+		('other', {'e': {'type': 'number'}}, 'definition.mappings.fields.e'), ('other', {'b': {'type': 'string'}}, 'definition.mappings.fields.b'),
+		('other', {'c': {'type': 'string'}}, 'definition.mappings.fields.c'), ('other', {'d': {'type': 'string'}}, 'definition.mappings.fields.d'),
+		('other', {'e': {'type': 'document', 'fields': {'x': {'type': 'number'}}}}, 'definition.mappings.fields.e.fields.x')):
+		refused(world.ask('refused', table, fields), 400, 'VALIDATION_ERROR', field)
+	assert ok(world.ask('fine', 'other', {'e': {'type': 'string'}}), 201)
+
+
+def test_what_befalls_the_table(world):
+	"""An index says when its column or table is gone, and comes back with them."""
+	world.sql('create table fleeting(id int, word text)')
+	world.sql("insert into fleeting values (1, 'amber')")
+	query = {'text': {'query': 'amber', 'path': 'word'}}
+	index = world.built('fleeting', 'fleeting', {'word': {'type': 'string'}})
+	world.sql('alter table fleeting rename word to term')
+	stale = world.reached(index, 'STALE')
+	assert stale['queryable'] is False and 'word' in stale['statusDetail'][0]['mainIndex']['message']
+	with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState):
+		world.count('fleeting', query)
+	world.sql('alter table fleeting rename term to word')
+	world.reached(index, 'READY')
+	world.sql('drop table fleeting')
+	assert world.reached(index, 'DOES_NOT_EXIST')['queryable'] is False
+	with pytest.raises(psycopg2.errors.UndefinedTable):
+		world.count('fleeting', query)
+	world.sql('create table fleeting(word text)')
+	world.sql("insert into fleeting values ('amber'), ('amber')")
+	world.reached(index, 'READY')
+	assert until(lambda: world.count('fleeting', query) == 2, 60)
+
+
+def test_readers_rights(world):
+	"""The functions have no rights of their own: privileges and row policies hold."""
+	world.sql('create table guarded(id int, word text)')
+	world.sql("insert into guarded select n, 'amber' from generate_series(1, 10) n")
+	world.built('guarded', 'guarded', {'word': {'type': 'string'}})
+	reader, query = dict(user=READER, password=SECRET), {'text': {'query': 'amber', 'path': 'word'}}
+	assert world.count('guarded', query, **reader) == 10
+	world.sql('alter table guarded enable row level security')
+	world.sql('create policy few on guarded using (id <= 3)')
+	assert world.count('guarded', query, **reader) == 3
+	assert len(world.find('guarded', query, **reader)) == 3
+	with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+		world.sql("update steward_search.indexes set fields = '[]'", **reader)
+	for who in ({}, reader):
+		with pytest.raises((psycopg2.errors.InsufficientPrivilege, AssertionError)):
+			world.sql("insert into steward_search.indexes values ('x', 'x', 'x', 'x', 1, '[]')", **who)
+			raise AssertionError('it was written')
+		with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+			world.sql('create function steward_search.mine() returns int language sql as $$select 1$$', **who)
+
+
+def test_a_hostile_owner(world):
+	"""Functions, operators, casts and tables of the same names, in public and in pg_temp; types whose cast would run as the reader; a table
+	that turns into a view."""
+	world.sql('create table spied(who name)')
+	world.sql('grant insert on spied to public')
+	world.sql('create table lure(id int, word text, pair int)')
+	world.sql("insert into lure select n, 'amber', n from generate_series(1, 5) n")
+	world.sql('''create function public.note() returns boolean language plpgsql as $$ begin insert into public.spied values (current_user); return true; end $$''')
+	world.sql('''create function public.to_tsvector(regconfig, text) returns tsvector language plpgsql immutable as $$ begin perform public.note(); return '' ; end $$''')
+	world.sql('''create function public.at_at(tsvector, tsquery) returns boolean language plpgsql immutable as $$ begin perform public.note(); return true; end $$''')
+	world.sql('create operator public.@@ (leftarg = tsvector, rightarg = tsquery, function = public.at_at)')
+	index = world.built('lure', 'lure', {'word': {'type': 'string'}})
+	query = {'text': {'query': 'amber', 'path': 'word'}}
+	c = world.cluster.connect(user=READER, password=SECRET)
+	cursor = c.cursor()
+	cursor.execute('set search_path = public, pg_catalog')
+	cursor.execute('select count(*) from steward_search.query(%s, %s)', ('lure', json.dumps(query)))
+	assert cursor.fetchone() == (5,)
+	# A type of the owner's, with a cast of the owner's.
+	world.sql('create type couple as (a int)')
+	world.sql('create function couple_json(couple) returns jsonb language plpgsql as $$ begin perform public.note(); return \'1\'; end $$')
+	world.sql('create function couple_text(couple) returns text language plpgsql immutable as $$ begin perform public.note(); return \'1\'; end $$')
+	world.sql('create cast (couple as jsonb) with function couple_json(couple) as implicit')
+	world.sql('create cast (couple as text) with function couple_text(couple) as implicit')
+	world.sql('alter table lure alter pair type couple using row(pair)::couple')
+	cursor.execute('select document from steward_search.query(%s, %s)', ('lure', json.dumps(query)))
+	assert cursor.fetchone()[0]['pair'] == '(1)'
+	world.sql('truncate lure')
+	world.sql('alter table lure alter word type couple using null')
+	with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState):
+		cursor.execute('select steward_search.count(%s, %s)', ('lure', json.dumps(query)))
+	world.reached(index, 'STALE')
+	# An empty table with such a rule is a view from then on.
+	world.sql('create table turning(word text)')
+	world.built('turning', 'turning', {'word': {'type': 'string'}})
+	world.sql("do $$ declare n name; begin select indexrelid::regclass into n from pg_index where indrelid = 'turning'::regclass; "
+		  "execute format('drop index %s', n); end $$")
+	world.sql('vacuum turning')  # by which the server notices that it has no indexes
+	world.sql("create rule \"_RETURN\" as on select to turning do instead select 'amber'::text as word where public.note()")
+	with pytest.raises(psycopg2.Error):
+		cursor.execute('select steward_search.count(%s, %s)', ('turning', json.dumps(query)))
+	c.close()
+	assert world.sql("select count(*) from spied where who <> %s", USER) == [(0,)]
+
+
+def test_large_texts(world):
+	"""What cannot be a tsvector or a key is no obstacle to whoever writes it."""
+	world.sql('create table large(id int, body text, tag text, doc jsonb)')
+	world.built('large', 'large', {'body': [{'type': 'string'}, {'type': 'autocomplete'}], 'tag': {'type': 'token'}, 'doc': [{'type': 'string'}, {
+		'type': 'document', 'fields': {'a': [{'type': 'string'}, {'type': 'token'}, {'type': 'autocomplete'}]}}]})
+	world.sql("insert into large select 1, b, b, jsonb_build_object('a', b) from (select string_agg('word' || n, ' ') b from generate_series(1, 400000) n) s")
+	world.sql("insert into large select 2, b, b, jsonb_build_object('a', b) from (select string_agg(chr(128512 + n % 60) || chr(20000 + n % 20000), ' ') b from generate_series(1, 300000) n) s")
+	world.sql("insert into large values (3, repeat('x', 5000000), repeat('x', 5000000), null)")
+	assert world.count('large', {'text': {'query': 'word5', 'path': 'body'}}) == 1
+	assert world.count('large', {'equals': {'path': 'tag', 'value': 'x' * 500}}) == 0
+	assert world.sql('select count(*) from large') == [(3,)]
+
+
+def test_a_standby_and_a_restart(world):
+	"""Standbys have the index and the functions; a service that was killed goes on with what it was about."""
+	name = next(n for n in world.cluster.nodes() if n != world.cluster.primary())
+	want = world.count('main', TEXT)
+	until(lambda: world.cluster.ask("select steward_search.count('main', '%s')" % json.dumps(TEXT), name) == [(want,)], 60)
+	world.sql('create table killed(id int, word text)')
+	world.sql("insert into killed select n, md5(n::text) || ' amber' from generate_series(1, 60000) n")
+	index = ok(world.ask('killed', 'killed', {'word': [{'type': 'string'}, {'type': 'autocomplete'}]}), 201)['indexID']
+	world.place.kill()
+	world.place.start()
+	world.reached(index, 'READY')
+	assert world.count('killed', {'text': {'query': 'amber', 'path': 'word'}}) == 60000
+	until(lambda: not [n for n in world.indexes() if n.startswith('steward_build_')], 120)
