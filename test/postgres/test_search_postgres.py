@@ -373,3 +373,20 @@ def test_a_standby_and_a_restart(world):
 	world.reached(index, 'READY')
 	assert world.count('killed', {'text': {'query': 'amber', 'path': 'word'}}) == 60000
 	until(lambda: not [n for n in world.indexes() if n.startswith('steward_build_')], 120)
+
+
+def test_search_nodes(world):
+	"""Standbys of their own kind: they answer searches, and go without the others noticing."""
+	place, before = world.cluster.path + '/search/deployment', set(world.cluster.nodes())
+	ok(world.server.post(place, json={'specs': [{'instanceSize': 'S10_HIGHCPU', 'nodeCount': 2}]}))
+	world.cluster.settled()
+	assert ok(world.server.get(place))['stateName'] == 'IDLE'
+	added = set(world.cluster.nodes()) - before
+	assert len(added) == 2 and len(world.cluster.nodes()) == len(before) + 2
+	want = world.count('main', TEXT)
+	for name in added:
+		until(lambda: world.cluster.ask("select pg_is_in_recovery(), steward_search.count('main', '%s')" % json.dumps(TEXT), name) == [(True, want)], 60)
+	assert len(world.get(world.articles)['statusDetail']) == 5
+	assert world.server.delete(place).status_code == 200
+	world.cluster.settled()
+	assert set(world.cluster.nodes()) == before

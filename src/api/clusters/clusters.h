@@ -4,6 +4,8 @@
  *   {"label": "ab12cd", "hash": "x1y2z3", "generation": 3, "applied": 2, "type": "SHARDED",
  *    "independent": true, "nodes": [...], "host": "6740...", "room": {...}}
  *
+ * "search", of nodes for searching: {"id", "specs": [{"cloudProvider", "regionName", "instanceSize", "nodeCount"}]}.
+ *
  * Each change that the engine must make counts the generation up and asks for a job; the job notes the generation that
  * it has applied, and as which type of cluster. Independent: its shards scale on their own. */
 #ifndef STEWARD_API_CLUSTERS_CLUSTERS_H

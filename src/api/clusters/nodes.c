@@ -12,6 +12,7 @@ static const char *const kind_names[] = {[NODE_ELECTABLE] = "electable",
                                          [NODE_READ_ONLY] = "readOnly",
                                          [NODE_ANALYTICS] = "analytics",
                                          [NODE_ROUTER] = "router"};
+#define SEARCH_NODE "search" /* to the engine it is NODE_READ_ONLY */
 #define ROUTERS 1
 
 size_t cluster_shard_count(const json_t *cluster)
@@ -125,23 +126,44 @@ static void name_new(struct naming *n, json_t *node)
 	json_put(node, "created", json_integer(clock_now_ms()));
 }
 
-static void node_add(struct naming *n, enum node_kind kind, size_t shard, const json_t *config, const json_t *spec)
+static void node_add(struct naming *n, const char *kind, size_t shard, const json_t *config, const json_t *spec)
 {
 	struct str provider = json_field(config, "providerName"), region = json_field(config, "regionName"),
 	           size = json_field(spec, "instanceSize");
 	const json_t *priority = json_object_get(config, "priority");
 	if (region_is_shared(config))
 		provider = json_field(config, "backingProviderName");
-	json_t *node = json_pack("{s:s, s:I, s:s%, s:s%, s:s%, s:I, s:I}", "kind", kind_names[kind], "shard",
-	                         (json_int_t)shard, "provider", provider.n ? provider.p : "", provider.n, "region",
+	json_t *node = json_pack("{s:s, s:I, s:s%, s:s%, s:s%, s:I, s:I}", "kind", kind, "shard", (json_int_t)shard,
+	                         "provider", provider.n ? provider.p : "", provider.n, "region",
 	                         region.n ? region.p : "", region.n, "size", size.n ? size.p : "", size.n, "disk",
 	                         (json_int_t)json_number_value(json_object_get(spec, "diskSizeGB")), "priority",
-	                         kind == NODE_ELECTABLE ? json_integer_value(priority) : (json_int_t)0);
+	                         kind == kind_names[NODE_ELECTABLE] ? json_integer_value(priority) : (json_int_t)0);
 	name_old(n, node);
 	json_array_append_new(n->nodes, node);
 }
 
-json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char *label)
+/* Nodes for searching: standbys that no clients are led to unless they ask for one, with the disk of the others. */
+static void search_add(struct naming *n, const json_t *cluster, const json_t *search)
+{
+	struct region_walk walk = {.spec = 0};
+	const json_t *config, *specs = json_object_get(search, "specs");
+	while ((config = region_next(cluster, &walk)))
+		for (size_t i = 0; i < json_array_size(specs); i++) {
+			const json_t *spec = json_array_get(specs, i);
+			bool here =
+			        json_equal(json_object_get(spec, "cloudProvider"),
+			                   json_object_get(config, "providerName")) &&
+			        json_equal(json_object_get(spec, "regionName"), json_object_get(config, "regionName"));
+			json_t *like = json_pack(
+			        "{s:O*, s:O*}", "instanceSize", json_object_get(spec, "instanceSize"), "diskSizeGB",
+			        json_object_get(json_object_get(config, "electableSpecs"), "diskSizeGB"));
+			for (json_int_t count = here ? json_number(spec, "nodeCount") : 0; count > 0; count--)
+				node_add(n, SEARCH_NODE, walk.spec, config, like);
+			json_decref(like);
+		}
+}
+
+json_t *cluster_nodes(const json_t *cluster, const json_t *search, const json_t *old_nodes, const char *label)
 {
 	struct region_walk walk = {.spec = 0};
 	const json_t *config, *first = NULL;
@@ -152,12 +174,13 @@ json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char
 		first = first ? first : config;
 		for (int k = 0; k < HARDWARE; k++)
 			for (json_int_t count = nodes_of(config, k); count > 0; count--)
-				node_add(&n, (enum node_kind)k, walk.spec, config,
+				node_add(&n, kind_names[k], walk.spec, config,
 				         json_object_get(config, hardware_fields[k]));
 	}
 	if (cluster_is_sharded(cluster) && first)
 		for (int i = 0; i < ROUTERS; i++)
-			node_add(&n, NODE_ROUTER, 0, first, json_object_get(first, "electableSpecs"));
+			node_add(&n, kind_names[NODE_ROUTER], 0, first, json_object_get(first, "electableSpecs"));
+	search_add(&n, cluster, search);
 	for (size_t i = 0; i < json_array_size(n.nodes); i++)
 		name_new(&n, json_array_get(n.nodes, i));
 	json_decref(n.left);
@@ -187,6 +210,8 @@ size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct en
 		        .priority = (unsigned)json_number(from, "priority"),
 		        .outage = is_out(outage, json_field(from, "provider"), json_field(from, "region")),
 		};
+		if (str_is(json_field(from, "kind"), SEARCH_NODE))
+			to->kind = NODE_READ_ONLY;
 		for (int k = NODE_ELECTABLE; k <= NODE_ROUTER; k++)
 			if (str_is(json_field(from, "kind"), kind_names[k]))
 				to->kind = (enum node_kind)k;

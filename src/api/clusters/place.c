@@ -66,7 +66,8 @@ int cluster_place_check(struct call *c, const struct cluster *cluster)
 	struct str why;
 	if (!cluster_host(cluster).n)
 		return 0;
-	json_t *nodes = json_keep(c->arena, cluster_nodes(cluster->body, json_object_get(plan, "nodes"),
+	json_t *nodes = json_keep(c->arena, cluster_nodes(cluster->body, json_object_get(plan, "search"),
+	                                                  json_object_get(plan, "nodes"),
 	                                                  json_string_value(json_object_get(plan, "label"))));
 	struct host_room before = room_noted(plan), after = room_of(nodes);
 	int r = hosts_fit(c->tx, c->arena, cluster_host(cluster), &before, &after, &why);

@@ -36,8 +36,8 @@ void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct fa
 void cluster_sort(json_t *cluster, const json_t *old);
 
 /* The nodes: [{"name", "kind", "shard", "provider", "region", "size", "disk", "priority"}, ...]. Nodes of `old` that
- * are still wanted keep their names, first come first kept. A new array. */
-json_t *cluster_nodes(const json_t *cluster, const json_t *old_nodes, const char *label);
+ * are still wanted keep their names, first come first kept. search: the plan's, or NULL. A new array. */
+json_t *cluster_nodes(const json_t *cluster, const json_t *search, const json_t *old_nodes, const char *label);
 /* Number of nodes that the specs ask for, at most `most` + 1. */
 size_t cluster_node_count(const json_t *cluster, size_t most);
 size_t cluster_shard_count(const json_t *cluster);

@@ -63,7 +63,7 @@ static void plan_renew(struct cluster *cluster)
 {
 	json_t *plan = cluster->plan;
 	json_put(plan, "nodes",
-	         cluster_nodes(cluster->body, json_object_get(plan, "nodes"),
+	         cluster_nodes(cluster->body, json_object_get(plan, "search"), json_object_get(plan, "nodes"),
 	                       json_string_value(json_object_get(plan, "label"))));
 	json_put(plan, "generation", json_integer(json_number(plan, "generation") + 1));
 }

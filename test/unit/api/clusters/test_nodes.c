@@ -15,7 +15,7 @@
 
 static json_t *plan(struct arena *a, const char *cluster, const json_t *old)
 {
-	return json_keep(a, cluster_nodes(quoted_json(a, cluster), old, "ab"));
+	return json_keep(a, cluster_nodes(quoted_json(a, cluster), NULL, old, "ab"));
 }
 
 static const json_t *node_at(const json_t *nodes, size_t i)
@@ -117,7 +117,7 @@ static void test_names_stay(struct arena *a)
 	json_t *config = json_array_get(
 	        json_object_get(json_array_get(json_object_get(bigger, "replicationSpecs"), 0), "regionConfigs"), 0);
 	json_put_z(json_object_get(config, "electableSpecs"), "instanceSize", "M30");
-	json_t *grown = json_keep(a, cluster_nodes(bigger, three, "ab"));
+	json_t *grown = json_keep(a, cluster_nodes(bigger, NULL, three, "ab"));
 	CHECK(is_named(grown, 2, "ab-shard-00-02") && str_is(json_field(node_at(grown, 2), "size"), "M30"));
 }
 
