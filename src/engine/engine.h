@@ -12,6 +12,7 @@
  *   query.h       what the service puts into databases, and asks of them        perhaps
  *   index.h       indexes that are built beside running work                    perhaps
  *   shapes.h      query shapes: what they took                                  perhaps
+ *   sql.h         statements of people, as their own users                      perhaps
  *   control.h     slowness and failures on demand, for tests                    perhaps
  *
  * A capability that is NULL is not offered, and the caller says so; one that is offered has all of its functions.
@@ -30,6 +31,7 @@
 #include "engine/query.h"
 #include "engine/sampling.h"
 #include "engine/shapes.h"
+#include "engine/sql.h"
 #include "engine/statistics.h"
 
 struct engine_ops {
@@ -46,6 +48,7 @@ struct engine_ops {
 	const struct engine_query_ops *query;
 	const struct engine_index_ops *index;
 	const struct engine_shapes_ops *shapes;
+	const struct engine_sql_ops *sql;
 	const struct engine_control_ops *control;
 };
 

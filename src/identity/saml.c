@@ -4,20 +4,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/helper.h"
 #include "base/json.h"
 #include "base/xml.h"
 #include "identity/oidc.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #define HELPER "steward-saml" /* beside this program */
@@ -123,53 +115,6 @@ bool saml_is_installed(void)
 	return file_beside_program(HELPER, path, sizeof path);
 }
 
-/* With its standard input and output on one socket. */
-static int helper_start(int *ret_fd, pid_t *ret_pid)
-{
-	char path[4200], *argv[] = {path, NULL}, *environment[] = {NULL};
-	int ends[2];
-	posix_spawn_file_actions_t actions;
-	if (!file_beside_program(HELPER, path, sizeof path) ||
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-		return -ENOENT;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	int error = posix_spawn(ret_pid, path, &actions, NULL, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	close(ends[1]);
-	if (error) {
-		close(ends[0]);
-		return -error;
-	}
-	*ret_fd = ends[0];
-	return 0;
-}
-
-/* Hands over the question, and takes the answer until its end or the time is over. */
-static void talk(int fd, struct str question, struct buf *answer)
-{
-	int64_t until = clock_mono_us() + VERIFY_MS * INT64_C(1000);
-	size_t sent = 0;
-	char some[4096];
-	for (;;) {
-		struct pollfd p = {.fd = fd, .events = (short)(sent < question.n ? POLLOUT : POLLIN)};
-		int64_t left = (until - clock_mono_us()) / 1000;
-		if (left <= 0 || poll(&p, 1, (int)left) <= 0)
-			return;
-		ssize_t n = sent < question.n
-		                    ? send(fd, question.p + sent, question.n - sent, MSG_NOSIGNAL | MSG_DONTWAIT)
-		                    : recv(fd, some, sizeof some, MSG_DONTWAIT);
-		if (n <= 0 || answer->n > ANSWER_MAX)
-			return;
-		if (sent >= question.n)
-			buf_add(answer, some, (size_t)n);
-		else if ((sent += (size_t)n) == question.n)
-			shutdown(fd, SHUT_WR);
-	}
-}
-
 static json_t *question_make(struct arena *a, const char *base_url, const json_t *provider, struct str response)
 {
 	struct str okta = json_field(provider, "oktaIdpId");
@@ -191,16 +136,10 @@ json_t *saml_verify(struct arena *a, const char *base_url, const json_t *provide
                     const char **ret_fault)
 {
 	struct buf text = {0};
-	pid_t pid;
-	int fd;
 	*ret_fault = HELPER " cannot be started";
-	if (helper_start(&fd, &pid) < 0)
+	if (helper_ask(HELPER, json_text(a, question_make(a, base_url, provider, response)), VERIFY_MS, ANSWER_MAX,
+	               &text) < 0)
 		return NULL;
-	talk(fd, json_text(a, question_make(a, base_url, provider, response)), &text);
-	close(fd);
-	kill(pid, SIGKILL); /* it has nothing left to do, or its time is over */
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
 	json_t *answer = json_loadb(text.p ? text.p : "", text.n, 0, NULL);
 	buf_free(&text);
 	*ret_fault = HELPER " did not answer";

@@ -27,6 +27,17 @@ static int networks_load(struct tx *tx, struct arena *a, struct str group_id, st
 	return 0;
 }
 
+int access_list_covers(struct tx *tx, struct arena *a, struct str group_id, const struct ip *address, bool *ret_covered)
+{
+	struct engine_access access = {0};
+	int result = networks_load(tx, a, group_id, &access);
+	bool covered = false;
+	for (size_t i = 0; result == 0 && !covered && i < access.network_count; i++)
+		covered = cidr_contains(&access.networks[i], address);
+	*ret_covered = covered;
+	return result;
+}
+
 static int user_load(struct arena *a, const struct doc *doc, const json_t *document, const json_t *roles,
                      struct engine_user *ret_user)
 {

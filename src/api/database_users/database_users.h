@@ -13,6 +13,10 @@
 /* Whether the databases know it by its name: not one of AWS IAM or OpenID Connect, nor a group of a directory. */
 bool database_user_logs_in(const json_t *user);
 
+/* cluster_access.c: whether the access list of the project lets the address in. */
+must_check int access_list_covers(struct tx *tx, struct arena *a, struct str group_id, const struct ip *address,
+                                  bool *ret_covered);
+
 /* A temporary user's time is over. */
 #define USER_END_JOB "database_user_end"
 int user_end_save(struct tx *tx, struct job_run *r);

@@ -13,6 +13,7 @@
 #include "api/restores/restores.h"
 #include "api/search/search.h"
 #include "api/sign_in/sign_in.h"
+#include "api/sql/sql.h"
 #include "api/users/users.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -307,6 +308,7 @@ static const struct route {
         {SESSION_PATH "/saml/done/", saml_serve, ROUTE_SECRET | ROUTE_PRIVATE, BODY_SMALL},
         {SESSION_PATH "/saml/", saml_serve, ROUTE_PRIVATE, BODY_SMALL},
         {SAML_PATH, saml_serve, ROUTE_PRIVATE, BODY_TOLD},
+        {SQL_PATH, sql_serve, ROUTE_PRIVATE, BODY_TOLD},
         {SESSION_PATH "/", session_serve, ROUTE_PRIVATE, BODY_SMALL},
         {SESSION_PATH, session_serve, ROUTE_PRIVATE, BODY_SMALL},
         {INVITATIONS_PATH, invitations_serve, ROUTE_SECRET, BODY_SMALL},

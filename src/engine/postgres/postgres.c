@@ -35,6 +35,7 @@
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/host/user.h"
 #include "engine/postgres/observe/advice.h"
+#include "engine/postgres/observe/ask.h"
 #include "engine/postgres/observe/inspect.h"
 #include "engine/postgres/observe/log.h"
 #include "engine/postgres/observe/log_node.h"
@@ -751,4 +752,5 @@ const struct engine_ops engine_postgres = {
         .query = &pg_query,
         .index = &pg_index,
         .shapes = &pg_shapes,
+        .sql = &pg_sql_of_people,
 };
