@@ -1,4 +1,5 @@
-/* Statements of people: what a person types runs as that person's own user of the database, whose rights are all that it has. */
+/* Statements of people: what a person types runs as that person's own user of the database, whose rights are all that
+ * it has. */
 #ifndef STEWARD_ENGINE_SQL_H
 #define STEWARD_ENGINE_SQL_H
 
@@ -14,8 +15,9 @@ struct engine_sql {
 };
 
 struct engine_sql_ops {
-	/* Asks the primary, or the router. The answer is JSON, as src/programs/steward_sql.c says; bounded, whatever the database sends.
-	 * Blocks, so not for a loop. -ENOENT: no such cluster; -EAGAIN: no node of it runs; -ETIMEDOUT: no answer, or more than fits. */
+	/* Asks the primary, or the router. The answer is JSON, as src/programs/steward_sql.c says; bounded, whatever
+	 * the database sends. Blocks, so not for a loop. -ENOENT: no such cluster; -EAGAIN: no node of it runs;
+	 * -ETIMEDOUT: no answer, or more than fits. */
 	int (*run)(struct engine *e, const char *cluster_id, const struct engine_sql *ask, struct arena *a,
 	           struct buf *ret_answer);
 };

@@ -1,15 +1,18 @@
-/* steward-sql: runs what a person has typed into the console's editor, as their own user of the database, in a process of its own.
+/* steward-sql: runs what a person has typed into the console's editor, as their own user of the database, in a process
+ * of its own.
  *
- * What the statement gives back may be anything: libpq reads each row as a whole into memory, however long it is, and has no bound. Here
- * the process has one, and a row of a gigabyte ends it instead of the service. The process has no keys, no store and no environment; the
- * password comes by its standard input and goes no further than the server.
+ * What the statement gives back may be anything: libpq reads each row as a whole into memory, however long it is, and
+ * has no bound. Here the process has one, and a row of a gigabyte ends it instead of the service. The process has no
+ * keys, no store and no environment; the password comes by its standard input and goes no further than the server.
  *
- * Standard input: {"host": directory of the server's socket, "port", "user", "password", "database", "text", "write": bool, "seconds",
- * "rows", "bytes"}. Standard output: {"results": [{"columns": [{"name","type"}], "rows": [[text or null]], "command", "more"}], "notices":
- * [texts], "milliseconds", "error": {...}, "open": bool}, or {"refused": why} when the server lets nobody in.
+ * Standard input: {"host": directory of the server's socket, "port", "user", "password", "database", "text", "write":
+ * bool, "seconds", "rows", "bytes"}. Standard output: {"results": [{"columns": [{"name","type"}], "rows": [[text or
+ * null]], "command", "more"}], "notices": [texts], "milliseconds", "error": {...}, "open": bool}, or {"refused": why}
+ * when the server lets nobody in.
  *
- * To read is the rule: then one statement runs in a transaction that cannot write and is rolled back. The extended protocol takes one
- * statement alone, so none can end the transaction first. With `write` any number run, as in psql. What they may do the database says. */
+ * To read is the rule: then one statement runs in a transaction that cannot write and is rolled back. The extended
+ * protocol takes one statement alone, so none can end the transaction first. With `write` any number run, as in psql.
+ * What they may do the database says. */
 #include <jansson.h>
 #include <libpq-fe.h>
 #include <stdint.h>

@@ -228,7 +228,7 @@ check(server, 'what a cluster tells: metrics, queries, advice, logs, events', as
 	await dialog(page).getByText('"eventTypeName": "CLUSTER_READY"').waitFor();
 	await page.keyboard.press('Escape');
 	await open(page, `${project}/clusters/orders/logs`);
-	const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: /^Server log of/}).first().click()]);
+	const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: /Server log of/}).first().click()]);
 	assert.match(file.suggestedFilename(), /db\.log\.gz$/);
 	await harmless(page);
 });

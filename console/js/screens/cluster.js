@@ -5,6 +5,7 @@ import {
 	say, words, once, room, duration
 } from './parts/kit.js';
 import {ClusterState, loadCluster, loadProcesses, loadRow, hardware, nodeCount, nodeName, placeText} from './parts/clusters.js';
+import {Sparks} from './parts/sparks.js';
 import {needLevel, progressOf, diskShare} from './parts/state.js';
 import {Connect} from './parts/connect.js';
 import {ScaleDialog, PauseDialog, MovePrimaryDialog, UpgradeDialog, DeleteDialog, ProtectDialog} from './parts/cluster_actions.js';
@@ -14,6 +15,7 @@ const TABS = {
 	metrics: () => import('./parts/metrics.js'),
 	queries: () => import('./parts/queries.js'),
 	advice: () => import('./parts/advice.js'),
+	sql: () => import('./parts/sql.js'),
 	backups: () => import('./parts/cluster_backups.js'),
 	logs: () => import('./parts/logs.js'),
 	events: () => import('./events.js').then(m => ({default: m.Events}))
@@ -70,7 +72,8 @@ function Summary({groupId, cluster, row, processes}) {
 	const lags = new Map((Array.isArray(row?.nodes) ? row.nodes : []).map(n => [n.name, n.lagSeconds]));
 	const nodes = (processes ?? []).map(p => ({...p, lagSeconds: lags.get(nodeName(p)) ??
 		(/SECONDARY/.test(p.typeName) ? row?.lagSeconds : undefined)}));
-	return html`<div class="two even"><div class="stack">
+	const base = `/projects/${groupId}/clusters/${encodeURIComponent(cluster.name)}`;
+	return html`<${Sparks} groupId=${groupId} base=${base} processes=${processes ?? []} /><div class="two even"><div class="stack">
 			<${Card} flush title=${w('nodes')}><${Table} class="mini" label=${w('nodes')} columns=${NODE_COLUMNS()} rows=${nodes} keyOf=${p => p.id}
 				empty=${html`<p class="calm">${w('noNodes')}</p>`} /><//>
 			<${About} groupId=${groupId} cluster=${cluster} row=${row} /></div>

@@ -1,12 +1,13 @@
 /* All clusters that one may see, or those of a project: what needs attention, what happened, and the table. */
 import {
-	html, get, Link, useQuery, setQuery, useState, useEffect, useMemo, useRef, useCallback, useLive, useWhile, useSession, Page, Table, Button, Empty,
+	html, get, callAll, Link, useLoad, useMay, learnProject, useQuery, setQuery, useState, useEffect, useMemo, useRef, useCallback, useLive, useWhile, useSession, Page, Table, Button, Empty,
 		Fault, Card,
 	Segments, Search, Icon, words, once, number, room, duration, Time, Meter
 } from './parts/kit.js';
 import {levelOf, needLevel, rankOf, progressOf, diskShare} from './parts/state.js';
 import {ClusterState} from './parts/clusters.js';
 import {Activity} from './parts/events.js';
+import {RowSpark} from './parts/sparks.js';
 
 const w = words('overview');
 const PAGE = 500, ACTIVITY = 20, SHOWN = 8;
@@ -142,13 +143,14 @@ const still = column => ({...column, cell: c => {
 }});
 
 const COLUMNS = once(() => [
-	{key: 'state', label: w('state'), width: '16%', sort: true, value: rankOf, cell: c => html`<${StateCell} c=${c} />`},
+	{key: 'state', label: w('state'), width: '15%', sort: true, value: rankOf, cell: c => html`<${StateCell} c=${c} />`},
 	{key: 'name', label: w('cluster'), sort: true, value: c => c.name.toLowerCase(), main: true,
 		cell: c => html`${c.name}<small>${[c.groupName, c.version, c.instanceSize].filter(Boolean).join(' · ')}</small>`},
-	{key: 'nodes', label: w('nodes'), width: '15%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
-	{key: 'primary', label: w('primary'), width: '15%', sort: true, wide: true, value: c => c.primary ?? '',
+	{key: 'nodes', label: w('nodes'), width: '12%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
+	{key: 'load', label: w('load'), width: '13%', sort: false, wide: true, cell: c => html`<${RowSpark} key=${c.id} c=${c} />`},
+	{key: 'primary', label: w('primary'), width: '13%', sort: true, wide: true, value: c => c.primary ?? '',
 		cell: c => c.primary ? html`<span class="sub own" title=${c.primary}>${c.primary.split('.')[0].replace(/^[^-]*/, c.name.toLowerCase())}</span>` : html`<span class="dim">—</span>`},
-	{key: 'lag', label: w('lag'), width: '8%', sort: true, value: c => c.lagSeconds ?? -1,
+	{key: 'lag', label: w('lag'), width: '7%', sort: true, value: c => c.lagSeconds ?? -1,
 		cell: c => missing(c.lagSeconds) ? html`<span class="dim">—</span>` :
 			html`<span class=${c.lagSeconds > 30 ? 'warn' : ''}>${duration(c.lagSeconds)}</span>`},
 	{key: 'disk', label: w('disk'), width: '12%', sort: true, value: c => diskShare(c) ?? -1, cell: c => html`<${DiskCell} c=${c} />`},
@@ -189,13 +191,20 @@ function Totals({rows, total}) {
 	return facts.map(([b, text]) => html`<span key=${text}><b>${b}</b> ${text}</span>`);
 }
 
+/* The first screen: one way on, for who may make a cluster somewhere; for others what they wait for. */
 function First({groupId}) {
-	const [first] = useSession()?.orgs ?? [];
-	return html`<section class="card">${groupId
-		? html`<${Empty} title=${w('noCluster')} text=${w('noClusterText')}
-			action=${html`<${Button} op="createCluster" kind="go" to=${`/projects/${groupId}/create`}>${w('create')}<//>`} />`
-		: html`<${Empty} title=${w('nothing')} text=${w('nothingText')}
-			action=${html`<${Button} kind="go" to=${first ? `/orgs/${first.id}/projects` : '/orgs'}>${w('toProjects')}<//>`} />`}</section>`;
+	const [first] = useSession()?.orgs ?? [], may = useMay();
+	const {data: projects, error} = useLoad(() => groupId ? Promise.resolve([{id: groupId}]) : callAll('listGroups', {}), [groupId]);
+	useEffect(() => projects?.forEach(g => learnProject(g.id, g.orgId)), [projects]);
+	const own = projects?.find(g => may('createCluster', {groupId: g.id, orgId: g.orgId}));
+	const make = first && may('createGroup', {orgId: first.id});
+	if (!projects && !error)
+		return null;
+	if (!own && !make)
+		return html`<section class="card"><${Empty} title=${w('nothing')} text=${w('nothingYet')} /></section>`;
+	return html`<section class="card hero"><h2>${w(groupId ? 'noCluster' : 'firstTitle')}</h2><p>${w('firstText')}</p>
+		<${Button} kind="go" icon="plus" to=${own ? `/projects/${own.id}/create` : `/orgs/${first.id}/projects?do=new`}>${w(own ? 'firstMake' : 'firstProject')}<//>
+		<ol>${[1, 2, 3].map(n => html`<li key=${n}><b>${w(`step${n}`)}</b> ${w(`step${n}.text`)}</li>`)}</ol></section>`;
 }
 
 const compare = (a, b) => a > b ? 1 : a < b ? -1 : 0;

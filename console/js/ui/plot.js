@@ -20,8 +20,9 @@ function uplot() {
 }
 
 const COLOURS = ['--accent', '--busy', '--warn-fill', '--bad-fill', '--off', '--ok'];
+export const colourOf = i => COLOURS[i % COLOURS.length];
 const seconds = at => typeof at === 'number' ? at > 1e11 ? at / 1000 : at : Date.parse(at) / 1000;
-const valueText = (v, unit) => v === null || v === undefined ? '—' : unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : `${number(v, Math.abs(v) < 10 ? 2 : 0)}${unit ? ` ${unit}` : ''}`;
+export const valueText = (v, unit) => v === null || v === undefined ? '—' : unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : `${number(v, Math.abs(v) < 10 ? 2 : 0)}${unit ? ` ${unit}` : ''}`;
 
 /* The times of an axis, as far apart as a step says. */
 const clock = step => {
@@ -50,9 +51,10 @@ function summary(title, series, unit) {
 	return `${title}: ${parts.join('; ')}`;
 }
 
-/* series: [{label, points: [[time, value], …]}]; time: ISO text, or seconds or milliseconds since 1970. unit: '%', 'bytes', 'ms' (shown as what it is, from milliseconds to days) … */
-export function Plot({title = '', series, unit, height = 150, bars}) {
-	const box = useRef(), plot = useRef(null), [width, setWidth] = useState(0), [dark, setDark] = useState(document.documentElement.dataset.theme);
+/* series: [{label, points: [[time, value], …]}]; time: ISO text, or seconds or milliseconds since 1970. unit: '%', 'bytes', 'ms' (shown as what it is, from milliseconds to days) …
+ * together: plots of the same word have one crosshair, and no legend of their own: their heads tell the values at it. */
+export function Plot({title = '', series, unit, height = 150, bars, together}) {
+	const [at, setAt] = useState(null), box = useRef(), plot = useRef(null), [width, setWidth] = useState(0), [dark, setDark] = useState(document.documentElement.dataset.theme);
 	const data = useMemo(() => aligned(series), [series]);
 	useEffect(() => {
 		const watch = new ResizeObserver(([e]) => setWidth(Math.floor(e.contentRect.width)));
@@ -76,7 +78,8 @@ export function Plot({title = '', series, unit, height = 150, bars}) {
 			const axis = {stroke: colour('--text-3'), grid: {stroke: colour('--line'), width: 1}, ticks: {show: false}, font: '11px system-ui, sans-serif'};
 			const alone = bars ? 3 * 86400 : 600; // seconds on each side of the only value
 			plot.current = new UPlot({
-				width, height, cursor: {y: false}, legend: {show: series.length > 1}, padding: [8, 8, 0, 0],
+				width, height, cursor: {y: false, ...together && {sync: {key: together, setSeries: false}}}, legend: {show: series.length > 1 && !together},
+				hooks: together ? {setCursor: [u => setAt(u.cursor.idx ?? null)]} : {}, padding: [8, 8, 0, 0],
 				series: [{value: (u, v) => v === null ? '—' : time(v * 1000, 'full')}, ...series.map((s, i) => ({label: s.label, stroke: colour(s.colour ?? COLOURS[i % COLOURS.length]), width: 1.5,
 					fill: series.length === 1 ? `${colour(COLOURS[0])}22` : undefined, points: {show: s.points.length < 3},
 					paths: bars ? UPlot.paths.bars({size: [0.7, 40]}) : undefined, value: (u, v) => valueText(v, unit)}))],
@@ -89,11 +92,15 @@ export function Plot({title = '', series, unit, height = 150, bars}) {
 			plot.current?.destroy();
 			plot.current = null;
 		};
-	}, [width, height, dark, shape, unit, bars]);
+	}, [width, height, dark, shape, unit, bars, together]);
 	useEffect(() => {
 		plot.current?.setData(data);
 	}, [data]);
 	const only = series.length === 1 ? series[0].points.filter(p => p[1] !== null && p[1] !== undefined).at(-1) : null;
-	return html`<figure class="plot"><figcaption>${title}${only && html`<b>${valueText(only[1], unit)}</b>`}</figcaption>
+	/* The values at the crosshair; without one the newest. */
+	const lasts = together ? data.slice(1).map(values => at === null ? values.findLast(v => v !== null) : values[at]) : [];
+	const told = together ? html`<span class="plot-values">${series.map((s, i) => html`<b key=${s.label} title=${s.label}><i style=${{background: `var(${s.colour ?? colourOf(i)})`}}></i>${valueText(lasts[i], unit)}</b>`)}</span>`
+		: only && html`<b>${valueText(only[1], unit)}</b>`;
+	return html`<figure class="plot"><figcaption>${title}${together && at !== null && html`<time>${time(data[0][at] * 1000, 'full')}</time>`}${told}</figcaption>
 		<div class="plot-box" ref=${box} role="img" aria-label=${summary(title, series, unit)} style=${{minHeight: `${height}px`}}></div></figure>`;
 }

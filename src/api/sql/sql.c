@@ -1,12 +1,12 @@
-/* The console's SQL editor. The database decides what the statement may do: it runs as the user whose name and password the person gives,
- * and the password is kept nowhere. The service adds what the network would: only people of the project, and only from an address that the
- * project's access list lets in, because the connection to the server itself comes from here. Wrong passwords are counted as failed
- * sign-ins are. See docs/decisions/0041-sql-editor.md. */
+/* The console's SQL editor. The database decides what the statement may do: it runs as the user whose name and password
+ * the person gives, and the password is kept nowhere. The service adds what the network would: only people of the
+ * project, and only from an address that the project's access list lets in, because the connection to the server itself
+ * comes from here. Wrong passwords are counted as failed sign-ins are. See docs/decisions/0041-sql-editor.md. */
 #include "api/sql/sql.h"
 
 #include "api/clusters/clusters.h"
 #include "api/database_users/database_users.h"
-#include "api/sign_in/visit.h"
+#include "api/sign_in/sign_in.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "engine/engine.h"

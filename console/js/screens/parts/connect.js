@@ -1,9 +1,10 @@
 /* From a cluster to a line that psql takes: a database user with a password that is shown once, and the caller's address on
  * the access list. */
 import {
-	html, call, useState, useLoad, Card, Form, Field, Input, Select, Check, Button, Segments, Copy, Notice, Fault, SecretOnce, words, useSession,
+	html, call, go, useState, useLoad, Card, Form, Field, Input, Select, Check, Button, Segments, Copy, Notice, Fault, SecretOnce, words, useSession,
 		atField, useMay
 } from './kit.js';
+import {parts, snippets} from './snippets.js';
 import {whoAmI, isCovered, letIn, newPassword, rightsOf} from './access.js';
 
 const w = words('connect');
@@ -13,32 +14,37 @@ const verified = url => url.replace(/([?&])sslmode=\w+/, '$1sslmode=verify-full'
 
 /* The forms in which the same is wanted. */
 function forms(standard, user, password) {
-	const url = withUser(standard, user, password), at = /^\w+:\/\/([^/]+)\/([^?]*)\??(.*)$/.exec(standard);
-	const hosts = (at?.[1] ?? '').split(','), query = new URLSearchParams(at?.[3] ?? '');
-	const env = [['PGHOST', hosts.map(h => h.replace(/:\d+$/, '')).join(',')], ['PGHOSTADDR', query.get('hostaddr')],
-		['PGPORT', hosts.map(h => /:(\d+)$/.exec(h)?.[1] ?? '5432').join(',')],
-		['PGDATABASE', at?.[2] || 'postgres'], ['PGUSER', user], ['PGPASSWORD', password], ['PGSSLMODE', query.get('sslmode')],
-			['PGTARGETSESSIONATTRS', query.get('target_session_attrs')]];
+	const url = withUser(standard, user, password), {hosts, addresses, database, ssl, wanted} = parts(standard);
+	const env = [['PGHOST', hosts.map(h => h[0]).join(',')], ['PGHOSTADDR', addresses.join(',')], ['PGPORT', hosts.map(h => h[1]).join(',')],
+		['PGDATABASE', database], ['PGUSER', user], ['PGPASSWORD', password], ['PGSSLMODE', ssl], ['PGTARGETSESSIONATTRS', wanted]];
 	return {psql: `psql '${url}'`, url, verified: `psql '${verified(url)}'`,
 		env: env.filter(x => x[1]).map(([k, v]) => `export ${k}='${v}'`).join('\n')};
 }
 
 function Strings({groupId, standard, user, password}) {
-	const [kind, setKind] = useState('psql');
-	const all = forms(standard, user, password);
+	const [kind, setKind] = useState('psql'), [language, setLanguage] = useState('python');
+	const all = forms(standard, user, password), programs = snippets(standard, user, password);
+	const text = kind === 'program' ? programs[language][1] : all[kind];
 	return html`<${Segments} label=${w('form')} current=${kind} onPick=${setKind}
-		options=${Object.keys(all).map(k => ({id: k, label: w(`form.${k}`)}))} />
-		<${Copy} text=${all[kind]} label=${w('string')} />
+		options=${[...Object.keys(all), 'program'].map(k => ({id: k, label: w(`form.${k}`)}))} />
+		${kind === 'program' && html`<${Field} label=${w('language')}><${Select} value=${language} onInput=${setLanguage}
+			options=${Object.entries(programs).map(([value, [label]]) => ({value, label}))} /><//>`}
+		<${Copy} text=${text} label=${w('string')} />
 		${kind === 'verified' && html`<p class="dim"><a href=${`/ca/${groupId}`} download="steward-ca.crt">${w('ca')}</a> ${w('caText')}</p>`}`;
 }
 
 const fresh = session => (session?.user?.username ?? 'app').split('@')[0].replace(/[^A-Za-z0-9_-]/g, '').slice(0, 30) || 'app';
 
-function Made({made, groupId, standard, onAgain}) {
+function Made({made, groupId, name, standard, onAgain}) {
+	const edit = async () => {
+		const {signIn} = await import('./sql.js');
+		signIn(groupId, name, made.user, made.password);
+		go(`/projects/${groupId}/clusters/${encodeURIComponent(name)}/sql`);
+	};
 	return html`<div class="stack"><${Notice} kind="ok">${w('made', {user: made.user})}<//>
 		<${Strings} groupId=${groupId} standard=${standard} user=${made.user} password=${made.password} />
 		<${SecretOnce} label=${w('password')} text=${made.password} />
-		<div><${Button} onClick=${onAgain}>${w('another')}<//></div></div>`;
+		<div class="acts"><${Button} onClick=${edit}>${w('editor')}<//><${Button} onClick=${onAgain}>${w('another')}<//></div></div>`;
 }
 
 export function Connect({groupId, cluster}) {
@@ -68,7 +74,7 @@ export function Connect({groupId, cluster}) {
 		setUser(`${fresh(session)}2`);
 	};
 	return html`<${Card} title=${w('title')} class="connect"><${Fault} error=${error} />
-		${made ? html`<${Made} made=${made} groupId=${groupId} standard=${standard} onAgain=${again} />`
+		${made ? html`<${Made} made=${made} name=${cluster.name} groupId=${groupId} standard=${standard} onAgain=${again} />`
 			: html`<${Form} op="createDatabaseUser" onSubmit=${make} submit=${w('make')} disabled=${!me || !rights.length} label=${w('title')}>
 				<p class="dim">${w('text')}</p>
 				<${Field} label=${w('user')} name="username" required><${Input} value=${user} onInput=${setUser} maxlength="63" /><//>

@@ -6,7 +6,7 @@ import {Dialog, Form, Notice, Button, errorText, say} from '../../ui/index.js';
 
 export {html, cls, useState, useEffect, useMemo, useRef, useCallback} from '../../lib.js';
 export {call, callAll, get, send, pathOf, ApiError} from '../../api.js';
-export {t, hasText, number, bytes, time, duration, ago} from '../../texts.js';
+export {t, hasText, number, bytes, time, duration, ago, asDate} from '../../texts.js';
 export {useSession, session, loadSession} from '../../session.js';
 export {useMay, useLack, learnProject} from '../../may.js';
 export {

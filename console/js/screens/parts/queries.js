@@ -53,14 +53,38 @@ const SLOW = once(() => [
 	{key: 'node', label: w('node'), width: '14%', wide: true, value: q => q.node}
 ]);
 
-const parse = (q, node, i) => {
-	let line = {};
+const document = text => {
 	try {
-		line = JSON.parse(q.line);
-	} catch { /* a line that is no document is shown as it is */ }
-	return {id: `${node}${i}`, node, namespace: q.namespace, took: q.metrics?.operationExecutionTime, at: line.timestamp ?? line.t?.$date,
-		text: line.statement ?? line.query ?? line.message ?? q.line, whole: q.line};
+		return JSON.parse(text);
+	} catch {
+		return null; // the end was cut off, or it never was one
+	}
 };
+
+/* A line of the log is a document, whose message has the time and, as a document again, the statement with its plan. */
+const parse = (q, node, i) => {
+	const line = document(q.line) ?? {}, message = String(line.message ?? ''), from = message.indexOf('{');
+	const found = from >= 0 ? document(message.slice(from)) : null, cut = /"Query Text":\s*"((?:[^"\\]|\\.)*)/.exec(message || q.line);
+	const exact = /^duration: ([\d.]+) ms/.exec(message);
+	return {id: `${node}${i}`, node, namespace: q.namespace, took: exact ? Number(exact[1]) : q.metrics?.operationExecutionTime, at: line.timestamp ?? line.t?.$date,
+		text: found?.['Query Text'] ?? (cut ? document(`"${cut[1]}"`) ?? cut[1] : message.replace(/^duration: [\d.]+ ms\s+(plan: )?/, '')), plan: found?.Plan,
+		user: line.user, database: line.dbname, application: line.application_name, metrics: q.metrics ?? {}};
+};
+
+/* A step of a plan, with those that it is made of. */
+function Step({step}) {
+	const what = [step['Node Type'], step['Relation Name'] && w('planOn', {name: step['Relation Name']}), step['Index Name'] && w('planBy', {name: step['Index Name']})].filter(Boolean).join(' ');
+	return html`<li><b>${what}</b> <span class="dim">${[step['Actual Total Time'] !== undefined && ms(step['Actual Total Time']),
+		step['Actual Rows'] !== undefined && w('planRows', {n: step['Actual Rows']}), step.Filter].filter(Boolean).join(' · ')}</span>
+		${step.Plans?.length > 0 && html`<ul>${step.Plans.map((s, i) => html`<${Step} key=${i} step=${s} />`)}</ul>`}</li>`;
+}
+
+function SlowDialog({q, onClose}) {
+	return html`<${Dialog} kind="wide" title=${w('slowOne')} onClose=${onClose}><pre class="raw mono" tabindex="0" aria-label=${w('query')}>${q.text}</pre>
+		<${Facts} items=${[[w('took'), ms(q.took)], [w('when'), html`<${Time} at=${q.at} kind="full" />`], [w('node'), q.node], [w('database'), q.database], [w('table'), q.namespace],
+			[w('user'), q.user], [w('application'), q.application], [w('rows'), q.metrics.docsReturned && number(q.metrics.docsReturned)], [w('examined'), q.metrics.docsExamined && number(q.metrics.docsExamined)]]} />
+		${q.plan && html`<h3>${w('plan')}</h3><ul class="plan">${html`<${Step} step=${q.plan} />`}</ul>`}<//>`;
+}
 
 function Slow({groupId, name, processes}) {
 	const [open, setOpen] = useState(null);
@@ -71,8 +95,7 @@ function Slow({groupId, name, processes}) {
 	return html`<${Fault} error=${error} retry=${reload} /><${Card} flush title=${w('slow')} note=${w('slowText')}>
 		<${Table} label=${w('slow')} columns=${SLOW()} rows=${data ?? (error && [])} sort=${['took', -1]} onOpen=${setOpen}
 			empty=${!error && html`<${Empty} title=${w('noSlow')} text=${w('noSlowText')} />`} /><//>
-		${open && html`<${Dialog} kind="wide" title=${w('slowOne')} onClose=${() => setOpen(null)}><pre class="raw mono" tabindex="0"
-			aria-label=${w('query')}>${open.whole}</pre><//>`}`;
+		${open && html`<${SlowDialog} q=${open} onClose=${() => setOpen(null)} />`}`;
 }
 
 export default function Queries(props) {

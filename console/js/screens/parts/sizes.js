@@ -30,16 +30,22 @@ export function useSizes(groupId, provider, region) {
 	return {list: sizesIn(offer, provider, region), host: offer?.host};
 }
 
+/* Those that the roomiest host could hold; the smallest where none is. */
+export function fitting(list, host) {
+	const fits = host ? list.filter(s => !(s.memoryBytes > host.memoryBytes || s.cores > host.cores)) : list;
+	return fits.length ? fits : list.slice(0, 1);
+}
+
 export const sizeText = s => s.cores ? w('means', {cores: s.cores, memory: room(s.memoryBytes)}) : '';
 
 export function SizeField({sizes: {list, host}, value, onInput, name}) {
 	const now = list.find(s => s.name === value);
-	const over = now && host && (now.memoryBytes > host.memoryBytes || now.cores > host.cores);
+	const sensible = fitting(list, host), over = now && host && (now.memoryBytes > host.memoryBytes || now.cores > host.cores);
 	const help = [now?.cores && w('each', {cores: now.cores, memory: room(now.memoryBytes)}), now?.diskGB && w('disk', {disk: now.diskGB}),
 		now?.connections && w('connections', {connections: now.connections}),
 		host && w('host', {cores: host.cores, memory: room(host.memoryBytes), disk: room(host.diskFreeBytes)}),
-			over && w('over')].filter(Boolean).join(' ');
-	const options = list.some(s => s.name === value) || !value ? list : [{name: value}, ...list];
+			sensible.length < list.length && w('larger', {n: list.length - sensible.length}), over && w('over')].filter(Boolean).join(' ');
+	const options = sensible.some(s => s.name === value) || !value ? sensible : [now ?? {name: value}, ...sensible];
 	return html`<${Field} label=${w('size')} name=${name} help=${help || undefined}><${Select} value=${value} onInput=${onInput}
 		options=${options.map(s => ({value: s.name, label: sizeText(s) ? `${s.name} — ${sizeText(s)}` : s.name}))} /><//>`;
 }

@@ -147,9 +147,10 @@ static void hba_make(struct buf *b, const struct engine_access *access)
 		pg_access_network(b, &access->networks[k]);
 		buf_z(b, " scram-sha-256\n");
 	}
-	/* By the socket, which the service alone can reach: statements of people (observe/ask.c), whose address it has looked at. */
+	/* By the socket, which the service alone can reach: statements of people (observe/ask.c), whose address it has
+	 * looked at. */
 	if (access)
-		buf_z(b, "local all all scram-sha-256\n");
+		buf_printf(b, "local all \"%s\" reject\nlocal all all scram-sha-256\n", PG_SHARD);
 }
 
 static void ident_make(struct buf *b, const struct pg_user *u, const struct engine_access *access)

@@ -1,5 +1,6 @@
-/* Statements of people (engine/sql.h). The server is reached by its socket, where the person's own password is asked for as
- * everywhere; the statement runs in a process of its own (src/programs/steward_sql.c), which bounds the memory that an answer takes. */
+/* Statements of people (engine/sql.h). The server is reached by its socket, where the person's own password is asked
+ * for as everywhere; the statement runs in a process of its own (src/programs/steward_sql.c), which bounds the memory
+ * that an answer takes. */
 #include "engine/postgres/observe/ask.h"
 
 #include "base/buf.h"
