@@ -154,7 +154,7 @@ void engine_shape_join(struct engine_shape *into, const struct engine_shape *fro
 	into->rows += from->rows;
 	into->bytes_read += from->bytes_read;
 	into->refused += from->refused;
-	for (size_t i = 0; i < ENGINE_SHAPE_BUCKETS; i++)
+	for (size_t i = 0; i < LATENCY_BUCKETS; i++)
 		into->buckets[i] += from->buckets[i];
 	for (size_t i = 0; i < from->id_count; i++) {
 		bool known = false;
@@ -168,11 +168,10 @@ void engine_shape_join(struct engine_shape *into, const struct engine_shape *fro
 double engine_shape_percentile(const struct engine_shape *s, double share)
 {
 	double wanted = share * (double)s->calls, seen = 0;
-	for (size_t i = 0; i < ENGINE_SHAPE_BUCKETS; i++) {
-		double count = (double)s->buckets[i], low = i ? (double)(UINT64_C(1) << (i - 1)) : 0;
-		if (count > 0 && seen + count >= wanted)
-			return low + ((double)(UINT64_C(1) << i) - low) * (wanted - seen) / count;
-		seen += count;
+	for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
+		seen += (double)s->buckets[i];
+		if (s->buckets[i] > 0 && seen >= wanted)
+			return latency_middle_us(i);
 	}
 	return 0;
 }

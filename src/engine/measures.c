@@ -2,9 +2,11 @@
 #include "engine/measures.h"
 
 #include <math.h>
+#include <string.h>
 
 #define GAUGE(n) [n] = {SERIES_GAUGE, n, 0, 1, false, false}
 #define RATE(n, factor) [n] = {SERIES_RATE, n, 0, factor, false, false}
+#define SESSIONS(n) [PROCESS_SESSIONS_OF(n)] = {SERIES_GAUGE, n, 0, 1, false, false}
 #define HOST_RATE(n, factor) [n] = {SERIES_RATE, n, 0, factor, false, true}
 
 /* Time of processors becomes per cent: seconds for each second, times a hundred. */
@@ -81,6 +83,15 @@ static const struct series_column process_columns[PROCESS_COLUMNS] = {
         [PROCESS_FLUSH_MS] = {SERIES_RATIO, PROCESS_CHECKPOINT_MS, PROCESS_CHECKPOINTS, 1, false, false},
         [PROCESS_INDEX_MISS] = {SERIES_RATIO, PROCESS_INDEX_MISSES, PROCESS_INDEX_BLOCKS, 1, false, false},
         [PROCESS_ALLOWED] = {SERIES_GAUGE, PROCESS_ALLOWANCE, 0, 1, false, false},
+        SESSIONS(PROCESS_ACTIVE),
+        SESSIONS(PROCESS_ON_CPU),
+        SESSIONS(PROCESS_WAIT_LOCK),
+        SESSIONS(PROCESS_WAIT_LWLOCK),
+        SESSIONS(PROCESS_WAIT_IO),
+        SESSIONS(PROCESS_WAIT_OTHER),
+        SESSIONS(PROCESS_IDLE_TX),
+        SESSIONS(PROCESS_OLDEST_TX_MS),
+        SESSIONS(PROCESS_XID_AGE),
 };
 
 static const struct series_column database_columns[DATABASE_COLUMNS] = {
@@ -117,9 +128,10 @@ static const struct series_column disk_columns[DISK_COLUMNS] = {
 #define COUNTS_5(kind, from)                                                                          \
 	COUNT(kind, from), COUNT(kind, (from) + 1), COUNT(kind, (from) + 2), COUNT(kind, (from) + 3), \
 	        COUNT(kind, (from) + 4)
-#define COUNTS(kind)                                                                                      \
-	COUNTS_5(kind, 0), COUNTS_5(kind, 5), COUNTS_5(kind, 10), COUNTS_5(kind, 15), COUNTS_5(kind, 20), \
-	        COUNT(kind, 25)
+#define COUNTS_20(kind, from) \
+	COUNTS_5(kind, from), COUNTS_5(kind, (from) + 5), COUNTS_5(kind, (from) + 10), COUNTS_5(kind, (from) + 15)
+#define COUNTS(kind) \
+	COUNTS_20(kind, 0), COUNTS_20(kind, 20), COUNTS_20(kind, 40), COUNTS_20(kind, 60), COUNTS_5(kind, 80)
 
 static const struct series_column table_columns[TABLE_COLUMNS] = {
         GAUGE(TABLE_LEADS),
@@ -131,14 +143,69 @@ static const struct series_column table_columns[TABLE_COLUMNS] = {
         COUNTS(TABLE_COMMANDS),
 };
 
-/* The first number of a layout is its kind in the files' headers. */
+/* --- tables as versions up to 1.0 have kept them: 26 buckets for each kind, of powers of two from 4 us on */
+
+#define OLD_BUCKETS 26
+#define OLD_COLUMNS (TABLE_COUNTS + TABLE_KINDS * OLD_BUCKETS)
+
+static const struct series_layout table_old = {.kind = 4, .room = 84, .first = SERIES_1M, .count = OLD_COLUMNS};
+
+/* What was counted from one time to another, taken to be spread evenly, goes to the buckets that have a part of
+ * that. */
+static void counts_spread(float count, double from_us, double to_us, float *counts)
+{
+	for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
+		bool last = i == LATENCY_BUCKETS - 1;
+		double low = i ? latency_bound_us(i - 1) : 0, high = last ? to_us : latency_bound_us(i);
+		double part = fmin(high, to_us) - fmax(low, from_us);
+		if (part > 0)
+			counts[i] += (float)((double)count * part / (to_us - from_us));
+	}
+}
+
+static void table_convert(const float *old, float *ret_values)
+{
+	memcpy(ret_values, old, TABLE_COUNTS * sizeof *old);
+	for (unsigned kind = 0; kind < TABLE_KINDS; kind++) {
+		const float *from = &old[TABLE_COUNTS + kind * OLD_BUCKETS];
+		float *to = &ret_values[TABLE_COUNT(kind, 0)];
+		for (unsigned i = 0; i < LATENCY_BUCKETS; i++)
+			to[i] = isnan(from[0]) ? NAN : 0;
+		for (unsigned i = 0; i < OLD_BUCKETS; i++)
+			counts_spread(from[i], i ? (double)(UINT64_C(2) << i) : 0, (double)(UINT64_C(4) << i), to);
+	}
+}
+
+/* The number of a layout is its kind in the files' headers. */
 const struct series_layout measure_layouts[MEASURE_SUBJECTS] = {
-        [MEASURE_PROCESS] = {1, 96, SERIES_10S, process_columns, PROCESS_COLUMNS, PROCESS_INPUTS},
-        [MEASURE_DATABASE] = {2, 12, SERIES_1M, database_columns, DATABASE_COLUMNS, DATABASE_INPUTS},
-        [MEASURE_DISK] = {3, 28, SERIES_10S, disk_columns, DISK_COLUMNS, DISK_INPUTS},
-        [MEASURE_TABLE] = {4, 84, SERIES_1M, table_columns, TABLE_COLUMNS, TABLE_INPUTS},
+        [MEASURE_PROCESS] = {.kind = 1,
+                             .room = 96,
+                             .first = SERIES_10S,
+                             .columns = process_columns,
+                             .count = PROCESS_COLUMNS,
+                             .inputs = PROCESS_INPUTS},
+        [MEASURE_DATABASE] = {.kind = 2,
+                              .room = 12,
+                              .first = SERIES_1M,
+                              .columns = database_columns,
+                              .count = DATABASE_COLUMNS,
+                              .inputs = DATABASE_INPUTS},
+        [MEASURE_DISK] = {.kind = 3,
+                          .room = 28,
+                          .first = SERIES_10S,
+                          .columns = disk_columns,
+                          .count = DISK_COLUMNS,
+                          .inputs = DISK_INPUTS},
+        [MEASURE_TABLE] = {.kind = 5,
+                           .room = 260,
+                           .first = SERIES_1M,
+                           .columns = table_columns,
+                           .count = TABLE_COLUMNS,
+                           .inputs = TABLE_INPUTS,
+                           .older = &table_old,
+                           .convert = table_convert},
 };
-_Static_assert(PROCESS_COLUMNS <= 96 && DATABASE_COLUMNS <= 12 && DISK_COLUMNS <= 28 && TABLE_COLUMNS <= 84,
+_Static_assert(PROCESS_COLUMNS <= 96 && DATABASE_COLUMNS <= 12 && DISK_COLUMNS <= 28 && TABLE_COLUMNS <= 260,
                "the rooms of the layouts");
 _Static_assert(PROCESS_INPUTS <= MEASURE_INPUTS_MAX && DISK_INPUTS <= MEASURE_INPUTS_MAX &&
                        TABLE_INPUTS <= MEASURE_INPUTS_MAX,
@@ -161,16 +228,15 @@ bool disk_is_device(unsigned column)
 	return base == DISK_QUEUE_MS || base == DISK_READ_LATENCY || base == DISK_WRITE_LATENCY;
 }
 
-double table_percentile(const double counts[TABLE_BUCKETS], double share)
+double table_percentile(const double counts[LATENCY_BUCKETS], double share)
 {
 	double all = 0, before = 0, value = (double)NAN;
-	for (size_t i = 0; i < TABLE_BUCKETS; i++)
+	for (unsigned i = 0; i < LATENCY_BUCKETS; i++)
 		all += counts[i];
-	for (size_t i = 0; i < TABLE_BUCKETS; i++) {
-		double low = i ? TABLE_BOUND_US(i - 1) : 0;
+	for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
 		if (!(counts[i] > 0))
 			continue;
-		value = (low + (TABLE_BOUND_US(i) - low) * fmin((all * share - before) / counts[i], 1)) / 1000;
+		value = latency_middle_us(i) / 1000;
 		before += counts[i];
 		if (before >= all * share)
 			break;

@@ -4,6 +4,7 @@
 #ifndef STEWARD_ENGINE_MEASURES_H
 #define STEWARD_ENGINE_MEASURES_H
 
+#include "module/latency.h"
 #include "series/series.h"
 
 enum measure_subject { MEASURE_PROCESS, MEASURE_DATABASE, MEASURE_DISK, MEASURE_TABLE, MEASURE_SUBJECTS };
@@ -73,6 +74,16 @@ enum process_input {
 	PROCESS_POSITION,      /* in the log: written by a primary, replayed by a standby */
 	PROCESS_LOG_WRITES,    /* of the log to its files */
 	PROCESS_ALLOWANCE,     /* cores that the node may use: a column, beside those of the host */
+	/* Sessions of clients, and what they do: gauges, whose columns follow each other from PROCESS_SESSIONS on. */
+	PROCESS_ACTIVE, /* that run a statement; of them: */
+	PROCESS_ON_CPU, /* that wait for nothing */
+	PROCESS_WAIT_LOCK,
+	PROCESS_WAIT_LWLOCK, /* for what is in memory */
+	PROCESS_WAIT_IO,
+	PROCESS_WAIT_OTHER,
+	PROCESS_IDLE_TX,      /* within a transaction, without a statement */
+	PROCESS_OLDEST_TX_MS, /* how long the oldest transaction lasts */
+	PROCESS_XID_AGE,      /* transactions since the oldest row that is not frozen; at 2^31 the server stops */
 	PROCESS_INPUTS
 };
 
@@ -101,8 +112,11 @@ enum process_column {
 	PROCESS_FLUSH_MS,     /* for each checkpoint */
 	PROCESS_INDEX_MISS,   /* misses for each block of an index */
 	PROCESS_ALLOWED,      /* cores of the node's allowance */
-	PROCESS_COLUMNS
+	PROCESS_SESSIONS,
+	PROCESS_COLUMNS = PROCESS_SESSIONS + (int)PROCESS_INPUTS - (int)PROCESS_ACTIVE
 };
+
+#define PROCESS_SESSIONS_OF(input) ((unsigned)PROCESS_SESSIONS + (unsigned)(input) - (unsigned)PROCESS_ACTIVE)
 
 /* --- databases */
 
@@ -162,19 +176,15 @@ bool disk_is_device(unsigned column);
 
 enum table_kind { TABLE_READS, TABLE_WRITES, TABLE_COMMANDS, TABLE_KINDS };
 
-#define TABLE_BUCKETS 26
-/* Bucket i has the statements below that and not below the bound before; the last one also all longer ones. */
-#define TABLE_BOUND_US(i) ((double)(UINT64_C(4) << (i)))
-
 enum table_input {
 	TABLE_LEADS,                              /* 1 on a primary, 0 on a standby */
 	TABLE_TIMES,                              /* milliseconds, a counter for each kind */
 	TABLE_COUNTS = TABLE_TIMES + TABLE_KINDS, /* statements, a counter for each bucket of each kind */
-	TABLE_INPUTS = TABLE_COUNTS + TABLE_KINDS * TABLE_BUCKETS,
+	TABLE_INPUTS = TABLE_COUNTS + TABLE_KINDS * LATENCY_BUCKETS,
 	TABLE_COLUMNS = TABLE_INPUTS
 };
 #define TABLE_TIME(kind) ((unsigned)TABLE_TIMES + (unsigned)(kind))
-#define TABLE_COUNT(kind, bucket) ((unsigned)TABLE_COUNTS + (unsigned)(kind)*TABLE_BUCKETS + (unsigned)(bucket))
+#define TABLE_COUNT(kind, bucket) ((unsigned)TABLE_COUNTS + (unsigned)(kind)*LATENCY_BUCKETS + (unsigned)(bucket))
 
 /* How many tables of a node are kept by the time that they took, and how many a cluster's users can add by name. */
 #define TABLES_TOP 20
@@ -182,11 +192,11 @@ enum table_input {
 /* "database.table", or "database.schema.table", with its end. */
 #define TABLE_NAME 192
 
-/* The time in milliseconds that this share of the statements did not exceed, as far as buckets tell: within one they
- * are taken to be spread evenly. NAN where there are none. */
-double table_percentile(const double counts[TABLE_BUCKETS], double share);
+/* The time in milliseconds that this share of the statements did not exceed, as far as buckets tell (module/latency.h).
+ * NAN where there are none. */
+double table_percentile(const double counts[LATENCY_BUCKETS], double share);
 
-#define MEASURE_INPUTS_MAX 96
+#define MEASURE_INPUTS_MAX 260
 
 extern const struct series_layout measure_layouts[MEASURE_SUBJECTS];
 

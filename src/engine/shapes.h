@@ -5,8 +5,8 @@
 #define STEWARD_ENGINE_SHAPES_H
 
 #include "engine/core.h"
+#include "module/latency.h"
 
-#define ENGINE_SHAPE_BUCKETS 28
 #define ENGINE_SHAPE_IDS 32
 #define ENGINE_SHAPE_FINGERPRINT 17
 
@@ -18,9 +18,9 @@ struct engine_shape {
 	const char *application;                    /* that sent it first */
 	double total_us;
 	uint64_t calls, rows, bytes_read, refused;
-	int64_t first_ms, last_ms, last_us;     /* when it was seen, and how long it took the last time */
-	uint64_t buckets[ENGINE_SHAPE_BUCKETS]; /* calls: bucket i took less than 2^i us; the last has the rest */
-	int64_t ids[ENGINE_SHAPE_IDS];          /* query ids that the node knows of it: some, where they are many */
+	int64_t first_ms, last_ms, last_us; /* when it was seen, and how long it took the last time */
+	uint64_t buckets[LATENCY_BUCKETS];  /* calls, by how long they took */
+	int64_t ids[ENGINE_SHAPE_IDS];      /* query ids that the node knows of it: some, where they are many */
 	size_t id_count;
 };
 
@@ -35,7 +35,7 @@ struct engine_shapes_ops {
 /* --- common.c */
 /* Adds what a shape took on another node to `into`. */
 void engine_shape_join(struct engine_shape *into, const struct engine_shape *from);
-/* How long the share took at most, of all calls, from the buckets: within a bucket, evenly. 0 without calls. */
+/* How long the share took at most, in microseconds, of all calls, as far as buckets tell. 0 without calls. */
 double engine_shape_percentile(const struct engine_shape *s, double share);
 
 #endif

@@ -1,23 +1,38 @@
 /* The pools of counters.h. Nothing here can raise an error, and nothing takes memory, but counters_attach(). */
 #include "module/counters.h"
 
-#include <port/pg_bitutils.h>
 #include <storage/shmem.h>
+#include <utils/guc.h>
 #include <utils/timestamp.h>
 
-#define SEGMENT "steward 1" /* another number with each change of struct counters */
+#define SEGMENT "steward 2" /* another number with each change of struct counters */
 #define WAYS 8
 #define FREE 0
 #define BUSY 1
 
 struct counters *counters;
 
+static int buckets = LATENCY_BUCKETS;
+
+void counters_define(void)
+{
+	DefineCustomIntVariable("steward.buckets", "Into how many buckets times of statements are counted.", NULL,
+	                        &buckets, LATENCY_BUCKETS, 0, INT_MAX, PGC_INTERNAL,
+	                        GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+}
+
+bool counters_are_ours(void)
+{
+	const char *told = GetConfigOption("steward.buckets", true, false);
+	return told && atoi(told) == LATENCY_BUCKETS;
+}
+
 static void pool_init(struct counter *c)
 {
 	pg_atomic_init_u64(&c->key, FREE);
 	pg_atomic_init_u64(&c->last, 0);
 	pg_atomic_init_u64(&c->total_us, 0);
-	for (int i = 0; i < COUNTER_BUCKETS; i++)
+	for (int i = 0; i < LATENCY_BUCKETS; i++)
 		pg_atomic_init_u64(&c->buckets[i], 0);
 }
 
@@ -96,7 +111,7 @@ static void counter_begin(struct counter *c, TimestampTz now)
 {
 	pg_atomic_write_u64(&c->last, (uint64)now);
 	pg_atomic_write_u64(&c->total_us, 0);
-	for (int i = 0; i < COUNTER_BUCKETS; i++)
+	for (int i = 0; i < LATENCY_BUCKETS; i++)
 		pg_atomic_write_u64(&c->buckets[i], 0);
 }
 
@@ -108,10 +123,9 @@ static void counter_publish(struct counter *c, uint64 key)
 
 static void counter_add(struct counter *c, uint64 us, TimestampTz now)
 {
-	int bucket = us == 0 ? 0 : pg_leftmost_one_pos64(us) + 1;
 	pg_atomic_write_u64(&c->last, (uint64)now);
 	pg_atomic_fetch_add_u64(&c->total_us, (int64)us);
-	pg_atomic_fetch_add_u64(&c->buckets[bucket < COUNTER_BUCKETS ? bucket : COUNTER_BUCKETS - 1], 1);
+	pg_atomic_fetch_add_u64(&c->buckets[latency_bucket(us)], 1);
 }
 
 void counters_table(enum counter_kind kind, Oid dbid, Oid relid, uint64 us, TimestampTz now)

@@ -9,10 +9,11 @@
 
 #include <postgres.h>
 
+#include "module/latency.h"
+
 #include <datatype/timestamp.h>
 #include <port/atomics.h>
 
-#define COUNTER_BUCKETS 28 /* bucket i: less than 2^i us; the last takes the rest */
 #define COUNTER_TABLES 1024
 #define COUNTER_STATEMENTS 2048
 
@@ -22,7 +23,7 @@ struct counter {
 	pg_atomic_uint64 key;  /* 0: free; 1: being filled */
 	pg_atomic_uint64 last; /* when it was used, in PostgreSQL's time */
 	pg_atomic_uint64 total_us;
-	pg_atomic_uint64 buckets[COUNTER_BUCKETS];
+	pg_atomic_uint64 buckets[LATENCY_BUCKETS];
 };
 
 /* A SELECT, by its query id. What is not atomic is written before the key is. */
@@ -47,6 +48,9 @@ struct counters {
 /* NULL: the server was not started with the module. */
 extern struct counters *counters;
 
+/* When the library is loaded: the setting steward.buckets. By it is seen with which buckets a server was started. */
+void counters_define(void);
+bool counters_are_ours(void);
 /* Makes or finds the shared memory; with AddinShmemInitLock held. */
 void counters_attach(void);
 /* Counts a call for a table. */

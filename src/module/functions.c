@@ -26,14 +26,14 @@ static void access_check(void)
 {
 	if (!superuser())
 		ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied")));
-	if (!counters && GetConfigOption("steward.refused", true, false)) {
+	if (!counters && counters_are_ours()) {
 		LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 		counters_attach();
 		LWLockRelease(AddinShmemInitLock);
 	}
 	if (!counters)
 		ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-		                errmsg("the server was not started with the module steward")));
+		                errmsg("the server was not started with this module steward")));
 }
 
 static ReturnSetInfo *rows_begin(FunctionCallInfo fcinfo)
@@ -50,14 +50,14 @@ static Datum number(uint64 value)
 
 static Datum buckets_read(struct counter *c, uint64 *ret_calls)
 {
-	Datum values[COUNTER_BUCKETS];
+	Datum values[LATENCY_BUCKETS];
 	*ret_calls = 0;
-	for (int i = 0; i < COUNTER_BUCKETS; i++) {
+	for (int i = 0; i < LATENCY_BUCKETS; i++) {
 		uint64 count = pg_atomic_read_u64(&c->buckets[i]);
 		values[i] = number(count);
 		*ret_calls += count;
 	}
-	return PointerGetDatum(construct_array(values, COUNTER_BUCKETS, INT8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+	return PointerGetDatum(construct_array(values, LATENCY_BUCKETS, INT8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 /* Whether an entry is whole: it has a key, which is the same when it was read. */

@@ -508,6 +508,7 @@ void _PG_init(void)
 	EnableQueryId();
 	refused_define();
 	operations_define();
+	counters_define();
 	RegisterXactCallback(written_end, NULL);
 	sent_wrap();
 	shmem_request_before = shmem_request_hook;

@@ -177,24 +177,36 @@ static int intervals_end(const struct series_file *f, int64_t last_ms, int64_t t
 struct copy {
 	const struct series_file *to;
 	enum series_level level;
+	struct series_record converted;
 };
 
 static int record_copy(void *ctx, const struct series_record *r)
 {
-	const struct copy *c = ctx;
-	return series_record_write(c->to, c->level, r);
+	struct copy *c = ctx;
+	const struct series_layout *layout = c->to->layout;
+	if (!c->converted.values)
+		return series_record_write(c->to, c->level, r);
+	for (size_t i = layout->count; i < layout->room; i++)
+		c->converted.values[i] = NAN;
+	layout->convert(r->values, c->converted.values);
+	c->converted.time_ms = r->time_ms;
+	c->converted.samples = r->samples;
+	return series_record_write(c->to, c->level, &c->converted);
 }
 
 static int rings_copy(const struct series_file *from, struct series_file *to)
 {
 	int r = 0;
+	struct copy c = {.to = to};
+	if (from->layout != to->layout)
+		c.converted.values = must_calloc(to->layout->room, sizeof(float));
 	for (int i = (int)from->layout->first; r == 0 && from->last_ms >= 0 && i < SERIES_LEVELS; i++) {
-		enum series_level level = (enum series_level)i;
-		struct copy c = {to, level};
-		int64_t keep = series_step_ms(level) * to->sizes.count[level];
+		c.level = (enum series_level)i;
+		int64_t keep = series_step_ms(c.level) * to->sizes.count[i];
 		int64_t begin = from->last_ms > keep ? from->last_ms - keep + 1 : 0;
-		r = series_records_walk(from, level, begin, from->last_ms + 1, record_copy, &c);
+		r = series_records_walk(from, c.level, begin, from->last_ms + 1, record_copy, &c);
 	}
+	free(c.converted.values);
 	return r < 0 || from->last_ms < 0 ? r : series_mark_write(to, from->last_ms);
 }
 
@@ -206,27 +218,52 @@ static bool sizes_same(const struct series_layout *layout, const struct series_s
 	return true;
 }
 
+/* `old`: what is copied into it; NULL: nothing. */
+static int file_write(const char *path, const struct series_layout *layout, const struct series_sizes *sizes,
+                      const struct series_file *old)
+{
+	struct series_file f;
+	int r = series_file_make(path, layout, sizes, &f);
+	if (r < 0)
+		return r;
+	r = old ? rings_copy(old, &f) : 0;
+	return series_file_publish(path, &f, r);
+}
+
+/* Of this layout or the older one. */
+static int file_open_any(const char *path, const struct series_layout *layout, struct series_file *ret_file)
+{
+	int r = series_file_open(path, layout, false, ret_file);
+	return r == -EBADMSG && layout->older ? series_file_open(path, layout->older, false, ret_file) : r;
+}
+
 static int file_ensure(const char *path, const struct series_layout *layout, const struct series_sizes *sizes)
 {
-	struct series_file old, f;
-	int r = series_file_open(path, layout, false, &old);
-	if (r == 0 && sizes_same(layout, &old.sizes, sizes)) {
-		series_file_close(&old);
-		return 0;
-	}
+	struct series_file old;
+	int r = file_open_any(path, layout, &old);
+	bool there = r == 0, good = there && old.layout == layout && sizes_same(layout, &old.sizes, sizes);
 	if (r == -EBADMSG)
 		log_warn("series: %s is damaged, or not of this version: it begins anew", path);
-	bool copies = r == 0;
-	if (r < 0 && r != -ENOENT && r != -EBADMSG)
-		return r;
-	r = series_file_make(path, layout, sizes, &f);
-	if (r == 0) {
-		r = copies ? rings_copy(&old, &f) : 0;
-		r = series_file_publish(path, &f, r);
-	}
-	if (copies)
+	if (r == 0 || r == -ENOENT || r == -EBADMSG)
+		r = good ? 0 : file_write(path, layout, sizes, there ? &old : NULL);
+	if (there)
 		series_file_close(&old);
 	return r;
+}
+
+/* To be read: one of the older layout is written anew first, with rings as long as it has them. */
+static int file_open_read(const char *path, const struct series_layout *layout, struct series_file *ret_file)
+{
+	struct series_file old;
+	int r = file_open_any(path, layout, &old);
+	if (r < 0 || old.layout == layout) {
+		if (r == 0)
+			*ret_file = old;
+		return r;
+	}
+	r = file_write(path, layout, &old.sizes, &old);
+	series_file_close(&old);
+	return r < 0 ? r : series_file_open(path, layout, false, ret_file);
 }
 
 /* --- the series */
@@ -437,7 +474,7 @@ int series_read(const char *path, const struct series_layout *layout, enum serie
 	if (level < layout->first)
 		return 0;
 	pthread_mutex_lock(lock);
-	int r = series_file_open(path, layout, false, &f);
+	int r = file_open_read(path, layout, &f);
 	if (r == 0) {
 		r = series_records_walk(&f, level, from_ms, to_ms, record_take, &to);
 		int64_t begin = f.last_ms >= 0 ? begin_of(level, f.last_ms) : -1;

@@ -43,6 +43,10 @@ struct series_layout {
 	enum series_level first;
 	const struct series_column *columns;
 	size_t count, inputs;
+	/* How files of the same subjects were laid out before: they are written anew when they are met. NULL: in no
+	 * other way. */
+	const struct series_layout *older;
+	void (*convert)(const float *old, float *ret_values); /* the columns of a record */
 };
 
 /* How many records each ring has; those finer than the layout's first are not there. */

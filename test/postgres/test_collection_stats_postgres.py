@@ -101,6 +101,22 @@ def test_statements_are_counted(world):
 
 
 @counted
+def test_percentiles_are_within_a_tenth(world):
+	"""Of a statement that ran once, every percentile is its time, which the sum of times tells exactly."""
+	w, times = world, (0.003, 0.017, 0.1, 0.585, 1.2)
+	w.run(*['create table once_%d as select 1 as x' % i for i in range(len(times))])
+	w.minute()
+	w.run(*['select pg_sleep(%s) from once_%d' % (t, i) for i, t in enumerate(times)])
+	w.minute()
+	for i, t in enumerate(times):
+		one = w.last('once_%d' % i)
+		assert one['AVERAGE_READS_LATENCY'] >= 1000 * t
+		for p in (50, 95, 99):
+			assert one['READS_P%d_VALUE' % p] == pytest.approx(one['AVERAGE_READS_LATENCY'], rel=0.1), (t, p)
+	w.run(*['drop table once_%d' % i for i in range(len(times))])
+
+
+@counted
 def test_writes_take_as_long_as_their_commit(world):
 	"""What a client waits for when it writes, alone or as the last of a transaction."""
 	w = world
@@ -183,7 +199,7 @@ def test_pinned_tables_are_kept(world):
 	w.minute()
 	assert 'postgres.light' not in w.namespaces() and len(list(w.series.glob(primary + '.table.*'))) == TOP
 	sizes = {f.stat().st_size for f in w.series.glob('*.table.*')}
-	assert len(sizes) == 1 and sizes.pop() < 4 << 20, 'whatever their age'
+	assert len(sizes) == 1 and sizes.pop() < 12 << 20, 'whatever their age'
 	w.run(*('drop table ' + n for n in names), 'drop table light')
 
 

@@ -230,7 +230,7 @@ def test_latency_of_tables(world):
 	assert [found['timed', k][0] for k in 'rwc'] == [2, 3, 2]
 	assert found['stock', 'r'][0] >= 1 and ('timed_1', 'r') not in found
 	for calls, total, buckets in found.values():
-		assert len(buckets) == 28 and sum(buckets) == calls and total >= 0
+		assert len(buckets) == 85 and sum(buckets) == calls and total >= 0
 	assert found['timed', 'w'][1] > 0
 	since, lost = world.service(world.primary(), 'select steward.since() <= now(), (select sum(count) from steward.lost())')[0]
 	assert since and lost == 0

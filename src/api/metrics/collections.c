@@ -45,10 +45,10 @@ static const struct coll_metric metrics[] = {
 static double figure_of(const struct coll_metric *m, const double *sums)
 {
 	static const double shares[] = {[FIGURE_P50] = 0.5, [FIGURE_P95] = 0.95, [FIGURE_P99] = 0.99};
-	double counts[TABLE_BUCKETS] = {0}, ops = 0, ms = 0;
+	double counts[LATENCY_BUCKETS] = {0}, ops = 0, ms = 0;
 	for (unsigned kind = m->first; kind < m->end; kind++) {
 		ms += sums[TABLE_TIME(kind)];
-		for (unsigned i = 0; i < TABLE_BUCKETS; i++) {
+		for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
 			counts[i] += sums[TABLE_COUNT(kind, i)];
 			ops += sums[TABLE_COUNT(kind, i)];
 		}

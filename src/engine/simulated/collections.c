@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #define SHAPE 7
+#define STEP 4   /* from one bucket of the shape to the next: times are twice as long */
 #define BEFORE 2 /* buckets of the shape below its middle */
 
 static const char *const names[] = {
@@ -22,12 +23,16 @@ static const char *const names[] = {
 };
 #define NAMES (sizeof names / sizeof *names)
 
+/* Numbers of what chance decides of a table; with columns' numbers in other files. */
+#define CHANCE_WEIGHT 82
+#define CHANCE_BUCKET 83
+
 static const double shape[SHAPE] = {0.02, 0.13, 0.35, 0.30, 0.13, 0.06, 0.01};
 
 static const struct {
 	double low, high; /* statements a second */
 	unsigned middle;  /* bucket */
-} kinds[TABLE_KINDS] = {[TABLE_READS] = {20, 400, 5}, [TABLE_WRITES] = {5, 120, 7}, [TABLE_COMMANDS] = {0.05, 1, 11}};
+} kinds[TABLE_KINDS] = {[TABLE_READS] = {20, 400, 12}, [TABLE_WRITES] = {5, 120, 20}, [TABLE_COMMANDS] = {0.05, 1, 34}};
 
 const char *const *sim_tables(size_t *ret_count)
 {
@@ -52,7 +57,7 @@ void sim_tables_find(const struct str *wanted, size_t count, bool *ret_there)
 static double rate_at(const struct sim_moment *m, const char *node, const char *name, int64_t time_ms,
                       enum table_kind kind)
 {
-	double spread = sim_chance("", name, TABLE_COLUMNS, 0);
+	double spread = sim_chance("", name, CHANCE_WEIGHT, 0);
 	if (kind != TABLE_READS && !m->primary)
 		return 0;
 	return (0.02 + 0.98 * spread * spread) *
@@ -61,7 +66,8 @@ static double rate_at(const struct sim_moment *m, const char *node, const char *
 
 static unsigned first_bucket(const char *name, enum table_kind kind)
 {
-	return kinds[kind].middle + (unsigned)(4 * sim_chance("", name, TABLE_COLUMNS + 1, 0)) - BEFORE;
+	unsigned above = (unsigned)(4 * sim_chance("", name, CHANCE_BUCKET, 0));
+	return kinds[kind].middle + STEP * above - STEP * BEFORE;
 }
 
 double sim_table_at(const struct sim_moment *m, const char *node, const char *name, int64_t time_ms, unsigned column)
@@ -69,15 +75,15 @@ double sim_table_at(const struct sim_moment *m, const char *node, const char *na
 	if (column == TABLE_LEADS)
 		return m->primary;
 	if (column >= TABLE_COUNTS) {
-		enum table_kind kind = (enum table_kind)((column - TABLE_COUNTS) / TABLE_BUCKETS);
-		unsigned bucket = (column - TABLE_COUNTS) % TABLE_BUCKETS, first = first_bucket(name, kind);
-		return bucket >= first && bucket < first + SHAPE
-		               ? shape[bucket - first] * rate_at(m, node, name, time_ms, kind)
+		enum table_kind kind = (enum table_kind)((column - TABLE_COUNTS) / LATENCY_BUCKETS);
+		unsigned bucket = (column - TABLE_COUNTS) % LATENCY_BUCKETS, first = first_bucket(name, kind);
+		return bucket >= first && bucket < first + SHAPE * STEP && (bucket - first) % STEP == 0
+		               ? shape[(bucket - first) / STEP] * rate_at(m, node, name, time_ms, kind)
 		               : 0;
 	}
 	enum table_kind kind = (enum table_kind)(column - TABLE_TIMES);
 	double mean_us = 0;
 	for (unsigned i = 0, first = first_bucket(name, kind); i < SHAPE; i++)
-		mean_us += shape[i] * 0.75 * TABLE_BOUND_US(first + i);
+		mean_us += shape[i] * latency_middle_us(first + i * STEP);
 	return rate_at(m, node, name, time_ms, kind) * mean_us / 1000;
 }

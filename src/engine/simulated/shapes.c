@@ -24,14 +24,6 @@ static const struct sample {
 };
 #define SAMPLES (sizeof samples / sizeof *samples)
 
-static unsigned bucket_of(uint64_t us)
-{
-	unsigned bucket = 0;
-	while (bucket + 1 < ENGINE_SHAPE_BUCKETS && us >> bucket)
-		bucket++;
-	return bucket;
-}
-
 static struct engine_shape shape_at(const struct sample *m, size_t index, int64_t started_ms, int64_t now_ms)
 {
 	uint64_t minutes = now_ms > started_ms ? (uint64_t)(now_ms - started_ms) / MINUTE_MS : 0;
@@ -50,7 +42,7 @@ static struct engine_shape shape_at(const struct sample *m, size_t index, int64_
 	s.total_us = (double)(s.calls * m->us);
 	s.rows = s.calls * m->rows;
 	s.bytes_read = s.calls * m->bytes;
-	s.buckets[bucket_of(m->us)] = s.calls;
+	s.buckets[latency_bucket(m->us)] = s.calls;
 	return s;
 }
 

@@ -29,7 +29,8 @@ static const struct series_column columns[COLUMNS] = {
         [C_LASTING] = {SERIES_RATE, COUNTER, 0, 2, false, true},
         [C_RARE] = {SERIES_RATE, WORK, 0, 1, false, false},
 };
-static const struct series_layout layout = {7, 8, SERIES_10S, columns, COLUMNS, INPUTS};
+static const struct series_layout layout = {
+        .kind = 7, .room = 8, .first = SERIES_10S, .columns = columns, .count = COLUMNS, .inputs = INPUTS};
 static const unsigned all[COLUMNS] = {C_GAUGE, C_RATE, C_MAX, C_RATIO, C_LASTING, C_RARE};
 
 static char folder[] = "/tmp/series-XXXXXX", path[64];
@@ -192,6 +193,48 @@ static void test_levels(void)
 	CHECK(near(one(SERIES_1H, day, C_GAUGE), sum / 180) && near(one(SERIES_1D, day + 86400000, C_GAUGE), 100));
 	CHECK(near(one(SERIES_1M, day + 3 * 86400000LL - 60000, C_GAUGE), 100));
 	series_close(s);
+}
+
+/* --- a layout that has followed another */
+
+static void wider(const float *old, float *ret_values)
+{
+	for (size_t i = 0; i < COLUMNS; i++)
+		ret_values[i] = old[i] * 10;
+}
+
+/* What an older version has kept is read and written on, whoever comes first: a reader, or the next sample. */
+static void test_older_layout(bool reads)
+{
+	const struct series_layout newer = {.kind = 8,
+	                                    .room = 12,
+	                                    .first = SERIES_10S,
+	                                    .columns = columns,
+	                                    .count = COLUMNS,
+	                                    .inputs = INPUTS,
+	                                    .older = &layout,
+	                                    .convert = wider};
+	const unsigned column = C_GAUGE;
+	float values[3];
+	struct series_sizes sizes;
+	struct stat st;
+	struct series *s = fresh();
+	CHECK(series_sizes_parse(STR("4,28,124,1000"), &sizes));
+	for (int i = 0; i < 13; i++)
+		CHECK(put(s, T0 + i * 10000, i * 10, 1, 1 + i, i, 0) == 0);
+	series_close(s);
+	s = NULL;
+	if (!reads)
+		CHECK(series_open(path, &newer, &sizes, &s) == 0 && put(s, T0 + 130000, 130, 1, 7, 13, 0) == 0);
+	CHECK(series_read(path, &newer, SERIES_10S, T0 + 110000, T0 + 140000, &column, 1, values) == 0);
+	CHECK(near(values[0], 120) && near(values[1], 130) && (reads ? isnan(values[2]) : near(values[2], 7)));
+	CHECK(stat(path, &st) == 0 &&
+	      (uint64_t)st.st_size == series_file_bytes(&newer, reads ? &series_sizes_standard : &sizes));
+	series_close(s);
+	/* What is damaged stays as it is until it is written. */
+	CHECK(truncate(path, 5000) == 0);
+	CHECK(series_read(path, &newer, SERIES_10S, T0 + 110000, T0 + 140000, &column, 1, values) == 0);
+	CHECK(isnan(values[0]) && stat(path, &st) == 0 && st.st_size == 5000);
 }
 
 /* --- a model: what was put, by slots of ten seconds */
@@ -464,6 +507,8 @@ int main(void)
 	test_killed();
 	test_damaged();
 	test_full();
+	test_older_layout(true);
+	test_older_layout(false);
 	float v[COLUMNS];
 	CHECK(series_read("/nonexistent/file", &layout, SERIES_1M, T0, T0 + 60000, all, COLUMNS, v) == -ENOENT);
 	unlink(path);

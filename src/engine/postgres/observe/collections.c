@@ -17,9 +17,8 @@
 #include <stdlib.h>
 
 #define CANDIDATES 64
-#define DECAY 0.99952      /* each minute */
-#define KEPT_US 3.6e9      /* what a kept table is taken to have used before the service's start */
-#define PER_BUCKET_FIRST 3 /* buckets of the module that the first of ours has */
+#define DECAY 0.99952 /* each minute */
+#define KEPT_US 3.6e9 /* what a kept table is taken to have used before the service's start */
 
 const char pg_tables_ask[] = "select dbid, relid, kind, total_us, buckets from steward.table_latency() "
                              "order by dbid, relid limit 30000";
@@ -369,13 +368,12 @@ static void row_read(const PGresult *rows, int row, double *in)
 	if (!kind || !*kind)
 		return;
 	in[TABLE_TIME(kind - kinds)] = strtod(pg_value(rows, row, 3), NULL) / 1000;
-	for (unsigned i = 0; *p && *p != '}'; i++) {
+	for (unsigned i = 0; i < LATENCY_BUCKETS && *p && *p != '}'; i++) {
 		char *end;
 		double count = strtod(p + 1, &end); /* after "{" or "," */
-		unsigned bucket = i < PER_BUCKET_FIRST ? 0 : i - PER_BUCKET_FIRST + 1;
 		if (end == p + 1)
 			break;
-		in[TABLE_COUNT(kind - kinds, bucket < TABLE_BUCKETS ? bucket : TABLE_BUCKETS - 1)] += count;
+		in[TABLE_COUNT(kind - kinds, i)] += count;
 		p = end;
 	}
 }

@@ -16,11 +16,14 @@
 
 #define ASK_MS 5000
 #define BLOCK 8192
+#define TEXT_OF(number) #number
+#define TEXT_OF_VALUE(number) TEXT_OF(number)
+#define BUCKET_COUNT TEXT_OF_VALUE(LATENCY_BUCKETS)
 
 /* Whether the node's server has loaded what is asked below, and its functions are there. */
 static const char ready[] = "select ((current_setting('shared_preload_libraries') ~ 'pg_stat_statements' and "
                             "to_regclass('steward.pg_stat_statements') is not null)::int + 2 * "
-                            "(current_setting('shared_preload_libraries') ~ 'steward[.]so' and "
+                            "(current_setting('steward.buckets', true) is not distinct from '" BUCKET_COUNT "' and "
                             "to_regprocedure('steward.statements()') is not null)::int)::bigint";
 
 /* A text that is none in this database's encoding, which a user's database can have, makes the view fail as a whole:
@@ -94,7 +97,7 @@ static void shape_read(struct arena *a, const PGresult *rows, int row, struct en
 	};
 	str_copy(str_of(pg_value(rows, row, SHAPE)), s->fingerprint, sizeof s->fingerprint);
 	char *at = pg_value(rows, row, BUCKETS);
-	for (size_t i = 0; i < ENGINE_SHAPE_BUCKETS && *at; i++) {
+	for (size_t i = 0; i < LATENCY_BUCKETS && *at; i++) {
 		s->buckets[i] = strtoull(at, &at, 10);
 		s->calls += s->buckets[i];
 		at += *at == ',';

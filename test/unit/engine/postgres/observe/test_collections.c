@@ -110,7 +110,7 @@ static void test_readings(void)
 	row_add(r, 100, "r", 3000, "{1,2,4,8,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,16}");
 	row_add(r, 100, "w", 9000, "{0,0,0,0,0,0,0,0,0,0,3,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}");
 	row_add(r, 200, "c", 50000, "{0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0,0}");
-	row_add(r, 300, "r", 10, "{0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}");
+	row_add(r, 300, "r", 10, "{1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}");
 	pg_tables_take(t, r, 2000000);
 	name_add(names, 100, "orders");
 	name_add(names, 200, "s.items");
@@ -123,8 +123,8 @@ static void test_readings(void)
 	CHECK(got.count == 4 && strcmp(got.samples[1].name, "shop.orders") == 0 && got.samples[1].mono_us == 2000000);
 	const double *in = got.samples[1].in;
 	CHECK(in[TABLE_LEADS] == 1 && in[TABLE_TIME(TABLE_READS)] == 3 && in[TABLE_TIME(TABLE_WRITES)] == 9);
-	CHECK(in[TABLE_COUNT(TABLE_READS, 0)] == 7 && in[TABLE_COUNT(TABLE_READS, 1)] == 8);
-	CHECK(in[TABLE_COUNT(TABLE_READS, TABLE_BUCKETS - 1)] == 16 && in[TABLE_COUNT(TABLE_WRITES, 8)] == 3);
+	CHECK(in[TABLE_COUNT(TABLE_READS, 0)] == 1 && in[TABLE_COUNT(TABLE_READS, 3)] == 8);
+	CHECK(in[TABLE_COUNT(TABLE_READS, 27)] == 16 && in[TABLE_COUNT(TABLE_WRITES, 10)] == 3);
 	/* The new one began at nothing, when the others were read last. */
 	CHECK(strcmp(got.samples[2].name, "shop.new") == 0 && got.samples[2].mono_us == 1000000);
 	CHECK(got.samples[2].in[TABLE_COUNT(TABLE_READS, 0)] == 0 &&
@@ -252,25 +252,63 @@ static bool near(double a, double b)
 	return fabs(a - b) < 1e-9 * b;
 }
 
-/* Statements of a histogram, in milliseconds: spread evenly within a bucket, from half its bound on. */
+/* Any time that a statement can have taken is found again within a tenth of it, or 5 us. */
+static void test_buckets(void)
+{
+	CHECK(latency_bucket(0) == 0 && latency_bucket(9) == 0 && latency_bucket(10) == 1);
+	CHECK(latency_bucket(99999999) == LATENCY_BUCKETS - 1 && latency_bucket(UINT64_MAX) == LATENCY_BUCKETS - 1);
+	for (uint64_t us = 0; us < 100000000; us += 1 + us / 1000) {
+		unsigned bucket = latency_bucket(us);
+		CHECK(us < latency_bound_us(bucket) && (bucket == 0 || us >= latency_bound_us(bucket - 1)));
+		CHECK(fabs(latency_middle_us(bucket) - (double)us) <= fmax(0.1 * (double)us, 5));
+	}
+}
+
+/* Percentiles of a histogram, in milliseconds. */
 static void test_percentiles(void)
 {
-	double counts[TABLE_BUCKETS] = {0};
+	double counts[LATENCY_BUCKETS] = {0};
 	CHECK(isnan(table_percentile(counts, 0.5)));
-	counts[0] = 0.25; /* below 4 us */
-	CHECK(near(table_percentile(counts, 0.5), 0.002) && near(table_percentile(counts, 1), 0.004));
+	counts[0] = 0.25;
+	CHECK(near(table_percentile(counts, 0.5), 0.005) && near(table_percentile(counts, 1), 0.005));
 	counts[0] = 0;
-	counts[10] = counts[12] = 50; /* 2,048 to 4,096 us; 8,192 to 16,384 us */
-	CHECK(near(table_percentile(counts, 0.25), 3.072) && near(table_percentile(counts, 0.5), 4.096));
-	CHECK(near(table_percentile(counts, 0.95), 8.192 * 1.9) && near(table_percentile(counts, 1), 16.384));
-	counts[TABLE_BUCKETS - 1] = 1e6;
-	CHECK(table_percentile(counts, 0.5) > 67108 && table_percentile(counts, 0.99) < 134218);
-	for (size_t i = 0; i < TABLE_BUCKETS; i++)
+	counts[latency_bucket(585000)] = counts[latency_bucket(3000)] = 50;
+	CHECK(fabs(table_percentile(counts, 0.25) - 3) <= 0.3 && fabs(table_percentile(counts, 0.5) - 3) <= 0.3);
+	CHECK(fabs(table_percentile(counts, 0.51) - 585) <= 58.5 && fabs(table_percentile(counts, 1) - 585) <= 58.5);
+	counts[LATENCY_BUCKETS - 1] = 1e6;
+	CHECK(table_percentile(counts, 0.5) > 82000 && table_percentile(counts, 0.99) < 100000);
+	for (size_t i = 0; i < LATENCY_BUCKETS; i++)
 		counts[i] = 0.1 * (double)(i % 3);
 	for (double share = 0.01, last = 0; share < 1; share += 0.01) {
 		CHECK(table_percentile(counts, share) >= last);
 		last = table_percentile(counts, share);
 	}
+}
+
+/* Files of versions up to 1.0 have 26 buckets for each kind: what was counted stays where it was, as far as they tell. */
+static void test_old_buckets(void)
+{
+	enum { OLD = 26, ROOM = 84 };
+	const struct series_layout *layout = &measure_layouts[MEASURE_TABLE];
+	float old[ROOM], now[TABLE_COLUMNS];
+	double counts[LATENCY_BUCKETS], sum = 0;
+	for (size_t i = 0; i < ROOM; i++)
+		old[i] = 0;
+	old[TABLE_LEADS] = 1;
+	old[TABLE_TIME(TABLE_WRITES)] = 7;
+	old[TABLE_COUNTS + 0 + 10] = 50;      /* reads: 2,048 to 4,096 us */
+	old[TABLE_COUNTS + 2 * OLD + 25] = 3; /* commands: 67 seconds and longer */
+	old[TABLE_COUNTS + OLD] = NAN;
+	layout->convert(old, now);
+	for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
+		counts[i] = (double)now[TABLE_COUNT(TABLE_READS, i)];
+		sum += counts[i];
+		CHECK(counts[i] == 0 || (latency_bound_us(i) > 2048 && latency_bound_us(i - 1) < 4096));
+		CHECK(isnan(now[TABLE_COUNT(TABLE_WRITES, i)]));
+	}
+	CHECK(fabs(sum - 50) < 1e-4 && now[TABLE_LEADS] == 1 && now[TABLE_TIME(TABLE_WRITES)] == 7);
+	CHECK(fabs(table_percentile(counts, 0.5) - 3.072) <= 0.31);
+	CHECK(now[TABLE_COUNT(TABLE_COMMANDS, LATENCY_BUCKETS - 1)] > 2);
 }
 
 int main(void)
@@ -279,6 +317,8 @@ int main(void)
 	test_first_and_pinned();
 	test_kept();
 	test_names_of_tables();
+	test_buckets();
 	test_percentiles();
+	test_old_buckets();
 	return CHECK_DONE();
 }
