@@ -8,6 +8,7 @@ from receivers import Http, Inbox
 from test_clusters import create, region
 
 SECRET = 'sign-with-this'
+HOLD = 5  # readings in a row within the bound, after which an alert about a metric ends
 
 
 @pytest.fixture
@@ -356,9 +357,51 @@ def test_thresholds(s, hook, metric, operator, bound, units, inside, outside):
 	assert alert['currentValue']['number'] != bound and hook.wait(1)[0].json['currentValue'] == {**alert['currentValue'], 'units': units}
 	read(s, metric, inside, host='n1.example.com')
 	assert alerts(s, config)[0]['status'] == 'OPEN'
-	read(s, metric, inside)
+	for _ in range(HOLD):
+		assert alerts(s, config)[0]['status'] == 'OPEN'
+		read(s, metric, inside)
 	assert alerts(s, config)[0]['status'] == 'CLOSED'
 	assert [x.headers['X-Steward-Event'] for x in hook.wait(2)] == ['alert.open', 'alert.closed']
+
+
+def test_what_swings_is_told_once(s, hook):
+	"""An alert ends once its value was inside for five readings in a row, or as many as the configuration says."""
+	where = '/groups/%s/alertConfigs' % s.group
+	body = {'eventTypeName': 'OUTSIDE_METRIC_THRESHOLD', 'enabled': True, 'notifications': [webhook(hook)],
+	        'metricThreshold': {'metricName': 'CONNECTIONS', 'mode': 'AVERAGE', 'operator': 'GREATER_THAN', 'threshold': 80, 'units': 'RAW'}}
+	config = ok(s.post(where, json=body))
+	for _ in range(10):
+		read(s, 'CONNECTIONS', 81)
+		for _ in range(HOLD - 1):
+			read(s, 'CONNECTIONS', 79)
+	alert, = alerts(s, config)
+	assert alert['status'] == 'OPEN' and alert['currentValue']['number'] == 79
+	read(s, 'CONNECTIONS', 79)
+	assert [a['status'] for a in alerts(s, config)] == ['CLOSED']
+	assert [x.headers['X-Steward-Event'] for x in hook.wait(2)] == ['alert.open', 'alert.closed']
+
+	one = '%s/%s' % (where, config['id'])
+	hold = lambda: s.get(one).headers['X-Steward-Close-After']
+	assert hold() == 'PT%dM' % HOLD
+	for wrong in ('', 'x', 'PT0M', 'PT90S', 'P2D', '5'):
+		refused(s.put(one, json=body, headers={'X-Steward-Close-After': wrong}), 400, 'INVALID_HEADER')
+	for r in (s.put(one, json=body, headers={'X-Steward-Close-After': 'PT2M'}), s.put(one, json=body), s.patch(one, json={'enabled': True}), s.get(one)):
+		assert 'holdMinutes' not in ok(r)
+	assert hold() == 'PT2M' and 'holdMinutes' not in ok(s.get(where))['results'][0]
+	read(s, 'CONNECTIONS', 81)
+	read(s, 'CONNECTIONS', 79)
+	assert sorted(a['status'] for a in alerts(s, config)) == ['CLOSED', 'OPEN']
+	read(s, 'CONNECTIONS', 79)
+	assert [a['status'] for a in alerts(s, config)] == ['CLOSED', 'CLOSED']
+
+
+def test_what_is_tracked_ends_at_once(s, hook):
+	config = watch(s, 'OUTSIDE_METRIC_THRESHOLD', webhook(hook, delayMin=5), metricThreshold={
+		'metricName': 'CONNECTIONS', 'mode': 'AVERAGE', 'operator': 'GREATER_THAN', 'threshold': 80, 'units': 'RAW'})
+	read(s, 'CONNECTIONS', 81)
+	assert [a['status'] for a in alerts(s, config)] == ['TRACKING']
+	read(s, 'CONNECTIONS', 79)
+	assert [a['status'] for a in alerts(s, config)] == ['CANCELLED']
 
 
 def test_the_list_is_bounded(s):
@@ -501,7 +544,10 @@ def test_tried_against_values(s):
 	points = ok(s.get('/groups/%s/processes/%s/measurements?granularity=PT1M&period=PT6H&m=CONNECTIONS' % (s.group, process)))
 	values = [p['value'] for p in points['measurements'][0]['dataPoints'] if 'value' in p]
 	middle = sorted(values)[len(values) // 2]
-	passes = sum(b > middle >= a for a, b in zip([0] + values, values))
+	passes, within = 0, HOLD
+	for value in values:
+		passes += value > middle and within >= HOLD
+		within = 0 if value > middle else within + 1
 	assert 0 <= abs(int(replay(s, off(middle, matchers=leads), 'PT6H')['count']) - passes) <= 1
 	assert int(replay(s, off(middle, 60, matchers=leads), 'PT6H')['count']) <= passes
 	assert doc['name'] and alerts(s) == []

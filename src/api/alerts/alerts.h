@@ -78,8 +78,10 @@ struct alert_replay {
 	int64_t count, last_ms;
 	/* Of the subject in hand. */
 	bool watched, outside, was_told;
-	int64_t began_ms;
+	int64_t began_ms, inside_ms; /* since when it is inside again, while the alert lasts on; -1: it is not */
 };
+/* The minutes that a metric must be within the bound before alerts of the configuration end. */
+int64_t alert_hold_minutes(const json_t *config);
 void alerts_replay_begin(struct alert_replay *p, const json_t *config, int64_t since_ms);
 /* Values come subject by subject, in the order of time. */
 void alerts_replay_subject(struct alert_replay *p, const struct alert_reading *r);

@@ -1,10 +1,14 @@
 /* Alert configurations: written and read by the generic verbs, with the hooks below for what schemas cannot say. */
 #include "api/alerts/rules.h"
 
+#include "base/duration.h"
 #include "outbox/outbox.h"
 
 #include <errno.h>
 #include <math.h>
+
+#define MINUTE_MS INT64_C(60000)
+#define DAY_MS INT64_C(86400000)
 
 /* Types that mean nothing without the threshold that they are about. */
 static bool needs_metric(struct str type)
@@ -91,10 +95,38 @@ static int document_check(struct call *c, const struct doc *old, json_t *documen
 	return r;
 }
 
+/* The header X-Steward-Close-After: for how long a metric must be within its bound before alerts about it end. 0
+ * without it; negative with the problem written. */
+static int64_t hold_asked(struct call *c)
+{
+	struct str text = request_header(c->request, "x-steward-close-after");
+	int64_t ms = 0;
+	if (!text.p)
+		return 0;
+	if (duration_parse(text, &ms) && ms % MINUTE_MS == 0 && ms <= DAY_MS)
+		return ms / MINUTE_MS;
+	call_fail(c, 400, "INVALID_HEADER",
+	          "X-Steward-Close-After: must be an ISO 8601 duration in whole minutes, from PT1M to P1D.");
+	return call_fail_param(c, STR("X-Steward-Close-After"));
+}
+
+/* Without the header a configuration keeps what it has. No form has the field: it is put in when all was checked. */
+static void hold_keep(struct call *c, struct doc *d, const struct doc *old)
+{
+	int64_t asked = hold_asked(c);
+	json_t *body = doc_json(c->arena, d->body);
+	const json_t *before = old ? json_object_get(doc_json(c->arena, old->body), ALERT_HOLD) : NULL;
+	if (asked <= 0 && !before)
+		return;
+	json_put(body, ALERT_HOLD, json_integer(asked > 0 ? asked : json_integer_value(before)));
+	d->body = json_text(c->arena, body);
+}
+
 static int config_create(struct call *c, json_t *document)
 {
 	json_default(document, "matchers", json_array());
-	return document_check(c, NULL, document);
+	int r = document_check(c, NULL, document);
+	return r == 0 && hold_asked(c) < 0 ? -EINVAL : r;
 }
 
 static int secrets_keep(struct call *c, const struct doc *old)
@@ -123,8 +155,11 @@ static int config_update(struct call *c, const struct doc *old, json_t *document
 		                  : enabled                               ? "ALERT_CONFIG_ENABLED_AUDIT"
 		                                                          : "ALERT_CONFIG_DISABLED_AUDIT");
 	json_default(document, "matchers", json_array());
+	json_object_del(document, ALERT_HOLD);
 	/* What was right when it was written can always be switched off, though a team of it may be gone. */
 	int r = toggles ? secrets_keep(c, old) : document_check(c, old, document);
+	if (r == 0 && hold_asked(c) < 0)
+		r = -EINVAL;
 	/* Alerts of what is not watched any more. */
 	if (r == 0 && (!enabled || is_another(before, document)))
 		r = alerts_cancel(c->tx, c->arena, old);
@@ -134,6 +169,7 @@ static int config_update(struct call *c, const struct doc *old, json_t *document
 static int config_save(struct call *c, struct doc *d, const struct doc *old, json_t *document)
 {
 	d->secret = doc_seal(c->arena, d, json_text(c->arena, c->noted));
+	hold_keep(c, d, old);
 	int r = listener_keep(c->tx, c->arena, d, document);
 	if (r == 0)
 		r = resource_put(c->tx, d, old);
@@ -210,9 +246,11 @@ static struct str config_text(struct call *c, const struct doc *d)
 	json_t *one;
 	bool is_older = occurrences(d->body, "\"delayMin\":") < occurrences(d->body, "\"typeName\":");
 	bool has_forms = occurrences(d->body, "\"TOO_MANY_ELECTIONS\"") || occurrences(d->body, "\"" OPLOG_WINDOW "\"");
-	if (!is_older && !has_forms)
+	bool has_hold = occurrences(d->body, "\"" ALERT_HOLD "\":");
+	if (!is_older && !has_forms && !has_hold)
 		return d->body;
 	json_t *body = doc_json(c->arena, d->body);
+	json_object_del(body, ALERT_HOLD);
 	if (is_older)
 		json_array_foreach(json_object_get(body, "notifications"), i, one) notification_show(one);
 	threshold_show(c, body);

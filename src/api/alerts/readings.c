@@ -69,6 +69,14 @@ bool is_outside(const json_t *config, const struct alert_subject *s)
 
 /* --- verdicts */
 
+/* How many readings in a row must be inside before an alert about a metric ends: a value that swings around its bound
+ * would page people each minute. */
+int64_t alert_hold_minutes(const json_t *config)
+{
+	const json_t *minutes = json_object_get(config, ALERT_HOLD);
+	return minutes ? json_integer_value(minutes) : ALERT_HOLD_MINUTES;
+}
+
 enum verdict { NOTHING, OPENS, FOLLOWS, CLOSES, CANCELS };
 
 static bool is_about(const struct alert_rule *rule, const struct alert_reading *r)
@@ -182,14 +190,32 @@ struct project_rules {
 	bool gone, full; /* full: no more alerts can be opened */
 };
 
-/* The value of an alert that lasts is that of now: a reminder that told 17.6% when it was 43% was believed. */
-static int value_follow(struct tx *tx, struct arena *a, struct alert *al, const struct alert_subject *shown)
+/* The value of an alert that lasts is that of now: a reminder that told 17.6% when it was 43% was believed. `inside`:
+ * how many readings in a row it has been within its bound. */
+static int value_follow(struct tx *tx, struct arena *a, struct alert *al, const struct alert_subject *shown,
+                        int64_t inside)
 {
 	const json_t *had = json_object_get(json_object_get(al->body, "currentValue"), "number");
 	double before = json_number_value(had);
+	bool same = json_number(al->state, "inside") == inside;
 	alert_value_put(al, shown);
+	json_put(al->state, "inside", json_integer(inside));
 	const json_t *has = json_object_get(json_object_get(al->body, "currentValue"), "number");
-	return !has || (before >= shown->value && before <= shown->value) ? 0 : alert_save(tx, a, al);
+	same &= !has || (before >= shown->value && before <= shown->value);
+	return same ? 0 : alert_save(tx, a, al);
+}
+
+/* Within its bound again. Of what nobody was told, and of states that are counted, that is the end; a metric must stay
+ * there for a while. */
+static int value_close(struct tx *tx, struct arena *a, struct alert *al, const struct alert_rule *rule,
+                       const struct alert_subject *shown)
+{
+	int64_t inside = json_number(al->state, "inside") + 1;
+	bool told = str_is(json_field(al->body, "status"), "OPEN");
+	if (told && rule->metric.n && inside < alert_hold_minutes(rule->body))
+		return value_follow(tx, a, al, shown, inside);
+	alert_value_put(al, shown);
+	return alert_end(tx, a, al, "CLOSED");
 }
 
 static int rule_judge(struct tx *tx, struct arena *a, struct project_rules *rules, const struct alert_rule *rule,
@@ -208,9 +234,9 @@ static int rule_judge(struct tx *tx, struct arena *a, struct project_rules *rule
 		r = alert_make(tx, a, &rule->config, rule->body, &shown, true, &al);
 		rules->full = r == 0 && !al.state;
 		return r;
-	case CLOSES: alert_value_put(&al, &shown); return alert_end(tx, a, &al, "CLOSED");
+	case CLOSES: return value_close(tx, a, &al, rule, &shown);
 	case CANCELS: return alert_end(tx, a, &al, "CANCELLED");
-	case FOLLOWS: return value_follow(tx, a, &al, &shown);
+	case FOLLOWS: return value_follow(tx, a, &al, &shown, 0);
 	default: return 0;
 	}
 }

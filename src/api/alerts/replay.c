@@ -34,12 +34,25 @@ void alerts_replay_subject(struct alert_replay *p, const struct alert_reading *r
 	const struct alert_subject s = reading_subject(r, STR_NONE);
 	p->watched = matchers_match(json_object_get(p->config, "matchers"), &s);
 	p->outside = p->was_told = false;
+	p->inside_ms = -1;
+}
+
+/* As value_close() does: whether an alert that was told goes on, though its metric is inside. */
+static bool is_held(struct alert_replay *p, const struct alert_reading *r, int64_t at_ms)
+{
+	if (!p->outside || !p->was_told || !r->metric)
+		return false;
+	p->inside_ms = p->inside_ms < 0 ? at_ms : p->inside_ms;
+	return at_ms - p->inside_ms < (alert_hold_minutes(p->config) - 1) * MINUTE_MS;
 }
 
 void alerts_replay_value(struct alert_replay *p, const struct alert_reading *r, int64_t at_ms)
 {
 	const struct alert_subject s = reading_subject(r, STR_NONE);
 	bool outside = p->watched && is_outside(p->config, &s);
+	if (!outside && is_held(p, r, at_ms))
+		return;
+	p->inside_ms = -1;
 	if (outside && !p->outside) {
 		p->began_ms = at_ms;
 		p->was_told = false;

@@ -1,9 +1,10 @@
 /* Between the files of the family.
  *
- *   "alert_config"  parent = project: GroupAlertsConfig, with masks where secrets are;
+ *   "alert_config"  parent = project: GroupAlertsConfig, with masks where secrets are, and ALERT_HOLD where it was
+ *                   set, which no answer shows;
  *                   secret: {"NOTIFIER": {"field": ...}}
  *   "alert"         parent = project: AlertViewForNdsGroup
- *   "alert_state"   id = alert, parent = alert_config: {"subject","lasts","over","untilMs"?,"severity",
+ *   "alert_state"   id = alert, parent = alert_config: {"subject","lasts","over","untilMs"?,"inside"?,"severity",
  *                   "clusterName"?,..., "notices": {"NOTIFIER": {"dueMs","sent"}}}: what the alert's own form has no
  *                   field for
  *   "alert_open"    id = alert, parent = project, name = CONFIG/SUBJECT: while it lasts
@@ -24,8 +25,10 @@
 #define ALERT_JOB "alert_notify"
 #define ALERTS_OPEN_MAX 1000 /* of a project */
 #define ELECTIONS "TOO_MANY_ELECTIONS"
-#define WORK_MAX 500    /* of one event or value: a write must be short, however much is configured */
-#define WORK_OF_ALERT 4 /* beside its messages, which are 1 each */
+#define ALERT_HOLD "holdMinutes" /* of a configuration: how long its metric must be inside before alerts end */
+#define ALERT_HOLD_MINUTES 5     /* where it does not say */
+#define WORK_MAX 500             /* of one event or value: a write must be short, however much is configured */
+#define WORK_OF_ALERT 4          /* beside its messages, which are 1 each */
 
 /* Types with a threshold that figures are judged by, and no event. */
 #define BOUND_TYPES                                                        \

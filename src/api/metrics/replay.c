@@ -236,6 +236,18 @@ static int replay_run(struct call *c, int64_t period_ms)
 	return known ? r : 0;
 }
 
+/* No form has a field for it. */
+static int hold_header(struct call *c)
+{
+	struct doc d;
+	int r = resource_load(c, c->op->resource, &d);
+	const json_t *config = r == 0 ? doc_json(c->arena, d.body) : NULL;
+	if (json_object_get(config, "metricThreshold"))
+		call_header(c, STR("x-steward-close-after"),
+		            arena_printf(c->arena, "PT%lldM", (long long)alert_hold_minutes(config)));
+	return r;
+}
+
 int alert_config_get(struct call *c)
 {
 	struct str period = request_header(c->request, "x-steward-replay");
@@ -249,5 +261,6 @@ int alert_config_get(struct call *c)
 	}
 	if (period.p)
 		r = replay_run(c, ms);
+	r = r < 0 || c->rerun_on_worker ? r : hold_header(c);
 	return r < 0 || c->rerun_on_worker ? r : verb_get(c);
 }
