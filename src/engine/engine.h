@@ -13,6 +13,7 @@
  *   index.h       indexes that are built beside running work                    perhaps
  *   shapes.h      query shapes: what they took                                  perhaps
  *   sql.h         statements of people, as their own users                      perhaps
+ *   activity.h    what sessions do, and what they wait for                      perhaps
  *   control.h     slowness and failures on demand, for tests                    perhaps
  *
  * A capability that is NULL is not offered, and the caller says so; one that is offered has all of its functions.
@@ -21,6 +22,7 @@
 #define STEWARD_ENGINE_ENGINE_H
 
 #include "engine/access.h"
+#include "engine/activity.h"
 #include "engine/advice.h"
 #include "engine/backup.h"
 #include "engine/control.h"
@@ -49,6 +51,7 @@ struct engine_ops {
 	const struct engine_index_ops *index;
 	const struct engine_shapes_ops *shapes;
 	const struct engine_sql_ops *sql;
+	const struct engine_activity_ops *activity;
 	const struct engine_control_ops *control;
 };
 

@@ -518,8 +518,19 @@ static void gates_resume(struct request *r)
 	gates_run(r->app);
 }
 
-/* `op`: NULL: the path tells which. */
-static void start(struct service *s, struct request *r, const struct op *op, bool awaits_body)
+/* The parameters of a path of the catalog, for a row beside it. */
+static int find_params(struct call *c, struct str path)
+{
+	struct match m;
+	catalog_match(METHOD_GET, path, c->arena, &m);
+	if (!m.op)
+		return call_not_found(c);
+	memcpy(c->params, m.params, sizeof m.params);
+	return 0;
+}
+
+/* `op`: NULL: the path tells which. `path`: where its parameters are; empty: it has none. */
+static void start(struct service *s, struct request *r, const struct op *op, struct str path, bool awaits_body)
 {
 	struct call *c = arena_new_of(r->arena, struct call);
 	c->service = s;
@@ -537,7 +548,7 @@ static void start(struct service *s, struct request *r, const struct op *op, boo
 	c->op = op;
 	if (op && !method_parse(r->method, &c->method))
 		c->method = METHOD_GET;
-	if (!op && find_row(c) < 0)
+	if (!op ? find_row(c) < 0 : path.n && find_params(c, path) < 0)
 		answer_now(c);
 	else
 		gates_run(c);
@@ -545,17 +556,22 @@ static void start(struct service *s, struct request *r, const struct op *op, boo
 
 void dispatch(struct service *s, struct request *r)
 {
-	start(s, r, NULL, false);
+	start(s, r, NULL, STR_NONE, false);
 }
 
 void dispatch_as(struct service *s, struct request *r, const struct op *op)
 {
-	start(s, r, op, false);
+	start(s, r, op, STR_NONE, false);
+}
+
+void dispatch_below(struct service *s, struct request *r, const struct op *op, struct str path)
+{
+	start(s, r, op, path, false);
 }
 
 void dispatch_begin(struct service *s, struct request *r)
 {
-	start(s, r, NULL, true);
+	start(s, r, NULL, STR_NONE, true);
 }
 
 void dispatch_resume(struct request *r)

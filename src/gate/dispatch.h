@@ -8,6 +8,8 @@
 void dispatch(struct service *s, struct request *r);
 /* The same for a path beside the catalog: the gates, with a row of its own. */
 void dispatch_as(struct service *s, struct request *r, const struct op *op);
+/* The same for what lies below a GET of the catalog: `path` is that one's, which has the parameters. */
+void dispatch_below(struct service *s, struct request *r, const struct op *op, struct str path);
 /* Called when the header block has arrived and the body has not: runs the gates that need no body, then answers or
  * accepts the body. The call is kept in r->app. */
 void dispatch_begin(struct service *s, struct request *r);

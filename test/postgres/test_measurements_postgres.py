@@ -441,6 +441,55 @@ def test_what_was_done_stands_at_its_minute(ticks):
 		assert five[minute // 300 * 300] > 0
 
 
+def test_who_waits_for_whom(ticks):
+	"""Sessions by what they wait for, over time; who waits for whom, now and in the last hour."""
+	w = ticks
+	primary, = w.processes('REPLICA_PRIMARY')
+	where = w.path('processes/%s:activity' % primary)
+	look = lambda: ok(w.server.get(where))
+	with closing(w.connect()) as c, c.cursor() as cursor:
+		cursor.execute('create table queue (id int primary key, n int)')
+		cursor.execute('insert into queue values (1, 0)')
+	first, second, third = (w.connect() for _ in range(3))
+	pids = [x.info.backend_pid for x in (first, second, third)]
+	first.autocommit = False
+	first.cursor().execute('update queue set n = 1')
+	threads = []
+	for x in (second, third):
+		threads.append(threading.Thread(target=lambda x=x: x.cursor().execute('update queue set n = n + 1 where id = 1')))
+		threads[-1].start()
+		until(lambda: [s for s in look()['sessions'] if s['pid'] == x.info.backend_pid and s['blockedBy']], 30)
+	found = look()
+	by = {s['pid']: s for s in found['sessions']}
+	assert by[pids[1]]['blockedBy'] == [pids[0]] and by[pids[2]]['blockedBy'] == [pids[1]] and by[pids[0]]['blockedBy'] == []
+	assert by[pids[0]]['state'] == 'idle in transaction' and by[pids[1]]['waitEventType'] == 'Lock'
+	assert by[pids[1]]['user'] == USER and by[pids[1]]['statement'].startswith('update queue') and by[pids[1]]['database'] == 'postgres'
+	assert found['blocking'] == [{'pid': pids[0], 'waiting': [{'pid': pids[1], 'waiting': [{'pid': pids[2], 'waiting': []}]}]}]
+	w.server.advance(62 - int(w.now()) % 60)
+	minute = time.strftime('%Y-%m-%dT%H:%M:00Z', time.gmtime(w.now()))
+	w.tick(4)
+	values = lambda: {m['name']: {p['timestamp']: p.get('value') for p in m['dataPoints']}.get(minute) for m in look()['measurements']}
+	until(lambda: values()['SESSIONS_WAITING_LOCK'] == 2, 30)
+	seen = values()
+	assert seen['SESSIONS_ACTIVE'] == 2 and seen['SESSIONS_IDLE_IN_TRANSACTION'] == 1 and seen['SESSIONS_ON_CPU'] == 0
+	assert seen['OLDEST_TRANSACTION'] > 0 and 0 < seen['TRANSACTION_ID_AGE'] < 1e6
+	first.rollback()
+	for t in threads:
+		t.join(60)
+	for x in (first, second, third):
+		x.close()
+	until(lambda: not look()['sessions'] and not look()['blocking'], 30)
+	found = look()
+	past = {(b['pid'], b['blockedBy']): b for b in found['blocked']}
+	assert {(pids[1], pids[0]), (pids[2], pids[1])} <= set(past)
+	assert past[pids[1], pids[0]]['user'] == past[pids[1], pids[0]]['blockedByUser'] == USER
+	assert past[pids[1], pids[0]]['longestMillis'] > 0
+	assert [e for e in found['waitEvents'] if e['type'] == 'Lock' and e['sessions'] > 0]
+	refused(w.server.get(w.path('processes/none:1:activity')), 404)
+	refused(w.server.get(where + '?period=x'), 400)
+	refused(w.server.get(where + '?pretend=1'), 400)
+
+
 def test_databases_that_come_and_go(ticks):
 	"""One that takes no connections keeps its history, one that is locked is a gap beside others, one that is gone has none."""
 	w = ticks

@@ -34,6 +34,7 @@
 #include "engine/postgres/host/place.h"
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/host/user.h"
+#include "engine/postgres/observe/activity.h"
 #include "engine/postgres/observe/advice.h"
 #include "engine/postgres/observe/ask.h"
 #include "engine/postgres/observe/inspect.h"
@@ -317,6 +318,7 @@ static int pg_can_run(bool real_clock, struct arena *a, const char **ret_why)
 	if (r == 0)
 		pg_why_set(NULL, "PostgreSQL %u is installed", e->versions[0].major);
 	*ret_why = arena_z(a, str_of(pg_why_last()));
+	pg_activities_free(e->activities);
 	free(e->users);
 	free(e);
 	return r;
@@ -435,6 +437,7 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 	char *real = realpath(o->data_dir, NULL);
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->changed, NULL);
+	e->activities = pg_activities_new();
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	snprintf(e->domain, sizeof e->domain, "%s", o->domain);
 	snprintf(e->address, sizeof e->address, "%s", o->address ? o->address : "");
@@ -753,4 +756,5 @@ const struct engine_ops engine_postgres = {
         .index = &pg_index,
         .shapes = &pg_shapes,
         .sql = &pg_sql_of_people,
+        .activity = &pg_activity,
 };

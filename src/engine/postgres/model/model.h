@@ -29,6 +29,7 @@
 
 struct pg_archive;    /* archive/archive.h */
 struct pg_measures;   /* observe/measure.c */
+struct pg_activities; /* observe/activity.c */
 struct pg_index_task; /* sql/index_run.c */
 
 #define PG_SUPER "steward_engine"  /* superuser; only over the unix socket, only from the service and the nodes */
@@ -202,6 +203,7 @@ struct engine {
 	uint64_t spool_bytes;              /* see engine_options */
 	pthread_t archiver;
 	struct pg_measures *measures; /* of the thread that takes samples */
+	struct pg_activities *activities;
 	struct pg_index_task *index_tasks;
 	struct pg_windows { /* what was told a moment ago: it takes a list of all segments */
 		char cluster[25], incarnation[25], region[48];

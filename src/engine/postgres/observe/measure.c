@@ -15,6 +15,7 @@
 #include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/observe/activity.h"
 #include "engine/postgres/observe/collections.h"
 #include "engine/postgres/observe/measure_databases.h"
 #include "engine/postgres/observe/measure_host.h"
@@ -92,6 +93,7 @@ struct pg_measures {
 	struct server **list;
 	size_t count, room;
 	struct pg_sets sets;
+	struct pg_activities *activities; /* the engine's */
 };
 
 static void server_disconnect(struct server *s)
@@ -376,7 +378,7 @@ static uint64_t hash_of(const char *text, pid_t pid)
 
 static bool process_take(struct pg_measures *m, struct server *s, const PGresult *rows, bool whole)
 {
-	if (PQntuples(rows) != 1 || PQnfields(rows) != (int)PG_ASKED + 3)
+	if (PQntuples(rows) != 1 || PQnfields(rows) != (int)PG_ASKED + 5)
 		return false;
 	for (size_t i = 0; i < PG_ASKED; i++)
 		s->inputs[pg_asked[i]] = pg_number_at(rows, 0, (int)i);
@@ -386,6 +388,8 @@ static bool process_take(struct pg_measures *m, struct server *s, const PGresult
 	s->epoch ^= s->counts;
 	s->asked_us = clock_mono_us();
 	s->answered = true;
+	pg_activities_note(m->activities, s->cluster_id, s->node, clock_now_ms(), pg_value(rows, 0, (int)PG_ASKED + 3),
+	                   pg_value(rows, 0, (int)PG_ASKED + 4));
 	struct pg_positions *set = s->leads && s->followed ? pg_sets_find(&m->sets, s->cluster_id, s->set) : NULL;
 	if (set && !isnan(s->inputs[PROCESS_POSITION]))
 		pg_positions_note(set, s->inputs[PROCESS_POSITION], s->asked_us);
@@ -771,6 +775,7 @@ static int pg_sample(struct engine *e, const struct engine_sampling *to)
 	double host[PROCESS_INPUTS];
 	if (!m)
 		m = e->measures = must_calloc(1, sizeof *m);
+	m->activities = e->activities;
 	servers_find(e, m);
 	for (size_t i = 0; i < PROCESS_INPUTS; i++)
 		host[i] = (double)NAN;
@@ -788,6 +793,7 @@ static int pg_sample(struct engine *e, const struct engine_sampling *to)
 			server_give(m->list[i], host, &disk, to);
 	servers_drop(e, m);
 	sets_drop(m);
+	pg_activities_drop(e->activities, clock_now_ms());
 	return 0;
 }
 

@@ -7,9 +7,9 @@
 extern const struct engine_sampling_ops pg_sampling;
 void pg_measures_free(struct engine *e); /* the connections that were kept for it */
 
-/* A server's figures, in the order of the columns, after which come the epoch, whether it leads, and whether its module
- * counts what clients do; before version 17, and from then on. */
-#define PG_ASKED 22
+/* A server's figures, in the order of the columns, after which come the epoch, whether it leads, whether its module
+ * counts what clients do, and waits and blocks (activity.h); before version 17, and from then on. */
+#define PG_ASKED 31
 #define PG_OPERATIONS 6
 
 /* What a server's processes have used, as last seen: sums that must not fall while it runs. */

@@ -1,6 +1,7 @@
 /* What measure.c asks of servers. */
 #include "engine/postgres/observe/measure_sql.h"
 
+#include "engine/postgres/observe/activity.h"
 #include "engine/postgres/observe/collections.h"
 
 /* In the order of the query's columns. */
@@ -9,7 +10,9 @@ const enum process_input pg_asked[PG_ASKED] = {
         PROCESS_ROWS_INSERTED, PROCESS_ROWS_UPDATED, PROCESS_ROWS_DELETED, PROCESS_SPILLS,        PROCESS_KILLED,
         PROCESS_ACTIVE_MS,     PROCESS_CACHE_MISSES, PROCESS_CHECKPOINTS,  PROCESS_CHECKPOINT_MS, PROCESS_CACHE_OUT,
         PROCESS_LOG_BYTES,     PROCESS_CONNECTIONS,  PROCESS_FREE,         PROCESS_WAIT_READ,     PROCESS_WAIT_WRITE,
-        PROCESS_POSITION,      PROCESS_LOG_WRITES,
+        PROCESS_POSITION,      PROCESS_LOG_WRITES,   PROCESS_ACTIVE,       PROCESS_ON_CPU,        PROCESS_WAIT_LOCK,
+        PROCESS_WAIT_LWLOCK,   PROCESS_WAIT_IO,      PROCESS_WAIT_OTHER,   PROCESS_IDLE_TX,       PROCESS_OLDEST_TX_MS,
+        PROCESS_XID_AGE,
 };
 
 #define BLOCK "current_setting('block_size')::float8"
@@ -22,16 +25,24 @@ const enum process_input pg_asked[PG_ASKED] = {
 	"current_setting('superuser_reserved_connections')::int - a.all, 0), l.readers, l.writers, "                 \
 	"(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end - "              \
 	"'0/0'::pg_lsn)::float8, coalesce((to_jsonb(w)->>'wal_write')::float8, 0), "                                 \
+	"a.active, a.cpu, a.lock, a.lwlock, a.io, a.active - a.cpu - a.lock - a.lwlock - a.io, a.idle, a.oldest, "   \
+	"(select max(greatest(age(datfrozenxid), mxid_age(datminmxid))) from pg_database)::float8, "                 \
 	"concat_ws('/', pg_postmaster_start_time(), pg_is_in_recovery(), d.reset, b.stats_reset, w.stats_reset), "   \
 	"not pg_is_in_recovery(), coalesce(current_setting('steward.counts', true), '') = '1' and "                  \
-	"to_regprocedure('steward.operations()') is not null "                                                       \
+	"to_regprocedure('steward.operations()') is not null, " PG_ACTIVITY_WAITS ", " PG_ACTIVITY_BLOCKS " "        \
 	"from (select sum(xact_commit + xact_rollback)::float8 as xacts, sum(blks_read)::float8 as reads, "          \
 	"sum(blks_hit)::float8 as hits, sum(tup_returned)::float8 as read, sum(tup_fetched)::float8 as fetched, "    \
 	"sum(tup_inserted)::float8 as inserted, sum(tup_updated)::float8 as updated, sum(tup_deleted)::float8 as "   \
 	"deleted, sum(temp_files)::float8 as temp, sum(sessions_killed + conflicts)::float8 as killed, "             \
 	"sum(active_time)::float8 as active, max(stats_reset) as reset from pg_stat_database) d, " FROM              \
-	", pg_stat_wal w, (select count(*) filter (where usename is distinct from '" PG_SUPER "') as clients, "      \
-	"count(*) as all from pg_stat_activity where backend_type = 'client backend') a, "                           \
+	", pg_stat_wal w, (select count(*) filter (where client) as clients, "                                       \
+	"count(*) as all, count(waits) as active, count(*) filter (where waits = 'CPU') as cpu, count(*) filter "    \
+	"(where waits = 'Lock') as lock, count(*) filter (where waits in ('LWLock', 'BufferPin')) as lwlock, "       \
+	"count(*) filter (where waits = 'IO') as io, count(*) filter (where client and state like 'idle in %') as "  \
+	"idle, coalesce(max(extract(epoch from clock_timestamp() - xact_start)) filter (where client) * 1000, "      \
+	"0)::float8 as oldest from (select state, xact_start, usename is distinct from '" PG_SUPER "' as client, "   \
+	"case when state = 'active' and usename is distinct from '" PG_SUPER "' then coalesce(wait_event_type, "     \
+	"'CPU') end as waits from pg_stat_activity where backend_type = 'client backend') x) a, "                    \
 	"(select count(*) filter (where mode in ('AccessShareLock', 'RowShareLock')) as readers, "                   \
 	"count(*) filter (where mode not in ('AccessShareLock', 'RowShareLock')) as writers from pg_locks "          \
 	"where not granted) l"

@@ -1,0 +1,303 @@
+/* What the sessions of a process do: over time, by what they wait for, from its series; which of them waited for which
+ * within the last hour; and now. The reference has no form for it: the path is that of the process, and ":activity".
+ * Who may read slow statements may read it, because both show statements. */
+#include "api/metrics/metrics.h"
+
+#include "api/metrics/processes.h"
+#include "api/metrics/window.h"
+#include "base/clock.h"
+#include "gate/dispatch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+
+#define PATH_END ":activity"
+#define POINTS_MAX 20000 /* of one metric: two weeks of minutes */
+#define DEPTH_MAX 16     /* of a tree of sessions that wait */
+
+static const struct {
+	const char *name, *unit;
+	enum process_input input;
+} metrics[] = {
+        {"SESSIONS_ACTIVE", "SCALAR", PROCESS_ACTIVE},
+        {"SESSIONS_ON_CPU", "SCALAR", PROCESS_ON_CPU},
+        {"SESSIONS_WAITING_LOCK", "SCALAR", PROCESS_WAIT_LOCK},
+        {"SESSIONS_WAITING_LWLOCK", "SCALAR", PROCESS_WAIT_LWLOCK},
+        {"SESSIONS_WAITING_IO", "SCALAR", PROCESS_WAIT_IO},
+        {"SESSIONS_WAITING_OTHER", "SCALAR", PROCESS_WAIT_OTHER},
+        {"SESSIONS_IDLE_IN_TRANSACTION", "SCALAR", PROCESS_IDLE_TX},
+        {"OLDEST_TRANSACTION", "MILLISECONDS", PROCESS_OLDEST_TX_MS},
+        {"TRANSACTION_ID_AGE", "SCALAR", PROCESS_XID_AGE},
+};
+#define METRICS (sizeof metrics / sizeof *metrics)
+
+/* --- over time */
+
+static void points_write(struct buf *b, const float *values, size_t slots, size_t metric, int64_t first_ms,
+                         int64_t step_ms)
+{
+	int64_t now = clock_now_ms();
+	json_key(b, "dataPoints");
+	json_open(b, '[');
+	for (size_t i = 0; i < slots; i++) {
+		double v = (double)values[i * METRICS + metric];
+		int64_t at = first_ms + step_ms * (int64_t)i;
+		if (!isfinite(v) && at + step_ms > now)
+			break;
+		json_open(b, '{');
+		json_pair_time(b, "timestamp", at);
+		if (isfinite(v)) {
+			json_key(b, "value");
+			buf_printf(b, "%.7g", v);
+		}
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+}
+
+static int series_write(struct call *c, struct buf *b, const struct measured *of, const struct window *w)
+{
+	int64_t from = w->start_ms, to = w->end_ms, step = series_step_ms(w->level);
+	unsigned columns[METRICS];
+	for (size_t i = 0; i < METRICS; i++)
+		columns[i] = PROCESS_SESSIONS_OF(metrics[i].input);
+	measured_clip(c->service, of, w->level, &from, &to);
+	size_t slots = series_slots(w->level, from, to);
+	if (slots > POINTS_MAX)
+		return call_fail_fault(c, STR("period"), "has more than %d intervals: name a shorter one", POINTS_MAX);
+	float *values = arena_new_array(c->arena, float, slots *METRICS + 1);
+	int r = measured_read(c->service, of, w->level, from, to, columns, METRICS, values);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	json_key(b, "measurements");
+	json_open(b, '[');
+	for (size_t i = 0; i < METRICS; i++) {
+		json_open(b, '{');
+		points_write(b, values, r == 0 ? slots : 0, i, (from + step - 1) / step * step, step);
+		json_pair_z(b, "name", metrics[i].name);
+		json_pair_z(b, "units", metrics[i].unit);
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+	return 0;
+}
+
+/* --- the last hour */
+
+static void past_write(struct buf *b, const struct engine_activity *seen)
+{
+	json_key(b, "waitEvents");
+	json_open(b, '[');
+	for (size_t i = 0; i < seen->wait_count; i++) {
+		json_open(b, '{');
+		json_pair_z(b, "event", seen->waits[i].event);
+		json_key(b, "sessions");
+		buf_printf(b, "%.4g", seen->waits[i].sessions);
+		json_pair_z(b, "type", seen->waits[i].type);
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+	json_key(b, "blocked");
+	json_open(b, '[');
+	for (size_t i = 0; i < seen->block_count; i++) {
+		const struct engine_block *x = &seen->blocks[i];
+		json_open(b, '{');
+		json_pair_int(b, "blockedBy", x->by);
+		json_pair_z(b, "blockedByUser", x->by_user);
+		json_pair_int(b, "longestMillis", x->longest_ms);
+		json_pair_int(b, "pid", x->pid);
+		json_pair_time(b, "since", x->first_ms);
+		json_pair_time(b, "seenLast", x->last_ms);
+		json_pair_z(b, "user", x->user);
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+}
+
+/* --- now */
+
+struct now {
+	const struct engine_session *list;
+	size_t count;
+	bool redact;
+};
+
+static void text_write(struct buf *b, const char *name, const char *value)
+{
+	if (*value)
+		json_pair_z(b, name, value);
+}
+
+static void time_write(struct buf *b, const char *name, int64_t ms)
+{
+	if (ms > 0)
+		json_pair_time(b, name, ms);
+}
+
+static void session_write(struct buf *b, const struct now *n, const struct engine_session *s)
+{
+	text_write(b, "address", s->address);
+	text_write(b, "application", s->application);
+	json_key(b, "blockedBy");
+	json_open(b, '[');
+	for (size_t i = 0; i < s->blocker_count; i++)
+		json_int(b, s->blockers[i]);
+	json_close(b, ']');
+	text_write(b, "database", s->database);
+	json_pair_int(b, "pid", s->pid);
+	time_write(b, "sessionStart", s->started_ms);
+	text_write(b, "state", s->state);
+	if (!n->redact)
+		text_write(b, "statement", s->statement);
+	time_write(b, "statementStart", s->statement_ms);
+	time_write(b, "transactionStart", s->transaction_ms);
+	text_write(b, "user", s->user);
+	text_write(b, "waitEvent", s->wait);
+	text_write(b, "waitEventType", s->wait_type);
+}
+
+static bool waits_for(const struct engine_session *s, int64_t pid)
+{
+	for (size_t i = 0; i < s->blocker_count; i++)
+		if (s->blockers[i] == pid)
+			return true;
+	return false;
+}
+
+static bool is_blocking(const struct now *n, int64_t pid)
+{
+	for (size_t i = 0; i < n->count; i++)
+		if (waits_for(&n->list[i], pid))
+			return true;
+	return false;
+}
+
+/* Those that wait for the session, each with those that wait for it. Sessions that wait for each other end at the
+ * bound; `left` bounds the whole, as one that waits for many is in the tree many times. */
+static void tree_write(struct buf *b, const struct now *n, int64_t pid, unsigned depth, size_t *left)
+{
+	json_open(b, '{');
+	json_pair_int(b, "pid", pid);
+	json_key(b, "waiting");
+	json_open(b, '[');
+	for (size_t i = 0; i < n->count && depth < DEPTH_MAX && *left; i++)
+		if (waits_for(&n->list[i], pid)) {
+			--*left;
+			tree_write(b, n, n->list[i].pid, depth + 1, left);
+		}
+	json_close(b, ']');
+	json_close(b, '}');
+}
+
+static void now_write(struct buf *b, const struct now *n)
+{
+	size_t left = 1000;
+	json_key(b, "sessions");
+	json_open(b, '[');
+	for (size_t i = 0; i < n->count; i++) {
+		json_open(b, '{');
+		session_write(b, n, &n->list[i]);
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+	json_key(b, "blocking");
+	json_open(b, '[');
+	/* The roots: whom others wait for, and who wait for nobody. */
+	for (size_t i = 0; i < n->count; i++)
+		if (!n->list[i].blocker_count && is_blocking(n, n->list[i].pid))
+			tree_write(b, n, n->list[i].pid, 0, &left);
+	if (is_blocking(n, 0))
+		tree_write(b, n, 0, 0, &left);
+	json_close(b, ']');
+}
+
+/* --- the document */
+
+static int document_write(struct call *c, const struct cluster *cluster, const struct node_status *node)
+{
+	const struct service *s = c->service;
+	const struct engine_activity_ops *ops = s->engine_ops->activity;
+	const char *id = arena_z(c->arena, cluster->doc.id);
+	struct measured of = {.cluster_id = id,
+	                      .node = node->name,
+	                      .name = "",
+	                      .subject = MEASURE_PROCESS,
+	                      .since_ms = process_created_ms(cluster, node)};
+	struct window window;
+	struct engine_activity seen;
+	struct engine_session *list;
+	size_t count;
+	int r = window_read_open(c, &window);
+	if (r < 0)
+		return r;
+	json_open(&c->out, '{');
+	window_write(&c->out, &window);
+	json_pair_str(&c->out, "groupId", c->group.id);
+	json_pair_str(&c->out, "processId", call_path(c, "processId"));
+	r = series_write(c, &c->out, &of, &window);
+	if (r < 0)
+		return r;
+	ops->past(s->engine_state, id, node->name, c->arena, &seen);
+	past_write(&c->out, &seen);
+	/* A process that does not answer has no sessions to tell; what was seen stays. */
+	r = ops->sessions(s->engine_state, id, node->name, c->arena, &list, &count);
+	if (r == 0)
+		now_write(&c->out, &(struct now){list, count, json_flag(cluster->body, "redactClientLogData")});
+	json_close(&c->out, '}');
+	return r == -EAGAIN || r == -ENOENT ? 0 : r;
+}
+
+static int activity_get(struct call *c)
+{
+	struct cluster cluster;
+	struct node_status node;
+	int r = process_find(c, &cluster, &node);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (!c->service->engine_ops->activity)
+		return cluster_not_offered(c);
+	size_t before = c->out.n;
+	r = document_write(c, &cluster, &node);
+	if (r < 0)
+		c->out.n = before;
+	c->content_type = "application/json";
+	return r;
+}
+
+/* --- its row */
+
+#define PARAMS_MAX 3
+
+static struct op row;
+static struct param params[PARAMS_MAX];
+static pthread_once_t row_once = PTHREAD_ONCE_INIT;
+
+static void row_make(void)
+{
+	static const char *const wanted[PARAMS_MAX] = {"period", "start", "end"};
+	const struct op *windows = catalog_op("getProcessMeasurements");
+	row = *catalog_op("listSlowQueryLogs");
+	row.id = "getProcessActivity";
+	row.path = "/groups/{groupId}/processes/{processId}" PATH_END;
+	row.handler = activity_get;
+	row.slow = true;
+	row.paginated = row.kept = false;
+	row.query_params = params;
+	row.query_param_count = 0;
+	for (unsigned i = 0; i < windows->query_param_count; i++)
+		for (size_t k = 0; k < PARAMS_MAX; k++)
+			if (strcmp(windows->query_params[i].name, wanted[k]) == 0 && row.query_param_count < PARAMS_MAX)
+				params[row.query_param_count++] = windows->query_params[i];
+}
+
+bool activity_is_path(struct str path)
+{
+	return str_starts(path, STR(API_BASE "/groups/")) && str_ends(path, STR(PATH_END));
+}
+
+void activity_serve(struct service *s, struct request *r)
+{
+	pthread_once(&row_once, row_make);
+	dispatch_below(s, r, &row, (struct str){r->path.p, r->path.n - strlen(PATH_END)});
+}

@@ -1,0 +1,49 @@
+/* What sessions do and what they wait for: now, and as the samples of the last hour have seen it. */
+#ifndef STEWARD_ENGINE_ACTIVITY_H
+#define STEWARD_ENGINE_ACTIVITY_H
+
+#include "engine/core.h"
+
+#define ACTIVITY_BLOCKERS 8
+
+/* A session that runs a statement, is within a transaction, or keeps another one waiting. Texts are never NULL. */
+struct engine_session {
+	int64_t pid;
+	const char *user, *database, *application, *address, *state, *statement;
+	const char *wait_type, *wait;                     /* "": it waits for nothing */
+	int64_t started_ms, transaction_ms, statement_ms; /* 0: there is none */
+	int64_t blockers[ACTIVITY_BLOCKERS];              /* sessions that it waits for; 0: a prepared transaction */
+	size_t blocker_count;
+};
+
+/* What sessions waited for: how many did, on average over the samples. */
+struct engine_wait {
+	char type[16], event[48];
+	double sessions;
+};
+
+/* A session that waited for another one. */
+struct engine_block {
+	int64_t pid, by;
+	char user[64], by_user[64];
+	int64_t first_ms, last_ms, longest_ms; /* when it was seen; how long it has waited at most */
+};
+
+struct engine_activity {
+	struct engine_wait *waits;   /* the most first */
+	struct engine_block *blocks; /* the newest first */
+	size_t wait_count, block_count;
+	unsigned samples;
+};
+
+struct engine_activity_ops {
+	/* As the samples of the last hour have seen it, since the service was started. Quick. */
+	void (*past)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+	             struct engine_activity *ret_activity);
+	/* Asks the node: 200 at most. May wait a few seconds, so not for a loop. -ENOENT: no such node; -EAGAIN: it
+	 * does not run, or does not answer. */
+	int (*sessions)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+	                struct engine_session **ret_list, size_t *ret_count);
+};
+
+#endif
