@@ -36,6 +36,30 @@ struct engine_activity {
 	unsigned samples;
 };
 
+/* How vacuum keeps up. Texts are never NULL. */
+struct engine_vacuum_database {
+	const char *name;
+	int64_t xid_age; /* transactions, or groups of row locks, since the oldest that is not frozen */
+};
+struct engine_vacuum_table {
+	const char *database, *name; /* "orders", "sales.orders" */
+	int64_t live, dead, bytes;   /* rows, by the server's statistics; of the table's files */
+	int64_t wasted;              /* bytes that no row needs, as estimated; -1: it was never analyzed */
+	int64_t xid_age, vacuumed_ms, analyzed_ms; /* 0: never */
+};
+struct engine_vacuum_run {
+	const char *database, *name, *phase;
+	int64_t pid, blocks, done; /* of the table's blocks, those that were looked at */
+};
+struct engine_vacuum {
+	struct engine_vacuum_database *databases; /* the oldest first */
+	struct engine_vacuum_table *tables;       /* those with most dead rows, of each database that was looked into */
+	struct engine_vacuum_run *runs;
+	size_t database_count, table_count, run_count;
+	int64_t freeze_age; /* at which a vacuum is begun whatever else */
+	bool whole;         /* all databases were looked into */
+};
+
 struct engine_activity_ops {
 	/* As the samples of the last hour have seen it, since the service was started. Quick. */
 	void (*past)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
@@ -44,6 +68,9 @@ struct engine_activity_ops {
 	 * does not run, or does not answer. */
 	int (*sessions)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
 	                struct engine_session **ret_list, size_t *ret_count);
+	/* Asks the node, and its databases in turn for ten seconds at most. As sessions(). */
+	int (*vacuum)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+	              struct engine_vacuum *ret_vacuum);
 };
 
 #endif

@@ -11,7 +11,7 @@ struct engine_sample {
 	enum measure_subject subject;
 	const char *name; /* of the database, the disk or the table; "" of a process */
 	int64_t mono_us;  /* when it was taken, by clock_mono_us() */
-	uint64_t epoch;   /* names what counts: a server since its start, in one role */
+	uint64_t epoch;   /* names what counts: a server since its start */
 	const double *inputs;
 	bool before; /* as of the round before of those with `whole`, not of this one */
 };

@@ -174,6 +174,34 @@ int series_mark_write(struct series_file *f, int64_t last_ms)
 	return r;
 }
 
+/* Behind the marks: how many, checksum, numbers. */
+#define NOTE (BLOCK + 64)
+#define NOTE_HEAD 8
+
+int series_note_write(const struct series_file *f, const uint64_t *numbers, size_t count)
+{
+	unsigned char all[NOTE_HEAD + 8 * SERIES_NOTE];
+	for (size_t i = 0; i < count; i++)
+		put_time(all + NOTE_HEAD + 8 * i, (int64_t)numbers[i]);
+	put_u32(all, (uint32_t)count);
+	put_u32(all + 4, sum_of(all + NOTE_HEAD, 8 * count));
+	return write_all(f->fd, all, NOTE_HEAD + 8 * count, NOTE);
+}
+
+size_t series_note_read(const struct series_file *f, uint64_t ret_numbers[SERIES_NOTE])
+{
+	unsigned char all[NOTE_HEAD + 8 * SERIES_NOTE];
+	if (read_all(f->fd, all, sizeof all, NOTE) < 0)
+		return 0;
+	size_t count = get_u32(all);
+	if (count > SERIES_NOTE || get_u32(all + 4) != sum_of(all + NOTE_HEAD, 8 * count))
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		ret_numbers[i] = (uint64_t)get_time(all + NOTE_HEAD + 8 * i);
+	return count;
+}
+_Static_assert(NOTE + NOTE_HEAD + 8 * SERIES_NOTE <= HEADER, "the note lies before the rings");
+
 int series_file_open(const char *path, const struct series_layout *layout, bool write, struct series_file *ret_file)
 {
 	unsigned char head[HEADER];

@@ -32,6 +32,11 @@ void series_file_close(struct series_file *f);
 must_check int series_record_read(const struct series_file *f, enum series_level level, int64_t begin_ms,
                                   struct series_record *r);
 must_check int series_record_write(const struct series_file *f, enum series_level level, const struct series_record *r);
+/* Numbers of the writer's own, beside the mark, with a checksum. Reading gives how many there are; 0: none, or not all
+ * of what was written. */
+#define SERIES_NOTE 480
+must_check int series_note_write(const struct series_file *f, const uint64_t *numbers, size_t count);
+size_t series_note_read(const struct series_file *f, uint64_t ret_numbers[SERIES_NOTE]);
 must_check int series_mark_write(struct series_file *f, int64_t last_ms);
 
 /* Calls take() for each interval in [from_ms, to_ms) that has a record, in order; reads many at once. */

@@ -266,6 +266,72 @@ static int file_open_read(const char *path, const struct series_layout *layout, 
 	return r < 0 ? r : series_file_open(path, layout, false, ret_file);
 }
 
+/* --- the last counters, for who goes on after this process */
+
+/* Inputs that were known together share a time. The note has how many inputs and times there are; the times; the value
+ * of each input; and the place of its time, eight to a number. */
+#define TIMES_MAX 8
+#define NOTE_TIMES 2
+#define NOTE_VALUES (NOTE_TIMES + 3 * TIMES_MAX)
+
+static size_t note_length(size_t inputs)
+{
+	return NOTE_VALUES + inputs + (inputs + 7) / 8;
+}
+
+/* TIMES_MAX: the input is not known, or there are too many times. */
+static size_t time_place(uint64_t *note, const struct known *k)
+{
+	const uint64_t wanted[3] = {(uint64_t)k->time_ms, (uint64_t)k->mono_us, k->epoch};
+	size_t i = 0;
+	while (i < note[1] && memcmp(&note[NOTE_TIMES + 3 * i], wanted, sizeof wanted) != 0)
+		i++;
+	if (!k->is || i == TIMES_MAX)
+		return TIMES_MAX;
+	if (i == note[1]) {
+		memcpy(&note[NOTE_TIMES + 3 * i], wanted, sizeof wanted);
+		note[1]++;
+	}
+	return i;
+}
+
+/* Without it, what a counter grows by while the service is started anew would be in no minute. */
+static int counters_note(const struct series_file *f, const struct series *s)
+{
+	uint64_t note[SERIES_NOTE] = {s->layout->inputs};
+	size_t count = s->layout->inputs;
+	if (note_length(count) > SERIES_NOTE)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t place = time_place(note, &s->inputs[i]);
+		memcpy(&note[NOTE_VALUES + i], &s->inputs[i].value, sizeof *note);
+		note[NOTE_VALUES + count + i / 8] |= place << (i % 8 * 8);
+	}
+	return series_note_write(f, note, note_length(count));
+}
+
+static void counters_recall(struct series *s)
+{
+	uint64_t note[SERIES_NOTE];
+	struct series_file f;
+	size_t count = s->layout->inputs;
+	if (series_file_open(s->path, s->layout, false, &f) < 0)
+		return;
+	size_t n = series_note_read(&f, note);
+	series_file_close(&f);
+	if (n != note_length(count) || note[0] != count || note[1] > TIMES_MAX)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t place = note[NOTE_VALUES + count + i / 8] >> (i % 8 * 8) & 0xff;
+		if (place >= note[1])
+			continue;
+		const uint64_t *t = &note[NOTE_TIMES + 3 * place];
+		s->inputs[i] =
+		        (struct known){.time_ms = (int64_t)t[0], .mono_us = (int64_t)t[1], .epoch = t[2], .is = true};
+		memcpy(&s->inputs[i].value, &note[NOTE_VALUES + i], sizeof *note);
+	}
+}
+
 /* --- the series */
 
 int series_open(const char *path, const struct series_layout *layout, const struct series_sizes *sizes,
@@ -286,6 +352,9 @@ int series_open(const char *path, const struct series_layout *layout, const stru
 	s->grown = must_calloc(layout->room, sizeof *s->grown);
 	s->since_ms = must_calloc(layout->room, sizeof *s->since_ms);
 	s->lock = lock;
+	pthread_mutex_lock(lock);
+	counters_recall(s);
+	pthread_mutex_unlock(lock);
 	*ret_series = s;
 	return 0;
 }
@@ -410,6 +479,8 @@ static int sample_write(struct series_file *f, const struct series *s, int64_t t
 		r = series_mark_write(f, time_ms);
 	if (r == 0)
 		r = gauges_write(f, s, begin_of(s->layout->first, time_ms), &made);
+	if (r == 0)
+		r = counters_note(f, s);
 	free(made.values);
 	return r;
 }

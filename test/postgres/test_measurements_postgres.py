@@ -490,6 +490,32 @@ def test_who_waits_for_whom(ticks):
 	refused(w.server.get(where + '?pretend=1'), 400)
 
 
+def test_how_vacuum_keeps_up(ticks):
+	w = ticks
+	primary, = w.processes('REPLICA_PRIMARY')
+	look = lambda: ok(w.server.get(w.path('processes/%s:vacuum' % primary)))
+	# Each in a session of its own, which tells what it has done when it ends.
+	for sql in ('create table bloated with (autovacuum_enabled = off) as select g as id, repeat(md5(g::text), 4) as text from generate_series(1, 20000) g',
+	            'analyze bloated', 'delete from bloated where id % 4 > 0'):
+		with closing(w.connect()) as c:
+			c.cursor().execute(sql)
+	with closing(w.connect()) as c, c.cursor() as cursor:
+		cursor.execute("select age(datfrozenxid) from pg_database where datname = 'postgres'")
+		age = cursor.fetchone()[0]
+		found = until(lambda: [t for t in look()['tables'] if t['table'] == 'bloated' and t['deadRows'] == 15000], 30)[0]
+		cursor.execute("select pg_relation_size('bloated')")
+		size = cursor.fetchone()[0]
+		assert found['database'] == 'postgres' and found['liveRows'] == 5000 and found['bytes'] == size and 'analyzed' in found and 'vacuumed' not in found
+		assert found['wastedBytes'] == pytest.approx(size * 0.75, rel=0.1)
+		cursor.execute('vacuum full analyze bloated')
+		assert until(lambda: [t for t in look()['tables'] if t['table'] == 'bloated' and t['deadRows'] == 0], 30)[0]['wastedBytes'] < size * 0.05
+		cursor.execute('drop table bloated')
+	doc = look()
+	assert doc['whole'] and doc['running'] == [] and doc['freezeAge'] == 200000000
+	own, = [d for d in doc['databases'] if d['database'] == 'postgres']
+	assert 0 <= own['transactionIdAge'] - age < 1000 and own['transactionIdPercentUsed'] == pytest.approx(own['transactionIdAge'] / 2**31 * 100, rel=0.01)
+
+
 def test_databases_that_come_and_go(ticks):
 	"""One that takes no connections keeps its history, one that is locked is a gap beside others, one that is gone has none."""
 	w = ticks

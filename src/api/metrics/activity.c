@@ -1,8 +1,9 @@
-/* What the sessions of a process do: over time, by what they wait for, from its series; which of them waited for which
- * within the last hour; and now. The reference has no form for it: the path is that of the process, and ":activity".
- * Who may read slow statements may read it, because both show statements. */
+/* Of a process, beyond the reference. What its sessions do: over time, by what they wait for, from its series; which of
+ * them waited for which within the last hour; and now. And how vacuum keeps up. The paths are that of the process with
+ * ":activity" and ":vacuum". Who may read slow statements may read them, because both show statements. */
 #include "api/metrics/metrics.h"
 
+#include "api/metrics/catalogue.h"
 #include "api/metrics/processes.h"
 #include "api/metrics/window.h"
 #include "base/clock.h"
@@ -12,36 +13,22 @@
 #include <math.h>
 #include <pthread.h>
 
-#define PATH_END ":activity"
 #define POINTS_MAX 20000 /* of one metric: two weeks of minutes */
 #define DEPTH_MAX 16     /* of a tree of sessions that wait */
 
-static const struct {
-	const char *name, *unit;
-	enum process_input input;
-} metrics[] = {
-        {"SESSIONS_ACTIVE", "SCALAR", PROCESS_ACTIVE},
-        {"SESSIONS_ON_CPU", "SCALAR", PROCESS_ON_CPU},
-        {"SESSIONS_WAITING_LOCK", "SCALAR", PROCESS_WAIT_LOCK},
-        {"SESSIONS_WAITING_LWLOCK", "SCALAR", PROCESS_WAIT_LWLOCK},
-        {"SESSIONS_WAITING_IO", "SCALAR", PROCESS_WAIT_IO},
-        {"SESSIONS_WAITING_OTHER", "SCALAR", PROCESS_WAIT_OTHER},
-        {"SESSIONS_IDLE_IN_TRANSACTION", "SCALAR", PROCESS_IDLE_TX},
-        {"OLDEST_TRANSACTION", "MILLISECONDS", PROCESS_OLDEST_TX_MS},
-        {"TRANSACTION_ID_AGE", "SCALAR", PROCESS_XID_AGE},
-};
-#define METRICS (sizeof metrics / sizeof *metrics)
+#define METRICS_MAX 16
 
 /* --- over time */
 
-static void points_write(struct buf *b, const float *values, size_t slots, size_t metric, int64_t first_ms,
+/* `values`: of the first interval; those of the next ones follow `count` further. */
+static void points_write(struct buf *b, const float *values, size_t slots, size_t count, int64_t first_ms,
                          int64_t step_ms)
 {
 	int64_t now = clock_now_ms();
 	json_key(b, "dataPoints");
 	json_open(b, '[');
 	for (size_t i = 0; i < slots; i++) {
-		double v = (double)values[i * METRICS + metric];
+		double v = (double)values[i * count];
 		int64_t at = first_ms + step_ms * (int64_t)i;
 		if (!isfinite(v) && at + step_ms > now)
 			break;
@@ -59,22 +46,24 @@ static void points_write(struct buf *b, const float *values, size_t slots, size_
 static int series_write(struct call *c, struct buf *b, const struct measured *of, const struct window *w)
 {
 	int64_t from = w->start_ms, to = w->end_ms, step = series_step_ms(w->level);
-	unsigned columns[METRICS];
-	for (size_t i = 0; i < METRICS; i++)
-		columns[i] = PROCESS_SESSIONS_OF(metrics[i].input);
+	unsigned columns[METRICS_MAX];
+	size_t count;
+	const struct metric *metrics = metrics_of_sessions(&count);
+	for (size_t i = 0; i < count; i++)
+		columns[i] = (unsigned)metrics[i].column;
 	measured_clip(c->service, of, w->level, &from, &to);
 	size_t slots = series_slots(w->level, from, to);
 	if (slots > POINTS_MAX)
 		return call_fail_fault(c, STR("period"), "has more than %d intervals: name a shorter one", POINTS_MAX);
-	float *values = arena_new_array(c->arena, float, slots *METRICS + 1);
-	int r = measured_read(c->service, of, w->level, from, to, columns, METRICS, values);
+	float *values = arena_new_array(c->arena, float, slots *count + 1);
+	int r = measured_read(c->service, of, w->level, from, to, columns, count, values);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	json_key(b, "measurements");
 	json_open(b, '[');
-	for (size_t i = 0; i < METRICS; i++) {
+	for (size_t i = 0; i < count; i++) {
 		json_open(b, '{');
-		points_write(b, values, r == 0 ? slots : 0, i, (from + step - 1) / step * step, step);
+		points_write(b, values + i, r == 0 ? slots : 0, count, (from + step - 1) / step * step, step);
 		json_pair_z(b, "name", metrics[i].name);
 		json_pair_z(b, "units", metrics[i].unit);
 		json_close(b, '}');
@@ -265,39 +254,149 @@ static int activity_get(struct call *c)
 	return r;
 }
 
-/* --- its row */
+/* --- vacuum */
+
+static double share_of(int64_t age)
+{
+	return 100 * (double)age / 2147483648.0;
+}
+
+static void vacuum_tables_write(struct buf *b, const struct engine_vacuum *v)
+{
+	json_key(b, "tables");
+	json_open(b, '[');
+	for (size_t i = 0; i < v->table_count; i++) {
+		const struct engine_vacuum_table *t = &v->tables[i];
+		json_open(b, '{');
+		time_write(b, "analyzed", t->analyzed_ms);
+		json_pair_int(b, "bytes", t->bytes);
+		json_pair_z(b, "database", t->database);
+		json_pair_int(b, "deadRows", t->dead);
+		json_pair_int(b, "liveRows", t->live);
+		json_pair_z(b, "table", t->name);
+		json_pair_int(b, "transactionIdAge", t->xid_age);
+		time_write(b, "vacuumed", t->vacuumed_ms);
+		if (t->wasted >= 0)
+			json_pair_int(b, "wastedBytes", t->wasted);
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+}
+
+static void vacuum_write(struct buf *b, const struct engine_vacuum *v)
+{
+	json_key(b, "databases");
+	json_open(b, '[');
+	for (size_t i = 0; i < v->database_count; i++) {
+		json_open(b, '{');
+		json_pair_z(b, "database", v->databases[i].name);
+		json_pair_int(b, "transactionIdAge", v->databases[i].xid_age);
+		json_key(b, "transactionIdPercentUsed");
+		buf_printf(b, "%.4g", share_of(v->databases[i].xid_age));
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+	json_pair_int(b, "freezeAge", v->freeze_age);
+	json_key(b, "running");
+	json_open(b, '[');
+	for (size_t i = 0; i < v->run_count; i++) {
+		json_open(b, '{');
+		json_pair_int(b, "blocks", v->runs[i].blocks);
+		json_pair_int(b, "blocksDone", v->runs[i].done);
+		json_pair_z(b, "database", v->runs[i].database);
+		json_pair_z(b, "phase", v->runs[i].phase);
+		json_pair_int(b, "pid", v->runs[i].pid);
+		json_pair_z(b, "table", v->runs[i].name);
+		json_close(b, '}');
+	}
+	json_close(b, ']');
+	vacuum_tables_write(b, v);
+	json_pair_bool(b, "whole", v->whole);
+}
+
+static int vacuum_get(struct call *c)
+{
+	const struct service *s = c->service;
+	struct cluster cluster;
+	struct node_status node;
+	struct engine_vacuum v;
+	int r = process_find(c, &cluster, &node);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (!s->engine_ops->activity)
+		return cluster_not_offered(c);
+	r = s->engine_ops->activity->vacuum(s->engine_state, arena_z(c->arena, cluster.doc.id), node.name, c->arena,
+	                                    &v);
+	if (r == -EAGAIN)
+		return process_silent(c, &node);
+	if (r < 0)
+		return r;
+	json_open(&c->out, '{');
+	json_pair_str(&c->out, "groupId", c->group.id);
+	json_pair_str(&c->out, "processId", call_path(c, "processId"));
+	vacuum_write(&c->out, &v);
+	json_close(&c->out, '}');
+	c->content_type = "application/json";
+	return 0;
+}
+
+/* --- their rows */
 
 #define PARAMS_MAX 3
 
-static struct op row;
+static struct op rows[2];
 static struct param params[PARAMS_MAX];
-static pthread_once_t row_once = PTHREAD_ONCE_INIT;
+static pthread_once_t rows_once = PTHREAD_ONCE_INIT;
 
-static void row_make(void)
+static const struct {
+	const char *end, *id, *path;
+	op_handler handler;
+} parts[] = {{":activity", "getProcessActivity", "/groups/{groupId}/processes/{processId}:activity", activity_get},
+             {":vacuum", "getProcessVacuum", "/groups/{groupId}/processes/{processId}:vacuum", vacuum_get}};
+#define PARTS (sizeof parts / sizeof *parts)
+
+static void rows_make(void)
 {
 	static const char *const wanted[PARAMS_MAX] = {"period", "start", "end"};
 	const struct op *windows = catalog_op("getProcessMeasurements");
-	row = *catalog_op("listSlowQueryLogs");
-	row.id = "getProcessActivity";
-	row.path = "/groups/{groupId}/processes/{processId}" PATH_END;
-	row.handler = activity_get;
-	row.slow = true;
-	row.paginated = row.kept = false;
-	row.query_params = params;
-	row.query_param_count = 0;
+	unsigned char count = 0;
 	for (unsigned i = 0; i < windows->query_param_count; i++)
 		for (size_t k = 0; k < PARAMS_MAX; k++)
-			if (strcmp(windows->query_params[i].name, wanted[k]) == 0 && row.query_param_count < PARAMS_MAX)
-				params[row.query_param_count++] = windows->query_params[i];
+			if (strcmp(windows->query_params[i].name, wanted[k]) == 0 && count < PARAMS_MAX)
+				params[count++] = windows->query_params[i];
+	for (size_t i = 0; i < PARTS; i++) {
+		rows[i] = *catalog_op("listSlowQueryLogs");
+		rows[i].id = parts[i].id;
+		rows[i].path = parts[i].path;
+		rows[i].handler = parts[i].handler;
+		rows[i].slow = true;
+		rows[i].paginated = rows[i].kept = false;
+		rows[i].query_params = params;
+		rows[i].query_param_count = i ? 0 : count;
+	}
+}
+
+static const struct op *part_of(struct str path, size_t *ret_length)
+{
+	if (str_starts(path, STR(API_BASE "/groups/")))
+		for (size_t i = 0; i < PARTS; i++)
+			if (str_ends(path, str_of(parts[i].end))) {
+				*ret_length = path.n - strlen(parts[i].end);
+				return &rows[i];
+			}
+	return NULL;
 }
 
 bool activity_is_path(struct str path)
 {
-	return str_starts(path, STR(API_BASE "/groups/")) && str_ends(path, STR(PATH_END));
+	size_t length;
+	return part_of(path, &length) != NULL;
 }
 
 void activity_serve(struct service *s, struct request *r)
 {
-	pthread_once(&row_once, row_make);
-	dispatch_below(s, r, &row, (struct str){r->path.p, r->path.n - strlen(PATH_END)});
+	size_t length = 0;
+	pthread_once(&rows_once, rows_make);
+	const struct op *row = part_of(r->path, &length);
+	dispatch_below(s, r, row, (struct str){r->path.p, length});
 }

@@ -180,7 +180,26 @@ static const struct metric disk_metrics[] = {
         {"DISK_PARTITION_THROUGHPUT_WRITE", "BYTES_PER_SECOND", DISK_WRITE_BYTES, METRIC_ALONE, 0, 1},
         {"DISK_QUEUE_DEPTH", "SCALAR", DISK_QUEUE_MS, METRIC_ALONE, 0, 1},
 };
+
+#define SESSIONS(name, unit, input) {name, unit, (int)PROCESS_SESSIONS_OF(input), METRIC_ALONE, 0, 1}
+static const struct metric session_metrics[] = {
+        SESSIONS("SESSIONS_ACTIVE", "SCALAR", PROCESS_ACTIVE),
+        SESSIONS("SESSIONS_ON_CPU", "SCALAR", PROCESS_ON_CPU),
+        SESSIONS("SESSIONS_WAITING_LOCK", "SCALAR", PROCESS_WAIT_LOCK),
+        SESSIONS("SESSIONS_WAITING_LWLOCK", "SCALAR", PROCESS_WAIT_LWLOCK),
+        SESSIONS("SESSIONS_WAITING_IO", "SCALAR", PROCESS_WAIT_IO),
+        SESSIONS("SESSIONS_WAITING_OTHER", "SCALAR", PROCESS_WAIT_OTHER),
+        SESSIONS("SESSIONS_IDLE_IN_TRANSACTION", "SCALAR", PROCESS_IDLE_TX),
+        SESSIONS("OLDEST_TRANSACTION", "MILLISECONDS", PROCESS_OLDEST_TX_MS),
+        SESSIONS("TRANSACTION_ID_AGE", "SCALAR", PROCESS_XID_AGE),
+};
 /* clang-format on */
+
+const struct metric *metrics_of_sessions(size_t *ret_count)
+{
+	*ret_count = sizeof session_metrics / sizeof *session_metrics;
+	return session_metrics;
+}
 
 const struct metric *metrics_of(enum measure_subject subject, size_t *ret_count)
 {

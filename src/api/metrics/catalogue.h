@@ -18,6 +18,8 @@ struct metric {
 
 /* All of a subject, in the order of the reference. */
 const struct metric *metrics_of(enum measure_subject subject, size_t *ret_count);
+/* Of processes, beyond the reference: what sessions do. */
+const struct metric *metrics_of_sessions(size_t *ret_count);
 /* NULL: there is none. */
 const struct metric *metric_find(enum measure_subject subject, struct str name);
 /* From the values of its columns; never below 0. */

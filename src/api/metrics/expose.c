@@ -249,6 +249,17 @@ static void subject_write(struct exposing *x, enum measure_subject subject)
 			metric_write(&x->out, subject, &list[i], names, values, count);
 }
 
+/* What sessions do, which is no metric of the reference. */
+static void sessions_write(struct exposing *x)
+{
+	const struct str names[1] = {STR("")};
+	const float *const values[1] = {values_read(x, MEASURE_PROCESS, names[0])};
+	size_t count;
+	const struct metric *list = metrics_of_sessions(&count);
+	for (size_t i = 0; i < count; i++)
+		metric_write(&x->out, MEASURE_PROCESS, &list[i], names, values, 1);
+}
+
 static void process_write(struct exposing *x)
 {
 	const struct node_status *n = x->node;
@@ -264,6 +275,8 @@ static void process_write(struct exposing *x)
 	buf_z(&x->out, " 1\n");
 	for (unsigned i = 0; i <= MEASURE_DISK; i++)
 		subject_write(x, (enum measure_subject)i);
+	if (x->service->engine_ops->activity)
+		sessions_write(x);
 }
 
 int process_expose(const struct service *s, struct tx *tx, struct arena *a, struct str cluster_id, struct str process,

@@ -56,8 +56,8 @@ must_check int process_expose(const struct service *s, struct tx *tx, struct are
 #define METRICS_EXPOSED "/hosts/exposed"
 void metrics_exposed(struct service *s, struct request *r);
 
-/* activity.c: GET .../processes/{processId}:activity, what its sessions do and wait for. Beside the catalog; passes the
- * same gates. */
+/* activity.c: GET .../processes/{processId}:activity and :vacuum, what its sessions do and wait for, and how vacuum
+ * keeps up. Beside the catalog; they pass the same gates. */
 bool activity_is_path(struct str path);
 void activity_serve(struct service *s, struct request *r);
 

@@ -34,7 +34,7 @@ static void test_offers(const struct engine_ops *o)
 	CHECK(!o->index || (o->index->check && o->index->build && o->index->clean && o->index->drop && o->index->look));
 	CHECK(!o->shapes || o->shapes->list);
 	CHECK(!o->sql || o->sql->run);
-	CHECK(!o->activity || (o->activity->past && o->activity->sessions));
+	CHECK(!o->activity || (o->activity->past && o->activity->sessions && o->activity->vacuum));
 	const struct engine_backup_ops *b = o->backup;
 	CHECK(!b || (b->snapshot && b->restore && b->window && b->checkpoints && b->position && b->stream && b->copy &&
 	             b->export && b->prove && b->record && b->forget && b->sweep && b->archive && b->usage));

@@ -195,6 +195,33 @@ static void test_levels(void)
 	series_close(s);
 }
 
+/* What a counter grows by while nobody is there to look is told by who comes next. */
+static void test_goes_on(void)
+{
+	struct series *s = fresh();
+	CHECK(put(s, T0, 0, 1, 5, 1000, 10) == 0 && put(s, T0 + 10000, 10, 1, 5, 1500, (double)NAN) == 0);
+	series_close(s);
+	CHECK(series_open(path, &layout, &series_sizes_standard, &s) == 0);
+	CHECK(put(s, T0 + 40000, 40, 1, 5, 4500, 50) == 0);
+	CHECK(near(one(SERIES_10S, T0 + 10000, C_RATE), 100) && near(one(SERIES_10S, T0, C_RARE), 1));
+	CHECK(near(one(SERIES_10S, T0, C_RATE), 50) && isnan(one(SERIES_10S, T0 + 20000, C_RATE)));
+	series_close(s);
+	/* Another start of the server; and one that nobody has looked at for long. */
+	CHECK(series_open(path, &layout, &series_sizes_standard, &s) == 0);
+	CHECK(put(s, T0 + 60000, 60, 2, 5, 9500, 60) == 0 && isnan(one(SERIES_10S, T0 + 40000, C_RATE)));
+	series_close(s);
+	CHECK(series_open(path, &layout, &series_sizes_standard, &s) == 0);
+	CHECK(put(s, T0 + 360000, 360, 2, 5, 99500, 90) == 0 && isnan(one(SERIES_10S, T0 + 60000, C_RATE)));
+	series_close(s);
+	/* A note that is not whole is none. */
+	int fd = open(path, O_RDWR);
+	CHECK(fd >= 0 && pwrite(fd, "x", 1, 4096 + 64 + 40) == 1 && close(fd) == 0);
+	CHECK(series_open(path, &layout, &series_sizes_standard, &s) == 0);
+	CHECK(put(s, T0 + 370000, 370, 2, 5, 99600, 90) == 0 && isnan(one(SERIES_10S, T0 + 360000, C_RATE)));
+	CHECK(put(s, T0 + 380000, 380, 2, 5, 99700, 90) == 0 && near(one(SERIES_10S, T0 + 370000, C_RATE), 10));
+	series_close(s);
+}
+
 /* --- a layout that has followed another */
 
 static void wider(const float *old, float *ret_values)
@@ -507,6 +534,7 @@ int main(void)
 	test_killed();
 	test_damaged();
 	test_full();
+	test_goes_on();
 	test_older_layout(true);
 	test_older_layout(false);
 	float v[COLUMNS];

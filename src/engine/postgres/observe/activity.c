@@ -354,4 +354,5 @@ static int activity_sessions(struct engine *e, const char *cluster_id, const cha
 	return 0;
 }
 
-const struct engine_activity_ops pg_activity = {.past = activity_past, .sessions = activity_sessions};
+const struct engine_activity_ops pg_activity = {
+        .past = activity_past, .sessions = activity_sessions, .vacuum = pg_vacuum_look};

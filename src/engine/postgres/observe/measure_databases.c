@@ -15,8 +15,10 @@
 #define DATABASES_MAX 64
 #define NAMES_MAX 5000
 #define LOOK_EVERY_US 600000000LL
-#define ACTIVE_LEAST_MS 250    /* of sessions' time: our own questions take some of it too */
-#define REPLAYED_LEAST 1048576 /* bytes of log */
+#define ACTIVE_LEAST_MS 250 /* of sessions' time: our own questions take some of it too */
+/* Bytes of log: more than a fiftieth of what is in the database, between these. */
+#define REPLAYED_LEAST 65536
+#define REPLAYED_MOST 1048576
 
 double pg_number_at(const PGresult *rows, int row, int column)
 {
@@ -47,10 +49,11 @@ static struct pg_database *database_ensure(struct pg_databases *all, const char 
 static bool database_moved(const struct pg_database *d)
 {
 	int64_t ago = clock_mono_us() - d->looked_us;
+	double replayed_least = fmin(fmax(0.02 * d->inputs[DATABASE_DATA], REPLAYED_LEAST), REPLAYED_MOST);
 	if (!d->known)
 		return !d->looked_us || ago >= PG_FAILED_WAIT_US;
 	return d->writes != d->at_writes || d->active - d->at_active >= ACTIVE_LEAST_MS || d->active < d->at_active ||
-	       d->replayed - d->at_replayed >= REPLAYED_LEAST || ago >= LOOK_EVERY_US;
+	       d->replayed - d->at_replayed >= replayed_least || ago >= LOOK_EVERY_US;
 }
 
 static void names_take(struct pg_databases *all, const PGresult *rows)

@@ -27,7 +27,7 @@ const enum process_input pg_asked[PG_ASKED] = {
 	"'0/0'::pg_lsn)::float8, coalesce((to_jsonb(w)->>'wal_write')::float8, 0), "                                 \
 	"a.active, a.cpu, a.lock, a.lwlock, a.io, a.active - a.cpu - a.lock - a.lwlock - a.io, a.idle, a.oldest, "   \
 	"(select max(greatest(age(datfrozenxid), mxid_age(datminmxid))) from pg_database)::float8, "                 \
-	"concat_ws('/', pg_postmaster_start_time(), pg_is_in_recovery(), d.reset, b.stats_reset, w.stats_reset), "   \
+	"concat_ws('/', pg_postmaster_start_time(), d.reset, b.stats_reset, w.stats_reset), "                        \
 	"not pg_is_in_recovery(), coalesce(current_setting('steward.counts', true), '') = '1' and "                  \
 	"to_regprocedure('steward.operations()') is not null, " PG_ACTIVITY_WAITS ", " PG_ACTIVITY_BLOCKS " "        \
 	"from (select sum(xact_commit + xact_rollback)::float8 as xacts, sum(blks_read)::float8 as reads, "          \
