@@ -13,7 +13,8 @@ struct engine_sample {
 	int64_t mono_us;  /* when it was taken, by clock_mono_us() */
 	uint64_t epoch;   /* names what counts: a server since its start */
 	const double *inputs;
-	bool before; /* as of the round before of those with `whole`, not of this one */
+	bool before;    /* as of the round before of those with `whole`, not of this one */
+	int64_t ago_ms; /* as of so long before this round */
 };
 
 struct engine_sampling {

@@ -31,7 +31,7 @@ struct series {
 	struct known *inputs;
 	/* Of the sample under way: the gauges; what grew since the samples before, and when those were. */
 	float *values, *grown;
-	int64_t *since_ms;
+	int64_t *since_ms, *spans; /* and how many intervals ago that was, by the monotonic clock */
 	pthread_mutex_t *lock;
 };
 
@@ -83,6 +83,7 @@ struct fold {
 	const struct series_layout *layout;
 	double *sums, *weights;
 	uint32_t samples;
+	bool any;
 };
 
 static struct fold fold_new(const struct series_layout *layout)
@@ -92,8 +93,11 @@ static struct fold fold_new(const struct series_layout *layout)
 	                     .weights = must_calloc(layout->room, sizeof(double))};
 }
 
+/* A record without a sample has rates alone: what is known of it is as good as of others. */
 static void fold_add(struct fold *f, const struct series_record *r)
 {
+	uint32_t weight = r->samples ? r->samples : 1;
+	f->any = true;
 	for (size_t i = 0; i < f->layout->count; i++) {
 		double v = (double)r->values[i];
 		if (isnan(v))
@@ -101,8 +105,8 @@ static void fold_add(struct fold *f, const struct series_record *r)
 		if (f->layout->columns[i].maximum)
 			f->sums[i] = f->weights[i] > 0 && f->sums[i] > v ? f->sums[i] : v;
 		else
-			f->sums[i] += v * r->samples;
-		f->weights[i] += r->samples;
+			f->sums[i] += v * weight;
+		f->weights[i] += weight;
 	}
 	f->samples += r->samples;
 }
@@ -110,7 +114,7 @@ static void fold_add(struct fold *f, const struct series_record *r)
 /* The record, and an end of the fold. */
 static void fold_end(struct fold *f, int64_t begin_ms, struct series_record *ret)
 {
-	ret->time_ms = f->samples ? begin_ms : -1;
+	ret->time_ms = f->any ? begin_ms : -1;
 	ret->samples = f->samples;
 	for (size_t i = 0; i < f->layout->room; i++) {
 		bool known = i < f->layout->count && f->weights[i] > 0;
@@ -351,6 +355,7 @@ int series_open(const char *path, const struct series_layout *layout, const stru
 	s->values = must_calloc(layout->room, sizeof *s->values);
 	s->grown = must_calloc(layout->room, sizeof *s->grown);
 	s->since_ms = must_calloc(layout->room, sizeof *s->since_ms);
+	s->spans = must_calloc(layout->room, sizeof *s->spans);
 	s->lock = lock;
 	pthread_mutex_lock(lock);
 	counters_recall(s);
@@ -368,6 +373,7 @@ void series_close(struct series *s)
 	free(s->values);
 	free(s->grown);
 	free(s->since_ms);
+	free(s->spans);
 	free(s);
 }
 
@@ -398,6 +404,7 @@ static double column_growth(const struct series *s, const struct series_column *
 
 static bool values_make(struct series *s, int64_t time_ms, int64_t mono_us, uint64_t epoch, const double *inputs)
 {
+	int64_t step_us = series_step_ms(s->layout->first) * 1000;
 	bool any = false;
 	for (size_t i = 0; i < s->layout->room; i++) {
 		const struct series_column *c = i < s->layout->count ? &s->layout->columns[i] : NULL;
@@ -407,6 +414,7 @@ static bool values_make(struct series *s, int64_t time_ms, int64_t mono_us, uint
 		s->values[i] = (float)value;
 		s->grown[i] = (float)grown;
 		s->since_ms[i] = !c || isnan(grown) ? -1 : begin_of(s->layout->first, s->inputs[c->input].time_ms);
+		s->spans[i] = c ? (mono_us - s->inputs[c->input].mono_us + step_us / 2) / step_us : 0;
 		any |= !isnan(value) || !isnan(grown);
 	}
 	for (size_t i = 0; i < s->layout->inputs; i++)
@@ -431,29 +439,37 @@ static int intervals_mend(const struct series_file *f, int64_t begin_ms, struct 
 	return result;
 }
 
-/* What has grown from one sample to the next belongs to the interval in which it grew: that of the first of the two.
- * Of what is not known with each sample, the first lies further back. */
-static int growth_write(const struct series_file *f, const struct series *s, struct series_record *r)
+/* The rates that begin there, into the record of that interval. */
+static int growth_put(const struct series_file *f, const struct series *s, int64_t since_ms, int64_t begin_ms,
+                      struct series_record *r)
 {
+	if (r->time_ms < 0)
+		r->samples = begin_ms == since_ms;
+	r->time_ms = begin_ms;
+	for (size_t k = 0; k < s->layout->count; k++)
+		if (s->since_ms[k] == since_ms)
+			r->values[k] = s->grown[k];
+	int result = series_record_write(f, s->layout->first, r);
+	return result < 0 ? result : intervals_mend(f, begin_ms, r);
+}
+
+/* What has grown from one sample to the next belongs to the interval in which it grew: that of the first of the two.
+ * Of what is not known with each sample, the first lies further back. Intervals between them in which there was no
+ * sample at all have the same rate: it is the mean of that time. */
+static int growth_write(const struct series_file *f, const struct series *s, int64_t now_ms, struct series_record *r)
+{
+	int64_t step = series_step_ms(s->layout->first), now = begin_of(s->layout->first, now_ms);
 	int result = 0;
 	for (size_t i = 0; result == 0 && i < s->layout->count; i++) {
-		int64_t begin = s->since_ms[i];
+		int64_t begin = s->since_ms[i], end = begin + step * s->spans[i];
 		bool done = begin < 0;
 		for (size_t k = 0; k < i && !done; k++)
 			done = s->since_ms[k] == begin;
-		if (done)
-			continue;
-		result = series_record_read(f, s->layout->first, begin, r);
-		if (r->time_ms < 0)
-			r->samples = 1;
-		r->time_ms = begin;
-		for (size_t k = i; k < s->layout->count; k++)
-			if (s->since_ms[k] == begin)
-				r->values[k] = s->grown[k];
-		if (result == 0)
-			result = series_record_write(f, s->layout->first, r);
-		if (result == 0)
-			result = intervals_mend(f, begin, r);
+		for (int64_t at = begin; result == 0 && !done && (at == begin || (at < end && at < now)); at += step) {
+			result = series_record_read(f, s->layout->first, at, r);
+			if (result == 0 && (at == begin || r->time_ms < 0))
+				result = growth_put(f, s, begin, at, r);
+		}
 	}
 	return result;
 }
@@ -471,7 +487,7 @@ static int gauges_write(const struct series_file *f, const struct series *s, int
 static int sample_write(struct series_file *f, const struct series *s, int64_t time_ms)
 {
 	struct series_record made = {.values = must_calloc(s->layout->room, sizeof(float))};
-	int r = growth_write(f, s, &made);
+	int r = growth_write(f, s, time_ms, &made);
 	if (r == 0 && f->last_ms >= 0)
 		r = intervals_end(f, f->last_ms, time_ms, &made);
 	/* The mark first: a sample that no mark tells of would be left out of the coarser rings. */

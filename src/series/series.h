@@ -8,11 +8,11 @@
  *
  * The gauges of a sample are written as a record of the finest ring. What counters have grown by since the sample
  * before is put into the record of that one, because that is when it happened: a minute's rate is of that minute,
- * whole, and of nothing else. When the time of samples leaves an interval of a coarser ring, the record of the interval
- * that was left is made from the finer ring. So nothing but the last counters is in memory, and these are
- * noted in the file (beside the mark), so that the next process goes on where this one ended: one that is killed loses
- * at most what it was about to write. Files are written without a flush: after a power
- * cut the last half minute may be a gap.
+ * whole, and of nothing else. Intervals in between that have no sample get the same rate. When the time of samples
+ * leaves an interval of a coarser ring, the record of the interval that was left is made from the finer ring. So
+ * nothing but the last counters is in memory, and these are noted in the file (beside the mark), so that the next
+ * process goes on where this one ended: one that is killed loses at most what it was about to write. Files are written
+ * without a flush: after a power cut the last half minute may be a gap.
  *
  * Values are floats, which have seven digits. NAN is a gap. */
 #ifndef STEWARD_SERIES_SERIES_H

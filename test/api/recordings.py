@@ -13,6 +13,10 @@ VARIES = re.compile(r'(?P<sized>[0-9a-f]{24}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|(?<
 		    r'(?<="requestHeaders":){[^{}]*}')
 
 
+# What lies beside the catalog, below a path of it: no row has its form.
+BESIDE = re.compile(r':(activity|vacuum)$')
+
+
 def form(text):
 	"""The same for texts that differ only in that."""
 	return hash(VARIES.sub(lambda m: '<%d>' % len(m.group()) if m.lastgroup else '<>', text))
@@ -39,7 +43,7 @@ def exchanges(file=client.EXCHANGES):
 	if file not in read or read[file][0] != text:
 		turned = dialect.spoken.exchange_in if dialect.spoken else lambda x: x
 		found = [(turned(json.loads(line)), form(line)) for line in text.split('\n') if line.strip()]
-		read[file] = text, [{**x, 'form': (f, accept(x))} for x, f in found]
+		read[file] = text, [{**x, 'form': (f, accept(x))} for x, f in found if not BESIDE.search(unquote(urlsplit(x['url']).path))]
 	return read[file][1]
 
 

@@ -3,7 +3,7 @@ import os, re, shutil, subprocess, tempfile
 
 import pytest
 
-from client import NO_ID, bare, cli, leave, links, ok, refused
+from client import NO_ID, Api, bare, cli, leave, links, ok, refused
 from test_clusters import body, create, path, region, settle, until
 
 KEYS = {'created', 'groupId', 'hostname', 'id', 'lastPing', 'port', 'replicaSetName', 'typeName', 'userAlias', 'version'}
@@ -39,6 +39,21 @@ def test_replica_set(server, group):
 	assert bare(ok(r)) == {**bare(one), 'lastPing': r.json()['lastPing']}
 	below = {h.rsplit('/', 1)[1] for h in links(r.json()).values()}
 	assert {'databases', 'disks'} <= below, 'the entity leads to what lies below it'
+
+
+def test_what_lies_beside_a_process(server, group):
+	"""Only below a process, for those who may read slow statements; this engine has none of it."""
+	create(server, group, 'Orders')
+	one = '/groups/%s/processes/%s' % (group, processes(server, group)['results'][0]['id'])
+	for part in ('activity', 'vacuum'):
+		assert server.get('%s:%s' % (one, part)).status_code == 501
+		refused(server.get('/groups/%s/processes/none:1:%s' % (group, part)), 404)
+		refused(server.get('%s:%s?pretend=1' % (one, part)), 400)
+		refused(Api(server).get('%s:%s' % (one, part)), 401)
+		name = 'somebody:' + part
+		ok(server.post('/groups/%s/databaseUsers' % group, json={'username': name, 'password': 'correct horse 4', 'databaseName': 'admin',
+			'groupId': group, 'roles': [{'roleName': 'read', 'databaseName': 'shop'}]}), 201)
+		assert ok(server.get('/groups/%s/databaseUsers/admin/%s' % (group, name)))['username'] == name, 'names can end so'
 
 
 def test_pages_go_over_clusters(server, group):

@@ -376,9 +376,18 @@ static void rows_make(void)
 	}
 }
 
+/* Below a process alone: names of other things can end so. */
+static bool is_below_process(struct str path)
+{
+	struct str base = STR(API_BASE "/groups/"), words = STR("processes/"), group, rest;
+	if (!str_starts(path, base) || !str_cut((struct str){path.p + base.n, path.n - base.n}, '/', &group, &rest))
+		return false;
+	return str_starts(rest, words) && !memchr(rest.p + words.n, '/', rest.n - words.n);
+}
+
 static const struct op *part_of(struct str path, size_t *ret_length)
 {
-	if (str_starts(path, STR(API_BASE "/groups/")))
+	if (is_below_process(path))
 		for (size_t i = 0; i < PARTS; i++)
 			if (str_ends(path, str_of(parts[i].end))) {
 				*ret_length = path.n - strlen(parts[i].end);

@@ -183,8 +183,8 @@ static void sample_take(void *ctx, const struct engine_sample *sample)
 	pthread_mutex_lock(&s->lock);
 	int r = entry_open(s, path, &of, &series);
 	if (series)
-		r = series_put(series, sample->before ? s->before_ms : s->now_ms, sample->mono_us, sample->epoch,
-		               sample->inputs);
+		r = series_put(series, sample->before ? s->before_ms : s->now_ms - sample->ago_ms, sample->mono_us,
+		               sample->epoch, sample->inputs);
 	pthread_mutex_unlock(&s->lock);
 	if (r < 0)
 		sampler_warn(s, path, r);

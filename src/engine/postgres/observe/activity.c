@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "catalog/formats.h"
 #include "engine/postgres/observe/inspect.h"
+#include "engine/postgres/observe/vacuum.h"
 #include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/sql.h"
 

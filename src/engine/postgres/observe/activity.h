@@ -37,8 +37,4 @@ void pg_activities_past(struct pg_activities *all, const char *cluster_id, const
 
 extern const struct engine_activity_ops pg_activity;
 
-/* vacuum.c */
-int pg_vacuum_look(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
-                   struct engine_vacuum *ret_vacuum);
-
 #endif

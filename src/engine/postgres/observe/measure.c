@@ -20,6 +20,7 @@
 #include "engine/postgres/observe/measure_databases.h"
 #include "engine/postgres/observe/measure_host.h"
 #include "engine/postgres/observe/measure_lag.h"
+#include "engine/postgres/observe/measure_last.h"
 #include "engine/postgres/observe/measure_sql.h"
 #include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/sql.h"
@@ -84,8 +85,9 @@ struct server {
 	int64_t looks_end, list_from_us; /* no look begins after that; no list is asked for before that */
 	int64_t list_us;                 /* when it was asked for */
 	struct pg_tables *tables;
-	bool leads;             /* it is no standby */
-	bool counts;            /* its module counts what clients do */
+	bool leads;  /* it is no standby */
+	bool counts; /* its module counts what clients do */
+	struct pg_last last;
 	int64_t tables_from_us; /* times of tables are not asked for before that */
 };
 
@@ -561,6 +563,7 @@ static void step_position(struct server *s, struct pg_measures *m)
 	}
 	struct pg_positions *set = pg_sets_find(&m->sets, s->cluster_id, s->set);
 	double at = PQntuples(rows) == 1 ? pg_number_at(rows, 0, 0) : (double)NAN;
+	pg_last_note(&s->last, rows, 1);
 	if (set && !isnan(at))
 		pg_positions_note(set, at, clock_mono_us());
 	PQclear(rows);
@@ -761,6 +764,7 @@ static void server_give(struct server *s, const double *host, struct pg_disk_see
 	/* Without a bound, those of the host. */
 	s->inputs[PROCESS_ALLOWANCE] = isnan(s->allowance) ? s->inputs[PROCESS_CORES] : s->allowance;
 	struct engine_sample sample = {s->cluster_id, s->node, MEASURE_PROCESS, "", s->asked_us, s->epoch, s->inputs};
+	pg_last_give(&s->last, &sample, to);
 	to->take(to->ctx, &sample);
 	if (s->databases.listed)
 		pg_databases_give(&s->databases, &sample, to);
@@ -797,6 +801,14 @@ static int pg_sample(struct engine *e, const struct engine_sampling *to)
 	return 0;
 }
 
+static void track_ask(struct server *s)
+{
+	if (s->counts)
+		sent(s, PQsendQuery(s->conn, pg_ask_last), STEP_POSITION);
+	else
+		question_ask(s, "position", STEP_POSITION);
+}
+
 /* On kept connections alone: where there is none, the next sample begins one. Late answers are waited for again in the
  * next second; a sample begins another connection where one is still owed. */
 static void pg_track(struct engine *e)
@@ -805,7 +817,7 @@ static void pg_track(struct engine *e)
 	for (size_t i = 0; m && i < m->count; i++) {
 		struct server *s = m->list[i];
 		if (s->followed && s->step == STEP_IDLE && s->conn && PQstatus(s->conn) == CONNECTION_OK)
-			question_ask(s, "position", STEP_POSITION);
+			track_ask(s);
 	}
 	if (m)
 		servers_wait(m, false, TRACK_MS);

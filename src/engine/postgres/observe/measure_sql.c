@@ -65,6 +65,10 @@ const char pg_ask_operations[] =
 const char pg_ask_position[] =
         "select case when not pg_is_in_recovery() then (pg_current_wal_lsn() - '0/0'::pg_lsn)::float8 end";
 
+const char pg_ask_last[] = "select case when not pg_is_in_recovery() then (pg_current_wal_lsn() - "
+                           "'0/0'::pg_lsn)::float8 end, transactions, "
+                           "reads, inserted, updated, deleted, busy_us::float8 / 1000 from steward.operations()";
+
 /* All that there are, those first that can be looked into: not templates, nor ones that take no connections, as one
  * whose removal was cut short. */
 const char pg_ask_databases[] =

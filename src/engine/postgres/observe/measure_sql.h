@@ -11,6 +11,8 @@ extern const enum process_input pg_operations[PG_OPERATIONS];
 extern const char pg_ask_operations[];
 /* How far a primary's log is; null of a standby. */
 extern const char pg_ask_position[];
+/* The same with what the module counts, where it does. */
+extern const char pg_ask_last[];
 /* Its databases, and what one of them has in it. */
 extern const char pg_ask_databases[], pg_ask_inside[];
 

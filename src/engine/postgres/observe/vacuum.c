@@ -1,8 +1,11 @@
 /* How vacuum keeps up: the age of transaction ids by database, vacuums that run, and the tables with most dead rows.
  * Asked when somebody looks, on sessions that end: the server's statistics tell all of it, and no table is read. */
-#include "engine/postgres/observe/activity.h"
+#include "engine/postgres/observe/vacuum.h"
 
 #include "base/arena.h"
+#include "engine/postgres/observe/inspect.h"
+#include "engine/postgres/postgres.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdlib.h>
