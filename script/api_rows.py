@@ -16,7 +16,7 @@ OPERATION_KEYS = {
 	"queryParams", "headerParams", "request", "requestRequired", "response", "success", "otherSuccess", "versions",
 	"olderVersions", "sunset", "deprecated", "preview", "paginated", "produces", "errors", "event", "noEvent", "eventUnlisted",
 	"byName", "filters", "gives", "lasting", "bodyScope", "linkFrom", "mayBeAbsent", "noBody", "onV1",
-	"prepare", "reads", "asRead", "slow", "kept", "bodyMax", "command", "commandAliases", "columns", "waitOn", "whileLocked", "danger"}
+	"prepare", "reads", "asRead", "slow", "kept", "bodyMax", "command", "commandAliases", "columns", "waitOn", "whileLocked", "danger", "final"}
 NEEDED_KEYS = {"operationId", "set", "method", "path", "tag", "summary", "handler", "roles", "success", "versions", "produces"}
 SCHEMA_KEYS = {
 	"$ref", "type", "format", "enum", "pattern", "default", "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength",

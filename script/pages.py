@@ -38,6 +38,13 @@ def path_params(op):
 	return api_rows.params_of(op["path"])
 
 
+def final(op):
+	"""Whether it cannot be undone: what is deleted, and what a row says. A client that can ask nobody wants to hear it. What is
+	taken off a list can be put on it again."""
+	verb = op["command"].split()[-1]
+	return bool(op.get("final")) or danger(op) == "name" or (danger(op) != "none" and verb.split("-")[0] == "delete")
+
+
 class Pages:
 	def __init__(self, operations, resources, named, words, pages, commands):
 		self.operations, self.resources, self.named, self.commands = operations, resources, named, commands
@@ -55,6 +62,8 @@ class Pages:
 				yield op["operationId"], "danger: must be one of %s" % ", ".join(DANGERS)
 			elif danger(op) != "none" and op["method"] == "GET":
 				yield op["operationId"], "danger: a GET has none"
+			elif op.get("final") and danger(op) == "none":
+				yield op["operationId"], "final: what cannot be undone has a danger"
 			elif danger(op) == "name" and not self.typed(op):
 				yield op["operationId"], "danger: has no parameter whose name could be typed"
 		unmarked = set(self.pages.get("notSecret", []))

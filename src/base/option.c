@@ -271,6 +271,9 @@ static int arg_set(struct options *o, int argc, char **argv, int at, int *ret_us
 		return refuse_unknown(o, name, OPTION_FROM_FLAG, where);
 	if (!joined && o->rows[i].kind == OPTION_SWITCH) {
 		value = STR("true");
+	} else if (!joined && !o->rows[i].argument) {
+		struct str others;
+		str_cut(str_of(o->rows[i].choices), '|', &value, &others);
 	} else if (!joined) {
 		if (at + 1 >= argc || str_starts(str_of(argv[at + 1]), STR("--")))
 			return option_refuse("%s needs a value: %s %s", where, where, o->rows[i].argument);

@@ -30,7 +30,7 @@ struct option_row {
 	enum option_kind kind;
 	size_t offset;        /* of the member in the target */
 	const char *standard; /* the default as text; NULL: the member stays zero */
-	const char *argument; /* "DIR"; NULL for switches */
+	const char *argument; /* "DIR"; NULL for switches, and for a choice that is its first where none is said */
 	const char *help;
 	const char *choices; /* "text|json" */
 	unsigned min, max;

@@ -101,6 +101,7 @@ struct op {
 	 * proof of who is there for it. */
 	bool lasting;
 	enum danger danger;
+	bool final; /* cannot be undone */
 	/* How the client calls it. */
 	const char *command;        /* "database-users create": two or three words */
 	const char *const *aliases; /* other commands for the same */

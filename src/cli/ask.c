@@ -2,6 +2,8 @@
  * because signals are held until the answer is there. */
 #include "cli/ask.h"
 
+#include "base/option.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <strings.h>
@@ -67,4 +69,17 @@ bool ask_yes(const char *question)
 	bool yes = answer && (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0);
 	arena_free(a);
 	return yes;
+}
+
+bool ask_to_go_on(const char *question, bool is_final)
+{
+	if (!ask_is_possible() && is_final)
+		option_refuse(
+		        "this cannot be undone, and there is no terminal to ask at: give --yes; nothing was done");
+	if (!ask_is_possible())
+		return !is_final;
+	if (ask_yes(question))
+		return true;
+	option_refuse("nothing was done");
+	return false;
 }

@@ -4,6 +4,8 @@
 
 #include "base/arena.h"
 
+#include <stdbool.h>
+
 /* True when somebody can answer: stdin and stderr are a terminal. */
 bool ask_is_possible(void);
 /* A line of the terminal, or of standard input where there is no terminal (then without the question). NULL: there is
@@ -13,5 +15,8 @@ const char *ask_text(struct arena *a, const char *question);
 const char *ask_secret(struct arena *a, const char *question);
 /* True when the answer is y or yes; never without a terminal. */
 bool ask_yes(const char *question);
+/* Whether it may be done: somebody says so at the terminal. Where nobody can be asked, what can be undone is done, and
+ * what is final is not. A refusal is said on stderr. */
+bool ask_to_go_on(const char *question, bool is_final);
 
 #endif

@@ -7,6 +7,7 @@
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/hints.h"
+#include "cli/names.h"
 
 #include <ctype.h>
 #include <curl/curl.h>
@@ -22,6 +23,7 @@
 #define STALL_SECONDS 120L
 #define STALL_BYTES 64L /* fewer in each second are no progress */
 #define CHALLENGES_MAX 3L
+#define HOST_BYTES 65
 
 struct client {
 	CURL *curl;
@@ -274,9 +276,9 @@ static int call_once(struct client *c, struct arena *a, const struct client_requ
 	struct transfer t = {.client = c, .sink = r->sink};
 	struct curl_slist *headers = NULL;
 	options_common(c, &t, arena_printf(a, "%s%s", p->base_url, r->path).p);
-	if (p->client_id) {
+	if (p->client_id || p->session) {
 		curl_easy_setopt(c->curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-		curl_easy_setopt(c->curl, CURLOPT_XOAUTH2_BEARER, c->token.p);
+		curl_easy_setopt(c->curl, CURLOPT_XOAUTH2_BEARER, p->client_id ? c->token.p : p->session);
 	} else {
 		curl_easy_setopt(c->curl, CURLOPT_HTTPAUTH, CURLAUTH_DIGEST);
 		curl_easy_setopt(c->curl, CURLOPT_USERNAME, p->public_key);
@@ -299,6 +301,8 @@ static int call_once(struct client *c, struct arena *a, const struct client_requ
 	if (strcmp(r->method, "HEAD") == 0)
 		curl_easy_setopt(c->curl, CURLOPT_NOBODY, 1L);
 	int result = transfer_run(c, a, &t, r->quiet, ret);
+	if (result == 0)
+		ret->path = r->path;
 	curl_slist_free_all(headers);
 	return result;
 }
@@ -319,6 +323,19 @@ int client_call(struct client *c, struct arena *a, const struct client_request *
 	if (result == 0)
 		*ret_answer = answer;
 	return result;
+}
+
+int client_form(struct client *c, struct arena *a, const char *path, const char *form, struct client_answer *ret_answer)
+{
+	struct transfer t = {.client = c};
+	char host[HOST_BYTES] = "";
+	options_common(c, &t, arena_printf(a, "%s%s", c->profile->base_url, path).p);
+	gethostname(host, sizeof host - 1);
+	curl_easy_setopt(c->curl, CURLOPT_USERAGENT,
+	                 arena_printf(a, "steward/" STEWARD_VERSION "%s%s", *host ? " on " : "", host).p);
+	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, form);
+	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, CALL_MS);
+	return transfer_run(c, a, &t, false, ret_answer);
 }
 
 int client_exit(int error)
@@ -385,7 +402,7 @@ int client_stranger(const struct client *c, bool quiet)
 	return -EHOSTUNREACH;
 }
 
-void client_explain(const struct client *c, const struct client_answer *answer)
+void client_explain(struct client *c, const struct client_answer *answer)
 {
 	struct arena *a = arena_new();
 	const char *code = json_string_value(json_object_get(answer->json, "errorCode")),
@@ -400,7 +417,9 @@ void client_explain(const struct client *c, const struct client_answer *answer)
 	else
 		option_refuse("%d, without a reason; is %s the service, or something before it?", answer->status,
 		              c->profile->base_url);
-	const char *hint = hint_find(answer->status, code);
+	const char *hint = answer->status == 401 && c->profile->session
+	                           ? "the sign-in is over: \"steward login --web\" signs in again"
+	                           : hint_find(answer->status, code);
 	if (hint) {
 		/* A hint has at most one "%s". It is not used as a format, so that no text of the table can become
 		 * one. */
@@ -409,6 +428,8 @@ void client_explain(const struct client *c, const struct client_answer *answer)
 		fprintf(stderr, "steward: %.*s%s%s\n", STR_ARG(before), source ? c->profile->source : "",
 		        source ? after.p + 1 : "");
 	}
+	if (answer->status == 404 && answer->path)
+		names_near_tell(c, answer->path, answer->json);
 	arena_free(a);
 }
 
@@ -447,6 +468,15 @@ int client_ask(struct client *c, struct arena *a, const char *method, const char
 	return code;
 }
 
+const char *url_unescape(struct arena *a, struct str text)
+{
+	int n = 0;
+	char *plain = curl_easy_unescape(NULL, text.p, (int)text.n, &n);
+	const char *kept = arena_z(a, (struct str){plain ? plain : "", plain ? (size_t)n : 0});
+	curl_free(plain);
+	return kept;
+}
+
 const char *url_escape(struct arena *a, struct str text)
 {
 	static const char hex[] = "0123456789ABCDEF";
@@ -480,9 +510,12 @@ int client_project(struct client *c, struct arena *a, const char **ret_id)
 	if (result < 0)
 		return result;
 	const char *id = json_string_value(json_object_get(answer.json, "id"));
-	if (answer.status == 404)
-		return option_refuse("--project: there is no project \"%s\" that the credentials in %s reach", given,
-		                     c->profile->source);
+	if (answer.status == 404) {
+		option_refuse("--project: there is no project \"%s\" that the credentials in %s reach", given,
+		              c->profile->source);
+		names_near_tell(c, r.path, answer.json);
+		return -EINVAL;
+	}
 	if (answer.status != 200 || !id || !id_is_valid(str_of(id))) {
 		client_explain(c, &answer);
 		return -EACCES;

@@ -23,6 +23,7 @@ struct client_request {
 /* Everything lives in the arena of the call. */
 struct client_answer {
 	int status;
+	const char *path;    /* of the request */
 	struct str body;     /* empty when it went to the sink */
 	json_t *json;        /* the parsed body, or NULL when it is not JSON */
 	struct str progress; /* X-Steward-Progress */
@@ -39,10 +40,13 @@ const struct profile *client_profile(const struct client *c);
 /* 0: there is an answer, whatever its status. Negative: there is none; the reason and a remedy are on stderr. */
 must_check int client_call(struct client *c, struct arena *a, const struct client_request *r,
                            struct client_answer *ret_answer);
+/* Posts a form without credentials, as the machine that it is. As client_call(). */
+must_check int client_form(struct client *c, struct arena *a, const char *path, const char *form,
+                           struct client_answer *ret_answer);
 /* The exit code for a call without an answer, or for a question that could not be sent. */
 int client_exit(int error);
 /* Explains on stderr what the service refused, and what to do. */
-void client_explain(const struct client *c, const struct client_answer *answer);
+void client_explain(struct client *c, const struct client_answer *answer);
 /* Says that what answers is not the API; returns the error of that. */
 int client_stranger(const struct client *c, bool quiet);
 /* A call that must succeed; a failure is explained. `body` may be NULL. Returns an exit code. */
@@ -59,6 +63,8 @@ const char *text_shown(struct arena *a, struct str text);
 void text_print(struct arena *a, struct str text);
 /* Percent-encodes all but letters, digits and "-._~". */
 const char *url_escape(struct arena *a, struct str text);
+/* The text again. */
+const char *url_unescape(struct arena *a, struct str text);
 /* The id of the project that the profile or --project names. Negative, after a message on stderr. */
 must_check int client_project(struct client *c, struct arena *a, const char **ret_id);
 

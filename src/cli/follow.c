@@ -90,7 +90,7 @@ int64_t follow_turn(struct follow_seen *s)
 	return next_ms(s);
 }
 
-int follow_step(struct follow *f, const struct client *c, int result, const struct client_answer *answer)
+int follow_step(struct follow *f, struct client *c, int result, const struct client_answer *answer)
 {
 	f->pause_ms = PAUSE_MS;
 	if (result == -EHOSTUNREACH && f->unreached++ < FOLLOW_PATIENCE)

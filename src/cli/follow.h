@@ -31,7 +31,7 @@ struct follow {
 
 /* After each question: FOLLOW_ON, or the exit code. `result` is that of client_call(). Sets how long to wait. */
 #define FOLLOW_ON (-1)
-int follow_step(struct follow *f, const struct client *c, int result, const struct client_answer *answer);
+int follow_step(struct follow *f, struct client *c, int result, const struct client_answer *answer);
 void follow_wait(const struct follow *f);
 
 #endif

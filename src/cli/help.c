@@ -143,7 +143,7 @@ static const struct command commands[] = {
          "  steward api POST '/groups/{groupId}/accessList' --body '[{\"cidrBlock\": \"10.0.0.0/8\"}]'\n"
          "  steward api GET '/groups/{groupId}/clusters/HOST/logs/db.gz' >log.gz\n"},
         {"login",
-         "steward login [NAME] --url URL (--client-id ID | --public-key KEY) [--project ID] [--org ID]\n"
+         "steward login [NAME] --url URL (--web | --client-id ID | --public-key KEY) [--project ID] [--org ID]\n"
          "       steward login [NAME] ... (--ca-file FILE | --ca-fingerprint SHA256)",
          "sign in to a service, and keep a profile of it",
          "Makes the profile NAME (\"default\") and has commands use it from now on. On a terminal it asks for what is "
@@ -154,17 +154,21 @@ static const struct command commands[] = {
          "once;\n"
          "a profile is kept only when it works.\n"
          "\n"
+         "--web signs you in as yourself: it prints a link and a code, and waits until you allow it in the console.\n"
+         "It lasts as long as a sign-in of a browser, and the account's page of the console shows and ends it.\n"
+         "\n"
          "The secret is asked for and not shown; without a terminal it is read from STEWARD_CLIENT_SECRET or\n"
          "STEWARD_PRIVATE_KEY, or else from standard input. Exit code as for clusters.",
          login_options, &login_option_count,
          "Examples:\n"
          "  steward login --url https://steward.example.com:8443\n"
+         "  steward login --url https://steward.example.com:8443 --web\n"
          "  steward login work --url https://10.0.0.5:8443 --client-id mdb_sa_id_... --project shop <secret\n"
          "  openssl x509 -noout -fingerprint -sha256 -in DATA/tls/ca.crt    # what --ca-fingerprint takes\n"},
         {"logout", "steward logout [NAME]", "remove a profile",
-         "Removes the profile NAME, or the current one, with its copy of the service's authority. Tokens are kept "
-         "nowhere,\n"
-         "so there is nothing to revoke; to end the credentials themselves, delete them in the service.",
+         "Removes the profile NAME, or the current one, with its copy of the service's authority. A sign-in by a "
+         "browser\n"
+         "(--web) is ended at the service too; a service account or an API key goes on: delete it in the service.",
          logout_options, &logout_option_count, NULL},
         {"config",
          "steward config list\n"

@@ -16,6 +16,10 @@ static const struct {
         {"INSUFFICIENT_ROLE", 0,
          "the credentials in %s lack a role for this; an owner of the project or organization can give it"},
         {"CANNOT_GRANT_ROLE", 0, "the credentials in %s cannot give a role that they do not hold; an owner can"},
+        {"PROOF_NEEDED", 0,
+         "it lets somebody in later, so it is done within 15 minutes of a sign-in only: \"steward login --web\" signs "
+         "in "
+         "again"},
         {"IP_ADDRESS_NOT_ON_ACCESS_LIST", 0,
          "the credentials in %s may not be used from this address: their own access list says from where they may"},
         {"RESOURCE_POLICY_VIOLATION", 0,

@@ -45,13 +45,13 @@ static bool query_is_valid(const char *query)
 
 int output_options_parse(const char *form, const char *query, struct output_options *ret_options)
 {
-	static const char *const forms[] = {"table", "json", "yaml", "name"};
+	static const char *const forms[] = {"table", "wide", "json", "yaml", "name"};
 	struct output_options o = {.query = query, .colour = colours_fit()};
 	size_t i = 0;
 	while (form && i < sizeof forms / sizeof *forms && strcmp(form, forms[i]) != 0)
 		i++;
 	if (i == sizeof forms / sizeof *forms)
-		return option_refuse("--output: \"%s\" is not one of table, json, yaml, name", form);
+		return option_refuse("--output: \"%s\" is not one of table, wide, json, yaml, name", form);
 	if (query && !query_is_valid(query))
 		return option_refuse("--query: \"%s\" is not a path: fields and positions with dots between them, "
 		                     "as in results.0.name, or results.*.name for all",
@@ -59,6 +59,15 @@ int output_options_parse(const char *form, const char *query, struct output_opti
 	o.form = (enum output_form)i;
 	*ret_options = o;
 	return 0;
+}
+
+int output_options_choose(const char *form, const char *query, struct output_options *ret_options)
+{
+	bool own = !form || strcmp(form, "text") == 0;
+	int r = output_options_parse(own ? NULL : form, query, ret_options);
+	if (r == 0 && own && !query)
+		ret_options->form = OUTPUT_TEXT;
+	return r;
 }
 
 /* Paths. */
@@ -263,7 +272,17 @@ static void column_offer(struct columns *c, const char *name)
 	c->count++;
 }
 
-static void columns_derive(json_t *items, struct columns *ret_columns)
+/* Behind the others, unless it is there. */
+static void column_add(struct columns *c, const char *path)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (strcmp(c->path[i], path) == 0)
+			return;
+	if (c->count < COLUMNS_MAX)
+		c->path[c->count++] = path;
+}
+
+static void columns_derive(json_t *items, size_t most, struct columns *ret_columns)
 {
 	struct columns c = {.count = 0};
 	json_t *item, *value;
@@ -279,8 +298,8 @@ static void columns_derive(json_t *items, struct columns *ret_columns)
 				column_offer(&c, name);
 		}
 	}
-	if (c.count > DERIVED_MAX)
-		c.count = DERIVED_MAX;
+	if (c.count > most)
+		c.count = most;
 	*ret_columns = c;
 }
 
@@ -419,7 +438,8 @@ static void entity_print(FILE *out, struct arena *a, json_t *entity, bool colour
 	fields_print(&e, "", entity, 0);
 }
 
-static void table_print(FILE *out, struct arena *a, json_t *answer, const struct columns *given, bool colour)
+/* A wide one has all simple fields, and then the columns that the data names and that lie deeper. */
+static void table_print(FILE *out, struct arena *a, json_t *answer, const struct columns *given, bool wide, bool colour)
 {
 	json_t *items = items_of(answer);
 	struct columns derived;
@@ -430,8 +450,10 @@ static void table_print(FILE *out, struct arena *a, json_t *answer, const struct
 	} else if (!json_array_size(items)) {
 		fputs("steward: there is none\n", stderr);
 	} else {
-		columns_derive(items, &derived);
-		const struct columns *columns = given->count ? given : &derived;
+		columns_derive(items, wide ? COLUMNS_MAX : DERIVED_MAX, &derived);
+		for (size_t i = 0; wide && i < given->count; i++)
+			column_add(&derived, given->path[i]);
+		const struct columns *columns = given->count && !wide ? given : &derived;
 		if (columns->count && json_is_object(json_array_get(items, 0)))
 			list_print(out, a, items, columns, colour);
 		else
@@ -520,7 +542,9 @@ int output_print(FILE *out, struct arena *a, json_t *answer, const char *const *
 	case OUTPUT_JSON: output_json(out, answer, true); break;
 	case OUTPUT_YAML: output_yaml(out, answer); break;
 	case OUTPUT_NAME: names_print(out, a, answer, &given); break;
-	case OUTPUT_TABLE: table_print(out, a, answer, &given, o->colour); break;
+	case OUTPUT_WIDE: table_print(out, a, answer, &given, true, o->colour); break;
+	case OUTPUT_TEXT:
+	case OUTPUT_TABLE: table_print(out, a, answer, &given, false, o->colour); break;
 	}
 	return 0;
 }

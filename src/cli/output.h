@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-enum output_form { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_YAML, OUTPUT_NAME };
+enum output_form { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML, OUTPUT_NAME, OUTPUT_TEXT };
 
 struct output_options {
 	enum output_form form;
@@ -15,8 +15,12 @@ struct output_options {
 	bool colour;
 };
 
+#define OUTPUT_FORMS "table|wide|json|yaml|name"
+
 /* form NULL: a table. Colours only on a terminal and never with NO_COLOR. A message on stderr, negative. */
 must_check int output_options_parse(const char *form, const char *query, struct output_options *ret_options);
+/* The same for a command that has a form of its own, "text" or NULL: OUTPUT_TEXT, unless there is a query. */
+must_check int output_options_choose(const char *form, const char *query, struct output_options *ret_options);
 
 /* Prints an answer: an entity, or {"results": [...]}, or an array. columns are paths into an item, and may be NULL:
  * then they are derived from the documents. Negative, after a message on stderr, when the query finds nothing. */

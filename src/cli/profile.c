@@ -24,6 +24,8 @@ const struct option_row profile_settings[] = {
         {"client-secret", 0, OPTION_TEXT, AT(client_secret), NULL, "SECRET", "Its secret."},
         {"public-key", 0, OPTION_TEXT, AT(public_key), NULL, "KEY", "API key."},
         {"private-key", 0, OPTION_TEXT, AT(private_key), NULL, "KEY", "Its private part."},
+        {"user", 0, OPTION_TEXT, AT(user), NULL, "NAME", "Person who has signed in by a browser."},
+        {"session", 0, OPTION_TEXT, AT(session), NULL, "TOKEN", "The token of that sign-in."},
         {"project", 0, OPTION_TEXT, AT(project), NULL, "ID", "Project that commands are about."},
         {"organization", 0, OPTION_TEXT, AT(organization), NULL, "ID", "Organization that commands are about."},
 };
@@ -199,9 +201,10 @@ static int profile_check(const struct profile *p)
 		return option_refuse("%s: client-id and client-secret go together", p->source);
 	if (!p->public_key != !p->private_key)
 		return option_refuse("%s: public-key and private-key go together", p->source);
-	if (!account && !key)
+	if (!account && !key && !p->session)
 		return option_refuse("%s: has no credentials: it needs client-id and client-secret of a service "
-		                     "account, or public-key and private-key of an API key",
+		                     "account, or public-key and private-key of an API key; \"steward login --web\" "
+		                     "signs in by a browser",
 		                     p->source);
 	return 0;
 }

@@ -8,7 +8,8 @@ struct profile {
 	const char *source;                    /* the file, for messages */
 	const char *base_url, *ca_file;        /* ca_file NULL: the system's authorities */
 	const char *client_id, *client_secret; /* a service account, or */
-	const char *public_key, *private_key;  /* an API key */
+	const char *public_key, *private_key;  /* an API key, or */
+	const char *user, *session;            /* a person who has signed in by a browser: the name, and a token */
 	const char *project, *organization;    /* ids; the project may also be given by name; NULL: none */
 };
 

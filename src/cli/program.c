@@ -61,6 +61,8 @@ static int help_words(int argc, char **argv)
 	const struct command_family *family = command_family_find(argv[0]);
 	if (op)
 		usage_command(stdout, op);
+	else if (argc > 1 && usage_part(stdout, argc, argv))
+		return EXIT_DONE;
 	else if (!help_command(stdout, argv[0]) && !family)
 		return help_unknown(argv[0]);
 	if (!op && family)
@@ -68,10 +70,21 @@ static int help_words(int argc, char **argv)
 	return EXIT_DONE;
 }
 
+/* `steward backups snapshots --help`: what begins with these words and is no command. */
+static bool is_part_help(int argc, char **argv)
+{
+	int used;
+	const char *last = argc > 2 ? argv[argc - 1] : "";
+	return (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0) && !command_find(argc, argv, &used) &&
+	       usage_part(stdout, argc - 1, argv);
+}
+
 int program_run(int argc, char **argv, int (*serve)(int argc, char **argv))
 {
 	json_setup();
 	command_arrange(argc - 1, argv + 1);
+	if (is_part_help(argc - 1, argv + 1))
+		return finish(EXIT_DONE, false);
 	const char *word = argc > 1 ? argv[1] : "--help";
 	if (command_takes(argc - 1, argv + 1))
 		return finish(command_run(argc - 1, argv + 1), false);

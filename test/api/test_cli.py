@@ -75,7 +75,7 @@ def test_life_of_a_cluster(service, run):
 	run('clusters', 'pause', n, '--wait')
 	assert re.search(r'^%s +PAUSED ' % n, run('clusters', 'list').stdout, re.M)
 	assert json.loads(run('clusters', 'resume', n, '--wait', '-o', 'json').stdout)['paused'] is False
-	gone = run('clusters', 'delete', n, '--wait')
+	gone = run('clusters', 'delete', n, '--wait', '--yes')
 	assert gone.stdout == n + ' is deleted\n'
 	again = run('clusters', 'get', n, check=False)
 	assert again.returncode == NOT_DONE and again.stdout == '' and '404' in again.stderr
@@ -99,12 +99,12 @@ def test_scaling(service, run):
 	assert shown.startswith('PATCH ') and '"M40"' in shown and '"M30"' not in shown
 	r = run('clusters', 'scale', c + 'x', '--size', 'M40', check=False)
 	assert r.returncode == NOT_DONE and '404' in r.stderr
-	run('clusters', 'delete', c, '--wait')
+	run('clusters', 'delete', c, '--wait', '--yes')
 	run('clusters', 'create', c, '--size', 'M0', '--wait')
 	run('clusters', 'scale', c, '--size', 'M10', '--wait')
 	config = json.loads(run('clusters', 'get', c, '-ojson').stdout)['replicationSpecs'][0]['regionConfigs'][0]
 	assert config['providerName'] == 'AWS' and config['electableSpecs']['nodeCount'] == 3 and 'backingProviderName' not in config
-	run('clusters', 'delete', c, '--wait')
+	run('clusters', 'delete', c, '--wait', '--yes')
 
 
 def test_scaling_of_several_regions(service, run):
@@ -118,7 +118,7 @@ def test_scaling_of_several_regions(service, run):
 	configs = json.loads(run('clusters', 'get', c, '-o', 'json').stdout)['replicationSpecs'][0]['regionConfigs']
 	assert [(x['regionName'], x['priority'], x['electableSpecs']['instanceSize'], x['electableSpecs']['nodeCount']) for x in configs] == [
 		('US_EAST_1', 7, 'M20', 2), ('EU_WEST_1', 6, 'M20', 1)]
-	run('clusters', 'delete', c, '--wait')
+	run('clusters', 'delete', c, '--wait', '--yes')
 
 
 def test_a_shared_size_becomes_flex(service, run):
@@ -130,7 +130,7 @@ def test_a_shared_size_becomes_flex(service, run):
 	doc = json.loads(done.stdout)
 	assert doc['name'] == n and doc['stateName'] == 'IDLE' and doc['providerSettings']['providerName'] == 'FLEX' and doc['backupSettings'] == {'enabled': True}
 	assert 'flex' not in done.stderr and n in run('flex-clusters', 'list').stdout
-	run('flex-clusters', 'delete', n, '--wait')
+	run('flex-clusters', 'delete', n, '--wait', '--yes')
 
 
 def test_a_shared_size(service, run):
@@ -139,7 +139,7 @@ def test_a_shared_size(service, run):
 	assert 'nodes     1\nsize      M0\nplace     TENANT US_EAST_1' in shown
 	few = run('clusters', 'create', name(), '--size', 'M0', '--nodes', '3', check=False)
 	assert few.returncode == 2 and '--nodes: a cluster of the size M0 has one node' in few.stderr
-	run('clusters', 'delete', n, '--wait')
+	run('clusters', 'delete', n, '--wait', '--yes')
 
 
 def test_without_wait(service, run):
@@ -149,7 +149,7 @@ def test_without_wait(service, run):
 	doc = ok(service.get('/groups/%s/clusters/%s' % (service.group, n)))
 	spec = doc['replicationSpecs'][0]['regionConfigs'][0]['electableSpecs']
 	assert spec['nodeCount'] == 5 and spec['instanceSize'] == 'M20'
-	assert run('clusters', 'delete', n).stdout == n + ' is being deleted\n'
+	assert run('clusters', 'delete', n, '--yes').stdout == n + ' is being deleted\n'
 
 
 def test_shapes(service, run, tmp_path):
@@ -316,7 +316,7 @@ def test_profiles(service, run, tmp_path):
 	n = name()  # digest, with bodies
 	doc = json.loads(run('clusters', 'create', n, '--wait', '-o', 'json', '--profile', 'key', data=False).stdout)
 	assert doc['stateName'] == 'IDLE'
-	run('clusters', 'delete', n, '--profile', 'key', data=False)
+	run('clusters', 'delete', n, '--profile', 'key', '--yes', data=False)
 	r = run('clusters', 'list', '--profile', 'nothing', check=False, data=False)
 	assert r.returncode == USAGE and 'steward login nothing' in r.stderr
 
@@ -372,7 +372,7 @@ def test_failure_ends_the_wait(start_server):
 	code, out, err = while_time_passes(s, 'clusters', 'get', 'broken', step=60)
 	assert code == DONE and 'state     REPAIRING' in out and re.search('^status    failed: .*asked for this failure', out, re.M), out
 	s.control('engine', {'fail': None})
-	code, out, err = while_time_passes(s, 'clusters', 'delete', 'broken', '--wait', step=60)
+	code, out, err = while_time_passes(s, 'clusters', 'delete', 'broken', '--wait', '--yes', step=60)
 	assert code == DONE and out == 'broken is deleted\n', err
 
 
@@ -522,7 +522,7 @@ def test_connect_needs_a_database(service, run):
 	assert r.returncode == NOT_DONE and 'no database to connect to' in r.stderr and 'simulated' in r.stderr and r.stdout == ''
 	assert ok(service.get('/groups/%s/databaseUsers' % service.group))['results'] == []
 	assert ok(service.get('/groups/%s/accessList' % service.group))['results'] == listed
-	run('clusters', 'delete', n)
+	run('clusters', 'delete', n, '--yes')
 
 
 def test_a_project_tells_callers_what_they_are(service):

@@ -82,7 +82,7 @@ def test_take_that_fails(start_server):
 def test_restore_to_a_time(service, run, made):
 	name, _ = made
 	service.control('engine', {'seconds': 1})
-	r = run('backups', 'restore', name, '--to', 'now', '--wait')
+	r = run('backups', 'restore', name, '--to', 'now', '--wait', '--yes')
 	shown = dict(line.split(None, 1) for line in r.stdout.splitlines())
 	assert shown['status'] == 'done' and shown['into'] == name and re.match(r'\d{4}-\d\d-\d\dT', shown['point'])
 	path = '/groups/%s/clusters/%s' % (service.group, name)
@@ -93,7 +93,7 @@ def test_restore_to_a_time(service, run, made):
 
 
 def test_outside_the_window(service, run, made):
-	r = run('backups', 'restore', made[0], '--to', '3 days ago', check=False)
+	r = run('backups', 'restore', made[0], '--to', '3 days ago', '--yes', check=False)
 	assert r.returncode == 1 and 'POINT_IN_TIME_NOT_RESTORABLE' in r.stderr
 	assert len(re.findall(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ', r.stderr)) == 2, 'the window is told'
 	told = until(lambda: run('backups', 'window', made[0], check=False).stdout.splitlines(), what='a full second')
@@ -103,18 +103,18 @@ def test_outside_the_window(service, run, made):
 	assert none.returncode == 1 and none.stdout == '' and 'pitEnabled' in none.stderr
 	assert json.loads(run('backups', 'window', made[1], '-o', 'json').stdout) == []
 	assert run('backups', 'window', 'nobody', check=False).returncode == 1
-	r = run('backups', 'restore', made[1], '--to', '5m', check=False)
+	r = run('backups', 'restore', made[1], '--to', '5m', '--yes', check=False)
 	assert r.returncode == 1 and 'pitEnabled' in r.stderr
 
 
 def test_restore_a_snapshot(service, run, made):
 	name, other = made
 	newest = settled(service, name)[-1]
-	job = json.loads(run('backups', 'restore', name, '--snapshot', 'latest', '--target', other, '--wait', '-o', 'json').stdout)
+	job = json.loads(run('backups', 'restore', name, '--snapshot', 'latest', '--target', other, '--wait', '-o', 'json', '--yes').stdout)
 	assert job['targetClusterName'] == other and job['snapshotId'] == newest['id'] and 'finishedAt' in job
-	r = run('backups', 'restore', other, '--snapshot', 'latest', check=False)
+	r = run('backups', 'restore', other, '--snapshot', 'latest', '--yes', check=False)
 	assert r.returncode == 1 and 'steward backups take ' + other in r.stderr
-	r = run('backups', 'restore', name, '--snapshot', newest['id'], '--target', other)
+	r = run('backups', 'restore', name, '--snapshot', newest['id'], '--target', other, '--yes')
 	assert 'steward backups restores get' in r.stdout
 	words = r.stdout.split('wait      steward ')[1].split()
 	assert run(*words).returncode == 0

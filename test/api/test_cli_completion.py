@@ -83,8 +83,8 @@ def kebab(name):
 def test_flags_and_values(complete):
 	flags = complete('database-users', 'create', '--')
 	assert flags['--username'].startswith('required') and '--roles.0.role-name' in flags
-	assert set(complete('projects', 'list', '-o', '')) == {'table', 'json', 'yaml', 'name'}
-	assert set(complete('projects', 'list', '--output=')) == {'--output=' + x for x in ('table', 'json', 'yaml', 'name')}
+	assert set(complete('projects', 'list', '-o', '')) == {'table', 'wide', 'json', 'yaml', 'name'}
+	assert set(complete('projects', 'list', '--output=')) == {'--output=' + x for x in ('table', 'wide', 'json', 'yaml', 'name')}
 	assert set(complete('clusters', 'update', 'x', '--replication-specs.3.region-configs.1.provider-name', 'A')) >= {'AWS', 'AZURE'}
 	assert set(complete('projects', 'list', '--include-count', '')) <= {'true', 'false'}
 	assert set(complete('events', '--scope', '')) == {'project', 'organization'}
@@ -113,6 +113,30 @@ def test_names_from_the_service(service, things, complete):
 	hosts = complete('clusters', 'logs', 'download', '')
 	assert hosts and all('-shard-' in x for x in hosts)
 	assert set(complete('clusters', 'logs', 'download', next(iter(hosts)), '')) == {'db', 'dbs', 'db-audit-log', 'dbs-audit-log'}
+
+
+def test_values_from_the_service(service, things, complete):
+	"""What the service has: sizes, regions, versions, snapshots, nodes, users, types of events."""
+	cluster, group = things['cluster'], '/groups/%s' % service.group
+	regions = ok(service.get(group + '/clusters/provider/regions'))['results']
+	sizes = {s['name'] for p in regions for s in p['instanceSizes']}
+	places = {r['name'] for p in regions for s in p['instanceSizes'] for r in s['availableRegions']}
+	assert {'M10', 'M30'} <= sizes and 'US_EAST_1' in places
+	assert sizes == set(complete('clusters', 'create', 'x', '--size', '')) == set(complete('clusters', 'scale', cluster, '--size', ''))
+	assert set(complete('clusters', 'create', 'x', '--size=M3')) == {'--size=' + s for s in sizes if s.startswith('M3')}
+	assert places == set(complete('clusters', 'create', 'x', '--region', ''))
+	assert places <= set(complete('clusters', 'update', cluster, '--replication-specs.0.region-configs.0.region-name', '')), 'a flag of the API'
+	assert {'M10', 'M30'} <= set(complete('clusters', 'update', cluster, '--replication-specs.0.region-configs.0.electable-specs.instance-size', ''))
+	versions = {v['version'] for v in ok(service.get(group + '/dbVersions'))['results']}
+	assert versions and versions == set(complete('clusters', 'create', 'x', '--version', ''))
+	assert {'AWS', 'AZURE', 'GCP'} <= set(complete('clusters', 'create', 'x', '--provider', ''))
+	ok(service.patch(group + '/clusters/' + cluster, json={'backupEnabled': True}))
+	taken = until(lambda: (lambda r: r.ok and r.json())(service.post('%s/clusters/%s/backup/snapshots' % (group, cluster), json={'retentionInDays': 1})), what='a snapshot')
+	for words in (['backups', 'restore', cluster, '--snapshot'], ['backups', 'show', cluster, '--snapshot'], ['backups', 'restores', 'create', cluster, '--snapshot-id']):
+		assert taken['id'] in complete(*words, ''), words
+	assert set(complete('logs', cluster, '--node', '')) == {'00-00', '00-01', '00-02'}
+	assert things['user'] in complete('connect', cluster, '--user', '')
+	assert 'CLUSTER_READY' in complete('events', '--type', 'CLUSTER_R') and cluster in complete('backups', 'restore', cluster, '--target', '')
 
 
 def test_a_service_that_is_away_says_nothing(complete):

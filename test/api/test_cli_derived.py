@@ -374,7 +374,7 @@ def test_life_of_a_project(run, service):
 	assert made['id'] in run('projects', 'list', '--all', '-o', 'json').stdout
 	settings = doc(run('projects', 'settings', 'update', made['id'], '--is-data-explorer-enabled=false', '-o', 'json'))
 	assert settings['isDataExplorerEnabled'] is False
-	assert run('projects', 'delete', made['id']).stdout == ''
+	assert run('projects', 'delete', made['id'], '--yes').stdout == ''
 	gone = run('projects', 'get', made['id'], check=False)
 	assert gone.returncode == NOT_DONE and '404' in gone.stderr and gone.stdout == ''
 
@@ -396,21 +396,21 @@ def test_access(run, service):
 	assert doc(run('database-users', 'list', '-o', 'json', '--query', 'results.*.username')).count(name) == 1
 	run('database-users', 'update', 'admin', name, '--roles.role-name', 'read', '--roles.database-name', 'shop')
 	run('database-users', 'delete', 'admin', name, '--yes')
-	run('database-roles', 'delete', name + 'r')
+	run('database-roles', 'delete', name + 'r', '--yes')
 	me = doc(run('org-users', 'list', '-o', 'json'))['results'][0]
 	team = doc(run('teams', 'create', '--name', client.unique('t'), '--usernames', me['username'], '-o', 'json'))
 	assert me['username'] in run('teams', 'users', 'list', team['id']).stdout
 	run('project-teams', 'add', '--team-id', team['id'], '--role-names', 'GROUP_READ_ONLY')
 	assert team['id'] in run('project-teams', 'list').stdout
-	run('teams', 'delete', team['id'])
+	run('teams', 'delete', team['id'], '--yes')
 	key = doc(run('api-keys', 'create', '--desc', 'of the test', '--roles', 'ORG_MEMBER', '-o', 'json'))
 	run('api-keys', 'access-list', 'add', key['id'], '--ip-address', '192.0.2.7')
 	assert '192.0.2.7' in run('api-keys', 'access-list', 'list', key['id']).stdout
-	run('api-keys', 'delete', key['id'])
+	run('api-keys', 'delete', key['id'], '--yes')
 	policy = doc(run('policies', 'create', '--name', client.unique('p'), '--policies.body', derive.POLICY['policies'][0]['body'],
 			 '-o', 'json'))
 	assert re.search(r'^%s +%s' % (policy['name'], policy['id']), run('policies', 'list').stdout, re.M)
-	run('policies', 'delete', policy['id'])
+	run('policies', 'delete', policy['id'], '--yes')
 
 
 def test_forms_of_output(run, service):
@@ -442,7 +442,7 @@ def test_waiting(run, service):
 	assert doc(made)['stateName'] == 'IDLE' and '%s 100%% done' % name in made.stderr
 	assert doc(run('flex-clusters', 'get', name, '--wait', '-o', 'json'))['stateName'] == 'IDLE'
 	service.control('engine', {'seconds': 0.4})
-	gone = run('flex-clusters', 'delete', name, '--wait')
+	gone = run('flex-clusters', 'delete', name, '--wait', '--yes')
 	assert '100% done' in gone.stderr
 	assert run('flex-clusters', 'get', name, check=False).returncode == NOT_DONE
 
@@ -511,7 +511,7 @@ def test_an_archive(run, service):
 	r = subprocess.run([binary(), 'clusters', 'logs', 'download', host, 'db', '--data', str(service.data_dir)],
 			   capture_output=True, env=environment())
 	assert r.returncode == DONE and r.stdout[:2] == b'\x1f\x8b', r
-	run('clusters', 'delete', name)
+	run('clusters', 'delete', name, '--yes')
 
 
 def typed(args, keys, env, seconds=60):

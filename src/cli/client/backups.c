@@ -19,9 +19,9 @@
 
 struct backups_arguments {
 	struct profile_arguments at;
-	const char *to, *snapshot, *target, *target_project, *description, *output;
+	const char *to, *snapshot, *target, *target_project, *description, *output, *query, *dry_run;
 	unsigned days, timeout;
-	bool wait, yes, dry_run;
+	bool wait, watch, yes;
 };
 
 #define AT(member) offsetof(struct backups_arguments, member)
@@ -42,10 +42,14 @@ const struct option_row backups_options[] = {
         {"wait", 0, OPTION_SWITCH, AT(wait), NULL, NULL, "Come back when it is done.", .flag_only = true},
         {"timeout", 0, OPTION_NUMBER, AT(timeout), "14400", "SECONDS", "Wait no longer than this.", NULL, 1, 604800,
          true},
-        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text or json.", "text|json", .flag_only = true},
-        {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "restore: without asking.", .flag_only = true},
-        {"dry-run", 0, OPTION_SWITCH, AT(dry_run), NULL, NULL, "Print the call instead of making it.",
+        {"watch", 0, OPTION_SWITCH, AT(watch), NULL, NULL, "Print the answer again whenever it has changed.",
          .flag_only = true},
+        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text, table, wide, json, yaml or name.",
+         "text|" OUTPUT_FORMS, .flag_only = true},
+        {"query", 0, OPTION_TEXT, AT(query), NULL, "PATH", "Only this part of the answer: status.", .flag_only = true},
+        {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "restore: without asking.", .flag_only = true},
+        {"dry-run", 0, OPTION_CHOICE, AT(dry_run), NULL, NULL,
+         "Print the call instead of making it; --dry-run=curl: as a line for curl.", "text|curl", .flag_only = true},
         PROFILE_OPTIONS,
 };
 const size_t backups_option_count = sizeof backups_options / sizeof *backups_options;
@@ -55,7 +59,7 @@ struct work {
 	const struct backups_arguments *given;
 	struct client *client;
 	const char *project, *name; /* of the cluster */
-	bool json;
+	struct output_options output;
 };
 
 static const char *backup_path(const struct work *w, const char *below)
@@ -77,15 +81,41 @@ static int post(struct work *w, const char *path, const json_t *body, json_t **r
 	if (!w->given->dry_run)
 		return client_ask(w->client, w->arena, "POST", path, body, ret_json);
 	struct client_request r = {.method = "POST", .path = path, .body = json_text(w->arena, body)};
-	request_show(w->client, w->arena, &r, NULL, false);
+	request_show(w->client, w->arena, &r, NULL, strcmp(w->given->dry_run, "curl") == 0);
 	return SHOWN;
+}
+
+static bool has_text(const struct work *w)
+{
+	return w->output.form == OUTPUT_TEXT;
+}
+
+static int form_print(const struct work *w, json_t *value)
+{
+	return output_print(stdout, w->arena, value, NULL, 0, &w->output) < 0 ? EXIT_NOT_DONE : EXIT_DONE;
+}
+
+/* For a watch. */
+static void change_print(void *ctx, json_t *document)
+{
+	struct work *w = ctx;
+	struct work shown = *w;
+	if (has_text(w)) /* which is of the end */
+		shown.output.form = OUTPUT_TABLE;
+	(void)form_print(&shown, document);
+	fflush(stdout);
 }
 
 static int wait_on(struct work *w, const char *path, const char *name, const char *again, json_t **ret_document)
 {
-	struct wait wait = {
-	        .client = w->client, .path = path, .name = name, .again = again, .timeout = w->given->timeout};
-	return wait_run(&wait, w->arena, ret_document);
+	struct wait wait = {.client = w->client,
+	                    .path = path,
+	                    .name = name,
+	                    .again = again,
+	                    .timeout = w->given->timeout,
+	                    .changed = w->given->watch ? change_print : NULL,
+	                    .ctx = w};
+	return wait_settled(&wait, w->arena, ret_document);
 }
 
 /* --- taking one */
@@ -110,15 +140,16 @@ static int take_run(struct work *w)
 	if (code != EXIT_DONE)
 		return code;
 	const char *id = field(w, snapshot, "id");
-	if (w->given->wait)
+	if (w->given->wait || w->given->watch)
 		code = wait_on(w, arena_printf(w->arena, "%s/%s", backup_path(w, "snapshots"), id).p, w->name,
 		               arena_printf(w->arena, "steward backups snapshots get %s %s --wait", w->name, id).p,
 		               &snapshot);
-	if (code == EXIT_DONE && w->json)
-		output_json(stdout, snapshot, true);
-	else if (code == EXIT_DONE)
-		snapshot_print(w, snapshot);
-	return code;
+	if (code != EXIT_DONE || w->given->watch)
+		return code;
+	if (!has_text(w))
+		return form_print(w, snapshot);
+	snapshot_print(w, snapshot);
+	return EXIT_DONE;
 }
 
 /* --- restoring */
@@ -174,10 +205,9 @@ static int show_run(struct work *w)
 	if (code != EXIT_DONE)
 		return code;
 	struct str proven = client_header(&answer, "x-steward-proven");
-	if (w->json) {
+	if (!has_text(w)) {
 		json_put(answer.json, "proven", json_stringn(proven.n ? proven.p : "", proven.n));
-		output_json(stdout, answer.json, true);
-		return code;
+		return form_print(w, answer.json);
 	}
 	snapshot_print(w, answer.json);
 	if (proven.n)
@@ -219,10 +249,8 @@ static int window_run(struct work *w)
 		return EXIT_NOT_DONE;
 	}
 	json_t *list = windows_read(w, client_header(&answer, "x-steward-restore-window"));
-	if (w->json) {
-		output_json(stdout, list, true);
-		return EXIT_DONE;
-	}
+	if (!has_text(w))
+		return form_print(w, list);
 	for (size_t i = 0; i < json_array_size(list); i++)
 		printf("%s  %s\n", field(w, json_array_get(list, i), "from"), field(w, json_array_get(list, i), "to"));
 	if (json_array_size(list))
@@ -286,12 +314,8 @@ static void job_print(const struct work *w, const json_t *job, bool done)
 static int restore_wait(struct work *w, json_t **job, const char *target)
 {
 	const char *id = field(w, *job, "id");
-	struct wait wait = {.client = w->client,
-	                    .path = arena_printf(w->arena, "%s/%s", backup_path(w, "restoreJobs"), id).p,
-	                    .name = target,
-	                    .again = arena_printf(w->arena, "steward backups restores get %s %s --wait", w->name, id).p,
-	                    .timeout = w->given->timeout};
-	return wait_settled(&wait, w->arena, job);
+	return wait_on(w, arena_printf(w->arena, "%s/%s", backup_path(w, "restoreJobs"), id).p, target,
+	               arena_printf(w->arena, "steward backups restores get %s %s --wait", w->name, id).p, job);
 }
 
 static int restore_run(struct work *w)
@@ -306,18 +330,17 @@ static int restore_run(struct work *w)
 	json_put_z(body, "targetClusterName", target);
 	json_put_z(body, "targetGroupId", group);
 	const char *question = arena_printf(w->arena, "All data of the cluster %s becomes %s. Go on?", target, words).p;
-	if (!g->yes && !g->dry_run && ask_is_possible() && !ask_yes(question)) {
-		option_refuse("nothing was done");
+	if (!g->yes && !g->dry_run && !ask_to_go_on(question, true))
 		return EXIT_NOT_DONE;
-	}
 	code = post(w, backup_path(w, "restoreJobs"), body, &job);
-	if (code == EXIT_DONE && g->wait)
+	if (code == EXIT_DONE && (g->wait || g->watch))
 		code = restore_wait(w, &job, target);
-	if (code == EXIT_DONE && w->json)
-		output_json(stdout, job, true);
-	else if (code == EXIT_DONE)
-		job_print(w, job, g->wait);
-	return code;
+	if (code != EXIT_DONE || g->watch)
+		return code;
+	if (!has_text(w))
+		return form_print(w, job);
+	job_print(w, job, g->wait);
+	return EXIT_DONE;
 }
 
 /* --- the command */
@@ -355,7 +378,7 @@ static bool usage_fits(const struct options *given, const struct backups_argumen
 static int backups_run(struct arena *a, const struct options *given, const struct backups_arguments *g,
                        const char **words, size_t count)
 {
-	struct work w = {.arena = a, .given = g, .json = strcmp(g->output, "json") == 0};
+	struct work w = {.arena = a, .given = g};
 	const struct command_family *family = command_family_find("backups");
 	struct profile profile;
 	size_t verb = 0;
@@ -367,7 +390,8 @@ static int backups_run(struct arena *a, const struct options *given, const struc
 		verb++;
 	if (verb == VERBS)
 		return meant_verb(family, words[0], count > 1 ? words[1] : NULL, verbs, VERBS);
-	if (!usage_fits(given, g, (enum verb)verb, count) || profile_load(a, &g->at, &profile) < 0 ||
+	if (!usage_fits(given, g, (enum verb)verb, count) ||
+	    output_options_choose(g->output, g->query, &w.output) < 0 || profile_load(a, &g->at, &profile) < 0 ||
 	    client_open(a, &profile, &w.client) < 0)
 		return EXIT_USAGE;
 	w.name = words[1];

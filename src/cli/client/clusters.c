@@ -24,9 +24,7 @@ struct work {
 	struct client *client;
 	const char *project;
 	const char *name; /* of the cluster */
-	bool json;
-	struct output_options output; /* where `form` says so */
-	bool form;
+	struct output_options output;
 };
 
 static const char *field(const json_t *object, const char *name)
@@ -40,11 +38,6 @@ static const char *cluster_path(struct work *w, struct arena *a)
 	return arena_printf(a, API_BASE "/groups/%s/clusters/%s", w->project, url_escape(a, str_of(w->name))).p;
 }
 
-static void json_print(const json_t *value)
-{
-	output_json(stdout, value, true);
-}
-
 #define SHOWN (-1) /* of call(): it was printed, not made */
 
 static int call(struct work *w, const char *method, const char *path, const json_t *body, json_t **ret_json)
@@ -53,7 +46,7 @@ static int call(struct work *w, const char *method, const char *path, const json
 		struct client_request r = {.method = method, .path = path};
 		if (body)
 			r.body = json_text(w->arena, body);
-		request_show(w->client, w->arena, &r, NULL, false);
+		request_show(w->client, w->arena, &r, NULL, strcmp(w->given->dry_run, "curl") == 0);
 		return SHOWN;
 	}
 	return client_ask(w->client, w->arena, method, path, body, ret_json);
@@ -138,21 +131,25 @@ static void list_print(const struct work *w, const json_t *clusters)
 	}
 }
 
-/* Without --query nothing can be missing. */
-static void form_print(const struct work *w, json_t *value)
+/* In the form that was asked for, or by the function. Returns an exit code. */
+static int show_by(const struct work *w, json_t *value, void (*print)(const struct work *w, const json_t *value))
 {
-	if (output_print(stdout, w->arena, value, NULL, 0, &w->output) < 0)
-		fflush(stdout);
+	if (w->output.form != OUTPUT_TEXT)
+		return output_print(stdout, w->arena, value, NULL, 0, &w->output) < 0 ? EXIT_NOT_DONE : EXIT_DONE;
+	print(w, value);
+	return EXIT_DONE;
 }
 
-static void show(const struct work *w, json_t *cluster)
+static int show(const struct work *w, json_t *cluster)
 {
-	if (w->json)
-		json_print(cluster);
-	else if (w->form)
-		form_print(w, cluster);
-	else
-		cluster_print(w, cluster);
+	return show_by(w, cluster, cluster_print);
+}
+
+/* For a watch: what is not there yet is printed when it is. */
+static void change_show(void *ctx, json_t *cluster)
+{
+	(void)show(ctx, cluster);
+	fflush(stdout);
 }
 
 /* Waits until the cluster is IDLE and shows it, or until it is gone. */
@@ -164,11 +161,11 @@ static int cluster_wait(struct work *w, bool gone)
 	                    .name = w->name,
 	                    .again = arena_printf(w->arena, "steward clusters wait %s", w->name).p,
 	                    .gone = gone,
-	                    .timeout = w->given->timeout};
+	                    .timeout = w->given->timeout,
+	                    .changed = w->given->watch ? change_show : NULL,
+	                    .ctx = w};
 	int code = wait_run(&wait, w->arena, &cluster);
-	if (code == EXIT_DONE && cluster)
-		show(w, cluster);
-	return code;
+	return code == EXIT_DONE && cluster && !w->given->watch ? show(w, cluster) : code;
 }
 
 /* Commands. */
@@ -195,12 +192,8 @@ static int list_run(struct work *w)
 		if (more < 0)
 			code = client_exit(more);
 	}
-	if (code == EXIT_DONE && w->json)
-		json_print(pages.all);
-	else if (code == EXIT_DONE && w->form)
-		form_print(w, pages.all);
-	else if (code == EXIT_DONE)
-		list_print(w, pages.all);
+	if (code == EXIT_DONE)
+		code = show_by(w, pages.all, list_print);
 	pages_end(&pages);
 	return code;
 }
@@ -222,10 +215,10 @@ static int get_run(struct work *w)
 	int code = call(w, "GET", cluster_path(w, w->arena), NULL, &cluster);
 	if (code != EXIT_DONE)
 		return code;
-	show(w, cluster);
-	if (!w->json && !w->form)
+	code = show(w, cluster);
+	if (w->output.form == OUTPUT_TEXT)
 		status_print(w);
-	return EXIT_DONE;
+	return code;
 }
 
 static void json_release(void *value)
@@ -275,10 +268,7 @@ static int create_body(struct work *w, const struct options *given, json_t **ret
 /* After a change was requested: waits for it, or shows the answer. */
 static int change_finish(struct work *w, json_t *cluster)
 {
-	if (w->given->wait)
-		return cluster_wait(w, false);
-	show(w, cluster);
-	return EXIT_DONE;
+	return w->given->wait || w->given->watch ? cluster_wait(w, false) : show(w, cluster);
 }
 
 static int create_run(struct work *w, const json_t *body)
@@ -361,14 +351,12 @@ static int delete_run(struct work *w)
 {
 	json_t *nothing;
 	const char *question = arena_printf(w->arena, "Delete the cluster %s?", w->name).p;
-	if (!w->given->yes && !w->given->dry_run && ask_is_possible() && !ask_yes(question)) {
-		option_refuse("nothing was done");
+	if (!w->given->yes && !w->given->dry_run && !ask_to_go_on(question, true))
 		return EXIT_NOT_DONE;
-	}
 	int code = call(w, "DELETE", cluster_path(w, w->arena), NULL, &nothing);
 	if (code == EXIT_DONE && w->given->wait)
 		code = cluster_wait(w, true);
-	if (code == EXIT_DONE && !w->json && !w->form)
+	if (code == EXIT_DONE && w->output.form == OUTPUT_TEXT)
 		printf("%s %s\n", w->name, w->given->wait ? "is deleted" : "is being deleted");
 	return code;
 }
@@ -464,7 +452,7 @@ static bool usage_fits(const struct options *given, enum verb verb, size_t words
 static int clusters_run(struct arena *a, const struct options *given, const struct clusters_arguments *g,
                         const char **words, size_t count)
 {
-	struct work w = {.arena = a, .given = g, .json = strcmp(g->output, "json") == 0};
+	struct work w = {.arena = a, .given = g};
 	struct profile profile;
 	json_t *body = NULL;
 	size_t verb = 0;
@@ -477,10 +465,7 @@ static int clusters_run(struct arena *a, const struct options *given, const stru
 		              "\"steward help clusters\" shows all");
 		return EXIT_USAGE;
 	}
-	w.form = !str_is_one_of("text|json", str_of(g->output));
-	if (w.form && output_options_parse(g->output, NULL, &w.output) < 0)
-		return EXIT_USAGE;
-	if (!usage_fits(given, (enum verb)verb, count))
+	if (output_options_choose(g->output, g->query, &w.output) < 0 || !usage_fits(given, (enum verb)verb, count))
 		return EXIT_USAGE;
 	w.name = count > 1 ? words[1] : NULL;
 	if ((verb == VERB_CREATE && create_body(&w, given, &body) < 0) || profile_load(a, &g->at, &profile) < 0 ||

@@ -40,7 +40,8 @@ static const char *setting_value(const struct profile *p, const struct option_ro
 
 static bool is_secret(const char *setting)
 {
-	return strcmp(setting, "client-secret") == 0 || strcmp(setting, "private-key") == 0;
+	return strcmp(setting, "client-secret") == 0 || strcmp(setting, "session") == 0 ||
+	       strcmp(setting, "private-key") == 0;
 }
 
 static int no_profile(const struct config_work *w)
@@ -66,7 +67,7 @@ static json_t *profile_json(struct arena *a, const char *name, bool current)
 		if (value && !is_secret(profile_settings[i].name))
 			json_put_z(one, profile_settings[i].name, value);
 	}
-	json_put_z(one, "identity", p.client_id ? p.client_id : p.public_key ? p.public_key : "");
+	json_put_z(one, "identity", p.client_id ? p.client_id : p.public_key ? p.public_key : p.user ? p.user : "");
 	return one;
 }
 

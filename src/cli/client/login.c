@@ -3,11 +3,13 @@
  * Secrets come from the terminal, the environment or standard input; there is no option for them, since options can be
  * seen by other users of the machine. */
 #include "base/buf.h"
+#include "base/json.h"
 #include "catalog/catalog.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/client/authority.h"
+#include "cli/wait.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,12 +18,14 @@
 
 struct login_arguments {
 	const char *url, *client_id, *public_key, *ca_file, *fingerprint, *project, *organization;
+	bool web;
 };
 
 #define AT(member) offsetof(struct login_arguments, member)
 
 const struct option_row login_options[] = {
         {"url", 0, OPTION_URL, AT(url), NULL, "URL", "Where the service is: https://HOST:PORT."},
+        {"web", 0, OPTION_SWITCH, AT(web), NULL, NULL, "Sign in as yourself, in a browser.", .flag_only = true},
         {"client-id", 0, OPTION_TEXT, AT(client_id), NULL, "ID", "Service account to sign in with."},
         {"public-key", 0, OPTION_TEXT, AT(public_key), NULL, "KEY", "API key to sign in with, instead."},
         {"ca-file", 0, OPTION_FILE, AT(ca_file), NULL, "FILE", "Certificate of the service's authority."},
@@ -38,6 +42,8 @@ const struct option_row logout_options[] = {
 const size_t logout_option_count = sizeof logout_options / sizeof *logout_options;
 
 #define ACCOUNT_PREFIX "mdb_sa_id_"
+#define DEVICE_POLL_S 5
+#define DEVICE_MOST_S 1800
 
 struct login {
 	struct arena *arena;
@@ -148,8 +154,12 @@ static int credentials_settle(struct login *l)
 {
 	struct login_arguments *g = l->given;
 	struct profile *p = &l->profile;
+	if (g->web && (g->client_id || g->public_key))
+		return option_refuse("login: give --web, --client-id or --public-key, and one of them");
 	if (g->client_id && g->public_key)
 		return option_refuse("login: give --client-id or --public-key, not both");
+	if (g->web)
+		return 0;
 	if (!g->client_id && !g->public_key && ask_is_possible()) {
 		const char *id = ask_text(l->arena, "Client id of a service account, or public key of an API key");
 		bool account = id && strncmp(id, ACCOUNT_PREFIX, strlen(ACCOUNT_PREFIX)) == 0;
@@ -167,6 +177,106 @@ static int credentials_settle(struct login *l)
 		return missing(p->client_id ? "the secret (from STEWARD_CLIENT_SECRET or standard input)"
 		                            : "the private key (from STEWARD_PRIVATE_KEY or standard input)");
 	return 0;
+}
+
+/* In a browser: device authorization (RFC 8628). */
+
+struct device {
+	const char *code, *form; /* form: of the question for the token */
+	int64_t interval_ms, left_ms;
+};
+
+static int stranger(const struct login *l)
+{
+	option_refuse("%s does not let people sign in from here; is it a service of a release that can?",
+	              l->profile.base_url);
+	return EXIT_NOT_DONE;
+}
+
+/* Where the service wants the person to go. A link that is not of the service itself is not shown. */
+static int device_ask(struct login *l, struct client *c, struct device *ret_device)
+{
+	struct client_answer answer;
+	int r = client_form(c, l->arena, "/api/oauth/device", "client_id=steward", &answer);
+	if (r < 0)
+		return client_exit(r);
+	const char *device = json_string_value(json_object_get(answer.json, "device_code")),
+	           *code = json_string_value(json_object_get(answer.json, "user_code")),
+	           *link = json_string_value(json_object_get(answer.json, "verification_uri_complete"));
+	json_int_t seconds = json_integer_value(json_object_get(answer.json, "expires_in")),
+	           interval = json_integer_value(json_object_get(answer.json, "interval"));
+	if (answer.status == 429 || answer.status == 503) {
+		client_explain(c, &answer);
+		return EXIT_NOT_DONE;
+	}
+	if (answer.status != 200 || !device || !code || !link || !str_starts(str_of(link), STR("https://")))
+		return stranger(l);
+	*ret_device = (struct device){
+	        .code = text_shown(l->arena, str_of(code)),
+	        .form = arena_printf(l->arena,
+	                             "grant_type=urn%%3Aietf%%3Aparams%%3Aoauth%%3Agrant-type%%3Adevice_code"
+	                             "&client_id=steward&device_code=%s",
+	                             url_escape(l->arena, str_of(device)))
+	                        .p,
+	        .interval_ms = (interval > 0 && interval < 60 ? interval : DEVICE_POLL_S) * 1000,
+	        .left_ms = (seconds > 0 && seconds < DEVICE_MOST_S ? seconds : DEVICE_MOST_S) * 1000};
+	fprintf(stderr,
+	        "Open this page in a browser, and allow it there if the page shows the same code:\n\n  %s\n\n  %s\n\n",
+	        text_shown(l->arena, str_of(link)), ret_device->code);
+	return EXIT_DONE;
+}
+
+/* One question for the token. False: it has to be asked again. */
+static bool device_poll(struct login *l, struct client *c, struct device *d, int *ret_exit)
+{
+	struct client_answer answer;
+	int r = client_form(c, l->arena, "/api/oauth/token", d->form, &answer);
+	if (r < 0) {
+		*ret_exit = client_exit(r);
+		return true;
+	}
+	struct str error = json_field(answer.json, "error");
+	if (answer.status == 200) {
+		l->profile.session = json_string_value(json_object_get(answer.json, "access_token"));
+		l->profile.user = json_string_value(json_object_get(answer.json, "username"));
+		*ret_exit = l->profile.session ? EXIT_DONE : stranger(l);
+		return true;
+	}
+	if (str_is(error, "slow_down"))
+		d->interval_ms += DEVICE_POLL_S * 1000;
+	if (str_is_one_of("authorization_pending|slow_down|temporarily_unavailable", error))
+		return false;
+	if (str_is(error, "access_denied"))
+		option_refuse("login: it was refused in the browser");
+	else
+		option_refuse("login: the code %s is over; \"steward login --web\" asks for another", d->code);
+	*ret_exit = EXIT_NOT_DONE;
+	return true;
+}
+
+static int web_sign_in(struct login *l)
+{
+	struct client *c;
+	struct device d = {.code = ""};
+	if (!l->given->web)
+		return EXIT_DONE;
+	l->profile.source = "what you gave";
+	if (client_open(l->arena, &l->profile, &c) < 0)
+		return EXIT_USAGE;
+	int code = device_ask(l, c, &d);
+	bool over = code != EXIT_DONE;
+	while (!over) {
+		wait_pause_ms(d.interval_ms < d.left_ms ? d.interval_ms : d.left_ms);
+		d.left_ms -= d.interval_ms;
+		over = device_poll(l, c, &d, &code);
+		if (!over && d.left_ms <= 0) {
+			option_refuse("login: nobody has allowed it in time; \"steward login --web\" asks again");
+			code = EXIT_NOT_DONE;
+			over = true;
+		}
+	}
+	client_close(c);
+	return code;
 }
 
 /* Whether it works, and what there is to work in. */
@@ -281,8 +391,13 @@ static void login_print(const struct login *l)
 {
 	const struct profile *p = &l->profile;
 	printf("%-13s %s\n%-13s %s\n", "profile", l->name, "service", p->base_url);
-	printf("%-13s %s %s\n", "signed in as", p->client_id ? "service account" : "API key",
-	       p->client_id ? p->client_id : p->public_key);
+	printf("%-13s %s %s\n", "signed in as",
+	       p->client_id ? "service account"
+	       : p->user    ? "user"
+	                    : "API key",
+	       p->client_id ? p->client_id
+	       : p->user    ? text_shown(l->arena, str_of(p->user))
+	                    : p->public_key);
 	place_print("organization", l->organization_name, p->organization);
 	place_print("project", l->project_name, p->project);
 }
@@ -299,7 +414,9 @@ static int login_run(struct login *l)
 		r = authority_pin(l, &pinned);
 	if (r < 0)
 		return client_exit(r);
-	int code = login_check(l);
+	int code = web_sign_in(l);
+	if (code == EXIT_DONE)
+		code = login_check(l);
 	if (code == EXIT_DONE && profile_keep(l) < 0)
 		code = EXIT_NOT_DONE;
 	if (code == EXIT_DONE)
@@ -334,7 +451,22 @@ int login_command(int argc, char **argv)
 	return code;
 }
 
-/* Logging out. Tokens are kept nowhere, so what there is to forget is the profile. */
+/* Logging out: the profile is forgotten, and a sign-in by a browser ended. */
+
+/* A service that is away does not keep anybody signed in here: the session is over by itself within hours. */
+static void session_end(struct arena *a, const struct profile *p)
+{
+	struct client *c;
+	struct client_answer answer;
+	if (!p->session || !p->base_url || client_open(a, p, &c) < 0)
+		return;
+	if (client_form(c, a, "/api/oauth/revoke", arena_printf(a, "token=%s", url_escape(a, str_of(p->session))).p,
+	                &answer) < 0 ||
+	    answer.status != 200)
+		fputs("steward: the service was not told: the account's page in the console ends the sign-in\n",
+		      stderr);
+	client_close(c);
+}
 
 static int logout_run(struct arena *a, const char *name)
 {
@@ -344,8 +476,10 @@ static int logout_run(struct arena *a, const char *name)
 		option_refuse("logout: there is no profile \"%s\"; \"steward config list\" shows them", name);
 		return EXIT_USAGE;
 	}
-	if (profile_read(a, path, &p) == 0)
+	if (profile_read(a, path, &p) == 0) {
+		session_end(a, &p);
 		pin_remove(a, p.ca_file);
+	}
 	if (unlink(path) < 0) {
 		option_refuse("%s: cannot be removed: %s", path, strerror(errno));
 		return EXIT_NOT_DONE;

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/output.h"
 
 #include <stddef.h>
 
@@ -12,11 +13,15 @@ const struct option_row clusters_options[] = {
         {"wait", 0, OPTION_SWITCH, AT(wait), NULL, NULL, "Come back when it is done.", .flag_only = true},
         {"timeout", 0, OPTION_NUMBER, AT(timeout), "1800", "SECONDS", "Wait no longer than this.", NULL, 1, 604800,
          true},
-        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text, table, json, yaml or name.",
-         "text|table|json|yaml|name", .flag_only = true},
-        {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "delete: without asking.", .flag_only = true},
-        {"dry-run", 0, OPTION_SWITCH, AT(dry_run), NULL, NULL, "Print the call instead of making it.",
+        {"watch", 0, OPTION_SWITCH, AT(watch), NULL, NULL, "Print the cluster again whenever it has changed.",
          .flag_only = true},
+        {"output", 'o', OPTION_CHOICE, AT(output), "text", "FORMAT", "text, table, wide, json, yaml or name.",
+         "text|" OUTPUT_FORMS, .flag_only = true},
+        {"query", 0, OPTION_TEXT, AT(query), NULL, "PATH", "Only this part of the answer: replicationSpecs.0.id.",
+         .flag_only = true},
+        {"yes", 0, OPTION_SWITCH, AT(yes), NULL, NULL, "delete: without asking.", .flag_only = true},
+        {"dry-run", 0, OPTION_CHOICE, AT(dry_run), NULL, NULL,
+         "Print the call instead of making it; --dry-run=curl: as a line for curl.", "text|curl", .flag_only = true},
         {"nodes", 0, OPTION_NUMBER, AT(nodes), "3", "N", "create, scale: nodes of each shard; odd.", NULL, 1, 50, true},
         {"shards", 0, OPTION_NUMBER, AT(shards), "1", "N", "create: more than one makes it sharded.", NULL, 1, 50,
          true},

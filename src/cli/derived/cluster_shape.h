@@ -11,9 +11,9 @@
 /* What `steward clusters` can be given. */
 struct clusters_arguments {
 	struct profile_arguments at;
-	const char *output, *provider, *region, *size, *version, *body;
+	const char *output, *query, *dry_run, *provider, *region, *size, *version, *body;
 	unsigned nodes, shards, disk, timeout;
-	bool wait, yes, dry_run;
+	bool wait, watch, yes;
 };
 
 #define CLUSTER_SHAPE_FLAGS 7

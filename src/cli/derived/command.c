@@ -22,7 +22,7 @@ const struct option_row command_options[] = {
          "The body as JSON: a file, - for standard input, or the text itself. Flags change it.", .flag_only = true},
         {"set", 0, OPTION_TEXT, AT(body), NULL, "PATH=VALUE",
          "A field of the body by its path; PATH:=JSON sets any JSON. May be given several times.", .flag_only = true},
-        {"output", 'o', OPTION_TEXT, AT(output), NULL, "FORMAT", "table, json, yaml or name.", .flag_only = true},
+        {"output", 'o', OPTION_TEXT, AT(output), NULL, "FORMAT", "table, wide, json, yaml or name.", .flag_only = true},
         {"query", 0, OPTION_TEXT, AT(query), NULL, "PATH", "Only this part of the answer: results.*.name.",
          .flag_only = true},
         {"all", 0, OPTION_SWITCH, AT(all), NULL, NULL, "All pages of a list.", .flag_only = true},
@@ -590,9 +590,10 @@ static bool is_derived_flag(struct arena *a, const struct op *op, const char *ar
 	const struct param *param;
 	bool secret;
 	flag_cut(str_of(arg + 2), &name, &value);
-	if (option_find(clusters_options, clusters_option_count, name))
+	bool own = option_find(clusters_options, clusters_option_count, name);
+	if (own && !str_is_one_of("query|watch", name))
 		return false;
-	if (str_is(name, "help") || option_find(command_options, command_option_count, name) ||
+	if (own || str_is(name, "help") || option_find(command_options, command_option_count, name) ||
 	    kind_of(a, op, name, &param, &secret) != FLAG_UNKNOWN)
 		return true;
 	for (size_t i = 0; i < clusters_option_count; i++)
@@ -606,7 +607,7 @@ static bool is_derived_form(const char *arg, const char *next)
 	if (strncmp(arg, "-o", 2) != 0)
 		return false;
 	const char *form = arg[2] == '=' ? arg + 3 : arg[2] ? arg + 2 : next;
-	return str_is_one_of("table|yaml|name", (struct str){form, strlen(form)});
+	return str_is_one_of("table|wide|yaml|name", (struct str){form, strlen(form)});
 }
 
 bool command_takes(int argc, char **argv)

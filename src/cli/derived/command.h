@@ -40,5 +40,7 @@ extern const size_t command_option_count;
 void usage_families(FILE *out);
 void usage_family(FILE *out, const struct command_family *family);
 void usage_command(FILE *out, const struct op *op);
+/* Of the commands that begin with these words, up to the first option: "backups snapshots". False: there are none. */
+bool usage_part(FILE *out, int argc, char **argv);
 
 #endif

@@ -10,6 +10,7 @@
 #include "cli/derived/command.h"
 #include "cli/derived/completion_scripts.h"
 #include "cli/derived/flags.h"
+#include "cli/names.h"
 #include "cli/output.h"
 
 #include <ctype.h>
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define SERVICE_MS 2500
 #define DESCRIPTION_MAX 72
 #define OFFERS_MAX 4096
 #define NAMES_MAX 500
@@ -151,72 +151,36 @@ static bool client_begin(struct completion *c)
 
 static json_t *list_get(struct completion *c, const char *path)
 {
-	struct client_answer answer;
-	struct client_request r = {.method = "GET", .quiet = true, .timeout_ms = SERVICE_MS};
-	r.path = arena_printf(c->arena, API_BASE "%s?itemsPerPage=%d", path, NAMES_MAX).p;
-	if (!client_begin(c) || client_call(c->client, c->arena, &r, &answer) < 0 || answer.status != 200)
-		return NULL;
-	json_t *results = json_object_get(answer.json, "results");
-	if (results || json_is_array(answer.json))
-		return results ? results : answer.json;
-	/* Of what there is one. */
-	json_t *one = json_keep(c->arena, json_array());
-	json_array_append(one, answer.json);
-	return one;
-}
-
-/* The field of an entry that a path parameter takes: of its name, or "name" for clusterName, "id" for teamId. */
-static const char *parameter_text(const json_t *item, const char *param)
-{
-	static const char *const others[] = {"username", "cidrBlock", "ipAddress", "name", "id"};
-	bool id = str_ends(str_of(param), STR("Id")), name = str_ends(str_of(param), STR("Name"));
-	const char *first = param, *second = id ? "id" : name ? "name" : param;
-	const char *text = json_string_value(json_object_get(item, first));
-	if (!text)
-		text = json_string_value(json_object_get(item, second));
-	for (size_t i = 0; !text && i < sizeof others / sizeof *others; i++)
-		text = json_string_value(json_object_get(item, others[i]));
-	return text;
+	return client_begin(c) ? names_get(c->client, c->arena, path) : NULL;
 }
 
 static void items_offer(struct completion *c, json_t *items, const char *param)
 {
-	static const char *const names[] = {"name", "desc", "username", "userAlias", "comment", "stateName"};
 	json_t *item;
 	size_t i;
 	json_array_foreach(items, i, item)
 	{
-		const char *text = json_is_string(item) ? json_string_value(item) : parameter_text(item, param);
-		const char *about = NULL;
-		for (size_t k = 0; !about && k < sizeof names / sizeof *names; k++) {
-			about = json_string_value(json_object_get(item, names[k]));
-			if (about && text && strcmp(about, text) == 0)
-				about = NULL;
-		}
+		const char *text = json_is_string(item) ? json_string_value(item) : names_text(item, param);
 		if (text)
-			offer(c, text, about);
+			offer(c, text, names_about(item, text));
 	}
-}
-
-static const struct op *op_at(struct str path)
-{
-	for (unsigned i = 0; i < catalog_op_count; i++)
-		if (catalog_ops[i].method == METHOD_GET && str_is(path, catalog_ops[i].path))
-			return &catalog_ops[i];
-	return NULL;
 }
 
 /* The word that stands for the k-th path parameter which is no scope. */
 static const char *argument_at(struct completion *c, size_t k);
 
-static const char *parameter_value(struct completion *c, struct str name)
+/* A hand-written command has one word that names something: a cluster. */
+static const char *parameter_value(void *ctx, struct str name)
 {
+	struct completion *c = ctx;
 	const char *id = NULL;
 	size_t k = 0;
 	if (str_is(name, "orgId"))
 		return client_begin(c) ? c->profile.organization : NULL;
 	if (str_is(name, "groupId"))
 		return client_begin(c) && client_project(c->client, c->arena, &id) == 0 ? id : NULL;
+	if (!c->op)
+		return argument_at(c, 0);
 	for (unsigned i = 0; i < c->op->path_param_count; i++) {
 		if (str_is(name, c->op->path_params[i].name))
 			return argument_at(c, k);
@@ -225,68 +189,9 @@ static const char *parameter_value(struct completion *c, struct str name)
 	return NULL;
 }
 
-/* The path with its parameters filled in; NULL: one of them is not known. */
 static const char *path_fill(struct completion *c, const char *path)
 {
-	struct buf b = {0};
-	bool known = true;
-	for (const char *p = path; *p && known;) {
-		const char *end = *p == '{' ? strchr(p, '}') : NULL;
-		if (!end) {
-			buf_c(&b, *p++);
-			continue;
-		}
-		const char *value = parameter_value(c, (struct str){p + 1, (size_t)(end - p - 1)});
-		known = value != NULL;
-		if (known)
-			buf_z(&b, url_escape(c->arena, str_of(value)));
-		p = end + 1;
-	}
-	const char *filled = known ? arena_z(c->arena, buf_view(&b)) : NULL;
-	buf_free(&b);
-	return filled;
-}
-
-/* Where the values of a parameter come from whose own path leads to no list. */
-static const char *collection_elsewhere(struct completion *c, const char *param)
-{
-	static const struct {
-		const char *param, *path, *below; /* below: only of operations whose path has this in it */
-	} places[] = {
-	        {"groupId", "/groups", ""},
-	        {"orgId", "/orgs", ""},
-	        {"hostName", "/groups/{groupId}/processes", ""},
-	        {"hostname", "/groups/{groupId}/processes", ""},
-	        {"processId", "/groups/{groupId}/processes", ""},
-	        {"clusterName", "/groups/{groupId}/clusters", ""},
-	        {"name", "/groups/{groupId}/clusters", "/sampleDatasetLoad/"},
-	        {"groupName", "/groups", ""},
-	        {"teamName", "/orgs/{orgId}/teams", ""},
-	        {"userId", "/orgs/{orgId}/users", ""},
-	        {"userName", "/orgs/{orgId}/users", ""},
-	        {"federationSettingsId", "/orgs/{orgId}/federationSettings", ""},
-	};
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-		if (strcmp(places[i].param, param) == 0 && strstr(c->op->path, places[i].below))
-			return places[i].path;
-	return NULL;
-}
-
-/* The list that a parameter's values come from: the one at the path before it. */
-static const char *collection_of(struct completion *c, const char *param)
-{
-	const char *at = strstr(c->op->path, arena_printf(c->arena, "/{%s}", param).p);
-	struct str before = {c->op->path, at ? (size_t)(at - c->op->path) : 0};
-	/* What lies below a host's name lies among the clusters, but is none of them. */
-	const struct op *list = strcmp(param, "hostName") == 0 || !before.n ? NULL : op_at(before);
-	if (!list && before.n) /* processor/{processorName} is of /processors */
-		list = op_at(arena_printf(c->arena, "%.*ss", STR_ARG(before)));
-	/* databaseUsers/{databaseName}/{username}: an entry of the list has both. */
-	while (!list && str_ends(before, STR("}"))) {
-		before.n = (size_t)((const char *)memrchr(before.p, '/', before.n) - before.p);
-		list = op_at(before);
-	}
-	return list ? list->path : collection_elsewhere(c, param);
+	return names_path_fill(c->arena, path, parameter_value, c);
 }
 
 static void schema_offer(struct completion *c, const struct schema *s)
@@ -309,7 +214,7 @@ static void parameter_offer(struct completion *c, const struct param *p)
 	schema_offer(c, p->schema);
 	if (p->schema && p->schema->enum_count)
 		return;
-	const char *list = collection_of(c, p->name), *path = list ? path_fill(c, list) : NULL;
+	const char *list = names_list_of(c->arena, c->op, p->name), *path = list ? path_fill(c, list) : NULL;
 	json_t *items = path ? list_get(c, path) : NULL;
 	/* A project is named as people know it. */
 	items_offer(c, items,
@@ -421,29 +326,85 @@ static void clusters_offer(struct completion *c)
 	parameter_offer(c, &c->op->path_params[1]);
 }
 
-static void value_offer(struct completion *c, const struct found *f)
+static void texts_offer(struct completion *c, json_t *values, json_t *abouts)
 {
-	const char *name = f->row ? f->row->name : "";
-	if (f->schema)
-		schema_offer(c, f->schema);
-	else if (!f->row)
+	json_t *value;
+	size_t i;
+	if (json_is_string(values))
+		offer(c, json_string_value(values), json_string_value(abouts));
+	json_array_foreach(values, i, value)
+	{
+		texts_offer(c, value, json_array_get(abouts, i));
+	}
+}
+
+/* A node is named by the end of what people call its host: "00-01" of orders-shard-00-01.example.com. */
+static void nodes_offer(struct completion *c, json_t *hosts)
+{
+	const char *cluster = argument_at(c, 0);
+	struct str begin = arena_printf(c->arena, "%s-", cluster ? cluster : ""), host, rest;
+	json_t *one;
+	size_t i;
+	json_array_foreach(hosts, i, one)
+	{
+		str_cut(json_str_of(one), '.', &host, &rest);
+		const char *dash = host.n ? memrchr(host.p, '-', host.n) : NULL;
+		dash = dash ? memrchr(host.p, '-', (size_t)(dash - host.p)) : NULL;
+		if (dash && cluster && str_starts(host, begin))
+			offer(c, arena_z(c->arena, (struct str){dash + 1, (size_t)(host.p + host.n - dash - 1)}), "");
+	}
+}
+
+/* What the service has for a flag. */
+static void flag_names_offer(struct completion *c, struct str flag)
+{
+	struct names_of_flag of = names_of_flag(flag);
+	const char *path = of.list ? path_fill(c, of.list) : NULL;
+	struct client_answer answer;
+	struct client_request r = {.method = "GET", .quiet = true, .timeout_ms = NAMES_MS};
+	if (!path || !client_begin(c))
 		return;
-	else if (f->row->choices)
-		offer_choices(c, f->row->choices);
+	r.path = arena_printf(c->arena, API_BASE "%s%s", path, names_query(of.list)).p;
+	if (client_call(c->client, c->arena, &r, &answer) < 0 || answer.status != 200)
+		return;
+	json_t *values = output_find(c->arena, answer.json, of.value);
+	if (str_is(flag, "node"))
+		nodes_offer(c, values);
+	else
+		texts_offer(c, values, of.about ? output_find(c->arena, answer.json, of.about) : NULL);
+}
+
+/* Of an option that commands share, or of a hand-written command. False: it is none that has a list of its own. */
+static bool option_offer(struct completion *c, const struct option_row *row)
+{
+	const char *name = row->name;
+	if (row->choices)
+		offer_choices(c, row->choices);
 	else if (strcmp(name, "output") == 0)
-		offer_choices(c, "table|json|yaml|name");
+		offer_choices(c, OUTPUT_FORMS);
 	else if (strcmp(name, "profile") == 0)
 		offer_profiles(c);
 	else if (strcmp(name, "project") == 0)
 		scopes_offer(c, "/groups", "name");
 	else if (strcmp(name, "org") == 0)
 		scopes_offer(c, "/orgs", "orgId");
-	else if (strcmp(name, "cluster") == 0 || strcmp(name, "target") == 0)
-		clusters_offer(c);
-	else if (f->row->kind == OPTION_FILE || strcmp(name, "body") == 0 || strcmp(name, "data") == 0)
+	else if (row->kind == OPTION_FILE || strcmp(name, "body") == 0 || strcmp(name, "data") == 0)
 		offer_files(c);
-	else if (f->row->kind == OPTION_SWITCH)
+	else if (row->kind == OPTION_SWITCH)
 		offer_choices(c, "true|false");
+	else
+		return false;
+	return true;
+}
+
+static void value_offer(struct completion *c, struct str flag, const struct found *f)
+{
+	if (f->row && option_offer(c, f->row))
+		return;
+	if (f->schema)
+		schema_offer(c, f->schema);
+	if (!c->offered_count && (f->row || f->schema))
+		flag_names_offer(c, f->row ? str_of(f->row->name) : flag);
 }
 
 /* Words. */
@@ -639,7 +600,10 @@ static void command_settle(struct completion *c)
 	/* Of the hand-written ones with verbs only those that exist by hand take its options. */
 	if (c->op && c->hand.name && c->used > 2)
 		c->hand.name = NULL;
-	if (!c->op)
+	for (size_t i = 0; !c->op && i < sizeof hand_words / sizeof *hand_words; i++)
+		if (begins_with(c, hand_words[i].command, &c->used))
+			break;
+	if (!c->op && !c->used)
 		c->used = 1;
 	const struct schema *body = c->op ? command_body(c->op) : NULL;
 	if (body)
@@ -662,6 +626,14 @@ static void words_offer(struct completion *c)
 		parameter_offer(c, p);
 }
 
+/* "region" of --region=US. */
+static struct str flag_cut_name(const char *word)
+{
+	struct str name, value;
+	str_cut(str_of(word + (word[1] == '-' ? 2 : 1)), '=', &name, &value);
+	return name;
+}
+
 static void complete(struct completion *c)
 {
 	if (!c->before || (c->before == 1 && strcmp(c->words[0], "help") == 0)) {
@@ -673,11 +645,11 @@ static void complete(struct completion *c)
 	const char *waiting = arguments_each(c, argument_keep, &all), *equals = strchr(c->cur, '=');
 	if (waiting) {
 		struct found f = flag_find(c, waiting);
-		value_offer(c, &f);
+		value_offer(c, flag_cut_name(waiting), &f);
 	} else if (c->cur[0] == '-' && equals) {
 		struct found f = flag_find(c, c->cur);
 		c->prefix = arena_printf(c->arena, "%.*s", (int)(equals - c->cur) + 1, c->cur).p;
-		value_offer(c, &f);
+		value_offer(c, flag_cut_name(c->cur), &f);
 	} else if (c->cur[0] == '-') {
 		flags_offer(c);
 	} else {

@@ -297,7 +297,9 @@ static void curl_show(const struct profile *p, struct arena *a, const struct cli
 	printf("curl");
 	if (p->ca_file)
 		printf(" --cacert %s", shell_quoted(a, str_of(p->ca_file)));
-	fputs(p->client_id ? " --oauth2-bearer \"$TOKEN\"" : " --digest --user \"$PUBLIC_KEY:$PRIVATE_KEY\"", stdout);
+	fputs(p->client_id || p->session ? " --oauth2-bearer \"$TOKEN\""
+	                                 : " --digest --user \"$PUBLIC_KEY:$PRIVATE_KEY\"",
+	      stdout);
 	printf(" -X %s", r->method);
 	for (size_t i = 0; i < r->header_count; i++)
 		printf(" -H %s", shell_quoted(a, str_of(r->headers[i])));
@@ -315,7 +317,8 @@ void request_show(const struct client *c, struct arena *a, const struct client_r
 		curl_show(p, a, r, body);
 		return;
 	}
-	printf("%s %s%s\nAuthorization: %s ***\n", r->method, p->base_url, r->path, p->client_id ? "Bearer" : "Digest");
+	printf("%s %s%s\nAuthorization: %s ***\n", r->method, p->base_url, r->path,
+	       p->client_id || p->session ? "Bearer" : "Digest");
 	for (size_t i = 0; i < r->header_count; i++)
 		printf("%s\n", r->headers[i]);
 	if (body) {

@@ -228,17 +228,15 @@ static int watch_run(struct run *r)
 static bool is_confirmed(struct run *r)
 {
 	struct buf b = {0};
-	if (r->op->danger == DANGER_NONE || r->given.yes || !ask_is_possible())
+	if (r->op->danger == DANGER_NONE || r->given.yes)
 		return true;
 	buf_printf(&b, "%s:", r->op->summary);
 	for (unsigned i = 0; i < r->op->path_param_count; i++)
 		if (!command_is_scope(&r->op->path_params[i]) || r->op->path_param_count == 1)
 			buf_printf(&b, " %s", r->request.values[i]);
 	buf_z(&b, ". Go on?");
-	bool yes = ask_yes(arena_z(r->arena, buf_view(&b)));
+	bool yes = ask_to_go_on(arena_z(r->arena, buf_view(&b)), r->op->final);
 	buf_free(&b);
-	if (!yes)
-		option_refuse("nothing was done");
 	return yes;
 }
 

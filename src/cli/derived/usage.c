@@ -300,6 +300,8 @@ void usage_command(FILE *out, const struct op *op)
 	fprintf(out, "\nOptions:\n");
 	options_help(out, rows, count);
 	fprintf(out, "\nCalls %s %s%s\n", method_name(op->method), API_BASE, op->path);
+	if (!op->handler)
+		fprintf(out, "Not built: a service of this release answers 501 NOT_IMPLEMENTED.\n");
 	arena_free(p.arena);
 }
 
@@ -328,8 +330,23 @@ static int command_order(const void *a, const void *b)
 	return strcmp((*x)->command, (*y)->command);
 }
 
+static const char *summary_of(const struct page *p, const struct op *op, bool says)
+{
+	return op->handler || !says ? op->summary : arena_printf(p->arena, "%s (not built)", op->summary).p;
+}
+
+/* Whether the service has nothing of it. */
+static bool family_is_unbuilt(const struct command_family *family)
+{
+	for (unsigned i = 0; i < catalog_op_count; i++)
+		if (is_of_family(&catalog_ops[i], family) && catalog_ops[i].handler)
+			return false;
+	return true;
+}
+
 void usage_family(FILE *out, const struct command_family *family)
 {
+	bool unbuilt = family_is_unbuilt(family);
 	struct page p = page_open(out);
 	const struct op **ops = arena_new_array(p.arena, const struct op *, catalog_op_count);
 	size_t count = 0;
@@ -339,10 +356,38 @@ void usage_family(FILE *out, const struct command_family *family)
 	qsort(ops, count, sizeof *ops, command_order);
 	fprintf(out, "Usage: steward %s COMMAND [ID]... [--FLAG VALUE]...\n\n%s\n\nCommands:\n", family->name,
 	        sentence(p.arena, family->description));
-	for (size_t i = 0; i < count; i++)
-		row(&p, command_line(p.arena, ops[i], strlen(family->name) + 1), ops[i]->summary);
+	for (size_t i = 0; i < count; i++) {
+		const char *summary = summary_of(&p, ops[i], !unbuilt);
+		row(&p, command_line(p.arena, ops[i], strlen(family->name) + 1), summary);
+	}
+	if (unbuilt)
+		fprintf(out, "\n%s is not built: a service of this release answers each of them 501 NOT_IMPLEMENTED.\n",
+		        family->name);
 	fprintf(out, "\n\"steward %s COMMAND --help\" lists the flags of a command.\n", family->name);
 	arena_free(p.arena);
+}
+
+bool usage_part(FILE *out, int argc, char **argv)
+{
+	struct page p = page_open(out);
+	struct buf words = {0};
+	size_t count = 0, n;
+	for (int i = 0; i < argc && argv[i][0] != '-'; i++)
+		buf_printf(&words, "%s%s", i ? " " : "", argv[i]);
+	n = words.n;
+	for (unsigned i = 0; n && memchr(words.p, ' ', n) && i < catalog_op_count; i++) {
+		const struct op *op = &catalog_ops[i];
+		if (strncmp(op->command, words.p, n) != 0 || op->command[n] != ' ')
+			continue;
+		if (!count++)
+			fprintf(out, "Usage: steward %.*s COMMAND [ID]... [--FLAG VALUE]...\n\nCommands:\n",
+			        STR_ARG(buf_view(&words)));
+		const char *summary = summary_of(&p, op, true);
+		row(&p, command_line(p.arena, op, n + 1), summary);
+	}
+	buf_free(&words);
+	arena_free(p.arena);
+	return count;
 }
 
 /* The subjects of the overview, what newcomers need first. The last one has what no other has. */
@@ -389,7 +434,10 @@ void usage_families(FILE *out)
 			if (!any)
 				fprintf(out, "\n%s:\n", subjects[s].title);
 			any = true;
-			row(&p, command_families[i].name, command_families[i].description);
+			const char *text = command_families[i].description;
+			if (family_is_unbuilt(&command_families[i]))
+				text = arena_printf(p.arena, "%s (not built)", text).p;
+			row(&p, command_families[i].name, text);
 		}
 	}
 	arena_free(p.arena);
