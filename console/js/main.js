@@ -20,6 +20,7 @@ const routes = [
 	['/reset/:token', () => import('./screens/reset.js'), OPEN],
 	['/forgotten', () => import('./screens/forgotten.js'), OPEN],
 	['/invitations/:token', () => import('./screens/invitation.js'), {...OPEN, ...ROLES}],
+	['/device', () => import('./screens/device.js')],
 	['/account', () => import('./screens/account.js'), ROLES]
 ];
 

@@ -45,11 +45,35 @@ static int too_many(struct call *c)
 	                 "Too many failed attempts from this address. Please retry after %u seconds.", seconds);
 }
 
+static int session_note(struct call *c, const struct session *session)
+{
+	c->by_session = true;
+	c->weak = !session->strong;
+	c->proven_ms = session->proven_ms;
+	return 0;
+}
+
+/* A person's token is of a session, which ends by itself, may lack a second factor, and may not be proven lately. */
+static int token_session(struct call *c, struct str text)
+{
+	struct session session;
+	if (c->caller->kind != PRINCIPAL_USER)
+		return 0;
+	int r = session_of_token(c->service, c->tx, c->arena, text, &session, &c->caller);
+	if (r == 0 || r == -ENOENT)
+		return r == 0 ? session_note(c, &session) : 0;
+	principal_unref(c->caller);
+	c->caller = NULL;
+	return r;
+}
+
 /* A token cannot be guessed, so a valid one is never refused because of failed attempts from its address. */
 static int bearer(struct call *c, struct str value)
 {
 	struct str text = str_trim((struct str){value.p + 7, value.n - 7});
 	int r = token_caller(c->service, call_loop(c)->tokens, c->tx, text, &c->caller);
+	if (r == 0)
+		r = token_session(c, text);
 	if (r == 0)
 		return 0;
 	if (r != -EACCES)
@@ -101,11 +125,8 @@ static int cookie(struct call *c)
 {
 	struct session session;
 	int r = session_caller(c->service, c->tx, c->arena, c->request, &session, &c->caller);
-	c->by_session = r == 0;
-	c->weak = r == 0 && !session.strong;
-	c->proven_ms = r == 0 ? session.proven_ms : 0;
 	if (r == 0)
-		return 0;
+		return session_note(c, &session);
 	if (r != -ENOENT && r != -EACCES)
 		return call_fail_store(c, r, "session");
 	if (request_fetch_site(c->request) != FETCH_UNSAID)

@@ -266,6 +266,31 @@ int session_caller(struct service *s, struct tx *tx, struct arena *a, const stru
 	return 0;
 }
 
+int session_of_token(struct service *s, struct tx *tx, struct arena *a, struct str text, struct session *ret_session,
+                     struct principal **caller)
+{
+	struct session session;
+	struct token token;
+	struct doc d;
+	if (!token_parse(text, &token))
+		return -EACCES;
+	int result = tx_get(tx, a, "user_session", id_str(&token.secret_id), &d);
+	if (result < 0)
+		return result == -ENOENT ? -EACCES : result;
+	if (!d.secret.n)
+		return -ENOENT;
+	if (!session_read(a, &d, &session) || !session_in_force(&session))
+		return -EACCES;
+	result = session_stamps_check(tx, a, &d);
+	if (result == 0 && !session.strong)
+		result = principal_weaken(tx, caller);
+	if (result < 0)
+		return result;
+	session_touch(s, &session);
+	*ret_session = session;
+	return 0;
+}
+
 /* Beginning. */
 
 /* The shortest times that an organization of the user asks for ("customSessionTimeouts"). */

@@ -53,6 +53,12 @@ must_check int session_look(struct tx *tx, struct arena *a, struct str id, struc
 must_check int session_caller(struct service *s, struct tx *tx, struct arena *a, const struct request *r,
                               struct session *ret_session, struct principal **ret_caller);
 
+/* In the place of session_caller(), for a caller by a token of a session (tokens.c): what the session says. The caller
+ * loses the roles that want a second factor where it has none. -ENOENT: a session that only the test control makes,
+ * which says nothing; -EACCES: none in force. */
+must_check int session_of_token(struct service *s, struct tx *tx, struct arena *a, struct str text,
+                                struct session *ret_session, struct principal **caller);
+
 /* In a write: a new session, with a new secret. *ret_cookie is the whole value for Set-Cookie. */
 must_check int session_begin(struct tx *tx, struct arena *a, const struct service *s, const struct request *r,
                              struct str user_id, const char *how, bool strong, struct session *ret_session,

@@ -126,7 +126,7 @@ def test_a_shared_size_becomes_flex(service, run):
 	n = name()
 	run('clusters', 'create', n, '--size', 'M0', '--wait')
 	settings = json.dumps({'name': n, 'providerSettings': {'providerName': 'FLEX', 'instanceSizeName': 'FLEX'}})
-	done = run('clusters', 'upgrade', '--body', settings, '--wait', '-o', 'json')
+	done = run('clusters', 'upgrade', '--body', settings, '--wait', '--yes', '-o', 'json')
 	doc = json.loads(done.stdout)
 	assert doc['name'] == n and doc['stateName'] == 'IDLE' and doc['providerSettings']['providerName'] == 'FLEX' and doc['backupSettings'] == {'enabled': True}
 	assert 'flex' not in done.stderr and n in run('flex-clusters', 'list').stdout

@@ -126,7 +126,7 @@ def test_the_older_form_waits_too(service, run, made):
 	settled(service, name)
 	newest = ok(service.get('/groups/%s/clusters/%s/snapshots' % (service.group, name)))['results'][-1]
 	r = run('legacy-backups', 'restores', 'create', name, '--snapshot-id', newest['id'], '--delivery.method-name', 'AUTOMATED_RESTORE',
-		'--delivery.target-cluster-name', other, '--wait', '-o', 'json')
+		'--delivery.target-cluster-name', other, '--wait', '--yes', '-o', 'json')
 	assert json.loads(r.stdout)['statusName'] == 'FINISHED'
 	until(lambda: ok(service.get('/groups/%s/clusters/%s' % (service.group, other)))['stateName'] == 'IDLE')
 

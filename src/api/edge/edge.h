@@ -35,6 +35,8 @@ must_check int happening_reading(struct service *s, struct arena *a, const json_
  * and RFC 7009's form, errors too. Never block: the revocation is a write, answered when it is on disk. */
 void oauth_token(struct service *s, struct request *r);
 void oauth_revoke(struct service *s, struct request *r);
+/* POST /api/oauth/device: where a client without a browser asks to act for a person (RFC 8628). */
+void oauth_device(struct service *s, struct request *r);
 /* Fills the response of either with a refusal in RFC 6749's form; sends nothing. */
 void oauth_problem(struct request *r, const struct problem *p);
 

@@ -3,6 +3,7 @@
  *
  * A client is checked against every secret that the account has, by hash and without an early exit. Who has failed too
  * often is refused before anything is looked at: identity/attempts.h. */
+#include "api/edge/device.h"
 #include "api/edge/edge.h"
 #include "api/kit/verbs.h"
 #include "base/base64.h"
@@ -26,7 +27,7 @@
 #define SWEEP 16
 
 struct form {
-	struct str grant_type, client_id, client_secret, token;
+	struct str grant_type, client_id, client_secret, token, device_code;
 };
 
 struct client {
@@ -84,7 +85,10 @@ static const char *error_word(const struct problem *p)
 	} words[] = {{"INVALID_CLIENT", "invalid_client"},
 	             {"UNSUPPORTED_GRANT_TYPE", "unsupported_grant_type"},
 	             {"UNAUTHORIZED_CLIENT", "unauthorized_client"},
-	             {"IP_ADDRESS_NOT_ON_ACCESS_LIST", "access_denied"}};
+	             {"IP_ADDRESS_NOT_ON_ACCESS_LIST", "access_denied"},
+	             {"INVALID_GRANT", "invalid_grant"},
+	             {"AUTHORIZATION_PENDING", "authorization_pending"}, /* RFC 8628 */
+	             {"ACCESS_DENIED", "access_denied"}};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strcmp(p->code, words[i].code) == 0)
 			return words[i].word;
@@ -141,6 +145,7 @@ static struct str *form_field(struct form *f, struct str name)
 	       : str_is(name, "client_id")     ? &f->client_id
 	       : str_is(name, "client_secret") ? &f->client_secret
 	       : str_is(name, "token")         ? &f->token
+	       : str_is(name, "device_code")   ? &f->device_code
 	                                       : NULL;
 }
 
@@ -292,15 +297,11 @@ static int post_only(struct oauth *o)
 	return fail(o, 405, "METHOD_NOT_ALLOWED", "%.*s is not supported here. Use POST.", STR_ARG(o->request->method));
 }
 
-/* Method, form and client, in that order: what both endpoints ask first. */
-static int admit(struct oauth *o, struct client *ret_client)
+/* What all endpoints ask first. */
+static int admit(struct oauth *o)
 {
 	int r = post_only(o);
-	if (r == 0)
-		r = form_parse(o);
-	if (r == 0)
-		r = client_authenticate(o, ret_client);
-	return r;
+	return r == 0 ? form_parse(o) : r;
 }
 
 static void refuse(struct oauth *o)
@@ -309,11 +310,26 @@ static void refuse(struct oauth *o)
 	respond_here(o->request);
 }
 
+void oauth_device(struct service *s, struct request *r)
+{
+	struct oauth o = {.service = s, .request = r};
+	if (admit(&o) < 0)
+		refuse(&o);
+	else
+		device_authorize(s, r);
+}
+
 void oauth_token(struct service *s, struct request *r)
 {
 	struct oauth o = {.service = s, .request = r};
 	struct client client = {0};
-	int result = admit(&o, &client);
+	int result = admit(&o);
+	if (result == 0 && str_is(o.form.grant_type, DEVICE_GRANT)) {
+		device_token(s, r, o.form.device_code);
+		return;
+	}
+	if (result == 0)
+		result = client_authenticate(&o, &client);
 	if (result == 0 && !o.form.grant_type.n)
 		result = fail(&o, 400, "INVALID_REQUEST", "grant_type: is required. It must be client_credentials.");
 	else if (result == 0 && !str_is(o.form.grant_type, "client_credentials"))
@@ -400,7 +416,11 @@ void oauth_revoke(struct service *s, struct request *r)
 	struct client client = {0};
 	v->o = (struct oauth){.service = s, .request = r};
 	v->write = (struct write){.run = revoke_run, .done = revoke_done, .ctx = v, .item.key = address_key(r)};
-	int result = admit(&v->o, &client);
+	int result = admit(&v->o);
+	if (result == 0 && device_revoke(s, r, v->o.form.token))
+		return;
+	if (result == 0)
+		result = client_authenticate(&v->o, &client);
 	v->call = (struct call){
 	        .service = s, .request = r, .arena = r->arena, .op = &revoke_op, .caller = client.principal};
 	if (result == 0 && !v->o.form.token.n)

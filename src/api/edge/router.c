@@ -297,6 +297,7 @@ static const struct route {
         {"/api/svc/", dispatch, ROUTE_CALL, BODY_MAX},
         {"/api/oauth/token", oauth_token, 0, BODY_SMALL, oauth_problem},
         {"/api/oauth/revoke", oauth_revoke, 0, BODY_SMALL, oauth_problem},
+        {"/api/oauth/device", oauth_device, ROUTE_PRIVATE, BODY_SMALL, oauth_problem},
         {SESSION_PATH "/first/", session_serve, ROUTE_SECRET | ROUTE_PRIVATE, BODY_SMALL},
         {SESSION_PATH "/passkey", passkeys_serve, ROUTE_PRIVATE, BODY_SMALL},
         {SESSION_PATH "/passkey/", passkeys_serve, ROUTE_PRIVATE, BODY_SMALL},

@@ -221,6 +221,8 @@ static const struct visit_row rows[] = {
         {"GET", "/first/", first_look, 0},
         {"POST", "/first", first_set, VISIT_BODY},
         {"POST", "/invitation-link", invitation_open, VISIT_SIGNED_IN | VISIT_BODY},
+        {"GET", "/device/", device_show, VISIT_SIGNED_IN},
+        {"POST", "/device", device_decision, VISIT_SIGNED_IN | VISIT_BODY},
         {"GET", "/sessions", sessions_show, VISIT_SIGNED_IN},
         {"DELETE", "/sessions", others_end, VISIT_SIGNED_IN},
         {"DELETE", "/sessions/", one_end, VISIT_SIGNED_IN},

@@ -13,6 +13,9 @@ struct str first_link(struct arena *a, const char *base_url, struct str user_id)
 /* Whether it still does. */
 bool first_is_open(struct arena *a, const struct doc *user);
 
+/* device.c */
+visit_step device_show, device_decision;
+
 /* account.c */
 visit_step account_prove, account_change_password, totp_begin, totp_confirm, totp_end, recovery_again;
 /* In a write, before the link of a letter sets an account's password: all sessions end, and where the account's owner
