@@ -12,7 +12,9 @@ enum mark {
 	OWN = 32,
 	COMING = 64,
 	DETAIL = 128,
-	SECRET = 256
+	SECRET = 256,
+	UPKEEP = 512,
+	PATH = 1024
 };
 static const struct {
 	const char *text;
@@ -29,7 +31,11 @@ static const struct {
              {",\"message\":\"replication connection ", COMING},
              {",\"message\":\"disconnection: ", COMING},
              {",\"detail\":\"", DETAIL},
-             {"ldapbindpasswd=", SECRET}};
+             {"ldapbindpasswd=", SECRET},
+             {",\"message\":\"received SIGHUP, reloading", UPKEEP},
+             {",\"message\":\"parameter \\\"", UPKEEP},
+             {",\"message\":\"listening on Unix socket", UPKEEP},
+             {"\\\"/", PATH}};
 
 unsigned pg_log_marks(const char *p, size_t n)
 {
@@ -42,7 +48,8 @@ unsigned pg_log_marks(const char *p, size_t n)
 
 bool pg_log_is_own(unsigned m)
 {
-	return m & OWN && m & COMING;
+	/* A session may write the same words, but has a user. */
+	return (m & OWN && m & COMING) || (m & UPKEEP && !(m & SESSION));
 }
 
 bool pg_log_is_audit(unsigned m, int64_t at_ms, int64_t logins_ms, int64_t denials_ms)
@@ -58,6 +65,9 @@ const char *pg_log_cut_field(unsigned m, bool redact)
 	/* Of a refusal the server tells the rule that it met, with the password of the directory in it. */
 	if (m & LOGIN && m & DETAIL && m & SECRET)
 		return "detail";
+	/* What the server itself says of its files tells where they lie on this host, which is nobody's business. */
+	if (m & PATH && !(m & SESSION))
+		return "path";
 	/* What stands before the message says nothing of data; all that comes after it may. */
 	return redact && m & SESSION && !(m & LOGIN) ? "message" : NULL;
 }
@@ -67,7 +77,8 @@ size_t pg_log_cut(struct str line, const char *field, const char **ret_rest)
 	static const struct {
 		const char *field, *begin, *rest;
 	} cuts[] = {{"detail", ",\"detail\":\"", ",\"detail\":\"redacted\"}\n"},
-	            {"message", ",\"message\":\"", ",\"message\":\"redacted\"}\n"}};
+	            {"message", ",\"message\":\"", ",\"message\":\"redacted\"}\n"},
+	            {"path", "\\\"/", "\\\"a file of the host\\\"\"}\n"}};
 	*ret_rest = NULL;
 	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
 		const char *at = strcmp(field, cuts[i].field) == 0

@@ -111,6 +111,24 @@ static void ranges(void)
 	files_remove();
 }
 
+/* The service's own work on the server is not its tenants' to read, nor where its files lie. */
+static void upkeep(void)
+{
+	struct taken t = {.most = SIZE_MAX};
+	struct engine_log_range range = {.fixed = false};
+	say(0, ",\"message\":\"received SIGHUP, reloading configuration files\"");
+	say(0, ",\"message\":\"parameter \\\"ssl_crl_file\\\" changed to \\\"/var/lib/x\\\"\"");
+	say(0, ",\"message\":\"listening on Unix socket \\\"/run/x/.s.PGSQL.5432\\\"\"");
+	say(0,
+	    ",\"message\":\"could not open file \\\"/var/lib/steward/pg_hba.conf\\\": No such file\",\"detail\":\"x\"");
+	say(0, ",\"user\":\"app\",\"message\":\"parameter \\\"/mine\\\" of my own\"");
+	CHECK(follow(&range, &t, false) == 0 && t.lines == 2);
+	CHECK(has(&t, 0, "could not open file \\\"a file of the host\\\"\"}\n") && !has(&t, 0, "/var/lib"));
+	CHECK(has(&t, 0, "\\\"/mine\\\" of my own"));
+	taken_free(&t);
+	files_remove();
+}
+
 /* A line of several pieces, with what tells its kind in the last of them. */
 static void long_lines(void)
 {
@@ -192,6 +210,7 @@ int main(void)
 	if (!mkdtemp(folder))
 		return 1;
 	ranges();
+	upkeep();
 	long_lines();
 	pieces();
 	unreadable();
