@@ -1,6 +1,7 @@
 """What was read can be sent back, without what callers cannot set, and changes nothing: declarative tools do so."""
 import re
 
+import versions
 from client import BASE, ok
 
 # What tells of the change itself.
@@ -74,4 +75,58 @@ def sent_back(data, api, paths, settled):
 			changed = differences(lasting(before), lasting(ok(api.get(path))))
 			if changed:
 				wrong['%s %s' % (op['operationId'], path)] = changed
+	return wrong, called
+
+
+def changers(data, path):
+	for op in data.fitting(path[len(BASE):]):
+		if op['method'] in ('PATCH', 'PUT') and op['handler'] != 'unbuilt' and op['operationId'] not in APART:
+			yield op
+
+
+def sent_back_older(data, api, paths, settled):
+	"""The same in each older version of the operation: neither what that version shows has changed, nor what the newest does."""
+	wrong, called = {}, set()
+	for path in paths:
+		for op in changers(data, path):
+			for date in sorted(op.get('olderVersions', {})):
+				form = {'Accept': versions.media(op, date)}
+				before, newest = ok(api.get(path, headers=form)), ok(api.get(path))
+				body = sendable(data, versions.row(op, date)['request'], before)
+				r = api.request(op['method'], path, json=body, headers={**form, 'Content-Type': versions.media(op, date, 'json')})
+				where = '%s %s %s' % (op['operationId'], date, path)
+				if r.status_code >= 300:
+					wrong[where] = '%r -> %s' % (body, re.sub(r'\s+', ' ', r.text)[:300])
+					continue
+				called.add((op['operationId'], date))
+				settled(path)
+				changed = differences(lasting(before), lasting(ok(api.get(path, headers=form)))) + \
+					differences(lasting(newest), lasting(ok(api.get(path))))
+				if changed:
+					wrong[where] = changed
+	return wrong, called
+
+
+def sent_back_in(data, api, paths, settled, words):
+	"""The same in the words of a dialect, whose answers are whole."""
+	wrong, called = {}, set()
+	for path in paths:
+		theirs = words.url_out(path)
+		for op in changers(data, path):
+			before, ours = ok(api.get(theirs)), ok(api.get(path))
+			if isinstance(before, list) or 'results' in before:
+				continue
+			body = sendable(data, op['request'], words.body_in(before))
+			if not body or (op['request'] != op.get('response') and data.faults(op['request'], body)):
+				continue  # another form
+			r = api.request(op['method'], theirs, json=words.body_out(body))
+			where = '%s %s' % (op['operationId'], theirs)
+			if r.status_code >= 300:
+				wrong[where] = '%r -> %s' % (words.body_out(body), re.sub(r'\s+', ' ', r.text)[:300])
+				continue
+			called.add(op['operationId'])
+			settled(path)
+			changed = differences(lasting(before), lasting(ok(api.get(theirs)))) + differences(lasting(ours), lasting(ok(api.get(path))))
+			if changed:
+				wrong[where] = changed
 	return wrong, called
