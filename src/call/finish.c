@@ -1,6 +1,7 @@
 /* The last step of a call: envelope, pretty printing, headers. Everything that all answers share is here. */
 #include "call/call.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "call/kept_answer.h"
@@ -189,6 +190,8 @@ static void headers(struct call *c, bool has_body)
 		response_header(r, "etag", entity_tag(c->arena, c->etag));
 	if (c->status == 201 && c->location.n)
 		response_header(r, "location", c->location);
+	if (clock_is_virtual()) /* who waits for something shall know that time does not pass by itself */
+		response_header(r, "x-steward-clock", STR("virtual"));
 	for (size_t i = 0; i < c->extra_header_count; i++)
 		response_header(r, c->extra_headers[i][0].p, c->extra_headers[i][1]);
 }

@@ -23,6 +23,7 @@ struct waiting {
 	struct progress bar;
 	int64_t end_us;
 	unsigned unreached;
+	bool told;             /* that time stands still */
 	char state[STATE_MAX]; /* last seen */
 	json_t *document;      /* the last one, when it is done */
 };
@@ -143,6 +144,18 @@ static int wait_step(struct waiting *t, const struct client_answer *answer)
 	return WAIT_ON;
 }
 
+/* Nothing would happen for as long as nobody moves the clock. */
+static void clock_tell(struct waiting *t, const struct client_answer *answer)
+{
+	if (t->told || !str_is(client_header(answer, "x-steward-clock"), "virtual"))
+		return;
+	t->told = true;
+	progress_end(&t->bar);
+	fputs("steward: the clock of this service is virtual: what takes time is done when it is moved, as by\n"
+	      "         steward api POST /api/test/clock --body '{\"advanceSeconds\": 60}'\n",
+	      stderr);
+}
+
 static int poll_once(struct waiting *t, unsigned *ret_pause_ms)
 {
 	struct arena *a = arena_new();
@@ -164,6 +177,8 @@ static int poll_once(struct waiting *t, unsigned *ret_pause_ms)
 		if (answer.retry_after)
 			*ret_pause_ms = answer.retry_after * 1000;
 		code = wait_step(t, &answer);
+		if (code == WAIT_ON)
+			clock_tell(t, &answer);
 	}
 	arena_free(a);
 	return code;

@@ -5,6 +5,7 @@ import pytest
 
 import derive
 from client import NO_ID, cli, links, ok, refused, until
+from test_cli import while_time_passes
 from test_clusters import body, create, path, settle
 
 EVERY, ORDERS, EVENTS = 600, 'postgres.orders', 'postgres.events'
@@ -253,6 +254,17 @@ def test_build_by_the_client(server, place, tmp_path):
 	if derive.Api().by_id['createRollingIndex']['handler'] != 'unbuilt':
 		made = run('advised')
 		assert made.returncode == 0 and 'customer, placed' in made.stdout and one in made.stdout, made
+
+
+def test_a_build_is_waited_for(module_server):
+	"""And one that has failed is told, though the cluster is well."""
+	s, place = module_server, Place(module_server)
+	code, out, err = while_time_passes(s, 'advisor', 'build', 'advised', '--project', place.group, '--wait', step=60)
+	assert code == 0 and re.search('^status +built$', out, re.M) and 'advised 100% done' in err, (out, err)
+	s.control('engine', {'fail': 'index', 'times': 1})
+	code, out, err = while_time_passes(s, 'advisor', 'build', 'advised', '--project', place.group, '--wait', step=60)
+	assert code == 1 and 'the index could not be built' in err and out == '', (out, err)
+	s.control('engine', {'fail': None})
 
 
 def test_an_envelope_is_not_put_into_another(module_server):

@@ -210,6 +210,43 @@ static int flags_apply(struct flags *f, const struct given *given, size_t count)
 	return result;
 }
 
+/* Comparisons have two spellings in the API, by what is compared: > and GREATER_THAN. */
+static bool operators_turn(json_t *value)
+{
+	static const char *const pairs[][2] = {{">", "GREATER_THAN"}, {"<", "LESS_THAN"}};
+	bool any = false;
+	const char *name;
+	json_t *child;
+	size_t i;
+	json_array_foreach(value, i, child)
+	{
+		any |= operators_turn(child);
+	}
+	json_object_foreach(value, name, child)
+	{
+		bool turned = false;
+		for (i = 0; i < 4 && !turned && strcmp(name, "operator") == 0 && json_is_string(child); i++)
+			turned = strcmp(json_string_value(child), pairs[i / 2][i % 2]) == 0 &&
+			         json_string_set(child, pairs[i / 2][!(i % 2)]) == 0;
+		any |= turned || operators_turn(child);
+	}
+	return any;
+}
+
+/* Whoever typed the spelling that the place does not take meant the other. */
+static void body_check(struct request *r, struct arena *a, const struct schema *s, struct faults *faults)
+{
+	struct faults found = {.count = 0}, turned = {.count = 0};
+	enum schema_use use = command_use(r->op);
+	schema_check(s, r->body, use, a, &found);
+	json_t *other = found.count ? json_keep(a, json_deep_copy(r->body)) : NULL;
+	if (other && operators_turn(other)) {
+		schema_check(s, other, use, a, &turned);
+		r->body = turned.count ? r->body : other;
+	}
+	schema_check(s, r->body, use, a, faults);
+}
+
 static int body_make(struct request *r, struct client *c, struct arena *a, const struct given *given, size_t count,
                      const char *body, struct faults *faults)
 {
@@ -239,7 +276,7 @@ static int body_make(struct request *r, struct client *c, struct arena *a, const
 	if (result == 0 && s->type == TYPE_ARRAY && !json_array_size(r->body))
 		faults_add(faults, a, STR_NONE, "is missing: give its fields as flags, or --body FILE");
 	else if (result == 0)
-		schema_check(s, r->body, command_use(r->op), a, faults);
+		body_check(r, a, s, faults);
 	return result;
 }
 

@@ -79,9 +79,27 @@ static void more_tell(const struct run *r, const json_t *answer)
 		fprintf(stderr, "steward: %zu of %lld; --all prints all\n", shown, (long long)total);
 }
 
+/* What lies on hosts that do not answer is not in a list. */
+static void away_tell(struct run *r, const struct client_answer *answer)
+{
+	struct str away = client_header(answer, "x-steward-hosts-away");
+	if (away.n)
+		fprintf(stderr, "steward: not in the list: what runs on %s, which does not answer\n",
+		        text_shown(r->arena, away));
+}
+
+/* What stands beside the document in headers, and belongs to it. */
+static void beside_add(const struct client_answer *answer)
+{
+	struct str price = client_header(answer, "x-steward-price");
+	if (price.n && json_is_object(answer->json))
+		json_put_str(answer->json, "price", price);
+}
+
 static int answer_show(struct run *r, const struct client_answer *answer)
 {
 	int code = EXIT_DONE;
+	beside_add(answer);
 	if (answer->json)
 		code = answer_print(r, answer->json, r->op);
 	else if (answer->body.n)
@@ -89,6 +107,7 @@ static int answer_show(struct run *r, const struct client_answer *answer)
 	else if (r->op->method != METHOD_GET && isatty(STDERR_FILENO))
 		fprintf(stderr, "steward: done\n");
 	more_tell(r, answer->json);
+	away_tell(r, answer);
 	return code;
 }
 
