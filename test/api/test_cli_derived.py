@@ -592,14 +592,78 @@ def test_options_before_the_command_and_words_of_shells(dry, given, meant):
 PLACES = {'-': 'secret-secret', 'ID': derive.HEX24, 'SERVICE_ID': derive.HEX24, 'ROLE_ID': derive.HEX24, 'HASH': derive.HEX24, 'OLD': GROUP, 'NEW': ORG, 'HOST:PORT': 'db.example.com:5432'}
 
 
-def commands_of_pages():
-	"""Those of the API: the others have pages of their own that run them, or start a service."""
-	families = {op['command'].split()[0] for op in API.ops}
+def lines_of_pages(program):
+	"""(page, words) of each line of that program in a block of a page, without comments, redirections and what it is piped into."""
 	for page in sorted((client.ROOT / 'docs').glob('**/*.md')) + [client.ROOT / 'README.md']:
-		for line in re.findall(r'^    steward ((?:\\\n|.)*)', page.read_text(), re.M):
-			words = shlex.split(re.sub(r'\s*[|<>].*', '', line.replace('\\\n', ' ')), comments=True)
-			if words and words[0] in families and '--body' not in words and words[:2] != ['clusters', 'ca'] and words[0] != 'events':
-				yield pytest.param([PLACES.get(w, w) for w in words], id='%s: %s' % (page.name, ' '.join(words)))
+		if 'decisions' in page.parts or page.name == 'tutorial.md':  # which test/postgres/test_tutorial.py runs
+			continue
+		text = page.read_text()
+		blocks = re.findall(r'^    (?:\$ |sudo )?((?:build/)?%s (?:\\\n|.)*)' % program, text, re.M)
+		blocks += re.findall(r'^((?:build/)?%s (?:\\\n|.)*)' % program, ''.join(re.findall(r'^```sh.*?\n(.*?)^```', text, re.M | re.S)), re.M)
+		for line in blocks:
+			line = re.sub(r'\s*<<<.*|\s+(?:[|<>]|&&).*|\s+>\S.*|\s+<\S.*', '', line.replace('\\\n', ' '))
+			try:
+				words = shlex.split(line, comments=True)
+			except ValueError:  # a quotation goes on in the next line
+				words = line.split()
+			if len(words) > 1:
+				yield page, words[1:]
+
+
+def commands_of_pages():
+	"""Those of the API; of a body that is given whole nothing but the command is looked at."""
+	families = {op['command'].split()[0] for op in API.ops}
+	for page, words in lines_of_pages('steward'):
+		if '--body' in words:
+			words = words[:words.index('--body')] + ['--body', '{}']
+		if words[0] in families and words[:2] != ['clusters', 'ca'] and words[0] != 'events':
+			yield pytest.param([PLACES.get(w, w) for w in words], id='%s: %s' % (page.name, ' '.join(words)))
+
+
+def others_of_pages():
+	families = {op['command'].split()[0] for op in API.ops}
+	seen = set()
+	for page, words in lines_of_pages('steward'):
+		if (words[0] not in families or words[0] in ('events', 'clusters', 'backups', 'advisor')) and (page.name, *words) not in seen:
+			seen.add((page.name, *words))
+			yield pytest.param(words, id='%s: %s' % (page.name, ' '.join(words)))
+
+
+@pytest.mark.parametrize('words', others_of_pages())
+def test_other_commands_of_pages_are_commands(dry, words):
+	"""The operator's, and those that are written by hand: there is such a command, and it has each of these options."""
+	if words[0].startswith('-') or words[0] == 'help' or words[0].isupper():
+		assert words[0] in ('--help', '--version', 'help', 'FAMILY', 'COMMAND'), words
+		return
+	known = dry(words[0], '--help').stdout
+	if len(words) > 1 and not words[1].startswith('-'):
+		part = dry(words[0], words[1], '--help', check=False)
+		known += part.stdout if part.returncode == DONE else ''
+	for word in words[1:]:
+		name = re.match(r'--[a-z][a-z0-9-]*', word)
+		if name and not (words[0] == 'api' and word == '--'):
+			flag = re.sub(r'^--no-', '--', name.group()) if name.group() not in known else name.group()
+			assert re.search(r'(^|[\s\[|])%s\b' % re.escape(flag), known, re.M) or words[0] in ('clusters', 'backups', 'advisor'), (flag, words)
+
+
+CURLED = ('/api/oauth/token', '/api/oauth/device', '/openapi.json', '/metrics', '/healthz', '/readyz', '/ca', '/api/test/', '/api/console/', '/api/session', '/feeds/', '/prometheus/')
+
+
+def test_calls_of_pages_are_operations():
+	"""What the pages have curl call is there."""
+	calls = 0
+	for page, words in lines_of_pages('curl'):
+		urls = [w for w in words if re.match(r"https://[^/]+/", w)]
+		for url in urls:
+			path = re.sub(r'^https://[^/]+', '', url).split('?')[0]
+			if not path.startswith('/api/svc/v2'):
+				assert path.startswith(CURLED) or 'example.com' in url and page.name in ('log-export.md', 'integrations.md'), (page.name, url)
+				continue
+			calls += 1
+			method = words[words.index('-X') + 1] if '-X' in words else 'POST' if '-d' in words or '--data' in words else 'GET'
+			known = re.sub(r'\$\{?\w+\}?|\{\w+\}|<\w+>|\b[A-Z][A-Z_]*\b', derive.HEX24, path[len('/api/svc/v2'):]) or ''
+			assert API.match(method, known or '/') or not known.strip('/') or known.endswith('/events:stream'), (page.name, method, url)
+	assert calls > 3
 
 
 @pytest.mark.parametrize('words', commands_of_pages())

@@ -1,5 +1,5 @@
-/* Each hour: what ran becomes lines, months that are over are closed, and who has not paid is warned, locked, and in
- * the end has its clusters paused. A cluster is never deleted for that. */
+/* Every five minutes: what ran becomes lines, months that are over are closed, and who has not paid is warned, locked,
+ * and in the end has its clusters paused. A cluster is never deleted for that. */
 #include "api/billing/billing.h"
 
 #include "base/clock.h"
@@ -72,7 +72,7 @@ static int orgs_collect(struct job_run *r, struct orgs *o)
 
 /* --- those that need no look of their own */
 
-/* Most organizations have nothing to bill or to pay in an hour. Who they are is found out of all at once. */
+/* Most organizations have nothing to bill or to pay in five minutes. Who they are is found out of all at once. */
 struct quiet {
 	struct arena *page;
 	const struct billing_run *run;

@@ -8,7 +8,8 @@
 
 /* Bits, to be joined for all pieces of a line. */
 unsigned pg_log_marks(const char *p, size_t n);
-/* Whether it is of the service itself: it comes or goes over the unix socket, or has the server read its files again. */
+/* Whether it is of the service itself: it comes or goes over the unix socket, or has the server read its files
+ * again. */
 bool pg_log_is_own(unsigned marks);
 /* Whether it belongs to the audit log, of which logins and denials are a part since those times (0: they are not). */
 bool pg_log_is_audit(unsigned marks, int64_t at_ms, int64_t logins_ms, int64_t denials_ms);
