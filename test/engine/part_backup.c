@@ -5,11 +5,11 @@
 #include "engine/postgres/archive/archive_fetch.h"
 #include "engine/postgres/archive/archive_read.h"
 #include "engine/postgres/archive/archive_spool.h"
-#include "engine/postgres/backup/snapshot.h"
 #include "engine/postgres/cluster/throwaway.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
 #include "engine/postgres/sql/sql.h"
 #include "harness.h"
 

@@ -63,6 +63,11 @@ def test_the_tree_is_clean():
 	("cli/operator/check.c", "cli/derived/command.h", "cli/operator -> cli/derived: no such arrow"),
 	("cli/derived/run.c", "cli/client/psql.h", "cli/derived -> cli/client: no such arrow"),
 	("main.c", "cli/derived/command.h", "cli/derived/command.h is a part of cli/"),
+	("engine/postgres/host/files.c", "engine/postgres/cluster/node.h", "engine/postgres/host -> cluster: no such arrow"),
+	("engine/postgres/model/paths.h", "engine/postgres/host/files.h", "engine/postgres/model -> host: no such arrow"),
+	("engine/postgres/cluster/node.c", "engine/postgres/backup/restore.h", "engine/postgres/cluster -> backup: no such arrow"),
+	("engine/postgres/sql/sql.c", "engine/postgres/postgres.h", "engine/postgres/sql -> engine/postgres/postgres.h: no such arrow"),
+	("engine/engine.c", "engine/postgres/sql/sql.h", "engine/postgres/sql/sql.h is a part of engine/postgres/"),
 	("jobs/jobs.c", "store/sqlite/sqlite.h", "store/sqlite/sqlite.h is a part of store/"),
 ])
 def test_an_arrow_that_turns_around_is_refused(copy, file, target, arrow):

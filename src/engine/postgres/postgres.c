@@ -1,8 +1,8 @@
-/* The PostgreSQL engine: the table of its operations, its start with the adoption of what runs, and its stop.
+/* The PostgreSQL engine: the tables of its operations, its start and its stop.
  *
- * Databases are processes of their own sessions and never end because the service does. After a restart everything is
- * found again from state.json and postmaster.pid; nothing is asked of the servers, so that sixty of them are adopted in
- * moments. As root, nodes run as a system user of their own, because PostgreSQL refuses to run as root. */
+ * Databases are processes of their own sessions and never end because the service does; cluster/adopt.c finds them
+ * again after a restart. As root, nodes run as a system user of their own, because PostgreSQL refuses to run as
+ * root. */
 #include "engine/postgres/postgres.h"
 
 #include "base/arena.h"
@@ -11,12 +11,11 @@
 #include "base/log.h"
 #include "engine/postgres/archive/archive_run.h"
 #include "engine/postgres/backup/backup.h"
-#include "engine/postgres/backup/restore.h"
 #include "engine/postgres/cluster/access.h"
 #include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/adopt.h"
 #include "engine/postgres/cluster/audit.h"
 #include "engine/postgres/cluster/cluster.h"
-#include "engine/postgres/cluster/crypt.h"
 #include "engine/postgres/cluster/failover.h"
 #include "engine/postgres/cluster/missing.h"
 #include "engine/postgres/cluster/module.h"
@@ -24,16 +23,20 @@
 #include "engine/postgres/cluster/pool.h"
 #include "engine/postgres/cluster/quota.h"
 #include "engine/postgres/cluster/renew.h"
-#include "engine/postgres/cluster/state.h"
 #include "engine/postgres/cluster/supervisor.h"
 #include "engine/postgres/cluster/throwaway.h"
-#include "engine/postgres/cluster/tls.h"
 #include "engine/postgres/host/cgroup.h"
 #include "engine/postgres/host/descriptors.h"
 #include "engine/postgres/host/files.h"
+#include "engine/postgres/host/fscrypt.h"
 #include "engine/postgres/host/place.h"
-#include "engine/postgres/host/process.h"
 #include "engine/postgres/host/user.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/model.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/why.h"
+#include "engine/postgres/model/work.h"
 #include "engine/postgres/observe/activity.h"
 #include "engine/postgres/observe/advice.h"
 #include "engine/postgres/observe/ask.h"
@@ -46,191 +49,15 @@
 #include "engine/postgres/sql/index_run.h"
 #include "engine/postgres/sql/sample.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
-#include <pwd.h>
-#include <stdarg.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #define PORT_FIRST 20000
 #define PORT_LAST 29999
-#define BIN_ROOT "/usr/lib/postgresql"
-#define THREAD_STACK (512ul * 1024)
-
-/* --- small things that all parts use */
-
-static _Thread_local char why_text[1024];
-
-void pg_why_set(const char **ret_why, const char *format, ...)
-{
-	char text[sizeof why_text]; /* the arguments may be the last text */
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	for (size_t n = strlen(text); n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '); n--)
-		text[n - 1] = 0;
-	memcpy(why_text, text, sizeof why_text);
-	if (ret_why)
-		*ret_why = why_text;
-}
-
-const char *pg_why_last(void)
-{
-	return why_text;
-}
-
-int64_t pg_mono_ms(void)
-{
-	return clock_mono_us() / 1000;
-}
-
-void pg_sleep_ms(int ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	while (nanosleep(&t, &t) < 0 && errno == EINTR)
-		;
-}
-
-void pg_cluster_changed(const struct pg_cluster *c)
-{
-	if (c->engine->listener)
-		c->engine->listener(c->engine->listener_ctx, c->id);
-}
-
-void pg_engine_wake(struct engine *e)
-{
-	uint64_t one = 1;
-	(void)!write(e->wake_fd, &one, sizeof one);
-}
-
-int pg_engine_work(struct engine *e, void *(*fn)(void *), void *arg)
-{
-	pthread_t thread;
-	pthread_attr_t attr;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, THREAD_STACK);
-	pthread_mutex_lock(&e->lock);
-	e->workers++;
-	pthread_mutex_unlock(&e->lock);
-	int r = pthread_create(&thread, &attr, fn, arg);
-	pthread_attr_destroy(&attr);
-	if (r != 0)
-		pg_engine_work_done(e);
-	return -r;
-}
-
-void pg_engine_work_done(struct engine *e)
-{
-	pthread_mutex_lock(&e->lock);
-	e->workers--;
-	pthread_cond_broadcast(&e->changed);
-	pthread_mutex_unlock(&e->lock);
-}
-
-/* --- clusters */
-
-struct pg_node *pg_cluster_node(const struct pg_cluster *c, const char *name)
-{
-	for (size_t i = 0; i < c->node_count; i++)
-		if (strcmp(c->nodes[i]->want.name, name) == 0)
-			return c->nodes[i];
-	return NULL;
-}
-
-struct pg_set *pg_cluster_set(struct pg_cluster *c, unsigned number)
-{
-	for (size_t i = 0; i < c->set_count; i++)
-		if (c->sets[i].number == number)
-			return &c->sets[i];
-	return NULL;
-}
-
-struct pg_node *pg_set_primary(const struct pg_cluster *c, const struct pg_set *s)
-{
-	return pg_cluster_node(c, s->primary);
-}
-
-static struct pg_cluster *cluster_new(struct engine *e, const char *id)
-{
-	struct pg_cluster *c = must_calloc(1, sizeof *c);
-	c->engine = e;
-	c->user = &e->user;
-	c->refs = 1;
-	pthread_mutex_init(&c->work, NULL);
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_mutex_init(&c->crypt, NULL);
-	c->files_open = true;
-	pthread_cond_init(&c->copied, NULL);
-	snprintf(c->id, sizeof c->id, "%s", id);
-	return c;
-}
-
-static void cluster_free(struct pg_cluster *c)
-{
-	for (size_t i = 0; i < c->node_count; i++)
-		pg_node_free(c->nodes[i]);
-	for (size_t i = 0; i < c->param_count; i++) {
-		free(c->params[i].name);
-		free(c->params[i].value);
-	}
-	free(c->audit);
-	free(c->ca_cert);
-	free(c->ca_key);
-	arena_free(c->access_arena);
-	pg_archive_free(c);
-	pthread_mutex_destroy(&c->work);
-	pthread_mutex_destroy(&c->lock);
-	pthread_mutex_destroy(&c->crypt);
-	pthread_cond_destroy(&c->copied);
-	free(c);
-}
-
-static struct pg_cluster *cluster_get(struct engine *e, const char *id, bool make)
-{
-	if (!id_is_valid(str_of(id)))
-		return NULL;
-	pthread_mutex_lock(&e->lock);
-	struct pg_cluster *c = e->clusters;
-	while (c && strcmp(c->id, id) != 0)
-		c = c->next;
-	if (!c && make) {
-		c = cluster_new(e, id);
-		c->next = e->clusters;
-		e->clusters = c;
-	}
-	if (c)
-		c->refs++;
-	pthread_mutex_unlock(&e->lock);
-	return c;
-}
-
-struct pg_cluster *pg_cluster_find(struct engine *e, const char *id)
-{
-	return cluster_get(e, id, false);
-}
-
-struct pg_cluster *pg_cluster_ensure(struct engine *e, const char *id)
-{
-	return cluster_get(e, id, true);
-}
-
-void pg_cluster_put(struct pg_cluster *c)
-{
-	struct engine *e = c->engine;
-	pthread_mutex_lock(&e->lock);
-	bool last = --c->refs == 0;
-	pthread_mutex_unlock(&e->lock);
-	if (last)
-		cluster_free(c);
-}
 
 /* Out of the list, with the list's reference. */
 static void cluster_unlink(struct pg_cluster *c)
@@ -251,60 +78,6 @@ static void cluster_unlink(struct pg_cluster *c)
 
 /* --- start */
 
-const char *pg_version_bin(const struct engine *e, unsigned major)
-{
-	for (size_t i = 0; i < e->version_count; i++)
-		if (e->versions[i].major == major)
-			return e->versions[i].bin;
-	return NULL;
-}
-
-/* "postgres (PostgreSQL) 15.19 (Debian ...)" as "15.19.0". */
-void pg_version_read(const char *bin, unsigned major, char ret_text[24])
-{
-	char program[PG_PATH], line[128];
-	uint64_t minor = 0;
-	pg_path_set(program, "%s/postgres", bin);
-	const char *const argv[] = {program, "--version", NULL};
-	pg_process_ask(argv, line, sizeof line);
-	const char *dot = strchr(line, '.');
-	if (dot && !str_to_u64((struct str){dot + 1, strspn(dot + 1, "0123456789")}, 9999, &minor))
-		minor = 0;
-	snprintf(ret_text, 24, "%u.%u.0", major, (unsigned)minor);
-}
-
-static void versions_find(struct engine *e, const char *root)
-{
-	DIR *d = opendir(root);
-	for (struct dirent *entry; d && (entry = readdir(d));) {
-		uint64_t major;
-		char program[PG_PATH];
-		size_t n = e->version_count;
-		pg_path_set(program, "%s/%s/bin/postgres", root, entry->d_name);
-		if (n == sizeof e->versions / sizeof *e->versions || !str_to_u64(str_of(entry->d_name), 999, &major) ||
-		    access(program, X_OK) < 0)
-			continue;
-		size_t at = n;
-		for (; at > 0 && e->versions[at - 1].major < major; at--)
-			e->versions[at] = e->versions[at - 1];
-		e->versions[at].major = (unsigned)major;
-		snprintf(e->versions[at].bin, sizeof e->versions[at].bin, "%.40s/%u/bin", root, (unsigned)major);
-		pg_version_read(e->versions[at].bin, (unsigned)major, e->versions[at].text);
-		e->version_count++;
-	}
-	if (d)
-		closedir(d);
-}
-
-static int programs_find(struct engine *e, const char *root)
-{
-	versions_find(e, root ? root : BIN_ROOT);
-	if (e->version_count > 0)
-		return 0;
-	pg_why_set(NULL, "there is no PostgreSQL below %s", root ? root : BIN_ROOT);
-	return -ENOENT;
-}
-
 static int pg_can_run(bool real_clock, struct arena *a, const char **ret_why)
 {
 	if (!real_clock) {
@@ -312,7 +85,7 @@ static int pg_can_run(bool real_clock, struct arena *a, const char **ret_why)
 		return -ENOTSUP;
 	}
 	struct engine *e = must_calloc(1, sizeof *e);
-	int r = programs_find(e, NULL);
+	int r = pg_programs_find(e, NULL);
 	if (r == 0)
 		r = pg_users_find(e, NULL);
 	if (r == 0)
@@ -324,104 +97,13 @@ static int pg_can_run(bool real_clock, struct arena *a, const char **ret_why)
 	return r;
 }
 
-/* --- adoption */
-
-/* What runs, found again. */
-static void cluster_adopt(struct pg_cluster *c)
-{
-	unsigned running = 0;
-	pg_identities_learn(c); /* of a version that did not note them */
-	for (size_t i = 0; i < c->node_count; i++) {
-		struct pg_node *n = c->nodes[i];
-		char data[PG_PATH];
-		pg_node_path(c, n, "data", data);
-		if (pg_process_adopt(data, &n->pid, &n->pidfd, &n->started_ms) == 0)
-			running++;
-		/* For the job that was making it. One that was made before is no such: another may have to lead. */
-		n->busy = !pg_node_is_made(c, n) && !pg_node_was_made(c, n);
-		n->shut = pg_admit_is_shut(c, n);
-		n->probe_us = clock_mono_us();
-		if (!n->pid && pg_node_shall_run(c, n) && !n->removing)
-			pg_node_ended(c, n); /* while nobody looked */
-	}
-	log_debug("engine: %s: %u of %zu nodes run", c->id, running, c->node_count);
-}
-
-int pg_cluster_recall(struct pg_cluster *c, const struct engine_access *access, const char **ret_why)
-{
-	if (c->node_count > 0)
-		return 0;
-	struct pg_cluster *found = cluster_new(c->engine, c->id);
-	int r = pg_state_load(found);
-	/* One that is there and cannot be read is none that was lost: nothing is made anew beside it. */
-	if (r < 0 && r != -EINVAL && !pg_is_absence(-r)) {
-		pg_why_set(ret_why, "%s/%s/state.json cannot be read: %s", c->engine->dir, c->id, strerror(-r));
-		cluster_free(found);
-		return r;
-	}
-	if (r == 0) {
-		pg_crypt_recall(found);
-		cluster_adopt(found);
-		if (!pg_crypt_is_shut(found))
-			pg_restore_recall(found);
-		pthread_mutex_lock(&c->lock);
-		pg_state_move(c, found);
-		pthread_mutex_unlock(&c->lock);
-		log_info("engine: %s is there again", c->id);
-	}
-	cluster_free(found);
-	/* Its files may name another place, and know users of another time. */
-	for (size_t i = 0; i < c->node_count; i++)
-		if (pg_node_prepare(c, c->nodes[i]) < 0 || pg_access_write(c, c->nodes[i], access, NULL) < 0)
-			log_warn("engine: %s: its directory cannot be prepared", c->nodes[i]->want.name);
-	return 0;
-}
-
-static void clusters_adopt(struct engine *e)
-{
-	DIR *d = opendir(e->dir);
-	unsigned count = 0;
-	int64_t began = clock_mono_us();
-	for (struct dirent *entry; d && (entry = readdir(d));) {
-		if (!id_is_valid(str_of(entry->d_name)))
-			continue;
-		struct pg_cluster *c = cluster_new(e, entry->d_name);
-		int r = pg_state_load(c);
-		if (r < 0) {
-			if (r != -EINVAL && !pg_is_absence(-r)) /* the job that looks for it says so, too */
-				log_error("engine: %s/%s/state.json cannot be read: %s", e->dir, c->id, strerror(-r));
-			cluster_free(c);
-			continue;
-		}
-		pg_crypt_recall(c);
-		cluster_adopt(c);
-		if (!pg_crypt_is_shut(c))
-			pg_restore_recall(c);
-		pg_quota_recall(c);
-		/* A promotion that was cut short is gone on with at once. */
-		c->looked_us = c->streamed_us = clock_mono_us();
-		for (size_t i = 0; i < c->set_count; i++) {
-			struct pg_node *p = pg_set_primary(c, &c->sets[i]);
-			if (p && p->pid && pg_node_is_standby(c, p))
-				c->looked_us = 0;
-		}
-		c->next = e->clusters;
-		e->clusters = c;
-		count++;
-	}
-	if (d)
-		closedir(d);
-	if (count)
-		log_info("engine: %u clusters adopted in %d us", count, (int)(clock_mono_us() - began));
-}
-
 static void engine_free(struct engine *e)
 {
 	pg_index_tasks_free(e);
 	while (e->clusters) {
 		struct pg_cluster *c = e->clusters;
 		e->clusters = c->next;
-		cluster_free(c);
+		pg_cluster_free(c);
 	}
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
@@ -456,7 +138,7 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 		log_error("engine: --db-address %s: %s", o->address,
 		          r == -EADDRNOTAVAIL ? "this host has no such address" : strerror(-r));
 	if (r == 0) {
-		r = programs_find(e, o->programs);
+		r = pg_programs_find(e, o->programs);
 		r = r < 0 ? r : pg_users_find(e, o->user);
 		if (r < 0)
 			log_error("engine: %s; or use --engine simulated", pg_why_last());
@@ -471,7 +153,7 @@ static int pg_start(const struct engine_options *o, struct engine **ret_engine)
 		pg_throwaways_sweep(e);
 		r = pg_descriptors_ensure(e);
 		if (r == 0)
-			clusters_adopt(e);
+			pg_clusters_adopt(e);
 		r = r < 0 ? r : -pthread_create(&e->supervisor, NULL, pg_supervise, e);
 	}
 	if (r == 0 && (r = -pthread_create(&e->archiver, NULL, pg_archive_run, e)) < 0) {
@@ -609,36 +291,6 @@ static int pg_apply_access(struct engine *e, const char *cluster_id, const struc
 		*ret_why = why;
 	pg_cluster_put(c);
 	return r;
-}
-
-void pg_node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret)
-{
-	struct pg_set *s = pg_cluster_set(c, n->set);
-	snprintf(ret->name, sizeof ret->name, "%s", n->want.name);
-	pg_node_host(c, n->want.name, ret->host);
-	snprintf(ret->address, sizeof ret->address, "%s", n->address);
-	ret->port = n->port;
-	ret->kind = n->want.kind;
-	ret->shard = n->want.shard;
-	ret->state = n->busy                       ? NODE_STARTING
-	             : n->pid && !n->noted         ? NODE_RUNNING
-	             : c->paused || n->want.outage ? NODE_STOPPED
-	             : n->failures > 3             ? NODE_FAILED
-	                                           : NODE_STARTING;
-	ret->primary = s && strcmp(s->primary, n->want.name) == 0 && ret->state == NODE_RUNNING;
-	for (size_t i = 0; i < c->engine->version_count; i++)
-		if (c->engine->versions[i].major == c->version)
-			snprintf(ret->version, sizeof ret->version, "%s",
-			         c->version_text[0] ? c->version_text : c->engine->versions[i].text);
-	ret->started_ms = n->started_ms;
-	ret->ends = n->ends;
-	ret->down = n->down;
-	ret->absent = n->absent;
-	ret->term = s ? s->term : 0;
-	ret->failovers = s ? s->failovers : 0;
-	pg_set_name(&n->want, ret->set);
-	if (s && s->identity)
-		snprintf(ret->identity, sizeof ret->identity, "%llu", (unsigned long long)s->identity);
 }
 
 static int pg_known(struct engine *e, struct arena *a, struct engine_known **ret_list, size_t *ret_count)

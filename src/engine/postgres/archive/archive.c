@@ -15,13 +15,11 @@
 #include "base/nolink.h"
 #include "engine/postgres/archive/archive_common.h"
 #include "engine/postgres/archive/archive_prove.h"
-#include "engine/postgres/cluster/config.h"
-#include "engine/postgres/cluster/crypt.h"
-#include "engine/postgres/cluster/missing.h"
-#include "engine/postgres/cluster/node.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

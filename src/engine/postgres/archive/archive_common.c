@@ -11,9 +11,10 @@
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/archive/archive_index.h"
 #include "engine/postgres/archive/archive_run.h"
-#include "engine/postgres/cluster/config.h"
-#include "engine/postgres/cluster/missing.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

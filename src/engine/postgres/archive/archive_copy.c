@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/postgres/archive/archive.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/wait.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,8 +9,9 @@
 #include "base/nolink.h"
 #include "engine/postgres/archive/archive_index.h"
 #include "engine/postgres/archive/archive_read.h"
-#include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 
 #include <errno.h>
 #include <fcntl.h>

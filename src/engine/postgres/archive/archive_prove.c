@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/archive/archive_index.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
 
 #include <errno.h>
 #include <stdio.h>

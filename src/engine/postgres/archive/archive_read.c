@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "engine/postgres/archive/archive_common.h"
 #include "engine/postgres/archive/archive_run.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 
 #include <errno.h>
 #include <stdio.h>

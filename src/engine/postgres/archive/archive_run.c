@@ -12,8 +12,9 @@
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/archive/archive_copy.h"
 #include "engine/postgres/archive/archive_spool.h"
-#include "engine/postgres/cluster/supervisor.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/work.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,20 +51,7 @@ static void *tick_thread(void *arg)
 	return NULL;
 }
 
-static struct pg_archive *archive_of(struct pg_cluster *c)
-{
-	pthread_mutex_lock(&c->lock);
-	if (!c->archive && c->backup.incarnation[0]) {
-		c->archive = must_calloc(1, sizeof *c->archive);
-		pthread_mutex_init(&c->archive->lock, NULL);
-		c->archive->due_ms = pg_mono_ms();
-	}
-	struct pg_archive *a = c->archive;
-	pthread_mutex_unlock(&c->lock);
-	return a;
-}
-
-void pg_archive_free(struct pg_cluster *c)
+static void archive_free(struct pg_cluster *c)
 {
 	struct pg_archive *a = c->archive;
 	if (!a)
@@ -77,6 +65,20 @@ void pg_archive_free(struct pg_cluster *c)
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 	c->archive = NULL;
+}
+
+static struct pg_archive *archive_of(struct pg_cluster *c)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!c->archive && c->backup.incarnation[0]) {
+		c->archive = must_calloc(1, sizeof *c->archive);
+		c->archive_free = archive_free;
+		pthread_mutex_init(&c->archive->lock, NULL);
+		c->archive->due_ms = pg_mono_ms();
+	}
+	struct pg_archive *a = c->archive;
+	pthread_mutex_unlock(&c->lock);
+	return a;
 }
 
 void pg_archive_hurry(struct pg_cluster *c)

@@ -13,8 +13,7 @@ struct pg_archive_now {
 
 /* Until the repository has the set's log up to there. -ETIMEDOUT; -ENODATA: it never will, there is a gap. */
 int pg_archive_wait(struct pg_cluster *c, const struct pg_set *s, unsigned timeline, uint64_t lsn, int timeout_ms);
-void *pg_archive_run(void *engine); /* a thread, until the engine stops */
-void pg_archive_free(struct pg_cluster *c);
+void *pg_archive_run(void *engine);          /* a thread, until the engine stops */
 void pg_archive_hurry(struct pg_cluster *c); /* there is something to do for it now */
 void pg_archive_last(struct pg_cluster *c);  /* its nodes are gone, its directory not yet */
 /* Until nobody reads its files for it, but not for long; of a cluster that is not looked at any more. */

@@ -14,11 +14,11 @@
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/archive/archive_index.h"
 #include "engine/postgres/archive/archive_run.h"
-#include "engine/postgres/cluster/crypt.h"
-#include "engine/postgres/cluster/missing.h"
-#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/fscrypt.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
 
 #include <dirent.h>
 #include <errno.h>

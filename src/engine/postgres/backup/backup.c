@@ -7,11 +7,11 @@
 #include "engine/postgres/archive/archive_run.h"
 #include "engine/postgres/backup/drill.h"
 #include "engine/postgres/backup/export.h"
-#include "engine/postgres/backup/image.h"
 #include "engine/postgres/backup/restore.h"
 #include "engine/postgres/backup/snapshot.h"
-#include "engine/postgres/cluster/make.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/images.h"
+#include "engine/postgres/model/progress.h"
+#include "engine/postgres/model/why.h"
 
 #include <errno.h>
 

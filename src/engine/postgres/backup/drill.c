@@ -8,11 +8,12 @@
 #include "engine/postgres/archive/archive_read.h"
 #include "engine/postgres/backup/backup.h"
 #include "engine/postgres/backup/snapshot.h"
-#include "engine/postgres/cluster/make.h"
 #include "engine/postgres/cluster/throwaway.h"
-#include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/progress.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

@@ -18,21 +18,21 @@
 #include "engine/postgres/archive/archive_read.h"
 #include "engine/postgres/archive/archive_spool.h"
 #include "engine/postgres/backup/backup.h"
-#include "engine/postgres/backup/image.h"
 #include "engine/postgres/backup/snapshot.h"
-#include "engine/postgres/cluster/access.h"
 #include "engine/postgres/cluster/cluster.h"
 #include "engine/postgres/cluster/failover.h"
-#include "engine/postgres/cluster/make.h"
-#include "engine/postgres/cluster/missing.h"
-#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/restoring.h"
 #include "engine/postgres/cluster/router.h"
-#include "engine/postgres/cluster/state.h"
 #include "engine/postgres/cluster/throwaway.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
+#include "engine/postgres/host/images.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/progress.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/grants.h"
 #include "engine/postgres/sql/sql.h"
 
@@ -405,71 +405,6 @@ static void parts_drop(struct job *j)
 
 /* --- the change */
 
-static int mark(struct pg_cluster *c, enum pg_restoring now)
-{
-	pthread_mutex_lock(&c->lock);
-	enum pg_restoring before = c->restoring;
-	c->restoring = now;
-	pthread_mutex_unlock(&c->lock);
-	int r = pg_state_save(c);
-	if (r < 0) {
-		pthread_mutex_lock(&c->lock);
-		c->restoring = before;
-		pthread_mutex_unlock(&c->lock);
-	}
-	return r;
-}
-
-static bool leads(struct pg_cluster *c, const struct pg_node *n)
-{
-	struct pg_set *s = pg_cluster_set(c, n->set);
-	return s && pg_set_primary(c, s) == n;
-}
-
-static int leader_move(struct pg_cluster *c, struct pg_node *n)
-{
-	static const char *const marks[] = {"conf/rebuild", "conf/unflushed"};
-	char data[PG_PATH], fresh[PG_PATH], old[PG_PATH], path[PG_PATH];
-	pg_node_path(c, n, "data", data);
-	pg_node_path(c, n, "restore/data", fresh);
-	pg_node_path(c, n, "old", old);
-	if (!pg_file_is(fresh))
-		return 0;
-	int r = pg_file_is(data) ? pg_tree_discard(c->engine, old) : 0;
-	if (r == 0 && nolink_rename(data, old) < 0 && errno != ENOENT)
-		r = -errno;
-	if (r == 0 && nolink_rename(fresh, data) < 0)
-		r = -errno;
-	for (size_t i = 0; r == 0 && i < sizeof marks / sizeof *marks; i++) {
-		pg_node_path(c, n, marks[i], path);
-		if (nolink_unlink(path) < 0 && errno != ENOENT)
-			r = -errno;
-	}
-	return r;
-}
-
-/* After the point of no return; may be repeated. */
-static int places_change(struct pg_cluster *c)
-{
-	char path[PG_PATH];
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < c->node_count; i++) {
-		struct pg_node *n = c->nodes[i];
-		if (leads(c, n)) {
-			r = leader_move(c, n);
-		} else {
-			pg_node_path(c, n, "data", path);
-			r = pg_tree_discard(c->engine, path);
-		}
-		pg_node_path(c, n, "restore", path);
-		r = r < 0 ? r : pg_tree_remove(path);
-		pg_node_path(c, n, "", path);
-		r = r < 0 ? r : pg_dir_sync(path);
-	}
-	pg_access_unmark(c);
-	return r;
-}
-
 /* The last of the log of what is replaced. A fault is in the log: who restores may do so because its disk is bad. */
 static void nodes_drain(struct pg_cluster *c)
 {
@@ -498,7 +433,7 @@ static int commit(struct job *j)
 	c->backup = j->want->backup;
 	snprintf(c->restored, sizeof c->restored, "%s", j->want->backup.incarnation);
 	pthread_mutex_unlock(&c->lock);
-	int r = mark(c, RESTORE_MADE);
+	int r = pg_restore_mark(c, RESTORE_MADE);
 	if (r == 0)
 		return 0;
 	pthread_mutex_lock(&c->lock);
@@ -529,7 +464,7 @@ static int swap(struct job *j)
 	struct pg_cluster *c = j->c;
 	bool open = c->open;
 	int r = is_cancelled(j) ? -ECANCELED : parts_check(j);
-	r = r < 0 ? r : mark(c, RESTORE_BEGUN);
+	r = r < 0 ? r : pg_restore_mark(c, RESTORE_BEGUN);
 	if (r < 0)
 		return r;
 	r = pg_cluster_halt(c);
@@ -545,7 +480,7 @@ static int swap(struct job *j)
 		pthread_mutex_lock(&c->lock);
 		c->open = open;
 		pthread_mutex_unlock(&c->lock);
-		(void)!mark(c, RESTORE_NOT);
+		(void)!pg_restore_mark(c, RESTORE_NOT);
 		pg_cluster_care(c, true);
 		pg_why_set(NULL, "%s", why);
 		return r;
@@ -554,44 +489,6 @@ static int swap(struct job *j)
 	for (size_t i = 0; r == 0 && i < c->node_count; i++)
 		pg_node_busy(c, c->nodes[i], true); /* for the converge: nobody else starts or misses them */
 	return r;
-}
-
-int pg_restore_resume(struct pg_cluster *c)
-{
-	if (c->restoring == RESTORE_NOT)
-		return 0;
-	if (c->restoring == RESTORE_BEGUN)
-		return mark(c, RESTORE_NOT);
-	int r = pg_cluster_halt(c);
-	r = r < 0 ? r : places_change(c);
-	r = r < 0 ? r : mark(c, RESTORE_NOT);
-	if (r < 0)
-		log_error("engine: %s: its restored data is not in its place yet: %s", c->id, strerror(-r));
-	return r;
-}
-
-int pg_restore_sweep(struct pg_cluster *c, struct pg_node *n)
-{
-	struct pg_throwaway t = {.engine = c->engine, .user = c->user, .pidfd = -1};
-	pg_node_path(c, n, "restore", t.dir);
-	return pg_file_is(t.dir) ? pg_throwaway_end(&t) : 0;
-}
-
-void pg_restore_recall(struct pg_cluster *c)
-{
-	for (size_t i = 0; i < c->node_count && c->restoring != RESTORE_MADE; i++)
-		(void)!pg_restore_sweep(c, c->nodes[i]);
-	(void)!pg_restore_resume(c); /* or with the next converge */
-}
-
-void pg_restore_tidy(struct pg_cluster *c)
-{
-	char path[PG_PATH];
-	for (size_t i = 0; i < c->node_count; i++) {
-		pg_node_path(c, c->nodes[i], "old", path);
-		if (pg_file_is(path) && pg_tree_discard(c->engine, path) < 0)
-			log_warn("engine: %s cannot be removed", path);
-	}
 }
 
 /* --- all of it */

@@ -18,15 +18,15 @@
 #include "engine/postgres/backup/backup.h"
 #include "engine/postgres/backup/image.h"
 #include "engine/postgres/backup/snapshot_files.h"
-#include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/crypt.h"
-#include "engine/postgres/cluster/make.h"
-#include "engine/postgres/cluster/missing.h"
-#include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/throwaway.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/progress.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <dirent.h>
@@ -629,13 +629,6 @@ int pg_snapshot_sets(struct repository *repository, const struct engine_source *
 {
 	int r = sets_complete(repository, of->cluster_id, of->snapshot_id, a);
 	return r < 0 ? r : repo_sets(repository, a, of->cluster_id, of->snapshot_id, ret_sets, ret_count);
-}
-
-uint64_t pg_lsn_of(const json_t *facts, const char *name)
-{
-	unsigned high, low;
-	const char *text = json_string_value(json_object_get(facts, name));
-	return text && sscanf(text, "%X/%X", &high, &low) == 2 ? (uint64_t)high << 32 | low : 0;
 }
 
 /* As it was told when it was taken. */

@@ -12,8 +12,6 @@ int pg_backup_snapshot(struct engine *e, const struct engine_source *to, struct 
 /* The sets of a snapshot; -ENOENT: there is none, or not all of it. */
 int pg_snapshot_sets(struct repository *repository, const struct engine_source *of, struct arena *a,
                      struct str **ret_sets, size_t *ret_count);
-/* A position among a snapshot's facts: "start", "stop" or "position", the point that it brings back. */
-uint64_t pg_lsn_of(const json_t *facts, const char *name);
 
 struct shot_file {
 	char *path;

@@ -7,10 +7,11 @@
 #include "engine/postgres/backup/image.h"
 #include "engine/postgres/backup/pages.h"
 #include "engine/postgres/backup/snapshot.h"
-#include "engine/postgres/cluster/make.h"
-#include "engine/postgres/host/files.h"
 #include "engine/postgres/model/model.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/progress.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 
 #include <dirent.h>
 #include <errno.h>

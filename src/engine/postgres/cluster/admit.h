@@ -25,7 +25,5 @@ int pg_admit_promise(struct pg_cluster *c, bool open);
 bool pg_admit_is_due(const struct pg_cluster *c);
 void pg_admit_care(struct pg_cluster *c);
 void pg_admit_hurry(struct pg_cluster *c); /* the next care does it, however short ago the last was */
-/* Ends who was about to log in under rules that are no more. */
-void pg_admit_sweep(const struct pg_node *n);
 
 #endif

@@ -5,8 +5,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

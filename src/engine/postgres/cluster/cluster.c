@@ -8,9 +8,9 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "engine/postgres/archive/archive_run.h"
-#include "engine/postgres/backup/restore.h"
 #include "engine/postgres/cluster/access.h"
 #include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/adopt.h"
 #include "engine/postgres/cluster/audit.h"
 #include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/crypt.h"
@@ -20,17 +20,23 @@
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/pool.h"
 #include "engine/postgres/cluster/renew.h"
+#include "engine/postgres/cluster/restoring.h"
 #include "engine/postgres/cluster/router.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/cluster/tls.h"
 #include "engine/postgres/cluster/upgrade.h"
+#include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/host/user.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/progress.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 

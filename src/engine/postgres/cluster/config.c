@@ -7,42 +7,16 @@
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/cluster/audit.h"
 #include "engine/postgres/cluster/module.h"
-#include "engine/postgres/cluster/node.h"
-#include "engine/postgres/cluster/router.h"
 #include "engine/postgres/cluster/threshold.h"
 #include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/size.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/why.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <unistd.h>
-
-/* By the size's number: M10 has 10. Memory is of this host, so the ladder is flat. */
-static const struct pg_size sizes[] = {
-        {5, 16, 2, 60, 64},       {10, 16, 4, 100, 128},    {20, 24, 4, 150, 128},
-        {30, 32, 8, 200, 256},    {40, 64, 8, 300, 512},    {50, 128, 16, 400, 1024},
-        {60, 256, 16, 500, 1024}, {80, 512, 32, 600, 2048}, {200, 1024, 32, 800, 4096},
-};
-
-static size_t size_row(const char *instance_size)
-{
-	const char *digits = instance_size + strcspn(instance_size, "0123456789");
-	unsigned long number = *digits ? strtoul(digits, NULL, 10) : 10;
-	size_t i = 0;
-	while (i + 1 < sizeof sizes / sizeof *sizes && sizes[i].number < number)
-		i++;
-	return i;
-}
-
-struct pg_size pg_config_size(const char *instance_size)
-{
-	return sizes[size_row(instance_size)];
-}
-
-void pg_node_run_dir(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH])
-{
-	pg_path_set(ret_path, "%s/run/%u", c->engine->dir, n->slot);
-}
 
 /* What a processArg may not be: commands, files, libraries, addresses, and what the engine itself sets. */
 static const char *const reserved[] = {
@@ -156,7 +130,7 @@ unsigned pg_config_connections(const struct pg_cluster *c, const struct pg_node 
 {
 	unsigned most = 0;
 	for (size_t i = 0; i < c->node_count; i++) {
-		unsigned own = sizes[size_row(c->nodes[i]->want.instance_size)].connections;
+		unsigned own = pg_size_of(c->nodes[i]->want.instance_size).connections;
 		if (c->nodes[i]->set == n->set && !c->nodes[i]->removing && own > most)
 			most = own;
 	}
@@ -165,15 +139,15 @@ unsigned pg_config_connections(const struct pg_cluster *c, const struct pg_node 
 
 static void memory_add(struct buf *b, const struct pg_cluster *c, const struct pg_node *n)
 {
-	size_t row = size_row(n->want.instance_size);
+	struct pg_size size = pg_size_of(n->want.instance_size);
 	long host_mb = sysconf(_SC_PHYS_PAGES) / 1024 * (sysconf(_SC_PAGESIZE) / 1024);
-	unsigned buffers = sizes[row].buffers_mb;
+	unsigned buffers = size.buffers_mb;
 	if (host_mb > 128 && buffers > (unsigned)host_mb / 8)
 		buffers = (unsigned)host_mb / 8;
 	buf_printf(b,
 	           "shared_buffers = %uMB\nwork_mem = %uMB\nmaintenance_work_mem = 32MB\nmax_connections = %u\n"
 	           "max_wal_size = %uMB\nmin_wal_size = 8MB\nwal_keep_size = 64MB\n",
-	           buffers, sizes[row].work_mb, pg_config_connections(c, n), sizes[row].max_wal_mb);
+	           buffers, size.work_mb, pg_config_connections(c, n), size.max_wal_mb);
 }
 
 /* What keeps a cluster within its size, whatever the parameters say: temporary files of a session, and log that is kept

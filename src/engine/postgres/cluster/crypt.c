@@ -22,25 +22,21 @@
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/host/files.h"
+#include "engine/postgres/host/fscrypt.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/progress.h"
+#include "engine/postgres/model/why.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fscrypt.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILES_KEY_BYTES 64
-#define BUSY_TRIES 50
-#define BUSY_MS 100
 #define COPY_MS (24 * 3600 * 1000)
 #define RETRY_US INT64_C(2000000)
 #define REVOKED_US INT64_C(30000000)
@@ -48,143 +44,7 @@
 #define ARCHIVE_US INT64_C(15000000)
 #define EXCHANGE (1u << 1) /* RENAME_EXCHANGE */
 
-_Static_assert(PG_FILES_KEY == FSCRYPT_KEY_IDENTIFIER_SIZE, "a key's name");
-
-/* --- the kernel's part */
-
-static int directory_open(const char *path)
-{
-	int fd = nolink_open(path, O_RDONLY | O_DIRECTORY, 0);
-	return fd < 0 ? -errno : fd;
-}
-
-/* The name of the key that a directory is encrypted with. -ENODATA: it is not. */
-static int policy_get(const char *path, unsigned char ret_key[PG_FILES_KEY])
-{
-	struct fscrypt_get_policy_ex_arg arg = {.policy_size = sizeof arg.policy};
-	int fd = directory_open(path);
-	if (fd < 0)
-		return fd;
-	int r = ioctl(fd, FS_IOC_GET_ENCRYPTION_POLICY_EX, &arg) < 0 ? -errno : 0;
-	close(fd);
-	if (r < 0)
-		return r;
-	if (arg.policy.version != FSCRYPT_POLICY_V2)
-		return -EEXIST; /* somebody else's */
-	memcpy(ret_key, arg.policy.v2.master_key_identifier, PG_FILES_KEY);
-	return 0;
-}
-
-/* Of an empty directory. */
-static int policy_set(const char *path, const unsigned char key[PG_FILES_KEY])
-{
-	struct fscrypt_policy_v2 policy = {.version = FSCRYPT_POLICY_V2,
-	                                   .contents_encryption_mode = FSCRYPT_MODE_AES_256_XTS,
-	                                   .filenames_encryption_mode = FSCRYPT_MODE_AES_256_CTS,
-	                                   .flags = FSCRYPT_POLICY_FLAGS_PAD_32};
-	memcpy(policy.master_key_identifier, key, PG_FILES_KEY);
-	int fd = directory_open(path);
-	if (fd < 0)
-		return fd;
-	int r = ioctl(fd, FS_IOC_SET_ENCRYPTION_POLICY, &policy) < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
-static bool kernel_has(const struct engine *e, const unsigned char key[PG_FILES_KEY])
-{
-	struct fscrypt_get_key_status_arg arg = {.key_spec.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER};
-	memcpy(arg.key_spec.u.identifier, key, PG_FILES_KEY);
-	int fd = directory_open(e->dir);
-	bool has = fd >= 0 && ioctl(fd, FS_IOC_GET_ENCRYPTION_KEY_STATUS, &arg) == 0 &&
-	           arg.status == FSCRYPT_KEY_STATUS_PRESENT;
-	if (fd >= 0)
-		close(fd);
-	return has;
-}
-
-/* Its name is made from it. */
-static int kernel_give(const struct engine *e, const struct data_key *key, const char *cluster,
-                       unsigned char ret_key[PG_FILES_KEY])
-{
-	struct data_key memory;
-	char label[64];
-	unsigned length = FILES_KEY_BYTES;
-	int fd = directory_open(e->dir);
-	if (fd < 0)
-		return fd;
-	data_key_make(&memory); /* a page of it, which is neither swapped out nor dumped */
-	struct fscrypt_add_key_arg *arg = (struct fscrypt_add_key_arg *)(void *)memory.bytes;
-	arg->key_spec.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER;
-	arg->raw_size = FILES_KEY_BYTES;
-	int n = snprintf(label, sizeof label, "cluster files %s", cluster);
-	HMAC(EVP_sha512(), key->bytes, DATA_KEY_BYTES, (const unsigned char *)label, (size_t)n, arg->raw, &length);
-	int r = ioctl(fd, FS_IOC_ADD_ENCRYPTION_KEY, arg) < 0 ? -errno : 0;
-	if (r == 0)
-		memcpy(ret_key, arg->key_spec.u.identifier, PG_FILES_KEY);
-	OPENSSL_cleanse(memory.bytes, sizeof *arg + FILES_KEY_BYTES);
-	data_key_free(&memory);
-	close(fd);
-	return r;
-}
-
-/* The key itself is wiped at once; what of the files is still open, or in the kernel's memory, goes when it is closed,
- * for which this waits. */
-static int kernel_take(const struct engine *e, const unsigned char key[PG_FILES_KEY])
-{
-	int fd = directory_open(e->dir), r = -EBUSY;
-	if (fd < 0)
-		return fd;
-	for (int i = 0; i < BUSY_TRIES && r == -EBUSY; i++) {
-		struct fscrypt_remove_key_arg arg = {.key_spec.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER};
-		memcpy(arg.key_spec.u.identifier, key, PG_FILES_KEY);
-		r = ioctl(fd, FS_IOC_REMOVE_ENCRYPTION_KEY, &arg) < 0 ? -errno : 0;
-		if (r == -ENOKEY)
-			r = 0;
-		else if (r == 0 && arg.removal_status_flags & FSCRYPT_KEY_REMOVAL_STATUS_FLAG_FILES_BUSY)
-			r = -EBUSY;
-		if (r == -EBUSY)
-			pg_sleep_ms(BUSY_MS);
-	}
-	close(fd);
-	return r;
-}
-
-void pg_crypt_probe(struct engine *e)
-{
-	unsigned char key[PG_FILES_KEY];
-	int r = policy_get(e->dir, key);
-	e->encryption = r == -ENODATA ? 0 : r == 0 || r == -EEXIST ? -EEXIST : -EOPNOTSUPP;
-}
-
-int pg_can_encrypt(struct engine *e, struct arena *a, const char **ret_why)
-{
-	if (e->encryption == 0)
-		return 0;
-	if (e->encryption == -EEXIST) {
-		*ret_why = arena_printf(a,
-		                        "files cannot be encrypted in %s, because it lies in a directory that somebody "
-		                        "else has encrypted: put --data elsewhere",
-		                        e->dir)
-		                   .p;
-		return -EEXIST;
-	}
-	*ret_why = arena_printf(
-	                   a,
-	                   "files cannot be encrypted in %s, because its file system is without encryption: turn it on "
-	                   "(tune2fs -O encrypt DEVICE), or make one that has it (mkfs.ext4 -O encrypt DEVICE) and put "
-	                   "--data there",
-	                   e->dir)
-	                   .p;
-	return e->encryption;
-}
-
 /* --- a cluster's key */
-
-bool pg_crypt_is_shut(const struct pg_cluster *c)
-{
-	return c->data_key[0] && !c->files_open;
-}
 
 static int key_ask(struct pg_cluster *c, const char *id, struct data_key *ret_key, const char **ret_why)
 {
@@ -199,7 +59,7 @@ static int key_ask(struct pg_cluster *c, const char *id, struct data_key *ret_ke
 static int key_give(struct pg_cluster *c, const struct data_key *key, const char **ret_why)
 {
 	unsigned char name[PG_FILES_KEY] = {0};
-	int r = kernel_give(c->engine, key, c->id, name);
+	int r = pg_key_give(c->engine, key, c->id, name);
 	if (r < 0) {
 		pg_why_set(ret_why, "the kernel does not take the key of the cluster's files: %s", strerror(-r));
 		return r;
@@ -220,7 +80,7 @@ int pg_crypt_open(struct pg_cluster *c, const char **ret_why)
 	if (c->locked) {
 		pg_why_set(ret_why, "the project's key was taken back");
 		r = -EKEYREVOKED;
-	} else if (!c->data_key[0] || kernel_has(c->engine, c->files_key)) {
+	} else if (!c->data_key[0] || pg_key_is_given(c->engine, c->files_key)) {
 		c->files_open = true;
 	} else {
 		c->files_open = false;
@@ -244,7 +104,7 @@ int pg_crypt_close(struct pg_cluster *c)
 	if (c->data_key[0]) {
 		c->files_open = false;
 		pg_archive_settle(c);
-		r = kernel_take(c->engine, c->files_key);
+		r = pg_key_take(c->engine, c->files_key);
 	}
 	c->key_due_us = clock_mono_us() + RETRY_US;
 	pthread_mutex_unlock(&c->crypt);
@@ -256,7 +116,7 @@ int pg_crypt_close(struct pg_cluster *c)
 
 void pg_crypt_recall(struct pg_cluster *c)
 {
-	c->files_open = !c->data_key[0] || kernel_has(c->engine, c->files_key);
+	c->files_open = !c->data_key[0] || pg_key_is_given(c->engine, c->files_key);
 }
 
 void pg_crypt_hold(struct pg_cluster *c)
@@ -367,30 +227,6 @@ int pg_crypt_begin(struct pg_cluster *c, const struct engine_cluster *want, cons
 	return r;
 }
 
-/* --- directories */
-
-int pg_crypt_dir(const struct pg_cluster *c, const char *path)
-{
-	unsigned char key[PG_FILES_KEY];
-	if (!c->data_key[0])
-		return 0;
-	int r = policy_get(path, key);
-	if (r != -ENODATA)
-		return r;
-	r = policy_set(path, c->files_key);
-	return r == -ENOTEMPTY ? 0 : r; /* one from before, which is turned into another later */
-}
-
-int pg_crypt_dir_of(struct engine *e, const char *cluster_id, const char *path)
-{
-	struct pg_cluster *c = cluster_id ? pg_cluster_find(e, cluster_id) : NULL;
-	if (!c)
-		return 0;
-	int r = pg_crypt_is_shut(c) ? -ENOKEY : pg_crypt_dir(c, path);
-	pg_cluster_put(c);
-	return r;
-}
-
 /* --- from one to the other: files are not encrypted where they lie, they are copied into a directory that is */
 
 static bool node_is_as(const struct pg_cluster *c, const struct pg_node *n, bool encrypted)
@@ -398,7 +234,7 @@ static bool node_is_as(const struct pg_cluster *c, const struct pg_node *n, bool
 	char path[PG_PATH];
 	unsigned char key[PG_FILES_KEY];
 	pg_node_path(c, n, "", path);
-	int r = policy_get(path, key);
+	int r = pg_policy_get(path, key);
 	return encrypted ? r == 0 && memcmp(key, c->files_key, sizeof key) == 0 : r == -ENODATA;
 }
 
@@ -478,7 +314,7 @@ static int node_turn(const struct converting *v, struct pg_node *n)
 	pthread_mutex_unlock(&c->work);
 	int r = pg_tree_remove(fresh); /* of one that was cut short */
 	r = r < 0 ? r : pg_dir_make(c->user, fresh, true);
-	r = r < 0 || !v->encrypted ? r : policy_set(fresh, c->files_key);
+	r = r < 0 || !v->encrypted ? r : pg_policy_set(fresh, c->files_key);
 	r = r < 0 ? r : node_copy(v, path, fresh);
 	r = r < 0 ? r : pg_filesystem_sync(fresh);
 	pthread_mutex_lock(&c->work);

@@ -4,11 +4,6 @@
 
 #include "engine/postgres/model/model.h"
 
-void pg_crypt_probe(struct engine *e); /* once, at the start */
-/* Of engine_core_ops. */
-int pg_can_encrypt(struct engine *e, struct arena *a, const char **ret_why);
-/* It is encrypted, and its files cannot be read now: nothing may be concluded from what is not there. */
-bool pg_crypt_is_shut(const struct pg_cluster *c);
 /* The kernel has the key of its files, where they are encrypted. -EKEYREVOKED, -ENOKEY; -EAGAIN: later. */
 int pg_crypt_open(struct pg_cluster *c, const char **ret_why);
 int pg_crypt_close(struct pg_cluster *c);   /* it has not any more. -EBUSY: files are still open */
@@ -25,8 +20,5 @@ int pg_crypt_begin(struct pg_cluster *c, const struct engine_cluster *want, cons
 /* And its end: nodes that are not as wanted are, one after the other. May be repeated. */
 int pg_crypt_convert(struct pg_cluster *c, bool encrypted, const struct engine_progress *progress,
                      const char **ret_why);
-/* What is made in this empty directory is encrypted as the cluster's files are. */
-int pg_crypt_dir(const struct pg_cluster *c, const char *path);
-int pg_crypt_dir_of(struct engine *e, const char *cluster_id, const char *path); /* NULL or another host's: it is not */
 
 #endif

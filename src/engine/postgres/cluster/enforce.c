@@ -17,9 +17,14 @@
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/cluster/tls.h"
+#include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
+#include "engine/postgres/host/logins.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/grants_sql.h"
 #include "engine/postgres/sql/sql.h"
 
@@ -130,7 +135,7 @@ static int server_apply(const struct enforcement *t, const char *old, const char
 		r = pg_admit_shut(c, n);
 	}
 	if (r == 0) {
-		pg_admit_sweep(n);
+		pg_logins_sweep(n);
 		r = sessions_end(conn, c->access);
 	}
 	PQfinish(conn);

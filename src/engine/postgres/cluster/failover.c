@@ -20,13 +20,16 @@
 #include "engine/postgres/cluster/admit.h"
 #include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/crypt.h"
-#include "engine/postgres/cluster/make.h"
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

@@ -12,31 +12,18 @@
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/pool.h"
 #include "engine/postgres/cluster/state.h"
+#include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/progress.h"
+#include "engine/postgres/model/why.h"
+#include "engine/postgres/model/work.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
-
-void pg_tell(struct engine_progress *p, unsigned percent, const char *what)
-{
-	if (p && p->tell)
-		p->tell(p->ctx, percent, what);
-}
-
-bool pg_is_stopped(const struct engine_progress *p)
-{
-	return p && p->stop && *p->stop;
-}
-
-void pg_node_busy(struct pg_cluster *c, struct pg_node *n, bool busy)
-{
-	pthread_mutex_lock(&c->lock);
-	n->busy = busy;
-	pthread_mutex_unlock(&c->lock);
-}
 
 /* What a copy that was cut short left. */
 static void node_tidy(struct pg_cluster *c, struct pg_node *n)

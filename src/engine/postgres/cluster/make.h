@@ -5,9 +5,6 @@
 #include "engine/postgres/model/model.h"
 
 #define PG_START_MS 60000
-void pg_tell(struct engine_progress *p, unsigned percent, const char *what); /* p may be NULL */
-bool pg_is_stopped(const struct engine_progress *p);                         /* the service stops; p may be NULL */
-void pg_node_busy(struct pg_cluster *c, struct pg_node *n, bool busy);
 /* All nodes that are wanted and not there, started unless the cluster is paused. Lets go of cluster.work meanwhile. */
 int pg_nodes_make(struct pg_cluster *c, const struct engine_access *access, struct engine_progress *progress,
                   const char **ret_why);

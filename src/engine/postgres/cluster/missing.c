@@ -12,7 +12,9 @@
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/why.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,14 +23,6 @@
 #include <unistd.h>
 
 #define WAYS_OUT "Put it back, delete the cluster, or give the data up: steward give-up --help"
-
-void pg_set_name(const struct engine_node *n, char ret_name[64])
-{
-	if (n->kind == NODE_ROUTER)
-		snprintf(ret_name, 64, "%s", n->name);
-	else
-		snprintf(ret_name, 64, "%u", n->shard);
-}
 
 bool pg_node_is_own(struct pg_cluster *c, const struct pg_node *n)
 {

@@ -4,8 +4,6 @@
 
 #include "engine/postgres/model/model.h"
 
-/* The set's name outside: of a shard its number, of a router the node's name. */
-void pg_set_name(const struct engine_node *n, char ret_name[64]);
 /* False when its data is known to be of another database. */
 bool pg_node_is_own(struct pg_cluster *c, const struct pg_node *n);
 /* Whether its set has had data: then it is not made anew. */

@@ -14,9 +14,10 @@
 #include "engine/postgres/cluster/access.h"
 #include "engine/postgres/cluster/make.h"
 #include "engine/postgres/cluster/node.h"
-#include "engine/postgres/cluster/router.h"
 #include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

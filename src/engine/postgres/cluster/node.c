@@ -6,20 +6,25 @@
 #include "base/log.h"
 #include "base/nolink.h"
 #include "engine/postgres/archive/archive_spool.h"
-#include "engine/postgres/backup/restore.h"
 #include "engine/postgres/cluster/access.h"
 #include "engine/postgres/cluster/admit.h"
 #include "engine/postgres/cluster/config.h"
-#include "engine/postgres/cluster/crypt.h"
 #include "engine/postgres/cluster/missing.h"
+#include "engine/postgres/cluster/owner.h"
+#include "engine/postgres/cluster/restoring.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/cluster/tls.h"
 #include "engine/postgres/cluster/upgrade.h"
 #include "engine/postgres/host/cgroup.h"
 #include "engine/postgres/host/files.h"
+#include "engine/postgres/host/fscrypt.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/host/user.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
+#include "engine/postgres/model/work.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <arpa/inet.h>
@@ -29,33 +34,6 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-void pg_node_path(const struct pg_cluster *c, const struct pg_node *n, const char *below, char ret_path[PG_PATH])
-{
-	pg_path_set(ret_path, "%s/%s/%s%s%s", c->engine->dir, c->id, n->want.name, *below ? "/" : "", below);
-}
-
-bool pg_node_can_lead(const struct pg_node *n)
-{
-	return n->want.kind == NODE_ROUTER || (n->want.kind == NODE_ELECTABLE && n->want.priority > 0);
-}
-
-bool pg_node_shall_run(const struct pg_cluster *c, const struct pg_node *n)
-{
-	return !c->paused && !c->destroying && !c->upgrading && !c->restoring && !n->want.outage && !n->busy &&
-	       !pg_crypt_is_shut(c);
-}
-
-void pg_node_free(struct pg_node *n)
-{
-	if (!n)
-		return;
-	if (n->pidfd >= 0)
-		close(n->pidfd);
-	if (n->probe_fd >= 0)
-		close(n->probe_fd);
-	free(n);
-}
 
 /* --- where it listens */
 
@@ -175,28 +153,6 @@ int pg_node_prepare(struct pg_cluster *c, struct pg_node *n)
 	r = r < 0 ? r : pg_tls_ensure(c, n, NULL);
 	r = r < 0 ? r : pg_access_first(c, n);
 	return r < 0 ? r : pg_config_write(c, n, NULL);
-}
-
-bool pg_node_is_made(const struct pg_cluster *c, const struct pg_node *n)
-{
-	char path[PG_PATH];
-	pg_node_path(c, n, "data/PG_VERSION", path);
-	/* Where that cannot be known, there is data: nothing is made in its place. */
-	return pg_file_look(path) != 0;
-}
-
-bool pg_node_is_standby(const struct pg_cluster *c, const struct pg_node *n)
-{
-	char path[PG_PATH];
-	pg_node_path(c, n, "data/standby.signal", path);
-	return pg_file_is(path);
-}
-
-int pg_node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, const char *data)
-{
-	char path[PG_PATH];
-	pg_path_set(path, "%s/standby.signal", data);
-	return pg_file_give(c->user, path);
 }
 
 int pg_node_remove(struct pg_cluster *c, struct pg_node *n)

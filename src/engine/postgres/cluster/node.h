@@ -6,12 +6,8 @@
 
 /* Whether the address can be listened on. */
 int pg_address_check(const char *address);
-void pg_node_path(const struct pg_cluster *c, const struct pg_node *n, const char *below, char ret_path[PG_PATH]);
 int pg_node_place(struct pg_cluster *c, struct pg_node *n);   /* slot, address, port */
 int pg_node_prepare(struct pg_cluster *c, struct pg_node *n); /* directories, certificate, configuration */
-bool pg_node_is_made(const struct pg_cluster *c, const struct pg_node *n);
-bool pg_node_is_standby(const struct pg_cluster *c, const struct pg_node *n); /* standby.signal is there */
-int pg_node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, const char *data);
 int pg_node_start(struct pg_cluster *c, struct pg_node *n);
 int pg_node_wait_ready(struct pg_cluster *c, struct pg_node *n, int timeout_ms, const char **ret_why);
 enum pg_node_halt { PG_HALT_FAST, PG_HALT_NOW, PG_HALT_KILL };
@@ -23,8 +19,5 @@ int pg_server_bury(struct pg_cluster *c, struct pg_node *n, const char *data, un
 int pg_node_reload(struct pg_cluster *c, struct pg_node *n); /* returns when it is in force */
 int pg_node_remove(struct pg_cluster *c, struct pg_node *n);
 void pg_node_ended(struct pg_cluster *c, struct pg_node *n); /* by itself: counted, to be saved by the caller */
-bool pg_node_can_lead(const struct pg_node *n);
-bool pg_node_shall_run(const struct pg_cluster *c, const struct pg_node *n);
-void pg_node_free(struct pg_node *n);
 
 #endif

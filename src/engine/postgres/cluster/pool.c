@@ -8,7 +8,9 @@
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/host/user.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/work.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "engine/postgres/cluster/renew.h"
 
 #include "engine/postgres/cluster/tls.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -14,23 +14,17 @@
 #include "engine/postgres/cluster/router.h"
 
 #include "base/buf.h"
-#include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/node.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/spread_sql.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 
 #define TIMEOUT_MS 30000
-
-bool pg_node_is_shard(const struct pg_cluster *c, const struct pg_node *n)
-{
-	bool sharded = false;
-	for (size_t i = 0; i < c->node_count && !sharded; i++)
-		sharded = c->nodes[i]->want.kind == NODE_ROUTER && !c->nodes[i]->removing;
-	return sharded && n->want.kind != NODE_ROUTER;
-}
 
 static void script_add(struct buf *b, const char *const *script)
 {

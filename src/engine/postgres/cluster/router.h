@@ -14,7 +14,5 @@ int pg_router_check(struct pg_cluster *c, const struct engine_cluster *want, boo
 void pg_router_servers(const struct pg_cluster *c, struct buf *b);
 /* After a change: routers know all shards. */
 int pg_router_apply(struct pg_cluster *c, const char **ret_why);
-/* Whether it lies behind a router, through which alone users come. */
-bool pg_node_is_shard(const struct pg_cluster *c, const struct pg_node *n);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/user.h"
+#include "engine/postgres/model/paths.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -9,15 +9,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/postgres/cluster/admit.h"
-#include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/crypt.h"
 #include "engine/postgres/cluster/failover.h"
-#include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/quota.h"
 #include "engine/postgres/cluster/threshold.h"
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/host/retention.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/model.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/work.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -135,22 +137,6 @@ static void watch_add(struct watch *w, int fd, struct pg_cluster *c)
 	}
 	w->fds[w->count] = (struct pollfd){fd, POLLIN, 0};
 	w->clusters[w->count++] = c;
-}
-
-size_t pg_clusters_hold(struct engine *e, struct pg_cluster ***ret_clusters)
-{
-	size_t count = 0, i = 0;
-	pthread_mutex_lock(&e->lock);
-	for (struct pg_cluster *c = e->clusters; c; c = c->next)
-		count++;
-	struct pg_cluster **all = must_calloc(count + 1, sizeof(struct pg_cluster *));
-	for (struct pg_cluster *c = e->clusters; c; c = c->next) {
-		c->refs++;
-		all[i++] = c;
-	}
-	pthread_mutex_unlock(&e->lock);
-	*ret_clusters = all;
-	return count;
 }
 
 static void care_begin(struct engine *e, struct pg_cluster *c)

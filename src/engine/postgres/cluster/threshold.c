@@ -12,8 +12,10 @@
 #include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/state.h"
-#include "engine/postgres/cluster/supervisor.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/work.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

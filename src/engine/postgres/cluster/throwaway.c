@@ -19,13 +19,17 @@
 #include "base/nolink.h"
 #include "engine/postgres/archive/archive_index.h"
 #include "engine/postgres/archive/archive_read.h"
-#include "engine/postgres/backup/snapshot.h"
-#include "engine/postgres/cluster/crypt.h"
 #include "engine/postgres/host/cgroup.h"
+#include "engine/postgres/host/data.h"
+#include "engine/postgres/host/discard.h"
 #include "engine/postgres/host/files.h"
+#include "engine/postgres/host/fscrypt.h"
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/host/user.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <dirent.h>
@@ -36,7 +40,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define SEGMENT_NAME 24
 #define IDLE_MS 3000  /* twice without a connection, and without work: all log is replayed */
 #define IDLE_TICKS 15 /* of a processor, in that time: looking for more log */
 #define SPACE_LEAST (UINT64_C(64) << 20)
@@ -185,57 +188,7 @@ void pg_throwaways_sweep(struct engine *e)
 		closedir(d);
 }
 
-struct discard {
-	struct engine *engine;
-	char path[PG_PATH];
-};
-
-static void *discard_thread(void *arg)
-{
-	struct discard *d = arg;
-	struct engine *e = d->engine;
-	if (pg_tree_remove(d->path) < 0)
-		log_warn("engine: %s cannot be removed yet", d->path);
-	free(d);
-	pg_engine_work_done(e);
-	return NULL;
-}
-
-int pg_tree_discard(struct engine *e, const char *path)
-{
-	char below[PG_PATH];
-	struct id id = id_new();
-	if (!pg_file_is(path))
-		return 0;
-	struct discard *d = must_calloc(1, sizeof *d);
-	d->engine = e;
-	pg_path_set(below, "%s/throwaway", e->dir);
-	pg_path_set(d->path, "%s/%s", below, id.z);
-	int r = pg_dir_make(&e->shared, below, false);
-	if (str_starts(str_of(path), str_of(below))) /* there already */
-		pg_path_set(d->path, "%s", path);
-	else if (r == 0 && nolink_rename(path, d->path) < 0)
-		r = -errno;
-	if (r == 0 && pg_engine_work(e, discard_thread, d) == 0)
-		return 0;
-	r = pg_file_is(d->path) ? pg_tree_remove(d->path) : pg_tree_remove(path);
-	free(d);
-	return r;
-}
-
 /* --- the log */
-
-void pg_segment_name(unsigned timeline, uint64_t lsn, uint64_t segment, char ret_name[SEGMENT_NAME + 1])
-{
-	uint64_t each = (UINT64_C(1) << 32) / segment, number = lsn / segment;
-	snprintf(ret_name, SEGMENT_NAME + 1, "%08X%08X%08X", timeline, (unsigned)(number / each),
-	         (unsigned)(number % each));
-}
-
-bool pg_segment_is(const char *name)
-{
-	return strlen(name) == SEGMENT_NAME && strspn(name, "0123456789ABCDEF") == SEGMENT_NAME;
-}
 
 static int tail_clear(const char *path, uint64_t from, uint64_t segment)
 {
@@ -256,7 +209,7 @@ static int tail_clear(const char *path, uint64_t from, uint64_t segment)
 
 int pg_throwaway_cut(struct pg_throwaway *t, unsigned timeline, uint64_t lsn, uint64_t segment)
 {
-	char dir[PG_PATH], path[PG_PATH], last[SEGMENT_NAME + 1];
+	char dir[PG_PATH], path[PG_PATH], last[PG_SEGMENT_NAME + 1];
 	pg_path_set(dir, "%s/data/pg_wal", t->dir);
 	pg_segment_name(timeline, lsn, segment, last);
 	DIR *d = nolink_opendir(dir);
@@ -653,4 +606,11 @@ void pg_snapshot_target(const json_t *facts, struct pg_target *ret_target)
 	*ret_target = (struct pg_target){.timeline = (unsigned)json_number(facts, "timeline"), .least = position};
 	if (!json_flag(facts, "cold"))
 		ret_target->lsn = position;
+}
+
+uint64_t pg_lsn_of(const json_t *facts, const char *name)
+{
+	unsigned high, low;
+	const char *text = json_string_value(json_object_get(facts, name));
+	return text && sscanf(text, "%X/%X", &high, &low) == 2 ? (uint64_t)high << 32 | low : 0;
 }

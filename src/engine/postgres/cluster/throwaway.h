@@ -39,8 +39,6 @@ int pg_throwaway_check(const struct pg_throwaway *t);
 int pg_throwaway_end(struct pg_throwaway *t);
 void pg_throwaway_leave(struct pg_throwaway *t); /* but the files */
 void pg_throwaways_sweep(struct engine *e);      /* of a service that was killed */
-/* It is gone from its place at once, and from the disk later: thousands of files take seconds. */
-int pg_tree_discard(struct engine *e, const char *path);
 /* No log behind that position is left in its pg_wal. */
 int pg_throwaway_cut(struct pg_throwaway *t, unsigned timeline, uint64_t lsn, uint64_t segment);
 /* Starts it, recovers all log that lies there or comes, or up to the target's time, and makes it writable. It has
@@ -51,8 +49,7 @@ int pg_throwaway_open(const struct pg_throwaway *t, const char *database, PGconn
 int pg_throwaway_halt(struct pg_throwaway *t); /* cleanly */
 /* The snapshot's own point. */
 void pg_snapshot_target(const json_t *facts, struct pg_target *ret_target);
-/* Names of files of the log. */
-void pg_segment_name(unsigned timeline, uint64_t lsn, uint64_t segment, char ret_name[25]);
-bool pg_segment_is(const char *name);
+/* A position among a snapshot's facts: "start", "stop" or "position", the point that it brings back. */
+uint64_t pg_lsn_of(const json_t *facts, const char *name);
 
 #endif

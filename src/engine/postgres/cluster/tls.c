@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/certs.h"
 #include "base/log.h"
-#include "engine/postgres/cluster/node.h"
 #include "engine/postgres/host/files.h"
+#include "engine/postgres/model/paths.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

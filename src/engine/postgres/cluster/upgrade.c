@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/nolink.h"
 #include "engine/postgres/archive/archive_spool.h"
-#include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/failover.h"
 #include "engine/postgres/cluster/module.h"
 #include "engine/postgres/cluster/node.h"
@@ -19,7 +18,10 @@
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/why.h"
 
 #include <errno.h>
 #include <stdio.h>

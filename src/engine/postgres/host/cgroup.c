@@ -8,9 +8,10 @@
 #include "engine/postgres/host/cgroup.h"
 
 #include "base/log.h"
-#include "engine/postgres/cluster/config.h"
 #include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/size.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +130,7 @@ int pg_cgroup_apply(const struct pg_cluster *c)
 			continue;
 		all.processors += one.processors;
 		all.memory_mb += one.memory_mb;
-		processes += pg_config_size(size).connections + 100; /* a server's own processes and their helpers */
+		processes += pg_size_of(size).connections + 100; /* a server's own processes and their helpers */
 	}
 	cgroup_path(c, dir);
 	int r = bounds_write(dir, &all, processes);

@@ -3,7 +3,7 @@
 
 #include "base/nolink.h"
 #include "engine/postgres/host/files.h"
-#include "engine/postgres/model/model.h"
+#include "engine/postgres/model/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,4 +43,38 @@ int pg_data_identify(const char *data, uint64_t *ret_identity, uint32_t *ret_tim
 	if (ret_timeline)
 		*ret_timeline = control.timeline;
 	return 0;
+}
+
+bool pg_node_is_made(const struct pg_cluster *c, const struct pg_node *n)
+{
+	char path[PG_PATH];
+	pg_node_path(c, n, "data/PG_VERSION", path);
+	/* Where that cannot be known, there is data: nothing is made in its place. */
+	return pg_file_look(path) != 0;
+}
+
+bool pg_node_is_standby(const struct pg_cluster *c, const struct pg_node *n)
+{
+	char path[PG_PATH];
+	pg_node_path(c, n, "data/standby.signal", path);
+	return pg_file_is(path);
+}
+
+int pg_node_mark_standby(const struct pg_cluster *c, const struct pg_node *n, const char *data)
+{
+	char path[PG_PATH];
+	pg_path_set(path, "%s/standby.signal", data);
+	return pg_file_give(c->user, path);
+}
+
+void pg_segment_name(unsigned timeline, uint64_t lsn, uint64_t segment, char ret_name[PG_SEGMENT_NAME + 1])
+{
+	uint64_t each = (UINT64_C(1) << 32) / segment, number = lsn / segment;
+	snprintf(ret_name, PG_SEGMENT_NAME + 1, "%08X%08X%08X", timeline, (unsigned)(number / each),
+	         (unsigned)(number % each));
+}
+
+bool pg_segment_is(const char *name)
+{
+	return strlen(name) == PG_SEGMENT_NAME && strspn(name, "0123456789ABCDEF") == PG_SEGMENT_NAME;
 }

@@ -5,7 +5,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/nolink.h"
-#include "engine/postgres/host/files.h"
+#include "engine/postgres/model/paths.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,23 +7,10 @@
 #include "base/file.h"
 #include "base/nolink.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* A path that does not fit becomes empty, which no call accepts. */
-void pg_path_set(char ret_path[PG_PATH], const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	int n = vsnprintf(ret_path, PG_PATH, format, args);
-	va_end(args);
-	if (n < 0 || n >= PG_PATH)
-		ret_path[0] = 0;
-}
 
 int pg_dir_sync(const char *path)
 {

@@ -4,7 +4,6 @@
 
 #include "engine/postgres/model/model.h"
 
-void pg_path_set(char ret_path[PG_PATH], const char *format, ...) printf_like(2, 3);
 /* The whole file or the old one, also after a power cut. mode 0640 and the nodes' group when they must read it. */
 int pg_file_write(const struct pg_user *u, const char *path, const void *bytes, size_t n, bool for_nodes);
 /* A private key, which PostgreSQL takes only from root or from its own user. */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
+#include "engine/postgres/model/paths.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -8,7 +8,9 @@
 #include "base/nolink.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/user.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,10 +6,10 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/nolink.h"
-#include "engine/postgres/cluster/node.h"
-#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/model.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/work.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -18,10 +18,9 @@ void pg_user_note(struct engine *e, const struct pg_user *u);
 /* Whom a cluster runs as of which nothing is known: whose its files are, where its state was lost, else its project's.
  */
 void pg_user_begin(struct pg_cluster *c);
-void pg_user_recall(struct pg_cluster *c, uid_t uid); /* as its state says; 0: as its files are owned */
-/* Before a node is started, with work held: where the cluster has another's user, or a shared one though there is one
- * for its project, and none of its nodes runs, its files change hands. */
-int pg_user_settle(struct pg_cluster *c);
-int pg_tree_give(const struct pg_user *u, const char *path); /* -EMLINK: a file has another name */
+void pg_user_recall(struct pg_cluster *c, uid_t uid);             /* as its state says; 0: as its files are owned */
+bool pg_user_is_own(const struct pg_cluster *c);                  /* its user is its project's alone */
+int pg_tree_give_node(const struct pg_user *u, const char *path); /* whose conf is the service's */
+int pg_tree_give(const struct pg_user *u, const char *path);      /* -EMLINK: a file has another name */
 
 #endif

@@ -1,9 +1,10 @@
 /* What the PostgreSQL engine knows of its clusters, sets and nodes. Everything of theirs lies below DIR/engine:
  *
- *   lib/VERSION/        steward.so, see module.c
+ *   lib/VERSION/        steward.so, see cluster/module.c
  *   pool/VERSION-HEX/   data directories made ahead, each with a system identifier of its own
  *   run/SLOT/           unix sockets; short, because a socket's path has 107 bytes
- *   throwaway/ID/       servers on restored files, see throwaway.c, and what is being removed; nothing outlives a start
+ *   throwaway/ID/       servers on restored files, see cluster/throwaway.c, and what is being removed; nothing outlives
+ *                       a start
  *   CLUSTER/applied     mark of the users and rules that its servers have
  *   CLUSTER/full        how full its disk is, see quota.c; not there when it is not
  *   CLUSTER/state.json  what the cluster shall be, and per set the term and who is primary; durable before it is done
@@ -11,7 +12,7 @@
  *                       and conf/pg_hba.conf the same, or, while the node is shut, none; during a restore also
  *                       restore (what is to be its data) and old (what was)
  *   CLUSTER/NODE/spool/ log that its server has handed on, by incarnation and term; see archive_spool.c
- *   CLUSTER/images/     its newest snapshot as files that share their blocks, see image.c
+ *   CLUSTER/images/     its newest snapshot as files that share their blocks, see host/images.c
  *   CLUSTER/spool/      log of nodes that were rewound or removed, on its way to the repository
  *
  * Locks: cluster.work is held by whoever changes the cluster (a job's step, or the care for a dead node), cluster.lock
@@ -163,6 +164,7 @@ struct pg_cluster {
 	_Atomic int64_t key_due_us;
 	pthread_mutex_t crypt;      /* who gives the key to the kernel, or takes it away; before cluster.lock */
 	struct pg_archive *archive; /* NULL: nothing was archived since the start; never changes after */
+	void (*archive_free)(struct pg_cluster *c); /* of whoever has made it */
 };
 
 struct engine {

@@ -5,9 +5,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "catalog/formats.h"
+#include "engine/postgres/model/clusters.h"
 #include "engine/postgres/observe/inspect.h"
 #include "engine/postgres/observe/vacuum.h"
-#include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

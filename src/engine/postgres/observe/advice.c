@@ -8,15 +8,15 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/module.h"
-#include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/threshold.h"
-#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/versions.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
 #include "engine/postgres/observe/advice_index.h"
 #include "engine/postgres/observe/advice_slow.h"
 #include "engine/postgres/observe/advice_statements.h"
-#include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/nolink.h"
-#include "engine/postgres/cluster/node.h"
-#include "engine/postgres/host/files.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/helper.h"
 #include "base/json.h"
+#include "engine/postgres/model/model.h"
 #include "engine/postgres/observe/advice.h"
 
 #include <errno.h>

@@ -5,11 +5,10 @@
 
 #include "base/buf.h"
 #include "base/nolink.h"
-#include "engine/postgres/cluster/node.h"
-#include "engine/postgres/cluster/supervisor.h"
-#include "engine/postgres/host/files.h"
+#include "engine/postgres/cluster/tls.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
 #include "engine/postgres/observe/collections.h"
-#include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/sql.h"
 #include "module/sent.h"
 
@@ -250,4 +249,34 @@ int pg_sent(struct engine *e, const char *cluster_id, struct arena *a, struct en
 	*ret_list = list;
 	*ret_count = count;
 	return 0;
+}
+
+void pg_node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret)
+{
+	struct pg_set *s = pg_cluster_set(c, n->set);
+	snprintf(ret->name, sizeof ret->name, "%s", n->want.name);
+	pg_node_host(c, n->want.name, ret->host);
+	snprintf(ret->address, sizeof ret->address, "%s", n->address);
+	ret->port = n->port;
+	ret->kind = n->want.kind;
+	ret->shard = n->want.shard;
+	ret->state = n->busy                       ? NODE_STARTING
+	             : n->pid && !n->noted         ? NODE_RUNNING
+	             : c->paused || n->want.outage ? NODE_STOPPED
+	             : n->failures > 3             ? NODE_FAILED
+	                                           : NODE_STARTING;
+	ret->primary = s && strcmp(s->primary, n->want.name) == 0 && ret->state == NODE_RUNNING;
+	for (size_t i = 0; i < c->engine->version_count; i++)
+		if (c->engine->versions[i].major == c->version)
+			snprintf(ret->version, sizeof ret->version, "%s",
+			         c->version_text[0] ? c->version_text : c->engine->versions[i].text);
+	ret->started_ms = n->started_ms;
+	ret->ends = n->ends;
+	ret->down = n->down;
+	ret->absent = n->absent;
+	ret->term = s ? s->term : 0;
+	ret->failovers = s ? s->failovers : 0;
+	pg_set_name(&n->want, ret->set);
+	if (s && s->identity)
+		snprintf(ret->identity, sizeof ret->identity, "%llu", (unsigned long long)s->identity);
 }

@@ -17,5 +17,6 @@ int pg_tables_check(struct engine *e, const char *cluster_id, const char *node, 
 void pg_partition_name(dev_t device, char *ret_name, size_t size);
 int pg_sent(struct engine *e, const char *cluster_id, struct arena *a, struct engine_sent **ret_list,
             size_t *ret_count);
+void pg_node_observe(struct pg_cluster *c, const struct pg_node *n, struct node_status *ret); /* with cluster.lock */
 
 #endif

@@ -9,11 +9,11 @@
 
 #include "base/arena.h"
 #include "base/nolink.h"
-#include "engine/postgres/cluster/node.h"
-#include "engine/postgres/host/files.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/work.h"
 #include "engine/postgres/observe/log_cursor.h"
 #include "engine/postgres/observe/log_line.h"
-#include "engine/postgres/postgres.h"
 
 #include <dirent.h>
 #include <errno.h>

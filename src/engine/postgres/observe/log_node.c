@@ -2,11 +2,11 @@
  * read there. They know of nothing but a directory of files. */
 #include "engine/postgres/observe/log_node.h"
 
-#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
 #include "engine/postgres/observe/log_cursor.h"
 #include "engine/postgres/observe/log_follow.h"
 #include "engine/postgres/observe/logins.h"
-#include "engine/postgres/postgres.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,9 +12,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/postgres/cluster/config.h"
-#include "engine/postgres/cluster/node.h"
-#include "engine/postgres/cluster/supervisor.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
 #include "engine/postgres/observe/activity.h"
 #include "engine/postgres/observe/collections.h"
 #include "engine/postgres/observe/measure_databases.h"
@@ -22,7 +22,6 @@
 #include "engine/postgres/observe/measure_lag.h"
 #include "engine/postgres/observe/measure_last.h"
 #include "engine/postgres/observe/measure_sql.h"
-#include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/nolink.h"
-#include "engine/postgres/cluster/throwaway.h"
-#include "engine/postgres/host/files.h"
+#include "engine/postgres/host/data.h"
 #include "engine/postgres/model/model.h"
+#include "engine/postgres/model/paths.h"
 #include "engine/postgres/observe/inspect.h"
 #include "engine/postgres/observe/measure.h"
 

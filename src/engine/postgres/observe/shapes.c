@@ -4,10 +4,9 @@
 
 #include "base/buf.h"
 #include "engine/postgres/cluster/module.h"
-#include "engine/postgres/cluster/router.h"
+#include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/model.h"
 #include "engine/postgres/observe/inspect.h"
-#include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/sql.h"
 #include "module/inner.h"
 

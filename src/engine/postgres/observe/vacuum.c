@@ -3,8 +3,9 @@
 #include "engine/postgres/observe/vacuum.h"
 
 #include "base/arena.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/wait.h"
 #include "engine/postgres/observe/inspect.h"
-#include "engine/postgres/postgres.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

@@ -15,7 +15,8 @@
 #include "engine/postgres/sql/grants.h"
 
 #include "base/buf.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/grants_sql.h"
 #include "engine/postgres/sql/groups_sql.h"
 #include "engine/postgres/sql/sql.h"

@@ -17,11 +17,13 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "catalog/formats.h"
-#include "engine/postgres/cluster/config.h"
-#include "engine/postgres/postgres.h"
-#include "engine/postgres/search/plan.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/index_run.h"
 #include "engine/postgres/sql/index_sql.h"
+#include "engine/postgres/sql/search_plan.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

@@ -5,7 +5,8 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/work.h"
 #include "engine/postgres/sql/index.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "engine/postgres/model/model.h"
-#include "engine/postgres/search/plan.h"
+#include "engine/postgres/sql/search_plan.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

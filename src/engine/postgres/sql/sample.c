@@ -7,8 +7,9 @@
 #include "engine/postgres/sql/sample.h"
 
 #include "base/arena.h"
-#include "engine/postgres/cluster/config.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>

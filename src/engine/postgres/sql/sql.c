@@ -2,9 +2,10 @@
 #include "engine/postgres/sql/sql.h"
 
 #include "base/log.h"
-#include "engine/postgres/cluster/admit.h"
-#include "engine/postgres/cluster/config.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/logins.h"
+#include "engine/postgres/model/paths.h"
+#include "engine/postgres/model/wait.h"
+#include "engine/postgres/model/why.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -124,7 +125,7 @@ int pg_sql_open_node(const struct pg_cluster *c, const struct pg_node *n, const 
 	/* A client that has yet to say its password takes a place as well, of those that are kept for the superuser
 	 * too: some hundred of them, without any password, would keep the service out, and with it every revocation. */
 	for (int i = 0; i < 3 && r == -EIO && strstr(pg_why_last(), "too many clients"); i++) {
-		pg_admit_sweep(n);
+		pg_logins_sweep(n);
 		pg_sleep_ms(20);
 		r = pg_sql_open(n, run, database, timeout_ms, ret_conn);
 	}

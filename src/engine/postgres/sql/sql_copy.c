@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "engine/postgres/host/process.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/copy_stream.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Users of databases: each project has one for itself. What has no cluster on this host keeps it too while it works, and
  * one whose project has gone meanwhile is not given on before it was looked at again. */
 #include "check.h"
-#include "engine/postgres/postgres.h"
+#include "engine/postgres/host/user.h"
 
 #include <stdio.h>
 #include <stdlib.h>

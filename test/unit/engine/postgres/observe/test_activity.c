@@ -1,8 +1,7 @@
 /* What samples have seen of waits and blocked sessions: counted by the hour, whatever a server says. */
-#include "engine/postgres/observe/activity.h"
-
 #include "base/arena.h"
 #include "check.h"
+#include "engine/postgres/observe/activity.h"
 
 #define CLUSTER "0123456789abcdef01234567"
 #define T0 1700000000000LL

@@ -1,7 +1,7 @@
 /* What a server has counted until it ended is given with the first sample of its next start. */
-#include "engine/postgres/observe/measure_last.h"
-
 #include "check.h"
+#include "engine/postgres/observe/measure.h"
+#include "engine/postgres/observe/measure_last.h"
 
 #include <math.h>
 

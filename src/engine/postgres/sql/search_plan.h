@@ -1,8 +1,10 @@
 /* The statement that builds a search index, and what queries are told of it. */
-#ifndef STEWARD_ENGINE_POSTGRES_SEARCH_PLAN_H
-#define STEWARD_ENGINE_POSTGRES_SEARCH_PLAN_H
+#ifndef STEWARD_ENGINE_POSTGRES_SQL_SEARCH_PLAN_H
+#define STEWARD_ENGINE_POSTGRES_SQL_SEARCH_PLAN_H
 
-#include "engine/postgres/sql/index_sql.h"
+#include "base/str.h"
+
+struct pg_index_plan;
 
 /* Once the plan's table is known: looks at its columns and fills in the plan's fields. -EINVAL: see pg_index_plan(). */
 int pg_search_plan(struct pg_index_plan *p);

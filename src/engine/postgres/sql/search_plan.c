@@ -6,12 +6,13 @@
  * documents are constants, and columns are of types of PostgreSQL itself, no domains, so that no cast or operator of a
  * tenant's runs when a reader searches. Operator classes of the extensions pg_trgm and btree_gin are taken from where
  * these lie: a tenant may have them already. */
-#include "engine/postgres/search/plan.h"
+#include "engine/postgres/sql/search_plan.h"
 
 #include "base/json.h"
 #include "engine/postgres/model/model.h"
 #include "engine/postgres/search/functions.h"
 #include "engine/postgres/search/operators.h"
+#include "engine/postgres/sql/index_sql.h"
 #include "engine/postgres/sql/sql.h"
 #include "search/definition.h"
 
