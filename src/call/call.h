@@ -85,7 +85,7 @@ struct call {
 	 * which may come from any thread, exactly once. */
 	void (*held)(struct call *c, void *arg);
 	void *held_arg;
-	bool rerun_on_worker; /* see call_takes_long() */
+	bool rerun_on_worker; /* see call_takes_long() in gate/dispatch.h */
 	unsigned delay_ms;    /* asked for by the test control; spent where the operation does its work */
 
 	/* Whether the answer can be given again: call/kept_answer.h. */
@@ -164,9 +164,6 @@ void call_header(struct call *c, struct str name, struct str value);
  * address's. */
 uint64_t call_key(const struct call *c);
 
-/* gate/dispatch.c: a reading handler calls it when it knows how many entries it has to look at. True: they are too many
- * for a loop. The handler then returns 0 at once, and runs again from the start on a worker. */
-must_check bool call_takes_long(struct call *c, int64_t entries);
 /* Memory of a call that is not asked about, and steps in which more is. */
 #define CALL_MEMORY_STEP ((size_t)256 * 1024)
 /* call.c: see call_grown(). `more` is about to be added. */
@@ -177,12 +174,6 @@ static inline int call_grown(struct call *c)
 {
 	return c->out.cap + arena_held(c->arena) < c->reserved + CALL_MEMORY_STEP ? 0 : call_reserve(c, 0);
 }
-
-/* gate/dispatch.c: sends an answer that was held. */
-void call_send(struct call *c);
-/* The same when the change is saved but did not take effect as a success would say: sends this refusal instead. Call it
- * once, in place of call_send(). */
-void call_send_failed(struct call *c, int status, const char *code, struct str detail);
 
 /* finish.c: builds the answer's bytes and headers from what the handler left in the call; does not send. */
 void call_finish(struct call *c);

@@ -2,10 +2,11 @@
  * else is refused. A refusal offers both schemes, one challenge per line, Digest first, and never says which part was
  * wrong. Without that header the cookie of a session counts, if a page of ours has made the call. Browsers get no
  * challenge, because they would ask people for a key. */
-#include "identity/identity.h"
+#include "gate/authenticate.h"
 
 #include "gate/gate.h"
 #include "identity/attempts.h"
+#include "identity/identity.h"
 #include "identity/sessions.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* Some operations name their organization in the body instead of the path. The same rules apply: it must exist, the
  * caller must be a member, and hold one of the row's roles there. */
+#include "gate/authenticate.h"
 #include "gate/gate.h"
 #include "identity/identity.h"
 

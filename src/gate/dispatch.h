@@ -16,6 +16,15 @@ void dispatch_begin(struct service *s, struct request *r);
 /* Continues when the body has arrived. */
 void dispatch_resume(struct request *r);
 
+/* A reading handler calls it when it knows how many entries it has to look at. True: they are too many for a loop. The
+ * handler then returns 0 at once, and runs again from the start on a worker. */
+must_check bool call_takes_long(struct call *c, int64_t entries);
+/* Sends an answer that was held. */
+void call_send(struct call *c);
+/* The same when the change is saved but did not take effect as a success would say: sends this refusal instead. Call it
+ * once, in place of call_send(). */
+void call_send_failed(struct call *c, int status, const char *code, struct str detail);
+
 /* idempotency.c: a POST with an Idempotency-Key. */
 struct idempotency;
 /* After the gates, on the loop or a worker. 0: continue (the key is now in flight); negative: the problem is

@@ -1,5 +1,6 @@
 /* Does the scope in the path exist, and is the caller a member of it? Strangers learn only whether it exists: their 401
  * names nothing. The project and organization that are read here are kept in the call for the handler. */
+#include "gate/authenticate.h"
 #include "gate/gate.h"
 #include "identity/identity.h"
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "call/pool.h"
 #include "call/workers.h"
+#include "gate/dispatch.h"
 
 #include <assert.h>
 #include <curl/curl.h>

@@ -35,9 +35,6 @@ void token_cache_free(struct token_cache *t);
 struct nonce_window *nonce_window_new(void);
 void nonce_window_free(struct nonce_window *w);
 
-/* gate/authenticate.c: the WWW-Authenticate headers of a 401. */
-void authenticate_challenge(struct call *c, bool stale, bool bad_token);
-
 /* tokens.c: a signed token for a service account and the secret it was got with. */
 struct str token_issue(struct arena *a, struct str account_id, struct str secret_id, int64_t expires_ms);
 struct token {

@@ -2,6 +2,7 @@
 #include "api/alerts/rules.h"
 
 #include "base/clock.h"
+#include "gate/dispatch.h"
 #include "trail/events.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "call/service.h"
+#include "gate/dispatch.h"
 
 #include <errno.h>
 #include <stdlib.h>

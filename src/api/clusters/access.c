@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "call/service.h"
+#include "gate/dispatch.h"
 #include "jobs/waits.h"
 
 #include <errno.h>

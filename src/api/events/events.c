@@ -5,6 +5,7 @@
 #include "api/kit/verbs.h"
 
 #include "base/clock.h"
+#include "gate/dispatch.h"
 #include "trail/event_types.h"
 #include "trail/events.h"
 

@@ -3,6 +3,8 @@
  * read. */
 #include "api/kit/found.h"
 
+#include "gate/dispatch.h"
+
 #include <errno.h>
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
 #include "api/kit/verbs.h"
 
 #include "call/service.h"
+#include "gate/dispatch.h"
 
 #define FILTER_BATCH 100
 #define ROOM_MAX ((size_t)128 * 1024) /* to make on a guess */

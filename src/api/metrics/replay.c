@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "call/service.h"
+#include "gate/dispatch.h"
 #include "hosts/hosts.h"
 
 #include <errno.h>

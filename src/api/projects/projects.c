@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "gate/dispatch.h"
 #include "identity/gifts.h"
 #include "meter/meter.h"
 #include "trail/events.h"

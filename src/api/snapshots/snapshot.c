@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "call/workers.h"
+#include "gate/dispatch.h"
 #include "trail/events.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 
 #include "api/federation/federation.h"
 #include "base/id.h"
+#include "gate/dispatch.h"
 #include "identity/password.h"
 #include "trail/events.h"
 
