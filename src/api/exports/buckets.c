@@ -6,6 +6,7 @@
 #include "api/exports/buckets.h"
 
 #include "api/exports/exports.h"
+#include "api/exports/place.h"
 #include "api/kit/verbs.h"
 #include "api/snapshots/snapshots.h"
 #include "base/id.h"
@@ -35,9 +36,6 @@ static struct str role_id_of(const json_t *bucket)
 	return json_field(bucket, role_field(bucket));
 }
 
-/* By enum provider. */
-static const char *const schemes[PROVIDERS] = {"s3://", "azure://", "gs://"};
-
 static enum provider provider_of(const json_t *bucket)
 {
 	enum provider provider = PROVIDER_AWS;
@@ -45,33 +43,15 @@ static enum provider provider_of(const json_t *bucket)
 	return provider;
 }
 
-static struct str place_of(const struct service *s)
-{
-	return str_of(s->export_buckets ? s->export_buckets : "");
-}
-
-/* Whether the operator's own buckets are at this provider. */
-static bool place_is_at(struct str place, enum provider provider)
-{
-	return str_starts(place, str_of(schemes[provider]));
-}
-
-static bool place_is_cloud(struct str place)
-{
-	bool is = false;
-	for (unsigned i = 0; i < PROVIDERS; i++)
-		is = is || place_is_at(place, (enum provider)i);
-	return is;
-}
-
 int bucket_role(const struct service *s, struct tx *tx, struct arena *a, struct str group_id, const json_t *bucket,
                 const struct provider_role **ret_role, const char **ret_why)
 {
-	bool only = str_is(place_of(s), EXPORTS_BY_ROLES);
+	bool only = str_is(bucket_place(s), EXPORTS_BY_ROLES);
 	struct provider_role *role = arena_new_of(a, struct provider_role);
 	*ret_role = NULL;
-	int r = only || place_is_cloud(place_of(s)) ? provider_role_find(tx, a, group_id, role_id_of(bucket), role)
-	                                            : -ENOENT;
+	int r = only || bucket_place_is_cloud(bucket_place(s))
+	                ? provider_role_find(tx, a, group_id, role_id_of(bucket), role)
+	                : -ENOENT;
 	if (r == -ENOENT && !only) {
 		*ret_why =
 		        "the bucket was added by a role of the project, and is not reached by one any more: remove it "
@@ -80,10 +60,7 @@ int bucket_role(const struct service *s, struct tx *tx, struct arena *a, struct 
 	}
 	if (r == 0 && role->provider != provider_of(bucket))
 		r = -EINVAL;
-	*ret_why = r == -ENOENT   ? "the project has no cloud provider role of this id"
-	           : r == -EACCES ? "the cloud provider role is not authorized yet"
-	           : r == -EINVAL ? "the cloud provider role is of another provider"
-	                          : "the cloud provider role cannot be read";
+	*ret_why = bucket_role_fault(r);
 	if (r == 0)
 		*ret_role = role;
 	return r;
@@ -153,20 +130,20 @@ static int role_bucket_open(const struct service *s, struct arena *a, const json
 		}
 		o.account = arena_z(a, account);
 	}
-	return objects_at(a, &o, arena_printf(a, "%s%.*s", schemes[role->provider], STR_ARG(name)), ret_bucket,
+	return objects_at(a, &o, arena_printf(a, "%s%.*s", bucket_schemes[role->provider], STR_ARG(name)), ret_bucket,
 	                  ret_why);
 }
 
 int bucket_open(const struct service *s, struct arena *a, const json_t *bucket, const struct provider_role *role,
                 struct objects **ret_bucket, const char **ret_why)
 {
-	struct str name = json_field(bucket, "bucketName"), place = place_of(s);
+	struct str name = json_field(bucket, "bucketName"), place = bucket_place(s);
 	struct objects_options o = {.url = NULL};
 	enum provider provider = provider_of(bucket);
-	bool cloud = place_is_cloud(place);
+	bool cloud = bucket_place_is_cloud(place);
 	if (role)
 		return role_bucket_open(s, a, bucket, role, ret_bucket, ret_why);
-	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (cloud && !place_is_at(place, provider))) {
+	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (cloud && !bucket_place_is_at(place, provider))) {
 		*ret_why = "the operator of this service has configured no place for export buckets of this provider";
 		return -ENOTSUP;
 	}
@@ -174,14 +151,15 @@ int bucket_open(const struct service *s, struct arena *a, const json_t *bucket, 
 		return objects_at(a, &o, arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(name)), ret_bucket,
 		                  ret_why);
 	/* With the operator's key much can be written to: only what is meant for exports. */
-	size_t skip = strlen(schemes[provider]);
+	size_t skip = strlen(bucket_schemes[provider]);
 	struct str begin = {place.p + skip, place.n - skip};
 	if (!str_starts(name, begin)) {
 		*ret_why = arena_printf(a, "names of export buckets begin with \"%.*s\" here", STR_ARG(begin)).p;
 		return -EACCES;
 	}
 	o = s->export_options[provider];
-	return objects_at(a, &o, arena_printf(a, "%s%.*s", schemes[provider], STR_ARG(name)), ret_bucket, ret_why);
+	return objects_at(a, &o, arena_printf(a, "%s%.*s", bucket_schemes[provider], STR_ARG(name)), ret_bucket,
+	                  ret_why);
 }
 
 /* --- a new one */

@@ -4,6 +4,7 @@
 
 #include "api/exports/buckets.h"
 #include "api/exports/job.h"
+#include "api/exports/place.h"
 #include "api/snapshots/snapshots.h"
 
 #define SNAPSHOT_EXPORT_KIND "backup_export"

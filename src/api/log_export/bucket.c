@@ -20,9 +20,6 @@ static enum provider provider_of(enum target_type type)
 	return type == TARGET_AZURE ? PROVIDER_AZURE : type == TARGET_GCS ? PROVIDER_GCP : PROVIDER_AWS;
 }
 
-/* By enum provider. */
-static const char *const schemes[PROVIDERS] = {"s3://", "azure://", "gs://"};
-
 /* Containers of one account are apart from those of another. */
 struct str log_bucket_name(const json_t *config)
 {
@@ -52,44 +49,22 @@ static struct str place_name(struct arena *a, const json_t *config)
 	return account.n ? arena_printf(a, "%.*s.%.*s", STR_ARG(account), STR_ARG(name)) : name;
 }
 
-static struct str place_of(const struct service *s)
-{
-	return str_of(s->export_buckets ? s->export_buckets : "");
-}
-
-/* Whether the operator's own buckets are at a provider: at this one, at any. */
-static bool place_is_at(struct str place, enum provider provider)
-{
-	return str_starts(place, str_of(schemes[provider]));
-}
-
-static bool place_is_cloud(struct str place)
-{
-	bool is = false;
-	for (unsigned i = 0; i < PROVIDERS; i++)
-		is = is || place_is_at(place, (enum provider)i);
-	return is;
-}
-
 /* --- roles */
 
 static int way_find(const struct service *s, struct tx *tx, struct arena *a, struct str group_id, const json_t *config,
                     enum target_type type, const struct provider_role **ret_role, const char **ret_why)
 {
-	bool only = str_is(place_of(s), EXPORTS_BY_ROLES);
+	bool only = str_is(bucket_place(s), EXPORTS_BY_ROLES);
 	struct provider_role *role = arena_new_of(a, struct provider_role);
 	*ret_role = NULL;
-	if (!only && !place_is_cloud(place_of(s)))
+	if (!only && !bucket_place_is_cloud(bucket_place(s)))
 		return 0;
 	int r = provider_role_find(tx, a, group_id, log_bucket_role_id(config), role);
 	if (r == -ENOENT && !only)
 		return 0;
 	if (r == 0 && role->provider != provider_of(type))
 		r = -EINVAL;
-	*ret_why = r == -ENOENT   ? "the project has no cloud provider role of this id"
-	           : r == -EACCES ? "the cloud provider role is not authorized yet"
-	           : r == -EINVAL ? "the cloud provider role is of another provider"
-	                          : "the cloud provider role cannot be read";
+	*ret_why = bucket_role_fault(r);
 	if (r == 0)
 		*ret_role = role;
 	return r;
@@ -193,8 +168,8 @@ static int texts_check(struct call *c, const json_t *config, enum target_type ty
 static int owner_take(struct call *c, const json_t *config, enum target_type type)
 {
 	/* At the operator's own account a container is the same, whichever account a tenant names. */
-	struct str owner,
-	        name = place_is_cloud(place_of(c->service)) ? log_bucket_name(config) : place_name(c->arena, config);
+	struct str owner, name = bucket_place_is_cloud(bucket_place(c->service)) ? log_bucket_name(config)
+	                                                                         : place_name(c->arena, config);
 	int r = tx_ref_get(c->tx, c->arena, BUCKET_ORG_REF, name, &owner);
 	if (r == -ENOENT)
 		return tx_ref_put(c->tx, BUCKET_ORG_REF, name, c->org.id);
@@ -208,12 +183,12 @@ static int owner_take(struct call *c, const json_t *config, enum target_type typ
 /* What the operator's configuration rules out before anybody is asked. NULL: nothing. */
 static const char *place_fault(const struct service *s, struct arena *a, const json_t *config, enum target_type type)
 {
-	struct str place = place_of(s);
-	bool cloud = place_is_cloud(place);
+	struct str place = bucket_place(s);
+	bool cloud = bucket_place_is_cloud(place);
 	enum provider provider = provider_of(type);
-	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (cloud && !place_is_at(place, provider)))
+	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (cloud && !bucket_place_is_at(place, provider)))
 		return "the operator of this service has configured no place for buckets of this provider";
-	size_t skip = cloud ? strlen(schemes[provider]) : place.n;
+	size_t skip = cloud ? strlen(bucket_schemes[provider]) : place.n;
 	struct str begin = {place.p + skip, place.n - skip};
 	/* With the operator's key much can be written to: only what is meant for that. */
 	if (cloud && !str_starts(log_bucket_name(config), begin))
@@ -263,7 +238,7 @@ static int role_keys_get(void *ctx, struct objects_keys *ret_keys, const char **
 
 static struct str url_of(struct arena *a, const struct target *t)
 {
-	return arena_printf(a, "%s%.*s", schemes[provider_of(t->type)], STR_ARG(log_bucket_name(t->config)));
+	return arena_printf(a, "%s%.*s", bucket_schemes[provider_of(t->type)], STR_ARG(log_bucket_name(t->config)));
 }
 
 /* The options of the target's provider. */
@@ -339,14 +314,14 @@ int log_bucket_open(const struct shipment *to, struct objects **ret_bucket, enum
 	const struct target *t = &to->target;
 	struct arena *a = to->arena;
 	struct objects_options o = {.url = NULL};
-	struct str place = place_of(s);
+	struct str place = bucket_place(s);
 	if (to->role)
 		return role_bucket_open(to, ret_bucket, ret_outcome, ret_why);
 	*ret_outcome = OUTCOME_REFUSED;
 	*ret_why = place_fault(s, a, t->config, t->type);
 	if (*ret_why)
 		return -EACCES;
-	if (place_is_cloud(place)) {
+	if (bucket_place_is_cloud(place)) {
 		/* The operator's key is of the operator's own account. */
 		o = s->export_options[provider_of(t->type)];
 		o.url = url_of(a, t).p;
