@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -73,6 +74,15 @@ static const unsigned pipe_calls[] = {
 #endif
 };
 
+/* To wait for what a connection brings. */
+static const unsigned waiting_calls[] = {
+        __NR_ppoll,
+        __NR_getsockopt,
+#ifdef __NR_poll
+        __NR_poll,
+#endif
+};
+
 /* What reaches other processes, other places of the file system, or the kernel itself. */
 static const unsigned module_refused[] = {
         __NR_ptrace,
@@ -122,12 +132,14 @@ static void must(bool done)
 		_exit(REFUSED);
 }
 
-/* Descriptors of the service are closed when a program begins; this holds it for those that a later change forgets. */
-static void descriptors_close(void)
+/* Descriptors of the service are closed when a program begins; this holds it for those that a later change forgets.
+ * `left`: one that stays, or -1. */
+static void descriptors_close(int left)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	must(null >= 0 && dup2(null, STDERR_FILENO) == STDERR_FILENO);
-	must(close_range(3, ~0U, 0) == 0);
+	must(left <= 3 || close_range(3, (unsigned)left - 1, 0) == 0);
+	must(close_range(left < 3 ? 3 : (unsigned)left + 1, ~0U, 0) == 0);
 }
 
 static bool may_change_user(void)
@@ -218,21 +230,35 @@ static void rights_drop(const struct confine_bounds *bounds)
 	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }
 
-void confine_to_pipes(const struct confine_bounds *bounds)
+static void all_but_pipes_drop(const struct confine_bounds *bounds, int connection)
 {
-	descriptors_close();
+	descriptors_close(connection);
 	bounding_set_drop();
 	user_leave();
 	limit_set(RLIMIT_FSIZE, 0);
 	rights_drop(bounds);
+}
+
+void confine_to_pipes(const struct confine_bounds *bounds)
+{
+	all_but_pipes_drop(bounds, -1);
 	/* A refused call fails as if a file were not there, which the libraries live with: what they try varies between
 	 * their versions. */
 	filter_set(pipe_calls, COUNT(pipe_calls), SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM);
 }
 
+void confine_to_connection(const struct confine_bounds *bounds, int connection)
+{
+	unsigned calls[COUNT(pipe_calls) + COUNT(waiting_calls)];
+	memcpy(calls, pipe_calls, sizeof pipe_calls);
+	memcpy(calls + COUNT(pipe_calls), waiting_calls, sizeof waiting_calls);
+	all_but_pipes_drop(bounds, connection);
+	filter_set(calls, COUNT(calls), SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM);
+}
+
 void confine_with_module(const struct confine_bounds *bounds)
 {
-	descriptors_close();
+	descriptors_close(-1);
 	bounding_set_drop();
 	rights_drop(bounds);
 	filter_set(module_refused, COUNT(module_refused), SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);

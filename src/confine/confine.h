@@ -21,6 +21,10 @@ struct confine_bounds {
  * it becomes nobody. */
 void confine_to_pipes(const struct confine_bounds *bounds);
 
+/* For a program that has made one connection and talks over it, as over its pipes: the same, with that descriptor left
+ * and with waiting for it. */
+void confine_to_connection(const struct confine_bounds *bounds, int connection);
+
 /* For a program that loads a module of the operator's, which opens files and devices, talks to a server and has
  * threads: it keeps its user, because the token's files are that user's, and most system calls. It loses all
  * capabilities, every way to get any, and the system calls that reach other processes' memory or the kernel's settings.

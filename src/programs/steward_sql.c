@@ -3,7 +3,9 @@
  *
  * What the statement gives back may be anything: libpq reads each row as a whole into memory, however long it is, and
  * has no bound. Here the process has one, and a row of a gigabyte ends it instead of the service. The process has no
- * keys, no store and no environment; the password comes by its standard input and goes no further than the server.
+ * keys, no store and no environment; the password comes by its standard input and goes no further than the server. Once
+ * it is connected, and before it sends the statement, it gives up its user and every system call but those for that
+ * connection.
  *
  * Standard input: {"host": directory of the server's socket, "port", "user", "password", "database", "text", "write":
  * bool, "seconds", "rows", "bytes"}. Standard output: {"results": [{"columns": [{"name","type"}], "rows": [[text or
@@ -13,6 +15,8 @@
  * To read is the rule: then one statement runs in a transaction that cannot write and is rolled back. The extended
  * protocol takes one statement alone, so none can end the transaction first. With `write` any number run, as in psql.
  * What they may do the database says. */
+#include "confine/confine.h"
+
 #include <jansson.h>
 #include <libpq-fe.h>
 #include <stdint.h>
@@ -187,16 +191,8 @@ static int result_take(struct run *r, const PGresult *from)
 	}
 }
 
-static void cancel(PGconn *conn)
-{
-	char why[256];
-	PGcancel *c = PQgetCancel(conn);
-	if (c) {
-		(void)!PQcancel(c, why, sizeof why);
-		PQfreeCancel(c);
-	}
-}
-
+/* The server ends a statement of which no more is wanted when the connection is closed, within the interval at which it
+ * looks for that. */
 static void results_read(struct run *r)
 {
 	int over = 0;
@@ -205,8 +201,6 @@ static void results_read(struct run *r)
 		over = result_take(r, one);
 		PQclear(one);
 	}
-	if (over)
-		cancel(r->conn);
 	result_end(r, NULL);
 }
 
@@ -281,6 +275,7 @@ static json_t *ask(const json_t *in)
 	r.conn = server_open(in);
 	if (PQstatus(r.conn) != CONNECTION_OK)
 		return refusal(r.conn);
+	confine_to_connection(&(struct confine_bounds){.memory = MEMORY_MAX}, PQsocket(r.conn));
 	PQsetNoticeReceiver(r.conn, notice_take, &r);
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	if (statement_send(&r, text(in, "text")) && PQsetSingleRowMode(r.conn))
@@ -322,10 +317,14 @@ static int output_write(const char *bytes)
 
 static void bounds_set(unsigned seconds)
 {
-	const struct rlimit memory = {MEMORY_MAX, MEMORY_MAX}, time = {seconds, seconds}, none = {0, 0},
-	                    files = {16, 16};
-	if (setrlimit(RLIMIT_AS, &memory) < 0 || setrlimit(RLIMIT_CPU, &time) < 0 ||
-	    setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
+	const struct rlimit time = {seconds, seconds}, none = {0, 0}, files = {16, 16};
+#ifndef __SANITIZE_ADDRESS__ /* whose shadow is larger than any memory */
+	const struct rlimit memory = {MEMORY_MAX, MEMORY_MAX};
+	if (setrlimit(RLIMIT_AS, &memory) < 0)
+		_exit(1);
+#endif
+	if (setrlimit(RLIMIT_CPU, &time) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
+	    setrlimit(RLIMIT_NOFILE, &files) < 0)
 		_exit(1);
 }
 

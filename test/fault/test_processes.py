@@ -1,6 +1,6 @@
 """Every process that the service starts, looked at from outside: who it is, which rights it has, what it has open. Each has no more
 than its work needs."""
-import os, pathlib, pwd, re, shutil, socket, subprocess, sys, threading, time
+import json, os, pathlib, pwd, re, shutil, socket, subprocess, sys, threading, time
 
 import pytest
 
@@ -211,6 +211,27 @@ def test_an_export_is_bounded(packaged):
 	*_, (taken, limits) = packaged
 	assert is_sanitized() or taken < 16 << 20
 	assert limits and all(l.isdigit() and int(l) < 3 << 30 for l in limits), limits
+
+
+def test_the_helper_of_the_sql_editor(packaged):
+	"""It reads what a database sends. By then it is nobody, and has its pipes, its connection and the system calls for them."""
+	unit, mine, *_ = packaged
+	program, at = unit.root / 'steward-sql', Superuser(mine)
+	if not program.exists():
+		shutil.copy(pathlib.Path(client.binary()).parent / 'steward-sql', program)
+	asked = {'host': at.socket, 'port': int(at.port), 'user': databases.USER, 'password': databases.PASSWORD, 'database': 'postgres',
+		'write': False, 'seconds': 30, 'rows': 10, 'bytes': 10000, 'text': "select pg_sleep(3), 'here' as word"}
+	for prefix in [], as_service():
+		process = subprocess.Popen([*prefix, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={})
+		process.stdin.write(json.dumps(asked).encode())
+		process.stdin.close()
+		until(lambda: process.poll() is not None or status(process.pid).get('Seccomp') == '2', what='it gives up its rights')
+		told, opened = status(process.pid), descriptors(process.pid)
+		said = json.loads(process.stdout.read())
+		assert process.wait(30) == 0 and [row[1] for row in said['results'][0]['rows']] == ['here'], said
+		assert {told[k] for k in SETS} == {'0' * 16} and told['NoNewPrivs'] == '1' and told['CapBnd'] == '0' * 16
+		assert told['Uid'].split() == [str(NOBODY)] * 4 and told['Gid'].split() == [str(NOBODY)] * 4 and not told['Groups'].strip()
+		assert len(opened) == 4 and opened[2] == '/dev/null' and [w for n, w in opened.items() if n > 2][0].startswith('socket:'), opened
 
 
 def test_a_superuser_in_sql_stays_in_its_project(packaged):
