@@ -17,6 +17,7 @@
 #define SECRET 32
 #define SWEEP 16
 #define AGENT_MAX 200
+#define NETWORK_BYTES 6 /* of IPv6: a site has a network of 48 bits, and 65,536 of 64 in it */
 
 /* Consonants: no code spells a word, and none has a letter that looks like a digit (RFC 8628, 6.1). */
 static const char letters[] = "BCDFGHJKLMNPQRSTVWXZ";
@@ -26,7 +27,7 @@ static const char letters[] = "BCDFGHJKLMNPQRSTVWXZ";
 static struct str address_prefix(struct arena *a, const struct ip *peer)
 {
 	char hex[2 * sizeof peer->b + 1];
-	hex_encode(peer->b, ip_is_v4(peer) ? sizeof peer->b : sizeof peer->b / 2, hex);
+	hex_encode(peer->b, ip_is_v4(peer) ? sizeof peer->b : NETWORK_BYTES, hex);
 	return arena_printf(a, "%s/", hex);
 }
 
@@ -34,12 +35,15 @@ int device_room(struct tx *tx, struct arena *a, const struct ip *peer)
 {
 	struct str prefix = address_prefix(a, peer), none = STR("");
 	struct doc *heads;
-	size_t count = 0, same = 0;
+	size_t count = 0, waiting = 0, same = 0;
 	int r = tx_heads(tx, a, KIND, &none, &heads, &count);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		same += str_starts(heads[i].name, prefix) &&
-		        heads[i].created_ms + DEVICE_SECONDS_MAX * INT64_C(1000) > clock_now_ms();
-	return r < 0 ? r : same >= DEVICES_OF_ADDRESS ? -EBUSY : count >= DEVICES_MAX ? -EDQUOT : 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		/* Those that are over are taken away by the next that begins: they must not keep it from beginning. */
+		bool waits = heads[i].created_ms + DEVICE_SECONDS_MAX * INT64_C(1000) > clock_now_ms();
+		waiting += waits;
+		same += waits && str_starts(heads[i].name, prefix);
+	}
+	return r < 0 ? r : same >= DEVICES_OF_ADDRESS ? -EBUSY : waiting >= DEVICES_MAX ? -EDQUOT : 0;
 }
 
 static bool device_read(struct arena *a, const struct doc *doc, struct device_request *d)

@@ -107,6 +107,12 @@ static void places_join(struct senders *s, bool all)
 	}
 }
 
+/* Names are kept as far as they fit, and compared so. */
+static bool is_kept(struct str name, const char *kept, size_t size)
+{
+	return str_is((struct str){name.p, name.n < size ? name.n : size - 1}, kept);
+}
+
 /* A free place, unless the receiver has one already or its tenant has its share. So that a few tenants with receivers
  * that never answer cannot take all places, the last ones are for tenants that have none yet, and not all are for
  * receivers that failed. */
@@ -122,11 +128,11 @@ static struct place *place_find(struct senders *s, const struct sender_for *whom
 			unused++;
 			continue;
 		}
-		if (whom->receiver.n && str_is(whom->receiver, p->receiver))
+		if (whom->receiver.n && is_kept(whom->receiver, p->receiver, sizeof p->receiver))
 			return NULL;
-		of_tenant += str_is(whom->tenant, p->tenant);
+		of_tenant += is_kept(whom->tenant, p->tenant, sizeof p->tenant);
 		of_failing += p->failing;
-		of_via += whom->via.n && str_is(whom->via, p->via);
+		of_via += whom->via.n && is_kept(whom->via, p->via, sizeof p->via);
 	}
 	if (of_tenant >= o->of_tenant || (of_tenant && unused <= o->spare) || (o->of_via && of_via >= o->of_via) ||
 	    (whom->failing && of_failing >= o->failing))

@@ -275,6 +275,9 @@ static json_t *ask(const json_t *in)
 	r.conn = server_open(in);
 	if (PQstatus(r.conn) != CONNECTION_OK)
 		return refusal(r.conn);
+	/* The service's own roles come in by the user that this process runs as, without a password. */
+	if (!PQconnectionUsedPassword(r.conn))
+		return json_pack("{s:s}", "refused", "this user does not sign in with a password");
 	confine_to_connection(&(struct confine_bounds){.memory = MEMORY_MAX}, PQsocket(r.conn));
 	PQsetNoticeReceiver(r.conn, notice_take, &r);
 	clock_gettime(CLOCK_MONOTONIC, &from);

@@ -66,7 +66,8 @@ else {
 	test('neither names nor settings of a connection can be smuggled in', async () => {
 		for (const database of ['postgres host=127.0.0.1 user=steward', "postgres' user='steward", 'postgresql://steward@/postgres', '-c role=steward', '../x', 'x'.repeat(1000)])
 			assert.equal((await ask({statement: 'select 1', database})).status, 403, database);
-		for (const username of ['steward', 'postgres', 'steward_shard', 'ada options=-csuper', 'ADA', ' ada', 'nobody'])
+		/* The first two are the service's own roles: the server lets in who runs as the service's user, without a password. */
+		for (const username of ['steward_engine', 'steward:shard', 'steward', 'postgres', 'ada options=-csuper', 'ADA', ' ada', 'nobody'])
 			assert.equal((await ask({statement: 'select 1', username})).status, 403, username);
 		assert.equal((await ask({statement: 'select 1', password: ''})).status, 400);
 		assert.equal((await ask({statement: 'select 1\u0000; x'})).status, 400);
@@ -106,6 +107,15 @@ else {
 		const cookie = (await page.context().cookies()).map(c => `${c.name}=${c.value}`).join('; ');
 		for (const site of ['cross-site', 'same-site', 'none'])
 			assert.ok([401, 403].includes((await server.ask('POST', '/api/session/sql', {body, headers: {cookie, 'sec-fetch-site': site}})).status), site);
+	});
+
+	test('what is under way ends when a right is taken away', {timeout: LONG}, async () => {
+		await server.api('POST', `/groups/${groupId}/databaseUsers`, {groupId, databaseName: 'admin', username: 'tom', password: PASSWORD, roles: [{roleName: 'readAnyDatabase', databaseName: 'admin'}]});
+		const under = ask({username: 'tom', statement: 'select pg_sleep(25)', write: true});
+		await until('it runs', async () => (await ok({statement: "select count(*) from pg_stat_activity where usename = 'tom'"})).results[0].rows[0][0] === '1');
+		await server.api('PATCH', `/groups/${groupId}/databaseUsers/admin/tom`, {roles: [{roleName: 'read', databaseName: 'other'}]});
+		const {status, body} = await under;
+		assert.ok(status !== 200 || body.error, JSON.stringify(body).slice(0, 300));
 	});
 
 	test('neither password nor statement is written down by the service; guesses run into a wall', async () => {

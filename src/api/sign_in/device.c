@@ -23,7 +23,7 @@ static int find(struct visit *v, struct tx *tx, struct str code, struct device_r
 	v->why = "no such device code";
 	result = device_find(tx, v->arena, code, ret_device);
 	if (result == -ENOENT)
-		return fail_unknown(v);
+		return v->known_wait ? visit_fail_sign_in(v) : fail_unknown(v);
 	if (result == 0)
 		visit_attempt_right(v, v->session.user_id);
 	return result;

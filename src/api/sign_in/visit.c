@@ -149,7 +149,8 @@ static bool go_on(struct visit *v)
 	bool started;
 	if (v->slow) {
 		v->work = (struct pool_work){.run = slow_run, .ctx = v};
-		started = pool_run(v->pool ? v->pool : &hashing, &v->work, address_key(v->request));
+		started = pool_run(v->pool ? v->pool : &hashing, &v->work,
+		                   v->pool_key ? v->pool_key : address_key(v->request));
 	} else if (v->save) {
 		started = save_start(v);
 	} else {

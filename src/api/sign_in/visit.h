@@ -43,6 +43,7 @@ struct visit {
 	json_t *body;           /* VISIT_BODY */
 	visit_step *slow, *save;
 	struct pool *pool; /* where slow() runs; NULL: the one for passwords */
+	uint64_t pool_key; /* for whom it takes a place there; 0: for the address */
 	/* After save(), on the store's thread: whether it was kept. For what is counted in memory. */
 	void (*ended)(struct visit *v, bool kept);
 	void *state; /* the steps' own */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "hosts/hosts.h"
+#include "identity/identity.h"
 
 #include <errno.h>
 
@@ -84,6 +85,9 @@ static int question_read(struct visit *v, struct question *q)
 	r = r < 0 ? r : visit_text(v, "statement", TEXT_MAX, &q->ask.text);
 	if (r < 0)
 		return r;
+	/* They would be let in without a password: the connection comes from the service itself. */
+	if (engine_name_is_reserved(q->ask.user))
+		return call_fail(&v->call, 403, "DATABASE_LOGIN_REFUSED", "username: this is no user of the project.");
 	const struct str all[] = {q->ask.user, q->ask.password, q->ask.database, q->ask.text};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (memchr(all[i].p, 0, all[i].n))
@@ -101,12 +105,48 @@ static int answer_fail(struct visit *v, int r)
 	                 SECONDS);
 }
 
+/* The same questions as at the beginning: the statement may have waited for others, and who was removed meanwhile has
+ * been told so. */
+static int right_look(struct visit *v)
+{
+	struct principal *caller = NULL;
+	int r = visit_still_signed_in(v);
+	r = r < 0 ? r : principal_load(v->reader, PRINCIPAL_USER, v->session.user_id, &caller);
+	if (r < 0)
+		return r == -ENOENT ? call_fail(&v->call, 401, "NOT_SIGNED_IN", "The session has ended.") : r;
+	if (!v->session.strong)
+		r = principal_weaken(v->reader, &caller);
+	v->call.caller = caller;
+	r = r < 0 ? r : project_load(v);
+	r = r < 0 ? r : address_check(v);
+	v->call.caller = NULL;
+	principal_unref(caller);
+	return r;
+}
+
+static int right_still(struct visit *v)
+{
+	struct tx *reader = store_reader(v->service->store);
+	if (!reader)
+		return -EAGAIN;
+	v->reader = v->call.tx = reader;
+	tx_begin_read(reader);
+	int r = right_look(v);
+	tx_end_read(reader);
+	v->reader = v->call.tx = NULL;
+	store_reader_free(reader);
+	return r;
+}
+
 static int statement_slow(struct visit *v)
 {
 	struct question *q = v->state;
 	struct engine *e = v->service->engine_state;
 	struct buf answer = {0};
-	int r = v->service->engine_ops->sql->run(e, q->cluster_id, &q->ask, v->arena, &answer);
+	int r = right_still(v);
+	if (r < 0)
+		return r;
+	r = v->service->engine_ops->sql->run(e, q->cluster_id, &q->ask, v->arena, &answer);
 	v->out = r == 0 ? json_loadb(answer.p, answer.n, 0, NULL) : NULL;
 	buf_free(&answer);
 	if (!v->out)
@@ -133,14 +173,17 @@ static int statement(struct visit *v)
 		              v->service->engine);
 	r = r < 0 ? r : address_check(v);
 	r = r < 0 ? r : question_read(v, q);
+	if (r < 0)
+		return r;
 	q->key = arena_printf(v->arena, "sql %s %.*s %.*s", q->cluster_id, STR_ARG(v->session.user_id),
 	                      STR_ARG(q->ask.user));
-	r = r < 0 ? r : visit_attempt(v, q->key);
+	r = visit_attempt(v, q->key);
 	if (r < 0)
 		return r;
 	log_info("sql: session %.*s asks cluster %s%s", STR_ARG(v->session.id), q->cluster_id,
 	         q->ask.write ? ", to write" : "");
 	v->pool = &running;
+	v->pool_key = fair_key(v->call.group.parent);
 	v->slow = statement_slow;
 	return 0;
 }

@@ -372,7 +372,6 @@ static int parts_bring(struct job *j, const char **ret_why)
 		r = pg_throwaway_begin(j->e, j->c->user, dir, j->c->version, NULL, &t);
 		if (r < 0)
 			break;
-		t.cluster = j->c;
 		r = is_cancelled(j) ? -ECANCELED : part_bring(j, p, &t, ret_why);
 		if (r < 0) {
 			char why[600];

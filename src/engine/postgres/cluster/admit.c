@@ -164,7 +164,8 @@ static int clients_end(struct pg_cluster *c, struct pg_node *n)
 	if (r < 0)
 		return r;
 	r = pg_sql_do(conn, 5000,
-	              "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null");
+	              "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null "
+	              "or " PG_SQL_OF_PEOPLE);
 	PQfinish(conn);
 	return r;
 }

@@ -70,14 +70,15 @@ static int files_verify(PGconn *conn, const char **ret_why)
 }
 
 /* Sessions from addresses that are not listed any more, and of users that are gone, go on until told not to. And who
- * has become a group with SET ROLE stays it in that session, when it does not belong to the group any more. */
+ * has become a group with SET ROLE stays it in that session, when it does not belong to the group any more. Sessions of
+ * people by the socket (observe/ask.c) have no address to look at: they end. */
 static int sessions_end(PGconn *conn, const struct engine_access *access)
 {
 	struct buf b = {0};
-	buf_z(&b,
-	      "select count(pg_terminate_backend(pid)) from pg_stat_activity where client_addr is not null and (not "
-	      "exists (select from pg_roles r where r.oid = usesysid and r.rolcanlogin) or not (client_addr <<= "
-	      "any('{");
+	buf_z(&b, "select count(pg_terminate_backend(pid)) from pg_stat_activity where " PG_SQL_OF_PEOPLE
+	          " or client_addr is not null and (not "
+	          "exists (select from pg_roles r where r.oid = usesysid and r.rolcanlogin) or not (client_addr <<= "
+	          "any('{");
 	for (size_t k = 0; k < access->network_count; k++) {
 		if (k)
 			buf_c(&b, ',');

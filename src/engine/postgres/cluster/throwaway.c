@@ -123,8 +123,7 @@ int pg_throwaway_begin(struct engine *e, const struct pg_user *user, const char 
 int pg_throwaway_end(struct pg_throwaway *t)
 {
 	int r = server_end(t);
-	if (t->bounded)
-		pg_cgroup_remove_throwaway(t->engine, t->dir);
+	pg_cgroup_remove_throwaway(t->engine, t->dir);
 	if (r == 0) {
 		sockets_end(t);
 		r = pg_tree_discard(t->engine, t->dir);
@@ -334,9 +333,7 @@ static int server_start(struct pg_throwaway *t, const json_t *facts, const struc
 	pg_path_set(program, "%s/postgres", pg_version_bin(t->engine, t->version));
 	snprintf(option, sizeof option, "config_file=%s/postgresql.conf", t->dir);
 	const char *argv[] = {program, "-D", data, "-c", option, NULL};
-	const struct pg_bounds bounds = {.cgroup_fd = t->cluster   ? pg_cgroup_open(t->cluster)
-	                                              : t->bounded ? pg_cgroup_open_throwaway(t->engine, t->dir)
-	                                                           : -1,
+	const struct pg_bounds bounds = {.cgroup_fd = pg_cgroup_open_throwaway(t->engine, t->dir),
 	                                 .memory = memory_bound(t, facts),
 	                                 .mortal = t->bounded};
 	r = pg_process_spawn(t->user, argv, data, log, &bounds, &t->pid, &t->pidfd);
@@ -595,6 +592,7 @@ int pg_throwaway_halt(struct pg_throwaway *t)
 void pg_throwaway_leave(struct pg_throwaway *t)
 {
 	(void)!server_end(t);
+	pg_cgroup_remove_throwaway(t->engine, t->dir);
 	sockets_end(t);
 }
 

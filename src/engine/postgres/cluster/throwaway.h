@@ -18,8 +18,6 @@ struct pg_throwaway {
 	/* Of one that is made for a job: it has bounds of its own, and ends with the job. */
 	bool bounded;
 	int64_t end_ms; /* its last moment */
-	/* Of a cluster that is restored: whose cgroup it enters. */
-	const struct pg_cluster *cluster;
 	pid_t pid;
 	int pidfd;
 };

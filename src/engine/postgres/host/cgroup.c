@@ -157,11 +157,15 @@ void pg_cgroup_remove(const struct pg_cluster *c)
 	dir_remove(dir);
 }
 
-/* Of its own, not its cluster's: a drill must not take memory from the database that serves. */
+/* Of its own, not its cluster's: a drill or a restore must not take memory from the database that serves meanwhile. Its
+ * name is the directory's below the engine's, so that no two are the same. */
 static void throwaway_path(const struct engine *e, const char *server_dir, char ret_path[PG_PATH])
 {
-	const char *name = strrchr(server_dir, '/');
-	pg_path_set(ret_path, "%s/throwaway-%s", e->cgroup, name ? name + 1 : server_dir);
+	size_t n = strlen(e->dir), at = strlen(e->cgroup) + 1;
+	pg_path_set(ret_path, "%s/server%s", e->cgroup,
+	            strncmp(server_dir, e->dir, n) == 0 ? server_dir + n : server_dir);
+	for (char *p = ret_path + at; *p; p++)
+		*p = (char)(*p == '/' ? '-' : *p);
 }
 
 int pg_cgroup_open_throwaway(const struct engine *e, const char *server_dir)

@@ -33,8 +33,11 @@ struct pg_measures;   /* observe/measure.c */
 struct pg_activities; /* observe/activity.c */
 struct pg_index_task; /* sql/index_run.c */
 
-#define PG_SUPER "steward_engine"  /* superuser; only over the unix socket, only from the service and the nodes */
-#define PG_SHARD "steward:shard"   /* owns what lies on the shards; only for routers, over the unix socket */
+#define PG_SUPER "steward_engine" /* superuser; only over the unix socket, only from the service and the nodes */
+#define PG_SHARD "steward:shard"  /* owns what lies on the shards; only for routers, over the unix socket */
+/* In pg_stat_activity: a session by the socket that is not the service's own, but a person's (observe/ask.c). */
+#define PG_SQL_OF_PEOPLE \
+	"backend_type = 'client backend' and client_addr is null and usename not in ('" PG_SUPER "', '" PG_SHARD "')"
 #define PG_EXPORT "steward:export" /* reads all, and no more; in throwaway servers alone */
 #define PG_PORT 27017
 #define PG_PATH 1024
