@@ -733,7 +733,7 @@ def test_the_client_waits(start_server):
 	shot = json.loads(cli('backups', 'snapshots', 'take', name, '--description', 'by hand', '--wait', *where, env=env).stdout)
 	assert shot['status'] == 'completed' and shot['description'] == 'by hand'
 	done = json.loads(cli('backups', 'restores', 'create', name, '--delivery-type', 'automated', '--snapshot-id', shot['id'],
-		'--target-cluster-name', name, '--target-group-id', server.group, '--wait', *where, env=env).stdout)
+		'--target-cluster-name', name, '--target-group-id', server.group, '--yes', '--wait', *where, env=env).stdout)
 	assert done['finishedAt'] and done['failed'] is False
 	idle(server, server.group, name)
 	server.control('engine', {'fail': 'restore'})
@@ -741,7 +741,7 @@ def test_the_client_waits(start_server):
 
 	def wait():
 		failed.append(cli('backups', 'restores', 'create', name, '--delivery-type', 'automated', '--snapshot-id', shot['id'],
-			'--target-cluster-name', name, '--target-group-id', server.group, '--wait', *where, env=env, check=False))
+			'--target-cluster-name', name, '--target-group-id', server.group, '--yes', '--wait', *where, env=env, check=False))
 	thread = threading.Thread(target=wait)
 	thread.start()
 	jobs = path(server.group, name, '/restoreJobs')

@@ -213,7 +213,7 @@ def test_what_a_subject_may_do(world, subject):
 	assert not wrong, '%s, %d cells:\n%s' % (subject, len(wrong), '\n'.join(w.strip() for w in wrong))
 
 
-SOURCE = pathlib.Path(__file__).parents[2] / 'src' / 'engine' / 'postgres' / 'grants.c'
+SOURCE = pathlib.Path(__file__).parents[2] / 'src' / 'engine' / 'postgres' / 'sql' / 'grants.c'
 
 
 def test_every_role_and_action_is_a_subject():

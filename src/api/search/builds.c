@@ -8,6 +8,7 @@
  * answers no more queries, and is built anew when it can be. */
 #include "api/search/builds.h"
 
+#include "api/search/nodes.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -469,4 +470,4 @@ static int removed(struct tx *tx, struct arena *a, const struct cluster *cluster
 	return r < 0 ? r : tx_jobs_cancel(tx, LOOK_JOB, watch_of(a, cluster->doc.id));
 }
 
-const struct cluster_part search_part = {.removed = removed};
+const struct cluster_part search_part = {.removed = removed, .links = search_nodes_link};

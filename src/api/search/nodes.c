@@ -1,7 +1,8 @@
 /* Search nodes: standbys of a cluster that are for searching, so many in a region and of a size of their own. They are
  * nodes of the cluster like any other: made, moved, paused and taken away with it by the engine, and they have all of
  * its search indexes, because they replay what the primary does. What is wanted of them is in the cluster's plan. */
-#include "api/clusters/clusters.h"
+#include "api/search/nodes.h"
+
 #include "api/kit/verbs.h"
 #include "base/id.h"
 
@@ -170,6 +171,17 @@ static int change(struct call *c, struct cluster *cluster)
 {
 	int r = cluster_place_check(c, cluster);
 	return r < 0 ? r : cluster_change(c->tx, c->arena, cluster, NULL);
+}
+
+/* The plan is parsed for clusters that have search nodes, and no others: every answer with a cluster asks. */
+void search_nodes_link(struct call *c, const struct doc *d)
+{
+	static const char mark[] = "\"search\":{";
+	if (!memmem(d->secret.p, d->secret.n, mark, sizeof mark - 1))
+		return;
+	struct cluster cluster = cluster_of(c->arena, d);
+	if (json_object_get(cluster.plan, "search"))
+		entity_link_op(c, "searchDeployment", catalog_op("getClusterSearchDeployment"), "clusterName", d->name);
 }
 
 int search_nodes_get(struct call *c)
