@@ -547,6 +547,9 @@ def one_of_everything(server):
 	ok(api.post(federation + '/identityProviders', json=data.good(data.by_id['createIdentityProvider'])))
 	ok(api.post('%s/connectedOrgConfigs/%s/roleMappings' % (federation, org['id']), json={
 		'externalGroupName': 'browsed', 'roleAssignments': [{'orgId': org['id'], 'role': 'ORG_MEMBER'}]}))
+	ok(api.post(group + '/clusters/first/search/deployment', json={'specs': [{'instanceSize': 'S20_HIGHCPU_NVME', 'nodeCount': 2}]}))
+	ok(api.post(group + '/clusters/first/search/indexes', json={'name': 'words', 'database': 'shop', 'collectionName': 'orders',
+		'type': 'search', 'definition': {'mappings': {'dynamic': True}}}), 201)
 	return api, org
 
 
@@ -570,8 +573,9 @@ def test_browsable(start_server):
 	assert missing == {'getOutageSimulation', 'listIndexMeasurements', 'getIndexMeasurements', 'getClusterQueryShape',
 			   'getQueryShapeDetails', 'listCollStatMeasurements', 'listProcessMeasurements',
 			   'getCloudProviderAccess', 'listPrivateEndpointService', 'getPrivateEndpointService', 'getPrivateEndpoint',
-			   'listRestPrivateEndpoints', 'getRestPrivateEndpoint', 'getSku', 'getCostExplorerUsage', 'searchInvoiceLineItems'}, '''only while there is an outage: the
-		next test; of search indexes, of which there is none; of query shapes, SKUs, roles at clouds, private endpoints and encryption at rest, whose
+			   'listRestPrivateEndpoints', 'getRestPrivateEndpoint', 'getSku', 'getCostExplorerUsage', 'searchInvoiceLineItems',
+			   'getClusterSearchIndex', 'getClusterFtsIndex', 'getIndexByName', 'listClusterFtsIndex', 'listSearchIndex'}, '''only while there is an outage: the
+		next test; figures of search indexes, of which there are none; of search indexes, query shapes, SKUs, roles at clouds, private endpoints and encryption at rest, whose
 		documents have no links; of tables, whose names an answer without links has; and what needs a question first'''
 	all_can_be_sent_back(server, api, reached, '/groups/' + org['projects'][0]['id'])
 

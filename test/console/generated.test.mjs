@@ -143,7 +143,7 @@ check(server, 'operations are found by words, families and roles', async ({page}
 	await page.getByRole('heading', {level: 1, name: 'Take a snapshot of a cluster on demand'}).waitFor();
 	await page.goto('/console/operations/nothing');
 	await page.getByText('There is no such operation').waitFor();
-	await page.goto(at('createClusterSearchIndex', {groupId: server.groupId}));
+	await page.goto(at('createStreamWorkspace', {groupId: server.groupId}));
 	await page.getByText('answers 501').waitFor();
 });
 

@@ -193,7 +193,7 @@ else {
 		}
 
 		await open(page, `${screen}/logs`);
-		const log = gunzipSync(await download(page, page.getByRole('button', {name: /^Server log of/}))).toString();
+		const log = gunzipSync(await download(page, page.getByRole('button', {name: /^Download: Server log of/}))).toString();
 		assert.ok(log.includes('a line for the console'), log.slice(-2000));
 		await open(page, `${screen}/events`);
 		await row(page, 'Cluster ready').waitFor();

@@ -131,7 +131,11 @@ static json_t *specs_plain(const json_t *specs)
 		static const char *const names[] = {"instanceSize", "nodeCount"};
 		json_t *one = json_object();
 		json_copy_fields(one, json_array_get(specs, i), names, 2);
-		json_array_append_new(list, one);
+		/* What is the same in all regions is one entry, as it was asked for: it can be sent back. */
+		if (!i || !json_equal(one, json_array_get(list, json_array_size(list) - 1)))
+			json_array_append_new(list, one);
+		else
+			json_decref(one);
 	}
 	return list;
 }
