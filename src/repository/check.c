@@ -446,13 +446,17 @@ static int parity_check(struct checking *c, const struct parity_group *g)
 
 static int parities_check(struct checking *c)
 {
+	unsigned char(*damaged)[PACK_ID];
+	size_t damaged_count;
 	int result = parities_refresh(c->r);
 	c->groups = parities_copy(c->r, &c->group_count);
-	for (size_t i = 0; i < c->r->parities.damaged_count && result == 0; i++) {
+	parities_damaged_copy(c->r, &damaged, &damaged_count);
+	for (size_t i = 0; i < damaged_count && result == 0; i++) {
 		char name[64];
-		pack_name(c->r->parities.damaged[i], "parity", name);
+		pack_name(damaged[i], "parity", name);
 		fault_add(c, "%s: is damaged; the packs that it is of have no second copy", name);
 	}
+	free(damaged);
 	for (size_t i = 0; i < c->group_count && result == 0; i++)
 		if (is_chosen(c))
 			result = parity_check(c, &c->groups[i]);

@@ -401,6 +401,17 @@ struct parity_group *parities_copy(struct repository *r, size_t *ret_count)
 	return copy;
 }
 
+void parities_damaged_copy(struct repository *r, unsigned char (**ret_ids)[PACK_ID], size_t *ret_count)
+{
+	struct parities *p = &r->parities;
+	pthread_mutex_lock(&p->lock);
+	*ret_ids = must_calloc(p->damaged_count + 1, PACK_ID);
+	if (p->damaged_count)
+		memcpy(*ret_ids, p->damaged, p->damaged_count * PACK_ID);
+	*ret_count = p->damaged_count;
+	pthread_mutex_unlock(&p->lock);
+}
+
 void parities_forget(struct repository *r, const unsigned char id[PACK_ID])
 {
 	struct parities *p = &r->parities;

@@ -41,6 +41,8 @@ void parities_free(struct parities *p);
 must_check int parities_refresh(struct repository *r);
 /* A copy of all groups that are known, on the heap. */
 struct parity_group *parities_copy(struct repository *r, size_t *ret_count);
+/* The ids of those that did not tell what they are of when they were last looked at, on the heap. */
+void parities_damaged_copy(struct repository *r, unsigned char (**ret_ids)[PACK_ID], size_t *ret_count);
 /* The group is not there any more. */
 void parities_forget(struct repository *r, const unsigned char id[PACK_ID]);
 /* What a parity has behind its list, on the heap. -EBADMSG: it is damaged. */

@@ -3,7 +3,8 @@
  * they have no second copy yet, or where one that goes cannot be read.
  *
  * A new parity is put before those that it replaces are deleted, so that this may be ended at any moment; one
- * whose packs all have another is left over from that. */
+ * whose packs all have another is left over from that. Until it goes, two name the same pack: these do not become
+ * one, since a pack that is twice in an exclusive or is not in it. */
 #include "repository/parity.h"
 
 #include "base/log.h"
@@ -80,6 +81,26 @@ static size_t members_going(const struct settling *s, const struct parity_group 
 	return going;
 }
 
+/* A pack that is named twice cannot be made again: it is not in the exclusive or. */
+static bool is_doubled(const struct parity_group *g)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		for (uint32_t j = i + 1; j < g->count; j++)
+			if (memcmp(g->members[i].id, g->members[j].id, PACK_ID) == 0)
+				return true;
+	return false;
+}
+
+/* Whether a pack that stays is already one of those that are put next. */
+static bool is_in_next(const struct settling *s, const struct parity_group *g)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		for (uint32_t j = 0; j < s->next.count && !is_going(s, &g->members[i]); j++)
+			if (memcmp(g->members[i].id, s->next.members[j].id, PACK_ID) == 0)
+				return true;
+	return false;
+}
+
 /* Whether a pack has this parity and no other. */
 static bool is_wanted(const struct settling *s, const struct parity_group *g)
 {
@@ -153,7 +174,7 @@ static int group_take(struct settling *s, const struct parity_group *g)
 	struct parity_builder rest;
 	unsigned char *bytes = NULL;
 	size_t n = 0, stays = g->count - members_going(s, g);
-	int result = s->next.count + stays > s->next.most ? next_put(s) : 0;
+	int result = s->next.count + stays > s->next.most || is_in_next(s, g) ? next_put(s) : 0;
 	if (result == 0)
 		result = s->step(s->ctx);
 	if (result < 0)
@@ -185,31 +206,46 @@ static bool is_small(const struct settling *s, const struct parity_group *g)
 	return g->count * 2 <= s->next.most;
 }
 
+static int group_settle(struct settling *s, const struct parity_group *g, size_t going)
+{
+	bool broken = s->broken[g - s->groups];
+	if (!s->next.most || going == g->count || (!broken && !is_wanted(s, g)))
+		return group_delete(s, g->id);
+	if (!broken && (going || (s->join && is_small(s, g) && !is_in_next(s, g))))
+		return group_take(s, g);
+	if (!broken)
+		cover(s, g);
+	return 0;
+}
+
+/* The largest first: one that another has replaced, but that was not deleted, is found to be left over then. */
 static int groups_settle(struct settling *s)
 {
 	int result = 0;
-	for (size_t i = 0; i < s->group_count && result == 0; i++) {
-		const struct parity_group *g = &s->groups[i];
-		size_t going = members_going(s, g);
-		if (!s->next.most || going == g->count || (!s->broken[i] && !is_wanted(s, g)))
-			result = group_delete(s, g->id);
-		else if (!s->broken[i] && (going || (s->join && is_small(s, g))))
-			result = group_take(s, g);
-		else if (!s->broken[i])
-			cover(s, g);
-	}
+	for (uint32_t stays = PARITY_MOST + 1; stays-- > 0;)
+		for (size_t i = 0; i < s->group_count && result == 0; i++) {
+			size_t going = members_going(s, &s->groups[i]);
+			if (s->groups[i].count - going == stays)
+				result = group_settle(s, &s->groups[i], going);
+		}
 	return result;
 }
 
-/* Once what stays of them has another. */
+/* Once what stays of them has another. What is named once in one that names others twice can be made again from
+ * it, and a damaged pack has nothing else. */
 static int broken_delete(struct settling *s)
 {
+	unsigned char(*damaged)[PACK_ID];
+	size_t damaged_count;
 	int result = 0;
 	for (size_t i = 0; i < s->group_count && result == 0; i++)
-		if (s->broken[i] && s->next.most)
+		if (s->broken[i] && s->next.most && !(is_doubled(&s->groups[i]) && is_wanted(s, &s->groups[i])))
 			result = group_delete(s, s->groups[i].id);
-	for (size_t i = 0; i < s->r->parities.damaged_count && result == 0; i++)
-		result = group_delete(s, s->r->parities.damaged[i]);
+	/* Who makes a pack again meanwhile looks which there are, and the list is another. */
+	parities_damaged_copy(s->r, &damaged, &damaged_count);
+	for (size_t i = 0; i < damaged_count && result == 0; i++)
+		result = group_delete(s, damaged[i]);
+	free(damaged);
 	return result;
 }
 
@@ -266,6 +302,7 @@ static int pack_take(struct settling *s, const struct parity_pack *p)
 		one.members[0].size = (uint32_t)n;
 		parity_hash(bytes, n, one.members[0].hash);
 		parity_join(&s->next, &one, (const unsigned char *)bytes, n);
+		cover(s, &one);
 		s->changed = true;
 		result = s->next.count >= s->next.most ? next_put(s) : 0;
 	}
@@ -277,8 +314,10 @@ static int pack_take(struct settling *s, const struct parity_pack *p)
 static int settle(struct settling *s)
 {
 	int result = 0;
-	for (size_t i = 0; i < s->group_count && result == 0 && s->next.most; i++)
+	for (size_t i = 0; i < s->group_count && result == 0 && s->next.most; i++) {
+		s->broken[i] = is_doubled(&s->groups[i]);
 		result = lost_mend(s, &s->groups[i], &s->broken[i]);
+	}
 	s->join = is_worth_joining(s);
 	if (result == 0)
 		result = groups_settle(s);

@@ -32,7 +32,12 @@ static void bytes_write(const char *path, const void *bytes, size_t n)
 	close(fd);
 }
 
-/* All objects of a folder, as they are. */
+static int object_compare(const void *a, const void *b)
+{
+	return strcmp(((const struct object *)a)->path, ((const struct object *)b)->path);
+}
+
+/* All objects of a folder, as they are, in the order of their ids. */
 static void objects_read_all(const char *folder, struct objects_seen *ret)
 {
 	char dir[200];
@@ -48,6 +53,7 @@ static void objects_read_all(const char *folder, struct objects_seen *ret)
 	}
 	if (d)
 		closedir(d);
+	qsort(ret->all, ret->count, sizeof *ret->all, object_compare);
 }
 
 static void objects_free(struct objects_seen *o)
@@ -310,39 +316,36 @@ static int step_limited(void *ctx)
 	return steps_left-- ? 0 : -EBUSY;
 }
 
-/* All packs but one in three go; the group that they are in is never without what makes the others again. */
-static int settle_some(struct repository *r, size_t going)
+/* The first packs go; the group that they are in is never without what makes the others again. */
+static int settle_by(struct repository *r, size_t going, int (*step)(void *ctx), void *ctx)
 {
 	struct objects_seen seen;
 	struct parity_pack packs[OBJECTS_MAX] = {{.there = false}};
 	uint64_t stored = 0;
 	objects_read_all("packs", &seen);
 	for (size_t i = 0; i < seen.count; i++) {
-		/* In the order of their ids. */
-		unsigned char id[PACK_ID];
-		size_t at = i;
-		CHECK(pack_name_parse(strrchr(seen.all[i].path, '/') + 1, id));
-		for (; at > 0 && memcmp(packs[at - 1].id, id, PACK_ID) > 0; at--)
-			packs[at] = packs[at - 1];
-		memcpy(packs[at].id, id, PACK_ID);
-		packs[at].there = packs[at].needed = true;
-		packs[at].going = false;
+		CHECK(pack_name_parse(strrchr(seen.all[i].path, '/') + 1, packs[i].id));
+		packs[i].there = true;
+		packs[i].going = i < going;
+		packs[i].needed = !packs[i].going;
 	}
-	for (size_t i = 0; i < seen.count && i < going; i++) {
-		packs[i].going = true;
-		packs[i].needed = false;
-	}
-	int result = parity_settle(r, packs, seen.count, MOST, step_limited, NULL, &stored);
+	int result = parity_settle(r, packs, seen.count, MOST, step, ctx, &stored);
 	objects_free(&seen);
 	return result;
 }
 
-static bool all_have_a_copy(struct repository *r)
+static int settle_some(struct repository *r, size_t going)
+{
+	return settle_by(r, going, step_limited, NULL);
+}
+
+/* All but the first, which go. */
+static bool have_a_copy(struct repository *r, size_t going)
 {
 	struct objects_seen seen;
 	bool all = true;
 	objects_read_all("packs", &seen);
-	for (size_t i = 0; i < seen.count; i++) {
+	for (size_t i = going; i < seen.count; i++) {
 		unsigned char id[PACK_ID];
 		char *bytes = NULL;
 		size_t n = 0;
@@ -356,6 +359,11 @@ static bool all_have_a_copy(struct repository *r)
 	}
 	objects_free(&seen);
 	return all;
+}
+
+static bool all_have_a_copy(struct repository *r)
+{
+	return have_a_copy(r, 0);
 }
 
 static void test_ended(struct repositories **all)
@@ -385,14 +393,11 @@ static void test_ended(struct repositories **all)
 	/* A pack that goes cannot be read: the others are read in its place. */
 	struct objects_seen packs;
 	objects_read_all("packs", &packs);
-	size_t first = 0;
-	for (size_t i = 1; i < packs.count; i++)
-		first = strcmp(packs.all[i].path, packs.all[first].path) < 0 ? i : first;
-	damage(&packs.all[first], FLIPPED_CHUNK);
+	damage(&packs.all[0], FLIPPED_CHUNK);
 	steps_left = 1000;
 	CHECK(settle_some(r, 1) == 0 && objects_count("parity") == 1);
-	CHECK(unlink(packs.all[first].path) == 0 && all_have_a_copy(r));
-	bytes_write(packs.all[first].path, packs.all[first].bytes, packs.all[first].n);
+	CHECK(unlink(packs.all[0].path) == 0 && all_have_a_copy(r));
+	bytes_write(packs.all[0].path, packs.all[0].bytes, packs.all[0].n);
 	objects_free(&packs);
 	sweep(r, one, 1);
 	CHECK(is_clean(r) && all_have_a_copy(r) && snapshot_restore(r, 7) == 1);
@@ -425,6 +430,117 @@ static void test_added_and_taken_away(struct repositories **all)
 	CHECK(before.count == after.count);
 	objects_free(&before);
 	objects_free(&after);
+	repository_put(r);
+}
+
+/* --- parities that name the same packs */
+
+static void parities_remove(struct repository *r)
+{
+	struct objects_seen there;
+	objects_read_all("parity", &there);
+	for (size_t i = 0; i < there.count; i++)
+		CHECK(unlink(there.all[i].path) == 0);
+	objects_free(&there);
+	CHECK(parities_refresh(r) == 0);
+}
+
+/* A parity of the packs that the digits tell; it is known from now on, after those before it. */
+static void parity_make(struct repository *r, const struct objects_seen *packs, const char *members)
+{
+	struct parity_builder b;
+	uint64_t stored = 0;
+	parity_setup(&b, PARITY_MOST);
+	for (; *members; members++) {
+		const struct object *o = &packs->all[*members - '0'];
+		unsigned char id[PACK_ID];
+		CHECK(pack_name_parse(strrchr(o->path, '/') + 1, id));
+		CHECK(parity_add(r, &b, id, o->bytes, o->n, &stored) == 0);
+	}
+	CHECK(parity_flush(r, &b, &stored) == 0);
+	parity_free(&b);
+	CHECK(parities_refresh(r) == 0);
+}
+
+/* What an ended sweep leaves: some packs are in several parities. Afterwards as many parities are there. */
+static void test_overlapping(struct repositories **all)
+{
+	static const struct {
+		const char *parities[4];
+		size_t going, left;
+	} cases[] = {
+	        {{"3", "23"}, 0, 2},           /* the second has taken the first's place, which was not deleted */
+	        {{"23", "3"}, 0, 2},           /* in the other order */
+	        {{"3", "2", "23", "4"}, 0, 2}, /* neither was deleted */
+	        {{"23", "34"}, 0, 3},          /* each has a pack that the other has not: both stay */
+	        {{"023", "134"}, 2, 3},        /* and of each a pack goes */
+	        {{"0235", "3"}, 2, 2},
+	};
+	struct repository *r = reopen(all);
+	struct objects_seen packs;
+	objects_read_all("packs", &packs);
+	CHECK(packs.count == 8);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		parities_remove(r);
+		for (size_t j = 0; j < 4 && cases[i].parities[j]; j++)
+			parity_make(r, &packs, cases[i].parities[j]);
+		steps_left = 1000;
+		CHECK(settle_some(r, cases[i].going) == 0);
+		bool copies = have_a_copy(r, cases[i].going);
+		size_t left = objects_count("parity");
+		if (!copies || left != cases[i].left)
+			fprintf(stderr, "overlap %zu: %d, %zu parities\n", i, copies, left);
+		CHECK(copies && left == cases[i].left);
+	}
+	objects_free(&packs);
+	repository_put(r);
+}
+
+/* A parity that names a pack twice does not make it again: those that it names get another. */
+static void test_doubled(struct repositories **all)
+{
+	struct repository *r = reopen(all);
+	struct objects_seen packs;
+	objects_read_all("packs", &packs);
+	parities_remove(r);
+	parity_make(r, &packs, "323");
+	steps_left = 1000;
+	CHECK(settle_some(r, 0) == 0 && all_have_a_copy(r) && objects_count("parity") == 2);
+	/* What it names once is damaged, and it alone makes that again: it goes once that is whole. */
+	parities_remove(r);
+	parity_make(r, &packs, "323");
+	damage(&packs.all[2], FLIPPED_CHUNK);
+	CHECK(settle_some(r, 0) == 0);
+	char *bytes = NULL;
+	size_t n = 0;
+	unsigned char id[PACK_ID];
+	CHECK(pack_name_parse(strrchr(packs.all[2].path, '/') + 1, id) && pack_mend(r, id, &bytes, &n) == 0);
+	free(bytes);
+	CHECK(file_is(packs.all[2].path, packs.all[2].bytes, packs.all[2].n));
+	bytes_write(packs.all[2].path, packs.all[2].bytes, packs.all[2].n);
+	CHECK(settle_some(r, 0) == 0 && all_have_a_copy(r) && objects_count("parity") == 3);
+	objects_free(&packs);
+	repository_put(r);
+}
+
+/* As a restore does that makes a pack again meanwhile. */
+static int step_refreshing(void *ctx)
+{
+	return parities_refresh(ctx);
+}
+
+/* Parities that tell nothing go, while another looks which there are. */
+static void test_damaged_meanwhile(struct repositories **all)
+{
+	struct repository *r = reopen(all);
+	parities_remove(r);
+	for (unsigned i = 0; i < 5; i++) {
+		char path[200];
+		snprintf(path, sizeof path, "%s/parity/%032x", store, i);
+		bytes_write(path, "nothing", 7);
+	}
+	CHECK(settle_by(r, 0, step_refreshing, r) == 0);
+	CHECK(objects_count("parity") == 2 && all_have_a_copy(r));
 	repository_put(r);
 }
 
@@ -488,6 +604,9 @@ int main(void)
 	test_parity(&all);
 	test_ended(&all);
 	test_added_and_taken_away(&all);
+	test_overlapping(&all);
+	test_doubled(&all);
+	test_damaged_meanwhile(&all);
 	repositories_close(all);
 	test_cost();
 	tree_remove(root);
