@@ -442,6 +442,29 @@ def test_what_was_done_stands_at_its_minute(ticks):
 		assert five[minute // 300 * 300] > 0
 
 
+def test_what_the_service_asks_is_its_own(ticks):
+	"""A session of the service's that others wait for is there, without its statement."""
+	w = ticks
+	primary, = w.processes('REPLICA_PRIMARY')
+	conf = (w.folder(primary).parent / 'conf' / 'postgresql.conf').read_text()
+	run = next(l for l in conf.split('\n') if l.startswith('unix_socket_directories')).split("'")[1]
+	with closing(w.connect()) as c, c.cursor() as cursor:
+		cursor.execute('create table held (id int)')
+	with closing(psycopg2.connect(host=run, port=primary.rsplit(':', 1)[1], user='steward_engine', dbname='postgres')) as ours, \
+			closing(w.connect()) as theirs:
+		holder, waiter = ours.info.backend_pid, theirs.info.backend_pid
+		ours.cursor().execute('lock table held')
+		thread = threading.Thread(target=lambda: theirs.cursor().execute('select 1 from held'))
+		thread.start()
+		look = lambda: {s['pid']: s for s in ok(w.server.get(w.path('processes/%s:activity' % primary)))['sessions']}
+		until(lambda: look().get(waiter, {}).get('blockedBy'), 30)
+		found = look()
+		ours.rollback()
+		thread.join(60)
+	assert found[waiter]['statement'] == 'select 1 from held'
+	assert not found[holder].get('statement')
+
+
 def test_who_waits_for_whom(ticks):
 	"""Sessions by what they wait for, over time; who waits for whom, now and in the last hour."""
 	w = ticks
