@@ -1,4 +1,6 @@
 """Search nodes on the simulated engine: made, scaled, moved and taken away without touching the others; refusals; paused clusters."""
+import json
+
 import pytest
 
 from client import ok, refused
@@ -80,6 +82,38 @@ def test_a_sharded_cluster(server):
 	ok(server.post(place(group), json=wish(count=2)))
 	settle(server, group, 'noded')
 	assert len(processes(server, group)) == before + 10
+
+
+def planned(server, group):
+	(plan,), = server.rows("SELECT json_extract(secret, '$') FROM doc WHERE kind = 'cluster' AND parent = '%s'" % group)
+	return json.loads(plan)
+
+
+def test_a_region_of_readers(server):
+	"""Its search nodes have the disk of the shard's first nodes, and they count where the cluster's nodes do."""
+	server.control('engine', {})
+	group = server.project()['id']
+	readers = {'providerName': 'AWS', 'regionName': 'EU_WEST_1', 'priority': 0, 'readOnlySpecs': {'instanceSize': 'M10', 'nodeCount': 1}}
+	voters = {'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7,
+		  'electableSpecs': {'instanceSize': 'M10', 'nodeCount': 3, 'diskSizeGB': 20}}
+	create(server, group, 'noded', replicationSpecs=[{'regionConfigs': [voters, readers]}])
+	ok(server.post(place(group), json=wish(regionName='EU_WEST_1')))
+	assert [n['disk'] for n in planned(server, group)['nodes'] if n['kind'] == 'search'] == [20, 20]
+
+
+def test_too_many_with_shards(server):
+	"""A shard that is added brings its search nodes."""
+	server.control('engine', {})
+	group = server.project()['id']
+	region = {'providerName': 'AWS', 'regionName': 'US_EAST_1', 'priority': 7, 'electableSpecs': {'instanceSize': 'M30', 'nodeCount': 3}}
+	create(server, group, 'noded', clusterType='SHARDED', replicationSpecs=[{'regionConfigs': [region]} for _ in range(3)])
+	ok(server.post(place(group), json=wish(count=32)))
+	settle(server, group, 'noded')
+	grown = {'replicationSpecs': [{'regionConfigs': [region]} for _ in range(4)]}
+	refused(server.patch(path(group, 'noded'), json=grown), 400, 'VALIDATION_ERROR', 'replicationSpecs')
+	ok(server.patch(place(group), json=wish(count=28)))
+	settle(server, group, 'noded')
+	ok(server.patch(path(group, 'noded'), json=grown))
 
 
 def test_a_paused_cluster(server, group):

@@ -121,6 +121,15 @@ static const json_t *applied_form(struct arena *a, const struct cluster *cluster
 	return json_keep(a, form);
 }
 
+/* Nodes for searching are in no body, but of the cluster's nodes all the same. */
+static void room_check(struct call *c, const struct cluster *cluster, const json_t *after, struct faults *faults)
+{
+	const json_t *search = json_object_get(cluster->plan, "search");
+	if (search && !faults->count && cluster_node_count(after, search, ENGINE_NODES_MAX) > ENGINE_NODES_MAX)
+		faults_add(faults, c->arena, STR("replicationSpecs"),
+		           "must have at most %d nodes in all, with the search nodes", ENGINE_NODES_MAX);
+}
+
 int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch)
 {
 	json_t *after = json_deep_copy(cluster->body);
@@ -130,6 +139,7 @@ int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *pat
 	if (!json_flag(after, "backupEnabled"))
 		json_object_del(after, CLUSTER_BACKUPS_ASKED);
 	int result = cluster_validate(c, after, applied_form(c->arena, cluster), &faults);
+	room_check(c, cluster, after, &faults);
 	lifetime_check(c, &faults);
 	if (result < 0)
 		return result;

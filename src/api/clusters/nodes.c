@@ -58,16 +58,28 @@ static json_int_t nodes_of(const json_t *config, int kind)
 	return region_is_shared(config) ? kind == NODE_ELECTABLE : region_nodes(config, hardware_fields[kind]);
 }
 
-size_t cluster_node_count(const json_t *cluster, size_t most)
+/* How many nodes for searching each shard has in the region, by one of the plan's specs. */
+static json_int_t search_nodes_of(const json_t *spec, const json_t *config)
 {
+	bool here = json_equal(json_object_get(spec, "cloudProvider"), json_object_get(config, "providerName")) &&
+	            json_equal(json_object_get(spec, "regionName"), json_object_get(config, "regionName"));
+	return here ? json_number(spec, "nodeCount") : 0;
+}
+
+size_t cluster_node_count(const json_t *cluster, const json_t *search, size_t most)
+{
+	const json_t *specs = json_object_get(search, "specs");
 	struct region_walk walk = {.spec = 0};
 	const json_t *config;
 	size_t count = cluster_is_sharded(cluster) ? ROUTERS : 0;
-	while (count <= most && (config = region_next(cluster, &walk)))
+	while (count <= most && (config = region_next(cluster, &walk))) {
 		for (int k = 0; k < HARDWARE && count <= most; k++) {
 			json_int_t more = nodes_of(config, k);
 			count += more > 0 ? (size_t)more : 0;
 		}
+		for (size_t i = 0; i < json_array_size(specs) && count <= most; i++)
+			count += (size_t)search_nodes_of(json_array_get(specs, i), config);
+	}
 	return count <= most ? count : most + 1;
 }
 
@@ -149,15 +161,11 @@ static void search_add(struct naming *n, const json_t *cluster, const json_t *se
 	const json_t *config, *specs = json_object_get(search, "specs");
 	while ((config = region_next(cluster, &walk)))
 		for (size_t i = 0; i < json_array_size(specs); i++) {
-			const json_t *spec = json_array_get(specs, i);
-			bool here =
-			        json_equal(json_object_get(spec, "cloudProvider"),
-			                   json_object_get(config, "providerName")) &&
-			        json_equal(json_object_get(spec, "regionName"), json_object_get(config, "regionName"));
-			json_t *like = json_pack(
-			        "{s:O*, s:O*}", "instanceSize", json_object_get(spec, "instanceSize"), "diskSizeGB",
-			        json_object_get(json_object_get(config, "electableSpecs"), "diskSizeGB"));
-			for (json_int_t count = here ? json_number(spec, "nodeCount") : 0; count > 0; count--)
+			const json_t *spec = json_array_get(specs, i),
+			             *shard = json_array_get(json_object_get(cluster, "replicationSpecs"), walk.spec);
+			json_t *like = json_pack("{s:O*, s:O*}", "instanceSize", json_object_get(spec, "instanceSize"),
+			                         "diskSizeGB", json_object_get(shard_hardware(shard), "diskSizeGB"));
+			for (json_int_t count = search_nodes_of(spec, config); count > 0; count--)
 				node_add(n, SEARCH_NODE, walk.spec, config, like);
 			json_decref(like);
 		}

@@ -379,7 +379,7 @@ static void specs_check(struct place *p, json_t *cluster)
 			configs_check(p, spec, configs);
 	}
 	removals_check(p, specs);
-	if (!p->faults->count && cluster_node_count(cluster, ENGINE_NODES_MAX) > ENGINE_NODES_MAX)
+	if (!p->faults->count && cluster_node_count(cluster, NULL, ENGINE_NODES_MAX) > ENGINE_NODES_MAX)
 		FAULT(p, STR("replicationSpecs"), "must have at most %d nodes in all", ENGINE_NODES_MAX);
 }
 

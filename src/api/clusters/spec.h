@@ -38,8 +38,8 @@ void cluster_sort(json_t *cluster, const json_t *old);
 /* The nodes: [{"name", "kind", "shard", "provider", "region", "size", "disk", "priority"}, ...]. Nodes of `old` that
  * are still wanted keep their names, first come first kept. search: the plan's, or NULL. A new array. */
 json_t *cluster_nodes(const json_t *cluster, const json_t *search, const json_t *old_nodes, const char *label);
-/* Number of nodes that the specs ask for, at most `most` + 1. */
-size_t cluster_node_count(const json_t *cluster, size_t most);
+/* Number of nodes that the specs ask for, and `search` where it is not NULL, at most `most` + 1. */
+size_t cluster_node_count(const json_t *cluster, const json_t *search, size_t most);
 size_t cluster_shard_count(const json_t *cluster);
 /* From the array above to the engine's; `outage` names regions that shall be down: ["AWS/US_EAST_1", ...], or NULL. */
 size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct engine_node *ret_nodes, size_t max);
