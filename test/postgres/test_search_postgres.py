@@ -1,6 +1,6 @@
 """Search indexes on real databases: built, changed, dropped and built again; what queries find, held against an implementation of its
 own; readers' rights, hostile owners, definitions and texts."""
-import json, random
+import contextlib, json, random
 
 import psycopg2, psycopg2.errors, pytest
 
@@ -224,6 +224,45 @@ def test_a_changed_definition(world):
 		world.count('changing', TEXT)
 
 
+def engine(world):
+	"""The superuser on the primary, as the service is it."""
+	n = world.cluster.nodes()[world.cluster.primary()]
+	run = next(l for l in (world.cluster.directory(n['name']).parent / 'conf' / 'postgresql.conf').read_text().split('\n')
+		   if l.startswith('unix_socket_directories')).split("'")[1]
+	c = psycopg2.connect(host=run, port=n['port'], user='steward_engine', dbname='postgres')
+	c.autocommit = True
+	return c
+
+
+def test_a_row_of_another_cluster(world):
+	"""A restored database says what another cluster's index was: the new one of that name is the only one."""
+	world.sql('create table restored(word text)')
+	world.sql("insert into restored values ('amber')")
+	with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
+		for name in ('restored', 'another'):
+			cursor.execute("insert into steward_search.indexes select %s, 'old', %s, 'restored', 'restored'::regclass, '[]'", (name, name))
+	world.built('restored', 'restored', {'word': {'type': 'string'}})
+	assert world.count('restored', {'text': {'query': 'amber', 'path': 'word'}}) == 1
+	assert world.sql("select name, count(*) from steward_search.indexes where namespace = 'restored' group by 1 order by 1") == [
+		('another', 1), ('restored', 1)]
+
+
+def test_a_deletion_while_a_change_is_built(world):
+	"""The index that answered until then goes too, though its document is gone before."""
+	world.sql('create table doomed(word text, other text)')
+	before = world.indexes()
+	index = world.built('doomed', 'doomed', {'word': {'type': 'string'}})
+	place = '%s/%s' % (world.base, index)
+	with contextlib.closing(world.cluster.connect()) as c, c.cursor() as cursor:
+		cursor.execute("begin; insert into doomed values ('amber', 'cedar')")
+		ok(world.server.patch(place, json={'definition': {'mappings': {'fields': {'other': {'type': 'string'}}}}}))
+		world.reached(index, 'BUILDING')
+		assert world.server.delete(place).status_code == 204
+		cursor.execute('commit')
+	until(lambda: world.server.get(place).status_code == 404, 120)
+	until(lambda: world.indexes() <= before, 60)
+
+
 def test_dynamic(world):
 	world.sql('create table mixed(id int, word varchar, at timestamptz, u uuid, flag boolean, doc jsonb, raw json, spot point)')
 	world.sql("insert into mixed values (1, 'amber', '2024-02-01', '0f8fad5b-d9cb-469f-a165-70867728950e', true, '{\"a\": [\"cedar delta\"]}')")
@@ -245,10 +284,12 @@ def test_languages(world):
 
 def test_refusals(world):
 	world.sql('create view looked as select 1 as a')
+	world.sql('create materialized view kept as select 1 as a')
 	world.sql('create domain short as text')
 	world.sql('create table other(a int, b json, c short, d text[], e text)')
 	for table, fields, field in (
 		('nothing', {'a': {'type': 'number'}}, 'collectionName'), ('looked', {'a': {'type': 'number'}}, 'collectionName'),
+		('kept', {'a': {'type': 'number'}}, 'collectionName'),
 		('pg_catalog.pg_class', {'relname': {'type': 'string'}}, 'collectionName'),
 		('other', {'x': {'type': 'string'}}, 'definition.mappings.fields.x'), ('other', {'a': {'type': 'string'}}, 'definition.mappings.fields.a'),
 		('other', {'e': {'type': 'number'}}, 'definition.mappings.fields.e'), ('other', {'b': {'type': 'string'}}, 'definition.mappings.fields.b'),

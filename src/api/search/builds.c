@@ -22,6 +22,7 @@
 #define WATCH_MS 10000
 #define DROP_AGAIN_MS 5000
 #define PAUSED_MS 60000
+#define REBUILD_MS 600000
 #define ATTEMPTS 10
 
 /* The same as of other indexes: one after the other. */
@@ -66,13 +67,16 @@ void search_want_make(struct arena *a, struct str cluster_id, const json_t *abou
 	w->index.search = &w->search;
 }
 
-static int job_ask(struct tx *tx, struct arena *a, const char *kind, const struct cluster *cluster, struct str index_id,
-                   struct str build_id, const json_t *made)
+static json_t *args_make(struct arena *a, struct str index_id, struct str build_id)
 {
 	json_t *args = json_new(a);
 	json_put_str(args, "index", index_id);
 	json_put_str(args, "build", build_id);
-	json_put(args, "made", made ? json_deep_copy(made) : NULL);
+	return args;
+}
+
+static int job_ask(struct tx *tx, struct arena *a, const char *kind, const struct cluster *cluster, const json_t *args)
+{
 	struct job job = {.kind = str_of(kind),
 	                  .subject = strcmp(kind, BUILD_JOB) == 0 ? work_of(a, cluster->doc.id)
 	                                                          : remains_of(a, cluster->doc.id),
@@ -98,7 +102,9 @@ int search_build_ask(struct tx *tx, struct arena *a, const struct cluster *clust
 	                    .tenant = cluster->doc.parent,
 	                    .due_ms = clock_now_ms() + WATCH_MS};
 	int r = tx_job_ensure(tx, &watch);
-	return r < 0 ? r : job_ask(tx, a, BUILD_JOB, cluster, index_id, id, staged);
+	json_t *args = args_make(a, index_id, id);
+	json_put(args, "made", json_deep_copy(staged));
+	return r < 0 ? r : job_ask(tx, a, BUILD_JOB, cluster, args);
 }
 
 int search_delete_ask(struct tx *tx, struct arena *a, const struct cluster *cluster, struct doc *d)
@@ -109,7 +115,7 @@ int search_delete_ask(struct tx *tx, struct arena *a, const struct cluster *clus
 	json_put(body, "deleting", json_true());
 	d->body = json_text(a, body);
 	int r = tx_update(tx, d);
-	return r < 0 ? r : job_ask(tx, a, DROP_JOB, cluster, d->id, STR_NONE, NULL);
+	return r < 0 ? r : job_ask(tx, a, DROP_JOB, cluster, args_make(a, d->id, STR_NONE));
 }
 
 struct str search_progress(struct tx *tx, struct arena *a, struct str cluster_id, const json_t *staged)
@@ -130,20 +136,22 @@ struct work {
 	struct str index_id, build_id;
 };
 
-/* 1: the cluster is paused. -ENOENT: the cluster or the index is gone, or the cluster is going. */
+/* 1: the cluster is paused. -ENOENT: the cluster or the index is gone, or the cluster is going. What a job has to know
+ * of its index when that is gone is in its arguments ("about"). */
 static int work_load(struct job_run *r, struct work *w)
 {
 	const json_t *args = doc_json(r->arena, r->job.args);
 	w->index_id = json_field(args, "index");
 	w->build_id = json_field(args, "build");
+	const json_t *about = json_object_get(args, "about");
 	tx_begin_read(r->reader);
-	int result = cluster_get(r->reader, r->arena, cluster_id_of(r), &w->cluster);
+	int result = cluster_get(r->reader, r->arena, cluster_id_of(r), &w->cluster), there = result;
 	if (result == 0)
-		result = tx_get(r->reader, r->arena, SEARCH_INDEX_KIND, w->index_id, &w->doc);
+		there = tx_get(r->reader, r->arena, SEARCH_INDEX_KIND, w->index_id, &w->doc);
 	job_read_end(r);
-	if (result < 0)
-		return result;
-	w->body = doc_json(r->arena, w->doc.body);
+	if (there < 0 && (there != -ENOENT || result < 0 || !about))
+		return there;
+	w->body = there == 0 ? doc_json(r->arena, w->doc.body) : json_clone(r->arena, about);
 	if (cluster_is(&w->cluster, "DELETING"))
 		return -ENOENT;
 	return json_flag(w->cluster.body, "paused");
@@ -174,6 +182,16 @@ static json_t *staged_of(const struct work *w)
 {
 	json_t *staged = json_object_get(w->body, "staged");
 	return staged && str_eq(json_field(staged, "id"), w->build_id) ? staged : NULL;
+}
+
+/* What a build made or left is dropped also when its index is deleted before: then the document is gone. */
+static int drop_ask(struct tx *tx, struct job_run *r, const struct work *w, struct str build_id)
+{
+	static const char *const names[] = {"indexID", "name", "database", "collectionName"};
+	json_t *args = args_make(r->arena, w->index_id, build_id), *about = json_object();
+	json_copy_fields(about, w->body, names, sizeof names / sizeof *names);
+	json_put(args, "about", about);
+	return job_ask(tx, r->arena, DROP_JOB, &w->cluster, args);
 }
 
 static int event_tell(struct tx *tx, struct job_run *r, const struct work *w, const char *type, const char *why)
@@ -214,7 +232,7 @@ static int built_save(struct tx *tx, struct job_run *r)
 		return result == -ENOENT ? 0 : result;
 	struct str before = json_field(json_object_get(w.body, "main"), "id");
 	if (before.n)
-		result = job_ask(tx, r->arena, DROP_JOB, &w.cluster, w.index_id, before, NULL);
+		result = drop_ask(tx, r, &w, before);
 	json_t *built = json_clone(r->arena, json_object_get(doc_json(r->arena, r->job.args), "made"));
 	json_put_z(built, "status", "READY");
 	json_object_set(w.body, "main", built);
@@ -235,11 +253,12 @@ static int build_failed(struct tx *tx, struct job_run *r)
 		return result == -ENOENT ? 0 : result;
 	const char *why = r->why ? r->why : "the index could not be built";
 	json_t *staged = staged_of(&w);
-	result = job_ask(tx, r->arena, DROP_JOB, &w.cluster, w.index_id, w.build_id, NULL);
+	result = drop_ask(tx, r, &w, w.build_id);
 	if (result < 0 || !staged)
 		return result;
 	json_put_z(staged, "status", "FAILED");
 	json_put_z(staged, "message", why);
+	json_put(staged, "failedMs", json_integer(clock_now_ms()));
 	result = work_save(tx, r, &w);
 	return result < 0 ? result : event_tell(tx, r, &w, "FTS_INDEX_BUILD_FAILED", why);
 }
@@ -386,6 +405,14 @@ static void index_look(struct job_run *r, struct str cluster_id, const struct do
 		sights->count++;
 }
 
+/* Nothing is built or waits for it. A build that failed was not the last: what it failed for may pass. */
+static bool is_free(const json_t *body)
+{
+	const json_t *staged = json_object_get(body, "staged");
+	return !staged || (str_is(json_field(staged, "status"), "FAILED") &&
+	                   clock_now_ms() - json_number(staged, "failedMs") >= REBUILD_MS);
+}
+
 /* In the write: the document says what was seen, and what can be built again is. */
 static int sight_save(struct tx *tx, struct job_run *r, const struct cluster *cluster, const struct sight *sight)
 {
@@ -399,8 +426,7 @@ static int sight_save(struct tx *tx, struct job_run *r, const struct cluster *cl
 		return 0;
 	bool known = str_is(json_field(main_build, "status"), sight->status);
 	bool again = strcmp(sight->status, "STALE") == 0 && sight->why &&
-	             strcmp(sight->why, "the index is gone, and is built again") == 0 &&
-	             !json_object_get(w.body, "staged");
+	             strcmp(sight->why, "the index is gone, and is built again") == 0 && is_free(w.body);
 	if (known && !again && str_is(json_field(main_build, "message"), sight->why ? sight->why : ""))
 		return 0;
 	json_put_z(main_build, "status", sight->status);

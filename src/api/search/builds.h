@@ -1,7 +1,8 @@
 /* Builds of search indexes. A search index is a document below its cluster:
  *
  *   {"indexID", "name", "database", "collectionName", "type", "latestDefinition", "latestDefinitionVersion",
- *    "main": {"id", "definition", "definitionVersion", "status", "message"}, "staged": {the same}, "deleting": true}
+ *    "main": {"id", "definition", "definitionVersion", "status", "message"}, "staged": {the same, "failedMs"},
+ *    "deleting": true}
  *
  * Each build has an id. The main one answers queries; the staged one takes its place when it is built. Both are absent
  * until, or while, there is none. */

@@ -68,7 +68,7 @@ static int sim_index_look(struct engine *e, const struct engine_index *want, str
 {
 	pthread_mutex_lock(&e->lock);
 	const struct sim_cluster *s = sim_cluster_find(e, want->cluster_id);
-	int r = s && s->exists ? 1 : -EAGAIN;
+	int r = s && s->exists ? !sim_told_to_fail(e, SIM_SEARCH) : -EAGAIN;
 	pthread_mutex_unlock(&e->lock);
 	return r;
 }

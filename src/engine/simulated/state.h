@@ -21,6 +21,7 @@ enum sim_change {
 	SIM_RESTORE,
 	SIM_DRILL,
 	SIM_INDEX,
+	SIM_SEARCH, /* a search index that answers queries is gone */
 	SIM_CHANGES
 };
 

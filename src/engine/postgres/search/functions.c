@@ -21,7 +21,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 1"
+#define VERSION "search 2"
 
 const char pg_search_version[] = VERSION;
 
@@ -107,8 +107,8 @@ const char *const pg_search_sql[] = {
 	"set search_path = pg_catalog, pg_temp as $f$\n"
 	"select string_agg(f->>'path', ', ') from jsonb_array_elements(fields) f where not exists (select from "
 	"pg_attribute a join pg_type y\n"
-	"  on y.oid = a.atttypid join pg_class k on k.oid = a.attrelid where a.attrelid = rel and k.relkind in "
-	"('r', 'm') and a.attname = f->>'column'\n"
+	"  on y.oid = a.atttypid join pg_class k on k.oid = a.attrelid where a.attrelid = rel and k.relkind "
+	"= 'r' and a.attname = f->>'column'\n"
 	"  and not a.attisdropped and y.typname = f->>'typname' and y.typnamespace = 'pg_catalog'::regnamespace)\n"
 	"$f$;\n",
 	"create function steward_search.look(index text) returns jsonb language plpgsql volatile set search_path "
@@ -130,8 +130,9 @@ const char *const pg_search_sql[] = {
 	"k.relnamespace where k.oid = i.rel;\n"
 	"if not found then raise undefined_table using message = format('the table of the search index \"%s\" is "
 	"gone', i.name); end if;\n"
-	"if c.relkind = 'r' then execute format('lock table only %I.%I in access share mode', c.nspname, "
-	"c.relname); end if;\n"
+	"if c.relkind <> 'r' then raise wrong_object_type using message = format('what the search index \"%s\" is "
+	"of is no table', i.name); end if;\n"
+	"execute format('lock table only %I.%I in access share mode', c.nspname, c.relname);\n"
 	"if not exists (select from pg_class k where k.oid = i.rel and k.relname = c.relname and k.relnamespace "
 	"= to_regnamespace(quote_ident(c.nspname))) then\n"
 	"  raise undefined_table using message = format('the table of the search index \"%s\" was just renamed', "

@@ -114,6 +114,9 @@ static int table_find(struct pg_index_plan *p)
 		return pg_index_fault(p, "collection", "the database has no such table");
 	if (kind != 'r' && kind != 'p' && kind != 'm')
 		return pg_index_fault(p, "collection", "is no table: only tables and materialized views have indexes");
+	/* A reader cannot lock one, so that its columns could change under a query. */
+	if (kind == 'm' && p->want->search)
+		return pg_index_fault(p, "collection", "is a materialized view: only tables have search indexes");
 	if (kind == 'p')
 		r = spread_look(p);
 	if (r == 0 && kind == 'p' && !p->table.spread)

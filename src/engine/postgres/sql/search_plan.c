@@ -223,16 +223,20 @@ int pg_search_prepare(struct pg_index_plan *p)
 	return 0;
 }
 
+/* A database that was restored has rows of indexes that another cluster had: of two with one name nobody could ask. */
 const char *pg_search_put(struct pg_index_plan *p)
 {
 	const struct engine_search *s = p->want->search;
 	return arena_printf(p->arena,
+	                    "delete from steward_search.indexes where namespace = %s and name = %s and id <> %s; "
 	                    "insert into steward_search.indexes(id, build, name, namespace, rel, fields) values (%s, "
 	                    "%s, %s, "
 	                    "%s, %s, %s) on conflict (id) do update set build = excluded.build, name = excluded.name, "
 	                    "namespace = excluded.namespace, rel = excluded.rel, fields = excluded.fields; ",
-	                    pg_index_literal(p, s->id), pg_index_literal(p, p->want->id), pg_index_literal(p, s->name),
-	                    pg_index_literal(p, p->want->table), p->table.oid, pg_index_literal(p, p->fields))
+	                    pg_index_literal(p, p->want->table), pg_index_literal(p, s->name),
+	                    pg_index_literal(p, s->id), pg_index_literal(p, s->id), pg_index_literal(p, p->want->id),
+	                    pg_index_literal(p, s->name), pg_index_literal(p, p->want->table), p->table.oid,
+	                    pg_index_literal(p, p->fields))
 	        .p;
 }
 
