@@ -63,8 +63,10 @@ static json_t *json_of(const char *bytes, size_t n)
 	char *plain = malloc(n + 1);
 	if (!plain)
 		return json_null();
+	memcpy(plain, bytes, n);
 	for (size_t i = 0; i < n; i++)
-		plain[i] = (unsigned char)bytes[i] < 0x80 ? bytes[i] : '?';
+		if ((unsigned char)plain[i] >= 0x80)
+			plain[i] = '?';
 	value = json_stringn(plain, n);
 	free(plain);
 	return value ? value : json_null();

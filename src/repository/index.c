@@ -99,7 +99,7 @@ static void pack_know(struct chunk_index *x, const struct repo_key *key, const u
 		free(entries);
 		return;
 	}
-	if (x->count == x->room) {
+	if (!x->packs || x->count == x->room) {
 		x->room = x->room ? x->room * 2 : 64;
 		x->packs = must_realloc(x->packs, x->room * sizeof(*x->packs));
 	}

@@ -43,6 +43,12 @@ MORE = {
 	'createGroupInvite': {'username': SOMEBODY, 'roles': ['GROUP_READ_ONLY']},
 	'createGroupServiceAccount': {'roles': ['GROUP_READ_ONLY'], 'secretExpiresAfterHours': 8},
 	'createGroupLogIntegration': {'logTypes': ['DB']},
+	# A mapping of nothing is refused.
+	'createClusterSearchIndex': {'definition': {'mappings': {'dynamic': {}}}},
+	'updateClusterSearchIndex': {'definition': {'mappings': {'dynamic': {}}}},
+	'updateIndexByName': {'definition': {'mappings': {'dynamic': {}}}},
+	'createClusterFtsIndex': {'mappings': {'dynamic': {}}},
+	'updateClusterFtsIndex': {'mappings': {'dynamic': {}}},
 	'createIdentityProvider': {'displayName': 'sample', 'issuerUri': 'https://127.0.0.1:1/sample', 'protocol': 'OIDC',
 				   'idpType': 'WORKLOAD', 'audience': 'sample'},
 	'createPrivateEndpoint': {'id': 'vpce-0123456789abcdef0'},

@@ -3,6 +3,7 @@ import os, re, shutil, subprocess, tempfile
 
 import pytest
 
+import dialect
 from client import NO_ID, Api, bare, cli, leave, links, ok, refused
 from test_clusters import body, create, path, region, settle, until
 
@@ -41,6 +42,7 @@ def test_replica_set(server, group):
 	assert {'databases', 'disks'} <= below, 'the entity leads to what lies below it'
 
 
+@pytest.mark.skipif(bool(dialect.NAME), reason='a dialect has nothing beside the reference')
 def test_what_lies_beside_a_process(server, group):
 	"""Only below a process, for those who may read slow statements; this engine has none of it."""
 	create(server, group, 'Orders')

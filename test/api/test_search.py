@@ -99,6 +99,17 @@ def test_a_name_twice(server, group):
 	made(server, group, 'twice')
 
 
+def test_what_is_not_there(server, group):
+	"""In both forms, by id and by name; and a cluster that is not there has no list."""
+	for call in (server.get, server.delete):
+		refused(call('%s/%s' % (base(group), NO_ID)), 404)
+		refused(call('%s/%s' % (older(group), NO_ID)), 404)
+		refused(call('%s/shop/orders/nothing' % base(group)), 404)
+	refused(server.patch(base(group) + '/shop/orders/nothing', json={'definition': DEFINITION}), 404)
+	refused(server.get(base(group, 'nowhere') + '/shop/orders'), 404)
+	refused(server.get(older(group, 'nowhere') + '/shop/orders'), 404)
+
+
 def test_a_changed_definition(server, group):
 	"""It is built beside the one that answers queries."""
 	index = made(server, group, 'changed')

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/data_key.h"
 #include "base/log.h"
+#include "engine/postgres/host/files.h"
+#include "engine/postgres/postgres.h"
 
 #include <arpa/inet.h>
 #include <openssl/evp.h>

@@ -1,6 +1,8 @@
 /* Logs do not grow for ever. */
 #include "harness.h"
 
+#include "engine/postgres/host/retention.h"
+
 void part_retention(void)
 {
 	char path[160], command[600];

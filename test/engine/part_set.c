@@ -1,6 +1,8 @@
 /* A replica set: it grows and shrinks, the primary among those that go; larger nodes, switchovers, pause, outages. */
 #include "harness.h"
 
+#include "engine/postgres/model/wait.h"
+
 void part_set(void)
 {
 	struct wish w = wish_make(ID3, 3, 1);

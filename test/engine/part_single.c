@@ -1,6 +1,9 @@
 /* One node: made, found again by the next service, back after a kill, parameters, pause, and gone without a trace. */
 #include "harness.h"
 
+#include "engine/postgres/model/clusters.h"
+#include "engine/postgres/sql/sql.h"
+
 #include <signal.h>
 
 /* A user's lock holds the service up for a moment, and nothing of it is left waiting there. */

@@ -243,7 +243,7 @@ static bool device_poll(struct login *l, struct client *c, struct device *d, int
 		return true;
 	}
 	if (str_is(error, "slow_down"))
-		d->interval_ms += DEVICE_POLL_S * 1000;
+		d->interval_ms += DEVICE_POLL_S * 1000L;
 	if (str_is_one_of("authorization_pending|slow_down|temporarily_unavailable", error))
 		return false;
 	if (str_is(error, "access_denied"))
