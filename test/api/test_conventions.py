@@ -605,7 +605,8 @@ def all_can_be_sent_back(server, api, reached, group):
 
 
 # Lists, and requests that are no part of what is shown: the next function looks at those that can be.
-OTHERWISE = {'authorizeProviderAccessRole', 'pinNamespaces', 'renameOrgTeam', 'updateBackupExportBucket', 'updateBackupSnapshot', 'updateClusterQueryShape',
+OTHERWISE = {'authorizeProviderAccessRole', 'pinNamespaces', 'renameOrgTeam', 'updateBackupExportBucket', 'updateBackupSnapshot', 'updateClusterFtsIndex',
+	     'updateClusterQueryShape', 'updateClusterSearchIndex', 'updateIndexByName',
 	     'updateGroupInvites', 'updateOrgApiKey', 'updateOrgInvites', 'updateOrgUser', 'updatePinnedNamespaces'}
 
 

@@ -35,7 +35,7 @@ check(server, 'plots: one legend, one crosshair, the figures of the answers, and
 	});
 	await signIn(page, `${cluster}/metrics`);
 	const legend = page.getByRole('group', {name: 'Nodes'});
-	await until('three nodes', async () => await legend.getByRole('button').count() === 3);
+	await until('three nodes', async () => await legend.getByRole('button').count() === 3, 3 * 60000); // a minute has to be over
 	await until('the plots', async () => await page.locator('.plot .u-over').count() > 4);
 	assert.equal(await page.locator('.u-legend').count(), 0, 'no plot has a legend of its own');
 	await picture(page, 'metrics', {themes: ['light', 'dark']});
@@ -58,7 +58,7 @@ check(server, 'plots: one legend, one crosshair, the figures of the answers, and
 	assert.deepEqual(shown, newest.map(v => Number(v.toFixed(Math.abs(v) < 10 ? 2 : 0))).sort());
 	await axe(page);
 	await picture(page, 'metrics-table');
-});
+}, {timeout: 360000});
 
 check(server, 'small lines on the overview and the summary', async ({page}) => {
 	await have();
