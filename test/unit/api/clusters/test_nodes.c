@@ -70,7 +70,7 @@ static void test_counts(struct arena *a)
 	        a, SHARDED(SPEC(REGION("US_EAST_1", 7, 3, 0, 0)) ", " SPEC(REGION("US_EAST_1", 7, 5, 0, 0))));
 	CHECK(cluster_node_count(set, NULL, 100) == 6 && cluster_node_count(set, NULL, 6) == 6);
 	CHECK(cluster_node_count(set, NULL, 5) == 6 && cluster_node_count(set, NULL, 2) == 3); /* at most one more */
-	CHECK(cluster_node_count(two, NULL, 100) == 9 && cluster_shard_count(two) == 2); /* and the router */
+	CHECK(cluster_node_count(two, NULL, 100) == 9 && cluster_shard_count(two) == 2);       /* and the router */
 	CHECK(cluster_shard_count(set) == 1 && cluster_shard_count(quoted_json(a, "{}")) == 0);
 	const json_t *absurd =
 	        quoted_json(a, SET(REGION("US_EAST_1", 7, 9223372036854775807, 9223372036854775807, -3)));
