@@ -39,8 +39,9 @@ static void note(struct pg_last *l, const char *xacts, int columns)
 {
 	PGresult *rows = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
 	PGresAttDesc of[8] = {{0}};
+	char name[] = "c"; /* it lives as long as the columns that are called so */
 	for (int i = 0; i < columns; i++)
-		of[i].name = (char[]){"c"};
+		of[i].name = name;
 	CHECK(PQsetResultAttrs(rows, columns, of));
 	for (int i = 0; i < columns; i++) {
 		char text[32];
