@@ -621,7 +621,7 @@ class Throwaways(threading.Thread):
 	def run(self):
 		while not self.over:
 			self.most = max(self.most, len(set(self.processes().values())))
-			self.named |= {f.name for f in self.cgroups.glob('throwaway-*')}
+			self.named |= {f.name for f in self.cgroups.glob('server-throwaway-*')}
 			time.sleep(0.02)
 
 	@staticmethod
@@ -656,7 +656,7 @@ def test_exports_of_one_project_come_one_after_another(start_place, tmp_path_fac
 	seen.over = True
 	seen.join()
 	assert seen.most == 1
-	assert len(seen.named) == 2 and not list(cgroups.glob('throwaway-*'))
+	assert len(seen.named) == 2 and not list(cgroups.glob('server-throwaway-*'))
 	until(lambda: not list((place.data / 'engine' / 'throwaway').iterdir()), 60, 'the removal')
 	# A service that is killed leaves no server of an export behind: nobody would look after it until the next start.
 	export(both[0], shots[0])

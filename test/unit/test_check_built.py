@@ -84,7 +84,7 @@ def test_clients_that_run():
 # What docs/alerts.md says that nothing raises: names of such events, and those of the same kind that something does raise.
 SILENT = {"application services": "DEPLOYMENT_FAILURE|URL_CONFIRMATION|SUCCESSFUL_DEPLOY|REQUEST_RATE_LIMIT|LOG_FORWARDER_FAILURE|SYNC_FAILURE|TRIGGER_(?:AUTO_RESUMED|FAILURE)",
 	"serverless instances": "OUTSIDE_SERVERLESS_METRIC_THRESHOLD", "billing": "CREDIT_CARD_ABOUT_TO_EXPIRE|PENDING_INVOICE_OVER_THRESHOLD|DAILY_BILL_OVER_THRESHOLD",
-	"the age of encryption keys": r"\w+_ENCRYPTION_KEY_NEEDS_ROTATION", "search": r"FTS_INDEX\w+", "streams": r"\w*STREAM_PROCESSOR\w*",
+	"the age of encryption keys": r"\w+_ENCRYPTION_KEY_NEEDS_ROTATION", "streams": r"\w*STREAM_PROCESSOR\w*",
 	"autoscaling": r"(?:COMPUTE_|DISK_)?AUTO_SCAL(?:E|ING)_\w+", "MFA": r"USERS_WITHOUT_MULTI_?FACTOR_AUTH", "expiration checks of certificates": r"NDS_X509_\w+_EXPIRATION_CHECK"}
 TOLD = {r"%s_ENCRYPTION_KEY_%s": "src/api/encryption_at_rest", "PUSH_BASED_LOG_EXPORT_STOPPED": "src", "CPS_SNAPSHOT_FAILED": "src", "CPS_SNAPSHOT_BEHIND": "src"}
 
